@@ -50,12 +50,12 @@ enum driver_type {
 
 /* Every datagram in either direction begins with these 64 bytes. */
 struct driver_msg {
-	uint32_t type;		      /* enum driver_type */
-	uint32_t turn;		      /* number of the run, for file names such as "<run 3>" */
-	uint8_t nonce[DRIVER_NONCE];  /* chosen anew by the agent for each request; 0 in READY */
-	uint32_t code_len;	      /* RUN: bytes of code in the memfd */
-	int32_t status;		      /* DONE: 0..255 */
-	uint8_t seed[32];	      /* SEED */
+	uint32_t type;		     /* enum driver_type */
+	uint32_t turn;		     /* number of the run, for file names such as "<run 3>" */
+	uint8_t nonce[DRIVER_NONCE]; /* chosen anew by the agent for each request; 0 in READY */
+	uint32_t code_len;	     /* RUN: bytes of code in the memfd */
+	int32_t status;		     /* DONE: 0..255 */
+	uint8_t seed[32];	     /* SEED */
 };
 
 _Static_assert(sizeof(struct driver_msg) == 64, "layout is known to repl.py and repl.mjs");

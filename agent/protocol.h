@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent protocol: frames between the host (vm/) and the agent, and how they are packed. */
+#ifndef XSBX_PROTOCOL_H
+#define XSBX_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Theory of operation
+ * -------------------
+ * One byte stream (virtio-serial or a socketpair) carries frames in both directions: a header of
+ * 12 bytes {u32 length, u16 type, u16 flags, u32 id}, then `length` bytes of payload. All integers
+ * are little-endian; `str` is a u32 length and that many bytes, no terminator. Many requests are in
+ * flight; `id` names the run (RUN, OUTPUT, EXIT ...) or the request (files, PING, SETUP).
+ *
+ * Generations. The upper eight bits of `flags` are the generation that HELLO announced. The host
+ * starts a new generation whenever the far end may be another one than before (after a restore);
+ * frames of another generation are dropped by both ends, so nothing sent to one incarnation is
+ * ever taken for an answer of the next.
+ *
+ * Credits. Output: RUN grants the agent a number of bytes it may send as OUTPUT for that run,
+ * CREDIT adds to it; an agent without credit stops reading the pipe and the program blocks, as on
+ * any full pipe. Input: the agent grants STDIN bytes in the same way with STDIN_CREDIT. File
+ * requests are bounded by the host, which has at most PROTO_FILES_INFLIGHT unanswered.
+ *
+ * Both ends treat the other as hostile: a length is checked before anything is allocated, a
+ * payload is read through a cursor that cannot run past its end, a malformed frame ends the
+ * connection. A run ends once, by EXIT, after its last OUTPUT.
+ */
+
+#define PROTO_VERSION	     1u
+#define PROTO_HEADER	     12u
+#define PROTO_PAYLOAD_MAX    ((1u << 20) + 65536u) /* the code of a run is at most 1 MiB */
+#define PROTO_CODE_MAX	     (1u << 20)
+#define PROTO_DATA_MAX	     (128u << 10) /* most bytes in one OUTPUT, STDIN, or file transfer */
+#define PROTO_FILES_INFLIGHT 256u
+#define PROTO_NAME_MAX	     255u
+#define PROTO_LINK_MAX	     4095u
+#define PROTO_ENTROPY	     32u
+#define PROTO_ENV_MAX	     128u
+
+enum proto_type {
+	/* host to agent */
+	PROTO_HELLO =
+		1,    /* u32 version, u32 generation, u64 realtime_ns, u8[32] entropy, str hostname.
+			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first. */
+	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
+	PROTO_SETUP,  /* struct proto_setup: mounts the quota'd directories, starts the interpreter.
+			  * Answered by READY or FAILED */
+	PROTO_RUN,    /* struct proto_run. Answered by OUTPUT..., EXIT */
+	PROTO_STDIN,  /* bytes; PROTO_F_EOF on the last */
+	PROTO_SIGNAL, /* u32 enum proto_signal, for run `id` */
+	PROTO_CREDIT, /* u32 bytes, for run `id` */
+	PROTO_RESET,  /* a fresh interpreter; answered by READY or FAILED. Not during a run */
+	PROTO_USAGE,  /* answered by USAGE_REPLY */
+	PROTO_SHUTDOWN, /* end everything; no answer, the far end goes away */
+	PROTO_WARM,	/* exercise the interpreter; answered by READY or FAILED */
+
+	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless said otherwise. `node` and
+	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
+	PROTO_F_LOOKUP = 32, /* u64 parent, str name -> entry */
+	PROTO_F_FORGET,	     /* n x { u64 node, u64 lookups }; no answer */
+	PROTO_F_GETATTR,     /* u64 node, u64 handle (0: none) -> attr */
+	PROTO_F_SETATTR,     /* struct proto_setattr -> attr */
+	PROTO_F_READLINK,    /* u64 node -> str */
+	PROTO_F_MKDIR,	     /* u64 parent, u32 mode, str name -> entry */
+	PROTO_F_SYMLINK,     /* u64 parent, str name, str target -> entry */
+	PROTO_F_LINK,	     /* u64 node, u64 newparent, str newname -> entry */
+	PROTO_F_UNLINK,	     /* u64 parent, str name */
+	PROTO_F_RMDIR,	     /* u64 parent, str name */
+	PROTO_F_RENAME,	     /* u64 parent, u64 newparent, u32 RENAME_*, str name, str newname */
+	PROTO_F_OPEN,	     /* u64 node, u32 O_* -> u64 handle */
+	PROTO_F_CREATE,	     /* u64 parent, u32 O_*, u32 mode, str name -> entry, u64 handle */
+	PROTO_F_READ,	     /* u64 handle, u64 offset, u32 size -> bytes to the end of the frame */
+	PROTO_F_WRITE,	     /* u64 handle, u64 offset, bytes to the end -> u32 written */
+	PROTO_F_RELEASE,     /* u64 handle; no answer */
+	PROTO_F_FSYNC,	     /* u64 handle */
+	PROTO_F_FALLOCATE,   /* u64 handle, u32 mode, u64 offset, u64 length */
+	PROTO_F_SEEK, /* u64 handle, u64 offset, u32 whence (SEEK_DATA, SEEK_HOLE) -> u64 offset */
+	PROTO_F_OPENDIR, /* u64 node -> u64 handle */
+	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent within `size` bytes */
+	PROTO_F_STATFS,	 /* -> u64 block size, blocks, free, files, free files */
+
+	/* agent to host */
+	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
+	PROTO_PONG,
+	PROTO_READY,	    /* str interpreter version, u64 interpreter start in us */
+	PROTO_FAILED,	    /* u32 errno, str words: what could not be set up */
+	PROTO_OUTPUT,	    /* flags: enum proto_stream; u32 sequence from 0, bytes to the end */
+	PROTO_EXIT,	    /* struct proto_exit */
+	PROTO_STDIN_CREDIT, /* u32 bytes, for run `id` */
+	PROTO_USAGE_REPLY,  /* struct proto_usage */
+	PROTO_LOG,	    /* bytes for the `console` node */
+	PROTO_FILE_REPLY,   /* u32 errno (0: success), then what the request says */
+};
+
+#define PROTO_F_EOF 0x01u /* on STDIN */
+
+/* The low eight bits of `flags` of OUTPUT. */
+enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };
+
+enum proto_signal { PROTO_INTERRUPT = 1, PROTO_KILL = 2 };
+
+/* How a run ended, as far as the agent knows. */
+enum proto_how {
+	PROTO_HOW_DONE,	   /* by itself */
+	PROTO_HOW_TIMEOUT, /* the agent ended it at its deadline */
+	PROTO_HOW_KILLED,  /* the host said PROTO_KILL */
+	PROTO_HOW_OOM,	   /* the kernel killed it for want of memory */
+	PROTO_HOW_REFUSED, /* it was never started (no interpreter could be had) */
+	PROTO_NHOW,
+};
+
+struct proto_header {
+	uint32_t length;
+	uint16_t type;
+	uint8_t flags;
+	uint8_t generation;
+	uint32_t id;
+};
+
+/* A string inside a received payload, or to be packed: not terminated. */
+struct proto_str {
+	const char *data;
+	uint32_t len;
+};
+
+struct proto_env {
+	struct proto_str name, value;
+};
+
+struct proto_setup {
+	struct proto_str language; /* python, javascript, raw */
+	uint64_t files_bytes;	   /* quota of the working directory; 0: what memory allows */
+	uint64_t tmp_bytes;	   /* the same for /tmp */
+	uint32_t files_inodes;	   /* for each of the two */
+	uint32_t nproc;		   /* RLIMIT_NPROC of user code */
+	uint32_t nofile;	   /* RLIMIT_NOFILE */
+	uint32_t nenv;
+	struct proto_env env[PROTO_ENV_MAX];
+};
+
+#define PROTO_RUN_STDIN 0x01u /* flags: STDIN frames follow; without it stdin is at end of file */
+
+struct proto_run {
+	uint32_t flags;
+	uint32_t timeout_ms; /* 0: none */
+	uint64_t limit
+		[2];	 /* most bytes to send of stdout and stderr; the rest is read and dropped */
+	uint32_t credit; /* bytes of OUTPUT granted from the start */
+	struct proto_str code;
+};
+
+struct proto_exit {
+	uint32_t how;	  /* enum proto_how */
+	uint32_t status;  /* 0..255 */
+	uint32_t fresh;	  /* 1: the interpreter's state is gone */
+	uint64_t wall_us; /* from the code's arrival at the interpreter to its end */
+	uint64_t user_us;
+	uint64_t system_us;
+	uint64_t maxrss_kib;
+	uint64_t dropped[2]; /* bytes of stdout and stderr past the limit */
+};
+
+struct proto_usage {
+	uint64_t mem_total_kib, mem_available_kib;
+	uint64_t cpu_us;		  /* used by the guest since boot */
+	uint64_t files_used, files_total; /* bytes of the working directory's quota */
+	uint32_t processes;		  /* of user code */
+};
+
+struct proto_attr {
+	uint64_t ino;
+	uint32_t mode; /* S_IFMT | permissions */
+	uint32_t nlink;
+	uint64_t size;
+	uint64_t blocks; /* of 512 bytes */
+	int64_t atime, mtime, ctime;
+	uint32_t atime_ns, mtime_ns, ctime_ns;
+};
+
+#define PROTO_SET_MODE	    0x01u
+#define PROTO_SET_SIZE	    0x02u
+#define PROTO_SET_ATIME	    0x04u
+#define PROTO_SET_MTIME	    0x08u
+#define PROTO_SET_ATIME_NOW 0x10u
+#define PROTO_SET_MTIME_NOW 0x20u
+
+struct proto_setattr {
+	uint64_t node, handle; /* handle 0: none */
+	uint32_t valid;	       /* PROTO_SET_* */
+	uint32_t mode;
+	uint64_t size;
+	int64_t atime, mtime;
+	uint32_t atime_ns, mtime_ns;
+};
+
+/* entry = u64 node, attr */
+struct proto_entry {
+	uint64_t node;
+	struct proto_attr attr;
+};
+
+/* dirent = u64 ino, u64 offset of the next, u32 S_IFMT bits, str name */
+struct proto_dirent {
+	uint64_t ino, next;
+	uint32_t type;
+	struct proto_str name;
+};
+
+/* Writing cursor: fills a buffer the caller owns; `bad` once something did not fit. */
+struct proto_out {
+	uint8_t *data;
+	size_t len, cap;
+	bool bad;
+};
+
+/* Reading cursor over a payload; `bad` once something was read past the end. Values read when
+ * bad are 0 or empty, so a parser may read all its fields and check once. */
+struct proto_in {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+/**
+ * proto_header_pack() - Write a header in wire form
+ * @h: Header; @h->length must be right
+ * @wire: PROTO_HEADER bytes to fill
+ */
+void proto_header_pack(const struct proto_header *h, uint8_t wire[PROTO_HEADER]);
+
+/**
+ * proto_header_unpack() - Read and check a header
+ * @wire: PROTO_HEADER bytes
+ * @ret_h: Where to put it
+ *
+ * Return: 0, or -EPROTO if the length is over PROTO_PAYLOAD_MAX.
+ */
+int proto_header_unpack(const uint8_t wire[PROTO_HEADER], struct proto_header *ret_h);
+
+const char *proto_type_name(unsigned type);
+
+void put_u8(struct proto_out *o, uint8_t v);
+void put_u32(struct proto_out *o, uint32_t v);
+void put_u64(struct proto_out *o, uint64_t v);
+void put_bytes(struct proto_out *o, const void *data, size_t len);
+void put_str(struct proto_out *o, struct proto_str s);
+
+uint8_t get_u8(struct proto_in *in);
+uint32_t get_u32(struct proto_in *in);
+uint64_t get_u64(struct proto_in *in);
+/* Points into the payload. Longer than @max makes the cursor bad. */
+struct proto_str get_str(struct proto_in *in, uint32_t max);
+/* The rest of the payload. */
+struct proto_str get_rest(struct proto_in *in);
+void get_bytes(struct proto_in *in, void *dst, size_t len);
+/* True if nothing was bad and nothing is left over. */
+bool get_end(const struct proto_in *in);
+
+struct proto_str proto_cstr(const char *s);
+
+/* Packing and unpacking of the structs above; unpack returns 0 or -EPROTO, checks limits, and
+ * leaves strings pointing into the payload. */
+void proto_setup_pack(struct proto_out *o, const struct proto_setup *s);
+int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s);
+void proto_run_pack(struct proto_out *o, const struct proto_run *r);
+int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r);
+void proto_exit_pack(struct proto_out *o, const struct proto_exit *e);
+int proto_exit_unpack(struct proto_in *in, struct proto_exit *ret_e);
+void proto_usage_pack(struct proto_out *o, const struct proto_usage *u);
+int proto_usage_unpack(struct proto_in *in, struct proto_usage *ret_u);
+void proto_attr_pack(struct proto_out *o, const struct proto_attr *a);
+void proto_attr_get(struct proto_in *in, struct proto_attr *ret_a);
+void proto_entry_pack(struct proto_out *o, const struct proto_entry *e);
+void proto_entry_get(struct proto_in *in, struct proto_entry *ret_e);
+void proto_setattr_pack(struct proto_out *o, const struct proto_setattr *s);
+int proto_setattr_unpack(struct proto_in *in, struct proto_setattr *ret_s);
+/* Returns false, and packs nothing, if the entry would pass o->cap. */
+bool proto_dirent_pack(struct proto_out *o, const struct proto_dirent *d);
+void proto_dirent_get(struct proto_in *in, struct proto_dirent *ret_d);
+
+/**
+ * proto_name_ok() - May this be the name of a directory entry?
+ * @s: One path component as the far end sent it
+ *
+ * Return: false if it is empty, ".", "..", too long, or has a slash or a NUL.
+ */
+bool proto_name_ok(struct proto_str s);
+
+#endif
