@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The seam between the mount (fs/) and sandboxes (vm/): all that fs/ may know of them. */
+#ifndef XSBX_VM_H
+#define XSBX_VM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+/*
+ * Rules of the seam
+ *
+ * - One thread, one libuv loop. Nothing here blocks.
+ * - A callback never runs inside a call of this header: it always comes from the loop.
+ * - A sandbox belongs to vm/ from sandbox_new() until its `closed` callback returns; after that the
+ *   pointer is invalid. sandbox_close() asks for that end, and it may come by itself at any time.
+ * - Each run that sandbox_run() accepted ends in exactly one `exit` callback, after its last
+ *   `output`, and before `closed`. Each file request is answered exactly once, with -ESTALE if the
+ *   sandbox goes first.
+ * - Bytes and strings in callbacks are only valid during the call.
+ */
+
+struct vm;
+struct sandbox;
+struct spawner;
+
+/* Why something failed, for the `error` node: a short word, what happened, what to do about it. */
+struct vm_problem {
+	char code[32];
+	char cause[1024];
+	char fix[512];
+};
+
+struct vm_config {
+	const char *cache_dir;	 /* holds images/templates/NAME */
+	const char *runtime_dir; /* this mount's own directory, 0700, exists; for what must be found
+				  * again after a crash */
+	const char *qemu;	 /* program, e.g. "qemu-system-x86_64" */
+	const char *agent;	 /* the agent's static binary */
+	const char *accel;	 /* "auto", "kvm", "tcg" */
+	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
+	unsigned admission_s;	 /* longest wait for a place, seconds */
+	unsigned boot_s;	 /* longest time from start to ready, seconds */
+};
+
+/* Progress and news that belong to no sandbox. */
+struct vm_events {
+	void (*event)(void *data, const char *kind, const char *words); /* a line for `events` */
+};
+
+/**
+ * vm_new() - Make the machinery: accelerator probe, templates, admission
+ * @loop: Loop that everything runs on
+ * @spawner: Started by spawner_start(), before the loop; stays the caller's
+ * @cfg: Copied as far as needed
+ * @events: News; kept, must outlive the vm
+ * @data: First argument of the callbacks in @events
+ * @ret_vm: Result; end it with vm_close()
+ *
+ * Return: 0 or -errno.
+ */
+int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg,
+	   const struct vm_events *events, void *data, struct vm **ret_vm);
+
+/* Closes every sandbox, then calls @done once from the loop; @vm is invalid after that. */
+void vm_close(struct vm *vm, void (*done)(void *data), void *data);
+
+struct vm_status {
+	const char *accel;     /* "kvm", "tcg", or "probing" */
+	const char *accel_why; /* one sentence */
+	const char *qemu;      /* version, or why there is none */
+	unsigned max_vms, running, waiting;
+	uint64_t started, failed; /* sandboxes since the start */
+};
+
+void vm_status(const struct vm *vm, struct vm_status *ret_status);
+
+/**
+ * vm_image() - What is known of a template's image
+ * @vm: Machinery
+ * @name: Image name, e.g. "python"
+ * @ret_why: If NULL is returned, why (static or valid until the next call)
+ *
+ * Return: The image's manifest as JSON text, valid until the next call, or NULL if there is no usable image.
+ */
+const char *vm_image(struct vm *vm, const char *name, const char **ret_why);
+
+enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };
+
+/* One finding of the doctor. @fix is "" where nothing is to mend. */
+typedef void (*vm_check_fn)(void *data, const char *name, enum vm_level level, const char *found,
+			    const char *fix);
+
+/* Looks at this host: QEMU, accelerator, images, memory, limits. @vm may be NULL (xsbxfs --check);
+ * then the accelerator is probed here and now, which takes up to two seconds. */
+void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data);
+
+/* `key: value` lines of what is really enforced for each backend. */
+void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const char *value),
+		  void *data);
+
+/* ---- sandboxes ---- */
+
+enum sandbox_state {
+	SANDBOX_WAITING,  /* for admission */
+	SANDBOX_STARTING, /* boots; the interpreter starts */
+	SANDBOX_READY,	  /* takes a run */
+	SANDBOX_RUNNING,
+	SANDBOX_CLOSING,
+	SANDBOX_NSTATES,
+};
+
+const char *sandbox_state_str(enum sandbox_state state);
+
+struct sandbox_env {
+	const char *name, *value;
+};
+
+struct sandbox_spec {
+	const char *name;     /* for messages and as the guest's host name, e.g. "python-demo" */
+	const char *image;    /* image name */
+	const char *language; /* python, javascript, raw */
+	unsigned memory_mb, cpus;
+	uint64_t files_bytes; /* quota of the working directory; 0: derived from memory */
+	uint32_t files_inodes;
+	uid_t owner;
+	const struct sandbox_env *env; /* copied */
+	size_t nenv;
+};
+
+enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
+
+/* How a run ended. Words as in the `state` node: see vm_outcome_str(). */
+enum vm_outcome {
+	VM_DONE,
+	VM_TIMEOUT,
+	VM_KILLED,
+	VM_OOM,
+	VM_LOST,    /* the sandbox died after the code was sent: it may have run */
+	VM_REFUSED, /* it never ran */
+	VM_NOUTCOMES,
+};
+
+const char *vm_outcome_str(enum vm_outcome outcome);
+
+struct vm_result {
+	enum vm_outcome outcome;
+	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
+	bool fresh;	 /* the interpreter's state is gone */
+	uint64_t wall_us, user_us, system_us, maxrss_kib;
+	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
+	struct vm_problem problem; /* for LOST and REFUSED, and where there is something to say */
+};
+
+struct sandbox_info {
+	enum sandbox_state state;
+	const char *backend; /* "microvm" */
+	const char *start;   /* "cold"; later "snapshot", "warm" */
+	const char *accel;
+	pid_t pid; /* of the process on the host, or 0 */
+	uint64_t waited_ms, boot_ms,
+		setup_ms;	 /* admission; to the agent's hello; to interpreter ready */
+	const char *interpreter; /* version text, "" until known */
+	uint64_t rss_kib;	 /* of the host process now, 0 if unknown */
+};
+
+struct sandbox_events {
+	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
+	void (*console)(void *data, const void *bytes, size_t len);
+	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		       size_t len);
+	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
+	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
+	void (*closed)(void *data, const struct vm_problem *problem);
+};
+
+/**
+ * sandbox_new() - Ask for a sandbox
+ * @vm: Machinery
+ * @spec: What is wanted; copied
+ * @events: Callbacks; kept, must outlive the sandbox
+ * @data: First argument of the callbacks
+ * @ret_sandbox: Result; goes through its states by itself
+ *
+ * Return: 0 or -errno (ENOMEM). Everything else that can go wrong arrives as `closed`.
+ */
+int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
+		void *data, struct sandbox **ret_sandbox);
+
+struct sandbox_run {
+	uint32_t id; /* number of the run, from 1 */
+	const void *code;
+	size_t code_len;	/* copied during the call */
+	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
+	size_t stdin_len;
+	unsigned timeout_ms;	     /* 0: none */
+	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
+};
+
+/* Return: 0, -EBUSY unless READY, -ENOMEM. */
+int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
+
+enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
+
+/* Return: 0, -ESRCH if no run @id is active. */
+int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
+
+/* A fresh interpreter; READY again when it is there. Return: 0, -EBUSY unless READY. */
+int sandbox_reset(struct sandbox *s);
+
+/* Idempotent. A run that is active ends as LOST, one not yet sent as REFUSED. */
+void sandbox_close(struct sandbox *s);
+
+void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
+
+struct sandbox_usage {
+	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
+	unsigned processes;
+};
+
+/* The guest's last known usage (asked for at the end of each run and every few seconds while
+ * running), never waits. Return: 0 or -ENODATA. */
+int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
+
+/* ---- files ---- */
+
+enum vm_file_op {
+	VM_LOOKUP,
+	VM_FORGET,
+	VM_GETATTR,
+	VM_SETATTR,
+	VM_READLINK,
+	VM_MKDIR,
+	VM_SYMLINK,
+	VM_LINK,
+	VM_UNLINK,
+	VM_RMDIR,
+	VM_RENAME,
+	VM_OPEN,
+	VM_CREATE,
+	VM_READ,
+	VM_WRITE,
+	VM_RELEASE,
+	VM_FSYNC,
+	VM_FALLOCATE,
+	VM_SEEK,
+	VM_OPENDIR,
+	VM_READDIR,
+	VM_STATFS,
+	VM_NFILEOPS,
+};
+
+#define VM_FILES_ROOT	 1u /* node of the working directory */
+
+#define VM_SET_MODE	 0x01u
+#define VM_SET_SIZE	 0x02u
+#define VM_SET_ATIME	 0x04u
+#define VM_SET_MTIME	 0x08u
+#define VM_SET_ATIME_NOW 0x10u
+#define VM_SET_MTIME_NOW 0x20u
+
+struct vm_attr {
+	uint64_t ino;
+	uint32_t mode, nlink; /* set-id bits are never set */
+	uint64_t size, blocks;
+	struct timespec atime, mtime, ctime;
+};
+
+/* A request; which fields count depends on @op, see enum proto_type in the agent's protocol.h.
+ * Strings and @data need only live until sandbox_file() returns. */
+struct vm_file {
+	enum vm_file_op op;
+	uint64_t node; /* the node, or the parent directory */
+	uint64_t handle;
+	uint64_t newparent;
+	const char *name;
+	const char *newname; /* also the target of SYMLINK */
+	uint32_t flags;	     /* O_*, RENAME_*, FALLOC_*, SEEK_* */
+	uint32_t mode;
+	uint32_t valid; /* VM_SET_* */
+	uint64_t offset, length;
+	uint64_t lookups; /* FORGET */
+	struct timespec atime, mtime;
+	const void *data; /* WRITE */
+	size_t size;	  /* READ: most bytes wanted, WRITE: bytes of @data, READDIR: most bytes */
+};
+
+struct vm_dirent {
+	uint64_t ino, next;
+	uint32_t type;	  /* S_IFMT bits */
+	const char *name; /* terminated, checked: no slash, not empty, not . or .. */
+};
+
+struct vm_statfs {
+	uint64_t bsize, blocks, bfree, files, ffree;
+};
+
+struct vm_file_reply {
+	uint64_t node, handle, offset;
+	struct vm_attr attr;
+	const void *data; /* READ; READLINK: the target, not terminated */
+	size_t size;	  /* bytes of @data; WRITE: bytes written */
+	const struct vm_dirent *entries;
+	size_t nentries;
+	struct vm_statfs statfs;
+};
+
+/* @err is 0 or -errno; @reply is NULL unless it is 0. */
+typedef void (*vm_file_fn)(void *data, int err, const struct vm_file_reply *reply);
+
+/**
+ * sandbox_file() - Send a file request
+ * @s: Sandbox, READY or RUNNING
+ * @req: Request; reads and writes may be up to 1 MiB, they are split and pipelined below
+ * @fn: Called once, from the loop; NULL for FORGET and RELEASE, which have no answer
+ * @data: Its first argument
+ *
+ * Return: 0, -ESTALE if the sandbox is not up, -ENOMEM; @fn is only called if 0.
+ */
+int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
+
+#endif
