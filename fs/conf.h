@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's configuration: files, -o options, command line. */
+#ifndef XSBX_CONF_H
+#define XSBX_CONF_H
+
+#include "settings.h"
+
+#define CONF_TEMPLATES_MAX 64
+
+/* A template: a directory at the root of the mount. */
+struct conf_template {
+	char *name;	/* directory, under the rules for session names */
+	char *image;	/* image in the cache; defaults to the name */
+	char *language; /* python, javascript, raw; defaults to the name if it is one of these */
+	struct settings settings;
+};
+
+enum conf_action { CONF_MOUNT, CONF_CHECK, CONF_VERSION, CONF_HELP };
+
+/* Owns its strings. Sections and keys: man/xsbxfs.conf.5. */
+struct conf {
+	enum conf_action action;
+	bool foreground, debug;
+	bool allow_other;
+	char *mountpoint; /* absolute, symlinks resolved */
+	char *notify; /* -o notify=FIFO: a byte is written there once the mount is ready; or NULL */
+	char *cache_dir;   /* default $XDG_CACHE_HOME/xsbxfs, or ~/.cache/xsbxfs */
+	char *runtime_dir; /* parent of the mount's own; default $XDG_RUNTIME_DIR/xsbxfs, /run/xsbxfs
+			    * for root, else under /tmp with the uid in its name */
+	char *spool_dir;   /* where long outputs spill; default the cache directory */
+	char *qemu;	   /* default qemu-system-x86_64 */
+	char *agent;	   /* default: beside the program, else libexec directory */
+	char *accel;	   /* auto, kvm, tcg */
+	unsigned max_vms;  /* 0: derived */
+	unsigned admission_s, boot_s;
+	unsigned max_sessions;	/* of one user; 0: no limit */
+	uint64_t output_bytes;	/* limit of stdout and of stderr of a run */
+	uint64_t history_bytes; /* of the outputs a session keeps */
+	unsigned history_runs;	/* how many runs a session keeps */
+	struct settings_limits limits;
+	struct conf_template template[CONF_TEMPLATES_MAX];
+	size_t ntemplates;
+};
+
+/**
+ * conf_load() - Read everything there is: defaults, /etc/xsbxfs.conf, ~/.config/xsbxfs.conf, -c, -o
+ * @c: Filled in; release with conf_clear() whatever the result
+ * @argc: Command line
+ * @argv: Command line
+ * @ret_why: In words that can be printed as they are (file and line where there is one), if it fails
+ * @why_size: Bytes at @ret_why
+ *
+ * Return: 0, or -EINVAL, -ENOENT (a file named by -c), -ENOMEM ...
+ */
+int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size);
+void conf_clear(struct conf *c);
+
+/* Usage text for --help. */
+extern const char conf_usage[];
+
+/* Is this a legal session or template name? 1-64 of [A-Za-z0-9._-], not starting with . or - */
+bool conf_name_ok(const char *name);
+
+#endif

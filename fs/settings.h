@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of a session: the `config` node, and the defaults of a template. */
+#ifndef XSBX_SETTINGS_H
+#define XSBX_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../vm/buf.h"
+#include "../vm/vm.h"
+
+#define SETTINGS_ENV_MAX  100	/* variables */
+#define SETTINGS_TEXT_MAX 65536 /* bytes of one `config` write */
+
+enum settings_backend { SETTINGS_MICROVM, SETTINGS_PROCESS, SETTINGS_NBACKENDS };
+
+struct settings_env {
+	char *name, *value;
+};
+
+/* Owns its strings; a struct of all zeroes may be passed to settings_clear(). */
+struct settings {
+	enum settings_backend backend;
+	unsigned memory_mb;
+	unsigned cpus;
+	unsigned timeout_s;	 /* 0: none */
+	unsigned idle_timeout_s; /* 0: never */
+	bool fresh;
+	bool network;
+	char *packages, *allow, *ports; /* never NULL after settings_init() */
+	struct settings_env *env;
+	size_t nenv;
+};
+
+/* What the administrator allows; 0: no limit. */
+struct settings_limits {
+	unsigned max_memory_mb, max_cpus, max_timeout_s, max_idle_timeout_s;
+	bool allow_process;
+};
+
+/* The built-in defaults of interface.md. Return: 0 or -ENOMEM. */
+int settings_init(struct settings *s);
+void settings_clear(struct settings *s);
+int settings_copy(struct settings *dst, const struct settings *src);
+
+/**
+ * settings_set() - Change one setting
+ * @s: Settings
+ * @key: As in `config`, e.g. "memory_mb" or "env.LANG"
+ * @value: Text
+ * @limits: What is allowed
+ * @ret_why: Filled in if it fails: which key, what is wrong with it, what would be right
+ *
+ * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
+ */
+int settings_set(struct settings *s, const char *key, const char *value,
+		 const struct settings_limits *limits, struct vm_problem *ret_why);
+
+/**
+ * settings_parse() - Apply a whole text of `key = value` lines, `#` comments and empty lines
+ * @s: Settings; unchanged unless all of it is right
+ * @text: Bytes from a user, not terminated
+ * @len: How many
+ * @limits: What is allowed
+ * @ret_why: Filled in if it fails, names the line
+ *
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int settings_parse(struct settings *s, const char *text, size_t len,
+		   const struct settings_limits *limits, struct vm_problem *ret_why);
+
+/* All effective values, each with a comment, in a form that settings_parse() takes. */
+int settings_render(const struct settings *s, struct buf *out);
+
+/* Do @a and @b differ in something that cannot change while a sandbox runs? If so the name of the first
+ * such key, else NULL. */
+const char *settings_frozen_change(const struct settings *a, const struct settings *b);
+
+#endif
