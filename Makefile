@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds and tests xsbxfs. `make help` lists what there is.
+#
+#   SAN=1    with AddressSanitizer and UndefinedBehaviorSanitizer, into build/san
+#   COV=1    with coverage counters, into build/cov (what `make coverage` uses)
+#   DEV=1    warnings are errors
+#   V=1      show commands
+#   O=DIR    build somewhere else
+#   T=NAMES  only these tests, e.g. make check-mount T='in_writers runs_*'
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec/xsbxfs
+DATADIR ?= $(PREFIX)/share/xsbxfs
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/xsbxfs
+
+O ?= build$(if $(SAN),/san)$(if $(COV),/cov)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
+
+PKG_CONFIG ?= pkg-config
+FUZZ_CC ?= clang
+FUZZ_SECONDS ?= 10
+INSTALL ?= install
+
+ifneq ($(V),1)
+Q := @
+say = @printf '  %-7s %s\n' '$(1)' '$(2)'
+endif
+
+# ---- sources ----
+
+# vm/local.c runs the agent as a plain process of the host, for tests only.
+fs_c := $(wildcard fs/*.c)
+vm_c := $(filter-out vm/local.c,$(wildcard vm/*.c))
+agent_c := $(wildcard agent/*.c)
+daemon_c := $(fs_c) $(vm_c) agent/protocol.c
+unit_c := $(wildcard tests/unit/test_*.c)
+unit_py := $(wildcard tests/unit/test_*.py)
+fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
+bench_c := $(wildcard tests/bench/*.c)
+all_c := $(wildcard fs/*.[ch] vm/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
+man := $(wildcard man/*.[1-8])
+scripts = $(shell git ls-files --cached --others --exclude-standard | \
+	xargs -r grep -lsIE -m1 '^\#!.*[/ ](ba|da)?sh( |$$)')
+
+# ---- flags ----
+
+uses = $(if $(shell grep -ls 'include <$(1)>' $(daemon_c)),$(2))
+pkgs := fuse3 libuv jansson inih $(call uses,seccomp.h,libseccomp) $(call uses,zstd.h,libzstd)
+pkg = $(shell $(PKG_CONFIG) $(1))
+
+CFLAGS ?= -O2 -g
+warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+	-Wpointer-arith -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wswitch-enum \
+	-Wno-missing-field-initializers $(if $(DEV),-Werror)
+x86 := $(filter x86_64% i%86%,$(shell $(CC) -dumpmachine))
+hardening := -fPIE -fstack-protector-strong $(if $(x86),-fcf-protection) \
+	$(if $(SAN)$(COV)$(findstring -O0,$(CFLAGS)),,-D_FORTIFY_SOURCE=2)
+instrument := $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer) $(if $(COV),--coverage -O0)
+defines := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
+	-DXSBX_VERSION='"$(VERSION)"' -DXSBX_LIBEXECDIR='"$(LIBEXECDIR)"' \
+	-DXSBX_DATADIR='"$(DATADIR)"'
+, := ,
+
+XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflags $(pkgs)) \
+	$(CFLAGS) $(instrument) $(CPPFLAGS)
+XLDFLAGS := -pie -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS)
+LIBS := $(call pkg,--libs $(pkgs))
+
+# The sanitizers have no static runtime; such an agent serves the tests on the host.
+agent_link := $(if $(SAN),-pie,-static-pie)
+
+# ---- programs ----
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+.PHONY: all help
+
+all: $(O)/xsbxfs $(O)/xsbx-agent
+
+objs = $(patsubst %.c,$(O)/$(1)/%.o,$(2))
+link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^)
+
+$(O)/xsbxfs: $(call objs,obj,$(daemon_c))
+	$(call say,LD,$@)
+	$(Q)$(link) $(LIBS)
+
+$(O)/xsbx-agent: $(call objs,obj,$(agent_c))
+	$(call say,LD,$@)
+	$(Q)$(CC) $(agent_link) -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS) -o $@ $^
+
+# The daemon for tests: the same, and the local backend.
+$(O)/test/xsbxfs: $(call objs,test/obj,$(daemon_c) vm/local.c)
+	$(call say,LD,$@)
+	$(Q)$(link) $(LIBS)
+
+$(O)/obj/%.o: %.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(XCFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/test/obj/%.o: %.c
+	$(call say,CC,$< (test))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
+
+# Only what says the version is built again when the version changes.
+versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(agent_c))
+$(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
+$(O)/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+FORCE:
+
+# The interpreters' drivers as the local backend uses them; turn.so is a bash builtin.
+drivers_src := $(wildcard images/drivers/repl.*)
+drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(drivers_src))
+bash_headers := $(addprefix -isystem /usr/include/bash,/ /include /builtins)
+
+$(O)/drivers/turn.so: images/drivers/turn.c agent/driver.h
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -I. $(bash_headers) -fPIC -shared -o $@ $<
+
+$(O)/drivers/repl.%: images/drivers/repl.%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+# ---- tests ----
+# The top of a test says what it is made of:
+#	/* modules: fs/settings.c vm/buf.c */
+#	/* libs: inih uv */
+
+.PHONY: check check-unit check-mount check-vm tests bench fuzz fuzz-smoke coverage
+
+says = $(shell sed -n '1,6s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
+lib_pkgs = $(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))
+
+units := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_c))
+define unit_rule
+$(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call says,modules,$(1)))
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(call says,libs,$(1))))
+endef
+$(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
+
+local := $(O)/test/xsbxfs $(O)/xsbx-agent $(drivers)
+run_tests = BUILD=$(O) tests/run $(if $(V),-v)
+
+tests: all $(units) $(local)
+
+check: tests
+	$(Q)$(run_tests) --unit --local --vm $(T)
+
+check-unit: $(units) $(O)/xsbx-agent $(drivers)
+	$(Q)$(run_tests) --unit $(T)
+
+check-mount: $(local)
+	$(Q)$(run_tests) --local $(T)
+
+check-vm: all
+	$(Q)$(run_tests) --vm $(T)
+
+benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
+$(O)/bench/%: tests/bench/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $<
+
+bench: all $(benches)
+	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
+
+fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))
+define fuzz_rule
+$(O)/fuzz/$(notdir $(1:.c=)): $(1) $(call says,modules,$(1)) $(wildcard */*.h)
+	$$(call say,FUZZ,$$@)
+	@mkdir -p $$(@D)
+	$(Q)$(FUZZ_CC) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined $(defines) -I. $$(call pkg,--cflags $(pkgs)) \
+		-o $$@ $$(filter %.c,$$^) $$(call pkg,--libs-only-l $(or \
+		$(call lib_pkgs,$(call says,libs,$(1))),libuv))
+endef
+$(foreach t,$(fuzz_c),$(eval $(call fuzz_rule,$(t))))
+
+fuzz: $(fuzzers)
+	@echo 'Run one as long as you like: $(O)/fuzz/NAME [corpus directory]. There are:'
+	@printf '  %s\n' $(fuzzers)
+
+# Finds are kept apart from the seeds, in the build directory.
+fuzz-smoke: $(fuzzers)
+	$(Q)for f in $(fuzzers); do name=$${f##*/}; seeds=tests/fuzz/corpus/$$name; \
+		mkdir -p $(O)/fuzz/corpus/$$name; [ -d "$$seeds" ] || seeds=; \
+		echo "$$name: $(FUZZ_SECONDS) s"; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+			-artifact_prefix=$(O)/fuzz/$$name- $(O)/fuzz/corpus/$$name $$seeds || exit 1; \
+	done; echo 'no crash, no leak, no undefined behaviour'
+
+coverage:
+	$(Q)$(MAKE) --no-print-directory COV=1 tests
+	$(Q)find build/cov -name '*.gcda' -delete
+	$(Q)BUILD=build/cov tests/run --unit --local $(T)
+	$(Q)find build/cov -name '*.gcda' | xargs gcov -n 2>/dev/null | tests/coverage
+
+# ---- lint ----
+
+.PHONY: lint tidy cppcheck man-lint shellcheck format format-check
+
+lint: tidy cppcheck man-lint shellcheck
+
+lint_c := $(filter-out images/drivers/turn.c,$(filter %.c,$(all_c)))
+
+tidy:
+	$(call say,TIDY,$(words $(lint_c)) files)
+	$(Q)mkdir -p $(O); printf '%s\n' $(lint_c) | xargs -P "$$(nproc)" -n 4 sh -c 'clang-tidy \
+		--quiet "$$@" -- $(subst ',,$(filter-out -D_FORTIFY_SOURCE=2 -DXSBX_%,$(XCFLAGS))) \
+		-DXSBX_VERSION=\"x\" -DXSBX_LIBEXECDIR=\"x\" -DXSBX_DATADIR=\"x\"' sh \
+		2>$(O)/tidy.log || { cat $(O)/tidy.log; exit 1; }
+
+cppcheck:
+	$(call say,CPPCHECK,$(words $(lint_c)) files)
+	$(Q)cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr -j "$$(nproc)" \
+		--enable=warning,performance,portability --suppressions-list=tests/cppcheck.txt \
+		$(defines) -I. $(lint_c)
+
+man-lint:
+	$(call say,MANDOC,$(man))
+	$(Q)$(if $(man),mandoc -Tlint -Wwarning $(man))
+
+shellcheck:
+	$(call say,SHELL,$(words $(scripts)) scripts)
+	$(Q)$(if $(scripts),shellcheck -x -P SCRIPTDIR $(scripts))
+
+format:
+	clang-format -i $(all_c)
+
+format-check:
+	$(Q)clang-format --dry-run --Werror $(all_c)
+
+# ---- installation ----
+
+.PHONY: install uninstall clean distclean
+
+install: all
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
+	$(INSTALL) -m 755 $(O)/xsbxfs $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 755 $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
+	for page in $(man); do \
+		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \
+	done
+	$(INSTALL) -d $(DESTDIR)$(DATADIR)
+	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/xsbxfs
+	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
+	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
+
+clean:
+	rm -rf build
+
+distclean: clean
+	git clean -q -d -X -f . 2>/dev/null || true
+
+help:
+	@echo 'all           the daemon (build/xsbxfs) and the guest agent (build/xsbx-agent)'
+	@echo 'check         all tests: check-unit, check-mount, check-vm'
+	@echo 'check-unit    modules, one by one'
+	@echo 'check-mount   through a mount, with the agent as a local process; no virtual machine'
+	@echo 'check-vm      through a mount, in real microVMs; needs images (scripts/build-images)'
+	@echo 'bench         measures latency and throughput'
+	@echo 'fuzz          builds the fuzzers; fuzz-smoke runs each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'coverage      line coverage of check-unit and check-mount'
+	@echo 'lint          clang-tidy, cppcheck, mandoc, shellcheck'
+	@echo 'format        clang-format; format-check only looks'
+	@echo 'install       into DESTDIR and PREFIX=$(PREFIX); uninstall takes it away'
+	@echo 'clean         removes build/; distclean everything that is not in git'
+	@echo
+	@sed -n '4,10s/^#/ /p' Makefile
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
