@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the scripts share: messages, the cache directory, running things as root.
+
+# Colours only for people.
+if [ -t 2 ]; then
+	BOLD=$'\e[1m' RED=$'\e[31m' YELLOW=$'\e[33m' GREEN=$'\e[32m' PLAIN=$'\e[0m'
+else
+	BOLD='' RED='' YELLOW='' GREEN='' PLAIN=''
+fi
+
+# A step begins; note: what it does or has found; good: it has gone well.
+step() { printf '%s==> %s%s\n' "$BOLD" "$*" "$PLAIN" >&2; }
+note() { printf '    %s\n' "$*" >&2; }
+good() { printf '    %s%s%s\n' "$GREEN" "$*" "$PLAIN" >&2; }
+
+# warn MESSAGE [MORE...]: one line each, the first one loud.
+warn()
+{
+	printf '%swarning: %s%s\n' "$YELLOW" "$1" "$PLAIN" >&2
+	shift
+	[ $# -eq 0 ] || printf '         %s\n' "$@" >&2
+}
+
+# die MESSAGE [REMEDY...]: what failed, and one line each on how to mend it.
+die()
+{
+	printf '%serror: %s%s\n' "$RED" "$1" "$PLAIN" >&2
+	shift
+	[ $# -eq 0 ] || printf '       %s\n' "$@" >&2
+	exit 1
+}
+
+# seconds_since START: whole seconds since START, which was a value of $SECONDS.
+seconds_since() { echo $((SECONDS - $1)); }
+
+# run_logged LOG COMMAND...: runs it with its output in LOG, and prints a line every 15 seconds, so
+# that a long step can be told from a dead one. Returns the command's status.
+run_logged()
+{
+	local log=$1 start=$SECONDS pid status=0
+
+	shift
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		for _ in {1..75}; do
+			sleep 0.2
+			kill -0 "$pid" 2>/dev/null || break 2
+		done
+		note "... $(seconds_since "$start") s: $(tail -n 1 "$log" | tr -d '\r' | cut -c 1-80)"
+	done
+	wait "$pid" || status=$?
+	return "$status"
+}
+
+# show_log LOG [LINES]: the end of a failed step's log.
+show_log()
+{
+	tail -n "${2:-25}" "$1" | sed 's/^/    | /' >&2
+}
+
+# cache_dir: where images and downloads are kept, as the daemon looks for them.
+cache_dir()
+{
+	if [ -n "${XSBXFS_CACHE:-}" ]; then
+		echo "$XSBXFS_CACHE"
+	elif [ -n "${XDG_CACHE_HOME:-}" ]; then
+		echo "$XDG_CACHE_HOME/xsbxfs"
+	elif [ -n "${HOME:-}" ]; then
+		echo "$HOME/.cache/xsbxfs"
+	else
+		die "neither XSBXFS_CACHE, XDG_CACHE_HOME nor HOME is set" \
+			"Say where the images belong: XSBXFS_CACHE=/var/cache/xsbxfs $0"
+	fi
+}
+
+# as_root COMMAND...: directly if this is root, else through sudo.
+as_root()
+{
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "'$1' has to be run as root, and there is no sudo here" "Run this script as root."
+	fi
+}
