@@ -10,7 +10,10 @@
 #include "../vm/buf.h"
 #include "../vm/vm.h"
 
-#define SETTINGS_ENV_MAX  100	/* variables */
+#define SETTINGS_ENV_MAX   100	/* variables */
+#define SETTINGS_ENV_VALUE 4096 /* bytes of one value */
+#define SETTINGS_ENV_BYTES \
+	49152 /* of all names and values, so that what is rendered can be parsed */
 #define SETTINGS_TEXT_MAX 65536 /* bytes of one `config` write */
 
 enum settings_backend { SETTINGS_MICROVM, SETTINGS_PROCESS, SETTINGS_NBACKENDS };
@@ -58,12 +61,26 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		 const struct settings_limits *limits, struct vm_problem *ret_why);
 
 /**
+ * settings_fit() - Hold settings against the limits
+ * @s: Settings; a built-in default that is not allowed is lowered to the limit
+ * @limits: What is allowed
+ * @ret_why: Filled in if it fails
+ *
+ * Return: 0, -EINVAL if a value that is no default is not allowed.
+ */
+int settings_fit(struct settings *s, const struct settings_limits *limits,
+		 struct vm_problem *ret_why);
+
+/**
  * settings_parse() - Apply a whole text of `key = value` lines, `#` comments and empty lines
  * @s: Settings; unchanged unless all of it is right
  * @text: Bytes from a user, not terminated
  * @len: How many
  * @limits: What is allowed
  * @ret_why: Filled in if it fails, names the line
+ *
+ * A line `unset env.NAME` removes a variable. For what `>` does, parse onto a copy of the template's
+ * settings; for `>>`, onto a copy of the session's.
  *
  * Return: 0, -EINVAL, -ENOMEM.
  */
@@ -74,7 +91,7 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 int settings_render(const struct settings *s, struct buf *out);
 
 /* Do @a and @b differ in something that cannot change while a sandbox runs? If so the name of the first
- * such key, else NULL. */
+ * such key ("env" for any variable), else NULL. */
 const char *settings_frozen_change(const struct settings *a, const struct settings *b);
 
 #endif

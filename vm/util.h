@@ -6,11 +6,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h> /* MIN, MAX; libuv's header brings them in as well */
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)			(sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)			((a) < (b) ? (a) : (b))
-#define MAX(a, b)			((a) > (b) ? (a) : (b))
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of a session: checked one by one, read from text, written as text. */
+#include "settings.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "../vm/util.h"
+#include "env.h"
+#include "problem.h"
+
+/*
+ * Theory of operation
+ *
+ * One table row describes a key: where its value lives, what it may be, which limit of the
+ * administrator bounds it, whether it may change under a running sandbox, and the comment that
+ * `config` shows. Everything else walks the table; only `env.NAME`, which is many keys, stands apart.
+ *
+ * Keys of later versions are in the table too. Their defaults can be set and are shown, and any other
+ * value is refused in words: a setting that is accepted must be one that is honoured.
+ */
+
+#define SECONDS_MAX (86400u * 7)
+#define NO_LIMIT    SIZE_MAX
+
+enum key_type { KEY_BACKEND, KEY_NUMBER, KEY_FLAG, KEY_WORDS };
+
+struct key {
+	const char *name;
+	enum key_type type;
+	bool live;  /* may change while a sandbox runs */
+	bool later; /* only the default works in this version */
+	size_t offset;
+	unsigned standard, min, max; /* numbers: the default and the range */
+	size_t limit;		     /* numbers: offset in struct settings_limits, or NO_LIMIT */
+	bool zero_is_none;	     /* 0 means "without end", which no limit allows */
+	const char *comment;
+};
+
+#define AT(field)    offsetof(struct settings, field)
+#define LIMIT(field) offsetof(struct settings_limits, field)
+
+/* In the order in which they are shown. */
+static const struct key keys[] = {
+	{"backend", KEY_BACKEND, false, true, AT(backend), 0, 0, 0, NO_LIMIT, false,
+	 "Where code runs. This version has one backend: microvm."},
+	{"memory_mb", KEY_NUMBER, false, false, AT(memory_mb), 192, 128, 1u << 20,
+	 LIMIT(max_memory_mb), false, "Memory of the sandbox in MiB, 128 or more."},
+	{"cpus", KEY_NUMBER, false, false, AT(cpus), 1, 1, 64, LIMIT(max_cpus), false,
+	 "Virtual processors, 1 to 64."},
+	{"timeout_s", KEY_NUMBER, true, false, AT(timeout_s), 30, 0, SECONDS_MAX,
+	 LIMIT(max_timeout_s), true, "Longest time a run may take, in seconds; 0 is no limit."},
+	{"idle_timeout_s", KEY_NUMBER, true, false, AT(idle_timeout_s), 300, 0, SECONDS_MAX,
+	 LIMIT(max_idle_timeout_s), true,
+	 "Close the sandbox after so many seconds without a run; 0 is never."},
+	{"fresh", KEY_FLAG, true, false, AT(fresh), 0, 0, 0, NO_LIMIT, false,
+	 "yes: every run gets a new sandbox, which is destroyed after it."},
+	{"packages", KEY_WORDS, false, true, AT(packages), 0, 0, 0, NO_LIMIT, false,
+	 "Packages to install. Not available in this version."},
+	{"network", KEY_FLAG, false, true, AT(network), 0, 0, 0, NO_LIMIT, false,
+	 "Network access. Not available in this version: always off."},
+	{"allow", KEY_WORDS, true, true, AT(allow), 0, 0, 0, NO_LIMIT, false,
+	 "Names that the sandbox may reach. Not available in this version."},
+	{"ports", KEY_WORDS, false, true, AT(ports), 0, 0, 0, NO_LIMIT, false,
+	 "Ports to forward into the sandbox. Not available in this version."},
+};
+
+static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "
+				 "idle_timeout_s, fresh, packages, network, allow, ports and "
+				 "env.NAME.";
+
+static const char *const backend_str[] = {
+	[SETTINGS_MICROVM] = "microvm",
+	[SETTINGS_PROCESS] = "process",
+};
+static_assert(ARRAY_SIZE(backend_str) == SETTINGS_NBACKENDS, "a name for each backend");
+
+/* Where the value of a key lives. Constness is the caller's affair, as with strchr(). */
+static unsigned *number_at(const struct settings *s, const struct key *k)
+{
+	return (unsigned *)((char *)s + k->offset);
+}
+
+static bool *flag_at(const struct settings *s, const struct key *k)
+{
+	return (bool *)((char *)s + k->offset);
+}
+
+static char **words_at(const struct settings *s, const struct key *k)
+{
+	return (char **)((char *)s + k->offset);
+}
+
+static unsigned limit_of(const struct settings_limits *limits, const struct key *k)
+{
+	if (k->limit == NO_LIMIT)
+		return 0;
+	return *(const unsigned *)((const char *)limits + k->limit);
+}
+
+int settings_init(struct settings *s)
+{
+	*s = (struct settings){.backend = SETTINGS_MICROVM};
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (keys[i].type == KEY_NUMBER)
+			*number_at(s, &keys[i]) = keys[i].standard;
+		if (keys[i].type != KEY_WORDS)
+			continue;
+		*words_at(s, &keys[i]) = strdup("");
+		if (!*words_at(s, &keys[i])) {
+			settings_clear(s);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void settings_clear(struct settings *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (keys[i].type == KEY_WORDS)
+			free(*words_at(s, &keys[i]));
+	}
+	env_clear(s);
+	*s = (struct settings){0};
+}
+
+int settings_copy(struct settings *dst, const struct settings *src)
+{
+	struct settings copy = *src;
+	bool ok;
+
+	copy.env = NULL;
+	copy.nenv = 0;
+	ok = env_copy(&copy, src) == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		char **words = words_at(&copy, &keys[i]);
+
+		if (keys[i].type != KEY_WORDS)
+			continue;
+		*words = strdup(*words);
+		ok = ok && *words;
+	}
+	if (!ok) {
+		settings_clear(&copy);
+		return -ENOMEM;
+	}
+	*dst = copy;
+	return 0;
+}
+
+/* ---- one setting ---- */
+
+/* Digits only: no sign, no unit, no blank. Return: false unless it is a number below 10^9. */
+static bool read_number(const char *text, unsigned *ret_number)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; text[i] >= '0' && text[i] <= '9' && i < 9; i++)
+		n = n * 10 + (unsigned)(text[i] - '0');
+	if (i == 0 || text[i] != '\0')
+		return false;
+	*ret_number = n;
+	return true;
+}
+
+/* Is @n more than @limit allows? */
+static bool over_limit(const struct key *k, unsigned n, unsigned limit)
+{
+	return limit && (n > limit || (k->zero_is_none && n == 0));
+}
+
+static int refuse_limit(struct vm_problem *why, const struct key *k, unsigned n, unsigned limit)
+{
+	char fix[256];
+
+	snprintf(fix, sizeof(fix),
+		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
+		 k->name, limit, k->zero_is_none ? " (0 would be without end)" : "");
+	return problem_refuse(why, "limit", fix,
+			      "%s: %u is more than the administrator allows, which is %u", k->name,
+			      n, limit);
+}
+
+static int set_number(struct settings *s, const struct key *k, const char *value,
+		      const struct settings_limits *limits, struct vm_problem *why)
+{
+	char fix[256];
+	unsigned n, limit = limit_of(limits, k);
+
+	snprintf(fix, sizeof(fix),
+		 "Write a whole number from %u to %u without a unit, e.g. %s = %u.", k->min, k->max,
+		 k->name, k->standard);
+	if (!read_number(value, &n))
+		return problem_refuse(why, "invalid", fix, "%s: \"%s\" is not a whole number",
+				      k->name, problem_quote(value).text);
+	if (n < k->min || n > k->max)
+		return problem_refuse(why, "invalid", fix, "%s: %u is too %s", k->name, n,
+				      n < k->min ? "small" : "large");
+	if (over_limit(k, n, limit))
+		return refuse_limit(why, k, n, limit);
+	*number_at(s, k) = n;
+	return 0;
+}
+
+static int set_flag(struct settings *s, const struct key *k, const char *value,
+		    struct vm_problem *why)
+{
+	static const struct {
+		const char *word;
+		bool value;
+	} words[] = {
+		{"yes", true},	{"no", false},	{"on", true},
+		{"off", false}, {"true", true}, {"false", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strcmp(value, words[i].word) != 0)
+			continue;
+		if (words[i].value && k->later)
+			return problem_refuse(why, "unsupported", "Leave it off.",
+					      "%s: this version cannot turn it on", k->name);
+		*flag_at(s, k) = words[i].value;
+		return 0;
+	}
+	return problem_refuse(why, "invalid", "Write yes or no (or on, off, true, false).",
+			      "%s: \"%s\" is neither yes nor no", k->name,
+			      problem_quote(value).text);
+}
+
+static int set_backend(struct settings *s, const struct key *k, const char *value,
+		       struct vm_problem *why)
+{
+	if (strcmp(value, backend_str[SETTINGS_MICROVM]) == 0) {
+		s->backend = SETTINGS_MICROVM;
+		return 0;
+	}
+	if (strcmp(value, backend_str[SETTINGS_PROCESS]) == 0)
+		return problem_refuse(why, "unsupported", "Write backend = microvm.",
+				      "%s: this version does not have the process backend",
+				      k->name);
+	return problem_refuse(why, "invalid", "Write backend = microvm.",
+			      "%s: there is no backend \"%s\"", k->name, problem_quote(value).text);
+}
+
+static int set_words(const struct key *k, const char *value, struct vm_problem *why)
+{
+	if (*value == '\0')
+		return 0; /* the default, and so far the only value */
+	return problem_refuse(why, "unsupported", "Remove the line, or leave its value empty.",
+			      "%s: not available in this version", k->name);
+}
+
+/* ---- all settings ---- */
+
+int settings_set(struct settings *s, const char *key, const char *value,
+		 const struct settings_limits *limits, struct vm_problem *ret_why)
+{
+	if (strncmp(key, "env.", 4) == 0)
+		return env_set(s, key + 4, value, ret_why);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (strcmp(key, keys[i].name) != 0)
+			continue;
+		switch (keys[i].type) {
+		case KEY_BACKEND: return set_backend(s, &keys[i], value, ret_why);
+		case KEY_NUMBER: return set_number(s, &keys[i], value, limits, ret_why);
+		case KEY_FLAG: return set_flag(s, &keys[i], value, ret_why);
+		case KEY_WORDS: return set_words(&keys[i], value, ret_why);
+		}
+	}
+	return problem_refuse(ret_why, "unknown-key", known_keys, "there is no setting \"%s\"",
+			      problem_quote(key).text);
+}
+
+int settings_fit(struct settings *s, const struct settings_limits *limits,
+		 struct vm_problem *ret_why)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		unsigned limit = limit_of(limits, &keys[i]);
+		unsigned *number;
+
+		if (keys[i].type != KEY_NUMBER)
+			continue;
+		number = number_at(s, &keys[i]);
+		if (!over_limit(&keys[i], *number, limit))
+			continue;
+		if (*number != keys[i].standard)
+			return refuse_limit(ret_why, &keys[i], *number, limit);
+		*number = limit;
+	}
+	return 0;
+}
+
+/* Cuts blanks, and the CR of a CRLF, off both ends of a line. */
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r");
+	len = strlen(text);
+	while (len > 0 && strchr(" \t\r", text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
+static int parse_line(struct settings *s, char *line, const struct settings_limits *limits,
+		      struct vm_problem *why)
+{
+	char *value;
+
+	line = trim(line);
+	if (*line == '\0' || *line == '#')
+		return 0;
+	value = strchr(line, '=');
+	if (!value && strncmp(line, "unset", 5) == 0 && isblank((unsigned char)line[5]))
+		return env_unset(s, trim(line + 5), why);
+	if (!value)
+		return problem_refuse(
+			why, "invalid",
+			"Write one \"key = value\" a line, or a comment with # in front.",
+			"\"%s\" has no \"=\"", problem_quote(line).text);
+	*value = '\0';
+	return settings_set(s, trim(line), trim(value + 1), limits, why);
+}
+
+int settings_parse(struct settings *s, const char *text, size_t len,
+		   const struct settings_limits *limits, struct vm_problem *ret_why)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+	_cleanup_free_ char *copy = NULL;
+	struct settings changed;
+	char *line, *rest;
+	unsigned n = 0;
+	int r;
+
+	if (len > SETTINGS_TEXT_MAX)
+		return problem_refuse(ret_why, "too-long", "Write at most 65536 bytes of settings.",
+				      "the settings have %zu bytes", len);
+	if (len > 0 && memchr(text, '\0', len))
+		return problem_refuse(ret_why, "invalid", "Write plain text.",
+				      "the settings hold a NUL byte");
+	if (len >= 3 && memcmp(text, bom, 3) == 0) {
+		text += 3;
+		len -= 3;
+	}
+	copy = strndup(len ? text : "", len);
+	if (!copy)
+		return -ENOMEM;
+	r = settings_copy(&changed, s);
+	if (r < 0)
+		return r;
+
+	rest = copy;
+	while (r >= 0 && (line = strsep(&rest, "\n"))) {
+		n++;
+		r = parse_line(&changed, line, limits, ret_why);
+	}
+	if (r == -EINVAL)
+		problem_name_line(ret_why, n);
+	if (r < 0) {
+		settings_clear(&changed);
+		return r;
+	}
+	settings_clear(s);
+	*s = changed;
+	return 0;
+}
+
+/* ---- as text ---- */
+
+static int render_value(const struct settings *s, const struct key *k, struct buf *out)
+{
+	static const char *const flag[] = {"no", "yes"}, *const onoff[] = {"off", "on"};
+
+	switch (k->type) {
+	case KEY_BACKEND: return buf_printf(out, " %s", backend_str[s->backend]);
+	case KEY_NUMBER: return buf_printf(out, " %u", *number_at(s, k));
+	case KEY_FLAG: return buf_printf(out, " %s", (k->later ? onoff : flag)[*flag_at(s, k)]);
+	case KEY_WORDS: return **words_at(s, k) ? buf_printf(out, " %s", *words_at(s, k)) : 0;
+	}
+	return -EINVAL;
+}
+
+int settings_render(const struct settings *s, struct buf *out)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && r >= 0; i++) {
+		r = buf_printf(out, "# %s\n%s =", keys[i].comment, keys[i].name);
+		if (r >= 0)
+			r = render_value(s, &keys[i], out);
+		if (r >= 0)
+			r = buf_append(out, "\n", 1);
+	}
+	if (r >= 0)
+		r = buf_printf(out, "# Variables of the interpreter: env.NAME = value, and "
+				    "`unset env.NAME` to remove one.\n");
+	return r < 0 ? r : env_render(s, out);
+}
+
+const char *settings_frozen_change(const struct settings *a, const struct settings *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *k = &keys[i];
+		bool same = true;
+
+		if (k->live)
+			continue;
+		switch (k->type) {
+		case KEY_BACKEND: same = a->backend == b->backend; break;
+		case KEY_NUMBER: same = *number_at(a, k) == *number_at(b, k); break;
+		case KEY_FLAG: same = *flag_at(a, k) == *flag_at(b, k); break;
+		case KEY_WORDS: same = strcmp(*words_at(a, k), *words_at(b, k)) == 0; break;
+		}
+		if (!same)
+			return k->name;
+	}
+	return env_same(a, b) ? NULL : "env";
+}
