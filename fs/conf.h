@@ -21,7 +21,7 @@ enum conf_action { CONF_MOUNT, CONF_CHECK, CONF_VERSION, CONF_HELP };
 struct conf {
 	enum conf_action action;
 	bool foreground, debug;
-	bool allow_other;
+	bool allow_other; /* other users may use the mount; permissions still count */
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written there once the mount is ready; or NULL */
 	char *cache_dir;   /* default $XDG_CACHE_HOME/xsbxfs, or ~/.cache/xsbxfs */
@@ -32,11 +32,11 @@ struct conf {
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
 	unsigned max_vms;  /* 0: derived */
-	unsigned admission_s, boot_s;
-	unsigned max_sessions;	/* of one user; 0: no limit */
-	uint64_t output_bytes;	/* limit of stdout and of stderr of a run */
-	uint64_t history_bytes; /* of the outputs a session keeps */
-	unsigned history_runs;	/* how many runs a session keeps */
+	unsigned admission_s, boot_s; /* longest waits for a place, and for a sandbox to be ready */
+	unsigned max_sessions;	      /* of one user; 0: no limit */
+	uint64_t output_bytes;	      /* limit of stdout and of stderr of a run */
+	uint64_t history_bytes;	      /* of the outputs a session keeps */
+	unsigned history_runs;	      /* how many runs a session keeps */
 	struct settings_limits limits;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;

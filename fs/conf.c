@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's configuration: defaults, files, command line, and what follows from them. */
+#include "conf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "conf_internal.h"
+#include "problem.h"
+
+#ifndef XSBX_LIBEXECDIR
+#define XSBX_LIBEXECDIR "/usr/local/libexec/xsbxfs"
+#endif
+
+#define SYSTEM_FILE "/etc/xsbxfs.conf"
+
+const char conf_usage[] =
+	"Usage: xsbxfs [-f] [-d] [-c FILE] [-o OPTION[,OPTION...]] MOUNTPOINT\n"
+	"       xsbxfs --check [-c FILE] [-o OPTION[,OPTION...]]\n"
+	"\n"
+	"Mounts a file system in which each directory is a sandbox for untrusted code.\n"
+	"\n"
+	"  -f, --foreground     stay in the foreground and log to standard error\n"
+	"  -d, --debug          likewise, and log much more\n"
+	"  -c, --config FILE    read FILE as well; may be given several times\n"
+	"  -o OPTION[,...]      keys of xsbxfs.conf(5), such as max_vms=4, and\n"
+	"     allow_other       other users may use the mount too\n"
+	"     notify=FIFO       write a byte to FIFO once the mount is ready\n"
+	"      --check          say whether this machine can run sandboxes, and what to mend\n"
+	"      --version        show the version\n"
+	"  -h, --help           show this text\n"
+	"\n"
+	"Unmount with: fusermount3 -u MOUNTPOINT\n"
+	"Configuration: /etc/xsbxfs.conf, ~/.config/xsbxfs.conf, -c, -o; the later wins.\n";
+
+int conf_fail(const struct conf_source *src, int err, const char *fmt, ...)
+{
+	char words[1600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(words, sizeof(words), fmt, ap);
+	va_end(ap);
+	if (src->file && src->line)
+		snprintf(src->why, src->why_size, "%s:%u: %s", src->file, src->line, words);
+	else if (src->file)
+		snprintf(src->why, src->why_size, "%s: %s", src->file, words);
+	else
+		snprintf(src->why, src->why_size, "%s", words);
+	return -err;
+}
+
+/* ---- paths ---- */
+
+/* The home directory, or "/" if there is none. */
+static const char *home_dir(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && *home == '/')
+		return home;
+	pw = getpwuid(getuid());
+	return pw && pw->pw_dir && *pw->pw_dir == '/' ? pw->pw_dir : "/";
+}
+
+static char *join(const char *dir, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+char *conf_expand_home(const char *path)
+{
+	return strncmp(path, "~/", 2) == 0 ? join(home_dir(), path + 2) : strdup(path);
+}
+
+/* $@variable/@name if that is set to an absolute path, as the XDG specification has it; else @fallback
+ * below the home directory. */
+static char *xdg_path(const char *variable, const char *fallback, const char *name)
+{
+	_cleanup_free_ char *dir = NULL;
+	const char *value = getenv(variable);
+
+	if (value && *value == '/')
+		return join(value, name);
+	dir = join(home_dir(), fallback);
+	return dir ? join(dir, name) : NULL;
+}
+
+static char *default_runtime_dir(void)
+{
+	const char *value = getenv("XDG_RUNTIME_DIR");
+	char *path;
+
+	if (value && *value == '/')
+		return join(value, "xsbxfs");
+	if (getuid() == 0)
+		return strdup("/run/xsbxfs");
+	return asprintf(&path, "/tmp/xsbxfs-%u", (unsigned)getuid()) < 0 ? NULL : path;
+}
+
+/* Beside the program when it runs from where it was built, else where it was installed. */
+static char *default_agent(void)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash, *path;
+
+	if (len > 0) {
+		self[len] = '\0';
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = '\0';
+		path = join(self, "xsbx-agent");
+		if (!path || access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return strdup(XSBX_LIBEXECDIR "/xsbx-agent");
+}
+
+/* ---- the beginning and the end of a configuration ---- */
+
+int conf_init(struct conf *c)
+{
+	static const char *const builtin[] = {"python", "javascript", "raw"};
+	const struct conf_source nowhere = {0};
+
+	*c = (struct conf){
+		.qemu = strdup("qemu-system-x86_64"),
+		.accel = strdup("auto"),
+		.admission_s = 120,
+		.boot_s = 60,
+		.output_bytes = 64u << 20,
+		.history_bytes = 256u << 20,
+		.history_runs = 100,
+	};
+	if (!c->qemu || !c->accel)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
+		if (!conf_template_get(c, builtin[i], &nowhere))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void conf_clear(struct conf *c)
+{
+	char *strings[] = {c->mountpoint, c->notify, c->cache_dir, c->runtime_dir,
+			   c->spool_dir,  c->qemu,   c->agent,	   c->accel};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		free(strings[i]);
+	for (size_t i = 0; i < c->ntemplates; i++) {
+		free(c->template[i].name);
+		free(c->template[i].image);
+		free(c->template[i].language);
+		settings_clear(&c->template[i].settings);
+	}
+	*c = (struct conf){0};
+}
+
+int conf_settle(struct conf *c, const struct conf_source *src)
+{
+	int r;
+
+	if (!c->cache_dir)
+		c->cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
+	if (!c->runtime_dir)
+		c->runtime_dir = default_runtime_dir();
+	if (!c->spool_dir && c->cache_dir)
+		c->spool_dir = strdup(c->cache_dir);
+	if (!c->agent)
+		c->agent = default_agent();
+	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->ntemplates; i++) {
+		r = conf_template_settle(&c->template[i], &c -> limits, src);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- files ---- */
+
+/* A file found by its place must be its reader's or root's: whoever writes it chooses what runs. */
+static int check_owner(const struct stat *st, const struct conf_source *src)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return conf_fail(src, EACCES, "belongs to user %u; name it with -c if you trust it",
+				 (unsigned)st->st_uid);
+	if (st->st_mode & S_IWOTH)
+		return conf_fail(src, EACCES, "everybody may write to it; chmod o-w mends that");
+	return 0;
+}
+
+/* @found: by its place, not named by -c; then it need not exist. */
+static int read_file(struct conf *c, const char *path, bool found, struct conf_source *src)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_file_ FILE *file = NULL;
+	struct stat st;
+	int r;
+
+	src->file = path;
+	src->line = 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (found ? O_NONBLOCK : 0));
+	if (fd < 0 && found && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	if (S_ISDIR(st.st_mode) || (found && !S_ISREG(st.st_mode)))
+		return conf_fail(src, EINVAL, "is not a file");
+	r = found ? check_owner(&st, src) : 0;
+	if (r < 0)
+		return r;
+	file = fdopen(fd, "r");
+	if (!file)
+		return -errno;
+	steal_fd(&fd);
+	return conf_read(c, file, src);
+}
+
+/* ---- command line ---- */
+
+struct arguments {
+	const char **files, **options; /* of -c and -o, in their order */
+	size_t nfiles, noptions;
+	const char *mountpoint;
+};
+
+static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
+			  const struct conf_source *src)
+{
+	enum { OPT_CHECK = 256, OPT_VERSION };
+	static const struct option longopts[] = {
+		{"foreground", no_argument, NULL, 'f'},
+		{"debug", no_argument, NULL, 'd'},
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, OPT_CHECK},
+		{"version", no_argument, NULL, OPT_VERSION},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int opt;
+
+	optind = 0; /* start anew, whoever used getopt before */
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":fdc:o:h", longopts, NULL)) != -1) {
+		switch (opt) {
+		case 'd': c->debug = true; __attribute__((fallthrough));
+		case 'f': c->foreground = true; break;
+		case 'c': a->files[a->nfiles++] = optarg; break;
+		case 'o': a->options[a->noptions++] = optarg; break;
+		case 'h': c->action = CONF_HELP; return 0;
+		case OPT_CHECK: c->action = CONF_CHECK; break;
+		case OPT_VERSION: c->action = CONF_VERSION; return 0;
+		case ':':
+			return conf_fail(src, EINVAL, "%s: a value is missing behind it",
+					 argv[optind - 1]);
+		default:
+			return conf_fail(src, EINVAL, "there is no option \"%s\"; try --help",
+					 problem_quote(argv[optind - 1]).text);
+		}
+	}
+	if (optind < argc)
+		a->mountpoint = argv[optind++];
+	if (optind < argc)
+		return conf_fail(src, EINVAL,
+				 "one mount point, please: \"%s\" is too much; try --help",
+				 problem_quote(argv[optind]).text);
+	return 0;
+}
+
+/* What a mount that a dead daemon left answers; realpath(3) cannot see through it. */
+static char *dead_mountpoint(const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path), *parent = NULL;
+	char *slash;
+	size_t len = strlen(path);
+
+	if (!copy)
+		return NULL;
+	while (len > 1 && copy[len - 1] == '/')
+		copy[--len] = '\0';
+	slash = strrchr(copy, '/');
+	if (!slash) {
+		parent = realpath(".", NULL);
+		return parent ? join(parent, copy) : NULL;
+	}
+	*slash = '\0';
+	parent = realpath(*copy ? copy : "/", NULL);
+	if (!parent)
+		return NULL;
+	return join(strcmp(parent, "/") == 0 ? "" : parent, slash + 1);
+}
+
+static int find_mountpoint(struct conf *c, const char *path, const struct conf_source *src)
+{
+	struct stat st;
+
+	if (!path || !*path)
+		return conf_fail(src, EINVAL, "where to? Name a directory: xsbxfs MOUNTPOINT");
+	c->mountpoint = realpath(path, NULL);
+	if (!c->mountpoint && errno == ENOTCONN)
+		c->mountpoint = dead_mountpoint(path);
+	else if (c->mountpoint && stat(c->mountpoint, &st) == 0 && !S_ISDIR(st.st_mode))
+		return conf_fail(src, ENOTDIR, "%s is not a directory", path);
+	if (c->mountpoint)
+		return 0;
+	if (errno == ENOENT)
+		return conf_fail(src, ENOENT, "there is no directory %s; make it with: mkdir -p %s",
+				 path, path);
+	return conf_fail(src, errno, "cannot mount on %s: %s", path, strerror(errno));
+}
+
+static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
+{
+	_cleanup_free_ char *user = xdg_path("XDG_CONFIG_HOME", ".config", "xsbxfs.conf");
+	int r;
+
+	if (!user)
+		return -ENOMEM;
+	r = read_file(c, SYSTEM_FILE, true, src);
+	if (r >= 0)
+		r = read_file(c, user, true, src);
+	for (size_t i = 0; i < a->nfiles && r >= 0; i++)
+		r = read_file(c, a->files[i], false, src);
+	src->file = NULL;
+	for (size_t i = 0; i < a->noptions && r >= 0; i++)
+		r = conf_set_options(c, a->options[i], src);
+	if (r >= 0)
+		r = conf_settle(c, src);
+	if (r >= 0 && c->action == CONF_MOUNT)
+		r = find_mountpoint(c, a->mountpoint, src);
+	else if (r >= 0 && a->mountpoint)
+		r = conf_fail(src, EINVAL, "--check takes no mount point");
+	return r;
+}
+
+int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size)
+{
+	struct conf_source src = {.why = ret_why, .why_size = why_size};
+	struct arguments a = {0};
+	int r;
+
+	snprintf(ret_why, why_size, "out of memory");
+	r = conf_init(c);
+	if (r < 0)
+		return r;
+	/* Each argument can hold one -c or -o at most. */
+	a.files = calloc((size_t)argc + 1, sizeof(*a.files));
+	a.options = calloc((size_t)argc + 1, sizeof(*a.options));
+	r = a.files && a.options ? read_arguments(c, &a, argc, argv, &src) : -ENOMEM;
+	if (r >= 0 && (c->action == CONF_MOUNT || c->action == CONF_CHECK))
+		r = load_all(c, &a, &src);
+	free(a.files);
+	free(a.options);
+	return r;
+}

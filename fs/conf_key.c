@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of [xsbxfs] and [limits], which are also mount options. */
+#include "conf_internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "problem.h"
+
+enum key_type {
+	KEY_FLAG,
+	KEY_LATER_FLAG, /* of a later version: only "no" works */
+	KEY_NUMBER,
+	KEY_SIZE,    /* bytes, with K, M, G or T behind */
+	KEY_PATH,    /* absolute once it is stored */
+	KEY_PROGRAM, /* a path, or a name to look for in PATH */
+	KEY_ACCEL,
+};
+
+struct key {
+	enum conf_section section; /* CONF_NSECTIONS: only as an option */
+	const char *name;
+	enum key_type type;
+	size_t offset;
+	unsigned min, max; /* numbers; sizes in MiB */
+};
+
+#define AT(field)   offsetof(struct conf, field)
+#define SECONDS_MAX (86400 * 7)
+#define MIB	    (1u << 20)
+
+static const struct key keys[] = {
+	{CONF_GLOBAL, "cache_dir", KEY_PATH, AT(cache_dir)},
+	{CONF_GLOBAL, "runtime_dir", KEY_PATH, AT(runtime_dir)},
+	{CONF_GLOBAL, "spool_dir", KEY_PATH, AT(spool_dir)},
+	{CONF_GLOBAL, "qemu", KEY_PROGRAM, AT(qemu)},
+	{CONF_GLOBAL, "agent", KEY_PATH, AT(agent)},
+	{CONF_GLOBAL, "accel", KEY_ACCEL, AT(accel)},
+	{CONF_GLOBAL, "allow_other", KEY_FLAG, AT(allow_other)},
+	{CONF_GLOBAL, "max_vms", KEY_NUMBER, AT(max_vms), 0, 100000},
+	{CONF_GLOBAL, "max_sessions", KEY_NUMBER, AT(max_sessions), 0, 1000000},
+	{CONF_GLOBAL, "admission_timeout_s", KEY_NUMBER, AT(admission_s), 1, SECONDS_MAX},
+	{CONF_GLOBAL, "boot_timeout_s", KEY_NUMBER, AT(boot_s), 1, 3600},
+	{CONF_GLOBAL, "output_limit", KEY_SIZE, AT(output_bytes), 0, 1u << 20},
+	{CONF_GLOBAL, "history_limit", KEY_SIZE, AT(history_bytes), 0, 1u << 24},
+	{CONF_GLOBAL, "history_runs", KEY_NUMBER, AT(history_runs), 1, 100000},
+	{CONF_LIMITS, "max_memory_mb", KEY_NUMBER, AT(limits.max_memory_mb), 128, 1u << 20},
+	{CONF_LIMITS, "max_cpus", KEY_NUMBER, AT(limits.max_cpus), 0, 64},
+	{CONF_LIMITS, "max_timeout_s", KEY_NUMBER, AT(limits.max_timeout_s), 0, SECONDS_MAX},
+	{CONF_LIMITS, "max_idle_timeout_s", KEY_NUMBER, AT(limits.max_idle_timeout_s), 0,
+	 SECONDS_MAX},
+	{CONF_LIMITS, "allow_process", KEY_LATER_FLAG, AT(limits.allow_process)},
+	{CONF_NSECTIONS, "notify", KEY_PATH, AT(notify)},
+};
+
+/* Options that mount(8) and fstab(5) pass to any file system, and that change nothing here: the mount is
+ * always writable, and set-id bits and devices in it never count. */
+static const char *const generic[] = {
+	"rw",	    "defaults",	  "auto",    "noauto", "user",	"users",
+	"nouser",   "nosuid",	  "suid",    "nodev",  "dev",	"noatime",
+	"relatime", "nodiratime", "_netdev", "nofail", "async", "exec",
+};
+
+static void *at(struct conf *c, const struct key *k)
+{
+	return (char *)c + k->offset;
+}
+
+/* ---- values ---- */
+
+static int set_flag(struct conf *c, const struct key *k, const char *value,
+		    const struct conf_source *src)
+{
+	static const char *const yes[] = {"yes", "on", "true", "1"};
+	static const char *const no[] = {"no", "off", "false", "0"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		if (strcmp(value, no[i]) == 0) {
+			*(bool *)at(c, k) = false;
+			return 0;
+		}
+		if (strcmp(value, yes[i]) != 0)
+			continue;
+		if (k->type == KEY_LATER_FLAG)
+			return conf_fail(src, EINVAL,
+					 "%s: not available in this version; leave it at no",
+					 k->name);
+		*(bool *)at(c, k) = true;
+		return 0;
+	}
+	return conf_fail(src, EINVAL, "%s: \"%s\" is neither yes nor no", k->name,
+			 problem_quote(value).text);
+}
+
+/* Digits, and behind them what is left in @ret_rest. Return: false if there are none or too many. */
+static bool read_number(const char *text, uint64_t *ret_number, const char **ret_rest)
+{
+	uint64_t n = 0;
+	size_t i;
+
+	for (i = 0; isdigit((unsigned char)text[i]); i++) {
+		if (i == 18)
+			return false;
+		n = n * 10 + (unsigned)(text[i] - '0');
+	}
+	*ret_number = n;
+	*ret_rest = text + i;
+	return i > 0;
+}
+
+static int set_number(struct conf *c, const struct key *k, const char *value,
+		      const struct conf_source *src)
+{
+	const char *rest;
+	uint64_t n;
+
+	if (read_number(value, &n, &rest) && *rest == '\0' && n <= k->max &&
+	    (n >= k->min || (n == 0 && k->section == CONF_LIMITS))) {
+		*(unsigned *)at(c, k) = (unsigned)n;
+		return 0;
+	}
+	return conf_fail(src, EINVAL, "%s: \"%s\" is not a whole number from %u to %u", k->name,
+			 problem_quote(value).text, k->min, k->max);
+}
+
+static int set_size(struct conf *c, const struct key *k, const char *value,
+		    const struct conf_source *src)
+{
+	static const char suffixes[] = "KMGT";
+	uint64_t n, most = (uint64_t)k->max * MIB;
+	const char *rest, *suffix;
+	unsigned shift = 0;
+
+	if (!read_number(value, &n, &rest))
+		goto bad;
+	suffix = *rest ? strchr(suffixes, toupper((unsigned char)*rest)) : NULL;
+	if (suffix) {
+		shift = 10u * (unsigned)(suffix - suffixes + 1);
+		rest++;
+		if (strcmp(rest, "iB") == 0)
+			rest += 2;
+	}
+	if (*rest != '\0' || n > most >> shift)
+		goto bad;
+	*(uint64_t *)at(c, k) = n << shift;
+	return 0;
+bad:
+	return conf_fail(
+		src, EINVAL,
+		"%s: \"%s\" is not a size up to %uM; write bytes, or a number with K, M, G or T "
+		"behind it, e.g. 64M",
+		k->name, problem_quote(value).text, k->max);
+}
+
+static int set_accel(struct conf *c, const struct key *k, const char *value,
+		     const struct conf_source *src)
+{
+	static const char *const words[] = {"auto", "kvm", "tcg"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		char *copy;
+
+		if (strcmp(value, words[i]) != 0)
+			continue;
+		copy = strdup(value);
+		if (!copy)
+			return -ENOMEM;
+		free(c->accel);
+		c->accel = copy;
+		return 0;
+	}
+	return conf_fail(src, EINVAL, "%s: \"%s\" is not auto, kvm or tcg", k->name,
+			 problem_quote(value).text);
+}
+
+static int set_path(struct conf *c, const struct key *k, const char *value,
+		    const struct conf_source *src)
+{
+	char **field = at(c, k), *path = NULL;
+	bool program = k->type == KEY_PROGRAM && !strchr(value, '/');
+
+	if (*value == '\0')
+		return conf_fail(src, EINVAL, "%s: a path is missing", k->name);
+	for (const char *p = value; *p; p++) {
+		if (iscntrl((unsigned char)*p))
+			return conf_fail(src, EINVAL, "%s: the path holds a control character",
+					 k->name);
+	}
+	if (*value == '/' || strncmp(value, "~/", 2) == 0 || program) {
+		path = conf_expand_home(value);
+	} else if (src->file) {
+		return conf_fail(src, EINVAL, "%s: \"%s\" does not begin with / or ~/", k->name,
+				 problem_quote(value).text);
+	} else { /* on the command line it means the current directory */
+		_cleanup_free_ char *cwd = getcwd(NULL, 0);
+
+		if (!cwd)
+			return conf_fail(src, errno, "%s: the current directory has no path",
+					 k->name);
+		if (asprintf(&path, "%s/%s", cwd, value) < 0)
+			path = NULL;
+	}
+	if (!path)
+		return -ENOMEM;
+	free(*field);
+	*field = path;
+	return 0;
+}
+
+/* ---- keys ---- */
+
+static int set_key(struct conf *c, const struct key *k, const char *value,
+		   const struct conf_source *src)
+{
+	if (!value && k->type == KEY_FLAG)
+		value = "yes";
+	if (!value)
+		return conf_fail(src, EINVAL, "%s: a value is missing; write %s=VALUE", k->name,
+				 k->name);
+	switch (k->type) {
+	case KEY_FLAG:
+	case KEY_LATER_FLAG: return set_flag(c, k, value, src);
+	case KEY_NUMBER: return set_number(c, k, value, src);
+	case KEY_SIZE: return set_size(c, k, value, src);
+	case KEY_PATH:
+	case KEY_PROGRAM: return set_path(c, k, value, src);
+	case KEY_ACCEL: return set_accel(c, k, value, src);
+	}
+	return -EINVAL;
+}
+
+static const char *section_str(enum conf_section section)
+{
+	return section == CONF_LIMITS ? "limits" : "xsbxfs";
+}
+
+int conf_set(struct conf *c, enum conf_section section, const char *key, const char *value,
+	     const struct conf_source *src)
+{
+	bool option = !src->file;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *k = &keys[i];
+
+		if (strcmp(k->name, key) != 0)
+			continue;
+		if (option || k->section == section)
+			return set_key(c, k, value, src);
+		if (k->section == CONF_NSECTIONS)
+			return conf_fail(src, EINVAL, "%s: only as an option, -o %s=...", key, key);
+		return conf_fail(src, EINVAL, "%s: belongs into the section [%s]", key,
+				 section_str(k->section));
+	}
+	if (!option)
+		return conf_fail(src, EINVAL,
+				 "there is no key \"%s\" in [%s]; man 5 xsbxfs.conf lists them all",
+				 problem_quote(key).text, section_str(section));
+	for (size_t i = 0; i < ARRAY_SIZE(generic); i++) {
+		if (strcmp(generic[i], key) == 0 && !value)
+			return 0;
+	}
+	if (strncmp(key, "x-", 2) == 0)
+		return 0; /* a note of some other program in fstab */
+	if (strcmp(key, "ro") == 0)
+		return conf_fail(src, EINVAL, "-o ro: sandboxes cannot be used read-only");
+	return conf_fail(src, EINVAL, "there is no option \"%s\"; man 1 xsbxfs lists them all",
+			 problem_quote(key).text);
+}
+
+int conf_set_options(struct conf *c, const char *text, const struct conf_source *src)
+{
+	_cleanup_free_ char *item = malloc(strlen(text) + 1);
+	int r = 0;
+
+	if (!item)
+		return -ENOMEM;
+	while (r >= 0 && *text) {
+		size_t len = 0;
+		char *value;
+
+		for (; *text && *text != ','; text++) {
+			if (*text == '\\' && (text[1] == ',' || text[1] == '\\'))
+				text++;
+			item[len++] = *text;
+		}
+		item[len] = '\0';
+		if (*text == ',')
+			text++;
+		if (len == 0)
+			continue;
+		value = strchr(item, '=');
+		if (value)
+			*value++ = '\0';
+		r = conf_set(c, CONF_NSECTIONS, item, value, src);
+	}
+	return r;
+}

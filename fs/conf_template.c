@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The templates of a configuration. */
+#include "conf_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "problem.h"
+
+static const char *const languages[] = {"python", "javascript", "raw"};
+
+/* Names at the root of the mount that are taken. */
+static const char *const root_nodes[] = {"README.md", "status.json", "isolation",
+					 "doctor",    "metrics",     "events"};
+
+bool conf_name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len >= 1 && len <= 64 && *name != '.' && *name != '-' &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+		       len;
+}
+
+static bool is_one_of(const char *word, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(word, list[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_language(const char *word)
+{
+	return is_one_of(word, languages, ARRAY_SIZE(languages));
+}
+
+struct conf_template *conf_template_get(struct conf *c, const char *name,
+					const struct conf_source *src)
+{
+	struct conf_template *t;
+
+	for (size_t i = 0; i < c->ntemplates; i++) {
+		if (strcmp(c->template[i].name, name) == 0)
+			return &c->template[i];
+	}
+	if (!conf_name_ok(name)) {
+		conf_fail(
+			src, EINVAL,
+			"template \"%s\": a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with "
+			"neither a dot nor a dash",
+			problem_quote(name).text);
+		return NULL;
+	}
+	if (is_one_of(name, root_nodes, ARRAY_SIZE(root_nodes))) {
+		conf_fail(src, EINVAL, "template %s: the mount has a file of that name", name);
+		return NULL;
+	}
+	if (c->ntemplates == CONF_TEMPLATES_MAX) {
+		conf_fail(src, EINVAL, "template %s: %d templates are the most", name,
+			  CONF_TEMPLATES_MAX);
+		return NULL;
+	}
+	t = &c->template[c->ntemplates];
+	*t = (struct conf_template){.name = strdup(name)};
+	if (!t->name || settings_init(&t->settings) < 0) {
+		free(t->name);
+		conf_fail(src, ENOMEM, "out of memory");
+		return NULL;
+	}
+	c->ntemplates++;
+	return t;
+}
+
+static int replace(char **field, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+int conf_template_set(struct conf_template *t, const char *key, const char *value,
+		      const struct conf_source *src)
+{
+	static const struct settings_limits no_limits = {0}; /* conf_template_settle() holds them */
+	struct vm_problem why;
+	int r;
+
+	if (strcmp(key, "image") == 0) {
+		if (!conf_name_ok(value))
+			return conf_fail(src, EINVAL, "image: \"%s\" is not a name",
+					 problem_quote(value).text);
+		return replace(&t->image, value);
+	}
+	if (strcmp(key, "language") == 0) {
+		if (!is_language(value))
+			return conf_fail(src, EINVAL,
+					 "language: \"%s\" is not python, javascript or raw",
+					 problem_quote(value).text);
+		return replace(&t->language, value);
+	}
+	r = settings_set(&t->settings, key, value, &no_limits, &why);
+	if (r == -EINVAL)
+		return conf_fail(src, EINVAL, "%s. %s", why.cause, why.fix);
+	return r;
+}
+
+int conf_template_settle(struct conf_template *t, const struct settings_limits *limits,
+			 const struct conf_source *src)
+{
+	struct vm_problem why;
+	int r;
+
+	if (!t->image && replace(&t->image, t->name) < 0)
+		return -ENOMEM;
+	if (!t->language) {
+		const char *language = is_language(t->name) ? t->name : t->image;
+
+		if (!is_language(language))
+			return conf_fail(src, EINVAL,
+					 "[template %s]: which language? Add language = python, "
+					 "javascript or raw",
+					 t->name);
+		if (replace(&t->language, language) < 0)
+			return -ENOMEM;
+	}
+	r = settings_fit(&t->settings, limits, &why);
+	if (r < 0)
+		return conf_fail(src, EINVAL, "[template %s]: %s. %s", t->name, why.cause, why.fix);
+	return 0;
+}
