@@ -1,0 +1,599 @@
+# SPDX-License-Identifier: Apache-2.0
+# Python driver: runs one piece of code after another in one interpreter, for the agent.
+"""Started as `python3 -I -B repl.py CTL`; agent/driver.h is the contract.
+
+Theory of operation
+-------------------
+User code gets a `__main__` of its own, fresh and empty, and sees of the driver what a program sees
+of the interpreter that runs it: nothing on the usual ways. Four things follow from that.
+
+* The driver must go on working whatever user code does to the modules they share. It calls the
+  functions that it bound when it was loaded, through a private copy of the builtins.
+* Descriptors 0, 1 and 2 are replaced for each run, so the objects `sys.stdout` and `sys.stderr`
+  stay good for ever, also in the hands of a log handler made in an earlier run. They are made anew
+  only when user code has closed them.
+* Frames of this file are taken out of tracebacks, and sources are handed to `linecache` under the
+  name `<run N>`, so that a traceback looks as it does for a file.
+* A process forked by user code that falls out of it ends as a Python program does, and never
+  comes back to the loop: only the process that was started answers.
+
+SIGINT is Python's own during a run, so that KeyboardInterrupt ends it, and ignored between runs.
+"""
+# Functions take their builtins from here, so `builtins.len = None` is not our problem.
+__builtins__ = dict(vars(__builtins__))
+
+import gc
+import site
+import sys
+from _io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_sigmask,
+                     signal)
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
+from os import close, dup, dup2, environ, getcwd, getpid, pread, register_at_fork, unlink
+from os.path import isdir
+from sys import setprofile, settrace
+
+READY, RUN, DONE, WARM, SEED = range(1, 6)
+MSG_SIZE = 64
+NFDS = 4
+HIGH_FDS = 1000, 500, 250, 100, 50  # where CTL goes: the first that the limit allows
+SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
+
+OWN = sys._getframe().f_code.co_filename
+ORDER = sys.byteorder
+PID = getpid()
+Module = type(sys)
+original_hook = sys.excepthook
+write_text = TextIOWrapper.write
+modules = sys.modules
+builtins = modules['builtins']
+
+
+# --- standard streams ----------------------------------------------------------------------------
+
+last_writer = None
+
+
+class Output(TextIOWrapper):
+    """Standard output or error: buffered by line, in exact order with respect to the other one."""
+
+    def write(self, text):
+        global last_writer
+        if last_writer is not self:
+            other, last_writer = last_writer, self
+            if other is not None:
+                flush(other)
+        count = write_text(self, text)
+        if not text:  # print(..., end='') ends so: progress dots are meant to be seen
+            self.flush()
+        return count
+
+
+Output.__name__ = Output.__qualname__ = 'TextIOWrapper'
+Output.__module__ = '_io'
+
+STREAM_NAMES = ('<stdin>', '<stdout>', '<stderr>')
+# The interpreter has chosen these from the locale, the same for every program it runs.
+ERRORS = (sys.stdin.errors, sys.stdout.errors, 'backslashreplace')
+
+
+def make_output(fd):
+    raw = FileIO(fd, 'wb', closefd=False)
+    raw.name = STREAM_NAMES[fd]
+    stream = Output(BufferedWriter(raw), 'utf-8', ERRORS[fd], '\n', True)
+    stream.mode = 'w'
+    return stream
+
+
+def make_input():
+    raw = FileIO(0, 'rb', closefd=False)
+    raw.name = STREAM_NAMES[0]
+    stream = TextIOWrapper(BufferedReader(raw), 'utf-8', ERRORS[0], '\n')
+    stream.mode = 'r'
+    return stream
+
+
+def flush(stream):
+    """Flush something that user code may have closed, detached or replaced by anything at all."""
+    try:
+        stream.flush()
+    except BaseException:
+        pass
+
+
+def usable(stream, fd):
+    """Whether an output is still ours to use; puts back settings that user code has changed."""
+    try:
+        if stream.closed or stream.buffer.raw.fileno() != fd:
+            return False
+        stream.reconfigure(encoding='utf-8', errors=ERRORS[fd], newline='\n',
+                           line_buffering=True, write_through=False)
+        return True
+    except Exception:
+        return False
+
+
+outputs = [make_output(1), make_output(2)]
+
+
+def flush_all():
+    # What user code put in the place of our streams may write into them: those first.
+    for name in 'stdout', 'stderr':
+        stream = getattr(sys, name, None)
+        if stream is not outputs[0] and stream is not outputs[1]:
+            flush(stream)
+    for stream in outputs:
+        flush(stream)
+
+
+def bind_streams(with_input):
+    """Make `sys.stdout` and the like mean descriptors 0, 1 and 2 again."""
+    global last_writer
+    # Dropping a wrapper that user code made around our buffer closes that buffer: drop, then look.
+    sys.stdout = sys.__stdout__ = outputs[0]
+    sys.stderr = sys.__stderr__ = outputs[1]
+    for i in 0, 1:
+        if not usable(outputs[i], i + 1):
+            outputs[i] = make_output(i + 1)
+            last_writer = None
+    sys.stdout = sys.__stdout__ = outputs[0]
+    sys.stderr = sys.__stderr__ = outputs[1]
+    if with_input:
+        sys.stdin = sys.__stdin__ = make_input()
+
+
+# --- sources, and the modules that must know of them ---------------------------------------------
+
+sources = {}  # file name -> entry of linecache.cache
+sources_size = 0
+current_file = ''  # __file__ of the running code
+current_code = b''
+spawn_files = []  # copies of the code made for children of multiprocessing
+
+
+def decode(code):
+    """Source text as the compiler reads it, for display only."""
+    if b'coding' in code[:200]:
+        try:
+            from importlib._bootstrap_external import decode_source
+            return decode_source(code)
+        except Exception:
+            pass
+    return code.decode('utf-8-sig', 'replace')
+
+
+def remember(name, path, code):
+    global sources_size
+    entry = (len(code), None, decode(code).splitlines(True), name)
+    for key in name, path:
+        sources[key] = entry
+    sources_size += len(code)
+    cache = getattr(modules.get('linecache'), 'cache', None)
+    while sources_size > SOURCES_MAX and len(sources) > 2:
+        for _ in 0, 1:
+            old = next(iter(sources))
+            size = sources.pop(old)[0]
+            if isinstance(cache, dict):
+                cache.pop(old, None)
+        sources_size -= size
+    if isinstance(cache, dict):
+        cache[name] = cache[path] = entry
+
+
+def on_linecache(module):
+    module.cache.update(sources)
+
+
+def on_context(module):
+    """Functions of a session live in this process only: `fork` is the method that finds them."""
+    module._default_context._default_context = module._concrete_contexts['fork']
+
+
+def on_spawn(module):
+    """Whoever asks for `spawn` gets in the children what `python3 file` gives: the file again."""
+    original = module.get_preparation_data
+
+    def get_preparation_data(name):
+        data = original(name)
+        if data.get('init_main_from_path') == current_file:
+            import tempfile
+            fd, path = tempfile.mkstemp('.py', 'run-')
+            with open(fd, 'wb') as f:
+                f.write(current_code)
+            spawn_files.append(path)
+            data['init_main_from_path'] = path
+        return data
+
+    module.get_preparation_data = get_preparation_data
+
+
+class Loader:
+    """Stands in for a module's loader while it is loaded, and then does something more."""
+
+    def __init__(self, inner, after):
+        self.inner, self.after = inner, after
+
+    def create_module(self, spec):
+        return self.inner.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self.inner
+        self.inner.exec_module(module)
+        self.after(module)
+
+
+class Finder:
+    """Imports as ever, but for the few modules that have to learn how this interpreter is run."""
+
+    after = {
+        'linecache': on_linecache,
+        'multiprocessing.context': on_context,
+        'multiprocessing.spawn': on_spawn,
+    }
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.after:
+            return None
+        for finder in sys.meta_path:
+            if finder is not self:
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    spec.loader = Loader(spec.loader, self.after[name])
+                    return spec
+        return None
+
+
+# --- the user's module and paths -----------------------------------------------------------------
+
+main_module = Module('__main__')
+user_site = None  # the directory, once it exists and has been added
+
+
+def set_up_paths():
+    """What -I left out: the working directory, and what the user's environment asks for."""
+    extra = [getcwd()]
+    extra += [p for p in environ.get('PYTHONPATH', '').split(':') if p]
+    sys.path[:0] = extra
+    sys.argv[:] = ['']
+    sys.orig_argv[:] = [sys.executable]
+
+
+def add_user_site():
+    """Add ~/.local/... as `site` does; a package may be installed there at any time."""
+    global user_site
+    if user_site is not None or environ.get('PYTHONNOUSERSITE'):
+        return
+    path = site.getusersitepackages()
+    if not isdir(path):
+        return
+    user_site = path
+    site.ENABLE_USER_SITE = True
+    before = list(sys.path)
+    site.addsitedir(path)
+    added = [p for p in sys.path if p not in before]
+    system = site.getsitepackages()
+    at = next((i for i, p in enumerate(before) if p in system), len(before))
+    sys.path[:] = before[:at] + added + before[at:]
+
+
+def forget_listings():
+    """Files may have come from outside since the last import, within one tick of the clock."""
+    for path, finder in list(sys.path_importer_cache.items()):
+        if hasattr(finder, 'invalidate_caches') and not path.startswith(sys.base_prefix + '/lib'):
+            finder.invalidate_caches()
+
+
+def look_around():
+    """Take in what has changed outside. Never worth failing a run for."""
+    try:
+        add_user_site()
+        forget_listings()
+    except Exception:
+        pass
+
+
+def set_up_module(name):
+    """Give __main__ what the interpreter gives to that of a file, for the run called `name`."""
+    global current_file
+    try:
+        current_file = getcwd() + '/' + name
+    except OSError:  # the directory is gone
+        current_file = name
+    modules['__main__'] = main_module
+    space = main_module.__dict__
+    space['__builtins__'] = builtins
+    space['__name__'] = '__main__'
+    space['__file__'] = current_file
+    space['__doc__'] = None
+    try:
+        if sys.argv[0] == '' or sys.argv[0].startswith('<run '):
+            sys.argv[0] = name
+    except Exception:  # whatever user code has made of it
+        pass
+    return space
+
+
+# --- one run -------------------------------------------------------------------------------------
+
+def strip_frames(error):
+    """Take our own frames out of the traceback of an exception and of those behind it."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        head = tail = None
+        entry = error.__traceback__
+        while entry is not None:
+            if entry.tb_frame.f_code.co_filename != OWN:
+                if tail is None:
+                    head = entry
+                else:
+                    tail.tb_next = entry
+                tail = entry
+            entry = entry.tb_next
+        if tail is not None:
+            tail.tb_next = None
+        error.__traceback__ = head
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def display(error):
+    """What the interpreter prints about an exception that nobody caught."""
+    try:
+        # Up to 3.12 the interpreter looks for source lines in files only.
+        from traceback import format_exception
+        sys.stderr.write(''.join(format_exception(error)))
+    except BaseException:
+        original_hook(type(error), error, error.__traceback__)
+
+
+def exit_status(error):
+    """The exit status that an uncaught SystemExit asks for, as pythonrun.c has it."""
+    code = getattr(error, 'code', error)
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        code = int.__index__(code)
+        return code & 255 if -(1 << 63) <= code < 1 << 63 else 255
+    try:
+        text = str(code)
+    except Exception:
+        text = ''
+    sys.stderr.write(text + '\n')
+    return 1
+
+
+def outcome(error):
+    """Report an exception that ended a run. Return: the exit status."""
+    if isinstance(error, SystemExit):
+        return exit_status(error)
+    strip_frames(error)
+    kind, trace = type(error), error.__traceback__
+    sys.last_exc = sys.last_value = error
+    sys.last_type, sys.last_traceback = kind, trace
+    hook = getattr(sys, 'excepthook', original_hook)
+    if hook is original_hook:
+        display(error)
+    else:
+        try:
+            hook(kind, error, trace)
+        except SystemExit as second:
+            return exit_status(second)
+        except Exception as second:
+            strip_frames(second)
+            sys.stderr.write('Error in sys.excepthook:\n')
+            display(second)
+            sys.stderr.write('\nOriginal exception was:\n')
+            display(error)
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def execute(code, name, space):
+    """Run `code`. Return: its exit status; SIGINT is ignored again."""
+    status = 130
+    try:
+        pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
+        signal(SIGINT, default_int_handler)
+        try:
+            exec(compile(code, name, 'exec', 0, True), space)
+            status = 0
+        except BaseException as error:
+            settrace(None)
+            setprofile(None)
+            status = 130 if isinstance(error, KeyboardInterrupt) else 1
+            status = outcome(error)
+        flush_all()
+    except BaseException:  # interrupted before it began, or again while reporting
+        pass
+    while True:
+        try:
+            settrace(None)
+            setprofile(None)
+            if getpid() == PID:
+                signal(SIGINT, SIG_IGN)
+            return status
+        except KeyboardInterrupt:
+            pass
+
+
+def run(turn, code):
+    global current_code
+    name = f'<run {turn}>'
+    while spawn_files:
+        try:
+            unlink(spawn_files.pop())
+        except OSError:
+            pass
+    current_code = code
+    space = set_up_module(name)
+    remember(name, current_file, code)
+    look_around()
+    bind_streams(True)
+    status = execute(code, name, space)
+    if getpid() != PID:
+        raise SystemExit(status)
+    flush_all()
+    bind_streams(False)
+    return status
+
+
+# --- requests that are not runs ------------------------------------------------------------------
+
+# What programs use most, bought once, before the template of all sandboxes is frozen.
+USUAL = '''json re hashlib os subprocess random datetime collections itertools functools math
+typing dataclasses pathlib io string time traceback linecache inspect threading tempfile shutil
+socket contextlib enum copy heapq bisect operator textwrap base64 csv statistics decimal fractions
+logging argparse urllib.parse uuid pickle queue glob signal platform struct zlib asyncio'''
+
+
+def warm():
+    for name in USUAL.split():
+        try:
+            __import__(name)
+        except Exception:
+            pass
+    from traceback import format_exception
+    try:
+        exec(compile('def f(x: int): return [i * x for i in range(3)]\nf(2)\n1 / 0', '<warm>',
+                     'exec', 0, True), {'__name__': '__main__'})
+    except ZeroDivisionError as error:
+        format_exception(error)
+    # Objects that live as long as the interpreter: no collection need look at them again, which
+    # also leaves the pages that clones of this machine share untouched.
+    gc.collect()
+    gc.freeze()
+
+
+def seed(data):
+    """Clones of a frozen interpreter must not draw the same numbers."""
+    if 'random' in modules:
+        modules['random'].seed(data)
+    if 'numpy.random' in modules:
+        modules['numpy.random'].seed([int.from_bytes(data[i:i + 4], ORDER) for i in range(0, 32, 4)])
+    if 'tempfile' in modules:
+        modules['tempfile']._name_sequence = None
+
+
+# --- the socket ----------------------------------------------------------------------------------
+
+def make_undumpable():
+    """Keep other processes of the user from reading this one's memory and descriptors."""
+    try:
+        from _ctypes import call_function, dlopen, dlsym
+        call_function(dlsym(dlopen(None, 0), 'prctl'), (4, 0, 0, 0, 0))  # PR_SET_DUMPABLE
+    except (ImportError, OSError):
+        pass
+
+
+class Channel:
+    """The socket to the agent, on a high number, out of the way of what user code opens.
+
+    The numbers after it are kept open too, so that a request's descriptors find room in a table
+    that user code has filled.
+    """
+
+    def __init__(self, fd):
+        self.base = next(base for base in HIGH_FDS if self.reserve(0, base))
+        dup2(fd, self.base, False)
+        close(fd)
+        self.sock = socket(fileno=self.base)
+
+    def reserve(self, source, base):
+        """Fill the places with copies of `source`, last one first. Return: whether that worked."""
+        try:
+            for fd in range(base + NFDS + 1, base, -1):
+                if fd != source:
+                    dup2(source, fd, False)
+            return True
+        except OSError:
+            return False
+
+    def send(self, kind, nonce=b'', status=0, text=b''):
+        msg = kind.to_bytes(4, ORDER) + bytes(4) + nonce.ljust(16, b'\0') + bytes(4)
+        msg += status.to_bytes(4, ORDER) + bytes(32)
+        self.sock.send(msg + text)
+
+    def receive(self):
+        """Return: a request and its descriptors, or None at the end of all requests."""
+        null = self.base + 1
+        for fd in range(null + 1, null + NFDS + 1):
+            try:
+                close(fd)
+            except OSError:  # user code closes what it can find
+                pass
+        msg, rights, _, _ = self.sock.recvmsg(MSG_SIZE, CMSG_SPACE(NFDS * 4), MSG_CMSG_CLOEXEC)
+        if not msg:
+            return None
+        fds = []
+        for level, kind, data in rights:
+            if level == SOL_SOCKET and kind == SCM_RIGHTS:
+                fds += [int.from_bytes(data[i:i + 4], ORDER) for i in range(0, len(data) - 3, 4)]
+        return msg, fds
+
+
+def take(fds, length):
+    """Put a run's descriptors in place. Return: its code."""
+    for i, fd in enumerate(fds):
+        while fd < 3:  # user code had closed some of these; the low ones are replaced below
+            fd = dup(fd)
+        fds[i] = fd
+    for number in 0, 1, 2:
+        dup2(fds[number], number)
+    code = b''
+    while len(code) < length:
+        piece = pread(fds[3], length - len(code), len(code))
+        if not piece:
+            break
+        code += piece
+    for fd in fds:
+        close(fd)
+    return code
+
+
+def serve(channel):
+    """Answer requests until there are no more."""
+    while True:
+        request = channel.receive()
+        if request is None:
+            return
+        msg, fds = request
+        kind, turn, length = (int.from_bytes(msg[i:i + 4], ORDER) for i in (0, 4, 24))
+        nonce = msg[8:24]
+        status = 0
+        if kind == RUN and len(fds) == NFDS:
+            code = take(fds, length)
+            channel.reserve(channel.base + 1, channel.base)
+            status = run(turn, code)
+        elif kind == WARM:
+            warm()
+        elif kind == SEED:
+            try:
+                seed(msg[32:64])
+            except Exception:  # not the modules we think they are
+                pass
+        else:
+            for fd in fds:
+                close(fd)
+            continue
+        try:
+            channel.send(DONE, nonce, status)
+        except OSError:  # user code has closed the channel: then the status is how we end
+            raise SystemExit(status) from None
+
+
+def main():
+    channel = Channel(int(sys.argv[1]))
+    signal(SIGINT, SIG_IGN)
+    make_undumpable()
+    set_up_paths()
+    sys.meta_path.insert(0, Finder())
+    register_at_fork(before=flush_all, after_in_child=channel.sock.close)
+    bind_streams(True)
+    set_up_module('<run 0>')
+    channel.send(READY, text=b'Python ' + sys.version.split()[0].encode())
+    try:
+        serve(channel)
+    except OSError:  # the channel is gone, perhaps by user code: so are we
+        raise SystemExit(0) from None
+
+
+main()

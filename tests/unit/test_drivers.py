@@ -1,0 +1,812 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the interpreter drivers in images/drivers, without a sandbox: this file plays the agent.
+"""Usage: test_drivers.py [--bench] [unittest arguments]
+
+The interpreters under test, each a path or a name on PATH:
+    XSBX_PYTHON   several, separated by colons; default: the Python that runs this
+    XSBX_BASH     several, separated by colons; default: bash
+    XSBX_BUN      one; default: bun on PATH, or ~/.cache/xsbxfs/images/tools/bun
+Where an interpreter is missing its tests are skipped, and the last line counts them.
+"""
+import array
+import contextlib
+import fcntl
+import hashlib
+import os
+import random
+import selectors
+import shutil
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import textwrap
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DRIVERS = os.path.join(ROOT, 'images', 'drivers')
+
+READY, RUN, DONE, WARM, SEED = range(1, 6)
+MESSAGE = struct.Struct('=II16sIi32s')
+DEADLINE = 60  # seconds that anything may take on a busy machine
+SCRATCH = tempfile.mkdtemp(prefix='test_drivers.')
+
+
+# --- the agent's part ----------------------------------------------------------------------------
+
+class Result:
+    """What a run left: status, the bytes of both streams, and when each piece arrived."""
+
+    def __init__(self):
+        self.status = None
+        self.out = self.err = b''
+        self.pieces = []
+
+    def __repr__(self):
+        return f'status {self.status}, out {self.out[-2000:]!r}, err {self.err[-4000:]!r}'
+
+
+class Gone(Exception):
+    """The interpreter has ended; `result` has its wait status as a shell shows it."""
+
+    def __init__(self, result):
+        super().__init__(f'interpreter ended: {result}')
+        self.result = result
+
+
+class Session:
+    """One interpreter, from its start to its end."""
+
+    def __init__(self, command, env=None, bell=False, cwd=None):
+        self.home = cwd or tempfile.mkdtemp(dir=SCRATCH)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ctl, fds = ours, [theirs.fileno()]
+        ours.settimeout(DEADLINE)
+        self.bell = None
+        if bell:
+            bell_end, self.bell = os.pipe()
+            fds.append(bell_end)
+        self.log = tempfile.TemporaryFile(dir=SCRATCH)
+        environ = {'HOME': self.home, 'PATH': os.environ['PATH'], 'LANG': 'C.UTF-8', 'USER': 'user'}
+        environ.update(env or {})
+        self.turn = 0
+        start = time.perf_counter()
+        self.process = subprocess.Popen(
+            command + [str(fd) for fd in fds], stdin=subprocess.DEVNULL, stdout=self.log,
+            stderr=self.log, pass_fds=fds, cwd=self.home, env=environ, start_new_session=True)
+        theirs.close()
+        if bell:
+            os.close(bell_end)
+        message = ours.recv(MESSAGE.size + 128)
+        self.start_time = time.perf_counter() - start
+        if not message or MESSAGE.unpack(message[:64])[0] != READY:
+            raise AssertionError('not ready: ' + self.read_log())
+        self.version = message[64:].decode()
+
+    def read_log(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors='replace')
+
+    def send(self, kind, fds=(), code_len=0, seed=b''):
+        nonce = os.urandom(16)
+        message = MESSAGE.pack(kind, self.turn, nonce, code_len, 0, seed)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else []
+        self.ctl.sendmsg([message], rights)
+        if self.bell is not None:
+            os.write(self.bell, b'!')
+        return nonce
+
+    def simple(self, kind, seed=b''):
+        nonce = self.send(kind, seed=seed)
+        answer = self.ctl.recv(256)
+        if len(answer) != 64 or MESSAGE.unpack(answer)[2] != nonce:
+            raise AssertionError(f'bad answer {answer!r}: ' + self.read_log())
+        return MESSAGE.unpack(answer)[4]
+
+    def start(self, code, stdin=b'', joined=False):
+        """Send a run. Return: an object to pass to `finish`."""
+        if isinstance(code, str):
+            code = code.encode()
+        self.turn += 1
+        memfd = os.memfd_create('code', os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.write(memfd, code)
+        fcntl.fcntl(memfd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK)
+        if stdin is None:
+            in_r, in_w = os.pipe()
+        else:
+            in_w = None
+            in_r = os.memfd_create('stdin')
+            os.write(in_r, stdin)
+            os.lseek(in_r, 0, os.SEEK_SET)
+        out_r, out_w = os.pipe()
+        err_r, err_w = os.pipe()
+        if joined:
+            os.dup2(out_w, err_w)
+        nonce = self.send(RUN, [in_r, out_w, err_w, memfd], len(code))
+        for fd in in_r, out_w, err_w, memfd:
+            os.close(fd)
+        return nonce, out_r, err_r, in_w
+
+    def finish(self, pending, hook=None, timeout=DEADLINE):
+        """Read until DONE. `hook(result)` is called after every piece of output."""
+        nonce, out_r, err_r, in_w = pending
+        result = Result()
+        pieces = {out_r: [], err_r: []}
+        began = time.perf_counter()
+        ended = False
+        with selectors.DefaultSelector() as selector:
+            for fd in out_r, err_r:
+                selector.register(fd, selectors.EVENT_READ)
+            selector.register(self.ctl, selectors.EVENT_READ)
+            while result.status is None and not ended:
+                left = began + timeout - time.perf_counter()
+                events = selector.select(max(left, 0))
+                if not events and left <= 0:
+                    raise AssertionError(f'no end after {timeout} s: {pieces} {self.read_log()}')
+                for key, _ in events:
+                    if key.fileobj is self.ctl:
+                        message = self.ctl.recv(256)
+                        if not message:
+                            ended = True
+                        elif len(message) == 64 and MESSAGE.unpack(message)[2] == nonce:
+                            result.status = MESSAGE.unpack(message)[4]
+                        continue
+                    data = os.read(key.fd, 1 << 20)
+                    if data:
+                        pieces[key.fd].append(data)
+                        result.pieces.append((time.perf_counter() - began, data))
+                        result.out = b''.join(pieces[out_r]) if hook else b''
+                    else:
+                        selector.unregister(key.fd)
+                    if hook:
+                        hook(result)
+        if ended:
+            self.process.wait(DEADLINE)
+        for fd in out_r, err_r:
+            count = array.array('i', [0])
+            fcntl.ioctl(fd, termios.FIONREAD, count)
+            while count[0] > 0:
+                data = os.read(fd, count[0])
+                pieces[fd].append(data)
+                count[0] -= len(data)
+        result.out, result.err = b''.join(pieces[out_r]), b''.join(pieces[err_r])
+        result.time = time.perf_counter() - began
+        for fd in out_r, err_r, in_w:
+            if fd is not None:
+                os.close(fd)
+        if ended:
+            code = self.process.returncode
+            result.status = code if code >= 0 else 128 - code
+            raise Gone(result)
+        return result
+
+    def run(self, code, stdin=b'', joined=False, hook=None, timeout=DEADLINE):
+        return self.finish(self.start(code, stdin, joined), hook, timeout)
+
+    def interrupt(self):
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def close(self):
+        self.ctl.close()
+        if self.bell is not None:
+            os.close(self.bell)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.log.close()
+
+
+class DriverCase(unittest.TestCase):
+    """Common to all languages. A subclass sets `command`, `bell` and `missing`."""
+
+    command = None
+    bell = False
+    missing = None
+
+    def setUp(self):
+        if self.missing:
+            self.skipTest(self.missing)
+        self.sessions = []
+
+    def tearDown(self):
+        for session in getattr(self, 'sessions', []):
+            session.close()
+
+    def session(self, **kwargs):
+        session = Session(self.command, bell=self.bell, **kwargs)
+        self.sessions.append(session)
+        return session
+
+    def expect(self, session, code, out=None, status=0, err=None, **kwargs):
+        """Run code; compare what is given. `err` as str: contained in standard error."""
+        if isinstance(code, str):
+            code = textwrap.dedent(code)
+        result = session.run(code, **kwargs)
+        self.compare(result, code, out, status, err)
+        return result
+
+    def compare(self, result, code, out, status, err):
+        note = f'{code!r}: {result}'
+        if status is not None:
+            self.assertEqual(result.status, status, note)
+        if out is not None:
+            self.assertEqual(result.out, out.encode() if isinstance(out, str) else out, note)
+        if err is not None:
+            if err == '' or isinstance(err, bytes):
+                self.assertEqual(result.err, err or b'', note)
+            else:
+                self.assertIn(err, result.err.decode(errors='replace'), note)
+
+    def expect_gone(self, session, code, status, out=None):
+        with self.assertRaises(Gone) as caught:
+            session.run(textwrap.dedent(code))
+        self.compare(caught.exception.result, code, out, status, None)
+
+    def interrupted(self, session, code, **kwargs):
+        """Run code that prints "go" and then never ends, and interrupt it there."""
+        sent = []
+
+        def hook(result):
+            if b'go' in result.out and not sent:
+                sent.append(True)
+                time.sleep(0.05)
+                session.interrupt()
+
+        return session.run(textwrap.dedent(code), hook=hook, **kwargs)
+
+
+# --- Python --------------------------------------------------------------------------------------
+
+class PythonCases(DriverCase):
+    """Everything about repl.py; see load_tests for the interpreters it is run with."""
+
+    def test_basics(self):
+        s = self.session()
+        self.assertRegex(s.version, r'^Python 3\.\d+\.')
+        self.expect(s, '# comment only\n', '', 0, '')
+        self.expect(s, '', '', 0, '')
+        self.expect(s, 'print(6*7)', '42\n', 0, '')
+        self.expect(s, '6*7', '', 0, '')
+        self.expect(s, 'print("caf\u00e9 \u4f60\u597d\\t\x1b[31mred")', 'café 你好\t\x1b[31mred\n')
+        self.expect(s, '\ufeffprint("bom")', 'bom\n')
+        self.expect(s, 'print("a\\x00b")', b'a\0b\n')
+        self.expect(s, 'é = 1; print(é)', '1\n')
+        self.expect(s, '# -*- coding: latin-1 -*-\nprint("\xe9")'.encode('latin-1'), 'é\n')
+
+    def test_state_is_kept(self):
+        s = self.session()
+        self.expect(s, 'x = 1\nimport json\ndef f(): return x\nclass C: v = 5')
+        self.expect(s, 'x += 1\nprint(f(), json.dumps([1]), C.v, C.__module__)', '2 [1] 5 __main__\n')
+        self.expect(s, 'x += 1; raise ValueError', status=1)
+        self.expect(s, 'x += 1; import sys; sys.exit(3)', status=3)
+        self.expect(s, 'x = = 1', status=1, err='SyntaxError')
+        self.expect(s, 'print(x)', '4\n')
+        self.expect(s, 'import os; os.chdir("/"); os.environ["A"] = "b"')
+        self.expect(s, 'print(os.getcwd(), os.popen("pwd; echo $A").read().split())', "/ ['/', 'b']\n")
+
+    def test_module_namespace_is_clean(self):
+        s = self.session()
+        self.expect(s, 'print(sorted(k for k in globals() if k not in ("__annotations__",)))',
+                    "['__builtins__', '__doc__', '__file__', '__loader__', '__name__', "
+                    "'__package__', '__spec__']\n")
+        self.expect(s, '''
+            import sys, __main__
+            assert __main__.__dict__ is globals() and sys.modules['__main__'] is __main__
+            assert __name__ == '__main__' and __file__.endswith('<run 2>')
+            print(sys.argv, sys.path[0])''', f"['<run 2>'] {s.home}\n")
+        self.expect(s, 'exit_code = code = sentinel = traceback = sys = os = 5; print(code)', '5\n')
+        self.expect(s, 'print(code); 1/0', '5\n', 1, 'ZeroDivisionError')
+        self.expect(s, 'class A:\n  x: int\nprint(A.__annotations__)', "{'x': <class 'int'>}\n")
+        self.expect(s, 'from __future__ import annotations\nclass A:\n  x: int\n'
+                    'print(A.__annotations__)', "{'x': 'int'}\n")
+        self.expect(s, 'class A:\n  x: int\nprint(A.__annotations__)', "{'x': <class 'int'>}\n")
+
+    def test_exit_statuses(self):
+        s = self.session()
+        for code, status in (
+                ('sys.exit()', 0), ('sys.exit(None)', 0), ('sys.exit(0)', 0), ('sys.exit(9)', 9),
+                ('sys.exit(True)', 1), ('sys.exit(False)', 0), ('sys.exit(256)', 0),
+                ('sys.exit(-3)', 253), ('sys.exit(-1)', 255), ('sys.exit(2**40)', 0),
+                ('sys.exit(2**40 + 7)', 7), ('sys.exit(2**80)', 255), ('sys.exit(137)', 137),
+                ('raise SystemExit(4)', 4), ('exit(6)', 6), ('quit()', 0),
+                ('class E(SystemExit): pass\nraise E(5)', 5), ('sys.exit(3.0)', 1),
+                ('sys.exit((1, 2))', 1), ('def f(): sys.exit(8)\nf()', 8)):
+            self.expect(s, 'import sys\n' + code, '', status)
+            plain = subprocess.run([self.command[0], '-c', 'import sys\n' + code],
+                                   capture_output=True)
+            self.assertEqual(plain.returncode, status, code)
+        self.expect(s, 'sys.exit("text")', '', 1, b'text\n')
+        self.expect(s, 'sys.exit((1, 2))', '', 1, b'(1, 2)\n')
+        self.expect(s, 'print("a"); sys.exit(0); print("b")', 'a\n', 0)
+        self.expect(s, 'print("alive")', 'alive\n')
+
+    def test_end_of_process(self):
+        self.expect_gone(self.session(), 'import os\nprint("kept")\nos._exit(42)', 42, 'kept\n')
+        self.expect_gone(self.session(), 'import os, signal; os.kill(os.getpid(), 11)', 139)
+        self.expect_gone(self.session(), 'import os; os.kill(os.getpid(), 9)', 137)
+        self.expect_gone(self.session(), 'import os; os.execvp("sh", ["sh", "-c", "exit 5"])', 5)
+
+    def test_tracebacks(self):
+        s = self.session()
+        self.expect(s, 'def f():\n    return 1 / 0\n')
+        r = self.expect(s, 'x = 1\nf()\n', '', 1)
+        text = r.err.decode()
+        lines = [line for line in text.splitlines() if not set(line) <= set(' ^~')]
+        self.assertEqual(lines, [
+            'Traceback (most recent call last):',
+            '  File "<run 2>", line 2, in <module>', '    f()',
+            '  File "<run 1>", line 2, in f', '    return 1 / 0',
+            'ZeroDivisionError: division by zero'])
+        self.expect(s, 'undefined', status=1, err="NameError: name 'undefined' is not defined")
+        self.expect(s, 'import no_such', status=1, err="No module named 'no_such'")
+        self.expect(s, 'open("nope")', status=1, err='FileNotFoundError')
+        self.expect(s, 'open("/proc/nope", "w")', status=1, err='Error')
+        self.expect(s, 'def g(): g()\ng()', status=1, err='RecursionError')
+        r = self.expect(s, 'print(1', '', 1, 'SyntaxError')
+        self.assertTrue(r.err.startswith(b'  File "<run 8>", line 1\n    print(1\n'), r)
+        r = self.expect(s, 'try:\n  1/0\nexcept Exception as e:\n  raise ValueError(3) from e', status=1)
+        for r in r, self.expect(s, 'print("\\ud800")', status=None):
+            self.assertNotIn(b'repl.py', r.err)
+        self.expect(s, '''
+            import traceback
+            try: f()
+            except Exception: traceback.print_exc()
+            import inspect
+            print(inspect.getsource(f), end='')''', 'def f():\n    return 1 / 0\n', err='in <module>')
+        self.expect(s, 'import sys; print(sys.last_type.__name__ if 0 else "ok")', 'ok\n')
+
+    def test_getsource_of_a_class(self):
+        s = self.session()
+        self.expect(s, 'import inspect\nclass C:\n    x = 1\nprint(inspect.getsource(C))',
+                    'class C:\n    x = 1\n\n')
+
+    def test_excepthook(self):
+        s = self.session()
+        self.expect(s, 'import sys\nsys.excepthook = lambda t, v, b: print("hook", t.__name__)\n1/0',
+                    'hook ZeroDivisionError\n', 1, '')
+        self.expect(s, 'def h(*a): raise KeyError(1)\nsys.excepthook = h\n1/0', status=1,
+                    err='Error in sys.excepthook:')
+        self.expect(s, 'def h(*a): sys.exit(7)\nsys.excepthook = h\n1/0', status=7)
+        self.expect(s, 'sys.excepthook = sys.__excepthook__\n1/0', status=1, err='<run 4>')
+        self.expect(s, 'del sys.excepthook\n1/0', status=1, err='ZeroDivision')
+
+    def test_streams_interleave(self):
+        s = self.session()
+        code = '''
+            import sys
+            w, e = sys.stdout.write, sys.stderr.write
+            w('a'); e('b'); w('c'); e('d\\n'); w('e\\nf'); e('g')
+            for i in range(100):
+                print(i); print(-i, file=sys.stderr)
+        '''
+        r = self.expect(s, code, joined=True)
+        want = 'abcd\ne\nfg' + ''.join(f'{i}\n{-i}\n' for i in range(100))
+        self.assertEqual(r.out.decode(), want)
+        r = self.expect(s, code)
+        self.assertEqual(r.out.decode(), 'ace\nf' + ''.join(f'{i}\n' for i in range(100)))
+
+    def test_streams_are_live(self):
+        s = self.session()
+        r = self.expect(s, '''
+            import time
+            print('one'); time.sleep(.3); print('.', end=''); time.sleep(.3); print('three')''',
+                        'one\n.three\n')
+        times = [t for t, _ in r.pieces]
+        self.assertEqual(len(times), 3, r.pieces)
+        self.assertGreater(times[2] - times[0], .5)
+        self.assertLess(times[0], .25)
+
+    def test_large_output(self):
+        s = self.session()
+        for size in 65535, 65536, 65537, 1000003, 50 << 20:
+            r = self.expect(s, f'import sys; n = {size}; x = sys.stdout.write("x" * n)')
+            self.assertEqual(len(r.out), size)
+        r = self.expect(s, '''
+            import os, sys, hashlib
+            data = os.urandom(2_000_000)
+            n = sys.stdout.buffer.write(data)
+            print(hashlib.sha256(data).hexdigest(), end='', file=sys.stderr)''')
+        self.assertEqual(hashlib.sha256(r.out).hexdigest(), r.err.decode())
+        r = self.expect(s, 'for i in range(100_000): print(i)')
+        self.assertEqual(r.out.decode(), ''.join(f'{i}\n' for i in range(100_000)))
+        self.assertLess(r.time, 5)
+        self.expect(s, 'print("no newline", end="")', 'no newline')
+        self.expect(s, 'import sys; n = sys.stderr.write("partial")', '', 0, b'partial')
+        self.expect(s, 'print("\\r\\n\\r", end="")', b'\r\n\r')
+
+    def test_stdin(self):
+        s = self.session()
+        self.expect(s, 'input()', '', 1, 'EOFError')
+        self.expect(s, 'import sys\nprint(repr(sys.stdin.read()), repr(sys.stdin.read()))', "'' ''\n")
+        self.expect(s, 'print(list(sys.stdin), repr(sys.stdin.readline()), sys.stdin.buffer.read())',
+                    "[] '' b''\n")
+        self.expect(s, '''
+            import os, select, json
+            print(sys.stdin.fileno(), sys.stdin.isatty(), len(select.select([0], [], [], 0)[0]))
+            print(os.read(0, 10), os.popen('wc -l').read().strip(), open('/dev/stdin').read())
+            json.load(sys.stdin)''', "0 False 1\nb'' 0 \n", 1, 'JSONDecodeError')
+        self.expect(s, 'import fileinput; print(len(list(fileinput.input("-"))))', '0\n')
+        self.expect(s, 'sys.stdin.write("x")', status=1, err='not writable')
+        self.expect(s, 'print(input("? "), input())', '? a b\n', stdin=b'a\nb\n')
+        self.expect(s, 'print(sys.stdin.readline())', 'one\n\n', stdin=b'one\ntwo\n')
+        self.expect(s, 'print(sys.stdin.read())', 'fresh\n', stdin=b'fresh')
+        self.expect(s, 'sys.stdin.close(); sys.stdin = 5')
+        self.expect(s, 'print(input())', 'again\n', stdin=b'again')
+        self.expect(s, 'import os; print(os.popen("cat").read())', 'child\n', stdin=b'child')
+
+    def test_streams_survive_user_code(self):
+        s = self.session()
+        for code in (
+                'import sys, os, io; sys.stdout.close()', 'sys.stderr.close()',
+                'sys.stdout = io.StringIO()', 'sys.stdout = sys.stderr = None', 'del sys.stdout',
+                'sys.stdout.detach()', 'sys.stdout.buffer.close()', 'os.close(1)', 'os.close(2)',
+                'os.close(0)', 'os.closerange(0, 3)', 'os.closerange(0, 100)',
+                'sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="latin-1")',
+                'sys.stdout.reconfigure(encoding="utf-16")', 'sys.__stdout__ = None',
+                'sys.stdout = open("/dev/null", "w")', 'os.dup2(os.open("/dev/null", 2), 1)',
+                'class W:\n  def flush(self): 1/0\n  def write(self, s): 1/0\nsys.stdout = W()',
+                'class E:\n  def __eq__(self, o): 1/0\n  def __getattr__(self, n): 1/0\n'
+                'sys.stdout = E()'):
+            self.expect(s, code, status=None)
+            self.expect(s, 'print("é out"); print("err", file=sys.stderr); print(input())',
+                        'é out\nin\n', 0, b'err\n', stdin=b'in')
+        self.expect(s, 'sys.stdout = io.TextIOWrapper(sys.stdout.buffer); print("wrapped")', 'wrapped\n')
+        self.expect(s, 'f = sys.stdout = open("log", "w"); print("logged"); del f')
+        self.expect(s, 'print(open("log").read())', 'logged\n\n')
+
+    def test_handler_of_an_earlier_run(self):
+        s = self.session()
+        self.expect(s, 'import logging, sys; logging.basicConfig(format="%(message)s")\n'
+                    'logging.warning("first")', '', 0, b'first\n')
+        self.expect(s, 'logging.warning("second")', '', 0, b'second\n')
+
+    def test_driver_survives_user_code(self):
+        s = self.session()
+        for code in (
+                'import builtins, sys, os\nfor n in ("len", "getattr", "isinstance", "compile", "exec",'
+                '"list", "open", "BaseException", "range", "type"): delattr(builtins, n)',
+                'for m in list(sys.modules): sys.modules.pop(m)', 'sys.modules["__main__"] = None',
+                'for n in dir(os): setattr(os, n, None)', 'sys.meta_path.clear()',
+                'sys.path = None', 'sys.argv = None', 'sys.path_importer_cache = None',
+                'sys.exit = sys.exc_info = sys.settrace = None', '__builtins__ = {}',
+                'globals().clear()', 'import sys', 'sys.settrace(lambda *a: 1/0)',
+                'sys.setprofile(lambda *a: 1/0)'):
+            self.expect(s, code, status=None)
+            self.expect(s, '(lambda: 1)(); print("ok")', 'ok\n', 0)
+        self.expect(s, 'import sys; sys.setrecursionlimit(40)')
+        self.expect(s, 'raise ValueError(3)', status=1)
+        self.expect(s, 'import gc; gc.collect(); print("ok")', 'ok\n')
+
+    def test_full_descriptor_table(self):
+        s = self.session()
+        self.expect(s, '''
+            import os
+            fds = []
+            try:
+                while True: fds.append(os.dup(0))
+            except OSError as e: print(e.errno)''', '24\n')
+        self.expect(s, 'print(len(fds) > 100)', 'True\n')
+        self.expect(s, '1/0', status=1, err='ZeroDivisionError')
+
+    def test_channel_is_out_of_the_way(self):
+        s = self.session()
+        self.expect(s, 'import os; print(sorted(int(f) for f in os.listdir("/proc/self/fd"))[:4])',
+                    '[0, 1, 2, 3]\n')  # 3: the directory itself
+        self.expect(s, 'import subprocess as sp\n'
+                    'print(sp.run("ls /proc/self/fd", shell=True, capture_output=True).stdout)',
+                    "b'0\\n1\\n2\\n3\\n'\n")
+        fds = [int(f) for f in os.listdir(f'/proc/{s.process.pid}/fd')]
+        self.assertTrue(all(f < 3 or f >= 500 for f in fds), fds)
+        self.expect(s, '''
+            import socket, os
+            for fd in range(3, 1100):
+                try: sock = socket.socket(fileno=os.dup(fd))
+                except OSError: continue
+                for kind in range(7):
+                    sock.send(bytes([kind]) + bytes(63)); sock.send(b"x")
+            print("forged")''', 'forged\n', 0)
+        self.expect(s, 'print("next")', 'next\n')
+        self.expect_gone(s, 'os.closerange(3, 5000); print("bye")', 0, 'bye\n')
+
+    def test_undumpable(self):
+        s = self.session()
+        with open(f'/proc/{s.process.pid}/status') as f:
+            status = f.read()
+        if 'Uid:\t0\t' in status:
+            # A root process owns its files in /proc either way: ask the kernel itself.
+            self.expect(s, 'import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))', '0\n')
+        else:
+            self.assertEqual(os.stat(f'/proc/{s.process.pid}').st_uid, 0)
+
+    def test_interrupt(self):
+        s = self.session()
+        r = self.interrupted(s, 'x = 5\nimport time\nprint("go", flush=True)\nwhile True: pass')
+        self.compare(r, '', 'go\n', 130, 'KeyboardInterrupt')
+        self.assertNotIn(b'repl.py', r.err)
+        r = self.interrupted(s, 'x += 1\nprint("go")\ntime.sleep(100)')
+        self.compare(r, '', 'go\n', 130, '    time.sleep(100)')
+        r = self.interrupted(s, 'print("go")\nwhile True: print("spam")')
+        self.assertEqual(r.status, 130)
+        self.assertNotIn(b'repl.py', r.err)
+        r = self.interrupted(s, '''
+            print('go')
+            try: time.sleep(100)
+            except KeyboardInterrupt: print('caught')''')
+        self.compare(r, '', 'go\ncaught\n', 0, '')
+        r = self.interrupted(s, '''
+            import signal
+            signal.signal(signal.SIGINT, lambda *a: print('mine') or exit(3))
+            print('go'); time.sleep(100)''')
+        self.compare(r, '', 'go\nmine\n', 3, '')
+        for _ in range(20):  # between runs nothing happens
+            s.interrupt()
+        self.expect(s, 'signal.signal(signal.SIGINT, signal.SIG_IGN); print(x)', '6\n')
+        r = self.interrupted(s, 'signal.pthread_sigmask(0, [2]); print("go"); time.sleep(.5); sys.x',
+                             timeout=10)
+        r = self.interrupted(s, 'print("go"); time.sleep(100)')
+        self.compare(r, '', 'go\n', 130, 'KeyboardInterrupt')
+        r = self.interrupted(s, 'import asyncio\nprint("go")\nasyncio.run(asyncio.sleep(100))')
+        self.compare(r, '', 'go\n', 130, 'KeyboardInterrupt')
+        r = self.interrupted(s, 'import subprocess\nprint("go")\nsubprocess.run(["sleep", "100"])')
+        self.compare(r, '', 'go\n', 130, 'KeyboardInterrupt')
+        r = self.interrupted(s, 'print("go")\ninput()', stdin=None)
+        self.compare(r, '', 'go\n', 130, 'KeyboardInterrupt')
+
+    def test_interrupts_at_any_time(self):
+        s = self.session()
+        self.expect(s, 'n = 0')
+        chance = random.Random(1)
+        for _ in range(150):
+            pending = s.start('n += 1\nfor i in range(20000): pass\nprint("x")')
+            time.sleep(chance.random() * .003)
+            s.interrupt()
+            r = s.finish(pending)
+            self.assertIn(r.status, (0, 130), r)
+            self.assertNotIn(b'repl.py', r.err)
+        self.expect(s, 'print("alive", n > 10)', 'alive True\n')
+
+    def test_forks(self):
+        s = self.session()
+        self.expect(s, '''
+            import os, sys
+            pids = []
+            for i in range(20):
+                pid = os.fork()
+                if pid == 0: sys.exit(0)
+                pids.append(pid)
+            print([os.waitpid(p, 0)[1] for p in pids] == [0] * 20)''', 'True\n', 0, '')
+        self.expect(s, '''
+            print('partial ', end=''); sys.stdout.write('line ')
+            pid = os.fork()
+            if pid == 0:
+                print('child')
+            else:
+                print('parent', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))''',
+                    'partial line child\nparent 0\n')
+        self.expect(s, 'pid = os.fork()\nif pid == 0: 1/0\n'
+                    'print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))', '1\n', 0,
+                    'ZeroDivisionError')
+        for status in 0, 42, 99:
+            self.expect(s, f'pid = os.fork()\nif pid == 0: sys.exit({status})\n'
+                        'print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))', f'{status}\n')
+        self.expect(s, '''
+            import atexit
+            pid = os.fork()
+            if pid == 0:
+                atexit.register(print, 'at exit'); print('text', end='')
+            else:
+                os.waitpid(pid, 0)''', 'textat exit\n')
+        self.expect(s, '''
+            for i in range(50):
+                p = os.fork()
+                if not p: os._exit(0)
+                os.waitpid(p, 0)
+            print('parent')''', 'parent\n')
+        self.expect(s, '''
+            import time
+            pid = os.fork()
+            if pid == 0:
+                if os.fork() == 0: time.sleep(.3); sys.exit(1)
+                time.sleep(.2); sys.exit(5)
+            print('here')''', 'here\n')
+        self.expect(s, 'print(os.waitpid(pid, 0)[1] >> 8); time.sleep(.3)', '5\n')
+        self.expect(s, '''
+            import threading
+            def work():
+                if os.fork() == 0: sys.exit(0)
+            t = threading.Thread(target=work); t.start(); t.join(); os.wait(); print('one')''', 'one\n')
+        self.expect(s, 'print("once")', 'once\n')
+
+    def test_multiprocessing(self):
+        s = self.session()
+        self.expect(s, 'def f(x): return x * x')
+        self.expect(s, '''
+            import multiprocessing as mp
+            with mp.Pool(2) as p: print(p.map(f, range(5)))
+            print(mp.get_start_method())''', '[0, 1, 4, 9, 16]\nfork\n', 0, '')
+        self.expect(s, '''
+            from concurrent.futures import ProcessPoolExecutor
+            with ProcessPoolExecutor(2) as p: print(list(p.map(f, range(3))))
+            q = mp.Queue()
+            p = mp.Process(target=q.put, args=(5,)); p.start(); print(q.get()); p.join()
+            def g(): print('from a child')
+            p = mp.Process(target=g); p.start(); p.join(); print(p.exitcode)
+            p = mp.Process(target=exit, args=(3,)); p.start(); p.join(); print(p.exitcode)''',
+                    '[0, 1, 4]\n5\nfrom a child\n0\n3\n')
+        for method in 'spawn', 'forkserver':
+            self.expect(s, f'''
+                import multiprocessing as mp
+                def g(x): return x + 1
+                if __name__ == '__main__':
+                    with mp.get_context('{method}').Pool(2) as p: print(p.map(g, range(3)))''',
+                        '[1, 2, 3]\n', 0, '')
+        self.expect(s, 'print("once")', 'once\n')
+
+    def test_threads_and_children_go_on(self):
+        s = self.session()
+        self.expect(s, '''
+            import threading, time, subprocess
+            ticks = 0
+            def count():
+                global ticks
+                while True: ticks += 1; time.sleep(.01)
+            threading.Thread(target=count).start()
+            child = subprocess.Popen(['sleep', '100'])''', '', 0, '')
+        time.sleep(.1)
+        self.expect(s, 'print(ticks > 3, child.poll()); child.kill()', 'True None\n')
+
+    def test_asyncio(self):
+        s = self.session()
+        for _ in range(3):
+            self.expect(s, 'import asyncio\nasync def f(): await asyncio.sleep(0); print("a")\n'
+                        'asyncio.run(f())', 'a\n', 0, '')
+
+    def test_imports(self):
+        s = self.session()
+        with open(s.home + '/mine.py', 'w') as f:
+            f.write('value = 1')
+        self.expect(s, 'import mine; print(mine.value)', '1\n')
+        self.expect(s, 'import os; print(os.listdir())', "['mine.py']\n")
+        for i in range(5):
+            self.expect(s, f'try:\n  import late{i}\nexcept ImportError: print("no")', 'no\n')
+            with open(f'{s.home}/late{i}.py', 'w') as f:
+                f.write('value = 2')
+            self.expect(s, f'import late{i}; print(late{i}.value)', '2\n')
+        lib = tempfile.mkdtemp(dir=SCRATCH)
+        with open(lib + '/fromenv.py', 'w') as f:
+            f.write('')
+        s = self.session(env={'PYTHONPATH': lib, 'HOME': lib, 'NAME': 'va"l\\ue'})
+        self.expect(s, 'import fromenv, os, pathlib\nprint(os.environ["NAME"], '
+                    'pathlib.Path.home() == pathlib.Path(os.path.expanduser("~")))', 'va"l\\ue True\n')
+        version = s.version.split()[1].split('.')
+        user = f'{lib}/.local/lib/python{version[0]}.{version[1]}/site-packages'
+        os.makedirs(user)
+        with open(user + '/usermod.py', 'w') as f:
+            f.write('')
+        self.expect(s, 'import usermod, sys; print(sys.path.index(usermod.__file__[:-11]) < '
+                    'len(sys.path) - 1)', 'True\n')
+
+    def test_data_model(self):
+        s = self.session()
+        self.expect(s, '''
+            import pickle, dataclasses, typing, enum
+            @dataclasses.dataclass
+            class P:
+                x: int
+                y: typing.ClassVar[int] = 3
+            print(pickle.loads(pickle.dumps(P(1))), typing.get_type_hints(P)['x'])
+            import warnings; warnings.warn('careful')''', "P(x=1) <class 'int'>\n", 0,
+                    '<run 1>:8: UserWarning: careful')
+        self.expect(s, 'x: int = 3\nprint(__annotations__)', "{'x': <class 'int'>}\n")
+
+    def test_deleted_directory(self):
+        s = self.session()
+        self.expect(s, 'import os, tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)')
+        self.expect(s, 'print("ok")\n1/0', 'ok\n', 1, '<run 2>')
+
+    def test_warm_and_seed(self):
+        s = self.session()
+        self.assertEqual(s.simple(WARM), 0)
+        self.expect(s, 'print(sorted(k for k in globals() if k[0] != "_"), __name__)', '[] __main__\n')
+        draws = []
+        for seed in b'a' * 32, b'b' * 32, b'a' * 32:
+            self.assertEqual(s.simple(SEED, seed), 0)
+            draws.append(s.run('import random; print(random.random())').out)
+        self.assertEqual(draws[0], draws[2])
+        self.assertNotEqual(draws[0], draws[1])
+        self.expect(s, '1/0', status=1, err='    1/0')
+        self.expect(s, 'import sys; sys.modules["random"] = None')
+        self.assertEqual(s.simple(SEED, b'c' * 32), 0)
+        self.expect(s, 'print(1)', '1\n')
+
+    def test_rapid_runs(self):
+        s = self.session()
+        self.expect(s, 'n = 0')
+        for i in range(300):
+            self.expect(s, f'n += 1; print(n)', f'{i + 1}\n')
+
+    def test_big_code(self):
+        s = self.session()
+        self.expect(s, '#' * ((1 << 20) - 10) + '\nprint(1)', '1\n')
+        for _ in range(20):
+            self.expect(s, 'x = """' + 'y' * (1 << 20) + '"""')
+        self.expect(s, '1/0', status=1, err='    1/0')
+
+    def test_end_of_channel(self):
+        s = self.session()
+        self.expect(s, 'import atexit; atexit.register(lambda: open("end", "w").close())')
+        s.ctl.shutdown(socket.SHUT_RDWR)
+        self.assertEqual(s.process.wait(DEADLINE), 0)
+        self.assertTrue(os.path.exists(s.home + '/end'))
+
+
+# --- which interpreters, and the count at the end ------------------------------------------------
+
+def interpreters(variable, default):
+    """Return: paths of the interpreters named in the environment, or the default."""
+    names = [n for n in os.environ.get(variable, default or '').split(':') if n]
+    return [shutil.which(n) or n for n in names]
+
+
+def variants():
+    """Return: test classes, one for each interpreter there is."""
+    found = []
+
+    def add(base, label, **attributes):
+        name = f'{base.__name__}[{label}]'
+        found.append(type(name, (base,), {'__qualname__': name, **attributes}))
+
+    repl_py = os.path.join(DRIVERS, 'repl.py')
+    for path in interpreters('XSBX_PYTHON', sys.executable):
+        add(PythonCases, path, command=[path, '-I', '-B', repl_py])
+    return found
+
+
+def load_tests(loader, tests, pattern):
+    suite = unittest.TestSuite()
+    for case in variants():
+        suite.addTests(loader.loadTestsFromTestCase(case))
+    return suite
+
+
+def bench():
+    """Print how long an interpreter takes to start, and to run an empty program."""
+    for case in variants():
+        if case.missing:
+            print(f'{case.__name__}: {case.missing}')
+            continue
+        starts = []
+        for _ in range(10):
+            session = Session(case.command, bell=case.bell)
+            starts.append(session.start_time)
+            session.close()
+        session = Session(case.command, bell=case.bell)
+        runs = sorted(session.run('').time for _ in range(500))
+        session.close()
+        print(f'{case.__name__}: start to READY {statistics.median(starts) * 1e3:.1f} ms, '
+              f'RUN to DONE p50 {runs[250] * 1e6:.0f} us, p95 {runs[475] * 1e6:.0f} us')
+
+
+def main():
+    try:
+        if '--bench' in sys.argv[1:]:
+            bench()
+            return 0
+        program = unittest.main(exit=False)
+        result = program.result
+        bad = len(result.failures) + len(result.errors)
+        passed = result.testsRun - bad - len(result.skipped)
+        print(f'{passed} passed, {bad} failed, {len(result.skipped)} skipped')
+        return 1 if bad else 0
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
