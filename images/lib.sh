@@ -33,7 +33,13 @@ recipe_get()
 	local key=$1
 
 	shift
-	sed -n "s/^$key[[:space:]]*=[[:space:]]*//p" "$@" | sed 's/[[:space:]]*$//'
+	sed -n "s/^${key}[[:space:]]*=[[:space:]]*//p" "$@" | sed 's/[[:space:]]*$//'
+}
+
+# recipe_words KEY FILE...: the same, split into words, one a line.
+recipe_words()
+{
+	recipe_get "$@" | tr -s '[:space:]' '\n'
 }
 
 # hash_of FILE...: 16 hex digits that change when the content or the name of a file does.
@@ -61,7 +67,7 @@ host_repository()
 	local names='bookworm|trixie|forky|duke|sid|oldstable|stable|testing|unstable'
 
 	apt-get update --print-uris 2>/dev/null |
-		sed -En "s!^'([^']*)/dists/($names)${1:-}/InRelease' .*!\\1!p" | head -n 1
+		sed -En "s!^'([^']*)/dists/($names)${1:-}/InRelease' .*!\\1!p" | sed -n 1p
 }
 
 # apt_mirror: the address of Debian, by the user's wish or as this host has it.
@@ -131,13 +137,15 @@ apt_update()
 	grep -E 'is expired|is not valid anymore' "$1/log.expired" >"$1/expired"
 }
 
-# apt_open DIR SUITE: makes a private apt in the new directory DIR, with the host's proxy settings
-# and nothing else of the host's, and fetches the suite's package lists. Returns 1 if they can't be
-# had, with apt's log in DIR/log.
+# apt_open DIR SUITE: makes a private apt in the directory DIR, with the host's proxy settings and
+# nothing else of the host's, and fetches the suite's package lists, unless that has been done.
+# Returns 1 if they can't be had, with apt's log in DIR/log.
 apt_open()
 {
 	local dir=$1 suite=$2 security
 
+	[ ! -e "$dir/ready" ] || return 0
+	note "package lists of $suite"
 	mkdir -p "$dir"/{etc,state/lists/partial,cache/archives/partial}
 	: >"$dir/status"
 	{
@@ -168,12 +176,13 @@ apt_open()
 		"$(head -n 1 "$dir/expired")" \
 		"They are signed by Debian, but they may lack recent security updates. Set this host's" \
 		"clock if it is wrong; else use another mirror (--mirror ADDRESS) or wait for this one."
+	: >"$dir/ready"
 }
 
 # apt_has DIR PACKAGE: does the suite have it?
 apt_has()
 {
-	apt_private "$1" apt-cache show --no-all-versions "$2" 2>/dev/null | grep -q '^Version:'
+	[ -n "$(apt_private "$1" apt-cache show --no-all-versions "$2" 2>/dev/null)" ]
 }
 
 # apt_pick DIR CHOICE: the first of "a|b|c" that the suite has. Returns 1 if it has none.
