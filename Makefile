@@ -47,6 +47,8 @@ scripts = $(shell git ls-files --cached --others --exclude-standard | \
 
 # ---- flags ----
 
+, := ,
+
 uses = $(if $(shell grep -ls 'include <$(1)>' $(daemon_c)),$(2))
 pkgs := fuse3 libuv jansson inih $(call uses,seccomp.h,libseccomp) $(call uses,zstd.h,libzstd)
 pkg = $(shell $(PKG_CONFIG) $(1))
@@ -63,7 +65,6 @@ instrument := $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=
 defines := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DXSBX_VERSION='"$(VERSION)"' -DXSBX_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DXSBX_DATADIR='"$(DATADIR)"'
-, := ,
 
 XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflags $(pkgs)) \
 	$(CFLAGS) $(instrument) $(CPPFLAGS)

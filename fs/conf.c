@@ -281,27 +281,27 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 	return 0;
 }
 
-/* What a mount that a dead daemon left answers; realpath(3) cannot see through it. */
+/* Where a mount that a dead daemon left is: realpath(3) cannot see through it, but finds its parent. */
 static char *dead_mountpoint(const char *path)
 {
-	_cleanup_free_ char *copy = strdup(path), *parent = NULL;
+	char copy[PATH_MAX], parent[PATH_MAX];
+	size_t len = strnlen(path, sizeof(copy));
+	const char *name = copy;
 	char *slash;
-	size_t len = strlen(path);
 
-	if (!copy)
+	if (len == sizeof(copy))
 		return NULL;
+	memcpy(copy, path, len + 1);
 	while (len > 1 && copy[len - 1] == '/')
 		copy[--len] = '\0';
 	slash = strrchr(copy, '/');
-	if (!slash) {
-		parent = realpath(".", NULL);
-		return parent ? join(parent, copy) : NULL;
+	if (slash) {
+		*slash = '\0';
+		name = slash + 1;
 	}
-	*slash = '\0';
-	parent = realpath(*copy ? copy : "/", NULL);
-	if (!parent)
+	if (!realpath(slash == copy ? "/" : slash ? copy : ".", parent))
 		return NULL;
-	return join(strcmp(parent, "/") == 0 ? "" : parent, slash + 1);
+	return join(strcmp(parent, "/") == 0 ? "" : parent, name);
 }
 
 static int find_mountpoint(struct conf *c, const char *path, const struct conf_source *src)

@@ -2,6 +2,7 @@
 /* Configuration files: sections and keys, by way of inih. */
 #include "conf_internal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
  */
 
 /* Debian's build has its longest line, 200 bytes unless told, in a variable. Others have a constant. */
+/* NOLINTNEXTLINE(readability-redundant-declaration): only Debian's header has it. */
 extern int ini_max_line __attribute__((weak));
 
 #define LINE_BYTES 8192
@@ -25,9 +27,8 @@ struct reader {
 	FILE *file;
 	struct conf *conf;
 	struct conf_source *src;
-	enum conf_section section;
+	enum conf_section section; /* keys before any section are global */
 	struct conf_template *template;
-	bool started; /* a section has been named */
 	size_t bytes;
 	char *line;
 	size_t line_cap;
@@ -51,8 +52,10 @@ static void read_section(struct reader *r, char *text)
 		fail(r, "a section is written [name], alone on its line");
 		return;
 	}
+	name += strspn(name, " \t");
+	while (end > name && strchr(" \t", end[-1]))
+		end--;
 	*end = '\0';
-	r->started = true;
 	if (strcmp(name, "xsbxfs") == 0) {
 		r->section = CONF_GLOBAL;
 		return;
@@ -61,7 +64,8 @@ static void read_section(struct reader *r, char *text)
 		r->section = CONF_LIMITS;
 		return;
 	}
-	if (strncmp(name, prefix, strlen(prefix)) != 0 || !strchr(" \t", name[strlen(prefix)])) {
+	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+	    !isblank((unsigned char)name[strlen(prefix)])) {
 		r->result =
 			conf_fail(r->src, EINVAL,
 				  "there is no section [%s]; the sections are [xsbxfs], [limits] "
@@ -71,8 +75,6 @@ static void read_section(struct reader *r, char *text)
 	}
 	name += strlen(prefix);
 	name += strspn(name, " \t");
-	for (end = name + strlen(name); end > name && strchr(" \t", end[-1]); end--)
-		end[-1] = '\0';
 	r->section = CONF_TEMPLATE;
 	r->template = conf_template_get(r->conf, name, r->src);
 	if (!r->template)
@@ -139,10 +141,7 @@ static int on_ini_key(void *data, const char *section, const char *key, const ch
 	struct reader *r = data;
 
 	(void)section;
-	if (!r->started)
-		fail(r, "a key before any section; put it below [xsbxfs], [limits] or [template "
-			"NAME]");
-	else if (r->section == CONF_TEMPLATE)
+	if (r->section == CONF_TEMPLATE)
 		r->result = conf_template_set(r->template, key, value, r->src);
 	else
 		r->result = conf_set(r->conf, r->section, key, value, r->src);

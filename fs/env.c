@@ -116,11 +116,28 @@ static int check_env_value(const struct settings *s, const struct settings_env *
 	return 0;
 }
 
+static int env_add(struct settings *s, const char *name, char *value)
+{
+	struct settings_env *grown = reallocarray(s->env, s->nenv + 1, sizeof(*s->env));
+	char *copy = strdup(name);
+
+	if (grown)
+		s->env = grown;
+	if (!grown || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	s->env[s->nenv].name = copy;
+	s->env[s->nenv].value = value;
+	s->nenv++;
+	return 0;
+}
+
 int env_set(struct settings *s, const char *name, const char *value, struct vm_problem *why)
 {
-	_cleanup_free_ char *new_name = NULL, *new_value = NULL;
-	struct settings_env *old, *grown;
 	size_t len = strlen(value);
+	struct settings_env *old;
+	char *copy;
 	int r;
 
 	r = check_env_name(name, why);
@@ -134,23 +151,18 @@ int env_set(struct settings *s, const char *name, const char *value, struct vm_p
 	r = check_env_value(s, old, name, value, len, why);
 	if (r < 0)
 		return r;
-
-	new_value = strndup(value, len);
-	if (!new_value)
+	copy = strndup(value, len);
+	if (!copy)
 		return -ENOMEM;
 	if (old) {
 		free(old->value);
-		old->value = steal_ptr(new_value);
+		old->value = copy;
 		return 0;
 	}
-	new_name = strdup(name);
-	grown = reallocarray(s->env, s->nenv + 1, sizeof(*s->env));
-	if (grown)
-		s->env = grown;
-	if (!new_name || !grown)
-		return -ENOMEM;
-	s->env[s->nenv++] = (struct settings_env){steal_ptr(new_name), steal_ptr(new_value)};
-	return 0;
+	r = env_add(s, name, copy);
+	if (r < 0)
+		free(copy);
+	return r;
 }
 
 int env_unset(struct settings *s, const char *key, struct vm_problem *why)

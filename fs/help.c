@@ -76,6 +76,18 @@ static struct words at_most(unsigned limit, const char *unit)
 	return w;
 }
 
+/* A limit of the administrator, where 0 stands for none. */
+static struct words limit(unsigned n, const char *unit)
+{
+	struct words w;
+
+	if (n)
+		snprintf(w.text, sizeof(w.text), "up to %u%s", n, unit);
+	else
+		snprintf(w.text, sizeof(w.text), "no limit set");
+	return w;
+}
+
 /* A command, and at the same column for all of them what it does. */
 static int printf_like(3, 4) example(struct buf *out, const char *comment, const char *command, ...)
 {
@@ -158,12 +170,12 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"\n## Limits\n\n"
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
-		"- memory%s, processors%s, time of a run%s\n"
+		"- memory: %s; processors: %s; time of a run: %s\n"
 		"\nMore: `doctor` (what is wrong with this host), `isolation` (what is enforced),\n"
 		"`status.json`, `events`, `metrics`; in each session `README.md`; man 5 xsbxfs.\n",
 		bytes(c->output_bytes).text, c->history_runs, bytes(c->history_bytes).text,
-		at_most(c->limits.max_memory_mb, " MiB").text, at_most(c->limits.max_cpus, "").text,
-		at_most(c->limits.max_timeout_s, " s").text);
+		limit(c->limits.max_memory_mb, " MiB").text, limit(c->limits.max_cpus, "").text,
+		limit(c->limits.max_timeout_s, " s").text);
 }
 
 int help_root(const struct conf *c, struct buf *out)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes the configuration: an input with an odd number of bytes is a file, another one is a -o. */
+/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/settings.c fs/env.c fs/problem.c fs/help.c vm/buf.c */
+/* libs: inih */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "fs/conf_internal.h"
+#include "fs/help.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int read_file(struct conf *c, const uint8_t *data, size_t size, struct conf_source *src)
+{
+	FILE *file = fmemopen((void *)data, size, "r");
+	int r;
+
+	assert(file);
+	src->file = "fuzz";
+	r = conf_read(c, file, src);
+	fclose(file);
+	return r;
+}
+
+static int read_option(struct conf *c, const uint8_t *data, size_t size,
+		       const struct conf_source *src)
+{
+	char *text = strndup((const char *)data, size);
+	int r;
+
+	assert(text);
+	r = conf_set_options(c, text, src);
+	free(text);
+	return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char why[512] = "";
+	struct conf_source src = {.why = why, .why_size = sizeof(why)};
+	struct buf help = {0};
+	struct conf c;
+	int r;
+
+	assert(conf_init(&c) == 0);
+	if (size % 2)
+		r = read_file(&c, data, size, &src);
+	else
+		r = read_option(&c, data, size, &src);
+	if (r == 0)
+		r = conf_settle(&c, &src);
+	assert(r == 0 || (r == -EINVAL && *why));
+	for (size_t i = 0; i < c.ntemplates && r == 0; i++) {
+		assert(conf_name_ok(c.template[i].name) && conf_name_ok(c.template[i].image));
+		assert(c.template[i].settings.memory_mb >= 128);
+		assert(help_session(&c.template[i], &c.template[i].settings, &help) == 0);
+	}
+	assert(r < 0 || help_root(&c, &help) == 0);
+	buf_clear(&help);
+	conf_clear(&c);
+	return 0;
+}

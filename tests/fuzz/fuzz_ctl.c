@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes the parser of `ctl`. */
+/* modules: fs/ctl.c fs/problem.c */
+#include <assert.h>
+#include <errno.h>
+
+#include "fs/ctl.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	enum ctl_verb verbs[CTL_VERBS_MAX];
+	struct vm_problem why = {.code = ""};
+	size_t n = 0;
+	int r = ctl_parse((const char *)data, size, verbs, &n, &why);
+
+	assert(r == 0 || r == -EINVAL);
+	assert(n <= CTL_VERBS_MAX);
+	for (size_t i = 0; i < n; i++)
+		assert(ctl_verb_str(verbs[i])[0]);
+	if (r < 0)
+		assert(*why.code && *why.cause && *why.fix);
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
+/* modules: fs/settings.c fs/env.c fs/problem.c vm/buf.c */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "fs/settings.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Renders @s, reads that back, and wants the same settings and the same text. */
+static void check_round_trip(const struct settings *s)
+{
+	static const struct settings_limits none;
+	struct buf text = {0}, text2 = {0};
+	struct vm_problem why;
+	struct settings again;
+
+	assert(settings_render(s, &text) == 0);
+	assert(text.len <= SETTINGS_TEXT_MAX);
+	assert(settings_init(&again) == 0);
+	assert(settings_parse(&again, text.data, text.len, &none, &why) == 0);
+	assert(!settings_frozen_change(s, &again));
+	assert(settings_render(&again, &text2) == 0);
+	assert(text.len == text2.len && memcmp(text.data, text2.data, text.len) == 0);
+	settings_clear(&again);
+	buf_clear(&text);
+	buf_clear(&text2);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct settings_limits none, some = {256, 2, 60, 60, false};
+	struct vm_problem why = {.code = ""};
+	struct buf before = {0}, after = {0};
+	struct settings s;
+	int r;
+
+	assert(settings_init(&s) == 0);
+	assert(settings_render(&s, &before) == 0);
+	r = settings_parse(&s, (const char *)data, size, size % 2 ? &some : &none, &why);
+	assert(r == 0 || r == -EINVAL);
+	if (r == 0) {
+		check_round_trip(&s);
+	} else {
+		assert(*why.code && *why.cause && *why.fix);
+		assert(settings_render(&s, &after) == 0);
+		assert(before.len == after.len && memcmp(before.data, after.data, after.len) == 0);
+	}
+	settings_clear(&s);
+	buf_clear(&before);
+	buf_clear(&after);
+	return 0;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration: files, options, command line, and what a mistake in them is answered. */
+/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/settings.c fs/env.c fs/problem.c vm/buf.c */
+/* libs: inih */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "fs/conf_internal.h"
+
+static char why[2048];
+static char dir[64]; /* the current directory of the tests, and their home */
+
+static int read_text_len(struct conf *c, const char *text, size_t len)
+{
+	struct conf_source src = {.file = "t.conf", .why = why, .why_size = sizeof(why)};
+	FILE *file = fmemopen((void *)text, len, "r");
+	int r;
+
+	assert_non_null(file);
+	assert_int_equal(conf_init(c), 0);
+	r = conf_read(c, file, &src);
+	fclose(file);
+	return r;
+}
+
+/* Reads a text as a file, and settles it. */
+static int read_text(struct conf *c, const char *text)
+{
+	struct conf_source src = {.file = "t.conf", .why = why, .why_size = sizeof(why)};
+	int r = read_text_len(c, text, strlen(text));
+
+	return r < 0 ? r : conf_settle(c, &src);
+}
+
+static void assert_says(const char *words)
+{
+	if (!strstr(why, words))
+		fail_msg("\"%s\" does not say \"%s\"", why, words);
+}
+
+static void assert_refused(const char *text, const char *words)
+{
+	struct conf c;
+
+	assert_int_equal(read_text(&c, text), -EINVAL);
+	assert_says(words);
+	conf_clear(&c);
+}
+
+#define MOST_ARGS 16
+
+/* xsbxfs @..., up to NULL. */
+static int load(struct conf *c, ...)
+{
+	char *argv[MOST_ARGS] = {(char *)"xsbxfs"};
+	int argc = 1;
+	va_list ap;
+
+	va_start(ap, c);
+	while ((argv[argc] = va_arg(ap, char *)))
+		assert_true(++argc < MOST_ARGS);
+	va_end(ap);
+	return conf_load(c, argc, argv, why, sizeof(why));
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void test_defaults(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "\n"), 0);
+	assert_int_equal(c.action, CONF_MOUNT);
+	assert_string_equal(c.qemu, "qemu-system-x86_64");
+	assert_string_equal(c.accel, "auto");
+	assert_true(c.output_bytes == 64u << 20);
+	assert_true(c.history_bytes == 256u << 20);
+	assert_int_equal(c.history_runs, 100);
+	assert_int_equal(c.max_vms, 0);
+	assert_int_equal(c.max_sessions, 0);
+	assert_true(strncmp(c.cache_dir, dir, strlen(dir)) == 0);
+	assert_string_equal(c.spool_dir, c.cache_dir);
+	assert_non_null(strstr(c.agent, "/xsbx-agent"));
+	assert_int_equal(c.ntemplates, 3);
+	assert_string_equal(c.template[0].name, "python");
+	assert_string_equal(c.template[0].image, "python");
+	assert_string_equal(c.template[0].language, "python");
+	assert_string_equal(c.template[1].name, "javascript");
+	assert_string_equal(c.template[2].name, "raw");
+	conf_clear(&c);
+}
+
+static void test_file(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c,
+				   "\xef\xbb\xbf# comment\n; comment\r\n[xsbxfs]\r\n"
+				   "max_vms = 3\r\n   cache_dir = /a b\noutput_limit = 8M ; some\n"
+				   "history_limit: 2GiB\nhistory_runs=5\nspool_dir = ~/s\n"
+				   "accel = tcg\nallow_other = yes\nqemu = qemu-system-aarch64\n"
+				   "[limits] # bounds\nmax_cpus = 4\nmax_memory_mb = 0\n"
+				   "[template data-1]\nimage = python\ncpus = 2\nenv.A = \" x \"\n"
+				   "[ template\traw ]\nmemory_mb = 512\n"),
+			 0);
+	assert_int_equal(c.max_vms, 3);
+	assert_string_equal(c.cache_dir, "/a b");
+	assert_true(c.output_bytes == 8u << 20);
+	assert_true(c.history_bytes == 2ull << 30);
+	assert_int_equal(c.history_runs, 5);
+	assert_true(strncmp(c.spool_dir, dir, strlen(dir)) == 0);
+	assert_string_equal(c.accel, "tcg");
+	assert_true(c.allow_other);
+	assert_string_equal(c.qemu, "qemu-system-aarch64");
+	assert_int_equal(c.limits.max_cpus, 4);
+	assert_int_equal(c.ntemplates, 4);
+	assert_int_equal(c.template[2].settings.memory_mb, 512);
+	assert_string_equal(c.template[3].name, "data-1");
+	assert_string_equal(c.template[3].image, "python");
+	assert_string_equal(c.template[3].language, "python");
+	assert_int_equal(c.template[3].settings.cpus, 2);
+	assert_string_equal(c.template[3].settings.env[0].value, " x ");
+	conf_clear(&c);
+}
+
+static void test_file_mistakes(void **state)
+{
+	(void)state;
+	assert_refused("[xsbxfs]\n\nmax_vm = 3\n",
+		       "t.conf:3: there is no key \"max_vm\" in [xsbxfs]");
+	assert_refused("[sandbox]\n", "t.conf:1: there is no section [sandbox]");
+	assert_refused("[templateraw]\n", "there is no section");
+	assert_refused("[xsbxfs\n", "a section is written [name]");
+	assert_refused("[xsbxfs] x\n", "a section is written [name]");
+	assert_refused("[xsbxfs]\nmax_vms\n", "t.conf:2: expected");
+	assert_refused("[xsbxfs]\nmax_vms = many\n", "max_vms: \"many\"");
+	assert_refused("[xsbxfs]\nmax_vms = \n", "max_vms");
+	assert_refused("[xsbxfs]\nmax_cpus = 2\n", "belongs into the section [limits]");
+	assert_refused("[xsbxfs]\nnotify = /x\n", "only as an option");
+	assert_refused("[xsbxfs]\ncache_dir = x/y\n", "does not begin with /");
+	assert_refused("[xsbxfs]\nqemu = bin/qemu\n", "does not begin with /");
+	assert_refused("[xsbxfs]\ncache_dir =\n", "a path is missing");
+	assert_refused("[xsbxfs]\naccel = hvf\n", "\"hvf\" is not auto, kvm or tcg");
+	assert_refused("[xsbxfs]\noutput_limit = 64 M\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = 64MB\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = 99999999T\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = -1\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = 18446744073709551617\n", "is not a size");
+	assert_refused("[xsbxfs]\nallow_other = perhaps\n", "neither yes nor no");
+	assert_refused("[limits]\nallow_process = yes\n", "not available in this version");
+	assert_refused("[limits]\nmax_memory_mb = 64\n", "max_memory_mb");
+	assert_refused("[xsbxfs]\n= 3\n", "there is no key \"\"");
+}
+
+static void test_keys_without_a_section(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "max_vms = 3\n"), 0);
+	assert_int_equal(c.max_vms, 3);
+	conf_clear(&c);
+}
+
+static void test_hostile_files(void **state)
+{
+	static const char nul[] = "[xsbxfs]\nmax_\0vms = 3\n";
+	char *text = malloc(10000);
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text_len(&c, nul, sizeof(nul) - 1), -EINVAL);
+	assert_says("t.conf:2: this is not a text file");
+	conf_clear(&c);
+
+	memset(text, 'x', 9999);
+	memcpy(text, "[xsbxfs]\ncache_dir = /", 22);
+	text[9999] = '\0';
+	assert_refused(text, "t.conf:2: the line is too long");
+	free(text);
+
+	text = malloc((1 << 20) + 16);
+	memset(text, '\n', (1 << 20) + 16);
+	assert_int_equal(read_text_len(&c, text, (1 << 20) + 16), -EINVAL);
+	assert_says("at most 1 MiB");
+	conf_clear(&c);
+	free(text);
+}
+
+static void test_long_value(void **state)
+{
+	char text[SETTINGS_ENV_VALUE + 64];
+	struct conf c;
+	int n = sprintf(text, "[template raw]\nenv.A = ");
+
+	(void)state;
+	memset(text + n, 'v', SETTINGS_ENV_VALUE);
+	text[n + SETTINGS_ENV_VALUE] = '\0';
+	assert_int_equal(read_text(&c, text), 0);
+	assert_int_equal(strlen(c.template[2].settings.env[0].value), SETTINGS_ENV_VALUE);
+	conf_clear(&c);
+}
+
+static void test_templates(void **state)
+{
+	char text[4096], *p = text;
+	struct conf c;
+
+	(void)state;
+	assert_refused("[template data]\n", "[template data]: which language?");
+	assert_refused("[template data]\nlanguage = perl\n", "t.conf:2: language: \"perl\"");
+	assert_refused("[template ../x]\n", "t.conf:1: template \"../x\"");
+	assert_refused("[template .x]\n", "begins with");
+	assert_refused("[template ]\n", "there is no section [template]");
+	assert_refused("[template events]\n", "the mount has a file of that name");
+	assert_refused("[template raw]\nimage = a/b\n", "image");
+	assert_refused("[template raw]\nmemory_mb = 64\n", "t.conf:2: memory_mb: 64 is too small");
+	assert_refused("[template raw]\nnetwork = on\n", "t.conf:2: network");
+	assert_refused("[template raw]\nspeed = 9\n", "t.conf:2: there is no setting \"speed\"");
+	/* inih keeps 49 bytes of a section's name; the template has all of it. */
+	assert_int_equal(read_text(&c,
+				   "[template a234567890123456789012345678901234567890123456789"
+				   "012345678901234]\nlanguage=raw\n"
+				   "[template only-a-name-and-an-image-python]\nimage = python\n"),
+			 0);
+	assert_int_equal(strlen(c.template[3].name), 64);
+	assert_string_equal(c.template[4].language, "python");
+	conf_clear(&c);
+	for (int i = 0; i < CONF_TEMPLATES_MAX; i++)
+		p += sprintf(p, "[template t%d]\nlanguage=raw\n", i);
+	assert_refused(text, "64 templates are the most");
+}
+
+static void test_templates_within_limits(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template raw]\ncpus = 2\n[limits]\nmax_cpus = 2\n"
+				       "max_memory_mb = 128\nmax_timeout_s = 10\n"),
+			 0);
+	assert_int_equal(c.template[0].settings.memory_mb, 128);
+	assert_int_equal(c.template[0].settings.timeout_s, 10);
+	assert_int_equal(c.template[2].settings.cpus, 2);
+	conf_clear(&c);
+	assert_refused("[template raw]\ncpus = 4\n[limits]\nmax_cpus = 2\n",
+		       "[template raw]: cpus");
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_true(conf_name_ok("a"));
+	assert_true(conf_name_ok("A.b_c-9"));
+	assert_true(conf_name_ok("_"));
+	assert_false(conf_name_ok(""));
+	assert_false(conf_name_ok("."));
+	assert_false(conf_name_ok(".."));
+	assert_false(conf_name_ok(".a"));
+	assert_false(conf_name_ok("-a"));
+	assert_false(conf_name_ok("a/b"));
+	assert_false(conf_name_ok("a b"));
+	assert_false(conf_name_ok("\xc3\xa4"));
+	assert_true(
+		conf_name_ok("a234567890123456789012345678901234567890123456789012345678901234"));
+	assert_false(
+		conf_name_ok("a2345678901234567890123456789012345678901234567890123456789012345"));
+}
+
+static void test_command_line(void **state)
+{
+	char expected[128];
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load(&c, "mnt", "-f", "-o", "max_vms=2,allow_other", "-oaccel=kvm", NULL),
+			 0);
+	snprintf(expected, sizeof(expected), "%s/mnt", dir);
+	assert_string_equal(c.mountpoint, expected);
+	assert_true(c.foreground);
+	assert_false(c.debug);
+	assert_true(c.allow_other);
+	assert_int_equal(c.max_vms, 2);
+	assert_string_equal(c.accel, "kvm");
+	conf_clear(&c);
+
+	assert_int_equal(load(&c, "-d", "link/", NULL), 0);
+	assert_string_equal(c.mountpoint, expected);
+	assert_true(c.foreground && c.debug);
+	conf_clear(&c);
+
+	assert_int_equal(load(&c, "-o",
+			      "rw,nosuid,nodev,x-systemd.automount,notify=fifo,max_cpus=2", "-o",
+			      "cache_dir=a\\,b", "mnt", NULL),
+			 0);
+	snprintf(expected, sizeof(expected), "%s/fifo", dir);
+	assert_string_equal(c.notify, expected);
+	snprintf(expected, sizeof(expected), "%s/a,b", dir);
+	assert_string_equal(c.cache_dir, expected);
+	assert_int_equal(c.limits.max_cpus, 2);
+	conf_clear(&c);
+
+	assert_int_equal(load(&c, "--check", NULL), 0);
+	assert_int_equal(c.action, CONF_CHECK);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--version", "--nonsense", NULL), 0);
+	assert_int_equal(c.action, CONF_VERSION);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "-h", NULL), 0);
+	assert_int_equal(c.action, CONF_HELP);
+	conf_clear(&c);
+}
+
+static void test_command_line_mistakes(void **state)
+{
+	struct conf c;
+
+#define REFUSED(err, words, ...)                                    \
+	do {                                                        \
+		assert_int_equal(load(&c, __VA_ARGS__, NULL), err); \
+		assert_says(words);                                 \
+		conf_clear(&c);                                     \
+	} while (0)
+
+	(void)state;
+	assert_int_equal(load(&c, NULL), -EINVAL);
+	assert_says("Name a directory");
+	conf_clear(&c);
+	REFUSED(-EINVAL, "too much", "mnt", "more");
+	REFUSED(-EINVAL, "there is no option \"-x\"", "-x", "mnt");
+	REFUSED(-EINVAL, "there is no option \"--foo\"", "--foo", "mnt");
+	REFUSED(-EINVAL, "-c: a value is missing", "mnt", "-c");
+	REFUSED(-EINVAL, "there is no option \"speed\"", "-o", "speed=1", "mnt");
+	REFUSED(-EINVAL, "max_vms: a value is missing", "-o", "max_vms", "mnt");
+	REFUSED(-EINVAL, "read-only", "-o", "ro", "mnt");
+	REFUSED(-EINVAL, "there is no option \"rw\"", "-o", "rw=1", "mnt");
+	REFUSED(-ENOENT, "mkdir -p nope", "nope");
+	REFUSED(-ENOENT, "there is no directory", "nope/");
+	REFUSED(-ENOTDIR, "is not a directory", "file");
+	REFUSED(-EINVAL, "Name a directory", "");
+	REFUSED(-ENOENT, "nope.conf: cannot be read", "-c", "nope.conf", "mnt");
+	REFUSED(-EINVAL, "mnt: is not a file", "-c", "mnt", "mnt");
+	REFUSED(-EINVAL, "no mount point", "--check", "mnt");
+}
+
+/* The later source wins: the user's file, -c in its order, -o. */
+static void test_order_of_sources(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	write_file(".config/xsbxfs.conf",
+		   "[xsbxfs]\nmax_vms = 1\nmax_sessions = 1\nhistory_runs = 1\n"
+		   "boot_timeout_s = 1\n");
+	write_file("a.conf", "[xsbxfs]\nmax_sessions = 2\nhistory_runs = 2\nboot_timeout_s = 2\n");
+	write_file("b.conf", "[xsbxfs]\nhistory_runs = 3\nboot_timeout_s = 3\n");
+	assert_int_equal(
+		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf", NULL),
+		0);
+	assert_int_equal(c.max_vms, 1);
+	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.history_runs, 3);
+	assert_int_equal(c.boot_s, 4);
+	conf_clear(&c);
+
+	assert_int_equal(chmod(".config/xsbxfs.conf", 0666), 0);
+	REFUSED(-EACCES, "chmod o-w", "mnt");
+	write_file(".config/xsbxfs.conf", "nonsense\n");
+	assert_int_equal(chmod(".config/xsbxfs.conf", 0600), 0);
+	REFUSED(-EINVAL, "/.config/xsbxfs.conf:1: expected", "mnt");
+	/* Help and version work whatever the files say. */
+	assert_int_equal(load(&c, "--help", NULL), 0);
+	conf_clear(&c);
+	assert_int_equal(unlink(".config/xsbxfs.conf"), 0);
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/test_conf.XXXXXX");
+	if (!mkdtemp(dir) || chdir(dir) < 0 || mkdir("mnt", 0700) < 0 ||
+	    mkdir(".config", 0700) < 0 || symlink("mnt", "link") < 0)
+		return -1;
+	write_file("file", "");
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("XDG_CACHE_HOME");
+	return setenv("HOME", dir, 1);
+}
+
+static int group_teardown(void **state)
+{
+	static const char *const names[] = {"mnt", ".config", "link", "file", "a.conf", "b.conf"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (remove(names[i]) < 0)
+			return -1;
+	}
+	return chdir("/") < 0 ? -1 : rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_mistakes),
+		cmocka_unit_test(test_keys_without_a_section),
+		cmocka_unit_test(test_hostile_files),
+		cmocka_unit_test(test_long_value),
+		cmocka_unit_test(test_templates),
+		cmocka_unit_test(test_templates_within_limits),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_command_line_mistakes),
+		cmocka_unit_test(test_order_of_sources),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The README.md nodes say what the configuration says, and stay short. */
+/* modules: fs/help.c fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/settings.c fs/env.c fs/problem.c vm/buf.c */
+/* libs: inih */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fs/conf_internal.h"
+#include "fs/help.h"
+
+static struct conf conf;
+static const struct conf_source src;
+
+static int setup(void **state)
+{
+	(void)state;
+	return conf_init(&conf) < 0 || conf_settle(&conf, &src) < 0 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	conf_clear(&conf);
+	return 0;
+}
+
+static void assert_shows(struct buf *b, const char *words)
+{
+	if (!strstr(buf_str(b), words))
+		fail_msg("\"%s\" is missing in:\n%s", words, buf_str(b));
+}
+
+static unsigned lines(struct buf *b, size_t *ret_longest)
+{
+	unsigned n = 0;
+	size_t length = 0;
+
+	*ret_longest = 0;
+	for (size_t i = 0; i < b->len; i++) {
+		length++;
+		if (b->data[i] != '\n')
+			continue;
+		*ret_longest = MAX(*ret_longest, length);
+		length = 0;
+		n++;
+	}
+	assert_int_equal(length, 0); /* the last line ends */
+	return n;
+}
+
+static void test_root(void **state)
+{
+	struct buf b = {0};
+	char name[32];
+	size_t longest;
+
+	(void)state;
+	conf.limits.max_memory_mb = 777;
+	conf.output_bytes = 5 << 10;
+	conf.template[1].settings.timeout_s = 0;
+	for (int i = (int)conf.ntemplates; i < CONF_TEMPLATES_MAX; i++) {
+		struct conf_template *t;
+
+		snprintf(name, sizeof(name), "template-%d", i);
+		t = conf_template_get(&conf, name, &src);
+		assert_non_null(t);
+		assert_int_equal(conf_template_set(t, "language", "raw", &src), 0);
+	}
+	assert_int_equal(help_root(&conf, &b), 0);
+	assert_shows(&b, "mkdir python/demo");
+	assert_shows(&b, "`template-5/` raw, 192 MiB, 30 s a run");
+	assert_shows(&b, "`javascript/` javascript, 192 MiB, no time limit for a run");
+	assert_shows(&b, "and 56 more");
+	assert_shows(&b, "memory: up to 777 MiB; processors: no limit set");
+	assert_shows(&b, "5 KiB each");
+	assert_true(lines(&b, &longest) <= 60);
+	assert_true(longest <= 100);
+	buf_clear(&b);
+}
+
+static void test_template_and_session(void **state)
+{
+	struct settings s;
+	struct buf b = {0};
+
+	(void)state;
+	assert_int_equal(help_template(&conf, &conf.template[2], &b), 0);
+	assert_shows(&b, "# Template raw");
+	assert_shows(&b, "echo 'echo $((6 * 7))' > demo/in");
+	buf_clear(&b);
+
+	assert_int_equal(settings_copy(&s, &conf.template[1].settings), 0);
+	s.memory_mb = 333;
+	s.cpus = 2;
+	assert_int_equal(help_session(&conf.template[1], &s, &b), 0);
+	assert_shows(&b, "console.log(x + 1)");
+	assert_shows(&b, "333 MiB of memory, 2 processors, 30 s a run");
+	buf_clear(&b);
+	s.fresh = true;
+	assert_int_equal(help_session(&conf.template[1], &s, &b), 0);
+	assert_shows(&b, "nothing lasts");
+	assert_null(strstr(buf_str(&b), "state lasts"));
+	buf_clear(&b);
+	settings_clear(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_template_and_session, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
