@@ -21,8 +21,8 @@ enum key_type {
 };
 
 struct key {
-	enum conf_section section; /* CONF_NSECTIONS: only as an option */
 	const char *name;
+	enum conf_section section; /* CONF_NSECTIONS: only as an option */
 	enum key_type type;
 	size_t offset;
 	unsigned min, max; /* numbers; sizes in MiB */
@@ -33,27 +33,27 @@ struct key {
 #define MIB	    (1u << 20)
 
 static const struct key keys[] = {
-	{CONF_GLOBAL, "cache_dir", KEY_PATH, AT(cache_dir)},
-	{CONF_GLOBAL, "runtime_dir", KEY_PATH, AT(runtime_dir)},
-	{CONF_GLOBAL, "spool_dir", KEY_PATH, AT(spool_dir)},
-	{CONF_GLOBAL, "qemu", KEY_PROGRAM, AT(qemu)},
-	{CONF_GLOBAL, "agent", KEY_PATH, AT(agent)},
-	{CONF_GLOBAL, "accel", KEY_ACCEL, AT(accel)},
-	{CONF_GLOBAL, "allow_other", KEY_FLAG, AT(allow_other)},
-	{CONF_GLOBAL, "max_vms", KEY_NUMBER, AT(max_vms), 0, 100000},
-	{CONF_GLOBAL, "max_sessions", KEY_NUMBER, AT(max_sessions), 0, 1000000},
-	{CONF_GLOBAL, "admission_timeout_s", KEY_NUMBER, AT(admission_s), 1, SECONDS_MAX},
-	{CONF_GLOBAL, "boot_timeout_s", KEY_NUMBER, AT(boot_s), 1, 3600},
-	{CONF_GLOBAL, "output_limit", KEY_SIZE, AT(output_bytes), 0, 1u << 20},
-	{CONF_GLOBAL, "history_limit", KEY_SIZE, AT(history_bytes), 0, 1u << 24},
-	{CONF_GLOBAL, "history_runs", KEY_NUMBER, AT(history_runs), 1, 100000},
-	{CONF_LIMITS, "max_memory_mb", KEY_NUMBER, AT(limits.max_memory_mb), 128, 1u << 20},
-	{CONF_LIMITS, "max_cpus", KEY_NUMBER, AT(limits.max_cpus), 0, 64},
-	{CONF_LIMITS, "max_timeout_s", KEY_NUMBER, AT(limits.max_timeout_s), 0, SECONDS_MAX},
-	{CONF_LIMITS, "max_idle_timeout_s", KEY_NUMBER, AT(limits.max_idle_timeout_s), 0,
+	{"cache_dir", CONF_GLOBAL, KEY_PATH, AT(cache_dir)},
+	{"runtime_dir", CONF_GLOBAL, KEY_PATH, AT(runtime_dir)},
+	{"spool_dir", CONF_GLOBAL, KEY_PATH, AT(spool_dir)},
+	{"qemu", CONF_GLOBAL, KEY_PROGRAM, AT(qemu)},
+	{"agent", CONF_GLOBAL, KEY_PATH, AT(agent)},
+	{"accel", CONF_GLOBAL, KEY_ACCEL, AT(accel)},
+	{"allow_other", CONF_GLOBAL, KEY_FLAG, AT(allow_other)},
+	{"max_vms", CONF_GLOBAL, KEY_NUMBER, AT(max_vms), 0, 100000},
+	{"max_sessions", CONF_GLOBAL, KEY_NUMBER, AT(max_sessions), 0, 1000000},
+	{"admission_timeout_s", CONF_GLOBAL, KEY_NUMBER, AT(admission_s), 1, SECONDS_MAX},
+	{"boot_timeout_s", CONF_GLOBAL, KEY_NUMBER, AT(boot_s), 1, 3600},
+	{"output_limit", CONF_GLOBAL, KEY_SIZE, AT(output_bytes), 0, 1u << 20},
+	{"history_limit", CONF_GLOBAL, KEY_SIZE, AT(history_bytes), 0, 1u << 24},
+	{"history_runs", CONF_GLOBAL, KEY_NUMBER, AT(history_runs), 1, 100000},
+	{"max_memory_mb", CONF_LIMITS, KEY_NUMBER, AT(limits.max_memory_mb), 128, 1u << 20},
+	{"max_cpus", CONF_LIMITS, KEY_NUMBER, AT(limits.max_cpus), 0, 64},
+	{"max_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_timeout_s), 0, SECONDS_MAX},
+	{"max_idle_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_idle_timeout_s), 0,
 	 SECONDS_MAX},
-	{CONF_LIMITS, "allow_process", KEY_LATER_FLAG, AT(limits.allow_process)},
-	{CONF_NSECTIONS, "notify", KEY_PATH, AT(notify)},
+	{"allow_process", CONF_LIMITS, KEY_LATER_FLAG, AT(limits.allow_process)},
+	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
 /* Options that mount(8) and fstab(5) pass to any file system, and that change nothing here: the mount is
@@ -270,31 +270,36 @@ int conf_set(struct conf *c, enum conf_section section, const char *key, const c
 			 problem_quote(key).text);
 }
 
+/* Copies what is before the next bare comma. Return: what follows the comma, or the end of @text. */
+static const char *next_option(const char *text, char *ret_item)
+{
+	for (; *text && *text != ','; text++) {
+		if (*text == '\\' && (text[1] == ',' || text[1] == '\\'))
+			text++;
+		*ret_item++ = *text;
+	}
+	*ret_item = '\0';
+	return *text ? text + 1 : text;
+}
+
 int conf_set_options(struct conf *c, const char *text, const struct conf_source *src)
 {
-	_cleanup_free_ char *item = malloc(strlen(text) + 1);
+	char *item = malloc(strlen(text) + 1);
 	int r = 0;
 
 	if (!item)
 		return -ENOMEM;
 	while (r >= 0 && *text) {
-		size_t len = 0;
 		char *value;
 
-		for (; *text && *text != ','; text++) {
-			if (*text == '\\' && (text[1] == ',' || text[1] == '\\'))
-				text++;
-			item[len++] = *text;
-		}
-		item[len] = '\0';
-		if (*text == ',')
-			text++;
-		if (len == 0)
+		text = next_option(text, item);
+		if (*item == '\0')
 			continue;
 		value = strchr(item, '=');
 		if (value)
 			*value++ = '\0';
 		r = conf_set(c, CONF_NSECTIONS, item, value, src);
 	}
+	free(item);
 	return r;
 }

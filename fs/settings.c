@@ -25,17 +25,19 @@
 #define SECONDS_MAX (86400u * 7)
 #define NO_LIMIT    SIZE_MAX
 
+#define LIVE	    1u /* may change while a sandbox runs */
+#define LATER	    2u /* only the default works in this version */
+#define ENDLESS	    4u /* 0 means "without end", which no limit allows */
+
 enum key_type { KEY_BACKEND, KEY_NUMBER, KEY_FLAG, KEY_WORDS };
 
 struct key {
 	const char *name;
 	enum key_type type;
-	bool live;  /* may change while a sandbox runs */
-	bool later; /* only the default works in this version */
+	unsigned flags;
 	size_t offset;
 	unsigned standard, min, max; /* numbers: the default and the range */
 	size_t limit;		     /* numbers: offset in struct settings_limits, or NO_LIMIT */
-	bool zero_is_none;	     /* 0 means "without end", which no limit allows */
 	const char *comment;
 };
 
@@ -44,26 +46,26 @@ struct key {
 
 /* In the order in which they are shown. */
 static const struct key keys[] = {
-	{"backend", KEY_BACKEND, false, true, AT(backend), 0, 0, 0, NO_LIMIT, false,
+	{"backend", KEY_BACKEND, LATER, AT(backend), 0, 0, 0, NO_LIMIT,
 	 "Where code runs. This version has one backend: microvm."},
-	{"memory_mb", KEY_NUMBER, false, false, AT(memory_mb), 192, 128, 1u << 20,
-	 LIMIT(max_memory_mb), false, "Memory of the sandbox in MiB, 128 or more."},
-	{"cpus", KEY_NUMBER, false, false, AT(cpus), 1, 1, 64, LIMIT(max_cpus), false,
+	{"memory_mb", KEY_NUMBER, 0, AT(memory_mb), 192, 128, 1u << 20, LIMIT(max_memory_mb),
+	 "Memory of the sandbox in MiB, 128 or more."},
+	{"cpus", KEY_NUMBER, 0, AT(cpus), 1, 1, 64, LIMIT(max_cpus),
 	 "Virtual processors, 1 to 64."},
-	{"timeout_s", KEY_NUMBER, true, false, AT(timeout_s), 30, 0, SECONDS_MAX,
-	 LIMIT(max_timeout_s), true, "Longest time a run may take, in seconds; 0 is no limit."},
-	{"idle_timeout_s", KEY_NUMBER, true, false, AT(idle_timeout_s), 300, 0, SECONDS_MAX,
-	 LIMIT(max_idle_timeout_s), true,
+	{"timeout_s", KEY_NUMBER, LIVE | ENDLESS, AT(timeout_s), 30, 0, SECONDS_MAX,
+	 LIMIT(max_timeout_s), "Longest time a run may take, in seconds; 0 is no limit."},
+	{"idle_timeout_s", KEY_NUMBER, LIVE | ENDLESS, AT(idle_timeout_s), 300, 0, SECONDS_MAX,
+	 LIMIT(max_idle_timeout_s),
 	 "Close the sandbox after so many seconds without a run; 0 is never."},
-	{"fresh", KEY_FLAG, true, false, AT(fresh), 0, 0, 0, NO_LIMIT, false,
+	{"fresh", KEY_FLAG, LIVE, AT(fresh), 0, 0, 0, NO_LIMIT,
 	 "yes: every run gets a new sandbox, which is destroyed after it."},
-	{"packages", KEY_WORDS, false, true, AT(packages), 0, 0, 0, NO_LIMIT, false,
+	{"packages", KEY_WORDS, LATER, AT(packages), 0, 0, 0, NO_LIMIT,
 	 "Packages to install. Not available in this version."},
-	{"network", KEY_FLAG, false, true, AT(network), 0, 0, 0, NO_LIMIT, false,
+	{"network", KEY_FLAG, LATER, AT(network), 0, 0, 0, NO_LIMIT,
 	 "Network access. Not available in this version: always off."},
-	{"allow", KEY_WORDS, true, true, AT(allow), 0, 0, 0, NO_LIMIT, false,
+	{"allow", KEY_WORDS, LIVE | LATER, AT(allow), 0, 0, 0, NO_LIMIT,
 	 "Names that the sandbox may reach. Not available in this version."},
-	{"ports", KEY_WORDS, false, true, AT(ports), 0, 0, 0, NO_LIMIT, false,
+	{"ports", KEY_WORDS, LATER, AT(ports), 0, 0, 0, NO_LIMIT,
 	 "Ports to forward into the sandbox. Not available in this version."},
 };
 
@@ -170,7 +172,7 @@ static bool read_number(const char *text, unsigned *ret_number)
 /* Is @n more than @limit allows? */
 static bool over_limit(const struct key *k, unsigned n, unsigned limit)
 {
-	return limit && (n > limit || (k->zero_is_none && n == 0));
+	return limit && (n > limit || ((k->flags & ENDLESS) && n == 0));
 }
 
 static int refuse_limit(struct vm_problem *why, const struct key *k, unsigned n, unsigned limit)
@@ -179,7 +181,7 @@ static int refuse_limit(struct vm_problem *why, const struct key *k, unsigned n,
 
 	snprintf(fix, sizeof(fix),
 		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
-		 k->name, limit, k->zero_is_none ? " (0 would be without end)" : "");
+		 k->name, limit, (k->flags & ENDLESS) ? " (0 would be without end)" : "");
 	return problem_refuse(why, "limit", fix,
 			      "%s: %u is more than the administrator allows, which is %u", k->name,
 			      n, limit);
@@ -220,7 +222,7 @@ static int set_flag(struct settings *s, const struct key *k, const char *value,
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcmp(value, words[i].word) != 0)
 			continue;
-		if (words[i].value && k->later)
+		if (words[i].value && (k->flags & LATER))
 			return problem_refuse(why, "unsupported", "Leave it off.",
 					      "%s: this version cannot turn it on", k->name);
 		*flag_at(s, k) = words[i].value;
@@ -331,9 +333,8 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 		   const struct settings_limits *limits, struct vm_problem *ret_why)
 {
 	static const char bom[] = "\xef\xbb\xbf";
-	_cleanup_free_ char *copy = NULL;
 	struct settings changed;
-	char *line, *rest;
+	char *copy, *line, *rest;
 	unsigned n = 0;
 	int r;
 
@@ -352,7 +353,7 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 		return -ENOMEM;
 	r = settings_copy(&changed, s);
 	if (r < 0)
-		return r;
+		goto out;
 
 	rest = copy;
 	while (r >= 0 && (line = strsep(&rest, "\n"))) {
@@ -363,11 +364,13 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 		problem_name_line(ret_why, n);
 	if (r < 0) {
 		settings_clear(&changed);
-		return r;
+		goto out;
 	}
 	settings_clear(s);
 	*s = changed;
-	return 0;
+out:
+	free(copy);
+	return r;
 }
 
 /* ---- as text ---- */
@@ -379,7 +382,8 @@ static int render_value(const struct settings *s, const struct key *k, struct bu
 	switch (k->type) {
 	case KEY_BACKEND: return buf_printf(out, " %s", backend_str[s->backend]);
 	case KEY_NUMBER: return buf_printf(out, " %u", *number_at(s, k));
-	case KEY_FLAG: return buf_printf(out, " %s", (k->later ? onoff : flag)[*flag_at(s, k)]);
+	case KEY_FLAG:
+		return buf_printf(out, " %s", (k->flags & LATER ? onoff : flag)[*flag_at(s, k)]);
 	case KEY_WORDS: return **words_at(s, k) ? buf_printf(out, " %s", *words_at(s, k)) : 0;
 	}
 	return -EINVAL;
@@ -408,7 +412,7 @@ const char *settings_frozen_change(const struct settings *a, const struct settin
 		const struct key *k = &keys[i];
 		bool same = true;
 
-		if (k->live)
+		if (k->flags & LIVE)
 			continue;
 		switch (k->type) {
 		case KEY_BACKEND: same = a->backend == b->backend; break;

@@ -14,7 +14,7 @@ static void check_round_trip(const struct settings *s)
 {
 	static const struct settings_limits none;
 	struct buf text = {0}, text2 = {0};
-	struct vm_problem why;
+	struct vm_problem why = {.code = ""};
 	struct settings again;
 
 	assert(settings_render(s, &text) == 0);

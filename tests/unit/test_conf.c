@@ -51,21 +51,17 @@ static void assert_refused(const char *text, const char *words)
 	conf_clear(&c);
 }
 
-#define MOST_ARGS 16
-
-/* xsbxfs @..., up to NULL. */
-static int load(struct conf *c, ...)
+static int load_args(struct conf *c, char *const *argv)
 {
-	char *argv[MOST_ARGS] = {(char *)"xsbxfs"};
-	int argc = 1;
-	va_list ap;
+	int argc = 0;
 
-	va_start(ap, c);
-	while ((argv[argc] = va_arg(ap, char *)))
-		assert_true(++argc < MOST_ARGS);
-	va_end(ap);
+	while (argv[argc])
+		argc++;
 	return conf_load(c, argc, argv, why, sizeof(why));
 }
+
+/* xsbxfs ARGUMENT... */
+#define load(c, ...) load_args(c, (char *[]){(char *)"xsbxfs", ##__VA_ARGS__, NULL})
 
 static void write_file(const char *path, const char *text)
 {
@@ -286,8 +282,7 @@ static void test_command_line(void **state)
 	struct conf c;
 
 	(void)state;
-	assert_int_equal(load(&c, "mnt", "-f", "-o", "max_vms=2,allow_other", "-oaccel=kvm", NULL),
-			 0);
+	assert_int_equal(load(&c, "mnt", "-f", "-o", "max_vms=2,allow_other", "-oaccel=kvm"), 0);
 	snprintf(expected, sizeof(expected), "%s/mnt", dir);
 	assert_string_equal(c.mountpoint, expected);
 	assert_true(c.foreground);
@@ -297,14 +292,14 @@ static void test_command_line(void **state)
 	assert_string_equal(c.accel, "kvm");
 	conf_clear(&c);
 
-	assert_int_equal(load(&c, "-d", "link/", NULL), 0);
+	assert_int_equal(load(&c, "-d", "link/"), 0);
 	assert_string_equal(c.mountpoint, expected);
 	assert_true(c.foreground && c.debug);
 	conf_clear(&c);
 
 	assert_int_equal(load(&c, "-o",
 			      "rw,nosuid,nodev,x-systemd.automount,notify=fifo,max_cpus=2", "-o",
-			      "cache_dir=a\\,b", "mnt", NULL),
+			      "cache_dir=a\\,b", "mnt"),
 			 0);
 	snprintf(expected, sizeof(expected), "%s/fifo", dir);
 	assert_string_equal(c.notify, expected);
@@ -313,13 +308,13 @@ static void test_command_line(void **state)
 	assert_int_equal(c.limits.max_cpus, 2);
 	conf_clear(&c);
 
-	assert_int_equal(load(&c, "--check", NULL), 0);
+	assert_int_equal(load(&c, "--check"), 0);
 	assert_int_equal(c.action, CONF_CHECK);
 	conf_clear(&c);
-	assert_int_equal(load(&c, "--version", "--nonsense", NULL), 0);
+	assert_int_equal(load(&c, "--version", "--nonsense"), 0);
 	assert_int_equal(c.action, CONF_VERSION);
 	conf_clear(&c);
-	assert_int_equal(load(&c, "-h", NULL), 0);
+	assert_int_equal(load(&c, "-h"), 0);
 	assert_int_equal(c.action, CONF_HELP);
 	conf_clear(&c);
 }
@@ -328,15 +323,15 @@ static void test_command_line_mistakes(void **state)
 {
 	struct conf c;
 
-#define REFUSED(err, words, ...)                                    \
-	do {                                                        \
-		assert_int_equal(load(&c, __VA_ARGS__, NULL), err); \
-		assert_says(words);                                 \
-		conf_clear(&c);                                     \
+#define REFUSED(err, words, ...)                              \
+	do {                                                  \
+		assert_int_equal(load(&c, __VA_ARGS__), err); \
+		assert_says(words);                           \
+		conf_clear(&c);                               \
 	} while (0)
 
 	(void)state;
-	assert_int_equal(load(&c, NULL), -EINVAL);
+	assert_int_equal(load(&c), -EINVAL);
 	assert_says("Name a directory");
 	conf_clear(&c);
 	REFUSED(-EINVAL, "too much", "mnt", "more");
@@ -368,8 +363,7 @@ static void test_order_of_sources(void **state)
 	write_file("a.conf", "[xsbxfs]\nmax_sessions = 2\nhistory_runs = 2\nboot_timeout_s = 2\n");
 	write_file("b.conf", "[xsbxfs]\nhistory_runs = 3\nboot_timeout_s = 3\n");
 	assert_int_equal(
-		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf", NULL),
-		0);
+		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf"), 0);
 	assert_int_equal(c.max_vms, 1);
 	assert_int_equal(c.max_sessions, 2);
 	assert_int_equal(c.history_runs, 3);
@@ -382,7 +376,7 @@ static void test_order_of_sources(void **state)
 	assert_int_equal(chmod(".config/xsbxfs.conf", 0600), 0);
 	REFUSED(-EINVAL, "/.config/xsbxfs.conf:1: expected", "mnt");
 	/* Help and version work whatever the files say. */
-	assert_int_equal(load(&c, "--help", NULL), 0);
+	assert_int_equal(load(&c, "--help"), 0);
 	conf_clear(&c);
 	assert_int_equal(unlink(".config/xsbxfs.conf"), 0);
 }
