@@ -51,17 +51,17 @@ static void assert_refused(const char *text, const char *words)
 	conf_clear(&c);
 }
 
-static int load_args(struct conf *c, char *const *argv)
+static int load_args(struct conf *c, const char *const *argv)
 {
 	int argc = 0;
 
 	while (argv[argc])
 		argc++;
-	return conf_load(c, argc, argv, why, sizeof(why));
+	return conf_load(c, argc, (char *const *)argv, why, sizeof(why));
 }
 
 /* xsbxfs ARGUMENT... */
-#define load(c, ...) load_args(c, (char *[]){(char *)"xsbxfs", ##__VA_ARGS__, NULL})
+#define load(c, ...) load_args(c, (const char *[]){"xsbxfs", ##__VA_ARGS__, NULL})
 
 static void write_file(const char *path, const char *text)
 {
