@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The seam between sandboxes and what they run in: QEMU, or, for tests, a plain process. */
+#ifndef XSBX_BACKEND_H
+#define XSBX_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util.h"
+
+struct vm;
+struct vm_problem;
+struct backend; /* one of these per sandbox; each backend has its own */
+
+struct backend_spec {
+	const char *name;  /* for messages */
+	const char *image; /* image name */
+	unsigned memory_mb, cpus;
+};
+
+struct backend_events {
+	/* The agent has opened its end of the stream. */
+	void (*up)(void *data);
+	/* The agent has closed it again. */
+	void (*hangup)(void *data);
+	void (*console)(void *data, const void *bytes, size_t len);
+	/* It can't start, or has ended; once at most. backend_ops.destroy is still due. */
+	void (*down)(void *data, const struct vm_problem *problem);
+	/* The answer to backend_ops.destroy: nothing is left, and the pointer is invalid. */
+	void (*destroyed)(void *data);
+};
+
+struct backend_info {
+	const char *accel;
+	pid_t pid; /* 0 if there is none */
+};
+
+/* Callbacks only come from the loop. Later members: snapshot, restore, usage. */
+struct backend_ops {
+	const char *name;
+	bool needs_image;
+	unsigned overhead_mb; /* memory of the host on top of the guest's */
+
+	/**
+	 * start - Begin to start
+	 * @vm: Machinery
+	 * @spec: What is wanted; only needed during the call
+	 * @events: Callbacks; kept
+	 * @data: First argument of the callbacks
+	 * @ret_backend: Result; end it with destroy()
+	 * @ret_stream: Our end of the stream socket to the agent; the caller's
+	 * @ret_problem: Why not
+	 *
+	 * Return: 0 or -errno.
+	 */
+	int (*start)(struct vm *vm, const struct backend_spec *spec,
+		     const struct backend_events *events, void *data, struct backend **ret_backend,
+		     int *ret_stream, struct vm_problem *ret_problem);
+
+	/* Kills at once what runs. */
+	void (*destroy)(struct backend *b);
+
+	void (*info)(const struct backend *b, struct backend_info *ret_info);
+
+	/* Reads what the console holds but was not delivered yet; before an end is explained. */
+	void (*drain)(struct backend *b);
+};
+
+extern const struct backend_ops backend_qemu;
+#ifdef XSBX_LOCAL_BACKEND
+extern const struct backend_ops backend_local;
+#endif
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this host offers and lacks, and what is really enforced: `doctor`, --check, `isolation`. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+
+#include "image.h"
+#include "probe.h"
+#include "vm_internal.h"
+
+#define MEMORY_LOW_MB 512
+#define NOFILE_LOW    1024
+#define TEXT	      512
+
+struct doctor {
+	vm_check_fn fn;
+	void *data;
+};
+
+static void printf_like(5, 6) finding(const struct doctor *d, const char *name,
+				       enum vm_level level, const char *fix, const char *fmt, ...)
+{
+	char text[TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	d->fn(d->data, name, level, text, fix);
+}
+
+static void check_qemu(const struct doctor *d, const struct probe *p)
+{
+	if (!p->done)
+		finding(d, "qemu", VM_WARN, "Look again in two seconds.", "still being asked");
+	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") != 0)
+		finding(d, "qemu", VM_FAIL, p->problem.fix, "%s", p->problem.cause);
+	else
+		finding(d, "qemu", VM_OK, "", "version %s", p->qemu);
+}
+
+static void check_accel(const struct doctor *d, const struct probe *p)
+{
+	if (!p->done)
+		finding(d, "kvm", VM_WARN, "Look again in two seconds.", "still being tried out");
+	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") == 0)
+		finding(d, "kvm", VM_FAIL, p->problem.fix, "%s", p->problem.cause);
+	else if (strcmp(p->accel, "kvm") == 0)
+		finding(d, "kvm", VM_OK, "", "%s", probe_why(p));
+	else
+		finding(d, "kvm", VM_WARN,
+			"Sandboxes run emulated: everything works, several times slower. A host "
+			"with KVM (modprobe kvm_intel or kvm_amd, rights on /dev/kvm) is faster.",
+			"%s", probe_why(p));
+}
+
+static void check_image(const struct doctor *d, struct images *images, const char *name)
+{
+	char check[NAME_MAX + 8];
+	const char *why;
+
+	snprintf(check, sizeof(check), "image %s", name);
+	if (images_manifest(images, name, &why))
+		finding(d, check, VM_OK, "", "complete");
+	else
+		finding(d, check, VM_FAIL, "Build the images: scripts/images", "%s", why);
+}
+
+static void check_images(const struct doctor *d, struct images *images, const char *cache_dir)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	unsigned n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/images/templates", cache_dir);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		if (e->d_name[0] == '.' || strcmp(e->d_name, "kernel") == 0)
+			continue;
+		check_image(d, images, e->d_name);
+		n++;
+	}
+	if (!n)
+		finding(d, "images", VM_FAIL, "Build the images: scripts/images",
+			"there are none in %s", path);
+	if (dir)
+		closedir(dir);
+}
+
+static void check_memory(const struct doctor *d)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long total = 0, available = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "MemTotal: %llu", &total);
+		sscanf(line, "MemAvailable: %llu", &available);
+	}
+	if (available / 1024 < MEMORY_LOW_MB)
+		finding(d, "memory", VM_WARN, "Free some memory, or lower memory_mb and max_vms.",
+			"%llu of %llu MiB are available", available / 1024, total / 1024);
+	else
+		finding(d, "memory", VM_OK, "", "%llu of %llu MiB are available, %d CPUs",
+			available / 1024, total / 1024, get_nprocs());
+}
+
+static void check_limits(const struct doctor *d)
+{
+	struct rlimit files = {0};
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_cur < NOFILE_LOW)
+		finding(d, "limits", VM_WARN, "Raise it: ulimit -n 4096",
+			"only %llu files may be open", (unsigned long long)files.rlim_cur);
+	else
+		finding(d, "limits", VM_OK, "", "%llu open files",
+			(unsigned long long)files.rlim_cur);
+}
+
+void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
+{
+	const struct doctor d = {fn, data};
+	struct images *images = vm ? vm->images : images_new(cfg->cache_dir, cfg->agent);
+	struct probe *now = vm ? NULL : calloc(1, sizeof(*now));
+	const struct probe *p = vm ? &vm->probe : now;
+
+	if (now)
+		probe_sync(now, cfg->qemu, cfg->accel);
+	if (vm && !vm->backend->needs_image) {
+		finding(&d, "backend", VM_WARN, "", "plain processes, for tests only");
+	} else if (p && images) {
+		check_qemu(&d, p);
+		check_accel(&d, p);
+		check_images(&d, images, vm ? vm->cache_dir : cfg->cache_dir);
+	}
+	check_memory(&d);
+	check_limits(&d);
+	free(now);
+	if (!vm)
+		images_free(images);
+}
+
+/* Only what is so. What is planned is not listed. */
+void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const char *value),
+		  void *data)
+{
+	char text[TEXT];
+
+	if (!vm->backend->needs_image) {
+		line(data, "local", "none: plain processes of this host, for tests only");
+		return;
+	}
+	snprintf(text, sizeof(text), "a virtual machine of its own per session (QEMU %s, %s)",
+		 vm->probe.qemu, vm->probe.accel);
+	line(data, "microvm", text);
+	line(data, "microvm.kernel", "its own Linux kernel; nothing is shared with the host's");
+	line(data, "microvm.devices",
+	     "serial console, one read-only disk, one byte stream to the agent; nothing else");
+	line(data, "microvm.network", "none: the machine has no network device");
+	line(data, "microvm.disk", "read-only root; /home/user and /tmp in memory, with quotas");
+	line(data, "microvm.user", "code runs as uid 1000 without capabilities or new privileges");
+	line(data, "qemu.seccomp",
+	     "on: no new programs, no changes of identity, no resource control, no obsolete calls");
+	line(data, "qemu.privileges", "no_new_privs; dies with its parent; no core dumps");
+	line(data, "qemu.descriptors",
+	     "only its own: kernel, initrd and root read-only, console, agent, control");
+	line(data, "qemu.uid", "the daemon's own; QEMU is not confined to namespaces");
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images in the cache directory: found, opened, and found again when they are replaced. */
+#ifndef XSBX_IMAGE_H
+#define XSBX_IMAGE_H
+
+#include <stddef.h>
+
+struct images;
+
+/* What a machine is made of. The descriptors are the cache's; use them at once, or duplicate. */
+struct image {
+	int kernel;	/* vmlinux */
+	int initrd;	/* sealed memory: the boot modules and the agent */
+	int rootfs;	/* rootfs.erofs */
+};
+
+/**
+ * images_new() - A cache of what is in the cache directory; nothing is opened yet
+ * @cache_dir: Holds images/templates/NAME, a link to the current version of an image
+ * @agent: The agent's static binary
+ *
+ * Return: The cache, NULL for want of memory.
+ */
+struct images *images_new(const char *cache_dir, const char *agent);
+void images_free(struct images *im);
+
+/**
+ * images_open() - All that a machine with image @name needs, as it is now
+ * @ret_why: If it fails: one sentence, valid until the next call
+ *
+ * Return: 0 or -errno.
+ */
+int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why);
+
+/* The image's manifest, JSON text, valid until the next call; NULL with @ret_why. */
+const char *images_manifest(struct images *im, const char *name, const char **ret_why);
+
+#endif

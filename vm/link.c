@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's link to its agent: starting the backend, greeting, set-up, and frames taken apart. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "sandbox_internal.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+#define GENERATION	1u
+#define USER_NPROC	512u
+#define USER_NOFILE	4096u
+#define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
+#define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
+
+/* How a failed start looks from the machine's side. */
+static void boot_failed(struct sandbox *s, const struct vm_problem *why)
+{
+	struct vm_problem p;
+	char quote[600];
+
+	if (s->vm->backend->drain && s->backend)
+		s->vm->backend->drain(s->backend);
+	trouble_set(&p, "boot-failed", FIX_BOOT_FAILED, "%.300s", why->cause);
+	if (why->fix[0])
+		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);
+	if (s->console.total)
+		trouble_add(&p, "; the console ends with: %s",
+			    tail_quote(&s->console, quote, sizeof(quote)));
+	else
+		trouble_add(&p, "; the console shows nothing");
+	sandbox_fail(s, &p);
+}
+
+void link_overdue(struct sandbox *s)
+{
+	static const char *const waited_for[] = {
+		[PHASE_WAIT] = "",
+		[PHASE_BOOT] = "the agent in the sandbox did not answer",
+		[PHASE_SETUP] = "the interpreter did not start",
+		[PHASE_RESET] = "no fresh interpreter came up",
+		[PHASE_UP] = "",
+	};
+	struct vm_problem p;
+
+	static_assert(ARRAY_SIZE(waited_for) == SANDBOX_NPHASES, "words for each phase");
+	trouble_set(&p, "agent-silent",
+		    "The machine may be overloaded: try again, or raise boot_s.", "%s within %u s",
+		    waited_for[s->phase], s->vm->boot_s);
+	if (s->phase == PHASE_RESET)
+		sandbox_fail(s, &p);
+	else
+		boot_failed(s, &p);
+}
+
+/* ---- frames ---- */
+
+static bool send_frame(struct sandbox *s, struct channel_frame *f)
+{
+	struct vm_problem p;
+
+	if (f && !f->out.bad) {
+		channel_push(&s->channel, f, CHANNEL_CONTROL);
+		return true;
+	}
+	channel_frame_free(f);
+	trouble_set(&p, "no-memory", "", "there is no memory for a message to the sandbox");
+	sandbox_fail(s, &p);
+	return false;
+}
+
+static void send_hello(struct sandbox *s)
+{
+	struct channel_frame *f = channel_frame_new(PROTO_HELLO, 0, 1024);
+	uint8_t entropy[PROTO_ENTROPY] = {0};
+	struct timespec now;
+
+	/* With these flags it cannot fail, or be short, once the kernel has booted. */
+	(void)!getrandom(entropy, sizeof(entropy), 0);
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->channel.generation = GENERATION;
+	if (f) {
+		put_u32(&f->out, PROTO_VERSION);
+		put_u32(&f->out, GENERATION);
+		put_u64(&f->out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+		put_bytes(&f->out, entropy, sizeof(entropy));
+		put_str(&f->out, proto_cstr(s->name));
+	}
+	explicit_bzero(entropy, sizeof(entropy));
+	send_frame(s, f);
+}
+
+static void send_setup(struct sandbox *s)
+{
+	const uint64_t memory = (uint64_t)s->memory_mb << 20;
+	struct proto_setup setup = {
+		.language = proto_cstr(s->language),
+		.files_bytes = s->files_bytes ? s->files_bytes : memory * 2 / 5,
+		.tmp_bytes = memory * 3 / 10,
+		.files_inodes = s->files_inodes ? s->files_inodes : s->memory_mb * INODES_PER_MIB,
+		.nproc = USER_NPROC,
+		.nofile = USER_NOFILE,
+		.nenv = (uint32_t)s->nenv,
+	};
+	struct channel_frame *f;
+	size_t size = 256;
+
+	for (size_t i = 0; i < s->nenv; i++) {
+		setup.env[i].name = proto_cstr(s->env[i].name);
+		setup.env[i].value = proto_cstr(s->env[i].value);
+		size += 8 + setup.env[i].name.len + setup.env[i].value.len;
+	}
+	f = channel_frame_new(PROTO_SETUP, 0, size);
+	if (f)
+		proto_setup_pack(&f->out, &setup);
+	send_frame(s, f);
+}
+
+static int on_hello_ok(struct sandbox *s, struct proto_in *in)
+{
+	const uint32_t version = get_u32(in), generation = get_u32(in);
+
+	get_u64(in);
+	get_str(in, 256);
+	if (!get_end(in) || s->phase != PHASE_BOOT || version != PROTO_VERSION ||
+	    generation != GENERATION)
+		return -EPROTO;
+	s->hello_at = uv_now(s->vm->loop);
+	s->phase = PHASE_SETUP;
+	send_setup(s);
+	return 0;
+}
+
+/* Foreign words, cut and made printable. */
+static void take_words(char *out, size_t size, struct proto_str words)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < words.len && n + 1 < size; i++) {
+		if (words.data[i] >= 0x20 && words.data[i] < 0x7f)
+			out[n++] = words.data[i];
+	}
+	out[n] = '\0';
+}
+
+static int on_ready(struct sandbox *s, struct proto_in *in)
+{
+	const struct proto_str version = get_str(in, 256);
+
+	get_u64(in);
+	if (!get_end(in))
+		return -EPROTO;
+	if (s->phase != PHASE_SETUP && s->phase != PHASE_RESET)
+		return 0;
+	take_words(s->interpreter, sizeof(s->interpreter), version);
+	if (s->phase == PHASE_SETUP) {
+		s->ready_at = uv_now(s->vm->loop);
+		admission_started(&s->vm->admission, &s->ticket);
+		vm_kick(s->vm);
+	}
+	s->phase = PHASE_UP;
+	sandbox_deadline(s, 0);
+	sandbox_set_state(s, SANDBOX_READY);
+	return 0;
+}
+
+static int on_failed(struct sandbox *s, struct proto_in *in)
+{
+	const uint32_t err = get_u32(in);
+	const struct proto_str words = get_str(in, 4096);
+	struct vm_problem p;
+	char text[512];
+
+	if (!get_end(in) || (s->phase != PHASE_SETUP && s->phase != PHASE_RESET))
+		return -EPROTO;
+	take_words(text, sizeof(text), words);
+	trouble_set(&p, s->phase == PHASE_SETUP ? "setup-failed" : "reset-failed", FIX_BOOT_FAILED,
+		    "the agent could not prepare the sandbox: %s%s%s", text, err ? ": " : "",
+		    err && err < 134 ? strerror((int)err) : "");
+	sandbox_fail(s, &p);
+	return 0;
+}
+
+static int on_log(struct sandbox *s, struct proto_in *in)
+{
+	const struct proto_str bytes = get_rest(in);
+
+	if (bytes.len) {
+		tail_add(&s->console, bytes.data, bytes.len);
+		s->events->console(s->data, bytes.data, bytes.len);
+	}
+	return 0;
+}
+
+static int on_usage(struct sandbox *s, struct proto_in *in)
+{
+	struct proto_usage u;
+
+	if (proto_usage_unpack(in, &u) < 0)
+		return -EPROTO;
+	s->usage = (struct sandbox_usage){
+		.mem_total_kib = u.mem_total_kib,
+		.mem_available_kib = u.mem_available_kib,
+		.cpu_us = u.cpu_us,
+		.files_used = u.files_used,
+		.files_total = u.files_total,
+		.processes = u.processes,
+	};
+	s->usage_known = true;
+	return 0;
+}
+
+/* Files are only served once there are files. */
+static int on_file_reply(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	return guestfile_reply(&s->files, h->id, in);
+}
+
+static int take_frame(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	switch (h->type) {
+	case PROTO_HELLO_OK: return on_hello_ok(s, in);
+	case PROTO_PONG: return 0;
+	case PROTO_READY: return on_ready(s, in);
+	case PROTO_FAILED: return on_failed(s, in);
+	case PROTO_OUTPUT: return turn_on_output(s, h, in);
+	case PROTO_EXIT: return turn_on_exit(s, h, in);
+	case PROTO_STDIN_CREDIT: return turn_on_stdin_credit(s, h, in);
+	case PROTO_USAGE_REPLY: return on_usage(s, in);
+	case PROTO_LOG: return on_log(s, in);
+	case PROTO_FILE_REPLY: return on_file_reply(s, h, in);
+	default: return -EPROTO;
+	}
+}
+
+static int on_frame(void *data, const struct proto_header *h, struct proto_in *in)
+{
+	struct sandbox *s = data;
+	struct vm_problem p;
+	int r;
+
+	if (s->state == SANDBOX_CLOSING)
+		return -ECANCELED;
+	s->unheard = 0;
+	r = take_frame(s, h, in);
+	if (r == -EPROTO) {
+		trouble_set(&p, "agent-protocol", "Reset the session.",
+			    "the agent in the sandbox sent a %s message that makes no sense",
+			    proto_type_name(h->type));
+		sandbox_fail(s, &p);
+	}
+	return r < 0 ? r : s->state == SANDBOX_CLOSING ? -ECANCELED : 0;
+}
+
+static void on_lost(void *data, int err)
+{
+	struct sandbox *s = data;
+	struct vm_problem p;
+
+	if (err == 0) {
+		link_hangup(s);
+		return;
+	}
+	trouble_set(&p, err == -EPROTO ? "agent-protocol" : "agent-lost", "Reset the session.",
+		    "the connection to the agent in the sandbox failed: %s",
+		    err == -EPROTO ? "what came was no message" : strerror(-err));
+	sandbox_fail(s, &p);
+}
+
+static void on_drained(void *data)
+{
+	struct sandbox *s = data;
+
+	if (s->state != SANDBOX_CLOSING)
+		turn_pump_stdin(s);
+}
+
+static const struct channel_events channel_events = {on_frame, on_lost, on_drained};
+
+/* ---- the backend ---- */
+
+static void on_up(void *data)
+{
+	struct sandbox *s = data;
+
+	if (s->state != SANDBOX_CLOSING && s->phase == PHASE_BOOT && !s->channel.generation)
+		send_hello(s);
+}
+
+static void on_hangup(void *data)
+{
+	link_hangup(data);
+}
+
+static void on_console(void *data, const void *bytes, size_t len)
+{
+	struct sandbox *s = data;
+
+	tail_add(&s->console, bytes, len);
+	s->events->console(s->data, bytes, len);
+}
+
+static void on_down(void *data, const struct vm_problem *problem)
+{
+	struct sandbox *s = data;
+	struct vm_problem p = *problem;
+	char quote[600];
+
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	if (s->phase == PHASE_BOOT || s->phase == PHASE_SETUP) {
+		boot_failed(s, problem);
+		return;
+	}
+	if (tail_contains(&s->console, "Kernel panic"))
+		trouble_set(&p, "guest-panic", "Reset the session; more memory may help (memory_mb).",
+			    "the kernel in the sandbox gave up; the console ends with: %s",
+			    tail_quote(&s->console, quote, sizeof(quote)));
+	sandbox_fail(s, &p);
+}
+
+static void on_destroyed(void *data)
+{
+	struct sandbox *s = data;
+
+	s->backend = NULL;
+	admission_release(&s->vm->admission, &s->ticket);
+	vm_kick(s->vm);
+	sandbox_part_closed(s);
+}
+
+static const struct backend_events backend_events = {
+	.up = on_up,
+	.hangup = on_hangup,
+	.console = on_console,
+	.down = on_down,
+	.destroyed = on_destroyed,
+};
+
+bool link_start(struct sandbox *s)
+{
+	const struct backend_spec spec = {
+		.name = s->name,
+		.image = s->image,
+		.memory_mb = s->memory_mb,
+		.cpus = s->cpus,
+	};
+	struct vm_problem p = {0};
+	int stream, r;
+
+	r = s->vm->backend->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
+	if (r < 0) {
+		s->backend = NULL;
+		sandbox_fail(s, &p);
+		return false;
+	}
+	s->nopen++;
+	r = channel_open(&s->channel, s->vm->loop, stream, &s->vm->scratch, &channel_events, s);
+	if (r < 0) {
+		trouble_set(&p, "no-resources", "", "no connection to the sandbox: %s",
+			    strerror(-r));
+		sandbox_fail(s, &p);
+		return false;
+	}
+	s->nopen++;
+	return true;
+}

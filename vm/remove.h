@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removing directories. */
+#ifndef XSBX_REMOVE_H
+#define XSBX_REMOVE_H
+
+/* Removes a directory and all in it, without following links or leaving the file system.
+ * Return: 0, or -errno of the first thing that could not be removed. */
+int remove_tree(const char *path);
+
+#endif

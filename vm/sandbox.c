@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's life: from the wait for a place to the end of everything it had. */
+#include "sandbox_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "log.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ *	WAITING -> STARTING -> READY <-> RUNNING
+ *	    \         |  ^       |         |
+ *	     \        |  +-reset-+         |
+ *	      +-------+----> CLOSING <-----+---> closed
+ *
+ * Every way to the end goes through sandbox_end(): it only marks the sandbox as CLOSING, so it may
+ * be called from anywhere, in particular from a call of the seam, in which no callback may run. The
+ * loop then calls sandbox_work(), which ends the active run, answers the file requests, and takes
+ * everything down; the results are out before the machine is. When the last handle is closed and
+ * the last process reaped, `closed` is called and the memory freed.
+ *
+ * The place in the admission is given back when the machine's memory is really free.
+ *
+ * Whatever waits for the agent has a deadline, of which there is one at a time: the phase's until
+ * the sandbox is up, then the run's. Between them heartbeats find an agent that fell silent. They
+ * count beats instead of reading the clock, because a daemon that was stopped for a while must not
+ * take its own absence for the agent's.
+ */
+
+#define BEAT_MS	     5000
+#define BEATS_IDLE   8	/* without a frame, before an agent counts as dead */
+#define BEATS_BUSY   14 /* while user code keeps the guest busy */
+#define USER_NAMEMAX 64
+
+static const char *const state_str[] = {
+	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting",
+	[SANDBOX_READY] = "ready",     [SANDBOX_RUNNING] = "running",
+	[SANDBOX_CLOSING] = "closing",
+};
+static_assert(ARRAY_SIZE(state_str) == SANDBOX_NSTATES, "a name for each state");
+
+static const char *const outcome_str[] = {
+	[VM_DONE] = "done", [VM_TIMEOUT] = "timeout", [VM_KILLED] = "killed",
+	[VM_OOM] = "oom",   [VM_LOST] = "lost",	      [VM_REFUSED] = "refused",
+};
+static_assert(ARRAY_SIZE(outcome_str) == VM_NOUTCOMES, "a name for each outcome");
+
+const char *sandbox_state_str(enum sandbox_state state)
+{
+	return state_str[state];
+}
+
+const char *vm_outcome_str(enum vm_outcome outcome)
+{
+	return outcome_str[outcome];
+}
+
+/* ---- states ---- */
+
+static void report(struct sandbox *s)
+{
+	if (s->state == s->reported || s->state == SANDBOX_CLOSING)
+		return;
+	s->reported = s->state;
+	s->events->state(s->data, s->state);
+}
+
+void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
+{
+	if (s->state == SANDBOX_CLOSING || s->state == state)
+		return;
+	s->state = state;
+	vm_defer(s->vm, s);
+}
+
+/* The one way to the end; @problem is NULL if it was asked for. */
+static void sandbox_end(struct sandbox *s, const struct vm_problem *problem)
+{
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	s->asked = !problem;
+	if (problem)
+		s->problem = *problem;
+	s->state = SANDBOX_CLOSING;
+	vm_defer(s->vm, s);
+}
+
+void sandbox_fail(struct sandbox *s, const struct vm_problem *problem)
+{
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	s->vm->failed++;
+	log_info("%s: %s: %s", s->name, problem->code, problem->cause);
+	sandbox_end(s, problem);
+}
+
+void sandbox_close(struct sandbox *s)
+{
+	sandbox_end(s, NULL);
+}
+
+/* ---- deadlines ---- */
+
+static void no_place(struct sandbox *s)
+{
+	const struct admission *a = &s->vm->admission;
+	struct vm_problem p;
+
+	trouble_set(&p, "no-place",
+		    "Remove or close sessions that are not needed, or raise max_vms or admission_s.",
+		    "no place for another sandbox in %u s: %u of %u are taken, %u others wait",
+		    s->vm->admission_s, a->running, a->max, a->waiting ? a->waiting - 1 : 0);
+	sandbox_fail(s, &p);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct sandbox *s = timer->data;
+
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	switch (s->phase) {
+	case PHASE_WAIT: no_place(s); break;
+	case PHASE_BOOT:
+	case PHASE_SETUP:
+	case PHASE_RESET: link_overdue(s); break;
+	case PHASE_UP: turn_overdue(s); break;
+	case SANDBOX_NPHASES: break;
+	}
+}
+
+void sandbox_deadline(struct sandbox *s, uint64_t ms)
+{
+	if (ms)
+		uv_timer_start(&s->deadline, on_deadline, ms, 0);
+	else
+		uv_timer_stop(&s->deadline);
+}
+
+static void agent_silent(struct sandbox *s)
+{
+	struct vm_problem p;
+
+	trouble_set(&p, "agent-silent", "Reset the session; the machine hung or had no memory left.",
+		    "the agent in the sandbox has not answered for %u s", s->unheard * BEAT_MS / 1000);
+	sandbox_fail(s, &p);
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+	struct sandbox *s = timer->data;
+	const bool busy = s->state == SANDBOX_RUNNING;
+
+	if (s->state == SANDBOX_CLOSING || s->phase != PHASE_UP) {
+		s->unheard = 0;
+		return;
+	}
+	if (s->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE))
+		agent_silent(s);
+	else if (busy)
+		channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
+	else if (s->unheard)
+		channel_send(&s->channel, PROTO_PING, 0, NULL, 0);
+	s->unheard++;
+}
+
+static void on_grace(uv_timer_t *timer)
+{
+	struct sandbox *s = timer->data;
+	struct vm_problem p;
+
+	trouble_set(&p, "agent-lost", "Reset the session.",
+		    "the connection to the agent in the sandbox is lost");
+	sandbox_fail(s, &p);
+}
+
+/* ---- the way up ---- */
+
+void sandbox_admitted(struct ticket *t)
+{
+	struct sandbox *s = container_of(t, struct sandbox, ticket);
+
+	s->vm->started++;
+	s->admitted_at = uv_now(s->vm->loop);
+	s->phase = PHASE_BOOT;
+	sandbox_deadline(s, s->vm->boot_s * 1000ull);
+	sandbox_set_state(s, SANDBOX_STARTING);
+	report(s);
+	if (s->state != SANDBOX_CLOSING && link_start(s))
+		uv_timer_start(&s->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+}
+
+void link_hangup(struct sandbox *s)
+{
+	if (s->state != SANDBOX_CLOSING && !uv_is_active((uv_handle_t *)&s->grace))
+		uv_timer_start(&s->grace, on_grace, 500, 0);
+}
+
+/* ---- the end ---- */
+
+static void spec_free(struct sandbox *s)
+{
+	for (size_t i = 0; i < s->nenv; i++) {
+		free((char *)(uintptr_t)s->env[i].name);
+		free((char *)(uintptr_t)s->env[i].value);
+	}
+	free(s->env);
+	free(s->name);
+	free(s->image);
+	free(s->language);
+}
+
+void sandbox_part_closed(struct sandbox *s)
+{
+	struct vm *vm = s->vm;
+
+	if (--s->nopen)
+		return;
+	if (s->deferred)
+		TAILQ_REMOVE(&vm->deferred, s, deferred_link);
+	s->deferred = false;
+	s->events->closed(s->data, s->asked ? NULL : &s->problem);
+	spec_free(s);
+	vm_forget(vm, s);
+	free(s);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	sandbox_part_closed(handle->data);
+}
+
+static void on_channel_closed(void *data)
+{
+	sandbox_part_closed(data);
+}
+
+static void tear_down(struct sandbox *s)
+{
+	s->torn_down = true;
+	turn_abandon(s);
+	guestfile_fail(&s->files, -ESTALE);
+	if (s->ticket.state == TICKET_WAITING)
+		admission_release(&s->vm->admission, &s->ticket);
+	if (s->backend)
+		s->vm->backend->destroy(s->backend);
+	else
+		admission_release(&s->vm->admission, &s->ticket);
+	vm_kick(s->vm);
+	if (s->channel.open)
+		channel_close(&s->channel, on_channel_closed);
+	uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
+	uv_close((uv_handle_t *)&s->heartbeat, on_timer_closed);
+	uv_close((uv_handle_t *)&s->grace, on_timer_closed);
+}
+
+void sandbox_work(struct sandbox *s)
+{
+	if (s->state != SANDBOX_CLOSING)
+		report(s);
+	else if (!s->torn_down)
+		tear_down(s);
+}
+
+/* ---- the seam ---- */
+
+static int copy_env(struct sandbox *s, const struct sandbox_spec *spec)
+{
+	if (spec->nenv > PROTO_ENV_MAX)
+		return -E2BIG;
+	s->env = calloc(spec->nenv + 1, sizeof(*s->env));
+	if (!s->env)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->nenv; i++) {
+		if (strlen(spec->env[i].name) > 256 || strlen(spec->env[i].value) > 4096)
+			return -E2BIG;
+		s->env[i].name = strdup(spec->env[i].name);
+		s->env[i].value = strdup(spec->env[i].value);
+		s->nenv++;
+		if (!s->env[i].name || !s->env[i].value)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
+{
+	s->name = strndup(spec->name, USER_NAMEMAX);
+	s->image = strdup(spec->image);
+	s->language = strdup(spec->language);
+	if (!s->name || !s->image || !s->language)
+		return -ENOMEM;
+	s->memory_mb = spec->memory_mb;
+	s->cpus = MAX(spec->cpus, 1u);
+	s->files_bytes = spec->files_bytes;
+	s->files_inodes = spec->files_inodes;
+	s->ticket.owner = spec->owner;
+	s->ticket.memory_mb = spec->memory_mb + s->vm->backend->overhead_mb;
+	return copy_env(s, spec);
+}
+
+static void init_timer(struct sandbox *s, uv_timer_t *timer)
+{
+	uv_timer_init(s->vm->loop, timer);
+	timer->data = s;
+	s->nopen++;
+}
+
+static void begin(struct sandbox *s)
+{
+	struct vm_problem p;
+
+	if (s->vm->closing) {
+		sandbox_end(s, NULL);
+	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
+		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
+			    "a sandbox of %u MiB can never have a place: all sandboxes together "
+			    "may have %llu MiB",
+			    s->memory_mb, (unsigned long long)s->vm->admission.memory_mb);
+		sandbox_fail(s, &p);
+	} else {
+		admission_wait(&s->vm->admission, &s->ticket);
+		sandbox_deadline(s, s->vm->admission_s * 1000ull);
+		vm_kick(s->vm);
+	}
+}
+
+int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
+		void *data, struct sandbox **ret_sandbox)
+{
+	struct sandbox *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->vm = vm;
+	s->events = events;
+	s->data = data;
+	r = copy_spec(s, spec);
+	if (r < 0) {
+		spec_free(s);
+		free(s);
+		return r;
+	}
+	s->asked_at = uv_now(vm->loop);
+	guestfile_init(&s->files, &s->channel);
+	init_timer(s, &s->deadline);
+	init_timer(s, &s->heartbeat);
+	init_timer(s, &s->grace);
+	TAILQ_INSERT_TAIL(&vm->sandboxes, s, link);
+	begin(s);
+	*ret_sandbox = s;
+	return 0;
+}
+
+static uint64_t rss_kib(pid_t pid)
+{
+	unsigned long long size, resident = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	fclose(f);
+	return resident * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+}
+
+void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
+{
+	struct backend_info b = {.accel = ""};
+
+	if (s->backend)
+		s->vm->backend->info(s->backend, &b);
+	*ret_info = (struct sandbox_info){
+		.state = s->state,
+		.backend = s->vm->backend->name,
+		.start = "cold",
+		.accel = b.accel,
+		.pid = b.pid,
+		.interpreter = s->interpreter,
+		.rss_kib = b.pid ? rss_kib(b.pid) : 0,
+	};
+	if (s->admitted_at)
+		ret_info->waited_ms = s->admitted_at - s->asked_at;
+	if (s->hello_at)
+		ret_info->boot_ms = s->hello_at - s->admitted_at;
+	if (s->ready_at)
+		ret_info->setup_ms = s->ready_at - s->hello_at;
+}
+
+int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)
+{
+	if (!s->usage_known)
+		return -ENODATA;
+	*ret_usage = s->usage;
+	return 0;
+}
+
+int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data)
+{
+	if (s->state == SANDBOX_CLOSING || (s->phase != PHASE_UP && s->phase != PHASE_RESET))
+		return -ESTALE;
+	return guestfile_request(&s->files, req, fn, data);
+}
+
+int sandbox_reset(struct sandbox *s)
+{
+	if (s->state != SANDBOX_READY)
+		return -EBUSY;
+	if (channel_send(&s->channel, PROTO_RESET, 0, NULL, 0) < 0)
+		return -ENOMEM;
+	s->phase = PHASE_RESET;
+	sandbox_deadline(s, s->vm->boot_s * 1000ull);
+	sandbox_set_state(s, SANDBOX_STARTING);
+	return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the three files of a sandbox share: its life, its link to the agent, its runs. */
+#ifndef XSBX_SANDBOX_INTERNAL_H
+#define XSBX_SANDBOX_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admission.h"
+#include "backend.h"
+#include "channel.h"
+#include "guestfile.h"
+#include "tail.h"
+#include "vm.h"
+
+/* How far it has come. Each phase but the last has a deadline. */
+enum sandbox_phase {
+	PHASE_WAIT,  /* for a place */
+	PHASE_BOOT,  /* the backend runs, the agent has not answered yet */
+	PHASE_SETUP, /* HELLO was answered, SETUP not yet */
+	PHASE_RESET, /* RESET was not answered yet */
+	PHASE_UP,
+	SANDBOX_NPHASES,
+};
+
+/* A run on its way through the sandbox; `id` is 0 if there is none. */
+struct turn {
+	uint32_t id;
+	bool sent;	/* a byte of RUN has left: the code may run */
+	bool killing;	/* SIGNAL(KILL) was sent */
+	unsigned timeout_ms;
+	uint32_t sequence; /* expected of the next OUTPUT */
+	uint64_t limit[VM_NSTREAMS], got[VM_NSTREAMS];
+	uint32_t credit;   /* bytes of OUTPUT the agent may still send */
+	uint32_t consumed; /* bytes that were taken and not granted again */
+	const uint8_t *stdin_data;
+	size_t stdin_len, stdin_sent;
+	bool stdin_open; /* the last STDIN was not sent yet */
+	uint64_t stdin_credit;
+	bool settled; /* how it ended is known although the agent is silent: */
+	enum vm_outcome outcome;
+};
+
+/*
+ * - `state` is what callers see, `reported` what the `state` callback said last.
+ * - From CLOSING on no frame is handled and nothing is sent; `problem` is set unless `asked`.
+ * - `nopen` counts what must be gone before `closed`: the timers, the channel, the backend.
+ * - `channel.open` and `backend` from PHASE_BOOT on.
+ */
+struct sandbox {
+	struct vm *vm;
+	const struct sandbox_events *events;
+	void *data;
+
+	/* The spec, owned. */
+	char *name, *image, *language;
+	struct sandbox_env *env;
+	size_t nenv;
+	unsigned memory_mb, cpus;
+	uint64_t files_bytes;
+	uint32_t files_inodes;
+
+	enum sandbox_state state, reported;
+	enum sandbox_phase phase;
+	bool asked, torn_down;
+	struct vm_problem problem;
+
+	struct ticket ticket;
+	struct backend *backend;
+	struct channel channel;
+	struct guestfiles files;
+	struct turn turn;
+	uv_timer_t deadline;  /* of the phase, or of the run */
+	uv_timer_t heartbeat; /* from the first answer on */
+	uv_timer_t grace;     /* the agent is gone: its machine may say why */
+	unsigned nopen;
+	unsigned unheard; /* heartbeats since the last frame */
+
+	struct tail console;
+	char interpreter[128];
+	uint64_t asked_at, admitted_at, hello_at, ready_at; /* ms of the loop's clock, or 0 */
+	struct sandbox_usage usage;
+	bool usage_known;
+
+	bool deferred;
+	TAILQ_ENTRY(sandbox) link, deferred_link;
+};
+
+/* Restarts the one deadline; 0: none. */
+void sandbox_deadline(struct sandbox *s, uint64_t ms);
+
+void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
+
+/* A timer, the channel, or the backend is gone. */
+void sandbox_part_closed(struct sandbox *s);
+
+/* ---- link.c ---- */
+
+/* Starts the backend and opens the channel. Return: false if it has failed. */
+bool link_start(struct sandbox *s);
+
+/* The far end hung up: gives its machine a moment to say why, then ends the sandbox. */
+void link_hangup(struct sandbox *s);
+
+/* What the phase waited for did not come. */
+void link_overdue(struct sandbox *s);
+
+/* ---- turn.c ---- */
+
+int turn_on_output(struct sandbox *s, const struct proto_header *h, struct proto_in *in);
+int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in);
+int turn_on_stdin_credit(struct sandbox *s, const struct proto_header *h, struct proto_in *in);
+
+/* Sends of the standard input what may be sent. */
+void turn_pump_stdin(struct sandbox *s);
+
+/* The agent did not end the run in time. */
+void turn_overdue(struct sandbox *s);
+
+/* Ends the active run, if there is one, because the sandbox ends. */
+void turn_abandon(struct sandbox *s);
+
+#endif

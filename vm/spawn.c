@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting processes through the spawner: the daemon's side, on the loop. */
+#include "spawn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "spawner.h"
+#include "spawner_server.h"
+#include "util.h"
+
+#define STOP_MS 1000
+
+/* A request that did not fit into the socket; owns its descriptors. */
+struct unsent {
+	STAILQ_ENTRY(unsent) link;
+	int fds[SPAWN_FDS_MAX];
+	size_t nfds, len;
+	char message[];
+};
+
+struct spawner {
+	int sock;
+	pid_t pid;
+	bool dead;
+	uint32_t last_id;
+	TAILQ_HEAD(, child) children;
+	STAILQ_HEAD(, unsent) unsent;
+	uv_poll_t poll; /* while attached */
+	bool attached;
+	void (*died[2])(void *data); /* of spawner_attended(), spawner_watch() */
+	void *died_data[2];
+	void (*detached)(void *data);
+	void *detached_data;
+};
+
+static const char *const step_str[] = {
+	[SPAWN_STEP_REQUEST] = "the request was not understood",
+	[SPAWN_STEP_FORK] = "no process could be made",
+	[SPAWN_STEP_PDEATHSIG] = "it could not be tied to its parent",
+	[SPAWN_STEP_PRIVILEGES] = "its privileges could not be dropped",
+	[SPAWN_STEP_DESCRIPTORS] = "its descriptors could not be arranged",
+	[SPAWN_STEP_EXEC] = "the program could not be run",
+};
+static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
+
+int spawner_start(struct spawner **ret_spawner)
+{
+	struct spawner *sp = calloc(1, sizeof(*sp));
+	int pair[2], err;
+
+	if (!sp)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		goto err_free;
+	sp->pid = fork();
+	if (sp->pid < 0)
+		goto err_pair;
+	if (sp->pid == 0)
+		spawner_serve(pair[1]);
+	close(pair[1]);
+	sp->sock = pair[0];
+	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
+	TAILQ_INIT(&sp->children);
+	STAILQ_INIT(&sp->unsent);
+	*ret_spawner = sp;
+	return 0;
+
+err_pair:
+	err = errno;
+	close(pair[0]);
+	close(pair[1]);
+	errno = err;
+err_free:
+	err = errno;
+	free(sp);
+	return -err;
+}
+
+pid_t spawner_pid(const struct spawner *sp)
+{
+	return sp->pid;
+}
+
+void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data)
+{
+	sp->died[1] = died;
+	sp->died_data[1] = data;
+}
+
+void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
+{
+	sp->died[0] = died;
+	sp->died_data[0] = data;
+}
+
+/* Return: 0, -EAGAIN if the socket is full, or -errno. */
+static int send_message(int sock, const void *message, size_t len, const int *fds, size_t nfds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
+	} control = {0};
+	struct iovec iov = {(void *)(uintptr_t)message, len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (nfds) {
+		struct cmsghdr *c = &control.align;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* Adds @s with its terminator. Return: false if it does not fit. */
+static bool add_string(char message[SPAWN_MESSAGE_MAX], size_t *len, const char *s)
+{
+	size_t n = strlen(s) + 1;
+
+	if (n > SPAWN_MESSAGE_MAX - *len)
+		return false;
+	memcpy(message + *len, s, n);
+	*len += n;
+	return true;
+}
+
+int spawner_guard(struct spawner *sp, const char *mountpoint, const char *runtime_dir)
+{
+	struct spawn_request req = {.op = SPAWN_OP_GUARD, .nargs = 2};
+	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
+	char message[SPAWN_MESSAGE_MAX];
+	size_t len = sizeof(req);
+	int r;
+
+	memcpy(message, &req, sizeof(req));
+	if (!add_string(message, &len, mountpoint ? mountpoint : "") ||
+	    !add_string(message, &len, runtime_dir ? runtime_dir : ""))
+		return -E2BIG;
+	r = send_message(sp->sock, message, len, NULL, 0);
+	if (r == -EAGAIN && poll(&p, 1, STOP_MS) > 0)
+		r = send_message(sp->sock, message, len, NULL, 0);
+	return r;
+}
+
+static void unsent_free(struct unsent *u)
+{
+	for (size_t i = 0; i < u->nfds; i++)
+		close(u->fds[i]);
+	free(u);
+}
+
+void spawner_stop(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_STOP};
+	struct pollfd p;
+	struct unsent *u;
+
+	if (!sp)
+		return;
+	assert(!sp->attached);
+	/* If it can't be told, it sees the end of file. */
+	send_message(sp->sock, &req, sizeof(req), NULL, 0);
+	shutdown(sp->sock, SHUT_WR);
+	p = (struct pollfd){.fd = sp->sock};
+	/* Its end of the socket is closed as the last thing of all. */
+	if (poll(&p, 1, STOP_MS) > 0)
+		while (waitpid(sp->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	while ((u = STAILQ_FIRST(&sp->unsent))) {
+		STAILQ_REMOVE_HEAD(&sp->unsent, link);
+		unsent_free(u);
+	}
+	close(sp->sock);
+	free(sp);
+}
+
+/* ---- children ---- */
+
+static void child_gone(struct child *c)
+{
+	TAILQ_REMOVE(&c->spawner->children, c, link);
+	c->state = CHILD_GONE;
+}
+
+static void child_end(struct child *c, int status)
+{
+	int pidfd = c->pidfd;
+
+	child_gone(c);
+	c->exited(c, status);
+	close(pidfd); /* @c may be freed by now */
+}
+
+/* Nothing more is heard of any child; each dies with its parent. */
+static void spawner_lost(struct spawner *sp)
+{
+	struct child *c;
+
+	sp->dead = true;
+	uv_poll_stop(&sp->poll);
+	while ((c = TAILQ_FIRST(&sp->children))) {
+		if (c->state == CHILD_RUNNING) {
+			pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+			child_end(c, SIGKILL);
+		} else {
+			child_gone(c);
+			c->failed(c, -EPIPE, "the spawner is gone");
+		}
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(sp->died); i++) {
+		if (sp->died[i])
+			sp->died[i](sp->died_data[i]);
+	}
+}
+
+static struct child *child_find(struct spawner *sp, uint32_t id)
+{
+	struct child *c;
+
+	TAILQ_FOREACH (c, &sp->children, link) {
+		if (c->id == id)
+			return c;
+	}
+	return NULL;
+}
+
+static void on_started(struct child *c, const struct spawn_note *note, int *pidfd)
+{
+	c->state = CHILD_RUNNING;
+	c->pid = note->pid;
+	c->pidfd = steal_fd(pidfd);
+	if (c->doomed)
+		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+	if (c->started)
+		c->started(c);
+}
+
+static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidfd)
+{
+	struct child *c = child_find(sp, note->id);
+
+	if (!c)
+		return;
+	switch (note->op) {
+	case SPAWN_NOTE_STARTED:
+		if (c->state == CHILD_ASKED && *pidfd >= 0)
+			on_started(c, note, pidfd);
+		break;
+	case SPAWN_NOTE_FAILED:
+		if (c->state != CHILD_ASKED)
+			break;
+		child_gone(c);
+		c->failed(c, note->error, step_str[MIN(note->step, SPAWN_NSTEPS - 1u)]);
+		break;
+	case SPAWN_NOTE_EXITED:
+		if (c->state == CHILD_RUNNING)
+			child_end(c, note->status);
+		break;
+	default: break;
+	}
+}
+
+/* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
+static int receive(struct spawner *sp)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct spawn_note note;
+	struct iovec iov = {&note, sizeof(note)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	_cleanup_close_ int pidfd = -1;
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	n = recvmsg(sp->sock, &msg, MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	if (n != sizeof(note))
+		return -EPIPE;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&pidfd, CMSG_DATA(c), sizeof(pidfd));
+	on_note(sp, &note, &pidfd);
+	return 1;
+}
+
+static void poll_again(struct spawner *sp);
+
+static void send_unsent(struct spawner *sp)
+{
+	struct unsent *u;
+
+	while ((u = STAILQ_FIRST(&sp->unsent))) {
+		if (send_message(sp->sock, u->message, u->len, u->fds, u->nfds) == -EAGAIN)
+			return;
+		STAILQ_REMOVE_HEAD(&sp->unsent, link);
+		unsent_free(u);
+	}
+	poll_again(sp);
+}
+
+static void on_spawner(uv_poll_t *handle, int status, int events)
+{
+	struct spawner *sp = handle->data;
+	int r = status < 0 ? -EPIPE : 1;
+
+	while (r > 0)
+		r = receive(sp);
+	if (r < 0)
+		spawner_lost(sp);
+	else if (events & UV_WRITABLE)
+		send_unsent(sp);
+}
+
+static void poll_again(struct spawner *sp)
+{
+	int events = UV_READABLE | (STAILQ_EMPTY(&sp->unsent) ? 0 : UV_WRITABLE);
+
+	if (!sp->dead)
+		uv_poll_start(&sp->poll, events, on_spawner);
+}
+
+int spawner_attach(struct spawner *sp, uv_loop_t *loop)
+{
+	int r = uv_poll_init(loop, &sp->poll, sp->sock);
+
+	if (r < 0)
+		return r;
+	sp->poll.data = sp;
+	sp->attached = true;
+	poll_again(sp);
+	return 0;
+}
+
+static void on_detached(uv_handle_t *handle)
+{
+	struct spawner *sp = handle->data;
+
+	sp->attached = false;
+	sp->detached(sp->detached_data);
+}
+
+void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
+{
+	assert(TAILQ_EMPTY(&sp->children));
+	sp->detached = done;
+	sp->detached_data = data;
+	sp->died[0] = NULL;
+	uv_close((uv_handle_t *)&sp->poll, on_detached);
+}
+
+/* Keeps a request until the socket takes it. */
+static int keep_unsent(struct spawner *sp, const char *message, size_t len, const int *fds,
+		       size_t nfds)
+{
+	struct unsent *u = malloc(sizeof(*u) + len);
+
+	if (!u)
+		return -ENOMEM;
+	memcpy(u->message, message, len);
+	u->len = len;
+	for (u->nfds = 0; u->nfds < nfds; u->nfds++) {
+		u->fds[u->nfds] = fcntl(fds[u->nfds], F_DUPFD_CLOEXEC, 0);
+		if (u->fds[u->nfds] < 0) {
+			int err = errno;
+
+			unsent_free(u);
+			return -err;
+		}
+	}
+	STAILQ_INSERT_TAIL(&sp->unsent, u, link);
+	poll_again(sp);
+	return 0;
+}
+
+/* Return: 0 or -E2BIG. */
+static int pack(const struct spawn_spec *spec, uint32_t id, char message[SPAWN_MESSAGE_MAX],
+		size_t *ret_len)
+{
+	struct spawn_request req = {.op = SPAWN_OP_SPAWN, .id = id, .flags = spec->flags};
+	size_t len = sizeof(req);
+
+	for (; spec->argv[req.nargs]; req.nargs++) {
+		if (req.nargs == SPAWN_STRINGS_MAX ||
+		    !add_string(message, &len, spec->argv[req.nargs]))
+			return -E2BIG;
+	}
+	for (; spec->envp[req.nenv]; req.nenv++) {
+		if (req.nenv == SPAWN_STRINGS_MAX ||
+		    !add_string(message, &len, spec->envp[req.nenv]))
+			return -E2BIG;
+	}
+	req.nfds = (uint32_t)spec->nfds;
+	for (size_t i = 0; i < spec->nfds; i++)
+		req.target[i] = spec->fds[i].target;
+	memcpy(message, &req, sizeof(req));
+	*ret_len = len;
+	return 0;
+}
+
+int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
+{
+	char message[SPAWN_MESSAGE_MAX];
+	int fds[SPAWN_FDS_MAX], r;
+	size_t len;
+
+	assert(spec->nfds <= SPAWN_FDS_MAX && sp->attached);
+	if (sp->dead)
+		return -EPIPE;
+	c->id = ++sp->last_id;
+	r = pack(spec, c->id, message, &len);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < spec->nfds; i++)
+		fds[i] = spec->fds[i].fd;
+	r = STAILQ_EMPTY(&sp->unsent) ? send_message(sp->sock, message, len, fds, spec->nfds)
+				      : -EAGAIN;
+	if (r == -EAGAIN)
+		r = keep_unsent(sp, message, len, fds, spec->nfds);
+	if (r < 0)
+		return r;
+	c->spawner = sp;
+	c->state = CHILD_ASKED;
+	c->pidfd = -1;
+	TAILQ_INSERT_TAIL(&sp->children, c, link);
+	return 0;
+}
+
+void child_kill(struct child *c)
+{
+	if (c->state == CHILD_RUNNING)
+		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+	c->doomed = true;
+}

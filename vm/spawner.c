@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner: the small process that is the parent of every sandbox's processes. */
+#include "spawner.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "kvm.h"
+#include "remove.h"
+#include "spawner_server.h"
+#include "spawner_wire.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The daemon never forks: it is large, and a fork would copy its page tables and everything it
+ * knows. Instead it forks this process once, while it is small, and asks it for everything else.
+ *
+ * The protocol is one datagram per request and per piece of news, so there is nothing to parse but
+ * fixed structs and a row of strings. One request after the other, in one thread; starting a
+ * program takes a millisecond or two, in which the daemon goes on with its own work.
+ *
+ * That a child dies with its parent is ensured three times over. PDEATHSIG kills it if the spawner
+ * dies; the end of file of the socket tells the spawner that the daemon died, whatever killed it;
+ * and orphans of a child (which can only be there with the backend for tests, a machine has
+ * none) come to the spawner, which is a subreaper, and are killed at once.
+ *
+ * The spawner sits in a session of its own with all signals blocked, so Ctrl-C on a terminal, or a
+ * TERM to everything named xsbxfs, reaches the daemon alone, and it decides what ends when.
+ */
+
+struct kid {
+	uint32_t id;
+	pid_t pid;
+};
+
+struct server {
+	int sock, sigfd;
+	struct kid *kids;
+	size_t nkids, cap;
+	bool stop; /* the daemon said goodbye: what is guarded is in order */
+	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX];
+};
+
+/* A request, taken apart; the pointers lead into the datagram. */
+struct job {
+	struct spawn_request req;
+	char *argv[SPAWN_STRINGS_MAX + 1], *envp[SPAWN_STRINGS_MAX + 1];
+	int fds[SPAWN_FDS_MAX];
+};
+
+struct child_error {
+	uint32_t step;
+	int32_t error;
+};
+
+/* ---- in the child ---- */
+
+__attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step step)
+{
+	const struct child_error e = {step, -errno};
+
+	(void)!write(status_fd, &e, sizeof(e));
+	_exit(127);
+}
+
+static void child_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec.
+ * Return: the new number of @status_fd. */
+static int child_descriptors(const struct job *job, int status_fd)
+{
+	int high[SPAWN_FDS_MAX], status = fcntl(status_fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	bool used[SPAWN_TARGET_MAX] = {false};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (status < 0 || null < 0)
+		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
+	for (uint32_t i = 0; i < job->req.nfds; i++) {
+		high[i] = fcntl(job->fds[i], F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+		if (high[i] < 0)
+			child_fail(status, SPAWN_STEP_DESCRIPTORS);
+	}
+	null = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	for (uint32_t i = 0; i < job->req.nfds; i++) {
+		if (dup2(high[i], job->req.target[i]) < 0)
+			child_fail(status, SPAWN_STEP_DESCRIPTORS);
+		used[job->req.target[i]] = true;
+	}
+	for (int fd = 0; fd < SPAWN_TARGET_MAX; fd++) {
+		if (used[fd])
+			continue;
+		if (fd > STDERR_FILENO)
+			close(fd);
+		else if (dup2(null, fd) < 0)
+			child_fail(status, SPAWN_STEP_DESCRIPTORS);
+	}
+	if (close_range(SPAWN_TARGET_MAX, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		child_fail(status, SPAWN_STEP_DESCRIPTORS);
+	return status;
+}
+
+/* PDEATHSIG comes too late for a parent that is gone already. It has the only reading end of the
+ * status pipe, so writing would then be an error. */
+static void child_die_with_parent(int status_fd)
+{
+	struct pollfd p = {.fd = status_fd, .events = POLLOUT};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		child_fail(status_fd, SPAWN_STEP_PDEATHSIG);
+	if (poll(&p, 1, 0) < 0 || (p.revents & POLLERR))
+		_exit(127);
+}
+
+static void child_oom_first(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	/* A wish, not a condition: without it the kernel picks by size, which is often the same. */
+	if (fd >= 0)
+		(void)!write(fd, "500", 3);
+}
+
+__attribute__((noreturn)) static void child_main(const struct job *job, int status_fd)
+{
+	const struct rlimit no_core = {0, 0};
+
+	child_reset_signals();
+	setsid();
+	child_die_with_parent(status_fd);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
+	/* A core dump would put a guest's memory on the disk. */
+	setrlimit(RLIMIT_CORE, &no_core);
+	if (job->req.flags & SPAWN_OOM_FIRST)
+		child_oom_first();
+	status_fd = child_descriptors(job, status_fd);
+	if (job->req.flags & SPAWN_KVM_PROBE) {
+		close(status_fd);
+		kvm_probe_child(STDOUT_FILENO);
+	}
+	execvpe(job->argv[0], job->argv, job->envp);
+	child_fail(status_fd, SPAWN_STEP_EXEC);
+}
+
+/* ---- in the spawner ---- */
+
+/* News for the daemon. If it is gone, its end of file says so soon enough. */
+static void note_send(struct server *s, struct spawn_note *note, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {note, sizeof(*note)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		struct cmsghdr *c = &control.align;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.space);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	while (sendmsg(s->sock, &msg, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+static void spawn_failed(struct server *s, uint32_t id, enum spawn_step step, int error)
+{
+	struct spawn_note note = {.op = SPAWN_NOTE_FAILED, .id = id, .step = step, .error = error};
+
+	note_send(s, &note, -1);
+}
+
+static int kid_add(struct server *s, uint32_t id, pid_t pid)
+{
+	if (s->nkids == s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 16;
+		struct kid *kids = reallocarray(s->kids, cap, sizeof(*kids));
+
+		if (!kids)
+			return -ENOMEM;
+		s->kids = kids;
+		s->cap = cap;
+	}
+	s->kids[s->nkids++] = (struct kid){id, pid};
+	return 0;
+}
+
+static void kill_and_reap(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* Forks, and waits until the program runs or could not be run. */
+static void spawn(struct server *s, const struct job *job)
+{
+	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = job->req.id};
+	_cleanup_close_ int status = -1, pidfd = -1;
+	struct child_error e;
+	int p[2];
+	pid_t pid;
+	ssize_t n;
+
+	if (pipe2(p, O_CLOEXEC) < 0) {
+		spawn_failed(s, job->req.id, SPAWN_STEP_FORK, -errno);
+		return;
+	}
+	status = p[0];
+	pid = fork();
+	if (pid == 0) {
+		close(p[0]);
+		child_main(job, p[1]);
+	}
+	close(p[1]);
+	if (pid < 0) {
+		spawn_failed(s, job->req.id, SPAWN_STEP_FORK, -errno);
+		return;
+	}
+	do
+		n = read(status, &e, sizeof(e));
+	while (n < 0 && errno == EINTR);
+	if (n == sizeof(e)) {
+		kill_and_reap(pid);
+		spawn_failed(s, job->req.id, e.step, e.error);
+		return;
+	}
+	pidfd = pidfd_open(pid, 0);
+	if (pidfd < 0 || kid_add(s, job->req.id, pid) < 0) {
+		spawn_failed(s, job->req.id, SPAWN_STEP_FORK, pidfd < 0 ? -errno : -ENOMEM);
+		kill_and_reap(pid);
+		return;
+	}
+	note.pid = pid;
+	note_send(s, &note, pidfd);
+}
+
+/* The next terminated string at *@pos, or NULL if there is none. */
+static char *next_string(char **pos, char *end)
+{
+	char *start = *pos, *nul = memchr(start, '\0', (size_t)(end - start));
+
+	if (!nul)
+		return NULL;
+	*pos = nul + 1;
+	return start;
+}
+
+static bool job_parse(struct job *job, char *message, size_t len, size_t nfds)
+{
+	char *pos = message + sizeof(job->req), *end = message + len;
+
+	if (len < sizeof(job->req))
+		return false;
+	memcpy(&job->req, message, sizeof(job->req));
+	if (job->req.nargs > SPAWN_STRINGS_MAX || job->req.nenv > SPAWN_STRINGS_MAX)
+		return false;
+	if (job->req.nfds != nfds)
+		return false;
+	for (uint32_t i = 0; i < job->req.nargs; i++) {
+		job->argv[i] = next_string(&pos, end);
+		if (!job->argv[i])
+			return false;
+	}
+	for (uint32_t i = 0; i < job->req.nenv; i++) {
+		job->envp[i] = next_string(&pos, end);
+		if (!job->envp[i])
+			return false;
+	}
+	for (uint32_t i = 0; i < job->req.nfds; i++) {
+		if (job->req.target[i] < 0 || job->req.target[i] >= SPAWN_TARGET_MAX)
+			return false;
+	}
+	return job->req.op != SPAWN_OP_SPAWN || job->req.nargs > 0;
+}
+
+/* All that the daemon can ask for. */
+static void serve(struct server *s, struct job *job)
+{
+	switch (job->req.op) {
+	case SPAWN_OP_SPAWN:
+		spawn(s, job);
+		break;
+	case SPAWN_OP_GUARD:
+		if (job->req.nargs != 2 || strlen(job->argv[0]) >= sizeof(s->mountpoint) ||
+		    strlen(job->argv[1]) >= sizeof(s->runtime_dir))
+			break;
+		strcpy(s->mountpoint, job->argv[0]);
+		strcpy(s->runtime_dir, job->argv[1]);
+		break;
+	case SPAWN_OP_STOP:
+		s->stop = true;
+		break;
+	default: break;
+	}
+}
+
+/* Takes the descriptors out of a message. Return: how many. */
+static size_t take_fds(struct msghdr *msg, int fds[SPAWN_FDS_MAX])
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	size_t n;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	return n;
+}
+
+/* Return: false once the daemon's end is closed. */
+static bool receive(struct server *s)
+{
+	static char message[SPAWN_MESSAGE_MAX];
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
+	} control;
+	struct iovec iov = {message, sizeof(message)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct job job = {0};
+	size_t nfds;
+	ssize_t n;
+
+	n = recvmsg(s->sock, &msg, MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	if (n == 0)
+		return false;
+	nfds = take_fds(&msg, job.fds);
+	if (!(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    job_parse(&job, message, (size_t)n, nfds))
+		serve(s, &job);
+	else if ((size_t)n >= sizeof(job.req))
+		spawn_failed(s, job.req.id, SPAWN_STEP_REQUEST, -EINVAL);
+	for (size_t i = 0; i < nfds; i++)
+		close(job.fds[i]);
+	return !s->stop;
+}
+
+static bool is_kid(const struct server *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nkids; i++) {
+		if (s->kids[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* Kills the processes that became children by the death of their parents, and with @all every
+ * child. */
+static void kill_children(const struct server *s, bool all)
+{
+	char path[64];
+	FILE *f;
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &pid) == 1) {
+		if (all || !is_kid(s, pid))
+			kill(pid, SIGKILL);
+	}
+	if (f)
+		fclose(f);
+	for (size_t i = 0; all && i < s->nkids; i++)
+		kill(s->kids[i].pid, SIGKILL);
+}
+
+static void reap(struct server *s)
+{
+	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
+
+	(void)!read(s->sigfd, &info, sizeof(info));
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (size_t i = 0; i < s->nkids; i++) {
+			struct spawn_note note = {.op = SPAWN_NOTE_EXITED,
+						  .id = s->kids[i].id,
+						  .pid = pid,
+						  .status = status};
+
+			if (s->kids[i].pid != pid)
+				continue;
+			s->kids[i] = s->kids[--s->nkids];
+			note_send(s, &note, -1);
+			break;
+		}
+	}
+	kill_children(s, false);
+}
+
+/* Nobody answers at the guarded mount point any more: then the mount is ours, and dead. If
+ * somebody does, it is a new one, made after the daemon unmounted in good order. */
+static void detach_mount(const char *mountpoint)
+{
+	struct statfs fs;
+	pid_t pid;
+
+	if (!mountpoint[0] || statfs(mountpoint, &fs) == 0 ||
+	    (errno != ENOTCONN && errno != ECONNABORTED))
+		return;
+	if (umount2(mountpoint, MNT_DETACH) == 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		execlp("fusermount3", "fusermount3", "-uzq", "--", mountpoint, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
+/* The end: no child may be left, then no mount, then no file. */
+static void clean_up(struct server *s)
+{
+	int status;
+	pid_t pid;
+
+	do {
+		kill_children(s, true);
+		pid = waitpid(-1, &status, 0);
+		for (size_t i = 0; i < s->nkids; i++) {
+			if (s->kids[i].pid == pid)
+				s->kids[i--] = s->kids[--s->nkids];
+		}
+	} while (pid > 0 || errno == EINTR);
+	if (s->stop)
+		return;
+	detach_mount(s->mountpoint);
+	if (s->runtime_dir[0])
+		remove_tree(s->runtime_dir);
+}
+
+/* Away from the caller's descriptors, terminal, working directory and signals. */
+static int isolate(int sock)
+{
+	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t all;
+
+	if (null < 0)
+		return -errno;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	if (chdir("/") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -errno;
+	prctl(PR_SET_NAME, "xsbxfs-spawner");
+	sock = fcntl(sock, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (sock < 0)
+		return -errno;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (dup2(null, fd) < 0)
+			return -errno;
+	}
+	return sock;
+}
+
+static void close_all_but(int fd)
+{
+	close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
+	close_range((unsigned)fd + 1, ~0u, 0);
+}
+
+void spawner_serve(int sock)
+{
+	struct server s = {.sock = isolate(sock)};
+	struct pollfd p[2];
+	sigset_t chld;
+
+	if (s.sock < 0)
+		_exit(1);
+	close_all_but(s.sock);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s.sigfd < 0)
+		_exit(1);
+	p[0] = (struct pollfd){.fd = s.sock, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = s.sigfd, .events = POLLIN};
+	for (;;) {
+		if (poll(p, ARRAY_SIZE(p), -1) < 0)
+			continue;
+		if (p[1].revents)
+			reap(&s);
+		if (p[0].revents && !receive(&s))
+			break;
+	}
+	clean_up(&s);
+	_exit(0);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the daemon (spawn.c) and the spawner (spawner.c): datagrams on a SEQPACKET socket. */
+#ifndef XSBX_SPAWNER_WIRE_H
+#define XSBX_SPAWNER_WIRE_H
+
+#include <stdint.h>
+
+#define SPAWN_MESSAGE_MAX 32768u /* bytes of one request with its strings */
+#define SPAWN_FDS_MAX	  16u
+#define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
+#define SPAWN_STRINGS_MAX 256u
+
+enum spawn_op {
+	SPAWN_OP_SPAWN = 1, /* strings: argv, then the environment; descriptors in SCM_RIGHTS */
+	SPAWN_OP_GUARD,	    /* strings: mount point, runtime directory; "" for none */
+	SPAWN_OP_STOP,
+};
+
+#define SPAWN_OOM_FIRST 0x01u /* the kernel should kill it before it kills the daemon */
+#define SPAWN_KVM_PROBE 0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
+
+struct spawn_request {
+	uint32_t op, id, flags;
+	uint32_t nargs, nenv, nfds;
+	int32_t target[SPAWN_FDS_MAX]; /* the number of each descriptor in the child */
+};
+
+enum spawn_note_op {
+	SPAWN_NOTE_STARTED = 1, /* with a pidfd in SCM_RIGHTS */
+	SPAWN_NOTE_FAILED,
+	SPAWN_NOTE_EXITED,
+};
+
+struct spawn_note {
+	uint32_t op, id;
+	int32_t pid;
+	int32_t error; /* FAILED: -errno */
+	uint32_t step; /* FAILED: enum spawn_step */
+	int32_t status; /* EXITED: as from wait(2) */
+};
+
+/* What went wrong between fork and the program's first instruction. */
+enum spawn_step {
+	SPAWN_STEP_REQUEST,
+	SPAWN_STEP_FORK,
+	SPAWN_STEP_PDEATHSIG,
+	SPAWN_STEP_PRIVILEGES,
+	SPAWN_STEP_DESCRIPTORS,
+	SPAWN_STEP_EXEC,
+	SPAWN_NSTEPS,
+};
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last bytes of a stream. */
+#include "tail.h"
+
+#include <string.h>
+
+#include "util.h"
+
+void tail_add(struct tail *t, const void *bytes, size_t len)
+{
+	const char *b = bytes;
+
+	if (len > TAIL_SIZE) {
+		b += len - TAIL_SIZE;
+		t->total += len - TAIL_SIZE;
+		len = TAIL_SIZE;
+	}
+	while (len) {
+		size_t at = t->total % TAIL_SIZE, part = MIN(len, TAIL_SIZE - at);
+
+		memcpy(t->bytes + at, b, part);
+		t->total += part;
+		b += part;
+		len -= part;
+	}
+}
+
+/* The tail in order, terminated. Return: its length. */
+static size_t tail_linear(const struct tail *t, char out[TAIL_SIZE + 1])
+{
+	size_t len = MIN(t->total, (size_t)TAIL_SIZE), start = t->total - len;
+
+	for (size_t i = 0; i < len; i++)
+		out[i] = t->bytes[(start + i) % TAIL_SIZE];
+	out[len] = '\0';
+	return len;
+}
+
+/* Puts lines in a row, without escape sequences and control bytes. Return: new length. */
+static size_t one_line(char *s, size_t len, char *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c == 0x1b && i + 1 < len && s[i + 1] == '[') {
+			for (i += 2; i < len && ((unsigned char)s[i] < 0x40); i++)
+				;
+			continue;
+		}
+		if (c == '\n') {
+			if (n > 0 && !(n >= 3 && memcmp(out + n - 3, " / ", 3) == 0)) {
+				memcpy(out + n, " / ", 3);
+				n += 3;
+			}
+			continue;
+		}
+		if (c == '\t')
+			c = ' ';
+		if (c >= 0x20 && c != 0x7f)
+			out[n++] = (char)c;
+	}
+	while (n >= 3 && memcmp(out + n - 3, " / ", 3) == 0)
+		n -= 3;
+	out[n] = '\0';
+	return n;
+}
+
+const char *tail_quote(const struct tail *t, char *out, size_t size)
+{
+	char linear[TAIL_SIZE + 1], line[3 * TAIL_SIZE + 1], *start = line;
+	size_t len = one_line(linear, tail_linear(t, linear), line);
+
+	if (len >= size) {
+		char *next;
+
+		start = line + len - (size - 1);
+		/* Begin with a whole line if one begins soon. */
+		next = strstr(start, " / ");
+		if (next && (size_t)(next - start) < size / 3)
+			start = next + 3;
+		/* Never in the middle of a UTF-8 sequence. */
+		while (((unsigned char)*start & 0xc0) == 0x80)
+			start++;
+	}
+	memmove(out, start, strlen(start) + 1);
+	return out;
+}
+
+bool tail_contains(const struct tail *t, const char *word)
+{
+	char linear[TAIL_SIZE + 1];
+	size_t len = tail_linear(t, linear);
+
+	return memmem(linear, len, word, strlen(word)) != NULL;
+}

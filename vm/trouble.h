@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What went wrong, in words: filling in a struct vm_problem. */
+#ifndef XSBX_TROUBLE_H
+#define XSBX_TROUBLE_H
+
+#include "util.h"
+
+struct vm_problem;
+
+/* Sets all three; @fmt makes the cause. */
+void trouble_set(struct vm_problem *p, const char *code, const char *fix, const char *fmt, ...)
+	printf_like(4, 5);
+
+/* Appends to the cause as much as fits. */
+void trouble_add(struct vm_problem *p, const char *fmt, ...) printf_like(2, 3);
+
+#endif

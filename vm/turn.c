@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run's way through a sandbox: code and input in, output and result out. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "sandbox_internal.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+#define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
+#define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
+#define LATE_MS		5000	     /* what the agent may take on top of a run's own time */
+
+/* ---- the end of a run ---- */
+
+/* Ends the active run. Callbacks may start the next one. */
+static void finish(struct sandbox *s, const struct vm_result *result)
+{
+	const uint32_t id = s->turn.id;
+
+	/* Whoever waits for RUNNING hears of it before the end. */
+	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
+		sandbox_work(s);
+	memset(&s->turn, 0, sizeof(s->turn));
+	if (s->state == SANDBOX_RUNNING)
+		sandbox_set_state(s, SANDBOX_READY);
+	s->events->exit(s->data, id, result);
+}
+
+static void outcome_known(struct vm_result *r, enum vm_outcome outcome)
+{
+	r->outcome = outcome;
+	r->fresh = true;
+	r->status = outcome == VM_TIMEOUT ? 124 : 137;
+}
+
+void turn_abandon(struct sandbox *s)
+{
+	struct vm_result r = {.outcome = s->turn.sent ? VM_LOST : VM_REFUSED, .fresh = true};
+
+	if (!s->turn.id)
+		return;
+	if (s->asked)
+		trouble_set(&r.problem, "closed", "", "the sandbox was closed %s",
+			    s->turn.sent ? "during the run" : "before the run began");
+	else
+		r.problem = s->problem;
+	if (s->turn.settled)
+		outcome_known(&r, s->turn.outcome);
+	finish(s, &r);
+}
+
+void turn_overdue(struct sandbox *s)
+{
+	struct vm_problem p;
+
+	if (!s->turn.id)
+		return;
+	s->turn.settled = true;
+	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
+	trouble_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
+		    "the agent in the sandbox did not end the run %u s after it should have",
+		    LATE_MS / 1000);
+	sandbox_fail(s, &p);
+}
+
+int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	static const enum vm_outcome outcome[] = {
+		[PROTO_HOW_DONE] = VM_DONE,	  [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
+		[PROTO_HOW_KILLED] = VM_KILLED,	  [PROTO_HOW_OOM] = VM_OOM,
+		[PROTO_HOW_REFUSED] = VM_REFUSED,
+	};
+	struct vm_result r = {0};
+	struct proto_exit e;
+
+	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
+	if (!s->turn.id || h->id != s->turn.id || proto_exit_unpack(in, &e) < 0)
+		return -EPROTO;
+	r.outcome = outcome[e.how];
+	r.status = e.status;
+	r.fresh = e.fresh;
+	r.wall_us = e.wall_us;
+	r.user_us = e.user_us;
+	r.system_us = e.system_us;
+	r.maxrss_kib = e.maxrss_kib;
+	r.dropped[VM_STDOUT] = e.dropped[0];
+	r.dropped[VM_STDERR] = e.dropped[1];
+	if (r.outcome == VM_TIMEOUT || r.outcome == VM_KILLED || r.outcome == VM_OOM)
+		outcome_known(&r, r.outcome);
+	if (r.outcome == VM_OOM)
+		trouble_set(&r.problem, "out-of-memory", "Give the session more memory (memory_mb).",
+			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
+	if (r.outcome == VM_REFUSED)
+		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
+			    "the sandbox had no interpreter for the run, and could not start one");
+	sandbox_deadline(s, 0);
+	channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
+	finish(s, &r);
+	return 0;
+}
+
+/* ---- output ---- */
+
+/* Grants anew what was taken, in large pieces. */
+static void grant(struct sandbox *s, uint32_t n)
+{
+	struct turn *t = &s->turn;
+	uint8_t wire[4];
+	struct proto_out o = {wire, 0, sizeof(wire), false};
+
+	t->consumed += n;
+	if (t->consumed < OUTPUT_WINDOW / 2)
+		return;
+	put_u32(&o, t->consumed);
+	if (channel_send(&s->channel, PROTO_CREDIT, t->id, wire, sizeof(wire)) < 0)
+		return;
+	t->credit += t->consumed;
+	t->consumed = 0;
+}
+
+int turn_on_output(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t sequence = get_u32(in);
+	const struct proto_str bytes = get_rest(in);
+	struct turn *t = &s->turn;
+	enum vm_stream stream;
+
+	if (in->bad || !t->id || h->id != t->id || sequence != t->sequence ||
+	    (h->flags != PROTO_STDOUT && h->flags != PROTO_STDERR))
+		return -EPROTO;
+	stream = h->flags == PROTO_STDOUT ? VM_STDOUT : VM_STDERR;
+	if (bytes.len > t->credit || bytes.len > t->limit[stream] - t->got[stream])
+		return -EPROTO;
+	t->sequence++;
+	t->credit -= bytes.len;
+	t->got[stream] += bytes.len;
+	if (bytes.len)
+		s->events->output(s->data, t->id, stream, bytes.data, bytes.len);
+	if (s->state == SANDBOX_RUNNING)
+		grant(s, bytes.len);
+	return 0;
+}
+
+/* ---- input ---- */
+
+int turn_on_stdin_credit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t n = get_u32(in);
+
+	if (!get_end(in))
+		return -EPROTO;
+	/* The run may have ended meanwhile. */
+	if (h->id == s->turn.id) {
+		s->turn.stdin_credit += n;
+		turn_pump_stdin(s);
+	}
+	return 0;
+}
+
+/* Sends one piece. Return: false if there is nothing (more) that may be sent. */
+static bool send_stdin(struct sandbox *s)
+{
+	struct turn *t = &s->turn;
+	size_t n = MIN(t->stdin_len - t->stdin_sent, (size_t)PROTO_DATA_MAX);
+	struct channel_frame *f;
+
+	n = MIN(n, t->stdin_credit);
+	if (n == 0 && t->stdin_sent < t->stdin_len)
+		return false;
+	f = channel_frame_new(PROTO_STDIN, t->id, n);
+	if (!f)
+		return false;
+	put_bytes(&f->out, t->stdin_data + t->stdin_sent, n);
+	t->stdin_sent += n;
+	t->stdin_credit -= n;
+	if (t->stdin_sent == t->stdin_len) {
+		f->header.flags = PROTO_F_EOF;
+		t->stdin_open = false;
+	}
+	channel_push(&s->channel, f, CHANNEL_BULK);
+	return t->stdin_open;
+}
+
+void turn_pump_stdin(struct sandbox *s)
+{
+	struct turn *t = &s->turn;
+
+	while (t->id && t->stdin_open && s->channel.queued[CHANNEL_BULK] < STDIN_QUEUE_MAX) {
+		if (!send_stdin(s))
+			return;
+	}
+}
+
+/* ---- the seam ---- */
+
+static void turn_init(struct turn *t, const struct sandbox_run *run)
+{
+	*t = (struct turn){
+		.id = run->id,
+		.timeout_ms = run->timeout_ms,
+		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
+		.credit = OUTPUT_WINDOW,
+		.stdin_data = run->stdin_data,
+		.stdin_len = run->stdin_len,
+		.stdin_open = run->stdin_data,
+	};
+}
+
+int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
+{
+	const struct proto_run r = {
+		.flags = run->stdin_data ? PROTO_RUN_STDIN : 0,
+		.timeout_ms = run->timeout_ms,
+		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
+		.credit = OUTPUT_WINDOW,
+		.code = {run->code, (uint32_t)run->code_len},
+	};
+	struct channel_frame *f;
+
+	assert(run->id);
+	if (s->state != SANDBOX_READY)
+		return -EBUSY;
+	if (run->code_len > PROTO_CODE_MAX)
+		return -EFBIG;
+	f = channel_frame_new(PROTO_RUN, run->id, run->code_len + 64);
+	if (!f)
+		return -ENOMEM;
+	turn_init(&s->turn, run);
+	proto_run_pack(&f->out, &r);
+	f->started = &s->turn.sent;
+	channel_push(&s->channel, f, CHANNEL_CONTROL);
+	turn_pump_stdin(s);
+	sandbox_deadline(s, run->timeout_ms ? (uint64_t)run->timeout_ms + LATE_MS : 0);
+	sandbox_set_state(s, SANDBOX_RUNNING);
+	return 0;
+}
+
+int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
+{
+	uint8_t wire[4];
+	struct proto_out o = {wire, 0, sizeof(wire), false};
+
+	if (s->state != SANDBOX_RUNNING || id != s->turn.id || !id)
+		return -ESRCH;
+	put_u32(&o, sig == SANDBOX_KILL ? PROTO_KILL : PROTO_INTERRUPT);
+	if (channel_send(&s->channel, PROTO_SIGNAL, id, wire, sizeof(wire)) < 0)
+		return -ENOMEM;
+	if (sig == SANDBOX_KILL && !s->turn.killing) {
+		s->turn.killing = true;
+		sandbox_deadline(s, LATE_MS);
+	}
+	return 0;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machinery behind all sandboxes: what the host can do, who gets a place, and the end. */
+#include "vm.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "log.h"
+#include "registry.h"
+#include "spawn.h"
+#include "spawner.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+#define RESERVE_MB	   512 /* of the host's memory, not for sandboxes */
+#define MEMORY_SHARE	   70  /* per cent of the rest */
+#define DEFAULT_SANDBOX_MB 320 /* of the host, for a sandbox with default settings */
+#define PLACES_PER_CPU	   16u
+
+void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)
+{
+	char words[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(words, sizeof(words), fmt, ap);
+	va_end(ap);
+	if (vm->events && vm->events->event)
+		vm->events->event(vm->data, kind, words);
+}
+
+/* ---- work that waits for the loop ---- */
+
+static void try_close(struct vm *vm);
+
+static void admit(struct vm *vm)
+{
+	struct ticket *t;
+
+	vm->kicked = false;
+	if (vm->backend->needs_image && !vm->probe.done)
+		return;
+	while (!vm->closing && (t = admission_next(&vm->admission)))
+		sandbox_admitted(t);
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+	struct vm *vm = handle->data;
+	struct sandbox *s;
+
+	while ((s = TAILQ_FIRST(&vm->deferred))) {
+		TAILQ_REMOVE(&vm->deferred, s, deferred_link);
+		s->deferred = false;
+		sandbox_work(s);
+	}
+	if (vm->kicked)
+		admit(vm);
+	if (TAILQ_EMPTY(&vm->deferred) && !vm->kicked)
+		uv_idle_stop(&vm->idle);
+	try_close(vm);
+}
+
+void vm_defer(struct vm *vm, struct sandbox *s)
+{
+	if (s->deferred)
+		return;
+	s->deferred = true;
+	TAILQ_INSERT_TAIL(&vm->deferred, s, deferred_link);
+	uv_idle_start(&vm->idle, on_idle);
+}
+
+void vm_kick(struct vm *vm)
+{
+	vm->kicked = true;
+	uv_idle_start(&vm->idle, on_idle);
+}
+
+void vm_forget(struct vm *vm, struct sandbox *s)
+{
+	TAILQ_REMOVE(&vm->sandboxes, s, link);
+	if (vm->closing)
+		vm_kick(vm);
+}
+
+/* ---- beginning ---- */
+
+static void on_probed(struct probe *p)
+{
+	struct vm *vm = p->data;
+
+	vm->nhandles--;
+	if (!vm->closing) {
+		log_info("accelerator: %s. %s", p->accel, probe_why(p));
+		vm_tell(vm, "accelerator", "%s: %s", p->accel, probe_why(p));
+	}
+	vm_kick(vm);
+}
+
+static void on_spawner_lost(void *data)
+{
+	struct vm *vm = data;
+	struct vm_problem p;
+	struct sandbox *s;
+
+	trouble_set(&p, "spawner-lost", "Unmount, and mount again.",
+		    "the process that starts sandboxes is gone, and all sandboxes with it");
+	log_error("%s", p.cause);
+	vm->spawner_lost = true;
+	TAILQ_FOREACH (s, &vm->sandboxes, link)
+		sandbox_fail(s, &p);
+	vm_tell(vm, p.code, "%s", p.cause);
+}
+
+/* Places and memory, from the configuration or from what the host has. */
+static void init_admission(struct vm *vm, unsigned max_vms)
+{
+	const unsigned cpus = (unsigned)MAX(get_nprocs(), 1);
+	uint64_t mb = 2048;
+	struct sysinfo si;
+
+	if (sysinfo(&si) == 0)
+		mb = (uint64_t)si.totalram * si.mem_unit >> 20;
+	mb = mb > RESERVE_MB ? (mb - RESERVE_MB) * MEMORY_SHARE / 100 : 256;
+	if (!max_vms)
+		max_vms = (unsigned)MIN(mb / DEFAULT_SANDBOX_MB, (uint64_t)PLACES_PER_CPU * cpus);
+	admission_init(&vm->admission, MAX(max_vms, 1u), cpus, mb);
+}
+
+/* Copies of what is kept of the configuration. A program with a slash in its name is made
+ * absolute, because the spawner has a working directory of its own. */
+static int copy_config(struct vm *vm, const struct vm_config *cfg)
+{
+	vm->cache_dir = strdup(cfg->cache_dir);
+	vm->runtime_dir = strdup(cfg->runtime_dir);
+	vm->qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
+	if (!vm->qemu)
+		vm->qemu = strdup(cfg->qemu);
+	vm->agent = strdup(cfg->agent);
+	vm->admission_s = cfg->admission_s;
+	vm->boot_s = cfg->boot_s;
+	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
+		return -ENOMEM;
+	vm->images = images_new(vm->cache_dir, vm->agent);
+	return vm->images ? 0 : -ENOMEM;
+}
+
+static void vm_free(struct vm *vm)
+{
+	images_free(vm->images);
+	free(vm->cache_dir);
+	free(vm->runtime_dir);
+	free(vm->qemu);
+	free(vm->agent);
+	free(vm);
+}
+
+static void start_probe(struct vm *vm, enum accel_wish wish)
+{
+	int r;
+
+	vm->probe.data = vm;
+	vm->probe.accel = "none";
+	if (!vm->backend->needs_image)
+		return;
+	r = probe_start(&vm->probe, vm->loop, vm->spawner, vm->qemu, wish, on_probed);
+	if (r == 0) {
+		vm->nhandles++;
+		return;
+	}
+	vm->probe.done = vm->probe.fatal = true;
+	trouble_set(&vm->probe.problem, "no-probe", "Unmount, and mount again.",
+		    "nothing could be started: %s", strerror(-r));
+}
+
+int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawner *spawner,
+		const struct vm_config *cfg, const struct vm_events *events, void *data,
+		struct vm **ret_vm)
+{
+	enum accel_wish wish;
+	struct vm *vm;
+	int r = accel_wish_parse(cfg->accel, &wish);
+
+	if (r < 0)
+		return r;
+	vm = calloc(1, sizeof(*vm));
+	if (!vm)
+		return -ENOMEM;
+	vm->loop = loop;
+	vm->spawner = spawner;
+	vm->events = events;
+	vm->data = data;
+	vm->backend = backend;
+	TAILQ_INIT(&vm->sandboxes);
+	TAILQ_INIT(&vm->deferred);
+	tsc_start(&vm->tsc);
+	init_admission(vm, cfg->max_vms);
+	r = copy_config(vm, cfg);
+	if (r == 0 && spawner) {
+		registry_write(vm->runtime_dir, spawner_pid(spawner));
+		r = spawner_attach(spawner, loop);
+	}
+	if (r < 0) {
+		vm_free(vm);
+		return r;
+	}
+	uv_idle_init(loop, &vm->idle);
+	vm->idle.data = vm;
+	vm->nhandles = spawner ? 2 : 1;
+	if (spawner)
+		spawner_attended(spawner, on_spawner_lost, vm);
+	start_probe(vm, wish);
+	*ret_vm = vm;
+	return 0;
+}
+
+int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg,
+	   const struct vm_events *events, void *data, struct vm **ret_vm)
+{
+#ifdef XSBX_LOCAL_BACKEND
+	const struct backend_ops *backend = &backend_local;
+#else
+	const struct backend_ops *backend = &backend_qemu;
+#endif
+
+	return vm_new_with(backend, loop, spawner, cfg, events, data, ret_vm);
+}
+
+/* ---- end ---- */
+
+/* The idle handle, the spawner's, or the probe is gone. */
+static void part_closed(struct vm *vm)
+{
+	if (--vm->nhandles)
+		return;
+	if (vm->closed)
+		vm->closed(vm->closed_data);
+	vm_free(vm);
+}
+
+static void on_idle_closed(uv_handle_t *handle)
+{
+	part_closed(handle->data);
+}
+
+static void on_spawner_detached(void *data)
+{
+	part_closed(data);
+}
+
+/* Closes the machinery's own handles once no sandbox and no probe is left. */
+static void try_close(struct vm *vm)
+{
+	const unsigned own = vm->spawner ? 2 : 1;
+
+	if (!vm->closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->nhandles > own ||
+	    uv_is_closing((uv_handle_t *)&vm->idle))
+		return;
+	uv_close((uv_handle_t *)&vm->idle, on_idle_closed);
+	if (vm->spawner)
+		spawner_detach(vm->spawner, on_spawner_detached, vm);
+}
+
+void vm_close(struct vm *vm, void (*done)(void *data), void *data)
+{
+	struct sandbox *s;
+
+	if (vm->closing)
+		return;
+	vm->closing = true;
+	vm->closed = done;
+	vm->closed_data = data;
+	TAILQ_FOREACH (s, &vm->sandboxes, link)
+		sandbox_close(s);
+	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > (vm->spawner ? 2u : 1u))
+		probe_cut(&vm->probe);
+	vm_kick(vm);
+}
+
+/* ---- questions ---- */
+
+void vm_status(const struct vm *vm, struct vm_status *ret_status)
+{
+	*ret_status = (struct vm_status){
+		.accel = vm->probe.accel,
+		.accel_why = vm->backend->needs_image ? probe_why(&vm->probe)
+						      : "Sandboxes are plain processes.",
+		.qemu = vm->backend->needs_image ? vm->probe.qemu : "not used",
+		.max_vms = vm->admission.max,
+		.running = vm->admission.running,
+		.waiting = vm->admission.waiting,
+		.started = vm->started,
+		.failed = vm->failed,
+	};
+}
+
+const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
+{
+	const char *manifest;
+
+	if (!vm->backend->needs_image) {
+		*ret_why = "";
+		return "{\"name\": \"none\", \"tools\": {}}";
+	}
+	manifest = images_manifest(vm->images, name, ret_why);
+	return manifest;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of vm/ know of the machinery and that fs/ does not. */
+#ifndef XSBX_VM_INTERNAL_H
+#define XSBX_VM_INTERNAL_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "admission.h"
+#include "backend.h"
+#include "channel.h"
+#include "image.h"
+#include "probe.h"
+#include "sandbox_internal.h"
+#include "tsc.h"
+#include "vm.h"
+
+struct spawner;
+
+/*
+ * - `sandboxes` has each sandbox until its `closed` callback returned and its handles are closed.
+ * - `deferred` has the sandboxes whose sandbox_work() is to be called from the loop; `idle` runs
+ *   as long as there is one, or `kicked` is set.
+ * - Nothing is admitted before `probe` has come to a result.
+ */
+struct vm {
+	uv_loop_t *loop;
+	struct spawner *spawner;
+	const struct vm_events *events;
+	void *data;
+
+	char *cache_dir, *runtime_dir, *qemu, *agent;
+	unsigned admission_s, boot_s;
+
+	const struct backend_ops *backend;
+	struct probe probe;
+	struct tsc_meter tsc;
+	struct images *images;
+	struct admission admission;
+	struct channel_scratch scratch;
+	uint64_t started, failed;
+
+	TAILQ_HEAD(, sandbox) sandboxes, deferred;
+	uv_idle_t idle;
+	bool kicked; /* somebody may be admitted */
+	bool closing, spawner_lost;
+	unsigned nhandles;
+	void (*closed)(void *data);
+	void *closed_data;
+};
+
+/* As vm_new(), with another backend than the usual one. */
+int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawner *spawner,
+		const struct vm_config *cfg, const struct vm_events *events, void *data,
+		struct vm **ret_vm);
+
+/* Lets the loop look for somebody to admit. */
+void vm_kick(struct vm *vm);
+
+/* Tells `events`; @words as for printf(). */
+void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...) printf_like(3, 4);
+
+/* ---- what vm.c calls in sandbox.c ---- */
+
+/* The sandbox of a ticket has a place. */
+void sandbox_admitted(struct ticket *t);
+
+/* Does what was put off with vm_defer(). */
+void sandbox_work(struct sandbox *s);
+
+/* Ends a sandbox because of @problem; the first end counts. */
+void sandbox_fail(struct sandbox *s, const struct vm_problem *problem);
+
+/* ---- what sandbox.c calls in vm.c ---- */
+
+/* Has sandbox_work() called from the loop. */
+void vm_defer(struct vm *vm, struct sandbox *s);
+
+/* The sandbox is gone altogether. */
+void vm_forget(struct vm *vm, struct sandbox *s);
+
+#endif
