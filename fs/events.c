@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `events` node: JSON Lines of everything that happens. */
+#include "events.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs.h"
+#include "reply.h"
+#include "session.h"
+
+void events_init(struct events *ev, struct fs *fs)
+{
+	*ev = (struct events){.fs = fs, .mtime = fs_now()};
+	waitlist_init(&ev->wait);
+}
+
+void events_fini(struct events *ev)
+{
+	for (unsigned i = 0; i < EVENTS_KEPT; i++)
+		free(ev->line[i]);
+}
+
+static uint64_t first_kept(const struct events *ev)
+{
+	return ev->next > EVENTS_KEPT ? ev->next - EVENTS_KEPT : 0;
+}
+
+/* Takes over @o. A line that cannot be made for want of memory is left out. */
+static void add(struct events *ev, const struct session *s, json_t *o)
+{
+	struct timespec now = fs_now();
+	char path[160], **slot = &ev->line[ev->next % EVENTS_KEPT];
+	_cleanup_free_ char *text = NULL;
+
+	json_object_set_new(o, "time", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+	if (s) {
+		snprintf(path, sizeof(path), "%s/%s", s->t->name, s->name);
+		json_object_set_new(o, "session", json_string(path));
+	}
+	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	json_decref(o);
+	if (!text)
+		return;
+	free(*slot);
+	*slot = NULL;
+	if (asprintf(slot, "%s\n", text) < 0) {
+		*slot = NULL;
+		return;
+	}
+	ev->next++;
+	ev->mtime = now;
+	wait_wake(ev->fs, &ev->wait);
+}
+
+void events_add(struct events *ev, const struct session *s, const char *kind, const char *words)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "event", json_string(kind));
+	json_object_set_new(o, strcmp(kind, "session") ? "words" : "state", json_string(words));
+	add(ev, s, o);
+}
+
+void events_add_run(struct events *ev, const struct session *s, const struct run *r)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "event", json_string("run"));
+	json_object_set_new(o, "run", json_integer(r->number));
+	json_object_set_new(o, "state", json_string(run_state_str(r->state)));
+	if (run_has_status(r))
+		json_object_set_new(o, "exit_code", json_integer(r->result.status));
+	if (run_ended(r))
+		json_object_set_new(o, "wall_ms", json_real((double)r->result.wall_us / 1000));
+	add(ev, s, o);
+}
+
+uint64_t events_size(const struct events *ev)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = first_kept(ev); i < ev->next; i++)
+		n += strlen(ev->line[i % EVENTS_KEPT]);
+	return n;
+}
+
+/* ---- the node ---- */
+
+/*
+ * The offset of a read is not used: a handle goes through the lines in order, and `cursor` and `text`
+ * say where it is. A reader too slow for the ring goes on with the oldest line there still is.
+ */
+static int events_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)n;
+	h->cursor = first_kept(&fs->events);
+	return 0;
+}
+
+static void fill(const struct events *ev, struct handle *h, size_t size)
+{
+	h->cursor = MAX(h->cursor, first_kept(ev));
+	while (h->cursor < ev->next && h->text.len < size) {
+		const char *line = ev->line[h->cursor % EVENTS_KEPT];
+
+		if (buf_append(&h->text, line, strlen(line)) < 0)
+			return;
+		h->cursor++;
+	}
+}
+
+static void events_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	uint64_t now = uv_now(fs->loop);
+	size_t n;
+
+	fill(&fs->events, h, size);
+	n = MIN(size, h->text.len);
+	if (n) {
+		h->deadline = 0;
+		reply_buf(req, h->text.data, n);
+		memmove(h->text.data, h->text.data + n, h->text.len - n);
+		h->text.len -= n;
+	} else if (nonblock) {
+		reply_err(req, -EAGAIN);
+	} else if (h->deadline && now >= h->deadline) {
+		h->deadline = 0;
+		reply_buf(req, "", 0);
+	} else {
+		if (!h->deadline) {
+			h->deadline = now + EVENTS_IDLE_S * 1000;
+			fs_alarm(fs, h->deadline);
+		}
+		wait_park(fs, h, req, size, offset);
+	}
+}
+
+static unsigned events_poll(struct fs *fs, struct handle *h)
+{
+	return h->text.len || h->cursor < fs->events.next ? POLLIN | POLLRDNORM : 0;
+}
+
+static struct waitlist *events_waits(struct fs *fs, struct handle *h)
+{
+	(void)h;
+	return &fs->events.wait;
+}
+
+uint64_t events_tick(struct events *ev, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	bool expired = false;
+	struct waiter *w;
+
+	TAILQ_FOREACH(w, &ev->wait.waiters, link)
+	{
+		if (w->h->deadline <= now)
+			expired = true;
+		else
+			next = MIN(next, w->h->deadline);
+	}
+	if (expired)
+		wait_wake(ev->fs, &ev->wait);
+	return next;
+}
+
+const struct handle_ops events_ops = {
+	.open = events_open,
+	.read = events_read,
+	.poll = events_poll,
+	.waits = events_waits,
+};

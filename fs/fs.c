@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mount as a whole: its start and end, and the one timer. */
+#include "fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lease.h"
+#include "report.h"
+#include "session.h"
+
+struct timespec fs_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t;
+}
+
+/* All deadlines of sessions and waiting readers share one timer, set to the earliest. */
+static void on_alarm(uv_timer_t *timer)
+{
+	struct fs *fs = timer->data;
+	uint64_t now = uv_now(fs->loop), next;
+
+	fs->alarm_ms = UINT64_MAX;
+	next = events_tick(&fs->events, now);
+	for (unsigned i = 0; i < fs->nslots; i++) {
+		struct session *s = fs->slot[i];
+
+		if (!s)
+			continue;
+		session_ref(s);
+		next = MIN(next, session_tick(s, now));
+		next = MIN(next, files_tick(&s->files, now));
+		session_unref(s);
+	}
+	if (next != UINT64_MAX)
+		fs_alarm(fs, next);
+}
+
+void fs_alarm(struct fs *fs, uint64_t when)
+{
+	uint64_t now = uv_now(fs->loop);
+
+	if (fs->stopping || when >= fs->alarm_ms)
+		return;
+	fs->alarm_ms = when;
+	uv_timer_start(&fs->alarm, on_alarm, when > now ? when - now : 0, 0);
+}
+
+/*
+ * A kernel with a request timeout aborts the whole mount when a read has waited longer. So where there
+ * is one, waiting reads are interrupted in time; programs retry after EINTR.
+ */
+static void on_renew(uv_timer_t *timer)
+{
+	struct fs *fs = timer->data;
+
+	wait_flush(&fs->events.wait, -EINTR);
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i])
+			wait_flush(&fs->slot[i]->wait, -EINTR);
+}
+
+int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
+{
+	unsigned timeout_s = report_request_timeout();
+
+	fs->loop = loop;
+	fs->conf = conf;
+	fs->uid = getuid();
+	fs->gid = getgid();
+	fs->started = fs_now();
+	fs->started_ms = uv_now(loop);
+	fs->alarm_ms = UINT64_MAX;
+	for (unsigned i = 0; i < CONF_TEMPLATES_MAX; i++)
+		fs->template_mtime[i] = fs->started;
+	fs->spool_dir = open(conf->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fs->spool_dir < 0)
+		return -errno;
+	handles_init(&fs->handles);
+	events_init(&fs->events, fs);
+	uv_timer_init(loop, &fs->alarm);
+	fs->alarm.data = fs;
+	uv_timer_init(loop, &fs->renew);
+	fs->renew.data = fs;
+	if (timeout_s)
+		uv_timer_start(&fs->renew, on_renew, timeout_s * 500ull, timeout_s * 500ull);
+	return 0;
+}
+
+void fs_stop(struct fs *fs)
+{
+	static const struct vm_problem ending = {
+		.code = "unmounted",
+		.cause = "xsbxfs was ended before this run began",
+	};
+
+	if (fs->stopping)
+		return;
+	fs->stopping = true;
+	for (unsigned i = 0; i < fs->nslots; i++) {
+		struct session *s = fs->slot[i];
+
+		if (!s)
+			continue;
+		lease_cut(s, &ending);
+		lease_set_state(s, SESSION_CLOSED);
+		wait_wake(fs, &s->wait);
+		wait_flush(&s->wait, -ENOTCONN);
+	}
+	wait_flush(&fs->events.wait, -ENOTCONN);
+	uv_close((uv_handle_t *)&fs->alarm, NULL);
+	uv_close((uv_handle_t *)&fs->renew, NULL);
+}
+
+void fs_fini(struct fs *fs)
+{
+	struct handle *h;
+
+	/* The kernel has not released what was open when the mount went. */
+	TAILQ_FOREACH(h, &fs->handles.open, link)
+	if (h->s && h->ops && node_defs[h->kind].ops == h->ops && h->kind == NODE_IN)
+		h->killed = true;
+	while ((h = TAILQ_FIRST(&fs->handles.open))) {
+		if (h->ops && h->ops->release)
+			h->ops->release(fs, h);
+		handle_free(fs, h);
+	}
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i])
+			session_destroy(fs->slot[i]);
+	handles_fini(fs);
+	events_fini(&fs->events);
+	if (fs->spool_dir >= 0)
+		close(fs->spool_dir);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open handles, the requests parked on them, and who polls them. */
+#include "handle.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs.h"
+#include "reply.h"
+#include "run.h"
+#include "session.h"
+
+void handles_init(struct handles *hs)
+{
+	*hs = (struct handles){0};
+	TAILQ_INIT(&hs->open);
+}
+
+void handles_fini(struct fs *fs)
+{
+	struct handle *h;
+
+	while ((h = TAILQ_FIRST(&fs->handles.open)))
+		handle_free(fs, h);
+	free(fs->handles.table);
+	free(fs->handles.generation);
+}
+
+static int handles_grow(struct handles *hs)
+{
+	uint32_t cap = hs->cap ? hs->cap * 2 : 64;
+	struct handle **table = realloc(hs->table, cap * sizeof(*table));
+	uint32_t *generation;
+
+	if (!table)
+		return -ENOMEM;
+	hs->table = table;
+	generation = realloc(hs->generation, cap * sizeof(*generation));
+	if (!generation)
+		return -ENOMEM;
+	hs->generation = generation;
+	for (uint32_t i = hs->cap; i < cap; i++) {
+		table[i] = NULL;
+		generation[i] = 1;
+	}
+	hs->cap = cap;
+	return 0;
+}
+
+struct handle *handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops,
+			  int flags)
+{
+	struct handles *hs = &fs->handles;
+	struct handle *h = calloc(1, sizeof(*h));
+	uint32_t i;
+
+	if (!h)
+		return NULL;
+	if (hs->nopen == hs->cap && handles_grow(hs) < 0) {
+		free(h);
+		return NULL;
+	}
+	for (i = hs->hint; hs->table[i]; i++)
+		;
+	hs->hint = i + 1;
+	hs->table[i] = h;
+	hs->nopen++;
+	h->index = i;
+	h->generation = hs->generation[i];
+	h->ops = ops;
+	h->kind = n->kind;
+	h->ino = n->ino;
+	h->flags = flags;
+	if (n->s)
+		h->s = session_ref(n->s);
+	if (n->r)
+		handle_bind(h, n->r);
+	TAILQ_INSERT_HEAD(&hs->open, h, link);
+	return h;
+}
+
+void handle_free(struct fs *fs, struct handle *h)
+{
+	struct handles *hs = &fs->handles;
+
+	if (h->poll) {
+		TAILQ_REMOVE(&h->poll_list->polled, h, poll_link);
+		pollwait_free(h->poll);
+	}
+	assert(hs->table[h->index] == h);
+	hs->table[h->index] = NULL;
+	hs->generation[h->index]++;
+	hs->nopen--;
+	hs->hint = MIN(hs->hint, h->index);
+	TAILQ_REMOVE(&hs->open, h, link);
+	handle_bind(h, NULL);
+	if (h->s)
+		session_unref(h->s);
+	buf_clear(&h->text);
+	free(h);
+}
+
+uint64_t handle_id(const struct handle *h)
+{
+	return (uint64_t)h->generation << 32 | h->index;
+}
+
+struct handle *handle_get(struct fs *fs, uint64_t fh)
+{
+	uint32_t index = (uint32_t)fh;
+	struct handle *h = index < fs->handles.cap ? fs->handles.table[index] : NULL;
+
+	return h && h->generation == fh >> 32 ? h : NULL;
+}
+
+void handle_bind(struct handle *h, struct run *r)
+{
+	struct run *old = h->r;
+
+	h->r = r ? run_ref(r) : NULL;
+	if (old)
+		run_unref(old);
+}
+
+void waitlist_init(struct waitlist *wl)
+{
+	TAILQ_INIT(&wl->waiters);
+	TAILQ_INIT(&wl->polled);
+	wl->nwaiters = 0;
+}
+
+/* Off its list; the request is the caller's again. */
+static struct req *unpark(struct waiter *w)
+{
+	struct req *req = w->req;
+
+	TAILQ_REMOVE(&w->list->waiters, w, link);
+	w->list->nwaiters--;
+	free(w);
+	return req;
+}
+
+static void on_interrupt(struct req *req, void *data)
+{
+	struct waiter *w = data;
+
+	assert(w->req == req);
+	reply_err(unpark(w), -EINTR);
+}
+
+void wait_park(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset)
+{
+	struct waitlist *wl = h->ops->waits(fs, h);
+	struct waiter *w = malloc(sizeof(*w));
+
+	if (!w) {
+		reply_err(req, -ENOMEM);
+		return;
+	}
+	*w = (struct waiter){.list = wl, .req = req, .h = h, .size = size, .offset = offset};
+	TAILQ_INSERT_TAIL(&wl->waiters, w, link);
+	wl->nwaiters++;
+	req_on_interrupt(req, on_interrupt, w); /* may call it at once, and end w */
+}
+
+static void wake_pollers(struct waitlist *wl)
+{
+	struct handle *h;
+
+	while ((h = TAILQ_FIRST(&wl->polled))) {
+		struct pollwait *pw = h->poll;
+
+		TAILQ_REMOVE(&wl->polled, h, poll_link);
+		h->poll = NULL;
+		pollwait_notify(pw);
+		pollwait_free(pw);
+	}
+}
+
+void wait_wake(struct fs *fs, struct waitlist *wl)
+{
+	unsigned n = wl->nwaiters;
+
+	/* Those that park again go to the end of the list; n bounds this round to the others. */
+	while (n-- && !TAILQ_EMPTY(&wl->waiters)) {
+		struct waiter *w = TAILQ_FIRST(&wl->waiters);
+		struct handle *h = w->h;
+		size_t size = w->size;
+		uint64_t offset = w->offset;
+		struct req *req;
+
+		req_on_interrupt(w->req, NULL, NULL);
+		req = unpark(w);
+		h->ops->read(fs, h, req, size, offset, false);
+	}
+	wake_pollers(wl);
+}
+
+void wait_flush(struct waitlist *wl, int err)
+{
+	struct waiter *w;
+
+	while ((w = TAILQ_FIRST(&wl->waiters))) {
+		req_on_interrupt(w->req, NULL, NULL);
+		reply_err(unpark(w), err);
+	}
+	wake_pollers(wl);
+}
+
+void wait_poll(struct fs *fs, struct handle *h, struct pollwait *pw)
+{
+	if (h->poll) {
+		pollwait_free(h->poll);
+	} else {
+		h->poll_list = h->ops->waits(fs, h);
+		TAILQ_INSERT_TAIL(&h->poll_list->polled, h, poll_link);
+	}
+	h->poll = pw;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that are written: `in`, `stdin`, `config`, `ctl`. See input.h. */
+#include "input.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../vm/log.h"
+#include "ctl.h"
+#include "fs.h"
+#include "lease.h"
+#include "reply.h"
+#include "session.h"
+
+/* Task flags in /proc/PID/stat, see the kernel's include/linux/sched.h. */
+#define TASK_EXITING   0x00000004ul
+#define TASK_SIGNALED  0x00000400ul
+
+#define INPUT_GRACE_MS 1000u /* for the RELEASE that follows a FLUSH */
+
+bool input_killed(pid_t pid)
+{
+	const unsigned long dying = TASK_EXITING | TASK_SIGNALED;
+	unsigned long flags = 0;
+	char path[32], text[512], *p;
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	p = strrchr(text, ')'); /* the name before it may hold anything */
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
+		return false;
+	return (flags & dying) == dying;
+}
+
+static void read_buf(struct req *req, const struct buf *b, size_t size, uint64_t offset)
+{
+	if (offset >= b->len)
+		reply_buf(req, "", 0);
+	else
+		reply_buf(req, b->data + offset, MIN(size, b->len - (size_t)offset));
+}
+
+/* ---- in ---- */
+
+int input_check(struct session *s, const void *data, size_t len, uint64_t offset)
+{
+	if (offset > SESSION_CODE_MAX || len > SESSION_CODE_MAX - offset) {
+		session_problemf(s, "code-too-long",
+				 "put the bulk into files/ and import or read it from there",
+				 "code may be at most %u bytes long", SESSION_CODE_MAX);
+		return -EFBIG;
+	}
+	if (memchr(data, '\0', len)) {
+		session_problemf(s, "nul-byte", "pass binary data through files/ or stdin",
+				 "code must not contain NUL bytes");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+struct handle *input_writer(struct session *s)
+{
+	struct handle *h, *newest = NULL;
+
+	TAILQ_FOREACH(h, &s->inputs, input_link)
+	if (h->dirty && !h->killed)
+		newest = h;
+	return newest;
+}
+
+static bool writes(const struct handle *h)
+{
+	return (h->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static int input_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	struct session *s = n->s;
+	int e;
+
+	(void)fs;
+	if (!writes(h))
+		return buf_append(&h->text, s->last_code.data, s->last_code.len);
+	e = session_can_submit(s);
+	if (e < 0)
+		return e;
+	if (!(h->flags & O_TRUNC)) {
+		e = buf_append(&h->text, s->last_code.data, s->last_code.len);
+		if (e < 0)
+			return e;
+	}
+	h->mtime = fs_now();
+	TAILQ_INSERT_TAIL(&s->inputs, h, input_link);
+	return 0;
+}
+
+static void input_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+		       uint64_t offset, bool nonblock)
+{
+	(void)fs;
+	(void)nonblock;
+	read_buf(req, &h->text, size, offset);
+}
+
+static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		       uint64_t offset)
+{
+	int e = input_check(h->s, data, size, offset);
+
+	(void)fs;
+	if (e < 0)
+		return e;
+	if (offset > h->text.len) {
+		session_problemf(h->s, "nul-byte", "write code from its beginning to its end",
+				 "a gap in the code would be NUL bytes");
+		return -EINVAL;
+	}
+	e = session_can_submit(h->s);
+	if (e == 0)
+		e = buf_write_at(&h->text, offset, data, size);
+	if (e < 0)
+		return e;
+	h->dirty = true;
+	h->flushed = false;
+	h->mtime = fs_now();
+	return 0;
+}
+
+static int input_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	if (size > h->text.len)
+		return -EINVAL; /* would fill up with NUL bytes */
+	h->mtime = fs_now();
+	return buf_truncate(&h->text, (size_t)size);
+}
+
+int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size)
+{
+	struct buf *b = kind == NODE_STDIN ? &s->next_stdin : &s->last_code;
+	struct handle *h = TAILQ_LAST(&s->inputs, input_list);
+
+	if (kind == NODE_IN && h) {
+		b = &h->text;
+		h->mtime = fs_now();
+	}
+	return size > b->len ? -EINVAL : buf_truncate(b, (size_t)size);
+}
+
+static int input_flush(struct fs *fs, struct handle *h, bool killed)
+{
+	if (!writes(h) || !h->dirty)
+		return 0;
+	h->killed = killed;
+	h->flushed = true;
+	h->deadline = uv_now(fs->loop) + INPUT_GRACE_MS;
+	fs_alarm(fs, h->deadline);
+	return 0;
+}
+
+static void input_release(struct fs *fs, struct handle *h)
+{
+	struct session *s = h->s;
+	int e;
+
+	if (!writes(h))
+		return;
+	TAILQ_REMOVE(&s->inputs, h, input_link);
+	if (s->dead)
+		return;
+	/* What can be refused was refused in open and write; an empty program is no program. */
+	if (h->dirty && !h->killed && h->text.len) {
+		e = session_submit(s, &h->text, &h->mtime);
+		if (e < 0)
+			log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-e));
+	}
+	wait_wake(fs, &s->wait);
+}
+
+const struct handle_ops input_ops = {
+	.open = input_open,
+	.read = input_read,
+	.write = input_write,
+	.truncate = input_truncate,
+	.flush = input_flush,
+	.release = input_release,
+};
+
+/* ---- stdin ---- */
+
+static int stdin_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	if (h->flags & O_TRUNC) {
+		buf_clear(&n->s->next_stdin);
+		n->s->stdin_mtime = fs_now();
+	}
+	return 0;
+}
+
+static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		       uint64_t offset)
+{
+	struct session *s = h->s;
+
+	(void)fs;
+	if (s->dead)
+		return -ESTALE;
+	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
+		session_problemf(s, "stdin-too-long",
+				 "put the data into files/ and read it from there",
+				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
+		return -EFBIG;
+	}
+	s->stdin_mtime = fs_now();
+	return buf_write_at(&s->next_stdin, offset, data, size);
+}
+
+static int stdin_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	return input_truncate_path(h->s, NODE_STDIN, size);
+}
+
+const struct handle_ops stdin_ops = {
+	.open = stdin_open,
+	.write = stdin_write,
+	.truncate = stdin_truncate,
+};
+
+/* ---- config ---- */
+
+static int settings_replace(struct session *s, struct settings *with)
+{
+	const char *frozen = s->sandbox ? settings_frozen_change(&s->settings, with) : NULL;
+
+	if (frozen) {
+		session_problemf(s, "frozen", "echo close > ctl, echo reset > ctl, then change it",
+				 "%s cannot change while the sandbox runs", frozen);
+		settings_clear(with);
+		return -EBUSY;
+	}
+	settings_clear(&s->settings);
+	s->settings = *with;
+	s->config_mtime = fs_now();
+	session_touch(s);
+	return 0;
+}
+
+static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct vm_problem why = {0};
+	int e = settings_copy(&with, base);
+
+	if (e == 0)
+		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
+	if (e < 0) {
+		settings_clear(&with);
+		if (why.code[0])
+			session_problem(s, &why);
+		return e;
+	}
+	return settings_replace(s, &with);
+}
+
+int input_config(struct session *s, const char *text, size_t len)
+{
+	return apply(s, &s->t->settings, text, len);
+}
+
+static int config_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	if (writes(h)) {
+		h->text.limit = SETTINGS_TEXT_MAX;
+		return 0;
+	}
+	return settings_render(&n->s->settings, &h->text);
+}
+
+/*
+ * Each write is checked and applied with all that this open wrote before it, because only write(2)
+ * can still tell a shell of an error. A program that writes in blocks may cut a line in two: then the
+ * last line is left for the next write, or for the flush.
+ */
+static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+			uint64_t offset)
+{
+	struct session *s = h->s;
+	size_t len = h->text.len, whole;
+	int e;
+
+	(void)fs;
+	if (s->dead)
+		return -ESTALE;
+	if (!(h->flags & O_APPEND) && offset < h->text.len)
+		buf_truncate(&h->text, (size_t)offset); /* it starts over */
+	e = buf_append(&h->text, data, size);
+	if (e < 0)
+		return e;
+	whole = h->text.len;
+	if (size % 4096 == 0)
+		while (whole && h->text.data[whole - 1] != '\n')
+			whole--;
+	e = (h->flags & O_APPEND) ? apply(s, &s->settings, h->text.data, whole)
+				  : input_config(s, h->text.data, whole);
+	if (e < 0)
+		h->text.len = len;
+	else
+		h->dirty = whole != h->text.len;
+	return e;
+}
+
+static int config_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	return size > h->text.len ? -EINVAL : buf_truncate(&h->text, (size_t)size);
+}
+
+static int config_flush(struct fs *fs, struct handle *h, bool killed)
+{
+	(void)fs;
+	if (!writes(h) || !h->dirty || killed || h->s->dead)
+		return 0;
+	h->dirty = false;
+	return (h->flags & O_APPEND) ? apply(h->s, &h->s->settings, h->text.data, h->text.len)
+				     : input_config(h->s, h->text.data, h->text.len);
+}
+
+const struct handle_ops config_ops = {
+	.open = config_open,
+	.read = input_read,
+	.write = config_write,
+	.truncate = config_truncate,
+	.flush = config_flush,
+};
+
+/* ---- ctl ---- */
+
+static int run_verb(struct session *s, enum ctl_verb verb)
+{
+	switch (verb) {
+	case CTL_INTERRUPT: return session_interrupt(s);
+	case CTL_KILL: return session_kill(s);
+	case CTL_RESET: return session_reset(s);
+	case CTL_CLOSE: return session_close(s);
+	case CTL_NVERBS: break;
+	}
+	assert(0);
+	return -EINVAL;
+}
+
+static int ctl_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		     uint64_t offset)
+{
+	enum ctl_verb verbs[CTL_VERBS_MAX];
+	struct vm_problem why = {0};
+	size_t n = 0;
+	int e;
+
+	(void)fs;
+	(void)offset;
+	if (h->s->dead)
+		return -ESTALE;
+	e = ctl_parse(data, size, verbs, &n, &why);
+	if (e < 0) {
+		session_problem(h->s, &why);
+		return e;
+	}
+	for (size_t i = 0; i < n && e == 0; i++)
+		e = run_verb(h->s, verbs[i]);
+	return e;
+}
+
+static int ctl_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	(void)h;
+	(void)size;
+	return 0;
+}
+
+const struct handle_ops ctl_ops = {
+	.write = ctl_write,
+	.truncate = ctl_truncate,
+};

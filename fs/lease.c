@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's hold on a sandbox. See the theory of operation in session.h. */
+#include "lease.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../vm/log.h"
+#include "fs.h"
+
+void lease_set_state(struct session *s, enum session_state state)
+{
+	if (s->state == state)
+		return;
+	s->state = state;
+	s->changed = fs_now();
+	if (state == SESSION_CLOSED)
+		s->fs->stats.sessions_closed++;
+	if (state == SESSION_IDLE)
+		session_touch(s);
+	if (!s->dead)
+		events_add(&s->fs->events, s, "session", session_state_str(state));
+}
+
+/* ---- ends of runs ---- */
+
+static void run_over(struct session *s, struct run *r)
+{
+	s->fs->stats.runs[r->state]++;
+	s->runs_mtime = r->ended;
+	events_add_run(&s->fs->events, s, r);
+}
+
+void lease_refuse(struct session *s, struct run *r, enum run_state state,
+		  const struct vm_problem *why)
+{
+	TAILQ_REMOVE(&s->queue, r, queue);
+	s->nqueued--;
+	run_refuse(r, state, why);
+	session_problem(s, why);
+	run_over(s, r);
+	run_unref(r);
+}
+
+static void refuse_all(struct session *s, const struct vm_problem *why)
+{
+	struct run *r;
+
+	while ((r = TAILQ_FIRST(&s->queue)))
+		lease_refuse(s, r, RUN_REFUSED, why);
+}
+
+/* The active run has ended. */
+static void finish(struct session *s, const struct vm_result *result)
+{
+	struct run *r = s->active;
+
+	s->active = NULL;
+	run_ended_with(r, result);
+	if (result->problem.code[0])
+		session_problem(s, &result->problem);
+	run_over(s, r);
+	run_unref(r);
+}
+
+void lease_cut(struct session *s, const struct vm_problem *why)
+{
+	if (s->sandbox) {
+		lease_info(s);
+		sandbox_close(s->sandbox);
+		s->lease->s = NULL;
+		s->lease = NULL;
+		s->sandbox = NULL;
+		s->ready = false;
+		s->epoch++;
+		files_gone(&s->files);
+	}
+	if (s->active) {
+		/* Its processes end with the sandbox, at somebody's word: that much is known. */
+		struct vm_result killed = {
+			.outcome = VM_KILLED, .status = 137, .fresh = true, .problem = *why};
+
+		finish(s, &killed);
+	}
+	refuse_all(s, why);
+}
+
+void lease_info(struct session *s)
+{
+	if (!s->sandbox)
+		return;
+	sandbox_info(s->sandbox, &s->info);
+	snprintf(s->interpreter, sizeof(s->interpreter), "%s", s->info.interpreter);
+	s->info.interpreter = s->interpreter; /* the sandbox's own goes with it */
+}
+
+/* ---- what the sandbox reports ---- */
+
+static void on_state(void *data, enum sandbox_state state)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (!s || s->dead)
+		return;
+	if (state != SANDBOX_READY)
+		return;
+	if (!s->ready) {
+		s->ready = true;
+		lease_info(s);
+		s->files_mtime = fs_now();
+		files_ready(&s->files);
+	}
+	if (!s->active)
+		lease_set_state(s, SESSION_IDLE);
+	lease_pump(s);
+	wait_wake(s->fs, &s->wait);
+}
+
+static void on_console(void *data, const void *bytes, size_t len)
+{
+	struct session *s = ((struct lease *)data)->s;
+	struct buf *b;
+
+	if (!s)
+		return;
+	b = &s->console;
+	if (len > SESSION_CONSOLE_MAX) {
+		bytes = (const char *)bytes + (len - SESSION_CONSOLE_MAX);
+		len = SESSION_CONSOLE_MAX;
+	}
+	if (b->len + len > 2 * SESSION_CONSOLE_MAX) {
+		size_t cut = b->len - MIN(b->len, (size_t)SESSION_CONSOLE_MAX / 2);
+
+		memmove(b->data, b->data + cut, b->len - cut);
+		b->len -= cut;
+	}
+	(void)buf_append(b, bytes, len);
+	s->console_mtime = fs_now();
+}
+
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (!s || !s->active || s->active->number != run)
+		return;
+	run_output(s->active, s->fs->spool_dir, stream, bytes, len);
+	s->fs->stats.output_bytes += len;
+	wait_wake(s->fs, &s->wait);
+}
+
+static void on_run_exit(void *data, uint32_t run, const struct vm_result *result)
+{
+	struct session *s = ((struct lease *)data)->s;
+	static const struct vm_problem fresh = {.code = "fresh", .cause = "fresh = yes"};
+
+	if (!s || !s->active || s->active->number != run)
+		return;
+	finish(s, result);
+	session_touch(s);
+	if (s->settings.fresh && s->sandbox) {
+		/* The queue is for other sandboxes: cut without refusing it. */
+		struct run_list keep = TAILQ_HEAD_INITIALIZER(keep);
+
+		TAILQ_CONCAT(&keep, &s->queue, queue);
+		lease_cut(s, &fresh);
+		TAILQ_CONCAT(&s->queue, &keep, queue);
+		lease_set_state(s, SESSION_NEW);
+	} else if (s->sandbox) {
+		lease_set_state(s, SESSION_IDLE);
+	}
+	wait_wake(s->fs, &s->wait);
+	lease_pump(s);
+}
+
+/* The sandbox is gone without our asking. */
+static void on_closed(void *data, const struct vm_problem *problem)
+{
+	static const struct vm_problem silent = {
+		.code = "closed", .cause = "the sandbox was closed because xsbxfs is ending"};
+	struct lease *lease = data;
+	struct session *s = lease->s;
+	bool was_up;
+
+	free(lease);
+	if (!s)
+		return;
+	was_up = s->ready;
+	s->lease = NULL;
+	s->sandbox = NULL;
+	s->ready = false;
+	s->epoch++;
+	files_gone(&s->files);
+	if (!problem)
+		problem = &silent;
+	refuse_all(s, problem);
+	session_problem(s, problem);
+	lease_set_state(s, was_up ? SESSION_CLOSED : SESSION_FAILED);
+	log_warn("%s/%s: %s", s->t->name, s->name, problem->cause);
+	wait_wake(s->fs, &s->wait);
+}
+
+static const struct sandbox_events lease_events = {
+	.state = on_state,
+	.console = on_console,
+	.output = on_output,
+	.exit = on_run_exit,
+	.closed = on_closed,
+};
+
+/* ---- starting and feeding ---- */
+
+int lease_start(struct session *s)
+{
+	char name[160];
+	struct sandbox_env env[SETTINGS_ENV_MAX];
+	struct sandbox_spec spec = {
+		.name = name,
+		.image = s->t->image,
+		.language = s->t->language,
+		.memory_mb = s->settings.memory_mb,
+		.cpus = s->settings.cpus,
+		.owner = s->uid,
+		.env = env,
+		.nenv = s->settings.nenv,
+	};
+	int e;
+
+	assert(!s->sandbox && !s->dead);
+	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
+	for (size_t i = 0; i < s->settings.nenv; i++)
+		env[i] = (struct sandbox_env){s->settings.env[i].name, s->settings.env[i].value};
+	s->lease = malloc(sizeof(*s->lease));
+	if (!s->lease)
+		return -ENOMEM;
+	s->lease->s = s;
+	e = sandbox_new(s->fs->vm, &spec, &lease_events, s->lease, &s->sandbox);
+	if (e < 0) {
+		free(s->lease);
+		s->lease = NULL;
+		session_problemf(s, "no-sandbox", "", "no sandbox could be made: %s", strerror(-e));
+		lease_set_state(s, SESSION_FAILED);
+		return e;
+	}
+	buf_clear(&s->console);
+	lease_set_state(s, SESSION_STARTING);
+	return 0;
+}
+
+static int hand_over(struct session *s, struct run *r)
+{
+	const struct sandbox_run run = {
+		.id = r->number,
+		.code = r->code.data,
+		.code_len = r->code.len,
+		.stdin_data = r->input.len ? r->input.data : NULL,
+		.stdin_len = r->input.len,
+		.timeout_ms = s->settings.timeout_s * 1000u,
+		.limit = {s->fs->conf->output_bytes, s->fs->conf->output_bytes},
+	};
+
+	return sandbox_run(s->sandbox, &run);
+}
+
+void lease_pump(struct session *s)
+{
+	struct run *r = TAILQ_FIRST(&s->queue);
+	int e;
+
+	if (s->dead || s->active || !r)
+		return;
+	if (!s->sandbox) {
+		struct vm_problem p = {.code = "no-sandbox"};
+
+		e = lease_start(s);
+		if (e < 0) {
+			snprintf(p.cause, sizeof(p.cause), "no sandbox could be made: %s",
+				 strerror(-e));
+			refuse_all(s, &p);
+		}
+		return;
+	}
+	e = s->ready ? hand_over(s, r) : -EBUSY;
+	if (e == -EBUSY)
+		return; /* READY will come */
+	if (e < 0) {
+		struct vm_problem p = {.code = "not-sent"};
+
+		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
+		lease_refuse(s, r, RUN_REFUSED, &p);
+		wait_wake(s->fs, &s->wait);
+		return;
+	}
+	TAILQ_REMOVE(&s->queue, r, queue);
+	s->nqueued--;
+	s->active = r; /* the queue's reference */
+	run_started(r);
+	lease_set_state(s, SESSION_RUNNING);
+	events_add_run(&s->fs->events, s, r);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* xsbxfs: start, the loop, the end. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "../vm/log.h"
+#include "../vm/registry.h"
+#include "../vm/remove.h"
+#include "../vm/spawner.h"
+#include "fs.h"
+#include "mountpoint.h"
+#include "ops.h"
+#include "report.h"
+#include "session.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Start, in this order, because each step needs the ones before it: read the configuration; go into the
+ * background (the parent waits for word that the mount is there); claim the runtime directory and
+ * clear away what a killed instance left; fork the spawner while the process is small; then the loop,
+ * the machinery, the mount.
+ *
+ * The end has one way, whatever asks for it (SIGTERM, SIGINT, unmount, death of the spawner): sessions
+ * end and every waiting request is answered, the sandboxes are closed, the mount is detached, the
+ * loop runs dry, the spawner goes.
+ */
+
+#define REQUESTS_PER_TURN 64   /* of the kernel, before timers and sandboxes have their turn */
+#define STOP_AFTER_MS	  5000 /* the end waits no longer than this for sandboxes */
+
+struct daemon {
+	uv_loop_t loop;
+	uv_poll_t fuse;
+	uv_signal_t signals[2];
+	uv_timer_t stop_timer;
+	struct fuse_session *se;
+	struct fuse_buf request;
+	struct fs *fs;
+	struct conf conf;
+	struct spawner *spawner;
+	char *runtime_dir;
+	int lock;
+	int ready_fd; /* the parent waits there; -1 in the foreground */
+	bool mounted, stopping;
+};
+
+static void die(struct daemon *d, const char *why)
+{
+	log_error("%s", why);
+	if (d->ready_fd >= 0)
+		(void)!write(d->ready_fd, why, strlen(why));
+	if (d->spawner)
+		spawner_stop(d->spawner);
+	exit(1);
+}
+
+/* ---- the end ---- */
+
+static void unmount(struct daemon *d)
+{
+	if (!d->mounted)
+		return;
+	d->mounted = false;
+	uv_poll_stop(&d->fuse);
+	uv_close((uv_handle_t *)&d->fuse, NULL);
+	fuse_session_unmount(d->se);
+	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
+		uv_close((uv_handle_t *)&d->signals[i], NULL);
+	uv_close((uv_handle_t *)&d->stop_timer, NULL);
+}
+
+static void on_vm_closed(void *data)
+{
+	struct daemon *d = data;
+
+	d->fs->vm = NULL;
+	unmount(d);
+}
+
+static void on_stop_timer(uv_timer_t *timer)
+{
+	struct daemon *d = timer->data;
+
+	log_warn("some sandboxes did not end in time; the spawner kills them");
+	unmount(d);
+	uv_stop(&d->loop);
+}
+
+static void stop(struct daemon *d, const char *why)
+{
+	if (d->stopping)
+		return;
+	d->stopping = true;
+	log_info("ending: %s", why);
+	fs_stop(d->fs);
+	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
+	vm_close(d->fs->vm, on_vm_closed, d);
+}
+
+static void on_spawner_died(void *data)
+{
+	stop(data, "the spawner died");
+}
+
+static void on_signal(uv_signal_t *handle, int signum)
+{
+	stop(handle->data, signum == SIGINT ? "interrupted" : "terminated");
+}
+
+/* ---- the kernel ---- */
+
+static void on_fuse(uv_poll_t *handle, int status, int events)
+{
+	struct daemon *d = handle->data;
+
+	/* An unmount shows as an error of poll(2); what it is, receive says. */
+	(void)events;
+	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
+		int n = fuse_session_receive_buf(d->se, &d->request);
+
+		if (n == -EINTR)
+			continue;
+		if (n == -EAGAIN && status == 0)
+			return;
+		if (n <= 0) {
+			uv_poll_stop(&d->fuse);
+			stop(d, n == 0 || n == -ENODEV ? "unmounted" : strerror(-n));
+			return;
+		}
+		fuse_session_process_buf(d->se, &d->request);
+	}
+}
+
+static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[512];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	log_write(level <= FUSE_LOG_ERR	      ? LOG_LEVEL_ERROR
+		  : level <= FUSE_LOG_WARNING ? LOG_LEVEL_WARN
+					      : LOG_LEVEL_DEBUG,
+		  "libfuse: %s", text);
+}
+
+static void mount_fuse(struct daemon *d)
+{
+	char name[] = "xsbxfs", dash_o[] = "-o", options[128];
+	char *argv[] = {name, dash_o, options, NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+	int fd;
+
+	/* noexec: what a sandbox leaves in files/ is not run on this side by mistake. */
+	snprintf(options, sizeof(options),
+		 "fsname=xsbxfs,subtype=xsbxfs,default_permissions,nosuid,nodev,noexec%s",
+		 d->conf.allow_other ? ",allow_other" : "");
+	fuse_set_log_func(on_fuse_log);
+	d->se = fuse_session_new(&args, &ops, sizeof(ops), d->fs);
+	fuse_opt_free_args(&args);
+	if (!d->se)
+		die(d, "libfuse does not accept the mount options");
+	if (fuse_session_mount(d->se, d->conf.mountpoint) < 0)
+		die(d,
+		    d->conf.allow_other && getuid()
+			    ? "cannot mount; allow_other needs user_allow_other in /etc/fuse.conf"
+			    : "cannot mount; is fuse3 installed, and /dev/fuse there?");
+	d->mounted = true;
+	if (spawner_guard(d->spawner, d->conf.mountpoint, d->runtime_dir) < 0)
+		die(d, "the spawner does not answer");
+	fd = fuse_session_fd(d->se);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	uv_poll_init(&d->loop, &d->fuse, fd);
+	d->fuse.data = d;
+	uv_poll_start(&d->fuse, UV_READABLE, on_fuse);
+}
+
+/* ---- the start ---- */
+
+static void raise_limits(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+/* Return: the descriptor that reports to the waiting parent; the parent itself does not return. */
+static int background(void)
+{
+	char why[1024];
+	int fds[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+		log_error("cannot go into the background: %s", strerror(errno));
+		exit(1);
+	}
+	if (pid == 0) {
+		close(fds[0]);
+		setsid();
+		return fds[1];
+	}
+	close(fds[1]);
+	n = read(fds[0], why, sizeof(why) - 1);
+	if (n == 1 && why[0] == '\0')
+		_exit(0);
+	if (n > 0)
+		_exit(1); /* the child has said why, on the same standard error */
+	waitpid(pid, &status, 0);
+	fprintf(stderr, "xsbxfs: error: the daemon died while it started\n");
+	_exit(1);
+}
+
+/* The mount is there: says so to whoever waits for it. */
+static void announce(struct daemon *d)
+{
+	int fd;
+
+	if (d->conf.notify) {
+		fd = open(d->conf.notify, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0 || write(fd, "s", 1) != 1)
+			log_warn("%s: %s", d->conf.notify, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	if (d->ready_fd < 0)
+		return;
+	log_open(true, d->conf.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	(void)!chdir("/");
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < 3; i++)
+		dup2(fd, i);
+	close(fd);
+	(void)!write(d->ready_fd, "", 1);
+	close(d->ready_fd);
+}
+
+static void on_vm_event(void *data, const char *kind, const char *words)
+{
+	struct fs *fs = data;
+
+	events_add(&fs->events, NULL, kind, words);
+}
+
+static const struct vm_events vm_events = {.event = on_vm_event};
+
+static void start_machinery(struct daemon *d)
+{
+	struct vm_config cfg = report_vm_config(&d->conf);
+	char why[1024];
+	int e;
+
+	cfg.runtime_dir = d->runtime_dir;
+	e = fs_init(d->fs, &d->loop, &d->conf);
+	if (e < 0) {
+		snprintf(why, sizeof(why), "spool directory %s: %s", d->conf.spool_dir,
+			 strerror(-e));
+		die(d, why);
+	}
+	e = vm_new(&d->loop, d->spawner, &cfg, &vm_events, d->fs, &d->fs->vm);
+	if (e < 0) {
+		snprintf(why, sizeof(why), "cannot set up sandboxes: %s", strerror(-e));
+		die(d, why);
+	}
+}
+
+static void start(struct daemon *d)
+{
+	static const int signums[ARRAY_SIZE(d->signals)] = {SIGTERM, SIGINT};
+	char why[1024];
+
+	raise_limits();
+	signal(SIGPIPE, SIG_IGN);
+	if (mountpoint_claim(d->conf.runtime_dir, d->conf.mountpoint, &d->runtime_dir, &d->lock,
+			     why, sizeof(why)) < 0)
+		die(d, why);
+	registry_reap(d->runtime_dir);
+	if (mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
+		die(d, why);
+	if (spawner_start(&d->spawner) < 0)
+		die(d, "cannot fork the spawner");
+	uv_loop_init(&d->loop);
+	for (size_t i = 0; i < ARRAY_SIZE(signums); i++) {
+		uv_signal_init(&d->loop, &d->signals[i]);
+		d->signals[i].data = d;
+		uv_signal_start(&d->signals[i], on_signal, signums[i]);
+	}
+	uv_timer_init(&d->loop, &d->stop_timer);
+	d->stop_timer.data = d;
+	start_machinery(d);
+	spawner_watch(d->spawner, on_spawner_died, d);
+	mount_fuse(d);
+	announce(d);
+}
+
+static int run(struct daemon *d)
+{
+	d->fs = calloc(1, sizeof(*d->fs));
+	if (!d->fs) {
+		log_error("out of memory");
+		return 1;
+	}
+	d->ready_fd = d->conf.foreground ? -1 : background();
+	start(d);
+	log_info("mounted on %s", d->conf.mountpoint);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
+
+	fs_fini(d->fs);
+	fuse_session_destroy(d->se);
+	free(d->request.mem);
+	spawner_stop(d->spawner);
+	uv_loop_close(&d->loop);
+	remove_tree(d->runtime_dir);
+	close(d->lock);
+	free(d->runtime_dir);
+	free(d->fs);
+	conf_clear(&d->conf);
+	return 0;
+}
+
+static int check(const struct conf *conf)
+{
+	struct buf out = {0};
+	bool failed = false;
+
+	if (report_check(conf, &out, &failed) < 0)
+		failed = true;
+	fwrite(out.data, 1, out.len, stdout);
+	buf_clear(&out);
+	return failed;
+}
+
+int main(int argc, char *argv[])
+{
+	static struct daemon d = {.lock = -1, .ready_fd = -1};
+	char why[1024];
+
+	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {
+		fprintf(stderr, "xsbxfs: %s\n", why);
+		return 2;
+	}
+	log_open(false, d.conf.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	switch (d.conf.action) {
+	case CONF_HELP: fputs(conf_usage, stdout); return 0;
+	case CONF_VERSION: printf("xsbxfs %s\n", XSBX_VERSION); return 0;
+	case CONF_CHECK: return check(&d.conf);
+	case CONF_MOUNT: return run(&d);
+	}
+	assert(0);
+	return 1;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `metrics` node: Prometheus text format. */
+#include "metrics.h"
+
+#include <inttypes.h>
+
+#include "fs.h"
+#include "run.h"
+#include "session.h"
+
+static void head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_printf(out, "# HELP xsbxfs_%s %s\n# TYPE xsbxfs_%s %s\n", name, help, name, type);
+}
+
+static void single(struct buf *out, const char *name, const char *type, const char *help,
+		   uint64_t v)
+{
+	head(out, name, type, help);
+	buf_printf(out, "xsbxfs_%s %" PRIu64 "\n", name, v);
+}
+
+static void sessions(const struct fs *fs, struct buf *out)
+{
+	unsigned n[SESSION_NSTATES] = {0};
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i])
+			n[fs->slot[i]->state]++;
+	head(out, "sessions", "gauge", "Sessions by state.");
+	for (int i = 0; i < SESSION_NSTATES; i++)
+		buf_printf(out, "xsbxfs_sessions{state=\"%s\"} %u\n",
+			   session_state_str((enum session_state)i), n[i]);
+}
+
+static void runs(const struct fs *fs, struct buf *out)
+{
+	head(out, "runs_total", "counter", "Runs that have ended, by how.");
+	for (int i = RUN_DONE; i < RUN_NSTATES; i++)
+		buf_printf(out, "xsbxfs_runs_total{state=\"%s\"} %" PRIu64 "\n",
+			   run_state_str((enum run_state)i), fs->stats.runs[i]);
+}
+
+int metrics_render(struct fs *fs, struct buf *out)
+{
+	struct vm_status st;
+
+	vm_status(fs->vm, &st);
+	head(out, "info", "gauge", "Constant 1; version and accelerator are labels.");
+	buf_printf(out, "xsbxfs_info{version=\"%s\",accelerator=\"%s\"} 1\n", XSBX_VERSION,
+		   st.accel);
+	single(out, "uptime_seconds", "gauge", "Seconds since the mount.",
+	       (uv_now(fs->loop) - fs->started_ms) / 1000);
+	sessions(fs, out);
+	single(out, "sessions_created_total", "counter", "Sessions made.",
+	       fs->stats.sessions_created);
+	single(out, "sessions_closed_total", "counter", "Sessions whose sandbox has gone.",
+	       fs->stats.sessions_closed);
+	runs(fs, out);
+	single(out, "output_bytes_total", "counter", "Bytes of output received from sandboxes.",
+	       fs->stats.output_bytes);
+	single(out, "sandboxes", "gauge", "Sandboxes that exist.", st.running);
+	single(out, "sandboxes_waiting", "gauge", "Sandboxes that wait for admission.", st.waiting);
+	single(out, "sandboxes_max", "gauge", "Sandboxes admitted at once.", st.max_vms);
+	single(out, "sandboxes_started_total", "counter", "Sandboxes started.", st.started);
+	single(out, "sandboxes_failed_total", "counter", "Sandboxes that failed to start or died.",
+	       st.failed);
+	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
+	       fs->stats.requests);
+	return 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The place where the mount goes. See mountpoint.h. */
+#include "mountpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../vm/log.h"
+#include "../vm/util.h"
+
+extern char **environ;
+
+/* How long a dying instance is waited for. */
+#define CLAIM_TRIES    40
+#define CLAIM_PAUSE_NS 50000000
+
+static void detach(const char *path)
+{
+	const char *argv[] = {"fusermount3", "-u", "-z", "-q", "--", path, NULL};
+	pid_t pid;
+
+	if (umount2(path, MNT_DETACH) == 0)
+		return;
+	if (posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, environ) == 0)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+}
+
+int mountpoint_prepare(const char *path, char *ret_why, size_t why_size)
+{
+	struct stat st;
+
+	/* More than one may have been stacked up. */
+	for (int i = 0; i < 8; i++) {
+		if (stat(path, &st) == 0) {
+			if (S_ISDIR(st.st_mode))
+				return 0;
+			snprintf(ret_why, why_size, "%s is not a directory", path);
+			return -ENOTDIR;
+		}
+		if (errno != ENOTCONN)
+			break;
+		log_info("detaching the dead mount on %s", path);
+		detach(path);
+	}
+	snprintf(ret_why, why_size, "%s: %s%s", path, strerror(errno),
+		 errno == ENOENT ? "; make it: mkdir -p it" : "");
+	return -errno;
+}
+
+/* FNV-1a, so that two mountpoints whose readable parts agree still differ. */
+static uint32_t hash(const char *s)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	return h;
+}
+
+static char *own_directory(const char *parent, const char *path)
+{
+	const char *tail = path;
+	size_t len = strlen(path);
+	char *dir;
+
+	if (len > 64)
+		tail += len - 64;
+	if (asprintf(&dir, "%s/%08x%s", parent, hash(path), tail) < 0)
+		return NULL;
+	for (char *p = dir + strlen(parent) + 1; *p; p++)
+		if (*p == '/')
+			*p = '-';
+	return dir;
+}
+
+static int lock(const char *dir, int *ret_lock)
+{
+	const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_NS};
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (asprintf(&path, "%s/lock", dir) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	for (int i = 0; i < CLAIM_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+			*ret_lock = steal_fd(&fd);
+			return 0;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
+/* A directory that only its owner can enter, and that is ours. */
+static int make_private(const char *dir)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (lstat(dir, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		return -EPERM;
+	return 0;
+}
+
+int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,
+		     char *ret_why, size_t why_size)
+{
+	_cleanup_free_ char *dir = own_directory(parent, path);
+	int e = dir ? make_private(parent) : -ENOMEM;
+
+	if (e == 0)
+		e = make_private(dir);
+	if (e < 0) {
+		snprintf(ret_why, why_size, "runtime directory %s: %s", dir ? dir : parent,
+			 e == -EPERM ? "not a private directory of this user" : strerror(-e));
+		return e;
+	}
+	e = lock(dir, ret_lock);
+	if (e == -EBUSY)
+		snprintf(ret_why, why_size,
+			 "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
+			 path);
+	else if (e < 0)
+		snprintf(ret_why, why_size, "%s/lock: %s", dir, strerror(-e));
+	else
+		*ret_dir = steal_ptr(dir);
+	return e;
+}

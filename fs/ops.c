@@ -1,0 +1,688 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's requests: resolve the node, pass on what is below files/, answer the rest. */
+#include "ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+
+#include "dir.h"
+#include "fs.h"
+#include "input.h"
+#include "names.h"
+#include "reply.h"
+#include "scratch.h"
+#include "session.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * One thread answers everything, in the order in which the kernel asks; nothing here blocks. An inode
+ * number resolves to a struct node (node.c). Nodes below files/ are the agent's (files.c), and so
+ * is every operation on them; the others are looked up and described by dir.c, changed by names.c,
+ * and once open they are a struct handle with an ops table of its own (text.c, stream.c, input.c,
+ * scratch.c, events.c). Permissions are the kernel's business (default_permissions): what reaches
+ * this file has been allowed by the modes and owners that dir.c showed.
+ */
+
+static struct req *core(fuse_req_t req)
+{
+	return (struct req *)req;
+}
+
+static struct fs *fs_of(fuse_req_t req)
+{
+	struct fs *fs = fuse_req_userdata(req);
+
+	fs->stats.requests++;
+	return fs;
+}
+
+/* Resolves or answers. Return: false if it is answered. */
+static bool resolve(fuse_req_t req, fuse_ino_t ino, struct node *n)
+{
+	int e = node_resolve(fs_of(req), ino, n);
+
+	if (e < 0)
+		reply_err(core(req), e);
+	return e == 0;
+}
+
+/* Is this node the agent's? Of `files/` itself, attributes are, but only while there is a sandbox. */
+static bool in_files(const struct node *n)
+{
+	return n->kind == NODE_FILE || n->kind == NODE_FILES;
+}
+
+static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct handle *h = fi ? handle_get(fuse_req_userdata(req), fi->fh) : NULL;
+
+	if (fi && !h)
+		reply_err(core(req), -EBADF);
+	return h;
+}
+
+static void reply_node(fuse_req_t req, struct fs *fs, const struct node *n)
+{
+	struct reply_entry e = {.ino = n->ino};
+	int err = dir_stat(fs, n, &e.st);
+
+	if (err < 0)
+		reply_err(core(req), err);
+	else
+		reply_entry(core(req), &e);
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	(void)userdata;
+	/* Sizes and bytes come from this process alone; nothing may be cached or moved around it. */
+	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS |
+				  FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_WRITEBACK_CACHE);
+	conn->want |= conn->capable &
+		      (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ASYNC_DIO);
+	conn->max_background = 256; /* RELEASE is a background request and must not starve */
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = fs_of(req);
+	struct vm_file rq = {.op = VM_LOOKUP, .name = name};
+	struct node dir, n;
+	int e;
+
+	if (!resolve(req, parent, &dir))
+		return;
+	if (in_files(&dir)) {
+		files_request(&dir, NULL, core(req), &rq, NULL, 0);
+		return;
+	}
+	e = dir_lookup(fs, &dir, name, &n);
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_node(req, fs, &n);
+}
+
+static void forget(struct fs *fs, fuse_ino_t ino, uint64_t lookups)
+{
+	struct node n;
+
+	if (node_resolve(fs, ino, &n) == 0 && n.kind == NODE_FILE)
+		files_forget(n.s, n.sub, lookups);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+	forget(fs_of(req), ino, lookups);
+	reply_none(core(req));
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < count; i++)
+		forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+	reply_none(core(req));
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of(req);
+	struct vm_file rq = {.op = VM_GETATTR};
+	struct handle *h = NULL;
+	struct stat st;
+	struct node n;
+	int e;
+
+	if (!resolve(req, ino, &n))
+		return;
+	if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
+		if (fi)
+			h = handle_get(fs, fi->fh);
+		files_request(&n, h, core(req), &rq, NULL, 0);
+		return;
+	}
+	e = dir_stat(fs, &n, &st);
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_attr(core(req), &st);
+}
+
+static void files_setattr(fuse_req_t req, const struct node *n, const struct stat *attr, int valid,
+			  struct handle *h)
+{
+	struct vm_file rq = {
+		.op = VM_SETATTR,
+		.mode = attr->st_mode & 07777,
+		.length = (uint64_t)attr->st_size,
+		.atime = attr->st_atim,
+		.mtime = attr->st_mtim,
+	};
+
+	rq.valid = (valid & FUSE_SET_ATTR_MODE ? VM_SET_MODE : 0) |
+		   (valid & FUSE_SET_ATTR_SIZE ? VM_SET_SIZE : 0) |
+		   (valid & FUSE_SET_ATTR_ATIME ? VM_SET_ATIME : 0) |
+		   (valid & FUSE_SET_ATTR_MTIME ? VM_SET_MTIME : 0) |
+		   (valid & FUSE_SET_ATTR_ATIME_NOW ? VM_SET_ATIME_NOW : 0) |
+		   (valid & FUSE_SET_ATTR_MTIME_NOW ? VM_SET_MTIME_NOW : 0);
+	if (!rq.valid)
+		rq.op = VM_GETATTR;
+	files_request(n, h, core(req), &rq, NULL, 0);
+}
+
+static int fixed_truncate(struct fs *fs, const struct node *n, struct handle *h, uint64_t size)
+{
+	struct scratch_file *f;
+
+	if (h)
+		return h->ops && h->ops->truncate ? h->ops->truncate(fs, h, size) : -EACCES;
+	switch ((int)n->kind) {
+	case NODE_IN:
+	case NODE_STDIN: return input_truncate_path(n->s, n->kind, size);
+	case NODE_SCRATCH:
+		f = scratch_by_id(n->s, n->sub);
+		return f ? buf_truncate(&f->data, (size_t)size) : -ESTALE;
+	case NODE_CONFIG:
+	case NODE_CTL: return 0; /* what counts is what is written next */
+	default: return -EACCES;
+	}
+}
+
+/* Copying tools set modes and times on what they have written; editors set the mode. */
+static void fixed_setattr(const struct node *n, const struct stat *attr, int valid)
+{
+	struct scratch_file *f = n->kind == NODE_SCRATCH ? scratch_by_id(n->s, n->sub) : NULL;
+	struct handle *w = n->kind == NODE_IN ? input_writer(n->s) : NULL;
+
+	if (f && (valid & FUSE_SET_ATTR_MODE))
+		f->mode = attr->st_mode & 0777;
+	if (f && (valid & FUSE_SET_ATTR_MTIME))
+		f->mtime = attr->st_mtim;
+	if (n->kind == NODE_IN && (valid & FUSE_SET_ATTR_MTIME)) {
+		if (w)
+			w->mtime = attr->st_mtim;
+		else
+			n->s->in_mtime = attr->st_mtim;
+	}
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
+		       struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of(req);
+	struct handle *h = fi ? handle_get(fs, fi->fh) : NULL;
+	struct node n;
+	struct stat st;
+	int e = 0;
+
+	if (!resolve(req, ino, &n))
+		return;
+	if (dir_stat(fs, &n, &st) == 0 && n.kind != NODE_FILE &&
+	    (((valid & FUSE_SET_ATTR_UID) && attr->st_uid != st.st_uid) ||
+	     ((valid & FUSE_SET_ATTR_GID) && attr->st_gid != st.st_gid))) {
+		reply_err(core(req), -EPERM);
+		return;
+	}
+	if (n.kind == NODE_FILE && (((valid & FUSE_SET_ATTR_UID) && attr->st_uid != n.s->uid) ||
+				    ((valid & FUSE_SET_ATTR_GID) && attr->st_gid != n.s->gid))) {
+		reply_err(core(req), -EPERM);
+		return;
+	}
+	if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
+		files_setattr(req, &n, attr, valid, h);
+		return;
+	}
+	if (valid & FUSE_SET_ATTR_SIZE)
+		e = fixed_truncate(fs, &n, h, (uint64_t)attr->st_size);
+	if (e == 0 && n.s)
+		fixed_setattr(&n, attr, valid);
+	if (e == 0)
+		e = dir_stat(fs, &n, &st);
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_attr(core(req), &st);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct vm_file rq = {.op = VM_READLINK};
+	char target[16];
+	struct node n;
+
+	if (!resolve(req, ino, &n))
+		return;
+	if (n.kind == NODE_FILE) {
+		files_request(&n, NULL, core(req), &rq, NULL, 0);
+	} else if (n.kind == NODE_LATEST) {
+		dir_latest(&n, target);
+		reply_readlink(core(req), target);
+	} else {
+		reply_err(core(req), -EINVAL);
+	}
+}
+
+/* ---- names ---- */
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct vm_file rq = {.op = VM_MKDIR, .name = name, .mode = mode & 01777};
+	struct req_ctx ctx;
+	struct node dir, n;
+	int e;
+
+	if (!resolve(req, parent, &dir))
+		return;
+	if (in_files(&dir)) {
+		files_request(&dir, NULL, core(req), &rq, NULL, 0);
+		return;
+	}
+	req_ctx(core(req), &ctx);
+	e = names_mkdir(fs_of(req), &dir, name, &ctx, &n);
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_node(req, fs_of(req), &n);
+}
+
+static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, enum vm_file_op op)
+{
+	struct vm_file rq = {.op = op, .name = name};
+	struct node dir;
+
+	if (!resolve(req, parent, &dir))
+		return;
+	if (in_files(&dir))
+		files_request(&dir, NULL, core(req), &rq, NULL, 0);
+	else
+		reply_err(core(req), op == VM_RMDIR ? names_rmdir(fs_of(req), &dir, name)
+						    : names_unlink(fs_of(req), &dir, name));
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, parent, name, VM_UNLINK);
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, parent, name, VM_RMDIR);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	struct vm_file rq = {.op = VM_SYMLINK, .name = name, .newname = target};
+	struct node dir;
+
+	if (!resolve(req, parent, &dir))
+		return;
+	if (in_files(&dir))
+		files_request(&dir, NULL, core(req), &rq, NULL, 0);
+	else
+		reply_err(core(req), -EPERM);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
+{
+	struct vm_file rq = {.op = VM_LINK, .newname = newname};
+	struct node n, dir;
+
+	if (!resolve(req, ino, &n) || !resolve(req, newparent, &dir))
+		return;
+	if (n.kind != NODE_FILE || !in_files(&dir))
+		reply_err(core(req), -EPERM);
+	else if (n.s != dir.s)
+		reply_err(core(req), -EXDEV);
+	else
+		files_request(&n, NULL, core(req), &rq, &dir, 0);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+		      const char *newname, unsigned flags)
+{
+	struct vm_file rq = {.op = VM_RENAME, .name = name, .newname = newname, .flags = flags};
+	struct node dir, newdir;
+
+	if (!resolve(req, parent, &dir) || !resolve(req, newparent, &newdir))
+		return;
+	if (!in_files(&dir) && !in_files(&newdir))
+		reply_err(core(req), names_rename(&dir, name, &newdir, newname, flags));
+	else if (in_files(&dir) && in_files(&newdir) && dir.s == newdir.s)
+		files_request(&dir, NULL, core(req), &rq, &newdir, 0);
+	else
+		reply_err(core(req), -EXDEV); /* makes mv(1) copy */
+}
+
+/* ---- open handles ---- */
+
+/* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
+static int open_fixed(struct fs *fs, const struct node *n, int flags, struct reply_open *ret_o)
+{
+	const struct handle_ops *hops = node_defs[n->kind].ops;
+	bool write = (flags & O_ACCMODE) != O_RDONLY;
+	struct handle *h;
+	int e;
+
+	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
+		return -EACCES;
+	h = handle_new(fs, n, hops, flags);
+	if (!h)
+		return -ENOMEM;
+	e = hops->open ? hops->open(fs, h, n) : 0;
+	if (e < 0) {
+		handle_free(fs, h);
+		return e;
+	}
+	*ret_o = (struct reply_open){
+		.fh = handle_id(h), .direct_io = true, .noflush = !hops->flush || !write};
+	return 0;
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_OPEN};
+	struct reply_open o;
+	struct node n;
+	int e;
+
+	if (!resolve(req, ino, &n))
+		return;
+	if (n.kind == NODE_FILE) {
+		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC);
+		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
+		return;
+	}
+	e = open_fixed(fs_of(req), &n, fi->flags, &o);
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_open(core(req), &o);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_CREATE, .name = name, .mode = mode & 0777};
+	struct fs *fs = fs_of(req);
+	struct reply_entry entry = {0};
+	struct reply_open o;
+	struct node dir, n;
+	int e;
+
+	if (!resolve(req, parent, &dir))
+		return;
+	if (in_files(&dir)) {
+		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC | O_EXCL);
+		files_request(&dir, NULL, core(req), &rq, NULL, fi->flags);
+		return;
+	}
+	e = names_create(fs, &dir, name, mode, &n);
+	if (e == 0)
+		e = open_fixed(fs, &n, fi->flags, &o);
+	if (e == 0) {
+		entry.ino = n.ino;
+		e = dir_stat(fs, &n, &entry.st);
+	}
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_create(core(req), &entry, &o);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	(void)rdev;
+	reply_err(core(req), -EPERM); /* no devices, pipes, sockets; files are made by open(2) */
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		    struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_READ, .size = size, .offset = (uint64_t)offset};
+	struct handle *h = handle_of(req, fi);
+	struct node n;
+
+	if (!h)
+		return;
+	if (h->ops) {
+		fs_of(req);
+		h->ops->read(fuse_req_userdata(req), h, core(req), size, (uint64_t)offset,
+			     fi->flags & O_NONBLOCK);
+		return;
+	}
+	if (resolve(req, ino, &n))
+		files_request(&n, h, core(req), &rq, NULL, 0);
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+		     struct fuse_file_info *fi)
+{
+	struct vm_file rq = {
+		.op = VM_WRITE, .data = data, .size = size, .offset = (uint64_t)offset};
+	struct handle *h = handle_of(req, fi);
+	struct node n;
+	int e;
+
+	if (!h)
+		return;
+	if (h->ops) {
+		e = h->ops->write ? h->ops->write(fs_of(req), h, data, size, (uint64_t)offset)
+				  : -EBADF;
+		if (e < 0)
+			reply_err(core(req), e);
+		else
+			reply_write(core(req), size);
+		return;
+	}
+	if (resolve(req, ino, &n))
+		files_request(&n, h, core(req), &rq, NULL, 0);
+}
+
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct handle *h = handle_of(req, fi);
+	struct req_ctx ctx;
+
+	(void)ino;
+	if (!h)
+		return;
+	req_ctx(core(req), &ctx);
+	reply_err(core(req), h->ops && h->ops->flush
+				     ? h->ops->flush(fs_of(req), h, input_killed(ctx.pid))
+				     : 0);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of(req);
+	struct handle *h = handle_of(req, fi);
+
+	(void)ino;
+	if (!h)
+		return;
+	reply_err(core(req), 0);
+	if (!h->ops)
+		files_release(h);
+	else if (h->ops->release)
+		h->ops->release(fs, h);
+	handle_free(fs, h);
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_FSYNC};
+	struct handle *h = handle_of(req, fi);
+	struct node n;
+
+	(void)datasync;
+	if (!h)
+		return;
+	if (h->ops || !h->remote)
+		reply_err(core(req), 0); /* nothing here outlives the daemon */
+	else if (resolve(req, ino, &n))
+		files_request(&n, h, core(req), &rq, NULL, 0);
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+			 struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_FALLOCATE,
+			     .flags = (uint32_t)mode,
+			     .offset = (uint64_t)offset,
+			     .length = (uint64_t)length};
+	struct handle *h = handle_of(req, fi);
+	struct node n;
+
+	if (!h)
+		return;
+	if (h->ops)
+		reply_err(core(req), -EOPNOTSUPP);
+	else if (resolve(req, ino, &n))
+		files_request(&n, h, core(req), &rq, NULL, 0);
+}
+
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
+		     struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_SEEK, .offset = (uint64_t)offset, .flags = (uint32_t)whence};
+	struct handle *h = handle_of(req, fi);
+	struct node n;
+
+	if (!h)
+		return;
+	if (h->ops)
+		reply_err(core(req), -EINVAL);
+	else if (resolve(req, ino, &n))
+		files_request(&n, h, core(req), &rq, NULL, 0);
+}
+
+static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
+		    struct fuse_pollhandle *ph)
+{
+	struct fs *fs = fs_of(req);
+	struct handle *h = handle_of(req, fi);
+	struct pollwait *pw = (struct pollwait *)ph;
+	unsigned revents = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
+
+	(void)ino;
+	if (!h) {
+		if (pw)
+			pollwait_free(pw);
+		return;
+	}
+	if (h->ops && h->ops->poll)
+		revents = h->ops->poll(fs, h);
+	if (pw && h->ops && h->ops->waits)
+		wait_poll(fs, h, pw);
+	else if (pw)
+		pollwait_free(pw);
+	reply_poll(core(req), revents);
+}
+
+/* ---- directories ---- */
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_OPENDIR};
+	struct fs *fs = fs_of(req);
+	struct reply_open o = {0};
+	struct handle *h;
+	struct node n;
+
+	if (!resolve(req, ino, &n))
+		return;
+	if (in_files(&n)) {
+		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
+		return;
+	}
+	h = handle_new(fs, &n, NULL, fi->flags);
+	if (!h || dir_open(fs, h, &n) < 0) {
+		reply_err(core(req), -ENOMEM);
+		return;
+	}
+	o.fh = handle_id(h);
+	reply_open(core(req), &o);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		       struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_READDIR, .size = size, .offset = (uint64_t)offset};
+	struct handle *h = handle_of(req, fi);
+	struct node n;
+
+	if (!h)
+		return;
+	if (h->kind != NODE_FILE)
+		dir_read(fs_of(req), h, core(req), size, (uint64_t)offset);
+	else if (resolve(req, ino, &n))
+		files_request(&n, h, core(req), &rq, NULL, 0);
+}
+
+static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of(req);
+	struct handle *h = handle_of(req, fi);
+
+	(void)ino;
+	if (!h)
+		return;
+	reply_err(core(req), 0);
+	if (h->kind == NODE_FILE)
+		files_release(h);
+	handle_free(fs, h);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	const struct statvfs st = {.f_bsize = 4096, .f_frsize = 4096, .f_namemax = NAME_MAX};
+	struct vm_file rq = {.op = VM_STATFS};
+	struct node n;
+
+	if (!resolve(req, ino, &n))
+		return;
+	if (in_files(&n) && n.s->ready)
+		files_request(&n, NULL, core(req), &rq, NULL, 0);
+	else
+		reply_statfs(core(req), &st);
+}
+
+const struct fuse_lowlevel_ops ops = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.forget = op_forget,
+	.forget_multi = op_forget_multi,
+	.getattr = op_getattr,
+	.setattr = op_setattr,
+	.readlink = op_readlink,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.unlink = op_unlink,
+	.rmdir = op_rmdir,
+	.symlink = op_symlink,
+	.rename = op_rename,
+	.link = op_link,
+	.open = op_open,
+	.create = op_create,
+	.read = op_read,
+	.write = op_write,
+	.flush = op_flush,
+	.release = op_release,
+	.fsync = op_fsync,
+	.fallocate = op_fallocate,
+	.lseek = op_lseek,
+	.poll = op_poll,
+	.opendir = op_opendir,
+	.readdir = op_readdir,
+	.releasedir = op_releasedir,
+	.fsyncdir = op_fsync,
+	.statfs = op_statfs,
+};

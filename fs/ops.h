@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's requests, as libfuse hands them out. */
+#ifndef XSBX_OPS_H
+#define XSBX_OPS_H
+
+#include <fuse_lowlevel.h>
+
+/* Handlers for fuse_session_new(); their userdata is struct fs. */
+extern const struct fuse_lowlevel_ops ops;
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of the kernel and the answers to them, without libfuse's types. */
+#ifndef XSBX_REPLY_H
+#define XSBX_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+
+/*
+ * A request is answered by exactly one reply_*() call, which also ends its life. Only ops.c and
+ * reply.c know that it is libfuse's; unit tests bring a reply.c of their own.
+ */
+struct req;
+struct pollwait;
+
+struct req_ctx {
+	uid_t uid;
+	gid_t gid;
+	pid_t pid; /* thread id in the daemon's PID namespace, 0 if it has none there */
+};
+
+void req_ctx(struct req *req, struct req_ctx *ret_ctx);
+
+/* Have @fn called if the caller is interrupted before the answer; NULL takes it back. @fn may be
+ * called at once, and must answer the request. */
+void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), void *data);
+
+struct reply_entry {
+	uint64_t ino;
+	struct stat st; /* st_ino is set from `ino` unless it is not 0 */
+};
+
+struct reply_open {
+	uint64_t fh;
+	bool direct_io; /* no page cache: the node changes behind the kernel's back */
+	bool noflush;	/* close(2) needs no FLUSH */
+};
+
+/* @err: 0, or -errno. */
+void reply_err(struct req *req, int err);
+void reply_attr(struct req *req, const struct stat *st);
+void reply_entry(struct req *req, const struct reply_entry *e);
+void reply_create(struct req *req, const struct reply_entry *e, const struct reply_open *o);
+void reply_open(struct req *req, const struct reply_open *o);
+void reply_buf(struct req *req, const void *data, size_t size);
+void reply_write(struct req *req, size_t size);
+void reply_readlink(struct req *req, const char *target);
+void reply_statfs(struct req *req, const struct statvfs *st);
+void reply_lseek(struct req *req, uint64_t offset);
+void reply_poll(struct req *req, unsigned revents);
+/* To a request that has no answer (FORGET). */
+void reply_none(struct req *req);
+
+/**
+ * reply_dirent() - Add an entry to the answer of READDIR
+ * @req: Request
+ * @buf: Answer so far
+ * @cap: Bytes at @buf
+ * @ret_len: Bytes used, advanced if the entry fits
+ * @name: Name
+ * @ino: Inode number to show
+ * @type: S_IFMT bits
+ * @next: Offset at which the entry after this one is read
+ *
+ * Return: false if the entry does not fit.
+ */
+bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const char *name,
+		  uint64_t ino, uint32_t type, uint64_t next);
+
+/* poll(2): wakes those who wait on the handle. */
+void pollwait_notify(struct pollwait *pw);
+void pollwait_free(struct pollwait *pw);
+
+#endif

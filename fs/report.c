@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `doctor` and `isolation` nodes. */
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "fs.h"
+
+struct checks {
+	struct buf *out;
+	bool failed;
+	int err;
+};
+
+static void check(void *data, const char *name, enum vm_level level, const char *found,
+		  const char *fix)
+{
+	static const char *const words[] = {"ok", "warn", "fail"};
+	struct checks *c = data;
+	int e;
+
+	_Static_assert(ARRAY_SIZE(words) == VM_NLEVELS, "a word for each level");
+	c->failed = c->failed || level == VM_FAIL;
+	e = buf_printf(c->out, "%-4s %s: %s%s%s\n", words[level], name, found, fix[0] ? " -- " : "",
+		       fix);
+	if (e < 0)
+		c->err = e;
+}
+
+unsigned report_request_timeout(void)
+{
+	static const char *const paths[] = {"/proc/sys/fs/fuse/default_request_timeout",
+					    "/proc/sys/fs/fuse/max_request_timeout"};
+	unsigned least = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_file_ FILE *f = fopen(paths[i], "re");
+		unsigned v;
+
+		if (f && fscanf(f, "%u", &v) == 1 && v && (!least || v < least))
+			least = v;
+	}
+	return least;
+}
+
+static void check_fuse(struct checks *c, const struct conf *conf)
+{
+	unsigned timeout = report_request_timeout();
+	char found[128];
+
+	if (access("/dev/fuse", F_OK) < 0)
+		check(c, "fuse", VM_FAIL, "there is no /dev/fuse", "modprobe fuse, as root");
+	else
+		check(c, "fuse", VM_OK, "/dev/fuse is there", "");
+	snprintf(found, sizeof(found), "%u s (0: none)", timeout);
+	check(c, "fuse request timeout", timeout ? VM_WARN : VM_OK, found,
+	      timeout ? "sysctl fs.fuse.default_request_timeout=0 fs.fuse.max_request_timeout=0: "
+			"until then waiting reads are interrupted in time and tried again"
+		      : "");
+	(void)conf;
+}
+
+static void check_disk(struct checks *c, const struct conf *conf)
+{
+	struct statvfs st;
+	char found[256];
+	uint64_t mib;
+
+	if (statvfs(conf->spool_dir, &st) < 0) {
+		snprintf(found, sizeof(found), "%s: %s", conf->spool_dir, strerror(errno));
+		check(c, "spool directory", VM_FAIL, found,
+		      "make it, or name another as spool_dir");
+		return;
+	}
+	mib = (uint64_t)st.f_bavail * st.f_frsize >> 20;
+	snprintf(found, sizeof(found), "%llu MiB free in %s", (unsigned long long)mib,
+		 conf->spool_dir);
+	check(c, "spool directory", mib < 512 ? VM_WARN : VM_OK, found,
+	      mib < 512 ? "long outputs go there: free some space, or name another as spool_dir"
+			: "");
+}
+
+struct vm_config report_vm_config(const struct conf *conf)
+{
+	return (struct vm_config){
+		.cache_dir = conf->cache_dir,
+		.runtime_dir = conf->runtime_dir,
+		.qemu = conf->qemu,
+		.agent = conf->agent,
+		.accel = conf->accel,
+		.max_vms = conf->max_vms,
+		.admission_s = conf->admission_s,
+		.boot_s = conf->boot_s,
+	};
+}
+
+static int doctor(struct vm *vm, const struct conf *conf, struct buf *out, bool *ret_failed)
+{
+	const struct vm_config cfg = report_vm_config(conf);
+	struct checks c = {.out = out};
+
+	check_fuse(&c, conf);
+	check_disk(&c, conf);
+	vm_doctor(vm, &cfg, check, &c);
+	*ret_failed = c.failed;
+	return c.err;
+}
+
+int report_check(const struct conf *conf, struct buf *out, bool *ret_failed)
+{
+	return doctor(NULL, conf, out, ret_failed);
+}
+
+int report_doctor(struct fs *fs, struct buf *out)
+{
+	bool failed;
+
+	return doctor(fs->vm, fs->conf, out, &failed);
+}
+
+static void isolation_line(void *data, const char *key, const char *value)
+{
+	(void)buf_printf(data, "%s: %s\n", key, value);
+}
+
+int report_isolation(struct fs *fs, struct buf *out)
+{
+	vm_isolation(fs->vm, isolation_line, out);
+	isolation_line(out, "mount",
+		       fs->conf->allow_other ? "every user; each session is its maker's (mode "
+					       "0700, checked by the kernel)"
+					     : "only the user who mounted");
+	return 0;
+}

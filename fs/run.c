@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run: its code, its state, its output. */
+#include "run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "../vm/log.h"
+#include "fs.h"
+
+static const char *const run_state_names[] = {
+	[RUN_QUEUED] = "queued",   [RUN_RUNNING] = "running", [RUN_DONE] = "done",
+	[RUN_TIMEOUT] = "timeout", [RUN_KILLED] = "killed",   [RUN_OOM] = "oom",
+	[RUN_LOST] = "lost",	   [RUN_REFUSED] = "refused",
+};
+static_assert(ARRAY_SIZE(run_state_names) == RUN_NSTATES, "a name for each state");
+
+const char *run_state_str(enum run_state state)
+{
+	return run_state_names[state];
+}
+
+static const enum run_state state_of_outcome[] = {
+	[VM_DONE] = RUN_DONE, [VM_TIMEOUT] = RUN_TIMEOUT, [VM_KILLED] = RUN_KILLED,
+	[VM_OOM] = RUN_OOM,   [VM_LOST] = RUN_LOST,	  [VM_REFUSED] = RUN_REFUSED,
+};
+static_assert(ARRAY_SIZE(state_of_outcome) == VM_NOUTCOMES, "a state for each outcome");
+
+struct run *run_new(uint32_t number, struct buf *code, struct buf *input)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->refs = 1;
+	r->number = number;
+	r->state = RUN_QUEUED;
+	r->code = *code;
+	r->input = *input;
+	memset(code, 0, sizeof(*code));
+	memset(input, 0, sizeof(*input));
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		spool_init(&r->spool[i]);
+	r->submitted = r->last_output = fs_now();
+	return r;
+}
+
+struct run *run_ref(struct run *r)
+{
+	r->refs++;
+	return r;
+}
+
+void run_unref(struct run *r)
+{
+	assert(r->refs > 0);
+	if (--r->refs)
+		return;
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		spool_fini(&r->spool[i]);
+	buf_clear(&r->code);
+	buf_clear(&r->input);
+	free(r);
+}
+
+bool run_ended(const struct run *r)
+{
+	return r->state != RUN_QUEUED && r->state != RUN_RUNNING;
+}
+
+bool run_has_status(const struct run *r)
+{
+	return run_ended(r) && r->state != RUN_LOST && r->state != RUN_REFUSED;
+}
+
+void run_started(struct run *r)
+{
+	assert(r->state == RUN_QUEUED);
+	r->state = RUN_RUNNING;
+	r->started = fs_now();
+}
+
+static int merge(struct run *r, int spool_dir, enum vm_stream stream, const void *data, size_t len)
+{
+	const struct spool *other = &r->spool[stream == VM_STDOUT ? RUN_STDERR : RUN_STDOUT];
+	struct spool *both = &r->spool[RUN_BOTH];
+
+	if (both->len == 0 && both->err == 0) {
+		int e;
+
+		if (other->len == 0)
+			return 0; /* still only one of them */
+		e = spool_copy(both, other, spool_dir);
+		if (e < 0)
+			return e;
+	}
+	return spool_append(both, spool_dir, data, len);
+}
+
+void run_output(struct run *r, int spool_dir, enum vm_stream stream, const void *data, size_t len)
+{
+	struct spool *sp = &r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR];
+	bool was_broken = sp->err < 0;
+	int e;
+
+	assert(r->state == RUN_RUNNING);
+	e = merge(r, spool_dir, stream, data, len);
+	if (e == 0)
+		e = spool_append(sp, spool_dir, data, len);
+	if (e < 0) {
+		sp->err = e;
+		r->result.dropped[stream] += len;
+		if (!was_broken)
+			log_error("run %u: output cannot be kept: %s", r->number, strerror(-e));
+	}
+	r->last_output = fs_now();
+}
+
+void run_ended_with(struct run *r, const struct vm_result *result)
+{
+	uint64_t dropped[VM_NSTREAMS] = {r->result.dropped[0], r->result.dropped[1]};
+
+	assert(!run_ended(r));
+	r->result = *result;
+	for (int i = 0; i < VM_NSTREAMS; i++)
+		r->result.dropped[i] += dropped[i];
+	r->state = state_of_outcome[result->outcome];
+	r->ended = fs_now();
+	buf_clear(&r->input);
+}
+
+void run_refuse(struct run *r, enum run_state state, const struct vm_problem *why)
+{
+	assert(r->state == RUN_QUEUED);
+	r->state = state;
+	r->result = (struct vm_result){
+		.outcome = state == RUN_KILLED ? VM_KILLED : VM_REFUSED,
+		.status = state == RUN_KILLED ? 137 : 0,
+		.problem = *why,
+	};
+	r->ended = fs_now();
+	buf_clear(&r->input);
+}
+
+const struct spool *run_spool(const struct run *r, enum run_output which)
+{
+	if (which != RUN_BOTH)
+		return &r->spool[which];
+	if (r->spool[RUN_BOTH].len || r->spool[RUN_BOTH].err)
+		return &r->spool[RUN_BOTH];
+	return r->spool[RUN_STDOUT].len ? &r->spool[RUN_STDOUT] : &r->spool[RUN_STDERR];
+}
+
+uint64_t run_bytes(const struct run *r)
+{
+	uint64_t n = r->code.len;
+
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		n += r->spool[i].len;
+	return n;
+}
+
+bool run_truncated(const struct run *r, enum vm_stream stream)
+{
+	return r->result.dropped[stream] > 0;
+}
+
+static int put_bytes_on(struct buf *out, uint64_t n, const char *stream)
+{
+	if (n == 0)
+		return buf_printf(out, ", nothing on %s", stream);
+	return buf_printf(out, ", %" PRIu64 " byte%s on %s", n, n == 1 ? "" : "s", stream);
+}
+
+/* "41 ms", "3.2 s" */
+static void put_duration(struct buf *out, uint64_t us)
+{
+	if (us < 10000)
+		buf_printf(out, "%" PRIu64 ".%" PRIu64 " ms", us / 1000, us / 100 % 10);
+	else if (us < 1000000)
+		buf_printf(out, "%" PRIu64 " ms", us / 1000);
+	else
+		buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", us / 1000000, us / 100000 % 10);
+}
+
+static uint64_t us_between(const struct timespec *a, const struct timespec *b)
+{
+	int64_t us = (b->tv_sec - a->tv_sec) * 1000000 + (b->tv_nsec - a->tv_nsec) / 1000;
+
+	return us > 0 ? (uint64_t)us : 0;
+}
+
+int run_summary(const struct run *r, struct buf *out)
+{
+	const struct timespec now = fs_now();
+
+	buf_printf(out, "run %u: ", r->number);
+	switch (r->state) {
+	case RUN_QUEUED:
+		buf_printf(out, "queued for ");
+		put_duration(out, us_between(&r->submitted, &now));
+		return buf_printf(out, "\n");
+	case RUN_RUNNING:
+		buf_printf(out, "running for ");
+		put_duration(out, us_between(&r->started, &now));
+		break;
+	case RUN_DONE:
+		buf_printf(out, "exit %u in ", r->result.status);
+		put_duration(out, r->result.wall_us);
+		break;
+	case RUN_TIMEOUT:
+	case RUN_KILLED:
+	case RUN_OOM:
+		buf_printf(out, "%s, exit %u after ", run_state_str(r->state), r->result.status);
+		put_duration(out, r->result.wall_us);
+		break;
+	case RUN_LOST:
+	case RUN_REFUSED:
+		buf_printf(out, "%s, no exit status: %s", run_state_str(r->state),
+			   r->result.problem.cause);
+		break;
+	case RUN_NSTATES: assert(0);
+	}
+	put_bytes_on(out, r->spool[RUN_STDOUT].len, "stdout");
+	if (run_truncated(r, VM_STDOUT))
+		buf_printf(out, " (truncated)");
+	put_bytes_on(out, r->spool[RUN_STDERR].len, "stderr");
+	if (run_truncated(r, VM_STDERR))
+		buf_printf(out, " (truncated)");
+	return buf_printf(out, "\n");
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scratch files: what editors and copying tools put beside `in` for a moment. */
+#ifndef XSBX_SCRATCH_H
+#define XSBX_SCRATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "../vm/buf.h"
+
+#define SCRATCH_FILES_MAX 64u	     /* of one session, those unlinked but still open included */
+#define SCRATCH_SIZE_MAX  (1u << 20) /* bytes of one file */
+
+struct handle_ops;
+struct session;
+
+/*
+ * - Known by its id, which is never used again in a session.
+ * - Lives until it has no name and no open handle.
+ */
+struct scratch_file {
+	TAILQ_ENTRY(scratch_file) link;
+	uint32_t id;
+	unsigned opens;
+	bool unlinked;
+	char name[256];
+	mode_t mode; /* permissions */
+	struct buf data;
+	struct timespec mtime;
+};
+
+struct scratch {
+	TAILQ_HEAD(, scratch_file) files;
+	unsigned n;
+	uint32_t last_id;
+};
+
+void scratch_init(struct scratch *sc);
+void scratch_fini(struct scratch *sc);
+
+struct scratch_file *scratch_find(const struct session *s, const char *name);
+struct scratch_file *scratch_by_id(const struct session *s, uint32_t id);
+
+/* Return: 0, -ENAMETOOLONG, -EDQUOT (too many), -ENOMEM. */
+int scratch_create(struct session *s, const char *name, mode_t mode, struct scratch_file **ret_f);
+void scratch_unlink(struct session *s, struct scratch_file *f);
+
+/**
+ * scratch_rename() - RENAME within a session's directory
+ * @s: Session
+ * @from: A scratch file, or `in`
+ * @to: A scratch name, or `in`, `stdin`, `config`: then the file's content is taken as if it
+ *	had been written there, and the file is gone
+ * @flags: RENAME_NOREPLACE or 0
+ *
+ * Return: 0, -ENOENT, -EPERM (another node), -EEXIST, -EINVAL, or what writing would say.
+ */
+int scratch_rename(struct session *s, const char *from, const char *to, unsigned flags);
+
+extern const struct handle_ops scratch_ops;
+
+#endif

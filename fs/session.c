@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: their table, their queue of runs, their history, the verbs of `ctl`. */
+#include "session.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs.h"
+#include "lease.h"
+
+static const char *const session_state_names[] = {
+	[SESSION_NEW] = "new",	       [SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",
+	[SESSION_RUNNING] = "running", [SESSION_PAUSED] = "paused",	[SESSION_CLOSED] = "closed",
+	[SESSION_FAILED] = "failed",
+};
+static_assert(ARRAY_SIZE(session_state_names) == SESSION_NSTATES, "a name for each state");
+
+/* How long a read waits for the RELEASE of a writer of `in` that has been flushed. */
+#define INPUT_GRACE_MS 1000
+
+const char *session_state_str(enum session_state state)
+{
+	return session_state_names[state];
+}
+
+/* ---- table ---- */
+
+struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generation)
+{
+	struct session *s = slot < fs->nslots ? fs->slot[slot] : NULL;
+
+	return s && s->generation == generation ? s : NULL;
+}
+
+struct session *session_find(struct fs *fs, unsigned template_index, const char *name)
+{
+	for (unsigned i = 0; i < fs->nslots; i++) {
+		struct session *s = fs->slot[i];
+
+		if (s && s->template_index == template_index && !strcmp(s->name, name))
+			return s;
+	}
+	return NULL;
+}
+
+static unsigned sessions_of(const struct fs *fs, uid_t uid)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		n += fs->slot[i] && fs->slot[i]->uid == uid;
+	return n;
+}
+
+/* The free slot that was used least often, so that generations last. */
+static int free_slot(const struct fs *fs)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (!fs->slot[i] && (best < 0 || fs->slot_gen[i] < fs->slot_gen[best]))
+			best = (int)i;
+	if (best < 0 && fs->nslots < FS_SESSIONS_MAX)
+		best = (int)fs->nslots;
+	return best;
+}
+
+int session_create(struct fs *fs, unsigned template_index, const char *name, uid_t uid, gid_t gid,
+		   struct session **ret_s)
+{
+	const struct conf_template *t = &fs->conf->template[template_index];
+	struct session *s;
+	int slot;
+
+	if (fs->stopping)
+		return -EIO;
+	if (!conf_name_ok(name))
+		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
+	if (session_find(fs, template_index, name))
+		return -EEXIST;
+	if (fs->conf->max_sessions && sessions_of(fs, uid) >= fs->conf->max_sessions)
+		return -EDQUOT;
+	slot = free_slot(fs);
+	if (slot < 0)
+		return -ENOSPC;
+
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	if (settings_copy(&s->settings, &t->settings) < 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	*s = (struct session){
+		.fs = fs,
+		.slot = (unsigned)slot,
+		.generation = fs->slot_gen[slot],
+		.refs = 1,
+		.t = t,
+		.template_index = template_index,
+		.uid = uid,
+		.gid = gid,
+		.settings = s->settings,
+		.state = SESSION_NEW,
+		.created = fs_now(),
+		.idle_since = uv_now(fs->loop),
+		.console = {.limit = 2 * SESSION_CONSOLE_MAX},
+	};
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->changed = s->config_mtime = s->files_mtime = s->runs_mtime = s->in_mtime =
+		s->stdin_mtime = s->error_mtime = s->console_mtime = s->created;
+	TAILQ_INIT(&s->runs);
+	TAILQ_INIT(&s->queue);
+	TAILQ_INIT(&s->inputs);
+	waitlist_init(&s->wait);
+	scratch_init(&s->scratch);
+	files_init(&s->files, s);
+	fs->slot[slot] = s;
+	fs->nslots = MAX(fs->nslots, (unsigned)slot + 1);
+	fs->template_mtime[template_index] = s->created;
+	fs->stats.sessions_created++;
+	events_add(&fs->events, s, "session", "new");
+	*ret_s = s;
+	return 0;
+}
+
+struct session *session_ref(struct session *s)
+{
+	s->refs++;
+	return s;
+}
+
+static void session_free(struct session *s)
+{
+	struct run *r;
+
+	assert(!s->lease && !s->active && TAILQ_EMPTY(&s->inputs));
+	while ((r = TAILQ_FIRST(&s->runs))) {
+		TAILQ_REMOVE(&s->runs, r, link);
+		run_unref(r);
+	}
+	if (s->latest)
+		run_unref(s->latest);
+	files_fini(&s->files);
+	scratch_fini(&s->scratch);
+	settings_clear(&s->settings);
+	buf_clear(&s->next_stdin);
+	buf_clear(&s->last_code);
+	buf_clear(&s->console);
+	free(s);
+}
+
+void session_unref(struct session *s)
+{
+	assert(s->refs > 0);
+	if (--s->refs == 0)
+		session_free(s);
+}
+
+void session_destroy(struct session *s)
+{
+	static const struct vm_problem gone = {
+		.code = "removed",
+		.cause = "the session was removed before this run began",
+	};
+	struct fs *fs = s->fs;
+
+	assert(!s->dead);
+	s->dead = true;
+	lease_cut(s, &gone);
+	s->state = SESSION_CLOSED;
+	wait_wake(fs, &s->wait); /* every run has ended: all of them find something to answer */
+	wait_flush(&s->wait, -ESTALE);
+	events_add(&fs->events, s, "session", "removed");
+	fs->template_mtime[s->template_index] = fs_now();
+	fs->slot[s->slot] = NULL;
+	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & 0xfff;
+	session_unref(s);
+}
+
+/* ---- problems ---- */
+
+void session_problem(struct session *s, const struct vm_problem *problem)
+{
+	if (problem)
+		s->error = *problem;
+	else
+		memset(&s->error, 0, sizeof(s->error));
+	s->error_mtime = fs_now();
+}
+
+void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
+{
+	struct vm_problem p = {0};
+	va_list ap;
+
+	snprintf(p.code, sizeof(p.code), "%s", code);
+	snprintf(p.fix, sizeof(p.fix), "%s", fix);
+	va_start(ap, cause);
+	vsnprintf(p.cause, sizeof(p.cause), cause, ap);
+	va_end(ap);
+	session_problem(s, &p);
+}
+
+/* ---- runs ---- */
+
+bool session_input_pending(const struct session *s)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &s->inputs, input_link)
+	if (h->dirty && h->flushed && !h->killed && uv_now(s->fs->loop) < h->deadline)
+		return true;
+	return false;
+}
+
+int session_can_submit(struct session *s)
+{
+	if (s->dead)
+		return -ESTALE;
+	if (s->state == SESSION_CLOSED) {
+		if (!s->error.code[0])
+			session_problemf(s, "closed",
+					 "echo reset > ctl gives the session a new sandbox",
+					 "the session's sandbox is gone");
+		return -ESTALE;
+	}
+	if (s->nqueued >= SESSION_QUEUE_MAX) {
+		session_problemf(s, "queue-full", "wait for a run to end, or use another session",
+				 "%u runs of this session are queued already", s->nqueued);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/* The history's limits: the oldest ended runs go first, the newest one never. */
+static void trim_history(struct session *s)
+{
+	const struct conf *c = s->fs->conf;
+	struct run *r, *next;
+	uint64_t bytes = 0;
+
+	TAILQ_FOREACH(r, &s->runs, link)
+	bytes += run_bytes(r);
+	for (r = TAILQ_FIRST(&s->runs); r; r = next) {
+		uint64_t n = run_bytes(r);
+
+		next = TAILQ_NEXT(r, link);
+		if (s->nruns <= MAX(c->history_runs, 1u) && bytes <= c->history_bytes)
+			break;
+		if (!run_ended(r) || r == s->latest)
+			continue;
+		bytes -= n;
+		(void)session_remove_run(s, r->number);
+	}
+}
+
+struct run *session_run(struct session *s, uint32_t number)
+{
+	struct run *r;
+
+	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link)
+	if (r->number == number)
+		return r;
+	return NULL;
+}
+
+int session_remove_run(struct session *s, uint32_t number)
+{
+	struct run *r = session_run(s, number);
+	char words[64];
+
+	if (!r)
+		return -ENOENT;
+	if (!run_ended(r))
+		return -EBUSY;
+	TAILQ_REMOVE(&s->runs, r, link);
+	s->nruns--;
+	s->removed_runs++;
+	s->runs_mtime = fs_now();
+	snprintf(words, sizeof(words), "run %u removed from the history", number);
+	events_add(&s->fs->events, s, "history", words);
+	run_unref(r);
+	return 0;
+}
+
+int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
+{
+	struct run *r;
+	int e = session_can_submit(s);
+
+	if (e < 0)
+		return e;
+	r = run_new(s->last_number + 1, code, &s->next_stdin);
+	if (!r)
+		return -ENOMEM;
+	s->last_number++;
+	buf_clear(&s->last_code);
+	(void)buf_append(&s->last_code, r->code.data, r->code.len);
+	s->in_mtime = *mtime;
+	s->in_absent = false;
+
+	TAILQ_INSERT_TAIL(&s->runs, r, link);
+	s->nruns++;
+	TAILQ_INSERT_TAIL(&s->queue, run_ref(r), queue);
+	s->nqueued++;
+	if (s->latest)
+		run_unref(s->latest);
+	s->latest = run_ref(r);
+	s->runs_mtime = r->submitted;
+	session_problem(s, NULL);
+	trim_history(s);
+	events_add_run(&s->fs->events, s, r);
+	lease_pump(s);
+	wait_wake(s->fs, &s->wait);
+	return 0;
+}
+
+int session_start(struct session *s)
+{
+	if (s->dead || s->state == SESSION_CLOSED)
+		return -ESTALE;
+	return s->sandbox ? 0 : lease_start(s);
+}
+
+/* ---- ctl ---- */
+
+int session_interrupt(struct session *s)
+{
+	if (!s->active) {
+		session_problemf(s, "not-running", "", "there is no run to interrupt");
+		return -ESRCH;
+	}
+	return sandbox_signal(s->sandbox, s->active->number, SANDBOX_INTERRUPT);
+}
+
+int session_kill(struct session *s)
+{
+	static const struct vm_problem killed = {
+		.code = "killed",
+		.cause = "killed by ctl before it began",
+	};
+	struct run *r = TAILQ_FIRST(&s->queue);
+
+	if (s->active) {
+		s->active->kill_asked = true;
+		return sandbox_signal(s->sandbox, s->active->number, SANDBOX_KILL);
+	}
+	if (!r) {
+		session_problemf(s, "not-running", "", "there is no run to kill");
+		return -ESRCH;
+	}
+	lease_refuse(s, r, RUN_REFUSED, &killed);
+	wait_wake(s->fs, &s->wait);
+	return 0;
+}
+
+int session_reset(struct session *s)
+{
+	static const struct vm_problem reset = {
+		.code = "reset",
+		.cause = "the session was reset before this run began",
+	};
+	int e;
+
+	if (s->active) {
+		session_problemf(s, "busy", "echo kill > ctl, then reset", "run %u is running",
+				 s->active->number);
+		return -EBUSY;
+	}
+	if (s->state == SESSION_IDLE) {
+		e = sandbox_reset(s->sandbox);
+		if (e < 0)
+			return e;
+		events_add(&s->fs->events, s, "session", "interpreter reset");
+		return 0;
+	}
+	if (s->state == SESSION_STARTING)
+		return 0; /* it will be as fresh as can be */
+	lease_cut(s, &reset);
+	lease_set_state(s, SESSION_NEW);
+	session_problem(s, NULL);
+	return 0;
+}
+
+int session_close(struct session *s)
+{
+	static const struct vm_problem closed = {
+		.code = "closed",
+		.cause = "the session was closed by ctl",
+		.fix = "echo reset > ctl gives the session a new sandbox",
+	};
+
+	lease_cut(s, &closed);
+	session_problem(s, &closed);
+	lease_set_state(s, SESSION_CLOSED);
+	wait_wake(s->fs, &s->wait);
+	return 0;
+}
+
+/* ---- time ---- */
+
+void session_touch(struct session *s)
+{
+	s->idle_since = uv_now(s->fs->loop);
+	if (s->settings.idle_timeout_s)
+		fs_alarm(s->fs, s->idle_since + s->settings.idle_timeout_s * 1000ull);
+}
+
+/* Lets go of a sandbox that nobody has used for idle_timeout_s. */
+static uint64_t check_idle(struct session *s, uint64_t now)
+{
+	struct vm_problem idle = {
+		.code = "idle-timeout",
+		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
+		       "it "
+		       "for ever",
+	};
+	uint64_t due;
+
+	if (s->state != SESSION_IDLE || !s->settings.idle_timeout_s)
+		return UINT64_MAX;
+	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
+	if (now < due)
+		return due;
+	snprintf(idle.cause, sizeof(idle.cause), "the session was closed after %u s without use",
+		 s->settings.idle_timeout_s);
+	lease_cut(s, &idle);
+	session_problem(s, &idle);
+	lease_set_state(s, SESSION_CLOSED);
+	return UINT64_MAX;
+}
+
+uint64_t session_tick(struct session *s, uint64_t now)
+{
+	uint64_t next = check_idle(s, now);
+	bool expired = false;
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &s->inputs, input_link)
+	{
+		if (!h->flushed || !h->dirty || !h->deadline)
+			continue;
+		if (now < h->deadline) {
+			next = MIN(next, h->deadline);
+		} else {
+			h->deadline = 0;
+			expired = true;
+		}
+	}
+	if (expired)
+		wait_wake(s->fs, &s->wait);
+	return next;
+}

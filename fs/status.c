@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON nodes. Keys are added, not renamed: programs read these. */
+#include "status.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "fs.h"
+#include "lease.h"
+#include "session.h"
+
+/* Takes over @o. */
+static int put_json(struct buf *out, json_t *o)
+{
+	char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+	int e;
+
+	json_decref(o);
+	if (!text)
+		return -ENOMEM;
+	e = buf_printf(out, "%s\n", text);
+	free(text);
+	return e;
+}
+
+static json_t *seconds(const struct timespec *t)
+{
+	return t->tv_sec ? json_real((double)t->tv_sec + (double)(t->tv_nsec / 1000) / 1e6)
+			 : json_null();
+}
+
+static json_t *ms(uint64_t us)
+{
+	return json_real((double)us / 1000);
+}
+
+/* Text that may hold any bytes, such as an interpreter's idea of its version. */
+static json_t *any_string(const char *s)
+{
+	json_t *j = json_string(s ? s : "");
+
+	return j ? j : json_string("(not UTF-8)");
+}
+
+static json_t *problem_json(const struct vm_problem *p)
+{
+	if (!p->code[0])
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "code", any_string(p->code), "cause",
+			 any_string(p->cause), "fix", any_string(p->fix));
+}
+
+static json_t *run_json(const struct run *r)
+{
+	static const char *const streams[] = {"stdout", "stderr"};
+	json_t *o = json_object();
+
+	json_object_set_new(o, "run", json_integer(r->number));
+	json_object_set_new(o, "state", json_string(run_state_str(r->state)));
+	json_object_set_new(o, "exit_code",
+			    run_has_status(r) ? json_integer(r->result.status) : json_null());
+	for (int i = 0; i < VM_NSTREAMS; i++)
+		json_object_set_new(o, streams[i],
+				    json_pack("{s:I, s:b, s:I}", "bytes",
+					      (json_int_t)run_spool(r, (enum run_output)i)->len,
+					      "truncated", run_truncated(r, (enum vm_stream)i),
+					      "dropped_bytes", (json_int_t)r->result.dropped[i]));
+	json_object_set_new(
+		o, "truncated",
+		json_boolean(run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR)));
+	json_object_set_new(o, "code_bytes", json_integer((json_int_t)r->code.len));
+	json_object_set_new(o, "submitted", seconds(&r->submitted));
+	json_object_set_new(o, "started", seconds(&r->started));
+	json_object_set_new(o, "ended", seconds(&r->ended));
+	if (run_ended(r) && r->started.tv_sec) {
+		json_object_set_new(o, "wall_ms", ms(r->result.wall_us));
+		json_object_set_new(o, "user_ms", ms(r->result.user_us));
+		json_object_set_new(o, "system_ms", ms(r->result.system_us));
+		json_object_set_new(o, "max_rss_kib",
+				    json_integer((json_int_t)r->result.maxrss_kib));
+		json_object_set_new(o, "interpreter",
+				    json_string(r->result.fresh ? "fresh" : "kept"));
+	}
+	json_object_set_new(o, "problem", problem_json(&r->result.problem));
+	return o;
+}
+
+int status_run(const struct run *r, struct buf *out)
+{
+	return put_json(out, run_json(r));
+}
+
+static json_t *settings_json(const struct settings *st)
+{
+	json_t *env = json_object();
+
+	for (size_t i = 0; i < st->nenv; i++)
+		json_object_set_new(env, st->env[i].name, any_string(st->env[i].value));
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, s:o, s:o}", "backend",
+			 st->backend == SETTINGS_MICROVM ? "microvm" : "process", "memory_mb",
+			 (int)st->memory_mb, "cpus", (int)st->cpus, "timeout_s", (int)st->timeout_s,
+			 "idle_timeout_s", (int)st->idle_timeout_s, "fresh", st->fresh, "network",
+			 st->network, "packages", any_string(st->packages), "allow",
+			 any_string(st->allow), "ports", any_string(st->ports), "env", env);
+}
+
+static json_t *sandbox_json(struct session *s)
+{
+	const struct sandbox_info *i = &s->info;
+	json_t *o = json_object();
+
+	if (!i->backend)
+		return json_null();
+	json_object_set_new(o, "backend", json_string(i->backend));
+	json_object_set_new(o, "accelerator", any_string(i->accel));
+	json_object_set_new(o, "start", any_string(i->start));
+	json_object_set_new(o, "interpreter", any_string(i->interpreter));
+	json_object_set_new(o, "waited_ms", json_integer((json_int_t)i->waited_ms));
+	json_object_set_new(o, "boot_ms", json_integer((json_int_t)i->boot_ms));
+	json_object_set_new(o, "setup_ms", json_integer((json_int_t)i->setup_ms));
+	json_object_set_new(o, "running", json_boolean(s->sandbox != NULL));
+	if (s->sandbox) {
+		json_object_set_new(o, "pid", json_integer(i->pid));
+		json_object_set_new(o, "host_rss_kib", json_integer((json_int_t)i->rss_kib));
+	}
+	return o;
+}
+
+static json_t *usage_json(const struct session *s)
+{
+	struct sandbox_usage u;
+
+	if (!s->sandbox || sandbox_usage(s->sandbox, &u) < 0)
+		return json_null();
+	return json_pack("{s:I, s:I, s:f, s:I, s:I, s:i}", "mem_total_kib",
+			 (json_int_t)u.mem_total_kib, "mem_available_kib",
+			 (json_int_t)u.mem_available_kib, "cpu_ms", (double)u.cpu_us / 1000,
+			 "files_used_bytes", (json_int_t)u.files_used, "files_total_bytes",
+			 (json_int_t)u.files_total, "processes", (int)u.processes);
+}
+
+int status_session(struct session *s, struct buf *out)
+{
+	json_t *o = json_object(), *runs = json_object();
+
+	lease_info(s);
+	json_object_set_new(o, "session", json_string(s->name));
+	json_object_set_new(o, "template", json_string(s->t->name));
+	json_object_set_new(o, "state", json_string(session_state_str(s->state)));
+	json_object_set_new(o, "created", seconds(&s->created));
+	json_object_set_new(o, "settings", settings_json(&s->settings));
+	json_object_set_new(o, "sandbox", sandbox_json(s));
+	json_object_set_new(o, "usage", usage_json(s));
+	json_object_set_new(runs, "submitted", json_integer(s->last_number));
+	json_object_set_new(runs, "queued", json_integer(s->nqueued));
+	json_object_set_new(runs, "kept", json_integer(s->nruns));
+	json_object_set_new(runs, "removed", json_integer(s->removed_runs));
+	json_object_set_new(runs, "waiting_reads", json_integer(s->wait.nwaiters));
+	json_object_set_new(o, "runs", runs);
+	json_object_set_new(o, "latest", s->latest ? run_json(s->latest) : json_null());
+	json_object_set_new(o, "error", problem_json(&s->error));
+	return put_json(out, o);
+}
+
+int status_template(struct fs *fs, const struct conf_template *t, struct buf *out)
+{
+	const char *why = NULL, *manifest = vm_image(fs->vm, t->image, &why);
+	json_t *o = json_object(), *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
+
+	json_object_set_new(o, "template", json_string(t->name));
+	json_object_set_new(o, "language", json_string(t->language));
+	json_object_set_new(o, "image_name", json_string(t->image));
+	json_object_set_new(o, "image", image ? image : json_null());
+	if (!image)
+		json_object_set_new(
+			o, "problem",
+			any_string(manifest ? "the image's manifest is not JSON" : why));
+	json_object_set_new(o, "settings", settings_json(&t->settings));
+	return put_json(out, o);
+}
+
+static json_t *sessions_json(const struct fs *fs)
+{
+	unsigned n[SESSION_NSTATES] = {0};
+	json_t *o = json_object();
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i])
+			n[fs->slot[i]->state]++;
+	for (int i = 0; i < SESSION_NSTATES; i++)
+		json_object_set_new(o, session_state_str((enum session_state)i),
+				    json_integer(n[i]));
+	return o;
+}
+
+int status_root(struct fs *fs, struct buf *out)
+{
+	json_t *o = json_object(), *templates = json_array();
+	struct vm_status st;
+
+	vm_status(fs->vm, &st);
+	json_object_set_new(o, "version", json_string(XSBX_VERSION));
+	json_object_set_new(o, "uptime_s",
+			    json_integer((json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000)));
+	json_object_set_new(o, "accelerator", any_string(st.accel));
+	json_object_set_new(o, "accelerator_why", any_string(st.accel_why));
+	json_object_set_new(o, "qemu", any_string(st.qemu));
+	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
+		const struct conf_template *t = &fs->conf->template[i];
+		const char *why = NULL;
+		bool ready = vm_image(fs->vm, t->image, &why) != NULL;
+
+		json_array_append_new(templates,
+				      json_pack("{s:s, s:s, s:b, s:o}", "name", t->name, "language",
+						t->language, "ready", ready, "problem",
+						ready ? json_null() : any_string(why)));
+	}
+	json_object_set_new(o, "templates", templates);
+	json_object_set_new(o, "sessions", sessions_json(fs));
+	json_object_set_new(o, "admission",
+			    json_pack("{s:i, s:i, s:i}", "max_vms", (int)st.max_vms, "running",
+				      (int)st.running, "waiting", (int)st.waiting));
+	json_object_set_new(o, "sandboxes",
+			    json_pack("{s:I, s:I}", "started", (json_int_t)st.started, "failed",
+				      (json_int_t)st.failed));
+	return put_json(out, o);
+}

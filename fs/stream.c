@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that show a run's output and exit status. See stream.h. */
+#include "stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs.h"
+#include "reply.h"
+#include "run.h"
+#include "session.h"
+
+static enum run_output output_of(enum node_kind kind)
+{
+	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT)
+		return RUN_STDOUT;
+	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR)
+		return RUN_STDERR;
+	return RUN_BOTH;
+}
+
+size_t stream_status_text(const struct run *r, char text[8])
+{
+	assert(run_has_status(r));
+	return (size_t)snprintf(text, 8, "%u\n", r->result.status);
+}
+
+uint64_t stream_size(const struct session *s, const struct run *r, enum node_kind kind)
+{
+	char text[8];
+
+	switch ((int)kind) {
+	case NODE_RUN_STDOUT:
+	case NODE_RUN_STDERR:
+	case NODE_RUN_OUTPUT: return run_spool(r, output_of(kind))->len;
+	case NODE_STDOUT:
+	case NODE_STDERR:
+	case NODE_OUTPUT:
+		if (!r || !run_ended(r) || session_input_pending(s))
+			return 0;
+		return run_spool(r, output_of(kind))->len;
+	default:
+		if (!r || !run_has_status(r) || session_input_pending(s))
+			return 0;
+		return stream_status_text(r, text);
+	}
+}
+
+/* ---- which run ---- */
+
+/* Decides which run this handle belongs to, unless a new one is about to begin. */
+static bool bind_run(struct handle *h)
+{
+	if (!h->bound && !session_input_pending(h->s)) {
+		if (!h->r)
+			handle_bind(h, h->s->latest);
+		h->bound = true;
+	}
+	return h->bound;
+}
+
+static int stream_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	(void)n;
+	bind_run(h);
+	return 0;
+}
+
+static struct waitlist *stream_waits(struct fs *fs, struct handle *h)
+{
+	(void)fs;
+	return &h->s->wait;
+}
+
+/* ---- output ---- */
+
+/* Return: true if there were bytes (or an error) and the request is answered. */
+static bool reply_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			 uint64_t offset)
+{
+	ssize_t n = h->r ? spool_read(run_spool(h->r, output_of(h->kind)), offset, fs->io,
+				      MIN(size, sizeof(fs->io)))
+			 : 0;
+
+	if (n < 0)
+		reply_err(req, (int)n);
+	else if (n > 0)
+		reply_buf(req, fs->io, (size_t)n);
+	return n != 0;
+}
+
+static void stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	bool bound = bind_run(h);
+
+	if (bound && reply_output(fs, h, req, size, offset))
+		return;
+	if (bound && (!h->r || run_ended(h->r)))
+		reply_buf(req, "", 0);
+	else if (nonblock)
+		reply_err(req, -EAGAIN);
+	else
+		wait_park(fs, h, req, size, offset);
+}
+
+/* poll(2) knows no offset: once the run has ended, or has written anything, a read may succeed. */
+static unsigned stream_poll(struct fs *fs, struct handle *h)
+{
+	(void)fs;
+	if (!bind_run(h))
+		return 0;
+	if (!h->r || run_ended(h->r))
+		return POLLIN | POLLRDNORM;
+	return run_spool(h->r, output_of(h->kind))->len > h->cursor ? POLLIN | POLLRDNORM : 0;
+}
+
+/* Remembers how far this handle has read, for poll(2). */
+static void stream_read_top(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			    uint64_t offset, bool nonblock)
+{
+	uint64_t len = h->r ? run_spool(h->r, output_of(h->kind))->len : 0;
+
+	h->cursor = MIN(len, offset + size);
+	stream_read(fs, h, req, size, offset, nonblock);
+}
+
+const struct handle_ops stream_ops = {
+	.open = stream_open,
+	.read = stream_read_top,
+	.poll = stream_poll,
+	.waits = stream_waits,
+};
+
+static void run_stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			    uint64_t offset, bool nonblock)
+{
+	(void)nonblock;
+	if (!reply_output(fs, h, req, size, offset))
+		reply_buf(req, "", 0);
+}
+
+const struct handle_ops run_stream_ops = {
+	.read = run_stream_read,
+};
+
+/* ---- exit status ---- */
+
+static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	bool bound = bind_run(h);
+	char text[8];
+	size_t len;
+
+	if (!bound || (h->r && !run_ended(h->r))) {
+		if (nonblock)
+			reply_err(req, -EAGAIN);
+		else
+			wait_park(fs, h, req, size, offset);
+		return;
+	}
+	if (!h->r || !run_has_status(h->r)) {
+		reply_err(req, -EIO); /* lost or refused: no status is better than a guess */
+		return;
+	}
+	len = stream_status_text(h->r, text);
+	offset = MIN(offset, len);
+	reply_buf(req, text + offset, MIN(size, len - (size_t)offset));
+}
+
+static unsigned status_poll(struct fs *fs, struct handle *h)
+{
+	(void)fs;
+	return bind_run(h) && (!h->r || run_ended(h->r)) ? POLLIN | POLLRDNORM : 0;
+}
+
+const struct handle_ops status_wait_ops = {
+	.open = stream_open,
+	.read = status_read,
+	.poll = status_poll,
+	.waits = stream_waits,
+};

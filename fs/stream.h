@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that show a run's output and exit status: those that wait, and those that do not. */
+#ifndef XSBX_STREAM_H
+#define XSBX_STREAM_H
+
+#include "handle.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * At the top of a session, `stdout`, `stderr`, `output` and `exit_code` belong to the run that was the
+ * newest when they were opened, and a read at the end of what there is waits until there is more or
+ * the run has ended. Which run that is may have to be found out at the first read: if somebody's
+ * program is about to become a run (its writer has flushed and not yet released `in`), the read
+ * waits for that first.
+ *
+ * Below runs/N/ the same nodes never wait; only `wait` does.
+ *
+ * The size is exact once the run has ended. Until then the waiting nodes show 0, not the size so far:
+ * a program that reads as many bytes as it was told would otherwise stop short (node's readFileSync
+ * does). Those of runs/N/ show the size so far.
+ */
+
+struct run;
+struct session;
+
+extern const struct handle_ops stream_ops;	/* output, at the top */
+extern const struct handle_ops run_stream_ops;	/* output, below runs/N/ */
+extern const struct handle_ops status_wait_ops; /* exit_code at the top, runs/N/wait */
+
+/* The size that a node of the above kinds shows. @r may be NULL: no run yet. */
+uint64_t stream_size(const struct session *s, const struct run *r, enum node_kind kind);
+
+/* "0\n"; @r has a status. Return: its length. */
+size_t stream_status_text(const struct run *r, char text[8]);
+
+#endif

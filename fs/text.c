@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes whose text is rendered when they are opened. */
+#include "text.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "fs.h"
+#include "help.h"
+#include "metrics.h"
+#include "reply.h"
+#include "report.h"
+#include "session.h"
+#include "status.h"
+#include "stream.h"
+
+static int render_error(const struct session *s, struct buf *out)
+{
+	const struct vm_problem *p = &s->error;
+
+	if (!p->code[0])
+		return 0;
+	return buf_printf(out, "code: %s\ncause: %s\n%s%s%s", p->code, p->cause,
+			  p->fix[0] ? "fix: " : "", p->fix, p->fix[0] ? "\n" : "");
+}
+
+static int render_exit_code(const struct run *r, struct buf *out)
+{
+	char text[8];
+
+	return run_has_status(r) ? buf_append(out, text, stream_status_text(r, text)) : -EIO;
+}
+
+static int render_console(const struct session *s, struct buf *out)
+{
+	size_t n = MIN(s->console.len, (size_t)SESSION_CONSOLE_MAX);
+
+	return buf_append(out, s->console.data + (s->console.len - n), n);
+}
+
+static int render_session(const struct node *n, struct buf *out)
+{
+	struct session *s = n->s;
+
+	switch ((int)n->kind) {
+	case NODE_SUMMARY:
+		return s->latest ? run_summary(s->latest, out) : buf_printf(out, "no run yet\n");
+	case NODE_STATE: return buf_printf(out, "%s\n", session_state_str(s->state));
+	case NODE_STATUS: return status_session(s, out);
+	case NODE_ERROR: return render_error(s, out);
+	case NODE_CONSOLE: return render_console(s, out);
+	case NODE_CONFIG: return settings_render(&s->settings, out);
+	case NODE_README: return help_session(s->t, &s->settings, out);
+	case NODE_RUN_IN: return buf_append(out, n->r->code.data, n->r->code.len);
+	case NODE_RUN_EXIT_CODE: return render_exit_code(n->r, out);
+	case NODE_RUN_STATE: return buf_printf(out, "%s\n", run_state_str(n->r->state));
+	case NODE_RUN_STATUS: return status_run(n->r, out);
+	case NODE_RUN_SUMMARY: return run_summary(n->r, out);
+	default: break;
+	}
+	assert(0);
+	return -EIO;
+}
+
+int text_render(struct fs *fs, const struct node *n, struct buf *out)
+{
+	switch ((int)n->kind) {
+	case NODE_ROOT_README: return help_root(fs->conf, out);
+	case NODE_ROOT_STATUS: return status_root(fs, out);
+	case NODE_ISOLATION: return report_isolation(fs, out);
+	case NODE_DOCTOR: return report_doctor(fs, out);
+	case NODE_METRICS: return metrics_render(fs, out);
+	case NODE_TEMPLATE_JSON: return status_template(fs, n->t, out);
+	default: return render_session(n, out);
+	}
+}
+
+int text_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
+{
+	struct buf b = {0};
+	struct handle *h;
+	int e;
+
+	TAILQ_FOREACH(h, &fs->handles.open, link)
+	{
+		if (h->ino != n->ino || h->ops != &text_ops)
+			continue;
+		*ret_size = h->text.len;
+		return 0;
+	}
+	e = text_render(fs, n, &b);
+	if (e == 0)
+		*ret_size = b.len;
+	buf_clear(&b);
+	return e;
+}
+
+static int text_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	return text_render(fs, n, &h->text);
+}
+
+static void text_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+		      uint64_t offset, bool nonblock)
+{
+	(void)fs;
+	(void)nonblock;
+	if (offset >= h->text.len)
+		reply_buf(req, "", 0);
+	else
+		reply_buf(req, h->text.data + offset, MIN(size, h->text.len - (size_t)offset));
+}
+
+const struct handle_ops text_ops = {
+	.open = text_open,
+	.read = text_read,
+};
