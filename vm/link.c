@@ -14,6 +14,7 @@
 #define USER_NPROC	512u
 #define USER_NOFILE	4096u
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
+#define PANIC		"Kernel panic"
 #define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
 
 /* How a failed start looks from the machine's side. */
@@ -29,7 +30,7 @@ static void boot_failed(struct sandbox *s, const struct vm_problem *why)
 		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);
 	if (s->console.total)
 		trouble_add(&p, "; the console ends with: %s",
-			    tail_quote(&s->console, quote, sizeof(quote)));
+			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
 	else
 		trouble_add(&p, "; the console shows nothing");
 	sandbox_fail(s, &p);
@@ -315,10 +316,10 @@ static void on_down(void *data, const struct vm_problem *problem)
 		boot_failed(s, problem);
 		return;
 	}
-	if (tail_contains(&s->console, "Kernel panic"))
+	if (tail_contains(&s->console, PANIC))
 		trouble_set(&p, "guest-panic", "Reset the session; more memory may help (memory_mb).",
-			    "the kernel in the sandbox gave up; the console ends with: %s",
-			    tail_quote(&s->console, quote, sizeof(quote)));
+			    "the kernel in the sandbox gave up: %s",
+			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
 	sandbox_fail(s, &p);
 }
 

@@ -6,6 +6,8 @@
 
 #include "util.h"
 
+#define LINE_END " / "
+
 void tail_add(struct tail *t, const void *bytes, size_t len)
 {
 	const char *b = bytes;
@@ -50,8 +52,8 @@ static size_t one_line(char *s, size_t len, char *out)
 			continue;
 		}
 		if (c == '\n') {
-			if (n > 0 && !(n >= 3 && memcmp(out + n - 3, " / ", 3) == 0)) {
-				memcpy(out + n, " / ", 3);
+			if (n > 0 && !(n >= 3 && memcmp(out + n - 3, LINE_END, 3) == 0)) {
+				memcpy(out + n, LINE_END, 3);
 				n += 3;
 			}
 			continue;
@@ -61,30 +63,37 @@ static size_t one_line(char *s, size_t len, char *out)
 		if (c >= 0x20 && c != 0x7f)
 			out[n++] = (char)c;
 	}
-	while (n >= 3 && memcmp(out + n - 3, " / ", 3) == 0)
+	while (n >= 3 && memcmp(out + n - 3, LINE_END, 3) == 0)
 		n -= 3;
 	out[n] = '\0';
 	return n;
 }
 
-const char *tail_quote(const struct tail *t, char *out, size_t size)
+/* Where the last @size - 1 bytes of a line begin: with a whole line of old if one begins soon, never
+ * inside a UTF-8 sequence. */
+static const char *last_part(const char *line, size_t len, size_t size)
 {
-	char linear[TAIL_SIZE + 1], line[3 * TAIL_SIZE + 1], *start = line;
+	const char *start = line + len - (size - 1), *next = strstr(start, LINE_END);
+
+	if (next && (size_t)(next - start) < size / 3)
+		start = next + strlen(LINE_END);
+	while (((unsigned char)*start & 0xc0) == 0x80)
+		start++;
+	return start;
+}
+
+const char *tail_quote(const struct tail *t, const char *from, char *out, size_t size)
+{
+	char linear[TAIL_SIZE + 1], line[3 * TAIL_SIZE + 1];
+	const char *start = line, *found;
 	size_t len = one_line(linear, tail_linear(t, linear), line);
 
-	if (len >= size) {
-		char *next;
-
-		start = line + len - (size - 1);
-		/* Begin with a whole line if one begins soon. */
-		next = strstr(start, " / ");
-		if (next && (size_t)(next - start) < size / 3)
-			start = next + 3;
-		/* Never in the middle of a UTF-8 sequence. */
-		while (((unsigned char)*start & 0xc0) == 0x80)
-			start++;
-	}
-	memmove(out, start, strlen(start) + 1);
+	found = from ? strstr(line, from) : NULL;
+	if (found)
+		start = found;
+	else if (len >= size)
+		start = last_part(line, len, size);
+	snprintf(out, size, "%s", start);
 	return out;
 }
 

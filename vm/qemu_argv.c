@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a machine. */
+#include "qemu_argv.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "util.h"
+
+/*
+ * Why it is as it is
+ * ------------------
+ * - microvm has few devices, and they are there at once. A stock kernel finds them through ACPI,
+ *   because it does not take them from its command line.
+ * - The real time clock is cheap, and without it an emulated kernel waits a second for it. The
+ *   interval timer and the old interrupt controller are of no use to a kernel that uses ACPI.
+ * - An emulated kernel can calibrate nothing, so it is told the frequency of the time stamp
+ *   counter, which is the host's. With KVM the kernel has a better clock of its own.
+ * - Everything comes by descriptor: no names that could be guessed, nothing that listens, nothing
+ *   to remove afterwards.
+ * - Two ports, because the first is a console whether it is wanted or not, and each port more
+ *   costs time at boot.
+ * - A guest that panics reboots at once, and QEMU ends instead of rebooting.
+ */
+
+static void add(struct qemu_argv *a, const char *arg)
+{
+	assert(a->argc < ARRAY_SIZE(a->argv) - 1);
+	a->argv[a->argc++] = arg;
+	a->argv[a->argc] = NULL;
+}
+
+static void add2(struct qemu_argv *a, const char *option, const char *value)
+{
+	add(a, option);
+	add(a, value);
+}
+
+/* An option whose value is made up. */
+static void printf_like(3, 4) addf(struct qemu_argv *a, const char *option, const char *fmt, ...)
+{
+	char *value = a->text + a->len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(value, sizeof(a->text) - a->len, fmt, ap);
+	va_end(ap);
+	assert(n >= 0 && (size_t)n < sizeof(a->text) - a->len);
+	a->len += (size_t)n + 1;
+	add2(a, option, value);
+}
+
+static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
+{
+	add2(a, "-name", m->name);
+	add2(a, "-M", "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on");
+	add2(a, "-accel", m->kvm ? "kvm" : "tcg");
+	add2(a, "-cpu", m->kvm ? "host" : "max");
+	addf(a, "-smp", "%u", m->cpus);
+	addf(a, "-m", "%u", m->memory_mb);
+	add(a, "-nodefaults");
+	add(a, "-no-user-config");
+	add2(a, "-display", "none");
+	add(a, "-no-reboot");
+	add2(a, "-sandbox",
+	     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+}
+
+static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
+{
+	static const char always[] = "console=ttyS0 quiet panic=-1 random.trust_cpu=on";
+
+	addf(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
+	addf(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);
+	if (m->kvm)
+		add2(a, "-append", always);
+	else
+		addf(a, "-append", "%s no_timer_check tsc_early_khz=%llu", always,
+		     (unsigned long long)m->tsc_khz);
+}
+
+static void add_devices(struct qemu_argv *a)
+{
+	addf(a, "-add-fd", "fd=%d,set=1", QEMU_FD_ROOTFS);
+	add2(a, "-drive",
+	     "if=none,id=root,file=/dev/fdset/1,format=raw,readonly=on,file.locking=off");
+	add2(a, "-device", "virtio-blk-device,drive=root");
+	addf(a, "-chardev", "socket,id=agent,fd=%d", QEMU_FD_AGENT);
+	add2(a, "-device", "virtio-serial-device,max_ports=2");
+	add2(a, "-device",
+	     "virtserialport,chardev=agent,id=" QEMU_AGENT_ID ",name=" QEMU_AGENT_PORT);
+	addf(a, "-chardev", "socket,id=console,fd=%d", QEMU_FD_CONSOLE);
+	add2(a, "-serial", "chardev:console");
+	addf(a, "-chardev", "socket,id=control,fd=%d", QEMU_FD_CONTROL);
+	add2(a, "-mon", "chardev=control,mode=control");
+}
+
+void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
+{
+	ret_argv->argc = ret_argv->len = 0;
+	add(ret_argv, m->qemu);
+	add_machine(ret_argv, m);
+	add_kernel(ret_argv, m);
+	add_devices(ret_argv);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a machine. */
+#ifndef XSBX_QEMU_ARGV_H
+#define XSBX_QEMU_ARGV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QEMU_AGENT_PORT "xsbx.agent" /* name of the virtio port */
+#define QEMU_AGENT_ID	"agent"	     /* its name in QEMU's events */
+
+/* The numbers of QEMU's descriptors. */
+enum qemu_fd {
+	QEMU_FD_CONTROL = 3,
+	QEMU_FD_AGENT,
+	QEMU_FD_CONSOLE,
+	QEMU_FD_KERNEL,
+	QEMU_FD_INITRD,
+	QEMU_FD_ROOTFS,
+};
+
+struct qemu_machine {
+	const char *qemu; /* program */
+	const char *name; /* shown by ps; must have no comma */
+	bool kvm;
+	uint64_t tsc_khz; /* of the host; only used for emulation */
+	unsigned memory_mb, cpus;
+};
+
+struct qemu_argv {
+	const char *argv[64]; /* terminated by NULL; point to constants, the machine, and `text` */
+	size_t argc;
+	char text[1024];
+	size_t len;
+};
+
+/* Writes the command line of a machine. */
+void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv);
+
+#endif
