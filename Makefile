@@ -125,7 +125,8 @@ bash_headers := $(addprefix -isystem /usr/include/bash,/ /include /builtins)
 $(O)/drivers/turn.so: images/drivers/turn.c agent/driver.h
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -I. $(bash_headers) -fPIC -shared -o $@ $<
+	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -I. -Iagent \
+		$(bash_headers) -fPIC -shared -o $@ $<
 
 $(O)/drivers/repl.%: images/drivers/repl.%
 	@mkdir -p $(@D)

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command: options, files of settings, and what it says when something is wrong."""
+# mount: none
+# timeout: 90
+from xsbx import *
+
+XSBXFS = os.environ["XSBXFS"]
+
+
+def call(*args, **env):
+    done = subprocess.run([XSBXFS, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False, timeout=30, env={**os.environ, **env},
+                          stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def information():
+    status, out, err = call("--version")
+    same("--version", (status, err, out.count("\n")), (0, "", 1))
+    has("--version", out, "xsbxfs")
+    status, out, err = call("--help")
+    same("--help", (status, err), (0, ""))
+    for word in ("MOUNTPOINT", "-f", "-o", "-c", "--check", "--version"):
+        has("--help", out, word)
+    status, out, _ = call("--check")
+    ok("--check", status in (0, 1) and out.count("\n") >= 3, (status, out))
+    ok("--check: ok, warn or fail", all(line.split()[0].strip(":") in ("ok", "warn", "fail")
+                                         or line.startswith(" ") for line in out.splitlines()), out)
+
+
+def mistakes():
+    mnt, file = f"{SCRATCH}/mnt", f"{SCRATCH}/file"
+    os.mkdir(mnt)
+    write(file, "x")
+    for what, args in {
+            "no arguments": [], "two mount points": [mnt, mnt], "unknown option": ["--frobnicate", mnt],
+            "unknown -o": ["-o", "frobnicate", mnt], "bad value": ["-o", "max_vms=many", mnt],
+            "missing -c": ["-c", f"{SCRATCH}/nothing", mnt], "not a directory": [file],
+            "missing directory": [f"{SCRATCH}/nowhere"], "-o without": ["-o"],
+            "an unknown key in a file": ["-c", f"{SCRATCH}/bad", mnt]}.items():
+        write(f"{SCRATCH}/bad", "[xsbxfs]\ncolour = red\n")
+        status, out, err = call(*args)
+        ok(f"{what}: exit status", status > 0 and status != 124, status)
+        ok(f"{what}: says so", err.strip() and len(err) < 3000, err)
+        ok(f"{what}: nothing is mounted", not mounted(mnt))
+    has("the file and line are named", call("-c", f"{SCRATCH}/bad", mnt)[2], "bad:2")
+
+
+def background():
+    """Without -f it returns when the mount is ready, and the daemon goes on."""
+    mnt = f"{SCRATCH}/back"
+    os.mkdir(mnt)
+    status, out, err = call("-c", os.environ["CONF"], mnt)
+    same("returns", (status, out, err), (0, "", ""))
+    ok("and is ready", mounted(mnt))
+    s = Session("background", mnt=mnt)
+    same("it works", s.run("echo fine\n").stdout, b"fine\n")
+    same("unmount", shell(f"fusermount3 -u {mnt}")[0], 0)
+    ok("gone", wait_for(lambda: not os.listdir(mnt)))
+
+
+def relative():
+    mnt = f"{SCRATCH}/relative"
+    os.mkdir(mnt)
+    done = subprocess.run([XSBXFS, "-c", os.environ["CONF"], "relative"], cwd=SCRATCH, check=False,
+                          timeout=30)
+    same("a relative mount point", done.returncode, 0)
+    ok("is mounted", mounted(mnt))
+    shell(f"fusermount3 -u {mnt}")
+
+
+def not_empty():
+    """Mounting over a directory with something in it, as mount(8) does."""
+    mnt = f"{SCRATCH}/full"
+    os.mkdir(mnt)
+    write(f"{mnt}/precious", "x")
+    status, _, err = call("-c", os.environ["CONF"], mnt)
+    if status == 0:
+        shell(f"fusermount3 -u {mnt}")
+        wait_for(lambda: not mounted(mnt))
+    same("what was there is untouched", read(f"{mnt}/precious"), b"x")
+
+
+def settings():
+    """Files in order: the user's, then -c, then -o; templates of one's own."""
+    mnt, home = f"{SCRATCH}/settings", f"{SCRATCH}/home"
+    os.mkdir(mnt)
+    os.makedirs(f"{home}/.config")
+    write(f"{home}/.config/xsbxfs.conf", "[xsbxfs]\nhistory_runs = 2\n")
+    env = {"HOME": home}
+    status, _, err = call(mnt, **env)
+    same("starts", (status, err), (0, ""))
+    s = Session("s", mnt=mnt)
+    for i in range(4):
+        s.run(f"echo {i}\n")
+    same("~/.config/xsbxfs.conf counts", s.runs(), [3, 4])
+    shell(f"fusermount3 -u {mnt}")
+    wait_for(lambda: not mounted(mnt))
+    write(f"{SCRATCH}/c", "[xsbxfs]\nhistory_runs = 3\n"
+                          "[template shell]\nimage = raw\nlanguage = raw\ntimeout_s = 5\n")
+    status, _, err = call("-c", f"{SCRATCH}/c", mnt, **env)
+    same("starts with -c", (status, err), (0, ""))
+    s = Session("s", "shell", mnt=mnt)
+    for i in range(5):
+        s.run(f"echo {i}\n")
+    same("-c wins", s.runs(), [3, 4, 5])
+    has("a template of one's own", s.text("config"), "timeout_s = 5")
+    shell(f"fusermount3 -u {mnt}")
+    wait_for(lambda: not mounted(mnt))
+    status, _, err = call("-c", f"{SCRATCH}/c", "-o", "history_runs=1", mnt, **env)
+    same("starts with -o", (status, err), (0, ""))
+    s = Session("s", mnt=mnt)
+    for i in range(3):
+        s.run(f"echo {i}\n")
+    same("-o wins", s.runs(), [3])
+    shell(f"fusermount3 -u {mnt}")
+    wait_for(lambda: not mounted(mnt))
+
+
+main(information, mistakes, background, relative, not_empty, settings)

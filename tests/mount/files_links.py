@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Symbolic links: those that stay inside are links; those made to lead out lead nowhere."""
+# backends: local vm
+from xsbx import *
+
+s = None
+
+
+def setup():
+    global s
+    s = Session("links")
+    s.run("true\n")
+
+
+def inside():
+    os.makedirs(s / "files/a/b")
+    write(s / "files/a/target", "content")
+    for link, target in (("l1", "a/target"), ("a/l2", "target"), ("a/b/l3", "../target"),
+                         ("l4", "a/../a/b/../target"), ("l5", "./a/target"), ("dirlink", "a")):
+        os.symlink(target, s / f"files/{link}")
+        same(f"{link} is a link", os.readlink(s / f"files/{link}"), target)
+        if link != "dirlink":
+            same(f"{link} leads there", read(s / f"files/{link}"), b"content")
+            same(f"{link} in the sandbox", s.run(f"cat {link}").out, "content")
+    same("through a directory", read(s / "files/dirlink/target"), b"content")
+    os.symlink("nowhere", s / "files/dangling")
+    with raises("a dangling link", errno.ENOENT):
+        read(s / "files/dangling")
+    same("can be listed", os.lstat(s / "files/dangling").st_size, len("nowhere"))
+    os.unlink(s / "files/l1")
+    same("unlink removes the link", read(s / "files/a/target"), b"content")
+    s.run("ln -s a/target made; ln -s target a/made2\n")
+    same("made in the sandbox", (read(s / "files/made"), read(s / "files/a/made2")),
+         (b"content", b"content"))
+
+
+def absolute_inside():
+    """An absolute target below the guest's working directory is made relative."""
+    where = s.run("cd ~ 2>/dev/null; pwd; ln -s \"$PWD/a/target\" abs1; ln -s \"$PWD/a/target\" "
+                  "a/b/abs2; ln -s \"$PWD\" abs3").out.strip()
+    if not os.path.exists(s / "files/a"):
+        fail("files/a is gone")
+    got = os.readlink(s / "files/abs1")
+    same("at the top", got.removeprefix("./"), "a/target")
+    same("two levels down", os.path.normpath(f"a/b/{os.readlink(s / 'files/a/b/abs2')}"),
+         "a/target")
+    same("it leads there", read(s / "files/a/b/abs2"), b"content")
+    ok("a link to the directory itself", os.readlink(s / "files/abs3") in (".", "./"),
+       os.readlink(s / "files/abs3"))
+    same("the sandbox has its own text", s.run("readlink abs1").out.strip(), f"{where}/a/target")
+
+
+def hostile():
+    """What user code makes to lead the reader out of files/."""
+    secret = f"{SCRATCH}/secret"
+    write(secret, "SECRET")
+    os.symlink(secret, f"{SCRATCH}/control")
+    same("control: an ordinary link would lead there", read(f"{SCRATCH}/control"), b"SECRET")
+    targets = [secret, "/etc/passwd", "../in", "../../../..", "..", "/", "a/../../..", "//etc/passwd",
+               "a/b/../../../in", "./../x", "/home/user/../../etc/passwd", f"{MNT}/status.json",
+               "dirlink/../../in", "x" * 4000, "/proc/self/root/etc/passwd"]
+    quoted = " ".join(f"'{t}'" for t in targets)
+    s.run(f"i=0; for t in {quoted}; do ln -s \"$t\" h$i; i=$((i+1)); done\n")
+    for i, target in enumerate(targets):
+        path = s / f"files/h{i}"
+        try:
+            got = os.readlink(path)
+        except OSError as error:
+            same(f"{target[:30]}: readlink", errno.errorcode[error.errno], "EPERM")
+            with raises(f"{target[:30]}: open", errno.EPERM, errno.ENOENT):
+                read(path)
+            continue
+        inside = os.path.normpath(os.path.join("/base/files", got)).startswith("/base/files")
+        ok(f"{target[:30]}: a link that is offered stays inside", inside, got)
+    same("they can be listed", len([n for n in os.listdir(s / "files") if n[0] == "h"]),
+         len(targets))
+    same("and removed", shell(f"rm {s / 'files'}/h*")[0], 0)
+
+
+def made_from_outside():
+    """The user's own links: inside is fine, outside is refused, or never followed."""
+    for target in ("/etc/passwd", "../../x", "/"):
+        try:
+            os.symlink(target, s / "files/mine")
+        except OSError as error:
+            same(f"{target}: refused", errno.errorcode[error.errno], "EPERM")
+            continue
+        with raises(f"{target}: not followed", errno.EPERM, errno.ENOENT):
+            read(s / "files/mine")
+        os.unlink(s / "files/mine")
+
+
+def swapped():
+    """A directory that is replaced by a link while somebody walks it."""
+    s.run("mkdir -p race/d; echo inside > race/d/f\n")
+    write(f"{SCRATCH}/f", "OUTSIDE")
+    n = s.runs()[-1] + 1
+    s.submit(f"for i in $(seq 400); do mv race/d race/e; ln -s {SCRATCH} race/d; "
+             "rm race/d; mv race/e race/d; done\n")
+    seen = set()
+    while s.state_of(n) in ("queued", "running"):
+        try:
+            seen.add(read(s / "files/race/d/f"))
+        except OSError as error:
+            seen.add(errno.errorcode[error.errno])
+    ok("nobody got out", b"OUTSIDE" not in seen, seen)
+    ok("only fitting errors", seen <= {b"inside\n", "ENOENT", "EPERM", "ESTALE", "ENOTDIR"}, seen)
+
+
+def loops():
+    s.run("ln -s loop2 loop1; ln -s loop1 loop2; ln -s self self; mkdir deep; cd deep; "
+          "for i in $(seq 50); do mkdir d; cd d; done; cd ~ 2>/dev/null\n")
+    with raises("a loop", errno.ELOOP):
+        read(s / "files/loop1")
+    with raises("to itself", errno.ELOOP):
+        read(s / "files/self")
+    status, out, _ = shell(f"find {s / 'files'} | wc -l")
+    ok("a deep tree", int(out) > 50)
+
+
+main(setup, inside, absolute_inside, hostile, made_from_outside, swapped, loops)

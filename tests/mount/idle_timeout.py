@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An idle session is closed; what is busy, or used, is not."""
+# timeout: 90
+# backends: local vm
+from xsbx import *
+
+
+def closes():
+    s = Session("closes", config="idle_timeout_s = 1\n")
+    s.run("x=1; echo before\n")
+    pid = s.json()["pid"]
+    begin = time.monotonic()
+    ok("closed", s.wait_state("closed", 6), s.word())
+    ok("not too early", time.monotonic() - begin > 0.7)
+    ok("its process is gone", wait_for(lambda: not alive(pid)))
+    same("results stay readable", s.text("stdout"), "before\n")
+    with raises("in", errno.ESTALE):
+        s.submit("echo x\n")
+    has("error says why", s.text("error"), "idle")
+    with raises("files", errno.ESTALE):
+        os.listdir(s / "files")
+    s.ctl("reset")
+    same("nothing is restarted unasked, and reset asks", s.run("echo ${x:-none}\n").stdout,
+         b"none\n")
+
+
+def busy():
+    s = Session("busy", config="idle_timeout_s = 1\n")
+    same("a long run is not idle", s.run("sleep 2.5; echo done\n").stdout, b"done\n")
+    for i in range(5):
+        time.sleep(0.5)
+        same("nor is a session that is used", s.run(f"echo {i}\n").out, f"{i}\n")
+    for i in range(5):
+        time.sleep(0.5)
+        write(s / "files/x", str(i))
+    same("nor one whose files are used", s.word(), "idle")
+
+
+def never():
+    s = Session("never", config="idle_timeout_s = 0\n")
+    s.run("true\n")
+    time.sleep(2)
+    same("0 is never", s.word(), "idle")
+    new = Session("new", config="idle_timeout_s = 1\n")
+    time.sleep(2)
+    same("a new session has nothing to close", new.word(), "new")
+
+
+def changed():
+    s = Session("changed")
+    s.run("true\n")
+    with open(s / "config", "a") as file:
+        file.write("idle_timeout_s = 1\n")
+    ok("a shorter time counts at once", s.wait_state("closed", 6), s.word())
+
+
+main(closes, busy, never, changed)

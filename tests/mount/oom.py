@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Out of memory in the sandbox: the run says oom, and the session goes on."""
+# backends: vm
+# timeout: 90
+from xsbx import *
+
+
+def oom():
+    s = Session("oom", "python")
+    s.run("x = 1")
+    result = s.run("print('so far', flush=True)\nkeep = []\nwhile True: keep.append(b'x' * 1000000)")
+    n = s.runs()[-1]
+    if result.code == 1:
+        has("MemoryError is an exception like others", result.err, "MemoryError")
+    else:
+        same("exit", (result.code, s.state_of(n)), (137, "oom"))
+        same("what it wrote is kept", result.out, "so far\n")
+    same("the session goes on", s.run("print('fine')").out, "fine\n")
+    r = Session("oom2")
+    result = r.run("tail /dev/zero; echo $?\n")
+    ok("a child that grows is killed", "137" in result.out or result.code == 137, result)
+    same("and the session goes on", r.run("echo fine\n").out, "fine\n")
+
+
+def fork_bomb():
+    s = Session("bomb", config="timeout_s = 10\n")
+    s.run("true\n")
+    begin = time.monotonic()
+    result = s.run(":() { : | : & }; :\n")
+    ok("it ends in time", time.monotonic() - begin < 60, result)
+    wait_for(lambda: s.word() in ("idle", "closed"), 10)
+    if s.word() == "closed":
+        fail("a fork bomb ended the session", s.text("error"))
+        return
+    s.ctl("reset")
+    same("and after a reset all is well", s.run("echo fine\n").out, "fine\n")
+
+
+main(oom, fork_bomb)

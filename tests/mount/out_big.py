@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""50 MB of output are exact, and do not stay in the daemon's memory."""
+# timeout: 120
+# backends: local vm
+import hashlib
+
+from xsbx import *
+
+SIZE = (10 if VM else 50) * 1000 * 1000
+
+
+def daemon_rss():
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if MNT.encode() in read(f"/proc/{name}/cmdline").split(b"\0"):
+                for line in read(f"/proc/{name}/status", "r").splitlines():
+                    if line.startswith("VmRSS"):
+                        yield int(line.split()[1])
+        except OSError:
+            pass
+
+
+def big():
+    s = Session("big")
+    want = (b"0123456789abcde\n" * (SIZE // 16 + 1))[:SIZE]
+    digest = hashlib.sha256(want).hexdigest()
+    for turn in range(3):
+        s.submit(f"yes 0123456789abcde | head -c {SIZE}; echo done >&2\n")
+        total, sha = 0, hashlib.sha256()
+        with open(s / "stdout", "rb", buffering=0) as file:
+            while piece := file.read(1 << 20):
+                total += len(piece)
+                sha.update(piece)
+        same("bytes", total, SIZE)
+        same("the right ones", sha.hexdigest(), digest)
+        same("exit code", s.result().code, 0)
+        same("size", os.stat(s / "stdout").st_size, SIZE)
+        status = s.json(f"runs/{turn + 1}/status.json")
+        same("not truncated", status.get("truncated") or False, False)
+    same("cmp of old and new", shell(f"cmp {s / 'runs/1/stdout'} {s / 'stdout'}")[0], 0)
+    same("the end", shell(f"tail -c 20 {s / 'runs/2/stdout'}")[1], want[-20:])
+    rss = max(daemon_rss(), default=0)
+    ok("the daemon's memory is bounded", 0 < rss < 60_000 or "/san" in BUILD, f"{rss} kB")
+
+
+def nobody_reads():
+    """Output that nobody reads does not hold up the run."""
+    s = Session("unread")
+    s.submit(f"yes | head -c {SIZE // 2}; exit 7\n")
+    same("exit code", read(s / "exit_code"), b"7\n")
+    same("size", os.stat(s / "stdout").st_size, SIZE // 2)
+
+
+def slow_reader():
+    """Nor does one who reads a little and stops."""
+    s = Session("slow")
+    s.submit(f"yes | head -c {SIZE // 2}; exit 7\n")
+    fd = os.open(s / "stdout", os.O_RDONLY)
+    same("a little", os.read(fd, 4), b"y\ny\n")
+    same("exit code", read(s / "exit_code"), b"7\n")
+    os.close(fd)
+
+
+main(big, nobody_reads, slow_reader)

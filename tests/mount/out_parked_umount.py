@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The mount goes away while readers wait: they get an error, and the daemon exits cleanly."""
+# mount: none
+from xsbx import *
+
+
+def scene(name):
+    mnt = f"{SCRATCH}/{name}"
+    os.mkdir(mnt)
+    daemon = start_daemon(mnt)
+    s = Session("parked", mnt=mnt)
+    s.run("true\n")
+    s.submit("read -r x < <(sleep 600)\n")
+    s.wait_run(2, "running")
+    nodes = [s / "stdout", s / "exit_code", s / "output", s / "runs/2/wait", f"{mnt}/events"]
+    readers = [subprocess.Popen(["cat", node], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+               for node in nodes * 3]
+    time.sleep(0.3)
+    same(f"{name}: readers wait", [r.poll() for r in readers], [None] * len(readers))
+    return mnt, daemon, readers
+
+
+def finish(name, mnt, daemon, readers):
+    for reader in readers:
+        try:
+            reader.wait(5)
+        except subprocess.TimeoutExpired:
+            fail(f"{name}: a reader hangs")
+            reader.kill()
+    try:
+        daemon.wait(10)
+    except subprocess.TimeoutExpired:
+        fail(f"{name}: the daemon hangs")
+        daemon.kill()
+    same(f"{name}: exit status", daemon.returncode, 0)
+    ok(f"{name}: nothing is mounted", not mounted(mnt))
+    same(f"{name}: the directory is as it was", os.listdir(mnt), [])
+
+
+def by_signal():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        name = number.name
+        mnt, daemon, readers = scene(name)
+        daemon.send_signal(number)
+        finish(name, mnt, daemon, readers)
+
+
+def busy():
+    """An ordinary unmount is refused while files are open, and nothing is harmed by that."""
+    mnt, daemon, readers = scene("busy")
+    status, _, err = shell(f"fusermount3 -u {mnt}")
+    ok("busy: refused", status != 0 and b"busy" in err, err)
+    same("busy: the readers still wait", [r.poll() for r in readers], [None] * len(readers))
+    for reader in readers:
+        reader.kill()
+        reader.wait()
+    same("busy: then it works", shell(f"fusermount3 -u {mnt}")[0], 0)
+    finish("busy", mnt, daemon, [])
+
+
+def lazy():
+    mnt, daemon, readers = scene("lazy")
+    same("lazy unmount", shell(f"fusermount3 -uz {mnt}")[0], 0)
+    for reader in readers:
+        reader.kill()
+    finish("lazy", mnt, daemon, readers)
+
+
+def aborted():
+    """What an administrator does to a file system that hangs."""
+    mnt, daemon, readers = scene("aborted")
+    minor = os.minor(os.stat(mnt).st_dev)
+    control = f"/sys/fs/fuse/connections/{minor}/abort"
+    if not os.path.exists(control):
+        shell("mount -t fusectl none /sys/fs/fuse/connections")
+    write(control, "1")
+    for reader in readers:
+        reader.wait(5)
+    daemon.wait(10)
+    shell(f"fusermount3 -uz {mnt}")
+    ok("aborted: nothing is mounted", not mounted(mnt))
+
+
+main(by_signal, busy, lazy, aborted)

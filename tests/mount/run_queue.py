@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a session queue in order; sessions do not wait for each other."""
+# backends: local vm
+import threading
+
+from xsbx import *
+
+
+def in_order():
+    s = Session("order")
+    for i in range(1, 21):
+        s.submit(f"echo {i}; echo {i} >> log\n")
+    same("the latest answers with its own", s.result().stdout, b"20\n")
+    same("each its own output", [s.text(f"runs/{i}/stdout") for i in range(1, 21)],
+         [f"{i}\n" for i in range(1, 21)])
+    same("in order", s.run("cat log\n").out.split(), [str(i) for i in range(1, 21)])
+
+
+def many_writers():
+    s = Session("writers")
+    s.run("true\n")
+    problems = []
+
+    def writer(i):
+        try:
+            for j in range(4):
+                write(s / "in", f"echo {i}.{j}; sleep 0.01; echo {i}.{j}\n")
+        except OSError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=writer, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    same("no errors", problems, [])
+    s.result()
+    outputs = [s.text(f"runs/{n}/stdout").split() for n in s.runs()[1:]]
+    same("32 runs", len(outputs), 32)
+    same("no run is mixed with another", [o for o in outputs if len(o) != 2 or o[0] != o[1]], [])
+    same("all of them", sorted(o[0] for o in outputs),
+         sorted(f"{i}.{j}" for i in range(8) for j in range(4)))
+
+
+def independent():
+    a, b = Session("a"), Session("b")
+    a.run("true\n")
+    a.submit("read -r x < <(sleep 600)\n")
+    a.wait_run(2, "running")
+    begin = time.monotonic()
+    same("b does not wait for a", b.run("echo b\n").stdout, b"b\n")
+    ok("and is quick", time.monotonic() - begin < 5 * SLOW)
+    same("variables are apart", (b.run("x=1\n").code, a.state_of(2)), (0, "running"))
+    a.ctl("kill")
+    same("a", a.result().code, 137)
+
+
+def lazy_start():
+    """A session starts when it is first needed, and mkdir never waits for that."""
+    begin = time.monotonic()
+    sessions = [Session(f"lazy{i}") for i in range(10)]
+    ok("mkdir is quick", time.monotonic() - begin < 0.5, time.monotonic() - begin)
+    same("all are new", {s.word() for s in sessions}, {"new"})
+    same("no process yet", {s.json().get("pid") or 0 for s in sessions}, {0})
+    os.listdir(sessions[0] / "files")
+    same("reading files/ starts nothing", sessions[0].word(), "new")
+    sessions[0].submit("echo x\n")
+    ok("a run starts one", sessions[0].word() in ("starting", "running", "idle"))
+    same("and ends", sessions[0].result().stdout, b"x\n")
+    write(sessions[1] / "files/x", b"data")
+    same("writing a file starts one", sessions[1].word(), "idle")
+    same("with the file in it", sessions[1].run("cat x\n").stdout, b"data")
+
+
+main(in_order, many_writers, independent, lazy_start)

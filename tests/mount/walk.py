@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that read everything: grep -r, find, tar, du, rsync. Reading changes nothing."""
+# timeout: 90
+from xsbx import *
+
+
+def picture():
+    """What must not change by being read."""
+    seen = {}
+    for template in ("raw", "python"):
+        for name in os.listdir(f"{MNT}/{template}"):
+            folder = f"{MNT}/{template}/{name}"
+            if os.path.isdir(folder):
+                seen[folder] = (read(f"{folder}/state"), sorted(os.listdir(f"{folder}/runs")),
+                                read(f"{folder}/in"), read(f"{folder}/error"),
+                                sorted(os.listdir(folder)))
+    return seen
+
+
+def walk():
+    done = Session("done")
+    done.run("echo needle; echo x > file.txt; mkdir d; ln -s file.txt d/link\n")
+    closed = Session("closed")
+    closed.run("echo needle\n")
+    closed.ctl("close")
+    closed.wait_state("closed")
+    Session("new", "python")
+    before = picture()
+    tools = {
+        "find -ls": f"find {MNT} -ls > /dev/null",
+        "ls -lR": f"ls -lR {MNT}",
+        "du": f"du -s {MNT}",
+        "grep -r": f"timeout 20 grep -rIs needle {MNT} --exclude=events",
+        "cat": f"find {MNT} -type f ! -name events -exec cat {{}} + > /dev/null",
+        "file": f"find {MNT} -type f ! -name events -exec head -c 100 {{}} + > /dev/null",
+        "tar": f"tar -C {MNT} --exclude=events -cf - . | cat > /dev/null",
+        "stat": f"find {MNT} -exec stat {{}} + > /dev/null",
+        "cp -r": f"rm -rf {SCRATCH}/copy; cp -r {done.path} {SCRATCH}/copy",
+        "tree": f"tree -a {MNT}" if shutil.which("tree") else "true",
+        "rsync": f"rsync -a --exclude=events {done.path}/ {SCRATCH}/sync/"
+        if shutil.which("rsync") else "true",
+        "python glob": f"python3 -c \"import glob; glob.glob('{MNT}/**', recursive=True)\"",
+    }
+    for name, command in tools.items():
+        begin = time.monotonic()
+        status, out, err = shell(command, timeout=30)
+        ok(f"{name} returns", time.monotonic() - begin < 15)
+        # A closed session's files/ is stale, and says so.
+        rest = [line for line in err.splitlines() if b"tale file handle" not in line
+                and b"exit status due to previous errors" not in line
+                and b"ermission denied" not in line]
+        ok(f"{name} has nothing else to complain about", not rest, rest[:5])
+        same(f"{name} changed nothing", picture(), before)
+    has("grep -r finds it", shell(f"grep -rIs needle {MNT} --exclude=events")[1],
+        b"raw/done/stdout:needle")
+    same("the copy is right", read(f"{SCRATCH}/copy/stdout"), b"needle\n")
+
+
+def beside_a_run():
+    """With a run that goes on: what waits is bounded by its deadline."""
+    s = Session("active", config="timeout_s = 3\n")
+    s.run("true\n")
+    s.submit("echo needle; read -r x < <(sleep 600)\n")
+    s.wait_run(2, "running")
+    begin = time.monotonic()
+    status, out, _ = shell(f"grep -rIs needle {s.path}", timeout=40)
+    ok("grep -r returns at the run's deadline", time.monotonic() - begin < 10,
+       time.monotonic() - begin)
+    has("with what was printed", out, b"stdout:needle")
+    same("the run ended as it had to", s.state_of(2), "timeout")
+
+
+def whole_mount_with_events():
+    """Even `events`, which waits for the next line for ever, answers to a signal."""
+    begin = time.monotonic()
+    status, out, _ = shell(f"timeout 3 grep -rIs needle {MNT}", timeout=10)
+    ok("in time", time.monotonic() - begin < 6)
+
+
+main(walk, beside_a_run, whole_mount_with_events)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests in Python: sessions, runs, and checks that go on after a failure."""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+MNT = os.environ["MNT"]
+BUILD = os.environ["BUILD"]
+SCRATCH = os.environ["SCRATCH"]
+BACKEND = os.environ["BACKEND"]
+VM = BACKEND == "vm"
+
+# Under emulation everything takes its time; what a test waits for is scaled by this.
+SLOW = 4 if VM else 1
+
+checks = 0
+failures = 0
+
+
+def skip(reason):
+    print(reason, flush=True)
+    os._exit(77)
+
+
+def need(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            skip(f"{tool} is not installed")
+
+
+def need_language(language):
+    """Local sandboxes use the interpreters of this host."""
+    if not VM:
+        need({"javascript": "bun", "python": "python3", "raw": "bash"}[language])
+
+
+def fail(what, detail=""):
+    global failures
+    failures += 1
+    print(f"not ok: {what}" + (f": {detail}" if detail else ""), flush=True)
+
+
+def ok(what, condition, detail=""):
+    global checks
+    checks += 1
+    if not condition:
+        fail(what, detail)
+    return bool(condition)
+
+
+def short(value):
+    text = repr(value)
+    return text if len(text) < 300 else f"{text[:140]}...{text[-140:]}"
+
+
+def same(what, got, want):
+    return ok(what, got == want, f"got {short(got)}, want {short(want)}")
+
+
+def has(what, text, part):
+    return ok(what, part in text, f"{short(part)} is not in {short(text)}")
+
+
+@contextlib.contextmanager
+def raises(what, *numbers):
+    """The block must fail with one of these errnos."""
+    global checks
+    checks += 1
+    names = "/".join(errno.errorcode[n] for n in numbers)
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in numbers:
+            fail(what, f"got {error}, want {names}")
+    else:
+        fail(what, f"succeeded, want {names}")
+
+
+def wait_for(condition, seconds=5.0):
+    """Wait until the condition holds; return its last value."""
+    end = time.monotonic() + seconds * SLOW
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(0.01)
+
+
+def read(path, mode="rb"):
+    with open(path, mode) as file:
+        return file.read()
+
+
+def write(path, data):
+    """One open, one write, one close, errors from each of them."""
+    if isinstance(data, str):
+        data = data.encode()
+    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view):]
+    finally:
+        os.close(fd)
+
+
+def shell(command, **options):
+    """Run a shell command; return (status, stdout, stderr)."""
+    options.setdefault("timeout", 60 * SLOW)
+    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, **options)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Result:
+    def __init__(self, stdout, stderr, code):
+        self.stdout, self.stderr, self.code = stdout, stderr, code
+
+    def __repr__(self):
+        return f"exit {self.code} stdout {short(self.stdout)} stderr {short(self.stderr)}"
+
+    @property
+    def out(self):
+        return self.stdout.decode(errors="replace")
+
+    @property
+    def err(self):
+        return self.stderr.decode(errors="replace")
+
+
+class Session:
+    def __init__(self, name, template="raw", config=None, mnt=None):
+        self.path = f"{mnt or MNT}/{template}/{name}"
+        os.mkdir(self.path)
+        if config:
+            write(f"{self.path}/config", config)
+
+    def __truediv__(self, name):
+        return f"{self.path}/{name}"
+
+    def submit(self, code):
+        write(self / "in", code)
+
+    def run(self, code):
+        self.submit(code)
+        return self.result()
+
+    def result(self):
+        stdout, stderr = read(self / "stdout"), read(self / "stderr")
+        try:
+            return Result(stdout, stderr, int(read(self / "exit_code")))
+        except OSError as error:
+            return Result(stdout, stderr, errno.errorcode[error.errno])
+
+    def text(self, node):
+        return read(self / node).decode(errors="replace")
+
+    def word(self, node="state"):
+        return self.text(node).strip()
+
+    def json(self, node="status.json"):
+        return json.loads(self.text(node))
+
+    def runs(self):
+        return sorted(int(n) for n in os.listdir(self / "runs") if n.isdigit())
+
+    def state_of(self, run):
+        return self.word(f"runs/{run}/state")
+
+    def wait_state(self, word, seconds=5.0):
+        return wait_for(lambda: self.word() == word, seconds)
+
+    def wait_run(self, run, word, seconds=5.0):
+        def there():
+            try:
+                return self.state_of(run) == word
+            except FileNotFoundError:
+                return False
+        return wait_for(there, seconds)
+
+    def ctl(self, verb):
+        write(self / "ctl", verb + "\n")
+
+    def remove(self):
+        os.rmdir(self.path)
+
+
+def start_daemon(mnt, *options, log=None, conf=None, program=None):
+    """A daemon of the test's own; returns once it is ready."""
+    fifo = f"{SCRATCH}/ready.{os.getpid()}.{time.monotonic_ns()}"
+    os.mkfifo(fifo)
+    ready = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    log = log or os.environ["LOG"]
+    with open(log, "ab") as file:
+        daemon = subprocess.Popen(
+            [program or os.environ["XSBXFS"], "-f", "-c", conf or os.environ["CONF"],
+             "-o", ",".join([f"notify={fifo}", *options]), mnt],
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+
+    def there():
+        try:
+            return os.read(ready, 1) or daemon.poll() is not None
+        except BlockingIOError:
+            return False
+
+    wait_for(there, 20)
+    os.close(ready)
+    os.unlink(fifo)
+    if daemon.poll() is not None:
+        raise RuntimeError(f"the daemon ended with {daemon.returncode}: {read(log, 'r')[-2000:]}")
+    return daemon
+
+
+def children_of(pid):
+    found, table = [], {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = read(f"/proc/{name}/stat", "r").rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            table.setdefault(int(fields[1]), []).append(int(name))
+    todo = [pid]
+    while todo:
+        for child in table.get(todo.pop(), []):
+            found.append(child)
+            todo.append(child)
+    return found
+
+
+def alive(pid):
+    try:
+        return read(f"/proc/{pid}/stat", "r").rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def mounted(path):
+    return any(line.split()[4] == path for line in read("/proc/self/mountinfo", "r").splitlines())
+
+
+def main(*tests):
+    """Run the functions; a check that fails does not keep the next from being made."""
+    only = sys.argv[1:]
+    for test in tests:
+        if only and test.__name__ not in only:
+            continue
+        try:
+            test()
+        except Exception:
+            fail(test.__name__, traceback.format_exc())
+    print(f"{failures} of {checks} checks failed" if failures else f"{checks} checks")
+    sys.stdout.flush()
+    # A test must not hang in the interpreter's own clean-up when the daemon is wedged.
+    os._exit(1 if failures else 0)
+
+
+__all__ = [name for name in dir() if not name.startswith("_")]
