@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lease.h"
@@ -65,6 +66,26 @@ static void on_renew(uv_timer_t *timer)
 			wait_flush(&fs->slot[i]->wait, -EINTR);
 }
 
+/* Makes the directory and those above it if need be: on a new machine there is no cache yet. */
+static int open_spool(const char *dir)
+{
+	_cleanup_free_ char *path = strdup(dir);
+	int fd;
+
+	if (!path)
+		return -ENOMEM;
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 {
 	unsigned timeout_s = report_request_timeout();
@@ -78,9 +99,9 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	fs->alarm_ms = UINT64_MAX;
 	for (unsigned i = 0; i < CONF_TEMPLATES_MAX; i++)
 		fs->template_mtime[i] = fs->started;
-	fs->spool_dir = open(conf->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fs->spool_dir = open_spool(conf->spool_dir);
 	if (fs->spool_dir < 0)
-		return -errno;
+		return fs->spool_dir;
 	handles_init(&fs->handles);
 	events_init(&fs->events, fs);
 	uv_timer_init(loop, &fs->alarm);
