@@ -256,7 +256,7 @@ install: all
 	done
 	$(INSTALL) -d $(DESTDIR)$(DATADIR)
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE man/xsbxfs.conf.example
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/xsbxfs

@@ -57,11 +57,11 @@ static const struct key keys[] = {
 };
 
 /* Options that mount(8) and fstab(5) pass to any file system, and that change nothing here: the mount is
- * always writable, and set-id bits and devices in it never count. */
+ * always writable, and always nosuid, nodev and noexec. */
 static const char *const generic[] = {
-	"rw",	    "defaults",	  "auto",    "noauto", "user",	"users",
-	"nouser",   "nosuid",	  "suid",    "nodev",  "dev",	"noatime",
-	"relatime", "nodiratime", "_netdev", "nofail", "async", "exec",
+	"rw",	   "defaults", "auto",	"noauto", "user",    "users",	 "nouser",
+	"nosuid",  "suid",     "nodev", "dev",	  "noatime", "relatime", "nodiratime",
+	"_netdev", "nofail",   "async", "exec",	  "noexec",
 };
 
 static void *at(struct conf *c, const struct key *k)

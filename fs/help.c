@@ -155,7 +155,7 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"\n## What to know\n\n"
 		"- A session keeps its state: variables, imports and files last from run to run.\n"
 		"- Closing `in` starts a run; runs of a session wait for each other.\n"
-		"- `stdout`, `stderr`, `output`, `exit_code`, `summary` wait for the latest run.\n"
+		"- `stdout`, `stderr`, `output` and `exit_code` wait for the latest run.\n"
 		"- Nothing in `runs/N/` waits, except `wait`. For long work: write to `in`, go "
 		"on,\n"
 		"  look whether `runs/N/exit_code` exists. `tail -f runs/N/stdout` follows it.\n"

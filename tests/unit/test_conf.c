@@ -13,6 +13,7 @@
 
 static char why[2048];
 static char dir[64]; /* the current directory of the tests, and their home */
+static FILE *example;
 
 static int read_text_len(struct conf *c, const char *text, size_t len)
 {
@@ -298,8 +299,8 @@ static void test_command_line(void **state)
 	conf_clear(&c);
 
 	assert_int_equal(load(&c, "-o",
-			      "rw,nosuid,nodev,x-systemd.automount,notify=fifo,max_cpus=2", "-o",
-			      "cache_dir=a\\,b", "mnt"),
+			      "rw,nosuid,nodev,noexec,x-systemd.automount,notify=fifo,max_cpus=2",
+			      "-o", "cache_dir=a\\,b", "mnt"),
 			 0);
 	snprintf(expected, sizeof(expected), "%s/fifo", dir);
 	assert_string_equal(c.notify, expected);
@@ -381,9 +382,48 @@ static void test_order_of_sources(void **state)
 	assert_int_equal(unlink(".config/xsbxfs.conf"), 0);
 }
 
+/* The example says nothing as it is, and the defaults once its keys are uncommented. */
+static void test_example(void **state)
+{
+	struct conf_source src = {.file = "example", .why = why, .why_size = sizeof(why)};
+	struct conf c;
+	char line[256], text[8192];
+	size_t n = 0;
+	FILE *file;
+
+	(void)state;
+	if (!example)
+		skip();
+	assert_int_equal(conf_init(&c), 0);
+	assert_int_equal(conf_read(&c, example, &src), 0);
+	assert_int_equal(c.ntemplates, 3);
+	conf_clear(&c);
+
+	rewind(example);
+	while (fgets(line, sizeof(line), example)) {
+		const char *from = line[0] == '#' && !strchr(" .", line[1]) ? line + 1 : line;
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", from);
+		assert_true(n < sizeof(text));
+	}
+	file = fmemopen(text, n, "r");
+	assert_non_null(file);
+	assert_int_equal(conf_init(&c), 0);
+	assert_int_equal(conf_read(&c, file, &src), 0);
+	assert_int_equal(conf_settle(&c, &src), 0);
+	fclose(file);
+	assert_int_equal(c.admission_s, 120);
+	assert_int_equal(c.boot_s, 60);
+	assert_true(c.output_bytes == 64u << 20 && c.history_bytes == 256u << 20);
+	assert_int_equal(c.ntemplates, 4);
+	assert_int_equal(c.template[3].settings.memory_mb, 1024);
+	conf_clear(&c);
+}
+
 static int group_setup(void **state)
 {
 	(void)state;
+	example = fopen("man/xsbxfs.conf.example", "r"); /* from the top of the source */
 	strcpy(dir, "/tmp/test_conf.XXXXXX");
 	if (!mkdtemp(dir) || chdir(dir) < 0 || mkdir("mnt", 0700) < 0 ||
 	    mkdir(".config", 0700) < 0 || symlink("mnt", "link") < 0)
@@ -399,6 +439,8 @@ static int group_teardown(void **state)
 	static const char *const names[] = {"mnt", ".config", "link", "file", "a.conf", "b.conf"};
 
 	(void)state;
+	if (example)
+		fclose(example);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (remove(names[i]) < 0)
 			return -1;
@@ -421,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),
+		cmocka_unit_test(test_example),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

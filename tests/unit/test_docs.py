@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the code has, the manual pages have: nodes, keys, options, signals, error numbers."""
+import glob
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+failures = []
+
+
+def read(*paths):
+    return "".join(open(f"{ROOT}/{path}", encoding="utf-8").read() for path in paths)
+
+
+def sources(pattern):
+    return read(*sorted(os.path.relpath(p, ROOT) for p in glob.glob(f"{ROOT}/{pattern}")))
+
+
+def plain(page):
+    """The words of a page, without what mdoc puts around them."""
+    return set(re.findall(r"\w[\w.]*\w|\w", re.sub(r"^\.\\\".*$|\\&", "", read(page), flags=re.M)))
+
+
+def want(page, what, names):
+    missing = sorted(set(names) - plain(page))
+    if missing or not names:
+        failures.append(f"{page} lacks {what}: {' '.join(missing) or '(none found in the code)'}")
+
+
+keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS)', read("fs/conf_key.c"), re.M)
+settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/settings.c"), re.M)
+want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
+want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])
+want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys if key != "allow_process"])
+
+nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/node.c"), re.M)
+want("man/xsbxfs.5", "nodes", nodes)
+want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"',
+                                           read("fs/session.c", "fs/run.c")))
+want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/ctl.c")))
+
+# ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF is never seen by a caller.
+usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF"}
+ops = read(*[f"fs/{name}.c" for name in (
+    "dir", "events", "files", "handle", "input", "names", "ops", "scratch", "session", "stream",
+    "text")])
+want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
+
+conf = read("fs/conf.c")
+want("man/xsbxfs.1", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', conf))
+want("man/xsbxfs.1", "mount options", ["allow_other", "notify"] + re.findall(
+    r'"(\w+)"', re.search(r"generic\[\] = \{(.*?)\};", read("fs/conf_key.c"), re.S).group(1)))
+want("man/xsbxfs.1", "signals", re.findall(r"\bSIG(?!_)[A-Z]+\b", read("fs/main.c")))
+want("man/xsbxfs.1", "variables", set(re.findall(r'(?:getenv|xdg_path)\("(\w+)"', conf)))
+
+for failure in failures:
+    print(failure)
+sys.exit(bool(failures))
