@@ -41,7 +41,7 @@ static void add(struct events *ev, const struct session *s, json_t *o)
 		snprintf(path, sizeof(path), "%s/%s", s->t->name, s->name);
 		json_object_set_new(o, "session", json_string(path));
 	}
-	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(16));
 	json_decref(o);
 	if (!text)
 		return;

@@ -16,9 +16,10 @@
 #define BLOCK_SIZE \
 	(1u << 20) /* preferred: lets copying tools send large pieces, which are pipelined */
 
-/* Offsets of "." and ".." in a directory; the agent's own are smaller. */
-#define OFFSET_DOT    (1ull << 62)
-#define OFFSET_DOTDOT (OFFSET_DOT + 1)
+/* Offsets behind "." and "..", which are put before the agent's entries. No file system has an entry
+ * of its own there: these two come first everywhere. */
+#define OFFSET_DOT    1u
+#define OFFSET_DOTDOT 2u
 
 struct file_op {
 	TAILQ_ENTRY(file_op) link;
@@ -281,7 +282,7 @@ static void answer_readdir(struct file_op *op, const struct vm_file_reply *reply
 		const struct vm_dirent *d = &reply->entries[i];
 
 		if (!reply_dirent(req, fs->io, cap, &len, d->name, shown_ino(op->s, d->ino),
-				  d->type, d->next & (OFFSET_DOT - 1)))
+				  d->type, d->next))
 			break;
 	}
 	reply_buf(req, fs->io, len);
@@ -489,7 +490,7 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 static void translate_offset(struct vm_file *rq)
 {
 	rq->lookups = rq->offset;
-	if (rq->offset >= OFFSET_DOT)
+	if (rq->offset <= OFFSET_DOTDOT)
 		rq->offset = 0;
 }
 

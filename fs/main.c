@@ -58,8 +58,9 @@ static void die(struct daemon *d, const char *why)
 	log_error("%s", why);
 	if (d->ready_fd >= 0)
 		(void)!write(d->ready_fd, why, strlen(why));
-	if (d->spawner)
-		spawner_stop(d->spawner);
+	spawner_stop(d->spawner);
+	if (d->lock >= 0)
+		remove_tree(d->runtime_dir);
 	exit(1);
 }
 

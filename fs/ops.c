@@ -211,6 +211,17 @@ static void fixed_setattr(const struct node *n, const struct stat *attr, int val
 	}
 }
 
+/* Owners do not change: they are the session's. */
+static bool keeps_owner(const struct fs *fs, const struct node *n, const struct stat *attr,
+			int valid)
+{
+	uid_t uid = n->s ? n->s->uid : fs->uid;
+	gid_t gid = n->s ? n->s->gid : fs->gid;
+
+	return !((valid & FUSE_SET_ATTR_UID) && attr->st_uid != uid) &&
+	       !((valid & FUSE_SET_ATTR_GID) && attr->st_gid != gid);
+}
+
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
 		       struct fuse_file_info *fi)
 {
@@ -222,14 +233,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 
 	if (!resolve(req, ino, &n))
 		return;
-	if (dir_stat(fs, &n, &st) == 0 && n.kind != NODE_FILE &&
-	    (((valid & FUSE_SET_ATTR_UID) && attr->st_uid != st.st_uid) ||
-	     ((valid & FUSE_SET_ATTR_GID) && attr->st_gid != st.st_gid))) {
-		reply_err(core(req), -EPERM);
-		return;
-	}
-	if (n.kind == NODE_FILE && (((valid & FUSE_SET_ATTR_UID) && attr->st_uid != n.s->uid) ||
-				    ((valid & FUSE_SET_ATTR_GID) && attr->st_gid != n.s->gid))) {
+	if (!keeps_owner(fs, &n, attr, valid)) {
 		reply_err(core(req), -EPERM);
 		return;
 	}
