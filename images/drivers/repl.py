@@ -30,7 +30,7 @@ from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_
                      signal)
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 from os import close, dup, dup2, environ, getcwd, getpid, pread, register_at_fork, unlink
-from os.path import isdir
+from os.path import dirname, isdir
 from sys import setprofile, settrace
 
 READY, RUN, DONE, WARM, SEED = range(1, 6)
@@ -476,11 +476,16 @@ def seed(data):
 # --- the socket ----------------------------------------------------------------------------------
 
 def make_undumpable():
-    """Keep other processes of the user from reading this one's memory and descriptors."""
+    """Keep other processes of the user from reading this one's memory and descriptors.
+
+    `ctypes` would cost milliseconds and a descriptor. The import of turn.so fails by design, after
+    it has done its work.
+    """
+    from _imp import create_dynamic
+    spec = type(sys.implementation)(name='turn', origin=dirname(OWN) + '/turn.so')
     try:
-        from _ctypes import call_function, dlopen, dlsym
-        call_function(dlsym(dlopen(None, 0), 'prctl'), (4, 0, 0, 0, 0))  # PR_SET_DUMPABLE
-    except (ImportError, OSError):
+        create_dynamic(spec)
+    except (ImportError, SystemError):
         pass
 
 

@@ -7,6 +7,7 @@ The interpreters under test, each a path or a name on PATH:
     XSBX_PYTHON   several, separated by colons; default: the Python that runs this
     XSBX_BASH     several, separated by colons; default: bash
     XSBX_BUN      one; default: bun on PATH, or ~/.cache/xsbxfs/images/tools/bun
+XSBX_LIB is a directory with the drivers as they lie in an image; the default is to build one.
 Where an interpreter is missing its tests are skipped, and the last line counts them.
 """
 import array
@@ -31,11 +32,27 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DRIVERS = os.path.join(ROOT, 'images', 'drivers')
+LIB = os.environ.get('XSBX_LIB')
 
 READY, RUN, DONE, WARM, SEED = range(1, 6)
 MESSAGE = struct.Struct('=II16sIi32s')
 DEADLINE = 60  # seconds that anything may take on a busy machine
 SCRATCH = tempfile.mkdtemp(prefix='test_drivers.')
+
+
+
+def build_lib():
+    """Lay out the drivers as in an image. Return: the directory."""
+    lib = os.path.join(SCRATCH, 'lib')
+    os.mkdir(lib)
+    for name in 'repl.py', 'repl.sh', 'repl.mjs':
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy(os.path.join(DRIVERS, name), lib)
+    subprocess.run([os.environ.get('CC', 'cc'), '-std=gnu11', '-O2', '-D_GNU_SOURCE', '-fPIC',
+                    '-shared', '-I', os.path.join(ROOT, 'agent'), '-o', lib + '/turn.so',
+                    os.path.join(DRIVERS, 'turn.c')], check=True)
+    os.chmod(SCRATCH, 0o755)
+    return lib
 
 
 # --- the agent's part ----------------------------------------------------------------------------
@@ -703,7 +720,8 @@ class PythonCases(DriverCase):
             print(pickle.loads(pickle.dumps(P(1))), typing.get_type_hints(P)['x'])
             import warnings; warnings.warn('careful')''', "P(x=1) <class 'int'>\n", 0,
                     '<run 1>:8: UserWarning: careful')
-        self.expect(s, 'x: int = 3\nprint(__annotations__)', "{'x': <class 'int'>}\n")
+        self.expect(s, 'x: int = 3\nimport __main__; print(__main__.__annotations__)',
+                    "{'x': <class 'int'>}\n")
 
     def test_deleted_directory(self):
         s = self.session()
@@ -746,6 +764,225 @@ class PythonCases(DriverCase):
         self.assertTrue(os.path.exists(s.home + '/end'))
 
 
+# --- bash ----------------------------------------------------------------------------------------
+
+class BashCases(DriverCase):
+    """Everything about repl.sh and the part of turn.c that runs in bash."""
+
+    def test_basics(self):
+        s = self.session()
+        self.assertRegex(s.version, r'^bash [5-9]')
+        self.expect(s, '', '', 0, '')
+        self.expect(s, '# comment only', '', 0, '')
+        self.expect(s, 'echo hi', 'hi\n', 0, '')
+        self.expect(s, '\ufeffecho bom', 'bom\n', 0, '')
+        self.expect(s, 'echo hi\n\n', 'hi\n')
+        self.expect(s, 'printf "caf\u00e9 %s\\t\\0" 你好', 'café 你好\t\0')
+        self.expect(s, 'false', status=1)
+        self.expect(s, 'echo $?', '1\n')
+        self.expect(s, '(exit 77)', status=77)
+        self.expect(s, 'no_such_command', '', 127, b'bash: line 1: no_such_command: command not found\n')
+        self.expect(s, 'echo b a | tr " " "\\n" | sort; echo x > f; cat < f', 'a\nb\nx\n')
+        self.expect(s, 'cat <<X\n$HOME `echo y`\nX\n', f'{s.home} y\n')
+        self.expect(s, "cat <<'X'\n$HOME `echo y`\nX", '$HOME `echo y`\n')
+        self.expect(s, 'cat <<X\nHEREDOC EOF __SENTINEL_1_2__\nX', 'HEREDOC EOF __SENTINEL_1_2__\n')
+
+    def test_looks_like_a_script(self):
+        s = self.session()
+        self.expect(s, 'echo "$0 $# [$*] ${#BASH_SOURCE[@]} ${#FUNCNAME[@]} $BASH_SUBSHELL $SHLVL"',
+                    'bash 0 [] 0 0 0 1\n')
+        self.expect(s, 'enable -a | grep -c xsbx', '0\n', 1)
+        self.expect(s, 'xsbx_turn 3', status=127, err='command not found')
+        self.expect(s, 'set | grep -i -e xsbx -e nonce -e "^code="', '', 1)
+        self.expect(s, '\n\nif then', '', 2, "bash: line 3: syntax error near unexpected token `then'")
+        self.expect(s, 'echo "open', '', 2, 'unexpected EOF')
+        self.expect(s, 'set -- a b; f() { echo $1 $FUNCNAME $LINENO; }')
+        self.expect(s, 'f x; echo $2; return 3', 'x f 1\nb\n', None, 'can only `return')
+
+    def test_state_is_kept(self):
+        s = self.session()
+        self.expect(s, 'x=1; export E=e; f() { echo "f $1"; }; arr=(a "b c"); declare -A m=([k]=v)\n'
+                    'cd /usr; alias ll="echo alias"; shopt -s expand_aliases; exec 9</dev/null')
+        self.expect(s, 'echo $x; sh -c "echo \\$E"; f y; echo "${arr[1]} ${m[k]}"; pwd\nll z\n'
+                    '[ -e /proc/self/fd/9 ] && echo open', '1\ne\nf y\nb c v\n/usr\nalias z\nopen\n')
+        self.expect(s, 'fi', status=2)
+        self.expect(s, 'readonly x; x=2; echo unreached', '', 1, 'readonly variable')
+        self.expect(s, 'set -u; echo $nope; echo unreached', '', None, 'unbound variable')
+        self.expect(s, 'set +u; g() { local l=1; echo ${nope:?gone}; }; g; echo unreached', '', None, 'gone')
+        self.expect(s, 'echo $x$l', '1\n')
+        self.expect(s, '[[ abc =~ a(.)c ]] && echo ${BASH_REMATCH[1]}; cat <<< here; cat <(echo sub)',
+                    'b\nhere\nsub\n')
+        self.expect(s, 'read v < <(echo proc); echo $v > >(cat); wait; echo end', None, 0)
+        self.expect(s, 'ls /proc/self/fd | wc -l', '5\n')
+
+    def test_hostile_state(self):
+        s = self.session()
+        for code in (
+                'IFS=,', 'set -u', 'exec 2>/dev/null', 'exec >&- 2>&- <&-', 'exec 1>/dev/null',
+                'eval() { :; }; read() { :; }; builtin() { :; }; printf() { :; }; enable() { :; }; '
+                'command() { :; }; unset() { :; }', 'shopt -s expand_aliases; alias echo_=x',
+                'set -n', 'set -f -v', 'set +v -x; : ', 'set +x; set -o posix', 'set +o posix',
+                'trap "echo dbg >/dev/null" DEBUG; trap ": " ERR RETURN USR1', 'trap - DEBUG ERR',
+                'ulimit -c 0', 'umask 777', 'umask 22', 'shopt -s extdebug nullglob dotglob failglob',
+                'shopt -u extdebug failglob', 'readonly PATH HOME IFS BASH_SOURCE',
+                'code=1 _ec=2 sentinel_id=3 status=4 nonce=5', 'PS4=$(exit 3)', 'unset RANDOM BASHPID',
+                'enable -n echo; enable echo', 'hash -r; set -- 1 2 3; shift 3', 'exec 3>&1 1>&2',
+                'd=$(mktemp -d); cd $d; rmdir $d', 'trap "" TERM', 'set -m; set +m; set -k; set +k',
+                'set -e; set +e', 'coproc cat; kill $COPROC_PID', 'set -T -E', 'disown -a', 'bind 2>&1',
+                'for i in 1 2; do break 5; done; continue 3', 'set -o noclobber', 'set -o nounset'):
+            self.expect(s, code, status=None)
+            self.expect(s, 'echo ok; echo err >&2; { false || true; }', 'ok\n', 0)
+
+    def test_end_of_shell(self):
+        self.expect_gone(self.session(), 'echo a; exit 3; echo b', 3, 'a\n')
+        self.expect_gone(self.session(), 'f() { exit 300; }; f', 44)
+        self.expect_gone(self.session(), 'set -e; echo a; false; echo b', 1, 'a\n')
+        self.expect_gone(self.session(), 'exec sh -c "exit 6"', 6)
+        self.expect_gone(self.session(), 'kill -9 $$', 137)
+        self.expect_gone(self.session(), 'kill $$', 143)
+        self.expect_gone(self.session(), 'trap "echo bye; exit 9" EXIT; exit 4', 9, 'bye\n')
+        s = self.session()
+        self.expect(s, 'trap "echo over > trapped" EXIT; set -e', '')
+        self.expect_gone(s, 'f() { echo in; (exit 8); }; f', 8, 'in\n')
+        with open(s.home + '/trapped') as f:
+            self.assertEqual(f.read(), 'over\n')
+        s = self.session()
+        self.expect(s, 'trap "echo over > trapped" EXIT')
+        s.ctl.shutdown(socket.SHUT_RDWR)
+        self.assertEqual(s.process.wait(DEADLINE), 0)
+        self.assertTrue(os.path.exists(s.home + '/trapped'))
+
+    def test_stdin(self):
+        s = self.session()
+        self.expect(s, 'read x', '', 1)
+        self.expect(s, 'wc -l', '0\n')
+        self.expect(s, 'read a; read b; echo "$b $a"; cat', 'two one\nthree\n', stdin=b'one\ntwo\nthree\n')
+        self.expect(s, 'cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr', 'inout\n', 0,
+                    b'err\n', stdin=b'in')
+        self.expect(s, 'mapfile -t l; echo ${#l[@]}; [ -t 0 ] || echo no tty', '2\nno tty\n',
+                    stdin=b'1\n2\n')
+        self.expect(s, 'read x; echo $x', 'fresh\n', stdin=b'fresh\n')
+
+    def test_streams(self):
+        s = self.session()
+        r = self.expect(s, 'for i in 1 2 3; do echo o$i; echo e$i >&2; sh -c "echo s$i"; done', joined=True)
+        self.assertEqual(r.out, b'o1\ne1\ns1\no2\ne2\ns2\no3\ne3\ns3\n')
+        r = self.expect(s, 'printf a; sleep .3; printf b', 'ab')
+        self.assertEqual(len(r.pieces), 2)
+        r = self.expect(s, 'head -c 50000000 /dev/zero')
+        self.assertEqual(r.out, bytes(50000000))
+        self.expect(s, 'printf partial >&2', '', 0, b'partial')
+        self.expect(s, 'for i in {1..20000}; do echo $i; done', ''.join(f'{i}\n' for i in range(1, 20001)))
+
+    def test_shebang(self):
+        s = self.session()
+        for code, out, status in (
+                ('#!/usr/bin/awk -f\nBEGIN { print "awk"\n print 6 * 7 }\n', 'awk\n42\n', 0),
+                ('#!/bin/sh\necho sh $0 | grep -c "sh /tmp/run"\n', '1\n', 0),
+                ('#!/bin/bash\necho ${BASH_VERSION:+bash}\nexit 42\n', 'bash\n', 42),
+                ('#!/bin/sed -f\ns/a/b/\n', 'b\n', 0), ('#!/bin/bash\n', '', 0), ('#!/bin/bash', '', 0),
+                ('# !/bin/sh\necho $BASHPID | grep -c .', '1\n', 0), (' #!/bin/false\necho x', 'x\n', 0),
+                ('\ufeff#!/bin/sh\necho bom', 'bom\n', 0),
+                ('#!/bin/cat\n$dollar `tick` "quote\nEOF\n', '#!/bin/cat\n$dollar `tick` "quote\nEOF\n', 0)):
+            self.expect(s, code.encode(), out, status, stdin=b'a\n')
+        self.expect(s, '#!/no/such\n', '', None, ': /tmp/run-')
+        self.assertNotEqual(s.run('#!/no/such\n').status, 0)
+        self.expect(s, '#!/bin/sh\necho err >&2', '', 0, b'err\n')
+        self.expect(s, 'export FROM=shell; cd /usr; set -e')
+        self.expect(s, '#!/bin/sh\necho $FROM; pwd; exit 5', 'shell\n/usr\n', 5)
+        self.expect(s, 'set +e; ls -d /tmp/run-* 2>/dev/null | wc -l', '0\n')
+
+    def test_background(self):
+        s = self.session()
+        self.expect(s, 'sleep 100 & echo $! > pid; (sleep 100; echo late) & disown', '', 0, '')
+        self.expect(s, 'kill -0 $(cat pid) && echo alive; jobs | grep -c sleep', 'alive\n1\n')
+        self.expect(s, 'kill %1; wait %1; echo $?', '143\n')
+        self.expect(s, 'setsid sh -c "(sleep 100 &) ; echo $$ >/dev/null"; echo ok', 'ok\n')
+        self.expect(s, '(echo sub; exit 3); echo $?; x=$(exit 4); echo $?; (f() { exit 5; }; f) & wait $!; echo $?',
+                    'sub\n3\n4\n5\n')
+        self.expect(s, 'echo ${nope:?in child} & wait; echo next', 'next\n', 0, 'in child')
+        self.expect(s, '{ set -e; false; echo no; } | cat; echo after', 'after\n')
+        self.expect(s, 'no_such & wait $!; echo $?', '127\n')
+        self.expect(s, 'exec no_such & wait $!; echo $?', '127\n')
+        self.expect(s, 'echo once', 'once\n')
+
+    def test_interrupt(self):
+        s = self.session()
+        self.expect(s, 'f() { local v=2; echo go; while :; do :; done; }; v=1')
+        for code in ('echo go; sleep 100; echo unreached', 'f', 'echo go; while :; do :; done',
+                     'echo go; (sleep 100); echo unreached', 'echo go; x=$(sleep 100); echo unreached',
+                     'echo go; sleep 100 | cat | cat; echo unreached', 'sleep 100 & echo go; wait; echo unreached',
+                     'echo go; while true; do sleep .01; done', '(echo go; sleep 100 & wait); echo unreached', 'sleep 100 & echo go; builtin wait $!; echo unreached',
+                     'w() { wait; }; sleep 100 & echo go; w; echo unreached', 'f > /dev/tty 2>/dev/null || f; echo unreached',
+                     '{ echo go >&3; while :; do :; done; } 3>&1 > file', 'eval "eval f"; echo unreached',
+                     'for i in 1 2; do f; done; echo unreached', 'set -e; f', 'echo go; cat <(sleep 100); echo unreached'):
+            r = self.interrupted(s, code)
+            self.compare(r, code, 'go\n', 130, None)
+            self.expect(s, 'echo $? $v $FUNCNAME "${#BASH_SOURCE[@]}"; set +e', '130 1 0\n')
+        r = self.interrupted(s, 'echo go; read x; echo unreached', stdin=None)
+        self.compare(r, '', 'go\n', 130, None)
+        r = self.interrupted(s, 'trap "echo trapped" INT; echo go; sleep 100; echo next')
+        self.compare(r, '', 'go\ntrapped\nnext\n', 0, None)
+        for _ in range(10):
+            s.interrupt()
+        r = self.interrupted(s, 'trap - INT; echo go; while :; do :; done')
+        self.compare(r, '', 'go\n', 130, None)
+        self.expect(s, 'trap : INT; echo still', 'still\n')
+        self.expect(s, 'trap - INT; echo still', 'still\n')
+        r = self.interrupted(s, 'echo go; sleep 100')
+        self.compare(r, '', 'go\n', 130, None)
+        r = self.interrupted(s, '#!/bin/sh\necho go; sleep 100; echo unreached')
+        self.compare(r, '', 'go\n', 130, None)
+
+    def test_interrupts_at_any_time(self):
+        s = self.session()
+        self.expect(s, 'n=0')
+        chance = random.Random(1)
+        for _ in range(150):
+            pending = s.start('((n++))\n/bin/true; for ((i=0; i<300; i++)); do :; done; x=$(echo y)\necho x')
+            time.sleep(chance.random() * .006)
+            s.interrupt()
+            r = s.finish(pending)
+            self.assertIn(r.status, (0, 130), r)
+        self.expect(s, 'echo alive $((n > 10))', 'alive 1\n')
+
+    def test_channel_is_out_of_the_way(self):
+        s = self.session()
+        self.expect(s, 'ls /proc/self/fd | tr "\\n" " "', '0 1 2 3 ')
+        self.expect(s, 'echo forged >&1000; printf "%064d" 0 >&1000; (echo forged >&1000) 2>/dev/null; echo on',
+                    'on\n', 0, '')
+        self.expect(s, 'for i in {3..300}; do eval "exec $i<&0"; done 2>/dev/null; echo full', 'full\n')
+        self.expect(s, 'for i in {3..300}; do eval "exec $i<&-"; done; ulimit -n 64; echo small', 'small\n')
+        self.expect(s, 'echo next', 'next\n')
+
+    def test_warm_and_seed(self):
+        s = self.session()
+        self.expect(s, 'false', status=1)
+        self.assertEqual(s.simple(WARM), 0)
+        self.expect(s, 'v=5', status=0)
+        draws = []
+        for seed in b'a' * 32, b'b' * 32, b'a' * 32:
+            self.assertEqual(s.simple(SEED, seed), 0)
+            draws.append(s.run('echo $RANDOM $RANDOM').out)
+        self.assertEqual(draws[0], draws[2])
+        self.assertNotEqual(draws[0], draws[1])
+
+    def test_rapid_and_big(self):
+        s = self.session()
+        for i in range(300):
+            self.expect(s, 'echo $((++n))', f'{i + 1}\n')
+        self.expect(s, ':' + ' x' * ((1 << 19) - 30) + '\necho big', 'big\n')
+
+    def test_signals_between_runs(self):
+        s = self.session()
+        self.expect(s, 'trap "echo chld >/dev/null" CHLD; trap "echo usr > usr" USR1; sleep .1 & sleep .2 &')
+        os.kill(s.process.pid, signal.SIGUSR1)
+        time.sleep(.4)
+        self.expect(s, 'echo on; cat usr', 'on\nusr\n')
+        os.kill(s.process.pid, signal.SIGTERM)
+        self.assertEqual(s.process.wait(DEADLINE), -signal.SIGTERM)
+
+
 # --- which interpreters, and the count at the end ------------------------------------------------
 
 def interpreters(variable, default):
@@ -762,9 +999,11 @@ def variants():
         name = f'{base.__name__}[{label}]'
         found.append(type(name, (base,), {'__qualname__': name, **attributes}))
 
-    repl_py = os.path.join(DRIVERS, 'repl.py')
+    lib = LIB or build_lib()
     for path in interpreters('XSBX_PYTHON', sys.executable):
-        add(PythonCases, path, command=[path, '-I', '-B', repl_py])
+        add(PythonCases, path, command=[path, '-I', '-B', lib + '/repl.py'])
+    for path in interpreters('XSBX_BASH', 'bash'):
+        add(BashCases, path, command=[path, '--norc', '--noprofile', lib + '/repl.sh'])
     return found
 
 
