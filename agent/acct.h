@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run cost: processor time and memory of the interpreter and its children. */
+#ifndef XSBX_AGENT_ACCT_H
+#define XSBX_AGENT_ACCT_H
+
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/*
+ * What is counted. Processor time: the interpreter's own (all threads), exact to the microsecond,
+ * plus that of its children which ended and were waited for during the run, as the kernel shows it
+ * (in ticks of 10 ms). The split of the interpreter's own time between user and system is the
+ * kernel's estimate. Not counted: background processes, and children nobody waited for.
+ * Memory: the largest resident set of the interpreter itself during the run; if it died, also that
+ * of its children.
+ */
+
+struct acct {
+	uint64_t own_us;		 /* processor time of the interpreter */
+	uint64_t user_us, system_us;	 /* the kernel's split of the same */
+	uint64_t child_user_us, child_system_us;
+};
+
+struct acct_cost {
+	uint64_t user_us, system_us, maxrss_kib;
+};
+
+/**
+ * acct_begin() - Note where the counters of a process stand, and reset its memory high-water mark
+ * @pid: Interpreter
+ * @ret_a: Counters; all 0 if they cannot be read
+ */
+void acct_begin(pid_t pid, struct acct *ret_a);
+
+/**
+ * acct_end() - The cost since acct_begin()
+ * @pid: Interpreter, alive
+ * @a: What acct_begin() noted
+ * @ret_cost: The difference
+ */
+void acct_end(pid_t pid, const struct acct *a, struct acct_cost *ret_cost);
+
+/**
+ * acct_end_dead() - The same for an interpreter that was reaped
+ * @a: What acct_begin() noted
+ * @ru: What wait4() said
+ * @ret_cost: The difference
+ */
+void acct_end_dead(const struct acct *a, const struct rusage *ru, struct acct_cost *ret_cost);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's server: its parts put together, and who waits for what. */
+#include "agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "killer.h"
+#include "log.h"
+#include "place.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Handlers of events only note what happened: frames note what is owed (`struct debt`), the
+ * interpreter its state, the run its state. Before each wait, agent_advance() looks at all of it
+ * and takes the next step, so the order in which things happen to arrive does not matter: a RUN
+ * that comes while the interpreter is starting waits, a HELLO is answered when the interpreter has
+ * taken its new seed, an interpreter that died is replaced at once.
+ *
+ * An interpreter that cannot be started, or dies as soon as it is ready, is not tried again
+ * until somebody asks for one.
+ */
+
+#define LOG_FRAME    (16u << 10)
+#define KMSG_DELAY   300000u  /* the boot log can wait until the first run is under way */
+#define STEADY_US    1000000u /* an interpreter that lived for so long is worth restarting */
+#define NOFILE_AGENT 1048576u
+
+static void send_ready(struct agent *a, struct debt *d)
+{
+	struct frame *f = frame_new(PROTO_READY, d->id, DRIVER_VERSION + 16);
+
+	d->due = false;
+	if (!f)
+		return;
+	put_str(&f->out, proto_cstr(a->interp.version));
+	put_u64(&f->out, a->interp.start_us);
+	conn_send(&a->conn, f);
+}
+
+static void send_failed(struct agent *a, struct debt *d, int error, const char *what)
+{
+	struct frame *f = frame_new(PROTO_FAILED, d->id, 8 + strlen(what));
+
+	d->due = false;
+	if (!f)
+		return;
+	put_u32(&f->out, (uint32_t)error);
+	put_str(&f->out, proto_cstr(what));
+	conn_send(&a->conn, f);
+}
+
+static void send_hello_ok(struct agent *a)
+{
+	struct frame *f = frame_new(PROTO_HELLO_OK, a->hello.id, 256);
+	struct timespec up;
+	struct utsname u;
+
+	a->hello.due = false;
+	if (!f)
+		return;
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	uname(&u);
+	put_u32(&f->out, PROTO_VERSION);
+	put_u32(&f->out, a->conn.generation);
+	put_u64(&f->out, (uint64_t)up.tv_sec * 1000000 + (uint64_t)up.tv_nsec / 1000);
+	put_str(&f->out, proto_cstr(u.release));
+	conn_send(&a->conn, f);
+	if (a->kmsg.fd >= 0 && !a->kmsg.events)
+		loop_arm(&a->loop, &a->kmsg_timer, KMSG_DELAY);
+}
+
+void agent_fail(struct agent *a, int error, const char *what)
+{
+	log_line("%s: %s", what, strerror(error));
+	if (a->ready.due)
+		send_failed(a, &a->ready, error, what);
+	if (a->warm.due)
+		send_failed(a, &a->warm, error, what);
+	if (a->run.state == RUN_WAITING)
+		run_refuse(&a->run);
+}
+
+/* No interpreter: start one if it is wanted. */
+static void advance_none(struct agent *a)
+{
+	const char *step;
+	int r;
+
+	a->seed_due = false; /* a new process has new randomness */
+	if (a->ready.due || a->warm.due || a->run.state == RUN_WAITING)
+		a->wanted = true;
+	if (!a->wanted || a->run.state == RUN_KILLING)
+		return;
+	a->wanted = a->interp.config.language >= 0;
+	if (!a->wanted) {
+		agent_fail(a, EINVAL, "no SETUP has named a language");
+		return;
+	}
+	r = interp_start(&a->interp, &step);
+	if (r < 0) {
+		a->wanted = false;
+		agent_fail(a, -r, step);
+	}
+}
+
+/* An idle interpreter: give it what waits for one. A new seed comes before everything else. */
+static void advance_idle(struct agent *a)
+{
+	int r = 0;
+
+	if (a->seed_due) {
+		a->seed_due = false;
+		a->seeding = true;
+		r = interp_seed(&a->interp, a->seed);
+	} else if (a->warm.due) {
+		r = interp_warm(&a->interp);
+	} else if (a->run.state == RUN_WAITING) {
+		run_begin(&a->run);
+	}
+	if (r < 0) {
+		log_line("cannot talk to the interpreter: %s", strerror(-r));
+		interp_kill(&a->interp);
+	}
+}
+
+void agent_advance(struct agent *a)
+{
+	if (a->interp.state == INTERP_NONE)
+		advance_none(a);
+	if (a->interp.state == INTERP_IDLE && a->ready.due && !a->seed_due)
+		send_ready(a, &a->ready);
+	if (a->interp.state == INTERP_IDLE)
+		advance_idle(a);
+	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
+	if (a->hello.due && !a->seed_due && !a->seeding && a->run.state == RUN_NONE)
+		send_hello_ok(a);
+}
+
+static void on_interp_ready(struct interp *i)
+{
+	struct agent *a = container_of(i, struct agent, interp);
+
+	a->idle_since = now_us();
+	log_line("%s is ready after %u ms", i->version, (unsigned)(i->start_us / 1000));
+}
+
+static void on_interp_done(struct interp *i, enum driver_type what, int status)
+{
+	struct agent *a = container_of(i, struct agent, interp);
+
+	if (what == DRIVER_RUN)
+		run_on_done(&a->run, status);
+	else if (what == DRIVER_SEED)
+		a->seeding = false;
+	else if (a->warm.due && status == 0)
+		send_ready(a, &a->warm);
+	else if (a->warm.due)
+		send_failed(a, &a->warm, EIO, "warming the interpreter up");
+}
+
+static void on_interp_death(struct interp *i, enum interp_state was, int wait_status,
+			    const struct rusage *ru)
+{
+	struct agent *a = container_of(i, struct agent, interp);
+	bool turn = was == INTERP_BUSY && i->doing == DRIVER_RUN;
+
+	a->seeding = false;
+	a->seed_due = false;
+	if (!turn && !i->killed)
+		log_line("the interpreter (%s) ended, %s %d", interp_state_name(was),
+			 WIFSIGNALED(wait_status) ? "signal" : "status",
+			 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+						  : WEXITSTATUS(wait_status));
+	run_on_death(&a->run, wait_status, ru);
+	if (was == INTERP_BUSY && i->doing == DRIVER_WARM && a->warm.due)
+		send_failed(a, &a->warm, EIO, "the interpreter ended while warming up");
+	/* A reset kills an idle or starting one on purpose. */
+	if (was == INTERP_STARTING && !a->restart) {
+		a->wanted = false;
+		agent_fail(a, EIO, "the interpreter ended before it was ready");
+	}
+	if (was == INTERP_IDLE && !i->killed && now_us() - a->idle_since < STEADY_US)
+		a->wanted = false;
+	a->restart = false;
+}
+
+static void on_signal(struct loop_source *s, uint32_t events)
+{
+	struct agent *a = container_of(s, struct agent, signals);
+	struct signalfd_siginfo si;
+	struct rusage ru;
+	int status;
+	pid_t pid;
+
+	(void)events;
+	while (read(s->fd, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo != SIGCHLD && getpid() != 1)
+			loop_stop(&a->loop, 0);
+	}
+	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
+		(void)interp_reaped(&a->interp, pid, status, &ru);
+}
+
+static void on_kmsg(struct loop_source *s, uint32_t events)
+{
+	struct agent *a = container_of(s, struct agent, kmsg);
+	int r = 1;
+
+	(void)events;
+	for (int n = 0; n < 64 && r > 0; n++)
+		r = log_kernel(s->fd);
+	if (r < 0)
+		loop_close(&a->loop, s);
+}
+
+static void on_kmsg_timer(struct loop_timer *t)
+{
+	struct agent *a = container_of(t, struct agent, kmsg_timer);
+
+	if (loop_watch(&a->loop, &a->kmsg, EPOLLIN) < 0)
+		close_fd(&a->kmsg.fd);
+}
+
+static void send_log(struct agent *a)
+{
+	struct frame *f;
+	size_t n = log_pending();
+
+	if (!n || !a->conn.open || a->hello.due || conn_full(&a->conn))
+		return;
+	f = frame_new(PROTO_LOG, 0, n < LOG_FRAME ? n : LOG_FRAME);
+	if (!f)
+		return;
+	f->out.len = log_take(f->out.data, f->out.cap);
+	conn_send(&a->conn, f);
+}
+
+static bool before_wait(struct loop *l)
+{
+	struct agent *a = container_of(l, struct agent, loop);
+	int r = conn_receive(&a->conn);
+
+	if (r == 0) {
+		agent_advance(a);
+		if (!conn_full(&a->conn))
+			run_resume(&a->run);
+		send_log(a);
+		r = conn_transmit(&a->conn);
+	}
+	if (r < 0)
+		loop_stop(l, r == -EPIPE ? 0 : r);
+	return conn_more(&a->conn);
+}
+
+static int signals_init(struct agent *a)
+{
+	static const int handled[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	sigemptyset(&set);
+	for (size_t n = 0; n < ARRAY_SIZE(handled); n++)
+		sigaddset(&set, handled[n]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	a->signals = (struct loop_source){.ready = on_signal};
+	a->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (a->signals.fd < 0)
+		return -errno;
+	return loop_watch(&a->loop, &a->signals, EPOLLIN);
+}
+
+static void parts_init(struct agent *a)
+{
+	a->conn.on_frame = agent_frame;
+	a->interp.loop = &a->loop;
+	a->interp.place = a->place;
+	a->interp.config.language = -1;
+	a->interp.ctl.fd = a->interp.out.fd = a->interp.bell = -1;
+	a->interp.on_ready = on_interp_ready;
+	a->interp.on_done = on_interp_done;
+	a->interp.on_death = on_interp_death;
+	a->run.loop = &a->loop;
+	a->run.conn = &a->conn;
+	a->run.interp = &a->interp;
+	a->run.place = a->place;
+	run_init(&a->run);
+	a->kmsg = (struct loop_source){.fd = a->place->kmsg_fd, .ready = on_kmsg};
+	a->kmsg_timer.fire = on_kmsg_timer;
+	a->loop.before_wait = before_wait;
+}
+
+int agent_init(struct agent *a, const struct place *place, int fd, bool local,
+	       const char **ret_step)
+{
+	struct rlimit nofile = {NOFILE_AGENT, NOFILE_AGENT};
+	int r;
+
+	a->place = place;
+	parts_init(a);
+	umask(0);
+	/* Each file the host looks at is a descriptor of ours. */
+	if (setrlimit(RLIMIT_NOFILE, &nofile) < 0 && getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
+		nofile.rlim_cur = nofile.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &nofile);
+	}
+	*ret_step = "event loop";
+	r = loop_init(&a->loop);
+	if (r == 0)
+		r = signals_init(a);
+	if (r < 0)
+		return r;
+	*ret_step = "working directory";
+	r = files_init(&a->files, place);
+	if (r < 0)
+		return r;
+	*ret_step = "connection to the host";
+	return conn_init(&a->conn, &a->loop, fd, local);
+}
+
+int agent_run(struct agent *a)
+{
+	return loop_run(&a->loop);
+}
+
+void agent_fini(struct agent *a)
+{
+	killer_all();
+	a->interp.state = INTERP_NONE;
+	loop_close(&a->loop, &a->interp.ctl);
+	loop_close(&a->loop, &a->interp.out);
+	close_fd(&a->interp.bell);
+	interp_fini(&a->interp);
+	run_fini(&a->run);
+	files_fini(&a->files);
+	conn_fini(&a->conn);
+	loop_close(&a->loop, &a->signals);
+	loop_fini(&a->loop);
+}

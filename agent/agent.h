@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's server: what a connection, an interpreter, a run and files are together. */
+#ifndef XSBX_AGENT_AGENT_H
+#define XSBX_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn.h"
+#include "files.h"
+#include "interp.h"
+#include "loop.h"
+#include "run.h"
+
+struct place;
+
+/* An answer that is owed. */
+struct debt {
+	bool due;
+	uint32_t id;
+};
+
+struct agent {
+	const struct place *place;
+	struct loop loop;
+	struct conn conn;
+	struct files files;
+	struct interp interp;
+	struct run run;
+	struct loop_source signals, kmsg;
+	struct loop_timer kmsg_timer;
+
+	bool wanted;	   /* an interpreter ought to be there */
+	struct debt hello; /* HELLO_OK, after the interpreter was given `seed` */
+	struct debt ready; /* READY to SETUP or RESET */
+	struct debt warm;  /* READY to WARM */
+	bool seed_due; /* `seed` has to be given to the interpreter */
+	bool seeding;  /* and is on its way */
+	bool restart;  /* the interpreter was killed to be started again */
+	uint8_t seed[PROTO_ENTROPY];
+	uint64_t idle_since; /* now_us() when the interpreter became ready */
+};
+
+/**
+ * agent_init() - Prepare to serve
+ * @a: Agent, zeroed
+ * @place: Where it is; must stay
+ * @fd: Connection to the host
+ * @local: It is a socket whose end of file ends the agent
+ * @ret_step: On failure, what failed, as a static string
+ *
+ * Return: 0 or -errno.
+ */
+int agent_init(struct agent *a, const struct place *place, int fd, bool local,
+	       const char **ret_step);
+
+/**
+ * agent_run() - Serve until the end
+ * @a: Agent
+ *
+ * Return: 0 after SHUTDOWN, the end of a local connection or a signal; -EPROTO if the host broke the
+ * protocol; or another -errno.
+ */
+int agent_run(struct agent *a);
+
+/** agent_fini() - End user code, release everything. */
+void agent_fini(struct agent *a);
+
+/** agent_frame() - Handle one frame. Return: 0, or a negative errno that ends the agent. */
+int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload);
+
+/** agent_advance() - Do what can be done now towards what is owed. */
+void agent_advance(struct agent *a);
+
+/** agent_fail() - Answer all that waits for an interpreter: there is none. */
+void agent_fail(struct agent *a, int error, const char *what);
+
+#endif

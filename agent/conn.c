@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection to the host: framing, generations, queues. */
+#include "conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "log.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The descriptor is watched edge-triggered. A virtio port whose host end is closed reads as end of
+ * file and reports EPOLLHUP for as long as that lasts; with level-triggered events, or a loop that
+ * reads until it gets data, an agent without a host would burn its processor. With edges it is
+ * woken once when the host comes back.
+ *
+ * One conn_receive() reads a bounded number of bytes, so that a host that uploads a large file does
+ * not keep the agent from reading the pipes of a run in between.
+ *
+ * The port takes at most 32 KiB at a time, each in a buffer of its own that costs the host a
+ * round through its event loop: so small frames that wait together are sent together, through
+ * `stage`.
+ */
+
+#define IN_SIZE	  ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)
+#define IN_BUDGET (512u << 10)
+
+static void on_conn_event(struct loop_source *s, uint32_t events)
+{
+	struct conn *c = container_of(s, struct conn, src);
+
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP | EPOLLERR))
+		c->readable = true;
+	if (events & (EPOLLOUT | EPOLLERR))
+		c->writable = true;
+}
+
+int conn_init(struct conn *c, struct loop *loop, int fd, bool local)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	c->in = malloc(IN_SIZE);
+	if (!c->in)
+		return -ENOMEM;
+	c->loop = loop;
+	c->local = local;
+	c->src.fd = fd;
+	c->src.ready = on_conn_event;
+	c->readable = c->writable = true;
+	return loop_watch(loop, &c->src, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+static void queue_clear(struct frame_queue *q)
+{
+	while (q->first) {
+		struct frame *f = q->first;
+
+		q->first = f->next;
+		free(f);
+	}
+	q->last = NULL;
+	q->bytes = 0;
+}
+
+void conn_fini(struct conn *c)
+{
+	loop_close(c->loop, &c->src);
+	queue_clear(&c->urgent);
+	queue_clear(&c->bulk);
+	free(c->current);
+	c->current = NULL;
+	free(c->in);
+	c->in = NULL;
+}
+
+bool conn_full(const struct conn *c)
+{
+	return c->bulk.bytes >= CONN_FULL;
+}
+
+void conn_renew(struct conn *c, uint32_t generation)
+{
+	queue_clear(&c->urgent);
+	queue_clear(&c->bulk);
+	c->generation = generation;
+	c->open = true;
+}
+
+struct frame *frame_new(enum proto_type type, uint32_t id, size_t cap)
+{
+	struct frame *f = malloc(sizeof(*f) + PROTO_HEADER + cap);
+
+	if (!f)
+		return NULL;
+	memset(f, 0, sizeof(*f));
+	f->type = (uint16_t)type;
+	f->id = id;
+	f->out.data = f->data + PROTO_HEADER;
+	f->out.cap = cap;
+	return f;
+}
+
+struct frame *frame_trim(struct frame *f)
+{
+	struct frame *small;
+
+	if (f->out.cap - f->out.len < 4096)
+		return f;
+	small = realloc(f, sizeof(*f) + PROTO_HEADER + f->out.len);
+	if (!small)
+		return f;
+	small->out.data = small->data + PROTO_HEADER;
+	small->out.cap = small->out.len;
+	return small;
+}
+
+static bool is_bulk(uint16_t type)
+{
+	return type == PROTO_OUTPUT || type == PROTO_EXIT || type == PROTO_FILE_REPLY ||
+	       type == PROTO_LOG;
+}
+
+void conn_send(struct conn *c, struct frame *f)
+{
+	struct frame_queue *q = is_bulk(f->type) ? &c->bulk : &c->urgent;
+
+	if (q->last)
+		q->last->next = f;
+	else
+		q->first = f;
+	q->last = f;
+	q->bytes += PROTO_HEADER + f->out.len;
+}
+
+struct frame *conn_last_bulk(struct conn *c)
+{
+	return c->bulk.last;
+}
+
+void conn_grown(struct conn *c, size_t len)
+{
+	c->bulk.bytes += len;
+}
+
+static struct frame *queue_pop(struct frame_queue *q)
+{
+	struct frame *f = q->first;
+
+	if (!f)
+		return NULL;
+	q->first = f->next;
+	if (!q->first)
+		q->last = NULL;
+	q->bytes -= PROTO_HEADER + f->out.len;
+	return f;
+}
+
+/* Makes the next frame the current one. The header is written only now: the length may have grown
+ * until this moment. */
+static struct frame *conn_next(struct conn *c)
+{
+	struct proto_header h;
+	struct frame *f;
+
+	if (c->current || !c->open)
+		return c->current;
+	f = queue_pop(&c->urgent);
+	if (!f)
+		f = queue_pop(&c->bulk);
+	if (!f)
+		return NULL;
+	h = (struct proto_header){.length = (uint32_t)f->out.len,
+				  .type = f->type,
+				  .flags = f->flags,
+				  .generation = (uint8_t)c->generation,
+				  .id = f->id};
+	proto_header_pack(&h, f->data);
+	c->current = f;
+	c->sent = 0;
+	return f;
+}
+
+static ssize_t conn_put(struct conn *c, const void *data, size_t len)
+{
+	ssize_t n = c->local ? send(c->src.fd, data, len, MSG_NOSIGNAL)
+			     : write(c->src.fd, data, len);
+
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (n < 0 && (errno == EAGAIN || errno == EPIPE || errno == ECONNRESET)) {
+		/* A local end that is gone is noticed by reading. */
+		c->writable = false;
+		return 0;
+	}
+	return n < 0 ? -errno : n;
+}
+
+static void stage_fill(struct conn *c)
+{
+	struct frame *f;
+
+	while (c->stage_end < CONN_STAGE && (f = conn_next(c))) {
+		size_t left = PROTO_HEADER + f->out.len - c->sent;
+		size_t n = left < CONN_STAGE - c->stage_end ? left : CONN_STAGE - c->stage_end;
+
+		/* What fills the stage by itself goes out without being copied. */
+		if (left >= CONN_STAGE)
+			break;
+		memcpy(c->stage + c->stage_end, f->data + c->sent, n);
+		c->stage_end += n;
+		c->sent += n;
+		if (n < left)
+			break;
+		free(f);
+		c->current = NULL;
+	}
+}
+
+int conn_transmit(struct conn *c)
+{
+	while (c->writable) {
+		struct frame *f;
+		ssize_t n;
+
+		if (c->stage_first == c->stage_end) {
+			c->stage_first = c->stage_end = 0;
+			stage_fill(c);
+		}
+		if (c->stage_first < c->stage_end) {
+			n = conn_put(c, c->stage + c->stage_first, c->stage_end - c->stage_first);
+			if (n < 0)
+				return (int)n;
+			c->stage_first += (size_t)n;
+			continue;
+		}
+		f = conn_next(c);
+		if (!f)
+			return 0;
+		n = conn_put(c, f->data + c->sent, PROTO_HEADER + f->out.len - c->sent);
+		if (n < 0)
+			return (int)n;
+		c->sent += (size_t)n;
+		if (c->sent == PROTO_HEADER + f->out.len) {
+			free(f);
+			c->current = NULL;
+		}
+	}
+	return 0;
+}
+
+static size_t conn_queued(const struct conn *c)
+{
+	return c->urgent.bytes + c->bulk.bytes;
+}
+
+static int conn_parse(struct conn *c)
+{
+	c->stalled = false;
+	while (c->in_end - c->in_first >= PROTO_HEADER) {
+		struct proto_header h;
+		int r;
+
+		if (conn_queued(c) >= CONN_STALL) {
+			c->stalled = true;
+			break;
+		}
+		r = proto_header_unpack(c->in + c->in_first, &h);
+		if (r < 0)
+			return r;
+		if (c->in_end - c->in_first < PROTO_HEADER + (size_t)h.length)
+			break;
+		if (h.type == PROTO_HELLO || (c->open && h.generation == (uint8_t)c->generation))
+			r = c->on_frame(c, &h, c->in + c->in_first + PROTO_HEADER);
+		if (r < 0)
+			return r;
+		c->in_first += PROTO_HEADER + (size_t)h.length;
+	}
+	if (c->in_first) {
+		memmove(c->in, c->in + c->in_first, c->in_end - c->in_first);
+		c->in_end -= c->in_first;
+		c->in_first = 0;
+	}
+	return 0;
+}
+
+static int conn_read(struct conn *c)
+{
+	size_t budget = IN_BUDGET;
+
+	while (c->readable && budget && !c->stalled) {
+		ssize_t n = read(c->src.fd, c->in + c->in_end, IN_SIZE - c->in_end);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			c->readable = false;
+			if (c->local && (n == 0 || errno != EAGAIN))
+				return -EPIPE;
+			if (n < 0)
+				return errno == EAGAIN || errno == EPIPE ? 0 : -errno;
+			c->in_end = 0; /* half a frame of a host that went away */
+			return 0;
+		}
+		c->in_end += (size_t)n;
+		budget -= (size_t)n < budget ? (size_t)n : budget;
+		r = conn_parse(c);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int conn_receive(struct conn *c)
+{
+	int r = c->stalled ? conn_parse(c) : 0;
+
+	return r < 0 ? r : conn_read(c);
+}
+
+bool conn_more(const struct conn *c)
+{
+	return (c->readable || c->stalled) && conn_queued(c) < CONN_STALL;
+}

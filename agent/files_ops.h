@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to the file server: one function for each request. */
+#ifndef XSBX_AGENT_FILES_OPS_H
+#define XSBX_AGENT_FILES_OPS_H
+
+#include "files.h"
+
+/*
+ * Each reads its arguments from @in, carries the request out with the user's permissions, and
+ * packs what follows the errno of the answer into @out.
+ *
+ * Return: 0 or -errno. If the payload was malformed, nothing was done and @in is bad.
+ */
+int files_lookup(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_forget(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_readlink(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_mkdir(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_symlink(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_link(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_unlink(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_rmdir(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_rename(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_open(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_create(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_opendir(struct files *f, struct proto_in *in, struct proto_out *out);
+
+int files_read(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_write(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_release(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_fsync(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_fallocate(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_seek(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_statfs(struct files *f, struct proto_in *in, struct proto_out *out);
+
+/** files_malformed() - Mark a request as malformed. Return: -EPROTO. */
+int files_malformed(struct proto_in *in);
+
+#endif

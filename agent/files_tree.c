@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file server's requests on names and nodes: each is one system call on a pinned descriptor. */
+#include "files_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation
+ * -------------------
+ * User code owns the tree and changes it while it is being served, so no path is ever walked: a
+ * node is an O_PATH descriptor, and an operation takes a node and at most one checked name
+ * component. O_NOFOLLOW is on every open of a name; links are data. To open the file itself, the
+ * node's descriptor is opened again through /proc/self/fd, which cannot lead anywhere else, and
+ * only if it is a regular file or a directory: opening a FIFO waits, opening a device does things,
+ * so these answer ENXIO, and symbolic links ELOOP, as open(2) says for both. O_NONBLOCK keeps an
+ * open from waiting for a lease that user code holds.
+ *
+ * The calls run with the user's file system uid and gid, so ownership, permissions and quotas are
+ * the kernel's work. Set-id bits are dropped both ways: in the guest they would be powerless
+ * (nosuid, no_new_privs), on the host they must not show.
+ *
+ * All calls end promptly: the file system is a tmpfs, and nothing here waits for other processes.
+ */
+
+#define OPEN_KEEP (O_ACCMODE | O_APPEND | O_TRUNC)
+#define OPEN_ADD  (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+#define MODE_MASK (S_IRWXU | S_IRWXG | S_IRWXO | S_ISVTX)
+
+struct fd_name {
+	char text[16];
+};
+
+static struct fd_name fd_name(int fd)
+{
+	struct fd_name n;
+
+	snprintf(n.text, sizeof(n.text), "%d", fd);
+	return n;
+}
+
+/* A name component as a C string. */
+struct component {
+	char text[PROTO_NAME_MAX + 1];
+};
+
+/* Reads a name; false if no entry of a directory can have it. */
+static bool get_component(struct proto_in *in, struct component *ret_c)
+{
+	struct proto_str s = get_str(in, PROTO_NAME_MAX);
+
+	memcpy(ret_c->text, s.data, s.len);
+	ret_c->text[s.len] = '\0';
+	return proto_name_ok(s);
+}
+
+/* The node `id`, which must be a directory. */
+static int find_dir(const struct files *f, uint64_t id, const struct node **ret_node)
+{
+	const struct node *n = node_find(&f->table, id);
+
+	if (!n)
+		return -ESTALE;
+	if (n->type != S_IFDIR)
+		return -ENOTDIR;
+	*ret_node = n;
+	return 0;
+}
+
+/* Opens again what a node pins. */
+static int node_open(const struct files *f, const struct node *n, int flags)
+{
+	int fd;
+
+	if (n->type == S_IFLNK)
+		return -ELOOP;
+	if (n->type != S_IFREG && n->type != S_IFDIR)
+		return -ENXIO;
+	fd = openat(f->proc_fd, fd_name(n->fd).text, flags | OPEN_ADD);
+	return fd < 0 ? -errno : fd;
+}
+
+static int attr_of(int fd, struct proto_attr *ret_a)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_a = (struct proto_attr){.ino = st.st_ino,
+				     .mode = st.st_mode & (S_IFMT | MODE_MASK),
+				     .nlink = (uint32_t)st.st_nlink,
+				     .size = (uint64_t)st.st_size,
+				     .blocks = (uint64_t)st.st_blocks,
+				     .atime = st.st_atim.tv_sec,
+				     .mtime = st.st_mtim.tv_sec,
+				     .ctime = st.st_ctim.tv_sec,
+				     .atime_ns = (uint32_t)st.st_atim.tv_nsec,
+				     .mtime_ns = (uint32_t)st.st_mtim.tv_nsec,
+				     .ctime_ns = (uint32_t)st.st_ctim.tv_nsec};
+	return 0;
+}
+
+/* Looks a name up and packs its entry; counts a lookup only if all went well. */
+static int put_entry(struct files *f, const struct node *dir, const char *name,
+		     struct proto_out *out, const struct node **ret_node)
+{
+	int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct proto_entry e;
+	struct node *n;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = node_get(&f->table, fd, &n);
+	if (r < 0)
+		return r;
+	r = n->dev == f->dev ? attr_of(n->fd, &e.attr) : -EXDEV;
+	if (r < 0) {
+		node_forget(&f->table, n->id, 1);
+		return r;
+	}
+	e.node = n->id;
+	proto_entry_pack(out, &e);
+	if (ret_node)
+		*ret_node = n;
+	return 0;
+}
+
+int files_lookup(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t parent = get_u64(in);
+	const struct node *dir;
+	struct component name;
+	bool ok = get_component(in, &name);
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, &dir);
+	if (r < 0)
+		return r;
+	return ok ? put_entry(f, dir, name.text, out, NULL) : -ENOENT;
+}
+
+int files_forget(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	(void)out;
+	while (in->p != in->end && !in->bad) {
+		uint64_t id = get_u64(in);
+		uint64_t lookups = get_u64(in);
+
+		if (!in->bad)
+			node_forget(&f->table, id, lookups);
+	}
+	return in->bad ? files_malformed(in) : 0;
+}
+
+/* The descriptor to ask about a file: that of the handle if there is one, else of the node. */
+static int either_fd(const struct files *f, uint64_t node, uint64_t handle)
+{
+	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
+	const struct node *n = node_find(&f->table, node);
+
+	if (h)
+		return h->fd;
+	return n ? n->fd : -ESTALE;
+}
+
+int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	uint64_t handle = get_u64(in);
+	struct proto_attr a;
+	int fd, r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	fd = either_fd(f, node, handle);
+	if (fd < 0)
+		return fd;
+	r = attr_of(fd, &a);
+	if (r < 0)
+		return r;
+	proto_attr_pack(out, &a);
+	return 0;
+}
+
+static int set_size(const struct files *f, const struct node *n, uint64_t handle, uint64_t size)
+{
+	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
+	int fd, r;
+
+	if (size > INT64_MAX)
+		return -EFBIG;
+	if (h && !h->dir && ftruncate(h->fd, (off_t)size) == 0)
+		return 0;
+	fd = node_open(f, n, O_WRONLY);
+	if (fd < 0)
+		return fd;
+	r = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int set_times(const struct files *f, const struct node *n, const struct proto_setattr *s)
+{
+	struct timespec ts[2] = {{s->atime, s->atime_ns}, {s->mtime, s->mtime_ns}};
+
+	if (s->atime_ns > 999999999 || s->mtime_ns > 999999999)
+		return -EINVAL;
+	if (!(s->valid & PROTO_SET_ATIME))
+		ts[0].tv_nsec = UTIME_OMIT;
+	if (!(s->valid & PROTO_SET_MTIME))
+		ts[1].tv_nsec = UTIME_OMIT;
+	if (s->valid & PROTO_SET_ATIME_NOW)
+		ts[0].tv_nsec = UTIME_NOW;
+	if (s->valid & PROTO_SET_MTIME_NOW)
+		ts[1].tv_nsec = UTIME_NOW;
+	return utimensat(f->proc_fd, fd_name(n->fd).text, ts, 0) < 0 ? -errno : 0;
+}
+
+int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	const uint32_t times = PROTO_SET_ATIME | PROTO_SET_MTIME | PROTO_SET_ATIME_NOW |
+			       PROTO_SET_MTIME_NOW;
+	struct proto_setattr s;
+	const struct node *n;
+	struct proto_attr a;
+	int r = 0;
+
+	if (proto_setattr_unpack(in, &s) < 0)
+		return files_malformed(in);
+	n = node_find(&f->table, s.node);
+	if (!n)
+		return -ESTALE;
+	if ((s.valid & PROTO_SET_MODE) &&
+	    fchmodat(f->proc_fd, fd_name(n->fd).text, s.mode & MODE_MASK, 0) < 0)
+		return -errno;
+	if (s.valid & PROTO_SET_SIZE)
+		r = set_size(f, n, s.handle, s.size);
+	if (r == 0 && (s.valid & times))
+		r = set_times(f, n, &s);
+	if (r == 0)
+		r = attr_of(n->fd, &a);
+	if (r < 0)
+		return r;
+	proto_attr_pack(out, &a);
+	return 0;
+}
+
+int files_readlink(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	char target[PROTO_LINK_MAX];
+	const struct node *n;
+	ssize_t len;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	n = node_find(&f->table, node);
+	if (!n)
+		return -ESTALE;
+	if (n->type != S_IFLNK)
+		return -EINVAL;
+	len = readlinkat(n->fd, "", target, sizeof(target));
+	if (len < 0)
+		return -errno;
+	put_str(out, (struct proto_str){target, (uint32_t)len});
+	return 0;
+}
+
+int files_mkdir(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t parent = get_u64(in);
+	uint32_t mode = get_u32(in);
+	const struct node *dir;
+	struct component name;
+	bool ok = get_component(in, &name);
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, &dir);
+	if (r < 0)
+		return r;
+	if (!ok)
+		return -EINVAL;
+	if (mkdirat(dir->fd, name.text, mode & MODE_MASK) < 0)
+		return -errno;
+	return put_entry(f, dir, name.text, out, NULL);
+}
+
+int files_symlink(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t parent = get_u64(in);
+	const struct node *dir;
+	struct component name;
+	bool ok = get_component(in, &name);
+	struct proto_str target = get_str(in, PROTO_LINK_MAX);
+	char text[PROTO_LINK_MAX + 1];
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, &dir);
+	if (r < 0)
+		return r;
+	if (!ok || memchr(target.data, '\0', target.len))
+		return -EINVAL;
+	memcpy(text, target.data, target.len);
+	text[target.len] = '\0';
+	if (symlinkat(text, dir->fd, name.text) < 0)
+		return -errno;
+	return put_entry(f, dir, name.text, out, NULL);
+}
+
+int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	uint64_t parent = get_u64(in);
+	const struct node *n, *dir;
+	struct component name;
+	bool ok = get_component(in, &name);
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	n = node_find(&f->table, node);
+	r = find_dir(f, parent, &dir);
+	if (!n || r < 0)
+		return n ? r : -ESTALE;
+	if (!ok)
+		return -EINVAL;
+	if (linkat(f->proc_fd, fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) < 0)
+		return -errno;
+	return put_entry(f, dir, name.text, out, NULL);
+}
+
+static int remove_name(struct files *f, struct proto_in *in, int flags)
+{
+	uint64_t parent = get_u64(in);
+	const struct node *dir;
+	struct component name;
+	bool ok = get_component(in, &name);
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, &dir);
+	if (r < 0)
+		return r;
+	if (!ok)
+		return -EINVAL;
+	return unlinkat(dir->fd, name.text, flags) < 0 ? -errno : 0;
+}
+
+int files_unlink(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	(void)out;
+	return remove_name(f, in, 0);
+}
+
+int files_rmdir(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	(void)out;
+	return remove_name(f, in, AT_REMOVEDIR);
+}
+
+int files_rename(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t parent = get_u64(in);
+	uint64_t newparent = get_u64(in);
+	uint32_t flags = get_u32(in);
+	const struct node *from, *to;
+	struct component name, newname;
+	bool ok = get_component(in, &name);
+	int r;
+
+	(void)out;
+	ok = get_component(in, &newname) && ok;
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, &from);
+	if (r == 0)
+		r = find_dir(f, newparent, &to);
+	if (r < 0)
+		return r;
+	if (!ok || (flags & ~(uint32_t)(RENAME_NOREPLACE | RENAME_EXCHANGE)))
+		return -EINVAL;
+	return renameat2(from->fd, name.text, to->fd, newname.text, flags) < 0 ? -errno : 0;
+}
+
+static int put_handle(struct files *f, int fd, int is_dir, struct proto_out *out)
+{
+	uint64_t id;
+	int r = handle_new(&f->table, fd, is_dir, &id);
+
+	if (r == 0)
+		put_u64(out, id);
+	return r;
+}
+
+int files_open(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	uint32_t flags = get_u32(in);
+	const struct node *n;
+	int fd;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	n = node_find(&f->table, node);
+	if (!n)
+		return -ESTALE;
+	if (n->type == S_IFDIR)
+		return -EISDIR;
+	fd = node_open(f, n, (int)flags & OPEN_KEEP);
+	return fd < 0 ? fd : put_handle(f, fd, 0, out);
+}
+
+/* Creates a file, or opens the regular file that is there already. */
+static int create_file(struct files *f, const struct node *dir, const char *name, uint32_t flags,
+		       uint32_t mode)
+{
+	int keep = (int)flags & OPEN_KEEP;
+
+	for (int tries = 0; tries < 16; tries++) {
+		int fd = openat(dir->fd, name, keep | O_CREAT | O_EXCL | O_NOFOLLOW | OPEN_ADD,
+				mode & MODE_MASK);
+		struct node *n;
+		int r;
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST || (flags & O_EXCL))
+			return -errno;
+		fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			continue; /* user code removed it in between */
+		if (fd < 0)
+			return -errno;
+		r = node_get(&f->table, fd, &n);
+		if (r < 0)
+			return r;
+		r = n->type == S_IFDIR ? -EISDIR : node_open(f, n, keep);
+		node_forget(&f->table, n->id, 1);
+		return r;
+	}
+	return -EEXIST;
+}
+
+int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t parent = get_u64(in);
+	uint32_t flags = get_u32(in);
+	uint32_t mode = get_u32(in);
+	const struct node *dir, *n;
+	struct component name;
+	bool ok = get_component(in, &name);
+	struct stat st;
+	int fd, r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, &dir);
+	if (r < 0)
+		return r;
+	if (!ok)
+		return -EINVAL;
+	fd = create_file(f, dir, name.text, flags, mode);
+	if (fd < 0)
+		return fd;
+	r = put_entry(f, dir, name.text, out, &n);
+	/* If user code put something else there in between, node and handle would not be one. */
+	if (r == 0 && (fstat(fd, &st) < 0 || st.st_ino != n->ino || st.st_dev != n->dev)) {
+		node_forget(&f->table, n->id, 1);
+		r = -EAGAIN;
+	}
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	r = put_handle(f, fd, 0, out);
+	if (r < 0)
+		node_forget(&f->table, n->id, 1);
+	return r;
+}
+
+int files_opendir(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	const struct node *dir;
+	int fd, r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, node, &dir);
+	if (r < 0)
+		return r;
+	fd = node_open(f, dir, O_RDONLY | O_DIRECTORY);
+	return fd < 0 ? fd : put_handle(f, fd, 1, out);
+}

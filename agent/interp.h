@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interpreter: one process that lives for many runs, spoken to through its driver. */
+#ifndef XSBX_AGENT_INTERP_H
+#define XSBX_AGENT_INTERP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "driver.h"
+#include "loop.h"
+#include "protocol.h"
+
+struct place;
+
+enum interp_state {
+	INTERP_NONE,	 /* no process */
+	INTERP_STARTING, /* waiting for DRIVER_READY */
+	INTERP_IDLE,
+	INTERP_BUSY,   /* a request was sent; `doing` says which */
+	INTERP_ENDING, /* killed, not reaped yet */
+	INTERP_NSTATES,
+};
+
+/* What an interpreter is started with. */
+struct interp_config {
+	int language; /* index into the table of languages, -1 before the first SETUP */
+	uint32_t nproc, nofile;
+	char **envp; /* owned, as is every string */
+};
+
+struct interp {
+	struct loop *loop;
+	const struct place *place;
+	struct interp_config config;
+
+	enum interp_state state;
+	pid_t pid;		/* 0 if there is none */
+	struct loop_source ctl; /* our end of the driver's socket */
+	struct loop_source out; /* what it printed before its first turn, for the log */
+	int bell;
+	enum driver_type doing;
+	uint8_t nonce[DRIVER_NONCE];
+	struct loop_timer deadline;
+
+	char version[DRIVER_VERSION + 1];
+	uint64_t born;	   /* now_us() at the start of the process */
+	uint64_t start_us; /* from there to DRIVER_READY */
+
+	void (*on_ready)(struct interp *i);
+	void (*on_done)(struct interp *i, enum driver_type what, int status);
+	/* It is gone; the state is INTERP_NONE again. @was is the state before it ended or was
+	 * killed. */
+	void (*on_death)(struct interp *i, enum interp_state was, int wait_status,
+			 const struct rusage *ru);
+	enum interp_state was;
+	bool killed; /* by us */
+};
+
+const char *interp_state_name(enum interp_state s);
+
+/**
+ * interp_configure() - Remember what interpreters are to be started with
+ * @i: Interpreter
+ * @s: The host's settings
+ * @ret_changed: True if they differ from the ones before
+ *
+ * Return: 0, -EINVAL for an unknown language or a variable with a bad name, -ENOMEM.
+ */
+int interp_configure(struct interp *i, const struct proto_setup *s, bool *ret_changed);
+
+/**
+ * interp_start() - Start the process
+ * @i: Interpreter in state INTERP_NONE, configured
+ * @ret_step: On failure, what failed, as a static string
+ *
+ * Return: 0 or -errno.
+ */
+int interp_start(struct interp *i, const char **ret_step);
+
+/**
+ * interp_run() - Hand over a turn
+ * @i: Interpreter in state INTERP_IDLE
+ * @turn: Number of the run
+ * @fds: stdin, stdout, stderr, code; still the caller's
+ * @code_len: Bytes of code
+ *
+ * Return: 0 or -errno.
+ */
+int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len);
+
+/** interp_warm() - Let an idle interpreter exercise itself. Return: 0 or -errno. */
+int interp_warm(struct interp *i);
+
+/** interp_seed() - Give an idle interpreter new randomness. Return: 0 or -errno. */
+int interp_seed(struct interp *i, const uint8_t seed[32]);
+
+/** interp_interrupt() - Send SIGINT to the process group of an interpreter in a turn. */
+void interp_interrupt(struct interp *i);
+
+/** interp_kill() - End the process; on_death follows. */
+void interp_kill(struct interp *i);
+
+/**
+ * interp_reaped() - A child was reaped
+ * @i: Interpreter
+ * @pid: Which
+ * @wait_status: How
+ * @ru: Its cost
+ *
+ * Return: true if it was the interpreter.
+ */
+bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru);
+
+/** interp_fini() - Free the configuration; the process must be gone. */
+void interp_fini(struct interp *i);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What interpreters are started with: languages and environment. */
+#include "interp_config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place.h"
+#include "spawn.h"
+#include "util.h"
+
+#define NPROC_DEFAULT  512u
+#define NOFILE_DEFAULT 1024u
+#define USER_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+static const struct language {
+	const char *name, *program, *driver;
+	const char *options[2];
+	bool has_bell;
+} languages[] = {
+	{"python", "python3", "repl.py", {"-I", "-B"}, false},
+	{"javascript", "bun", "repl.mjs", {NULL}, true},
+	{"raw", "bash", "repl.sh", {"--norc", "--noprofile"}, false},
+};
+
+void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
+{
+	const struct language *l = &languages[i->config.language];
+	struct interp_argv *a = ret_argv;
+	const char *bun = i->place->guest ? NULL : getenv("XSBX_BUN");
+	int n = 0;
+
+	memset(a, 0, sizeof(*a));
+	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->place->lib, l->driver);
+	snprintf(a->ctl, sizeof(a->ctl), "%d", SPAWN_CTL);
+	snprintf(a->bell, sizeof(a->bell), "%d", SPAWN_BELL);
+	a->has_bell = l->has_bell;
+	a->v[n++] = bun && l->has_bell ? bun : l->program;
+	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++)
+		a->v[n++] = l->options[k];
+	a->v[n++] = a->driver;
+	a->v[n++] = a->ctl;
+	if (l->has_bell)
+		a->v[n++] = a->bell;
+}
+
+static bool str_is(struct proto_str s, const char *text)
+{
+	return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
+}
+
+static bool variable_ok(const struct proto_env *e)
+{
+	return e->name.len && !memchr(e->name.data, '=', e->name.len) &&
+	       !memchr(e->name.data, '\0', e->name.len) &&
+	       !memchr(e->value.data, '\0', e->value.len);
+}
+
+static void envp_free(char **envp)
+{
+	for (size_t n = 0; envp && envp[n]; n++)
+		free(envp[n]);
+	free(envp);
+}
+
+/* Sets NAME=VALUE in @envp, which has room. */
+static int envp_set(char **envp, struct proto_str name, struct proto_str value)
+{
+	char *entry = malloc((size_t)name.len + value.len + 2);
+	size_t n = 0;
+
+	if (!entry)
+		return -ENOMEM;
+	memcpy(entry, name.data, name.len);
+	entry[name.len] = '=';
+	memcpy(entry + name.len + 1, value.data, value.len);
+	entry[name.len + 1 + value.len] = '\0';
+	while (envp[n] && strncmp(envp[n], entry, name.len + 1) != 0)
+		n++;
+	free(envp[n]);
+	envp[n] = entry;
+	return 0;
+}
+
+static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
+{
+	const char *const defaults[][2] = {
+		{"HOME", place->home},	{"USER", "user"},	{"LOGNAME", "user"},
+		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},	{"LANG", "C.UTF-8"},
+		{"TERM", "dumb"},	{"PWD", place->work},
+	};
+	char **envp = calloc(ARRAY_SIZE(defaults) + PROTO_ENV_MAX + 1, sizeof(*envp));
+	int r = envp ? 0 : -ENOMEM;
+
+	for (size_t n = 0; r == 0 && n < ARRAY_SIZE(defaults); n++) {
+		const char *value = defaults[n][1];
+
+		/* On a host, programs are where the host has them. */
+		if (!place->guest && strcmp(defaults[n][0], "PATH") == 0 && getenv("PATH"))
+			value = getenv("PATH");
+		r = envp_set(envp, proto_cstr(defaults[n][0]), proto_cstr(value));
+	}
+	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
+		r = variable_ok(&s->env[n]) ? envp_set(envp, s->env[n].name, s->env[n].value)
+					    : -EINVAL;
+	if (r < 0) {
+		envp_free(envp);
+		return r;
+	}
+	*ret_envp = envp;
+	return 0;
+}
+
+static bool envp_same(char *const *a, char *const *b)
+{
+	size_t n = 0;
+
+	if (!a || !b)
+		return a == b;
+	while (a[n] && b[n] && strcmp(a[n], b[n]) == 0)
+		n++;
+	return !a[n] && !b[n];
+}
+
+int interp_configure(struct interp *i, const struct proto_setup *s, bool *ret_changed)
+{
+	struct interp_config c = {.language = -1,
+				  .nproc = s->nproc ? s->nproc : NPROC_DEFAULT,
+				  .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT};
+	int r;
+
+	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {
+		if (str_is(s->language, languages[n].name))
+			c.language = (int)n;
+	}
+	if (c.language < 0)
+		return -EINVAL;
+	r = envp_new(i->place, s, &c.envp);
+	if (r < 0)
+		return r;
+	*ret_changed = c.language != i->config.language || c.nproc != i->config.nproc ||
+		       c.nofile != i->config.nofile || !envp_same(c.envp, i->config.envp);
+	envp_free(i->config.envp);
+	i->config = c;
+	return 0;
+}
+
+void interp_fini(struct interp *i)
+{
+	envp_free(i->config.envp);
+	i->config.envp = NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to the interpreter: languages, and the environment a process starts with. */
+#ifndef XSBX_AGENT_INTERP_CONFIG_H
+#define XSBX_AGENT_INTERP_CONFIG_H
+
+#include "interp.h"
+
+#define INTERP_ARGV_MAX 8
+
+/* The argument vector of an interpreter; points into itself and into static strings. */
+struct interp_argv {
+	const char *v[INTERP_ARGV_MAX];
+	char driver[4096];
+	char ctl[16], bell[16];
+	bool has_bell; /* its runtime cannot wait for a datagram */
+};
+
+/** interp_argv() - How the configured language is started. */
+void interp_argv(const struct interp *i, struct interp_argv *ret_argv);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends processes of user code. One round stops and kills all it finds; a process that forked while
+ * the round ran leaves a child for the next; two empty rounds in a row are the end. */
+#include "killer.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "proc.h"
+#include "util.h"
+
+#define ROUND_US   1000u
+#define SLOW_US	   5000u
+#define SLOW_AFTER 50000u
+#define HARD_AFTER 2000000u  /* then kill(-1), which no fork can outrun */
+#define GIVE_UP	   20000000u /* stuck in the kernel: nothing will help */
+
+static void on_killer_timer(struct loop_timer *t)
+{
+	struct killer *k = container_of(t, struct killer, timer);
+	uint64_t age = now_us() - k->since;
+	int n = proc_kill_except(k->keep, k->not_kept);
+
+	k->clean = n == 0 ? k->clean + 1 : 0;
+	if (n > 0 && age > HARD_AFTER && getpid() == 1) {
+		log_line("%d processes outlived %d s of killing: killing all of them", n,
+			 (int)(age / 1000000));
+		kill(-1, SIGKILL);
+	}
+	if (k->clean < 2 && age < GIVE_UP) {
+		loop_arm(k->loop, &k->timer, age < SLOW_AFTER ? ROUND_US : SLOW_US);
+		return;
+	}
+	if (k->clean < 2)
+		log_line("%d processes cannot be killed", n);
+	k->active = false;
+	k->done(k);
+}
+
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
+{
+	k->active = true;
+	k->since = now_us();
+	k->clean = 0;
+	k->keep = keep;
+	k->not_kept = not_kept;
+	k->timer.fire = on_killer_timer;
+	loop_arm(k->loop, &k->timer, 0);
+}
+
+void killer_all(void)
+{
+	const struct timespec pause = {0, ROUND_US * 1000};
+	unsigned clean = 0;
+
+	for (unsigned round = 0; clean < 2 && round < 5000; round++) {
+		clean = proc_kill_except(NULL, 0) == 0 ? clean + 1 : 0;
+		nanosleep(&pause, NULL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+}

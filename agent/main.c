@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* xsbx-agent: PID 1 of a guest, or, with --local, a plain process for tests. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "init.h"
+#include "log.h"
+#include "place.h"
+#include "util.h"
+
+static struct agent agent;
+
+static int serve(const struct place *place, int fd, bool local)
+{
+	const char *step = "";
+	int r = agent_init(&agent, place, fd, local, &step);
+
+	if (r < 0) {
+		log_fatal(step, r);
+		return r;
+	}
+	r = agent_run(&agent);
+	if (r < 0)
+		log_fatal("connection to the host", r);
+	return r;
+}
+
+/* Never returns: a PID 1 that does panics the kernel. */
+static void guest(void)
+{
+	struct place place = {.random_fd = -1, .kmsg_fd = -1};
+	const char *step = "";
+	int fd = init_guest(&place, &step);
+
+	if (fd < 0)
+		log_fatal(step, fd);
+	else
+		(void)serve(&place, fd, false);
+	init_reboot();
+}
+
+static int usage(void)
+{
+	fputs("usage: xsbx-agent --local FD --root DIR --lib DRIVERDIR\n", stderr);
+	return 2;
+}
+
+static int local(int fd, const char *root, const char *lib)
+{
+	static char work[PATH_MAX], drivers[PATH_MAX];
+	struct place place = {.work = work,
+			      .home = work,
+			      .lib = drivers,
+			      .random_fd = -1,
+			      .kmsg_fd = -1};
+	int r;
+
+	if (!realpath(lib, drivers)) {
+		log_fatal(lib, errno);
+		return 1;
+	}
+	snprintf(work, sizeof(work), "%s/files", root);
+	(void)mkdir(work, 0755);
+	if (chdir(root) < 0 || !realpath("files", work)) {
+		log_fatal(work, errno);
+		return 1;
+	}
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+		log_fatal("becoming a subreaper", errno);
+		return 1;
+	}
+	r = serve(&place, fd, true);
+	agent_fini(&agent);
+	return r < 0 ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {{"local", required_argument, NULL, 'l'},
+						{"root", required_argument, NULL, 'r'},
+						{"lib", required_argument, NULL, 'd'},
+						{NULL, 0, NULL, 0}};
+	const char *root = NULL, *lib = NULL;
+	int c, fd = -1;
+
+	/* The kernel hands words of its command line that it does not know to PID 1. */
+	if (getpid() == 1 && (argc < 2 || strcmp(argv[1], "--local") != 0))
+		guest();
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'l': fd = atoi(optarg); break;
+		case 'r': root = optarg; break;
+		case 'd': lib = optarg; break;
+		default: return usage();
+		}
+	}
+	if (fd < 0 || !root || !lib || optind < argc)
+		return usage();
+	return local(fd, root, lib);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the agent finds itself: what its set-up left for the rest of the program to know. */
+#ifndef XSBX_AGENT_PLACE_H
+#define XSBX_AGENT_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
+ * knows nothing of mounts and machines.
+ */
+struct place {
+	const char *work; /* working directory of user code, absolute */
+	const char *home; /* its HOME */
+	const char *lib;  /* interpreter drivers */
+	bool guest;	  /* the machine is ours: clock, host name, entropy, quotas */
+	bool drop;	  /* user code runs as uid and gid, without capabilities */
+	uid_t uid;
+	gid_t gid;
+	int random_fd; /* /dev/random in a guest, else -1 */
+	int kmsg_fd;   /* /dev/kmsg in a guest, else -1 */
+};
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the processes of user code in /proc, and ending them by pidfd. */
+#include "proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util.h"
+
+#define PROC_MAX 65536u /* more cannot be: pid_max is 32768 in a guest */
+
+/* Reads a small file of /proc as text. Return: its length or -errno. */
+static ssize_t read_text(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, size - 1);
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
+}
+
+/* Fills @ret_p from /proc/PID/stat. */
+static int proc_stat(pid_t pid, struct proc *ret_p)
+{
+	char path[32], buf[1024], state;
+	unsigned long long start;
+	const char *after;
+	long threads;
+	int parent;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = read_text(path, buf, sizeof(buf));
+	if (n < 0)
+		return (int)n;
+	/* The name is in parentheses and may hold anything; the last ')' ends it. */
+	after = strrchr(buf, ')');
+	if (!after || sscanf(after + 1,
+			     " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			     "%ld %*d %llu",
+			     &state, &parent, &threads, &start) != 4)
+		return -EINVAL;
+	*ret_p = (struct proc){.pid = pid, .parent = parent, .start = start};
+	/* A leader that ended before its threads looks like a zombie and is not one. */
+	ret_p->live = (state != 'Z' && state != 'X') || threads > 1;
+	return 0;
+}
+
+static int set_add(struct proc_set *set, const struct proc *p)
+{
+	if (set->n == set->cap) {
+		size_t cap = set->cap ? set->cap * 2 : 64;
+		struct proc *v;
+
+		if (cap > PROC_MAX)
+			return -E2BIG;
+		v = realloc(set->v, cap * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		set->v = v;
+		set->cap = cap;
+	}
+	set->v[set->n++] = *p;
+	return 0;
+}
+
+void proc_set_clear(struct proc_set *set)
+{
+	free(set->v);
+	*set = (struct proc_set){0};
+}
+
+bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		if (set->v[i].pid == pid && set->v[i].start == start)
+			return true;
+	}
+	return false;
+}
+
+static struct proc *set_find(struct proc_set *set, pid_t pid)
+{
+	size_t low = 0, high = set->n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (set->v[mid].pid < pid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < set->n && set->v[low].pid == pid ? &set->v[low] : NULL;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct proc *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Marks what descends from the agent. Parents need not come before children, so this repeats until
+ * nothing changes; in practice twice. */
+static void mark_ours(struct proc_set *set)
+{
+	pid_t self = getpid();
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < set->n; i++) {
+			struct proc *p = &set->v[i];
+			const struct proc *parent;
+
+			if (p->ours || p->pid == self)
+				continue;
+			parent = set_find(set, p->parent);
+			if (p->parent == self || (parent && parent->ours))
+				p->ours = changed = true;
+		}
+	}
+}
+
+int proc_scan(struct proc_set *set)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	size_t kept = 0;
+	int r = 0;
+
+	if (!d)
+		return -errno;
+	set->n = 0;
+	while (r == 0 && (e = readdir(d))) {
+		struct proc p;
+
+		if (e->d_name[0] < '1' || e->d_name[0] > '9')
+			continue;
+		/* One that ended since is not an error. */
+		if (proc_stat(atoi(e->d_name), &p) == 0)
+			r = set_add(set, &p);
+	}
+	closedir(d);
+	if (r < 0)
+		return r;
+	qsort(set->v, set->n, sizeof(*set->v), by_pid);
+	mark_ours(set);
+	for (size_t i = 0; i < set->n; i++) {
+		if (set->v[i].ours)
+			set->v[kept++] = set->v[i];
+	}
+	set->n = kept;
+	return 0;
+}
+
+/* Adds the children of one thread. */
+static int children_of(struct proc_set *set, pid_t pid, const char *tid)
+{
+	char path[96], buf[4096];
+	const char *p = buf;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, tid);
+	n = read_text(path, buf, sizeof(buf));
+	if (n < 0)
+		return n == -ENOENT || n == -ESRCH ? 0 : (int)n;
+	if ((size_t)n == sizeof(buf) - 1)
+		return -E2BIG; /* too many for the fast way */
+	while (*p) {
+		struct proc child;
+		char *end;
+		long v = strtol(p, &end, 10);
+		int r;
+
+		if (end == p)
+			break;
+		p = end;
+		if (v <= 0 || proc_stat((pid_t)v, &child) < 0)
+			continue;
+		child.ours = true;
+		r = set_add(set, &child);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int children_of_all(struct proc_set *set, pid_t pid)
+{
+	char path[32];
+	struct dirent *e;
+	DIR *d;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
+	while (r == 0 && (e = readdir(d))) {
+		if (e->d_name[0] != '.')
+			r = children_of(set, pid, e->d_name);
+	}
+	closedir(d);
+	return r;
+}
+
+int proc_children(struct proc_set *set)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	if (access(path, R_OK) < 0)
+		return proc_scan(set);
+	set->n = 0;
+	r = children_of_all(set, getpid());
+	for (size_t i = 0; r == 0 && i < set->n; i++)
+		r = children_of_all(set, set->v[i].pid);
+	return r < 0 ? proc_scan(set) : 0;
+}
+
+/* Signals a process by descriptor, after making sure that it is still the one that was found. */
+static void proc_signal(const struct proc *p, int sig)
+{
+	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	struct proc now;
+
+	if (fd < 0)
+		return;
+	if (proc_stat(p->pid, &now) == 0 && now.start == p->start)
+		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+	close(fd);
+}
+
+/* True if the process or an ancestor of it is to be kept. */
+static bool is_kept(struct proc_set *all, const struct proc *p, const struct proc_set *keep,
+		    pid_t not_kept)
+{
+	for (size_t depth = 0; p && depth < all->n + 1; depth++) {
+		if (p->pid == not_kept)
+			return false;
+		if (proc_set_has(keep, p->pid, p->start))
+			return true;
+		p = set_find(all, p->parent);
+	}
+	return false;
+}
+
+int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
+{
+	struct proc_set all = {0};
+	int victims = 0;
+	int r = proc_scan(&all);
+
+	if (r < 0) {
+		proc_set_clear(&all);
+		return r;
+	}
+	for (size_t i = 0; i < all.n; i++) {
+		struct proc *p = &all.v[i];
+
+		p->live = p->live && !(keep && is_kept(&all, p, keep, not_kept));
+		victims += p->live;
+		if (p->live)
+			proc_signal(p, SIGSTOP);
+	}
+	for (size_t i = 0; i < all.n; i++) {
+		if (all.v[i].live)
+			proc_signal(&all.v[i], SIGKILL);
+	}
+	proc_set_clear(&all);
+	return victims;
+}
+
+pid_t proc_last_pid(void)
+{
+	char buf[128];
+	const char *last;
+
+	if (read_text("/proc/loadavg", buf, sizeof(buf)) < 0)
+		return 0;
+	last = strrchr(buf, ' ');
+	return last ? atoi(last + 1) : 0;
+}
+
+uint64_t proc_oom_kills(void)
+{
+	char buf[16384];
+	const char *line;
+
+	if (read_text("/proc/vmstat", buf, sizeof(buf)) < 0)
+		return 0;
+	line = strstr(buf, "\noom_kill ");
+	return line ? strtoull(line + 10, NULL, 10) : 0;
+}

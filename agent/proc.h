@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the processes of user code, and ending them. */
+#ifndef XSBX_AGENT_PROC_H
+#define XSBX_AGENT_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * User code is every descendant of the agent: as PID 1, or as a subreaper, the agent inherits
+ * whatever detaches itself, so no descendant can leave. Nothing else is ever signalled.
+ */
+
+struct proc {
+	pid_t pid, parent;
+	uint64_t start; /* clock ticks since boot; with pid it names one process for ever */
+	bool live;	/* not a zombie */
+	bool ours;	/* descends from the agent */
+};
+
+struct proc_set {
+	struct proc *v;
+	size_t n, cap;
+};
+
+/** proc_set_clear() - Empty a set and free its memory. */
+void proc_set_clear(struct proc_set *set);
+
+/**
+ * proc_scan() - List the processes of user code
+ * @set: Filled with every descendant of the agent, zombies included
+ *
+ * Return: 0 or -errno.
+ */
+int proc_scan(struct proc_set *set);
+
+/**
+ * proc_children() - As proc_scan(), faster, and possibly without children of a process that lost
+ * others in the same moment
+ */
+int proc_children(struct proc_set *set);
+
+/** proc_set_has() - True if this very process is in the set. */
+bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);
+
+/**
+ * proc_kill_except() - Stop, then kill, all user code but some
+ * @keep: Processes to be left alone, with all that descends from them; NULL for none
+ * @not_kept: Process that is killed even if an ancestor of it is kept; 0 for none
+ *
+ * Everything is stopped before anything is killed, so that nothing forks away in between. What
+ * forked in the meantime is found by the next call: call until it returns 0.
+ *
+ * Return: number of processes that were alive and not to be kept, or -errno.
+ */
+int proc_kill_except(const struct proc_set *keep, pid_t not_kept);
+
+/** proc_last_pid() - The newest process number, which changes with each fork; 0 if unknown. */
+pid_t proc_last_pid(void);
+
+/** proc_oom_kills() - How many processes the kernel killed for want of memory since boot. */
+uint64_t proc_oom_kills(void);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much user code may store: sizes of the tmpfs mounts that init made. */
+#include "quota.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "place.h"
+
+#define INODES_DEFAULT 65536u
+
+static int remount(const char *dir, unsigned long flags, uint64_t bytes, uint32_t inodes)
+{
+	char options[64];
+
+	if (bytes == 0)
+		bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	if (bytes < 4096)
+		bytes = 4096; /* 0 would mean: no limit */
+	snprintf(options, sizeof(options), "size=%" PRIu64 ",nr_inodes=%" PRIu32, bytes,
+		 inodes ? inodes : INODES_DEFAULT);
+	return mount(NULL, dir, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | flags, options) < 0
+		       ? -errno
+		       : 0;
+}
+
+int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
+	      uint32_t inodes)
+{
+	int r;
+
+	if (!place->guest)
+		return 0;
+	r = remount(place->work, 0, files_bytes, inodes);
+	if (r == 0)
+		r = remount("/tmp", 0, tmp_bytes, inodes);
+	if (r == 0)
+		r = remount("/dev/shm", MS_NOEXEC, tmp_bytes, inodes);
+	return r;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of a run. */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "interp.h"
+#include "log.h"
+#include "place.h"
+#include "stream.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ *
+ *	NONE --submit--> WAITING --begin--> ACTIVE --done, death--> DRAINING --> NONE
+ *	                    |                  |                       ^
+ *	                    |                  `--deadline, KILL--> KILLING
+ *	                    `--KILL, refuse--> NONE
+ *
+ * Completion. When the driver's answer arrives, or the interpreter's exit, everything the turn
+ * wrote is already in the two pipes. Their fill is asked for once (FIONREAD) and exactly that much
+ * is sent before EXIT: no waiting for end of file, which a background process can hold up, and no
+ * waiting for silence. What comes later belongs to no run: the pipe goes to the sinks.
+ *
+ * Killing. Everything the run started has to go, also what called setsid() or detached itself;
+ * background processes of earlier runs stay, and so does what these start. So the set of processes
+ * that were there before is needed. Looking it up costs milliseconds on an emulated processor;
+ * therefore it is done after a run has ended, when nobody waits, and again before the next
+ * only if some process was created in between, which the newest process number tells.
+ *
+ * Order of stdout and stderr. In a guest with one processor the agent runs with real-time
+ * priority, so a write to a pipe hands the processor to the agent before the writer goes on; the
+ * sequence of OUTPUT frames is then that of the writes.
+ */
+
+static const char *const state_names[] = {
+	[RUN_NONE] = "none",	   [RUN_WAITING] = "waiting",	[RUN_ACTIVE] = "active",
+	[RUN_KILLING] = "killing", [RUN_DRAINING] = "draining",
+};
+_Static_assert(ARRAY_SIZE(state_names) == RUN_NSTATES, "each state has a name");
+
+enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
+
+const char *run_state_name(enum run_state s)
+{
+	return s < RUN_NSTATES ? state_names[s] : "unknown";
+}
+
+static void run_close_child_fds(struct run *r)
+{
+	for (int i = 0; i < DRIVER_NFDS; i++)
+		close_fd(&r->child_fds[i]);
+}
+
+/* Puts the code where the driver can read it and nobody can change it. Return: descriptor. */
+static int code_fd(struct proto_str code)
+{
+	int fd = memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	uint32_t done = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (done < code.len) {
+		ssize_t n = pwrite(fd, code.data + done, code.len - done, done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			goto fail;
+		done += (uint32_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+		return fd;
+fail:
+	done = (uint32_t)errno;
+	close(fd);
+	return -(int)done;
+}
+
+static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
+{
+	int e;
+
+	e = code_fd(req->code);
+	if (e < 0)
+		return e;
+	r->child_fds[3] = e;
+	for (int i = 0; i < 2; i++) {
+		e = stream_open(&r->out[i], req->limit[i], &r->child_fds[1 + i]);
+		if (e < 0)
+			return e;
+	}
+	if (req->flags & PROTO_RUN_STDIN)
+		return feed_start(&r->feed, id, &r->child_fds[0]);
+	r->child_fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return r->child_fds[0] < 0 ? -errno : 0;
+}
+
+int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
+{
+	int e;
+
+	if (r->state != RUN_NONE)
+		return -EBUSY;
+	e = run_open(r, id, req);
+	if (e < 0) {
+		run_close_child_fds(r);
+		for (int i = 0; i < 2; i++)
+			close_fd(&r->out[i].src.fd);
+		return e;
+	}
+	r->id = id;
+	r->timeout_ms = req->timeout_ms;
+	r->code_len = req->code.len;
+	r->credit = req->credit;
+	r->sequence = 0;
+	r->abandoned = false;
+	r->costed = false;
+	memset(&r->result, 0, sizeof(r->result));
+	r->state = RUN_WAITING;
+	return 0;
+}
+
+/* Looks up what was there before the run, unless that is known. */
+static void run_look_around(struct run *r)
+{
+	pid_t last = proc_last_pid();
+
+	if (last && last == r->background_at)
+		return;
+	if (proc_children(&r->background) < 0)
+		log_line("cannot list the background processes");
+	r->background_at = last;
+}
+
+/* After a run, when nobody waits: get ready for the next. */
+static void on_settle(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, settle);
+
+	if (r->state != RUN_NONE)
+		return;
+	run_look_around(r);
+	r->oom_kills = proc_oom_kills();
+}
+
+/* Queues EXIT and closes the books. */
+static void run_end(struct run *r)
+{
+	struct frame *f;
+
+	for (int i = 0; i < 2; i++) {
+		r->result.dropped[i] = r->out[i].dropped;
+		(void)loop_watch(r->loop, &r->out[i].src, 0);
+		sink_add(&r->sinks, r->out[i].src.fd);
+		r->out[i].src.fd = -1;
+	}
+	feed_stop(&r->feed);
+	run_close_child_fds(r);
+	loop_disarm(r->loop, &r->deadline);
+	r->state = RUN_NONE;
+	loop_arm(r->loop, &r->settle, 0);
+	if (!r->abandoned) {
+		f = frame_new(PROTO_EXIT, r->id, 128);
+		if (f) {
+			proto_exit_pack(&f->out, &r->result);
+			conn_send(r->conn, f);
+		} else {
+			loop_stop(r->loop, -ENOMEM); /* an EXIT that never comes is worse */
+		}
+	}
+}
+
+static void run_drain(struct run *r)
+{
+	/* Both are tried: past its limit one needs no credit. */
+	bool done = stream_drain(&r->out[0]);
+
+	done = stream_drain(&r->out[1]) && done;
+	if (done || r->abandoned)
+		run_end(r);
+}
+
+/* The code has ended, in whatever way: settle the streams and begin to drain. */
+static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool fresh)
+{
+	r->result.how = how;
+	r->result.status = status;
+	r->result.fresh = fresh;
+	r->result.wall_us = now_us() - r->began;
+	loop_disarm(r->loop, &r->deadline);
+	for (int i = 0; i < 2; i++)
+		stream_settle(&r->out[i]);
+	r->state = RUN_DRAINING;
+	run_drain(r);
+}
+
+static void run_set_cost(struct run *r, const struct acct_cost *c)
+{
+	r->result.user_us = c->user_us;
+	r->result.system_us = c->system_us;
+	r->result.maxrss_kib = c->maxrss_kib;
+	r->costed = true;
+}
+
+/* A status of 137 that was not our doing: was it the kernel's? */
+static enum proto_how how_ended(struct run *r, uint32_t status)
+{
+	if (status != STATUS_SIGNAL + SIGKILL)
+		return PROTO_HOW_DONE;
+	return proc_oom_kills() > r->oom_kills ? PROTO_HOW_OOM : PROTO_HOW_DONE;
+}
+
+void run_on_done(struct run *r, int status)
+{
+	struct acct_cost cost;
+
+	if (r->state != RUN_ACTIVE)
+		return; /* it is being killed */
+	acct_end(r->interp->pid, &r->acct, &cost);
+	run_set_cost(r, &cost);
+	run_settle(r, how_ended(r, (uint32_t)status), (uint32_t)status, false);
+}
+
+void run_on_death(struct run *r, int wait_status, const struct rusage *ru)
+{
+	struct acct_cost cost;
+	uint32_t status;
+
+	/* In RUN_DRAINING the turn has been answered already; only its state is lost. */
+	if (r->state == RUN_DRAINING)
+		r->result.fresh = 1;
+	if (r->state != RUN_ACTIVE && r->state != RUN_KILLING)
+		return;
+	acct_end_dead(&r->acct, ru, &cost);
+	run_set_cost(r, &cost);
+	if (r->state == RUN_KILLING)
+		return; /* on_killed() goes on */
+	status = WIFSIGNALED(wait_status) ? STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
+					  : (uint32_t)WEXITSTATUS(wait_status);
+	run_settle(r, how_ended(r, status), status, true);
+}
+
+static void on_killed(struct killer *k)
+{
+	struct run *r = container_of(k, struct run, killer);
+
+	run_settle(r, (enum proto_how)r->result.how, r->result.status, true);
+}
+
+static void run_kill(struct run *r, enum proto_how how, uint32_t status)
+{
+	struct acct_cost cost;
+
+	/* If the interpreter is not reaped before its processes are gone, this is the cost. */
+	acct_end(r->interp->pid, &r->acct, &cost);
+	run_set_cost(r, &cost);
+	r->result.how = how;
+	r->result.status = status;
+	r->state = RUN_KILLING;
+	loop_disarm(r->loop, &r->deadline);
+	killer_start(&r->killer, &r->background, r->interp->pid);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, deadline);
+
+	if (r->state == RUN_ACTIVE)
+		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT);
+}
+
+void run_begin(struct run *r)
+{
+	int e;
+
+	run_look_around(r);
+	acct_begin(r->interp->pid, &r->acct);
+	r->began = now_us();
+	e = stream_watch(&r->out[0]);
+	if (e == 0)
+		e = stream_watch(&r->out[1]);
+	if (e == 0)
+		e = interp_run(r->interp, r->id, r->child_fds, r->code_len);
+	run_close_child_fds(r);
+	if (e < 0) {
+		log_line("cannot hand over run %u: %s", r->id, strerror(-e));
+		r->result.fresh = 1;
+		interp_kill(r->interp);
+		run_refuse(r);
+		return;
+	}
+	r->state = RUN_ACTIVE;
+	if (r->timeout_ms)
+		loop_arm(r->loop, &r->deadline, (uint64_t)r->timeout_ms * 1000);
+}
+
+void run_send_refused(struct conn *c, uint32_t id)
+{
+	const struct proto_exit refused = {.how = PROTO_HOW_REFUSED, .status = 255};
+	struct frame *f = frame_new(PROTO_EXIT, id, 128);
+
+	if (!f)
+		return;
+	proto_exit_pack(&f->out, &refused);
+	conn_send(c, f);
+}
+
+void run_refuse(struct run *r)
+{
+	r->result.how = PROTO_HOW_REFUSED;
+	r->result.status = 255;
+	run_end(r);
+}
+
+void run_signal(struct run *r, enum proto_signal sig)
+{
+	if (r->state == RUN_ACTIVE && sig == PROTO_INTERRUPT) {
+		interp_interrupt(r->interp);
+	} else if (r->state == RUN_ACTIVE) {
+		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL);
+	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
+		r->result.how = PROTO_HOW_KILLED;
+		r->result.status = STATUS_SIGNAL + SIGKILL;
+		run_end(r);
+	}
+}
+
+void run_credit(struct run *r, uint32_t bytes)
+{
+	r->credit += bytes;
+	run_resume(r);
+}
+
+void run_resume(struct run *r)
+{
+	if (r->state == RUN_DRAINING) {
+		run_drain(r);
+	} else if (r->state == RUN_ACTIVE || r->state == RUN_KILLING) {
+		stream_resume(&r->out[0]);
+		stream_resume(&r->out[1]);
+	}
+}
+
+void run_abandon(struct run *r)
+{
+	r->abandoned = true;
+	if (r->state == RUN_ACTIVE)
+		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL);
+	else if (r->state == RUN_WAITING || r->state == RUN_DRAINING)
+		run_end(r);
+}
+
+void run_init(struct run *r)
+{
+	static const enum proto_stream which[2] = {PROTO_STDOUT, PROTO_STDERR};
+
+	for (int i = 0; i < DRIVER_NFDS; i++)
+		r->child_fds[i] = -1;
+	for (int i = 0; i < 2; i++) {
+		r->out[i].run = r;
+		r->out[i].which = which[i];
+		r->out[i].src.fd = -1;
+	}
+	r->feed.loop = r->sinks.loop = r->killer.loop = r->loop;
+	r->feed.conn = r->conn;
+	r->feed.src.fd = -1;
+	r->killer.done = on_killed;
+	r->deadline.fire = on_deadline;
+	r->settle.fire = on_settle;
+}
+
+void run_fini(struct run *r)
+{
+	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->settle);
+	loop_disarm(r->loop, &r->killer.timer);
+	for (int i = 0; i < 2; i++)
+		loop_close(r->loop, &r->out[i].src);
+	feed_stop(&r->feed);
+	run_close_child_fds(r);
+	sink_clear(&r->sinks);
+	proc_set_clear(&r->background);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run: code goes to the interpreter, output and exit status come back. */
+#ifndef XSBX_AGENT_RUN_H
+#define XSBX_AGENT_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "acct.h"
+#include "driver.h"
+#include "feed.h"
+#include "killer.h"
+#include "loop.h"
+#include "proc.h"
+#include "protocol.h"
+#include "sink.h"
+
+struct conn;
+struct interp;
+struct place;
+
+enum run_state {
+	RUN_NONE,
+	RUN_WAITING,  /* for an interpreter */
+	RUN_ACTIVE,   /* the interpreter has the code */
+	RUN_KILLING,  /* its processes are being ended */
+	RUN_DRAINING, /* it has ended; what is in the pipes is being sent */
+	RUN_NSTATES,
+};
+
+/* Standard output or standard error. */
+struct stream {
+	struct loop_source src; /* read end; -1 once nobody can write any more */
+	struct run *run;
+	enum proto_stream which;
+	bool paused;	     /* not watched, for want of credit or of room in the queue */
+	uint64_t limit_left; /* bytes that may still be sent */
+	uint64_t dropped;
+	size_t drain_left; /* RUN_DRAINING: bytes in the pipe that belong to the run */
+};
+
+struct run {
+	/* Set once. */
+	struct loop *loop;
+	struct conn *conn;
+	struct interp *interp;
+	const struct place *place;
+
+	enum run_state state;
+	uint32_t id;
+	uint32_t timeout_ms;
+	uint32_t code_len;
+	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code */
+	struct stream out[2];
+	uint32_t sequence;
+	uint64_t credit;
+	struct feed feed;
+	struct loop_timer deadline;
+	struct killer killer;
+	bool abandoned; /* nobody waits for it: no EXIT */
+
+	uint64_t began; /* now_us() */
+	struct acct acct;
+	struct proto_exit result;
+	bool costed; /* result has the cost */
+
+	/* Of all runs. */
+	struct sinks sinks;
+	struct proc_set background; /* user code that was there before the run */
+	pid_t background_at;	    /* proc_last_pid() when that was looked up */
+	uint64_t oom_kills;	    /* proc_oom_kills() before the run */
+	struct loop_timer settle;
+};
+
+const char *run_state_name(enum run_state s);
+
+/**
+ * run_init() - Prepare for runs
+ * @r: Run with loop, conn, interp and place set, the rest zeroed
+ */
+void run_init(struct run *r);
+
+/**
+ * run_submit() - Take a RUN frame
+ * @r: In state RUN_NONE; goes to RUN_WAITING
+ * @id: Number of the run
+ * @req: The request; nothing of it is kept
+ *
+ * Return: 0 or -errno; then the run is as before.
+ */
+int run_submit(struct run *r, uint32_t id, const struct proto_run *req);
+
+/** run_begin() - Hand a waiting run to the interpreter, which is idle. */
+void run_begin(struct run *r);
+
+/** run_refuse() - No interpreter can be had: end a waiting run with PROTO_HOW_REFUSED. */
+void run_refuse(struct run *r);
+
+/** run_send_refused() - Answer a RUN frame that could not be taken at all. */
+void run_send_refused(struct conn *c, uint32_t id);
+
+/** run_on_done() - The driver says that the turn is over. */
+void run_on_done(struct run *r, int status);
+
+/** run_on_death() - The interpreter ended during the run. */
+void run_on_death(struct run *r, int wait_status, const struct rusage *ru);
+
+/** run_signal() - The host asks to interrupt or kill. */
+void run_signal(struct run *r, enum proto_signal sig);
+
+/** run_credit() - The host grants more output. */
+void run_credit(struct run *r, uint32_t bytes);
+
+/** run_resume() - The connection has room again. */
+void run_resume(struct run *r);
+
+/** run_abandon() - Nobody waits for the run any more: end what it started, say nothing. */
+void run_abandon(struct run *r);
+
+/** run_fini() - Close what runs left behind. */
+void run_fini(struct run *r);
+
+#endif

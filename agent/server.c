@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each frame of the host means. */
+#include "agent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "place.h"
+#include "proc.h"
+#include "quota.h"
+#include "util.h"
+
+#define PING_MAX 64u
+
+/* Answers a request at once with FAILED. */
+static void refuse(struct agent *a, uint32_t id, int error, const char *what)
+{
+	struct frame *f = frame_new(PROTO_FAILED, id, 8 + strlen(what));
+
+	if (!f)
+		return;
+	put_u32(&f->out, (uint32_t)error);
+	put_str(&f->out, proto_cstr(what));
+	conn_send(&a->conn, f);
+}
+
+/* Sets what was copied along with the machine. Failures are told and survived: a run without the
+ * right host name is better than none. */
+static void renew_machine(struct agent *a, uint64_t realtime_ns, struct proto_str name)
+{
+	int r;
+
+	if (!a->place->guest)
+		return;
+	r = clock_set(realtime_ns);
+	if (r < 0)
+		log_line("setting the clock: %s", strerror(-r));
+	r = clock_stir(a->place->random_fd, a->seed, sizeof(a->seed));
+	if (r < 0)
+		log_line("adding entropy: %s", strerror(-r));
+	r = name.len ? clock_name(name.data, name.len) : 0;
+	if (r < 0)
+		log_line("setting the host name: %s", strerror(-r));
+}
+
+static int on_hello(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	uint32_t version = get_u32(in);
+	uint32_t generation = get_u32(in);
+	uint64_t realtime_ns = get_u64(in);
+	struct proto_str name;
+	uint8_t entropy[PROTO_ENTROPY];
+
+	get_bytes(in, entropy, sizeof(entropy));
+	name = get_str(in, 256);
+	if (!get_end(in) || version != PROTO_VERSION)
+		return -EPROTO;
+	memcpy(a->seed, entropy, sizeof(a->seed));
+	renew_machine(a, realtime_ns, name);
+	/* Whatever is under way was asked for by somebody who is gone. */
+	conn_renew(&a->conn, generation);
+	a->ready.due = a->warm.due = false;
+	run_abandon(&a->run);
+	a->seed_due = a->interp.state != INTERP_NONE && a->interp.state != INTERP_ENDING &&
+		      a->run.state != RUN_KILLING;
+	a->hello = (struct debt){true, h->id};
+	return 0;
+}
+
+static int on_ping(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_str data = get_rest(in);
+	struct frame *f;
+
+	if (data.len > PING_MAX)
+		return -EPROTO;
+	f = frame_new(PROTO_PONG, h->id, data.len);
+	if (!f)
+		return -ENOMEM;
+	put_bytes(&f->out, data.data, data.len);
+	conn_send(&a->conn, f);
+	return 0;
+}
+
+/* Has the interpreter replaced; READY comes when the new one is. */
+static void restart(struct agent *a, uint32_t id)
+{
+	a->ready = (struct debt){true, id};
+	a->restart = a->interp.state != INTERP_NONE && a->interp.state != INTERP_ENDING;
+	interp_kill(&a->interp);
+}
+
+static int on_setup(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_setup s;
+	bool changed;
+	int r = proto_setup_unpack(in, &s);
+
+	if (r < 0)
+		return r;
+	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
+		refuse(a, h->id, EBUSY, "SETUP while something is under way");
+		return 0;
+	}
+	r = quota_set(a->place, s.files_bytes, s.tmp_bytes, s.files_inodes);
+	if (r < 0) {
+		refuse(a, h->id, -r, "setting the size of the working directory");
+		return 0;
+	}
+	r = interp_configure(&a->interp, &s, &changed);
+	if (r < 0)
+		refuse(a, h->id, -r, "language or environment");
+	else if (changed)
+		restart(a, h->id);
+	else
+		a->ready = (struct debt){true, h->id};
+	return 0;
+}
+
+static int on_reset(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	if (!get_end(in))
+		return -EPROTO;
+	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due)
+		refuse(a, h->id, EBUSY, "RESET while something is under way");
+	else
+		restart(a, h->id);
+	return 0;
+}
+
+static int on_warm(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	if (!get_end(in))
+		return -EPROTO;
+	if (a->run.state != RUN_NONE || a->warm.due)
+		refuse(a, h->id, EBUSY, "WARM while something is under way");
+	else
+		a->warm = (struct debt){true, h->id};
+	return 0;
+}
+
+static int on_run(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_run req;
+	int r = proto_run_unpack(in, &req);
+
+	if (r < 0)
+		return r;
+	r = run_submit(&a->run, h->id, &req);
+	if (r < 0) {
+		log_line("run %u: %s", h->id, strerror(-r));
+		run_send_refused(&a->conn, h->id);
+	}
+	return 0;
+}
+
+static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_str data = get_rest(in);
+
+	if (data.len > PROTO_DATA_MAX || (h->flags & ~PROTO_F_EOF))
+		return -EPROTO;
+	/* It may be for a run that ended while the frame was on its way. */
+	if (h->id != a->run.id)
+		return 0;
+	return feed_frame(&a->run.feed, data, h->flags & PROTO_F_EOF);
+}
+
+static int on_signal_frame(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	uint32_t sig = get_u32(in);
+
+	if (!get_end(in) || (sig != PROTO_INTERRUPT && sig != PROTO_KILL))
+		return -EPROTO;
+	if (h->id == a->run.id)
+		run_signal(&a->run, (enum proto_signal)sig);
+	return 0;
+}
+
+static int on_credit(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	uint32_t bytes = get_u32(in);
+
+	if (!get_end(in))
+		return -EPROTO;
+	if (h->id == a->run.id)
+		run_credit(&a->run, bytes);
+	return 0;
+}
+
+/* The number behind @key in a file of /proc, or 0. */
+static uint64_t read_number(const char *path, const char *key)
+{
+	FILE *f = fopen(path, "re");
+	uint64_t value = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, strlen(key)) == 0) {
+			value = strtoull(line + strlen(key), NULL, 10);
+			break;
+		}
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+/* Processor time since boot, all but idle and waiting. */
+static uint64_t cpu_used_us(void)
+{
+	unsigned long long v[8] = {0};
+	FILE *f = fopen("/proc/stat", "re");
+	int n;
+
+	if (!f)
+		return 0;
+	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+		   &v[4], &v[5], &v[6], &v[7]);
+	fclose(f);
+	if (n < 4)
+		return 0;
+	return (v[0] + v[1] + v[2] + v[5] + v[6]) * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static int on_usage(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_usage u = {0};
+	struct proc_set set = {0};
+	struct frame *f;
+
+	if (!get_end(in))
+		return -EPROTO;
+	u.mem_total_kib = read_number("/proc/meminfo", "MemTotal:");
+	u.mem_available_kib = read_number("/proc/meminfo", "MemAvailable:");
+	u.cpu_us = cpu_used_us();
+	files_space(&a->files, &u.files_used, &u.files_total);
+	if (proc_children(&set) == 0) {
+		for (size_t i = 0; i < set.n; i++)
+			u.processes += set.v[i].live;
+	}
+	proc_set_clear(&set);
+	f = frame_new(PROTO_USAGE_REPLY, h->id, 128);
+	if (!f)
+		return -ENOMEM;
+	proto_usage_pack(&f->out, &u);
+	conn_send(&a->conn, f);
+	return 0;
+}
+
+static int on_shutdown(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	(void)h;
+	if (!get_end(in))
+		return -EPROTO;
+	loop_stop(&a->loop, 0);
+	return 0;
+}
+
+static int on_files(struct agent *a, const struct proto_header *h, const uint8_t *payload)
+{
+	struct frame *reply;
+	int r = files_request(&a->files, h, payload, &reply);
+
+	if (r == 0 && reply)
+		conn_send(&a->conn, reply);
+	return r;
+}
+
+typedef int (*frame_fn)(struct agent *a, const struct proto_header *h, struct proto_in *in);
+
+static const frame_fn handlers[] = {
+	[PROTO_HELLO] = on_hello,	  [PROTO_PING] = on_ping,
+	[PROTO_SETUP] = on_setup,	  [PROTO_RUN] = on_run,
+	[PROTO_STDIN] = on_stdin,	  [PROTO_SIGNAL] = on_signal_frame,
+	[PROTO_CREDIT] = on_credit,	  [PROTO_RESET] = on_reset,
+	[PROTO_USAGE] = on_usage,	  [PROTO_SHUTDOWN] = on_shutdown,
+	[PROTO_WARM] = on_warm,
+};
+
+int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
+{
+	struct agent *a = container_of(c, struct agent, conn);
+	struct proto_in in = {payload, payload + h->length, false};
+	int r = -EPROTO;
+
+	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
+		r = handlers[h->type](a, h, &in);
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_STATFS)
+		r = on_files(a, h, payload);
+	if (r < 0)
+		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,
+			 h->length, strerror(-r));
+	return r;
+}

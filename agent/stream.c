@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Output of a run: reads the pipes as they fill, sends frames, honours credit and limits. */
+#include "stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "place.h"
+#include "util.h"
+
+#define PIPE_SIZE (1 << 20)
+#define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
+
+int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
+{
+	const struct place *place = s->run->place;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ||
+	    /* A pipe belongs to who made it; /dev/stdout opens it again, as the user. */
+	    (place->drop && fchown(fds[1], place->uid, place->gid) < 0)) {
+		int r = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	(void)fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
+	s->src.fd = fds[0];
+	s->src.events = 0;
+	s->limit_left = limit;
+	s->dropped = 0;
+	s->drain_left = 0;
+	s->paused = false;
+	*ret_fd = fds[1];
+	return 0;
+}
+
+/* Reads @want bytes past the limit, for nobody. Return: how many, or -errno. */
+static ssize_t stream_drop(struct stream *s, size_t want)
+{
+	static char scratch[65536];
+	ssize_t n = read(s->src.fd, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
+
+	if (n < 0)
+		return -errno;
+	s->dropped += (uint64_t)n;
+	return n;
+}
+
+/* Reads up to @want bytes into the queue of the connection: behind the newest frame if that is of
+ * this stream and has room, else into one of its own. */
+static ssize_t stream_send(struct stream *s, size_t want)
+{
+	struct run *r = s->run;
+	struct frame *f = conn_last_bulk(r->conn);
+	struct frame *fresh = NULL;
+	ssize_t n;
+
+	if (!f || f->type != PROTO_OUTPUT || f->id != r->id || f->flags != s->which ||
+	    f->out.cap - f->out.len < want) {
+		size_t cap = want < FRAME_MIN ? FRAME_MIN : want;
+
+		f = fresh = frame_new(PROTO_OUTPUT, r->id, sizeof(uint32_t) + cap);
+		if (!f)
+			return -ENOMEM;
+		f->flags = (uint8_t)s->which;
+		put_u32(&f->out, r->sequence);
+	}
+	n = read(s->src.fd, f->out.data + f->out.len, want);
+	if (n <= 0) {
+		int err = errno;
+
+		free(fresh);
+		return n < 0 ? -err : 0;
+	}
+	f->out.len += (size_t)n;
+	if (fresh) {
+		r->sequence++;
+		conn_send(r->conn, fresh);
+	} else {
+		conn_grown(r->conn, (size_t)n);
+	}
+	s->limit_left -= (uint64_t)n;
+	r->credit -= (uint64_t)n;
+	return n;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Moves up to @avail bytes, at most one frame. Return: how many, 0 at end of file, -EAGAIN if
+ * that has to wait for credit or room, or another -errno. */
+static ssize_t stream_move(struct stream *s, size_t avail)
+{
+	size_t want;
+
+	if (s->limit_left == 0)
+		return stream_drop(s, avail);
+	want = (size_t)min_u64(min_u64(avail, PROTO_DATA_MAX),
+			       min_u64(s->limit_left, s->run->credit));
+	if (want == 0 || conn_full(s->run->conn))
+		return -EAGAIN;
+	return stream_send(s, want);
+}
+
+static void on_stream_ready(struct loop_source *src, uint32_t events)
+{
+	struct stream *s = container_of(src, struct stream, src);
+	int avail = 0;
+	ssize_t n;
+
+	if (ioctl(src->fd, FIONREAD, &avail) < 0 || avail < 0)
+		avail = 0;
+	if (avail == 0) {
+		/* Nothing in it: the end, if nobody can write any more. */
+		if (events & EPOLLHUP)
+			loop_close(s->run->loop, src);
+		return;
+	}
+	n = stream_move(s, (size_t)avail);
+	if (n == -EAGAIN || n == -ENOMEM) {
+		s->paused = true;
+		(void)loop_watch(s->run->loop, src, 0);
+	}
+}
+
+int stream_watch(struct stream *s)
+{
+	s->src.ready = on_stream_ready;
+	return loop_watch(s->run->loop, &s->src, EPOLLIN);
+}
+
+void stream_resume(struct stream *s)
+{
+	if (!s->paused || conn_full(s->run->conn) || (s->limit_left && !s->run->credit))
+		return;
+	s->paused = false;
+	(void)stream_watch(s);
+}
+
+void stream_settle(struct stream *s)
+{
+	int avail = 0;
+
+	s->paused = false;
+	(void)loop_watch(s->run->loop, &s->src, 0);
+	if (s->src.fd >= 0 && ioctl(s->src.fd, FIONREAD, &avail) == 0 && avail > 0)
+		s->drain_left = (size_t)avail;
+}
+
+bool stream_drain(struct stream *s)
+{
+	while (s->drain_left) {
+		ssize_t n = stream_move(s, s->drain_left);
+
+		if (n == -EINTR)
+			continue;
+		if (n == -EAGAIN || n == -ENOMEM)
+			return false;
+		if (n <= 0)
+			s->drain_left = 0; /* cannot happen: the bytes are ours alone to read */
+		else
+			s->drain_left -= (size_t)n;
+	}
+	return true;
+}
