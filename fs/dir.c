@@ -56,10 +56,10 @@ static struct timespec node_mtime(struct fs *fs, const struct node *n)
 	case NODE_CONSOLE: return s->console_mtime;
 	case NODE_RUNS:
 	case NODE_LATEST: return s->runs_mtime;
-	case NODE_SESSION:
+	case NODE_SESSION: return s->changed;
 	case NODE_STATE:
 	case NODE_STATUS:
-	case NODE_CTL: return s->changed;
+	case NODE_CTL: return s->state_mtime;
 	default: return fs_now();
 	}
 }

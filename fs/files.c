@@ -229,7 +229,7 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 		st.st_ino = op->ino;
 		st.st_mode = S_IFDIR | 0700; /* the session's, whatever the guest makes of it */
 	}
-	reply_attr(op_req(op), &st);
+	reply_attr(op_req(op), &st, false);
 }
 
 static void answer_open(struct file_op *op, const struct vm_file_reply *reply)
@@ -433,7 +433,7 @@ static void answer_empty(struct file_op *op)
 	case VM_GETATTR:
 	case VM_SETATTR:
 		files_root_stat(op->s, &st);
-		reply_attr(op_req(op), &st);
+		reply_attr(op_req(op), &st, false);
 		break;
 	case VM_OPENDIR: answer_open(op, &none); break;
 	case VM_READDIR: answer_readdir(op, NULL, op->rq.lookups); break;

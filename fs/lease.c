@@ -15,7 +15,7 @@ void lease_set_state(struct session *s, enum session_state state)
 	if (s->state == state)
 		return;
 	s->state = state;
-	s->changed = fs_now();
+	s->state_mtime = fs_now();
 	if (state == SESSION_CLOSED)
 		s->fs->stats.sessions_closed++;
 	if (state == SESSION_IDLE)

@@ -82,6 +82,11 @@ uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub)
 	return n->s ? node_of_session(n->s, kind, sub) : node_ino(kind, n->template_index, 0, sub);
 }
 
+bool node_stable(enum node_kind kind)
+{
+	return kind == NODE_ROOT || kind == NODE_TEMPLATE || kind == NODE_SESSION;
+}
+
 bool node_in_run(enum node_kind kind)
 {
 	return kind == NODE_RUN || node_defs[kind].parent == NODE_RUN;

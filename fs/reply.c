@@ -8,10 +8,11 @@
 
 #include "../vm/util.h"
 
-/* Nothing is cached: what the daemon and the guest change must be seen at once, and notifications
- * from a single-threaded server can deadlock with requests that it holds. */
-#define ATTR_TIMEOUT  0.0
-#define ENTRY_TIMEOUT 0.0
+/* How long the kernel may keep names and attributes, in seconds. Most not at all: what the daemon and
+ * the guest change must be seen at once, and notifications from a single-threaded server can
+ * deadlock with requests that it holds. */
+#define VOLATILE 0.0
+#define STABLE	 86400.0
 
 static fuse_req_t native(struct req *req)
 {
@@ -40,8 +41,8 @@ static struct fuse_entry_param entry_param(const struct reply_entry *e)
 	struct fuse_entry_param p = {
 		.ino = e->ino,
 		.attr = e->st,
-		.attr_timeout = ATTR_TIMEOUT,
-		.entry_timeout = ENTRY_TIMEOUT,
+		.attr_timeout = e->stable ? STABLE : VOLATILE,
+		.entry_timeout = e->stable ? STABLE : VOLATILE,
 	};
 
 	if (!p.attr.st_ino)
@@ -61,9 +62,9 @@ void reply_err(struct req *req, int err)
 	(void)fuse_reply_err(native(req), -err);
 }
 
-void reply_attr(struct req *req, const struct stat *st)
+void reply_attr(struct req *req, const struct stat *st, bool stable)
 {
-	(void)fuse_reply_attr(native(req), st, ATTR_TIMEOUT);
+	(void)fuse_reply_attr(native(req), st, stable ? STABLE : VOLATILE);
 }
 
 void reply_entry(struct req *req, const struct reply_entry *e)

@@ -32,6 +32,7 @@ void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), 
 struct reply_entry {
 	uint64_t ino;
 	struct stat st; /* st_ino is set from `ino` unless it is not 0 */
+	bool stable; /* name and attributes change only through the kernel, which may keep them */
 };
 
 struct reply_open {
@@ -42,7 +43,7 @@ struct reply_open {
 
 /* @err: 0, or -errno. */
 void reply_err(struct req *req, int err);
-void reply_attr(struct req *req, const struct stat *st);
+void reply_attr(struct req *req, const struct stat *st, bool stable);
 void reply_entry(struct req *req, const struct reply_entry *e);
 void reply_create(struct req *req, const struct reply_entry *e, const struct reply_open *o);
 void reply_open(struct req *req, const struct reply_open *o);

@@ -111,8 +111,8 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		.console = {.limit = 2 * SESSION_CONSOLE_MAX},
 	};
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->changed = s->config_mtime = s->files_mtime = s->runs_mtime = s->in_mtime =
-		s->stdin_mtime = s->error_mtime = s->console_mtime = s->created;
+	s->changed = s->state_mtime = s->config_mtime = s->files_mtime = s->runs_mtime =
+		s->in_mtime = s->stdin_mtime = s->error_mtime = s->console_mtime = s->created;
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->inputs);

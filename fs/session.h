@@ -65,8 +65,9 @@ struct session {
 	gid_t gid;
 	struct settings settings;
 	enum session_state state;
-	struct timespec created, changed; /* `changed`: of the directory's listing or the state */
-	struct timespec config_mtime, files_mtime, runs_mtime;
+	struct timespec created;
+	struct timespec changed; /* scratch files came or went: the directory's mtime */
+	struct timespec state_mtime, config_mtime, files_mtime, runs_mtime;
 
 	struct sandbox *sandbox;
 	struct lease *lease;
