@@ -5,6 +5,8 @@
 # timeout: 60
 from xsbx import *
 
+vm_only()
+
 
 def quota():
     s = Session("quota")

@@ -5,6 +5,8 @@
 # timeout: 90
 from xsbx import *
 
+vm_only()
+
 
 def oom():
     s = Session("oom", "python")

@@ -6,6 +6,8 @@
 # timeout: 120
 from xsbx import *
 
+vm_only()
+
 SECRET = f"{SCRATCH}/secret"
 
 # name, a shell command that prints YES if the thing is possible, whether the host must say YES

@@ -30,6 +30,12 @@ def skip(reason):
     os._exit(77)
 
 
+def vm_only():
+    """For tests whose programs would harm this host if no machine kept them in."""
+    if not VM:
+        skip("only for microVMs: what it does would harm this host")
+
+
 def need(*tools):
     for tool in tools:
         if not shutil.which(tool):
