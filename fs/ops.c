@@ -3,16 +3,12 @@
 #include "ops.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <string.h>
 
 #include "dir.h"
-#include "fs.h"
 #include "input.h"
 #include "names.h"
-#include "reply.h"
+#include "ops_internal.h"
 #include "scratch.h"
 #include "session.h"
 
@@ -27,12 +23,7 @@
  * this file has been allowed by the modes and owners that dir.c showed.
  */
 
-static struct req *core(fuse_req_t req)
-{
-	return (struct req *)req;
-}
-
-static struct fs *fs_of(fuse_req_t req)
+struct fs *ops_fs(fuse_req_t req)
 {
 	struct fs *fs = fuse_req_userdata(req);
 
@@ -40,29 +31,18 @@ static struct fs *fs_of(fuse_req_t req)
 	return fs;
 }
 
-/* Resolves or answers. Return: false if it is answered. */
-static bool resolve(fuse_req_t req, fuse_ino_t ino, struct node *n)
+bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 {
-	int e = node_resolve(fs_of(req), ino, n);
+	int e = node_resolve(ops_fs(req), ino, ret_n);
 
 	if (e < 0)
 		reply_err(core(req), e);
 	return e == 0;
 }
 
-/* Is this node the agent's? Of `files/` itself, attributes are, but only while there is a sandbox. */
-static bool in_files(const struct node *n)
+bool ops_in_files(const struct node *n)
 {
 	return n->kind == NODE_FILE || n->kind == NODE_FILES;
-}
-
-static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
-{
-	struct handle *h = fi ? handle_get(fuse_req_userdata(req), fi->fh) : NULL;
-
-	if (fi && !h)
-		reply_err(core(req), -EBADF);
-	return h;
 }
 
 static void reply_node(fuse_req_t req, struct fs *fs, const struct node *n)
@@ -90,14 +70,14 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fs *fs = fs_of(req);
+	struct fs *fs = ops_fs(req);
 	struct vm_file rq = {.op = VM_LOOKUP, .name = name};
 	struct node dir, n;
 	int e;
 
-	if (!resolve(req, parent, &dir))
+	if (!ops_resolve(req, parent, &dir))
 		return;
-	if (in_files(&dir)) {
+	if (ops_in_files(&dir)) {
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 		return;
 	}
@@ -118,27 +98,27 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t lookups)
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
-	forget(fs_of(req), ino, lookups);
+	forget(ops_fs(req), ino, lookups);
 	reply_none(core(req));
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
 	for (size_t i = 0; i < count; i++)
-		forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+		forget(ops_fs(req), forgets[i].ino, forgets[i].nlookup);
 	reply_none(core(req));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs *fs = fs_of(req);
+	struct fs *fs = ops_fs(req);
 	struct vm_file rq = {.op = VM_GETATTR};
 	struct handle *h = NULL;
 	struct stat st;
 	struct node n;
 	int e;
 
-	if (!resolve(req, ino, &n))
+	if (!ops_resolve(req, ino, &n))
 		return;
 	if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
 		if (fi)
@@ -225,13 +205,13 @@ static bool keeps_owner(const struct fs *fs, const struct node *n, const struct 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
 		       struct fuse_file_info *fi)
 {
-	struct fs *fs = fs_of(req);
+	struct fs *fs = ops_fs(req);
 	struct handle *h = fi ? handle_get(fs, fi->fh) : NULL;
 	struct node n;
 	struct stat st;
 	int e = 0;
 
-	if (!resolve(req, ino, &n))
+	if (!ops_resolve(req, ino, &n))
 		return;
 	if (!keeps_owner(fs, &n, attr, valid)) {
 		reply_err(core(req), -EPERM);
@@ -259,7 +239,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	char target[16];
 	struct node n;
 
-	if (!resolve(req, ino, &n))
+	if (!ops_resolve(req, ino, &n))
 		return;
 	if (n.kind == NODE_FILE) {
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
@@ -280,18 +260,18 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct node dir, n;
 	int e;
 
-	if (!resolve(req, parent, &dir))
+	if (!ops_resolve(req, parent, &dir))
 		return;
-	if (in_files(&dir)) {
+	if (ops_in_files(&dir)) {
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 		return;
 	}
 	req_ctx(core(req), &ctx);
-	e = names_mkdir(fs_of(req), &dir, name, &ctx, &n);
+	e = names_mkdir(ops_fs(req), &dir, name, &ctx, &n);
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_node(req, fs_of(req), &n);
+		reply_node(req, ops_fs(req), &n);
 }
 
 static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, enum vm_file_op op)
@@ -299,13 +279,13 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, enu
 	struct vm_file rq = {.op = op, .name = name};
 	struct node dir;
 
-	if (!resolve(req, parent, &dir))
+	if (!ops_resolve(req, parent, &dir))
 		return;
-	if (in_files(&dir))
+	if (ops_in_files(&dir))
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 	else
-		reply_err(core(req), op == VM_RMDIR ? names_rmdir(fs_of(req), &dir, name)
-						    : names_unlink(fs_of(req), &dir, name));
+		reply_err(core(req), op == VM_RMDIR ? names_rmdir(ops_fs(req), &dir, name)
+						    : names_unlink(ops_fs(req), &dir, name));
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -323,9 +303,9 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 	struct vm_file rq = {.op = VM_SYMLINK, .name = name, .newname = target};
 	struct node dir;
 
-	if (!resolve(req, parent, &dir))
+	if (!ops_resolve(req, parent, &dir))
 		return;
-	if (in_files(&dir))
+	if (ops_in_files(&dir))
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 	else
 		reply_err(core(req), -EPERM);
@@ -336,9 +316,9 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const 
 	struct vm_file rq = {.op = VM_LINK, .newname = newname};
 	struct node n, dir;
 
-	if (!resolve(req, ino, &n) || !resolve(req, newparent, &dir))
+	if (!ops_resolve(req, ino, &n) || !ops_resolve(req, newparent, &dir))
 		return;
-	if (n.kind != NODE_FILE || !in_files(&dir))
+	if (n.kind != NODE_FILE || !ops_in_files(&dir))
 		reply_err(core(req), -EPERM);
 	else if (n.s != dir.s)
 		reply_err(core(req), -EXDEV);
@@ -352,90 +332,14 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct vm_file rq = {.op = VM_RENAME, .name = name, .newname = newname, .flags = flags};
 	struct node dir, newdir;
 
-	if (!resolve(req, parent, &dir) || !resolve(req, newparent, &newdir))
+	if (!ops_resolve(req, parent, &dir) || !ops_resolve(req, newparent, &newdir))
 		return;
-	if (!in_files(&dir) && !in_files(&newdir))
+	if (!ops_in_files(&dir) && !ops_in_files(&newdir))
 		reply_err(core(req), names_rename(&dir, name, &newdir, newname, flags));
-	else if (in_files(&dir) && in_files(&newdir) && dir.s == newdir.s)
+	else if (ops_in_files(&dir) && ops_in_files(&newdir) && dir.s == newdir.s)
 		files_request(&dir, NULL, core(req), &rq, &newdir, 0);
 	else
 		reply_err(core(req), -EXDEV); /* makes mv(1) copy */
-}
-
-/* ---- open handles ---- */
-
-/* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
-static int open_fixed(struct fs *fs, const struct node *n, int flags, struct reply_open *ret_o)
-{
-	const struct handle_ops *hops = node_defs[n->kind].ops;
-	bool write = (flags & O_ACCMODE) != O_RDONLY;
-	struct handle *h;
-	int e;
-
-	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
-		return -EACCES;
-	h = handle_new(fs, n, hops, flags);
-	if (!h)
-		return -ENOMEM;
-	e = hops->open ? hops->open(fs, h, n) : 0;
-	if (e < 0) {
-		handle_free(fs, h);
-		return e;
-	}
-	*ret_o = (struct reply_open){
-		.fh = handle_id(h), .direct_io = true, .noflush = !hops->flush || !write};
-	return 0;
-}
-
-static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_OPEN};
-	struct reply_open o;
-	struct node n;
-	int e;
-
-	if (!resolve(req, ino, &n))
-		return;
-	if (n.kind == NODE_FILE) {
-		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC);
-		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
-		return;
-	}
-	e = open_fixed(fs_of(req), &n, fi->flags, &o);
-	if (e < 0)
-		reply_err(core(req), e);
-	else
-		reply_open(core(req), &o);
-}
-
-static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-		      struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_CREATE, .name = name, .mode = mode & 0777};
-	struct fs *fs = fs_of(req);
-	struct reply_entry entry = {0};
-	struct reply_open o;
-	struct node dir, n;
-	int e;
-
-	if (!resolve(req, parent, &dir))
-		return;
-	if (in_files(&dir)) {
-		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC | O_EXCL);
-		files_request(&dir, NULL, core(req), &rq, NULL, fi->flags);
-		return;
-	}
-	e = names_create(fs, &dir, name, mode, &n);
-	if (e == 0)
-		e = open_fixed(fs, &n, fi->flags, &o);
-	if (e == 0) {
-		entry.ino = n.ino;
-		e = dir_stat(fs, &n, &entry.st);
-	}
-	if (e < 0)
-		reply_err(core(req), e);
-	else
-		reply_create(core(req), &entry, &o);
 }
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -447,213 +351,15 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	reply_err(core(req), -EPERM); /* no devices, pipes, sockets; files are made by open(2) */
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-		    struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_READ, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_of(req, fi);
-	struct node n;
-
-	if (!h)
-		return;
-	if (h->ops) {
-		fs_of(req);
-		h->ops->read(fuse_req_userdata(req), h, core(req), size, (uint64_t)offset,
-			     fi->flags & O_NONBLOCK);
-		return;
-	}
-	if (resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
-}
-
-static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
-		     struct fuse_file_info *fi)
-{
-	struct vm_file rq = {
-		.op = VM_WRITE, .data = data, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_of(req, fi);
-	struct node n;
-	int e;
-
-	if (!h)
-		return;
-	if (h->ops) {
-		e = h->ops->write ? h->ops->write(fs_of(req), h, data, size, (uint64_t)offset)
-				  : -EBADF;
-		if (e < 0)
-			reply_err(core(req), e);
-		else
-			reply_write(core(req), size);
-		return;
-	}
-	if (resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
-}
-
-static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct handle *h = handle_of(req, fi);
-	struct req_ctx ctx;
-
-	(void)ino;
-	if (!h)
-		return;
-	req_ctx(core(req), &ctx);
-	reply_err(core(req), h->ops && h->ops->flush
-				     ? h->ops->flush(fs_of(req), h, input_killed(ctx.pid))
-				     : 0);
-}
-
-static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of(req);
-	struct handle *h = handle_of(req, fi);
-
-	(void)ino;
-	if (!h)
-		return;
-	reply_err(core(req), 0);
-	if (!h->ops)
-		files_release(h);
-	else if (h->ops->release)
-		h->ops->release(fs, h);
-	handle_free(fs, h);
-}
-
-static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_FSYNC};
-	struct handle *h = handle_of(req, fi);
-	struct node n;
-
-	(void)datasync;
-	if (!h)
-		return;
-	if (h->ops || !h->remote)
-		reply_err(core(req), 0); /* nothing here outlives the daemon */
-	else if (resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
-}
-
-static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
-			 struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_FALLOCATE,
-			     .flags = (uint32_t)mode,
-			     .offset = (uint64_t)offset,
-			     .length = (uint64_t)length};
-	struct handle *h = handle_of(req, fi);
-	struct node n;
-
-	if (!h)
-		return;
-	if (h->ops)
-		reply_err(core(req), -EOPNOTSUPP);
-	else if (resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
-}
-
-static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
-		     struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_SEEK, .offset = (uint64_t)offset, .flags = (uint32_t)whence};
-	struct handle *h = handle_of(req, fi);
-	struct node n;
-
-	if (!h)
-		return;
-	if (h->ops)
-		reply_err(core(req), -EINVAL);
-	else if (resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
-}
-
-static void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
-		    struct fuse_pollhandle *ph)
-{
-	struct fs *fs = fs_of(req);
-	struct handle *h = handle_of(req, fi);
-	struct pollwait *pw = (struct pollwait *)ph;
-	unsigned revents = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
-
-	(void)ino;
-	if (!h) {
-		if (pw)
-			pollwait_free(pw);
-		return;
-	}
-	if (h->ops && h->ops->poll)
-		revents = h->ops->poll(fs, h);
-	if (pw && h->ops && h->ops->waits)
-		wait_poll(fs, h, pw);
-	else if (pw)
-		pollwait_free(pw);
-	reply_poll(core(req), revents);
-}
-
-/* ---- directories ---- */
-
-static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_OPENDIR};
-	struct fs *fs = fs_of(req);
-	struct reply_open o = {0};
-	struct handle *h;
-	struct node n;
-
-	if (!resolve(req, ino, &n))
-		return;
-	if (in_files(&n)) {
-		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
-		return;
-	}
-	h = handle_new(fs, &n, NULL, fi->flags);
-	if (!h || dir_open(fs, h, &n) < 0) {
-		reply_err(core(req), -ENOMEM);
-		return;
-	}
-	o.fh = handle_id(h);
-	reply_open(core(req), &o);
-}
-
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-		       struct fuse_file_info *fi)
-{
-	struct vm_file rq = {.op = VM_READDIR, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_of(req, fi);
-	struct node n;
-
-	if (!h)
-		return;
-	if (h->kind != NODE_FILE)
-		dir_read(fs_of(req), h, core(req), size, (uint64_t)offset);
-	else if (resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
-}
-
-static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of(req);
-	struct handle *h = handle_of(req, fi);
-
-	(void)ino;
-	if (!h)
-		return;
-	reply_err(core(req), 0);
-	if (h->kind == NODE_FILE)
-		files_release(h);
-	handle_free(fs, h);
-}
-
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	const struct statvfs st = {.f_bsize = 4096, .f_frsize = 4096, .f_namemax = NAME_MAX};
 	struct vm_file rq = {.op = VM_STATFS};
 	struct node n;
 
-	if (!resolve(req, ino, &n))
+	if (!ops_resolve(req, ino, &n))
 		return;
-	if (in_files(&n) && n.s->ready)
+	if (ops_in_files(&n) && n.s->ready)
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
 	else
 		reply_statfs(core(req), &st);

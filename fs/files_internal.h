@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request below `files/` on its way; shared by files.c and files_answer.c. */
+#ifndef XSBX_FILES_INTERNAL_H
+#define XSBX_FILES_INTERNAL_H
+
+#include "files.h"
+
+/* Offsets behind "." and "..", which are put before the agent's entries. No file system has an entry
+ * of its own there: these two come first everywhere. */
+#define OFFSET_DOT    1u
+#define OFFSET_DOTDOT 2u
+
+struct file_op {
+	TAILQ_ENTRY(file_op) link;
+	struct file_ops *list;
+	struct session *s; /* reference */
+	struct req *req;   /* NULL: the caller has given up */
+	struct vm_file rq;
+	char *name, *newname;
+	uint32_t epoch;
+	uint64_t ino;
+	uint32_t index;	    /* of the node or directory, 0: the root */
+	uint32_t newparent; /* of the other directory of a LINK */
+	int open_flags;
+	uint64_t give_up; /* uv_now(); 0: not interrupted */
+};
+
+/* The request is about to be answered, by the caller. Return: it, or NULL if the caller gave up. */
+struct req *files_op_req(struct file_op *op);
+
+/* Answers a request that somebody still waits for. */
+void files_answer(struct file_op *op, const struct vm_file_reply *reply);
+void files_answer_open(struct file_op *op, const struct vm_file_reply *reply);
+/* @reply NULL: no entries. @offset: the kernel's. */
+void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply, uint64_t offset);
+void files_answer_statfs(struct file_op *op, const struct vm_statfs *a);
+
+/* Nobody waits any more: what the agent gave is given back. */
+void files_undo(struct file_op *op, const struct vm_file_reply *reply);
+void files_tell_release(struct session *s, uint64_t handle);
+
+#endif
