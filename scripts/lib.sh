@@ -34,23 +34,36 @@ die()
 # seconds_since START: whole seconds since START, which was a value of $SECONDS.
 seconds_since() { echo $((SECONDS - $1)); }
 
-# run_logged LOG COMMAND...: runs it with its output in LOG, and prints a line every 15 seconds, so
-# that a long step can be told from a dead one. Returns the command's status.
+# tick LOG: prints how far a long step has come every 15 seconds, so that it can be told from a dead
+# one. Ends when it is told to, or when this script is no more.
+tick()
+{
+	local log=$1 start=$SECONDS pid=''
+
+	trap '[ -z "$pid" ] || kill "$pid"; exit' TERM
+	trap '' INT
+	while kill -0 $$ 2>/dev/null; do
+		sleep 15 >/dev/null 2>&1 &
+		pid=$!
+		wait "$pid"
+		note "... $(seconds_since "$start") s:" \
+			"$(tail -n 1 "$log" | tr -d '\r' | sed 's/^I: //' | cut -c 1-80)"
+	done
+}
+
+# run_logged LOG COMMAND...: runs it with its output in LOG, and ticks. Returns its status. The
+# command is in the foreground: that is where Ctrl-C arrives.
 run_logged()
 {
-	local log=$1 start=$SECONDS pid status=0
+	local log=$1 ticker status=0
 
 	shift
-	"$@" >"$log" 2>&1 </dev/null &
-	pid=$!
-	while kill -0 "$pid" 2>/dev/null; do
-		for _ in {1..75}; do
-			sleep 0.2
-			kill -0 "$pid" 2>/dev/null || break 2
-		done
-		note "... $(seconds_since "$start") s: $(tail -n 1 "$log" | tr -d '\r' | cut -c 1-80)"
-	done
-	wait "$pid" || status=$?
+	: >"$log"
+	tick "$log" &
+	ticker=$!
+	"$@" >"$log" 2>&1 </dev/null || status=$?
+	kill "$ticker" 2>/dev/null || true
+	wait "$ticker" 2>/dev/null || true
 	return "$status"
 }
 
