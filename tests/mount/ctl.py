@@ -82,7 +82,7 @@ def reset():
 def close():
     s = Session("close")
     s.run("echo x\n")
-    pid = s.json()["pid"]
+    pid = s.pid()
     ok("it has a process", alive(pid))
     s.ctl("close")
     ok("closed", s.wait_state("closed"), s.word())

@@ -147,7 +147,7 @@ def table():
         if stderr == "":
             same(f"{name}: stderr", result.err, "")
         elif stderr is not None:
-            ok(f"{name}: stderr", re.search(stderr, result.err, re.S), short(result.err))
+            ok(f"{name}: stderr", re.search(f"(?s){stderr}", result.err), short(result.err))
 
 
 main(table)

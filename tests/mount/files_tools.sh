@@ -51,7 +51,7 @@ if command -v rsync >/dev/null; then
 	ok "rsync --inplace" rsync -a --no-owner --no-group --inplace "$tree/" "$F/rs"
 	alike "rsync --inplace" "$tree" "$F/rs"
 fi
-ok "tar in" sh -c "tar -C '$tree' -cf - . | tar -C '$F' --one-top-level=tar --no-same-owner -xf -"
+ok "tar in" sh -c "tar --format=posix -C '$tree' -cf - . | tar -C '$F' --one-top-level=tar --no-same-owner -xf -"
 ok "tar out" sh -c "tar -C '$F/tar' -cf - . >'$SCRATCH/t.tar'"
 alike "tar" "$tree" "$F/tar"
 ok "mv in" sh -c "cp -a '$tree' '$SCRATCH/moved' && mv '$SCRATCH/moved' '$F/moved' 2>&1"

@@ -18,7 +18,7 @@ def processes():
     s = Session("processes", config="fresh = yes\n")
     s.submit("echo running; sleep 1\n")
     wait_for(lambda: os.path.exists(s / "runs/1") and s.text("runs/1/stdout"), 10)
-    pid = s.json()["pid"]
+    pid = s.pid()
     ok("there is a process while it runs", pid and alive(pid))
     s.result()
     ok("and none afterwards", wait_for(lambda: not alive(pid)))

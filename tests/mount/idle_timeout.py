@@ -9,7 +9,7 @@ from xsbx import *
 def closes():
     s = Session("closes", config="idle_timeout_s = 1\n")
     s.run("x=1; echo before\n")
-    pid = s.json()["pid"]
+    pid = s.pid()
     begin = time.monotonic()
     ok("closed", s.wait_state("closed", 6), s.word())
     ok("not too early", time.monotonic() - begin > 0.7)

@@ -28,7 +28,11 @@ every_writer()
 		# shellcheck disable=SC2016
 		refused "$1: perl" "$2" perl -e '
 			open(I, "<", $ARGV[0]) or die; open(O, ">", $ARGV[1]) or die "$!";
-			local $/; $x = <I>; (syswrite(O, $x) // -1) == length $x or die "$!";
+			local $/; $x = <I>;
+			while (length $x) {
+				$n = syswrite(O, $x) // die "$!";
+				substr($x, 0, $n) = "";
+			}
 			close O or die "$!"' "$3" "$4"
 	fi
 }
@@ -53,12 +57,21 @@ done
 for node in stdin ctl; do
 	is "$node: who reads it is not let in, or gets nothing" "$(cat "$S/$node" 2>/dev/null)" ""
 done
-for command in "rm '$S/stdout'" "rmdir '$S/runs'" "mv '$S/stdout' '$S/x'" "mkdir '$S/sub'" \
-	"ln '$S/in' '$S/x'" "ln -s in '$S/x'" "mknod '$S/x' p" "touch '$S/runs/x'" \
-	"mkdir '$S/runs/9'" "rm '$S/runs/1/stdout'" "touch '$MNT/x'" "mkdir '$MNT/x'" "rmdir '$MNT/raw'" \
-	"touch '$MNT/raw/x'" "mv '$MNT/raw/errors' '$MNT/raw/other'" "rm '$S/config'"; do
+for command in "mv '$S/stdout' '$S/x'" "mkdir '$S/sub'" "ln '$S/in' '$S/x'" "ln -s in '$S/x'" \
+	"mknod '$S/x' p" "touch '$S/runs/x'" "mkdir '$S/runs/9'" "touch '$MNT/x'" "mkdir '$MNT/x'" \
+	"rmdir '$MNT/raw'" "rm '$MNT/status.json'" "touch '$MNT/raw/x'" \
+	"mv '$MNT/raw/errors' '$MNT/raw/other'" "rm '$MNT/raw/template.json'"; do
 	refused "$command" "" bash -c "$command"
 done
+# rm -r on a session must not stumble over its nodes, so they can be "removed", and are there again.
+echo x >"$S/files/kept"
+for node in stdout config runs/1/stdout runs/1 runs/latest runs ctl; do
+	rm -rf "${S:?}/$node"
+	[ -e "$S/$node" ] || fail "rm -rf $node took it away for good"
+done
+rm -rf "${S:?}/files"
+[ -e "$S/files/kept" ] && fail "rm -rf files left a file in it"
+ok "files/ can still be used" cp "$SCRATCH/nul" "$S/files/new"
 
 echo 'echo closed >&2' >"$S/in"
 result

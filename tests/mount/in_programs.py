@@ -50,8 +50,9 @@ def python_ways():
 
     def positioned():
         fd = os.open(s / "in", os.O_RDWR | os.O_TRUNC)
+        os.pwrite(fd, b"echo hal", 0)
         os.pwrite(fd, b"lo\n", 8)
-        os.pwrite(fd, b"echo hel", 0)
+        os.pwrite(fd, b"e", 6)
         same("what was written can be read back", os.pread(fd, 100, 0), b"echo hello\n")
         os.close(fd)
 
@@ -69,7 +70,7 @@ def python_ways():
     one_run("python with open", with_open)
     one_run("python os.replace", replace)
     one_run("python fork and dup", forked)
-    one_run("python pwrite out of order", positioned)
+    one_run("python pwrite", positioned)
     one_run("python ftruncate and fsync", shortened)
     one_run("python unlink first", unlinked)
 

@@ -25,7 +25,7 @@ for file in "$S/stdout" "$S/runs/1/stdout" "$S/runs/latest/stdout"; do
 	is "$name: sort" "$(sort -r "$file" | head -n 1)" "line 010000"
 	is "$name: head" "$(head -n 3 "$file")" "$(head -n 3 "$want")"
 	is "$name: tail -n" "$(tail -n 2 "$file")" "$(tail -n 2 "$want")"
-	is "$name: tail -c" "$(tail -c 5 "$file")" "10000"
+	is "$name: tail -c" "$(tail -c 6 "$file")" "10000"
 	is "$name: sed -n" "$(sed -n 77p "$file")" "line 000077"
 	is "$name: dd" "$(dd if="$file" bs=100 status=none | cksum)" "$(cksum <"$want")"
 	is "$name: dd skip" "$(dd if="$file" bs=12 skip=9999 status=none)" "line 010000"

@@ -10,7 +10,7 @@ def idle():
         s = Session("idle")
         s.run("echo x > f; mkdir d; echo y > d/g\n")
         write(s / "temp", "x")
-        pid = s.json()["pid"]
+        pid = s.pid()
         status, out, err = shell(command.replace("{}", s.path))
         same(command, (status, out + err), (0, b""))
         ok(f"{command}: gone", not os.path.exists(s.path))
@@ -32,7 +32,7 @@ def running():
         s.submit("echo so far; read -r x < <(sleep 600)\n")
         wait_for(lambda: s.text("runs/2/stdout"))
         s.submit("echo queued\n")
-        pid = s.json()["pid"]
+        pid = s.pid()
         reader = subprocess.Popen(["cat", s / "stdout"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE)
         time.sleep(0.2)

@@ -15,7 +15,9 @@ def listing():
     for name in NODES + ["python", "javascript", "raw"]:
         ok(f"{name} is listed", name in names, names)
     for name in NODES:
-        same(f"{name}: mode", oct(os.stat(f"{MNT}/{name}").st_mode), "0o100444")
+        # What happens in the sessions of others is not for everybody.
+        same(f"{name}: mode", oct(os.stat(f"{MNT}/{name}").st_mode),
+             "0o100400" if name == "events" else "0o100444")
     for name in NODES[:-1]:
         # Numbers in it may have changed between the two.
         size, data = os.stat(f"{MNT}/{name}").st_size, read(f"{MNT}/{name}")
@@ -30,7 +32,7 @@ def listing():
 def readme():
     text = read(f"{MNT}/README.md", "r")
     ok("at most 60 lines", 5 < len(text.splitlines()) <= 60, len(text.splitlines()))
-    has("examples", text, MNT)
+    has("examples", text, "cat python/demo/stdout")
     for template in ("python", "javascript", "raw"):
         has("templates", text, template)
     s = Session("readme")
@@ -39,7 +41,7 @@ def readme():
 
 def status():
     info = json.loads(read(f"{MNT}/status.json"))
-    for key in ("version", "accelerator", "templates", "sessions", "pool"):
+    for key in ("version", "accelerator", "templates", "sessions"):
         ok(f"status.json: {key}", any(k.startswith(key[:5]) for k in info), list(info))
     ok("uptime", any("uptime" in k for k in info), list(info))
     has("version", json.dumps(info), shell(f"{os.environ['XSBXFS']} --version")[1].split()[-1]
@@ -53,7 +55,7 @@ def doctor():
 
 def isolation():
     lines = read(f"{MNT}/isolation", "r").splitlines()
-    ok("some lines", len(lines) >= 3, lines)
+    ok("some lines", len(lines) >= (3 if VM else 1), lines)
     for line in lines:
         ok("key: value", re.match(r"[a-z][\w .-]*: \S", line), line)
 
@@ -103,10 +105,11 @@ def events():
     ok("events came", len(lines) >= 3, len(lines))
     has("about this session", text, b"watched")
     ok("each has a time and a kind", all(len(x) >= 2 for x in lines), lines[:2])
-    child = subprocess.Popen(["bash", "-c", f"tail -n +1 -f {MNT}/events"], stdout=subprocess.PIPE)
+    child = subprocess.Popen(["cat", f"{MNT}/events"], stdout=subprocess.PIPE)
     time.sleep(0.2)
+    os.read(child.stdout.fileno(), 1 << 20)
     Session("followed")
-    ok("tail -f shows the next", wait_for(lambda: select.select([child.stdout], [], [], 1)[0]))
+    ok("cat shows the next", wait_for(lambda: select.select([child.stdout], [], [], 1)[0]))
     child.kill()
     child.wait()
 
@@ -129,9 +132,11 @@ def session_status():
     s.run("echo x\n")
     info = s.json()
     same("state", info["state"], "idle")
-    for key in ("backend", "limits", "timings"):
-        ok(f"status.json of a session: {key}", any(key[:5] in k for k in info), list(info))
-    ok("a process", isinstance(info["pid"], int))
+    for key in ("session", "template", "settings", "sandbox", "usage", "runs", "error"):
+        ok(f"status.json of a session: {key}", key in info, list(info))
+    for key in ("backend", "boot_ms", "setup_ms", "interpreter"):
+        ok(f"of its sandbox: {key}", key in info["sandbox"], list(info["sandbox"]))
+    ok("a process", isinstance(s.pid(), int))
     has("how it started", json.dumps(info), "cold")
     run = s.json("runs/1/status.json")
     ok("wall time of the run", any("wall" in k or "_ms" in k for k in json.dumps(run).split('"')),

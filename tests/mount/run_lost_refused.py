@@ -15,7 +15,7 @@ def no_status(s, run, state):
     has(f"run {run}: summary", s.text(f"runs/{run}/summary"), state)
 
 
-def closed(name, how):
+def closed(name, how, state):
     s = Session(name)
     s.run("echo before\n")
     s.submit("echo so far; read -r x < <(sleep 600)\n")
@@ -28,14 +28,18 @@ def closed(name, how):
     time.sleep(0.2)
     how(s)
     ok(f"{name}: closed", s.wait_state("closed", 10), s.word())
-    no_status(s, 2, "lost")
+    if state == "lost":
+        no_status(s, 2, "lost")
+    else:
+        same(f"{name}: state", (s.state_of(2), s.text("runs/2/exit_code")), (state, "137\n"))
+        same(f"{name}: wait", s.text("runs/2/wait"), "137\n")
     no_status(s, 3, "refused")
     same(f"{name}: what the lost run wrote is kept", s.text("runs/2/stdout"), "so far\n")
     same(f"{name}: results stay readable", s.text("runs/1/stdout"), "before\n")
     same(f"{name}: and statuses", s.text("runs/1/exit_code"), "0\n")
     with raises(f"{name}: exit_code of the latest", errno.EIO):
         read(s / "exit_code")
-    for child in (reader, waiting):
+    for child in (reader, waiting)[:1 if state != "lost" else 2]:
         out, err = child.communicate(timeout=10)
         ok(f"{name}: who waited gets an error", child.returncode == 1 and not out
            and b"Input/output error" in err, (child.returncode, out, err))
@@ -52,23 +56,23 @@ def closed(name, how):
 
 
 def by_close():
-    closed("close", lambda s: s.ctl("close"))
+    closed("close", lambda s: s.ctl("close"), "killed")
 
 
 def by_death():
     """The process of the sandbox is killed behind our back."""
     def kill(s):
-        pid = s.json()["pid"]
+        pid = s.pid()
         ok("status.json has its process", pid and alive(pid), pid)
         os.kill(pid, signal.SIGKILL)
-    closed("death", kill)
+    closed("death", kill, "lost")
 
 
 def idle_death():
     """The same with nothing running: nothing is lost but the state."""
     s = Session("idle-death")
     s.run("echo before\n")
-    os.kill(s.json()["pid"], signal.SIGKILL)
+    os.kill(s.pid(), signal.SIGKILL)
     ok("closed", s.wait_state("closed", 10), s.word())
     has("error says why", s.text("error"), "cause:")
     same("the last run is as it was", (s.state_of(1), s.text("exit_code")), ("done", "0\n"))

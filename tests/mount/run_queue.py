@@ -62,7 +62,7 @@ def lazy_start():
     sessions = [Session(f"lazy{i}") for i in range(10)]
     ok("mkdir is quick", time.monotonic() - begin < 0.5, time.monotonic() - begin)
     same("all are new", {s.word() for s in sessions}, {"new"})
-    same("no process yet", {s.json().get("pid") or 0 for s in sessions}, {0})
+    same("no process yet", {s.pid() or 0 for s in sessions}, {0})
     os.listdir(sessions[0] / "files")
     same("reading files/ starts nothing", sessions[0].word(), "new")
     sessions[0].submit("echo x\n")

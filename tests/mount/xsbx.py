@@ -42,10 +42,16 @@ def need(*tools):
             skip(f"{tool} is not installed")
 
 
-def need_language(language):
+def has_language(language):
     """Local sandboxes use the interpreters of this host."""
-    if not VM:
-        need({"javascript": "bun", "python": "python3", "raw": "bash"}[language])
+    program, driver = {"javascript": ("bun", "repl.mjs"), "python": ("python3", "repl.py"),
+                       "raw": ("bash", "repl.sh")}[language]
+    return VM or shutil.which(program) and os.path.exists(f"{BUILD}/drivers/{driver}")
+
+
+def need_language(language):
+    if not has_language(language):
+        skip(f"there is no interpreter for {language} on this host")
 
 
 def fail(what, detail=""):
@@ -194,6 +200,11 @@ class Session:
 
     def ctl(self, verb):
         write(self / "ctl", verb + "\n")
+
+    def pid(self):
+        """The process of the sandbox on this host."""
+        sandbox = self.json().get("sandbox") or {}
+        return sandbox.get("pid")
 
     def remove(self):
         os.rmdir(self.path)
