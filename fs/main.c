@@ -40,7 +40,7 @@
 struct daemon {
 	uv_loop_t loop;
 	uv_poll_t fuse;
-	uv_signal_t signals[2];
+	uv_signal_t signals[3];
 	uv_timer_t stop_timer;
 	struct fuse_session *se;
 	struct fuse_buf request;
@@ -279,7 +279,7 @@ static void start_machinery(struct daemon *d)
 
 static void start(struct daemon *d)
 {
-	static const int signums[ARRAY_SIZE(d->signals)] = {SIGTERM, SIGINT};
+	static const int signums[ARRAY_SIZE(d->signals)] = {SIGTERM, SIGINT, SIGHUP};
 	char why[1024];
 
 	raise_limits();

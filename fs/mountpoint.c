@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -35,13 +36,21 @@ static void detach(const char *path)
 			;
 }
 
+/* As stat(2), but a mount whose daemon is dead fails although the kernel still knows its attributes. */
+static int stat_live(const char *path, struct stat *ret_st)
+{
+	struct statfs fs;
+
+	return stat(path, ret_st) < 0 || statfs(path, &fs) < 0 ? -1 : 0;
+}
+
 int mountpoint_prepare(const char *path, char *ret_why, size_t why_size)
 {
 	struct stat st;
 
 	/* More than one may have been stacked up. */
 	for (int i = 0; i < 8; i++) {
-		if (stat(path, &st) == 0) {
+		if (stat_live(path, &st) == 0) {
 			if (S_ISDIR(st.st_mode))
 				return 0;
 			snprintf(ret_why, why_size, "%s is not a directory", path);
