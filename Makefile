@@ -78,7 +78,6 @@ agent_link := $(if $(SAN),-pie,-static-pie)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.SECONDARY:
 .PHONY: all help
 
 all: $(O)/xsbxfs $(O)/xsbx-agent
@@ -115,7 +114,7 @@ $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
 $(O)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
-FORCE:
+.PHONY: FORCE
 
 # The interpreters' drivers as the local backend uses them; turn.so is a bash builtin.
 drivers_src := $(wildcard images/drivers/repl.*)
@@ -133,21 +132,23 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 	$(Q)cp $< $@
 
 # ---- tests ----
-# The top of a test says what it is made of:
-#	/* modules: fs/settings.c vm/buf.c */
+# The top of a test says what it is made of, and so do the helpers in tests/unit that it names:
+#	/* modules: fs/settings.c vm/buf.c tests/unit/vm_fake.c */
 #	/* libs: inih uv */
 
 .PHONY: check check-unit check-mount check-vm tests bench fuzz fuzz-smoke coverage
 
-says = $(shell sed -n '1,6s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
+says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
+helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
+all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
 lib_pkgs = $(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))
 
 units := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_c))
 define unit_rule
-$(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call says,modules,$(1)))
+$(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(sort $(call all_say,modules,$(1))))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(call says,libs,$(1))))
+	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(sort $(call all_say,libs,$(1)))))
 endef
 $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 
