@@ -118,9 +118,12 @@ static void input_read(struct fs *fs, struct handle *h, struct req *req, size_t 
 static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
 		       uint64_t offset)
 {
-	int e = input_check(h->s, data, size, offset);
+	bool was_flushed = h->flushed;
+	int e;
 
-	(void)fs;
+	if (h->flags & O_APPEND)
+		offset = h->text.len; /* the kernel goes by a size that may be another writer's */
+	e = input_check(h->s, data, size, offset);
 	if (e < 0)
 		return e;
 	if (offset > h->text.len) {
@@ -136,6 +139,8 @@ static int input_write(struct fs *fs, struct handle *h, const void *data, size_t
 	h->dirty = true;
 	h->flushed = false;
 	h->mtime = fs_now();
+	if (was_flushed)
+		wait_wake(fs, &h->s->wait); /* no RELEASE to wait for after all */
 	return 0;
 }
 
@@ -219,6 +224,8 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 	(void)fs;
 	if (s->dead)
 		return -ESTALE;
+	if (h->flags & O_APPEND)
+		offset = s->next_stdin.len; /* a run may have taken what was there */
 	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
 		session_problemf(s, "stdin-too-long",
 				 "put the data into files/ and read it from there",
@@ -301,7 +308,7 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 			uint64_t offset)
 {
 	struct session *s = h->s;
-	size_t len = h->text.len, whole;
+	size_t len, whole;
 	int e;
 
 	(void)fs;
@@ -309,6 +316,7 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 		return -ESTALE;
 	if (!(h->flags & O_APPEND) && offset < h->text.len)
 		buf_truncate(&h->text, (size_t)offset); /* it starts over */
+	len = h->text.len;
 	e = buf_append(&h->text, data, size);
 	if (e < 0)
 		return e;
@@ -316,12 +324,15 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 	if (size % 4096 == 0)
 		while (whole && h->text.data[whole - 1] != '\n')
 			whole--;
+	h->dirty = whole != h->text.len;
+	if (!whole)
+		return 0; /* not one line that is known to be whole */
 	e = (h->flags & O_APPEND) ? apply(s, &s->settings, h->text.data, whole)
 				  : input_config(s, h->text.data, whole);
-	if (e < 0)
+	if (e < 0) {
 		h->text.len = len;
-	else
-		h->dirty = whole != h->text.len;
+		h->dirty = false;
+	}
 	return e;
 }
 

@@ -70,6 +70,10 @@ void lease_cut(struct session *s, const struct vm_problem *why)
 	if (s->sandbox) {
 		lease_info(s);
 		sandbox_close(s->sandbox);
+		if (s->active) {
+			s->lease->input = s->active->input;
+			s->active->input = (struct buf){0};
+		}
 		s->lease->s = NULL;
 		s->lease = NULL;
 		s->sandbox = NULL;
@@ -185,6 +189,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	struct session *s = lease->s;
 	bool was_up;
 
+	buf_clear(&lease->input);
 	free(lease);
 	if (!s)
 		return;
@@ -233,7 +238,7 @@ int lease_start(struct session *s)
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
 	for (size_t i = 0; i < s->settings.nenv; i++)
 		env[i] = (struct sandbox_env){s->settings.env[i].name, s->settings.env[i].value};
-	s->lease = malloc(sizeof(*s->lease));
+	s->lease = calloc(1, sizeof(*s->lease));
 	if (!s->lease)
 		return -ENOMEM;
 	s->lease->s = s;

@@ -212,6 +212,8 @@ bool session_input_pending(const struct session *s)
 {
 	struct handle *h;
 
+	if (s->dead)
+		return false; /* nothing will become a run any more */
 	TAILQ_FOREACH(h, &s->inputs, input_link)
 	if (h->dirty && h->flushed && !h->killed && uv_now(s->fs->loop) < h->deadline)
 		return true;
@@ -306,7 +308,8 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 
 	TAILQ_INSERT_TAIL(&s->runs, r, link);
 	s->nruns++;
-	TAILQ_INSERT_TAIL(&s->queue, run_ref(r), queue);
+	run_ref(r); /* not within the macro, which names its argument more than once */
+	TAILQ_INSERT_TAIL(&s->queue, r, queue);
 	s->nqueued++;
 	if (s->latest)
 		run_unref(s->latest);
@@ -376,6 +379,7 @@ int session_reset(struct session *s)
 		e = sandbox_reset(s->sandbox);
 		if (e < 0)
 			return e;
+		session_touch(s);
 		events_add(&s->fs->events, s, "session", "interpreter reset");
 		return 0;
 	}
@@ -422,7 +426,7 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	};
 	uint64_t due;
 
-	if (s->state != SESSION_IDLE || !s->settings.idle_timeout_s)
+	if (s->state != SESSION_IDLE || s->nqueued || !s->settings.idle_timeout_s)
 		return UINT64_MAX;
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
