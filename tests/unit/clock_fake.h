@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A clock in place of libuv's: time goes on only when a test says so. */
+#ifndef XSBX_CLOCK_FAKE_H
+#define XSBX_CLOCK_FAKE_H
+
+#include <stdint.h>
+
+/* Back to the beginning, with no timers. */
+void clock_reset(void);
+
+/* Lets @ms pass; timers that become due are called on the way, each at its time. */
+void clock_advance(uint64_t ms);
+
+/* When the next timer is due, counted from now; UINT64_MAX if there is none. */
+uint64_t clock_next(void);
+
+#endif
