@@ -54,13 +54,19 @@ static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
 int spawner_start(struct spawner **ret_spawner)
 {
 	struct spawner *sp = calloc(1, sizeof(*sp));
+	sigset_t all, before;
 	int pair[2], err;
 
 	if (!sp)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		goto err_free;
+	/* It is born deaf: a signal to the whole process group can't hit it before it is set up. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
 	sp->pid = fork();
+	if (sp->pid != 0)
+		sigprocmask(SIG_SETMASK, &before, NULL);
 	if (sp->pid < 0)
 		goto err_pair;
 	if (sp->pid == 0)

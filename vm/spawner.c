@@ -237,7 +237,8 @@ static void spawn(struct server *s, const struct job *job)
 		return;
 	}
 	status = p[0];
-	pid = fork();
+	/* Without what libraries want done at a fork: they had their descriptors closed. */
+	pid = _Fork();
 	if (pid == 0) {
 		close(p[0]);
 		child_main(job, p[1]);
@@ -466,16 +467,13 @@ static void clean_up(struct server *s)
 		remove_tree(s->runtime_dir);
 }
 
-/* Away from the caller's descriptors, terminal, working directory and signals. */
+/* Away from the caller's descriptors, terminal and working directory; its signals are blocked. */
 static int isolate(int sock)
 {
 	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t all;
 
 	if (null < 0)
 		return -errno;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	if (chdir("/") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -errno;

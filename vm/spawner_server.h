@@ -7,7 +7,7 @@
  * spawner_serve() - Be the spawner
  * @sock: SEQPACKET socket to the daemon; every other descriptor is closed
  *
- * Serves until the other end is closed, cleans up, and exits.
+ * All signals are blocked when it is called. Serves until the other end is closed, cleans up, and exits.
  */
 __attribute__((noreturn)) void spawner_serve(int sock);
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a machine, emulated and with KVM. */
+/* modules: vm/qemu_argv.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "vm/qemu_argv.h"
+
+/* The value of an option, by its @n-th use. */
+static const char *value(const struct qemu_argv *a, const char *option, unsigned n)
+{
+	for (size_t i = 1; i < a->argc; i++) {
+		if (strcmp(a->argv[i], option) == 0 && n-- == 0)
+			return a->argv[i + 1];
+	}
+	return NULL;
+}
+
+static const struct qemu_machine machine = {
+	.qemu = "qemu-system-x86_64",
+	.name = "python-demo",
+	.tsc_khz = 2100123,
+	.memory_mb = 192,
+	.cpus = 2,
+};
+
+static void emulated(void **state)
+{
+	struct qemu_argv a;
+
+	(void)state;
+	qemu_argv(&machine, &a);
+	assert_string_equal(a.argv[0], "qemu-system-x86_64");
+	assert_null(a.argv[a.argc]);
+	assert_string_equal(value(&a, "-accel", 0), "tcg");
+	assert_string_equal(value(&a, "-cpu", 0), "max");
+	assert_string_equal(value(&a, "-m", 0), "192");
+	assert_string_equal(value(&a, "-smp", 0), "2");
+	assert_string_equal(value(&a, "-name", 0), "python-demo");
+	assert_non_null(strstr(value(&a, "-append", 0), "tsc_early_khz=2100123"));
+	assert_non_null(strstr(value(&a, "-append", 0), "panic=-1"));
+	assert_non_null(strstr(value(&a, "-M", 0), "microvm,"));
+	assert_non_null(strstr(value(&a, "-M", 0), "acpi=on"));
+	assert_non_null(strstr(value(&a, "-drive", 0), "readonly=on"));
+	assert_non_null(value(&a, "-no-reboot", 0));
+}
+
+/* With KVM only the accelerator, the processor and the clock differ. */
+static void with_kvm(void **state)
+{
+	struct qemu_machine m = machine;
+	struct qemu_argv tcg, kvm;
+
+	(void)state;
+	qemu_argv(&machine, &tcg);
+	m.kvm = true;
+	qemu_argv(&m, &kvm);
+	assert_int_equal(tcg.argc, kvm.argc);
+	assert_string_equal(value(&kvm, "-accel", 0), "kvm");
+	assert_string_equal(value(&kvm, "-cpu", 0), "host");
+	assert_null(strstr(value(&kvm, "-append", 0), "tsc"));
+	for (size_t i = 1; i < tcg.argc; i++) {
+		const char *option = tcg.argv[i - 1];
+
+		if (strcmp(option, "-accel") != 0 && strcmp(option, "-cpu") != 0 &&
+		    strcmp(option, "-append") != 0)
+			assert_string_equal(tcg.argv[i], kvm.argv[i]);
+	}
+}
+
+/* Nothing has a path of the host, listens, or reaches a network; the sandbox is on. */
+static void closed_world(void **state)
+{
+	static const char *const never[] = {"-netdev", "-nic",	"-net",	   "-virtfs", "-fsdev",
+					    "-vnc",    "-gdb",	"-qmp",	   "-s",      "-S",
+					    "-pidfile", "-bios", "-daemonize"};
+	struct qemu_argv a;
+
+	(void)state;
+	qemu_argv(&machine, &a);
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		assert_null(value(&a, never[i], 0));
+	assert_non_null(value(&a, "-nodefaults", 0));
+	assert_non_null(value(&a, "-no-user-config", 0));
+	assert_string_equal(value(&a, "-sandbox", 0),
+			    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+	for (size_t i = 1; i < a.argc; i++) {
+		assert_null(strstr(a.argv[i], "server"));
+		assert_null(strstr(a.argv[i], "path="));
+		if (a.argv[i][0] == '/')
+			assert_int_equal(strncmp(a.argv[i], "/proc/self/fd/", 14), 0);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		assert_non_null(strstr(value(&a, "-chardev", i), "socket,id="));
+	assert_null(value(&a, "-chardev", 3));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(emulated),
+		cmocka_unit_test(with_kvm),
+		cmocka_unit_test(closed_world),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
