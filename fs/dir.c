@@ -40,7 +40,8 @@ static struct timespec node_mtime(struct fs *fs, const struct node *n)
 	switch ((int)n->kind) {
 	case NODE_ROOT:
 	case NODE_ROOT_README:
-	case NODE_TEMPLATE_JSON: return fs->started;
+	case NODE_TEMPLATE_JSON:
+	case NODE_TEMPLATE_README: return fs->started;
 	case NODE_EVENTS: return fs->events.mtime;
 	case NODE_TEMPLATE: return fs->template_mtime[n->template_index];
 	case NODE_IN: w = input_writer(n->s); return w ? w->mtime : s->in_mtime;

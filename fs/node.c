@@ -26,6 +26,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_EVENTS] = {"events", NODE_ROOT, FILE_ | 0400, &events_ops},
 	[NODE_TEMPLATE] = {NULL, NODE_ROOT, DIR_ | 01777, NULL},
 	[NODE_TEMPLATE_JSON] = {"template.json", NODE_TEMPLATE, FILE_ | 0444, &text_ops},
+	[NODE_TEMPLATE_README] = {"README.md", NODE_TEMPLATE, FILE_ | 0444, &text_ops},
 	[NODE_SESSION] = {NULL, NODE_TEMPLATE, DIR_ | 0700, NULL},
 	[NODE_IN] = {"in", NODE_SESSION, FILE_ | 0600, &input_ops},
 	[NODE_STDIN] = {"stdin", NODE_SESSION, FILE_ | 0200, &stdin_ops},
@@ -101,7 +102,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		n.kind = NODE_ROOT;
 	if (n.kind <= NODE_NONE || n.kind >= NODE_NKINDS)
 		return -ESTALE;
-	if (n.kind == NODE_TEMPLATE || n.kind == NODE_TEMPLATE_JSON) {
+	if (n.kind >= NODE_TEMPLATE && n.kind <= NODE_TEMPLATE_README) {
 		if (slot >= fs->conf->ntemplates)
 			return -ESTALE;
 		n.template_index = slot;

@@ -370,6 +370,8 @@ int session_reset(struct session *s)
 	};
 	int e;
 
+	if (s->active && s->active->kill_asked)
+		return 0; /* the interpreter ends with the run: a fresh one follows anyway */
 	if (s->active) {
 		session_problemf(s, "busy", "echo kill > ctl, then reset", "run %u is running",
 				 s->active->number);

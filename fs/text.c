@@ -70,6 +70,7 @@ int text_render(struct fs *fs, const struct node *n, struct buf *out)
 	case NODE_ISOLATION: return report_isolation(fs, out);
 	case NODE_DOCTOR: return report_doctor(fs, out);
 	case NODE_METRICS: return metrics_render(fs, out);
+	case NODE_TEMPLATE_README: return help_template(fs->conf, n->t, out);
 	case NODE_TEMPLATE_JSON: return status_template(fs, n->t, out);
 	default: return render_session(n, out);
 	}
