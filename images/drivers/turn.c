@@ -2,6 +2,7 @@
 /* Shared object of the drivers: the turns of bash, and what Bun and Python can't do by themselves. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,10 +23,9 @@
 /*
  * Theory of operation
  * -------------------
- * One object, three users. Bun calls turn_open, turn_receive, turn_copy_code and turn_send through
- * its foreign function interface. Python, whose own ways to call prctl(2) cost milliseconds,
- * "imports" it only for make_undumpable. Bash loads it as the builtin xsbx_turn, and that builtin
- * is the whole driver: it never returns.
+ * One object, three users. Bun calls the functions turn_* through its foreign function interface.
+ * Python, whose own ways to call prctl(2) cost milliseconds, "imports" it only for make_undumpable.
+ * Bash loads it as the builtin xsbx_turn, and that builtin is the whole driver: it never returns.
  *
  * Why a builtin, and not a loop of shell commands: the code, the nonce and the status never pass
  * through anything that user code can reach or change. IFS, set -e, functions named `eval` or
@@ -62,7 +62,9 @@ static char *code; /* of the turn, terminated by NUL */
 static size_t code_len;
 
 int turn_open(int fd);
+int turn_raise(int fd);
 int turn_receive(struct driver_msg *ret_msg, int flags);
+int turn_write(int fd, const char *buf, size_t len);
 void turn_copy_code(char *buf);
 int turn_send(const struct driver_msg *msg, const char *text);
 void *PyInit_turn(void);
@@ -118,6 +120,22 @@ int turn_open(int fd)
 	close(fd);
 	ctl_fd = base;
 	return base;
+}
+
+/*
+ * turn_raise() - Move one more descriptor out of the way, behind those of turn_open
+ * @fd: its number, which is closed
+ *
+ * Return: the new number, or -errno
+ */
+int turn_raise(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, ctl_fd + DRIVER_NFDS + 2);
+
+	if (high < 0)
+		return -errno;
+	close(fd);
+	return high;
 }
 
 static void close_all(const int *fds, int n)
@@ -258,6 +276,33 @@ int turn_send(const struct driver_msg *msg, const char *text)
 		n = sendmsg(ctl_fd, &hdr, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
+}
+
+/*
+ * turn_write() - Write all of a buffer, waiting as long as it takes
+ * @fd: where to
+ * @buf: the bytes
+ * @len: how many
+ *
+ * Return: 0 or -errno
+ */
+int turn_write(int fd, const char *buf, size_t len)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLOUT};
+	ssize_t n;
+
+	while (len > 0) {
+		n = write(fd, buf, len);
+		if (n >= 0) {
+			buf += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			(void)poll(&wait, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
 }
 
 /* --- what we use of bash ---------------------------------------------------------------------- */

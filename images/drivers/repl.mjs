@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+// JavaScript and TypeScript driver: runs one piece of code after another in one Bun, for the agent.
+//
+// Started as `bun repl.mjs CTL BELL`; agent/driver.h is the contract, turn.c does the system calls.
+//
+// Theory of operation
+// -------------------
+// Code runs in Bun's own global scope, as a script would, and not in a context of node:vm: there,
+// errors and arrays of built-in modules would be of foreign classes. Bun's transpiler erases the
+// types and, in its mode for interactive use, turns `let`, `const`, `class` and `import` at the top
+// level into assignments to global variables, so that they last and may be declared again. What
+// it puts out is reshaped in three ways (see `prepare`):
+//
+// * It wraps everything in an arrow function, in which functions would be local: one that is
+//   defined anew in a later run would not reach its earlier callers. Without top-level `await` the
+//   wrapper is taken off; with it, the functions are taken out, and declared before.
+// * Lines are put back to where they were in the source, so that every stack trace tells the truth.
+// * A call in the last line counts as the last expression, also if only functions follow.
+//
+// A run ends when its top level and the promise of its last expression are done, at an uncaught
+// exception or unhandled rejection, at process.exit, and at SIGINT. Whatever else is going on in the
+// event loop goes on. SIGINT breaks synchronous code too, as far as it belongs to the top level or
+// to promises that were ready; a busy loop in a timer or after a real wait can only be killed.
+//
+// The event loop never blocks on the socket: a byte on the pipe BELL tells that there is a request.
+import { dlopen } from 'bun:ffi';
+import { drainMicrotasks, setRandomSeed } from 'bun:jsc';
+import { createRequire } from 'node:module';
+import vm from 'node:vm';
+
+const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5;
+const EAGAIN = 11, EINTR = 4, EBADMSG = 74, MSG_DONTWAIT = 0x40;
+const INTERRUPTED = 130;
+const STEPS_MAX = 2000; // differences after which line numbers are no longer followed
+const SOURCES_MAX = 16 << 20; // characters of source kept for error messages
+
+const { symbols: lib } = dlopen(`${import.meta.dir}/turn.so`, {
+	turn_open: { args: ['i32'], returns: 'i32' },
+	turn_raise: { args: ['i32'], returns: 'i32' },
+	turn_receive: { args: ['ptr', 'i32'], returns: 'i32' },
+	turn_copy_code: { args: ['ptr'], returns: 'void' },
+	turn_send: { args: ['ptr', 'ptr'], returns: 'i32' },
+	turn_write: { args: ['i32', 'ptr', 'usize'], returns: 'i32' },
+});
+
+// User code may replace what it likes: these are ours.
+const OWN = import.meta.path;
+const { process, Bun, Promise, Uint8Array, TextDecoder, Number, Object, Buffer } = globalThis;
+const require = createRequire(`${process.cwd()}/`);
+const realExit = process.exit;
+const cwd = process.cwd.bind(process);
+const listenerCount = process.listenerCount.bind(process);
+const inspect = Bun.inspect;
+const later = setImmediate;
+const define = Object.defineProperty;
+const encoder = new TextEncoder();
+const { Script } = vm;
+const drainScript = new Script('drainMicrotasks()');
+const resolveSync = Bun.resolveSync;
+const { stringify } = JSON;
+
+// --- standard streams ---------------------------------------------------------------------------
+
+// Bun's own process.stdout keeps to the pipe that it saw first, and writes behind its own back.
+// These write at once, as console.log does, so that the order is right and nothing is left over.
+const streams = {};
+
+function writeText(fd, text) {
+	const bytes = encoder.encode(text);
+	if (bytes.length > 0)
+		lib.turn_write(fd, bytes, bytes.length);
+}
+
+function makeOutput(fd) {
+	const { Writable } = require('node:stream');
+	const stream = new Writable({
+		write(chunk, encoding, done) {
+			if (chunk.length > 0)
+				lib.turn_write(fd, chunk, chunk.length);
+			done();
+		},
+	});
+	return Object.assign(stream, { fd, _type: 'pipe', _isStdio: true });
+}
+
+function makeInput() {
+	const { Readable } = require('node:stream');
+	let reader = null;
+	const stream = new Readable({
+		read() {
+			reader ??= Bun.file(0).stream().getReader();
+			reader.read().then(({ done, value }) => this.push(done ? null : Buffer.from(value)),
+				(error) => this.destroy(error));
+		},
+	});
+	return Object.assign(stream, { fd: 0, isRaw: false, setRawMode: () => stream, ref() {}, unref() {} });
+}
+
+// A new standard input for each run; outputs stay, unless user code has ended them.
+function bindStreams() {
+	streams.stdin = null;
+	for (const name of ['stdout', 'stderr'])
+		if (streams[name] && (streams[name].writableEnded || streams[name].destroyed))
+			streams[name] = null;
+	for (const name of ['stdin', 'stdout', 'stderr']) {
+		define(process, name, {
+			configurable: true,
+			enumerable: true,
+			get: () => streams[name] ??= name === 'stdin' ? makeInput() : makeOutput(name === 'stdout' ? 1 : 2),
+			set: (value) => define(process, name, { value, configurable: true, enumerable: true, writable: true }),
+		});
+	}
+}
+
+// --- from source to script ----------------------------------------------------------------------
+
+const typescript = new Bun.Transpiler({
+	loader: 'ts',
+	target: 'node',
+	replMode: true,
+	define: { 'import.meta.main': 'true', 'import.meta': '__importMeta' },
+});
+const plain = new Bun.Transpiler({ loader: 'js' });
+
+// Return: the words and signs of a text, and the line of each.
+function tokenize(text) {
+	const words = [], lines = [];
+	let line = 1;
+	for (const [word] of text.matchAll(/\n|[\w$]+|[^\s\w$]/g)) {
+		if (word === '\n') {
+			line++;
+			continue;
+		}
+		words.push(word === "'" ? '"' : word);
+		lines.push(line);
+	}
+	return { words, lines };
+}
+
+// Return: the smallest step after which two lists of words agree again for three words, or null.
+// Far away only the second list is searched: what is skipped there is types and functions.
+const NEAR = 48, FAR = 20000;
+
+function resync(a, i, b, j) {
+	const same = (x, y) => a[x] === b[y] && a[x + 1] === b[y + 1] && a[x + 2] === b[y + 2];
+	for (let sum = 1; sum < NEAR; sum++)
+		for (let x = 0; x <= sum; x++)
+			if (i + x < a.length && same(i + x, j + sum - x))
+				return [x, sum - x];
+	for (let y = NEAR; y < FAR && j + y < b.length; y++)
+		if (same(i, j + y))
+			return [0, y];
+	return null;
+}
+
+// Move the lines of a script to where their words stand in the source. Where that would change
+// its meaning, as in a text of many lines, leave it as it is.
+function relayout(head, script, source) {
+	const from = tokenize(script), to = tokenize(source);
+	const target = [];
+	for (let i = 0, j = 0, steps = 0; i < from.words.length && steps < STEPS_MAX;) {
+		if (from.words[i] === to.words[j]) {
+			target[from.lines[i]] ??= to.lines[j];
+			i++, j++;
+			continue;
+		}
+		steps++;
+		const step = resync(from.words, i, to.words, j);
+		i += step ? step[0] : 1;
+		j += step ? step[1] : 0;
+	}
+	let result = head.replaceAll('\n', ' '), line = 1;
+	script.split('\n').forEach((text, index) => {
+		const goal = target[index + 1] ?? line;
+		if (index > 0 && goal <= line)
+			result += ' ';
+		for (; line < goal; line++)
+			result += '\n';
+		result += text;
+	});
+	try {
+		if (plain.transformSync(result) === plain.transformSync(head + script))
+			return result;
+	} catch {
+		// not what it was
+	}
+	return head + script;
+}
+
+function parses(text) {
+	try {
+		new Script(text);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+const FUNCTION = /^ {2}(?:async )?function ?\*? ?([\w$]+)\(/;
+
+// Make the functions declared at the top level of a wrapper's lines global. Each one follows a line
+// `this.NAME = NAME;` and ends with the first line that makes it complete. They stay where they
+// are if `keep`, to be at the top level when the wrapper is off.
+// Return: the other lines, and the text of the functions taken out.
+function cutFunctions(lines, keep) {
+	const names = new Set(), rest = [];
+	let cut = '';
+	for (const line of lines)
+		names.add(FUNCTION.exec(line)?.[1]);
+	for (let i = 0; i < lines.length; i++) {
+		const name = /^ {2}this\.([\w$]+) = \1;$/.exec(lines[i])?.[1];
+		if (name && names.has(name))
+			continue;
+		let last = keep || !names.has(FUNCTION.exec(lines[i])?.[1] ?? NaN) ? lines.length : i;
+		while (last < lines.length && !(lines[last].endsWith('}') && parses(lines.slice(i, last + 1).join('\n'))))
+			last++;
+		if (last === lines.length) {
+			rest.push(lines[i]);
+			continue;
+		}
+		cut += lines.slice(i, last + 1).join('\n') + '\n';
+		i = last;
+	}
+	return [rest, cut];
+}
+
+const VALUE = '  return {\n    __proto__: null,\n    value: ';
+
+// Turn what the transpiler puts out into scripts to be run one after the other.
+function reshape(output, source) {
+	const head = /^(?:var [^\n]*\n)*/.exec(output)[0];
+	const wrapped = /^\((async )?\(\) => \{\n([^]*)\n\}\)\(\);\n?$/.exec(output.slice(head.length));
+	if (!wrapped)
+		return [output];
+	const [, isAsync, body] = wrapped;
+	const [lines, functions] = cutFunctions(body
+		.replace(/^ {2}__dirname = "";$/m, () => `  __dirname = ${stringify(cwd())};`)
+		.replace(/^ {2}__filename = "input.ts";$/m, () => `  __filename = ${stringify(`${cwd()}/index.ts`)};`)
+		.split('\n'), !isAsync);
+	// Is a call the last thing that is done? Then its value is the value of all.
+	const last = lines.findLastIndex((line) => /^ {2}\S/.test(line) && !/^ {2}((async )?function\b|\})/.test(line));
+	if (/^ {2}[\w$][\w$.]*\(.*\);$/.test(lines[last]) && parses(lines[last]))
+		lines[last] = `${VALUE}${lines[last].trim().slice(0, -1)}\n  };`;
+	let text = lines.join('\n');
+	if (isAsync)
+		return [relayout(head, functions, source), relayout('(async () => {', `${text}\n})();`, source)];
+	const value = text.lastIndexOf(VALUE);
+	if (value >= 0) {
+		const end = text.indexOf('\n  };', value);
+		text = `${text.slice(0, value)};({ __proto__: null, value: ${text.slice(value + VALUE.length, end)} });${text.slice(end + 5)}`;
+	}
+	return parses(head + text) ? [relayout(head, text, source)] : [output];
+}
+
+// Return: the scripts that a source amounts to; throws what the transpiler says about errors.
+function prepare(source) {
+	if (source.startsWith('#!'))
+		source = `//${source}`;
+	let output = typescript.transformSync(source);
+	if (/^\s*export\b/m.test(source))
+		output = output.replace(/^ {2}export (?:\{[^}]*\};|\* from .*|default (?=(?:async )?function\*? \w))?/gm, '  ')
+			.replace(/^ {2}default class (\w+)/gm, '  this.$1 = class $1').replace(/^ {2}default /gm, '  void ');
+	try {
+		return reshape(output, source);
+	} catch { // user code has bent what this is made of
+		return [output];
+	}
+}
+
+// --- one run ------------------------------------------------------------------------------------
+
+let current = null; // { end(status) } of the run that is going on
+let exitStatus = null; // of process.exit in this run
+const EXIT = Object.freeze({ __proto__: null }); // thrown by it
+
+const sources = new Map(); // run name -> lines of its source
+let sourcesSize = 0;
+
+function remember(name, source) {
+	sources.set(name, source.split('\n'));
+	sourcesSize += source.length;
+	for (const [old, lines] of sources) {
+		if (sourcesSize <= SOURCES_MAX || old === name)
+			break;
+		sources.delete(old);
+		sourcesSize -= lines.reduce((sum, line) => sum + line.length + 1, -1);
+	}
+}
+
+// Bun shows lines of the script that ran: put those of the source in their place.
+function showSource(lines) {
+	const place = lines.map((line) => /^\s+at (?:.* \()?(<run \d+>):\d+/.exec(line)).find(Boolean);
+	const source = place && sources.get(place[1]);
+	if (!source)
+		return lines;
+	return lines.flatMap((line) => {
+		const frame = /^(\s*(\d+) \| )/.exec(line);
+		if (/^\s+\^$/.test(line))
+			return [];
+		return frame ? [frame[1] + (source[frame[2] - 1] ?? '')] : [line];
+	});
+}
+
+function describe(error, name) {
+	let text;
+	try {
+		text = error?.name === 'BuildMessage' || error instanceof Error ? inspect(error)
+			: error instanceof AggregateError ? error.errors.map((one) => inspect(one)).join('\n')
+			: `error: ${inspect(error)}`;
+	} catch {
+		text = 'error';
+	}
+	try {
+		let lines = text.replaceAll('input.ts:', `${name}:`).split('\n');
+		if (error?.name !== 'BuildMessage')
+			lines = showSource(lines);
+		return lines.filter((line) => !(/^\s+at /.test(line) && (line.includes(OWN) ||
+			/\bat (runInThisContext|Script) \(|\(?node:vm[:)]/.test(line)))).join('\n').trimEnd() + '\n';
+	} catch { // user code has bent what this is made of
+		return `${text}\n`;
+	}
+}
+
+function report(error, name) {
+	writeText(2, describe(error, name));
+}
+
+function exit(code = process.exitCode ?? 0) {
+	exitStatus = Number(code) & 255;
+	throw EXIT;
+}
+
+function onUncaught(event) {
+	return (error) => {
+		if (error === EXIT) {
+			current?.end(exitStatus);
+		} else if (listenerCount(event) === 1) {
+			report(error, '<run>');
+			current?.end(1);
+		}
+	};
+}
+
+const onException = onUncaught('uncaughtException');
+const onRejection = onUncaught('unhandledRejection');
+
+function onInterrupt() {
+	if (listenerCount('SIGINT') === 1)
+		current?.end(INTERRUPTED);
+}
+
+// What user code may have taken away or bent, for the next run.
+function setUp(number) {
+	bindStreams();
+	exitStatus = null;
+	process.exitCode = 0;
+	process.exit = process.reallyExit = exit;
+	process.argv = [process.execPath, `${cwd()}/<run ${number}>`];
+	process.off('uncaughtException', onException).on('uncaughtException', onException);
+	process.off('unhandledRejection', onRejection).on('unhandledRejection', onRejection);
+	process.off('SIGINT', onInterrupt).on('SIGINT', onInterrupt);
+}
+
+// A script in a run imports relative to the working directory.
+function importModule(name, script, attributes) {
+	const found = /^(node|bun|data):/.test(name) ? name : resolveSync(name, cwd());
+	return import(found, { with: attributes });
+}
+
+const HOW = { breakOnSigint: true, displayErrors: false };
+
+function evaluate(scripts, filename) {
+	let value;
+	for (let i = 0; i < scripts.length; i++) {
+		const script = new Script(scripts[i], { filename, importModuleDynamically: importModule });
+		value = script.runInThisContext(HOW);
+	}
+	// What is ready to go on, such as code after an `await` of something known, belongs to the
+	// part that SIGINT can break. It can be started from within a script only.
+	define(globalThis, 'drainMicrotasks', { value: drainMicrotasks, configurable: true });
+	drainScript.runInThisContext(HOW);
+	delete globalThis.drainMicrotasks;
+	return value;
+}
+
+// Run a source, and end the run unless something else has ended it.
+async function perform(source, name, self) {
+	self.end(await outcome(source, name));
+}
+
+// What a run comes to by itself. Return: a promise of its status.
+async function outcome(source, name) {
+	try {
+		let value = evaluate(prepare(source), name);
+		value = await value;
+		await value?.value;
+		// A rejection that nobody awaits shows in the next round of the loop.
+		await new Promise((resolve) => later(resolve));
+		return exitStatus ?? (Number(process.exitCode ?? 0) & 255);
+	} catch (error) {
+		if (error === EXIT)
+			return exitStatus;
+		if (error?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
+			return INTERRUPTED;
+		report(error, name);
+		return 1;
+	}
+}
+
+function run(number, source) {
+	try {
+		setUp(number);
+		remember(`<run ${number}>`, source);
+	} catch {
+		// user code has frozen or bent something of its own
+	}
+	return new Promise((resolve) => {
+		current = { end: resolve };
+		perform(source, `<run ${number}>`, current);
+	});
+}
+
+// --- requests that are not runs -----------------------------------------------------------------
+
+// What programs use most, bought once, before the template of all sandboxes is frozen.
+const USUAL = 'fs path os util events stream buffer url crypto child_process http zlib readline assert timers';
+
+async function warm() {
+	for (const name of USUAL.split(' '))
+		require(`node:${name}`);
+	await evaluate(prepare('(async (x: number) => { await x; return `${x}` })(1)'), '<warm>');
+	bindStreams();
+	describe(new Error('warm'), '<warm>');
+	Bun.gc(true);
+}
+
+// --- the socket ---------------------------------------------------------------------------------
+
+const message = new Uint8Array(64);
+const fields = new DataView(message.buffer);
+const little = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
+
+function answer(nonce, status) {
+	message.fill(0);
+	fields.setUint32(0, DONE, little);
+	message.set(nonce, 8);
+	fields.setInt32(28, status, little);
+	return lib.turn_send(message, encoder.encode('\0'));
+}
+
+async function handle(type) {
+	const nonce = message.slice(8, 24);
+	const number = fields.getUint32(4, little);
+	let status = 0;
+	if (type === RUN) {
+		const code = new Uint8Array(fields.getUint32(24, little) + 1);
+		lib.turn_copy_code(code);
+		status = await run(number, new TextDecoder().decode(code.subarray(0, -1)));
+		current = null;
+	} else if (type === WARM) {
+		await warm();
+	} else if (type === SEED) {
+		setRandomSeed(fields.getUint32(32, little));
+	}
+	if (answer(nonce, status) < 0)
+		realExit.call(process, status);
+}
+
+// Take all requests that there are.
+async function drain() {
+	for (;;) {
+		const type = lib.turn_receive(message, MSG_DONTWAIT);
+		if (type === -EAGAIN)
+			return;
+		if (type > 0)
+			await handle(type);
+		else if (type !== -EINTR && type !== -EBADMSG)
+			realExit.call(process, type < 0 ? 1 : 0);
+	}
+}
+
+async function main() {
+	const [ctl, bell] = process.argv.slice(2).map(Number);
+	lib.turn_open(ctl);
+	const reader = Bun.file(lib.turn_raise(bell)).stream().getReader();
+	for (const [name, value] of Object.entries({
+		require, module: { exports: {} }, exports: {}, __importMeta: {
+			dir: cwd(), dirname: cwd(), path: `${cwd()}/index.ts`, filename: `${cwd()}/index.ts`,
+			file: 'index.ts', url: `file://${cwd()}/index.ts`, main: true, env: process.env, require,
+			resolve: (name) => Bun.resolveSync(name, cwd()),
+		},
+	}))
+		define(globalThis, name, { value, configurable: true, enumerable: false, writable: true });
+	setUp(0);
+	fields.setUint32(0, READY, little);
+	lib.turn_send(message, encoder.encode(`Bun ${Bun.version}\0`));
+	for (;;) {
+		const { done } = await reader.read();
+		await drain();
+		if (done)
+			realExit.call(process, 0);
+	}
+}
+
+main();
