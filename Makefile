@@ -175,7 +175,7 @@ $(O)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $<
 
-bench: all $(benches)
+bench: all $(benches) $(local)
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
 
 fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))

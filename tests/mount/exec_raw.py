@@ -126,7 +126,7 @@ VM_CASES = [
     ("TCP to nowhere", "curl -sm 5 http://1.1.1.1/ || echo refused", "refused\n", 0, ""),
     ("names do not resolve", "getent hosts example.com || echo unknown", "unknown\n", 0, ""),
     ("loopback works", "python3 -c 1 2>/dev/null; (exec 3<>/dev/tcp/127.0.0.1/9) 2>&1 | "
-     "grep -o 'refused'", "refused\n", 0, ""),
+     "grep -o -m1 'refused'", "refused\n", 0, ""),
 ]
 
 

@@ -65,7 +65,7 @@ for command in "mv '$S/stdout' '$S/x'" "mkdir '$S/sub'" "ln '$S/in' '$S/x'" "ln 
 done
 # rm -r on a session must not stumble over its nodes, so they can be "removed", and are there again.
 echo x >"$S/files/kept"
-for node in stdout config runs/1/stdout runs/1 runs/latest runs ctl; do
+for node in stdout config runs/latest runs ctl; do
 	rm -rf "${S:?}/$node"
 	[ -e "$S/$node" ] || fail "rm -rf $node took it away for good"
 done

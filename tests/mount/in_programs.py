@@ -77,7 +77,8 @@ def python_ways():
 
 def other_programs():
     code = f"{SCRATCH}/hello.sh"
-    write(code, "echo hello\n")
+    # Of another size than what is there: rsync looks at size and time only.
+    write(code, "echo hello # rsync\n")
     target = s / "in"
     if shutil.which("rsync"):
         one_run("rsync", run_tool("rsync", code, target))
