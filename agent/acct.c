@@ -11,25 +11,24 @@
 
 #include "util.h"
 
-/* Reads /proc/PID/@name as text; empty if that fails. */
-static void read_proc(pid_t pid, const char *name, char *buf, size_t size)
+static int open_proc(pid_t pid, const char *name, int flags)
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
-	buf[0] = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	n = read(fd, buf, size - 1);
-	if (n > 0)
-		buf[n] = '\0';
-	close(fd);
+	return open(path, flags | O_CLOEXEC);
 }
 
-static void acct_read(pid_t pid, struct acct *ret_a)
+/* Reads a file of /proc from its beginning as text; empty if that fails. */
+static void read_again(int fd, char *buf, size_t size)
+{
+	ssize_t n = fd < 0 ? 0 : pread(fd, buf, size - 1, 0);
+
+	buf[n > 0 ? n : 0] = '\0';
+}
+
+/* The counters as they are now, in the fields for acct_begin(). */
+static void acct_read(const struct acct *a, struct acct *ret_now)
 {
 	unsigned long user = 0, sys = 0;
 	long child_user = 0, child_sys = 0;
@@ -37,38 +36,59 @@ static void acct_read(pid_t pid, struct acct *ret_a)
 	char buf[1024];
 	const char *after;
 	struct timespec ts;
-	clockid_t clock;
 
-	memset(ret_a, 0, sizeof(*ret_a));
-	read_proc(pid, "stat", buf, sizeof(buf));
+	memset(ret_now, 0, sizeof(*ret_now));
+	read_again(a->stat_fd, buf, sizeof(buf));
 	after = strrchr(buf, ')');
 	if (!after || sscanf(after + 1,
 			     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user,
 			     &sys, &child_user, &child_sys) != 4)
 		return;
-	ret_a->user_us = user * tick;
-	ret_a->system_us = sys * tick;
-	ret_a->child_user_us = (uint64_t)child_user * tick;
-	ret_a->child_system_us = (uint64_t)child_sys * tick;
-	ret_a->own_us = ret_a->user_us + ret_a->system_us;
-	if (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &ts) == 0)
-		ret_a->own_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	ret_now->user_us = user * tick;
+	ret_now->system_us = sys * tick;
+	ret_now->child_user_us = (uint64_t)child_user * tick;
+	ret_now->child_system_us = (uint64_t)child_sys * tick;
+	ret_now->own_us = ret_now->user_us + ret_now->system_us;
+	if (a->clock && clock_gettime(a->clock, &ts) == 0)
+		ret_now->own_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-void acct_begin(pid_t pid, struct acct *ret_a)
+void acct_init(struct acct *a)
 {
-	char path[64];
-	int fd;
+	memset(a, 0, sizeof(*a));
+	a->stat_fd = a->status_fd = a->clear_fd = -1;
+}
 
-	acct_read(pid, ret_a);
-	snprintf(path, sizeof(path), "/proc/%d/clear_refs", pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (write(fd, "5", 1) < 0) {
-		/* Without CONFIG_PROC_PAGE_MONITOR the mark is that of the process's life. */
+void acct_fini(struct acct *a)
+{
+	close_fd(&a->stat_fd);
+	close_fd(&a->status_fd);
+	close_fd(&a->clear_fd);
+	a->pid = 0;
+}
+
+void acct_begin(struct acct *a, pid_t pid)
+{
+	struct acct now;
+
+	if (pid != a->pid) {
+		acct_fini(a);
+		a->pid = pid;
+		a->stat_fd = open_proc(pid, "stat", O_RDONLY);
+		a->status_fd = open_proc(pid, "status", O_RDONLY);
+		a->clear_fd = open_proc(pid, "clear_refs", O_WRONLY);
+		if (clock_getcpuclockid(pid, &a->clock) != 0)
+			a->clock = 0;
 	}
-	close(fd);
+	acct_read(a, &now);
+	a->own_us = now.own_us;
+	a->user_us = now.user_us;
+	a->system_us = now.system_us;
+	a->child_user_us = now.child_user_us;
+	a->child_system_us = now.child_system_us;
+	/* Without CONFIG_PROC_PAGE_MONITOR the mark is that of the process's life. */
+	if (a->clear_fd >= 0 && pwrite(a->clear_fd, "5", 1, 0) < 0)
+		close_fd(&a->clear_fd);
 }
 
 static uint64_t diff(uint64_t later, uint64_t earlier)
@@ -83,18 +103,18 @@ static void split(uint64_t total, uint64_t user, uint64_t sys, struct acct_cost 
 	cost->user_us = total - cost->system_us;
 }
 
-void acct_end(pid_t pid, const struct acct *a, struct acct_cost *ret_cost)
+void acct_end(const struct acct *a, struct acct_cost *ret_cost)
 {
 	struct acct now;
 	char buf[4096];
 	const char *line;
 
-	acct_read(pid, &now);
+	acct_read(a, &now);
 	split(diff(now.own_us, a->own_us), diff(now.user_us, a->user_us),
 	      diff(now.system_us, a->system_us), ret_cost);
 	ret_cost->user_us += diff(now.child_user_us, a->child_user_us);
 	ret_cost->system_us += diff(now.child_system_us, a->child_system_us);
-	read_proc(pid, "status", buf, sizeof(buf));
+	read_again(a->status_fd, buf, sizeof(buf));
 	line = strstr(buf, "\nVmHWM:");
 	ret_cost->maxrss_kib = line ? strtoull(line + 7, NULL, 10) : 0;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <time.h>
 
 /*
  * What is counted. Processor time: the interpreter's own (all threads), exact to the microsecond,
@@ -17,8 +18,14 @@
  */
 
 struct acct {
-	uint64_t own_us;		 /* processor time of the interpreter */
-	uint64_t user_us, system_us;	 /* the kernel's split of the same */
+	/* Of one process, kept open: opening costs more than reading. */
+	pid_t pid;
+	int stat_fd, status_fd, clear_fd;
+	clockid_t clock;
+
+	/* At acct_begin(). */
+	uint64_t own_us;	     /* processor time of the interpreter */
+	uint64_t user_us, system_us; /* the kernel's split of the same */
 	uint64_t child_user_us, child_system_us;
 };
 
@@ -26,20 +33,25 @@ struct acct_cost {
 	uint64_t user_us, system_us, maxrss_kib;
 };
 
-/**
- * acct_begin() - Note where the counters of a process stand, and reset its memory high-water mark
- * @pid: Interpreter
- * @ret_a: Counters; all 0 if they cannot be read
- */
-void acct_begin(pid_t pid, struct acct *ret_a);
+/** acct_init() - Prepare; nothing is open. */
+void acct_init(struct acct *a);
+
+/** acct_fini() - Close what is open. */
+void acct_fini(struct acct *a);
 
 /**
- * acct_end() - The cost since acct_begin()
- * @pid: Interpreter, alive
+ * acct_begin() - Note where the counters of a process stand, and reset its memory high-water mark
+ * @a: Filled in; all 0 if the counters cannot be read
+ * @pid: Interpreter
+ */
+void acct_begin(struct acct *a, pid_t pid);
+
+/**
+ * acct_end() - The cost since acct_begin(), of an interpreter that is alive
  * @a: What acct_begin() noted
  * @ret_cost: The difference
  */
-void acct_end(pid_t pid, const struct acct *a, struct acct_cost *ret_cost);
+void acct_end(const struct acct *a, struct acct_cost *ret_cost);
 
 /**
  * acct_end_dead() - The same for an interpreter that was reaped

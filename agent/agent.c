@@ -253,13 +253,14 @@ static bool before_wait(struct loop *l)
 
 	if (r == 0) {
 		agent_advance(a);
-		if (!conn_full(&a->conn))
-			run_resume(&a->run);
 		send_log(a);
 		r = conn_transmit(&a->conn);
 	}
 	if (r < 0)
 		loop_stop(l, r == -EPIPE ? 0 : r);
+	/* Nothing else wakes streams that wait for room. */
+	if (!conn_full(&a->conn))
+		run_resume(&a->run);
 	return conn_more(&a->conn);
 }
 

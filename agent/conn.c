@@ -23,13 +23,16 @@
  * One conn_receive() reads a bounded number of bytes, so that a host that uploads a large file does
  * not keep the agent from reading the pipes of a run in between.
  *
- * The port takes at most 32 KiB at a time, each in a buffer of its own that costs the host a
- * round through its event loop: so small frames that wait together are sent together, through
- * `stage`.
+ * The port takes at most 32 KiB at a time, each in a buffer of its own that costs an exit to the
+ * host and a round through its event loop: so small frames that wait together are sent together,
+ * through `stage`, and a program that prints line after line has them wait for a millisecond.
  */
 
 #define IN_SIZE	  ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)
 #define IN_BUDGET (512u << 10)
+
+/* EPOLLOUT is added while the descriptor is full. */
+#define CONN_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
 
 static void on_conn_event(struct loop_source *s, uint32_t events)
 {
@@ -37,8 +40,17 @@ static void on_conn_event(struct loop_source *s, uint32_t events)
 
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP | EPOLLERR))
 		c->readable = true;
-	if (events & (EPOLLOUT | EPOLLERR))
+	if (events & (EPOLLOUT | EPOLLERR)) {
 		c->writable = true;
+		(void)loop_watch(c->loop, s, CONN_EVENTS);
+	}
+}
+
+static void on_hold_over(struct loop_timer *t)
+{
+	struct conn *c = container_of(t, struct conn, hold);
+
+	c->held = 0;
 }
 
 int conn_init(struct conn *c, struct loop *loop, int fd, bool local)
@@ -56,7 +68,8 @@ int conn_init(struct conn *c, struct loop *loop, int fd, bool local)
 	c->src.fd = fd;
 	c->src.ready = on_conn_event;
 	c->readable = c->writable = true;
-	return loop_watch(loop, &c->src, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	c->hold.fire = on_hold_over;
+	return loop_watch(loop, &c->src, CONN_EVENTS);
 }
 
 static void queue_clear(struct frame_queue *q)
@@ -74,6 +87,7 @@ static void queue_clear(struct frame_queue *q)
 void conn_fini(struct conn *c)
 {
 	loop_close(c->loop, &c->src);
+	loop_disarm(c->loop, &c->hold);
 	queue_clear(&c->urgent);
 	queue_clear(&c->bulk);
 	free(c->current);
@@ -91,6 +105,8 @@ void conn_renew(struct conn *c, uint32_t generation)
 {
 	queue_clear(&c->urgent);
 	queue_clear(&c->bulk);
+	c->prompt = 0;
+	c->flushing = false;
 	c->generation = generation;
 	c->open = true;
 }
@@ -123,10 +139,14 @@ struct frame *frame_trim(struct frame *f)
 	return small;
 }
 
+static bool is_prompt(uint16_t type)
+{
+	return type == PROTO_EXIT || type == PROTO_FILE_REPLY;
+}
+
 static bool is_bulk(uint16_t type)
 {
-	return type == PROTO_OUTPUT || type == PROTO_EXIT || type == PROTO_FILE_REPLY ||
-	       type == PROTO_LOG;
+	return type == PROTO_OUTPUT || type == PROTO_LOG || is_prompt(type);
 }
 
 void conn_send(struct conn *c, struct frame *f)
@@ -139,6 +159,7 @@ void conn_send(struct conn *c, struct frame *f)
 		q->first = f;
 	q->last = f;
 	q->bytes += PROTO_HEADER + f->out.len;
+	c->prompt += is_prompt(f->type);
 }
 
 struct frame *conn_last_bulk(struct conn *c)
@@ -164,6 +185,32 @@ static struct frame *queue_pop(struct frame_queue *q)
 	return f;
 }
 
+/* May the next bulk frame go out now? */
+static bool bulk_due(struct conn *c)
+{
+	if (!c->bulk.first)
+		return false;
+	if (c->flushing || c->prompt || c->bulk.bytes >= CONN_HOLD || now_us() >= c->held)
+		return true;
+	if (!c->hold.armed)
+		loop_arm(c->loop, &c->hold, CONN_HOLD_US);
+	return false;
+}
+
+static struct frame *bulk_pop(struct conn *c)
+{
+	struct frame *f;
+
+	if (!bulk_due(c))
+		return NULL;
+	f = queue_pop(&c->bulk);
+	c->prompt -= is_prompt(f->type);
+	c->flushing = c->bulk.first != NULL;
+	if (!c->flushing)
+		c->held = now_us() + CONN_HOLD_US;
+	return f;
+}
+
 /* Makes the next frame the current one. The header is written only now: the length may have grown
  * until this moment. */
 static struct frame *conn_next(struct conn *c)
@@ -175,7 +222,7 @@ static struct frame *conn_next(struct conn *c)
 		return c->current;
 	f = queue_pop(&c->urgent);
 	if (!f)
-		f = queue_pop(&c->bulk);
+		f = bulk_pop(c);
 	if (!f)
 		return NULL;
 	h = (struct proto_header){.length = (uint32_t)f->out.len,
@@ -199,7 +246,7 @@ static ssize_t conn_put(struct conn *c, const void *data, size_t len)
 	if (n < 0 && (errno == EAGAIN || errno == EPIPE || errno == ECONNRESET)) {
 		/* A local end that is gone is noticed by reading. */
 		c->writable = false;
-		return 0;
+		return loop_watch(c->loop, &c->src, CONN_EVENTS | EPOLLOUT);
 	}
 	return n < 0 ? -errno : n;
 }
@@ -327,7 +374,11 @@ int conn_receive(struct conn *c)
 	return r < 0 ? r : conn_read(c);
 }
 
-bool conn_more(const struct conn *c)
+bool conn_more(struct conn *c)
 {
-	return (c->readable || c->stalled) && conn_queued(c) < CONN_STALL;
+	bool in = (c->readable || c->stalled) && conn_queued(c) < CONN_STALL;
+	bool out = c->open && (c->current || c->stage_first < c->stage_end || c->urgent.first ||
+			       bulk_due(c));
+
+	return in || (out && c->writable);
 }

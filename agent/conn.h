@@ -17,13 +17,19 @@
  *    EXIT, FILE_REPLY, LOG); frames of one kind keep their order.
  * 3. Nothing leaves before the first HELLO, and frames of an older generation that were not begun
  *    are dropped when a new one starts.
- * 4. Producers that can wait ask conn_full() first; input is not read while more than
+ * 4. Bulk frames that keep coming are held for CONN_HOLD_US, to go out together, unless one of them
+ *    ends something (EXIT, FILE_REPLY) or CONN_HOLD bytes are waiting. The first after a pause is
+ *    never held.
+ * 5. Producers that can wait ask conn_full() first; input is not read while more than
  *    CONN_STALL bytes wait to go out, so the queues are bounded by what one more frame can add.
  */
 
 #define CONN_FULL  (256u << 10)
 #define CONN_STALL (2u << 20)
 #define CONN_STAGE (32u << 10)
+#define CONN_HOLD  (16u << 10)
+
+#define CONN_HOLD_US 1000u
 
 /* A frame to be sent. Payload is packed through `out`, which points behind the header. */
 struct frame {
@@ -54,6 +60,10 @@ struct conn {
 	int (*on_frame)(struct conn *c, const struct proto_header *h, const uint8_t *payload);
 
 	struct frame_queue urgent, bulk;
+	unsigned prompt; /* frames in `bulk` that are not to be held */
+	bool flushing;	 /* `bulk` is being emptied */
+	uint64_t held;	 /* now_us() until which new bulk frames are held */
+	struct loop_timer hold;
 	struct frame *current; /* being written; its wire form starts at data[] */
 	size_t sent;	       /* bytes of `current` that went out or are staged */
 
@@ -89,8 +99,8 @@ int conn_receive(struct conn *c);
 /** conn_transmit() - Write as much as the descriptor takes. Return: 0 or -errno. */
 int conn_transmit(struct conn *c);
 
-/** conn_more() - True if conn_receive() would do something without waiting for an event. */
-bool conn_more(const struct conn *c);
+/** conn_more() - True if there is something to do without waiting for an event. */
+bool conn_more(struct conn *c);
 
 /** conn_full() - True if producers of bulk frames should wait. */
 bool conn_full(const struct conn *c);

@@ -288,12 +288,27 @@ int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
 	return victims;
 }
 
+/* Reads a file of /proc that is asked for again and again, through a descriptor kept open. */
+static bool read_kept(int *fd, const char *path, char *buf, size_t size)
+{
+	ssize_t n;
+
+	if (*fd < 0)
+		*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+		return false;
+	n = pread(*fd, buf, size - 1, 0);
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
 pid_t proc_last_pid(void)
 {
+	static int fd = -1;
 	char buf[128];
 	const char *last;
 
-	if (read_text("/proc/loadavg", buf, sizeof(buf)) < 0)
+	if (!read_kept(&fd, "/proc/loadavg", buf, sizeof(buf)))
 		return 0;
 	last = strrchr(buf, ' ');
 	return last ? atoi(last + 1) : 0;
@@ -301,10 +316,11 @@ pid_t proc_last_pid(void)
 
 uint64_t proc_oom_kills(void)
 {
+	static int fd = -1;
 	char buf[16384];
 	const char *line;
 
-	if (read_text("/proc/vmstat", buf, sizeof(buf)) < 0)
+	if (!read_kept(&fd, "/proc/vmstat", buf, sizeof(buf)))
 		return 0;
 	line = strstr(buf, "\noom_kill ");
 	return line ? strtoull(line + 10, NULL, 10) : 0;

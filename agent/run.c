@@ -102,7 +102,9 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 	}
 	if (req->flags & PROTO_RUN_STDIN)
 		return feed_start(&r->feed, id, &r->child_fds[0]);
-	r->child_fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (r->null_fd < 0)
+		r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	r->child_fds[0] = fcntl(r->null_fd, F_DUPFD_CLOEXEC, 0);
 	return r->child_fds[0] < 0 ? -errno : 0;
 }
 
@@ -125,7 +127,6 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	r->credit = req->credit;
 	r->sequence = 0;
 	r->abandoned = false;
-	r->costed = false;
 	memset(&r->result, 0, sizeof(r->result));
 	r->state = RUN_WAITING;
 	return 0;
@@ -152,6 +153,8 @@ static void on_settle(struct loop_timer *t)
 		return;
 	run_look_around(r);
 	r->oom_kills = proc_oom_kills();
+	stream_prepare(&r->out[0]);
+	stream_prepare(&r->out[1]);
 }
 
 /* Queues EXIT and closes the books. */
@@ -197,7 +200,6 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	r->result.how = how;
 	r->result.status = status;
 	r->result.fresh = fresh;
-	r->result.wall_us = now_us() - r->began;
 	loop_disarm(r->loop, &r->deadline);
 	for (int i = 0; i < 2; i++)
 		stream_settle(&r->out[i]);
@@ -205,12 +207,19 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	run_drain(r);
 }
 
-static void run_set_cost(struct run *r, const struct acct_cost *c)
+/* Notes time and cost of the run as it ends; @ru is there if the interpreter was reaped. */
+static void run_set_cost(struct run *r, const struct rusage *ru)
 {
-	r->result.user_us = c->user_us;
-	r->result.system_us = c->system_us;
-	r->result.maxrss_kib = c->maxrss_kib;
-	r->costed = true;
+	struct acct_cost c;
+
+	r->result.wall_us = now_us() - r->began;
+	if (ru)
+		acct_end_dead(&r->acct, ru, &c);
+	else
+		acct_end(&r->acct, &c);
+	r->result.user_us = c.user_us;
+	r->result.system_us = c.system_us;
+	r->result.maxrss_kib = c.maxrss_kib;
 }
 
 /* A status of 137 that was not our doing: was it the kernel's? */
@@ -223,29 +232,24 @@ static enum proto_how how_ended(struct run *r, uint32_t status)
 
 void run_on_done(struct run *r, int status)
 {
-	struct acct_cost cost;
-
 	if (r->state != RUN_ACTIVE)
 		return; /* it is being killed */
-	acct_end(r->interp->pid, &r->acct, &cost);
-	run_set_cost(r, &cost);
+	run_set_cost(r, NULL);
 	run_settle(r, how_ended(r, (uint32_t)status), (uint32_t)status, false);
 }
 
 void run_on_death(struct run *r, int wait_status, const struct rusage *ru)
 {
-	struct acct_cost cost;
 	uint32_t status;
 
-	/* In RUN_DRAINING the turn has been answered already; only its state is lost. */
+	if (r->state == RUN_ACTIVE || r->state == RUN_KILLING)
+		run_set_cost(r, ru);
+	acct_fini(&r->acct);
+	/* The turn has been answered already; only its state is lost. */
 	if (r->state == RUN_DRAINING)
 		r->result.fresh = 1;
-	if (r->state != RUN_ACTIVE && r->state != RUN_KILLING)
-		return;
-	acct_end_dead(&r->acct, ru, &cost);
-	run_set_cost(r, &cost);
-	if (r->state == RUN_KILLING)
-		return; /* on_killed() goes on */
+	if (r->state != RUN_ACTIVE)
+		return; /* on_killed() goes on if it is being killed */
 	status = WIFSIGNALED(wait_status) ? STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
 					  : (uint32_t)WEXITSTATUS(wait_status);
 	run_settle(r, how_ended(r, status), status, true);
@@ -260,11 +264,8 @@ static void on_killed(struct killer *k)
 
 static void run_kill(struct run *r, enum proto_how how, uint32_t status)
 {
-	struct acct_cost cost;
-
 	/* If the interpreter is not reaped before its processes are gone, this is the cost. */
-	acct_end(r->interp->pid, &r->acct, &cost);
-	run_set_cost(r, &cost);
+	run_set_cost(r, NULL);
 	r->result.how = how;
 	r->result.status = status;
 	r->state = RUN_KILLING;
@@ -285,7 +286,7 @@ void run_begin(struct run *r)
 	int e;
 
 	run_look_around(r);
-	acct_begin(r->interp->pid, &r->acct);
+	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
 	e = stream_watch(&r->out[0]);
 	if (e == 0)
@@ -370,14 +371,17 @@ void run_init(struct run *r)
 	for (int i = 0; i < 2; i++) {
 		r->out[i].run = r;
 		r->out[i].which = which[i];
-		r->out[i].src.fd = -1;
+		r->out[i].src.fd = r->out[i].spare[0] = r->out[i].spare[1] = -1;
 	}
+	r->null_fd = -1;
+	acct_init(&r->acct);
 	r->feed.loop = r->sinks.loop = r->killer.loop = r->loop;
 	r->feed.conn = r->conn;
 	r->feed.src.fd = -1;
 	r->killer.done = on_killed;
 	r->deadline.fire = on_deadline;
 	r->settle.fire = on_settle;
+	loop_arm(r->loop, &r->settle, 0);
 }
 
 void run_fini(struct run *r)
@@ -385,10 +389,15 @@ void run_fini(struct run *r)
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->settle);
 	loop_disarm(r->loop, &r->killer.timer);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		loop_close(r->loop, &r->out[i].src);
+		close_fd(&r->out[i].spare[0]);
+		close_fd(&r->out[i].spare[1]);
+	}
 	feed_stop(&r->feed);
 	run_close_child_fds(r);
+	close_fd(&r->null_fd);
+	acct_fini(&r->acct);
 	sink_clear(&r->sinks);
 	proc_set_clear(&r->background);
 }

@@ -34,6 +34,7 @@ struct stream {
 	struct loop_source src; /* read end; -1 once nobody can write any more */
 	struct run *run;
 	enum proto_stream which;
+	int spare[2];	     /* a pipe for the next run, or -1 */
 	bool paused;	     /* not watched, for want of credit or of room in the queue */
 	uint64_t limit_left; /* bytes that may still be sent */
 	uint64_t dropped;
@@ -52,6 +53,7 @@ struct run {
 	uint32_t timeout_ms;
 	uint32_t code_len;
 	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code */
+	int null_fd;		    /* standard input of runs that have none */
 	struct stream out[2];
 	uint32_t sequence;
 	uint64_t credit;
@@ -63,7 +65,6 @@ struct run {
 	uint64_t began; /* now_us() */
 	struct acct acct;
 	struct proto_exit result;
-	bool costed; /* result has the cost */
 
 	/* Of all runs. */
 	struct sinks sinks;

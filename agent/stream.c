@@ -16,11 +16,8 @@
 #define PIPE_SIZE (1 << 20)
 #define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
 
-int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
+static int make_pipe(const struct place *place, int fds[2])
 {
-	const struct place *place = s->run->place;
-	int fds[2];
-
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ||
@@ -28,18 +25,38 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 	    (place->drop && fchown(fds[1], place->uid, place->gid) < 0)) {
 		int r = -errno;
 
-		close(fds[0]);
-		close(fds[1]);
+		close_fd(&fds[0]);
+		close_fd(&fds[1]);
 		return r;
 	}
 	(void)fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
-	s->src.fd = fds[0];
+	return 0;
+}
+
+void stream_prepare(struct stream *s)
+{
+	if (s->spare[0] < 0 && make_pipe(s->run->place, s->spare) < 0)
+		s->spare[0] = s->spare[1] = -1; /* it will be tried again when it is needed */
+}
+
+int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
+{
+	if (s->spare[0] < 0) {
+		int r = make_pipe(s->run->place, s->spare);
+
+		if (r < 0) {
+			s->spare[0] = s->spare[1] = -1;
+			return r;
+		}
+	}
+	s->src.fd = s->spare[0];
+	*ret_fd = s->spare[1];
+	s->spare[0] = s->spare[1] = -1;
 	s->src.events = 0;
 	s->limit_left = limit;
 	s->dropped = 0;
 	s->drain_left = 0;
 	s->paused = false;
-	*ret_fd = fds[1];
 	return 0;
 }
 

@@ -5,8 +5,11 @@
 
 #include "run.h"
 
+/** stream_prepare() - Make the pipe for the next run ahead, while nobody waits. */
+void stream_prepare(struct stream *s);
+
 /**
- * stream_open() - Make the pipe of a stream
+ * stream_open() - Take the pipe of a stream, or make it
  * @s: Stream of a run
  * @limit: Most bytes to send
  * @ret_fd: The program's end, to be passed on and closed

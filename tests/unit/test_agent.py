@@ -57,8 +57,8 @@ class Result:
     """What a run left."""
 
     def __init__(self):
-        self.out = b''
-        self.err = b''
+        self.out = bytearray()
+        self.err = bytearray()
         self.both = []
         self.sequence = []
         self.stdin_credit = 0
@@ -67,6 +67,7 @@ class Result:
     def finish(self, payload):
         (self.how, self.status, self.fresh, self.wall, self.user, self.system, self.maxrss,
          *self.dropped) = struct.unpack('<III6Q', payload)
+        self.out, self.err = bytes(self.out), bytes(self.err)
 
     def __repr__(self):
         return f'how {self.how}, status {self.status}, out {self.out[-500:]!r}, ' \
@@ -88,7 +89,8 @@ class Host:
         self.last_id = 0
         self.log = b''
         self.pending = {}   # id: frames (type, flags, payload) nobody took yet
-        self.received = b''
+        self.received = bytearray()
+        self.parsed = 0     # bytes of `received` that were taken
 
     def send_raw(self, data):
         self.sock.sendall(data)
@@ -106,12 +108,15 @@ class Host:
         """Return: (type, flags, generation, id, payload), or None after the timeout."""
         end = time.monotonic() + timeout
         while True:
-            if len(self.received) >= HEADER.size:
-                length, kind, flags, generation, id = HEADER.unpack(self.received[:HEADER.size])
-                if len(self.received) >= HEADER.size + length:
-                    payload = self.received[HEADER.size:HEADER.size + length]
-                    self.received = self.received[HEADER.size + length:]
-                    return kind, flags, generation, id, payload
+            here = self.parsed
+            if len(self.received) >= here + HEADER.size:
+                length, kind, flags, generation, id = HEADER.unpack_from(self.received, here)
+                here += HEADER.size
+                if len(self.received) >= here + length:
+                    self.parsed = here + length
+                    return kind, flags, generation, id, bytes(self.received[here:self.parsed])
+            del self.received[:self.parsed]
+            self.parsed = 0
             left = end - time.monotonic()
             if left <= 0 or not select.select([self.sock], [], [], left)[0]:
                 return None
@@ -308,8 +313,24 @@ class LocalAgent(Host):
         return status
 
 
-def session_processes(marker):
-    """Process numbers whose environment has `marker`."""
+def is_running(pid):
+    """False for a zombie, and for what is gone."""
+    try:
+        with open(f'/proc/{pid}/stat', 'rb') as f:
+            return f.read().rpartition(b')')[2].split()[0] not in b'ZX'
+    except OSError:
+        return False
+
+
+def session_processes(marker, expected):
+    """Process numbers whose environment has `marker`; waits until there are as many as expected."""
+    end = time.monotonic() + 10
+    while len(found := processes_with(marker)) != expected and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
+def processes_with(marker):
     found = []
     for name in os.listdir('/proc'):
         if name.isdigit():
@@ -346,7 +367,7 @@ class Case(unittest.TestCase):
     def wait_gone(self, pids):
         end = time.monotonic() + 10
         while pids and time.monotonic() < end:
-            pids = [p for p in pids if os.path.exists(f'/proc/{p}')]
+            pids = [p for p in pids if is_running(p)]
             time.sleep(0.01)
         self.assertEqual(pids, [])
 
@@ -482,7 +503,7 @@ class Python(Case):
                           how=TIMEOUT, status=124)
         self.assertEqual((r.out, r.fresh), (b'begun\n', 1))
         self.assertLess(time.monotonic() - start, 5)
-        self.assertGreater(r.user + r.system, 100000)
+        self.assertGreater(r.user + r.system, 20000)
         self.run_code('pass')
 
     def test_timeout_ends_everything_the_run_started(self):
@@ -509,8 +530,7 @@ class Python(Case):
         pid = int(r.out)
         self.run_code('import time; time.sleep(100)', timeout_ms=400, how=TIMEOUT, status=124)
         self.run_code('pass')
-        with open(f'/proc/{pid}/stat') as f:
-            self.assertNotIn(f.read().split()[2], 'ZX')
+        self.assertTrue(is_running(pid))
 
     def test_fork_bomb_is_ended(self):
         self.run_code('import os, resource, time\n'
@@ -744,13 +764,13 @@ class Python(Case):
 
     def test_closing_the_connection_ends_everything(self):
         self.run_code('import subprocess\nfor i in range(3): subprocess.Popen(["setsid", "sleep", "99"])')
-        found = session_processes(self.marker)
+        found = session_processes(self.marker, 4)
         self.assertEqual(len(found), 4)
         self.agent.close()
         self.wait_gone(found)
 
     def test_killed_agent_takes_its_interpreter_along(self):
-        found = session_processes(self.marker)
+        found = session_processes(self.marker, 1)
         self.assertEqual(len(found), 1)
         self.agent.process.kill()
         self.wait_gone(found)
@@ -780,7 +800,7 @@ class Raw(Case):
     def test_background_job_survives(self):
         pid = int(self.run_code('sleep 100 & echo $!').out)
         self.run_code('sleep 100', timeout_ms=300, how=TIMEOUT, status=124)
-        os.kill(pid, 0)
+        self.assertTrue(is_running(pid))
 
     def test_cost_counts_children(self):
         r = self.run_code("python3 -c 'for i in range(5000000): pass'")
