@@ -42,7 +42,11 @@ static struct timespec node_mtime(struct fs *fs, const struct node *n)
 	case NODE_ROOT_README:
 	case NODE_TEMPLATE_JSON:
 	case NODE_TEMPLATE_README: return fs->started;
+	case NODE_ROOT_STATUS:
+	case NODE_METRICS:
 	case NODE_EVENTS: return fs->events.mtime;
+	case NODE_ISOLATION:
+	case NODE_DOCTOR: return fs->started;
 	case NODE_TEMPLATE: return fs->template_mtime[n->template_index];
 	case NODE_IN: w = input_writer(n->s); return w ? w->mtime : s->in_mtime;
 	case NODE_STDIN: return s->stdin_mtime;

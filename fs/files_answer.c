@@ -28,11 +28,18 @@ static uint64_t shown_ino(const struct session *s, uint64_t guest_ino)
 	return node_ino(NODE_FILE, s->slot, 0, 0) | (guest_ino & ((1ull << 44) - 1));
 }
 
+/* A pipe is shown as a socket, which open(2) refuses: the kernel would open a pipe without asking here, and
+ * its reader would hang. */
+static uint32_t shown_mode(uint32_t mode)
+{
+	return S_ISFIFO(mode) ? (mode & ~(uint32_t)S_IFMT) | S_IFSOCK : mode;
+}
+
 static void attr_stat(const struct session *s, const struct vm_attr *a, struct stat *st)
 {
 	*st = (struct stat){
 		.st_ino = shown_ino(s, a->ino),
-		.st_mode = a->mode,
+		.st_mode = shown_mode(a->mode),
 		.st_nlink = a->nlink,
 		.st_uid = s->uid,
 		.st_gid = s->gid,
@@ -213,7 +220,7 @@ void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply,
 		const struct vm_dirent *d = &reply->entries[i];
 
 		if (!reply_dirent(req, fs->io, cap, &len, d->name, shown_ino(op->s, d->ino),
-				  d->type, d->next))
+				  shown_mode(d->type), d->next))
 			break;
 	}
 	reply_buf(req, fs->io, len);

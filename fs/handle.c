@@ -152,10 +152,10 @@ static void on_interrupt(struct req *req, void *data)
 void wait_park(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset)
 {
 	struct waitlist *wl = h->ops->waits(fs, h);
-	struct waiter *w = malloc(sizeof(*w));
+	struct waiter *w = fs->stopping ? NULL : malloc(sizeof(*w));
 
 	if (!w) {
-		reply_err(req, -ENOMEM);
+		reply_err(req, fs->stopping ? -ENOTCONN : -ENOMEM);
 		return;
 	}
 	*w = (struct waiter){.list = wl, .req = req, .h = h, .size = size, .offset = offset};

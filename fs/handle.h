@@ -87,6 +87,7 @@ struct handle {
 	bool dirty;	 /* a writer: there is something to commit */
 	bool flushed;	 /* ... and it has been flushed, so that RELEASE may follow any moment */
 	bool killed;	 /* ... but the writer died of a signal: commit nothing */
+	bool failed;	 /* ... but a write was refused: it is no whole program */
 	bool bound;	 /* a waiting node: `r` is decided */
 	uint64_t cursor; /* events: number of the first event of this open */
 	uint64_t

@@ -115,15 +115,10 @@ static void input_read(struct fs *fs, struct handle *h, struct req *req, size_t 
 	read_buf(req, &h->text, size, offset);
 }
 
-static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-		       uint64_t offset)
+static int input_append(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
-	bool was_flushed = h->flushed;
-	int e;
+	int e = input_check(h->s, data, size, offset);
 
-	if (h->flags & O_APPEND)
-		offset = h->text.len; /* the kernel goes by a size that may be another writer's */
-	e = input_check(h->s, data, size, offset);
 	if (e < 0)
 		return e;
 	if (offset > h->text.len) {
@@ -132,15 +127,22 @@ static int input_write(struct fs *fs, struct handle *h, const void *data, size_t
 		return -EINVAL;
 	}
 	e = session_can_submit(h->s);
-	if (e == 0)
-		e = buf_write_at(&h->text, offset, data, size);
-	if (e < 0)
+	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
+}
+
+static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		       uint64_t offset)
+{
+	int e = input_append(h, data, size, offset);
+
+	(void)fs;
+	if (e < 0) {
+		h->failed = true;
 		return e;
+	}
 	h->dirty = true;
 	h->flushed = false;
 	h->mtime = fs_now();
-	if (was_flushed)
-		wait_wake(fs, &h->s->wait); /* no RELEASE to wait for after all */
 	return 0;
 }
 
@@ -149,6 +151,8 @@ static int input_truncate(struct fs *fs, struct handle *h, uint64_t size)
 	(void)fs;
 	if (size > h->text.len)
 		return -EINVAL; /* would fill up with NUL bytes */
+	if (size == 0)
+		h->failed = false; /* it starts over */
 	h->mtime = fs_now();
 	return buf_truncate(&h->text, (size_t)size);
 }
@@ -187,7 +191,7 @@ static void input_release(struct fs *fs, struct handle *h)
 	if (s->dead)
 		return;
 	/* What can be refused was refused in open and write; an empty program is no program. */
-	if (h->dirty && !h->killed && h->text.len) {
+	if (h->dirty && !h->killed && !h->failed && h->text.len) {
 		e = session_submit(s, &h->text, &h->mtime);
 		if (e < 0)
 			log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-e));

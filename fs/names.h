@@ -12,8 +12,8 @@ struct fs;
 int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n);
 
-/* rmdir: a session; a run's directory; anything else succeeds only so that `rm -r` of a session
- * gets to the end. Return: 0 or -errno. */
+/* rmdir: a session; the directory of a run that has ended; anything else of a session stays, without an
+ * error, so that `rm -r` of a session gets to the end. Return: 0 or -errno. */
 int names_rmdir(struct fs *fs, const struct node *dir, const char *name);
 
 /* unlink: a scratch file, or `in` (until it is made again). Other nodes of a session stay where they are,

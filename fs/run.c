@@ -118,6 +118,13 @@ void run_output(struct run *r, int spool_dir, enum vm_stream stream, const void 
 	r->last_output = fs_now();
 }
 
+static uint64_t us_between(const struct timespec *a, const struct timespec *b)
+{
+	int64_t us = (b->tv_sec - a->tv_sec) * 1000000 + (b->tv_nsec - a->tv_nsec) / 1000;
+
+	return us > 0 ? (uint64_t)us : 0;
+}
+
 void run_ended_with(struct run *r, const struct vm_result *result)
 {
 	uint64_t dropped[VM_NSTREAMS] = {r->result.dropped[0], r->result.dropped[1]};
@@ -128,6 +135,8 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 		r->result.dropped[i] += dropped[i];
 	r->state = state_of_outcome[result->outcome];
 	r->ended = fs_now();
+	if (!r->result.wall_us) /* the sandbox could not say */
+		r->result.wall_us = us_between(&r->started, &r->ended);
 	buf_clear(&r->input);
 }
 
@@ -183,13 +192,6 @@ static void put_duration(struct buf *out, uint64_t us)
 		buf_printf(out, "%" PRIu64 " ms", us / 1000);
 	else
 		buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", us / 1000000, us / 100000 % 10);
-}
-
-static uint64_t us_between(const struct timespec *a, const struct timespec *b)
-{
-	int64_t us = (b->tv_sec - a->tv_sec) * 1000000 + (b->tv_nsec - a->tv_nsec) / 1000;
-
-	return us > 0 ? (uint64_t)us : 0;
 }
 
 int run_summary(const struct run *r, struct buf *out)

@@ -214,9 +214,10 @@ bool session_input_pending(const struct session *s)
 
 	if (s->dead)
 		return false; /* nothing will become a run any more */
-	TAILQ_FOREACH(h, &s->inputs, input_link)
-	if (h->dirty && h->flushed && !h->killed && uv_now(s->fs->loop) < h->deadline)
-		return true;
+	TAILQ_FOREACH (h, &s->inputs, input_link)
+		if (h->dirty && h->flushed && !h->killed && !h->failed &&
+		    uv_now(s->fs->loop) < h->deadline)
+			return true;
 	return false;
 }
 
@@ -246,8 +247,8 @@ static void trim_history(struct session *s)
 	struct run *r, *next;
 	uint64_t bytes = 0;
 
-	TAILQ_FOREACH(r, &s->runs, link)
-	bytes += run_bytes(r);
+	TAILQ_FOREACH (r, &s->runs, link)
+		bytes += run_bytes(r);
 	for (r = TAILQ_FIRST(&s->runs); r; r = next) {
 		uint64_t n = run_bytes(r);
 
@@ -265,9 +266,9 @@ struct run *session_run(struct session *s, uint32_t number)
 {
 	struct run *r;
 
-	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link)
-	if (r->number == number)
-		return r;
+	TAILQ_FOREACH_REVERSE (r, &s->runs, run_list, link)
+		if (r->number == number)
+			return r;
 	return NULL;
 }
 
@@ -370,13 +371,8 @@ int session_reset(struct session *s)
 	};
 	int e;
 
-	if (s->active && s->active->kill_asked)
-		return 0; /* the interpreter ends with the run: a fresh one follows anyway */
-	if (s->active) {
-		session_problemf(s, "busy", "echo kill > ctl, then reset", "run %u is running",
-				 s->active->number);
-		return -EBUSY;
-	}
+	if (s->active) /* with the run its interpreter is killed, and a fresh one follows */
+		return session_kill(s);
 	if (s->state == SESSION_IDLE) {
 		e = sandbox_reset(s->sandbox);
 		if (e < 0)
@@ -447,8 +443,7 @@ uint64_t session_tick(struct session *s, uint64_t now)
 	bool expired = false;
 	struct handle *h;
 
-	TAILQ_FOREACH(h, &s->inputs, input_link)
-	{
+	TAILQ_FOREACH (h, &s->inputs, input_link) {
 		if (!h->flushed || !h->dirty || !h->deadline)
 			continue;
 		if (now < h->deadline) {

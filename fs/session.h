@@ -50,7 +50,7 @@ enum session_state {
  */
 struct lease {
 	struct session *s; /* NULL: cut */
-	struct buf input;  /* of the run that was active then: vm/ reads it until the run's `exit` */
+	struct buf input; /* of the run that was active then: vm/ reads it until the run's `exit` */
 };
 
 TAILQ_HEAD(run_list, run);
