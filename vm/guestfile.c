@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* File requests to an agent. */
-#include "guestfile.h"
+#include "guestfile_internal.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "util.h"
 
@@ -29,21 +28,10 @@
  * cannot be are left out of a directory.
  */
 
-#define PIECES_MAX (GUESTFILE_REQUEST_MAX / PROTO_DATA_MAX)
-#define SLOT_BITS  8
+#define SLOT_BITS 8
 
 static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
 static_assert(GUESTFILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
-
-struct file_call {
-	enum vm_file_op op;
-	vm_file_fn fn;
-	void *data;
-	size_t size;		    /* bytes asked for, or to be written */
-	unsigned npieces, unanswered;
-	int32_t result[PIECES_MAX]; /* bytes, or -errno */
-	uint8_t *bytes;		    /* READ of several pieces: where they are put together */
-};
 
 struct file_piece {
 	STAILQ_ENTRY(file_piece) link;
@@ -92,107 +80,6 @@ void guestfile_init(struct guestfiles *gf, struct channel *channel)
 
 /* ---- questions ---- */
 
-static void pack_setattr(struct proto_out *o, const struct vm_file *req)
-{
-	const struct proto_setattr s = {
-		.node = req->node,
-		.handle = req->handle,
-		.valid = req->valid,
-		.mode = req->mode,
-		.size = req->length,
-		.atime = req->atime.tv_sec,
-		.mtime = req->mtime.tv_sec,
-		.atime_ns = (uint32_t)req->atime.tv_nsec,
-		.mtime_ns = (uint32_t)req->mtime.tv_nsec,
-	};
-
-	static_assert(VM_SET_MODE == PROTO_SET_MODE && VM_SET_SIZE == PROTO_SET_SIZE &&
-			      VM_SET_ATIME == PROTO_SET_ATIME && VM_SET_MTIME == PROTO_SET_MTIME &&
-			      VM_SET_ATIME_NOW == PROTO_SET_ATIME_NOW &&
-			      VM_SET_MTIME_NOW == PROTO_SET_MTIME_NOW,
-		      "the seam and the protocol agree");
-	proto_setattr_pack(o, &s);
-}
-
-/* The operations on names. */
-static void pack_name(struct proto_out *o, const struct vm_file *req)
-{
-	put_u64(o, req->node);
-	switch ((unsigned)req->op) {
-	case VM_MKDIR: put_u32(o, req->mode); break;
-	case VM_CREATE:
-		put_u32(o, req->flags);
-		put_u32(o, req->mode);
-		break;
-	case VM_LINK: put_u64(o, req->newparent); break;
-	case VM_RENAME:
-		put_u64(o, req->newparent);
-		put_u32(o, req->flags);
-		break;
-	default: break;
-	}
-	if (req->op != VM_LINK)
-		put_str(o, proto_cstr(req->name));
-	if (req->op == VM_LINK || req->op == VM_RENAME || req->op == VM_SYMLINK)
-		put_str(o, proto_cstr(req->newname));
-}
-
-/* The payload of a piece that begins @skip bytes into a read or write and has @size bytes. */
-static void pack(struct proto_out *o, const struct vm_file *req, size_t skip, size_t size)
-{
-	switch (req->op) {
-	case VM_LOOKUP:
-	case VM_MKDIR:
-	case VM_SYMLINK:
-	case VM_LINK:
-	case VM_UNLINK:
-	case VM_RMDIR:
-	case VM_RENAME:
-	case VM_CREATE: pack_name(o, req); break;
-	case VM_SETATTR: pack_setattr(o, req); break;
-	case VM_FORGET:
-		put_u64(o, req->node);
-		put_u64(o, req->lookups);
-		break;
-	case VM_GETATTR:
-		put_u64(o, req->node);
-		put_u64(o, req->handle);
-		break;
-	case VM_READLINK:
-	case VM_OPENDIR: put_u64(o, req->node); break;
-	case VM_OPEN:
-		put_u64(o, req->node);
-		put_u32(o, req->flags);
-		break;
-	case VM_READ:
-	case VM_READDIR:
-		put_u64(o, req->handle);
-		put_u64(o, req->offset + skip);
-		put_u32(o, (uint32_t)size);
-		break;
-	case VM_WRITE:
-		put_u64(o, req->handle);
-		put_u64(o, req->offset + skip);
-		put_bytes(o, (const uint8_t *)req->data + skip, size);
-		break;
-	case VM_RELEASE:
-	case VM_FSYNC: put_u64(o, req->handle); break;
-	case VM_FALLOCATE:
-		put_u64(o, req->handle);
-		put_u32(o, req->flags);
-		put_u64(o, req->offset);
-		put_u64(o, req->length);
-		break;
-	case VM_SEEK:
-		put_u64(o, req->handle);
-		put_u64(o, req->offset);
-		put_u32(o, req->flags);
-		break;
-	case VM_STATFS:
-	case VM_NFILEOPS: break;
-	}
-}
-
 static struct file_piece *piece_new(const struct vm_file *req, struct file_call *call,
 				    unsigned number)
 {
@@ -209,7 +96,7 @@ static struct file_piece *piece_new(const struct vm_file *req, struct file_call 
 		free(p);
 		return NULL;
 	}
-	pack(&p->frame->out, req, skip, size);
+	guestfile_pack(&p->frame->out, req, skip, size);
 	p->call = call;
 	p->number = number;
 	return p;
@@ -340,159 +227,6 @@ int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_
 
 /* ---- answers ---- */
 
-/* An error number that any file system might give. */
-static int reply_errno(uint32_t err)
-{
-	return err < 134 ? -(int)err : -EIO;
-}
-
-static struct timespec reply_time(int64_t s, uint32_t ns)
-{
-	return (struct timespec){.tv_sec = s, .tv_nsec = ns < 1000000000 ? (long)ns : 0};
-}
-
-static bool known_type(uint32_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-	case S_IFDIR:
-	case S_IFLNK:
-	case S_IFIFO:
-	case S_IFSOCK:
-	case S_IFCHR:
-	case S_IFBLK: return true;
-	default: return false;
-	}
-}
-
-/* Return: 0, or -EIO for what is no file that could be shown. */
-static int reply_attr(struct proto_in *in, struct vm_attr *ret)
-{
-	struct proto_attr a;
-
-	proto_attr_get(in, &a);
-	ret->ino = a.ino;
-	ret->mode = a.mode & (S_IFMT | 0777 | S_ISVTX);
-	ret->nlink = a.nlink;
-	ret->size = MIN(a.size, (uint64_t)INT64_MAX);
-	ret->blocks = MIN(a.blocks, (uint64_t)INT64_MAX / 512);
-	ret->atime = reply_time(a.atime, a.atime_ns);
-	ret->mtime = reply_time(a.mtime, a.mtime_ns);
-	ret->ctime = reply_time(a.ctime, a.ctime_ns);
-	return in->bad || known_type(a.mode) ? 0 : -EIO;
-}
-
-static int reply_entry(struct proto_in *in, struct vm_file_reply *ret)
-{
-	ret->node = get_u64(in);
-	if (reply_attr(in, &ret->attr) < 0 || (!in->bad && ret->node == 0))
-		return -EIO;
-	return 0;
-}
-
-static void reply_statfs(struct proto_in *in, struct vm_statfs *ret)
-{
-	ret->bsize = get_u64(in);
-	ret->blocks = get_u64(in);
-	ret->bfree = get_u64(in);
-	ret->files = get_u64(in);
-	ret->ffree = get_u64(in);
-	if (ret->bsize == 0 || ret->bsize > 1u << 20)
-		ret->bsize = 4096;
-	ret->bfree = MIN(ret->bfree, ret->blocks);
-	ret->ffree = MIN(ret->ffree, ret->files);
-}
-
-/* Entries with impossible names are left out; the others get terminated copies. */
-static int reply_readdir(struct file_call *call, struct proto_in *in)
-{
-	const size_t len = (size_t)(in->end - in->p);
-	struct vm_file_reply reply = {0};
-	struct vm_dirent *entries;
-	_cleanup_free_ void *memory = NULL;
-	char *names;
-
-	if (len > call->size)
-		return -EPROTO;
-	/* The smallest entry has 24 bytes and a name; the names with their terminators fit in len. */
-	memory = malloc((len / 25 + 1) * sizeof(*entries) + len + 1);
-	if (!memory) {
-		call->fn(call->data, -ENOMEM, NULL);
-		return 0;
-	}
-	entries = memory;
-	names = (char *)(entries + len / 25 + 1);
-	while (!in->bad && in->p < in->end) {
-		struct vm_dirent *e = &entries[reply.nentries];
-		struct proto_dirent d;
-
-		proto_dirent_get(in, &d);
-		if (in->bad)
-			return -EPROTO;
-		if (!proto_name_ok(d.name) || !known_type(d.type))
-			continue;
-		*e = (struct vm_dirent){d.ino, d.next, d.type & S_IFMT, names};
-		memcpy(names, d.name.data, d.name.len);
-		names += d.name.len;
-		*names++ = '\0';
-		reply.nentries++;
-	}
-	reply.entries = entries;
-	call->fn(call->data, 0, &reply);
-	return 0;
-}
-
-/* Everything but reads, writes and directories. @r is what the agent says the result is. */
-static int reply_simple(struct file_call *call, struct proto_in *in)
-{
-	struct vm_file_reply reply = {0};
-	struct proto_str s;
-	int r = 0;
-
-	switch (call->op) {
-	case VM_LOOKUP:
-	case VM_MKDIR:
-	case VM_SYMLINK:
-	case VM_LINK: r = reply_entry(in, &reply); break;
-	case VM_CREATE:
-		r = reply_entry(in, &reply);
-		reply.handle = get_u64(in);
-		break;
-	case VM_GETATTR:
-	case VM_SETATTR: r = reply_attr(in, &reply.attr); break;
-	case VM_READLINK:
-		s = get_str(in, PROTO_LINK_MAX);
-		if (s.len == 0 || memchr(s.data, '\0', s.len))
-			r = -EIO;
-		reply.data = s.data;
-		reply.size = s.len;
-		break;
-	case VM_OPEN:
-	case VM_OPENDIR: reply.handle = get_u64(in); break;
-	case VM_SEEK:
-		reply.offset = get_u64(in);
-		if (reply.offset > INT64_MAX)
-			r = -EIO;
-		break;
-	case VM_STATFS: reply_statfs(in, &reply.statfs); break;
-	case VM_UNLINK:
-	case VM_RMDIR:
-	case VM_RENAME:
-	case VM_FSYNC:
-	case VM_FALLOCATE:
-	case VM_FORGET:
-	case VM_RELEASE:
-	case VM_READ:
-	case VM_WRITE:
-	case VM_READDIR:
-	case VM_NFILEOPS: break;
-	}
-	if (!get_end(in))
-		return -EPROTO;
-	call->fn(call->data, r, r < 0 ? NULL : &reply);
-	return 0;
-}
-
 static size_t piece_size(const struct file_call *call, unsigned number)
 {
 	return MIN(call->size - (size_t)number * PROTO_DATA_MAX, (size_t)PROTO_DATA_MAX);
@@ -557,7 +291,7 @@ static void reply_error(struct file_call *call, unsigned number, int err)
 
 static int reply_call(struct file_call *call, unsigned number, struct proto_in *in)
 {
-	int err = reply_errno(get_u32(in));
+	int err = guestfile_errno(get_u32(in));
 
 	if (in->bad)
 		return -EPROTO;
@@ -568,8 +302,8 @@ static int reply_call(struct file_call *call, unsigned number, struct proto_in *
 	if (call->op == VM_READ || call->op == VM_WRITE)
 		return reply_transfer(call, number, in);
 	if (call->op == VM_READDIR)
-		return reply_readdir(call, in);
-	return reply_simple(call, in);
+		return guestfile_answer_dir(call, in);
+	return guestfile_answer(call, in);
 }
 
 int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in)

@@ -142,6 +142,12 @@ void sandbox_deadline(struct sandbox *s, uint64_t ms)
 		uv_timer_stop(&s->deadline);
 }
 
+void sandbox_ask_usage(struct sandbox *s)
+{
+	s->usage_stale = false;
+	channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
+}
+
 static void agent_silent(struct sandbox *s)
 {
 	struct vm_problem p;
@@ -162,8 +168,8 @@ static void on_heartbeat(uv_timer_t *timer)
 	}
 	if (s->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE))
 		agent_silent(s);
-	else if (busy)
-		channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
+	else if (busy || s->usage_stale)
+		sandbox_ask_usage(s);
 	else if (s->unheard)
 		channel_send(&s->channel, PROTO_PING, 0, NULL, 0);
 	s->unheard++;
@@ -409,6 +415,7 @@ int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, vo
 {
 	if (s->state == SANDBOX_CLOSING || (s->phase != PHASE_UP && s->phase != PHASE_RESET))
 		return -ESTALE;
+	s->usage_stale = true;
 	return guestfile_request(&s->files, req, fn, data);
 }
 

@@ -81,6 +81,7 @@ struct sandbox {
 	uint64_t asked_at, admitted_at, hello_at, ready_at; /* ms of the loop's clock, or 0 */
 	struct sandbox_usage usage;
 	bool usage_known;
+	bool usage_stale; /* something happened since it was asked for */
 
 	bool deferred;
 	TAILQ_ENTRY(sandbox) link, deferred_link;
@@ -93,6 +94,9 @@ void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
 
 /* A timer, the channel, or the backend is gone. */
 void sandbox_part_closed(struct sandbox *s);
+
+/* Brings `usage` up to date, some time soon. */
+void sandbox_ask_usage(struct sandbox *s);
 
 /* ---- link.c ---- */
 

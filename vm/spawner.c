@@ -13,14 +13,12 @@
 #include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "kvm.h"
 #include "remove.h"
 #include "spawner_server.h"
 #include "spawner_wire.h"
@@ -57,117 +55,6 @@ struct server {
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
 	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX];
 };
-
-/* A request, taken apart; the pointers lead into the datagram. */
-struct job {
-	struct spawn_request req;
-	char *argv[SPAWN_STRINGS_MAX + 1], *envp[SPAWN_STRINGS_MAX + 1];
-	int fds[SPAWN_FDS_MAX];
-};
-
-struct child_error {
-	uint32_t step;
-	int32_t error;
-};
-
-/* ---- in the child ---- */
-
-__attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step step)
-{
-	const struct child_error e = {step, -errno};
-
-	(void)!write(status_fd, &e, sizeof(e));
-	_exit(127);
-}
-
-static void child_reset_signals(void)
-{
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec.
- * Return: the new number of @status_fd. */
-static int child_descriptors(const struct job *job, int status_fd)
-{
-	int high[SPAWN_FDS_MAX], status = fcntl(status_fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
-	bool used[SPAWN_TARGET_MAX] = {false};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (status < 0 || null < 0)
-		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
-	for (uint32_t i = 0; i < job->req.nfds; i++) {
-		high[i] = fcntl(job->fds[i], F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
-		if (high[i] < 0)
-			child_fail(status, SPAWN_STEP_DESCRIPTORS);
-	}
-	null = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
-	for (uint32_t i = 0; i < job->req.nfds; i++) {
-		if (dup2(high[i], job->req.target[i]) < 0)
-			child_fail(status, SPAWN_STEP_DESCRIPTORS);
-		used[job->req.target[i]] = true;
-	}
-	for (int fd = 0; fd < SPAWN_TARGET_MAX; fd++) {
-		if (used[fd])
-			continue;
-		if (fd > STDERR_FILENO)
-			close(fd);
-		else if (dup2(null, fd) < 0)
-			child_fail(status, SPAWN_STEP_DESCRIPTORS);
-	}
-	if (close_range(SPAWN_TARGET_MAX, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-		child_fail(status, SPAWN_STEP_DESCRIPTORS);
-	return status;
-}
-
-/* PDEATHSIG comes too late for a parent that is gone already. It has the only reading end of the
- * status pipe, so writing would then be an error. */
-static void child_die_with_parent(int status_fd)
-{
-	struct pollfd p = {.fd = status_fd, .events = POLLOUT};
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		child_fail(status_fd, SPAWN_STEP_PDEATHSIG);
-	if (poll(&p, 1, 0) < 0 || (p.revents & POLLERR))
-		_exit(127);
-}
-
-static void child_oom_first(void)
-{
-	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	/* A wish, not a condition: without it the kernel picks by size, which is often the same. */
-	if (fd >= 0)
-		(void)!write(fd, "500", 3);
-}
-
-__attribute__((noreturn)) static void child_main(const struct job *job, int status_fd)
-{
-	const struct rlimit no_core = {0, 0};
-
-	child_reset_signals();
-	setsid();
-	child_die_with_parent(status_fd);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
-	/* A core dump would put a guest's memory on the disk. */
-	setrlimit(RLIMIT_CORE, &no_core);
-	if (job->req.flags & SPAWN_OOM_FIRST)
-		child_oom_first();
-	status_fd = child_descriptors(job, status_fd);
-	if (job->req.flags & SPAWN_KVM_PROBE) {
-		close(status_fd);
-		kvm_probe_child(STDOUT_FILENO);
-	}
-	execvpe(job->argv[0], job->argv, job->envp);
-	child_fail(status_fd, SPAWN_STEP_EXEC);
-}
-
-/* ---- in the spawner ---- */
 
 /* News for the daemon. If it is gone, its end of file says so soon enough. */
 static void note_send(struct server *s, struct spawn_note *note, int fd)
@@ -223,11 +110,11 @@ static void kill_and_reap(pid_t pid)
 }
 
 /* Forks, and waits until the program runs or could not be run. */
-static void spawn(struct server *s, const struct job *job)
+static void spawn(struct server *s, const struct spawn_job *job)
 {
 	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = job->req.id};
 	_cleanup_close_ int status = -1, pidfd = -1;
-	struct child_error e;
+	struct spawn_error e;
 	int p[2];
 	pid_t pid;
 	ssize_t n;
@@ -241,7 +128,7 @@ static void spawn(struct server *s, const struct job *job)
 	pid = _Fork();
 	if (pid == 0) {
 		close(p[0]);
-		child_main(job, p[1]);
+		spawner_child(job, p[1]);
 	}
 	close(p[1]);
 	if (pid < 0) {
@@ -277,7 +164,7 @@ static char *next_string(char **pos, char *end)
 	return start;
 }
 
-static bool job_parse(struct job *job, char *message, size_t len, size_t nfds)
+static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t nfds)
 {
 	char *pos = message + sizeof(job->req), *end = message + len;
 
@@ -306,7 +193,7 @@ static bool job_parse(struct job *job, char *message, size_t len, size_t nfds)
 }
 
 /* All that the daemon can ask for. */
-static void serve(struct server *s, struct job *job)
+static void serve(struct server *s, struct spawn_job *job)
 {
 	switch (job->req.op) {
 	case SPAWN_OP_SPAWN:
@@ -352,7 +239,7 @@ static bool receive(struct server *s)
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
-	struct job job = {0};
+	struct spawn_job job = {0};
 	size_t nfds;
 	ssize_t n;
 

@@ -96,7 +96,7 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");
 	sandbox_deadline(s, 0);
-	channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
+	sandbox_ask_usage(s);
 	finish(s, &r);
 	return 0;
 }

@@ -184,7 +184,8 @@ struct sandbox_events {
  * @data: First argument of the callbacks
  * @ret_sandbox: Result; goes through its states by itself
  *
- * Return: 0 or -errno (ENOMEM). Everything else that can go wrong arrives as `closed`.
+ * Return: 0, -ENOMEM, or -E2BIG for too many or too long variables (PROTO_ENV_MAX; names of 256
+ * bytes, values of 4096). Everything else that can go wrong arrives as `closed`.
  */
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox);
@@ -199,7 +200,7 @@ struct sandbox_run {
 	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
 };
 
-/* Return: 0, -EBUSY unless READY, -ENOMEM. */
+/* Return: 0, -EBUSY unless READY, -EFBIG for code over 1 MiB, -ENOMEM. */
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
 
 enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
@@ -220,8 +221,8 @@ struct sandbox_usage {
 	unsigned processes;
 };
 
-/* The guest's last known usage (asked for at the end of each run and every few seconds while
- * running), never waits. Return: 0 or -ENODATA. */
+/* The guest's last known usage (asked for at the end of each run, and every few seconds while one
+ * is active or files were touched), never waits. Return: 0 or -ENODATA. */
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
 
 /* ---- files ---- */
@@ -280,7 +281,7 @@ struct vm_file {
 	uint32_t flags;	     /* O_*, RENAME_*, FALLOC_*, SEEK_* */
 	uint32_t mode;
 	uint32_t valid; /* VM_SET_* */
-	uint64_t offset, length;
+	uint64_t offset, length; /* SETATTR: the new size is `length` */
 	uint64_t lookups; /* FORGET */
 	struct timespec atime, mtime;
 	const void *data; /* WRITE */
@@ -317,7 +318,8 @@ typedef void (*vm_file_fn)(void *data, int err, const struct vm_file_reply *repl
  * @fn: Called once, from the loop; NULL for FORGET and RELEASE, which have no answer
  * @data: Its first argument
  *
- * Return: 0, -ESTALE if the sandbox is not up, -ENOMEM; @fn is only called if 0.
+ * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too
+ * large, -ENOMEM; @fn is only called if 0.
  */
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
 

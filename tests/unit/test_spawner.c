@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner: what its children get, how they are reaped, and that nothing outlives the daemon. */
-/* modules: vm/spawn.c vm/spawner.c vm/capture.c vm/reader.c vm/remove.c vm/kvm.c */
+/* modules: vm/spawn.c vm/spawner.c vm/spawner_child.c vm/capture.c vm/reader.c vm/remove.c vm/kvm.c */
 /* libs: uv */
 #include <errno.h>
 #include <fcntl.h>

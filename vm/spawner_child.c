@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between fork and exec: what the spawner's children do before they run their program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "kvm.h"
+#include "spawner_server.h"
+#include "util.h"
+
+__attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step step)
+{
+	const struct spawn_error e = {step, -errno};
+
+	(void)!write(status_fd, &e, sizeof(e));
+	_exit(127);
+}
+
+static void child_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec.
+ * Return: the new number of @status_fd. */
+static int child_descriptors(const struct spawn_job *job, int status_fd)
+{
+	int high[SPAWN_FDS_MAX], status = fcntl(status_fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	bool used[SPAWN_TARGET_MAX] = {false};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (status < 0 || null < 0)
+		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
+	for (uint32_t i = 0; i < job->req.nfds; i++) {
+		high[i] = fcntl(job->fds[i], F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+		if (high[i] < 0)
+			child_fail(status, SPAWN_STEP_DESCRIPTORS);
+	}
+	null = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	for (uint32_t i = 0; i < job->req.nfds; i++) {
+		if (dup2(high[i], job->req.target[i]) < 0)
+			child_fail(status, SPAWN_STEP_DESCRIPTORS);
+		used[job->req.target[i]] = true;
+	}
+	for (int fd = 0; fd < SPAWN_TARGET_MAX; fd++) {
+		if (used[fd])
+			continue;
+		if (fd > STDERR_FILENO)
+			close(fd);
+		else if (dup2(null, fd) < 0)
+			child_fail(status, SPAWN_STEP_DESCRIPTORS);
+	}
+	if (close_range(SPAWN_TARGET_MAX, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		child_fail(status, SPAWN_STEP_DESCRIPTORS);
+	return status;
+}
+
+/* PDEATHSIG comes too late for a parent that is gone already. It has the only reading end of the
+ * status pipe, so writing would then be an error. */
+static void child_die_with_parent(int status_fd)
+{
+	struct pollfd p = {.fd = status_fd, .events = POLLOUT};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		child_fail(status_fd, SPAWN_STEP_PDEATHSIG);
+	if (poll(&p, 1, 0) < 0 || (p.revents & POLLERR))
+		_exit(127);
+}
+
+static void child_oom_first(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	/* A wish, not a condition: without it the kernel picks by size, which is often the same. */
+	if (fd >= 0)
+		(void)!write(fd, "500", 3);
+}
+
+void spawner_child(const struct spawn_job *job, int status_fd)
+{
+	const struct rlimit no_core = {0, 0};
+
+	child_reset_signals();
+	setsid();
+	child_die_with_parent(status_fd);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
+	/* A core dump would put a guest's memory on the disk. */
+	setrlimit(RLIMIT_CORE, &no_core);
+	if (job->req.flags & SPAWN_OOM_FIRST)
+		child_oom_first();
+	status_fd = child_descriptors(job, status_fd);
+	if (job->req.flags & SPAWN_KVM_PROBE) {
+		close(status_fd);
+		kvm_probe_child(STDOUT_FILENO);
+	}
+	execvpe(job->argv[0], job->argv, job->envp);
+	child_fail(status_fd, SPAWN_STEP_EXEC);
+}
