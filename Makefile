@@ -119,13 +119,11 @@ $(O)/version: FORCE
 # The interpreters' drivers as the local backend uses them; turn.so is a bash builtin.
 drivers_src := $(wildcard images/drivers/repl.*)
 drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(drivers_src))
-bash_headers := $(addprefix -isystem /usr/include/bash,/ /include /builtins)
 
-$(O)/drivers/turn.so: images/drivers/turn.c agent/driver.h
-	$(call say,CC,$<)
+$(O)/drivers/turn.so: images/drivers/turn.c images/drivers/turn_bash.c images/drivers/turn.h agent/driver.h
+	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -I. -Iagent \
-		$(bash_headers) -fPIC -shared -o $@ $<
+	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -Iagent -fPIC -shared -o $@ $(filter %.c,$^)
 
 $(O)/drivers/repl.%: images/drivers/repl.%
 	@mkdir -p $(@D)

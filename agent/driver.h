@@ -11,7 +11,7 @@
  * An interpreter is a child of the agent that lives for many turns (runs). It is started as
  *
  *	python      python3 -I -B $LIB/repl.py CTL
- *	javascript  bun $LIB/repl.mjs CTL BELL
+ *	javascript  bun --config=/dev/null --no-env-file --no-install $LIB/repl.mjs CTL BELL
  *	raw         bash --norc --noprofile $LIB/repl.sh CTL    (which loads turn.so and stays in it)
  *
  * with $LIB = /usr/lib/xsbx in an image. CTL is the number of an AF_UNIX SOCK_SEQPACKET socket, BELL that of

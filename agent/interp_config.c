@@ -17,11 +17,16 @@
 
 static const struct language {
 	const char *name, *program, *driver;
-	const char *options[2];
+	const char *options[3];
 	bool has_bell;
 } languages[] = {
 	{"python", "python3", "repl.py", {"-I", "-B"}, false},
-	{"javascript", "bun", "repl.mjs", {NULL}, true},
+	/* Bun would obey, and fail over, files of the user's in the working directory. */
+	{"javascript",
+	 "bun",
+	 "repl.mjs",
+	 {"--config=/dev/null", "--no-env-file", "--no-install"},
+	 true},
 	{"raw", "bash", "repl.sh", {"--norc", "--noprofile"}, false},
 };
 

@@ -252,16 +252,21 @@ function reshape(output, source) {
 	return parses(head + text) ? [relayout(head, text, source)] : [output];
 }
 
+// A script exports nothing, but code that was written as a module may be run as it is.
+function dropExports(output) {
+	return output
+		.replace(/^ {2}export (?:\{[^}]*\};|\* from .*|default (?=(?:async )?function\*? \w))?/gm, '  ')
+		.replace(/^ {2}default class (\w+)/gm, '  this.$1 = class $1')
+		.replace(/^ {2}default /gm, '  void ');
+}
+
 // Return: the scripts that a source amounts to; throws what the transpiler says about errors.
 function prepare(source) {
 	if (source.startsWith('#!'))
 		source = `//${source}`;
-	let output = typescript.transformSync(source);
-	if (/^\s*export\b/m.test(source))
-		output = output.replace(/^ {2}export (?:\{[^}]*\};|\* from .*|default (?=(?:async )?function\*? \w))?/gm, '  ')
-			.replace(/^ {2}default class (\w+)/gm, '  this.$1 = class $1').replace(/^ {2}default /gm, '  void ');
+	const output = typescript.transformSync(source);
 	try {
-		return reshape(output, source);
+		return reshape(/^\s*export\b/m.test(source) ? dropExports(output) : output, source);
 	} catch { // user code has bent what this is made of
 		return [output];
 	}

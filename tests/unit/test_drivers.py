@@ -50,7 +50,7 @@ def build_lib():
             shutil.copy(os.path.join(DRIVERS, name), lib)
     subprocess.run([os.environ.get('CC', 'cc'), '-std=gnu11', '-O2', '-D_GNU_SOURCE', '-fPIC',
                     '-shared', '-I', os.path.join(ROOT, 'agent'), '-o', lib + '/turn.so',
-                    os.path.join(DRIVERS, 'turn.c')], check=True)
+                    *(os.path.join(DRIVERS, name) for name in ('turn.c', 'turn_bash.c'))], check=True)
     os.chmod(SCRATCH, 0o755)
     return lib
 
@@ -1262,6 +1262,14 @@ class BunCases(DriverCase):
         r = self.expect(s, code + 'console.log(f7999(""))', '7999\n')
         self.assertLess(r.time, 10)
 
+    def test_files_of_the_user_stop_nothing(self):
+        home = tempfile.mkdtemp(dir=SCRATCH)
+        for name in 'bunfig.toml', 'tsconfig.json', 'package.json', '.env':
+            with open(f'{home}/{name}', 'w') as f:
+                f.write('{{ this is = bad')
+        s = self.session(cwd=home)
+        self.expect(s, 'console.log(1)', '1\n')
+
     def test_end_of_channel(self):
         s = self.session()
         self.expect(s, 'process.on("exit", () => require("fs").writeFileSync("end", ""))')
@@ -1303,7 +1311,7 @@ def variants():
     for path in interpreters('XSBX_BASH', 'bash'):
         add(BashCases, path, command=[path, '--norc', '--noprofile', lib + '/repl.sh'])
     bun = find_bun()
-    add(BunCases, bun, command=[bun, lib + '/repl.mjs'],
+    add(BunCases, bun, command=[bun, '--config=/dev/null', '--no-env-file', '--no-install', lib + '/repl.mjs'],
         missing=None if bun else 'no bun: set XSBX_BUN, or build the images')
     return found
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the drivers do with system calls: the control socket, and the descriptors of a turn. */
+#ifndef XSBX_TURN_H
+#define XSBX_TURN_H
+
+#include <stddef.h>
+
+struct driver_msg;
+
+/**
+ * turn_open() - Take over the control socket
+ * @fd: its number, which is closed
+ *
+ * Descriptor 0 has to be /dev/null. The process becomes undumpable.
+ * Return: the socket's new number, or -errno
+ */
+int turn_open(int fd);
+
+/**
+ * turn_raise() - Move one more descriptor out of the way, behind those of turn_open
+ * @fd: its number, which is closed
+ *
+ * Return: the new number, or -errno
+ */
+int turn_raise(int fd);
+
+/** turn_close() - Let go of the socket, in a forked child. */
+void turn_close(void);
+
+/**
+ * turn_receive() - Take one request; a turn's streams and code are put in place
+ * @ret_msg: the request
+ * @flags: for recvmsg(2)
+ *
+ * Return: the request's type, 0 at the end of all requests, -EBADMSG for something that is not a
+ * request, -EMFILE if there was no room for the descriptors, another -errno
+ */
+int turn_receive(struct driver_msg *ret_msg, int flags);
+
+/**
+ * turn_code() - The code of the last turn received
+ * @ret_len: its length
+ *
+ * Return: the code, followed by NUL; it belongs to this module and lasts until the next turn
+ */
+char *turn_code(size_t *ret_len);
+
+/**
+ * turn_copy_code() - Copy the turn's code
+ * @buf: room for as many bytes as the request said
+ */
+void turn_copy_code(char *buf);
+
+/**
+ * turn_send() - Send an answer
+ * @msg: the answer
+ * @text: text to follow it
+ *
+ * Return: 0 or -errno
+ */
+int turn_send(const struct driver_msg *msg, const char *text);
+
+/**
+ * turn_write() - Write all of a buffer, waiting as long as it takes
+ * @fd: where to
+ * @buf: the bytes
+ * @len: how many
+ *
+ * Return: 0 or -errno
+ */
+int turn_write(int fd, const char *buf, size_t len);
+
+/** PyInit_turn() - The place of Python's initialisation: makes the process undumpable, and fails. */
+void *PyInit_turn(void);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver of bash: a builtin that receives turns and evaluates them. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "turn.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Bash loads turn.so as the builtin xsbx_turn, and that builtin is the whole driver: it never
+ * returns.
+ *
+ * Why a builtin, and not a loop of shell commands: the code, the nonce and the status never pass
+ * through anything that user code can reach or change. IFS, set -e, functions named `eval` or
+ * `read`, closed descriptors and traps all are legal user code.
+ *
+ * The builtin first makes the shell look as if it stood at the top level of a script: it lets go
+ * of everything that bash holds for the call of a builtin, takes itself out of the table of
+ * builtins, and empties the positional parameters and the call stack. Then each turn is one
+ * parse_and_execute, as for the builtin `eval`, under a landing place of our own for bash's jumps
+ * to top level. What arrives there decides about the shell's life:
+ *
+ *	an interrupt			status 130, and the shell goes on
+ *	a fatal expansion error		status of the error, and the shell goes on
+ *	exit, a failure under set -e	jump on to bash's own top level: the shell ends there
+ *	anything, in a forked child	likewise; a child never answers
+ *
+ * Interrupts: a shell that is not interactive leaves SIGINT at its default action, or ends itself
+ * for it, EXIT trap and all. During a turn we install a handler that records the interrupt and
+ * passes it to the handler that bash uses when it is interactive, which makes bash jump to the top
+ * level at the next safe point. A trap of the user's on INT has precedence. The builtins `wait` and
+ * `trap` set SIGINT by themselves, and are wrapped for that. Between turns SIGINT is ignored.
+ *
+ * Bash's symbols are declared here and not taken from its headers, of which each version has its
+ * own: the few that are used have been the same since 5.0. They are weak so that the object can
+ * be loaded into other processes.
+ */
+
+/* --- what we use of bash ---------------------------------------------------------------------- */
+
+struct word_desc {
+	char *word;
+	int flags;
+};
+
+struct word_list {
+	struct word_list *next;
+	struct word_desc *word;
+};
+
+typedef int builtin_fn(struct word_list *);
+
+struct builtin {
+	char *name;
+	builtin_fn *function;
+	int flags;
+	char *const *long_doc;
+	const char *short_doc;
+	char *handle;
+};
+
+struct shell_var { /* the beginning of it */
+	char *name;
+	char *value;
+};
+
+struct array;
+
+enum bash_jump {
+	JUMP_EOF = 1,
+	JUMP_DISCARD,
+	JUMP_EXIT,
+	JUMP_ERREXIT,
+	JUMP_SIGNAL,
+	JUMP_EXIT_BUILTIN
+};
+
+#define BUILTIN_ENABLED 1
+#define SEVAL_NOHIST	0x004
+#define SEVAL_NOFREE	0x008
+#define SEVAL_RESETLINE 0x010
+#define EX_USAGE	258
+
+#define BASH		extern __attribute__((weak))
+
+BASH sigjmp_buf top_level;
+BASH volatile sig_atomic_t interrupt_state, terminating_signal;
+BASH int interactive, last_command_exit_value, executing_builtin, read_but_dont_execute,
+	subshell_environment;
+BASH char *this_command_name, *dollar_vars[];
+BASH builtin_fn *this_shell_builtin;
+BASH int parse_and_execute(char *string, const char *from_file, int flags);
+BASH void run_unwind_protects(void);
+BASH void reset_parser(void);
+BASH void unset_bash_input(int check_zero);
+BASH void unlink_fifo_list(void);
+BASH void sigint_sighandler(int sig);
+BASH void termsig_sighandler(int sig);
+BASH void termsig_handler(int sig);
+BASH int signal_is_trapped(int sig);
+BASH struct builtin *builtin_address_internal(const char *name, int disabled_okay);
+BASH struct shell_var *find_variable(const char *name);
+BASH void array_flush(struct array *array);
+BASH void sbrand(unsigned long seed);
+
+/* --- turns of bash ---------------------------------------------------------------------------- */
+
+static sigjmp_buf outer_level; /* of the script that called us */
+static pid_t shell_pid;
+static volatile sig_atomic_t interrupted;
+static builtin_fn *bash_wait, *bash_trap;
+static struct sigaction user_int; /* what SIGINT did at the end of the last turn */
+
+static void on_sigint(int sig)
+{
+	interrupted = 1;
+	sigint_sighandler(sig);
+}
+
+/* A forked part of the shell has no business with the socket, and dies of SIGINT before its exec. */
+static void on_fork_child(void)
+{
+	struct sigaction now;
+
+	turn_close();
+	if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == on_sigint)
+		(void)signal(SIGINT, SIG_DFL);
+}
+
+/*
+ * Bash 5.3 sets SIGINT back to the shell's own way in the midst of the builtin `wait`, and that
+ * depends on whether the shell is interactive. So it is, for that long.
+ */
+static int wait_as_interactive(struct word_list *list)
+{
+	bool ours = getpid() == shell_pid;
+	int status;
+
+	this_shell_builtin = bash_wait;
+	interactive = ours;
+	status = bash_wait(list);
+	interactive = 0;
+	if (ours && interrupt_state)
+		interrupted = 1;
+	return status;
+}
+
+/* `trap - INT` puts back what a script has, which would end the shell. */
+static int trap_and_rearm(struct word_list *list)
+{
+	struct sigaction act = {.sa_handler = on_sigint};
+	struct sigaction now;
+	int status;
+
+	this_shell_builtin = bash_trap;
+	status = bash_trap(list);
+	if (getpid() == shell_pid && sigaction(SIGINT, NULL, &now) == 0 &&
+	    now.sa_handler == termsig_sighandler)
+		sigaction(SIGINT, &act, NULL);
+	return status;
+}
+
+/* Let SIGINT interrupt the turn, unless the user has a trap for it. */
+static void arm_interrupt(void)
+{
+	struct sigaction act = {.sa_handler = on_sigint};
+
+	interrupted = 0;
+	interrupt_state = 0;
+	sigaction(SIGINT, signal_is_trapped(SIGINT) ? &user_int : &act, NULL);
+}
+
+static void disarm_interrupt(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGINT, &ignore, &user_int);
+	interrupt_state = 0;
+}
+
+/* Go where bash would have gone with this jump. */
+__attribute__((noreturn)) static void jump_on(int jump)
+{
+	memcpy(top_level, outer_level, sizeof(top_level));
+	siglongjmp(top_level, jump);
+}
+
+/* Something has jumped to the top level. Return: the turn's status, if the shell goes on. */
+static int land(int jump)
+{
+	interactive = 0;
+	if (getpid() != shell_pid || subshell_environment)
+		jump_on(jump);
+	if (interrupted && (jump == JUMP_EXIT || jump == JUMP_DISCARD))
+		return last_command_exit_value = 128 + SIGINT;
+	if (jump == JUMP_EOF || jump == JUMP_DISCARD)
+		return last_command_exit_value ? last_command_exit_value : 1;
+	jump_on(jump);
+}
+
+/* Run shell code as if it stood at the top level of a script. Return: its status. */
+static int evaluate(char *text)
+{
+	int status;
+	int jump;
+
+	read_but_dont_execute = 0; /* set -n */
+	interactive = 0;
+	executing_builtin = 0;
+	this_shell_builtin = NULL;
+	this_command_name = NULL;
+	reset_parser();
+	jump = sigsetjmp(top_level, 0);
+	if (jump)
+		status = land(jump);
+	else
+		status = parse_and_execute(text, dollar_vars[0],
+					   SEVAL_NOHIST | SEVAL_NOFREE | SEVAL_RESETLINE);
+	if (getpid() != shell_pid) {
+		last_command_exit_value = status;
+		jump_on(JUMP_EXIT);
+	}
+	unlink_fifo_list();
+	return status & 255;
+}
+
+/* Write code that names its own interpreter to a file. Return: 0 or -errno */
+static int write_script(char *path, const char *text, size_t len)
+{
+	int fd = mkostemp(path, O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while (len > 0) {
+		n = write(fd, text, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			goto err_file;
+		text += n;
+		len -= (size_t)n;
+	}
+	if (fchmod(fd, 0700) < 0)
+		goto err_file;
+	close(fd);
+	return 0;
+
+err_file:
+	n = -errno;
+	close(fd);
+	unlink(path);
+	return (int)n;
+}
+
+/* Run code that begins with "#!" by the interpreter it names, as a command of the shell's. */
+static int run_script(const char *text, size_t len)
+{
+	char path[] = "/tmp/run-XXXXXX";
+	char command[sizeof(path) + sizeof(" && :")];
+	int status;
+	int r;
+
+	r = write_script(path, text, len);
+	if (r < 0) {
+		fprintf(stderr, "bash: %s: %s\n", path, strerror(-r));
+		return 126;
+	}
+	/* In an "and" list neither set -e nor a trap on ERR looks at the status. */
+	snprintf(command, sizeof(command), "%s && :", path);
+	status = evaluate(command);
+	unlink(path);
+	return status;
+}
+
+static int run_turn(void)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	size_t len;
+	char *text = turn_code(&len);
+	int status;
+
+	if (strncmp(text, mark, strlen(mark)) == 0) {
+		text += strlen(mark);
+		len -= strlen(mark);
+	}
+	__fpurge(stdout);
+	__fpurge(stderr);
+	arm_interrupt();
+	if (strncmp(text, "#!", 2) == 0)
+		status = run_script(text, len);
+	else
+		status = evaluate(text);
+	disarm_interrupt();
+	(void)fflush(stdout);
+	(void)fflush(stderr);
+	clearerr(stdout);
+	clearerr(stderr);
+	return status;
+}
+
+static void warm(void)
+{
+	static char text[] = ": $((1 + 1)) $(:); (:)";
+	int before = last_command_exit_value;
+
+	(void)evaluate(text);
+	last_command_exit_value = before;
+}
+
+static void seed(const uint8_t *bytes)
+{
+	unsigned long value;
+
+	memcpy(&value, bytes, sizeof(value));
+	sbrand(value);
+}
+
+/* Answer one request. Return: false if there are no more. */
+static bool serve(void)
+{
+	struct driver_msg msg;
+	int r = turn_receive(&msg, 0);
+
+	switch (r) {
+	case -EINTR:
+		if (terminating_signal)
+			termsig_handler(terminating_signal);
+		return true;
+	case -EBADMSG: return true;
+	case DRIVER_RUN: msg.status = run_turn(); break;
+	case DRIVER_WARM:
+		warm();
+		msg.status = 0;
+		break;
+	case DRIVER_SEED:
+		seed(msg.seed);
+		msg.status = 0;
+		break;
+	default:
+		if (r < 0)
+			last_command_exit_value = 1;
+		return false;
+	}
+	last_command_exit_value = msg.status;
+	msg.type = DRIVER_DONE;
+	memset(msg.seed, 0, sizeof(msg.seed));
+	return turn_send(&msg, "") == 0;
+}
+
+static void flush_array(const char *name)
+{
+	struct shell_var *var = find_variable(name);
+
+	if (var && var->value)
+		array_flush((struct array *)(void *)var->value);
+}
+
+/* Return: what the builtin's function was. */
+static builtin_fn *replace_builtin(const char *name, builtin_fn *function)
+{
+	struct builtin *builtin = builtin_address_internal(name, 1);
+	builtin_fn *before = builtin->function;
+
+	builtin->function = function;
+	return before;
+}
+
+/* Make the shell forget that it runs a script that called a builtin. */
+static void enter_top_level(void)
+{
+	static char text[] = "enable -d xsbx_turn; BASH_ARGV0=bash; set --";
+	Dl_info self;
+
+	/* The table of builtins is about to unload us. */
+	if (dladdr(&shell_pid, &self))
+		(void)dlopen(self.dli_fname, RTLD_LAZY | RTLD_NODELETE);
+	memcpy(outer_level, top_level, sizeof(outer_level));
+	run_unwind_protects();
+	unset_bash_input(0); /* the rest of the script, which is open on a descriptor */
+	(void)evaluate(text);
+	flush_array("BASH_SOURCE");
+	flush_array("BASH_LINENO");
+	flush_array("FUNCNAME");
+	bash_wait = replace_builtin("wait", wait_as_interactive);
+	bash_trap = replace_builtin("trap", trap_and_rearm);
+	last_command_exit_value = 0;
+}
+
+static int xsbx_turn(struct word_list *list)
+{
+	struct driver_msg ready = {.type = DRIVER_READY};
+	char version[DRIVER_VERSION];
+	const struct shell_var *var = find_variable("BASH_VERSION");
+
+	if (shell_pid || !list || turn_open(atoi(list->word->word)) < 0)
+		return EX_USAGE;
+	shell_pid = getpid();
+	snprintf(version, sizeof(version), "bash %s", var && var->value ? var->value : "");
+	(void)pthread_atfork(NULL, NULL, on_fork_child);
+	disarm_interrupt();
+	enter_top_level();
+	(void)turn_send(&ready, version);
+	while (serve())
+		;
+	jump_on(JUMP_EXIT);
+}
+
+static char *const xsbx_turn_doc[] = {NULL};
+
+extern struct builtin xsbx_turn_struct;
+struct builtin xsbx_turn_struct = {
+	.name = (char *)(uintptr_t) "xsbx_turn",
+	.function = xsbx_turn,
+	.flags = BUILTIN_ENABLED,
+	.long_doc = xsbx_turn_doc,
+	.short_doc = "xsbx_turn CTL",
+};
