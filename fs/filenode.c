@@ -105,6 +105,16 @@ static void put(struct filenodes *fns, struct filenode *fn, filenode_gone_fn gon
 	}
 }
 
+/* Is @fn @index or above it? The agent may say so, and a circle would keep itself alive. */
+static bool is_above(const struct filenodes *fns, const struct filenode *fn, uint32_t index)
+{
+	const struct filenode *at = filenode_get(fns, index);
+
+	while (at && at != fn)
+		at = filenode_get(fns, at->parent);
+	return at != NULL;
+}
+
 struct filenode *filenode_look(struct filenodes *fns, uint32_t epoch, uint64_t remote,
 			       uint32_t parent, filenode_gone_fn gone, void *data)
 {
@@ -117,7 +127,7 @@ struct filenode *filenode_look(struct filenodes *fns, uint32_t epoch, uint64_t r
 		return NULL;
 	fn->lookups++;
 	fn->told++;
-	if (fn->parent != parent && parent != fn->index) {
+	if (fn->parent != parent && !is_above(fns, fn, parent)) {
 		struct filenode *to = filenode_get(fns, parent);
 
 		old = filenode_get(fns, fn->parent);
@@ -191,7 +201,9 @@ int filenode_link(const char *target, size_t len, unsigned depth, char *out, siz
 			target++;
 			len--;
 		}
-		for (unsigned i = 0; i < depth && used + 4 < size; i++) {
+		for (unsigned i = 0; i < depth; i++) {
+			if (size - used < 4)
+				return -EPERM; /* no path is that long */
 			memcpy(out + used, "../", 3);
 			used += 3;
 		}

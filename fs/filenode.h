@@ -57,7 +57,8 @@ struct filenode *filenode_look(struct filenodes *fns, uint32_t epoch, uint64_t r
 void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n, filenode_gone_fn gone,
 		     void *data);
 
-/* How many directories lie between the root and @index: 0 for an entry of the root. */
+/* How many directories lie between the root and @index: 0 for an entry of the root, and for what is
+ * deeper than can be. */
 unsigned filenode_depth(const struct filenodes *fns, uint32_t index);
 
 /**

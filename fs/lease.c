@@ -297,6 +297,7 @@ void lease_pump(struct session *s)
 		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
 		lease_refuse(s, r, RUN_REFUSED, &p);
 		wait_wake(s->fs, &s->wait);
+		lease_pump(s); /* nothing else would try those behind it */
 		return;
 	}
 	TAILQ_REMOVE(&s->queue, r, queue);

@@ -108,10 +108,11 @@ static json_t *settings_json(const struct settings *st)
 static json_t *sandbox_json(struct session *s)
 {
 	const struct sandbox_info *i = &s->info;
-	json_t *o = json_object();
+	json_t *o;
 
 	if (!i->backend)
 		return json_null();
+	o = json_object();
 	json_object_set_new(o, "backend", json_string(i->backend));
 	json_object_set_new(o, "accelerator", any_string(i->accel));
 	json_object_set_new(o, "start", any_string(i->start));
