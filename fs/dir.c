@@ -162,6 +162,14 @@ static bool absent(const struct node *n)
 	}
 }
 
+/* The number of a directory's fixed child. */
+static uint64_t child_ino(const struct node *dir, enum node_kind kind)
+{
+	bool epoch = kind == NODE_FILES || kind == NODE_RUNS;
+
+	return node_sibling(dir, kind, epoch ? dir->s->dir_epoch : dir->sub);
+}
+
 /* "7", not "07" nor "+7". Return: 0 if it is no number of a run. */
 static uint32_t run_number(const char *name)
 {
@@ -223,7 +231,7 @@ int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct n
 	if (strlen(name) > NAME_MAX)
 		return -ENAMETOOLONG;
 	if (kind != NODE_NONE) {
-		ino = node_sibling(dir, kind, dir->sub);
+		ino = child_ino(dir, kind);
 	} else {
 		e = lookup_free_name(fs, dir, name, &ino);
 		if (e < 0)
@@ -263,8 +271,7 @@ static void put_fixed(struct fs *fs, struct buf *b, const struct node *dir)
 
 		if (node_defs[k].parent != dir->kind || !node_defs[k].name)
 			continue;
-		if (node_resolve(fs, node_sibling(dir, (enum node_kind)k, dir->sub), &n) == 0 &&
-		    !absent(&n))
+		if (node_resolve(fs, child_ino(dir, (enum node_kind)k), &n) == 0 && !absent(&n))
 			put(b, n.ino, node_defs[k].mode, node_defs[k].name);
 	}
 }
@@ -290,13 +297,13 @@ static void put_free(struct fs *fs, struct buf *b, const struct node *dir)
 		}
 		break;
 	case NODE_SESSION:
-		TAILQ_FOREACH(f, &dir->s->scratch.files, link)
-		if (!f->unlinked)
-			put(b, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG, f->name);
+		TAILQ_FOREACH (f, &dir->s->scratch.files, link)
+			if (!f->unlinked)
+				put(b, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG,
+				    f->name);
 		break;
 	case NODE_RUNS:
-		TAILQ_FOREACH(r, &dir->s->runs, link)
-		{
+		TAILQ_FOREACH (r, &dir->s->runs, link) {
 			snprintf(number, sizeof(number), "%u", r->number);
 			put(b, node_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
 		}

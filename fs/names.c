@@ -38,9 +38,9 @@ int names_rmdir(struct fs *fs, const struct node *dir, const char *name)
 		return -ENOTDIR;
 	switch ((int)n.kind) {
 	case NODE_SESSION: session_destroy(n.s); return 0;
-	case NODE_RUN: e = session_remove_run(n.s, n.sub); return e == -EBUSY ? 0 : e;
+	case NODE_RUN: return session_remove_run(n.s, n.sub);
 	case NODE_FILES:
-	case NODE_RUNS: return 0;
+	case NODE_RUNS: n.s->dir_epoch++; return 0;
 	default: return -EPERM;
 	}
 }

@@ -12,7 +12,7 @@ struct fs;
 int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n);
 
-/* rmdir: a session; the directory of a run that has ended; anything else of a session stays, without an
+/* rmdir: a session; the directory of a run; anything else of a session stays, without an
  * error, so that `rm -r` of a session gets to the end. Return: 0 or -errno. */
 int names_rmdir(struct fs *fs, const struct node *dir, const char *name);
 

@@ -279,8 +279,6 @@ int session_remove_run(struct session *s, uint32_t number)
 
 	if (!r)
 		return -ENOENT;
-	if (!run_ended(r))
-		return -EBUSY;
 	TAILQ_REMOVE(&s->runs, r, link);
 	s->nruns--;
 	s->removed_runs++;

@@ -89,6 +89,9 @@ struct session {
 	struct buf last_code; /* reading `in` */
 	struct timespec in_mtime, stdin_mtime;
 	bool in_absent; /* unlinked by the user */
+	uint32_t
+		dir_epoch; /* files/ and runs/ outlive their removal (see names_rmdir()) under new inode
+			     * numbers, because the kernel takes the old ones for dead */
 	struct scratch scratch;
 
 	struct waitlist wait;
@@ -136,7 +139,7 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 /* Makes sure that a sandbox is there or on its way. Return: 0, -ESTALE (closed), -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);
-/* Removes an ended run from the history. Return: 0, -ENOENT, -EBUSY. */
+/* Removes a run from the history; one that has not ended goes on. Return: 0, -ENOENT. */
 int session_remove_run(struct session *s, uint32_t number);
 
 /* Verbs of `ctl`. Return: 0, -ESRCH (nothing runs), -EBUSY, -errno. */

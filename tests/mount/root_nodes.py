@@ -122,7 +122,7 @@ def templates():
         if VM:
             has(f"{name}: what the image holds", text.lower(), "bash")
         same(f"{name}: a listing", [n for n in os.listdir(f"{MNT}/{name}") if "." in n],
-             ["template.json"])
+             ["template.json", "README.md"])
 
 
 def session_status():
