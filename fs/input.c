@@ -117,8 +117,11 @@ static void input_read(struct fs *fs, struct handle *h, struct req *req, size_t 
 
 static int input_append(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
-	int e = input_check(h->s, data, size, offset);
+	int e;
 
+	if (h->flags & O_APPEND)
+		offset = h->text.len; /* the kernel goes by a size that may be another writer's */
+	e = input_check(h->s, data, size, offset);
 	if (e < 0)
 		return e;
 	if (offset > h->text.len) {
@@ -133,9 +136,9 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
 		       uint64_t offset)
 {
+	bool was_flushed = h->flushed;
 	int e = input_append(h, data, size, offset);
 
-	(void)fs;
 	if (e < 0) {
 		h->failed = true;
 		return e;
@@ -143,6 +146,8 @@ static int input_write(struct fs *fs, struct handle *h, const void *data, size_t
 	h->dirty = true;
 	h->flushed = false;
 	h->mtime = fs_now();
+	if (was_flushed)
+		wait_wake(fs, &h->s->wait); /* no RELEASE to wait for after all */
 	return 0;
 }
 
