@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images: found, complete or not, found again when replaced; the initrd and its archive. */
+/* modules: vm/image.c vm/cpio.c vm/buf.c vm/remove.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "vm/image.h"
+#include "vm/remove.h"
+#include "vm/util.h"
+
+static char dir[64];
+
+static void put(const char *path, const char *text)
+{
+	char full[256];
+	_cleanup_file_ FILE *f = NULL;
+
+	snprintf(full, sizeof(full), "%s/%s", dir, path);
+	f = fopen(full, "w");
+	assert_non_null(f);
+	fputs(text, f);
+}
+
+static void make(const char *path)
+{
+	char full[256];
+
+	snprintf(full, sizeof(full), "%s/%s", dir, path);
+	assert_int_equal(mkdir(full, 0700), 0);
+}
+
+/* Points a template to a version, as the build does it: in one step. */
+static void point(const char *name, const char *version)
+{
+	char link[256], temporary[256], target[128];
+
+	snprintf(target, sizeof(target), "../%s", version);
+	snprintf(link, sizeof(link), "%s/images/templates/%s", dir, name);
+	snprintf(temporary, sizeof(temporary), "%s/images/link", dir);
+	assert_int_equal(symlink(target, temporary), 0);
+	assert_int_equal(rename(temporary, link), 0);
+}
+
+static int setup(void **state)
+{
+	char agent[128];
+
+	strcpy(dir, "/tmp/xsbx-test.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	make("images");
+	make("images/templates");
+	make("images/kernel-1");
+	put("images/kernel-1/vmlinux", "kernel");
+	put("images/kernel-1/modules.cpio", "modules"); /* not a multiple of four */
+	put("images/kernel-1/manifest.json", "{}");
+	make("images/raw-1");
+	put("images/raw-1/rootfs.erofs", "root one");
+	put("images/raw-1/manifest.json", "{\"name\": \"raw\"}");
+	put("agent", "the agent");
+	point("kernel", "kernel-1");
+	point("raw", "raw-1");
+	snprintf(agent, sizeof(agent), "%s/agent", dir);
+	*state = images_new(dir, agent);
+	assert_non_null(*state);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	images_free(*state);
+	assert_int_equal(remove_tree(dir), 0);
+	return 0;
+}
+
+static void assert_content(int fd, const char *text)
+{
+	char got[64] = "";
+
+	assert_true(pread(fd, got, sizeof(got) - 1, 0) >= 0);
+	assert_string_equal(got, text);
+}
+
+static void complete(void **state)
+{
+	struct image image;
+	const char *why;
+
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_content(image.kernel, "kernel");
+	assert_content(image.rootfs, "root one");
+	assert_string_equal(images_manifest(*state, "raw", &why), "{\"name\": \"raw\"}");
+}
+
+/* modules, padding, then "init" with the agent, padding, and the end of the archive */
+static void initrd(void **state)
+{
+	char bytes[1024] = "";
+	struct image image;
+	const char *why;
+	ssize_t n;
+
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	n = pread(image.initrd, bytes, sizeof(bytes), 0);
+	assert_int_equal(n % 4, 0);
+	assert_memory_equal(bytes, "modules\0", 8);
+	assert_memory_equal(bytes + 8, "070701", 6);
+	assert_memory_equal(bytes + 8 + 14, "000081ed", 8); /* a regular file, 0755 */
+	assert_memory_equal(bytes + 8 + 54, "00000009", 8); /* its size */
+	assert_memory_equal(bytes + 8 + 94, "00000005", 8); /* its name's */
+	assert_memory_equal(bytes + 8 + 110, "init\0", 5);
+	assert_memory_equal(bytes + 8 + 116, "the agent\0\0\0", 12);
+	assert_memory_equal(bytes + 8 + 128, "070701", 6);
+	assert_memory_equal(bytes + 8 + 128 + 110, "TRAILER!!!", 10);
+	/* Nobody can change what all machines share. */
+	assert_int_equal(pwrite(image.initrd, "x", 1, 0), -1);
+	assert_int_equal(ftruncate(image.initrd, 0), -1);
+}
+
+static void the_same_again(void **state)
+{
+	struct image one, two;
+	const char *why;
+
+	assert_int_equal(images_open(*state, "raw", &one, &why), 0);
+	assert_int_equal(images_open(*state, "raw", &two, &why), 0);
+	assert_memory_equal(&one, &two, sizeof(one));
+}
+
+static void replaced(void **state)
+{
+	struct image image;
+	const char *why;
+
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	make("images/raw-2");
+	put("images/raw-2/rootfs.erofs", "root two");
+	put("images/raw-2/manifest.json", "{\"v\": 2}");
+	point("raw", "raw-2");
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_content(image.rootfs, "root two");
+	assert_string_equal(images_manifest(*state, "raw", &why), "{\"v\": 2}");
+	put("agent", "a new agent of another size");
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	{
+		char bytes[256];
+
+		assert_true(pread(image.initrd, bytes, sizeof(bytes), 0) > 140);
+		assert_memory_equal(bytes + 124, "a new agent", 11);
+	}
+}
+
+static void added_later(void **state)
+{
+	struct image image;
+	const char *why;
+
+	assert_int_equal(images_open(*state, "late", &image, &why), -ENOENT);
+	assert_non_null(strstr(why, "no image 'late'"));
+	assert_null(images_manifest(*state, "late", &why));
+	point("late", "raw-1");
+	assert_int_equal(images_open(*state, "late", &image, &why), 0);
+}
+
+static void not_complete(void **state)
+{
+	char path[128];
+	struct image image;
+	const char *why;
+
+	make("images/half-1");
+	put("images/half-1/manifest.json", "{}");
+	point("half", "half-1");
+	assert_true(images_open(*state, "half", &image, &why) < 0);
+	assert_non_null(strstr(why, "not complete: rootfs.erofs"));
+	snprintf(path, sizeof(path), "%s/agent", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_true(images_open(*state, "raw", &image, &why) < 0);
+	assert_non_null(strstr(why, "agent"));
+}
+
+static void no_kernel(void **state)
+{
+	char path[128];
+	struct image image;
+	const char *why;
+
+	snprintf(path, sizeof(path), "%s/images/templates/kernel", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_true(images_open(*state, "raw", &image, &why) < 0);
+	assert_non_null(strstr(why, "'kernel'"));
+}
+
+static void bad_names(void **state)
+{
+	static const char *const names[] = {"", ".", "..", "../templates/raw", "a/b", ".hidden"};
+	struct image image;
+	const char *why;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_int_equal(images_open(*state, names[i], &image, &why), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(complete),	T(initrd),	 T(the_same_again), T(replaced),
+		T(added_later), T(not_complete), T(no_kernel),	    T(bad_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
