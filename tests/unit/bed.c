@@ -118,7 +118,7 @@ struct req *bed_lookup(struct bed *b, uint64_t parent, const char *name)
 /* Splits off the last component. Return: the name; @ret_dir is the inode number of what is before it. */
 static const char *split(struct bed *b, const char *path, int *ret_err, uint64_t *ret_dir)
 {
-	char dir[256];
+	char dir[512];
 	const char *slash = strrchr(path, '/');
 
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 0, path);
@@ -128,7 +128,7 @@ static const char *split(struct bed *b, const char *path, int *ret_err, uint64_t
 
 int bed_walk(struct bed *b, const char *path, uint64_t *ret_ino)
 {
-	char copy[256], *save = NULL;
+	char copy[512], *save = NULL;
 	uint64_t ino = FUSE_ROOT_ID;
 
 	assert_true(strlen(path) < sizeof(copy));

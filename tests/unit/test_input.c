@@ -179,14 +179,22 @@ static void test_refused_code(void **state)
 	f.offset = UINT64_MAX / 4;
 	assert_int_equal(bed_write(b, &f, "x"), -EFBIG);
 	bed_close(b, &f);
-	assert_int_equal(bed_size(b, IN), SESSION_CODE_MAX); /* what was taken did run */
+	assert_int_equal(demo(b)->last_number, 0); /* what was taken is no whole program */
+	f = bed_opened(b, IN, O_WRONLY | O_TRUNC);
+	assert_int_equal(bed_write_bytes(b, &f, big, SESSION_CODE_MAX), 0);
+	bed_close(b, &f);
+	assert_int_equal(bed_size(b, IN), SESSION_CODE_MAX);
 
 	f = bed_opened(b, IN, O_WRONLY | O_TRUNC);
 	f.offset = 10;
 	assert_int_equal(bed_write(b, &f, "x"), -EINVAL); /* a gap is NUL bytes */
 	assert_int_equal(bed_ftruncate(b, &f, 5), -EINVAL);
+	assert_int_equal(bed_ftruncate(b, &f, 0), 0); /* it starts over */
+	f.offset = 0;
+	assert_int_equal(bed_write(b, &f, "fine"), 0);
 	bed_close(b, &f);
-	assert_int_equal(demo(b)->last_number, 1);
+	bed_expect(b, IN, "fine");
+	assert_int_equal(demo(b)->last_number, 2);
 	free(big);
 }
 
