@@ -55,7 +55,7 @@ const later = setImmediate;
 const define = Object.defineProperty;
 const encoder = new TextEncoder();
 const { Script } = vm;
-const drainScript = new Script('drainMicrotasks()');
+const drainScript = new Script('__drain__()');
 const resolveSync = Bun.resolveSync;
 const { stringify } = JSON;
 
@@ -382,9 +382,9 @@ function evaluate(scripts, filename) {
 	}
 	// What is ready to go on, such as code after an `await` of something known, belongs to the
 	// part that SIGINT can break. It can be started from within a script only.
-	define(globalThis, 'drainMicrotasks', { value: drainMicrotasks, configurable: true });
+	define(globalThis, '__drain__', { value: drainMicrotasks, configurable: true });
 	drainScript.runInThisContext(HOW);
-	delete globalThis.drainMicrotasks;
+	delete globalThis.__drain__;
 	return value;
 }
 
