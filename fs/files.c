@@ -100,8 +100,7 @@ uint64_t files_tick(struct files *f, uint64_t now)
 	uint64_t next = UINT64_MAX;
 	struct file_op *op;
 
-	TAILQ_FOREACH(op, &f->sent, link)
-	{
+	TAILQ_FOREACH (op, &f->sent, link) {
 		if (!op->give_up || !op->req)
 			continue;
 		if (now >= op->give_up)
@@ -157,7 +156,7 @@ static void answer_empty(struct file_op *op)
 	case VM_GETATTR:
 	case VM_SETATTR:
 		files_root_stat(op->s, &st);
-		reply_attr(files_op_req(op), &st, false);
+		reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
 		break;
 	case VM_OPENDIR: files_answer_open(op, &none); break;
 	case VM_READDIR: files_answer_readdir(op, NULL, op->rq.lookups); break;

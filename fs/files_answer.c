@@ -167,7 +167,7 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 		st.st_ino = op->ino;
 		st.st_mode = S_IFDIR | 0700; /* the session's, whatever the guest makes of it */
 	}
-	reply_attr(files_op_req(op), &st, false);
+	reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
 }
 
 void files_answer_open(struct file_op *op, const struct vm_file_reply *reply)

@@ -83,9 +83,15 @@ uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub)
 	return n->s ? node_of_session(n->s, kind, sub) : node_ino(kind, n->template_index, 0, sub);
 }
 
-bool node_stable(enum node_kind kind)
+enum reply_keep node_keep(enum node_kind kind)
 {
-	return kind == NODE_ROOT || kind == NODE_TEMPLATE || kind == NODE_SESSION;
+	switch ((int)kind) {
+	case NODE_ROOT:
+	case NODE_TEMPLATE:
+	case NODE_SESSION: return REPLY_KEEP_ALL;
+	case NODE_FILES: return REPLY_KEEP_NAME;
+	default: return REPLY_KEEP_NOTHING;
+	}
 }
 
 bool node_in_run(enum node_kind kind)

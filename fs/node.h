@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "conf.h"
+#include "reply.h"
 
 /*
  * Theory of operation
@@ -104,8 +105,8 @@ uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t 
 /* Return: 0, or -ESTALE if what @ino named is gone. */
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
 
-/* Does this kind's name, mode and time change only by what the kernel itself asks for? */
-bool node_stable(enum node_kind kind);
+/* What the kernel may keep of nodes of this kind. */
+enum reply_keep node_keep(enum node_kind kind);
 
 /* Is this kind part of a run's directory? */
 bool node_in_run(enum node_kind kind);

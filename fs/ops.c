@@ -47,7 +47,7 @@ bool ops_in_files(const struct node *n)
 
 static void reply_node(fuse_req_t req, struct fs *fs, const struct node *n)
 {
-	struct reply_entry e = {.ino = n->ino, .stable = node_stable(n->kind)};
+	struct reply_entry e = {.ino = n->ino, .keep = node_keep(n->kind)};
 	int err = dir_stat(fs, n, &e.st);
 
 	if (err < 0)
@@ -130,7 +130,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_attr(core(req), &st, node_stable(n.kind));
+		reply_attr(core(req), &st, node_keep(n.kind));
 }
 
 static void files_setattr(fuse_req_t req, const struct node *n, const struct stat *attr, int valid,
@@ -230,7 +230,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_attr(core(req), &st, node_stable(n.kind));
+		reply_attr(core(req), &st, node_keep(n.kind));
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)

@@ -12,6 +12,7 @@
  * the guest change must be seen at once, and notifications from a single-threaded server can
  * deadlock with requests that it holds. */
 #define VOLATILE 0.0
+#define BRIEF	 0.05
 #define STABLE	 86400.0
 
 static fuse_req_t native(struct req *req)
@@ -41,8 +42,8 @@ static struct fuse_entry_param entry_param(const struct reply_entry *e)
 	struct fuse_entry_param p = {
 		.ino = e->ino,
 		.attr = e->st,
-		.attr_timeout = e->stable ? STABLE : VOLATILE,
-		.entry_timeout = e->stable ? STABLE : VOLATILE,
+		.attr_timeout = e->keep == REPLY_KEEP_ALL ? STABLE : VOLATILE,
+		.entry_timeout = e->keep == REPLY_KEEP_NOTHING ? VOLATILE : STABLE,
 	};
 
 	if (!p.attr.st_ino)
@@ -62,9 +63,13 @@ void reply_err(struct req *req, int err)
 	(void)fuse_reply_err(native(req), -err);
 }
 
-void reply_attr(struct req *req, const struct stat *st, bool stable)
+void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep)
 {
-	(void)fuse_reply_attr(native(req), st, stable ? STABLE : VOLATILE);
+	const double timeouts[] = {[REPLY_KEEP_NOTHING] = VOLATILE,
+				   [REPLY_KEEP_NAME] = BRIEF,
+				   [REPLY_KEEP_ALL] = STABLE};
+
+	(void)fuse_reply_attr(native(req), st, timeouts[keep]);
 }
 
 void reply_entry(struct req *req, const struct reply_entry *e)

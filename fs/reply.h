@@ -29,10 +29,17 @@ void req_ctx(struct req *req, struct req_ctx *ret_ctx);
  * called at once, and must answer the request. */
 void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), void *data);
 
+/* What the kernel may keep of a node, because it changes only by what the kernel itself asks for. */
+enum reply_keep {
+	REPLY_KEEP_NOTHING,
+	REPLY_KEEP_NAME, /* ... and the attributes for as long as a path walk takes */
+	REPLY_KEEP_ALL,
+};
+
 struct reply_entry {
 	uint64_t ino;
 	struct stat st; /* st_ino is set from `ino` unless it is not 0 */
-	bool stable; /* name and attributes change only through the kernel, which may keep them */
+	enum reply_keep keep;
 };
 
 struct reply_open {
@@ -43,7 +50,7 @@ struct reply_open {
 
 /* @err: 0, or -errno. */
 void reply_err(struct req *req, int err);
-void reply_attr(struct req *req, const struct stat *st, bool stable);
+void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep);
 void reply_entry(struct req *req, const struct reply_entry *e);
 void reply_create(struct req *req, const struct reply_entry *e, const struct reply_open *o);
 void reply_open(struct req *req, const struct reply_open *o);

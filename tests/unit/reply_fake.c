@@ -108,10 +108,10 @@ void reply_err(struct req *req, int err)
 	answer(req, ANSWER_ERR)->err = err;
 }
 
-void reply_attr(struct req *req, const struct stat *st, bool stable)
+void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep)
 {
 	answer(req, ANSWER_ATTR)->st = *st;
-	req->stable = stable;
+	req->keep = keep;
 }
 
 static void put_entry(struct req *req, const struct reply_entry *e)
@@ -119,7 +119,7 @@ static void put_entry(struct req *req, const struct reply_entry *e)
 	assert_int_not_equal(e->ino, 0);
 	req->ino = e->ino;
 	req->st = e->st;
-	req->stable = e->stable;
+	req->keep = e->keep;
 	if (!req->st.st_ino)
 		req->st.st_ino = e->ino;
 }

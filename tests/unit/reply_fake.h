@@ -30,7 +30,7 @@ struct req {
 	int err;	/* 0 or -errno */
 	uint64_t ino;	/* ENTRY, CREATE */
 	struct stat st; /* ATTR, ENTRY, CREATE */
-	bool stable;	/* likewise: may be cached */
+	enum reply_keep keep;	/* likewise: may be cached */
 	uint64_t fh;	/* OPEN, CREATE */
 	bool noflush, direct_io;
 	char *data;  /* BUF, terminated on top; READLINK */
