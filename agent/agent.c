@@ -100,7 +100,7 @@ static void advance_none(struct agent *a)
 	a->seed_due = false; /* a new process has new randomness */
 	if (a->ready.due || a->warm.due || a->run.state == RUN_WAITING)
 		a->wanted = true;
-	if (!a->wanted || a->run.state == RUN_KILLING)
+	if (!a->wanted || a->run.state == RUN_KILLING || a->sweeper.active)
 		return;
 	a->wanted = a->interp.config.language >= 0;
 	if (!a->wanted) {
@@ -193,6 +193,11 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 	if (was == INTERP_IDLE && !i->killed && now_us() - a->idle_since < STEADY_US)
 		a->wanted = false;
 	a->restart = false;
+}
+
+static void on_swept(struct killer *k)
+{
+	(void)k; /* agent_advance() goes on */
 }
 
 static void on_signal(struct loop_source *s, uint32_t events)
@@ -298,6 +303,8 @@ static void parts_init(struct agent *a)
 	a->run.interp = &a->interp;
 	a->run.place = a->place;
 	run_init(&a->run);
+	a->sweeper.loop = &a->loop;
+	a->sweeper.done = on_swept;
 	a->kmsg = (struct loop_source){.fd = a->place->kmsg_fd, .ready = on_kmsg};
 	a->kmsg_timer.fire = on_kmsg_timer;
 	a->loop.before_wait = before_wait;

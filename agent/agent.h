@@ -30,7 +30,8 @@ struct agent {
 	struct loop_source signals, kmsg;
 	struct loop_timer kmsg_timer;
 
-	bool wanted;	   /* an interpreter ought to be there */
+	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
+	bool wanted;	       /* an interpreter ought to be there */
 	struct debt hello; /* HELLO_OK, after the interpreter was given `seed` */
 	struct debt ready; /* READY to SETUP or RESET */
 	struct debt warm;  /* READY to WARM */

@@ -25,7 +25,7 @@
  *
  * The port takes at most 32 KiB at a time, each in a buffer of its own that costs an exit to the
  * host and a round through its event loop: so small frames that wait together are sent together,
- * through `stage`, and a program that prints line after line has them wait for a millisecond.
+ * through `stage`, and what keeps coming waits a moment for what follows.
  */
 
 #define IN_SIZE	  ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)

@@ -39,8 +39,8 @@
  * only if some process was created in between, which the newest process number tells.
  *
  * Order of stdout and stderr. In a guest with one processor the agent runs with real-time
- * priority, so a write to a pipe hands the processor to the agent before the writer goes on; the
- * sequence of OUTPUT frames is then that of the writes.
+ * priority, so a write to a watched pipe hands the processor to the agent before the writer goes
+ * on; the sequence of OUTPUT frames is then that of the writes (see stream.c).
  */
 
 static const char *const state_names[] = {
@@ -48,6 +48,8 @@ static const char *const state_names[] = {
 	[RUN_KILLING] = "killing", [RUN_DRAINING] = "draining",
 };
 _Static_assert(ARRAY_SIZE(state_names) == RUN_NSTATES, "each state has a name");
+
+#define LISTEN_US 20000u /* after this, a run is not a short one */
 
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
 
@@ -144,11 +146,13 @@ static void run_look_around(struct run *r)
 	r->background_at = last;
 }
 
-/* After a run, when nobody waits: get ready for the next. */
+/* After a run, when nobody waits: get ready for the next. In a run that takes its time: look after
+ * the pipes of earlier ones. */
 static void on_settle(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, settle);
 
+	sink_listen(&r->sinks);
 	if (r->state != RUN_NONE)
 		return;
 	run_look_around(r);
@@ -201,6 +205,7 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	r->result.status = status;
 	r->result.fresh = fresh;
 	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->tick);
 	for (int i = 0; i < 2; i++)
 		stream_settle(&r->out[i]);
 	r->state = RUN_DRAINING;
@@ -273,6 +278,14 @@ static void run_kill(struct run *r, enum proto_how how, uint32_t status)
 	killer_start(&r->killer, &r->background, r->interp->pid);
 }
 
+static void on_tick(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, tick);
+
+	stream_tick(&r->out[0]);
+	stream_tick(&r->out[1]);
+}
+
 static void on_deadline(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, deadline);
@@ -285,6 +298,7 @@ void run_begin(struct run *r)
 {
 	int e;
 
+	sink_hush(&r->sinks);
 	run_look_around(r);
 	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
@@ -302,6 +316,7 @@ void run_begin(struct run *r)
 		return;
 	}
 	r->state = RUN_ACTIVE;
+	loop_arm(r->loop, &r->settle, LISTEN_US);
 	if (r->timeout_ms)
 		loop_arm(r->loop, &r->deadline, (uint64_t)r->timeout_ms * 1000);
 }
@@ -380,6 +395,7 @@ void run_init(struct run *r)
 	r->feed.src.fd = -1;
 	r->killer.done = on_killed;
 	r->deadline.fire = on_deadline;
+	r->tick.fire = on_tick;
 	r->settle.fire = on_settle;
 	loop_arm(r->loop, &r->settle, 0);
 }
@@ -387,6 +403,7 @@ void run_init(struct run *r)
 void run_fini(struct run *r)
 {
 	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->tick);
 	loop_disarm(r->loop, &r->settle);
 	loop_disarm(r->loop, &r->killer.timer);
 	for (int i = 0; i < 2; i++) {

@@ -29,13 +29,21 @@ enum run_state {
 	RUN_NSTATES,
 };
 
+enum stream_state {
+	STREAM_IDLE,	/* no run, or it is draining: not watched */
+	STREAM_WATCHED, /* the next write wakes us */
+	STREAM_QUIET,	/* it was read a moment ago: not watched until the next tick */
+	STREAM_PAUSED,	/* not watched, for want of credit or of room in the queue */
+	STREAM_NSTATES,
+};
+
 /* Standard output or standard error. */
 struct stream {
 	struct loop_source src; /* read end; -1 once nobody can write any more */
 	struct run *run;
 	enum proto_stream which;
 	int spare[2];	     /* a pipe for the next run, or -1 */
-	bool paused;	     /* not watched, for want of credit or of room in the queue */
+	enum stream_state state;
 	uint64_t limit_left; /* bytes that may still be sent */
 	uint64_t dropped;
 	size_t drain_left; /* RUN_DRAINING: bytes in the pipe that belong to the run */
@@ -59,6 +67,7 @@ struct run {
 	uint64_t credit;
 	struct feed feed;
 	struct loop_timer deadline;
+	struct loop_timer tick; /* reads the stream that is STREAM_QUIET */
 	struct killer killer;
 	bool abandoned; /* nobody waits for it: no EXIT */
 

@@ -126,10 +126,14 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 {
 	if (!get_end(in))
 		return -EPROTO;
-	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due)
+	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
 		refuse(a, h->id, EBUSY, "RESET while something is under way");
-	else
-		restart(a, h->id);
+		return 0;
+	}
+	/* Whoever asks for a reset wants to be rid of what earlier runs left behind, and may have to
+	 * be: with a fork bomb in the background no interpreter would start. */
+	restart(a, h->id);
+	killer_start(&a->sweeper, NULL, 0);
 	return 0;
 }
 

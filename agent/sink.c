@@ -46,17 +46,34 @@ void sink_add(struct sinks *all, int fd)
 	}
 	s->src = (struct loop_source){.fd = fd, .ready = on_sink_ready};
 	s->all = all;
+	s->fresh = true;
 	s->next = all->newest;
 	all->newest = s;
 	all->n++;
-	if (loop_watch(all->loop, &s->src, EPOLLIN) < 0) {
-		sink_free(s);
-		return;
-	}
 	if (all->n > SINK_MAX) {
 		for (oldest = s; oldest->next; oldest = oldest->next)
 			;
 		sink_free(oldest);
+	}
+}
+
+void sink_listen(struct sinks *all)
+{
+	struct sink *s, *next;
+
+	for (s = all->newest; s; s = next) {
+		next = s->next;
+		if (loop_watch(all->loop, &s->src, EPOLLIN) < 0)
+			sink_free(s);
+	}
+}
+
+void sink_hush(struct sinks *all)
+{
+	for (struct sink *s = all->newest; s; s = s->next) {
+		if (s->fresh)
+			(void)loop_watch(all->loop, &s->src, 0);
+		s->fresh = false;
 	}
 }
 

@@ -3,6 +3,8 @@
 #ifndef XSBX_AGENT_SINK_H
 #define XSBX_AGENT_SINK_H
 
+#include <stdbool.h>
+
 #include "loop.h"
 
 #define SINK_MAX 64u
@@ -11,6 +13,7 @@ struct sink {
 	struct loop_source src;
 	struct sink *next; /* older */
 	struct sinks *all;
+	bool fresh; /* of the last run: the interpreter still holds the other end */
 };
 
 struct sinks {
@@ -20,11 +23,25 @@ struct sinks {
 };
 
 /**
- * sink_add() - Empty a pipe from now on
+ * sink_add() - Take over a pipe of a run that has ended
  * @all: Where it goes; the oldest is closed if there are SINK_MAX
  * @fd: Read end, non-blocking, owned by the sink from now on; -1 is ignored
+ *
+ * It is emptied from the next sink_listen() on.
  */
 void sink_add(struct sinks *all, int fd);
+
+/** sink_listen() - Watch all of them. */
+void sink_listen(struct sinks *all);
+
+/**
+ * sink_hush() - A run begins: do not watch the pipes of the last one until sink_listen()
+ * @all: Sinks
+ *
+ * The interpreter lets go of these pipes as it takes up the new run, and would wake us for that
+ * twice before it comes to the code.
+ */
+void sink_hush(struct sinks *all);
 
 /** sink_clear() - Close them all. */
 void sink_clear(struct sinks *all);

@@ -13,8 +13,22 @@
 #include "place.h"
 #include "util.h"
 
+/*
+ * Theory of operation
+ * -------------------
+ * The first write to a stream wakes the agent, and is sent at once. A program that goes on writing
+ * would wake it again for each line, which on an emulated processor costs more than the line; so a
+ * stream that was just read is left alone until the next tick, a millisecond later, when all that
+ * came in between is read in one go, and is watched again once it has been silent for a tick.
+ *
+ * This keeps the order of both streams, because only the stream that was written last is ever left
+ * alone: a write to the other one wakes the agent, which takes what is in the quiet one first,
+ * for that is older, and then changes their places.
+ */
+
 #define PIPE_SIZE (1 << 20)
 #define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
+#define TICK_US	  1000u
 
 static int make_pipe(const struct place *place, int fds[2])
 {
@@ -56,7 +70,7 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 	s->limit_left = limit;
 	s->dropped = 0;
 	s->drain_left = 0;
-	s->paused = false;
+	s->state = STREAM_IDLE;
 	return 0;
 }
 
@@ -130,47 +144,86 @@ static ssize_t stream_move(struct stream *s, size_t avail)
 	return stream_send(s, want);
 }
 
+/* Changes the state, and what the loop watches with it. */
+static int stream_set(struct stream *s, enum stream_state state)
+{
+	s->state = state;
+	return loop_watch(s->run->loop, &s->src, state == STREAM_WATCHED ? EPOLLIN : 0);
+}
+
+/* Moves all there is. Return: true if there was something, or it has to wait (STREAM_PAUSED). */
+static bool stream_empty(struct stream *s)
+{
+	bool some = false;
+	int avail = 0;
+
+	while (ioctl(s->src.fd, FIONREAD, &avail) == 0 && avail > 0) {
+		ssize_t n = stream_move(s, (size_t)avail);
+
+		some = true;
+		if (n == -EAGAIN || n == -ENOMEM) {
+			(void)stream_set(s, STREAM_PAUSED);
+			break;
+		}
+		if (n <= 0 && n != -EINTR)
+			break;
+		if (n == avail)
+			break; /* what came since belongs behind what came to the other stream */
+	}
+	return some;
+}
+
 static void on_stream_ready(struct loop_source *src, uint32_t events)
 {
 	struct stream *s = container_of(src, struct stream, src);
-	int avail = 0;
-	ssize_t n;
+	struct stream *other = &s->run->out[s == s->run->out];
 
-	if (ioctl(src->fd, FIONREAD, &avail) < 0 || avail < 0)
-		avail = 0;
-	if (avail == 0) {
+	if (other->state == STREAM_QUIET) {
+		/* What is in there was written before what woke us. */
+		(void)stream_empty(other);
+		if (other->state == STREAM_QUIET)
+			(void)stream_set(other, STREAM_WATCHED);
+	}
+	if (!stream_empty(s)) {
 		/* Nothing in it: the end, if nobody can write any more. */
 		if (events & EPOLLHUP)
 			loop_close(s->run->loop, src);
 		return;
 	}
-	n = stream_move(s, (size_t)avail);
-	if (n == -EAGAIN || n == -ENOMEM) {
-		s->paused = true;
-		(void)loop_watch(s->run->loop, src, 0);
+	if (s->state == STREAM_WATCHED) {
+		(void)stream_set(s, STREAM_QUIET);
+		loop_arm(s->run->loop, &s->run->tick, TICK_US);
 	}
+}
+
+void stream_tick(struct stream *s)
+{
+	if (s->state != STREAM_QUIET)
+		return;
+	if (!stream_empty(s))
+		(void)stream_set(s, STREAM_WATCHED);
+	else if (s->state == STREAM_QUIET)
+		loop_arm(s->run->loop, &s->run->tick, TICK_US);
 }
 
 int stream_watch(struct stream *s)
 {
 	s->src.ready = on_stream_ready;
-	return loop_watch(s->run->loop, &s->src, EPOLLIN);
+	return stream_set(s, STREAM_WATCHED);
 }
 
 void stream_resume(struct stream *s)
 {
-	if (!s->paused || conn_full(s->run->conn) || (s->limit_left && !s->run->credit))
-		return;
-	s->paused = false;
-	(void)stream_watch(s);
+	if (s->state == STREAM_PAUSED && !conn_full(s->run->conn) &&
+	    (s->limit_left == 0 || s->run->credit > 0))
+		(void)stream_set(s, STREAM_WATCHED);
 }
 
 void stream_settle(struct stream *s)
 {
 	int avail = 0;
 
-	s->paused = false;
-	(void)loop_watch(s->run->loop, &s->src, 0);
+	(void)stream_set(s, STREAM_IDLE);
 	if (s->src.fd >= 0 && ioctl(s->src.fd, FIONREAD, &avail) == 0 && avail > 0)
 		s->drain_left = (size_t)avail;
 }

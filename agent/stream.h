@@ -24,6 +24,9 @@ int stream_watch(struct stream *s);
 /** stream_resume() - Read again if that was paused and can go on. */
 void stream_resume(struct stream *s);
 
+/** stream_tick() - The run's tick: read a stream that is STREAM_QUIET. */
+void stream_tick(struct stream *s);
+
 /** stream_settle() - The run has ended: fix how much of the pipe belongs to it, stop watching. */
 void stream_settle(struct stream *s);
 

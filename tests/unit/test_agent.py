@@ -703,6 +703,14 @@ class Python(Case):
         self.agent.reset()
         self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
 
+    def test_reset_ends_background_processes(self):
+        pid = int(self.run_code('import subprocess; print(subprocess.Popen('
+                                '["setsid", "sleep", "100"]).pid)').out)
+        self.assertTrue(is_running(pid))
+        self.agent.reset()
+        self.assertFalse(is_running(pid))
+        self.run_code('print(1)')
+
     def test_seed_changes_random(self):
         seen = set()
         for generation in 3, 4, 5:
