@@ -19,6 +19,7 @@ struct backend {
 };
 
 struct fake_agent fake_agent;
+static uint8_t in_buffer[IN_MAX];
 
 static void on_destroyed(uv_handle_t *handle)
 {
@@ -84,7 +85,7 @@ void fake_agent_init(uv_loop_t *loop)
 	memset(&fake_agent, 0, sizeof(fake_agent));
 	fake_agent.loop = loop;
 	fake_agent.fd = -1;
-	fake_agent.in = malloc(IN_MAX);
+	fake_agent.in = in_buffer;
 	STAILQ_INIT(&fake_agent.frames);
 }
 
@@ -114,7 +115,6 @@ void fake_agent_fini(void)
 	fake_hang_up();
 	while (fake_agent.nold)
 		close(fake_agent.old[--fake_agent.nold]);
-	free(fake_agent.in);
 }
 
 static void take_frames(void)
