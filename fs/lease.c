@@ -204,7 +204,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	refuse_all(s, problem);
 	session_problem(s, problem);
 	lease_set_state(s, was_up ? SESSION_CLOSED : SESSION_FAILED);
-	log_warn("%s/%s: %s", s->t->name, s->name, problem->cause);
+	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem->code, problem->cause);
 	wait_wake(s->fs, &s->wait);
 }
 

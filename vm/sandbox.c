@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "log.h"
 #include "trouble.h"
 #include "vm_internal.h"
 
@@ -95,7 +94,6 @@ void sandbox_fail(struct sandbox *s, const struct vm_problem *problem)
 	if (s->state == SANDBOX_CLOSING)
 		return;
 	s->vm->failed++;
-	log_info("%s: %s: %s", s->name, problem->code, problem->cause);
 	sandbox_end(s, problem);
 }
 
