@@ -42,7 +42,6 @@ SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
 OWN = sys._getframe().f_code.co_filename
 ORDER = sys.byteorder
 PID = getpid()
-Module = type(sys)
 original_hook = sys.excepthook
 write_text = TextIOWrapper.write
 modules = sys.modules
@@ -245,7 +244,7 @@ class Finder:
 
 # --- the user's module and paths -----------------------------------------------------------------
 
-main_module = Module('__main__')
+main_module = type(sys)('__main__')
 user_site = None  # the directory, once it exists and has been added
 
 
