@@ -97,18 +97,28 @@ class Session:
         if user:
             os.chown(self.home, user, user)
         start = time.perf_counter()
-        self.process = subprocess.Popen(
-            command + [str(fd) for fd in fds], stdin=subprocess.DEVNULL, stdout=self.log,
-            stderr=self.log, pass_fds=fds, cwd=self.home, env=environ, start_new_session=True,
-            user=user, group=user)
-        theirs.close()
-        if bell:
-            os.close(bell_end)
+        try:
+            self.launch(command + [str(fd) for fd in fds], fds, environ, user)
+        except OSError:
+            ours.close()
+            self.log.close()
+            raise
+        finally:
+            theirs.close()
+            if bell:
+                os.close(bell_end)
         message = ours.recv(MESSAGE.size + 128)
         self.start_time = time.perf_counter() - start
         if not message or MESSAGE.unpack(message[:64])[0] != READY:
-            raise AssertionError('not ready: ' + self.read_log())
+            log = self.read_log()
+            self.close()
+            raise AssertionError('not ready: ' + log)
         self.version = message[64:].decode()
+
+    def launch(self, command, fds, environ, user):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=fds,
+            cwd=self.home, env=environ, start_new_session=True, user=user, group=user)
 
     def read_log(self):
         self.log.seek(0)
@@ -794,7 +804,7 @@ class BashCases(DriverCase):
                     'bash 0 [] 0 0 0 1\n')
         self.expect(s, 'enable -a | grep -c xsbx', '0\n', 1)
         self.expect(s, 'xsbx_turn 3', status=127, err='command not found')
-        self.expect(s, 'set | grep -i -e xsbx -e nonce -e "^code="', '', 1)
+        self.expect(s, 'set | grep -i -e xsbx_ -e nonce -e "^code="', '', 1)
         self.expect(s, '\n\nif then', '', 2, "bash: line 3: syntax error near unexpected token `then'")
         self.expect(s, 'echo "open', '', 2, 'unexpected EOF')
         self.expect(s, 'set -- a b; f() { echo $1 $FUNCNAME $LINENO; }')
