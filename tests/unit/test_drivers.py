@@ -1361,6 +1361,8 @@ def main():
         result = program.result
         bad = len(result.failures) + len(result.errors)
         passed = result.testsRun - bad - len(result.skipped)
+        for reason in sorted({reason for _, reason in result.skipped}):
+            print(f'SKIPPED: {reason}')
         print(f'{passed} passed, {bad} failed, {len(result.skipped)} skipped')
         return 1 if bad else 0
     finally:
