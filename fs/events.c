@@ -35,6 +35,7 @@ static void add(struct events *ev, const struct session *s, json_t *o)
 	struct timespec now = fs_now();
 	char path[160], **slot = &ev->line[ev->next % EVENTS_KEPT];
 	_cleanup_free_ char *text = NULL;
+	char *line;
 
 	json_object_set_new(o, "time", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 	if (s) {
@@ -43,14 +44,10 @@ static void add(struct events *ev, const struct session *s, json_t *o)
 	}
 	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(16));
 	json_decref(o);
-	if (!text)
+	if (!text || asprintf(&line, "%s\n", text) < 0)
 		return;
 	free(*slot);
-	*slot = NULL;
-	if (asprintf(slot, "%s\n", text) < 0) {
-		*slot = NULL;
-		return;
-	}
+	*slot = line;
 	ev->next++;
 	ev->mtime = now;
 	wait_wake(ev->fs, &ev->wait);
