@@ -62,7 +62,8 @@ void clock_advance(uint64_t ms)
 	while ((i = next_timer()) >= 0 && timers[i].due <= until) {
 		uv_timer_cb fn = timers[i].fn;
 
-		assert(turns++ < 100000); /* a timer that starts itself anew without time passing */
+		turns++;
+		assert(turns < 100000); /* a timer that starts itself anew without time passing */
 		if (timers[i].due > now)
 			now = timers[i].due;
 		timers[i].due += timers[i].repeat;
