@@ -41,8 +41,11 @@ CASES = [
     ("... and alive", "console.log('alive')", "alive\n", 0, ""),
     # asynchronous
     ("top-level await", "const v = await Promise.resolve(5); console.log(v)", "5\n", 0, ""),
-    ("timers are waited for", "setTimeout(() => console.log('later'), 50); console.log('now')",
-     "now\nlater\n", 0, ""),
+    ("a timer does not hold up the run", "setTimeout(() => { globalThis.fired = 'fired' }, 50); "
+     "console.log('now')", "now\n", 0, ""),
+    ("... and goes on", "await new Promise(r => setTimeout(r, 200)); console.log(fired)", "fired\n", 0, ""),
+    ("await waits", "await new Promise(r => setTimeout(() => { console.log('later'); r() }, 50))",
+     "later\n", 0, ""),
     ("async function", "async function f() { await 1; return 7 }; console.log(await f())", "7\n", 0, ""),
     ("Promise.all", "console.log(await Promise.all([1, Promise.resolve(2)]))", "[ 1, 2 ]\n", 0, ""),
     ("performance", "console.log(typeof performance.now())", "number\n", 0, ""),
@@ -112,6 +115,9 @@ def table():
     s = Session("table", "javascript")
     for name, code, stdout, status, stderr in CASES:
         result = s.run(code + "\n")
+        if s.word() == "failed":
+            fail(name, s.text("error"))
+            break
         if isinstance(stdout, str):
             same(f"{name}: stdout", result.out, stdout)
         else:

@@ -213,6 +213,9 @@ def table(cases=None):
     s = Session("table", "python")
     for name, code, stdout, status, stderr in cases or CASES + (VM_CASES if VM else []):
         result = s.run(code + "\n")
+        if s.word() == "failed":
+            fail(name, s.text("error"))
+            break
         if isinstance(stdout, str):
             same(f"{name}: stdout", result.out, stdout)
         else:

@@ -136,6 +136,9 @@ def table():
         result = s.run(code)
         if not code:
             continue  # writes nothing, so it runs nothing
+        if s.word() == "failed":
+            fail(name, s.text("error"))
+            break
         if isinstance(stdout, str):
             same(f"{name}: stdout", result.out, stdout)
         else:
