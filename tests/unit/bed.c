@@ -48,7 +48,7 @@ int bed_up(void **state)
 	assert_non_null(b);
 	clock_reset();
 	b->fs = calloc(1, sizeof(*b->fs));
-	strcpy(b->spool, "/tmp/xsbxfs-unit.XXXXXX");
+	snprintf(b->spool, sizeof(b->spool), "/tmp/xsbxfs-unit.XXXXXX");
 	assert_non_null(mkdtemp(b->spool));
 	add_template(&b->conf, "python");
 	add_template(&b->conf, "raw");
@@ -132,7 +132,7 @@ int bed_walk(struct bed *b, const char *path, uint64_t *ret_ino)
 	uint64_t ino = FUSE_ROOT_ID;
 
 	assert_true(strlen(path) < sizeof(copy));
-	strcpy(copy, path);
+	snprintf(copy, sizeof(copy), "%s", path);
 	for (char *p = strtok_r(copy, "/", &save); p; p = strtok_r(NULL, "/", &save)) {
 		const struct req *req = bed_lookup(b, ino, p);
 		int e = errno_of(req);
@@ -323,7 +323,7 @@ const char *bed_ls(struct bed *b, const char *path)
 	struct fuse_file_info fi = {.flags = O_RDONLY};
 	struct req *req = new_req(b), *names = new_req(b);
 	uint64_t ino = bed_ino(b, path), next = 0;
-	char text[4096] = "";
+	struct buf text = {0};
 
 	ops.opendir(native(req), ino, &fi);
 	assert_int_equal(errno_of(req), 0);
@@ -338,12 +338,13 @@ const char *bed_ls(struct bed *b, const char *path)
 		if (!req->size)
 			break;
 		while ((name = req_dirent(req, &pos, &next)))
-			if (strcmp(name, ".") && strcmp(name, ".."))
-				strcat(strcat(text, name), " ");
+			if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+				buf_printf(&text, "%s ", name);
 	}
 	req = new_req(b);
 	ops.releasedir(native(req), ino, &fi);
 	assert_int_equal(errno_of(req), 0);
-	reply_buf(names, text, strlen(text));
+	reply_buf(names, text.data, text.len);
+	buf_clear(&text);
 	return names->data;
 }

@@ -24,7 +24,7 @@ int bed_stat(struct bed *b, const char *path, struct stat *ret_st)
 
 int64_t bed_size(struct bed *b, const char *path)
 {
-	struct stat st;
+	struct stat st = {0};
 	int e = bed_stat(b, path, &st);
 
 	if (e < 0)
@@ -113,7 +113,7 @@ void bed_expect(struct bed *b, const char *path, const char *text)
 {
 	const char *is = bed_cat(b, path);
 
-	if (strcmp(is, text))
+	if (strcmp(is, text) != 0)
 		fail_msg("%s: \"%s\" instead of \"%s\"", path, is, text);
 }
 
@@ -125,7 +125,7 @@ void bed_expect_error(struct bed *b, const char *session, const char *code)
 	snprintf(path, sizeof(path), "%s/error", session);
 	snprintf(line, sizeof(line), "code: %s\ncause: ", code);
 	is = bed_cat(b, path);
-	if (strncmp(is, line, strlen(line)))
+	if (strncmp(is, line, strlen(line)) != 0)
 		fail_msg("%s: \"%s\" instead of \"%s...\"", path, is, line);
 }
 

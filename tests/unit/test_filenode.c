@@ -268,7 +268,7 @@ static void test_links_of_any_bytes(void **state)
 	assert_int_equal(filenode_link(target, PATH_MAX - 1, 1, out, sizeof(out)), 0);
 	for (size_t len = 11; len < PATH_MAX; len++) /* any that does not fit is refused, not cut */
 		if (filenode_link(target, len, 1360, out, sizeof(out)) == 0)
-			assert_int_equal(strlen(out), 1360u * 3 + len - 11);
+			assert_int_equal(strlen(out), (size_t)1360 * 3 + len - 11);
 	assert_int_equal(filenode_link("/home/user/a", 12, 2000, out, sizeof(out)), -EPERM);
 	assert_int_equal(filenode_link("/home/user", 10, 2000, out, sizeof(out)), -EPERM);
 }

@@ -295,6 +295,13 @@ static void test_config(void **state)
 	assert_int_equal(bed_run(b, "x")->timeout_ms, 7000);
 }
 
+/* Into the middle of a block: without a terminator. */
+static void put_text(char *at, const char *text)
+{
+	while (*text)
+		*at++ = *text++;
+}
+
 static void test_config_in_pieces(void **state)
 {
 	struct bed *b = *state;
@@ -303,8 +310,8 @@ static void test_config_in_pieces(void **state)
 
 	/* Like cat(1) with a block that ends within a line. */
 	memset(block, ' ', sizeof(block));
-	memcpy(block, "cpus = 2\n#", 10);
-	memcpy(block + 4092, "\ntim", 4);
+	put_text(block, "cpus = 2\n#");
+	put_text(block + 4092, "\ntim");
 	assert_int_equal(bed_write_bytes(b, &f, block, 4096), 0);
 	assert_int_equal(bed_write(b, &f, "eout_s = 9\n"), 0);
 	assert_int_equal(bed_close(b, &f), 0);
@@ -323,7 +330,7 @@ static void test_config_in_pieces(void **state)
 	/* No end of line at all: at the flush. */
 	f = bed_opened(b, "python/demo/config", O_WRONLY | O_TRUNC);
 	memset(block, ' ', sizeof(block));
-	memcpy(block, "cpus = 4", 8);
+	put_text(block, "cpus = 4");
 	assert_int_equal(bed_write_bytes(b, &f, block, 4096), 0);
 	assert_int_equal(bed_close(b, &f), 0);
 	assert_int_equal(demo(b)->settings.cpus, 4);

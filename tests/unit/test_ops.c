@@ -64,6 +64,7 @@ static void test_setattr_of_a_file(void **state)
 	r = setattr(f.ino, &st, FUSE_SET_ATTR_UID);
 	assert_int_equal(s->file[0].rq.op, VM_GETATTR);
 	fake_answer(s, 0, &a_file);
+	assert_int_equal(r->kind, ANSWER_ATTR);
 	st.st_uid = 0;
 	assert_error(setattr(f.ino, &st, FUSE_SET_ATTR_UID), -EPERM);
 	assert_error(setattr(bed_ino(b, TOP "in"), &st, FUSE_SET_ATTR_UID), -EPERM);

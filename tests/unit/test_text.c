@@ -197,7 +197,7 @@ static void test_metrics(void **state)
 
 		if (sscanf(p, "# HELP %127s", name) == 1) {
 			assert_string_not_equal(name, family);
-			strcpy(family, name);
+			snprintf(family, sizeof(family), "%s", name);
 		} else if (sscanf(p, "# TYPE %127s", name) == 1) {
 			assert_string_equal(name, family);
 		} else {

@@ -117,8 +117,8 @@ void fake_answer_at(struct sandbox *s, size_t index, int err, const struct vm_fi
 
 	assert_false(s->gone);
 	drop_file(s, index, &f);
-	free((char *)(uintptr_t)f.rq.name);
-	free((char *)(uintptr_t)f.rq.newname);
+	free(f.name);
+	free(f.newname);
 	f.fn(f.data, err, err ? NULL : reply);
 }
 
@@ -294,8 +294,8 @@ int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, vo
 	assert_non_null(fn);
 	assert_true(s->nfiles < FAKE_FILES_MAX);
 	*f = (struct fake_file){.rq = *req, .fn = fn, .data = data};
-	f->rq.name = req->name ? strdup(req->name) : NULL;
-	f->rq.newname = req->newname ? strdup(req->newname) : NULL;
+	f->rq.name = f->name = req->name ? strdup(req->name) : NULL;
+	f->rq.newname = f->newname = req->newname ? strdup(req->newname) : NULL;
 	f->rq.data = NULL; /* only valid during the call */
 	s->nfiles++;
 	return 0;

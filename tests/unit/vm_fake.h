@@ -14,7 +14,8 @@
 #define FAKE_FILES_MAX 64
 
 struct fake_file {
-	struct vm_file rq; /* its strings are copies */
+	struct vm_file rq;
+	char *name, *newname; /* what rq's point to */
 	vm_file_fn fn;
 	void *data;
 };
