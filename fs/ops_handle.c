@@ -28,6 +28,15 @@ static void close_handle(struct fs *fs, struct handle *h)
 	handle_free(fs, h);
 }
 
+/* Passes on what is about an open handle below files/. */
+static void to_agent(fuse_req_t req, fuse_ino_t ino, struct handle *h, struct vm_file *rq)
+{
+	struct node n;
+
+	if (ops_resolve(req, ino, &n))
+		files_request(&n, h, core(req), rq, NULL, 0);
+}
+
 /* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
 static int open_fixed(struct fs *fs, const struct node *n, int flags, struct reply_open *ret_o)
 {
@@ -108,7 +117,6 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 {
 	struct vm_file rq = {.op = VM_READ, .size = size, .offset = (uint64_t)offset};
 	struct handle *h = handle_of(req, fi);
-	struct node n;
 
 	if (!h)
 		return;
@@ -118,8 +126,7 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 			     fi->flags & O_NONBLOCK);
 		return;
 	}
-	if (ops_resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
+	to_agent(req, ino, h, &rq);
 }
 
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
@@ -128,7 +135,6 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 	struct vm_file rq = {
 		.op = VM_WRITE, .data = data, .size = size, .offset = (uint64_t)offset};
 	struct handle *h = handle_of(req, fi);
-	struct node n;
 	int e;
 
 	if (!h)
@@ -142,8 +148,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 			reply_write(core(req), size);
 		return;
 	}
-	if (ops_resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
+	to_agent(req, ino, h, &rq);
 }
 
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -176,15 +181,14 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 {
 	struct vm_file rq = {.op = VM_FSYNC};
 	struct handle *h = handle_of(req, fi);
-	struct node n;
 
 	(void)datasync;
 	if (!h)
 		return;
 	if (h->ops || !h->remote)
 		reply_err(core(req), 0); /* nothing here outlives the daemon */
-	else if (ops_resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
+	else
+		to_agent(req, ino, h, &rq);
 }
 
 void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
@@ -195,28 +199,26 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 			     .offset = (uint64_t)offset,
 			     .length = (uint64_t)length};
 	struct handle *h = handle_of(req, fi);
-	struct node n;
 
 	if (!h)
 		return;
 	if (h->ops)
 		reply_err(core(req), -EOPNOTSUPP);
-	else if (ops_resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
+	else
+		to_agent(req, ino, h, &rq);
 }
 
 void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_SEEK, .offset = (uint64_t)offset, .flags = (uint32_t)whence};
 	struct handle *h = handle_of(req, fi);
-	struct node n;
 
 	if (!h)
 		return;
 	if (h->ops)
 		reply_err(core(req), -EINVAL);
-	else if (ops_resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
+	else
+		to_agent(req, ino, h, &rq);
 }
 
 void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
@@ -271,14 +273,13 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 {
 	struct vm_file rq = {.op = VM_READDIR, .size = size, .offset = (uint64_t)offset};
 	struct handle *h = handle_of(req, fi);
-	struct node n;
 
 	if (!h)
 		return;
 	if (h->kind != NODE_FILE)
 		dir_read(ops_fs(req), h, core(req), size, (uint64_t)offset);
-	else if (ops_resolve(req, ino, &n))
-		files_request(&n, h, core(req), &rq, NULL, 0);
+	else
+		to_agent(req, ino, h, &rq);
 }
 
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
