@@ -297,13 +297,13 @@ static void put_free(struct fs *fs, struct buf *b, const struct node *dir)
 		}
 		break;
 	case NODE_SESSION:
-		TAILQ_FOREACH (f, &dir->s->scratch.files, link)
+		TAILQ_FOREACH(f, &dir->s->scratch.files, link)
 			if (!f->unlinked)
 				put(b, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG,
 				    f->name);
 		break;
 	case NODE_RUNS:
-		TAILQ_FOREACH (r, &dir->s->runs, link) {
+		TAILQ_FOREACH(r, &dir->s->runs, link) {
 			snprintf(number, sizeof(number), "%u", r->number);
 			put(b, node_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
 		}

@@ -154,8 +154,7 @@ uint64_t events_tick(struct events *ev, uint64_t now)
 	bool expired = false;
 	struct waiter *w;
 
-	TAILQ_FOREACH(w, &ev->wait.waiters, link)
-	{
+	TAILQ_FOREACH(w, &ev->wait.waiters, link) {
 		if (w->h->deadline <= now)
 			expired = true;
 		else

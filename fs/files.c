@@ -100,7 +100,7 @@ uint64_t files_tick(struct files *f, uint64_t now)
 	uint64_t next = UINT64_MAX;
 	struct file_op *op;
 
-	TAILQ_FOREACH (op, &f->sent, link) {
+	TAILQ_FOREACH(op, &f->sent, link) {
 		if (!op->give_up || !op->req)
 			continue;
 		if (now >= op->give_up)

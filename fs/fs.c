@@ -144,8 +144,8 @@ void fs_fini(struct fs *fs)
 
 	/* The kernel has not released what was open when the mount went. */
 	TAILQ_FOREACH(h, &fs->handles.open, link)
-	if (h->s && h->ops && node_defs[h->kind].ops == h->ops && h->kind == NODE_IN)
-		h->killed = true;
+		if (h->s && h->ops && node_defs[h->kind].ops == h->ops && h->kind == NODE_IN)
+			h->killed = true;
 	while ((h = TAILQ_FIRST(&fs->handles.open))) {
 		if (h->ops && h->ops->release)
 			h->ops->release(fs, h);

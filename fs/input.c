@@ -76,8 +76,8 @@ struct handle *input_writer(struct session *s)
 	struct handle *h, *newest = NULL;
 
 	TAILQ_FOREACH(h, &s->inputs, input_link)
-	if (h->dirty && !h->killed)
-		newest = h;
+		if (h->dirty && !h->killed)
+			newest = h;
 	return newest;
 }
 

@@ -39,8 +39,8 @@ struct scratch_file *scratch_find(const struct session *s, const char *name)
 	struct scratch_file *f;
 
 	TAILQ_FOREACH(f, &s->scratch.files, link)
-	if (!f->unlinked && !strcmp(f->name, name))
-		return f;
+		if (!f->unlinked && !strcmp(f->name, name))
+			return f;
 	return NULL;
 }
 
@@ -49,8 +49,8 @@ struct scratch_file *scratch_by_id(const struct session *s, uint32_t id)
 	struct scratch_file *f;
 
 	TAILQ_FOREACH(f, &s->scratch.files, link)
-	if (f->id == id)
-		return f;
+		if (f->id == id)
+			return f;
 	return NULL;
 }
 

@@ -214,7 +214,7 @@ bool session_input_pending(const struct session *s)
 
 	if (s->dead)
 		return false; /* nothing will become a run any more */
-	TAILQ_FOREACH (h, &s->inputs, input_link)
+	TAILQ_FOREACH(h, &s->inputs, input_link)
 		if (h->dirty && h->flushed && !h->killed && !h->failed &&
 		    uv_now(s->fs->loop) < h->deadline)
 			return true;
@@ -247,7 +247,7 @@ static void trim_history(struct session *s)
 	struct run *r, *next;
 	uint64_t bytes = 0;
 
-	TAILQ_FOREACH (r, &s->runs, link)
+	TAILQ_FOREACH(r, &s->runs, link)
 		bytes += run_bytes(r);
 	for (r = TAILQ_FIRST(&s->runs); r; r = next) {
 		uint64_t n = run_bytes(r);
@@ -266,7 +266,7 @@ struct run *session_run(struct session *s, uint32_t number)
 {
 	struct run *r;
 
-	TAILQ_FOREACH_REVERSE (r, &s->runs, run_list, link)
+	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link)
 		if (r->number == number)
 			return r;
 	return NULL;
@@ -441,7 +441,7 @@ uint64_t session_tick(struct session *s, uint64_t now)
 	bool expired = false;
 	struct handle *h;
 
-	TAILQ_FOREACH (h, &s->inputs, input_link) {
+	TAILQ_FOREACH(h, &s->inputs, input_link) {
 		if (!h->flushed || !h->dirty || !h->deadline)
 			continue;
 		if (now < h->deadline) {

@@ -82,8 +82,7 @@ int text_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
 	struct handle *h;
 	int e;
 
-	TAILQ_FOREACH(h, &fs->handles.open, link)
-	{
+	TAILQ_FOREACH(h, &fs->handles.open, link) {
 		if (h->ino != n->ino || h->ops != &text_ops)
 			continue;
 		*ret_size = h->text.len;
