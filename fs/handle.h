@@ -40,9 +40,11 @@ struct waiter {
 	uint64_t offset;
 };
 
+TAILQ_HEAD(polled_list, handle);
+
 struct waitlist {
-	TAILQ_HEAD(, waiter) waiters;
-	TAILQ_HEAD(, handle) polled;
+	TAILQ_HEAD(waiter_list, waiter) waiters;
+	struct polled_list polled;
 	unsigned nwaiters;
 };
 
@@ -102,7 +104,7 @@ struct handles {
 	uint32_t *generation;
 	uint32_t cap, nopen;
 	uint32_t hint; /* no free index is below it */
-	TAILQ_HEAD(, handle) open;
+	TAILQ_HEAD(open_list, handle) open;
 };
 
 void handles_init(struct handles *hs);

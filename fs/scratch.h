@@ -33,7 +33,7 @@ struct scratch_file {
 };
 
 struct scratch {
-	TAILQ_HEAD(, scratch_file) files;
+	TAILQ_HEAD(scratch_list, scratch_file) files;
 	unsigned n;
 	uint32_t last_id;
 };

@@ -56,11 +56,16 @@ static unsigned sessions_of(const struct fs *fs, uid_t uid)
 	return n;
 }
 
-/* The free slot that was used least often, so that generations last. */
+#define SLOTS_FRESH 256u /* slots are used once each before any is used again */
+
+/* The free slot that was used least often: generations wrap, and only then could an inode number of a
+ * session long gone name another one. */
 static int free_slot(const struct fs *fs)
 {
 	int best = -1;
 
+	if (fs->nslots < SLOTS_FRESH)
+		return (int)fs->nslots;
 	for (unsigned i = 0; i < fs->nslots; i++)
 		if (!fs->slot[i] && (best < 0 || fs->slot_gen[i] < fs->slot_gen[best]))
 			best = (int)i;

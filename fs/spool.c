@@ -35,14 +35,34 @@ static int write_all(int fd, uint64_t offset, const char *data, size_t len)
 	return 0;
 }
 
-/* Moves what is in memory into a file. O_TMPFILE leaves nothing behind, whatever happens. */
+/* A file without a name: it is gone with its descriptor, whatever happens. Not every file system can make
+ * one; there it loses its name at once. Return: descriptor or -errno. */
+static int unnamed_file(int dirfd)
+{
+	static unsigned counter;
+	char name[48];
+	int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)
+		return -errno;
+	snprintf(name, sizeof(name), ".spool-%d-%u", (int)getpid(), counter++);
+	fd = openat(dirfd, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	(void)unlinkat(dirfd, name, 0);
+	return fd;
+}
+
+/* Moves what is in memory into a file. */
 static int spill(struct spool *sp, int dirfd)
 {
-	_cleanup_close_ int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = unnamed_file(dirfd);
 	int r;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = write_all(fd, 0, sp->mem.data, sp->mem.len);
 	if (r < 0)
 		return r;
