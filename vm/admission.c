@@ -7,8 +7,7 @@
 
 void admission_init(struct admission *a, unsigned max, unsigned max_starting, uint64_t memory_mb)
 {
-	*a = (struct admission){
-		.max = max, .max_starting = max_starting, .memory_mb = memory_mb};
+	*a = (struct admission){.max = max, .max_starting = max_starting, .memory_mb = memory_mb};
 	TAILQ_INIT(&a->queue);
 	TAILQ_INIT(&a->placed);
 }
@@ -32,7 +31,7 @@ static unsigned places_of(const struct admission *a, uid_t owner)
 	const struct ticket *t;
 	unsigned n = 0;
 
-	TAILQ_FOREACH (t, &a->placed, link)
+	TAILQ_FOREACH(t, &a->placed, link)
 		n += t->owner == owner;
 	return n;
 }
@@ -43,7 +42,7 @@ static struct ticket *first_in_turn(struct admission *a)
 	struct ticket *t, *best = NULL;
 	unsigned best_places = 0;
 
-	TAILQ_FOREACH (t, &a->queue, link) {
+	TAILQ_FOREACH(t, &a->queue, link) {
 		unsigned places;
 
 		/* A later claim of the same owner is never better. */

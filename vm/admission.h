@@ -27,9 +27,9 @@ TAILQ_HEAD(ticket_list, ticket);
  * - starting <= running <= max; starting <= max_starting; memory_used_mb <= memory_mb.
  */
 struct admission {
-	unsigned max;		/* places */
-	unsigned max_starting;	/* of these, how many may start at the same time */
-	uint64_t memory_mb;	/* budget */
+	unsigned max;	       /* places */
+	unsigned max_starting; /* of these, how many may start at the same time */
+	uint64_t memory_mb;    /* budget */
 	unsigned running, starting, waiting;
 	uint64_t memory_used_mb;
 	uint64_t last_number;

@@ -17,9 +17,9 @@ struct capture {
 	unsigned nopen;
 	char output[4096]; /* terminated when `done` is called */
 	size_t len;
-	bool late;   /* killed at its deadline */
-	int failed;  /* -errno if it could not be started */
-	int status;  /* as from wait(2) */
+	bool late;  /* killed at its deadline */
+	int failed; /* -errno if it could not be started */
+	int status; /* as from wait(2) */
 	void (*done)(struct capture *c);
 	void *data;
 };

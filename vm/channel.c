@@ -109,7 +109,8 @@ static size_t gather(struct channel *ch, struct iovec iov[WRITE_IOV])
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
 		struct channel_frame *f;
 
-		STAILQ_FOREACH (f, &ch->queue[cl], link) {
+		STAILQ_FOREACH(f, &ch->queue[cl], link)
+		{
 			if (n == WRITE_IOV)
 				return n;
 			iov[n++] = (struct iovec){f->wire, f->len};

@@ -21,8 +21,8 @@ struct doctor {
 	void *data;
 };
 
-static void printf_like(5, 6) finding(const struct doctor *d, const char *name,
-				       enum vm_level level, const char *fix, const char *fmt, ...)
+static void printf_like(5, 6) finding(const struct doctor *d, const char *name, enum vm_level level,
+				      const char *fix, const char *fmt, ...)
 {
 	char text[TEXT];
 	va_list ap;

@@ -9,7 +9,7 @@
 #include "vm.h"
 
 #define GUESTFILE_REQUEST_MAX (1u << 20)  /* bytes of one read or write */
-#define GUESTFILE_HELD_MAX	  (64u << 20) /* bytes of requests that wait for their turn */
+#define GUESTFILE_HELD_MAX    (64u << 20) /* bytes of requests that wait for their turn */
 
 struct file_call;
 

@@ -7,12 +7,11 @@
 
 #define PIECES_MAX (GUESTFILE_REQUEST_MAX / PROTO_DATA_MAX)
 
-
 struct file_call {
 	enum vm_file_op op;
 	vm_file_fn fn;
 	void *data;
-	size_t size;		    /* bytes asked for, or to be written */
+	size_t size; /* bytes asked for, or to be written */
 	unsigned npieces, unanswered;
 	int32_t result[PIECES_MAX]; /* bytes, or -errno */
 	uint8_t *bytes;		    /* READ of several pieces: where they are put together */

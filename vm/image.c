@@ -175,7 +175,8 @@ static int read_manifest(struct images *im, int dir, const char *name, struct bu
 	b->limit = MANIFEST_MAX;
 	do {
 		if (buf_reserve(b, 4096) < 0)
-			return fail(im, -EFBIG, "the manifest of the image '%s' is too large", name);
+			return fail(im, -EFBIG, "the manifest of the image '%s' is too large",
+				    name);
 		n = read(fd, b->data + b->len, 4096);
 		if (n < 0)
 			return fail(im, -errno, "the manifest of the image '%s' can't be read: %s",
@@ -189,7 +190,7 @@ static struct entry *find(struct images *im, const char *name)
 {
 	struct entry *e;
 
-	TAILQ_FOREACH (e, &im->entries, link) {
+	TAILQ_FOREACH(e, &im->entries, link) {
 		if (strcmp(e->name, name) == 0)
 			return e;
 	}

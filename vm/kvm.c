@@ -144,12 +144,12 @@ static void write_tables(struct trial *t)
 	put64(t, AT_GDT + 0x08, 0x00af9b000000ffffull);
 	put64(t, AT_GDT + 0x10, 0x00cf93000000ffffull);
 	/* Breakpoint: an interrupt gate to the handler in segment 8. */
-	put64(t, AT_IDT + 3 * 16, (handler & 0xffff) | 0x08ull << 16 | 0x8eull << 40 |
-					  (handler >> 16 & 0xffff) << 48);
+	put64(t, AT_IDT + 3 * 16,
+	      (handler & 0xffff) | 0x08ull << 16 | 0x8eull << 40 | (handler >> 16 & 0xffff) << 48);
 	put64(t, AT_IDT + 3 * 16 + 8, handler >> 32);
-	put64(t, AT_FPU, 0x37f);	/* FCW */
-	put64(t, AT_FPU + 24, 0x1f80);	/* MXCSR */
-	put64(t, AT_FPU + 512, 3);	/* XSTATE_BV: x87 and SSE */
+	put64(t, AT_FPU, 0x37f);       /* FCW */
+	put64(t, AT_FPU + 24, 0x1f80); /* MXCSR */
+	put64(t, AT_FPU + 512, 3);     /* XSTATE_BV: x87 and SSE */
 	memcpy(t->memory + AT_CODE, trial_code, (size_t)(trial_end - trial_code));
 }
 
@@ -161,8 +161,8 @@ static int make_vm(struct trial *t)
 	t->vm = ioctl(t->kvm, KVM_CREATE_VM, 0);
 	if (t->vm < 0)
 		return -errno;
-	t->memory = mmap(NULL, GUEST_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0);
+	t->memory =
+		mmap(NULL, GUEST_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (t->memory == MAP_FAILED)
 		return -errno;
 	region.userspace_addr = (uintptr_t)t->memory;
@@ -195,12 +195,12 @@ static int set_features(struct trial *t)
 
 static int set_registers(struct trial *t)
 {
-	const struct kvm_segment code = {.limit = ~0u, .selector = 8, .type = 11, .present = 1,
-					 .s = 1, .l = 1, .g = 1};
-	const struct kvm_segment data = {.limit = ~0u, .selector = 16, .type = 3, .present = 1,
-					 .s = 1, .db = 1, .g = 1};
-	const struct kvm_regs regs = {.rip = AT_CODE, .rsp = AT_STACK, .rsi = AT_FPU,
-				      .r13 = LOOPS, .rflags = 2};
+	const struct kvm_segment code = {
+		.limit = ~0u, .selector = 8, .type = 11, .present = 1, .s = 1, .l = 1, .g = 1};
+	const struct kvm_segment data = {
+		.limit = ~0u, .selector = 16, .type = 3, .present = 1, .s = 1, .db = 1, .g = 1};
+	const struct kvm_regs regs = {
+		.rip = AT_CODE, .rsp = AT_STACK, .rsi = AT_FPU, .r13 = LOOPS, .rflags = 2};
 	struct kvm_sregs s;
 
 	if (ioctl(t->vcpu, KVM_GET_SREGS, &s) < 0)
@@ -283,7 +283,8 @@ static void run(struct trial *t, struct kvm_verdict *v)
 			r->exit_reason == KVM_EXIT_INTERNAL_ERROR ? "internal error of KVM"
 								  : "the guest stopped");
 	else if (guest / SLOW_FACTOR > host + 1000000)
-		verdict(v, false, "KVM is there, but a trial guest ran %llu times slower than the host.",
+		verdict(v, false,
+			"KVM is there, but a trial guest ran %llu times slower than the host.",
 			(unsigned long long)(guest / host));
 	else
 		verdict(v, true, "KVM works: a trial guest ran at the host's speed.");

@@ -317,7 +317,8 @@ static void on_down(void *data, const struct vm_problem *problem)
 		return;
 	}
 	if (tail_contains(&s->console, PANIC))
-		trouble_set(&p, "guest-panic", "Reset the session; more memory may help (memory_mb).",
+		trouble_set(&p, "guest-panic",
+			    "Reset the session; more memory may help (memory_mb).",
 			    "the kernel in the sandbox gave up: %s",
 			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
 	sandbox_fail(s, &p);

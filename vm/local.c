@@ -100,14 +100,9 @@ static int spawn(struct backend *b, int stream, int console)
 	const char *agent = getenv("XSBX_AGENT"), *lib = getenv("XSBX_DRIVERS");
 	const char *path = getenv("PATH");
 	char number[16], path_env[4096];
-	const char *const argv[] = {agent ? agent : b->vm->agent,
-				    "--local",
-				    number,
-				    "--root",
-				    b->root,
-				    "--lib",
-				    lib ? lib : "/usr/lib/xsbx",
-				    NULL};
+	const char *const argv[] = {
+		agent ? agent : b->vm->agent, "--local", number, "--root", b->root, "--lib",
+		lib ? lib : "/usr/lib/xsbx",  NULL};
 	const char *const envp[] = {path_env, NULL};
 	const struct spawn_fd fds[] = {
 		{stream, AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
@@ -154,7 +149,8 @@ static int start_child(struct backend *b, int *ret_stream)
 
 static int local_start(struct vm *vm, const struct backend_spec *spec,
 		       const struct backend_events *events, void *data,
-		       struct backend **ret_backend, int *ret_stream, struct vm_problem *ret_problem)
+		       struct backend **ret_backend, int *ret_stream,
+		       struct vm_problem *ret_problem)
 {
 	struct backend *b = calloc(1, sizeof(*b));
 	int r = -ENOMEM;

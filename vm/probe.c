@@ -11,7 +11,7 @@
 #include "trouble.h"
 #include "util.h"
 
-#define VERSION_MS 5000
+#define VERSION_MS     5000
 #define QEMU_MIN_MAJOR 7
 #define QEMU_MIN_MINOR 2
 

@@ -197,7 +197,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		.cpus = spec->cpus,
 	};
 	const struct spawn_fd fds[] = {
-		{e->words[1], STDOUT_FILENO},	 {e->words[1], STDERR_FILENO},
+		{e->words[1], STDOUT_FILENO},	  {e->words[1], STDERR_FILENO},
 		{e->control[1], QEMU_FD_CONTROL}, {e->agent[1], QEMU_FD_AGENT},
 		{e->console[1], QEMU_FD_CONSOLE}, {image->kernel, QEMU_FD_KERNEL},
 		{image->initrd, QEMU_FD_INITRD},  {image->rootfs, QEMU_FD_ROOTFS},

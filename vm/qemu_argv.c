@@ -16,6 +16,8 @@
  *   interval timer and the old interrupt controller are of no use to a kernel that uses ACPI.
  * - An emulated kernel can calibrate nothing, so it is told the frequency of the time stamp
  *   counter, which is the host's. With KVM the kernel has a better clock of its own.
+ * - An emulated processor does not speculate, so the kernel's mitigations, a fifth of the boot, would
+ *   be for nothing there. With KVM they stay on.
  * - Everything comes by descriptor: no names that could be guessed, nothing that listens, nothing
  *   to remove afterwards.
  * - Two ports, because the first is a console whether it is wanted or not, and each port more
@@ -78,7 +80,7 @@ static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
 	if (m->kvm)
 		add2(a, "-append", always);
 	else
-		addf(a, "-append", "%s no_timer_check tsc_early_khz=%llu", always,
+		addf(a, "-append", "%s no_timer_check mitigations=off tsc_early_khz=%llu", always,
 		     (unsigned long long)m->tsc_khz);
 }
 

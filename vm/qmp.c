@@ -84,7 +84,7 @@ static int on_reply(struct qmp *q, json_t *message, json_t *ret, json_t *error)
 	const char *words = json_string_value(json_object_get(error, "desc"));
 	struct qmp_command *c;
 
-	TAILQ_FOREACH (c, &q->pending, link) {
+	TAILQ_FOREACH(c, &q->pending, link) {
 		if (c->id == id)
 			break;
 	}
@@ -96,7 +96,8 @@ static int on_reply(struct qmp *q, json_t *message, json_t *ret, json_t *error)
 
 static int on_message(struct qmp *q, json_t *message)
 {
-	json_t *ret = json_object_get(message, "return"), *error = json_object_get(message, "error");
+	json_t *ret = json_object_get(message, "return"),
+	       *error = json_object_get(message, "error");
 	const char *event = json_string_value(json_object_get(message, "event"));
 
 	if (ret || error)

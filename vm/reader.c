@@ -7,8 +7,8 @@
 
 #include "util.h"
 
-#define READ_SIZE   16384
-#define READ_ROUNDS 4 /* in one turn of the loop: others want theirs too */
+#define READ_SIZE    16384
+#define READ_ROUNDS  4 /* in one turn of the loop: others want theirs too */
 #define DRAIN_ROUNDS 16
 
 static void ended(struct reader *r)

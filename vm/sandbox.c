@@ -37,9 +37,8 @@
 #define USER_NAMEMAX 64
 
 static const char *const state_str[] = {
-	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting",
-	[SANDBOX_READY] = "ready",     [SANDBOX_RUNNING] = "running",
-	[SANDBOX_CLOSING] = "closing",
+	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
+	[SANDBOX_RUNNING] = "running", [SANDBOX_CLOSING] = "closing",
 };
 static_assert(ARRAY_SIZE(state_str) == SANDBOX_NSTATES, "a name for each state");
 
@@ -109,10 +108,11 @@ static void no_place(struct sandbox *s)
 	const struct admission *a = &s->vm->admission;
 	struct vm_problem p;
 
-	trouble_set(&p, "no-place",
-		    "Remove or close sessions that are not needed, or raise max_vms or admission_s.",
-		    "no place for another sandbox in %u s: %u of %u are taken, %u others wait",
-		    s->vm->admission_s, a->running, a->max, a->waiting ? a->waiting - 1 : 0);
+	trouble_set(
+		&p, "no-place",
+		"Remove or close sessions that are not needed, or raise max_vms or admission_s.",
+		"no place for another sandbox in %u s: %u of %u are taken, %u others wait",
+		s->vm->admission_s, a->running, a->max, a->waiting ? a->waiting - 1 : 0);
 	sandbox_fail(s, &p);
 }
 
@@ -150,8 +150,9 @@ static void agent_silent(struct sandbox *s)
 {
 	struct vm_problem p;
 
-	trouble_set(&p, "agent-silent", "Reset the session; the machine hung or had no memory left.",
-		    "the agent in the sandbox has not answered for %u s", s->unheard * BEAT_MS / 1000);
+	trouble_set(
+		&p, "agent-silent", "Reset the session; the machine hung or had no memory left.",
+		"the agent in the sandbox has not answered for %u s", s->unheard * BEAT_MS / 1000);
 	sandbox_fail(s, &p);
 }
 

@@ -26,8 +26,8 @@ enum sandbox_phase {
 /* A run on its way through the sandbox; `id` is 0 if there is none. */
 struct turn {
 	uint32_t id;
-	bool sent;	/* a byte of RUN has left: the code may run */
-	bool killing;	/* SIGNAL(KILL) was sent */
+	bool sent;    /* a byte of RUN has left: the code may run */
+	bool killing; /* SIGNAL(KILL) was sent */
 	unsigned timeout_ms;
 	uint32_t sequence; /* expected of the next OUTPUT */
 	uint64_t limit[VM_NSTREAMS], got[VM_NSTREAMS];

@@ -220,6 +220,8 @@ static void spawner_lost(struct spawner *sp)
 
 	sp->dead = true;
 	uv_poll_stop(&sp->poll);
+	if (sp->died[0])
+		sp->died[0](sp->died_data[0]);
 	while ((c = TAILQ_FIRST(&sp->children))) {
 		if (c->state == CHILD_RUNNING) {
 			pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
@@ -229,17 +231,15 @@ static void spawner_lost(struct spawner *sp)
 			c->failed(c, -EPIPE, "the spawner is gone");
 		}
 	}
-	for (unsigned i = 0; i < ARRAY_SIZE(sp->died); i++) {
-		if (sp->died[i])
-			sp->died[i](sp->died_data[i]);
-	}
+	if (sp->died[1])
+		sp->died[1](sp->died_data[1]);
 }
 
 static struct child *child_find(struct spawner *sp, uint32_t id)
 {
 	struct child *c;
 
-	TAILQ_FOREACH (c, &sp->children, link) {
+	TAILQ_FOREACH(c, &sp->children, link) {
 		if (c->id == id)
 			return c;
 	}

@@ -19,8 +19,8 @@ struct spawn_fd {
 };
 
 struct spawn_spec {
-	const char *const *argv; /* terminated by NULL; the program is looked for in PATH */
-	const char *const *envp; /* likewise; the whole environment */
+	const char *const *argv;    /* terminated by NULL; the program is looked for in PATH */
+	const char *const *envp;    /* likewise; the whole environment */
 	const struct spawn_fd *fds; /* all it gets; 0, 1, 2 are /dev/null unless given */
 	size_t nfds;
 	uint32_t flags; /* SPAWN_OOM_FIRST, SPAWN_KVM_PROBE */
@@ -53,7 +53,7 @@ struct child {
 /* Joins the spawner to a loop. Return: 0 or -errno. */
 int spawner_attach(struct spawner *sp, uv_loop_t *loop);
 
-/* As spawner_watch(), for vm.c; comes first of the two. */
+/* As spawner_watch(), for vm.c: called before the children are said to have ended. */
 void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data);
 
 /* Leaves the loop, when there are no children any more; @done is called from the loop. */

@@ -196,9 +196,7 @@ static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t n
 static void serve(struct server *s, struct spawn_job *job)
 {
 	switch (job->req.op) {
-	case SPAWN_OP_SPAWN:
-		spawn(s, job);
-		break;
+	case SPAWN_OP_SPAWN: spawn(s, job); break;
 	case SPAWN_OP_GUARD:
 		if (job->req.nargs != 2 || strlen(job->argv[0]) >= sizeof(s->mountpoint) ||
 		    strlen(job->argv[1]) >= sizeof(s->runtime_dir))
@@ -206,9 +204,7 @@ static void serve(struct server *s, struct spawn_job *job)
 		strcpy(s->mountpoint, job->argv[0]);
 		strcpy(s->runtime_dir, job->argv[1]);
 		break;
-	case SPAWN_OP_STOP:
-		s->stop = true;
-		break;
+	case SPAWN_OP_STOP: s->stop = true; break;
 	default: break;
 	}
 }

@@ -34,8 +34,8 @@ enum spawn_note_op {
 struct spawn_note {
 	uint32_t op, id;
 	int32_t pid;
-	int32_t error; /* FAILED: -errno */
-	uint32_t step; /* FAILED: enum spawn_step */
+	int32_t error;	/* FAILED: -errno */
+	uint32_t step;	/* FAILED: enum spawn_step */
 	int32_t status; /* EXITED: as from wait(2) */
 };
 

@@ -15,7 +15,7 @@
  */
 
 #define BRACKETS   16
-#define ENOUGH_NS  20000000ull	 /* from here on the error is below 10 ppm */
+#define ENOUGH_NS  20000000ull /* from here on the error is below 10 ppm */
 #define NS_PER_SEC 1000000000ull
 
 static uint64_t now_ns(void)

@@ -90,7 +90,8 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	if (r.outcome == VM_TIMEOUT || r.outcome == VM_KILLED || r.outcome == VM_OOM)
 		outcome_known(&r, r.outcome);
 	if (r.outcome == VM_OOM)
-		trouble_set(&r.problem, "out-of-memory", "Give the session more memory (memory_mb).",
+		trouble_set(&r.problem, "out-of-memory",
+			    "Give the session more memory (memory_mb).",
 			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
 	if (r.outcome == VM_REFUSED)
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",

@@ -111,7 +111,7 @@ static void on_spawner_lost(void *data)
 		    "the process that starts sandboxes is gone, and all sandboxes with it");
 	log_error("%s", p.cause);
 	vm->spawner_lost = true;
-	TAILQ_FOREACH (s, &vm->sandboxes, link)
+	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_fail(s, &p);
 	vm_tell(vm, p.code, "%s", p.cause);
 }
@@ -274,7 +274,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm->closing = true;
 	vm->closed = done;
 	vm->closed_data = data;
-	TAILQ_FOREACH (s, &vm->sandboxes, link)
+	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
 	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > (vm->spawner ? 2u : 1u))
 		probe_cut(&vm->probe);

@@ -280,9 +280,9 @@ struct vm_file {
 	const char *newname; /* also the target of SYMLINK */
 	uint32_t flags;	     /* O_*, RENAME_*, FALLOC_*, SEEK_* */
 	uint32_t mode;
-	uint32_t valid; /* VM_SET_* */
+	uint32_t valid;		 /* VM_SET_* */
 	uint64_t offset, length; /* SETATTR: the new size is `length` */
-	uint64_t lookups; /* FORGET */
+	uint64_t lookups;	 /* FORGET */
 	struct timespec atime, mtime;
 	const void *data; /* WRITE */
 	size_t size;	  /* READ: most bytes wanted, WRITE: bytes of @data, READDIR: most bytes */

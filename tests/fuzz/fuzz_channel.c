@@ -32,7 +32,8 @@ static void on_console(void *data, const void *bytes, size_t len)
 	assert(bytes && len);
 }
 
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes, size_t len)
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
 {
 	(void)data;
 	(void)bytes;
@@ -55,7 +56,8 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	closes++;
 }
 
-static const struct sandbox_events events = {on_state, on_console, on_output, on_exit_run, on_closed};
+static const struct sandbox_events events = {on_state, on_console, on_output, on_exit_run,
+					     on_closed};
 
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {

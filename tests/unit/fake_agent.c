@@ -191,7 +191,8 @@ static struct fake_frame *find(enum proto_type type)
 {
 	struct fake_frame *f;
 
-	STAILQ_FOREACH (f, &fake_agent.frames, link) {
+	STAILQ_FOREACH(f, &fake_agent.frames, link)
+	{
 		if (f->h.type == type)
 			return f;
 	}

@@ -19,7 +19,7 @@ struct fake_frame {
 /* The far end of the sandbox that was started last. */
 struct fake_agent {
 	uv_loop_t *loop;
-	int fd; /* -1: none */
+	int fd;	     /* -1: none */
 	int old[16]; /* of sandboxes before the last: they stay connected, and say nothing */
 	unsigned nold;
 	uint8_t *in;

@@ -353,10 +353,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(cut_anywhere),    T(generations),	  T(too_long),
-		T(through_the_socket), T(ends),		  T(refused_frame),
-		T(cancelled_frame), T(order),		  T(many_frames),
-		T(closed_with_frames),
+		T(cut_anywhere), T(generations),	T(too_long),	    T(through_the_socket),
+		T(ends),	 T(refused_frame),	T(cancelled_frame), T(order),
+		T(many_frames),	 T(closed_with_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,16 +176,21 @@ static void packs(void **state)
 		{.op = VM_MKDIR, .node = 3, .mode = 0755, .name = "n"},
 		{.op = VM_SYMLINK, .node = 3, .name = "n", .newname = "t"},
 		{.op = VM_LINK, .node = 3, .newparent = 4, .newname = "t"},
-		{.op = VM_RENAME, .node = 3, .newparent = 4, .flags = 1, .name = "n", .newname = "t"},
+		{.op = VM_RENAME,
+		 .node = 3,
+		 .newparent = 4,
+		 .flags = 1,
+		 .name = "n",
+		 .newname = "t"},
 		{.op = VM_CREATE, .node = 3, .flags = O_RDWR, .mode = 0644, .name = "n"},
 		{.op = VM_FALLOCATE, .handle = 9, .flags = 1, .offset = 2, .length = 3},
 		{.op = VM_SEEK, .handle = 9, .offset = 2, .flags = SEEK_DATA},
 		{.op = VM_STATFS},
 	};
 	static const size_t lengths[] = {13, 17, 18, 21, 30, 21, 28, 20, 0};
-	static const enum proto_type types[] = {
-		PROTO_F_LOOKUP, PROTO_F_MKDIR,	PROTO_F_SYMLINK,   PROTO_F_LINK,  PROTO_F_RENAME,
-		PROTO_F_CREATE, PROTO_F_FALLOCATE, PROTO_F_SEEK, PROTO_F_STATFS};
+	static const enum proto_type types[] = {PROTO_F_LOOKUP,	   PROTO_F_MKDIR,  PROTO_F_SYMLINK,
+						PROTO_F_LINK,	   PROTO_F_RENAME, PROTO_F_CREATE,
+						PROTO_F_FALLOCATE, PROTO_F_SEEK,   PROTO_F_STATFS};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(reqs); i++) {
@@ -315,8 +320,7 @@ static void short_and_failed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct vm_file req = {
-			.op = VM_READ, .handle = 5, .size = 3 * PROTO_DATA_MAX};
+		const struct vm_file req = {.op = VM_READ, .handle = 5, .size = 3 * PROTO_DATA_MAX};
 		const int results[] = {rows[i].first, rows[i].second, rows[i].third};
 		struct answer a;
 
@@ -507,8 +511,8 @@ static void violation(const struct vm_file *req, uint32_t id_xor, const void *da
 
 	assert_int_equal(ask(req, &a), 0);
 	assert_int_equal(ask(&other, &b), 0);
-	f = fake_expect(req->op == VM_READ ? PROTO_F_READ
-			: req->op == VM_WRITE ? PROTO_F_WRITE
+	f = fake_expect(req->op == VM_READ	? PROTO_F_READ
+			: req->op == VM_WRITE	? PROTO_F_WRITE
 			: req->op == VM_READDIR ? PROTO_F_READDIR
 						: PROTO_F_LOOKUP);
 	answer(f->h.id ^ id_xor, 0, data, len);
@@ -596,24 +600,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(packs),
-		T(silent_ones),
-		T(refuses),
-		T(read_one),
-		T(read_split),
-		T(short_and_failed),
-		T(write_split),
-		T(window),
-		T(attr_is_tamed),
-		T(odd_entries),
-		T(directory),
-		T(read_too_much),
-		T(wrote_too_much),
-		T(wrong_id),
-		T(cut_entry),
-		T(cut_directory),
-		T(long_directory),
-		T(all_answered),
+		T(packs),	   T(silent_ones),	T(refuses),	T(read_one),
+		T(read_split),	   T(short_and_failed), T(write_split), T(window),
+		T(attr_is_tamed),  T(odd_entries),	T(directory),	T(read_too_much),
+		T(wrote_too_much), T(wrong_id),		T(cut_entry),	T(cut_directory),
+		T(long_directory), T(all_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

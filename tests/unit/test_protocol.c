@@ -216,8 +216,8 @@ static void dirents(void **state)
 static void names(void **state)
 {
 	static char many[PROTO_NAME_MAX + 1];
-	static const struct proto_str bad[] = {
-		{"", 0}, {".", 1}, {"..", 2}, {"a/b", 3}, {"/", 1}, {"a\0", 2}};
+	static const struct proto_str bad[] = {{"", 0},	   {".", 1}, {"..", 2},
+					       {"a/b", 3}, {"/", 1}, {"a\0", 2}};
 
 	(void)state;
 	memset(many, 'x', sizeof(many));

@@ -74,8 +74,8 @@ static void with_kvm(void **state)
 /* Nothing has a path of the host, listens, or reaches a network; the sandbox is on. */
 static void closed_world(void **state)
 {
-	static const char *const never[] = {"-netdev", "-nic",	"-net",	   "-virtfs", "-fsdev",
-					    "-vnc",    "-gdb",	"-qmp",	   "-s",      "-S",
+	static const char *const never[] = {"-netdev",	"-nic",	 "-net",      "-virtfs", "-fsdev",
+					    "-vnc",	"-gdb",	 "-qmp",      "-s",	 "-S",
 					    "-pidfile", "-bios", "-daemonize"};
 	struct qemu_argv a;
 
@@ -85,8 +85,9 @@ static void closed_world(void **state)
 		assert_null(value(&a, never[i], 0));
 	assert_non_null(value(&a, "-nodefaults", 0));
 	assert_non_null(value(&a, "-no-user-config", 0));
-	assert_string_equal(value(&a, "-sandbox", 0),
-			    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+	assert_string_equal(
+		value(&a, "-sandbox", 0),
+		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
 	for (size_t i = 1; i < a.argc; i++) {
 		assert_null(strstr(a.argv[i], "server"));
 		assert_null(strstr(a.argv[i], "path="));

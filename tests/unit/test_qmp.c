@@ -133,8 +133,10 @@ static void nonsense(void **state)
 {
 	static const char *const lines[] = {
 		"{\"return\": {}, \"id\": 77}\n", /* nobody asked */
-		"hello\n",			  "[1, 2]\n",
-		"{}\n",				  "{\"return\": {}}\n",
+		"hello\n",
+		"[1, 2]\n",
+		"{}\n",
+		"{\"return\": {}}\n",
 		"{\"QMP\": {}, \"QMP\": 3\n",
 	};
 
@@ -186,12 +188,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(negotiates_at_once),
-		T(replies),
-		T(nonsense),
-		T(endless_line),
-		T(too_many),
-		T(goes_away),
+		T(negotiates_at_once), T(replies),  T(nonsense),
+		T(endless_line),       T(too_many), T(goes_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,8 @@ static void on_console(void *data, const void *bytes, size_t len)
 	buf_append(&((struct seen *)data)->console, bytes, len);
 }
 
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes, size_t len)
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
 {
 	struct seen *e = data;
 
@@ -767,9 +768,9 @@ static void send_unasked_file(void)
 static void hostile(void **state)
 {
 	static void (*const sends[])(void) = {
-		send_other_run,	 send_bad_status,   send_bad_sequence, send_bad_stream,
-		send_past_limit, send_unknown_type, send_huge,	       send_unasked_file,
-		send_hello_ok,
+		send_other_run,	 send_bad_status,   send_bad_sequence,
+		send_bad_stream, send_past_limit,   send_unknown_type,
+		send_huge,	 send_unasked_file, send_hello_ok,
 	};
 
 	(void)state;

@@ -137,7 +137,8 @@ static void clean_child(void **state)
 	/* The fourth is the directory that is being listed. */
 	run(&c, "exec ls /proc/self/fd", 0, 5000);
 	assert_string_equal(c.output, "0\n1\n2\n3\n");
-	run(&c, "grep -E '^(Sig(Blk|Ign)|NoNewPrivs)' /proc/self/status | sort | tr -d '\\n\\t '", 0, 5000);
+	run(&c, "grep -E '^(Sig(Blk|Ign)|NoNewPrivs)' /proc/self/status | sort | tr -d '\\n\\t '",
+	    0, 5000);
 	assert_string_equal(c.output, "NoNewPrivs:1SigBlk:0000000000000000SigIgn:0000000000000000");
 	run(&c, "cut -d' ' -f1,6 /proc/$$/stat; :", 0, 5000);
 	assert_int_equal(sscanf(c.output, "%d %d", &pid, &session), 2);
