@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proc.h"
 #include "util.h"
 
 static int open_proc(pid_t pid, const char *name, int flags)
@@ -30,24 +31,19 @@ static void read_again(int fd, char *buf, size_t size)
 /* The counters as they are now, in the fields for acct_begin(). */
 static void acct_read(const struct acct *a, struct acct *ret_now)
 {
-	unsigned long user = 0, sys = 0;
-	long child_user = 0, child_sys = 0;
 	uint64_t tick = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
-	char buf[1024];
-	const char *after;
+	struct proc_stat s;
 	struct timespec ts;
+	char buf[1024];
 
 	memset(ret_now, 0, sizeof(*ret_now));
 	read_again(a->stat_fd, buf, sizeof(buf));
-	after = strrchr(buf, ')');
-	if (!after || sscanf(after + 1,
-			     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user,
-			     &sys, &child_user, &child_sys) != 4)
+	if (proc_parse_stat(buf, &s) < 0)
 		return;
-	ret_now->user_us = user * tick;
-	ret_now->system_us = sys * tick;
-	ret_now->child_user_us = (uint64_t)child_user * tick;
-	ret_now->child_system_us = (uint64_t)child_sys * tick;
+	ret_now->user_us = s.utime * tick;
+	ret_now->system_us = s.stime * tick;
+	ret_now->child_user_us = s.cutime * tick;
+	ret_now->child_system_us = s.cstime * tick;
 	ret_now->own_us = ret_now->user_us + ret_now->system_us;
 	if (a->clock && clock_gettime(a->clock, &ts) == 0)
 		ret_now->own_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;

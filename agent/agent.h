@@ -32,12 +32,12 @@ struct agent {
 
 	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
 	bool wanted;	       /* an interpreter ought to be there */
-	struct debt hello; /* HELLO_OK, after the interpreter was given `seed` */
-	struct debt ready; /* READY to SETUP or RESET */
-	struct debt warm;  /* READY to WARM */
-	bool seed_due; /* `seed` has to be given to the interpreter */
-	bool seeding;  /* and is on its way */
-	bool restart;  /* the interpreter was killed to be started again */
+	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */
+	struct debt ready;     /* READY to SETUP or RESET */
+	struct debt warm;      /* READY to WARM */
+	bool seed_due;	       /* `seed` has to be given to the interpreter */
+	bool seeding;	       /* and is on its way */
+	bool restart;	       /* the interpreter was killed to be started again */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
 };

@@ -28,8 +28,8 @@
  * through `stage`, and what keeps coming waits a moment for what follows.
  */
 
-#define IN_SIZE	  ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)
-#define IN_BUDGET (512u << 10)
+#define IN_SIZE	    ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)
+#define IN_BUDGET   (512u << 10)
 
 /* EPOLLOUT is added while the descriptor is full. */
 #define CONN_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
@@ -238,8 +238,8 @@ static struct frame *conn_next(struct conn *c)
 
 static ssize_t conn_put(struct conn *c, const void *data, size_t len)
 {
-	ssize_t n = c->local ? send(c->src.fd, data, len, MSG_NOSIGNAL)
-			     : write(c->src.fd, data, len);
+	ssize_t n =
+		c->local ? send(c->src.fd, data, len, MSG_NOSIGNAL) : write(c->src.fd, data, len);
 
 	if (n < 0 && errno == EINTR)
 		return 0;
@@ -377,8 +377,8 @@ int conn_receive(struct conn *c)
 bool conn_more(struct conn *c)
 {
 	bool in = (c->readable || c->stalled) && conn_queued(c) < CONN_STALL;
-	bool out = c->open && (c->current || c->stage_first < c->stage_end || c->urgent.first ||
-			       bulk_due(c));
+	bool out = c->open &&
+		   (c->current || c->stage_first < c->stage_end || c->urgent.first || bulk_due(c));
 
 	return in || (out && c->writable);
 }

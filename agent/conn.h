@@ -24,10 +24,10 @@
  *    CONN_STALL bytes wait to go out, so the queues are bounded by what one more frame can add.
  */
 
-#define CONN_FULL  (256u << 10)
-#define CONN_STALL (2u << 20)
-#define CONN_STAGE (32u << 10)
-#define CONN_HOLD  (16u << 10)
+#define CONN_FULL    (256u << 10)
+#define CONN_STALL   (2u << 20)
+#define CONN_STAGE   (32u << 10)
+#define CONN_HOLD    (16u << 10)
 
 #define CONN_HOLD_US 500u
 
@@ -49,8 +49,8 @@ struct frame_queue {
 struct conn {
 	struct loop *loop;
 	struct loop_source src;
-	bool local; /* a socket: end of file is the end, not a host that comes back */
-	bool open;  /* HELLO was seen */
+	bool local;	     /* a socket: end of file is the end, not a host that comes back */
+	bool open;	     /* HELLO was seen */
 	uint32_t generation; /* of which frames carry the lowest eight bits */
 	bool readable, writable;
 	bool stalled; /* parsing stopped because of CONN_STALL */

@@ -19,9 +19,9 @@ struct feed {
 	struct conn *conn;
 	struct loop_source src; /* write end of the pipe, -1 once closed */
 	uint32_t run;
-	bool active; /* the run was started with PROTO_RUN_STDIN */
-	bool eof;    /* the host sent all there is */
-	bool closed; /* the program has closed its end; the rest is dropped */
+	bool active;	   /* the run was started with PROTO_RUN_STDIN */
+	bool eof;	   /* the host sent all there is */
+	bool closed;	   /* the program has closed its end; the rest is dropped */
 	uint32_t granted;  /* bytes the host may still send */
 	uint32_t consumed; /* bytes taken since credit was last given */
 	size_t first, end;

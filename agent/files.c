@@ -21,7 +21,7 @@
 typedef int (*files_op_fn)(struct files *f, struct proto_in *in, struct proto_out *out);
 
 static const files_op_fn ops[] = {
-	[PROTO_F_LOOKUP - PROTO_F_LOOKUP] = files_lookup,
+	[0] = files_lookup,
 	[PROTO_F_FORGET - PROTO_F_LOOKUP] = files_forget,
 	[PROTO_F_GETATTR - PROTO_F_LOOKUP] = files_getattr,
 	[PROTO_F_SETATTR - PROTO_F_LOOKUP] = files_setattr,

@@ -35,6 +35,33 @@ int files_seek(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_statfs(struct files *f, struct proto_in *in, struct proto_out *out);
 
+/* Added to every open: nothing may wait, become a controlling terminal, or be inherited. */
+#define FILES_OPEN_ADD	(O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/* Permissions that are passed on: all but the set-id bits. */
+#define FILES_MODE_MASK (S_IRWXU | S_IRWXG | S_IRWXO | S_ISVTX)
+
+/* The name of a descriptor in /proc/self/fd. */
+struct files_fd_name {
+	char text[16];
+};
+
+struct files_fd_name files_fd_name(int fd);
+
+/**
+ * files_reopen() - Open what a node pins
+ * @f: Server
+ * @n: Node of a regular file or a directory
+ * @flags: O_*
+ *
+ * Return: descriptor, -ELOOP for a symbolic link, -ENXIO for what must not be opened, or another
+ * -errno.
+ */
+int files_reopen(const struct files *f, const struct node *n, int flags);
+
+/** files_attr() - The attributes of a descriptor. Return: 0 or -errno. */
+int files_attr(int fd, struct proto_attr *ret_a);
+
 /** files_malformed() - Mark a request as malformed. Return: -EPROTO. */
 int files_malformed(struct proto_in *in);
 

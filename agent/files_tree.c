@@ -28,20 +28,6 @@
  */
 
 #define OPEN_KEEP (O_ACCMODE | O_APPEND | O_TRUNC)
-#define OPEN_ADD  (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-#define MODE_MASK (S_IRWXU | S_IRWXG | S_IRWXO | S_ISVTX)
-
-struct fd_name {
-	char text[16];
-};
-
-static struct fd_name fd_name(int fd)
-{
-	struct fd_name n;
-
-	snprintf(n.text, sizeof(n.text), "%d", fd);
-	return n;
-}
 
 /* A name component as a C string. */
 struct component {
@@ -71,39 +57,6 @@ static int find_dir(const struct files *f, uint64_t id, const struct node **ret_
 	return 0;
 }
 
-/* Opens again what a node pins. */
-static int node_open(const struct files *f, const struct node *n, int flags)
-{
-	int fd;
-
-	if (n->type == S_IFLNK)
-		return -ELOOP;
-	if (n->type != S_IFREG && n->type != S_IFDIR)
-		return -ENXIO;
-	fd = openat(f->proc_fd, fd_name(n->fd).text, flags | OPEN_ADD);
-	return fd < 0 ? -errno : fd;
-}
-
-static int attr_of(int fd, struct proto_attr *ret_a)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	*ret_a = (struct proto_attr){.ino = st.st_ino,
-				     .mode = st.st_mode & (S_IFMT | MODE_MASK),
-				     .nlink = (uint32_t)st.st_nlink,
-				     .size = (uint64_t)st.st_size,
-				     .blocks = (uint64_t)st.st_blocks,
-				     .atime = st.st_atim.tv_sec,
-				     .mtime = st.st_mtim.tv_sec,
-				     .ctime = st.st_ctim.tv_sec,
-				     .atime_ns = (uint32_t)st.st_atim.tv_nsec,
-				     .mtime_ns = (uint32_t)st.st_mtim.tv_nsec,
-				     .ctime_ns = (uint32_t)st.st_ctim.tv_nsec};
-	return 0;
-}
-
 /* Looks a name up and packs its entry; counts a lookup only if all went well. */
 static int put_entry(struct files *f, const struct node *dir, const char *name,
 		     struct proto_out *out, const struct node **ret_node)
@@ -118,7 +71,7 @@ static int put_entry(struct files *f, const struct node *dir, const char *name,
 	r = node_get(&f->table, fd, &n);
 	if (r < 0)
 		return r;
-	r = n->dev == f->dev ? attr_of(n->fd, &e.attr) : -EXDEV;
+	r = n->dev == f->dev ? files_attr(n->fd, &e.attr) : -EXDEV;
 	if (r < 0) {
 		node_forget(&f->table, n->id, 1);
 		return r;
@@ -159,99 +112,6 @@ int files_forget(struct files *f, struct proto_in *in, struct proto_out *out)
 	return in->bad ? files_malformed(in) : 0;
 }
 
-/* The descriptor to ask about a file: that of the handle if there is one, else of the node. */
-static int either_fd(const struct files *f, uint64_t node, uint64_t handle)
-{
-	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
-	const struct node *n = node_find(&f->table, node);
-
-	if (h)
-		return h->fd;
-	return n ? n->fd : -ESTALE;
-}
-
-int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
-{
-	uint64_t node = get_u64(in);
-	uint64_t handle = get_u64(in);
-	struct proto_attr a;
-	int fd, r;
-
-	if (!get_end(in))
-		return files_malformed(in);
-	fd = either_fd(f, node, handle);
-	if (fd < 0)
-		return fd;
-	r = attr_of(fd, &a);
-	if (r < 0)
-		return r;
-	proto_attr_pack(out, &a);
-	return 0;
-}
-
-static int set_size(const struct files *f, const struct node *n, uint64_t handle, uint64_t size)
-{
-	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
-	int fd, r;
-
-	if (size > INT64_MAX)
-		return -EFBIG;
-	if (h && !h->dir && ftruncate(h->fd, (off_t)size) == 0)
-		return 0;
-	fd = node_open(f, n, O_WRONLY);
-	if (fd < 0)
-		return fd;
-	r = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-static int set_times(const struct files *f, const struct node *n, const struct proto_setattr *s)
-{
-	struct timespec ts[2] = {{s->atime, s->atime_ns}, {s->mtime, s->mtime_ns}};
-
-	if (s->atime_ns > 999999999 || s->mtime_ns > 999999999)
-		return -EINVAL;
-	if (!(s->valid & PROTO_SET_ATIME))
-		ts[0].tv_nsec = UTIME_OMIT;
-	if (!(s->valid & PROTO_SET_MTIME))
-		ts[1].tv_nsec = UTIME_OMIT;
-	if (s->valid & PROTO_SET_ATIME_NOW)
-		ts[0].tv_nsec = UTIME_NOW;
-	if (s->valid & PROTO_SET_MTIME_NOW)
-		ts[1].tv_nsec = UTIME_NOW;
-	return utimensat(f->proc_fd, fd_name(n->fd).text, ts, 0) < 0 ? -errno : 0;
-}
-
-int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
-{
-	const uint32_t times = PROTO_SET_ATIME | PROTO_SET_MTIME | PROTO_SET_ATIME_NOW |
-			       PROTO_SET_MTIME_NOW;
-	struct proto_setattr s;
-	const struct node *n;
-	struct proto_attr a;
-	int r = 0;
-
-	if (proto_setattr_unpack(in, &s) < 0)
-		return files_malformed(in);
-	n = node_find(&f->table, s.node);
-	if (!n)
-		return -ESTALE;
-	if ((s.valid & PROTO_SET_MODE) &&
-	    fchmodat(f->proc_fd, fd_name(n->fd).text, s.mode & MODE_MASK, 0) < 0)
-		return -errno;
-	if (s.valid & PROTO_SET_SIZE)
-		r = set_size(f, n, s.handle, s.size);
-	if (r == 0 && (s.valid & times))
-		r = set_times(f, n, &s);
-	if (r == 0)
-		r = attr_of(n->fd, &a);
-	if (r < 0)
-		return r;
-	proto_attr_pack(out, &a);
-	return 0;
-}
-
 int files_readlink(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t node = get_u64(in);
@@ -289,7 +149,7 @@ int files_mkdir(struct files *f, struct proto_in *in, struct proto_out *out)
 		return r;
 	if (!ok)
 		return -EINVAL;
-	if (mkdirat(dir->fd, name.text, mode & MODE_MASK) < 0)
+	if (mkdirat(dir->fd, name.text, mode & FILES_MODE_MASK) < 0)
 		return -errno;
 	return put_entry(f, dir, name.text, out, NULL);
 }
@@ -335,7 +195,8 @@ int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
 		return n ? r : -ESTALE;
 	if (!ok)
 		return -EINVAL;
-	if (linkat(f->proc_fd, fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) < 0)
+	if (linkat(f->proc_fd, files_fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) <
+	    0)
 		return -errno;
 	return put_entry(f, dir, name.text, out, NULL);
 }
@@ -418,7 +279,7 @@ int files_open(struct files *f, struct proto_in *in, struct proto_out *out)
 		return -ESTALE;
 	if (n->type == S_IFDIR)
 		return -EISDIR;
-	fd = node_open(f, n, (int)flags & OPEN_KEEP);
+	fd = files_reopen(f, n, (int)flags & OPEN_KEEP);
 	return fd < 0 ? fd : put_handle(f, fd, 0, out);
 }
 
@@ -429,8 +290,9 @@ static int create_file(struct files *f, const struct node *dir, const char *name
 	int keep = (int)flags & OPEN_KEEP;
 
 	for (int tries = 0; tries < 16; tries++) {
-		int fd = openat(dir->fd, name, keep | O_CREAT | O_EXCL | O_NOFOLLOW | OPEN_ADD,
-				mode & MODE_MASK);
+		int fd =
+			openat(dir->fd, name, keep | O_CREAT | O_EXCL | O_NOFOLLOW | FILES_OPEN_ADD,
+			       mode & FILES_MODE_MASK);
 		struct node *n;
 		int r;
 
@@ -446,7 +308,7 @@ static int create_file(struct files *f, const struct node *dir, const char *name
 		r = node_get(&f->table, fd, &n);
 		if (r < 0)
 			return r;
-		r = n->type == S_IFDIR ? -EISDIR : node_open(f, n, keep);
+		r = n->type == S_IFDIR ? -EISDIR : files_reopen(f, n, keep);
 		node_forget(&f->table, n->id, 1);
 		return r;
 	}
@@ -458,7 +320,7 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint64_t parent = get_u64(in);
 	uint32_t flags = get_u32(in);
 	uint32_t mode = get_u32(in);
-	const struct node *dir, *n;
+	const struct node *dir, *n = NULL;
 	struct component name;
 	bool ok = get_component(in, &name);
 	struct stat st;
@@ -476,7 +338,7 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 		return fd;
 	r = put_entry(f, dir, name.text, out, &n);
 	/* If user code put something else there in between, node and handle would not be one. */
-	if (r == 0 && (fstat(fd, &st) < 0 || st.st_ino != n->ino || st.st_dev != n->dev)) {
+	if (n && (fstat(fd, &st) < 0 || st.st_ino != n->ino || st.st_dev != n->dev)) {
 		node_forget(&f->table, n->id, 1);
 		r = -EAGAIN;
 	}
@@ -485,7 +347,7 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 		return r;
 	}
 	r = put_handle(f, fd, 0, out);
-	if (r < 0)
+	if (r < 0 && n)
 		node_forget(&f->table, n->id, 1);
 	return r;
 }
@@ -501,6 +363,6 @@ int files_opendir(struct files *f, struct proto_in *in, struct proto_out *out)
 	r = find_dir(f, node, &dir);
 	if (r < 0)
 		return r;
-	fd = node_open(f, dir, O_RDONLY | O_DIRECTORY);
+	fd = files_reopen(f, dir, O_RDONLY | O_DIRECTORY);
 	return fd < 0 ? fd : put_handle(f, fd, 1, out);
 }

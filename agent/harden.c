@@ -24,9 +24,11 @@
  * ends the machine, rather than going on.
  */
 
-static const struct sysctl {
+struct setting {
 	const char *name, *value;
-} sysctls[] = {
+};
+
+static const struct setting sysctls[] = {
 	/* kernel addresses and logs are not for users */
 	{"kernel/kptr_restrict", "2"},
 	{"kernel/dmesg_restrict", "1"},
@@ -63,21 +65,39 @@ static const struct sysctl {
 	{"kernel/modules_disabled", "1"},
 };
 
-void harden_sysctls(void)
+/* Writes what the kernel has of a list of settings below a directory. */
+static void apply(const char *dir, const struct setting *list, size_t n)
 {
-	int dir = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	for (size_t i = 0; i < ARRAY_SIZE(sysctls); i++) {
-		const struct sysctl *s = &sysctls[i];
-		int fd = openat(dir, s->name, O_WRONLY | O_CLOEXEC);
+	for (size_t i = 0; dir_fd >= 0 && i < n; i++) {
+		const struct setting *s = &list[i];
+		int fd = openat(dir_fd, s->name, O_WRONLY | O_CLOEXEC);
 
 		if (fd < 0 && errno == ENOENT)
 			continue; /* this kernel does not have it */
 		if (fd < 0 || write(fd, s->value, strlen(s->value)) < 0)
-			log_line("sysctl %s: %s", s->name, strerror(errno));
+			log_line("%s/%s: %s", dir, s->name, strerror(errno));
 		close_fd(&fd);
 	}
-	close_fd(&dir);
+	close_fd(&dir_fd);
+}
+
+void harden_sysctls(void)
+{
+	apply("/proc/sys", sysctls, ARRAY_SIZE(sysctls));
+}
+
+/*
+ * Without swap, a machine whose memory is used up throws out the pages of running programs and
+ * reads them back, for many seconds, before the OOM killer is called. The multi-generational LRU can
+ * be told to call it as soon as what was used in the last moments does not fit any more.
+ */
+void harden_memory(void)
+{
+	static const struct setting lru[] = {{"enabled", "y"}, {"min_ttl_ms", "300"}};
+
+	apply("/sys/kernel/mm/lru_gen", lru, ARRAY_SIZE(lru));
 }
 
 static const struct device {
@@ -92,7 +112,7 @@ static const struct device {
 static const struct link {
 	const char *name, *target;
 } links[] = {
-	{"fd", "/proc/self/fd"},	{"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+	{"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
 	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 };
 
@@ -135,14 +155,14 @@ int harden_dev(const char *dir)
 	if (mount("shm", path, "tmpfs", flags | MS_NODEV, "mode=1777,size=50%") < 0)
 		return -errno;
 	return mount(NULL, dir, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, NULL) < 0 ? -errno
-										     : 0;
+											  : 0;
 }
 
 int harden_proc(const char *proc, const char *null)
 {
-	static const char *const covered[] = {"kcore",	     "kmsg",	    "keys",
+	static const char *const covered[] = {"kcore",	       "kmsg",	     "keys",
 					      "sysrq-trigger", "timer_list", "kallsyms",
-					      "kpagecount",  "kpageflags",  "kpagecgroup"};
+					      "kpagecount",    "kpageflags", "kpagecgroup"};
 	static const char *const frozen[] = {"sys", "irq", "bus", "fs"};
 	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 	char path[128];

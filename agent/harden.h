@@ -6,6 +6,9 @@
 /** harden_sysctls() - Set kernel parameters through /proc/sys; absent ones are skipped. */
 void harden_sysctls(void);
 
+/** harden_memory() - Have the kernel notice early that memory is used up. */
+void harden_memory(void);
+
 /**
  * harden_dev() - Fill a directory with the few devices that programs need
  * @dir: Empty directory of the new root; a read-only tmpfs is mounted on it

@@ -184,7 +184,8 @@ static int mount_root(const char **ret_step)
 			return step_failed(ret_step, "waiting for", "/dev/vda", ENODEV);
 		sleep_ms();
 	}
-	if (mount("/dev/vda", NEW, "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
+	if (mount("/dev/vda", NEW, "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) <
+	    0)
 		return step_failed(ret_step, "mounting", "/dev/vda", errno);
 	return 0;
 }
@@ -309,6 +310,7 @@ int init_guest(struct place *ret_place, const char **ret_step)
 	random_fd = open("/dev/random", O_RDWR | O_CLOEXEC);
 	kmsg_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	harden_sysctls();
+	harden_memory();
 	privilege();
 	loopback_up();
 	r = mount_new(ret_step);

@@ -38,13 +38,16 @@ void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 	int n = 0;
 
 	memset(a, 0, sizeof(*a));
+	snprintf(a->program, sizeof(a->program), "%s", bun && l->has_bell ? bun : l->program);
 	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->place->lib, l->driver);
 	snprintf(a->ctl, sizeof(a->ctl), "%d", SPAWN_CTL);
 	snprintf(a->bell, sizeof(a->bell), "%d", SPAWN_BELL);
 	a->has_bell = l->has_bell;
-	a->v[n++] = bun && l->has_bell ? bun : l->program;
-	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++)
-		a->v[n++] = l->options[k];
+	a->v[n++] = a->program;
+	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++) {
+		snprintf(a->option[k], sizeof(a->option[k]), "%s", l->options[k]);
+		a->v[n++] = a->option[k];
+	}
 	a->v[n++] = a->driver;
 	a->v[n++] = a->ctl;
 	if (l->has_bell)
@@ -92,8 +95,8 @@ static int envp_set(char **envp, struct proto_str name, struct proto_str value)
 static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
 {
 	const char *const defaults[][2] = {
-		{"HOME", place->home},	{"USER", "user"},	{"LOGNAME", "user"},
-		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},	{"LANG", "C.UTF-8"},
+		{"HOME", place->home},	{"USER", "user"},     {"LOGNAME", "user"},
+		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},  {"LANG", "C.UTF-8"},
 		{"TERM", "dumb"},	{"PWD", place->work},
 	};
 	char **envp = calloc(ARRAY_SIZE(defaults) + PROTO_ENV_MAX + 1, sizeof(*envp));

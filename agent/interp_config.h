@@ -7,9 +7,10 @@
 
 #define INTERP_ARGV_MAX 8
 
-/* The argument vector of an interpreter; points into itself and into static strings. */
+/* The argument vector of an interpreter; points into itself. */
 struct interp_argv {
-	const char *v[INTERP_ARGV_MAX];
+	char *v[INTERP_ARGV_MAX];
+	char program[4096], option[2][16];
 	char driver[4096];
 	char ctl[16], bell[16];
 	bool has_bell; /* its runtime cannot wait for a datagram */

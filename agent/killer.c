@@ -53,7 +53,7 @@ void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
 
 void killer_all(void)
 {
-	const struct timespec pause = {0, ROUND_US * 1000};
+	const struct timespec pause = {0, 1000000};
 	unsigned clean = 0;
 
 	for (unsigned round = 0; clean < 2 && round < 5000; round++) {

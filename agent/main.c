@@ -56,11 +56,8 @@ static int usage(void)
 static int local(int fd, const char *root, const char *lib)
 {
 	static char work[PATH_MAX], drivers[PATH_MAX];
-	struct place place = {.work = work,
-			      .home = work,
-			      .lib = drivers,
-			      .random_fd = -1,
-			      .kmsg_fd = -1};
+	struct place place = {
+		.work = work, .home = work, .lib = drivers, .random_fd = -1, .kmsg_fd = -1};
 	int r;
 
 	if (!realpath(lib, drivers)) {
@@ -96,7 +93,7 @@ int main(int argc, char **argv)
 		guest();
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
-		case 'l': fd = atoi(optarg); break;
+		case 'l': fd = (int)strtol(optarg, NULL, 10); break;
 		case 'r': root = optarg; break;
 		case 'd': lib = optarg; break;
 		default: return usage();

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,10 +137,19 @@ void handle_free(struct node_table *t, uint64_t id)
 void node_clear(struct node_table *t)
 {
 	for (size_t i = 0; i < NODE_BUCKETS; i++) {
-		while (t->by_id[i])
-			node_free(t, t->by_id[i]);
-		while (t->handles[i])
-			handle_free(t, t->handles[i]->id);
+		struct node *n, *next;
+
+		for (n = t->by_id[i]; n; n = next) {
+			next = n->id_next;
+			close(n->fd);
+			free(n);
+		}
+		for (struct handle *h = t->handles[i], *after; h; h = after) {
+			after = h->next;
+			close(h->fd);
+			free(h->dir);
+			free(h);
+		}
 	}
-	t->last_id = 0;
+	memset(t, 0, sizeof(*t));
 }

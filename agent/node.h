@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define NODE_ROOT   1
+#define NODE_ROOT    1
 #define NODE_BUCKETS 4096u
 
 /* A file the host knows. The descriptor pins it, so it stays the same file whatever happens to its

@@ -33,30 +33,52 @@ static ssize_t read_text(const char *path, char *buf, size_t size)
 	return n;
 }
 
-/* Fills @ret_p from /proc/PID/stat. */
-static int proc_stat(pid_t pid, struct proc *ret_p)
+int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 {
-	char path[32], buf[1024], state;
-	unsigned long long start;
-	const char *after;
-	long threads;
-	int parent;
+	enum { PARENT = 4, UTIME = 14, STIME, CUTIME, CSTIME, THREADS = 20, START = 22, NFIELDS };
+	unsigned long long field[NFIELDS] = {0};
+	/* The name is in parentheses and may hold anything; the last ')' ends it. */
+	const char *p = strrchr(text, ')');
+
+	if (!p || p[1] != ' ' || !p[2])
+		return -EINVAL;
+	ret_s->state = p[2];
+	p += 3;
+	for (int i = PARENT; i < NFIELDS; i++) {
+		char *end;
+
+		field[i] = strtoull(p, &end, 10);
+		if (end == p)
+			return -EINVAL;
+		p = end;
+	}
+	ret_s->parent = (pid_t)field[PARENT];
+	ret_s->utime = field[UTIME];
+	ret_s->stime = field[STIME];
+	ret_s->cutime = field[CUTIME];
+	ret_s->cstime = field[CSTIME];
+	ret_s->threads = field[THREADS];
+	ret_s->start = field[START];
+	return 0;
+}
+
+static int proc_look(pid_t pid, struct proc *ret_p)
+{
+	char path[32], buf[1024];
+	struct proc_stat s;
 	ssize_t n;
+	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	n = read_text(path, buf, sizeof(buf));
 	if (n < 0)
 		return (int)n;
-	/* The name is in parentheses and may hold anything; the last ')' ends it. */
-	after = strrchr(buf, ')');
-	if (!after || sscanf(after + 1,
-			     " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			     "%ld %*d %llu",
-			     &state, &parent, &threads, &start) != 4)
-		return -EINVAL;
-	*ret_p = (struct proc){.pid = pid, .parent = parent, .start = start};
+	r = proc_parse_stat(buf, &s);
+	if (r < 0)
+		return r;
+	*ret_p = (struct proc){.pid = pid, .parent = s.parent, .start = s.start};
 	/* A leader that ended before its threads looks like a zombie and is not one. */
-	ret_p->live = (state != 'Z' && state != 'X') || threads > 1;
+	ret_p->live = (s.state != 'Z' && s.state != 'X') || s.threads > 1;
 	return 0;
 }
 
@@ -153,13 +175,14 @@ int proc_scan(struct proc_set *set)
 		if (e->d_name[0] < '1' || e->d_name[0] > '9')
 			continue;
 		/* One that ended since is not an error. */
-		if (proc_stat(atoi(e->d_name), &p) == 0)
+		if (proc_look((pid_t)strtol(e->d_name, NULL, 10), &p) == 0)
 			r = set_add(set, &p);
 	}
 	closedir(d);
 	if (r < 0)
 		return r;
-	qsort(set->v, set->n, sizeof(*set->v), by_pid);
+	if (set->n)
+		qsort(set->v, set->n, sizeof(*set->v), by_pid);
 	mark_ours(set);
 	for (size_t i = 0; i < set->n; i++) {
 		if (set->v[i].ours)
@@ -172,7 +195,7 @@ int proc_scan(struct proc_set *set)
 /* Adds the children of one thread. */
 static int children_of(struct proc_set *set, pid_t pid, const char *tid)
 {
-	char path[96], buf[4096];
+	char path[96], buf[4096] = "";
 	const char *p = buf;
 	ssize_t n;
 
@@ -191,7 +214,7 @@ static int children_of(struct proc_set *set, pid_t pid, const char *tid)
 		if (end == p)
 			break;
 		p = end;
-		if (v <= 0 || proc_stat((pid_t)v, &child) < 0)
+		if (v <= 0 || proc_look((pid_t)v, &child) < 0)
 			continue;
 		child.ours = true;
 		r = set_add(set, &child);
@@ -243,7 +266,7 @@ static void proc_signal(const struct proc *p, int sig)
 
 	if (fd < 0)
 		return;
-	if (proc_stat(p->pid, &now) == 0 && now.start == p->start)
+	if (proc_look(p->pid, &now) == 0 && now.start == p->start)
 		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
 	close(fd);
 }
@@ -311,7 +334,7 @@ pid_t proc_last_pid(void)
 	if (!read_kept(&fd, "/proc/loadavg", buf, sizeof(buf)))
 		return 0;
 	last = strrchr(buf, ' ');
-	return last ? atoi(last + 1) : 0;
+	return last ? (pid_t)strtol(last + 1, NULL, 10) : 0;
 }
 
 uint64_t proc_oom_kills(void)

@@ -20,10 +20,21 @@ struct proc {
 	bool ours;	/* descends from the agent */
 };
 
+/* What /proc/PID/stat says; times in clock ticks. */
+struct proc_stat {
+	char state;
+	pid_t parent;
+	uint64_t utime, stime, cutime, cstime;
+	uint64_t threads, start;
+};
+
 struct proc_set {
 	struct proc *v;
 	size_t n, cap;
 };
+
+/** proc_parse_stat() - Read the text of /proc/PID/stat. Return: 0 or -EINVAL. */
+int proc_parse_stat(const char *text, struct proc_stat *ret_s);
 
 /** proc_set_clear() - Empty a set and free its memory. */
 void proc_set_clear(struct proc_set *set);

@@ -27,8 +27,7 @@ static int remount(const char *dir, unsigned long flags, uint64_t bytes, uint32_
 		       : 0;
 }
 
-int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
-	      uint32_t inodes)
+int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes, uint32_t inodes)
 {
 	int r;
 

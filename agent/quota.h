@@ -16,7 +16,6 @@ struct place;
  *
  * Return: 0 or -errno.
  */
-int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
-	      uint32_t inodes);
+int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes, uint32_t inodes);
 
 #endif

@@ -42,7 +42,7 @@ struct stream {
 	struct loop_source src; /* read end; -1 once nobody can write any more */
 	struct run *run;
 	enum proto_stream which;
-	int spare[2];	     /* a pipe for the next run, or -1 */
+	int spare[2]; /* a pipe for the next run, or -1 */
 	enum stream_state state;
 	uint64_t limit_left; /* bytes that may still be sent */
 	uint64_t dropped;

@@ -218,18 +218,23 @@ static uint64_t read_number(const char *path, const char *key)
 /* Processor time since boot, all but idle and waiting. */
 static uint64_t cpu_used_us(void)
 {
-	unsigned long long v[8] = {0};
+	uint64_t tick = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	FILE *f = fopen("/proc/stat", "re");
-	int n;
+	char line[256] = "", *p = line;
+	uint64_t ticks = 0;
 
-	if (!f)
-		return 0;
-	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
-		   &v[4], &v[5], &v[6], &v[7]);
-	fclose(f);
-	if (n < 4)
-		return 0;
-	return (v[0] + v[1] + v[2] + v[5] + v[6]) * (1000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+	/* "cpu  user nice system idle iowait irq softirq ..." */
+	if (f && fgets(line, sizeof(line), f) && strncmp(line, "cpu ", 4) == 0) {
+		p += 4;
+		for (int i = 0; i < 7; i++) {
+			uint64_t v = strtoull(p, &p, 10);
+
+			ticks += i == 3 || i == 4 ? 0 : v;
+		}
+	}
+	if (f)
+		fclose(f);
+	return ticks * tick;
 }
 
 static int on_usage(struct agent *a, const struct proto_header *h, struct proto_in *in)
@@ -279,12 +284,10 @@ static int on_files(struct agent *a, const struct proto_header *h, const uint8_t
 typedef int (*frame_fn)(struct agent *a, const struct proto_header *h, struct proto_in *in);
 
 static const frame_fn handlers[] = {
-	[PROTO_HELLO] = on_hello,	  [PROTO_PING] = on_ping,
-	[PROTO_SETUP] = on_setup,	  [PROTO_RUN] = on_run,
-	[PROTO_STDIN] = on_stdin,	  [PROTO_SIGNAL] = on_signal_frame,
-	[PROTO_CREDIT] = on_credit,	  [PROTO_RESET] = on_reset,
-	[PROTO_USAGE] = on_usage,	  [PROTO_SHUTDOWN] = on_shutdown,
-	[PROTO_WARM] = on_warm,
+	[PROTO_HELLO] = on_hello,	[PROTO_PING] = on_ping,	  [PROTO_SETUP] = on_setup,
+	[PROTO_RUN] = on_run,		[PROTO_STDIN] = on_stdin, [PROTO_SIGNAL] = on_signal_frame,
+	[PROTO_CREDIT] = on_credit,	[PROTO_RESET] = on_reset, [PROTO_USAGE] = on_usage,
+	[PROTO_SHUTDOWN] = on_shutdown, [PROTO_WARM] = on_warm,
 };
 
 int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -79,6 +79,13 @@ void sink_hush(struct sinks *all)
 
 void sink_clear(struct sinks *all)
 {
-	while (all->newest)
-		sink_free(all->newest);
+	struct sink *s, *next;
+
+	for (s = all->newest; s; s = next) {
+		next = s->next;
+		loop_close(all->loop, &s->src);
+		free(s);
+	}
+	all->newest = NULL;
+	all->n = 0;
 }

@@ -177,7 +177,7 @@ static void spawn_child(const struct spawn *s, int err_fd)
 	umask(022);
 	if (chdir(s->place->work) < 0)
 		spawn_fail(SPAWN_ERR, STEP_CHDIR);
-	execvpe(s->argv[0], (char *const *)(uintptr_t)s->argv, s->envp);
+	execvpe(s->argv[0], s->argv, s->envp);
 	spawn_fail(SPAWN_ERR, STEP_EXEC);
 }
 

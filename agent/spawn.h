@@ -13,7 +13,7 @@ struct place;
 
 struct spawn {
 	const struct place *place;
-	const char *const *argv; /* argv[0] is looked up in the agent's PATH */
+	char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;
 	int log_fd;	/* becomes 1 and 2 */
 	int ctl_fd;	/* becomes SPAWN_CTL */

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
+/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/killer.h"
+#include "agent/place.h"
+#include "agent/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The first byte of an input chooses between two ways to read the rest: as a byte stream, sent as
+ * it is after a HELLO; or as records {type, flags, id, u16 length, payload}, each of which becomes
+ * a frame with a good header. Frames are fed one by one, and the loop goes round a few times
+ * between them, so that runs have time to get somewhere.
+ *
+ * The interpreter is a fake that never starts a process: a turn writes its code to both streams,
+ * and the first byte of the code says how it ends. The directory is real, on a tmpfs where there is
+ * one, with a limit on the size of files.
+ */
+
+#define FILE_MAX (2u << 20)
+#define ROUNDS	 4 /* loop iterations between two frames */
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct {
+	struct agent agent;
+	struct interp *interp; /* with a turn in flight */
+	struct loop_timer answer;
+	int turn_fds[2]; /* copies of stdout and stderr, as an interpreter holds them */
+	int verdict;	 /* first byte of the code */
+
+	int host; /* our end of the connection */
+	const uint8_t *next, *end;
+	bool raw;
+	unsigned idle;
+	bool (*before_wait)(struct loop *l);
+} fuzz;
+
+static char root[64];
+
+/* ---- the fake interpreter ---- */
+
+static void on_answer(struct loop_timer *t)
+{
+	struct interp *i = fuzz.interp;
+	struct rusage ru = {0};
+	bool dies = fuzz.verdict == 'd' && i->doing == DRIVER_RUN;
+	enum interp_state was = i->state;
+
+	(void)t;
+	if (i->state == INTERP_ENDING || dies) {
+		i->state = INTERP_NONE;
+		i->pid = 0;
+		i->on_death(i, i->state == was ? was : INTERP_BUSY, fuzz.verdict << 8, &ru);
+	} else if (i->state == INTERP_STARTING) {
+		i->state = INTERP_IDLE;
+		i->on_ready(i);
+	} else if (i->state == INTERP_BUSY && !(fuzz.verdict == 'h' && i->doing == DRIVER_RUN)) {
+		i->state = INTERP_IDLE;
+		i->on_done(i, i->doing, fuzz.verdict);
+	}
+}
+
+int interp_start(struct interp *i, const char **ret_step)
+{
+	*ret_step = "fake";
+	fuzz.interp = i;
+	i->pid = getpid(); /* whose counters can be read */
+	i->state = INTERP_STARTING;
+	strcpy(i->version, "Fake 1.0");
+	loop_arm(i->loop, &fuzz.answer, 0);
+	return 0;
+}
+
+static int interp_begin(struct interp *i, enum driver_type what)
+{
+	i->doing = what;
+	i->state = INTERP_BUSY;
+	loop_arm(i->loop, &fuzz.answer, 0);
+	return 0;
+}
+
+int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len)
+{
+	char code[4096];
+	ssize_t n = pread(fds[3], code, sizeof(code), 0);
+
+	(void)turn;
+	(void)code_len;
+	fuzz.verdict = n > 0 ? (unsigned char)code[0] : 0;
+	for (int k = 0; k < 2; k++) {
+		close_fd(&fuzz.turn_fds[k]);
+		fuzz.turn_fds[k] = fcntl(fds[1 + k], F_DUPFD_CLOEXEC, 0);
+		if (n > 0 && write(fds[1 + k], code, (size_t)n) < 0)
+			abort();
+	}
+	return interp_begin(i, DRIVER_RUN);
+}
+
+int interp_warm(struct interp *i)
+{
+	return interp_begin(i, DRIVER_WARM);
+}
+
+int interp_seed(struct interp *i, const uint8_t seed[32])
+{
+	(void)seed;
+	return interp_begin(i, DRIVER_SEED);
+}
+
+void interp_interrupt(struct interp *i)
+{
+	fuzz.verdict = 130;
+	loop_arm(i->loop, &fuzz.answer, 0);
+}
+
+void interp_kill(struct interp *i)
+{
+	if (i->state == INTERP_NONE || i->state == INTERP_ENDING)
+		return;
+	i->was = i->state;
+	i->state = INTERP_ENDING;
+	i->killed = true;
+	loop_arm(i->loop, &fuzz.answer, 0);
+}
+
+bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru)
+{
+	(void)i;
+	(void)pid;
+	(void)wait_status;
+	(void)ru;
+	return false;
+}
+
+const char *interp_state_name(enum interp_state s)
+{
+	(void)s;
+	return "fake";
+}
+
+/* ---- the fake killer: there is nobody to kill but the interpreter ---- */
+
+static void on_fake_kill(struct loop_timer *t)
+{
+	struct killer *k = container_of(t, struct killer, timer);
+
+	k->active = false;
+	interp_kill(&fuzz.agent.interp);
+	k->done(k);
+}
+
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
+{
+	(void)keep;
+	(void)not_kept;
+	k->active = true;
+	k->timer.fire = on_fake_kill;
+	loop_arm(k->loop, &k->timer, 0);
+}
+
+void killer_all(void)
+{
+}
+
+/* ---- the host ---- */
+
+static void host_send(const void *data, size_t len)
+{
+	if (send(fuzz.host, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
+	    errno != EPIPE)
+		abort();
+}
+
+static void host_frame(unsigned type, uint8_t flags, uint8_t id, const uint8_t *payload, size_t len)
+{
+	struct proto_header h = {.length = (uint32_t)len,
+				 .type = (uint16_t)type,
+				 .flags = flags,
+				 .generation = 1,
+				 .id = id};
+	uint8_t frame[PROTO_HEADER + 65536];
+
+	proto_header_pack(&h, frame);
+	if (len)
+		memcpy(frame + PROTO_HEADER, payload, len);
+	host_send(frame, PROTO_HEADER + len);
+}
+
+static void host_hello(void)
+{
+	uint8_t payload[128];
+	struct proto_out o = {payload, 0, sizeof(payload), false};
+	const uint8_t entropy[PROTO_ENTROPY] = {0};
+
+	put_u32(&o, PROTO_VERSION);
+	put_u32(&o, 1);
+	put_u64(&o, 0);
+	put_bytes(&o, entropy, sizeof(entropy));
+	put_str(&o, proto_cstr("fuzz"));
+	host_frame(PROTO_HELLO, 0, 0, payload, o.len);
+}
+
+static void host_feed(void)
+{
+	const uint8_t *p = fuzz.next;
+	size_t len = (size_t)(fuzz.end - p);
+
+	if (fuzz.raw || len < 5) {
+		host_send(p, len);
+		fuzz.next = fuzz.end;
+		return;
+	}
+	len = p[3] | (size_t)p[4] << 8;
+	if (len > (size_t)(fuzz.end - p) - 5)
+		len = (size_t)(fuzz.end - p) - 5;
+	host_frame(p[0], p[1], p[2], p + 5, len);
+	fuzz.next = p + 5 + len;
+}
+
+/* In place of the agent's own hook: goes on with the next frame where the agent would sleep. */
+static bool fuzz_before_wait(struct loop *l)
+{
+	static char sink[65536];
+
+	if (fuzz.before_wait(l))
+		return true;
+	while (recv(fuzz.host, sink, sizeof(sink), MSG_DONTWAIT) > 0)
+		;
+	if (fuzz.idle++ < ROUNDS)
+		return true;
+	fuzz.idle = 0;
+	if (fuzz.next == fuzz.end)
+		loop_stop(l, 0);
+	else
+		host_feed();
+	return true;
+}
+
+/* ---- the fuzzer ---- */
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	if (ftw->level > 0)
+		(void)remove(path);
+	return 0;
+}
+
+static void remove_root(void)
+{
+	(void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	(void)rmdir(root);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const struct rlimit size = {FILE_MAX, FILE_MAX};
+
+	(void)argc;
+	(void)argv;
+	snprintf(root, sizeof(root), "%s/fuzz_agent.XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	if (!mkdtemp(root) || setrlimit(RLIMIT_FSIZE, &size) < 0)
+		abort();
+	signal(SIGXFSZ, SIG_IGN);
+	atexit(remove_root);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct place place = {
+		.work = root, .home = root, .lib = root, .random_fd = -1, .kmsg_fd = -1};
+	const char *step;
+	static unsigned n;
+	int sv[2];
+
+	if (size < 2 || size > 60000)
+		return -1;
+	memset(&fuzz, 0, sizeof(fuzz));
+	fuzz.raw = data[0] & 1;
+	fuzz.next = data + 1;
+	fuzz.end = data + size;
+	fuzz.turn_fds[0] = fuzz.turn_fds[1] = -1;
+	fuzz.answer.fire = on_answer;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
+		abort();
+	fuzz.host = sv[1];
+	if (agent_init(&fuzz.agent, &place, sv[0], true, &step) < 0)
+		abort();
+	fuzz.before_wait = fuzz.agent.loop.before_wait;
+	fuzz.agent.loop.before_wait = fuzz_before_wait;
+	host_hello();
+	(void)agent_run(&fuzz.agent);
+	agent_fini(&fuzz.agent);
+	close(fuzz.host);
+	close_fd(&fuzz.turn_fds[0]);
+	close_fd(&fuzz.turn_fds[1]);
+	if (n++ % 64 == 0)
+		(void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return 0;
+}
