@@ -12,6 +12,7 @@ struct image {
 	int kernel; /* vmlinux */
 	int initrd; /* sealed memory: the boot modules and the agent */
 	int rootfs; /* rootfs.erofs */
+	const char *id; /* which files these are: another text once any of them has changed */
 };
 
 /**
