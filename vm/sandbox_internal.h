@@ -91,6 +91,7 @@ struct sandbox {
 	enum sandbox_pooled pooled;
 	bool waits; /* for the template's snapshot */
 	uint32_t generation; /* of HELLO */
+	unsigned exercises; /* runs still to be made before anybody uses it */
 	unsigned unsettled;  /* adopted: answers to HELLO and SETUP that are still due */
 	TAILQ_ENTRY(sandbox) template_link;
 	struct vm_problem problem;

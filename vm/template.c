@@ -40,6 +40,7 @@
 #define CLONE_FAILURES 3u
 #define BUILD_FAILURES 3u
 #define RETRY_MS       600000u
+#define PROCEDURE      2u /* to be changed with what is done to a machine before it is copied */
 #define TSC_PPM	       50u
 
 static const char *const state_str[] = {
@@ -148,7 +149,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 	int r = t->vm->backend->describe(t->vm, &spec, &text, ret_why);
 
 	if (r == 0)
-		r = buf_printf(&text, "%s %u %u\n", t->language, t->memory_mb, t->cpus);
+		r = buf_printf(&text, "procedure %u\n%s %u %u\n", PROCEDURE, t->language, t->memory_mb, t->cpus);
 	for (size_t i = 0; r == 0 && i < t->nenv; i++)
 		r = buf_printf(&text, "%s=%s\n", t->env[i].name, t->env[i].value);
 	if (r == 0 && d)
