@@ -226,7 +226,7 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 	fresh = calloc(1, sizeof(*fresh) + strlen(name) + 1);
 	if (!fresh)
 		return fail(im, -ENOMEM, "there is no memory");
-	strcpy(fresh->name, name);
+	memcpy(fresh->name, name, strlen(name) + 1);
 	fresh->dir = id;
 	fresh->rootfs = open_file(im, dir, name, "rootfs.erofs");
 	r = fresh->rootfs < 0 ? fresh->rootfs : read_manifest(im, dir, name, &fresh->manifest);
@@ -294,13 +294,13 @@ static int load_kernel(struct images *im)
 
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
 {
-	struct entry *e;
+	struct entry *e = NULL;
 	int r = load_kernel(im);
 
 	if (r == 0)
 		r = load(im, name, &e);
 	*ret_why = im->why;
-	if (r < 0)
+	if (r < 0 || !e)
 		return r;
 	*ret_image = (struct image){im->kernel, im->initrd, e->rootfs};
 	return 0;
@@ -308,11 +308,11 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 const char *images_manifest(struct images *im, const char *name, const char **ret_why)
 {
-	struct entry *e;
+	struct entry *e = NULL;
 	int r = load_kernel(im);
 
 	if (r == 0)
 		r = load(im, name, &e);
 	*ret_why = im->why;
-	return r < 0 ? NULL : buf_str(&e->manifest);
+	return r < 0 || !e ? NULL : buf_str(&e->manifest);
 }

@@ -2,6 +2,7 @@
 /* Is /dev/kvm of any use? Asked by running something, because opening it proves nothing. */
 #include "kvm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
@@ -268,6 +269,7 @@ static void run(struct trial *t, struct kvm_verdict *v)
 	uint64_t guest;
 	int n;
 
+	assert(r);
 	do
 		n = ioctl(t->vcpu, KVM_RUN, 0);
 	while (n < 0 && errno == EINTR);

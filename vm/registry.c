@@ -45,7 +45,10 @@ static int read_start(int pid, unsigned long long *ret_start)
 	p = strrchr(line, ')');
 	for (unsigned field = 0; p && field < 20; field++)
 		p = strchr(p + 1, ' ');
-	return p && sscanf(p, "%llu", ret_start) == 1 ? 0 : -EIO;
+	if (!p)
+		return -EIO;
+	*ret_start = strtoull(p, NULL, 10);
+	return 0;
 }
 
 int registry_write(const char *runtime_dir, pid_t pid)
@@ -87,6 +90,23 @@ static int open_process(const struct process *p)
 	return steal_fd(&fd);
 }
 
+/* Takes a line "WORD PID START" apart. Return: 0 or -EBADMSG. */
+static int read_process(FILE *f, const char *word, struct process *ret_process)
+{
+	const size_t len = strlen(word);
+	char line[128], *pos, *end;
+	long pid;
+
+	if (!fgets(line, sizeof(line), f) || strncmp(line, word, len) != 0)
+		return -EBADMSG;
+	pid = strtol(line + len, &pos, 10);
+	if (pid <= 1 || pid > INT_MAX)
+		return -EBADMSG;
+	ret_process->pid = (int)pid;
+	ret_process->start = strtoull(pos, &end, 10);
+	return end > pos ? 0 : -EBADMSG;
+}
+
 static int read_registry(const char *runtime_dir, char boot[64], struct process *ret_spawner,
 			 struct process *ret_daemon)
 {
@@ -97,18 +117,19 @@ static int read_registry(const char *runtime_dir, char boot[64], struct process 
 	f = fopen(path, "re");
 	if (!f)
 		return -errno;
-	if (fscanf(f, "%63s spawner %d %llu daemon %d %llu", boot, &ret_spawner->pid,
-		   &ret_spawner->start, &ret_daemon->pid, &ret_daemon->start) != 5 ||
-	    ret_spawner->pid <= 1 || ret_daemon->pid <= 1)
+	if (!fgets(boot, 64, f))
 		return -EBADMSG;
-	return 0;
+	boot[strcspn(boot, "\n")] = '\0';
+	if (read_process(f, "spawner ", ret_spawner) < 0)
+		return -EBADMSG;
+	return read_process(f, "daemon ", ret_daemon);
 }
 
 int registry_reap(const char *runtime_dir)
 {
 	_cleanup_close_ int spawner_fd = -1, daemon_fd = -1;
 	char boot[64], boot_now[64];
-	struct process spawner, daemon;
+	struct process spawner = {0}, daemon = {0};
 	struct pollfd p = {.events = POLLIN};
 	int r = read_registry(runtime_dir, boot, &spawner, &daemon);
 

@@ -211,8 +211,8 @@ void link_hangup(struct sandbox *s)
 static void spec_free(struct sandbox *s)
 {
 	for (size_t i = 0; i < s->nenv; i++) {
-		free((char *)(uintptr_t)s->env[i].name);
-		free((char *)(uintptr_t)s->env[i].value);
+		free((char *)s->env[i].name);
+		free((char *)s->env[i].value);
 	}
 	free(s->env);
 	free(s->name);
@@ -365,18 +365,17 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 
 static uint64_t rss_kib(pid_t pid)
 {
-	unsigned long long size, resident = 0;
-	char path[64];
-	FILE *f;
+	_cleanup_file_ FILE *f = NULL;
+	char path[64], line[128], *resident;
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	f = fopen(path, "re");
-	if (!f)
+	if (!f || !fgets(line, sizeof(line), f))
 		return 0;
-	if (fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	fclose(f);
-	return resident * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	resident = strchr(line, ' ');
+	if (!resident)
+		return 0;
+	return strtoull(resident, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)

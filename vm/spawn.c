@@ -114,7 +114,7 @@ static int send_message(int sock, const void *message, size_t len, const int *fd
 		struct cmsghdr align;
 		char space[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
 	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)message, len};
+	struct iovec iov = {(void *)message, len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 

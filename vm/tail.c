@@ -77,7 +77,7 @@ static const char *last_part(const char *line, size_t len, size_t size)
 
 	if (next && (size_t)(next - start) < size / 3)
 		start = next + strlen(LINE_END);
-	while (((unsigned char)*start & 0xc0) == 0x80)
+	while (start < line + len && ((unsigned char)*start & 0xc0) == 0x80)
 		start++;
 	return start;
 }
