@@ -255,6 +255,7 @@ install: all
 	done
 	$(INSTALL) -d $(DESTDIR)$(DATADIR)
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent agent/driver.h
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE man/xsbxfs.conf.example
 
 uninstall:
@@ -273,7 +274,7 @@ help:
 	@echo 'check         all tests: check-unit, check-mount, check-vm'
 	@echo 'check-unit    modules, one by one'
 	@echo 'check-mount   through a mount, with the agent as a local process; no virtual machine'
-	@echo 'check-vm      through a mount, in real microVMs; needs images (scripts/build-images)'
+	@echo 'check-vm      through a mount, in real microVMs; needs images (scripts/images)'
 	@echo 'bench         measures latency and throughput'
 	@echo 'fuzz          builds the fuzzers; fuzz-smoke runs each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'coverage      line coverage of check-unit and check-mount'

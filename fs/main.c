@@ -141,7 +141,7 @@ static void on_fuse(uv_poll_t *handle, int status, int events)
 	}
 }
 
-static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+static void printf_like(2, 0) on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	char text[512];
 
