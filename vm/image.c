@@ -49,7 +49,7 @@ struct entry {
 
 struct images {
 	char *templates, *agent;
-	TAILQ_HEAD(, entry) entries;
+	TAILQ_HEAD(image_entries, entry) entries;
 	struct identity kernel_dir, agent_file;
 	int kernel, initrd;
 	char why[512];

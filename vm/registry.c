@@ -13,7 +13,8 @@
 
 #include "util.h"
 
-#define FILE_NAME "processes"
+#define FILE_NAME "/processes"
+#define FILE_NEW  "/processes.new"
 #define REAP_MS	  2000
 
 /* A process for all times: a number alone comes again. */
@@ -21,6 +22,14 @@ struct process {
 	int pid;
 	unsigned long long start; /* ticks since boot */
 };
+
+static FILE *open_in(const char *dir, const char *file, const char *mode)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s", dir, file);
+	return fopen(path, mode);
+}
 
 static int read_boot_id(char id[64])
 {
@@ -53,10 +62,10 @@ static int read_start(int pid, unsigned long long *ret_start)
 
 int registry_write(const char *runtime_dir, pid_t pid)
 {
+	_cleanup_file_ FILE *f = open_in(runtime_dir, FILE_NEW, "we");
 	char path[PATH_MAX], temporary[PATH_MAX], boot[64];
 	struct process spawner = {.pid = pid}, daemon = {.pid = getpid()};
-	_cleanup_file_ FILE *f = NULL;
-	int r = read_boot_id(boot);
+	int r = f ? read_boot_id(boot) : -errno;
 
 	if (r == 0)
 		r = read_start(spawner.pid, &spawner.start);
@@ -64,11 +73,8 @@ int registry_write(const char *runtime_dir, pid_t pid)
 		r = read_start(daemon.pid, &daemon.start);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "%s/" FILE_NAME, runtime_dir);
-	snprintf(temporary, sizeof(temporary), "%s/" FILE_NAME ".new", runtime_dir);
-	f = fopen(temporary, "we");
-	if (!f)
-		return -errno;
+	snprintf(path, sizeof(path), "%s" FILE_NAME, runtime_dir);
+	snprintf(temporary, sizeof(temporary), "%s" FILE_NEW, runtime_dir);
 	fprintf(f, "%s\nspawner %d %llu\ndaemon %d %llu\n", boot, spawner.pid, spawner.start,
 		daemon.pid, daemon.start);
 	if (fflush(f) != 0 || rename(temporary, path) < 0)
@@ -110,11 +116,8 @@ static int read_process(FILE *f, const char *word, struct process *ret_process)
 static int read_registry(const char *runtime_dir, char boot[64], struct process *ret_spawner,
 			 struct process *ret_daemon)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char path[PATH_MAX];
+	_cleanup_file_ FILE *f = open_in(runtime_dir, FILE_NAME, "re");
 
-	snprintf(path, sizeof(path), "%s/" FILE_NAME, runtime_dir);
-	f = fopen(path, "re");
 	if (!f)
 		return -errno;
 	if (!fgets(boot, 64, f))

@@ -363,13 +363,20 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	return 0;
 }
 
-static uint64_t rss_kib(pid_t pid)
+static FILE *open_statm(pid_t pid)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char path[64], line[128], *resident;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	f = fopen(path, "re");
+	return fopen(path, "re");
+}
+
+static uint64_t rss_kib(pid_t pid)
+{
+	_cleanup_file_ FILE *f = open_statm(pid);
+	const char *resident;
+	char line[128];
+
 	if (!f || !fgets(line, sizeof(line), f))
 		return 0;
 	resident = strchr(line, ' ');

@@ -31,8 +31,8 @@ struct spawner {
 	pid_t pid;
 	bool dead;
 	uint32_t last_id;
-	TAILQ_HEAD(, child) children;
-	STAILQ_HEAD(, unsent) unsent;
+	TAILQ_HEAD(children, child) children;
+	STAILQ_HEAD(unsent_requests, unsent) unsent;
 	uv_poll_t poll; /* while attached */
 	bool attached;
 	void (*died[2])(void *data); /* of spawner_attended(), spawner_watch() */

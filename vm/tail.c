@@ -86,8 +86,9 @@ const char *tail_quote(const struct tail *t, const char *from, char *out, size_t
 {
 	char linear[TAIL_SIZE + 1], line[3 * TAIL_SIZE + 1];
 	const char *start = line, *found;
-	size_t len = one_line(linear, tail_linear(t, linear), line);
+	size_t len = tail_linear(t, linear);
 
+	len = one_line(linear, len, line);
 	found = from ? strstr(line, from) : NULL;
 	if (found)
 		start = found;

@@ -18,6 +18,8 @@
 
 struct spawner;
 
+TAILQ_HEAD(sandbox_list, sandbox);
+
 /*
  * - `sandboxes` has each sandbox until its `closed` callback returned and its handles are closed.
  * - `deferred` has the sandboxes whose sandbox_work() is to be called from the loop; `idle` runs
@@ -41,7 +43,7 @@ struct vm {
 	struct channel_scratch scratch;
 	uint64_t started, failed;
 
-	TAILQ_HEAD(, sandbox) sandboxes, deferred;
+	struct sandbox_list sandboxes, deferred;
 	uv_idle_t idle;
 	bool kicked; /* somebody may be admitted */
 	bool closing, spawner_lost;
