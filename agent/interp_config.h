@@ -8,9 +8,13 @@
 #define INTERP_ARGV_MAX 8
 
 /* The argument vector of an interpreter; points into itself. */
+#define INTERP_OPTIONS 3 /* of an interpreter, at most */
+
+#define INTERP_OPTIONS 3
+
 struct interp_argv {
 	char *v[INTERP_ARGV_MAX];
-	char program[4096], option[2][16];
+	char program[4096], option[INTERP_OPTIONS][32];
 	char driver[4096];
 	char ctl[16], bell[16];
 	bool has_bell; /* its runtime cannot wait for a datagram */
