@@ -6,12 +6,9 @@
 #include "interp.h"
 
 #define INTERP_ARGV_MAX 8
+#define INTERP_OPTIONS	3 /* of an interpreter, at most */
 
 /* The argument vector of an interpreter; points into itself. */
-#define INTERP_OPTIONS 3 /* of an interpreter, at most */
-
-#define INTERP_OPTIONS 3
-
 struct interp_argv {
 	char *v[INTERP_ARGV_MAX];
 	char program[4096], option[INTERP_OPTIONS][32];
