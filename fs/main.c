@@ -324,6 +324,7 @@ static int run(struct daemon *d)
 	spawner_stop(d->spawner);
 	uv_loop_close(&d->loop);
 	remove_tree(d->runtime_dir);
+	(void)rmdir(d->conf.runtime_dir); /* if no other mount of this user has its own there */
 	close(d->lock);
 	free(d->runtime_dir);
 	free(d->fs);
