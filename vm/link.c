@@ -11,8 +11,8 @@
 #include "vm_internal.h"
 
 #define GENERATION	1u
-#define USER_NPROC	512u
 #define USER_NOFILE	4096u
+#define USER_NPROC	512u
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
 #define PANIC		"Kernel panic"
 #define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
