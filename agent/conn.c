@@ -199,11 +199,10 @@ static bool bulk_due(struct conn *c)
 
 static struct frame *bulk_pop(struct conn *c)
 {
-	struct frame *f;
+	struct frame *f = bulk_due(c) ? queue_pop(&c->bulk) : NULL;
 
-	if (!bulk_due(c))
+	if (!f)
 		return NULL;
-	f = queue_pop(&c->bulk);
 	c->prompt -= is_prompt(f->type);
 	c->flushing = c->bulk.first != NULL;
 	if (!c->flushing)

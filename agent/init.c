@@ -39,7 +39,7 @@
 
 #define NEW	   "/new"
 #define PORT_NAME  "xsbx.agent"
-#define WAIT_MS	   30000
+#define WAIT_MS	   10000
 #define USER_ID	   1000
 #define AGENT_PATH "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 

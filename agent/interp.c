@@ -257,13 +257,15 @@ void interp_kill(struct interp *i)
 	i->state = INTERP_ENDING;
 	i->killed = true;
 	interp_release(i);
-	(void)kill(i->pid, SIGKILL);
+	if (i->pid > 0) /* else it was reaped just now */
+		(void)kill(i->pid, SIGKILL);
 }
 
 bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru)
 {
 	if (pid != i->pid || i->state == INTERP_NONE)
 		return false;
+	i->pid = 0;
 	/* It may have answered and then ended: take the answer first. (Not for ever: children of
 	 * it can go on sending.) */
 	for (int n = 0; n < 64 && i->state != INTERP_ENDING && i->ctl.events; n++) {
@@ -286,7 +288,6 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 		interp_release(i);
 	}
 	i->state = INTERP_NONE;
-	i->pid = 0;
 	i->on_death(i, i->was, wait_status, ru);
 	return true;
 }

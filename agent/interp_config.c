@@ -17,7 +17,7 @@
 
 static const struct language {
 	const char *name, *program, *driver;
-	const char *options[3];
+	const char *options[INTERP_OPTIONS]; /* of 31 bytes at most */
 	bool has_bell;
 } languages[] = {
 	{"python", "python3", "repl.py", {"-I", "-B"}, false},
@@ -64,6 +64,21 @@ static bool variable_ok(const struct proto_env *e)
 	return e->name.len && !memchr(e->name.data, '=', e->name.len) &&
 	       !memchr(e->name.data, '\0', e->name.len) &&
 	       !memchr(e->value.data, '\0', e->value.len);
+}
+
+/* Root has to be able to start an interpreter however many processes the user has. */
+static uint32_t nproc_limit(const struct place *place, uint32_t wanted)
+{
+	const uint32_t spare = 256;
+	FILE *f = place->guest ? fopen("/proc/sys/kernel/threads-max", "re") : NULL;
+	unsigned long max = 0;
+	char line[32];
+
+	if (f && fgets(line, sizeof(line), f))
+		max = strtoul(line, NULL, 10);
+	if (f)
+		fclose(f);
+	return max > 2 * spare && wanted > max - spare ? (uint32_t)max - spare : wanted;
 }
 
 static void envp_free(char **envp)
@@ -134,9 +149,10 @@ static bool envp_same(char *const *a, char *const *b)
 
 int interp_configure(struct interp *i, const struct proto_setup *s, bool *ret_changed)
 {
-	struct interp_config c = {.language = -1,
-				  .nproc = s->nproc ? s->nproc : NPROC_DEFAULT,
-				  .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT};
+	struct interp_config c = {
+		.language = -1,
+		.nproc = nproc_limit(i->place, s->nproc ? s->nproc : NPROC_DEFAULT),
+		.nofile = s->nofile ? s->nofile : NOFILE_DEFAULT};
 	int r;
 
 	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {

@@ -45,15 +45,18 @@ enum proto_type {
 	/* host to agent */
 	PROTO_HELLO =
 		1,    /* u32 version, u32 generation, u64 realtime_ns, u8[32] entropy, str hostname.
-			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first. */
+			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first,
+			  * and ends a run of an older generation without EXIT; nodes stay. */
 	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
-	PROTO_SETUP,  /* struct proto_setup: mounts the quota'd directories, starts the interpreter.
-			  * Answered by READY or FAILED */
+	PROTO_SETUP,  /* struct proto_setup: sizes the quota'd directories, starts the interpreter.
+			  * Answered by READY or FAILED. Sent again, it replaces the interpreter
+			  * only if that would be started differently. */
 	PROTO_RUN,    /* struct proto_run. Answered by OUTPUT..., EXIT */
 	PROTO_STDIN,  /* bytes; PROTO_F_EOF on the last */
 	PROTO_SIGNAL, /* u32 enum proto_signal, for run `id` */
 	PROTO_CREDIT, /* u32 bytes, for run `id` */
-	PROTO_RESET,  /* a fresh interpreter; answered by READY or FAILED. Not during a run */
+	PROTO_RESET,  /* ends all user code, in the background too, and starts a fresh interpreter;
+			  * answered by READY or FAILED. Not during a run */
 	PROTO_USAGE,  /* answered by USAGE_REPLY */
 	PROTO_SHUTDOWN, /* end everything; no answer, the far end goes away */
 	PROTO_WARM,	/* exercise the interpreter; answered by READY or FAILED */
@@ -71,7 +74,7 @@ enum proto_type {
 	PROTO_F_UNLINK,	     /* u64 parent, str name */
 	PROTO_F_RMDIR,	     /* u64 parent, str name */
 	PROTO_F_RENAME,	     /* u64 parent, u64 newparent, u32 RENAME_*, str name, str newname */
-	PROTO_F_OPEN,	     /* u64 node, u32 O_* -> u64 handle */
+	PROTO_F_OPEN,	     /* u64 node, u32 O_* -> u64 handle; ENXIO: not a regular file */
 	PROTO_F_CREATE,	     /* u64 parent, u32 O_*, u32 mode, str name -> entry, u64 handle */
 	PROTO_F_READ,	     /* u64 handle, u64 offset, u32 size -> bytes to the end of the frame */
 	PROTO_F_WRITE,	     /* u64 handle, u64 offset, bytes to the end -> u32 written */
@@ -80,7 +83,8 @@ enum proto_type {
 	PROTO_F_FALLOCATE,   /* u64 handle, u32 mode, u64 offset, u64 length */
 	PROTO_F_SEEK, /* u64 handle, u64 offset, u32 whence (SEEK_DATA, SEEK_HOLE) -> u64 offset */
 	PROTO_F_OPENDIR, /* u64 node -> u64 handle */
-	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent within `size` bytes */
+	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent within `size` bytes,
+			  * without "." and "..", none at the end */
 	PROTO_F_STATFS,	 /* -> u64 block size, blocks, free, files, free files */
 
 	/* agent to host */

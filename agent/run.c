@@ -230,9 +230,12 @@ static void run_set_cost(struct run *r, const struct rusage *ru)
 /* A status of 137 that was not our doing: was it the kernel's? */
 static enum proto_how how_ended(struct run *r, uint32_t status)
 {
+	uint64_t before = r->oom_kills;
+
 	if (status != STATUS_SIGNAL + SIGKILL)
 		return PROTO_HOW_DONE;
-	return proc_oom_kills() > r->oom_kills ? PROTO_HOW_OOM : PROTO_HOW_DONE;
+	r->oom_kills = proc_oom_kills();
+	return r->oom_kills > before ? PROTO_HOW_OOM : PROTO_HOW_DONE;
 }
 
 void run_on_done(struct run *r, int status)
@@ -240,7 +243,8 @@ void run_on_done(struct run *r, int status)
 	if (r->state != RUN_ACTIVE)
 		return; /* it is being killed */
 	run_set_cost(r, NULL);
-	run_settle(r, how_ended(r, (uint32_t)status), (uint32_t)status, false);
+	/* It may have answered and ended right after. */
+	run_settle(r, how_ended(r, (uint32_t)status), (uint32_t)status, r->interp->pid == 0);
 }
 
 void run_on_death(struct run *r, int wait_status, const struct rusage *ru)

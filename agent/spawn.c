@@ -133,11 +133,14 @@ static int step_ids(const struct spawn *s)
 
 static int step_limits(const struct spawn *s)
 {
-	const struct rlimit nproc = {s->nproc, s->nproc};
+	struct rlimit nproc = {s->nproc, s->nproc};
 	struct rlimit nofile = {s->nofile, s->nofile};
 	const struct rlimit core = {0, 0};
 	struct rlimit now;
 
+	/* The kernel of a guest with little memory allows fewer by itself. */
+	if (getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_max < nproc.rlim_max)
+		nproc = now;
 	/* On the host, other processes of the same user would count. */
 	if (s->place->guest && setrlimit(RLIMIT_NPROC, &nproc) < 0)
 		return -1;

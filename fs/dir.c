@@ -125,6 +125,7 @@ int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st)
 	uint64_t size = 0;
 	int e;
 
+	assert(n->s || n->kind < NODE_SESSION);
 	if (n->kind == NODE_FILES) {
 		files_root_stat(n->s, ret_st);
 		return 0;
@@ -245,6 +246,7 @@ int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct n
 
 void dir_latest(const struct node *n, char target[16])
 {
+	assert(n->s);
 	snprintf(target, 16, "%u", n->s->latest ? n->s->latest->number : 0);
 }
 

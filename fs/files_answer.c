@@ -189,7 +189,7 @@ static void answer_readlink(struct file_op *op, const struct vm_file_reply *repl
 			      sizeof(target));
 
 	if (e < 0) {
-		session_problemf(op->s, "link-outside", "read it inside the sandbox",
+		session_problemf(op->s, "link-outside", "Read it inside the sandbox.",
 				 "a symbolic link of the sandbox leads out of files/");
 		reply_err(files_op_req(op), e);
 	} else {

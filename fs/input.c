@@ -59,12 +59,12 @@ int input_check(struct session *s, const void *data, size_t len, uint64_t offset
 {
 	if (offset > SESSION_CODE_MAX || len > SESSION_CODE_MAX - offset) {
 		session_problemf(s, "code-too-long",
-				 "put the bulk into files/ and import or read it from there",
+				 "Put the bulk into files/, and import or read it from there.",
 				 "code may be at most %u bytes long", SESSION_CODE_MAX);
 		return -EFBIG;
 	}
 	if (memchr(data, '\0', len)) {
-		session_problemf(s, "nul-byte", "pass binary data through files/ or stdin",
+		session_problemf(s, "nul-byte", "Pass binary data through files/ or stdin.",
 				 "code must not contain NUL bytes");
 		return -EINVAL;
 	}
@@ -125,7 +125,7 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	if (e < 0)
 		return e;
 	if (offset > h->text.len) {
-		session_problemf(h->s, "nul-byte", "write code from its beginning to its end",
+		session_problemf(h->s, "nul-byte", "Write code from its beginning to its end.",
 				 "a gap in the code would be NUL bytes");
 		return -EINVAL;
 	}
@@ -237,7 +237,7 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 		offset = s->next_stdin.len; /* a run may have taken what was there */
 	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
 		session_problemf(s, "stdin-too-long",
-				 "put the data into files/ and read it from there",
+				 "Put the data into files/, and read it from there.",
 				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
 		return -EFBIG;
 	}
@@ -264,7 +264,7 @@ static int settings_replace(struct session *s, struct settings *with)
 	const char *frozen = s->sandbox ? settings_frozen_change(&s->settings, with) : NULL;
 
 	if (frozen) {
-		session_problemf(s, "frozen", "echo close > ctl, echo reset > ctl, then change it",
+		session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
 				 "%s cannot change while the sandbox runs", frozen);
 		settings_clear(with);
 		return -EBUSY;

@@ -141,7 +141,7 @@ static void on_fuse(uv_poll_t *handle, int status, int events)
 	}
 }
 
-static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+static void printf_like(2, 0) on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	char text[512];
 
@@ -324,6 +324,7 @@ static int run(struct daemon *d)
 	spawner_stop(d->spawner);
 	uv_loop_close(&d->loop);
 	remove_tree(d->runtime_dir);
+	(void)rmdir(d->conf.runtime_dir); /* if no other mount of this user has its own there */
 	close(d->lock);
 	free(d->runtime_dir);
 	free(d->fs);

@@ -18,8 +18,6 @@
 #include "../vm/log.h"
 #include "../vm/util.h"
 
-extern char **environ;
-
 /* How long a dying instance is waited for. */
 #define CLAIM_TRIES    40
 #define CLAIM_PAUSE_NS 50000000

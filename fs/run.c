@@ -218,11 +218,9 @@ int run_summary(const struct run *r, struct buf *out)
 		buf_printf(out, "%s, exit %u after ", run_state_str(r->state), r->result.status);
 		put_duration(out, r->result.wall_us);
 		break;
-	case RUN_LOST:
 	case RUN_REFUSED:
-		buf_printf(out, "%s, no exit status: %s", run_state_str(r->state),
-			   r->result.problem.cause);
-		break;
+		return buf_printf(out, "refused, it never ran: %s\n", r->result.problem.cause);
+	case RUN_LOST: buf_printf(out, "lost, no exit status: %s", r->result.problem.cause); break;
 	case RUN_NSTATES: assert(0);
 	}
 	put_bytes_on(out, r->spool[RUN_STDOUT].len, "stdout");

@@ -61,7 +61,7 @@ int scratch_create(struct session *s, const char *name, mode_t mode, struct scra
 	if (strlen(name) >= sizeof(f->name))
 		return -ENAMETOOLONG;
 	if (s->scratch.n >= SCRATCH_FILES_MAX) {
-		session_problemf(s, "too-many-files", "keep files below files/",
+		session_problemf(s, "too-many-files", "Keep files below files/.",
 				 "a session's directory takes at most %u files of other names",
 				 SCRATCH_FILES_MAX);
 		return -EDQUOT;

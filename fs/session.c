@@ -233,12 +233,12 @@ int session_can_submit(struct session *s)
 	if (s->state == SESSION_CLOSED) {
 		if (!s->error.code[0])
 			session_problemf(s, "closed",
-					 "echo reset > ctl gives the session a new sandbox",
+					 "echo reset > ctl gives the session a new sandbox.",
 					 "the session's sandbox is gone");
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
-		session_problemf(s, "queue-full", "wait for a run to end, or use another session",
+		session_problemf(s, "queue-full", "Wait for a run to end, or use another session.",
 				 "%u runs of this session are queued already", s->nqueued);
 		return -EBUSY;
 	}
@@ -397,7 +397,7 @@ int session_close(struct session *s)
 	static const struct vm_problem closed = {
 		.code = "closed",
 		.cause = "the session was closed by ctl",
-		.fix = "echo reset > ctl gives the session a new sandbox",
+		.fix = "echo reset > ctl gives the session a new sandbox.",
 	};
 
 	lease_cut(s, &closed);
@@ -423,7 +423,7 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 		.code = "idle-timeout",
 		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
 		       "it "
-		       "for ever",
+		       "for ever.",
 	};
 	uint64_t due;
 

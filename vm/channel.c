@@ -84,6 +84,7 @@ static void frames_sent(struct channel *ch, size_t n)
 
 		begin_frame(ch);
 		f = ch->current;
+		assert(f);
 		if (f->started)
 			*f->started = true;
 		part = MIN(n, f->len - f->sent);

@@ -99,8 +99,10 @@ static void check_memory(const struct doctor *d)
 	char line[128];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "MemTotal: %llu", &total);
-		sscanf(line, "MemAvailable: %llu", &available);
+		if (strncmp(line, "MemTotal:", 9) == 0)
+			total = strtoull(line + 9, NULL, 10);
+		else if (strncmp(line, "MemAvailable:", 13) == 0)
+			available = strtoull(line + 13, NULL, 10);
 	}
 	if (available / 1024 < MEMORY_LOW_MB)
 		finding(d, "memory", VM_WARN, "Free some memory, or lower memory_mb and max_vms.",

@@ -27,7 +27,7 @@ struct guestfiles {
 	} slot[PROTO_FILES_INFLIGHT];
 	uint8_t free[PROTO_FILES_INFLIGHT]; /* stack of free slots */
 	unsigned nfree;
-	STAILQ_HEAD(, file_piece) waiting;
+	STAILQ_HEAD(file_pieces, file_piece) waiting;
 	size_t held; /* bytes in `waiting` */
 };
 

@@ -49,7 +49,7 @@ struct entry {
 
 struct images {
 	char *templates, *agent;
-	TAILQ_HEAD(, entry) entries;
+	TAILQ_HEAD(image_entries, entry) entries;
 	struct identity kernel_dir, agent_file;
 	struct identity modules_file;
 	int kernel, initrd;
@@ -228,7 +228,7 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 	fresh = calloc(1, sizeof(*fresh) + strlen(name) + 1);
 	if (!fresh)
 		return fail(im, -ENOMEM, "there is no memory");
-	strcpy(fresh->name, name);
+	memcpy(fresh->name, name, strlen(name) + 1);
 	fresh->dir = id;
 	fresh->rootfs = open_file(im, dir, name, "rootfs.erofs");
 	r = fresh->rootfs < 0 ? fresh->rootfs : read_manifest(im, dir, name, &fresh->manifest);
@@ -328,7 +328,7 @@ static int describe(struct images *im, const struct entry *e)
 
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
 {
-	struct entry *e;
+	struct entry *e = NULL;
 	int r = load_kernel(im);
 
 	if (r == 0)
@@ -336,7 +336,7 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 	if (r == 0)
 		r = describe(im, e);
 	*ret_why = im->why;
-	if (r < 0)
+	if (r < 0 || !e)
 		return r;
 	*ret_image = (struct image){im->kernel, im->initrd, e->rootfs, im->id};
 	return 0;
@@ -344,11 +344,11 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 const char *images_manifest(struct images *im, const char *name, const char **ret_why)
 {
-	struct entry *e;
+	struct entry *e = NULL;
 	int r = load_kernel(im);
 
 	if (r == 0)
 		r = load(im, name, &e);
 	*ret_why = im->why;
-	return r < 0 ? NULL : buf_str(&e->manifest);
+	return r < 0 || !e ? NULL : buf_str(&e->manifest);
 }

@@ -2,6 +2,7 @@
 /* Is /dev/kvm of any use? Asked by running something, because opening it proves nothing. */
 #include "kvm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
@@ -58,8 +59,9 @@
 
 /* The guest's program. Runs with the addresses above in registers: rsi the FPU state, rsp the
  * stack, r13 the loops; r12 counts breakpoints. */
-extern const uint8_t trial_code[], trial_xrstor[], trial_popcnt[], trial_int3[], trial_loop[],
-	trial_handler[], trial_end[];
+enum { IN_XRSTOR, IN_POPCNT, IN_INT3, IN_LOOP, IN_HANDLER, TRIAL_SIZE, TRIAL_NMARKS };
+extern const uint8_t trial_code[];
+extern const uint32_t trial_marks[TRIAL_NMARKS]; /* where the parts begin */
 __asm__(".pushsection .rodata\n"
 	"trial_code:\n"
 	"	fxrstor (%rsi)\n"
@@ -101,6 +103,11 @@ __asm__(".pushsection .rodata\n"
 	"	inc	%r12d\n"
 	"	iretq\n"
 	"trial_end:\n"
+	"	.balign	4\n"
+	"trial_marks:\n"
+	"	.long	trial_xrstor - trial_code, trial_popcnt - trial_code\n"
+	"	.long	trial_int3 - trial_code, trial_loop - trial_code\n"
+	"	.long	trial_handler - trial_code, trial_end - trial_code\n"
 	".popsection\n");
 
 struct trial {
@@ -136,7 +143,7 @@ static void put64(struct trial *t, uint32_t at, uint64_t value)
 
 static void write_tables(struct trial *t)
 {
-	const uint64_t handler = AT_CODE + (uint64_t)(trial_handler - trial_code);
+	const uint64_t handler = AT_CODE + trial_marks[IN_HANDLER];
 
 	put64(t, AT_PML4, AT_PDPT | 3);
 	put64(t, AT_PDPT, AT_PD | 3);
@@ -150,7 +157,7 @@ static void write_tables(struct trial *t)
 	put64(t, AT_FPU, 0x37f);       /* FCW */
 	put64(t, AT_FPU + 24, 0x1f80); /* MXCSR */
 	put64(t, AT_FPU + 512, 3);     /* XSTATE_BV: x87 and SSE */
-	memcpy(t->memory + AT_CODE, trial_code, (size_t)(trial_end - trial_code));
+	memcpy(t->memory + AT_CODE, trial_code, trial_marks[TRIAL_SIZE]);
 }
 
 static int make_vm(struct trial *t)
@@ -250,15 +257,15 @@ static const char *stage(struct trial *t)
 	if (ioctl(t->vcpu, KVM_GET_REGS, &regs) < 0)
 		return "an unknown instruction";
 	at = regs.rip - AT_CODE;
-	if (at < (uint64_t)(trial_xrstor - trial_code))
+	if (at < trial_marks[IN_XRSTOR])
 		return "FXRSTOR or CPUID";
-	if (at < (uint64_t)(trial_popcnt - trial_code))
+	if (at < trial_marks[IN_POPCNT])
 		return "switching XSAVE on, or XRSTOR";
-	if (at < (uint64_t)(trial_int3 - trial_code))
+	if (at < trial_marks[IN_INT3])
 		return "POPCNT";
-	if (at < (uint64_t)(trial_loop - trial_code))
+	if (at < trial_marks[IN_LOOP])
 		return "a breakpoint";
-	return at < (uint64_t)(trial_handler - trial_code) ? "a loop" : "a breakpoint's handler";
+	return at < trial_marks[IN_HANDLER] ? "a loop" : "a breakpoint's handler";
 }
 
 static void run(struct trial *t, struct kvm_verdict *v)
@@ -268,6 +275,7 @@ static void run(struct trial *t, struct kvm_verdict *v)
 	uint64_t guest;
 	int n;
 
+	assert(r);
 	do
 		n = ioctl(t->vcpu, KVM_RUN, 0);
 	while (n < 0 && errno == EINTR);

@@ -10,8 +10,8 @@
 #include "trouble.h"
 #include "vm_internal.h"
 
-#define USER_NPROC	512u
 #define USER_NOFILE	4096u
+#define USER_NPROC	512u
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
 #define EXERCISE_RUN	UINT32_MAX
 #define EXERCISE_MS	60000u

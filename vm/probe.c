@@ -42,20 +42,28 @@ int probe_parse_version(const char *text, char *out, size_t size)
 	return 0;
 }
 
+/* "7.2.22", "10.0.2 (Debian ...)": 7.2 or later? What has no numbers is given the chance to work. */
+static bool new_enough(const char *version)
+{
+	char *end;
+	const long major = strtol(version, &end, 10);
+	const long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+
+	if (end == version)
+		return true;
+	return major > QEMU_MIN_MAJOR || (major == QEMU_MIN_MAJOR && minor >= QEMU_MIN_MINOR);
+}
+
 /* What is settled by the two answers. */
 static void decide(struct probe *p)
 {
-	int major = 0, minor = 0;
-
 	p->accel = p->wish != ACCEL_TCG && p->kvm.usable ? "kvm" : "tcg";
 	if (!p->qemu_ok) {
 		p->fatal = true;
 		trouble_set(&p->problem, "no-qemu",
 			    "Install QEMU (Debian: qemu-system-x86), or set `qemu` to the program.",
 			    "%s", p->qemu);
-	} else if (sscanf(p->qemu, "%d.%d", &major, &minor) == 2 &&
-		   (major < QEMU_MIN_MAJOR ||
-		    (major == QEMU_MIN_MAJOR && minor < QEMU_MIN_MINOR))) {
+	} else if (!new_enough(p->qemu)) {
 		p->fatal = true;
 		trouble_set(&p->problem, "old-qemu", "Install QEMU 7.2 or later.",
 			    "QEMU %s is too old: 7.2 is needed", p->qemu);

@@ -83,10 +83,13 @@ static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
 
 	addf(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
 	addf(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);
+	/* On a busy host an emulated guest falls behind, takes its TSC for broken, and would be left
+	 * with a clock that goes in steps of 4 ms: tsc=reliable. */
 	if (m->kvm)
 		add2(a, "-append", always);
 	else
-		addf(a, "-append", "%s no_timer_check mitigations=off tsc_early_khz=%llu", always,
+		addf(a, "-append",
+		     "%s no_timer_check mitigations=off tsc=reliable tsc_early_khz=%llu", always,
 		     (unsigned long long)m->tsc_khz);
 }
 

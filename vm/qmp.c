@@ -51,7 +51,7 @@ static int execute(struct qmp *q, const char *name, json_t *arguments, int fd, q
 {
 	struct qmp_command *c = calloc(1, sizeof(*c));
 	json_t *message = json_pack("{s:s, s:I, s:o*}", "execute", name, "id",
-				    (json_int_t)(q->last_id + 1), "arguments", arguments);
+				    (json_int_t)q->last_id + 1, "arguments", arguments);
 	int r = c && message ? 0 : -ENOMEM;
 
 	if (r == 0 && (q->lost || !q->reader.open))
@@ -99,8 +99,10 @@ static void fail_pending(struct qmp *q, const char *error)
 {
 	struct qmp_command *c;
 
-	while ((c = TAILQ_FIRST(&q->pending)))
+	while ((c = TAILQ_FIRST(&q->pending))) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it can't follow a TAILQ. */
 		command_done(q, c, NULL, error);
+	}
 }
 
 /* ---- in ---- */

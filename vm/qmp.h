@@ -38,7 +38,7 @@ struct qmp {
 	struct buf line;
 	uint32_t last_id;
 	unsigned npending;
-	TAILQ_HEAD(, qmp_command) pending;
+	TAILQ_HEAD(qmp_commands, qmp_command) pending;
 	bool greeted, lost;
 };
 

@@ -13,7 +13,8 @@
 
 #include "util.h"
 
-#define FILE_NAME "processes"
+#define FILE_NAME "/processes"
+#define FILE_NEW  "/processes.new"
 #define REAP_MS	  2000
 
 /* A process for all times: a number alone comes again. */
@@ -21,6 +22,14 @@ struct process {
 	int pid;
 	unsigned long long start; /* ticks since boot */
 };
+
+static FILE *open_in(const char *dir, const char *file, const char *mode)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s", dir, file);
+	return fopen(path, mode);
+}
 
 static int read_boot_id(char id[64])
 {
@@ -45,15 +54,18 @@ static int read_start(int pid, unsigned long long *ret_start)
 	p = strrchr(line, ')');
 	for (unsigned field = 0; p && field < 20; field++)
 		p = strchr(p + 1, ' ');
-	return p && sscanf(p, "%llu", ret_start) == 1 ? 0 : -EIO;
+	if (!p)
+		return -EIO;
+	*ret_start = strtoull(p, NULL, 10);
+	return 0;
 }
 
 int registry_write(const char *runtime_dir, pid_t pid)
 {
+	_cleanup_file_ FILE *f = open_in(runtime_dir, FILE_NEW, "we");
 	char path[PATH_MAX], temporary[PATH_MAX], boot[64];
 	struct process spawner = {.pid = pid}, daemon = {.pid = getpid()};
-	_cleanup_file_ FILE *f = NULL;
-	int r = read_boot_id(boot);
+	int r = f ? read_boot_id(boot) : -errno;
 
 	if (r == 0)
 		r = read_start(spawner.pid, &spawner.start);
@@ -61,11 +73,8 @@ int registry_write(const char *runtime_dir, pid_t pid)
 		r = read_start(daemon.pid, &daemon.start);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "%s/" FILE_NAME, runtime_dir);
-	snprintf(temporary, sizeof(temporary), "%s/" FILE_NAME ".new", runtime_dir);
-	f = fopen(temporary, "we");
-	if (!f)
-		return -errno;
+	snprintf(path, sizeof(path), "%s" FILE_NAME, runtime_dir);
+	snprintf(temporary, sizeof(temporary), "%s" FILE_NEW, runtime_dir);
 	fprintf(f, "%s\nspawner %d %llu\ndaemon %d %llu\n", boot, spawner.pid, spawner.start,
 		daemon.pid, daemon.start);
 	if (fflush(f) != 0 || rename(temporary, path) < 0)
@@ -87,28 +96,43 @@ static int open_process(const struct process *p)
 	return steal_fd(&fd);
 }
 
+/* Takes a line "WORD PID START" apart. Return: 0 or -EBADMSG. */
+static int read_process(FILE *f, const char *word, struct process *ret_process)
+{
+	const size_t len = strlen(word);
+	char line[128], *pos, *end;
+	long pid;
+
+	if (!fgets(line, sizeof(line), f) || strncmp(line, word, len) != 0)
+		return -EBADMSG;
+	pid = strtol(line + len, &pos, 10);
+	if (pid <= 1 || pid > INT_MAX)
+		return -EBADMSG;
+	ret_process->pid = (int)pid;
+	ret_process->start = strtoull(pos, &end, 10);
+	return end > pos ? 0 : -EBADMSG;
+}
+
 static int read_registry(const char *runtime_dir, char boot[64], struct process *ret_spawner,
 			 struct process *ret_daemon)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char path[PATH_MAX];
+	_cleanup_file_ FILE *f = open_in(runtime_dir, FILE_NAME, "re");
 
-	snprintf(path, sizeof(path), "%s/" FILE_NAME, runtime_dir);
-	f = fopen(path, "re");
 	if (!f)
 		return -errno;
-	if (fscanf(f, "%63s spawner %d %llu daemon %d %llu", boot, &ret_spawner->pid,
-		   &ret_spawner->start, &ret_daemon->pid, &ret_daemon->start) != 5 ||
-	    ret_spawner->pid <= 1 || ret_daemon->pid <= 1)
+	if (!fgets(boot, 64, f))
 		return -EBADMSG;
-	return 0;
+	boot[strcspn(boot, "\n")] = '\0';
+	if (read_process(f, "spawner ", ret_spawner) < 0)
+		return -EBADMSG;
+	return read_process(f, "daemon ", ret_daemon);
 }
 
 int registry_reap(const char *runtime_dir)
 {
 	_cleanup_close_ int spawner_fd = -1, daemon_fd = -1;
 	char boot[64], boot_now[64];
-	struct process spawner, daemon;
+	struct process spawner = {0}, daemon = {0};
 	struct pollfd p = {.events = POLLIN};
 	int r = read_registry(runtime_dir, boot, &spawner, &daemon);
 

@@ -307,18 +307,24 @@ void sandbox_work(struct sandbox *s)
 
 static uint64_t rss_kib(pid_t pid)
 {
-	unsigned long long size, resident = 0;
 	char path[64];
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
+	return fopen(path, "re");
+}
+
+static uint64_t rss_kib(pid_t pid)
+{
+	_cleanup_file_ FILE *f = open_statm(pid);
+	const char *resident;
+	char line[128];
+
+	if (!f || !fgets(line, sizeof(line), f))
 		return 0;
-	if (fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	fclose(f);
-	return resident * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	resident = strchr(line, ' ');
+	if (!resident)
+		return 0;
+	return strtoull(resident, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)

@@ -162,7 +162,7 @@ int turn_on_stdin_credit(struct sandbox *s, const struct proto_header *h, struct
 /* Sends of the standard input what may be sent. */
 void turn_pump_stdin(struct sandbox *s);
 
-/* The agent did not end the run in time. */
+/* The agent did not end the run in time; or, without a run, there has been none for a moment. */
 void turn_overdue(struct sandbox *s);
 
 /* Ends the active run, if there is one, because the sandbox ends. */

@@ -39,8 +39,8 @@ int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env
 void sandbox_env_free(struct sandbox_env *env, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		free((char *)(uintptr_t)env[i].name);
-		free((char *)(uintptr_t)env[i].value);
+		free((char *)env[i].name);
+		free((char *)env[i].value);
 	}
 	free(env);
 }

@@ -31,8 +31,8 @@ struct spawner {
 	pid_t pid;
 	bool dead;
 	uint32_t last_id;
-	TAILQ_HEAD(, child) children;
-	STAILQ_HEAD(, unsent) unsent;
+	TAILQ_HEAD(children, child) children;
+	STAILQ_HEAD(unsent_requests, unsent) unsent;
 	uv_poll_t poll; /* while attached */
 	bool attached;
 	void (*died[2])(void *data); /* of spawner_attended(), spawner_watch() */
@@ -114,7 +114,7 @@ static int send_message(int sock, const void *message, size_t len, const int *fd
 		struct cmsghdr align;
 		char space[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
 	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)message, len};
+	struct iovec iov = {(void *)message, len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 

@@ -201,8 +201,8 @@ static void serve(struct server *s, struct spawn_job *job)
 		if (job->req.nargs != 2 || strlen(job->argv[0]) >= sizeof(s->mountpoint) ||
 		    strlen(job->argv[1]) >= sizeof(s->runtime_dir))
 			break;
-		strcpy(s->mountpoint, job->argv[0]);
-		strcpy(s->runtime_dir, job->argv[1]);
+		memcpy(s->mountpoint, job->argv[0], strlen(job->argv[0]) + 1);
+		memcpy(s->runtime_dir, job->argv[1], strlen(job->argv[1]) + 1);
 		break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	default: break;
@@ -268,18 +268,23 @@ static bool is_kid(const struct server *s, pid_t pid)
  * child. */
 static void kill_children(const struct server *s, bool all)
 {
-	char path[64];
-	FILE *f;
-	int pid;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_file_ FILE *f = NULL;
+	char path[64], *pos, *end;
+	size_t size = 0;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
 	f = fopen(path, "re");
-	while (f && fscanf(f, "%d", &pid) == 1) {
-		if (all || !is_kid(s, pid))
-			kill(pid, SIGKILL);
+	if (f && getline(&line, &size, f) > 0) {
+		for (pos = line;; pos = end) {
+			const pid_t pid = (pid_t)strtol(pos, &end, 10);
+
+			if (end == pos)
+				break;
+			if (all || !is_kid(s, pid))
+				kill(pid, SIGKILL);
+		}
 	}
-	if (f)
-		fclose(f);
 	for (size_t i = 0; all && i < s->nkids; i++)
 		kill(s->kids[i].pid, SIGKILL);
 }

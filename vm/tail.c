@@ -77,7 +77,7 @@ static const char *last_part(const char *line, size_t len, size_t size)
 
 	if (next && (size_t)(next - start) < size / 3)
 		start = next + strlen(LINE_END);
-	while (((unsigned char)*start & 0xc0) == 0x80)
+	while (start < line + len && ((unsigned char)*start & 0xc0) == 0x80)
 		start++;
 	return start;
 }
@@ -86,8 +86,9 @@ const char *tail_quote(const struct tail *t, const char *from, char *out, size_t
 {
 	char linear[TAIL_SIZE + 1], line[3 * TAIL_SIZE + 1];
 	const char *start = line, *found;
-	size_t len = one_line(linear, tail_linear(t, linear), line);
+	size_t len = tail_linear(t, linear);
 
+	len = one_line(linear, len, line);
 	found = from ? strstr(line, from) : NULL;
 	if (found)
 		start = found;

@@ -11,6 +11,7 @@ void trouble_set(struct vm_problem *p, const char *code, const char *fix, const 
 {
 	va_list ap;
 
+	*p = (struct vm_problem){.code = ""};
 	snprintf(p->code, sizeof(p->code), "%s", code);
 	snprintf(p->fix, sizeof(p->fix), "%s", fix);
 	va_start(ap, fmt);

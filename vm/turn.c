@@ -11,6 +11,8 @@
 #define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
 #define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
 #define LATE_MS		5000	     /* what the agent may take on top of a run's own time */
+#define QUIET_MS \
+	200 /* after a run, before the guest is asked what it uses: the next run comes first */
 
 /* ---- the end of a run ---- */
 
@@ -55,8 +57,11 @@ void turn_overdue(struct sandbox *s)
 {
 	struct vm_problem p;
 
-	if (!s->turn.id)
+	if (!s->turn.id) {
+		if (s->usage_stale)
+			sandbox_ask_usage(s);
 		return;
+	}
 	s->turn.settled = true;
 	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
 	trouble_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
@@ -96,8 +101,8 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	if (r.outcome == VM_REFUSED)
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");
-	sandbox_deadline(s, 0);
-	sandbox_ask_usage(s);
+	s->usage_stale = true;
+	sandbox_deadline(s, QUIET_MS);
 	finish(s, &r);
 	return 0;
 }

@@ -107,6 +107,7 @@ def swapped():
              "rm race/d; mv race/e race/d; done\n")
     seen = set()
     while s.state_of(n) in ("queued", "running"):
+        time.sleep(0.02 if VM else 0)
         try:
             seen.add(read(s / "files/race/d/f"))
         except OSError as error:

@@ -29,7 +29,7 @@ PROBES = [
     ("set the host name", "hostname \"$(hostname)\" && echo YES", None),
     ("signal init", "kill -0 1 && echo YES", True),
     ("read init's memory map", "cat /proc/1/maps | grep -q . && echo YES", True),
-    ("use the magic SysRq", "[ -w /proc/sysrq-trigger ] && echo YES", None),
+    ("use the magic SysRq", "[ -w /proc/sysrq-trigger ] && ! [ -c /proc/sysrq-trigger ] && echo YES", None),
     ("change kernel settings", "[ -w /proc/sys/kernel/core_pattern ] && echo YES", None),
     ("open raw memory", "head -c 1 /dev/mem | wc -c | grep -q 1 && echo YES", None),
     ("read a block device", "for d in /dev/vd* /dev/sd* /dev/nvme*n1; do [ -b $d ] && "
@@ -37,7 +37,7 @@ PROBES = [
     ("find set-id programs", "find / -xdev -perm /6000 -type f 2>/dev/null | grep -q . && echo YES", True),
     ("reach a network", "ip route 2>/dev/null | grep -q . && echo YES; cat /proc/net/route | "
      "tail -n +2 | grep -q . && echo YES", None),
-    ("raise a limit on processes", "ulimit -u unlimited && echo YES", True),
+    ("raise a limit on processes", "ulimit -u unlimited && echo YES", None),
     ("read kernel addresses", "grep -v ' 0\\{8\\}' /proc/kallsyms | grep -vq '^0000000000000000' && echo YES",
      None),
 ]

@@ -24,7 +24,7 @@ struct fake_agent {
 	unsigned nold;
 	uint8_t *in;
 	size_t in_len;
-	STAILQ_HEAD(, fake_frame) frames; /* not taken yet */
+	STAILQ_HEAD(fake_frames, fake_frame) frames; /* not taken yet */
 	struct backend *backend;
 	unsigned started, destroyed;
 	int start_error; /* the next start fails with it */

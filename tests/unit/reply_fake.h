@@ -27,11 +27,11 @@ enum answer_kind {
  */
 struct req {
 	enum answer_kind kind;
-	int err;	/* 0 or -errno */
-	uint64_t ino;	/* ENTRY, CREATE */
-	struct stat st; /* ATTR, ENTRY, CREATE */
-	enum reply_keep keep;	/* likewise: may be cached */
-	uint64_t fh;	/* OPEN, CREATE */
+	int err;	      /* 0 or -errno */
+	uint64_t ino;	      /* ENTRY, CREATE */
+	struct stat st;	      /* ATTR, ENTRY, CREATE */
+	enum reply_keep keep; /* likewise: may be cached */
+	uint64_t fh;	      /* OPEN, CREATE */
 	bool noflush, direct_io;
 	char *data;  /* BUF, terminated on top; READLINK */
 	size_t size; /* BUF, WRITE */

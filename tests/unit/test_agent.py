@@ -5,7 +5,8 @@
 
 Environment:
     BUILD      where xsbx-agent and drivers/ are; default: build
-    XSBX_BUN   Bun, for the JavaScript tests; without it they are skipped
+    XSBX_BUN   Bun, for the JavaScript tests; default: bun on PATH, or
+               ~/.cache/xsbxfs/images/tools/bun; without it they are skipped
 """
 import contextlib
 import errno
@@ -26,6 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.join(ROOT, os.environ.get('BUILD', 'build'))
 AGENT = os.environ.get('XSBX_AGENT', os.path.join(BUILD, 'xsbx-agent'))
 DRIVERS = os.environ.get('XSBX_DRIVERS', os.path.join(BUILD, 'drivers'))
+BUN = os.environ.get('XSBX_BUN') or shutil.which('bun') or \
+    os.path.expanduser('~/.cache/xsbxfs/images/tools/bun')
 DEADLINE = 60  # seconds that anything may take on a busy machine
 
 HELLO, PING, SETUP, RUN, STDIN, SIGNAL, CREDIT, RESET, USAGE, SHUTDOWN, WARM = range(1, 12)
@@ -303,7 +306,7 @@ class LocalAgent(Host):
         self.root = tempfile.mkdtemp(prefix='test_agent.')
         self.process = subprocess.Popen(
             [AGENT, '--local', str(theirs.fileno()), '--root', self.root, '--lib', DRIVERS],
-            pass_fds=[theirs.fileno()])
+            pass_fds=[theirs.fileno()], env={**os.environ, 'XSBX_BUN': BUN})
         theirs.close()
 
     def close(self):
@@ -815,7 +818,7 @@ class Raw(Case):
         self.assertGreater(r.user, 50000)
 
 
-@unittest.skipUnless(os.environ.get('XSBX_BUN'), 'XSBX_BUN is not set')
+@unittest.skipUnless(os.access(BUN, os.X_OK), 'no Bun: set XSBX_BUN')
 class JavaScript(Case):
     language = 'javascript'
 

@@ -123,8 +123,9 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 		a->data[reply->size] = '\0';
 	}
 	for (size_t i = 0; i < reply->nentries; i++) {
-		strcat(a->names, reply->entries[i].name);
-		strcat(a->names, ",");
+		const size_t len = strlen(a->names);
+
+		snprintf(a->names + len, sizeof(a->names) - len, "%s,", reply->entries[i].name);
 	}
 }
 

@@ -138,7 +138,7 @@ static void impossible_exits(void **state)
 {
 	static const struct proto_exit bad[] = {
 		{.how = PROTO_NHOW}, {.how = 0xffffffff}, {.status = 256}, {.fresh = 2}};
-	uint8_t bytes[256];
+	uint8_t bytes[256] = {0};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -196,7 +196,7 @@ static void full(void **state)
 static void dirents(void **state)
 {
 	const struct proto_dirent d = {1, 2, S_IFREG, proto_cstr("name")};
-	uint8_t bytes[60];
+	uint8_t bytes[60] = {0};
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
 	struct proto_in in = {bytes, bytes + 56, false};
 	struct proto_dirent got;

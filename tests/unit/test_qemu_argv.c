@@ -13,7 +13,7 @@
 static const char *value(const struct qemu_argv *a, const char *option, unsigned n)
 {
 	for (size_t i = 1; i < a->argc; i++) {
-		if (strcmp(a->argv[i], option) == 0 && n-- == 0)
+		if (a->argv[i] && strcmp(a->argv[i], option) == 0 && n-- == 0)
 			return a->argv[i + 1];
 	}
 	return NULL;

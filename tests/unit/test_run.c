@@ -119,7 +119,7 @@ static void test_summaries(void **state)
 	bed_expect(b, TOP "runs/1/summary",
 		   "run 1: lost, no exit status: the sandbox is gone, nothing on stdout, "
 		   "nothing on stderr\n");
-	assert_non_null(strstr(bed_cat(b, TOP "summary"), "run 2: refused, no exit status: "));
+	assert_non_null(strstr(bed_cat(b, TOP "summary"), "run 2: refused, it never ran: "));
 }
 
 int main(void)

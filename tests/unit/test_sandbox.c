@@ -451,7 +451,9 @@ static void runs(void **state)
 	assert_string_equal(buf_str(&seen[0].output[VM_STDOUT]), "output");
 	assert_string_equal(buf_str(&seen[0].output[VM_STDERR]), "err");
 	until(&seen[0], SANDBOX_READY);
-	assert_true(fake_got(PROTO_USAGE));
+	f = fake_expect(PROTO_USAGE);
+	assert_non_null(f);
+	fake_free(f);
 	close_it(&seen[0]);
 	assert_int_equal(seen[0].nexits, 1);
 }

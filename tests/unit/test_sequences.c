@@ -235,9 +235,9 @@ static void check_session(const struct session *s)
 	unsigned nruns = 0, nqueued = 0;
 	const struct run *r;
 
-	TAILQ_FOREACH (r, &s->runs, link)
+	TAILQ_FOREACH(r, &s->runs, link)
 		nruns++;
-	TAILQ_FOREACH (r, &s->queue, queue) {
+	TAILQ_FOREACH(r, &s->queue, queue) {
 		nqueued++;
 		assert_int_equal(r->state, RUN_QUEUED);
 	}

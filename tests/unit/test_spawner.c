@@ -130,7 +130,8 @@ static void deadline(void **state)
 static void clean_child(void **state)
 {
 	struct capture c;
-	int pid, session;
+	char *end;
+	long pid;
 
 	(void)state;
 	signal(SIGPIPE, SIG_IGN);
@@ -141,8 +142,8 @@ static void clean_child(void **state)
 	    0, 5000);
 	assert_string_equal(c.output, "NoNewPrivs:1SigBlk:0000000000000000SigIgn:0000000000000000");
 	run(&c, "cut -d' ' -f1,6 /proc/$$/stat; :", 0, 5000);
-	assert_int_equal(sscanf(c.output, "%d %d", &pid, &session), 2);
-	assert_int_equal(pid, session);
+	pid = strtol(c.output, &end, 10);
+	assert_int_equal(pid, strtol(end, NULL, 10)); /* the number of its session */
 	run(&c, "tr '\\0' '\\n' </proc/$$/environ", 0, 5000);
 	assert_string_equal(c.output, "");
 	run(&c, "cat /proc/self/oom_score_adj", SPAWN_OOM_FIRST, 5000);
@@ -211,7 +212,7 @@ static void orphans(void **state)
 	(void)state;
 	run(&c, "sleep 1000 >/dev/null & echo $!", 0, 5000);
 	assert_int_equal(c.status, 0);
-	assert_true(gone_within(atoi(c.output), 2000));
+	assert_true(gone_within((pid_t)strtol(c.output, NULL, 10), 2000));
 }
 
 static void big_request(void **state)

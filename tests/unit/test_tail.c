@@ -66,7 +66,7 @@ static void keeps_the_end(void **state)
 static void words(void **state)
 {
 	static char many[4000];
-	struct vm_problem p;
+	struct vm_problem p = {0};
 
 	(void)state;
 	memset(many, 'x', sizeof(many) - 1);
