@@ -305,7 +305,7 @@ void sandbox_work(struct sandbox *s)
 
 /* ---- the seam ---- */
 
-static uint64_t rss_kib(pid_t pid)
+static FILE *open_statm(pid_t pid)
 {
 	char path[64];
 
