@@ -177,6 +177,9 @@ static void refresh(struct template *t)
 	char key[DIGEST_HEX];
 	const char *why;
 
+	/* Nothing is known yet of what machines run on. */
+	if (!t->vm->probe.done || t->vm->probe.fatal)
+		return;
 	/* If it fails, starting a machine will fail too, with better words. */
 	if (describe(t, key, &why) < 0 || strcmp(key, t->key) == 0)
 		return;
@@ -193,7 +196,7 @@ struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 {
 	struct template *t;
 
-	if (!vm->backend->save || !vm->probe.done || vm->probe.fatal || vm->closing)
+	if (!vm->backend->save || vm->closing)
 		return NULL;
 	t = find(vm, spec);
 	if (!t && vm->ntemplates >= TEMPLATES_MAX)
@@ -205,7 +208,7 @@ struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 	t->used_at = uv_now(vm->loop);
 	t->pool_target = spec->pool;
 	refresh(t);
-	return t->key[0] ? t : NULL;
+	return t;
 }
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -293,7 +296,9 @@ bool template_prepare(struct sandbox *s)
 {
 	struct template *t = s->template;
 
-	if (t && t->state == TEMPLATE_UNKNOWN) {
+	if (t)
+		refresh(t);
+	if (t && t->state == TEMPLATE_UNKNOWN && t->key[0]) {
 		if (template_job_start(t, JOB_LOAD, NULL) == 0)
 			t->state = TEMPLATE_LOADING;
 		else
