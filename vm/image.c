@@ -274,7 +274,7 @@ static int load_kernel(struct images *im)
 		return dir;
 	agent = open(im->agent, O_RDONLY | O_CLOEXEC);
 	if (agent < 0 || fstat(agent, &st) < 0)
-		return fail(im, -errno, "the agent %s can't be opened: %s", im->agent,
+		return fail(im, -ENOEXEC, "the agent %s can't be opened: %s", im->agent,
 			    strerror(errno));
 	agent_id = identity_of(&st);
 	if (im->initrd >= 0 && same(&dir_id, &im->kernel_dir) && same(&agent_id, &im->agent_file))

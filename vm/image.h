@@ -29,7 +29,7 @@ void images_free(struct images *im);
  * images_open() - All that a machine with image @name needs, as it is now
  * @ret_why: If it fails: one sentence, valid until the next call
  *
- * Return: 0 or -errno.
+ * Return: 0, -ENOEXEC if it is the agent that is missing, or -errno.
  */
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why);
 

@@ -430,7 +430,10 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	int r = images_open(b->vm->images, spec->image, &image, &why);
 
 	if (r < 0) {
-		trouble_set(ret_problem, "no-image", "Build the images: scripts/images", "%s", why);
+		trouble_set(ret_problem, r == -ENOEXEC ? "no-agent" : "no-image",
+			    r == -ENOEXEC ? "Build the agent (make), or set `agent` to it."
+					  : "Build the images: scripts/images",
+			    "%s", why);
 		return r;
 	}
 	r = ends_open(&e);
