@@ -113,7 +113,8 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 		unsigned long n = strtoul(value, &end, 10);
 
 		if (!*value || *end || strspn(value, "0123456789") != strlen(value) || n > POOL_MAX)
-			return conf_fail(src, EINVAL, "pool: \"%s\" is not a whole number from 0 to %u",
+			return conf_fail(src, EINVAL,
+					 "pool: \"%s\" is not a whole number from 0 to %u",
 					 problem_quote(value).text, POOL_MAX);
 		t->pool = (unsigned)n;
 		return 0;

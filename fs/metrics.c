@@ -60,7 +60,8 @@ static void pools(const struct fs *fs, struct buf *out)
 
 	vm_templates(fs->vm, add_pool, &p);
 	single(out, "pool_ready", "gauge", "Idle clones that can be used at once.", p.ready);
-	single(out, "pool_hits_total", "counter", "Sandboxes that were taken from the pool.", p.hits);
+	single(out, "pool_hits_total", "counter", "Sandboxes that were taken from the pool.",
+	       p.hits);
 	single(out, "pool_misses_total", "counter", "Sandboxes for which the pool had none.",
 	       p.misses);
 }

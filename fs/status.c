@@ -199,18 +199,18 @@ static json_t *sessions_json(const struct fs *fs)
 
 static void add_snapshot(void *data, const struct vm_template_status *st)
 {
-	json_t *pool = json_pack("{s:i, s:i, s:i, s:I, s:I, s:I}", "target", (int)st->pool, "ready",
-				 (int)st->ready, "filling", (int)st->filling, "hits",
-				 (json_int_t)st->hits, "misses", (json_int_t)st->misses,
-				 "refill_ms", (json_int_t)st->refill_ms);
+	json_t *pool =
+		json_pack("{s:i, s:i, s:i, s:I, s:I, s:I}", "target", (int)st->pool, "ready",
+			  (int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits,
+			  "misses", (json_int_t)st->misses, "refill_ms", (json_int_t)st->refill_ms);
 
-	json_array_append_new(
-		data, json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:I, s:I, s:o}", "image", st->image,
-				"language", st->language, "memory_mb", (int)st->memory_mb, "cpus",
-				(int)st->cpus, "state", st->state, "problem",
-				*st->problem ? any_string(st->problem) : json_null(), "bytes",
-				(json_int_t)st->bytes, "built_ms", (json_int_t)st->built_ms, "pool",
-				pool));
+	json_array_append_new(data, json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:I, s:I, s:o}",
+					      "image", st->image, "language", st->language,
+					      "memory_mb", (int)st->memory_mb, "cpus",
+					      (int)st->cpus, "state", st->state, "problem",
+					      *st->problem ? any_string(st->problem) : json_null(),
+					      "bytes", (json_int_t)st->bytes, "built_ms",
+					      (json_int_t)st->built_ms, "pool", pool));
 }
 
 int status_root(struct fs *fs, struct buf *out)

@@ -241,8 +241,8 @@ static int on_failed(struct sandbox *s, struct proto_in *in)
 	struct vm_problem p;
 	char text[512];
 
-	if (!get_end(in) || (s->phase != PHASE_SETUP && s->phase != PHASE_WARM && !reset &&
-			     s->unsettled != 1))
+	if (!get_end(in) ||
+	    (s->phase != PHASE_SETUP && s->phase != PHASE_WARM && !reset && s->unsettled != 1))
 		return -EPROTO;
 	take_words(text, sizeof(text), words);
 	trouble_set(&p, reset ? "reset-failed" : "setup-failed", FIX_BOOT_FAILED,
@@ -493,8 +493,8 @@ bool link_start(struct sandbox *s)
 
 	s->generation = 0;
 	if (s->kind == SANDBOX_BUILD || s->start == START_SNAPSHOT) {
-		const struct snapshot *snap = s->kind == SANDBOX_BUILD ? &s->template->recording
-								       : &s->template->snapshot;
+		const struct snapshot *snap =
+			s->kind == SANDBOX_BUILD ? &s->template->recording : &s->template->snapshot;
 
 		spec.mode = s->kind == SANDBOX_BUILD ? BACKEND_RECORD : BACKEND_CLONE;
 		spec.ram = snap->ram;

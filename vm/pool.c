@@ -68,7 +68,8 @@ static void on_console(void *data, const void *bytes, size_t len)
 	(void)len;
 }
 
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes, size_t len)
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
 {
 	(void)data;
 	(void)run;

@@ -43,12 +43,12 @@ struct backend {
 	struct child child;
 	struct reader console, words;
 	struct qmp qmp;
-	int state; /* of one that can be saved: where to; or -1 */
+	int state;	  /* of one that can be saved: where to; or -1 */
 	struct tail said; /* on its standard output and error */
 	uint64_t started_at;
 	bool child_gone, destroying, told_down;
 	backend_saved_fn saved; /* while a copy is being made */
-	unsigned nopen; /* the child, the readers, the control connection */
+	unsigned nopen;		/* the child, the readers, the control connection */
 };
 
 static const enum qemu_mode machine_mode[] = {

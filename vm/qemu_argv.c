@@ -65,7 +65,8 @@ static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 	addf(a, "-smp", "%u", m->cpus);
 	addf(a, "-m", "%u", m->memory_mb);
 	if (m->mode != QEMU_COLD)
-		addf(a, "-object", "memory-backend-file,id=ram,size=%uM,mem-path=/proc/self/fd/%d,share=%s",
+		addf(a, "-object",
+		     "memory-backend-file,id=ram,size=%uM,mem-path=/proc/self/fd/%d,share=%s",
 		     m->memory_mb, QEMU_FD_RAM, m->mode == QEMU_RECORD ? "on" : "off");
 	add(a, "-nodefaults");
 	add(a, "-no-user-config");

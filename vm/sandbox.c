@@ -32,10 +32,10 @@
  * take its own absence for the agent's.
  */
 
-#define BEAT_MS	     5000
-#define BEATS_IDLE   8	/* without a frame, before an agent counts as dead */
-#define RESTORE_MS   15000ull
-#define BEATS_BUSY   14 /* while user code keeps the guest busy */
+#define BEAT_MS	   5000
+#define BEATS_IDLE 8 /* without a frame, before an agent counts as dead */
+#define RESTORE_MS 15000ull
+#define BEATS_BUSY 14 /* while user code keeps the guest busy */
 
 static const char *const state_str[] = {
 	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",

@@ -16,10 +16,10 @@
 
 /* How far it has come. Each phase but the last has a deadline. */
 enum sandbox_phase {
-	PHASE_WAIT,  /* for a place */
-	PHASE_BOOT,  /* the backend runs, the agent has not answered yet */
-	PHASE_SETUP, /* HELLO was answered, SETUP not yet */
-	PHASE_WARM,  /* WARM was not answered yet; only of what nobody uses so far */
+	PHASE_WAIT,   /* for a place */
+	PHASE_BOOT,   /* the backend runs, the agent has not answered yet */
+	PHASE_SETUP,  /* HELLO was answered, SETUP not yet */
+	PHASE_WARM,   /* WARM was not answered yet; only of what nobody uses so far */
 	PHASE_SETTLE, /* before it is copied */
 	PHASE_SAVE,   /* it is being copied */
 	PHASE_RESET,  /* RESET was not answered yet */
@@ -89,9 +89,9 @@ struct sandbox {
 	enum sandbox_retry retry;
 	struct template *template; /* holds a reference; or NULL */
 	enum sandbox_pooled pooled;
-	bool waits; /* for the template's snapshot */
+	bool waits;	     /* for the template's snapshot */
 	uint32_t generation; /* of HELLO */
-	unsigned exercises; /* runs still to be made before anybody uses it */
+	unsigned exercises;  /* runs still to be made before anybody uses it */
 	unsigned unsettled;  /* adopted: answers to HELLO and SETUP that are still due */
 	TAILQ_ENTRY(sandbox) template_link;
 	struct vm_problem problem;

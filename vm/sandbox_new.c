@@ -13,7 +13,8 @@
 
 /* ---- what it is to be ---- */
 
-int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env, size_t *ret_n)
+int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env,
+		     size_t *ret_n)
 {
 	*ret_n = 0;
 	*ret_env = NULL;

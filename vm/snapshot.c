@@ -255,7 +255,9 @@ static int open_ours(const char *dir, const char *key)
 		return -ENAMETOOLONG;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : errno == ENOTDIR || errno == ELOOP ? -EBADMSG : -errno;
+		return errno == ENOENT			    ? -ENOENT
+		       : errno == ENOTDIR || errno == ELOOP ? -EBADMSG
+							    : -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
@@ -330,7 +332,8 @@ static uint64_t survey(const char *dir, struct kept *ret_oldest)
 		struct stat st;
 
 		if (e->d_name[0] == '.' ||
-		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISDIR(st.st_mode))
 			continue;
 		snprintf(k.name, sizeof(k.name), "%s", e->d_name);
 		k.used = st.st_mtim;

@@ -44,9 +44,9 @@
 #define TSC_PPM	       50u
 
 static const char *const state_str[] = {
-	[TEMPLATE_UNKNOWN] = "unknown",	  [TEMPLATE_LOADING] = "loading",
-	[TEMPLATE_NONE] = "none",	  [TEMPLATE_BUILDING] = "building",
-	[TEMPLATE_READY] = "ready",	  [TEMPLATE_BROKEN] = "broken",
+	[TEMPLATE_UNKNOWN] = "unknown", [TEMPLATE_LOADING] = "loading",
+	[TEMPLATE_NONE] = "none",	[TEMPLATE_BUILDING] = "building",
+	[TEMPLATE_READY] = "ready",	[TEMPLATE_BROKEN] = "broken",
 };
 static_assert(ARRAY_SIZE(state_str) == TEMPLATE_NSTATES, "a name for each state");
 
@@ -149,7 +149,8 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 	int r = t->vm->backend->describe(t->vm, &spec, &text, ret_why);
 
 	if (r == 0)
-		r = buf_printf(&text, "procedure %u\n%s %u %u\n", PROCEDURE, t->language, t->memory_mb, t->cpus);
+		r = buf_printf(&text, "procedure %u\n%s %u %u\n", PROCEDURE, t->language,
+			       t->memory_mb, t->cpus);
 	for (size_t i = 0; r == 0 && i < t->nenv; i++)
 		r = buf_printf(&text, "%s=%s\n", t->env[i].name, t->env[i].value);
 	if (r == 0 && d)
@@ -288,7 +289,8 @@ void template_job_done(struct template_job *job)
 /* How a sandbox starts, now that it is known. */
 void template_start(struct sandbox *s)
 {
-	s->start = s->template && s->template->state == TEMPLATE_READY ? START_SNAPSHOT : START_COLD;
+	s->start =
+		s->template && s->template->state == TEMPLATE_READY ? START_SNAPSHOT : START_COLD;
 	sandbox_go(s);
 }
 
@@ -324,7 +326,8 @@ static void broken(struct template *t, const char *why)
 	t->state = TEMPLATE_BROKEN;
 	t->retry_at = uv_now(t->vm->loop) + RETRY_MS;
 	snprintf(t->problem, sizeof(t->problem), "%.500s", why);
-	log_warn("no snapshots of %s (%u MiB), its sandboxes boot: %s", t->image, t->memory_mb, why);
+	log_warn("no snapshots of %s (%u MiB), its sandboxes boot: %s", t->image, t->memory_mb,
+		 why);
 	vm_tell(t->vm, "snapshot", "%s: none, sandboxes boot: %s", t->image, why);
 }
 

@@ -31,7 +31,8 @@ TAILQ_HEAD(sandbox_list, sandbox);
  * - `pool` has the clones that nobody uses, ready ones first; `nready` and `nfilling` add up to it.
  * - `refs` counts the sandboxes and jobs that point here.
  */
-struct template {
+struct template
+{
 	struct vm *vm;
 	TAILQ_ENTRY(template) link;
 	unsigned refs;

@@ -73,7 +73,7 @@ struct vm_status {
 	const char *accel_why; /* one sentence */
 	const char *qemu;      /* version, or why there is none */
 	unsigned max_vms, running, waiting;
-	uint64_t started, failed; /* sandboxes since the start */
+	uint64_t started, failed;      /* sandboxes since the start */
 	uint64_t cold, snapshot, warm; /* of those, how they started */
 	unsigned pooled; /* clones that wait to be used, ready or not; not in `running` */
 };

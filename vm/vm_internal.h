@@ -83,7 +83,8 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 /* ---- variables ---- */
 
 /* Return: 0, -E2BIG, -ENOMEM; @ret_env is to be freed in any case. */
-int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env, size_t *ret_n);
+int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env,
+		     size_t *ret_n);
 void sandbox_env_free(struct sandbox_env *env, size_t n);
 
 /* The sandbox of a ticket has a place. */
