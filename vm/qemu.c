@@ -378,46 +378,6 @@ static int qemu_save(struct backend *b, backend_saved_fn fn)
 	return r;
 }
 
-/* With KVM the guest sees the processor as it is. */
-static void put_processor(struct buf *out)
-{
-	_cleanup_file_ FILE *f = fopen("/proc/cpuinfo", "re");
-	char line[8192];
-
-	while (f && fgets(line, sizeof(line), f) && line[0] != '\n') {
-		if (strncmp(line, "model name", 10) == 0 || strncmp(line, "flags", 5) == 0 ||
-		    strncmp(line, "microcode", 9) == 0)
-			buf_append(out, line, strlen(line));
-	}
-}
-
-static int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
-			 const char **ret_why)
-{
-	const struct qemu_machine machine = {
-		.qemu = vm->qemu,
-		.name = "",
-		.mode = QEMU_RECORD,
-		.kvm = strcmp(vm->probe.accel, "kvm") == 0,
-		.memory_mb = spec->memory_mb,
-		.cpus = spec->cpus,
-	};
-	struct qemu_argv argv;
-	struct image image;
-	int r = images_open(vm->images, spec->image, &image, ret_why);
-
-	if (r < 0)
-		return r;
-	qemu_argv(&machine, &argv);
-	r = buf_printf(out, "%sqemu %s\n", image.id, vm->probe.qemu);
-	for (size_t i = 0; r == 0 && i < argv.argc; i++)
-		r = buf_printf(out, "%s\n", argv.argv[i]);
-	if (machine.kvm)
-		put_processor(out);
-	*ret_why = "there is no memory";
-	return r;
-}
-
 /* ---- a machine's life ---- */
 
 static int begin(struct backend *b, const struct backend_spec *spec, int *ret_stream,

@@ -45,6 +45,14 @@ struct qemu_argv {
 	size_t len;
 };
 
+struct backend_spec;
+struct buf;
+struct vm;
+
+/* See backend_ops.describe. */
+int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+		  const char **ret_why);
+
 /* Writes the command line of a machine. */
 void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv);
 

@@ -70,8 +70,13 @@ const char *vm_outcome_str(enum vm_outcome outcome)
 
 static void report(struct sandbox *s)
 {
+	static const char is_clone[] = "xsbxfs: a clone of a machine that had booted before\n";
+
 	if (s->state == s->reported || s->state == SANDBOX_CLOSING)
 		return;
+	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced)
+		s->events->console(s->data, is_clone, sizeof(is_clone) - 1);
+	s->introduced = s->state == SANDBOX_READY || s->introduced;
 	s->reported = s->state;
 	s->events->state(s->data, s->state);
 }

@@ -84,6 +84,7 @@ struct sandbox {
 	enum sandbox_state state, reported;
 	enum sandbox_phase phase;
 	bool asked, torn_down;
+	bool introduced; /* the console says what it is, if it did not boot */
 	enum sandbox_kind kind;
 	enum sandbox_start start;
 	enum sandbox_retry retry;
@@ -135,10 +136,15 @@ void sandbox_part_closed(struct sandbox *s);
 /* Brings `usage` up to date, some time soon. */
 void sandbox_ask_usage(struct sandbox *s);
 
-/* ---- link.c ---- */
+/* ---- link.c, machine.c ---- */
 
 /* Starts the backend and opens the channel. Return: false if it has failed. */
 bool link_start(struct sandbox *s);
+
+/* For machine.c. */
+extern const struct channel_events link_channel_events;
+void link_hello(struct sandbox *s);
+void link_boot_failed(struct sandbox *s, const struct vm_problem *why);
 
 /* Greets the machine of a clone that was taken from the pool, and sets it up; runs may follow at
  * once. */

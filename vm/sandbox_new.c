@@ -164,6 +164,7 @@ static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
 	s->asked_at = s->admitted_at = s->hello_at = s->ready_at = uv_now(vm->loop);
 	s->reported = SANDBOX_WAITING;
 	s->unheard = 0;
+	s->introduced = false;
 	vm->started++;
 	vm->starts[START_WARM]++;
 	link_adopt(s);

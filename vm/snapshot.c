@@ -201,20 +201,21 @@ static bool take_hex(json_t *o, const char *name, char ret_hex[DIGEST_HEX])
 
 	if (!text || strlen(text) != DIGEST_HEX - 1)
 		return false;
-	strcpy(ret_hex, text);
+	memcpy(ret_hex, text, DIGEST_HEX);
 	return true;
 }
 
 static int read_manifest(int dir, const char *key, struct manifest *ret_m)
 {
 	_cleanup_close_ int fd = openat(dir, "manifest.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	_cleanup_free_ char *text = calloc(1, MANIFEST_MAX);
+	_cleanup_free_ char *text = NULL;
 	ssize_t n;
 	json_t *o;
 	bool ok;
 
 	if (fd < 0)
 		return errno == ENOENT ? -EBADMSG : -errno;
+	text = calloc(1, MANIFEST_MAX);
 	n = text ? read(fd, text, MANIFEST_MAX - 1) : 0;
 	o = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
 	ok = json_integer_value(json_object_get(o, "format")) == FORMAT &&

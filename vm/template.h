@@ -23,6 +23,7 @@ enum template_state {
 };
 
 TAILQ_HEAD(sandbox_list, sandbox);
+TAILQ_HEAD(template_list, template);
 
 /*
  * - `snapshot` is open if and only if READY; `recording` only while BUILDING.

@@ -57,10 +57,10 @@ static int dup_snapshot(const struct snapshot *s, struct snapshot *ret_s)
 int template_job_start(struct template *t, enum job_kind kind, const struct snapshot *s)
 {
 	struct template_job *job = calloc(1, sizeof(*job));
-	int r = job ? 0 : -ENOMEM;
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	if (!job)
+		return -ENOMEM;
 	snapshot_init(&job->snapshot);
 	job->template = t;
 	job->kind = kind;

@@ -42,7 +42,7 @@ struct vm {
 	uint64_t started, failed;
 	uint64_t starts[START_NKINDS];
 
-	TAILQ_HEAD(, template) templates;
+	struct template_list templates;
 	unsigned ntemplates;
 	uint64_t snapshot_bytes; /* most on the disk */
 	uv_timer_t background;	 /* see pool.c */
