@@ -50,7 +50,7 @@ scripts = $(shell git ls-files --cached --others --exclude-standard | \
 , := ,
 
 uses = $(if $(shell grep -ls 'include <$(1)>' $(daemon_c)),$(2))
-pkgs := fuse3 libuv jansson inih $(call uses,seccomp.h,libseccomp) $(call uses,zstd.h,libzstd)
+pkgs := fuse3 libuv jansson inih $(call uses,seccomp.h,libseccomp) $(call uses,openssl/evp.h,libcrypto) $(call uses,zstd.h,libzstd)
 pkg = $(shell $(PKG_CONFIG) $(1))
 
 CFLAGS ?= -O2 -g
@@ -139,7 +139,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
 helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
 all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
-lib_pkgs = $(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))
+lib_pkgs = $(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1)))))
 
 units := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_c))
 define unit_rule

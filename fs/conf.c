@@ -139,6 +139,7 @@ int conf_init(struct conf *c)
 		.accel = strdup("auto"),
 		.admission_s = 120,
 		.boot_s = 60,
+		.snapshot_bytes = 4ull << 30,
 		.output_bytes = 64u << 20,
 		.history_bytes = 256u << 20,
 		.history_runs = 100,

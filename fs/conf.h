@@ -13,6 +13,7 @@ struct conf_template {
 	char *image;	/* image in the cache; defaults to the name */
 	char *language; /* python, javascript, raw; defaults to the name if it is one of these */
 	struct settings settings;
+	unsigned pool; /* clones that wait to be used */
 };
 
 enum conf_action { CONF_MOUNT, CONF_CHECK, CONF_VERSION, CONF_HELP };
@@ -32,6 +33,7 @@ struct conf {
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
 	unsigned max_vms;  /* 0: derived */
+	uint64_t snapshot_bytes; /* disk space for snapshots */
 	unsigned admission_s, boot_s; /* longest waits for a place, and for a sandbox to be ready */
 	unsigned max_sessions;	      /* of one user; 0: no limit */
 	uint64_t output_bytes;	      /* limit of stdout and of stderr of a run */

@@ -3,9 +3,13 @@
 #include "conf_internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "problem.h"
+
+#define POOL_DEFAULT 1u
+#define POOL_MAX     1000u
 
 static const char *const languages[] = {"python", "javascript", "raw"};
 
@@ -63,7 +67,7 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		return NULL;
 	}
 	t = &c->template[c->ntemplates];
-	*t = (struct conf_template){.name = strdup(name)};
+	*t = (struct conf_template){.name = strdup(name), .pool = POOL_DEFAULT};
 	if (!t->name || settings_init(&t->settings) < 0) {
 		free(t->name);
 		conf_fail(src, ENOMEM, "out of memory");
@@ -103,6 +107,17 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 					 "language: \"%s\" is not python, javascript or raw",
 					 problem_quote(value).text);
 		return replace(&t->language, value);
+	}
+	if (strcmp(key, "pool") == 0) {
+		char *end;
+		unsigned long n = strtoul(value, &end, 10);
+
+		if (!*value || *end || strspn(value, "0123456789") != strlen(value) || n > POOL_MAX)
+			return conf_fail(src, EINVAL,
+					 "pool: \"%s\" is not a whole number from 0 to %u",
+					 problem_quote(value).text, POOL_MAX);
+		t->pool = (unsigned)n;
+		return 0;
 	}
 	r = settings_set(&t->settings, key, value, &no_limits, &why);
 	if (r == -EINVAL)

@@ -223,7 +223,8 @@ static const struct sandbox_events lease_events = {
 int lease_start(struct session *s)
 {
 	char name[160];
-	struct sandbox_env env[SETTINGS_ENV_MAX];
+	struct sandbox_env env[SETTINGS_ENV_MAX], template_env[SETTINGS_ENV_MAX];
+	const struct settings *base = &s->t->settings;
 	struct sandbox_spec spec = {
 		.name = name,
 		.image = s->t->image,
@@ -233,6 +234,9 @@ int lease_start(struct session *s)
 		.owner = s->uid,
 		.env = env,
 		.nenv = s->settings.nenv,
+		.template_env = template_env,
+		.ntemplate_env = base->nenv,
+		.pool = s->t->pool,
 	};
 	int e;
 
@@ -240,6 +244,8 @@ int lease_start(struct session *s)
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
 	for (size_t i = 0; i < s->settings.nenv; i++)
 		env[i] = (struct sandbox_env){s->settings.env[i].name, s->settings.env[i].value};
+	for (size_t i = 0; i < base->nenv; i++)
+		template_env[i] = (struct sandbox_env){base->env[i].name, base->env[i].value};
 	s->lease = calloc(1, sizeof(*s->lease));
 	if (!s->lease)
 		return -ENOMEM;

@@ -41,6 +41,31 @@ static void runs(const struct fs *fs, struct buf *out)
 			   run_state_str((enum run_state)i), fs->stats.runs[i]);
 }
 
+struct pools {
+	uint64_t ready, hits, misses;
+};
+
+static void add_pool(void *data, const struct vm_template_status *st)
+{
+	struct pools *p = data;
+
+	p->ready += st->ready;
+	p->hits += st->hits;
+	p->misses += st->misses;
+}
+
+static void pools(const struct fs *fs, struct buf *out)
+{
+	struct pools p = {0};
+
+	vm_templates(fs->vm, add_pool, &p);
+	single(out, "pool_ready", "gauge", "Idle clones that can be used at once.", p.ready);
+	single(out, "pool_hits_total", "counter", "Sandboxes that were taken from the pool.",
+	       p.hits);
+	single(out, "pool_misses_total", "counter", "Sandboxes for which the pool had none.",
+	       p.misses);
+}
+
 int metrics_render(struct fs *fs, struct buf *out)
 {
 	struct vm_status st;
@@ -65,6 +90,12 @@ int metrics_render(struct fs *fs, struct buf *out)
 	single(out, "sandboxes_started_total", "counter", "Sandboxes started.", st.started);
 	single(out, "sandboxes_failed_total", "counter", "Sandboxes that failed to start or died.",
 	       st.failed);
+	head(out, "sandboxes_started_by_total", "counter", "Sandboxes started, by how.");
+	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"warm\"} %" PRIu64 "\n", st.warm);
+	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"snapshot\"} %" PRIu64 "\n",
+		   st.snapshot);
+	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"cold\"} %" PRIu64 "\n", st.cold);
+	pools(fs, out);
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);
 	return 0;

@@ -95,6 +95,7 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.max_vms = conf->max_vms,
 		.admission_s = conf->admission_s,
 		.boot_s = conf->boot_s,
+		.snapshot_bytes = conf->snapshot_bytes,
 	};
 }
 

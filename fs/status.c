@@ -197,9 +197,25 @@ static json_t *sessions_json(const struct fs *fs)
 	return o;
 }
 
+static void add_snapshot(void *data, const struct vm_template_status *st)
+{
+	json_t *pool =
+		json_pack("{s:i, s:i, s:i, s:I, s:I, s:I}", "target", (int)st->pool, "ready",
+			  (int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits,
+			  "misses", (json_int_t)st->misses, "refill_ms", (json_int_t)st->refill_ms);
+
+	json_array_append_new(data, json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:I, s:I, s:o}",
+					      "image", st->image, "language", st->language,
+					      "memory_mb", (int)st->memory_mb, "cpus",
+					      (int)st->cpus, "state", st->state, "problem",
+					      *st->problem ? any_string(st->problem) : json_null(),
+					      "bytes", (json_int_t)st->bytes, "built_ms",
+					      (json_int_t)st->built_ms, "pool", pool));
+}
+
 int status_root(struct fs *fs, struct buf *out)
 {
-	json_t *o = json_object(), *templates = json_array();
+	json_t *o = json_object(), *templates = json_array(), *snapshots = json_array();
 	struct vm_status st;
 
 	vm_status(fs->vm, &st);
@@ -225,7 +241,12 @@ int status_root(struct fs *fs, struct buf *out)
 			    json_pack("{s:i, s:i, s:i}", "max_vms", (int)st.max_vms, "running",
 				      (int)st.running, "waiting", (int)st.waiting));
 	json_object_set_new(o, "sandboxes",
-			    json_pack("{s:I, s:I}", "started", (json_int_t)st.started, "failed",
-				      (json_int_t)st.failed));
+			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "started",
+				      (json_int_t)st.started, "failed", (json_int_t)st.failed,
+				      "warm", (json_int_t)st.warm, "snapshot",
+				      (json_int_t)st.snapshot, "cold", (json_int_t)st.cold));
+	json_object_set_new(o, "pooled", json_integer(st.pooled));
+	vm_templates(fs->vm, add_snapshot, snapshots);
+	json_object_set_new(o, "snapshots", snapshots);
 	return put_json(out, o);
 }

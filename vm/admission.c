@@ -76,6 +76,27 @@ struct ticket *admission_next(struct admission *a)
 	return t;
 }
 
+bool admission_room(const struct admission *a, unsigned memory_mb)
+{
+	return !a->waiting && a->running < a->max && a->memory_used_mb + memory_mb <= a->memory_mb;
+}
+
+void admission_place(struct admission *a, struct ticket *t)
+{
+	assert(t->state == TICKET_NONE && admission_room(a, t->memory_mb));
+	TAILQ_INSERT_TAIL(&a->placed, t, link);
+	t->state = TICKET_RUNNING;
+	a->running++;
+	a->memory_used_mb += t->memory_mb;
+}
+
+bool admission_full(struct admission *a)
+{
+	const struct ticket *t = first_in_turn(a);
+
+	return t && (a->running >= a->max || a->memory_used_mb + t->memory_mb > a->memory_mb);
+}
+
 void admission_started(struct admission *a, struct ticket *t)
 {
 	if (t->state != TICKET_STARTING)

@@ -56,6 +56,16 @@ void admission_wait(struct admission *a, struct ticket *t);
  */
 struct ticket *admission_next(struct admission *a);
 
+/* Is there room for somebody who can do without, and does nobody wait? */
+bool admission_room(const struct admission *a, unsigned memory_mb);
+
+/* Gives a place to a claim in state TICKET_NONE, for which there is room. It is not counted as
+ * starting: it keeps nobody else from it. */
+void admission_place(struct admission *a, struct ticket *t);
+
+/* Does somebody wait for room, and not just for others to have started? */
+bool admission_full(struct admission *a);
+
 /* It has started: another may. */
 void admission_started(struct admission *a, struct ticket *t);
 

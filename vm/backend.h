@@ -11,13 +11,22 @@
 #include "util.h"
 
 struct vm;
+struct buf;
 struct vm_problem;
 struct backend; /* one of these per sandbox; each backend has its own */
+
+enum backend_mode {
+	BACKEND_COLD,
+	BACKEND_RECORD, /* boots, and can be saved: `ram` takes its memory, `state` the rest */
+	BACKEND_CLONE,	/* begins where the machine was that `ram` and `state` are from */
+};
 
 struct backend_spec {
 	const char *name;  /* for messages */
 	const char *image; /* image name */
 	unsigned memory_mb, cpus;
+	enum backend_mode mode;
+	int ram, state; /* descriptors; only needed during the call */
 };
 
 struct backend_events {
@@ -37,7 +46,10 @@ struct backend_info {
 	pid_t pid; /* 0 if there is none */
 };
 
-/* Callbacks only come from the loop. Later members: snapshot, restore, usage. */
+/* @error is NULL if the machine was saved. */
+typedef void (*backend_saved_fn)(void *data, const char *error);
+
+/* Callbacks only come from the loop. */
 struct backend_ops {
 	const char *name;
 	bool needs_image;
@@ -63,6 +75,28 @@ struct backend_ops {
 	void (*destroy)(struct backend *b);
 
 	void (*info)(const struct backend *b, struct backend_info *ret_info);
+
+	/**
+	 * save - Copy a machine that was started with BACKEND_RECORD
+	 * @b: Its agent idles
+	 * @fn: Called once, with the events' data, unless the machine goes down or is destroyed
+	 *	first. The machine is of no use afterwards, and the copy is whole when it is gone
+	 *
+	 * NULL if the backend can't do it. Return: 0 or -errno.
+	 */
+	int (*save)(struct backend *b, backend_saved_fn fn);
+
+	/**
+	 * describe - All that a copy depends on but its content
+	 * @vm: Machinery, whose probe is done
+	 * @spec: What would be started
+	 * @out: Text is appended here
+	 * @ret_why: Why not, valid until the next call
+	 *
+	 * Return: 0 or -errno.
+	 */
+	int (*describe)(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+			const char **ret_why);
 
 	/* Reads what the console holds but was not delivered yet; before an end is explained. */
 	void (*drain)(struct backend *b);

@@ -51,7 +51,9 @@ struct images {
 	char *templates, *agent;
 	TAILQ_HEAD(image_entries, entry) entries;
 	struct identity kernel_dir, agent_file;
+	struct identity modules_file;
 	int kernel, initrd;
+	char id[512];
 	char why[512];
 };
 
@@ -281,14 +283,46 @@ static int load_kernel(struct images *im)
 	modules = open_file(im, dir, "kernel", "modules.cpio");
 	if (kernel < 0 || modules < 0)
 		return -ENOENT;
+	if (fstat(modules, &st) < 0)
+		return -errno;
 	initrd = make_initrd(modules, agent);
 	if (initrd < 0)
 		return fail(im, initrd, "the initrd could not be made: %s", strerror(-initrd));
 	kernel_close(im);
 	im->kernel = steal_fd(&kernel);
 	im->initrd = steal_fd(&initrd);
+	im->modules_file = identity_of(&st);
 	im->kernel_dir = dir_id;
 	im->agent_file = agent_id;
+	return 0;
+}
+
+/* A file that was replaced is another one, one that was rewritten has another time of change, which
+ * nobody can set. */
+static void put_identity(struct images *im, const char *what, const struct identity *id)
+{
+	const size_t len = strlen(im->id);
+
+	snprintf(im->id + len, sizeof(im->id) - len, "%s %llx:%llu %llu %lld.%09ld %lld.%09ld\n",
+		 what, (unsigned long long)id->dev, (unsigned long long)id->ino,
+		 (unsigned long long)id->size, (long long)id->mtime.tv_sec, id->mtime.tv_nsec,
+		 (long long)id->ctime.tv_sec, id->ctime.tv_nsec);
+}
+
+static int describe(struct images *im, const struct entry *e)
+{
+	struct identity kernel, rootfs;
+	struct stat k, r;
+
+	if (fstat(im->kernel, &k) < 0 || fstat(e->rootfs, &r) < 0)
+		return fail(im, -errno, "an image can't be looked at: %s", strerror(errno));
+	kernel = identity_of(&k);
+	rootfs = identity_of(&r);
+	im->id[0] = '\0';
+	put_identity(im, "kernel", &kernel);
+	put_identity(im, "modules", &im->modules_file);
+	put_identity(im, "agent", &im->agent_file);
+	put_identity(im, "rootfs", &rootfs);
 	return 0;
 }
 
@@ -299,10 +333,12 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 	if (r == 0)
 		r = load(im, name, &e);
+	if (r == 0)
+		r = describe(im, e);
 	*ret_why = im->why;
 	if (r < 0 || !e)
 		return r;
-	*ret_image = (struct image){im->kernel, im->initrd, e->rootfs};
+	*ret_image = (struct image){im->kernel, im->initrd, e->rootfs, im->id};
 	return 0;
 }
 

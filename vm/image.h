@@ -9,9 +9,10 @@ struct images;
 
 /* What a machine is made of. The descriptors are the cache's; use them at once, or duplicate. */
 struct image {
-	int kernel; /* vmlinux */
-	int initrd; /* sealed memory: the boot modules and the agent */
-	int rootfs; /* rootfs.erofs */
+	int kernel;	/* vmlinux */
+	int initrd;	/* sealed memory: the boot modules and the agent */
+	int rootfs;	/* rootfs.erofs */
+	const char *id; /* which files these are: another text once any of them has changed */
 };
 
 /**

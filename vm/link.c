@@ -10,10 +10,14 @@
 #include "trouble.h"
 #include "vm_internal.h"
 
-#define GENERATION	1u
 #define USER_NOFILE	4096u
 #define USER_NPROC	512u
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
+#define EXERCISE_RUN	UINT32_MAX
+#define EXERCISE_MS	60000u
+#define EXERCISE_BYTES	4096u
+#define EXERCISES	3u
+#define SETTLE_MS	500u /* the agent's log of the boot goes out in this time */
 #define PANIC		"Kernel panic"
 #define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
 
@@ -42,6 +46,9 @@ void link_overdue(struct sandbox *s)
 		[PHASE_WAIT] = "",
 		[PHASE_BOOT] = "the agent in the sandbox did not answer",
 		[PHASE_SETUP] = "the interpreter did not start",
+		[PHASE_WARM] = "the interpreter could not be exercised",
+		[PHASE_SETTLE] = "",
+		[PHASE_SAVE] = "the machine was not copied",
 		[PHASE_RESET] = "no fresh interpreter came up",
 		[PHASE_UP] = "",
 	};
@@ -82,10 +89,11 @@ static void send_hello(struct sandbox *s)
 	/* With these flags it cannot fail, or be short, once the kernel has booted. */
 	(void)!getrandom(entropy, sizeof(entropy), 0);
 	clock_gettime(CLOCK_REALTIME, &now);
-	s->channel.generation = GENERATION;
+	s->generation++;
+	s->channel.generation = (uint8_t)s->generation;
 	if (f) {
 		put_u32(&f->out, PROTO_VERSION);
-		put_u32(&f->out, GENERATION);
+		put_u32(&f->out, s->generation);
 		put_u64(&f->out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 		put_bytes(&f->out, entropy, sizeof(entropy));
 		put_str(&f->out, proto_cstr(s->name));
@@ -126,8 +134,13 @@ static int on_hello_ok(struct sandbox *s, struct proto_in *in)
 
 	get_u64(in);
 	get_str(in, 256);
-	if (!get_end(in) || s->phase != PHASE_BOOT || version != PROTO_VERSION ||
-	    generation != GENERATION)
+	if (!get_end(in) || version != PROTO_VERSION || generation != s->generation)
+		return -EPROTO;
+	if (s->unsettled == 2) {
+		s->unsettled--;
+		return 0;
+	}
+	if (s->phase != PHASE_BOOT)
 		return -EPROTO;
 	s->hello_at = uv_now(s->vm->loop);
 	s->phase = PHASE_SETUP;
@@ -147,6 +160,60 @@ static void take_words(char *out, size_t size, struct proto_str words)
 	out[n] = '\0';
 }
 
+static void up(struct sandbox *s)
+{
+	s->phase = PHASE_UP;
+	sandbox_deadline(s, 0);
+	sandbox_set_state(s, SANDBOX_READY);
+}
+
+/* A run as users have them, which prints a word nobody reads. */
+static void exercise(struct sandbox *s)
+{
+	const char *code = strcmp(s->language, "python") == 0	    ? "print('warm')\n"
+			   : strcmp(s->language, "javascript") == 0 ? "console.log('warm')\n"
+								    : "echo warm\n";
+	const struct proto_run run = {
+		.timeout_ms = EXERCISE_MS,
+		.limit = {EXERCISE_BYTES, EXERCISE_BYTES},
+		.credit = EXERCISE_BYTES,
+		.code = proto_cstr(code),
+	};
+	struct channel_frame *f = channel_frame_new(PROTO_RUN, EXERCISE_RUN, 256);
+
+	if (f)
+		proto_run_pack(&f->out, &run);
+	send_frame(s, f);
+}
+
+/* The interpreter is there, or has imported what is usual. */
+static void go_on(struct sandbox *s)
+{
+	if (s->kind != SANDBOX_USER && s->phase == PHASE_SETUP) {
+		s->phase = PHASE_WARM;
+		s->exercises = EXERCISES;
+		channel_send(&s->channel, PROTO_WARM, 0, NULL, 0);
+		return;
+	}
+	if (s->phase == PHASE_WARM && s->exercises) {
+		s->exercises--;
+		exercise(s);
+		return;
+	}
+	if (s->start == START_SNAPSHOT)
+		template_clone_works(s->template);
+	s->ready_at = uv_now(s->vm->loop);
+	if (s->kind == SANDBOX_BUILD) {
+		s->phase = PHASE_SETTLE;
+		sandbox_deadline(s, SETTLE_MS);
+		return;
+	}
+	admission_started(&s->vm->admission, &s->ticket);
+	vm_kick(s->vm);
+	template_kick(s->vm);
+	up(s);
+}
+
 static int on_ready(struct sandbox *s, struct proto_in *in)
 {
 	const struct proto_str version = get_str(in, 256);
@@ -154,17 +221,15 @@ static int on_ready(struct sandbox *s, struct proto_in *in)
 	get_u64(in);
 	if (!get_end(in))
 		return -EPROTO;
-	if (s->phase != PHASE_SETUP && s->phase != PHASE_RESET)
+	if (s->unsettled == 1)
+		s->unsettled--;
+	else if (s->phase == PHASE_UP)
 		return 0;
 	take_words(s->interpreter, sizeof(s->interpreter), version);
-	if (s->phase == PHASE_SETUP) {
-		s->ready_at = uv_now(s->vm->loop);
-		admission_started(&s->vm->admission, &s->ticket);
-		vm_kick(s->vm);
-	}
-	s->phase = PHASE_UP;
-	sandbox_deadline(s, 0);
-	sandbox_set_state(s, SANDBOX_READY);
+	if (s->phase == PHASE_SETUP || s->phase == PHASE_WARM)
+		go_on(s);
+	else if (s->phase == PHASE_RESET)
+		up(s);
 	return 0;
 }
 
@@ -172,13 +237,15 @@ static int on_failed(struct sandbox *s, struct proto_in *in)
 {
 	const uint32_t err = get_u32(in);
 	const struct proto_str words = get_str(in, 4096);
+	const bool reset = s->phase == PHASE_RESET;
 	struct vm_problem p;
 	char text[512];
 
-	if (!get_end(in) || (s->phase != PHASE_SETUP && s->phase != PHASE_RESET))
+	if (!get_end(in) ||
+	    (s->phase != PHASE_SETUP && s->phase != PHASE_WARM && !reset && s->unsettled != 1))
 		return -EPROTO;
 	take_words(text, sizeof(text), words);
-	trouble_set(&p, s->phase == PHASE_SETUP ? "setup-failed" : "reset-failed", FIX_BOOT_FAILED,
+	trouble_set(&p, reset ? "reset-failed" : "setup-failed", FIX_BOOT_FAILED,
 		    "the agent could not prepare the sandbox: %s%s%s", text, err ? ": " : "",
 		    err && err < 134 ? strerror((int)err) : "");
 	sandbox_fail(s, &p);
@@ -220,8 +287,29 @@ static int on_file_reply(struct sandbox *s, const struct proto_header *h, struct
 	return guestfile_reply(&s->files, h->id, in);
 }
 
+/* Of an exercise. */
+static int on_exercised(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	struct vm_problem p;
+	struct proto_exit e;
+
+	if (h->id != EXERCISE_RUN || (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
+		return -EPROTO;
+	if (h->type != PROTO_EXIT)
+		return 0;
+	if (e.how == PROTO_HOW_DONE && e.status == 0) {
+		go_on(s);
+		return 0;
+	}
+	trouble_set(&p, "not-warm", "", "the interpreter failed at its first program");
+	sandbox_fail(s, &p);
+	return 0;
+}
+
 static int take_frame(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
+	if (s->phase == PHASE_WARM && (h->type == PROTO_OUTPUT || h->type == PROTO_EXIT))
+		return on_exercised(s, h, in);
 	switch (h->type) {
 	case PROTO_HELLO_OK: return on_hello_ok(s, in);
 	case PROTO_PONG: return 0;
@@ -243,7 +331,7 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 	struct vm_problem p;
 	int r;
 
-	if (s->state == SANDBOX_CLOSING)
+	if (s->state == SANDBOX_CLOSING || s->retry)
 		return -ECANCELED;
 	s->unheard = 0;
 	r = take_frame(s, h, in);
@@ -253,7 +341,7 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 			    proto_type_name(h->type));
 		sandbox_fail(s, &p);
 	}
-	return r < 0 ? r : s->state == SANDBOX_CLOSING ? -ECANCELED : 0;
+	return r < 0 ? r : s->state == SANDBOX_CLOSING || s->retry ? -ECANCELED : 0;
 }
 
 static void on_lost(void *data, int err)
@@ -287,7 +375,8 @@ static void on_up(void *data)
 {
 	struct sandbox *s = data;
 
-	if (s->state != SANDBOX_CLOSING && s->phase == PHASE_BOOT && !s->channel.generation)
+	if (s->state != SANDBOX_CLOSING && s->phase == PHASE_BOOT && !s->channel.generation &&
+	    !s->retry)
 		send_hello(s);
 }
 
@@ -300,6 +389,8 @@ static void on_console(void *data, const void *bytes, size_t len)
 {
 	struct sandbox *s = data;
 
+	if (s->retry)
+		return;
 	tail_add(&s->console, bytes, len);
 	s->events->console(s->data, bytes, len);
 }
@@ -310,7 +401,7 @@ static void on_down(void *data, const struct vm_problem *problem)
 	struct vm_problem p = *problem;
 	char quote[600];
 
-	if (s->state == SANDBOX_CLOSING)
+	if (s->state == SANDBOX_CLOSING || s->retry)
 		return;
 	if (s->phase == PHASE_BOOT || s->phase == PHASE_SETUP) {
 		boot_failed(s, problem);
@@ -324,11 +415,55 @@ static void on_down(void *data, const struct vm_problem *problem)
 	sandbox_fail(s, &p);
 }
 
+/* The clone's channel or machine is gone; the timers keep the sandbox alive. */
+static void retry_part(struct sandbox *s)
+{
+	if (s->backend || s->channel.closed)
+		return;
+	memset(&s->channel, 0, sizeof(s->channel));
+	s->retry = RETRY_NONE;
+	s->phase = PHASE_BOOT;
+	s->unheard = 0;
+	sandbox_deadline(s, s->vm->boot_s * 1000ull);
+	link_start(s);
+}
+
+static void on_retry_channel_closed(void *data)
+{
+	struct sandbox *s = data;
+
+	s->channel.closed = NULL;
+	if (s->torn_down) {
+		sandbox_part_closed(s);
+		return;
+	}
+	s->nopen--;
+	retry_part(s);
+}
+
+void link_retry(struct sandbox *s)
+{
+	s->retry = RETRY_ENDING;
+	s->start = START_COLD;
+	sandbox_deadline(s, 0);
+	uv_timer_stop(&s->grace);
+	if (s->channel.open)
+		channel_close(&s->channel, on_retry_channel_closed);
+	if (s->backend)
+		s->vm->backend->destroy(s->backend);
+	retry_part(s);
+}
+
 static void on_destroyed(void *data)
 {
 	struct sandbox *s = data;
 
 	s->backend = NULL;
+	if (s->retry && !s->torn_down) {
+		s->nopen--;
+		retry_part(s);
+		return;
+	}
 	admission_release(&s->vm->admission, &s->ticket);
 	vm_kick(s->vm);
 	sandbox_part_closed(s);
@@ -344,15 +479,29 @@ static const struct backend_events backend_events = {
 
 bool link_start(struct sandbox *s)
 {
-	const struct backend_spec spec = {
+	struct backend_spec spec = {
 		.name = s->name,
 		.image = s->image,
 		.memory_mb = s->memory_mb,
 		.cpus = s->cpus,
+		.mode = BACKEND_COLD,
+		.ram = -1,
+		.state = -1,
 	};
 	struct vm_problem p = {0};
 	int stream, r;
 
+	s->generation = 0;
+	if (s->kind == SANDBOX_BUILD || s->start == START_SNAPSHOT) {
+		const struct snapshot *snap =
+			s->kind == SANDBOX_BUILD ? &s->template->recording : &s->template->snapshot;
+
+		spec.mode = s->kind == SANDBOX_BUILD ? BACKEND_RECORD : BACKEND_CLONE;
+		spec.ram = snap->ram;
+		spec.state = snap->state;
+		/* A clone's agent has heard the machine's it was copied from. */
+		s->generation = s->kind == SANDBOX_BUILD ? 0 : 1;
+	}
 	r = s->vm->backend->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
 	if (r < 0) {
 		s->backend = NULL;
@@ -369,4 +518,12 @@ bool link_start(struct sandbox *s)
 	}
 	s->nopen++;
 	return true;
+}
+
+void link_adopt(struct sandbox *s)
+{
+	/* Frames of one class keep their order, and runs come behind these. */
+	s->unsettled = 2;
+	send_hello(s);
+	send_setup(s);
 }

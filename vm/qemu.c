@@ -26,6 +26,11 @@
  * that is not open yet wait in the socket, so a greeting could be sent at any time, but the time of
  * day in it would be as old as the boot took.
  *
+ * A machine is copied by a migration into a file, of everything but its memory, which is a file
+ * already. A clone is a machine that maps this memory privately and takes the migration in. Its
+ * commands wait in the control socket before it is started, so nothing is waited for and nothing is
+ * asked twice; that its agent's port is open is told by the same event as after a boot.
+ *
  * Nothing in a machine is worth an orderly end: it is killed.
  */
 
@@ -38,10 +43,18 @@ struct backend {
 	struct child child;
 	struct reader console, words;
 	struct qmp qmp;
+	int state;	  /* of one that can be saved: where to; or -1 */
 	struct tail said; /* on its standard output and error */
 	uint64_t started_at;
-	bool child_gone, destroying;
-	unsigned nopen; /* the child, the readers, the control connection */
+	bool child_gone, destroying, told_down;
+	backend_saved_fn saved; /* while a copy is being made */
+	unsigned nopen;		/* the child, the readers, the control connection */
+};
+
+static const enum qemu_mode machine_mode[] = {
+	[BACKEND_COLD] = QEMU_COLD,
+	[BACKEND_RECORD] = QEMU_RECORD,
+	[BACKEND_CLONE] = QEMU_CLONE,
 };
 
 /* Both ends of what is shared with QEMU. */
@@ -54,6 +67,8 @@ static void part_gone(struct backend *b)
 	if (--b->nopen)
 		return;
 	b->events->destroyed(b->data);
+	if (b->state >= 0)
+		close(b->state);
 	free(b);
 }
 
@@ -79,10 +94,48 @@ static void on_words(struct reader *r, const void *bytes, size_t len)
 	tail_add(&b->said, bytes, len);
 }
 
+static void tell_down(struct backend *b, const struct vm_problem *p)
+{
+	if (b->told_down)
+		return;
+	b->told_down = true;
+	b->events->down(b->data, p);
+}
+
+static void tell_saved(struct backend *b, const char *error)
+{
+	const backend_saved_fn fn = b->saved;
+
+	b->saved = NULL;
+	if (fn && !b->destroying)
+		fn(b->data, error);
+}
+
+static void on_why(void *data, json_t *ret, const char *error)
+{
+	const char *words = json_string_value(json_object_get(ret, "error-desc"));
+
+	tell_saved(data, words ? words : error ? error : "QEMU gives no reason");
+}
+
+/* Of a migration in either direction. */
+static void on_migration(struct backend *b, const char *status)
+{
+	if (strcmp(status, "completed") == 0)
+		tell_saved(b, NULL);
+	else if (strcmp(status, "failed") == 0 && b->saved &&
+		 qmp_execute(&b->qmp, "query-migrate", NULL, on_why, b) < 0)
+		tell_saved(b, "QEMU gives no reason");
+}
+
 static void on_event(void *data, const char *name, json_t *details)
 {
 	struct backend *b = data;
 	const char *id = json_string_value(json_object_get(details, "id"));
+	const char *status = json_string_value(json_object_get(details, "status"));
+
+	if (!b->destroying && strcmp(name, "MIGRATION") == 0 && status)
+		on_migration(b, status);
 
 	if (b->destroying || strcmp(name, "VSERPORT_CHANGE") != 0 || !id ||
 	    strcmp(id, QEMU_AGENT_ID) != 0)
@@ -124,7 +177,7 @@ static void child_over(struct backend *b, struct vm_problem *p)
 		reader_drain(&b->words);
 	if (b->said.total)
 		trouble_add(p, "; it said: %s", tail_quote(&b->said, NULL, quote, sizeof(quote)));
-	b->events->down(b->data, p);
+	tell_down(b, p);
 }
 
 static void on_failed(struct child *c, int err, const char *step)
@@ -184,13 +237,24 @@ static int ends_open(struct qemu_ends *e)
 	return 0;
 }
 
+/* Clones must not share an offset, and the same descriptor would. */
+static int open_again(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
-		 const struct qemu_ends *e)
+		 const struct qemu_ends *e, int state)
 {
 	static const char *const envp[] = {"LC_ALL=C", NULL};
 	const struct qemu_machine machine = {
 		.qemu = b->vm->qemu,
 		.name = spec->name,
+		.mode = machine_mode[spec->mode],
 		.kvm = strcmp(b->vm->probe.accel, "kvm") == 0,
 		.tsc_khz = tsc_khz(&b->vm->tsc),
 		.memory_mb = spec->memory_mb,
@@ -201,9 +265,12 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		{e->control[1], QEMU_FD_CONTROL}, {e->agent[1], QEMU_FD_AGENT},
 		{e->console[1], QEMU_FD_CONSOLE}, {image->kernel, QEMU_FD_KERNEL},
 		{image->initrd, QEMU_FD_INITRD},  {image->rootfs, QEMU_FD_ROOTFS},
+		{spec->ram, QEMU_FD_RAM},	  {state, QEMU_FD_STATE},
 	};
 	struct qemu_argv argv;
-	const struct spawn_spec s = {argv.argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST};
+	const size_t nfds = ARRAY_SIZE(fds) - (spec->mode == BACKEND_COLD ? 2 : 0);
+	const uint32_t flags = SPAWN_OOM_FIRST | (spec->mode == BACKEND_RECORD ? SPAWN_NICE : 0u);
+	const struct spawn_spec s = {argv.argv, envp, fds, nfds, flags};
 
 	qemu_argv(&machine, &argv);
 	b->child.data = b;
@@ -233,9 +300,130 @@ static void listen_to(struct backend *b, struct qemu_ends *e)
 		b->nopen++;
 }
 
+/* ---- copies ---- */
+
+/* Before 8.2 there is no file:, after 10 no fd: for files. */
+static bool has_file_uri(const struct vm *vm)
+{
+	unsigned major = 0, minor = 0;
+
+	sscanf(vm->probe.qemu, "%u.%u", &major, &minor);
+	return major > 8 || (major == 8 && minor >= 2);
+}
+
+static int set_capabilities(struct backend *b, qmp_reply_fn fn)
+{
+	json_t *args = json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability",
+				 "x-ignore-shared", "state", 1, "capability", "events", "state", 1);
+
+	return args ? qmp_execute(&b->qmp, "migrate-set-capabilities", args, fn, b) : -ENOMEM;
+}
+
+/* @fd is what fd: calls the file with the state. */
+static int migrate(struct backend *b, const char *command, const char *fd, qmp_reply_fn fn)
+{
+	char uri[64];
+	json_t *args;
+
+	if (has_file_uri(b->vm))
+		snprintf(uri, sizeof(uri), "file:/proc/self/fd/%d", QEMU_FD_STATE);
+	else
+		snprintf(uri, sizeof(uri), "fd:%s", fd);
+	args = json_pack("{s:s}", "uri", uri);
+
+	return args ? qmp_execute(&b->qmp, command, args, fn, b) : -ENOMEM;
+}
+
+static void on_clone_reply(void *data, json_t *ret, const char *error)
+{
+	struct backend *b = data;
+	struct vm_problem p;
+
+	(void)ret;
+	if (!error || b->destroying || b->child_gone)
+		return;
+	trouble_set(&p, "clone-failed", "", "the snapshot can't be restored: %s", error);
+	tell_down(b, &p);
+}
+
+static int clone_begin(struct backend *b)
+{
+	int r = set_capabilities(b, on_clone_reply);
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", QEMU_FD_STATE);
+	return r < 0 ? r : migrate(b, "migrate-incoming", number, on_clone_reply);
+}
+
+static void on_save_reply(void *data, json_t *ret, const char *error)
+{
+	(void)ret;
+	if (error)
+		tell_saved(data, error);
+}
+
+static int qemu_save(struct backend *b, backend_saved_fn fn)
+{
+	int r;
+
+	b->saved = fn;
+	r = set_capabilities(b, on_save_reply);
+	/* What comes in may be called by its number, what goes out only by a name. */
+	if (r == 0 && !has_file_uri(b->vm))
+		r = qmp_give(&b->qmp, "state", b->state, on_save_reply, b);
+	if (r == 0)
+		r = migrate(b, "migrate", "state", on_save_reply);
+	if (r < 0)
+		b->saved = NULL;
+	return r;
+}
+
+/* With KVM the guest sees the processor as it is. */
+static void put_processor(struct buf *out)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[8192];
+
+	while (f && fgets(line, sizeof(line), f) && line[0] != '\n') {
+		if (strncmp(line, "model name", 10) == 0 || strncmp(line, "flags", 5) == 0 ||
+		    strncmp(line, "microcode", 9) == 0)
+			buf_append(out, line, strlen(line));
+	}
+}
+
+static int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+			 const char **ret_why)
+{
+	const struct qemu_machine machine = {
+		.qemu = vm->qemu,
+		.name = "",
+		.mode = QEMU_RECORD,
+		.kvm = strcmp(vm->probe.accel, "kvm") == 0,
+		.memory_mb = spec->memory_mb,
+		.cpus = spec->cpus,
+	};
+	struct qemu_argv argv;
+	struct image image;
+	int r = images_open(vm->images, spec->image, &image, ret_why);
+
+	if (r < 0)
+		return r;
+	qemu_argv(&machine, &argv);
+	r = buf_printf(out, "%sqemu %s\n", image.id, vm->probe.qemu);
+	for (size_t i = 0; r == 0 && i < argv.argc; i++)
+		r = buf_printf(out, "%s\n", argv.argv[i]);
+	if (machine.kvm)
+		put_processor(out);
+	*ret_why = "there is no memory";
+	return r;
+}
+
+/* ---- a machine's life ---- */
+
 static int begin(struct backend *b, const struct backend_spec *spec, int *ret_stream,
 		 struct vm_problem *ret_problem)
 {
+	_cleanup_close_ int state = -1;
 	struct qemu_ends e = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
 	struct image image;
 	const char *why;
@@ -249,8 +437,11 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		return r;
 	}
 	r = ends_open(&e);
-	if (r == 0)
-		r = spawn(b, spec, &image, &e);
+	if (r == 0 && spec->mode != BACKEND_COLD)
+		r = state = spec->mode == BACKEND_CLONE ? open_again(spec->state)
+							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
+	if (r >= 0)
+		r = spawn(b, spec, &image, &e, state);
 	if (r < 0) {
 		ends_close(&e);
 		trouble_set(ret_problem, r == -EPIPE ? "spawner-lost" : "no-resources",
@@ -261,8 +452,13 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	b->nopen = 1;
 	b->started_at = uv_now(b->vm->loop);
 	listen_to(b, &e);
+	/* If this fails the agent never answers, which is noticed. */
+	if (spec->mode == BACKEND_CLONE && clone_begin(b) < 0)
+		child_kill(&b->child);
 	*ret_stream = steal_fd(&e.agent[0]);
 	ends_close(&e);
+	if (spec->mode == BACKEND_RECORD)
+		b->state = steal_fd(&state);
 	return 0;
 }
 
@@ -283,6 +479,7 @@ static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 		return -ENOMEM;
 	}
 	b->vm = vm;
+	b->state = -1;
 	b->events = events;
 	b->data = data;
 	r = begin(b, spec, ret_stream, ret_problem);
@@ -326,5 +523,7 @@ const struct backend_ops backend_qemu = {
 	.start = qemu_start,
 	.destroy = qemu_destroy,
 	.info = qemu_info,
+	.save = qemu_save,
+	.describe = qemu_describe,
 	.drain = qemu_drain,
 };

@@ -22,6 +22,8 @@
  *   to remove afterwards.
  * - Two ports, because the first is a console whether it is wanted or not, and each port more
  *   costs time at boot.
+ * - A clone has the same devices in the same order as the machine it was copied from, and the same
+ *   kind of memory; kernel and initrd are in that memory already.
  * - A guest that panics reboots at once, and QEMU ends instead of rebooting.
  */
 
@@ -56,11 +58,16 @@ static void printf_like(3, 4) addf(struct qemu_argv *a, const char *option, cons
 static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 {
 	add2(a, "-name", m->name);
-	add2(a, "-M", "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on");
+	addf(a, "-M", "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on%s",
+	     m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
 	add2(a, "-accel", m->kvm ? "kvm" : "tcg");
 	add2(a, "-cpu", m->kvm ? "host" : "max");
 	addf(a, "-smp", "%u", m->cpus);
 	addf(a, "-m", "%u", m->memory_mb);
+	if (m->mode != QEMU_COLD)
+		addf(a, "-object",
+		     "memory-backend-file,id=ram,size=%uM,mem-path=/proc/self/fd/%d,share=%s",
+		     m->memory_mb, QEMU_FD_RAM, m->mode == QEMU_RECORD ? "on" : "off");
 	add(a, "-nodefaults");
 	add(a, "-no-user-config");
 	add2(a, "-display", "none");
@@ -108,6 +115,9 @@ void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
 	ret_argv->argc = ret_argv->len = 0;
 	add(ret_argv, m->qemu);
 	add_machine(ret_argv, m);
-	add_kernel(ret_argv, m);
+	if (m->mode == QEMU_CLONE)
+		add2(ret_argv, "-incoming", "defer");
+	else
+		add_kernel(ret_argv, m);
 	add_devices(ret_argv);
 }

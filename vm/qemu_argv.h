@@ -18,11 +18,21 @@ enum qemu_fd {
 	QEMU_FD_KERNEL,
 	QEMU_FD_INITRD,
 	QEMU_FD_ROOTFS,
+	QEMU_FD_RAM,
+	QEMU_FD_STATE,
+};
+
+/* Where the guest's memory is, and how the machine begins. */
+enum qemu_mode {
+	QEMU_COLD,   /* memory of its own; boots */
+	QEMU_RECORD, /* memory in the file QEMU_FD_RAM, written through; boots */
+	QEMU_CLONE,  /* a private copy of that file; waits for the state of its devices */
 };
 
 struct qemu_machine {
 	const char *qemu; /* program */
 	const char *name; /* shown by ps; must have no comma */
+	enum qemu_mode mode;
 	bool kvm;
 	uint64_t tsc_khz; /* of the host; only used for emulation */
 	unsigned memory_mb, cpus;

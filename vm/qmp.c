@@ -19,20 +19,35 @@ struct qmp_command {
 
 /* A command is a few hundred bytes, and the socket takes a hundred times that; if it does not, QEMU
  * has stopped listening. */
-static int send_json(struct qmp *q, json_t *message)
+static int send_json(struct qmp *q, json_t *message, int fd)
 {
 	_cleanup_free_ char *text = json_dumps(message, JSON_COMPACT);
 	size_t len = text ? strlen(text) : 0;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {text, len + 1};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
 	if (!text)
 		return -ENOMEM;
 	text[len++] = '\n'; /* in place of the terminator */
-	n = send(q->reader.fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (fd >= 0) {
+		msg.msg_control = control.space;
+		msg.msg_controllen = sizeof(control.space);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(int));
+	}
+	n = sendmsg(q->reader.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n == (ssize_t)len ? 0 : -EPIPE;
 }
 
-int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn fn, void *data)
+static int execute(struct qmp *q, const char *name, json_t *arguments, int fd, qmp_reply_fn fn,
+		   void *data)
 {
 	struct qmp_command *c = calloc(1, sizeof(*c));
 	json_t *message = json_pack("{s:s, s:I, s:o*}", "execute", name, "id",
@@ -44,7 +59,7 @@ int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn
 	if (r == 0 && q->npending >= QMP_PENDING_MAX)
 		r = -EBUSY;
 	if (r == 0)
-		r = send_json(q, message);
+		r = send_json(q, message, fd);
 	if (message)
 		json_decref(message);
 	if (r < 0) {
@@ -57,6 +72,18 @@ int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn
 	TAILQ_INSERT_TAIL(&q->pending, c, link);
 	q->npending++;
 	return 0;
+}
+
+int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn fn, void *data)
+{
+	return execute(q, name, arguments, -1, fn, data);
+}
+
+int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *data)
+{
+	json_t *arguments = json_pack("{s:s}", "fdname", name);
+
+	return arguments ? execute(q, "getfd", arguments, fd, fn, data) : -ENOMEM;
 }
 
 static void command_done(struct qmp *q, struct qmp_command *c, json_t *ret, const char *error)

@@ -64,6 +64,9 @@ void qmp_close(struct qmp *q);
  */
 int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn fn, void *data);
 
+/* Gives QEMU a copy of a descriptor, which commands may then call "fd:NAME". As qmp_execute(). */
+int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *data);
+
 /* Takes bytes as if they had been read. Return: 0, or -errno for which the connection must end. */
 int qmp_feed(struct qmp *q, const char *bytes, size_t len);
 

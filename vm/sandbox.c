@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "template_job.h"
 #include "trouble.h"
 #include "vm_internal.h"
 
@@ -31,10 +32,10 @@
  * take its own absence for the agent's.
  */
 
-#define BEAT_MS	     5000
-#define BEATS_IDLE   8	/* without a frame, before an agent counts as dead */
-#define BEATS_BUSY   14 /* while user code keeps the guest busy */
-#define USER_NAMEMAX 64
+#define BEAT_MS	   5000
+#define BEATS_IDLE 8 /* without a frame, before an agent counts as dead */
+#define RESTORE_MS 15000ull
+#define BEATS_BUSY 14 /* while user code keeps the guest busy */
 
 static const char *const state_str[] = {
 	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
@@ -47,6 +48,13 @@ static const char *const outcome_str[] = {
 	[VM_OOM] = "oom",   [VM_LOST] = "lost",	      [VM_REFUSED] = "refused",
 };
 static_assert(ARRAY_SIZE(outcome_str) == VM_NOUTCOMES, "a name for each outcome");
+
+static const char *const start_str[] = {
+	[START_COLD] = "cold",
+	[START_SNAPSHOT] = "snapshot",
+	[START_WARM] = "warm",
+};
+static_assert(ARRAY_SIZE(start_str) == START_NKINDS, "a name for each way to start");
 
 const char *sandbox_state_str(enum sandbox_state state)
 {
@@ -88,11 +96,24 @@ static void sandbox_end(struct sandbox *s, const struct vm_problem *problem)
 	vm_defer(s->vm, s);
 }
 
+/* A clone that does not come up is no reason to let its user down. */
+static bool retries(struct sandbox *s, const struct vm_problem *problem)
+{
+	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT || s->vm->closing ||
+	    s->vm->spawner_lost || (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
+		return false;
+	template_clone_failed(s->template, problem);
+	s->retry = RETRY_WANTED;
+	vm_defer(s->vm, s);
+	return true;
+}
+
 void sandbox_fail(struct sandbox *s, const struct vm_problem *problem)
 {
-	if (s->state == SANDBOX_CLOSING)
+	if (s->state == SANDBOX_CLOSING || s->retry || retries(s, problem))
 		return;
-	s->vm->failed++;
+	if (s->kind == SANDBOX_USER)
+		s->vm->failed++;
 	sandbox_end(s, problem);
 }
 
@@ -126,7 +147,14 @@ static void on_deadline(uv_timer_t *timer)
 	case PHASE_WAIT: no_place(s); break;
 	case PHASE_BOOT:
 	case PHASE_SETUP:
+	case PHASE_WARM:
+	case PHASE_SAVE:
 	case PHASE_RESET: link_overdue(s); break;
+	case PHASE_SETTLE:
+		s->phase = PHASE_SAVE;
+		sandbox_deadline(s, s->vm->boot_s * 1000ull);
+		template_settled(s);
+		break;
 	case PHASE_UP: turn_overdue(s); break;
 	case SANDBOX_NPHASES: break;
 	}
@@ -186,6 +214,16 @@ static void on_grace(uv_timer_t *timer)
 
 /* ---- the way up ---- */
 
+void sandbox_go(struct sandbox *s)
+{
+	s->vm->starts[s->start] += s->kind == SANDBOX_USER;
+	/* A restore takes milliseconds; what takes longer than this is stuck. */
+	if (s->start == START_SNAPSHOT)
+		sandbox_deadline(s, MIN(RESTORE_MS, s->vm->boot_s * 1000ull));
+	if (s->state != SANDBOX_CLOSING && link_start(s))
+		uv_timer_start(&s->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+}
+
 void sandbox_admitted(struct ticket *t)
 {
 	struct sandbox *s = container_of(t, struct sandbox, ticket);
@@ -196,29 +234,17 @@ void sandbox_admitted(struct ticket *t)
 	sandbox_deadline(s, s->vm->boot_s * 1000ull);
 	sandbox_set_state(s, SANDBOX_STARTING);
 	report(s);
-	if (s->state != SANDBOX_CLOSING && link_start(s))
-		uv_timer_start(&s->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+	if (s->state != SANDBOX_CLOSING && template_prepare(s))
+		template_start(s);
 }
 
 void link_hangup(struct sandbox *s)
 {
-	if (s->state != SANDBOX_CLOSING && !uv_is_active((uv_handle_t *)&s->grace))
+	if (s->state != SANDBOX_CLOSING && !s->retry && !uv_is_active((uv_handle_t *)&s->grace))
 		uv_timer_start(&s->grace, on_grace, 500, 0);
 }
 
 /* ---- the end ---- */
-
-static void spec_free(struct sandbox *s)
-{
-	for (size_t i = 0; i < s->nenv; i++) {
-		free((char *)s->env[i].name);
-		free((char *)s->env[i].value);
-	}
-	free(s->env);
-	free(s->name);
-	free(s->image);
-	free(s->language);
-}
 
 void sandbox_part_closed(struct sandbox *s)
 {
@@ -230,7 +256,9 @@ void sandbox_part_closed(struct sandbox *s)
 		TAILQ_REMOVE(&vm->deferred, s, deferred_link);
 	s->deferred = false;
 	s->events->closed(s->data, s->asked ? NULL : &s->problem);
-	spec_free(s);
+	if (s->template)
+		s->template->refs--;
+	sandbox_spec_free(s);
 	vm_forget(vm, s);
 	free(s);
 }
@@ -249,12 +277,13 @@ static void tear_down(struct sandbox *s)
 {
 	s->torn_down = true;
 	turn_abandon(s);
+	template_leave(s);
 	guestfile_fail(&s->files, -ESTALE);
 	if (s->ticket.state == TICKET_WAITING)
 		admission_release(&s->vm->admission, &s->ticket);
-	if (s->backend)
+	if (s->backend && s->retry != RETRY_ENDING)
 		s->vm->backend->destroy(s->backend);
-	else
+	else if (!s->backend)
 		admission_release(&s->vm->admission, &s->ticket);
 	vm_kick(s->vm);
 	if (s->channel.open)
@@ -266,102 +295,15 @@ static void tear_down(struct sandbox *s)
 
 void sandbox_work(struct sandbox *s)
 {
-	if (s->state != SANDBOX_CLOSING)
+	if (s->state != SANDBOX_CLOSING && s->retry == RETRY_WANTED)
+		link_retry(s);
+	else if (s->state != SANDBOX_CLOSING)
 		report(s);
 	else if (!s->torn_down)
 		tear_down(s);
 }
 
 /* ---- the seam ---- */
-
-static int copy_env(struct sandbox *s, const struct sandbox_spec *spec)
-{
-	if (spec->nenv > PROTO_ENV_MAX)
-		return -E2BIG;
-	s->env = calloc(spec->nenv + 1, sizeof(*s->env));
-	if (!s->env)
-		return -ENOMEM;
-	for (size_t i = 0; i < spec->nenv; i++) {
-		if (strlen(spec->env[i].name) > 256 || strlen(spec->env[i].value) > 4096)
-			return -E2BIG;
-		s->env[i].name = strdup(spec->env[i].name);
-		s->env[i].value = strdup(spec->env[i].value);
-		s->nenv++;
-		if (!s->env[i].name || !s->env[i].value)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
-{
-	s->name = strndup(spec->name, USER_NAMEMAX);
-	s->image = strdup(spec->image);
-	s->language = strdup(spec->language);
-	if (!s->name || !s->image || !s->language)
-		return -ENOMEM;
-	s->memory_mb = spec->memory_mb;
-	s->cpus = MAX(spec->cpus, 1u);
-	s->files_bytes = spec->files_bytes;
-	s->files_inodes = spec->files_inodes;
-	s->ticket.owner = spec->owner;
-	s->ticket.memory_mb = spec->memory_mb + s->vm->backend->overhead_mb;
-	return copy_env(s, spec);
-}
-
-static void init_timer(struct sandbox *s, uv_timer_t *timer)
-{
-	uv_timer_init(s->vm->loop, timer);
-	timer->data = s;
-	s->nopen++;
-}
-
-static void begin(struct sandbox *s)
-{
-	struct vm_problem p;
-
-	if (s->vm->closing) {
-		sandbox_end(s, NULL);
-	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
-		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
-			    "a sandbox of %u MiB can never have a place: all sandboxes together "
-			    "may have %llu MiB",
-			    s->memory_mb, (unsigned long long)s->vm->admission.memory_mb);
-		sandbox_fail(s, &p);
-	} else {
-		admission_wait(&s->vm->admission, &s->ticket);
-		sandbox_deadline(s, s->vm->admission_s * 1000ull);
-		vm_kick(s->vm);
-	}
-}
-
-int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
-		void *data, struct sandbox **ret_sandbox)
-{
-	struct sandbox *s = calloc(1, sizeof(*s));
-	int r;
-
-	if (!s)
-		return -ENOMEM;
-	s->vm = vm;
-	s->events = events;
-	s->data = data;
-	r = copy_spec(s, spec);
-	if (r < 0) {
-		spec_free(s);
-		free(s);
-		return r;
-	}
-	s->asked_at = uv_now(vm->loop);
-	guestfile_init(&s->files, &s->channel);
-	init_timer(s, &s->deadline);
-	init_timer(s, &s->heartbeat);
-	init_timer(s, &s->grace);
-	TAILQ_INSERT_TAIL(&vm->sandboxes, s, link);
-	begin(s);
-	*ret_sandbox = s;
-	return 0;
-}
 
 static FILE *open_statm(pid_t pid)
 {
@@ -394,7 +336,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 	*ret_info = (struct sandbox_info){
 		.state = s->state,
 		.backend = s->vm->backend->name,
-		.start = "cold",
+		.start = start_str[s->start],
 		.accel = b.accel,
 		.pid = b.pid,
 		.interpreter = s->interpreter,

@@ -11,16 +11,37 @@
 #include "channel.h"
 #include "guestfile.h"
 #include "tail.h"
+#include "template.h"
 #include "vm.h"
 
 /* How far it has come. Each phase but the last has a deadline. */
 enum sandbox_phase {
-	PHASE_WAIT,  /* for a place */
-	PHASE_BOOT,  /* the backend runs, the agent has not answered yet */
-	PHASE_SETUP, /* HELLO was answered, SETUP not yet */
-	PHASE_RESET, /* RESET was not answered yet */
+	PHASE_WAIT,   /* for a place */
+	PHASE_BOOT,   /* the backend runs, the agent has not answered yet */
+	PHASE_SETUP,  /* HELLO was answered, SETUP not yet */
+	PHASE_WARM,   /* WARM was not answered yet; only of what nobody uses so far */
+	PHASE_SETTLE, /* before it is copied */
+	PHASE_SAVE,   /* it is being copied */
+	PHASE_RESET,  /* RESET was not answered yet */
 	PHASE_UP,
 	SANDBOX_NPHASES,
+};
+
+enum sandbox_kind {
+	SANDBOX_USER,
+	SANDBOX_POOL,  /* until somebody takes it */
+	SANDBOX_BUILD, /* to be copied */
+};
+
+enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_NKINDS };
+
+enum sandbox_pooled { POOLED_NOT, POOLED_FILLING, POOLED_READY };
+
+/* A clone that does not work is replaced by a machine that boots. */
+enum sandbox_retry {
+	RETRY_NONE,
+	RETRY_WANTED, /* nothing is heard or said any more */
+	RETRY_ENDING, /* the clone is being taken down */
 };
 
 /* A run on its way through the sandbox; `id` is 0 if there is none. */
@@ -63,6 +84,16 @@ struct sandbox {
 	enum sandbox_state state, reported;
 	enum sandbox_phase phase;
 	bool asked, torn_down;
+	enum sandbox_kind kind;
+	enum sandbox_start start;
+	enum sandbox_retry retry;
+	struct template *template; /* holds a reference; or NULL */
+	enum sandbox_pooled pooled;
+	bool waits;	     /* for the template's snapshot */
+	uint32_t generation; /* of HELLO */
+	unsigned exercises;  /* runs still to be made before anybody uses it */
+	unsigned unsettled;  /* adopted: answers to HELLO and SETUP that are still due */
+	TAILQ_ENTRY(sandbox) template_link;
 	struct vm_problem problem;
 
 	struct ticket ticket;
@@ -92,6 +123,12 @@ void sandbox_deadline(struct sandbox *s, uint64_t ms);
 
 void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
 
+/* Frees the copy of what was asked for. */
+void sandbox_spec_free(struct sandbox *s);
+
+/* Has its place, and knows how to start. */
+void sandbox_go(struct sandbox *s);
+
 /* A timer, the channel, or the backend is gone. */
 void sandbox_part_closed(struct sandbox *s);
 
@@ -102,6 +139,13 @@ void sandbox_ask_usage(struct sandbox *s);
 
 /* Starts the backend and opens the channel. Return: false if it has failed. */
 bool link_start(struct sandbox *s);
+
+/* Greets the machine of a clone that was taken from the pool, and sets it up; runs may follow at
+ * once. */
+void link_adopt(struct sandbox *s);
+
+/* Takes the clone down, to boot afterwards. Called from sandbox_work(). */
+void link_retry(struct sandbox *s);
 
 /* The far end hung up: gives its machine a moment to say why, then ends the sandbox. */
 void link_hangup(struct sandbox *s);

@@ -102,6 +102,8 @@ void spawner_child(const struct spawn_job *job, int status_fd)
 	setrlimit(RLIMIT_CORE, &no_core);
 	if (job->req.flags & SPAWN_OOM_FIRST)
 		child_oom_first();
+	if (job->req.flags & SPAWN_NICE)
+		(void)setpriority(PRIO_PROCESS, 0, 10);
 	status_fd = child_descriptors(job, status_fd);
 	if (job->req.flags & SPAWN_KVM_PROBE) {
 		close(status_fd);

@@ -10,6 +10,7 @@
 #include <sys/sysinfo.h>
 
 #include "log.h"
+#include "pool.h"
 #include "registry.h"
 #include "spawn.h"
 #include "spawner.h"
@@ -37,6 +38,12 @@ void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)
 
 static void try_close(struct vm *vm);
 
+/* The idle handle, the background's timer, and the spawner's poll. */
+static unsigned own_handles(const struct vm *vm)
+{
+	return vm->spawner ? 3 : 2;
+}
+
 static void admit(struct vm *vm)
 {
 	struct ticket *t;
@@ -46,6 +53,8 @@ static void admit(struct vm *vm)
 		return;
 	while (!vm->closing && (t = admission_next(&vm->admission)))
 		sandbox_admitted(t);
+	if (!vm->closing && admission_full(&vm->admission))
+		pool_yield(vm);
 }
 
 static void on_idle(uv_idle_t *handle)
@@ -151,6 +160,7 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
+	template_free_all(vm);
 	images_free(vm->images);
 	free(vm->cache_dir);
 	free(vm->runtime_dir);
@@ -197,6 +207,8 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	vm->backend = backend;
 	TAILQ_INIT(&vm->sandboxes);
 	TAILQ_INIT(&vm->deferred);
+	TAILQ_INIT(&vm->templates);
+	vm->snapshot_bytes = cfg->snapshot_bytes;
 	tsc_start(&vm->tsc);
 	init_admission(vm, cfg->max_vms);
 	r = copy_config(vm, cfg);
@@ -210,7 +222,9 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	}
 	uv_idle_init(loop, &vm->idle);
 	vm->idle.data = vm;
-	vm->nhandles = spawner ? 2 : 1;
+	uv_timer_init(loop, &vm->background);
+	vm->background.data = vm;
+	vm->nhandles = own_handles(vm);
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
 	start_probe(vm, wish);
@@ -242,7 +256,7 @@ static void part_closed(struct vm *vm)
 	vm_free(vm);
 }
 
-static void on_idle_closed(uv_handle_t *handle)
+static void on_handle_closed(uv_handle_t *handle)
 {
 	part_closed(handle->data);
 }
@@ -255,12 +269,11 @@ static void on_spawner_detached(void *data)
 /* Closes the machinery's own handles once no sandbox and no probe is left. */
 static void try_close(struct vm *vm)
 {
-	const unsigned own = vm->spawner ? 2 : 1;
-
-	if (!vm->closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->nhandles > own ||
+	if (!vm->closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->nhandles > own_handles(vm) ||
 	    uv_is_closing((uv_handle_t *)&vm->idle))
 		return;
-	uv_close((uv_handle_t *)&vm->idle, on_idle_closed);
+	uv_close((uv_handle_t *)&vm->idle, on_handle_closed);
+	uv_close((uv_handle_t *)&vm->background, on_handle_closed);
 	if (vm->spawner)
 		spawner_detach(vm->spawner, on_spawner_detached, vm);
 }
@@ -274,9 +287,10 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm->closing = true;
 	vm->closed = done;
 	vm->closed_data = data;
+	uv_timer_stop(&vm->background);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
-	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > (vm->spawner ? 2u : 1u))
+	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > own_handles(vm))
 		probe_cut(&vm->probe);
 	vm_kick(vm);
 }
@@ -285,17 +299,50 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status)
 {
+	const unsigned pooled = pool_places(vm);
+
 	*ret_status = (struct vm_status){
 		.accel = vm->probe.accel,
 		.accel_why = vm->backend->needs_image ? probe_why(&vm->probe)
 						      : "Sandboxes are plain processes.",
 		.qemu = vm->backend->needs_image ? vm->probe.qemu : "not used",
 		.max_vms = vm->admission.max,
-		.running = vm->admission.running,
+		.running = vm->admission.running - MIN(pooled, vm->admission.running),
+		.pooled = pooled,
+		.cold = vm->starts[START_COLD],
+		.snapshot = vm->starts[START_SNAPSHOT],
+		.warm = vm->starts[START_WARM],
 		.waiting = vm->admission.waiting,
 		.started = vm->started,
 		.failed = vm->failed,
 	};
+}
+
+void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),
+		  void *data)
+{
+	const struct template *t;
+
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		const struct vm_template_status st = {
+			.image = t->image,
+			.language = t->language,
+			.memory_mb = t->memory_mb,
+			.cpus = t->cpus,
+			.state = template_state_str(t->state),
+			.problem = t->problem,
+			.bytes = t->snapshot.bytes,
+			.built_ms = t->built_ms,
+			.pool = t->pool_target,
+			.ready = t->nready,
+			.filling = t->nfilling,
+			.hits = t->hits,
+			.misses = t->misses,
+			.refill_ms = t->refill_ms,
+		};
+
+		fn(data, &st);
+	}
 }
 
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why)

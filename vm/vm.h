@@ -43,6 +43,7 @@ struct vm_config {
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
+	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
 };
 
 /* Progress and news that belong to no sandbox. */
@@ -72,8 +73,25 @@ struct vm_status {
 	const char *accel_why; /* one sentence */
 	const char *qemu;      /* version, or why there is none */
 	unsigned max_vms, running, waiting;
-	uint64_t started, failed; /* sandboxes since the start */
+	uint64_t started, failed;      /* sandboxes since the start */
+	uint64_t cold, snapshot, warm; /* of those, how they started */
+	unsigned pooled; /* clones that wait to be used, ready or not; not in `running` */
 };
+
+/* A kind of sandbox that was asked for since the start. */
+struct vm_template_status {
+	const char *image, *language;
+	unsigned memory_mb, cpus;
+	const char *state;   /* of its snapshot: "unknown", "loading", "none", "building", ... */
+	const char *problem; /* the last one, or "" */
+	uint64_t bytes;	     /* memory of the snapshot */
+	uint64_t built_ms;   /* what it took to make it, 0 if it came from the disk */
+	unsigned pool, ready, filling;
+	uint64_t hits, misses, refill_ms;
+};
+
+void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),
+		  void *data);
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status);
 
@@ -128,6 +146,10 @@ struct sandbox_spec {
 	uid_t owner;
 	const struct sandbox_env *env; /* copied */
 	size_t nenv;
+	/* The variables of the template itself, with which snapshots are made; copied. */
+	const struct sandbox_env *template_env;
+	size_t ntemplate_env;
+	unsigned pool; /* so many like this should wait, ready to be used */
 };
 
 enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
@@ -157,7 +179,7 @@ struct vm_result {
 struct sandbox_info {
 	enum sandbox_state state;
 	const char *backend; /* "microvm" */
-	const char *start;   /* "cold"; later "snapshot", "warm" */
+	const char *start;   /* "cold", "snapshot", "warm" */
 	const char *accel;
 	pid_t pid; /* of the process on the host, or 0 */
 	uint64_t waited_ms, boot_ms,

@@ -18,8 +18,6 @@
 
 struct spawner;
 
-TAILQ_HEAD(sandbox_list, sandbox);
-
 /*
  * - `sandboxes` has each sandbox until its `closed` callback returned and its handles are closed.
  * - `deferred` has the sandboxes whose sandbox_work() is to be called from the loop; `idle` runs
@@ -42,6 +40,12 @@ struct vm {
 	struct admission admission;
 	struct channel_scratch scratch;
 	uint64_t started, failed;
+	uint64_t starts[START_NKINDS];
+
+	TAILQ_HEAD(, template) templates;
+	unsigned ntemplates;
+	uint64_t snapshot_bytes; /* most on the disk */
+	uv_timer_t background;	 /* see pool.c */
 
 	struct sandbox_list sandboxes, deferred;
 	uv_idle_t idle;
@@ -64,6 +68,24 @@ void vm_kick(struct vm *vm);
 void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...) printf_like(3, 4);
 
 /* ---- what vm.c calls in sandbox.c ---- */
+
+/**
+ * sandbox_background() - Start a sandbox nobody has asked for
+ * @t: Its template
+ * @kind: SANDBOX_POOL or SANDBOX_BUILD
+ * @events: Callbacks, whose data is the sandbox
+ *
+ * Return: NULL if there is no place for it now, or no memory.
+ */
+struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
+				   const struct sandbox_events *events);
+
+/* ---- variables ---- */
+
+/* Return: 0, -E2BIG, -ENOMEM; @ret_env is to be freed in any case. */
+int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env,
+		     size_t *ret_n);
+void sandbox_env_free(struct sandbox_env *env, size_t n);
 
 /* The sandbox of a ticket has a place. */
 void sandbox_admitted(struct ticket *t);

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Idle clones that wait for somebody to need them, and everything else done in the background. */
+#include "pool.h"
+
+#include <sys/sysinfo.h>
+
+#include "log.h"
+#include "template_job.h"
+#include "vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * An idle clone is a sandbox like any other, set up and exercised, whose events come here; taking it
+ * means to give it another owner, see sandbox_adopt(). Nothing is asked of it at that moment: that
+ * it is well is known from its heartbeats, and a machine that ends is out of the pool at once.
+ *
+ * The background has one timer. It runs while there is something to do or to watch. Clones are made
+ * one after the other, and only when no sandbox is starting or waits for a place; if the pool still
+ * has one, also only while processors are idle. They have places in the admission, at most half of
+ * all, and give them up as soon as anybody waits for a place: pool_yield().
+ *
+ * A clone that is too old is replaced, not removed: it goes when a younger one is ready. A template
+ * that was not used for a while loses its clones, and later the snapshot's memory.
+ */
+
+#define TICK_MS	  50u
+#define WATCH_MS  15000u
+#define CLONE_AGE 600000u  /* ms: to be replaced */
+#define IDLE_MS	  600000u  /* ms without use: no pool */
+#define UNLOAD_MS 1200000u /* ms without use: no snapshot in memory */
+
+/* ---- the clones ---- */
+
+static void out_of_pool(struct sandbox *s)
+{
+	struct template *t = s->template;
+
+	TAILQ_REMOVE(&t->pool, s, template_link);
+	if (s->pooled == POOLED_READY)
+		t->nready--;
+	else
+		t->nfilling--;
+	s->pooled = POOLED_NOT;
+}
+
+static void on_state(void *data, enum sandbox_state state)
+{
+	struct sandbox *s = data;
+	struct template *t = s->template;
+
+	if (state != SANDBOX_READY || s->pooled != POOLED_FILLING)
+		return;
+	out_of_pool(s);
+	s->pooled = POOLED_READY;
+	t->nready++;
+	TAILQ_INSERT_HEAD(&t->pool, s, template_link);
+	t->refill_ms = uv_now(t->vm->loop) - s->asked_at;
+	vm_tell(t->vm, "pool", "%s: %u of %u ready, the last after %llu ms", t->image, t->nready,
+		t->pool_target, (unsigned long long)t->refill_ms);
+	template_kick(t->vm);
+}
+
+static void on_console(void *data, const void *bytes, size_t len)
+{
+	(void)data;
+	(void)bytes;
+	(void)len;
+}
+
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
+{
+	(void)data;
+	(void)run;
+	(void)stream;
+	(void)bytes;
+	(void)len;
+}
+
+static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
+{
+	(void)data;
+	(void)run;
+	(void)result;
+}
+
+static void on_closed(void *data, const struct vm_problem *problem)
+{
+	struct sandbox *s = data;
+	struct template *t = s->template;
+	const bool filling = s->pooled == POOLED_FILLING;
+
+	if (s->pooled != POOLED_NOT)
+		out_of_pool(s);
+	if (problem && filling)
+		template_clone_failed(t, problem);
+	else if (problem)
+		log_info("an idle clone of %s ended: %s", t->image, problem->cause);
+	template_kick(t->vm);
+}
+
+static const struct sandbox_events pool_events = {
+	.state = on_state,
+	.console = on_console,
+	.output = on_output,
+	.exit = on_exit_of_run,
+	.closed = on_closed,
+};
+
+static bool fill(struct template *t)
+{
+	struct sandbox *s = sandbox_background(t, SANDBOX_POOL, &pool_events);
+
+	if (!s)
+		return false;
+	s->pooled = POOLED_FILLING;
+	t->nfilling++;
+	TAILQ_INSERT_TAIL(&t->pool, s, template_link);
+	return true;
+}
+
+struct sandbox *pool_take(struct template *t)
+{
+	struct sandbox *s;
+
+	TAILQ_FOREACH(s, &t->pool, template_link) {
+		if (s->pooled == POOLED_READY && s->state == SANDBOX_READY &&
+		    s->reported == SANDBOX_READY) {
+			out_of_pool(s);
+			t->hits++;
+			template_kick(t->vm);
+			return s;
+		}
+	}
+	t->misses++;
+	template_kick(t->vm);
+	return NULL;
+}
+
+void pool_empty(struct template *t)
+{
+	struct sandbox *s;
+
+	TAILQ_FOREACH(s, &t->pool, template_link)
+		sandbox_close(s);
+}
+
+unsigned pool_places(const struct vm *vm)
+{
+	const struct template *t;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(t, &vm->templates, link)
+		n += t->nready + t->nfilling + (t->builder ? 1 : 0);
+	return n;
+}
+
+void pool_yield(struct vm *vm)
+{
+	struct template *t, *victim = NULL;
+	struct sandbox *s;
+
+	/* One at a time: what is on its way out will do, or the next call. */
+	TAILQ_FOREACH(s, &vm->sandboxes, link) {
+		if (s->kind != SANDBOX_USER && s->state == SANDBOX_CLOSING)
+			return;
+	}
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		if (t->builder) {
+			sandbox_close(t->builder);
+			return;
+		}
+		if (!TAILQ_EMPTY(&t->pool) && (!victim || t->used_at < victim->used_at))
+			victim = t;
+	}
+	if (victim)
+		sandbox_close(TAILQ_LAST(&victim->pool, sandbox_list));
+}
+
+/* ---- the background ---- */
+
+/* How busy the machinery is with what somebody waits for. */
+struct load {
+	bool starting; /* or waiting for a place */
+	unsigned busy; /* runs, and clones being made */
+};
+
+static struct load look(struct vm *vm)
+{
+	struct load l = {.starting = vm->admission.waiting > 0};
+	struct sandbox *s;
+
+	TAILQ_FOREACH(s, &vm->sandboxes, link) {
+		if (s->kind == SANDBOX_USER && s->state == SANDBOX_STARTING)
+			l.starting = true;
+		if (s->state == SANDBOX_RUNNING ||
+		    (s->kind != SANDBOX_USER && s->state == SANDBOX_STARTING))
+			l.busy++;
+	}
+	return l;
+}
+
+static bool is_old(const struct sandbox *s, uint64_t now)
+{
+	return s->pooled == POOLED_READY && now - s->ready_at > CLONE_AGE;
+}
+
+/* Replaces what is old. Return: how many clones are young, or on their way. */
+static unsigned renew(struct template *t, uint64_t now)
+{
+	struct sandbox *s, *old = NULL;
+	unsigned young_ready = 0, young = t->nfilling;
+
+	TAILQ_FOREACH(s, &t->pool, template_link) {
+		if (s->pooled != POOLED_READY)
+			continue;
+		if (is_old(s, now))
+			old = s;
+		else
+			young_ready++;
+	}
+	if (old && young_ready)
+		sandbox_close(old);
+	return young + young_ready;
+}
+
+static void rest(struct template *t, uint64_t now)
+{
+	if (now - t->used_at > IDLE_MS)
+		pool_empty(t);
+	if (now - t->used_at > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->pool)) {
+		snapshot_close(&t->snapshot);
+		t->state = TEMPLATE_UNKNOWN;
+	}
+	if (t->state == TEMPLATE_BROKEN && now >= t->retry_at) {
+		t->state = TEMPLATE_NONE;
+		t->build_failures = 0;
+	}
+}
+
+/* Return: true if there is more to do. */
+static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cpus)
+{
+	struct vm *vm = t->vm;
+	const bool room = 2 * (pool_places(vm) + 1) <= vm->admission.max;
+	unsigned have;
+
+	rest(t, now);
+	if (now - t->used_at > IDLE_MS)
+		return false;
+	if (t->state == TEMPLATE_NONE && now >= t->retry_at) {
+		if (!l->starting && l->busy < cpus && !t->builder) {
+			template_build(t);
+			l->busy++;
+		}
+		return true;
+	}
+	if (t->state != TEMPLATE_READY)
+		return t->state == TEMPLATE_NONE;
+	have = renew(t, now);
+	if (have >= t->pool_target)
+		return false;
+	/* An empty pool waits for starts only, not for runs. */
+	if (!room || l->starting || t->nfilling || (have && l->busy >= cpus))
+		return room;
+	if (fill(t))
+		l->busy++;
+	return true;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct vm *vm = timer->data;
+	const unsigned cpus = (unsigned)MAX(get_nprocs(), 1);
+	const uint64_t now = uv_now(vm->loop);
+	struct load l = look(vm);
+	bool more = false;
+	struct template *t;
+
+	if (vm->closing)
+		return;
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		if (attend(t, &l, now, cpus))
+			more = true;
+	}
+	if (!TAILQ_EMPTY(&vm->templates))
+		uv_timer_start(&vm->background, on_tick, more ? TICK_MS : WATCH_MS, 0);
+}
+
+void template_kick(struct vm *vm)
+{
+	if (!vm->closing)
+		uv_timer_start(&vm->background, on_tick, TICK_MS, 0);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a sandbox comes to be: asked for, taken from the pool, or made in the background. */
+#include <errno.h>
+#include <string.h>
+
+#include "pool.h"
+#include "template_job.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+#define USER_NAMEMAX 64
+#define NOBODY	     ((uid_t)-1) /* owns what was not asked for */
+
+/* ---- what it is to be ---- */
+
+int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env,
+		     size_t *ret_n)
+{
+	*ret_n = 0;
+	*ret_env = NULL;
+	if (n > PROTO_ENV_MAX)
+		return -E2BIG;
+	*ret_env = calloc(n + 1, sizeof(**ret_env));
+	if (!*ret_env)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct sandbox_env *copy = *ret_env + i;
+
+		if (strlen(env[i].name) > 256 || strlen(env[i].value) > 4096)
+			return -E2BIG;
+		copy->name = strdup(env[i].name);
+		copy->value = strdup(env[i].value);
+		++*ret_n;
+		if (!copy->name || !copy->value)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void sandbox_env_free(struct sandbox_env *env, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free((char *)env[i].name);
+		free((char *)env[i].value);
+	}
+	free(env);
+}
+
+void sandbox_spec_free(struct sandbox *s)
+{
+	sandbox_env_free(s->env, s->nenv);
+	free(s->name);
+	free(s->image);
+	free(s->language);
+	s->env = NULL;
+	s->nenv = 0;
+	s->name = s->image = s->language = NULL;
+}
+
+/* On failure all is as it was. */
+static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
+{
+	struct sandbox copy = {.name = strndup(spec->name, USER_NAMEMAX),
+			       .image = strdup(spec->image),
+			       .language = strdup(spec->language)};
+	int r = sandbox_env_copy(spec->env, spec->nenv, &copy.env, &copy.nenv);
+
+	if (!copy.name || !copy.image || !copy.language)
+		r = -ENOMEM;
+	if (r < 0) {
+		sandbox_spec_free(&copy);
+		return r;
+	}
+	sandbox_spec_free(s);
+	s->name = copy.name;
+	s->image = copy.image;
+	s->language = copy.language;
+	s->env = copy.env;
+	s->nenv = copy.nenv;
+	s->memory_mb = spec->memory_mb;
+	s->cpus = MAX(spec->cpus, 1u);
+	s->files_bytes = spec->files_bytes;
+	s->files_inodes = spec->files_inodes;
+	s->ticket.owner = spec->owner;
+	s->ticket.memory_mb = spec->memory_mb + s->vm->backend->overhead_mb;
+	return 0;
+}
+
+/* ---- making one ---- */
+
+static void init_timer(struct sandbox *s, uv_timer_t *timer)
+{
+	uv_timer_init(s->vm->loop, timer);
+	timer->data = s;
+	s->nopen++;
+}
+
+/* Return: NULL, with *ret_err, if it can't be made. */
+static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec,
+			    const struct sandbox_events *events, int *ret_err)
+{
+	struct sandbox *s = calloc(1, sizeof(*s));
+	int r = -ENOMEM;
+
+	if (s) {
+		s->vm = vm;
+		s->events = events;
+		r = copy_spec(s, spec);
+	}
+	*ret_err = r;
+	if (r < 0) {
+		free(s);
+		return NULL;
+	}
+	s->asked_at = uv_now(vm->loop);
+	guestfile_init(&s->files, &s->channel);
+	init_timer(s, &s->deadline);
+	init_timer(s, &s->heartbeat);
+	init_timer(s, &s->grace);
+	TAILQ_INSERT_TAIL(&vm->sandboxes, s, link);
+	return s;
+}
+
+static void join(struct sandbox *s, struct template *t)
+{
+	s->template = t;
+	if (t)
+		t->refs++;
+}
+
+static void begin(struct sandbox *s)
+{
+	struct vm_problem p;
+
+	if (s->vm->closing) {
+		sandbox_close(s);
+	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
+		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
+			    "a sandbox of %u MiB can never have a place: all sandboxes together "
+			    "may have %llu MiB",
+			    s->memory_mb, (unsigned long long)s->vm->admission.memory_mb);
+		sandbox_fail(s, &p);
+	} else {
+		admission_wait(&s->vm->admission, &s->ticket);
+		sandbox_deadline(s, s->vm->admission_s * 1000ull);
+		vm_kick(s->vm);
+	}
+}
+
+/* Gives an idle clone to somebody. It is up, but its name, its variables and its quota are not yet
+ * theirs: that goes ahead of whatever they send. Return: 0 or -errno; it is then of no use. */
+static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
+		 const struct sandbox_events *events, void *data)
+{
+	struct vm *vm = s->vm;
+	int r = copy_spec(s, spec);
+
+	if (r < 0)
+		return r;
+	s->kind = SANDBOX_USER;
+	s->start = START_WARM;
+	s->events = events;
+	s->data = data;
+	s->asked_at = s->admitted_at = s->hello_at = s->ready_at = uv_now(vm->loop);
+	s->reported = SANDBOX_WAITING;
+	s->unheard = 0;
+	vm->started++;
+	vm->starts[START_WARM]++;
+	link_adopt(s);
+	vm_defer(vm, s);
+	return 0;
+}
+
+int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
+		void *data, struct sandbox **ret_sandbox)
+{
+	struct template *t = template_get(vm, spec);
+	struct sandbox *s = NULL;
+	int r;
+
+	/* Whoever waits for a place comes first. */
+	if (t && !vm->admission.waiting)
+		s = pool_take(t);
+	if (s) {
+		r = adopt(s, spec, events, data);
+		if (r < 0)
+			sandbox_close(s);
+		else
+			*ret_sandbox = s;
+		return r;
+	}
+	s = make(vm, spec, events, &r);
+	if (!s)
+		return r;
+	s->data = data;
+	join(s, t);
+	begin(s);
+	*ret_sandbox = s;
+	return 0;
+}
+
+struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
+				   const struct sandbox_events *events)
+{
+	const struct sandbox_spec spec = {
+		.name = t->image,
+		.image = t->image,
+		.language = t->language,
+		.memory_mb = t->memory_mb,
+		.cpus = t->cpus,
+		.owner = NOBODY,
+		.env = t->env,
+		.nenv = t->nenv,
+	};
+	struct vm *vm = t->vm;
+	struct sandbox *s;
+	int r;
+
+	if (!admission_room(&vm->admission, t->memory_mb + vm->backend->overhead_mb))
+		return NULL;
+	s = make(vm, &spec, events, &r);
+	if (!s)
+		return NULL;
+	s->data = s;
+	s->kind = kind;
+	admission_place(&vm->admission, &s->ticket);
+	join(s, t);
+	s->start = kind == SANDBOX_POOL ? START_SNAPSHOT : START_COLD;
+	s->admitted_at = s->asked_at;
+	s->phase = PHASE_BOOT;
+	s->state = SANDBOX_STARTING;
+	/* A machine that gives way to all others takes its time. */
+	sandbox_deadline(s, vm->boot_s * (kind == SANDBOX_BUILD ? 5000ull : 1000ull));
+	sandbox_go(s);
+	return s;
+}

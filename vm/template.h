@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates: what sandboxes have in common, the snapshot they are cloned from, the pool of clones. */
+#ifndef XSBX_TEMPLATE_H
+#define XSBX_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "snapshot.h"
+#include "vm.h"
+
+struct sandbox;
+
+enum template_state {
+	TEMPLATE_UNKNOWN,  /* nobody has looked for a snapshot yet */
+	TEMPLATE_LOADING,  /* it is being read and checked */
+	TEMPLATE_NONE,	   /* there is none; one is made when there is time */
+	TEMPLATE_BUILDING, /* a machine boots that will be copied */
+	TEMPLATE_READY,	   /* can be cloned */
+	TEMPLATE_BROKEN,   /* does not work here: sandboxes boot */
+	TEMPLATE_NSTATES,
+};
+
+TAILQ_HEAD(sandbox_list, sandbox);
+
+/*
+ * - `snapshot` is open if and only if READY; `recording` only while BUILDING.
+ * - `builder` is set from the start of BUILDING until that machine is gone.
+ * - `waiters` has user's sandboxes with a place that wait for LOADING to end.
+ * - `pool` has the clones that nobody uses, ready ones first; `nready` and `nfilling` add up to it.
+ * - `refs` counts the sandboxes and jobs that point here.
+ */
+struct template
+{
+	struct vm *vm;
+	TAILQ_ENTRY(template) link;
+	unsigned refs;
+
+	char *image, *language;
+	unsigned memory_mb, cpus;
+	struct sandbox_env *env;
+	size_t nenv;
+
+	enum template_state state;
+	char key[DIGEST_HEX]; /* of the snapshot that is or would be right now */
+	struct snapshot snapshot, recording;
+	struct sandbox *builder;
+	bool recorded; /* the builder's machine was copied */
+	struct sandbox_list waiters;
+	unsigned clone_failures, build_failures; /* in a row */
+	uint64_t retry_at;			 /* ms of the loop's clock */
+	char problem[512];
+
+	struct sandbox_list pool;
+	unsigned pool_target, nready, nfilling;
+	uint64_t used_at, hits, misses, refill_ms, built_ms;
+};
+
+/**
+ * template_get() - The template of a sandbox, made if it is new, brought up to date
+ * @vm: Machinery
+ * @spec: What the sandbox is to be
+ *
+ * Return: The template, or NULL if there can't be any; sandboxes then boot.
+ */
+struct template *template_get(struct vm *vm, const struct sandbox_spec *spec);
+
+/* A sandbox has its place: finds out how it is to start. Return: false if it has to wait, and
+ * link_start() will be called. */
+bool template_prepare(struct sandbox *s);
+
+/* A sandbox that did not need a snapshot, or waits for one, ends. */
+void template_leave(struct sandbox *s);
+
+/* A clone works; a clone does not work because of @problem. */
+void template_clone_works(struct template *t);
+void template_clone_failed(struct template *t, const struct vm_problem *problem);
+
+/* Something is to be done in the background now or soon. */
+void template_kick(struct vm *vm);
+
+/* Has a machine booted that is copied. Called in the background. */
+void template_build(struct template *t);
+
+/* The machine to be copied has settled. */
+void template_settled(struct sandbox *s);
+
+const char *template_state_str(enum template_state state);
+
+/* At the end of the machinery. */
+void template_free_all(struct vm *vm);
+
+#endif
