@@ -33,7 +33,7 @@ struct conf {
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
 	unsigned max_vms;  /* 0: derived */
-	uint64_t snapshot_bytes; /* disk space for snapshots */
+	uint64_t snapshot_bytes;      /* disk space for snapshots */
 	unsigned admission_s, boot_s; /* longest waits for a place, and for a sandbox to be ready */
 	unsigned max_sessions;	      /* of one user; 0: no limit */
 	uint64_t output_bytes;	      /* limit of stdout and of stderr of a run */

@@ -77,7 +77,7 @@ void lease_cut(struct session *s, const struct vm_problem *why)
 		s->lease->s = NULL;
 		s->lease = NULL;
 		s->sandbox = NULL;
-		s->ready = false;
+		s->ready = s->reset_asked = false;
 		s->epoch++;
 		files_gone(&s->files);
 	}
@@ -164,6 +164,8 @@ static void on_run_exit(void *data, uint32_t run, const struct vm_result *result
 	if (!s || !s->active || s->active->number != run)
 		return;
 	finish(s, result);
+	if (result->fresh)
+		s->reset_asked = false;
 	session_touch(s);
 	if (s->settings.fresh && s->sandbox) {
 		/* The queue is for other sandboxes: cut without refusing it. */
@@ -196,7 +198,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	was_up = s->ready;
 	s->lease = NULL;
 	s->sandbox = NULL;
-	s->ready = false;
+	s->ready = s->reset_asked = false;
 	s->epoch++;
 	files_gone(&s->files);
 	if (!problem)
@@ -281,7 +283,14 @@ void lease_pump(struct session *s)
 	struct run *r = TAILQ_FIRST(&s->queue);
 	int e;
 
-	if (s->dead || s->active || !r)
+	if (s->dead || s->active)
+		return;
+	if (s->reset_asked && s->sandbox) {
+		if (sandbox_reset(s->sandbox) == 0)
+			s->reset_asked = false;
+		return; /* READY will come */
+	}
+	if (!r)
 		return;
 	if (!s->sandbox) {
 		struct vm_problem p = {.code = "no-sandbox"};

@@ -374,11 +374,16 @@ int session_reset(struct session *s)
 	};
 	int e;
 
-	if (s->active) /* with the run its interpreter is killed, and a fresh one follows */
-		return session_kill(s);
+	if (s->active) {
+		s->reset_asked = true;
+		e = session_kill(s);
+		return e == -ESRCH ? 0 : e; /* it has just ended */
+	}
 	if (s->state == SESSION_IDLE) {
 		e = sandbox_reset(s->sandbox);
-		if (e < 0)
+		if (e == -EBUSY) /* not READY yet, maybe from another reset */
+			s->reset_asked = true;
+		else if (e < 0)
 			return e;
 		session_touch(s);
 		events_add(&s->fs->events, s, "session", "interpreter reset");

@@ -72,7 +72,8 @@ struct session {
 
 	struct sandbox *sandbox;
 	struct lease *lease;
-	bool ready; /* the sandbox has been READY */
+	bool ready;	  /* the sandbox has been READY */
+	bool reset_asked; /* while the sandbox was not READY: to be done once it is */
 	uint32_t epoch;
 	struct sandbox_info info; /* of the last sandbox, kept after its end, but for ... */
 	char interpreter[128];	  /* ... its version, copied here */

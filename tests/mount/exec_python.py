@@ -210,7 +210,8 @@ VM_CASES = [
 
 
 def table(cases=None):
-    s = Session("table", "python")
+    # Twenty children at once need more than the default when each touches all that it inherited.
+    s = Session("table", "python", config="memory_mb = 256\n")
     for name, code, stdout, status, stderr in cases or CASES + (VM_CASES if VM else []):
         result = s.run(code + "\n")
         if s.word() == "failed":

@@ -156,10 +156,12 @@ static void test_reset(void **state)
 	s = bed_ready(b);
 	assert_int_equal(ctl(b, "reset"), 0); /* running: with the run its interpreter ends */
 	assert_int_equal(s->signals[SANDBOX_KILL], 1);
-	fake_exit(s, VM_KILLED, 137);
-	assert_int_equal(ctl(b, "reset"), 0);
+	fake_exit(s, VM_KILLED, 137); /* which left the interpreter as it was */
 	assert_int_equal(s->nresets, 1);
-	bed_put(b, TOP "in", "after"); /* while the interpreter starts anew */
+	assert_int_equal(ctl(b, "reset"), 0); /* while the interpreter starts anew: once more */
+	fake_state(s, SANDBOX_READY);
+	assert_int_equal(s->nresets, 2);
+	bed_put(b, TOP "in", "after");
 	bed_expect(b, TOP "runs/2/state", "queued\n");
 	fake_state(s, SANDBOX_READY);
 	bed_expect(b, TOP "runs/2/state", "running\n");
