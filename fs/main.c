@@ -60,7 +60,7 @@ static void die(struct daemon *d, const char *why)
 		(void)!write(d->ready_fd, why, strlen(why));
 	spawner_stop(d->spawner);
 	if (d->lock >= 0)
-		remove_tree(d->runtime_dir);
+		remove_tree_at_once(d->runtime_dir);
 	exit(1);
 }
 
@@ -323,7 +323,7 @@ static int run(struct daemon *d)
 	free(d->request.mem);
 	spawner_stop(d->spawner);
 	uv_loop_close(&d->loop);
-	remove_tree(d->runtime_dir);
+	remove_tree_at_once(d->runtime_dir);
 	(void)rmdir(d->conf.runtime_dir); /* if no other mount of this user has its own there */
 	close(d->lock);
 	free(d->runtime_dir);

@@ -90,29 +90,6 @@ static char *own_directory(const char *parent, const char *path)
 	return dir;
 }
 
-static int lock(const char *dir, int *ret_lock)
-{
-	const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_NS};
-	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -1;
-
-	if (asprintf(&path, "%s/lock", dir) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	for (int i = 0; i < CLAIM_TRIES; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-			*ret_lock = steal_fd(&fd);
-			return 0;
-		}
-		nanosleep(&pause, NULL);
-	}
-	return -EBUSY;
-}
-
 /* A directory that only its owner can enter, and that is ours. */
 static int make_private(const char *dir)
 {
@@ -127,26 +104,63 @@ static int make_private(const char *dir)
 	return 0;
 }
 
+/* Return: 0, -EBUSY while another has it, -EAGAIN if it is being removed just now, -errno. */
+static int try_lock(const char *parent, const char *dir, const char *path, int *ret_lock)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat ours, named;
+	int e = make_private(parent);
+
+	if (e < 0)
+		return e;
+	e = make_private(dir);
+	if (e < 0)
+		return e == -ENOENT ? -EAGAIN : e;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	/* An instance that ends takes the directory away before it lets go of the lock. */
+	if (fstat(fd, &ours) < 0 || lstat(path, &named) < 0 || ours.st_ino != named.st_ino ||
+	    ours.st_dev != named.st_dev)
+		return -EAGAIN;
+	*ret_lock = steal_fd(&fd);
+	return 0;
+}
+
+static int lock(const char *parent, const char *dir, int *ret_lock)
+{
+	const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_NS};
+	_cleanup_free_ char *path = NULL;
+	int e = -EBUSY;
+
+	if (asprintf(&path, "%s/lock", dir) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	for (int i = 0; i < CLAIM_TRIES; i++) {
+		e = try_lock(parent, dir, path, ret_lock);
+		if (e != -EBUSY && e != -EAGAIN)
+			return e;
+		nanosleep(&pause, NULL);
+	}
+	return e;
+}
+
 int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,
 		     char *ret_why, size_t why_size)
 {
 	_cleanup_free_ char *dir = own_directory(parent, path);
-	int e = dir ? make_private(parent) : -ENOMEM;
+	int e = dir ? lock(parent, dir, ret_lock) : -ENOMEM;
 
-	if (e == 0)
-		e = make_private(dir);
-	if (e < 0) {
-		snprintf(ret_why, why_size, "runtime directory %s: %s", dir ? dir : parent,
-			 e == -EPERM ? "not a private directory of this user" : strerror(-e));
-		return e;
-	}
-	e = lock(dir, ret_lock);
 	if (e == -EBUSY)
 		snprintf(ret_why, why_size,
 			 "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
 			 path);
 	else if (e < 0)
-		snprintf(ret_why, why_size, "%s/lock: %s", dir, strerror(-e));
+		snprintf(ret_why, why_size, "runtime directory %s: %s", dir ? dir : parent,
+			 e == -EPERM ? "not a private directory of this user" : strerror(-e));
 	else
 		*ret_dir = steal_ptr(dir);
 	return e;

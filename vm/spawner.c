@@ -352,7 +352,7 @@ static void clean_up(struct server *s)
 		return;
 	detach_mount(s->mountpoint);
 	if (s->runtime_dir[0])
-		remove_tree(s->runtime_dir);
+		remove_tree_at_once(s->runtime_dir);
 }
 
 /* Away from the caller's descriptors, terminal and working directory; its signals are blocked. */
