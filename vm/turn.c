@@ -85,7 +85,6 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 		return -EPROTO;
 	r.outcome = outcome[e.how];
 	r.status = e.status;
-	r.fresh = e.fresh;
 	r.wall_us = e.wall_us;
 	r.user_us = e.user_us;
 	r.system_us = e.system_us;
@@ -94,6 +93,7 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	r.dropped[VM_STDERR] = e.dropped[1];
 	if (r.outcome == VM_TIMEOUT || r.outcome == VM_KILLED || r.outcome == VM_OOM)
 		outcome_known(&r, r.outcome);
+	r.fresh = e.fresh; /* what was killed before it began has harmed nothing */
 	if (r.outcome == VM_OOM)
 		trouble_set(&r.problem, "out-of-memory",
 			    "Give the session more memory (memory_mb).",
