@@ -349,16 +349,9 @@ void run_signal(struct run *r, enum proto_signal sig)
 		interp_interrupt(r->interp);
 	} else if (r->state == RUN_ACTIVE) {
 		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL);
-	} else if (r->state == RUN_WAITING && sig == PROTO_INTERRUPT) {
-		r->result.how = PROTO_HOW_DONE;
-		r->result.status = STATUS_SIGNAL + SIGINT;
-		run_end(r);
 	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
-		/* Not begun yet, which nobody outside can know: a kill always means a fresh start. */
 		r->result.how = PROTO_HOW_KILLED;
 		r->result.status = STATUS_SIGNAL + SIGKILL;
-		r->result.fresh = 1;
-		interp_kill(r->interp);
 		run_end(r);
 	}
 }
