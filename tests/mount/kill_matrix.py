@@ -36,7 +36,7 @@ def forget_users(pids):
     """Where not even the spawner lives to clean up, nothing ends what a program left running on
     this host, beside its agent. In a machine it ends with the machine."""
     if not VM:
-        for pid in pids:
+        for pid in {*pids, *children_of(os.getppid())}:
             if alive(pid) and command(pid).startswith("sleep 6000"):
                 os.kill(pid, signal.SIGKILL)
 
@@ -133,7 +133,7 @@ def everything_killed():
     for pid in (daemon.pid, *direct):
         os.kill(pid, signal.SIGKILL)
     daemon.wait(5)
-    time.sleep(0.3)
+    time.sleep(0.5)
     forget_users(pids)
     wait_for(lambda: not any(alive(p) for p in pids), 5)
     same(f"{name}: no sandbox lives on", [command(p) for p in pids if alive(p)], [])
