@@ -360,6 +360,16 @@ void template_build_failed(struct template *t, const char *why)
 	template_kick(t->vm);
 }
 
+uint64_t template_memory(const struct vm *vm)
+{
+	const struct template *t;
+	uint64_t bytes = 0;
+
+	TAILQ_FOREACH(t, &vm->templates, link)
+		bytes += t->snapshot.bytes;
+	return bytes;
+}
+
 /* ---- the end ---- */
 
 void template_free_all(struct vm *vm)

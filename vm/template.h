@@ -87,6 +87,11 @@ void template_build(struct template *t);
 /* The machine to be copied has settled. */
 void template_settled(struct sandbox *s);
 
+/* Bytes of the host's memory that snapshots hold for clones to start from. It is not in any sandbox's
+ * claim, and it can't be evicted. The memory of a machine that is being recorded is in that machine's
+ * claim, and moves here when it is gone. */
+uint64_t template_memory(const struct vm *vm);
+
 const char *template_state_str(enum template_state state);
 
 /* At the end of the machinery. */
