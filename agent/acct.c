@@ -63,7 +63,7 @@ void acct_fini(struct acct *a)
 	a->pid = 0;
 }
 
-void acct_begin(struct acct *a, pid_t pid)
+void acct_prepare(struct acct *a, pid_t pid)
 {
 	struct acct now;
 
@@ -85,6 +85,17 @@ void acct_begin(struct acct *a, pid_t pid)
 	/* Without CONFIG_PROC_PAGE_MONITOR the mark is that of the process's life. */
 	if (a->clear_fd >= 0 && pwrite(a->clear_fd, "5", 1, 0) < 0)
 		close_fd(&a->clear_fd);
+}
+
+void acct_begin(struct acct *a, pid_t pid)
+{
+	struct timespec ts;
+
+	if (pid != a->pid)
+		acct_prepare(a, pid);
+	/* Threads may have worked since. The rest only serves to split this, or is rare. */
+	if (a->clock && clock_gettime(a->clock, &ts) == 0)
+		a->own_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 static uint64_t diff(uint64_t later, uint64_t earlier)

@@ -40,8 +40,17 @@ void acct_init(struct acct *a);
 void acct_fini(struct acct *a);
 
 /**
- * acct_begin() - Note where the counters of a process stand, and reset its memory high-water mark
+ * acct_prepare() - Note where the counters of a process stand, and reset its memory high-water mark
  * @a: Filled in; all 0 if the counters cannot be read
+ * @pid: Interpreter
+ *
+ * It takes long on an emulated processor: to be done between two runs, when nobody waits.
+ */
+void acct_prepare(struct acct *a, pid_t pid);
+
+/**
+ * acct_begin() - A run begins now
+ * @a: What acct_prepare() noted, of this process or another
  * @pid: Interpreter
  */
 void acct_begin(struct acct *a, pid_t pid);

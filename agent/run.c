@@ -64,12 +64,18 @@ static void run_close_child_fds(struct run *r)
 		close_fd(&r->child_fds[i]);
 }
 
-/* Puts the code where the driver can read it and nobody can change it. Return: descriptor. */
-static int code_fd(struct proto_str code)
+static int code_prepare(void)
 {
-	int fd = memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+/* Puts the code where the driver can read it and nobody can change it. Return: descriptor. */
+static int code_fd(struct run *r, struct proto_str code)
+{
+	int fd = r->code_fd >= 0 ? r->code_fd : code_prepare();
 	uint32_t done = 0;
 
+	r->code_fd = -1;
 	if (fd < 0)
 		return -errno;
 	while (done < code.len) {
@@ -93,7 +99,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 {
 	int e;
 
-	e = code_fd(req->code);
+	e = code_fd(r, req->code);
 	if (e < 0)
 		return e;
 	r->child_fds[3] = e;
@@ -159,6 +165,10 @@ static void on_settle(struct loop_timer *t)
 	r->oom_kills = proc_oom_kills();
 	stream_prepare(&r->out[0]);
 	stream_prepare(&r->out[1]);
+	if (r->code_fd < 0)
+		r->code_fd = code_prepare();
+	if (r->interp->pid > 0)
+		acct_prepare(&r->acct, r->interp->pid);
 }
 
 /* Queues EXIT and closes the books. */
@@ -392,7 +402,7 @@ void run_init(struct run *r)
 		r->out[i].which = which[i];
 		r->out[i].src.fd = r->out[i].spare[0] = r->out[i].spare[1] = -1;
 	}
-	r->null_fd = -1;
+	r->null_fd = r->code_fd = -1;
 	acct_init(&r->acct);
 	r->feed.loop = r->sinks.loop = r->killer.loop = r->loop;
 	r->feed.conn = r->conn;
@@ -418,6 +428,7 @@ void run_fini(struct run *r)
 	feed_stop(&r->feed);
 	run_close_child_fds(r);
 	close_fd(&r->null_fd);
+	close_fd(&r->code_fd);
 	acct_fini(&r->acct);
 	sink_clear(&r->sinks);
 	proc_set_clear(&r->background);

@@ -62,6 +62,7 @@ struct run {
 	uint32_t code_len;
 	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code */
 	int null_fd;		    /* standard input of runs that have none */
+	int code_fd;		    /* empty, for the code of the next run, or -1 */
 	struct stream out[2];
 	uint32_t sequence;
 	uint64_t credit;

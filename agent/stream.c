@@ -19,7 +19,9 @@
  * The first write to a stream wakes the agent, and is sent at once. A program that goes on writing
  * would wake it again for each line, which on an emulated processor costs more than the line; so a
  * stream that was just read is left alone until the next tick, a millisecond later, when all that
- * came in between is read in one go, and is watched again once it has been silent for a tick.
+ * came in between is read in one go, and is watched again once it has been silent for a tick. In
+ * the same way standard output is left alone when a run begins: what a short program writes goes out
+ * together with its result, and nobody is woken twice.
  *
  * This keeps the order of both streams, because only the stream that was written last is ever left
  * alone: a write to the other one wakes the agent, which takes what is in the quiet one first,
@@ -29,6 +31,7 @@
 #define PIPE_SIZE (1 << 20)
 #define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
 #define TICK_US	  1000u
+#define FIRST_US  5000u /* after this, a run is not a short one */
 
 static int make_pipe(const struct place *place, int fds[2])
 {
@@ -209,7 +212,10 @@ void stream_tick(struct stream *s)
 int stream_watch(struct stream *s)
 {
 	s->src.ready = on_stream_ready;
-	return stream_set(s, STREAM_WATCHED);
+	if (s->which == PROTO_STDERR)
+		return stream_set(s, STREAM_WATCHED);
+	loop_arm(s->run->loop, &s->run->tick, FIRST_US);
+	return stream_set(s, STREAM_QUIET);
 }
 
 void stream_resume(struct stream *s)

@@ -29,7 +29,9 @@ from _io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
 from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_sigmask,
                      signal)
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
-from os import close, dup, dup2, environ, getcwd, getpid, pread, register_at_fork, unlink
+from _thread import _count as count_threads
+from os import (F_OK, access, close, dup, dup2, environ, fstat, getcwd, getpid, pread,
+                register_at_fork, unlink)
 from os.path import dirname, isdir
 from sys import setprofile, settrace
 
@@ -42,6 +44,7 @@ SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
 OWN = sys._getframe().f_code.co_filename
 ORDER = sys.byteorder
 PID = getpid()
+NULL_DEVICE = fstat(0).st_rdev  # it is /dev/null until the first run
 original_hook = sys.excepthook
 write_text = TextIOWrapper.write
 modules = sys.modules
@@ -92,6 +95,13 @@ def make_input():
     return stream
 
 
+def is_null(fd):
+    try:
+        return fstat(fd).st_rdev == NULL_DEVICE
+    except OSError:
+        return False
+
+
 def flush(stream):
     """Flush something that user code may have closed, detached or replaced by anything at all."""
     try:
@@ -125,8 +135,8 @@ def flush_all():
         flush(stream)
 
 
-def bind_streams(with_input):
-    """Make `sys.stdout` and the like mean descriptors 0, 1 and 2 again."""
+def bind_outputs():
+    """Make `sys.stdout` and `sys.stderr` mean descriptors 1 and 2 again."""
     global last_writer
     # Dropping a wrapper that user code made around our buffer closes that buffer: drop, then look.
     sys.stdout = sys.__stdout__ = outputs[0]
@@ -137,8 +147,27 @@ def bind_streams(with_input):
             last_writer = None
     sys.stdout = sys.__stdout__ = outputs[0]
     sys.stderr = sys.__stderr__ = outputs[1]
-    if with_input:
-        sys.stdin = sys.__stdin__ = make_input()
+
+
+def are_bound():
+    """Whether the outputs are as bind_outputs left them, as far as that shows at a glance."""
+    try:
+        return (sys.stdout is outputs[0] and sys.stderr is outputs[1] and
+                sys.__stdout__ is outputs[0] and sys.__stderr__ is outputs[1] and
+                not outputs[0].closed and not outputs[1].closed)
+    except Exception:  # detached
+        return False
+
+
+spare_input = None  # made between two runs, for the next one that has no input
+
+
+def bind_input():
+    global spare_input
+    stream, spare_input = spare_input, None
+    if stream is None or not is_null(0):
+        stream = make_input()
+    sys.stdin = sys.__stdin__ = stream
 
 
 # --- sources, and the modules that must know of them ---------------------------------------------
@@ -263,7 +292,7 @@ def add_user_site():
     if user_site is not None or environ.get('PYTHONNOUSERSITE'):
         return
     path = site.getusersitepackages()
-    if not isdir(path):
+    if not access(path, F_OK) or not isdir(path):
         return
     user_site = path
     site.ENABLE_USER_SITE = True
@@ -286,7 +315,8 @@ def look_around():
     """Take in what has changed outside. Never worth failing a run for."""
     try:
         add_user_site()
-        forget_listings()
+        if count_threads():  # they may have imported something since tidy_up()
+            forget_listings()
     except Exception:
         pass
 
@@ -426,13 +456,28 @@ def run(turn, code):
     space = set_up_module(name)
     remember(name, current_file, code)
     look_around()
-    bind_streams(True)
+    if not are_bound():
+        bind_outputs()
+    bind_input()
     status = execute(code, name, space)
     if getpid() != PID:
         raise SystemExit(status)
     flush_all()
-    bind_streams(False)
+    if not are_bound():
+        bind_outputs()  # which may end what user code made, and so write more
     return status
+
+
+def tidy_up():
+    """After a run has been answered, and nobody waits: get ready for the next."""
+    global spare_input
+    bind_outputs()
+    try:
+        forget_listings()
+        if is_null(0):
+            spare_input = make_input()
+    except Exception:
+        pass
 
 
 # --- requests that are not runs ------------------------------------------------------------------
@@ -582,6 +627,8 @@ def serve(channel):
             channel.send(DONE, nonce, status)
         except OSError:  # user code has closed the channel: then the status is how we end
             raise SystemExit(status) from None
+        if kind == RUN:
+            tidy_up()
 
 
 def main():
@@ -591,7 +638,8 @@ def main():
     set_up_paths()
     sys.meta_path.insert(0, Finder())
     register_at_fork(before=flush_all, after_in_child=channel.sock.close)
-    bind_streams(True)
+    bind_outputs()
+    bind_input()
     set_up_module('<run 0>')
     channel.send(READY, text=b'Python ' + sys.version.split()[0].encode())
     try:
