@@ -2,11 +2,17 @@
 /* Times single operations for the benchmark: prints one line of nanoseconds for each. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,12 +34,17 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void report(const char *name, uint64_t start, int failed)
+static void report_span(const char *name, uint64_t start, uint64_t end, int failed)
 {
 	if (failed)
 		printf("%s fail\n", name);
 	else
-		printf("%s %llu\n", name, (unsigned long long)(now() - start));
+		printf("%s %llu\n", name, (unsigned long long)(end - start));
+}
+
+static void report(const char *name, uint64_t start, int failed)
+{
+	report_span(name, start, now(), failed);
 }
 
 /* Return: bytes read to the end of file, or -1. */
@@ -46,6 +57,22 @@ static int64_t read_all(const char *path)
 	if (fd < 0)
 		return -1;
 	while ((n = read(fd, block, sizeof(block))) > 0)
+		total += n;
+	close(fd);
+	return n < 0 ? -1 : total;
+}
+
+/* The same for threads, of something short. */
+static int64_t read_answer(const char *path)
+{
+	char answer[4096];
+	int64_t total = 0;
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	while ((n = read(fd, answer, sizeof(answer))) > 0)
 		total += n;
 	close(fd);
 	return n < 0 ? -1 : total;
@@ -84,29 +111,241 @@ static int bench_node(char *const args[])
 	return 0;
 }
 
+/* The program that is run. */
+static char code[BLOCK];
+static size_t code_len;
+
+static int load_code(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, code, sizeof(code));
+
+	if (len < 0) {
+		perror(path);
+		return -1;
+	}
+	close(fd);
+	code_len = (size_t)len;
+	return 0;
+}
+
 /* run SESSION CODEFILE N: from before the open of `in` until `stdout` and then `exit_code` have been
  * read to their ends. */
 static int bench_run(char *const args[])
 {
-	static char code[BLOCK], in[4096], out[4096], status[4096];
+	static char in[PATH_MAX], out[PATH_MAX], status[PATH_MAX];
 	long n = strtol(args[2], NULL, 10);
-	int fd = open(args[1], O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, code, sizeof(code));
 
-	if (len < 0) {
-		perror(args[1]);
+	if (load_code(args[1]) < 0)
 		return 1;
-	}
-	close(fd);
 	snprintf(in, sizeof(in), "%s/in", args[0]);
 	snprintf(out, sizeof(out), "%s/stdout", args[0]);
 	snprintf(status, sizeof(status), "%s/exit_code", args[0]);
 	for (long i = 0; i < n; i++) {
 		uint64_t start = now();
-		int failed = write_all(in, code, (size_t)len) < 0 || read_all(out) < 0 ||
+		int failed = write_all(in, code, code_len) < 0 || read_all(out) < 0 ||
 			     read_all(status) <= 0;
 
 		report("run", start, failed);
+	}
+	return 0;
+}
+
+/* Writes the program to @in; @ret_closing is the moment before close(2), which submits it. */
+static int submit(const char *in, uint64_t *ret_closing)
+{
+	int fd = open(in, O_WRONLY | O_TRUNC | O_CLOEXEC), failed;
+
+	if (fd < 0)
+		return -1;
+	failed = write(fd, code, code_len) != (ssize_t)code_len;
+	*ret_closing = now();
+	return close(fd) < 0 || failed ? -1 : 0;
+}
+
+/* next SESSION CODEFILE N: a program in a session that has run others. `whole` from before the
+ * open of `in`, `in` from before its close, both until `stdout` has been read to its end. */
+static int bench_next(char *const args[])
+{
+	static char in[PATH_MAX], out[PATH_MAX];
+	long n = strtol(args[2], NULL, 10);
+
+	if (load_code(args[1]) < 0)
+		return 1;
+	snprintf(in, sizeof(in), "%s/in", args[0]);
+	snprintf(out, sizeof(out), "%s/stdout", args[0]);
+	for (long i = 0; i < n; i++) {
+		uint64_t start = now(), closing = 0, end;
+		int failed = submit(in, &closing) < 0 || read_all(out) <= 0;
+
+		end = now();
+		report_span("whole", start, end, failed);
+		report_span("in", closing, end, failed);
+	}
+	return 0;
+}
+
+/* ---- new sessions ---- */
+
+/* One session, from its making to its end. */
+struct life {
+	char path[PATH_MAX];
+	uint64_t at, begin, closing, end, down_begin, down_end;
+	char how[16]; /* as status.json says it */
+	int failed;
+};
+
+/* The value of the first "NAME": in a JSON text, up to a quote or comma. */
+static void json_word(const char *text, const char *name, char *ret_word, size_t size)
+{
+	char quoted[64];
+	const char *p;
+	size_t len;
+
+	ret_word[0] = '\0';
+	snprintf(quoted, sizeof(quoted), "\"%s\": ", name);
+	p = strstr(text, quoted);
+	if (!p)
+		return;
+	p += strlen(quoted);
+	p += *p == '"';
+	len = strcspn(p, "\",\n}");
+	snprintf(ret_word, size, "%.*s", (int)len, p);
+}
+
+/* Return: a descriptor of the sandbox's process, or -1. */
+static int look_at(struct life *l)
+{
+	char path[PATH_MAX + 16], word[32], text[16384];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/status.json", l->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	json_word(text, "start", l->how, sizeof(l->how));
+	json_word(text, "pid", word, sizeof(word));
+	return strtol(word, NULL, 10) > 0 ? pidfd_open((pid_t)strtol(word, NULL, 10), 0) : -1;
+}
+
+static void sleep_until(uint64_t at)
+{
+	struct timespec t = {.tv_sec = (time_t)(at / 1000000000u),
+			     .tv_nsec = (long)(at % 1000000000u)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+static void *live(void *arg)
+{
+	struct life *l = arg;
+	char in[PATH_MAX + 16], out[PATH_MAX + 16];
+	struct pollfd p;
+
+	snprintf(in, sizeof(in), "%s/in", l->path);
+	snprintf(out, sizeof(out), "%s/stdout", l->path);
+	sleep_until(l->at);
+	l->begin = now();
+	l->failed =
+		mkdir(l->path, 0755) < 0 || submit(in, &l->closing) < 0 || read_answer(out) <= 0;
+	l->end = now();
+	p = (struct pollfd){.fd = look_at(l), .events = POLLIN};
+	l->down_begin = now();
+	if (rmdir(l->path) < 0)
+		perror(l->path);
+	while (p.fd >= 0 && poll(&p, 1, 60000) < 0 && errno == EINTR)
+		;
+	l->down_end = p.fd >= 0 ? now() : 0;
+	if (p.fd >= 0)
+		close(p.fd);
+	return NULL;
+}
+
+static void report_life(const struct life *l)
+{
+	char name[32];
+	const char *how = l->how[0] ? l->how : "none";
+
+	snprintf(name, sizeof(name), "%s-in", how);
+	report_span(name, l->closing, l->end, l->failed);
+	snprintf(name, sizeof(name), "%s-whole", how);
+	report_span(name, l->begin, l->end, l->failed);
+	if (l->down_end)
+		report_span("down", l->down_begin, l->down_end, 0);
+}
+
+/* new TEMPLATE PREFIX CODEFILE N EVERY: N sessions, each made, given a program, read and removed. A
+ * new one each EVERY microseconds, each in a thread of its own; with -1 one after the other. How a
+ * sandbox started, HOW, is what status.json says. `HOW-whole` from before mkdir(2), `HOW-in` from
+ * before close(2) of `in`, both until `stdout` has been read to its end; it must not be empty. `down`
+ * from before rmdir(2) until the process of the sandbox has ended. `total` from the first of the
+ * beginnings to the last of the ends. */
+static int bench_new(char *const args[])
+{
+	long n = strtol(args[3], NULL, 10), every = strtol(args[4], NULL, 10);
+	struct life *lives = calloc((size_t)n, sizeof(*lives));
+	pthread_t *threads = calloc((size_t)n, sizeof(*threads));
+	uint64_t first = now() + 10000000, last = 0;
+	int failed = 0;
+
+	if (!lives || !threads || load_code(args[2]) < 0)
+		return 1;
+	for (long i = 0; i < n; i++) {
+		struct life *l = lives + i;
+
+		snprintf(l->path, sizeof(l->path), "%s/%s-%ld", args[0], args[1], i);
+		if (every < 0) {
+			live(l);
+			continue;
+		}
+		l->at = first + (uint64_t)(i * every) * 1000;
+		if (pthread_create(threads + i, NULL, live, l) != 0)
+			return 1;
+	}
+	for (long i = 0; i < n; i++) {
+		if (every >= 0)
+			pthread_join(threads[i], NULL);
+		report_life(lives + i);
+		first = i == 0 || lives[i].begin < first ? lives[i].begin : first;
+		last = lives[i].end > last ? lives[i].end : last;
+		failed |= lives[i].failed;
+	}
+	report_span("total", first, last, failed);
+	free(lives);
+	free(threads);
+	return 0;
+}
+
+/* spawn N PROGRAM ARG ARG: a plain process, from before it is made to the end of its output. */
+static int bench_spawn(char *const args[])
+{
+	char *const argv[] = {args[1], args[2], args[3], NULL};
+	long n = strtol(args[0], NULL, 10);
+
+	for (long i = 0; i < n; i++) {
+		uint64_t start = now();
+		posix_spawn_file_actions_t actions;
+		int p[2], failed;
+		pid_t pid;
+		char c[64];
+
+		if (pipe2(p, O_CLOEXEC) < 0)
+			return 1;
+		posix_spawn_file_actions_init(&actions);
+		posix_spawn_file_actions_adddup2(&actions, p[1], STDOUT_FILENO);
+		failed = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ) != 0;
+		close(p[1]);
+		while (!failed && read(p[0], c, sizeof(c)) > 0)
+			;
+		report("spawn", start, failed);
+		close(p[0]);
+		posix_spawn_file_actions_destroy(&actions);
+		if (!failed)
+			waitpid(pid, NULL, 0);
 	}
 	return 0;
 }
@@ -176,9 +415,8 @@ static const struct mode {
 	int nargs;
 	int (*fn)(char *const args[]);
 } modes[] = {
-	{"node", 2, bench_node},
-	{"run", 3, bench_run},
-	{"seq", 3, bench_seq},
+	{"node", 2, bench_node}, {"run", 3, bench_run},	    {"next", 3, bench_next},
+	{"new", 5, bench_new},	 {"spawn", 4, bench_spawn}, {"seq", 3, bench_seq},
 	{"ops", 2, bench_ops},
 };
 
@@ -188,7 +426,9 @@ int main(int argc, char *argv[])
 		if (argc == modes[i].nargs + 2 && !strcmp(argv[1], modes[i].name))
 			return modes[i].fn(argv + 2);
 	}
-	fputs("usage: clock node PATH N | run SESSION CODEFILE N | seq DIR BYTES N | ops DIR N\n",
+	fputs("usage: clock node PATH N | run SESSION CODEFILE N | next SESSION CODEFILE N |\n"
+	      "       new TEMPLATE PREFIX CODEFILE N EVERY | spawn N PROGRAM ARG ARG |\n"
+	      "       seq DIR BYTES N | ops DIR N\n",
 	      stderr);
 	return 2;
 }
