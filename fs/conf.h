@@ -33,6 +33,11 @@ struct conf {
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
 	unsigned max_vms;  /* 0: derived */
+	unsigned max_vms_user;	      /* of one user; 0: derived */
+	unsigned memory_percent;      /* of the host's memory that is promised to sandboxes */
+	unsigned cpu_percent;	      /* of its processors that runs may have without waiting */
+	uint64_t reserve_bytes;	      /* of its memory, left alone; 0: derived */
+	unsigned queue, queue_user;   /* most that wait for a place, in all and of one user */
 	uint64_t snapshot_bytes;      /* disk space for snapshots */
 	unsigned admission_s, boot_s; /* longest waits for a place, and for a sandbox to be ready */
 	unsigned max_sessions;	      /* of one user; 0: no limit */

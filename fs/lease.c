@@ -304,7 +304,7 @@ void lease_pump(struct session *s)
 		return;
 	}
 	e = s->ready ? hand_over(s, r) : -EBUSY;
-	if (e == -EBUSY)
+	if (e == -EBUSY || e == -EAGAIN)
 		return; /* READY will come */
 	if (e < 0) {
 		struct vm_problem p = {.code = "not-sent"};

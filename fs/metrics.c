@@ -66,6 +66,42 @@ static void pools(const struct fs *fs, struct buf *out)
 	       p.misses);
 }
 
+static void admission(const struct fs *fs, struct buf *out)
+{
+	struct vm_admission a;
+
+	vm_admission(fs->vm, &a);
+	single(out, "sandboxes_refused_total", "counter",
+	       "Sandboxes that never had a place, because too many waited or for too long.",
+	       a.refused);
+	single(out, "sandboxes_closing", "gauge", "Sandboxes whose end is not complete.",
+	       a.closing);
+	single(out, "runs_waiting", "gauge", "Runs that wait for a processor.", a.runs_waiting);
+	head(out, "admission_memory_bytes", "gauge",
+	     "Memory that may be promised to sandboxes, is promised, and is held by snapshots.");
+	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"budget\"} %" PRIu64 "\n",
+		   a.memory_mb << 20);
+	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"promised\"} %" PRIu64 "\n",
+		   a.promised_mb << 20);
+	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"snapshots\"} %" PRIu64 "\n",
+		   a.snapshots_mb << 20);
+	head(out, "admission_processors", "gauge",
+	     "Processors that runs may have without waiting, and have.");
+	buf_printf(out, "xsbxfs_admission_processors{what=\"budget\"} %u.%02u\n", a.cpus / 100,
+		   a.cpus % 100);
+	buf_printf(out, "xsbxfs_admission_processors{what=\"used\"} %u.%02u\n", a.cpus_used / 100,
+		   a.cpus_used % 100);
+	single(out, "host_memory_available_bytes", "gauge",
+	       "Memory of the host, or of our control group, that is to be had.",
+	       a.available_mb << 20);
+	if (!a.pressure_known)
+		return;
+	head(out, "host_memory_pressure_percent", "gauge",
+	     "Share of the last ten seconds in which nothing got on for want of memory.");
+	buf_printf(out, "xsbxfs_host_memory_pressure_percent %u.%02u\n", a.pressure / 100,
+		   a.pressure % 100);
+}
+
 int metrics_render(struct fs *fs, struct buf *out)
 {
 	struct vm_status st;
@@ -95,6 +131,7 @@ int metrics_render(struct fs *fs, struct buf *out)
 	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"snapshot\"} %" PRIu64 "\n",
 		   st.snapshot);
 	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"cold\"} %" PRIu64 "\n", st.cold);
+	admission(fs, out);
 	pools(fs, out);
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);

@@ -143,6 +143,16 @@ static json_t *usage_json(const struct session *s)
 			 (json_int_t)u.files_total, "processes", (int)u.processes);
 }
 
+static json_t *waiting_json(const struct session *s)
+{
+	struct sandbox_wait w;
+
+	if (!s->sandbox || !sandbox_waits(s->sandbox, &w))
+		return json_null();
+	return json_pack("{s:s, s:o, s:i, s:i, s:I}", "for", w.what, "reason", any_string(w.why),
+			 "turn", (int)w.turn, "of", (int)w.of, "ms", (json_int_t)w.ms);
+}
+
 int status_session(struct session *s, struct buf *out)
 {
 	json_t *o = json_object(), *runs = json_object();
@@ -154,6 +164,7 @@ int status_session(struct session *s, struct buf *out)
 	json_object_set_new(o, "created", seconds(&s->created));
 	json_object_set_new(o, "settings", settings_json(&s->settings));
 	json_object_set_new(o, "sandbox", sandbox_json(s));
+	json_object_set_new(o, "waiting", waiting_json(s));
 	json_object_set_new(o, "usage", usage_json(s));
 	json_object_set_new(runs, "submitted", json_integer(s->last_number));
 	json_object_set_new(runs, "queued", json_integer(s->nqueued));
@@ -213,6 +224,39 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 					      (json_int_t)st->built_ms, "pool", pool));
 }
 
+static json_t *hundredths(unsigned n)
+{
+	return json_real((double)n / 100);
+}
+
+static json_t *admission_json(struct fs *fs, const struct vm_status *st)
+{
+	struct vm_admission a;
+	json_t *o;
+
+	vm_admission(fs->vm, &a);
+	o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:i, s:i, s:I}", "max_vms",
+		      (int)a.places, "max_vms_user", (int)a.user_places, "running",
+		      (int)st->running, "starting", (int)a.starting, "closing", (int)a.closing,
+		      "waiting", (int)a.waiting, "waiting_for", a.lack, "queue", (int)a.queue,
+		      "queue_user", (int)a.queue_user, "refused", (json_int_t)a.refused);
+	json_object_set_new(o, "memory_mb",
+			    json_pack("{s:I, s:I, s:I}", "budget", (json_int_t)a.memory_mb,
+				      "promised", (json_int_t)a.promised_mb, "snapshots",
+				      (json_int_t)a.snapshots_mb));
+	json_object_set_new(o, "host",
+			    json_pack("{s:I, s:I, s:I, s:o}", "memory_mb", (json_int_t)a.host_mb,
+				      "available_mb", (json_int_t)a.available_mb, "reserve_mb",
+				      (json_int_t)a.reserve_mb, "memory_pressure",
+				      a.pressure_known ? hundredths(a.pressure) : json_null()));
+	json_object_set_new(o, "processors",
+			    json_pack("{s:o, s:o, s:o, s:i, s:i}", "budget", hundredths(a.cpus),
+				      "most", hundredths(a.cpus_most), "used",
+				      hundredths(a.cpus_used), "runs", (int)a.runs, "runs_waiting",
+				      (int)a.runs_waiting));
+	return o;
+}
+
 int status_root(struct fs *fs, struct buf *out)
 {
 	json_t *o = json_object(), *templates = json_array(), *snapshots = json_array();
@@ -237,9 +281,7 @@ int status_root(struct fs *fs, struct buf *out)
 	}
 	json_object_set_new(o, "templates", templates);
 	json_object_set_new(o, "sessions", sessions_json(fs));
-	json_object_set_new(o, "admission",
-			    json_pack("{s:i, s:i, s:i}", "max_vms", (int)st.max_vms, "running",
-				      (int)st.running, "waiting", (int)st.waiting));
+	json_object_set_new(o, "admission", admission_json(fs, &st));
 	json_object_set_new(o, "sandboxes",
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "started",
 				      (json_int_t)st.started, "failed", (json_int_t)st.failed,

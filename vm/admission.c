@@ -5,16 +5,61 @@
 #include <assert.h>
 #include <stddef.h>
 
-void admission_init(struct admission *a, unsigned max, unsigned max_starting, uint64_t memory_mb)
+/*
+ * Theory of operation
+ * -------------------
+ * Four things must be there for a sandbox to start:
+ *
+ * - a place, of which there is a fixed number;
+ * - memory that was not promised yet. More is promised than the host has, because an idle clone
+ *   uses a tenth of what it may grow to; snapshots count with what they hold;
+ * - memory that the host really has: what the machine may grow to, on top of what those that are
+ *   starting may still take, and a floor that is left alone. And the host must not be suffering;
+ * - a turn to start, because starting is work for the processors. While what runs has them all,
+ *   sandboxes start one by one: starting never stops altogether because others compute.
+ *
+ * A release is followed by admission_next() until it says NULL, so one sandbox that goes wakes
+ * those that fit into the gap and nobody else.
+ *
+ * Nothing here reads a clock or the host: who embeds it says how things are, in `now`.
+ */
+
+void admission_init(struct admission *a, const struct admission_limits *limits)
 {
-	*a = (struct admission){.max = max, .max_starting = max_starting, .memory_mb = memory_mb};
+	*a = (struct admission){.limits = *limits};
 	TAILQ_INIT(&a->queue);
 	TAILQ_INIT(&a->placed);
 }
 
+static bool is_own(enum admission_lack lack)
+{
+	return lack == LACK_OWN_PLACE || lack == LACK_OWN_MEMORY;
+}
+
+static uint64_t owner_memory(const struct admission *a)
+{
+	const uint64_t own = a->limits.owner_memory_mb;
+
+	return own && own < a->limits.memory_mb ? own : a->limits.memory_mb;
+}
+
 bool admission_possible(const struct admission *a, const struct ticket *t)
 {
-	return a->max > 0 && t->memory_mb <= a->memory_mb;
+	return a->limits.places > 0 && t->memory_mb <= owner_memory(a);
+}
+
+bool admission_queue_room(const struct admission *a, uid_t owner)
+{
+	const struct ticket *t;
+	unsigned n = 0;
+
+	if (a->limits.queue && a->waiting >= a->limits.queue)
+		return false;
+	if (!a->limits.owner_queue || a->waiting < a->limits.owner_queue)
+		return true;
+	TAILQ_FOREACH(t, &a->queue, link)
+		n += t->owner == owner;
+	return n < a->limits.owner_queue;
 }
 
 void admission_wait(struct admission *a, struct ticket *t)
@@ -22,22 +67,47 @@ void admission_wait(struct admission *a, struct ticket *t)
 	assert(t->state == TICKET_NONE);
 	t->state = TICKET_WAITING;
 	t->number = ++a->last_number;
+	t->pass = 0;
 	TAILQ_INSERT_TAIL(&a->queue, t, link);
 	a->waiting++;
+	/* Until it was tried. */
+	if (!admission_contended(a))
+		a->lack = LACK_START;
 }
 
-static unsigned places_of(const struct admission *a, uid_t owner)
+/* What an owner has. */
+struct holding {
+	unsigned places;
+	uint64_t memory_mb;
+};
+
+static struct holding holding_of(const struct admission *a, uid_t owner)
 {
+	struct holding h = {0};
 	const struct ticket *t;
-	unsigned n = 0;
 
-	TAILQ_FOREACH(t, &a->placed, link)
-		n += t->owner == owner;
-	return n;
+	TAILQ_FOREACH(t, &a->placed, link) {
+		if (t->owner == owner) {
+			h.places++;
+			h.memory_mb += t->memory_mb;
+		}
+	}
+	return h;
 }
 
-/* Whose turn it is. */
-static struct ticket *first_in_turn(struct admission *a)
+static enum admission_lack own_lack(const struct admission *a, const struct ticket *t)
+{
+	const struct holding h = holding_of(a, t->owner);
+
+	if (a->limits.owner_places && h.places >= a->limits.owner_places)
+		return LACK_OWN_PLACE;
+	if (h.memory_mb + t->memory_mb > owner_memory(a) && owner_memory(a) < a->limits.memory_mb)
+		return LACK_OWN_MEMORY;
+	return LACK_NOTHING;
+}
+
+/* Whose turn it is, of the owners who were not looked at in this pass. */
+static struct ticket *first_in_turn(const struct admission *a)
 {
 	struct ticket *t, *best = NULL;
 	unsigned best_places = 0;
@@ -46,9 +116,9 @@ static struct ticket *first_in_turn(struct admission *a)
 		unsigned places;
 
 		/* A later claim of the same owner is never better. */
-		if (best && t->owner == best->owner)
+		if (t->pass == a->passes || (best && t->owner == best->owner))
 			continue;
-		places = places_of(a, t->owner);
+		places = holding_of(a, t->owner).places;
 		if (!best || places < best_places) {
 			best = t;
 			best_places = places;
@@ -57,15 +127,29 @@ static struct ticket *first_in_turn(struct admission *a)
 	return best;
 }
 
-struct ticket *admission_next(struct admission *a)
+/* What nobody can have at present, whoever it is. */
+static enum admission_lack common_lack(const struct admission *a)
 {
-	struct ticket *t;
+	if (a->running >= a->limits.places)
+		return LACK_PLACE;
+	if (a->now.known && a->limits.pressure && a->now.pressure >= a->limits.pressure)
+		return LACK_PRESSURE;
+	if (a->starting >= a->limits.starting || (a->now.busy && a->starting))
+		return LACK_START;
+	return LACK_NOTHING;
+}
 
-	if (a->running >= a->max || a->starting >= a->max_starting)
-		return NULL;
-	t = first_in_turn(a);
-	if (!t || a->memory_used_mb + t->memory_mb > a->memory_mb)
-		return NULL;
+static enum admission_lack memory_lack(const struct admission *a, unsigned memory_mb)
+{
+	if (a->memory_used_mb + a->now.sealed_mb + memory_mb > a->limits.memory_mb)
+		return LACK_MEMORY;
+	if (a->now.known && a->starting_mb + memory_mb + a->limits.floor_mb > a->now.available_mb)
+		return LACK_HOST_MEMORY;
+	return LACK_NOTHING;
+}
+
+static void grant(struct admission *a, struct ticket *t)
+{
 	TAILQ_REMOVE(&a->queue, t, link);
 	TAILQ_INSERT_TAIL(&a->placed, t, link);
 	t->state = TICKET_STARTING;
@@ -73,12 +157,107 @@ struct ticket *admission_next(struct admission *a)
 	a->running++;
 	a->starting++;
 	a->memory_used_mb += t->memory_mb;
-	return t;
+	a->starting_mb += t->memory_mb;
+}
+
+/* Nobody of this owner in this pass any more. */
+static void pass_over(struct admission *a, uid_t owner)
+{
+	struct ticket *t;
+
+	TAILQ_FOREACH(t, &a->queue, link) {
+		if (t->owner == owner)
+			t->pass = a->passes;
+	}
+}
+
+struct ticket *admission_next(struct admission *a)
+{
+	enum admission_lack memory = LACK_NOTHING;
+	uint64_t smaller_than = UINT64_MAX;
+	struct ticket *t;
+
+	a->passes++;
+	a->lack = a->waiting ? common_lack(a) : LACK_NOTHING;
+	if (a->lack)
+		return NULL;
+	while ((t = first_in_turn(a))) {
+		enum admission_lack lack = own_lack(a, t);
+
+		if (!lack && t->memory_mb < smaller_than) {
+			lack = memory_lack(a, t->memory_mb);
+			if (!lack) {
+				grant(a, t);
+				return t;
+			}
+			smaller_than = t->memory_mb;
+			memory = memory ? memory : lack;
+		} else if (!a->lack) {
+			a->lack = lack;
+		}
+		pass_over(a, t->owner);
+	}
+	/* An owner's own limit concerns nobody else. */
+	a->lack = memory ? memory : a->lack;
+	return NULL;
+}
+
+enum admission_lack admission_why(const struct admission *a, const struct ticket *t)
+{
+	const enum admission_lack own = own_lack(a, t);
+
+	return own ? own : a->lack;
+}
+
+/* How many of the same owner came before. */
+static unsigned rank_of(const struct admission *a, const struct ticket *t)
+{
+	unsigned n = holding_of(a, t->owner).places;
+	const struct ticket *u;
+
+	TAILQ_FOREACH(u, &a->queue, link) {
+		if (u == t)
+			break;
+		n += u->owner == t->owner;
+	}
+	return n;
+}
+
+unsigned admission_turn(const struct admission *a, const struct ticket *t)
+{
+	const unsigned rank = rank_of(a, t);
+	const struct ticket *u;
+	unsigned n = 1;
+
+	TAILQ_FOREACH(u, &a->queue, link) {
+		if (u->owner == t->owner) {
+			n += u->number < t->number;
+		} else {
+			const unsigned other = rank_of(a, u);
+
+			n += other < rank || (other == rank && u->number < t->number);
+		}
+	}
+	return n;
+}
+
+bool admission_contended(const struct admission *a)
+{
+	return a->waiting && a->lack && !is_own(a->lack);
+}
+
+bool admission_own_room(const struct admission *a, uid_t owner, unsigned memory_mb)
+{
+	const struct ticket claim = {.owner = owner, .memory_mb = memory_mb};
+
+	return !own_lack(a, &claim);
 }
 
 bool admission_room(const struct admission *a, unsigned memory_mb)
 {
-	return !a->waiting && a->running < a->max && a->memory_used_mb + memory_mb <= a->memory_mb;
+	return !admission_contended(a) && a->running < a->limits.places &&
+	       (!a->now.known || !a->limits.pressure || a->now.pressure < a->limits.pressure) &&
+	       !memory_lack(a, memory_mb);
 }
 
 void admission_place(struct admission *a, struct ticket *t)
@@ -90,11 +269,22 @@ void admission_place(struct admission *a, struct ticket *t)
 	a->memory_used_mb += t->memory_mb;
 }
 
-bool admission_full(struct admission *a)
+bool admission_full(const struct admission *a)
 {
-	const struct ticket *t = first_in_turn(a);
-
-	return t && (a->running >= a->max || a->memory_used_mb + t->memory_mb > a->memory_mb);
+	if (!a->waiting)
+		return false;
+	switch (a->lack) {
+	case LACK_PLACE:
+	case LACK_MEMORY:
+	case LACK_HOST_MEMORY:
+	case LACK_PRESSURE: return true;
+	case LACK_NOTHING:
+	case LACK_OWN_PLACE:
+	case LACK_OWN_MEMORY:
+	case LACK_START:
+	case ADMISSION_NLACKS: return false;
+	}
+	return false;
 }
 
 void admission_started(struct admission *a, struct ticket *t)
@@ -103,6 +293,7 @@ void admission_started(struct admission *a, struct ticket *t)
 		return;
 	t->state = TICKET_RUNNING;
 	a->starting--;
+	a->starting_mb -= t->memory_mb;
 }
 
 void admission_release(struct admission *a, struct ticket *t)
@@ -113,7 +304,10 @@ void admission_release(struct admission *a, struct ticket *t)
 		TAILQ_REMOVE(&a->queue, t, link);
 		a->waiting--;
 		break;
-	case TICKET_STARTING: a->starting--; __attribute__((fallthrough));
+	case TICKET_STARTING:
+		a->starting--;
+		a->starting_mb -= t->memory_mb;
+		__attribute__((fallthrough));
 	case TICKET_RUNNING:
 		TAILQ_REMOVE(&a->placed, t, link);
 		a->running--;

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/sysinfo.h>
 
+#include "host.h"
 #include "image.h"
 #include "probe.h"
 #include "vm_internal.h"
@@ -92,24 +92,37 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 		closedir(dir);
 }
 
+static void check_pressure(const struct doctor *d, unsigned pressure)
+{
+	if (pressure == HOST_PRESSURE_UNKNOWN)
+		finding(d, "memory pressure", VM_WARN,
+			"Boot with psi=1, or take a kernel with CONFIG_PSI: until then only the "
+			"memory that is available decides who is let in.",
+			"the kernel does not tell (no /proc/pressure/memory)");
+	else
+		finding(d, "memory pressure", pressure >= 1000 ? VM_WARN : VM_OK,
+			pressure >= 1000 ? "Free some memory: until then no sandbox starts." : "",
+			"%u.%02u %% of the last ten seconds", pressure / 100, pressure % 100);
+}
+
 static void check_memory(const struct doctor *d)
 {
-	_cleanup_file_ FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long total = 0, available = 0;
-	char line[128];
+	struct host_reading r;
+	struct host h;
+	unsigned cpus;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "MemTotal:", 9) == 0)
-			total = strtoull(line + 9, NULL, 10);
-		else if (strncmp(line, "MemAvailable:", 13) == 0)
-			available = strtoull(line + 13, NULL, 10);
-	}
-	if (available / 1024 < MEMORY_LOW_MB)
-		finding(d, "memory", VM_WARN, "Free some memory, or lower memory_mb and max_vms.",
-			"%llu of %llu MiB are available", available / 1024, total / 1024);
-	else
-		finding(d, "memory", VM_OK, "", "%llu of %llu MiB are available, %d CPUs",
-			available / 1024, total / 1024, get_nprocs());
+	if (host_open(&h, "") < 0)
+		return;
+	host_read(&h, &r);
+	cpus = host_cpus(&h);
+	host_close(&h);
+	finding(d, "memory", r.available_mb < MEMORY_LOW_MB ? VM_WARN : VM_OK,
+		r.available_mb < MEMORY_LOW_MB ? "Free some memory, or lower memory_mb and max_vms."
+					       : "",
+		"%llu of %llu MiB are available%s, %u.%02u CPUs",
+		(unsigned long long)r.available_mb, (unsigned long long)r.total_mb,
+		r.limited_groups ? " (limit of a control group)" : "", cpus / 100, cpus % 100);
+	check_pressure(d, r.pressure);
 }
 
 static void check_limits(const struct doctor *d)

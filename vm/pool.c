@@ -156,7 +156,7 @@ unsigned pool_places(const struct vm *vm)
 	return n;
 }
 
-void pool_yield(struct vm *vm)
+bool pool_yield(struct vm *vm)
 {
 	struct template *t, *victim = NULL;
 	struct sandbox *s;
@@ -164,18 +164,19 @@ void pool_yield(struct vm *vm)
 	/* One at a time: what is on its way out will do, or the next call. */
 	TAILQ_FOREACH(s, &vm->sandboxes, link) {
 		if (s->kind != SANDBOX_USER && s->state == SANDBOX_CLOSING)
-			return;
+			return true;
 	}
 	TAILQ_FOREACH(t, &vm->templates, link) {
 		if (t->builder) {
 			sandbox_close(t->builder);
-			return;
+			return true;
 		}
 		if (!TAILQ_EMPTY(&t->pool) && (!victim || t->used_at < victim->used_at))
 			victim = t;
 	}
 	if (victim)
 		sandbox_close(TAILQ_LAST(&victim->pool, sandbox_list));
+	return victim;
 }
 
 /* ---- the background ---- */
@@ -188,7 +189,7 @@ struct load {
 
 static struct load look(struct vm *vm)
 {
-	struct load l = {.starting = vm->admission.waiting > 0};
+	struct load l = {.starting = admission_contended(&vm->admission)};
 	struct sandbox *s;
 
 	TAILQ_FOREACH(s, &vm->sandboxes, link) {
@@ -243,7 +244,7 @@ static void rest(struct template *t, uint64_t now)
 static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cpus)
 {
 	struct vm *vm = t->vm;
-	const bool room = 2 * (pool_places(vm) + 1) <= vm->admission.max;
+	const bool room = 2 * (pool_places(vm) + 1) <= vm->admission.limits.places;
 	unsigned have;
 
 	rest(t, now);

@@ -15,8 +15,9 @@ struct sandbox *pool_take(struct template *t);
 /* Closes all clones of @t. */
 void pool_empty(struct template *t);
 
-/* Somebody waits for a place: closes what nobody has asked for. */
-void pool_yield(struct vm *vm);
+/* Somebody waits for a place: closes one of those nobody has asked for. Return: whether there was
+ * one, or one is still on its way out. */
+bool pool_yield(struct vm *vm);
 
 /* Idle clones and machines being copied; they have places in the admission. */
 unsigned pool_places(const struct vm *vm);

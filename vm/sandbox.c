@@ -131,14 +131,14 @@ void sandbox_close(struct sandbox *s)
 
 static void no_place(struct sandbox *s)
 {
-	const struct admission *a = &s->vm->admission;
 	struct vm_problem p;
+	const char *fix;
+	char why[256];
 
-	trouble_set(
-		&p, "no-place",
-		"Remove or close sessions that are not needed, or raise max_vms or admission_s.",
-		"no place for another sandbox in %u s: %u of %u are taken, %u others wait",
-		s->vm->admission_s, a->running, a->max, a->waiting ? a->waiting - 1 : 0);
+	admit_explain(s, why, sizeof(why), &fix);
+	s->vm->refused++;
+	trouble_set(&p, "no-place", fix, "no place for another sandbox in %u s: %s",
+		    s->vm->admission_s, why);
 	sandbox_fail(s, &p);
 }
 
@@ -243,6 +243,19 @@ void sandbox_admitted(struct ticket *t)
 		template_start(s);
 }
 
+void sandbox_may_run(struct slot *slot)
+{
+	struct sandbox *s = container_of(slot, struct sandbox, slot);
+
+	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
+		s->events->state(s->data, SANDBOX_READY);
+	/* What was to run may have been withdrawn; if it is only put off, it will claim again. */
+	if (s->state != SANDBOX_RUNNING && slot->state == SLOT_HELD) {
+		slots_release(&s->vm->slots, slot);
+		vm_kick(s->vm);
+	}
+}
+
 void link_hangup(struct sandbox *s)
 {
 	if (s->state != SANDBOX_CLOSING && !s->retry && !uv_is_active((uv_handle_t *)&s->grace))
@@ -283,6 +296,7 @@ static void tear_down(struct sandbox *s)
 	s->torn_down = true;
 	turn_abandon(s);
 	template_leave(s);
+	slots_release(&s->vm->slots, &s->slot);
 	guestfile_fail(&s->files, -ESTALE);
 	if (s->ticket.state == TICKET_WAITING)
 		admission_release(&s->vm->admission, &s->ticket);

@@ -10,6 +10,7 @@
 #include "backend.h"
 #include "channel.h"
 #include "guestfile.h"
+#include "slots.h"
 #include "tail.h"
 #include "template.h"
 #include "vm.h"
@@ -98,6 +99,7 @@ struct sandbox {
 	struct vm_problem problem;
 
 	struct ticket ticket;
+	struct slot slot; /* HELD from before a run until its end; WAITING only while READY */
 	struct backend *backend;
 	struct channel channel;
 	struct guestfiles files;
@@ -126,6 +128,9 @@ void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
 
 /* Frees the copy of what was asked for. */
 void sandbox_spec_free(struct sandbox *s);
+
+/* A run that was put off with -EAGAIN may be sent now. */
+void sandbox_may_run(struct slot *slot);
 
 /* Has its place, and knows how to start. */
 void sandbox_go(struct sandbox *s);

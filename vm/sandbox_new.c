@@ -81,7 +81,8 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 	s->cpus = MAX(spec->cpus, 1u);
 	s->files_bytes = spec->files_bytes;
 	s->files_inodes = spec->files_inodes;
-	s->ticket.owner = spec->owner;
+	s->ticket.owner = s->slot.owner = spec->owner;
+	s->slot.cpus = s->cpus * 100;
 	s->ticket.memory_mb = spec->memory_mb + s->vm->backend->overhead_mb;
 	return 0;
 }
@@ -137,8 +138,19 @@ static void begin(struct sandbox *s)
 	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
 		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
 			    "a sandbox of %u MiB can never have a place: all sandboxes together "
-			    "may have %llu MiB",
-			    s->memory_mb, (unsigned long long)s->vm->admission.memory_mb);
+			    "may have %llu MiB%s",
+			    s->memory_mb, (unsigned long long)s->vm->admission.limits.memory_mb,
+			    s->vm->admission.limits.owner_memory_mb
+				    ? ", and those of one user three quarters of it"
+				    : "");
+		sandbox_fail(s, &p);
+	} else if (!admission_queue_room(&s->vm->admission, s->ticket.owner)) {
+		s->vm->refused++;
+		trouble_set(&p, "too-many-waiting",
+			    "Try again when some of them have ended, or raise admission_queue or "
+			    "admission_queue_user.",
+			    "%u others wait for a place for their sandbox already",
+			    s->vm->admission.waiting);
 		sandbox_fail(s, &p);
 	} else {
 		admission_wait(&s->vm->admission, &s->ticket);
@@ -180,7 +192,9 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	int r;
 
 	/* Whoever waits for a place comes first. */
-	if (t && !vm->admission.waiting)
+	if (t && !admission_contended(&vm->admission) &&
+	    admission_own_room(&vm->admission, spec->owner,
+			       spec->memory_mb + vm->backend->overhead_mb))
 		s = pool_take(t);
 	if (s) {
 		r = adopt(s, spec, events, data);
@@ -217,6 +231,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 	struct sandbox *s;
 	int r;
 
+	admit_look(vm);
 	if (!admission_room(&vm->admission, t->memory_mb + vm->backend->overhead_mb))
 		return NULL;
 	s = make(vm, &spec, events, &r);

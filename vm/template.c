@@ -370,6 +370,22 @@ uint64_t template_memory(const struct vm *vm)
 	return bytes;
 }
 
+bool template_yield(struct vm *vm)
+{
+	struct template *t, *oldest = NULL;
+
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		if (t->state == TEMPLATE_READY && !t->refs &&
+		    (!oldest || t->used_at < oldest->used_at))
+			oldest = t;
+	}
+	if (!oldest)
+		return false;
+	snapshot_close(&oldest->snapshot);
+	oldest->state = TEMPLATE_UNKNOWN; /* it is read again when it is needed */
+	return true;
+}
+
 /* ---- the end ---- */
 
 void template_free_all(struct vm *vm)

@@ -94,6 +94,10 @@ uint64_t template_memory(const struct vm *vm);
 
 const char *template_state_str(enum template_state state);
 
+/* Somebody waits for memory: lets go of the snapshot that was not used for longest, of those that no
+ * sandbox needs. Return: whether there was one. */
+bool template_yield(struct vm *vm);
+
 /* At the end of the machinery. */
 void template_free_all(struct vm *vm);
 

@@ -25,6 +25,9 @@ static void finish(struct sandbox *s, const struct vm_result *result)
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		sandbox_work(s);
 	memset(&s->turn, 0, sizeof(s->turn));
+	slots_release(&s->vm->slots, &s->slot);
+	if (s->vm->slots.waiting)
+		vm_kick(s->vm);
 	if (s->state == SANDBOX_RUNNING)
 		sandbox_set_state(s, SANDBOX_READY);
 	s->events->exit(s->data, id, result);
@@ -230,9 +233,15 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
+	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->loop))) {
+		vm_kick(s->vm);
+		return -EAGAIN;
+	}
 	f = channel_frame_new(PROTO_RUN, run->id, run->code_len + 64);
-	if (!f)
+	if (!f) {
+		slots_release(&s->vm->slots, &s->slot);
 		return -ENOMEM;
+	}
 	turn_init(&s->turn, run);
 	proto_run_pack(&f->out, &r);
 	f->started = &s->turn.sent;

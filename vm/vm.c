@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #include "log.h"
 #include "pool.h"
@@ -16,11 +15,6 @@
 #include "spawner.h"
 #include "trouble.h"
 #include "vm_internal.h"
-
-#define RESERVE_MB	   512 /* of the host's memory, not for sandboxes */
-#define MEMORY_SHARE	   70  /* per cent of the rest */
-#define DEFAULT_SANDBOX_MB 320 /* of the host, for a sandbox with default settings */
-#define PLACES_PER_CPU	   16u
 
 void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)
 {
@@ -38,23 +32,10 @@ void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)
 
 static void try_close(struct vm *vm);
 
-/* The idle handle, the background's timer, and the spawner's poll. */
+/* The idle handle, the timers of the background and of the admission, and the spawner's poll. */
 static unsigned own_handles(const struct vm *vm)
 {
-	return vm->spawner ? 3 : 2;
-}
-
-static void admit(struct vm *vm)
-{
-	struct ticket *t;
-
-	vm->kicked = false;
-	if (vm->backend->needs_image && !vm->probe.done)
-		return;
-	while (!vm->closing && (t = admission_next(&vm->admission)))
-		sandbox_admitted(t);
-	if (!vm->closing && admission_full(&vm->admission))
-		pool_yield(vm);
+	return vm->spawner ? 4 : 3;
 }
 
 static void on_idle(uv_idle_t *handle)
@@ -67,8 +48,10 @@ static void on_idle(uv_idle_t *handle)
 		s->deferred = false;
 		sandbox_work(s);
 	}
-	if (vm->kicked)
-		admit(vm);
+	if (vm->kicked) {
+		vm->kicked = false;
+		admit_all(vm);
+	}
 	if (TAILQ_EMPTY(&vm->deferred) && !vm->kicked)
 		uv_idle_stop(&vm->idle);
 	try_close(vm);
@@ -125,21 +108,6 @@ static void on_spawner_lost(void *data)
 	vm_tell(vm, p.code, "%s", p.cause);
 }
 
-/* Places and memory, from the configuration or from what the host has. */
-static void init_admission(struct vm *vm, unsigned max_vms)
-{
-	const unsigned cpus = (unsigned)MAX(get_nprocs(), 1);
-	uint64_t mb = 2048;
-	struct sysinfo si;
-
-	if (sysinfo(&si) == 0)
-		mb = (uint64_t)si.totalram * si.mem_unit >> 20;
-	mb = mb > RESERVE_MB ? (mb - RESERVE_MB) * MEMORY_SHARE / 100 : 256;
-	if (!max_vms)
-		max_vms = (unsigned)MIN(mb / DEFAULT_SANDBOX_MB, (uint64_t)PLACES_PER_CPU * cpus);
-	admission_init(&vm->admission, MAX(max_vms, 1u), cpus, mb);
-}
-
 /* Copies of what is kept of the configuration. A program with a slash in its name is made
  * absolute, because the spawner has a working directory of its own. */
 static int copy_config(struct vm *vm, const struct vm_config *cfg)
@@ -161,6 +129,7 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 static void vm_free(struct vm *vm)
 {
 	template_free_all(vm);
+	admit_free(vm);
 	images_free(vm->images);
 	free(vm->cache_dir);
 	free(vm->runtime_dir);
@@ -210,8 +179,9 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	TAILQ_INIT(&vm->templates);
 	vm->snapshot_bytes = cfg->snapshot_bytes;
 	tsc_start(&vm->tsc);
-	init_admission(vm, cfg->max_vms);
-	r = copy_config(vm, cfg);
+	r = admit_init(vm, cfg);
+	if (r == 0)
+		r = copy_config(vm, cfg);
 	if (r == 0 && spawner) {
 		registry_write(vm->runtime_dir, spawner_pid(spawner));
 		r = spawner_attach(spawner, loop);
@@ -224,6 +194,8 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	vm->idle.data = vm;
 	uv_timer_init(loop, &vm->background);
 	vm->background.data = vm;
+	uv_timer_init(loop, &vm->recheck);
+	vm->recheck.data = vm;
 	vm->nhandles = own_handles(vm);
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
@@ -274,6 +246,7 @@ static void try_close(struct vm *vm)
 		return;
 	uv_close((uv_handle_t *)&vm->idle, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->background, on_handle_closed);
+	uv_close((uv_handle_t *)&vm->recheck, on_handle_closed);
 	if (vm->spawner)
 		spawner_detach(vm->spawner, on_spawner_detached, vm);
 }
@@ -288,6 +261,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm->closed = done;
 	vm->closed_data = data;
 	uv_timer_stop(&vm->background);
+	uv_timer_stop(&vm->recheck);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
 	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > own_handles(vm))
@@ -306,7 +280,7 @@ void vm_status(const struct vm *vm, struct vm_status *ret_status)
 		.accel_why = vm->backend->needs_image ? probe_why(&vm->probe)
 						      : "Sandboxes are plain processes.",
 		.qemu = vm->backend->needs_image ? vm->probe.qemu : "not used",
-		.max_vms = vm->admission.max,
+		.max_vms = vm->admission.limits.places,
 		.running = vm->admission.running - MIN(pooled, vm->admission.running),
 		.pooled = pooled,
 		.cold = vm->starts[START_COLD],

@@ -41,6 +41,13 @@ struct vm_config {
 	const char *agent;	 /* the agent's static binary */
 	const char *accel;	 /* "auto", "kvm", "tcg" */
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
+	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */
+	bool shared;		 /* by several users: none of them may have everything */
+	unsigned memory_percent; /* of the host's memory that may be promised; 0: 200 */
+	unsigned cpu_percent;	 /* of its processors; 0: 200 */
+	uint64_t reserve_bytes;	 /* of its memory to be left alone; 0: derived */
+	unsigned queue;		 /* how many may wait for a place; 0: no limit */
+	unsigned queue_user;	 /* of one user */
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
 	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
@@ -94,6 +101,24 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 		  void *data);
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status);
+
+/* Who was let in, who waits for what, and what there is. Processors are in hundredths of one. */
+struct vm_admission {
+	unsigned places, user_places; /* most sandboxes, most of one user (0: the same) */
+	unsigned running, starting, waiting, closing;
+	unsigned queue, queue_user; /* most that may wait, 0: no limit */
+	uint64_t refused;	    /* because too many waited, or for too long */
+	const char *lack;	    /* what those who wait lack, in a word; "" if nobody waits */
+	uint64_t memory_mb;	    /* that may be promised */
+	uint64_t promised_mb, snapshots_mb;
+	uint64_t host_mb, available_mb, reserve_mb;
+	bool pressure_known;
+	unsigned pressure; /* hundredths of a per cent of the last ten seconds */
+	unsigned cpus, cpus_most, cpus_used;
+	unsigned runs, runs_waiting; /* with processors, and for them */
+};
+
+void vm_admission(struct vm *vm, struct vm_admission *ret_admission);
 
 /**
  * vm_image() - What is known of a template's image
@@ -222,7 +247,8 @@ struct sandbox_run {
 	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
 };
 
-/* Return: 0, -EBUSY unless READY, -EFBIG for code over 1 MiB, -ENOMEM. */
+/* Return: 0; -EBUSY unless READY; -EAGAIN if all processors are busy: then `state` says READY once
+ * more when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
 
 enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
@@ -237,6 +263,17 @@ int sandbox_reset(struct sandbox *s);
 void sandbox_close(struct sandbox *s);
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
+
+/* What a sandbox, or the run it was to have, waits for. */
+struct sandbox_wait {
+	const char *what;  /* "place" or "processor" */
+	char why[256];	   /* what is lacking, in words */
+	unsigned turn, of; /* 1: the next one, of so many that wait */
+	uint64_t ms;	   /* for so long */
+};
+
+/* Return: whether it waits. */
+bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
 
 struct sandbox_usage {
 	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;

@@ -10,6 +10,7 @@
 #include "admission.h"
 #include "backend.h"
 #include "channel.h"
+#include "host.h"
 #include "image.h"
 #include "probe.h"
 #include "sandbox_internal.h"
@@ -38,6 +39,12 @@ struct vm {
 	struct tsc_meter tsc;
 	struct images *images;
 	struct admission admission;
+	struct slots slots;
+	struct host host;
+	struct host_reading reading;
+	uint64_t read_at;   /* ms of the loop's clock */
+	uint64_t refused;   /* sandboxes that never had a place */
+	uv_timer_t recheck; /* while somebody waits for what nothing here tells of, see admit.c */
 	struct channel_scratch scratch;
 	uint64_t started, failed;
 	uint64_t starts[START_NKINDS];
@@ -63,6 +70,21 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 
 /* Lets the loop look for somebody to admit. */
 void vm_kick(struct vm *vm);
+
+/* ---- admit.c ---- */
+
+/* Looks at the host, and sets the limits by that and by the configuration. Return: 0 or -errno. */
+int admit_init(struct vm *vm, const struct vm_config *cfg);
+void admit_free(struct vm *vm);
+
+/* Lets in who can have a place or processors now. */
+void admit_all(struct vm *vm);
+
+/* Brings up to date what the admission knows of the host. */
+void admit_look(struct vm *vm);
+
+/* Why @s waits for a place, and what to do about it. */
+void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix);
 
 /* Tells `events`; @words as for printf(). */
 void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...) printf_like(3, 4);

@@ -8,13 +8,21 @@
 
 #include "vm/admission.h"
 
+static void init(struct admission *a, unsigned places, unsigned starting, uint64_t memory_mb)
+{
+	const struct admission_limits l = {
+		.places = places, .starting = starting, .memory_mb = memory_mb};
+
+	admission_init(a, &l);
+}
+
 static void limits(void **state)
 {
 	struct ticket t[4] = {{.memory_mb = 10}, {.memory_mb = 10}, {.memory_mb = 10}};
 	struct admission a;
 
 	(void)state;
-	admission_init(&a, 2, 1, 1000);
+	init(&a, 2, 1, 1000);
 	for (unsigned i = 0; i < 3; i++)
 		admission_wait(&a, &t[i]);
 	assert_ptr_equal(admission_next(&a), &t[0]);
@@ -42,7 +50,7 @@ static void memory(void **state)
 	struct admission a;
 
 	(void)state;
-	admission_init(&a, 10, 10, 100);
+	init(&a, 10, 10, 100);
 	assert_false(admission_possible(&a, &never));
 	admission_wait(&a, &small);
 	admission_wait(&a, &big);
@@ -61,7 +69,7 @@ static void fairness(void **state)
 	struct admission a;
 
 	(void)state;
-	admission_init(&a, 3, 10, 1000);
+	init(&a, 3, 10, 1000);
 	for (unsigned i = 0; i < 6; i++) {
 		greedy[i].owner = 1;
 		admission_wait(&a, &greedy[i]);

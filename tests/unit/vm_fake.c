@@ -316,6 +316,19 @@ void vm_status(const struct vm *vm, struct vm_status *ret_status)
 	};
 }
 
+void vm_admission(struct vm *vm, struct vm_admission *ret_admission)
+{
+	(void)vm;
+	*ret_admission = (struct vm_admission){.places = 4, .running = fake_alive(), .lack = ""};
+}
+
+bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait)
+{
+	must_be_alive(s);
+	*ret_wait = (struct sandbox_wait){.what = "place", .why = "a fake", .turn = 1, .of = 1};
+	return s->state == SANDBOX_WAITING;
+}
+
 void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),
 		  void *data)
 {
