@@ -137,6 +137,7 @@ int conf_init(struct conf *c)
 	*c = (struct conf){
 		.qemu = strdup("qemu-system-x86_64"),
 		.accel = strdup("auto"),
+		.prepare = strdup("yes"),
 		.admission_s = 120,
 		.memory_percent = 200,
 		.cpu_percent = 200,
@@ -148,7 +149,7 @@ int conf_init(struct conf *c)
 		.history_bytes = 256u << 20,
 		.history_runs = 100,
 	};
-	if (!c->qemu || !c->accel)
+	if (!c->qemu || !c->accel || !c->prepare)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
 		if (!conf_template_get(c, builtin[i], &nowhere))
@@ -159,8 +160,8 @@ int conf_init(struct conf *c)
 
 void conf_clear(struct conf *c)
 {
-	char *strings[] = {c->mountpoint, c->notify, c->cache_dir, c->runtime_dir,
-			   c->spool_dir,  c->qemu,   c->agent,	   c->accel};
+	char *strings[] = {c->mountpoint, c->notify, c->cache_dir, c->runtime_dir, c->spool_dir,
+			   c->qemu,	  c->agent,  c->accel,	   c->prepare};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
@@ -192,7 +193,7 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return conf_settle_prepare(c, src);
 }
 
 /* ---- files ---- */

@@ -13,7 +13,8 @@ struct conf_template {
 	char *image;	/* image in the cache; defaults to the name */
 	char *language; /* python, javascript, raw; defaults to the name if it is one of these */
 	struct settings settings;
-	unsigned pool; /* clones that wait to be used */
+	struct vm_pool pool; /* clones that wait to be used */
+	bool prepare;	     /* they do from the mount on */
 };
 
 enum conf_action { CONF_MOUNT, CONF_CHECK, CONF_VERSION, CONF_HELP };
@@ -32,6 +33,7 @@ struct conf {
 	char *qemu;	   /* default qemu-system-x86_64 */
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
+	char *prepare;	   /* yes, no, or names of templates */
 	unsigned max_vms;  /* 0: derived */
 	unsigned max_vms_user;	      /* of one user; 0: derived */
 	unsigned memory_percent;      /* of the host's memory that is promised to sandboxes */

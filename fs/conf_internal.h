@@ -58,6 +58,9 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 int conf_template_settle(struct conf_template *t, const struct settings_limits *limits,
 			 const struct conf_source *src);
 
+/* Finds out which templates are to be prepared. Return: as conf_set(). */
+int conf_settle_prepare(struct conf *c, const struct conf_source *src);
+
 /* Fills in the paths that follow from others and from the environment, and settles the templates.
  * Return: as conf_set(). */
 int conf_settle(struct conf *c, const struct conf_source *src);

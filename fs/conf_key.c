@@ -18,6 +18,7 @@ enum key_type {
 	KEY_PATH,    /* absolute once it is stored */
 	KEY_PROGRAM, /* a path, or a name to look for in PATH */
 	KEY_ACCEL,
+	KEY_NAMES, /* yes, no, or names with blanks between them */
 };
 
 struct key {
@@ -39,6 +40,7 @@ static const struct key keys[] = {
 	{"qemu", CONF_GLOBAL, KEY_PROGRAM, AT(qemu)},
 	{"agent", CONF_GLOBAL, KEY_PATH, AT(agent)},
 	{"accel", CONF_GLOBAL, KEY_ACCEL, AT(accel)},
+	{"prepare", CONF_GLOBAL, KEY_NAMES, AT(prepare)},
 	{"allow_other", CONF_GLOBAL, KEY_FLAG, AT(allow_other)},
 	{"max_vms", CONF_GLOBAL, KEY_NUMBER, AT(max_vms), 0, 100000},
 	{"max_vms_user", CONF_GLOBAL, KEY_NUMBER, AT(max_vms_user), 0, 100000},
@@ -183,6 +185,18 @@ static int set_accel(struct conf *c, const struct key *k, const char *value,
 			 problem_quote(value).text);
 }
 
+/* Which of them exist is known when all is read. */
+static int set_names(struct conf *c, const struct key *k, const char *value)
+{
+	char **field = at(c, k), *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
 static int set_path(struct conf *c, const struct key *k, const char *value,
 		    const struct conf_source *src)
 {
@@ -235,6 +249,7 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 	case KEY_PATH:
 	case KEY_PROGRAM: return set_path(c, k, value, src);
 	case KEY_ACCEL: return set_accel(c, k, value, src);
+	case KEY_NAMES: return set_names(c, k, value);
 	}
 	return -EINVAL;
 }

@@ -3,6 +3,7 @@
 #include "conf_internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,9 @@
 
 #define POOL_DEFAULT 1u
 #define POOL_MAX     1000u
+#define POOL_AGE_S   600u
+#define POOL_AGE_MAX (86400u * 7)
+#define POOL_LOW_ALL UINT_MAX /* as long as nothing is said: as many as there should be */
 
 static const char *const languages[] = {"python", "javascript", "raw"};
 
@@ -67,7 +71,8 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		return NULL;
 	}
 	t = &c->template[c->ntemplates];
-	*t = (struct conf_template){.name = strdup(name), .pool = POOL_DEFAULT};
+	*t = (struct conf_template){.name = strdup(name),
+				    .pool = {POOL_DEFAULT, POOL_LOW_ALL, POOL_AGE_S}};
 	if (!t->name || settings_init(&t->settings) < 0) {
 		free(t->name);
 		conf_fail(src, ENOMEM, "out of memory");
@@ -85,6 +90,19 @@ static int replace(char **field, const char *value)
 		return -ENOMEM;
 	free(*field);
 	*field = copy;
+	return 0;
+}
+
+static int set_count(unsigned *field, const char *key, const char *value, unsigned most,
+		     const struct conf_source *src)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	if (!*value || *end || strspn(value, "0123456789") != strlen(value) || n > most)
+		return conf_fail(src, EINVAL, "%s: \"%s\" is not a whole number from 0 to %u", key,
+				 problem_quote(value).text, most);
+	*field = (unsigned)n;
 	return 0;
 }
 
@@ -108,17 +126,12 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 					 problem_quote(value).text);
 		return replace(&t->language, value);
 	}
-	if (strcmp(key, "pool") == 0) {
-		char *end;
-		unsigned long n = strtoul(value, &end, 10);
-
-		if (!*value || *end || strspn(value, "0123456789") != strlen(value) || n > POOL_MAX)
-			return conf_fail(src, EINVAL,
-					 "pool: \"%s\" is not a whole number from 0 to %u",
-					 problem_quote(value).text, POOL_MAX);
-		t->pool = (unsigned)n;
-		return 0;
-	}
+	if (strcmp(key, "pool") == 0)
+		return set_count(&t->pool.target, key, value, POOL_MAX, src);
+	if (strcmp(key, "pool_low") == 0)
+		return set_count(&t->pool.low, key, value, POOL_MAX, src);
+	if (strcmp(key, "pool_age_s") == 0)
+		return set_count(&t->pool.age_s, key, value, POOL_AGE_MAX, src);
 	r = settings_set(&t->settings, key, value, &no_limits, &why);
 	if (r == -EINVAL)
 		return conf_fail(src, EINVAL, "%s. %s", why.cause, why.fix);
@@ -144,8 +157,43 @@ int conf_template_settle(struct conf_template *t, const struct settings_limits *
 		if (replace(&t->language, language) < 0)
 			return -ENOMEM;
 	}
+	if (t->pool.low == POOL_LOW_ALL)
+		t->pool.low = t->pool.target;
+	if (t->pool.low > t->pool.target)
+		return conf_fail(src, EINVAL,
+				 "[template %s]: pool_low = %u is more than pool = %u, so the pool "
+				 "would never be full",
+				 t->name, t->pool.low, t->pool.target);
 	r = settings_fit(&t->settings, limits, &why);
 	if (r < 0)
 		return conf_fail(src, EINVAL, "[template %s]: %s. %s", t->name, why.cause, why.fix);
+	return 0;
+}
+
+int conf_settle_prepare(struct conf *c, const struct conf_source *src)
+{
+	const bool all = strcmp(c->prepare, "yes") == 0, none = strcmp(c->prepare, "no") == 0;
+	_cleanup_free_ char *names = strdup(c->prepare);
+	char *save = NULL;
+
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->ntemplates; i++)
+		c->template[i].prepare = all;
+	if (all || none)
+		return 0;
+	for (char *name = strtok_r(names, " \t", &save); name;
+	     name = strtok_r(NULL, " \t", &save)) {
+		size_t i = 0;
+
+		while (i < c->ntemplates && strcmp(c->template[i].name, name) != 0)
+			i++;
+		if (i == c->ntemplates)
+			return conf_fail(src, EINVAL,
+					 "prepare: there is no template \"%s\"; write yes, no, or "
+					 "names of templates with blanks between them",
+					 problem_quote(name).text);
+		c->template[i].prepare = true;
+	}
 	return 0;
 }

@@ -220,12 +220,41 @@ static const struct sandbox_events lease_events = {
 
 /* ---- starting and feeding ---- */
 
+static void list_env(const struct settings *st, struct sandbox_env env[SETTINGS_ENV_MAX])
+{
+	for (size_t i = 0; i < st->nenv; i++)
+		env[i] = (struct sandbox_env){st->env[i].name, st->env[i].value};
+}
+
+void lease_prepare(struct fs *fs)
+{
+	struct sandbox_env env[SETTINGS_ENV_MAX];
+
+	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
+		const struct conf_template *t = &fs->conf->template[i];
+		const struct sandbox_spec spec = {
+			.name = t->name,
+			.image = t->image,
+			.language = t->language,
+			.memory_mb = t->settings.memory_mb,
+			.cpus = t->settings.cpus,
+			.template_env = env,
+			.ntemplate_env = t->settings.nenv,
+			.pool = t->pool,
+		};
+
+		list_env(&t->settings, env);
+		if (t->prepare)
+			vm_prepare(fs->vm, &spec);
+	}
+}
+
 int lease_start(struct session *s)
 {
 	char name[160];
 	struct sandbox_env env[SETTINGS_ENV_MAX], template_env[SETTINGS_ENV_MAX];
 	const struct settings *base = &s->t->settings;
-	struct sandbox_spec spec = {
+	const struct sandbox_spec spec = {
 		.name = name,
 		.image = s->t->image,
 		.language = s->t->language,
@@ -237,15 +266,14 @@ int lease_start(struct session *s)
 		.template_env = template_env,
 		.ntemplate_env = base->nenv,
 		.pool = s->t->pool,
+		.odd = s->settings.memory_mb != base->memory_mb || s->settings.cpus != base->cpus,
 	};
 	int e;
 
 	assert(!s->sandbox && !s->dead);
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
-	for (size_t i = 0; i < s->settings.nenv; i++)
-		env[i] = (struct sandbox_env){s->settings.env[i].name, s->settings.env[i].value};
-	for (size_t i = 0; i < base->nenv; i++)
-		template_env[i] = (struct sandbox_env){base->env[i].name, base->env[i].value};
+	list_env(&s->settings, env);
+	list_env(base, template_env);
 	s->lease = calloc(1, sizeof(*s->lease));
 	if (!s->lease)
 		return -ENOMEM;

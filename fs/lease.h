@@ -5,6 +5,9 @@
 
 #include "session.h"
 
+/* Has those templates made ready that the configuration says, from the start of the mount. */
+void lease_prepare(struct fs *fs);
+
 /* Asks for a sandbox; the session is STARTING then, or FAILED. Return: 0 or -errno. */
 int lease_start(struct session *s);
 

@@ -16,6 +16,7 @@
 #include "../vm/remove.h"
 #include "../vm/spawner.h"
 #include "fs.h"
+#include "lease.h"
 #include "mountpoint.h"
 #include "ops.h"
 #include "report.h"
@@ -304,6 +305,7 @@ static void start(struct daemon *d)
 	spawner_watch(d->spawner, on_spawner_died, d);
 	mount_fuse(d);
 	announce(d);
+	lease_prepare(d->fs);
 }
 
 static int run(struct daemon *d)

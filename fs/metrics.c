@@ -42,7 +42,7 @@ static void runs(const struct fs *fs, struct buf *out)
 }
 
 struct pools {
-	uint64_t ready, hits, misses;
+	uint64_t ready, hits, misses, refills, refill_ms;
 };
 
 static void add_pool(void *data, const struct vm_template_status *st)
@@ -52,6 +52,8 @@ static void add_pool(void *data, const struct vm_template_status *st)
 	p->ready += st->ready;
 	p->hits += st->hits;
 	p->misses += st->misses;
+	p->refills += st->refills;
+	p->refill_ms += st->refill_sum_ms;
 }
 
 static void pools(const struct fs *fs, struct buf *out)
@@ -64,6 +66,11 @@ static void pools(const struct fs *fs, struct buf *out)
 	       p.hits);
 	single(out, "pool_misses_total", "counter", "Sandboxes for which the pool had none.",
 	       p.misses);
+	single(out, "pool_refills_total", "counter", "Clones that were made for the pool.",
+	       p.refills);
+	head(out, "pool_refill_seconds_total", "counter", "What making them took, all together.");
+	buf_printf(out, "xsbxfs_pool_refill_seconds_total %" PRIu64 ".%03u\n", p.refill_ms / 1000,
+		   (unsigned)(p.refill_ms % 1000));
 }
 
 static void admission(const struct fs *fs, struct buf *out)

@@ -210,18 +210,20 @@ static json_t *sessions_json(const struct fs *fs)
 
 static void add_snapshot(void *data, const struct vm_template_status *st)
 {
-	json_t *pool =
-		json_pack("{s:i, s:i, s:i, s:I, s:I, s:I}", "target", (int)st->pool, "ready",
-			  (int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits,
-			  "misses", (json_int_t)st->misses, "refill_ms", (json_int_t)st->refill_ms);
+	json_t *pool = json_pack(
+		"{s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I}", "target", (int)st->pool, "ready",
+		(int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits, "misses",
+		(json_int_t)st->misses, "refills", (json_int_t)st->refills, "refill_ms",
+		(json_int_t)st->refill_ms, "refill_sum_ms", (json_int_t)st->refill_sum_ms);
 
-	json_array_append_new(data, json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:I, s:I, s:o}",
-					      "image", st->image, "language", st->language,
-					      "memory_mb", (int)st->memory_mb, "cpus",
-					      (int)st->cpus, "state", st->state, "problem",
-					      *st->problem ? any_string(st->problem) : json_null(),
-					      "bytes", (json_int_t)st->bytes, "built_ms",
-					      (json_int_t)st->built_ms, "pool", pool));
+	json_array_append_new(data,
+			      json_pack("{s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:I, s:I, s:o}",
+					"image", st->image, "language", st->language, "memory_mb",
+					(int)st->memory_mb, "cpus", (int)st->cpus, "prepared",
+					st->prepared, "state", st->state, "problem",
+					*st->problem ? any_string(st->problem) : json_null(),
+					"bytes", (json_int_t)st->bytes, "built_ms",
+					(json_int_t)st->built_ms, "pool", pool));
 }
 
 static json_t *hundredths(unsigned n)

@@ -15,20 +15,31 @@
  * means to give it another owner, see sandbox_adopt(). Nothing is asked of it at that moment: that
  * it is well is known from its heartbeats, and a machine that ends is out of the pool at once.
  *
+ * A clone that has left a ping unanswered is passed over, and replaced when another one is there. If
+ * it is only slow it comes back; if it is dead its heartbeats end it.
+ *
+ * The pool is filled up to its target when there are fewer than its low-water mark.
+ *
  * The background has one timer. It runs while there is something to do or to watch. Clones are made
  * one after the other, and only when no sandbox is starting or waits for a place; if the pool still
  * has one, also only while processors are idle. They have places in the admission, at most half of
  * all, and give them up as soon as anybody waits for a place: pool_yield().
  *
  * A clone that is too old is replaced, not removed: it goes when a younger one is ready. A template
- * that was not used for a while loses its clones, and later the snapshot's memory.
+ * that was not used for a while loses its clones, and later the snapshot's memory, unless it is to be
+ * prepared always.
+ *
+ * Sandboxes that are not as their template says (more memory, another number of processors) are of a
+ * template of their own, which gets a snapshot at its second use. Of these only a few keep one.
  */
 
 #define TICK_MS	  50u
 #define WATCH_MS  15000u
-#define CLONE_AGE 600000u  /* ms: to be replaced */
 #define IDLE_MS	  600000u  /* ms without use: no pool */
 #define UNLOAD_MS 1200000u /* ms without use: no snapshot in memory */
+#define SILENT	  3u	   /* heartbeats without a frame: a ping was not answered for a whole one */
+#define ODD_MAX	  4u	   /* templates that are not as the configuration says, with snapshots */
+#define ODD_USES  2u	   /* sandboxes before there is one */
 
 /* ---- the clones ---- */
 
@@ -56,8 +67,10 @@ static void on_state(void *data, enum sandbox_state state)
 	t->nready++;
 	TAILQ_INSERT_HEAD(&t->pool, s, template_link);
 	t->refill_ms = uv_now(t->vm->loop) - s->asked_at;
+	t->refill_sum_ms += t->refill_ms;
+	t->refills++;
 	vm_tell(t->vm, "pool", "%s: %u of %u ready, the last after %llu ms", t->image, t->nready,
-		t->pool_target, (unsigned long long)t->refill_ms);
+		t->want.target, (unsigned long long)t->refill_ms);
 	template_kick(t->vm);
 }
 
@@ -120,13 +133,19 @@ static bool fill(struct template *t)
 	return true;
 }
 
+/* Nothing has been heard of it for longer than a ping takes. */
+static bool is_silent(const struct sandbox *s)
+{
+	return s->unheard >= SILENT;
+}
+
 struct sandbox *pool_take(struct template *t)
 {
 	struct sandbox *s;
 
 	TAILQ_FOREACH(s, &t->pool, template_link) {
 		if (s->pooled == POOLED_READY && s->state == SANDBOX_READY &&
-		    s->reported == SANDBOX_READY) {
+		    s->reported == SANDBOX_READY && !is_silent(s)) {
 			out_of_pool(s);
 			t->hits++;
 			template_kick(t->vm);
@@ -184,13 +203,15 @@ bool pool_yield(struct vm *vm)
 /* How busy the machinery is with what somebody waits for. */
 struct load {
 	bool starting; /* or waiting for a place */
+	bool loading;  /* a snapshot is read */
 	unsigned busy; /* runs, and clones being made */
 };
 
 static struct load look(struct vm *vm)
 {
 	struct load l = {.starting = admission_contended(&vm->admission)};
-	struct sandbox *s;
+	const struct template *t;
+	const struct sandbox *s;
 
 	TAILQ_FOREACH(s, &vm->sandboxes, link) {
 		if (s->kind == SANDBOX_USER && s->state == SANDBOX_STARTING)
@@ -199,45 +220,107 @@ static struct load look(struct vm *vm)
 		    (s->kind != SANDBOX_USER && s->state == SANDBOX_STARTING))
 			l.busy++;
 	}
+	TAILQ_FOREACH(t, &vm->templates, link)
+		l.loading = l.loading || t->state == TEMPLATE_LOADING;
 	return l;
 }
 
-static bool is_old(const struct sandbox *s, uint64_t now)
+static bool is_to_go(const struct sandbox *s, uint64_t now)
 {
-	return s->pooled == POOLED_READY && now - s->ready_at > CLONE_AGE;
+	const uint64_t age_ms = s->template->want.age_s * 1000ull;
+
+	return is_silent(s) || (age_ms && now - s->ready_at > age_ms);
 }
 
-/* Replaces what is old. Return: how many clones are young, or on their way. */
+/* Replaces what is too old, or silent. Return: how many clones are good, or on their way. */
 static unsigned renew(struct template *t, uint64_t now)
 {
-	struct sandbox *s, *old = NULL;
-	unsigned young_ready = 0, young = t->nfilling;
+	struct sandbox *s, *bad = NULL;
+	unsigned good = 0;
 
 	TAILQ_FOREACH(s, &t->pool, template_link) {
 		if (s->pooled != POOLED_READY)
 			continue;
-		if (is_old(s, now))
-			old = s;
+		if (is_to_go(s, now))
+			bad = s;
 		else
-			young_ready++;
+			good++;
 	}
-	if (old && young_ready)
-		sandbox_close(old);
-	return young + young_ready;
+	if (bad && good)
+		sandbox_close(bad);
+	return good + t->nfilling;
+}
+
+/* Not worth a snapshot, so far. */
+static bool is_odd_and_rare(const struct template *t)
+{
+	return t->odd && t->uses < ODD_USES;
+}
+
+/* Of the odd ones with a snapshot, all but those used last give it up. */
+static void drop_odd(struct vm *vm)
+{
+	struct template *t, *oldest = NULL;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		if (!t->odd || (t->state != TEMPLATE_READY && t->state != TEMPLATE_BUILDING))
+			continue;
+		n++;
+		if (!oldest || t->used_at < oldest->used_at)
+			oldest = t;
+	}
+	if (n <= ODD_MAX)
+		return;
+	template_drop(oldest);
+	oldest->uses = 0;
 }
 
 static void rest(struct template *t, uint64_t now)
 {
-	if (now - t->used_at > IDLE_MS)
-		pool_empty(t);
-	if (now - t->used_at > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->pool)) {
-		snapshot_close(&t->snapshot);
-		t->state = TEMPLATE_UNKNOWN;
-	}
+	const uint64_t unused = now - t->used_at;
+
 	if (t->state == TEMPLATE_BROKEN && now >= t->retry_at) {
 		t->state = TEMPLATE_NONE;
 		t->build_failures = 0;
 	}
+	if (t->prepared)
+		return;
+	if (unused > IDLE_MS)
+		pool_empty(t);
+	if (unused > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->pool)) {
+		snapshot_close(&t->snapshot);
+		t->state = TEMPLATE_UNKNOWN;
+	}
+}
+
+/* What is to be ready before it is used does not wait for a use to be looked at. */
+static void look_ahead(struct template *t, const struct load *l, uint64_t now)
+{
+	if (!t->prepared)
+		return;
+	if (!t->refreshed_at || now - t->refreshed_at >= WATCH_MS) {
+		template_refresh(t);
+		t->refreshed_at = t->key[0] ? now : 0;
+	}
+	if (!l->starting && !l->loading)
+		template_load(t);
+}
+
+/* Return: true if there is more to do. */
+static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, unsigned cpus)
+{
+	if (t->state == TEMPLATE_UNKNOWN)
+		return t->prepared && t->key[0];
+	if (t->state != TEMPLATE_NONE)
+		return false;
+	if (is_odd_and_rare(t))
+		return false;
+	if (now >= t->retry_at && !l->starting && l->busy < cpus && !t->builder) {
+		template_build(t);
+		l->busy++;
+	}
+	return true;
 }
 
 /* Return: true if there is more to do. */
@@ -248,19 +331,17 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 	unsigned have;
 
 	rest(t, now);
-	if (now - t->used_at > IDLE_MS)
+	look_ahead(t, l, now);
+	if (!t->prepared && now - t->used_at > IDLE_MS)
 		return false;
-	if (t->state == TEMPLATE_NONE && now >= t->retry_at) {
-		if (!l->starting && l->busy < cpus && !t->builder) {
-			template_build(t);
-			l->busy++;
-		}
-		return true;
-	}
 	if (t->state != TEMPLATE_READY)
-		return t->state == TEMPLATE_NONE;
+		return attend_snapshot(t, l, now, cpus);
 	have = renew(t, now);
-	if (have >= t->pool_target)
+	if (have >= t->want.target)
+		t->refilling = false;
+	else if (have < MAX(t->want.low, 1u))
+		t->refilling = true;
+	if (!t->refilling)
 		return false;
 	/* An empty pool waits for starts only, not for runs. */
 	if (!room || l->starting || t->nfilling || (have && l->busy >= cpus))
@@ -281,6 +362,7 @@ static void on_tick(uv_timer_t *timer)
 
 	if (vm->closing)
 		return;
+	drop_odd(vm);
 	TAILQ_FOREACH(t, &vm->templates, link) {
 		if (attend(t, &l, now, cpus))
 			more = true;

@@ -191,6 +191,8 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	struct sandbox *s = NULL;
 	int r;
 
+	if (t)
+		t->uses++;
 	/* Whoever waits for a place comes first. */
 	if (t && !admission_contended(&vm->admission) &&
 	    admission_own_room(&vm->admission, spec->owner,

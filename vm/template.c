@@ -161,8 +161,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 	return r;
 }
 
-/* Gives up the snapshot and the clones made of it. */
-static void drop(struct template *t)
+void template_drop(struct template *t)
 {
 	pool_empty(t);
 	if (t->builder)
@@ -172,20 +171,19 @@ static void drop(struct template *t)
 		t->state = TEMPLATE_UNKNOWN;
 }
 
-/* Is the key still right? */
-static void refresh(struct template *t)
+void template_refresh(struct template *t)
 {
 	char key[DIGEST_HEX];
 	const char *why;
 
 	/* Nothing is known yet of what machines run on. */
-	if (!t->vm->probe.done || t->vm->probe.fatal)
+	if (t->vm->backend->needs_image && (!t->vm->probe.done || t->vm->probe.fatal))
 		return;
 	/* If it fails, starting a machine will fail too, with better words. */
 	if (describe(t, key, &why) < 0 || strcmp(key, t->key) == 0)
 		return;
 	if (t->key[0])
-		drop(t);
+		template_drop(t);
 	memcpy(t->key, key, sizeof(t->key));
 	if (t->state != TEMPLATE_LOADING)
 		t->state = TEMPLATE_UNKNOWN;
@@ -207,8 +205,9 @@ struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 	if (!t)
 		return NULL;
 	t->used_at = uv_now(vm->loop);
-	t->pool_target = spec->pool;
-	refresh(t);
+	t->want = spec->pool;
+	t->odd = spec->odd && !t->prepared;
+	template_refresh(t);
 	return t;
 }
 
@@ -294,18 +293,21 @@ void template_start(struct sandbox *s)
 	sandbox_go(s);
 }
 
+void template_load(struct template *t)
+{
+	if (t->state != TEMPLATE_UNKNOWN || !t->key[0])
+		return;
+	t->state = template_job_start(t, JOB_LOAD, NULL) == 0 ? TEMPLATE_LOADING : TEMPLATE_NONE;
+}
+
 bool template_prepare(struct sandbox *s)
 {
 	struct template *t = s->template;
 
 	if (t)
-		refresh(t);
-	if (t && t->state == TEMPLATE_UNKNOWN && t->key[0]) {
-		if (template_job_start(t, JOB_LOAD, NULL) == 0)
-			t->state = TEMPLATE_LOADING;
-		else
-			t->state = TEMPLATE_NONE;
-	}
+		template_refresh(t);
+	if (t)
+		template_load(t);
 	if (t && t->state == TEMPLATE_LOADING) {
 		TAILQ_INSERT_TAIL(&t->waiters, s, template_link);
 		s->waits = true;
@@ -343,7 +345,7 @@ void template_clone_failed(struct template *t, const struct vm_problem *problem)
 	if (++t->clone_failures < CLONE_FAILURES || t->state != TEMPLATE_READY)
 		return;
 	t->clone_failures = 0;
-	drop(t);
+	template_drop(t);
 	t->state = TEMPLATE_NONE;
 	template_job_start(t, JOB_REMOVE, NULL);
 	vm_tell(t->vm, "snapshot", "%s: clones don't start, removed: %s", t->image, problem->cause);

@@ -53,9 +53,16 @@ struct template
 	uint64_t retry_at;			 /* ms of the loop's clock */
 	char problem[512];
 
+	bool prepared; /* to be ready before it is used, and to stay so */
+	bool odd;      /* only one of its uses makes it worth a snapshot: not the first */
+	unsigned uses; /* sandboxes that were asked for */
+
 	struct sandbox_list pool;
-	unsigned pool_target, nready, nfilling;
-	uint64_t used_at, hits, misses, refill_ms, built_ms;
+	struct vm_pool want;
+	bool refilling; /* there were fewer than the low-water mark, and are not yet as many as wanted */
+	unsigned nready, nfilling;
+	uint64_t used_at, refreshed_at, hits, misses, built_ms;
+	uint64_t refills, refill_ms, refill_sum_ms;
 };
 
 /**
@@ -66,6 +73,15 @@ struct template
  * Return: The template, or NULL if there can't be any; sandboxes then boot.
  */
 struct template *template_get(struct vm *vm, const struct sandbox_spec *spec);
+
+/* Begins to look for the snapshot of a template in state UNKNOWN, if its key is known. */
+void template_load(struct template *t);
+
+/* Brings the key up to date; if it has changed, what was made with the old one is given up. */
+void template_refresh(struct template *t);
+
+/* Gives up what the template has ready: the snapshot, its clones, a machine that is being made. */
+void template_drop(struct template *t);
 
 /* A sandbox has its place: finds out how it is to start. Return: false if it has to wait, and
  * link_start() will be called. */

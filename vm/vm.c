@@ -89,6 +89,7 @@ static void on_probed(struct probe *p)
 	if (!vm->closing) {
 		log_info("accelerator: %s. %s", p->accel, probe_why(p));
 		vm_tell(vm, "accelerator", "%s: %s", p->accel, probe_why(p));
+		template_kick(vm);
 	}
 	vm_kick(vm);
 }
@@ -269,6 +270,17 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm_kick(vm);
 }
 
+void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
+{
+	struct template *t = template_get(vm, spec);
+
+	if (!t)
+		return;
+	t->prepared = true;
+	t->odd = false;
+	template_kick(vm);
+}
+
 /* ---- questions ---- */
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status)
@@ -307,12 +319,15 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.problem = t->problem,
 			.bytes = t->snapshot.bytes,
 			.built_ms = t->built_ms,
-			.pool = t->pool_target,
+			.pool = t->want.target,
+			.prepared = t->prepared,
 			.ready = t->nready,
 			.filling = t->nfilling,
 			.hits = t->hits,
 			.misses = t->misses,
+			.refills = t->refills,
 			.refill_ms = t->refill_ms,
+			.refill_sum_ms = t->refill_sum_ms,
 		};
 
 		fn(data, &st);

@@ -94,7 +94,9 @@ struct vm_template_status {
 	uint64_t bytes;	     /* memory of the snapshot */
 	uint64_t built_ms;   /* what it took to make it, 0 if it came from the disk */
 	unsigned pool, ready, filling;
-	uint64_t hits, misses, refill_ms;
+	uint64_t hits, misses;
+	uint64_t refills, refill_ms, refill_sum_ms; /* how many, what the last took, and all */
+	bool prepared;
 };
 
 void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),
@@ -119,6 +121,16 @@ struct vm_admission {
 };
 
 void vm_admission(struct vm *vm, struct vm_admission *ret_admission);
+struct sandbox_spec;
+
+/**
+ * vm_prepare() - Have a kind of sandbox ready before anybody asks for one
+ * @vm: Machinery
+ * @spec: What the sandboxes will be; copied as far as needed
+ *
+ * Its snapshot is loaded or made and its pool filled, in the background, as long as the machinery lives.
+ */
+void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
 
 /**
  * vm_image() - What is known of a template's image
@@ -161,6 +173,13 @@ struct sandbox_env {
 	const char *name, *value;
 };
 
+/* Sandboxes of a kind that should wait, ready to be used. */
+struct vm_pool {
+	unsigned target; /* so many */
+	unsigned low;	 /* made when there are fewer than this; at most `target` */
+	unsigned age_s;	 /* replaced when they are older; 0: never */
+};
+
 struct sandbox_spec {
 	const char *name;     /* for messages and as the guest's host name, e.g. "python-demo" */
 	const char *image;    /* image name */
@@ -174,7 +193,8 @@ struct sandbox_spec {
 	/* The variables of the template itself, with which snapshots are made; copied. */
 	const struct sandbox_env *template_env;
 	size_t ntemplate_env;
-	unsigned pool; /* so many like this should wait, ready to be used */
+	struct vm_pool pool;
+	bool odd; /* not as its template says: a snapshot is made only if it is asked for again */
 };
 
 enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };

@@ -163,7 +163,7 @@ def mounted(program, conf="", **env):
     write(f"{base}/conf", conf)
     with open(f"{base}/log", "wb") as log:
         daemon = subprocess.Popen(
-            [program, "-f", "-c", f"{base}/conf", "-o", f"notify={fifo}", mnt],
+            [program, "-f", "-c", f"{base}/conf", "-o", f"notify={fifo},prepare=no", mnt],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             env={**os.environ, "XDG_RUNTIME_DIR": f"{base}/run", **env})
     poll = select.poll()

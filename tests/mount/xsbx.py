@@ -219,7 +219,7 @@ def start_daemon(mnt, *options, log=None, conf=None, program=None):
     with open(log, "ab") as file:
         daemon = subprocess.Popen(
             [program or os.environ["XSBXFS"], "-f", "-c", conf or os.environ["CONF"],
-             "-o", ",".join([f"notify={fifo}", *options]), mnt],
+             "-o", ",".join([f"notify={fifo}", "prepare=no", *options]), mnt],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
 
     def there():

@@ -99,6 +99,47 @@ static void test_defaults(void **state)
 	conf_clear(&c);
 }
 
+static void test_prepare(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template exam]\nlanguage = python\n"), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_true(c.template[i].prepare);
+	conf_clear(&c);
+	assert_int_equal(read_text(&c, "prepare = no\n"), 0);
+	assert_false(c.template[0].prepare);
+	conf_clear(&c);
+	assert_int_equal(read_text(&c, "prepare = exam  raw\n[template exam]\nlanguage = python\n"),
+			 0);
+	assert_false(c.template[0].prepare);
+	assert_true(c.template[2].prepare);
+	assert_true(c.template[3].prepare);
+	conf_clear(&c);
+	assert_refused("prepare = raw examen\n", "examen");
+}
+
+static void test_pool(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template raw]\npool = 5\n[template python]\npool = 8\n"
+				       "pool_low = 2\npool_age_s = 0\n"),
+			 0);
+	assert_int_equal(c.template[0].pool.target, 8);
+	assert_int_equal(c.template[0].pool.low, 2);
+	assert_int_equal(c.template[0].pool.age_s, 0);
+	assert_int_equal(c.template[2].pool.target, 5);
+	assert_int_equal(c.template[2].pool.low, 5); /* what is taken is replaced */
+	assert_int_equal(c.template[1].pool.low, 1);
+	conf_clear(&c);
+	assert_refused("[template raw]\npool = 1001\n", "pool");
+	assert_refused("[template raw]\npool_age_s = soon\n", "pool_age_s");
+	assert_refused("[template raw]\npool = 2\npool_low = 3\n", "pool_low");
+}
+
 static void test_file(void **state)
 {
 	struct conf c;
@@ -452,6 +493,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_prepare),
+		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_file_mistakes),
 		cmocka_unit_test(test_keys_without_a_section),

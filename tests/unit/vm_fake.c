@@ -347,6 +347,12 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 	fn(data, &st);
 }
 
+void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
+{
+	(void)vm;
+	(void)spec;
+}
+
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 {
 	(void)vm;
