@@ -40,6 +40,7 @@ static void acct_read(const struct acct *a, struct acct *ret_now)
 	read_again(a->stat_fd, buf, sizeof(buf));
 	if (proc_parse_stat(buf, &s) < 0)
 		return;
+	ret_now->faults = s.faults;
 	ret_now->user_us = s.utime * tick;
 	ret_now->system_us = s.stime * tick;
 	ret_now->child_user_us = s.cutime * tick;
@@ -61,6 +62,17 @@ void acct_fini(struct acct *a)
 	close_fd(&a->status_fd);
 	close_fd(&a->clear_fd);
 	a->pid = 0;
+}
+
+/* The process's memory high-water mark. */
+static uint64_t read_maxrss(const struct acct *a)
+{
+	const char *line;
+	char buf[4096];
+
+	read_again(a->status_fd, buf, sizeof(buf));
+	line = strstr(buf, "\nVmHWM:");
+	return line ? strtoull(line + 7, NULL, 10) : 0;
 }
 
 void acct_prepare(struct acct *a, pid_t pid)
@@ -85,6 +97,9 @@ void acct_prepare(struct acct *a, pid_t pid)
 	/* Without CONFIG_PROC_PAGE_MONITOR the mark is that of the process's life. */
 	if (a->clear_fd >= 0 && pwrite(a->clear_fd, "5", 1, 0) < 0)
 		close_fd(&a->clear_fd);
+	a->maxrss_kib = read_maxrss(a);
+	acct_read(a, &now);
+	a->faults = now.faults;
 }
 
 void acct_begin(struct acct *a, pid_t pid)
@@ -113,17 +128,14 @@ static void split(uint64_t total, uint64_t user, uint64_t sys, struct acct_cost 
 void acct_end(const struct acct *a, struct acct_cost *ret_cost)
 {
 	struct acct now;
-	char buf[4096];
-	const char *line;
 
 	acct_read(a, &now);
 	split(diff(now.own_us, a->own_us), diff(now.user_us, a->user_us),
 	      diff(now.system_us, a->system_us), ret_cost);
 	ret_cost->user_us += diff(now.child_user_us, a->child_user_us);
 	ret_cost->system_us += diff(now.child_system_us, a->child_system_us);
-	read_again(a->status_fd, buf, sizeof(buf));
-	line = strstr(buf, "\nVmHWM:");
-	ret_cost->maxrss_kib = line ? strtoull(line + 7, NULL, 10) : 0;
+	/* No page more came in without a fault, and this text is long. */
+	ret_cost->maxrss_kib = now.faults == a->faults ? a->maxrss_kib : read_maxrss(a);
 }
 
 static uint64_t tv_us(const struct timeval *tv)

@@ -23,7 +23,9 @@ struct acct {
 	int stat_fd, status_fd, clear_fd;
 	clockid_t clock;
 
-	/* At acct_begin(). */
+	/* At acct_prepare(). */
+	uint64_t faults, maxrss_kib;
+	/* At acct_begin(), or before. */
 	uint64_t own_us;	     /* processor time of the interpreter */
 	uint64_t user_us, system_us; /* the kernel's split of the same */
 	uint64_t child_user_us, child_system_us;

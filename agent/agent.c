@@ -114,11 +114,17 @@ static void advance_none(struct agent *a)
 	}
 }
 
-/* An idle interpreter: give it what waits for one. A new seed comes before everything else. */
+/* An idle interpreter: give it what waits for one. A new seed comes before everything else, or along
+ * with a run. */
 static void advance_idle(struct agent *a)
 {
+	const uint8_t *seed = NULL;
 	int r = 0;
 
+	if (a->seed_due && a->run.state == RUN_WAITING && !a->warm.due) {
+		seed = a->seed;
+		a->seed_due = false;
+	}
 	if (a->seed_due) {
 		a->seed_due = false;
 		a->seeding = true;
@@ -126,7 +132,7 @@ static void advance_idle(struct agent *a)
 	} else if (a->warm.due) {
 		r = interp_warm(&a->interp);
 	} else if (a->run.state == RUN_WAITING) {
-		run_begin(&a->run);
+		run_begin(&a->run, seed);
 	}
 	if (r < 0) {
 		log_line("cannot talk to the interpreter: %s", strerror(-r));
@@ -136,15 +142,18 @@ static void advance_idle(struct agent *a)
 
 void agent_advance(struct agent *a)
 {
+	/* A run that waits takes the seed along: nothing could come before that. */
+	bool seeded = (!a->seed_due && !a->seeding) || a->run.state == RUN_WAITING;
+
 	if (a->interp.state == INTERP_NONE)
 		advance_none(a);
-	if (a->interp.state == INTERP_IDLE && a->ready.due && !a->seed_due)
+	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
+	if (a->hello.due && seeded && (a->run.state == RUN_NONE || a->run.state == RUN_WAITING))
+		send_hello_ok(a);
+	if (a->interp.state == INTERP_IDLE && a->ready.due && seeded)
 		send_ready(a, &a->ready);
 	if (a->interp.state == INTERP_IDLE)
 		advance_idle(a);
-	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
-	if (a->hello.due && !a->seed_due && !a->seeding && a->run.state == RUN_NONE)
-		send_hello_ok(a);
 }
 
 static void on_interp_ready(struct interp *i)

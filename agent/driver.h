@@ -31,7 +31,8 @@
  * SIGINT during a turn interrupts it (status 130, state kept); between turns it is ignored.
  * DRIVER_WARM asks the driver to exercise itself (imports of the common library, a compiled
  * no-op) without any visible effect on later turns; DRIVER_SEED reseeds the random generators from
- * the 32 bytes in `seed`. Both are answered by DRIVER_DONE with status 0.
+ * the 32 bytes in `seed`. Both are answered by DRIVER_DONE with status 0. A turn may bring a seed
+ * too, to be used before the code is run.
  *
  * Integers are in host order: both ends are on one machine.
  */
@@ -54,8 +55,8 @@ struct driver_msg {
 	uint32_t turn;		     /* number of the run, for file names such as "<run 3>" */
 	uint8_t nonce[DRIVER_NONCE]; /* chosen anew by the agent for each request; 0 in READY */
 	uint32_t code_len;	     /* RUN: bytes of code in the memfd */
-	int32_t status;		     /* DONE: 0..255 */
-	uint8_t seed[32];	     /* SEED */
+	int32_t status;		     /* DONE: 0..255; RUN: 1 if it brings a seed, else 0 */
+	uint8_t seed[32];	     /* SEED, RUN */
 };
 
 _Static_assert(sizeof(struct driver_msg) == 64, "layout is known to repl.py and repl.mjs");

@@ -220,10 +220,15 @@ static int interp_send(struct interp *i, struct driver_msg *m, const int *fds, s
 	return 0;
 }
 
-int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len)
+int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
+	       const uint8_t *seed)
 {
 	struct driver_msg m = {.type = DRIVER_RUN, .turn = turn, .code_len = code_len};
 
+	if (seed) {
+		m.status = 1;
+		memcpy(m.seed, seed, sizeof(m.seed));
+	}
 	return interp_send(i, &m, fds, DRIVER_NFDS, 0);
 }
 

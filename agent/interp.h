@@ -85,10 +85,12 @@ int interp_start(struct interp *i, const char **ret_step);
  * @turn: Number of the run
  * @fds: stdin, stdout, stderr, code; still the caller's
  * @code_len: Bytes of code
+ * @seed: 32 bytes of new randomness, to be used before the code is run, or NULL
  *
  * Return: 0 or -errno.
  */
-int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len);
+int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
+	       const uint8_t *seed);
 
 /** interp_warm() - Let an idle interpreter exercise itself. Return: 0 or -errno. */
 int interp_warm(struct interp *i);

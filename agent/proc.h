@@ -24,6 +24,7 @@ struct proc {
 struct proc_stat {
 	char state;
 	pid_t parent;
+	uint64_t faults; /* of pages, by all threads so far */
 	uint64_t utime, stime, cutime, cstime;
 	uint64_t threads, start;
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -11,6 +12,15 @@
 #include "place.h"
 
 #define INODES_DEFAULT 65536u
+
+/* What was set last. */
+struct quota {
+	bool done;
+	uint64_t files, tmp;
+	uint32_t inodes;
+};
+
+static struct quota set;
 
 static int remount(const char *dir, unsigned long flags, uint64_t bytes, uint32_t inodes)
 {
@@ -33,10 +43,15 @@ int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_byte
 
 	if (!place->guest)
 		return 0;
+	/* A clone's are mostly those of the machine it was copied from. */
+	if (set.done && set.files == files_bytes && set.tmp == tmp_bytes && set.inodes == inodes)
+		return 0;
+	set.done = false;
 	r = remount(place->work, 0, files_bytes, inodes);
 	if (r == 0)
 		r = remount("/tmp", 0, tmp_bytes, inodes);
 	if (r == 0)
 		r = remount("/dev/shm", MS_NOEXEC, tmp_bytes, inodes);
+	set = (struct quota){r == 0, files_bytes, tmp_bytes, inodes};
 	return r;
 }

@@ -308,7 +308,7 @@ static void on_deadline(struct loop_timer *t)
 		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT);
 }
 
-void run_begin(struct run *r)
+void run_begin(struct run *r, const uint8_t *seed)
 {
 	int e;
 
@@ -320,7 +320,7 @@ void run_begin(struct run *r)
 	if (e == 0)
 		e = stream_watch(&r->out[1]);
 	if (e == 0)
-		e = interp_run(r->interp, r->id, r->child_fds, r->code_len);
+		e = interp_run(r->interp, r->id, r->child_fds, r->code_len, seed);
 	run_close_child_fds(r);
 	if (e < 0) {
 		log_line("cannot hand over run %u: %s", r->id, strerror(-e));

@@ -102,8 +102,8 @@ void run_init(struct run *r);
  */
 int run_submit(struct run *r, uint32_t id, const struct proto_run *req);
 
-/** run_begin() - Hand a waiting run to the interpreter, which is idle. */
-void run_begin(struct run *r);
+/** run_begin() - Hand a waiting run to the interpreter, which is idle, with a seed or NULL. */
+void run_begin(struct run *r, const uint8_t *seed);
 
 /** run_refuse() - No interpreter can be had: end a waiting run with PROTO_HOW_REFUSED. */
 void run_refuse(struct run *r);

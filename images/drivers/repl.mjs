@@ -457,6 +457,8 @@ async function handle(type) {
 	const nonce = message.slice(8, 24);
 	const number = fields.getUint32(4, little);
 	let status = 0;
+	if (type === SEED || (type === RUN && fields.getInt32(28, little)))
+		setRandomSeed(fields.getUint32(32, little));
 	if (type === RUN) {
 		const code = new Uint8Array(fields.getUint32(24, little) + 1);
 		lib.turn_copy_code(code);
@@ -464,8 +466,6 @@ async function handle(type) {
 		current = null;
 	} else if (type === WARM) {
 		await warm();
-	} else if (type === SEED) {
-		setRandomSeed(fields.getUint32(32, little));
 	}
 	if (answer(nonce, status) < 0)
 		realExit.call(process, status);

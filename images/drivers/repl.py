@@ -608,18 +608,18 @@ def serve(channel):
         kind, turn, length = (int.from_bytes(msg[i:i + 4], ORDER) for i in (0, 4, 24))
         nonce = msg[8:24]
         status = 0
+        if kind == SEED or (kind == RUN and msg[28]):
+            try:
+                seed(msg[32:64])
+            except Exception:  # not the modules we think they are
+                pass
         if kind == RUN and len(fds) == NFDS:
             code = take(fds, length)
             channel.reserve(channel.base + 1, channel.base)
             status = run(turn, code)
         elif kind == WARM:
             warm()
-        elif kind == SEED:
-            try:
-                seed(msg[32:64])
-            except Exception:  # not the modules we think they are
-                pass
-        else:
+        elif kind != SEED:
             for fd in fds:
                 close(fd)
             continue

@@ -342,7 +342,11 @@ static bool serve(void)
 			termsig_handler(terminating_signal);
 		return true;
 	case -EBADMSG: return true;
-	case DRIVER_RUN: msg.status = run_turn(); break;
+	case DRIVER_RUN:
+		if (msg.status)
+			seed(msg.seed);
+		msg.status = run_turn();
+		break;
 	case DRIVER_WARM:
 		warm();
 		msg.status = 0;

@@ -126,7 +126,8 @@ class Session:
 
     def send(self, kind, fds=(), code_len=0, seed=b''):
         nonce = os.urandom(16)
-        message = MESSAGE.pack(kind, self.turn, nonce, code_len, 0, seed)
+        seeded = int(kind == RUN and bool(seed))
+        message = MESSAGE.pack(kind, self.turn, nonce, code_len, seeded, seed)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else []
         self.ctl.sendmsg([message], rights)
         if self.bell is not None:
@@ -140,7 +141,7 @@ class Session:
             raise AssertionError(f'bad answer {answer!r}: ' + self.read_log())
         return MESSAGE.unpack(answer)[4]
 
-    def start(self, code, stdin=b'', joined=False):
+    def start(self, code, stdin=b'', joined=False, seed=b''):
         """Send a run. Return: an object to pass to `finish`."""
         if isinstance(code, str):
             code = code.encode()
@@ -159,7 +160,7 @@ class Session:
         err_r, err_w = os.pipe()
         if joined:
             os.dup2(out_w, err_w)
-        nonce = self.send(RUN, [in_r, out_w, err_w, memfd], len(code))
+        nonce = self.send(RUN, [in_r, out_w, err_w, memfd], len(code), seed)
         for fd in in_r, out_w, err_w, memfd:
             os.close(fd)
         return nonce, out_r, err_r, in_w
@@ -217,8 +218,8 @@ class Session:
             raise Gone(result)
         return result
 
-    def run(self, code, stdin=b'', joined=False, hook=None, timeout=DEADLINE):
-        return self.finish(self.start(code, stdin, joined), hook, timeout)
+    def run(self, code, stdin=b'', joined=False, hook=None, timeout=DEADLINE, seed=b''):
+        return self.finish(self.start(code, stdin, joined, seed), hook, timeout)
 
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
@@ -747,8 +748,11 @@ class PythonCases(DriverCase):
         for seed in b'a' * 32, b'b' * 32, b'a' * 32:
             self.assertEqual(s.simple(SEED, seed), 0)
             draws.append(s.run('import random; print(random.random())').out)
+        draws.append(s.run('import random; print(random.random())', seed=b'a' * 32).out)
+        draws.append(s.run('import random; print(random.random())').out)
         self.assertEqual(draws[0], draws[2])
-        self.assertNotEqual(draws[0], draws[1])
+        self.assertEqual(draws[0], draws[3])
+        self.assertEqual(len(set(draws)), 3)
         self.expect(s, '1/0', status=1, err='    1/0')
         self.expect(s, 'import sys; sys.modules["random"] = None')
         self.assertEqual(s.simple(SEED, b'c' * 32), 0)
@@ -978,8 +982,11 @@ class BashCases(DriverCase):
         for seed in b'a' * 32, b'b' * 32, b'a' * 32:
             self.assertEqual(s.simple(SEED, seed), 0)
             draws.append(s.run('echo $RANDOM $RANDOM').out)
+        draws.append(s.run('echo $RANDOM $RANDOM', seed=b'a' * 32).out)
+        draws.append(s.run('echo $RANDOM $RANDOM').out)
         self.assertEqual(draws[0], draws[2])
-        self.assertNotEqual(draws[0], draws[1])
+        self.assertEqual(draws[0], draws[3])
+        self.assertEqual(len(set(draws)), 3)
 
     def test_rapid_and_big(self):
         s = self.session()
@@ -1263,8 +1270,11 @@ class BunCases(DriverCase):
         for seed in b'a' * 32, b'b' * 32, b'a' * 32:
             self.assertEqual(s.simple(SEED, seed), 0)
             draws.append(s.run('console.log(Math.random())').out)
+        draws.append(s.run('console.log(Math.random())', seed=b'a' * 32).out)
+        draws.append(s.run('console.log(Math.random())').out)
         self.assertEqual(draws[0], draws[2])
-        self.assertNotEqual(draws[0], draws[1])
+        self.assertEqual(draws[0], draws[3])
+        self.assertEqual(len(set(draws)), 3)
 
     def test_rapid_and_big(self):
         s = self.session()
