@@ -489,6 +489,34 @@ socket contextlib enum copy heapq bisect operator textwrap base64 csv statistics
 logging argparse urllib.parse uuid pickle queue glob signal platform struct zlib asyncio'''
 
 
+# What programs do most. An emulated processor translates code when it first comes to it, in each
+# clone of a machine anew, so this is done in each before anybody waits for it.
+EXERCISE = r'''
+import hashlib, json, re
+def f(n: int, *rest, word='a', **more):
+    return [i * 2 for i in range(n) if i % 3] or {word: rest}
+class A:
+    def __init__(self, x):
+        self.x = x
+    def __repr__(self):
+        return f'<{self.x!r:>5} {1.5:.2f}>'
+lines = [str(x) for x in (1, 'two', f(9), A(3), 2**70, 7 // 2, 1 / 3, None)]
+for k, v in sorted({'a': 1, 'b': (2, 3)}.items()):
+    lines.append('%s=%s' % (k, v))
+try:
+    lines[99]
+except IndexError as error:
+    lines.append(error.args)
+text = json.dumps({'n': [1, 2.5, 'x', None, True]}, indent=1)
+json.loads(text)
+re.sub(r'(\w+)@', r'\1!', 'me@home')
+hashlib.sha256(text.encode()).hexdigest()
+with open('/dev/null') as file:
+    file.read().split()
+1 / 0
+'''
+
+
 def warm():
     for name in USUAL.split():
         try:
@@ -497,8 +525,7 @@ def warm():
             pass
     from traceback import format_exception
     try:
-        exec(compile('def f(x: int): return [i * x for i in range(3)]\nf(2)\n1 / 0', '<warm>',
-                     'exec', 0, True), {'__name__': '__main__'})
+        exec(compile(EXERCISE, '<warm>', 'exec', 0, True), {'__name__': '__main__'})
     except ZeroDivisionError as error:
         format_exception(error)
     # Objects that live as long as the interpreter: no collection need look at them again, which

@@ -315,7 +315,12 @@ static int run_turn(void)
 
 static void warm(void)
 {
-	static char text[] = ": $((1 + 1)) $(:); (:)";
+	/* An emulated processor translates code when it first comes to it. */
+	static char text[] =
+		"xsbx_warm() { local i x=a a=(1 2 3); for i in 1 2; do x+=$((i * 2)); done;"
+		" [[ $x == a* ]] && x=${x//2/3}; case $x in b*) ;; esac; : ${#a[@]} $(echo b);"
+		" printf %s \"$x\" >/dev/null; echo c | cat >/dev/null; (:); }; xsbx_warm;"
+		" unset -f xsbx_warm";
 	int before = last_command_exit_value;
 
 	(void)evaluate(text);
