@@ -35,7 +35,18 @@ static ssize_t read_text(const char *path, char *buf, size_t size)
 
 int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 {
-	enum { PARENT = 4, MINFLT = 10, MAJFLT = 12, UTIME = 14, STIME, CUTIME, CSTIME, THREADS = 20, START = 22, NFIELDS };
+	enum {
+		PARENT = 4,
+		MINFLT = 10,
+		MAJFLT = 12,
+		UTIME = 14,
+		STIME,
+		CUTIME,
+		CSTIME,
+		THREADS = 20,
+		START = 22,
+		NFIELDS
+	};
 	unsigned long long field[NFIELDS] = {0};
 	/* The name is in parentheses and may hold anything; the last ')' ends it. */
 	const char *p = strrchr(text, ')');

@@ -40,7 +40,7 @@
 #define CLONE_FAILURES 3u
 #define BUILD_FAILURES 3u
 #define RETRY_MS       600000u
-#define PROCEDURE      3u /bin /boot /container_info.json /dev /etc /farm /home /lib /lib32 /lib64 /lost+found /media /mnt /old_root /opt /proc /pyenv-installer /root /run /sbin /srv /sys /tmp /usr /var /work to be changed with what is done to a machine before it is copied agent/ build/ fs/ images/ man/ scripts/ tests/ vm/
+#define PROCEDURE      3u /* to be changed with what is done to a machine before it is copied */
 #define TSC_PPM	       50u
 
 static const char *const state_str[] = {
