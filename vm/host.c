@@ -243,9 +243,9 @@ static bool parse_mount(char *line, struct mount_line *ret_mount)
 	}
 	ret_mount->root = field[3];
 	ret_mount->point = field[4];
-	ret_mount->type = strtok_r(tail, " ", &save);
+	ret_mount->type = strtok_r(tail, " \n", &save);
 	ret_mount->super =
-		ret_mount->type && strtok_r(NULL, " ", &save) ? strtok_r(NULL, " ", &save) : NULL;
+		ret_mount->type && strtok_r(NULL, " ", &save) ? strtok_r(NULL, " \n", &save) : NULL;
 	return ret_mount->super != NULL;
 }
 

@@ -68,6 +68,7 @@ static int fake_start(struct vm *vm, const struct backend_spec *spec,
 
 static void fake_destroy(struct backend *b)
 {
+	fake_agent.destroying++;
 	uv_close((uv_handle_t *)&b->timer, on_destroyed);
 }
 

@@ -27,7 +27,8 @@ struct fake_agent {
 	STAILQ_HEAD(fake_frames, fake_frame) frames; /* not taken yet */
 	struct backend *backend;
 	unsigned started, destroyed;
-	int start_error; /* the next start fails with it */
+	unsigned destroying; /* were told to go, also those that are gone */
+	int start_error;     /* the next start fails with it */
 };
 
 extern struct fake_agent fake_agent;

@@ -37,6 +37,29 @@ static void test_lost(void **state)
 	bed_close(b, &g);
 }
 
+/* All processors are busy: the run stays queued until the sandbox says READY once more. */
+static void test_no_processor(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s;
+
+	assert_int_equal(bed_put(b, TOP "in", "x"), 0);
+	s = fake_sandbox();
+	fake_faults.run_err = -EAGAIN;
+	fake_state(s, SANDBOX_STARTING);
+	fake_state(s, SANDBOX_READY);
+	bed_expect(b, TOP "runs/1/state", "queued\n");
+	bed_expect(b, TOP "state", "idle\n");
+	bed_expect(b, TOP "error", "");
+	clock_advance(3600000); /* it is not idle: it waits */
+	bed_expect(b, TOP "runs/1/state", "queued\n");
+	fake_faults.run_err = 0;
+	fake_state(s, SANDBOX_READY);
+	bed_expect(b, TOP "runs/1/state", "running\n");
+	fake_exit(s, VM_DONE, 0);
+	bed_expect(b, TOP "runs/1/exit_code", "0\n");
+}
+
 static void test_dies_while_idle(void **state)
 {
 	struct bed *b = *state;
@@ -257,6 +280,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
 		test(test_lost),
+		test(test_no_processor),
 		test(test_dies_while_idle),
 		test(test_failed_to_start),
 		test(test_no_memory_for_a_sandbox),
