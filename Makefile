@@ -35,7 +35,7 @@ endif
 fs_c := $(wildcard fs/*.c)
 vm_c := $(filter-out vm/local.c,$(wildcard vm/*.c))
 agent_c := $(wildcard agent/*.c)
-daemon_c := $(fs_c) $(vm_c) agent/protocol.c
+daemon_c := $(fs_c) $(vm_c) agent/protocol.c agent/landlock.c
 unit_c := $(wildcard tests/unit/test_*.c)
 unit_py := $(wildcard tests/unit/test_*.py)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "jail_internal.h"
 #include "spawner.h"
 #include "spawner_server.h"
 #include "util.h"
@@ -47,6 +48,7 @@ static const char *const step_str[] = {
 	[SPAWN_STEP_PDEATHSIG] = "it could not be tied to its parent",
 	[SPAWN_STEP_PRIVILEGES] = "its privileges could not be dropped",
 	[SPAWN_STEP_DESCRIPTORS] = "its descriptors could not be arranged",
+	[SPAWN_STEP_JAIL] = "its jail could not be made",
 	[SPAWN_STEP_EXEC] = "the program could not be run",
 };
 static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
@@ -251,10 +253,26 @@ static void on_started(struct child *c, const struct spawn_note *note, int *pidf
 	c->state = CHILD_RUNNING;
 	c->pid = note->pid;
 	c->pidfd = steal_fd(pidfd);
+	c->report = note->report;
 	if (c->doomed)
 		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
 	if (c->started)
 		c->started(c);
+}
+
+static void on_failed(struct child *c, const struct spawn_note *note)
+{
+	const enum spawn_step step = (enum spawn_step)MIN(note->step, SPAWN_NSTEPS - 1u);
+	char words[JAIL_WHAT_MAX + 128];
+
+	child_gone(c);
+	if (step == SPAWN_STEP_JAIL)
+		snprintf(words, sizeof(words), "%s: %s %.*s", step_str[step],
+			 jail_step_str((enum jail_step)note->jail_step), JAIL_WHAT_MAX - 1,
+			 note->what);
+	else
+		snprintf(words, sizeof(words), "%s", step_str[step]);
+	c->failed(c, note->error, words);
 }
 
 static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidfd)
@@ -269,10 +287,8 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidf
 			on_started(c, note, pidfd);
 		break;
 	case SPAWN_NOTE_FAILED:
-		if (c->state != CHILD_ASKED)
-			break;
-		child_gone(c);
-		c->failed(c, note->error, step_str[MIN(note->step, SPAWN_NSTEPS - 1u)]);
+		if (c->state == CHILD_ASKED)
+			on_failed(c, note);
 		break;
 	case SPAWN_NOTE_EXITED:
 		if (c->state == CHILD_RUNNING)
@@ -417,6 +433,14 @@ static int pack(const struct spawn_spec *spec, uint32_t id, char message[SPAWN_M
 		    !add_string(message, &len, spec->envp[req.nenv]))
 			return -E2BIG;
 	}
+	if (spec->jail) {
+		ssize_t n = jail_pack(spec->jail, message + len, SPAWN_MESSAGE_MAX - len);
+
+		if (n < 0)
+			return (int)n;
+		req.jail_len = (uint32_t)n;
+		len += (size_t)n;
+	}
 	req.nfds = (uint32_t)spec->nfds;
 	for (size_t i = 0; i < spec->nfds; i++)
 		req.target[i] = spec->fds[i].target;
@@ -429,7 +453,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 {
 	char message[SPAWN_MESSAGE_MAX];
 	int fds[SPAWN_FDS_MAX], r;
-	size_t len;
+	size_t len = 0;
 
 	assert(spec->nfds <= SPAWN_FDS_MAX && sp->attached);
 	if (sp->dead)

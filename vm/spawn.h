@@ -23,7 +23,8 @@ struct spawn_spec {
 	const char *const *envp;    /* likewise; the whole environment */
 	const struct spawn_fd *fds; /* all it gets; 0, 1, 2 are /dev/null unless given */
 	size_t nfds;
-	uint32_t flags; /* SPAWN_OOM_FIRST, SPAWN_KVM_PROBE */
+	uint32_t flags;		      /* SPAWN_OOM_FIRST, SPAWN_KVM_PROBE */
+	const struct jail_spec *jail; /* or NULL; argv[0] is then a path inside */
 };
 
 enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };
@@ -34,6 +35,7 @@ enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };
  *
  * - Exactly one of `failed` and `exited` is called, once, for each child_start() that returned 0;
  *   `exited` only after `started`.
+ * - The strings of `failed` are only valid during the call.
  * - `pidfd` is open from `started` to the end of `exited`.
  */
 struct child {
@@ -43,6 +45,7 @@ struct child {
 	bool doomed; /* to be killed as soon as it is there */
 	pid_t pid;
 	int pidfd;
+	struct jail_report report; /* of a jailed one, from `started` on */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */
 	void (*failed)(struct child *c, int err, const char *step);

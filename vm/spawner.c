@@ -46,6 +46,7 @@
 struct kid {
 	uint32_t id;
 	pid_t pid;
+	struct jail_cell cell; /* if it is jailed */
 };
 
 struct server {
@@ -80,14 +81,19 @@ static void note_send(struct server *s, struct spawn_note *note, int fd)
 		;
 }
 
-static void spawn_failed(struct server *s, uint32_t id, enum spawn_step step, int error)
+static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
 {
-	struct spawn_note note = {.op = SPAWN_NOTE_FAILED, .id = id, .step = step, .error = error};
+	struct spawn_note note = {.op = SPAWN_NOTE_FAILED,
+				  .id = id,
+				  .step = e->step,
+				  .error = e->error,
+				  .jail_step = e->fault.step};
 
+	memcpy(note.what, e->fault.what, sizeof(note.what));
 	note_send(s, &note, -1);
 }
 
-static int kid_add(struct server *s, uint32_t id, pid_t pid)
+static int kid_add(struct server *s, uint32_t id, pid_t pid, const struct jail_cell *cell)
 {
 	if (s->nkids == s->cap) {
 		size_t cap = s->cap ? s->cap * 2 : 16;
@@ -98,8 +104,15 @@ static int kid_add(struct server *s, uint32_t id, pid_t pid)
 		s->kids = kids;
 		s->cap = cap;
 	}
-	s->kids[s->nkids++] = (struct kid){id, pid};
+	s->kids[s->nkids++] = (struct kid){id, pid, *cell};
 	return 0;
+}
+
+/* It is gone, with all that it was the first process of. */
+static void kid_remove(struct server *s, size_t i)
+{
+	jail_release(&s->kids[i].cell);
+	s->kids[i] = s->kids[--s->nkids];
 }
 
 static void kill_and_reap(pid_t pid)
@@ -109,48 +122,90 @@ static void kill_and_reap(pid_t pid)
 		;
 }
 
+/* Return: the process id, or 0 with @e filled in. Does not return in the child. */
+static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail_cell *cell,
+			int *ret_pidfd, struct spawn_error *e)
+{
+	int go = -1;
+	pid_t pid;
+
+	e->step = SPAWN_STEP_FORK;
+	if (job->jailed) {
+		e->step = SPAWN_STEP_JAIL;
+		e->error = jail_place(&job->jail, cell, &e->fault);
+		if (e->error < 0)
+			return 0;
+		pid = jail_clone(&job->jail, cell, ret_pidfd, &go, &e->fault);
+	} else {
+		/* Without what libraries want done at a fork: they had their descriptors closed. */
+		pid = _Fork();
+		if (pid < 0)
+			pid = -errno;
+	}
+	if (pid == 0) {
+		close(p[0]);
+		spawner_child(job, p[1], cell, go);
+	}
+	if (pid > 0 && *ret_pidfd < 0)
+		*ret_pidfd = pidfd_open(pid, 0);
+	if (pid > 0)
+		return pid;
+	e->error = pid;
+	return 0;
+}
+
+/* Waits until the program runs, or could not be run, and looks whether it is jailed as it should
+ * be. Return: false with @e filled in. */
+static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struct jail_cell *cell,
+		       struct spawn_error *e)
+{
+	ssize_t n;
+
+	do
+		n = read(status, e, sizeof(*e));
+	while (n < 0 && errno == EINTR);
+	if (n == sizeof(*e))
+		return false;
+	if (!job->jailed)
+		return true;
+	e->step = SPAWN_STEP_JAIL;
+	e->error = jail_verify(&job->jail, pid, cell, &e->fault);
+	return e->error == 0;
+}
+
 /* Forks, and waits until the program runs or could not be run. */
 static void spawn(struct server *s, const struct spawn_job *job)
 {
 	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = job->req.id};
+	struct spawn_error e = {.step = SPAWN_STEP_FORK};
 	_cleanup_close_ int status = -1, pidfd = -1;
-	struct spawn_error e;
+	struct jail_cell cell = {.into = -1};
 	int p[2];
 	pid_t pid;
-	ssize_t n;
 
 	if (pipe2(p, O_CLOEXEC) < 0) {
-		spawn_failed(s, job->req.id, SPAWN_STEP_FORK, -errno);
+		e.error = -errno;
+		spawn_failed(s, job->req.id, &e);
 		return;
 	}
 	status = p[0];
-	/* Without what libraries want done at a fork: they had their descriptors closed. */
-	pid = _Fork();
-	if (pid == 0) {
-		close(p[0]);
-		spawner_child(job, p[1]);
-	}
+	pid = give_birth(job, p, &cell, &pidfd, &e);
 	close(p[1]);
-	if (pid < 0) {
-		spawn_failed(s, job->req.id, SPAWN_STEP_FORK, -errno);
-		return;
+	if (pid && await_exec(job, status, pid, &cell, &e)) {
+		e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
+		if (pidfd >= 0)
+			e.error = kid_add(s, job->req.id, pid, &cell);
+		if (e.error == 0) {
+			note.pid = pid;
+			note.report = cell.report;
+			note_send(s, &note, pidfd);
+			return;
+		}
 	}
-	do
-		n = read(status, &e, sizeof(e));
-	while (n < 0 && errno == EINTR);
-	if (n == sizeof(e)) {
+	if (pid)
 		kill_and_reap(pid);
-		spawn_failed(s, job->req.id, e.step, e.error);
-		return;
-	}
-	pidfd = pidfd_open(pid, 0);
-	if (pidfd < 0 || kid_add(s, job->req.id, pid) < 0) {
-		spawn_failed(s, job->req.id, SPAWN_STEP_FORK, pidfd < 0 ? -errno : -ENOMEM);
-		kill_and_reap(pid);
-		return;
-	}
-	note.pid = pid;
-	note_send(s, &note, pidfd);
+	jail_release(&cell);
+	spawn_failed(s, job->req.id, &e);
 }
 
 /* The next terminated string at *@pos, or NULL if there is none. */
@@ -189,6 +244,10 @@ static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t n
 		if (job->req.target[i] < 0 || job->req.target[i] >= SPAWN_TARGET_MAX)
 			return false;
 	}
+	job->jailed = job->req.jail_len > 0;
+	if (job->req.jail_len > (size_t)(end - pos) ||
+	    (job->jailed && jail_unpack(pos, job->req.jail_len, &job->jail) < 0))
+		return false;
 	return job->req.op != SPAWN_OP_SPAWN || job->req.nargs > 0;
 }
 
@@ -249,7 +308,7 @@ static bool receive(struct server *s)
 	    job_parse(&job, message, (size_t)n, nfds))
 		serve(s, &job);
 	else if ((size_t)n >= sizeof(job.req))
-		spawn_failed(s, job.req.id, SPAWN_STEP_REQUEST, -EINVAL);
+		spawn_failed(s, job.req.id, &(struct spawn_error){.error = -EINVAL});
 	for (size_t i = 0; i < nfds; i++)
 		close(job.fds[i]);
 	return !s->stop;
@@ -305,7 +364,7 @@ static void reap(struct server *s)
 
 			if (s->kids[i].pid != pid)
 				continue;
-			s->kids[i] = s->kids[--s->nkids];
+			kid_remove(s, i);
 			note_send(s, &note, -1);
 			break;
 		}
@@ -345,9 +404,10 @@ static void clean_up(struct server *s)
 		pid = waitpid(-1, &status, 0);
 		for (size_t i = 0; i < s->nkids; i++) {
 			if (s->kids[i].pid == pid)
-				s->kids[i--] = s->kids[--s->nkids];
+				kid_remove(s, i--);
 		}
 	} while (pid > 0 || errno == EINTR);
+	jail_release_all();
 	if (s->stop)
 		return;
 	detach_mount(s->mountpoint);

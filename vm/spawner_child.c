@@ -15,7 +15,7 @@
 
 __attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step step)
 {
-	const struct spawn_error e = {step, -errno};
+	const struct spawn_error e = {.step = step, .error = -errno};
 
 	(void)!write(status_fd, &e, sizeof(e));
 	_exit(127);
@@ -89,13 +89,37 @@ static void child_oom_first(void)
 		(void)!write(fd, "500", 3);
 }
 
-void spawner_child(const struct spawn_job *job, int status_fd)
+/* Behind the walls; the error has not been said yet. */
+static void child_jail(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
+{
+	struct spawn_error e = {.step = SPAWN_STEP_JAIL};
+
+	e.error = jail_enter(&job->jail, cell, go, child_die_with_parent, status_fd, &e.fault);
+	if (e.error == 0)
+		return;
+	(void)!write(status_fd, &e, sizeof(e));
+	_exit(127);
+}
+
+/* Descriptors below 32 will be arranged. */
+static int child_keep(int fd, int status_fd)
+{
+	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+
+	if (fd >= 0 && high < 0)
+		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
+	return high;
+}
+
+void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
 {
 	const struct rlimit no_core = {0, 0};
 
 	child_reset_signals();
 	setsid();
-	child_die_with_parent(status_fd);
+	/* In a jail it would be lost with the next change of identity. */
+	if (!job->jailed)
+		child_die_with_parent(status_fd);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
 	/* A core dump would put a guest's memory on the disk. */
@@ -104,11 +128,14 @@ void spawner_child(const struct spawn_job *job, int status_fd)
 		child_oom_first();
 	if (job->req.flags & SPAWN_NICE)
 		(void)setpriority(PRIO_PROCESS, 0, 10);
+	go = child_keep(go, status_fd);
 	status_fd = child_descriptors(job, status_fd);
 	if (job->req.flags & SPAWN_KVM_PROBE) {
 		close(status_fd);
 		kvm_probe_child(STDOUT_FILENO);
 	}
+	if (job->jailed)
+		child_jail(job, status_fd, cell, go);
 	execvpe(job->argv[0], job->argv, job->envp);
 	child_fail(status_fd, SPAWN_STEP_EXEC);
 }

@@ -3,6 +3,7 @@
 #ifndef XSBX_SPAWNER_SERVER_H
 #define XSBX_SPAWNER_SERVER_H
 
+#include "jail_internal.h"
 #include "spawner_wire.h"
 
 /* A request, taken apart; the pointers lead into the datagram. */
@@ -10,12 +11,15 @@ struct spawn_job {
 	struct spawn_request req;
 	char *argv[SPAWN_STRINGS_MAX + 1], *envp[SPAWN_STRINGS_MAX + 1];
 	int fds[SPAWN_FDS_MAX];
+	bool jailed;
+	struct jail_spec jail;
 };
 
 /* What a child writes to its status pipe if it does not come to run its program. */
 struct spawn_error {
-	uint32_t step; /* enum spawn_step */
-	int32_t error; /* -errno */
+	uint32_t step;		 /* enum spawn_step */
+	int32_t error;		 /* -errno */
+	struct jail_fault fault; /* of SPAWN_STEP_JAIL */
 };
 
 /**
@@ -32,7 +36,10 @@ __attribute__((noreturn)) void spawner_serve(int sock);
  * @job: What was asked for
  * @status_fd: Write end of a pipe of which the spawner alone has the other; closed when the program
  *	       runs, gets a struct spawn_error if it does not
+ * @cell: Of a jailed one, and
+ * @go: the pipe that jail_clone() gave
  */
-__attribute__((noreturn)) void spawner_child(const struct spawn_job *job, int status_fd);
+__attribute__((noreturn)) void spawner_child(const struct spawn_job *job, int status_fd,
+					     struct jail_cell *cell, int go);
 
 #endif

@@ -5,13 +5,16 @@
 
 #include <stdint.h>
 
+#include "jail.h"
+
 #define SPAWN_MESSAGE_MAX 32768u /* bytes of one request with its strings */
 #define SPAWN_FDS_MAX	  16u
 #define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
 #define SPAWN_STRINGS_MAX 256u
 
 enum spawn_op {
-	SPAWN_OP_SPAWN = 1, /* strings: argv, then the environment; descriptors in SCM_RIGHTS */
+	SPAWN_OP_SPAWN = 1, /* strings: argv, then the environment, then a packed jail, if any;
+			     * descriptors in SCM_RIGHTS */
 	SPAWN_OP_GUARD,	    /* strings: mount point, runtime directory; "" for none */
 	SPAWN_OP_STOP,
 };
@@ -23,6 +26,7 @@ enum spawn_op {
 struct spawn_request {
 	uint32_t op, id, flags;
 	uint32_t nargs, nenv, nfds;
+	uint32_t jail_len;	       /* bytes of the jail; 0: none */
 	int32_t target[SPAWN_FDS_MAX]; /* the number of each descriptor in the child */
 };
 
@@ -35,9 +39,12 @@ enum spawn_note_op {
 struct spawn_note {
 	uint32_t op, id;
 	int32_t pid;
-	int32_t error;	/* FAILED: -errno */
-	uint32_t step;	/* FAILED: enum spawn_step */
-	int32_t status; /* EXITED: as from wait(2) */
+	int32_t error;	    /* FAILED: -errno */
+	uint32_t step;	    /* FAILED: enum spawn_step */
+	int32_t status;	    /* EXITED: as from wait(2) */
+	uint32_t jail_step; /* FAILED in SPAWN_STEP_JAIL: which of its steps */
+	char what[JAIL_WHAT_MAX];
+	struct jail_report report; /* STARTED: what holds of the jail */
 };
 
 /* What went wrong between fork and the program's first instruction. */
@@ -47,6 +54,7 @@ enum spawn_step {
 	SPAWN_STEP_PDEATHSIG,
 	SPAWN_STEP_PRIVILEGES,
 	SPAWN_STEP_DESCRIPTORS,
+	SPAWN_STEP_JAIL,
 	SPAWN_STEP_EXEC,
 	SPAWN_NSTEPS,
 };

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Landlock: what a process and its children may do with files, as a second layer. */
+#ifndef XSBX_AGENT_LANDLOCK_H
+#define XSBX_AGENT_LANDLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where more than reading and running is allowed. Device files can be made nowhere. */
+struct landlock_rule {
+	const char *path; /* left out if it does not exist */
+	bool tree;	  /* make, write, remove; else only write to what is there */
+};
+
+/** landlock_abi() - What the kernel has. Return: version from 1, or -errno if it has none. */
+int landlock_abi(void);
+
+/**
+ * landlock_confine() - Restrict this thread for ever
+ * @rules: Exceptions from read-only
+ * @n: How many
+ * @scoped: No signals and no abstract sockets out of here either, where the kernel can
+ *
+ * Needs no_new_privs. Nothing can be mounted afterwards. ABI 1 does not count as Landlock: it would
+ * forbid to move files from one directory to another.
+ *
+ * Return: The ABI, 0 if the kernel has none that can be used, or -errno.
+ */
+int landlock_confine(const struct landlock_rule *rules, size_t n, bool scoped);
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail: what cannot be done inside, each beside a control without it; that it fails closed. */
+/* modules: vm/jail.c vm/jail_mounts.c vm/jail_seccomp.c vm/jail_cgroup.c vm/jail_report.c */
+/* modules: vm/spawn.c vm/spawner.c vm/spawner_child.c vm/remove.c vm/kvm.c agent/landlock.c */
+/* libs: uv seccomp */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "vm/jail.h"
+#include "vm/spawn.h"
+#include "vm/spawner.h"
+#include "vm/util.h"
+
+static uv_loop_t loop;
+static struct spawner *sp;
+
+struct result {
+	struct child child;
+	bool over, started;
+	int failed, status;
+	char step[256], out[8192];
+};
+
+static void on_started(struct child *c)
+{
+	((struct result *)c->data)->started = true;
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct result *r = c->data;
+
+	r->failed = err;
+	snprintf(r->step, sizeof(r->step), "%s", step);
+	r->over = true;
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct result *r = c->data;
+
+	r->status = status;
+	r->over = true;
+}
+
+/* A view with the host's programs, and memory to write to. */
+static struct jail_spec usual(void)
+{
+	return (struct jail_spec){
+		.use = JAIL_SANDBOX,
+		.flags = JAIL_LANDLOCK | JAIL_LOOPBACK,
+		.user = 1000,
+		.host_name = "cell",
+		.nmounts = 11,
+		.mounts = {{JAIL_RO, 0, "/usr", "/usr"},
+			   {JAIL_LINK, 0, "usr/bin", "/bin"},
+			   {JAIL_LINK, 0, "usr/sbin", "/sbin"},
+			   {JAIL_LINK, 0, "usr/lib", "/lib"},
+			   {JAIL_LINK, 0, "usr/lib64", "/lib64"},
+			   {JAIL_FILE, 0, "root:x:0:0::/:/bin/sh\n", "/etc/passwd"},
+			   {JAIL_RO, JAIL_OPTIONAL, "/etc/alternatives", "/etc/alternatives"},
+			   {JAIL_DEV, 0, NULL, "/dev"},
+			   {JAIL_PROC, 0, NULL, "/proc"},
+			   {JAIL_TMPFS, 0, "mode=1777,size=1m,nr_inodes=32", "/tmp"},
+			   {JAIL_DIR, 0, NULL, "/empty/dir"}},
+		.nrlimits = 2,
+		.rlimits = {{RLIMIT_CORE, 0, 0}, {RLIMIT_NOFILE, 0, 256}},
+	};
+}
+
+static void start(struct result *r, const struct jail_spec *jail, const char *program,
+		  const char *script, int out)
+{
+	const char *const argv[] = {program, "-c", script, NULL};
+	const char *const envp[] = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin", NULL};
+	const struct spawn_fd fds[] = {{out, STDOUT_FILENO}, {out, STDERR_FILENO}};
+	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds), 0, jail};
+
+	memset(r, 0, sizeof(*r));
+	r->child.data = r;
+	r->child.started = on_started;
+	r->child.failed = on_failed;
+	r->child.exited = on_exited;
+	assert_int_equal(child_start(sp, &spec, &r->child), 0);
+}
+
+static void finish(struct result *r, int in)
+{
+	ssize_t n;
+
+	while (!r->over)
+		uv_run(&loop, UV_RUN_ONCE);
+	n = read(in, r->out, sizeof(r->out) - 1);
+	r->out[n > 0 ? n : 0] = '\0';
+	close(in);
+}
+
+static void run_with(struct result *r, const struct jail_spec *jail, const char *program,
+		     const char *script)
+{
+	int p[2];
+
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	start(r, jail, program, script, p[1]);
+	close(p[1]);
+	finish(r, p[0]);
+}
+
+static void run(struct result *r, const struct jail_spec *jail, const char *script)
+{
+	run_with(r, jail, "/bin/sh", script);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	assert_int_equal(spawner_start(&sp), 0);
+	uv_loop_init(&loop);
+	assert_int_equal(spawner_attach(sp, &loop), 0);
+	return 0;
+}
+
+static void nothing(void *data)
+{
+	(void)data;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	spawner_detach(sp, nothing, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	spawner_stop(sp);
+	return 0;
+}
+
+/* Hosts that allow no namespaces can have no jail. */
+static bool have_jail(void)
+{
+	const struct jail_spec spec = usual();
+	struct result r;
+
+	run(&r, &spec, "true");
+	if (!r.failed)
+		return true;
+	print_message("no jail here: %s: %s\n", r.step, strerror(-r.failed));
+	return false;
+}
+
+static void works(void **state)
+{
+	const struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	run(&r, &spec,
+	    "set -e; echo hello | cat; echo x >/tmp/x; cat /tmp/x; mv /tmp/x /tmp/y; echo $$; "
+	    "hostname; id -u; test -c /dev/null; test -d /empty/dir; head -1 /etc/passwd; "
+	    "head -c4 /dev/urandom >/dev/null; ls /proc/self/ns >/dev/null; exit 3");
+	assert_string_equal(r.out, "hello\nx\n1\ncell\n1000\nroot:x:0:0::/:/bin/sh\n");
+	assert_int_equal(r.failed, 0);
+	assert_true(WIFEXITED(r.status));
+	assert_int_equal(WEXITSTATUS(r.status), 3);
+}
+
+/* What a shell can show, outside and inside. */
+static void attempts(void **state)
+{
+	static const struct {
+		const char *what, *script; /* succeeds where there is no jail */
+	} tries[] = {
+		{"read the host's accounts", "test -e /etc/hostname"},
+		{"see the host's directories", "ls /var /home /root >/dev/null"},
+		{"see other processes", "test -d /proc/$PPID"},
+		{"write into the root", "d=$(mktemp -d /tmp/jail.XXXXXX) && rmdir $d && "
+					"mkdir /jailtest.$$ && rmdir /jailtest.$$"},
+		{"write into /usr", "mkdir /usr/jailtest.$$ && rmdir /usr/jailtest.$$"},
+		{"raise a limit", "test \"$(ulimit -Hn)\" -gt 256"},
+		{"have capabilities", "! grep -q 'CapBnd:.0*$' /proc/self/status"},
+		{"see the interfaces of the host",
+		 "test \"$(tail -n +3 /proc/net/dev | wc -l)\" -gt 1"},
+		{"see the kernel's symbols", "test -s /proc/kallsyms"},
+		{"see partitions through /sys", "test -d /sys/class"},
+		{"mount", "unshare -m true"},
+		{"make a user namespace", "unshare -U true"},
+		{"keep a device",
+		 "test -e /dev/mem -o -e /dev/fuse -o -e /dev/kmsg -o -e /dev/ptmx "
+		 "-a ! -L /dev/ptmx"},
+	};
+	const struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
+		run(&r, NULL, tries[i].script);
+		if (r.status != 0) {
+			print_message("not possible without a jail either: %s: %s\n", tries[i].what,
+				      r.out);
+			continue;
+		}
+		run(&r, &spec, tries[i].script);
+		if (r.failed || r.status == 0)
+			fail_msg("possible in a jail: %s (%s)", tries[i].what, r.step);
+	}
+}
+
+/* System calls, by Python; the control shows that the probe works. */
+static void system_calls(void **state)
+{
+	static const char probe[] =
+		"import ctypes, errno, sys\n"
+		"c = ctypes.CDLL(None, use_errno=True)\n"
+		"def t(name, f, *a):\n"
+		"    ctypes.set_errno(0)\n"
+		"    r = f(*a)\n"
+		"    print(name, errno.errorcode.get(ctypes.get_errno(), 0) if r < 0 else 'ok')\n"
+		"t('ptrace', c.ptrace, 0, 0, 0, 0)\n"
+		"t('unshare', c.unshare, 0x40000000)\n"
+		"t('keyctl', c.syscall, 250, 0, -3, 0)\n"
+		"t('io_uring', c.syscall, 425, 0, 0)\n"
+		"t('userfaultfd', c.syscall, 323, 0)\n"
+		"t('fsopen', c.syscall, 430, b'tmpfs', 0)\n"
+		"t('clone3', c.syscall, 435, 0, 0)\n"
+		"t('unknown', c.syscall, 10000)\n"
+		"t('packet', c.socket, 17, 3, 0)\n"
+		"t('vsock', c.socket, 40, 1, 0)\n"
+		"t('raw', c.socket, 2, 3, 1)\n"
+		"t('stream', c.socket, 2, 1, 0)\n"
+		"t('route', c.socket, 16, 3, 0)\n"
+		"t('netfilter', c.socket, 16, 3, 12)\n"
+		"t('personality', c.personality, 0x0040000)\n"
+		"t('bind-remount', c.mount, 0, b'/', 0, 0x1020, 0)\n";
+	const struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	if (access("/usr/bin/python3", X_OK) < 0 || geteuid() != 0)
+		skip();
+	run_with(&r, NULL, "/usr/bin/python3", probe);
+	assert_non_null(strstr(r.out, "ptrace ok\n"));
+	assert_non_null(strstr(r.out, "unshare ok\n"));
+	assert_non_null(strstr(r.out, "packet ok\n"));
+	assert_non_null(strstr(r.out, "raw ok\n"));
+	assert_non_null(strstr(r.out, "netfilter ok\n"));
+	assert_non_null(strstr(r.out, "personality ok\n"));
+	run_with(&r, &spec, "/usr/bin/python3", probe);
+	assert_string_equal(r.out, "ptrace EPERM\nunshare EPERM\nkeyctl EPERM\nio_uring EPERM\n"
+				   "userfaultfd EPERM\nfsopen ENOSYS\nclone3 ENOSYS\n"
+				   "unknown ENOSYS\npacket EAFNOSUPPORT\nvsock EAFNOSUPPORT\n"
+				   "raw EPERM\nstream ok\nroute ok\nnetfilter ENOSYS\n"
+				   "personality ENOSYS\nbind-remount EPERM\n");
+}
+
+static void quotas(void **state)
+{
+	const struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	run(&r, &spec,
+	    "head -c 900000 /dev/zero >/tmp/a && echo fits; "
+	    "head -c 900000 /dev/zero >/tmp/b || echo full");
+	assert_non_null(strstr(r.out, "fits\n"));
+	assert_non_null(strstr(r.out, "full\n"));
+	run(&r, &spec,
+	    "for i in 1 2 3 4 5 6 7 8; do : >/tmp/$i; done; echo few; "
+	    "for i in $(seq 64); do touch /tmp/f$i || { echo many; break; }; done");
+	assert_non_null(strstr(r.out, "few\n"));
+	assert_non_null(strstr(r.out, "many\n"));
+}
+
+/* The kernel's own first process inside dies with the spawner's order, and all others with it. */
+static void all_die(void **state)
+{
+	const struct jail_spec spec = usual();
+	struct pollfd p;
+	struct result r;
+	int pipes[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	start(&r, &spec, "/bin/sh", "for i in 1 2 3; do setsid sleep 1000 & done; echo up; wait",
+	      pipes[1]);
+	close(pipes[1]);
+	while (!r.started && !r.over)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	child_kill(&r.child);
+	while (!r.over)
+		uv_run(&loop, UV_RUN_ONCE);
+	/* Only when the last process that holds it is gone does the pipe end. */
+	for (;;) {
+		p = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+		assert_int_equal(poll(&p, 1, 10000), 1);
+		if (read(pipes[0], &byte, 1) == 0)
+			break;
+	}
+	close(pipes[0]);
+}
+
+static void fails_closed(void **state)
+{
+	struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	spec.mounts[0].source = "/nonexistent/place";
+	run(&r, &spec, "true");
+	assert_int_equal(r.failed, -ENOENT);
+	assert_non_null(strstr(r.step, "opening /nonexistent/place"));
+	spec = usual();
+	spec.mounts[9].source = "mode=1777,size=1m,nonsense=1";
+	run(&r, &spec, "true");
+	assert_int_equal(r.failed, -EINVAL);
+	assert_non_null(strstr(r.step, "mounting /tmp"));
+	spec = usual();
+	spec.host_name =
+		"a-name-that-is-much-longer-than-sixty-four-characters-which-is-all-there-is";
+	run(&r, &spec, "true");
+	assert_int_equal(r.failed, -EINVAL);
+	assert_non_null(strstr(r.step, "host name"));
+	spec = usual();
+	run_with(&r, &spec, "/nonexistent", "");
+	assert_int_equal(r.failed, -ENOENT);
+}
+
+static void report_is_true(void **state)
+{
+	struct jail_spec spec = usual();
+	char words[128];
+	struct result r;
+	int pipes[2];
+
+	(void)state;
+	spec.memory = 64 << 20;
+	spec.pids = 20;
+	spec.cpu_percent = 50;
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	start(&r, &spec, "/bin/sh", "grep Cap /proc/self/status; sleep 1000", pipes[1]);
+	close(pipes[1]);
+	while (!r.started && !r.over)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_false(r.over);
+	for (enum jail_layer l = 0; l < JAIL_NLAYERS; l++) {
+		jail_finding_str(&r.child.report, l, words, sizeof(words));
+		print_message("%s: %s\n", jail_layer_str(l), words);
+		if (l <= JAIL_L_NET || l == JAIL_L_NNP || l == JAIL_L_SECCOMP || l == JAIL_L_CAPS)
+			assert_int_equal(r.child.report.layer[l].state, JAIL_HOLDS);
+		assert_int_not_equal(r.child.report.layer[l].state, JAIL_UNASKED);
+	}
+	assert_int_equal(r.child.report.layer[JAIL_L_CAPS].value, 0);
+	child_kill(&r.child);
+	finish(&r, pipes[0]);
+}
+
+/* The limits of control groups, where there are any. */
+static void group_limits(void **state)
+{
+	static const char bomb[] = "x = []\nwhile True: x.append(bytearray(1 << 20))";
+	struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	spec.memory = 64 << 20;
+	spec.pids = 12;
+	run(&r, &spec, "sleep 1");
+	if (r.child.report.layer[JAIL_L_PIDS].state == JAIL_HOLDS) {
+		run(&r, &spec,
+		    "for i in $(seq 9); do sleep 5 & done; echo some; sleep 5 & sleep 5 & "
+		    "sleep 5 & sleep 5 & sleep 5 & sleep 5 & echo all");
+		assert_non_null(strstr(r.out, "some\n"));
+		assert_null(strstr(r.out, "all\n"));
+	} else {
+		print_message("no control group for processes here\n");
+	}
+	if (r.child.report.layer[JAIL_L_MEMORY].state == JAIL_HOLDS &&
+	    access("/usr/bin/python3", X_OK) == 0) {
+		run_with(&r, &spec, "/usr/bin/python3", bomb);
+		assert_true(WIFSIGNALED(r.status));
+		assert_int_equal(WTERMSIG(r.status), SIGKILL);
+	} else {
+		print_message("no control group for memory here, or no Python\n");
+	}
+}
+
+/* QEMU's and the helper's filters are subsets. */
+static void other_uses(void **state)
+{
+	struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	spec.use = JAIL_QEMU;
+	run(&r, &spec, "echo alone; (echo child) || echo no; /bin/true || echo none");
+	assert_non_null(strstr(r.out, "alone\n"));
+	assert_null(strstr(r.out, "child\n"));
+	spec.use = JAIL_NET;
+	run(&r, &spec, "echo alone; (echo child) || echo no");
+	assert_non_null(strstr(r.out, "alone\n"));
+	assert_null(strstr(r.out, "child\n"));
+}
+
+static void packing(void **state)
+{
+	const struct jail_spec spec = usual();
+	char bytes[8192];
+	struct jail_spec back;
+	ssize_t n = jail_pack(&spec, bytes, sizeof(bytes));
+
+	(void)state;
+	assert_true(n > 0);
+	assert_int_equal(jail_unpack(bytes, (size_t)n, &back), 0);
+	assert_int_equal(back.nmounts, spec.nmounts);
+	assert_string_equal(back.host_name, "cell");
+	assert_string_equal(back.mounts[9].target, "/tmp");
+	assert_int_equal(jail_unpack(bytes, (size_t)n - 1, &back), -EINVAL);
+	assert_int_equal(jail_unpack(bytes, 10, &back), -EINVAL);
+	assert_int_equal(jail_pack(&spec, bytes, (size_t)n - 1), -E2BIG);
+	((struct jail_spec *)(void *)bytes)->nmounts = JAIL_MOUNTS_MAX + 1;
+	assert_int_equal(jail_unpack(bytes, (size_t)n, &back), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packing),
+		cmocka_unit_test_setup_teardown(works, setup, teardown),
+		cmocka_unit_test_setup_teardown(attempts, setup, teardown),
+		cmocka_unit_test_setup_teardown(system_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(quotas, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_die, setup, teardown),
+		cmocka_unit_test_setup_teardown(fails_closed, setup, teardown),
+		cmocka_unit_test_setup_teardown(report_is_true, setup, teardown),
+		cmocka_unit_test_setup_teardown(group_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_uses, setup, teardown),
+	};
+	void *state = NULL;
+	bool jail;
+
+	setup(&state);
+	jail = have_jail();
+	teardown(&state);
+	if (!jail) {
+		puts("this host allows no user namespaces: no jail can be made");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

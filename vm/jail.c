@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail: namespaces, identity, limits and privileges of a process, one step after the other. */
+#include "jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <net/if.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "agent/landlock.h"
+#include "jail_internal.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * QEMU, the network's helper and the process backend's sandboxes are put behind the same walls by
+ * this code; a struct jail_spec says what differs. The spawner calls jail_place(), jail_clone() and
+ * jail_verify(); the child calls jail_enter() and then runs its program.
+ *
+ * The child is born in new namespaces of every kind but time. Its ids inside are mapped by the
+ * spawner: as root to a range of the host's ids that nobody else has, so that even a process that
+ * left all namespaces behind could signal, trace or read nothing of anybody; without root to the
+ * daemon's own id, which is the only one the kernel allows. Limits of control groups are there
+ * before it runs its first instruction.
+ *
+ * The order of the child's steps is not free:
+ *  - sources of mounts are opened first, with the old identity (see jail_mounts.c);
+ *  - ids come before PDEATHSIG, which a change of identity clears, and before the mounts, whose
+ *    files must belong to an id that exists inside;
+ *  - mounts come before Landlock, which forbids them;
+ *  - the bounding set needs CAP_SETPCAP and goes before the capabilities do;
+ *  - seccomp is last, as it forbids most of the rest.
+ *
+ * Any step that fails ends the child, with the step, its errno and what it was about on the status
+ * pipe; there is no "without". The exceptions are in the spec (JAIL_OPTIONAL) and in the report: a
+ * kernel without Landlock and a host without control groups still have all other layers, and
+ * `isolation` says which are missing. What the report says holds was read from /proc/PID when the
+ * program was already running.
+ */
+
+#define CELLS_MAX   2048u
+#define CELL_IDS    2u
+#define BASE_FIRST  0x70000000u /* above what user databases, subuids and containers use */
+#define BASE_BLOCKS 32768u	/* a block per spawner, so that two daemons rarely share ids */
+#define CAP_LIMIT   64
+
+static const unsigned namespaces[] = {
+	[JAIL_L_USER] = CLONE_NEWUSER, [JAIL_L_MOUNT] = CLONE_NEWNS,
+	[JAIL_L_PID] = CLONE_NEWPID,   [JAIL_L_IPC] = CLONE_NEWIPC,
+	[JAIL_L_UTS] = CLONE_NEWUTS,   [JAIL_L_CGROUP] = CLONE_NEWCGROUP,
+	[JAIL_L_NET] = CLONE_NEWNET,
+};
+
+static bool taken[CELLS_MAX];
+
+/* ---- in the spawner ---- */
+
+/* Can we map ids @first to @first + @n - 1 into a user namespace? */
+static bool ids_mappable(uint32_t first, uint32_t n)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/self/uid_map", "re");
+	unsigned long long inside, outside, count;
+
+	if (geteuid() != 0 || !f)
+		return false;
+	while (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3) {
+		if (inside <= first && first + (unsigned long long)n <= inside + count)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t ids_base(void)
+{
+	return BASE_FIRST + (uint32_t)getpid() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
+}
+
+int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault)
+{
+	static int mappable = -1;
+	struct jail_cell cell = {.into = -1};
+
+	if (mappable < 0)
+		mappable = ids_mappable(ids_base(), CELLS_MAX * CELL_IDS);
+	while (cell.index < CELLS_MAX && taken[cell.index])
+		cell.index++;
+	if (cell.index == CELLS_MAX)
+		return jail_fault_set(fault, JAIL_STEP_PLACE, -EAGAIN, "");
+	cell.private_ids = mappable;
+	cell.base = mappable ? ids_base() + cell.index * CELL_IDS : geteuid();
+	jail_cgroup_make(spec, &cell);
+	cell.taken = taken[cell.index] = true;
+	*ret_cell = cell;
+	return 0;
+}
+
+void jail_release(struct jail_cell *cell)
+{
+	if (!cell->taken)
+		return;
+	jail_cgroup_remove(cell);
+	taken[cell->index] = cell->taken = false;
+}
+
+void jail_release_all(void)
+{
+	jail_cgroup_remove_all();
+}
+
+static int write_proc(pid_t pid, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		return -errno;
+	return 0;
+}
+
+static bool two_ids(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	return cell->private_ids && (spec->flags & JAIL_TWO_IDS);
+}
+
+static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, pid_t pid)
+{
+	char uids[96], gids[96];
+	int r = 0;
+
+	if (two_ids(spec, cell)) {
+		snprintf(uids, sizeof(uids), "0 %u 1\n%u %u 1\n", cell->base, spec->user,
+			 cell->base + 1);
+		memcpy(gids, uids, sizeof(gids));
+	} else {
+		snprintf(uids, sizeof(uids), "%u %u 1\n", spec->user, cell->base);
+		snprintf(gids, sizeof(gids), "%u %u 1\n", spec->user,
+			 cell->private_ids ? cell->base : getegid());
+	}
+	if (!cell->private_ids)
+		r = write_proc(pid, "setgroups", "deny");
+	if (r == 0)
+		r = write_proc(pid, "uid_map", uids);
+	return r < 0 ? r : write_proc(pid, "gid_map", gids);
+}
+
+static void kill_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* Everything that has to be done to the child from outside; then it may go on. */
+static int release_child(const struct jail_spec *spec, const struct jail_cell *cell, pid_t pid,
+			 int go, struct jail_fault *fault)
+{
+	int r = map_ids(spec, cell, pid);
+
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_IDS_MAP, r, "");
+	r = jail_cgroup_enter(cell, pid);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_CGROUP, r, "");
+	return write(go, "", 1) == 1 ? 0 : jail_fault_set(fault, JAIL_STEP_SYNC, -errno, "");
+}
+
+pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_pidfd, int *ret_go,
+		 struct jail_fault *fault)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD, .flags = CLONE_PIDFD};
+	int go[2], pidfd = -1, r;
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return jail_fault_set(fault, JAIL_STEP_CLONE, -errno, "");
+	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
+		args.flags |= namespaces[i];
+	args.pidfd = (uintptr_t)&pidfd;
+	if (cell->into >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)cell->into;
+	}
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0) {
+		close(go[1]);
+		*ret_go = go[0];
+		return 0;
+	}
+	r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, -errno, "")
+		    : release_child(spec, cell, pid, go[1], fault);
+	close(go[0]);
+	close(go[1]);
+	if (r < 0 && pid > 0)
+		kill_child(pid);
+	if (r < 0 && pidfd >= 0)
+		close(pidfd);
+	if (r < 0)
+		return r;
+	*ret_pidfd = pidfd;
+	return pid;
+}
+
+/* ---- in the child ---- */
+
+static int enter_ids(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	const uid_t id = two_ids(spec, cell) ? 0 : spec->user;
+
+	if (cell->private_ids && setgroups(0, NULL) < 0)
+		return -errno;
+	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return -errno;
+	return 0;
+}
+
+static int loopback_up(void)
+{
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+	return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
+}
+
+static int limit(const struct jail_spec *spec)
+{
+	for (uint32_t i = 0; i < spec->nrlimits; i++) {
+		const struct jail_rlimit *l = &spec->rlimits[i];
+		struct rlimit now;
+
+		if (getrlimit((int)l->resource, &now) < 0)
+			return -errno;
+		now.rlim_max = MIN(now.rlim_max, l->value);
+		now.rlim_cur = now.rlim_max;
+		if (setrlimit((int)l->resource, &now) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int set_caps(uint64_t effective, uint64_t inheritable)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+
+	for (int i = 0; i < 2; i++) {
+		d[i].effective = d[i].permitted = (uint32_t)(effective >> (32 * i));
+		d[i].inheritable = (uint32_t)(inheritable >> (32 * i));
+	}
+	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+/* Nothing that it runs gets more than it was left with: not by being root in its namespace, not by
+ * a file's capabilities or set-id bits. */
+static int drop_privileges(uint64_t keep)
+{
+	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+				   SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+				   SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	int last = 0, r;
+
+	for (int cap = 0; cap < CAP_LIMIT; cap++) {
+		if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) < 0)
+			break;
+		last = cap;
+		if (!(keep >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -errno;
+	}
+	r = set_caps((2ull << last) - 1, keep);
+	if (r < 0)
+		return r;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	for (int cap = 0; cap <= last; cap++) {
+		if ((keep >> cap & 1) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -errno;
+	}
+	if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return set_caps(keep, keep);
+}
+
+/* What may be written is what is mounted writable. */
+static int confine_files(const struct jail_spec *spec)
+{
+	struct landlock_rule rules[JAIL_MOUNTS_MAX];
+	size_t n = 0;
+	int r;
+
+	for (uint32_t i = 0; i < spec->nmounts; i++) {
+		const struct jail_mount *m = &spec->mounts[i];
+
+		if (m->kind == JAIL_RW || m->kind == JAIL_TMPFS)
+			rules[n++] = (struct landlock_rule){m->target, true};
+		else if (m->kind == JAIL_DEV || m->kind == JAIL_PROC)
+			rules[n++] = (struct landlock_rule){m->target, false};
+	}
+	r = landlock_confine(rules, n, true);
+	return r < 0 ? r : 0;
+}
+
+static int filter_calls(const struct jail_spec *spec)
+{
+	struct sock_fprog prog;
+	int r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
+
+	if (r < 0)
+		return r;
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
+
+/* From the last mount to the last privilege. */
+static int close_doors(const struct jail_spec *spec, struct jail_fault *fault)
+{
+	int r = limit(spec);
+
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_RLIMITS, r, "");
+	r = drop_privileges(spec->keep_caps);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_PRIVILEGES, r, "");
+	if (spec->flags & JAIL_LANDLOCK)
+		r = confine_files(spec);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_LANDLOCK, r, "");
+	r = filter_calls(spec);
+	return r < 0 ? jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "") : 0;
+}
+
+int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, void (*tied)(int data),
+	       int data, struct jail_fault *fault)
+{
+	int fds[JAIL_MOUNTS_MAX], r;
+	char byte;
+
+	/* The end of file means that the parent gave up, or is gone. */
+	if (read(go, &byte, 1) != 1)
+		return jail_fault_set(fault, JAIL_STEP_SYNC, -EPIPE, "");
+	close(go);
+	r = jail_mounts_open(spec, fds, fault);
+	if (r < 0)
+		return r;
+	r = enter_ids(spec, cell);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_IDS, r, "");
+	tied(data);
+	if (sethostname(spec->host_name, strlen(spec->host_name)) < 0)
+		return jail_fault_set(fault, JAIL_STEP_HOST_NAME, -errno, "");
+	if (spec->flags & JAIL_LOOPBACK)
+		r = loopback_up();
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_LOOPBACK, r, "");
+	r = jail_mounts_build(spec, fds, fault);
+	return r < 0 ? r : close_doors(spec, fault);
+}

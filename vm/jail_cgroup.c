@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control groups, version 2 or 1, for as much as this host lets us have. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "jail_internal.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Each of the three controllers is looked for by itself, because a host may have them in different
+ * places: mounted as version 1, or listed in our own group of version 2. Below our own group a group
+ * is made for this spawner, and below that one for each cell, all named so that a second daemon
+ * beside us is in nobody's way.
+ *
+ * Version 2 gives controllers only to children of a group that holds no processes itself. If our
+ * group holds nobody but the daemon and us (a service with Delegate=yes, or a scope), both move into
+ * a leaf of their own; if others are there, it is not ours to clear up, and the limit is absent.
+ *
+ * What cannot be had is an ABSENT layer with its errno in the report. The limits by setrlimit(2)
+ * hold in any case.
+ */
+
+#define CPU_PERIOD_US 100000u
+
+static const char *const controller[] = {
+	[JAIL_C_MEMORY] = "memory", [JAIL_C_PIDS] = "pids", [JAIL_C_CPU] = "cpu"};
+
+/* Where the spawner's own group is; `dir` is open once looked for, if there is one. */
+static struct group {
+	bool looked;
+	int version, error;
+	int parent, dir;
+} groups[JAIL_NCONTROLS];
+
+static int write_at(int dir, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static bool has_word(const char *list, const char *word, const char *separators)
+{
+	char copy[1024], *rest = copy, *item;
+
+	snprintf(copy, sizeof(copy), "%s", list);
+	while ((item = strsep(&rest, separators))) {
+		if (strcmp(item, word) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Our own group in a hierarchy, as /proc/self/cgroup has it. Version 2 is the one without names. */
+static bool own_path(const char *name, int version, char ret[PATH_MAX])
+{
+	_cleanup_file_ FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX + 128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+		if (version == 2 ? list[1] == '\0' : has_word(list + 1, name, ",")) {
+			snprintf(ret, PATH_MAX, "%s", path);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Opens the directory of our own group. Return: descriptor or -errno. */
+static int open_own(const char *name, int version)
+{
+	_cleanup_file_ FILE *f = NULL;
+	char line[3 * PATH_MAX], own[PATH_MAX], root[PATH_MAX], point[PATH_MAX], type[32],
+		options[1024], full[3 * PATH_MAX];
+
+	if (!own_path(name, version, own))
+		return -ENOENT;
+	f = fopen("/proc/self/mountinfo", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *rest = strstr(line, " - ");
+		const char *below = own;
+		int fd;
+
+		if (!rest || sscanf(line, "%*d %*d %*s %4095s %4095s", root, point) != 2 ||
+		    sscanf(rest, " - %31s %*s %1023s", type, options) != 2)
+			continue;
+		if (strcmp(type, version == 2 ? "cgroup2" : "cgroup") != 0 ||
+		    (version == 1 && !has_word(options, name, ",")))
+			continue;
+		/* A group above what is mounted can't be named: then the top of it is the place. */
+		if (strcmp(root, "/") != 0)
+			below = strncmp(own, root, strlen(root)) == 0 ? own + strlen(root) : "";
+		snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
+		fd = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	return -ENOENT;
+}
+
+/* Is a controller listed in the own group of version 2? */
+static bool listed(int parent, const char *name)
+{
+	_cleanup_close_ int fd = openat(parent, "cgroup.controllers", O_RDONLY | O_CLOEXEC);
+	char text[512];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	return has_word(text, name, " \n");
+}
+
+static void group_name(char out[32])
+{
+	snprintf(out, 32, "xsbxfs-%d", (int)getpid());
+}
+
+static int make_group(int parent)
+{
+	char name[32];
+	int fd;
+
+	group_name(name);
+	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	fd = openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The daemon and this process step aside, if there is nobody else. */
+static int step_aside(int parent, int dir)
+{
+	char pid[16];
+	int leaf, r = 0;
+
+	if (mkdirat(dir, "self", 0755) < 0 && errno != EEXIST)
+		return -errno;
+	leaf = openat(dir, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (leaf < 0)
+		return -errno;
+	for (int i = 0; r == 0 && i < 2; i++) {
+		snprintf(pid, sizeof(pid), "%d", (int)(i ? getpid() : getppid()));
+		r = write_at(leaf, "cgroup.procs", pid);
+	}
+	close(leaf);
+	(void)parent;
+	return r;
+}
+
+static int enable(struct group *g, const char *name)
+{
+	char word[32];
+	int r;
+
+	snprintf(word, sizeof(word), "+%s", name);
+	r = write_at(g->parent, "cgroup.subtree_control", word);
+	if (r == -EBUSY && step_aside(g->parent, g->dir) == 0)
+		r = write_at(g->parent, "cgroup.subtree_control", word);
+	return r < 0 ? r : write_at(g->dir, "cgroup.subtree_control", word);
+}
+
+static int look_for(struct group *g, const char *name)
+{
+	g->version = 1;
+	g->parent = open_own(name, 1);
+	if (g->parent < 0) {
+		g->version = 2;
+		g->parent = open_own(name, 2);
+		if (g->parent >= 0 && !listed(g->parent, name))
+			return -ENOENT;
+	}
+	if (g->parent < 0)
+		return g->parent;
+	g->dir = make_group(g->parent);
+	if (g->dir < 0)
+		return g->dir;
+	return g->version == 2 ? enable(g, name) : 0;
+}
+
+static struct group *group_of(enum jail_control c)
+{
+	struct group *g = &groups[c];
+
+	if (g->looked)
+		return g;
+	g->looked = true;
+	g->dir = g->parent = -1;
+	g->error = look_for(g, controller[c]);
+	return g;
+}
+
+/* The files that limit, with their values. */
+static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
+{
+	char text[48];
+	int r;
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	if (c == JAIL_C_PIDS)
+		return write_at(dir, "pids.max", text);
+	if (c == JAIL_C_MEMORY) {
+		r = write_at(dir, version == 2 ? "memory.max" : "memory.limit_in_bytes", text);
+		/* Without swap, or without accounting for it, there is no such file. */
+		if (version == 2)
+			(void)write_at(dir, "memory.swap.max", "0");
+		else
+			(void)write_at(dir, "memory.memsw.limit_in_bytes", text);
+		return r;
+	}
+	if (version == 2) {
+		snprintf(text, sizeof(text), "%llu %u",
+			 (unsigned long long)value * CPU_PERIOD_US / 100, CPU_PERIOD_US);
+		return write_at(dir, "cpu.max", text);
+	}
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value * CPU_PERIOD_US / 100);
+	return write_at(dir, "cpu.cfs_quota_us", text);
+}
+
+static int make_cell(const struct group *g, enum jail_control c, unsigned index, uint64_t value)
+{
+	char name[16];
+	int dir, r;
+
+	snprintf(name, sizeof(name), "%u", index);
+	/* One is there if it could not be removed at once when its last process had ended. */
+	if (mkdirat(g->dir, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	dir = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	r = set_limit(dir, c, g->version, value);
+	if (r == 0)
+		return dir;
+	close(dir);
+	(void)unlinkat(g->dir, name, AT_REMOVEDIR);
+	return r;
+}
+
+void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell)
+{
+	const uint64_t value[] = {[JAIL_C_MEMORY] = spec->memory,
+				  [JAIL_C_PIDS] = spec->pids,
+				  [JAIL_C_CPU] = spec->cpu_percent};
+
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		struct jail_finding *f = &cell->report.layer[(unsigned)JAIL_L_MEMORY + c];
+		const struct group *g;
+		int dir;
+
+		if (!value[c])
+			continue;
+		g = group_of(c);
+		dir = g->error < 0 ? g->error : make_cell(g, c, cell->index, value[c]);
+		if (dir < 0) {
+			f->state = JAIL_ABSENT;
+			f->error = (int16_t)-dir;
+			continue;
+		}
+		*f = (struct jail_finding){
+			.state = JAIL_HOLDS, .version = (uint8_t)g->version, .value = value[c]};
+		cell->groups |= 1u << c;
+		if (g->version == 2 && cell->into < 0)
+			cell->into = dir;
+		else
+			close(dir);
+	}
+}
+
+int jail_cgroup_enter(const struct jail_cell *cell, pid_t pid)
+{
+	char path[48], text[16];
+
+	snprintf(path, sizeof(path), "%u/cgroup.procs", cell->index);
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		int r;
+
+		if (!(cell->groups & 1u << c) || groups[c].version == 2)
+			continue;
+		r = write_at(groups[c].dir, path, text);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void jail_cgroup_remove(struct jail_cell *cell)
+{
+	char name[16];
+
+	if (cell->into >= 0)
+		close(cell->into);
+	cell->into = -1;
+	snprintf(name, sizeof(name), "%u", cell->index);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		if (cell->groups & 1u << c)
+			(void)unlinkat(groups[c].dir, name, AT_REMOVEDIR);
+	}
+	cell->groups = 0;
+}
+
+/* The leaf that step_aside() made stays, with us in it, and goes with the service's own group. */
+void jail_cgroup_remove_all(void)
+{
+	char name[32];
+
+	group_name(name);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		if (groups[c].looked && groups[c].dir >= 0)
+			(void)unlinkat(groups[c].parent, name, AT_REMOVEDIR);
+	}
+}

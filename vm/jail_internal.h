@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the spawner does with jails, and what their files share. */
+#ifndef XSBX_JAIL_INTERNAL_H
+#define XSBX_JAIL_INTERNAL_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "jail.h"
+
+/* What failed. Names in jail_report.c. */
+enum jail_step {
+	JAIL_STEP_SPEC,
+	JAIL_STEP_PLACE,
+	JAIL_STEP_CLONE,
+	JAIL_STEP_IDS_MAP,
+	JAIL_STEP_CGROUP,
+	JAIL_STEP_SYNC,
+	JAIL_STEP_IDS,
+	JAIL_STEP_HOST_NAME,
+	JAIL_STEP_LOOPBACK,
+	JAIL_STEP_SOURCE,
+	JAIL_STEP_ROOT,
+	JAIL_STEP_MOUNT,
+	JAIL_STEP_PIVOT,
+	JAIL_STEP_RLIMITS,
+	JAIL_STEP_PRIVILEGES,
+	JAIL_STEP_LANDLOCK,
+	JAIL_STEP_SECCOMP,
+	JAIL_STEP_VERIFY,
+	JAIL_NSTEPS,
+};
+
+/* Why there is no jail: the step, its errno, and what it was about. */
+struct jail_fault {
+	uint32_t step;
+	int32_t error; /* -errno */
+	char what[JAIL_WHAT_MAX];
+};
+
+const char *jail_step_str(enum jail_step step);
+
+/* Fills in a fault. Return: @error. */
+int jail_fault_set(struct jail_fault *f, enum jail_step step, int error, const char *what);
+
+enum jail_control { JAIL_C_MEMORY, JAIL_C_PIDS, JAIL_C_CPU, JAIL_NCONTROLS };
+
+/* What one sandbox has of the host: a number, from which its ids and its control groups follow. */
+struct jail_cell {
+	bool taken;
+	unsigned index;
+	bool private_ids; /* ids of its own; else the daemon's */
+	uint32_t base;	  /* its first id on the host */
+	unsigned groups;  /* bits of enum jail_control: there is a directory */
+	int into;	  /* v2 control group to be born in, or -1 */
+	struct jail_report report;
+};
+
+/* ---- jail.c, in the spawner ---- */
+
+/**
+ * jail_place() - Find a place: a number, ids, control groups with their limits
+ * @spec: What is wanted
+ * @ret_cell: Result; give it back with jail_release() when its last process is gone
+ * @fault: Why not
+ *
+ * Return: 0 or -errno.
+ */
+int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault);
+void jail_release(struct jail_cell *cell);
+
+/* Away with every control group. */
+void jail_release_all(void);
+
+/**
+ * jail_clone() - Fork into new namespaces
+ * @spec: Spec
+ * @cell: From jail_place()
+ * @ret_pidfd: In the parent: the child's
+ * @ret_go: In the child: a pipe for jail_enter(), whose other end the parent holds
+ * @fault: Why not
+ *
+ * Return: 0 in the child, its process id in the parent, or -errno.
+ */
+pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_pidfd, int *ret_go,
+		 struct jail_fault *fault);
+
+/**
+ * jail_enter() - In the child: everything but exec
+ * @spec: Spec
+ * @cell: From jail_place()
+ * @go: From jail_clone(); closed
+ * @tied: Called after the last change of identity, to tie the process to its parent
+ * @data: Its argument
+ * @fault: Why not
+ *
+ * Return: 0 or -errno; the process must then end.
+ */
+int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, void (*tied)(int data),
+	       int data, struct jail_fault *fault);
+
+/**
+ * jail_verify() - Look from outside at what holds, after the program was started
+ * @spec: Spec
+ * @pid: Process
+ * @cell: Its `report` is filled in
+ * @fault: What was to hold and does not
+ *
+ * Return: 0 or -errno; the process must then be killed.
+ */
+int jail_verify(const struct jail_spec *spec, pid_t pid, struct jail_cell *cell,
+		struct jail_fault *fault);
+
+/* ---- jail_mounts.c ---- */
+
+/* Opens all sources while paths of the host mean what they say, and rights are what they were. */
+int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
+		     struct jail_fault *fault);
+
+/* Puts the view together and makes it all there is. */
+int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
+		      struct jail_fault *fault);
+
+/* ---- jail_cgroup.c ---- */
+
+/* Makes the groups of @cell and notes in its report what they limit. */
+void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell);
+
+/* Moves @pid in, where it was not born there. Return: 0 or -errno. */
+int jail_cgroup_enter(const struct jail_cell *cell, pid_t pid);
+void jail_cgroup_remove(struct jail_cell *cell);
+void jail_cgroup_remove_all(void);
+
+/* ---- jail_seccomp.c ---- */
+
+/* The filter of a use, made at the first call. Return: 0 or -errno. */
+int jail_seccomp_filter(enum jail_use use, struct sock_fprog *ret_prog);
+
+#endif

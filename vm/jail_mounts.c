@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail's view of files: put together on a memory file system, then all there is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "jail_internal.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The view is made in two passes. The first opens what it takes from the host, as detached copies
+ * of mounts, while the process still has the host's root and its old identity, so that a source may
+ * lie below a directory that only the daemon's user can enter. The second runs with the identity of
+ * the jail (files of a mount made by an id that the user namespace does not have could not be
+ * made), hangs a memory file system over the root, fills it, and pivots into it; then the old root
+ * goes, with everything that hung there. Nothing that is only hidden is left.
+ *
+ * A copy is given its attributes, read-only and nosuid for all that is mounted below it as well,
+ * before it is attached anywhere: at no moment can something be reached that will be closed later.
+ *
+ * Targets are looked up below the new root only, and nothing in it was made by anybody else yet.
+ * But a target below a bound directory goes through a directory of the host, where it has to exist.
+ */
+
+#define ROOT_OPTIONS "mode=755,size=256k,nr_inodes=256"
+#define DEV_OPTIONS  "mode=755,size=64k,nr_inodes=64"
+#define SHM_OPTIONS  "mode=1777,size=64m,nr_inodes=4096"
+
+static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+static const struct {
+	const char *name, *target;
+} dev_links[] = {
+	{"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
+};
+
+/* What of /proc tells about the host or changes it. */
+static const char *const proc_covered[] = {
+	"kcore",      "kmsg",	     "keys",	      "key-users", "latency_stats",
+	"timer_list", "timer_stats", "sched_debug",   "kallsyms",  "kpagecount",
+	"kpageflags", "kpagecgroup", "sysrq-trigger",
+};
+static const char *const proc_emptied[] = {"acpi", "asound", "scsi", "driver"};
+static const char *const proc_frozen[] = {"sys", "irq", "bus", "fs"};
+
+/* Return: descriptor of a mount that is attached nowhere, or -errno. */
+static int new_mount(const char *type, const char *options, unsigned attr)
+{
+	_cleanup_close_ int fs = fsopen(type, FSOPEN_CLOEXEC);
+	char copy[256], *rest = copy, *item;
+	int fd;
+
+	if (fs < 0)
+		return -errno;
+	snprintf(copy, sizeof(copy), "%s", options);
+	while ((item = strsep(&rest, ","))) {
+		char *value = strchr(item, '=');
+		int r;
+
+		if (!*item)
+			continue;
+		if (value)
+			*value++ = '\0';
+		r = fsconfig(fs, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, item, value, 0);
+		if (r < 0)
+			return -errno;
+	}
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, attr);
+	return fd < 0 ? -errno : fd;
+}
+
+static int set_attr(int fd, const char *path, uint64_t attr, bool below)
+{
+	struct mount_attr a = {.attr_set = attr};
+
+	return mount_setattr(fd, path, AT_EMPTY_PATH | (below ? AT_RECURSIVE : 0u), &a, sizeof(a)) <
+			       0
+		       ? -errno
+		       : 0;
+}
+
+/* Return: descriptor of a detached copy of what is mounted at @path and below, or -errno. */
+static int copy_mount(const char *path, uint64_t attr, bool below)
+{
+	_cleanup_close_ int fd = open_tree(AT_FDCWD, path,
+					   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
+						   (below ? (unsigned)AT_RECURSIVE : 0u));
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = set_attr(fd, "", attr, below);
+	return r < 0 ? r : steal_fd(&fd);
+}
+
+static int attach(int fd, const char *target)
+{
+	return move_mount(fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* Makes the directories on the way to @path, and itself if @last. It is relative to the new root. */
+static int make_dirs(const char *path, bool last)
+{
+	char part[PATH_MAX];
+
+	for (const char *p = path; *p;) {
+		const char *slash = strchrnul(p, '/');
+		struct stat st;
+
+		if (!*slash && !last)
+			break;
+		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		if (stat(part, &st) < 0 && mkdir(part, 0755) < 0)
+			return -errno;
+		p = slash + (*slash == '/');
+	}
+	return 0;
+}
+
+static int make_file(const char *path, const char *content)
+{
+	_cleanup_close_ int fd = -1;
+	size_t len = strlen(content);
+	struct stat st;
+
+	if (!len && stat(path, &st) == 0)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	return write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
+}
+
+/* Attaches and closes @fd at a target that is made for it. */
+static int attach_made(int fd, const char *target)
+{
+	_cleanup_close_ int mount = fd;
+	struct stat st;
+	int r;
+
+	if (fstat(mount, &st) < 0)
+		return -errno;
+	r = make_dirs(target, S_ISDIR(st.st_mode));
+	if (r == 0 && !S_ISDIR(st.st_mode))
+		r = make_file(target, "");
+	return r < 0 ? r : attach(mount, target);
+}
+
+/* ---- /dev and /proc ---- */
+
+static int fill_dev(const char *dev)
+{
+	char path[PATH_MAX], host[64];
+	int r = 0, fd;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dev, devices[i]);
+		snprintf(host, sizeof(host), "/dev/%s", devices[i]);
+		fd = copy_mount(host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+		r = fd < 0 ? fd : attach_made(fd, path);
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dev_links); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dev, dev_links[i].name);
+		r = symlink(dev_links[i].target, path) < 0 ? -errno : 0;
+	}
+	return r;
+}
+
+static int make_dev(const char *dev)
+{
+	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+	int fd = new_mount("tmpfs", DEV_OPTIONS, attr);
+	int r = fd < 0 ? fd : attach_made(fd, dev);
+	char path[PATH_MAX];
+
+	if (r == 0)
+		r = fill_dev(dev);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/pts", dev);
+	fd = new_mount("devpts", "mode=620,ptmxmode=666", attr);
+	r = fd < 0 ? fd : attach_made(fd, path);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/shm", dev);
+	fd = new_mount("tmpfs", SHM_OPTIONS, attr | MOUNT_ATTR_NODEV);
+	r = fd < 0 ? fd : attach_made(fd, path);
+	return r < 0 ? r : set_attr(AT_FDCWD, dev, MOUNT_ATTR_RDONLY, false);
+}
+
+/* Lays something over a file or directory of /proc; closes @fd. */
+static int cover(const char *path, int fd)
+{
+	_cleanup_close_ int mount = fd;
+
+	return mount < 0 ? mount : attach(mount, path);
+}
+
+static int make_proc(const char *proc)
+{
+	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	int fd = new_mount("proc", "hidepid=2", attr);
+	int r = fd < 0 ? fd : attach_made(fd, proc);
+	char path[PATH_MAX];
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_covered); i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, proc_covered[i]);
+		if (access(path, F_OK) == 0)
+			r = cover(path, copy_mount("/dev/null", attr & ~MOUNT_ATTR_NODEV, false));
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_emptied); i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, proc_emptied[i]);
+		if (access(path, F_OK) == 0)
+			r = cover(path, new_mount("tmpfs", "mode=555,nr_inodes=1",
+						  attr | MOUNT_ATTR_RDONLY));
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_frozen); i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, proc_frozen[i]);
+		if (access(path, F_OK) == 0)
+			r = cover(path, copy_mount(path, attr | MOUNT_ATTR_RDONLY, false));
+	}
+	return r;
+}
+
+/* ---- the passes ---- */
+
+static uint64_t attr_of(const struct jail_mount *m)
+{
+	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+	       (m->kind == JAIL_RO ? MOUNT_ATTR_RDONLY : 0u) |
+	       (m->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0u);
+}
+
+int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
+		     struct jail_fault *fault)
+{
+	for (uint32_t i = 0; i < spec->nmounts; i++) {
+		const struct jail_mount *m = &spec->mounts[i];
+
+		fds[i] = -1;
+		if (m->kind != JAIL_RO && m->kind != JAIL_RW)
+			continue;
+		fds[i] = copy_mount(m->source, attr_of(m), true);
+		if (fds[i] < 0 && !((m->flags & JAIL_OPTIONAL) && fds[i] == -ENOENT))
+			return jail_fault_set(fault, JAIL_STEP_SOURCE, fds[i], m->source);
+	}
+	return 0;
+}
+
+static int make_one(const struct jail_mount *m, int *source)
+{
+	const char *target = m->target + 1;
+	int r, fd;
+
+	switch ((enum jail_mount_kind)m->kind) {
+	case JAIL_DIR: return make_dirs(target, true);
+	case JAIL_LINK:
+		r = make_dirs(target, false);
+		return r == 0 && symlink(m->source, target) < 0 ? -errno : r;
+	case JAIL_FILE:
+		r = make_dirs(target, false);
+		return r < 0 ? r : make_file(target, m->source);
+	case JAIL_RO:
+	case JAIL_RW: return *source < 0 ? 0 : attach_made(steal_fd(source), target);
+	case JAIL_TMPFS:
+		fd = new_mount("tmpfs", m->source, (unsigned)attr_of(m));
+		return fd < 0 ? fd : attach_made(fd, target);
+	case JAIL_PROC: return make_proc(target);
+	case JAIL_DEV: return make_dev(target);
+	case JAIL_NKINDS: break;
+	}
+	return -EINVAL;
+}
+
+/* The new root becomes the root, the old one goes. */
+static int pivot(void)
+{
+	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return -errno;
+	return 0;
+}
+
+int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
+		      struct jail_fault *fault)
+{
+	_cleanup_close_ int root =
+		new_mount("tmpfs", ROOT_OPTIONS, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	int r = root < 0 ? root : 0;
+
+	umask(0);
+	/* On top of the old root, where it hides nothing: paths still begin below it. In particular
+	 * the old /proc stays in sight, without which the kernel lets nobody mount a new one. */
+	if (r == 0)
+		r = attach(root, "/");
+	if (r == 0 && fchdir(root) < 0)
+		r = -errno;
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_ROOT, r, "");
+	for (uint32_t i = 0; i < spec->nmounts; i++) {
+		r = make_one(&spec->mounts[i], &fds[i]);
+		if (r < 0)
+			return jail_fault_set(fault, JAIL_STEP_MOUNT, r, spec->mounts[i].target);
+	}
+	r = set_attr(root, "", MOUNT_ATTR_RDONLY, false);
+	if (r == 0)
+		r = pivot();
+	umask(022);
+	return r < 0 ? jail_fault_set(fault, JAIL_STEP_PIVOT, r, "") : 0;
+}

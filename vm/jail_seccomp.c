@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which system calls a jailed program may make, and why. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "jail_internal.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A list of what is allowed. Whatever is on no list does not exist (ENOSYS), and so does whatever a
+ * newer kernel brings; programs know how to do without. What programs are known to try is refused
+ * with EPERM, which they report better. Another architecture's calls, which have other numbers and
+ * would pass as something else, end the process.
+ *
+ * User code gets about what container engines allow it, without the parts of the kernel that
+ * had the most holes: io_uring, user namespaces, keyrings, BPF, userfaultfd, tracing. The agent runs
+ * under the same list as its user code: what it may do and they may not, it may by its capabilities.
+ *
+ * QEMU gets less: no new programs by fork, no ids, no terminals. It filters itself further when it
+ * has started (-sandbox). The network's helper opens connections, and neither files nor programs.
+ *
+ * A filter is made once for each use and installed as it is: making one takes two milliseconds, and
+ * installing it 0.1 (it is a binary tree; a list would take four times as long).
+ */
+
+#define S	      (1u << JAIL_SANDBOX)
+#define Q	      (1u << JAIL_QEMU)
+#define N	      (1u << JAIL_NET)
+#define CLONE_NS_MASK 0x7e020000u /* all CLONE_NEW* that clone(2) knows */
+#define SOCKET_TYPE   0xfu
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+#define LOW_HALF 0
+#else
+#define LOW_HALF 4
+#endif
+
+struct group {
+	unsigned uses;
+	const char *calls; /* names with blanks between them */
+};
+
+static const struct group allowed[] = {
+	/* Reading, writing, waiting: what any program does with what it has open. */
+	{S | Q | N,
+	 "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek "
+	 "_llseek close close_range dup dup2 dup3 fcntl fcntl64 poll ppoll ppoll_time64 "
+	 "select _newselect pselect6 epoll_create epoll_create1 epoll_ctl epoll_ctl_old "
+	 "epoll_wait epoll_pwait epoll_pwait2 epoll_wait_old eventfd eventfd2 pipe pipe2 "
+	 "fsync fdatasync sync_file_range fstat fstat64 fstatfs fstatfs64 newfstatat "
+	 "fstatat64 statx ftruncate ftruncate64 fallocate fadvise64 fadvise64_64 "
+	 "readahead timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4"},
+	/* Opening and looking: the view decides what there is. QEMU opens /proc/self/fd/N and its
+	 * libraries; the helper its libraries. */
+	{S | Q | N, "open openat openat2 stat stat64 lstat lstat64 access faccessat faccessat2 "
+		    "readlink readlinkat getdents getdents64 getcwd statfs statfs64"},
+	/* Memory. */
+	{S | Q | N, "brk mmap mmap2 munmap mremap mprotect madvise msync mincore mlock mlock2 "
+		    "mlockall munlock munlockall memfd_create membarrier pkey_alloc pkey_free "
+		    "pkey_mprotect map_shadow_stack mseal cachestat"},
+	/* Threads, their locks and places; the C library's start. clone is looked at below. */
+	{S | Q | N,
+	 "futex futex_time64 futex_waitv futex_wait futex_wake futex_requeue "
+	 "set_robust_list get_robust_list set_tid_address set_thread_area "
+	 "get_thread_area arch_prctl rseq gettid getpid getppid getpgrp getpgid getsid "
+	 "getuid geteuid getgid getegid getresuid getresgid getgroups getrlimit "
+	 "ugetrlimit setrlimit prlimit64 getrusage times sysinfo uname getcpu "
+	 "sched_yield sched_getaffinity sched_setaffinity sched_getparam "
+	 "sched_getscheduler sched_getattr sched_get_priority_max sched_get_priority_min "
+	 "sched_rr_get_interval getpriority exit exit_group restart_syscall getrandom "
+	 "prctl capget seccomp umask"},
+	/* Signals. Whom they reach is up to the PID namespace. */
+	{S | Q | N, "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend "
+		    "rt_sigtimedwait rt_sigtimedwait_time64 rt_sigqueueinfo rt_tgsigqueueinfo "
+		    "sigaction sigprocmask sigreturn sigpending sigsuspend signal sigaltstack kill "
+		    "tkill tgkill alarm pause"},
+	/* Time: read it and wait for it. The clock itself is refused below. */
+	{S | Q | N,
+	 "clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_nanosleep "
+	 "clock_nanosleep_time64 nanosleep gettimeofday time timer_create timer_delete "
+	 "timer_settime timer_settime64 timer_gettime timer_gettime64 timer_getoverrun "
+	 "getitimer setitimer"},
+	/* Talking over sockets it was given. */
+	{S | Q | N, "socketpair sendmsg sendmmsg sendto send recvmsg recvmmsg recvfrom recv "
+		    "shutdown getsockopt setsockopt getsockname getpeername sendfile sendfile64 "
+		    "splice tee vmsplice copy_file_range"},
+	/* Making connections of its own: to loopback, or, by the helper, to the outside. Families
+	 * are looked at below. */
+	{S | N, "connect bind listen accept accept4 socketcall"},
+	/* The program itself, which is run after the filter is there, and programs of user code. */
+	{S | Q | N, "execve"},
+	{S, "execveat fork vfork wait4 waitid waitpid pidfd_open pidfd_send_signal setsid "
+	    "setpgid process_mrelease"},
+	/* QEMU looks after a child that it never has. */
+	{Q, "wait4 waitid"},
+	/* Priorities only get lower without a capability. */
+	{S | Q, "setpriority nice sched_setparam sched_setscheduler sched_setattr ioprio_get "
+		"ioprio_set"},
+	/* Disk images and snapshots. */
+	{S | Q, "truncate truncate64 unlink unlinkat rename renameat renameat2 flock io_setup "
+		"io_submit io_getevents io_pgetevents io_pgetevents_time64 io_cancel io_destroy "
+		"fchmod ioctl"},
+	/* Changing files and directories. */
+	{S, "creat mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmodat "
+	    "fchmodat2 chown chown32 fchown fchown32 fchownat lchown lchown32 utime utimes "
+	    "utimensat utimensat_time64 futimesat mknod mknodat chdir fchdir sync syncfs "
+	    "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr "
+	    "lsetxattr fsetxattr removexattr lremovexattr fremovexattr inotify_init "
+	    "inotify_init1 inotify_add_watch inotify_rm_watch landlock_create_ruleset "
+	    "landlock_add_rule landlock_restrict_self"},
+	/* Identity: only between the ids that its user namespace has, and only the agent may. */
+	{S, "setuid setuid32 setgid setgid32 setreuid setreuid32 setregid setregid32 "
+	    "setresuid setresuid32 setresgid setresgid32 setgroups setgroups32 setfsuid "
+	    "setfsuid32 setfsgid setfsgid32 getresuid32 getresgid32 getuid32 getgid32 "
+	    "geteuid32 getegid32 getgroups32 capset"},
+	/* System V's and POSIX's ways to share: the IPC namespace has its own. */
+	{S, "shmget shmat shmdt shmctl semget semop semtimedop semtimedop_time64 semctl "
+	    "msgget msgsnd msgrcv msgctl ipc mq_open mq_unlink mq_timedsend "
+	    "mq_timedsend_time64 mq_timedreceive mq_timedreceive_time64 mq_notify "
+	    "mq_getsetattr remap_file_pages"},
+};
+
+/* Known and refused, for every use unless it is allowed above. */
+static const char *const refused[] = {
+	/* views, namespaces, roots */
+	"umount umount2 pivot_root chroot unshare setns open_by_handle_at "
+	"name_to_handle_at",
+	/* the host: clock, name, swap, modules, power, accounting, log */
+	"settimeofday clock_settime clock_settime64 stime adjtimex clock_adjtime "
+	"clock_adjtime64 sethostname setdomainname swapon swapoff reboot kexec_load "
+	"kexec_file_load init_module finit_module delete_module acct quotactl "
+	"quotactl_fd syslog vhangup nfsservctl lookup_dcookie uselib",
+	/* programs inside the kernel, and handlers of its faults and events */
+	"bpf perf_event_open userfaultfd fanotify_init io_uring_setup io_uring_enter "
+	"io_uring_register memfd_secret",
+	/* keyrings are not of a namespace */
+	"add_key keyctl request_key",
+	/* other processes' insides */
+	"ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd",
+	/* placing memory on nodes: rich in races, useless here */
+	"mbind set_mempolicy get_mempolicy set_mempolicy_home_node migrate_pages "
+	"move_pages",
+	/* ports, segments, virtual 8086 */
+	"iopl ioperm modify_ldt vm86 vm86old",
+};
+
+/* personality(2) values that change nothing that matters: 32-bit name, no randomisation, query. */
+static const unsigned personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
+
+static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
+
+/* Return: 0 or -errno. Calls that this architecture, or the library, does not know are left out: they
+ * do not exist then. */
+static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name)
+{
+	const int nr = seccomp_syscall_resolve_name(name);
+	int r;
+
+	if (nr == __NR_SCMP_ERROR)
+		return 0;
+	r = seccomp_rule_add(ctx, action, nr, 0);
+	return r == -EEXIST ? 0 : r;
+}
+
+static int add_calls(scmp_filter_ctx ctx, uint32_t action, const char *names)
+{
+	char name[64];
+	int r = 0;
+
+	while (r == 0 && *names) {
+		size_t len = strcspn(names, " ");
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, names);
+		r = add_call(ctx, action, name);
+		names += len + (names[len] == ' ');
+	}
+	return r;
+}
+
+static int add_lists(scmp_filter_ctx ctx, enum jail_use use)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(allowed); i++) {
+		if (allowed[i].uses & 1u << use)
+			r = add_calls(ctx, SCMP_ACT_ALLOW, allowed[i].calls);
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(refused); i++)
+		r = add_calls(ctx, SCMP_ACT_ERRNO(EPERM), refused[i]);
+	return r;
+}
+
+/* Threads for all, processes for user code; namespaces for nobody. clone3 hides its flags behind a
+ * pointer, and does not exist; the C library then takes clone. */
+static int add_clone(scmp_filter_ctx ctx, enum jail_use use)
+{
+	int r;
+
+	if (use != JAIL_SANDBOX)
+		return seccomp_rule_add(
+			ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+			SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NS_MASK | CLONE_THREAD, CLONE_THREAD));
+	r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+			     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NS_MASK, 0));
+	for (unsigned bit = 1; r == 0 && bit; bit <<= 1) {
+		if (bit & CLONE_NS_MASK)
+			r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+					     SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
+	}
+	return r;
+}
+
+/* The common families, and of netlink the one that lists interfaces. No raw packets, which user code
+ * has no capability for anyway; other families answer as if they were not built in. */
+static int add_sockets(scmp_filter_ctx ctx, enum jail_use use)
+{
+	int r = 0;
+
+	if (use == JAIL_QEMU)
+		return 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(families); i++) {
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+				     SCMP_A0(SCMP_CMP_EQ, families[i]),
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, SOCK_STREAM));
+		if (r == 0)
+			r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+					     SCMP_A0(SCMP_CMP_EQ, families[i]),
+					     SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, SOCK_DGRAM));
+		if (r == 0)
+			r = seccomp_rule_add(
+				ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+				SCMP_A0(SCMP_CMP_EQ, families[i]),
+				SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, SOCK_SEQPACKET));
+		if (r == 0)
+			r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
+					     SCMP_A0(SCMP_CMP_EQ, families[i]),
+					     SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, SOCK_RAW));
+	}
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+				     SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, 0));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+				     SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
+	for (int f = 0; r == 0 && f < AF_NETLINK; f++) {
+		if (f != AF_UNIX && f != AF_INET && f != AF_INET6)
+			r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+					     SCMP_A0(SCMP_CMP_EQ, (unsigned)f));
+	}
+	return r;
+}
+
+/* The agent gives its memory file systems their quotas: changing, never mounting. */
+static int add_rest(scmp_filter_ctx ctx, enum jail_use use)
+{
+	int r = 0;
+
+	for (size_t i = 0; use == JAIL_SANDBOX && r == 0 && i < ARRAY_SIZE(personalities); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
+				     SCMP_A0(SCMP_CMP_EQ, personalities[i]));
+	if (use == JAIL_SANDBOX && r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mount), 1,
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, MS_REMOUNT | MS_BIND, MS_REMOUNT));
+	if (use == JAIL_SANDBOX && r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(mount), 1,
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, MS_REMOUNT, 0));
+	if (use == JAIL_SANDBOX && r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(mount), 1,
+				     SCMP_A3(SCMP_CMP_MASKED_EQ, MS_BIND, MS_BIND));
+	return r;
+}
+
+/* Refuses to put words into a terminal's input. Not by a rule of the library, which compares all 64
+ * bits of the argument, where the kernel looks at 32. The architecture is looked at afterwards; for
+ * a wrong one it makes no difference. */
+static const struct sock_filter no_stuffing[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + LOW_HALF),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+};
+
+/* Reads the program back from where the library wrote it, behind our own first instructions. */
+static int export(scmp_filter_ctx ctx, struct sock_fprog *ret_prog)
+{
+	static const size_t before = ARRAY_SIZE(no_stuffing);
+	_cleanup_close_ int fd = memfd_create("seccomp", MFD_CLOEXEC);
+	struct sock_filter code[BPF_MAXINSNS], *copy;
+	int r = fd < 0 ? -errno : seccomp_export_bpf(ctx, fd);
+	ssize_t size;
+
+	if (r < 0)
+		return r;
+	memcpy(code, no_stuffing, sizeof(no_stuffing));
+	size = pread(fd, code + before, sizeof(code) - sizeof(no_stuffing), 0);
+	if (size <= 0 || size != lseek(fd, 0, SEEK_END))
+		return -E2BIG;
+	copy = malloc(sizeof(no_stuffing) + (size_t)size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, code, sizeof(no_stuffing) + (size_t)size);
+	ret_prog->len = (unsigned short)(before + (size_t)size / sizeof(*copy));
+	ret_prog->filter = copy;
+	return 0;
+}
+
+static int build(enum jail_use use, struct sock_fprog *ret_prog)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	int r;
+
+	if (!ctx)
+		return -ENOMEM;
+	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	/* From 2.5 on, a tree. An older library makes a list, which is slower and as good. */
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (r == 0)
+		r = add_lists(ctx, use);
+	if (r == 0)
+		r = add_clone(ctx, use);
+	if (r == 0)
+		r = add_sockets(ctx, use);
+	if (r == 0)
+		r = add_rest(ctx, use);
+	if (r == 0)
+		r = export(ctx, ret_prog);
+	seccomp_release(ctx);
+	return r;
+}
+
+int jail_seccomp_filter(enum jail_use use, struct sock_fprog *ret_prog)
+{
+	static struct sock_fprog made[JAIL_NUSES];
+	int r = made[use].filter ? 0 : build(use, &made[use]);
+
+	if (r == 0)
+		*ret_prog = made[use];
+	return r;
+}
