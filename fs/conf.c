@@ -138,6 +138,7 @@ int conf_init(struct conf *c)
 		.qemu = strdup("qemu-system-x86_64"),
 		.accel = strdup("auto"),
 		.prepare = strdup("yes"),
+		.kernel = strdup("auto"),
 		.admission_s = 120,
 		.memory_percent = 200,
 		.cpu_percent = 200,
@@ -149,7 +150,7 @@ int conf_init(struct conf *c)
 		.history_bytes = 256u << 20,
 		.history_runs = 100,
 	};
-	if (!c->qemu || !c->accel || !c->prepare)
+	if (!c->qemu || !c->accel || !c->kernel || !c->prepare)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
 		if (!conf_template_get(c, builtin[i], &nowhere))
@@ -161,7 +162,7 @@ int conf_init(struct conf *c)
 void conf_clear(struct conf *c)
 {
 	char *strings[] = {c->mountpoint, c->notify, c->cache_dir, c->runtime_dir, c->spool_dir,
-			   c->qemu,	  c->agent,  c->accel,	   c->prepare};
+			   c->qemu,	  c->agent,  c->accel,	   c->kernel,	   c->prepare};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);

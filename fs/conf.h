@@ -34,6 +34,7 @@ struct conf {
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
 	char *prepare;	   /* yes, no, or names of templates */
+	char *kernel;	   /* auto, own, stock */
 	unsigned max_vms;  /* 0: derived */
 	unsigned max_vms_user;	      /* of one user; 0: derived */
 	unsigned memory_percent;      /* of the host's memory that is promised to sandboxes */

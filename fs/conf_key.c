@@ -19,6 +19,7 @@ enum key_type {
 	KEY_PROGRAM, /* a path, or a name to look for in PATH */
 	KEY_ACCEL,
 	KEY_NAMES, /* yes, no, or names with blanks between them */
+	KEY_KERNEL,
 };
 
 struct key {
@@ -41,6 +42,7 @@ static const struct key keys[] = {
 	{"agent", CONF_GLOBAL, KEY_PATH, AT(agent)},
 	{"accel", CONF_GLOBAL, KEY_ACCEL, AT(accel)},
 	{"prepare", CONF_GLOBAL, KEY_NAMES, AT(prepare)},
+	{"kernel", CONF_GLOBAL, KEY_KERNEL, AT(kernel)},
 	{"allow_other", CONF_GLOBAL, KEY_FLAG, AT(allow_other)},
 	{"max_vms", CONF_GLOBAL, KEY_NUMBER, AT(max_vms), 0, 100000},
 	{"max_vms_user", CONF_GLOBAL, KEY_NUMBER, AT(max_vms_user), 0, 100000},
@@ -164,12 +166,13 @@ bad:
 		k->name, problem_quote(value).text, k->max);
 }
 
-static int set_accel(struct conf *c, const struct key *k, const char *value,
-		     const struct conf_source *src)
+/* One of three words. */
+static int set_word(struct conf *c, const struct key *k, const char *value,
+		    const struct conf_source *src, const char *const words[3])
 {
-	static const char *const words[] = {"auto", "kvm", "tcg"};
+	char **field = at(c, k);
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+	for (size_t i = 0; i < 3; i++) {
 		char *copy;
 
 		if (strcmp(value, words[i]) != 0)
@@ -177,12 +180,12 @@ static int set_accel(struct conf *c, const struct key *k, const char *value,
 		copy = strdup(value);
 		if (!copy)
 			return -ENOMEM;
-		free(c->accel);
-		c->accel = copy;
+		free(*field);
+		*field = copy;
 		return 0;
 	}
-	return conf_fail(src, EINVAL, "%s: \"%s\" is not auto, kvm or tcg", k->name,
-			 problem_quote(value).text);
+	return conf_fail(src, EINVAL, "%s: \"%s\" is not %s, %s or %s", k->name,
+			 problem_quote(value).text, words[0], words[1], words[2]);
 }
 
 /* Which of them exist is known when all is read. */
@@ -236,6 +239,9 @@ static int set_path(struct conf *c, const struct key *k, const char *value,
 static int set_key(struct conf *c, const struct key *k, const char *value,
 		   const struct conf_source *src)
 {
+	static const char *const accels[] = {"auto", "kvm", "tcg"};
+	static const char *const kernels[] = {"auto", "own", "stock"};
+
 	if (!value && k->type == KEY_FLAG)
 		value = "yes";
 	if (!value)
@@ -248,7 +254,8 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 	case KEY_SIZE: return set_size(c, k, value, src);
 	case KEY_PATH:
 	case KEY_PROGRAM: return set_path(c, k, value, src);
-	case KEY_ACCEL: return set_accel(c, k, value, src);
+	case KEY_ACCEL: return set_word(c, k, value, src, accels);
+	case KEY_KERNEL: return set_word(c, k, value, src, kernels);
 	case KEY_NAMES: return set_names(c, k, value);
 	}
 	return -EINVAL;

@@ -92,6 +92,7 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.qemu = conf->qemu,
 		.agent = conf->agent,
 		.accel = conf->accel,
+		.kernel = conf->kernel,
 		.max_vms = conf->max_vms,
 		.max_vms_user = conf->max_vms_user,
 		.shared = conf->allow_other,

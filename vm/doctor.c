@@ -70,6 +70,17 @@ static void check_image(const struct doctor *d, struct images *images, const cha
 		finding(d, check, VM_FAIL, "Build the images: scripts/images", "%s", why);
 }
 
+static void check_kernel(const struct doctor *d, struct images *images)
+{
+	char text[TEXT];
+	const char *why;
+
+	if (images_kernel(images, text, sizeof(text), &why) < 0)
+		finding(d, "kernel", VM_FAIL, "Build the images: scripts/images", "%s", why);
+	else
+		finding(d, "kernel", VM_OK, "", "%s", text);
+}
+
 static void check_images(const struct doctor *d, struct images *images, const char *cache_dir)
 {
 	char path[PATH_MAX];
@@ -80,7 +91,7 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 	snprintf(path, sizeof(path), "%s/images/templates", cache_dir);
 	dir = opendir(path);
 	while (dir && (e = readdir(dir))) {
-		if (e->d_name[0] == '.' || strcmp(e->d_name, "kernel") == 0)
+		if (e->d_name[0] == '.' || images_is_kernel(e->d_name))
 			continue;
 		check_image(d, images, e->d_name);
 		n++;
@@ -141,7 +152,8 @@ static void check_limits(const struct doctor *d)
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
 	const struct doctor d = {fn, data};
-	struct images *images = vm ? vm->images : images_new(cfg->cache_dir, cfg->agent);
+	struct images *images =
+		vm ? vm->images : images_new(cfg->cache_dir, cfg->agent, cfg->kernel);
 	struct probe *now = vm ? NULL : calloc(1, sizeof(*now));
 	const struct probe *p = vm ? &vm->probe : now;
 
@@ -152,6 +164,7 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 	} else if (p && images) {
 		check_qemu(&d, p);
 		check_accel(&d, p);
+		check_kernel(&d, images);
 		check_images(&d, images, vm ? vm->cache_dir : cfg->cache_dir);
 	}
 	check_memory(&d);

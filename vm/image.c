@@ -2,8 +2,10 @@
 /* Images in the cache directory. */
 #include "image.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -24,11 +26,22 @@
  * they are right, however long ago they were opened; if not, they are opened anew. A version that
  * was replaced or removed stays alive as long as a machine runs on it, through the descriptor.
  *
- * The initrd is the kernel image's archive of boot modules followed by one that holds the agent as
- * /init. It is put together once, in sealed memory, of which all machines map the same pages.
+ * There may be two kernels: the distribution's, which is always built, and one of our own, which is
+ * faster and has less to attack, but takes minutes to build. It is taken when it is there.
+ *
+ * The initrd is the archive of boot modules of the distribution's kernel, followed by one that
+ * holds the agent as /init; with our own kernel, which has everything built in, it is the agent alone.
+ * It is put together once, in sealed memory, of which all machines map the same pages.
  */
 
 #define MANIFEST_MAX (1u << 20)
+#define STOCK	     "kernel"
+#define OWN	     "kernel-own"
+
+enum kernel_wish { KERNEL_AUTO, KERNEL_OWN, KERNEL_STOCK, KERNEL_NWISHES };
+static const char *const wish_str[] = {
+	[KERNEL_AUTO] = "auto", [KERNEL_OWN] = "own", [KERNEL_STOCK] = "stock"};
+static_assert(ARRAY_SIZE(wish_str) == KERNEL_NWISHES, "a name for each wish");
 
 /* Which file it is, and whether it was rewritten. */
 struct identity {
@@ -52,17 +65,30 @@ struct images {
 	TAILQ_HEAD(image_entries, entry) entries;
 	struct identity kernel_dir, agent_file;
 	struct identity modules_file;
+	enum kernel_wish wish;
+	bool own; /* what is open is our own kernel */
 	int kernel, initrd;
+	struct buf kernel_manifest;
 	char id[512];
 	char why[512];
 };
 
-struct images *images_new(const char *cache_dir, const char *agent)
+static enum kernel_wish parse_wish(const char *name)
+{
+	for (unsigned i = 0; name && i < KERNEL_NWISHES; i++) {
+		if (strcmp(name, wish_str[i]) == 0)
+			return i;
+	}
+	return KERNEL_AUTO;
+}
+
+struct images *images_new(const char *cache_dir, const char *agent, const char *kernel)
 {
 	struct images *im = calloc(1, sizeof(*im));
 
 	if (!im)
 		return NULL;
+	im->wish = parse_wish(kernel);
 	TAILQ_INIT(&im->entries);
 	im->kernel = im->initrd = -1;
 	im->agent = strdup(agent);
@@ -89,6 +115,7 @@ static void kernel_close(struct images *im)
 	if (im->initrd >= 0)
 		close(im->initrd);
 	im->kernel = im->initrd = -1;
+	buf_clear(&im->kernel_manifest);
 }
 
 void images_free(struct images *im)
@@ -241,17 +268,18 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 	return 0;
 }
 
-/* Puts the initrd together. Return: a descriptor or -errno. */
+/* Puts the initrd together; @modules may be -1. Return: a descriptor or -errno. */
 static int make_initrd(int modules, int agent)
 {
 	const unsigned seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	_cleanup_close_ int fd = memfd_create("xsbx-initrd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct stat m, a;
-	int r;
+	struct stat m = {0}, a;
+	int r = 0;
 
-	if (fd < 0 || fstat(modules, &m) < 0 || fstat(agent, &a) < 0)
+	if (fd < 0 || (modules >= 0 && fstat(modules, &m) < 0) || fstat(agent, &a) < 0)
 		return -errno;
-	r = cpio_archive(fd, modules, (size_t)m.st_size);
+	if (modules >= 0)
+		r = cpio_archive(fd, modules, (size_t)m.st_size);
 	if (r == 0)
 		r = cpio_file(fd, "init", 0755, agent, (size_t)a.st_size);
 	if (r == 0)
@@ -263,13 +291,59 @@ static int make_initrd(int modules, int agent)
 	return steal_fd(&fd);
 }
 
+/* The kernel to take: ours if it is there, unless the other one is asked for. */
+static bool wants_own(const struct images *im)
+{
+	char path[PATH_MAX];
+
+	if (im->wish != KERNEL_AUTO)
+		return im->wish == KERNEL_OWN;
+	snprintf(path, sizeof(path), "%s/" OWN, im->templates);
+	return access(path, F_OK) == 0;
+}
+
+/* Opens what is in the directory of a kernel, and puts the initrd together. */
+static int open_kernel(struct images *im, int dir, const char *name, int agent)
+{
+	_cleanup_close_ int kernel = open_file(im, dir, name, "vmlinux");
+	_cleanup_close_ int modules = -1, initrd = -1;
+	struct stat st = {0};
+	int r;
+
+	if (kernel < 0)
+		return -ENOENT;
+	if (strcmp(name, STOCK) == 0) {
+		modules = open_file(im, dir, name, "modules.cpio");
+		if (modules < 0)
+			return -ENOENT;
+		if (fstat(modules, &st) < 0)
+			return -errno;
+	}
+	initrd = make_initrd(modules, agent);
+	if (initrd < 0)
+		return fail(im, initrd, "the initrd could not be made: %s", strerror(-initrd));
+	kernel_close(im);
+	r = read_manifest(im, dir, name, &im->kernel_manifest);
+	if (r < 0) {
+		buf_clear(&im->kernel_manifest);
+		return r;
+	}
+	im->kernel = steal_fd(&kernel);
+	im->initrd = steal_fd(&initrd);
+	im->modules_file = identity_of(&st);
+	return 0;
+}
+
 static int load_kernel(struct images *im)
 {
-	_cleanup_close_ int dir = -1, agent = -1, kernel = -1, modules = -1, initrd = -1;
+	_cleanup_close_ int dir = -1, agent = -1;
 	struct identity dir_id, agent_id;
+	const bool own = wants_own(im);
+	const char *name = own ? OWN : STOCK;
 	struct stat st;
+	int r;
 
-	dir = open_version(im, "kernel", &dir_id);
+	dir = open_version(im, name, &dir_id);
 	if (dir < 0)
 		return dir;
 	agent = open(im->agent, O_RDONLY | O_CLOEXEC);
@@ -279,19 +353,10 @@ static int load_kernel(struct images *im)
 	agent_id = identity_of(&st);
 	if (im->initrd >= 0 && same(&dir_id, &im->kernel_dir) && same(&agent_id, &im->agent_file))
 		return 0;
-	kernel = open_file(im, dir, "kernel", "vmlinux");
-	modules = open_file(im, dir, "kernel", "modules.cpio");
-	if (kernel < 0 || modules < 0)
-		return -ENOENT;
-	if (fstat(modules, &st) < 0)
-		return -errno;
-	initrd = make_initrd(modules, agent);
-	if (initrd < 0)
-		return fail(im, initrd, "the initrd could not be made: %s", strerror(-initrd));
-	kernel_close(im);
-	im->kernel = steal_fd(&kernel);
-	im->initrd = steal_fd(&initrd);
-	im->modules_file = identity_of(&st);
+	r = open_kernel(im, dir, name, agent);
+	if (r < 0)
+		return r;
+	im->own = own;
 	im->kernel_dir = dir_id;
 	im->agent_file = agent_id;
 	return 0;
@@ -338,7 +403,7 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 	*ret_why = im->why;
 	if (r < 0 || !e)
 		return r;
-	*ret_image = (struct image){im->kernel, im->initrd, e->rootfs, im->id};
+	*ret_image = (struct image){im->kernel, im->own, im->initrd, e->rootfs, im->id};
 	return 0;
 }
 
@@ -351,4 +416,26 @@ const char *images_manifest(struct images *im, const char *name, const char **re
 		r = load(im, name, &e);
 	*ret_why = im->why;
 	return r < 0 || !e ? NULL : buf_str(&e->manifest);
+}
+
+bool images_is_kernel(const char *name)
+{
+	return strcmp(name, STOCK) == 0 || strcmp(name, OWN) == 0;
+}
+
+int images_kernel(struct images *im, char *out, size_t size, const char **ret_why)
+{
+	json_t *manifest;
+	const char *release;
+	int r = load_kernel(im);
+
+	*ret_why = im->why;
+	if (r < 0)
+		return r;
+	manifest = json_loadb(im->kernel_manifest.data, im->kernel_manifest.len, 0, NULL);
+	release = json_string_value(json_object_get(manifest, "release"));
+	snprintf(out, size, "%s %.100s", im->own ? "own" : "stock",
+		 release ? release : "(unnamed)");
+	json_decref(manifest);
+	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef XSBX_IMAGE_H
 #define XSBX_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct images;
@@ -10,6 +11,7 @@ struct images;
 /* What a machine is made of. The descriptors are the cache's; use them at once, or duplicate. */
 struct image {
 	int kernel;	/* vmlinux */
+	bool own;	/* it is our own kernel, which needs neither ACPI nor modules */
 	int initrd;	/* sealed memory: the boot modules and the agent */
 	int rootfs;	/* rootfs.erofs */
 	const char *id; /* which files these are: another text once any of them has changed */
@@ -19,10 +21,11 @@ struct image {
  * images_new() - A cache of what is in the cache directory; nothing is opened yet
  * @cache_dir: Holds images/templates/NAME, a link to the current version of an image
  * @agent: The agent's static binary
+ * @kernel: "own", "stock", or "auto": our own if it is there
  *
  * Return: The cache, NULL for want of memory.
  */
-struct images *images_new(const char *cache_dir, const char *agent);
+struct images *images_new(const char *cache_dir, const char *agent, const char *kernel);
 void images_free(struct images *im);
 
 /**
@@ -35,5 +38,11 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 /* The image's manifest, JSON text, valid until the next call; NULL with @ret_why. */
 const char *images_manifest(struct images *im, const char *name, const char **ret_why);
+
+/* Is this the name of a kernel, among those of images? */
+bool images_is_kernel(const char *name);
+
+/* Which kernel machines get now, for people: "own 6.1.0". Return: 0, or -errno with @ret_why. */
+int images_kernel(struct images *im, char *out, size_t size, const char **ret_why);
 
 #endif

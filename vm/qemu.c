@@ -256,6 +256,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		.name = spec->name,
 		.mode = machine_mode[spec->mode],
 		.kvm = strcmp(b->vm->probe.accel, "kvm") == 0,
+		.own_kernel = image->own,
 		.tsc_khz = tsc_khz(&b->vm->tsc),
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,

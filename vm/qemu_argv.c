@@ -11,11 +11,12 @@
  * Why it is as it is
  * ------------------
  * - microvm has few devices, and they are there at once. A stock kernel finds them through ACPI,
- *   because it does not take them from its command line.
+ *   because it does not take them from its command line. Our own kernel does, and has no ACPI; then
+ *   QEMU appends them to what is given here. It also has to be told how to reboot.
  * - The real time clock is cheap, and without it an emulated kernel waits a second for it. The
  *   interval timer and the old interrupt controller are of no use to a kernel that uses ACPI.
  * - An emulated kernel can calibrate nothing, so it is told the frequency of the time stamp
- *   counter, which is the host's. With KVM the kernel has a better clock of its own.
+ *   counter, which is the host's, and our own kernel also that of the timer. With KVM the kernel has a better clock of its own.
  * - An emulated processor does not speculate, so the kernel's mitigations, a fifth of the boot, would
  *   be for nothing there. With KVM they stay on.
  * - Everything comes by descriptor: no names that could be guessed, nothing that listens, nothing
@@ -58,8 +59,8 @@ static void printf_like(3, 4) addf(struct qemu_argv *a, const char *option, cons
 static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 {
 	add2(a, "-name", m->name);
-	addf(a, "-M", "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on%s",
-	     m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
+	addf(a, "-M", "microvm,acpi=%s,pit=off,pic=off,rtc=on,isa-serial=on%s",
+	     m->own_kernel ? "off" : "on", m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
 	add2(a, "-accel", m->kvm ? "kvm" : "tcg");
 	add2(a, "-cpu", m->kvm ? "host" : "max");
 	addf(a, "-smp", "%u", m->cpus);
@@ -79,19 +80,21 @@ static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
 {
 	/* Self-tests of ciphers take a quarter of a stock kernel's boot under emulation. */
-	static const char always[] =
-		"console=ttyS0 quiet panic=-1 random.trust_cpu=on cryptomgr.notests";
+	static const char always[] = "console=ttyS0 quiet panic=-1 random.trust_cpu=on";
+	const char *const only = m->own_kernel ? "reboot=t" : "cryptomgr.notests";
+	/* QEMU's own constant; the time stamp counter does for KVM. */
+	const char *const timer = m->own_kernel ? "lapic_timer_khz=1000000 " : "";
 
 	addf(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
 	addf(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);
 	/* On a busy host an emulated guest falls behind, takes its TSC for broken, and would be left
 	 * with a clock that goes in steps of 4 ms: tsc=reliable. */
 	if (m->kvm)
-		add2(a, "-append", always);
+		addf(a, "-append", "%s %s", always, only);
 	else
 		addf(a, "-append",
-		     "%s no_timer_check mitigations=off tsc=reliable tsc_early_khz=%llu", always,
-		     (unsigned long long)m->tsc_khz);
+		     "%s %s no_timer_check %smitigations=off tsc=reliable tsc_early_khz=%llu",
+		     always, only, timer, (unsigned long long)m->tsc_khz);
 }
 
 static void add_devices(struct qemu_argv *a)

@@ -34,6 +34,7 @@ struct qemu_machine {
 	const char *name; /* shown by ps; must have no comma */
 	enum qemu_mode mode;
 	bool kvm;
+	bool own_kernel;  /* devices by the command line, not by ACPI */
 	uint64_t tsc_khz; /* of the host; only used for emulation */
 	unsigned memory_mb, cpus;
 };

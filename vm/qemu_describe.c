@@ -22,7 +22,7 @@ static void put_processor(struct buf *out)
 int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
 		  const char **ret_why)
 {
-	const struct qemu_machine machine = {
+	struct qemu_machine machine = {
 		.qemu = vm->qemu,
 		.name = "",
 		.mode = QEMU_RECORD,
@@ -36,6 +36,7 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 
 	if (r < 0)
 		return r;
+	machine.own_kernel = image.own;
 	qemu_argv(&machine, &argv);
 	r = buf_printf(out, "%sqemu %s\n", image.id, vm->probe.qemu);
 	for (size_t i = 0; r == 0 && i < argv.argc; i++)

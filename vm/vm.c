@@ -123,7 +123,7 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->boot_s = cfg->boot_s;
 	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
 		return -ENOMEM;
-	vm->images = images_new(vm->cache_dir, vm->agent);
+	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
 	return vm->images ? 0 : -ENOMEM;
 }
 

@@ -40,6 +40,7 @@ struct vm_config {
 	const char *qemu;	 /* program, e.g. "qemu-system-x86_64" */
 	const char *agent;	 /* the agent's static binary */
 	const char *accel;	 /* "auto", "kvm", "tcg" */
+	const char *kernel;	 /* "auto", "own", "stock"; NULL: "auto" */
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
 	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */
 	bool shared;		 /* by several users: none of them may have everything */

@@ -82,6 +82,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.action, CONF_MOUNT);
 	assert_string_equal(c.qemu, "qemu-system-x86_64");
 	assert_string_equal(c.accel, "auto");
+	assert_string_equal(c.kernel, "auto");
 	assert_true(c.output_bytes == 64u << 20);
 	assert_true(c.history_bytes == 256u << 20);
 	assert_int_equal(c.history_runs, 100);
@@ -149,7 +150,8 @@ static void test_file(void **state)
 				   "\xef\xbb\xbf# comment\n; comment\r\n[xsbxfs]\r\n"
 				   "max_vms = 3\r\n   cache_dir = /a b\noutput_limit = 8M ; some\n"
 				   "history_limit: 2GiB\nhistory_runs=5\nspool_dir = ~/s\n"
-				   "accel = tcg\nallow_other = yes\nqemu = qemu-system-aarch64\n"
+				   "accel = tcg\nkernel = stock\nallow_other = yes\nqemu = "
+				   "qemu-system-aarch64\n"
 				   "[limits] # bounds\nmax_cpus = 4\nmax_memory_mb = 0\n"
 				   "[template data-1]\nimage = python\ncpus = 2\nenv.A = \" x \"\n"
 				   "[ template\traw ]\nmemory_mb = 512\n"),
@@ -161,6 +163,7 @@ static void test_file(void **state)
 	assert_int_equal(c.history_runs, 5);
 	assert_true(strncmp(c.spool_dir, dir, strlen(dir)) == 0);
 	assert_string_equal(c.accel, "tcg");
+	assert_string_equal(c.kernel, "stock");
 	assert_true(c.allow_other);
 	assert_string_equal(c.qemu, "qemu-system-aarch64");
 	assert_int_equal(c.limits.max_cpus, 4);
@@ -192,6 +195,7 @@ static void test_file_mistakes(void **state)
 	assert_refused("[xsbxfs]\nqemu = bin/qemu\n", "does not begin with /");
 	assert_refused("[xsbxfs]\ncache_dir =\n", "a path is missing");
 	assert_refused("[xsbxfs]\naccel = hvf\n", "\"hvf\" is not auto, kvm or tcg");
+	assert_refused("[xsbxfs]\nkernel = mine\n", "\"mine\" is not auto, own or stock");
 	assert_refused("[xsbxfs]\noutput_limit = 64 M\n", "is not a size");
 	assert_refused("[xsbxfs]\noutput_limit = 64MB\n", "is not a size");
 	assert_refused("[xsbxfs]\noutput_limit = 99999999T\n", "is not a size");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images: found, complete or not, found again when replaced; the initrd and its archive. */
 /* modules: vm/image.c vm/cpio.c vm/buf.c vm/remove.c */
+/* libs: jansson */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -66,7 +67,7 @@ static int setup(void **state)
 	point("kernel", "kernel-1");
 	point("raw", "raw-1");
 	snprintf(agent, sizeof(agent), "%s/agent", dir);
-	*state = images_new(dir, agent);
+	*state = images_new(dir, agent, "auto");
 	assert_non_null(*state);
 	return 0;
 }
@@ -199,6 +200,65 @@ static void no_kernel(void **state)
 	assert_non_null(strstr(why, "'kernel'"));
 }
 
+static void put_own_kernel(void)
+{
+	make("images/own-1");
+	put("images/own-1/vmlinux", "our own");
+	put("images/own-1/manifest.json", "{\"release\": \"6.1.0-own\"}");
+	point("kernel-own", "own-1");
+}
+
+/* Our own kernel is taken from the moment it is there; its initrd begins with the agent. */
+static void own_kernel(void **state)
+{
+	char bytes[256] = "", text[64], before[512];
+	struct image image;
+	const char *why;
+
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_false(image.own);
+	strcpy(before, image.id);
+	put_own_kernel();
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_true(image.own);
+	assert_content(image.kernel, "our own");
+	assert_true(pread(image.initrd, bytes, sizeof(bytes) - 1, 0) > 128);
+	assert_memory_equal(bytes, "070701", 6);
+	assert_memory_equal(bytes + 110, "init\0", 5);
+	assert_string_not_equal(image.id, before);
+	assert_int_equal(images_kernel(*state, text, sizeof(text), &why), 0);
+	assert_string_equal(text, "own 6.1.0-own");
+}
+
+/* The wish decides, and is not silently passed over. */
+static void kernel_wish(void **state)
+{
+	struct images *own = NULL, *stock = NULL;
+	char agent[128], text[64];
+	struct image image;
+	const char *why;
+
+	(void)state;
+	snprintf(agent, sizeof(agent), "%s/agent", dir);
+	own = images_new(dir, agent, "own");
+	stock = images_new(dir, agent, "stock");
+	assert_non_null(own);
+	assert_non_null(stock);
+	assert_int_equal(images_open(own, "raw", &image, &why), -ENOENT);
+	assert_non_null(strstr(why, "'kernel-own'"));
+	assert_true(images_kernel(own, text, sizeof(text), &why) < 0);
+	put_own_kernel();
+	assert_int_equal(images_open(own, "raw", &image, &why), 0);
+	assert_true(image.own);
+	assert_int_equal(images_open(stock, "raw", &image, &why), 0);
+	assert_false(image.own);
+	assert_content(image.kernel, "kernel");
+	assert_int_equal(images_kernel(stock, text, sizeof(text), &why), 0);
+	assert_string_equal(text, "stock (unnamed)");
+	images_free(own);
+	images_free(stock);
+}
+
 static void bad_names(void **state)
 {
 	static const char *const names[] = {"", ".", "..", "../templates/raw", "a/b", ".hidden"};
@@ -213,8 +273,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(complete),	T(initrd),	 T(the_same_again), T(replaced),
-		T(added_later), T(not_complete), T(no_kernel),	    T(bad_names),
+		T(complete),	 T(initrd),    T(the_same_again), T(replaced),	 T(added_later),
+		T(not_complete), T(no_kernel), T(bad_names),	  T(own_kernel), T(kernel_wish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

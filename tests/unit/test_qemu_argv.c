@@ -71,6 +71,28 @@ static void with_kvm(void **state)
 	}
 }
 
+/* Our own kernel finds its devices without ACPI, and has no self-tests to be told not to do. */
+static void own_kernel(void **state)
+{
+	struct qemu_machine m = machine;
+	struct qemu_argv stock, own;
+
+	(void)state;
+	qemu_argv(&machine, &stock);
+	m.own_kernel = true;
+	qemu_argv(&m, &own);
+	assert_int_equal(stock.argc, own.argc);
+	assert_non_null(strstr(value(&own, "-M", 0), "acpi=off"));
+	assert_non_null(strstr(value(&own, "-append", 0), "reboot=t"));
+	assert_null(strstr(value(&stock, "-append", 0), "reboot="));
+	for (size_t i = 1; i < stock.argc; i++) {
+		const char *option = stock.argv[i - 1];
+
+		if (strcmp(option, "-M") != 0 && strcmp(option, "-append") != 0)
+			assert_string_equal(stock.argv[i], own.argv[i]);
+	}
+}
+
 /* Nothing has a path of the host, listens, or reaches a network; the sandbox is on. */
 static void closed_world(void **state)
 {
@@ -104,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(emulated),
 		cmocka_unit_test(with_kvm),
+		cmocka_unit_test(own_kernel),
 		cmocka_unit_test(closed_world),
 	};
 
