@@ -93,7 +93,8 @@ struct backend_ops {
 	 * @out: Text is appended here
 	 * @ret_why: Why not, valid until the next call
 	 *
-	 * Return: 0 or -errno.
+	 * Return: 0, -EAGAIN if it takes time to find out, after which template_refresh_all() is
+	 * called, or -errno.
 	 */
 	int (*describe)(struct vm *vm, const struct backend_spec *spec, struct buf *out,
 			const char **ret_why);

@@ -16,6 +16,7 @@
 
 #include "buf.h"
 #include "cpio.h"
+#include "digest.h"
 #include "util.h"
 
 /*
@@ -64,12 +65,11 @@ struct images {
 	char *templates, *agent;
 	TAILQ_HEAD(image_entries, entry) entries;
 	struct identity kernel_dir, agent_file;
-	struct identity modules_file;
 	enum kernel_wish wish;
 	bool own; /* what is open is our own kernel */
 	int kernel, initrd;
 	struct buf kernel_manifest;
-	char id[512];
+	char initrd_sha256[DIGEST_HEX];
 	char why[512];
 };
 
@@ -291,6 +291,21 @@ static int make_initrd(int modules, int agent)
 	return steal_fd(&fd);
 }
 
+/* The checksum of what is in memory anyway, two megabytes: some milliseconds, once. */
+static int sum_up(int fd, char ret_hex[DIGEST_HEX])
+{
+	struct digest *d = digest_new();
+	char block[16384];
+	off_t at = 0;
+	ssize_t n;
+
+	while (d && (n = pread(fd, block, sizeof(block), at)) > 0) {
+		digest_add(d, block, (size_t)n);
+		at += n;
+	}
+	return digest_end(d, ret_hex);
+}
+
 /* The kernel to take: ours if it is there, unless the other one is asked for. */
 static bool wants_own(const struct images *im)
 {
@@ -307,7 +322,7 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 {
 	_cleanup_close_ int kernel = open_file(im, dir, name, "vmlinux");
 	_cleanup_close_ int modules = -1, initrd = -1;
-	struct stat st = {0};
+	char sha256[DIGEST_HEX];
 	int r;
 
 	if (kernel < 0)
@@ -316,12 +331,11 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 		modules = open_file(im, dir, name, "modules.cpio");
 		if (modules < 0)
 			return -ENOENT;
-		if (fstat(modules, &st) < 0)
-			return -errno;
 	}
 	initrd = make_initrd(modules, agent);
-	if (initrd < 0)
-		return fail(im, initrd, "the initrd could not be made: %s", strerror(-initrd));
+	r = initrd < 0 ? initrd : sum_up(initrd, sha256);
+	if (r < 0)
+		return fail(im, r, "the initrd could not be made: %s", strerror(-r));
 	kernel_close(im);
 	r = read_manifest(im, dir, name, &im->kernel_manifest);
 	if (r < 0) {
@@ -330,7 +344,7 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 	}
 	im->kernel = steal_fd(&kernel);
 	im->initrd = steal_fd(&initrd);
-	im->modules_file = identity_of(&st);
+	memcpy(im->initrd_sha256, sha256, sizeof(sha256));
 	return 0;
 }
 
@@ -362,35 +376,6 @@ static int load_kernel(struct images *im)
 	return 0;
 }
 
-/* A file that was replaced is another one, one that was rewritten has another time of change, which
- * nobody can set. */
-static void put_identity(struct images *im, const char *what, const struct identity *id)
-{
-	const size_t len = strlen(im->id);
-
-	snprintf(im->id + len, sizeof(im->id) - len, "%s %llx:%llu %llu %lld.%09ld %lld.%09ld\n",
-		 what, (unsigned long long)id->dev, (unsigned long long)id->ino,
-		 (unsigned long long)id->size, (long long)id->mtime.tv_sec, id->mtime.tv_nsec,
-		 (long long)id->ctime.tv_sec, id->ctime.tv_nsec);
-}
-
-static int describe(struct images *im, const struct entry *e)
-{
-	struct identity kernel, rootfs;
-	struct stat k, r;
-
-	if (fstat(im->kernel, &k) < 0 || fstat(e->rootfs, &r) < 0)
-		return fail(im, -errno, "an image can't be looked at: %s", strerror(errno));
-	kernel = identity_of(&k);
-	rootfs = identity_of(&r);
-	im->id[0] = '\0';
-	put_identity(im, "kernel", &kernel);
-	put_identity(im, "modules", &im->modules_file);
-	put_identity(im, "agent", &im->agent_file);
-	put_identity(im, "rootfs", &rootfs);
-	return 0;
-}
-
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
 {
 	struct entry *e = NULL;
@@ -398,12 +383,10 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 	if (r == 0)
 		r = load(im, name, &e);
-	if (r == 0)
-		r = describe(im, e);
 	*ret_why = im->why;
 	if (r < 0 || !e)
 		return r;
-	*ret_image = (struct image){im->kernel, im->own, im->initrd, e->rootfs, im->id};
+	*ret_image = (struct image){im->kernel, im->own, im->initrd, e->rootfs, im->initrd_sha256};
 	return 0;
 }
 

@@ -10,11 +10,11 @@ struct images;
 
 /* What a machine is made of. The descriptors are the cache's; use them at once, or duplicate. */
 struct image {
-	int kernel;	/* vmlinux */
-	bool own;	/* it is our own kernel, which needs neither ACPI nor modules */
-	int initrd;	/* sealed memory: the boot modules and the agent */
-	int rootfs;	/* rootfs.erofs */
-	const char *id; /* which files these are: another text once any of them has changed */
+	int kernel;		   /* vmlinux */
+	bool own;		   /* it is our own kernel, which needs neither ACPI nor modules */
+	int initrd;		   /* sealed memory: the boot modules and the agent */
+	int rootfs;		   /* rootfs.erofs */
+	const char *initrd_sha256; /* of its bytes, in hexadecimal */
 };
 
 /**

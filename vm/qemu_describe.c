@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "contents_job.h"
 #include "qemu_argv.h"
 #include "vm_internal.h"
 
@@ -30,6 +31,7 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,
 	};
+	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX];
 	struct qemu_argv argv;
 	struct image image;
 	int r = images_open(vm->images, spec->image, &image, ret_why);
@@ -37,8 +39,15 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 	if (r < 0)
 		return r;
 	machine.own_kernel = image.own;
+	*ret_why = "its files are being read";
+	r = contents_ask(vm, image.kernel, kernel);
+	if (r == 0)
+		r = contents_ask(vm, image.rootfs, rootfs);
+	if (r < 0)
+		return r;
 	qemu_argv(&machine, &argv);
-	r = buf_printf(out, "%sqemu %s\n", image.id, vm->probe.qemu);
+	r = buf_printf(out, "kernel %s\ninitrd %s\nrootfs %s\nqemu %s\n", kernel,
+		       image.initrd_sha256, rootfs, vm->probe.qemu);
 	for (size_t i = 0; r == 0 && i < argv.argc; i++)
 		r = buf_printf(out, "%s\n", argv.argv[i]);
 	if (machine.kvm)

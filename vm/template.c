@@ -29,8 +29,10 @@
  *
  * Nobody waits for a snapshot to be made: sandboxes boot until there is one. They do wait for one
  * that is being read, which is faster than booting. The key is made of the text that describes the
- * machine, all of it; before each use it is made again, and if it is another one, an image was
- * replaced, and the snapshot with all idle clones is given up.
+ * machine, all of it: the checksums of its files, QEMU's version, the command line, what is done to
+ * it before it is copied. Before each use it is made again, and if it is another one, an image was
+ * replaced, and the snapshot with all idle clones is given up. Large files that were never read take
+ * a worker thread some time (see contents.c); until then there is no key, and sandboxes boot.
  *
  * A snapshot whose clones don't work is removed and made again. If that does not help either, the
  * template is BROKEN for a while, and says so.
@@ -175,12 +177,23 @@ void template_refresh(struct template *t)
 {
 	char key[DIGEST_HEX];
 	const char *why;
+	int r;
 
 	/* Nothing is known yet of what machines run on. */
 	if (t->vm->backend->needs_image && (!t->vm->probe.done || t->vm->probe.fatal))
 		return;
+	r = describe(t, key, &why);
+	if (r == -EAGAIN) {
+		/* What there is was made of other files; of which, is not known yet. */
+		if (t->key[0])
+			template_drop(t);
+		t->key[0] = '\0';
+		if (t->state == TEMPLATE_NONE)
+			t->state = TEMPLATE_UNKNOWN;
+		return;
+	}
 	/* If it fails, starting a machine will fail too, with better words. */
-	if (describe(t, key, &why) < 0 || strcmp(key, t->key) == 0)
+	if (r < 0 || strcmp(key, t->key) == 0)
 		return;
 	if (t->key[0])
 		template_drop(t);
@@ -189,6 +202,17 @@ void template_refresh(struct template *t)
 		t->state = TEMPLATE_UNKNOWN;
 	t->clone_failures = t->build_failures = 0;
 	t->problem[0] = '\0';
+}
+
+void template_refresh_all(struct vm *vm)
+{
+	struct template *t;
+
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		template_refresh(t);
+		template_load(t);
+	}
+	template_kick(vm);
 }
 
 struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)

@@ -94,6 +94,9 @@ void template_leave(struct sandbox *s);
 void template_clone_works(struct template *t);
 void template_clone_failed(struct template *t, const struct vm_problem *problem);
 
+/* More is known about files than before: brings all keys up to date. */
+void template_refresh_all(struct vm *vm);
+
 /* Something is to be done in the background now or soon. */
 void template_kick(struct vm *vm);
 

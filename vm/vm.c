@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "contents_job.h"
 #include "log.h"
 #include "pool.h"
 #include "registry.h"
@@ -123,6 +124,7 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->boot_s = cfg->boot_s;
 	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
 		return -ENOMEM;
+	contents_load(&vm->contents, vm->cache_dir);
 	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
 	return vm->images ? 0 : -ENOMEM;
 }
@@ -262,6 +264,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm->closed = done;
 	vm->closed_data = data;
 	uv_timer_stop(&vm->background);
+	contents_stop(vm);
 	uv_timer_stop(&vm->recheck);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);

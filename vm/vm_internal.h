@@ -10,6 +10,7 @@
 #include "admission.h"
 #include "backend.h"
 #include "channel.h"
+#include "contents.h"
 #include "host.h"
 #include "image.h"
 #include "probe.h"
@@ -38,6 +39,9 @@ struct vm {
 	struct probe probe;
 	struct tsc_meter tsc;
 	struct images *images;
+	struct contents contents;
+	struct contents_job *contents_job; /* or NULL */
+	uint64_t contents_retry_at;
 	struct admission admission;
 	struct slots slots;
 	struct host host;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images: found, complete or not, found again when replaced; the initrd and its archive. */
-/* modules: vm/image.c vm/cpio.c vm/buf.c vm/remove.c */
-/* libs: jansson */
+/* modules: vm/image.c vm/cpio.c vm/digest.c vm/buf.c vm/remove.c */
+/* libs: jansson crypto */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -133,7 +133,7 @@ static void the_same_again(void **state)
 	assert_int_equal(one.kernel, two.kernel);
 	assert_int_equal(one.initrd, two.initrd);
 	assert_int_equal(one.rootfs, two.rootfs);
-	assert_string_equal(one.id, two.id);
+	assert_string_equal(one.initrd_sha256, two.initrd_sha256);
 }
 
 static void replaced(void **state)
@@ -157,6 +157,33 @@ static void replaced(void **state)
 		assert_true(pread(image.initrd, bytes, sizeof(bytes), 0) > 140);
 		assert_memory_equal(bytes + 124, "a new agent", 11);
 	}
+}
+
+/* Snapshots are found by what is in the initrd, whatever its files' times say. */
+static void initrd_by_content(void **state)
+{
+	char first[65], path[128];
+	struct timespec times[2];
+	struct image image;
+	const char *why;
+	struct stat st;
+
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_int_equal(strlen(image.initrd_sha256), 64);
+	strcpy(first, image.initrd_sha256);
+	snprintf(path, sizeof(path), "%s/agent", dir);
+	assert_int_equal(stat(path, &st), 0);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	/* Another byte, with the old size and time: another one. */
+	put("agent", "the aGent");
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_string_not_equal(image.initrd_sha256, first);
+	/* The old bytes at another time: the old one. */
+	put("agent", "the agent");
+	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
+	assert_string_equal(image.initrd_sha256, first);
 }
 
 static void added_later(void **state)
@@ -273,8 +300,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(complete),	 T(initrd),    T(the_same_again), T(replaced),	 T(added_later),
-		T(not_complete), T(no_kernel), T(bad_names),	  T(own_kernel), T(kernel_wish),
+		T(complete),	T(initrd),	 T(the_same_again),    T(replaced),
+		T(added_later), T(not_complete), T(no_kernel),	       T(bad_names),
+		T(own_kernel),	T(kernel_wish),	 T(initrd_by_content),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
