@@ -377,8 +377,12 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 {
 	struct channel *ch = handle->data;
 
+	/* So libuv reports that the other end was closed before it had read all, and stops polling.
+	 * What came before that, perhaps a result, is still there to be read. */
 	if (status < 0) {
-		on_lost(ch, status);
+		on_readable(ch);
+		if (ch->open && !ch->lost)
+			poll_again(ch);
 		return;
 	}
 	if (events & UV_READABLE)

@@ -42,10 +42,10 @@ static void on_readable(uv_poll_t *handle, int status, int events)
 	struct reader *r = handle->data;
 
 	(void)events;
-	if (status < 0)
+	/* After an error nothing more comes, but what came before it is still there. */
+	read_rounds(r, status < 0 ? DRAIN_ROUNDS : READ_ROUNDS);
+	if (status < 0 && r->open && !r->ended)
 		ended(r);
-	else
-		read_rounds(r, READ_ROUNDS);
 }
 
 int reader_open(struct reader *r, uv_loop_t *loop, int fd)

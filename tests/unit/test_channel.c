@@ -220,6 +220,24 @@ static void ends(void **state)
 	assert_int_equal(seen.nlost, 1);
 }
 
+/* A machine that is killed has not read all it was sent; what it said before still counts. */
+static void dies_with_something_unread(void **state)
+{
+	uint8_t bytes[64];
+	size_t len = frame(bytes, 1, 1, "abc", 3);
+
+	(void)state;
+	assert_int_equal(channel_send(&ch, PROTO_PING, 0, "x", 1), 0);
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(write(far, bytes, len), (ssize_t)len);
+	close(far);
+	far = -1;
+	turn(5);
+	assert_int_equal(seen.nframes, 40);
+	assert_int_equal(seen.nlost, 1);
+	assert_int_equal(seen.lost, 0);
+}
+
 static void refused_frame(void **state)
 {
 	uint8_t bytes[64];
@@ -353,9 +371,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(cut_anywhere), T(generations),	T(too_long),	    T(through_the_socket),
-		T(ends),	 T(refused_frame),	T(cancelled_frame), T(order),
-		T(many_frames),	 T(closed_with_frames),
+		T(cut_anywhere),
+		T(generations),
+		T(too_long),
+		T(through_the_socket),
+		T(ends),
+		T(refused_frame),
+		T(cancelled_frame),
+		T(order),
+		T(dies_with_something_unread),
+		T(many_frames),
+		T(closed_with_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
