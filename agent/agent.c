@@ -16,6 +16,8 @@
 #include "killer.h"
 #include "log.h"
 #include "place.h"
+#include "proc.h"
+#include "spare.h"
 #include "util.h"
 
 /*
@@ -43,8 +45,8 @@ static void send_ready(struct agent *a, struct debt *d)
 	d->due = false;
 	if (!f)
 		return;
-	put_str(&f->out, proto_cstr(a->interp.version));
-	put_u64(&f->out, a->interp.start_us);
+	put_str(&f->out, proto_cstr(a->interp->version));
+	put_u64(&f->out, a->interp->start_us);
 	conn_send(&a->conn, f);
 }
 
@@ -97,17 +99,19 @@ static void advance_none(struct agent *a)
 	const char *step;
 	int r;
 
-	a->seed_due = false; /* a new process has new randomness */
 	if (a->ready.due || a->warm.due || a->run.state == RUN_WAITING)
 		a->wanted = true;
 	if (!a->wanted || a->run.state == RUN_KILLING || a->sweeper.active)
 		return;
-	a->wanted = a->interp.config.language >= 0;
+	a->wanted = a->config.language >= 0;
 	if (!a->wanted) {
 		agent_fail(a, EINVAL, "no SETUP has named a language");
 		return;
 	}
-	r = interp_start(&a->interp, &step);
+	if (spare_take(a))
+		return;
+	a->seed_due = false; /* a new process has new randomness */
+	r = interp_start(a->interp, INTERP_ACTIVE, &step);
 	if (r < 0) {
 		a->wanted = false;
 		agent_fail(a, -r, step);
@@ -128,15 +132,16 @@ static void advance_idle(struct agent *a)
 	if (a->seed_due) {
 		a->seed_due = false;
 		a->seeding = true;
-		r = interp_seed(&a->interp, a->seed);
+		r = interp_seed(a->interp, a->seed);
 	} else if (a->warm.due) {
-		r = interp_warm(&a->interp);
+		if (spare_warm(a))
+			send_ready(a, &a->warm);
 	} else if (a->run.state == RUN_WAITING) {
 		run_begin(&a->run, seed);
 	}
 	if (r < 0) {
 		log_line("cannot talk to the interpreter: %s", strerror(-r));
-		interp_kill(&a->interp);
+		interp_kill(a->interp);
 	}
 }
 
@@ -145,35 +150,44 @@ void agent_advance(struct agent *a)
 	/* A run that waits takes the seed along: nothing could come before that. */
 	bool seeded = (!a->seed_due && !a->seeding) || a->run.state == RUN_WAITING;
 
-	if (a->interp.state == INTERP_NONE)
+	if (a->interp->state == INTERP_NONE)
 		advance_none(a);
 	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
 	if (a->hello.due && seeded && (a->run.state == RUN_NONE || a->run.state == RUN_WAITING))
 		send_hello_ok(a);
-	if (a->interp.state == INTERP_IDLE && a->ready.due && seeded)
+	if (a->interp->state == INTERP_IDLE && a->ready.due && seeded)
 		send_ready(a, &a->ready);
-	if (a->interp.state == INTERP_IDLE)
+	if (a->interp->state == INTERP_IDLE)
 		advance_idle(a);
+	/* It may have become the zygote, of which there is to be a copy. */
+	spare_advance(a);
 }
 
 static void on_interp_ready(struct interp *i)
 {
-	struct agent *a = container_of(i, struct agent, interp);
+	struct agent *a = i->owner;
 
-	a->idle_since = now_us();
+	if (i == a->interp) {
+		interp_set_rank(i, INTERP_ACTIVE);
+		a->idle_since = now_us();
+	} else {
+		spare_on_ready(a);
+	}
 	log_line("%s is ready after %u ms", i->version, (unsigned)(i->start_us / 1000));
 }
 
 static void on_interp_done(struct interp *i, enum driver_type what, int status)
 {
-	struct agent *a = container_of(i, struct agent, interp);
+	struct agent *a = i->owner;
 
-	if (what == DRIVER_RUN)
+	if (i != a->interp)
+		spare_on_done(a, i, what, status);
+	else if (what == DRIVER_RUN)
 		run_on_done(&a->run, status);
 	else if (what == DRIVER_SEED)
 		a->seeding = false;
-	else if (a->warm.due && status == 0)
-		send_ready(a, &a->warm);
+	else if (what == DRIVER_WARM && status == 0)
+		i->warm = true;
 	else if (a->warm.due)
 		send_failed(a, &a->warm, EIO, "warming the interpreter up");
 }
@@ -181,9 +195,13 @@ static void on_interp_done(struct interp *i, enum driver_type what, int status)
 static void on_interp_death(struct interp *i, enum interp_state was, int wait_status,
 			    const struct rusage *ru)
 {
-	struct agent *a = container_of(i, struct agent, interp);
+	struct agent *a = i->owner;
 	bool turn = was == INTERP_BUSY && i->doing == DRIVER_RUN;
 
+	if (i != a->interp) {
+		spare_on_death(a, i, was, wait_status);
+		return;
+	}
 	a->seeding = false;
 	a->seed_due = false;
 	if (!turn && !i->killed)
@@ -195,13 +213,21 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 	if (was == INTERP_BUSY && i->doing == DRIVER_WARM && a->warm.due)
 		send_failed(a, &a->warm, EIO, "the interpreter ended while warming up");
 	/* A reset kills an idle or starting one on purpose. */
-	if (was == INTERP_STARTING && !a->restart) {
+	if (was == INTERP_STARTING && !a->restart && i->rank == INTERP_SPARE) {
+		spare_fail(a, a->zygote, "its copy ended before it was ready");
+	} else if (was == INTERP_STARTING && !a->restart) {
 		a->wanted = false;
 		agent_fail(a, EIO, "the interpreter ended before it was ready");
 	}
 	if (was == INTERP_IDLE && !i->killed && now_us() - a->idle_since < STEADY_US)
 		a->wanted = false;
 	a->restart = false;
+}
+
+void agent_restart(struct agent *a)
+{
+	a->restart = a->interp->state != INTERP_NONE && a->interp->state != INTERP_ENDING;
+	interp_kill(a->interp);
 }
 
 static void on_swept(struct killer *k)
@@ -223,7 +249,10 @@ static void on_signal(struct loop_source *s, uint32_t events)
 			loop_stop(&a->loop, 0);
 	}
 	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
-		(void)interp_reaped(&a->interp, pid, status, &ru);
+		for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++) {
+			if (interp_reaped(&a->slots[n], pid, status, &ru))
+				break;
+		}
 }
 
 static void on_kmsg(struct loop_source *s, uint32_t events)
@@ -297,19 +326,34 @@ static int signals_init(struct agent *a)
 	return loop_watch(&a->loop, &a->signals, EPOLLIN);
 }
 
+static void interps_init(struct agent *a)
+{
+	a->config.language = -1;
+	a->interp = &a->slots[0];
+	a->spare = &a->slots[1];
+	a->zygote = &a->slots[2];
+	for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++) {
+		a->slots[n] = (struct interp){.loop = &a->loop,
+					      .place = a->place,
+					      .config = &a->config,
+					      .owner = a,
+					      .ctl.fd = -1,
+					      .out.fd = -1,
+					      .bell = -1,
+					      .on_ready = on_interp_ready,
+					      .on_done = on_interp_done,
+					      .on_death = on_interp_death};
+	}
+	spare_init(a);
+}
+
 static void parts_init(struct agent *a)
 {
 	a->conn.on_frame = agent_frame;
-	a->interp.loop = &a->loop;
-	a->interp.place = a->place;
-	a->interp.config.language = -1;
-	a->interp.ctl.fd = a->interp.out.fd = a->interp.bell = -1;
-	a->interp.on_ready = on_interp_ready;
-	a->interp.on_done = on_interp_done;
-	a->interp.on_death = on_interp_death;
+	interps_init(a);
 	a->run.loop = &a->loop;
 	a->run.conn = &a->conn;
-	a->run.interp = &a->interp;
+	a->run.interp = a->interp;
 	a->run.place = a->place;
 	run_init(&a->run);
 	a->sweeper.loop = &a->loop;
@@ -354,12 +398,11 @@ int agent_run(struct agent *a)
 
 void agent_fini(struct agent *a)
 {
+	proc_exempt(0, 0);
 	killer_all();
-	a->interp.state = INTERP_NONE;
-	loop_close(&a->loop, &a->interp.ctl);
-	loop_close(&a->loop, &a->interp.out);
-	close_fd(&a->interp.bell);
-	interp_fini(&a->interp);
+	for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++)
+		interp_fini(&a->slots[n]);
+	interp_config_fini(&a->config);
 	run_fini(&a->run);
 	files_fini(&a->files);
 	conn_fini(&a->conn);

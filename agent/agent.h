@@ -25,7 +25,10 @@ struct agent {
 	struct loop loop;
 	struct conn conn;
 	struct files files;
-	struct interp interp;
+	struct interp_config config;
+	struct interp slots[3];
+	struct interp *interp;	       /* the active one: it runs code */
+	struct interp *spare, *zygote; /* see spare.c */
 	struct run run;
 	struct loop_source signals, kmsg;
 	struct loop_timer kmsg_timer;
@@ -40,6 +43,8 @@ struct agent {
 	bool restart;	       /* the interpreter was killed to be started again */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
+	struct loop_timer spare_timer;
+	unsigned spare_failures; /* in a row */
 };
 
 /**
@@ -72,6 +77,14 @@ int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *pay
 
 /** agent_advance() - Do what can be done now towards what is owed. */
 void agent_advance(struct agent *a);
+
+/**
+ * agent_restart() - Replace the interpreter
+ * @a: Agent, with or without one
+ *
+ * The new one is there, or on its way, after the next agent_advance().
+ */
+void agent_restart(struct agent *a);
 
 /** agent_fail() - Answer all that waits for an interpreter: there is none. */
 void agent_fail(struct agent *a, int error, const char *what);

@@ -34,6 +34,12 @@
  * the 32 bytes in `seed`. Both are answered by DRIVER_DONE with status 0. A turn may bring a seed
  * too, to be used before the code is run.
  *
+ * A driver that can, and says so in its DRIVER_READY, answers DRIVER_COPY, which comes before any
+ * turn, by making a copy of its process: a child of the agent, in a session of its own, with the
+ * socket that came along as its CTL. The copy begins with a DRIVER_READY of its own, whose `turn`
+ * is its process number; the original answers DRIVER_DONE, with a status other than 0 if it could
+ * not make one, and is as it was before.
+ *
  * Integers are in host order: both ends are on one machine.
  */
 
@@ -43,19 +49,25 @@ enum driver_type {
 	DRIVER_DONE,	  /* driver */
 	DRIVER_WARM,	  /* agent */
 	DRIVER_SEED,	  /* agent: `seed` */
+	DRIVER_COPY,	  /* agent: one descriptor */
 };
 
-#define DRIVER_NFDS    4
-#define DRIVER_NONCE   16
-#define DRIVER_VERSION 128 /* most bytes of text after DRIVER_READY */
+/* `status` of DRIVER_READY: what the driver can do. */
+#define DRIVER_CAN_COPY 1
+
+#define DRIVER_NFDS	4
+#define DRIVER_NONCE	16
+#define DRIVER_VERSION	128 /* most bytes of text after DRIVER_READY */
 
 /* Every datagram in either direction begins with these 64 bytes. */
 struct driver_msg {
 	uint32_t type;		     /* enum driver_type */
-	uint32_t turn;		     /* number of the run, for file names such as "<run 3>" */
+	uint32_t turn;		     /* number of the run, for file names such as "<run 3>";
+				      * READY of a copy: its process number */
 	uint8_t nonce[DRIVER_NONCE]; /* chosen anew by the agent for each request; 0 in READY */
 	uint32_t code_len;	     /* RUN: bytes of code in the memfd */
-	int32_t status;		     /* DONE: 0..255; RUN: 1 if it brings a seed, else 0 */
+	int32_t status;		     /* DONE: 0..255; RUN: 1 if it brings a seed, else 0;
+				      * READY: DRIVER_CAN_COPY or 0 */
 	uint8_t seed[32];	     /* SEED, RUN */
 };
 

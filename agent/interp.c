@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter's process: starting it, talking to its driver, noticing its end. */
+/* An interpreter's process: starting it, talking to its driver, noticing its end. */
 #include "interp.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,11 +31,16 @@
  * request that is in flight, anything else is ignored; and the end of a turn is believed from the
  * process's exit just as well. A driver that does not become ready, or does not answer WARM or
  * SEED in time, is killed; a turn has the run's own deadline.
+ *
+ * A copy (interp_copy()) is made by the driver of the process that is copied, which has not seen
+ * user code; so its word about the process number is taken. Until that has come there is no process
+ * to kill: the copy's socket is closed, which it takes for its end.
  */
 
 #define READY_US 60000000u /* emulated processors are slow */
 #define WARM_US	 60000000u
 #define SEED_US	 10000000u
+#define COPY_US	 20000000u
 
 static const char *const state_names[] = {
 	[INTERP_NONE] = "none", [INTERP_STARTING] = "starting", [INTERP_IDLE] = "idle",
@@ -42,10 +53,22 @@ const char *interp_state_name(enum interp_state s)
 	return s < INTERP_NSTATES ? state_names[s] : "unknown";
 }
 
+static void interp_gone(struct interp *i, int wait_status, const struct rusage *ru)
+{
+	i->pid = 0;
+	i->state = INTERP_NONE;
+	i->on_death(i, i->was, wait_status, ru);
+}
+
 static void on_interp_deadline(struct loop_timer *t)
 {
 	struct interp *i = container_of(t, struct interp, deadline);
+	const struct rusage none = {0};
 
+	if (i->state == INTERP_ENDING) {
+		interp_gone(i, 0, &none);
+		return;
+	}
 	log_line("the interpreter (%s) did not answer in time", interp_state_name(i->state));
 	interp_kill(i);
 }
@@ -62,6 +85,9 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 	if (i->state == INTERP_STARTING && m->type == DRIVER_READY) {
 		memcpy(i->version, text, len);
 		i->version[len] = '\0';
+		i->can_copy = m->status & DRIVER_CAN_COPY;
+		if (!i->pid)
+			i->pid = m->turn > 1 && m->turn <= INT32_MAX ? (pid_t)m->turn : 0;
 		i->start_us = now_us() - i->born;
 		interp_idle(i);
 		i->on_ready(i);
@@ -119,15 +145,25 @@ static void interp_release(struct interp *i)
 	close_fd(&i->bell);
 }
 
-/* Makes the three channels. The child's ends go into @child: socket, bell (or -1), output. */
-static int interp_channels(struct interp *i, bool has_bell, int child[3])
+static int interp_socket(struct interp *i, int *ret_child)
 {
-	int ctl[2], out[2], bell[2] = {-1, -1};
+	int ctl[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
 		return -errno;
 	i->ctl = (struct loop_source){.fd = ctl[0], .ready = on_ctl_ready};
-	child[0] = ctl[1];
+	*ret_child = ctl[1];
+	return 0;
+}
+
+/* Makes the three channels. The child's ends go into @child: socket, bell (or -1), output. */
+static int interp_channels(struct interp *i, bool has_bell, int child[3])
+{
+	int out[2], bell[2] = {-1, -1};
+	int r = interp_socket(i, &child[0]);
+
+	if (r < 0)
+		return r;
 	if (has_bell) {
 		if (pipe2(bell, O_CLOEXEC) < 0)
 			return -errno;
@@ -143,7 +179,21 @@ static int interp_channels(struct interp *i, bool has_bell, int child[3])
 	return 0;
 }
 
-int interp_start(struct interp *i, const char **ret_step)
+/* A process, or the copy of one, is on its way. */
+static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadline_us)
+{
+	i->state = INTERP_STARTING;
+	i->rank = rank;
+	i->killed = i->used = i->warm = i->can_copy = false;
+	i->version[0] = '\0';
+	i->deadline.fire = on_interp_deadline;
+	loop_arm(i->loop, &i->deadline, deadline_us);
+	if (loop_watch(i->loop, &i->ctl, EPOLLIN | EPOLLRDHUP) < 0 ||
+	    loop_watch(i->loop, &i->out, EPOLLIN) < 0)
+		interp_kill(i);
+}
+
+int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 {
 	int child[3] = {-1, -1, -1};
 	struct interp_argv argv;
@@ -156,13 +206,14 @@ int interp_start(struct interp *i, const char **ret_step)
 	r = interp_channels(i, argv.has_bell, child);
 	if (r == 0) {
 		const struct spawn s = {.place = i->place,
+					.spare = rank == INTERP_SPARE,
 					.argv = argv.v,
-					.envp = i->config.envp,
+					.envp = i->config->envp,
 					.log_fd = child[2],
 					.ctl_fd = child[0],
 					.bell_fd = child[1],
-					.nproc = i->config.nproc,
-					.nofile = i->config.nofile};
+					.nproc = i->config->nproc,
+					.nofile = i->config->nofile};
 
 		r = spawn_run(&s, &i->pid, ret_step);
 	}
@@ -172,14 +223,7 @@ int interp_start(struct interp *i, const char **ret_step)
 		interp_release(i);
 		return r;
 	}
-	i->state = INTERP_STARTING;
-	i->killed = false;
-	i->version[0] = '\0';
-	i->deadline.fire = on_interp_deadline;
-	loop_arm(i->loop, &i->deadline, READY_US);
-	if (loop_watch(i->loop, &i->ctl, EPOLLIN | EPOLLRDHUP) < 0 ||
-	    loop_watch(i->loop, &i->out, EPOLLIN) < 0)
-		interp_kill(i);
+	interp_begin(i, rank, READY_US);
 	return 0;
 }
 
@@ -225,6 +269,7 @@ int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint
 {
 	struct driver_msg m = {.type = DRIVER_RUN, .turn = turn, .code_len = code_len};
 
+	i->used = true;
 	if (seed) {
 		m.status = 1;
 		memcpy(m.seed, seed, sizeof(m.seed));
@@ -247,6 +292,92 @@ int interp_seed(struct interp *i, const uint8_t seed[32])
 	return interp_send(i, &m, NULL, 0, SEED_US);
 }
 
+int interp_copy(struct interp *from, struct interp *to)
+{
+	struct driver_msg m = {.type = DRIVER_COPY};
+	int child = -1;
+	int r;
+
+	to->ctl.fd = to->out.fd = to->bell = -1;
+	to->born = now_us();
+	to->pid = 0;
+	r = interp_socket(to, &child);
+	if (r < 0)
+		return r;
+	r = interp_send(from, &m, &child, 1, COPY_US);
+	close_fd(&child);
+	if (r < 0) {
+		interp_release(to);
+		return r;
+	}
+	interp_begin(to, INTERP_SPARE, COPY_US);
+	return 0;
+}
+
+/* Sets the scheduling policy of all threads. */
+static void interp_schedule(const struct interp *i, int policy)
+{
+	const struct sched_param none = {0};
+	char path[64];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", i->pid);
+	d = i->place->guest ? opendir(path) : NULL;
+	while (d && (e = readdir(d))) {
+		if (e->d_name[0] != '.')
+			(void)sched_setscheduler((pid_t)strtol(e->d_name, NULL, 10), policy, &none);
+	}
+	if (d)
+		closedir(d);
+}
+
+void interp_hurry(struct interp *i)
+{
+	if (i->pid <= 0)
+		return;
+	(void)kill(i->pid, SIGCONT); /* user code, which has its user id, may have stopped it */
+	interp_schedule(i, SCHED_OTHER);
+}
+
+void interp_rest(struct interp *i)
+{
+	if (i->pid > 0)
+		interp_schedule(i, SCHED_IDLE);
+}
+
+/* Writes the place in the OOM killer's list. */
+static void interp_oom_score(const struct interp *i, const char *score)
+{
+	char path[64];
+	int fd;
+
+	if (!i->place->guest || i->pid <= 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", i->pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, score, strlen(score)) < 0)
+		log_line("%s: %s", path, strerror(errno));
+	close_fd(&fd);
+}
+
+void interp_set_rank(struct interp *i, enum interp_rank rank)
+{
+	if (i->rank == rank)
+		return;
+	i->rank = rank;
+	interp_oom_score(i, rank == INTERP_SPARE ? "1000" : "0");
+	if (rank == INTERP_ACTIVE)
+		interp_hurry(i);
+}
+
+bool interp_unread(const struct interp *i)
+{
+	int bytes = 0;
+
+	return i->ctl.fd >= 0 && ioctl(i->ctl.fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
 void interp_interrupt(struct interp *i)
 {
 	/* The group exists, and is no other, for as long as its leader was not reaped. */
@@ -262,8 +393,10 @@ void interp_kill(struct interp *i)
 	i->state = INTERP_ENDING;
 	i->killed = true;
 	interp_release(i);
-	if (i->pid > 0) /* else it was reaped just now */
-		(void)kill(i->pid, SIGKILL);
+	/* Whether it was reaped just now, or is a copy that never told its number: nobody will hear
+	 * of its end. */
+	if (i->pid <= 0 || kill(i->pid, SIGKILL) < 0)
+		loop_arm(i->loop, &i->deadline, 0);
 }
 
 bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru)
@@ -292,7 +425,13 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 		i->was = i->state;
 		interp_release(i);
 	}
-	i->state = INTERP_NONE;
-	i->on_death(i, i->was, wait_status, ru);
+	loop_disarm(i->loop, &i->deadline);
+	interp_gone(i, wait_status, ru);
 	return true;
+}
+
+void interp_fini(struct interp *i)
+{
+	i->state = INTERP_NONE;
+	interp_release(i);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter: one process that lives for many runs, spoken to through its driver. */
+/* An interpreter: one process that lives for many runs, spoken to through its driver. */
 #ifndef XSBX_AGENT_INTERP_H
 #define XSBX_AGENT_INTERP_H
 
@@ -23,20 +23,31 @@ enum interp_state {
 	INTERP_NSTATES,
 };
 
-/* What an interpreter is started with. */
+/* What interpreters are started with. */
 struct interp_config {
 	int language; /* index into the table of languages, -1 before the first SETUP */
 	uint32_t nproc, nofile;
 	char **envp; /* owned, as is every string */
 };
 
+/* How it is treated until it gets to run code. */
+enum interp_rank {
+	INTERP_ACTIVE, /* like any program */
+	INTERP_SPARE, /* yields the processor to all others, and is the first to go for want of memory */
+};
+
 struct interp {
 	struct loop *loop;
 	const struct place *place;
-	struct interp_config config;
+	const struct interp_config *config;
+	void *owner; /* for the callbacks */
 
 	enum interp_state state;
-	pid_t pid;		/* 0 if there is none */
+	enum interp_rank rank;
+	pid_t pid;		/* 0 if there is none, or if a copy has not told it yet */
+	bool used;		/* it was given a turn */
+	bool warm;		/* it has exercised itself */
+	bool can_copy;		/* its driver knows DRIVER_COPY */
 	struct loop_source ctl; /* our end of the driver's socket */
 	struct loop_source out; /* what it printed before its first turn, for the log */
 	int bell;
@@ -62,22 +73,46 @@ const char *interp_state_name(enum interp_state s);
 
 /**
  * interp_configure() - Remember what interpreters are to be started with
- * @i: Interpreter
+ * @place: Where the agent is
+ * @c: What it was until now, and is afterwards
  * @s: The host's settings
  * @ret_changed: True if they differ from the ones before
  *
  * Return: 0, -EINVAL for an unknown language or a variable with a bad name, -ENOMEM.
  */
-int interp_configure(struct interp *i, const struct proto_setup *s, bool *ret_changed);
+int interp_configure(const struct place *place, struct interp_config *c,
+		     const struct proto_setup *s, bool *ret_changed);
+
+/** interp_config_fini() - Free a configuration. */
+void interp_config_fini(struct interp_config *c);
 
 /**
  * interp_start() - Start the process
  * @i: Interpreter in state INTERP_NONE, configured
+ * @rank: What it is started as
  * @ret_step: On failure, what failed, as a static string
  *
  * Return: 0 or -errno.
  */
-int interp_start(struct interp *i, const char **ret_step);
+int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step);
+
+/**
+ * interp_copy() - Have an interpreter make a copy of itself
+ * @from: In state INTERP_IDLE, unused, with can_copy
+ * @to: In state INTERP_NONE; becomes INTERP_STARTING, and ready soon
+ *
+ * Return: 0 or -errno.
+ */
+int interp_copy(struct interp *from, struct interp *to);
+
+/** interp_set_rank() - Make a spare, or the copy of one, an active interpreter, or the reverse. */
+void interp_set_rank(struct interp *i, enum interp_rank rank);
+
+/** interp_rest() - Spare time is enough for what is wanted of a spare. */
+void interp_rest(struct interp *i);
+
+/** interp_hurry() - Something is wanted of a spare: it yields to nobody from now on. */
+void interp_hurry(struct interp *i);
 
 /**
  * interp_run() - Hand over a turn
@@ -98,6 +133,9 @@ int interp_warm(struct interp *i);
 /** interp_seed() - Give an idle interpreter new randomness. Return: 0 or -errno. */
 int interp_seed(struct interp *i, const uint8_t seed[32]);
 
+/** interp_unread() - True if the driver has not taken the last request yet. */
+bool interp_unread(const struct interp *i);
+
 /** interp_interrupt() - Send SIGINT to the process group of an interpreter in a turn. */
 void interp_interrupt(struct interp *i);
 
@@ -115,7 +153,7 @@ void interp_kill(struct interp *i);
  */
 bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru);
 
-/** interp_fini() - Free the configuration; the process must be gone. */
+/** interp_fini() - Close what leads to a process that is gone. */
 void interp_fini(struct interp *i);
 
 #endif

@@ -32,7 +32,7 @@ static const struct language {
 
 void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 {
-	const struct language *l = &languages[i->config.language];
+	const struct language *l = &languages[i->config->language];
 	struct interp_argv *a = ret_argv;
 	const char *bun = i->place->guest ? NULL : getenv("XSBX_BUN");
 	int n = 0;
@@ -147,32 +147,33 @@ static bool envp_same(char *const *a, char *const *b)
 	return !a[n] && !b[n];
 }
 
-int interp_configure(struct interp *i, const struct proto_setup *s, bool *ret_changed)
+int interp_configure(const struct place *place, struct interp_config *c,
+		     const struct proto_setup *s, bool *ret_changed)
 {
-	struct interp_config c = {
-		.language = -1,
-		.nproc = nproc_limit(i->place, s->nproc ? s->nproc : NPROC_DEFAULT),
-		.nofile = s->nofile ? s->nofile : NOFILE_DEFAULT};
+	struct interp_config now = {.language = -1,
+				    .nproc =
+					    nproc_limit(place, s->nproc ? s->nproc : NPROC_DEFAULT),
+				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT};
 	int r;
 
 	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {
 		if (str_is(s->language, languages[n].name))
-			c.language = (int)n;
+			now.language = (int)n;
 	}
-	if (c.language < 0)
+	if (now.language < 0)
 		return -EINVAL;
-	r = envp_new(i->place, s, &c.envp);
+	r = envp_new(place, s, &now.envp);
 	if (r < 0)
 		return r;
-	*ret_changed = c.language != i->config.language || c.nproc != i->config.nproc ||
-		       c.nofile != i->config.nofile || !envp_same(c.envp, i->config.envp);
-	envp_free(i->config.envp);
-	i->config = c;
+	*ret_changed = now.language != c->language || now.nproc != c->nproc ||
+		       now.nofile != c->nofile || !envp_same(now.envp, c->envp);
+	envp_free(c->envp);
+	*c = now;
 	return 0;
 }
 
-void interp_fini(struct interp *i)
+void interp_config_fini(struct interp_config *c)
 {
-	envp_free(i->config.envp);
-	i->config.envp = NULL;
+	envp_free(c->envp);
+	c->envp = NULL;
 }

@@ -16,6 +16,19 @@
 
 #define PROC_MAX 65536u /* more cannot be: pid_max is 32768 in a guest */
 
+static pid_t exempt[2];
+
+void proc_exempt(pid_t one, pid_t two)
+{
+	exempt[0] = one;
+	exempt[1] = two;
+}
+
+static bool is_exempt(pid_t pid)
+{
+	return pid == exempt[0] || pid == exempt[1];
+}
+
 /* Reads a small file of /proc as text. Return: its length or -errno. */
 static ssize_t read_text(const char *path, char *buf, size_t size)
 {
@@ -197,7 +210,7 @@ int proc_scan(struct proc_set *set)
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
 	mark_ours(set);
 	for (size_t i = 0; i < set->n; i++) {
-		if (set->v[i].ours)
+		if (set->v[i].ours && !is_exempt(set->v[i].pid))
 			set->v[kept++] = set->v[i];
 	}
 	set->n = kept;
@@ -226,7 +239,7 @@ static int children_of(struct proc_set *set, pid_t pid, const char *tid)
 		if (end == p)
 			break;
 		p = end;
-		if (v <= 0 || proc_look((pid_t)v, &child) < 0)
+		if (v <= 0 || is_exempt((pid_t)v) || proc_look((pid_t)v, &child) < 0)
 			continue;
 		child.ours = true;
 		r = set_add(set, &child);
@@ -335,6 +348,23 @@ static bool read_kept(int *fd, const char *path, char *buf, size_t size)
 	n = pread(*fd, buf, size - 1, 0);
 	buf[n > 0 ? n : 0] = '\0';
 	return n > 0;
+}
+
+uint64_t proc_number(const char *path, const char *key)
+{
+	FILE *f = fopen(path, "re");
+	uint64_t value = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, strlen(key)) == 0) {
+			value = strtoull(line + strlen(key), NULL, 10);
+			break;
+		}
+	}
+	if (f)
+		fclose(f);
+	return value;
 }
 
 pid_t proc_last_pid(void)

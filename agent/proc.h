@@ -10,7 +10,8 @@
 
 /*
  * User code is every descendant of the agent: as PID 1, or as a subreaper, the agent inherits
- * whatever detaches itself, so no descendant can leave. Nothing else is ever signalled.
+ * whatever detaches itself, so no descendant can leave. Nothing else is ever signalled. Exempt
+ * are interpreters that have not been given any code yet.
  */
 
 struct proc {
@@ -40,6 +41,9 @@ int proc_parse_stat(const char *text, struct proc_stat *ret_s);
 /** proc_set_clear() - Empty a set and free its memory. */
 void proc_set_clear(struct proc_set *set);
 
+/** proc_exempt() - Name the two descendants that are not user code; 0 for none. */
+void proc_exempt(pid_t one, pid_t two);
+
 /**
  * proc_scan() - List the processes of user code
  * @set: Filled with every descendant of the agent, zombies included
@@ -68,6 +72,9 @@ bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);
  * Return: number of processes that were alive and not to be kept, or -errno.
  */
 int proc_kill_except(const struct proc_set *keep, pid_t not_kept);
+
+/** proc_number() - The number behind @key in a file of /proc, or 0. */
+uint64_t proc_number(const char *path, const char *key);
 
 /** proc_last_pid() - The newest process number, which changes with each fork; 0 if unknown. */
 pid_t proc_last_pid(void);

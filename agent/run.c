@@ -49,7 +49,9 @@ static const char *const state_names[] = {
 };
 _Static_assert(ARRAY_SIZE(state_names) == RUN_NSTATES, "each state has a name");
 
-#define LISTEN_US 20000u /* after this, a run is not a short one */
+#define LISTEN_US	  20000u /* after this, a run is not a short one */
+#define INTERRUPT_US	  20000u /* how old a turn is before it is interrupted */
+#define INTERRUPT_STEP_US 5000u
 
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
 
@@ -185,6 +187,7 @@ static void run_end(struct run *r)
 	feed_stop(&r->feed);
 	run_close_child_fds(r);
 	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->interrupt);
 	r->state = RUN_NONE;
 	loop_arm(r->loop, &r->settle, 0);
 	if (!r->abandoned) {
@@ -353,15 +356,36 @@ void run_refuse(struct run *r)
 	run_end(r);
 }
 
+/*
+ * A driver ignores SIGINT until it has taken the turn and got ready for it, which it does not tell.
+ * So a turn that has only just been handed over is left alone for a moment.
+ */
+static void on_interrupt(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, interrupt);
+
+	if (r->state != RUN_ACTIVE)
+		return;
+	if (interp_unread(r->interp) || now_us() - r->began < INTERRUPT_US)
+		loop_arm(r->loop, t, INTERRUPT_STEP_US);
+	else
+		interp_interrupt(r->interp);
+}
+
 void run_signal(struct run *r, enum proto_signal sig)
 {
 	if (r->state == RUN_ACTIVE && sig == PROTO_INTERRUPT) {
-		interp_interrupt(r->interp);
+		on_interrupt(&r->interrupt);
+	} else if (r->state == RUN_WAITING && sig == PROTO_INTERRUPT) {
+		r->result.how = PROTO_HOW_DONE;
+		r->result.status = STATUS_SIGNAL + SIGINT;
+		run_end(r);
 	} else if (r->state == RUN_ACTIVE) {
 		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL);
 	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
 		r->result.how = PROTO_HOW_KILLED;
 		r->result.status = STATUS_SIGNAL + SIGKILL;
+		r->result.fresh = 1; /* the caller sees to it */
 		run_end(r);
 	}
 }
@@ -411,6 +435,7 @@ void run_init(struct run *r)
 	r->deadline.fire = on_deadline;
 	r->tick.fire = on_tick;
 	r->settle.fire = on_settle;
+	r->interrupt.fire = on_interrupt;
 	loop_arm(r->loop, &r->settle, 0);
 }
 
@@ -419,6 +444,7 @@ void run_fini(struct run *r)
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->tick);
 	loop_disarm(r->loop, &r->settle);
+	loop_disarm(r->loop, &r->interrupt);
 	loop_disarm(r->loop, &r->killer.timer);
 	for (int i = 0; i < 2; i++) {
 		loop_close(r->loop, &r->out[i].src);

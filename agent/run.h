@@ -68,7 +68,8 @@ struct run {
 	uint64_t credit;
 	struct feed feed;
 	struct loop_timer deadline;
-	struct loop_timer tick; /* reads the stream that is STREAM_QUIET */
+	struct loop_timer interrupt; /* one that has to wait for the driver */
+	struct loop_timer tick;	     /* reads the stream that is STREAM_QUIET */
 	struct killer killer;
 	bool abandoned; /* nobody waits for it: no EXIT */
 

@@ -13,6 +13,7 @@
 #include "place.h"
 #include "proc.h"
 #include "quota.h"
+#include "spare.h"
 #include "util.h"
 
 #define PING_MAX 64u
@@ -66,7 +67,7 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	conn_renew(&a->conn, generation);
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
-	a->seed_due = a->interp.state != INTERP_NONE && a->interp.state != INTERP_ENDING &&
+	a->seed_due = a->interp->state != INTERP_NONE && a->interp->state != INTERP_ENDING &&
 		      a->run.state != RUN_KILLING;
 	a->hello = (struct debt){true, h->id};
 	return 0;
@@ -91,8 +92,7 @@ static int on_ping(struct agent *a, const struct proto_header *h, struct proto_i
 static void restart(struct agent *a, uint32_t id)
 {
 	a->ready = (struct debt){true, id};
-	a->restart = a->interp.state != INTERP_NONE && a->interp.state != INTERP_ENDING;
-	interp_kill(&a->interp);
+	agent_restart(a);
 }
 
 static int on_setup(struct agent *a, const struct proto_header *h, struct proto_in *in)
@@ -112,13 +112,15 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		refuse(a, h->id, -r, "setting the size of the working directory");
 		return 0;
 	}
-	r = interp_configure(&a->interp, &s, &changed);
-	if (r < 0)
+	r = interp_configure(a->place, &a->config, &s, &changed);
+	if (r < 0) {
 		refuse(a, h->id, -r, "language or environment");
-	else if (changed)
+	} else if (changed) {
+		spare_drop(a);
 		restart(a, h->id);
-	else
+	} else {
 		a->ready = (struct debt){true, h->id};
+	}
 	return 0;
 }
 
@@ -141,10 +143,12 @@ static int on_warm(struct agent *a, const struct proto_header *h, struct proto_i
 {
 	if (!get_end(in))
 		return -EPROTO;
-	if (a->run.state != RUN_NONE || a->warm.due)
+	if (a->run.state != RUN_NONE || a->warm.due) {
 		refuse(a, h->id, EBUSY, "WARM while something is under way");
-	else
-		a->warm = (struct debt){true, h->id};
+		return 0;
+	}
+	a->warm = (struct debt){true, h->id};
+	a->interp->warm = false; /* once more, if it was */
 	return 0;
 }
 
@@ -178,11 +182,16 @@ static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_
 static int on_signal_frame(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
 	uint32_t sig = get_u32(in);
+	bool begun = a->run.state != RUN_WAITING;
 
 	if (!get_end(in) || (sig != PROTO_INTERRUPT && sig != PROTO_KILL))
 		return -EPROTO;
-	if (h->id == a->run.id)
-		run_signal(&a->run, (enum proto_signal)sig);
+	if (h->id != a->run.id)
+		return 0;
+	run_signal(&a->run, (enum proto_signal)sig);
+	/* Whether it had begun nobody outside can know: after a kill, all state is gone. */
+	if (!begun && sig == PROTO_KILL && a->interp->used)
+		agent_restart(a);
 	return 0;
 }
 
@@ -195,24 +204,6 @@ static int on_credit(struct agent *a, const struct proto_header *h, struct proto
 	if (h->id == a->run.id)
 		run_credit(&a->run, bytes);
 	return 0;
-}
-
-/* The number behind @key in a file of /proc, or 0. */
-static uint64_t read_number(const char *path, const char *key)
-{
-	FILE *f = fopen(path, "re");
-	uint64_t value = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, strlen(key)) == 0) {
-			value = strtoull(line + strlen(key), NULL, 10);
-			break;
-		}
-	}
-	if (f)
-		fclose(f);
-	return value;
 }
 
 /* Processor time since boot, all but idle and waiting. */
@@ -245,8 +236,8 @@ static int on_usage(struct agent *a, const struct proto_header *h, struct proto_
 
 	if (!get_end(in))
 		return -EPROTO;
-	u.mem_total_kib = read_number("/proc/meminfo", "MemTotal:");
-	u.mem_available_kib = read_number("/proc/meminfo", "MemAvailable:");
+	u.mem_total_kib = proc_number("/proc/meminfo", "MemTotal:");
+	u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:");
 	u.cpu_us = cpu_used_us();
 	files_space(&a->files, &u.files_used, &u.files_total);
 	if (proc_children(&set) == 0) {

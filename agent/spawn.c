@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,6 +36,7 @@ enum spawn_step {
 	STEP_FDS,
 	STEP_SIGNALS,
 	STEP_OOM,
+	STEP_RANK,
 	STEP_CAPS,
 	STEP_IDS,
 	STEP_LIMITS,
@@ -44,15 +46,11 @@ enum spawn_step {
 };
 
 static const char *const step_names[] = {
-	[STEP_SESSION] = "setsid",
-	[STEP_FDS] = "descriptors",
-	[STEP_SIGNALS] = "signals",
-	[STEP_OOM] = "oom_score_adj",
-	[STEP_CAPS] = "capabilities",
-	[STEP_IDS] = "user and group",
-	[STEP_LIMITS] = "resource limits",
-	[STEP_CHDIR] = "working directory",
-	[STEP_EXEC] = "starting the interpreter",
+	[STEP_SESSION] = "setsid",	    [STEP_FDS] = "descriptors",
+	[STEP_SIGNALS] = "signals",	    [STEP_OOM] = "oom_score_adj",
+	[STEP_RANK] = "scheduling policy",  [STEP_CAPS] = "capabilities",
+	[STEP_IDS] = "user and group",	    [STEP_LIMITS] = "resource limits",
+	[STEP_CHDIR] = "working directory", [STEP_EXEC] = "starting the interpreter",
 };
 _Static_assert(ARRAY_SIZE(step_names) == STEP_NSTEPS, "each step has a name");
 
@@ -105,9 +103,16 @@ static int step_oom(const struct spawn *s)
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	r = write(fd, "0", 1) == 1 ? 0 : -1;
+	r = write(fd, s->spare ? "1000" : "0", s->spare ? 4 : 1) > 0 ? 0 : -1;
 	close(fd);
 	return r;
+}
+
+static int step_rank(const struct spawn *s)
+{
+	const struct sched_param p = {0};
+
+	return s->spare ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
 }
 
 static int step_caps(const struct spawn *s)
@@ -171,6 +176,8 @@ static void spawn_child(const struct spawn *s, int err_fd)
 		spawn_fail(SPAWN_ERR, STEP_SIGNALS);
 	if (step_oom(s) < 0)
 		spawn_fail(SPAWN_ERR, STEP_OOM);
+	if (step_rank(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_RANK);
 	if (step_caps(s) < 0)
 		spawn_fail(SPAWN_ERR, STEP_CAPS);
 	if (step_ids(s) < 0)

@@ -3,6 +3,7 @@
 #ifndef XSBX_AGENT_SPAWN_H
 #define XSBX_AGENT_SPAWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,6 +14,7 @@ struct place;
 
 struct spawn {
 	const struct place *place;
+	bool spare;	   /* yields to all others, see interp.h */
 	char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;
 	int log_fd;	/* becomes 1 and 2 */

@@ -16,6 +16,7 @@ of the interpreter that runs it: nothing on the usual ways. Four things follow f
   name `<run N>`, so that a traceback looks as it does for a file.
 * A process forked by user code that falls out of it ends as a Python program does, and never
   comes back to the loop: only the process that was started answers.
+* An interpreter that has not been given any code can be copied: see `copy`.
 
 SIGINT is Python's own during a run, so that KeyboardInterrupt ends it, and ignored between runs.
 """
@@ -26,16 +27,19 @@ import gc
 import site
 import sys
 from _io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from _imp import create_dynamic
 from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_sigmask,
                      signal)
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 from _thread import _count as count_threads
-from os import (F_OK, access, close, dup, dup2, environ, fstat, getcwd, getpid, pread,
-                register_at_fork, unlink)
+from atexit import _run_exitfuncs as run_exit_functions
+from os import (F_OK, _exit, access, close, dup, dup2, environ, fstat, getcwd, getpid, pread,
+                register_at_fork, setsid, unlink)
 from os.path import dirname, isdir
 from sys import setprofile, settrace
 
-READY, RUN, DONE, WARM, SEED = range(1, 6)
+READY, RUN, DONE, WARM, SEED, COPY = range(1, 7)
+CAN_COPY = 1
 MSG_SIZE = 64
 NFDS = 4
 HIGH_FDS = 1000, 500, 250, 100, 50  # where CTL goes: the first that the limit allows
@@ -277,6 +281,9 @@ main_module = type(sys)('__main__')
 user_site = None  # the directory, once it exists and has been added
 
 
+own_path = list(sys.path)
+
+
 def set_up_paths():
     """What -I left out: the working directory, and what the user's environment asks for."""
     extra = [getcwd()]
@@ -444,8 +451,12 @@ def execute(code, name, space):
             pass
 
 
+own_modules = ()  # names of the modules that were there before any user code
+
+
 def run(turn, code):
-    global current_code
+    global current_code, own_modules
+    own_modules = own_modules or frozenset(modules)
     name = f'<run {turn}>'
     while spawn_files:
         try:
@@ -461,11 +472,42 @@ def run(turn, code):
     bind_input()
     status = execute(code, name, space)
     if getpid() != PID:
-        raise SystemExit(status)
+        end_child(status)
     flush_all()
     if not are_bound():
         bind_outputs()  # which may end what user code made, and so write more
     return status
+
+
+def end_child(status):
+    """End a process that user code has forked, as the interpreter would end it.
+
+    Which means: wait for threads, run what was registered with `atexit`, let go of what the program
+    made, so that its files are flushed. But the interpreter would then visit all that it ever
+    loaded, and so get a copy of each page that it shares with its parent, some MiB in all.
+    """
+    for step in join_threads, run_exit_functions, flush_all, let_go, flush_all:
+        try:
+            step()
+        except BaseException as error:
+            strip_frames(error)
+            original_hook(type(error), error, error.__traceback__)
+    _exit(status)
+
+
+def join_threads():
+    if 'threading' in modules:
+        modules['threading']._shutdown()
+
+
+def let_go():
+    """Drop the program's objects and modules, which finalises what nobody else holds."""
+    sys.last_exc = sys.last_value = sys.last_traceback = None
+    for name in list(modules):
+        if name not in own_modules:
+            del modules[name]
+    main_module.__dict__.clear()
+    gc.collect()
 
 
 def tidy_up():
@@ -518,16 +560,24 @@ with open('/dev/null') as file:
 
 
 def warm():
+    path = list(sys.path)
+    sys.path[:] = own_path  # a file of the user's is no module of the library
     for name in USUAL.split():
         try:
             __import__(name)
         except Exception:
             pass
+    sys.path[:] = path
     from traceback import format_exception
     try:
         exec(compile(EXERCISE, '<warm>', 'exec', 0, True), {'__name__': '__main__'})
     except ZeroDivisionError as error:
         format_exception(error)
+    set_up_module('<run 0>')
+    look_around()
+    bind_outputs()
+    bind_input()
+    execute(b'print(end="")', '<warm>', {'__name__': '__main__'})
     # Objects that live as long as the interpreter: no collection need look at them again, which
     # also leaves the pages that clones of this machine share untouched.
     gc.collect()
@@ -546,14 +596,13 @@ def seed(data):
 
 # --- the socket ----------------------------------------------------------------------------------
 
-def make_undumpable():
-    """Keep other processes of the user from reading this one's memory and descriptors.
+def call_turn(name):
+    """Call a function of turn.so.
 
-    `ctypes` would cost milliseconds and a descriptor. The import of turn.so fails by design, after
-    it has done its work.
+    `ctypes` would cost milliseconds and a descriptor. The "import" fails by design, after the
+    function has done its work.
     """
-    from _imp import create_dynamic
-    spec = type(sys.implementation)(name='turn', origin=dirname(OWN) + '/turn.so')
+    spec = type(sys.implementation)(name=name, origin=dirname(OWN) + '/turn.so')
     try:
         create_dynamic(spec)
     except (ImportError, SystemError):
@@ -573,6 +622,28 @@ class Channel:
         close(fd)
         self.sock = socket(fileno=self.base)
 
+    def leave(self):
+        """In a forked process: the socket is not for it."""
+        self.sock.close()
+
+    def copy(self, fd):
+        """Make a copy of this interpreter that serves the socket `fd`; see agent/driver.h.
+
+        Return: in this process the status to answer with, in the copy None. If there is no copy,
+        the agent learns it from the other end of `fd`.
+        """
+        global PID
+        call_turn('turn_copy')
+        if getpid() == PID:
+            close(fd)
+            return 0
+        setsid()
+        dup2(fd, self.base, False)
+        close(fd)
+        self.sock = socket(fileno=self.base)
+        PID = getpid()
+        return None
+
     def reserve(self, source, base):
         """Fill the places with copies of `source`, last one first. Return: whether that worked."""
         try:
@@ -583,8 +654,12 @@ class Channel:
         except OSError:
             return False
 
-    def send(self, kind, nonce=b'', status=0, text=b''):
-        msg = kind.to_bytes(4, ORDER) + bytes(4) + nonce.ljust(16, b'\0') + bytes(4)
+    def send_ready(self, number=0):
+        self.send(READY, status=CAN_COPY, turn=number,
+                  text=b'Python ' + sys.version.split()[0].encode())
+
+    def send(self, kind, nonce=b'', status=0, text=b'', turn=0):
+        msg = kind.to_bytes(4, ORDER) + turn.to_bytes(4, ORDER) + nonce.ljust(16, b'\0') + bytes(4)
         msg += status.to_bytes(4, ORDER) + bytes(32)
         self.sock.send(msg + text)
 
@@ -644,6 +719,11 @@ def serve(channel):
             code = take(fds, length)
             channel.reserve(channel.base + 1, channel.base)
             status = run(turn, code)
+        elif kind == COPY and len(fds) == 1:
+            status = channel.copy(fds[0])
+            if status is None:
+                channel.send_ready(PID)
+                continue
         elif kind == WARM:
             warm()
         elif kind != SEED:
@@ -661,14 +741,14 @@ def serve(channel):
 def main():
     channel = Channel(int(sys.argv[1]))
     signal(SIGINT, SIG_IGN)
-    make_undumpable()
+    call_turn('turn')  # makes the process undumpable
     set_up_paths()
     sys.meta_path.insert(0, Finder())
-    register_at_fork(before=flush_all, after_in_child=channel.sock.close)
+    register_at_fork(before=flush_all, after_in_child=channel.leave)
     bind_outputs()
     bind_input()
     set_up_module('<run 0>')
-    channel.send(READY, text=b'Python ' + sys.version.split()[0].encode())
+    channel.send_ready()
     try:
         serve(channel)
     except OSError:  # the channel is gone, perhaps by user code: so are we

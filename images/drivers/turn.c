@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -19,7 +22,7 @@
  * -------------------
  * turn.so has three users. Bun calls the functions of this file through its foreign function
  * interface. Python, whose own ways to call prctl(2) cost milliseconds, "imports" it only to become
- * undumpable. Bash loads it as a builtin that is its whole driver, see turn_bash.c.
+ * undumpable, and under another name to make a copy of itself. Bash loads it as a builtin that is its whole driver, see turn_bash.c.
  *
  * User code shares the table of descriptors, and may have closed or filled any part of it. So the
  * socket lies high, out of the way of what counts or closes low numbers; the places after it
@@ -30,13 +33,18 @@
 #define HIGH_FD 1000 /* where the socket goes; the places after it stay occupied, see turn_open */
 
 static int ctl_fd = -1;
-static char *code; /* of the turn, terminated by NUL */
+static int copy_fd = -1; /* of the last DRIVER_COPY */
+static char *code;	 /* of the turn, terminated by NUL */
 static size_t code_len;
 
 static void make_undumpable(void)
 {
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
+
+/* Of Python, if that is who loads us. */
+extern __attribute__((weak)) void PyOS_BeforeFork(void), PyOS_AfterFork_Parent(void),
+	PyOS_AfterFork_Child(void);
 
 void *PyInit_turn(void)
 {
@@ -91,6 +99,53 @@ int turn_raise(int fd)
 void turn_close(void)
 {
 	close(ctl_fd);
+}
+
+/*
+ * A child of our parent's: nobody but the agent could tell how it ends. The C library has no such
+ * fork, and does not get to do what it does at each; in a process with one thread that is nothing
+ * but noting the thread's number, for locks of which the copy has none and for its own threads.
+ */
+static pid_t fork_sibling(void)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* In the copy. */
+static void become_copy(void)
+{
+	(void)setsid();
+	(void)dup3(copy_fd, ctl_fd, O_CLOEXEC);
+	close(copy_fd);
+	copy_fd = -1;
+}
+
+int turn_copy(void)
+{
+	pid_t pid = fork_sibling();
+
+	if (pid == 0) {
+		become_copy();
+		return 0;
+	}
+	close(copy_fd);
+	copy_fd = -1;
+	return pid > 0 ? 1 : -EAGAIN;
+}
+
+void *PyInit_turn_copy(void)
+{
+	pid_t pid;
+
+	if (!PyOS_BeforeFork || !PyOS_AfterFork_Parent || !PyOS_AfterFork_Child)
+		return NULL;
+	PyOS_BeforeFork();
+	pid = fork_sibling();
+	if (pid == 0)
+		PyOS_AfterFork_Child();
+	else
+		PyOS_AfterFork_Parent();
+	return NULL;
 }
 
 static void close_all(const int *fds, int n)
@@ -179,13 +234,17 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	if (len == 0)
 		return 0;
 	n = take_rights(&hdr, fds);
-	if (len != sizeof(*ret_msg) || ret_msg->type == 0 || ret_msg->type > DRIVER_SEED) {
+	if (len != sizeof(*ret_msg) || ret_msg->type == 0 || ret_msg->type > DRIVER_COPY) {
 		close_all(fds, n);
 		return -EBADMSG;
 	}
+	if (ret_msg->type == DRIVER_COPY && n == 1) {
+		copy_fd = fds[0];
+		return DRIVER_COPY;
+	}
 	if (ret_msg->type != DRIVER_RUN) {
 		close_all(fds, n);
-		return (int)ret_msg->type;
+		return ret_msg->type == DRIVER_COPY ? -EBADMSG : (int)ret_msg->type;
 	}
 	if (n != DRIVER_NFDS) {
 		close_all(fds, n);

@@ -38,6 +38,13 @@ void turn_close(void);
 int turn_receive(struct driver_msg *ret_msg, int flags);
 
 /**
+ * turn_copy() - Do what the DRIVER_COPY asks that was received last
+ *
+ * Return: 1 if there is a copy, 0 in the copy, which has the socket it was made for, or -errno
+ */
+int turn_copy(void);
+
+/**
  * turn_code() - The code of the last turn received
  * @ret_len: its length
  *
@@ -72,5 +79,8 @@ int turn_write(int fd, const char *buf, size_t len);
 
 /** PyInit_turn() - The place of Python's initialisation: makes the process undumpable, and fails. */
 void *PyInit_turn(void);
+
+/** PyInit_turn_copy() - Likewise: forks a child of the process's parent, and fails in both. */
+void *PyInit_turn_copy(void);
 
 #endif

@@ -101,6 +101,7 @@ BASH sigjmp_buf top_level;
 BASH volatile sig_atomic_t interrupt_state, terminating_signal;
 BASH int interactive, last_command_exit_value, executing_builtin, read_but_dont_execute,
 	subshell_environment;
+BASH pid_t dollar_dollar_pid;
 BASH char *this_command_name, *dollar_vars[];
 BASH builtin_fn *this_shell_builtin;
 BASH int parse_and_execute(char *string, const char *from_file, int flags);
@@ -335,6 +336,31 @@ static void seed(const uint8_t *bytes)
 	sbrand(value);
 }
 
+static void send_ready(uint32_t number)
+{
+	struct driver_msg ready = {.type = DRIVER_READY, .turn = number, .status = DRIVER_CAN_COPY};
+	const struct shell_var *var = find_variable("BASH_VERSION");
+	char version[DRIVER_VERSION];
+
+	snprintf(version, sizeof(version), "bash %s", var && var->value ? var->value : "");
+	(void)turn_send(&ready, version);
+}
+
+/* Return: 0 if there is a copy of this shell, 1 if there is none; or -1 in the copy. */
+static int copy(void)
+{
+	static char text[] = "SECONDS=0";
+	int r = turn_copy();
+
+	if (r != 0)
+		return r < 0;
+	shell_pid = dollar_dollar_pid = getpid();
+	(void)evaluate(text);
+	last_command_exit_value = 0;
+	send_ready((uint32_t)shell_pid);
+	return -1;
+}
+
 /* Answer one request. Return: false if there are no more. */
 static bool serve(void)
 {
@@ -359,6 +385,11 @@ static bool serve(void)
 	case DRIVER_SEED:
 		seed(msg.seed);
 		msg.status = 0;
+		break;
+	case DRIVER_COPY:
+		msg.status = copy();
+		if (msg.status < 0)
+			return true;
 		break;
 	default:
 		if (r < 0)
@@ -412,18 +443,13 @@ static void enter_top_level(void)
 
 static int xsbx_turn(struct word_list *list)
 {
-	struct driver_msg ready = {.type = DRIVER_READY};
-	char version[DRIVER_VERSION];
-	const struct shell_var *var = find_variable("BASH_VERSION");
-
 	if (shell_pid || !list || turn_open(atoi(list->word->word)) < 0)
 		return EX_USAGE;
 	shell_pid = getpid();
-	snprintf(version, sizeof(version), "bash %s", var && var->value ? var->value : "");
 	(void)pthread_atfork(NULL, NULL, on_fork_child);
 	disarm_interrupt();
 	enter_top_level();
-	(void)turn_send(&ready, version);
+	send_ready(0);
 	while (serve())
 		;
 	jump_on(JUMP_EXIT);
