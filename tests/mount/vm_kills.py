@@ -39,7 +39,7 @@ class Scene:
             os.symlink(f"{os.environ['IMAGES']}/images", f"{self.cache}/images")
         # A busy host is no reason to fail.
         write(f"{SCRATCH}/conf{scenes}", f"boot_timeout_s = 240\n{conf}")
-        self.count, self.seen = 0, set()
+        self.count, self.seen, self.groups = 0, set(), set()
         self.daemon = start_daemon(self.mnt, f"cache_dir={self.cache}",
                                    conf=f"{SCRATCH}/conf{scenes}", log=LOG)
         [self.spawner] = [p for p in children_of(self.daemon.pid)
@@ -63,6 +63,12 @@ class Scene:
 
     def machines(self):
         return [p for p in children_of(self.spawner) if b"qemu" in arguments(p).split(b"\0")[0]]
+
+    def look(self, *pids):
+        """Remembers what there is now and must be gone in the end."""
+        for pid in {*children_of(self.daemon.pid), *children_of(self.spawner), *pids}:
+            self.seen.add(pid)
+            self.groups |= groups_of(pid) - groups_of("self")
 
     def submit(self, code="echo $((6 * 7))\n"):
         self.count += 1
@@ -88,8 +94,7 @@ class Scene:
 
     def end(self, what, how="unmount"):
         """However the daemon ends or ended, it leaves nothing but whole snapshots."""
-        pids = [*children_of(self.daemon.pid), *children_of(self.spawner)]
-        self.seen |= set(pids)
+        self.look()
         if how == "unmount":
             shell(f"fusermount3 -u {self.mnt}")
         try:
@@ -100,6 +105,8 @@ class Scene:
             self.daemon.wait()
         wait_for(lambda: not [p for p in self.seen if alive(p)], 3)
         same(f"{what}: processes", [arguments(p)[:80] for p in self.seen if alive(p)], [])
+        wait_for(lambda: not any(map(os.path.isdir, self.groups)), 2)
+        same(f"{what}: control groups", [*filter(os.path.isdir, self.groups)], [])
         wait_for(lambda: not mounted(self.mnt), 2)
         ok(f"{what}: the mount is gone", not mounted(self.mnt))
         # What a spawner removes after its daemon's death takes a moment.
@@ -125,6 +132,21 @@ def arguments(pid):
         return read(f"/proc/{pid}/cmdline")
     except OSError:
         return b""
+
+
+def groups_of(pid):
+    """The directories of a process's control groups, wherever they may be mounted."""
+    try:
+        lines = read(f"/proc/{pid}/cgroup", "r").splitlines()
+    except OSError:
+        return set()
+    found = set()
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        for top in ("", "/unified", f"/{names.removeprefix('name=')}"):
+            if path.strip("/"):
+                found.add(f"/sys/fs/cgroup{top}{path}")
+    return found
 
 
 def parent_of(pid):
@@ -186,7 +208,7 @@ def machines():
         victims = scene.machines()
         if moment in ("booting", "pooled", "hand-over"):
             ok(f"machines killed, {moment}: there are some", victims)
-        scene.seen |= set(victims)
+        scene.look(*victims)
         for pid in victims:
             hurt(pid, draw.random() < 0.5)
         scene.works(f"machines killed, {moment}")
@@ -202,7 +224,7 @@ def taken():
     for i in range(3):
         when_pooled(scene)
         [pid] = scene.machines()[:1]
-        scene.seen.add(pid)
+        scene.look(pid)
         if i == 1:  # nobody has noticed yet
             os.kill(pid, signal.SIGSTOP)
         s = scene.submit("echo one; sleep 30; echo two\n" if i else "echo one\n")
@@ -225,7 +247,7 @@ def once(victim, moment, cache=None):
     scene = Scene(cache)
     scene.works(f"{what}: before")
     MOMENTS[moment](scene)
-    scene.seen |= set(children_of(scene.daemon.pid))
+    scene.look()
     if victim == "unmount":
         scene.end(what)
     else:
@@ -258,14 +280,14 @@ def loading():
     for victim in ("daemon", "unmount", "spawner"):
         what = f"{victim}, loading"
         again = Scene(scene.cache)
-        s = again.submit()
+        again.submit()
         time.sleep(draw.uniform(0, 0.4))
+        again.look()
         if victim == "unmount":
             shell(f"fusermount3 -uz {again.mnt}")
         else:
             hurt(again.spawner if victim == "spawner" else again.daemon.pid)
         again.end(what, "killed")
-        del s
     last = Scene(scene.cache)
     same("loading: and then it is used", last.works("loading, then"), "snapshot")
     last.end("loading, then")
