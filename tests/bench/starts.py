@@ -56,7 +56,7 @@ def hit(bench):
             "Clock without `in`: the same, from before mkdir. No config is written.",
             "Before each, off the clock, until the pool has a clone. `json, re, hashlib`:",
             "a program that imports and uses these. `down`: rmdir until the machine's process is gone.")
-    n = 8 if bench.quick else 40
+    n = 5 if bench.quick else 40
     for template in bench.templates:
         with bench.mount() as mount:
             warm_up(mount, template)
@@ -133,18 +133,26 @@ def starts(bench):
             "Clock: from before mkdir to the last byte of stdout, each by how its sandbox started",
             "(`start` in status.json). Clock `in`: the same, from before close(in).",
             "sequential: one after the other. staggered: a new one each so many ms, whatever the",
-            "others do. burst: all at once, one thread each. Removing is not on the clock, but takes",
-            "its part of the machine; `down`: rmdir until the machine's process is gone.")
+            "others do. Removing is not on the clock, but takes its part of the machine; `down`: rmdir",
+            "until the machine's process is gone.")
     few = bench.quick
     for template in bench.templates[:1] if few else bench.templates:
         with bench.mount() as mount:
             warm_up(mount, template)
-            plan = [("sequential", 15 if few else 50, -1),
-                    ("staggered, each 300 ms", 10 if few else 30, 300000),
-                    ("staggered, each 100 ms", 20 if few else 60, 100000)]
-            for label, n, every in plan:
+            for label, n, every in (("sequential", 10 if few else 50, -1),
+                                    ("staggered, each 300 ms", 10 if few else 30, 300000),
+                                    ("staggered, each 100 ms", 10 if few else 60, 100000)):
                 one_start(mount, template, label, n, every)
                 mount.wait_pool(template)
+
+
+def burst(bench):
+    heading("Burst: 100 new sessions at once, each create, print, result, remove",
+            "Clocks as in `starts`. Each has a thread of its own, and all begin in the same moment. The total:",
+            "from the first mkdir to the last end of stdout, teardown of the others included.")
+    for template in bench.templates[:1] if bench.quick else bench.templates:
+        with bench.mount() as mount:
+            warm_up(mount, template)
             one_start(mount, template, "burst of 100", 100, 0, bench.target(15, 3))
 
 
