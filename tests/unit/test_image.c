@@ -244,7 +244,7 @@ static void own_kernel(void **state)
 
 	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
 	assert_false(image.own);
-	strcpy(before, image.id);
+	strcpy(before, image.initrd_sha256);
 	put_own_kernel();
 	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
 	assert_true(image.own);
@@ -252,7 +252,7 @@ static void own_kernel(void **state)
 	assert_true(pread(image.initrd, bytes, sizeof(bytes) - 1, 0) > 128);
 	assert_memory_equal(bytes, "070701", 6);
 	assert_memory_equal(bytes + 110, "init\0", 5);
-	assert_string_not_equal(image.id, before);
+	assert_string_not_equal(image.initrd_sha256, before);
 	assert_int_equal(images_kernel(*state, text, sizeof(text), &why), 0);
 	assert_string_equal(text, "own 6.1.0-own");
 }
