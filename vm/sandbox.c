@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "log.h"
 #include "template_job.h"
 #include "trouble.h"
 #include "vm_internal.h"
@@ -32,10 +33,11 @@
  * take its own absence for the agent's.
  */
 
-#define BEAT_MS	   5000
-#define BEATS_IDLE 8 /* without a frame, before an agent counts as dead */
-#define RESTORE_MS 15000ull
-#define BEATS_BUSY 14 /* while user code keeps the guest busy */
+#define BEAT_MS	    5000
+#define BEATS_IDLE  8 /* without a frame, before an agent counts as dead */
+#define RESTORE_MS  15000ull
+#define BEATS_BUSY  14 /* while user code keeps the guest busy */
+#define TEARDOWN_MS 10000u
 
 static const char *const state_str[] = {
 	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
@@ -142,10 +144,22 @@ static void no_place(struct sandbox *s)
 	sandbox_fail(s, &p);
 }
 
+/* It was killed, and is not gone: it sits in the kernel, waiting for a disk that does not answer,
+ * for example. Nobody waits for it but its place. */
+static void lingers(struct sandbox *s)
+{
+	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", s->name,
+		 TEARDOWN_MS / 1000);
+	vm_tell(s->vm, "lingering", "%s: killed %u s ago, and not gone yet", s->name,
+		TEARDOWN_MS / 1000);
+}
+
 static void on_deadline(uv_timer_t *timer)
 {
 	struct sandbox *s = timer->data;
 
+	if (s->torn_down)
+		lingers(s);
 	if (s->state == SANDBOX_CLOSING)
 		return;
 	switch (s->phase) {
@@ -264,11 +278,18 @@ void link_hangup(struct sandbox *s)
 
 /* ---- the end ---- */
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+	sandbox_part_closed(handle->data);
+}
+
 void sandbox_part_closed(struct sandbox *s)
 {
 	struct vm *vm = s->vm;
 
-	if (--s->nopen)
+	if (--s->nopen == 1 && s->torn_down)
+		uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
+	if (s->nopen)
 		return;
 	if (s->deferred)
 		TAILQ_REMOVE(&vm->deferred, s, deferred_link);
@@ -279,11 +300,6 @@ void sandbox_part_closed(struct sandbox *s)
 	sandbox_spec_free(s);
 	vm_forget(vm, s);
 	free(s);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-	sandbox_part_closed(handle->data);
 }
 
 static void on_channel_closed(void *data)
@@ -307,7 +323,8 @@ static void tear_down(struct sandbox *s)
 	vm_kick(s->vm);
 	if (s->channel.open)
 		channel_close(&s->channel, on_channel_closed);
-	uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
+	/* This one watches over the others, and goes last. */
+	sandbox_deadline(s, TEARDOWN_MS);
 	uv_close((uv_handle_t *)&s->heartbeat, on_timer_closed);
 	uv_close((uv_handle_t *)&s->grace, on_timer_closed);
 }
