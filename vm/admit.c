@@ -27,7 +27,7 @@
 #define PLACES_PER_CPU	   64u	 /* an idle clone takes 0.3 % of one */
 #define OVERCOMMIT	   200	 /* per cent */
 #define CPU_RESERVE	   50u	 /* hundredths of a processor, for the daemon and everybody else */
-#define CPU_MOST	   8u	 /* runs that share a processor at most */
+#define CPU_MOST	   4u	 /* runs that share a processor at most */
 #define PRESSURE_MOST	   1000u /* hundredths of a per cent */
 #define FLOOR_MIN_MB	   128u
 #define FLOOR_MAX_MB	   1024u

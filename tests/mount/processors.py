@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""More runs that compute than the processors can bear: each has its time limit for itself, because
+it begins when its turn comes; and runs that only sleep keep nobody waiting."""
+# backends: vm
+# timeout: 200
+# conf: [template raw]
+# conf: timeout_s = 60
+from xsbx import *
+
+vm_only()
+
+# What a run computes takes this long alone, about. All together would be far past the time limit.
+ALONE = 2.0
+LOOP = "i=0; while ((i < {n})); do ((i++)); done; echo done\n"
+
+
+def status():
+    return json.loads(read(f"{MNT}/status.json"))["admission"]["processors"]
+
+
+def sessions(names, config=None):
+    found = [Session(n, config=config) for n in names]
+    for s in found:
+        s.submit("true\n")
+    for s in found:
+        same(f"{s.path} is up", s.result().code, 0)
+    return found
+
+
+def measure():
+    """How far to count for ALONE seconds."""
+    s = sessions(["alone"])[0]
+    count = 20000
+    while True:
+        s.run(LOOP.format(n=count))
+        ms = s.json()["latest"]["wall_ms"]
+        if ms > 1000 * ALONE / 4:
+            s.remove()
+            return int(count * 1000 * ALONE / ms)
+        count *= 4
+
+
+def computing():
+    count, cpus = measure(), os.cpu_count()
+    n = 12 * cpus
+    # Sharing at four a processor takes 4 * ALONE each, all at once 12 * ALONE.
+    crowd = sessions([f"c{i}" for i in range(n)], f"timeout_s = {int(9 * ALONE)}\n")
+    for s in crowd:
+        s.submit(LOOP.format(n=count))
+    waits = [s.json()["waiting"] for s in crowd]
+    ok("some wait for a processor", any(w and w["for"] == "processor" for w in waits), waits)
+    ok("and are queued", sum(s.state_of(2) == "queued" for s in crowd) > 0)
+    most = 0
+    while any(s.state_of(2) in ("queued", "running") for s in crowd):
+        now = status()
+        most = max(most, now["used"])
+        time.sleep(0.3)
+    states = [s.state_of(2) for s in crowd]
+    same("all end in time", [w for w in states if w != "done"], [])
+    ok("never more than the most", most <= now["most"], (most, now))
+    ok("but more than without waiting", most > 1, most)
+    walls = sorted(s.json()["latest"]["wall_ms"] for s in crowd)
+    print(f"{n} runs of {ALONE} s: {walls[0]:.0f} to {walls[-1]:.0f} ms, at most {most} processors")
+    for s in crowd:
+        s.remove()
+
+
+def sleeping():
+    """As many as the processors could not bear, if they computed."""
+    n = 4 * os.cpu_count() + 2
+    crowd = sessions([f"s{i}" for i in range(n)])
+    for s in crowd:
+        s.submit("echo asleep; sleep 50\n")
+    ok("all get their turn", wait_for(lambda: all(s.text("runs/2/stdout") for s in crowd), 8))
+    s = sessions(["late"])[0]
+    same("and one more", s.run("echo late\n").stdout, b"late\n")
+    same("while they sleep", [c.state_of(2) for c in crowd], ["running"] * n)
+
+
+main(computing, sleeping)
