@@ -151,14 +151,15 @@ static int read_limit(const struct host *h, const struct host_group *g, const ch
 
 static int add_group(struct host *h, bool v2, const char *dir)
 {
-	char *copy;
+	struct host_group *g = &h->group[h->ngroups];
 
 	if (h->ngroups == HOST_GROUPS_MAX)
 		return 0;
-	copy = strdup(dir);
-	if (!copy)
+	g->v2 = v2;
+	g->dir = strdup(dir);
+	if (!g->dir)
 		return -ENOMEM;
-	h->group[h->ngroups++] = (struct host_group){v2, copy};
+	h->ngroups++;
 	return 0;
 }
 
