@@ -10,13 +10,37 @@
 #include <unistd.h>
 
 #define NAME_MAX_HOST 64
+#define SECOND	      1000000000u
+#define AHEAD_NS      SECOND /* more than a message can be under way */
+
+uint64_t clock_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
+static int set(uint64_t realtime_ns)
+{
+	const struct timespec ts = {.tv_sec = (time_t)(realtime_ns / SECOND),
+				    .tv_nsec = (long)(realtime_ns % SECOND)};
+
+	return clock_settime(CLOCK_REALTIME, &ts) < 0 ? -errno : 0;
+}
 
 int clock_set(uint64_t realtime_ns)
 {
-	const struct timespec ts = {.tv_sec = (time_t)(realtime_ns / 1000000000),
-				    .tv_nsec = (long)(realtime_ns % 1000000000)};
+	const uint64_t now = clock_now();
 
-	return clock_settime(CLOCK_REALTIME, &ts) < 0 ? -errno : 0;
+	if (now >= realtime_ns && now - realtime_ns < AHEAD_NS)
+		return 0;
+	return set(realtime_ns);
+}
+
+int clock_step(int64_t delta_ns)
+{
+	return delta_ns ? set(clock_now() + (uint64_t)delta_ns) : 0;
 }
 
 int clock_stir(int random_fd, const uint8_t *entropy, size_t len)

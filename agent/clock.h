@@ -6,8 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** clock_set() - Set the wall clock. Return: 0 or -errno. */
+/* The wall clock, in nanoseconds. */
+uint64_t clock_now(void);
+
+/**
+ * clock_set() - Set the wall clock to the time at which a message was written
+ * @realtime_ns: That time
+ *
+ * It can only be later now, so a clock that is a little ahead of it may well be right, and is left.
+ *
+ * Return: 0 or -errno.
+ */
 int clock_set(uint64_t realtime_ns);
+
+/** clock_step() - Add to the wall clock. Return: 0 or -errno. */
+int clock_step(int64_t delta_ns);
 
 /**
  * clock_stir() - Credit the kernel's random generator with entropy and make it start anew

@@ -153,6 +153,7 @@ const char *proto_type_name(unsigned type)
 		[PROTO_USAGE] = "USAGE",
 		[PROTO_SHUTDOWN] = "SHUTDOWN",
 		[PROTO_WARM] = "WARM",
+		[PROTO_CLOCK] = "CLOCK",
 		[PROTO_F_LOOKUP] = "F_LOOKUP",
 		[PROTO_F_FORGET] = "F_FORGET",
 		[PROTO_F_GETATTR] = "F_GETATTR",
@@ -185,6 +186,7 @@ const char *proto_type_name(unsigned type)
 		[PROTO_USAGE_REPLY] = "USAGE_REPLY",
 		[PROTO_LOG] = "LOG",
 		[PROTO_FILE_REPLY] = "FILE_REPLY",
+		[PROTO_CLOCK_OK] = "CLOCK_OK",
 	};
 
 	if (type >= sizeof(names) / sizeof(names[0]) || !names[type])

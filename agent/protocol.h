@@ -46,7 +46,8 @@ enum proto_type {
 	PROTO_HELLO =
 		1,    /* u32 version, u32 generation, u64 realtime_ns, u8[32] entropy, str hostname.
 			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first,
-			  * and ends a run of an older generation without EXIT; nodes stay. */
+			  * and ends a run of an older generation without EXIT; nodes stay.
+			  * A clock that is ahead by less than a second is left to CLOCK. */
 	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
 	PROTO_SETUP,  /* struct proto_setup: sizes the quota'd directories, starts the interpreter.
 			  * Answered by READY or FAILED. Sent again, it replaces the interpreter
@@ -60,6 +61,7 @@ enum proto_type {
 	PROTO_USAGE,  /* answered by USAGE_REPLY */
 	PROTO_SHUTDOWN, /* end everything; no answer, the far end goes away */
 	PROTO_WARM,	/* exercise the interpreter; answered by READY or FAILED */
+	PROTO_CLOCK, /* s64 ns to add to the wall clock, at any time; answered by CLOCK_OK at once */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless said otherwise. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -98,6 +100,7 @@ enum proto_type {
 	PROTO_USAGE_REPLY,  /* struct proto_usage */
 	PROTO_LOG,	    /* bytes for the `console` node */
 	PROTO_FILE_REPLY,   /* u32 errno (0: success), then what the request says */
+	PROTO_CLOCK_OK,	    /* u64 realtime_ns, when CLOCK was read and done */
 };
 
 #define PROTO_F_EOF 0x01u /* on STDIN */

@@ -88,6 +88,27 @@ static int on_ping(struct agent *a, const struct proto_header *h, struct proto_i
 	return 0;
 }
 
+static int on_clock(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint64_t delta_ns = get_u64(in);
+	struct frame *f;
+	int r = 0;
+
+	if (!get_end(in))
+		return -EPROTO;
+	/* Outside of a guest the clock is the host's own. */
+	if (a->place->guest)
+		r = clock_step((int64_t)delta_ns);
+	if (r < 0)
+		log_line("setting the clock: %s", strerror(-r));
+	f = frame_new(PROTO_CLOCK_OK, h->id, 8);
+	if (!f)
+		return -ENOMEM;
+	put_u64(&f->out, clock_now());
+	conn_send(&a->conn, f);
+	return 0;
+}
+
 /* Has the interpreter replaced; READY comes when the new one is. */
 static void restart(struct agent *a, uint32_t id)
 {
@@ -278,7 +299,7 @@ static const frame_fn handlers[] = {
 	[PROTO_HELLO] = on_hello,	[PROTO_PING] = on_ping,	  [PROTO_SETUP] = on_setup,
 	[PROTO_RUN] = on_run,		[PROTO_STDIN] = on_stdin, [PROTO_SIGNAL] = on_signal_frame,
 	[PROTO_CREDIT] = on_credit,	[PROTO_RESET] = on_reset, [PROTO_USAGE] = on_usage,
-	[PROTO_SHUTDOWN] = on_shutdown, [PROTO_WARM] = on_warm,
+	[PROTO_SHUTDOWN] = on_shutdown, [PROTO_WARM] = on_warm,	  [PROTO_CLOCK] = on_clock,
 };
 
 int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -18,6 +18,10 @@
 #define XSBX_LIBEXECDIR "/usr/local/libexec/xsbxfs"
 #endif
 
+#ifndef XSBX_DATADIR
+#define XSBX_DATADIR "/usr/local/share/xsbxfs"
+#endif
+
 #define SYSTEM_FILE "/etc/xsbxfs.conf"
 
 const char conf_usage[] =
@@ -127,6 +131,26 @@ static char *default_agent(void)
 	return strdup(XSBX_LIBEXECDIR "/xsbx-agent");
 }
 
+/* In the sources when it runs from where it was built, else where it was installed. */
+static char *default_builder(void)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash, *path;
+
+	if (len > 0) {
+		self[len] = '\0';
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = '\0';
+		path = join(self, "../scripts/images");
+		if (!path || access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return strdup(XSBX_DATADIR "/scripts/images");
+}
+
 /* ---- the beginning and the end of a configuration ---- */
 
 int conf_init(struct conf *c)
@@ -161,8 +185,9 @@ int conf_init(struct conf *c)
 
 void conf_clear(struct conf *c)
 {
-	char *strings[] = {c->mountpoint, c->notify, c->cache_dir, c->runtime_dir, c->spool_dir,
-			   c->qemu,	  c->agent,  c->accel,	   c->kernel,	   c->prepare};
+	char *strings[] = {c->mountpoint, c->notify,  c->cache_dir,    c->runtime_dir,
+			   c->spool_dir,  c->qemu,    c->agent,	       c->accel,
+			   c->kernel,	  c->prepare, c->image_builder};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
@@ -187,7 +212,9 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->spool_dir = strdup(c->cache_dir);
 	if (!c->agent)
 		c->agent = default_agent();
-	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent)
+	if (!c->image_builder)
+		c->image_builder = default_builder();
+	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->image_builder)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->ntemplates; i++) {
 		r = conf_template_settle(&c->template[i], &c -> limits, src);

@@ -33,9 +33,10 @@ struct conf {
 	char *qemu;	   /* default qemu-system-x86_64 */
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
-	char *prepare;	   /* yes, no, or names of templates */
-	char *kernel;	   /* auto, own, stock */
-	unsigned max_vms;  /* 0: derived */
+	char *image_builder; /* default: scripts/images beside the program, else installed; or "none" */
+	char *prepare;	     /* yes, no, or names of templates */
+	char *kernel;	     /* auto, own, stock */
+	unsigned max_vms;	      /* 0: derived */
 	unsigned max_vms_user;	      /* of one user; 0: derived */
 	unsigned memory_percent;      /* of the host's memory that is promised to sandboxes */
 	unsigned cpu_percent;	      /* of its processors that runs may have without waiting */

@@ -41,6 +41,7 @@ static const struct key keys[] = {
 	{"qemu", CONF_GLOBAL, KEY_PROGRAM, AT(qemu)},
 	{"agent", CONF_GLOBAL, KEY_PATH, AT(agent)},
 	{"accel", CONF_GLOBAL, KEY_ACCEL, AT(accel)},
+	{"image_builder", CONF_GLOBAL, KEY_PROGRAM, AT(image_builder)},
 	{"prepare", CONF_GLOBAL, KEY_NAMES, AT(prepare)},
 	{"kernel", CONF_GLOBAL, KEY_KERNEL, AT(kernel)},
 	{"allow_other", CONF_GLOBAL, KEY_FLAG, AT(allow_other)},

@@ -112,6 +112,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
+		if (strcmp(s->error.code, VM_IMAGE_MISSING) == 0)
+			session_problem(s, NULL); /* what was waited for is there */
 		lease_info(s);
 		s->files_mtime = fs_now();
 		files_ready(&s->files);
@@ -120,6 +122,15 @@ static void on_state(void *data, enum sandbox_state state)
 		lease_set_state(s, SESSION_IDLE);
 	lease_pump(s);
 	wait_wake(s->fs, &s->wait);
+}
+
+/* Starting takes long, and the session's `error` says why. */
+static void on_awaits(void *data, const struct vm_problem *what)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (s && !s->dead)
+		session_problem(s, what);
 }
 
 static void on_console(void *data, const void *bytes, size_t len)
@@ -212,6 +223,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 
 static const struct sandbox_events lease_events = {
 	.state = on_state,
+	.awaits = on_awaits,
 	.console = on_console,
 	.output = on_output,
 	.exit = on_run_exit,

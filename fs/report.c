@@ -93,6 +93,7 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.agent = conf->agent,
 		.accel = conf->accel,
 		.kernel = conf->kernel,
+		.image_builder = conf->image_builder,
 		.max_vms = conf->max_vms,
 		.max_vms_user = conf->max_vms_user,
 		.shared = conf->allow_other,

@@ -273,13 +273,20 @@ int status_root(struct fs *fs, struct buf *out)
 	json_object_set_new(o, "qemu", any_string(st.qemu));
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
 		const struct conf_template *t = &fs->conf->template[i];
-		const char *why = NULL;
-		bool ready = vm_image(fs->vm, t->image, &why) != NULL;
+		struct vm_image_status image;
+		json_t *o_image;
 
-		json_array_append_new(templates,
-				      json_pack("{s:s, s:s, s:b, s:o}", "name", t->name, "language",
-						t->language, "ready", ready, "problem",
-						ready ? json_null() : any_string(why)));
+		vm_image_status(fs->vm, t->image, &image);
+		o_image = json_pack("{s:s, s:s, s:o, s:I}", "name", t->image, "state", image.state,
+				    "step", *image.step ? any_string(image.step) : json_null(),
+				    "elapsed_ms", (json_int_t)image.elapsed_ms);
+		json_array_append_new(
+			templates,
+			json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language",
+				  t->language, "ready", strcmp(image.state, "ready") == 0,
+				  "problem",
+				  *image.problem ? any_string(image.problem) : json_null(), "image",
+				  o_image));
 	}
 	json_object_set_new(o, "templates", templates);
 	json_object_set_new(o, "sessions", sessions_json(fs));

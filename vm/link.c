@@ -44,6 +44,7 @@ void link_overdue(struct sandbox *s)
 {
 	static const char *const waited_for[] = {
 		[PHASE_WAIT] = "",
+		[PHASE_IMAGE] = "",
 		[PHASE_BOOT] = "the agent in the sandbox did not answer",
 		[PHASE_SETUP] = "the interpreter did not start",
 		[PHASE_WARM] = "the interpreter could not be exercised",
@@ -99,7 +100,8 @@ void link_hello(struct sandbox *s)
 		put_str(&f->out, proto_cstr(s->name));
 	}
 	explicit_bzero(entropy, sizeof(entropy));
-	send_frame(s, f);
+	if (send_frame(s, f))
+		wallclock_ask(s);
 }
 
 static void send_setup(struct sandbox *s)
@@ -214,6 +216,12 @@ static void go_on(struct sandbox *s)
 	up(s);
 }
 
+void link_clock_settled(struct sandbox *s)
+{
+	if (s->phase == PHASE_SETUP)
+		go_on(s);
+}
+
 static int on_ready(struct sandbox *s, struct proto_in *in)
 {
 	const struct proto_str version = get_str(in, 256);
@@ -226,7 +234,7 @@ static int on_ready(struct sandbox *s, struct proto_in *in)
 	else if (s->phase == PHASE_UP)
 		return 0;
 	take_words(s->interpreter, sizeof(s->interpreter), version);
-	if (s->phase == PHASE_SETUP || s->phase == PHASE_WARM)
+	if (s->phase == PHASE_WARM || (s->phase == PHASE_SETUP && !wallclock_hold(s)))
 		go_on(s);
 	else if (s->phase == PHASE_RESET)
 		up(s);
@@ -313,6 +321,7 @@ static int take_frame(struct sandbox *s, const struct proto_header *h, struct pr
 	switch (h->type) {
 	case PROTO_HELLO_OK: return on_hello_ok(s, in);
 	case PROTO_PONG: return 0;
+	case PROTO_CLOCK_OK: return wallclock_answer(s, h, in);
 	case PROTO_READY: return on_ready(s, in);
 	case PROTO_FAILED: return on_failed(s, in);
 	case PROTO_OUTPUT: return turn_on_output(s, h, in);

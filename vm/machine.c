@@ -129,6 +129,7 @@ bool link_start(struct sandbox *s)
 	int stream, r;
 
 	s->generation = 0;
+	s->wallclock = (struct wallclock){0};
 	if (s->kind == SANDBOX_BUILD || s->start == START_SNAPSHOT) {
 		const struct snapshot *snap =
 			s->kind == SANDBOX_BUILD ? &s->template->recording : &s->template->snapshot;

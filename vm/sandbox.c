@@ -38,6 +38,7 @@
 #define RESTORE_MS  15000ull
 #define BEATS_BUSY  14 /* while user code keeps the guest busy */
 #define TEARDOWN_MS 10000u
+#define BEATS_CLOCK 6  /* between questions for the time, while there is other traffic */
 
 static const char *const state_str[] = {
 	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
@@ -69,6 +70,19 @@ const char *vm_outcome_str(enum vm_outcome outcome)
 }
 
 /* ---- states ---- */
+
+static void report_wait(struct sandbox *s)
+{
+	struct vm_problem p;
+
+	if (!s->awaits)
+		return;
+	s->awaits = false;
+	if (!s->events->awaits)
+		return;
+	imager_explain(s, &p);
+	s->events->awaits(s->data, &p);
+}
 
 static void report(struct sandbox *s)
 {
@@ -164,6 +178,7 @@ static void on_deadline(uv_timer_t *timer)
 		return;
 	switch (s->phase) {
 	case PHASE_WAIT: no_place(s); break;
+	case PHASE_IMAGE: imager_overdue(s); break;
 	case PHASE_BOOT:
 	case PHASE_SETUP:
 	case PHASE_WARM:
@@ -212,12 +227,14 @@ static void on_heartbeat(uv_timer_t *timer)
 		s->unheard = 0;
 		return;
 	}
-	if (s->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE))
+	if (s->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE)) {
 		agent_silent(s);
-	else if (busy || s->usage_stale)
+		return;
+	}
+	if (busy || s->usage_stale)
 		sandbox_ask_usage(s);
-	else if (s->unheard)
-		channel_send(&s->channel, PROTO_PING, 0, NULL, 0);
+	if ((!busy && s->unheard) || ++s->beats % BEATS_CLOCK == 0)
+		wallclock_ask(s);
 	s->unheard++;
 }
 
@@ -312,6 +329,7 @@ static void tear_down(struct sandbox *s)
 	s->torn_down = true;
 	turn_abandon(s);
 	template_leave(s);
+	imager_leave(&s->vm->imager, s);
 	slots_release(&s->vm->slots, &s->slot);
 	guestfile_fail(&s->files, -ESTALE);
 	if (s->ticket.state == TICKET_WAITING)
@@ -333,10 +351,12 @@ void sandbox_work(struct sandbox *s)
 {
 	if (s->state != SANDBOX_CLOSING && s->retry == RETRY_WANTED)
 		link_retry(s);
-	else if (s->state != SANDBOX_CLOSING)
-		report(s);
-	else if (!s->torn_down)
+	else if (s->state == SANDBOX_CLOSING && !s->torn_down)
 		tear_down(s);
+	else if (s->state != SANDBOX_CLOSING) {
+		report_wait(s);
+		report(s);
+	}
 }
 
 /* ---- the seam ---- */

@@ -14,10 +14,12 @@
 #include "tail.h"
 #include "template.h"
 #include "vm.h"
+#include "wallclock.h"
 
 /* How far it has come. Each phase but the last has a deadline. */
 enum sandbox_phase {
 	PHASE_WAIT,   /* for a place */
+	PHASE_IMAGE,  /* for its image to be built; before it waits for a place */
 	PHASE_BOOT,   /* the backend runs, the agent has not answered yet */
 	PHASE_SETUP,  /* HELLO was answered, SETUP not yet */
 	PHASE_WARM,   /* WARM was not answered yet; only of what nobody uses so far */
@@ -92,6 +94,7 @@ struct sandbox {
 	struct template *template; /* holds a reference; or NULL */
 	enum sandbox_pooled pooled;
 	bool waits;	     /* for the template's snapshot */
+	bool awaits;	     /* its user is to be told what it waits for */
 	uint32_t generation; /* of HELLO */
 	unsigned exercises;  /* runs still to be made before anybody uses it */
 	unsigned unsettled;  /* adopted: answers to HELLO and SETUP that are still due */
@@ -104,11 +107,13 @@ struct sandbox {
 	struct channel channel;
 	struct guestfiles files;
 	struct turn turn;
+	struct wallclock wallclock;
 	uv_timer_t deadline;  /* of the phase, or of the run */
 	uv_timer_t heartbeat; /* from the first answer on */
 	uv_timer_t grace;     /* the agent is gone: its machine may say why */
 	unsigned nopen;
 	unsigned unheard; /* heartbeats since the last frame */
+	unsigned beats;	  /* heartbeats while it was up */
 
 	struct tail console;
 	char interpreter[128];
@@ -150,6 +155,9 @@ bool link_start(struct sandbox *s);
 extern const struct channel_events link_channel_events;
 void link_hello(struct sandbox *s);
 void link_boot_failed(struct sandbox *s, const struct vm_problem *why);
+
+/* Called by wallclock.c: what wallclock_hold() has held up may go on. */
+void link_clock_settled(struct sandbox *s);
 
 /* Greets the machine of a clone that was taken from the pool, and sets it up; runs may follow at
  * once. */

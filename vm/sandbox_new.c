@@ -129,12 +129,14 @@ static void join(struct sandbox *s, struct template *t)
 		t->refs++;
 }
 
-static void begin(struct sandbox *s)
+void sandbox_begin(struct sandbox *s)
 {
 	struct vm_problem p;
 
 	if (s->vm->closing) {
 		sandbox_close(s);
+	} else if (imager_missing(&s->vm->imager, s->image, true)) {
+		imager_wait(&s->vm->imager, s);
 	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
 		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
 			    "a sandbox of %u MiB can never have a place: all sandboxes together "
@@ -211,7 +213,7 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 		return r;
 	s->data = data;
 	join(s, t);
-	begin(s);
+	sandbox_begin(s);
 	*ret_sandbox = s;
 	return 0;
 }

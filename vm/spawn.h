@@ -23,7 +23,7 @@ struct spawn_spec {
 	const char *const *envp;    /* likewise; the whole environment */
 	const struct spawn_fd *fds; /* all it gets; 0, 1, 2 are /dev/null unless given */
 	size_t nfds;
-	uint32_t flags;		      /* SPAWN_OOM_FIRST, SPAWN_KVM_PROBE */
+	uint32_t flags;		      /* SPAWN_OOM_FIRST, SPAWN_TOOL ... */
 	const struct jail_spec *jail; /* or NULL; argv[0] is then a path inside */
 };
 

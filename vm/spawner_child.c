@@ -120,7 +120,7 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 	/* In a jail it would be lost with the next change of identity. */
 	if (!job->jailed)
 		child_die_with_parent(status_fd);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (!(job->req.flags & SPAWN_TOOL) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
 	/* A core dump would put a guest's memory on the disk. */
 	setrlimit(RLIMIT_CORE, &no_core);

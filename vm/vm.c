@@ -126,13 +126,14 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 		return -ENOMEM;
 	contents_load(&vm->contents, vm->cache_dir);
 	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
-	return vm->images ? 0 : -ENOMEM;
+	return vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
 }
 
 static void vm_free(struct vm *vm)
 {
 	template_free_all(vm);
 	admit_free(vm);
+	imager_fini(&vm->imager);
 	images_free(vm->images);
 	free(vm->cache_dir);
 	free(vm->runtime_dir);
@@ -270,6 +271,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 		sandbox_close(s);
 	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > own_handles(vm))
 		probe_cut(&vm->probe);
+	imager_cut(&vm->imager);
 	vm_kick(vm);
 }
 
@@ -347,4 +349,24 @@ const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 	}
 	manifest = images_manifest(vm->images, name, ret_why);
 	return manifest;
+}
+
+void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status)
+{
+	const struct imager_job *job = imager_look(&vm->imager, name);
+	const char *why;
+
+	*ret_status = (struct vm_image_status){.state = "ready", .step = "", .problem = ""};
+	if (vm_image(vm, name, &why))
+		return;
+	ret_status->state = "missing";
+	ret_status->problem = why;
+	if (!job)
+		return;
+	ret_status->state = imager_state_str(job->state);
+	ret_status->step = job->step;
+	if (job->state == IMAGER_FAILED)
+		ret_status->problem = job->problem;
+	if (job->state == IMAGER_BUILDING)
+		ret_status->elapsed_ms = uv_now(vm->loop) - job->started_at;
 }

@@ -41,6 +41,7 @@ struct vm_config {
 	const char *agent;	 /* the agent's static binary */
 	const char *accel;	 /* "auto", "kvm", "tcg" */
 	const char *kernel;	 /* "auto", "own", "stock"; NULL: "auto" */
+	const char *image_builder; /* program that builds images that are missing, or "none" */
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
 	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */
 	bool shared;		 /* by several users: none of them may have everything */
@@ -143,6 +144,20 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
  */
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why);
 
+/* The code of the problem while a sandbox waits for its image. */
+#define VM_IMAGE_MISSING "image-missing"
+
+/* How things stand with an image that may be missing. */
+struct vm_image_status {
+	const char *state;   /* "ready", "missing", "waiting", "building", "failed" */
+	const char *step;    /* the last line of its builder, or "" */
+	const char *problem; /* "" unless it is missing or has failed */
+	uint64_t elapsed_ms; /* since the build began; 0 unless it has */
+};
+
+/* Strings are valid until the next call. */
+void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status);
+
 enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };
 
 /* One finding of the doctor. @fix is "" where nothing is to mend. */
@@ -236,6 +251,8 @@ struct sandbox_info {
 
 struct sandbox_events {
 	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
+	/* While STARTING: what it waits for, if that takes long. May be NULL. */
+	void (*awaits)(void *data, const struct vm_problem *what);
 	void (*console)(void *data, const void *bytes, size_t len);
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);

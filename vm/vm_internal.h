@@ -13,6 +13,7 @@
 #include "contents.h"
 #include "host.h"
 #include "image.h"
+#include "imager.h"
 #include "probe.h"
 #include "sandbox_internal.h"
 #include "tsc.h"
@@ -42,6 +43,7 @@ struct vm {
 	struct contents contents;
 	struct contents_job *contents_job; /* or NULL */
 	uint64_t contents_retry_at;
+	struct imager imager;
 	struct admission admission;
 	struct slots slots;
 	struct host host;
@@ -112,6 +114,9 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env,
 		     size_t *ret_n);
 void sandbox_env_free(struct sandbox_env *env, size_t n);
+
+/* Has all it needs to start but a place. */
+void sandbox_begin(struct sandbox *s);
 
 /* The sandbox of a ticket has a place. */
 void sandbox_admitted(struct ticket *t);

@@ -88,8 +88,7 @@ def language(template):
             "python": "import socket; print(socket.gethostname())",
             "javascript": "console.log(require('os').hostname())",
             "raw": "hostname"}[template]).out.strip(), f"{template}-clone{i}")
-    # A clone's clock is late by the time that its greeting took, which on a busy host may be long.
-    ok(f"{template}: clock", min(drifts) < 0.05 and max(drifts) < 0.5, drifts)
+    ok(f"{template}: clock", max(drifts) < 0.05, drifts)
     ok(f"{template}: clones", set(starts) <= {"warm", "snapshot"} and "warm" in starts, starts)
     for column in zip(*draws):
         same(f"{template}: all different", len(set(column)), len(column))

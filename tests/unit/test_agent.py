@@ -31,11 +31,11 @@ BUN = os.environ.get('XSBX_BUN') or shutil.which('bun') or \
     os.path.expanduser('~/.cache/xsbxfs/images/tools/bun')
 DEADLINE = 60  # seconds that anything may take on a busy machine
 
-HELLO, PING, SETUP, RUN, STDIN, SIGNAL, CREDIT, RESET, USAGE, SHUTDOWN, WARM = range(1, 12)
+HELLO, PING, SETUP, RUN, STDIN, SIGNAL, CREDIT, RESET, USAGE, SHUTDOWN, WARM, CLOCK = range(1, 13)
 (LOOKUP, FORGET, GETATTR, SETATTR, READLINK, MKDIR, SYMLINK, LINK, UNLINK, RMDIR, RENAME, OPEN,
  CREATE, READ, WRITE, RELEASE, FSYNC, FALLOCATE, SEEK, OPENDIR, READDIR, STATFS) = range(32, 54)
 (HELLO_OK, PONG, READY, FAILED, OUTPUT, EXIT, STDIN_CREDIT, USAGE_REPLY, LOG,
- FILE_REPLY) = range(64, 74)
+ FILE_REPLY, CLOCK_OK) = range(64, 75)
 INTERRUPT, KILL = 1, 2
 DONE, TIMEOUT, KILLED, OOM, REFUSED = range(5)
 HEADER = struct.Struct('<IHBBI')
@@ -697,6 +697,18 @@ class Python(Case):
         with self.assertRaises(Closed):
             while True:
                 self.agent.read_frame()
+
+    def test_clock(self):
+        # Nothing is added: outside of a guest this is the host's clock.
+        before = time.time_ns()
+        kind, data = self.agent.ask(CLOCK, integers('q', 0))
+        after = time.time_ns()
+        self.assertEqual(kind, CLOCK_OK)
+        self.assertTrue(before <= struct.unpack('<Q', data)[0] <= after)
+        # At any time, in a run as well.
+        run = self.agent.start('import time; time.sleep(60)')
+        self.assertEqual(self.agent.ask(CLOCK, integers('q', 0))[0], CLOCK_OK)
+        self.agent.send(SIGNAL, integers('I', KILL), id=run)
 
     def test_warm_seed_reset(self):
         self.agent.warm()

@@ -362,6 +362,15 @@ const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 	return NULL;
 }
 
+void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status)
+{
+	const char *why = "";
+	const bool there = vm_image(vm, name, &why) != NULL;
+
+	*ret_status = (struct vm_image_status){
+		.state = there ? "ready" : "missing", .step = "", .problem = why};
+}
+
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
 	(void)vm;

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building images that are missing, by the program that users build them with. */
+#include "imager.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "log.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A template whose image is missing is not an error yet: the program that builds images is run, by
+ * the spawner, with the image's name; one at a time, because builds share downloads and the disk. It
+ * is the same program that is run by hand, and the two exclude each other with a lock of its own.
+ *
+ * Each line that it prints is told to `events` and to the log. Its last lines explain a failure, and
+ * end with what to do about it, because the program's own messages do.
+ *
+ * A session that needs the image waits, without a place in the admission, so nobody else waits for
+ * it. What was prepared ahead has its turn when the template is looked at next.
+ *
+ * When the daemon ends, the program is killed. Its children come to the spawner as orphans and are
+ * killed there; the half-made image has no name yet, and the next build sweeps it away.
+ */
+
+#define IMAGE_MS 1800000u /* longest wait of a session: a base is half a minute on a fast line */
+#define RETRY_MS 600000u  /* after a failure, if nobody asks */
+#define EAGER_MS 5000u	  /* likewise if somebody does */
+
+static const char *const state_str[] = {
+	[IMAGER_QUEUED] = "waiting",
+	[IMAGER_BUILDING] = "building",
+	[IMAGER_FAILED] = "failed",
+};
+static_assert(ARRAY_SIZE(state_str) == IMAGER_NSTATES, "a name for each state");
+
+static void begin_next(struct imager *im);
+
+const char *imager_state_str(enum imager_state state)
+{
+	return state_str[state];
+}
+
+int imager_init(struct imager *im, struct vm *vm, const char *program)
+{
+	im->vm = vm;
+	TAILQ_INIT(&im->jobs);
+	TAILQ_INIT(&im->waiters);
+	if (!program || strcmp(program, "none") == 0 || !vm->spawner)
+		return 0;
+	im->program = strdup(program);
+	return im->program ? 0 : -ENOMEM;
+}
+
+static void forget(struct imager *im, struct imager_job *job)
+{
+	TAILQ_REMOVE(&im->jobs, job, link);
+	free(job);
+}
+
+void imager_fini(struct imager *im)
+{
+	struct imager_job *job;
+
+	while ((job = TAILQ_FIRST(&im->jobs)))
+		forget(im, job);
+	free(im->program);
+}
+
+static struct imager_job *find(const struct imager *im, const char *image)
+{
+	struct imager_job *job;
+
+	TAILQ_FOREACH(job, &im->jobs, link) {
+		if (strcmp(job->name, image) == 0)
+			return job;
+	}
+	return NULL;
+}
+
+const struct imager_job *imager_look(const struct imager *im, const char *image)
+{
+	return find(im, image);
+}
+
+/* ---- who waits ---- */
+
+void imager_explain(const struct sandbox *s, struct vm_problem *p)
+{
+	const struct imager_job *job = find(&s->vm->imager, s->image);
+
+	trouble_set(
+		p, VM_IMAGE_MISSING,
+		"Wait: the run begins when the image is there. `events` at the root shows how far "
+		"it is.",
+		"the image '%s' is not there yet and is being built: %s", s->image,
+		job && job->step[0] ? job->step : "it begins soon");
+}
+
+void imager_wait(struct imager *im, struct sandbox *s)
+{
+	s->phase = PHASE_IMAGE;
+	s->awaits = true;
+	TAILQ_INSERT_TAIL(&im->waiters, s, template_link);
+	sandbox_deadline(s, IMAGE_MS);
+	sandbox_set_state(s, SANDBOX_STARTING);
+	vm_defer(im->vm, s);
+}
+
+void imager_leave(struct imager *im, struct sandbox *s)
+{
+	if (s->phase != PHASE_IMAGE)
+		return;
+	TAILQ_REMOVE(&im->waiters, s, template_link);
+	s->phase = PHASE_WAIT;
+	s->awaits = false;
+	sandbox_deadline(s, 0);
+}
+
+void imager_overdue(struct sandbox *s)
+{
+	const struct imager_job *job = find(&s->vm->imager, s->image);
+	struct vm_problem p;
+
+	trouble_set(&p, VM_IMAGE_MISSING, "Reset the session when `events` says that it is there.",
+		    "the image '%s' was not built within %u minutes; the last of it: %s", s->image,
+		    IMAGE_MS / 60000, job ? job->step : "nothing");
+	sandbox_fail(s, &p);
+}
+
+/* Those who wait for @image go on, or end with @problem. */
+static void release(struct imager *im, const char *image, const struct vm_problem *problem)
+{
+	struct sandbox *s, *next;
+
+	for (s = TAILQ_FIRST(&im->waiters); s; s = next) {
+		next = TAILQ_NEXT(s, template_link);
+		if (strcmp(s->image, image) != 0 || s->state == SANDBOX_CLOSING)
+			continue;
+		imager_leave(im, s);
+		if (problem)
+			sandbox_fail(s, problem);
+		else
+			sandbox_begin(s);
+	}
+}
+
+/* ---- what the program says ---- */
+
+static void on_line(struct imager *im)
+{
+	struct imager_job *job = im->current;
+	struct sandbox *s;
+	char *text = im->line;
+
+	im->line[im->line_len] = '\0';
+	im->line_len = 0;
+	text += strspn(text, " =>");
+	if (!*text)
+		return;
+	snprintf(job->step, sizeof(job->step), "%s", text);
+	log_info("image %s: %s", job->name, text);
+	vm_tell(im->vm, "image", "%s: %s", job->name, text);
+	TAILQ_FOREACH(s, &im->waiters, template_link) {
+		s->awaits = true;
+		vm_defer(im->vm, s);
+	}
+}
+
+static void on_words(struct reader *r, const void *bytes, size_t len)
+{
+	struct imager *im = r->data;
+	const char *p = bytes;
+
+	tail_add(&im->said, bytes, len);
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] == '\n')
+			on_line(im);
+		else if (isprint((unsigned char)p[i]) && im->line_len + 1 < sizeof(im->line))
+			im->line[im->line_len++] = p[i];
+	}
+}
+
+/* ---- the program ---- */
+
+static void failed(struct imager *im, struct imager_job *job, const char *why)
+{
+	struct vm_problem p;
+
+	job->state = IMAGER_FAILED;
+	job->ended_at = uv_now(im->vm->loop);
+	snprintf(job->problem, sizeof(job->problem), "%.690s", why);
+	log_warn("image %s: not built: %s", job->name, why);
+	vm_tell(im->vm, "image", "%s: not built: %.400s", job->name, why);
+	trouble_set(&p, "image-failed", "", "the image '%s' can't be built: %s", job->name, why);
+	snprintf(
+		p.fix, sizeof(p.fix),
+		"Mend what it says and try again, or run it by hand to see all of it: %.300s %.64s",
+		im->program, job->name);
+	release(im, job->name, &p);
+}
+
+/* The program is gone, and has said all it had to say. */
+static void over(struct imager *im)
+{
+	struct imager_job *job = im->current;
+	char quote[600], why[700];
+	const char *missing;
+
+	if (--im->nopen)
+		return;
+	im->current = NULL;
+	im->vm->nhandles--;
+	vm_kick(im->vm);
+	if (im->vm->closing)
+		return;
+	if (im->failed)
+		snprintf(why, sizeof(why), "%.300s was not started: %s", im->program,
+			 strerror(-im->failed));
+	else if (!WIFEXITED(im->status) || WEXITSTATUS(im->status))
+		snprintf(why, sizeof(why), "%s",
+			 im->said.total ? tail_quote(&im->said, "error: ", quote, sizeof(quote))
+					: "the program said nothing");
+	else if (!vm_image(im->vm, job->name, &missing))
+		snprintf(why, sizeof(why), "it was built, but: %.600s", missing);
+	else
+		why[0] = '\0';
+	if (why[0]) {
+		failed(im, job, why);
+	} else {
+		char name[PATH_MAX];
+
+		snprintf(name, sizeof(name), "%s", job->name);
+		vm_tell(im->vm, "image", "%s: there after %llu s", name,
+			(unsigned long long)((uv_now(im->vm->loop) - job->started_at) / 1000));
+		forget(im, job);
+		release(im, name, NULL);
+	}
+	template_kick(im->vm);
+	begin_next(im);
+}
+
+static void on_words_closed(struct reader *r)
+{
+	over(r->data);
+}
+
+static void child_over(struct imager *im)
+{
+	if (im->words.open && !im->failed)
+		reader_drain(&im->words);
+	if (im->line_len)
+		on_line(im);
+	reader_close(&im->words);
+	over(im);
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct imager *im = c->data;
+
+	(void)step;
+	im->failed = err;
+	child_over(im);
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct imager *im = c->data;
+
+	im->status = status;
+	child_over(im);
+}
+
+/* What the program may know of the daemon's environment. */
+static size_t list_env(const char *cache, const char *envp[], size_t max)
+{
+	static const char *const names[] = {
+		"HOME",	       "PATH",	       "TMPDIR",	"USER",
+		"LOGNAME",     "http_proxy",   "HTTP_PROXY",	"https_proxy",
+		"HTTPS_PROXY", "no_proxy",     "NO_PROXY",	"SSL_CERT_FILE",
+		"APT_CONFIG",  "XSBXFS_SUITE", "XSBXFS_MIRROR", "XSBXFS_SECURITY_MIRROR",
+	};
+	size_t n = 0;
+
+	envp[n++] = cache;
+	for (char **e = environ; *e && n + 1 < max; e++) {
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			const size_t len = strlen(names[i]);
+
+			if (strncmp(*e, names[i], len) == 0 && (*e)[len] == '=')
+				envp[n++] = *e;
+		}
+	}
+	envp[n] = NULL;
+	return n;
+}
+
+static int start(struct imager *im, const struct imager_job *job)
+{
+	const char *const argv[] = {im->program, job->name, NULL};
+	const char *envp[32];
+	_cleanup_free_ char *cache = NULL;
+	_cleanup_close_ int ours = -1, theirs = -1;
+	int p[2], r;
+
+	if (asprintf(&cache, "XSBXFS_CACHE=%s", im->vm->cache_dir) < 0) {
+		cache = NULL;
+		return -ENOMEM;
+	}
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	ours = p[0];
+	theirs = p[1];
+	list_env(cache, envp, ARRAY_SIZE(envp));
+	im->child = (struct child){.failed = on_failed, .exited = on_exited, .data = im};
+	im->words = (struct reader){.bytes = on_words, .closed = on_words_closed, .data = im};
+
+	const struct spawn_fd fds[] = {{theirs, STDOUT_FILENO}, {theirs, STDERR_FILENO}};
+	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds),
+					SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL};
+
+	r = child_start(im->vm->spawner, &spec, &im->child);
+	if (r < 0)
+		return r;
+	im->nopen = 1;
+	im->vm->nhandles++;
+	if (reader_open(&im->words, im->vm->loop, steal_fd(&ours)) == 0)
+		im->nopen++;
+	return 0;
+}
+
+static void begin_next(struct imager *im)
+{
+	struct imager_job *job;
+	int r;
+
+	if (im->current || im->vm->closing)
+		return;
+	TAILQ_FOREACH(job, &im->jobs, link) {
+		if (job->state == IMAGER_QUEUED)
+			break;
+	}
+	if (!job)
+		return;
+	im->said = (struct tail){0};
+	im->line_len = 0;
+	im->status = im->failed = 0;
+	job->state = IMAGER_BUILDING;
+	job->started_at = uv_now(im->vm->loop);
+	im->current = job;
+	r = start(im, job);
+	if (r == 0)
+		return;
+	im->current = NULL;
+	failed(im, job, strerror(-r));
+}
+
+bool imager_missing(struct imager *im, const char *image, bool eager)
+{
+	const uint64_t now = uv_now(im->vm->loop);
+	struct imager_job *job;
+	struct image there;
+	const char *why;
+	int r;
+
+	if (!im->program || !im->vm->backend->needs_image || im->vm->spawner_lost)
+		return false;
+	r = images_open(im->vm->images, image, &there, &why);
+	if (r != -ENOENT)
+		return false;
+	job = find(im, image);
+	if (job && job->state != IMAGER_FAILED)
+		return true;
+	if (job && now - job->ended_at < (eager ? EAGER_MS : RETRY_MS))
+		return false;
+	if (!job) {
+		job = calloc(1, sizeof(*job) + strlen(image) + 1);
+		if (!job)
+			return false;
+		memcpy(job->name, image, strlen(image) + 1);
+		TAILQ_INSERT_TAIL(&im->jobs, job, link);
+	}
+	job->state = IMAGER_QUEUED;
+	job->step[0] = job->problem[0] = '\0';
+	begin_next(im);
+	return job->state != IMAGER_FAILED;
+}
+
+void imager_cut(struct imager *im)
+{
+	if (im->current)
+		child_kill(&im->child);
+}
