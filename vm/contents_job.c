@@ -60,6 +60,7 @@ static void on_done(uv_work_t *req, int status)
 	if (!vm->closing)
 		template_refresh_all(vm);
 	vm_kick(vm);
+	template_kick(vm);
 }
 
 static int start(struct vm *vm, int fd)
