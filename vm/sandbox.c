@@ -38,7 +38,7 @@
 #define RESTORE_MS  15000ull
 #define BEATS_BUSY  14 /* while user code keeps the guest busy */
 #define TEARDOWN_MS 10000u
-#define BEATS_CLOCK 6  /* between questions for the time, while there is other traffic */
+#define BEATS_CLOCK 6 /* between questions for the time, while there is other traffic */
 
 static const char *const state_str[] = {
 	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
