@@ -26,7 +26,7 @@ __builtins__ = dict(vars(__builtins__))
 import gc
 import site
 import sys
-from _io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from _io import BufferedRandom, BufferedReader, BufferedWriter, FileIO, TextIOWrapper
 from _imp import create_dynamic
 from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_sigmask,
                      signal)
@@ -502,11 +502,24 @@ def join_threads():
 
 def let_go():
     """Drop the program's objects and modules, which finalises what nobody else holds."""
-    sys.last_exc = sys.last_value = sys.last_traceback = None
+    # In what order a collection closes a file and the buffers in front of it is left to chance.
+    for kind in TextIOWrapper, BufferedWriter, BufferedRandom:
+        for thing in gc.get_objects():  # without what was frozen
+            if issubclass(type(thing), kind):
+                flush(thing)
+    thing = sys.last_exc = sys.last_value = sys.last_traceback = None
     for name in list(modules):
         if name not in own_modules:
             del modules[name]
-    main_module.__dict__.clear()
+    # What finalisers may need goes last. (A collection alone would not do: our dictionary of the
+    # module may have been frozen.)
+    space = main_module.__dict__
+    needed = type, type(sys), type(flush)
+    for name in list(space):
+        if not issubclass(type(space[name]), needed):
+            space[name] = None
+    gc.collect()
+    space.clear()
     gc.collect()
 
 

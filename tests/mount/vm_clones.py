@@ -21,6 +21,11 @@ DRAWS = {
     "raw": "echo $RANDOM$RANDOM$RANDOM $SRANDOM $(cat /proc/sys/kernel/random/uuid)"
            " $(head -c 8 /dev/urandom | od -An -tx1 | tr -d ' ') $(mktemp -u)\n",
 }
+ENDS = {
+    "python": "import os; os._exit(1)\n",
+    "javascript": "process.kill(process.pid, 'SIGKILL')\n",
+    "raw": "exit 1\n",
+}
 CLOCKS = {
     "python": "import time; print(time.time())\n",
     "javascript": "console.log(Date.now() / 1000)\n",
@@ -78,9 +83,10 @@ def language(template):
     if template != "raw":  # of that there is one already
         same(f"{template}: the first boots", start_of(first), "cold")
     wait_ready(mnt, template, 1)
-    draws, starts, drifts = [], [], []
+    draws, starts, drifts, clones = [], [], [], []
     for i in range(4):
         s = Session(f"clone{i}", template, mnt=mnt)
+        clones.append(s)
         draws.append(s.run(DRAWS[template]).out.split())
         starts.append(start_of(s))
         drifts.append(drift(template, s))
@@ -90,6 +96,11 @@ def language(template):
             "raw": "hostname"}[template]).out.strip(), f"{template}-clone{i}")
     ok(f"{template}: clock", max(drifts) < 0.05, drifts)
     ok(f"{template}: clones", set(starts) <= {"warm", "snapshot"} and "warm" in starts, starts)
+    # After a reset the interpreter is one that was ready before the snapshot was taken.
+    for s in clones:
+        for _ in range(2):
+            s.run(ENDS[template])
+            draws.append(s.run(DRAWS[template]).out.split())
     for column in zip(*draws):
         same(f"{template}: all different", len(set(column)), len(column))
     unmount(mnt, daemon)

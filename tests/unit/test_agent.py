@@ -718,6 +718,96 @@ class Python(Case):
         self.agent.reset()
         self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
 
+    def reserve(self, active):
+        """Process numbers of interpreters that wait; there are two after WARM."""
+        return [p for p in session_processes(self.marker, 3) if p != active]
+
+    def test_reset_takes_the_spare(self):
+        self.agent.warm()
+        seen, draws = set(), set()
+        for _ in range(4):
+            pid = int(self.run_code('import os, random; x = 1; print(os.getpid())').out)
+            draws.add(self.run_code('print(random.random())').out)
+            self.assertEqual(len(self.reserve(pid)), 2)
+            end = time.monotonic() + 10
+            while self.agent.usage()[-1] != 1 and time.monotonic() < end:
+                time.sleep(0.01)  # a copy that has just been made is not known yet
+            self.assertEqual(self.agent.usage()[-1], 1)
+            self.assertNotIn(pid, seen)
+            seen.add(pid)
+            r = self.run_code('os._exit(3)', status=3)
+            self.assertEqual(r.fresh, 1)
+            self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
+        self.assertEqual(len(draws), 4)
+
+    def test_resets_back_to_back(self):
+        self.agent.warm()
+        for status in range(1, 30):
+            self.run_code(f'import os; os._exit({status})', status=status)
+        for _ in range(10):
+            self.agent.reset()
+        self.run_code('print(1)')
+
+    def test_kills_spare_the_reserve(self):
+        self.agent.warm()
+        pid = int(self.run_code('import os; print(os.getpid())').out)
+        before = self.reserve(pid)
+        self.run_code('while True: pass', timeout_ms=200, how=TIMEOUT, status=124)
+        active = int(self.run_code('import os; print(os.getpid())').out)
+        self.assertIn(active, before)
+        zygote = [p for p in before if p != active]
+        self.agent.reset()
+        self.run_code('pass')
+        self.assertTrue(is_running(zygote[0]))
+
+    def test_reserve_that_user_code_has_killed_or_stopped(self):
+        for sig in signal.SIGKILL, signal.SIGSTOP:
+            self.agent.warm()
+            pid = int(self.run_code('import os; print(os.getpid())').out)
+            for other in self.reserve(pid):
+                os.kill(other, sig)
+            for _ in range(2):
+                self.run_code('import os; os._exit(3)', status=3)
+                self.assertEqual(self.run_code('print(1)').out, b'1\n')
+            self.agent.reset()
+            self.assertEqual(self.run_code('print(1)').out, b'1\n')
+
+    def test_a_new_environment_is_for_the_reserve_too(self):
+        self.agent.warm()
+        name, value = self.marker.split('=')
+        self.agent.setup('python', {name: value, 'COLOUR': 'green'})
+        for _ in range(3):
+            r = self.run_code('import os; print(os.environ["COLOUR"], flush=True); os._exit(1)',
+                              status=1)
+            self.assertEqual(r.out, b'green\n')
+
+    def at_once(self, code, sig):
+        """A run and a signal for it that arrive together."""
+        frames = []
+        self.agent.send_raw = frames.append
+        run = self.agent.start(code)
+        self.agent.send(SIGNAL, integers('I', sig), id=run)
+        del self.agent.send_raw
+        self.agent.send_raw(b''.join(frames))
+        return self.agent.finish(run)
+
+    def test_kill_at_once(self):
+        for _ in range(10):
+            self.run_code('x = 1')
+            r = self.at_once('while True: pass', KILL)
+            self.assertEqual((r.how, r.status, r.fresh), (KILLED, 137, 1), r)
+            self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
+
+    def test_interrupt_at_once(self):
+        self.run_code('x = 1')
+        for _ in range(10):
+            r = self.at_once('while True: pass', INTERRUPT)
+            self.assertEqual((r.how, r.status, r.fresh), (DONE, 130, 0), r)
+            run = self.agent.start('while True: pass')
+            self.agent.send(SIGNAL, integers('I', INTERRUPT), id=run)
+            self.assertEqual(self.agent.finish(run).status, 130)
+        self.assertEqual(self.run_code('print(x)').out, b'1\n')
+
     def test_reset_ends_background_processes(self):
         pid = int(self.run_code('import subprocess; print(subprocess.Popen('
                                 '["setsid", "sleep", "100"]).pid)').out)

@@ -34,7 +34,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DRIVERS = os.path.join(ROOT, 'images', 'drivers')
 LIB = os.environ.get('XSBX_LIB')
 
-READY, RUN, DONE, WARM, SEED = range(1, 6)
+READY, RUN, DONE, WARM, SEED, COPY = range(1, 7)
 MESSAGE = struct.Struct('=II16sIi32s')
 NOBODY = 65534
 DEADLINE = 30  # seconds that anything may take on a busy machine
@@ -234,6 +234,37 @@ class Session:
         self.log.close()
 
 
+class Copied:
+    """The process of a copy, which is a child of ours that `subprocess` knows nothing of."""
+
+    def __init__(self, pid):
+        self.pid, self.returncode = pid, None
+
+    def wait(self, timeout=None):
+        del timeout
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Copy(Session):
+    """What an interpreter makes when it is asked for a copy of itself."""
+
+    def __init__(self, original):
+        self.home, self.bell, self.turn = original.home, None, 0
+        self.log = tempfile.TemporaryFile(dir=SCRATCH)
+        self.ctl, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ctl.settimeout(DEADLINE)
+        nonce = original.send(COPY, [theirs.fileno()])
+        theirs.close()
+        answer = MESSAGE.unpack(original.ctl.recv(256))
+        assert (answer[0], answer[2], answer[4]) == (DONE, nonce, 0), answer
+        message = self.ctl.recv(256)
+        kind, self.pid, _, _, flags, _ = MESSAGE.unpack(message[:64])
+        assert (kind, flags) == (READY, 1), message
+        assert message[64:].decode() == original.version
+        self.process = Copied(self.pid)
+
+
 class DriverCase(unittest.TestCase):
     """Common to all languages. A subclass sets `command`, `bell` and `missing`."""
 
@@ -287,6 +318,12 @@ class DriverCase(unittest.TestCase):
         with self.assertRaises(Gone) as caught:
             session.run(textwrap.dedent(code))
         self.compare(caught.exception.result, code, out, status, None)
+
+    def copy_of(self, session):
+        """Have an interpreter that was not used yet make a copy. Return: its session."""
+        copy = Copy(session)
+        self.sessions.append(copy)
+        return copy
 
     def interrupted(self, session, code, **kwargs):
         """Run code that prints "go" and then never ends, and interrupt it there."""
@@ -652,6 +689,57 @@ class PythonCases(DriverCase):
             t = threading.Thread(target=work); t.start(); t.join(); os.wait(); print('one')''', 'one\n')
         self.expect(s, 'print("once")', 'once\n')
 
+    def test_forked_children_end_like_programs(self):
+        s = self.session()
+        s.simple(WARM)
+        self.expect(s, '''
+            import os, sys, threading, time
+            open('mod.py', 'w').write('f = open("mod.txt", "w"); f.write("of a module")')
+            class D:
+                def __del__(self): os.write(1, b'del ')
+            pid = os.fork()
+            if pid == 0:
+                import mod
+                f = open('own.txt', 'w'); f.write('not flushed')
+                d = D(); ring = [f]; ring.append(ring)
+                t = threading.Thread(target=lambda: (time.sleep(.2), print('thread', end=' ')))
+                t.start()
+                sys.exit(9)
+            print(os.waitpid(pid, 0)[1] >> 8, open('own.txt').read(), open('mod.txt').read())''',
+                    'thread del 9 not flushed of a module\n', 0, '')
+        self.expect(s, '''
+            import atexit
+            pid = os.fork()
+            if pid == 0: atexit.register(lambda: 1 / 0)
+            else: print(os.waitpid(pid, 0)[1])''', '0\n', 0, 'ZeroDivisionError')
+
+    def test_copy(self):
+        s = self.session(env={'MARK': 'yes'})
+        s.simple(WARM)
+        copies = [self.copy_of(s) for _ in range(3)]
+        pids = []
+        for n, c in enumerate(copies):
+            c.simple(SEED, os.urandom(32))
+            pids.append(int(self.expect(c, 'import os, random; x = random.random()\n'
+                                        'print(os.getpid())').out))
+            self.expect(c, f'{n}\nprint(os.getppid() == {os.getpid()}, os.getsid(0) == os.getpid(),'
+                        ' os.environ["MARK"], os.getcwd())', f'True True yes {s.home}\n')
+        self.assertEqual(pids, [c.pid for c in copies])
+        self.assertEqual(len({self.expect(c, 'print(x)').out for c in copies}), 3)
+        self.expect(copies[0], 'y = 1\nif os.fork() == 0: print("child"); raise SystemExit(3)\n'
+                    'print(os.wait()[1] >> 8)', 'child\n3\n')
+        self.interrupted(copies[1], 'print("go", flush=True)\nwhile True: pass')
+        self.expect(copies[1], 'print(x == x, "y" in globals())', 'True False\n')
+        self.expect_gone(copies[2], 'os._exit(7)', 7)
+        self.expect(self.copy_of(s), 'print("x" in globals())', 'False\n')
+
+    def test_warming_up_imports_no_file_of_the_user(self):
+        s = self.session()
+        with open(f'{s.home}/json.py', 'w') as file:
+            file.write('print("mine")')
+        s.simple(WARM)
+        self.expect(s, 'import json, sys; print(json.loads("1"), sys.path[0])', f'1 {s.home}\n')
+
     def test_multiprocessing(self):
         s = self.session()
         self.expect(s, 'def f(x): return x * x')
@@ -993,6 +1081,22 @@ class BashCases(DriverCase):
         for i in range(300):
             self.expect(s, 'echo $((++n))', f'{i + 1}\n')
         self.expect(s, ':' + ' x' * ((1 << 19) - 30) + '\necho big', 'big\n')
+
+    def test_copy(self):
+        s = self.session(env={'MARK': 'yes'})
+        s.simple(WARM)
+        copies = [self.copy_of(s) for _ in range(3)]
+        for c in copies:
+            c.simple(SEED, os.urandom(32))
+            self.expect(c, 'x=$RANDOM$RANDOM; echo $$ $BASHPID $PPID $MARK $? $((SECONDS < 5))',
+                        f'{c.pid} {c.pid} {os.getpid()} yes 0 1\n')
+        self.assertEqual(len({self.expect(c, 'echo $x').out for c in copies}), 3)
+        self.expect(copies[0], 'y=1; (exit 4); echo $?; sleep 0 & wait $!; echo $?; echo a | cat',
+                    '4\n0\na\n')
+        self.interrupted(copies[1], 'echo go; while :; do :; done')
+        self.expect(copies[1], 'echo ${y:-none}', 'none\n')
+        self.expect_gone(copies[2], 'trap "echo bye" EXIT; exit 7', 7, 'bye\n')
+        self.expect(self.copy_of(s), 'echo ${x:-none}', 'none\n')
 
     def test_signals_between_runs(self):
         s = self.session()
