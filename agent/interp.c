@@ -311,7 +311,6 @@ int interp_copy(struct interp *from, struct interp *to)
 		return r;
 	}
 	interp_begin(to, INTERP_SPARE, COPY_US);
-	to->warm = from->warm;
 	return 0;
 }
 

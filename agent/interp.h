@@ -46,7 +46,7 @@ struct interp {
 	enum interp_rank rank;
 	pid_t pid;		/* 0 if there is none, or if a copy has not told it yet */
 	bool used;		/* it was given a turn */
-	bool warm;		/* it has exercised itself, or is the copy of one that has */
+	bool warm;		/* it has exercised itself */
 	bool can_copy;		/* its driver knows DRIVER_COPY */
 	struct loop_source ctl; /* our end of the driver's socket */
 	struct loop_source out; /* what it printed before its first turn, for the log */

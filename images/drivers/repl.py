@@ -48,6 +48,7 @@ SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
 OWN = sys._getframe().f_code.co_filename
 ORDER = sys.byteorder
 PID = getpid()
+is_copy = False
 NULL_DEVICE = fstat(0).st_rdev  # it is /dev/null until the first run
 original_hook = sys.excepthook
 write_text = TextIOWrapper.write
@@ -572,7 +573,19 @@ with open('/dev/null') as file:
 '''
 
 
+def rehearse():
+    """Touch what each run touches."""
+    set_up_module('<run 0>')
+    look_around()
+    bind_outputs()
+    bind_input()
+    execute(b'print(end="")', '<warm>', {'__name__': '__main__'})
+
+
 def warm():
+    if is_copy:  # of one that has done the rest
+        rehearse()
+        return
     path = list(sys.path)
     sys.path[:] = own_path  # a file of the user's is no module of the library
     for name in USUAL.split():
@@ -586,11 +599,7 @@ def warm():
         exec(compile(EXERCISE, '<warm>', 'exec', 0, True), {'__name__': '__main__'})
     except ZeroDivisionError as error:
         format_exception(error)
-    set_up_module('<run 0>')
-    look_around()
-    bind_outputs()
-    bind_input()
-    execute(b'print(end="")', '<warm>', {'__name__': '__main__'})
+    rehearse()
     # Objects that live as long as the interpreter: no collection need look at them again, which
     # also leaves the pages that clones of this machine share untouched.
     gc.collect()
@@ -645,7 +654,7 @@ class Channel:
         Return: in this process the status to answer with, in the copy None. If there is no copy,
         the agent learns it from the other end of `fd`.
         """
-        global PID
+        global PID, is_copy
         call_turn('turn_copy')
         if getpid() == PID:
             close(fd)
@@ -655,6 +664,7 @@ class Channel:
         close(fd)
         self.sock = socket(fileno=self.base)
         PID = getpid()
+        is_copy = True
         return None
 
     def reserve(self, source, base):
