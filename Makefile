@@ -35,12 +35,14 @@ endif
 fs_c := $(wildcard fs/*.c)
 vm_c := $(filter-out vm/local.c,$(wildcard vm/*.c))
 agent_c := $(wildcard agent/*.c)
-daemon_c := $(fs_c) $(vm_c) agent/protocol.c agent/landlock.c
+net_c := $(wildcard vm/net/*.c) vm/buf.c
+net_shared_c := $(addprefix vm/net/,address.c allow.c reason.c)
+daemon_c := $(fs_c) $(vm_c) $(net_shared_c) agent/protocol.c agent/landlock.c
 unit_c := $(wildcard tests/unit/test_*.c)
 unit_py := $(wildcard tests/unit/test_*.py)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 bench_c := $(wildcard tests/bench/*.c)
-all_c := $(wildcard fs/*.[ch] vm/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
+all_c := $(wildcard fs/*.[ch] vm/*.[ch] vm/net/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
 man := $(wildcard man/*.[1-8])
 scripts = $(shell git ls-files --cached --others --exclude-standard | \
 	xargs -r grep -lsIE -m1 '^\#!.*[/ ](ba|da)?sh( |$$)')
@@ -66,7 +68,7 @@ defines := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DXSBX_VERSION='"$(VERSION)"' -DXSBX_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DXSBX_DATADIR='"$(DATADIR)"'
 
-XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflags $(pkgs)) \
+XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflags $(pkgs) slirp) \
 	$(CFLAGS) $(instrument) $(CPPFLAGS)
 XLDFLAGS := -pie -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS)
 LIBS := $(call pkg,--libs $(pkgs))
@@ -80,7 +82,7 @@ agent_link := $(if $(SAN),-pie,-static-pie)
 .SUFFIXES:
 .PHONY: all help
 
-all: $(O)/xsbxfs $(O)/xsbx-agent
+all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbx-agent
 
 objs = $(patsubst %.c,$(O)/$(1)/%.o,$(2))
 link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^)
@@ -92,6 +94,16 @@ $(O)/xsbxfs: $(call objs,obj,$(daemon_c))
 $(O)/xsbx-agent: $(call objs,obj,$(agent_c))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(agent_link) -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS) -o $@ $^
+
+$(O)/xsbxfs-net: $(call objs,obj,$(net_c))
+	$(call say,LD,$@)
+	$(Q)$(link) $(call pkg,--libs slirp)
+
+# Plays the daemon's part for xsbxfs-net.
+$(O)/test/netbed: $(call objs,obj,tests/net/netbed.c vm/gateway.c vm/dial.c $(net_shared_c))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(link) $(call pkg,--libs libuv)
 
 # The daemon for tests: the same, and the local backend.
 $(O)/test/xsbxfs: $(call objs,test/obj,$(daemon_c) vm/local.c)
@@ -109,7 +121,7 @@ $(O)/test/obj/%.o: %.c
 	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
 
 # Only what says the version is built again when the version changes.
-versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(agent_c))
+versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(agent_c))
 $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
 $(O)/version: FORCE
 	@mkdir -p $(@D)
@@ -153,12 +165,12 @@ $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
-tests: all $(units) $(local)
+tests: all $(units) $(local) $(O)/test/netbed
 
 check: tests
 	$(Q)$(run_tests) --unit --local --vm $(T)
 
-check-unit: $(units) $(O)/xsbx-agent $(drivers)
+check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/test/netbed
 	$(Q)$(run_tests) --unit $(T)
 
 check-mount: $(local)
@@ -254,7 +266,7 @@ format-check:
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs $(DESTDIR)$(BINDIR)/
-	$(INSTALL) -m 755 $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
+	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
 	for page in $(man); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \
 	done

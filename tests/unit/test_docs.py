@@ -35,6 +35,13 @@ want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
 want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])
 want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys if key != "allow_process"])
 
+want("man/xsbxfs-net.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument',
+                                              read("vm/net/main.c")))
+page = " ".join(read("man/xsbxfs-net.8").split())
+for reason in re.findall(r'\[NET_\w+\] = "([^"]+)"', read("vm/net/reason.c")):
+    if reason not in page and reason not in ("allowed", "unreachable"):
+        failures.append(f"man/xsbxfs-net.8 lacks the reason: {reason}")
+
 nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/node.c"), re.M)
 want("man/xsbxfs.5", "nodes", nodes)
 want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"',

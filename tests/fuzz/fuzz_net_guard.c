@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes TLS and HTTP: however a stream is cut into pieces, the same bytes of it pass. */
+/* modules: vm/net/guard.c vm/net/hello.c vm/net/http.c vm/net/allow.c */
+#include <assert.h>
+#include <errno.h>
+
+#include "vm/net/guard.h"
+#include "vm/net/reason.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Return: whether it was refused; *@ret_passed: how much passed before. */
+static bool feed(uint16_t port, const uint8_t *data, size_t size, size_t step, size_t *ret_passed)
+{
+	struct guard g = guard_for(port);
+	size_t passed = 0, have = 0;
+	unsigned reason = NET_OK;
+
+	while (have < size) {
+		have = have + step < size ? have + step : size;
+		while (passed < have) {
+			const int n =
+				guard_check(&g, data + passed, have - passed, "web.test", &reason);
+
+			assert(n <= (int)(have - passed));
+			if (n < 0) {
+				assert(n == -EACCES && reason > NET_OK && reason < NET_NREASONS);
+				*ret_passed = passed;
+				return true;
+			}
+			if (n == 0)
+				break;
+			passed += (size_t)n;
+		}
+	}
+	*ret_passed = passed;
+	return false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const uint16_t ports[] = {443, 80, 8080};
+	size_t whole, pieces;
+	bool refused, again;
+
+	if (size < 2)
+		return 0;
+	for (unsigned i = 0; i < 3; i++) {
+		refused = feed(ports[i], data + 1, size - 1, size, &whole);
+		again = feed(ports[i], data + 1, size - 1, data[0] % 16 + 1U, &pieces);
+		assert(again == refused && pieces == whole);
+	}
+	return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs xsbxfs-net with a gateway, as the daemon does, and obeys lines on standard input. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "vm/gateway.h"
+#include "vm/net/reason.h"
+#include "vm/util.h"
+
+/*
+ * usage: netbed PROGRAM (--stream FD | --packet FD) [OPTION...] [-- NAME=ADDRESS...]
+ *
+ * What is in front of the -- goes to PROGRAM. The names behind it resolve to these addresses, and no
+ * others do; several for one name are all its addresses. Lines that are read:
+ *
+ *	allow WORD...		answered with `allowed` or `error ...`
+ *	forward GUEST HOST	answered with `forward GUEST HOST` or `error ...`
+ *	unforward GUEST		answered with `unforward GUEST` or `error ...`
+ *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN NAMES`
+ *
+ * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`.
+ */
+
+static struct gateway *gateway;
+static char **names;
+
+static void on_ready(void *data)
+{
+	(void)data;
+	puts("ready");
+}
+
+static void on_denied(void *data, const struct net_denied *d)
+{
+	(void)data;
+	printf("denied %" PRId64 " %s %u %u %s\n", d->time_ms, d->name, d->port, d->lost,
+	       net_reason_str(d->reason));
+}
+
+static void on_stats(void *data, const struct net_stats *s)
+{
+	(void)data;
+	printf("stats %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u\n", s->bytes_in,
+	       s->bytes_out, s->connections, s->denied, s->open, s->names);
+}
+
+static void end_gateway(void)
+{
+	if (gateway)
+		gateway_close(gateway, NULL, NULL);
+	gateway = NULL;
+}
+
+static void on_ended(void *data, int err)
+{
+	(void)data;
+	printf("ended %d\n", -err);
+	end_gateway();
+}
+
+static int on_resolve(void *data, const char *name,
+		      union gateway_address ret_addresses[static GATEWAY_ADDRESSES_MAX])
+{
+	const size_t len = strlen(name);
+	int n = 0;
+
+	(void)data;
+	for (char **p = names; *p && n < GATEWAY_ADDRESSES_MAX; p++) {
+		union gateway_address *a = &ret_addresses[n];
+
+		if (strncmp(*p, name, len) != 0 || (*p)[len] != '=')
+			continue;
+		memset(a, 0, sizeof(*a));
+		if (inet_pton(AF_INET, *p + len + 1, &a->in.sin_addr) == 1)
+			a->sa.sa_family = AF_INET;
+		else if (inet_pton(AF_INET6, *p + len + 1, &a->in6.sin6_addr) == 1)
+			a->sa.sa_family = AF_INET6;
+		else
+			continue;
+		n++;
+	}
+	return n;
+}
+
+static void obey(char *line)
+{
+	char why[GATEWAY_WHY_MAX] = "";
+	unsigned guest, host;
+	uint16_t port;
+	int r;
+
+	if (!strncmp(line, "allow", 5)) {
+		r = gateway_allow(gateway, line + 5, strlen(line + 5), why);
+		if (r == 0)
+			puts("allowed");
+	} else if (sscanf(line, "forward %u %u", &guest, &host) == 2) {
+		r = gateway_forward(gateway, (uint16_t)guest, (uint16_t)host, &port, why);
+		if (r == 0)
+			printf("forward %u %u\n", guest, port);
+	} else if (sscanf(line, "unforward %u", &guest) == 1) {
+		r = gateway_unforward(gateway, (uint16_t)guest);
+		if (r == 0)
+			printf("unforward %u\n", guest);
+	} else if (!strcmp(line, "stats")) {
+		r = gateway_ask_stats(gateway);
+	} else {
+		r = -EINVAL;
+	}
+	if (r < 0)
+		printf("error %d %s\n", -r, why);
+}
+
+static void on_input(uv_poll_t *poll, int status, int events)
+{
+	static char text[65536];
+	static size_t have;
+	char *end;
+	ssize_t n;
+
+	(void)status;
+	(void)events;
+	n = read(0, text + have, sizeof(text) - 1 - have);
+	if (n <= 0) {
+		uv_close((uv_handle_t *)poll, NULL);
+		end_gateway();
+		return;
+	}
+	have += (size_t)n;
+	while ((end = memchr(text, '\n', have))) {
+		*end = '\0';
+		if (gateway)
+			obey(text);
+		have -= (size_t)(end + 1 - text);
+		memmove(text, end + 1, have);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
+	const struct gateway_config cfg = {.events = &events, .resolve = on_resolve};
+	char number[12], *args[32] = {argv[1], (char *)"--control", number};
+	int sv[2], n = 3, i, status;
+	uv_poll_t input;
+	uv_loop_t loop;
+	pid_t pid;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (i = 2; i < argc && strcmp(argv[i], "--") != 0 && n < 31; i++)
+		args[n++] = argv[i];
+	names = argv + MIN(i + 1, argc);
+	if (argc < 3 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return 2;
+	fcntl(sv[1], F_SETFD, 0);
+	snprintf(number, sizeof(number), "%d", sv[1]);
+	if (posix_spawn(&pid, argv[1], NULL, NULL, args, environ) != 0)
+		return 2;
+	close(sv[1]);
+	for (i = 3; i + 1 < n; i++) /* the helper's now, and its end of file is to be seen */
+		if (!strcmp(args[i], "--stream") || !strcmp(args[i], "--packet"))
+			close(atoi(args[i + 1]));
+	printf("pid %d\n", pid);
+	uv_loop_init(&loop);
+	uv_poll_init(&loop, &input, 0);
+	if (gateway_new(&loop, sv[0], &cfg, &gateway) < 0)
+		return 2;
+	uv_poll_start(&input, UV_READABLE, on_input);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+	if (waitpid(pid, &status, 0) != pid)
+		return 2;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP/1 as the client speaks it: which host does each request name? */
+#ifndef XSBX_NET_HTTP_H
+#define XSBX_NET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HTTP_HEAD_MAX 32768 /* of a request's line and headers */
+
+enum http_phase { HTTP_HEAD, HTTP_BODY, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER, HTTP_NPHASES };
+
+/* All zeroes before the first byte of a connection. */
+struct http {
+	enum http_phase phase;
+	uint64_t left; /* bytes of the body, or of the chunk, that still come */
+	bool chunked;
+};
+
+/**
+ * http_check() - Look at what a client sends
+ * @h: What passed before
+ * @data: What it sends next, from where the last call stopped
+ * @len: How much of it there is by now
+ * @name: The host that is allowed, canonical
+ * @ret_reason: Why not, if -EACCES is returned
+ *
+ * Return: How many of these bytes may pass, 0 if more are needed to tell, or -EACCES.
+ */
+int http_check(struct http *h, const uint8_t *data, size_t len, const char *name,
+	       unsigned *ret_reason);
+
+/* Does this begin as a request does? Return: 1, 0, or -EAGAIN if more bytes are needed to tell. */
+int http_looks_like(const uint8_t *data, size_t len);
+
+#endif
