@@ -65,7 +65,8 @@ static int add_rule(int ruleset, const char *path, uint64_t access)
 		attr.allowed_access &= FS_FILE;
 	attr.parent_fd = fd;
 	r = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0);
-	r = r < 0 ? -errno : 0;
+	/* Files that lie in no file system that could be mounted (memfd) need no rule. */
+	r = r < 0 && errno != EBADFD ? -errno : 0;
 	close(fd);
 	return (int)r;
 }
@@ -90,7 +91,9 @@ int landlock_confine(const struct landlock_rule *rules, size_t n, bool scoped)
 			LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV | FS_READ;
 
 		r = add_rule(fd, rules[i].path,
-			     attr.handled_access_fs & (rules[i].tree ? ~FS_DEVICES : write));
+			     attr.handled_access_fs & (rules[i].read   ? FS_READ
+						       : rules[i].tree ? ~FS_DEVICES
+								       : write));
 	}
 	if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		r = -errno;

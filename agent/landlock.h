@@ -10,6 +10,7 @@
 struct landlock_rule {
 	const char *path; /* left out if it does not exist */
 	bool tree;	  /* make, write, remove; else only write to what is there */
+	bool read;	  /* no more than that: for what does not lie below the root */
 };
 
 /** landlock_abi() - What the kernel has. Return: version from 1, or -errno if it has none. */

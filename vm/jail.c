@@ -23,6 +23,7 @@
 
 #include "agent/landlock.h"
 #include "jail_internal.h"
+#include "spawner_wire.h"
 #include "util.h"
 
 /*
@@ -181,6 +182,26 @@ static int release_child(const struct jail_spec *spec, const struct jail_cell *c
 	return write(go, "", 1) == 1 ? 0 : jail_fault_set(fault, JAIL_STEP_SYNC, -errno, "");
 }
 
+/* The groups of the host have to be chosen before there is a namespace without them. */
+static pid_t fork_as(const struct jail_spec *spec, const struct jail_cell *cell,
+		     struct clone_args *args)
+{
+	const bool group = cell->private_ids && (spec->flags & JAIL_HOST_GROUP);
+	const gid_t only = spec->host_group;
+	gid_t ours[NGROUPS_MAX];
+	int n = group ? getgroups(ARRAY_SIZE(ours), ours) : 0;
+	pid_t pid;
+
+	if (n < 0 || (group && setgroups(1, &only) < 0))
+		return -errno;
+	pid = (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+	if (pid < 0)
+		pid = -errno;
+	if (group && pid != 0 && setgroups((size_t)n, ours) < 0)
+		abort(); /* it never fails for root, and others' children must not get this */
+	return pid;
+}
+
 pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_pidfd, int *ret_go,
 		 struct jail_fault *fault)
 {
@@ -197,13 +218,13 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned)cell->into;
 	}
-	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	pid = fork_as(spec, cell, &args);
 	if (pid == 0) {
 		close(go[1]);
 		*ret_go = go[0];
 		return 0;
 	}
-	r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, -errno, "")
+	r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, (int)pid, "")
 		    : release_child(spec, cell, pid, go[1], fault);
 	close(go[0]);
 	close(go[1]);
@@ -223,7 +244,8 @@ static int enter_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 {
 	const uid_t id = two_ids(spec, cell) ? 0 : spec->user;
 
-	if (cell->private_ids && setgroups(0, NULL) < 0)
+	/* The one group that may be kept is one that cannot be named inside. */
+	if (cell->private_ids && !(spec->flags & JAIL_HOST_GROUP) && setgroups(0, NULL) < 0)
 		return -errno;
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return -errno;
@@ -297,10 +319,12 @@ static int drop_privileges(uint64_t keep)
 	return set_caps(keep, keep);
 }
 
-/* What may be written is what is mounted writable. */
+/* What may be written is what is mounted writable, or a file in memory. */
 static int confine_files(const struct jail_spec *spec)
 {
-	struct landlock_rule rules[JAIL_MOUNTS_MAX];
+	struct landlock_rule rules[JAIL_MOUNTS_MAX + SPAWN_TARGET_MAX];
+	char paths[SPAWN_TARGET_MAX][32];
+	struct stat st;
 	size_t n = 0;
 	int r;
 
@@ -311,6 +335,12 @@ static int confine_files(const struct jail_spec *spec)
 			rules[n++] = (struct landlock_rule){m->target, true};
 		else if (m->kind == JAIL_DEV || m->kind == JAIL_PROC)
 			rules[n++] = (struct landlock_rule){m->target, false};
+	}
+	/* QEMU can only be told of files by path; what it has open it may open again. */
+	for (int fd = 0; spec->use == JAIL_QEMU && fd < SPAWN_TARGET_MAX; fd++) {
+		snprintf(paths[fd], sizeof(paths[fd]), "/proc/self/fd/%d", fd);
+		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+			rules[n++] = (struct landlock_rule){paths[fd], .read = true};
 	}
 	r = landlock_confine(rules, n, true);
 	return r < 0 ? r : 0;

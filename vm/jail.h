@@ -28,7 +28,8 @@ enum jail_mount_kind {
 	JAIL_RW,    /* the same, writable */
 	JAIL_TMPFS, /* memory; `source` are its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
 	JAIL_PROC,  /* of the new PID namespace, with parts covered */
-	JAIL_DEV,   /* the few devices that programs need, terminals, shared memory */
+	JAIL_DEV,   /* the few devices that programs need, terminals, shared memory, and, with a
+		     * `source`, the device of that name */
 	JAIL_NKINDS,
 };
 
@@ -47,10 +48,11 @@ struct jail_rlimit {
 	uint64_t value; /* lowered to what we are allowed */
 };
 
-#define JAIL_LOOPBACK  0x01u /* the network namespace's own interface is up */
-#define JAIL_LANDLOCK  0x02u /* confine by Landlock too; then nothing can be mounted any more */
-#define JAIL_TWO_IDS   0x04u /* a second id for the program's own children, if the host can */
-#define JAIL_OOM_FIRST 0x08u
+#define JAIL_LOOPBACK	0x01u /* the network namespace's own interface is up */
+#define JAIL_LANDLOCK	0x02u /* confine by Landlock too; then nothing can be mounted any more */
+#define JAIL_TWO_IDS	0x04u /* a second id for the program's own children, if the host can */
+#define JAIL_OOM_FIRST	0x08u
+#define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
 
 /*
  * - The program has id 0 inside, and `user` for what it starts, where two ids were asked for and the
@@ -64,8 +66,9 @@ struct jail_spec {
 	uint32_t nmounts, nrlimits;
 	uint32_t pids;	      /* most processes, or 0 */
 	uint32_t cpu_percent; /* of one processor, or 0 */
-	uint64_t memory;      /* bytes, or 0 */
-	uint64_t keep_caps;   /* bits; in the jail's own user namespace only */
+	uint32_t host_group, pad;
+	uint64_t memory;    /* bytes, or 0 */
+	uint64_t keep_caps; /* bits; in the jail's own user namespace only */
 	const char *host_name;
 	struct jail_mount mounts[JAIL_MOUNTS_MAX];
 	struct jail_rlimit rlimits[JAIL_RLIMITS_MAX];

@@ -157,17 +157,27 @@ static int attach_made(int fd, const char *target)
 
 /* ---- /dev and /proc ---- */
 
-static int fill_dev(const char *dev)
+/* The host's device @name, at @dev. */
+static int add_dev(const char *dev, const char *name)
 {
-	char path[PATH_MAX], host[64];
-	int r = 0, fd;
+	char path[PATH_MAX], host[PATH_MAX];
+	int fd;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dev, devices[i]);
-		snprintf(host, sizeof(host), "/dev/%s", devices[i]);
-		fd = copy_mount(host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
-		r = fd < 0 ? fd : attach_made(fd, path);
-	}
+	snprintf(path, sizeof(path), "%s/%s", dev, name);
+	snprintf(host, sizeof(host), "/dev/%s", name);
+	fd = copy_mount(host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	return fd < 0 ? fd : attach_made(fd, path);
+}
+
+static int fill_dev(const char *dev, const char *more)
+{
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
+		r = add_dev(dev, devices[i]);
+	if (r == 0 && *more)
+		r = add_dev(dev, more);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dev_links); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dev, dev_links[i].name);
 		r = symlink(dev_links[i].target, path) < 0 ? -errno : 0;
@@ -175,7 +185,7 @@ static int fill_dev(const char *dev)
 	return r;
 }
 
-static int make_dev(const char *dev)
+static int make_dev(const char *dev, const char *more)
 {
 	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 	int fd = new_mount("tmpfs", DEV_OPTIONS, attr);
@@ -183,7 +193,7 @@ static int make_dev(const char *dev)
 	char path[PATH_MAX];
 
 	if (r == 0)
-		r = fill_dev(dev);
+		r = fill_dev(dev, more);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "%s/pts", dev);
@@ -275,7 +285,7 @@ static int make_one(const struct jail_mount *m, int *source)
 		fd = new_mount("tmpfs", m->source, (unsigned)attr_of(m));
 		return fd < 0 ? fd : attach_made(fd, target);
 	case JAIL_PROC: return make_proc(target);
-	case JAIL_DEV: return make_dev(target);
+	case JAIL_DEV: return make_dev(target, m->source);
 	case JAIL_NKINDS: break;
 	}
 	return -EINVAL;

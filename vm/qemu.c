@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "qemu_argv.h"
+#include "qemu_jail.h"
 #include "qmp.h"
 #include "reader.h"
 #include "spawn.h"
@@ -31,10 +32,11 @@
  * commands wait in the control socket before it is started, so nothing is waited for and nothing is
  * asked twice; that its agent's port is open is told by the same event as after a boot.
  *
- * Nothing in a machine is worth an orderly end: it is killed.
+ * Nothing in a machine is worth an orderly end: it is killed. It runs in a cell, see qemu_jail.c.
  */
 
 #define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */
+#define QEMU_MOST_MB	 512 /* the same, of a guest that does its worst; then it is killed */
 
 struct backend {
 	struct vm *vm;
@@ -251,8 +253,9 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		 const struct qemu_ends *e, int state)
 {
 	static const char *const envp[] = {"LC_ALL=C", NULL};
+	struct qemu_jail jail;
 	const struct qemu_machine machine = {
-		.qemu = b->vm->qemu,
+		.qemu = jail.program,
 		.name = spec->name,
 		.mode = machine_mode[spec->mode],
 		.kvm = strcmp(b->vm->probe.accel, "kvm") == 0,
@@ -271,8 +274,12 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	struct qemu_argv argv;
 	const size_t nfds = ARRAY_SIZE(fds) - (spec->mode == BACKEND_COLD ? 2 : 0);
 	const uint32_t flags = SPAWN_OOM_FIRST | (spec->mode == BACKEND_RECORD ? SPAWN_NICE : 0u);
-	const struct spawn_spec s = {argv.argv, envp, fds, nfds, flags};
+	const struct spawn_spec s = {argv.argv, envp, fds, nfds, flags, &jail.spec};
+	int r = qemu_jail(b->vm->qemu, machine.kvm, spec->memory_mb + QEMU_MOST_MB, spec->cpus,
+			  &jail);
 
+	if (r < 0)
+		return r;
 	qemu_argv(&machine, &argv);
 	b->child.data = b;
 	b->child.failed = on_failed;
