@@ -198,5 +198,10 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	line(data, "qemu.privileges", "no_new_privs; dies with its parent; no core dumps");
 	line(data, "qemu.descriptors",
 	     "only its own: kernel, initrd and root read-only, console, agent, control");
-	line(data, "qemu.uid", "the daemon's own; QEMU is not confined to namespaces");
+	line(data, "qemu.jail",
+	     "namespaces of its own (user, mount, pid, ipc, uts, cgroup, net), no capabilities, "
+	     "system calls by list; without them it is not started");
+	line(data, "qemu.view", "its program, libraries and firmware, read-only; nothing writable");
+	line(data, "qemu.uid",
+	     geteuid() ? "the daemon's own, in a user namespace" : "one of its own");
 }
