@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c */
+/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/spare.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -38,8 +38,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
 	struct agent agent;
-	struct interp *interp; /* with a turn in flight */
-	struct loop_timer answer;
 	int turn_fds[2]; /* copies of stdout and stderr, as an interpreter holds them */
 	int verdict;	 /* first byte of the code */
 
@@ -56,12 +54,11 @@ static char root[64];
 
 static void on_answer(struct loop_timer *t)
 {
-	struct interp *i = fuzz.interp;
+	struct interp *i = container_of(t, struct interp, deadline);
 	struct rusage ru = {0};
 	bool dies = fuzz.verdict == 'd' && i->doing == DRIVER_RUN;
 	enum interp_state was = i->state;
 
-	(void)t;
 	if (i->state == INTERP_ENDING || dies) {
 		i->state = INTERP_NONE;
 		i->pid = 0;
@@ -75,14 +72,17 @@ static void on_answer(struct loop_timer *t)
 	}
 }
 
-int interp_start(struct interp *i, const char **ret_step)
+int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 {
 	*ret_step = "fake";
-	fuzz.interp = i;
+	i->rank = rank;
+	i->used = i->warm = i->killed = false;
+	i->can_copy = true;
+	i->deadline.fire = on_answer;
 	i->pid = getpid(); /* whose counters can be read */
 	i->state = INTERP_STARTING;
 	strcpy(i->version, "Fake 1.0");
-	loop_arm(i->loop, &fuzz.answer, 0);
+	loop_arm(i->loop, &i->deadline, 0);
 	return 0;
 }
 
@@ -90,17 +90,20 @@ static int interp_begin(struct interp *i, enum driver_type what)
 {
 	i->doing = what;
 	i->state = INTERP_BUSY;
-	loop_arm(i->loop, &fuzz.answer, 0);
+	loop_arm(i->loop, &i->deadline, 0);
 	return 0;
 }
 
-int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len)
+int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
+	       const uint8_t *seed)
 {
 	char code[4096];
 	ssize_t n = pread(fds[3], code, sizeof(code), 0);
 
 	(void)turn;
 	(void)code_len;
+	(void)seed;
+	i->used = true;
 	fuzz.verdict = n > 0 ? (unsigned char)code[0] : 0;
 	for (int k = 0; k < 2; k++) {
 		close_fd(&fuzz.turn_fds[k]);
@@ -109,6 +112,40 @@ int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint
 			abort();
 	}
 	return interp_begin(i, DRIVER_RUN);
+}
+
+int interp_copy(struct interp *from, struct interp *to)
+{
+	const char *step;
+
+	(void)interp_begin(from, DRIVER_COPY);
+	return interp_start(to, INTERP_SPARE, &step);
+}
+
+void interp_set_rank(struct interp *i, enum interp_rank rank)
+{
+	i->rank = rank;
+}
+
+void interp_hurry(struct interp *i)
+{
+	(void)i;
+}
+
+void interp_rest(struct interp *i)
+{
+	(void)i;
+}
+
+bool interp_unread(const struct interp *i)
+{
+	(void)i;
+	return false;
+}
+
+void interp_fini(struct interp *i)
+{
+	i->state = INTERP_NONE;
 }
 
 int interp_warm(struct interp *i)
@@ -125,7 +162,7 @@ int interp_seed(struct interp *i, const uint8_t seed[32])
 void interp_interrupt(struct interp *i)
 {
 	fuzz.verdict = 130;
-	loop_arm(i->loop, &fuzz.answer, 0);
+	loop_arm(i->loop, &i->deadline, 0);
 }
 
 void interp_kill(struct interp *i)
@@ -135,7 +172,7 @@ void interp_kill(struct interp *i)
 	i->was = i->state;
 	i->state = INTERP_ENDING;
 	i->killed = true;
-	loop_arm(i->loop, &fuzz.answer, 0);
+	loop_arm(i->loop, &i->deadline, 0);
 }
 
 bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru)
@@ -160,7 +197,7 @@ static void on_fake_kill(struct loop_timer *t)
 	struct killer *k = container_of(t, struct killer, timer);
 
 	k->active = false;
-	interp_kill(&fuzz.agent.interp);
+	interp_kill(fuzz.agent.interp);
 	k->done(k);
 }
 
@@ -298,7 +335,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz.next = data + 1;
 	fuzz.end = data + size;
 	fuzz.turn_fds[0] = fuzz.turn_fds[1] = -1;
-	fuzz.answer.fire = on_answer;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
 	fuzz.host = sv[1];
