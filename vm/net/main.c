@@ -47,7 +47,7 @@
  * There is one thread and one poll(). Nothing blocks: what the guest does not take is kept within
  * limits, and nothing more is then read for it. Every refusal is told to the daemon.
  *
- * System calls while serving: poll, read, write, send, recv, sendmsg, recvmsg, accept4, socket and
+ * System calls while serving: poll, read, write, send, recv, sendmsg, recvmsg, accept, accept4, socket and
  * connect (AF_UNIX), bind and listen (AF_UNIX; and bind of an unused AF_INET socket, with which
  * libslirp picks port numbers), shutdown, close, getsockname, getpeername, getsockopt, setsockopt,
  * fcntl, ioctl (FIONREAD, FIONBIO), clock_gettime, brk, mmap, munmap, mremap, madvise, getrandom,
