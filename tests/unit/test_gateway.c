@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
+/* modules: vm/gateway.c vm/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
+/* libs: uv */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "vm/gateway.h"
+#include "vm/net/reason.h"
+
+static uv_loop_t loop;
+static struct gateway *gw;
+static int helper;
+static unsigned ready, denied;
+static int ended;
+
+static void on_ready(void *data)
+{
+	(void)data;
+	ready++;
+}
+
+static void on_denied(void *data, const struct net_denied *what)
+{
+	(void)data;
+	(void)what;
+	denied++;
+}
+
+static void on_stats(void *data, const struct net_stats *stats)
+{
+	(void)data;
+	(void)stats;
+}
+
+static void on_ended(void *data, int err)
+{
+	(void)data;
+	assert_int_equal(ended, 0);
+	ended = err;
+}
+
+static int on_resolve(void *data, const char *name,
+		      union gateway_address ret_addresses[static GATEWAY_ADDRESSES_MAX])
+{
+	(void)data;
+	if (strncmp(name, "loop.", 5) != 0)
+		return 0;
+	ret_addresses[0].in =
+		(struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	return 1;
+}
+
+static int set_up(void **state)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
+	const struct gateway_config cfg = {.events = &events, .resolve = on_resolve};
+	int sv[2];
+
+	(void)state;
+	ready = denied = 0;
+	ended = 0;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	helper = sv[1];
+	uv_loop_init(&loop);
+	return gateway_new(&loop, sv[0], &cfg, &gw);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	gateway_close(gw, NULL, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	close(helper);
+	return uv_loop_close(&loop);
+}
+
+static void allow(const char *text)
+{
+	char why[GATEWAY_WHY_MAX], in[1000];
+	const struct net_header *h = (struct net_header *)in;
+	ssize_t n;
+
+	assert_int_equal(gateway_allow(gw, text, strlen(text), why), 0);
+	n = recv(helper, in, sizeof(in), 0);
+	assert_int_equal(n, sizeof(*h) + strlen(text));
+	assert_int_equal(h->type, NET_ALLOW);
+	assert_memory_equal(in + sizeof(*h), text, strlen(text));
+}
+
+/* Sends it, and runs the loop until the gateway has nothing more to do. */
+static void tell(const void *msg, size_t len)
+{
+	assert_int_equal(send(helper, msg, len, 0), len);
+	for (int i = 0; i < 20; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static struct net_dial request(const char *name, uint32_t address, uint16_t port)
+{
+	struct net_dial d = {{NET_DIAL, 7}, address, port, 0, ""};
+
+	snprintf(d.name, sizeof(d.name), "%s", name);
+	return d;
+}
+
+/* What it answers to a request; a descriptor, if one comes, is closed. */
+static unsigned ask(const char *name, uint32_t address, uint16_t port)
+{
+	const struct net_dial d = request(name, address, port);
+	char room[CMSG_SPACE(sizeof(int))];
+	struct net_dialed answer;
+	struct iovec iov = {&answer, sizeof(answer)};
+	struct msghdr mh = {.msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = room,
+			    .msg_controllen = sizeof(room)};
+	struct cmsghdr *c;
+	int fd = -1;
+
+	tell(&d, sizeof(d));
+	assert_int_equal(recvmsg(helper, &mh, 0), sizeof(answer));
+	assert_int_equal(answer.header.type, NET_DIALED);
+	assert_int_equal(answer.header.id, 7);
+	c = CMSG_FIRSTHDR(&mh);
+	if (c) {
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		close(fd);
+	}
+	assert_int_equal(fd >= 0, answer.reason == NET_OK);
+	return answer.reason;
+}
+
+static void checks_for_itself(void **state)
+{
+	(void)state;
+	assert_int_equal(ask("a.test", 0, 443), NET_NAME); /* no list yet */
+	allow("a.test loop.test");
+	assert_int_equal(ask("b.test", 0, 443), NET_NAME);
+	assert_int_equal(ask("a.test", 0, 22), NET_NAME);
+	assert_int_equal(ask("a.test", 0, 443), NET_UNRESOLVED);
+	assert_int_equal(ask("loop.test", 0, 443), NET_PRIVATE);
+	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), 443), NET_ADDRESS);
+	allow("*");
+	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), 443), NET_PRIVATE);
+	assert_int_equal(ask("loop.any", 0, 1), NET_PRIVATE);
+	assert_int_equal(ended, 0);
+}
+
+static void connects(void **state)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	const int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(sin);
+	char list[100];
+	uint16_t port;
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&sin, len), 0);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
+	port = ntohs(sin.sin_port);
+	snprintf(list, sizeof(list), "127.0.0.1:%u loop.test:%u", port, port);
+	allow(list);
+	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
+	assert_int_equal(ask("loop.test", 0, port), NET_OK);
+	close(listener);
+	assert_int_equal(ask("loop.test", 0, port), NET_UNREACHABLE);
+}
+
+static void nonsense(void **state)
+{
+	struct net_dial d = request("a.test", 0, 443);
+	struct net_denied m = {.header = {.type = NET_DENIED}, .reason = NET_NAME, .name = "x"};
+	const struct net_header odd = {.type = NET_ALLOW};
+	const int which = *(int *)*state;
+
+	allow("*");
+	tell(&m, sizeof(m));
+	assert_int_equal(denied, 1);
+	switch (which) {
+	case 0: tell("x", 1); break;
+	case 1: tell(&odd, sizeof(odd)); break;
+	case 2: tell(&d, sizeof(d) - 1); break;
+	case 3:
+		memset(d.name, 'a', sizeof(d.name));
+		tell(&d, sizeof(d));
+		break;
+	case 4:
+		d.name[0] = 'A';
+		tell(&d, sizeof(d));
+		break;
+	case 5:
+		d.port = 0;
+		tell(&d, sizeof(d));
+		break;
+	case 6:
+		d.name[0] = '\0';
+		tell(&d, sizeof(d));
+		break;
+	case 7:
+		m.reason = NET_NREASONS;
+		tell(&m, sizeof(m));
+		break;
+	case 8:
+		m.name[0] = '\n';
+		tell(&m, sizeof(m));
+		break;
+	default: fail();
+	}
+	assert_int_equal(ended, -EPROTO);
+	assert_int_equal(denied, 1);
+}
+
+static void helper_dies(void **state)
+{
+	const struct net_header h = {.type = NET_READY};
+	char why[GATEWAY_WHY_MAX];
+
+	(void)state;
+	tell(&h, sizeof(h));
+	assert_int_equal(ready, 1);
+	shutdown(helper, SHUT_RDWR);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(ended, -EPIPE);
+	assert_int_equal(gateway_allow(gw, "a.test", 6, why), -EPIPE);
+	assert_int_equal(gateway_ask_stats(gw), -EPIPE);
+}
+
+static int set_up_nonsense(void **state)
+{
+	void *which = *state;
+	const int r = set_up(state);
+
+	*state = which;
+	return r;
+}
+
+int main(void)
+{
+	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+#define NONSENSE(i)                                                         \
+	{                                                                   \
+		"nonsense " #i, nonsense, set_up_nonsense, tear_down, &n[i] \
+	}
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(checks_for_itself, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(connects, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
+		NONSENSE(0),
+		NONSENSE(1),
+		NONSENSE(2),
+		NONSENSE(3),
+		NONSENSE(4),
+		NONSENSE(5),
+		NONSENSE(6),
+		NONSENSE(7),
+		NONSENSE(8),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
