@@ -128,9 +128,11 @@ $(O)/version: FORCE
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
 .PHONY: FORCE
 
-# The interpreters' drivers as the local backend uses them; turn.so is a bash builtin.
+# The interpreters' drivers as sandboxes without a machine use them; turn.so is a bash builtin.
 drivers_src := $(wildcard images/drivers/repl.*)
 drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(drivers_src))
+
+all: $(drivers)
 
 $(O)/drivers/turn.so: images/drivers/turn.c images/drivers/turn_bash.c images/drivers/turn.h agent/driver.h
 	$(call say,CC,$@)
@@ -267,6 +269,7 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
 	for page in $(man); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \
 	done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xsbx-agent: PID 1 of a guest, or, with --local, a plain process for tests. */
+/* xsbx-agent: PID 1 of a guest or of a jail (--jail), or a plain process for tests (--local). */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -15,6 +15,8 @@
 #include "log.h"
 #include "place.h"
 #include "util.h"
+
+#define USER_ID 1000
 
 static struct agent agent;
 
@@ -47,9 +49,31 @@ static void guest(void)
 	init_reboot();
 }
 
+/* The jail is finished: views, namespaces, limits and the filter were there before us. What is left
+ * is what the kernel of a guest would be told, and what user code is started with. */
+static int jail(int fd, uint64_t memory_kib)
+{
+	const struct place place = {.work = "/home/user",
+				    .home = "/home/user",
+				    .lib = "/run/xsbx/lib",
+				    .jail = true,
+				    .memory_kib = memory_kib,
+				    .drop = getuid() == 0,
+				    .uid = USER_ID,
+				    .gid = USER_ID,
+				    .random_fd = -1,
+				    .kmsg_fd = -1};
+	int r = serve(&place, fd, true);
+
+	/* With us end all others. */
+	return r < 0 ? 1 : 0;
+}
+
 static int usage(void)
 {
-	fputs("usage: xsbx-agent --local FD --root DIR --lib DRIVERDIR\n", stderr);
+	fputs("usage: xsbx-agent --jail FD --memory KIB\n"
+	      "       xsbx-agent --local FD --root DIR --lib DRIVERDIR\n",
+	      stderr);
 	return 2;
 }
 
@@ -81,24 +105,30 @@ static int local(int fd, const char *root, const char *lib)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"local", required_argument, NULL, 'l'},
-						{"root", required_argument, NULL, 'r'},
-						{"lib", required_argument, NULL, 'd'},
-						{NULL, 0, NULL, 0}};
+	static const struct option options[] = {
+		{"local", required_argument, NULL, 'l'},  {"root", required_argument, NULL, 'r'},
+		{"lib", required_argument, NULL, 'd'},	  {"jail", required_argument, NULL, 'j'},
+		{"memory", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0}};
 	const char *root = NULL, *lib = NULL;
-	int c, fd = -1;
+	int c, fd = -1, jail_fd = -1;
+	uint64_t memory = 0;
 
 	/* The kernel hands words of its command line that it does not know to PID 1. */
-	if (getpid() == 1 && (argc < 2 || strcmp(argv[1], "--local") != 0))
+	if (getpid() == 1 &&
+	    (argc < 2 || (strcmp(argv[1], "--local") != 0 && strcmp(argv[1], "--jail") != 0)))
 		guest();
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 'l': fd = (int)strtol(optarg, NULL, 10); break;
 		case 'r': root = optarg; break;
 		case 'd': lib = optarg; break;
+		case 'j': jail_fd = (int)strtol(optarg, NULL, 10); break;
+		case 'm': memory = strtoull(optarg, NULL, 10); break;
 		default: return usage();
 		}
 	}
+	if (jail_fd >= 0 && fd < 0 && optind == argc)
+		return jail(jail_fd, memory);
 	if (fd < 0 || !root || !lib || optind < argc)
 		return usage();
 	return local(fd, root, lib);

@@ -12,11 +12,13 @@
  * knows nothing of mounts and machines.
  */
 struct place {
-	const char *work; /* working directory of user code, absolute */
-	const char *home; /* its HOME */
-	const char *lib;  /* interpreter drivers */
-	bool guest;	  /* the machine is ours: clock, host name, entropy, quotas */
-	bool drop;	  /* user code runs as uid and gid, without capabilities */
+	const char *work;    /* working directory of user code, absolute */
+	const char *home;    /* its HOME */
+	const char *lib;     /* interpreter drivers */
+	bool jail;	     /* PID 1 of a PID namespace: host name, quotas, processes are ours */
+	bool guest;	     /* the machine is ours: clock, host name, entropy, quotas */
+	uint64_t memory_kib; /* of a jail: its limit */
+	bool drop;	     /* user code runs as uid and gid, without capabilities */
 	uid_t uid;
 	gid_t gid;
 	int random_fd; /* /dev/random in a guest, else -1 */

@@ -336,6 +336,18 @@ int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
 	return victims;
 }
 
+uint64_t proc_private_kib(pid_t pid)
+{
+	unsigned long long resident = 0, shared = 0;
+	char path[32], buf[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	if (read_text(path, buf, sizeof(buf)) < 0 ||
+	    sscanf(buf, "%*u %llu %llu", &resident, &shared) != 2 || shared > resident)
+		return 0;
+	return (resident - shared) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+}
+
 /* Reads a file of /proc that is asked for again and again, through a descriptor kept open. */
 static bool read_kept(int *fd, const char *path, char *buf, size_t size)
 {

@@ -82,4 +82,7 @@ pid_t proc_last_pid(void);
 /** proc_oom_kills() - How many processes the kernel killed for want of memory since boot. */
 uint64_t proc_oom_kills(void);
 
+/* Memory of a process that is not shared with a file or another process, or 0. */
+uint64_t proc_private_kib(pid_t pid);
+
 #endif

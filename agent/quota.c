@@ -41,7 +41,7 @@ int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_byte
 {
 	int r;
 
-	if (!place->guest)
+	if (!place->guest && !place->jail)
 		return 0;
 	/* A clone's are mostly those of the machine it was copied from. */
 	if (set.done && set.files == files_bytes && set.tmp == tmp_bytes && set.inodes == inodes)

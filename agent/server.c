@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -36,6 +38,8 @@ static void renew_machine(struct agent *a, uint64_t realtime_ns, struct proto_st
 {
 	int r;
 
+	if (a->place->jail && name.len)
+		(void)clock_name(name.data, name.len);
 	if (!a->place->guest)
 		return;
 	r = clock_set(realtime_ns);
@@ -249,6 +253,36 @@ static uint64_t cpu_used_us(void)
 	return ticks * tick;
 }
 
+static uint64_t jail_cpu_us(int who)
+{
+	struct rusage ru;
+
+	if (getrusage(who, &ru) < 0)
+		return 0;
+	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+}
+
+/* In a jail /proc/meminfo and /proc/stat are the host's. What counts against the limit is memory of
+ * processes that is no file's, and files in memory; processor time is that of all that were here. */
+static void jail_usage(const struct agent *a, const struct proc_set *set, struct proto_usage *u)
+{
+	uint64_t used = u->files_used / 1024;
+
+	u->cpu_us = jail_cpu_us(RUSAGE_SELF) + jail_cpu_us(RUSAGE_CHILDREN);
+	for (size_t i = 0; i < set->n; i++) {
+		struct timespec ts;
+		clockid_t clock;
+
+		used += proc_private_kib(set->v[i].pid);
+		if (clock_getcpuclockid(set->v[i].pid, &clock) == 0 &&
+		    clock_gettime(clock, &ts) == 0)
+			u->cpu_us += (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	}
+	u->mem_total_kib = a->place->memory_kib;
+	u->mem_available_kib = used < a->place->memory_kib ? a->place->memory_kib - used : 0;
+}
+
 static int on_usage(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
 	struct proto_usage u = {0};
@@ -257,14 +291,18 @@ static int on_usage(struct agent *a, const struct proto_header *h, struct proto_
 
 	if (!get_end(in))
 		return -EPROTO;
-	u.mem_total_kib = proc_number("/proc/meminfo", "MemTotal:");
-	u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:");
-	u.cpu_us = cpu_used_us();
+	if (!a->place->jail) {
+		u.mem_total_kib = proc_number("/proc/meminfo", "MemTotal:");
+		u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:");
+		u.cpu_us = cpu_used_us();
+	}
 	files_space(&a->files, &u.files_used, &u.files_total);
 	if (proc_children(&set) == 0) {
 		for (size_t i = 0; i < set.n; i++)
 			u.processes += set.v[i].live;
 	}
+	if (a->place->jail)
+		jail_usage(a, &set, &u);
 	proc_set_clear(&set);
 	f = frame_new(PROTO_USAGE_REPLY, h->id, 128);
 	if (!f)

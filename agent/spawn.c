@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "landlock.h"
 #include "place.h"
 #include "util.h"
 
@@ -41,16 +43,23 @@ enum spawn_step {
 	STEP_IDS,
 	STEP_LIMITS,
 	STEP_CHDIR,
+	STEP_CONFINE,
 	STEP_EXEC,
 	STEP_NSTEPS,
 };
 
 static const char *const step_names[] = {
-	[STEP_SESSION] = "setsid",	    [STEP_FDS] = "descriptors",
-	[STEP_SIGNALS] = "signals",	    [STEP_OOM] = "oom_score_adj",
-	[STEP_RANK] = "scheduling policy",  [STEP_CAPS] = "capabilities",
-	[STEP_IDS] = "user and group",	    [STEP_LIMITS] = "resource limits",
-	[STEP_CHDIR] = "working directory", [STEP_EXEC] = "starting the interpreter",
+	[STEP_SESSION] = "setsid",
+	[STEP_FDS] = "descriptors",
+	[STEP_SIGNALS] = "signals",
+	[STEP_OOM] = "oom_score_adj",
+	[STEP_RANK] = "scheduling policy",
+	[STEP_CAPS] = "capabilities",
+	[STEP_IDS] = "user and group",
+	[STEP_LIMITS] = "resource limits",
+	[STEP_CHDIR] = "working directory",
+	[STEP_CONFINE] = "confinement",
+	[STEP_EXEC] = "starting the interpreter",
 };
 _Static_assert(ARRAY_SIZE(step_names) == STEP_NSTEPS, "each step has a name");
 
@@ -96,14 +105,16 @@ static int step_signals(void)
 /* The agent itself is exempt from the OOM killer; user code is not. */
 static int step_oom(const struct spawn *s)
 {
+	/* On a host the first to go is user code, and it can't be set back later. */
+	const char *score = s->place->jail ? "900" : s->spare ? "1000" : "0";
 	int fd, r;
 
-	if (!s->place->guest)
+	if (!s->place->guest && !s->place->jail)
 		return 0;
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	r = write(fd, s->spare ? "1000" : "0", s->spare ? 4 : 1) > 0 ? 0 : -1;
+	r = write(fd, score, strlen(score)) > 0 ? 0 : -1;
 	close(fd);
 	return r;
 }
@@ -112,14 +123,15 @@ static int step_rank(const struct spawn *s)
 {
 	const struct sched_param p = {0};
 
-	return s->spare ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
+	/* In a jail nothing could take it back. */
+	return s->spare && !s->place->jail ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
 }
 
 static int step_caps(const struct spawn *s)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -1;
-	for (int cap = 0; s->place->drop && cap < 64; cap++) {
+	for (int cap = 0; (s->place->drop || s->place->jail) && cap < 64; cap++) {
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return errno == EINVAL && cap > 0 ? 0 : -1; /* past the last one */
 	}
@@ -147,7 +159,7 @@ static int step_limits(const struct spawn *s)
 	if (getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_max < nproc.rlim_max)
 		nproc = now;
 	/* On the host, other processes of the same user would count. */
-	if (s->place->guest && setrlimit(RLIMIT_NPROC, &nproc) < 0)
+	if ((s->place->guest || s->place->jail) && setrlimit(RLIMIT_NPROC, &nproc) < 0)
 		return -1;
 	if (!s->place->guest && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
 	    now.rlim_max < nofile.rlim_max)
@@ -155,6 +167,29 @@ static int step_limits(const struct spawn *s)
 	if (setrlimit(RLIMIT_NOFILE, &nofile) < 0)
 		return -1;
 	return setrlimit(RLIMIT_CORE, &core);
+}
+
+/* In a jail: no capabilities, whether or not there was an identity to change, and Landlock. The
+ * system calls were filtered before the agent was started. */
+static int step_confine(const struct spawn *s)
+{
+	static const struct landlock_rule rules[] = {
+		{"/home/user", true}, {"/tmp", true},	{"/dev/shm", true},
+		{"/dev", false},      {"/proc", false},
+	};
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+	int r;
+
+	if (!s->place->jail)
+		return 0;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    syscall(SYS_capset, &h, none) < 0)
+		return -1;
+	r = landlock_confine(rules, ARRAY_SIZE(rules), false);
+	if (r < 0)
+		errno = -r;
+	return r < 0 ? -1 : 0;
 }
 
 static void spawn_fail(int err_fd, enum spawn_step step)
@@ -187,6 +222,8 @@ static void spawn_child(const struct spawn *s, int err_fd)
 	umask(022);
 	if (chdir(s->place->work) < 0)
 		spawn_fail(SPAWN_ERR, STEP_CHDIR);
+	if (step_confine(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_CONFINE);
 	execvpe(s->argv[0], s->argv, s->envp);
 	spawn_fail(SPAWN_ERR, STEP_EXEC);
 }

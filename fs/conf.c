@@ -217,7 +217,7 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->image_builder)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->ntemplates; i++) {
-		r = conf_template_settle(&c->template[i], &c -> limits, src);
+		r = conf_template_settle(&c->template[i], c, src);
 		if (r < 0)
 			return r;
 	}

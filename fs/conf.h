@@ -14,6 +14,7 @@ struct conf_template {
 	char *language; /* python, javascript, raw; defaults to the name if it is one of these */
 	struct settings settings;
 	struct vm_pool pool; /* clones that wait to be used */
+	bool own_backend;    /* it is in the configuration */
 	bool prepare;	     /* they do from the mount on */
 };
 
@@ -33,6 +34,7 @@ struct conf {
 	char *qemu;	   /* default qemu-system-x86_64 */
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
+	enum settings_backend backend; /* of templates that do not say */
 	char *image_builder; /* default: scripts/images beside the program, else installed; or "none" */
 	char *prepare;	     /* yes, no, or names of templates */
 	char *kernel;	     /* auto, own, stock */

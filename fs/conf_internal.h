@@ -55,7 +55,7 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
 /* Fills in image and language where they follow from other values, and holds the settings against the
  * limits. Return: as conf_set(). */
-int conf_template_settle(struct conf_template *t, const struct settings_limits *limits,
+int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src);
 
 /* Finds out which templates are to be prepared. Return: as conf_set(). */

@@ -12,12 +12,12 @@
 
 enum key_type {
 	KEY_FLAG,
-	KEY_LATER_FLAG, /* of a later version: only "no" works */
 	KEY_NUMBER,
 	KEY_SIZE,    /* bytes, with K, M, G or T behind */
 	KEY_PATH,    /* absolute once it is stored */
 	KEY_PROGRAM, /* a path, or a name to look for in PATH */
 	KEY_ACCEL,
+	KEY_BACKEND,
 	KEY_NAMES, /* yes, no, or names with blanks between them */
 	KEY_KERNEL,
 };
@@ -42,6 +42,7 @@ static const struct key keys[] = {
 	{"agent", CONF_GLOBAL, KEY_PATH, AT(agent)},
 	{"accel", CONF_GLOBAL, KEY_ACCEL, AT(accel)},
 	{"image_builder", CONF_GLOBAL, KEY_PROGRAM, AT(image_builder)},
+	{"backend", CONF_GLOBAL, KEY_BACKEND, AT(backend)},
 	{"prepare", CONF_GLOBAL, KEY_NAMES, AT(prepare)},
 	{"kernel", CONF_GLOBAL, KEY_KERNEL, AT(kernel)},
 	{"allow_other", CONF_GLOBAL, KEY_FLAG, AT(allow_other)},
@@ -64,7 +65,7 @@ static const struct key keys[] = {
 	{"max_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_timeout_s), 0, SECONDS_MAX},
 	{"max_idle_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_idle_timeout_s), 0,
 	 SECONDS_MAX},
-	{"allow_process", CONF_LIMITS, KEY_LATER_FLAG, AT(limits.allow_process)},
+	{"allow_process", CONF_LIMITS, KEY_FLAG, AT(limits.allow_process)},
 	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
@@ -96,10 +97,6 @@ static int set_flag(struct conf *c, const struct key *k, const char *value,
 		}
 		if (strcmp(value, yes[i]) != 0)
 			continue;
-		if (k->type == KEY_LATER_FLAG)
-			return conf_fail(src, EINVAL,
-					 "%s: not available in this version; leave it at no",
-					 k->name);
 		*(bool *)at(c, k) = true;
 		return 0;
 	}
@@ -165,6 +162,15 @@ bad:
 		"%s: \"%s\" is not a size up to %uM; write bytes, or a number with K, M, G or T "
 		"behind it, e.g. 64M",
 		k->name, problem_quote(value).text, k->max);
+}
+
+static int set_backend(struct conf *c, const struct key *k, const char *value,
+		       const struct conf_source *src)
+{
+	if (settings_backend_parse(value, at(c, k)) < 0)
+		return conf_fail(src, EINVAL, "%s: \"%s\" is not microvm or process", k->name,
+				 problem_quote(value).text);
+	return 0;
 }
 
 /* One of three words. */
@@ -249,14 +255,14 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 		return conf_fail(src, EINVAL, "%s: a value is missing; write %s=VALUE", k->name,
 				 k->name);
 	switch (k->type) {
-	case KEY_FLAG:
-	case KEY_LATER_FLAG: return set_flag(c, k, value, src);
+	case KEY_FLAG: return set_flag(c, k, value, src);
 	case KEY_NUMBER: return set_number(c, k, value, src);
 	case KEY_SIZE: return set_size(c, k, value, src);
 	case KEY_PATH:
 	case KEY_PROGRAM: return set_path(c, k, value, src);
 	case KEY_ACCEL: return set_word(c, k, value, src, accels);
 	case KEY_KERNEL: return set_word(c, k, value, src, kernels);
+	case KEY_BACKEND: return set_backend(c, k, value, src);
 	case KEY_NAMES: return set_names(c, k, value);
 	}
 	return -EINVAL;

@@ -109,7 +109,8 @@ static int set_count(unsigned *field, const char *key, const char *value, unsign
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
 		      const struct conf_source *src)
 {
-	static const struct settings_limits no_limits = {0}; /* conf_template_settle() holds them */
+	static const struct settings_limits no_limits = {
+		.allow_process = true}; /* conf_template_settle() holds them */
 	struct vm_problem why;
 	int r;
 
@@ -133,12 +134,14 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 	if (strcmp(key, "pool_age_s") == 0)
 		return set_count(&t->pool.age_s, key, value, POOL_AGE_MAX, src);
 	r = settings_set(&t->settings, key, value, &no_limits, &why);
+	if (r == 0 && strcmp(key, "backend") == 0)
+		t->own_backend = true;
 	if (r == -EINVAL)
 		return conf_fail(src, EINVAL, "%s. %s", why.cause, why.fix);
 	return r;
 }
 
-int conf_template_settle(struct conf_template *t, const struct settings_limits *limits,
+int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src)
 {
 	struct vm_problem why;
@@ -157,6 +160,8 @@ int conf_template_settle(struct conf_template *t, const struct settings_limits *
 		if (replace(&t->language, language) < 0)
 			return -ENOMEM;
 	}
+	if (!t->own_backend)
+		t->settings.backend = c->backend;
 	if (t->pool.low == POOL_LOW_ALL)
 		t->pool.low = t->pool.target;
 	if (t->pool.low > t->pool.target)
@@ -164,7 +169,7 @@ int conf_template_settle(struct conf_template *t, const struct settings_limits *
 				 "[template %s]: pool_low = %u is more than pool = %u, so the pool "
 				 "would never be full",
 				 t->name, t->pool.low, t->pool.target);
-	r = settings_fit(&t->settings, limits, &why);
+	r = settings_fit(&t->settings, &c->limits, &why);
 	if (r < 0)
 		return conf_fail(src, EINVAL, "[template %s]: %s. %s", t->name, why.cause, why.fix);
 	return 0;

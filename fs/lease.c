@@ -238,6 +238,11 @@ static void list_env(const struct settings *st, struct sandbox_env env[SETTINGS_
 		env[i] = (struct sandbox_env){st->env[i].name, st->env[i].value};
 }
 
+static enum vm_backend backend_of(const struct settings *st)
+{
+	return st->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM;
+}
+
 void lease_prepare(struct fs *fs)
 {
 	struct sandbox_env env[SETTINGS_ENV_MAX];
@@ -248,6 +253,7 @@ void lease_prepare(struct fs *fs)
 			.name = t->name,
 			.image = t->image,
 			.language = t->language,
+			.backend = backend_of(&t->settings),
 			.memory_mb = t->settings.memory_mb,
 			.cpus = t->settings.cpus,
 			.template_env = env,
@@ -270,6 +276,7 @@ int lease_start(struct session *s)
 		.name = name,
 		.image = s->t->image,
 		.language = s->t->language,
+		.backend = backend_of(&s->settings),
 		.memory_mb = s->settings.memory_mb,
 		.cpus = s->settings.cpus,
 		.owner = s->uid,
@@ -278,7 +285,8 @@ int lease_start(struct session *s)
 		.template_env = template_env,
 		.ntemplate_env = base->nenv,
 		.pool = s->t->pool,
-		.odd = s->settings.memory_mb != base->memory_mb || s->settings.cpus != base->cpus,
+		.odd = s->settings.backend != base->backend ||
+		       s->settings.memory_mb != base->memory_mb || s->settings.cpus != base->cpus,
 	};
 	int e;
 

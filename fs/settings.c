@@ -46,8 +46,8 @@ struct key {
 
 /* In the order in which they are shown. */
 static const struct key keys[] = {
-	{"backend", KEY_BACKEND, LATER, AT(backend), 0, 0, 0, NO_LIMIT,
-	 "Where code runs. This version has one backend: microvm."},
+	{"backend", KEY_BACKEND, 0, AT(backend), 0, 0, 0, NO_LIMIT,
+	 "Where code runs: microvm, or process (where the administrator allows it)."},
 	{"memory_mb", KEY_NUMBER, 0, AT(memory_mb), 192, 128, 1u << 20, LIMIT(max_memory_mb),
 	 "Memory of the sandbox in MiB, 128 or more."},
 	{"cpus", KEY_NUMBER, 0, AT(cpus), 1, 1, 64, LIMIT(max_cpus),
@@ -233,19 +233,38 @@ static int set_flag(struct settings *s, const struct key *k, const char *value,
 			      problem_quote(value).text);
 }
 
-static int set_backend(struct settings *s, const struct key *k, const char *value,
-		       struct vm_problem *why)
+static int refuse_process(struct vm_problem *why)
 {
-	if (strcmp(value, backend_str[SETTINGS_MICROVM]) == 0) {
-		s->backend = SETTINGS_MICROVM;
-		return 0;
+	return problem_refuse(why, "not-allowed",
+			      "Write backend = microvm, or ask the administrator for "
+			      "allow_process = yes.",
+			      "backend: processes of this host are not allowed here");
+}
+
+static int set_backend(struct settings *s, const struct key *k, const char *value,
+		       const struct settings_limits *limits, struct vm_problem *why)
+{
+	enum settings_backend b;
+
+	if (settings_backend_parse(value, &b) < 0)
+		return problem_refuse(why, "invalid", "Write backend = microvm or process.",
+				      "%s: there is no backend \"%s\"", k->name,
+				      problem_quote(value).text);
+	if (b == SETTINGS_PROCESS && !limits->allow_process)
+		return refuse_process(why);
+	s->backend = b;
+	return 0;
+}
+
+int settings_backend_parse(const char *value, enum settings_backend *ret_backend)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(backend_str); i++) {
+		if (strcmp(value, backend_str[i]) == 0) {
+			*ret_backend = (enum settings_backend)i;
+			return 0;
+		}
 	}
-	if (strcmp(value, backend_str[SETTINGS_PROCESS]) == 0)
-		return problem_refuse(why, "unsupported", "Write backend = microvm.",
-				      "%s: this version does not have the process backend",
-				      k->name);
-	return problem_refuse(why, "invalid", "Write backend = microvm.",
-			      "%s: there is no backend \"%s\"", k->name, problem_quote(value).text);
+	return -EINVAL;
 }
 
 static int set_words(const struct key *k, const char *value, struct vm_problem *why)
@@ -267,7 +286,7 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		if (strcmp(key, keys[i].name) != 0)
 			continue;
 		switch (keys[i].type) {
-		case KEY_BACKEND: return set_backend(s, &keys[i], value, ret_why);
+		case KEY_BACKEND: return set_backend(s, &keys[i], value, limits, ret_why);
 		case KEY_NUMBER: return set_number(s, &keys[i], value, limits, ret_why);
 		case KEY_FLAG: return set_flag(s, &keys[i], value, ret_why);
 		case KEY_WORDS: return set_words(&keys[i], value, ret_why);
@@ -293,6 +312,8 @@ int settings_fit(struct settings *s, const struct settings_limits *limits,
 			return refuse_limit(ret_why, &keys[i], *number, limit);
 		*number = limit;
 	}
+	if (s->backend == SETTINGS_PROCESS && !limits->allow_process)
+		return refuse_process(ret_why);
 	return 0;
 }
 

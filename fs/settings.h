@@ -42,6 +42,9 @@ struct settings_limits {
 	bool allow_process;
 };
 
+/* Return: 0, -EINVAL if there is no backend of this name. */
+int settings_backend_parse(const char *value, enum settings_backend *ret_backend);
+
 /* The built-in defaults of interface.md. Return: 0 or -ENOMEM. */
 int settings_init(struct settings *s);
 void settings_clear(struct settings *s);

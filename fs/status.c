@@ -107,6 +107,19 @@ static json_t *settings_json(const struct settings *st)
 			 any_string(st->allow), "ports", any_string(st->ports), "env", env);
 }
 
+static void isolation_line(void *data, const char *key, const char *value)
+{
+	json_object_set_new(data, key, json_string(value));
+}
+
+static json_t *isolation_json(struct session *s)
+{
+	json_t *o = json_object();
+
+	sandbox_isolation(s->sandbox, isolation_line, o);
+	return o;
+}
+
 static json_t *sandbox_json(struct session *s)
 {
 	const struct sandbox_info *i = &s->info;
@@ -126,6 +139,7 @@ static json_t *sandbox_json(struct session *s)
 	if (s->sandbox) {
 		json_object_set_new(o, "pid", json_integer(i->pid));
 		json_object_set_new(o, "host_rss_kib", json_integer((json_int_t)i->rss_kib));
+		json_object_set_new(o, "isolation", isolation_json(s));
 	}
 	return o;
 }

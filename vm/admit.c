@@ -133,7 +133,7 @@ static void sample(struct vm *vm)
 		uint64_t ms = 0;
 
 		if (s->backend)
-			vm->backend->info(s->backend, &b);
+			s->ops->info(s->backend, &b);
 		if (b.pid > 0 && host_demand_ms(&vm->host, b.pid, &ms) == 0)
 			slots_sample(&vm->slots, slot, ms, now);
 	}
@@ -198,7 +198,7 @@ void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const ch
 
 	*ret_fix = "Remove or close sessions that are not needed, or wait longer "
 		   "(admission_timeout_s).";
-	if (s->vm->backend->needs_image && !s->vm->probe.done) {
+	if (s->ops->needs_image && !s->vm->probe.done) {
 		snprintf(ret_why, size, "it is still being tried out what machines can run on");
 		return;
 	}

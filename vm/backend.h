@@ -13,6 +13,7 @@
 struct vm;
 struct buf;
 struct vm_problem;
+struct jail_report;
 struct backend; /* one of these per sandbox; each backend has its own */
 
 enum backend_mode {
@@ -43,7 +44,8 @@ struct backend_events {
 
 struct backend_info {
 	const char *accel;
-	pid_t pid; /* 0 if there is none */
+	pid_t pid;			  /* 0 if there is none */
+	const struct jail_report *report; /* what holds of its jail, or NULL */
 };
 
 /* @error is NULL if the machine was saved. */
@@ -53,6 +55,7 @@ typedef void (*backend_saved_fn)(void *data, const char *error);
 struct backend_ops {
 	const char *name;
 	bool needs_image;
+	bool pools; /* without snapshots: a pool has sandboxes that were started as any other */
 	unsigned overhead_mb; /* memory of the host on top of the guest's */
 
 	/**
@@ -104,6 +107,7 @@ struct backend_ops {
 };
 
 extern const struct backend_ops backend_qemu;
+extern const struct backend_ops backend_process;
 #ifdef XSBX_LOCAL_BACKEND
 extern const struct backend_ops backend_local;
 #endif

@@ -174,12 +174,52 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 		images_free(images);
 }
 
+static void tell_jail(const struct jail_report *r, const char *prefix,
+		      void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	char key[64], words[128];
+
+	for (enum jail_layer l = 0; l < JAIL_NLAYERS; l++) {
+		if (r->layer[l].state == JAIL_UNASKED)
+			continue;
+		snprintf(key, sizeof(key), "%s%s", prefix, jail_layer_str(l));
+		jail_finding_str(r, l, words, sizeof(words));
+		line(data, key, words);
+	}
+}
+
+void sandbox_isolation(const struct sandbox *s,
+		       void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	struct backend_info b = {0};
+
+	if (s->backend)
+		s->ops->info(s->backend, &b);
+	if (b.report)
+		tell_jail(b.report, "", line, data);
+}
+
+/* What the last sandbox of the process backend had. */
+static void tell_process(const struct vm *vm,
+			 void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	if (!vm->jail_seen)
+		return;
+	line(data, "process", "a jail on the host's own kernel; as seen at the last start:");
+	tell_jail(&vm->jail, "process.", line, data);
+	line(data, "process.view",
+	     "the host's /usr, read-only; /home/user and /tmp in memory, with quotas");
+	line(data, "process.user",
+	     "code runs as uid 1000 inside, without capabilities, under Landlock if there is any");
+}
+
 /* Only what is so. What is planned is not listed. */
 void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const char *value),
 		  void *data)
 {
 	char text[TEXT];
 
+	tell_process(vm, line, data);
 	if (!vm->backend->needs_image) {
 		line(data, "local", "none: plain processes of this host, for tests only");
 		return;

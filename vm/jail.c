@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -57,7 +58,7 @@
 #define CELLS_MAX   2048u
 #define CELL_IDS    2u
 #define BASE_FIRST  0x70000000u /* above what user databases, subuids and containers use */
-#define BASE_BLOCKS 32768u	/* a block per spawner, so that two daemons rarely share ids */
+#define BASE_BLOCKS 32768u	/* one for each spawner, by lot: two daemons rarely share ids */
 #define CAP_LIMIT   64
 
 static const unsigned namespaces[] = {
@@ -86,9 +87,20 @@ static bool ids_mappable(uint32_t first, uint32_t n)
 	return false;
 }
 
+uint32_t jail_lot(void)
+{
+	static uint32_t lot;
+
+	/* Never short, once the kernel has booted. A process id would not do: another PID namespace
+	 * has the same ones. */
+	while (!lot)
+		(void)!getrandom(&lot, sizeof(lot), 0);
+	return lot;
+}
+
 static uint32_t ids_base(void)
 {
-	return BASE_FIRST + (uint32_t)getpid() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
+	return BASE_FIRST + jail_lot() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
 }
 
 int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault)
@@ -260,20 +272,28 @@ static int loopback_up(void)
 	return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
 }
 
-static int limit(const struct jail_spec *spec)
+static int limit_one(const struct jail_rlimit *l)
 {
-	for (uint32_t i = 0; i < spec->nrlimits; i++) {
-		const struct jail_rlimit *l = &spec->rlimits[i];
-		struct rlimit now;
+	struct rlimit now;
 
-		if (getrlimit((int)l->resource, &now) < 0)
-			return -errno;
-		now.rlim_max = MIN(now.rlim_max, l->value);
-		now.rlim_cur = now.rlim_max;
-		if (setrlimit((int)l->resource, &now) < 0)
-			return -errno;
-	}
-	return 0;
+	if (getrlimit((int)l->resource, &now) < 0)
+		return -errno;
+	now.rlim_max = MIN(now.rlim_max, l->value);
+	now.rlim_cur = now.rlim_max;
+	return setrlimit((int)l->resource, &now) < 0 ? -errno : 0;
+}
+
+static int limit(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	const struct jail_rlimit data = {RLIMIT_DATA, 0, spec->memory};
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < spec->nrlimits; i++)
+		r = limit_one(&spec->rlimits[i]);
+	if (r == 0 && (spec->flags & JAIL_DATA_LIMIT) && spec->memory &&
+	    cell->report.layer[JAIL_L_MEMORY].state != JAIL_HOLDS)
+		r = limit_one(&data);
+	return r;
 }
 
 static int set_caps(uint64_t effective, uint64_t inheritable)
@@ -357,9 +377,10 @@ static int filter_calls(const struct jail_spec *spec)
 }
 
 /* From the last mount to the last privilege. */
-static int close_doors(const struct jail_spec *spec, struct jail_fault *fault)
+static int close_doors(const struct jail_spec *spec, const struct jail_cell *cell,
+		       struct jail_fault *fault)
 {
-	int r = limit(spec);
+	int r = limit(spec, cell);
 
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_RLIMITS, r, "");
@@ -398,5 +419,5 @@ int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, voi
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_LOOPBACK, r, "");
 	r = jail_mounts_build(spec, fds, fault);
-	return r < 0 ? r : close_doors(spec, fault);
+	return r < 0 ? r : close_doors(spec, cell, fault);
 }

@@ -51,7 +51,7 @@ struct jail_rlimit {
 #define JAIL_LOOPBACK	0x01u /* the network namespace's own interface is up */
 #define JAIL_LANDLOCK	0x02u /* confine by Landlock too; then nothing can be mounted any more */
 #define JAIL_TWO_IDS	0x04u /* a second id for the program's own children, if the host can */
-#define JAIL_OOM_FIRST	0x08u
+#define JAIL_DATA_LIMIT 0x08u /* `memory` limits each process where no control group does */
 #define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
 
 /*

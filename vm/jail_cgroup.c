@@ -123,7 +123,7 @@ static bool listed(int parent, const char *name)
 
 static void group_name(char out[32])
 {
-	snprintf(out, 32, "xsbxfs-%d", (int)getpid());
+	snprintf(out, 32, "xsbxfs-%08x", jail_lot());
 }
 
 static int make_group(int parent)

@@ -70,6 +70,9 @@ struct jail_cell {
 int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault);
 void jail_release(struct jail_cell *cell);
 
+/* A number that no other spawner of this host is likely to have. */
+uint32_t jail_lot(void);
+
 /* Away with every control group. */
 void jail_release_all(void);
 

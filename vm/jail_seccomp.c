@@ -119,11 +119,12 @@ static const struct group allowed[] = {
 	    "lsetxattr fsetxattr removexattr lremovexattr fremovexattr inotify_init "
 	    "inotify_init1 inotify_add_watch inotify_rm_watch landlock_create_ruleset "
 	    "landlock_add_rule landlock_restrict_self"},
-	/* Identity: only between the ids that its user namespace has, and only the agent may. */
+	/* Identity: only between the ids that its user namespace has, and the name that the session
+	 * gives; by their capabilities only the agent may. */
 	{S, "setuid setuid32 setgid setgid32 setreuid setreuid32 setregid setregid32 "
 	    "setresuid setresuid32 setresgid setresgid32 setgroups setgroups32 setfsuid "
 	    "setfsuid32 setfsgid setfsgid32 getresuid32 getresgid32 getuid32 getgid32 "
-	    "geteuid32 getegid32 getgroups32 capset"},
+	    "geteuid32 getegid32 getgroups32 capset sethostname"},
 	/* System V's and POSIX's ways to share: the IPC namespace has its own. */
 	{S, "shmget shmat shmdt shmctl semget semop semtimedop semtimedop_time64 semctl "
 	    "msgget msgsnd msgrcv msgctl ipc mq_open mq_unlink mq_timedsend "
@@ -138,7 +139,7 @@ static const char *const refused[] = {
 	"name_to_handle_at",
 	/* the host: clock, name, swap, modules, power, accounting, log */
 	"settimeofday clock_settime clock_settime64 stime adjtimex clock_adjtime "
-	"clock_adjtime64 sethostname setdomainname swapon swapoff reboot kexec_load "
+	"clock_adjtime64 setdomainname swapon swapoff reboot kexec_load "
 	"kexec_file_load init_module finit_module delete_module acct quotactl "
 	"quotactl_fd syslog vhangup nfsservctl lookup_dcookie uselib",
 	/* programs inside the kernel, and handlers of its faults and events */

@@ -27,8 +27,8 @@ void link_boot_failed(struct sandbox *s, const struct vm_problem *why)
 	struct vm_problem p;
 	char quote[600];
 
-	if (s->vm->backend->drain && s->backend)
-		s->vm->backend->drain(s->backend);
+	if (s->ops->drain && s->backend)
+		s->ops->drain(s->backend);
 	trouble_set(&p, "boot-failed", FIX_BOOT_FAILED, "%.300s", why->cause);
 	if (why->fix[0])
 		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);

@@ -87,7 +87,7 @@ void link_retry(struct sandbox *s)
 	if (s->channel.open)
 		channel_close(&s->channel, on_retry_channel_closed);
 	if (s->backend)
-		s->vm->backend->destroy(s->backend);
+		s->ops->destroy(s->backend);
 	retry_part(s);
 }
 
@@ -140,7 +140,7 @@ bool link_start(struct sandbox *s)
 		/* A clone's agent has heard the machine's it was copied from. */
 		s->generation = s->kind == SANDBOX_BUILD ? 0 : 1;
 	}
-	r = s->vm->backend->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
+	r = s->ops->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
 	if (r < 0) {
 		s->backend = NULL;
 		sandbox_fail(s, &p);

@@ -336,7 +336,7 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 	look_ahead(t, l, now);
 	if (!t->prepared && now - t->used_at > IDLE_MS)
 		return false;
-	if (t->state != TEMPLATE_READY)
+	if (t->state != TEMPLATE_READY && t->state != TEMPLATE_PLAIN)
 		return attend_snapshot(t, l, now, cpus);
 	have = renew(t, now);
 	if (have >= t->want.target)
@@ -346,7 +346,8 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 	if (!t->refilling)
 		return false;
 	/* An empty pool waits for starts only, not for runs. */
-	if (!room || l->starting || t->nfilling || (have && l->busy >= cpus))
+	if (!room || l->starting || t->nfilling ||
+	    (t->state == TEMPLATE_PLAIN && now < t->retry_at) || (have && l->busy >= cpus))
 		return room;
 	if (fill(t))
 		l->busy++;

@@ -90,7 +90,7 @@ static void report(struct sandbox *s)
 
 	if (s->state == s->reported || s->state == SANDBOX_CLOSING)
 		return;
-	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced)
+	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced && s->ops->save)
 		s->events->console(s->data, is_clone, sizeof(is_clone) - 1);
 	s->introduced = s->state == SANDBOX_READY || s->introduced;
 	s->reported = s->state;
@@ -335,7 +335,7 @@ static void tear_down(struct sandbox *s)
 	if (s->ticket.state == TICKET_WAITING)
 		admission_release(&s->vm->admission, &s->ticket);
 	if (s->backend && s->retry != RETRY_ENDING)
-		s->vm->backend->destroy(s->backend);
+		s->ops->destroy(s->backend);
 	else if (!s->backend)
 		admission_release(&s->vm->admission, &s->ticket);
 	vm_kick(s->vm);
@@ -388,10 +388,10 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 	struct backend_info b = {.accel = ""};
 
 	if (s->backend)
-		s->vm->backend->info(s->backend, &b);
+		s->ops->info(s->backend, &b);
 	*ret_info = (struct sandbox_info){
 		.state = s->state,
-		.backend = s->vm->backend->name,
+		.backend = s->ops->name,
 		.start = start_str[s->start],
 		.accel = b.accel,
 		.pid = b.pid,

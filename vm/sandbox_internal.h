@@ -77,6 +77,7 @@ struct sandbox {
 	void *data;
 
 	/* The spec, owned. */
+	const struct backend_ops *ops;
 	char *name, *image, *language;
 	struct sandbox_env *env;
 	size_t nenv;

@@ -77,13 +77,14 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 	s->language = copy.language;
 	s->env = copy.env;
 	s->nenv = copy.nenv;
+	s->ops = vm_backend_ops(s->vm, spec->backend);
 	s->memory_mb = spec->memory_mb;
 	s->cpus = MAX(spec->cpus, 1u);
 	s->files_bytes = spec->files_bytes;
 	s->files_inodes = spec->files_inodes;
 	s->ticket.owner = s->slot.owner = spec->owner;
 	s->slot.cpus = s->cpus * 100;
-	s->ticket.memory_mb = spec->memory_mb + s->vm->backend->overhead_mb;
+	s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
 	return 0;
 }
 
@@ -197,8 +198,7 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 		t->uses++;
 	/* Whoever waits for a place comes first. */
 	if (t && !admission_contended(&vm->admission) &&
-	    admission_own_room(&vm->admission, spec->owner,
-			       spec->memory_mb + vm->backend->overhead_mb))
+	    admission_own_room(&vm->admission, spec->owner, spec->memory_mb + t->ops->overhead_mb))
 		s = pool_take(t);
 	if (s) {
 		r = adopt(s, spec, events, data);
@@ -225,6 +225,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.name = t->image,
 		.image = t->image,
 		.language = t->language,
+		.backend = t->backend,
 		.memory_mb = t->memory_mb,
 		.cpus = t->cpus,
 		.owner = NOBODY,
@@ -236,7 +237,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 	int r;
 
 	admit_look(vm);
-	if (!admission_room(&vm->admission, t->memory_mb + vm->backend->overhead_mb))
+	if (!admission_room(&vm->admission, t->memory_mb + t->ops->overhead_mb))
 		return NULL;
 	s = make(vm, &spec, events, &r);
 	if (!s)
@@ -245,7 +246,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 	s->kind = kind;
 	admission_place(&vm->admission, &s->ticket);
 	join(s, t);
-	s->start = kind == SANDBOX_POOL ? START_SNAPSHOT : START_COLD;
+	s->start = kind == SANDBOX_POOL && t->ops->save ? START_SNAPSHOT : START_COLD;
 	s->admitted_at = s->asked_at;
 	s->phase = PHASE_BOOT;
 	s->state = SANDBOX_STARTING;

@@ -43,12 +43,14 @@
 #define BUILD_FAILURES 3u
 #define RETRY_MS       600000u
 #define PROCEDURE      4u /* to be changed with what is done to a machine before it is copied */
+#define CLONE_RETRY_MS 5000u
 #define TSC_PPM	       50u
 
 static const char *const state_str[] = {
 	[TEMPLATE_UNKNOWN] = "unknown", [TEMPLATE_LOADING] = "loading",
 	[TEMPLATE_NONE] = "none",	[TEMPLATE_BUILDING] = "building",
-	[TEMPLATE_READY] = "ready",	[TEMPLATE_BROKEN] = "broken",
+	[TEMPLATE_READY] = "ready",	[TEMPLATE_PLAIN] = "plain",
+	[TEMPLATE_BROKEN] = "broken",
 };
 static_assert(ARRAY_SIZE(state_str) == TEMPLATE_NSTATES, "a name for each state");
 
@@ -74,8 +76,8 @@ static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 	struct template *t;
 
 	TAILQ_FOREACH(t, &vm->templates, link) {
-		if (t->memory_mb == spec->memory_mb && t->cpus == MAX(spec->cpus, 1u) &&
-		    strcmp(t->image, spec->image) == 0 &&
+		if (t->backend == spec->backend && t->memory_mb == spec->memory_mb &&
+		    t->cpus == MAX(spec->cpus, 1u) && strcmp(t->image, spec->image) == 0 &&
 		    strcmp(t->language, spec->language) == 0 && same_env(t, spec))
 			return t;
 	}
@@ -115,6 +117,9 @@ static struct template *make(struct vm *vm, const struct sandbox_spec *spec)
 	if (!t)
 		return NULL;
 	t->vm = vm;
+	t->backend = spec->backend;
+	t->ops = vm_backend_ops(vm, spec->backend);
+	t->state = t->ops->save ? TEMPLATE_UNKNOWN : TEMPLATE_PLAIN;
 	TAILQ_INIT(&t->waiters);
 	TAILQ_INIT(&t->pool);
 	snapshot_init(&t->snapshot);
@@ -148,7 +153,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 	};
 	struct digest *d = digest_new();
 	struct buf text = {0};
-	int r = t->vm->backend->describe(t->vm, &spec, &text, ret_why);
+	int r = t->ops->describe(t->vm, &spec, &text, ret_why);
 
 	if (r == 0)
 		r = buf_printf(&text, "procedure %u\n%s %u %u\n", PROCEDURE, t->language,
@@ -179,8 +184,10 @@ void template_refresh(struct template *t)
 	const char *why;
 	int r;
 
+	if (t->state == TEMPLATE_PLAIN)
+		return;
 	/* Nothing is known yet of what machines run on. */
-	if (t->vm->backend->needs_image && (!t->vm->probe.done || t->vm->probe.fatal))
+	if (t->ops->needs_image && (!t->vm->probe.done || t->vm->probe.fatal))
 		return;
 	r = describe(t, key, &why);
 	if (r == -EAGAIN) {
@@ -217,9 +224,10 @@ void template_refresh_all(struct vm *vm)
 
 struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 {
+	const struct backend_ops *ops = vm_backend_ops(vm, spec->backend);
 	struct template *t;
 
-	if (!vm->backend->save || vm->closing)
+	if ((!ops->save && !ops->pools) || vm->closing)
 		return NULL;
 	t = find(vm, spec);
 	if (!t && vm->ntemplates >= TEMPLATES_MAX)
@@ -366,6 +374,8 @@ void template_clone_failed(struct template *t, const struct vm_problem *problem)
 {
 	log_info("a clone of %s did not start: %s", t->image, problem->cause);
 	snprintf(t->problem, sizeof(t->problem), "%.500s", problem->cause);
+	/* For one without snapshots, there is nothing to be made again; but not at once. */
+	t->retry_at = uv_now(t->vm->loop) + CLONE_RETRY_MS;
 	if (++t->clone_failures < CLONE_FAILURES || t->state != TEMPLATE_READY)
 		return;
 	t->clone_failures = 0;

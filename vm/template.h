@@ -10,6 +10,7 @@
 #include "snapshot.h"
 #include "vm.h"
 
+struct backend_ops;
 struct sandbox;
 
 enum template_state {
@@ -18,6 +19,7 @@ enum template_state {
 	TEMPLATE_NONE,	   /* there is none; one is made when there is time */
 	TEMPLATE_BUILDING, /* a machine boots that will be copied */
 	TEMPLATE_READY,	   /* can be cloned */
+	TEMPLATE_PLAIN,	   /* of a backend that has no snapshots, and never another state */
 	TEMPLATE_BROKEN,   /* does not work here: sandboxes boot */
 	TEMPLATE_NSTATES,
 };
@@ -38,6 +40,8 @@ struct template
 	TAILQ_ENTRY(template) link;
 	unsigned refs;
 
+	enum vm_backend backend;
+	const struct backend_ops *ops;
 	char *image, *language;
 	unsigned memory_mb, cpus;
 	struct sandbox_env *env;

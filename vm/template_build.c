@@ -141,7 +141,7 @@ void template_settled(struct sandbox *s)
 		sandbox_close(s);
 		return;
 	}
-	r = s->vm->backend->save(s->backend, on_saved);
+	r = s->ops->save(s->backend, on_saved);
 	if (r == 0)
 		return;
 	trouble_set(&p, "not-saved", "", "QEMU was not asked for a copy: %s", strerror(-r));

@@ -29,6 +29,11 @@ void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)
 		vm->events->event(vm->data, kind, words);
 }
 
+const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend backend)
+{
+	return backend == VM_PROCESS ? &backend_process : vm->backend;
+}
+
 /* ---- work that waits for the loop ---- */
 
 static void try_close(struct vm *vm);

@@ -172,6 +172,11 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const char *value),
 		  void *data);
 
+/* The same of one sandbox: each layer of its jail, as it was seen when it had been started. No line if
+ * it has none. */
+void sandbox_isolation(const struct sandbox *s,
+		       void (*line)(void *data, const char *key, const char *value), void *data);
+
 /* ---- sandboxes ---- */
 
 enum sandbox_state {
@@ -184,6 +189,8 @@ enum sandbox_state {
 };
 
 const char *sandbox_state_str(enum sandbox_state state);
+
+enum vm_backend { VM_MICROVM, VM_PROCESS, VM_NBACKENDS };
 
 struct sandbox_env {
 	const char *name, *value;
@@ -200,6 +207,7 @@ struct sandbox_spec {
 	const char *name;     /* for messages and as the guest's host name, e.g. "python-demo" */
 	const char *image;    /* image name */
 	const char *language; /* python, javascript, raw */
+	enum vm_backend backend;
 	unsigned memory_mb, cpus;
 	uint64_t files_bytes; /* quota of the working directory; 0: derived from memory */
 	uint32_t files_inodes;
@@ -239,7 +247,7 @@ struct vm_result {
 
 struct sandbox_info {
 	enum sandbox_state state;
-	const char *backend; /* "microvm" */
+	const char *backend; /* "microvm", "process" */
 	const char *start;   /* "cold", "snapshot", "warm" */
 	const char *accel;
 	pid_t pid; /* of the process on the host, or 0 */

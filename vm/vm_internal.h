@@ -14,6 +14,7 @@
 #include "host.h"
 #include "image.h"
 #include "imager.h"
+#include "jail.h"
 #include "probe.h"
 #include "sandbox_internal.h"
 #include "tsc.h"
@@ -53,6 +54,8 @@ struct vm {
 	uv_timer_t recheck; /* while somebody waits for what nothing here tells of, see admit.c */
 	struct channel_scratch scratch;
 	uint64_t started, failed;
+	bool jail_seen; /* `jail` is of the last process sandbox */
+	struct jail_report jail;
 	uint64_t starts[START_NKINDS];
 
 	struct template_list templates;
@@ -73,6 +76,9 @@ struct vm {
 int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawner *spawner,
 		const struct vm_config *cfg, const struct vm_events *events, void *data,
 		struct vm **ret_vm);
+
+/* What a kind of sandbox runs in. For tests the usual one may be another. */
+const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend backend);
 
 /* Lets the loop look for somebody to admit. */
 void vm_kick(struct vm *vm);

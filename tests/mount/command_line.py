@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command: options, files of settings, and what it says when something is wrong."""
+# backends: local -process
 # mount: none
 # timeout: 90
 from xsbx import *

@@ -4,7 +4,7 @@
 # backends: local vm
 from xsbx import *
 
-KEYS = {"backend": "microvm", "memory_mb": "192", "cpus": "1", "timeout_s": "30",
+KEYS = {"backend": "process" if BACKEND == "process" else "microvm", "memory_mb": "192", "cpus": "1", "timeout_s": "30",
         "idle_timeout_s": "300", "fresh": "no", "network": "off"}
 
 
@@ -84,7 +84,7 @@ def live():
     append(s, "timeout_s = 1\n")
     same("timeout_s can change live", s.run("read -r x < <(sleep 60)\n").code, 124)
     append(s, "timeout_s = 30\nidle_timeout_s = 100\n")
-    for text in ("memory_mb = 256\n", "cpus = 2\n", "backend = process\n"):
+    for text in ("memory_mb = 256\n", "cpus = 2\n", "backend = %s\n" % ("microvm" if BACKEND == "process" else "process")):
         before = s.text("config")
         with raises(f"{text!r} of a sandbox that runs", errno.EBUSY, *(
                 [errno.EINVAL, errno.EPERM, errno.EACCES] if "backend" in text else [])):

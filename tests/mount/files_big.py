@@ -8,12 +8,13 @@ import threading
 
 from xsbx import *
 
-BIG = (24 if VM else 200) << 20
-MANY = 500 if VM else 5000
+SMALL = BACKEND != "local"  # there is a quota
+BIG = (24 if SMALL else 200) << 20
+MANY = 500 if SMALL else 5000
 
 
 def large():
-    s = Session("large", config="memory_mb = 256\n" if VM else None)
+    s = Session("large", config="memory_mb = 256\n" if SMALL else None)
     s.run("true\n")
     source = f"{SCRATCH}/big"
     with open(source, "wb") as file:

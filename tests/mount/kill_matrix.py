@@ -3,7 +3,7 @@
 """Whatever dies, and however: nothing is left behind, and no status is made up."""
 # mount: none
 # timeout: 120
-# backends: local vm
+# backends: local vm -process
 from xsbx import *
 
 LOG = f"{SCRATCH}/log"

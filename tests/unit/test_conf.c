@@ -202,7 +202,10 @@ static void test_file_mistakes(void **state)
 	assert_refused("[xsbxfs]\noutput_limit = -1\n", "is not a size");
 	assert_refused("[xsbxfs]\noutput_limit = 18446744073709551617\n", "is not a size");
 	assert_refused("[xsbxfs]\nallow_other = perhaps\n", "neither yes nor no");
-	assert_refused("[limits]\nallow_process = yes\n", "not available in this version");
+	assert_refused("[xsbxfs]\nbackend = docker\n", "not microvm or process");
+	/* Who is allowed what is not decided by what is asked for. */
+	assert_refused("[xsbxfs]\nbackend = process\n", "not allowed here");
+	assert_refused("[template python]\nbackend = process\n", "not allowed here");
 	assert_refused("[limits]\nmax_memory_mb = 64\n", "max_memory_mb");
 	assert_refused("[xsbxfs]\n= 3\n", "there is no key \"\"");
 }

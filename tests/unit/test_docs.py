@@ -33,7 +33,7 @@ keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS)', read("fs/conf_key.c"), 
 settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/settings.c"), re.M)
 want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
 want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])
-want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys if key != "allow_process"])
+want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys])
 
 want("man/xsbxfs-net.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument',
                                               read("vm/net/main.c")))

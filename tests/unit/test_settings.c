@@ -179,7 +179,7 @@ static void test_refuses_later_versions(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_refused(f, "backend = process", "unsupported", "backend");
+	assert_refused(f, "backend = process", "not-allowed", "backend");
 	assert_refused(f, "network = on", "unsupported", "network");
 	assert_refused(f, "packages = pandas==2.2.0", "unsupported", "packages");
 	assert_refused(f, "allow = example.com", "unsupported", "allow");

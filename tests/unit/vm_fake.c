@@ -378,6 +378,13 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 	fn(data, "accelerator", VM_WARN, "none", "get one");
 }
 
+void sandbox_isolation(const struct sandbox *s,
+		       void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	(void)s;
+	line(data, "seccomp", "on");
+}
+
 void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const char *value),
 		  void *data)
 {

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process backend: the agent as first process of a jail on this host's own kernel. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "backend.h"
+#include "jail.h"
+#include "reader.h"
+#include "spawn.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The same agent with the same protocol, over a socket pair instead of a machine's port, and with a
+ * jail around it instead of a machine. What user code sees is the host's /usr, read-only, with an
+ * /etc that has no accounts of the host, and memory of its own to write to. It shares the kernel
+ * with the host: that is the difference to a microVM, and why the administrator has to allow it.
+ *
+ * The agent is PID 1 of the PID namespace. It keeps, inside its user namespace, what it needs to be
+ * the system of its users: to end and look at their processes, to start them under the user's id,
+ * to serve their files, to set the size of their memory file systems. What it starts has nothing of
+ * that. When it ends, the kernel ends all that is left.
+ *
+ * A start takes little more than the interpreter does, so there are no snapshots; the pool has
+ * sandboxes that were started as any other, and exercised.
+ */
+
+#define AGENT_FD	    3
+#define USER_ID		    1000
+#define PROCESS_OVERHEAD_MB 4	/* the agent, page tables */
+#define PIDS_MAX	    600 /* the user's 512, and the agent's */
+#define AGENT		    "/run/xsbx/agent"
+#define USER_BIN	    "/run/xsbx/bin"
+#define SYSTEM_PATH	    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+#define CAP(name)	    (1ull << CAP_##name)
+#define AGENT_CAPS                                                                             \
+	(CAP(KILL) | CAP(SYS_PTRACE) | CAP(SETUID) | CAP(SETGID) | CAP(SETPCAP) | CAP(CHOWN) | \
+	 CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(SYS_ADMIN))
+
+struct backend {
+	struct vm *vm;
+	const struct backend_events *events;
+	void *data;
+	struct child child;
+	struct reader console;
+	bool child_gone, destroying;
+	unsigned nopen;
+};
+
+/* Strings that a jail's description points to. */
+struct words {
+	char agent[PATH_MAX], drivers[PATH_MAX], bun[PATH_MAX], name[65];
+	char home[96], tmp[96];
+	char top[5][64]; /* where the links /bin, /lib and so on lead */
+};
+
+/* ---- what the sandbox sees ---- */
+
+static void add(struct jail_spec *j, uint32_t kind, uint32_t flags, const char *source,
+		const char *target)
+{
+	j->mounts[j->nmounts++] = (struct jail_mount){kind, flags, source, target};
+}
+
+static void add_limit(struct jail_spec *j, int resource, uint64_t value)
+{
+	j->rlimits[j->nrlimits++] = (struct jail_rlimit){(uint32_t)resource, 0, value};
+}
+
+/* /usr, and what points into it, or, on older systems, lies beside it. */
+static void add_system(struct jail_spec *j, struct words *w)
+{
+	static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32"};
+	static const char *const etc[] = {
+		"/etc/alternatives", "/etc/ld.so.cache",     "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/etc/ssl/certs",    "/etc/ca-certificates", "/etc/localtime",	"/etc/mime.types",
+		"/etc/terminfo",     "/etc/inputrc",
+	};
+
+	add(j, JAIL_RO, 0, "/usr", "/usr");
+	for (size_t i = 0; i < ARRAY_SIZE(top); i++) {
+		ssize_t n = readlink(top[i], w->top[i], sizeof(w->top[i]) - 1);
+
+		w->top[i][n > 0 ? n : 0] = '\0';
+		if (n > 0)
+			add(j, JAIL_LINK, 0, w->top[i], top[i]);
+		else
+			add(j, JAIL_RO, JAIL_OPTIONAL, top[i], top[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(etc); i++)
+		add(j, JAIL_RO, JAIL_OPTIONAL, etc[i], etc[i]);
+	add(j, JAIL_FILE, 0,
+	    "root:x:0:0:root:/:/usr/sbin/nologin\n"
+	    "user:x:1000:1000:user:/home/user:/bin/bash\n"
+	    "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+	    "/etc/passwd");
+	add(j, JAIL_FILE, 0, "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n", "/etc/group");
+	add(j, JAIL_FILE, 0, "127.0.0.1 localhost\n::1 localhost\n", "/etc/hosts");
+	add(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files\n", "/etc/nsswitch.conf");
+}
+
+/* Looks for a program in the daemon's PATH. Return: false if it is in the view anyway, or absent. */
+static bool find_outside(const char *program, char out[PATH_MAX])
+{
+	const char *path = getenv("PATH");
+	char candidate[PATH_MAX];
+
+	while (path && *path) {
+		size_t len = strcspn(path, ":");
+
+		if ((size_t)snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, path,
+				     program) < sizeof(candidate) &&
+		    access(candidate, X_OK) == 0 && realpath(candidate, out))
+			return strncmp(out, "/usr/", 5) != 0;
+		path += len + (path[len] == ':');
+	}
+	return false;
+}
+
+/* The agent, and beside its file the interpreters' drivers. Return: 0 or -errno. */
+static int add_agent(struct jail_spec *j, struct words *w, const char *agent)
+{
+	char *slash;
+
+	if (!realpath(agent, w->agent))
+		return -errno;
+	snprintf(w->drivers, sizeof(w->drivers), "%s", w->agent);
+	slash = strrchr(w->drivers, '/');
+	snprintf(slash, sizeof(w->drivers) - (size_t)(slash - w->drivers), "/drivers");
+	add(j, JAIL_RO, 0, w->agent, AGENT);
+	add(j, JAIL_RO, 0, w->drivers, "/run/xsbx/lib");
+	/* It comes as a file of its own more often than in a package. */
+	if (find_outside("bun", w->bun))
+		add(j, JAIL_RO, 0, w->bun, USER_BIN "/bun");
+	return 0;
+}
+
+static void add_memory(struct jail_spec *j, struct words *w, uint64_t memory)
+{
+	/* Until the agent is told the quotas, with its first message. */
+	snprintf(w->home, sizeof(w->home), "mode=755,uid=%d,gid=%d,size=%llu,nr_inodes=65536",
+		 USER_ID, USER_ID, (unsigned long long)memory * 2 / 5);
+	snprintf(w->tmp, sizeof(w->tmp), "mode=1777,size=%llu,nr_inodes=65536",
+		 (unsigned long long)memory * 3 / 10);
+	add(j, JAIL_DEV, 0, NULL, "/dev");
+	add(j, JAIL_PROC, 0, NULL, "/proc");
+	add(j, JAIL_TMPFS, 0, w->home, "/home/user");
+	add(j, JAIL_TMPFS, 0, w->tmp, "/tmp");
+	add(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
+}
+
+static int describe_jail(struct backend *b, const struct backend_spec *spec, struct jail_spec *j,
+			 struct words *w)
+{
+	const uint64_t memory = (uint64_t)spec->memory_mb << 20;
+
+	*j = (struct jail_spec){
+		.use = JAIL_SANDBOX,
+		.flags = JAIL_LOOPBACK | JAIL_TWO_IDS | JAIL_DATA_LIMIT,
+		.user = USER_ID,
+		.pids = PIDS_MAX,
+		.cpu_percent = spec->cpus * 100,
+		.memory = memory + ((uint64_t)PROCESS_OVERHEAD_MB << 20),
+		.keep_caps = AGENT_CAPS,
+		.host_name = w->name,
+	};
+	snprintf(w->name, sizeof(w->name), "%s", spec->name);
+	add_limit(j, RLIMIT_CORE, 0);
+	add_limit(j, RLIMIT_MEMLOCK, 64 << 10);
+	add_limit(j, RLIMIT_MSGQUEUE, 0);
+	add_limit(j, RLIMIT_NICE, 0);
+	add_limit(j, RLIMIT_RTPRIO, 0);
+	add_system(j, w);
+	add_memory(j, w, memory);
+	return add_agent(j, w, b->vm->agent);
+}
+
+/* ---- its life ---- */
+
+static void part_gone(struct backend *b)
+{
+	if (--b->nopen)
+		return;
+	b->events->destroyed(b->data);
+	free(b);
+}
+
+static void on_console_closed(struct reader *r)
+{
+	part_gone(r->data);
+}
+
+static void on_console(struct reader *r, const void *bytes, size_t len)
+{
+	struct backend *b = r->data;
+
+	if (!b->destroying)
+		b->events->console(b->data, bytes, len);
+}
+
+/* The child is no more; the backend goes when it is destroyed. */
+static void child_over(struct backend *b, const struct vm_problem *p)
+{
+	b->child_gone = true;
+	if (b->destroying)
+		part_gone(b);
+	else
+		b->events->down(b->data, p);
+}
+
+static void on_started(struct child *c)
+{
+	struct backend *b = c->data;
+
+	b->vm->jail_seen = true;
+	b->vm->jail = c->report;
+	if (!b->destroying)
+		b->events->up(b->data);
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct vm_problem p;
+
+	trouble_set(&p, "no-jail",
+		    "See `doctor` for what this host lacks; nothing is run without a jail.",
+		    "the sandbox did not start: %s: %s", step, strerror(-err));
+	child_over(c->data, &p);
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct vm_problem p;
+
+	if (WIFSIGNALED(status))
+		trouble_set(
+			&p, "agent-killed", "Reset the session; more memory may help (memory_mb).",
+			"the sandbox's first process was killed by signal %d", WTERMSIG(status));
+	else
+		trouble_set(&p, "agent-exited", "Reset the session.",
+			    "the sandbox's first process ended with status %d",
+			    WEXITSTATUS(status));
+	child_over(c->data, &p);
+}
+
+static int spawn(struct backend *b, const struct backend_spec *spec, int stream, int console)
+{
+	char number[16], memory[24];
+	const char *const argv[] = {AGENT, "--jail", number, "--memory", memory, NULL};
+	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
+	const struct spawn_fd fds[] = {
+		{stream, AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
+	struct words *w = malloc(sizeof(*w));
+	struct jail_spec jail;
+	const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, &jail};
+	int r = w ? describe_jail(b, spec, &jail, w) : -ENOMEM;
+
+	snprintf(number, sizeof(number), "%d", AGENT_FD);
+	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)spec->memory_mb << 10);
+	b->child.data = b;
+	b->child.started = on_started;
+	b->child.failed = on_failed;
+	b->child.exited = on_exited;
+	if (r == 0)
+		r = child_start(b->vm->spawner, &s, &b->child);
+	free(w);
+	return r;
+}
+
+static int start_child(struct backend *b, const struct backend_spec *spec, int *ret_stream)
+{
+	_cleanup_close_ int ours = -1, theirs = -1, out = -1, in = -1;
+	int pair[2], p[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	in = p[0];
+	out = p[1];
+	r = spawn(b, spec, theirs, out);
+	if (r < 0)
+		return r;
+	b->nopen = 1;
+	b->console.data = b;
+	b->console.bytes = on_console;
+	b->console.closed = on_console_closed;
+	if (reader_open(&b->console, b->vm->loop, steal_fd(&in)) == 0)
+		b->nopen++;
+	*ret_stream = steal_fd(&ours);
+	return 0;
+}
+
+static int process_start(struct vm *vm, const struct backend_spec *spec,
+			 const struct backend_events *events, void *data,
+			 struct backend **ret_backend, int *ret_stream,
+			 struct vm_problem *ret_problem)
+{
+	struct backend *b = calloc(1, sizeof(*b));
+	int r = -ENOMEM;
+
+	if (b) {
+		b->vm = vm;
+		b->events = events;
+		b->data = data;
+		r = start_child(b, spec, ret_stream);
+	}
+	if (r < 0) {
+		trouble_set(ret_problem, "no-jail", "", "the sandbox can't be started: %s",
+			    strerror(-r));
+		free(b);
+		return r;
+	}
+	*ret_backend = b;
+	return 0;
+}
+
+static void process_destroy(struct backend *b)
+{
+	b->destroying = true;
+	child_kill(&b->child);
+	reader_close(&b->console);
+	if (b->child_gone)
+		part_gone(b);
+}
+
+static void process_info(const struct backend *b, struct backend_info *ret_info)
+{
+	const bool runs = b->child.state == CHILD_RUNNING;
+
+	*ret_info = (struct backend_info){.accel = "none",
+					  .pid = runs ? b->child.pid : 0,
+					  .report = runs ? &b->child.report : NULL};
+}
+
+static void process_drain(struct backend *b)
+{
+	if (b->console.open)
+		reader_drain(&b->console);
+}
+
+const struct backend_ops backend_process = {
+	.name = "process",
+	.pools = true,
+	.overhead_mb = PROCESS_OVERHEAD_MB,
+	.start = process_start,
+	.destroy = process_destroy,
+	.info = process_info,
+	.drain = process_drain,
+};
