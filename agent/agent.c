@@ -35,6 +35,7 @@
 
 #define LOG_FRAME    (16u << 10)
 #define KMSG_DELAY   300000u  /* the boot log can wait until the first run is under way */
+#define BLAME_US     5000000u /* memory is still short so soon after a run was ended for it */
 #define STEADY_US    1000000u /* an interpreter that lived for so long is worth restarting */
 #define NOFILE_AGENT 1048576u
 
@@ -267,6 +268,22 @@ static void on_kmsg(struct loop_source *s, uint32_t events)
 		loop_close(&a->loop, s);
 }
 
+/* Too much was asked of the memory: by the run, or, when ending one did not help, by what earlier ones
+ * have left behind. */
+static void on_memory_spent(struct swap_guard *g)
+{
+	struct agent *a = container_of(g, struct agent, guard);
+	bool again = now_us() - a->blamed < BLAME_US;
+
+	if (a->run.state == RUN_ACTIVE)
+		a->blamed = now_us();
+	if (run_out_of_memory(&a->run, again) || a->sweeper.active)
+		return;
+	log_line("what earlier runs left behind takes more memory than there is");
+	agent_restart(a);
+	killer_start(&a->sweeper, NULL, 0);
+}
+
 static void on_kmsg_timer(struct loop_timer *t)
 {
 	struct agent *a = container_of(t, struct agent, kmsg_timer);
@@ -360,6 +377,8 @@ static void parts_init(struct agent *a)
 	a->sweeper.done = on_swept;
 	a->kmsg = (struct loop_source){.fd = a->place->kmsg_fd, .ready = on_kmsg};
 	a->kmsg_timer.fire = on_kmsg_timer;
+	a->guard = (struct swap_guard){
+		.loop = &a->loop, .swap = a->place->swap, .spent = on_memory_spent};
 	a->loop.before_wait = before_wait;
 }
 
@@ -383,6 +402,7 @@ int agent_init(struct agent *a, const struct place *place, int fd, bool local,
 		r = signals_init(a);
 	if (r < 0)
 		return r;
+	swap_guard_init(&a->guard);
 	*ret_step = "working directory";
 	r = files_init(&a->files, place);
 	if (r < 0)
@@ -406,6 +426,7 @@ void agent_fini(struct agent *a)
 	run_fini(&a->run);
 	files_fini(&a->files);
 	conn_fini(&a->conn);
+	swap_guard_fini(&a->guard);
 	loop_close(&a->loop, &a->signals);
 	loop_fini(&a->loop);
 }

@@ -11,6 +11,7 @@
 #include "interp.h"
 #include "loop.h"
 #include "run.h"
+#include "swap.h"
 
 struct place;
 
@@ -33,6 +34,8 @@ struct agent {
 	struct loop_source signals, kmsg;
 	struct loop_timer kmsg_timer;
 
+	struct swap_guard guard;
+	uint64_t blamed;       /* when a run was ended for want of memory */
 	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
 	bool wanted;	       /* an interpreter ought to be there */
 	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */

@@ -276,8 +276,7 @@ static void loopback_up(void)
 	close_fd(&fd);
 }
 
-/* Ahead of user code on the processor, and spared by the OOM killer. (No mlockall(): there is no
- * swap, and the program's text is in the initramfs's memory.) */
+/* Ahead of user code on the processor, and spared by the OOM killer. */
 static void privilege(void)
 {
 	const struct sched_param p = {.sched_priority = 1};
@@ -293,6 +292,7 @@ static void privilege(void)
 int init_guest(struct place *ret_place, const char **ret_step)
 {
 	int port, random_fd, kmsg_fd;
+	struct swap swap;
 	int r;
 
 	umask(0);
@@ -312,6 +312,7 @@ int init_guest(struct place *ret_place, const char **ret_step)
 	harden_sysctls();
 	harden_memory();
 	privilege();
+	swap_on(&swap);
 	loopback_up();
 	r = mount_new(ret_step);
 	if (r == 0)
@@ -326,7 +327,8 @@ int init_guest(struct place *ret_place, const char **ret_step)
 				    .uid = USER_ID,
 				    .gid = USER_ID,
 				    .random_fd = random_fd,
-				    .kmsg_fd = kmsg_fd};
+				    .kmsg_fd = kmsg_fd,
+				    .swap = swap};
 	return port;
 }
 

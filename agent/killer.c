@@ -14,6 +14,7 @@
 
 #define ROUND_US   1000u
 #define SLOW_US	   5000u
+#define HARD_US	   50000u
 #define SLOW_AFTER 50000u
 #define HARD_AFTER 2000000u  /* then kill(-1), which no fork can outrun */
 #define GIVE_UP	   20000000u /* stuck in the kernel: nothing will help */
@@ -26,12 +27,18 @@ static void on_killer_timer(struct loop_timer *t)
 
 	k->clean = n == 0 ? k->clean + 1 : 0;
 	if (n > 0 && age > HARD_AFTER && getpid() == 1) {
-		log_line("%d processes outlived %d s of killing: killing all of them", n,
-			 (int)(age / 1000000));
+		if (!k->hard)
+			log_line("%d processes outlived %d s of killing: killing all of them", n,
+				 (int)(age / 1000000));
+		k->hard = true;
 		kill(-1, SIGKILL);
 	}
 	if (k->clean < 2 && age < GIVE_UP) {
-		loop_arm(k->loop, &k->timer, age < SLOW_AFTER ? ROUND_US : SLOW_US);
+		/* The processor is theirs, too, to die on. */
+		loop_arm(k->loop, &k->timer,
+			 k->hard	    ? HARD_US
+			 : age < SLOW_AFTER ? ROUND_US
+					    : SLOW_US);
 		return;
 	}
 	if (k->clean < 2)
@@ -45,6 +52,7 @@ void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
 	k->active = true;
 	k->since = now_us();
 	k->clean = 0;
+	k->hard = false;
 	k->keep = keep;
 	k->not_kept = not_kept;
 	k->timer.fire = on_killer_timer;

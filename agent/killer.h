@@ -17,6 +17,7 @@ struct killer {
 	bool active;
 	uint64_t since;
 	unsigned clean; /* scans in a row that found nothing */
+	bool hard;	/* no more questions are asked */
 	const struct proc_set *keep;
 	pid_t not_kept;
 	void (*done)(struct killer *k);

@@ -38,7 +38,7 @@ static int serve(const struct place *place, int fd, bool local)
 /* Never returns: a PID 1 that does panics the kernel. */
 static void guest(void)
 {
-	struct place place = {.random_fd = -1, .kmsg_fd = -1};
+	struct place place = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
 	const char *step = "";
 	int fd = init_guest(&place, &step);
 
@@ -62,7 +62,8 @@ static int jail(int fd, uint64_t memory_kib)
 				    .uid = USER_ID,
 				    .gid = USER_ID,
 				    .random_fd = -1,
-				    .kmsg_fd = -1};
+				    .kmsg_fd = -1,
+				    .swap = SWAP_NONE};
 	int r = serve(&place, fd, true);
 
 	/* With us end all others. */
@@ -80,8 +81,12 @@ static int usage(void)
 static int local(int fd, const char *root, const char *lib)
 {
 	static char work[PATH_MAX], drivers[PATH_MAX];
-	struct place place = {
-		.work = work, .home = work, .lib = drivers, .random_fd = -1, .kmsg_fd = -1};
+	struct place place = {.work = work,
+			      .home = work,
+			      .lib = drivers,
+			      .random_fd = -1,
+			      .kmsg_fd = -1,
+			      .swap = SWAP_NONE};
 	int r;
 
 	if (!realpath(lib, drivers)) {

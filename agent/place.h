@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "swap.h"
+
 /*
  * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
  * knows nothing of mounts and machines.
@@ -23,6 +25,7 @@ struct place {
 	gid_t gid;
 	int random_fd; /* /dev/random in a guest, else -1 */
 	int kmsg_fd;   /* /dev/kmsg in a guest, else -1 */
+	struct swap swap;
 };
 
 #endif

@@ -291,8 +291,13 @@ static void proc_signal(const struct proc *p, int sig)
 
 	if (fd < 0)
 		return;
-	if (proc_look(p->pid, &now) == 0 && now.start == p->start)
+	if (proc_look(p->pid, &now) == 0 && now.start == p->start) {
 		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+		/* One that is killed while the kernel looks for memory on its behalf dies when that
+		 * has been found, which can take many seconds; what it has is memory. */
+		if (sig == SIGKILL)
+			(void)syscall(SYS_process_mrelease, fd, 0);
+	}
 	close(fd);
 }
 

@@ -390,6 +390,20 @@ void run_signal(struct run *r, enum proto_signal sig)
 	}
 }
 
+bool run_out_of_memory(struct run *r, bool all)
+{
+	if (r->state == RUN_KILLING)
+		return true;
+	if (r->state != RUN_ACTIVE)
+		return false;
+	log_line("run %u%s takes more memory than there is", r->id,
+		 all ? ", with what earlier ones left behind," : "");
+	if (all)
+		proc_set_clear(&r->background);
+	run_kill(r, PROTO_HOW_OOM, STATUS_SIGNAL + SIGKILL);
+	return true;
+}
+
 void run_credit(struct run *r, uint32_t bytes)
 {
 	r->credit += bytes;

@@ -121,6 +121,15 @@ void run_on_death(struct run *r, int wait_status, const struct rusage *ru);
 /** run_signal() - The host asks to interrupt or kill. */
 void run_signal(struct run *r, enum proto_signal sig);
 
+/**
+ * run_out_of_memory() - End the active run: it takes more memory than there is
+ * @r: Run
+ * @all: All user code is to go, also what earlier runs left behind
+ *
+ * Return: false if no run is active, true also if it is being ended already.
+ */
+bool run_out_of_memory(struct run *r, bool all);
+
 /** run_credit() - The host grants more output. */
 void run_credit(struct run *r, uint32_t bytes);
 

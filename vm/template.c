@@ -42,7 +42,7 @@
 #define CLONE_FAILURES 3u
 #define BUILD_FAILURES 3u
 #define RETRY_MS       600000u
-#define PROCEDURE      4u /* to be changed with what is done to a machine before it is copied */
+#define PROCEDURE      5u /* to be changed with what is done to a machine before it is copied */
 #define CLONE_RETRY_MS 5000u
 #define TSC_PPM	       50u
 
