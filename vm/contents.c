@@ -108,7 +108,7 @@ static void wait_for_step(const struct timespec *changed)
 	long long age;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	age = (now.tv_sec - changed->tv_sec) * 1000000000ll + (now.tv_nsec - changed->tv_nsec);
+	age = (now.tv_sec - changed->tv_sec) * 1000000000LL + (now.tv_nsec - changed->tv_nsec);
 	/* One from the future says nothing; then it is only read. */
 	if (age >= 0 && age < STEP_NS) {
 		const struct timespec rest = {0, (long)(STEP_NS - age)};
@@ -258,11 +258,9 @@ static int write_all(const struct contents *c, const char *path, const char *hid
 int contents_keep(const char *dir, const struct contents_known *k)
 {
 	char path[PATH_MAX], hidden[PATH_MAX], lock[PATH_MAX];
-	_cleanup_free_ struct contents *c = calloc(1, sizeof(*c));
+	_cleanup_free_ struct contents *c = NULL;
 	_cleanup_close_ int fd = -1;
 
-	if (!c)
-		return -ENOMEM;
 	if (path_of(path, dir, "") < 0 || path_of(hidden, dir, ".new") < 0 ||
 	    path_of(lock, dir, ".lock") < 0)
 		return -ENAMETOOLONG;
@@ -270,6 +268,9 @@ int contents_keep(const char *dir, const struct contents_known *k)
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX) < 0)
 		return -errno;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
 	contents_load(c, dir);
 	contents_add(c, k);
 	return write_all(c, path, hidden);

@@ -55,7 +55,8 @@ static void on_down(void *data, const struct vm_problem *problem)
 /* The clone's channel or machine is gone; the timers keep the sandbox alive. */
 static void retry_part(struct sandbox *s)
 {
-	if (s->backend || s->channel.closed)
+	/* If it was closed meanwhile, what is left is taken down as usual. */
+	if (s->backend || s->channel.closed || s->state == SANDBOX_CLOSING)
 		return;
 	memset(&s->channel, 0, sizeof(s->channel));
 	s->retry = RETRY_NONE;

@@ -175,26 +175,39 @@ unsigned pool_places(const struct vm *vm)
 	return n;
 }
 
+/* The one that is given up first: not ready yet, or the oldest. */
+static struct sandbox *last_open(const struct template *t)
+{
+	struct sandbox *s;
+
+	TAILQ_FOREACH_REVERSE(s, &t->pool, sandbox_list, template_link) {
+		if (s->state != SANDBOX_CLOSING)
+			return s;
+	}
+	return NULL;
+}
+
 bool pool_yield(struct vm *vm)
 {
-	struct template *t, *victim = NULL;
-	struct sandbox *s;
+	struct sandbox *s, *victim = NULL;
+	struct template *t;
 
 	/* One at a time: what is on its way out will do, or the next call. */
 	TAILQ_FOREACH(s, &vm->sandboxes, link) {
-		if (s->kind != SANDBOX_USER && s->state == SANDBOX_CLOSING)
+		if (s->kind != SANDBOX_USER && s->state == SANDBOX_CLOSING && !s->lingers)
 			return true;
 	}
 	TAILQ_FOREACH(t, &vm->templates, link) {
-		if (t->builder) {
+		if (t->builder && t->builder->state != SANDBOX_CLOSING) {
 			sandbox_close(t->builder);
 			return true;
 		}
-		if (!TAILQ_EMPTY(&t->pool) && (!victim || t->used_at < victim->used_at))
-			victim = t;
+		s = last_open(t);
+		if (s && (!victim || t->used_at < victim->template->used_at))
+			victim = s;
 	}
 	if (victim)
-		sandbox_close(TAILQ_LAST(&victim->pool, sandbox_list));
+		sandbox_close(victim);
 	return victim;
 }
 
@@ -232,20 +245,24 @@ static bool is_to_go(const struct sandbox *s, uint64_t now)
 	return is_silent(s) || (age_ms && now - s->ready_at > age_ms);
 }
 
-/* Replaces what is too old, or silent. Return: how many clones are good, or on their way. */
-static unsigned renew(struct template *t, uint64_t now)
+/* Replaces what is too old, or silent. Return: how many clones are good, or on their way; the others
+ * have places that will be free, *ret_bad. */
+static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 {
 	struct sandbox *s, *bad = NULL;
-	unsigned good = 0;
+	unsigned good = 0, nbad = 0;
 
 	TAILQ_FOREACH(s, &t->pool, template_link) {
-		if (s->pooled != POOLED_READY)
+		if (s->pooled != POOLED_READY || s->state == SANDBOX_CLOSING)
 			continue;
-		if (is_to_go(s, now))
+		if (is_to_go(s, now)) {
 			bad = s;
-		else
+			nbad++;
+		} else {
 			good++;
+		}
 	}
+	*ret_bad = nbad;
 	if (bad && good)
 		sandbox_close(bad);
 	return good + t->nfilling;
@@ -295,7 +312,7 @@ static void rest(struct template *t, uint64_t now)
 }
 
 /* What is to be ready before it is used does not wait for a use to be looked at. */
-static void look_ahead(struct template *t, const struct load *l, uint64_t now)
+static void look_ahead(struct template *t, struct load *l, uint64_t now)
 {
 	if (!t->prepared)
 		return;
@@ -307,6 +324,7 @@ static void look_ahead(struct template *t, const struct load *l, uint64_t now)
 	}
 	if (!l->starting && !l->loading)
 		template_load(t);
+	l->loading = l->loading || t->state == TEMPLATE_LOADING;
 }
 
 /* Return: true if there is more to do. */
@@ -329,8 +347,8 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cpus)
 {
 	struct vm *vm = t->vm;
-	const bool room = 2 * (pool_places(vm) + 1) <= vm->admission.limits.places;
-	unsigned have;
+	unsigned have, bad;
+	bool room;
 
 	rest(t, now);
 	look_ahead(t, l, now);
@@ -338,7 +356,8 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 		return false;
 	if (t->state != TEMPLATE_READY && t->state != TEMPLATE_PLAIN)
 		return attend_snapshot(t, l, now, cpus);
-	have = renew(t, now);
+	have = renew(t, now, &bad);
+	room = 2 * (pool_places(vm) - bad + 1) <= vm->admission.limits.places;
 	if (have >= t->want.target)
 		t->refilling = false;
 	else if (have < MAX(t->want.low, 1u))

@@ -162,6 +162,8 @@ static void no_place(struct sandbox *s)
  * for example. Nobody waits for it but its place. */
 static void lingers(struct sandbox *s)
 {
+	s->lingers = true;
+	vm_kick(s->vm);
 	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", s->name,
 		 TEARDOWN_MS / 1000);
 	vm_tell(s->vm, "lingering", "%s: killed %u s ago, and not gone yet", s->name,
@@ -256,8 +258,11 @@ void sandbox_go(struct sandbox *s)
 	/* A restore takes milliseconds; what takes longer than this is stuck. */
 	if (s->start == START_SNAPSHOT)
 		sandbox_deadline(s, MIN(RESTORE_MS, s->vm->boot_s * 1000ull));
-	if (s->state != SANDBOX_CLOSING && link_start(s))
-		uv_timer_start(&s->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	/* Also if it fails: a clone that can't be started is replaced by a machine that boots. */
+	uv_timer_start(&s->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+	link_start(s);
 }
 
 void sandbox_admitted(struct ticket *t)

@@ -88,6 +88,7 @@ struct sandbox {
 	enum sandbox_state state, reported;
 	enum sandbox_phase phase;
 	bool asked, torn_down;
+	bool lingers;	 /* was taken down, and is not gone since long */
 	bool introduced; /* the console says what it is, if it did not boot */
 	enum sandbox_kind kind;
 	enum sandbox_start start;

@@ -100,7 +100,7 @@ static void forget_one(struct vm *vm)
 	struct template *t, *oldest = NULL;
 
 	TAILQ_FOREACH(t, &vm->templates, link) {
-		if (!t->refs && (!oldest || t->used_at < oldest->used_at))
+		if (!t->refs && !t->prepared && (!oldest || t->used_at < oldest->used_at))
 			oldest = t;
 	}
 	if (!oldest)
@@ -195,7 +195,7 @@ void template_refresh(struct template *t)
 		if (t->key[0])
 			template_drop(t);
 		t->key[0] = '\0';
-		if (t->state == TEMPLATE_NONE)
+		if (t->state == TEMPLATE_NONE || t->state == TEMPLATE_BROKEN)
 			t->state = TEMPLATE_UNKNOWN;
 		return;
 	}
@@ -208,6 +208,7 @@ void template_refresh(struct template *t)
 	if (t->state != TEMPLATE_LOADING)
 		t->state = TEMPLATE_UNKNOWN;
 	t->clone_failures = t->build_failures = 0;
+	t->retry_at = 0;
 	t->problem[0] = '\0';
 }
 
@@ -367,7 +368,7 @@ static void broken(struct template *t, const char *why)
 
 void template_clone_works(struct template *t)
 {
-	t->clone_failures = 0;
+	t->clone_failures = t->build_failures = 0;
 }
 
 void template_clone_failed(struct template *t, const struct vm_problem *problem)

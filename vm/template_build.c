@@ -61,7 +61,7 @@ static void finished(struct template *t, uint64_t took_ms)
 	t->snapshot = t->recording;
 	snapshot_init(&t->recording);
 	t->state = TEMPLATE_READY;
-	t->build_failures = 0;
+	t->clone_failures = 0;
 	t->problem[0] = '\0';
 	t->built_ms = took_ms;
 	log_info("snapshot of %s (%u MiB) made: %llu MiB after %llu ms", t->image, t->memory_mb,

@@ -56,8 +56,13 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	closes++;
 }
 
-static const struct sandbox_events events = {on_state, on_console, on_output, on_exit_run,
-					     on_closed};
+static const struct sandbox_events events = {
+	.state = on_state,
+	.console = on_console,
+	.output = on_output,
+	.exit = on_exit_run,
+	.closed = on_closed,
+};
 
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {

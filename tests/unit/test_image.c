@@ -170,7 +170,7 @@ static void initrd_by_content(void **state)
 
 	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
 	assert_int_equal(strlen(image.initrd_sha256), 64);
-	strcpy(first, image.initrd_sha256);
+	snprintf(first, sizeof(first), "%s", image.initrd_sha256);
 	snprintf(path, sizeof(path), "%s/agent", dir);
 	assert_int_equal(stat(path, &st), 0);
 	times[0] = st.st_atim;
@@ -244,7 +244,7 @@ static void own_kernel(void **state)
 
 	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
 	assert_false(image.own);
-	strcpy(before, image.initrd_sha256);
+	snprintf(before, sizeof(before), "%s", image.initrd_sha256);
 	put_own_kernel();
 	assert_int_equal(images_open(*state, "raw", &image, &why), 0);
 	assert_true(image.own);

@@ -9,7 +9,7 @@
 
 #include "vm/wallclock.h"
 
-#define MS 1000000ll
+#define MS 1000000LL
 
 static const uint64_t now = 1790000000ull * 1000 * MS;
 
