@@ -214,7 +214,7 @@ static int read_manifest(int dir, const char *key, struct manifest *ret_m)
 	bool ok;
 
 	if (fd < 0)
-		return errno == ENOENT ? -EBADMSG : -errno;
+		return errno == ENOENT || errno == ELOOP ? -EBADMSG : -errno;
 	text = calloc(1, MANIFEST_MAX);
 	n = text ? read(fd, text, MANIFEST_MAX - 1) : 0;
 	o = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;

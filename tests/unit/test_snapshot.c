@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -36,6 +37,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	(void)umount2(dir, MNT_DETACH); /* if a test failed in the middle */
 	return remove_tree(top);
 }
 
@@ -174,6 +176,96 @@ static void test_foreign(void **state)
 	assert_int_equal(snapshot_load(dir, KEY_A, &s), -EBADMSG);
 }
 
+static void test_other_owner(void **state)
+{
+	struct snapshot s = sample(4, 5000, 'x');
+	char path[256];
+
+	(void)state;
+	if (geteuid() != 0) {
+		snapshot_close(&s);
+		skip();
+	}
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	snapshot_close(&s);
+	snprintf(path, sizeof(path), "%s/%s", dir, KEY_A);
+	assert_int_equal(chown(path, 1, 0), 0);
+	assert_int_equal(snapshot_load(dir, KEY_A, &s), -EBADMSG);
+	assert_int_equal(chown(path, 0, 0), 0);
+	assert_int_equal(snapshot_load(dir, KEY_A, &s), 0);
+	snapshot_close(&s);
+}
+
+/* A link to the very file it should be is refused, too. */
+static void test_links_inside(void **state)
+{
+	static const char *const files[] = {"ram", "state", "manifest.json"};
+	struct snapshot s = sample(4, 5000, 'x');
+
+	(void)state;
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	snapshot_close(&s);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		char path[256], real[256];
+
+		snprintf(path, sizeof(path), "%s/%s/%s", dir, KEY_A, files[i]);
+		snprintf(real, sizeof(real), "%s/real", top);
+		assert_int_equal(rename(path, real), 0);
+		assert_int_equal(symlink(real, path), 0);
+		check_damaged();
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(rename(real, path), 0);
+	}
+	assert_int_equal(snapshot_load(dir, KEY_A, &s), 0);
+	snapshot_close(&s);
+}
+
+static void test_truncated(void **state)
+{
+	static const char *const files[] = {"state", "manifest.json"};
+	static const off_t sizes[] = {3, 0};
+	struct snapshot s = sample(4, 5000, 'x');
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		char path[256];
+
+		snprintf(path, sizeof(path), "%s/%s/%s", dir, KEY_A, files[i]);
+		for (size_t n = 0; n < ARRAY_SIZE(sizes); n++) {
+			assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+			assert_int_equal(truncate(path, sizes[n]), 0);
+			check_damaged();
+		}
+		assert_int_equal(unlink(path), 0);
+		check_damaged();
+	}
+	snapshot_close(&s);
+}
+
+/* A file system of a few pages: what does not fit leaves nothing behind, and harms nothing. */
+static void test_no_space(void **state)
+{
+	struct snapshot small = sample(4, 5000, 'a'), large = sample(4, 2 * MIB, 'b'), s;
+
+	(void)state;
+	assert_int_equal(mkdir(dir, 0700), 0);
+	if (mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700") < 0) {
+		snapshot_close(&small);
+		snapshot_close(&large);
+		skip();
+	}
+	assert_int_equal(snapshot_store(dir, KEY_A, &small, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_B, &large, 0), -ENOSPC);
+	assert_int_equal(snapshot_store(dir, KEY_A, &large, 0), -ENOSPC);
+	assert_int_equal(entries(), 1);
+	assert_int_equal(snapshot_load(dir, KEY_A, &s), 0);
+	same_bytes(small.ram, s.ram);
+	snapshot_close(&s);
+	assert_int_equal(umount(dir), 0);
+	snapshot_close(&small);
+	snapshot_close(&large);
+}
+
 static void test_limit(void **state)
 {
 	struct snapshot a = sample(4, 2 * MIB, 'a'), b = sample(4, 2 * MIB, 'b'), s;
@@ -215,6 +307,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_other_owner, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_links_inside, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_space, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clean, set_up, tear_down),
 	};
