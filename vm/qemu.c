@@ -273,7 +273,9 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	};
 	struct qemu_argv argv;
 	const size_t nfds = ARRAY_SIZE(fds) - (spec->mode == BACKEND_COLD ? 2 : 0);
-	const uint32_t flags = SPAWN_OOM_FIRST | (spec->mode == BACKEND_RECORD ? SPAWN_NICE : 0u);
+	/* With KVM huge pages make a guest's memory faster; an emulated one's is slow anyway. */
+	const uint32_t flags = SPAWN_OOM_FIRST | (machine.kvm ? 0u : SPAWN_SMALL_PAGES) |
+			       (spec->mode == BACKEND_RECORD ? SPAWN_NICE : 0u);
 	const struct spawn_spec s = {argv.argv, envp, fds, nfds, flags, &jail.spec};
 	int r = qemu_jail(b->vm->qemu, machine.kvm, spec->memory_mb + QEMU_MOST_MB, spec->cpus,
 			  &jail);

@@ -126,6 +126,9 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 	setrlimit(RLIMIT_CORE, &no_core);
 	if (job->req.flags & SPAWN_OOM_FIRST)
 		child_oom_first();
+	/* Huge pages are a matter of speed alone, and so is that an old kernel refuses this. */
+	if (job->req.flags & SPAWN_SMALL_PAGES)
+		(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (job->req.flags & SPAWN_NICE)
 		(void)setpriority(PRIO_PROCESS, 0, 10);
 	go = child_keep(go, status_fd);

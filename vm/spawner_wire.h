@@ -19,10 +19,11 @@ enum spawn_op {
 	SPAWN_OP_STOP,
 };
 
-#define SPAWN_OOM_FIRST 0x01u /* the kernel should kill it before it kills the daemon */
-#define SPAWN_NICE	0x04u /* it is in no hurry */
-#define SPAWN_TOOL	0x08u /* a program of the user's: it may need one that gains privileges */
-#define SPAWN_KVM_PROBE 0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
+#define SPAWN_OOM_FIRST	  0x01u /* the kernel should kill it before it kills the daemon */
+#define SPAWN_NICE	  0x04u /* it is in no hurry */
+#define SPAWN_TOOL	  0x08u /* a program of the user's: it may need one that gains privileges */
+#define SPAWN_SMALL_PAGES 0x10u /* no huge pages: it has many places that it uses little of */
+#define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
 	uint32_t op, id, flags;

@@ -35,7 +35,7 @@ static void emulated(void **state)
 	qemu_argv(&machine, &a);
 	assert_string_equal(a.argv[0], "qemu-system-x86_64");
 	assert_null(a.argv[a.argc]);
-	assert_string_equal(value(&a, "-accel", 0), "tcg");
+	assert_string_equal(value(&a, "-accel", 0), "tcg,tb-size=128");
 	assert_string_equal(value(&a, "-cpu", 0), "max");
 	assert_string_equal(value(&a, "-m", 0), "192");
 	assert_string_equal(value(&a, "-smp", 0), "2");
