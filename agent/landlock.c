@@ -71,21 +71,22 @@ static int add_rule(int ruleset, const char *path, uint64_t access)
 	return (int)r;
 }
 
-int landlock_confine(const struct landlock_rule *rules, size_t n, bool scoped)
+int landlock_confine(const struct landlock_rule *rules, size_t n, unsigned flags)
 {
 	struct ruleset_attr attr = {0};
-	int abi = landlock_abi(), fd, r;
+	int abi = landlock_abi(), fd, r = 0;
 
 	if (abi < ABI_REFER)
 		return 0;
 	attr.handled_access_fs = handled(abi);
-	if (scoped && abi >= ABI_SCOPED)
+	if ((flags & LANDLOCK_SCOPED) && abi >= ABI_SCOPED)
 		attr.scoped = SCOPE_ABSTRACT | SCOPE_SIGNAL;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr,
 			  abi >= ABI_SCOPED ? sizeof(attr) : sizeof(attr.handled_access_fs), 0);
 	if (fd < 0)
 		return -errno;
-	r = add_rule(fd, "/", FS_READ);
+	if (flags & LANDLOCK_READ_ALL)
+		r = add_rule(fd, "/", FS_READ);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const uint64_t write =
 			LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV | FS_READ;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "../vm/confine.h"
 #include "../vm/log.h"
 #include "../vm/registry.h"
 #include "../vm/remove.h"
@@ -28,7 +30,7 @@
  * Start, in this order, because each step needs the ones before it: read the configuration; go into the
  * background (the parent waits for word that the mount is there); claim the runtime directory and
  * clear away what a killed instance left; fork the spawner while the process is small; then the loop,
- * the machinery, the mount.
+ * the machinery, the mount; then give up all rights that are not needed any more (vm/confine.c).
  *
  * The end has one way, whatever asks for it (SIGTERM, SIGINT, unmount, death of the spawner): sessions
  * end and every waiting request is answered, the sandboxes are closed, the mount is detached, the
@@ -59,6 +61,8 @@ static void die(struct daemon *d, const char *why)
 	log_error("%s", why);
 	if (d->ready_fd >= 0)
 		(void)!write(d->ready_fd, why, strlen(why));
+	if (d->mounted)
+		spawner_unmount(d->spawner);
 	spawner_stop(d->spawner);
 	if (d->lock >= 0)
 		remove_tree_at_once(d->runtime_dir);
@@ -69,12 +73,16 @@ static void die(struct daemon *d, const char *why)
 
 static void unmount(struct daemon *d)
 {
+	struct pollfd p = {.fd = d->mounted ? fuse_session_fd(d->se) : -1};
+
 	if (!d->mounted)
 		return;
 	d->mounted = false;
 	uv_poll_stop(&d->fuse);
 	uv_close((uv_handle_t *)&d->fuse, NULL);
-	fuse_session_unmount(d->se);
+	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
+	if (poll(&p, 1, 0) == 0 || !(p.revents & POLLERR))
+		spawner_unmount(d->spawner);
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
 	uv_close((uv_handle_t *)&d->stop_timer, NULL);
@@ -249,6 +257,26 @@ static void announce(struct daemon *d)
 	close(d->ready_fd);
 }
 
+static void confine_daemon(struct daemon *d)
+{
+	const struct confine_spec spec = {
+		.cache_dir = d->conf.cache_dir,
+		.runtime_dir = d->runtime_dir,
+		.spool_dir = d->conf.spool_dir,
+		.agent = d->conf.agent,
+		.notify = d->conf.notify,
+	};
+	struct confine_report report;
+	const char *step;
+	char why[256];
+	int e = confine(&spec, &report, &step);
+
+	if (e == 0)
+		return;
+	snprintf(why, sizeof(why), "cannot confine itself: %s: %s", step, strerror(-e));
+	die(d, why);
+}
+
 static void on_vm_event(void *data, const char *kind, const char *words)
 {
 	struct fs *fs = data;
@@ -304,6 +332,7 @@ static void start(struct daemon *d)
 	start_machinery(d);
 	spawner_watch(d->spawner, on_spawner_died, d);
 	mount_fuse(d);
+	confine_daemon(d);
 	announce(d);
 	lease_prepare(d->fs);
 }

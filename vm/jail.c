@@ -362,7 +362,7 @@ static int confine_files(const struct jail_spec *spec)
 		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 			rules[n++] = (struct landlock_rule){paths[fd], .read = true};
 	}
-	r = landlock_confine(rules, n, true);
+	r = landlock_confine(rules, n, LANDLOCK_READ_ALL | LANDLOCK_SCOPED);
 	return r < 0 ? r : 0;
 }
 

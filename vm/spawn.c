@@ -148,22 +148,35 @@ static bool add_string(char message[SPAWN_MESSAGE_MAX], size_t *len, const char 
 	return true;
 }
 
+/* For what can't come back later. */
+static int send_patiently(struct spawner *sp, const void *message, size_t len)
+{
+	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
+	int r = send_message(sp->sock, message, len, NULL, 0);
+
+	if (r == -EAGAIN && poll(&p, 1, STOP_MS) > 0)
+		r = send_message(sp->sock, message, len, NULL, 0);
+	return r;
+}
+
 int spawner_guard(struct spawner *sp, const char *mountpoint, const char *runtime_dir)
 {
 	struct spawn_request req = {.op = SPAWN_OP_GUARD, .nargs = 2};
-	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
 	char message[SPAWN_MESSAGE_MAX];
 	size_t len = sizeof(req);
-	int r;
 
 	memcpy(message, &req, sizeof(req));
 	if (!add_string(message, &len, mountpoint ? mountpoint : "") ||
 	    !add_string(message, &len, runtime_dir ? runtime_dir : ""))
 		return -E2BIG;
-	r = send_message(sp->sock, message, len, NULL, 0);
-	if (r == -EAGAIN && poll(&p, 1, STOP_MS) > 0)
-		r = send_message(sp->sock, message, len, NULL, 0);
-	return r;
+	return send_patiently(sp, message, len);
+}
+
+void spawner_unmount(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_UNMOUNT};
+
+	(void)send_patiently(sp, &req, sizeof(req));
 }
 
 static void unsent_free(struct unsent *u)

@@ -251,6 +251,22 @@ static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t n
 	return job->req.op != SPAWN_OP_SPAWN || job->req.nargs > 0;
 }
 
+/* As root, or by the set-id program that mounted it. */
+static void unmount(const char *mountpoint)
+{
+	pid_t pid;
+
+	if (!mountpoint[0] || umount2(mountpoint, MNT_DETACH) == 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		execlp("fusermount3", "fusermount3", "-uzq", "--", mountpoint, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
 /* All that the daemon can ask for. */
 static void serve(struct server *s, struct spawn_job *job)
 {
@@ -263,6 +279,7 @@ static void serve(struct server *s, struct spawn_job *job)
 		memcpy(s->mountpoint, job->argv[0], strlen(job->argv[0]) + 1);
 		memcpy(s->runtime_dir, job->argv[1], strlen(job->argv[1]) + 1);
 		break;
+	case SPAWN_OP_UNMOUNT: unmount(s->mountpoint); break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	default: break;
 	}
@@ -377,20 +394,10 @@ static void reap(struct server *s)
 static void detach_mount(const char *mountpoint)
 {
 	struct statfs fs;
-	pid_t pid;
 
-	if (!mountpoint[0] || statfs(mountpoint, &fs) == 0 ||
-	    (errno != ENOTCONN && errno != ECONNABORTED))
-		return;
-	if (umount2(mountpoint, MNT_DETACH) == 0)
-		return;
-	pid = fork();
-	if (pid == 0) {
-		execlp("fusermount3", "fusermount3", "-uzq", "--", mountpoint, (char *)NULL);
-		_exit(127);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+	if (mountpoint[0] && statfs(mountpoint, &fs) < 0 &&
+	    (errno == ENOTCONN || errno == ECONNABORTED))
+		unmount(mountpoint);
 }
 
 /* The end: no child may be left, then no mount, then no file. */

@@ -32,6 +32,14 @@ int spawner_start(struct spawner **ret_spawner);
 int spawner_guard(struct spawner *sp, const char *mountpoint, const char *runtime_dir);
 
 /**
+ * spawner_unmount() - Detach the mount point that is guarded, which has to be the caller's own mount
+ * @sp: Spawner
+ *
+ * The daemon can't do it itself once it has confined itself. It is done before spawner_stop() returns.
+ */
+void spawner_unmount(struct spawner *sp);
+
+/**
  * spawner_watch() - Be told if the spawner dies, which it never should: nothing can start then
  * @sp: Spawner
  * @died: Called once at most, from the loop; the mount should shut down

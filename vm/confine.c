@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon confines itself when it has started. */
+#include "confine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "agent/landlock.h"
+#include "jail_internal.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The daemon reads what guests send, and is the only process that does. Should one of them find a
+ * way in, it finds no rights: the daemon has forked the spawner, mounted, and needs little more than
+ * its descriptors. What is left to it:
+ *
+ *  - files: the images, the agent, what the kernel tells in /proc and /sys (of the host's load, and
+ *    of processes that write to a node), the time zone; to write, its cache, its runtime directory, and
+ *    where output is spooled. By Landlock, where the kernel has it. Links in the cache that lead out
+ *    of it when the daemon starts are followed.
+ *  - system calls: a list, see jail_seccomp.c.
+ *  - as root, two capabilities: to end processes that have an id of their own, and to get at a cache
+ *    that belongs to the user who said sudo.
+ */
+
+#define RULES_MAX     64u
+#define CAP_KEPT      (1ull << CAP_KILL | 1ull << CAP_DAC_OVERRIDE)
+#define CAP_NUMBERS   64
+#define TEMPLATES_DIR "images/templates"
+
+struct rules {
+	struct landlock_rule rule[RULES_MAX];
+	char path[RULES_MAX][PATH_MAX];
+	size_t n;
+};
+
+static void printf_like(3, 4) allow(struct rules *r, bool write, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (r->n == RULES_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(r->path[r->n], sizeof(r->path[0]), fmt, ap);
+	va_end(ap);
+	r->rule[r->n] =
+		(struct landlock_rule){.path = r->path[r->n], .tree = write, .read = !write};
+	r->n++;
+}
+
+/* Images may lie on another disk, with links to them in the cache. */
+static void allow_images(struct rules *r, const char *cache_dir)
+{
+	char path[PATH_MAX], real[PATH_MAX];
+	struct dirent *e;
+	DIR *dir;
+
+	allow(r, false, "%s/images", cache_dir);
+	snprintf(path, sizeof(path), "%s/" TEMPLATES_DIR, cache_dir);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/" TEMPLATES_DIR "/%s", cache_dir, e->d_name);
+		if (e->d_name[0] != '.' && realpath(path, real))
+			allow(r, false, "%s", real);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int confine_files(const struct confine_spec *spec)
+{
+	static const char *const readable[] = {
+		"/proc",	  "/sys/devices/system", "/sys/fs/cgroup", "/sys/fs/fuse",
+		"/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom",   "/dev/kvm",
+	};
+	struct rules *r = calloc(1, sizeof(*r));
+	int abi;
+
+	if (!r)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(readable); i++)
+		allow(r, false, "%s", readable[i]);
+	allow(r, false, "%s", spec->agent);
+	allow_images(r, spec->cache_dir);
+	allow(r, true, "%s", spec->cache_dir);
+	allow(r, true, "%s/snapshots", spec->cache_dir);
+	allow(r, true, "%s", spec->runtime_dir);
+	allow(r, true, "%s", spec->spool_dir);
+	allow(r, true, "/dev/null");
+	if (spec->notify)
+		allow(r, true, "%s", spec->notify);
+	abi = landlock_confine(r->rule, r->n, 0);
+	free(r);
+	return abi;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+	const uint64_t kept = CAP_KEPT;
+
+	if (syscall(SYS_capget, &h, d) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		d[i].permitted &= (uint32_t)(kept >> (32 * i));
+		d[i].effective = d[i].permitted;
+		d[i].inheritable = 0;
+	}
+	for (int cap = 0; geteuid() == 0 && cap < CAP_NUMBERS; cap++) {
+		if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 && !(kept >> cap & 1) &&
+		    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EPERM)
+			return -errno;
+	}
+	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+static int filter_calls(void)
+{
+	struct sock_fprog prog;
+	int r = jail_seccomp_filter(JAIL_DAEMON, &prog);
+
+	if (r < 0)
+		return r;
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
+
+/* What is set for one thread does not hold for others. */
+static bool is_alone(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
+int confine(const struct confine_spec *spec, struct confine_report *ret_report,
+	    const char **ret_step)
+{
+	int r;
+
+	*ret_step = "being alone";
+	if (!is_alone())
+		return -EBUSY;
+	*ret_step = "no_new_privs";
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	*ret_step = "capabilities";
+	r = drop_capabilities();
+	if (r < 0)
+		return r;
+	*ret_step = "Landlock";
+	r = ret_report->landlock = confine_files(spec);
+	if (r < 0)
+		return r;
+	*ret_step = "system calls";
+	return filter_calls();
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon confines itself when it has started. */
+#ifndef XSBX_CONFINE_H
+#define XSBX_CONFINE_H
+
+struct confine_spec {
+	const char *cache_dir, *runtime_dir, *spool_dir, *agent;
+	const char *notify; /* a file to be written once, or NULL */
+};
+
+struct confine_report {
+	int landlock; /* ABI, 0 where there is none */
+};
+
+/**
+ * confine() - Give up, for ever, what the daemon needs no more
+ * @spec: The places it works with
+ * @ret_report: What there is
+ * @ret_step: If it fails, at what
+ *
+ * To be called when all is mounted and before there is a second thread. From then on the process runs
+ * no program, forks no process, talks to no network, changes no mount, and sees no files but those of its
+ * own directories. The spawner does the rest.
+ *
+ * Return: 0 or -errno; the process should end then.
+ */
+int confine(const struct confine_spec *spec, struct confine_report *ret_report,
+	    const char **ret_step);
+
+#endif
