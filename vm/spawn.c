@@ -28,8 +28,8 @@ struct unsent {
 };
 
 struct spawner {
-	int sock;
-	pid_t pid;
+	int sock, tie;
+	pid_t pid, guard; /* the guard is its parent, our child, and ends after it */
 	bool dead;
 	uint32_t last_id;
 	TAILQ_HEAD(children, child) children;
@@ -56,6 +56,7 @@ static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
 int spawner_start(struct spawner **ret_spawner)
 {
 	struct spawner *sp = calloc(1, sizeof(*sp));
+	struct guarded *guarded;
 	sigset_t all, before;
 	int pair[2], err;
 
@@ -66,13 +67,15 @@ int spawner_start(struct spawner **ret_spawner)
 	/* It is born deaf: a signal to the whole process group can't hit it before it is set up. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	sp->pid = fork();
-	if (sp->pid != 0)
+	sp->guard = guard_start(&guarded, &sp->tie, &sp->pid);
+	if (sp->guard != 0)
 		sigprocmask(SIG_SETMASK, &before, NULL);
-	if (sp->pid < 0)
+	if (sp->guard < 0) {
+		errno = -sp->guard;
 		goto err_pair;
-	if (sp->pid == 0)
-		spawner_serve(pair[1]);
+	}
+	if (sp->guard == 0)
+		spawner_serve(pair[1], guarded);
 	close(pair[1]);
 	sp->sock = pair[0];
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
@@ -201,13 +204,14 @@ void spawner_stop(struct spawner *sp)
 	p = (struct pollfd){.fd = sp->sock};
 	/* Its end of the socket is closed as the last thing of all. */
 	if (poll(&p, 1, STOP_MS) > 0)
-		while (waitpid(sp->pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(sp->guard, NULL, 0) < 0 && errno == EINTR)
 			;
 	while ((u = STAILQ_FIRST(&sp->unsent))) {
 		STAILQ_REMOVE_HEAD(&sp->unsent, link);
 		unsent_free(u);
 	}
 	close(sp->sock);
+	close(sp->tie);
 	free(sp);
 }
 

@@ -10,16 +10,14 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "remove.h"
+#include "guard.h"
 #include "spawner_server.h"
 #include "spawner_wire.h"
 #include "util.h"
@@ -54,7 +52,7 @@ struct server {
 	struct kid *kids;
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
-	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX];
+	struct guarded *guarded;
 };
 
 /* News for the daemon. If it is gone, its end of file says so soon enough. */
@@ -251,35 +249,16 @@ static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t n
 	return job->req.op != SPAWN_OP_SPAWN || job->req.nargs > 0;
 }
 
-/* As root, or by the set-id program that mounted it. */
-static void unmount(const char *mountpoint)
-{
-	pid_t pid;
-
-	if (!mountpoint[0] || umount2(mountpoint, MNT_DETACH) == 0)
-		return;
-	pid = fork();
-	if (pid == 0) {
-		execlp("fusermount3", "fusermount3", "-uzq", "--", mountpoint, (char *)NULL);
-		_exit(127);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-}
-
 /* All that the daemon can ask for. */
 static void serve(struct server *s, struct spawn_job *job)
 {
 	switch (job->req.op) {
 	case SPAWN_OP_SPAWN: spawn(s, job); break;
 	case SPAWN_OP_GUARD:
-		if (job->req.nargs != 2 || strlen(job->argv[0]) >= sizeof(s->mountpoint) ||
-		    strlen(job->argv[1]) >= sizeof(s->runtime_dir))
-			break;
-		memcpy(s->mountpoint, job->argv[0], strlen(job->argv[0]) + 1);
-		memcpy(s->runtime_dir, job->argv[1], strlen(job->argv[1]) + 1);
+		if (job->req.nargs == 2)
+			guard_set(s->guarded, job->argv[0], job->argv[1]);
 		break;
-	case SPAWN_OP_UNMOUNT: unmount(s->mountpoint); break;
+	case SPAWN_OP_UNMOUNT: guard_unmount(s->guarded); break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	default: break;
 	}
@@ -389,17 +368,6 @@ static void reap(struct server *s)
 	kill_children(s, false);
 }
 
-/* Nobody answers at the guarded mount point any more: then the mount is ours, and dead. If
- * somebody does, it is a new one, made after the daemon unmounted in good order. */
-static void detach_mount(const char *mountpoint)
-{
-	struct statfs fs;
-
-	if (mountpoint[0] && statfs(mountpoint, &fs) < 0 &&
-	    (errno == ENOTCONN || errno == ECONNABORTED))
-		unmount(mountpoint);
-}
-
 /* The end: no child may be left, then no mount, then no file. */
 static void clean_up(struct server *s)
 {
@@ -417,47 +385,17 @@ static void clean_up(struct server *s)
 	jail_release_all();
 	if (s->stop)
 		return;
-	detach_mount(s->mountpoint);
-	if (s->runtime_dir[0])
-		remove_tree_at_once(s->runtime_dir);
+	guard_clean(s->guarded);
 }
 
-/* Away from the caller's descriptors, terminal and working directory; its signals are blocked. */
-static int isolate(int sock)
+void spawner_serve(int sock, struct guarded *guarded)
 {
-	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return -errno;
-	setsid();
-	if (chdir("/") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		return -errno;
-	prctl(PR_SET_NAME, "xsbxfs-spawner");
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (sock < 0)
-		return -errno;
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (dup2(null, fd) < 0)
-			return -errno;
-	}
-	return sock;
-}
-
-static void close_all_but(int fd)
-{
-	close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
-	close_range((unsigned)fd + 1, ~0u, 0);
-}
-
-void spawner_serve(int sock)
-{
-	struct server s = {.sock = isolate(sock)};
+	struct server s = {.sock = guard_isolate(sock, "xsbxfs-spawner"), .guarded = guarded};
 	struct pollfd p[2];
 	sigset_t chld;
 
-	if (s.sock < 0)
+	if (s.sock < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		_exit(1);
-	close_all_but(s.sock);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -3,6 +3,7 @@
 #ifndef XSBX_SPAWNER_SERVER_H
 #define XSBX_SPAWNER_SERVER_H
 
+#include "guard.h"
 #include "jail_internal.h"
 #include "spawner_wire.h"
 
@@ -25,11 +26,12 @@ struct spawn_error {
 /**
  * spawner_serve() - Be the spawner
  * @sock: SEQPACKET socket to the daemon; every other descriptor is closed
+ * @guarded: To be filled in when the daemon says what
  *
  * All signals are blocked when it is called. Serves until the other end is closed, cleans up, and
  * exits.
  */
-__attribute__((noreturn)) void spawner_serve(int sock);
+__attribute__((noreturn)) void spawner_serve(int sock, struct guarded *guarded);
 
 /**
  * spawner_child() - Be a child: arrange everything, and run the program

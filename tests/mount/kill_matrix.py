@@ -32,6 +32,10 @@ def command(pid):
     return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode()[:80]
 
 
+def name_of(pid):
+    return read(f"/proc/{pid}/comm", "r").strip()
+
+
 def forget_users(pids):
     """Where not even the spawner lives to clean up, nothing ends what a program left running on
     this host, beside its agent. In a machine it ends with the machine."""
@@ -105,10 +109,8 @@ def spawner_killed():
     """Without its spawner the daemon may go on or end, but leaves nothing when it ends."""
     name = "spawner"
     mnt, daemon, pids = scene(name)
-    direct = [p for p in pids if read(f"/proc/{p}/stat", "r").rsplit(")", 1)[1].split()[1]
-              == str(daemon.pid)]
-    for pid in direct:
-        os.kill(pid, signal.SIGKILL)
+    [spawner] = [p for p in pids if name_of(p) == "xsbxfs-spawner"]
+    os.kill(spawner, signal.SIGKILL)
     time.sleep(0.5)
     forget_users(pids)
     if daemon.poll() is None and mounted(mnt):
@@ -119,18 +121,19 @@ def spawner_killed():
                 ok("and has no status", not os.path.exists(f"{mnt}/raw/run/runs/2/exit_code")
                    or shell(f"cat {mnt}/raw/run/runs/2/exit_code")[0])
         except OSError as error:
-            fail("the mount is of no use any more", error)
+            if not wait_for(lambda: daemon.poll() is not None, 5):
+                fail("the mount is of no use any more", error)
         daemon.terminate()
     nothing_left(name, mnt, daemon, pids)
 
 
 def everything_killed():
-    """The daemon and its spawner at once, as when the machine is out of memory."""
+    """The daemon, its spawner and the guard at once, as when the machine is out of memory."""
     name = "everything"
     mnt, daemon, pids = scene(name)
-    direct = [p for p in pids if read(f"/proc/{p}/stat", "r").rsplit(")", 1)[1].split()[1]
-              == str(daemon.pid)]
-    for pid in (daemon.pid, *direct):
+    helpers = [p for p in pids if name_of(p) in ("xsbxfs-guard", "xsbxfs-spawner")]
+    same("guard and spawner are there", len(helpers), 2)
+    for pid in (*helpers, daemon.pid):
         os.kill(pid, signal.SIGKILL)
     daemon.wait(5)
     time.sleep(0.5)

@@ -43,7 +43,7 @@ class Scene:
         self.daemon = start_daemon(self.mnt, f"cache_dir={self.cache}",
                                    conf=f"{SCRATCH}/conf{scenes}", log=LOG)
         [self.spawner] = [p for p in children_of(self.daemon.pid)
-                          if parent_of(p) == self.daemon.pid]
+                          if read(f"/proc/{p}/comm", "r").strip() == "xsbxfs-spawner"]
 
     @property
     def top(self):

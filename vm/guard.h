@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clearing up when nobody else is left to do it: the mount point and the runtime directory. */
+#ifndef XSBX_GUARD_H
+#define XSBX_GUARD_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+/* Shared by the spawner and the guard. */
+struct guarded {
+	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX]; /* or "" */
+};
+
+/**
+ * guard_start() - Fork the guard, and from it the spawner; in both this returns
+ * @ret_guarded: What the spawner fills in with guard_set()
+ * @ret_tie: In the daemon: a descriptor whose end tells the guard that the daemon is gone
+ *
+ * @ret_spawner: In the daemon: the spawner's process id
+ *
+ * Return: 0 in the spawner, in the daemon the guard's process id (it ends when the spawner has ended,
+ * and cleared up if that did not), or -errno.
+ */
+pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner);
+
+void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir);
+
+/* Detaches the mount point: as root, or by the set-id program that mounted. */
+void guard_unmount(const struct guarded *g);
+
+/* Detaches the mount point, if nobody answers there any more, and removes the runtime directory. */
+void guard_clean(const struct guarded *g);
+
+/**
+ * guard_isolate() - Leave the caller's terminal, working directory and descriptors
+ * @fd: The one to keep
+ * @name: For the process
+ *
+ * Return: @fd's new number, or -errno.
+ */
+int guard_isolate(int fd, const char *name);
+
+#endif
