@@ -266,10 +266,9 @@ static void confine_daemon(struct daemon *d)
 		.agent = d->conf.agent,
 		.notify = d->conf.notify,
 	};
-	struct confine_report report;
 	const char *step;
 	char why[256];
-	int e = confine(&spec, &report, &step);
+	int e = confine(&spec, &step);
 
 	if (e == 0)
 		return;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "../vm/confine.h"
 #include "fs.h"
 
 struct checks {
@@ -140,6 +141,7 @@ static void isolation_line(void *data, const char *key, const char *value)
 int report_isolation(struct fs *fs, struct buf *out)
 {
 	vm_isolation(fs->vm, isolation_line, out);
+	confine_tell(isolation_line, out);
 	isolation_line(out, "mount",
 		       fs->conf->allow_other ? "every user; each session is its maker's (mode "
 					       "0700, checked by the kernel)"

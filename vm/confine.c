@@ -38,6 +38,10 @@
 #define CAP_NUMBERS   64
 #define TEMPLATES_DIR "images/templates"
 
+/* ABI; 0: the kernel has none; below 0: confine() was not called. What a process has of it can't be
+ * looked up. */
+static int landlock = -1;
+
 struct rules {
 	struct landlock_rule rule[RULES_MAX];
 	char path[RULES_MAX][PATH_MAX];
@@ -143,8 +147,7 @@ static bool is_alone(void)
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
-int confine(const struct confine_spec *spec, struct confine_report *ret_report,
-	    const char **ret_step)
+int confine(const struct confine_spec *spec, const char **ret_step)
 {
 	int r;
 
@@ -159,9 +162,45 @@ int confine(const struct confine_spec *spec, struct confine_report *ret_report,
 	if (r < 0)
 		return r;
 	*ret_step = "Landlock";
-	r = ret_report->landlock = confine_files(spec);
+	r = landlock = confine_files(spec);
 	if (r < 0)
 		return r;
 	*ret_step = "system calls";
 	return filter_calls();
+}
+
+/* The value of a line of /proc/self/status, or "". */
+static void own_status(const char *key, char *out, size_t size)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/self/status", "re");
+	const size_t len = strlen(key);
+	char line[256];
+
+	*out = '\0';
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, len) == 0 && line[len] == ':')
+			snprintf(out, size, "%.*s", (int)strcspn(line + len + 2, "\n"),
+				 line + len + 2);
+	}
+}
+
+void confine_tell(void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	char text[128], value[64];
+
+	own_status("Seccomp", value, sizeof(value));
+	line(data, "daemon.seccomp",
+	     strcmp(value, "2") == 0 ? "on: no programs, no processes, no network, no mounts"
+				     : "none");
+	own_status("CapEff", value, sizeof(value));
+	snprintf(text, sizeof(text), "%s", strspn(value, "0") == strlen(value) ? "none" : value);
+	line(data, "daemon.capabilities", text);
+	if (landlock > 0)
+		snprintf(text, sizeof(text),
+			 "on, ABI %d: only images, cache, runtime and spool directory, /proc",
+			 landlock);
+	else
+		snprintf(text, sizeof(text), "none: %s",
+			 landlock == 0 ? "the kernel has none that can be used" : "not confined");
+	line(data, "daemon.landlock", text);
 }

@@ -8,14 +8,9 @@ struct confine_spec {
 	const char *notify; /* a file to be written once, or NULL */
 };
 
-struct confine_report {
-	int landlock; /* ABI, 0 where there is none */
-};
-
 /**
  * confine() - Give up, for ever, what the daemon needs no more
  * @spec: The places it works with
- * @ret_report: What there is
  * @ret_step: If it fails, at what
  *
  * To be called when all is mounted and before there is a second thread. From then on the process runs
@@ -24,7 +19,9 @@ struct confine_report {
  *
  * Return: 0 or -errno; the process should end then.
  */
-int confine(const struct confine_spec *spec, struct confine_report *ret_report,
-	    const char **ret_step);
+int confine(const struct confine_spec *spec, const char **ret_step);
+
+/* `key: value` lines of what holds now, for `isolation`. */
+void confine_tell(void (*line)(void *data, const char *key, const char *value), void *data);
 
 #endif

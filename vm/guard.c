@@ -137,8 +137,8 @@ static pid_t start(struct guarded *g, int tie[2], int tell[2], pid_t *ret_spawne
 
 pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner)
 {
-	struct guarded *g = mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct guarded *g =
+		mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int tie[2], tell[2];
 	pid_t pid;
 

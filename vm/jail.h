@@ -16,7 +16,7 @@
 enum jail_use {
 	JAIL_SANDBOX, /* the agent and user code */
 	JAIL_QEMU,
-	JAIL_NET, /* the network's helper */
+	JAIL_NET,    /* the network's helper */
 	JAIL_DAEMON, /* the daemon itself, which has no jail, but such a filter; see confine.h */
 	JAIL_NUSES,
 };

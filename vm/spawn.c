@@ -201,6 +201,7 @@ void spawner_stop(struct spawner *sp)
 	/* If it can't be told, it sees the end of file. */
 	send_message(sp->sock, &req, sizeof(req), NULL, 0);
 	shutdown(sp->sock, SHUT_WR);
+	close(sp->tie); /* the guard of one that was killed waits for that */
 	p = (struct pollfd){.fd = sp->sock};
 	/* Its end of the socket is closed as the last thing of all. */
 	if (poll(&p, 1, STOP_MS) > 0)
@@ -211,7 +212,6 @@ void spawner_stop(struct spawner *sp)
 		unsent_free(u);
 	}
 	close(sp->sock);
-	close(sp->tie);
 	free(sp);
 }
 

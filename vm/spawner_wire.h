@@ -16,7 +16,7 @@ enum spawn_op {
 	SPAWN_OP_SPAWN = 1, /* strings: argv, then the environment, then a packed jail, if any;
 			     * descriptors in SCM_RIGHTS */
 	SPAWN_OP_GUARD,	    /* strings: mount point, runtime directory; "" for none */
-	SPAWN_OP_UNMOUNT,   /* the guarded mount point, of which the daemon knows that it is its own */
+	SPAWN_OP_UNMOUNT, /* the guarded mount point, of which the daemon knows that it is its own */
 	SPAWN_OP_STOP,
 };
 
