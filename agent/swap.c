@@ -43,15 +43,17 @@
  * nothing else is ended by the kernel: see harden_memory().
  */
 
-#define ZRAM	  "/sys/block/zram0/"
-#define DEVICE	  "/dev/zram0"
-#define SIZE	  100u /* per cent of memory: what may be swapped out */
-#define LIMIT	  50u  /* per cent of memory: what that may take when it is compressed */
-#define MUCH	  70u  /* per cent of the limit, from which on pressure is the end of a run */
-#define SOME	  20u  /* per cent of the limit, from which on something must be saved by it */
-#define PRIORITY  100
-#define PAGE	  4096u
-#define SIGNATURE "SWAPSPACE2"
+#define ZRAM	 "/sys/block/zram0/"
+#define DEVICE	 "/dev/zram0"
+#define SIZE	 100u /* per cent of memory: what may be swapped out */
+#define LIMIT	 50u  /* per cent of memory: what that may take when it is compressed */
+#define MUCH	 70u  /* per cent of the limit, from which on pressure is the end of a run */
+#define SOME	 20u  /* per cent of the limit, from which on something must be saved by it */
+#define PRIORITY 100
+#define PAGE	 4096u
+
+/* At the end of the first page. */
+static const char signature[] = {'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2'};
 
 /* Tasks waited for 150 ms within half a second. */
 static const char trigger[] = "some 150000 500000";
@@ -90,7 +92,7 @@ static int write_header(uint64_t size)
 		r = page ? -errno : -ENOMEM;
 	} else {
 		memcpy(page, &head, sizeof(head));
-		memcpy(page + PAGE - strlen(SIGNATURE), SIGNATURE, strlen(SIGNATURE));
+		memcpy(page + PAGE - sizeof(signature), signature, sizeof(signature));
 		if (pwrite(fd, page, PAGE, 0) != (ssize_t)PAGE)
 			r = -EIO;
 	}

@@ -167,7 +167,7 @@ bool fake_spin(bool (*done)(void *data), void *data)
 	tick.data = &ticks;
 	uv_timer_start(&tick, on_tick, 1, 1);
 	fake_read();
-	while (!done(data) && ticks < 2000) {
+	while (!done(data) && ticks < 30000) {
 		uv_run(fake_agent.loop, UV_RUN_ONCE);
 		fake_read();
 	}

@@ -37,7 +37,8 @@ extern const struct backend_ops backend_fake;
 void fake_agent_init(uv_loop_t *loop);
 void fake_agent_fini(void);
 
-/* Turns the loop until @done(@data) or two seconds have passed. Return: whether it was so. */
+/* Turns the loop until @done(@data), or until it takes so long that it must hang. Return: whether
+ * it was so. */
 bool fake_spin(bool (*done)(void *data), void *data);
 
 /* Turns the loop until nothing happens for a moment. */

@@ -25,12 +25,12 @@ struct machines machines;
 static uint64_t now_ms = BEGINNING;
 
 /* In place of the C library's: what libuv takes for the time goes on when a test says so. */
-int clock_gettime(clockid_t id, struct timespec *ret_ts)
+int clock_gettime(clockid_t id, struct timespec *tp)
 {
 	if (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE)
-		return (int)syscall(SYS_clock_gettime, id, ret_ts);
-	ret_ts->tv_sec = (time_t)(now_ms / 1000);
-	ret_ts->tv_nsec = (long)(now_ms % 1000) * 1000000;
+		return (int)syscall(SYS_clock_gettime, id, tp);
+	tp->tv_sec = (time_t)(now_ms / 1000);
+	tp->tv_nsec = (long)(now_ms % 1000) * 1000000;
 	return 0;
 }
 
