@@ -203,10 +203,10 @@ void sandbox_isolation(const struct sandbox *s,
 static void tell_process(const struct vm *vm,
 			 void (*line)(void *data, const char *key, const char *value), void *data)
 {
-	if (!vm->jail_seen)
+	if (!vm->jail_seen[VM_PROCESS])
 		return;
 	line(data, "process", "a jail on the host's own kernel; as seen at the last start:");
-	tell_jail(&vm->jail, "process.", line, data);
+	tell_jail(&vm->jail[VM_PROCESS], "process.", line, data);
 	line(data, "process.view",
 	     "the host's /usr, read-only; /home/user and /tmp in memory, with quotas");
 	line(data, "process.user",
@@ -233,15 +233,16 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	line(data, "microvm.network", "none: the machine has no network device");
 	line(data, "microvm.disk", "read-only root; /home/user and /tmp in memory, with quotas");
 	line(data, "microvm.user", "code runs as uid 1000 without capabilities or new privileges");
-	line(data, "qemu.seccomp",
-	     "on: no new programs, no changes of identity, no resource control, no obsolete calls");
-	line(data, "qemu.privileges", "no_new_privs; dies with its parent; no core dumps");
+	line(data, "qemu.sandbox",
+	     "its own filter on top: no new programs, no changes of identity, no obsolete calls");
+	line(data, "qemu.privileges", "dies with its parent; no core dumps");
 	line(data, "qemu.descriptors",
 	     "only its own: kernel, initrd and root read-only, console, agent, control");
-	line(data, "qemu.jail",
-	     "namespaces of its own (user, mount, pid, ipc, uts, cgroup, net), no capabilities, "
-	     "system calls by list; without them it is not started");
+	line(data, "qemu",
+	     vm->jail_seen[VM_MICROVM]
+		     ? "in a cell, without which it is not started; as seen at the last start:"
+		     : "in a cell, without which it is not started; none was started yet");
+	if (vm->jail_seen[VM_MICROVM])
+		tell_jail(&vm->jail[VM_MICROVM], "qemu.", line, data);
 	line(data, "qemu.view", "its program, libraries and firmware, read-only; nothing writable");
-	line(data, "qemu.uid",
-	     geteuid() ? "the daemon's own, in a user namespace" : "one of its own");
 }

@@ -319,7 +319,7 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 	if (!t->refreshed_at || now - t->refreshed_at >= WATCH_MS) {
 		template_refresh(t);
 		t->refreshed_at = t->key[0] ? now : 0;
-		if (!t->key[0])
+		if (!t->key[0] && t->ops->needs_image)
 			(void)imager_missing(&t->vm->imager, t->image, false);
 	}
 	if (!l->starting && !l->loading)

@@ -222,8 +222,8 @@ static void on_started(struct child *c)
 {
 	struct backend *b = c->data;
 
-	b->vm->jail_seen = true;
-	b->vm->jail = c->report;
+	b->vm->jail_seen[VM_PROCESS] = true;
+	b->vm->jail[VM_PROCESS] = c->report;
 	if (!b->destroying)
 		b->events->up(b->data);
 }

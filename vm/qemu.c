@@ -182,6 +182,14 @@ static void child_over(struct backend *b, struct vm_problem *p)
 	tell_down(b, p);
 }
 
+static void on_started(struct child *c)
+{
+	struct backend *b = c->data;
+
+	b->vm->jail_seen[VM_MICROVM] = true;
+	b->vm->jail[VM_MICROVM] = c->report;
+}
+
 static void on_failed(struct child *c, int err, const char *step)
 {
 	struct vm_problem p;
@@ -284,6 +292,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		return r;
 	qemu_argv(&machine, &argv);
 	b->child.data = b;
+	b->child.started = on_started;
 	b->child.failed = on_failed;
 	b->child.exited = on_exited;
 	return child_start(b->vm->spawner, &s, &b->child);
@@ -474,9 +483,12 @@ static void qemu_destroy(struct backend *b)
 
 static void qemu_info(const struct backend *b, struct backend_info *ret_info)
 {
+	const bool runs = b->child.state == CHILD_RUNNING;
+
 	*ret_info = (struct backend_info){
 		.accel = b->vm->probe.accel,
-		.pid = b->child.state == CHILD_RUNNING ? b->child.pid : 0,
+		.pid = runs ? b->child.pid : 0,
+		.report = runs ? &b->child.report : NULL,
 	};
 }
 

@@ -136,7 +136,7 @@ void sandbox_begin(struct sandbox *s)
 
 	if (s->vm->closing) {
 		sandbox_close(s);
-	} else if (imager_missing(&s->vm->imager, s->image, true)) {
+	} else if (s->ops->needs_image && imager_missing(&s->vm->imager, s->image, true)) {
 		imager_wait(&s->vm->imager, s);
 	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
 		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",

@@ -54,8 +54,8 @@ struct vm {
 	uv_timer_t recheck; /* while somebody waits for what nothing here tells of, see admit.c */
 	struct channel_scratch scratch;
 	uint64_t started, failed;
-	bool jail_seen; /* `jail` is of the last process sandbox */
-	struct jail_report jail;
+	bool jail_seen[VM_NBACKENDS]; /* `jail` is of the last one of this backend */
+	struct jail_report jail[VM_NBACKENDS];
 	uint64_t starts[START_NKINDS];
 
 	struct template_list templates;
