@@ -119,6 +119,12 @@ static void advance_none(struct agent *a)
 	}
 }
 
+/* Can the seed travel with the run that waits? */
+static bool takes_seed(const struct agent *a)
+{
+	return a->seed_due && a->run.state == RUN_WAITING && !a->warm.due && a->interp->can_seed;
+}
+
 /* An idle interpreter: give it what waits for one. A new seed comes before everything else, or along
  * with a run. */
 static void advance_idle(struct agent *a)
@@ -126,7 +132,7 @@ static void advance_idle(struct agent *a)
 	const uint8_t *seed = NULL;
 	int r = 0;
 
-	if (a->seed_due && a->run.state == RUN_WAITING && !a->warm.due) {
+	if (takes_seed(a)) {
 		seed = a->seed;
 		a->seed_due = false;
 	}
@@ -149,7 +155,7 @@ static void advance_idle(struct agent *a)
 void agent_advance(struct agent *a)
 {
 	/* A run that waits takes the seed along: nothing could come before that. */
-	bool seeded = (!a->seed_due && !a->seeding) || a->run.state == RUN_WAITING;
+	bool seeded = (!a->seed_due && !a->seeding) || takes_seed(a);
 
 	if (a->interp->state == INTERP_NONE)
 		advance_none(a);

@@ -54,6 +54,7 @@ enum driver_type {
 
 /* `status` of DRIVER_READY: what the driver can do. */
 #define DRIVER_CAN_COPY 1
+#define DRIVER_CAN_SEED 2 /* a turn may bring a seed; else it has to come by itself */
 
 #define DRIVER_NFDS	4
 #define DRIVER_NONCE	16
@@ -67,7 +68,7 @@ struct driver_msg {
 	uint8_t nonce[DRIVER_NONCE]; /* chosen anew by the agent for each request; 0 in READY */
 	uint32_t code_len;	     /* RUN: bytes of code in the memfd */
 	int32_t status;		     /* DONE: 0..255; RUN: 1 if it brings a seed, else 0;
-				      * READY: DRIVER_CAN_COPY or 0 */
+				      * READY: DRIVER_CAN_* */
 	uint8_t seed[32];	     /* SEED, RUN */
 };
 

@@ -86,6 +86,7 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		memcpy(i->version, text, len);
 		i->version[len] = '\0';
 		i->can_copy = m->status & DRIVER_CAN_COPY;
+		i->can_seed = m->status & DRIVER_CAN_SEED;
 		if (!i->pid)
 			i->pid = m->turn > 1 && m->turn <= INT32_MAX ? (pid_t)m->turn : 0;
 		i->start_us = now_us() - i->born;
@@ -184,7 +185,7 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 {
 	i->state = INTERP_STARTING;
 	i->rank = rank;
-	i->killed = i->used = i->warm = i->can_copy = false;
+	i->killed = i->used = i->warm = i->can_copy = i->can_seed = false;
 	i->version[0] = '\0';
 	i->deadline.fire = on_interp_deadline;
 	loop_arm(i->loop, &i->deadline, deadline_us);

@@ -48,6 +48,7 @@ struct interp {
 	bool used;		/* it was given a turn */
 	bool warm;		/* it has exercised itself */
 	bool can_copy;		/* its driver knows DRIVER_COPY */
+	bool can_seed;		/* ... and seeds that come with a turn */
 	struct loop_source ctl; /* our end of the driver's socket */
 	struct loop_source out; /* what it printed before its first turn, for the log */
 	int bell;

@@ -39,7 +39,7 @@ from os.path import dirname, isdir
 from sys import setprofile, settrace
 
 READY, RUN, DONE, WARM, SEED, COPY = range(1, 7)
-CAN_COPY = 1
+CAN_COPY, CAN_SEED = 1, 2
 MSG_SIZE = 64
 NFDS = 4
 HIGH_FDS = 1000, 500, 250, 100, 50  # where CTL goes: the first that the limit allows
@@ -678,7 +678,7 @@ class Channel:
             return False
 
     def send_ready(self, number=0):
-        self.send(READY, status=CAN_COPY, turn=number,
+        self.send(READY, status=CAN_COPY | CAN_SEED, turn=number,
                   text=b'Python ' + sys.version.split()[0].encode())
 
     def send(self, kind, nonce=b'', status=0, text=b'', turn=0):

@@ -338,7 +338,8 @@ static void seed(const uint8_t *bytes)
 
 static void send_ready(uint32_t number)
 {
-	struct driver_msg ready = {.type = DRIVER_READY, .turn = number, .status = DRIVER_CAN_COPY};
+	struct driver_msg ready = {
+		.type = DRIVER_READY, .turn = number, .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED};
 	const struct shell_var *var = find_variable("BASH_VERSION");
 	char version[DRIVER_VERSION];
 

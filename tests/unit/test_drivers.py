@@ -260,7 +260,7 @@ class Copy(Session):
         assert (answer[0], answer[2], answer[4]) == (DONE, nonce, 0), answer
         message = self.ctl.recv(256)
         kind, self.pid, _, _, flags, _ = MESSAGE.unpack(message[:64])
-        assert (kind, flags) == (READY, 1), message
+        assert (kind, flags) == (READY, 3), message
         assert message[64:].decode() == original.version
         self.process = Copied(self.pid)
 
