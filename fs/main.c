@@ -39,6 +39,7 @@
 
 #define REQUESTS_PER_TURN 64   /* of the kernel, before timers and sandboxes have their turn */
 #define STOP_AFTER_MS	  5000 /* the end waits no longer than this for sandboxes */
+#define UNMOUNT_MS	  1000 /* ... and than this for the mount to go */
 
 struct daemon {
 	uv_loop_t loop;
@@ -81,8 +82,11 @@ static void unmount(struct daemon *d)
 	uv_poll_stop(&d->fuse);
 	uv_close((uv_handle_t *)&d->fuse, NULL);
 	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
-	if (poll(&p, 1, 0) == 0 || !(p.revents & POLLERR))
+	if (poll(&p, 1, 0) == 0)
 		spawner_unmount(d->spawner);
+	/* What is left for libfuse is its own memory; it must not try, as we may not. */
+	if (poll(&p, 1, UNMOUNT_MS) == 1 && (p.revents & POLLERR))
+		fuse_session_unmount(d->se);
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
 	uv_close((uv_handle_t *)&d->stop_timer, NULL);

@@ -129,11 +129,20 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define FILTERED false /* at its end the sanitizer forks, and traces us, to look for leaks */
+#else
+#define FILTERED true
+#endif
+
 static int filter_calls(void)
 {
 	struct sock_fprog prog;
-	int r = jail_seccomp_filter(JAIL_DAEMON, &prog);
+	int r;
 
+	if (!FILTERED)
+		return 0;
+	r = jail_seccomp_filter(JAIL_DAEMON, &prog);
 	if (r < 0)
 		return r;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;

@@ -37,7 +37,10 @@ void guard_unmount(const struct guarded *g)
 {
 	pid_t pid;
 
-	if (!g->mountpoint[0] || umount2(g->mountpoint, MNT_DETACH) == 0)
+	if (!g->mountpoint[0])
+		return;
+	/* The connection goes at once, whoever still has files open. */
+	if (umount2(g->mountpoint, MNT_FORCE) == 0 || umount2(g->mountpoint, MNT_DETACH) == 0)
 		return;
 	pid = fork();
 	if (pid == 0) {
@@ -63,7 +66,7 @@ void guard_clean(const struct guarded *g)
 
 int guard_isolate(int fd, const char *name)
 {
-	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null < 0)
 		return -errno;
@@ -78,7 +81,6 @@ int guard_isolate(int fd, const char *name)
 		if (dup2(null, i) < 0)
 			return -errno;
 	}
-	null = -1; /* closed with the rest */
 	close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
 	close_range((unsigned)fd + 1, ~0u, 0);
 	return fd;
