@@ -45,6 +45,9 @@ def nothing_to_spare():
         s.submit("echo never\n")
         w = wait_for(lambda: s.json()["waiting"])
         same("it waits for a place", (w["for"], w["turn"], w["of"]), ("place", 1, 1))
+        # Why is only known once it was looked at.
+        wait_for(lambda: admission(mnt)["waiting_for"] == "host-memory", 0.5)
+        w = s.json()["waiting"]
         has("and says why", w["reason"], "MiB of memory to spare")
         same("so does the root", admission(mnt)["waiting_for"], "host-memory")
         refused(s, "no-place", "MiB of memory to spare")

@@ -63,6 +63,7 @@ def beside_a_run():
     s.run("true\n")
     s.submit("echo needle; read -r x < <(sleep 600)\n")
     s.wait_run(2, "running")
+    wait_for(lambda: read(s / "runs/2/stdout"))  # grep asks without waiting
     begin = time.monotonic()
     status, out, _ = shell(f"grep -rIs needle {s.path}", timeout=40)
     ok("grep -r returns at the run's deadline", time.monotonic() - begin < 10,
