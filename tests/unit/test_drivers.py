@@ -1009,9 +1009,23 @@ class BashCases(DriverCase):
         self.expect(s, 'exec no_such & wait $!; echo $?', '127\n')
         self.expect(s, 'echo once', 'once\n')
 
-    def test_interrupt(self):
+    def prepared(self):
         s = self.session()
         self.expect(s, 'f() { local v=2; echo go; while :; do :; done; }; v=1')
+        return s
+
+    def interrupted_at_last(self, s, code):
+        """Bash has a race of its own: a SIGINT in the very moment in which it begins to wait for a
+        child makes it signal itself for ever. That is rare, and not every time."""
+        for attempt in range(3):
+            try:
+                return s, self.interrupted(s, code, timeout=DEADLINE / 3)
+            except AssertionError:
+                s = self.prepared()
+        return s, self.interrupted(s, code)
+
+    def test_interrupt(self):
+        s = self.prepared()
         for code in ('echo go; sleep 100; echo unreached', 'f', 'echo go; while :; do :; done',
                      'echo go; (sleep 100); echo unreached', 'echo go; x=$(sleep 100); echo unreached',
                      'echo go; sleep 100 | cat | cat; echo unreached', 'sleep 100 & echo go; wait; echo unreached',
@@ -1019,7 +1033,7 @@ class BashCases(DriverCase):
                      'w() { wait; }; sleep 100 & echo go; w; echo unreached', 'f > /dev/tty 2>/dev/null || f; echo unreached',
                      '{ echo go >&3; while :; do :; done; } 3>&1 > file', 'eval "eval f"; echo unreached',
                      'for i in 1 2; do f; done; echo unreached', 'set -e; f', 'echo go; cat <(sleep 100); echo unreached'):
-            r = self.interrupted(s, code)
+            s, r = self.interrupted_at_last(s, code)
             self.compare(r, code, 'go\n', 130, None)
             self.expect(s, 'echo $? $v $FUNCNAME "${#BASH_SOURCE[@]}"; set +e', '130 1 0\n')
         r = self.interrupted(s, 'echo go; read x; echo unreached', stdin=None)
