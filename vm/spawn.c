@@ -197,7 +197,8 @@ void spawner_stop(struct spawner *sp)
 
 	if (!sp)
 		return;
-	assert(!sp->attached);
+	if (sp->attached) /* a start that failed: the process ends next */
+		uv_poll_stop(&sp->poll);
 	/* If it can't be told, it sees the end of file. */
 	send_message(sp->sock, &req, sizeof(req), NULL, 0);
 	shutdown(sp->sock, SHUT_WR);

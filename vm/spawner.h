@@ -50,7 +50,7 @@ void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data);
 pid_t spawner_pid(const struct spawner *sp);
 
 /* Ends the spawner: it kills what is left and exits, without touching what it guarded; waits for
- * that, a second at most. NULL is fine. */
+ * that, a second at most. One that is still joined to a loop leaves that unusable. NULL is fine. */
 void spawner_stop(struct spawner *sp);
 
 #endif

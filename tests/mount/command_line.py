@@ -48,6 +48,19 @@ def mistakes():
     has("the file and line are named", call("-c", f"{SCRATCH}/bad", mnt)[2], "bad:2")
 
 
+def no_fuse():
+    """A start that fails late, when everything else is there already."""
+    mnt = f"{SCRATCH}/nofuse"
+    os.mkdir(mnt)
+    if os.getuid():
+        return
+    status, _, err = shell(f"unshare -m sh -c 'mount --bind /dev/null /dev/fuse && "
+                           f"exec {XSBXFS} -o prepare=no {mnt}'")
+    same("without /dev/fuse: status", status, 1)
+    has("without /dev/fuse: in words", err, b"cannot mount")
+    ok("without /dev/fuse: nothing else went wrong", b"ssertion" not in err, err)
+
+
 def background():
     """Without -f it returns when the mount is ready, and the daemon goes on."""
     mnt = f"{SCRATCH}/back"
@@ -119,4 +132,4 @@ def settings():
     wait_for(lambda: not mounted(mnt))
 
 
-main(information, mistakes, background, relative, not_empty, settings)
+main(information, mistakes, no_fuse, background, relative, not_empty, settings)
