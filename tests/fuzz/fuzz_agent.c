@@ -322,8 +322,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct place place = {
-		.work = root, .home = root, .lib = root, .random_fd = -1, .kmsg_fd = -1};
+	const struct place place = {.work = root,
+				    .home = root,
+				    .lib = root,
+				    .random_fd = -1,
+				    .kmsg_fd = -1,
+				    .swap = SWAP_NONE};
 	const char *step;
 	static unsigned n;
 	int sv[2];
