@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
+#include "jail_internal.h"
 #include "remove.h"
 #include "util.h"
 
@@ -23,6 +24,13 @@
  * spawner's end, and if that was not in good order, for the daemon's, which is the end of file of a
  * pipe. It does nothing else, and needs a few pages of memory.
  */
+
+static pid_t daemon_pid;
+
+pid_t guard_daemon(void)
+{
+	return daemon_pid;
+}
 
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir)
 {
@@ -98,6 +106,7 @@ __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawn
 		while (tie >= 0 && read(tie, &byte, 1) < 0 && errno == EINTR)
 			;
 		guard_clean(g);
+		jail_cgroup_sweep();
 	}
 	_exit(0);
 }
@@ -146,6 +155,8 @@ pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner
 
 	if (g == MAP_FAILED)
 		return -errno;
+	daemon_pid = getpid();
+	(void)jail_lot(); /* the same in guard and spawner */
 	if (pipe2(tie, O_CLOEXEC) < 0) {
 		pid = -errno;
 	} else if (pipe2(tell, O_CLOEXEC) < 0) {

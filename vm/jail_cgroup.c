@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups, version 2 or 1, for as much as this host lets us have. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
+#include "guard.h"
 #include "jail_internal.h"
 #include "util.h"
 
@@ -25,7 +28,9 @@
  * hold in any case.
  */
 
-#define CPU_PERIOD_US 100000u
+#define CPU_PERIOD_US  100000u
+#define SWEEP_TRIES    100
+#define SWEEP_PAUSE_NS 10000000
 
 static const char *const controller[] = {
 	[JAIL_C_MEMORY] = "memory", [JAIL_C_PIDS] = "pids", [JAIL_C_CPU] = "cpu"};
@@ -138,9 +143,10 @@ static int make_group(int parent)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The daemon and this process step aside, if there is nobody else. */
+/* The daemon, the guard and this process step aside, if there is nobody else. */
 static int step_aside(int parent, int dir)
 {
+	const pid_t all[] = {guard_daemon(), getppid(), getpid()};
 	char pid[16];
 	int leaf, r = 0;
 
@@ -149,8 +155,8 @@ static int step_aside(int parent, int dir)
 	leaf = openat(dir, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (leaf < 0)
 		return -errno;
-	for (int i = 0; r == 0 && i < 2; i++) {
-		snprintf(pid, sizeof(pid), "%d", (int)(i ? getpid() : getppid()));
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
+		snprintf(pid, sizeof(pid), "%d", (int)all[i]);
 		r = write_at(leaf, "cgroup.procs", pid);
 	}
 	close(leaf);
@@ -319,5 +325,42 @@ void jail_cgroup_remove_all(void)
 	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
 		if (groups[c].looked && groups[c].dir >= 0)
 			(void)unlinkat(groups[c].parent, name, AT_REMOVEDIR);
+	}
+}
+
+/* Removes what is in a group, once its processes are gone. */
+static void empty(int parent, const char *name)
+{
+	_cleanup_close_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct timespec pause = {0, SWEEP_PAUSE_NS};
+	DIR *dir = fd < 0 ? NULL : fdopendir(dup(fd));
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		for (int i = 0; i < SWEEP_TRIES; i++) {
+			if (unlinkat(fd, e->d_name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+				break;
+			nanosleep(&pause, NULL);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void jail_cgroup_sweep(void)
+{
+	char name[32];
+
+	group_name(name);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		for (int version = 1; version <= 2; version++) {
+			_cleanup_close_ int parent = open_own(controller[c], version);
+
+			if (parent >= 0)
+				empty(parent, name);
+		}
 	}
 }

@@ -135,6 +135,9 @@ int jail_cgroup_enter(const struct jail_cell *cell, pid_t pid);
 void jail_cgroup_remove(struct jail_cell *cell);
 void jail_cgroup_remove_all(void);
 
+/* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
+void jail_cgroup_sweep(void);
+
 /* ---- jail_seccomp.c ---- */
 
 /* The filter of a use, made at the first call. Return: 0 or -errno. */

@@ -24,7 +24,7 @@ if [ -e {top}/fail ]; then
 fi
 echo "    unpacking it"
 mkdir -p "$XSBXFS_CACHE"
-ln -s {images}/images "$XSBXFS_CACHE/images"
+mkdir "$XSBXFS_CACHE/images" && cp -al {images}/images/. "$XSBXFS_CACHE/images"
 sleep 1000 & # what stays behind holds up nobody
 """
 

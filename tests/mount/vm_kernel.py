@@ -93,6 +93,8 @@ def probe(kernel):
     try:
         line = [x for x in read(f"{mnt}/doctor", "r").splitlines() if " kernel: " in x][0]
         if line.startswith("fail"):
+            daemon.terminate()
+            daemon.wait(10)
             skip(f"no own kernel is built (scripts/images --kernel own): {line}")
         has(f"doctor tells of the {kernel} kernel", line, f"kernel: {kernel} ")
         s = Session("probe", "python", mnt=mnt)

@@ -42,8 +42,9 @@ class Scene:
         self.count, self.seen, self.groups = 0, set(), set()
         self.daemon = start_daemon(self.mnt, f"cache_dir={self.cache}",
                                    conf=f"{SCRATCH}/conf{scenes}", log=LOG)
-        [self.spawner] = [p for p in children_of(self.daemon.pid)
-                          if read(f"/proc/{p}/comm", "r").strip() == "xsbxfs-spawner"]
+        # The daemon's child is the guard, and its only one the spawner.
+        [guard] = [p for p in children_of(self.daemon.pid) if parent_of(p) == self.daemon.pid]
+        [self.spawner] = [p for p in children_of(guard) if parent_of(p) == guard]
 
     @property
     def top(self):
@@ -211,6 +212,8 @@ def machines():
         scene.look(*victims)
         for pid in victims:
             hurt(pid, draw.random() < 0.5)
+        # A clone that is dying is still handed out; what becomes of its run is for taken().
+        wait_for(lambda: not any(alive(pid) for pid in victims), 5)
         scene.works(f"machines killed, {moment}")
     scene.wait_pool("machines killed")
     same("machines killed: from the pool", scene.works("machines killed, then"), "warm")

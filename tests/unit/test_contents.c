@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checksums of files: right, remembered, and forgotten when a file is another one. */
-/* modules: vm/contents.c vm/digest.c vm/remove.c vm/guard.c */
+/* modules: vm/contents.c vm/digest.c vm/remove.c */
 /* libs: crypto */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reaping what a crashed instance left, and nothing else. */
-/* modules: vm/registry.c vm/remove.c vm/guard.c */
+/* modules: vm/registry.c vm/remove.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
