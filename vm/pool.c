@@ -136,7 +136,9 @@ static bool fill(struct template *t)
 /* Nothing has been heard of it for longer than a ping takes. */
 static bool is_silent(const struct sandbox *s)
 {
-	return s->unheard >= SILENT;
+	/* Its end may have been seen before its machine's: then it is only a matter of moments. */
+	return s->channel.lost || uv_is_active((const uv_handle_t *)&s->grace) ||
+	       s->unheard >= SILENT;
 }
 
 struct sandbox *pool_take(struct template *t)
