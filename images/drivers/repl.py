@@ -582,8 +582,23 @@ def rehearse():
     execute(b'print(end="")', '<warm>', {'__name__': '__main__'})
 
 
+def exercise():
+    from traceback import format_exception
+    try:
+        exec(compile(EXERCISE, '<warm>', 'exec', 0, True), {'__name__': '__main__'})
+    except ZeroDivisionError as error:
+        format_exception(error)
+
+
+warmed = False  # in this process
+
+
 def warm():
+    global warmed
+    again, warmed = warmed, True
     if is_copy:  # of one that has done the rest
+        if again:  # in a clone of the machine
+            exercise()
         rehearse()
         return
     path = list(sys.path)
@@ -594,11 +609,7 @@ def warm():
         except Exception:
             pass
     sys.path[:] = path
-    from traceback import format_exception
-    try:
-        exec(compile(EXERCISE, '<warm>', 'exec', 0, True), {'__name__': '__main__'})
-    except ZeroDivisionError as error:
-        format_exception(error)
+    exercise()
     rehearse()
     # Objects that live as long as the interpreter: no collection need look at them again, which
     # also leaves the pages that clones of this machine share untouched.
@@ -654,7 +665,7 @@ class Channel:
         Return: in this process the status to answer with, in the copy None. If there is no copy,
         the agent learns it from the other end of `fd`.
         """
-        global PID, is_copy
+        global PID, is_copy, warmed
         call_turn('turn_copy')
         if getpid() == PID:
             close(fd)
@@ -664,7 +675,7 @@ class Channel:
         close(fd)
         self.sock = socket(fileno=self.base)
         PID = getpid()
-        is_copy = True
+        is_copy, warmed = True, False
         return None
 
     def reserve(self, source, base):
