@@ -24,7 +24,12 @@ if [ -e {top}/fail ]; then
 fi
 echo "    unpacking it"
 mkdir -p "$XSBXFS_CACHE"
-mkdir "$XSBXFS_CACHE/images" && cp -al {images}/images/. "$XSBXFS_CACHE/images"
+mkdir -p "$XSBXFS_CACHE/images/templates"
+for name in kernel raw; do
+	cp -P {images}/images/templates/$name "$XSBXFS_CACHE/images/templates"
+	# Copies: a link more would be a change of the file that others use.
+	cp -r "$(readlink -f {images}/images/templates/$name)" "$XSBXFS_CACHE/images"
+done
 sleep 1000 & # what stays behind holds up nobody
 """
 
