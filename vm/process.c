@@ -10,10 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "backend.h"
+#include "hosted.h"
 #include "jail.h"
-#include "reader.h"
-#include "spawn.h"
 #include "trouble.h"
 #include "vm_internal.h"
 
@@ -34,7 +32,6 @@
  * sandboxes that were started as any other, and exercised.
  */
 
-#define AGENT_FD	    3
 #define USER_ID		    1000
 #define PROCESS_OVERHEAD_MB 4	/* the agent, page tables */
 #define PIDS_MAX	    600 /* the user's 512, and the agent's */
@@ -48,13 +45,7 @@
 	 CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(SYS_ADMIN))
 
 struct backend {
-	struct vm *vm;
-	const struct backend_events *events;
-	void *data;
-	struct child child;
-	struct reader console;
-	bool child_gone, destroying;
-	unsigned nopen;
+	struct hosted hosted;
 };
 
 /* Strings that a jail's description points to. */
@@ -159,7 +150,7 @@ static void add_memory(struct jail_spec *j, struct words *w, uint64_t memory)
 	add(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
 }
 
-static int describe_jail(struct backend *b, const struct backend_spec *spec, struct jail_spec *j,
+static int describe_jail(const struct vm *vm, const struct backend_spec *spec, struct jail_spec *j,
 			 struct words *w)
 {
 	const uint64_t memory = (uint64_t)spec->memory_mb << 20;
@@ -182,50 +173,24 @@ static int describe_jail(struct backend *b, const struct backend_spec *spec, str
 	add_limit(j, RLIMIT_RTPRIO, 0);
 	add_system(j, w);
 	add_memory(j, w, memory);
-	return add_agent(j, w, b->vm->agent);
+	return add_agent(j, w, vm->agent);
 }
 
 /* ---- its life ---- */
 
-static void part_gone(struct backend *b)
+static void on_gone(struct hosted *h)
 {
-	if (--b->nopen)
-		return;
-	b->events->destroyed(b->data);
-	free(b);
-}
-
-static void on_console_closed(struct reader *r)
-{
-	part_gone(r->data);
-}
-
-static void on_console(struct reader *r, const void *bytes, size_t len)
-{
-	struct backend *b = r->data;
-
-	if (!b->destroying)
-		b->events->console(b->data, bytes, len);
-}
-
-/* The child is no more; the backend goes when it is destroyed. */
-static void child_over(struct backend *b, const struct vm_problem *p)
-{
-	b->child_gone = true;
-	if (b->destroying)
-		part_gone(b);
-	else
-		b->events->down(b->data, p);
+	h->events->destroyed(h->data);
+	free(container_of(h, struct backend, hosted));
 }
 
 static void on_started(struct child *c)
 {
-	struct backend *b = c->data;
+	struct hosted *h = c->data;
 
-	b->vm->jail_seen[VM_PROCESS] = true;
-	b->vm->jail[VM_PROCESS] = c->report;
-	if (!b->destroying)
-		b->events->up(b->data);
+	h->vm->jail_seen[VM_PROCESS] = true;
+	h->vm->jail[VM_PROCESS] = c->report;
+	hosted_started(c);
 }
 
 static void on_failed(struct child *c, int err, const char *step)
@@ -235,7 +200,7 @@ static void on_failed(struct child *c, int err, const char *step)
 	trouble_set(&p, "no-jail",
 		    "See `doctor` for what this host lacks; nothing is run without a jail.",
 		    "the sandbox did not start: %s: %s", step, strerror(-err));
-	child_over(c->data, &p);
+	hosted_over(c->data, &p);
 }
 
 static void on_exited(struct child *c, int status)
@@ -250,57 +215,30 @@ static void on_exited(struct child *c, int status)
 		trouble_set(&p, "agent-exited", "Reset the session.",
 			    "the sandbox's first process ended with status %d",
 			    WEXITSTATUS(status));
-	child_over(c->data, &p);
+	hosted_over(c->data, &p);
 }
 
-static int spawn(struct backend *b, const struct backend_spec *spec, int stream, int console)
+static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
 {
 	char number[16], memory[24];
 	const char *const argv[] = {AGENT, "--jail", number, "--memory", memory, NULL};
 	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
 	const struct spawn_fd fds[] = {
-		{stream, AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
+		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
 	struct words *w = malloc(sizeof(*w));
 	struct jail_spec jail;
 	const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, &jail};
-	int r = w ? describe_jail(b, spec, &jail, w) : -ENOMEM;
+	int r = w ? describe_jail(h->vm, spec, &jail, w) : -ENOMEM;
 
-	snprintf(number, sizeof(number), "%d", AGENT_FD);
+	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
 	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)spec->memory_mb << 10);
-	b->child.data = b;
-	b->child.started = on_started;
-	b->child.failed = on_failed;
-	b->child.exited = on_exited;
+	h->child.started = on_started;
+	h->child.failed = on_failed;
+	h->child.exited = on_exited;
 	if (r == 0)
-		r = child_start(b->vm->spawner, &s, &b->child);
+		r = child_start(h->vm->spawner, &s, &h->child);
 	free(w);
 	return r;
-}
-
-static int start_child(struct backend *b, const struct backend_spec *spec, int *ret_stream)
-{
-	_cleanup_close_ int ours = -1, theirs = -1, out = -1, in = -1;
-	int pair[2], p[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	in = p[0];
-	out = p[1];
-	r = spawn(b, spec, theirs, out);
-	if (r < 0)
-		return r;
-	b->nopen = 1;
-	b->console.data = b;
-	b->console.bytes = on_console;
-	b->console.closed = on_console_closed;
-	if (reader_open(&b->console, b->vm->loop, steal_fd(&in)) == 0)
-		b->nopen++;
-	*ret_stream = steal_fd(&ours);
-	return 0;
 }
 
 static int process_start(struct vm *vm, const struct backend_spec *spec,
@@ -312,10 +250,9 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 	int r = -ENOMEM;
 
 	if (b) {
-		b->vm = vm;
-		b->events = events;
-		b->data = data;
-		r = start_child(b, spec, ret_stream);
+		b->hosted =
+			(struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
+		r = hosted_start(&b->hosted, spec, spawn, ret_stream);
 	}
 	if (r < 0) {
 		trouble_set(ret_problem, "no-jail", "", "the sandbox can't be started: %s",
@@ -329,26 +266,20 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 
 static void process_destroy(struct backend *b)
 {
-	b->destroying = true;
-	child_kill(&b->child);
-	reader_close(&b->console);
-	if (b->child_gone)
-		part_gone(b);
+	hosted_destroy(&b->hosted);
 }
 
 static void process_info(const struct backend *b, struct backend_info *ret_info)
 {
-	const bool runs = b->child.state == CHILD_RUNNING;
+	const pid_t pid = hosted_pid(&b->hosted);
 
-	*ret_info = (struct backend_info){.accel = "none",
-					  .pid = runs ? b->child.pid : 0,
-					  .report = runs ? &b->child.report : NULL};
+	*ret_info = (struct backend_info){
+		.accel = "none", .pid = pid, .report = pid ? &b->hosted.child.report : NULL};
 }
 
 static void process_drain(struct backend *b)
 {
-	if (b->console.open)
-		reader_drain(&b->console);
+	hosted_drain(&b->hosted);
 }
 
 const struct backend_ops backend_process = {
