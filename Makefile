@@ -85,7 +85,7 @@ agent_link := $(if $(SAN),-pie,-static-pie)
 all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbx-agent
 
 objs = $(patsubst %.c,$(O)/$(1)/%.o,$(2))
-link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^)
+link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 
 $(O)/xsbxfs: $(call objs,obj,$(daemon_c))
 	$(call say,LD,$@)
@@ -106,7 +106,9 @@ $(O)/test/netbed: $(call objs,obj,tests/net/netbed.c vm/gateway.c vm/dial.c $(ne
 	$(Q)$(link) $(call pkg,--libs libuv)
 
 # The daemon for tests: the same, and the local backend.
-$(O)/test/xsbxfs: $(call objs,test/obj,$(daemon_c) vm/local.c)
+local_c := $(shell grep -ls XSBX_LOCAL_BACKEND $(daemon_c))
+$(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) vm/local.c) \
+		$(call objs,test/obj,$(local_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(LIBS)
 
@@ -146,6 +148,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 # ---- tests ----
 # The top of a test says what it is made of, and so do the helpers in tests/unit that it names:
 #	/* modules: fs/settings.c vm/buf.c tests/unit/vm_fake.c */
+# "vm" stands for what of the sandboxes' side is needed and is not in the list.
 #	/* libs: inih uv */
 
 .PHONY: check check-unit check-mount check-vm tests bench fuzz fuzz-smoke coverage
@@ -156,8 +159,14 @@ all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(
 lib_pkgs = $(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1)))))
 
 units := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_c))
+$(O)/vm.a: $(call objs,obj,$(filter-out fs/%,$(daemon_c)))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+named = $(sort $(filter-out vm,$(call all_say,modules,$(1))))
+archive = $(if $(filter vm,$(call all_say,modules,$(1))),$(O)/vm.a)
 define unit_rule
-$(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(sort $(call all_say,modules,$(1))))
+$(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call named,$(1))) $(call archive,$(1))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
 	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(sort $(call all_say,libs,$(1)))))
@@ -191,8 +200,9 @@ bench: all $(benches) $(local)
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
 
 fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))
+fuzz_modules = $(patsubst vm,$(filter-out fs/%,$(daemon_c)),$(call says,modules,$(1)))
 define fuzz_rule
-$(O)/fuzz/$(notdir $(1:.c=)): $(1) $(call says,modules,$(1)) $(wildcard */*.h)
+$(O)/fuzz/$(notdir $(1:.c=)): $(1) $(call fuzz_modules,$(1)) $(wildcard */*.h)
 	$$(call say,FUZZ,$$@)
 	@mkdir -p $$(@D)
 	$(Q)$(FUZZ_CC) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \

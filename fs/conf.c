@@ -111,8 +111,9 @@ static char *default_runtime_dir(void)
 	return asprintf(&path, "/tmp/xsbxfs-%u", (unsigned)getuid()) < 0 ? NULL : path;
 }
 
-/* Beside the program when it runs from where it was built, else where it was installed. */
-static char *default_agent(void)
+/* Where it lies beside this program, when that runs from where it was built; else where it was
+ * installed. */
+static char *beside_or(const char *name, const char *installed)
 {
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -123,32 +124,12 @@ static char *default_agent(void)
 		slash = strrchr(self, '/');
 		if (slash)
 			*slash = '\0';
-		path = join(self, "xsbx-agent");
+		path = join(self, name);
 		if (!path || access(path, X_OK) == 0)
 			return path;
 		free(path);
 	}
-	return strdup(XSBX_LIBEXECDIR "/xsbx-agent");
-}
-
-/* In the sources when it runs from where it was built, else where it was installed. */
-static char *default_builder(void)
-{
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash, *path;
-
-	if (len > 0) {
-		self[len] = '\0';
-		slash = strrchr(self, '/');
-		if (slash)
-			*slash = '\0';
-		path = join(self, "../scripts/images");
-		if (!path || access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	return strdup(XSBX_DATADIR "/scripts/images");
+	return strdup(installed);
 }
 
 /* ---- the beginning and the end of a configuration ---- */
@@ -211,9 +192,9 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	if (!c->spool_dir && c->cache_dir)
 		c->spool_dir = strdup(c->cache_dir);
 	if (!c->agent)
-		c->agent = default_agent();
+		c->agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
 	if (!c->image_builder)
-		c->image_builder = default_builder();
+		c->image_builder = beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
 	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->image_builder)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->ntemplates; i++) {

@@ -26,30 +26,6 @@ static void on_state(void *data, enum sandbox_state state)
 	(void)state;
 }
 
-static void on_console(void *data, const void *bytes, size_t len)
-{
-	(void)data;
-	(void)bytes;
-	(void)len;
-}
-
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-		      size_t len)
-{
-	(void)data;
-	(void)run;
-	(void)stream;
-	(void)bytes;
-	(void)len;
-}
-
-static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
-{
-	(void)data;
-	(void)run;
-	(void)result;
-}
-
 static void finished(struct template *t, uint64_t took_ms)
 {
 	int r = snapshot_seal(&t->recording);
@@ -94,9 +70,9 @@ static void on_closed(void *data, const struct vm_problem *problem)
 
 static const struct sandbox_events build_events = {
 	.state = on_state,
-	.console = on_console,
-	.output = on_output,
-	.exit = on_exit_of_run,
+	.console = sandbox_unheard_console,
+	.output = sandbox_unheard_output,
+	.exit = sandbox_unheard_exit,
 	.closed = on_closed,
 };
 

@@ -103,6 +103,12 @@ void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...) printf_like(
 
 /* ---- what vm.c calls in sandbox.c ---- */
 
+/* Callbacks for sandboxes that nobody listens to. */
+void sandbox_unheard_console(void *data, const void *bytes, size_t len);
+void sandbox_unheard_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+			    size_t len);
+void sandbox_unheard_exit(void *data, uint32_t run, const struct vm_result *result);
+
 /**
  * sandbox_background() - Start a sandbox nobody has asked for
  * @t: Its template

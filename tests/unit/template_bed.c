@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A machinery with machines that are not there, users of it, and a time that stands still. */
-/* modules: tests/unit/machines_fake.c vm/vm.c vm/sandbox.c vm/sandbox_new.c vm/template.c vm/template_job.c vm/contents.c vm/contents_job.c vm/template_build.c vm/pool.c vm/snapshot.c vm/digest.c vm/link.c vm/machine.c vm/turn.c vm/wallclock.c vm/imager.c vm/guestfile.c vm/guestfile_pack.c vm/guestfile_answer.c vm/channel.c vm/admission.c vm/admit.c vm/slots.c vm/tail.c vm/trouble.c vm/log.c vm/buf.c vm/image.c vm/cpio.c vm/probe.c vm/capture.c vm/reader.c vm/spawn.c vm/spawner.c vm/spawner_child.c vm/jail.c vm/jail_mounts.c vm/jail_seccomp.c vm/jail_cgroup.c vm/jail_report.c agent/landlock.c vm/remove.c vm/guard.c vm/registry.c vm/kvm.c vm/qemu.c vm/process.c vm/hosted.c vm/qemu_jail.c vm/qemu_describe.c vm/qemu_argv.c vm/qmp.c agent/protocol.c */
+/* modules: tests/unit/machines_fake.c vm */
 /* libs: uv crypto jansson seccomp */
 #include "template_bed.h"
 
@@ -33,30 +33,6 @@ static void on_state(void *data, enum sandbox_state state)
 	u->nready += state == SANDBOX_READY;
 }
 
-static void on_console(void *data, const void *bytes, size_t len)
-{
-	(void)data;
-	(void)bytes;
-	(void)len;
-}
-
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-		      size_t len)
-{
-	(void)data;
-	(void)run;
-	(void)stream;
-	(void)bytes;
-	(void)len;
-}
-
-static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
-{
-	(void)data;
-	(void)run;
-	(void)result;
-}
-
 static void on_closed(void *data, const struct vm_problem *problem)
 {
 	struct user *u = data;
@@ -70,9 +46,9 @@ static void on_closed(void *data, const struct vm_problem *problem)
 
 static const struct sandbox_events events = {
 	.state = on_state,
-	.console = on_console,
-	.output = on_output,
-	.exit = on_exit_of_run,
+	.console = sandbox_unheard_console,
+	.output = sandbox_unheard_output,
+	.exit = sandbox_unheard_exit,
 	.closed = on_closed,
 };
 

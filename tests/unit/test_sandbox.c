@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox's states, deadlines and results, with the agent played by the test. */
-/* modules: tests/unit/fake_agent.c vm/vm.c vm/sandbox.c vm/sandbox_new.c vm/template.c vm/template_job.c vm/contents.c vm/contents_job.c vm/template_build.c vm/pool.c vm/snapshot.c vm/digest.c vm/link.c vm/machine.c vm/turn.c vm/wallclock.c vm/imager.c vm/guestfile.c vm/guestfile_pack.c vm/guestfile_answer.c vm/channel.c vm/admission.c vm/admit.c vm/slots.c vm/host.c vm/tail.c vm/trouble.c vm/log.c vm/buf.c vm/image.c vm/cpio.c vm/probe.c vm/capture.c vm/reader.c vm/spawn.c vm/spawner.c vm/spawner_child.c vm/jail.c vm/jail_mounts.c vm/jail_seccomp.c vm/jail_cgroup.c vm/jail_report.c agent/landlock.c vm/remove.c vm/guard.c vm/registry.c vm/kvm.c vm/tsc.c vm/qemu.c vm/process.c vm/hosted.c vm/qemu_jail.c vm/qemu_describe.c vm/qemu_argv.c vm/qmp.c agent/protocol.c */
+/* modules: tests/unit/fake_agent.c vm */
 /* libs: uv crypto jansson seccomp */
 #include <errno.h>
 #include <setjmp.h>
