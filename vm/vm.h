@@ -192,6 +192,13 @@ const char *sandbox_state_str(enum sandbox_state state);
 
 enum vm_backend { VM_MICROVM, VM_PROCESS, VM_NBACKENDS };
 
+/* A port of the sandbox that can be reached at 127.0.0.1 of the host. */
+struct sandbox_port {
+	uint16_t guest, host; /* host 0, where something is asked for: any that is free */
+};
+
+#define SANDBOX_PORTS_MAX 10
+
 struct sandbox_env {
 	const char *name, *value;
 };
@@ -217,6 +224,16 @@ struct sandbox_spec {
 	/* The variables of the template itself, with which snapshots are made; copied. */
 	const struct sandbox_env *template_env;
 	size_t ntemplate_env;
+	/*
+	 * Its network. With `network` it has an interface, which leads nowhere but to the names and
+	 * addresses in `allow`, a list as in net/allow.h, "" or NULL for none, and to which `ports`
+	 * lead. A port that can't be had ends the sandbox, with the problem "port-taken".
+	 */
+	bool network;
+	bool trusted_names; /* the list is the administrator's: what it names may be anywhere */
+	const char *allow;
+	const struct sandbox_port *ports;
+	size_t nports; /* at most SANDBOX_PORTS_MAX */
 	struct vm_pool pool;
 	bool odd; /* not as its template says: a snapshot is made only if it is asked for again */
 };
@@ -257,6 +274,15 @@ struct sandbox_info {
 	uint64_t rss_kib;	 /* of the host process now, 0 if unknown */
 };
 
+/* A connection or lookup of a sandbox that was refused. */
+struct sandbox_denied {
+	int64_t time_ms; /* since 1970 */
+	uint32_t lost; /* so many before this one were not reported, because there were too many */
+	uint16_t port; /* 0: none */
+	const char *name; /* or address; printable, without blanks */
+	const char *reason;
+};
+
 struct sandbox_events {
 	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
 	/* While STARTING: what it waits for, if that takes long. May be NULL. */
@@ -265,6 +291,13 @@ struct sandbox_events {
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
+	/* The network refused something. May be NULL. */
+	void (*denied)(void *data, const struct sandbox_denied *what);
+	/* What sandbox_ports() says has changed. May be NULL. */
+	void (*ports)(void *data);
+	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. May be
+	 * NULL. */
+	void (*network_lost)(void *data, const struct vm_problem *problem);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct vm_problem *problem);
 };
@@ -329,6 +362,61 @@ struct sandbox_usage {
 /* The guest's last known usage (asked for at the end of each run, and every few seconds while one
  * is active or files were touched), never waits. Return: 0 or -ENODATA. */
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
+
+/* ---- network ---- */
+
+#define VM_WHY_MAX 128
+
+/**
+ * vm_allow_check() - Is this an allow list?
+ * @text: Its text, as net/allow.h describes it; need not be terminated
+ * @len: Its length
+ * @ret_why: What is wrong with it, for people
+ *
+ * Return: 0; -EINVAL or -E2BIG with @ret_why; -ENOMEM.
+ */
+int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
+
+/**
+ * sandbox_allow() - Replace the allow list, at once, also for open connections
+ * @s: Sandbox, in any state
+ * @text: List; empty for nothing
+ * @len: Its length
+ * @ret_why: Why not, for people
+ *
+ * Return: 0; -EINVAL or -E2BIG for what is no list, and nothing has changed; -EOPNOTSUPP for a sandbox
+ * without a network; -errno.
+ */
+int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
+
+/* What is forwarded now, with the ports that the host really gave. Ports of the spec are there as soon
+ * as they are bound, which is before the sandbox is READY. */
+void sandbox_ports(const struct sandbox *s, void (*fn)(void *data, const struct sandbox_port *port),
+		   void *data);
+
+/* The answer to sandbox_forward(): @err is 0 and @port what there is now; or it is -errno and @why is
+ * the reason, for people. */
+typedef void (*sandbox_forward_fn)(void *data, int err, const struct sandbox_port *port,
+				   const char *why);
+
+/**
+ * sandbox_forward() - Make a port of the sandbox reachable at 127.0.0.1
+ * @s: Sandbox, in any state but CLOSING
+ * @guest: Its port
+ * @host: Port of the host, or 0 for any that is free
+ * @fn: Called once, from the loop: 0; -EADDRINUSE: somebody has that port; -EACCES: it takes
+ *	privileges; -ESTALE: the sandbox went first; -errno
+ * @data: Its first argument
+ * @ret_why: Why not, for people
+ *
+ * Return: 0; -EEXIST: the sandbox's port is forwarded already; -ENOSPC: there are SANDBOX_PORTS_MAX;
+ * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ESTALE: it is closing; @fn is only called if 0.
+ */
+int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
+		    void *data, char ret_why[static VM_WHY_MAX]);
+
+/* Ends that at once; connections stay. Return: 0 or -ENOENT. */
+int sandbox_unforward(struct sandbox *s, uint16_t guest);
 
 /* ---- files ---- */
 
