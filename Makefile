@@ -35,7 +35,7 @@ endif
 fs_c := $(wildcard fs/*.c)
 vm_c := $(filter-out vm/local.c,$(wildcard vm/*.c))
 agent_c := $(wildcard agent/*.c)
-net_c := $(wildcard vm/net/*.c) vm/buf.c
+net_c := $(wildcard vm/net/*.c) vm/buf.c vm/fdpass.c
 net_shared_c := $(addprefix vm/net/,address.c allow.c reason.c)
 daemon_c := $(fs_c) $(vm_c) $(net_shared_c) agent/protocol.c agent/landlock.c
 unit_c := $(wildcard tests/unit/test_*.c)
@@ -100,7 +100,7 @@ $(O)/xsbxfs-net: $(call objs,obj,$(net_c))
 	$(Q)$(link) $(call pkg,--libs slirp)
 
 # Plays the daemon's part for xsbxfs-net.
-$(O)/test/netbed: $(call objs,obj,tests/net/netbed.c vm/gateway.c vm/dial.c $(net_shared_c))
+$(O)/test/netbed: $(call objs,obj,tests/net/netbed.c vm/gateway.c vm/dial.c vm/fdpass.c $(net_shared_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(link) $(call pkg,--libs libuv)

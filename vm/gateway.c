@@ -11,6 +11,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "fdpass.h"
 #include "gateway_internal.h"
 #include "net/reason.h"
 #include "util.h"
@@ -50,21 +51,7 @@ static void end(struct gateway *gw, int err)
 /* Return: 0, or -errno, with -EAGAIN if the socket is full. */
 static int write_message(int control, const void *bytes, size_t len, int fd)
 {
-	char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
-	struct iovec iov = {(void *)bytes, len};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		struct cmsghdr *c = (struct cmsghdr *)room;
-
-		mh.msg_control = room;
-		mh.msg_controllen = sizeof(room);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(control, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return (int)MIN(fdpass_send(control, bytes, len, &fd, fd >= 0, MSG_DONTWAIT), 0);
 }
 
 static void drop_first(struct gateway *gw)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "fdpass.h"
 #include "util.h"
 
 struct qmp_command {
@@ -23,26 +24,12 @@ static int send_json(struct qmp *q, json_t *message, int fd)
 {
 	_cleanup_free_ char *text = json_dumps(message, JSON_COMPACT);
 	size_t len = text ? strlen(text) : 0;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {text, len + 1};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
 	if (!text)
 		return -ENOMEM;
 	text[len++] = '\n'; /* in place of the terminator */
-	if (fd >= 0) {
-		msg.msg_control = control.space;
-		msg.msg_controllen = sizeof(control.space);
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.align), &fd, sizeof(int));
-	}
-	n = sendmsg(q->reader.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	n = fdpass_send(q->reader.fd, text, len, &fd, fd >= 0, MSG_DONTWAIT);
 	return n == (ssize_t)len ? 0 : -EPIPE;
 }
 

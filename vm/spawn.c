@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "fdpass.h"
 #include "jail_internal.h"
 #include "spawner.h"
 #include "spawner_server.h"
@@ -112,33 +113,6 @@ void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
 	sp->died_data[0] = data;
 }
 
-/* Return: 0, -EAGAIN if the socket is full, or -errno. */
-static int send_message(int sock, const void *message, size_t len, const int *fds, size_t nfds)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
-	} control = {0};
-	struct iovec iov = {(void *)message, len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t n;
-
-	if (nfds) {
-		struct cmsghdr *c = &control.align;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
 /* Adds @s with its terminator. Return: false if it does not fit. */
 static bool add_string(char message[SPAWN_MESSAGE_MAX], size_t *len, const char *s)
 {
@@ -155,11 +129,11 @@ static bool add_string(char message[SPAWN_MESSAGE_MAX], size_t *len, const char 
 static int send_patiently(struct spawner *sp, const void *message, size_t len)
 {
 	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
-	int r = send_message(sp->sock, message, len, NULL, 0);
+	ssize_t r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
 
 	if (r == -EAGAIN && poll(&p, 1, STOP_MS) > 0)
-		r = send_message(sp->sock, message, len, NULL, 0);
-	return r;
+		r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
+	return (int)MIN(r, 0);
 }
 
 int spawner_guard(struct spawner *sp, const char *mountpoint, const char *runtime_dir)
@@ -200,7 +174,7 @@ void spawner_stop(struct spawner *sp)
 	if (sp->attached) /* a start that failed: the process ends next */
 		uv_poll_stop(&sp->poll);
 	/* If it can't be told, it sees the end of file. */
-	send_message(sp->sock, &req, sizeof(req), NULL, 0);
+	fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, 0);
 	shutdown(sp->sock, SHUT_WR);
 	close(sp->tie); /* the guard of one that was killed waits for that */
 	p = (struct pollfd){.fd = sp->sock};
@@ -319,28 +293,15 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidf
 /* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
 static int receive(struct spawner *sp)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct spawn_note note;
-	struct iovec iov = {&note, sizeof(note)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 	_cleanup_close_ int pidfd = -1;
-	const struct cmsghdr *c;
-	ssize_t n;
+	struct spawn_note note;
+	size_t nfds;
+	ssize_t n = fdpass_receive(sp->sock, &note, sizeof(note), &pidfd, 1, &nfds, 0);
 
-	n = recvmsg(sp->sock, &msg, MSG_CMSG_CLOEXEC);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	if (n == -EAGAIN)
+		return 0;
 	if (n != sizeof(note))
 		return -EPIPE;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&pidfd, CMSG_DATA(c), sizeof(pidfd));
 	on_note(sp, &note, &pidfd);
 	return 1;
 }
@@ -352,7 +313,7 @@ static void send_unsent(struct spawner *sp)
 	struct unsent *u;
 
 	while ((u = STAILQ_FIRST(&sp->unsent))) {
-		if (send_message(sp->sock, u->message, u->len, u->fds, u->nfds) == -EAGAIN)
+		if (fdpass_send(sp->sock, u->message, u->len, u->fds, u->nfds, 0) == -EAGAIN)
 			return;
 		STAILQ_REMOVE_HEAD(&sp->unsent, link);
 		unsent_free(u);
@@ -471,6 +432,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 {
 	char message[SPAWN_MESSAGE_MAX];
 	int fds[SPAWN_FDS_MAX], r;
+	ssize_t sent;
 	size_t len = 0;
 
 	assert(spec->nfds <= SPAWN_FDS_MAX && sp->attached);
@@ -482,8 +444,9 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 		return r;
 	for (size_t i = 0; i < spec->nfds; i++)
 		fds[i] = spec->fds[i].fd;
-	r = STAILQ_EMPTY(&sp->unsent) ? send_message(sp->sock, message, len, fds, spec->nfds)
-				      : -EAGAIN;
+	sent = STAILQ_EMPTY(&sp->unsent) ? fdpass_send(sp->sock, message, len, fds, spec->nfds, 0)
+					 : -EAGAIN;
+	r = (int)MIN(sent, 0);
 	if (r == -EAGAIN)
 		r = keep_unsent(sp, message, len, fds, spec->nfds);
 	if (r < 0)

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "fdpass.h"
 #include "guard.h"
 #include "spawner_server.h"
 #include "spawner_wire.h"
@@ -58,25 +59,7 @@ struct server {
 /* News for the daemon. If it is gone, its end of file says so soon enough. */
 static void note_send(struct server *s, struct spawn_note *note, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {note, sizeof(*note)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		struct cmsghdr *c = &control.align;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control.space);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	while (sendmsg(s->sock, &msg, MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	fdpass_send(s->sock, note, sizeof(*note), &fd, fd >= 0, 0);
 }
 
 static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
@@ -264,44 +247,20 @@ static void serve(struct server *s, struct spawn_job *job)
 	}
 }
 
-/* Takes the descriptors out of a message. Return: how many. */
-static size_t take_fds(struct msghdr *msg, int fds[SPAWN_FDS_MAX])
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	size_t n;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-	return n;
-}
-
 /* Return: false once the daemon's end is closed. */
 static bool receive(struct server *s)
 {
 	static char message[SPAWN_MESSAGE_MAX];
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(SPAWN_FDS_MAX * sizeof(int))];
-	} control;
-	struct iovec iov = {message, sizeof(message)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 	struct spawn_job job = {0};
 	size_t nfds;
-	ssize_t n;
+	ssize_t n =
+		fdpass_receive(s->sock, message, sizeof(message), job.fds, SPAWN_FDS_MAX, &nfds, 0);
 
-	n = recvmsg(s->sock, &msg, MSG_CMSG_CLOEXEC);
 	if (n < 0)
-		return errno == EINTR || errno == EAGAIN;
+		return n == -EAGAIN;
 	if (n == 0)
 		return false;
-	nfds = take_fds(&msg, job.fds);
-	if (!(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
-	    job_parse(&job, message, (size_t)n, nfds))
+	if (job_parse(&job, message, (size_t)n, nfds))
 		serve(s, &job);
 	else if ((size_t)n >= sizeof(job.req))
 		spawn_failed(s, job.req.id, &(struct spawn_error){.error = -EINVAL});

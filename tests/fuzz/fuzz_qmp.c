@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what QEMU may say on its control connection. */
-/* modules: vm/qmp.c vm/reader.c vm/buf.c */
+/* modules: vm/qmp.c vm/fdpass.c vm/reader.c vm/buf.c */
 /* libs: uv jansson */
 #include <assert.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/gateway.c vm/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
+/* modules: vm/fdpass.c vm/gateway.c vm/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jail: what cannot be done inside, each beside a control without it; that it fails closed. */
-/* modules: vm/jail.c vm/jail_mounts.c vm/jail_seccomp.c vm/jail_cgroup.c vm/jail_report.c */
-/* modules: vm/spawn.c vm/spawner.c vm/spawner_child.c vm/remove.c vm/guard.c vm/kvm.c agent/landlock.c */
+/* modules: vm */
 /* libs: uv seccomp */
 #include <errno.h>
 #include <fcntl.h>

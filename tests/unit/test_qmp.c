@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QEMU's control connection: replies matched by id, events, and nonsense. */
-/* modules: vm/qmp.c vm/reader.c vm/buf.c */
+/* modules: vm/qmp.c vm/fdpass.c vm/reader.c vm/buf.c */
 /* libs: uv jansson */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner: what its children get, how they are reaped, and that nothing outlives the daemon. */
-/* modules: vm/spawn.c vm/spawner.c vm/spawner_child.c vm/jail.c vm/jail_mounts.c vm/jail_seccomp.c vm/jail_cgroup.c vm/jail_report.c agent/landlock.c vm/capture.c vm/reader.c vm/remove.c vm/guard.c vm/kvm.c */
+/* modules: vm */
 /* libs: uv seccomp */
 #include <errno.h>
 #include <fcntl.h>

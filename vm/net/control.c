@@ -11,6 +11,7 @@
 #include "net.h"
 #include "reason.h"
 #include "stack.h"
+#include "vm/fdpass.h"
 #include "vm/util.h"
 
 #define ACCEPTS 16 /* of one port in one turn */
@@ -148,17 +149,6 @@ static int obey(struct net *net, const struct net_header *h, size_t len, int fd)
 	return -EPROTO;
 }
 
-/* The descriptor that came along, or -1. */
-static int take_descriptor(struct msghdr *mh)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(mh);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
 int net_listen(struct net *net)
 {
 	static union {
@@ -167,20 +157,16 @@ int net_listen(struct net *net)
 	} in;
 
 	for (;;) {
-		char room[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-		struct iovec iov = {&in, sizeof(in)};
-		struct msghdr mh = {.msg_iov = &iov,
-				    .msg_iovlen = 1,
-				    .msg_control = room,
-				    .msg_controllen = sizeof(room)};
-		const ssize_t n = recvmsg(net->control, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		int r;
+		int fd = -1, r;
+		size_t nfds;
+		const ssize_t n =
+			fdpass_receive(net->control, &in, sizeof(in), &fd, 1, &nfds, MSG_DONTWAIT);
 
 		if (n == 0)
 			return -EPIPE;
 		if (n < 0)
-			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-		r = obey(net, &in.header, (size_t)n, take_descriptor(&mh));
+			return n == -EAGAIN ? 0 : (int)n;
+		r = obey(net, &in.header, (size_t)n, fd);
 		if (r < 0)
 			return r;
 	}
