@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each limit of who is let in: what the host can spare, what is promised, the queue, a user's share.
 Who waits can see for what, and who is refused, why."""
-# backends: local -process
+# backends: local
 # mount: none
 from xsbx import *
 

@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command: options, files of settings, and what it says when something is wrong."""
-# backends: local -process
+# backends: local
 # mount: none
 # timeout: 90
 from xsbx import *
 
 XSBXFS = os.environ["XSBXFS"]
+HOW = ["-o", ",".join(OPTIONS)] if BACKEND == "process" else []
 
 
 def call(*args, **env):
-    done = subprocess.run([XSBXFS, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    how = HOW if mounts(args) else []
+    done = subprocess.run([XSBXFS, *how, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           check=False, timeout=30, env={**os.environ, **env},
                           stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def mounts(args):
+    return args and os.path.isdir(args[-1])
 
 
 def information():
@@ -77,7 +83,7 @@ def background():
 def relative():
     mnt = f"{SCRATCH}/relative"
     os.mkdir(mnt)
-    done = subprocess.run([XSBXFS, "-c", os.environ["CONF"], "relative"], cwd=SCRATCH, check=False,
+    done = subprocess.run([XSBXFS, *HOW, "-c", os.environ["CONF"], "relative"], cwd=SCRATCH, check=False,
                           timeout=30)
     same("a relative mount point", done.returncode, 0)
     ok("is mounted", mounted(mnt))

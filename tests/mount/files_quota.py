@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The working directory has a quota, and statfs says which."""
-# backends: vm
+# backends: vm process
 # timeout: 60
 from xsbx import *
-
-vm_only()
 
 
 def quota():

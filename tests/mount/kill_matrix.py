@@ -3,7 +3,7 @@
 """Whatever dies, and however: nothing is left behind, and no status is made up."""
 # mount: none
 # timeout: 120
-# backends: local vm -process
+# backends: local vm
 from xsbx import *
 
 LOG = f"{SCRATCH}/log"
@@ -38,8 +38,8 @@ def name_of(pid):
 
 def forget_users(pids):
     """Where not even the spawner lives to clean up, nothing ends what a program left running on
-    this host, beside its agent. In a machine it ends with the machine."""
-    if not VM:
+    this host, beside its agent. In a machine it ends with the machine, in a jail with the jail."""
+    if BACKEND == "local":
         for pid in {*pids, *children_of(os.getppid())}:
             if alive(pid) and command(pid).startswith("sleep 6000"):
                 os.kill(pid, signal.SIGKILL)
@@ -158,7 +158,8 @@ def everything_killed():
 def twice():
     """A second daemon on a mount point that is in use is refused, and does no harm."""
     mnt, daemon, pids = scene("twice", busy=False)
-    status, _, err = shell(f"timeout 20 {os.environ['XSBXFS']} -f -c {os.environ['CONF']} {mnt}")
+    status, _, err = shell(f"timeout 20 {os.environ['XSBXFS']} -f -o {','.join(OPTIONS)} "
+                           f"-c {os.environ['CONF']} {mnt}")
     if status in (0, 124):
         fail("a second daemon mounted over the first", (status, err))
     ok("it says why", err.strip(), err)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The mount goes away while readers wait: they get an error, and the daemon exits cleanly."""
-# backends: local -process
+# backends: local
 # mount: none
 from xsbx import *
 

@@ -21,6 +21,11 @@ VM = BACKEND == "vm"
 # Under emulation everything takes its time; what a test waits for is scaled by this.
 SLOW = 4 if VM else 1
 
+# What a mount of a test's own needs, as tests/run gives it to those it makes.
+OPTIONS = ["prepare=no"]
+if BACKEND == "process":
+    OPTIONS += ["allow_process=yes", "backend=process", "accel=tcg", "image_builder=none"]
+
 checks = 0
 failures = 0
 
@@ -219,7 +224,7 @@ def start_daemon(mnt, *options, log=None, conf=None, program=None):
     with open(log, "ab") as file:
         daemon = subprocess.Popen(
             [program or os.environ["XSBXFS"], "-f", "-c", conf or os.environ["CONF"],
-             "-o", ",".join([f"notify={fifo}", "prepare=no", *options]), mnt],
+             "-o", ",".join([f"notify={fifo}", *OPTIONS, *options]), mnt],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
 
     def there():
