@@ -297,7 +297,9 @@ int status_root(struct fs *fs, struct buf *out)
 		json_array_append_new(
 			templates,
 			json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language",
-				  t->language, "ready", strcmp(image.state, "ready") == 0,
+				  t->language, "ready",
+				  t->settings.backend == SETTINGS_PROCESS ||
+					  strcmp(image.state, "ready") == 0,
 				  "problem",
 				  *image.problem ? any_string(image.problem) : json_null(), "image",
 				  o_image));

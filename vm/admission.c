@@ -116,7 +116,7 @@ static struct ticket *first_in_turn(const struct admission *a)
 		unsigned places;
 
 		/* A later claim of the same owner is never better. */
-		if (t->pass == a->passes || (best && t->owner == best->owner))
+		if (t->held || t->pass == a->passes || (best && t->owner == best->owner))
 			continue;
 		places = holding_of(a, t->owner).places;
 		if (!best || places < best_places) {

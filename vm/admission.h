@@ -15,6 +15,7 @@ enum ticket_state { TICKET_NONE, TICKET_WAITING, TICKET_STARTING, TICKET_RUNNING
 struct ticket {
 	uid_t owner;
 	unsigned memory_mb; /* of the host, all told */
+	bool held;	    /* nothing could be started yet: it waits behind all others */
 	enum ticket_state state;
 	uint64_t number; /* order of arrival */
 	uint64_t pass;	 /* for admission_next(): was looked at */

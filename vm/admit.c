@@ -170,8 +170,6 @@ void admit_all(struct vm *vm)
 
 	while (!vm->closing && (slot = slots_next(&vm->slots, uv_now(vm->loop))))
 		sandbox_may_run(slot);
-	if (vm->backend->needs_image && !vm->probe.done)
-		return;
 	while (!vm->closing && vm->admission.waiting) {
 		admit_look(vm);
 		t = admission_next(&vm->admission);

@@ -182,6 +182,7 @@ void sandbox_begin(struct sandbox *s)
 			    s->vm->admission.waiting);
 		sandbox_fail(s, &p);
 	} else {
+		s->ticket.held = s->ops->needs_image && !s->vm->probe.done;
 		admission_wait(&s->vm->admission, &s->ticket);
 		sandbox_deadline(s, s->vm->admission_s * 1000ull);
 		vm_kick(s->vm);

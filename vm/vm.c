@@ -90,8 +90,11 @@ void vm_forget(struct vm *vm, struct sandbox *s)
 static void on_probed(struct probe *p)
 {
 	struct vm *vm = p->data;
+	struct sandbox *s;
 
 	vm->nhandles--;
+	TAILQ_FOREACH(s, &vm->sandboxes, link)
+		s->ticket.held = false;
 	if (!vm->closing) {
 		log_info("accelerator: %s. %s", p->accel, probe_why(p));
 		vm_tell(vm, "accelerator", "%s: %s", p->accel, probe_why(p));

@@ -26,7 +26,7 @@ struct spawner;
  * - `sandboxes` has each sandbox until its `closed` callback returned and its handles are closed.
  * - `deferred` has the sandboxes whose sandbox_work() is to be called from the loop; `idle` runs
  *   as long as there is one, or `kicked` is set.
- * - Nothing is admitted before `probe` has come to a result.
+ * - No machine is admitted before `probe` has come to a result.
  */
 struct vm {
 	uv_loop_t *loop;

@@ -122,6 +122,24 @@ static void large_claims(void **state)
 	assert_int_equal(admission_why(&a, &bigger), LACK_MEMORY);
 }
 
+/* Whoever can't be started yet keeps nobody else waiting. */
+static void held(void **state)
+{
+	struct ticket machine = {.owner = 1, .held = true}, process = {.owner = 1};
+	struct admission a;
+
+	(void)state;
+	init(&a, 10, 10, 100);
+	admission_wait(&a, &machine);
+	assert_null(admission_next(&a));
+	assert_false(admission_contended(&a));
+	admission_wait(&a, &process);
+	assert_ptr_equal(admission_next(&a), &process);
+	assert_null(admission_next(&a));
+	machine.held = false;
+	assert_ptr_equal(admission_next(&a), &machine);
+}
+
 /* What one owner may have at most, and that it is only his affair. */
 static void own_limits(void **state)
 {
@@ -362,6 +380,7 @@ int main(void)
 		cmocka_unit_test(one_by_one), cmocka_unit_test(host_memory),
 		cmocka_unit_test(pressure),   cmocka_unit_test(snapshots),
 		cmocka_unit_test(busy),	      cmocka_unit_test(burst),
+		cmocka_unit_test(held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
