@@ -107,6 +107,8 @@ int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct 
 {
 	static int mappable = -1;
 	struct jail_cell cell = {.into = -1};
+	struct sock_fprog prog;
+	int r;
 
 	if (mappable < 0)
 		mappable = ids_mappable(ids_base(), CELLS_MAX * CELL_IDS);
@@ -114,6 +116,10 @@ int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct 
 		cell.index++;
 	if (cell.index == CELLS_MAX)
 		return jail_fault_set(fault, JAIL_STEP_PLACE, -EAGAIN, "");
+	/* Making it takes longer than all the rest; here it is made once, and children inherit it. */
+	r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "");
 	cell.private_ids = mappable;
 	cell.base = mappable ? ids_base() + cell.index * CELL_IDS : geteuid();
 	jail_cgroup_make(spec, &cell);
@@ -188,9 +194,6 @@ static int release_child(const struct jail_spec *spec, const struct jail_cell *c
 
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_IDS_MAP, r, "");
-	r = jail_cgroup_enter(cell, pid);
-	if (r < 0)
-		return jail_fault_set(fault, JAIL_STEP_CGROUP, r, "");
 	return write(go, "", 1) == 1 ? 0 : jail_fault_set(fault, JAIL_STEP_SYNC, -errno, "");
 }
 
@@ -251,6 +254,13 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 }
 
 /* ---- in the child ---- */
+
+int jail_join(const struct jail_cell *cell, struct jail_fault *fault)
+{
+	const int r = jail_cgroup_enter(cell);
+
+	return r < 0 ? jail_fault_set(fault, JAIL_STEP_CGROUP, r, "") : 0;
+}
 
 static int enter_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 {

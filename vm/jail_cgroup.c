@@ -283,18 +283,19 @@ void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell)
 	}
 }
 
-int jail_cgroup_enter(const struct jail_cell *cell, pid_t pid)
+/* A process with one thread that moves itself needs no lock that all of the host's forks and exits
+ * take: moved by another one it would wait for the kernel's grace period, five milliseconds or more. */
+int jail_cgroup_enter(const struct jail_cell *cell)
 {
-	char path[48], text[16];
+	char path[48];
 
-	snprintf(path, sizeof(path), "%u/cgroup.procs", cell->index);
-	snprintf(text, sizeof(text), "%d", (int)pid);
+	snprintf(path, sizeof(path), "%u/tasks", cell->index);
 	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
 		int r;
 
 		if (!(cell->groups & 1u << c) || groups[c].version == 2)
 			continue;
-		r = write_at(groups[c].dir, path, text);
+		r = write_at(groups[c].dir, path, "0");
 		if (r < 0)
 			return r;
 	}

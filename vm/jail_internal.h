@@ -90,6 +90,15 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		 struct jail_fault *fault);
 
 /**
+ * jail_join() - In the child, before anything else: into the control groups
+ * @cell: From jail_place(), whose descriptors are still open
+ * @fault: Why not
+ *
+ * Return: 0 or -errno; the process must then end.
+ */
+int jail_join(const struct jail_cell *cell, struct jail_fault *fault);
+
+/**
  * jail_enter() - In the child: everything but exec
  * @spec: Spec
  * @cell: From jail_place()
@@ -130,8 +139,8 @@ int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 /* Makes the groups of @cell and notes in its report what they limit. */
 void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell);
 
-/* Moves @pid in, where it was not born there. Return: 0 or -errno. */
-int jail_cgroup_enter(const struct jail_cell *cell, pid_t pid);
+/* Moves this process in, where it was not born there. Return: 0 or -errno. */
+int jail_cgroup_enter(const struct jail_cell *cell);
 void jail_cgroup_remove(struct jail_cell *cell);
 void jail_cgroup_remove_all(void);
 

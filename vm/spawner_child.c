@@ -89,16 +89,22 @@ static void child_oom_first(void)
 		(void)!write(fd, "500", 3);
 }
 
+__attribute__((noreturn)) static void child_fail_jail(int status_fd, const struct jail_fault *fault)
+{
+	const struct spawn_error e = {
+		.step = SPAWN_STEP_JAIL, .error = fault->error, .fault = *fault};
+
+	(void)!write(status_fd, &e, sizeof(e));
+	_exit(127);
+}
+
 /* Behind the walls; the error has not been said yet. */
 static void child_jail(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
 {
-	struct spawn_error e = {.step = SPAWN_STEP_JAIL};
+	struct jail_fault fault;
 
-	e.error = jail_enter(&job->jail, cell, go, child_die_with_parent, status_fd, &e.fault);
-	if (e.error == 0)
-		return;
-	(void)!write(status_fd, &e, sizeof(e));
-	_exit(127);
+	if (jail_enter(&job->jail, cell, go, child_die_with_parent, status_fd, &fault) < 0)
+		child_fail_jail(status_fd, &fault);
 }
 
 /* Descriptors below 32 will be arranged. */
@@ -114,7 +120,10 @@ static int child_keep(int fd, int status_fd)
 void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
 {
 	const struct rlimit no_core = {0, 0};
+	struct jail_fault fault;
 
+	if (job->jailed && jail_join(cell, &fault) < 0)
+		child_fail_jail(status_fd, &fault);
 	child_reset_signals();
 	setsid();
 	/* In a jail it would be lost with the next change of identity. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -320,10 +321,10 @@ static int bench_new(char *const args[])
 	return 0;
 }
 
-/* spawn N PROGRAM ARG ARG: a plain process, from before it is made to the end of its output. */
+/* spawn N PROGRAM ARG...: a plain process, from before it is made to the end of its output. */
 static int bench_spawn(char *const args[])
 {
-	char *const argv[] = {args[1], args[2], args[3], NULL};
+	char *const *argv = args + 1;
 	long n = strtol(args[0], NULL, 10);
 
 	for (long i = 0; i < n; i++) {
@@ -416,18 +417,21 @@ static const struct mode {
 	int (*fn)(char *const args[]);
 } modes[] = {
 	{"node", 2, bench_node}, {"run", 3, bench_run},	    {"next", 3, bench_next},
-	{"new", 5, bench_new},	 {"spawn", 4, bench_spawn}, {"seq", 3, bench_seq},
+	{"new", 5, bench_new},	 {"spawn", 2, bench_spawn}, {"seq", 3, bench_seq},
 	{"ops", 2, bench_ops},
 };
 
 int main(int argc, char *argv[])
 {
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
-		if (argc == modes[i].nargs + 2 && !strcmp(argv[1], modes[i].name))
+		/* Any number of arguments follows where the last one is a program's. */
+		const int more = modes[i].fn == bench_spawn ? argc - modes[i].nargs - 2 : 0;
+
+		if (argc == modes[i].nargs + 2 + MAX(more, 0) && !strcmp(argv[1], modes[i].name))
 			return modes[i].fn(argv + 2);
 	}
 	fputs("usage: clock node PATH N | run SESSION CODEFILE N | next SESSION CODEFILE N |\n"
-	      "       new TEMPLATE PREFIX CODEFILE N EVERY | spawn N PROGRAM ARG ARG |\n"
+	      "       new TEMPLATE PREFIX CODEFILE N EVERY | spawn N PROGRAM ARG... |\n"
 	      "       seq DIR BYTES N | ops DIR N\n",
 	      stderr);
 	return 2;
