@@ -171,7 +171,6 @@ static void mount_fuse(struct daemon *d)
 	char name[] = "xsbxfs", dash_o[] = "-o", options[128];
 	char *argv[] = {name, dash_o, options, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
-	int fd;
 
 	/* noexec: what a sandbox leaves in files/ is not run on this side by mistake. */
 	snprintf(options, sizeof(options),
@@ -190,7 +189,12 @@ static void mount_fuse(struct daemon *d)
 	d->mounted = true;
 	if (spawner_guard(d->spawner, d->conf.mountpoint, d->runtime_dir) < 0)
 		die(d, "the spawner does not answer");
-	fd = fuse_session_fd(d->se);
+}
+
+static void watch_fuse(struct daemon *d)
+{
+	const int fd = fuse_session_fd(d->se);
+
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	uv_poll_init(&d->loop, &d->fuse, fd);
 	d->fuse.data = d;
@@ -324,9 +328,9 @@ static void start(struct daemon *d)
 		die(d, why);
 	if (spawner_start(&d->spawner) < 0)
 		die(d, "cannot fork the spawner");
-	/* A ring would be a way around the list of system calls that is put around us, see vm/confine.h;
-	 * libuv would use one for no more than its epoll_ctl() calls. */
-	setenv("UV_USE_IO_URING", "0", 1);
+	mount_fuse(d);
+	if (confine_rings() < 0)
+		die(d, "cannot confine itself: io_uring");
 	uv_loop_init(&d->loop);
 	for (size_t i = 0; i < ARRAY_SIZE(signums); i++) {
 		uv_signal_init(&d->loop, &d->signals[i]);
@@ -337,7 +341,7 @@ static void start(struct daemon *d)
 	d->stop_timer.data = d;
 	start_machinery(d);
 	spawner_watch(d->spawner, on_spawner_died, d);
-	mount_fuse(d);
+	watch_fuse(d);
 	confine_daemon(d);
 	announce(d);
 	lease_prepare(d->fs);

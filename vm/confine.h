@@ -9,6 +9,17 @@ struct confine_spec {
 };
 
 /**
+ * confine_rings() - Give up io_uring
+ *
+ * To be called when all is mounted and before the event loop is made: newer libuv keeps a ring for its
+ * epoll_ctl() calls, whatever its settings say, and a ring is a way around the list of system calls
+ * that confine() puts around the process. Without one it makes those calls itself.
+ *
+ * Return: 0 or -errno; the process should end then.
+ */
+int confine_rings(void);
+
+/**
  * confine() - Give up, for ever, what the daemon needs no more
  * @spec: The places it works with
  * @ret_step: If it fails, at what
