@@ -173,10 +173,16 @@ $(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call named,$(1))) $(call ar
 endef
 $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 
+# Runs in sandboxes, in whatever view of files these have.
+$(O)/test/probe: $(call objs,obj,$(wildcard tests/hostile/*.c))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
+
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
-tests: all $(units) $(local) $(O)/test/netbed
+tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
 
 check: tests
 	$(Q)$(run_tests) --unit --local --vm $(T)

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""System calls that user code must not succeed with: namespaces, mounts, other processes' insides,
+privileges, and the parts of a kernel that had many holes. tests/hostile/ makes them; the same
+program is run outside first, where it must succeed: otherwise the test could not tell."""
+# backends: process vm
+# timeout: 120
+from xsbx import *
+
+PROBE = f"{BUILD}/test/probe"
+
+# A machine's kernel is the guest's own: its walls are another test's (vm_kernel), and what user code
+# does to its own processes is its own affair.
+GUESTS_OWN = set("""
+    io-uring userfaultfd-user-only perf-self perf-all fanotify add-key request-key keyctl
+    memfd-secret set-mempolicy int80 x32 modify-ldt netfilter audit uevent af-alg vsock xdp
+    bpf-map bpf-program ptrace-child ptrace-parent ptrace-me vm-read vm-write pidfd-getfd kcmp
+    read-implies-exec tiocsti tiocsti-upper-bits fsopen quotactl reboot swapoff open-tree-clone
+    clone3-into-cgroup setns-by-pidfd mlock
+""".split())
+
+# Without root there is one id for the agent and for user code, and what may be done between
+# processes of one id may be done to the agent: it can't be killed, looked into or traced.
+OF_ONE_ID = {"init-signal", "init-signal-queued", "init-signal-by-pidfd", "init-limits",
+             "init-affinity"}
+
+
+def results(text):
+    return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+
+
+def outside():
+    """What succeeds on this host, by name."""
+    os.mkdir(f"{SCRATCH}/control")
+    done = subprocess.run([PROBE], cwd=f"{SCRATCH}/control", check=False, timeout=60,
+                          stdout=subprocess.PIPE)
+    got = results(done.stdout.decode())
+    able = {name for name, word in got.items() if word == "possible"}
+    print("# not possible outside either: " + ", ".join(
+        f"{name} ({word})" for name, word in got.items() if word != "possible"), flush=True)
+    ok("control: there are many probes", len(got) > 100, len(got))
+    if os.geteuid() == 0:
+        ok("control: nearly all succeed outside", len(able) > len(got) * 8 / 10, sorted(able))
+    return able
+
+
+def look(what, text, able):
+    allowed = GUESTS_OWN if VM else OF_ONE_ID if os.geteuid() else set()
+    got = results(text)
+    ok(f"{what}: all were tried", able <= set(got), sorted(able - set(got)))
+    for name, word in got.items():
+        if name not in allowed:
+            ok(f"{what}: {name} is refused", word not in ("possible", "not tried"), word)
+
+
+def calls():
+    if not os.path.exists(PROBE):
+        skip("there is no build/test/probe: make tests")
+    able = outside()
+    s = Session("calls")
+    shutil.copy(PROBE, s / "files/probe")
+    os.chmod(s / "files/probe", 0o755)
+    look("in a run", s.run("./probe\n").out, able)
+    look("in the background", s.run("(setsid ./probe > out 2>&1 &); sleep 0.1; while pgrep -x probe "
+                                    "> /dev/null; do sleep 0.05; done; cat out\n").out, able)
+    s.ctl("reset")
+    look("after a reset", s.run("./probe\n").out, able)
+    if has_language("python"):
+        p = Session("calls", "python")
+        shutil.copy(PROBE, p / "files/probe")
+        os.chmod(p / "files/probe", 0o755)
+        look("from Python", p.run("import os\nif os.fork() == 0: os.execv('./probe', ['probe'])\n"
+                                  "os.wait()\n").out, able)
+    same("the session goes on", s.run("echo on\n").out, "on\n")
+
+
+main(calls)
