@@ -154,6 +154,7 @@ int conf_init(struct conf *c)
 		.output_bytes = 64u << 20,
 		.history_bytes = 256u << 20,
 		.history_runs = 100,
+		.allow_network = true,
 	};
 	if (!c->qemu || !c->accel || !c->kernel || !c->prepare)
 		return -ENOMEM;
@@ -166,9 +167,9 @@ int conf_init(struct conf *c)
 
 void conf_clear(struct conf *c)
 {
-	char *strings[] = {c->mountpoint, c->notify,  c->cache_dir,    c->runtime_dir,
-			   c->spool_dir,  c->qemu,    c->agent,	       c->accel,
-			   c->kernel,	  c->prepare, c->image_builder};
+	char *strings[] = {c->mountpoint, c->notify,  c->cache_dir,	c->runtime_dir,
+			   c->spool_dir,  c->qemu,    c->agent,		c->accel,
+			   c->kernel,	  c->prepare, c->image_builder, c->limits.max_allow};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
@@ -197,6 +198,7 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->image_builder = beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
 	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->image_builder)
 		return -ENOMEM;
+	c->limits.deny_network = !c->allow_network;
 	for (size_t i = 0; i < c->ntemplates; i++) {
 		r = conf_template_settle(&c->template[i], c, src);
 		if (r < 0)

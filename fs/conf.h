@@ -50,6 +50,7 @@ struct conf {
 	uint64_t output_bytes;	      /* limit of stdout and of stderr of a run */
 	uint64_t history_bytes;	      /* of the outputs a session keeps */
 	unsigned history_runs;	      /* how many runs a session keeps */
+	bool allow_network;	      /* of [limits] */
 	struct settings_limits limits;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;

@@ -20,6 +20,7 @@ enum key_type {
 	KEY_BACKEND,
 	KEY_NAMES, /* yes, no, or names with blanks between them */
 	KEY_KERNEL,
+	KEY_ALLOW, /* an allow list */
 };
 
 struct key {
@@ -66,6 +67,8 @@ static const struct key keys[] = {
 	{"max_idle_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_idle_timeout_s), 0,
 	 SECONDS_MAX},
 	{"allow_process", CONF_LIMITS, KEY_FLAG, AT(limits.allow_process)},
+	{"allow_network", CONF_LIMITS, KEY_FLAG, AT(allow_network)},
+	{"max_allow", CONF_LIMITS, KEY_ALLOW, AT(limits.max_allow)},
 	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
@@ -207,6 +210,17 @@ static int set_names(struct conf *c, const struct key *k, const char *value)
 	return 0;
 }
 
+static int set_allow(struct conf *c, const struct key *k, const char *value,
+		     const struct conf_source *src)
+{
+	char why[VM_WHY_MAX] = "";
+	int r = vm_allow_check(value, strlen(value), why);
+
+	if (r == -EINVAL || r == -E2BIG)
+		return conf_fail(src, EINVAL, "%s: %s", k->name, why);
+	return r < 0 ? r : set_names(c, k, value);
+}
+
 static int set_path(struct conf *c, const struct key *k, const char *value,
 		    const struct conf_source *src)
 {
@@ -264,6 +278,7 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 	case KEY_KERNEL: return set_word(c, k, value, src, kernels);
 	case KEY_BACKEND: return set_backend(c, k, value, src);
 	case KEY_NAMES: return set_names(c, k, value);
+	case KEY_ALLOW: return set_allow(c, k, value, src);
 	}
 	return -EINVAL;
 }

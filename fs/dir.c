@@ -56,7 +56,11 @@ static struct timespec node_mtime(struct fs *fs, const struct node *n)
 	case NODE_EXIT_CODE:
 	case NODE_SUMMARY: return s->latest ? run_time(s->latest) : s->created;
 	case NODE_CONFIG:
+	case NODE_NET_ALLOW:
 	case NODE_README: return s->config_mtime;
+	case NODE_NET: return s->net_changed;
+	case NODE_NET_DENIED: return s->netlog.mtime.tv_sec ? s->netlog.mtime : s->created;
+	case NODE_PORTS: return s->ports_mtime;
 	case NODE_ERROR: return s->error_mtime;
 	case NODE_CONSOLE: return s->console_mtime;
 	case NODE_RUNS:
@@ -166,7 +170,7 @@ static bool absent(const struct node *n)
 /* The number of a directory's fixed child. */
 static uint64_t child_ino(const struct node *dir, enum node_kind kind)
 {
-	bool epoch = kind == NODE_FILES || kind == NODE_RUNS;
+	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET;
 
 	return node_sibling(dir, kind, epoch ? dir->s->dir_epoch : dir->sub);
 }
@@ -184,9 +188,9 @@ static uint32_t run_number(const char *name)
 	return *end || errno || v > UINT32_MAX ? 0 : (uint32_t)v;
 }
 
-static int lookup_session_name(const struct node *dir, const char *name, uint64_t *ret_ino)
+static int lookup_scratch(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
-	const struct scratch_file *f = scratch_find(dir->s, name);
+	const struct scratch_file *f = scratch_find(dir->s, dir->kind, name);
 
 	if (!f)
 		return -ENOENT;
@@ -214,7 +218,8 @@ static int lookup_free_name(struct fs *fs, const struct node *dir, const char *n
 			return -ENOENT;
 		*ret_ino = node_of_session(s, NODE_SESSION, 0);
 		return 0;
-	case NODE_SESSION: return lookup_session_name(dir, name, ret_ino);
+	case NODE_SESSION:
+	case NODE_NET: return lookup_scratch(dir, name, ret_ino);
 	case NODE_RUNS: *ret_ino = node_of_session(dir->s, NODE_RUN, run_number(name)); return 0;
 	default: return -ENOENT;
 	}
@@ -299,8 +304,9 @@ static void put_free(struct fs *fs, struct buf *b, const struct node *dir)
 		}
 		break;
 	case NODE_SESSION:
+	case NODE_NET:
 		TAILQ_FOREACH(f, &dir->s->scratch.files, link)
-			if (!f->unlinked)
+			if (!f->unlinked && f->dir == dir->kind)
 				put(b, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG,
 				    f->name);
 		break;

@@ -76,6 +76,20 @@ void events_add_run(struct events *ev, const struct session *s, const struct run
 	add(ev, s, o);
 }
 
+void events_add_denied(struct events *ev, const struct session *s,
+		       const struct sandbox_denied *what, unsigned unreported)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "event", json_string("denied"));
+	json_object_set_new(o, "name", json_string(what->name));
+	json_object_set_new(o, "port", what->port ? json_integer(what->port) : json_null());
+	json_object_set_new(o, "reason", json_string(what->reason));
+	if (unreported)
+		json_object_set_new(o, "unreported", json_integer(unreported));
+	add(ev, s, o);
+}
+
 uint64_t events_size(const struct events *ev)
 {
 	uint64_t n = 0;

@@ -14,6 +14,7 @@
 
 struct fs;
 struct run;
+struct sandbox_denied;
 struct session;
 
 struct events {
@@ -31,6 +32,9 @@ void events_fini(struct events *ev);
 void events_add(struct events *ev, const struct session *s, const char *kind, const char *words);
 /* Adds a line about a run: its number, state, and when it has ended, status and times. */
 void events_add_run(struct events *ev, const struct session *s, const struct run *r);
+/* Adds a line about something that a network refused; @unreported refusals before it have no line. */
+void events_add_denied(struct events *ev, const struct session *s,
+		       const struct sandbox_denied *what, unsigned unreported);
 
 /* The size to show: bytes of all lines that are kept. */
 uint64_t events_size(const struct events *ev);

@@ -23,6 +23,7 @@ struct fs_stats {
 	uint64_t sessions_created, sessions_closed;
 	uint64_t runs[16]; /* by enum run_state, on reaching it */
 	uint64_t output_bytes;
+	uint64_t denied; /* by networks */
 	uint64_t requests;
 };
 

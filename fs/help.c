@@ -148,6 +148,15 @@ static int root_templates(const struct conf *c, struct buf *out)
 	return r;
 }
 
+static const char *network_words(const struct conf *c)
+{
+	return c->allow_network
+		       ? "- There is no network inside, unless `config` says `network = on` and "
+			 "names what may\n  be reached: `allow = example.com`. `net/denied` has "
+			 "what was refused.\n"
+		       : "- There is no network inside.\n";
+}
+
 static int root_rules(const struct conf *c, struct buf *out)
 {
 	return buf_printf(
@@ -166,16 +175,16 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"processors\n"
 		"  must be set before the first run.\n"
 		"- A sandbox without a name of its own: `mktemp -d python/XXXXXXXX`.\n"
-		"- There is no network inside. Only this session's owner may use it (mode 0700).\n"
+		"%s- Only its owner may use a session (mode 0700).\n"
 		"\n## Limits\n\n"
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
 		"- memory: %s; processors: %s; time of a run: %s\n"
 		"\nMore: `doctor` (what is wrong with this host), `isolation` (what is enforced),\n"
 		"`status.json`, `events`, `metrics`; in each session `README.md`; man 5 xsbxfs.\n",
-		bytes(c->output_bytes).text, c->history_runs, bytes(c->history_bytes).text,
-		limit(c->limits.max_memory_mb, " MiB").text, limit(c->limits.max_cpus, "").text,
-		limit(c->limits.max_timeout_s, " s").text);
+		network_words(c), bytes(c->output_bytes).text, c->history_runs,
+		bytes(c->history_bytes).text, limit(c->limits.max_memory_mb, " MiB").text,
+		limit(c->limits.max_cpus, "").text, limit(c->limits.max_timeout_s, " s").text);
 }
 
 int help_root(const struct conf *c, struct buf *out)
@@ -260,6 +269,8 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `error` | what went wrong last, and what to do |\n"
 		"| `config` | settings; `>` replaces, `>>` adds |\n"
 		"| `ctl` | `interrupt`, `kill`, `reset`, `close` |\n"
+		"| `net/allow` `net/denied` | names that may be reached, what was refused |\n"
+		"| `ports` | forwarded ports: `guest host url` |\n"
 		"| `files/` | the working directory of the code, live in both directions |\n"
 		"| `runs/N/` | every run; nothing there waits but `wait` |\n"
 		"| `console` | boot log |\n"

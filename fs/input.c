@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are written: `in`, `stdin`, `config`, `ctl`. See input.h. */
+/* Nodes that are written: `in`, `stdin`, `ctl`. See input.h. */
 #include "input.h"
 
 #include <assert.h>
@@ -255,118 +255,6 @@ const struct handle_ops stdin_ops = {
 	.open = stdin_open,
 	.write = stdin_write,
 	.truncate = stdin_truncate,
-};
-
-/* ---- config ---- */
-
-static int settings_replace(struct session *s, struct settings *with)
-{
-	const char *frozen = s->sandbox ? settings_frozen_change(&s->settings, with) : NULL;
-
-	if (frozen) {
-		session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
-				 "%s cannot change while the sandbox runs", frozen);
-		settings_clear(with);
-		return -EBUSY;
-	}
-	settings_clear(&s->settings);
-	s->settings = *with;
-	s->config_mtime = fs_now();
-	session_touch(s);
-	return 0;
-}
-
-static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
-{
-	struct settings with = {0};
-	struct vm_problem why = {0};
-	int e = settings_copy(&with, base);
-
-	if (e == 0)
-		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
-	if (e < 0) {
-		settings_clear(&with);
-		if (why.code[0])
-			session_problem(s, &why);
-		return e;
-	}
-	return settings_replace(s, &with);
-}
-
-int input_config(struct session *s, const char *text, size_t len)
-{
-	return apply(s, &s->t->settings, text, len);
-}
-
-static int config_open(struct fs *fs, struct handle *h, const struct node *n)
-{
-	(void)fs;
-	if (writes(h)) {
-		h->text.limit = SETTINGS_TEXT_MAX;
-		return 0;
-	}
-	return settings_render(&n->s->settings, &h->text);
-}
-
-/*
- * Each write is checked and applied with all that this open wrote before it, because only write(2)
- * can still tell a shell of an error. A program that writes in blocks may cut a line in two: then the
- * last line is left for the next write, or for the flush.
- */
-static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-			uint64_t offset)
-{
-	struct session *s = h->s;
-	size_t len, whole;
-	int e;
-
-	(void)fs;
-	if (s->dead)
-		return -ESTALE;
-	if (!(h->flags & O_APPEND) && offset < h->text.len)
-		buf_truncate(&h->text, (size_t)offset); /* it starts over */
-	len = h->text.len;
-	e = buf_append(&h->text, data, size);
-	if (e < 0)
-		return e;
-	whole = h->text.len;
-	if (size % 4096 == 0)
-		while (whole && h->text.data[whole - 1] != '\n')
-			whole--;
-	h->dirty = whole != h->text.len;
-	if (!whole)
-		return 0; /* not one line that is known to be whole */
-	e = (h->flags & O_APPEND) ? apply(s, &s->settings, h->text.data, whole)
-				  : input_config(s, h->text.data, whole);
-	if (e < 0) {
-		h->text.len = len;
-		h->dirty = false;
-	}
-	return e;
-}
-
-static int config_truncate(struct fs *fs, struct handle *h, uint64_t size)
-{
-	(void)fs;
-	return size > h->text.len ? -EINVAL : buf_truncate(&h->text, (size_t)size);
-}
-
-static int config_flush(struct fs *fs, struct handle *h, bool killed)
-{
-	(void)fs;
-	if (!writes(h) || !h->dirty || killed || h->s->dead)
-		return 0;
-	h->dirty = false;
-	return (h->flags & O_APPEND) ? apply(h->s, &h->s->settings, h->text.data, h->text.len)
-				     : input_config(h->s, h->text.data, h->text.len);
-}
-
-const struct handle_ops config_ops = {
-	.open = config_open,
-	.read = input_read,
-	.write = config_write,
-	.truncate = config_truncate,
-	.flush = config_flush,
 };
 
 /* ---- ctl ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are written: `in`, `stdin`, `config`, `ctl`. */
+/* Nodes that are written: `in`, `stdin`, `ctl`; those for settings are in config.h. */
 #ifndef XSBX_INPUT_H
 #define XSBX_INPUT_H
 
@@ -26,7 +26,6 @@ struct session;
 
 extern const struct handle_ops input_ops; /* in */
 extern const struct handle_ops stdin_ops;
-extern const struct handle_ops config_ops;
 extern const struct handle_ops ctl_ops;
 
 /* May these bytes be (more of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); the session's `error` says why. */
@@ -37,9 +36,6 @@ struct handle *input_writer(struct session *s);
 
 /* Truncation by path: of the newest writer's buffer, else of the last code. Return: 0 or -errno. */
 int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size);
-
-/* Replaces the session's settings by template defaults and @text. Return: 0 or -errno. */
-int input_config(struct session *s, const char *text, size_t len);
 
 /* Is process @pid being killed by a signal? */
 bool input_killed(pid_t pid);

@@ -9,6 +9,7 @@
 
 #include "../vm/log.h"
 #include "fs.h"
+#include "netset.h"
 
 void lease_set_state(struct session *s, enum session_state state)
 {
@@ -193,6 +194,33 @@ static void on_run_exit(void *data, uint32_t run, const struct vm_result *result
 	lease_pump(s);
 }
 
+static void on_denied(void *data, const struct sandbox_denied *what)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (s && !s->dead)
+		netnode_denied(s, what);
+}
+
+static void on_network_lost(void *data, const struct vm_problem *problem)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (!s || s->dead)
+		return;
+	session_problem(s, problem);
+	events_add(&s->fs->events, s, "network", problem->cause);
+	s->ports_mtime = fs_now();
+}
+
+static void on_ports(void *data)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (s && !s->dead)
+		netnode_ports(s);
+}
+
 /* The sandbox is gone without our asking. */
 static void on_closed(void *data, const struct vm_problem *problem)
 {
@@ -227,6 +255,9 @@ static const struct sandbox_events lease_events = {
 	.console = on_console,
 	.output = on_output,
 	.exit = on_run_exit,
+	.denied = on_denied,
+	.ports = on_ports,
+	.network_lost = on_network_lost,
 	.closed = on_closed,
 };
 
@@ -243,9 +274,16 @@ static enum vm_backend backend_of(const struct settings *st)
 	return st->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM;
 }
 
+/* Does a sandbox with these settings have an interface? Ports need one, even if no way leads out of it. */
+static bool is_wired(const struct settings *st)
+{
+	return st->network || *st->ports;
+}
+
 void lease_prepare(struct fs *fs)
 {
 	struct sandbox_env env[SETTINGS_ENV_MAX];
+	struct sandbox_port ports[SANDBOX_PORTS_MAX];
 
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
 		const struct conf_template *t = &fs->conf->template[i];
@@ -259,6 +297,10 @@ void lease_prepare(struct fs *fs)
 			.template_env = env,
 			.ntemplate_env = t->settings.nenv,
 			.pool = t->pool,
+			.network = is_wired(&t->settings),
+			.allow = t->settings.allow,
+			.ports = ports,
+			.nports = netset_list_ports(t->settings.ports, ports),
 		};
 
 		list_env(&t->settings, env);
@@ -272,6 +314,7 @@ int lease_start(struct session *s)
 	char name[160];
 	struct sandbox_env env[SETTINGS_ENV_MAX], template_env[SETTINGS_ENV_MAX];
 	const struct settings *base = &s->t->settings;
+	struct sandbox_port ports[SANDBOX_PORTS_MAX];
 	const struct sandbox_spec spec = {
 		.name = name,
 		.image = s->t->image,
@@ -285,7 +328,12 @@ int lease_start(struct session *s)
 		.template_env = template_env,
 		.ntemplate_env = base->nenv,
 		.pool = s->t->pool,
-		.odd = s->settings.backend != base->backend ||
+		.network = is_wired(&s->settings),
+		.allow = s->settings.allow,
+		.ports = ports,
+		.nports = netset_list_ports(s->settings.ports, ports),
+		.odd = is_wired(&s->settings) != is_wired(base) ||
+		       s->settings.backend != base->backend ||
 		       s->settings.memory_mb != base->memory_mb || s->settings.cpus != base->cpus,
 	};
 	int e;

@@ -127,6 +127,8 @@ int metrics_render(struct fs *fs, struct buf *out)
 	runs(fs, out);
 	single(out, "output_bytes_total", "counter", "Bytes of output received from sandboxes.",
 	       fs->stats.output_bytes);
+	single(out, "net_denied_total", "counter", "What networks of sandboxes refused.",
+	       fs->stats.denied);
 	single(out, "sandboxes", "gauge", "Sandboxes that exist.", st.running);
 	single(out, "sandboxes_waiting", "gauge", "Sandboxes that wait for admission.", st.waiting);
 	single(out, "sandboxes_max", "gauge", "Sandboxes admitted at once.", st.max_vms);

@@ -40,6 +40,7 @@ int names_rmdir(struct fs *fs, const struct node *dir, const char *name)
 	case NODE_SESSION: session_destroy(n.s); return 0;
 	case NODE_RUN: return session_remove_run(n.s, n.sub);
 	case NODE_FILES:
+	case NODE_NET:
 	case NODE_RUNS: n.s->dir_epoch++; return 0;
 	default: return -EPERM;
 	}
@@ -73,18 +74,18 @@ int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t
 	struct scratch_file *f;
 	int e;
 
-	if (dir->kind != NODE_SESSION)
+	if (!scratch_takes(dir->kind))
 		return -EPERM;
-	if (!strcmp(name, "in")) {
+	if (dir->kind == NODE_SESSION && !strcmp(name, "in")) {
 		e = session_can_submit(dir->s);
 		if (e < 0)
 			return e;
 		dir->s->in_absent = false;
 		return node_resolve(fs, node_of_session(dir->s, NODE_IN, 0), ret_n);
 	}
-	if (node_child(NODE_SESSION, name) != NODE_NONE)
+	if (node_child(dir->kind, name) != NODE_NONE)
 		return -EPERM; /* exit_code, before there is one */
-	e = scratch_create(dir->s, name, mode, &f);
+	e = scratch_create(dir->s, dir->kind, name, mode, &f);
 	if (e < 0)
 		return e;
 	return node_resolve(fs, node_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
@@ -93,9 +94,9 @@ int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags)
 {
-	if (dir->kind != NODE_SESSION || newdir->kind != NODE_SESSION)
+	if (!scratch_takes(dir->kind) || !scratch_takes(newdir->kind))
 		return dir->kind == newdir->kind ? -EPERM : -EXDEV;
 	if (dir->s != newdir->s)
 		return -EXDEV;
-	return scratch_rename(dir->s, name, newname, flags);
+	return scratch_rename(dir->s, dir->kind, name, newdir->kind, newname, flags);
 }

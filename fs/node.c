@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config.h"
 #include "fs.h"
 #include "input.h"
 #include "scratch.h"
@@ -44,6 +45,10 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_FILES] = {"files", NODE_SESSION, DIR_ | 0700, NULL},
 	[NODE_RUNS] = {"runs", NODE_SESSION, DIR_ | 0700, NULL},
 	[NODE_README] = {"README.md", NODE_SESSION, FILE_ | 0400, &text_ops},
+	[NODE_NET] = {"net", NODE_SESSION, DIR_ | 0700, NULL},
+	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops},
+	[NODE_NET_DENIED] = {"denied", NODE_NET, FILE_ | 0400, &text_ops},
+	[NODE_PORTS] = {"ports", NODE_SESSION, FILE_ | 0400, &text_ops},
 	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops},
 	[NODE_LATEST] = {"latest", NODE_RUNS, S_IFLNK | 0777, NULL},
 	[NODE_RUN] = {NULL, NODE_RUNS, DIR_ | 0700, NULL},

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "config.h"
 #include "dir.h"
 #include "input.h"
 #include "names.h"
@@ -167,6 +168,7 @@ static int fixed_truncate(struct fs *fs, const struct node *n, struct handle *h,
 	case NODE_SCRATCH:
 		f = scratch_by_id(n->s, n->sub);
 		return f ? buf_truncate(&f->data, (size_t)size) : -ESTALE;
+	case NODE_NET_ALLOW: return size == 0 ? config_allow(n->s, "", 0) : -EINVAL;
 	case NODE_CONFIG:
 	case NODE_CTL: return 0; /* what counts is what is written next */
 	default: return -EACCES;

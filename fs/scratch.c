@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch files: what editors and copying tools put beside `in` for a moment. */
+/* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
 #include "scratch.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config.h"
 #include "fs.h"
 #include "input.h"
 #include "reply.h"
@@ -34,12 +35,23 @@ void scratch_fini(struct scratch *sc)
 		drop(sc, f);
 }
 
-struct scratch_file *scratch_find(const struct session *s, const char *name)
+bool scratch_takes(enum node_kind dir)
+{
+	return dir == NODE_SESSION || dir == NODE_NET;
+}
+
+/* A file came to a directory, or went from it. */
+static void touch(struct session *s, enum node_kind dir)
+{
+	*(dir == NODE_NET ? &s->net_changed : &s->changed) = fs_now();
+}
+
+struct scratch_file *scratch_find(const struct session *s, enum node_kind dir, const char *name)
 {
 	struct scratch_file *f;
 
 	TAILQ_FOREACH(f, &s->scratch.files, link)
-		if (!f->unlinked && !strcmp(f->name, name))
+		if (!f->unlinked && f->dir == dir && !strcmp(f->name, name))
 			return f;
 	return NULL;
 }
@@ -54,7 +66,8 @@ struct scratch_file *scratch_by_id(const struct session *s, uint32_t id)
 	return NULL;
 }
 
-int scratch_create(struct session *s, const char *name, mode_t mode, struct scratch_file **ret_f)
+int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+		   struct scratch_file **ret_f)
 {
 	struct scratch_file *f;
 
@@ -72,7 +85,9 @@ int scratch_create(struct session *s, const char *name, mode_t mode, struct scra
 	f->id = ++s->scratch.last_id;
 	f->mode = mode & 0777;
 	f->data.limit = SCRATCH_SIZE_MAX;
-	f->mtime = s->changed = fs_now();
+	f->dir = dir;
+	f->mtime = fs_now();
+	touch(s, dir);
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	TAILQ_INSERT_TAIL(&s->scratch.files, f, link);
 	s->scratch.n++;
@@ -82,26 +97,28 @@ int scratch_create(struct session *s, const char *name, mode_t mode, struct scra
 
 void scratch_unlink(struct session *s, struct scratch_file *f)
 {
-	s->changed = fs_now();
+	touch(s, f->dir);
 	f->unlinked = true;
 	if (!f->opens)
 		drop(&s->scratch, f);
 }
 
 /* The content of @f becomes that of the node @to. */
-static int take(struct session *s, struct scratch_file *f, const char *to)
+static int take(struct session *s, struct scratch_file *f, enum node_kind to)
 {
 	struct buf code = {0};
 	int e;
 
-	if (!strcmp(to, "config"))
-		return input_config(s, f->data.data, f->data.len);
-	if (!strcmp(to, "stdin")) {
+	if (to == NODE_CONFIG)
+		return config_replace(s, f->data.data, f->data.len);
+	if (to == NODE_NET_ALLOW)
+		return config_allow(s, f->data.data, f->data.len);
+	if (to == NODE_STDIN) {
 		buf_clear(&s->next_stdin);
 		s->stdin_mtime = f->mtime;
 		return buf_append(&s->next_stdin, f->data.data, f->data.len);
 	}
-	if (strcmp(to, "in"))
+	if (to != NODE_IN)
 		return -EPERM;
 	if (!f->data.len) {
 		s->in_absent = false;
@@ -117,19 +134,19 @@ static int take(struct session *s, struct scratch_file *f, const char *to)
 }
 
 /* Editors that keep a backup move `in` away before they write it anew. */
-static int move_in_away(struct session *s, const char *to)
+static int move_in_away(struct session *s, enum node_kind to_dir, const char *to)
 {
 	struct scratch_file *f;
 	int e;
 
 	if (s->in_absent)
 		return -ENOENT;
-	if (node_child(NODE_SESSION, to) != NODE_NONE)
+	if (node_child(to_dir, to) != NODE_NONE)
 		return -EPERM;
-	f = scratch_find(s, to);
+	f = scratch_find(s, to_dir, to);
 	if (f)
 		scratch_unlink(s, f);
-	e = scratch_create(s, to, 0600, &f);
+	e = scratch_create(s, to_dir, to, 0600, &f);
 	if (e == 0)
 		e = buf_append(&f->data, s->last_code.data, s->last_code.len);
 	if (e == 0)
@@ -137,36 +154,39 @@ static int move_in_away(struct session *s, const char *to)
 	return e;
 }
 
-int scratch_rename(struct session *s, const char *from, const char *to, unsigned flags)
+int scratch_rename(struct session *s, enum node_kind from_dir, const char *from,
+		   enum node_kind to_dir, const char *to, unsigned flags)
 {
-	struct scratch_file *f = scratch_find(s, from), *old;
-	bool fixed = node_child(NODE_SESSION, to) != NODE_NONE;
+	struct scratch_file *f = scratch_find(s, from_dir, from), *old;
+	enum node_kind node = node_child(to_dir, to), moved = node_child(from_dir, from);
+	bool in_is_free = node == NODE_IN && s->in_absent;
 	int e;
 
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		return -EINVAL;
-	if ((flags & RENAME_NOREPLACE) &&
-	    (scratch_find(s, to) || (fixed && !(s->in_absent && !strcmp(to, "in")))))
+	old = scratch_find(s, to_dir, to);
+	if ((flags & RENAME_NOREPLACE) && (old || (node != NODE_NONE && !in_is_free)))
 		return -EEXIST;
-	if (!f && !strcmp(from, "in"))
-		return move_in_away(s, to);
+	if (!f && moved == NODE_IN)
+		return move_in_away(s, to_dir, to);
 	if (!f)
-		return node_child(NODE_SESSION, from) == NODE_NONE ? -ENOENT : -EPERM;
+		return moved == NODE_NONE ? -ENOENT : -EPERM;
 	if (strlen(to) >= sizeof(f->name))
 		return -ENAMETOOLONG;
-	if (fixed) {
-		e = take(s, f, to);
+	if (node != NODE_NONE) {
+		e = take(s, f, node);
 		if (e == 0)
 			scratch_unlink(s, f);
 		return e;
 	}
-	old = scratch_find(s, to);
 	if (old == f)
 		return 0;
 	if (old)
 		scratch_unlink(s, old);
 	snprintf(f->name, sizeof(f->name), "%s", to);
-	s->changed = fs_now();
+	touch(s, f->dir);
+	f->dir = to_dir;
+	touch(s, f->dir);
 	return 0;
 }
 

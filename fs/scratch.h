@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch files: what editors and copying tools put beside `in` for a moment. */
+/* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
 #ifndef XSBX_SCRATCH_H
 #define XSBX_SCRATCH_H
 
@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "../vm/buf.h"
+#include "node.h"
 
 #define SCRATCH_FILES_MAX 64u	     /* of one session, those unlinked but still open included */
 #define SCRATCH_SIZE_MAX  (1u << 20) /* bytes of one file */
@@ -26,6 +27,7 @@ struct scratch_file {
 	uint32_t id;
 	unsigned opens;
 	bool unlinked;
+	enum node_kind dir; /* that it is in: NODE_SESSION or NODE_NET */
 	char name[256];
 	mode_t mode; /* permissions */
 	struct buf data;
@@ -41,24 +43,31 @@ struct scratch {
 void scratch_init(struct scratch *sc);
 void scratch_fini(struct scratch *sc);
 
-struct scratch_file *scratch_find(const struct session *s, const char *name);
+/* Can there be such files in directories of this kind? */
+bool scratch_takes(enum node_kind dir);
+
+struct scratch_file *scratch_find(const struct session *s, enum node_kind dir, const char *name);
 struct scratch_file *scratch_by_id(const struct session *s, uint32_t id);
 
 /* Return: 0, -ENAMETOOLONG, -EDQUOT (too many), -ENOMEM. */
-int scratch_create(struct session *s, const char *name, mode_t mode, struct scratch_file **ret_f);
+int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+		   struct scratch_file **ret_f);
 void scratch_unlink(struct session *s, struct scratch_file *f);
 
 /**
- * scratch_rename() - RENAME within a session's directory
+ * scratch_rename() - RENAME within a session
  * @s: Session
- * @from: A scratch file, or `in`
- * @to: A scratch name, or `in`, `stdin`, `config`: then the file's content is taken as if it
- *	had been written there, and the file is gone
+ * @from_dir: Directory of @from
+ * @from: A scratch file, or `in`, `config`, `net/allow`
+ * @to_dir: Directory of @to
+ * @to: A scratch name, or `in`, `stdin`, `config`, `net/allow`: then the file's content is taken as
+ *	if it had been written there, and the file is gone
  * @flags: RENAME_NOREPLACE or 0
  *
  * Return: 0, -ENOENT, -EPERM (another node), -EEXIST, -EINVAL, or what writing would say.
  */
-int scratch_rename(struct session *s, const char *from, const char *to, unsigned flags);
+int scratch_rename(struct session *s, enum node_kind from_dir, const char *from,
+		   enum node_kind to_dir, const char *to, unsigned flags);
 
 extern const struct handle_ops scratch_ops;
 

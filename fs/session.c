@@ -116,8 +116,9 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		.console = {.limit = 2 * SESSION_CONSOLE_MAX},
 	};
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->changed = s->state_mtime = s->config_mtime = s->files_mtime = s->runs_mtime =
-		s->in_mtime = s->stdin_mtime = s->error_mtime = s->console_mtime = s->created;
+	s->changed = s->net_changed = s->ports_mtime = s->state_mtime = s->config_mtime =
+		s->files_mtime = s->runs_mtime = s->in_mtime = s->stdin_mtime = s->error_mtime =
+			s->console_mtime = s->created;
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->inputs);
@@ -153,6 +154,7 @@ static void session_free(struct session *s)
 	files_fini(&s->files);
 	scratch_fini(&s->scratch);
 	settings_clear(&s->settings);
+	netlog_fini(&s->netlog);
 	buf_clear(&s->next_stdin);
 	buf_clear(&s->last_code);
 	buf_clear(&s->console);

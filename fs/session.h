@@ -12,6 +12,7 @@
 #include "conf.h"
 #include "files.h"
 #include "handle.h"
+#include "netnode.h"
 #include "run.h"
 #include "scratch.h"
 
@@ -67,8 +68,9 @@ struct session {
 	struct settings settings;
 	enum session_state state;
 	struct timespec created;
-	struct timespec changed; /* scratch files came or went: the directory's mtime */
-	struct timespec state_mtime, config_mtime, files_mtime, runs_mtime;
+	struct timespec changed,
+		net_changed; /* scratch files came or went: the directories' mtimes */
+	struct timespec state_mtime, config_mtime, files_mtime, runs_mtime, ports_mtime;
 
 	struct sandbox *sandbox;
 	struct lease *lease;
@@ -102,6 +104,7 @@ struct session {
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files files;
+	struct netlog netlog;
 };
 
 const char *session_state_str(enum session_state state);

@@ -9,6 +9,7 @@
 
 #include "../vm/util.h"
 #include "env.h"
+#include "netset.h"
 #include "problem.h"
 
 /*
@@ -28,8 +29,9 @@
 #define LIVE	    1u /* may change while a sandbox runs */
 #define LATER	    2u /* only the default works in this version */
 #define ENDLESS	    4u /* 0 means "without end", which no limit allows */
+#define ONOFF	    8u /* a flag that is on or off rather than yes or no */
 
-enum key_type { KEY_BACKEND, KEY_NUMBER, KEY_FLAG, KEY_WORDS };
+enum key_type { KEY_BACKEND, KEY_NUMBER, KEY_FLAG, KEY_WORDS, KEY_ALLOW, KEY_PORTS };
 
 struct key {
 	const char *name;
@@ -61,12 +63,12 @@ static const struct key keys[] = {
 	 "yes: every run gets a new sandbox, which is destroyed after it."},
 	{"packages", KEY_WORDS, LATER, AT(packages), 0, 0, 0, NO_LIMIT,
 	 "Packages to install. Not available in this version."},
-	{"network", KEY_FLAG, LATER, AT(network), 0, 0, 0, NO_LIMIT,
-	 "Network access. Not available in this version: always off."},
-	{"allow", KEY_WORDS, LIVE | LATER, AT(allow), 0, 0, 0, NO_LIMIT,
-	 "Names that the sandbox may reach. Not available in this version."},
-	{"ports", KEY_WORDS, LATER, AT(ports), 0, 0, 0, NO_LIMIT,
-	 "Ports to forward into the sandbox. Not available in this version."},
+	{"network", KEY_FLAG, ONOFF, AT(network), 0, 0, 0, NO_LIMIT,
+	 "on: what `allow` names can be reached, and nothing else."},
+	{"allow", KEY_ALLOW, LIVE, AT(allow), 0, 0, 0, NO_LIMIT,
+	 "Names that can be reached: example.com api.example.com:8443 *.example.org"},
+	{"ports", KEY_PORTS, LIVE, AT(ports), 0, 0, 0, NO_LIMIT,
+	 "Ports of the sandbox to be had at 127.0.0.1: 8080, or 3000:80 to choose that one too."},
 };
 
 static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "
@@ -95,6 +97,12 @@ static char **words_at(const struct settings *s, const struct key *k)
 	return (char **)((char *)s + k->offset);
 }
 
+/* Is the value a text? */
+static bool is_text(const struct key *k)
+{
+	return k->type == KEY_WORDS || k->type == KEY_ALLOW || k->type == KEY_PORTS;
+}
+
 static unsigned limit_of(const struct settings_limits *limits, const struct key *k)
 {
 	if (k->limit == NO_LIMIT)
@@ -108,7 +116,7 @@ int settings_init(struct settings *s)
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (keys[i].type == KEY_NUMBER)
 			*number_at(s, &keys[i]) = keys[i].standard;
-		if (keys[i].type != KEY_WORDS)
+		if (!is_text(&keys[i]))
 			continue;
 		*words_at(s, &keys[i]) = strdup("");
 		if (!*words_at(s, &keys[i])) {
@@ -122,7 +130,7 @@ int settings_init(struct settings *s)
 void settings_clear(struct settings *s)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (keys[i].type == KEY_WORDS)
+		if (is_text(&keys[i]))
 			free(*words_at(s, &keys[i]));
 	}
 	env_clear(s);
@@ -140,7 +148,7 @@ int settings_copy(struct settings *dst, const struct settings *src)
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		char **words = words_at(&copy, &keys[i]);
 
-		if (keys[i].type != KEY_WORDS)
+		if (!is_text(&keys[i]))
 			continue;
 		*words = strdup(*words);
 		ok = ok && *words;
@@ -222,12 +230,13 @@ static int set_flag(struct settings *s, const struct key *k, const char *value,
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcmp(value, words[i].word) != 0)
 			continue;
-		if (words[i].value && (k->flags & LATER))
-			return problem_refuse(why, "unsupported", "Leave it off.",
-					      "%s: this version cannot turn it on", k->name);
 		*flag_at(s, k) = words[i].value;
 		return 0;
 	}
+	if (k->flags & ONOFF)
+		return problem_refuse(why, "invalid", "Write on or off (or yes, no, true, false).",
+				      "%s: \"%s\" is neither on nor off", k->name,
+				      problem_quote(value).text);
 	return problem_refuse(why, "invalid", "Write yes or no (or on, off, true, false).",
 			      "%s: \"%s\" is neither yes nor no", k->name,
 			      problem_quote(value).text);
@@ -290,6 +299,8 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		case KEY_NUMBER: return set_number(s, &keys[i], value, limits, ret_why);
 		case KEY_FLAG: return set_flag(s, &keys[i], value, ret_why);
 		case KEY_WORDS: return set_words(&keys[i], value, ret_why);
+		case KEY_ALLOW: return netset_allow(s, value, strlen(value), limits, ret_why);
+		case KEY_PORTS: return netset_ports(s, value, ret_why);
 		}
 	}
 	return problem_refuse(ret_why, "unknown-key", known_keys, "there is no setting \"%s\"",
@@ -314,7 +325,7 @@ int settings_fit(struct settings *s, const struct settings_limits *limits,
 	}
 	if (s->backend == SETTINGS_PROCESS && !limits->allow_process)
 		return refuse_process(ret_why);
-	return 0;
+	return netset_check(s, limits, ret_why);
 }
 
 /* Cuts blanks, and the CR of a CRLF, off both ends of a line. */
@@ -350,17 +361,27 @@ static int parse_line(struct settings *s, char *line, const struct settings_limi
 	return settings_set(s, trim(line), trim(value + 1), limits, why);
 }
 
+/* A list that the text does not mention stays; but not if the text turns the network off. */
+static int settle_allow(struct settings *s, char **inherited, const struct settings_limits *limits,
+			struct vm_problem *why)
+{
+	if (!s->allow)
+		s->allow = s->network ? steal_ptr(*inherited) : strdup("");
+	return s->allow ? netset_check(s, limits, why) : -ENOMEM;
+}
+
 int settings_parse(struct settings *s, const char *text, size_t len,
 		   const struct settings_limits *limits, struct vm_problem *ret_why)
 {
 	static const char bom[] = "\xef\xbb\xbf";
 	struct settings changed;
-	char *copy, *line, *rest;
+	char *copy, *line, *rest, *inherited = NULL;
 	unsigned n = 0;
 	int r;
 
 	if (len > SETTINGS_TEXT_MAX)
-		return problem_refuse(ret_why, "too-long", "Write at most 65536 bytes of settings.",
+		return problem_refuse(ret_why, "too-long",
+				      "Write at most 131072 bytes of settings.",
 				      "the settings have %zu bytes", len);
 	if (len > 0 && memchr(text, '\0', len))
 		return problem_refuse(ret_why, "invalid", "Write plain text.",
@@ -376,6 +397,7 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	if (r < 0)
 		goto out;
 
+	inherited = steal_ptr(changed.allow);
 	rest = copy;
 	while (r >= 0 && (line = strsep(&rest, "\n"))) {
 		n++;
@@ -383,6 +405,8 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	}
 	if (r == -EINVAL)
 		problem_name_line(ret_why, n);
+	if (r >= 0)
+		r = settle_allow(&changed, &inherited, limits, ret_why);
 	if (r < 0) {
 		settings_clear(&changed);
 		goto out;
@@ -390,6 +414,7 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	settings_clear(s);
 	*s = changed;
 out:
+	free(inherited);
 	free(copy);
 	return r;
 }
@@ -404,8 +429,10 @@ static int render_value(const struct settings *s, const struct key *k, struct bu
 	case KEY_BACKEND: return buf_printf(out, " %s", backend_str[s->backend]);
 	case KEY_NUMBER: return buf_printf(out, " %u", *number_at(s, k));
 	case KEY_FLAG:
-		return buf_printf(out, " %s", (k->flags & LATER ? onoff : flag)[*flag_at(s, k)]);
-	case KEY_WORDS: return **words_at(s, k) ? buf_printf(out, " %s", *words_at(s, k)) : 0;
+		return buf_printf(out, " %s", (k->flags & ONOFF ? onoff : flag)[*flag_at(s, k)]);
+	case KEY_WORDS:
+	case KEY_ALLOW:
+	case KEY_PORTS: return **words_at(s, k) ? buf_printf(out, " %s", *words_at(s, k)) : 0;
 	}
 	return -EINVAL;
 }
@@ -439,7 +466,9 @@ const char *settings_frozen_change(const struct settings *a, const struct settin
 		case KEY_BACKEND: same = a->backend == b->backend; break;
 		case KEY_NUMBER: same = *number_at(a, k) == *number_at(b, k); break;
 		case KEY_FLAG: same = *flag_at(a, k) == *flag_at(b, k); break;
-		case KEY_WORDS: same = strcmp(*words_at(a, k), *words_at(b, k)) == 0; break;
+		case KEY_WORDS:
+		case KEY_ALLOW:
+		case KEY_PORTS: same = strcmp(*words_at(a, k), *words_at(b, k)) == 0; break;
 		}
 		if (!same)
 			return k->name;

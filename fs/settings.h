@@ -14,7 +14,7 @@
 #define SETTINGS_ENV_VALUE 4096 /* bytes of one value */
 #define SETTINGS_ENV_BYTES \
 	49152 /* of all names and values, so that what is rendered can be parsed */
-#define SETTINGS_TEXT_MAX 65536 /* bytes of one `config` write */
+#define SETTINGS_TEXT_MAX 131072 /* bytes of one `config` write */
 
 enum settings_backend { SETTINGS_MICROVM, SETTINGS_PROCESS, SETTINGS_NBACKENDS };
 
@@ -31,7 +31,8 @@ struct settings {
 	unsigned idle_timeout_s; /* 0: never */
 	bool fresh;
 	bool network;
-	char *packages, *allow, *ports; /* never NULL after settings_init() */
+	char *packages;	     /* these three: never NULL after settings_init() */
+	char *allow, *ports; /* see netset.h */
 	struct settings_env *env;
 	size_t nenv;
 };
@@ -39,7 +40,8 @@ struct settings {
 /* What the administrator allows; 0: no limit. */
 struct settings_limits {
 	unsigned max_memory_mb, max_cpus, max_timeout_s, max_idle_timeout_s;
-	bool allow_process;
+	bool allow_process, deny_network;
+	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */
 };
 
 /* Return: 0, -EINVAL if there is no backend of this name. */
@@ -57,6 +59,8 @@ int settings_copy(struct settings *dst, const struct settings *src);
  * @value: Text
  * @limits: What is allowed
  * @ret_why: Filled in if it fails: which key, what is wrong with it, what would be right
+ *
+ * What goes together only in all, such as `allow` and `network`, is for settings_fit().
  *
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
  */

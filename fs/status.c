@@ -167,6 +167,21 @@ static json_t *waiting_json(const struct session *s)
 			 "turn", (int)w.turn, "of", (int)w.of, "ms", (json_int_t)w.ms);
 }
 
+static void add_port(void *data, const struct sandbox_port *port)
+{
+	json_array_append_new(
+		data, json_pack("{s:i, s:i}", "guest", (int)port->guest, "host", (int)port->host));
+}
+
+static json_t *network_json(const struct session *s)
+{
+	json_t *ports = json_array();
+
+	if (s->sandbox)
+		sandbox_ports(s->sandbox, add_port, ports);
+	return json_pack("{s:I, s:o}", "denied", (json_int_t)s->netlog.total, "ports", ports);
+}
+
 int status_session(struct session *s, struct buf *out)
 {
 	json_t *o = json_object(), *runs = json_object();
@@ -180,6 +195,7 @@ int status_session(struct session *s, struct buf *out)
 	json_object_set_new(o, "sandbox", sandbox_json(s));
 	json_object_set_new(o, "waiting", waiting_json(s));
 	json_object_set_new(o, "usage", usage_json(s));
+	json_object_set_new(o, "network", network_json(s));
 	json_object_set_new(runs, "submitted", json_integer(s->last_number));
 	json_object_set_new(runs, "queued", json_integer(s->nqueued));
 	json_object_set_new(runs, "kept", json_integer(s->nruns));

@@ -8,6 +8,7 @@
 #include "fs.h"
 #include "help.h"
 #include "metrics.h"
+#include "netnode.h"
 #include "reply.h"
 #include "report.h"
 #include "session.h"
@@ -50,6 +51,9 @@ static int render_session(const struct node *n, struct buf *out)
 	case NODE_ERROR: return render_error(s, out);
 	case NODE_CONSOLE: return render_console(s, out);
 	case NODE_CONFIG: return settings_render(&s->settings, out);
+	case NODE_NET_ALLOW: return netnode_render_allow(s, out);
+	case NODE_NET_DENIED: return netnode_render_denied(s, out);
+	case NODE_PORTS: return netnode_render_ports(s, out);
 	case NODE_README: return help_session(s->t, &s->settings, out);
 	case NODE_RUN_IN: return buf_append(out, n->r->code.data, n->r->code.len);
 	case NODE_RUN_EXIT_CODE: return render_exit_code(n->r, out);

@@ -3,19 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "net/allow.h"
 #include "util.h"
 #include "vm.h"
-
-int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX])
-{
-	struct allow list;
-	int r = allow_parse(text, len, &list, ret_why);
-
-	if (r == 0)
-		allow_fini(&list);
-	return r;
-}
 
 int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
 {

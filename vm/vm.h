@@ -378,6 +378,20 @@ int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
 int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
 
 /**
+ * vm_allow_within() - Does a list open only what another one opens?
+ * @text: List
+ * @len: Its length
+ * @most: The other one, terminated
+ * @ret_why: The first entry that goes beyond it, if -EPERM is returned; else as above
+ *
+ * An address that is spelt out may be private; `*` does not cover that.
+ *
+ * Return: 0, -EPERM, or as vm_allow_check().
+ */
+int vm_allow_within(const char *text, size_t len, const char *most,
+		    char ret_why[static VM_WHY_MAX]);
+
+/**
  * sandbox_allow() - Replace the allow list, at once, also for open connections
  * @s: Sandbox, in any state
  * @text: List; empty for nothing

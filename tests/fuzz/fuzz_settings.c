@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
-/* modules: fs/settings.c fs/env.c fs/problem.c vm/buf.c */
+/* modules: fs/settings.c fs/env.c fs/netset.c fs/problem.c vm/buf.c vm/allow_check.c */
+/* modules: vm/net/allow.c vm/net/address.c */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static void check_round_trip(const struct settings *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct settings_limits none, some = {256, 2, 60, 60, false};
+	static char most[] = "*.example.org 10.0.0.1:9";
+	static const struct settings_limits none, some = {256, 2, 60, 60, false, false, most};
 	struct vm_problem why = {.code = ""};
 	struct buf before = {0}, after = {0};
 	struct settings s;

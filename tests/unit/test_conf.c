@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: files, options, command line, and what a mistake in them is answered. */
 /* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/settings.c fs/env.c fs/problem.c vm/buf.c */
+/* modules: fs/netset.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
 /* libs: inih */
 #include <errno.h>
 #include <setjmp.h>
@@ -273,7 +274,7 @@ static void test_templates(void **state)
 	assert_refused("[template events]\n", "the mount has a file of that name");
 	assert_refused("[template raw]\nimage = a/b\n", "image");
 	assert_refused("[template raw]\nmemory_mb = 64\n", "t.conf:2: memory_mb: 64 is too small");
-	assert_refused("[template raw]\nnetwork = on\n", "t.conf:2: network");
+	assert_refused("[template raw]\nnetwork = perhaps\n", "t.conf:2: network");
 	assert_refused("[template raw]\nspeed = 9\n", "t.conf:2: there is no setting \"speed\"");
 	/* inih keeps 49 bytes of a section's name; the template has all of it. */
 	assert_int_equal(read_text(&c,
@@ -303,6 +304,32 @@ static void test_templates_within_limits(void **state)
 	conf_clear(&c);
 	assert_refused("[template raw]\ncpus = 4\n[limits]\nmax_cpus = 2\n",
 		       "[template raw]: cpus");
+}
+
+static void test_network(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template raw]\nnetwork = on\nallow = Example.com, "
+				       "*.example.org:8443\nports = 3000:80 8080\n"
+				       "[limits]\nmax_allow = example.com *.example.org:8443\n"),
+			 0);
+	assert_string_equal(c.template[2].settings.allow, "example.com *.example.org:8443");
+	assert_string_equal(c.template[2].settings.ports, "3000:80 8080");
+	assert_false(c.limits.deny_network);
+	conf_clear(&c);
+	assert_refused("[template raw]\nallow = example.com\n", "network = on");
+	assert_refused("[limits]\nmax_allow = a..b\n", "t.conf:2: max_allow: a..b");
+	assert_refused("[template raw]\nnetwork = on\nallow = example.com\n[limits]\n"
+		       "max_allow = example.org\n",
+		       "[template raw]: allow: the administrator does not allow \"example.com\"");
+	assert_refused("[template raw]\nnetwork = on\n[limits]\nallow_network = no\n",
+		       "[template raw]: network: sandboxes may have none");
+	assert_int_equal(read_text(&c, "[limits]\nallow_network = no\n[template raw]\nports=80\n"),
+			 0);
+	assert_true(c.limits.deny_network);
+	conf_clear(&c);
 }
 
 static void test_names(void **state)
@@ -509,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_long_value),
 		cmocka_unit_test(test_templates),
 		cmocka_unit_test(test_templates_within_limits),
+		cmocka_unit_test(test_network),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_command_line_mistakes),

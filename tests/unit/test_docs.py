@@ -51,7 +51,7 @@ want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/ctl.
 # ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF is never seen by a caller.
 usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF"}
 ops = read(*[f"fs/{name}.c" for name in (
-    "dir", "events", "files", "handle", "input", "names", "ops", "scratch", "session", "stream",
+    "config", "dir", "events", "files", "handle", "input", "names", "ops", "scratch", "session", "stream",
     "text")])
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 

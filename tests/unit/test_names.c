@@ -18,12 +18,12 @@ static void test_listings(void **state)
 	assert_string_equal(bed_ls(b, "raw"), "template.json README.md ");
 	assert_string_equal(bed_ls(b, "python/demo"),
 			    "in stdin stdout stderr output summary state status.json error config "
-			    "ctl console files runs README.md ");
+			    "ctl console files runs README.md net ports ");
 	bed_put(b, TOP "temp", "x");
 	fake_exit(bed_run(b, "x"), VM_DONE, 0);
 	assert_string_equal(bed_ls(b, "python/demo"),
 			    "in stdin stdout stderr output exit_code summary state status.json "
-			    "error config ctl console files runs README.md temp ");
+			    "error config ctl console files runs README.md net ports temp ");
 	assert_string_equal(bed_ls(b, TOP "runs"), "latest 1 ");
 	assert_string_equal(bed_ls(b, TOP "runs/1"),
 			    "in stdout stderr output exit_code state status.json summary wait ");

@@ -104,6 +104,15 @@ void fake_exit(struct sandbox *s, enum vm_outcome outcome, unsigned status)
 	fake_result(s, &result);
 }
 
+void fake_denied(struct sandbox *s, const char *name, uint16_t port, const char *reason)
+{
+	const struct sandbox_denied d = {
+		.time_ms = 1700000000123, .name = name, .port = port, .reason = reason};
+
+	assert_false(s->gone || s->closing);
+	s->events->denied(s->data, &d);
+}
+
 static void drop_file(struct sandbox *s, size_t index, struct fake_file *ret_file)
 {
 	assert_true(index < s->nfiles);
@@ -128,6 +137,34 @@ void fake_answer(struct sandbox *s, int err, const struct vm_file_reply *reply)
 	fake_answer_at(s, 0, err, reply);
 }
 
+static void add_port(struct sandbox *s, const struct sandbox_port *p)
+{
+	assert_true(s->nports < SANDBOX_PORTS_MAX);
+	s->ports[s->nports++] =
+		(struct sandbox_port){p->guest, p->host ? p->host : (uint16_t)(40000 + p->guest)};
+}
+
+static void answer_asked(struct sandbox *s, int stale)
+{
+	while (s->nasked) {
+		const struct sandbox_port *p = &s->asked[0].port;
+		int err = stale ? stale : p->host && p->host == fake_faults.taken ? -EADDRINUSE : 0;
+
+		if (err == 0)
+			add_port(s, p);
+		s->asked[0].fn(s->asked[0].data, err, p, err ? "somebody uses it" : "");
+		s->nasked--;
+		memmove(&s->asked[0], &s->asked[1], s->nasked * sizeof(s->asked[0]));
+	}
+}
+
+void fake_forward(struct sandbox *s)
+{
+	assert_false(s->gone || s->closing);
+	answer_asked(s, 0);
+	s->events->ports(s->data);
+}
+
 static void end(struct sandbox *s, const struct vm_problem *problem)
 {
 	const struct vm_result lost = {
@@ -141,6 +178,7 @@ static void end(struct sandbox *s, const struct vm_problem *problem)
 		end_run(s, &lost);
 	while (s->nfiles)
 		fake_answer(s, -ESTALE, NULL);
+	answer_asked(s, -ESTALE);
 	s->events->closed(s->data, problem);
 	s->gone = true;
 }
@@ -169,6 +207,7 @@ void fake_check_all(void)
 		struct sandbox *next = all->next;
 
 		free(all->code);
+		free(all->allow);
 		free(all);
 		all = next;
 	}
@@ -182,6 +221,57 @@ static void must_be_alive(const struct sandbox *s)
 {
 	if (!s || s->gone)
 		fail_msg("a sandbox was used after its end");
+}
+
+int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
+{
+	int e;
+
+	must_be_alive(s);
+	e = vm_allow_check(text, len, ret_why);
+	if (e < 0)
+		return e;
+	if (!s->network)
+		return -EOPNOTSUPP;
+	free(s->allow);
+	s->allow = strndup(text, len);
+	return 0;
+}
+
+void sandbox_ports(const struct sandbox *s, void (*fn)(void *data, const struct sandbox_port *port),
+		   void *data)
+{
+	for (size_t i = 0; i < s->nports; i++)
+		fn(data, &s->ports[i]);
+}
+
+int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
+		    void *data, char ret_why[static VM_WHY_MAX])
+{
+	must_be_alive(s);
+	if (!s->network) {
+		snprintf(ret_why, VM_WHY_MAX, "the sandbox has no network");
+		return -EOPNOTSUPP;
+	}
+	if (s->nports + s->nasked == SANDBOX_PORTS_MAX)
+		return -ENOSPC;
+	s->asked[s->nasked].port = (struct sandbox_port){guest, host};
+	s->asked[s->nasked].fn = fn;
+	s->asked[s->nasked++].data = data;
+	return 0;
+}
+
+int sandbox_unforward(struct sandbox *s, uint16_t guest)
+{
+	must_be_alive(s);
+	for (size_t i = 0; i < s->nports; i++) {
+		if (s->ports[i].guest != guest)
+			continue;
+		s->nports--;
+		memmove(&s->ports[i], &s->ports[i + 1], (s->nports - i) * sizeof(*s->ports));
+		return 0;
+	}
+	return -ENOENT;
 }
 
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
@@ -200,6 +290,10 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	s->nenv = (unsigned)spec->nenv;
 	for (size_t i = 0; i < spec->nenv; i++)
 		assert_true(*spec->env[i].name && spec->env[i].value);
+	s->network = spec->network;
+	s->allow = strdup(spec->allow);
+	for (size_t i = 0; i < spec->nports; i++)
+		add_port(s, &spec->ports[i]);
 	s->events = events;
 	s->data = data;
 	s->next = all;

@@ -25,6 +25,16 @@ struct sandbox {
 	struct sandbox *next;
 	char name[128], language[32];
 	unsigned memory_mb, nenv;
+	bool network;
+	char *allow; /* the last list */
+	struct sandbox_port ports[SANDBOX_PORTS_MAX];
+	size_t nports;
+	struct {
+		struct sandbox_port port;
+		sandbox_forward_fn fn;
+		void *data;
+	} asked[SANDBOX_PORTS_MAX]; /* forwards without an answer, oldest first */
+	size_t nasked;
 	const struct sandbox_events *events;
 	void *data;
 	enum sandbox_state state;
@@ -48,6 +58,7 @@ struct sandbox {
 /* What the next calls say: errors to be returned by sandbox_new() and sandbox_run(). */
 struct fake_faults {
 	int new_err, run_err;
+	uint16_t taken; /* this port of the host cannot be had */
 };
 
 extern struct fake_faults fake_faults;
@@ -56,6 +67,12 @@ extern struct fake_faults fake_faults;
 struct sandbox *fake_sandbox(void);
 unsigned fake_count(void);
 unsigned fake_alive(void);
+
+/* Answers all that sandbox_forward() was asked for. */
+void fake_forward(struct sandbox *s);
+
+/* What its network refused. */
+void fake_denied(struct sandbox *s, const char *name, uint16_t port, const char *reason);
 
 /* What a sandbox reports. */
 void fake_state(struct sandbox *s, enum sandbox_state state);

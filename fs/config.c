@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that change settings: `config`, `net/allow`. See config.h. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "fs.h"
+#include "netnode.h"
+#include "netset.h"
+#include "problem.h"
+#include "reply.h"
+#include "session.h"
+
+/* ---- settings ---- */
+
+/* Takes over @with. */
+static int settle(struct session *s, struct settings *with)
+{
+	const char *frozen = s->sandbox ? settings_frozen_change(&s->settings, with) : NULL;
+	int e = 0;
+
+	if (frozen) {
+		session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
+				 "%s cannot change while the sandbox runs", frozen);
+		e = -EBUSY;
+	} else if (s->sandbox) {
+		e = netnode_apply(s, with);
+	}
+	if (e < 0) {
+		settings_clear(with);
+		return e;
+	}
+	settings_clear(&s->settings);
+	s->settings = *with;
+	s->config_mtime = fs_now();
+	session_touch(s);
+	return 0;
+}
+
+static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct vm_problem why = {0};
+	int e = settings_copy(&with, base);
+
+	if (e == 0)
+		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
+	if (e < 0) {
+		settings_clear(&with);
+		if (why.code[0])
+			session_problem(s, &why);
+		return e;
+	}
+	return settle(s, &with);
+}
+
+int config_replace(struct session *s, const char *text, size_t len)
+{
+	return apply(s, &s->t->settings, text, len);
+}
+
+/* ---- the allow list ---- */
+
+/* Makes @with's list of @text. */
+static int take_list(const struct session *s, struct settings *with, const char *text, size_t len,
+		     struct vm_problem *why)
+{
+	int e;
+
+	if (len && memchr(text, '\0', len))
+		return problem_refuse(why, "invalid", "Write plain text.",
+				      "the list holds a NUL byte");
+	e = netset_allow(with, text, len, &s->fs->conf->limits, why);
+	if (e < 0 || with->network || !*with->allow)
+		return e;
+	problem_refuse(why, "network-off",
+		       "echo 'network = on' >> config, before the first run or after `close`.",
+		       "this sandbox has no network, so there is nothing to allow");
+	return -ENETDOWN;
+}
+
+static int apply_list(struct session *s, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct vm_problem why = {0};
+	int e = settings_copy(&with, &s->settings);
+
+	if (e == 0)
+		e = take_list(s, &with, text, len, &why);
+	if (e < 0) {
+		settings_clear(&with);
+		if (why.code[0])
+			session_problem(s, &why);
+		return e;
+	}
+	return settle(s, &with);
+}
+
+int config_allow(struct session *s, const char *text, size_t len)
+{
+	return apply_list(s, text, len);
+}
+
+static int add_to_list(struct session *s, const char *text, size_t len)
+{
+	struct buf all = {0};
+	int e = buf_printf(&all, "%s\n", s->settings.allow);
+
+	if (e == 0)
+		e = buf_append(&all, text, len);
+	if (e == 0)
+		e = apply_list(s, all.data, all.len);
+	buf_clear(&all);
+	return e;
+}
+
+/* ---- the nodes ---- */
+
+static bool writes(const struct handle *h)
+{
+	return (h->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static bool appends(const struct handle *h)
+{
+	return h->flags & O_APPEND;
+}
+
+/* What this open has written, up to @len, takes effect. */
+static int commit(struct handle *h, size_t len)
+{
+	struct session *s = h->s;
+	const char *text = len ? h->text.data : "";
+
+	if (h->kind == NODE_NET_ALLOW)
+		return appends(h) ? add_to_list(s, text, len) : config_allow(s, text, len);
+	return appends(h) ? apply(s, &s->settings, text, len) : config_replace(s, text, len);
+}
+
+static int config_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	if (writes(h)) {
+		h->text.limit = SETTINGS_TEXT_MAX;
+		return 0;
+	}
+	if (h->kind == NODE_NET_ALLOW)
+		return netnode_render_allow(n->s, &h->text);
+	return settings_render(&n->s->settings, &h->text);
+}
+
+static void config_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	(void)fs;
+	(void)nonblock;
+	if (offset >= h->text.len)
+		reply_buf(req, "", 0);
+	else
+		reply_buf(req, h->text.data + offset, MIN(size, h->text.len - (size_t)offset));
+}
+
+static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+			uint64_t offset)
+{
+	size_t len, whole;
+	int e;
+
+	(void)fs;
+	if (h->s->dead)
+		return -ESTALE;
+	if (!appends(h) && offset < h->text.len)
+		buf_truncate(&h->text, (size_t)offset); /* it starts over */
+	len = h->text.len;
+	e = buf_append(&h->text, data, size);
+	if (e < 0) {
+		h->failed = true;
+		return e;
+	}
+	whole = h->text.len;
+	if (size % 4096 == 0)
+		while (whole && h->text.data[whole - 1] != '\n')
+			whole--;
+	h->dirty = whole != h->text.len;
+	if (!whole)
+		return 0; /* not one line that is known to be whole */
+	e = commit(h, whole);
+	if (e < 0) {
+		h->text.len = len;
+		h->dirty = false;
+		h->failed = true;
+	}
+	return e;
+}
+
+static int config_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	if (size > h->text.len)
+		return -EINVAL;
+	if (size == 0)
+		h->flags |= O_TRUNC;
+	return buf_truncate(&h->text, (size_t)size);
+}
+
+static int config_flush(struct fs *fs, struct handle *h, bool killed)
+{
+	(void)fs;
+	h->killed = killed;
+	if (!writes(h) || !h->dirty || killed || h->s->dead)
+		return 0;
+	h->dirty = false;
+	return commit(h, h->text.len);
+}
+
+static void config_release(struct fs *fs, struct handle *h)
+{
+	bool emptied = writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
+
+	(void)fs;
+	if (h->kind == NODE_NET_ALLOW && emptied && !h->failed && !h->killed && !h->s->dead)
+		(void)config_allow(h->s, "", 0); /* an empty list is always fine */
+}
+
+const struct handle_ops config_ops = {
+	.open = config_open,
+	.read = config_read,
+	.write = config_write,
+	.truncate = config_truncate,
+	.flush = config_flush,
+	.release = config_release,
+};
