@@ -51,28 +51,23 @@ static void guest(void)
 
 /* The jail is finished: views, namespaces, limits and the filter were there before us. What is left
  * is what the kernel of a guest would be told, and what user code is started with. */
-static int jail(int fd, uint64_t memory_kib)
+static int jail(struct place *place, int fd)
 {
-	const struct place place = {.work = "/home/user",
-				    .home = "/home/user",
-				    .lib = "/run/xsbx/lib",
-				    .jail = true,
-				    .memory_kib = memory_kib,
-				    .drop = getuid() == 0,
-				    .uid = USER_ID,
-				    .gid = USER_ID,
-				    .random_fd = -1,
-				    .kmsg_fd = -1,
-				    .swap = SWAP_NONE};
-	int r = serve(&place, fd, true);
+	int r;
 
+	place->work = place->home = "/home/user";
+	place->lib = "/run/xsbx/lib";
+	place->jail = true;
+	place->drop = getuid() == 0;
+	place->uid = place->gid = USER_ID;
+	r = serve(place, fd, true);
 	/* With us end all others. */
 	return r < 0 ? 1 : 0;
 }
 
 static int usage(void)
 {
-	fputs("usage: xsbx-agent --jail FD --memory KIB\n"
+	fputs("usage: xsbx-agent --jail FD --memory KIB [--write DIR]...\n"
 	      "       xsbx-agent --local FD --root DIR --lib DRIVERDIR\n",
 	      stderr);
 	return 2;
@@ -110,13 +105,16 @@ static int local(int fd, const char *root, const char *lib)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"local", required_argument, NULL, 'l'},  {"root", required_argument, NULL, 'r'},
-		{"lib", required_argument, NULL, 'd'},	  {"jail", required_argument, NULL, 'j'},
-		{"memory", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"local", required_argument, NULL, 'l'},
+						{"root", required_argument, NULL, 'r'},
+						{"lib", required_argument, NULL, 'd'},
+						{"jail", required_argument, NULL, 'j'},
+						{"memory", required_argument, NULL, 'm'},
+						{"write", required_argument, NULL, 'w'},
+						{NULL, 0, NULL, 0}};
+	struct place jailed = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
 	const char *root = NULL, *lib = NULL;
 	int c, fd = -1, jail_fd = -1;
-	uint64_t memory = 0;
 
 	/* The kernel hands words of its command line that it does not know to PID 1. */
 	if (getpid() == 1 &&
@@ -128,12 +126,17 @@ int main(int argc, char **argv)
 		case 'r': root = optarg; break;
 		case 'd': lib = optarg; break;
 		case 'j': jail_fd = (int)strtol(optarg, NULL, 10); break;
-		case 'm': memory = strtoull(optarg, NULL, 10); break;
+		case 'm': jailed.memory_kib = strtoull(optarg, NULL, 10); break;
+		case 'w':
+			if (jailed.nwrite == PLACE_WRITE_MAX)
+				return usage();
+			jailed.write[jailed.nwrite++] = optarg;
+			break;
 		default: return usage();
 		}
 	}
 	if (jail_fd >= 0 && fd < 0 && optind == argc)
-		return jail(jail_fd, memory);
+		return jail(&jailed, jail_fd);
 	if (fd < 0 || !root || !lib || optind < argc)
 		return usage();
 	return local(fd, root, lib);

@@ -9,6 +9,8 @@
 
 #include "swap.h"
 
+#define PLACE_WRITE_MAX 32
+
 /*
  * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
  * knows nothing of mounts and machines.
@@ -20,7 +22,9 @@ struct place {
 	bool jail;	     /* PID 1 of a PID namespace: host name, quotas, processes are ours */
 	bool guest;	     /* the machine is ours: clock, host name, entropy, quotas */
 	uint64_t memory_kib; /* of a jail: its limit */
-	bool drop;	     /* user code runs as uid and gid, without capabilities */
+	const char *write[PLACE_WRITE_MAX]; /* of a jail: what of the host user code may change */
+	size_t nwrite;
+	bool drop; /* user code runs as uid and gid, without capabilities */
 	uid_t uid;
 	gid_t gid;
 	int random_fd; /* /dev/random in a guest, else -1 */

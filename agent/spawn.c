@@ -173,10 +173,11 @@ static int step_limits(const struct spawn *s)
  * system calls were filtered before the agent was started. */
 static int step_confine(const struct spawn *s)
 {
-	static const struct landlock_rule rules[] = {
+	struct landlock_rule rules[5 + PLACE_WRITE_MAX] = {
 		{"/home/user", true}, {"/tmp", true},	{"/dev/shm", true},
 		{"/dev", false},      {"/proc", false},
 	};
+	size_t n = 5;
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {0};
 	int r;
@@ -186,7 +187,9 @@ static int step_confine(const struct spawn *s)
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
 	    syscall(SYS_capset, &h, none) < 0)
 		return -1;
-	r = landlock_confine(rules, ARRAY_SIZE(rules), LANDLOCK_READ_ALL);
+	for (size_t i = 0; i < s->place->nwrite; i++)
+		rules[n++] = (struct landlock_rule){s->place->write[i], true};
+	r = landlock_confine(rules, n, LANDLOCK_READ_ALL);
 	if (r < 0)
 		errno = -r;
 	return r < 0 ? -1 : 0;

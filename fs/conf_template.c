@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paths.h"
 #include "problem.h"
 
 #define POOL_DEFAULT 1u
@@ -133,7 +134,12 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 		return set_count(&t->pool.low, key, value, POOL_MAX, src);
 	if (strcmp(key, "pool_age_s") == 0)
 		return set_count(&t->pool.age_s, key, value, POOL_AGE_MAX, src);
-	r = settings_set(&t->settings, key, value, &no_limits, &why);
+	if (strcmp(key, "ro") == 0)
+		r = paths_set(&t->settings.ro, key, value, &why);
+	else if (strcmp(key, "rw") == 0)
+		r = paths_set(&t->settings.rw, key, value, &why);
+	else
+		r = settings_set(&t->settings, key, value, &no_limits, &why);
 	if (r == 0 && strcmp(key, "backend") == 0)
 		t->own_backend = true;
 	if (r == -EINVAL)

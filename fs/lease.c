@@ -10,6 +10,7 @@
 #include "../vm/log.h"
 #include "fs.h"
 #include "netset.h"
+#include "paths.h"
 
 void lease_set_state(struct session *s, enum session_state state)
 {
@@ -287,6 +288,8 @@ void lease_prepare(struct fs *fs)
 
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
 		const struct conf_template *t = &fs->conf->template[i];
+		struct paths paths;
+		const int r = paths_init(&paths, &t->settings);
 		const struct sandbox_spec spec = {
 			.name = t->name,
 			.image = t->image,
@@ -294,6 +297,10 @@ void lease_prepare(struct fs *fs)
 			.backend = backend_of(&t->settings),
 			.memory_mb = t->settings.memory_mb,
 			.cpus = t->settings.cpus,
+			.owner = geteuid(),
+			.group = getegid(),
+			.paths = paths.path,
+			.npaths = paths.n,
 			.template_env = env,
 			.ntemplate_env = t->settings.nenv,
 			.pool = t->pool,
@@ -304,8 +311,9 @@ void lease_prepare(struct fs *fs)
 		};
 
 		list_env(&t->settings, env);
-		if (t->prepare)
+		if (t->prepare && r == 0)
 			vm_prepare(fs->vm, &spec);
+		paths_clear(&paths);
 	}
 }
 
@@ -315,6 +323,8 @@ int lease_start(struct session *s)
 	struct sandbox_env env[SETTINGS_ENV_MAX], template_env[SETTINGS_ENV_MAX];
 	const struct settings *base = &s->t->settings;
 	struct sandbox_port ports[SANDBOX_PORTS_MAX];
+	struct paths paths;
+	int e = paths_init(&paths, &s->settings);
 	const struct sandbox_spec spec = {
 		.name = name,
 		.image = s->t->image,
@@ -323,6 +333,9 @@ int lease_start(struct session *s)
 		.memory_mb = s->settings.memory_mb,
 		.cpus = s->settings.cpus,
 		.owner = s->uid,
+		.group = s->gid,
+		.paths = paths.path,
+		.npaths = paths.n,
 		.env = env,
 		.nenv = s->settings.nenv,
 		.template_env = template_env,
@@ -336,17 +349,19 @@ int lease_start(struct session *s)
 		       s->settings.backend != base->backend ||
 		       s->settings.memory_mb != base->memory_mb || s->settings.cpus != base->cpus,
 	};
-	int e;
 
 	assert(!s->sandbox && !s->dead);
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
 	list_env(&s->settings, env);
 	list_env(base, template_env);
-	s->lease = calloc(1, sizeof(*s->lease));
-	if (!s->lease)
+	s->lease = e < 0 ? NULL : calloc(1, sizeof(*s->lease));
+	if (!s->lease) {
+		paths_clear(&paths);
 		return -ENOMEM;
+	}
 	s->lease->s = s;
 	e = sandbox_new(s->fs->vm, &spec, &lease_events, s->lease, &s->sandbox);
+	paths_clear(&paths);
 	if (e < 0) {
 		free(s->lease);
 		s->lease = NULL;

@@ -10,6 +10,7 @@
 #include "../vm/util.h"
 #include "env.h"
 #include "netset.h"
+#include "paths.h"
 #include "problem.h"
 
 /*
@@ -26,10 +27,11 @@
 #define SECONDS_MAX (86400u * 7)
 #define NO_LIMIT    SIZE_MAX
 
-#define LIVE	    1u /* may change while a sandbox runs */
-#define LATER	    2u /* only the default works in this version */
-#define ENDLESS	    4u /* 0 means "without end", which no limit allows */
-#define ONOFF	    8u /* a flag that is on or off rather than yes or no */
+#define LIVE	    1u	/* may change while a sandbox runs */
+#define LATER	    2u	/* only the default works in this version */
+#define ENDLESS	    4u	/* 0 means "without end", which no limit allows */
+#define ONOFF	    8u	/* a flag that is on or off rather than yes or no */
+#define FIXED	    16u /* by the configuration file, which does not come by settings_set() */
 
 enum key_type { KEY_BACKEND, KEY_NUMBER, KEY_FLAG, KEY_WORDS, KEY_ALLOW, KEY_PORTS };
 
@@ -69,6 +71,10 @@ static const struct key keys[] = {
 	 "Names that can be reached: example.com api.example.com:8443 *.example.org"},
 	{"ports", KEY_PORTS, LIVE, AT(ports), 0, 0, 0, NO_LIMIT,
 	 "Ports of the sandbox to be had at 127.0.0.1: 8080, or 3000:80 to choose that one too."},
+	{"ro", KEY_WORDS, FIXED, AT(ro), 0, 0, 0, NO_LIMIT,
+	 "What is seen of the host, as everybody may read it: PATH[:TARGET]. Set in xsbxfs.conf."},
+	{"rw", KEY_WORDS, FIXED, AT(rw), 0, 0, 0, NO_LIMIT,
+	 "What of the host may be changed, with its owner's rights. Set in xsbxfs.conf."},
 };
 
 static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "
@@ -276,8 +282,16 @@ int settings_backend_parse(const char *value, enum settings_backend *ret_backend
 	return -EINVAL;
 }
 
-static int set_words(const struct key *k, const char *value, struct vm_problem *why)
+static int set_words(const struct settings *s, const struct key *k, const char *value,
+		     struct vm_problem *why)
 {
+	/* What was read can be written back. */
+	if ((k->flags & FIXED) && strcmp(value, *words_at(s, k)) == 0)
+		return 0;
+	if (k->flags & FIXED)
+		return problem_refuse(why, "not-allowed",
+				      "Ask the administrator for a template that has it.",
+				      "%s: only the configuration file can change it", k->name);
 	if (*value == '\0')
 		return 0; /* the default, and so far the only value */
 	return problem_refuse(why, "unsupported", "Remove the line, or leave its value empty.",
@@ -298,7 +312,7 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		case KEY_BACKEND: return set_backend(s, &keys[i], value, limits, ret_why);
 		case KEY_NUMBER: return set_number(s, &keys[i], value, limits, ret_why);
 		case KEY_FLAG: return set_flag(s, &keys[i], value, ret_why);
-		case KEY_WORDS: return set_words(&keys[i], value, ret_why);
+		case KEY_WORDS: return set_words(s, &keys[i], value, ret_why);
 		case KEY_ALLOW: return netset_allow(s, value, strlen(value), limits, ret_why);
 		case KEY_PORTS: return netset_ports(s, value, ret_why);
 		}
@@ -310,6 +324,8 @@ int settings_set(struct settings *s, const char *key, const char *value,
 int settings_fit(struct settings *s, const struct settings_limits *limits,
 		 struct vm_problem *ret_why)
 {
+	int r;
+
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		unsigned limit = limit_of(limits, &keys[i]);
 		unsigned *number;
@@ -325,7 +341,8 @@ int settings_fit(struct settings *s, const struct settings_limits *limits,
 	}
 	if (s->backend == SETTINGS_PROCESS && !limits->allow_process)
 		return refuse_process(ret_why);
-	return netset_check(s, limits, ret_why);
+	r = netset_check(s, limits, ret_why);
+	return r < 0 ? r : paths_fit(s, ret_why);
 }
 
 /* Cuts blanks, and the CR of a CRLF, off both ends of a line. */
@@ -407,6 +424,8 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 		problem_name_line(ret_why, n);
 	if (r >= 0)
 		r = settle_allow(&changed, &inherited, limits, ret_why);
+	if (r >= 0)
+		r = paths_fit(&changed, ret_why);
 	if (r < 0) {
 		settings_clear(&changed);
 		goto out;

@@ -33,6 +33,7 @@ struct settings {
 	bool network;
 	char *packages;	     /* these three: never NULL after settings_init() */
 	char *allow, *ports; /* see netset.h */
+	char *ro, *rw;	     /* nor these; see paths.h; only the configuration sets them */
 	struct settings_env *env;
 	size_t nenv;
 };

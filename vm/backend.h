@@ -14,6 +14,7 @@ struct vm;
 struct buf;
 struct vm_problem;
 struct jail_report;
+struct view;
 struct backend; /* one of these per sandbox; each backend has its own */
 
 enum backend_mode {
@@ -28,6 +29,8 @@ struct backend_spec {
 	unsigned memory_mb, cpus;
 	enum backend_mode mode;
 	int ram, state; /* descriptors; only needed during the call */
+	const struct view
+		*view; /* what is seen of the host, or NULL; only with backend_ops.views */
 };
 
 struct backend_events {
@@ -55,6 +58,7 @@ typedef void (*backend_saved_fn)(void *data, const char *error);
 struct backend_ops {
 	const char *name;
 	bool needs_image;
+	bool views; /* can show paths of the host */
 	bool pools; /* without snapshots: a pool has sandboxes that were started as any other */
 	unsigned overhead_mb; /* memory of the host on top of the guest's */
 

@@ -118,6 +118,8 @@ int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct 
 		return jail_fault_set(fault, JAIL_STEP_PLACE, -EAGAIN, "");
 	/* Making it takes longer than all the rest; here it is made once, and children inherit it. */
 	r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
+	if (r == 0 && (spec->flags & JAIL_NO_SETID))
+		r = jail_seccomp_no_setid(&prog);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "");
 	cell.private_ids = mappable;
@@ -158,6 +160,11 @@ static bool two_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 	return cell->private_ids && (spec->flags & JAIL_TWO_IDS);
 }
 
+uint32_t jail_user_id(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	return two_ids(spec, cell) ? cell->base + 1 : cell->base;
+}
+
 static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, pid_t pid)
 {
 	char uids[96], gids[96];
@@ -165,7 +172,7 @@ static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, p
 
 	if (two_ids(spec, cell)) {
 		snprintf(uids, sizeof(uids), "0 %u 1\n%u %u 1\n", cell->base, spec->user,
-			 cell->base + 1);
+			 jail_user_id(spec, cell));
 		memcpy(gids, uids, sizeof(gids));
 	} else {
 		snprintf(uids, sizeof(uids), "%u %u 1\n", spec->user, cell->base);
@@ -233,14 +240,17 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned)cell->into;
 	}
-	pid = fork_as(spec, cell, &args);
+	r = jail_owned_open(spec, cell, fault);
+	pid = r < 0 ? r : fork_as(spec, cell, &args);
 	if (pid == 0) {
 		close(go[1]);
 		*ret_go = go[0];
 		return 0;
 	}
-	r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, (int)pid, "")
-		    : release_child(spec, cell, pid, go[1], fault);
+	jail_owned_close();
+	if (r == 0)
+		r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, (int)pid, "")
+			    : release_child(spec, cell, pid, go[1], fault);
 	close(go[0]);
 	close(go[1]);
 	if (r < 0 && pid > 0)
@@ -378,9 +388,14 @@ static int confine_files(const struct jail_spec *spec)
 
 static int filter_calls(const struct jail_spec *spec)
 {
-	struct sock_fprog prog;
+	struct sock_fprog prog, no_setid;
 	int r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
 
+	if (r == 0 && (spec->flags & JAIL_NO_SETID)) {
+		r = jail_seccomp_no_setid(&no_setid);
+		if (r == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &no_setid) < 0)
+			r = -errno;
+	}
 	if (r < 0)
 		return r;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;

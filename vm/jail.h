@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define JAIL_MOUNTS_MAX	 48u
+#define JAIL_MOUNTS_MAX	 64u
 #define JAIL_RLIMITS_MAX 16u
 #define JAIL_WHAT_MAX	 128u
 
@@ -36,6 +36,8 @@ enum jail_mount_kind {
 
 #define JAIL_OPTIONAL 0x01u /* left out if the host does not have it */
 #define JAIL_NOEXEC   0x02u
+#define JAIL_OWNED    0x04u /* of JAIL_RW: with the rights of the spec's `owner` on the host */
+#define JAIL_NO_LINKS 0x08u /* a symbolic link in the source is an error */
 
 /* Mounts are made in their order. Directories on the way to a target are made where the view can be
  * written, which is everywhere but below JAIL_RO and JAIL_RW. */
@@ -54,6 +56,7 @@ struct jail_rlimit {
 #define JAIL_TWO_IDS	0x04u /* a second id for the program's own children, if the host can */
 #define JAIL_DATA_LIMIT 0x08u /* `memory` limits each process where no control group does */
 #define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
+#define JAIL_NO_SETID	0x20u /* no file can be given a set-id bit, as others could run it */
 
 /*
  * - The program has id 0 inside, and `user` for what it starts, where two ids were asked for and the
@@ -67,9 +70,10 @@ struct jail_spec {
 	uint32_t nmounts, nrlimits;
 	uint32_t pids;	      /* most processes, or 0 */
 	uint32_t cpu_percent; /* of one processor, or 0 */
-	uint32_t host_group, pad;
-	uint64_t memory;    /* bytes, or 0 */
-	uint64_t keep_caps; /* bits; in the jail's own user namespace only */
+	uint32_t host_group;
+	uint32_t owner, owner_group, pad; /* of what is JAIL_OWNED */
+	uint64_t memory;		  /* bytes, or 0 */
+	uint64_t keep_caps;		  /* bits; in the jail's own user namespace only */
 	const char *host_name;
 	struct jail_mount mounts[JAIL_MOUNTS_MAX];
 	struct jail_rlimit rlimits[JAIL_RLIMITS_MAX];

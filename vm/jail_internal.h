@@ -16,6 +16,7 @@ enum jail_step {
 	JAIL_STEP_CLONE,
 	JAIL_STEP_IDS_MAP,
 	JAIL_STEP_CGROUP,
+	JAIL_STEP_OWNED,
 	JAIL_STEP_SYNC,
 	JAIL_STEP_IDS,
 	JAIL_STEP_HOST_NAME,
@@ -124,6 +125,24 @@ int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, voi
 int jail_verify(const struct jail_spec *spec, pid_t pid, struct jail_cell *cell,
 		struct jail_fault *fault);
 
+/* The id on the host of `user` of a spec. */
+uint32_t jail_user_id(const struct jail_spec *spec, const struct jail_cell *cell);
+
+/* ---- jail_owned.c ---- */
+
+/* The source of a mount, as it is asked for. Return: a descriptor (O_PATH) or -errno. */
+int jail_open_source(const struct jail_mount *m);
+
+/* In the spawner, before the child is made: the mounts that are JAIL_OWNED, where they need it. */
+int jail_owned_open(const struct jail_spec *spec, const struct jail_cell *cell,
+		    struct jail_fault *fault);
+
+/* In the child: the mount number @i, or -1 if it needs nothing special. */
+int jail_owned_take(uint32_t i);
+
+/* In the spawner, when the child was made. */
+void jail_owned_close(void);
+
 /* ---- jail_mounts.c ---- */
 
 /* Opens all sources while paths of the host mean what they say, and rights are what they were. */
@@ -151,5 +170,8 @@ void jail_cgroup_sweep(void);
 
 /* The filter of a use, made at the first call. Return: 0 or -errno. */
 int jail_seccomp_filter(enum jail_use use, struct sock_fprog *ret_prog);
+
+/* A filter to be added to one of these: no set-id bits. Return: 0 or -errno. */
+int jail_seccomp_no_setid(struct sock_fprog *ret_prog);
 
 #endif

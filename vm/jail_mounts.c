@@ -28,7 +28,7 @@
  * But a target below a bound directory goes through a directory of the host, where it has to exist.
  */
 
-#define ROOT_OPTIONS "mode=755,size=256k,nr_inodes=256"
+#define ROOT_OPTIONS "mode=755,size=256k,nr_inodes=1024"
 #define DEV_OPTIONS  "mode=755,size=64k,nr_inodes=64"
 #define SHM_OPTIONS  "mode=1777,size=64m,nr_inodes=4096"
 
@@ -88,11 +88,11 @@ static int set_attr(int fd, const char *path, uint64_t attr, bool below)
 		       : 0;
 }
 
-/* Return: descriptor of a detached copy of what is mounted at @path and below, or -errno. */
-static int copy_mount(const char *path, uint64_t attr, bool below)
+/* Return: descriptor of a detached copy of what is mounted at @path, seen from @dir, or -errno. */
+static int copy_from(int dir, const char *path, uint64_t attr, bool below)
 {
-	_cleanup_close_ int fd = open_tree(AT_FDCWD, path,
-					   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
+	_cleanup_close_ int fd = open_tree(dir, path,
+					   AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
 						   (below ? (unsigned)AT_RECURSIVE : 0u));
 	int r;
 
@@ -100,6 +100,11 @@ static int copy_mount(const char *path, uint64_t attr, bool below)
 		return -errno;
 	r = set_attr(fd, "", attr, below);
 	return r < 0 ? r : steal_fd(&fd);
+}
+
+static int copy_mount(const char *path, uint64_t attr, bool below)
+{
+	return copy_from(AT_FDCWD, path, attr, below);
 }
 
 static int attach(int fd, const char *target)
@@ -250,6 +255,18 @@ static uint64_t attr_of(const struct jail_mount *m)
 	       (m->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0u);
 }
 
+/* What @m shows of the host, with all that is mounted below it. */
+static int open_source(const struct jail_mount *m, uint32_t i)
+{
+	_cleanup_close_ int source = -1;
+	int fd = jail_owned_take(i);
+
+	if (fd >= 0)
+		return fd;
+	source = jail_open_source(m);
+	return source < 0 ? source : copy_from(source, "", attr_of(m), true);
+}
+
 int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		     struct jail_fault *fault)
 {
@@ -259,7 +276,7 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		fds[i] = -1;
 		if (m->kind != JAIL_RO && m->kind != JAIL_RW)
 			continue;
-		fds[i] = copy_mount(m->source, attr_of(m), true);
+		fds[i] = open_source(m, i);
 		if (fds[i] < 0 && !((m->flags & JAIL_OPTIONAL) && fds[i] == -ENOENT))
 			return jail_fault_set(fault, JAIL_STEP_SOURCE, fds[i], m->source);
 	}

@@ -21,6 +21,7 @@ static const char *const step_str[] = {
 	[JAIL_STEP_CLONE] = "making namespaces",
 	[JAIL_STEP_IDS_MAP] = "mapping ids",
 	[JAIL_STEP_CGROUP] = "entering control groups",
+	[JAIL_STEP_OWNED] = "mapping the ids of",
 	[JAIL_STEP_SYNC] = "waiting for the parent",
 	[JAIL_STEP_IDS] = "taking its ids",
 	[JAIL_STEP_HOST_NAME] = "setting the host name",

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "jail_internal.h"
@@ -305,25 +306,27 @@ static const struct sock_filter no_stuffing[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 };
 
-/* Reads the program back from where the library wrote it, behind our own first instructions. */
-static int export(scmp_filter_ctx ctx, struct sock_fprog *ret_prog)
+/* Reads the program back from where the library wrote it, behind @before of our own instructions. */
+static int export(scmp_filter_ctx ctx, const struct sock_filter *ours, size_t before,
+		  struct sock_fprog *ret_prog)
 {
-	static const size_t before = ARRAY_SIZE(no_stuffing);
 	_cleanup_close_ int fd = memfd_create("seccomp", MFD_CLOEXEC);
 	struct sock_filter code[BPF_MAXINSNS], *copy;
+	const size_t skip = before * sizeof(*code);
 	int r = fd < 0 ? -errno : seccomp_export_bpf(ctx, fd);
 	ssize_t size;
 
 	if (r < 0)
 		return r;
-	memcpy(code, no_stuffing, sizeof(no_stuffing));
-	size = pread(fd, code + before, sizeof(code) - sizeof(no_stuffing), 0);
+	if (before)
+		memcpy(code, ours, skip);
+	size = pread(fd, code + before, sizeof(code) - skip, 0);
 	if (size <= 0 || size != lseek(fd, 0, SEEK_END))
 		return -E2BIG;
-	copy = malloc(sizeof(no_stuffing) + (size_t)size);
+	copy = malloc(skip + (size_t)size);
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, code, sizeof(no_stuffing) + (size_t)size);
+	memcpy(copy, code, skip + (size_t)size);
 	ret_prog->len = (unsigned short)(before + (size_t)size / sizeof(*copy));
 	ret_prog->filter = copy;
 	return 0;
@@ -348,7 +351,7 @@ static int build(enum jail_use use, struct sock_fprog *ret_prog)
 	if (r == 0)
 		r = add_rest(ctx, use);
 	if (r == 0)
-		r = export(ctx, ret_prog);
+		r = export(ctx, no_stuffing, ARRAY_SIZE(no_stuffing), ret_prog);
 	seccomp_release(ctx);
 	return r;
 }
@@ -360,5 +363,58 @@ int jail_seccomp_filter(enum jail_use use, struct sock_fprog *ret_prog)
 
 	if (r == 0)
 		*ret_prog = made[use];
+	return r;
+}
+
+/* Calls that give a file its mode, and which argument that is; with flags, only if they make a file. */
+static const struct {
+	const char *name;
+	unsigned mode, flags;
+} givers[] = {
+	{"chmod", 1, 0}, {"fchmod", 1, 0},  {"fchmodat", 2, 0}, {"fchmodat2", 2, 0},
+	{"mkdir", 1, 0}, {"mkdirat", 2, 0}, {"mknod", 1, 0},	{"mknodat", 2, 0},
+	{"creat", 1, 0}, {"open", 2, 1},    {"openat", 3, 2},
+};
+
+static int refuse_bit(scmp_filter_ctx ctx, size_t i, unsigned bit)
+{
+	static const unsigned makes[] = {O_CREAT, O_TMPFILE & ~(unsigned)O_DIRECTORY};
+	const struct scmp_arg_cmp mode = SCMP_CMP(givers[i].mode, SCMP_CMP_MASKED_EQ, bit, bit);
+	const int nr = seccomp_syscall_resolve_name(givers[i].name);
+	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+	int r = 0;
+
+	/* Not known to the library: then the other filter lets nobody call it. */
+	if (nr == __NR_SCMP_ERROR)
+		return 0;
+	if (!givers[i].flags)
+		return seccomp_rule_add(ctx, no, nr, 1, mode);
+	for (size_t m = 0; r == 0 && m < ARRAY_SIZE(makes); m++)
+		r = seccomp_rule_add(
+			ctx, no, nr, 2, mode,
+			SCMP_CMP(givers[i].flags, SCMP_CMP_MASKED_EQ, makes[m], makes[m]));
+	return r;
+}
+
+int jail_seccomp_no_setid(struct sock_fprog *ret_prog)
+{
+	static struct sock_fprog made;
+	scmp_filter_ctx ctx = made.filter ? NULL : seccomp_init(SCMP_ACT_ALLOW);
+	/* Its mode is behind a pointer; programs know how to do without it. */
+	int r = ctx ? seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0) : 0;
+
+	if (!made.filter && !ctx)
+		return -ENOMEM;
+	for (size_t i = 0; ctx && r == 0 && i < ARRAY_SIZE(givers); i++) {
+		r = refuse_bit(ctx, i, S_ISUID);
+		if (r == 0)
+			r = refuse_bit(ctx, i, S_ISGID);
+	}
+	if (ctx && r == 0)
+		r = export(ctx, NULL, 0, &made);
+	if (ctx)
+		seccomp_release(ctx);
+	if (r == 0)
+		*ret_prog = made;
 	return r;
 }

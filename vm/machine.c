@@ -125,6 +125,7 @@ bool link_start(struct sandbox *s)
 		.mode = BACKEND_COLD,
 		.ram = -1,
 		.state = -1,
+		.view = &s->view,
 	};
 	struct vm_problem p = {0};
 	int stream, r;

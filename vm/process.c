@@ -136,6 +136,23 @@ static int add_agent(struct jail_spec *j, struct words *w, const char *agent)
 	return 0;
 }
 
+/* What the session's template shows, on top of all else. */
+static void add_paths(struct jail_spec *j, const struct view *v)
+{
+	for (size_t i = 0; v && i < v->npaths; i++) {
+		const struct vm_path *p = &v->path[i];
+
+		add(j, p->write ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS | (p->write ? JAIL_OWNED : 0u),
+		    p->source, p->target);
+		if (p->write)
+			j->flags |= JAIL_NO_SETID;
+	}
+	if (v) {
+		j->owner = v->owner;
+		j->owner_group = v->group;
+	}
+}
+
 static void add_memory(struct jail_spec *j, struct words *w, uint64_t memory)
 {
 	/* Until the agent is told the quotas, with its first message. */
@@ -154,6 +171,7 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 			 struct words *w)
 {
 	const uint64_t memory = (uint64_t)spec->memory_mb << 20;
+	int r;
 
 	*j = (struct jail_spec){
 		.use = JAIL_SANDBOX,
@@ -173,7 +191,9 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 	add_limit(j, RLIMIT_RTPRIO, 0);
 	add_system(j, w);
 	add_memory(j, w, memory);
-	return add_agent(j, w, vm->agent);
+	r = add_agent(j, w, vm->agent);
+	add_paths(j, spec->view);
+	return r;
 }
 
 /* ---- its life ---- */
@@ -221,15 +241,22 @@ static void on_exited(struct child *c, int status)
 static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
 {
 	char number[16], memory[24];
-	const char *const argv[] = {AGENT, "--jail", number, "--memory", memory, NULL};
+	const char *argv[6 + 2 * VM_PATHS_MAX] = {AGENT, "--jail", number, "--memory", memory};
 	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
 	const struct spawn_fd fds[] = {
 		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
 	struct words *w = malloc(sizeof(*w));
 	struct jail_spec jail;
 	const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, &jail};
+	const struct view *v = spec->view;
 	int r = w ? describe_jail(h->vm, spec, &jail, w) : -ENOMEM;
 
+	for (size_t i = 0, n = 5; v && i < v->npaths; i++) {
+		if (!v->path[i].write)
+			continue;
+		argv[n++] = "--write";
+		argv[n++] = v->path[i].target;
+	}
 	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
 	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)spec->memory_mb << 10);
 	h->child.started = on_started;
@@ -284,6 +311,7 @@ static void process_drain(struct backend *b)
 
 const struct backend_ops backend_process = {
 	.name = "process",
+	.views = true,
 	.pools = true,
 	.overhead_mb = PROCESS_OVERHEAD_MB,
 	.start = process_start,

@@ -13,6 +13,7 @@
 #include "slots.h"
 #include "tail.h"
 #include "template.h"
+#include "view.h"
 #include "vm.h"
 #include "wallclock.h"
 
@@ -84,6 +85,7 @@ struct sandbox {
 	unsigned memory_mb, cpus;
 	uint64_t files_bytes;
 	uint32_t files_inodes;
+	struct view view;
 
 	enum sandbox_state state, reported;
 	enum sandbox_phase phase;

@@ -49,6 +49,7 @@ void sandbox_env_free(struct sandbox_env *env, size_t n)
 void sandbox_spec_free(struct sandbox *s)
 {
 	sandbox_env_free(s->env, s->nenv);
+	view_free(&s->view);
 	free(s->name);
 	free(s->image);
 	free(s->language);
@@ -67,6 +68,8 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 
 	if (!copy.name || !copy.image || !copy.language)
 		r = -ENOMEM;
+	if (r == 0)
+		r = view_copy(&copy.view, spec);
 	if (r < 0) {
 		sandbox_spec_free(&copy);
 		return r;
@@ -77,6 +80,7 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 	s->language = copy.language;
 	s->env = copy.env;
 	s->nenv = copy.nenv;
+	s->view = copy.view;
 	s->ops = vm_backend_ops(s->vm, spec->backend);
 	s->memory_mb = spec->memory_mb;
 	s->cpus = MAX(spec->cpus, 1u);
@@ -162,6 +166,11 @@ void sandbox_begin(struct sandbox *s)
 
 	if (s->vm->closing) {
 		sandbox_close(s);
+	} else if (s->view.npaths && !s->ops->views) {
+		trouble_set(&p, "no-paths", "Write backend = process.",
+			    "files of the host (ro, rw) can be shown to processes, but not to a "
+			    "machine");
+		sandbox_fail(s, &p);
 	} else if (s->ops->needs_image && imager_missing(&s->vm->imager, s->image, true)) {
 		imager_wait(&s->vm->imager, s);
 	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
@@ -258,6 +267,8 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.owner = NOBODY,
 		.env = t->env,
 		.nenv = t->nenv,
+		.paths = t->view.path,
+		.npaths = t->view.npaths,
 	};
 	struct vm *vm = t->vm;
 	struct sandbox *s;
@@ -271,6 +282,8 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		return NULL;
 	s->data = s;
 	s->kind = kind;
+	s->view.owner = t->view.owner;
+	s->view.group = t->view.group;
 	admission_place(&vm->admission, &s->ticket);
 	join(s, t);
 	s->start = kind == SANDBOX_POOL && t->ops->save ? START_SNAPSHOT : START_COLD;

@@ -17,8 +17,8 @@
 /*
  * Theory of operation
  * -------------------
- * Sandboxes that agree in image, language, memory, processors and the template's own variables are
- * of one template. What a session sets beyond that (more variables, a quota) is part of SETUP, which
+ * Sandboxes that agree in image, language, memory, processors, the template's own variables and what
+ * they see of the host are of one template. What a session sets beyond that (more variables, a quota) is part of SETUP, which
  * every sandbox is sent however it started; an interpreter that does not fit is started anew.
  *
  *	UNKNOWN -> LOADING -> READY <-----+
@@ -78,7 +78,8 @@ static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 	TAILQ_FOREACH(t, &vm->templates, link) {
 		if (t->backend == spec->backend && t->memory_mb == spec->memory_mb &&
 		    t->cpus == MAX(spec->cpus, 1u) && strcmp(t->image, spec->image) == 0 &&
-		    strcmp(t->language, spec->language) == 0 && same_env(t, spec))
+		    strcmp(t->language, spec->language) == 0 && same_env(t, spec) &&
+		    view_serves(&t->view, spec))
 			return t;
 	}
 	return NULL;
@@ -87,6 +88,7 @@ static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 static void template_free(struct template *t)
 {
 	sandbox_env_free(t->env, t->nenv);
+	view_free(&t->view);
 	snapshot_close(&t->snapshot);
 	snapshot_close(&t->recording);
 	free(t->image);
@@ -129,7 +131,8 @@ static struct template *make(struct vm *vm, const struct sandbox_spec *spec)
 	t->memory_mb = spec->memory_mb;
 	t->cpus = MAX(spec->cpus, 1u);
 	if (!t->image || !t->language ||
-	    sandbox_env_copy(spec->template_env, spec->ntemplate_env, &t->env, &t->nenv) < 0) {
+	    sandbox_env_copy(spec->template_env, spec->ntemplate_env, &t->env, &t->nenv) < 0 ||
+	    view_copy(&t->view, spec) < 0) {
 		template_free(t);
 		return NULL;
 	}
@@ -228,7 +231,7 @@ struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 	const struct backend_ops *ops = vm_backend_ops(vm, spec->backend);
 	struct template *t;
 
-	if ((!ops->save && !ops->pools) || vm->closing)
+	if ((!ops->save && !ops->pools) || vm->closing || (view_wanted(spec) && !ops->views))
 		return NULL;
 	t = find(vm, spec);
 	if (!t && vm->ntemplates >= TEMPLATES_MAX)

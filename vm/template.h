@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "snapshot.h"
+#include "view.h"
 #include "vm.h"
 
 struct backend_ops;
@@ -46,6 +47,7 @@ struct template
 	unsigned memory_mb, cpus;
 	struct sandbox_env *env;
 	size_t nenv;
+	struct view view;
 
 	enum template_state state;
 	char key[DIGEST_HEX]; /* of the snapshot that is or would be right now */

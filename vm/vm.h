@@ -203,6 +203,16 @@ struct sandbox_env {
 	const char *name, *value;
 };
 
+/* A file or directory of the host that a process sandbox sees, with all that is mounted below it. */
+struct vm_path {
+	const char *
+		source; /* absolute; a link in it is not followed, the sandbox does not start then */
+	const char *target; /* where it is seen; absolute */
+	bool write; /* with the rights of the sandbox's owner; else as everybody may read it */
+};
+
+#define VM_PATHS_MAX 16u
+
 /* Sandboxes of a kind that should wait, ready to be used. */
 struct vm_pool {
 	unsigned target; /* so many */
@@ -219,6 +229,9 @@ struct sandbox_spec {
 	uint64_t files_bytes; /* quota of the working directory; 0: derived from memory */
 	uint32_t files_inodes;
 	uid_t owner;
+	gid_t group;		       /* the owner's */
+	const struct vm_path *paths;   /* copied; only for VM_PROCESS */
+	size_t npaths;		       /* at most VM_PATHS_MAX */
 	const struct sandbox_env *env; /* copied */
 	size_t nenv;
 	/* The variables of the template itself, with which snapshots are made; copied. */
@@ -310,8 +323,8 @@ struct sandbox_events {
  * @data: First argument of the callbacks
  * @ret_sandbox: Result; goes through its states by itself
  *
- * Return: 0, -ENOMEM, or -E2BIG for too many or too long variables (PROTO_ENV_MAX; names of 256
- * bytes, values of 4096). Everything else that can go wrong arrives as `closed`.
+ * Return: 0, -ENOMEM, or -E2BIG for too many paths, or too many or too long variables (PROTO_ENV_MAX;
+ * names of 256 bytes, values of 4096). Everything else that can go wrong arrives as `closed`.
  */
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox);

@@ -215,17 +215,18 @@ class Session:
         os.rmdir(self.path)
 
 
-def start_daemon(mnt, *options, log=None, conf=None, program=None):
+def start_daemon(mnt, *options, log=None, conf=None, program=None, **popen):
     """A daemon of the test's own; returns once it is ready."""
     fifo = f"{SCRATCH}/ready.{os.getpid()}.{time.monotonic_ns()}"
     os.mkfifo(fifo)
+    os.chmod(fifo, 0o666)
     ready = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     log = log or os.environ["LOG"]
     with open(log, "ab") as file:
         daemon = subprocess.Popen(
             [program or os.environ["XSBXFS"], "-f", "-c", conf or os.environ["CONF"],
              "-o", ",".join([f"notify={fifo}", *OPTIONS, *options]), mnt],
-            stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, **popen)
 
     def there():
         try:
