@@ -13,6 +13,7 @@
 #include "hosted.h"
 #include "jail.h"
 #include "trouble.h"
+#include "view.h"
 #include "vm_internal.h"
 
 /*
@@ -52,16 +53,10 @@ struct backend {
 struct words {
 	char agent[PATH_MAX], drivers[PATH_MAX], bun[PATH_MAX], name[65];
 	char home[96], tmp[96];
-	char top[5][64]; /* where the links /bin, /lib and so on lead */
+	char top[5][VIEW_LEADS_MAX]; /* where the links /bin, /lib and so on lead */
 };
 
 /* ---- what the sandbox sees ---- */
-
-static void add(struct jail_spec *j, uint32_t kind, uint32_t flags, const char *source,
-		const char *target)
-{
-	j->mounts[j->nmounts++] = (struct jail_mount){kind, flags, source, target};
-}
 
 static void add_limit(struct jail_spec *j, int resource, uint64_t value)
 {
@@ -78,44 +73,21 @@ static void add_system(struct jail_spec *j, struct words *w)
 		"/etc/terminfo",     "/etc/inputrc",
 	};
 
-	add(j, JAIL_RO, 0, "/usr", "/usr");
-	for (size_t i = 0; i < ARRAY_SIZE(top); i++) {
-		ssize_t n = readlink(top[i], w->top[i], sizeof(w->top[i]) - 1);
-
-		w->top[i][n > 0 ? n : 0] = '\0';
-		if (n > 0)
-			add(j, JAIL_LINK, 0, w->top[i], top[i]);
-		else
-			add(j, JAIL_RO, JAIL_OPTIONAL, top[i], top[i]);
-	}
+	view_show(j, JAIL_RO, 0, "/usr", "/usr");
+	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
+		view_show_top(j, top[i], w->top[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(etc); i++)
-		add(j, JAIL_RO, JAIL_OPTIONAL, etc[i], etc[i]);
-	add(j, JAIL_FILE, 0,
-	    "root:x:0:0:root:/:/usr/sbin/nologin\n"
-	    "user:x:1000:1000:user:/home/user:/bin/bash\n"
-	    "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-	    "/etc/passwd");
-	add(j, JAIL_FILE, 0, "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n", "/etc/group");
-	add(j, JAIL_FILE, 0, "127.0.0.1 localhost\n::1 localhost\n", "/etc/hosts");
-	add(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files\n", "/etc/nsswitch.conf");
-}
-
-/* Looks for a program in the daemon's PATH. Return: false if it is in the view anyway, or absent. */
-static bool find_outside(const char *program, char out[PATH_MAX])
-{
-	const char *path = getenv("PATH");
-	char candidate[PATH_MAX];
-
-	while (path && *path) {
-		size_t len = strcspn(path, ":");
-
-		if ((size_t)snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, path,
-				     program) < sizeof(candidate) &&
-		    access(candidate, X_OK) == 0 && realpath(candidate, out))
-			return strncmp(out, "/usr/", 5) != 0;
-		path += len + (path[len] == ':');
-	}
-	return false;
+		view_show(j, JAIL_RO, JAIL_OPTIONAL, etc[i], etc[i]);
+	view_show(j, JAIL_FILE, 0,
+		  "root:x:0:0:root:/:/usr/sbin/nologin\n"
+		  "user:x:1000:1000:user:/home/user:/bin/bash\n"
+		  "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+		  "/etc/passwd");
+	view_show(j, JAIL_FILE, 0, "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
+		  "/etc/group");
+	view_show(j, JAIL_FILE, 0, "127.0.0.1 localhost\n::1 localhost\n", "/etc/hosts");
+	view_show(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files\n",
+		  "/etc/nsswitch.conf");
 }
 
 /* The agent, and beside its file the interpreters' drivers. Return: 0 or -errno. */
@@ -128,11 +100,11 @@ static int add_agent(struct jail_spec *j, struct words *w, const char *agent)
 	snprintf(w->drivers, sizeof(w->drivers), "%s", w->agent);
 	slash = strrchr(w->drivers, '/');
 	snprintf(slash, sizeof(w->drivers) - (size_t)(slash - w->drivers), "/drivers");
-	add(j, JAIL_RO, 0, w->agent, AGENT);
-	add(j, JAIL_RO, 0, w->drivers, "/run/xsbx/lib");
+	view_show(j, JAIL_RO, 0, w->agent, AGENT);
+	view_show(j, JAIL_RO, 0, w->drivers, "/run/xsbx/lib");
 	/* It comes as a file of its own more often than in a package. */
-	if (find_outside("bun", w->bun))
-		add(j, JAIL_RO, 0, w->bun, USER_BIN "/bun");
+	if (view_find_program("bun", w->bun) == 0 && strncmp(w->bun, "/usr/", 5) != 0)
+		view_show(j, JAIL_RO, 0, w->bun, USER_BIN "/bun");
 	return 0;
 }
 
@@ -142,8 +114,8 @@ static void add_paths(struct jail_spec *j, const struct view *v)
 	for (size_t i = 0; v && i < v->npaths; i++) {
 		const struct vm_path *p = &v->path[i];
 
-		add(j, p->write ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS | (p->write ? JAIL_OWNED : 0u),
-		    p->source, p->target);
+		view_show(j, p->write ? JAIL_RW : JAIL_RO,
+			  JAIL_NO_LINKS | (p->write ? JAIL_OWNED : 0u), p->source, p->target);
 		if (p->write)
 			j->flags |= JAIL_NO_SETID;
 	}
@@ -160,11 +132,11 @@ static void add_memory(struct jail_spec *j, struct words *w, uint64_t memory)
 		 USER_ID, USER_ID, (unsigned long long)memory * 2 / 5);
 	snprintf(w->tmp, sizeof(w->tmp), "mode=1777,size=%llu,nr_inodes=65536",
 		 (unsigned long long)memory * 3 / 10);
-	add(j, JAIL_DEV, 0, NULL, "/dev");
-	add(j, JAIL_PROC, 0, NULL, "/proc");
-	add(j, JAIL_TMPFS, 0, w->home, "/home/user");
-	add(j, JAIL_TMPFS, 0, w->tmp, "/tmp");
-	add(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
+	view_show(j, JAIL_DEV, 0, NULL, "/dev");
+	view_show(j, JAIL_PROC, 0, NULL, "/proc");
+	view_show(j, JAIL_TMPFS, 0, w->home, "/home/user");
+	view_show(j, JAIL_TMPFS, 0, w->tmp, "/tmp");
+	view_show(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
 }
 
 static int describe_jail(const struct vm *vm, const struct backend_spec *spec, struct jail_spec *j,

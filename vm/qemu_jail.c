@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "util.h"
+#include "view.h"
 
 /*
  * Theory of operation
@@ -47,48 +48,7 @@ static const char *printf_like(2, 3) text(struct qemu_jail *j, const char *fmt, 
 static void show(struct qemu_jail *j, enum jail_mount_kind kind, const char *source,
 		 const char *target)
 {
-	if (j->spec.nmounts < JAIL_MOUNTS_MAX)
-		j->spec.mounts[j->spec.nmounts++] =
-			(struct jail_mount){kind, JAIL_OPTIONAL, source, target};
-}
-
-/* A directory for libraries that may be a link, as where everything is below /usr. */
-static void show_libraries(struct qemu_jail *j, const char *dir)
-{
-	char leads[PATH_MAX];
-	ssize_t n = readlink(dir, leads, sizeof(leads) - 1);
-
-	if (n > 0)
-		show(j, JAIL_LINK, text(j, "%.*s", (int)n, leads), dir);
-	else
-		show(j, JAIL_RO, dir, dir);
-}
-
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-/* Return: 0 or -ENOENT; @ret is free of links. */
-static int find_program(const char *name, char ret[PATH_MAX])
-{
-	const char *path = getenv("PATH");
-	char candidate[PATH_MAX];
-
-	if (strchr(name, '/'))
-		return is_program(name) && realpath(name, ret) ? 0 : -ENOENT;
-	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
-		const size_t len = strcspn(p, ":");
-		const int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, p, name);
-
-		if (n > 0 && (size_t)n < sizeof(candidate) && is_program(candidate) &&
-		    realpath(candidate, ret))
-			return 0;
-		p += len + (p[len] == ':');
-	}
-	return -ENOENT;
+	view_show(&j->spec, kind, JAIL_OPTIONAL, source, target);
 }
 
 /* Firmware and modules lie beside the program: below /usr, or /opt/qemu. */
@@ -140,14 +100,14 @@ int qemu_jail(const char *qemu, bool kvm, unsigned memory_mb, unsigned cpus,
 			    {RLIMIT_NOFILE, 0, CELL_FILES},
 			    {RLIMIT_FSIZE, 0, CELL_FSIZE}},
 	};
-	r = find_program(qemu, j->program);
+	r = view_find_program(qemu, j->program);
 	if (r < 0)
 		return r;
 	show(j, JAIL_RO, "/usr/lib", "/usr/lib");
 	show(j, JAIL_RO, "/usr/lib64", "/usr/lib64");
 	show(j, JAIL_RO, "/usr/local/lib", "/usr/local/lib");
-	show_libraries(j, "/lib");
-	show_libraries(j, "/lib64");
+	view_show_top(&j->spec, "/lib", j->lib);
+	view_show_top(&j->spec, "/lib64", j->lib64);
 	show(j, JAIL_RO, "/etc/ld.so.cache", "/etc/ld.so.cache");
 	show_qemu(j);
 	show(j, JAIL_PROC, NULL, "/proc");

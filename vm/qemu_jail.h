@@ -7,11 +7,13 @@
 #include <stdbool.h>
 
 #include "jail.h"
+#include "view.h"
 
 struct qemu_jail {
 	struct jail_spec spec;
 	char program[PATH_MAX]; /* for argv[0] */
 	/* What `spec` points to. */
+	char lib[VIEW_LEADS_MAX], lib64[VIEW_LEADS_MAX];
 	char texts[8 * PATH_MAX];
 	size_t len;
 };

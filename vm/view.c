@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process sandbox sees of the host: what a session's template says, and kept as long as it is needed. */
+/* What jails see of the host: its programs and libraries, and what a session's template shows. */
 #include "view.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "util.h"
 #include "vm.h"
 
 void view_free(struct view *v)
@@ -66,4 +69,50 @@ bool view_serves(const struct view *v, const struct sandbox_spec *spec)
 	}
 	/* What may be written is written with its owner's rights, which are given at the start. */
 	return !owned || (v->owner == spec->owner && v->group == spec->group);
+}
+
+/* ---- parts of a jail's description ---- */
+
+void view_show(struct jail_spec *spec, enum jail_mount_kind kind, uint32_t flags,
+	       const char *source, const char *target)
+{
+	if (spec->nmounts < JAIL_MOUNTS_MAX)
+		spec->mounts[spec->nmounts++] = (struct jail_mount){kind, flags, source, target};
+}
+
+void view_show_top(struct jail_spec *spec, const char *dir, char leads[VIEW_LEADS_MAX])
+{
+	const ssize_t n = readlink(dir, leads, VIEW_LEADS_MAX - 1);
+
+	leads[n > 0 ? n : 0] = '\0';
+	if (n > 0)
+		view_show(spec, JAIL_LINK, 0, leads, dir);
+	else
+		view_show(spec, JAIL_RO, JAIL_OPTIONAL, dir, dir);
+}
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+int view_find_program(const char *name, char ret_path[PATH_MAX])
+{
+	const char *path = getenv("PATH");
+	char candidate[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return is_program(name) && realpath(name, ret_path) ? 0 : -ENOENT;
+	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
+		const size_t len = strcspn(p, ":");
+		const int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, p, name);
+
+		if (n > 0 && (size_t)n < sizeof(candidate) && is_program(candidate) &&
+		    realpath(candidate, ret_path))
+			return 0;
+		p += len + (p[len] == ':');
+	}
+	return -ENOENT;
 }

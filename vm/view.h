@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process sandbox sees of the host: what a session's template says, and kept as long as it is needed. */
+/* What jails see of the host: its programs and libraries, and what a session's template shows. */
 #ifndef XSBX_VIEW_H
 #define XSBX_VIEW_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "jail.h"
+
 struct sandbox_spec;
 struct vm_path;
 
-/* Owns its strings; one of all zeroes shows nothing. */
+/* What a template shows. Owns its strings; one of all zeroes shows nothing. */
 struct view {
 	struct vm_path *path;
 	size_t npaths;
@@ -28,5 +31,30 @@ bool view_wanted(const struct sandbox_spec *spec);
 
 /* May a sandbox that was made with @v be used for @spec? */
 bool view_serves(const struct view *v, const struct sandbox_spec *spec);
+
+/* ---- parts of a jail's description ---- */
+
+#define VIEW_LEADS_MAX 64u
+
+/* Adds a mount; the strings have to live as long as @spec. One that is too much is left out. */
+void view_show(struct jail_spec *spec, enum jail_mount_kind kind, uint32_t flags,
+	       const char *source, const char *target);
+
+/**
+ * view_show_top() - Show a directory that may be a link, as /lib where everything lies below /usr
+ * @spec: Gets the same link, or the directory, read-only
+ * @dir: Its path
+ * @leads: Room for where the link leads; has to live as long as @spec
+ */
+void view_show_top(struct jail_spec *spec, const char *dir, char leads[VIEW_LEADS_MAX]);
+
+/**
+ * view_find_program() - Look for a program as the shell does
+ * @name: A path, or a name to be looked for in PATH
+ * @ret_path: Where it really lies: no link is left in it
+ *
+ * Return: 0 or -ENOENT.
+ */
+int view_find_program(const char *name, char ret_path[PATH_MAX]);
 
 #endif
