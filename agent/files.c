@@ -72,13 +72,15 @@ void files_fini(struct files *f)
 	close_fd(&f->proc_fd);
 }
 
-void files_space(const struct files *f, uint64_t *ret_used, uint64_t *ret_total)
+void files_space(const struct files *f, struct proto_usage *usage)
 {
 	struct statfs st = {0};
 
 	(void)fstatfs(f->root_fd, &st);
-	*ret_total = st.f_blocks * (uint64_t)st.f_bsize;
-	*ret_used = (st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
+	usage->files_total = st.f_blocks * (uint64_t)st.f_bsize;
+	usage->files_used = (st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
+	usage->inodes_total = st.f_files;
+	usage->inodes_used = st.f_files - st.f_ffree;
 }
 
 int files_malformed(struct proto_in *in)

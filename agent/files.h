@@ -48,9 +48,8 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 /**
  * files_space() - How full the working directory's quota is
  * @f: Server
- * @ret_used: Bytes
- * @ret_total: Bytes
+ * @usage: What it says of files is filled in
  */
-void files_space(const struct files *f, uint64_t *ret_used, uint64_t *ret_total);
+void files_space(const struct files *f, struct proto_usage *usage);
 
 #endif

@@ -214,7 +214,8 @@ int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 					.ctl_fd = child[0],
 					.bell_fd = child[1],
 					.nproc = i->config->nproc,
-					.nofile = i->config->nofile};
+					.nofile = i->config->nofile,
+					.fsize = i->config->fsize};
 
 		r = spawn_run(&s, &i->pid, ret_step);
 	}

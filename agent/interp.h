@@ -27,7 +27,8 @@ enum interp_state {
 struct interp_config {
 	int language; /* index into the table of languages, -1 before the first SETUP */
 	uint32_t nproc, nofile;
-	char **envp; /* owned, as is every string */
+	uint64_t fsize; /* 0: none */
+	char **envp;	/* owned, as is every string */
 };
 
 /* How it is treated until it gets to run code. */

@@ -12,7 +12,7 @@
 #include "util.h"
 
 #define NPROC_DEFAULT  512u
-#define NOFILE_DEFAULT 1024u
+#define NOFILE_DEFAULT 4096u
 #define USER_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 static const struct language {
@@ -153,7 +153,8 @@ int interp_configure(const struct place *place, struct interp_config *c,
 	struct interp_config now = {.language = -1,
 				    .nproc =
 					    nproc_limit(place, s->nproc ? s->nproc : NPROC_DEFAULT),
-				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT};
+				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT,
+				    .fsize = s->fsize};
 	int r;
 
 	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {
@@ -166,7 +167,8 @@ int interp_configure(const struct place *place, struct interp_config *c,
 	if (r < 0)
 		return r;
 	*ret_changed = now.language != c->language || now.nproc != c->nproc ||
-		       now.nofile != c->nofile || !envp_same(now.envp, c->envp);
+		       now.nofile != c->nofile || now.fsize != c->fsize ||
+		       !envp_same(now.envp, c->envp);
 	envp_free(c->envp);
 	*c = now;
 	return 0;

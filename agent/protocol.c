@@ -200,8 +200,10 @@ void proto_setup_pack(struct proto_out *o, const struct proto_setup *s)
 	put_u64(o, s->files_bytes);
 	put_u64(o, s->tmp_bytes);
 	put_u32(o, s->files_inodes);
+	put_u32(o, s->tmp_inodes);
 	put_u32(o, s->nproc);
 	put_u32(o, s->nofile);
+	put_u64(o, s->fsize);
 	put_u32(o, s->nenv);
 	for (uint32_t i = 0; i < s->nenv; i++) {
 		put_str(o, s->env[i].name);
@@ -216,8 +218,10 @@ int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s)
 	ret_s->files_bytes = get_u64(in);
 	ret_s->tmp_bytes = get_u64(in);
 	ret_s->files_inodes = get_u32(in);
+	ret_s->tmp_inodes = get_u32(in);
 	ret_s->nproc = get_u32(in);
 	ret_s->nofile = get_u32(in);
+	ret_s->fsize = get_u64(in);
 	ret_s->nenv = get_u32(in);
 	if (in->bad || ret_s->nenv > PROTO_ENV_MAX)
 		return -EPROTO;
@@ -285,6 +289,8 @@ void proto_usage_pack(struct proto_out *o, const struct proto_usage *u)
 	put_u64(o, u->cpu_us);
 	put_u64(o, u->files_used);
 	put_u64(o, u->files_total);
+	put_u64(o, u->inodes_used);
+	put_u64(o, u->inodes_total);
 	put_u32(o, u->processes);
 }
 
@@ -295,6 +301,8 @@ int proto_usage_unpack(struct proto_in *in, struct proto_usage *ret_u)
 	ret_u->cpu_us = get_u64(in);
 	ret_u->files_used = get_u64(in);
 	ret_u->files_total = get_u64(in);
+	ret_u->inodes_used = get_u64(in);
+	ret_u->inodes_total = get_u64(in);
 	ret_u->processes = get_u32(in);
 	return get_end(in) ? 0 : -EPROTO;
 }

@@ -142,9 +142,10 @@ struct proto_setup {
 	struct proto_str language; /* python, javascript, raw */
 	uint64_t files_bytes;	   /* quota of the working directory; 0: what memory allows */
 	uint64_t tmp_bytes;	   /* the same for /tmp */
-	uint32_t files_inodes;	   /* for each of the two */
-	uint32_t nproc;		   /* RLIMIT_NPROC of user code */
-	uint32_t nofile;	   /* RLIMIT_NOFILE */
+	uint32_t files_inodes, tmp_inodes;
+	uint32_t nproc;	 /* RLIMIT_NPROC of user code; 0 in each of the three: a default */
+	uint32_t nofile; /* RLIMIT_NOFILE */
+	uint64_t fsize;	 /* RLIMIT_FSIZE; by default there is none */
 	uint32_t nenv;
 	struct proto_env env[PROTO_ENV_MAX];
 };
@@ -175,7 +176,8 @@ struct proto_usage {
 	uint64_t mem_total_kib, mem_available_kib;
 	uint64_t cpu_us;		  /* used by the guest since boot */
 	uint64_t files_used, files_total; /* bytes of the working directory's quota */
-	uint32_t processes;		  /* of user code */
+	uint64_t inodes_used, inodes_total;
+	uint32_t processes; /* of user code */
 };
 
 struct proto_attr {

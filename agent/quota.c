@@ -17,7 +17,7 @@
 struct quota {
 	bool done;
 	uint64_t files, tmp;
-	uint32_t inodes;
+	uint32_t files_inodes, tmp_inodes;
 };
 
 static struct quota set;
@@ -37,21 +37,23 @@ static int remount(const char *dir, unsigned long flags, uint64_t bytes, uint32_
 		       : 0;
 }
 
-int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes, uint32_t inodes)
+int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
+	      uint32_t files_inodes, uint32_t tmp_inodes)
 {
 	int r;
 
 	if (!place->guest && !place->jail)
 		return 0;
 	/* A clone's are mostly those of the machine it was copied from. */
-	if (set.done && set.files == files_bytes && set.tmp == tmp_bytes && set.inodes == inodes)
+	if (set.done && set.files == files_bytes && set.tmp == tmp_bytes &&
+	    set.files_inodes == files_inodes && set.tmp_inodes == tmp_inodes)
 		return 0;
 	set.done = false;
-	r = remount(place->work, 0, files_bytes, inodes);
+	r = remount(place->work, 0, files_bytes, files_inodes);
 	if (r == 0)
-		r = remount("/tmp", 0, tmp_bytes, inodes);
+		r = remount("/tmp", 0, tmp_bytes, tmp_inodes);
 	if (r == 0)
-		r = remount("/dev/shm", MS_NOEXEC, tmp_bytes, inodes);
-	set = (struct quota){r == 0, files_bytes, tmp_bytes, inodes};
+		r = remount("/dev/shm", MS_NOEXEC, tmp_bytes, tmp_inodes);
+	set = (struct quota){r == 0, files_bytes, tmp_bytes, files_inodes, tmp_inodes};
 	return r;
 }

@@ -12,10 +12,12 @@ struct place;
  * @place: Where they are; nothing is done outside a guest
  * @files_bytes: Working directory; 0: half of the memory
  * @tmp_bytes: /tmp, and as much again for /dev/shm; 0: half of the memory
- * @inodes: Files in each; 0: a default
+ * @files_inodes: Files in the one; 0: a default
+ * @tmp_inodes: In each of the others
  *
  * Return: 0 or -errno.
  */
-int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes, uint32_t inodes);
+int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
+	      uint32_t files_inodes, uint32_t tmp_inodes);
 
 #endif

@@ -240,12 +240,13 @@ static void run_set_cost(struct run *r, const struct rusage *ru)
 	r->result.maxrss_kib = c.maxrss_kib;
 }
 
-/* A status of 137 that was not our doing: was it the kernel's? */
+/* A status of 137 that was not our doing: was it the kernel's? Outside a guest it counts for everybody,
+ * and the host finds out by itself. */
 static enum proto_how how_ended(struct run *r, uint32_t status)
 {
 	uint64_t before = r->oom_kills;
 
-	if (status != STATUS_SIGNAL + SIGKILL)
+	if (status != STATUS_SIGNAL + SIGKILL || !r->place->guest)
 		return PROTO_HOW_DONE;
 	r->oom_kills = proc_oom_kills();
 	return r->oom_kills > before ? PROTO_HOW_OOM : PROTO_HOW_DONE;

@@ -132,7 +132,7 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		refuse(a, h->id, EBUSY, "SETUP while something is under way");
 		return 0;
 	}
-	r = quota_set(a->place, s.files_bytes, s.tmp_bytes, s.files_inodes);
+	r = quota_set(a->place, s.files_bytes, s.tmp_bytes, s.files_inodes, s.tmp_inodes);
 	if (r < 0) {
 		refuse(a, h->id, -r, "setting the size of the working directory");
 		return 0;
@@ -296,7 +296,7 @@ static int on_usage(struct agent *a, const struct proto_header *h, struct proto_
 		u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:");
 		u.cpu_us = cpu_used_us();
 	}
-	files_space(&a->files, &u.files_used, &u.files_total);
+	files_space(&a->files, &u);
 	if (proc_children(&set) == 0) {
 		for (size_t i = 0; i < set.n; i++)
 			u.processes += set.v[i].live;

@@ -152,6 +152,7 @@ static int step_limits(const struct spawn *s)
 {
 	struct rlimit nproc = {s->nproc, s->nproc};
 	struct rlimit nofile = {s->nofile, s->nofile};
+	const struct rlimit fsize = {s->fsize, s->fsize};
 	const struct rlimit core = {0, 0};
 	struct rlimit now;
 
@@ -165,6 +166,8 @@ static int step_limits(const struct spawn *s)
 	    now.rlim_max < nofile.rlim_max)
 		nofile = now;
 	if (setrlimit(RLIMIT_NOFILE, &nofile) < 0)
+		return -1;
+	if (s->fsize && setrlimit(RLIMIT_FSIZE, &fsize) < 0)
 		return -1;
 	return setrlimit(RLIMIT_CORE, &core);
 }

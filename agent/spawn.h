@@ -22,6 +22,7 @@ struct spawn {
 	int bell_fd;	/* becomes SPAWN_BELL, or -1 */
 	uint32_t nproc; /* rlimits */
 	uint32_t nofile;
+	uint64_t fsize; /* 0: none */
 };
 
 /**

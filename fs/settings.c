@@ -63,6 +63,16 @@ static const struct key keys[] = {
 	 "Close the sandbox after so many seconds without a run; 0 is never."},
 	{"fresh", KEY_FLAG, LIVE, AT(fresh), 0, 0, 0, NO_LIMIT,
 	 "yes: every run gets a new sandbox, which is destroyed after it."},
+	{"processes", KEY_NUMBER, 0, AT(limits.processes), 512, 64, 16384, LIMIT(max_processes),
+	 "Processes and threads at once, 64 to 16384."},
+	{"open_files", KEY_NUMBER, 0, AT(limits.open_files), 4096, 64, 65536, LIMIT(max_open_files),
+	 "Open files of a process, 64 to 65536."},
+	{"file_size_mb", KEY_NUMBER, ENDLESS, AT(limits.file_size_mb), 0, 0, 1u << 20,
+	 LIMIT(max_file_size_mb), "Largest file that code can write, in MiB; 0 is no limit."},
+	{"files_mb", KEY_NUMBER, 0, AT(limits.files_mb), 0, 0, 1u << 20, NO_LIMIT,
+	 "Room in files/ in MiB, at most three quarters of memory_mb; 0 is two fifths of it."},
+	{"files_inodes", KEY_NUMBER, 0, AT(limits.files_inodes), 0, 0, 1u << 24, NO_LIMIT,
+	 "Files in files/; 0 is 341 for each MiB of memory_mb."},
 	{"packages", KEY_WORDS, LATER, AT(packages), 0, 0, 0, NO_LIMIT,
 	 "Packages to install. Not available in this version."},
 	{"network", KEY_FLAG, ONOFF, AT(network), 0, 0, 0, NO_LIMIT,
@@ -78,7 +88,8 @@ static const struct key keys[] = {
 };
 
 static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "
-				 "idle_timeout_s, fresh, packages, network, allow, ports and "
+				 "idle_timeout_s, fresh, processes, open_files, file_size_mb, "
+				 "files_mb, files_inodes, packages, network, allow, ports and "
 				 "env.NAME.";
 
 static const char *const backend_str[] = {
@@ -321,6 +332,16 @@ int settings_set(struct settings *s, const char *key, const char *value,
 			      problem_quote(key).text);
 }
 
+/* What is in files/ is in memory, and programs need some of that, too. */
+static int check_room(const struct settings *s, struct vm_problem *why)
+{
+	if (s->limits.files_mb <= s->memory_mb / 4 * 3)
+		return 0;
+	return problem_refuse(why, "invalid", "Write less files_mb, or more memory_mb.",
+			      "files_mb: %u is more than three quarters of memory_mb, which is %u",
+			      s->limits.files_mb, s->memory_mb);
+}
+
 int settings_fit(struct settings *s, const struct settings_limits *limits,
 		 struct vm_problem *ret_why)
 {
@@ -341,6 +362,8 @@ int settings_fit(struct settings *s, const struct settings_limits *limits,
 	}
 	if (s->backend == SETTINGS_PROCESS && !limits->allow_process)
 		return refuse_process(ret_why);
+	if (check_room(s, ret_why) < 0)
+		return -EINVAL;
 	r = netset_check(s, limits, ret_why);
 	return r < 0 ? r : paths_fit(s, ret_why);
 }
@@ -422,6 +445,8 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	}
 	if (r == -EINVAL)
 		problem_name_line(ret_why, n);
+	if (r >= 0)
+		r = check_room(&changed, ret_why);
 	if (r >= 0)
 		r = settle_allow(&changed, &inherited, limits, ret_why);
 	if (r >= 0)

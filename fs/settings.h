@@ -31,6 +31,7 @@ struct settings {
 	unsigned idle_timeout_s; /* 0: never */
 	bool fresh;
 	bool network;
+	struct sandbox_limits limits;
 	char *packages;	     /* these three: never NULL after settings_init() */
 	char *allow, *ports; /* see netset.h */
 	char *ro, *rw;	     /* nor these; see paths.h; only the configuration sets them */
@@ -41,6 +42,7 @@ struct settings {
 /* What the administrator allows; 0: no limit. */
 struct settings_limits {
 	unsigned max_memory_mb, max_cpus, max_timeout_s, max_idle_timeout_s;
+	unsigned max_processes, max_open_files, max_file_size_mb;
 	bool allow_process, deny_network;
 	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */
 };

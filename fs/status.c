@@ -95,16 +95,21 @@ int status_run(const struct run *r, struct buf *out)
 
 static json_t *settings_json(const struct settings *st)
 {
+	const struct sandbox_limits *l = &st->limits;
 	json_t *env = json_object();
 
 	for (size_t i = 0; i < st->nenv; i++)
 		json_object_set_new(env, st->env[i].name, any_string(st->env[i].value));
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, s:o, s:o}", "backend",
-			 st->backend == SETTINGS_MICROVM ? "microvm" : "process", "memory_mb",
-			 (int)st->memory_mb, "cpus", (int)st->cpus, "timeout_s", (int)st->timeout_s,
-			 "idle_timeout_s", (int)st->idle_timeout_s, "fresh", st->fresh, "network",
-			 st->network, "packages", any_string(st->packages), "allow",
-			 any_string(st->allow), "ports", any_string(st->ports), "env", env);
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
+			 "s:o, s:o}",
+			 "backend", st->backend == SETTINGS_MICROVM ? "microvm" : "process",
+			 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "timeout_s",
+			 (int)st->timeout_s, "idle_timeout_s", (int)st->idle_timeout_s, "processes",
+			 (int)l->processes, "open_files", (int)l->open_files, "file_size_mb",
+			 (int)l->file_size_mb, "files_mb", (int)l->files_mb, "files_inodes",
+			 (int)l->files_inodes, "fresh", st->fresh, "network", st->network,
+			 "packages", any_string(st->packages), "allow", any_string(st->allow),
+			 "ports", any_string(st->ports), "env", env);
 }
 
 static void isolation_line(void *data, const char *key, const char *value)
@@ -144,17 +149,33 @@ static json_t *sandbox_json(struct session *s)
 	return o;
 }
 
+/* The limits that had been reached when the sandbox was last asked. */
+static json_t *reached_json(const struct session *s, const struct sandbox_usage *u)
+{
+	json_t *list = json_array();
+
+	if (u->files_total && u->files_used >= u->files_total)
+		json_array_append_new(list, json_string("files_mb"));
+	if (u->inodes_total && u->inodes_used >= u->inodes_total)
+		json_array_append_new(list, json_string("files_inodes"));
+	if (u->processes >= s->settings.limits.processes)
+		json_array_append_new(list, json_string("processes"));
+	return list;
+}
+
 static json_t *usage_json(const struct session *s)
 {
 	struct sandbox_usage u;
 
 	if (!s->sandbox || sandbox_usage(s->sandbox, &u) < 0)
 		return json_null();
-	return json_pack("{s:I, s:I, s:f, s:I, s:I, s:i}", "mem_total_kib",
+	return json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:i, s:o}", "mem_total_kib",
 			 (json_int_t)u.mem_total_kib, "mem_available_kib",
 			 (json_int_t)u.mem_available_kib, "cpu_ms", (double)u.cpu_us / 1000,
 			 "files_used_bytes", (json_int_t)u.files_used, "files_total_bytes",
-			 (json_int_t)u.files_total, "processes", (int)u.processes);
+			 (json_int_t)u.files_total, "files_used_inodes", (json_int_t)u.inodes_used,
+			 "files_total_inodes", (json_int_t)u.inodes_total, "processes",
+			 (int)u.processes, "reached", reached_json(s, &u));
 }
 
 static json_t *waiting_json(const struct session *s)

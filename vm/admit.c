@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gauge.h"
 #include "log.h"
 #include "pool.h"
 #include "vm_internal.h"
@@ -134,7 +135,8 @@ static void sample(struct vm *vm)
 
 		if (s->backend)
 			s->ops->info(s->backend, &b);
-		if (b.pid > 0 && host_demand_ms(&vm->host, b.pid, &ms) == 0)
+		if ((b.gauges && gauges_demand_ms(b.gauges, &ms)) ||
+		    (b.pid > 0 && host_demand_ms(&vm->host, b.pid, &ms) == 0))
 			slots_sample(&vm->slots, slot, ms, now);
 	}
 }

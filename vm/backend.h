@@ -15,6 +15,7 @@ struct buf;
 struct vm_problem;
 struct jail_report;
 struct view;
+struct gauges;
 struct backend; /* one of these per sandbox; each backend has its own */
 
 enum backend_mode {
@@ -27,6 +28,7 @@ struct backend_spec {
 	const char *name;  /* for messages */
 	const char *image; /* image name */
 	unsigned memory_mb, cpus;
+	unsigned processes; /* of user code; 0: a default */
 	enum backend_mode mode;
 	int ram, state; /* descriptors; only needed during the call */
 	const struct view
@@ -49,6 +51,7 @@ struct backend_info {
 	const char *accel;
 	pid_t pid;			  /* 0 if there is none */
 	const struct jail_report *report; /* what holds of its jail, or NULL */
+	const struct gauges *gauges;	  /* what its jail has counted, or NULL */
 };
 
 /* @error is NULL if the machine was saved. */

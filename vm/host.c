@@ -33,7 +33,8 @@
  */
 
 #define TEXT_MAX    16384u /* more than any of the files has */
-#define THREADS_MAX 64u	   /* of one process that are looked at */
+#define THREADS_MAX 64	   /* of one process that are looked at */
+#define FAMILY_MAX  32u	   /* processes of one sandbox */
 
 /* ---- texts ---- */
 
@@ -415,12 +416,34 @@ unsigned host_cpus(const struct host *h)
 	return MAX(centi, 1u);
 }
 
-int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms)
+/* Processes that are to be looked at. */
+struct family {
+	int pid[FAMILY_MAX];
+	unsigned n;
+};
+
+static void add_children(const struct host *h, int pid, const char *tid, struct family *f)
+{
+	char text[TEXT_MAX], *p = text, *end;
+
+	if (slurp(h, text, "/proc/%d/task/%s/children", pid, tid) < 0)
+		return;
+	while (f->n < FAMILY_MAX) {
+		const long child = strtol(p, &end, 10);
+
+		if (end == p)
+			return;
+		f->pid[f->n++] = (int)child;
+		p = end;
+	}
+}
+
+/* Return: how many threads it has, or -errno. */
+static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *ns)
 {
 	char path[PATH_MAX], text[TEXT_MAX];
-	unsigned threads = 0;
 	struct dirent *e;
-	uint64_t ns = 0;
+	int threads = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/proc/%d/task", h->root, pid);
@@ -435,10 +458,24 @@ int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms)
 		    slurp(h, text, "/proc/%d/task/%s/schedstat", pid, e->d_name) < 0 ||
 		    sscanf(text, "%llu %llu", &used, &waited) != 2)
 			continue;
-		ns += used + waited;
+		*ns += used + waited;
 		threads++;
+		add_children(h, pid, e->d_name, f);
 	}
 	closedir(dir);
+	return threads;
+}
+
+int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms)
+{
+	struct family f = {{pid}, 1};
+	uint64_t ns = 0;
+	int r = demand_of(h, pid, &f, &ns);
+
+	if (r <= 0)
+		return r < 0 ? r : -ENODATA;
+	for (unsigned i = 1; i < f.n; i++)
+		(void)demand_of(h, f.pid[i], &f, &ns);
 	*ret_ms = ns / 1000000;
-	return threads ? 0 : -ENODATA;
+	return 0;
 }

@@ -53,8 +53,9 @@ void host_read(const struct host *h, struct host_reading *ret_reading);
  * group's quota if that is less. At least 1. */
 unsigned host_cpus(const struct host *h);
 
-/* Milliseconds that the threads of @pid have used a processor or stood in line for one: one that
- * computes adds as many as pass, however many share the processors. Return: 0 or -errno. */
+/* Milliseconds that the threads of @pid and of what it has started have used a processor or stood in
+ * line for one: one that computes adds as many as pass, however many share the processors. What ended
+ * is not in it, nor is everybody of a large crowd. Return: 0 or -errno. */
 int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms);
 
 /* ---- texts of the kernel, taken apart; for tests ---- */

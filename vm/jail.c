@@ -242,6 +242,11 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 	}
 	r = jail_owned_open(spec, cell, fault);
 	pid = r < 0 ? r : fork_as(spec, cell, &args);
+	if (r == 0 && pid < 0 && cell->into_counts) { /* not there then */
+		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
+		cell->groups &= ~(1u << JAIL_C_COUNT);
+		pid = fork_as(spec, cell, &args);
+	}
 	if (pid == 0) {
 		close(go[1]);
 		*ret_go = go[0];

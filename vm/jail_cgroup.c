@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups, version 2 or 1, for as much as this host lets us have. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,10 @@
  *
  * What cannot be had is an ABSENT layer with its errno in the report. The limits by setrlimit(2)
  * hold in any case.
+ *
+ * Processor time is counted where that costs nothing: each group of version 2 does, also where it has
+ * no controllers, and to be born in one is free. To be moved into a group of version 1 is not, but it
+ * is done where there is no other.
  */
 
 #define CPU_PERIOD_US  100000u
@@ -33,7 +38,22 @@
 #define SWEEP_PAUSE_NS 10000000
 
 static const char *const controller[] = {
-	[JAIL_C_MEMORY] = "memory", [JAIL_C_PIDS] = "pids", [JAIL_C_CPU] = "cpu"};
+	[JAIL_C_MEMORY] = "memory",
+	[JAIL_C_PIDS] = "pids",
+	[JAIL_C_CPU] = "cpu",
+	[JAIL_C_COUNT] = "cpuacct",
+};
+
+/* Which file of a group counts what, for versions 1 and 2. */
+static const struct {
+	enum jail_control control;
+	const char *file[2];
+} gauge[] = {
+	[GAUGE_OOM] = {JAIL_C_MEMORY, {"memory.oom_control", "memory.events"}},
+	[GAUGE_CPU] = {JAIL_C_COUNT, {"cpuacct.usage", "cpu.stat"}},
+	[GAUGE_WAIT] = {JAIL_C_COUNT, {NULL, "cpu.pressure"}},
+};
+static_assert(ARRAY_SIZE(gauge) == GAUGE_NUMBER, "a file for each gauge");
 
 /* Where the spawner's own group is; `dir` is open once looked for, if there is one. */
 static struct group {
@@ -144,7 +164,7 @@ static int make_group(int parent)
 }
 
 /* The daemon, the guard and this process step aside, if there is nobody else. */
-static int step_aside(int parent, int dir)
+static int step_aside(int dir)
 {
 	const pid_t all[] = {guard_daemon(), getppid(), getpid()};
 	char pid[16];
@@ -160,7 +180,6 @@ static int step_aside(int parent, int dir)
 		r = write_at(leaf, "cgroup.procs", pid);
 	}
 	close(leaf);
-	(void)parent;
 	return r;
 }
 
@@ -171,7 +190,7 @@ static int enable(struct group *g, const char *name)
 
 	snprintf(word, sizeof(word), "+%s", name);
 	r = write_at(g->parent, "cgroup.subtree_control", word);
-	if (r == -EBUSY && step_aside(g->parent, g->dir) == 0)
+	if (r == -EBUSY && step_aside(g->dir) == 0)
 		r = write_at(g->parent, "cgroup.subtree_control", word);
 	return r < 0 ? r : write_at(g->dir, "cgroup.subtree_control", word);
 }
@@ -194,6 +213,22 @@ static int look_for(struct group *g, const char *name)
 	return g->version == 2 ? enable(g, name) : 0;
 }
 
+/* A group of version 2 without any controller, or one of version 1. */
+static int look_for_count(struct group *g)
+{
+	g->version = 2;
+	g->parent = open_own("", 2);
+	g->dir = g->parent < 0 ? g->parent : make_group(g->parent);
+	if (g->dir >= 0)
+		return 0;
+	if (g->parent >= 0)
+		close(g->parent);
+	g->version = 1;
+	g->parent = open_own(controller[JAIL_C_COUNT], 1);
+	g->dir = g->parent < 0 ? g->parent : make_group(g->parent);
+	return MIN(g->dir, 0);
+}
+
 static struct group *group_of(enum jail_control c)
 {
 	struct group *g = &groups[c];
@@ -202,7 +237,7 @@ static struct group *group_of(enum jail_control c)
 		return g;
 	g->looked = true;
 	g->dir = g->parent = -1;
-	g->error = look_for(g, controller[c]);
+	g->error = c == JAIL_C_COUNT ? look_for_count(g) : look_for(g, controller[c]);
 	return g;
 }
 
@@ -212,6 +247,8 @@ static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
 	char text[48];
 	int r;
 
+	if (c == JAIL_C_COUNT)
+		return 0;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
 	if (c == JAIL_C_PIDS)
 		return write_at(dir, "pids.max", text);
@@ -253,13 +290,35 @@ static int make_cell(const struct group *g, enum jail_control c, unsigned index,
 	return r;
 }
 
+/* Keeps the directory of a group to be born in; there is one, whatever controllers it has. */
+static void keep(struct jail_cell *cell, enum jail_control c, int dir)
+{
+	cell->groups |= 1u << c;
+	if (groups[c].version == 2 && cell->into < 0) {
+		cell->into = dir;
+		cell->into_counts = c == JAIL_C_COUNT;
+	} else {
+		close(dir);
+	}
+}
+
+/* That nobody counts is no lack of a limit. */
+static void make_count(struct jail_cell *cell)
+{
+	const struct group *g = group_of(JAIL_C_COUNT);
+	const int dir = g->error < 0 ? g->error : make_cell(g, JAIL_C_COUNT, cell->index, 0);
+
+	if (dir >= 0)
+		keep(cell, JAIL_C_COUNT, dir);
+}
+
 void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell)
 {
 	const uint64_t value[] = {[JAIL_C_MEMORY] = spec->memory,
 				  [JAIL_C_PIDS] = spec->pids,
 				  [JAIL_C_CPU] = spec->cpu_percent};
 
-	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+	for (enum jail_control c = 0; c < JAIL_NLIMITS; c++) {
 		struct jail_finding *f = &cell->report.layer[(unsigned)JAIL_L_MEMORY + c];
 		const struct group *g;
 		int dir;
@@ -271,15 +330,30 @@ void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell)
 		if (dir < 0) {
 			f->state = JAIL_ABSENT;
 			f->error = (int16_t)-dir;
+			if (c == JAIL_C_MEMORY && (spec->flags & JAIL_DATA_LIMIT))
+				f->value = value[c];
 			continue;
 		}
 		*f = (struct jail_finding){
 			.state = JAIL_HOLDS, .version = (uint8_t)g->version, .value = value[c]};
-		cell->groups |= 1u << c;
-		if (g->version == 2 && cell->into < 0)
-			cell->into = dir;
-		else
-			close(dir);
+		keep(cell, c, dir);
+	}
+	make_count(cell);
+}
+
+void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges)
+{
+	char path[64];
+
+	*ret_gauges = GAUGES_NONE;
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		const enum jail_control c = gauge[i].control;
+		const char *file = gauge[i].file[groups[c].version == 2];
+
+		if (!(cell->groups & 1u << c) || !file)
+			continue;
+		snprintf(path, sizeof(path), "%u/%s", cell->index, file);
+		ret_gauges->fd[i] = openat(groups[c].dir, path, O_RDONLY | O_CLOEXEC);
 	}
 }
 

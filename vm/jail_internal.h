@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "gauge.h"
 #include "jail.h"
 
 /* What failed. Names in jail_report.c. */
@@ -45,7 +46,14 @@ const char *jail_step_str(enum jail_step step);
 /* Fills in a fault. Return: @error. */
 int jail_fault_set(struct jail_fault *f, enum jail_step step, int error, const char *what);
 
-enum jail_control { JAIL_C_MEMORY, JAIL_C_PIDS, JAIL_C_CPU, JAIL_NCONTROLS };
+enum jail_control {
+	JAIL_C_MEMORY,
+	JAIL_C_PIDS,
+	JAIL_C_CPU,
+	JAIL_NLIMITS,
+	JAIL_C_COUNT = JAIL_NLIMITS, /* limits nothing, counts processor time */
+	JAIL_NCONTROLS,
+};
 
 /* What one sandbox has of the host: a number, from which its ids and its control groups follow. */
 struct jail_cell {
@@ -55,6 +63,7 @@ struct jail_cell {
 	uint32_t base;	  /* its first id on the host */
 	unsigned groups;  /* bits of enum jail_control: there is a directory */
 	int into;	  /* v2 control group to be born in, or -1 */
+	bool into_counts; /* and that it only counts */
 	struct jail_report report;
 };
 
@@ -162,6 +171,9 @@ void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell);
 int jail_cgroup_enter(const struct jail_cell *cell);
 void jail_cgroup_remove(struct jail_cell *cell);
 void jail_cgroup_remove_all(void);
+
+/* Opens what the groups of @cell count. */
+void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges);
 
 /* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
 void jail_cgroup_sweep(void);

@@ -223,6 +223,10 @@ static void absent_str(enum jail_layer layer, const struct jail_finding *f, char
 		snprintf(out, size, "the daemon's own id on the host (private ids need root)");
 	else if (layer == JAIL_L_LANDLOCK && f->error == EOPNOTSUPP)
 		snprintf(out, size, "none: the kernel has none, or only its first version");
+	else if (layer == JAIL_L_MEMORY && f->value)
+		snprintf(out, size,
+			 "%llu MiB for each process, none for all (no control group: %s)",
+			 (unsigned long long)f->value >> 20, strerror(f->error));
 	else if (layer >= JAIL_L_MEMORY && f->error == ENOENT)
 		snprintf(out, size, "none: no control group for it can be made");
 	else

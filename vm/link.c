@@ -10,8 +10,6 @@
 #include "trouble.h"
 #include "vm_internal.h"
 
-#define USER_NOFILE	4096u
-#define USER_NPROC	512u
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
 #define EXERCISE_RUN	UINT32_MAX
 #define EXERCISE_MS	60000u
@@ -107,13 +105,16 @@ void link_hello(struct sandbox *s)
 static void send_setup(struct sandbox *s)
 {
 	const uint64_t memory = (uint64_t)s->memory_mb << 20;
+	const struct sandbox_limits *l = &s->limits;
 	struct proto_setup setup = {
 		.language = proto_cstr(s->language),
-		.files_bytes = s->files_bytes ? s->files_bytes : memory * 2 / 5,
+		.files_bytes = l->files_mb ? (uint64_t)l->files_mb << 20 : memory * 2 / 5,
 		.tmp_bytes = memory * 3 / 10,
-		.files_inodes = s->files_inodes ? s->files_inodes : s->memory_mb * INODES_PER_MIB,
-		.nproc = USER_NPROC,
-		.nofile = USER_NOFILE,
+		.files_inodes = l->files_inodes ? l->files_inodes : s->memory_mb * INODES_PER_MIB,
+		.tmp_inodes = s->memory_mb * INODES_PER_MIB,
+		.nproc = l->processes,
+		.nofile = l->open_files,
+		.fsize = (uint64_t)l->file_size_mb << 20,
 		.nenv = (uint32_t)s->nenv,
 	};
 	struct channel_frame *f;
@@ -283,6 +284,8 @@ static int on_usage(struct sandbox *s, struct proto_in *in)
 		.cpu_us = u.cpu_us,
 		.files_used = u.files_used,
 		.files_total = u.files_total,
+		.inodes_used = u.inodes_used,
+		.inodes_total = u.inodes_total,
 		.processes = u.processes,
 	};
 	s->usage_known = true;

@@ -49,6 +49,8 @@ static void on_down(void *data, const struct vm_problem *problem)
 			    "Reset the session; more memory may help (memory_mb).",
 			    "the kernel in the sandbox gave up: %s",
 			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
+	if (strcmp(p.code, TROUBLE_OOM) == 0)
+		turn_out_of_memory(s);
 	sandbox_fail(s, &p);
 }
 
@@ -122,6 +124,7 @@ bool link_start(struct sandbox *s)
 		.image = s->image,
 		.memory_mb = s->memory_mb,
 		.cpus = s->cpus,
+		.processes = s->limits.processes,
 		.mode = BACKEND_COLD,
 		.ram = -1,
 		.state = -1,

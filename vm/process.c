@@ -34,8 +34,9 @@
  */
 
 #define USER_ID		    1000
-#define PROCESS_OVERHEAD_MB 4	/* the agent, page tables */
-#define PIDS_MAX	    600 /* the user's 512, and the agent's */
+#define PROCESS_OVERHEAD_MB 4 /* the agent, page tables */
+#define PROCESSES_DEFAULT   512
+#define PROCESSES_AGENT	    88 /* its own, with interpreters that wait */
 #define AGENT		    "/run/xsbx/agent"
 #define USER_BIN	    "/run/xsbx/bin"
 #define SYSTEM_PATH	    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -149,7 +150,7 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 		.use = JAIL_SANDBOX,
 		.flags = JAIL_LOOPBACK | JAIL_TWO_IDS | JAIL_DATA_LIMIT,
 		.user = USER_ID,
-		.pids = PIDS_MAX,
+		.pids = (spec->processes ? spec->processes : PROCESSES_DEFAULT) + PROCESSES_AGENT,
 		.cpu_percent = spec->cpus * 100,
 		.memory = memory + ((uint64_t)PROCESS_OVERHEAD_MB << 20),
 		.keep_caps = AGENT_CAPS,
@@ -199,7 +200,10 @@ static void on_exited(struct child *c, int status)
 {
 	struct vm_problem p;
 
-	if (WIFSIGNALED(status))
+	if (c->oom_kills && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		trouble_set(&p, TROUBLE_OOM, "Give the session more memory (memory_mb).",
+			    "the sandbox's memory was full when its first process needed some");
+	else if (WIFSIGNALED(status))
 		trouble_set(
 			&p, "agent-killed", "Reset the session; more memory may help (memory_mb).",
 			"the sandbox's first process was killed by signal %d", WTERMSIG(status));
@@ -272,8 +276,10 @@ static void process_info(const struct backend *b, struct backend_info *ret_info)
 {
 	const pid_t pid = hosted_pid(&b->hosted);
 
-	*ret_info = (struct backend_info){
-		.accel = "none", .pid = pid, .report = pid ? &b->hosted.child.report : NULL};
+	*ret_info = (struct backend_info){.accel = "none",
+					  .pid = pid,
+					  .report = pid ? &b->hosted.child.report : NULL,
+					  .gauges = pid ? &b->hosted.child.gauges : NULL};
 }
 
 static void process_drain(struct backend *b)

@@ -205,7 +205,11 @@ static void on_exited(struct child *c, int status)
 	const double seconds = (double)(uv_now(b->vm->loop) - b->started_at) / 1000;
 	struct vm_problem p;
 
-	if (WIFSIGNALED(status))
+	if (c->oom_kills && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		trouble_set(&p, TROUBLE_OOM,
+			    "Reset the session; see what else uses the host's memory.",
+			    "the host had no memory for QEMU, and killed it after %.1f s", seconds);
+	else if (WIFSIGNALED(status))
 		trouble_set(&p, "qemu-killed", "Reset the session; look for a lack of memory.",
 			    "QEMU was killed by signal %d (%s) after %.1f s", WTERMSIG(status),
 			    strsignal(WTERMSIG(status)), seconds);

@@ -62,7 +62,8 @@ struct turn {
 	size_t stdin_len, stdin_sent;
 	bool stdin_open; /* the last STDIN was not sent yet */
 	uint64_t stdin_credit;
-	bool settled; /* how it ended is known although the agent is silent: */
+	uint64_t oom_kills; /* of the sandbox, before the run */
+	bool settled;	    /* how it ended is known although the agent is silent: */
 	enum vm_outcome outcome;
 };
 
@@ -83,9 +84,8 @@ struct sandbox {
 	struct sandbox_env *env;
 	size_t nenv;
 	unsigned memory_mb, cpus;
-	uint64_t files_bytes;
-	uint32_t files_inodes;
 	struct view view;
+	struct sandbox_limits limits;
 
 	enum sandbox_state state, reported;
 	enum sandbox_phase phase;
@@ -190,5 +190,8 @@ void turn_overdue(struct sandbox *s);
 
 /* Ends the active run, if there is one, because the sandbox ends. */
 void turn_abandon(struct sandbox *s);
+
+/* It is known that the active run, if there is one, ended for want of memory. */
+void turn_out_of_memory(struct sandbox *s);
 
 #endif

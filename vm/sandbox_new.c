@@ -84,8 +84,7 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 	s->ops = vm_backend_ops(s->vm, spec->backend);
 	s->memory_mb = spec->memory_mb;
 	s->cpus = MAX(spec->cpus, 1u);
-	s->files_bytes = spec->files_bytes;
-	s->files_inodes = spec->files_inodes;
+	s->limits = spec->limits;
 	s->ticket.owner = s->slot.owner = spec->owner;
 	s->slot.cpus = s->cpus * 100;
 	s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
@@ -223,6 +222,12 @@ static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
 	return 0;
 }
 
+/* A control group that bounds the processes of a jail was made when that was. */
+static bool fits(const struct template *t, const struct sandbox_spec *spec)
+{
+	return t->ops->save || spec->limits.processes <= t->limits.processes;
+}
+
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox)
 {
@@ -233,7 +238,7 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	if (t)
 		t->uses++;
 	/* Whoever waits for a place comes first. */
-	if (t && !admission_contended(&vm->admission) &&
+	if (t && fits(t, spec) && !admission_contended(&vm->admission) &&
 	    admission_own_room(&vm->admission, spec->owner, spec->memory_mb + t->ops->overhead_mb))
 		s = pool_take(t);
 	if (s) {
@@ -269,6 +274,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.nenv = t->nenv,
 		.paths = t->view.path,
 		.npaths = t->view.npaths,
+		.limits = t->limits,
 	};
 	struct vm *vm = t->vm;
 	struct sandbox *s;

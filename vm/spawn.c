@@ -200,11 +200,13 @@ static void child_gone(struct child *c)
 
 static void child_end(struct child *c, int status)
 {
+	struct gauges gauges = c->gauges;
 	int pidfd = c->pidfd;
 
 	child_gone(c);
 	c->exited(c, status);
 	close(pidfd); /* @c may be freed by now */
+	gauges_close(&gauges);
 }
 
 /* Nothing more is heard of any child; each dies with its parent. */
@@ -240,11 +242,17 @@ static struct child *child_find(struct spawner *sp, uint32_t id)
 	return NULL;
 }
 
-static void on_started(struct child *c, const struct spawn_note *note, int *pidfd)
+static void on_started(struct child *c, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
+	int next = 1;
+
 	c->state = CHILD_RUNNING;
 	c->pid = note->pid;
-	c->pidfd = steal_fd(pidfd);
+	c->pidfd = steal_fd(&fds[0]);
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		if (note->gauges & 1u << i && next < SPAWN_NOTE_FDS)
+			c->gauges.fd[i] = steal_fd(&fds[next++]);
+	}
 	c->report = note->report;
 	if (c->doomed)
 		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
@@ -267,7 +275,7 @@ static void on_failed(struct child *c, const struct spawn_note *note)
 	c->failed(c, note->error, words);
 }
 
-static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidfd)
+static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = child_find(sp, note->id);
 
@@ -275,14 +283,15 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidf
 		return;
 	switch (note->op) {
 	case SPAWN_NOTE_STARTED:
-		if (c->state == CHILD_ASKED && *pidfd >= 0)
-			on_started(c, note, pidfd);
+		if (c->state == CHILD_ASKED && fds[0] >= 0)
+			on_started(c, note, fds);
 		break;
 	case SPAWN_NOTE_FAILED:
 		if (c->state == CHILD_ASKED)
 			on_failed(c, note);
 		break;
 	case SPAWN_NOTE_EXITED:
+		c->oom_kills = note->oom_kills;
 		if (c->state == CHILD_RUNNING)
 			child_end(c, note->status);
 		break;
@@ -293,17 +302,22 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int *pidf
 /* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
 static int receive(struct spawner *sp)
 {
-	_cleanup_close_ int pidfd = -1;
+	int fds[SPAWN_NOTE_FDS];
 	struct spawn_note note;
 	size_t nfds;
-	ssize_t n = fdpass_receive(sp->sock, &note, sizeof(note), &pidfd, 1, &nfds, 0);
+	ssize_t n = fdpass_receive(sp->sock, &note, sizeof(note), fds, SPAWN_NOTE_FDS, &nfds, 0);
 
 	if (n == -EAGAIN)
 		return 0;
-	if (n != sizeof(note))
-		return -EPIPE;
-	on_note(sp, &note, &pidfd);
-	return 1;
+	for (size_t i = nfds; i < SPAWN_NOTE_FDS; i++)
+		fds[i] = -1;
+	if (n == sizeof(note))
+		on_note(sp, &note, fds);
+	for (size_t i = 0; i < nfds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	return n == sizeof(note) ? 1 : -EPIPE;
 }
 
 static void poll_again(struct spawner *sp);
@@ -454,6 +468,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	c->spawner = sp;
 	c->state = CHILD_ASKED;
 	c->pidfd = -1;
+	c->gauges = GAUGES_NONE;
 	TAILQ_INSERT_TAIL(&sp->children, c, link);
 	return 0;
 }

@@ -46,6 +46,8 @@ struct child {
 	pid_t pid;
 	int pidfd;
 	struct jail_report report; /* of a jailed one, from `started` on */
+	struct gauges gauges;	   /* likewise, to the end of `exited` */
+	uint64_t oom_kills;	   /* in `exited`: processes of its jail, for want of memory */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */
 	void (*failed)(struct child *c, int err, const char *step);

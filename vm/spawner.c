@@ -57,9 +57,9 @@ struct server {
 };
 
 /* News for the daemon. If it is gone, its end of file says so soon enough. */
-static void note_send(struct server *s, struct spawn_note *note, int fd)
+static void note_send(struct server *s, struct spawn_note *note, const int *fds, size_t nfds)
 {
-	fdpass_send(s->sock, note, sizeof(*note), &fd, fd >= 0, 0);
+	fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
 }
 
 static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
@@ -71,7 +71,40 @@ static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error
 				  .jail_step = e->fault.step};
 
 	memcpy(note.what, e->fault.what, sizeof(note.what));
-	note_send(s, &note, -1);
+	note_send(s, &note, NULL, 0);
+}
+
+/* It runs; the daemon gets a hold on it, and on what counts what it uses. */
+static void spawn_started(struct server *s, struct spawn_note *note, int pidfd,
+			  const struct jail_cell *cell)
+{
+	int fds[SPAWN_NOTE_FDS] = {pidfd};
+	struct gauges g = GAUGES_NONE;
+	size_t n = 1;
+
+	if (cell->taken)
+		jail_cgroup_watch(cell, &g);
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		if (g.fd[i] < 0)
+			continue;
+		note->gauges |= 1u << i;
+		fds[n++] = g.fd[i];
+	}
+	note_send(s, note, fds, n);
+	gauges_close(&g);
+}
+
+static uint32_t oom_kills(const struct jail_cell *cell)
+{
+	struct gauges g = GAUGES_NONE;
+	uint64_t n;
+
+	if (!cell->taken)
+		return 0;
+	jail_cgroup_watch(cell, &g);
+	n = gauges_oom_kills(&g);
+	gauges_close(&g);
+	return (uint32_t)MIN(n, UINT32_MAX);
 }
 
 static int kid_add(struct server *s, uint32_t id, pid_t pid, const struct jail_cell *cell)
@@ -179,7 +212,7 @@ static void spawn(struct server *s, const struct spawn_job *job)
 		if (e.error == 0) {
 			note.pid = pid;
 			note.report = cell.report;
-			note_send(s, &note, pidfd);
+			spawn_started(s, &note, pidfd, &cell);
 			return;
 		}
 	}
@@ -319,8 +352,10 @@ static void reap(struct server *s)
 
 			if (s->kids[i].pid != pid)
 				continue;
+			/* Nobody can look once its groups are removed. */
+			note.oom_kills = oom_kills(&s->kids[i].cell);
 			kid_remove(s, i);
-			note_send(s, &note, -1);
+			note_send(s, &note, NULL, 0);
 			break;
 		}
 	}

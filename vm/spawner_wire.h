@@ -5,10 +5,12 @@
 
 #include <stdint.h>
 
+#include "gauge.h"
 #include "jail.h"
 
 #define SPAWN_MESSAGE_MAX 32768u /* bytes of one request with its strings */
 #define SPAWN_FDS_MAX	  16u
+#define SPAWN_NOTE_FDS	  (1 + GAUGE_NUMBER)
 #define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
 #define SPAWN_STRINGS_MAX 256u
 
@@ -34,7 +36,7 @@ struct spawn_request {
 };
 
 enum spawn_note_op {
-	SPAWN_NOTE_STARTED = 1, /* with a pidfd in SCM_RIGHTS */
+	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and the gauges that there are */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
 };
@@ -45,6 +47,8 @@ struct spawn_note {
 	int32_t error;	    /* FAILED: -errno */
 	uint32_t step;	    /* FAILED: enum spawn_step */
 	int32_t status;	    /* EXITED: as from wait(2) */
+	uint32_t oom_kills; /* EXITED: in its jail, for want of memory */
+	uint32_t gauges;    /* STARTED: bits of enum gauge */
 	uint32_t jail_step; /* FAILED in SPAWN_STEP_JAIL: which of its steps */
 	char what[JAIL_WHAT_MAX];
 	struct jail_report report; /* STARTED: what holds of the jail */

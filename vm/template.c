@@ -17,8 +17,9 @@
 /*
  * Theory of operation
  * -------------------
- * Sandboxes that agree in image, language, memory, processors, the template's own variables and what
- * they see of the host are of one template. What a session sets beyond that (more variables, a quota) is part of SETUP, which
+ * Sandboxes that agree in image, language, memory, processors, the template's own variables and limits
+ * and what they see of the host are of one template. What a session sets beyond that (more variables,
+ * another quota) is part of SETUP, which
  * every sandbox is sent however it started; an interpreter that does not fit is started anew.
  *
  *	UNKNOWN -> LOADING -> READY <-----+
@@ -79,6 +80,7 @@ static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 		if (t->backend == spec->backend && t->memory_mb == spec->memory_mb &&
 		    t->cpus == MAX(spec->cpus, 1u) && strcmp(t->image, spec->image) == 0 &&
 		    strcmp(t->language, spec->language) == 0 && same_env(t, spec) &&
+		    memcmp(&t->limits, &spec->template_limits, sizeof(t->limits)) == 0 &&
 		    view_serves(&t->view, spec))
 			return t;
 	}
@@ -130,6 +132,7 @@ static struct template *make(struct vm *vm, const struct sandbox_spec *spec)
 	t->language = strdup(spec->language);
 	t->memory_mb = spec->memory_mb;
 	t->cpus = MAX(spec->cpus, 1u);
+	t->limits = spec->template_limits;
 	if (!t->image || !t->language ||
 	    sandbox_env_copy(spec->template_env, spec->ntemplate_env, &t->env, &t->nenv) < 0 ||
 	    view_copy(&t->view, spec) < 0) {
@@ -154,13 +157,15 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 		.ram = -1,
 		.state = -1,
 	};
+	const struct sandbox_limits *l = &t->limits;
 	struct digest *d = digest_new();
 	struct buf text = {0};
 	int r = t->ops->describe(t->vm, &spec, &text, ret_why);
 
 	if (r == 0)
-		r = buf_printf(&text, "procedure %u\n%s %u %u\n", PROCEDURE, t->language,
-			       t->memory_mb, t->cpus);
+		r = buf_printf(&text, "procedure %u\n%s %u %u\nlimits %u %u %u %u %u\n", PROCEDURE,
+			       t->language, t->memory_mb, t->cpus, l->processes, l->open_files,
+			       l->file_size_mb, l->files_mb, l->files_inodes);
 	for (size_t i = 0; r == 0 && i < t->nenv; i++)
 		r = buf_printf(&text, "%s=%s\n", t->env[i].name, t->env[i].value);
 	if (r == 0 && d)

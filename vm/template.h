@@ -48,6 +48,7 @@ struct template
 	struct sandbox_env *env;
 	size_t nenv;
 	struct view view;
+	struct sandbox_limits limits;
 
 	enum template_state state;
 	char key[DIGEST_HEX]; /* of the snapshot that is or would be right now */

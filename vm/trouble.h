@@ -7,6 +7,9 @@
 
 struct vm_problem;
 
+/* The code of a problem that is a want of memory: a run that ends with it is out of memory. */
+#define TROUBLE_OOM "out-of-memory"
+
 /* Sets all three; @fmt makes the cause. */
 void trouble_set(struct vm_problem *p, const char *code, const char *fix, const char *fmt, ...)
 	printf_like(4, 5);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gauge.h"
 #include "sandbox_internal.h"
 #include "trouble.h"
 #include "vm_internal.h"
@@ -13,6 +14,8 @@
 #define LATE_MS		5000	     /* what the agent may take on top of a run's own time */
 #define QUIET_MS \
 	200 /* after a run, before the guest is asked what it uses: the next run comes first */
+
+#define STATUS_KILLED 137
 
 /* ---- the end of a run ---- */
 
@@ -37,7 +40,7 @@ static void outcome_known(struct vm_result *r, enum vm_outcome outcome)
 {
 	r->outcome = outcome;
 	r->fresh = true;
-	r->status = outcome == VM_TIMEOUT ? 124 : 137;
+	r->status = outcome == VM_TIMEOUT ? 124 : STATUS_KILLED;
 }
 
 void turn_abandon(struct sandbox *s)
@@ -73,6 +76,22 @@ void turn_overdue(struct sandbox *s)
 	sandbox_fail(s, &p);
 }
 
+void turn_out_of_memory(struct sandbox *s)
+{
+	s->turn.settled = true;
+	s->turn.outcome = VM_OOM;
+}
+
+/* How many of its processes were killed for want of memory so far; 0 where nobody counts. */
+static uint64_t oom_kills(const struct sandbox *s)
+{
+	struct backend_info b = {0};
+
+	if (s->backend)
+		s->ops->info(s->backend, &b);
+	return b.gauges ? gauges_oom_kills(b.gauges) : 0;
+}
+
 int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
 	static const enum vm_outcome outcome[] = {
@@ -87,6 +106,9 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	if (!s->turn.id || h->id != s->turn.id || proto_exit_unpack(in, &e) < 0)
 		return -EPROTO;
 	r.outcome = outcome[e.how];
+	/* An agent beside us is not told whom the kernel kills, and why. */
+	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && oom_kills(s) > s->turn.oom_kills)
+		r.outcome = VM_OOM;
 	r.status = e.status;
 	r.wall_us = e.wall_us;
 	r.user_us = e.user_us;
@@ -98,8 +120,7 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 		outcome_known(&r, r.outcome);
 	r.fresh = e.fresh; /* what was killed before it began has harmed nothing */
 	if (r.outcome == VM_OOM)
-		trouble_set(&r.problem, "out-of-memory",
-			    "Give the session more memory (memory_mb).",
+		trouble_set(&r.problem, TROUBLE_OOM, "Give the session more memory (memory_mb).",
 			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
 	if (r.outcome == VM_REFUSED)
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
@@ -243,6 +264,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		return -ENOMEM;
 	}
 	turn_init(&s->turn, run);
+	s->turn.oom_kills = oom_kills(s);
 	proto_run_pack(&f->out, &r);
 	f->started = &s->turn.sent;
 	channel_push(&s->channel, f, CHANNEL_CONTROL);

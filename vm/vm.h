@@ -213,6 +213,16 @@ struct vm_path {
 
 #define VM_PATHS_MAX 16u
 
+/* What user code may have at most, beside memory and processors; the same whatever it runs in. In
+ * each, 0 is a default. */
+struct sandbox_limits {
+	unsigned processes;    /* at once, threads among them */
+	unsigned open_files;   /* of a process */
+	unsigned file_size_mb; /* the largest file; 0: there is no such limit */
+	unsigned files_mb;     /* the working directory; 0: two fifths of the memory */
+	unsigned files_inodes; /* files in it; 0: as the memory allows */
+};
+
 /* Sandboxes of a kind that should wait, ready to be used. */
 struct vm_pool {
 	unsigned target; /* so many */
@@ -226,17 +236,17 @@ struct sandbox_spec {
 	const char *language; /* python, javascript, raw */
 	enum vm_backend backend;
 	unsigned memory_mb, cpus;
-	uint64_t files_bytes; /* quota of the working directory; 0: derived from memory */
-	uint32_t files_inodes;
+	struct sandbox_limits limits;
 	uid_t owner;
 	gid_t group;		       /* the owner's */
 	const struct vm_path *paths;   /* copied; only for VM_PROCESS */
 	size_t npaths;		       /* at most VM_PATHS_MAX */
 	const struct sandbox_env *env; /* copied */
 	size_t nenv;
-	/* The variables of the template itself, with which snapshots are made; copied. */
+	/* The variables and limits of the template itself, with which snapshots are made; copied. */
 	const struct sandbox_env *template_env;
 	size_t ntemplate_env;
+	struct sandbox_limits template_limits;
 	/*
 	 * Its network. With `network` it has an interface, which leads nowhere but to the names and
 	 * addresses in `allow`, a list as in net/allow.h, "" or NULL for none, and to which `ports`
@@ -369,6 +379,7 @@ bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
 
 struct sandbox_usage {
 	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
+	uint64_t inodes_used, inodes_total;
 	unsigned processes;
 };
 

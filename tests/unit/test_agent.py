@@ -162,10 +162,10 @@ class Host:
         assert (version, echoed) == (1, self.generation)
         return uptime, data[20:].decode()
 
-    def setup(self, language, env=(), files=0, tmp=0, inodes=0, nproc=0, nofile=0):
+    def setup(self, language, env=(), files=0, tmp=0, nproc=0, nofile=0, fsize=0):
         env = dict(env)
         kind, data = self.ask(SETUP, text(language) + integers(
-            'QQIIII', files, tmp, inodes, nproc, nofile, len(env)) + b''.join(
+            'QQIIIIQI', files, tmp, 0, 0, nproc, nofile, fsize, len(env)) + b''.join(
                 text(k) + text(v) for k, v in env.items()))
         return self.ready(kind, data)
 
@@ -190,7 +190,7 @@ class Host:
     def usage(self):
         kind, data = self.ask(USAGE)
         assert kind == USAGE_REPLY, kind
-        return struct.unpack('<5QI', data)
+        return struct.unpack('<7QI', data)
 
     # --- runs ----------------------------------------------------------------------------------
 
@@ -454,7 +454,7 @@ class Protocol(Case):
         self.assertEqual(self.agent.process.wait(DEADLINE), 0)
 
     def test_usage(self):
-        total, available, cpu, used, size, processes = self.agent.usage()
+        total, available, cpu, used, size, _, _, processes = self.agent.usage()
         self.assertGreater(total, available)
         self.assertGreater(cpu, 0)
         self.assertGreater(size, used)
@@ -543,7 +543,7 @@ class Python(Case):
                       '    n += 1\n'
                       '    if n < 8: os.fork()\n'
                       '    time.sleep(0.001)', timeout_ms=500, how=TIMEOUT, status=124)
-        self.assertEqual(self.agent.usage()[5], 1)   # the new interpreter
+        self.assertEqual(self.agent.usage()[-1], 1)   # the new interpreter
 
     def test_kill(self):
         def hook(result):

@@ -281,6 +281,13 @@ static void demand(void **state)
 	assert_int_equal(host_open(&h, root), 0);
 	assert_int_equal(host_demand_ms(&h, 77, &ms), 0);
 	assert_int_equal(ms, 2002);
+	/* Children count, and theirs; one that is gone does not. */
+	put("/proc/77/task/78/children", "90 91 \n");
+	put("/proc/90/task/90/schedstat", "1000000000 0 1\n");
+	put("/proc/90/task/90/children", "92 \n");
+	put("/proc/92/task/92/schedstat", "0 500000000 1\n");
+	assert_int_equal(host_demand_ms(&h, 77, &ms), 0);
+	assert_int_equal(ms, 3502);
 	assert_int_equal(host_demand_ms(&h, 78, &ms), -ENOENT);
 	put("/proc/80/task/80/schedstat", "\n");
 	assert_int_equal(host_demand_ms(&h, 80, &ms), -ENODATA);

@@ -97,12 +97,13 @@ static void messages(void **state)
 		.files_inodes = 8,
 		.nproc = 9,
 		.nofile = 10,
+		.fsize = 1ull << 33,
 		.nenv = 2,
 		.env = {{proto_cstr("A"), proto_cstr("")}, {proto_cstr("LONG"), proto_cstr("b=c")}},
 	};
 	const struct proto_run run = {1, 2000, {3, 1ull << 33}, 4, {"co\0de", 5}};
 	const struct proto_exit ex = {PROTO_HOW_OOM, 137, 1, 5, 6, 7, 8, {9, 10}};
-	const struct proto_usage usage = {1, 2, 3, 4, 5, 6};
+	const struct proto_usage usage = {1, 2, 3, 4, 5, 6, 7, 8};
 	const struct proto_setattr setattr = {1, 2, 3, 4, 5, -6, 7, 8, 9};
 	uint8_t bytes[1024];
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
@@ -112,6 +113,7 @@ static void messages(void **state)
 	assert_false(o.bad);
 	refuse_cuts(bytes, o.len, unpack_setup);
 	assert_int_equal(setup_got.files_bytes, 1ull << 40);
+	assert_int_equal(setup_got.fsize, 1ull << 33);
 	assert_int_equal(setup_got.env[1].value.len, 3);
 	o.len = 0;
 	proto_run_pack(&o, &run);

@@ -85,6 +85,11 @@ static void test_defaults(void **state)
 	assert_string_equal(f->s.allow, "");
 	assert_string_equal(f->s.ports, "");
 	assert_int_equal(f->s.nenv, 0);
+	assert_int_equal(f->s.limits.processes, 512);
+	assert_int_equal(f->s.limits.open_files, 4096);
+	assert_int_equal(f->s.limits.file_size_mb, 0);
+	assert_int_equal(f->s.limits.files_mb, 0);
+	assert_int_equal(f->s.limits.files_inodes, 0);
 }
 
 static void test_takes_text(void **state)
@@ -334,6 +339,39 @@ static void test_limits(void **state)
 	assert_non_null(strstr(f->why.cause, "cpus"));
 }
 
+/* What a program may have, beside memory and time. */
+static void test_limits_inside(void **state)
+{
+	struct fixture *f = *state;
+	const struct settings_limits l = {
+		.max_processes = 100, .max_open_files = 200, .max_file_size_mb = 5};
+
+	assert_int_equal(parse(f, "processes = 64\nopen_files = 65536\nfile_size_mb = 7\n"
+				  "files_inodes = 1000\n"),
+			 0);
+	assert_int_equal(f->s.limits.processes, 64);
+	assert_int_equal(f->s.limits.open_files, 65536);
+	assert_int_equal(f->s.limits.file_size_mb, 7);
+	assert_int_equal(f->s.limits.files_inodes, 1000);
+	assert_refused(f, "processes = 63", "invalid", "processes");
+	assert_refused(f, "processes = 0", "invalid", "processes");
+	assert_refused(f, "open_files = 65537", "invalid", "open_files");
+
+	/* Room is part of the memory, whichever is written first. */
+	assert_int_equal(parse(f, "files_mb = 144"), 0);
+	assert_refused(f, "files_mb = 145", "invalid", "files_mb");
+	assert_int_equal(parse(f, "files_mb = 300\nmemory_mb = 512"), 0);
+	assert_refused(f, "memory_mb = 256", "invalid", "files_mb");
+	assert_int_equal(f->s.memory_mb, 512);
+
+	assert_int_equal(settings_set(&f->s, "processes", "101", &l, &f->why), -EINVAL);
+	assert_int_equal(settings_set(&f->s, "open_files", "201", &l, &f->why), -EINVAL);
+	assert_int_equal(settings_set(&f->s, "file_size_mb", "0", &l, &f->why), -EINVAL);
+	assert_int_equal(settings_set(&f->s, "file_size_mb", "5", &l, &f->why), 0);
+	assert_int_equal(settings_set(&f->s, "open_files", "200", &l, &f->why), 0);
+	assert_int_equal(settings_fit(&f->s, &l, &f->why), 0);
+}
+
 static void test_env(void **state)
 {
 	struct fixture *f = *state;
@@ -473,6 +511,7 @@ int main(void)
 		TEST(test_ports),
 		TEST(test_network_limits),
 		TEST(test_limits),
+		TEST(test_limits_inside),
 		TEST(test_env),
 		TEST(test_env_bounds),
 		TEST(test_text_bounds),
