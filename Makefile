@@ -36,13 +36,15 @@ fs_c := $(wildcard fs/*.c)
 vm_c := $(filter-out vm/local.c,$(wildcard vm/*.c))
 agent_c := $(wildcard agent/*.c)
 net_c := $(wildcard vm/net/*.c) vm/buf.c vm/fdpass.c
+store_c := $(wildcard vm/store/*.c) $(addprefix vm/,buf.c digest.c remove.c jail_seccomp.c) agent/landlock.c
+store_shared_c := vm/store/kind.c
 net_shared_c := $(addprefix vm/net/,address.c allow.c reason.c)
-daemon_c := $(fs_c) $(vm_c) $(net_shared_c) agent/protocol.c agent/landlock.c
+daemon_c := $(fs_c) $(vm_c) $(net_shared_c) $(store_shared_c) agent/protocol.c agent/landlock.c
 unit_c := $(wildcard tests/unit/test_*.c)
 unit_py := $(wildcard tests/unit/test_*.py)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 bench_c := $(wildcard tests/bench/*.c)
-all_c := $(wildcard fs/*.[ch] vm/*.[ch] vm/net/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
+all_c := $(wildcard fs/*.[ch] vm/*.[ch] vm/net/*.[ch] vm/store/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
 man := $(wildcard man/*.[1-8])
 scripts = $(shell git ls-files --cached --others --exclude-standard | \
 	xargs -r grep -lsIE -m1 '^\#!.*[/ ](ba|da)?sh( |$$)')
@@ -82,7 +84,7 @@ agent_link := $(if $(SAN),-pie,-static-pie)
 .SUFFIXES:
 .PHONY: all help
 
-all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbx-agent
+all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbxfs-store $(O)/xsbx-agent
 
 objs = $(patsubst %.c,$(O)/$(1)/%.o,$(2))
 link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
@@ -98,6 +100,10 @@ $(O)/xsbx-agent: $(call objs,obj,$(agent_c))
 $(O)/xsbxfs-net: $(call objs,obj,$(net_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(call pkg,--libs slirp)
+
+$(O)/xsbxfs-store: $(call objs,obj,$(store_c))
+	$(call say,LD,$@)
+	$(Q)$(link) $(call pkg,--libs libcurl libzstd libcrypto jansson libseccomp)
 
 # Plays the daemon's part for xsbxfs-net.
 $(O)/test/netbed: $(call objs,obj,tests/net/netbed.c vm/gateway.c vm/dial.c vm/fdpass.c $(net_shared_c))
@@ -123,7 +129,7 @@ $(O)/test/obj/%.o: %.c
 	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
 
 # Only what says the version is built again when the version changes.
-versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(agent_c))
+versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(store_c) $(agent_c))
 $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
 $(O)/version: FORCE
 	@mkdir -p $(@D)
@@ -187,7 +193,7 @@ tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
 check: tests
 	$(Q)$(run_tests) --unit --local --vm $(T)
 
-check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/test/netbed
+check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-store $(O)/test/netbed
 	$(Q)$(run_tests) --unit $(T)
 
 check-mount: $(local)
@@ -284,7 +290,7 @@ format-check:
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs $(DESTDIR)$(BINDIR)/
-	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
+	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-store $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
 	for page in $(man); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \

@@ -18,6 +18,7 @@ enum jail_use {
 	JAIL_QEMU,
 	JAIL_NET,    /* the network's helper */
 	JAIL_DAEMON, /* the daemon itself, which has no jail, but such a filter; see confine.h */
+	JAIL_STORE,  /* xsbxfs-store, which confines itself; see store/cell.c */
 	JAIL_NUSES,
 };
 

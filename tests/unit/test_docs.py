@@ -42,6 +42,10 @@ for reason in re.findall(r'\[NET_\w+\] = "([^"]+)"', read("vm/net/reason.c")):
     if reason not in page and reason not in ("allowed", "unreachable"):
         failures.append(f"man/xsbxfs-net.8 lacks the reason: {reason}")
 
+store = read("vm/store/main.c")
+want("man/xsbxfs-store.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', store))
+want("man/xsbxfs-store.8", "variables", re.findall(r'(?:take_|get)env\("(\w+)"\)', store))
+
 nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/node.c"), re.M)
 want("man/xsbxfs.5", "nodes", nodes)
 want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"',

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing bundles. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bundle.h"
+#include "offer.h"
+#include "sparse.h"
+#include "store.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Who reads a bundle wants the manifest before the chunks, and who writes one knows it only after
+ * them. So room is left for it, as much as it can need, and what remains of that room is line feeds
+ * at its end, which mean nothing in a manifest.
+ */
+
+static int write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len) {
+		const ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int put_record(int fd, enum bundle_type type, const void *data, size_t len)
+{
+	const struct bundle_record record = {type, (uint32_t)len};
+	uint8_t head[BUNDLE_HEAD];
+	int r;
+
+	bundle_put_head(&record, head);
+	r = write_all(fd, head, sizeof(head));
+	return r < 0 || !len ? r : write_all(fd, data, len);
+}
+
+/* Goes back to where room was left. */
+static int put_manifest(int fd, off_t at, const struct offer *o, const char *secret, size_t room)
+{
+	struct buf text = {.limit = MANIFEST_MAX};
+	int r = manifest_print(&o->m, secret, room, &text);
+	off_t end = lseek(fd, 0, SEEK_CUR);
+
+	if (r == 0 && (end < 0 || lseek(fd, at, SEEK_SET) < 0))
+		r = -errno;
+	if (r == 0)
+		r = put_record(fd, BUNDLE_MANIFEST, text.data, text.len);
+	if (r == 0 && lseek(fd, end, SEEK_SET) < 0)
+		r = -errno;
+	buf_clear(&text);
+	return r;
+}
+
+static int put_object(struct store *st, int fd, struct offer *o)
+{
+	const size_t room = manifest_bound(o->m.nfiles, offer_chunks(o));
+	const off_t at = lseek(fd, 0, SEEK_CUR);
+	int r;
+
+	if (at < 0 || lseek(fd, (off_t)(BUNDLE_HEAD + room), SEEK_CUR) < 0)
+		return -errno;
+	if (room > MANIFEST_MAX)
+		return -EFBIG;
+	while ((r = offer_next(o)) > 0) {
+		r = put_record(fd, BUNDLE_CHUNK, o->packed, o->stored);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? r : put_manifest(fd, at, o, st->secret, room);
+}
+
+static int put_link(int fd, const struct store_item *item)
+{
+	char text[BUNDLE_LINK_MAX + 1];
+	const int n = snprintf(text, sizeof(text), "%.*s %s\n", (int)item->name_len, item->name,
+			       item->key);
+
+	return n < 0 || n >= (int)sizeof(text) ? -EINVAL
+					       : put_record(fd, BUNDLE_LINK, text, (size_t)n);
+}
+
+static enum store_end put_item(struct store *st, const char *cache, int fd,
+			       const struct store_item *item)
+{
+	char dir[PATH_MAX];
+	struct offer o;
+	int r;
+
+	snprintf(dir, sizeof(dir), "%s/%s", cache, store_kind_dir(item->kind));
+	r = offer_open(dir, item->kind, item->key, st->chunk_bytes, &o);
+	if (r < 0)
+		return store_fail(st, STORE_FAILED, "%s/%s: %s", dir, item->key, strerror(-r));
+	o.m.tsc_khz = item->kind == STORE_SNAPSHOT ? st->tsc_khz : 0;
+	r = put_object(st, fd, &o);
+	if (r == 0 && item->name)
+		r = put_link(fd, item);
+	if (r == 0)
+		store_say("%s %.40s: %" PRIu64 " of %" PRIu64 " MiB", store_kind_str(item->kind),
+			  item->key, manifest_stored(&o.m) >> 20, manifest_data(&o.m) >> 20);
+	offer_close(&o);
+	return r < 0 ? store_fail(st, STORE_FAILED, "the bundle can't be written: %s", strerror(-r))
+		     : STORE_DONE;
+}
+
+enum store_end store_export(struct store *st, const char *cache, int fd,
+			    const struct store_item *items, size_t n)
+{
+	int r = write_all(fd, BUNDLE_MAGIC, BUNDLE_MAGIC_LEN);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const enum store_end end = put_item(st, cache, fd, &items[i]);
+
+		if (end != STORE_DONE)
+			return end;
+	}
+	if (r == 0)
+		r = put_record(fd, BUNDLE_END, NULL, 0);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	return r < 0 ? store_fail(st, STORE_FAILED, "the bundle can't be written: %s", strerror(-r))
+		     : STORE_DONE;
+}

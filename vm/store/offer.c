@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of this machine, chunk by chunk. */
+#include "offer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "chunk.h"
+#include "sparse.h"
+
+/* ---- its files ---- */
+
+static int add_file(struct offer *o, int dir, const char *name)
+{
+	struct manifest_file *f = &o->m.files[o->m.nfiles];
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (!store_key_valid(name) || o->m.nfiles == MANIFEST_FILES_MAX)
+		return -EINVAL;
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errno == ELOOP ? -EINVAL : -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	f->bytes = (uint64_t)st.st_size;
+	o->files[o->m.nfiles++] = steal_fd(&fd);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In the order of their names, so that the same object gives the same manifest. */
+static int add_files(struct offer *o, int dir)
+{
+	char *names[MANIFEST_FILES_MAX];
+	DIR *d = fdopendir(dup(dir));
+	size_t n = 0;
+	struct dirent *e;
+	int r = 0;
+
+	if (!d)
+		return -errno;
+	while (r == 0 && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		if (n == MANIFEST_FILES_MAX)
+			r = -EINVAL;
+		else if (!(names[n] = strdup(e->d_name)))
+			r = -ENOMEM;
+		else
+			n++;
+	}
+	closedir(d);
+	qsort(names, n, sizeof(names[0]), by_name);
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0)
+			r = add_file(o, dir, names[i]);
+		free(names[i]);
+	}
+	return r < 0 ? r : o->m.nfiles ? 0 : -EINVAL;
+}
+
+int offer_open(const char *dir, enum store_kind kind, const char *key, uint32_t chunk_bytes,
+	       struct offer *ret_o)
+{
+	struct offer *o = ret_o;
+	_cleanup_close_ int parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	*o = (struct offer){.m = {.kind = kind, .chunk_bytes = chunk_bytes}};
+	snprintf(o->m.key, sizeof(o->m.key), "%s", key);
+	if (parent < 0)
+		return -errno;
+	fd = openat(parent, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	o->block = malloc(chunk_bytes);
+	o->packed = malloc(chunk_stored_max(chunk_bytes));
+	r = o->block && o->packed ? add_files(o, fd) : -ENOMEM;
+	if (r < 0)
+		offer_close(o);
+	return r;
+}
+
+void offer_close(struct offer *o)
+{
+	char unused[DIGEST_HEX];
+
+	for (size_t i = 0; i < o->m.nfiles; i++)
+		close(o->files[i]);
+	manifest_clear(&o->m);
+	if (o->sum)
+		(void)digest_end(o->sum, unused);
+	o->sum = NULL;
+	free(o->block);
+	free(o->packed);
+	o->block = o->packed = NULL;
+}
+
+/* ---- its chunks ---- */
+
+static size_t chunks_of(const struct offer *o, const struct manifest_file *f)
+{
+	return (size_t)((f->bytes + o->m.chunk_bytes - 1) / o->m.chunk_bytes);
+}
+
+size_t offer_chunks(const struct offer *o)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < o->m.nfiles; i++)
+		n += chunks_of(o, &o->m.files[i]);
+	return n;
+}
+
+static int begin_file(struct offer *o, struct manifest_file *f)
+{
+	const size_t n = chunks_of(o, f);
+
+	if (n > MANIFEST_CHUNKS_MAX)
+		return -EFBIG;
+	o->at = 0;
+	o->sum = digest_new();
+	f->chunks = calloc(MAX(n, 1u), sizeof(*f->chunks));
+	return o->sum && f->chunks ? 0 : -ENOMEM;
+}
+
+static int end_file(struct offer *o, struct manifest_file *f)
+{
+	struct digest *sum = steal_ptr(o->sum);
+
+	o->file++;
+	return digest_end(sum, f->sha256);
+}
+
+/* Return: 1, or 0 if the chunk has nothing but zeroes, or -errno. */
+static int take_chunk(struct offer *o, struct manifest_file *f)
+{
+	struct manifest_chunk *c = &f->chunks[f->nchunks];
+	const uint32_t index = (uint32_t)(o->at / o->m.chunk_bytes);
+	const uint32_t len = manifest_chunk_bytes(&o->m, f, index);
+	int r = sparse_read(o->files[o->file], o->block, len, o->at);
+
+	if (r < 0)
+		return r;
+	sparse_add(o->sum, o->block, len, o->at);
+	o->at += len;
+	if (sparse_is_zero(o->block, len))
+		return 0;
+	r = chunk_pack(o->block, len, o->packed, &o->stored, o->sha256);
+	if (r < 0)
+		return r;
+	c->index = index;
+	c->stored = (uint32_t)o->stored;
+	memcpy(c->sha256, o->sha256, DIGEST_HEX);
+	f->nchunks++;
+	return 1;
+}
+
+int offer_next(struct offer *o)
+{
+	while (o->file < o->m.nfiles) {
+		struct manifest_file *f = &o->m.files[o->file];
+		int r = o->sum ? 0 : begin_file(o, f);
+
+		if (r < 0)
+			return r;
+		o->at = sparse_next(o->files[o->file], o->at, (off_t)f->bytes);
+		if (o->at < 0)
+			return (int)o->at;
+		o->at -= o->at < (off_t)f->bytes ? o->at % (off_t)o->m.chunk_bytes : 0;
+		r = o->at < (off_t)f->bytes ? take_chunk(o, f) : end_file(o, f);
+		if (r)
+			return r;
+	}
+	return 0;
+}

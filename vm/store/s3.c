@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An S3-compatible bucket, by libcurl. */
+#include "s3.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "vm/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * One curl multi handle does all transfers; connections are kept and shared. Addresses have the form
+ * URL/OBJECT, the bucket being part of the path, and consist of characters that need no escaping. So
+ * what is signed is what is sent.
+ *
+ * What can get better by itself is tried again after a moment: no connection, one that broke off, a
+ * server that has trouble of its own. What is wrong stays so. No redirections are followed: the
+ * signature would not fit, and nobody else is to be believed.
+ *
+ * There are three limits of time: to connect, without a byte, and for everything together. Credentials
+ * are only in the memory of libcurl and in the environment; no message has them.
+ */
+
+#define CONNECT_MS    2000L
+#define STALL_BYTES   1L /* a second */
+#define RETRY_MS      300u
+#define WAIT_MS	      200
+#define HTTP_OK_LAST  299
+#define EMPTY_SHA256  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define HEADER_BYTES  4096
+#define REFUSED_BYTES 512u /* of an error's body: enough to know the reason */
+
+TAILQ_HEAD(s3_list, s3_request);
+
+struct s3 {
+	const struct s3_config *cfg;
+	CURLM *multi;
+	struct s3_list waiting, active;
+	uint64_t deadline;
+	char why[S3_WHY_MAX];
+};
+
+static const char *const verb_str[] = {
+	[S3_GET] = "GET",
+	[S3_HEAD] = "HEAD",
+	[S3_PUT] = "PUT",
+};
+static_assert(ARRAY_SIZE(verb_str) == S3_NVERBS, "a name for each verb");
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* ---- addresses ---- */
+
+static bool is_loopback(const char *host, size_t len)
+{
+	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strlen(names[i]) == len && strncmp(host, names[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool s3_url_valid(const char *url, bool authenticated, const char **ret_why)
+{
+	const bool plain = strncmp(url, "http://", 7) == 0;
+	const char *host = url + (plain ? 7 : 8);
+	size_t len;
+
+	*ret_why = "it must begin with https:// (or http://)";
+	if (!plain && strncmp(url, "https://", 8) != 0)
+		return false;
+	*ret_why =
+		"it must be host/bucket, maybe a prefix, and of letters, digits and . _ - ~ only; "
+		"no user, no question mark";
+	if (strspn(url, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~:/[]-") !=
+		    strlen(url) ||
+	    strstr(host, "//") || strstr(host, "/.") || strlen(url) > 1024)
+		return false;
+	len = strcspn(host, "/");
+	if (!len || !host[len] || !host[len + 1] ||
+	    strcspn(host + len, ":[]") != strlen(host + len))
+		return false;
+	*ret_why = "without TLS anybody on the way could put something else in; use https://, a "
+		   "server "
+		   "on this machine, or a secret that authenticates (XSBXFS_STORE_SECRET)";
+	if (host[0] == '[')
+		len = strcspn(host, "]") + 1;
+	else
+		len = strcspn(host, ":/");
+	return !plain || authenticated || is_loopback(host, len);
+}
+
+/* ---- requests ---- */
+
+struct s3 *s3_new(const struct s3_config *cfg)
+{
+	struct s3 *s3 = calloc(1, sizeof(*s3));
+
+	if (!s3)
+		return NULL;
+	s3->cfg = cfg;
+	TAILQ_INIT(&s3->waiting);
+	TAILQ_INIT(&s3->active);
+	s3->deadline = now_ms() + cfg->timeout_s * 1000ull;
+	s3->multi = curl_global_init(CURL_GLOBAL_DEFAULT) == 0 ? curl_multi_init() : NULL;
+	if (!s3->multi) {
+		free(s3);
+		return NULL;
+	}
+	return s3;
+}
+
+static void release(struct s3 *s3, struct s3_request *req)
+{
+	if (req->easy) {
+		curl_multi_remove_handle(s3->multi, req->easy);
+		curl_easy_cleanup(req->easy);
+	}
+	curl_slist_free_all(req->headers);
+	req->easy = req->headers = NULL;
+}
+
+void s3_cancel(struct s3 *s3)
+{
+	struct s3_request *req;
+
+	while ((req = TAILQ_FIRST(&s3->active))) {
+		TAILQ_REMOVE(&s3->active, req, link);
+		release(s3, req);
+	}
+	TAILQ_INIT(&s3->waiting);
+}
+
+void s3_free(struct s3 *s3)
+{
+	if (!s3)
+		return;
+	s3_cancel(s3);
+	curl_multi_cleanup(s3->multi);
+	curl_global_cleanup();
+	free(s3);
+}
+
+const char *s3_why(const struct s3 *s3)
+{
+	return s3->why;
+}
+
+void s3_submit(struct s3 *s3, struct s3_request *req)
+{
+	req->s3 = s3;
+	req->easy = req->headers = NULL;
+	req->retry_at = 0;
+	TAILQ_INSERT_TAIL(&s3->waiting, req, link);
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *data)
+{
+	struct s3_request *req = data;
+	long status = 0;
+
+	curl_easy_getinfo(req->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status > HTTP_OK_LAST || req->verb != S3_GET) {
+		/* An error's explanation is not what was asked for; a little of it is let pass. */
+		req->sent += size * n;
+		return req->sent > REFUSED_BYTES * 64 ? 0 : size * n;
+	}
+	if (buf_append(&req->body, bytes, size * n) == 0)
+		return size * n;
+	req->overflow = true;
+	return 0;
+}
+
+static size_t on_upload(char *bytes, size_t size, size_t n, void *data)
+{
+	struct s3_request *req = data;
+	const size_t len = MIN(size * n, req->len - req->sent);
+
+	memcpy(bytes, req->data + req->sent, len);
+	req->sent += len;
+	return len;
+}
+
+/* For what has to be sent again on another connection. */
+static int on_rewind(void *data, curl_off_t offset, int origin)
+{
+	struct s3_request *req = data;
+
+	if (origin != SEEK_SET || offset < 0 || (size_t)offset > req->len)
+		return CURL_SEEKFUNC_FAIL;
+	req->sent = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+static bool printf_like(2, 3) add_header(struct s3_request *req, const char *fmt, ...)
+{
+	char text[HEADER_BYTES];
+	struct curl_slist *more;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		return false;
+	more = curl_slist_append(req->headers, text);
+	if (more)
+		req->headers = more;
+	return more;
+}
+
+static bool sign(struct s3 *s3, struct s3_request *req)
+{
+	const struct s3_config *cfg = s3->cfg;
+	char provider[128];
+
+	if (!cfg->id || !cfg->secret)
+		return true;
+	snprintf(provider, sizeof(provider), "aws:amz:%.64s:s3", cfg->region);
+	curl_easy_setopt(req->easy, CURLOPT_AWS_SIGV4, provider);
+	curl_easy_setopt(req->easy, CURLOPT_USERNAME, cfg->id);
+	curl_easy_setopt(req->easy, CURLOPT_PASSWORD, cfg->secret);
+	return add_header(req, "x-amz-content-sha256: %s",
+			  req->verb == S3_PUT ? req->sha256 : EMPTY_SHA256) &&
+	       (!cfg->token || add_header(req, "x-amz-security-token: %s", cfg->token));
+}
+
+static bool set_up(struct s3 *s3, struct s3_request *req)
+{
+	CURL *easy = req->easy = curl_easy_init();
+	char url[1024 + S3_OBJECT_MAX + 2];
+	const uint64_t now = now_ms();
+	const uint64_t left = s3->deadline > now ? s3->deadline - now : 1;
+
+	if (!easy)
+		return false;
+	snprintf(url, sizeof(url), "%.1024s/%s", s3->cfg->url, req->object);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, req);
+	curl_easy_setopt(easy, CURLOPT_URL, url);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, req->error);
+	curl_easy_setopt(easy, CURLOPT_USERAGENT, "xsbxfs-store");
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)s3->cfg->stall_s);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+			 (long)(req->timeout_ms ? MIN(req->timeout_ms, left) : left));
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, req);
+	if (s3->cfg->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, s3->cfg->ca_file);
+	if (req->verb == S3_HEAD)
+		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+	if (req->verb == S3_PUT) {
+		curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)req->len);
+		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
+		curl_easy_setopt(easy, CURLOPT_READDATA, req);
+		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+		curl_easy_setopt(easy, CURLOPT_SEEKDATA, req);
+		/* Without that header would be better, but libcurl signs what it then leaves out. */
+		curl_easy_setopt(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+		if (!add_header(req, "Content-Type: application/octet-stream"))
+			return false;
+	}
+	if (!sign(s3, req))
+		return false;
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, req->headers);
+	return true;
+}
+
+static void begin(struct s3 *s3, struct s3_request *req)
+{
+	req->sent = 0;
+	req->bytes = 0;
+	req->overflow = false;
+	req->error[0] = '\0';
+	req->body.len = 0;
+	TAILQ_REMOVE(&s3->waiting, req, link);
+	if (!set_up(s3, req) || curl_multi_add_handle(s3->multi, req->easy) != CURLM_OK) {
+		if (req->easy)
+			curl_easy_cleanup(req->easy);
+		req->easy = NULL;
+		release(s3, req);
+		req->done(req, -ENOMEM);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&s3->active, req, link);
+}
+
+/* ---- results ---- */
+
+static void printf_like(3, 4)
+	explain(struct s3 *s3, const struct s3_request *req, const char *fmt, ...)
+{
+	char text[S3_WHY_MAX / 2];
+	va_list ap;
+
+	if (s3->why[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(s3->why, sizeof(s3->why), "%s %.100s: %s", verb_str[req->verb], req->object, text);
+}
+
+/* Return: result, or -EAGAIN if it may get better. */
+static int judge(struct s3 *s3, struct s3_request *req, CURLcode code)
+{
+	curl_off_t length = 0;
+	long status = 0;
+
+	curl_easy_getinfo(req->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(req->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	req->bytes = length > 0 ? (uint64_t)length : 0;
+	if (req->overflow) {
+		explain(s3, req, "more than the %zu bytes it should have", req->body.limit);
+		return -EBADMSG;
+	}
+	if (code != CURLE_OK && status <= HTTP_OK_LAST) {
+		explain(s3, req, "%.150s", req->error[0] ? req->error : curl_easy_strerror(code));
+		return -EAGAIN;
+	}
+	if (status >= 200 && status <= HTTP_OK_LAST)
+		return 0;
+	if (status == 404)
+		return -ENOENT;
+	explain(s3, req, "the store answers with %ld%s", status,
+		status == 403 || status == 401 ? ": it does not accept the credentials" : "");
+	if (status == 401 || status == 403)
+		return -EACCES;
+	return status >= 500 || status == 429 ? -EAGAIN : -EHOSTUNREACH;
+}
+
+static void over(struct s3 *s3, struct s3_request *req, CURLcode code)
+{
+	int r = judge(s3, req, code);
+
+	TAILQ_REMOVE(&s3->active, req, link);
+	release(s3, req);
+	if (r == -EAGAIN && --req->tries && now_ms() < s3->deadline) {
+		req->retry_at = now_ms() + RETRY_MS;
+		s3->why[0] = '\0';
+		TAILQ_INSERT_TAIL(&s3->waiting, req, link);
+		return;
+	}
+	req->done(req, r == -EAGAIN ? -EHOSTUNREACH : r);
+}
+
+static void begin_waiting(struct s3 *s3)
+{
+	struct s3_request *req, *next;
+	const uint64_t now = now_ms();
+
+	for (req = TAILQ_FIRST(&s3->waiting); req; req = next) {
+		next = TAILQ_NEXT(req, link);
+		if (req->retry_at <= now)
+			begin(s3, req);
+	}
+}
+
+unsigned s3_step(struct s3 *s3)
+{
+	struct s3_request *req;
+	int running, left;
+	bool news = false;
+	unsigned n = 0;
+	CURLMsg *msg;
+
+	begin_waiting(s3);
+	curl_multi_perform(s3->multi, &running);
+	while ((msg = curl_multi_info_read(s3->multi, &left))) {
+		void *of = NULL;
+		const CURLcode code = msg->data.result;
+
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &of);
+		over(s3, of, code);
+		news = true;
+	}
+	TAILQ_FOREACH(req, &s3->active, link)
+		n++;
+	TAILQ_FOREACH(req, &s3->waiting, link)
+		n++;
+	if (n && !news)
+		curl_multi_poll(s3->multi, NULL, 0, WAIT_MS, NULL);
+	return n;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of an S3-compatible bucket: asked for, fetched, put; several at once. */
+#ifndef XSBX_STORE_S3_H
+#define XSBX_STORE_S3_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "vm/buf.h"
+#include "vm/digest.h"
+
+#define S3_OBJECT_MAX 256
+#define S3_WHY_MAX    400
+
+struct s3;
+
+struct s3_config {
+	const char *url;		 /* https://host/bucket/prefix */
+	const char *region;		 /* "us-east-1" */
+	const char *id, *secret, *token; /* credentials; NULL: none, requests are not signed */
+	const char *ca_file;		 /* or NULL: the system's */
+	unsigned timeout_s;		 /* for all that is done */
+	unsigned stall_s;		 /* without a byte */
+};
+
+enum s3_verb { S3_GET, S3_HEAD, S3_PUT, S3_NVERBS };
+
+/*
+ * One request. Embedded by its owner, who sets the first part and keeps it until `done` is called,
+ * which happens once, from s3_step(), with
+ *	0, and what there is in `body`, or for S3_HEAD in `bytes`
+ *	-ENOENT	      there is no such object
+ *	-EACCES	      the store refuses
+ *	-EBADMSG      it is larger than `body.limit`
+ *	-EHOSTUNREACH there was no answer, or none that could be used
+ *	-ENOMEM
+ */
+struct s3_request {
+	enum s3_verb verb;
+	char object[S3_OBJECT_MAX]; /* below the prefix */
+	unsigned tries;		    /* at least 1 */
+	unsigned timeout_ms;	    /* of each; 0: only that of all, and no stall */
+	struct buf body;	    /* GET: with its limit */
+	const char *data;	    /* PUT */
+	size_t len;
+	char sha256[DIGEST_HEX]; /* PUT: of `data` */
+	void (*done)(struct s3_request *req, int result);
+	void *owner;
+
+	/* s3.c's own */
+	TAILQ_ENTRY(s3_request) link;
+	struct s3 *s3;
+	void *easy, *headers;
+	size_t sent;
+	uint64_t bytes, retry_at;
+	bool overflow;
+	char error[256];
+};
+
+/* Return: whether @url is one that can be used; if not, @ret_why says why. */
+bool s3_url_valid(const char *url, bool authenticated, const char **ret_why);
+
+/* @cfg must outlive it. Return: NULL for want of memory. */
+struct s3 *s3_new(const struct s3_config *cfg);
+
+/* No request may be under way. */
+void s3_free(struct s3 *s3);
+
+void s3_submit(struct s3 *s3, struct s3_request *req);
+
+/* Waits for something to happen. Return: how many requests are under way or wait. */
+unsigned s3_step(struct s3 *s3);
+
+/* Ends all that is under way, without calling `done`. */
+void s3_cancel(struct s3 *s3);
+
+/* What went wrong first, in words; "" if nothing. */
+const char *s3_why(const struct s3 *s3);
+
+#endif
