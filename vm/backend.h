@@ -16,6 +16,7 @@ struct vm_problem;
 struct jail_report;
 struct view;
 struct gauges;
+struct shelf_ops;
 struct backend; /* one of these per sandbox; each backend has its own */
 
 enum backend_mode {
@@ -30,7 +31,8 @@ struct backend_spec {
 	unsigned memory_mb, cpus;
 	unsigned processes; /* of user code; 0: a default */
 	enum backend_mode mode;
-	int ram, state; /* descriptors; only needed during the call */
+	bool background; /* nobody waits for it */
+	int ram, state;	 /* descriptors; only needed during the call */
 	const struct view
 		*view; /* what is seen of the host, or NULL; only with backend_ops.views */
 };
@@ -75,7 +77,7 @@ struct backend_ops {
 	 * @ret_stream: Our end of the stream socket to the agent; the caller's
 	 * @ret_problem: Why not
 	 *
-	 * Return: 0 or -errno.
+	 * Return: 0, 1 if it is up already and `up` will not be called, or -errno.
 	 */
 	int (*start)(struct vm *vm, const struct backend_spec *spec,
 		     const struct backend_events *events, void *data, struct backend **ret_backend,
@@ -115,6 +117,7 @@ struct backend_ops {
 
 extern const struct backend_ops backend_qemu;
 extern const struct backend_ops backend_process;
+extern const struct shelf_ops process_shelf_ops;
 #ifdef XSBX_LOCAL_BACKEND
 extern const struct backend_ops backend_local;
 #endif

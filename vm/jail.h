@@ -72,9 +72,9 @@ struct jail_spec {
 	uint32_t pids;	      /* most processes, or 0 */
 	uint32_t cpu_percent; /* of one processor, or 0 */
 	uint32_t host_group;
-	uint32_t owner, owner_group, pad; /* of what is JAIL_OWNED */
-	uint64_t memory;		  /* bytes, or 0 */
-	uint64_t keep_caps;		  /* bits; in the jail's own user namespace only */
+	uint32_t owner, owner_group; /* of what is JAIL_OWNED */
+	uint64_t memory;	     /* bytes, or 0 */
+	uint64_t keep_caps;	     /* bits; in the jail's own user namespace only */
 	const char *host_name;
 	struct jail_mount mounts[JAIL_MOUNTS_MAX];
 	struct jail_rlimit rlimits[JAIL_RLIMITS_MAX];
@@ -127,7 +127,7 @@ void jail_finding_str(const struct jail_report *r, enum jail_layer layer, char *
 /* ---- packing, for the way from the daemon to the spawner ---- */
 
 /**
- * jail_pack() - Write a spec as bytes
+ * jail_pack() - Write a spec as bytes, the same ones for what is alike
  * @spec: Spec
  * @out: Where to
  * @size: Room there

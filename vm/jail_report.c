@@ -284,11 +284,18 @@ static bool pack_string(char *out, size_t size, size_t *pos, const char *s)
 
 ssize_t jail_pack(const struct jail_spec *spec, char *out, size_t size)
 {
-	size_t pos = sizeof(*spec);
+	struct jail_spec plain;
+	size_t pos = sizeof(plain);
 
 	if (spec->nmounts > JAIL_MOUNTS_MAX || spec->nrlimits > JAIL_RLIMITS_MAX || size < pos)
 		return -E2BIG;
-	memcpy(out, spec, sizeof(*spec));
+	static_assert(offsetof(struct jail_spec, memory) == 10 * sizeof(uint32_t), "no holes");
+	/* Addresses mean nothing there, and what is alike is to be so byte for byte. */
+	memcpy(&plain, spec, sizeof(plain));
+	plain.host_name = NULL;
+	for (uint32_t i = 0; i < spec->nmounts; i++)
+		plain.mounts[i].source = plain.mounts[i].target = NULL;
+	memcpy(out, &plain, sizeof(plain));
 	if (!pack_string(out, size, &pos, spec->host_name))
 		return -E2BIG;
 	for (uint32_t i = 0; i < spec->nmounts; i++) {

@@ -126,12 +126,13 @@ bool link_start(struct sandbox *s)
 		.cpus = s->cpus,
 		.processes = s->limits.processes,
 		.mode = BACKEND_COLD,
+		.background = s->kind != SANDBOX_USER,
 		.ram = -1,
 		.state = -1,
 		.view = &s->view,
 	};
 	struct vm_problem p = {0};
-	int stream, r;
+	int stream, r, up;
 
 	s->generation = 0;
 	s->wallclock = (struct wallclock){0};
@@ -145,8 +146,8 @@ bool link_start(struct sandbox *s)
 		/* A clone's agent has heard the machine's it was copied from. */
 		s->generation = s->kind == SANDBOX_BUILD ? 0 : 1;
 	}
-	r = s->ops->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
-	if (r < 0) {
+	up = s->ops->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
+	if (up < 0) {
 		s->backend = NULL;
 		sandbox_fail(s, &p);
 		return false;
@@ -161,5 +162,7 @@ bool link_start(struct sandbox *s)
 		return false;
 	}
 	s->nopen++;
+	if (up)
+		on_up(s);
 	return true;
 }

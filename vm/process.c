@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -30,7 +31,8 @@
  * that. When it ends, the kernel ends all that is left.
  *
  * A start takes little more than the interpreter does, so there are no snapshots; the pool has
- * sandboxes that were started as any other, and exercised.
+ * sandboxes that were started as any other, and exercised. For who finds it empty a jail with an
+ * agent is kept in reserve, see shelf.c.
  */
 
 #define USER_ID		    1000
@@ -46,8 +48,18 @@
 	(CAP(KILL) | CAP(SYS_PTRACE) | CAP(SETUID) | CAP(SETGID) | CAP(SETPCAP) | CAP(CHOWN) | \
 	 CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(SYS_ADMIN))
 
+/* `plan` is what spawn() makes it from; `stream` is ours while it is on the shelf. */
 struct backend {
 	struct hosted hosted;
+	const struct plan *plan;
+	int stream;
+};
+
+/* What one jail is like, with the name of whoever it is for. */
+struct plan {
+	const char *name;
+	size_t len;
+	const char *bytes; /* from jail_pack(), without the name */
 };
 
 /* Strings that a jail's description points to. */
@@ -216,32 +228,71 @@ static void on_exited(struct child *c, int status)
 
 static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
 {
+	const struct plan *plan = container_of(h, struct backend, hosted)->plan;
 	char number[16], memory[24];
-	const char *argv[6 + 2 * VM_PATHS_MAX] = {AGENT, "--jail", number, "--memory", memory};
+	const char *argv[6 + 2 * JAIL_MOUNTS_MAX] = {AGENT, "--jail", number, "--memory", memory};
 	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
 	const struct spawn_fd fds[] = {
 		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
-	struct words *w = malloc(sizeof(*w));
 	struct jail_spec jail;
 	const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, &jail};
-	const struct view *v = spec->view;
-	int r = w ? describe_jail(h->vm, spec, &jail, w) : -ENOMEM;
+	int r = jail_unpack(plan->bytes, plan->len, &jail);
+	size_t n = 5;
 
-	for (size_t i = 0, n = 5; v && i < v->npaths; i++) {
-		if (!v->path[i].write)
+	(void)spec;
+	if (r < 0)
+		return r;
+	jail.host_name = plan->name;
+	for (uint32_t i = 0; i < jail.nmounts; i++) {
+		if (jail.mounts[i].kind != JAIL_RW)
 			continue;
 		argv[n++] = "--write";
-		argv[n++] = v->path[i].target;
+		argv[n++] = jail.mounts[i].target;
 	}
 	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
-	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)spec->memory_mb << 10);
+	snprintf(memory, sizeof(memory), "%llu",
+		 (unsigned long long)((jail.memory >> 10) - (PROCESS_OVERHEAD_MB << 10)));
 	h->child.started = on_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
-	if (r == 0)
-		r = child_start(h->vm->spawner, &s, &h->child);
-	free(w);
+	return child_start(h->vm->spawner, &s, &h->child);
+}
+
+/* Return: 0 or -errno. */
+static int make(struct vm *vm, const struct plan *plan, const struct backend_events *events,
+		void *data, struct backend **ret_backend, int *ret_stream)
+{
+	struct backend *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	b->hosted = (struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
+	b->stream = -1;
+	b->plan = plan;
+	r = hosted_start(&b->hosted, NULL, spawn, ret_stream);
+	b->plan = NULL;
+	if (r < 0)
+		free(b);
+	else
+		*ret_backend = b;
 	return r;
+}
+
+/* Return: bytes, or -errno. */
+static ssize_t describe(const struct vm *vm, const struct backend_spec *spec, char *out,
+			size_t size)
+{
+	struct words *w = malloc(sizeof(*w));
+	struct jail_spec jail;
+	ssize_t n = w ? describe_jail(vm, spec, &jail, w) : -ENOMEM;
+
+	if (n == 0) {
+		jail.host_name = "";
+		n = jail_pack(&jail, out, size);
+	}
+	free(w);
+	return n;
 }
 
 static int process_start(struct vm *vm, const struct backend_spec *spec,
@@ -249,26 +300,32 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 			 struct backend **ret_backend, int *ret_stream,
 			 struct vm_problem *ret_problem)
 {
-	struct backend *b = calloc(1, sizeof(*b));
-	int r = -ENOMEM;
+	char bytes[SPAWN_MESSAGE_MAX];
+	const ssize_t len = describe(vm, spec, bytes, sizeof(bytes));
+	const struct plan plan = {spec->name, (size_t)len, bytes};
+	struct backend *b = NULL;
+	int r = (int)len;
 
+	if (len > 0 && !spec->background)
+		b = shelf_take(&vm->shelf, bytes, (size_t)len, events, data);
 	if (b) {
-		b->hosted =
-			(struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
-		r = hosted_start(&b->hosted, spec, spawn, ret_stream);
+		*ret_stream = steal_fd(&b->stream);
+		*ret_backend = b;
+		return 1;
 	}
-	if (r < 0) {
+	if (len > 0)
+		r = make(vm, &plan, events, data, ret_backend, ret_stream);
+	if (r < 0)
 		trouble_set(ret_problem, "no-jail", "", "the sandbox can't be started: %s",
 			    strerror(-r));
-		free(b);
-		return r;
-	}
-	*ret_backend = b;
-	return 0;
+	return MIN(r, 0);
 }
 
 static void process_destroy(struct backend *b)
 {
+	if (b->stream >= 0)
+		close(b->stream);
+	b->stream = -1;
 	hosted_destroy(&b->hosted);
 }
 
@@ -286,6 +343,41 @@ static void process_drain(struct backend *b)
 {
 	hosted_drain(&b->hosted);
 }
+
+/* ---- on the shelf ---- */
+
+static struct backend *shelf_make(struct vm *vm, const void *bytes, size_t len,
+				  const struct backend_events *events, void *data)
+{
+	const struct plan plan = {"sandbox", len, bytes};
+	struct backend *b;
+	int stream;
+
+	if (make(vm, &plan, events, data, &b, &stream) < 0)
+		return NULL;
+	b->stream = stream;
+	return b;
+}
+
+static bool shelf_alive(const struct backend *b)
+{
+	struct pollfd p = {.fd = b->hosted.child.pidfd, .events = POLLIN};
+
+	return hosted_pid(&b->hosted) && poll(&p, 1, 0) == 0;
+}
+
+static void shelf_give(struct backend *b, const struct backend_events *events, void *data)
+{
+	b->hosted.events = events;
+	b->hosted.data = data;
+}
+
+const struct shelf_ops process_shelf_ops = {
+	.make = shelf_make,
+	.alive = shelf_alive,
+	.give = shelf_give,
+	.destroy = process_destroy,
+};
 
 const struct backend_ops backend_process = {
 	.name = "process",

@@ -38,10 +38,11 @@ const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend ba
 
 static void try_close(struct vm *vm);
 
-/* The idle handle, the timers of the background and of the admission, and the spawner's poll. */
+/* The idle handle, the timers of the background, of the admission and of the shelf, and the spawner's
+ * poll. */
 static unsigned own_handles(const struct vm *vm)
 {
-	return vm->spawner ? 4 : 3;
+	return vm->spawner ? 5 : 4;
 }
 
 static void on_idle(uv_idle_t *handle)
@@ -208,6 +209,7 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	vm->background.data = vm;
 	uv_timer_init(loop, &vm->recheck);
 	vm->recheck.data = vm;
+	shelf_init(&vm->shelf, vm, &process_shelf_ops);
 	vm->nhandles = own_handles(vm);
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
@@ -245,6 +247,13 @@ static void on_handle_closed(uv_handle_t *handle)
 	part_closed(handle->data);
 }
 
+static void on_shelf_closed(uv_handle_t *handle)
+{
+	const struct shelf *shelf = handle->data;
+
+	part_closed(shelf->vm);
+}
+
 static void on_spawner_detached(void *data)
 {
 	part_closed(data);
@@ -259,6 +268,7 @@ static void try_close(struct vm *vm)
 	uv_close((uv_handle_t *)&vm->idle, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->background, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->recheck, on_handle_closed);
+	uv_close((uv_handle_t *)&vm->shelf.timer, on_shelf_closed);
 	if (vm->spawner)
 		spawner_detach(vm->spawner, on_spawner_detached, vm);
 }
@@ -275,6 +285,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	uv_timer_stop(&vm->background);
 	contents_stop(vm);
 	uv_timer_stop(&vm->recheck);
+	shelf_clear(&vm->shelf);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
 	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > own_handles(vm))

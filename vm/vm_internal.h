@@ -17,6 +17,7 @@
 #include "jail.h"
 #include "probe.h"
 #include "sandbox_internal.h"
+#include "shelf.h"
 #include "tsc.h"
 #include "vm.h"
 
@@ -63,6 +64,7 @@ struct vm {
 	uint64_t snapshot_bytes; /* most on the disk */
 	uv_timer_t background;	 /* see pool.c */
 
+	struct shelf shelf;
 	struct sandbox_list sandboxes, deferred;
 	uv_idle_t idle;
 	bool kicked; /* somebody may be admitted */

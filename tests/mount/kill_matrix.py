@@ -25,7 +25,15 @@ def scene(name, busy=True):
         Session("new", mnt=mnt)
         if not VM:
             Session("starting", mnt=mnt).submit("sleep 6000\n")
+    wait_for(lambda: at_rest(mnt, daemon), 10)
     return mnt, daemon, children_of(daemon.pid)
+
+
+def at_rest(mnt, daemon):
+    """Nothing more is on its way: QEMU has told its version, no child of the spawner is half made."""
+    if json.loads(read(f"{mnt}/status.json"))["accelerator"] == "probing":
+        return False
+    return [name_of(p) for p in children_of(daemon.pid) if alive(p)].count("xsbxfs-spawner") == 1
 
 
 def command(pid):

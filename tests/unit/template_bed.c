@@ -18,7 +18,7 @@
 #include "vm/log.h"
 #include "vm/remove.h"
 
-#define OWN_PARTS 3  /* handles of the machinery when nothing is done in other threads */
+#define OWN_PARTS 4  /* handles of the machinery when nothing is done in other threads */
 #define HANGS_S	  20 /* real time */
 
 struct bed bed;
