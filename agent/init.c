@@ -208,7 +208,7 @@ static int mount_new(const char **ret_step)
 		return step_failed(ret_step, "covering parts of", "/proc", -r);
 	r = mount_at(ret_step, "sysfs", NEW "/sys", flags | MS_NOEXEC | MS_RDONLY, NULL);
 	if (r == 0)
-		r = mount_at(ret_step, "tmpfs", NEW "/run", flags, "mode=755,size=1m,nr_inodes=1k");
+		r = mount_at(ret_step, "tmpfs", NEW "/run", flags, "mode=755,size=4m,nr_inodes=1k");
 	if (r == 0)
 		r = mount_at(ret_step, "tmpfs", NEW "/tmp", flags, "mode=1777,size=50%");
 	snprintf(home, sizeof(home), "mode=755,size=50%%,uid=%d,gid=%d", USER_ID, USER_ID);

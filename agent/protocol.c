@@ -154,6 +154,7 @@ const char *proto_type_name(unsigned type)
 		[PROTO_SHUTDOWN] = "SHUTDOWN",
 		[PROTO_WARM] = "WARM",
 		[PROTO_CLOCK] = "CLOCK",
+		[PROTO_TRUST] = "TRUST",
 		[PROTO_F_LOOKUP] = "F_LOOKUP",
 		[PROTO_F_FORGET] = "F_FORGET",
 		[PROTO_F_GETATTR] = "F_GETATTR",

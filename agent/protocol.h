@@ -38,6 +38,7 @@
 #define PROTO_FILES_INFLIGHT 256u
 #define PROTO_NAME_MAX	     255u
 #define PROTO_LINK_MAX	     4095u
+#define PROTO_TRUST_MAX	     (1u << 20)
 #define PROTO_ENTROPY	     32u
 #define PROTO_ENV_MAX	     128u
 
@@ -62,6 +63,8 @@ enum proto_type {
 	PROTO_SHUTDOWN, /* end everything; no answer, the far end goes away */
 	PROTO_WARM,	/* exercise the interpreter; answered by READY or FAILED */
 	PROTO_CLOCK, /* s64 ns to add to the wall clock, at any time; answered by CLOCK_OK at once */
+	PROTO_TRUST, /* up to 1 MiB: certificates, for user code to find in a file that it cannot write
+		      * to; no answer. For guests; elsewhere nothing happens */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless said otherwise. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */

@@ -16,6 +16,7 @@
 #include "proc.h"
 #include "quota.h"
 #include "spare.h"
+#include "trust.h"
 #include "util.h"
 
 #define PING_MAX 64u
@@ -110,6 +111,20 @@ static int on_clock(struct agent *a, const struct proto_header *h, struct proto_
 		return -ENOMEM;
 	put_u64(&f->out, clock_now());
 	conn_send(&a->conn, f);
+	return 0;
+}
+
+static int on_trust(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_str data = get_rest(in);
+	int r;
+
+	(void)h;
+	if (data.len > PROTO_TRUST_MAX)
+		return -EPROTO;
+	r = a->place->guest ? trust_write(data.data, data.len) : 0;
+	if (r < 0)
+		log_line("certificates: %s", strerror(-r));
 	return 0;
 }
 
@@ -338,6 +353,7 @@ static const frame_fn handlers[] = {
 	[PROTO_RUN] = on_run,		[PROTO_STDIN] = on_stdin, [PROTO_SIGNAL] = on_signal_frame,
 	[PROTO_CREDIT] = on_credit,	[PROTO_RESET] = on_reset, [PROTO_USAGE] = on_usage,
 	[PROTO_SHUTDOWN] = on_shutdown, [PROTO_WARM] = on_warm,	  [PROTO_CLOCK] = on_clock,
+	[PROTO_TRUST] = on_trust,
 };
 
 int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -144,6 +144,7 @@ int conf_init(struct conf *c)
 		.accel = strdup("auto"),
 		.prepare = strdup("yes"),
 		.kernel = strdup("auto"),
+		.ca_certificates = strdup("host"),
 		.admission_s = 120,
 		.memory_percent = 200,
 		.cpu_percent = 200,
@@ -156,7 +157,7 @@ int conf_init(struct conf *c)
 		.history_runs = 100,
 		.allow_network = true,
 	};
-	if (!c->qemu || !c->accel || !c->kernel || !c->prepare)
+	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
 		if (!conf_template_get(c, builtin[i], &nowhere))
@@ -167,9 +168,10 @@ int conf_init(struct conf *c)
 
 void conf_clear(struct conf *c)
 {
-	char *strings[] = {c->mountpoint, c->notify,  c->cache_dir,	c->runtime_dir,
-			   c->spool_dir,  c->qemu,    c->agent,		c->accel,
-			   c->kernel,	  c->prepare, c->image_builder, c->limits.max_allow};
+	char *strings[] = {c->mountpoint,     c->notify,  c->cache_dir,	    c->runtime_dir,
+			   c->spool_dir,      c->qemu,	  c->agent,	    c->accel,
+			   c->kernel,	      c->prepare, c->image_builder, c->limits.max_allow,
+			   c->ca_certificates};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);

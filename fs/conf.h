@@ -51,6 +51,8 @@ struct conf {
 	uint64_t history_bytes;	      /* of the outputs a session keeps */
 	unsigned history_runs;	      /* how many runs a session keeps */
 	bool allow_network;	      /* of [limits] */
+	char *ca_certificates;	      /* "host", "none", or a path */
+	bool pass_proxy;
 	struct settings_limits limits;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;

@@ -64,12 +64,16 @@ static void read_section(struct reader *r, char *text)
 		r->section = CONF_LIMITS;
 		return;
 	}
+	if (strcmp(name, "network") == 0) {
+		r->section = CONF_NETWORK;
+		return;
+	}
 	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
 	    !isblank((unsigned char)name[strlen(prefix)])) {
 		r->result =
 			conf_fail(r->src, EINVAL,
-				  "there is no section [%s]; the sections are [xsbxfs], [limits] "
-				  "and [template NAME]",
+				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
+				  "[network] and [template NAME]",
 				  problem_quote(name).text);
 		return;
 	}

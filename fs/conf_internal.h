@@ -24,12 +24,12 @@ int conf_fail(const struct conf_source *src, int err, const char *fmt, ...) prin
 /* Everything at its built-in default, with the three built-in templates. Return: 0 or -ENOMEM. */
 int conf_init(struct conf *c);
 
-enum conf_section { CONF_GLOBAL, CONF_LIMITS, CONF_TEMPLATE, CONF_NSECTIONS };
+enum conf_section { CONF_GLOBAL, CONF_LIMITS, CONF_NETWORK, CONF_TEMPLATE, CONF_NSECTIONS };
 
 /**
- * conf_set() - Set one key of [xsbxfs] or [limits], or an option
+ * conf_set() - Set one key of [xsbxfs], [limits] or [network], or an option
  * @c: Configuration
- * @section: Where it stands; ignored for an option (@src without a file), which may be of either
+ * @section: Where it stands; ignored for an option (@src without a file), which may be of any
  * @key: Name
  * @value: Text, or NULL for an option without one
  * @src: Where it comes from

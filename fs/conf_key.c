@@ -21,6 +21,8 @@ enum key_type {
 	KEY_NAMES, /* yes, no, or names with blanks between them */
 	KEY_KERNEL,
 	KEY_ALLOW, /* an allow list */
+	KEY_CA,	   /* host, none, or a path */
+	KEY_PROXY, /* pass or none */
 };
 
 struct key {
@@ -72,6 +74,8 @@ static const struct key keys[] = {
 	{"allow_process", CONF_LIMITS, KEY_FLAG, AT(limits.allow_process)},
 	{"allow_network", CONF_LIMITS, KEY_FLAG, AT(allow_network)},
 	{"max_allow", CONF_LIMITS, KEY_ALLOW, AT(limits.max_allow)},
+	{"ca_certificates", CONF_NETWORK, KEY_CA, AT(ca_certificates)},
+	{"proxy", CONF_NETWORK, KEY_PROXY, AT(pass_proxy)},
 	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
@@ -258,6 +262,18 @@ static int set_path(struct conf *c, const struct key *k, const char *value,
 	return 0;
 }
 
+static int set_proxy(struct conf *c, const struct key *k, const char *value,
+		     const struct conf_source *src)
+{
+	const bool pass = strcmp(value, "pass") == 0;
+
+	if (!pass && strcmp(value, "none") != 0)
+		return conf_fail(src, EINVAL, "%s: \"%s\" is neither pass nor none", k->name,
+				 problem_quote(value).text);
+	*(bool *)at(c, k) = pass;
+	return 0;
+}
+
 /* ---- keys ---- */
 
 static int set_key(struct conf *c, const struct key *k, const char *value,
@@ -282,13 +298,18 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 	case KEY_BACKEND: return set_backend(c, k, value, src);
 	case KEY_NAMES: return set_names(c, k, value);
 	case KEY_ALLOW: return set_allow(c, k, value, src);
+	case KEY_CA:
+		return strcmp(value, "host") == 0 || strcmp(value, "none") == 0
+			       ? set_names(c, k, value)
+			       : set_path(c, k, value, src);
+	case KEY_PROXY: return set_proxy(c, k, value, src);
 	}
 	return -EINVAL;
 }
 
 static const char *section_str(enum conf_section section)
 {
-	return section == CONF_LIMITS ? "limits" : "xsbxfs";
+	return section == CONF_LIMITS ? "limits" : section == CONF_NETWORK ? "network" : "xsbxfs";
 }
 
 int conf_set(struct conf *c, enum conf_section section, const char *key, const char *value,

@@ -156,6 +156,7 @@ void fs_fini(struct fs *fs)
 			session_destroy(fs->slot[i]);
 	handles_fini(fs);
 	events_fini(&fs->events);
+	netenv_fini(&fs->netenv);
 	if (fs->spool_dir >= 0)
 		close(fs->spool_dir);
 }

@@ -11,6 +11,7 @@
 #include "conf.h"
 #include "events.h"
 #include "handle.h"
+#include "netenv.h"
 
 #define FS_SESSIONS_MAX 8192u
 #define FS_IO_MAX	(1u << 20) /* most bytes of one READ or WRITE */
@@ -50,8 +51,9 @@ struct fs {
 	struct handles handles;
 	struct events events;
 	struct fs_stats stats;
-	uv_timer_t alarm; /* the next deadline of any session */
-	uv_timer_t renew; /* where the kernel limits how long a request may take */
+	struct netenv netenv; /* set by the caller, or all zeroes */
+	uv_timer_t alarm;     /* the next deadline of any session */
+	uv_timer_t renew;     /* where the kernel limits how long a request may take */
 	uint64_t alarm_ms;
 	bool stopping;
 	char io[FS_IO_MAX]; /* scratch for replies, never kept across a return to the loop */

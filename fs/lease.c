@@ -264,10 +264,15 @@ static const struct sandbox_events lease_events = {
 
 /* ---- starting and feeding ---- */
 
-static void list_env(const struct settings *st, struct sandbox_env env[SETTINGS_ENV_MAX])
+#define ENV_MAX (SETTINGS_ENV_MAX + NETENV_MAX)
+
+/* The variables of @st, and those that go with a network. Return: how many. */
+static size_t list_env(const struct fs *fs, const struct settings *st, bool network,
+		       struct sandbox_env env[ENV_MAX])
 {
 	for (size_t i = 0; i < st->nenv; i++)
 		env[i] = (struct sandbox_env){st->env[i].name, st->env[i].value};
+	return netenv_add(&fs->netenv, st, network, env, st->nenv);
 }
 
 static enum vm_backend backend_of(const struct settings *st)
@@ -283,7 +288,7 @@ static bool is_wired(const struct settings *st)
 
 void lease_prepare(struct fs *fs)
 {
-	struct sandbox_env env[SETTINGS_ENV_MAX];
+	struct sandbox_env env[ENV_MAX];
 	struct sandbox_port ports[SANDBOX_PORTS_MAX];
 
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
@@ -302,7 +307,7 @@ void lease_prepare(struct fs *fs)
 			.paths = paths.path,
 			.npaths = paths.n,
 			.template_env = env,
-			.ntemplate_env = t->settings.nenv,
+			.ntemplate_env = list_env(fs, &t->settings, t->settings.network, env),
 			.template_limits = t->settings.limits,
 			.pool = t->pool,
 			.network = is_wired(&t->settings),
@@ -311,7 +316,6 @@ void lease_prepare(struct fs *fs)
 			.nports = netset_list_ports(t->settings.ports, ports),
 		};
 
-		list_env(&t->settings, env);
 		if (t->prepare && r == 0)
 			vm_prepare(fs->vm, &spec);
 		paths_clear(&paths);
@@ -321,10 +325,11 @@ void lease_prepare(struct fs *fs)
 int lease_start(struct session *s)
 {
 	char name[160];
-	struct sandbox_env env[SETTINGS_ENV_MAX], template_env[SETTINGS_ENV_MAX];
+	struct sandbox_env env[ENV_MAX], template_env[ENV_MAX];
 	const struct settings *base = &s->t->settings;
 	struct sandbox_port ports[SANDBOX_PORTS_MAX];
 	struct paths paths;
+	_cleanup_free_ char *allow = netenv_allow(&s->fs->netenv, &s->settings);
 	int e = paths_init(&paths, &s->settings);
 	const struct sandbox_spec spec = {
 		.name = name,
@@ -338,14 +343,14 @@ int lease_start(struct session *s)
 		.paths = paths.path,
 		.npaths = paths.n,
 		.env = env,
-		.nenv = s->settings.nenv,
+		.nenv = list_env(s->fs, &s->settings, s->settings.network, env),
 		.template_env = template_env,
-		.ntemplate_env = base->nenv,
+		.ntemplate_env = list_env(s->fs, base, s->settings.network, template_env),
 		.limits = s->settings.limits,
 		.template_limits = base->limits,
 		.pool = s->t->pool,
 		.network = is_wired(&s->settings),
-		.allow = s->settings.allow,
+		.allow = allow,
 		.ports = ports,
 		.nports = netset_list_ports(s->settings.ports, ports),
 		.odd = is_wired(&s->settings) != is_wired(base) ||
@@ -355,9 +360,7 @@ int lease_start(struct session *s)
 
 	assert(!s->sandbox && !s->dead);
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
-	list_env(&s->settings, env);
-	list_env(base, template_env);
-	s->lease = e < 0 ? NULL : calloc(1, sizeof(*s->lease));
+	s->lease = e < 0 || !allow ? NULL : calloc(1, sizeof(*s->lease));
 	if (!s->lease) {
 		paths_clear(&paths);
 		return -ENOMEM;

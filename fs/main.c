@@ -300,6 +300,11 @@ static void start_machinery(struct daemon *d)
 	int e;
 
 	cfg.runtime_dir = d->runtime_dir;
+	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
+		die(d, why);
+	cfg.ca = d->fs->netenv.ca.data;
+	cfg.ca_len = d->fs->netenv.ca.len;
+	cfg.ca_path = d->fs->netenv.ca_path;
 	e = fs_init(d->fs, &d->loop, &d->conf);
 	if (e < 0) {
 		snprintf(why, sizeof(why), "spool directory %s: %s", d->conf.spool_dir,

@@ -105,10 +105,15 @@ int netnode_render_denied(const struct session *s, struct buf *out)
 
 int netnode_render_allow(const struct session *s, struct buf *out)
 {
+	int r = 0;
+
 	if (!s->settings.network)
 		return buf_printf(out, "# This sandbox has no network. Before its first run, or "
 				       "after `close`:\n# echo 'network = on' >> config\n");
-	return netset_render_allow(&s->settings, out);
+	if (s->fs->netenv.allow && *s->fs->netenv.allow)
+		r = buf_printf(out, "# Always allowed, for proxy = pass in xsbxfs.conf: %s\n",
+			       s->fs->netenv.allow);
+	return r < 0 ? r : netset_render_allow(&s->settings, out);
 }
 
 /* ---- ports ---- */
@@ -242,7 +247,9 @@ int netnode_apply(struct session *s, const struct settings *with)
 	int e = ports ? apply_ports(s, s->settings.ports, with->ports) : 0;
 
 	if (e == 0 && with->network && strcmp(s->settings.allow, with->allow) != 0) {
-		e = sandbox_allow(s->sandbox, with->allow, strlen(with->allow), why);
+		_cleanup_free_ char *list = netenv_allow(&s->fs->netenv, with);
+
+		e = list ? sandbox_allow(s->sandbox, list, strlen(list), why) : -ENOMEM;
 		if (e < 0)
 			session_problemf(s, "network", "", "the list was not taken: %s",
 					 *why ? why : strerror(-e));

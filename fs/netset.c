@@ -253,7 +253,7 @@ int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_
 
 int netset_ports(struct settings *s, const char *value, struct vm_problem *why)
 {
-	struct sandbox_port ports[SANDBOX_PORTS_MAX];
+	struct sandbox_port ports[SANDBOX_PORTS_MAX] = {0};
 	_cleanup_free_ char *copy = strdup(value);
 	char *save = NULL;
 	size_t n = 0;

@@ -177,6 +177,8 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 	add_system(j, w);
 	add_memory(j, w, memory);
 	r = add_agent(j, w, vm->agent);
+	if (vm->ca_path)
+		view_show(j, JAIL_RO, JAIL_OPTIONAL, vm->ca_path, VM_CA_FILE);
 	add_paths(j, spec->view);
 	return r;
 }

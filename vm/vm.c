@@ -131,6 +131,9 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->boot_s = cfg->boot_s;
+	vm->ca = cfg->ca;
+	vm->ca_len = cfg->ca_len;
+	vm->ca_path = cfg->ca_path;
 	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
 		return -ENOMEM;
 	contents_load(&vm->contents, vm->cache_dir);

@@ -53,7 +53,15 @@ struct vm_config {
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
 	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
+	/* Certificates that sandboxes with a network find at VM_CA_FILE, read-only: the bytes, and the
+	 * file of the host that they are from. They must outlive the vm. NULL: none. */
+	const void *ca;
+	size_t ca_len; /* at most VM_CA_MAX */
+	const char *ca_path;
 };
+
+#define VM_CA_FILE "/run/xsbx/ca.pem"
+#define VM_CA_MAX  (1u << 20)
 
 /* Progress and news that belong to no sandbox. */
 struct vm_events {

@@ -35,6 +35,9 @@ struct vm {
 	const struct vm_events *events;
 	void *data;
 
+	const void *ca; /* certificates for networked guests; the caller's */
+	size_t ca_len;
+	const char *ca_path;
 	char *cache_dir, *runtime_dir, *qemu, *agent;
 	unsigned admission_s, boot_s;
 

@@ -31,7 +31,7 @@ BUN = os.environ.get('XSBX_BUN') or shutil.which('bun') or \
     os.path.expanduser('~/.cache/xsbxfs/images/tools/bun')
 DEADLINE = 60  # seconds that anything may take on a busy machine
 
-HELLO, PING, SETUP, RUN, STDIN, SIGNAL, CREDIT, RESET, USAGE, SHUTDOWN, WARM, CLOCK = range(1, 13)
+HELLO, PING, SETUP, RUN, STDIN, SIGNAL, CREDIT, RESET, USAGE, SHUTDOWN, WARM, CLOCK, TRUST = range(1, 14)
 (LOOKUP, FORGET, GETATTR, SETATTR, READLINK, MKDIR, SYMLINK, LINK, UNLINK, RMDIR, RENAME, OPEN,
  CREATE, READ, WRITE, RELEASE, FSYNC, FALLOCATE, SEEK, OPENDIR, READDIR, STATFS) = range(32, 54)
 (HELLO_OK, PONG, READY, FAILED, OUTPUT, EXIT, STDIN_CREDIT, USAGE_REPLY, LOG,
@@ -697,6 +697,11 @@ class Python(Case):
         with self.assertRaises(Closed):
             while True:
                 self.agent.read_frame()
+
+    def test_certificates_are_for_guests(self):
+        self.agent.send(TRUST, b'-----BEGIN CERTIFICATE-----')
+        self.assertEqual(self.agent.ask(PING, b'still there'), (PONG, b'still there'))
+        self.assertFalse(os.path.exists('/run/xsbx/ca.pem'))
 
     def test_clock(self):
         # Nothing is added: outside of a guest this is the host's clock.

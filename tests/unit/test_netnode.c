@@ -77,13 +77,12 @@ static void test_writers(void **state)
 	assert_int_equal(bed_close(b, &f), 0);
 	bed_expect(b, ALLOW, "one.org\ntwo.org\n");
 
-	memset(block, ' ', sizeof(block));
-	memcpy(block, "a.org\n", 6);
-	memcpy(block + sizeof(block) - 4, "\nb.o", 4);
+	snprintf(block, sizeof(block), "a.org\n%*s", (int)sizeof(block) - 7, "\nb.o");
+	block[sizeof(block) - 1] = 'r';
 	f = bed_opened(b, ALLOW, O_WRONLY | O_TRUNC);
 	assert_int_equal(bed_write_bytes(b, &f, block, sizeof(block)), 0);
 	bed_expect(b, ALLOW, "a.org\n");
-	assert_int_equal(bed_write(b, &f, "rg\n"), 0);
+	assert_int_equal(bed_write(b, &f, "g\n"), 0);
 	assert_int_equal(bed_close(b, &f), 0);
 	bed_expect(b, ALLOW, "a.org\nb.org\n");
 
