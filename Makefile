@@ -38,13 +38,14 @@ agent_c := $(wildcard agent/*.c)
 net_c := $(wildcard vm/net/*.c) vm/buf.c vm/fdpass.c
 store_c := $(wildcard vm/store/*.c) $(addprefix vm/,buf.c digest.c remove.c jail_seccomp.c) agent/landlock.c
 store_shared_c := vm/store/kind.c
+dial_c := $(wildcard vm/dial/*.c) vm/packets.c vm/fdpass.c $(addprefix vm/net/,address.c)
 net_shared_c := $(addprefix vm/net/,address.c allow.c reason.c)
 daemon_c := $(fs_c) $(vm_c) $(net_shared_c) $(store_shared_c) agent/protocol.c agent/landlock.c
 unit_c := $(wildcard tests/unit/test_*.c)
 unit_py := $(wildcard tests/unit/test_*.py)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 bench_c := $(wildcard tests/bench/*.c)
-all_c := $(wildcard fs/*.[ch] vm/*.[ch] vm/net/*.[ch] vm/store/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
+all_c := $(wildcard fs/*.[ch] vm/*.[ch] vm/net/*.[ch] vm/dial/*.[ch] vm/store/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
 man := $(wildcard man/*.[1-8])
 scripts = $(shell git ls-files --cached --others --exclude-standard | \
 	xargs -r grep -lsIE -m1 '^\#!.*[/ ](ba|da)?sh( |$$)')
@@ -84,7 +85,7 @@ agent_link := $(if $(SAN),-pie,-static-pie)
 .SUFFIXES:
 .PHONY: all help
 
-all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbxfs-store $(O)/xsbx-agent
+all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent
 
 objs = $(patsubst %.c,$(O)/$(1)/%.o,$(2))
 link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
@@ -105,8 +106,14 @@ $(O)/xsbxfs-store: $(call objs,obj,$(store_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(call pkg,--libs libcurl libzstd libcrypto jansson libseccomp)
 
-# Plays the daemon's part for xsbxfs-net.
-$(O)/test/netbed: $(call objs,obj,tests/net/netbed.c vm/gateway.c vm/dial.c vm/fdpass.c $(net_shared_c))
+$(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
+	$(call say,LD,$@)
+	$(Q)$(link) $(call pkg,--libs libuv)
+
+# Plays the daemon's and the dialer's part for xsbxfs-net.
+netbed_c := tests/net/netbed.c $(addprefix vm/,gateway.c gateway_dial.c dialer.c) \
+	$(filter-out vm/dial/main.c,$(sort $(dial_c) $(net_shared_c)))
+$(O)/test/netbed: $(call objs,obj,$(netbed_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(link) $(call pkg,--libs libuv)
@@ -129,7 +136,7 @@ $(O)/test/obj/%.o: %.c
 	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
 
 # Only what says the version is built again when the version changes.
-versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(store_c) $(agent_c))
+versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
 $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
 $(O)/version: FORCE
 	@mkdir -p $(@D)
@@ -185,7 +192,7 @@ $(O)/test/probe: $(call objs,obj,$(wildcard tests/hostile/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
 
-local := $(O)/test/xsbxfs $(O)/xsbx-agent $(drivers)
+local := $(O)/test/xsbxfs $(O)/xsbx-agent $(O)/xsbxfs-net $(O)/xsbxfs-dial $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
 tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
@@ -193,7 +200,7 @@ tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
 check: tests
 	$(Q)$(run_tests) --unit --local --vm $(T)
 
-check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-store $(O)/test/netbed
+check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/test/netbed
 	$(Q)$(run_tests) --unit $(T)
 
 check-mount: $(local)
@@ -290,7 +297,8 @@ format-check:
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs $(DESTDIR)$(BINDIR)/
-	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-store $(O)/xsbx-agent $(DESTDIR)$(LIBEXECDIR)/
+	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent \
+		$(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
 	for page in $(man); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \

@@ -5,15 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,6 +19,7 @@
 
 #include "harden.h"
 #include "log.h"
+#include "net.h"
 #include "place.h"
 #include "util.h"
 
@@ -130,6 +129,43 @@ static int load_modules(const char **ret_step)
 	}
 	fclose(f);
 	return r;
+}
+
+static bool has_card(void)
+{
+	DIR *d = opendir("/sys/bus/virtio/devices");
+	struct dirent *e;
+	bool found = false;
+
+	while (d && !found && (e = readdir(d))) {
+		char path[300], kind[16] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/sys/bus/virtio/devices/%s/device", e->d_name);
+		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+		found = f && fgets(kind, sizeof(kind), f) && strtoul(kind, NULL, 16) == 1;
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* Most machines have none, and need no driver for it. */
+static int load_card(const char **ret_step)
+{
+	static const char *const modules[] = {"failover.ko", "net_failover.ko", "virtio_net.ko"};
+	int r = 0;
+
+	if (!has_card() || access("/sys/class/net/" NET_CARD, F_OK) == 0)
+		return 0;
+	for (size_t i = 0; r == 0 && i < sizeof(modules) / sizeof(modules[0]); i++) {
+		r = load_module(modules[i]);
+		if (r < 0)
+			return step_failed(ret_step, "loading", modules[i], -r);
+	}
+	return 0;
 }
 
 /* Opens the port if it is there by now: its name arrives some time after the device. */
@@ -261,21 +297,6 @@ static int switch_root(const char **ret_step)
 	return 0;
 }
 
-static void loopback_up(void)
-{
-	struct ifreq ifr = {.ifr_name = "lo"};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &ifr) < 0) {
-		log_line("loopback: %s", strerror(errno));
-	} else {
-		ifr.ifr_flags |= IFF_UP;
-		if (ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
-			log_line("loopback: %s", strerror(errno));
-	}
-	close_fd(&fd);
-}
-
 /* Ahead of user code on the processor, and spared by the OOM killer. */
 static void privilege(void)
 {
@@ -301,6 +322,8 @@ int init_guest(struct place *ret_place, const char **ret_step)
 	if (r == 0)
 		r = load_modules(ret_step);
 	if (r == 0)
+		r = load_card(ret_step);
+	if (r == 0)
 		r = mount_root(ret_step);
 	if (r < 0)
 		return r;
@@ -313,8 +336,13 @@ int init_guest(struct place *ret_place, const char **ret_step)
 	harden_memory();
 	privilege();
 	swap_on(&swap);
-	loopback_up();
+	net_up();
 	r = mount_new(ret_step);
+	if (r == 0) {
+		r = net_resolver(NEW);
+		if (r < 0)
+			r = step_failed(ret_step, "writing", "/etc/resolv.conf", -r);
+	}
 	if (r == 0)
 		r = switch_root(ret_step);
 	if (r < 0)

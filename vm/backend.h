@@ -35,6 +35,7 @@ struct backend_spec {
 	int ram, state;	 /* descriptors; only needed during the call */
 	const struct view
 		*view; /* what is seen of the host, or NULL; only with backend_ops.views */
+	bool network;  /* it has a network card */
 };
 
 struct backend_events {
@@ -110,6 +111,17 @@ struct backend_ops {
 	 */
 	int (*describe)(struct vm *vm, const struct backend_spec *spec, struct buf *out,
 			const char **ret_why);
+
+	/**
+	 * take_card - Hand over the other end of the network card
+	 * @b: Was started with a network, and its agent has answered
+	 * @ret_stream: Whether it is a stream of frames; else it is a socket on which a TAP device
+	 *	comes as a descriptor
+	 *
+	 * NULL if the backend has no network. Return: a descriptor, the caller's, or -errno; at the
+	 * second call -EBUSY.
+	 */
+	int (*take_card)(struct backend *b, bool *ret_stream);
 
 	/* Reads what the console holds but was not delivered yet; before an end is explained. */
 	void (*drain)(struct backend *b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's end of a sandbox's network: it resolves names and connects, for xsbxfs-net. */
+/* The daemon's end of a sandbox's network: it decides where xsbxfs-net may connect to. */
 #ifndef XSBX_GATEWAY_H
 #define XSBX_GATEWAY_H
 
-#include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -16,16 +16,10 @@
  * without waiting for anything; at the end gateway_close(), and end the helper, which also ends by
  * itself as soon as the socket is closed.
  */
+struct dialer;
 struct gateway;
 
-#define GATEWAY_ADDRESSES_MAX 8
-#define GATEWAY_WHY_MAX	      128
-
-union gateway_address {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
+#define GATEWAY_WHY_MAX 128
 
 /* Called from the loop; none of them may close the gateway, but for `ended`. */
 struct gateway_events {
@@ -39,12 +33,9 @@ struct gateway_events {
 struct gateway_config {
 	const struct gateway_events *events;
 	void *data;
-	/*
-	 * Answers for names that are known here: fills in addresses, and returns how many. -1: ask
-	 * the system. NULL: always ask the system.
-	 */
-	int (*resolve)(void *data, const char *name,
-		       union gateway_address ret_addresses[static GATEWAY_ADDRESSES_MAX]);
+	struct dialer *dialer; /* makes the connections */
+	uint32_t owner;	       /* not 0; whoever asks too much of the dialer waits for himself */
+	bool trusted_names;    /* what the list names may lead to addresses that are not public */
 };
 
 /**
@@ -74,18 +65,15 @@ int gateway_allow(struct gateway *gw, const char *text, size_t len,
 		  char ret_why[static GATEWAY_WHY_MAX]);
 
 /**
- * gateway_forward() - Make a port of the guest reachable at 127.0.0.1
+ * gateway_forward() - Have connections to a socket of the host lead to a port of the guest
  * @gw: Gateway
  * @guest: Port of the guest
- * @host: Port of the host, or 0 for any that is free
- * @ret_host: The port of the host
- * @ret_why: Why not, for people
+ * @listener: Socket that listens; a copy is taken
  *
- * Return: 0; -EADDRINUSE: somebody has that port; -EEXIST: the guest's port is forwarded; -ENOSPC:
- * there are NET_FORWARDS_MAX; -EACCES: it takes privileges; -errno.
+ * Return: 0; -EEXIST: the guest's port is forwarded; -ENOSPC: there are NET_FORWARDS_MAX; -EINVAL:
+ * port 0; -errno.
  */
-int gateway_forward(struct gateway *gw, uint16_t guest, uint16_t host, uint16_t *ret_host,
-		    char ret_why[static GATEWAY_WHY_MAX]);
+int gateway_forward(struct gateway *gw, uint16_t guest, int listener);
 
 /* Ends that; connections stay. Return: 0, -ENOENT, -errno. */
 int gateway_unforward(struct gateway *gw, uint16_t guest);

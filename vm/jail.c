@@ -10,14 +10,11 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -234,7 +231,8 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return jail_fault_set(fault, JAIL_STEP_CLONE, -errno, "");
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
-		args.flags |= namespaces[i];
+		if (i != JAIL_L_NET || !(spec->flags & JAIL_HOST_NET))
+			args.flags |= namespaces[i];
 	args.pidfd = (uintptr_t)&pidfd;
 	if (cell->into >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
@@ -287,14 +285,6 @@ static int enter_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return -errno;
 	return 0;
-}
-
-static int loopback_up(void)
-{
-	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-	return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
 }
 
 static int limit_one(const struct jail_rlimit *l)
@@ -428,7 +418,7 @@ static int close_doors(const struct jail_spec *spec, const struct jail_cell *cel
 int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, void (*tied)(int data),
 	       int data, struct jail_fault *fault)
 {
-	int fds[JAIL_MOUNTS_MAX], r;
+	int fds[JAIL_MOUNTS_MAX], card = -1, r;
 	char byte;
 
 	/* The end of file means that the parent gave up, or is gone. */
@@ -438,6 +428,10 @@ int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, voi
 	r = jail_mounts_open(spec, fds, fault);
 	if (r < 0)
 		return r;
+	if (spec->flags & JAIL_CARD)
+		r = card = jail_card_open();
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_CARD, r, "");
 	r = enter_ids(spec, cell);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_IDS, r, "");
@@ -445,9 +439,13 @@ int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, voi
 	if (sethostname(spec->host_name, strlen(spec->host_name)) < 0)
 		return jail_fault_set(fault, JAIL_STEP_HOST_NAME, -errno, "");
 	if (spec->flags & JAIL_LOOPBACK)
-		r = loopback_up();
+		r = jail_loopback_up();
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_LOOPBACK, r, "");
+	if (card >= 0)
+		r = jail_card_set_up(card, spec->card_socket);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_CARD, r, "");
 	r = jail_mounts_build(spec, fds, fault);
 	return r < 0 ? r : close_doors(spec, cell, fault);
 }

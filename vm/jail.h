@@ -16,7 +16,7 @@
 enum jail_use {
 	JAIL_SANDBOX, /* the agent and user code */
 	JAIL_QEMU,
-	JAIL_NET,    /* the network's helper */
+	JAIL_NET,    /* the network's helper, and the one who makes connections */
 	JAIL_DAEMON, /* the daemon itself, which has no jail, but such a filter; see confine.h */
 	JAIL_STORE,  /* xsbxfs-store, which confines itself; see store/cell.c */
 	JAIL_NUSES,
@@ -56,13 +56,15 @@ struct jail_rlimit {
 #define JAIL_LANDLOCK	0x02u /* confine by Landlock too; then nothing can be mounted any more */
 #define JAIL_TWO_IDS	0x04u /* a second id for the program's own children, if the host can */
 #define JAIL_DATA_LIMIT 0x08u /* `memory` limits each process where no control group does */
+#define JAIL_HOST_NET	0x40u /* the host's network: no namespace of its own for that */
+#define JAIL_CARD	0x80u /* a network card, see jail_net.c; its other end goes to `card_socket` */
 #define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
 #define JAIL_NO_SETID	0x20u /* no file can be given a set-id bit, as others could run it */
 
 /*
  * - The program has id 0 inside, and `user` for what it starts, where two ids were asked for and the
  *   host can give them; else it has `user`, and that is the only id there is.
- * - Nothing of the host can be seen but by `mounts`; there is no network but, maybe, loopback.
+ * - Nothing of the host can be seen but by `mounts`; there is no network but by `flags`.
  * - Strings live as long as the call.
  */
 struct jail_spec {
@@ -73,6 +75,8 @@ struct jail_spec {
 	uint32_t cpu_percent; /* of one processor, or 0 */
 	uint32_t host_group;
 	uint32_t owner, owner_group; /* of what is JAIL_OWNED */
+	int32_t card_socket;	     /* descriptor in the child, closed before the program runs */
+	uint32_t pad;
 	uint64_t memory;	     /* bytes, or 0 */
 	uint64_t keep_caps;	     /* bits; in the jail's own user namespace only */
 	const char *host_name;

@@ -22,6 +22,7 @@ enum jail_step {
 	JAIL_STEP_IDS,
 	JAIL_STEP_HOST_NAME,
 	JAIL_STEP_LOOPBACK,
+	JAIL_STEP_CARD,
 	JAIL_STEP_SOURCE,
 	JAIL_STEP_ROOT,
 	JAIL_STEP_MOUNT,
@@ -161,6 +162,19 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 /* Puts the view together and makes it all there is. */
 int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		      struct jail_fault *fault);
+
+/* ---- jail_net.c ---- */
+
+/* The loopback interface of this network namespace is to be used. Return: 0 or -errno. */
+int jail_loopback_up(void);
+
+/* Opens what network cards are made with, with the old view of /dev and the old identity. Return: a
+ * descriptor or -errno. */
+int jail_card_open(void);
+
+/* Makes a card of it, gives it an address, and sends it to @socket, which is closed, as @card is.
+ * Return: 0 or -errno. */
+int jail_card_set_up(int card, int socket);
 
 /* ---- jail_cgroup.c ---- */
 

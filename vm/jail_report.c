@@ -26,6 +26,7 @@ static const char *const step_str[] = {
 	[JAIL_STEP_IDS] = "taking its ids",
 	[JAIL_STEP_HOST_NAME] = "setting the host name",
 	[JAIL_STEP_LOOPBACK] = "bringing up the loopback interface",
+	[JAIL_STEP_CARD] = "making a network card (/dev/net/tun)",
 	[JAIL_STEP_SOURCE] = "opening",
 	[JAIL_STEP_ROOT] = "making a root file system",
 	[JAIL_STEP_MOUNT] = "mounting",
@@ -182,6 +183,8 @@ static int look(const struct jail_spec *spec, int proc, struct jail_cell *cell,
 	char status[8192];
 
 	for (size_t i = 0; i < ARRAY_SIZE(ns_file); i++) {
+		if (i == JAIL_L_NET && (spec->flags & JAIL_HOST_NET))
+			continue;
 		hold(r, (enum jail_layer)i, other_namespace(proc, self, ns_file[i]), 0);
 		if (r->layer[i].state != JAIL_HOLDS)
 			return jail_fault_set(fault, JAIL_STEP_VERIFY, -EPERM, layer_str[i]);

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "network.h"
 #include "sandbox_internal.h"
 #include "trouble.h"
 #include "vm_internal.h"
@@ -167,6 +168,7 @@ static void up(struct sandbox *s)
 {
 	s->phase = PHASE_UP;
 	sandbox_deadline(s, 0);
+	network_start(s);
 	sandbox_set_state(s, SANDBOX_READY);
 }
 

@@ -130,6 +130,7 @@ bool link_start(struct sandbox *s)
 		.ram = -1,
 		.state = -1,
 		.view = &s->view,
+		.network = s->networked,
 	};
 	struct vm_problem p = {0};
 	int stream, r, up;

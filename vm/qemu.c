@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "qemu_argv.h"
+#include "qemu_ends.h"
 #include "qemu_jail.h"
 #include "qmp.h"
 #include "reader.h"
@@ -46,6 +47,7 @@ struct backend {
 	struct reader console, words;
 	struct qmp qmp;
 	int state;	  /* of one that can be saved: where to; or -1 */
+	int card;	  /* the other end of its network card, until it is taken, or -1 */
 	struct tail said; /* on its standard output and error */
 	uint64_t started_at;
 	bool child_gone, destroying, told_down;
@@ -59,11 +61,6 @@ static const enum qemu_mode machine_mode[] = {
 	[BACKEND_CLONE] = QEMU_CLONE,
 };
 
-/* Both ends of what is shared with QEMU. */
-struct qemu_ends {
-	int agent[2], console[2], control[2], words[2]; /* ours, QEMU's */
-};
-
 static void part_gone(struct backend *b)
 {
 	if (--b->nopen)
@@ -71,6 +68,8 @@ static void part_gone(struct backend *b)
 	b->events->destroyed(b->data);
 	if (b->state >= 0)
 		close(b->state);
+	if (b->card >= 0)
+		close(b->card);
 	free(b);
 }
 
@@ -224,33 +223,6 @@ static void on_exited(struct child *c, int status)
 
 /* ---- starting ---- */
 
-static void close_pair(int pair[2])
-{
-	if (pair[0] >= 0)
-		close(pair[0]);
-	if (pair[1] >= 0)
-		close(pair[1]);
-}
-
-static void ends_close(struct qemu_ends *e)
-{
-	close_pair(e->agent);
-	close_pair(e->console);
-	close_pair(e->control);
-	close_pair(e->words);
-}
-
-static int ends_open(struct qemu_ends *e)
-{
-	const int type = SOCK_STREAM | SOCK_CLOEXEC;
-
-	if (socketpair(AF_UNIX, type, 0, e->agent) < 0 ||
-	    socketpair(AF_UNIX, type, 0, e->console) < 0 ||
-	    socketpair(AF_UNIX, type, 0, e->control) < 0 || pipe2(e->words, O_CLOEXEC) < 0)
-		return -errno;
-	return 0;
-}
-
 /* Clones must not share an offset, and the same descriptor would. */
 static int open_again(int fd)
 {
@@ -275,25 +247,32 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		.tsc_khz = tsc_khz(&b->vm->tsc),
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,
+		.network = spec->network,
 	};
-	const struct spawn_fd fds[] = {
+	struct spawn_fd fds[12] = {
 		{e->words[1], STDOUT_FILENO},	  {e->words[1], STDERR_FILENO},
 		{e->control[1], QEMU_FD_CONTROL}, {e->agent[1], QEMU_FD_AGENT},
 		{e->console[1], QEMU_FD_CONSOLE}, {image->kernel, QEMU_FD_KERNEL},
 		{image->initrd, QEMU_FD_INITRD},  {image->rootfs, QEMU_FD_ROOTFS},
-		{spec->ram, QEMU_FD_RAM},	  {state, QEMU_FD_STATE},
 	};
 	struct qemu_argv argv;
-	const size_t nfds = ARRAY_SIZE(fds) - (spec->mode == BACKEND_COLD ? 2 : 0);
+	size_t nfds = 8;
 	/* With KVM huge pages make a guest's memory faster; an emulated one's is slow anyway. */
 	const uint32_t flags = SPAWN_OOM_FIRST | (machine.kvm ? 0u : SPAWN_SMALL_PAGES) |
 			       (spec->mode == BACKEND_RECORD ? SPAWN_NICE : 0u);
-	const struct spawn_spec s = {argv.argv, envp, fds, nfds, flags, &jail.spec};
+	struct spawn_spec s = {argv.argv, envp, fds, 0, flags, &jail.spec};
 	int r = qemu_jail(b->vm->qemu, machine.kvm, spec->memory_mb + QEMU_MOST_MB, spec->cpus,
 			  &jail);
 
 	if (r < 0)
 		return r;
+	if (spec->mode != BACKEND_COLD) {
+		fds[nfds++] = (struct spawn_fd){spec->ram, QEMU_FD_RAM};
+		fds[nfds++] = (struct spawn_fd){state, QEMU_FD_STATE};
+	}
+	if (spec->network)
+		fds[nfds++] = (struct spawn_fd){e->card[1], QEMU_FD_CARD};
+	s.nfds = nfds;
 	qemu_argv(&machine, &argv);
 	b->child.data = b;
 	b->child.started = on_started;
@@ -407,7 +386,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		 struct vm_problem *ret_problem)
 {
 	_cleanup_close_ int state = -1;
-	struct qemu_ends e = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	struct qemu_ends e;
 	struct image image;
 	const char *why;
 	int r = images_open(b->vm->images, spec->image, &image, &why);
@@ -419,14 +398,14 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 			    "%s", why);
 		return r;
 	}
-	r = ends_open(&e);
+	r = qemu_ends_open(&e, spec->network);
 	if (r == 0 && spec->mode != BACKEND_COLD)
 		r = state = spec->mode == BACKEND_CLONE ? open_again(spec->state)
 							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
 	if (r >= 0)
 		r = spawn(b, spec, &image, &e, state);
 	if (r < 0) {
-		ends_close(&e);
+		qemu_ends_close(&e);
 		trouble_set(ret_problem, r == -EPIPE ? "spawner-lost" : "no-resources",
 			    r == -EPIPE ? "Unmount, and mount again." : "",
 			    "QEMU can't be started: %s", strerror(-r));
@@ -439,7 +418,8 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	if (spec->mode == BACKEND_CLONE && clone_begin(b) < 0)
 		child_kill(&b->child);
 	*ret_stream = steal_fd(&e.agent[0]);
-	ends_close(&e);
+	b->card = steal_fd(&e.card[0]);
+	qemu_ends_close(&e);
 	if (spec->mode == BACKEND_RECORD)
 		b->state = steal_fd(&state);
 	return 0;
@@ -462,7 +442,7 @@ static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 		return -ENOMEM;
 	}
 	b->vm = vm;
-	b->state = -1;
+	b->state = b->card = -1;
 	b->events = events;
 	b->data = data;
 	r = begin(b, spec, ret_stream, ret_problem);
@@ -496,6 +476,12 @@ static void qemu_info(const struct backend *b, struct backend_info *ret_info)
 	};
 }
 
+static int qemu_take_card(struct backend *b, bool *ret_stream)
+{
+	*ret_stream = true;
+	return b->card < 0 ? -EBUSY : steal_fd(&b->card);
+}
+
 static void qemu_drain(struct backend *b)
 {
 	if (b->console.open)
@@ -511,5 +497,6 @@ const struct backend_ops backend_qemu = {
 	.info = qemu_info,
 	.save = qemu_save,
 	.describe = qemu_describe,
+	.take_card = qemu_take_card,
 	.drain = qemu_drain,
 };

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdarg.h>
 
+#include "net/message.h"
 #include "util.h"
 
 /*
@@ -126,6 +127,15 @@ static void add_devices(struct qemu_argv *a)
 	add2(a, "-mon", "chardev=control,mode=control");
 }
 
+/* The frames of the guest, each behind its length, go to whoever has the other end; the largest packet
+ * is the guest's to know, and this is how it knows. */
+static void add_network(struct qemu_argv *a)
+{
+	addf(a, "-netdev", "stream,id=net,server=off,addr.type=fd,addr.str=%d", QEMU_FD_CARD);
+	addf(a, "-device", "virtio-net-device,netdev=net,mac=52:54:00:12:34:56,host_mtu=%d",
+	     NET_MTU_DEFAULT);
+}
+
 void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
 {
 	ret_argv->argc = ret_argv->len = 0;
@@ -136,4 +146,6 @@ void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
 	else
 		add_kernel(ret_argv, m);
 	add_devices(ret_argv);
+	if (m->network)
+		add_network(ret_argv);
 }

@@ -20,6 +20,7 @@ enum qemu_fd {
 	QEMU_FD_ROOTFS,
 	QEMU_FD_RAM,
 	QEMU_FD_STATE,
+	QEMU_FD_CARD,
 };
 
 /* Where the guest's memory is, and how the machine begins. */
@@ -37,6 +38,7 @@ struct qemu_machine {
 	bool own_kernel;  /* devices by the command line, not by ACPI */
 	uint64_t tsc_khz; /* of the host; only used for emulation */
 	unsigned memory_mb, cpus;
+	bool network;
 };
 
 struct qemu_argv {

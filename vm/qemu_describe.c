@@ -30,6 +30,7 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 		.kvm = strcmp(vm->probe.accel, "kvm") == 0,
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,
+		.network = spec->network,
 	};
 	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX];
 	struct qemu_argv argv;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "network.h"
 #include "template_job.h"
 #include "trouble.h"
 #include "vm_internal.h"
@@ -88,7 +89,8 @@ static void report(struct sandbox *s)
 {
 	static const char is_clone[] = "xsbxfs: a clone of a machine that had booted before\n";
 
-	if (s->state == s->reported || s->state == SANDBOX_CLOSING)
+	if (s->state == s->reported || s->state == SANDBOX_CLOSING ||
+	    (s->state == SANDBOX_READY && !network_is_ready(s)))
 		return;
 	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced && s->ops->save)
 		s->events->console(s->data, is_clone, sizeof(is_clone) - 1);
@@ -346,6 +348,7 @@ static void tear_down(struct sandbox *s)
 	vm_kick(s->vm);
 	if (s->channel.open)
 		channel_close(&s->channel, on_channel_closed);
+	network_close(s);
 	/* This one watches over the others, and goes last. */
 	sandbox_deadline(s, TEARDOWN_MS);
 	uv_close((uv_handle_t *)&s->heartbeat, on_timer_closed);

@@ -86,6 +86,8 @@ struct sandbox {
 	unsigned memory_mb, cpus;
 	struct view view;
 	struct sandbox_limits limits;
+	bool networked;		 /* its machine has a network card */
+	struct network *network; /* of a user's: where it leads to; or NULL */
 
 	enum sandbox_state state, reported;
 	enum sandbox_phase phase;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "network.h"
 #include "pool.h"
 #include "template_job.h"
 #include "trouble.h"
@@ -85,6 +86,7 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 	s->memory_mb = spec->memory_mb;
 	s->cpus = MAX(spec->cpus, 1u);
 	s->limits = spec->limits;
+	s->networked = spec->network && s->ops->take_card;
 	s->ticket.owner = s->slot.owner = spec->owner;
 	s->slot.cpus = s->cpus * 100;
 	s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
@@ -127,7 +129,7 @@ static void init_timer(struct sandbox *s, uv_timer_t *timer)
 }
 
 /* Return: NULL, with *ret_err, if it can't be made. */
-static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec,
+static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec, enum sandbox_kind kind,
 			    const struct sandbox_events *events, int *ret_err)
 {
 	struct sandbox *s = calloc(1, sizeof(*s));
@@ -135,11 +137,16 @@ static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec,
 
 	if (s) {
 		s->vm = vm;
+		s->kind = kind;
 		s->events = events;
 		r = copy_spec(s, spec);
+		if (r == 0 && kind == SANDBOX_USER)
+			r = network_new(s, spec);
 	}
 	*ret_err = r;
 	if (r < 0) {
+		if (s)
+			sandbox_spec_free(s);
 		free(s);
 		return NULL;
 	}
@@ -205,6 +212,8 @@ static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
 	struct vm *vm = s->vm;
 	int r = copy_spec(s, spec);
 
+	if (r == 0)
+		r = network_new(s, spec);
 	if (r < 0)
 		return r;
 	s->kind = SANDBOX_USER;
@@ -218,6 +227,7 @@ static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
 	vm->started++;
 	vm->starts[START_WARM]++;
 	link_adopt(s);
+	network_start(s);
 	vm_defer(vm, s);
 	return 0;
 }
@@ -249,12 +259,14 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 			*ret_sandbox = s;
 		return r;
 	}
-	s = make(vm, spec, events, &r);
+	s = make(vm, spec, SANDBOX_USER, events, &r);
 	if (!s)
 		return r;
 	s->data = data;
 	join(s, t);
-	sandbox_begin(s);
+	/* With a port that can't be had it is at its end already. */
+	if (s->state != SANDBOX_CLOSING)
+		sandbox_begin(s);
 	*ret_sandbox = s;
 	return 0;
 }
@@ -275,6 +287,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.paths = t->view.path,
 		.npaths = t->view.npaths,
 		.limits = t->limits,
+		.network = t->network,
 	};
 	struct vm *vm = t->vm;
 	struct sandbox *s;
@@ -283,11 +296,10 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 	admit_look(vm);
 	if (!admission_room(&vm->admission, t->memory_mb + t->ops->overhead_mb))
 		return NULL;
-	s = make(vm, &spec, events, &r);
+	s = make(vm, &spec, kind, events, &r);
 	if (!s)
 		return NULL;
 	s->data = s;
-	s->kind = kind;
 	s->view.owner = t->view.owner;
 	s->view.group = t->view.group;
 	admission_place(&vm->admission, &s->ticket);

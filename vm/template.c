@@ -78,7 +78,8 @@ static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 
 	TAILQ_FOREACH(t, &vm->templates, link) {
 		if (t->backend == spec->backend && t->memory_mb == spec->memory_mb &&
-		    t->cpus == MAX(spec->cpus, 1u) && strcmp(t->image, spec->image) == 0 &&
+		    t->cpus == MAX(spec->cpus, 1u) && t->network == spec->network &&
+		    strcmp(t->image, spec->image) == 0 &&
 		    strcmp(t->language, spec->language) == 0 && same_env(t, spec) &&
 		    memcmp(&t->limits, &spec->template_limits, sizeof(t->limits)) == 0 &&
 		    view_serves(&t->view, spec))
@@ -133,6 +134,7 @@ static struct template *make(struct vm *vm, const struct sandbox_spec *spec)
 	t->memory_mb = spec->memory_mb;
 	t->cpus = MAX(spec->cpus, 1u);
 	t->limits = spec->template_limits;
+	t->network = spec->network;
 	if (!t->image || !t->language ||
 	    sandbox_env_copy(spec->template_env, spec->ntemplate_env, &t->env, &t->nenv) < 0 ||
 	    view_copy(&t->view, spec) < 0) {
@@ -153,6 +155,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 		.image = t->image,
 		.memory_mb = t->memory_mb,
 		.cpus = t->cpus,
+		.network = t->network,
 		.mode = BACKEND_RECORD,
 		.ram = -1,
 		.state = -1,

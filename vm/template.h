@@ -45,6 +45,7 @@ struct template
 	const struct backend_ops *ops;
 	char *image, *language;
 	unsigned memory_mb, cpus;
+	bool network; /* its machines have a network card */
 	struct sandbox_env *env;
 	size_t nenv;
 	struct view view;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "contents_job.h"
+#include "hub.h"
 #include "log.h"
 #include "pool.h"
 #include "registry.h"
@@ -266,7 +267,7 @@ static void on_spawner_detached(void *data)
 static void try_close(struct vm *vm)
 {
 	if (!vm->closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->nhandles > own_handles(vm) ||
-	    uv_is_closing((uv_handle_t *)&vm->idle))
+	    uv_is_closing((uv_handle_t *)&vm->idle) || !hub_close(vm))
 		return;
 	uv_close((uv_handle_t *)&vm->idle, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->background, on_handle_closed);

@@ -21,6 +21,7 @@
 #include "tsc.h"
 #include "vm.h"
 
+struct hub;
 struct spawner;
 
 /*
@@ -60,6 +61,9 @@ struct vm {
 	uint64_t started, failed;
 	bool jail_seen[VM_NBACKENDS]; /* `jail` is of the last one of this backend */
 	struct jail_report jail[VM_NBACKENDS];
+	struct hub *hub; /* of the networks, from the first one on */
+	bool net_seen;	 /* `net_report` is of the last one's helper */
+	struct jail_report net_report;
 	uint64_t starts[START_NKINDS];
 
 	struct template_list templates;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs xsbxfs-net with a gateway, as the daemon does, and obeys lines on standard input. */
+/* Runs xsbxfs-net with a gateway and a dialer, as the daemon does, and obeys lines on standard input. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "vm/dial/server.h"
+#include "vm/dialer.h"
 #include "vm/gateway.h"
 #include "vm/net/reason.h"
 #include "vm/util.h"
@@ -30,6 +32,9 @@
  * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`.
  */
 
+static uv_loop_t loop;
+static struct dialer dialer;
+static struct dial_server *server;
 static struct gateway *gateway;
 static char **names;
 
@@ -53,11 +58,17 @@ static void on_stats(void *data, const struct net_stats *s)
 	       s->bytes_out, s->connections, s->denied, s->open, s->names);
 }
 
+static void on_dialer_closed(struct dialer *d)
+{
+	(void)d;
+}
+
 static void end_gateway(void)
 {
 	if (gateway)
 		gateway_close(gateway, NULL, NULL);
 	gateway = NULL;
+	dialer_close(&dialer);
 }
 
 static void on_ended(void *data, int err)
@@ -68,14 +79,14 @@ static void on_ended(void *data, int err)
 }
 
 static int on_resolve(void *data, const char *name,
-		      union gateway_address ret_addresses[static GATEWAY_ADDRESSES_MAX])
+		      union dial_address ret_addresses[static DIAL_ADDRESSES_MAX])
 {
 	const size_t len = strlen(name);
 	int n = 0;
 
 	(void)data;
-	for (char **p = names; *p && n < GATEWAY_ADDRESSES_MAX; p++) {
-		union gateway_address *a = &ret_addresses[n];
+	for (char **p = names; *p && n < DIAL_ADDRESSES_MAX; p++) {
+		union dial_address *a = &ret_addresses[n];
 
 		if (strncmp(*p, name, len) != 0 || (*p)[len] != '=')
 			continue;
@@ -91,11 +102,56 @@ static int on_resolve(void *data, const char *name,
 	return n;
 }
 
+static void on_server_ended(void *data, int err)
+{
+	(void)data;
+	(void)err;
+	dial_server_close(server);
+}
+
+/* The dialer's other end is here, too. */
+static int start_server(struct dialer *d)
+{
+	static const struct dial_config cfg = {.resolve = on_resolve, .ended = on_server_ended};
+	int sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return -errno;
+	return dial_server_new(d->loop, sv[1], &cfg, &server) < 0 ? -ENOMEM : sv[0];
+}
+
+/* A port that is being bound. */
+struct forward {
+	struct dialer_request request;
+	uint16_t guest;
+};
+
+static void on_port(struct dialer_request *rq, int result, uint16_t port, int *fd)
+{
+	struct forward *f = container_of(rq, struct forward, request);
+
+	if (result == 0)
+		result = gateway ? gateway_forward(gateway, f->guest, *fd) : -EPIPE;
+	if (result == 0)
+		printf("forward %u %u\n", f->guest, port);
+	else
+		printf("error %d %s\n", -result, strerror(-result));
+	free(f);
+}
+
+static int forward(unsigned guest, unsigned host)
+{
+	struct forward *f = calloc(1, sizeof(*f));
+
+	f->guest = (uint16_t)guest;
+	f->request.done = on_port;
+	return dialer_listen(&dialer, &f->request, (uint16_t)host);
+}
+
 static void obey(char *line)
 {
 	char why[GATEWAY_WHY_MAX] = "";
 	unsigned guest, host;
-	uint16_t port;
 	int r;
 
 	if (!strncmp(line, "allow", 5)) {
@@ -103,9 +159,7 @@ static void obey(char *line)
 		if (r == 0)
 			puts("allowed");
 	} else if (sscanf(line, "forward %u %u", &guest, &host) == 2) {
-		r = gateway_forward(gateway, (uint16_t)guest, (uint16_t)host, &port, why);
-		if (r == 0)
-			printf("forward %u %u\n", guest, port);
+		r = forward(guest, host);
 	} else if (sscanf(line, "unforward %u", &guest) == 1) {
 		r = gateway_unforward(gateway, (uint16_t)guest);
 		if (r == 0)
@@ -147,11 +201,10 @@ static void on_input(uv_poll_t *poll, int status, int events)
 int main(int argc, char **argv)
 {
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
-	const struct gateway_config cfg = {.events = &events, .resolve = on_resolve};
+	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	char number[12], *args[32] = {argv[1], (char *)"--control", number};
 	int sv[2], n = 3, i, status;
 	uv_poll_t input;
-	uv_loop_t loop;
 	pid_t pid;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -170,6 +223,9 @@ int main(int argc, char **argv)
 			close(atoi(args[i + 1]));
 	printf("pid %d\n", pid);
 	uv_loop_init(&loop);
+	dialer_init(&dialer, &loop);
+	dialer.start = start_server;
+	dialer.closed = on_dialer_closed;
 	uv_poll_init(&loop, &input, 0);
 	if (gateway_new(&loop, sv[0], &cfg, &gateway) < 0)
 		return 2;

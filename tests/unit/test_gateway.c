@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/fdpass.c vm/gateway.c vm/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
+/* modules: vm/gateway.c vm/gateway_dial.c vm/dialer.c vm/packets.c vm/fdpass.c vm/dial/server.c vm/dial/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,10 +13,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "vm/dial/server.h"
+#include "vm/dialer.h"
 #include "vm/gateway.h"
 #include "vm/net/reason.h"
 
 static uv_loop_t loop;
+static struct dialer dialer;
+static struct dial_server *server;
+static unsigned starts; /* of the dialer's process */
 static struct gateway *gw;
 static int helper;
 static unsigned ready, denied;
@@ -49,7 +54,7 @@ static void on_ended(void *data, int err)
 }
 
 static int on_resolve(void *data, const char *name,
-		      union gateway_address ret_addresses[static GATEWAY_ADDRESSES_MAX])
+		      union dial_address ret_addresses[static DIAL_ADDRESSES_MAX])
 {
 	(void)data;
 	if (strncmp(name, "loop.", 5) != 0)
@@ -59,10 +64,35 @@ static int on_resolve(void *data, const char *name,
 	return 1;
 }
 
+static void on_server_ended(void *data, int err)
+{
+	(void)data;
+	(void)err;
+	dial_server_close(server);
+	server = NULL;
+}
+
+/* What is a process otherwise. */
+static int start_server(struct dialer *d)
+{
+	static const struct dial_config cfg = {.resolve = on_resolve, .ended = on_server_ended};
+	int sv[2];
+
+	starts++;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	assert_int_equal(dial_server_new(d->loop, sv[1], &cfg, &server), 0);
+	return sv[0];
+}
+
+static void on_dialer_closed(struct dialer *d)
+{
+	(void)d;
+}
+
 static int set_up(void **state)
 {
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
-	const struct gateway_config cfg = {.events = &events, .resolve = on_resolve};
+	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	int sv[2];
 
 	(void)state;
@@ -71,6 +101,11 @@ static int set_up(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
 	helper = sv[1];
 	uv_loop_init(&loop);
+	memset(&dialer, 0, sizeof(dialer));
+	starts = 0;
+	dialer_init(&dialer, &loop);
+	dialer.start = start_server;
+	dialer.closed = on_dialer_closed;
 	return gateway_new(&loop, sv[0], &cfg, &gw);
 }
 
@@ -78,6 +113,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	gateway_close(gw, NULL, NULL);
+	dialer_close(&dialer);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	close(helper);
 	return uv_loop_close(&loop);

@@ -597,8 +597,7 @@ class Guest:
             self.bed.allow(LIST)
         assert self.bed.ask("forward 8080 0", "forward").startswith("error 17 ")
         assert self.bed.ask(f"forward 8081 {port}", "forward").startswith("error 98 ")
-        assert self.bed.ask("forward 8082 80", "forward") == \
-            "error 98 port 80 of this machine: somebody uses it"
+        assert self.bed.ask("forward 8082 80", "forward").startswith("error 98 ")
         for i in range(9):
             assert self.bed.ask(f"forward {9000 + i} 0", "forward").startswith("forward"), i
         assert self.bed.ask("forward 9999 0", "forward").startswith("error 28 ")

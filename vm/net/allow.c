@@ -226,6 +226,17 @@ bool allow_literal(const struct allow *allow, uint32_t address, uint16_t port)
 	return false;
 }
 
+size_t allow_addresses(const struct allow *allow, uint16_t port,
+		       uint32_t ret_addresses[static ALLOW_ENTRIES_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < allow->nentries; i++)
+		if (allow->entries[i].kind == ALLOW_ADDRESS && is_port(&allow->entries[i], port))
+			ret_addresses[n++] = allow->entries[i].address;
+	return n;
+}
+
 bool allow_everything(const struct allow *allow, uint16_t port)
 {
 	for (size_t i = 0; i < allow->nentries; i++)

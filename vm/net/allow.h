@@ -71,6 +71,10 @@ enum allow_verdict allow_name(const struct allow *allow, const char *name, uint1
 /* Is this address spelt out in the list, for @port? @address is in network order. */
 bool allow_literal(const struct allow *allow, uint32_t address, uint16_t port);
 
+/* All addresses that are spelt out for @port, in network order. Return: how many. */
+size_t allow_addresses(const struct allow *allow, uint16_t port,
+		       uint32_t ret_addresses[static ALLOW_ENTRIES_MAX]);
+
 /* Does the list open every public address on @port? */
 bool allow_everything(const struct allow *allow, uint16_t port);
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guest's network card: its address, its route, its name server. */
+#ifndef XSBX_NET_H
+#define XSBX_NET_H
+
+#define NET_CARD "eth0"
+
+/* Loopback, and the card, if the machine has one. What fails is logged. */
+void net_up(void);
+
+/* Puts the name server into @root's /etc/resolv.conf, if there is a card. Return: 0 or -errno. */
+int net_resolver(const char *root);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* xsbxfs-dial: the only process of a mount that makes connections. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "server_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The daemon reads what guests send, and has no right to open a connection or to read how names are
+ * resolved here. This process has that right and little else: it is started for the first sandbox
+ * that has a network, in a jail with the host's network, the files that the resolver reads, and
+ * nothing more. It is asked for a connection by name or address, or for a listening socket at
+ * 127.0.0.1, and answers with an open descriptor. Of allow lists it knows nothing: the daemon asks for
+ * what they allow. That addresses which are not public are out of bounds is checked here, where
+ * names are resolved.
+ *
+ * Whatever is sent over the connections never comes through here.
+ */
+
+#define USAGE                     \
+	"usage: xsbxfs-dial FD\n" \
+	"Makes connections for xsbxfs, which starts it. See xsbxfs-dial(8).\n"
+
+static uv_loop_t loop;
+static struct dial_server *server;
+static int result;
+
+static void on_ended(void *data, int err)
+{
+	(void)data;
+	if (err != -EPIPE && err != -ECONNRESET) {
+		fprintf(stderr, "xsbxfs-dial: %s\n", strerror(-err));
+		result = 1;
+	}
+	dial_server_close(server);
+}
+
+/* Everybody's connections are made here. */
+static void raise_limits(void)
+{
+	const struct rlimit core = {0, 0};
+	struct rlimit files;
+
+	setrlimit(RLIMIT_CORE, &core);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct dial_config cfg = {.ended = on_ended};
+	char *end = NULL;
+	char threads[12];
+	long fd;
+	int r;
+
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		puts("xsbxfs-dial " XSBX_VERSION);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		fputs(USAGE, stdout);
+		return 0;
+	}
+	fd = argc == 2 ? strtol(argv[1], &end, 10) : -1;
+	if (fd < 0 || fd > 65535 || !end || *end || end == argv[1]) {
+		fputs(USAGE, stderr);
+		return 2;
+	}
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	raise_limits();
+	snprintf(threads, sizeof(threads), "%d", DIAL_THREADS);
+	setenv("UV_THREADPOOL_SIZE", threads, 1);
+	uv_loop_init(&loop);
+	r = dial_server_new(&loop, (int)fd, &cfg, &server);
+	if (r < 0) {
+		fprintf(stderr, "xsbxfs-dial: socket %ld: %s\n", fd, strerror(-r));
+		return 1;
+	}
+	fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	return result;
+}

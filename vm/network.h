@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's network: its list, its ports, its helper. */
+#ifndef XSBX_NETWORK_H
+#define XSBX_NETWORK_H
+
+#include <stdbool.h>
+
+struct sandbox;
+struct sandbox_spec;
+struct jail_report;
+
+/**
+ * network_new() - Give a user's sandbox its network; ports are bound from now on
+ * @s: Sandbox, which has none yet
+ * @spec: What it is to be
+ *
+ * Nothing is done if @spec has no network. What goes wrong later ends the sandbox.
+ *
+ * Return: 0, -EINVAL or -E2BIG for what is no list or too many ports, -ENOMEM.
+ */
+int network_new(struct sandbox *s, const struct sandbox_spec *spec);
+
+/* May the sandbox be said to be READY? Calls vm_defer() when that becomes true. */
+bool network_is_ready(const struct sandbox *s);
+
+/* The sandbox's machine is up: its card is connected. Idempotent. */
+void network_start(struct sandbox *s);
+
+/* Part of the end of @s, which it is a part of: sandbox_part_closed() follows. */
+void network_close(struct sandbox *s);
+
+/* What holds of its helper's jail, or NULL. */
+const struct jail_report *network_report(const struct sandbox *s);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets with descriptors, both ways over a SOCK_SEQPACKET socket, on the loop. */
+#include "packets.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "fdpass.h"
+#include "util.h"
+
+#define QUEUE_MAX 1024 /* packets that wait because the other end does not read */
+#define READS	  32   /* in one turn of the loop */
+
+struct packet {
+	STAILQ_ENTRY(packet) link;
+	int fd; /* to be closed when sent, or -1 */
+	size_t len;
+	char bytes[];
+};
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static int write_packet(const struct packets *p, const struct packet *m)
+{
+	const ssize_t n =
+		fdpass_send(p->fd, m->bytes, m->len, &m->fd, m->fd >= 0 ? 1 : 0, MSG_DONTWAIT);
+
+	return n < 0 ? (int)n : 0;
+}
+
+static void drop_first(struct packets *p)
+{
+	struct packet *m = STAILQ_FIRST(&p->queue);
+
+	STAILQ_REMOVE_HEAD(&p->queue, link);
+	p->queued--;
+	if (m->fd >= 0)
+		close(m->fd);
+	free(m);
+}
+
+static void watch(struct packets *p)
+{
+	uv_poll_start(&p->poll, UV_READABLE | (p->queued ? UV_WRITABLE : 0), on_poll);
+}
+
+int packets_send(struct packets *p, const void *head, size_t head_len, const void *tail,
+		 size_t tail_len, int fd)
+{
+	const int err = !p->open || p->over ? -EPIPE : p->queued >= QUEUE_MAX ? -ENOBUFS : 0;
+	struct packet *m = err ? NULL : malloc(sizeof(*m) + head_len + tail_len);
+
+	if (!m) {
+		if (fd >= 0)
+			close(fd);
+		return err ? err : -ENOMEM;
+	}
+	m->fd = fd;
+	m->len = head_len + tail_len;
+	memcpy(m->bytes, head, head_len);
+	if (tail_len)
+		memcpy(m->bytes + head_len, tail, tail_len);
+	STAILQ_INSERT_TAIL(&p->queue, m, link);
+	/* An error in writing is one in reading soon, and reported from there. */
+	if (++p->queued == 1 && write_packet(p, m) == 0)
+		drop_first(p);
+	else
+		watch(p);
+	return 0;
+}
+
+static void flush(struct packets *p)
+{
+	while (p->queued) {
+		const struct packet *m = STAILQ_FIRST(&p->queue);
+
+		if (write_packet(p, m) < 0)
+			return;
+		drop_first(p);
+	}
+	watch(p);
+}
+
+static void end(struct packets *p, int err)
+{
+	p->over = true;
+	uv_poll_stop(&p->poll);
+	p->ended(p, err);
+}
+
+/* Return: 0, -EAGAIN if there is none, or -errno. */
+static int take_one(struct packets *p)
+{
+	char bytes[PACKETS_SIZE_MAX] __attribute__((aligned(8)));
+	_cleanup_close_ int fd = -1;
+	size_t nfds;
+	/* Where none may come, none is received that would have to be closed. */
+	const ssize_t n =
+		p->takes_fds
+			? fdpass_receive(p->fd, bytes, sizeof(bytes), &fd, 1, &nfds, MSG_DONTWAIT)
+			: fdpass_receive(p->fd, bytes, sizeof(bytes), NULL, 0, &nfds, MSG_DONTWAIT);
+
+	if (nfds == 0)
+		fd = -1; /* if it failed, one may have come and been closed again */
+	if (n <= 0)
+		return n == 0 ? -EPIPE : n == -EINTR ? -EAGAIN : (int)n;
+	return p->packet(p, bytes, (size_t)n, &fd);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	struct packets *p = container_of(poll, struct packets, poll);
+	int r = 0;
+
+	if (status < 0) {
+		end(p, status);
+		return;
+	}
+	if (events & UV_WRITABLE)
+		flush(p);
+	for (unsigned i = 0; i < READS && r == 0 && p->open; i++)
+		r = take_one(p);
+	if (r < 0 && r != -EAGAIN && p->open)
+		end(p, r);
+}
+
+int packets_open(struct packets *p, uv_loop_t *loop, int fd)
+{
+	int r = uv_poll_init(loop, &p->poll, fd);
+
+	if (r < 0)
+		return r;
+	p->fd = fd;
+	p->open = true;
+	p->over = false;
+	p->queued = 0;
+	STAILQ_INIT(&p->queue);
+	watch(p);
+	return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct packets *p = container_of((uv_poll_t *)handle, struct packets, poll);
+
+	close(p->fd);
+	p->closed(p);
+}
+
+void packets_close(struct packets *p)
+{
+	if (!p->open)
+		return;
+	p->open = false;
+	while (p->queued)
+		drop_first(p);
+	uv_close((uv_handle_t *)&p->poll, on_closed);
+}
