@@ -292,7 +292,7 @@ ssize_t jail_pack(const struct jail_spec *spec, char *out, size_t size)
 
 	if (spec->nmounts > JAIL_MOUNTS_MAX || spec->nrlimits > JAIL_RLIMITS_MAX || size < pos)
 		return -E2BIG;
-	static_assert(offsetof(struct jail_spec, memory) == 10 * sizeof(uint32_t), "no holes");
+	static_assert(offsetof(struct jail_spec, memory) == 12 * sizeof(uint32_t), "no holes");
 	/* Addresses mean nothing there, and what is alike is to be so byte for byte. */
 	memcpy(&plain, spec, sizeof(plain));
 	plain.host_name = NULL;
