@@ -255,11 +255,14 @@ static void on_signal(struct loop_source *s, uint32_t events)
 		if (si.ssi_signo != SIGCHLD && getpid() != 1)
 			loop_stop(&a->loop, 0);
 	}
-	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
-		for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++) {
-			if (interp_reaped(&a->slots[n], pid, status, &ru))
-				break;
-		}
+	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
+		size_t n = 0;
+
+		while (n < ARRAY_SIZE(a->slots) && !interp_reaped(&a->slots[n], pid, status, &ru))
+			n++;
+		if (n == ARRAY_SIZE(a->slots))
+			run_on_orphan(&a->run, pid, &ru);
+	}
 }
 
 static void on_kmsg(struct loop_source *s, uint32_t events)

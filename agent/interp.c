@@ -383,8 +383,10 @@ bool interp_unread(const struct interp *i)
 void interp_interrupt(struct interp *i)
 {
 	/* The group exists, and is no other, for as long as its leader was not reaped. */
-	if (i->state == INTERP_BUSY && i->doing == DRIVER_RUN && i->pid > 0)
-		(void)kill(-i->pid, SIGINT);
+	if (i->state != INTERP_BUSY || i->doing != DRIVER_RUN || i->pid <= 0)
+		return;
+	(void)kill(-i->pid, SIGINT);
+	(void)kill(-i->pid, SIGCONT); /* what is stopped would not hear it */
 }
 
 void interp_kill(struct interp *i)

@@ -140,6 +140,15 @@ bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start)
 	return false;
 }
 
+bool proc_set_has_pid(const struct proc_set *set, pid_t pid)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		if (set->v[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
 static struct proc *set_find(struct proc_set *set, pid_t pid)
 {
 	size_t low = 0, high = set->n;

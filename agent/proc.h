@@ -61,6 +61,9 @@ int proc_children(struct proc_set *set);
 /** proc_set_has() - True if this very process is in the set. */
 bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);
 
+/** proc_set_has_pid() - True if one of this number is, which may have ended since. */
+bool proc_set_has_pid(const struct proc_set *set, pid_t pid);
+
 /**
  * proc_kill_except() - Stop, then kill, all user code but some
  * @keep: Processes to be left alone, with all that descends from them; NULL for none

@@ -38,6 +38,10 @@
  * therefore it is done after a run has ended, when nobody waits, and again before the next
  * only if some process was created in between, which the newest process number tells.
  *
+ * Cost. What the interpreter and the children it has waited for have used can be looked up; of others
+ * we learn when they end, because then they are ours to wait for. So a run that is killed is charged
+ * with all it has started, and one that ends by itself with all but what goes on without it.
+ *
  * Order of stdout and stderr. In a guest with one processor the agent runs with real-time
  * priority, so a write to a watched pipe hands the processor to the agent before the writer goes
  * on; the sequence of OUTPUT frames is then that of the writes (see stream.c).
@@ -136,6 +140,7 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	r->code_len = req->code.len;
 	r->credit = req->credit;
 	r->sequence = 0;
+	r->orphans_user_us = r->orphans_system_us = 0;
 	r->abandoned = false;
 	memset(&r->result, 0, sizeof(r->result));
 	r->state = RUN_WAITING;
@@ -217,6 +222,8 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	r->result.how = how;
 	r->result.status = status;
 	r->result.fresh = fresh;
+	r->result.user_us += r->orphans_user_us;
+	r->result.system_us += r->orphans_system_us;
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->tick);
 	for (int i = 0; i < 2; i++)
@@ -238,6 +245,20 @@ static void run_set_cost(struct run *r, const struct rusage *ru)
 	r->result.user_us = c.user_us;
 	r->result.system_us = c.system_us;
 	r->result.maxrss_kib = c.maxrss_kib;
+}
+
+static uint64_t tv_us(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
+}
+
+void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
+{
+	if ((r->state != RUN_ACTIVE && r->state != RUN_KILLING) ||
+	    proc_set_has_pid(&r->background, pid))
+		return;
+	r->orphans_user_us += tv_us(&ru->ru_utime);
+	r->orphans_system_us += tv_us(&ru->ru_stime);
 }
 
 /* A status of 137 that was not our doing: was it the kernel's? Outside a guest it counts for everybody,

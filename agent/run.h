@@ -75,6 +75,7 @@ struct run {
 
 	uint64_t began; /* now_us() */
 	struct acct acct;
+	uint64_t orphans_user_us, orphans_system_us;
 	struct proto_exit result;
 
 	/* Of all runs. */
@@ -117,6 +118,14 @@ void run_on_done(struct run *r, int status);
 
 /** run_on_death() - The interpreter ended during the run. */
 void run_on_death(struct run *r, int wait_status, const struct rusage *ru);
+
+/**
+ * run_on_orphan() - A process has ended that was nobody's child any more
+ * @r: Run, to which its time is added, unless it was there before
+ * @pid: Process
+ * @ru: What it has used, with all that it had waited for
+ */
+void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru);
 
 /** run_signal() - The host asks to interrupt or kill. */
 void run_signal(struct run *r, enum proto_signal sig);

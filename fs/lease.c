@@ -229,13 +229,15 @@ static void on_closed(void *data, const struct vm_problem *problem)
 		.code = "closed", .cause = "the sandbox was closed because xsbxfs is ending"};
 	struct lease *lease = data;
 	struct session *s = lease->s;
-	bool was_up;
+	bool was_up, anew;
 
 	buf_clear(&lease->input);
 	free(lease);
 	if (!s)
 		return;
 	was_up = s->ready;
+	/* A reset came when the sandbox was ending already, which could not be seen yet. */
+	anew = s->reset_asked && problem;
 	s->lease = NULL;
 	s->sandbox = NULL;
 	s->ready = s->reset_asked = false;
@@ -243,11 +245,14 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	files_gone(&s->files);
 	if (!problem)
 		problem = &silent;
-	refuse_all(s, problem);
+	if (!anew)
+		refuse_all(s, problem);
 	session_problem(s, problem);
-	lease_set_state(s, was_up ? SESSION_CLOSED : SESSION_FAILED);
+	lease_set_state(s, anew ? SESSION_NEW : was_up ? SESSION_CLOSED : SESSION_FAILED);
 	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem->code, problem->cause);
 	wait_wake(s->fs, &s->wait);
+	if (anew)
+		lease_pump(s);
 }
 
 static const struct sandbox_events lease_events = {

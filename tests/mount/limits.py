@@ -3,12 +3,15 @@
 """Each limit of a sandbox: just below it works, beyond it there is an error that programs know, the
 session says so, and goes on. The same in every backend."""
 # backends: local process vm
-# timeout: 120
+# timeout: 150
 # conf: output_limit = 64K
 from xsbx import *
 
 # Without a sandbox around it, an agent for tests leaves the host's limits alone.
 HELD = BACKEND != "local"
+
+# Emulated machines on a busy host take their time; what is measured here is none.
+PATIENT = f"timeout_s = {30 * SLOW}\n"
 
 
 def held():
@@ -29,7 +32,7 @@ def reached(s, word, seconds=8):
 def memory():
     if not held():
         return
-    s = Session("memory", "python", config="memory_mb = 192\n")
+    s = Session("memory", "python", config=PATIENT)
     same("control: a part of it", s.run("b = b'x' * (64 << 20)\nprint(len(b))\ndel b\n").out,
          f"{64 << 20}\n")
     # Of random bytes, as others can be compressed.
@@ -45,9 +48,9 @@ def memory():
 def memory_of_children():
     if not held():
         return
-    s = Session("child", config="memory_mb = 192\n")
-    result = s.run("head -c 64M /dev/urandom | tail -c 64M | wc -c\n")
-    same("control: a child with some", result.out, f"{64 << 20}\n")
+    s = Session("child", config=PATIENT)
+    result = s.run("head -c 16M /dev/urandom | tail -c 16M | wc -c\n")
+    same("control: a child with some", result.out, f"{16 << 20}\n")
     result = s.run("head -c 1G /dev/urandom | tail -c 1G > /dev/null; echo ${PIPESTATUS[1]}\n")
     # A machine ends the run as a whole, before its kernel has to end anything.
     ok("a child is killed", (result.out, result.code, s.state_of(2)) in (
@@ -55,7 +58,7 @@ def memory_of_children():
     result = s.run("head -c 1G /dev/urandom | tail -c 1G > /dev/null\n")
     same("a run that ends with it", (result.code, s.state_of(3)), (137, "oom"))
     # Two sandboxes at once: what one does is no matter of the other's.
-    other = Session("other", config="memory_mb = 192\n")
+    other = Session("other", config=PATIENT)
     other.submit("until [ -e go ]; do sleep 0.05; done; kill -9 $$\n")
     other.wait_run(1, "running")
     same("another", (s.run("head -c 1G /dev/urandom | tail -c 1G > /dev/null\n").code, s.state_of(4)), (137, "oom"))
@@ -69,7 +72,7 @@ def memory_of_files():
     """All that can be written to is in memory: to fill it all takes more than there is."""
     if not held():
         return
-    s = Session("tmpfs")
+    s = Session("tmpfs", config=PATIENT)
     s.run("for f in ~/a /tmp/a /dev/shm/a; do head -c 1G /dev/urandom > $f; done 2> err\n")
     wait_for(lambda: s.word() in ("idle", "closed"), 5)
     word = s.state_of(1)
@@ -122,7 +125,7 @@ print(len(threads))
 def processes():
     if not held():
         return
-    s = Session("processes", "python", config="processes = 64\nmemory_mb = 256\n")
+    s = Session("processes", "python", config=PATIENT + "processes = 64\nmemory_mb = 256\n")
     same("control: some", s.run(FORKS.format(most=40)).out, "no end\n40\n")
     words = s.run(FORKS.format(most=400)).out.split()
     same("fork", words[:1], ["EAGAIN"])
@@ -131,10 +134,12 @@ def processes():
     has("threads count", words[0], "can't start new thread")
     ok("up to about the limit", 50 <= int(words[1]) <= 64, words)
     same("the session goes on", s.run("print('fine')").out, "fine\n")
-    more = Session("more", "python", config="processes = 700\nmemory_mb = 512\n")
+    # More than by default; a machine would need more memory for that.
+    most = 200 if VM else 700
+    more = Session("more", "python", config=f"{PATIENT}processes = {most}\nmemory_mb = 512\n")
     words = more.run(FORKS.format(most=2000)).out.split()
     same("a higher limit", words[:1], ["EAGAIN"])
-    ok("is a higher limit", 660 <= int(words[1]) <= 700, words)
+    ok("is a higher limit", most - 40 <= int(words[1]) <= most, words)
 
 
 def processes_left():
@@ -153,11 +158,11 @@ def processes_left():
 def fork_bomb():
     if not held():
         return
-    s = Session("bomb", config="timeout_s = 5\n")
+    s = Session("bomb", config=f"timeout_s = {5 * SLOW}\n")
     begin = time.monotonic()
     s.run(":() { : | : & }; : 2> /dev/null; sleep 1000\n")
     same("it ends", s.state_of(1), "timeout")
-    ok("in time", time.monotonic() - begin < 60, time.monotonic() - begin)
+    ok("in time", time.monotonic() - begin < 30 * SLOW, time.monotonic() - begin)
     s.ctl("reset")
     same("and then all is well", s.run("echo fine\n").out, "fine\n")
 
@@ -267,9 +272,7 @@ def administrator():
     conf = f"{SCRATCH}/conf"
     write(conf, read(os.environ["CONF"]) +
           b"[limits]\nmax_processes = 100\nmax_open_files = 90\nmax_file_size_mb = 3\n")
-    options = ["allow_process=yes", "backend=process", "image_builder=none"] \
-        if BACKEND == "process" else []
-    daemon = start_daemon(mnt, *options, conf=conf)
+    daemon = start_daemon(mnt, conf=conf)
     s = Session("s", mnt=mnt)
     for line in ("processes = 101", "open_files = 91", "file_size_mb = 4", "file_size_mb = 0"):
         with raises(line, errno.EINVAL):
@@ -281,6 +284,47 @@ def administrator():
          [100, 90, 3])
     daemon.terminate()
     daemon.wait(20 * SLOW)
+
+
+def without_groups():
+    """A host that gives no control groups: what holds then holds for each process."""
+    if BACKEND != "process":
+        return
+    mnt = f"{SCRATCH}/groupless"
+    os.mkdir(mnt)
+    status, _, err = shell("mount -t tmpfs none /sys/fs/cgroup")
+    if status:
+        print(f"control groups can't be hidden: {err}")
+        return
+    daemon = start_daemon(mnt)
+    try:
+        s = Session("s", "python", mnt=mnt, config="memory_mb = 256\n")
+        same("control: a part of it", s.run("b = b'x' * (64 << 20)\nprint(len(b))\ndel b\n").out,
+             f"{64 << 20}\n")
+        isolation = s.json()["sandbox"]["isolation"]
+        has("memory", isolation["limit.memory"], "260 MiB for each process, none for all")
+        for layer in ("limit.processes", "limit.cpu"):
+            has(layer, isolation[layer], "none")
+        result = s.run("keep = []\ntry:\n    while True: keep.append(bytes(1 << 20))\n"
+                       "except MemoryError:\n    keep.clear()\n    raise\n")
+        same("memory", (result.code, s.state_of(2)), (1, "done"))
+        has("as an exception", result.err, "MemoryError")
+        # What is mapped counts as well; what is shared does not.
+        has("by mmap", s.run("import mmap\nmmap.mmap(-1, 300 << 20, mmap.MAP_PRIVATE)\n").err,
+            "Cannot allocate memory")
+        result = s.run(FORKS.format(most=2000))
+        ok("processes", result.out.startswith("EAGAIN\n"), result)
+        same("the session goes on", s.run("print('fine')").out, "fine\n")
+        r = Session("r", mnt=mnt, config="memory_mb = 128\n")
+        result = r.run("head -c 300M /dev/zero | tail -c 300M | wc -c; echo ${PIPESTATUS[1]}\n")
+        same("of a child", (result.out, r.state_of(1)), ("0\n1\n", "done"))
+        has("as a message", result.err, "memory exhausted")
+        same("killed is not out of memory", (r.run("kill -9 $$\n").code, r.state_of(2)),
+             (137, "done"))
+    finally:
+        daemon.terminate()
+        daemon.wait(20)
+        shell("umount /sys/fs/cgroup")
 
 
 def frozen():
@@ -300,4 +344,5 @@ def frozen():
 
 
 main(memory, memory_of_children, memory_of_files, processes, processes_left, fork_bomb, open_files,
-     file_size, room, inodes, output, wall_time, administrator, frozen)
+     file_size, room, inodes, output, wall_time, administrator,
+     without_groups, frozen)

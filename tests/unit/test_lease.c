@@ -201,6 +201,24 @@ static void test_fresh_and_lost(void **state)
 	bed_expect(b, TOP "runs/2/state", "running\n");
 }
 
+/* A reset that comes when the sandbox is ending, which nobody can know, is for the next one. */
+static void test_reset_at_the_end(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_run(b, "x");
+
+	fake_exit(s, VM_TIMEOUT, 124);
+	bed_put(b, TOP "ctl", "reset\n");
+	bed_put(b, TOP "ctl", "reset\n"); /* it is not READY */
+	bed_put(b, TOP "in", "y");
+	fake_die(s, "agent-silent");
+	assert_int_equal(fake_count(), 2);
+	bed_expect(b, TOP "state", "starting\n");
+	bed_expect(b, TOP "runs/2/state", "queued\n");
+	bed_ready(b);
+	bed_expect(b, TOP "runs/2/state", "running\n");
+}
+
 /* What a sandbox that was let go still reports goes nowhere. */
 static void test_late_reports(void **state)
 {
@@ -289,6 +307,7 @@ int main(void)
 		test(test_refused_by_the_sandbox),
 		test(test_fresh),
 		test(test_fresh_and_lost),
+		test(test_reset_at_the_end),
 		test(test_late_reports),
 		test(test_rmdir),
 		test(test_console),
