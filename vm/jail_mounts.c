@@ -31,6 +31,7 @@
 #define ROOT_OPTIONS "mode=755,size=256k,nr_inodes=1024"
 #define DEV_OPTIONS  "mode=755,size=64k,nr_inodes=64"
 #define SHM_OPTIONS  "mode=1777,size=64m,nr_inodes=4096"
+#define PTS_OPTIONS  "mode=620,ptmxmode=666,max=256" /* of some thousand that the host has */
 
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
@@ -41,14 +42,16 @@ static const struct {
 	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 };
 
-/* What of /proc tells about the host or changes it. */
+/* What of /proc tells about the host or changes it. Interrupts tell of others' keys and packets. */
 static const char *const proc_covered[] = {
-	"kcore",      "kmsg",	     "keys",	      "key-users", "latency_stats",
-	"timer_list", "timer_stats", "sched_debug",   "kallsyms",  "kpagecount",
-	"kpageflags", "kpagecgroup", "sysrq-trigger",
+	"cmdline",    "diskstats",     "interrupts", "iomem",	    "ioports",	   "kallsyms",
+	"kcore",      "key-users",     "keys",	     "kmsg",	    "kpagecgroup", "kpagecount",
+	"kpageflags", "latency_stats", "modules",    "mtrr",	    "partitions",  "sched_debug",
+	"softirqs",   "sysrq-trigger", "timer_list", "timer_stats",
 };
-static const char *const proc_emptied[] = {"acpi", "asound", "scsi", "driver"};
-static const char *const proc_frozen[] = {"sys", "irq", "bus", "fs"};
+static const char *const proc_emptied[] = {"acpi", "asound", "driver", "scsi"};
+/* Whoever may write to what is below `pressure` has the kernel watch the whole host for him. */
+static const char *const proc_frozen[] = {"bus", "fs", "irq", "pressure", "sys"};
 
 /* Return: descriptor of a mount that is attached nowhere, or -errno. */
 static int new_mount(const char *type, const char *options, unsigned attr)
@@ -162,7 +165,8 @@ static int attach_made(int fd, const char *target)
 
 /* ---- /dev and /proc ---- */
 
-/* The host's device @name, at @dev. */
+/* The host's device @name, at @dev. That it is read-only is no matter for what is written to it, but
+ * keeps what belongs to the file, such as its times, from being changed. */
 static int add_dev(const char *dev, const char *name)
 {
 	char path[PATH_MAX], host[PATH_MAX];
@@ -170,7 +174,7 @@ static int add_dev(const char *dev, const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", dev, name);
 	snprintf(host, sizeof(host), "/dev/%s", name);
-	fd = copy_mount(host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	fd = copy_mount(host, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
 	return fd < 0 ? fd : attach_made(fd, path);
 }
 
@@ -202,7 +206,7 @@ static int make_dev(const char *dev, const char *more)
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "%s/pts", dev);
-	fd = new_mount("devpts", "mode=620,ptmxmode=666", attr);
+	fd = new_mount("devpts", PTS_OPTIONS, attr);
 	r = fd < 0 ? fd : attach_made(fd, path);
 	if (r < 0)
 		return r;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -76,7 +77,7 @@ static const struct group allowed[] = {
 	{S | Q | N | D | T,
 	 "brk mmap mmap2 munmap mremap mprotect madvise msync mincore mlock mlock2 "
 	 "mlockall munlock munlockall memfd_create membarrier pkey_alloc pkey_free "
-	 "pkey_mprotect map_shadow_stack mseal cachestat"},
+	 "pkey_mprotect map_shadow_stack mseal"},
 	/* Threads, their locks and places; the C library's start. clone is looked at below. */
 	{S | Q | N | D | T,
 	 "futex futex_time64 futex_waitv futex_wait futex_wake futex_requeue "
@@ -119,21 +120,24 @@ static const struct group allowed[] = {
 	/* Priorities only get lower without a capability. */
 	{S | Q, "setpriority nice sched_setparam sched_setscheduler sched_setattr ioprio_get "
 		"ioprio_set"},
-	/* Disk images and snapshots. */
+	/* Files: their sizes, names and locks. */
 	{S | Q | D | T,
-	 "truncate truncate64 unlink unlinkat rename renameat renameat2 flock io_setup "
-	 "io_submit io_getevents io_pgetevents io_pgetevents_time64 io_cancel io_destroy "
-	 "fchmod"},
+	 "truncate truncate64 unlink unlinkat rename renameat renameat2 flock fchmod"},
 	/* Of devices, there are only those of the view; and how much can be read. */
 	{S | Q | N | D, "ioctl"},
+	/* Disk images. Not for user code: the number of these contexts is the whole host's. */
+	{Q | D | T, "io_setup io_submit io_getevents io_pgetevents io_pgetevents_time64 io_cancel "
+		    "io_destroy"},
 	/* Changing files and directories. */
 	{S | D | T, "creat mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmodat "
 		    "fchmodat2 chown chown32 fchown fchown32 fchownat lchown lchown32 utime utimes "
-		    "utimensat utimensat_time64 futimesat mknod mknodat chdir fchdir sync syncfs "
+		    "utimensat utimensat_time64 futimesat mknod mknodat chdir fchdir "
 		    "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr "
 		    "lsetxattr fsetxattr removexattr lremovexattr fremovexattr inotify_init "
 		    "inotify_init1 inotify_add_watch inotify_rm_watch landlock_create_ruleset "
 		    "landlock_add_rule landlock_restrict_self"},
+	/* Writing out all that was changed; what user code gets instead is below. */
+	{D | T, "sync syncfs"},
 	/* Identity: only between the ids that its user namespace has, and the name that the session
 	 * gives; by their capabilities only the agent may. */
 	{S, "setuid setuid32 setgid setgid32 setreuid setreuid32 setregid setregid32 "
@@ -170,6 +174,10 @@ static const char *const refused[] = {
 	/* ports, segments, virtual 8086 */
 	"iopl ioperm modify_ldt vm86 vm86old",
 };
+
+/* Would write out all the host's file systems, or all of one that can only be read here. User code's
+ * own files are in memory; where they are not, it has fsync. They do nothing, with success. */
+static const char idle[] = "sync syncfs";
 
 /* personality(2) values that change nothing that matters: 32-bit name, no randomisation, query. */
 static const unsigned personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
@@ -214,6 +222,8 @@ static int add_lists(scmp_filter_ctx ctx, enum jail_use use)
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(refused); i++)
 		r = add_calls(ctx, SCMP_ACT_ERRNO(EPERM), refused[i]);
+	if (r == 0 && use == JAIL_SANDBOX)
+		r = add_calls(ctx, SCMP_ACT_ERRNO(0), idle);
 	return r;
 }
 
@@ -300,16 +310,38 @@ static int add_rest(scmp_filter_ctx ctx, enum jail_use use)
 	return r;
 }
 
-/* Refuses to put words into a terminal's input. Not by a rule of the library, which compares all 64
- * bits of the argument, where the kernel looks at 32. The architecture is looked at afterwards; for
- * a wrong one it makes no difference. */
-static const struct sock_filter no_stuffing[] = {
+/* What the library can't say, because it compares all 64 bits of an argument where the kernel looks at
+ * 32:
+ *  - nobody puts words into a terminal's input;
+ *  - nobody changes the limit on core dumps, which is 1: that is the one value with which the kernel
+ *    does not hand the dump to a program of the host, either. It is no error to try, as programs that
+ *    hold secrets do.
+ * The architecture is looked at afterwards; for a wrong one it makes no difference. */
+#define ARG(n)	(offsetof(struct seccomp_data, args[n]) + LOW_HALF)
+#define REST(n) (offsetof(struct seccomp_data, args[n]) + 4 - LOW_HALF)
+
+static const struct sock_filter by_hand[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]) + LOW_HALF),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 12),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+#ifdef __NR_setrlimit
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_setrlimit, 0, 2),
+#else
+	BPF_JUMP(BPF_JMP | BPF_JA, 2, 0, 0),
+#endif
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(0)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CORE, 7, 8),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_prlimit64, 0, 7),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CORE, 0, 5),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(2)), /* nothing new: it only asks */
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, REST(2)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 0),
 };
 
 /* Reads the program back from where the library wrote it, behind @before of our own instructions. */
@@ -357,7 +389,7 @@ static int build(enum jail_use use, struct sock_fprog *ret_prog)
 	if (r == 0)
 		r = add_rest(ctx, use);
 	if (r == 0)
-		r = export(ctx, no_stuffing, ARRAY_SIZE(no_stuffing), ret_prog);
+		r = export(ctx, by_hand, ARRAY_SIZE(by_hand), ret_prog);
 	seccomp_release(ctx);
 	return r;
 }

@@ -169,7 +169,7 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 		.host_name = w->name,
 	};
 	snprintf(w->name, sizeof(w->name), "%s", spec->name);
-	add_limit(j, RLIMIT_CORE, 0);
+	add_limit(j, RLIMIT_CORE, 1);
 	add_limit(j, RLIMIT_MEMLOCK, 64 << 10);
 	add_limit(j, RLIMIT_MSGQUEUE, 0);
 	add_limit(j, RLIMIT_NICE, 0);

@@ -96,7 +96,7 @@ int qemu_jail(const char *qemu, bool kvm, unsigned memory_mb, unsigned cpus,
 		.cpu_percent = (cpus + 1) * 100,
 		.memory = (uint64_t)memory_mb << 20,
 		.nrlimits = 3,
-		.rlimits = {{RLIMIT_CORE, 0, 0},
+		.rlimits = {{RLIMIT_CORE, 0, 1},
 			    {RLIMIT_NOFILE, 0, CELL_FILES},
 			    {RLIMIT_FSIZE, 0, CELL_FSIZE}},
 	};

@@ -119,7 +119,7 @@ static int child_keep(int fd, int status_fd)
 
 void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
 {
-	const struct rlimit no_core = {0, 0};
+	const struct rlimit no_core = {1, 1};
 	struct jail_fault fault;
 
 	if (job->jailed && jail_join(cell, &fault) < 0)
@@ -131,7 +131,8 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 		child_die_with_parent(status_fd);
 	if (!(job->req.flags & SPAWN_TOOL) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
-	/* A core dump would put a guest's memory on the disk. */
+	/* A core dump would put a guest's memory on the disk. With 0, the kernel would still hand it to
+	 * a program, if the host has one for that. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	if (job->req.flags & SPAWN_OOM_FIRST)
 		child_oom_first();

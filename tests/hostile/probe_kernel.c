@@ -23,6 +23,7 @@
 #define UFFD_USER_ONLY 1
 #define KLOG_SIZE      10
 #define NR_IA32_GETPID 20
+#define NR_CACHESTAT   451 /* newer than many headers, and the same everywhere */
 
 /* A call with arguments that are wrong: who may not make it is told so first. */
 static int reached(long r)
@@ -117,6 +118,29 @@ static int secret_memory(void)
 static int numa(void)
 {
 	return probe_result(syscall(SYS_set_mempolicy, 0, NULL, 0));
+}
+
+/* Of these the whole host has a number. */
+static int aio(void)
+{
+	unsigned long context = 0;
+
+	return probe_result(syscall(SYS_io_setup, 1, &context));
+}
+
+/* What is not open can't be written out, if anything is. */
+static int sync_all(void)
+{
+	return syncfs(-1) < 0 && errno == EBADF ? 0 : -EPERM;
+}
+
+/* Which of the host's programs have been read lately. */
+static int page_cache(void)
+{
+	const int fd = open("/usr/bin/env", O_RDONLY | O_CLOEXEC);
+	uint64_t range[2] = {0, 4096}, stat[5];
+
+	return fd < 0 ? -errno : probe_result(syscall(NR_CACHESTAT, fd, range, stat, 0));
 }
 
 /* ---- another way to make calls ---- */
@@ -286,6 +310,9 @@ const struct probe kernel_probes[] = {
 	{"keyctl", keyctl_session},
 	{"memfd-secret", secret_memory},
 	{"set-mempolicy", numa},
+	{"aio", aio},
+	{"sync", sync_all},
+	{"cachestat", page_cache},
 #ifdef __x86_64__
 	{"int80", getpid_by_int80},
 	{"x32", getpid_by_x32},

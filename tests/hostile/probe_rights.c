@@ -290,9 +290,26 @@ static int more_files(void)
 	return raise_limit(RLIMIT_NOFILE);
 }
 
+/* With 0, the kernel hands a dump to the program that the host has for it; with 1 it does not. */
 static int core_dumps(void)
 {
-	return raise_limit(RLIMIT_CORE);
+	const struct rlimit none = {0, 0};
+	struct rlimit l;
+
+	if (setrlimit(RLIMIT_CORE, &none) < 0 || getrlimit(RLIMIT_CORE, &l) < 0)
+		return -errno;
+	return l.rlim_cur == 1 ? -EPERM : 0;
+}
+
+static int core_dumps_upper_bits(void)
+{
+	const struct rlimit none = {0, 0};
+	struct rlimit l;
+
+	if (syscall(SYS_prlimit64, 0, RLIMIT_CORE | 1ull << 35, &none, NULL) < 0 ||
+	    getrlimit(RLIMIT_CORE, &l) < 0)
+		return -errno;
+	return l.rlim_cur == 1 ? -EPERM : 0;
 }
 
 static int real_time(void)
@@ -385,7 +402,8 @@ const struct probe rights_probes[] = {
 	{"read-implies-exec", executable_data},
 	{"raise-processes", more_processes},
 	{"raise-files", more_files},
-	{"raise-core", core_dumps},
+	{"core-dumps", core_dumps},
+	{"core-dumps-upper-bits", core_dumps_upper_bits},
 	{"real-time", real_time},
 	{"less-nice", less_nice},
 	{"real-time-io", real_time_input},

@@ -16,7 +16,8 @@ GUESTS_OWN = set("""
     memfd-secret set-mempolicy int80 x32 modify-ldt netfilter audit uevent af-alg vsock xdp
     bpf-map bpf-program ptrace-child ptrace-parent ptrace-me vm-read vm-write pidfd-getfd kcmp
     read-implies-exec tiocsti tiocsti-upper-bits fsopen quotactl reboot swapoff open-tree-clone
-    clone3-into-cgroup setns-by-pidfd mlock
+    clone3-into-cgroup setns-by-pidfd mlock aio sync cachestat
+    core-dumps core-dumps-upper-bits
 """.split())
 
 # Without root there is one id for the agent and for user code, and what may be done between

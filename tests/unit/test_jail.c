@@ -72,7 +72,7 @@ static struct jail_spec usual(void)
 			   {JAIL_TMPFS, 0, "mode=1777,size=1m,nr_inodes=32", "/tmp"},
 			   {JAIL_DIR, 0, NULL, "/empty/dir"}},
 		.nrlimits = 2,
-		.rlimits = {{RLIMIT_CORE, 0, 0}, {RLIMIT_NOFILE, 0, 256}},
+		.rlimits = {{RLIMIT_CORE, 0, 1}, {RLIMIT_NOFILE, 0, 256}},
 	};
 }
 
