@@ -132,6 +132,19 @@ static void send_setup(struct sandbox *s)
 	send_frame(s, f);
 }
 
+/* The host's certificates, for a guest that can reach something that has one. */
+static bool send_trust(struct sandbox *s)
+{
+	struct channel_frame *f;
+
+	if (!s->networked || !s->vm->ca_len)
+		return true;
+	f = channel_frame_new(PROTO_TRUST, 0, s->vm->ca_len);
+	if (f)
+		put_bytes(&f->out, s->vm->ca, s->vm->ca_len);
+	return send_frame(s, f);
+}
+
 static int on_hello_ok(struct sandbox *s, struct proto_in *in)
 {
 	const uint32_t version = get_u32(in), generation = get_u32(in);
@@ -148,7 +161,8 @@ static int on_hello_ok(struct sandbox *s, struct proto_in *in)
 		return -EPROTO;
 	s->hello_at = uv_now(s->vm->loop);
 	s->phase = PHASE_SETUP;
-	send_setup(s);
+	if (send_trust(s)) /* first: there are interpreters that read it when they start */
+		send_setup(s);
 	return 0;
 }
 

@@ -81,7 +81,7 @@ def open_tap():
 class Lab:
     """The namespaces, and servers in the internet."""
 
-    def __init__(self, mtu=1500):
+    def __init__(self, mtu=1500, guest=True):
         if os.geteuid() != 0:
             uid = os.getuid()
             try:
@@ -91,9 +91,17 @@ class Lab:
             with open("/proc/self/uid_map", "w") as file:
                 file.write(f"0 {uid} 1")
         try:
-            self.host, self.internet, self.guest = Namespace(), Namespace(), Namespace()
+            self.host, self.internet = Namespace(), Namespace()
+            self.guest = Namespace() if guest else None
         except OSError as error:
             skip(f"no network namespaces here: {error}")
+        if guest:
+            self.make_guest(mtu)
+        self.connect_host()
+        call(libc.setns, self.host.fd, CLONE_NEWNET)
+        self.stopping = False
+
+    def make_guest(self, mtu):
         with self.guest.entered():
             try:
                 self.tap = open_tap()
@@ -102,6 +110,8 @@ class Lab:
             run("ip", "addr", "add", f"{GUEST}/30", "dev", "tap0")
             run("ip", "link", "set", "tap0", "up", "mtu", str(mtu))
             run("ip", "route", "add", "default", "via", GATEWAY)
+
+    def connect_host(self):
         with self.host.entered():
             run("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns",
                 f"/proc/{os.getpid()}/fd/{self.internet.fd}")
@@ -114,8 +124,6 @@ class Lab:
             run("ip", "link", "set", "veth1", "up")
             for address in (WEB, OTHER, "8.8.8.8", "169.254.169.254"):
                 run("ip", "addr", "add", f"{address}/32", "dev", "lo")
-        call(libc.setns, self.host.fd, CLONE_NEWNET)
-        self.stopping = False
 
     def serve(self, space, address, port, handler, family=socket.AF_INET):
         """Run handler(sock) in a thread for each connection."""

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A network that changes while it is used: the list, ports, certificates, proxies, the pool."""
+# backends: process vm
+# timeout: 180
+# mount: none
+# log-allow: snapshot of
+from netland import *
+
+CONF = f"""
+[network]
+ca_certificates = {SCRATCH}/cert
+proxy = pass
+[limits]
+max_allow = *.test web.test:9000 {PRIVATE}
+[template web]
+image = python
+language = python
+network = on
+allow = web.test
+pool = 1
+timeout_s = 60
+"""
+land = Land(conf=CONF, env={"http_proxy": "http://proxy.test:3128/", "no_proxy": "a.test"})
+CLIENT = """
+import socket
+sock = socket.create_connection(("web.test", 9000), 8)
+sock.sendall(b"x")
+print(sock.recv(1))
+"""
+SERVER = """
+import http.server, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"from inside " + self.path.encode())
+    def log_message(self, *words):
+        pass
+for port in (8080, 8081):
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", port), Handler)
+    server.request_queue_size = 128
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+"""
+
+
+def fetch(port, path="/"):
+    """By curl, as anybody on this machine would."""
+    status, out, _ = shell(f"curl -sS -m 20 --noproxy '*' http://127.0.0.1:{port}{path}")
+    return out.decode() if status == 0 else f"curl {status}"
+
+
+def edited_list():
+    s = land.session("edited", "network = on\nallow = web.test web.test:9000\ntimeout_s = 60\n")
+    same("a connection", s.run(CLIENT).out, "b'x'\n")
+    same("sed -i takes it away",
+         shell(f"sed -i /9000/d {s / 'net/allow'}; cat {s / 'net/allow'} | grep -v '^#'")[:2],
+         (0, b"web.test\n"))
+    same("the open connection ends", s.run("""
+try:
+    print(sock.recv(1))
+except OSError as error:
+    print(type(error).__name__)
+""").out.strip() in ("b''", "ConnectionResetError"), True)
+    s.denied("web.test", 9000, "no longer allowed")
+    ok("a new one is not made", "refused" in s.run(CLIENT).err or "timed out" in s.run(CLIENT).err,
+       s.run(CLIENT).err[-300:])
+    same("the other port works", s.probe("http('web.test')"), WEB)
+    same("not yet", s.probe("name('other.test')"), "gaierror")
+    same("a name comes", shell(f"echo other.test >> {s / 'net/allow'}")[0], 0)
+    same("at once", s.probe("http('other.test')"), OTHER)
+    same("all are taken away", shell(f": > {s / 'net/allow'}")[0], 0)
+    same("at once too", s.probe("http('web.test')"), "gaierror")
+    with raises("what the administrator does not allow", errno.EINVAL):
+        write(s / "net/allow", "example.com\n")
+    has("it says so", s.text("error"), "code: not-allowed")
+    with raises("the network itself stays", errno.EBUSY):
+        with open(s / "config", "ab", buffering=0) as file:
+            file.write(b"network = off\n")
+    s.remove()
+
+
+def ports():
+    s = land.session("ports", "ports = 8080\ntimeout_s = 60\n")
+    same("nothing before", s.text("ports"), "")
+    same("a server", s.run(SERVER).code, 0)
+    there = s.ports()
+    same("one port", list(there), [8080])
+    same("the line", s.text("ports"), f"8080 {there[8080]} http://127.0.0.1:{there[8080]}/\n")
+    same("curl", fetch(there[8080], "/x"), "from inside /x")
+    same("without a way out", s.probe("http('web.test')"), "gaierror")
+    same("another port of the sandbox is not there",
+         "curl 7" if 8081 not in there else fetch(there[8081]), "curl 7")
+    with open(s / "config", "ab", buffering=0) as file:
+        file.write(b"ports = 8080 8081\n")
+    ok("a port comes", wait_for(lambda: 8081 in s.ports()), s.text("ports"))
+    same("and works", fetch(s.ports()[8081], "/y"), "from inside /y")
+    same("the first stays where it was", s.ports().get(8080), there[8080])
+    bad = []
+
+    def load(n):
+        for i in range(20):
+            got = fetch(there[8080], f"/{n}/{i}")
+            if got != f"from inside /{n}/{i}":
+                bad.append(got)
+
+    threads = [threading.Thread(target=load, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ok("160 requests of 8 clients", not bad, bad[:3])
+    with open(s / "config", "ab", buffering=0) as file:
+        file.write(b"ports = 8081\n")
+    same("a port goes", list(s.ports()), [8081])
+    same("nobody is there", wait_for(lambda: fetch(there[8080]) == "curl 7"), True)
+
+    # Collisions: in a sandbox that runs, and in one that is to start.
+    taken = land.lab.host.socket(socket.AF_INET, socket.SOCK_STREAM)
+    taken.bind(("127.0.0.1", 0))
+    taken.listen(1)
+    number = taken.getsockname()[1]
+    with open(s / "config", "ab", buffering=0) as file:
+        file.write(f"ports = 8081 {number}:8080\n".encode())
+    ok("a port that is taken", wait_for(lambda: "code: port-taken" in s.text("error")),
+       s.text("error"))
+    has("is not kept", s.text("config"), "\nports = 8081\n")
+    same("the other one works", fetch(s.ports()[8081], "/z"), "from inside /z")
+    late = land.session("late", f"ports = {number}:8080\n")
+    late.submit("print(1)")
+    same("a sandbox whose port is taken", wait_for(lambda: late.word() == "failed", 20), True)
+    has("says so", late.text("error"), "code: port-taken")
+    has("and which", late.text("error"), str(number))
+    taken.close()
+    same("when it is free again", late.run("print(1)").out, "1\n")
+    same("it has it", late.ports(), {8080: number})
+    late.remove()
+    s.remove()
+    ok("ports are free when the session is gone",
+       wait_for(lambda: fetch(number) == "curl 7", 10))
+
+
+def surroundings():
+    s = land.session("around", "network = on\nallow = web.test\ntimeout_s = 60\n"
+                               "env.CURL_CA_BUNDLE = /my/own\n")
+    same("the certificates", s.run("import os; print(open(os.environ['SSL_CERT_FILE']).read(), "
+                                   "end='')").out, read(f"{SCRATCH}/cert", "r"))
+    same("are trusted", s.probe("trusted('web.test')"), "hi")
+    same("but not without", s.probe("os.environ.pop('SSL_CERT_FILE') and trusted('web.test')"),
+         "SSLCertVerificationError")
+    for code in ("open('/run/xsbx/ca.pem', 'a')", "os.unlink('/run/xsbx/ca.pem')",
+                 "os.rename('/run/xsbx/ca.pem', '/tmp/x')"):
+        result = s.run(f"import os\ntry:\n    {code}\nexcept OSError as e:\n    print('refused')")
+        same(code, result.out, "refused\n")
+    same("the session's own variable stays",
+         s.run("print(os.environ['CURL_CA_BUNDLE'], os.environ['REQUESTS_CA_BUNDLE'])").out,
+         "/my/own /run/xsbx/ca.pem\n")
+    same("the proxy", s.run("print(os.environ['http_proxy'], os.environ['no_proxy'])").out,
+         "http://proxy.test:3128/ a.test\n")
+    has("net/allow names it", s.text("net/allow"), "proxy.test:3128")
+    same("its name is known", s.probe("name('proxy.test')"), "found")
+    write(s / "net/allow", "other.test\n")
+    same("also after a change", s.probe("name('proxy.test')"), "found")
+    same("which took effect", s.probe("http('other.test')"), OTHER)
+    s.remove()
+    plain = land.session("plain", "timeout_s = 60\n")
+    same("nothing of it without a network",
+         plain.run("import os; print(os.environ.get('SSL_CERT_FILE'), os.environ.get("
+                   "'http_proxy'))").out, "None None\n")
+    plain.remove()
+
+
+def warm():
+    """A networked session is served from the pool like any other."""
+    if not VM:
+        return
+    first = land.session("first", "timeout_s = 60\n", "web")
+    has("a template's network", first.text("config"), "network = on\n")
+    same("the template's list", first.probe("http('web.test')"), WEB)
+
+    def ready():
+        found = json.loads(read(f"{land.mnt}/status.json"))["snapshots"]
+        return [x for x in found if x["pool"]["ready"] > 0 and x.get("network", True)]
+
+    ok("a clone is ready", wait_for(ready, 60), read(f"{land.mnt}/status.json")[-1500:])
+    second = land.session("second", "network = on\nallow = other.test\n", "web")
+    same("another session", second.run("print(6 * 7)").out, "42\n")
+    same("began with it", second.json()["sandbox"]["start"], "warm")
+    same("its own list counts", second.probe("http('other.test')"), OTHER)
+    same("not the template's", second.probe("http('web.test')"), "gaierror")
+    first.remove()
+    second.remove()
+
+
+main(edited_list, ports, surroundings, warm, land.end)
