@@ -11,6 +11,8 @@
 #include "../vm/confine.h"
 #include "fs.h"
 
+#define FUSE_PAGES 256u /* what libfuse and we ask for: 1 MiB */
+
 struct checks {
 	struct buf *out;
 	bool failed;
@@ -48,6 +50,51 @@ unsigned report_request_timeout(void)
 	return least;
 }
 
+/* How much one request may carry. */
+static void check_transfers(struct checks *c)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/sys/fs/fuse/max_pages_limit", "re");
+	char found[128];
+	unsigned pages;
+
+	if (!f || fscanf(f, "%u", &pages) != 1)
+		return;
+	snprintf(found, sizeof(found), "at most %u pages at once", pages);
+	check(c, "fuse transfers", pages < FUSE_PAGES ? VM_WARN : VM_OK, found,
+	      pages < FUSE_PAGES ? "sysctl fs.fuse.max_pages_limit=256: until then long reads and "
+				   "writes take more requests, and more time"
+				 : "");
+}
+
+static bool has_line(const char *path, const char *want)
+{
+	_cleanup_file_ FILE *f = fopen(path, "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, " \t\r\n")] = '\0';
+		if (strcmp(line, want) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a user who is not root needs to mount at all, and for others. */
+static void check_rights(struct checks *c, const struct conf *conf)
+{
+	if (geteuid() == 0)
+		return;
+	if (access("/usr/bin/fusermount3", X_OK) < 0 && access("/bin/fusermount3", X_OK) < 0)
+		check(c, "fusermount3", VM_FAIL, "it is not installed",
+		      "only root can mount without it: apt-get install fuse3");
+	if (has_line("/etc/fuse.conf", "user_allow_other"))
+		check(c, "fuse allow_other", VM_OK, "every user may ask for it", "");
+	else
+		check(c, "fuse allow_other", conf->allow_other ? VM_FAIL : VM_OK,
+		      "only root may ask for it",
+		      conf->allow_other ? "write a line user_allow_other into /etc/fuse.conf" : "");
+}
+
 static void check_fuse(struct checks *c, const struct conf *conf)
 {
 	unsigned timeout = report_request_timeout();
@@ -57,12 +104,13 @@ static void check_fuse(struct checks *c, const struct conf *conf)
 		check(c, "fuse", VM_FAIL, "there is no /dev/fuse", "modprobe fuse, as root");
 	else
 		check(c, "fuse", VM_OK, "/dev/fuse is there", "");
+	check_transfers(c);
+	check_rights(c, conf);
 	snprintf(found, sizeof(found), "%u s (0: none)", timeout);
 	check(c, "fuse request timeout", timeout ? VM_WARN : VM_OK, found,
 	      timeout ? "sysctl fs.fuse.default_request_timeout=0 fs.fuse.max_request_timeout=0: "
 			"until then waiting reads are interrupted in time and tried again"
 		      : "");
-	(void)conf;
 }
 
 static void check_disk(struct checks *c, const struct conf *conf)
@@ -85,6 +133,15 @@ static void check_disk(struct checks *c, const struct conf *conf)
 			: "");
 }
 
+static bool has_machines(const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->ntemplates; i++) {
+		if (conf->template[i].settings.backend == SETTINGS_MICROVM)
+			return true;
+	}
+	return false;
+}
+
 struct vm_config report_vm_config(const struct conf *conf)
 {
 	return (struct vm_config){
@@ -105,6 +162,7 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.queue_user = conf->queue_user,
 		.admission_s = conf->admission_s,
 		.boot_s = conf->boot_s,
+		.no_machines = !has_machines(conf),
 		.snapshot_bytes = conf->snapshot_bytes,
 	};
 }

@@ -87,6 +87,7 @@ static int confine_files(const struct confine_spec *spec)
 	static const char *const readable[] = {
 		"/proc",	  "/sys/devices/system", "/sys/fs/cgroup", "/sys/fs/fuse",
 		"/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom",   "/dev/kvm",
+		"/etc/fuse.conf",
 	};
 	struct rules *r = calloc(1, sizeof(*r));
 	int abi;
@@ -193,6 +194,11 @@ int confine(const struct confine_spec *spec, const char **ret_step)
 		return r;
 	*ret_step = "system calls";
 	return filter_calls();
+}
+
+int confine_landlock(void)
+{
+	return landlock < 0 ? landlock_abi() : landlock;
 }
 
 /* The value of a line of /proc/self/status, or "". */

@@ -35,4 +35,7 @@ int confine(const struct confine_spec *spec, const char **ret_step);
 /* `key: value` lines of what holds now, for `isolation`. */
 void confine_tell(void (*line)(void *data, const char *key, const char *value), void *data);
 
+/* The kernel's version of Landlock, also when it can't be asked any more. Return: 0 or -errno: none. */
+int confine_landlock(void);
+
 #endif

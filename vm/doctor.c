@@ -3,13 +3,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
+#include "confine.h"
 #include "host.h"
 #include "image.h"
+#include "jail_internal.h"
 #include "probe.h"
+#include "survey.h"
 #include "vm_internal.h"
 
 #define MEMORY_LOW_MB 512
@@ -19,6 +24,7 @@
 struct doctor {
 	vm_check_fn fn;
 	void *data;
+	enum vm_level lack; /* how bad it is that there can be no machines */
 };
 
 static void printf_like(5, 6) finding(const struct doctor *d, const char *name, enum vm_level level,
@@ -38,7 +44,7 @@ static void check_qemu(const struct doctor *d, const struct probe *p)
 	if (!p->done)
 		finding(d, "qemu", VM_WARN, "Look again in two seconds.", "still being asked");
 	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") != 0)
-		finding(d, "qemu", VM_FAIL, p->problem.fix, "%s", p->problem.cause);
+		finding(d, "qemu", d->lack, p->problem.fix, "%s", p->problem.cause);
 	else
 		finding(d, "qemu", VM_OK, "", "version %s", p->qemu);
 }
@@ -48,14 +54,11 @@ static void check_accel(const struct doctor *d, const struct probe *p)
 	if (!p->done)
 		finding(d, "kvm", VM_WARN, "Look again in two seconds.", "still being tried out");
 	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") == 0)
-		finding(d, "kvm", VM_FAIL, p->problem.fix, "%s", p->problem.cause);
+		finding(d, "kvm", d->lack, p->problem.fix, "%s", p->problem.cause);
 	else if (strcmp(p->accel, "kvm") == 0)
 		finding(d, "kvm", VM_OK, "", "%s", probe_why(p));
 	else
-		finding(d, "kvm", VM_WARN,
-			"Sandboxes run emulated: everything works, several times slower. A host "
-			"with KVM (modprobe kvm_intel or kvm_amd, rights on /dev/kvm) is faster.",
-			"%s", probe_why(p));
+		finding(d, "kvm", VM_WARN, survey_kvm_fix(""), "%s", probe_why(p));
 }
 
 static void check_image(const struct doctor *d, struct images *images, const char *name)
@@ -67,7 +70,7 @@ static void check_image(const struct doctor *d, struct images *images, const cha
 	if (images_manifest(images, name, &why))
 		finding(d, check, VM_OK, "", "complete");
 	else
-		finding(d, check, VM_FAIL, "Build the images: scripts/images", "%s", why);
+		finding(d, check, d->lack, "Build the images: scripts/images", "%s", why);
 }
 
 static void check_kernel(const struct doctor *d, struct images *images)
@@ -76,7 +79,7 @@ static void check_kernel(const struct doctor *d, struct images *images)
 	const char *why;
 
 	if (images_kernel(images, text, sizeof(text), &why) < 0)
-		finding(d, "kernel", VM_FAIL, "Build the images: scripts/images", "%s", why);
+		finding(d, "kernel", d->lack, "Build the images: scripts/images", "%s", why);
 	else
 		finding(d, "kernel", VM_OK, "", "%s", text);
 }
@@ -97,10 +100,62 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 		n++;
 	}
 	if (!n)
-		finding(d, "images", VM_FAIL, "Build the images: scripts/images",
+		finding(d, "images", d->lack, "Build the images: scripts/images",
 			"there are none in %s", path);
 	if (dir)
 		closedir(dir);
+}
+
+static void tell(const struct doctor *d, const char *name, const struct survey *s)
+{
+	finding(d, name, s->level, s->fix, "%s", s->found);
+}
+
+/* Makes namespaces as a jail has them. Return: 0 or -errno. */
+static int try_namespaces(void)
+{
+	const pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+			      CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP) < 0
+			      ? errno
+			      : 0);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+}
+
+static void check_jails(const struct doctor *d, bool may_try)
+{
+	const bool privileged = geteuid() == 0;
+	struct survey_group groups[JAIL_NLIMITS];
+	struct survey s;
+	int r;
+
+	survey_userns("", privileged, &s);
+	r = may_try && s.level == VM_OK ? try_namespaces() : 0;
+	if (r < 0)
+		finding(d, "user namespaces", VM_FAIL,
+			"In a container, its engine forbids it: give it a seccomp profile that "
+			"lets "
+			"clone3 and unshare pass, and no AppArmor profile that forbids mounts.",
+			"namespaces can't be made: %s", strerror(-r));
+	else
+		tell(d, "user namespaces", &s);
+	survey_ids(privileged, jail_has_private_ids(), &s);
+	tell(d, "ids", &s);
+	survey_seccomp("", &s);
+	tell(d, "seccomp", &s);
+	survey_landlock(confine_landlock(), &s);
+	tell(d, "landlock", &s);
+	for (enum jail_control c = 0; c < JAIL_NLIMITS; c++) {
+		groups[c] = (struct survey_group){.name = jail_control_str(c)};
+		groups[c].error = jail_cgroup_look(c, &groups[c].version);
+	}
+	survey_groups(groups, JAIL_NLIMITS, privileged, &s);
+	tell(d, "control groups", &s);
 }
 
 static void check_pressure(const struct doctor *d, unsigned pressure)
@@ -151,7 +206,7 @@ static void check_limits(const struct doctor *d)
 
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
-	const struct doctor d = {fn, data};
+	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
 	struct images *images =
 		vm ? vm->images : images_new(cfg->cache_dir, cfg->agent, cfg->kernel);
 	struct probe *now = vm ? NULL : calloc(1, sizeof(*now));
@@ -167,6 +222,7 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 		check_kernel(&d, images);
 		check_images(&d, images, vm ? vm->cache_dir : cfg->cache_dir);
 	}
+	check_jails(&d, !vm);
 	check_memory(&d);
 	check_limits(&d);
 	free(now);

@@ -100,15 +100,22 @@ static uint32_t ids_base(void)
 	return BASE_FIRST + jail_lot() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
 }
 
-int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault)
+bool jail_has_private_ids(void)
 {
 	static int mappable = -1;
+
+	if (mappable < 0)
+		mappable = ids_mappable(ids_base(), CELLS_MAX * CELL_IDS);
+	return mappable;
+}
+
+int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault)
+{
+	const bool mappable = jail_has_private_ids();
 	struct jail_cell cell = {.into = -1};
 	struct sock_fprog prog;
 	int r;
 
-	if (mappable < 0)
-		mappable = ids_mappable(ids_base(), CELLS_MAX * CELL_IDS);
 	while (cell.index < CELLS_MAX && taken[cell.index])
 		cell.index++;
 	if (cell.index == CELLS_MAX)

@@ -122,6 +122,9 @@ struct jail_report {
 	struct jail_finding layer[JAIL_NLAYERS];
 };
 
+/* Can each sandbox have ids of the host that nobody else has? */
+bool jail_has_private_ids(void);
+
 /* A layer's name, for `isolation`: "namespace.user", "seccomp". */
 const char *jail_layer_str(enum jail_layer layer);
 

@@ -213,6 +213,49 @@ static int look_for(struct group *g, const char *name)
 	return g->version == 2 ? enable(g, name) : 0;
 }
 
+/* Is somebody in the group who is not of the daemon? The top of all groups may hold processes. */
+static bool others_inside(int parent)
+{
+	_cleanup_close_ int fd = openat(parent, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 || faccessat(parent, "cgroup.type", F_OK, 0) < 0 ? NULL : fdopen(fd, "re");
+	char path[64], name[32];
+	bool others = false;
+	int pid;
+
+	if (!f)
+		return false;
+	fd = -1;
+	while (!others && fscanf(f, "%d", &pid) == 1) {
+		_cleanup_file_ FILE *comm = NULL;
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		comm = fopen(path, "re");
+		others = comm && fgets(name, sizeof(name), comm) && strncmp(name, "xsbxfs", 6) != 0;
+	}
+	fclose(f);
+	return others;
+}
+
+int jail_cgroup_look(enum jail_control c, int *ret_version)
+{
+	_cleanup_close_ int one = open_own(controller[c], 1);
+	_cleanup_close_ int two = one < 0 ? open_own(controller[c], 2) : -1;
+
+	*ret_version = one < 0 ? 2 : 1;
+	if (one >= 0)
+		return faccessat(one, ".", W_OK, 0) < 0 ? -errno : 0;
+	if (two < 0 || !listed(two, controller[c]))
+		return -ENOENT;
+	if (faccessat(two, "cgroup.subtree_control", W_OK, 0) < 0)
+		return -errno;
+	return others_inside(two) ? -EBUSY : 0;
+}
+
+const char *jail_control_str(enum jail_control c)
+{
+	return controller[c];
+}
+
 /* A group of version 2 without any controller, or one of version 1. */
 static int look_for_count(struct group *g)
 {

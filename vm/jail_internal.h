@@ -181,6 +181,16 @@ int jail_card_set_up(int card, int socket);
 /* Makes the groups of @cell and notes in its report what they limit. */
 void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell);
 
+/**
+ * jail_cgroup_look() - Could a controller be had? Nothing is made.
+ * @c: Controller
+ * @ret_version: Of control groups
+ *
+ * Return: 0, -ENOENT if it is not there for us, -EBUSY if others are in our group, or -errno.
+ */
+int jail_cgroup_look(enum jail_control c, int *ret_version);
+const char *jail_control_str(enum jail_control c);
+
 /* Moves this process in, where it was not born there. Return: 0 or -errno. */
 int jail_cgroup_enter(const struct jail_cell *cell);
 void jail_cgroup_remove(struct jail_cell *cell);

@@ -52,6 +52,7 @@ struct vm_config {
 	unsigned queue_user;	 /* of one user */
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
+	bool no_machines; /* no template's sessions begin as machines: nobody may need QEMU */
 	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
 	/* Certificates that sandboxes with a network find at VM_CA_FILE, read-only: the bytes, and the
 	 * file of the host that they are from. They must outlive the vm. NULL: none. */

@@ -8,7 +8,6 @@ can run on."""
 from xsbx import *
 
 CONF = f"{SCRATCH}/conf"
-PROCESS = "[template raw]\nbackend = process\n"
 IMAGES = f"{os.environ['IMAGES']}/images"
 
 
@@ -19,6 +18,7 @@ def mount(name, qemu, text):
     os.mkdir(mnt)
     os.makedirs(cache, exist_ok=True)
     write(CONF, f"cache_dir = {cache}\nprepare = no\nimage_builder = none\nqemu = {qemu}\n"
+                "backend = process\n"
                 f"[limits]\nallow_process = yes\n{text}")
     status, _, err = shell(f"{BUILD}/xsbxfs -c {CONF} {mnt}")
     same(f"{name}: mounted", (status, err), (0, b""))
@@ -31,14 +31,23 @@ def mount(name, qemu, text):
 
 def without():
     """No QEMU and no images on this host."""
-    with mount("without", f"{SCRATCH}/no-such-qemu", PROCESS) as mnt:
+    with mount("without", f"{SCRATCH}/no-such-qemu", "") as mnt:
         s = Session("alone", mnt=mnt)
         same("it runs", s.run("echo hello\n").stdout, b"hello\n")
         same("in a sandbox", s.json()["sandbox"]["backend"], "process")
         wait_for(lambda: json.loads(read(f"{mnt}/status.json"))["accelerator"] != "probing")
         same("and when that is known", s.run("exit 3\n").code, 3)
         ready = {t["name"]: t["ready"] for t in json.loads(read(f"{mnt}/status.json"))["templates"]}
-        same("what needs no image is ready", (ready["raw"], ready["python"]), (True, False))
+        same("what needs no image is ready", set(ready.values()), {True})
+        for name, report in (("doctor", read(f"{mnt}/doctor", "r")),
+                             ("--check", shell(f"{BUILD}/xsbxfs -c {CONF} --check")[1].decode())):
+            found = {line[5:].split(": ")[0]: line.split()[0] for line in report.splitlines()}
+            same(f"{name} only warns", [found.get(x) for x in ("qemu", "kernel", "images")],
+                 ["warn"] * 3)
+            for what in ("user namespaces", "ids", "seccomp", "landlock", "control groups", "kvm"):
+                ok(f"{name} looks at {what}", what in found, found)
+            ok(f"{name} finds what this test runs on",
+               found["user namespaces"] == found["seccomp"] == "ok", found)
         os.rmdir(s.path)
 
 
@@ -54,7 +63,7 @@ def stalled():
     else:
         print("(there are no images: nothing can wait for QEMU)")
     slow = "[template slow]\nimage = raw\nlanguage = raw\nbackend = microvm\n"
-    with mount("stalled", program, PROCESS + slow) as mnt:
+    with mount("stalled", program, slow) as mnt:
         machine = Session("machine", "slow", mnt=mnt)
         machine.submit("echo never\n")
         s = Session("alone", mnt=mnt)

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
+/* modules: vm/survey.c */
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "vm/survey.h"
+#include "vm/util.h"
+
+static char root[PATH_MAX];
+
+static void put(const char *name, const char *text)
+{
+	char path[PATH_MAX + 256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, name);
+	for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		mkdir(path, 0700);
+		*p = '/';
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	fclose(f);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(root, sizeof(root), "/tmp/test_survey.XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int drop(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return nftw(root, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void userns(bool privileged, enum vm_level level, const char *part, const char *fix)
+{
+	struct survey s;
+
+	survey_userns(root, privileged, &s);
+	assert_int_equal(s.level, level);
+	assert_non_null(strstr(s.found, part));
+	assert_non_null(strstr(s.fix, fix));
+	assert_int_equal(level == VM_OK, !*s.fix);
+}
+
+static void user_namespaces(void **state)
+{
+	(void)state;
+	userns(true, VM_FAIL, "none", "CONFIG_USER_NS");
+	put("/proc/self/ns/user", "");
+	userns(true, VM_OK, "allowed", "");
+	userns(false, VM_OK, "every user", "");
+	put("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
+	userns(true, VM_OK, "allowed", "");
+	userns(false, VM_FAIL, "AppArmor", "userns,");
+	put("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "0\n");
+	userns(false, VM_OK, "every user", "");
+	put("/proc/sys/kernel/unprivileged_userns_clone", "0\n");
+	userns(true, VM_OK, "allowed", "");
+	userns(false, VM_FAIL, "only root", "unprivileged_userns_clone=1");
+	put("/proc/sys/user/max_user_namespaces", "0\n");
+	userns(true, VM_FAIL, "everybody", "max_user_namespaces=");
+	put("/proc/sys/user/max_user_namespaces", "nonsense");
+	userns(true, VM_OK, "allowed", "");
+}
+
+static void seccomp(void **state)
+{
+	struct survey s;
+
+	(void)state;
+	survey_seccomp(root, &s);
+	assert_int_equal(s.level, VM_FAIL);
+	put("/proc/sys/kernel/seccomp/actions_avail", "kill_thread trap errno allow\n");
+	survey_seccomp(root, &s);
+	assert_int_equal(s.level, VM_FAIL);
+	assert_non_null(strstr(s.found, "end a process"));
+	put("/proc/sys/kernel/seccomp/actions_avail", "kill_process kill_thread errno allow\n");
+	survey_seccomp(root, &s);
+	assert_int_equal(s.level, VM_OK);
+}
+
+static void landlock(void **state)
+{
+	static const struct {
+		int abi;
+		enum vm_level level;
+		const char *part;
+	} cases[] = {
+		{-ENOSYS, VM_WARN, "none"}, {-EOPNOTSUPP, VM_WARN, "booted"}, {0, VM_WARN, "none"},
+		{1, VM_WARN, "first"},	    {4, VM_OK, "ABI 4 (6,"},	      {7, VM_OK, "ABI 7"},
+	};
+	struct survey s;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		survey_landlock(cases[i].abi, &s);
+		assert_int_equal(s.level, cases[i].level);
+		assert_non_null(strstr(s.found, cases[i].part));
+	}
+}
+
+static void ids(void **state)
+{
+	struct survey s;
+
+	(void)state;
+	survey_ids(true, true, &s);
+	assert_int_equal(s.level, VM_OK);
+	survey_ids(true, false, &s);
+	assert_int_equal(s.level, VM_WARN);
+	assert_non_null(strstr(s.fix, "container"));
+	survey_ids(false, false, &s);
+	assert_int_equal(s.level, VM_WARN);
+	assert_non_null(strstr(s.fix, "root"));
+}
+
+static void groups(void **state)
+{
+	struct survey_group g[] = {{"memory", 1, 0}, {"pids", 2, 0}, {"cpu", 2, 0}};
+	struct survey s;
+
+	(void)state;
+	survey_groups(g, 3, true, &s);
+	assert_int_equal(s.level, VM_OK);
+	assert_string_equal(s.found, "limits for memory (v1), pids (v2), cpu (v2)");
+	g[2].error = -ENOENT;
+	survey_groups(g, 3, false, &s);
+	assert_int_equal(s.level, VM_WARN);
+	assert_non_null(strstr(s.found, "limits for memory (v1), pids (v2); no limits for cpu "));
+	assert_non_null(strstr(s.fix, "systemd-run --user --scope -p Delegate=yes"));
+	g[0].error = g[1].error = g[2].error = -EBUSY;
+	survey_groups(g, 3, true, &s);
+	assert_non_null(strstr(s.found, "no limits for memory (others are in our group), pids"));
+	assert_non_null(strstr(s.fix, "systemd-run --scope -p Delegate=yes"));
+	g[0].error = g[1].error = g[2].error = -EACCES;
+	survey_groups(g, 3, false, &s);
+	assert_non_null(strstr(s.found, strerror(EACCES)));
+	assert_non_null(strstr(s.fix, "root"));
+}
+
+static void kvm(void **state)
+{
+	char path[PATH_MAX + 16];
+
+	(void)state;
+	assert_non_null(strstr(survey_kvm_fix(root), "modprobe"));
+	put("/dev/kvm", "");
+	assert_non_null(strstr(survey_kvm_fix(root), "nested"));
+	snprintf(path, sizeof(path), "%s/dev/kvm", root);
+	assert_int_equal(chmod(path, 0), 0);
+	if (geteuid() != 0) /* to root nothing is forbidden */
+		assert_non_null(strstr(survey_kvm_fix(root), "usermod"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {T(user_namespaces), T(seccomp), T(landlock), T(ids),
+					   T(groups),	       T(kvm)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
