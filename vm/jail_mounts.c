@@ -227,6 +227,7 @@ static int cover(const char *path, int fd)
 static int make_proc(const char *proc)
 {
 	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	const unsigned device = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 	int fd = new_mount("proc", "hidepid=2", attr);
 	int r = fd < 0 ? fd : attach_made(fd, proc);
 	char path[PATH_MAX];
@@ -234,7 +235,7 @@ static int make_proc(const char *proc)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_covered); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_covered[i]);
 		if (access(path, F_OK) == 0)
-			r = cover(path, copy_mount("/dev/null", attr & ~MOUNT_ATTR_NODEV, false));
+			r = cover(path, copy_mount("/dev/null", device, false));
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_emptied); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_emptied[i]);
