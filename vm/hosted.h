@@ -8,6 +8,7 @@
 #include "spawn.h"
 
 #define HOSTED_AGENT_FD 3 /* the agent's end of the stream */
+#define HOSTED_CARD_FD	4 /* where the jail leaves its network card, before the agent runs */
 
 /* Embedded in a struct backend, which sets the callbacks of `child` and `gone`. */
 struct hosted {

@@ -77,8 +77,8 @@ struct jail_spec {
 	uint32_t owner, owner_group; /* of what is JAIL_OWNED */
 	int32_t card_socket;	     /* descriptor in the child, closed before the program runs */
 	uint32_t pad;
-	uint64_t memory;	     /* bytes, or 0 */
-	uint64_t keep_caps;	     /* bits; in the jail's own user namespace only */
+	uint64_t memory;    /* bytes, or 0 */
+	uint64_t keep_caps; /* bits; in the jail's own user namespace only */
 	const char *host_name;
 	struct jail_mount mounts[JAIL_MOUNTS_MAX];
 	struct jail_rlimit rlimits[JAIL_RLIMITS_MAX];

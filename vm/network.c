@@ -232,7 +232,7 @@ static void lost(struct network *n, const char *how)
 	if (n->closing)
 		return;
 	trouble_set(&p, n->served ? "network-lost" : "no-network",
-		    n->served ? "Reset the session to have a network again."
+		    n->served ? "Copy what you need out of files/, and make a new session."
 			      : "See `doctor` for what this host lacks.",
 		    "the process that filters the sandbox's network %s", how);
 	if (n->words.open)

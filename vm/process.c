@@ -43,6 +43,8 @@
 #define USER_BIN	    "/run/xsbx/bin"
 #define SYSTEM_PATH	    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
+#define RESOLV_CONF	    "nameserver 198.18.0.1\noptions timeout:5 attempts:2\n"
+
 #define CAP(name)	    (1ull << CAP_##name)
 #define AGENT_CAPS                                                                             \
 	(CAP(KILL) | CAP(SYS_PTRACE) | CAP(SETUID) | CAP(SETGID) | CAP(SETPCAP) | CAP(CHOWN) | \
@@ -53,6 +55,7 @@ struct backend {
 	struct hosted hosted;
 	const struct plan *plan;
 	int stream;
+	int card; /* where its network card comes from, until it is taken, or -1 */
 };
 
 /* What one jail is like, with the name of whoever it is for. */
@@ -99,7 +102,7 @@ static void add_system(struct jail_spec *j, struct words *w)
 	view_show(j, JAIL_FILE, 0, "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
 		  "/etc/group");
 	view_show(j, JAIL_FILE, 0, "127.0.0.1 localhost\n::1 localhost\n", "/etc/hosts");
-	view_show(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files\n",
+	view_show(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files dns\n",
 		  "/etc/nsswitch.conf");
 }
 
@@ -180,6 +183,11 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 	if (vm->ca_path)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL, vm->ca_path, VM_CA_FILE);
 	add_paths(j, spec->view);
+	if (spec->network) {
+		j->flags |= JAIL_CARD;
+		j->card_socket = HOSTED_CARD_FD;
+		view_show(j, JAIL_FILE, 0, RESOLV_CONF, "/etc/resolv.conf");
+	}
 	return r;
 }
 
@@ -187,8 +195,12 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 
 static void on_gone(struct hosted *h)
 {
+	struct backend *b = container_of(h, struct backend, hosted);
+
 	h->events->destroyed(h->data);
-	free(container_of(h, struct backend, hosted));
+	if (b->card >= 0)
+		close(b->card);
+	free(b);
 }
 
 static void on_started(struct child *c)
@@ -228,16 +240,30 @@ static void on_exited(struct child *c, int status)
 	hosted_over(c->data, &p);
 }
 
+/* The socket on which the jail's card will come, and the jail's end of it. Return: 0 or -errno. */
+static int open_card(struct backend *b, int *ret_theirs)
+{
+	int sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return -errno;
+	b->card = sv[0];
+	*ret_theirs = sv[1];
+	return 0;
+}
+
 static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
 {
-	const struct plan *plan = container_of(h, struct backend, hosted)->plan;
+	struct backend *b = container_of(h, struct backend, hosted);
+	const struct plan *plan = b->plan;
+	_cleanup_close_ int card = -1;
 	char number[16], memory[24];
 	const char *argv[6 + 2 * JAIL_MOUNTS_MAX] = {AGENT, "--jail", number, "--memory", memory};
 	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
-	const struct spawn_fd fds[] = {
+	struct spawn_fd fds[4] = {
 		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
 	struct jail_spec jail;
-	const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, &jail};
+	struct spawn_spec s = {argv, envp, fds, 3, SPAWN_OOM_FIRST, &jail};
 	int r = jail_unpack(plan->bytes, plan->len, &jail);
 	size_t n = 5;
 
@@ -254,6 +280,12 @@ static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, 
 	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
 	snprintf(memory, sizeof(memory), "%llu",
 		 (unsigned long long)((jail.memory >> 10) - (PROCESS_OVERHEAD_MB << 10)));
+	if (jail.flags & JAIL_CARD)
+		r = open_card(b, &card);
+	if (r < 0)
+		return r;
+	if (card >= 0)
+		fds[s.nfds++] = (struct spawn_fd){card, HOSTED_CARD_FD};
 	h->child.started = on_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
@@ -270,14 +302,16 @@ static int make(struct vm *vm, const struct plan *plan, const struct backend_eve
 	if (!b)
 		return -ENOMEM;
 	b->hosted = (struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
-	b->stream = -1;
+	b->stream = b->card = -1;
 	b->plan = plan;
 	r = hosted_start(&b->hosted, NULL, spawn, ret_stream);
 	b->plan = NULL;
+	if (r == 0)
+		*ret_backend = b;
+	else if (b->card >= 0)
+		close(b->card);
 	if (r < 0)
 		free(b);
-	else
-		*ret_backend = b;
 	return r;
 }
 
@@ -341,6 +375,12 @@ static void process_info(const struct backend *b, struct backend_info *ret_info)
 					  .gauges = pid ? &b->hosted.child.gauges : NULL};
 }
 
+static int process_take_card(struct backend *b, bool *ret_stream)
+{
+	*ret_stream = false;
+	return b->card < 0 ? -EBUSY : steal_fd(&b->card);
+}
+
 static void process_drain(struct backend *b)
 {
 	hosted_drain(&b->hosted);
@@ -389,5 +429,6 @@ const struct backend_ops backend_process = {
 	.start = process_start,
 	.destroy = process_destroy,
 	.info = process_info,
+	.take_card = process_take_card,
 	.drain = process_drain,
 };

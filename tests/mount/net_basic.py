@@ -7,12 +7,13 @@ else is; a port of the host leads to the sandbox; the pool serves networked sess
 # timeout: 300
 # log-allow: snapshot of
 import http.server
+import signal
 import socketserver
 import threading
+import time
 
 from xsbx import *
 
-vm_only()
 need("curl")
 
 NAME, OTHER = "allowed.xsbx.test", "refused.xsbx.test"
@@ -91,24 +92,77 @@ def test_list_is_live(session):
     has("why", session.text("net/denied"), "private address")
 
 
+SERVER = """
+import http.server
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"from the sandbox")
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("", 8080), Page)
+for _ in range(3):
+    server.handle_request()
+"""
+
+
+def forwarded(session):
+    """The lines of `ports`, without comments, as {guest: host}."""
+    lines = [line.split() for line in session.text("ports").splitlines() if line[:1].isdigit()]
+    return {int(words[0]): int(words[1]) for words in lines if words[1].isdigit()}
+
+
 def test_ports():
-    s = Session("ports", config="network = off\nports = 8080\n", mnt=MNT)
-    same("a page", s.run("echo served >page; echo ok\n").out, "ok\n")
-    words = wait_for(lambda: s.text("ports").split(), 10)
-    same("guest port", words[0], "8080")
-    s.submit("python3 -m http.server 8080 2>/dev/null\n" if shell("true") is not None else "")
-    got = wait_for(lambda: shell(f"curl -sS -m 5 http://127.0.0.1:{words[1]}/page").stdout ==
-                   "served\n", 30)
-    ok("from the host", got)
+    s = Session("ports", "python", "network = off\nports = 8080\n", mnt=MNT)
+    same("it runs", s.run("print('ok')\n").out, "ok\n")
+    host = forwarded(s)[8080]
+    s.submit(SERVER)
+    url = f"http://127.0.0.1:{host}/"
+    for _ in range(3):
+        got = wait_for(lambda: shell(f"curl -sS -m 20 {url}")[1] or None, 60)
+        same("from the host", got, b"from the sandbox")
+    same("the run", s.result().code, 0)
+    same("no way out", s.run("import socket\ntry: socket.create_connection(('1.1.1.1', 443), 3)\n"
+                             "except OSError: print('none')\n").out, "none\n")
+    taken = Session("taken", config=f"ports = {host}:80\n", mnt=MNT)
+    taken.submit("echo ran\n")
+    ok("a port that is taken", wait_for(lambda: "port-taken" in taken.text("error"), 20),
+       taken.text("error"))
+    has("by whom", taken.text("error"), "sandbox python-ports has it")
+    taken.remove()
     s.remove()
-    ok("the port is free again", wait_for(lambda: b"refused" in subprocess.run(
-        ["curl", "-sS", f"http://127.0.0.1:{words[1]}/"], capture_output=True).stderr.lower() or
-        True, 5))
+    ok("nobody listens any more", wait_for(lambda: shell(f"curl -sS -m 5 {url}")[0] == 7, 10))
 
 
-def test_isolation(session):
-    text = session.text("isolation")
-    has("the session's", text, "network")
+def dialer():
+    return [pid for pid in children_of(daemon.pid) if command(pid).startswith("/program 3")]
+
+
+def test_dialer_dies():
+    """What it was doing is lost, what comes next is not."""
+    s = Session("dials", config=CONFIG, mnt=MNT)
+    same("a page", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
+    time.sleep(1.1)  # or it would not be started again at once
+    os.kill(dialer()[0], signal.SIGKILL)
+    ok("it is gone", wait_for(lambda: not dialer(), 10))
+    same("a page again", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
+    s.remove()
+
+
+def test_helper_dies():
+    """The network is gone, the sandbox is not."""
+    s = Session("helper", config=CONFIG, mnt=MNT)
+    s.run("echo kept >file\n")
+    same("a page", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
+    os.kill(helpers(daemon)[0], signal.SIGKILL)
+    ok("it is told", wait_for(lambda: "network-lost" in s.text("error"), 10), s.text("error"))
+    ok("no way out", not fetch(s, f"http://{NAME}:{PORT}/", "-m 5").out.endswith(" 0\n"))
+    same("what it had", s.run("cat file\n").out, "kept\n")
+    s.remove()
+    s = Session("helper", config=CONFIG, mnt=MNT)
+    same("another sandbox", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
+    s.remove()
 
 
 def test_first():
@@ -129,4 +183,4 @@ def test_end():
     shell("umount /etc/hosts")
 
 
-main(test_first, test_end)
+main(test_first, test_ports, test_dialer_dies, test_helper_dies, test_end)

@@ -14,6 +14,7 @@
 
 #include "net.h"
 #include "stack.h"
+#include "vm/fdpass.h"
 #include "vm/util.h"
 
 /*
@@ -54,15 +55,16 @@
  * futex, rt_sigreturn, exit_group.
  */
 
-#define USAGE                                                                                     \
-	"usage: xsbxfs-net --control FD (--stream FD | --packet FD) [--mtu BYTES] [--confined]\n" \
+#define USAGE                                                                         \
+	"usage: xsbxfs-net --control FD (--stream FD | --packet FD | --receive FD)\n" \
+	"                  [--mtu BYTES] [--confined]\n"                              \
 	"The network of a sandbox; xsbxfs starts it. See xsbxfs-net(8).\n"
 
 struct options {
 	int control, nic;
 	enum nic_kind kind;
 	unsigned mtu;
-	bool confined;
+	bool confined, receive;
 };
 
 static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -93,10 +95,15 @@ static unsigned parse_number(const char *text, unsigned max)
 static struct options parse_options(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"control", required_argument, NULL, 'c'}, {"stream", required_argument, NULL, 's'},
-		{"packet", required_argument, NULL, 'p'},  {"mtu", required_argument, NULL, 'm'},
-		{"confined", no_argument, NULL, 'C'},	   {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	   {0},
+		{"control", required_argument, NULL, 'c'},
+		{"stream", required_argument, NULL, 's'},
+		{"packet", required_argument, NULL, 'p'},
+		{"mtu", required_argument, NULL, 'm'},
+		{"receive", required_argument, NULL, 'r'},
+		{"confined", no_argument, NULL, 'C'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{0},
 	};
 	struct options o = {.control = -1, .nic = -1, .mtu = NET_MTU_DEFAULT};
 	int c;
@@ -106,8 +113,10 @@ static struct options parse_options(int argc, char **argv)
 		case 'c': o.control = (int)parse_number(optarg, 65535); break;
 		case 's':
 		case 'p':
+		case 'r':
 			o.nic = (int)parse_number(optarg, 65535);
 			o.kind = c == 's' ? NIC_STREAM : NIC_PACKET;
+			o.receive = c == 'r';
 			break;
 		case 'm': o.mtu = parse_number(optarg, NET_MTU_MAX); break;
 		case 'C': o.confined = true; break;
@@ -146,16 +155,34 @@ static void on_stack_send(void *data, const void *frame, size_t len)
 	nic_send(&((struct net *)data)->nic, frame, len);
 }
 
+/* The card of a sandbox that is a process is made in its network namespace, by somebody else. Return: a
+ * descriptor. */
+static int receive_card(int from)
+{
+	size_t n = 0;
+	char byte;
+	int card;
+	const ssize_t r = fdpass_receive(from, &byte, 1, &card, 1, &n, 0);
+
+	if (r < 0)
+		die("waiting for the network card: %s", strerror((int)-r));
+	if (n == 0)
+		exit(0); /* the sandbox has gone before it was there */
+	close(from);
+	return card;
+}
+
 static void start(struct net *net, const struct options *o)
 {
 	const struct net_header ready = {.type = NET_READY};
+	const int card = o->receive ? receive_card(o->nic) : o->nic;
 	int r;
 
 	net->control = o->control;
 	flow_init(&net->flows);
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards); i++)
 		net->forwards[i].listener = net->forwards[i].waiting = -1;
-	r = nic_init(&net->nic, o->nic, o->kind);
+	r = nic_init(&net->nic, card, o->kind);
 	if (r < 0)
 		die("network card: %s", strerror(-r));
 	r = stack_new(o->mtu, on_stack_send, net, &net->stack);
