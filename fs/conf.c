@@ -156,6 +156,8 @@ int conf_init(struct conf *c)
 		.history_bytes = 256u << 20,
 		.history_runs = 100,
 		.allow_network = true,
+		.store_read = true,
+		.store_timeout_s = 120,
 	};
 	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates)
 		return -ENOMEM;
@@ -168,10 +170,11 @@ int conf_init(struct conf *c)
 
 void conf_clear(struct conf *c)
 {
-	char *strings[] = {c->mountpoint,     c->notify,  c->cache_dir,	    c->runtime_dir,
-			   c->spool_dir,      c->qemu,	  c->agent,	    c->accel,
-			   c->kernel,	      c->prepare, c->image_builder, c->limits.max_allow,
-			   c->ca_certificates};
+	char *strings[] = {
+		c->mountpoint,	    c->notify,	      c->cache_dir,	c->runtime_dir,
+		c->spool_dir,	    c->qemu,	      c->agent,		c->accel,
+		c->kernel,	    c->prepare,	      c->image_builder, c->limits.max_allow,
+		c->ca_certificates, c->store_program, c->store_url,	c->store_region};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
@@ -196,9 +199,12 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->spool_dir = strdup(c->cache_dir);
 	if (!c->agent)
 		c->agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
+	if (!c->store_program)
+		c->store_program = beside_or("xsbxfs-store", XSBX_LIBEXECDIR "/xsbxfs-store");
 	if (!c->image_builder)
 		c->image_builder = beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
-	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->image_builder)
+	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->store_program ||
+	    !c->image_builder)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
 	for (size_t i = 0; i < c->ntemplates; i++) {

@@ -54,6 +54,10 @@ struct conf {
 	char *ca_certificates;	      /* "host", "none", or a path */
 	bool pass_proxy;
 	struct settings_limits limits;
+	char *store_program; /* default: beside the program, else libexec directory */
+	char *store_url, *store_region;
+	bool store_read, store_write;
+	unsigned store_timeout_s;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;
 };

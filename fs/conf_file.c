@@ -56,24 +56,18 @@ static void read_section(struct reader *r, char *text)
 	while (end > name && strchr(" \t", end[-1]))
 		end--;
 	*end = '\0';
-	if (strcmp(name, "xsbxfs") == 0) {
-		r->section = CONF_GLOBAL;
-		return;
-	}
-	if (strcmp(name, "limits") == 0) {
-		r->section = CONF_LIMITS;
-		return;
-	}
-	if (strcmp(name, "network") == 0) {
-		r->section = CONF_NETWORK;
-		return;
+	for (enum conf_section i = 0; i < CONF_NSECTIONS; i++) {
+		if (i != CONF_TEMPLATE && strcmp(name, conf_section_str[i]) == 0) {
+			r->section = i;
+			return;
+		}
 	}
 	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
 	    !isblank((unsigned char)name[strlen(prefix)])) {
 		r->result =
 			conf_fail(r->src, EINVAL,
 				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
-				  "[network] and [template NAME]",
+				  "[network], [store] and [template NAME]",
 				  problem_quote(name).text);
 		return;
 	}

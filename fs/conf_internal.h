@@ -24,7 +24,17 @@ int conf_fail(const struct conf_source *src, int err, const char *fmt, ...) prin
 /* Everything at its built-in default, with the three built-in templates. Return: 0 or -ENOMEM. */
 int conf_init(struct conf *c);
 
-enum conf_section { CONF_GLOBAL, CONF_LIMITS, CONF_NETWORK, CONF_TEMPLATE, CONF_NSECTIONS };
+enum conf_section {
+	CONF_GLOBAL,
+	CONF_LIMITS,
+	CONF_NETWORK,
+	CONF_STORE,
+	CONF_TEMPLATE,
+	CONF_NSECTIONS,
+};
+
+/* Names as in brackets. */
+extern const char *const conf_section_str[CONF_NSECTIONS];
 
 /**
  * conf_set() - Set one key of [xsbxfs], [limits] or [network], or an option

@@ -23,6 +23,8 @@ enum key_type {
 	KEY_ALLOW, /* an allow list */
 	KEY_CA,	   /* host, none, or a path */
 	KEY_PROXY, /* pass or none */
+	KEY_URL,
+	KEY_REGION,
 };
 
 struct key {
@@ -76,6 +78,12 @@ static const struct key keys[] = {
 	{"max_allow", CONF_LIMITS, KEY_ALLOW, AT(limits.max_allow)},
 	{"ca_certificates", CONF_NETWORK, KEY_CA, AT(ca_certificates)},
 	{"proxy", CONF_NETWORK, KEY_PROXY, AT(pass_proxy)},
+	{"program", CONF_STORE, KEY_PATH, AT(store_program)},
+	{"url", CONF_STORE, KEY_URL, AT(store_url)},
+	{"region", CONF_STORE, KEY_REGION, AT(store_region)},
+	{"read", CONF_STORE, KEY_FLAG, AT(store_read)},
+	{"write", CONF_STORE, KEY_FLAG, AT(store_write)},
+	{"timeout_s", CONF_STORE, KEY_NUMBER, AT(store_timeout_s), 1, 86400},
 	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
@@ -85,6 +93,11 @@ static const char *const generic[] = {
 	"rw",	   "defaults", "auto",	"noauto", "user",    "users",	 "nouser",
 	"nosuid",  "suid",     "nodev", "dev",	  "noatime", "relatime", "nodiratime",
 	"_netdev", "nofail",   "async", "exec",	  "noexec",
+};
+
+const char *const conf_section_str[CONF_NSECTIONS] = {
+	[CONF_GLOBAL] = "xsbxfs", [CONF_LIMITS] = "limits",	[CONF_NETWORK] = "network",
+	[CONF_STORE] = "store",	  [CONF_TEMPLATE] = "template",
 };
 
 static void *at(struct conf *c, const struct key *k)
@@ -228,6 +241,29 @@ static int set_allow(struct conf *c, const struct key *k, const char *value,
 	return r < 0 ? r : set_names(c, k, value);
 }
 
+/* What else may be wrong with it the program that uses it knows, and says. */
+static int set_url(struct conf *c, const struct key *k, const char *value,
+		   const struct conf_source *src)
+{
+	const bool web = strncmp(value, "https://", 8) == 0 || strncmp(value, "http://", 7) == 0;
+
+	if (*value && (!web || strpbrk(value, "@?# \"'")))
+		return conf_fail(src, EINVAL,
+				 "%s: \"%s\" is not https://HOST/BUCKET/PREFIX; credentials belong "
+				 "into the environment",
+				 k->name, problem_quote(value).text);
+	return set_names(c, k, value);
+}
+
+static int set_region(struct conf *c, const struct key *k, const char *value,
+		      const struct conf_source *src)
+{
+	if (strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(value))
+		return conf_fail(src, EINVAL, "%s: \"%s\" is no region, such as us-east-1", k->name,
+				 problem_quote(value).text);
+	return set_names(c, k, value);
+}
+
 static int set_path(struct conf *c, const struct key *k, const char *value,
 		    const struct conf_source *src)
 {
@@ -303,13 +339,10 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 			       ? set_names(c, k, value)
 			       : set_path(c, k, value, src);
 	case KEY_PROXY: return set_proxy(c, k, value, src);
+	case KEY_URL: return set_url(c, k, value, src);
+	case KEY_REGION: return set_region(c, k, value, src);
 	}
 	return -EINVAL;
-}
-
-static const char *section_str(enum conf_section section)
-{
-	return section == CONF_LIMITS ? "limits" : section == CONF_NETWORK ? "network" : "xsbxfs";
 }
 
 int conf_set(struct conf *c, enum conf_section section, const char *key, const char *value,
@@ -322,17 +355,19 @@ int conf_set(struct conf *c, enum conf_section section, const char *key, const c
 
 		if (strcmp(k->name, key) != 0)
 			continue;
-		if (option || k->section == section)
+		if (option ? k->section != CONF_STORE : k->section == section)
 			return set_key(c, k, value, src);
+		if (option)
+			break;
 		if (k->section == CONF_NSECTIONS)
 			return conf_fail(src, EINVAL, "%s: only as an option, -o %s=...", key, key);
 		return conf_fail(src, EINVAL, "%s: belongs into the section [%s]", key,
-				 section_str(k->section));
+				 conf_section_str[k->section]);
 	}
 	if (!option)
 		return conf_fail(src, EINVAL,
 				 "there is no key \"%s\" in [%s]; man 5 xsbxfs.conf lists them all",
-				 problem_quote(key).text, section_str(section));
+				 problem_quote(key).text, conf_section_str[section]);
 	for (size_t i = 0; i < ARRAY_SIZE(generic); i++) {
 		if (strcmp(generic[i], key) == 0 && !value)
 			return 0;

@@ -109,6 +109,23 @@ static void admission(const struct fs *fs, struct buf *out)
 		   a.pressure % 100);
 }
 
+static void store(const struct fs *fs, struct buf *out)
+{
+	struct vm_store_status st;
+
+	vm_store_status(fs->vm, &st);
+	if (!st.url)
+		return;
+	head(out, "store_requests_total", "counter", "Objects of the store, by what came of it.");
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"fetched\"} %" PRIu64 "\n",
+		   st.fetched);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"absent\"} %" PRIu64 "\n", st.absent);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"damaged\"} %" PRIu64 "\n",
+		   st.damaged);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"put\"} %" PRIu64 "\n", st.put);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"failed\"} %" PRIu64 "\n", st.failed);
+}
+
 int metrics_render(struct fs *fs, struct buf *out)
 {
 	struct vm_status st;
@@ -142,6 +159,7 @@ int metrics_render(struct fs *fs, struct buf *out)
 	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"cold\"} %" PRIu64 "\n", st.cold);
 	admission(fs, out);
 	pools(fs, out);
+	store(fs, out);
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);
 	return 0;

@@ -164,6 +164,8 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.boot_s = conf->boot_s,
 		.no_machines = !has_machines(conf),
 		.snapshot_bytes = conf->snapshot_bytes,
+		.store = {conf->store_url, conf->store_region, conf->store_program,
+			  conf->store_read, conf->store_write, conf->store_timeout_s},
 	};
 }
 

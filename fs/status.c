@@ -277,6 +277,21 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 					(json_int_t)st->built_ms, "pool", pool));
 }
 
+static json_t *store_json(struct fs *fs)
+{
+	struct vm_store_status st;
+
+	vm_store_status(fs->vm, &st);
+	if (!st.url)
+		return json_null();
+	return json_pack("{s:o, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "url",
+			 any_string(st.url), "state", st.state, "read", st.read, "write", st.write,
+			 "fetched", (json_int_t)st.fetched, "absent", (json_int_t)st.absent,
+			 "damaged", (json_int_t)st.damaged, "put", (json_int_t)st.put, "failed",
+			 (json_int_t)st.failed, "again_s", (json_int_t)st.again_s, "problem",
+			 *st.problem ? any_string(st.problem) : json_null());
+}
+
 static json_t *hundredths(unsigned n)
 {
 	return json_real((double)n / 100);
@@ -352,5 +367,6 @@ int status_root(struct fs *fs, struct buf *out)
 	json_object_set_new(o, "pooled", json_integer(st.pooled));
 	vm_templates(fs->vm, add_snapshot, snapshots);
 	json_object_set_new(o, "snapshots", snapshots);
+	json_object_set_new(o, "store", store_json(fs));
 	return put_json(out, o);
 }

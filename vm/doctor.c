@@ -204,6 +204,30 @@ static void check_limits(const struct doctor *d)
 			(unsigned long long)files.rlim_cur);
 }
 
+/* Only what is known: the store itself is not asked for this. */
+static void check_store(const struct doctor *d, const struct vm *vm, const struct vm_config *cfg)
+{
+	struct vm_store_status st = {0};
+
+	if (!cfg->store.url || !*cfg->store.url)
+		return;
+	if (vm)
+		vm_store_status(vm, &st);
+	if (access(cfg->store.program, X_OK) < 0)
+		finding(d, "store", VM_WARN, "Install it, or name it as program in [store].",
+			"%s: %s", cfg->store.program, strerror(errno));
+	else if (st.problem[0])
+		finding(d, "store", VM_WARN,
+			"Look at its address, the credentials in the environment, the network. "
+			"Everything works without it.",
+			"%s", st.problem);
+	else
+		finding(d, "store", VM_OK, "", "%s: %s%s%s", cfg->store.url,
+			cfg->store.read ? "read" : "",
+			cfg->store.read && cfg->store.write ? ", " : "",
+			cfg->store.write ? "written" : "");
+}
+
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
 	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
@@ -225,6 +249,7 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 	check_jails(&d, !vm);
 	check_memory(&d);
 	check_limits(&d);
+	check_store(&d, vm, cfg);
 	free(now);
 	if (!vm)
 		images_free(images);

@@ -314,6 +314,9 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 		return false;
 	if (is_odd_and_rare(t))
 		return false;
+	/* That costs nobody a processor. */
+	if (template_fetch(t))
+		return true;
 	if (now >= t->retry_at && !l->starting && l->busy < cpus && !t->builder) {
 		template_build(t);
 		l->busy++;

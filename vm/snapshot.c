@@ -357,6 +357,12 @@ static void make_room(const char *dir, uint64_t need, uint64_t limit)
 		snapshot_remove(dir, oldest.name);
 }
 
+void snapshot_trim(const char *dir, uint64_t limit)
+{
+	if (limit)
+		make_room(dir, 0, limit);
+}
+
 /* ---- storing ---- */
 
 /* Renamed first, so that nobody finds half of it. */

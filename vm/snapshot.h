@@ -53,6 +53,9 @@ int snapshot_store(const char *dir, const char *key, const struct snapshot *s, u
 /* Removes one that is of no use. */
 void snapshot_remove(const char *dir, const char *key);
 
+/* Removes what was not used for longest until the rest has no more than @limit bytes; 0: no limit. */
+void snapshot_trim(const char *dir, uint64_t limit);
+
 /* Removes what was begun and never finished, unless somebody is at it now. */
 void snapshot_clean(const char *dir);
 

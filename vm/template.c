@@ -219,6 +219,7 @@ void template_refresh(struct template *t)
 	if (t->state != TEMPLATE_LOADING)
 		t->state = TEMPLATE_UNKNOWN;
 	t->clone_failures = t->build_failures = 0;
+	t->asked = t->damaged = false;
 	t->retry_at = 0;
 	t->problem[0] = '\0';
 }
@@ -280,6 +281,42 @@ static void release_waiters(struct template *t)
 	}
 }
 
+static void offer(struct template *t)
+{
+	fetcher_put(&t->vm->fetcher, STORE_SNAPSHOT, t->key, t->snapshot.tsc_khz, t->damaged);
+	t->asked = true;
+}
+
+/* What was not got is made here, as if there were no store. */
+static void on_fetched(void *data, const char *key, enum store_end end, const char *why)
+{
+	struct template *t = data;
+
+	(void)why;
+	t->fetching = false;
+	t->refs--;
+	if (strcmp(key, t->key) == 0) {
+		t->damaged = end == STORE_DAMAGED;
+		if (end == STORE_DONE && t->state == TEMPLATE_NONE)
+			t->state = TEMPLATE_UNKNOWN;
+		template_load(t);
+	}
+	template_kick(t->vm);
+}
+
+bool template_fetch(struct template *t)
+{
+	if (t->fetching || t->asked)
+		return t->fetching;
+	t->asked = true;
+	t->fetching = fetcher_get(&t->vm->fetcher, STORE_SNAPSHOT, t->key,
+				  strcmp(t->vm->probe.accel, "kvm") == 0 ? 0 : tsc_khz(&t->vm->tsc),
+				  t->vm->snapshot_bytes, on_fetched, t);
+	if (t->fetching)
+		t->refs++;
+	return t->fetching;
+}
+
 static void on_loaded(struct template_job *job)
 {
 	struct template *t = job->template;
@@ -294,6 +331,8 @@ static void on_loaded(struct template_job *job)
 		t->snapshot = job->snapshot;
 		snapshot_init(&job->snapshot);
 		t->state = TEMPLATE_READY;
+		if (!t->asked) /* it was here before there was a store, maybe */
+			offer(t);
 	} else if (job->result == -EBADMSG) {
 		log_warn("the snapshot of %s (%u MiB) is damaged and will be made again", t->image,
 			 t->memory_mb);
@@ -311,8 +350,11 @@ static void on_stored(struct template_job *job)
 {
 	struct template *t = job->template;
 
-	if (job->result == 0)
+	if (job->result == 0) {
+		if (strcmp(job->key, t->key) == 0)
+			offer(t);
 		return;
+	}
 	log_warn("the snapshot of %s (%u MiB) can't be kept for the next mount: %s", t->image,
 		 t->memory_mb, strerror(-job->result));
 	vm_tell(t->vm, "snapshot", "%s: not kept: %s", t->image, strerror(-job->result));

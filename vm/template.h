@@ -60,6 +60,9 @@ struct template
 	unsigned clone_failures, build_failures; /* in a row */
 	uint64_t retry_at;			 /* ms of the loop's clock */
 	char problem[512];
+	bool asked;    /* the store was asked for what has this key */
+	bool fetching; /* it is, right now */
+	bool damaged;  /* what the store has of it is of no use */
 
 	bool prepared; /* to be ready before it is used, and to stay so */
 	bool odd;      /* only one of its uses makes it worth a snapshot: not the first */
@@ -110,6 +113,9 @@ void template_kick(struct vm *vm);
 
 /* Has a machine booted that is copied. Called in the background. */
 void template_build(struct template *t);
+
+/* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
+bool template_fetch(struct template *t);
 
 /* The machine to be copied has settled. */
 void template_settled(struct sandbox *s);

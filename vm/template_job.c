@@ -16,6 +16,9 @@ static void work(uv_work_t *req)
 	case JOB_LOAD:
 		snapshot_clean(job->dir);
 		job->result = snapshot_load(job->dir, job->key, &job->snapshot);
+		/* What was fetched was put there by somebody who does not look at the rest. */
+		if (job->result == 0)
+			snapshot_trim(job->dir, job->limit);
 		break;
 	case JOB_STORE:
 		job->result = snapshot_store(job->dir, job->key, &job->snapshot, job->limit);

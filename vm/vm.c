@@ -124,6 +124,8 @@ static void on_spawner_lost(void *data)
  * absolute, because the spawner has a working directory of its own. */
 static int copy_config(struct vm *vm, const struct vm_config *cfg)
 {
+	int r;
+
 	vm->cache_dir = strdup(cfg->cache_dir);
 	vm->runtime_dir = strdup(cfg->runtime_dir);
 	vm->qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
@@ -139,7 +141,8 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 		return -ENOMEM;
 	contents_load(&vm->contents, vm->cache_dir);
 	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
-	return vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
+	r = vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
+	return r < 0 ? r : fetcher_init(&vm->fetcher, vm, &cfg->store);
 }
 
 static void vm_free(struct vm *vm)
@@ -147,6 +150,7 @@ static void vm_free(struct vm *vm)
 	template_free_all(vm);
 	admit_free(vm);
 	imager_fini(&vm->imager);
+	fetcher_fini(&vm->fetcher);
 	images_free(vm->images);
 	free(vm->cache_dir);
 	free(vm->runtime_dir);
@@ -295,6 +299,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > own_handles(vm))
 		probe_cut(&vm->probe);
 	imager_cut(&vm->imager);
+	fetcher_cut(&vm->fetcher);
 	vm_kick(vm);
 }
 
@@ -310,6 +315,11 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
 }
 
 /* ---- questions ---- */
+
+void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status)
+{
+	fetcher_status(&vm->fetcher, ret_status);
+}
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status)
 {

@@ -33,6 +33,15 @@ struct vm_problem {
 	char fix[512];
 };
 
+/* The shared store of what is expensive to make: a bucket. Credentials are in the environment. */
+struct vm_store {
+	const char *url;     /* https://host/bucket/prefix; NULL or "": there is none */
+	const char *region;  /* or NULL */
+	const char *program; /* xsbxfs-store */
+	bool read, write;
+	unsigned timeout_s; /* for one object */
+};
+
 struct vm_config {
 	const char *cache_dir;	 /* holds images/templates/NAME */
 	const char *runtime_dir; /* this mount's own directory, 0700, exists; for what must be found
@@ -59,6 +68,7 @@ struct vm_config {
 	const void *ca;
 	size_t ca_len; /* at most VM_CA_MAX */
 	const char *ca_path;
+	struct vm_store store;
 };
 
 #define VM_CA_FILE "/run/xsbx/ca.pem"
@@ -114,6 +124,18 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 		  void *data);
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status);
+
+/* How things stand with the store; numbers since the start. */
+struct vm_store_status {
+	const char *url;   /* NULL: there is none */
+	const char *state; /* "none", "idle", "busy", "left-alone" because it does not answer */
+	bool read, write;
+	uint64_t fetched, absent, damaged, put, failed;
+	uint64_t again_s;  /* until it is asked again, if it is left alone */
+	char problem[500]; /* the last failure, if nothing worked since; or "" */
+};
+
+void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status);
 
 /* Who was let in, who waits for what, and what there is. Processors are in hundredths of one. */
 struct vm_admission {

@@ -11,6 +11,7 @@
 #include "backend.h"
 #include "channel.h"
 #include "contents.h"
+#include "fetcher.h"
 #include "host.h"
 #include "image.h"
 #include "imager.h"
@@ -50,6 +51,7 @@ struct vm {
 	struct contents_job *contents_job; /* or NULL */
 	uint64_t contents_retry_at;
 	struct imager imager;
+	struct fetcher fetcher;
 	struct admission admission;
 	struct slots slots;
 	struct host host;

@@ -154,6 +154,8 @@ static void test_file(void **state)
 				   "accel = tcg\nkernel = stock\nallow_other = yes\nqemu = "
 				   "qemu-system-aarch64\n"
 				   "[limits] # bounds\nmax_cpus = 4\nmax_memory_mb = 0\n"
+				   "[store]\nurl = https://s3.test/b/p\nregion = eu-1\nwrite = "
+				   "yes\n"
 				   "[template data-1]\nimage = python\ncpus = 2\nenv.A = \" x \"\n"
 				   "[ template\traw ]\nmemory_mb = 512\n"),
 			 0);
@@ -168,6 +170,9 @@ static void test_file(void **state)
 	assert_true(c.allow_other);
 	assert_string_equal(c.qemu, "qemu-system-aarch64");
 	assert_int_equal(c.limits.max_cpus, 4);
+	assert_string_equal(c.store_url, "https://s3.test/b/p");
+	assert_string_equal(c.store_region, "eu-1");
+	assert_true(c.store_read && c.store_write);
 	assert_int_equal(c.ntemplates, 4);
 	assert_int_equal(c.template[2].settings.memory_mb, 512);
 	assert_string_equal(c.template[3].name, "data-1");
@@ -208,6 +213,11 @@ static void test_file_mistakes(void **state)
 	assert_refused("[xsbxfs]\nbackend = process\n", "not allowed here");
 	assert_refused("[template python]\nbackend = process\n", "not allowed here");
 	assert_refused("[limits]\nmax_memory_mb = 64\n", "max_memory_mb");
+	assert_refused("[store]\nurl = ftp://h/b\n", "is not https://");
+	assert_refused("[store]\nurl = https://me:secret@h/b\n", "belong into the environment");
+	assert_refused("[store]\nregion = Mars\n", "is no region");
+	assert_refused("[store]\nmax_vms = 1\n", "belongs into the section [xsbxfs]");
+	assert_refused("url = https://h/b\n", "belongs into the section [store]");
 	assert_refused("[xsbxfs]\n= 3\n", "there is no key \"\"");
 }
 
@@ -414,6 +424,7 @@ static void test_command_line_mistakes(void **state)
 	REFUSED(-EINVAL, "there is no option \"-x\"", "-x", "mnt");
 	REFUSED(-EINVAL, "there is no option \"--foo\"", "--foo", "mnt");
 	REFUSED(-EINVAL, "-c: a value is missing", "mnt", "-c");
+	REFUSED(-EINVAL, "there is no option \"url\"", "-o", "url=https://h/b", "mnt");
 	REFUSED(-EINVAL, "there is no option \"speed\"", "-o", "speed=1", "mnt");
 	REFUSED(-EINVAL, "max_vms: a value is missing", "-o", "max_vms", "mnt");
 	REFUSED(-EINVAL, "read-only", "-o", "ro", "mnt");

@@ -29,7 +29,7 @@ def want(page, what, names):
         failures.append(f"{page} lacks {what}: {' '.join(missing) or '(none found in the code)'}")
 
 
-keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK)', read("fs/conf_key.c"), re.M)
+keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK|STORE)', read("fs/conf_key.c"), re.M)
 settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/settings.c"), re.M)
 want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
 want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared store: what other hosts have made is fetched, and what is made here is offered. */
+#ifndef XSBX_FETCHER_H
+#define XSBX_FETCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "reader.h"
+#include "spawn.h"
+#include "store/kind.h"
+#include "tail.h"
+#include "vm.h"
+
+struct vm;
+
+/* What is known when it is over; @why is "" or one sentence. */
+typedef void (*fetcher_fn)(void *data, const char *key, enum store_end end, const char *why);
+
+/* Something that is to be fetched or offered. */
+struct fetcher_job {
+	TAILQ_ENTRY(fetcher_job) link;
+	enum store_kind kind;
+	char key[STORE_KEY_MAX + 1];
+	uint64_t tsc_khz, limit;
+	bool anew;	 /* what the store has of it is damaged */
+	fetcher_fn done; /* of what is fetched */
+	void *data;
+};
+
+TAILQ_HEAD(fetcher_jobs, fetcher_job);
+
+/* Programs run one after the other in a lane. `nopen` counts what there is of one: child, words. */
+struct fetcher_lane {
+	struct fetcher *fetcher;
+	bool get; /* else put */
+	struct fetcher_jobs jobs;
+	struct fetcher_job *current; /* the first of `jobs`, while its program runs */
+	struct child child;
+	struct reader words;
+	struct tail said;
+	char line[160];
+	size_t line_len;
+	unsigned nopen;
+	int status, failed; /* how the program ended, or why it was not started */
+};
+
+/*
+ * - `done` of a job is called exactly once, from the loop, unless the machinery closes.
+ * - While `now` is before `again_at` nothing is asked for: the store did not answer.
+ */
+struct fetcher {
+	struct vm *vm;
+	char *program, *url, *region; /* `url` is NULL if there is no store */
+	bool read, write;
+	unsigned timeout_s;
+	struct fetcher_lane get, put;
+	unsigned failures; /* in a row */
+	uint64_t again_at; /* ms of the loop's clock */
+	struct vm_store_status st;
+};
+
+/* Return: 0 or -ENOMEM. */
+int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg);
+void fetcher_fini(struct fetcher *f);
+
+/**
+ * fetcher_get() - Have something fetched in the background, into its place in the cache
+ * @f: Fetcher
+ * @kind: What
+ * @key: Name
+ * @tsc_khz: What it has to fit, or 0
+ * @limit: Most bytes it may take, or 0
+ * @done: Called when it is there, or it is known that it won't be
+ * @data: Its first argument
+ *
+ * Return: false if it can't be had: there is no store, or it is left alone for now.
+ */
+bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
+		 uint64_t limit, fetcher_fn done, void *data);
+
+/* Has something offered, if that is wanted. @anew: although the store seems to have it. */
+void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
+		 bool anew);
+
+void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status);
+
+/* At the end: kills the programs. */
+void fetcher_cut(struct fetcher *f);
+
+#endif
