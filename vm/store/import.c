@@ -122,7 +122,8 @@ static int make_link(const char *images, const char *name, const char *key)
 {
 	char links[PATH_MAX], from[PATH_MAX], to[PATH_MAX], leads[STORE_KEY_MAX + 4];
 
-	snprintf(links, sizeof(links), "%s/" STORE_LINK_DIR, images);
+	if (snprintf(links, sizeof(links), "%s/" STORE_LINK_DIR, images) >= (int)sizeof(links))
+		return -ENAMETOOLONG;
 	if (mkdir(links, 0755) < 0 && errno != EEXIST)
 		return -errno;
 	snprintf(leads, sizeof(leads), "../%s", key);
