@@ -210,10 +210,11 @@ check-vm: all
 	$(Q)$(run_tests) --vm $(T)
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
+$(O)/bench/jail: $(O)/vm.a
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $<
+	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $^ $(if $(filter %.a,$^),$(LIBS))
 
 bench: all $(benches) $(local)
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)

@@ -101,9 +101,9 @@ def write(path, text):
         file.write(text)
 
 
-def clock(names, *args):
-    """Run the C program; add what its lines say to the series of that name."""
-    done = subprocess.run([CLOCK, *map(str, args)], stdout=subprocess.PIPE, text=True, check=True)
+def clock(names, *args, program=CLOCK):
+    """Run a C program; add what its lines say to the series of that name."""
+    done = subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, text=True, check=True)
     for line in done.stdout.splitlines():
         name, value = line.split()
         names[name].add(None if value == "fail" else int(value))
@@ -178,7 +178,8 @@ def mounted(program, conf="", **env):
     try:
         yield Mount(mnt, daemon.pid)
     finally:
-        subprocess.run(["fusermount3", "-u", mnt], check=False)
+        if daemon.poll() is None:
+            subprocess.run(["fusermount3", "-u", mnt], check=False)
         try:
             daemon.wait(30)
         except subprocess.TimeoutExpired:

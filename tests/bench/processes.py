@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process backend: starts and runs, beside the same interpreter without a sandbox and in others'."""
 
+import json
 import os
+import select
 import shutil
+import signal
+import subprocess
+import time
 
 from common import *
 from starts import new_series, show_new, start_new, warm_up
@@ -89,6 +94,74 @@ def others(template, n):
         series = Series(f"({template}: {name})", "fork+exec .. end of its stdout")
         clock({"spawn": series}, "spawn", n, *argv)
         show(series)
+
+
+def jail(bench):
+    heading("The jail around QEMU: the same command with and without it, in turn",
+            "Clock `exec`: from before the request to the spawner until it has told that the program",
+            "runs, and, of a jail, that it looked from outside and all walls stand.",
+            "Clock `greeting`: from the same moment to the first byte of QMP's greeting.",
+            "`added`: the difference of two starts in turn. The microVM is not run.")
+    if not shutil.which("qemu-system-x86_64"):
+        print("(left out: there is no QEMU)")
+        return
+    names = {name: Series(name.replace("-", ": "), "request .. " + name.split("-")[1])
+             for name in ("plain-exec", "jailed-exec", "plain-greeting", "jailed-greeting")}
+    clock(names, "qemu-system-x86_64", 20 if bench.quick else 100, program=f"{BUILD}/bench/jail")
+    for series in names.values():
+        show(series)
+    for what, target in (("exec", None), ("greeting", 2)):
+        added = Series(f"added: {what}", "jailed less plain", target)
+        for with_it, without in zip(names[f"jailed-{what}"].times, names[f"plain-{what}"].times):
+            added.add(with_it - without)
+        show(added)
+
+
+def processes_of(mount, names):
+    """Their first processes, as descriptors that tell when they end."""
+    pids = [json.loads(read(f"{mount.path}/raw/{name}/status.json"))["sandbox"]["pid"]
+            for name in names]
+    return [os.pidfd_open(pid) for pid in pids]
+
+
+def all_gone(descriptors):
+    """Wait for the end of all processes; nanoseconds of the clock."""
+    for fd in descriptors:
+        select.select([fd], [], [], 60)
+        os.close(fd)
+    return time.monotonic_ns()
+
+
+def teardown(bench):
+    heading("Teardown of 100 process sandboxes, each with a program that runs",
+            "Clock `unmount`: from before fusermount3 -u; `killed`: from before SIGKILL of the daemon.",
+            "`gone`: until the first process of each sandbox has ended, and with it all it started;",
+            "`daemon`: until the daemon has ended too.")
+    names = [f"s{i}" for i in range(100)]
+    conf = (f"max_vms = 150\nmemory_overcommit = 1000\ncpu_overcommit = 10000\n{CONF}"
+            "[template raw]\nmemory_mb = 128\npool = 0\n")
+    series = {name: Series(name, "end asked for .. ended", target) for name, target in
+              (("unmount: gone", 1000), ("unmount: daemon", None), ("killed: gone", 1000))}
+    for how in ("unmount", "killed") * (1 if bench.quick else 3):
+        with mounted(bench.program, conf) as mount:
+            for name in names:
+                write(f"{mount.session('raw', name)}/in", "echo on; sleep 600 & sleep 600\n")
+            for name in names:
+                with open(f"{mount.path}/raw/{name}/stdout", "rb") as file:
+                    file.readline()
+            descriptors = processes_of(mount, names)
+            daemon = os.pidfd_open(mount.pid)
+            begin = time.monotonic_ns()
+            if how == "unmount":
+                subprocess.run(["fusermount3", "-u", mount.path], check=True)
+            else:
+                os.kill(mount.pid, signal.SIGKILL)
+            series[f"{how}: gone"].add(all_gone(descriptors) - begin)
+            end = all_gone([daemon])
+            if how == "unmount":
+                series["unmount: daemon"].add(end - begin)
+    for one in series.values():
+        show(one)
 
 
 def process(bench):
