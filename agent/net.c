@@ -30,6 +30,7 @@
 #define ADDRESS	    0xc6120002u /* 198.18.0.2 */
 #define GATEWAY	    0xc6120001u /* 198.18.0.1 */
 #define MASK	    0xfffffffcu
+#define HOSTS	    "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 #define RESOLV_CONF "nameserver 198.18.0.1\noptions timeout:5 attempts:2\n"
 
 static int set_up(int fd, const char *name)
@@ -90,20 +91,16 @@ void net_up(void)
 	close_fd(&fd);
 }
 
-/* The image is read-only, so a file of ours lies over its own. */
-int net_resolver(const char *root)
+/* The image is read-only, so a file of ours lies over one of its own. Return: 0 or -errno. */
+static int cover(const char *root, const char *name, const char *text)
 {
-	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), fd, r = 0;
-	const bool card = has_card(sock);
 	char file[128], target[128];
+	int fd, r = 0;
 
-	close_fd(&sock);
-	if (!card)
-		return 0;
-	snprintf(file, sizeof(file), "%s/run/resolv.conf", root);
-	snprintf(target, sizeof(target), "%s/etc/resolv.conf", root);
+	snprintf(file, sizeof(file), "%s/run/%s", root, name);
+	snprintf(target, sizeof(target), "%s/etc/%s", root, name);
 	fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0 || write(fd, RESOLV_CONF, sizeof(RESOLV_CONF) - 1) < 0)
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		r = -errno;
 	close_fd(&fd);
 	if (r == 0 && mount(file, target, NULL, MS_BIND, NULL) < 0)
@@ -112,5 +109,32 @@ int net_resolver(const char *root)
 	    mount(NULL, target, NULL,
 		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		r = -errno;
+	return r;
+}
+
+int net_resolver(const char *root)
+{
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
+	const bool card = has_card(sock);
+
+	close_fd(&sock);
+	if (!card)
+		return 0;
+	r = cover(root, "resolv.conf", RESOLV_CONF);
+	return r < 0 ? r : cover(root, "hosts", HOSTS);
+}
+
+int net_name(const char *name, size_t len)
+{
+	char text[512];
+	int fd = open("/run/hosts", O_WRONLY | O_CLOEXEC), n, r = 0;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	n = snprintf(text, sizeof(text), HOSTS "127.0.1.1\t%.*s\n", (int)len, name);
+	/* In place, for the mount is of this very file; and never empty, for somebody may read it. */
+	if (n >= (int)sizeof(text) || pwrite(fd, text, (size_t)n, 0) != n || ftruncate(fd, n) < 0)
+		r = -EIO;
+	close_fd(&fd);
 	return r;
 }

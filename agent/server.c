@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "net.h"
 #include "place.h"
 #include "proc.h"
 #include "quota.h"
@@ -50,6 +51,8 @@ static void renew_machine(struct agent *a, uint64_t realtime_ns, struct proto_st
 	if (r < 0)
 		log_line("adding entropy: %s", strerror(-r));
 	r = name.len ? clock_name(name.data, name.len) : 0;
+	if (r == 0 && name.len)
+		r = net_name(name.data, name.len);
 	if (r < 0)
 		log_line("setting the host name: %s", strerror(-r));
 }
