@@ -38,6 +38,11 @@ def names():
             "name does not resolve")
 
 
+    if VM:  # a jail is given its /etc/hosts before it has its name
+        same("its own name", s.probe("name(socket.gethostname())"), "found")
+        ok("nobody is asked for it", "filter" not in s.text("net/denied"), s.text("net/denied"))
+
+
 def addresses():
     refused("an address", f"http('{WEB}')", WEB, 80, "address not allowed", free=WEB)
     refused("one that nobody allowed", f"http('{OTHER}')", OTHER, 80, "address not allowed",
