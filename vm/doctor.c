@@ -13,6 +13,8 @@
 #include "host.h"
 #include "image.h"
 #include "jail_internal.h"
+#include "net_jail.h"
+#include "network.h"
 #include "probe.h"
 #include "survey.h"
 #include "vm_internal.h"
@@ -228,6 +230,24 @@ static void check_store(const struct doctor *d, const struct vm *vm, const struc
 			cfg->store.write ? "written" : "");
 }
 
+/* What sandboxes with a network need beside all else. */
+static void check_network(const struct doctor *d, const char *agent)
+{
+	char path[PATH_MAX];
+
+	if (net_jail_find(agent, NET_PROGRAM_NET, path) < 0 ||
+	    net_jail_find(agent, NET_PROGRAM_DIAL, path) < 0)
+		finding(d, "network", VM_WARN,
+			"Install the whole package: they belong beside the agent.",
+			"no xsbxfs-net and xsbxfs-dial: sessions can have no network and no ports");
+	else if (access("/dev/net/tun", R_OK | W_OK) < 0)
+		finding(d, "network", VM_WARN, "Load the module tun, or chmod 666 /dev/net/tun.",
+			"its programs are there; process sandboxes can have none: /dev/net/tun: %s",
+			strerror(errno));
+	else
+		finding(d, "network", VM_OK, "", "its programs are there");
+}
+
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
 	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
@@ -247,26 +267,13 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 		check_images(&d, images, vm ? vm->cache_dir : cfg->cache_dir);
 	}
 	check_jails(&d, !vm);
+	check_network(&d, cfg->agent);
 	check_memory(&d);
 	check_limits(&d);
 	check_store(&d, vm, cfg);
 	free(now);
 	if (!vm)
 		images_free(images);
-}
-
-static void tell_jail(const struct jail_report *r, const char *prefix,
-		      void (*line)(void *data, const char *key, const char *value), void *data)
-{
-	char key[64], words[128];
-
-	for (enum jail_layer l = 0; l < JAIL_NLAYERS; l++) {
-		if (r->layer[l].state == JAIL_UNASKED)
-			continue;
-		snprintf(key, sizeof(key), "%s%s", prefix, jail_layer_str(l));
-		jail_finding_str(r, l, words, sizeof(words));
-		line(data, key, words);
-	}
 }
 
 void sandbox_isolation(const struct sandbox *s,
@@ -277,7 +284,8 @@ void sandbox_isolation(const struct sandbox *s,
 	if (s->backend)
 		s->ops->info(s->backend, &b);
 	if (b.report)
-		tell_jail(b.report, "", line, data);
+		jail_report_tell(b.report, "", line, data);
+	network_tell(s, line, data);
 }
 
 /* What the last sandbox of the process backend had. */
@@ -287,7 +295,7 @@ static void tell_process(const struct vm *vm,
 	if (!vm->jail_seen[VM_PROCESS])
 		return;
 	line(data, "process", "a jail on the host's own kernel; as seen at the last start:");
-	tell_jail(&vm->jail[VM_PROCESS], "process.", line, data);
+	jail_report_tell(&vm->jail[VM_PROCESS], "process.", line, data);
 	line(data, "process.view",
 	     "the host's /usr, read-only; /home/user and /tmp in memory, with quotas");
 	line(data, "process.user",
@@ -301,6 +309,7 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	char text[TEXT];
 
 	tell_process(vm, line, data);
+	network_tell_all(vm, line, data);
 	if (!vm->backend->needs_image) {
 		line(data, "local", "none: plain processes of this host, for tests only");
 		return;
@@ -310,8 +319,10 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	line(data, "microvm", text);
 	line(data, "microvm.kernel", "its own Linux kernel; nothing is shared with the host's");
 	line(data, "microvm.devices",
-	     "serial console, one read-only disk, one byte stream to the agent; nothing else");
-	line(data, "microvm.network", "none: the machine has no network device");
+	     "serial console, one read-only disk, one byte stream to the agent, and a network card "
+	     "where the session has a network; nothing else");
+	line(data, "microvm.network",
+	     "none, but with `network` or `ports`: then a card that leads to its filter alone");
 	line(data, "microvm.disk", "read-only root; /home/user and /tmp in memory, with quotas");
 	line(data, "microvm.user", "code runs as uid 1000 without capabilities or new privileges");
 	line(data, "qemu.sandbox",
@@ -324,6 +335,6 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 		     ? "in a cell, without which it is not started; as seen at the last start:"
 		     : "in a cell, without which it is not started; none was started yet");
 	if (vm->jail_seen[VM_MICROVM])
-		tell_jail(&vm->jail[VM_MICROVM], "qemu.", line, data);
+		jail_report_tell(&vm->jail[VM_MICROVM], "qemu.", line, data);
 	line(data, "qemu.view", "its program, libraries and firmware, read-only; nothing writable");
 }

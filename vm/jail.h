@@ -131,6 +131,10 @@ const char *jail_layer_str(enum jail_layer layer);
 /* One finding in words, e.g. "on, ABI 7" or "none: Permission denied". */
 void jail_finding_str(const struct jail_report *r, enum jail_layer layer, char *out, size_t size);
 
+/* All layers that were asked for; @prefix stands before their names. */
+void jail_report_tell(const struct jail_report *r, const char *prefix,
+		      void (*line)(void *data, const char *key, const char *value), void *data);
+
 /* ---- packing, for the way from the daemon to the spawner ---- */
 
 /**

@@ -272,6 +272,20 @@ void jail_finding_str(const struct jail_report *r, enum jail_layer layer, char *
 		value_str(layer, f, out, size);
 }
 
+void jail_report_tell(const struct jail_report *r, const char *prefix,
+		      void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	char key[64], words[128];
+
+	for (enum jail_layer l = 0; l < JAIL_NLAYERS; l++) {
+		if (r->layer[l].state == JAIL_UNASKED)
+			continue;
+		snprintf(key, sizeof(key), "%s%s", prefix, jail_layer_str(l));
+		jail_finding_str(r, l, words, sizeof(words));
+		line(data, key, words);
+	}
+}
+
 /* ---- bytes ---- */
 
 static bool pack_string(char *out, size_t size, size_t *pos, const char *s)

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox's network: its list, its ports, its helper. */
-#include "network.h"
-
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "backend.h"
-#include "dialer.h"
 #include "gateway.h"
 #include "hub.h"
 #include "net/allow.h"
 #include "net/reason.h"
 #include "net_jail.h"
-#include "reader.h"
+#include "network_internal.h"
 #include "sandbox_internal.h"
-#include "spawn.h"
 #include "trouble.h"
 #include "util.h"
 #include "vm_internal.h"
@@ -29,10 +26,6 @@
  * the backend until somebody uses the sandbox and it is up; then xsbxfs-net is started with it and
  * with what this user allows. What the guest sends meanwhile waits in the socket.
  *
- * Ports are bound as soon as the sandbox is asked for, and before it is said to be READY, so that one
- * that is taken is known before anything has run. The listening sockets are kept here as well, to be
- * given up all at once at the end.
- *
  * A helper that does not come up ends the sandbox, which was promised a network. One that ends later
  * (a guest has broken it, or memory was short) takes the network down for good: the machine's card
  * has lost its cable, which user code notices at once, and the sandbox lives on with what it has.
@@ -41,33 +34,6 @@
 
 #define CONTROL_FD 3
 #define CARD_FD	   4
-
-enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
-
-struct port {
-	struct network *network;
-	enum port_state state;
-	uint16_t guest, host;
-	int listener;
-	struct dialer_request request;
-	sandbox_forward_fn fn; /* or NULL: the spec's, without which there is no sandbox */
-	void *data;
-};
-
-struct network {
-	struct sandbox *s;
-	char *allow;
-	bool trusted_names;
-	struct port ports[SANDBOX_PORTS_MAX];
-	uint32_t owner; /* for the dialer */
-
-	struct gateway *gateway; /* from network_start() until its helper has ended */
-	struct child child;
-	struct reader words;
-	struct tail said;
-	bool started, served, child_gone, closing;
-	unsigned nopen; /* the child, the reader, the gateway, and one until network_close() */
-};
 
 static void part_gone(struct network *n)
 {
@@ -79,135 +45,6 @@ static void part_gone(struct network *n)
 	free(n);
 	s->network = NULL;
 	sandbox_part_closed(s);
-}
-
-/* ---- ports ---- */
-
-/* The words for one that is not to be had. */
-static void explain_port(const struct port *p, int err, char *out, size_t size)
-{
-	const struct sandbox *other;
-
-	TAILQ_FOREACH(other, &p->network->s->vm->sandboxes, link) {
-		for (size_t i = 0; other->network && err == -EADDRINUSE && i < SANDBOX_PORTS_MAX;
-		     i++)
-			if (other->network->ports[i].state == PORT_BOUND &&
-			    other->network->ports[i].host == p->host) {
-				snprintf(out, size, "port %u of this machine: sandbox %.64s has it",
-					 p->host, other->name);
-				return;
-			}
-	}
-	snprintf(out, size, "port %u of this machine: %s", p->host,
-		 err == -EADDRINUSE ? "somebody uses it"
-		 : err == -EACCES   ? "ports below 1024 are not for sandboxes"
-				    : strerror(-err));
-}
-
-static void tell_ports(struct network *n)
-{
-	if (n->s->events->ports)
-		n->s->events->ports(n->s->data);
-}
-
-static void port_taken(struct port *p, int err)
-{
-	struct vm_problem problem;
-	char why[VM_WHY_MAX];
-
-	explain_port(p, err, why, sizeof(why));
-	trouble_set(&problem, "port-taken",
-		    "Give another one in `ports`, or none, and a free one is chosen.",
-		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
-	sandbox_fail(p->network->s, &problem);
-}
-
-/* The answer to who asked for it, or the end of the sandbox. */
-static void port_failed(struct port *p, int err)
-{
-	const sandbox_forward_fn fn = p->fn;
-	char why[VM_WHY_MAX];
-
-	p->state = PORT_FREE;
-	if (!fn) {
-		port_taken(p, err);
-		return;
-	}
-	explain_port(p, err, why, sizeof(why));
-	fn(p->data, err, NULL, why);
-}
-
-static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *fd)
-{
-	struct port *p = container_of(rq, struct port, request);
-	struct network *n = p->network;
-	const struct sandbox_port port = {p->guest, host};
-
-	if (result == 0 && n->gateway)
-		result = gateway_forward(n->gateway, p->guest, *fd);
-	if (result < 0) {
-		port_failed(p, result);
-		return;
-	}
-	p->listener = steal_fd(fd);
-	p->host = host;
-	p->state = PORT_BOUND;
-	if (p->fn)
-		p->fn(p->data, 0, &port, NULL);
-	tell_ports(n);
-	vm_defer(n->s->vm, n->s);
-}
-
-/* Return: 0 or -errno. */
-static int bind_port(struct network *n, const struct sandbox_port *port, sandbox_forward_fn fn,
-		     void *data)
-{
-	struct dialer *dialer = hub_dialer(n->s->vm);
-	struct port *p = n->ports;
-	int r = dialer ? 0 : -ENOMEM;
-
-	while (p->state != PORT_FREE)
-		p++;
-	*p = (struct port){.network = n,
-			   .guest = port->guest,
-			   .host = port->host,
-			   .listener = -1,
-			   .fn = fn,
-			   .data = data};
-	p->request.done = on_bound;
-	if (r == 0)
-		r = dialer_listen(dialer, &p->request, port->host);
-	if (r == 0)
-		p->state = PORT_BINDING;
-	return r;
-}
-
-static struct port *find_port(struct network *n, uint16_t guest)
-{
-	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state != PORT_FREE && n->ports[i].guest == guest)
-			return &n->ports[i];
-	return NULL;
-}
-
-static void end_port(struct port *p)
-{
-	const bool told = p->state != PORT_BINDING || !p->fn;
-
-	dialer_cancel(&p->request);
-	if (p->state == PORT_BOUND)
-		close(p->listener);
-	p->state = PORT_FREE;
-	if (!told)
-		p->fn(p->data, -ESTALE, NULL, "the sandbox has ended");
-}
-
-bool network_is_ready(const struct sandbox *s)
-{
-	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++)
-		if (s->network->ports[i].state == PORT_BINDING && !s->network->ports[i].fn)
-			return false;
-	return true;
 }
 
 /* ---- the helper ---- */
@@ -370,10 +207,7 @@ static int open_gateway(struct network *n, int *control)
 	*control = -1;
 	n->nopen++;
 	r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
-	for (size_t i = 0; r == 0 && i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state == PORT_BOUND)
-			r = gateway_forward(n->gateway, n->ports[i].guest, n->ports[i].listener);
-	return r;
+	return r < 0 ? r : network_hand_over_ports(n);
 }
 
 static int start(struct network *n, int card, bool stream)
@@ -463,11 +297,7 @@ int network_new(struct sandbox *s, const struct sandbox_spec *spec)
 	n->nopen = 1;
 	s->network = n;
 	s->nopen++;
-	for (size_t i = 0; i < spec->nports; i++) {
-		r = bind_port(n, &spec->ports[i], NULL, NULL);
-		if (r < 0)
-			port_taken(&n->ports[i], r);
-	}
+	network_bind(n, spec->ports, spec->nports);
 	return 0;
 }
 
@@ -478,9 +308,7 @@ void network_close(struct sandbox *s)
 	if (!n || n->closing)
 		return;
 	n->closing = true;
-	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state != PORT_FREE)
-			end_port(&n->ports[i]);
+	network_end_ports(n);
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
 	child_kill(&n->child);
@@ -488,11 +316,41 @@ void network_close(struct sandbox *s)
 	part_gone(n);
 }
 
-const struct jail_report *network_report(const struct sandbox *s)
+/* ---- `isolation` ---- */
+
+void network_tell(const struct sandbox *s,
+		  void (*line)(void *data, const char *key, const char *value), void *data)
 {
 	const struct network *n = s->network;
 
-	return n && n->child.state == CHILD_RUNNING ? &n->child.report : NULL;
+	if (!n)
+		return;
+	line(data, "network",
+	     !n->started || !n->child_gone
+		     ? "filtered: what `net/allow` names, by name, and the ports in `ports`"
+		     : "none any more: its filter has ended");
+	if (n->child.state == CHILD_RUNNING)
+		jail_report_tell(&n->child.report, "network.", line, data);
+}
+
+void network_tell_all(const struct vm *vm,
+		      void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	const struct jail_report *dial = hub_report(vm);
+
+	line(data, "network",
+	     vm->net_seen
+		     ? "off unless asked for; then a filter of its own per session, in a "
+		       "jail; as seen at the last start:"
+		     : "off unless asked for; then a filter of its own per session, in a jail");
+	if (vm->net_seen)
+		jail_report_tell(&vm->net_report, "network.", line, data);
+	if (!dial)
+		return;
+	line(data, "dial",
+	     "one process connects for all sessions, in a jail with the host's "
+	     "network; as seen at its start:");
+	jail_report_tell(dial, "dial.", line, data);
 }
 
 /* ---- the seam ---- */
@@ -519,56 +377,5 @@ int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[
 	}
 	free(n->allow);
 	n->allow = copy;
-	return 0;
-}
-
-void sandbox_ports(const struct sandbox *s, void (*fn)(void *data, const struct sandbox_port *port),
-		   void *data)
-{
-	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++) {
-		const struct port *p = &s->network->ports[i];
-		const struct sandbox_port port = {p->guest, p->host};
-
-		if (p->state == PORT_BOUND)
-			fn(data, &port);
-	}
-}
-
-int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
-		    void *data, char ret_why[static VM_WHY_MAX])
-{
-	const struct sandbox_port port = {guest, host};
-	struct network *n = s->network;
-	unsigned taken = 0;
-	int r;
-
-	*ret_why = '\0';
-	for (size_t i = 0; n && i < SANDBOX_PORTS_MAX; i++)
-		taken += n->ports[i].state != PORT_FREE;
-	r = s->state == SANDBOX_CLOSING	 ? -ESTALE
-	    : !n			 ? -EOPNOTSUPP
-	    : !guest			 ? -EINVAL
-	    : find_port(n, guest)	 ? -EEXIST
-	    : taken == SANDBOX_PORTS_MAX ? -ENOSPC
-					 : bind_port(n, &port, fn, data);
-	if (r < 0)
-		snprintf(ret_why, VM_WHY_MAX, "port %u: %s", guest,
-			 r == -EEXIST	    ? "it is forwarded already"
-			 : r == -ENOSPC	    ? "there are ten already"
-			 : r == -EOPNOTSUPP ? "the sandbox has no network"
-					    : strerror(-r));
-	return r;
-}
-
-int sandbox_unforward(struct sandbox *s, uint16_t guest)
-{
-	struct network *n = s->network;
-	struct port *p = n && !n->closing ? find_port(n, guest) : NULL;
-
-	if (!p || p->state != PORT_BOUND)
-		return -ENOENT;
-	if (n->gateway)
-		(void)gateway_unforward(n->gateway, guest);
-	end_port(p);
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 struct sandbox;
 struct sandbox_spec;
-struct jail_report;
+struct vm;
 
 /**
  * network_new() - Give a user's sandbox its network; ports are bound from now on
@@ -29,7 +29,10 @@ void network_start(struct sandbox *s);
 /* Part of the end of @s, which it is a part of: sandbox_part_closed() follows. */
 void network_close(struct sandbox *s);
 
-/* What holds of its helper's jail, or NULL. */
-const struct jail_report *network_report(const struct sandbox *s);
+/* Lines of `isolation`: of one sandbox's network, if it has one, and of what all have in common. */
+void network_tell(const struct sandbox *s,
+		  void (*line)(void *data, const char *key, const char *value), void *data);
+void network_tell_all(const struct vm *vm,
+		      void (*line)(void *data, const char *key, const char *value), void *data);
 
 #endif

@@ -165,6 +165,16 @@ def test_helper_dies():
     s.remove()
 
 
+def test_isolation(session):
+    lines = session.json()["sandbox"]["isolation"]
+    has("the session's", lines["network"], "filtered")
+    same("its filter's own network", lines["network.namespace.net"], "own")
+    has("its filter's calls", lines["network.seccomp"], "on")
+    lines = dict(x.split(": ", 1) for x in read(f"{MNT}/isolation", "r").splitlines() if ": " in x)
+    has("who connects", lines["dial.seccomp"], "on")
+    ok("has the host's network", "dial.namespace.net" not in lines)
+
+
 def test_first():
     first = Session("first", config=CONFIG, mnt=MNT)
     same("it runs", first.run("echo ok\n").out, "ok\n")
@@ -172,6 +182,7 @@ def test_first():
     test_addresses(first)
     test_way_out(first)
     test_list_is_live(first)
+    test_isolation(first)
     first.remove()
     ok("no helper is left", wait_for(lambda: not helpers(daemon), 10), helpers(daemon))
 
