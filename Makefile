@@ -164,7 +164,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 # "vm" stands for what of the sandboxes' side is needed and is not in the list.
 #	/* libs: inih uv */
 
-.PHONY: check check-unit check-mount check-vm tests bench fuzz fuzz-smoke coverage
+.PHONY: check check-unit check-mount check-process check-vm tests bench fuzz fuzz-smoke coverage
 
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
 helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
@@ -198,7 +198,7 @@ run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
 
 check: tests
-	$(Q)$(run_tests) --unit --local --vm $(T)
+	$(Q)$(run_tests) --unit --local --process --vm $(T)
 
 check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/test/netbed
 	$(Q)$(run_tests) --unit $(T)
@@ -206,7 +206,10 @@ check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-dial
 check-mount: $(local)
 	$(Q)$(run_tests) --local $(T)
 
-check-vm: all
+check-process: all $(O)/test/probe
+	$(Q)$(run_tests) --process $(T)
+
+check-vm: all $(O)/test/probe
 	$(Q)$(run_tests) --vm $(T)
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
@@ -322,9 +325,10 @@ distclean: clean
 
 help:
 	@echo 'all           the daemon (build/xsbxfs) and the guest agent (build/xsbx-agent)'
-	@echo 'check         all tests: check-unit, check-mount, check-vm'
+	@echo 'check         all tests: check-unit, check-mount, check-process, check-vm'
 	@echo 'check-unit    modules, one by one'
 	@echo 'check-mount   through a mount, with the agent as a local process; no virtual machine'
+	@echo 'check-process through a mount, in jails on this host (process backend)'
 	@echo 'check-vm      through a mount, in real microVMs; needs images (scripts/images)'
 	@echo 'bench         measures latency and throughput'
 	@echo 'fuzz          builds the fuzzers; fuzz-smoke runs each for FUZZ_SECONDS=$(FUZZ_SECONDS)'

@@ -148,19 +148,16 @@ static bool listed(int parent, const char *name)
 
 static void group_name(char out[32])
 {
-	snprintf(out, 32, "xsbxfs-%08x", jail_lot());
+	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_lot());
 }
 
 static int make_group(int parent)
 {
 	char name[32];
-	int fd;
 
 	group_name(name);
-	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	jail_leftover_remove(parent, name);
+	return jail_leftover_claim(parent, name);
 }
 
 /* The daemon, the guard and this process step aside, if there is nobody else. */

@@ -202,6 +202,16 @@ void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges);
 /* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
 void jail_cgroup_sweep(void);
 
+/* ---- jail_leftover.c ---- */
+
+#define JAIL_GROUP_PREFIX "xsbxfs_" /* of the names of groups on which there is a lock */
+
+/* Removes groups below @parent that a dead spawner left, but not @ours. */
+void jail_leftover_remove(int parent, const char *ours);
+
+/* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
+int jail_leftover_claim(int parent, const char *name);
+
 /* ---- jail_seccomp.c ---- */
 
 /* The filter of a use, made at the first call. Return: 0 or -errno. */

@@ -8,6 +8,8 @@ mount, control group, socket or file, and no user code that tried to outlive its
 from xsbx import *
 
 MANY = int(os.environ.get("XSBX_MANY", "100"))
+FEW = min(20, MANY)
+NEIGHBOURS = {"idle", "other"}
 LOG = f"{SCRATCH}/log"
 
 # User code that does what it can to live on: a session of its own, a parent that is gone, signals
@@ -45,13 +47,9 @@ def groups_of(pid):
         _, names, path = line.split(":", 2)
         for top in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", f"/sys/fs/cgroup/{names}"):
             directory = f"{top}{path}"
-            if "xsbxfs-" in path and os.path.isdir(directory):
-                found.add(directory)
-    return found
-
-
-def files_of(top):
-    return [os.path.join(f, n) for f, _, names in os.walk(top) for n in names]
+            if "xsbxfs_" in path and os.path.isdir(directory):
+                found |= {directory, os.path.dirname(directory)}
+    return {directory for directory in found if "xsbxfs_" in directory}
 
 
 def bound_sockets():
@@ -62,9 +60,9 @@ def bound_sockets():
 class Scene:
     """A mount with many sandboxes."""
 
-    def __init__(self, name, count):
-        self.name, self.mnt = name, f"{SCRATCH}/{name}"
-        os.mkdir(self.mnt)
+    def __init__(self, name, count, mnt=None):
+        self.name, self.mnt = name, mnt or f"{SCRATCH}/{name}"
+        os.makedirs(self.mnt, exist_ok=True)
         self.sockets = bound_sockets()
         options = ["max_vms=400", "max_vms_user=400", "max_sessions=400", "memory_overcommit=1000",
                    "cpu_overcommit=1000"]
@@ -80,18 +78,33 @@ class Scene:
             s.submit("trap '' TERM; while :; do :; done\n")
         for s in self.sessions[::4]:
             s.wait_run(2, "running")
-        self.pids = children_of(self.daemon.pid)
-        self.groups = set().union(*map(groups_of, self.pids)) - groups_of("self")
+        self.pids, self.groups = [], set()
+        self.look()
         self.namespaces = {os.readlink(f"/proc/{pid}/ns/mnt") for pid in self.pids
                            if os.path.exists(f"/proc/{pid}/ns/mnt")}
+        ok(f"{name}: control groups, if there can be any", self.groups or
+           "limit.pro" not in "".join(self.sessions[0].json()["sandbox"]["isolation"]) or
+           self.sessions[0].json()["sandbox"]["isolation"]["limit.processes"].startswith("none"))
         ok(f"{name}: there are as many sandboxes", len(self.namespaces) >= count,
            (len(self.namespaces), count))
         ok(f"{name}: and programs that cling", sum(command(p).startswith("sleep 700")
                                                   for p in self.pids) >= 2 * count)
 
+    def look(self):
+        """Remembers what there is, and must be gone in the end."""
+        self.pids = [*{*self.pids, *children_of(self.daemon.pid)}]
+        for pid in [p for p in self.pids if name_of(p) == "xsbxfs-spawner"]:
+            self.pids = [*{*self.pids, *children_of(pid)}]
+        self.groups |= set().union(*map(groups_of, self.pids)) - groups_of("self")
+
     def helper(self, which):
         [pid] = [p for p in self.pids if name_of(p) == f"xsbxfs-{which}"]
         return pid
+
+    def files(self, top):
+        """But for those of another mount that is there at the same time."""
+        return [os.path.join(f, n) for f, _, names in os.walk(top) for n in names
+                if not any(f.endswith(f"-{other}") for other in NEIGHBOURS - {self.name})]
 
     def left(self):
         return [pid for pid in self.pids if alive(pid)]
@@ -112,8 +125,8 @@ class Scene:
         wait_for(lambda: not any(map(os.path.isdir, self.groups)))
         same(f"{self.name}: control groups", [*filter(os.path.isdir, self.groups)][:5], [])
         for top in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "TMPDIR"):
-            wait_for(lambda: not files_of(os.environ[top]))
-            same(f"{self.name}: files in {top}", files_of(os.environ[top]), [])
+            wait_for(lambda: not self.files(os.environ[top]))
+            same(f"{self.name}: files in {top}", self.files(os.environ[top]), [])
         same(f"{self.name}: sockets", [s for s in bound_sockets() if s not in self.sockets], [])
         print(f"# {self.name}: {len(self.sessions)} sandboxes, {len(self.pids)} processes: the last "
               f"gone after {took * 1000:.0f} ms, the daemon after {gone * 1000:.0f} ms, all of it "
@@ -130,10 +143,82 @@ def unmounted():
 
 def by_signal():
     for number in (signal.SIGTERM, signal.SIGKILL):
-        scene = Scene(number.name, MANY if number == signal.SIGTERM else MANY // 2)
+        scene = Scene(number.name, MANY // 2)
         begin = time.monotonic()
         scene.daemon.send_signal(number)
         scene.ended(begin)
 
 
-main(unmounted, by_signal)
+def guard_killed():
+    """Nobody needs it as long as the others live."""
+    scene = Scene("guard", FEW)
+    os.kill(scene.helper("guard"), signal.SIGKILL)
+    time.sleep(0.2)
+    same("guard: sessions go on", scene.sessions[1].run("echo on\n").stdout, b"on\n")
+    same("guard: and new ones start", Session("new", mnt=scene.mnt).run("echo on\n").stdout, b"on\n")
+    scene.look()
+    begin = time.monotonic()
+    scene.daemon.kill()
+    scene.ended(begin)
+
+
+def spawner_killed():
+    """All sandboxes die with it, at once; the rest when the daemon ends."""
+    scene = Scene("spawner", FEW)
+    helpers = {scene.helper("guard"), scene.helper("spawner")}
+    begin = time.monotonic()
+    os.kill(scene.helper("spawner"), signal.SIGKILL)
+    wait_for(lambda: not set(scene.left()) - helpers, 30)
+    same("spawner: no sandbox survives it", [command(p) for p in set(scene.left()) - helpers], [])
+    if scene.daemon.poll() is None:
+        scene.daemon.terminate()
+    scene.ended(begin)
+
+
+def all_killed():
+    """The daemon, its spawner and the guard: what they leave, the next one removes."""
+    scene = Scene("all", FEW)
+    for pid in (scene.helper("guard"), scene.helper("spawner"), scene.daemon.pid):
+        os.kill(pid, signal.SIGKILL)
+    scene.daemon.wait()
+    wait_for(lambda: not scene.left(), 30)
+    same("all: no sandbox survives them", [command(p) for p in scene.left()], [])
+    shell(f"umount -l {scene.mnt}")
+    again = Scene("again", 1, scene.mnt)
+    same("all: control groups of the dead are removed by the next daemon",
+         [*filter(os.path.isdir, scene.groups)][:5], [])
+    begin = time.monotonic()
+    shell(f"fusermount3 -u {again.mnt}")
+    again.ended(begin)
+
+
+def neighbours():
+    """A daemon beside it, with no sandbox at the moment, keeps its groups."""
+    idle = Scene("idle", 1)
+    idle.sessions[0].remove()
+    other = Scene("other", 1)
+    s = Session("later", mnt=idle.mnt)
+    same("neighbours: it goes on", s.run("echo on\n").stdout, b"on\n")
+    said = s.json()["sandbox"]["isolation"]["limit.processes"]
+    same("neighbours: with its limits", said, other.sessions[0].json()["sandbox"]["isolation"][
+        "limit.processes"])
+    for scene in (idle, other):
+        begin = time.monotonic()
+        scene.daemon.terminate()
+        scene.ended(begin)
+
+
+def starting():
+    """Killed while sandboxes are being made."""
+    for i in range(3):
+        scene = Scene(f"starting{i}", 1)
+        for n in range(20):
+            Session(f"more{n}", mnt=scene.mnt).submit(CLINGING)
+        time.sleep(0.02 * i)
+        scene.look()
+        begin = time.monotonic()
+        scene.daemon.kill()
+        scene.ended(begin)
+
+
+main(unmounted, by_signal, guard_killed, spawner_killed, all_killed, neighbours, starting)

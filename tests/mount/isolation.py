@@ -111,7 +111,7 @@ class Look:
     def is_limit(self, said, pattern, controller, names, value):
         found = re.fullmatch(pattern + r", control groups v([12])", said)
         if not found:
-            return said.startswith("none: ") and "xsbxfs-" not in (
+            return said.startswith("none: ") and "xsbxfs_" not in (
                 group_files(self.pid, 1, controller) or "") and not limit(
                     self.pid, 2, controller, names[0])
         version = int(found[2])
