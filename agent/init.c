@@ -213,16 +213,46 @@ static int open_port(const char **ret_step)
 	return fd < 0 ? step_failed(ret_step, "opening the port", PORT_NAME, -fd) : fd;
 }
 
-static int mount_root(const char **ret_step)
+/* The host says by a word of the kernel's command line that there is a second disk. */
+static bool has_packages(void)
 {
-	for (int ms = 0; access("/dev/vda", F_OK) < 0; ms++) {
+	return getenv("XSBX_PACKAGES");
+}
+
+static int wait_for(const char *disk, const char **ret_step)
+{
+	for (int ms = 0; access(disk, F_OK) < 0; ms++) {
 		if (ms >= WAIT_MS)
-			return step_failed(ret_step, "waiting for", "/dev/vda", ENODEV);
+			return step_failed(ret_step, "waiting for", disk, ENODEV);
 		sleep_ms();
 	}
+	return 0;
+}
+
+static int mount_root(const char **ret_step)
+{
+	int r = wait_for("/dev/vda", ret_step);
+
+	if (r == 0 && has_packages())
+		r = wait_for("/dev/vdb", ret_step);
+	if (r < 0)
+		return r;
 	if (mount("/dev/vda", NEW, "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) <
 	    0)
 		return step_failed(ret_step, "mounting", "/dev/vda", errno);
+	return 0;
+}
+
+/* Packages come as a file system of their own, on the disk behind the first. */
+static int mount_packages(const char **ret_step)
+{
+	if (!has_packages())
+		return 0;
+	if (mkdir(NEW "/run/xsbx", 0755) < 0 || mkdir(NEW PLACE_PACKAGES, 0755) < 0)
+		return step_failed(ret_step, "making", PLACE_PACKAGES, errno);
+	if (mount("/dev/vdb", NEW PLACE_PACKAGES, "erofs",
+		  MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
+		return step_failed(ret_step, "mounting", "/dev/vdb", errno);
 	return 0;
 }
 
@@ -344,12 +374,15 @@ int init_guest(struct place *ret_place, const char **ret_step)
 			r = step_failed(ret_step, "writing", "/etc/resolv.conf", -r);
 	}
 	if (r == 0)
+		r = mount_packages(ret_step);
+	if (r == 0)
 		r = switch_root(ret_step);
 	if (r < 0)
 		return r;
 	*ret_place = (struct place){.work = "/home/user",
 				    .home = "/home/user",
 				    .lib = "/usr/lib/xsbx",
+				    .packages = has_packages() ? PLACE_PACKAGES : NULL,
 				    .guest = true,
 				    .drop = true,
 				    .uid = USER_ID,

@@ -11,9 +11,10 @@
 #include "spawn.h"
 #include "util.h"
 
-#define NPROC_DEFAULT  512u
-#define NOFILE_DEFAULT 4096u
-#define USER_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+#define NPROC_DEFAULT	   512u
+#define NOFILE_DEFAULT	   4096u
+#define PACKAGES_VARIABLES 2 /* PYTHONUSERBASE, NODE_PATH */
+#define USER_PATH	   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 static const struct language {
 	const char *name, *program, *driver;
@@ -107,6 +108,32 @@ static int envp_set(char **envp, struct proto_str name, struct proto_str value)
 	return 0;
 }
 
+/* Where interpreters and their children find what was installed. Python takes it for the user's own
+ * directory of packages: behind its library, and with what such a directory may say of itself. */
+static int envp_packages(char **envp, const char *dir)
+{
+	char *path = NULL, *modules = NULL;
+	const char *before = "";
+	int r = -ENOMEM;
+
+	for (size_t n = 0; envp[n]; n++) {
+		if (strncmp(envp[n], "PATH=", 5) == 0)
+			before = envp[n] + 5;
+	}
+	if (asprintf(&path, "%s/bin:%s/node_modules/.bin:%s", dir, dir, before) < 0)
+		return r;
+	if (asprintf(&modules, "%s/node_modules", dir) >= 0) {
+		r = envp_set(envp, proto_cstr("PATH"), proto_cstr(path));
+		if (r == 0)
+			r = envp_set(envp, proto_cstr("PYTHONUSERBASE"), proto_cstr(dir));
+		if (r == 0)
+			r = envp_set(envp, proto_cstr("NODE_PATH"), proto_cstr(modules));
+		free(modules);
+	}
+	free(path);
+	return r;
+}
+
 static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
 {
 	const char *const defaults[][2] = {
@@ -114,7 +141,8 @@ static int envp_new(const struct place *place, const struct proto_setup *s, char
 		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},  {"LANG", "C.UTF-8"},
 		{"TERM", "dumb"},	{"PWD", place->work},
 	};
-	char **envp = calloc(ARRAY_SIZE(defaults) + PROTO_ENV_MAX + 1, sizeof(*envp));
+	char **envp = calloc(ARRAY_SIZE(defaults) + PACKAGES_VARIABLES + PROTO_ENV_MAX + 1,
+			     sizeof(*envp));
 	int r = envp ? 0 : -ENOMEM;
 
 	for (size_t n = 0; r == 0 && n < ARRAY_SIZE(defaults); n++) {
@@ -125,6 +153,8 @@ static int envp_new(const struct place *place, const struct proto_setup *s, char
 			value = getenv("PATH");
 		r = envp_set(envp, proto_cstr(defaults[n][0]), proto_cstr(value));
 	}
+	if (r == 0 && place->packages)
+		r = envp_packages(envp, place->packages);
 	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
 		r = variable_ok(&s->env[n]) ? envp_set(envp, s->env[n].name, s->env[n].value)
 					    : -EINVAL;

@@ -57,6 +57,7 @@ static int jail(struct place *place, int fd)
 
 	place->work = place->home = "/home/user";
 	place->lib = "/run/xsbx/lib";
+	place->packages = access(PLACE_PACKAGES, F_OK) == 0 ? PLACE_PACKAGES : NULL;
 	place->jail = true;
 	place->drop = getuid() == 0;
 	place->uid = place->gid = USER_ID;
@@ -68,17 +69,18 @@ static int jail(struct place *place, int fd)
 static int usage(void)
 {
 	fputs("usage: xsbx-agent --jail FD --memory KIB [--write DIR]...\n"
-	      "       xsbx-agent --local FD --root DIR --lib DRIVERDIR\n",
+	      "       xsbx-agent --local FD --root DIR --lib DRIVERDIR [--packages DIR]\n",
 	      stderr);
 	return 2;
 }
 
-static int local(int fd, const char *root, const char *lib)
+static int local(int fd, const char *root, const char *lib, const char *packages)
 {
 	static char work[PATH_MAX], drivers[PATH_MAX];
 	struct place place = {.work = work,
 			      .home = work,
 			      .lib = drivers,
+			      .packages = packages,
 			      .random_fd = -1,
 			      .kmsg_fd = -1,
 			      .swap = SWAP_NONE};
@@ -105,15 +107,13 @@ static int local(int fd, const char *root, const char *lib)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"local", required_argument, NULL, 'l'},
-						{"root", required_argument, NULL, 'r'},
-						{"lib", required_argument, NULL, 'd'},
-						{"jail", required_argument, NULL, 'j'},
-						{"memory", required_argument, NULL, 'm'},
-						{"write", required_argument, NULL, 'w'},
-						{NULL, 0, NULL, 0}};
+	static const struct option options[] = {
+		{"local", required_argument, NULL, 'l'}, {"root", required_argument, NULL, 'r'},
+		{"lib", required_argument, NULL, 'd'},	 {"packages", required_argument, NULL, 'p'},
+		{"jail", required_argument, NULL, 'j'},	 {"memory", required_argument, NULL, 'm'},
+		{"write", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
 	struct place jailed = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
-	const char *root = NULL, *lib = NULL;
+	const char *root = NULL, *lib = NULL, *packages = NULL;
 	int c, fd = -1, jail_fd = -1;
 
 	/* The kernel hands words of its command line that it does not know to PID 1. */
@@ -126,6 +126,7 @@ int main(int argc, char **argv)
 		case 'r': root = optarg; break;
 		case 'd': lib = optarg; break;
 		case 'j': jail_fd = (int)strtol(optarg, NULL, 10); break;
+		case 'p': packages = optarg; break;
 		case 'm': jailed.memory_kib = strtoull(optarg, NULL, 10); break;
 		case 'w':
 			if (jailed.nwrite == PLACE_WRITE_MAX)
@@ -139,5 +140,5 @@ int main(int argc, char **argv)
 		return jail(&jailed, jail_fd);
 	if (fd < 0 || !root || !lib || optind < argc)
 		return usage();
-	return local(fd, root, lib);
+	return local(fd, root, lib, packages);
 }

@@ -15,13 +15,16 @@
  * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
  * knows nothing of mounts and machines.
  */
+#define PLACE_PACKAGES	"/run/xsbx/packages" /* in a guest and in a jail */
+
 struct place {
-	const char *work;    /* working directory of user code, absolute */
-	const char *home;    /* its HOME */
-	const char *lib;     /* interpreter drivers */
-	bool jail;	     /* PID 1 of a PID namespace: host name, quotas, processes are ours */
-	bool guest;	     /* the machine is ours: clock, host name, entropy, quotas */
-	uint64_t memory_kib; /* of a jail: its limit */
+	const char *work;     /* working directory of user code, absolute */
+	const char *home;     /* its HOME */
+	const char *lib;      /* interpreter drivers */
+	const char *packages; /* what was installed for its interpreter, read-only; NULL: nothing */
+	bool jail;	      /* PID 1 of a PID namespace: host name, quotas, processes are ours */
+	bool guest;	      /* the machine is ours: clock, host name, entropy, quotas */
+	uint64_t memory_kib;  /* of a jail: its limit */
 	const char *write[PLACE_WRITE_MAX]; /* of a jail: what of the host user code may change */
 	size_t nwrite;
 	bool drop; /* user code runs as uid and gid, without capabilities */

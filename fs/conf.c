@@ -158,6 +158,7 @@ int conf_init(struct conf *c)
 		.allow_network = true,
 		.store_read = true,
 		.store_timeout_s = 120,
+		.layer_bytes = 4ull << 30,
 	};
 	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates)
 		return -ENOMEM;
@@ -174,14 +175,19 @@ void conf_clear(struct conf *c)
 		c->mountpoint,	    c->notify,	      c->cache_dir,	c->runtime_dir,
 		c->spool_dir,	    c->qemu,	      c->agent,		c->accel,
 		c->kernel,	    c->prepare,	      c->image_builder, c->limits.max_allow,
-		c->ca_certificates, c->store_program, c->store_url,	c->store_region};
+		c->ca_certificates, c->store_program, c->store_url,	c->store_region,
+		c->installer,	    c->offline,	      c->python_index,	c->python_hosts,
+		c->npm_registry,    c->npm_hosts,     c->python_list,	c->npm_list};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
+	for (size_t i = 0; i < PACKAGES_NKINDS; i++)
+		packages_clear(&c->packages.list[i]);
 	for (size_t i = 0; i < c->ntemplates; i++) {
 		free(c->template[i].name);
 		free(c->template[i].image);
 		free(c->template[i].language);
+		free(c->template[i].warmup);
 		settings_clear(&c->template[i].settings);
 	}
 	*c = (struct conf){0};
@@ -203,10 +209,15 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->store_program = beside_or("xsbxfs-store", XSBX_LIBEXECDIR "/xsbxfs-store");
 	if (!c->image_builder)
 		c->image_builder = beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
+	if (!c->installer)
+		c->installer = beside_or("../images/packages", XSBX_DATADIR "/images/packages");
 	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->store_program ||
-	    !c->image_builder)
+	    !c->image_builder || !c->installer)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
+	r = conf_settle_packages(c, src);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < c->ntemplates; i++) {
 		r = conf_template_settle(&c->template[i], c, src);
 		if (r < 0)

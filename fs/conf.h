@@ -3,6 +3,7 @@
 #ifndef XSBX_CONF_H
 #define XSBX_CONF_H
 
+#include "packages.h"
 #include "settings.h"
 
 #define CONF_TEMPLATES_MAX 64
@@ -14,6 +15,7 @@ struct conf_template {
 	char *language; /* python, javascript, raw; defaults to the name if it is one of these */
 	struct settings settings;
 	struct vm_pool pool; /* clones that wait to be used */
+	char *warmup;	     /* code that is run in a sandbox before the first run; or NULL */
 	bool own_backend;    /* it is in the configuration */
 	bool prepare;	     /* they do from the mount on */
 };
@@ -58,6 +60,12 @@ struct conf {
 	char *store_url, *store_region;
 	bool store_read, store_write;
 	unsigned store_timeout_s;
+	char *installer; /* directory of what installs packages; default as image_builder */
+	char *python_index, *python_hosts, *npm_registry, *npm_hosts; /* NULL: the host's own */
+	char *offline;		      /* mirror of packages; or NULL */
+	char *python_list, *npm_list; /* files of names, or "any"; default beside the installer */
+	uint64_t layer_bytes;	      /* disk space for installed packages */
+	struct packages_rules packages;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;
 };

@@ -67,7 +67,7 @@ static void read_section(struct reader *r, char *text)
 		r->result =
 			conf_fail(r->src, EINVAL,
 				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
-				  "[network], [store] and [template NAME]",
+				  "[network], [store], [packages] and [template NAME]",
 				  problem_quote(name).text);
 		return;
 	}

@@ -29,6 +29,7 @@ enum conf_section {
 	CONF_LIMITS,
 	CONF_NETWORK,
 	CONF_STORE,
+	CONF_PACKAGES,
 	CONF_TEMPLATE,
 	CONF_NSECTIONS,
 };
@@ -67,6 +68,9 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
  * limits. Return: as conf_set(). */
 int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src);
+
+/* Reads the lists of packages' names. Return: as conf_set(). */
+int conf_settle_packages(struct conf *c, const struct conf_source *src);
 
 /* Finds out which templates are to be prepared. Return: as conf_set(). */
 int conf_settle_prepare(struct conf *c, const struct conf_source *src);

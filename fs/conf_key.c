@@ -25,6 +25,7 @@ enum key_type {
 	KEY_PROXY, /* pass or none */
 	KEY_URL,
 	KEY_REGION,
+	KEY_LIST, /* a path, or "any" */
 };
 
 struct key {
@@ -84,6 +85,15 @@ static const struct key keys[] = {
 	{"read", CONF_STORE, KEY_FLAG, AT(store_read)},
 	{"write", CONF_STORE, KEY_FLAG, AT(store_write)},
 	{"timeout_s", CONF_STORE, KEY_NUMBER, AT(store_timeout_s), 1, 86400},
+	{"installer", CONF_PACKAGES, KEY_PATH, AT(installer)},
+	{"python_index", CONF_PACKAGES, KEY_NAMES, AT(python_index)},
+	{"python_hosts", CONF_PACKAGES, KEY_NAMES, AT(python_hosts)},
+	{"npm_registry", CONF_PACKAGES, KEY_NAMES, AT(npm_registry)},
+	{"npm_hosts", CONF_PACKAGES, KEY_NAMES, AT(npm_hosts)},
+	{"offline", CONF_PACKAGES, KEY_PATH, AT(offline)},
+	{"python_list", CONF_PACKAGES, KEY_LIST, AT(python_list)},
+	{"npm_list", CONF_PACKAGES, KEY_LIST, AT(npm_list)},
+	{"layer_limit", CONF_PACKAGES, KEY_SIZE, AT(layer_bytes), 0, 1u << 24},
 	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
@@ -97,7 +107,7 @@ static const char *const generic[] = {
 
 const char *const conf_section_str[CONF_NSECTIONS] = {
 	[CONF_GLOBAL] = "xsbxfs", [CONF_LIMITS] = "limits",	[CONF_NETWORK] = "network",
-	[CONF_STORE] = "store",	  [CONF_TEMPLATE] = "template",
+	[CONF_STORE] = "store",	  [CONF_PACKAGES] = "packages", [CONF_TEMPLATE] = "template",
 };
 
 static void *at(struct conf *c, const struct key *k)
@@ -341,6 +351,9 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 	case KEY_PROXY: return set_proxy(c, k, value, src);
 	case KEY_URL: return set_url(c, k, value, src);
 	case KEY_REGION: return set_region(c, k, value, src);
+	case KEY_LIST:
+		return strcmp(value, "any") == 0 ? set_names(c, k, value)
+						 : set_path(c, k, value, src);
 	}
 	return -EINVAL;
 }

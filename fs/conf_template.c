@@ -128,6 +128,8 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 					 problem_quote(value).text);
 		return replace(&t->language, value);
 	}
+	if (strcmp(key, "warmup") == 0)
+		return replace(&t->warmup, value);
 	if (strcmp(key, "pool") == 0)
 		return set_count(&t->pool.target, key, value, POOL_MAX, src);
 	if (strcmp(key, "pool_low") == 0)
@@ -175,7 +177,9 @@ int conf_template_settle(struct conf_template *t, const struct conf *c,
 				 "[template %s]: pool_low = %u is more than pool = %u, so the pool "
 				 "would never be full",
 				 t->name, t->pool.low, t->pool.target);
-	r = settings_fit(&t->settings, &c->limits, &why);
+	r = packages_settle(&t->settings.packages, t->language, &c->packages, &why);
+	if (r == 0)
+		r = settings_fit(&t->settings, &c->limits, &why);
 	if (r < 0)
 		return conf_fail(src, EINVAL, "[template %s]: %s. %s", t->name, why.cause, why.fix);
 	return 0;

@@ -47,6 +47,8 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 
 	if (e == 0)
 		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
+	if (e == 0)
+		e = packages_settle(&with.packages, s->t->language, &s->fs->conf->packages, &why);
 	if (e < 0) {
 		settings_clear(&with);
 		if (why.code[0])

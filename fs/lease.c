@@ -114,7 +114,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
-		if (strcmp(s->error.code, VM_IMAGE_MISSING) == 0)
+		if (strcmp(s->error.code, VM_IMAGE_MISSING) == 0 ||
+		    strcmp(s->error.code, VM_PACKAGES_WAIT) == 0)
 			session_problem(s, NULL); /* what was waited for is there */
 		lease_info(s);
 		s->files_mtime = fs_now();
@@ -314,6 +315,8 @@ void lease_prepare(struct fs *fs)
 			.template_env = env,
 			.ntemplate_env = list_env(fs, &t->settings, t->settings.network, env),
 			.template_limits = t->settings.limits,
+			.packages = t->settings.packages,
+			.warmup = t->warmup,
 			.pool = t->pool,
 			.network = is_wired(&t->settings),
 			.allow = t->settings.allow,
@@ -325,6 +328,14 @@ void lease_prepare(struct fs *fs)
 			vm_prepare(fs->vm, &spec);
 		paths_clear(&paths);
 	}
+}
+
+/* The template's warm-up is for the template's packages. */
+static const char *warmup_of(const struct session *s)
+{
+	const struct conf_template *t = s->t;
+
+	return strcmp(t->settings.packages, s->settings.packages) == 0 ? t->warmup : NULL;
 }
 
 int lease_start(struct session *s)
@@ -353,6 +364,8 @@ int lease_start(struct session *s)
 		.ntemplate_env = list_env(s->fs, base, s->settings.network, template_env),
 		.limits = s->settings.limits,
 		.template_limits = base->limits,
+		.packages = s->settings.packages,
+		.warmup = warmup_of(s),
 		.pool = s->t->pool,
 		.network = is_wired(&s->settings),
 		.allow = allow,

@@ -166,6 +166,16 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.snapshot_bytes = conf->snapshot_bytes,
 		.store = {conf->store_url, conf->store_region, conf->store_program,
 			  conf->store_read, conf->store_write, conf->store_timeout_s},
+		.packages =
+			{
+				.dir = conf->installer,
+				.python_index = conf->python_index,
+				.python_hosts = conf->python_hosts,
+				.npm_registry = conf->npm_registry,
+				.npm_hosts = conf->npm_hosts,
+				.offline = conf->offline,
+				.layer_bytes = conf->layer_bytes,
+			},
 	};
 }
 

@@ -20,18 +20,17 @@
  * administrator bounds it, whether it may change under a running sandbox, and the comment that
  * `config` shows. Everything else walks the table; only `env.NAME`, which is many keys, stands apart.
  *
- * Keys of later versions are in the table too. Their defaults can be set and are shown, and any other
- * value is refused in words: a setting that is accepted must be one that is honoured.
+ * Some keys mean something only together with others, or with the template: netset.c and packages.c
+ * look at those.
  */
 
 #define SECONDS_MAX (86400u * 7)
 #define NO_LIMIT    SIZE_MAX
 
-#define LIVE	    1u	/* may change while a sandbox runs */
-#define LATER	    2u	/* only the default works in this version */
-#define ENDLESS	    4u	/* 0 means "without end", which no limit allows */
-#define ONOFF	    8u	/* a flag that is on or off rather than yes or no */
-#define FIXED	    16u /* by the configuration file, which does not come by settings_set() */
+#define LIVE	    1u /* may change while a sandbox runs */
+#define ENDLESS	    2u /* 0 means "without end", which no limit allows */
+#define ONOFF	    4u /* a flag that is on or off rather than yes or no */
+#define FIXED	    8u /* by the configuration file, which does not come by settings_set() */
 
 enum key_type { KEY_BACKEND, KEY_NUMBER, KEY_FLAG, KEY_WORDS, KEY_ALLOW, KEY_PORTS };
 
@@ -73,8 +72,8 @@ static const struct key keys[] = {
 	 "Room in files/ in MiB, at most three quarters of memory_mb; 0 is two fifths of it."},
 	{"files_inodes", KEY_NUMBER, 0, AT(limits.files_inodes), 0, 0, 1u << 24, NO_LIMIT,
 	 "Files in files/; 0 is 341 for each MiB of memory_mb."},
-	{"packages", KEY_WORDS, LATER, AT(packages), 0, 0, 0, NO_LIMIT,
-	 "Packages to install. Not available in this version."},
+	{"packages", KEY_WORDS, 0, AT(packages), 0, 0, 0, NO_LIMIT,
+	 "Packages to install, each with its version: NAME==VERSION, or NAME@VERSION of npm."},
 	{"network", KEY_FLAG, ONOFF, AT(network), 0, 0, 0, NO_LIMIT,
 	 "on: what `allow` names can be reached, and nothing else."},
 	{"allow", KEY_ALLOW, LIVE, AT(allow), 0, 0, 0, NO_LIMIT,
@@ -293,20 +292,25 @@ int settings_backend_parse(const char *value, enum settings_backend *ret_backend
 	return -EINVAL;
 }
 
-static int set_words(const struct settings *s, const struct key *k, const char *value,
+/* What they mean, packages_settle() looks at. */
+static int set_words(struct settings *s, const struct key *k, const char *value,
 		     struct vm_problem *why)
 {
+	char **words = words_at(s, k), *copy;
+
 	/* What was read can be written back. */
-	if ((k->flags & FIXED) && strcmp(value, *words_at(s, k)) == 0)
+	if ((k->flags & FIXED) && strcmp(value, *words) == 0)
 		return 0;
 	if (k->flags & FIXED)
 		return problem_refuse(why, "not-allowed",
 				      "Ask the administrator for a template that has it.",
 				      "%s: only the configuration file can change it", k->name);
-	if (*value == '\0')
-		return 0; /* the default, and so far the only value */
-	return problem_refuse(why, "unsupported", "Remove the line, or leave its value empty.",
-			      "%s: not available in this version", k->name);
+	copy = strdup(value);
+	if (!copy)
+		return -ENOMEM;
+	free(*words);
+	*words = copy;
+	return 0;
 }
 
 /* ---- all settings ---- */

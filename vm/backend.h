@@ -17,6 +17,7 @@ struct jail_report;
 struct view;
 struct gauges;
 struct shelf_ops;
+struct layer;
 struct backend; /* one of these per sandbox; each backend has its own */
 
 enum backend_mode {
@@ -36,6 +37,7 @@ struct backend_spec {
 	const struct view
 		*view; /* what is seen of the host, or NULL; only with backend_ops.views */
 	bool network;  /* it has a network card */
+	const struct layer *layer; /* its packages, or NULL */
 };
 
 struct backend_events {

@@ -16,6 +16,9 @@
 #define EXERCISE_MS	60000u
 #define EXERCISE_BYTES	4096u
 #define EXERCISES	3u
+#define WARMUP_RUN	(UINT32_MAX - 1)
+#define WARMUP_MS	120000u
+#define WARMUP_LATE_MS	5000u
 #define SETTLE_MS	500u /* the agent's log of the boot goes out in this time */
 #define PANIC		"Kernel panic"
 #define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
@@ -44,6 +47,7 @@ void link_overdue(struct sandbox *s)
 	static const char *const waited_for[] = {
 		[PHASE_WAIT] = "",
 		[PHASE_IMAGE] = "",
+		[PHASE_PACKAGES] = "",
 		[PHASE_BOOT] = "the agent in the sandbox did not answer",
 		[PHASE_SETUP] = "the interpreter did not start",
 		[PHASE_WARM] = "the interpreter could not be exercised",
@@ -205,6 +209,25 @@ static void exercise(struct sandbox *s)
 	send_frame(s, f);
 }
 
+/* What the template wants every machine that boots to have done. */
+static void warm_up(struct sandbox *s)
+{
+	const struct proto_run run = {
+		.timeout_ms = WARMUP_MS,
+		.limit = {EXERCISE_BYTES, EXERCISE_BYTES},
+		.credit = 2 * EXERCISE_BYTES,
+		.code = proto_cstr(s->warmup),
+	};
+	struct channel_frame *f = channel_frame_new(PROTO_RUN, WARMUP_RUN, strlen(s->warmup) + 256);
+
+	s->warmed_up = true;
+	s->phase = PHASE_WARM;
+	sandbox_deadline(s, WARMUP_MS + WARMUP_LATE_MS);
+	if (f)
+		proto_run_pack(&f->out, &run);
+	send_frame(s, f);
+}
+
 /* The interpreter is there, or has imported what is usual. */
 static void go_on(struct sandbox *s)
 {
@@ -217,6 +240,10 @@ static void go_on(struct sandbox *s)
 	if (s->phase == PHASE_WARM && s->exercises) {
 		s->exercises--;
 		exercise(s);
+		return;
+	}
+	if (s->start == START_COLD && *s->warmup && !s->warmed_up) {
+		warm_up(s);
 		return;
 	}
 	if (s->start == START_SNAPSHOT)
@@ -314,21 +341,44 @@ static int on_file_reply(struct sandbox *s, const struct proto_header *h, struct
 	return guestfile_reply(&s->files, h->id, in);
 }
 
-/* Of an exercise. */
+/* What a warm-up says is only of interest if it fails. */
+static void take_output(struct sandbox *s, struct proto_in *in)
+{
+	struct proto_str bytes;
+
+	get_u32(in);
+	bytes = get_rest(in);
+	if (bytes.len)
+		tail_add(&s->said, bytes.data, bytes.len);
+}
+
+/* Of an exercise, or of a warm-up. */
 static int on_exercised(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
 	struct vm_problem p;
+	char quote[400];
 	struct proto_exit e;
 
-	if (h->id != EXERCISE_RUN || (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
+	if ((h->id != EXERCISE_RUN && h->id != WARMUP_RUN) ||
+	    (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
 		return -EPROTO;
-	if (h->type != PROTO_EXIT)
+	if (h->type != PROTO_EXIT) {
+		if (h->id == WARMUP_RUN)
+			take_output(s, in);
 		return 0;
+	}
 	if (e.how == PROTO_HOW_DONE && e.status == 0) {
 		go_on(s);
 		return 0;
 	}
-	trouble_set(&p, "not-warm", "", "the interpreter failed at its first program");
+	if (h->id == WARMUP_RUN)
+		trouble_set(&p, "warmup-failed",
+			    "Correct the template's warmup in xsbxfs.conf, or give it more memory.",
+			    "the template's warmup %s: %s",
+			    e.how == PROTO_HOW_TIMEOUT ? "took too long" : "failed",
+			    tail_quote(&s->said, NULL, quote, sizeof(quote)));
+	else
+		trouble_set(&p, "not-warm", "", "the interpreter failed at its first program");
 	sandbox_fail(s, &p);
 	return 0;
 }

@@ -61,9 +61,16 @@ static int spawn(struct hosted *h, const struct backend_spec *for_whom, int stre
 	const char *path = getenv("PATH");
 	char number[16], path_env[4096];
 	int r;
-	const char *const argv[] = {
-		agent ? agent : h->vm->agent, "--local", number, "--root", b->root, "--lib",
-		lib ? lib : "/usr/lib/xsbx",  NULL};
+	const char *const argv[] = {agent ? agent : h->vm->agent,
+				    "--local",
+				    number,
+				    "--root",
+				    b->root,
+				    "--lib",
+				    lib ? lib : "/usr/lib/xsbx",
+				    for_whom->layer ? "--packages" : NULL,
+				    for_whom->layer ? for_whom->layer->path : NULL,
+				    NULL};
 	const char *const envp[] = {path_env, NULL};
 	const struct spawn_fd fds[] = {
 		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
@@ -74,7 +81,6 @@ static int spawn(struct hosted *h, const struct backend_spec *for_whom, int stre
 	h->child.started = hosted_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
-	(void)for_whom;
 	if (!mkdtemp(b->root))
 		return -errno;
 	r = child_start(h->vm->spawner, &spec, &h->child);

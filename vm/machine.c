@@ -131,6 +131,7 @@ bool link_start(struct sandbox *s)
 		.state = -1,
 		.view = &s->view,
 		.network = s->networked,
+		.layer = s->layer,
 	};
 	struct vm_problem p = {0};
 	int stream, r, up;

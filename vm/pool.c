@@ -287,6 +287,8 @@ static void rest(struct template *t, uint64_t now)
 		snapshot_close(&t->snapshot);
 		t->state = TEMPLATE_UNKNOWN;
 	}
+	if (unused > UNLOAD_MS && !t->builder && TAILQ_EMPTY(&t->pool))
+		t->layer = layer_put(t->layer);
 }
 
 /* What is to be ready before it is used does not wait for a use to be looked at. */
@@ -297,8 +299,10 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 	if (!t->refreshed_at || now - t->refreshed_at >= WATCH_MS) {
 		template_refresh(t);
 		t->refreshed_at = t->key[0] ? now : 0;
-		if (!t->key[0] && t->ops->needs_image)
-			(void)imager_missing(&t->vm->imager, t->image, false);
+		if (!t->key[0] && t->ops->needs_image &&
+		    imager_missing(&t->vm->imager, t->image, false))
+			return;
+		template_install(t);
 	}
 	if (!l->starting && !l->loading)
 		template_load(t);
@@ -333,7 +337,7 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 
 	rest(t, now);
 	look_ahead(t, l, now);
-	if (!t->prepared && now - t->used_at > IDLE_MS)
+	if ((!t->prepared && now - t->used_at > IDLE_MS) || !template_layer(t))
 		return false;
 	if (t->state != TEMPLATE_READY && t->state != TEMPLATE_PLAIN)
 		return attend_snapshot(t, l, now, cpus);

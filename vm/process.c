@@ -40,6 +40,7 @@
 #define PROCESSES_DEFAULT   512
 #define PROCESSES_AGENT	    88 /* its own, with interpreters that wait */
 #define AGENT		    "/run/xsbx/agent"
+#define PACKAGES	    "/run/xsbx/packages"
 #define USER_BIN	    "/run/xsbx/bin"
 #define SYSTEM_PATH	    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -179,6 +180,8 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 	add_limit(j, RLIMIT_RTPRIO, 0);
 	add_system(j, w);
 	add_memory(j, w, memory);
+	if (spec->layer)
+		view_show(j, JAIL_RO, 0, spec->layer->path, PACKAGES);
 	r = add_agent(j, w, vm->agent);
 	if (vm->ca_path)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL, vm->ca_path, VM_CA_FILE);

@@ -248,8 +248,9 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,
 		.network = spec->network,
+		.packages = spec->layer,
 	};
-	struct spawn_fd fds[12] = {
+	struct spawn_fd fds[SPAWN_FDS_MAX] = {
 		{e->words[1], STDOUT_FILENO},	  {e->words[1], STDERR_FILENO},
 		{e->control[1], QEMU_FD_CONTROL}, {e->agent[1], QEMU_FD_AGENT},
 		{e->console[1], QEMU_FD_CONSOLE}, {image->kernel, QEMU_FD_KERNEL},
@@ -266,6 +267,8 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 
 	if (r < 0)
 		return r;
+	if (spec->layer)
+		fds[nfds++] = (struct spawn_fd){spec->layer->file, QEMU_FD_PACKAGES};
 	if (spec->mode != BACKEND_COLD) {
 		fds[nfds++] = (struct spawn_fd){spec->ram, QEMU_FD_RAM};
 		fds[nfds++] = (struct spawn_fd){state, QEMU_FD_STATE};

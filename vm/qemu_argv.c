@@ -98,25 +98,35 @@ static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
 	const char *const only = m->own_kernel ? "reboot=t" : "cryptomgr.notests";
 	/* QEMU's own constant; the time stamp counter does for KVM. */
 	const char *const timer = m->own_kernel ? "lapic_timer_khz=1000000 " : "";
+	/* Becomes a variable of the agent's. */
+	const char *const packages = m->packages ? " XSBX_PACKAGES=1" : "";
 
 	addf(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
 	addf(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);
 	/* On a busy host an emulated guest falls behind, takes its TSC for broken, and would be left
 	 * with a clock that goes in steps of 4 ms: tsc=reliable. */
 	if (m->kvm)
-		addf(a, "-append", "%s %s", always, only);
+		addf(a, "-append", "%s %s%s", always, only, packages);
 	else
 		addf(a, "-append",
-		     "%s %s no_timer_check %smitigations=off tsc=reliable tsc_early_khz=%llu",
-		     always, only, timer, (unsigned long long)m->tsc_khz);
+		     "%s %s no_timer_check %smitigations=off tsc=reliable tsc_early_khz=%llu%s",
+		     always, only, timer, (unsigned long long)m->tsc_khz, packages);
 }
 
-static void add_devices(struct qemu_argv *a)
+/* A disk that can only be read, and comes by descriptor. */
+static void add_disk(struct qemu_argv *a, const char *name, int fd, int set)
 {
-	addf(a, "-add-fd", "fd=%d,set=1", QEMU_FD_ROOTFS);
-	add2(a, "-drive",
-	     "if=none,id=root,file=/dev/fdset/1,format=raw,readonly=on,file.locking=off");
-	add2(a, "-device", "virtio-blk-device,drive=root");
+	addf(a, "-add-fd", "fd=%d,set=%d", fd, set);
+	addf(a, "-drive",
+	     "if=none,id=%s,file=/dev/fdset/%d,format=raw,readonly=on,file.locking=off", name, set);
+	addf(a, "-device", "virtio-blk-device,drive=%s", name);
+}
+
+static void add_devices(struct qemu_argv *a, const struct qemu_machine *m)
+{
+	add_disk(a, "root", QEMU_FD_ROOTFS, 1);
+	if (m->packages)
+		add_disk(a, "packages", QEMU_FD_PACKAGES, 2);
 	addf(a, "-chardev", "socket,id=agent,fd=%d", QEMU_FD_AGENT);
 	add2(a, "-device", "virtio-serial-device,max_ports=2");
 	add2(a, "-device",
@@ -145,7 +155,7 @@ void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
 		add2(ret_argv, "-incoming", "defer");
 	else
 		add_kernel(ret_argv, m);
-	add_devices(ret_argv);
+	add_devices(ret_argv, m);
 	if (m->network)
 		add_network(ret_argv);
 }

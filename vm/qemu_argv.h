@@ -21,6 +21,7 @@ enum qemu_fd {
 	QEMU_FD_RAM,
 	QEMU_FD_STATE,
 	QEMU_FD_CARD,
+	QEMU_FD_PACKAGES,
 };
 
 /* Where the guest's memory is, and how the machine begins. */
@@ -35,6 +36,7 @@ struct qemu_machine {
 	const char *name; /* shown by ps; must have no comma */
 	enum qemu_mode mode;
 	bool kvm;
+	bool packages;	  /* a second disk, QEMU_FD_PACKAGES */
 	bool own_kernel;  /* devices by the command line, not by ACPI */
 	uint64_t tsc_khz; /* of the host; only used for emulation */
 	unsigned memory_mb, cpus;
@@ -42,9 +44,9 @@ struct qemu_machine {
 };
 
 struct qemu_argv {
-	const char *argv[64]; /* terminated by NULL; point to constants, the machine, and `text` */
+	const char *argv[72]; /* terminated by NULL; point to constants, the machine, and `text` */
 	size_t argc;
-	char text[1024];
+	char text[1280];
 	size_t len;
 };
 

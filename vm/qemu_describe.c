@@ -31,8 +31,9 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,
 		.network = spec->network,
+		.packages = spec->layer,
 	};
-	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX];
+	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX], packages[DIGEST_HEX] = "none";
 	struct qemu_argv argv;
 	struct image image;
 	int r = images_open(vm->images, spec->image, &image, ret_why);
@@ -44,11 +45,13 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 	r = contents_ask(vm, image.kernel, kernel);
 	if (r == 0)
 		r = contents_ask(vm, image.rootfs, rootfs);
+	if (r == 0 && spec->layer)
+		r = contents_ask(vm, spec->layer->file, packages);
 	if (r < 0)
 		return r;
 	qemu_argv(&machine, &argv);
-	r = buf_printf(out, "kernel %s\ninitrd %s\nrootfs %s\nqemu %s\n", kernel,
-		       image.initrd_sha256, rootfs, vm->probe.qemu);
+	r = buf_printf(out, "kernel %s\ninitrd %s\nrootfs %s\npackages %s\nqemu %s\n", kernel,
+		       image.initrd_sha256, rootfs, packages, vm->probe.qemu);
 	for (size_t i = 0; r == 0 && i < argv.argc; i++)
 		r = buf_printf(out, "%s\n", argv.argv[i]);
 	if (machine.kvm)

@@ -81,7 +81,10 @@ static void report_wait(struct sandbox *s)
 	s->awaits = false;
 	if (!s->events->awaits)
 		return;
-	imager_explain(s, &p);
+	if (s->phase == PHASE_PACKAGES)
+		installer_explain(s, &p);
+	else
+		imager_explain(s, &p);
 	s->events->awaits(s->data, &p);
 }
 
@@ -183,6 +186,7 @@ static void on_deadline(uv_timer_t *timer)
 	switch (s->phase) {
 	case PHASE_WAIT: no_place(s); break;
 	case PHASE_IMAGE: imager_overdue(s); break;
+	case PHASE_PACKAGES: installer_overdue(s); break;
 	case PHASE_BOOT:
 	case PHASE_SETUP:
 	case PHASE_WARM:
@@ -321,6 +325,7 @@ void sandbox_part_closed(struct sandbox *s)
 	s->events->closed(s->data, s->asked ? NULL : &s->problem);
 	if (s->template)
 		s->template->refs--;
+	s->layer = layer_put(s->layer);
 	sandbox_spec_free(s);
 	vm_forget(vm, s);
 	free(s);
@@ -337,6 +342,7 @@ static void tear_down(struct sandbox *s)
 	turn_abandon(s);
 	template_leave(s);
 	imager_leave(&s->vm->imager, s);
+	installer_leave(&s->vm->installer, s);
 	slots_release(&s->vm->slots, &s->slot);
 	guestfile_fail(&s->files, -ESTALE);
 	if (s->ticket.state == TICKET_WAITING)

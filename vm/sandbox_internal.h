@@ -19,14 +19,15 @@
 
 /* How far it has come. Each phase but the last has a deadline. */
 enum sandbox_phase {
-	PHASE_WAIT,   /* for a place */
-	PHASE_IMAGE,  /* for its image to be built; before it waits for a place */
-	PHASE_BOOT,   /* the backend runs, the agent has not answered yet */
-	PHASE_SETUP,  /* HELLO was answered, SETUP not yet */
-	PHASE_WARM,   /* WARM was not answered yet; only of what nobody uses so far */
-	PHASE_SETTLE, /* before it is copied */
-	PHASE_SAVE,   /* it is being copied */
-	PHASE_RESET,  /* RESET was not answered yet */
+	PHASE_WAIT,	/* for a place */
+	PHASE_IMAGE,	/* for its image to be built; before it waits for a place */
+	PHASE_PACKAGES, /* for its packages to be installed; likewise */
+	PHASE_BOOT,	/* the backend runs, the agent has not answered yet */
+	PHASE_SETUP,	/* HELLO was answered, SETUP not yet */
+	PHASE_WARM,	/* WARM was not answered yet; only of what nobody uses so far */
+	PHASE_SETTLE,	/* before it is copied */
+	PHASE_SAVE,	/* it is being copied */
+	PHASE_RESET,	/* RESET was not answered yet */
 	PHASE_UP,
 	SANDBOX_NPHASES,
 };
@@ -80,7 +81,7 @@ struct sandbox {
 
 	/* The spec, owned. */
 	const struct backend_ops *ops;
-	char *name, *image, *language;
+	char *name, *image, *language, *packages, *warmup;
 	struct sandbox_env *env;
 	size_t nenv;
 	unsigned memory_mb, cpus;
@@ -97,7 +98,11 @@ struct sandbox {
 	enum sandbox_kind kind;
 	enum sandbox_start start;
 	enum sandbox_retry retry;
-	struct template *template; /* holds a reference; or NULL */
+	char layer_key[DIGEST_HEX]; /* of its packages, once it has waited for them */
+	struct layer *layer;	    /* holds a reference; or NULL */
+	bool warmed_up;		    /* `warmup` was run, or sent */
+	struct tail said;	    /* by `warmup` */
+	struct template *template;  /* holds a reference; or NULL */
 	enum sandbox_pooled pooled;
 	bool waits;	     /* for the template's snapshot */
 	bool awaits;	     /* its user is to be told what it waits for */

@@ -54,9 +54,11 @@ void sandbox_spec_free(struct sandbox *s)
 	free(s->name);
 	free(s->image);
 	free(s->language);
+	free(s->packages);
+	free(s->warmup);
 	s->env = NULL;
 	s->nenv = 0;
-	s->name = s->image = s->language = NULL;
+	s->name = s->image = s->language = s->packages = s->warmup = NULL;
 }
 
 /* On failure all is as it was. */
@@ -64,10 +66,12 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 {
 	struct sandbox copy = {.name = strndup(spec->name, USER_NAMEMAX),
 			       .image = strdup(spec->image),
-			       .language = strdup(spec->language)};
+			       .language = strdup(spec->language),
+			       .packages = strdup(spec->packages ? spec->packages : ""),
+			       .warmup = strdup(spec->warmup ? spec->warmup : "")};
 	int r = sandbox_env_copy(spec->env, spec->nenv, &copy.env, &copy.nenv);
 
-	if (!copy.name || !copy.image || !copy.language)
+	if (!copy.name || !copy.image || !copy.language || !copy.packages || !copy.warmup)
 		r = -ENOMEM;
 	if (r == 0)
 		r = view_copy(&copy.view, spec);
@@ -79,6 +83,8 @@ static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
 	s->name = copy.name;
 	s->image = copy.image;
 	s->language = copy.language;
+	s->packages = copy.packages;
+	s->warmup = copy.warmup;
 	s->env = copy.env;
 	s->nenv = copy.nenv;
 	s->view = copy.view;
@@ -166,6 +172,31 @@ static void join(struct sandbox *s, struct template *t)
 		t->refs++;
 }
 
+/* Return: false if there have to be packages, and they are not there. */
+static bool find_layer(struct sandbox *s)
+{
+	struct layer_need need;
+
+	if (!*s->packages || s->layer)
+		return true;
+	installer_need(&s->vm->installer, s->ops, s->image, s->language, s->packages, &need);
+	s->layer = installer_layer(&s->vm->installer, &need);
+	return s->layer;
+}
+
+static void ask_for_layer(struct sandbox *s)
+{
+	struct installer *in = &s->vm->installer;
+	struct layer_need need;
+	struct vm_problem p;
+
+	installer_need(in, s->ops, s->image, s->language, s->packages, &need);
+	if (installer_ask(in, &need, true, s->layer_key, &p) < 0)
+		sandbox_fail(s, &p);
+	else
+		installer_wait(in, s);
+}
+
 void sandbox_begin(struct sandbox *s)
 {
 	struct vm_problem p;
@@ -179,6 +210,8 @@ void sandbox_begin(struct sandbox *s)
 		sandbox_fail(s, &p);
 	} else if (s->ops->needs_image && imager_missing(&s->vm->imager, s->image, true)) {
 		imager_wait(&s->vm->imager, s);
+	} else if (!find_layer(s)) {
+		ask_for_layer(s);
 	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
 		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
 			    "a sandbox of %u MiB can never have a place: all sandboxes together "
@@ -241,7 +274,7 @@ static bool fits(const struct template *t, const struct sandbox_spec *spec)
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox)
 {
-	struct template *t = template_get(vm, spec);
+	struct template *t = spec->alone ? NULL : template_get(vm, spec);
 	struct sandbox *s = NULL;
 	int r;
 
@@ -288,17 +321,21 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.npaths = t->view.npaths,
 		.limits = t->limits,
 		.network = t->network,
+		.packages = t->packages,
+		.warmup = t->warmup,
 	};
 	struct vm *vm = t->vm;
 	struct sandbox *s;
 	int r;
 
 	admit_look(vm);
-	if (!admission_room(&vm->admission, t->memory_mb + t->ops->overhead_mb))
+	if (!template_layer(t) ||
+	    !admission_room(&vm->admission, t->memory_mb + t->ops->overhead_mb))
 		return NULL;
 	s = make(vm, &spec, kind, events, &r);
 	if (!s)
 		return NULL;
+	s->layer = layer_ref(t->layer);
 	s->data = s;
 	s->view.owner = t->view.owner;
 	s->view.group = t->view.group;

@@ -72,6 +72,11 @@ static bool same_env(const struct template *t, const struct sandbox_spec *spec)
 	return true;
 }
 
+static bool same_text(const char *have, const char *wanted)
+{
+	return strcmp(have, wanted ? wanted : "") == 0;
+}
+
 static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 {
 	struct template *t;
@@ -82,6 +87,7 @@ static struct template *find(struct vm *vm, const struct sandbox_spec *spec)
 		    strcmp(t->image, spec->image) == 0 &&
 		    strcmp(t->language, spec->language) == 0 && same_env(t, spec) &&
 		    memcmp(&t->limits, &spec->template_limits, sizeof(t->limits)) == 0 &&
+		    same_text(t->packages, spec->packages) && same_text(t->warmup, spec->warmup) &&
 		    view_serves(&t->view, spec))
 			return t;
 	}
@@ -94,8 +100,11 @@ static void template_free(struct template *t)
 	view_free(&t->view);
 	snapshot_close(&t->snapshot);
 	snapshot_close(&t->recording);
+	layer_put(t->layer);
 	free(t->image);
 	free(t->language);
+	free(t->packages);
+	free(t->warmup);
 	free(t);
 }
 
@@ -131,11 +140,13 @@ static struct template *make(struct vm *vm, const struct sandbox_spec *spec)
 	snapshot_init(&t->recording);
 	t->image = strdup(spec->image);
 	t->language = strdup(spec->language);
+	t->packages = strdup(spec->packages ? spec->packages : "");
+	t->warmup = strdup(spec->warmup ? spec->warmup : "");
 	t->memory_mb = spec->memory_mb;
 	t->cpus = MAX(spec->cpus, 1u);
 	t->limits = spec->template_limits;
 	t->network = spec->network;
-	if (!t->image || !t->language ||
+	if (!t->image || !t->language || !t->packages || !t->warmup ||
 	    sandbox_env_copy(spec->template_env, spec->ntemplate_env, &t->env, &t->nenv) < 0 ||
 	    view_copy(&t->view, spec) < 0) {
 		template_free(t);
@@ -144,6 +155,42 @@ static struct template *make(struct vm *vm, const struct sandbox_spec *spec)
 	TAILQ_INSERT_TAIL(&vm->templates, t, link);
 	vm->ntemplates++;
 	return t;
+}
+
+/* ---- its packages ---- */
+
+bool template_layer(struct template *t)
+{
+	struct layer_need need;
+
+	if (!*t->packages || t->layer)
+		return true;
+	installer_need(&t->vm->installer, t->ops, t->image, t->language, t->packages, &need);
+	t->layer = installer_layer(&t->vm->installer, &need);
+	return t->layer;
+}
+
+void template_free_layers(struct vm *vm)
+{
+	struct template *t;
+
+	TAILQ_FOREACH(t, &vm->templates, link) {
+		if (!t->refs && !t->prepared)
+			t->layer = layer_put(t->layer);
+	}
+}
+
+void template_install(struct template *t)
+{
+	struct layer_need need;
+	struct vm_problem p;
+	char key[DIGEST_HEX];
+
+	if (template_layer(t))
+		return;
+	installer_need(&t->vm->installer, t->ops, t->image, t->language, t->packages, &need);
+	if (installer_ask(&t->vm->installer, &need, false, key, &p) < 0)
+		snprintf(t->problem, sizeof(t->problem), "%.500s", p.cause);
 }
 
 /* ---- its snapshot ---- */
@@ -159,6 +206,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 		.mode = BACKEND_RECORD,
 		.ram = -1,
 		.state = -1,
+		.layer = t->layer,
 	};
 	const struct sandbox_limits *l = &t->limits;
 	struct digest *d = digest_new();
@@ -166,9 +214,10 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 	int r = t->ops->describe(t->vm, &spec, &text, ret_why);
 
 	if (r == 0)
-		r = buf_printf(&text, "procedure %u\n%s %u %u\nlimits %u %u %u %u %u\n", PROCEDURE,
-			       t->language, t->memory_mb, t->cpus, l->processes, l->open_files,
-			       l->file_size_mb, l->files_mb, l->files_inodes);
+		r = buf_printf(&text, "procedure %u\n%s %u %u\nlimits %u %u %u %u %u\n%s\n",
+			       PROCEDURE, t->language, t->memory_mb, t->cpus, l->processes,
+			       l->open_files, l->file_size_mb, l->files_mb, l->files_inodes,
+			       t->warmup);
 	for (size_t i = 0; r == 0 && i < t->nenv; i++)
 		r = buf_printf(&text, "%s=%s\n", t->env[i].name, t->env[i].value);
 	if (r == 0 && d)
@@ -200,7 +249,7 @@ void template_refresh(struct template *t)
 	/* Nothing is known yet of what machines run on. */
 	if (t->ops->needs_image && (!t->vm->probe.done || t->vm->probe.fatal))
 		return;
-	r = describe(t, key, &why);
+	r = template_layer(t) ? describe(t, key, &why) : -EAGAIN;
 	if (r == -EAGAIN) {
 		/* What there is was made of other files; of which, is not known yet. */
 		if (t->key[0])

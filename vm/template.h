@@ -12,6 +12,7 @@
 #include "vm.h"
 
 struct backend_ops;
+struct layer;
 struct sandbox;
 
 enum template_state {
@@ -43,7 +44,8 @@ struct template
 
 	enum vm_backend backend;
 	const struct backend_ops *ops;
-	char *image, *language;
+	char *image, *language, *packages, *warmup;
+	struct layer *layer; /* of its packages, as long as it is in use; or NULL */
 	unsigned memory_mb, cpus;
 	bool network; /* its machines have a network card */
 	struct sandbox_env *env;
@@ -93,6 +95,15 @@ void template_refresh(struct template *t);
 
 /* Gives up what the template has ready: the snapshot, its clones, a machine that is being made. */
 void template_drop(struct template *t);
+
+/* Are its packages there, or has it none? They stay there then, as long as the template is in use. */
+bool template_layer(struct template *t);
+
+/* Lets go of the packages of templates that nobody uses now: if room is needed, theirs can go. */
+void template_free_layers(struct vm *vm);
+
+/* Has the packages of a template that is to be ready before it is used installed, if they are missing. */
+void template_install(struct template *t);
 
 /* A sandbox has its place: finds out how it is to start. Return: false if it has to wait, and
  * link_start() will be called. */

@@ -142,6 +142,8 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	contents_load(&vm->contents, vm->cache_dir);
 	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
 	r = vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
+	if (r == 0)
+		r = installer_init(&vm->installer, vm, &cfg->packages);
 	return r < 0 ? r : fetcher_init(&vm->fetcher, vm, &cfg->store);
 }
 
@@ -151,6 +153,8 @@ static void vm_free(struct vm *vm)
 	admit_free(vm);
 	imager_fini(&vm->imager);
 	fetcher_fini(&vm->fetcher);
+	installer_fini(&vm->installer);
+	layers_fini(&vm->layers);
 	images_free(vm->images);
 	free(vm->cache_dir);
 	free(vm->runtime_dir);
@@ -300,6 +304,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 		probe_cut(&vm->probe);
 	imager_cut(&vm->imager);
 	fetcher_cut(&vm->fetcher);
+	installer_cut(&vm->installer);
 	vm_kick(vm);
 }
 

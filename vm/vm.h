@@ -42,6 +42,15 @@ struct vm_store {
 	unsigned timeout_s; /* for one object */
 };
 
+/* Where packages come from; what is NULL or "" is looked up in this host's own settings. */
+struct vm_packages {
+	const char *dir; /* holds the programs `prepare` and `install` */
+	const char *python_index, *python_hosts;
+	const char *npm_registry, *npm_hosts;
+	const char *offline;  /* a directory that has all there is: no network is used then */
+	uint64_t layer_bytes; /* most disk space for what was installed; 0: as much as it needs */
+};
+
 struct vm_config {
 	const char *cache_dir;	 /* holds images/templates/NAME */
 	const char *runtime_dir; /* this mount's own directory, 0700, exists; for what must be found
@@ -69,6 +78,7 @@ struct vm_config {
 	size_t ca_len; /* at most VM_CA_MAX */
 	const char *ca_path;
 	struct vm_store store;
+	struct vm_packages packages;
 };
 
 #define VM_CA_FILE "/run/xsbx/ca.pem"
@@ -176,7 +186,11 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why);
 
 /* The code of the problem while a sandbox waits for its image. */
-#define VM_IMAGE_MISSING "image-missing"
+#define VM_IMAGE_MISSING   "image-missing"
+
+/* Likewise for its packages; and if they can't be had. */
+#define VM_PACKAGES_WAIT   "packages-installing"
+#define VM_PACKAGES_FAILED "packages-failed"
 
 /* How things stand with an image that may be missing. */
 struct vm_image_status {
@@ -287,7 +301,12 @@ struct sandbox_spec {
 	bool trusted_names; /* the list is the administrator's: what it names may be anywhere */
 	const char *allow;
 	const struct sandbox_port *ports;
-	size_t nports; /* at most SANDBOX_PORTS_MAX */
+	size_t nports;	      /* at most SANDBOX_PORTS_MAX */
+	const char *packages; /* names with versions, sorted; NULL or "": none */
+	/* Code that is run, when the interpreter is there, in each sandbox that boots, and so is in the
+	 * snapshot; NULL or "": none. If it fails, the sandbox does. */
+	const char *warmup;
+	bool alone; /* of no template: neither snapshots nor a pool */
 	struct vm_pool pool;
 	bool odd; /* not as its template says: a snapshot is made only if it is asked for again */
 };

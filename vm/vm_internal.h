@@ -15,6 +15,7 @@
 #include "host.h"
 #include "image.h"
 #include "imager.h"
+#include "installer.h"
 #include "jail.h"
 #include "probe.h"
 #include "sandbox_internal.h"
@@ -52,6 +53,8 @@ struct vm {
 	uint64_t contents_retry_at;
 	struct imager imager;
 	struct fetcher fetcher;
+	struct layers layers;
+	struct installer installer;
 	struct admission admission;
 	struct slots slots;
 	struct host host;

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packages that users ask for: what is accepted, how it is written, what is refused and with what words. */
+/* modules: fs/packages.c fs/problem.c vm/buf.c */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "../../fs/packages.h"
+#include "../../vm/vm.h"
+
+static struct packages_rules rules;
+
+static void load(enum packages_kind kind, const char *names)
+{
+	char path[] = "/tmp/xsbx-packages.XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, names, strlen(names)), (ssize_t)strlen(names));
+	close(fd);
+	assert_int_equal(packages_load(&rules.list[kind], kind, path), 0);
+	unlink(path);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	load(PACKAGES_PYTHON, "# comment\nPandas\nnumpy\r\n\nzope.interface\nuvicorn\nrequests\n");
+	load(PACKAGES_NPM, "lodash\n@types/node\nleft-pad\n");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PACKAGES_NKINDS; i++)
+		packages_clear(&rules.list[i]);
+	return 0;
+}
+
+static void accepted(const char *language, const char *text, const char *settled)
+{
+	struct vm_problem why = {0};
+	char *words = strdup(text);
+	int r = packages_settle(&words, language, &rules, &why);
+
+	if (r < 0)
+		print_error("%s: %s\n", text, why.cause);
+	assert_int_equal(r, 0);
+	assert_string_equal(words, settled);
+	/* What is settled stays as it is. */
+	assert_int_equal(packages_settle(&words, language, &rules, &why), 0);
+	assert_string_equal(words, settled);
+	free(words);
+}
+
+static void refused(const char *language, const char *text, const char *code, const char *cause,
+		    const char *fix)
+{
+	struct vm_problem why = {0};
+	char *words = strdup(text);
+
+	assert_int_equal(packages_settle(&words, language, &rules, &why), -EINVAL);
+	assert_string_equal(words, text);
+	assert_string_equal(why.code, code);
+	if (!strstr(why.cause, cause) || !strstr(why.fix, fix))
+		print_error("%s: %s | %s\n", text, why.cause, why.fix);
+	assert_non_null(strstr(why.cause, cause));
+	assert_non_null(strstr(why.fix, fix));
+	free(words);
+}
+
+static void test_one_way_to_write(void **state)
+{
+	(void)state;
+	accepted("python", "", "");
+	accepted("raw", "", "");
+	accepted("python", "pandas==2.3.3 numpy==2.0.0", "numpy==2.0.0 pandas==2.3.3");
+	accepted("python", "  PANDAS==2.3.3,numpy==2.0.0 pandas==2.3.3 ",
+		 "numpy==2.0.0 pandas==2.3.3");
+	accepted("python", "Zope_Interface==1.0", "zope-interface==1.0");
+	accepted("python", "zope.-_interface==1.0.post1+cpu", "zope-interface==1.0.post1+cpu");
+	accepted("python", "uvicorn[standard]==0.30.0", "uvicorn[standard]==0.30.0");
+	accepted("python", "numpy==1!2.0rc1", "numpy==1!2.0rc1");
+	accepted("javascript", "lodash@4.17.21", "lodash@4.17.21");
+	accepted("javascript", "lodash@4.17.21 @types/node@22.0.0-beta.1",
+		 "@types/node@22.0.0-beta.1 lodash@4.17.21");
+}
+
+static void test_no_exact_version(void **state)
+{
+	(void)state;
+	refused("python", "pandas", "invalid", "\"pandas\" has no exact version", "pandas==2.3.3");
+	refused("python", "pandas>=2", "invalid", "no exact version", "NAME==VERSION");
+	refused("python", "pandas==", "invalid", "no exact version", "");
+	refused("python", "pandas==2.*", "invalid", "\"2.*\" is no exact version", "");
+	refused("python", "pandas==latest", "invalid", "\"latest\"", "");
+	refused("python", "pandas===1.0", "invalid", "no exact version", "");
+	refused("python", "pandas==1.0;python_version<'3'", "invalid", "no exact version", "");
+	refused("javascript", "lodash", "invalid", "no exact version", "lodash@4.17.21");
+	refused("javascript", "lodash@^4.0.0", "invalid", "no exact version", "");
+	refused("javascript", "lodash@latest", "invalid", "no exact version", "");
+	refused("javascript", "@types/node", "invalid", "no exact version", "");
+}
+
+static void test_no_name(void **state)
+{
+	(void)state;
+	refused("python", "==1.0", "invalid", "", "");
+	refused("python", "-rfile==1.0", "invalid", "does not begin with a package's name", "");
+	refused("python", "../x==1.0", "invalid", "name", "");
+	refused("python", "git+file:///x==1.0", "invalid", "name", "");
+	refused("python", "pandas[==1.0", "invalid", "name", "");
+	refused("python", "pandas[a b]==1.0", "invalid", "", "");
+	refused("python", "pandas$(id)==1.0", "invalid", "name", "");
+	refused("javascript", "@types@1.0.0", "invalid", "name", "");
+	refused("javascript", "@/x@1.0.0", "invalid", "name", "");
+	refused("javascript", "../x@1.0.0", "invalid", "name", "");
+	refused("javascript", "a/b/c@1.0.0", "invalid", "name", "");
+	refused("raw", "pandas==1.0", "invalid", "language raw", "");
+}
+
+static void test_not_listed(void **state)
+{
+	(void)state;
+	refused("python", "panda==1.0", "not-listed", "\"panda\" is not among", "pandas?");
+	refused("python", "reqeusts==2.0", "not-listed", "reqeusts", "Did you mean requests?");
+	refused("python", "nothing-like-it==1.0", "not-listed", "", "python_list under [packages]");
+	refused("javascript", "lodahs@4.17.21", "not-listed", "", "lodash?");
+	refused("javascript", "xyzzy@4.17.21", "not-listed", "", "npm_list");
+	rules.list[PACKAGES_PYTHON].any = true;
+	accepted("python", "nothing-like-it==1.0", "nothing-like-it==1.0");
+	rules.list[PACKAGES_PYTHON].any = false;
+}
+
+static void test_conflicts(void **state)
+{
+	(void)state;
+	refused("python", "pandas==1.0 Pandas==2.0", "conflict", "one package", "once");
+	refused("python", "uvicorn==1.0 uvicorn[standard]==1.0", "conflict", "one package", "");
+	refused("javascript", "lodash@1.0.0 lodash@2.0.0", "conflict", "one package", "");
+}
+
+static void test_too_many(void **state)
+{
+	char *text = calloc(1, 1 << 16), *word;
+	size_t n = 0;
+
+	(void)state;
+	rules.list[PACKAGES_PYTHON].any = true;
+	assert_non_null(text);
+	for (int i = 0; i <= PACKAGES_MAX; i++)
+		n += (size_t)sprintf(text + n, "a%d==1.0 ", i);
+	refused("python", text, "too-many", "more than 64", "");
+	n = 0;
+	for (int i = 0; i < PACKAGES_MAX; i++)
+		n += (size_t)sprintf(text + n, "a%0100d==1.0 ", i);
+	refused("python", text, "too-many", "4096 bytes", "");
+	word = calloc(1, 1024);
+	assert_non_null(word);
+	memset(word, 'a', 500);
+	strcat(word, "==1.0");
+	refused("python", word, "invalid", "too long", "");
+	free(word);
+	free(text);
+	rules.list[PACKAGES_PYTHON].any = false;
+}
+
+static void test_no_list(void **state)
+{
+	struct packages_list l;
+
+	(void)state;
+	assert_int_equal(packages_load(&l, PACKAGES_NPM, "/nonexistent"), -ENOENT);
+	packages_clear(&l);
+	assert_int_equal(packages_load(&l, PACKAGES_NPM, "/tmp"), -EINVAL);
+	packages_clear(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_way_to_write), cmocka_unit_test(test_no_exact_version),
+		cmocka_unit_test(test_no_name),		 cmocka_unit_test(test_not_listed),
+		cmocka_unit_test(test_conflicts),	 cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_no_list),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

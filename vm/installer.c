@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Installing packages that sandboxes ask for, into layers. */
+#include "installer.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "installer_internal.h"
+#include "log.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A sandbox whose layer is missing waits, without a place in the admission, as one does whose image
+ * is missing; and the layer is made, one at a time:
+ *
+ *	QUEUED -> BEGIN -> PREPARE -> RUN -> PACK -> PUBLISH -> there
+ *	                      |        |      |        |
+ *	                      +--------+------+--------+-> ABANDON -> FAILED
+ *
+ * BEGIN, PUBLISH and ABANDON work on the disk, in a worker thread; BEGIN waits as long as another
+ * mount is at the same layer, and may find that this one has made it. PREPARE runs a program of the
+ * user's, which the spawner starts. RUN and PACK have sandboxes, see installer_run.c; a layer that is
+ * used as a directory is not packed.
+ *
+ * Until PUBLISH the layer has no name. Whoever is killed before that leaves a directory that nobody has
+ * locked, which the next mount removes, or the next one who needs the layer.
+ *
+ * All that is said on the way goes to `events` and to the console of those who wait; its end explains
+ * a failure.
+ */
+
+#define WAIT_MS	   1800000u   /* longest wait of a session: others may have their turn before */
+#define RETRY_MS   600000u    /* after a failure, if nobody asks */
+#define LOCK_NS	   200000000l /* between two looks at what another mount does */
+#define SCRIPT_MAX 65536u
+
+static bool is(const struct install *job, const char *key)
+{
+	return strcmp(job->key, key) == 0;
+}
+
+static void next(struct installer *in);
+static void on_worked(uv_work_t *req, int status);
+static void go(struct installer *in, enum install_step step);
+
+/* ---- beginning and end ---- */
+
+static char *copy(const char *text, bool *bad)
+{
+	char *c = text && *text ? strdup(text) : NULL;
+
+	*bad = *bad || (text && *text && !c);
+	return c;
+}
+
+static char *read_script(const char *dir)
+{
+	_cleanup_free_ char *path = NULL, *text = calloc(1, SCRIPT_MAX);
+	_cleanup_file_ FILE *f = NULL;
+
+	if (!dir || asprintf(&path, "%s/install", dir) < 0) {
+		path = NULL;
+		return NULL;
+	}
+	f = fopen(path, "re");
+	if (!f || !text || fread(text, 1, SCRIPT_MAX - 1, f) == 0)
+		return NULL;
+	return steal_ptr(text);
+}
+
+int installer_init(struct installer *in, struct vm *vm, const struct vm_packages *cfg)
+{
+	struct vm_packages *c = &in->cfg;
+	bool bad = false;
+
+	in->vm = vm;
+	in->lock = -1;
+	TAILQ_INIT(&in->installs);
+	TAILQ_INIT(&in->waiters);
+	*c = (struct vm_packages){
+		.dir = copy(cfg->dir, &bad),
+		.python_index = copy(cfg->python_index, &bad),
+		.python_hosts = copy(cfg->python_hosts, &bad),
+		.npm_registry = copy(cfg->npm_registry, &bad),
+		.npm_hosts = copy(cfg->npm_hosts, &bad),
+		.layer_bytes = cfg->layer_bytes,
+	};
+	if (cfg->offline && *cfg->offline) {
+		c->offline = realpath(cfg->offline, NULL);
+		if (!c->offline)
+			c->offline = copy(cfg->offline, &bad);
+	}
+	in->script = read_script(cfg->dir);
+	if (asprintf(&in->source, "%s\n%s\n%s", c->python_index ? c->python_index : "",
+		     c->npm_registry ? c->npm_registry : "", c->offline ? c->offline : "") < 0) {
+		in->source = NULL;
+		bad = true;
+	}
+	return bad ? -ENOMEM : layers_init(&vm->layers, vm->cache_dir, cfg->layer_bytes);
+}
+
+static void need_free(struct layer_need *n)
+{
+	free((char *)n->image);
+	free((char *)n->language);
+	free((char *)n->packages);
+}
+
+static void forget(struct installer *in, struct install *job)
+{
+	TAILQ_REMOVE(&in->installs, job, link);
+	need_free(&job->need);
+	free(job);
+}
+
+void installer_fini(struct installer *in)
+{
+	struct vm_packages *c = &in->cfg;
+	const char *const strings[] = {c->dir,		c->python_index, c->python_hosts,
+				       c->npm_registry, c->npm_hosts,	 c->offline};
+	struct install *job;
+
+	while (in->vm && (job = TAILQ_FIRST(&in->installs)))
+		forget(in, job);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		free((char *)strings[i]);
+	free(in->script);
+	free(in->source);
+}
+
+void installer_cut(struct installer *in)
+{
+	if (in->current && in->current->step == INSTALL_PREPARE)
+		child_kill(&in->child);
+}
+
+/* ---- what is needed ---- */
+
+void installer_need(const struct installer *in, const struct backend_ops *ops, const char *image,
+		    const char *language, const char *packages, struct layer_need *ret_need)
+{
+	*ret_need = (struct layer_need){
+		.form = ops->needs_image ? LAYER_EROFS : LAYER_TREE,
+		.host = !ops->needs_image,
+		.image = image,
+		.language = language,
+		.packages = packages,
+		.source = in->source,
+	};
+}
+
+struct layer *installer_layer(struct installer *in, const struct layer_need *need)
+{
+	char key[DIGEST_HEX];
+	const char *why;
+
+	if (layer_key(in->vm, need, key, &why) < 0)
+		return NULL;
+	return layer_get(&in->vm->layers, key);
+}
+
+static struct install *find(const struct installer *in, const char *key)
+{
+	struct install *job;
+
+	TAILQ_FOREACH(job, &in->installs, link) {
+		if (is(job, key))
+			return job;
+	}
+	return NULL;
+}
+
+static struct install *make(struct installer *in, const char *key, const struct layer_need *need)
+{
+	struct install *job = calloc(1, sizeof(*job));
+	bool bad = !job;
+
+	if (bad)
+		return NULL;
+	memcpy(job->key, key, sizeof(job->key));
+	job->need = *need;
+	job->need.image = copy(need->image, &bad);
+	job->need.language = copy(need->language, &bad);
+	job->need.packages = copy(need->packages, &bad);
+	if (bad) {
+		need_free(&job->need);
+		free(job);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&in->installs, job, link);
+	return job;
+}
+
+int installer_ask(struct installer *in, const struct layer_need *need, bool eager,
+		  char ret_key[DIGEST_HEX], struct vm_problem *ret_problem)
+{
+	struct install *job;
+	const char *why;
+	int r = layer_key(in->vm, need, ret_key, &why);
+
+	if (r == 0 && (!in->script || !in->vm->spawner || in->vm->spawner_lost)) {
+		why = "the installer's files are missing";
+		r = -ENOENT;
+	}
+	job = r == 0 ? find(in, ret_key) : NULL;
+	if (job && job->step != INSTALL_FAILED)
+		return 0;
+	if (job && !eager && uv_now(in->vm->loop) - job->ended_at < RETRY_MS) {
+		*ret_problem = job->problem;
+		return -EAGAIN;
+	}
+	if (r == 0 && !job) {
+		job = make(in, ret_key, need);
+		why = "there is no memory";
+		r = job ? 0 : -ENOMEM;
+	}
+	if (r < 0) {
+		trouble_set(ret_problem, VM_PACKAGES_FAILED, "",
+			    "the packages can't be installed: %s", why);
+		return r;
+	}
+	job->step = INSTALL_QUEUED;
+	job->line[0] = job->problem.code[0] = '\0';
+	next(in);
+	return 0;
+}
+
+/* ---- who waits ---- */
+
+/* Does @s wait for @job? */
+static bool waits_for(const struct sandbox *s, const struct install *job)
+{
+	return strcmp(s->layer_key, job->key) == 0 && s->state != SANDBOX_CLOSING;
+}
+
+void installer_explain(const struct sandbox *s, struct vm_problem *p)
+{
+	const struct install *job = find(&s->vm->installer, s->layer_key);
+
+	trouble_set(p, VM_PACKAGES_WAIT,
+		    "Wait: the run begins when they are there. `console` shows how far it is.",
+		    "the packages are being installed: %s",
+		    job && job->line[0] ? job->line : "it begins soon");
+}
+
+void installer_wait(struct installer *in, struct sandbox *s)
+{
+	s->phase = PHASE_PACKAGES;
+	s->awaits = true;
+	TAILQ_INSERT_TAIL(&in->waiters, s, template_link);
+	sandbox_deadline(s, WAIT_MS);
+	sandbox_set_state(s, SANDBOX_STARTING);
+	vm_defer(in->vm, s);
+}
+
+void installer_leave(struct installer *in, struct sandbox *s)
+{
+	if (s->phase != PHASE_PACKAGES)
+		return;
+	TAILQ_REMOVE(&in->waiters, s, template_link);
+	s->phase = PHASE_WAIT;
+	s->awaits = false;
+	sandbox_deadline(s, 0);
+}
+
+void installer_overdue(struct sandbox *s)
+{
+	struct vm_problem p;
+
+	trouble_set(&p, VM_PACKAGES_FAILED, "Reset the session to try again.",
+		    "the packages were not installed within %u minutes", WAIT_MS / 60000);
+	sandbox_fail(s, &p);
+}
+
+/* Those who wait for the layer go on, or end with @problem. */
+static void release(struct installer *in, const struct install *job,
+		    const struct vm_problem *problem)
+{
+	struct sandbox *s, *following;
+
+	for (s = TAILQ_FIRST(&in->waiters); s; s = following) {
+		following = TAILQ_NEXT(s, template_link);
+		if (!waits_for(s, job))
+			continue;
+		installer_leave(in, s);
+		if (problem)
+			sandbox_fail(s, problem);
+		else
+			sandbox_begin(s);
+	}
+}
+
+/* ---- what is said ---- */
+
+static void on_line(struct installer *in)
+{
+	struct install *job = in->current;
+	struct sandbox *s;
+	char *text = in->line;
+
+	in->line[in->line_len] = '\0';
+	in->line_len = 0;
+	if (job->step == INSTALL_PREPARE && installer_fact(in, text))
+		return;
+	text += strspn(text, " =>");
+	if (!*text)
+		return;
+	snprintf(job->line, sizeof(job->line), "%s", text);
+	vm_tell(in->vm, "packages", "%.200s: %s", job->need.packages, text);
+	TAILQ_FOREACH(s, &in->waiters, template_link) {
+		if (!waits_for(s, job))
+			continue;
+		s->events->console(s->data, text, strlen(text));
+		s->events->console(s->data, "\n", 1);
+		s->awaits = true;
+		vm_defer(in->vm, s);
+	}
+}
+
+void installer_words(struct installer *in, const void *bytes, size_t len)
+{
+	const char *p = bytes;
+
+	tail_add(&in->said, bytes, len);
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] == '\n')
+			on_line(in);
+		else if (isprint((unsigned char)p[i]) && in->line_len + 1 < sizeof(in->line))
+			in->line[in->line_len++] = p[i];
+	}
+}
+
+/* ---- the end of an install ---- */
+
+static void over(struct installer *in)
+{
+	in->current = NULL;
+	if (in->lock >= 0)
+		close(steal_fd(&in->lock));
+	in->vm->nhandles--;
+	vm_kick(in->vm);
+	template_kick(in->vm);
+	next(in);
+}
+
+static void succeeded(struct installer *in)
+{
+	struct install *job = in->current;
+
+	vm_tell(in->vm, "packages", "%.200s: there after %llu s, %llu MiB", job->need.packages,
+		(unsigned long long)((uv_now(in->vm->loop) - job->started_at) / 1000),
+		(unsigned long long)(in->bytes >> 20));
+	if (!in->vm->closing)
+		release(in, job, NULL);
+	forget(in, job);
+	over(in);
+}
+
+static void failed(struct installer *in)
+{
+	struct install *job = in->current;
+
+	job->step = INSTALL_FAILED;
+	job->ended_at = uv_now(in->vm->loop);
+	job->problem = in->why;
+	if (!in->vm->closing) {
+		log_info("packages %.200s: %s", job->need.packages, in->why.cause);
+		vm_tell(in->vm, "packages", "%.200s: not installed: %.300s", job->need.packages,
+			in->why.cause);
+		release(in, job, &job->problem);
+	}
+	over(in);
+}
+
+/* Something went wrong, and what there is has to go. */
+static void give_up(struct installer *in)
+{
+	if (in->lock < 0)
+		failed(in);
+	else
+		go(in, INSTALL_ABANDON);
+}
+
+void installer_give_up(struct installer *in, const char *fix, const char *fmt, ...)
+{
+	char cause[800];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cause, sizeof(cause), fmt, ap);
+	va_end(ap);
+	trouble_set(&in->why, VM_PACKAGES_FAILED, fix, "%s", cause);
+	give_up(in);
+}
+
+/* ---- on the disk ---- */
+
+static void work(uv_work_t *req)
+{
+	struct installer *in = container_of(req, struct installer, work);
+	const struct install *job = in->current;
+	const struct timespec pause = {0, LOCK_NS};
+	const char *dir = in->vm->layers.dir;
+
+	if (job->step == INSTALL_BEGIN) {
+		layer_clean(dir);
+		in->result = layer_begin(dir, job->key, &in->lock);
+		if (in->result == -EAGAIN)
+			nanosleep(&pause, NULL);
+	} else if (job->step == INSTALL_PUBLISH) {
+		in->result = layer_publish(dir, job->key, job->need.form, in->vm->layers.limit,
+					   &in->bytes);
+	} else {
+		layer_abandon(dir, job->key);
+		in->result = 0;
+	}
+}
+
+static void begun(struct installer *in)
+{
+	if (in->result == -EEXIST)
+		succeeded(in);
+	else if (in->result == -EAGAIN && !in->vm->closing)
+		go(in, INSTALL_BEGIN);
+	else if (in->result < 0)
+		installer_give_up(in, "Look for a full disk, or for rights that are missing.",
+				  "there is no room for packages in %.400s: %s", in->vm->layers.dir,
+				  strerror(-in->result));
+	else
+		go(in, INSTALL_PREPARE);
+}
+
+static void published(struct installer *in)
+{
+	if (in->result == 0)
+		succeeded(in);
+	else if (in->result == -EFBIG)
+		installer_give_up(
+			in, "Name fewer packages, or raise layer_limit.",
+			"the packages take %llu MiB, which is more than all layers may have",
+			(unsigned long long)(in->bytes >> 20));
+	else
+		installer_give_up(in, "", "the layer can't be kept: %s", strerror(-in->result));
+}
+
+static void on_worked(uv_work_t *req, int status)
+{
+	struct installer *in = container_of(req, struct installer, work);
+
+	if (status < 0)
+		in->result = -ECANCELED;
+	if (in->current->step == INSTALL_BEGIN)
+		begun(in);
+	else if (in->current->step == INSTALL_PUBLISH)
+		published(in);
+	else
+		failed(in);
+}
+
+/* ---- one step after the other ---- */
+
+static void start_work(struct installer *in)
+{
+	int r = uv_queue_work(in->vm->loop, &in->work, work, on_worked);
+
+	if (r == 0)
+		return;
+	trouble_set(&in->why, VM_PACKAGES_FAILED, "", "no packages can be installed: %s",
+		    strerror(-r));
+	failed(in);
+}
+
+static void go(struct installer *in, enum install_step step)
+{
+	int r = 0;
+
+	in->current->step = step;
+	switch (step) {
+	case INSTALL_PUBLISH: template_free_layers(in->vm); __attribute__((fallthrough));
+	case INSTALL_BEGIN:
+	case INSTALL_ABANDON: start_work(in); return;
+	case INSTALL_PREPARE: r = installer_prepare(in); break;
+	case INSTALL_RUN:
+	case INSTALL_PACK: r = installer_run(in); break;
+	case INSTALL_QUEUED:
+	case INSTALL_FAILED:
+	case INSTALL_NSTEPS: break;
+	}
+	if (r < 0)
+		installer_give_up(in, "", "no packages can be installed: %s", strerror(-r));
+}
+
+void installer_prepared(struct installer *in)
+{
+	_cleanup_free_ char *dir = realpath(in->vm->layers.dir, NULL);
+
+	if (dir && strlen(dir) < sizeof(in->dir)) {
+		snprintf(in->dir, sizeof(in->dir), "%s", dir);
+		go(in, INSTALL_RUN);
+	} else {
+		installer_give_up(in, "", "the cache directory's path is too long");
+	}
+}
+
+void installer_ran(struct installer *in, bool well)
+{
+	const struct install *job = in->current;
+
+	if (in->line_len)
+		on_line(in);
+	if (in->vm->closing && !in->why.code[0])
+		trouble_set(&in->why, VM_PACKAGES_FAILED, "", "xsbxfs is ending");
+	if (!well || in->vm->closing)
+		give_up(in);
+	else if (job->step == INSTALL_RUN && job->need.form == LAYER_EROFS)
+		go(in, INSTALL_PACK);
+	else
+		go(in, INSTALL_PUBLISH);
+}
+
+/* Begins with the next install, unless one is going on. */
+static void next(struct installer *in)
+{
+	struct install *job;
+
+	if (in->current || in->vm->closing)
+		return;
+	TAILQ_FOREACH(job, &in->installs, link) {
+		if (job->step == INSTALL_QUEUED)
+			break;
+	}
+	if (!job)
+		return;
+	in->current = job;
+	in->said = (struct tail){0};
+	in->line_len = 0;
+	in->bytes = 0;
+	in->why.code[0] = '\0';
+	in->tree[0] = in->tool[0] = in->index[0] = in->hosts[0] = '\0';
+	job->started_at = uv_now(in->vm->loop);
+	in->vm->nhandles++;
+	go(in, INSTALL_BEGIN);
+}

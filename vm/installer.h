@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Installing packages that sandboxes ask for, into layers. */
+#ifndef XSBX_INSTALLER_H
+#define XSBX_INSTALLER_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "layer.h"
+#include "reader.h"
+#include "spawn.h"
+#include "tail.h"
+#include "template.h"
+
+struct vm;
+
+/* What is being done for a layer. The order is that of the work. */
+enum install_step {
+	INSTALL_QUEUED,
+	INSTALL_BEGIN,	 /* its directory is made and locked */
+	INSTALL_PREPARE, /* the host is asked for registries, and for the image's programs */
+	INSTALL_RUN,	 /* the installer works, in a sandbox */
+	INSTALL_PACK,	 /* a file system is made of what it left */
+	INSTALL_PUBLISH, /* the layer gets its name */
+	INSTALL_ABANDON, /* what there is of it is removed */
+	INSTALL_FAILED,
+	INSTALL_NSTEPS,
+};
+
+/* A layer that was missing when somebody asked. Forgotten when it is there. */
+struct install {
+	TAILQ_ENTRY(install) link;
+	enum install_step step;
+	char key[DIGEST_HEX];
+	struct layer_need need; /* its strings are owned */
+	char line[160];		/* the last one that was said */
+	uint64_t started_at, ended_at;
+	struct vm_problem problem; /* how it failed */
+};
+
+/*
+ * - At most one install is `current`; `child`, `words`, `builder` and `work` are its own.
+ * - `lock` is open while there is a directory of it.
+ * - `waiters` has the sandboxes in PHASE_PACKAGES.
+ */
+struct installer {
+	struct vm *vm;
+	struct vm_packages cfg; /* its strings are owned */
+	char *script;		/* what runs in the sandbox; NULL: it can't be read */
+	char *source; /* registries and mirror, as far as they are part of a layer's key */
+	TAILQ_HEAD(installs, install) installs;
+	struct install *current;
+	struct sandbox_list waiters;
+
+	char dir[512]; /* of all layers, without links in its path */
+	int lock;
+	uv_work_t work;
+	int result; /* of the work */
+	uint64_t bytes;
+
+	struct child child;
+	struct reader words;
+	unsigned nopen;	    /* the child, and its words */
+	int status, failed; /* how it ended, or why it was not started */
+	struct sandbox *builder;
+	bool sent, done;       /* its run was handed over; it has ended well */
+	struct vm_problem why; /* if not */
+
+	struct tail said;
+	char line[160];
+	size_t line_len;
+	char tree[512];	  /* what `prepare` found: the image's files, "" for the host's; */
+	char tool[512];	  /* the program that installs, "" if it is where others are; */
+	char index[512];  /* the registry, "" for the installer's default; */
+	char hosts[1024]; /* what has to be reached, an allow list */
+};
+
+/* Return: 0 or -ENOMEM. */
+int installer_init(struct installer *in, struct vm *vm, const struct vm_packages *cfg);
+void installer_fini(struct installer *in);
+
+/**
+ * installer_need() - What a sandbox's packages mean on this host
+ * @in: Installer
+ * @ops: Where the sandbox runs
+ * @image: Its image
+ * @language: Its language
+ * @packages: Canonical text, not empty
+ * @ret_need: Result; its strings are the arguments'
+ */
+void installer_need(const struct installer *in, const struct backend_ops *ops, const char *image,
+		    const char *language, const char *packages, struct layer_need *ret_need);
+
+/**
+ * installer_layer() - The layer of a sandbox's packages, if it is there
+ * @in: Installer
+ * @need: From installer_need()
+ *
+ * Return: to be given back by layer_put(), or NULL.
+ */
+struct layer *installer_layer(struct installer *in, const struct layer_need *need);
+
+/**
+ * installer_ask() - Have a layer made that is missing
+ * @in: Installer
+ * @need: From installer_need()
+ * @eager: Try also what has failed not long ago
+ * @ret_key: The layer's name
+ * @ret_problem: Why it can't be made
+ *
+ * Return: 0 if it is being made or waits for its turn, or -errno.
+ */
+int installer_ask(struct installer *in, const struct layer_need *need, bool eager,
+		  char ret_key[DIGEST_HEX], struct vm_problem *ret_problem);
+
+/* A sandbox waits for its layer; sandbox_begin() or sandbox_fail() follows. */
+void installer_wait(struct installer *in, struct sandbox *s);
+void installer_leave(struct installer *in, struct sandbox *s);
+void installer_overdue(struct sandbox *s);
+
+/* What a sandbox waits for, in words. */
+void installer_explain(const struct sandbox *s, struct vm_problem *p);
+
+/* At the end: kills what runs. Sandboxes end by themselves. */
+void installer_cut(struct installer *in);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two files of the installer share. */
+#ifndef XSBX_INSTALLER_INTERNAL_H
+#define XSBX_INSTALLER_INTERNAL_H
+
+#include "installer.h"
+#include "util.h"
+
+#define INSTALL_MIRROR "/run/xsbx/mirror" /* where the offline mirror is seen */
+
+/* What an installer or a program for it says: for events, consoles, and to explain a failure. */
+void installer_words(struct installer *in, const void *bytes, size_t len);
+
+/* Ends the current install; what there is of it is removed. @fmt makes the cause. */
+void installer_give_up(struct installer *in, const char *fix, const char *fmt, ...)
+	printf_like(3, 4);
+
+/* Keeps a fact that `prepare` has found. Return: false if the line is none, but words. */
+bool installer_fact(struct installer *in, const char *line);
+
+/* Starts `prepare`; installer_prepared() is the answer, or installer_give_up(). Return: 0 or -errno. */
+int installer_prepare(struct installer *in);
+void installer_prepared(struct installer *in);
+
+/* Starts the sandbox of the current step; installer_ran() is the answer. Return: 0 or -errno. */
+int installer_run(struct installer *in);
+void installer_ran(struct installer *in, bool well);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sandboxes in which packages are installed, and in which a file system is made of them. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "installer_internal.h"
+#include "trouble.h"
+#include "vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * An installer reads what a stranger has written, archives above all, so it has a sandbox of the
+ * process backend, whether or not users may have those. It sees the image's programs in the place
+ * of the host's, one directory that it can write to, and of the network the registry's hosts. What
+ * it leaves there is data: no code of a package has run.
+ *
+ * A file system is made of it in a second sandbox, with the host's programs and no network at all,
+ * which only reads what the first has left.
+ */
+
+#define MEMORY_MB 512u
+#define CPUS	  2u
+#define RUN_MS	  900000u
+#define OUT_MAX	  (1u << 20)
+
+/* The same bytes for the same files: no time and no name of this machine. */
+static const char pack_script[] =
+	"set -e\n"
+	"command -v mkfs.erofs >/dev/null || { echo 'error: the program mkfs.erofs is not "
+	"installed (erofs-utils)' >&2; exit 1; }\n"
+	"echo Packing\n"
+	"mkfs.erofs --quiet -x-1 --all-root -T1735689600 -U78736278-6673-4000-8000-7061636b6167 "
+	"/packed/layer.erofs /layer/tree >/tmp/log 2>&1 || { cat /tmp/log >&2; exit 1; }\n";
+
+static void on_state(void *data, enum sandbox_state state)
+{
+	struct installer *in = data;
+	const char *script = in->current->step == INSTALL_RUN ? in->script : pack_script;
+	const struct sandbox_run run = {
+		.id = 1,
+		.code = script,
+		.code_len = strlen(script),
+		.timeout_ms = RUN_MS,
+		.limit = {OUT_MAX, OUT_MAX},
+	};
+	int r;
+
+	if (state != SANDBOX_READY || in->sent)
+		return;
+	r = sandbox_run(in->builder, &run);
+	if (r == -EAGAIN || r == -EBUSY)
+		return; /* READY is said once more */
+	in->sent = true;
+	if (r < 0) {
+		trouble_set(&in->why, VM_PACKAGES_FAILED, "", "the installer was not started: %s",
+			    strerror(-r));
+		sandbox_close(in->builder);
+	}
+}
+
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
+{
+	(void)run;
+	(void)stream;
+	installer_words(data, bytes, len);
+}
+
+static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
+{
+	struct installer *in = data;
+	char quote[700];
+
+	(void)run;
+	in->done = result->outcome == VM_DONE && result->status == 0;
+	if (!in->done && result->outcome == VM_TIMEOUT)
+		trouble_set(&in->why, VM_PACKAGES_FAILED, "Try again, or name fewer packages.",
+			    "the installer took more than %u minutes", RUN_MS / 60000);
+	else if (!in->done && result->outcome != VM_DONE)
+		trouble_set(&in->why, VM_PACKAGES_FAILED, "",
+			    "the installer did not end well (%s) %s",
+			    vm_outcome_str(result->outcome), result->problem.cause);
+	else if (!in->done)
+		trouble_set(
+			&in->why, VM_PACKAGES_FAILED,
+			tail_contains(&in->said, "no usable wheels")
+				? "Name a version that has a wheel for this Python: packages are "
+				  "not built from source here."
+				: "Correct `packages` in the session's config, then reset it.",
+			"the packages can't be installed: %s",
+			tail_quote(&in->said, "error: ", quote, sizeof(quote)));
+	sandbox_close(in->builder);
+}
+
+static void on_closed(void *data, const struct vm_problem *problem)
+{
+	struct installer *in = data;
+
+	in->builder = NULL;
+	if (!in->done && problem && !in->why.code[0]) {
+		in->why = *problem;
+		trouble_set(&in->why, VM_PACKAGES_FAILED, problem->fix,
+			    "the sandbox for the installer did not start: %.900s", problem->cause);
+	}
+	installer_ran(in, in->done);
+}
+
+static const struct sandbox_events run_events = {
+	.state = on_state,
+	.console = sandbox_unheard_console,
+	.output = on_output,
+	.exit = on_exit_of_run,
+	.closed = on_closed,
+};
+
+/* What it sees of the host, beside what every sandbox sees. */
+struct paths {
+	struct vm_path path[8];
+	size_t n;
+	char out[600], packed[600], usr[600];
+};
+
+static void add(struct paths *p, const char *source, const char *target, bool write)
+{
+	p->path[p->n++] = (struct vm_path){source, target, write};
+}
+
+static size_t list_paths(struct installer *in, struct paths *p)
+{
+	const struct install *job = in->current;
+
+	p->n = 0;
+	snprintf(p->out, sizeof(p->out), "%s/.tmp-%s/out", in->dir, job->key);
+	snprintf(p->packed, sizeof(p->packed), "%s/.tmp-%s/packed", in->dir, job->key);
+	if (job->step == INSTALL_PACK) {
+		add(p, p->out, "/layer", false);
+		add(p, p->packed, "/packed", true);
+		return p->n;
+	}
+	if (in->tree[0]) {
+		snprintf(p->usr, sizeof(p->usr), "%s/usr", in->tree);
+		add(p, p->usr, "/usr", false);
+	}
+	if (in->tool[0])
+		add(p, in->tool,
+		    strcmp(job->need.language, "python") == 0 ? "/run/xsbx/bin/uv"
+							      : "/run/xsbx/bin/bun",
+		    false);
+	if (in->cfg.offline)
+		add(p, in->cfg.offline, INSTALL_MIRROR, false);
+	add(p, p->out, "/layer", true);
+	return p->n;
+}
+
+int installer_run(struct installer *in)
+{
+	const struct install *job = in->current;
+	const bool run = job->step == INSTALL_RUN;
+	const struct sandbox_env env[] = {
+		{"XSBX_LANGUAGE", job->need.language},
+		{"XSBX_PACKAGES", job->need.packages},
+		{"XSBX_INDEX", in->index},
+		{"XSBX_MIRROR", in->cfg.offline ? INSTALL_MIRROR : ""},
+	};
+	struct paths paths;
+	const struct sandbox_spec spec = {
+		.name = "packages",
+		.image = "none",
+		.language = "raw",
+		.backend = VM_PROCESS,
+		.memory_mb = MEMORY_MB,
+		.cpus = CPUS,
+		.owner = geteuid(),
+		.group = getegid(),
+		.paths = paths.path,
+		.npaths = list_paths(in, &paths),
+		.env = env,
+		.nenv = run ? ARRAY_SIZE(env) : 0,
+		.network = run && !in->cfg.offline,
+		.trusted_names = true,
+		.allow = in->hosts,
+		.alone = true,
+	};
+
+	in->sent = in->done = false;
+	return sandbox_new(in->vm, &spec, &run_events, in, &in->builder);
+}
