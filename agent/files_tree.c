@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "place.h"
+
 /*
  * Theory of operation
  * -------------------
@@ -71,7 +73,8 @@ static int put_entry(struct files *f, const struct node *dir, const char *name,
 	r = node_get(&f->table, fd, &n);
 	if (r < 0)
 		return r;
-	r = n->dev == f->dev ? files_attr(n->fd, &e.attr) : -EXDEV;
+	/* On top of a directory of the host, files may be of its device. Nothing is mounted there. */
+	r = n->dev == f->dev || f->place->store ? files_attr(n->fd, &e.attr) : -EXDEV;
 	if (r < 0) {
 		node_forget(&f->table, n->id, 1);
 		return r;

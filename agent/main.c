@@ -68,7 +68,7 @@ static int jail(struct place *place, int fd)
 
 static int usage(void)
 {
-	fputs("usage: xsbx-agent --jail FD --memory KIB [--write DIR]...\n"
+	fputs("usage: xsbx-agent --jail FD --memory KIB [--write DIR]... [--store DIR]\n"
 	      "       xsbx-agent --local FD --root DIR --lib DRIVERDIR [--packages DIR]\n",
 	      stderr);
 	return 2;
@@ -107,11 +107,15 @@ static int local(int fd, const char *root, const char *lib, const char *packages
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"local", required_argument, NULL, 'l'}, {"root", required_argument, NULL, 'r'},
-		{"lib", required_argument, NULL, 'd'},	 {"packages", required_argument, NULL, 'p'},
-		{"jail", required_argument, NULL, 'j'},	 {"memory", required_argument, NULL, 'm'},
-		{"write", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"local", required_argument, NULL, 'l'},
+						{"root", required_argument, NULL, 'r'},
+						{"lib", required_argument, NULL, 'd'},
+						{"packages", required_argument, NULL, 'p'},
+						{"jail", required_argument, NULL, 'j'},
+						{"memory", required_argument, NULL, 'm'},
+						{"write", required_argument, NULL, 'w'},
+						{"store", required_argument, NULL, 's'},
+						{NULL, 0, NULL, 0}};
 	struct place jailed = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
 	const char *root = NULL, *lib = NULL, *packages = NULL;
 	int c, fd = -1, jail_fd = -1;
@@ -128,6 +132,7 @@ int main(int argc, char **argv)
 		case 'j': jail_fd = (int)strtol(optarg, NULL, 10); break;
 		case 'p': packages = optarg; break;
 		case 'm': jailed.memory_kib = strtoull(optarg, NULL, 10); break;
+		case 's': jailed.store = optarg; break;
 		case 'w':
 			if (jailed.nwrite == PLACE_WRITE_MAX)
 				return usage();

@@ -27,7 +27,9 @@ struct place {
 	uint64_t memory_kib;  /* of a jail: its limit */
 	const char *write[PLACE_WRITE_MAX]; /* of a jail: what of the host user code may change */
 	size_t nwrite;
-	bool drop; /* user code runs as uid and gid, without capabilities */
+	const char
+		*store; /* memory that what is changed in `work` goes to, or NULL: `work` itself */
+	bool drop;	/* user code runs as uid and gid, without capabilities */
 	uid_t uid;
 	gid_t gid;
 	int random_fd; /* /dev/random in a guest, else -1 */

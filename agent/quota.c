@@ -49,7 +49,7 @@ int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_byte
 	    set.files_inodes == files_inodes && set.tmp_inodes == tmp_inodes)
 		return 0;
 	set.done = false;
-	r = remount(place->work, 0, files_bytes, files_inodes);
+	r = remount(place->store ? place->store : place->work, 0, files_bytes, files_inodes);
 	if (r == 0)
 		r = remount("/tmp", 0, tmp_bytes, tmp_inodes);
 	if (r == 0)

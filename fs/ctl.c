@@ -9,13 +9,12 @@
 #include "../vm/util.h"
 #include "problem.h"
 
-static const char verbs_known[] = "The verbs are interrupt, kill, reset and close, one a line.";
+static const char verbs_known[] =
+	"The verbs are interrupt, kill, reset, close, commit and discard, one a line.";
 
 static const char *const verb_str[] = {
-	[CTL_INTERRUPT] = "interrupt",
-	[CTL_KILL] = "kill",
-	[CTL_RESET] = "reset",
-	[CTL_CLOSE] = "close",
+	[CTL_INTERRUPT] = "interrupt", [CTL_KILL] = "kill",	[CTL_RESET] = "reset",
+	[CTL_CLOSE] = "close",	       [CTL_COMMIT] = "commit", [CTL_DISCARD] = "discard",
 };
 static_assert(ARRAY_SIZE(verb_str) == CTL_NVERBS, "a word for each verb");
 

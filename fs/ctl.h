@@ -10,7 +10,15 @@
 #define CTL_VERBS_MAX 16   /* of one write */
 #define CTL_TEXT_MAX  4096 /* bytes of one write */
 
-enum ctl_verb { CTL_INTERRUPT, CTL_KILL, CTL_RESET, CTL_CLOSE, CTL_NVERBS };
+enum ctl_verb {
+	CTL_INTERRUPT,
+	CTL_KILL,
+	CTL_RESET,
+	CTL_CLOSE,
+	CTL_COMMIT,
+	CTL_DISCARD,
+	CTL_NVERBS
+};
 
 const char *ctl_verb_str(enum ctl_verb verb);
 

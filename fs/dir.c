@@ -84,6 +84,7 @@ static int node_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
 		*ret_size = w ? w->text.len : n->s->last_code.len;
 		return 0;
 	case NODE_STDIN: *ret_size = n->s->next_stdin.len; return 0;
+	case NODE_CHANGES: /* known when it is read */
 	case NODE_CTL: *ret_size = 0; return 0;
 	case NODE_EVENTS: *ret_size = events_size(&fs->events); return 0;
 	case NODE_LATEST:
@@ -160,6 +161,7 @@ static bool absent(const struct node *n)
 {
 	switch ((int)n->kind) {
 	case NODE_IN: return n->s->in_absent && !input_writer(n->s);
+	case NODE_CHANGES: return !*n->s->settings.work;
 	case NODE_EXIT_CODE: return !n->s->latest && !session_input_pending(n->s);
 	case NODE_LATEST: return !n->s->latest || !session_run(n->s, n->s->latest->number);
 	case NODE_RUN_EXIT_CODE: return !run_has_status(n->r);

@@ -90,8 +90,10 @@ struct handle {
 	bool flushed;	 /* ... and it has been flushed, so that RELEASE may follow any moment */
 	bool killed;	 /* ... but the writer died of a signal: commit nothing */
 	bool failed;	 /* ... but a write was refused: it is no whole program */
-	bool bound;	 /* a waiting node: `r` is decided */
-	uint64_t cursor; /* events: number of the first event of this open */
+	bool bound;	 /* a waiting node: `r` is decided, or the list of changes is there */
+	bool asked;	 /* for the list of changes */
+	uint64_t
+		cursor; /* files.changes: why there is no list; events: number of the first event of this open */
 	uint64_t
 		deadline; /* uv_now() until which a read waits for something to begin; 0: not set */
 	uint64_t remote;  /* files/: the agent's handle */

@@ -271,14 +271,19 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `state` | new, starting, idle, running, paused, closed or failed |\n"
 		"| `error` | what went wrong last, and what to do |\n"
 		"| `config` | settings; `>` replaces, `>>` adds |\n"
-		"| `ctl` | `interrupt`, `kill`, `reset`, `close` |\n"
+		"| `ctl` | `interrupt`, `kill`, `reset`, `close`%s |\n"
 		"| `net/allow` `net/denied` | names that may be reached, what was refused |\n"
 		"| `ports` | forwarded ports: `guest host url` |\n"
-		"| `files/` | the working directory of the code, live in both directions |\n"
+		"| `files/` | the working directory of the code, live in both directions |\n%s"
 		"| `runs/N/` | every run; nothing there waits but `wait` |\n"
 		"| `console` | boot log |\n"
 		"| `status.json` | all there is to know |\n\n"
 		"Now: %u MiB of memory, %u processor%s, %s a run, closed when idle: %s%s.\n",
+		*s->work ? ", `commit`, `discard`" : "",
+		*s->work ? "| `files.changes` | how `files/` differs from the host's directory, "
+			   "which "
+			   "`commit` changes |\n"
+			 : "",
 		s->memory_mb, s->cpus, s->cpus == 1 ? "" : "s",
 		seconds(s->timeout_s, "no time limit for").text,
 		seconds(s->idle_timeout_s, "never").text,

@@ -266,6 +266,8 @@ static int run_verb(struct session *s, enum ctl_verb verb)
 	case CTL_KILL: return session_kill(s);
 	case CTL_RESET: return session_reset(s);
 	case CTL_CLOSE: return session_close(s);
+	case CTL_COMMIT: return changes_commit(s);
+	case CTL_DISCARD: return changes_discard(s);
 	case CTL_NVERBS: break;
 	}
 	assert(0);

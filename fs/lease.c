@@ -118,6 +118,7 @@ static void on_state(void *data, enum sandbox_state state)
 		    strcmp(s->error.code, VM_PACKAGES_WAIT) == 0)
 			session_problem(s, NULL); /* what was waited for is there */
 		lease_info(s);
+		changes_begin(s);
 		s->files_mtime = fs_now();
 		files_ready(&s->files);
 	}
@@ -312,6 +313,7 @@ void lease_prepare(struct fs *fs)
 			.group = getegid(),
 			.paths = paths.path,
 			.npaths = paths.n,
+			.work = *t->settings.work ? t->settings.work : NULL,
 			.template_env = env,
 			.ntemplate_env = list_env(fs, &t->settings, t->settings.network, env),
 			.template_limits = t->settings.limits,
@@ -358,6 +360,7 @@ int lease_start(struct session *s)
 		.group = s->gid,
 		.paths = paths.path,
 		.npaths = paths.n,
+		.work = *s->settings.work ? s->settings.work : NULL,
 		.env = env,
 		.nenv = list_env(s->fs, &s->settings, s->settings.network, env),
 		.template_env = template_env,
@@ -418,7 +421,7 @@ void lease_pump(struct session *s)
 	struct run *r = TAILQ_FIRST(&s->queue);
 	int e;
 
-	if (s->dead || s->active)
+	if (s->dead || s->active || s->changes.committing)
 		return;
 	if (s->reset_asked && s->sandbox) {
 		if (sandbox_reset(s->sandbox) == 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "changes.h"
 #include "fs.h"
 #include "input.h"
 #include "scratch.h"
@@ -41,6 +42,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_ERROR] = {"error", NODE_SESSION, FILE_ | 0400, &text_ops},
 	[NODE_CONFIG] = {"config", NODE_SESSION, FILE_ | 0600, &config_ops},
 	[NODE_CTL] = {"ctl", NODE_SESSION, FILE_ | 0200, &ctl_ops},
+	[NODE_CHANGES] = {"files.changes", NODE_SESSION, FILE_ | 0400, &changes_ops},
 	[NODE_CONSOLE] = {"console", NODE_SESSION, FILE_ | 0400, &text_ops},
 	[NODE_FILES] = {"files", NODE_SESSION, DIR_ | 0700, NULL},
 	[NODE_RUNS] = {"runs", NODE_SESSION, DIR_ | 0700, NULL},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of the host that a template shows to its sandboxes: the keys `ro` and `rw`. */
+/* Paths of the host that a template shows to its sandboxes: the keys `ro`, `rw` and `work`. */
 #include "paths.h"
 
 #include <ctype.h>
@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../vm/buf.h"
 #include "problem.h"
@@ -116,6 +117,34 @@ static int add_path(struct buf *out, const char *key, char *word, struct vm_prob
 	return r;
 }
 
+int paths_set_work(char **field, const char *value, struct vm_problem *ret_why)
+{
+	char source[PATH_MAX], *text;
+	struct stat st;
+	int r;
+
+	if (*value && *value != '/')
+		return problem_refuse(ret_why, "invalid", "Write an absolute path.",
+				      "work: \"%s\" does not begin with /",
+				      problem_quote(value).text);
+	if (*value && (!realpath(value, source) || stat(source, &st) < 0))
+		return problem_refuse(ret_why, "invalid",
+				      "Name a directory that is there when xsbxfs starts.",
+				      "work: %s: %s", problem_quote(value).text, strerror(errno));
+	if (*value && !S_ISDIR(st.st_mode))
+		return problem_refuse(ret_why, "invalid", "Name a directory.",
+				      "work: %s is not a directory", problem_quote(value).text);
+	r = *value ? check_source("work", source, ret_why) : 0;
+	if (r < 0)
+		return r;
+	text = strdup(*value ? source : "");
+	if (!text)
+		return -ENOMEM;
+	free(*field);
+	*field = text;
+	return 0;
+}
+
 int paths_set(char **field, const char *key, const char *value, struct vm_problem *ret_why)
 {
 	_cleanup_free_ char *copy = strdup(value);
@@ -154,11 +183,13 @@ int paths_fit(const struct settings *s, struct vm_problem *ret_why)
 {
 	const size_t n = count(s->ro) + count(s->rw);
 
-	if (n > 0 && s->backend != SETTINGS_PROCESS)
+	if ((n > 0 || *s->work) && s->backend != SETTINGS_PROCESS)
 		return problem_refuse(ret_why, "not-here", "Write backend = process.",
 				      "%s: files of the host can be shown to processes, but not to "
 				      "a microvm",
-				      *s->ro ? "ro" : "rw");
+				      *s->ro   ? "ro"
+				      : *s->rw ? "rw"
+					       : "work");
 	if (n > VM_PATHS_MAX)
 		return problem_refuse(ret_why, "too-many", "Show directories above them.",
 				      "ro, rw: %zu paths are more than %u", n, VM_PATHS_MAX);

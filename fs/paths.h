@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of the host that a template shows to its sandboxes: the keys `ro` and `rw`. */
+/* Paths of the host that a template shows to its sandboxes: the keys `ro`, `rw` and `work`. */
 #ifndef XSBX_PATHS_H
 #define XSBX_PATHS_H
 
@@ -18,6 +18,9 @@
  * Return: 0, -EINVAL with @field unchanged, -ENOMEM.
  */
 int paths_set(char **field, const char *key, const char *value, struct vm_problem *ret_why);
+
+/* The same for `work`: one directory. */
+int paths_set_work(char **field, const char *value, struct vm_problem *ret_why);
 
 /* Can a sandbox with these settings have what they show? Return: 0, or -EINVAL with @ret_why filled in. */
 int paths_fit(const struct settings *s, struct vm_problem *ret_why);

@@ -152,6 +152,7 @@ static void session_free(struct session *s)
 	if (s->latest)
 		run_unref(s->latest);
 	files_fini(&s->files);
+	changes_drop(s);
 	scratch_fini(&s->scratch);
 	settings_clear(&s->settings);
 	netlog_fini(&s->netlog);
@@ -179,6 +180,7 @@ void session_destroy(struct session *s)
 	assert(!s->dead);
 	s->dead = true;
 	lease_cut(s, &gone);
+	changes_drop(s);
 	s->state = SESSION_CLOSED;
 	wait_wake(fs, &s->wait); /* every run has ended: all of them find something to answer */
 	wait_flush(&s->wait, -ESTALE);
@@ -394,6 +396,7 @@ int session_reset(struct session *s)
 	if (s->state == SESSION_STARTING)
 		return 0; /* it will be as fresh as can be */
 	lease_cut(s, &reset);
+	changes_drop(s);
 	lease_set_state(s, SESSION_NEW);
 	session_problem(s, NULL);
 	return 0;

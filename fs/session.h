@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "../vm/vm.h"
+#include "changes.h"
 #include "conf.h"
 #include "files.h"
 #include "handle.h"
@@ -104,6 +105,7 @@ struct session {
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files files;
+	struct changes changes;
 	struct netlog netlog;
 };
 

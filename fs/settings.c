@@ -84,6 +84,8 @@ static const struct key keys[] = {
 	 "What is seen of the host, as everybody may read it: PATH[:TARGET]. Set in xsbxfs.conf."},
 	{"rw", KEY_WORDS, FIXED, AT(rw), 0, 0, 0, NO_LIMIT,
 	 "What of the host may be changed, with its owner's rights. Set in xsbxfs.conf."},
+	{"work", KEY_WORDS, FIXED, AT(work), 0, 0, 0, NO_LIMIT,
+	 "What files/ begins as; changes are taken over by `commit`. Set in xsbxfs.conf."},
 };
 
 static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "

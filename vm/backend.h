@@ -56,6 +56,7 @@ struct backend_info {
 	const char *accel;
 	pid_t pid;			  /* 0 if there is none */
 	const struct jail_report *report; /* what holds of its jail, or NULL */
+	int kept;			  /* what its jail keeps, or -1; the backend's */
 	const struct gauges *gauges;	  /* what its jail has counted, or NULL */
 };
 

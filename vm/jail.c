@@ -164,6 +164,16 @@ static bool two_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 	return cell->private_ids && (spec->flags & JAIL_TWO_IDS);
 }
 
+static bool as_owner(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	return cell->private_ids && (spec->flags & JAIL_AS_OWNER);
+}
+
+uint32_t jail_first_id(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	return as_owner(spec, cell) ? spec->owner : cell->base;
+}
+
 uint32_t jail_user_id(const struct jail_spec *spec, const struct jail_cell *cell)
 {
 	return two_ids(spec, cell) ? cell->base + 1 : cell->base;
@@ -178,6 +188,9 @@ static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, p
 		snprintf(uids, sizeof(uids), "0 %u 1\n%u %u 1\n", cell->base, spec->user,
 			 jail_user_id(spec, cell));
 		memcpy(gids, uids, sizeof(gids));
+	} else if (as_owner(spec, cell)) {
+		snprintf(uids, sizeof(uids), "0 %u 1\n1 %u 2\n", spec->owner, spec->foreign);
+		snprintf(gids, sizeof(gids), "0 %u 1\n1 %u 2\n", spec->owner_group, spec->foreign);
 	} else {
 		snprintf(uids, sizeof(uids), "%u %u 1\n", spec->user, cell->base);
 		snprintf(gids, sizeof(gids), "%u %u 1\n", spec->user,
@@ -420,6 +433,22 @@ static int close_doors(const struct jail_spec *spec, const struct jail_cell *cel
 		return jail_fault_set(fault, JAIL_STEP_LANDLOCK, r, "");
 	r = filter_calls(spec);
 	return r < 0 ? jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "") : 0;
+}
+
+int jail_keep(const struct jail_spec *spec, pid_t pid, int *ret_fd, struct jail_fault *fault)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	*ret_fd = -1;
+	if (!*spec->keep)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, spec->keep);
+	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return jail_fault_set(fault, JAIL_STEP_KEEP, -errno, spec->keep);
+	*ret_fd = fd;
+	return 0;
 }
 
 int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, void (*tied)(int data),

@@ -23,21 +23,24 @@ enum jail_use {
 };
 
 enum jail_mount_kind {
-	JAIL_DIR,   /* an empty directory */
-	JAIL_LINK,  /* a symbolic link; `source` is where it leads */
-	JAIL_FILE,  /* a file; `source` is its content */
-	JAIL_RO,    /* `source` of the host, read-only with all that is mounted below it */
-	JAIL_RW,    /* the same, writable */
-	JAIL_TMPFS, /* memory; `source` are its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
-	JAIL_PROC,  /* of the new PID namespace, with parts covered */
-	JAIL_DEV,   /* the few devices that programs need, terminals, shared memory, and, with a
+	JAIL_DIR,     /* an empty directory */
+	JAIL_LINK,    /* a symbolic link; `source` is where it leads */
+	JAIL_FILE,    /* a file; `source` is its content */
+	JAIL_RO,      /* `source` of the host, read-only with all that is mounted below it */
+	JAIL_RW,      /* the same, writable */
+	JAIL_TMPFS,   /* memory; `source` are its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
+	JAIL_OVERLAY, /* what is at `source`/base, with changes that go to `source`/work/upper; there
+		       * has to be memory at `source`/work, and `source`/base goes */
+	JAIL_PROC,    /* of the new PID namespace, with parts covered */
+	JAIL_DEV,     /* the few devices that programs need, terminals, shared memory, and, with a
 		     * `source`, the device of that name */
 	JAIL_NKINDS,
 };
 
 #define JAIL_OPTIONAL 0x01u /* left out if the host does not have it */
 #define JAIL_NOEXEC   0x02u
-#define JAIL_OWNED    0x04u /* of JAIL_RW: with the rights of the spec's `owner` on the host */
+#define JAIL_OWNED \
+	0x04u /* of JAIL_RO, JAIL_RW: with the rights of the spec's `owner` on the host */
 #define JAIL_NO_LINKS 0x08u /* a symbolic link in the source is an error */
 
 /* Mounts are made in their order. Directories on the way to a target are made where the view can be
@@ -61,6 +64,8 @@ struct jail_rlimit {
 #define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
 #define JAIL_NO_SETID	0x20u /* no file can be given a set-id bit, as others could run it */
 
+#define JAIL_AS_OWNER	0x400u /* as root: id 0 inside is `owner`, and 1 and 2 are two of `foreign` */
+
 /*
  * - The program has id 0 inside, and `user` for what it starts, where two ids were asked for and the
  *   host can give them; else it has `user`, and that is the only id there is.
@@ -76,10 +81,11 @@ struct jail_spec {
 	uint32_t host_group;
 	uint32_t owner, owner_group; /* of what is JAIL_OWNED */
 	int32_t card_socket;	     /* descriptor in the child, closed before the program runs */
-	uint32_t pad;
+	uint32_t foreign;   /* first id on the host of another jail, whose files it reads */
 	uint64_t memory;    /* bytes, or 0 */
 	uint64_t keep_caps; /* bits; in the jail's own user namespace only */
 	const char *host_name;
+	const char *keep; /* a directory inside, of which the daemon gets a descriptor; or NULL */
 	struct jail_mount mounts[JAIL_MOUNTS_MAX];
 	struct jail_rlimit rlimits[JAIL_RLIMITS_MAX];
 };

@@ -31,6 +31,7 @@ enum jail_step {
 	JAIL_STEP_PRIVILEGES,
 	JAIL_STEP_LANDLOCK,
 	JAIL_STEP_SECCOMP,
+	JAIL_STEP_KEEP,
 	JAIL_STEP_VERIFY,
 	JAIL_NSTEPS,
 };
@@ -137,6 +138,20 @@ int jail_verify(const struct jail_spec *spec, pid_t pid, struct jail_cell *cell,
 
 /* The id on the host of `user` of a spec. */
 uint32_t jail_user_id(const struct jail_spec *spec, const struct jail_cell *cell);
+
+/* The id on the host that the program begins with. */
+uint32_t jail_first_id(const struct jail_spec *spec, const struct jail_cell *cell);
+
+/**
+ * jail_keep() - Take hold of a directory of a jail, which then stays when its processes are gone
+ * @spec: Says which
+ * @pid: Its first process, which runs
+ * @ret_fd: Result, for looking up only; -1 if nothing was asked for
+ * @fault: Why not
+ *
+ * Return: 0 or -errno.
+ */
+int jail_keep(const struct jail_spec *spec, pid_t pid, int *ret_fd, struct jail_fault *fault);
 
 /* ---- jail_owned.c ---- */
 

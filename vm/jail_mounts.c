@@ -163,6 +163,44 @@ static int attach_made(int fd, const char *target)
 	return r < 0 ? r : attach(mount, target);
 }
 
+/* ---- changes on top of a directory ---- */
+
+/* Where changes go, and where the kernel prepares them. The first has the rights that the whole will
+ * be seen to have. */
+static int make_layers(const char *top, uint32_t user)
+{
+	static const char *const names[] = {"work/upper", "work/work"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", top, names[i]);
+		if (mkdir(path, 0755) < 0 || chown(path, user, user) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The kernel looks up the layers by path, keeps copies of their mounts, and notes in attributes of the
+ * upper one, which anybody may set, what it has to know of it. With "xino" all files have numbers of one
+ * device, which stay when they are changed. */
+static int make_overlay(const char *top, const char *target, uint32_t user)
+{
+	char options[256], base[PATH_MAX];
+	int r = make_layers(top, user), fd;
+
+	if (r < 0)
+		return r;
+	snprintf(options, sizeof(options),
+		 "lowerdir=%s/base,upperdir=%s/work/upper,workdir=%s/work/work,userxattr,xino=on",
+		 top, top, top);
+	fd = new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	r = fd < 0 ? fd : attach_made(fd, target);
+	snprintf(base, sizeof(base), "%s/base", top);
+	if (r == 0 && umount2(base, MNT_DETACH) < 0)
+		r = -errno;
+	return r;
+}
+
 /* ---- /dev and /proc ---- */
 
 /* The host's device @name, at @dev. That it is read-only is no matter for what is written to it, but
@@ -288,7 +326,7 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 	return 0;
 }
 
-static int make_one(const struct jail_mount *m, int *source)
+static int make_one(const struct jail_spec *spec, const struct jail_mount *m, int *source)
 {
 	const char *target = m->target + 1;
 	int r, fd;
@@ -306,6 +344,7 @@ static int make_one(const struct jail_mount *m, int *source)
 	case JAIL_TMPFS:
 		fd = new_mount("tmpfs", m->source, (unsigned)attr_of(m));
 		return fd < 0 ? fd : attach_made(fd, target);
+	case JAIL_OVERLAY: return make_overlay(m->source + 1, target, spec->user);
 	case JAIL_PROC: return make_proc(target);
 	case JAIL_DEV: return make_dev(target, m->source);
 	case JAIL_NKINDS: break;
@@ -338,7 +377,7 @@ int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_ROOT, r, "");
 	for (uint32_t i = 0; i < spec->nmounts; i++) {
-		r = make_one(&spec->mounts[i], &fds[i]);
+		r = make_one(spec, &spec->mounts[i], &fds[i]);
 		if (r < 0)
 			return jail_fault_set(fault, JAIL_STEP_MOUNT, r, spec->mounts[i].target);
 	}

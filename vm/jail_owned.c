@@ -91,8 +91,9 @@ static int make_map(const struct jail_spec *spec, uint32_t inside)
 /* Return: a detached mount of @m, with the ids of @map, or -errno. */
 static int mount_mapped(const struct jail_mount *m, int map)
 {
-	struct mount_attr attr = {.attr_set =
-					  MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID |
+					      MOUNT_ATTR_NODEV |
+					      (m->kind == JAIL_RO ? MOUNT_ATTR_RDONLY : 0u),
 				  .userns_fd = (unsigned)map};
 	_cleanup_close_ int source = jail_open_source(m), tree = -1;
 	int fd;

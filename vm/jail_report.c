@@ -35,6 +35,7 @@ static const char *const step_str[] = {
 	[JAIL_STEP_PRIVILEGES] = "dropping privileges",
 	[JAIL_STEP_LANDLOCK] = "Landlock",
 	[JAIL_STEP_SECCOMP] = "filtering system calls",
+	[JAIL_STEP_KEEP] = "holding on to",
 	[JAIL_STEP_VERIFY] = "verifying",
 };
 static_assert(ARRAY_SIZE(step_str) == JAIL_NSTEPS, "a name for each step");
@@ -137,7 +138,7 @@ static void look_at_status(const struct jail_spec *spec, const struct jail_cell 
 		v = 1;
 	hold(r, JAIL_L_SECCOMP, known, v);
 	known = status_number(status, "\nUid:", 10, &v);
-	hold(r, JAIL_L_IDS, known && v == cell->base, v);
+	hold(r, JAIL_L_IDS, known && v == jail_first_id(spec, cell), v);
 	if (r->layer[JAIL_L_IDS].state == JAIL_HOLDS && !cell->private_ids) {
 		r->layer[JAIL_L_IDS].state = JAIL_ABSENT;
 		r->layer[JAIL_L_IDS].error = EPERM;
@@ -309,11 +310,12 @@ ssize_t jail_pack(const struct jail_spec *spec, char *out, size_t size)
 	static_assert(offsetof(struct jail_spec, memory) == 12 * sizeof(uint32_t), "no holes");
 	/* Addresses mean nothing there, and what is alike is to be so byte for byte. */
 	memcpy(&plain, spec, sizeof(plain));
-	plain.host_name = NULL;
+	plain.host_name = plain.keep = NULL;
 	for (uint32_t i = 0; i < spec->nmounts; i++)
 		plain.mounts[i].source = plain.mounts[i].target = NULL;
 	memcpy(out, &plain, sizeof(plain));
-	if (!pack_string(out, size, &pos, spec->host_name))
+	if (!pack_string(out, size, &pos, spec->host_name) ||
+	    !pack_string(out, size, &pos, spec->keep ? spec->keep : ""))
 		return -E2BIG;
 	for (uint32_t i = 0; i < spec->nmounts; i++) {
 		const struct jail_mount *m = &spec->mounts[i];
@@ -347,7 +349,8 @@ int jail_unpack(const char *bytes, size_t len, struct jail_spec *ret_spec)
 	    spec.nrlimits > JAIL_RLIMITS_MAX)
 		return -EINVAL;
 	spec.host_name = unpack_string(bytes, len, &pos);
-	for (uint32_t i = 0; spec.host_name && i < spec.nmounts; i++) {
+	spec.keep = spec.host_name ? unpack_string(bytes, len, &pos) : NULL;
+	for (uint32_t i = 0; spec.keep && i < spec.nmounts; i++) {
 		struct jail_mount *m = &spec.mounts[i];
 
 		m->source = unpack_string(bytes, len, &pos);
@@ -355,7 +358,7 @@ int jail_unpack(const char *bytes, size_t len, struct jail_spec *ret_spec)
 		if (!m->target || m->target[0] != '/' || m->kind >= JAIL_NKINDS)
 			return -EINVAL;
 	}
-	if (!spec.host_name || pos != len)
+	if (!spec.keep || pos != len)
 		return -EINVAL;
 	*ret_spec = spec;
 	return 0;

@@ -41,6 +41,9 @@
 #define PROCESSES_AGENT	    88 /* its own, with interpreters that wait */
 #define AGENT		    "/run/xsbx/agent"
 #define PACKAGES	    "/run/xsbx/packages"
+#define HOME		    "/home/user"
+#define LAYERS		    "/run/xsbx"
+#define STORE		    LAYERS "/work"
 #define USER_BIN	    "/run/xsbx/bin"
 #define SYSTEM_PATH	    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -142,7 +145,17 @@ static void add_paths(struct jail_spec *j, const struct view *v)
 	}
 }
 
-static void add_memory(struct jail_spec *j, struct words *w, uint64_t memory)
+/* The working directory begins as one of the host; what is changed is in memory, and the daemon keeps
+ * hold of that, so that it can be looked at and taken over when the sandbox is gone. */
+static void add_work(struct jail_spec *j, const struct words *w, const char *work)
+{
+	view_show(j, JAIL_RO, JAIL_NO_LINKS | JAIL_OWNED, work, LAYERS "/base");
+	view_show(j, JAIL_TMPFS, 0, w->home, STORE);
+	view_show(j, JAIL_OVERLAY, 0, LAYERS, HOME);
+	j->keep = STORE "/upper";
+}
+
+static void add_memory(struct jail_spec *j, struct words *w, const struct view *v, uint64_t memory)
 {
 	/* Until the agent is told the quotas, with its first message. */
 	snprintf(w->home, sizeof(w->home), "mode=755,uid=%d,gid=%d,size=%llu,nr_inodes=65536",
@@ -151,7 +164,10 @@ static void add_memory(struct jail_spec *j, struct words *w, uint64_t memory)
 		 (unsigned long long)memory * 3 / 10);
 	view_show(j, JAIL_DEV, 0, NULL, "/dev");
 	view_show(j, JAIL_PROC, 0, NULL, "/proc");
-	view_show(j, JAIL_TMPFS, 0, w->home, "/home/user");
+	if (v && v->work)
+		add_work(j, w, v->work);
+	else
+		view_show(j, JAIL_TMPFS, 0, w->home, HOME);
 	view_show(j, JAIL_TMPFS, 0, w->tmp, "/tmp");
 	view_show(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
 }
@@ -179,7 +195,7 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 	add_limit(j, RLIMIT_NICE, 0);
 	add_limit(j, RLIMIT_RTPRIO, 0);
 	add_system(j, w);
-	add_memory(j, w, memory);
+	add_memory(j, w, spec->view, memory);
 	if (spec->layer)
 		view_show(j, JAIL_RO, 0, spec->layer->path, PACKAGES);
 	r = add_agent(j, w, vm->agent);
@@ -261,7 +277,7 @@ static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, 
 	const struct plan *plan = b->plan;
 	_cleanup_close_ int card = -1;
 	char number[16], memory[24];
-	const char *argv[6 + 2 * JAIL_MOUNTS_MAX] = {AGENT, "--jail", number, "--memory", memory};
+	const char *argv[8 + 2 * JAIL_MOUNTS_MAX] = {AGENT, "--jail", number, "--memory", memory};
 	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
 	struct spawn_fd fds[4] = {
 		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
@@ -279,6 +295,10 @@ static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, 
 			continue;
 		argv[n++] = "--write";
 		argv[n++] = jail.mounts[i].target;
+	}
+	if (*jail.keep) {
+		argv[n++] = "--store";
+		argv[n++] = STORE;
 	}
 	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
 	snprintf(memory, sizeof(memory), "%llu",
@@ -373,6 +393,7 @@ static void process_info(const struct backend *b, struct backend_info *ret_info)
 	const pid_t pid = hosted_pid(&b->hosted);
 
 	*ret_info = (struct backend_info){.accel = "none",
+					  .kept = pid ? b->hosted.child.kept : -1,
 					  .pid = pid,
 					  .report = pid ? &b->hosted.child.report : NULL,
 					  .gauges = pid ? &b->hosted.child.gauges : NULL};

@@ -203,10 +203,11 @@ void sandbox_begin(struct sandbox *s)
 
 	if (s->vm->closing) {
 		sandbox_close(s);
-	} else if (s->view.npaths && !s->ops->views) {
-		trouble_set(&p, "no-paths", "Write backend = process.",
-			    "files of the host (ro, rw) can be shown to processes, but not to a "
-			    "machine");
+	} else if ((s->view.npaths || s->view.work) && !s->ops->views) {
+		trouble_set(
+			&p, "no-paths", "Write backend = process.",
+			"files of the host (ro, rw, work) can be shown to processes, but not to a "
+			"machine");
 		sandbox_fail(s, &p);
 	} else if (s->ops->needs_image && imager_missing(&s->vm->imager, s->image, true)) {
 		imager_wait(&s->vm->imager, s);
@@ -319,6 +320,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.nenv = t->nenv,
 		.paths = t->view.path,
 		.npaths = t->view.npaths,
+		.work = t->view.work,
 		.limits = t->limits,
 		.network = t->network,
 		.packages = t->packages,

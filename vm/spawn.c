@@ -201,6 +201,7 @@ static void child_gone(struct child *c)
 static void child_end(struct child *c, int status)
 {
 	struct gauges gauges = c->gauges;
+	_cleanup_close_ int kept = c->kept;
 	int pidfd = c->pidfd;
 
 	child_gone(c);
@@ -253,6 +254,8 @@ static void on_started(struct child *c, const struct spawn_note *note, int fds[S
 		if (note->gauges & 1u << i && next < SPAWN_NOTE_FDS)
 			c->gauges.fd[i] = steal_fd(&fds[next++]);
 	}
+	if (note->kept && next < SPAWN_NOTE_FDS)
+		c->kept = steal_fd(&fds[next]);
 	c->report = note->report;
 	if (c->doomed)
 		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
@@ -469,6 +472,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	c->state = CHILD_ASKED;
 	c->pidfd = -1;
 	c->gauges = GAUGES_NONE;
+	c->kept = -1;
 	TAILQ_INSERT_TAIL(&sp->children, c, link);
 	return 0;
 }

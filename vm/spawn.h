@@ -47,6 +47,7 @@ struct child {
 	int pidfd;
 	struct jail_report report; /* of a jailed one, from `started` on */
 	struct gauges gauges;	   /* likewise, to the end of `exited` */
+	int kept;		   /* likewise: the directory that its jail keeps, or -1 */
 	uint64_t oom_kills;	   /* in `exited`: processes of its jail, for want of memory */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */

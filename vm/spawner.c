@@ -76,7 +76,7 @@ static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error
 
 /* It runs; the daemon gets a hold on it, and on what counts what it uses. */
 static void spawn_started(struct server *s, struct spawn_note *note, int pidfd,
-			  const struct jail_cell *cell)
+			  const struct jail_cell *cell, int kept)
 {
 	int fds[SPAWN_NOTE_FDS] = {pidfd};
 	struct gauges g = GAUGES_NONE;
@@ -90,6 +90,9 @@ static void spawn_started(struct server *s, struct spawn_note *note, int pidfd,
 		note->gauges |= 1u << i;
 		fds[n++] = g.fd[i];
 	}
+	note->kept = kept >= 0;
+	if (kept >= 0)
+		fds[n++] = kept;
 	note_send(s, note, fds, n);
 	gauges_close(&g);
 }
@@ -171,7 +174,7 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 /* Waits until the program runs, or could not be run, and looks whether it is jailed as it should
  * be. Return: false with @e filled in. */
 static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struct jail_cell *cell,
-		       struct spawn_error *e)
+		       int *ret_kept, struct spawn_error *e)
 {
 	ssize_t n;
 
@@ -184,6 +187,8 @@ static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struc
 		return true;
 	e->step = SPAWN_STEP_JAIL;
 	e->error = jail_verify(&job->jail, pid, cell, &e->fault);
+	if (e->error == 0)
+		e->error = jail_keep(&job->jail, pid, ret_kept, &e->fault);
 	return e->error == 0;
 }
 
@@ -192,7 +197,7 @@ static void spawn(struct server *s, const struct spawn_job *job)
 {
 	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = job->req.id};
 	struct spawn_error e = {.step = SPAWN_STEP_FORK};
-	_cleanup_close_ int status = -1, pidfd = -1;
+	_cleanup_close_ int status = -1, pidfd = -1, kept = -1;
 	struct jail_cell cell = {.into = -1};
 	int p[2];
 	pid_t pid;
@@ -205,14 +210,14 @@ static void spawn(struct server *s, const struct spawn_job *job)
 	status = p[0];
 	pid = give_birth(job, p, &cell, &pidfd, &e);
 	close(p[1]);
-	if (pid && await_exec(job, status, pid, &cell, &e)) {
+	if (pid && await_exec(job, status, pid, &cell, &kept, &e)) {
 		e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
 		if (pidfd >= 0)
 			e.error = kid_add(s, job->req.id, pid, &cell);
 		if (e.error == 0) {
 			note.pid = pid;
 			note.report = cell.report;
-			spawn_started(s, &note, pidfd, &cell);
+			spawn_started(s, &note, pidfd, &cell, kept);
 			return;
 		}
 	}

@@ -11,6 +11,7 @@
 
 #include "kvm.h"
 #include "spawner_server.h"
+#include "tree.h"
 #include "util.h"
 
 __attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step step)
@@ -149,6 +150,12 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 	}
 	if (job->jailed)
 		child_jail(job, status_fd, cell, go);
+	if (job->req.flags & SPAWN_TREE) {
+		/* It runs no program, which would close what is not its own. */
+		if (close_range(SPAWN_TARGET_MAX, ~0u, 0) < 0)
+			_exit(127);
+		tree_serve(job->argv[0]);
+	}
 	execvpe(job->argv[0], job->argv, job->envp);
 	child_fail(status_fd, SPAWN_STEP_EXEC);
 }

@@ -10,7 +10,7 @@
 
 #define SPAWN_MESSAGE_MAX 32768u /* bytes of one request with its strings */
 #define SPAWN_FDS_MAX	  16u
-#define SPAWN_NOTE_FDS	  (1 + GAUGE_NUMBER)
+#define SPAWN_NOTE_FDS	  (2 + GAUGE_NUMBER)
 #define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
 #define SPAWN_STRINGS_MAX 256u
 
@@ -26,6 +26,7 @@ enum spawn_op {
 #define SPAWN_NICE	  0x04u /* it is in no hurry */
 #define SPAWN_TOOL	  0x08u /* a program of the user's: it may need one that gains privileges */
 #define SPAWN_SMALL_PAGES 0x10u /* no huge pages: it has many places that it uses little of */
+#define SPAWN_TREE	  0x20u /* no program: tree_serve() with the arguments */
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
@@ -49,6 +50,7 @@ struct spawn_note {
 	int32_t status;	    /* EXITED: as from wait(2) */
 	uint32_t oom_kills; /* EXITED: in its jail, for want of memory */
 	uint32_t gauges;    /* STARTED: bits of enum gauge */
+	uint32_t kept;	    /* STARTED: behind these there is the directory that is kept */
 	uint32_t jail_step; /* FAILED in SPAWN_STEP_JAIL: which of its steps */
 	char what[JAIL_WHAT_MAX];
 	struct jail_report report; /* STARTED: what holds of the jail */

@@ -18,6 +18,7 @@ void view_free(struct view *v)
 		free((char *)v->path[i].target);
 	}
 	free(v->path);
+	free(v->work);
 	*v = (struct view){0};
 }
 
@@ -29,8 +30,11 @@ int view_copy(struct view *dst, const struct sandbox_spec *spec)
 	if (spec->npaths > VM_PATHS_MAX)
 		return -E2BIG;
 	v.path = calloc(spec->npaths + 1, sizeof(*v.path));
-	if (!v.path)
+	v.work = spec->work ? strdup(spec->work) : NULL;
+	if (!v.path || (spec->work && !v.work)) {
+		view_free(&v);
 		return -ENOMEM;
+	}
 	for (; v.npaths < spec->npaths; v.npaths++) {
 		const struct vm_path *from = &spec->paths[v.npaths];
 		struct vm_path *to = &v.path[v.npaths];
@@ -50,14 +54,15 @@ int view_copy(struct view *dst, const struct sandbox_spec *spec)
 
 bool view_wanted(const struct sandbox_spec *spec)
 {
-	return spec->npaths > 0;
+	return spec->npaths > 0 || spec->work;
 }
 
 bool view_serves(const struct view *v, const struct sandbox_spec *spec)
 {
-	bool owned = false;
+	bool owned = v->work;
 
-	if (v->npaths != spec->npaths)
+	if (v->npaths != spec->npaths || !v->work != !spec->work ||
+	    (v->work && strcmp(v->work, spec->work) != 0))
 		return false;
 	for (size_t i = 0; i < v->npaths; i++) {
 		const struct vm_path *a = &v->path[i], *b = &spec->paths[i];

@@ -17,7 +17,8 @@ struct vm_path;
 struct view {
 	struct vm_path *path;
 	size_t npaths;
-	/* Whose rights code in the sandbox has below what it may write to. */
+	char *work; /* what the working directory begins as, or NULL */
+	/* Whose rights code in the sandbox has below `work` and what it may write to. */
 	uid_t owner;
 	gid_t group;
 };

@@ -202,6 +202,7 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	TAILQ_INIT(&vm->sandboxes);
 	TAILQ_INIT(&vm->deferred);
 	TAILQ_INIT(&vm->templates);
+	TAILQ_INIT(&vm->work);
 	vm->snapshot_bytes = cfg->snapshot_bytes;
 	tsc_start(&vm->tsc);
 	r = admit_init(vm, cfg);
@@ -305,6 +306,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	imager_cut(&vm->imager);
 	fetcher_cut(&vm->fetcher);
 	installer_cut(&vm->installer);
+	work_cut(vm);
 	vm_kick(vm);
 }
 

@@ -283,9 +283,11 @@ struct sandbox_spec {
 	unsigned memory_mb, cpus;
 	struct sandbox_limits limits;
 	uid_t owner;
-	gid_t group;		       /* the owner's */
-	const struct vm_path *paths;   /* copied; only for VM_PROCESS */
-	size_t npaths;		       /* at most VM_PATHS_MAX */
+	gid_t group;		     /* the owner's */
+	const struct vm_path *paths; /* copied; only for VM_PROCESS */
+	size_t npaths;		     /* at most VM_PATHS_MAX */
+	const char *
+		work; /* directory of the host that files/ begins as, or NULL; only for VM_PROCESS */
 	const struct sandbox_env *env; /* copied */
 	size_t nenv;
 	/* The variables and limits of the template itself, with which snapshots are made; copied. */
@@ -603,5 +605,47 @@ typedef void (*vm_file_fn)(void *data, int err, const struct vm_file_reply *repl
  * large, -ENOMEM; @fn is only called if 0.
  */
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
+
+/* ---- changes of a directory of the host ---- */
+
+struct vm_work;
+
+/**
+ * vm_work_of() - Hold on to what a sandbox changes in the directory that it began with
+ * @s: Sandbox, READY
+ *
+ * It stays when the sandbox is gone, with the memory it takes.
+ *
+ * Return: To be freed with vm_work_free(), before vm_close() is done; NULL if there is none, or no memory.
+ */
+struct vm_work *vm_work_of(const struct sandbox *s);
+void vm_work_free(struct vm_work *w);
+
+enum vm_work_op {
+	VM_WORK_LIST, /* a line for each: "A PATH", "M PATH" or "D PATH", or "? PATH" for what can't be
+			 * looked into; names escaped */
+	VM_WORK_COMMIT, /* make them, with the owner's rights; lines "PATH: why not" */
+};
+
+struct vm_changes {
+	const char *text; /* not terminated */
+	size_t len;
+	uint64_t changes, failures;
+	const char *why; /* if all of it failed */
+};
+
+/* @err: 0 or -errno; -EFBIG for a list that is too long. */
+typedef void (*vm_work_fn)(void *data, int err, const struct vm_changes *c);
+
+/**
+ * vm_work_do() - List or make the changes
+ * @w: Changes; may be freed while this is on its way
+ * @op: Which
+ * @fn: Called once, from the loop
+ * @data: Its first argument
+ *
+ * Return: 0 or -errno; @fn is only called if 0.
+ */
+int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_fn fn, void *data);
 
 #endif

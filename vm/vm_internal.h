@@ -77,6 +77,8 @@ struct vm {
 	uv_timer_t background;	 /* see pool.c */
 
 	struct shelf shelf;
+	TAILQ_HEAD(work_tasks, work_task) work; /* see work.c */
+
 	struct sandbox_list sandboxes, deferred;
 	uv_idle_t idle;
 	bool kicked; /* somebody may be admitted */
@@ -96,6 +98,9 @@ const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend ba
 
 /* Lets the loop look for somebody to admit. */
 void vm_kick(struct vm *vm);
+
+/* At the end of the machinery: nobody waits for lists any more. */
+void work_cut(struct vm *vm);
 
 /* ---- admit.c ---- */
 

@@ -364,6 +364,26 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 	};
 }
 
+struct vm_work *vm_work_of(const struct sandbox *s)
+{
+	(void)s;
+	return NULL;
+}
+
+void vm_work_free(struct vm_work *w)
+{
+	assert_null(w);
+}
+
+int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_fn fn, void *data)
+{
+	(void)w;
+	(void)op;
+	(void)fn;
+	(void)data;
+	return -ENOSYS;
+}
+
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)
 {
 	must_be_alive(s);

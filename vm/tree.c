@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sandbox has changed in its copy of a directory of the host: listed, and taken over. */
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "tree_internal.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The kernel keeps what a sandbox has changed apart from the directory that it sees: the upper layer of
+ * an overlay (Documentation/filesystems/overlayfs.rst). A file there is a new or changed one, a character
+ * device 0/0 stands for one that was removed, and a directory with the attribute "opaque" hides all that
+ * is below the one of the same name. Both trees are walked at once.
+ *
+ * Being there does not make a file a changed one: opening it to write was enough. It is compared.
+ *
+ * All of this is the sandbox's: its names, what they are, and it may go on changing them meanwhile. So
+ * this runs in a process of its own, in a jail that holds nothing but the two trees, with the rights
+ * of the owner, in which nothing is looked up but one name at a time below an open directory, no link
+ * is followed and no mount entered. A file becomes visible when it is whole. Links are made only
+ * where they lead to what lies below the directory; devices, sockets and FIFOs never.
+ *
+ * What can't be made is told and left out; the rest is made. Whoever mends the reason can do it again.
+ */
+
+#define OPAQUE	     "user.overlay.opaque"
+#define FAILURES_MAX 20u /* that are told */
+#define PATH_BYTES   (TREE_DEPTH_MAX * 256u)
+
+struct walk {
+	bool commit;
+	unsigned depth; /* of the directory that is looked at */
+	char path[PATH_BYTES];
+	size_t len;
+	uint64_t changes, failures;
+};
+
+/* ---- words ---- */
+
+/* How many bytes of @s are one character that may be shown as it is; 0 if it may not. */
+static size_t showable(const unsigned char *s)
+{
+	size_t n = *s < 0x80 ? 1 : *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
+
+	if (*s < 0x20 || *s == 0x7f || *s == '\\' || (*s >= 0x80 && *s < 0xc2) || *s > 0xf4 ||
+	    (*s == 0xc2 && s[1] < 0xa0))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return n;
+}
+
+static void put_path(const struct walk *w)
+{
+	const unsigned char *s = (const unsigned char *)w->path;
+
+	while (*s) {
+		size_t n = showable(s);
+
+		if (n)
+			fwrite(s, 1, n, stdout);
+		else
+			printf("\\%03o", *s);
+		s += n ? n : 1;
+	}
+}
+
+/* A change, which is made unless @r says why it could not be; without @commit it only is listed. */
+static void tell(struct walk *w, char letter, int r)
+{
+	w->changes++;
+	if (!w->commit) {
+		w->failures += r < 0 && r != -ENOTSUP;
+		printf("%c ", r < 0 && r != -ENOTSUP ? '?' : letter);
+		put_path(w);
+		putchar('\n');
+		return;
+	}
+	if (r >= 0)
+		return;
+	if (++w->failures > FAILURES_MAX)
+		return;
+	put_path(w);
+	printf(": %s\n", r == -ENOTSUP
+				 ? "links that lead elsewhere, devices, sockets and FIFOs are "
+				   "not taken over"
+				 : strerror(-r));
+}
+
+/* ---- looking ---- */
+
+static bool is_whiteout(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
+}
+
+static bool is_opaque(int dir)
+{
+	char value[2];
+
+	return fgetxattr(dir, OPAQUE, value, sizeof(value)) == 1 && value[0] == 'y';
+}
+
+/* Where the next bytes are that are no hole. */
+static off_t next_data(int fd, off_t at, off_t size)
+{
+	const off_t data = lseek(fd, at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? size : at;
+	return MIN(data, size);
+}
+
+/* Holes of both are skipped: a file may be larger than anybody could read. */
+static bool same_bytes(int a, int b, off_t size)
+{
+	static char left[65536], right[65536];
+
+	for (off_t at = 0; at < size;) {
+		const off_t in_a = next_data(a, at, size), in_b = next_data(b, at, size);
+		ssize_t n;
+
+		at = MIN(in_a, in_b);
+		if (at == size)
+			break;
+		n = pread(a, left, sizeof(left), at);
+
+		if (n <= 0 || pread(b, right, (size_t)n, at) != n ||
+		    memcmp(left, right, (size_t)n) != 0)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+static bool same_file(const struct tree_entry *e)
+{
+	_cleanup_close_ int a = -1, b = -1;
+
+	if (e->u.st_size != e->b.st_size || ((e->u.st_mode ^ e->b.st_mode) & TREE_MODE))
+		return false;
+	a = tree_open(e->upper, e->name, S_IFREG, O_RDONLY);
+	b = tree_open(e->base, e->name, S_IFREG, O_RDONLY);
+	return a >= 0 && b >= 0 && same_bytes(a, b, e->u.st_size);
+}
+
+/* Also if it was made to lead to the same place from here. */
+static bool same_link(const struct tree_entry *e, unsigned depth)
+{
+	char a[PATH_MAX], b[PATH_MAX], made[PATH_MAX];
+
+	if (tree_read_link(e->upper, e->name, a) < 0 || tree_read_link(e->base, e->name, b) < 0)
+		return false;
+	return strcmp(a, b) == 0 || (tree_link_target(a, depth, made) == 0 && strcmp(made, b) == 0);
+}
+
+static void merge(struct walk *w, int upper, int base);
+
+/* ---- one name ---- */
+
+static void merge_dir(struct walk *w, const struct tree_entry *e)
+{
+	const bool old = e->there && S_ISDIR(e->b.st_mode);
+	const bool moded = old && ((e->u.st_mode ^ e->b.st_mode) & TREE_MODE);
+	_cleanup_close_ int upper = tree_open(e->upper, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
+	_cleanup_close_ int base = -1;
+	int r = upper < 0 ? upper : w->depth >= TREE_DEPTH_MAX ? -ENAMETOOLONG : 0;
+
+	if (r == 0 && w->commit)
+		r = base = tree_apply_dir(e);
+	else if (r == 0 && old)
+		r = base = tree_open(e->base, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
+	if (!old || moded || r < 0)
+		tell(w, e->there ? 'M' : 'A', r);
+	if (r < 0)
+		return;
+	w->depth++;
+	merge(w, upper, base);
+	w->depth--;
+	if (w->commit && (!old || moded))
+		(void)fchmod(base, (old ? e->b.st_mode & 07000 : 0) | (e->u.st_mode & TREE_MODE));
+}
+
+static void merge_file(struct walk *w, const struct tree_entry *e)
+{
+	if (e->there && S_ISREG(e->b.st_mode) && same_file(e))
+		return;
+	tell(w, e->there ? 'M' : 'A', w->commit ? tree_apply_file(e) : 0);
+}
+
+static void merge_link(struct walk *w, const struct tree_entry *e)
+{
+	if (e->there && S_ISLNK(e->b.st_mode) && same_link(e, w->depth))
+		return;
+	tell(w, e->there ? 'M' : 'A', w->commit ? tree_apply_link(e, w->depth) : 0);
+}
+
+static void merge_removed(struct walk *w, const struct tree_entry *e)
+{
+	if (e->there)
+		tell(w, 'D', w->commit ? tree_remove(e->base, e->name, w->depth) : 0);
+}
+
+static void merge_name(struct walk *w, int upper, int base, const char *name)
+{
+	struct tree_entry e = {.upper = upper, .base = base, .name = name};
+	const size_t len = w->len;
+
+	if (fstatat(upper, name, &e.u, AT_SYMLINK_NOFOLLOW) < 0)
+		return; /* gone */
+	e.there = base >= 0 && fstatat(base, name, &e.b, AT_SYMLINK_NOFOLLOW) == 0;
+	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
+				   name);
+	if (w->len >= sizeof(w->path))
+		w->failures++;
+	else if (is_whiteout(&e.u))
+		merge_removed(w, &e);
+	else if (S_ISDIR(e.u.st_mode))
+		merge_dir(w, &e);
+	else if (S_ISREG(e.u.st_mode))
+		merge_file(w, &e);
+	else if (S_ISLNK(e.u.st_mode))
+		merge_link(w, &e);
+	else
+		tell(w, e.there ? 'M' : 'A', -ENOTSUP);
+	w->len = len;
+	w->path[len] = '\0';
+}
+
+/* ---- directories ---- */
+
+static int is_name(const struct dirent *d)
+{
+	return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Calls @fn for each name, in their order. */
+static void each(struct walk *w, int dir, int upper, int base,
+		 void (*fn)(struct walk *w, int upper, int base, const char *name))
+{
+	struct dirent **names;
+	int n = scandirat(dir, ".", &names, is_name, by_bytes);
+
+	if (n < 0)
+		w->failures++;
+	for (int i = 0; i < n; i++) {
+		fn(w, upper, base, names[i]->d_name);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+}
+
+/* A name of the base, below a directory that hides it: if there is nothing of this name above, it was
+ * removed. */
+static void merge_hidden(struct walk *w, int upper, int base, const char *name)
+{
+	struct tree_entry e = {.upper = upper, .base = base, .name = name, .there = true};
+	const size_t len = w->len;
+	struct stat st;
+
+	if (fstatat(upper, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
+				   name);
+	if (w->len < sizeof(w->path))
+		merge_removed(w, &e);
+	w->len = len;
+	w->path[len] = '\0';
+}
+
+static void merge(struct walk *w, int upper, int base)
+{
+	if (base >= 0 && is_opaque(upper))
+		each(w, base, upper, base, merge_hidden);
+	each(w, upper, upper, base, merge_name);
+}
+
+void tree_serve(const char *what)
+{
+	static struct walk w;
+	int base = open(TREE_BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int upper = openat(TREE_UPPER_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char byte;
+
+	if (read(TREE_BEGIN_FD, &byte, 1) != 1)
+		_exit(1);
+	w.commit = strcmp(what, TREE_COMMIT) == 0;
+	if (base < 0 || upper < 0) {
+		printf(".: %s\n" TREE_DONE " 0 1\n", strerror(errno));
+	} else {
+		merge(&w, upper, base);
+		if (w.commit)
+			(void)syncfs(base);
+		printf(TREE_DONE " %llu %llu\n", (unsigned long long)w.changes,
+		       (unsigned long long)w.failures);
+	}
+	_exit(fflush(stdout) == 0 ? 0 : 1);
+}
