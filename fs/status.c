@@ -196,11 +196,17 @@ static void add_port(void *data, const struct sandbox_port *port)
 
 static json_t *network_json(const struct session *s)
 {
-	json_t *ports = json_array();
+	json_t *ports = json_array(), *traffic = json_null();
+	struct sandbox_traffic t;
 
 	if (s->sandbox)
 		sandbox_ports(s->sandbox, add_port, ports);
-	return json_pack("{s:I, s:o}", "denied", (json_int_t)s->netlog.total, "ports", ports);
+	if (s->sandbox && sandbox_traffic(s->sandbox, &t) == 0)
+		traffic = json_pack("{s:I, s:I, s:I, s:i}", "bytes_in", (json_int_t)t.bytes_in,
+				    "bytes_out", (json_int_t)t.bytes_out, "connections",
+				    (json_int_t)t.connections, "open", (int)t.open);
+	return json_pack("{s:I, s:o, s:o}", "denied", (json_int_t)s->netlog.total, "traffic",
+			 traffic, "ports", ports);
 }
 
 int status_session(struct session *s, struct buf *out)

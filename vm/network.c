@@ -137,8 +137,13 @@ static void on_denied(void *data, const struct net_denied *what)
 
 static void on_stats(void *data, const struct net_stats *stats)
 {
-	(void)data;
-	(void)stats;
+	struct network *n = data;
+
+	n->has_traffic = true;
+	n->traffic = (struct sandbox_traffic){.bytes_in = stats->bytes_in,
+					      .bytes_out = stats->bytes_out,
+					      .connections = stats->connections,
+					      .open = stats->open};
 }
 
 static void on_gateway_closed(void *data)
@@ -377,5 +382,21 @@ int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[
 	}
 	free(n->allow);
 	n->allow = copy;
+	return 0;
+}
+
+void network_ask_traffic(struct sandbox *s)
+{
+	const struct network *n = s->network;
+
+	if (n && n->gateway && n->served)
+		(void)gateway_ask_stats(n->gateway);
+}
+
+int sandbox_traffic(const struct sandbox *s, struct sandbox_traffic *ret_traffic)
+{
+	if (!s->network || !s->network->has_traffic)
+		return -ENODATA;
+	*ret_traffic = s->network->traffic;
 	return 0;
 }

@@ -35,4 +35,7 @@ void network_tell(const struct sandbox *s,
 void network_tell_all(const struct vm *vm,
 		      void (*line)(void *data, const char *key, const char *value), void *data);
 
+/* Asks for figures, if there is a network; see sandbox_traffic(). */
+void network_ask_traffic(struct sandbox *s);
+
 #endif

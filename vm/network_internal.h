@@ -38,6 +38,8 @@ struct network {
 	struct child child;
 	struct reader words;
 	struct tail said;
+	struct sandbox_traffic traffic;
+	bool has_traffic;
 	bool started, served, child_gone, closing;
 	unsigned nopen; /* the child, the reader, the gateway, and one until network_close() */
 };

@@ -2,6 +2,7 @@
 /* Ports of the host that lead to ports of a sandbox. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "gateway.h"
 #include "hub.h"
@@ -133,8 +134,11 @@ static void end_port(struct port *p)
 	const bool told = p->state != PORT_BINDING || !p->fn;
 
 	dialer_cancel(&p->request);
-	if (p->state == PORT_BOUND)
+	if (p->state == PORT_BOUND) {
+		/* The helper has it as well, and takes its time to go: the port is free now. */
+		shutdown(p->listener, SHUT_RDWR);
 		close(p->listener);
+	}
 	p->state = PORT_FREE;
 	if (!told)
 		p->fn(p->data, -ESTALE, NULL, "the sandbox has ended");
@@ -220,10 +224,11 @@ int sandbox_unforward(struct sandbox *s, uint16_t guest)
 	struct network *n = s->network;
 	struct port *p = n && !n->closing ? find_port(n, guest) : NULL;
 
-	if (!p || p->state != PORT_BOUND)
+	if (!p)
 		return -ENOENT;
-	if (n->gateway)
+	if (n->gateway && p->state == PORT_BOUND)
 		(void)gateway_unforward(n->gateway, guest);
 	end_port(p);
+	vm_defer(s->vm, s); /* maybe READY waited for this one */
 	return 0;
 }

@@ -214,6 +214,7 @@ void sandbox_ask_usage(struct sandbox *s)
 {
 	s->usage_stale = false;
 	channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
+	network_ask_traffic(s);
 }
 
 static void agent_silent(struct sandbox *s)

@@ -62,11 +62,9 @@ struct template
 	unsigned clone_failures, build_failures; /* in a row */
 	uint64_t retry_at;			 /* ms of the loop's clock */
 	char problem[512];
-	bool asked;	   /* the store was asked for what has this key */
-	bool fetching;	   /* it is, right now */
-	bool damaged;	   /* what the store has of it is of no use */
-	bool fetched;	   /* it is from there */
-	bool kept, unkept; /* it is on the disk; it should be, and can't */
+	bool asked;    /* the store was asked for what has this key */
+	bool fetching; /* it is, right now */
+	bool damaged;  /* what the store has of it is of no use */
 
 	bool prepared; /* to be ready before it is used, and to stay so */
 	bool odd;      /* only one of its uses makes it worth a snapshot: not the first */

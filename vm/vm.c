@@ -373,10 +373,6 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.refills = t->refills,
 			.refill_ms = t->refill_ms,
 			.refill_sum_ms = t->refill_sum_ms,
-			.key = t->key,
-			.kept = t->kept,
-			.unkept = t->unkept,
-			.fetched = t->fetched,
 		};
 
 		fn(data, &st);

@@ -128,10 +128,6 @@ struct vm_template_status {
 	uint64_t hits, misses;
 	uint64_t refills, refill_ms, refill_sum_ms; /* how many, what the last took, and all */
 	bool prepared;
-	const char *key; /* of its snapshot, "" if it is not known yet */
-	bool kept;	 /* it is on the disk */
-	bool unkept;	 /* it should be, and can't */
-	bool fetched;	 /* it came from the store */
 };
 
 void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),
@@ -509,8 +505,19 @@ typedef void (*sandbox_forward_fn)(void *data, int err, const struct sandbox_por
 int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
 		    void *data, char ret_why[static VM_WHY_MAX]);
 
-/* Ends that at once; connections stay. Return: 0 or -ENOENT. */
+/* Ends that at once; connections stay. If sandbox_forward() has not answered yet, it does so now, with
+ * -ESTALE. Return: 0 or -ENOENT. */
 int sandbox_unforward(struct sandbox *s, uint16_t guest);
+
+struct sandbox_traffic {
+	uint64_t bytes_in, bytes_out; /* as the sandbox sees it */
+	uint64_t connections;
+	unsigned open; /* of those, now */
+};
+
+/* The last known figures of its network (asked for along with sandbox_usage()), never waits. Return: 0 or
+ * -ENODATA. */
+int sandbox_traffic(const struct sandbox *s, struct sandbox_traffic *ret_traffic);
 
 /* ---- files ---- */
 

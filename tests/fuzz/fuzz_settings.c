@@ -33,7 +33,12 @@ static void check_round_trip(const struct settings *s)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char most[] = "*.example.org 10.0.0.1:9";
-	static const struct settings_limits none, some = {256, 2, 60, 60, false, false, most};
+	static const struct settings_limits none;
+	const struct settings_limits some = {.max_memory_mb = 256,
+					     .max_cpus = 2,
+					     .max_timeout_s = 60,
+					     .max_idle_timeout_s = 60,
+					     .max_allow = most};
 	struct vm_problem why = {.code = ""};
 	struct buf before = {0}, after = {0};
 	struct settings s;

@@ -103,6 +103,8 @@ def spelt_out():
 def told():
     info = s.json()
     ok("status.json counts refusals", info["network"]["denied"] > 15, info["network"])
+    ok("and connections", wait_for(lambda: (s.json()["network"]["traffic"] or {}).get(
+        "connections", 0) > 5), s.json()["network"])
     events = subprocess.run(["timeout", "5", "head", "-c", "100000", f"{land.mnt}/events"],
                             stdout=subprocess.PIPE, check=False).stdout.decode()
     has("events have them", events, '"event":"denied"')

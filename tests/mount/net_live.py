@@ -140,6 +140,38 @@ def ports():
        wait_for(lambda: fetch(number) == "curl 7", 10))
 
 
+def early():
+    """Changes before the sandbox is there are not lost."""
+    s = land.session("early", "network = on\nallow = web.test\nports = 8080\ntimeout_s = 60\n")
+    s.submit(PROBES + "print(http('web.test'), http('other.test'))")
+    write(s / "net/allow", "other.test\n")
+    with open(s / "config", "ab", buffering=0) as file:
+        file.write(b"ports = 8081\n")
+    same("the list of the last moment", s.result().out, f"gaierror {OTHER}\n")
+    same("the ports too", list(s.ports()), [8081])
+    s.remove()
+
+
+def same_port_again():
+    """A port of this machine can be had again as soon as its sandbox is given up."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        number = sock.getsockname()[1]
+    s = land.session("again", f"ports = {number}:8080\ntimeout_s = 60\n")
+    for how in ("close", "reset"):
+        same(f"before {how}", s.run("print(1)").out, "1\n")
+        same("the port", s.ports(), {8080: number})
+        s.ctl("close")
+        s.ctl("reset")
+    same("after a reset", s.run(SERVER + "print(2)").out, "2\n")
+    same("it answers", fetch(number, "/a"), "from inside /a")
+    s.remove()
+    s = land.session("again", f"ports = {number}:8080\nfresh = yes\ntimeout_s = 60\n")
+    for n in range(3):
+        same(f"run {n} in a sandbox of its own", s.run(f"print({n})").out, f"{n}\n")
+    s.remove()
+
+
 def surroundings():
     s = land.session("around", "network = on\nallow = web.test\ntimeout_s = 60\n"
                                "env.CURL_CA_BUNDLE = /my/own\n")
@@ -192,4 +224,4 @@ def warm():
     second.remove()
 
 
-main(edited_list, ports, surroundings, warm, land.end)
+main(edited_list, ports, early, same_port_again, surroundings, warm, land.end)

@@ -215,6 +215,8 @@ static void test_denied(void **state)
 	assert_int_equal(bed_size(b, DENIED), strlen(bed_cat(b, DENIED)));
 	assert_non_null(strstr(bed_cat(b, "metrics"), "xsbxfs_net_denied_total 9\n"));
 	assert_non_null(strstr(bed_cat(b, SESSION "/status.json"), "\"denied\": 9"));
+	s->traffic = (struct sandbox_traffic){.bytes_in = 1u << 20, .connections = 3};
+	assert_non_null(strstr(bed_cat(b, SESSION "/status.json"), "\"bytes_in\": 1048576"));
 }
 
 static unsigned count(const char *text, const char *part)

@@ -261,6 +261,13 @@ int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_fo
 	return 0;
 }
 
+int sandbox_traffic(const struct sandbox *s, struct sandbox_traffic *ret_traffic)
+{
+	must_be_alive(s);
+	*ret_traffic = s->traffic;
+	return s->network ? 0 : -ENODATA;
+}
+
 int sandbox_unforward(struct sandbox *s, uint16_t guest)
 {
 	must_be_alive(s);

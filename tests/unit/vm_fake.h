@@ -35,6 +35,7 @@ struct sandbox {
 		void *data;
 	} asked[SANDBOX_PORTS_MAX]; /* forwards without an answer, oldest first */
 	size_t nasked;
+	struct sandbox_traffic traffic;
 	const struct sandbox_events *events;
 	void *data;
 	enum sandbox_state state;
