@@ -17,6 +17,7 @@
 #include "log.h"
 #include "place.h"
 #include "proc.h"
+#include "quota.h"
 #include "spare.h"
 #include "util.h"
 
@@ -278,12 +279,14 @@ static void on_kmsg(struct loop_source *s, uint32_t events)
 }
 
 /* Too much was asked of the memory: by the run, or, when ending one did not help, by what earlier ones
- * have left behind. */
+ * have left behind, which may be processes and may be files. The working directory is not touched. */
 static void on_memory_spent(struct swap_guard *g)
 {
 	struct agent *a = container_of(g, struct agent, guard);
 	bool again = now_us() - a->blamed < BLAME_US;
 
+	if (again || a->run.state != RUN_ACTIVE)
+		quota_wipe(a->place);
 	if (a->run.state == RUN_ACTIVE)
 		a->blamed = now_us();
 	if (run_out_of_memory(&a->run, again) || a->sweeper.active)

@@ -292,21 +292,28 @@ int proc_children(struct proc_set *set)
 	return r < 0 ? proc_scan(set) : 0;
 }
 
-/* Signals a process by descriptor, after making sure that it is still the one that was found. */
-static void proc_signal(const struct proc *p, int sig)
+/* Stops a process, after making sure that it is still the one that was found. Return: a descriptor
+ * for proc_finish(), or -1. */
+static int proc_stop(const struct proc *p)
 {
 	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	struct proc now;
 
+	if (fd >= 0 && proc_look(p->pid, &now) == 0 && now.start == p->start)
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGSTOP, NULL, 0);
+	else
+		close_fd(&fd);
+	return fd;
+}
+
+static void proc_finish(int fd)
+{
 	if (fd < 0)
 		return;
-	if (proc_look(p->pid, &now) == 0 && now.start == p->start) {
-		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
-		/* One that is killed while the kernel looks for memory on its behalf dies when that
-		 * has been found, which can take many seconds; what it has is memory. */
-		if (sig == SIGKILL)
-			(void)syscall(SYS_process_mrelease, fd, 0);
-	}
+	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	/* One that is killed while the kernel looks for memory on its behalf dies when that has been
+	 * found, which can take many seconds; what it has is memory. */
+	(void)syscall(SYS_process_mrelease, fd, 0);
 	close(fd);
 }
 
@@ -339,13 +346,10 @@ int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
 
 		p->live = p->live && !(keep && is_kept(&all, p, keep, not_kept));
 		victims += p->live;
-		if (p->live)
-			proc_signal(p, SIGSTOP);
+		p->fd = p->live ? proc_stop(p) : -1;
 	}
-	for (size_t i = 0; i < all.n; i++) {
-		if (all.v[i].live)
-			proc_signal(&all.v[i], SIGKILL);
-	}
+	for (size_t i = 0; i < all.n; i++)
+		proc_finish(all.v[i].fd);
 	proc_set_clear(&all);
 	return victims;
 }

@@ -19,6 +19,7 @@ struct proc {
 	uint64_t start; /* clock ticks since boot; with pid it names one process for ever */
 	bool live;	/* not a zombie */
 	bool ours;	/* descends from the agent */
+	int fd;		/* while it is being ended */
 };
 
 /* What /proc/PID/stat says; times in clock ticks. */

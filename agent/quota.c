@@ -2,16 +2,21 @@
 /* How much user code may store: sizes of the tmpfs mounts that init made. */
 #include "quota.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include "place.h"
+#include "util.h"
 
 #define INODES_DEFAULT 65536u
+#define WIPE_DEPTH     32u
 
 /* What was set last. */
 struct quota {
@@ -56,4 +61,42 @@ int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_byte
 		r = remount("/dev/shm", MS_NOEXEC, tmp_bytes, tmp_inodes);
 	set = (struct quota){r == 0, files_bytes, tmp_bytes, files_inodes, tmp_inodes};
 	return r;
+}
+
+/* What lies deeper than WIPE_DEPTH stays: whoever hid it there will find his session closed. */
+static void wipe(int dir, unsigned depth)
+{
+	DIR *d = fdopendir(dir);
+	struct dirent *e;
+
+	if (!d)
+		close(dir);
+	while (d && (e = readdir(d))) {
+		int fd;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (unlinkat(dir, e->d_name, 0) == 0)
+			continue;
+		fd = depth < WIPE_DEPTH ? openat(dir, e->d_name,
+						 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+					: -1;
+		if (fd >= 0)
+			wipe(fd, depth + 1);
+		(void)unlinkat(dir, e->d_name, AT_REMOVEDIR);
+	}
+	if (d)
+		closedir(d);
+}
+
+void quota_wipe(const struct place *place)
+{
+	static const char *const dirs[] = {"/tmp", "/dev/shm"};
+
+	for (size_t i = 0; place->guest && i < ARRAY_SIZE(dirs); i++) {
+		int fd = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0)
+			wipe(fd, 0);
+	}
 }

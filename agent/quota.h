@@ -20,4 +20,10 @@ struct place;
 int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
 	      uint32_t files_inodes, uint32_t tmp_inodes);
 
+/**
+ * quota_wipe() - Remove what is in /tmp and /dev/shm, because it takes memory that nobody has
+ * @place: Where they are; nothing is done outside a guest
+ */
+void quota_wipe(const struct place *place);
+
 #endif

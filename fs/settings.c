@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a session: checked one by one, read from text, written as text. */
+/* The settings of a session: checked one by one and all together, written as text. */
 #include "settings.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -348,11 +347,19 @@ static int check_room(const struct settings *s, struct vm_problem *why)
 			      s->limits.files_mb, s->memory_mb);
 }
 
+int settings_agree(const struct settings *s, const struct settings_limits *limits,
+		   struct vm_problem *ret_why)
+{
+	int r = check_room(s, ret_why);
+
+	if (r == 0)
+		r = netset_check(s, limits, ret_why);
+	return r < 0 ? r : paths_fit(s, ret_why);
+}
+
 int settings_fit(struct settings *s, const struct settings_limits *limits,
 		 struct vm_problem *ret_why)
 {
-	int r;
-
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		unsigned limit = limit_of(limits, &keys[i]);
 		unsigned *number;
@@ -368,105 +375,7 @@ int settings_fit(struct settings *s, const struct settings_limits *limits,
 	}
 	if (s->backend == SETTINGS_PROCESS && !limits->allow_process)
 		return refuse_process(ret_why);
-	if (check_room(s, ret_why) < 0)
-		return -EINVAL;
-	r = netset_check(s, limits, ret_why);
-	return r < 0 ? r : paths_fit(s, ret_why);
-}
-
-/* Cuts blanks, and the CR of a CRLF, off both ends of a line. */
-static char *trim(char *text)
-{
-	size_t len;
-
-	text += strspn(text, " \t\r");
-	len = strlen(text);
-	while (len > 0 && strchr(" \t\r", text[len - 1]))
-		len--;
-	text[len] = '\0';
-	return text;
-}
-
-static int parse_line(struct settings *s, char *line, const struct settings_limits *limits,
-		      struct vm_problem *why)
-{
-	char *value;
-
-	line = trim(line);
-	if (*line == '\0' || *line == '#')
-		return 0;
-	value = strchr(line, '=');
-	if (!value && strncmp(line, "unset", 5) == 0 && isblank((unsigned char)line[5]))
-		return env_unset(s, trim(line + 5), why);
-	if (!value)
-		return problem_refuse(
-			why, "invalid",
-			"Write one \"key = value\" a line, or a comment with # in front.",
-			"\"%s\" has no \"=\"", problem_quote(line).text);
-	*value = '\0';
-	return settings_set(s, trim(line), trim(value + 1), limits, why);
-}
-
-/* A list that the text does not mention stays; but not if the text turns the network off. */
-static int settle_allow(struct settings *s, char **inherited, const struct settings_limits *limits,
-			struct vm_problem *why)
-{
-	if (!s->allow)
-		s->allow = s->network ? steal_ptr(*inherited) : strdup("");
-	return s->allow ? netset_check(s, limits, why) : -ENOMEM;
-}
-
-int settings_parse(struct settings *s, const char *text, size_t len,
-		   const struct settings_limits *limits, struct vm_problem *ret_why)
-{
-	static const char bom[] = "\xef\xbb\xbf";
-	struct settings changed;
-	char *copy, *line, *rest, *inherited = NULL;
-	unsigned n = 0;
-	int r;
-
-	if (len > SETTINGS_TEXT_MAX)
-		return problem_refuse(ret_why, "too-long",
-				      "Write at most 131072 bytes of settings.",
-				      "the settings have %zu bytes", len);
-	if (len > 0 && memchr(text, '\0', len))
-		return problem_refuse(ret_why, "invalid", "Write plain text.",
-				      "the settings hold a NUL byte");
-	if (len >= 3 && memcmp(text, bom, 3) == 0) {
-		text += 3;
-		len -= 3;
-	}
-	copy = strndup(len ? text : "", len);
-	if (!copy)
-		return -ENOMEM;
-	r = settings_copy(&changed, s);
-	if (r < 0)
-		goto out;
-
-	inherited = steal_ptr(changed.allow);
-	rest = copy;
-	while (r >= 0 && (line = strsep(&rest, "\n"))) {
-		n++;
-		r = parse_line(&changed, line, limits, ret_why);
-	}
-	if (r == -EINVAL)
-		problem_name_line(ret_why, n);
-	if (r >= 0)
-		r = check_room(&changed, ret_why);
-	if (r >= 0)
-		r = settle_allow(&changed, &inherited, limits, ret_why);
-	if (r >= 0)
-		r = paths_fit(&changed, ret_why);
-	if (r < 0) {
-		settings_clear(&changed);
-		goto out;
-	}
-	settings_clear(s);
-	*s = changed;
-out:
-	free(inherited);
-	free(copy);
-	return r;
+	return settings_agree(s, limits, ret_why);
 }
 
 /* ---- as text ---- */

@@ -81,6 +81,10 @@ int settings_set(struct settings *s, const char *key, const char *value,
 int settings_fit(struct settings *s, const struct settings_limits *limits,
 		 struct vm_problem *ret_why);
 
+/* Do settings that are right one by one fit together? Return: 0, -EINVAL, -ENOMEM. */
+int settings_agree(const struct settings *s, const struct settings_limits *limits,
+		   struct vm_problem *ret_why);
+
 /**
  * settings_parse() - Apply a whole text of `key = value` lines, `#` comments and empty lines
  * @s: Settings; unchanged unless all of it is right

@@ -36,13 +36,17 @@ def memory():
     same("control: a part of it", s.run("b = b'x' * (64 << 20)\nprint(len(b))\ndel b\n").out,
          f"{64 << 20}\n")
     # Of random bytes, as others can be compressed.
-    result = s.run("import os\nprint('so far', flush=True)\nkeep = []\n"
-                   "while True: keep.append(os.urandom(1 << 20))\n")
+    result = s.run("import os\nprint('so far', flush=True)\nkeep, block = [], os.urandom(1 << 20)\n"
+                   "while True: keep.append(block + b'x')\n")
     same("memory", (result.code, s.state_of(2), result.out), (137, "oom", "so far\n"))
     same("the session says it", s.json()["error"]["code"], "out-of-memory")
     same("and goes on", s.run("print('fine')").out, "fine\n")
     same("a run that ends so by itself is no such case",
          (s.run("import os\nos.kill(os.getpid(), 9)\n").code, s.state_of(4)), (137, "done"))
+
+
+# A child that takes all the memory it can get.
+EATER = "head -c 1M /dev/urandom > r; while cat r; do :; done 2> /dev/null | tail -c 1G"
 
 
 def memory_of_children():
@@ -51,17 +55,17 @@ def memory_of_children():
     s = Session("child", config=PATIENT)
     result = s.run("head -c 16M /dev/urandom | tail -c 16M | wc -c\n")
     same("control: a child with some", result.out, f"{16 << 20}\n")
-    result = s.run("head -c 1G /dev/urandom | tail -c 1G > /dev/null; echo ${PIPESTATUS[1]}\n")
+    result = s.run(f"{EATER} > /dev/null; echo ${{PIPESTATUS[1]}}\n")
     # A machine ends the run as a whole, before its kernel has to end anything.
     ok("a child is killed", (result.out, result.code, s.state_of(2)) in (
         ("137\n", 0, "done"), ("", 137, "oom")), result)
-    result = s.run("head -c 1G /dev/urandom | tail -c 1G > /dev/null\n")
+    result = s.run(f"{EATER} > /dev/null\n")
     same("a run that ends with it", (result.code, s.state_of(3)), (137, "oom"))
     # Two sandboxes at once: what one does is no matter of the other's.
     other = Session("other", config=PATIENT)
     other.submit("until [ -e go ]; do sleep 0.05; done; kill -9 $$\n")
     other.wait_run(1, "running")
-    same("another", (s.run("head -c 1G /dev/urandom | tail -c 1G > /dev/null\n").code, s.state_of(4)), (137, "oom"))
+    same("another", (s.run(f"{EATER} > /dev/null\n").code, s.state_of(4)), (137, "oom"))
     write(other / "files/go", "")
     same("is not said to be out of memory", (other.result().code, other.state_of(1)),
          (137, "done"))
@@ -73,7 +77,8 @@ def memory_of_files():
     if not held():
         return
     s = Session("tmpfs", config=PATIENT)
-    s.run("for f in ~/a /tmp/a /dev/shm/a; do head -c 1G /dev/urandom > $f; done 2> err\n")
+    s.run("head -c 1M /dev/urandom > r\n"
+          "for f in ~/a /tmp/a /dev/shm/a; do while cat r; do :; done > $f; done 2> /dev/null\n")
     wait_for(lambda: s.word() in ("idle", "closed"), 5)
     word = s.state_of(1)
     ok("it ends, or there is no memory", word in ("done", "oom"), word)

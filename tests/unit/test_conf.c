@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: files, options, command line, and what a mistake in them is answered. */
-/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
+/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
 /* modules: fs/netset.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
 /* libs: inih */
 #include <errno.h>

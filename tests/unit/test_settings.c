@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of a session: what is taken, what is refused, and in which words. */
-/* modules: fs/settings.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
+/* modules: fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
 /* modules: fs/netset.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
 #include <errno.h>
 #include <setjmp.h>
