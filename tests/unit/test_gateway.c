@@ -20,8 +20,11 @@
 
 static uv_loop_t loop;
 static struct dialer dialer;
-static struct dial_server *server;
+static struct dial_server *servers[4];
 static unsigned starts; /* of the dialer's process */
+static int bound;	/* what became of a port */
+static bool stale;
+static char trusted; /* the state of a test whose list is the administrator's */
 static struct gateway *gw;
 static int helper;
 static unsigned ready, denied;
@@ -66,22 +69,41 @@ static int on_resolve(void *data, const char *name,
 
 static void on_server_ended(void *data, int err)
 {
-	(void)data;
+	struct dial_server **ended_one = data;
+
 	(void)err;
-	dial_server_close(server);
-	server = NULL;
+	dial_server_close(*ended_one);
+	*ended_one = NULL;
 }
 
 /* What is a process otherwise. */
 static int start_server(struct dialer *d)
 {
-	static const struct dial_config cfg = {.resolve = on_resolve, .ended = on_server_ended};
+	const struct dial_config cfg = {
+		.resolve = on_resolve, .ended = on_server_ended, .data = &servers[starts]};
 	int sv[2];
 
-	starts++;
+	assert_true(starts < sizeof(servers) / sizeof(servers[0]));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
-	assert_int_equal(dial_server_new(d->loop, sv[1], &cfg, &server), 0);
+	assert_int_equal(dial_server_new(d->loop, sv[1], &cfg, &servers[starts++]), 0);
 	return sv[0];
+}
+
+static bool is_stale(struct dialer *d)
+{
+	const bool was = stale;
+
+	(void)d;
+	stale = false;
+	return was;
+}
+
+static void on_port(struct dialer_request *rq, int result, uint16_t port, int *fd)
+{
+	(void)rq;
+	bound = result;
+	assert_int_equal(*fd >= 0, result == 0);
+	assert_int_equal(port > 0, result == 0);
 }
 
 static void on_dialer_closed(struct dialer *d)
@@ -92,10 +114,9 @@ static void on_dialer_closed(struct dialer *d)
 static int set_up(void **state)
 {
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
-	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
+	struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	int sv[2];
 
-	(void)state;
 	ready = denied = 0;
 	ended = 0;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
@@ -103,8 +124,11 @@ static int set_up(void **state)
 	uv_loop_init(&loop);
 	memset(&dialer, 0, sizeof(dialer));
 	starts = 0;
+	stale = false;
+	cfg.trusted_names = *state == &trusted;
 	dialer_init(&dialer, &loop);
 	dialer.start = start_server;
+	dialer.is_stale = is_stale;
 	dialer.closed = on_dialer_closed;
 	return gateway_new(&loop, sv[0], &cfg, &gw);
 }
@@ -212,6 +236,76 @@ static void connects(void **state)
 	assert_int_equal(ask("loop.test", 0, port), NET_UNREACHABLE);
 }
 
+/* Names of the administrator's list may be anywhere; what a `*` lets through may not. */
+static void trusts_names(void **state)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	const int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(sin);
+	char list[100];
+	uint16_t port;
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&sin, len), 0);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
+	port = ntohs(sin.sin_port);
+	snprintf(list, sizeof(list), "loop.test:%u", port);
+	allow(list);
+	assert_int_equal(ask("loop.test", 0, port), NET_OK);
+	assert_int_equal(ask("loop.test", 0, (uint16_t)(port ^ 1)), NET_NAME);
+	allow("*");
+	assert_int_equal(ask("loop.test", 0, port), NET_PRIVATE);
+	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_PRIVATE);
+	close(listener);
+}
+
+/* What was asked of a dialer that ended has failed; what comes later is done by the next. */
+static void dialer_dies(void **state)
+{
+	struct dialer_request rq = {.done = on_port};
+
+	(void)state;
+	allow("a.test");
+	assert_int_equal(ask("a.test", 0, 443), NET_UNRESOLVED);
+	assert_int_equal(starts, 1);
+	assert_int_equal(dialer_listen(&dialer, &rq, 0), 0);
+	dial_server_close(servers[0]);
+	for (int i = 0; i < 20; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(bound, -EPIPE);
+	/* Not at once, or a host where it can't run would be kept busy. */
+	assert_int_equal(dialer_listen(&dialer, &rq, 0), -EAGAIN);
+	assert_int_equal(ask("a.test", 0, 443), NET_UNREACHABLE);
+	assert_int_equal(starts, 1);
+	dialer.started_at = 0;
+	assert_int_equal(dialer_listen(&dialer, &rq, 0), 0);
+	for (int i = 0; i < 20; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(bound, 0);
+	assert_int_equal(starts, 2);
+	/* One that is given up is not answered. */
+	bound = 1;
+	assert_int_equal(dialer_listen(&dialer, &rq, 0), 0);
+	dialer_cancel(&rq);
+	for (int i = 0; i < 20; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(bound, 1);
+}
+
+/* The files that say how names are resolved have changed: another one, and nothing is lost. */
+static void dialer_is_stale(void **state)
+{
+	(void)state;
+	allow("a.test");
+	assert_int_equal(ask("a.test", 0, 443), NET_UNRESOLVED);
+	stale = true;
+	assert_int_equal(ask("a.test", 0, 443), NET_UNRESOLVED);
+	assert_int_equal(starts, 2);
+	assert_int_equal(ask("a.test", 0, 443), NET_UNRESOLVED);
+	assert_int_equal(starts, 2);
+}
+
 static void nonsense(void **state)
 {
 	struct net_dial d = request("a.test", 0, 443);
@@ -290,6 +384,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(checks_for_itself, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(connects, set_up, tear_down),
+		{"trusts_names", trusts_names, set_up, tear_down, &trusted},
+		cmocka_unit_test_setup_teardown(dialer_dies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dialer_is_stale, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
 		NONSENSE(0),
 		NONSENSE(1),
