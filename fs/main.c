@@ -375,7 +375,55 @@ static int run(struct daemon *d)
 	free(d->runtime_dir);
 	free(d->fs);
 	conf_clear(&d->conf);
+<<<<<<< HEAD
 	return 0;
+=======
+	return d->status;
+}
+
+/* ---- without a mount ---- */
+
+static int prefetch(struct daemon *d)
+{
+	const char *name;
+
+	if (prefetch_choose(&d->conf, &name) < 0) {
+		fprintf(stderr, "xsbxfs: there is no template \"%s\"\n", name);
+		return 2;
+	}
+	return run(d);
+}
+
+/* One process makes everything ready and says what there is, and the other writes it to the file. */
+static int export(struct daemon *d)
+{
+	char *items[CONF_TEMPLATES_MAX * 3 + 2], line[512];
+	int fds[2], status = 0;
+	size_t n = 0;
+	FILE *in;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+		log_error("cannot start: %s", strerror(errno));
+		return 1;
+	}
+	if (pid == 0) {
+		close(fds[0]);
+		d->prefetch.items = fdopen(fds[1], "w");
+		exit(d->prefetch.items ? prefetch(d) : 1);
+	}
+	close(fds[1]);
+	in = fdopen(fds[0], "r");
+	while (in && n < ARRAY_SIZE(items) && fgets(line, sizeof(line), in)) {
+		line[strcspn(line, "\n")] = '\0';
+		items[n] = strdup(line);
+		n += items[n] != NULL;
+	}
+	waitpid(pid, &status, 0);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	return prefetch_export(&d->conf, items, n);
+>>>>>>> 34d0da2 (Layers of packages are fetched from and offered to the store, and are in bundles)
 }
 
 static int check(const struct conf *conf)

@@ -174,7 +174,8 @@ static void finish(struct fetcher_lane *lane, enum store_end end, const char *wh
 
 	lane->current = NULL;
 	TAILQ_REMOVE(&lane->jobs, job, link);
-	note(f, lane, job, end, why);
+	if (!f->vm->closing)
+		note(f, lane, job, end, why);
 	if (job->done)
 		job->done(job->data, job->key, end, why);
 	free(job);
@@ -192,9 +193,9 @@ static void over(struct fetcher_lane *lane)
 		return;
 	f->vm->nhandles--;
 	vm_kick(f->vm);
-	if (f->vm->closing)
-		return;
-	if (lane->failed) {
+	if (f->vm->closing) {
+		end = STORE_AWAY;
+	} else if (lane->failed) {
 		snprintf(why, sizeof(why), "%.300s was not started: %s", f->program,
 			 strerror(-lane->failed));
 	} else if (WIFEXITED(lane->status) && WEXITSTATUS(lane->status) < STORE_NENDS) {
@@ -307,7 +308,7 @@ static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
 	struct vm *vm = lane->fetcher->vm;
 	const char *argv[24], *envp[16];
 	_cleanup_close_ int ours = -1, theirs = -1;
-	struct texts texts;
+	struct texts texts = {.dir = ""};
 	int p[2], r;
 
 	if (pipe2(p, O_CLOEXEC) < 0)
@@ -437,10 +438,28 @@ void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status)
 	ret_status->again_s = is_alone(f) ? (f->again_at - uv_now(f->vm->loop) + 999) / 1000 : 0;
 }
 
+/* Who still waits in line has an answer now; whose program runs, when it is gone. */
+static void cut(struct fetcher_lane *lane)
+{
+	struct fetcher_job *job, *following;
+
+	for (job = TAILQ_FIRST(&lane->jobs); job; job = following) {
+		following = TAILQ_NEXT(job, link);
+		if (job == lane->current)
+			continue;
+		TAILQ_REMOVE(&lane->jobs, job, link);
+		if (job->done)
+			job->done(job->data, job->key, STORE_AWAY, "xsbxfs is ending");
+		free(job);
+	}
+	if (lane->current)
+		child_kill(&lane->child);
+}
+
 void fetcher_cut(struct fetcher *f)
 {
-	if (f->get.current)
-		child_kill(&f->get.child);
-	if (f->put.current)
-		child_kill(&f->put.child);
+	if (!f->url)
+		return;
+	cut(&f->get);
+	cut(&f->put);
 }

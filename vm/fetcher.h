@@ -47,7 +47,7 @@ struct fetcher_lane {
 };
 
 /*
- * - `done` of a job is called exactly once, from the loop, unless the machinery closes.
+ * - `done` of a job is called exactly once, from the loop or from fetcher_cut().
  * - While `now` is before `again_at` nothing is asked for: the store did not answer.
  */
 struct fetcher {

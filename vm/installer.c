@@ -21,9 +21,12 @@
  * A sandbox whose layer is missing waits, without a place in the admission, as one does whose image
  * is missing; and the layer is made, one at a time:
  *
- *	QUEUED -> BEGIN -> PREPARE -> RUN -> PACK -> PUBLISH -> there
- *	                      |        |      |        |
- *	                      +--------+------+--------+-> ABANDON -> FAILED
+ *	QUEUED -> FETCH -> BEGIN -> PREPARE -> RUN -> PACK -> PUBLISH -> there
+ *	                               |        |      |        |
+ *	                               +--------+------+--------+-> ABANDON -> FAILED
+ *
+ * FETCH asks the store, where there is one and the layer is a single file; what it did not bring is
+ * made here. What is made here is offered to it.
  *
  * BEGIN, PUBLISH and ABANDON work on the disk, in a worker thread; BEGIN waits as long as another
  * mount is at the same layer, and may find that this one has made it. PREPARE runs a program of the
@@ -415,6 +418,8 @@ static void work(uv_work_t *req)
 		in->result = layer_begin(dir, job->key, &in->lock);
 		if (in->result == -EAGAIN)
 			nanosleep(&pause, NULL);
+		if (in->result == -EEXIST && in->fetched)
+			layer_trim(dir, job->key, in->vm->layers.limit);
 	} else if (job->step == INSTALL_PUBLISH) {
 		in->result = layer_publish(dir, job->key, job->need.form, in->vm->layers.limit,
 					   &in->bytes);
@@ -440,15 +445,17 @@ static void begun(struct installer *in)
 
 static void published(struct installer *in)
 {
-	if (in->result == 0)
+	if (in->result == 0) {
+		installer_offer(in);
 		succeeded(in);
-	else if (in->result == -EFBIG)
+	} else if (in->result == -EFBIG) {
 		installer_give_up(
 			in, "Name fewer packages, or raise layer_limit.",
 			"the packages take %llu MiB, which is more than all layers may have",
 			(unsigned long long)(in->bytes >> 20));
-	else
+	} else {
 		installer_give_up(in, "", "the layer can't be kept: %s", strerror(-in->result));
+	}
 }
 
 static void on_worked(uv_work_t *req, int status)
@@ -490,12 +497,23 @@ static void go(struct installer *in, enum install_step step)
 	case INSTALL_PREPARE: r = installer_prepare(in); break;
 	case INSTALL_RUN:
 	case INSTALL_PACK: r = installer_run(in); break;
+	case INSTALL_FETCH:
 	case INSTALL_QUEUED:
 	case INSTALL_FAILED:
 	case INSTALL_NSTEPS: break;
 	}
 	if (r < 0)
 		installer_give_up(in, "", "no packages can be installed: %s", strerror(-r));
+}
+
+void installer_fetched(struct installer *in)
+{
+	if (!in->vm->closing) {
+		go(in, INSTALL_BEGIN);
+		return;
+	}
+	trouble_set(&in->why, VM_PACKAGES_FAILED, "", "xsbxfs is ending");
+	failed(in);
 }
 
 void installer_prepared(struct installer *in)
@@ -547,5 +565,7 @@ static void next(struct installer *in)
 	in->tree[0] = in->tool[0] = in->index[0] = in->hosts[0] = '\0';
 	job->started_at = uv_now(in->vm->loop);
 	in->vm->nhandles++;
-	go(in, INSTALL_BEGIN);
+	job->step = INSTALL_FETCH;
+	if (!installer_fetch(in))
+		go(in, INSTALL_BEGIN);
 }

@@ -17,6 +17,7 @@ struct vm;
 /* What is being done for a layer. The order is that of the work. */
 enum install_step {
 	INSTALL_QUEUED,
+	INSTALL_FETCH,	 /* the store is asked for it */
 	INSTALL_BEGIN,	 /* its directory is made and locked */
 	INSTALL_PREPARE, /* the host is asked for registries, and for the image's programs */
 	INSTALL_RUN,	 /* the installer works, in a sandbox */
@@ -54,6 +55,8 @@ struct installer {
 
 	char dir[512]; /* of all layers, without links in its path */
 	int lock;
+	bool fetched; /* it came from the store */
+	bool damaged; /* what the store has of it is of no use */
 	uv_work_t work;
 	int result; /* of the work */
 	uint64_t bytes;

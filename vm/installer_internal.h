@@ -18,6 +18,13 @@ void installer_give_up(struct installer *in, const char *fix, const char *fmt, .
 /* Keeps a fact that `prepare` has found. Return: false if the line is none, but words. */
 bool installer_fact(struct installer *in, const char *line);
 
+/* Asks the store, if there is one; installer_fetched() is the answer. Return: whether it will come. */
+bool installer_fetch(struct installer *in);
+void installer_fetched(struct installer *in);
+
+/* Offers the layer that is done to the store. */
+void installer_offer(struct installer *in);
+
 /* Starts `prepare`; installer_prepared() is the answer, or installer_give_up(). Return: 0 or -errno. */
 int installer_prepare(struct installer *in);
 void installer_prepared(struct installer *in);

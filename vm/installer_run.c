@@ -187,3 +187,34 @@ int installer_run(struct installer *in)
 	in->sent = in->done = false;
 	return sandbox_new(in->vm, &spec, &run_events, in, &in->builder);
 }
+
+/* ---- the store ---- */
+
+/* What it did not bring is made here, as if there were none. */
+static void on_fetched(void *data, const char *key, enum store_end end, const char *why)
+{
+	struct installer *in = data;
+
+	(void)key;
+	(void)why;
+	in->fetched = end == STORE_DONE;
+	in->damaged = end == STORE_DAMAGED;
+	installer_fetched(in);
+}
+
+bool installer_fetch(struct installer *in)
+{
+	struct layer *there = layer_get(&in->vm->layers, in->current->key);
+
+	in->fetched = in->damaged = false;
+	layer_put(there);
+	return !there && in->current->need.form == LAYER_EROFS &&
+	       fetcher_get(&in->vm->fetcher, STORE_LAYER, in->current->key, 0, in->vm->layers.limit,
+			   on_fetched, in);
+}
+
+void installer_offer(struct installer *in)
+{
+	if (in->current->need.form == LAYER_EROFS)
+		fetcher_put(&in->vm->fetcher, STORE_LAYER, in->current->key, 0, in->damaged);
+}

@@ -94,6 +94,10 @@ int layer_begin(const char *dir, const char *key, int *ret_lock);
 int layer_publish(const char *dir, const char *key, enum layer_form form, uint64_t limit,
 		  uint64_t *ret_bytes);
 
+/* Removes what was not used for longest, but for @key, until the rest has no more than @limit bytes; 0: no
+ * limit. */
+void layer_trim(const char *dir, const char *key, uint64_t limit);
+
 /* Removes what was begun. */
 void layer_abandon(const char *dir, const char *key);
 

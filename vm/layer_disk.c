@@ -207,6 +207,12 @@ static bool is_right(const char *path, enum layer_form form)
 				  : S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_size > 0;
 }
 
+void layer_trim(const char *dir, const char *key, uint64_t limit)
+{
+	if (limit)
+		prune(dir, key, limit);
+}
+
 int layer_publish(const char *dir, const char *key, enum layer_form form, uint64_t limit,
 		  uint64_t *ret_bytes)
 {

@@ -189,7 +189,8 @@ void template_install(struct template *t)
 	if (template_layer(t))
 		return;
 	installer_need(&t->vm->installer, t->ops, t->image, t->language, t->packages, &need);
-	if (installer_ask(&t->vm->installer, &need, false, key, &p) < 0)
+	t->packages_failed = installer_ask(&t->vm->installer, &need, false, key, &p) < 0;
+	if (t->packages_failed)
 		snprintf(t->problem, sizeof(t->problem), "%.500s", p.cause);
 }
 
@@ -344,6 +345,8 @@ static void on_fetched(void *data, const char *key, enum store_end end, const ch
 	(void)why;
 	t->fetching = false;
 	t->refs--;
+	if (t->vm->closing)
+		return;
 	if (strcmp(key, t->key) == 0) {
 		t->damaged = end == STORE_DAMAGED;
 		if (end == STORE_DONE && t->state == TEMPLATE_NONE)

@@ -128,6 +128,12 @@ struct vm_template_status {
 	uint64_t hits, misses;
 	uint64_t refills, refill_ms, refill_sum_ms; /* how many, what the last took, and all */
 	bool prepared;
+	const char *key;   /* of its snapshot, "" if it is not known yet */
+	const char *layer; /* key of its packages' layer, "" if it has none that is open */
+	bool packages_failed;
+	bool kept;    /* it is on the disk */
+	bool unkept;  /* it should be, and can't */
+	bool fetched; /* it came from the store */
 };
 
 void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),

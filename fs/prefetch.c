@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making a machine ready without a mount. */
+#include "prefetch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs.h"
+#include "lease.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The machinery is the same as with a mount, and does what it does in the background anyway: images
+ * that are missing are built, snapshots fetched, or made and offered. Only that nobody uses them, no
+ * clones are kept waiting, and that it ends when all is on the disk.
+ *
+ * A bundle is written afterwards by xsbxfs-store, into which another process turns: this one has given
+ * up the right to run programs by then, and tells it over a pipe what to take.
+ */
+
+#define TICK_MS	   100u
+#define GIVE_UP_MS (3600u * 1000u)
+#define MISSING_MS 5000u /* an image that is missing, and nobody builds it */
+
+/* ---- what is to be ready ---- */
+
+int prefetch_choose(struct conf *conf, const char **ret_name)
+{
+	for (size_t i = 0; i < conf->ntemplates; i++) {
+		struct conf_template *t = &conf->template[i];
+
+		t->prepare = !conf->nnames && t->prepare;
+		t->pool = (struct vm_pool){0};
+	}
+	for (size_t n = 0; n < conf->nnames; n++) {
+		size_t i = 0;
+
+		while (i < conf->ntemplates && strcmp(conf->template[i].name, conf->names[n]) != 0)
+			i++;
+		*ret_name = conf->names[n];
+		if (i == conf->ntemplates)
+			return -ENOENT;
+		conf->template[i].prepare = true;
+	}
+	return 0;
+}
+
+/* ---- how far it is ---- */
+
+struct tally {
+	struct prefetch *p;
+	unsigned ready, failed, waiting;
+	bool print;
+};
+
+static void tell(const struct tally *y, const struct vm_template_status *st, const char *words)
+{
+	if (y->print)
+		printf("%-4s %s (%s, %u MiB, %u CPUs): %s\n", words ? "fail" : "ok", st->image,
+		       st->language, st->memory_mb, st->cpus,
+		       words		     ? words
+		       : st->fetched	     ? "fetched"
+		       : st->built_ms	     ? "made"
+		       : st->key && *st->key ? "was there"
+					     : "needs nothing");
+}
+
+static void look_at(void *data, const struct vm_template_status *st)
+{
+	struct tally *y = data;
+	struct vm_image_status image;
+
+	vm_image_status(y->p->fs->vm, st->image, &image);
+	if ((strcmp(st->state, "ready") == 0 && st->kept) || strcmp(st->state, "plain") == 0) {
+		y->ready++;
+		tell(y, st, NULL);
+	} else if (st->unkept) {
+		y->failed++;
+		tell(y, st, "its snapshot can't be kept on the disk");
+	} else if (st->packages_failed || strcmp(st->state, "broken") == 0) {
+		y->failed++;
+		tell(y, st, st->problem);
+	} else if (strcmp(image.state, "failed") == 0 ||
+		   (strcmp(image.state, "missing") == 0 && y->p->waited * TICK_MS > MISSING_MS)) {
+		y->failed++;
+		tell(y, st, image.problem);
+	} else {
+		y->waiting++;
+		if (y->print)
+			tell(y, st, "not ready in time");
+	}
+}
+
+/* Images are those that the links lead to now. */
+static void list_image(FILE *out, const char *cache, const char *name)
+{
+	char path[PATH_MAX], leads[PATH_MAX];
+	const char *key;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/images/templates/%s", cache, name);
+	n = readlink(path, leads, sizeof(leads) - 1);
+	if (n <= 0)
+		return;
+	leads[n] = '\0';
+	key = strrchr(leads, '/');
+	fprintf(out, "%s=%s\n", name, key ? key + 1 : leads);
+}
+
+static void list_item(void *data, const struct vm_template_status *st)
+{
+	struct prefetch *p = data;
+
+	if (strcmp(st->state, "plain") == 0)
+		return;
+	list_image(p->items, p->fs->conf->cache_dir, st->image);
+	if (*st->layer)
+		fprintf(p->items, "layer:%s\n", st->layer);
+	fprintf(p->items, "snapshot:%s\n", st->key);
+}
+
+static void finish(struct prefetch *p, const struct tally *y)
+{
+	struct tally again = {.p = p, .print = true};
+	struct vm_store_status store;
+
+	vm_templates(p->fs->vm, look_at, &again);
+	vm_store_status(p->fs->vm, &store);
+	if (store.problem[0])
+		printf("warn store: %s\n", store.problem);
+	if (p->items) {
+		list_image(p->items, p->fs->conf->cache_dir, "kernel");
+		list_image(p->items, p->fs->conf->cache_dir, "kernel-own");
+		vm_templates(p->fs->vm, list_item, p);
+		fflush(p->items);
+	}
+	fflush(stdout);
+	prefetch_close(p);
+	p->done(p->data, y->failed || y->waiting);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct prefetch *p = timer->data;
+	struct tally y = {.p = p};
+	struct vm_store_status store;
+
+	p->waited++;
+	vm_templates(p->fs->vm, look_at, &y);
+	vm_store_status(p->fs->vm, &store);
+	if ((y.waiting || strcmp(store.state, "busy") == 0) && p->waited * TICK_MS < GIVE_UP_MS)
+		return;
+	finish(p, &y);
+}
+
+static void on_event(void *data, const char *kind, const char *words)
+{
+	(void)data;
+	printf("%s: %s\n", kind, words);
+	fflush(stdout);
+}
+
+const struct vm_events prefetch_events = {.event = on_event};
+
+void prefetch_start(struct prefetch *p)
+{
+	lease_prepare(p->fs);
+	uv_timer_init(p->fs->loop, &p->timer);
+	p->timer.data = p;
+	p->open = true;
+	uv_timer_start(&p->timer, on_tick, TICK_MS, TICK_MS);
+}
+
+void prefetch_close(struct prefetch *p)
+{
+	if (p->open)
+		uv_close((uv_handle_t *)&p->timer, NULL);
+	p->open = false;
+}
+
+/* ---- bundles ---- */
+
+static int become(const char *const argv[])
+{
+	execv(argv[0], (char *const *)argv);
+	fprintf(stderr, "xsbxfs: error: %s: %s\n", argv[0], strerror(errno));
+	return 1;
+}
+
+int prefetch_export(const struct conf *conf, char *const items[], size_t n)
+{
+	const char **argv = calloc(n + 5, sizeof(*argv));
+
+	if (!argv)
+		return 1;
+	argv[0] = conf->store_program;
+	argv[1] = "export";
+	argv[2] = conf->file;
+	argv[3] = conf->cache_dir;
+	for (size_t i = 0; i < n; i++)
+		argv[4 + i] = items[i];
+	return become(argv);
+}
+
+int prefetch_import(const struct conf *conf)
+{
+	const char *const argv[] = {conf->store_program, "import", conf->file, conf->cache_dir,
+				    NULL};
+
+	return become(argv);
+}
