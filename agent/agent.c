@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ipc.h"
 #include "killer.h"
 #include "log.h"
 #include "place.h"
@@ -240,7 +241,12 @@ void agent_restart(struct agent *a)
 
 static void on_swept(struct killer *k)
 {
-	(void)k; /* agent_advance() goes on */
+	const struct agent *a = container_of(k, struct agent, sweeper);
+
+	/* On a host they would be others'. */
+	if (a->place->guest || a->place->jail)
+		ipc_clear();
+	/* agent_advance() goes on */
 }
 
 static void on_signal(struct loop_source *s, uint32_t events)

@@ -295,10 +295,13 @@ static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
 	if (c == JAIL_C_MEMORY) {
 		r = write_at(dir, version == 2 ? "memory.max" : "memory.limit_in_bytes", text);
 		/* Without swap, or without accounting for it, there is no such file. */
-		if (version == 2)
+		if (version == 2) {
 			(void)write_at(dir, "memory.swap.max", "0");
-		else
-			(void)write_at(dir, "memory.memsw.limit_in_bytes", text);
+			return r;
+		}
+		(void)write_at(dir, "memory.memsw.limit_in_bytes", text);
+		/* What is in TCP's buffers is counted by itself. */
+		(void)write_at(dir, "memory.kmem.tcp.limit_in_bytes", text);
 		return r;
 	}
 	if (version == 2) {
