@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process backend: starts and runs, beside the same interpreter without a sandbox and in others'."""
 
+import importlib.util
 import json
 import os
 import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from common import *
 from starts import new_series, show_new, start_new, warm_up
 
 CONF = "backend = process\n[limits]\nallow_process = yes\n"
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 # As inside a sandbox; what a version manager puts before them starts slowly.
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -25,22 +29,14 @@ BWRAP = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/u
          "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
          "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home/user",
          "--chdir", "/home/user"]
-SANDLOCK = ["sandlock", "run", "-r", "/usr", "-r", "/lib", "-r", "/lib64", "-r", "/bin", "-r", "/etc",
-            "-r", "/proc", "-w", "/tmp", "--"]
-OTHERS = {"fork and exec": [], "bwrap": BWRAP, "sandlock": SANDLOCK}
 
 
-def commands(template):
-    """The same program as a command, by what runs it; only what is there."""
+def command(template):
+    """The same program, as a command of this host."""
     program = PROGRAMS[template]["hello"]
     argv = {"python": ["python3", "-c", program], "raw": ["bash", "-c", program],
             "javascript": ["bun", "-e", program]}[template]
-    for name, before in OTHERS.items():
-        if before and not shutil.which(before[0]):
-            print(f"({name} left out: it is not installed)")
-            continue
-        full = [shutil.which(argv[0], path=PATH), *argv[1:]]
-        yield name, [shutil.which(before[0]), *before[1:], *full] if before else full
+    return [shutil.which(argv[0], path=PATH), *argv[1:]]
 
 
 def templates(mount):
@@ -90,10 +86,22 @@ def unpooled(mount, template, target, n):
 
 
 def others(template, n):
-    for name, argv in commands(template):
-        series = Series(f"({template}: {name})", "fork+exec .. end of its stdout")
-        clock({"spawn": series}, "spawn", n, *argv)
+    argv = command(template)
+    plain = Series(f"({template}: fork and exec)", "fork+exec .. end of its stdout")
+    clock({"spawn": plain}, "spawn", n, *argv)
+    show(plain)
+    if shutil.which("bwrap"):
+        series = Series(f"({template}: bwrap)", "fork+exec .. end of its stdout")
+        clock({"spawn": series}, "spawn", n, shutil.which("bwrap"), *BWRAP[1:], *argv)
         show(series)
+    else:
+        print("(bwrap left out: apt-get install bubblewrap)")
+    if importlib.util.find_spec("sandlock"):
+        series = Series(f"({template}: sandlock)", "run() .. its return")
+        clock({"spawn": series}, f"{HERE}/others.py", n, *argv, program=sys.executable)
+        show(series)
+    else:
+        print("(sandlock left out: pip install sandlock, and run the bench with that Python)")
 
 
 def jail(bench):
@@ -169,7 +177,8 @@ def process(bench):
             "Clock `in`: from before close(in), of a session just made, to the last byte of stdout.",
             "Clock without `in`: the same, from before mkdir, or from before open(in) of a next run.",
             "`down`: rmdir until the sandbox's first process is gone. In brackets: the same program of",
-            "this host without a sandbox and in others', from before fork to the last byte of stdout.")
+            "this host without a sandbox and in others', from before fork to the last byte of stdout;",
+            "of sandlock its Python package, from before run() to its return.")
     n = 20 if bench.quick else 100
     with mounted(bench.program, CONF) as mount:
         there = list(templates(mount))
