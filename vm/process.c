@@ -416,12 +416,11 @@ static struct backend *shelf_make(struct vm *vm, const void *bytes, size_t len,
 				  const struct backend_events *events, void *data)
 {
 	const struct plan plan = {"sandbox", len, bytes};
-	struct backend *b;
-	int stream;
+	struct backend *b = NULL;
+	int stream = -1;
 
-	if (make(vm, &plan, events, data, &b, &stream) < 0)
-		return NULL;
-	b->stream = stream;
+	if (make(vm, &plan, events, data, &b, &stream) == 0)
+		b->stream = stream;
 	return b;
 }
 

@@ -24,15 +24,19 @@ static void printf_like(4, 5)
 	va_end(ap);
 }
 
-static bool read_text(const char *root, const char *name, char *out, size_t size)
+static FILE *open_below(const char *root, const char *name)
 {
-	_cleanup_file_ FILE *f = NULL;
 	char path[PATH_MAX];
-	size_t n;
 
 	snprintf(path, sizeof(path), "%s%s", root, name);
-	f = fopen(path, "re");
-	n = f ? fread(out, 1, size - 1, f) : 0;
+	return fopen(path, "re");
+}
+
+static bool read_text(const char *root, const char *name, char *out, size_t size)
+{
+	_cleanup_file_ FILE *f = open_below(root, name);
+	const size_t n = f ? fread(out, 1, size - 1, f) : 0;
+
 	out[n] = '\0';
 	return n;
 }
