@@ -27,6 +27,8 @@
 const char conf_usage[] =
 	"Usage: xsbxfs [-f] [-d] [-c FILE] [-o OPTION[,OPTION...]] MOUNTPOINT\n"
 	"       xsbxfs --check [-c FILE] [-o OPTION[,OPTION...]]\n"
+	"       xsbxfs --prefetch | --export FILE [-c FILE] [-o OPTION[,...]] [TEMPLATE...]\n"
+	"       xsbxfs --import FILE [-c FILE] [-o OPTION[,...]]\n"
 	"\n"
 	"Mounts a file system in which each directory is a sandbox for untrusted code.\n"
 	"\n"
@@ -37,6 +39,9 @@ const char conf_usage[] =
 	"     allow_other       other users may use the mount too\n"
 	"     notify=FIFO       write a byte to FIFO once the mount is ready\n"
 	"      --check          say whether this machine can run sandboxes, and what to mend\n"
+	"      --prefetch       get or make images and snapshots now, without a mount\n"
+	"      --export FILE    likewise, and put them into a file for hosts without a network\n"
+	"      --import FILE    put what is in such a file into the cache\n"
 	"      --version        show the version\n"
 	"  -h, --help           show this text\n"
 	"\n"
@@ -277,12 +282,15 @@ struct arguments {
 static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
 			  const struct conf_source *src)
 {
-	enum { OPT_CHECK = 256, OPT_VERSION };
+	enum { OPT_CHECK = 256, OPT_PREFETCH, OPT_EXPORT, OPT_IMPORT, OPT_VERSION };
 	static const struct option longopts[] = {
 		{"foreground", no_argument, NULL, 'f'},
 		{"debug", no_argument, NULL, 'd'},
 		{"config", required_argument, NULL, 'c'},
 		{"check", no_argument, NULL, OPT_CHECK},
+		{"prefetch", no_argument, NULL, OPT_PREFETCH},
+		{"export", required_argument, NULL, OPT_EXPORT},
+		{"import", required_argument, NULL, OPT_IMPORT},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -299,6 +307,12 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 		case 'o': a->options[a->noptions++] = optarg; break;
 		case 'h': c->action = CONF_HELP; return 0;
 		case OPT_CHECK: c->action = CONF_CHECK; break;
+		case OPT_PREFETCH: c->action = CONF_PREFETCH; break;
+		case OPT_EXPORT:
+		case OPT_IMPORT:
+			c->action = opt == OPT_EXPORT ? CONF_EXPORT : CONF_IMPORT;
+			c->file = optarg;
+			break;
 		case OPT_VERSION: c->action = CONF_VERSION; return 0;
 		case ':':
 			return conf_fail(src, EINVAL, "%s: a value is missing behind it",
@@ -307,6 +321,12 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 			return conf_fail(src, EINVAL, "there is no option \"%s\"; try --help",
 					 problem_quote(argv[optind - 1]).text);
 		}
+	}
+	if (c->action == CONF_PREFETCH || c->action == CONF_EXPORT) {
+		c->names = argv + optind;
+		c->nnames = (size_t)(argc - optind);
+		c->foreground = true;
+		return 0;
 	}
 	if (optind < argc)
 		a->mountpoint = argv[optind++];
@@ -379,7 +399,7 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 	if (r >= 0 && c->action == CONF_MOUNT)
 		r = find_mountpoint(c, a->mountpoint, src);
 	else if (r >= 0 && a->mountpoint)
-		r = conf_fail(src, EINVAL, "--check takes no mount point");
+		r = conf_fail(src, EINVAL, "without a mount, no mount point is needed");
 	return r;
 }
 
@@ -397,7 +417,7 @@ int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_
 	a.files = calloc((size_t)argc + 1, sizeof(*a.files));
 	a.options = calloc((size_t)argc + 1, sizeof(*a.options));
 	r = a.files && a.options ? read_arguments(c, &a, argc, argv, &src) : -ENOMEM;
-	if (r >= 0 && (c->action == CONF_MOUNT || c->action == CONF_CHECK))
+	if (r >= 0 && c->action != CONF_VERSION && c->action != CONF_HELP)
 		r = load_all(c, &a, &src);
 	free(a.files);
 	free(a.options);

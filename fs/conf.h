@@ -20,11 +20,22 @@ struct conf_template {
 	bool prepare;	     /* they do from the mount on */
 };
 
-enum conf_action { CONF_MOUNT, CONF_CHECK, CONF_VERSION, CONF_HELP };
+enum conf_action {
+	CONF_MOUNT,
+	CONF_CHECK,
+	CONF_PREFETCH,
+	CONF_EXPORT,
+	CONF_IMPORT,
+	CONF_VERSION,
+	CONF_HELP
+};
 
 /* Owns its strings. Sections and keys: man/xsbxfs.conf.5. */
 struct conf {
 	enum conf_action action;
+	char *const *names; /* of templates, for --prefetch and --export; arguments, not copied */
+	size_t nnames;
+	const char *file; /* of --export and --import; likewise */
 	bool foreground, debug;
 	bool allow_other; /* other users may use the mount; permissions still count */
 	char *mountpoint; /* absolute, symlinks resolved */

@@ -21,6 +21,7 @@
 #include "lease.h"
 #include "mountpoint.h"
 #include "ops.h"
+#include "prefetch.h"
 #include "report.h"
 #include "session.h"
 
@@ -55,6 +56,9 @@ struct daemon {
 	int lock;
 	int ready_fd; /* the parent waits there; -1 in the foreground */
 	bool mounted, stopping;
+	bool over; /* no signals and timers any more */
+	struct prefetch prefetch;
+	int status; /* of the process */
 };
 
 static void die(struct daemon *d, const char *why)
@@ -72,12 +76,10 @@ static void die(struct daemon *d, const char *why)
 
 /* ---- the end ---- */
 
-static void unmount(struct daemon *d)
+static void unmount_fuse(struct daemon *d)
 {
-	struct pollfd p = {.fd = d->mounted ? fuse_session_fd(d->se) : -1};
+	struct pollfd p = {.fd = fuse_session_fd(d->se)};
 
-	if (!d->mounted)
-		return;
 	d->mounted = false;
 	uv_poll_stop(&d->fuse);
 	uv_close((uv_handle_t *)&d->fuse, NULL);
@@ -87,6 +89,15 @@ static void unmount(struct daemon *d)
 	/* What is left for libfuse is its own memory; it must not try, as we may not. */
 	if (poll(&p, 1, UNMOUNT_MS) == 1 && (p.revents & POLLERR))
 		fuse_session_unmount(d->se);
+}
+
+static void unmount(struct daemon *d)
+{
+	if (d->mounted)
+		unmount_fuse(d);
+	if (d->over)
+		return;
+	d->over = true;
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
 	uv_close((uv_handle_t *)&d->stop_timer, NULL);
@@ -115,6 +126,7 @@ static void stop(struct daemon *d, const char *why)
 		return;
 	d->stopping = true;
 	log_info("ending: %s", why);
+	prefetch_close(&d->prefetch);
 	fs_stop(d->fs);
 	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
 	vm_close(d->fs->vm, on_vm_closed, d);
@@ -127,7 +139,18 @@ static void on_spawner_died(void *data)
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
+	struct daemon *d = handle->data;
+
+	d->status = d->conf.action == CONF_MOUNT ? 0 : 128 + signum;
 	stop(handle->data, signum == SIGINT ? "interrupted" : "terminated");
+}
+
+static void on_prefetched(void *data, bool failed)
+{
+	struct daemon *d = data;
+
+	d->status = failed;
+	stop(d, failed ? "not everything is ready" : "everything is ready");
 }
 
 /* ---- the kernel ---- */
@@ -311,7 +334,8 @@ static void start_machinery(struct daemon *d)
 			 strerror(-e));
 		die(d, why);
 	}
-	e = vm_new(&d->loop, d->spawner, &cfg, &vm_events, d->fs, &d->fs->vm);
+	e = vm_new(&d->loop, d->spawner, &cfg,
+		   d->conf.action == CONF_MOUNT ? &vm_events : &prefetch_events, d->fs, &d->fs->vm);
 	if (e < 0) {
 		snprintf(why, sizeof(why), "cannot set up sandboxes: %s", strerror(-e));
 		die(d, why);
@@ -321,19 +345,24 @@ static void start_machinery(struct daemon *d)
 static void start(struct daemon *d)
 {
 	static const int signums[ARRAY_SIZE(d->signals)] = {SIGTERM, SIGINT, SIGHUP};
+	const bool mounts = d->conf.action == CONF_MOUNT;
 	char why[1024];
 
 	raise_limits();
 	signal(SIGPIPE, SIG_IGN);
-	if (mountpoint_claim(d->conf.runtime_dir, d->conf.mountpoint, &d->runtime_dir, &d->lock,
-			     why, sizeof(why)) < 0)
+	/* Without a mount, the cache stands for it: it is filled by one at a time. */
+	if (mountpoint_claim(d->conf.runtime_dir, mounts ? d->conf.mountpoint : d->conf.cache_dir,
+			     &d->runtime_dir, &d->lock, why, sizeof(why)) < 0)
 		die(d, why);
 	registry_reap(d->runtime_dir);
-	if (mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
+	if (mounts && mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
 		die(d, why);
 	if (spawner_start(&d->spawner) < 0)
 		die(d, "cannot fork the spawner");
-	mount_fuse(d);
+	if (mounts)
+		mount_fuse(d);
+	else if (spawner_guard(d->spawner, NULL, d->runtime_dir) < 0)
+		die(d, "the spawner does not answer");
 	if (confine_rings() < 0)
 		die(d, "cannot confine itself: io_uring");
 	uv_loop_init(&d->loop);
@@ -346,10 +375,15 @@ static void start(struct daemon *d)
 	d->stop_timer.data = d;
 	start_machinery(d);
 	spawner_watch(d->spawner, on_spawner_died, d);
-	watch_fuse(d);
+	if (mounts)
+		watch_fuse(d);
 	confine_daemon(d);
-	announce(d);
-	lease_prepare(d->fs);
+	if (mounts)
+		announce(d);
+	if (mounts)
+		lease_prepare(d->fs);
+	else
+		prefetch_start(&d->prefetch);
 }
 
 static int run(struct daemon *d)
@@ -360,12 +394,17 @@ static int run(struct daemon *d)
 		return 1;
 	}
 	d->ready_fd = d->conf.foreground ? -1 : background();
+	d->prefetch.fs = d->fs;
+	d->prefetch.done = on_prefetched;
+	d->prefetch.data = d;
 	start(d);
-	log_info("mounted on %s", d->conf.mountpoint);
+	if (d->mounted)
+		log_info("mounted on %s", d->conf.mountpoint);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 
 	fs_fini(d->fs);
-	fuse_session_destroy(d->se);
+	if (d->se)
+		fuse_session_destroy(d->se);
 	free(d->request.mem);
 	spawner_stop(d->spawner);
 	uv_loop_close(&d->loop);
@@ -375,9 +414,6 @@ static int run(struct daemon *d)
 	free(d->runtime_dir);
 	free(d->fs);
 	conf_clear(&d->conf);
-<<<<<<< HEAD
-	return 0;
-=======
 	return d->status;
 }
 
@@ -423,7 +459,6 @@ static int export(struct daemon *d)
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	return prefetch_export(&d->conf, items, n);
->>>>>>> 34d0da2 (Layers of packages are fetched from and offered to the store, and are in bundles)
 }
 
 static int check(const struct conf *conf)
@@ -447,11 +482,16 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "xsbxfs: %s\n", why);
 		return 2;
 	}
-	log_open(false, d.conf.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	log_open(false, d.conf.debug		      ? LOG_LEVEL_DEBUG
+			: d.conf.action == CONF_MOUNT ? LOG_LEVEL_INFO
+						      : LOG_LEVEL_WARN);
 	switch (d.conf.action) {
 	case CONF_HELP: fputs(conf_usage, stdout); return 0;
 	case CONF_VERSION: printf("xsbxfs %s\n", XSBX_VERSION); return 0;
 	case CONF_CHECK: return check(&d.conf);
+	case CONF_PREFETCH: return prefetch(&d);
+	case CONF_EXPORT: return export(&d);
+	case CONF_IMPORT: return prefetch_import(&d.conf);
 	case CONF_MOUNT: return run(&d);
 	}
 	assert(0);

@@ -269,7 +269,7 @@ void template_refresh(struct template *t)
 	if (t->state != TEMPLATE_LOADING)
 		t->state = TEMPLATE_UNKNOWN;
 	t->clone_failures = t->build_failures = 0;
-	t->asked = t->damaged = false;
+	t->asked = t->damaged = t->fetched = t->kept = t->unkept = false;
 	t->retry_at = 0;
 	t->problem[0] = '\0';
 }
@@ -351,6 +351,7 @@ static void on_fetched(void *data, const char *key, enum store_end end, const ch
 		t->damaged = end == STORE_DAMAGED;
 		if (end == STORE_DONE && t->state == TEMPLATE_NONE)
 			t->state = TEMPLATE_UNKNOWN;
+		t->fetched = end == STORE_DONE;
 		template_load(t);
 	}
 	template_kick(t->vm);
@@ -383,6 +384,7 @@ static void on_loaded(struct template_job *job)
 		t->snapshot = job->snapshot;
 		snapshot_init(&job->snapshot);
 		t->state = TEMPLATE_READY;
+		t->kept = true;
 		if (!t->asked) /* it was here before there was a store, maybe */
 			offer(t);
 	} else if (job->result == -EBADMSG) {
@@ -403,10 +405,13 @@ static void on_stored(struct template_job *job)
 	struct template *t = job->template;
 
 	if (job->result == 0) {
-		if (strcmp(job->key, t->key) == 0)
+		if (strcmp(job->key, t->key) == 0) {
+			t->kept = true;
 			offer(t);
+		}
 		return;
 	}
+	t->unkept = true;
 	log_warn("the snapshot of %s (%u MiB) can't be kept for the next mount: %s", t->image,
 		 t->memory_mb, strerror(-job->result));
 	vm_tell(t->vm, "snapshot", "%s: not kept: %s", t->image, strerror(-job->result));

@@ -62,18 +62,12 @@ struct template
 	unsigned clone_failures, build_failures; /* in a row */
 	uint64_t retry_at;			 /* ms of the loop's clock */
 	char problem[512];
-<<<<<<< HEAD
-	bool asked;    /* the store was asked for what has this key */
-	bool fetching; /* it is, right now */
-	bool damaged;  /* what the store has of it is of no use */
-=======
 	bool packages_failed; /* as `problem` says */
 	bool asked;	      /* the store was asked for what has this key */
 	bool fetching;	      /* it is, right now */
 	bool damaged;	      /* what the store has of it is of no use */
 	bool fetched;	      /* it is from there */
 	bool kept, unkept;    /* it is on the disk; it should be, and can't */
->>>>>>> 34d0da2 (Layers of packages are fetched from and offered to the store, and are in bundles)
 
 	bool prepared; /* to be ready before it is used, and to stay so */
 	bool odd;      /* only one of its uses makes it worth a snapshot: not the first */

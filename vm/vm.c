@@ -373,15 +373,12 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.refills = t->refills,
 			.refill_ms = t->refill_ms,
 			.refill_sum_ms = t->refill_sum_ms,
-<<<<<<< HEAD
-=======
 			.key = t->key,
 			.layer = t->layer ? t->layer->key : "",
 			.packages_failed = t->packages_failed,
 			.kept = t->kept,
 			.unkept = t->unkept,
 			.fetched = t->fetched,
->>>>>>> 34d0da2 (Layers of packages are fetched from and offered to the store, and are in bundles)
 		};
 
 		fn(data, &st);

@@ -107,6 +107,65 @@ def away():
     ok("not in any node", not [n for n in ("status.json", "doctor", "events")
                                if server.user["AWS_ACCESS_KEY_ID"] in read(f"{mnt}/{n}", "r")])
     unmount(daemon)
+    os.environ.update(server.user)
+
+
+def xsbxfs(*args, cache, builder="none", conf=None):
+    command = [os.environ["XSBXFS"], *args[:1 + (args[0] != "--prefetch")], "-c",
+               conf or os.environ["CONF"], "-o",
+               f"cache_dir={cache},runtime_dir={SCRATCH}/run,image_builder={builder}",
+               *args[1 + (args[0] != "--prefetch"):]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    return done.returncode, done.stdout + done.stderr
+
+
+def new_cache(name, images=True):
+    cache = f"{SCRATCH}/{name}"
+    os.makedirs(cache)
+    if images:
+        os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    return cache
+
+
+def prefetched():
+    """A machine is made ready without a mount: from the store, or by itself."""
+    conf = f"{SCRATCH}/prefetch.conf"
+    with open(conf, "w") as file:
+        file.write(f"[store]\nurl = {server.url}/fresh\nwrite = yes\n")
+    for name, word in (("one", ": made"), ("two", ": fetched")):
+        cache = new_cache(f"prefetch.{name}")
+        end, words = xsbxfs("--prefetch", "raw", cache=cache, conf=conf)
+        same(name, end, 0)
+        ok("said so", f"ok   raw (raw, 192 MiB, 1 CPUs){word}\n" in words, words)
+    end, words = xsbxfs("--prefetch", "raw", cache=cache, conf=conf)
+    ok("there", end == 0 and "was there" in words, words)
+    same("only what was asked for", len(os.listdir(f"{cache}/snapshots")), 1)
+    same("no such template", xsbxfs("--prefetch", "nosuch", cache=cache)[0], 2)
+    end, words = xsbxfs("--prefetch", "raw", cache=new_cache("none", images=False))
+    ok("no image, and nobody to build it", end == 1 and "fail raw" in words, (end, words))
+
+
+def bundled():
+    """A host without a network has what another one wrote into a file."""
+    cache, bundle = new_cache("bundle.from"), f"{SCRATCH}/bundle"
+    end, words = xsbxfs("--export", bundle, "raw", cache=cache)
+    ok("written", end == 0 and os.path.getsize(bundle) > 1 << 20, (end, words))
+    other = f"{SCRATCH}/bundle.to"
+    end, words = xsbxfs("--import", bundle, cache=other)
+    ok("read", end == 0 and "were there" in words, (end, words))
+    mnt = f"{SCRATCH}/offline"
+    os.makedirs(mnt)
+    daemon = start_daemon(mnt, f"cache_dir={other}", "image_builder=none", "prepare=raw")
+    works(mnt, ("snapshot", "warm"))
+    same("by its snapshot", snapshot(mnt)["built_ms"], 0)
+    unmount(daemon)
+    with open(bundle, "r+b") as file:
+        file.seek(os.path.getsize(bundle) // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))
+    end, words = xsbxfs("--import", bundle, cache=f"{SCRATCH}/bundle.bad")
+    ok("a damaged one is refused", end == 5 and "damaged" in words, (end, words))
 
 
 if not find_server():
@@ -114,4 +173,4 @@ if not find_server():
 with Server() as server:
     URL = server.url + "/pre"
     os.environ.update(server.user)
-    main(shared, damaged, away)
+    main(shared, damaged, away, prefetched, bundled)

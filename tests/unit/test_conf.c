@@ -397,6 +397,19 @@ static void test_command_line(void **state)
 	assert_int_equal(load(&c, "--check"), 0);
 	assert_int_equal(c.action, CONF_CHECK);
 	conf_clear(&c);
+	assert_int_equal(load(&c, "--prefetch", "-o", "max_vms=2", "python", "raw"), 0);
+	assert_int_equal(c.action, CONF_PREFETCH);
+	assert_int_equal(c.nnames, 2);
+	assert_string_equal(c.names[1], "raw");
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--export", "a file"), 0);
+	assert_int_equal(c.action, CONF_EXPORT);
+	assert_string_equal(c.file, "a file");
+	assert_int_equal(c.nnames, 0);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--import", "-"), 0);
+	assert_int_equal(c.action, CONF_IMPORT);
+	conf_clear(&c);
 	assert_int_equal(load(&c, "--version", "--nonsense"), 0);
 	assert_int_equal(c.action, CONF_VERSION);
 	conf_clear(&c);
@@ -436,6 +449,8 @@ static void test_command_line_mistakes(void **state)
 	REFUSED(-ENOENT, "nope.conf: cannot be read", "-c", "nope.conf", "mnt");
 	REFUSED(-EINVAL, "mnt: is not a file", "-c", "mnt", "mnt");
 	REFUSED(-EINVAL, "no mount point", "--check", "mnt");
+	REFUSED(-EINVAL, "no mount point", "--import", "file", "mnt");
+	REFUSED(-EINVAL, "a value is missing", "--export");
 }
 
 /* The later source wins: the user's file, -c in its order, -o. */
