@@ -140,6 +140,8 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 		r = paths_set(&t->settings.ro, key, value, &why);
 	else if (strcmp(key, "rw") == 0)
 		r = paths_set(&t->settings.rw, key, value, &why);
+	else if (strcmp(key, "view") == 0)
+		r = paths_set_view(&t->settings.view, value, &why);
 	else if (strcmp(key, "work") == 0)
 		r = paths_set_work(&t->settings.work, value, &why);
 	else

@@ -16,8 +16,8 @@
 
 /* What the sandbox has of its own, and needs where it is. In the last one there is room. */
 static const char *const own[] = {"/proc", "/dev", "/run/xsbx", "/home/user", "/tmp"};
-/* What would show the host itself, and not files of it. */
-static const char *const host[] = {"/proc", "/sys", "/dev"};
+/* What would show the host itself, its processes and services, and not files of it. */
+static const char *const host[] = {"/proc", "/sys", "/dev", "/run"};
 
 static bool is_below(const char *path, const char *dir)
 {
@@ -117,6 +117,22 @@ static int add_path(struct buf *out, const char *key, char *word, struct vm_prob
 	return r;
 }
 
+int paths_set_view(char **field, const char *value, struct vm_problem *ret_why)
+{
+	char *text;
+
+	if (strcmp(value, "host") != 0 && strcmp(value, "image") != 0)
+		return problem_refuse(ret_why, "invalid", "Write view = host or view = image.",
+				      "view: \"%s\" is neither host nor image",
+				      problem_quote(value).text);
+	text = strdup(strcmp(value, "image") == 0 ? value : "");
+	if (!text)
+		return -ENOMEM;
+	free(*field);
+	*field = text;
+	return 0;
+}
+
 int paths_set_work(char **field, const char *value, struct vm_problem *ret_why)
 {
 	char source[PATH_MAX], *text;
@@ -182,14 +198,15 @@ static size_t count(const char *text)
 int paths_fit(const struct settings *s, struct vm_problem *ret_why)
 {
 	const size_t n = count(s->ro) + count(s->rw);
+	const char *key = *s->ro     ? "ro"
+			  : *s->rw   ? "rw"
+			  : *s->work ? "work"
+			  : *s->view ? "view"
+				     : NULL;
 
-	if ((n > 0 || *s->work) && s->backend != SETTINGS_PROCESS)
+	if (key && s->backend != SETTINGS_PROCESS)
 		return problem_refuse(ret_why, "not-here", "Write backend = process.",
-				      "%s: files of the host can be shown to processes, but not to "
-				      "a microvm",
-				      *s->ro   ? "ro"
-				      : *s->rw ? "rw"
-					       : "work");
+				      "%s: this is for processes, and not for a microvm", key);
 	if (n > VM_PATHS_MAX)
 		return problem_refuse(ret_why, "too-many", "Show directories above them.",
 				      "ro, rw: %zu paths are more than %u", n, VM_PATHS_MAX);

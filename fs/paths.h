@@ -19,6 +19,9 @@
  */
 int paths_set(char **field, const char *key, const char *value, struct vm_problem *ret_why);
 
+/* The same for `view`: "host", which is kept as "", or "image". */
+int paths_set_view(char **field, const char *value, struct vm_problem *ret_why);
+
 /* The same for `work`: one directory. */
 int paths_set_work(char **field, const char *value, struct vm_problem *ret_why);
 

@@ -85,6 +85,8 @@ static const struct key keys[] = {
 	 "What of the host may be changed, with its owner's rights. Set in xsbxfs.conf."},
 	{"work", KEY_WORDS, FIXED, AT(work), 0, 0, 0, NO_LIMIT,
 	 "What files/ begins as; changes are taken over by `commit`. Set in xsbxfs.conf."},
+	{"view", KEY_WORDS, FIXED, AT(view), 0, 0, 0, NO_LIMIT,
+	 "Whose programs processes see: the host's, or with image those of the image."},
 };
 
 static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "

@@ -32,9 +32,9 @@ struct settings {
 	bool fresh;
 	bool network;
 	struct sandbox_limits limits;
-	char *packages;	      /* these three: never NULL after settings_init() */
-	char *allow, *ports;  /* see netset.h */
-	char *ro, *rw, *work; /* nor these; see paths.h; only the configuration sets them */
+	char *packages;		     /* these three: never NULL after settings_init() */
+	char *allow, *ports;	     /* see netset.h */
+	char *ro, *rw, *work, *view; /* nor these; see paths.h; only the configuration sets them */
 	struct settings_env *env;
 	size_t nenv;
 };

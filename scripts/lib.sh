@@ -99,3 +99,32 @@ as_root()
 		die "'$1' has to be run as root, and there is no sudo here" "Run this script as root."
 	fi
 }
+
+# unpack_image NAME: the files of an image as a directory beside it, which goes with it. Sets TREE.
+unpack_image()
+{
+	local image tmp lock
+
+	image=$(readlink -f "$(cache_dir)/images/templates/$1" || true)
+	[ -f "$image/rootfs.erofs" ] || die "there is no image '$1'" "Build it: scripts/images $1"
+	exec {lock}>"$image/.lock"
+	flock "$lock"
+	if [ ! -d "$image/tree" ]; then
+		command -v fsck.erofs >/dev/null || die "the program 'fsck.erofs' is not installed" \
+			"Run scripts/deps, or: apt-get install erofs-utils"
+		step "unpacking the image '$1'"
+		tmp=$image/.tree
+		rm -rf "$tmp"
+		# Devices can't be made by everybody, and are of no use.
+		fsck.erofs --extract="$tmp" "$image/rootfs.erofs" >"$image/.log" 2>&1 || {
+			show_log "$image/.log"
+			rm -rf "$tmp"
+			die "the image '$1' can't be unpacked (see above)"
+		}
+		chmod -R u+w "$tmp"
+		mv -T "$tmp" "$image/tree"
+	fi
+	rm -f "$image/.log"
+	exec {lock}>&-
+	TREE=$image/tree
+}

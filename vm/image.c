@@ -422,3 +422,16 @@ int images_kernel(struct images *im, char *out, size_t size, const char **ret_wh
 	json_decref(manifest);
 	return 0;
 }
+
+int images_tree(struct images *im, const char *name, char ret_path[PATH_MAX], const char **ret_why)
+{
+	char path[PATH_MAX];
+
+	*ret_why = im->why;
+	snprintf(path, sizeof(path), "%s/%s/tree", im->templates, name);
+	if (realpath(path, ret_path))
+		return 0;
+	return fail(im, -ENOENT,
+		    "the image '%s' was not unpacked in %s; scripts/images --unpack %s does it",
+		    name, im->templates, name);
+}

@@ -3,6 +3,7 @@
 #ifndef XSBX_IMAGE_H
 #define XSBX_IMAGE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,6 +39,14 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 /* The image's manifest, JSON text, valid until the next call; NULL with @ret_why. */
 const char *images_manifest(struct images *im, const char *name, const char **ret_why);
+
+/**
+ * images_tree() - Where the files of an image are, unpacked
+ * @ret_path: Result, without links
+ *
+ * Return: 0; -ENOENT with @ret_why, if they were not unpacked, or there is no such image.
+ */
+int images_tree(struct images *im, const char *name, char ret_path[PATH_MAX], const char **ret_why);
 
 /* Is this the name of a kernel, among those of images? */
 bool images_is_kernel(const char *name);

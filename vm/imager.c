@@ -24,6 +24,10 @@
  * Each line that it prints is told to `events` and to the log. Its last lines explain a failure, and
  * end with what to do about it, because the program's own messages do.
  *
+ * A process that sees an image's files needs them as a directory: the program unpacks it, in the same
+ * way, and builds it before if need be. (Mounting the file system instead would spare the disk space, but
+ * only root can, on few kernels without a loop device; a directory works for everybody.)
+ *
  * A session that needs the image waits, without a place in the admission, so nobody else waits for
  * it. What was prepared ahead has its turn when the template is looked at next.
  *
@@ -75,12 +79,12 @@ void imager_fini(struct imager *im)
 	free(im->program);
 }
 
-static struct imager_job *find(const struct imager *im, const char *image)
+static struct imager_job *find(const struct imager *im, const char *image, bool unpack)
 {
 	struct imager_job *job;
 
 	TAILQ_FOREACH(job, &im->jobs, link) {
-		if (strcmp(job->name, image) == 0)
+		if (strcmp(job->name, image) == 0 && job->unpack == unpack)
 			return job;
 	}
 	return NULL;
@@ -88,14 +92,14 @@ static struct imager_job *find(const struct imager *im, const char *image)
 
 const struct imager_job *imager_look(const struct imager *im, const char *image)
 {
-	return find(im, image);
+	return find(im, image, false);
 }
 
 /* ---- who waits ---- */
 
 void imager_explain(const struct sandbox *s, struct vm_problem *p)
 {
-	const struct imager_job *job = find(&s->vm->imager, s->image);
+	const struct imager_job *job = find(&s->vm->imager, s->image, s->view.image);
 
 	trouble_set(
 		p, VM_IMAGE_MISSING,
@@ -127,7 +131,7 @@ void imager_leave(struct imager *im, struct sandbox *s)
 
 void imager_overdue(struct sandbox *s)
 {
-	const struct imager_job *job = find(&s->vm->imager, s->image);
+	const struct imager_job *job = find(&s->vm->imager, s->image, s->view.image);
 	struct vm_problem p;
 
 	trouble_set(&p, VM_IMAGE_MISSING, "Reset the session when `events` says that it is there.",
@@ -137,13 +141,15 @@ void imager_overdue(struct sandbox *s)
 }
 
 /* Those who wait for @image go on, or end with @problem. */
-static void release(struct imager *im, const char *image, const struct vm_problem *problem)
+static void release(struct imager *im, const char *image, bool unpack,
+		    const struct vm_problem *problem)
 {
 	struct sandbox *s, *next;
 
 	for (s = TAILQ_FIRST(&im->waiters); s; s = next) {
 		next = TAILQ_NEXT(s, template_link);
-		if (strcmp(s->image, image) != 0 || s->state == SANDBOX_CLOSING)
+		if (strcmp(s->image, image) != 0 || s->view.image != unpack ||
+		    s->state == SANDBOX_CLOSING)
 			continue;
 		imager_leave(im, s);
 		if (problem)
@@ -205,7 +211,16 @@ static void failed(struct imager *im, struct imager_job *job, const char *why)
 		p.fix, sizeof(p.fix),
 		"Mend what it says and try again, or run it by hand to see all of it: %.300s %.64s",
 		im->program, job->name);
-	release(im, job->name, &p);
+	release(im, job->name, job->unpack, &p);
+}
+
+static bool is_there(struct imager *im, const struct imager_job *job, const char **ret_why)
+{
+	char path[PATH_MAX];
+
+	if (job->unpack)
+		return images_tree(im->vm->images, job->name, path, ret_why) == 0;
+	return vm_image(im->vm, job->name, ret_why);
 }
 
 /* The program is gone, and has said all it had to say. */
@@ -229,20 +244,21 @@ static void over(struct imager *im)
 		snprintf(why, sizeof(why), "%s",
 			 im->said.total ? tail_quote(&im->said, "error: ", quote, sizeof(quote))
 					: "the program said nothing");
-	else if (!vm_image(im->vm, job->name, &missing))
+	else if (!is_there(im, job, &missing))
 		snprintf(why, sizeof(why), "it was built, but: %.600s", missing);
 	else
 		why[0] = '\0';
 	if (why[0]) {
 		failed(im, job, why);
 	} else {
+		const bool unpack = job->unpack;
 		char name[PATH_MAX];
 
 		snprintf(name, sizeof(name), "%s", job->name);
 		vm_tell(im->vm, "image", "%s: there after %llu s", name,
 			(unsigned long long)((uv_now(im->vm->loop) - job->started_at) / 1000));
 		forget(im, job);
-		release(im, name, NULL);
+		release(im, name, unpack, NULL);
 	}
 	template_kick(im->vm);
 	begin_next(im);
@@ -306,7 +322,8 @@ static size_t list_env(const char *cache, const char *envp[], size_t max)
 
 static int start(struct imager *im, const struct imager_job *job)
 {
-	const char *const argv[] = {im->program, job->name, NULL};
+	const char *const argv[] = {im->program, job->unpack ? "--unpack" : job->name,
+				    job->unpack ? job->name : NULL, NULL};
 	const char *envp[32];
 	_cleanup_free_ char *cache = NULL;
 	_cleanup_close_ int ours = -1, theirs = -1;
@@ -364,20 +381,12 @@ static void begin_next(struct imager *im)
 	failed(im, job, strerror(-r));
 }
 
-bool imager_missing(struct imager *im, const char *image, bool eager)
+/* Has it made, if that was not tried lately. Return: whether it is being made. */
+static bool want(struct imager *im, const char *image, bool unpack, bool eager)
 {
 	const uint64_t now = uv_now(im->vm->loop);
-	struct imager_job *job;
-	struct image there;
-	const char *why;
-	int r;
+	struct imager_job *job = find(im, image, unpack);
 
-	if (!im->program || !im->vm->backend->needs_image || im->vm->spawner_lost)
-		return false;
-	r = images_open(im->vm->images, image, &there, &why);
-	if (r != -ENOENT)
-		return false;
-	job = find(im, image);
 	if (job && job->state != IMAGER_FAILED)
 		return true;
 	if (job && now - job->ended_at < (eager ? EAGER_MS : RETRY_MS))
@@ -387,12 +396,39 @@ bool imager_missing(struct imager *im, const char *image, bool eager)
 		if (!job)
 			return false;
 		memcpy(job->name, image, strlen(image) + 1);
+		job->unpack = unpack;
 		TAILQ_INSERT_TAIL(&im->jobs, job, link);
 	}
 	job->state = IMAGER_QUEUED;
 	job->step[0] = job->problem[0] = '\0';
 	begin_next(im);
 	return job->state != IMAGER_FAILED;
+}
+
+static bool can_build(const struct imager *im)
+{
+	return im->program && im->vm->backend->needs_image && !im->vm->spawner_lost;
+}
+
+bool imager_missing(struct imager *im, const char *image, bool eager)
+{
+	struct image there;
+	const char *why;
+
+	return can_build(im) && images_open(im->vm->images, image, &there, &why) == -ENOENT &&
+	       want(im, image, false, eager);
+}
+
+bool imager_lacks(struct imager *im, const struct backend_ops *ops, const struct view *view,
+		  const char *image, bool eager)
+{
+	char path[PATH_MAX];
+	const char *why;
+
+	if (!view->image)
+		return ops->needs_image && imager_missing(im, image, eager);
+	return can_build(im) && images_tree(im->vm->images, image, path, &why) == -ENOENT &&
+	       want(im, image, true, eager);
 }
 
 void imager_cut(struct imager *im)

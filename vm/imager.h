@@ -11,6 +11,8 @@
 #include "tail.h"
 #include "template.h"
 
+struct backend_ops;
+struct view;
 struct vm;
 
 enum imager_state {
@@ -24,6 +26,7 @@ enum imager_state {
 struct imager_job {
 	TAILQ_ENTRY(imager_job) link;
 	enum imager_state state;
+	bool unpack;		       /* it is to be there as a directory */
 	char step[160];		       /* the last line that the program printed */
 	uint64_t started_at, ended_at; /* ms of the loop's clock */
 	char problem[700];	       /* how it failed */
@@ -62,6 +65,11 @@ void imager_fini(struct imager *im);
  * Has it built in the background if so. Return: false if it is there, or can't be had.
  */
 bool imager_missing(struct imager *im, const char *image, bool eager);
+
+/* Does a sandbox like this lack its image, or, where it sees the image's files, these? Otherwise as
+ * imager_missing(). */
+bool imager_lacks(struct imager *im, const struct backend_ops *ops, const struct view *view,
+		  const char *image, bool eager);
 
 /* A sandbox waits for its image; sandbox_begin() or sandbox_fail() follows. Its deadline is set. */
 void imager_wait(struct imager *im, struct sandbox *s);

@@ -147,12 +147,13 @@ void installer_cut(struct installer *in)
 
 /* ---- what is needed ---- */
 
-void installer_need(const struct installer *in, const struct backend_ops *ops, const char *image,
-		    const char *language, const char *packages, struct layer_need *ret_need)
+void installer_need(const struct installer *in, const struct backend_ops *ops, bool image_view,
+		    const char *image, const char *language, const char *packages,
+		    struct layer_need *ret_need)
 {
 	*ret_need = (struct layer_need){
 		.form = ops->needs_image ? LAYER_EROFS : LAYER_TREE,
-		.host = !ops->needs_image,
+		.host = !ops->needs_image && !image_view,
 		.image = image,
 		.language = language,
 		.packages = packages,

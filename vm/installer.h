@@ -86,13 +86,15 @@ void installer_fini(struct installer *in);
  * installer_need() - What a sandbox's packages mean on this host
  * @in: Installer
  * @ops: Where the sandbox runs
+ * @image_view: As a process that sees its image's programs
  * @image: Its image
  * @language: Its language
  * @packages: Canonical text, not empty
  * @ret_need: Result; its strings are the arguments'
  */
-void installer_need(const struct installer *in, const struct backend_ops *ops, const char *image,
-		    const char *language, const char *packages, struct layer_need *ret_need);
+void installer_need(const struct installer *in, const struct backend_ops *ops, bool image_view,
+		    const char *image, const char *language, const char *packages,
+		    struct layer_need *ret_need);
 
 /**
  * installer_layer() - The layer of a sandbox's packages, if it is there

@@ -54,8 +54,8 @@ static void show_libraries(struct net_jail *j)
 	show(j, "/usr/lib64");
 	show(j, "/usr/local/lib");
 	show(j, "/etc/ld.so.cache");
-	view_show_top(&j->spec, "/lib", j->leads[0]);
-	view_show_top(&j->spec, "/lib64", j->leads[1]);
+	view_show_top(&j->spec, "", "/lib", j->leads[0]);
+	view_show_top(&j->spec, "", "/lib64", j->leads[1]);
 }
 
 static void set_limits(struct net_jail *j, unsigned files)

@@ -299,8 +299,7 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 	if (!t->refreshed_at || now - t->refreshed_at >= WATCH_MS) {
 		template_refresh(t);
 		t->refreshed_at = t->key[0] ? now : 0;
-		if (!t->key[0] && t->ops->needs_image &&
-		    imager_missing(&t->vm->imager, t->image, false))
+		if (!t->key[0] && imager_lacks(&t->vm->imager, t->ops, &t->view, t->image, false))
 			return;
 		template_install(t);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process backend: the agent as first process of a jail on this host's own kernel. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -73,6 +74,8 @@ struct plan {
 struct words {
 	char agent[PATH_MAX], drivers[PATH_MAX], bun[PATH_MAX], name[65];
 	char home[96], tmp[96];
+	char tree[PATH_MAX]; /* an image's files, or "" for the host's */
+	char usr[PATH_MAX + 8], etc[10][PATH_MAX + 32];
 	char top[5][VIEW_LEADS_MAX]; /* where the links /bin, /lib and so on lead */
 };
 
@@ -83,7 +86,7 @@ static void add_limit(struct jail_spec *j, int resource, uint64_t value)
 	j->rlimits[j->nrlimits++] = (struct jail_rlimit){(uint32_t)resource, 0, value};
 }
 
-/* /usr, and what points into it, or, on older systems, lies beside it. */
+/* /usr, and what points into it, or, on older systems, lies beside it; of the host, or below w->tree. */
 static void add_system(struct jail_spec *j, struct words *w)
 {
 	static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32"};
@@ -93,11 +96,15 @@ static void add_system(struct jail_spec *j, struct words *w)
 		"/etc/terminfo",     "/etc/inputrc",
 	};
 
-	view_show(j, JAIL_RO, 0, "/usr", "/usr");
+	static_assert(ARRAY_SIZE(etc) == ARRAY_SIZE(w->etc), "a path for each");
+	snprintf(w->usr, sizeof(w->usr), "%s/usr", w->tree);
+	view_show(j, JAIL_RO, 0, w->usr, "/usr");
 	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
-		view_show_top(j, top[i], w->top[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(etc); i++)
-		view_show(j, JAIL_RO, JAIL_OPTIONAL, etc[i], etc[i]);
+		view_show_top(j, w->tree, top[i], w->top[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(etc); i++) {
+		snprintf(w->etc[i], sizeof(w->etc[i]), "%s%s", w->tree, etc[i]);
+		view_show(j, JAIL_RO, JAIL_OPTIONAL, w->etc[i], etc[i]);
+	}
 	view_show(j, JAIL_FILE, 0,
 		  "root:x:0:0:root:/:/usr/sbin/nologin\n"
 		  "user:x:1000:1000:user:/home/user:/bin/bash\n"
@@ -121,6 +128,10 @@ static int add_agent(struct jail_spec *j, struct words *w, const char *agent)
 	slash = strrchr(w->drivers, '/');
 	snprintf(slash, sizeof(w->drivers) - (size_t)(slash - w->drivers), "/drivers");
 	view_show(j, JAIL_RO, 0, w->agent, AGENT);
+	if (w->tree[0]) { /* its interpreters have drivers of their own */
+		view_show(j, JAIL_LINK, 0, "/usr/lib/xsbx", "/run/xsbx/lib");
+		return 0;
+	}
 	view_show(j, JAIL_RO, 0, w->drivers, "/run/xsbx/lib");
 	/* It comes as a file of its own more often than in a package. */
 	if (view_find_program("bun", w->bun) == 0 && strncmp(w->bun, "/usr/", 5) != 0)
@@ -176,6 +187,7 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 			 struct words *w)
 {
 	const uint64_t memory = (uint64_t)spec->memory_mb << 20;
+	const char *why;
 	int r;
 
 	*j = (struct jail_spec){
@@ -189,6 +201,10 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 		.host_name = w->name,
 	};
 	snprintf(w->name, sizeof(w->name), "%s", spec->name);
+	w->tree[0] = '\0';
+	if (spec->view && spec->view->image &&
+	    images_tree(vm->images, spec->image, w->tree, &why) < 0)
+		return -ENOENT;
 	add_limit(j, RLIMIT_CORE, 1);
 	add_limit(j, RLIMIT_MEMLOCK, 64 << 10);
 	add_limit(j, RLIMIT_MSGQUEUE, 0);
@@ -354,6 +370,16 @@ static ssize_t describe(const struct vm *vm, const struct backend_spec *spec, ch
 	return n;
 }
 
+static void explain(struct vm *vm, const struct backend_spec *spec, int err, struct vm_problem *p)
+{
+	const char *why = strerror(-err);
+	char path[PATH_MAX];
+
+	if (spec->view && spec->view->image)
+		(void)images_tree(vm->images, spec->image, path, &why);
+	trouble_set(p, "no-jail", "", "the sandbox can't be started: %s", why);
+}
+
 static int process_start(struct vm *vm, const struct backend_spec *spec,
 			 const struct backend_events *events, void *data,
 			 struct backend **ret_backend, int *ret_stream,
@@ -375,8 +401,7 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 	if (len > 0)
 		r = make(vm, &plan, events, data, ret_backend, ret_stream);
 	if (r < 0)
-		trouble_set(ret_problem, "no-jail", "", "the sandbox can't be started: %s",
-			    strerror(-r));
+		explain(vm, spec, r, ret_problem);
 	return MIN(r, 0);
 }
 

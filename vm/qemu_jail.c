@@ -106,8 +106,8 @@ int qemu_jail(const char *qemu, bool kvm, unsigned memory_mb, unsigned cpus,
 	show(j, JAIL_RO, "/usr/lib", "/usr/lib");
 	show(j, JAIL_RO, "/usr/lib64", "/usr/lib64");
 	show(j, JAIL_RO, "/usr/local/lib", "/usr/local/lib");
-	view_show_top(&j->spec, "/lib", j->lib);
-	view_show_top(&j->spec, "/lib64", j->lib64);
+	view_show_top(&j->spec, "", "/lib", j->lib);
+	view_show_top(&j->spec, "", "/lib64", j->lib64);
 	show(j, JAIL_RO, "/etc/ld.so.cache", "/etc/ld.so.cache");
 	show_qemu(j);
 	show(j, JAIL_PROC, NULL, "/proc");

@@ -179,7 +179,8 @@ static bool find_layer(struct sandbox *s)
 
 	if (!*s->packages || s->layer)
 		return true;
-	installer_need(&s->vm->installer, s->ops, s->image, s->language, s->packages, &need);
+	installer_need(&s->vm->installer, s->ops, s->view.image, s->image, s->language, s->packages,
+		       &need);
 	s->layer = installer_layer(&s->vm->installer, &need);
 	return s->layer;
 }
@@ -190,7 +191,7 @@ static void ask_for_layer(struct sandbox *s)
 	struct layer_need need;
 	struct vm_problem p;
 
-	installer_need(in, s->ops, s->image, s->language, s->packages, &need);
+	installer_need(in, s->ops, s->view.image, s->image, s->language, s->packages, &need);
 	if (installer_ask(in, &need, true, s->layer_key, &p) < 0)
 		sandbox_fail(s, &p);
 	else
@@ -203,13 +204,12 @@ void sandbox_begin(struct sandbox *s)
 
 	if (s->vm->closing) {
 		sandbox_close(s);
-	} else if ((s->view.npaths || s->view.work) && !s->ops->views) {
-		trouble_set(
-			&p, "no-paths", "Write backend = process.",
-			"files of the host (ro, rw, work) can be shown to processes, but not to a "
-			"machine");
+	} else if ((s->view.npaths || s->view.work || s->view.image) && !s->ops->views) {
+		trouble_set(&p, "no-paths", "Write backend = process.",
+			    "ro, rw, work and view are for processes, not for a "
+			    "machine");
 		sandbox_fail(s, &p);
-	} else if (s->ops->needs_image && imager_missing(&s->vm->imager, s->image, true)) {
+	} else if (imager_lacks(&s->vm->imager, s->ops, &s->view, s->image, true)) {
 		imager_wait(&s->vm->imager, s);
 	} else if (!find_layer(s)) {
 		ask_for_layer(s);
@@ -321,6 +321,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		.paths = t->view.path,
 		.npaths = t->view.npaths,
 		.work = t->view.work,
+		.image_view = t->view.image,
 		.limits = t->limits,
 		.network = t->network,
 		.packages = t->packages,

@@ -165,7 +165,8 @@ bool template_layer(struct template *t)
 
 	if (!*t->packages || t->layer)
 		return true;
-	installer_need(&t->vm->installer, t->ops, t->image, t->language, t->packages, &need);
+	installer_need(&t->vm->installer, t->ops, t->view.image, t->image, t->language, t->packages,
+		       &need);
 	t->layer = installer_layer(&t->vm->installer, &need);
 	return t->layer;
 }
@@ -188,7 +189,8 @@ void template_install(struct template *t)
 
 	if (template_layer(t))
 		return;
-	installer_need(&t->vm->installer, t->ops, t->image, t->language, t->packages, &need);
+	installer_need(&t->vm->installer, t->ops, t->view.image, t->image, t->language, t->packages,
+		       &need);
 	t->packages_failed = installer_ask(&t->vm->installer, &need, false, key, &p) < 0;
 	if (t->packages_failed)
 		snprintf(t->problem, sizeof(t->problem), "%.500s", p.cause);

@@ -310,8 +310,6 @@ void tree_serve(const char *what)
 		printf(".: %s\n" TREE_DONE " 0 1\n", strerror(errno));
 	} else {
 		merge(&w, upper, base);
-		if (w.commit)
-			(void)syncfs(base);
 		printf(TREE_DONE " %llu %llu\n", (unsigned long long)w.changes,
 		       (unsigned long long)w.failures);
 	}

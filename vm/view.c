@@ -24,7 +24,7 @@ void view_free(struct view *v)
 
 int view_copy(struct view *dst, const struct sandbox_spec *spec)
 {
-	struct view v = {.owner = spec->owner, .group = spec->group};
+	struct view v = {.owner = spec->owner, .group = spec->group, .image = spec->image_view};
 
 	*dst = (struct view){0};
 	if (spec->npaths > VM_PATHS_MAX)
@@ -54,14 +54,14 @@ int view_copy(struct view *dst, const struct sandbox_spec *spec)
 
 bool view_wanted(const struct sandbox_spec *spec)
 {
-	return spec->npaths > 0 || spec->work;
+	return spec->npaths > 0 || spec->work || spec->image_view;
 }
 
 bool view_serves(const struct view *v, const struct sandbox_spec *spec)
 {
 	bool owned = v->work;
 
-	if (v->npaths != spec->npaths || !v->work != !spec->work ||
+	if (v->image != spec->image_view || v->npaths != spec->npaths || !v->work != !spec->work ||
 	    (v->work && strcmp(v->work, spec->work) != 0))
 		return false;
 	for (size_t i = 0; i < v->npaths; i++) {
@@ -85,14 +85,18 @@ void view_show(struct jail_spec *spec, enum jail_mount_kind kind, uint32_t flags
 		spec->mounts[spec->nmounts++] = (struct jail_mount){kind, flags, source, target};
 }
 
-void view_show_top(struct jail_spec *spec, const char *dir, char leads[VIEW_LEADS_MAX])
+void view_show_top(struct jail_spec *spec, const char *tree, const char *dir,
+		   char leads[VIEW_LEADS_MAX])
 {
-	const ssize_t n = readlink(dir, leads, VIEW_LEADS_MAX - 1);
+	char path[PATH_MAX];
+	ssize_t n;
 
+	snprintf(path, sizeof(path), "%s%s", tree, dir);
+	n = readlink(path, leads, VIEW_LEADS_MAX - 1);
 	leads[n > 0 ? n : 0] = '\0';
 	if (n > 0)
 		view_show(spec, JAIL_LINK, 0, leads, dir);
-	else
+	else if (!*tree)
 		view_show(spec, JAIL_RO, JAIL_OPTIONAL, dir, dir);
 }
 

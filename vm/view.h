@@ -17,6 +17,7 @@ struct vm_path;
 struct view {
 	struct vm_path *path;
 	size_t npaths;
+	bool image; /* programs and libraries are those of the image */
 	char *work; /* what the working directory begins as, or NULL */
 	/* Whose rights code in the sandbox has below `work` and what it may write to. */
 	uid_t owner;
@@ -44,10 +45,12 @@ void view_show(struct jail_spec *spec, enum jail_mount_kind kind, uint32_t flags
 /**
  * view_show_top() - Show a directory that may be a link, as /lib where everything lies below /usr
  * @spec: Gets the same link, or the directory, read-only
- * @dir: Its path
+ * @tree: Where everything lies, "" for the host's root; below another one, only links are shown
+ * @dir: Its path there
  * @leads: Room for where the link leads; has to live as long as @spec
  */
-void view_show_top(struct jail_spec *spec, const char *dir, char leads[VIEW_LEADS_MAX]);
+void view_show_top(struct jail_spec *spec, const char *tree, const char *dir,
+		   char leads[VIEW_LEADS_MAX]);
 
 /**
  * view_find_program() - Look for a program as the shell does

@@ -292,6 +292,7 @@ struct sandbox_spec {
 	gid_t group;		     /* the owner's */
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
+	bool image_view; /* programs are the image's and not the host's; only for VM_PROCESS */
 	const char *
 		work; /* directory of the host that files/ begins as, or NULL; only for VM_PROCESS */
 	const struct sandbox_env *env; /* copied */

@@ -149,6 +149,7 @@ def mistakes():
             ("ro", "/nowhere/at/all", "No such file"),
             ("ro", "/", "more than files"),
             ("rw", "/proc/sys", "more than files"),
+            ("ro", "/run", "more than files"),
             ("ro", "/etc:/tmp", "has /tmp of its own"),
             ("ro", "/etc:/proc/x", "has /proc of its own"),
             ("ro", "/etc:/home", "has /home/user of its own"),
@@ -159,14 +160,14 @@ def mistakes():
             ("ro", " ".join(f"/etc:/a{n}" for n in range(17)), "more than 16")):
         has(f"{key} = {value[:30]}", refused(f"{base}{key} = {value}\n"), words)
     has("machines have none", refused("[template raw]\nbackend = microvm\nro = /etc\n"),
-        "not to a microvm")
+        "not for a microvm")
     same("what is right is taken", " ro: " in refused(f"{base}ro = /etc:/srv/etc\n"), False)
     ro = folder("mistakes")
     host = Host("mistakes.daemon", TEMPLATE.format(ro=ro, rw=""))
     s = host.session("one")
     with raises("nor has a session", errno.EINVAL):
         write(s / "config", "backend = microvm\n")
-    has("in words", s.text("error"), "not to a microvm")
+    has("in words", s.text("error"), "not for a microvm")
     host.close()
 
 

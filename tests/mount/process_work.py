@@ -289,7 +289,7 @@ def mistakes():
     for value, words in (("relative", "does not begin with /"), ("/nowhere/at/all", "No such file"),
                          (f"{SCRATCH}/file", "not a directory"), ("/", "more than files")):
         has(f"work = {value}", refused(f"{base}work = {value}\n"), words)
-    has("no machines", refused("[template raw]\nbackend = microvm\nwork = /srv\n"), "not to a microvm")
+    has("no machines", refused("[template raw]\nbackend = microvm\nwork = /srv\n"), "not for a microvm")
     host = Host("mistakes.daemon", "")
     s = host.session("plain", template="raw")
     same("no such node elsewhere", os.path.exists(s / "files.changes"), False)
