@@ -219,7 +219,7 @@ $(O)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $^ $(if $(filter %.a,$^),$(LIBS))
 
-bench: all $(benches) $(local)
+bench: all $(benches) $(local) $(O)/test/netbed
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
 
 fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))
