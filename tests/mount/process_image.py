@@ -6,8 +6,10 @@
 # mount: none
 # log-allow: not built|did not start|boot-failed|can't be started
 from hosts import *
+import layers
+from layers import MIRROR, PACKAGES, wheel
 
-CACHE = f"{SCRATCH}/cache"
+CACHE = f"{SCRATCH}/borrowed"
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TEMPLATE = "[template {0}]\nimage = {0}\nlanguage = {0}\nview = image\npool = 0\n"
 
@@ -65,6 +67,17 @@ def unpacked():
     host.close()
 
 
+def packages():
+    """They are installed by the image's Python, for it."""
+    wheel("alpha", "1.0", {"alpha.py": "import sys\nMADE = __cached__\n"})
+    host = Host("packages", f"[packages]\ninstaller = {PACKAGES}\noffline = {MIRROR}\npython_list = any\n" + TEMPLATE.format("python"),
+                f"cache_dir={layers.CACHE}", f"image_builder={TOP}/scripts/images")
+    s = host.session("one", template="python", config="packages = alpha==1.0\n")
+    run = s.run("import alpha, sys\nprint(sys.implementation.cache_tag in alpha.MADE)\n")
+    same("a package", run.out, "True\n") or print(run, s.text("error"))
+    host.close()
+
+
 def missing():
     host = Host("missing", TEMPLATE.format("raw"), f"cache_dir={folder('empty')}")
     s = host.session("one", template="raw")
@@ -92,4 +105,4 @@ def mistakes():
     has("no machines", refused("[template raw]\nbackend = microvm\nview = image\n"), "not for a microvm")
 
 
-main(unpacked, missing, not_needed, mistakes)
+main(unpacked, packages, missing, not_needed, mistakes)
