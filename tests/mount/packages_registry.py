@@ -10,7 +10,7 @@ import socket
 
 from layers import *
 
-LIMIT = "memory_mb = 512\n"
+LIMIT = "memory_mb = 512\ntimeout_s = 240\n"
 
 
 def reachable(language):
