@@ -17,7 +17,7 @@
 #define EXERCISE_BYTES	4096u
 #define EXERCISES	3u
 #define WARMUP_RUN	(UINT32_MAX - 1)
-#define WARMUP_MS	120000u
+#define WARMUP_MS	300000u
 #define WARMUP_LATE_MS	5000u
 #define SETTLE_MS	500u /* the agent's log of the boot goes out in this time */
 #define PANIC		"Kernel panic"
