@@ -202,6 +202,28 @@ def surroundings():
     plain.remove()
 
 
+def languages():
+    """Others resolve names and connect in their own ways."""
+    config = "network = on\nallow = web.test\ntimeout_s = 60\nenv.http_proxy =\n"
+    s = land.session("curl", config, "raw")
+    same("curl", s.run("curl -sS -m 20 http://web.test/").out, WEB)
+    result = s.run("curl -sS -m 20 http://other.test/")
+    same("curl, refused", result.code, 6)
+    has("it says why", result.err, "Could not resolve host")
+    # The server says nothing that curl takes for HTTP, but only after the handshake.
+    same("curl trusts the certificate", s.run("curl -sS -m 20 https://web.test/").code, 1)
+    same("and no other", s.run("env -u CURL_CA_BUNDLE -u SSL_CERT_FILE curl -sS -m 20 https://web.test/").code, 60)
+    s.remove()
+    if not has_language("javascript"):
+        return
+    s = land.session("fetch", config, "javascript")
+    same("fetch", s.run("console.log(await (await fetch('http://web.test/')).text())").out,
+         WEB + "\n")
+    ok("fetch, refused", s.run("await fetch('http://other.test/')").code == 1)
+    s.denied("other.test", 0, "name not allowed")
+    s.remove()
+
+
 def warm():
     """A networked session is served from the pool like any other."""
     if not VM:
@@ -224,4 +246,5 @@ def warm():
     second.remove()
 
 
-main(edited_list, ports, early, same_port_again, surroundings, warm, land.end)
+# The pool first: as long as nothing else has been used, what is ready there is what is looked for.
+main(warm, edited_list, ports, early, same_port_again, surroundings, languages, land.end)
