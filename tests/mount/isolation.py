@@ -59,6 +59,12 @@ def limit(pid, version, controller, *names):
     return []
 
 
+def data_limit(pid):
+    [words] = [line.split()[3:5] for line in read(f"/proc/{pid}/limits", "r").splitlines()
+               if line.startswith("Max data size")]
+    return [int(word) if word.isdigit() else -1 for word in words]
+
+
 class Look:
     """Comparisons, one for each line; each returns whether the line is true of a process."""
 
@@ -120,6 +126,10 @@ class Look:
             for p in self.others())
 
     def is_memory(self, said):
+        each = re.match(r"(\d+) MiB for each process, none for all", said)
+        if each:
+            return self.is_limit("none: " + said, "-", "memory", ["memory.max"], None) and all(
+                data_limit(p) == [int(each[1]) << 20] * 2 for p in [self.pid, *self.others()])
         return self.is_limit(said, r"(\d+) MiB", "memory", ["memory.max", "memory.limit_in_bytes"],
                              lambda words: words and int(words[0]) >> 20)
 
@@ -155,10 +165,14 @@ class Look:
 
 
 def the_daemon():
-    [pid] = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-             if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs" and
-             MNT in read(f"/proc/{pid}/cmdline", "r").split("\0")]
-    return pid
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs" and \
+                    MNT in read(f"/proc/{pid}/cmdline", "r").split("\0"):
+                return pid
+        except OSError:  # it has ended
+            pass
+    raise RuntimeError("there is no daemon")
 
 
 def lines():
@@ -231,7 +245,8 @@ def host_list():
             same(f"{prefix}.{key}", said.get(f"{prefix}.{key}"), value)
     same("daemon.seccomp", (said["daemon.seccomp"].startswith("on"), status(daemon)["Seccomp"]),
          (True, "2"))
-    same("daemon.capabilities", int(said["daemon.capabilities"], 16), caps(daemon)[2])
+    left = said["daemon.capabilities"]
+    same("daemon.capabilities", 0 if left == "none" else int(left, 16), caps(daemon)[2])
     same("control: of this test, neither", (status(os.getpid())["Seccomp"], os.geteuid() != 0 or
                                             caps(os.getpid())[2] != caps(daemon)[2]), ("0", True))
 
