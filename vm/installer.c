@@ -40,15 +40,9 @@
  * a failure.
  */
 
-#define WAIT_MS	   1800000u   /* longest wait of a session: others may have their turn before */
 #define RETRY_MS   600000u    /* after a failure, if nobody asks */
 #define LOCK_NS	   200000000l /* between two looks at what another mount does */
 #define SCRIPT_MAX 65536u
-
-static bool is(const struct install *job, const char *key)
-{
-	return strcmp(job->key, key) == 0;
-}
 
 static void next(struct installer *in);
 static void on_worked(uv_work_t *req, int status);
@@ -66,17 +60,23 @@ static char *copy(const char *text, bool *bad)
 
 static char *read_script(const char *dir)
 {
-	_cleanup_free_ char *path = NULL, *text = calloc(1, SCRIPT_MAX);
-	_cleanup_file_ FILE *f = NULL;
+	char path[PATH_MAX], *text = NULL;
+	size_t len = 0;
+	FILE *f;
 
-	if (!dir || asprintf(&path, "%s/install", dir) < 0) {
-		path = NULL;
+	if (!dir || snprintf(path, sizeof(path), "%s/install", dir) >= (int)sizeof(path))
 		return NULL;
-	}
 	f = fopen(path, "re");
-	if (!f || !text || fread(text, 1, SCRIPT_MAX - 1, f) == 0)
+	if (!f)
 		return NULL;
-	return steal_ptr(text);
+	text = calloc(1, SCRIPT_MAX);
+	if (text)
+		len = fread(text, 1, SCRIPT_MAX - 1, f);
+	fclose(f);
+	if (len)
+		return text;
+	free(text);
+	return NULL;
 }
 
 int installer_init(struct installer *in, struct vm *vm, const struct vm_packages *cfg)
@@ -171,23 +171,12 @@ struct layer *installer_layer(struct installer *in, const struct layer_need *nee
 	return layer_get(&in->vm->layers, key);
 }
 
-static struct install *find(const struct installer *in, const char *key)
-{
-	struct install *job;
-
-	TAILQ_FOREACH(job, &in->installs, link) {
-		if (is(job, key))
-			return job;
-	}
-	return NULL;
-}
-
 static struct install *make(struct installer *in, const char *key, const struct layer_need *need)
 {
 	struct install *job = calloc(1, sizeof(*job));
-	bool bad = !job;
+	bool bad = false;
 
-	if (bad)
+	if (!job)
 		return NULL;
 	memcpy(job->key, key, sizeof(job->key));
 	job->need = *need;
@@ -214,7 +203,7 @@ int installer_ask(struct installer *in, const struct layer_need *need, bool eage
 		why = "the installer's files are missing";
 		r = -ENOENT;
 	}
-	job = r == 0 ? find(in, ret_key) : NULL;
+	job = r == 0 ? install_find(in, ret_key) : NULL;
 	if (job && job->step != INSTALL_FAILED)
 		return 0;
 	if (job && !eager && uv_now(in->vm->loop) - job->ended_at < RETRY_MS) {
@@ -224,9 +213,9 @@ int installer_ask(struct installer *in, const struct layer_need *need, bool eage
 	if (r == 0 && !job) {
 		job = make(in, ret_key, need);
 		why = "there is no memory";
-		r = job ? 0 : -ENOMEM;
+		r = -ENOMEM;
 	}
-	if (r < 0) {
+	if (!job) {
 		trouble_set(ret_problem, VM_PACKAGES_FAILED, "",
 			    "the packages can't be installed: %s", why);
 		return r;
@@ -235,71 +224,6 @@ int installer_ask(struct installer *in, const struct layer_need *need, bool eage
 	job->line[0] = job->problem.code[0] = '\0';
 	next(in);
 	return 0;
-}
-
-/* ---- who waits ---- */
-
-/* Does @s wait for @job? */
-static bool waits_for(const struct sandbox *s, const struct install *job)
-{
-	return strcmp(s->layer_key, job->key) == 0 && s->state != SANDBOX_CLOSING;
-}
-
-void installer_explain(const struct sandbox *s, struct vm_problem *p)
-{
-	const struct install *job = find(&s->vm->installer, s->layer_key);
-
-	trouble_set(p, VM_PACKAGES_WAIT,
-		    "Wait: the run begins when they are there. `console` shows how far it is.",
-		    "the packages are being installed: %s",
-		    job && job->line[0] ? job->line : "it begins soon");
-}
-
-void installer_wait(struct installer *in, struct sandbox *s)
-{
-	s->phase = PHASE_PACKAGES;
-	s->awaits = true;
-	TAILQ_INSERT_TAIL(&in->waiters, s, template_link);
-	sandbox_deadline(s, WAIT_MS);
-	sandbox_set_state(s, SANDBOX_STARTING);
-	vm_defer(in->vm, s);
-}
-
-void installer_leave(struct installer *in, struct sandbox *s)
-{
-	if (s->phase != PHASE_PACKAGES)
-		return;
-	TAILQ_REMOVE(&in->waiters, s, template_link);
-	s->phase = PHASE_WAIT;
-	s->awaits = false;
-	sandbox_deadline(s, 0);
-}
-
-void installer_overdue(struct sandbox *s)
-{
-	struct vm_problem p;
-
-	trouble_set(&p, VM_PACKAGES_FAILED, "Reset the session to try again.",
-		    "the packages were not installed within %u minutes", WAIT_MS / 60000);
-	sandbox_fail(s, &p);
-}
-
-/* Those who wait for the layer go on, or end with @problem. */
-static void release(struct installer *in, const struct install *job,
-		    const struct vm_problem *problem)
-{
-	struct sandbox *s, *following;
-
-	for (s = TAILQ_FIRST(&in->waiters); s; s = following) {
-		following = TAILQ_NEXT(s, template_link);
-		if (!waits_for(s, job))
-			continue;
-		installer_leave(in, s);
-		if (problem)
-			sandbox_fail(s, problem);
-		else
-			sandbox_begin(s);
-	}
 }
 
 /* ---- what is said ---- */
@@ -320,7 +244,7 @@ static void on_line(struct installer *in)
 	snprintf(job->line, sizeof(job->line), "%s", text);
 	vm_tell(in->vm, "packages", "%.200s: %s", job->need.packages, text);
 	TAILQ_FOREACH(s, &in->waiters, template_link) {
-		if (!waits_for(s, job))
+		if (!install_waits(s, job))
 			continue;
 		s->events->console(s->data, text, strlen(text));
 		s->events->console(s->data, "\n", 1);
@@ -363,7 +287,7 @@ static void succeeded(struct installer *in)
 		(unsigned long long)((uv_now(in->vm->loop) - job->started_at) / 1000),
 		(unsigned long long)(in->bytes >> 20));
 	if (!in->vm->closing)
-		release(in, job, NULL);
+		install_release(in, job, NULL);
 	forget(in, job);
 	over(in);
 }
@@ -379,7 +303,7 @@ static void failed(struct installer *in)
 		log_info("packages %.200s: %s", job->need.packages, in->why.cause);
 		vm_tell(in->vm, "packages", "%.200s: not installed: %.300s", job->need.packages,
 			in->why.cause);
-		release(in, job, &job->problem);
+		install_release(in, job, &job->problem);
 	}
 	over(in);
 }

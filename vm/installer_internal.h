@@ -8,6 +8,16 @@
 
 #define INSTALL_MIRROR "/run/xsbx/mirror" /* where the offline mirror is seen */
 
+/* Return: the install of a layer, or NULL. */
+struct install *install_find(const struct installer *in, const char *key);
+
+/* Does a sandbox wait for it? */
+bool install_waits(const struct sandbox *s, const struct install *job);
+
+/* Those who wait for it go on, or end with @problem. */
+void install_release(struct installer *in, const struct install *job,
+		     const struct vm_problem *problem);
+
 /* What an installer or a program for it says: for events, consoles, and to explain a failure. */
 void installer_words(struct installer *in, const void *bytes, size_t len);
 
