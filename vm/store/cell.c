@@ -97,11 +97,12 @@ int cell_enter(struct cell *cell)
 	cell->why = "no_new_privs";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
+	if (!BOUNDED)
+		return 0;
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* credentials are in our memory */
 	(void)setrlimit(RLIMIT_CORE, &core);
 	(void)setrlimit(RLIMIT_NOFILE, &files);
-	if (BOUNDED)
-		(void)setrlimit(RLIMIT_AS, &memory);
+	(void)setrlimit(RLIMIT_AS, &memory);
 	cell->why = "capabilities";
 	r = drop_capabilities();
 	if (r < 0)
@@ -111,5 +112,5 @@ int cell_enter(struct cell *cell)
 	if (r < 0)
 		return r;
 	cell->why = "system calls";
-	return BOUNDED ? filter_calls() : 0;
+	return filter_calls();
 }

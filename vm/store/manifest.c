@@ -53,11 +53,14 @@ static int mac_of(const char *secret, const char *text, size_t len, char ret_hex
 static int check_head(const char *text, size_t len, const char *secret)
 {
 	const size_t magic = strlen(MAGIC);
-	const char *eol = memchr(text, '\n', MIN(len, magic + MAC_HEX + 1));
+	const char *eol;
 	char mac[DIGEST_HEX];
 	int r;
 
-	if (!eol || len < magic || memcmp(text, MAGIC, magic) != 0)
+	if (len < magic || memcmp(text, MAGIC, magic) != 0)
+		return -EBADMSG;
+	eol = memchr(text, '\n', MIN(len, magic + MAC_HEX + 1));
+	if (!eol)
 		return -EBADMSG;
 	if (!secret)
 		return (int)(eol + 1 - text);
