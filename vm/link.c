@@ -427,7 +427,8 @@ static void on_lost(void *data, int err)
 	struct sandbox *s = data;
 	struct vm_problem p;
 
-	if (err == 0) {
+	/* Its end was closed, with something unread or not: what it ran in may say why. */
+	if (err == 0 || err == -ECONNRESET || err == -EPIPE) {
 		link_hangup(s);
 		return;
 	}

@@ -89,6 +89,8 @@ void turn_overdue(struct sandbox *s)
 
 void turn_out_of_memory(struct sandbox *s)
 {
+	if (!s->turn.sent)
+		return; /* it never ran */
 	s->turn.settled = true;
 	s->turn.outcome = VM_OOM;
 }

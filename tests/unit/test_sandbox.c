@@ -253,6 +253,22 @@ static void lost_if_sent(void **state)
 	assert_string_equal(seen[0].problem.code, "qemu-killed");
 }
 
+/* The first process of a sandbox is killed when memory has run out, and the run with it. */
+static void out_of_memory(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	run_one(&seen[0], 1);
+	fake_free(fake_expect(PROTO_RUN));
+	fake_hang_up();
+	fake_down("out-of-memory", "its memory was full");
+	until_closed(&seen[0]);
+	assert_int_equal(seen[0].nexits, 1);
+	assert_int_equal(seen[0].result.outcome, VM_OOM);
+	assert_int_equal(seen[0].result.status, 137);
+	assert_string_equal(seen[0].problem.code, "out-of-memory");
+}
+
 static void panic_is_named(void **state)
 {
 	(void)state;
@@ -361,6 +377,7 @@ int main(void)
 		T(fixed_statuses),
 		T(refused_if_unsent),
 		T(lost_if_sent),
+		T(out_of_memory),
 		T(panic_is_named),
 		T(hang_up_without_reason),
 		T(closes_in_output),
