@@ -81,6 +81,23 @@ static bool has_word(const char *list, const char *word, const char *separators)
 	return false;
 }
 
+static void group_name(char out[32])
+{
+	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_lot());
+}
+
+/* The group where we were before step_aside(). */
+static void cut_aside(char *path)
+{
+	char name[32], aside[48];
+	size_t len = strlen(path), n;
+
+	group_name(name);
+	n = (size_t)snprintf(aside, sizeof(aside), "/%s/self", name);
+	if (len >= n && strcmp(path + len - n, aside) == 0)
+		path[len - n] = '\0';
+}
+
 /* Our own group in a hierarchy, as /proc/self/cgroup has it. Version 2 is the one without names. */
 static bool own_path(const char *name, int version, char ret[PATH_MAX])
 {
@@ -96,6 +113,8 @@ static bool own_path(const char *name, int version, char ret[PATH_MAX])
 		path[strcspn(path, "\n")] = '\0';
 		if (version == 2 ? list[1] == '\0' : has_word(list + 1, name, ",")) {
 			snprintf(ret, PATH_MAX, "%s", path);
+			if (version == 2)
+				cut_aside(ret);
 			return true;
 		}
 	}
@@ -144,11 +163,6 @@ static bool listed(int parent, const char *name)
 		return false;
 	text[n] = '\0';
 	return has_word(text, name, " \n");
-}
-
-static void group_name(char out[32])
-{
-	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_lot());
 }
 
 static int make_group(int parent)
