@@ -87,8 +87,12 @@ class Scene:
            self.sessions[0].json()["sandbox"]["isolation"]["limit.processes"].startswith("none"))
         ok(f"{name}: there are as many sandboxes", len(self.namespaces) >= count,
            (len(self.namespaces), count))
-        ok(f"{name}: and programs that cling", sum(command(p).startswith("sleep 700")
-                                                  for p in self.pids) >= 2 * count)
+        ok(f"{name}: and programs that cling", wait_for(lambda: self.clinging() >= 2 * count, 20),
+           self.clinging())
+
+    def clinging(self):
+        self.look()
+        return sum(command(pid).startswith("sleep 700") for pid in self.pids)
 
     def look(self):
         """Remembers what there is, and must be gone in the end."""
