@@ -227,15 +227,21 @@ static int look_for(struct group *g, const char *name)
 /* Is somebody in the group who is not of the daemon? The top of all groups may hold processes. */
 static bool others_inside(int parent)
 {
-	_cleanup_close_ int fd = openat(parent, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	FILE *f = fd < 0 || faccessat(parent, "cgroup.type", F_OK, 0) < 0 ? NULL : fdopen(fd, "re");
+	_cleanup_file_ FILE *f = NULL;
 	char path[64], name[32];
 	bool others = false;
-	int pid;
+	int fd, pid;
 
-	if (!f)
+	if (faccessat(parent, "cgroup.type", F_OK, 0) < 0)
 		return false;
-	fd = -1;
+	fd = openat(parent, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	f = fdopen(fd, "re");
+	if (!f) {
+		close(fd);
+		return false;
+	}
 	while (!others && fscanf(f, "%d", &pid) == 1) {
 		_cleanup_file_ FILE *comm = NULL;
 
@@ -243,7 +249,6 @@ static bool others_inside(int parent)
 		comm = fopen(path, "re");
 		others = comm && fgets(name, sizeof(name), comm) && strncmp(name, "xsbxfs", 6) != 0;
 	}
-	fclose(f);
 	return others;
 }
 

@@ -201,12 +201,13 @@ static void child_gone(struct child *c)
 static void child_end(struct child *c, int status)
 {
 	struct gauges gauges = c->gauges;
-	_cleanup_close_ int kept = c->kept;
-	int pidfd = c->pidfd;
+	const int pidfd = c->pidfd, kept = c->kept;
 
 	child_gone(c);
 	c->exited(c, status);
 	close(pidfd); /* @c may be freed by now */
+	if (kept >= 0)
+		close(kept);
 	gauges_close(&gauges);
 }
 
