@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups, version 2 or 1, for as much as this host lets us have. */
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "guard.h"
 #include "jail_internal.h"
@@ -34,8 +32,6 @@
  */
 
 #define CPU_PERIOD_US  100000u
-#define SWEEP_TRIES    100
-#define SWEEP_PAUSE_NS 10000000
 
 static const char *const controller[] = {
 	[JAIL_C_MEMORY] = "memory",
@@ -465,28 +461,6 @@ void jail_cgroup_remove_all(void)
 	}
 }
 
-/* Removes what is in a group, once its processes are gone. */
-static void empty(int parent, const char *name)
-{
-	_cleanup_close_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct timespec pause = {0, SWEEP_PAUSE_NS};
-	DIR *dir = fd < 0 ? NULL : fdopendir(dup(fd));
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir))) {
-		if (e->d_type != DT_DIR || e->d_name[0] == '.')
-			continue;
-		for (int i = 0; i < SWEEP_TRIES; i++) {
-			if (unlinkat(fd, e->d_name, AT_REMOVEDIR) == 0 || errno != EBUSY)
-				break;
-			nanosleep(&pause, NULL);
-		}
-	}
-	if (dir)
-		closedir(dir);
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 void jail_cgroup_sweep(void)
 {
 	char name[32];
@@ -497,7 +471,7 @@ void jail_cgroup_sweep(void)
 			_cleanup_close_ int parent = open_own(controller[c], version);
 
 			if (parent >= 0)
-				empty(parent, name);
+				jail_leftover_sweep(parent, name);
 		}
 	}
 }

@@ -224,6 +224,9 @@ void jail_cgroup_sweep(void);
 /* Removes groups below @parent that a dead spawner left, but not @ours. */
 void jail_leftover_remove(int parent, const char *ours);
 
+/* Removes a group and those in it, of whose processes the last may still be ending. */
+void jail_leftover_sweep(int parent, const char *name);
+
 /* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
 int jail_leftover_claim(int parent, const char *name);
 

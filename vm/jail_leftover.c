@@ -21,11 +21,15 @@
  * removed, and stays for the next one.
  */
 
-#define CLAIM_TRIES 50
+#define CLAIM_TRIES    50
+#define SWEEP_TRIES    100
+#define SWEEP_PAUSE_NS 10000000
 
-/* Removes the empty groups in a group, and then itself. */
-static void remove_group(int parent, const char *name, int dir)
+/* Removes the groups in a group once their processes are gone, for which it waits a little, @tries
+ * times for each, and then itself. */
+static void remove_group(int parent, const char *name, int dir, unsigned tries)
 {
+	const struct timespec pause = {0, SWEEP_PAUSE_NS};
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *e;
@@ -36,11 +40,25 @@ static void remove_group(int parent, const char *name, int dir)
 		return;
 	}
 	while ((e = readdir(list))) {
-		if (e->d_type == DT_DIR && e->d_name[0] != '.')
-			(void)unlinkat(dir, e->d_name, AT_REMOVEDIR);
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		for (unsigned i = 0; unlinkat(dir, e->d_name, AT_REMOVEDIR) < 0; i++) {
+			if (errno != EBUSY || i + 1 >= tries)
+				break;
+			nanosleep(&pause, NULL);
+		}
 	}
 	closedir(list);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void jail_leftover_sweep(int parent, const char *name)
+{
+	_cleanup_close_ int dir =
+		openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir >= 0)
+		remove_group(parent, name, dir, SWEEP_TRIES);
 }
 
 void jail_leftover_remove(int parent, const char *ours)
@@ -62,7 +80,7 @@ void jail_leftover_remove(int parent, const char *ours)
 			continue;
 		dir = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
-			remove_group(parent, e->d_name, dir);
+			remove_group(parent, e->d_name, dir, 1);
 	}
 	closedir(list);
 }

@@ -223,16 +223,6 @@ static void on_exited(struct child *c, int status)
 
 /* ---- starting ---- */
 
-/* Clones must not share an offset, and the same descriptor would. */
-static int open_again(int fd)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct qemu_ends *e, int state)
 {
@@ -403,7 +393,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	}
 	r = qemu_ends_open(&e, spec->network);
 	if (r == 0 && spec->mode != BACKEND_COLD)
-		r = state = spec->mode == BACKEND_CLONE ? open_again(spec->state)
+		r = state = spec->mode == BACKEND_CLONE ? qemu_ends_open_again(spec->state)
 							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
 	if (r >= 0)
 		r = spawn(b, spec, &image, &e, state);

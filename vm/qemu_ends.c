@@ -43,3 +43,12 @@ void qemu_ends_close(struct qemu_ends *e)
 	close_pair(e->words);
 	close_pair(e->card);
 }
+
+int qemu_ends_open_again(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}

@@ -19,4 +19,8 @@ int qemu_ends_open(struct qemu_ends *e, bool network);
 /* Closes those that nobody has taken. */
 void qemu_ends_close(struct qemu_ends *e);
 
+/* The same file once more, for reading: clones must not share an offset, and the same descriptor would.
+ * Return: descriptor or -errno. */
+int qemu_ends_open_again(int fd);
+
 #endif

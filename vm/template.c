@@ -294,45 +294,6 @@ static void release_waiters(struct template *t)
 	}
 }
 
-static void offer(struct template *t)
-{
-	fetcher_put(&t->vm->fetcher, STORE_SNAPSHOT, t->key, t->snapshot.tsc_khz, t->damaged);
-	t->asked = true;
-}
-
-/* What was not got is made here, as if there were no store. */
-static void on_fetched(void *data, const char *key, enum store_end end, const char *why)
-{
-	struct template *t = data;
-
-	(void)why;
-	t->fetching = false;
-	t->refs--;
-	if (t->vm->closing)
-		return;
-	if (strcmp(key, t->key) == 0) {
-		t->damaged = end == STORE_DAMAGED;
-		if (end == STORE_DONE && t->state == TEMPLATE_NONE)
-			t->state = TEMPLATE_UNKNOWN;
-		t->fetched = end == STORE_DONE;
-		template_load(t);
-	}
-	template_kick(t->vm);
-}
-
-bool template_fetch(struct template *t)
-{
-	if (t->fetching || t->asked)
-		return t->fetching;
-	t->asked = true;
-	t->fetching = fetcher_get(&t->vm->fetcher, STORE_SNAPSHOT, t->key,
-				  strcmp(t->vm->probe.accel, "kvm") == 0 ? 0 : tsc_khz(&t->vm->tsc),
-				  t->vm->snapshot_bytes, on_fetched, t);
-	if (t->fetching)
-		t->refs++;
-	return t->fetching;
-}
-
 static void on_loaded(struct template_job *job)
 {
 	struct template *t = job->template;
@@ -349,7 +310,7 @@ static void on_loaded(struct template_job *job)
 		t->state = TEMPLATE_READY;
 		t->kept = true;
 		if (!t->asked) /* it was here before there was a store, maybe */
-			offer(t);
+			template_offer(t);
 	} else if (job->result == -EBADMSG) {
 		log_warn("the snapshot of %s (%u MiB) is damaged and will be made again", t->image,
 			 t->memory_mb);
@@ -370,7 +331,7 @@ static void on_stored(struct template_job *job)
 	if (job->result == 0) {
 		if (strcmp(job->key, t->key) == 0) {
 			t->kept = true;
-			offer(t);
+			template_offer(t);
 		}
 		return;
 	}

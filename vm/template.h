@@ -131,6 +131,9 @@ void template_build(struct template *t);
 /* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
 bool template_fetch(struct template *t);
 
+/* Offers its snapshot to whoever shares the store. */
+void template_offer(struct template *t);
+
 /* The machine to be copied has settled. */
 void template_settled(struct sandbox *s);
 
