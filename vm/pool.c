@@ -82,6 +82,8 @@ static void on_closed(void *data, const struct vm_problem *problem)
 
 	if (s->pooled != POOLED_NOT)
 		out_of_pool(s);
+	if (s->vm->closing) /* whatever ends now does so because all does */
+		problem = NULL;
 	if (problem && filling)
 		template_clone_failed(t, problem);
 	else if (problem)
