@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -201,6 +202,23 @@ static void on_interp_done(struct interp *i, enum driver_type what, int status)
 		send_failed(a, &a->warm, EIO, "warming the interpreter up");
 }
 
+/* The active interpreter died on its way up. What SIGKILL ends there was out of memory, most likely,
+ * and that may be over by now: it is tried once more. */
+static void died_on_the_way(struct agent *a, const char *when, int wait_status)
+{
+	char what[96];
+
+	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL && !a->retried) {
+		a->retried = true;
+		return;
+	}
+	snprintf(what, sizeof(what), "the interpreter ended %s, %s %d", when,
+		 WIFSIGNALED(wait_status) ? "signal" : "status",
+		 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
+	a->wanted = false;
+	agent_fail(a, EIO, what);
+}
+
 static void on_interp_death(struct interp *i, enum interp_state was, int wait_status,
 			    const struct rusage *ru)
 {
@@ -220,13 +238,12 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 						  : WEXITSTATUS(wait_status));
 	run_on_death(&a->run, wait_status, ru);
 	if (was == INTERP_BUSY && i->doing == DRIVER_WARM && a->warm.due)
-		send_failed(a, &a->warm, EIO, "the interpreter ended while warming up");
+		died_on_the_way(a, "while warming up", wait_status);
 	/* A reset kills an idle or starting one on purpose. */
 	if (was == INTERP_STARTING && !a->restart && i->rank == INTERP_SPARE) {
 		spare_fail(a, a->zygote, "its copy ended before it was ready");
 	} else if (was == INTERP_STARTING && !a->restart) {
-		a->wanted = false;
-		agent_fail(a, EIO, "the interpreter ended before it was ready");
+		died_on_the_way(a, "before it was ready", wait_status);
 	}
 	if (was == INTERP_IDLE && !i->killed && now_us() - a->idle_since < STEADY_US)
 		a->wanted = false;

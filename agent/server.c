@@ -135,6 +135,7 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 static void restart(struct agent *a, uint32_t id)
 {
 	a->ready = (struct debt){true, id};
+	a->retried = false;
 	agent_restart(a);
 }
 
@@ -163,6 +164,7 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		restart(a, h->id);
 	} else {
 		a->ready = (struct debt){true, h->id};
+		a->retried = false;
 	}
 	return 0;
 }
@@ -191,6 +193,7 @@ static int on_warm(struct agent *a, const struct proto_header *h, struct proto_i
 		return 0;
 	}
 	a->warm = (struct debt){true, h->id};
+	a->retried = false;
 	a->interp->warm = false; /* once more, if it was */
 	return 0;
 }
