@@ -44,7 +44,7 @@ struct agent {
 	bool seed_due;	       /* `seed` has to be given to the interpreter */
 	bool seeding;	       /* and is on its way */
 	bool restart;	       /* the interpreter was killed to be started again */
-	bool retried;	       /* one that was killed on its way up was started again, for this debt */
+	bool retried; /* one that was killed on its way up was started again, for this debt */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
 	struct loop_timer spare_timer;

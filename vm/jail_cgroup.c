@@ -31,7 +31,7 @@
  * is done where there is no other.
  */
 
-#define CPU_PERIOD_US  100000u
+#define CPU_PERIOD_US 100000u
 
 static const char *const controller[] = {
 	[JAIL_C_MEMORY] = "memory",
