@@ -8,16 +8,22 @@ from xsbx import *
 ROUNDS = 60
 
 
-def at_once(verb, status, kept):
-    s = Session(verb.replace("\n", "-"), config="timeout_s = 10\n")
+SHELL = ("raw", "x=1\n", "read -r line < <(sleep 600)\n", "echo ${x:-none}\n")
+PYTHON = ("python", "x = 1\n", "import time; time.sleep(600)\n",
+          "print(globals().get('x', 'none'))\n")
+
+
+def at_once(verb, status, kept, what=SHELL):
+    template, before, code, after = what
+    s = Session(verb.replace("\n", "-"), template, config="timeout_s = 10\n")
     wrong = []
     for _ in range(ROUNDS):
-        s.run("x=1\n")
+        s.run(before)
         n = s.runs()[-1] + 1
-        s.submit("read -r line < <(sleep 600)\n")
+        s.submit(code)
         s.wait_run(n, "running")
         s.ctl(verb)
-        got = (s.text(f"runs/{n}/wait").strip(), s.run("echo ${x:-none}\n").out.strip())
+        got = (s.text(f"runs/{n}/wait").strip(), s.run(after).out.strip())
         if got != (status, "1" if kept else "none"):
             wrong.append(got)
     same(f"{verb!r}: all of {ROUNDS}", wrong, [])
@@ -36,7 +42,9 @@ def reset():
 
 
 def interrupt():
-    at_once("interrupt", "130", True)
+    # bash 5.2 has a moment, when it begins to wait for a child, in which a SIGINT makes it signal itself
+    # for ever: not something to be tested here.
+    at_once("interrupt", "130", True, PYTHON)
 
 
 main(kill, kill_and_reset, reset, interrupt)
