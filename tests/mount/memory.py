@@ -14,7 +14,7 @@ CONF = f"memory_mb = {HAS}\ntimeout_s = 300\n"
 DATA = """
 import os
 with open("/proc/meminfo") as file:
-    more = int(file.readline().split()[1]) * 6 // 5 >> 10
+    more = int(file.readline().split()[1]) * 11 // 10 >> 10
 def block(i):
     noise = os.urandom(4096)
     return b"".join(noise[n:n + 64] + bytes([i % 251]) * 128 for n in range(0, 4096, 64))
