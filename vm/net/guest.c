@@ -27,6 +27,10 @@
  * belongs to is known from the packet that ends the handshake (see stack.c); so those that are under
  * way are remembered, few at a time, because the stack has buffers for each of them. As long as the
  * stack may wait for that packet, so long is the connection kept.
+ *
+ * What the daemon said before the guest sent a packet holds for that packet: a list that was just
+ * written to net/allow is the one that the next lookup is judged by. So before a decision the daemon is
+ * listened to once more: what it said is there already, for it was sent before the packet was.
  */
 
 #define HANDSHAKE_S 80 /* the stack gives up after 75 */
@@ -61,6 +65,12 @@ static const char *address_text(uint32_t address, char ret[static INET_ADDRSTRLE
 	return inet_ntop(AF_INET, &address, ret, INET_ADDRSTRLEN);
 }
 
+static void listen_first(struct net *net)
+{
+	if (net->failure == 0)
+		net->failure = net_listen(net);
+}
+
 /* The first packet of a connection. Return: may it go on to the stack? */
 static bool begin_connection(struct net *net, const struct frame *f)
 {
@@ -68,6 +78,7 @@ static bool begin_connection(struct net *net, const struct frame *f)
 	struct way way;
 	unsigned reason;
 
+	listen_first(net);
 	if (find_half_open(&net->half_open, f, net->now) >= 0)
 		return true;
 	reason = net_find_way(net, f->dst, f->dport, &way);
@@ -118,6 +129,7 @@ static void on_lookup(struct net *net, const struct frame *f)
 	struct dns_query q;
 	int r;
 
+	listen_first(net);
 	r = dns_parse(f->payload, f->payload_len, &q);
 	if (r == -EBADMSG)
 		return;

@@ -231,6 +231,8 @@ static int turn(struct net *net)
 		r = nic_read(&net->nic, guest_input, net);
 	else if (r == 0 && (pollset_events(&net->set, card) & (POLLHUP | POLLERR)))
 		r = -EPIPE;
+	if (r == 0)
+		r = net->failure;
 	if (r < 0)
 		return r;
 	if (!full)

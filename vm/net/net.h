@@ -37,6 +37,7 @@ struct net {
 	struct forward forwards[NET_FORWARDS_MAX];
 	time_t now; /* monotonic, at the start of the turn */
 	uint64_t bytes_in, bytes_out, connections;
+	int failure; /* -errno: of the conversation with the daemon, while a packet was looked at */
 };
 
 /* Where a packet of the guest wants to go. */
