@@ -29,8 +29,8 @@ enum jail_mount_kind {
 	JAIL_RO,      /* `source` of the host, read-only with all that is mounted below it */
 	JAIL_RW,      /* the same, writable */
 	JAIL_TMPFS,   /* memory; `source` are its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
-	JAIL_OVERLAY, /* what is at `source`/base, with changes that go to `source`/work/upper; there
-		       * has to be memory at `source`/work, and `source`/base goes */
+	JAIL_OVERLAY, /* what is in base below `source`; changes go to upper in work, also below it,
+		       * where there has to be memory; base itself goes */
 	JAIL_PROC,    /* of the new PID namespace, with parts covered */
 	JAIL_DEV,     /* the few devices that programs need, terminals, shared memory, and, with a
 		     * `source`, the device of that name */
