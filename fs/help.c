@@ -131,6 +131,21 @@ static int root_examples(const struct conf *c, struct buf *out)
 	return r;
 }
 
+/* What a template has that was installed, if it has any. */
+static struct words packages(const char *text)
+{
+	struct words w = {""};
+	unsigned n = 1;
+
+	if (!*text)
+		return w;
+	for (const char *p = text; (p = strchr(p, ' ')); p++)
+		n++;
+	if (snprintf(w.text, sizeof(w.text), "; with %s", text) >= (int)sizeof(w.text))
+		snprintf(w.text, sizeof(w.text), "; with %u package%s", n, n == 1 ? "" : "s");
+	return w;
+}
+
 static int root_templates(const struct conf *c, struct buf *out)
 {
 	size_t shown = MIN(c->ntemplates, (size_t)8);
@@ -139,9 +154,11 @@ static int root_templates(const struct conf *c, struct buf *out)
 	for (size_t i = 0; i < shown && r >= 0; i++) {
 		const struct conf_template *t = &c->template[i];
 
-		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run\n", t->name, t->language,
+		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s\n", t->name, t->language,
 			       t->settings.memory_mb,
-			       seconds(t->settings.timeout_s, "no time limit for").text);
+			       seconds(t->settings.timeout_s, "no time limit for").text,
+			       packages(t->settings.packages).text,
+			       t->settings.network ? "; with a network" : "");
 	}
 	if (r >= 0 && shown < c->ntemplates)
 		r = buf_printf(out, "- and %zu more: `ls`\n", c->ntemplates - shown);

@@ -59,8 +59,9 @@ struct tally {
 static void tell(const struct tally *y, const struct vm_template_status *st, const char *words)
 {
 	if (y->print)
-		printf("%-4s %s (%s, %u MiB, %u CPUs): %s\n", words ? "fail" : "ok", st->image,
-		       st->language, st->memory_mb, st->cpus,
+		printf("%-4s %s (%s, %u MiB, %u CPUs%s%s%s): %s\n", words ? "fail" : "ok",
+		       st->image, st->language, st->memory_mb, st->cpus,
+		       st->network ? ", network" : "", *st->packages ? ", " : "", st->packages,
 		       words		     ? words
 		       : st->fetched	     ? "fetched"
 		       : st->built_ms	     ? "made"

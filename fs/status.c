@@ -265,6 +265,12 @@ static json_t *sessions_json(const struct fs *fs)
 	return o;
 }
 
+static const char *backend_str(enum vm_backend backend)
+{
+	return backend == VM_MICROVM ? "microvm" : "process";
+}
+
+/* All that tells a kind from the others of its image, then how its snapshot and its pool do. */
 static void add_snapshot(void *data, const struct vm_template_status *st)
 {
 	json_t *pool = json_pack(
@@ -272,15 +278,18 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 		(int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits, "misses",
 		(json_int_t)st->misses, "refills", (json_int_t)st->refills, "refill_ms",
 		(json_int_t)st->refill_ms, "refill_sum_ms", (json_int_t)st->refill_sum_ms);
+	json_t *kind = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:o}", "image", st->image,
+				 "language", st->language, "backend", backend_str(st->backend),
+				 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "network",
+				 st->network, "packages", any_string(st->packages), "warmup",
+				 *st->warmup ? any_string(st->warmup) : json_null());
 
-	json_array_append_new(data,
-			      json_pack("{s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:I, s:I, s:o}",
-					"image", st->image, "language", st->language, "memory_mb",
-					(int)st->memory_mb, "cpus", (int)st->cpus, "prepared",
-					st->prepared, "state", st->state, "problem",
-					*st->problem ? any_string(st->problem) : json_null(),
-					"bytes", (json_int_t)st->bytes, "built_ms",
-					(json_int_t)st->built_ms, "pool", pool));
+	json_object_update_new(kind, json_pack("{s:b, s:s, s:o, s:I, s:I, s:o}", "prepared",
+					       st->prepared, "state", st->state, "problem",
+					       *st->problem ? any_string(st->problem) : json_null(),
+					       "bytes", (json_int_t)st->bytes, "built_ms",
+					       (json_int_t)st->built_ms, "pool", pool));
+	json_array_append_new(data, kind);
 }
 
 static json_t *store_json(struct fs *fs)

@@ -358,8 +358,12 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 		const struct vm_template_status st = {
 			.image = t->image,
 			.language = t->language,
+			.backend = t->backend,
 			.memory_mb = t->memory_mb,
 			.cpus = t->cpus,
+			.network = t->network,
+			.packages = t->packages,
+			.warmup = t->warmup,
 			.state = template_state_str(t->state),
 			.problem = t->problem,
 			.bytes = t->snapshot.bytes,

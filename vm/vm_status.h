@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spec.h"
+
 struct vm;
 
 struct vm_status {
@@ -21,7 +23,10 @@ struct vm_status {
 /* A kind of sandbox that was asked for since the start. */
 struct vm_template_status {
 	const char *image, *language;
+	enum vm_backend backend;
 	unsigned memory_mb, cpus;
+	bool network;
+	const char *packages, *warmup; /* "" if it has none */
 	const char *state;   /* of its snapshot: "unknown", "loading", "none", "building", ... */
 	const char *problem; /* the last one, or "" */
 	uint64_t bytes;	     /* memory of the snapshot */

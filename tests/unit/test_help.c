@@ -5,6 +5,7 @@
 /* libs: inih */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -81,6 +82,34 @@ static void test_root(void **state)
 	buf_clear(&b);
 }
 
+/* Templates of one image that differ in what was installed and in their network. */
+static void test_kinds(void **state)
+{
+	struct conf_template *data = conf_template_get(&conf, "data", &src);
+	struct buf b = {0};
+	size_t longest;
+
+	(void)state;
+	assert_non_null(data);
+	assert_int_equal(conf_template_set(data, "language", "python", &src), 0);
+	free(data->settings.packages);
+	data->settings.packages = strdup("pandas==2.3.3");
+	assert_non_null(data->settings.packages);
+	assert_int_equal(help_root(&conf, &b), 0);
+	assert_shows(&b, "`data/` python, 192 MiB, 30 s a run; with pandas==2.3.3\n");
+	assert_shows(&b, "`python/` python, 192 MiB, 30 s a run\n");
+	buf_clear(&b);
+	free(data->settings.packages);
+	data->settings.packages = strdup("numpy==2.3.3 pandas==2.3.3 python-dateutil==2.9.0.post0");
+	assert_non_null(data->settings.packages);
+	data->settings.network = true;
+	assert_int_equal(help_root(&conf, &b), 0);
+	assert_shows(&b, "30 s a run; with 3 packages; with a network\n");
+	assert_true(lines(&b, &longest) <= 60);
+	assert_true(longest <= 100);
+	buf_clear(&b);
+}
+
 static void test_template_and_session(void **state)
 {
 	struct settings s;
@@ -111,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_template_and_session, setup, teardown),
 	};
 

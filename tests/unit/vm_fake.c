@@ -467,6 +467,8 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 		.cpus = 1,
 		.state = "ready",
 		.problem = "",
+		.packages = "",
+		.warmup = "",
 		.pool = 1,
 		.ready = 1,
 	};
