@@ -2,9 +2,7 @@
 /* The shared store, by a program that may use the network. */
 #include "fetcher.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -143,26 +141,12 @@ static void note(struct fetcher *f, const struct fetcher_lane *lane, const struc
 
 /* ---- what the program says ---- */
 
-static void on_line(struct fetcher_lane *lane)
+static void on_line(struct words *w, char *text)
 {
-	lane->line[lane->line_len] = '\0';
-	lane->line_len = 0;
-	if (lane->line[0])
-		vm_tell(lane->fetcher->vm, "store", "%s", lane->line);
-}
+	const struct fetcher_lane *lane = w->data;
 
-static void on_words(struct reader *r, const void *bytes, size_t len)
-{
-	struct fetcher_lane *lane = r->data;
-	const char *p = bytes;
-
-	tail_add(&lane->said, bytes, len);
-	for (size_t i = 0; i < len; i++) {
-		if (p[i] == '\n')
-			on_line(lane);
-		else if (isprint((unsigned char)p[i]) && lane->line_len + 1 < sizeof(lane->line))
-			lane->line[lane->line_len++] = p[i];
-	}
+	if (*text)
+		vm_tell(lane->fetcher->vm, "store", "%s", text);
 }
 
 /* ---- the program ---- */
@@ -183,86 +167,31 @@ static void finish(struct fetcher_lane *lane, enum store_end end, const char *wh
 }
 
 /* The program is gone, and has said all it had to say. */
-static void over(struct fetcher_lane *lane)
+static void on_over(struct tool *t)
 {
+	struct fetcher_lane *lane = t->data;
 	struct fetcher *f = lane->fetcher;
 	enum store_end end = STORE_FAILED;
 	char quote[400], why[500] = "";
 
-	if (--lane->nopen)
-		return;
 	f->vm->nhandles--;
 	vm_kick(f->vm);
 	if (f->vm->closing) {
 		end = STORE_AWAY;
-	} else if (lane->failed) {
+	} else if (t->failed) {
 		snprintf(why, sizeof(why), "%.300s was not started: %s", f->program,
-			 strerror(-lane->failed));
-	} else if (WIFEXITED(lane->status) && WEXITSTATUS(lane->status) < STORE_NENDS) {
-		end = (enum store_end)WEXITSTATUS(lane->status);
+			 strerror(-t->failed));
+	} else if (WIFEXITED(t->status) && WEXITSTATUS(t->status) < STORE_NENDS) {
+		end = (enum store_end)WEXITSTATUS(t->status);
 		if (end != STORE_DONE)
 			snprintf(why, sizeof(why), "%s",
-				 tail_quote(&lane->said, "xsbxfs-store: ", quote, sizeof(quote)));
+				 tail_quote(&lane->words.said, "xsbxfs-store: ", quote,
+					    sizeof(quote)));
 	} else {
 		snprintf(why, sizeof(why), "the program that talks to it ended: %s",
-			 tail_quote(&lane->said, NULL, quote, sizeof(quote)));
+			 tail_quote(&lane->words.said, NULL, quote, sizeof(quote)));
 	}
 	finish(lane, end, why);
-}
-
-static void on_words_closed(struct reader *r)
-{
-	over(r->data);
-}
-
-static void child_over(struct fetcher_lane *lane)
-{
-	if (lane->words.open && !lane->failed)
-		reader_drain(&lane->words);
-	lane->line_len = 0;
-	reader_close(&lane->words);
-	over(lane);
-}
-
-static void on_failed(struct child *c, int err, const char *step)
-{
-	struct fetcher_lane *lane = c->data;
-
-	(void)step;
-	lane->failed = err;
-	child_over(lane);
-}
-
-static void on_exited(struct child *c, int status)
-{
-	struct fetcher_lane *lane = c->data;
-
-	lane->status = status;
-	child_over(lane);
-}
-
-/* What the program may know of the daemon's environment. */
-static void list_env(const char *envp[], size_t max)
-{
-	static const char *const names[] = {
-		"AWS_ACCESS_KEY_ID",  "AWS_SECRET_ACCESS_KEY",
-		"AWS_SESSION_TOKEN",  "AWS_REGION",
-		"AWS_DEFAULT_REGION", STORE_SECRET,
-		"SSL_CERT_FILE",      "https_proxy",
-		"HTTPS_PROXY",	      "http_proxy",
-		"no_proxy",	      "NO_PROXY",
-	};
-	size_t n = 0;
-
-	for (char **e = environ; *e && n + 1 < max; e++) {
-		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-			const size_t len = strlen(names[i]);
-
-			if (strncmp(*e, names[i], len) == 0 && (*e)[len] == '=')
-				envp[n++] = *e;
-		}
-	}
-	envp[n] = NULL;
 }
 
 struct texts {
@@ -305,33 +234,29 @@ static void list_args(const struct fetcher_lane *lane, const struct fetcher_job 
 
 static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
 {
+	/* What it may know of the daemon's environment. */
+	static const char *const names[] = {
+		"AWS_ACCESS_KEY_ID",  "AWS_SECRET_ACCESS_KEY",
+		"AWS_SESSION_TOKEN",  "AWS_REGION",
+		"AWS_DEFAULT_REGION", STORE_SECRET,
+		"SSL_CERT_FILE",      "https_proxy",
+		"HTTPS_PROXY",	      "http_proxy",
+		"no_proxy",	      "NO_PROXY",
+	};
 	struct vm *vm = lane->fetcher->vm;
-	const char *argv[24], *envp[16];
-	_cleanup_close_ int ours = -1, theirs = -1;
 	struct texts texts = {.dir = ""};
-	int p[2], r;
+	const char *argv[24], *envp[16];
+	int r;
 
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	ours = p[0];
-	theirs = p[1];
 	list_args(lane, job, &texts, argv);
-	list_env(envp, ARRAY_SIZE(envp));
-	lane->child = (struct child){.failed = on_failed, .exited = on_exited, .data = lane};
-	lane->words = (struct reader){.bytes = on_words, .closed = on_words_closed, .data = lane};
-
-	const struct spawn_fd fds[] = {{theirs, STDOUT_FILENO}, {theirs, STDERR_FILENO}};
-	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds),
-					SPAWN_NICE | SPAWN_OOM_FIRST};
-
-	r = child_start(vm->spawner, &spec, &lane->child);
-	if (r < 0)
-		return r;
-	lane->nopen = 1;
-	vm->nhandles++;
-	if (reader_open(&lane->words, vm->loop, steal_fd(&ours)) == 0)
-		lane->nopen++;
-	return 0;
+	tool_env(names, ARRAY_SIZE(names), envp, 0, ARRAY_SIZE(envp));
+	lane->words = (struct words){.line = on_line, .data = lane};
+	lane->tool = (struct tool){.words = &lane->words, .over = on_over, .data = lane};
+	r = tool_start(&lane->tool, vm->loop, vm->spawner, argv, envp,
+		       SPAWN_NICE | SPAWN_OOM_FIRST);
+	if (r == 0)
+		vm->nhandles++;
+	return r;
 }
 
 static void begin_next(struct fetcher_lane *lane)
@@ -343,14 +268,7 @@ static void begin_next(struct fetcher_lane *lane)
 		return;
 	lane->current = TAILQ_FIRST(&lane->jobs);
 	/* Who waits in line when the store goes away need not find out for himself. */
-	if (is_alone(f)) {
-		r = -EHOSTDOWN;
-	} else {
-		memset(&lane->said, 0, sizeof(lane->said));
-		lane->line_len = 0;
-		lane->status = lane->failed = 0;
-		r = start(lane, lane->current);
-	}
+	r = is_alone(f) ? -EHOSTDOWN : start(lane, lane->current);
 	if (r < 0) {
 		struct fetcher_job *job = lane->current;
 
@@ -453,7 +371,7 @@ static void cut(struct fetcher_lane *lane)
 		free(job);
 	}
 	if (lane->current)
-		child_kill(&lane->child);
+		child_kill(&lane->tool.child);
 }
 
 void fetcher_cut(struct fetcher *f)

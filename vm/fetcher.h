@@ -7,11 +7,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "reader.h"
-#include "spawn.h"
 #include "store/kind.h"
-#include "tail.h"
+#include "tool.h"
 #include "vm.h"
+#include "words.h"
 
 struct vm;
 
@@ -31,19 +30,14 @@ struct fetcher_job {
 
 TAILQ_HEAD(fetcher_jobs, fetcher_job);
 
-/* Programs run one after the other in a lane. `nopen` counts what there is of one: child, words. */
+/* Programs run one after the other in a lane. */
 struct fetcher_lane {
 	struct fetcher *fetcher;
 	bool get; /* else put */
 	struct fetcher_jobs jobs;
 	struct fetcher_job *current; /* the first of `jobs`, while its program runs */
-	struct child child;
-	struct reader words;
-	struct tail said;
-	char line[160];
-	size_t line_len;
-	unsigned nopen;
-	int status, failed; /* how the program ended, or why it was not started */
+	struct tool tool;
+	struct words words;
 };
 
 /*

@@ -3,9 +3,7 @@
 #include "imager.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -161,14 +159,12 @@ static void release(struct imager *im, const char *image, bool unpack,
 
 /* ---- what the program says ---- */
 
-static void on_line(struct imager *im)
+static void on_line(struct words *w, char *text)
 {
+	struct imager *im = w->data;
 	struct imager_job *job = im->current;
 	struct sandbox *s;
-	char *text = im->line;
 
-	im->line[im->line_len] = '\0';
-	im->line_len = 0;
 	text += strspn(text, " =>");
 	if (!*text)
 		return;
@@ -178,20 +174,6 @@ static void on_line(struct imager *im)
 	TAILQ_FOREACH(s, &im->waiters, template_link) {
 		s->awaits = true;
 		vm_defer(im->vm, s);
-	}
-}
-
-static void on_words(struct reader *r, const void *bytes, size_t len)
-{
-	struct imager *im = r->data;
-	const char *p = bytes;
-
-	tail_add(&im->said, bytes, len);
-	for (size_t i = 0; i < len; i++) {
-		if (p[i] == '\n')
-			on_line(im);
-		else if (isprint((unsigned char)p[i]) && im->line_len + 1 < sizeof(im->line))
-			im->line[im->line_len++] = p[i];
 	}
 }
 
@@ -224,26 +206,27 @@ static bool is_there(struct imager *im, const struct imager_job *job, const char
 }
 
 /* The program is gone, and has said all it had to say. */
-static void over(struct imager *im)
+static void on_over(struct tool *t)
 {
+	struct imager *im = t->data;
 	struct imager_job *job = im->current;
 	char quote[600], why[700];
 	const char *missing;
 
-	if (--im->nopen)
-		return;
+	words_end(&im->words);
 	im->current = NULL;
 	im->vm->nhandles--;
 	vm_kick(im->vm);
 	if (im->vm->closing)
 		return;
-	if (im->failed)
+	if (t->failed)
 		snprintf(why, sizeof(why), "%.300s was not started: %s", im->program,
-			 strerror(-im->failed));
-	else if (!WIFEXITED(im->status) || WEXITSTATUS(im->status))
+			 strerror(-t->failed));
+	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
 		snprintf(why, sizeof(why), "%s",
-			 im->said.total ? tail_quote(&im->said, "error: ", quote, sizeof(quote))
-					: "the program said nothing");
+			 im->words.said.total
+				 ? tail_quote(&im->words.said, "error: ", quote, sizeof(quote))
+				 : "the program said nothing");
 	else if (!is_there(im, job, &missing))
 		snprintf(why, sizeof(why), "it was built, but: %.600s", missing);
 	else
@@ -264,95 +247,34 @@ static void over(struct imager *im)
 	begin_next(im);
 }
 
-static void on_words_closed(struct reader *r)
+static int start(struct imager *im, const struct imager_job *job)
 {
-	over(r->data);
-}
-
-static void child_over(struct imager *im)
-{
-	if (im->words.open && !im->failed)
-		reader_drain(&im->words);
-	if (im->line_len)
-		on_line(im);
-	reader_close(&im->words);
-	over(im);
-}
-
-static void on_failed(struct child *c, int err, const char *step)
-{
-	struct imager *im = c->data;
-
-	(void)step;
-	im->failed = err;
-	child_over(im);
-}
-
-static void on_exited(struct child *c, int status)
-{
-	struct imager *im = c->data;
-
-	im->status = status;
-	child_over(im);
-}
-
-/* What the program may know of the daemon's environment. */
-static size_t list_env(const char *cache, const char *envp[], size_t max)
-{
+	/* What it may know of the daemon's environment. */
 	static const char *const names[] = {
 		"HOME",	       "PATH",	       "TMPDIR",	"USER",
 		"LOGNAME",     "http_proxy",   "HTTP_PROXY",	"https_proxy",
 		"HTTPS_PROXY", "no_proxy",     "NO_PROXY",	"SSL_CERT_FILE",
 		"APT_CONFIG",  "XSBXFS_SUITE", "XSBXFS_MIRROR", "XSBXFS_SECURITY_MIRROR",
 	};
-	size_t n = 0;
-
-	envp[n++] = cache;
-	for (char **e = environ; *e && n + 1 < max; e++) {
-		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-			const size_t len = strlen(names[i]);
-
-			if (strncmp(*e, names[i], len) == 0 && (*e)[len] == '=')
-				envp[n++] = *e;
-		}
-	}
-	envp[n] = NULL;
-	return n;
-}
-
-static int start(struct imager *im, const struct imager_job *job)
-{
 	const char *const argv[] = {im->program, job->unpack ? "--unpack" : job->name,
 				    job->unpack ? job->name : NULL, NULL};
-	const char *envp[32];
 	_cleanup_free_ char *cache = NULL;
-	_cleanup_close_ int ours = -1, theirs = -1;
-	int p[2], r;
+	const char *envp[32];
+	int r;
 
 	if (asprintf(&cache, "XSBXFS_CACHE=%s", im->vm->cache_dir) < 0) {
 		cache = NULL;
 		return -ENOMEM;
 	}
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	ours = p[0];
-	theirs = p[1];
-	list_env(cache, envp, ARRAY_SIZE(envp));
-	im->child = (struct child){.failed = on_failed, .exited = on_exited, .data = im};
-	im->words = (struct reader){.bytes = on_words, .closed = on_words_closed, .data = im};
-
-	const struct spawn_fd fds[] = {{theirs, STDOUT_FILENO}, {theirs, STDERR_FILENO}};
-	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds),
-					SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL};
-
-	r = child_start(im->vm->spawner, &spec, &im->child);
-	if (r < 0)
-		return r;
-	im->nopen = 1;
-	im->vm->nhandles++;
-	if (reader_open(&im->words, im->vm->loop, steal_fd(&ours)) == 0)
-		im->nopen++;
-	return 0;
+	envp[0] = cache;
+	tool_env(names, ARRAY_SIZE(names), envp, 1, ARRAY_SIZE(envp));
+	im->words = (struct words){.line = on_line, .data = im};
+	im->tool = (struct tool){.words = &im->words, .over = on_over, .data = im};
+	r = tool_start(&im->tool, im->vm->loop, im->vm->spawner, argv, envp,
+		       SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL);
+	if (r == 0)
+		im->vm->nhandles++;
+	return r;
 }
 
 static void begin_next(struct imager *im)
@@ -368,9 +290,6 @@ static void begin_next(struct imager *im)
 	}
 	if (!job)
 		return;
-	im->said = (struct tail){0};
-	im->line_len = 0;
-	im->status = im->failed = 0;
 	job->state = IMAGER_BUILDING;
 	job->started_at = uv_now(im->vm->loop);
 	im->current = job;
@@ -434,5 +353,5 @@ bool imager_lacks(struct imager *im, const struct backend_ops *ops, const struct
 void imager_cut(struct imager *im)
 {
 	if (im->current)
-		child_kill(&im->child);
+		child_kill(&im->tool.child);
 }

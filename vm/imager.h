@@ -6,10 +6,9 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include "reader.h"
-#include "spawn.h"
-#include "tail.h"
 #include "template.h"
+#include "tool.h"
+#include "words.h"
 
 struct backend_ops;
 struct view;
@@ -34,7 +33,7 @@ struct imager_job {
 };
 
 /*
- * - At most one job is BUILDING, and `child`, `words` are its program's; `nopen` counts these.
+ * - At most one job is BUILDING, and `tool`, `words` are its program's.
  * - `waiters` has the sandboxes in PHASE_IMAGE.
  */
 struct imager {
@@ -42,13 +41,8 @@ struct imager {
 	char *program; /* NULL: there is none */
 	TAILQ_HEAD(imager_jobs, imager_job) jobs;
 	struct imager_job *current;
-	struct child child;
-	struct reader words;
-	struct tail said;
-	char line[160];
-	size_t line_len;
-	unsigned nopen;
-	int status, failed; /* how the program ended, or why it was not started */
+	struct tool tool;
+	struct words words;
 	struct sandbox_list waiters;
 };
 

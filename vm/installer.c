@@ -3,7 +3,6 @@
 #include "installer.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -142,7 +141,7 @@ void installer_fini(struct installer *in)
 void installer_cut(struct installer *in)
 {
 	if (in->current && in->current->step == INSTALL_PREPARE)
-		child_kill(&in->child);
+		child_kill(&in->prepare.child);
 }
 
 /* ---- what is needed ---- */
@@ -228,14 +227,12 @@ int installer_ask(struct installer *in, const struct layer_need *need, bool eage
 
 /* ---- what is said ---- */
 
-static void on_line(struct installer *in)
+static void on_line(struct words *w, char *text)
 {
+	struct installer *in = w->data;
 	struct install *job = in->current;
 	struct sandbox *s;
-	char *text = in->line;
 
-	in->line[in->line_len] = '\0';
-	in->line_len = 0;
 	if (job->step == INSTALL_PREPARE && installer_fact(in, text))
 		return;
 	text += strspn(text, " =>");
@@ -250,19 +247,6 @@ static void on_line(struct installer *in)
 		s->events->console(s->data, "\n", 1);
 		s->awaits = true;
 		vm_defer(in->vm, s);
-	}
-}
-
-void installer_words(struct installer *in, const void *bytes, size_t len)
-{
-	const char *p = bytes;
-
-	tail_add(&in->said, bytes, len);
-	for (size_t i = 0; i < len; i++) {
-		if (p[i] == '\n')
-			on_line(in);
-		else if (isprint((unsigned char)p[i]) && in->line_len + 1 < sizeof(in->line))
-			in->line[in->line_len++] = p[i];
 	}
 }
 
@@ -457,8 +441,7 @@ void installer_ran(struct installer *in, bool well)
 {
 	const struct install *job = in->current;
 
-	if (in->line_len)
-		on_line(in);
+	words_end(&in->words);
 	if (in->vm->closing && !in->why.code[0])
 		trouble_set(&in->why, VM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	if (!well || in->vm->closing)
@@ -483,8 +466,7 @@ static void next(struct installer *in)
 	if (!job)
 		return;
 	in->current = job;
-	in->said = (struct tail){0};
-	in->line_len = 0;
+	in->words = (struct words){.line = on_line, .data = in};
 	in->bytes = 0;
 	in->why.code[0] = '\0';
 	in->tree[0] = in->tool[0] = in->index[0] = in->hosts[0] = '\0';

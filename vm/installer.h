@@ -7,10 +7,9 @@
 #include <sys/queue.h>
 
 #include "layer.h"
-#include "reader.h"
-#include "spawn.h"
-#include "tail.h"
 #include "template.h"
+#include "tool.h"
+#include "words.h"
 
 struct vm;
 
@@ -40,7 +39,7 @@ struct install {
 };
 
 /*
- * - At most one install is `current`; `child`, `words`, `builder` and `work` are its own.
+ * - At most one install is `current`; `prepare`, `words`, `builder` and `work` are its own.
  * - `lock` is open while there is a directory of it.
  * - `waiters` has the sandboxes in PHASE_PACKAGES.
  */
@@ -61,17 +60,12 @@ struct installer {
 	int result; /* of the work */
 	uint64_t bytes;
 
-	struct child child;
-	struct reader words;
-	unsigned nopen;	    /* the child, and its words */
-	int status, failed; /* how it ended, or why it was not started */
+	struct tool prepare;
+	struct words words; /* of `prepare`, and of what runs in sandboxes */
 	struct sandbox *builder;
 	bool sent, done;       /* its run was handed over; it has ended well */
 	struct vm_problem why; /* if not */
 
-	struct tail said;
-	char line[160];
-	size_t line_len;
 	char tree[512];	  /* what `prepare` found: the image's files, "" for the host's; */
 	char tool[512];	  /* the program that installs, "" if it is where others are; */
 	char index[512];  /* the registry, "" for the installer's default; */

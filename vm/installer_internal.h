@@ -18,9 +18,6 @@ bool install_waits(const struct sandbox *s, const struct install *job);
 void install_release(struct installer *in, const struct install *job,
 		     const struct vm_problem *problem);
 
-/* What an installer or a program for it says: for events, consoles, and to explain a failure. */
-void installer_words(struct installer *in, const void *bytes, size_t len);
-
 /* Ends the current install; what there is of it is removed. @fmt makes the cause. */
 void installer_give_up(struct installer *in, const char *fix, const char *fmt, ...)
 	printf_like(3, 4);

@@ -65,7 +65,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 {
 	(void)run;
 	(void)stream;
-	installer_words(data, bytes, len);
+	words_add(&((struct installer *)data)->words, bytes, len);
 }
 
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
@@ -85,12 +85,12 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	else if (!in->done)
 		trouble_set(
 			&in->why, VM_PACKAGES_FAILED,
-			tail_contains(&in->said, "no usable wheels")
+			tail_contains(&in->words.said, "no usable wheels")
 				? "Name a version that has a wheel for this Python: packages are "
 				  "not built from source here."
 				: "Correct `packages` in the session's config, then reset it.",
 			"the packages can't be installed: %s",
-			tail_quote(&in->said, "error: ", quote, sizeof(quote)));
+			tail_quote(&in->words.said, "error: ", quote, sizeof(quote)));
 	sandbox_close(in->builder);
 }
 

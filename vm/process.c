@@ -71,7 +71,7 @@ struct plan {
 };
 
 /* Strings that a jail's description points to. */
-struct words {
+struct texts {
 	char agent[PATH_MAX], drivers[PATH_MAX], bun[PATH_MAX], name[65];
 	char home[96], tmp[96];
 	char tree[PATH_MAX]; /* an image's files, or "" for the host's */
@@ -86,8 +86,8 @@ static void add_limit(struct jail_spec *j, int resource, uint64_t value)
 	j->rlimits[j->nrlimits++] = (struct jail_rlimit){(uint32_t)resource, 0, value};
 }
 
-/* /usr, and what points into it, or, on older systems, lies beside it; of the host, or below w->tree. */
-static void add_system(struct jail_spec *j, struct words *w)
+/* /usr, and what points into it, or, on older systems, lies beside it; of the host, or below t->tree. */
+static void add_system(struct jail_spec *j, struct texts *t)
 {
 	static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32"};
 	static const char *const etc[] = {
@@ -96,14 +96,14 @@ static void add_system(struct jail_spec *j, struct words *w)
 		"/etc/terminfo",     "/etc/inputrc",
 	};
 
-	static_assert(ARRAY_SIZE(etc) == ARRAY_SIZE(w->etc), "a path for each");
-	snprintf(w->usr, sizeof(w->usr), "%s/usr", w->tree);
-	view_show(j, JAIL_RO, 0, w->usr, "/usr");
+	static_assert(ARRAY_SIZE(etc) == ARRAY_SIZE(t->etc), "a path for each");
+	snprintf(t->usr, sizeof(t->usr), "%s/usr", t->tree);
+	view_show(j, JAIL_RO, 0, t->usr, "/usr");
 	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
-		view_show_top(j, w->tree, top[i], w->top[i]);
+		view_show_top(j, t->tree, top[i], t->top[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(etc); i++) {
-		snprintf(w->etc[i], sizeof(w->etc[i]), "%s%s", w->tree, etc[i]);
-		view_show(j, JAIL_RO, JAIL_OPTIONAL, w->etc[i], etc[i]);
+		snprintf(t->etc[i], sizeof(t->etc[i]), "%s%s", t->tree, etc[i]);
+		view_show(j, JAIL_RO, JAIL_OPTIONAL, t->etc[i], etc[i]);
 	}
 	view_show(j, JAIL_FILE, 0,
 		  "root:x:0:0:root:/:/usr/sbin/nologin\n"
@@ -118,24 +118,24 @@ static void add_system(struct jail_spec *j, struct words *w)
 }
 
 /* The agent, and beside its file the interpreters' drivers. Return: 0 or -errno. */
-static int add_agent(struct jail_spec *j, struct words *w, const char *agent)
+static int add_agent(struct jail_spec *j, struct texts *t, const char *agent)
 {
 	char *slash;
 
-	if (!realpath(agent, w->agent))
+	if (!realpath(agent, t->agent))
 		return -errno;
-	snprintf(w->drivers, sizeof(w->drivers), "%s", w->agent);
-	slash = strrchr(w->drivers, '/');
-	snprintf(slash, sizeof(w->drivers) - (size_t)(slash - w->drivers), "/drivers");
-	view_show(j, JAIL_RO, 0, w->agent, AGENT);
-	if (w->tree[0]) { /* its interpreters have drivers of their own */
+	snprintf(t->drivers, sizeof(t->drivers), "%s", t->agent);
+	slash = strrchr(t->drivers, '/');
+	snprintf(slash, sizeof(t->drivers) - (size_t)(slash - t->drivers), "/drivers");
+	view_show(j, JAIL_RO, 0, t->agent, AGENT);
+	if (t->tree[0]) { /* its interpreters have drivers of their own */
 		view_show(j, JAIL_LINK, 0, "/usr/lib/xsbx", "/run/xsbx/lib");
 		return 0;
 	}
-	view_show(j, JAIL_RO, 0, w->drivers, "/run/xsbx/lib");
+	view_show(j, JAIL_RO, 0, t->drivers, "/run/xsbx/lib");
 	/* It comes as a file of its own more often than in a package. */
-	if (view_find_program("bun", w->bun) == 0 && strncmp(w->bun, "/usr/", 5) != 0)
-		view_show(j, JAIL_RO, 0, w->bun, USER_BIN "/bun");
+	if (view_find_program("bun", t->bun) == 0 && strncmp(t->bun, "/usr/", 5) != 0)
+		view_show(j, JAIL_RO, 0, t->bun, USER_BIN "/bun");
 	return 0;
 }
 
@@ -158,33 +158,33 @@ static void add_paths(struct jail_spec *j, const struct view *v)
 
 /* The working directory begins as one of the host; what is changed is in memory, and the daemon keeps
  * hold of that, so that it can be looked at and taken over when the sandbox is gone. */
-static void add_work(struct jail_spec *j, const struct words *w, const char *work)
+static void add_work(struct jail_spec *j, const struct texts *t, const char *work)
 {
 	view_show(j, JAIL_RO, JAIL_NO_LINKS | JAIL_OWNED, work, LAYERS "/base");
-	view_show(j, JAIL_TMPFS, 0, w->home, STORE);
+	view_show(j, JAIL_TMPFS, 0, t->home, STORE);
 	view_show(j, JAIL_OVERLAY, 0, LAYERS, HOME);
 	j->keep = STORE "/upper";
 }
 
-static void add_memory(struct jail_spec *j, struct words *w, const struct view *v, uint64_t memory)
+static void add_memory(struct jail_spec *j, struct texts *t, const struct view *v, uint64_t memory)
 {
 	/* Until the agent is told the quotas, with its first message. */
-	snprintf(w->home, sizeof(w->home), "mode=755,uid=%d,gid=%d,size=%llu,nr_inodes=65536",
+	snprintf(t->home, sizeof(t->home), "mode=755,uid=%d,gid=%d,size=%llu,nr_inodes=65536",
 		 USER_ID, USER_ID, (unsigned long long)memory * 2 / 5);
-	snprintf(w->tmp, sizeof(w->tmp), "mode=1777,size=%llu,nr_inodes=65536",
+	snprintf(t->tmp, sizeof(t->tmp), "mode=1777,size=%llu,nr_inodes=65536",
 		 (unsigned long long)memory * 3 / 10);
 	view_show(j, JAIL_DEV, 0, NULL, "/dev");
 	view_show(j, JAIL_PROC, 0, NULL, "/proc");
 	if (v && v->work)
-		add_work(j, w, v->work);
+		add_work(j, t, v->work);
 	else
-		view_show(j, JAIL_TMPFS, 0, w->home, HOME);
-	view_show(j, JAIL_TMPFS, 0, w->tmp, "/tmp");
+		view_show(j, JAIL_TMPFS, 0, t->home, HOME);
+	view_show(j, JAIL_TMPFS, 0, t->tmp, "/tmp");
 	view_show(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
 }
 
 static int describe_jail(const struct vm *vm, const struct backend_spec *spec, struct jail_spec *j,
-			 struct words *w)
+			 struct texts *t)
 {
 	const uint64_t memory = (uint64_t)spec->memory_mb << 20;
 	const char *why;
@@ -198,23 +198,23 @@ static int describe_jail(const struct vm *vm, const struct backend_spec *spec, s
 		.cpu_percent = spec->cpus * 100,
 		.memory = memory + ((uint64_t)PROCESS_OVERHEAD_MB << 20),
 		.keep_caps = AGENT_CAPS,
-		.host_name = w->name,
+		.host_name = t->name,
 	};
-	snprintf(w->name, sizeof(w->name), "%s", spec->name);
-	w->tree[0] = '\0';
+	snprintf(t->name, sizeof(t->name), "%s", spec->name);
+	t->tree[0] = '\0';
 	if (spec->view && spec->view->image &&
-	    images_tree(vm->images, spec->image, w->tree, &why) < 0)
+	    images_tree(vm->images, spec->image, t->tree, &why) < 0)
 		return -ENOENT;
 	add_limit(j, RLIMIT_CORE, 1);
 	add_limit(j, RLIMIT_MEMLOCK, 64 << 10);
 	add_limit(j, RLIMIT_MSGQUEUE, 0);
 	add_limit(j, RLIMIT_NICE, 0);
 	add_limit(j, RLIMIT_RTPRIO, 0);
-	add_system(j, w);
-	add_memory(j, w, spec->view, memory);
+	add_system(j, t);
+	add_memory(j, t, spec->view, memory);
 	if (spec->layer)
 		view_show(j, JAIL_RO, 0, spec->layer->path, PACKAGES);
-	r = add_agent(j, w, vm->agent);
+	r = add_agent(j, t, vm->agent);
 	if (vm->ca_path)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL, vm->ca_path, VM_CA_FILE);
 	add_paths(j, spec->view);
@@ -358,15 +358,15 @@ static int make(struct vm *vm, const struct plan *plan, const struct backend_eve
 static ssize_t describe(const struct vm *vm, const struct backend_spec *spec, char *out,
 			size_t size)
 {
-	struct words *w = malloc(sizeof(*w));
+	struct texts *t = malloc(sizeof(*t));
 	struct jail_spec jail;
-	ssize_t n = w ? describe_jail(vm, spec, &jail, w) : -ENOMEM;
+	ssize_t n = t ? describe_jail(vm, spec, &jail, t) : -ENOMEM;
 
 	if (n == 0) {
 		jail.host_name = "";
 		n = jail_pack(&jail, out, size);
 	}
-	free(w);
+	free(t);
 	return n;
 }
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that work in the background: their words, their end, what they know of the environment. */
+/* modules: vm */
+/* libs: uv seccomp */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "vm/spawner.h"
+#include "vm/tool.h"
+#include "vm/util.h"
+#include "vm/words.h"
+
+static uv_loop_t loop;
+static struct spawner *sp;
+static unsigned nover, nlines, nlines_at_end;
+static char said[512];
+
+static int setup(void **state)
+{
+	(void)state;
+	assert_int_equal(spawner_start(&sp), 0);
+	uv_loop_init(&loop);
+	assert_int_equal(spawner_attach(sp, &loop), 0);
+	return 0;
+}
+
+static void nothing(void *data)
+{
+	(void)data;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	spawner_detach(sp, nothing, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	spawner_stop(sp);
+	return 0;
+}
+
+static void on_line(struct words *w, char *text)
+{
+	const size_t len = strlen(said);
+
+	(void)w;
+	snprintf(said + len, sizeof(said) - len, "%s|", text);
+	nlines++;
+}
+
+static void on_over(struct tool *t)
+{
+	(void)t;
+	nlines_at_end = nlines;
+	nover++;
+}
+
+static void start(struct tool *t, struct words *w, const char *const argv[],
+		  const char *const envp[])
+{
+	nover = nlines = nlines_at_end = 0;
+	said[0] = '\0';
+	*w = (struct words){.line = on_line};
+	*t = (struct tool){.words = w, .over = on_over};
+	assert_int_equal(tool_start(t, &loop, sp, argv, envp, 0), 0);
+}
+
+static void await(void)
+{
+	while (!nover)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* Runs a shell script to its end. */
+static void run(struct tool *t, struct words *w, const char *script, const char *const envp[])
+{
+	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+
+	start(t, w, argv, envp);
+	await();
+	assert_int_equal(nover, 1);
+}
+
+static const char *const no_env[] = {NULL};
+
+static void words_and_status(void **state)
+{
+	struct words w;
+	struct tool t;
+
+	(void)state;
+	run(&t, &w, "echo one; echo two >&2; printf three; exit 3", no_env);
+	assert_string_equal(said, "one|two|");
+	words_end(&w);
+	assert_int_equal(nlines, 3);
+	assert_int_equal(t.failed, 0);
+	assert_true(WIFEXITED(t.status));
+	assert_int_equal(WEXITSTATUS(t.status), 3);
+	assert_true(tail_contains(&w.said, "one\ntwo\nthree"));
+}
+
+/* All that it wrote is there before it is over, and nothing of the one before. */
+static void many_words(void **state)
+{
+	struct words w;
+	struct tool t;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		run(&t, &w, "seq 3000; echo end", no_env);
+		assert_int_equal(nlines_at_end, 3001);
+		assert_int_equal(t.status, 0);
+		assert_true(tail_contains(&w.said, "\n3000\nend\n"));
+	}
+}
+
+static void not_there(void **state)
+{
+	static const char *const argv[] = {"/nonexistent/program", NULL};
+	struct words w;
+	struct tool t;
+
+	(void)state;
+	start(&t, &w, argv, no_env);
+	await();
+	assert_int_equal(t.failed, -ENOENT);
+	assert_int_equal(nlines, 0);
+}
+
+/* What it has started may hold the pipe open: nobody waits for that. */
+static void left_behind(void **state)
+{
+	struct words w;
+	struct tool t;
+
+	(void)state;
+	run(&t, &w, "sleep 1000 & echo mine; exit 0", no_env);
+	assert_int_equal(t.status, 0);
+	assert_string_equal(said, "mine|");
+}
+
+static void killed(void **state)
+{
+	static const char *const argv[] = {"/bin/sh", "-c", "echo begun; exec sleep 1000", NULL};
+	struct words w;
+	struct tool t;
+
+	(void)state;
+	start(&t, &w, argv, no_env);
+	while (!nlines)
+		uv_run(&loop, UV_RUN_ONCE);
+	child_kill(&t.child);
+	await();
+	assert_true(WIFSIGNALED(t.status));
+	assert_int_equal(WTERMSIG(t.status), SIGKILL);
+	assert_string_equal(said, "begun|");
+}
+
+static void environment(void **state)
+{
+	static const char *const names[] = {"XSBX_TEST_A", "XSBX_TEST_B", "XSBX_TEST_NONE"};
+	const char *envp[4] = {"FIRST=1"};
+	struct words w;
+	struct tool t;
+
+	(void)state;
+	setenv("XSBX_TEST_A", "a value", 1);
+	setenv("XSBX_TEST_AND_MORE", "a longer name", 1);
+	setenv("XSBX_TEST_B", "", 1);
+	setenv("XSBX_TEST_C", "not asked for", 1);
+	tool_env(names, ARRAY_SIZE(names), envp, 1, ARRAY_SIZE(envp));
+	assert_null(envp[3]);
+	run(&t, &w, "tr '\\0' '\\n' </proc/$$/environ | sort", envp);
+	assert_string_equal(said, "FIRST=1|XSBX_TEST_A=a value|XSBX_TEST_B=|");
+	/* No room for both. */
+	envp[3] = "beyond its end";
+	tool_env(names, ARRAY_SIZE(names), envp, 1, 3);
+	assert_int_equal(strncmp(envp[1], "XSBX_TEST_", 10), 0);
+	assert_null(envp[2]);
+	assert_string_equal(envp[3], "beyond its end");
+	tool_env(names, ARRAY_SIZE(names), envp, 0, 1);
+	assert_null(envp[0]);
+}
+
+static const char *const again_argv[] = {"/bin/sh", "-c", "echo again", NULL};
+
+static void on_over_again(struct tool *t)
+{
+	if (++nover == 3)
+		return;
+	*t = (struct tool){.words = t->words, .over = on_over_again};
+	assert_int_equal(tool_start(t, &loop, sp, again_argv, no_env, 0), 0);
+}
+
+static void on_line_again(struct words *w, char *text)
+{
+	(void)w;
+	assert_string_equal(text, "again");
+	nlines++;
+}
+
+/* The end of one may begin the next. */
+static void one_after_the_other(void **state)
+{
+	struct words w = {.line = on_line_again};
+	struct tool t = {.words = &w, .over = on_over_again};
+
+	(void)state;
+	nover = nlines = 0;
+	assert_int_equal(tool_start(&t, &loop, sp, again_argv, no_env, 0), 0);
+	while (nover < 3)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(nlines, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(words_and_status, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_words, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(left_behind, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(environment, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_after_the_other, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that works for the daemon in the background, and says how far it is. */
+#ifndef XSBX_TOOL_H
+#define XSBX_TOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "reader.h"
+#include "spawn.h"
+
+struct words;
+
+/*
+ * Embedded by its owner, who zeroes it, sets `words`, `over` and `data`, and keeps it and the words
+ * until `over`.
+ *
+ * - `over` is called once for each tool_start() that returned 0, from the loop, when the program is gone
+ *   and all that it said was added to `words`. It may start the next one, or free the owner.
+ * - To end it early: child_kill(&t->child).
+ */
+struct tool {
+	struct child child;
+	struct reader reader;
+	unsigned nopen;	     /* the child, and what reads its words */
+	int status;	     /* how it ended, as from wait(2) */
+	int failed;	     /* or -errno if it could not be started */
+	struct words *words; /* what it writes on standard output and error */
+	void (*over)(struct tool *t);
+	void *data;
+};
+
+/**
+ * tool_start() - Start a program
+ * @t: See struct tool
+ * @loop: Loop
+ * @sp: Spawner
+ * @argv: Program and arguments
+ * @envp: Its whole environment
+ * @flags: SPAWN_*
+ *
+ * Return: 0, also if it turns out later that the program can't be started, or -errno.
+ */
+int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const char *const argv[],
+	       const char *const envp[], uint32_t flags);
+
+/**
+ * tool_env() - Pass on variables of the daemon's own environment
+ * @names: Those that the program may know
+ * @nnames: How many
+ * @envp: Environment; what is in it stays, the variables that there are follow, and NULL
+ * @n: How many are in it
+ * @max: Its size; variables it has no room for are left out
+ */
+void tool_env(const char *const names[], size_t nnames, const char *envp[], size_t n, size_t max);
+
+#endif
