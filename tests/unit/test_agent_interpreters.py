@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's interpreters: as they begin, warmed, in reserve, replaced.
+
+Usage: see agent_bed.py."""
+
+import os
+import signal
+import time
+
+from agent_bed import TIMEOUT, Case, is_running, main, session_processes
+
+
+class Interpreters(Case):
+    language = 'python'
+
+    def test_warm_seed_reset(self):
+        self.agent.warm()
+        self.run_code('import random; x = 1')
+        self.agent.hello(9)
+        self.assertEqual(self.run_code('print(x)').out, b'1\n')
+        self.agent.reset()
+        self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
+
+    def reserve(self, active):
+        """Process numbers of interpreters that wait; there are two after WARM."""
+        return [p for p in session_processes(self.marker, 3) if p != active]
+
+    def test_reset_takes_the_spare(self):
+        self.agent.warm()
+        seen, draws = set(), set()
+        for _ in range(4):
+            pid = int(self.run_code('import os, random; x = 1; print(os.getpid())').out)
+            draws.add(self.run_code('print(random.random())').out)
+            self.assertEqual(len(self.reserve(pid)), 2)
+            end = time.monotonic() + 10
+            while self.agent.usage()[-1] != 1 and time.monotonic() < end:
+                time.sleep(0.01)  # a copy that has just been made is not known yet
+            self.assertEqual(self.agent.usage()[-1], 1)
+            self.assertNotIn(pid, seen)
+            seen.add(pid)
+            r = self.run_code('os._exit(3)', status=3)
+            self.assertEqual(r.fresh, 1)
+            self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
+        self.assertEqual(len(draws), 4)
+
+    def test_resets_back_to_back(self):
+        self.agent.warm()
+        for status in range(1, 30):
+            self.run_code(f'import os; os._exit({status})', status=status)
+        for _ in range(10):
+            self.agent.reset()
+        self.run_code('print(1)')
+
+    def test_kills_spare_the_reserve(self):
+        self.agent.warm()
+        pid = int(self.run_code('import os; print(os.getpid())').out)
+        before = self.reserve(pid)
+        self.run_code('while True: pass', timeout_ms=200, how=TIMEOUT, status=124)
+        active = int(self.run_code('import os; print(os.getpid())').out)
+        self.assertIn(active, before)
+        zygote = [p for p in before if p != active]
+        self.agent.reset()
+        self.run_code('pass')
+        self.assertTrue(is_running(zygote[0]))
+
+    def test_reserve_that_user_code_has_killed_or_stopped(self):
+        for sig in signal.SIGKILL, signal.SIGSTOP:
+            self.agent.warm()
+            pid = int(self.run_code('import os; print(os.getpid())').out)
+            for other in self.reserve(pid):
+                os.kill(other, sig)
+            for _ in range(2):
+                self.run_code('import os; os._exit(3)', status=3)
+                self.assertEqual(self.run_code('print(1)').out, b'1\n')
+            self.agent.reset()
+            self.assertEqual(self.run_code('print(1)').out, b'1\n')
+
+    def test_a_new_environment_is_for_the_reserve_too(self):
+        self.agent.warm()
+        name, value = self.marker.split('=')
+        self.agent.setup('python', {name: value, 'COLOUR': 'green'})
+        for _ in range(3):
+            r = self.run_code('import os; print(os.environ["COLOUR"], flush=True); os._exit(1)',
+                              status=1)
+            self.assertEqual(r.out, b'green\n')
+
+    def test_reset_ends_background_processes(self):
+        pid = int(self.run_code('import subprocess; print(subprocess.Popen('
+                                '["setsid", "sleep", "100"]).pid)').out)
+        self.assertTrue(is_running(pid))
+        self.agent.reset()
+        self.assertFalse(is_running(pid))
+        self.run_code('print(1)')
+
+    def test_seed_changes_random(self):
+        seen = set()
+        for generation in 3, 4, 5:
+            self.run_code('import random; random.seed(1)')
+            self.agent.hello(generation)
+            seen.add(self.run_code('print(random.random())').out)
+        self.assertEqual(len(seen), 3)
+
+    def test_same_setup_keeps_the_interpreter(self):
+        name, value = self.marker.split('=')
+        self.run_code('x = 1')
+        self.agent.setup('python', {name: value})
+        self.run_code('x')
+        self.agent.setup('python', {name: value, 'MORE': 'yes'})
+        self.assertEqual(self.run_code('import os; print(os.environ["MORE"])').out, b'yes\n')
+        self.run_code('x', status=1)
+
+    def test_environment(self):
+        r = self.run_code('import os; print(os.getcwd(), os.environ["HOME"], os.environ["USER"],'
+                          'os.environ["LANG"], oct(os.umask(0)))')
+        work = os.path.realpath(os.path.join(self.agent.root, 'files'))
+        self.assertEqual(r.out.decode(), f'{work} {work} user C.UTF-8 0o22\n')
+
+    def test_descriptors_and_signals(self):
+        r = self.run_code('import os, signal\n'
+                          'low = [int(n) for n in os.listdir("/proc/self/fd")]\n'
+                          'print([n for n in low if n < 50 and os.path.exists(f"/proc/self/fd/{n}")])\n'
+                          'print(signal.pthread_sigmask(signal.SIG_BLOCK, []))\n'
+                          'print(open("/proc/self/status").read())')
+        lines = r.out.decode().splitlines()
+        self.assertEqual(lines[:2], ['[0, 1, 2]', 'set()'])
+
+    def test_control_socket_closed_by_user_code(self):
+        r = self.agent.run('import os; os.closerange(3, 65536); print("on")', timeout_ms=5000)
+        self.assertEqual(r.out, b'on\n')
+        self.assertEqual(r.fresh, 1)
+        self.run_code('print(1)')
+
+
+if __name__ == '__main__':
+    main()
