@@ -16,9 +16,9 @@ import threading
 from xsbx import *
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [f"{ROOT}/tests/net", f"{ROOT}/tests/unit"]
+sys.path.insert(0, f"{ROOT}/tests/net")
+from netguest import start_servers  # noqa: E402
 from netlab import OTHER, OWN, PRIVATE, WEB, Lab  # noqa: E402
-from test_net import start_servers  # noqa: E402
 
 MS_BIND = 4096
 META, WEB6 = "169.254.169.254", "2606:4700::1111"
