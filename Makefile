@@ -197,8 +197,9 @@ run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
 tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
 
+PARTS = unit local process vm
 check: tests
-	$(Q)$(run_tests) --unit --local --process --vm $(T)
+	$(Q)$(run_tests) $(PARTS:%=--%) $(T)
 
 check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/test/netbed
 	$(Q)$(run_tests) --unit $(T)
