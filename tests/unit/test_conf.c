@@ -1,78 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: files, options, command line, and what a mistake in them is answered. */
-/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
-/* modules: fs/netset.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
-/* libs: inih */
+/* Configuration files: what their keys mean, and what a mistake in them is answered. */
+/* modules: tests/unit/conf_bed.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <cmocka.h>
 
-#include "fs/conf_internal.h"
-
-static char why[2048];
-static char dir[64]; /* the current directory of the tests, and their home */
-static FILE *example;
-
-static int read_text_len(struct conf *c, const char *text, size_t len)
-{
-	struct conf_source src = {.file = "t.conf", .why = why, .why_size = sizeof(why)};
-	FILE *file = fmemopen((void *)text, len, "r");
-	int r;
-
-	assert_non_null(file);
-	assert_int_equal(conf_init(c), 0);
-	r = conf_read(c, file, &src);
-	fclose(file);
-	return r;
-}
-
-/* Reads a text as a file, and settles it. */
-static int read_text(struct conf *c, const char *text)
-{
-	struct conf_source src = {.file = "t.conf", .why = why, .why_size = sizeof(why)};
-	int r = read_text_len(c, text, strlen(text));
-
-	return r < 0 ? r : conf_settle(c, &src);
-}
-
-static void assert_says(const char *words)
-{
-	if (!strstr(why, words))
-		fail_msg("\"%s\" does not say \"%s\"", why, words);
-}
-
-static void assert_refused(const char *text, const char *words)
-{
-	struct conf c;
-
-	assert_int_equal(read_text(&c, text), -EINVAL);
-	assert_says(words);
-	conf_clear(&c);
-}
-
-static int load_args(struct conf *c, const char *const *argv)
-{
-	int argc = 0;
-
-	while (argv[argc])
-		argc++;
-	return conf_load(c, argc, (char *const *)argv, why, sizeof(why));
-}
-
-/* xsbxfs ARGUMENT... */
-#define load(c, ...) load_args(c, (const char *[]){"xsbxfs", ##__VA_ARGS__, NULL})
-
-static void write_file(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
+#include "conf_bed.h"
 
 static void test_defaults(void **state)
 {
@@ -362,127 +298,6 @@ static void test_names(void **state)
 		conf_name_ok("a2345678901234567890123456789012345678901234567890123456789012345"));
 }
 
-static void test_command_line(void **state)
-{
-	char expected[128];
-	struct conf c;
-
-	(void)state;
-	assert_int_equal(load(&c, "mnt", "-f", "-o", "max_vms=2,allow_other", "-oaccel=kvm"), 0);
-	snprintf(expected, sizeof(expected), "%s/mnt", dir);
-	assert_string_equal(c.mountpoint, expected);
-	assert_true(c.foreground);
-	assert_false(c.debug);
-	assert_true(c.allow_other);
-	assert_int_equal(c.max_vms, 2);
-	assert_string_equal(c.accel, "kvm");
-	conf_clear(&c);
-
-	assert_int_equal(load(&c, "-d", "link/"), 0);
-	assert_string_equal(c.mountpoint, expected);
-	assert_true(c.foreground && c.debug);
-	conf_clear(&c);
-
-	assert_int_equal(load(&c, "-o",
-			      "rw,nosuid,nodev,noexec,x-systemd.automount,notify=fifo,max_cpus=2",
-			      "-o", "cache_dir=a\\,b", "mnt"),
-			 0);
-	snprintf(expected, sizeof(expected), "%s/fifo", dir);
-	assert_string_equal(c.notify, expected);
-	snprintf(expected, sizeof(expected), "%s/a,b", dir);
-	assert_string_equal(c.cache_dir, expected);
-	assert_int_equal(c.limits.max_cpus, 2);
-	conf_clear(&c);
-
-	assert_int_equal(load(&c, "--check"), 0);
-	assert_int_equal(c.action, CONF_CHECK);
-	conf_clear(&c);
-	assert_int_equal(load(&c, "--prefetch", "-o", "max_vms=2", "python", "raw"), 0);
-	assert_int_equal(c.action, CONF_PREFETCH);
-	assert_int_equal(c.nnames, 2);
-	assert_string_equal(c.names[1], "raw");
-	conf_clear(&c);
-	assert_int_equal(load(&c, "--export", "a file"), 0);
-	assert_int_equal(c.action, CONF_EXPORT);
-	assert_string_equal(c.file, "a file");
-	assert_int_equal(c.nnames, 0);
-	conf_clear(&c);
-	assert_int_equal(load(&c, "--import", "-"), 0);
-	assert_int_equal(c.action, CONF_IMPORT);
-	conf_clear(&c);
-	assert_int_equal(load(&c, "--version", "--nonsense"), 0);
-	assert_int_equal(c.action, CONF_VERSION);
-	conf_clear(&c);
-	assert_int_equal(load(&c, "-h"), 0);
-	assert_int_equal(c.action, CONF_HELP);
-	conf_clear(&c);
-}
-
-static void test_command_line_mistakes(void **state)
-{
-	struct conf c;
-
-#define REFUSED(err, words, ...)                              \
-	do {                                                  \
-		assert_int_equal(load(&c, __VA_ARGS__), err); \
-		assert_says(words);                           \
-		conf_clear(&c);                               \
-	} while (0)
-
-	(void)state;
-	assert_int_equal(load(&c), -EINVAL);
-	assert_says("Name a directory");
-	conf_clear(&c);
-	REFUSED(-EINVAL, "too much", "mnt", "more");
-	REFUSED(-EINVAL, "there is no option \"-x\"", "-x", "mnt");
-	REFUSED(-EINVAL, "there is no option \"--foo\"", "--foo", "mnt");
-	REFUSED(-EINVAL, "-c: a value is missing", "mnt", "-c");
-	REFUSED(-EINVAL, "there is no option \"url\"", "-o", "url=https://h/b", "mnt");
-	REFUSED(-EINVAL, "there is no option \"speed\"", "-o", "speed=1", "mnt");
-	REFUSED(-EINVAL, "max_vms: a value is missing", "-o", "max_vms", "mnt");
-	REFUSED(-EINVAL, "read-only", "-o", "ro", "mnt");
-	REFUSED(-EINVAL, "there is no option \"rw\"", "-o", "rw=1", "mnt");
-	REFUSED(-ENOENT, "mkdir -p nope", "nope");
-	REFUSED(-ENOENT, "there is no directory", "nope/");
-	REFUSED(-ENOTDIR, "is not a directory", "file");
-	REFUSED(-EINVAL, "Name a directory", "");
-	REFUSED(-ENOENT, "nope.conf: cannot be read", "-c", "nope.conf", "mnt");
-	REFUSED(-EINVAL, "mnt: is not a file", "-c", "mnt", "mnt");
-	REFUSED(-EINVAL, "no mount point", "--check", "mnt");
-	REFUSED(-EINVAL, "no mount point", "--import", "file", "mnt");
-	REFUSED(-EINVAL, "a value is missing", "--export");
-}
-
-/* The later source wins: the user's file, -c in its order, -o. */
-static void test_order_of_sources(void **state)
-{
-	struct conf c;
-
-	(void)state;
-	write_file(".config/xsbxfs.conf",
-		   "[xsbxfs]\nmax_vms = 1\nmax_sessions = 1\nhistory_runs = 1\n"
-		   "boot_timeout_s = 1\n");
-	write_file("a.conf", "[xsbxfs]\nmax_sessions = 2\nhistory_runs = 2\nboot_timeout_s = 2\n");
-	write_file("b.conf", "[xsbxfs]\nhistory_runs = 3\nboot_timeout_s = 3\n");
-	assert_int_equal(
-		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf"), 0);
-	assert_int_equal(c.max_vms, 1);
-	assert_int_equal(c.max_sessions, 2);
-	assert_int_equal(c.history_runs, 3);
-	assert_int_equal(c.boot_s, 4);
-	conf_clear(&c);
-
-	assert_int_equal(chmod(".config/xsbxfs.conf", 0666), 0);
-	REFUSED(-EACCES, "chmod o-w", "mnt");
-	write_file(".config/xsbxfs.conf", "nonsense\n");
-	assert_int_equal(chmod(".config/xsbxfs.conf", 0600), 0);
-	REFUSED(-EINVAL, "/.config/xsbxfs.conf:1: expected", "mnt");
-	/* Help and version work whatever the files say. */
-	assert_int_equal(load(&c, "--help"), 0);
-	conf_clear(&c);
-	assert_int_equal(unlink(".config/xsbxfs.conf"), 0);
-}
-
 /* The example says nothing as it is, and the defaults once its keys are uncommented. */
 static void test_example(void **state)
 {
@@ -521,34 +336,6 @@ static void test_example(void **state)
 	conf_clear(&c);
 }
 
-static int group_setup(void **state)
-{
-	(void)state;
-	example = fopen("man/xsbxfs.conf.example", "r"); /* from the top of the source */
-	strcpy(dir, "/tmp/test_conf.XXXXXX");
-	if (!mkdtemp(dir) || chdir(dir) < 0 || mkdir("mnt", 0700) < 0 ||
-	    mkdir(".config", 0700) < 0 || symlink("mnt", "link") < 0)
-		return -1;
-	write_file("file", "");
-	unsetenv("XDG_CONFIG_HOME");
-	unsetenv("XDG_CACHE_HOME");
-	return setenv("HOME", dir, 1);
-}
-
-static int group_teardown(void **state)
-{
-	static const char *const names[] = {"mnt", ".config", "link", "file", "a.conf", "b.conf"};
-
-	(void)state;
-	if (example)
-		fclose(example);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (remove(names[i]) < 0)
-			return -1;
-	}
-	return chdir("/") < 0 ? -1 : rmdir(dir);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -564,11 +351,8 @@ int main(void)
 		cmocka_unit_test(test_templates_within_limits),
 		cmocka_unit_test(test_network),
 		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_command_line),
-		cmocka_unit_test(test_command_line_mistakes),
-		cmocka_unit_test(test_order_of_sources),
 		cmocka_unit_test(test_example),
 	};
 
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	return cmocka_run_group_tests(tests, conf_bed_setup, conf_bed_teardown);
 }
