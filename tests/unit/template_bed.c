@@ -141,6 +141,12 @@ void bed_stop(void)
 	assert_int_equal(started, machines.destroyed);
 }
 
+void bed_restart(unsigned places)
+{
+	bed_stop();
+	bed_start(places);
+}
+
 int bed_setup(void **state)
 {
 	(void)state;
@@ -233,8 +239,31 @@ struct template *bed_open_first(const struct sandbox_spec *spec)
 
 	bed_open(&bed.user[0], spec, "cold");
 	bed_pass(2000);
-	t = TAILQ_FIRST(&bed.vm->templates);
+	t = bed_template();
 	bed_assert_state(t, TEMPLATE_READY);
 	assert_int_equal(t->nready, spec->pool.target);
 	return t;
+}
+
+struct template *bed_template(void)
+{
+	return TAILQ_FIRST(&bed.vm->templates);
+}
+
+/* How often any machine was started that way. */
+unsigned bed_recorded(void)
+{
+	return machines.started[BACKEND_RECORD];
+}
+
+/* A snapshot is on the disk, and is about to be read for the first user. */
+void bed_begin_loading(const struct sandbox_spec *spec)
+{
+	bed_open_first(spec);
+	bed_restart(32);
+	machines_hold_jobs();
+	bed_ask(&bed.user[0], spec);
+	bed_settle();
+	bed_assert_state(bed_template(), TEMPLATE_LOADING);
+	assert_int_equal(bed.user[0].nready, 0);
 }

@@ -37,6 +37,7 @@ int bed_teardown(void **state);
 /* The machinery ends, whatever it is doing, and leaves nothing; begins, with the same cache. */
 void bed_stop(void);
 void bed_start(unsigned places);
+void bed_restart(unsigned places);
 
 /* Turns the loop until nothing happens any more unless time goes on. */
 void bed_settle(void);
@@ -58,7 +59,14 @@ void bed_open(struct user *u, const struct sandbox_spec *spec, const char *start
 /* The first user, whose kind then has its snapshot and its clones. */
 struct template *bed_open_first(const struct sandbox_spec *spec);
 
+/* A snapshot is on the disk, and is about to be read for the first user. */
+void bed_begin_loading(const struct sandbox_spec *spec);
+
 void bed_close(struct user *u);
+
+/* The oldest kind of sandbox; how often any machine was started to make a snapshot. */
+struct template *bed_template(void);
+unsigned bed_recorded(void);
 
 /* How it was started. */
 const char *bed_start_of(const struct user *u);

@@ -45,7 +45,7 @@ static void cloned_on_demand(void **state)
 	bed_open(&bed.user[1], &spec, "warm");
 	bed_open(&bed.user[2], &spec, "warm");
 	bed_open(&bed.user[3], &spec, "snapshot");
-	assert_int_equal(TAILQ_FIRST(&bed.vm->templates)->misses, 2);
+	assert_int_equal(bed_template()->misses, 2);
 }
 
 static void low_water_mark(void **state)
@@ -107,8 +107,7 @@ static void too_old_in_little_room(void **state)
 	uint64_t then;
 
 	(void)state;
-	bed_stop();
-	bed_start(3);
+	bed_restart(3);
 	spec.pool = (struct vm_pool){.target = 1, .low = 1, .age_s = 60};
 	t = bed_open_first(&spec);
 	then = uv_now(&bed.loop);
@@ -219,12 +218,11 @@ static void half_of_the_places(void **state)
 	struct sandbox_spec spec = bed_spec();
 
 	(void)state;
-	bed_stop();
-	bed_start(6);
+	bed_restart(6);
 	spec.pool = (struct vm_pool){.target = 8, .low = 8};
 	bed_open(&bed.user[0], &spec, "cold");
 	bed_pass(10 * MINUTE / 2);
-	assert_int_equal(TAILQ_FIRST(&bed.vm->templates)->nready, 3);
+	assert_int_equal(bed_template()->nready, 3);
 	assert_int_equal(bed.vm->admission.running, 4);
 }
 
@@ -234,8 +232,7 @@ static void clones_give_way(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_stop();
-	bed_start(4);
+	bed_restart(4);
 	t = bed_open_first(&spec);
 	bed_open(&bed.user[1], &other, "cold");
 	assert_int_equal(t->nready, 2);
@@ -259,8 +256,7 @@ static void waiting_users_come_first(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_stop();
-	bed_start(4);
+	bed_restart(4);
 	t = bed_open_first(&spec);
 	bed_open(&bed.user[1], &other, "cold");
 	machines.destroy_sleeps = true; /* a clone on its way out has its place for a while */
@@ -283,12 +279,11 @@ static void builder_gives_way(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_stop();
-	bed_start(2);
+	bed_restart(2);
 	machines.sleeps[BACKEND_RECORD] = true;
 	bed_open(&bed.user[0], &spec, "cold");
 	bed_pass(100);
-	t = TAILQ_FIRST(&bed.vm->templates);
+	t = bed_template();
 	bed_assert_state(t, TEMPLATE_BUILDING);
 	bed_open(&bed.user[1], &other, "cold");
 	assert_null(t->builder);
@@ -309,8 +304,7 @@ static void lingering_clone(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_stop();
-	bed_start(4);
+	bed_restart(4);
 	t = bed_open_first(&spec);
 	bed_open(&bed.user[1], &other, "cold");
 	machines.destroy_sleeps = true;
@@ -357,7 +351,7 @@ static void kept_when_prepared(void **state)
 	(void)state;
 	vm_prepare(bed.vm, &spec);
 	bed_pass(2000);
-	t = TAILQ_FIRST(&bed.vm->templates);
+	t = bed_template();
 	bed_assert_state(t, TEMPLATE_READY);
 	assert_int_equal(t->nready, 2);
 	bed_pass(30 * MINUTE);
@@ -377,7 +371,7 @@ static void ends_while_filling(void **state)
 	machines.sleeps[BACKEND_CLONE] = true;
 	bed_open(&bed.user[0], &spec, "cold");
 	bed_pass(2000);
-	assert_int_equal(TAILQ_FIRST(&bed.vm->templates)->nfilling, 1);
+	assert_int_equal(bed_template()->nfilling, 1);
 }
 
 static void ends_while_ready(void **state)
