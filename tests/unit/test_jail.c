@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jail: what cannot be done inside, each beside a control without it; that it fails closed. */
-/* modules: vm */
-/* libs: uv seccomp */
+/* modules: tests/unit/spawner_bed.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,13 +13,10 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "spawner_bed.h"
 #include "vm/jail.h"
 #include "vm/spawn.h"
-#include "vm/spawner.h"
 #include "vm/util.h"
-
-static uv_loop_t loop;
-static struct spawner *sp;
 
 struct result {
 	struct child child;
@@ -117,30 +113,6 @@ static void run_with(struct result *r, const struct jail_spec *jail, const char 
 static void run(struct result *r, const struct jail_spec *jail, const char *script)
 {
 	run_with(r, jail, "/bin/sh", script);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	assert_int_equal(spawner_start(&sp), 0);
-	uv_loop_init(&loop);
-	assert_int_equal(spawner_attach(sp, &loop), 0);
-	return 0;
-}
-
-static void nothing(void *data)
-{
-	(void)data;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	spawner_detach(sp, nothing, NULL);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&loop), 0);
-	spawner_stop(sp);
-	return 0;
 }
 
 /* Hosts that allow no namespaces can have no jail. */
@@ -436,22 +408,27 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packing),
-		cmocka_unit_test_setup_teardown(works, setup, teardown),
-		cmocka_unit_test_setup_teardown(attempts, setup, teardown),
-		cmocka_unit_test_setup_teardown(system_calls, setup, teardown),
-		cmocka_unit_test_setup_teardown(quotas, setup, teardown),
-		cmocka_unit_test_setup_teardown(all_die, setup, teardown),
-		cmocka_unit_test_setup_teardown(fails_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(report_is_true, setup, teardown),
-		cmocka_unit_test_setup_teardown(group_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_uses, setup, teardown),
+		cmocka_unit_test_setup_teardown(works, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(attempts, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(system_calls, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(quotas, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(all_die, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(fails_closed, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(report_is_true, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(group_limits, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(other_uses, spawner_bed_setup,
+						spawner_bed_teardown),
 	};
 	void *state = NULL;
 	bool jail;
 
-	setup(&state);
+	spawner_bed_setup(&state);
 	jail = have_jail();
-	teardown(&state);
+	spawner_bed_teardown(&state);
 	if (!jail) {
 		puts("this host allows no user namespaces: no jail can be made");
 		return 77;

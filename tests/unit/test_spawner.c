@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner: what its children get, how they are reaped, and that nothing outlives the daemon. */
-/* modules: vm */
-/* libs: uv seccomp */
+/* modules: tests/unit/spawner_bed.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,14 +14,12 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "spawner_bed.h"
 #include "vm/capture.h"
 #include "vm/kvm.h"
 #include "vm/spawn.h"
-#include "vm/spawner.h"
 #include "vm/util.h"
 
-static uv_loop_t loop;
-static struct spawner *sp;
 static bool died;
 
 static void on_died(void *data)
@@ -32,27 +29,9 @@ static void on_died(void *data)
 
 static int setup(void **state)
 {
-	(void)state;
 	died = false;
-	assert_int_equal(spawner_start(&sp), 0);
+	spawner_bed_setup(state);
 	spawner_watch(sp, on_died, &died);
-	uv_loop_init(&loop);
-	assert_int_equal(spawner_attach(sp, &loop), 0);
-	return 0;
-}
-
-static void nothing(void *data)
-{
-	(void)data;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	spawner_detach(sp, nothing, NULL);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&loop), 0);
-	spawner_stop(sp);
 	return 0;
 }
 
@@ -333,7 +312,7 @@ static void daemon_dies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_bed_teardown)
 		T(output_and_status),
 		T(more_than_is_kept),
 		T(not_there),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that work in the background: their words, their end, what they know of the environment. */
-/* modules: vm */
-/* libs: uv seccomp */
+/* modules: tests/unit/spawner_bed.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,39 +10,13 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "vm/spawner.h"
+#include "spawner_bed.h"
 #include "vm/tool.h"
 #include "vm/util.h"
 #include "vm/words.h"
 
-static uv_loop_t loop;
-static struct spawner *sp;
 static unsigned nover, nlines, nlines_at_end;
 static char said[512];
-
-static int setup(void **state)
-{
-	(void)state;
-	assert_int_equal(spawner_start(&sp), 0);
-	uv_loop_init(&loop);
-	assert_int_equal(spawner_attach(sp, &loop), 0);
-	return 0;
-}
-
-static void nothing(void *data)
-{
-	(void)data;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	spawner_detach(sp, nothing, NULL);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&loop), 0);
-	spawner_stop(sp);
-	return 0;
-}
 
 static void on_line(struct words *w, char *text)
 {
@@ -222,13 +195,18 @@ static void one_after_the_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(words_and_status, setup, teardown),
-		cmocka_unit_test_setup_teardown(many_words, setup, teardown),
-		cmocka_unit_test_setup_teardown(not_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(left_behind, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed, setup, teardown),
-		cmocka_unit_test_setup_teardown(environment, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_after_the_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(words_and_status, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(many_words, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(not_there, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(left_behind, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(killed, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(environment, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(one_after_the_other, spawner_bed_setup,
+						spawner_bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
