@@ -1,64 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host has: the kernel's texts, also those that make no sense, and limits of groups. */
-/* modules: vm/host.c */
+/* modules: vm/host.c tests/unit/host_bed.c */
 #include <errno.h>
-#include <ftw.h>
-#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <cmocka.h>
 
+#include "host_bed.h"
 #include "vm/host.h"
 #include "vm/util.h"
 
-static char root[PATH_MAX];
-
-/* A file of the host that the test makes up, with the directories above it. */
-static void put(const char *name, const char *text)
-{
-	char path[PATH_MAX + 256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s%s", root, name);
-	for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-		*p = '\0';
-		mkdir(path, 0700);
-		*p = '/';
-	}
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fputs(text, f) >= 0, 1);
-	fclose(f);
-}
-
 static int setup(void **state)
 {
-	(void)state;
-	snprintf(root, sizeof(root), "/tmp/test_host.XXXXXX");
-	assert_non_null(mkdtemp(root));
+	if (host_bed_setup(state) < 0)
+		return -1;
 	put("/proc/meminfo", "MemTotal:        8388608 kB\nMemFree:          100000 kB\n"
 			     "MemAvailable:    4194304 kB\nSwapTotal: 0 kB\n");
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static struct host_reading reading(void)
@@ -314,12 +276,12 @@ int main(void)
 		cmocka_unit_test(meminfo),
 		cmocka_unit_test(pressure),
 		cmocka_unit_test(limit),
-		cmocka_unit_test_setup_teardown(plain, setup, teardown),
-		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
-		cmocka_unit_test_setup_teardown(unified, setup, teardown),
-		cmocka_unit_test_setup_teardown(first_generation, setup, teardown),
-		cmocka_unit_test_setup_teardown(processors, setup, teardown),
-		cmocka_unit_test_setup_teardown(demand, setup, teardown),
+		cmocka_unit_test_setup_teardown(plain, setup, host_bed_teardown),
+		cmocka_unit_test_setup_teardown(nonsense, setup, host_bed_teardown),
+		cmocka_unit_test_setup_teardown(unified, setup, host_bed_teardown),
+		cmocka_unit_test_setup_teardown(first_generation, setup, host_bed_teardown),
+		cmocka_unit_test_setup_teardown(processors, setup, host_bed_teardown),
+		cmocka_unit_test_setup_teardown(demand, setup, host_bed_teardown),
 		cmocka_unit_test(real),
 	};
 

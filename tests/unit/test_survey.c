@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
-/* modules: vm/survey.c */
+/* modules: vm/survey.c tests/unit/host_bed.c */
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,48 +14,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "host_bed.h"
 #include "vm/survey.h"
 #include "vm/util.h"
-
-static char root[PATH_MAX];
-
-static void put(const char *name, const char *text)
-{
-	char path[PATH_MAX + 256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s%s", root, name);
-	for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-		*p = '\0';
-		mkdir(path, 0700);
-		*p = '/';
-	}
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	fclose(f);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	snprintf(root, sizeof(root), "/tmp/test_survey.XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int drop(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	return remove(path);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	return nftw(root, drop, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 static void userns(bool privileged, enum vm_level level, const char *part, const char *fix)
 {
@@ -179,7 +139,7 @@ static void kvm(void **state)
 		assert_non_null(strstr(survey_kvm_fix(root), "usermod"));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, host_bed_setup, host_bed_teardown)
 
 int main(void)
 {
