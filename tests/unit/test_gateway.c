@@ -156,12 +156,18 @@ static void allow(const char *text)
 	assert_memory_equal(in + sizeof(*h), text, strlen(text));
 }
 
-/* Sends it, and runs the loop until the gateway has nothing more to do. */
+/* Runs the loop until the gateway has nothing more to do. */
+static void settle(void)
+{
+	for (int i = 0; i < 20; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+/* Sends it, and waits until that has been taken care of. */
 static void tell(const void *msg, size_t len)
 {
 	assert_int_equal(send(helper, msg, len, 0), len);
-	for (int i = 0; i < 20; i++)
-		uv_run(&loop, UV_RUN_NOWAIT);
+	settle();
 }
 
 static struct net_dial request(const char *name, uint32_t address, uint16_t port)
@@ -215,19 +221,27 @@ static void checks_for_itself(void **state)
 	assert_int_equal(ended, 0);
 }
 
-static void connects(void **state)
+/* Return: a socket at a port of 127.0.0.1 that was free. */
+static int listen_somewhere(uint16_t *ret_port)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	const int listener = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(sin);
-	char list[100];
-	uint16_t port;
 
-	(void)state;
 	assert_int_equal(bind(listener, (struct sockaddr *)&sin, len), 0);
 	assert_int_equal(listen(listener, 5), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
-	port = ntohs(sin.sin_port);
+	*ret_port = ntohs(sin.sin_port);
+	return listener;
+}
+
+static void connects(void **state)
+{
+	char list[100];
+	uint16_t port;
+	const int listener = listen_somewhere(&port);
+
+	(void)state;
 	snprintf(list, sizeof(list), "127.0.0.1:%u loop.test:%u", port, port);
 	allow(list);
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
@@ -239,17 +253,11 @@ static void connects(void **state)
 /* Names of the administrator's list may be anywhere; what a `*` lets through may not. */
 static void trusts_names(void **state)
 {
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	const int listener = socket(AF_INET, SOCK_STREAM, 0);
-	socklen_t len = sizeof(sin);
 	char list[100];
 	uint16_t port;
+	const int listener = listen_somewhere(&port);
 
 	(void)state;
-	assert_int_equal(bind(listener, (struct sockaddr *)&sin, len), 0);
-	assert_int_equal(listen(listener, 5), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
-	port = ntohs(sin.sin_port);
 	snprintf(list, sizeof(list), "loop.test:%u", port);
 	allow(list);
 	assert_int_equal(ask("loop.test", 0, port), NET_OK);
@@ -271,8 +279,7 @@ static void dialer_dies(void **state)
 	assert_int_equal(starts, 1);
 	assert_int_equal(dialer_listen(&dialer, &rq, 0), 0);
 	dial_server_close(servers[0]);
-	for (int i = 0; i < 20; i++)
-		uv_run(&loop, UV_RUN_NOWAIT);
+	settle();
 	assert_int_equal(bound, -EPIPE);
 	/* Not at once, or a host where it can't run would be kept busy. */
 	assert_int_equal(dialer_listen(&dialer, &rq, 0), -EAGAIN);
@@ -280,16 +287,14 @@ static void dialer_dies(void **state)
 	assert_int_equal(starts, 1);
 	dialer.started_at = 0;
 	assert_int_equal(dialer_listen(&dialer, &rq, 0), 0);
-	for (int i = 0; i < 20; i++)
-		uv_run(&loop, UV_RUN_NOWAIT);
+	settle();
 	assert_int_equal(bound, 0);
 	assert_int_equal(starts, 2);
 	/* One that is given up is not answered. */
 	bound = 1;
 	assert_int_equal(dialer_listen(&dialer, &rq, 0), 0);
 	dialer_cancel(&rq);
-	for (int i = 0; i < 20; i++)
-		uv_run(&loop, UV_RUN_NOWAIT);
+	settle();
 	assert_int_equal(bound, 1);
 }
 
