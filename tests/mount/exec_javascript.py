@@ -3,9 +3,7 @@
 """JavaScript and TypeScript programs, in a table: what is run, and what must come out of it."""
 # timeout: 150
 # backends: local vm
-import re
-
-from xsbx import *
+from tables import *
 
 # name, code, stdout (text, or a pattern), exit status, pattern of stderr ("" means none at all)
 CASES = [
@@ -113,22 +111,7 @@ CASES = [
 def table():
     need_language("javascript")
     s = Session("table", "javascript")
-    for name, code, stdout, status, stderr in CASES:
-        result = s.run(code + "\n")
-        if s.word() == "failed":
-            fail(name, s.text("error"))
-            break
-        if isinstance(stdout, str):
-            same(f"{name}: stdout", result.out, stdout)
-        else:
-            ok(f"{name}: stdout", stdout.search(result.out), short(result.out))
-        same(f"{name}: exit", result.code, status)
-        if result.code != status:
-            print(f"    stderr: {short(result.err)}")
-        if stderr == "":
-            same(f"{name}: stderr", result.err, "")
-        elif stderr is not None:
-            ok(f"{name}: stderr", re.search(f"(?s){stderr}", result.err), short(result.err))
+    run_table(s, CASES)
     if VM:
         same("cwd and HOME", s.run("console.log(process.cwd(), process.env.HOME)").out,
              "/home/user /home/user\n")

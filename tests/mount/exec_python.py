@@ -3,9 +3,7 @@
 """Python programs, in a table: what is run, and what must come out of it."""
 # timeout: 150
 # backends: local vm
-import re
-
-from xsbx import *
+from tables import *
 
 ANY = re.compile("", re.S)
 
@@ -212,25 +210,7 @@ VM_CASES = [
 def table(cases=None):
     # Twenty children at once need more than the default when each touches all that it inherited.
     s = Session("table", "python", config="memory_mb = 256\n")
-    for name, code, stdout, status, stderr in cases or CASES + (VM_CASES if VM else []):
-        result = s.run(code + "\n")
-        if s.word() == "failed":
-            fail(name, s.text("error"))
-            break
-        if isinstance(stdout, str):
-            same(f"{name}: stdout", result.out, stdout)
-        else:
-            ok(f"{name}: stdout", stdout.search(result.out), short(result.out))
-        if status is not None:
-            same(f"{name}: exit", result.code, status)
-            if result.code != status:
-                print(f"    stderr: {short(result.err)}")
-        else:
-            ok(f"{name}: some exit", isinstance(result.code, int), result)
-        if stderr == "":
-            same(f"{name}: stderr", result.err, "")
-        elif stderr is not None:
-            ok(f"{name}: stderr", re.search(f"(?s){stderr}", result.err), short(result.err))
+    run_table(s, cases or CASES + (VM_CASES if VM else []))
 
 
 main(table)

@@ -3,9 +3,7 @@
 """Bash programs, in a table: what is run, and what must come out of it."""
 # timeout: 120
 # backends: local vm
-import re
-
-from xsbx import *
+from tables import *
 
 # name, code, stdout (text, or a pattern), exit status, pattern of stderr ("" means none at all)
 CASES = [
@@ -132,25 +130,7 @@ VM_CASES = [
 
 def table():
     s = Session("table")
-    for name, code, stdout, status, stderr in CASES + (VM_CASES if VM else []):
-        result = s.run(code)
-        if not code:
-            continue  # writes nothing, so it runs nothing
-        if s.word() == "failed":
-            fail(name, s.text("error"))
-            break
-        if isinstance(stdout, str):
-            same(f"{name}: stdout", result.out, stdout)
-        else:
-            ok(f"{name}: stdout", stdout.search(result.out), short(result.out))
-        if status is not None:
-            same(f"{name}: exit", result.code, status)
-        else:
-            ok(f"{name}: some exit", isinstance(result.code, int), result)
-        if stderr == "":
-            same(f"{name}: stderr", result.err, "")
-        elif stderr is not None:
-            ok(f"{name}: stderr", re.search(f"(?s){stderr}", result.err), short(result.err))
+    run_table(s, CASES + (VM_CASES if VM else []), end="")
 
 
 main(table)
