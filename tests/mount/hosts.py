@@ -6,33 +6,9 @@ import ctypes
 
 from xsbx import *
 
-ALICE, BOB = 12001, 12002
 MEMBER = 1  # one that has a name, which fusermount3 asks for
 MS_BIND = 4096
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-def as_user(uid, action):
-    """Run a function as another user; return what it returns, or the name of its errno."""
-    r, w = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.setgroups([])
-            os.setgid(uid)
-            os.setuid(uid)
-            answer = action()
-        except OSError as error:
-            answer = errno.errorcode[error.errno]
-        except BaseException as error:
-            answer = repr(error)
-        os.write(w, repr(answer).encode())
-        os._exit(0)
-    os.close(w)
-    with os.fdopen(r, "rb") as file:
-        answer = file.read()
-    os.waitpid(pid, 0)
-    return eval(answer.decode())
 
 
 def folder(name, uid=None, mode=0o755):

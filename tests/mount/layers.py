@@ -70,16 +70,7 @@ class Mount(Host):
         return Session(name, template=template, config=f"packages = {packages}\n{more}", mnt=self.mnt)
 
     def events(self, kind="packages"):
-        fd = os.open(f"{self.mnt}/events", os.O_RDONLY | os.O_NONBLOCK)
-        text = b""
-        try:
-            while piece := os.read(fd, 65536):
-                text += piece
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(fd)
-        found = [json.loads(line) for line in text.splitlines()]
+        found = [json.loads(line) for line in read_ready(f"{self.mnt}/events").splitlines()]
         return [e for e in found if e.get("kind", e.get("event")) == kind]
 
 

@@ -23,15 +23,7 @@ def summaries():
         json.loads(read(s / f"runs/{s.runs()[-1]}/status.json"))
         json.loads(read(f"{MNT}/status.json"))
         read(s / "error").decode()
-    fd = os.open(f"{MNT}/events", os.O_RDONLY | os.O_NONBLOCK)
-    text = b""
-    try:
-        while piece := os.read(fd, 65536):
-            text += piece
-    except BlockingIOError:
-        pass
-    os.close(fd)
-    for line in text.splitlines():
+    for line in read_ready(f"{MNT}/events").splitlines():
         json.loads(line)
 
 

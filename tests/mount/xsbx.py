@@ -26,6 +26,9 @@ OPTIONS = ["prepare=no"]
 if BACKEND == "process":
     OPTIONS += ["allow_process=yes", "backend=process", "accel=tcg", "image_builder=none"]
 
+# Users of this host who have no name.
+ALICE, BOB = 12001, 12002
+
 checks = 0
 failures = 0
 
@@ -135,6 +138,43 @@ def shell(command, **options):
     done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, **options)
     return done.returncode, done.stdout, done.stderr
+
+
+def read_ready(path):
+    """What a stream has to say right now; does not wait for more."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    text = b""
+    try:
+        while piece := os.read(fd, 65536):
+            text += piece
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(fd)
+    return text
+
+
+def as_user(uid, action):
+    """Run a function as another user; return what it returns, or the name of its errno."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setgid(uid)
+            os.setuid(uid)
+            answer = action()
+        except OSError as error:
+            answer = errno.errorcode[error.errno]
+        except BaseException as error:
+            answer = repr(error)
+        os.write(w, repr(answer).encode())
+        os._exit(0)
+    os.close(w)
+    with os.fdopen(r, "rb") as file:
+        answer = file.read()
+    os.waitpid(pid, 0)
+    return eval(answer.decode())
 
 
 class Result:
