@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "vm/fileio.h"
+
 void spool_init(struct spool *sp)
 {
 	*sp = (struct spool){.fd = -1};
@@ -17,22 +19,6 @@ void spool_fini(struct spool *sp)
 	if (sp->fd >= 0)
 		close(sp->fd);
 	spool_init(sp);
-}
-
-static int write_all(int fd, uint64_t offset, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = pwrite(fd, data, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 /* A file without a name: it is gone with its descriptor, whatever happens. Not every file system can make
@@ -63,7 +49,7 @@ static int spill(struct spool *sp, int dirfd)
 
 	if (fd < 0)
 		return fd;
-	r = write_all(fd, 0, sp->mem.data, sp->mem.len);
+	r = fileio_write(fd, sp->mem.data, sp->mem.len);
 	if (r < 0)
 		return r;
 	buf_clear(&sp->mem);
@@ -80,7 +66,7 @@ int spool_append(struct spool *sp, int dirfd, const void *data, size_t len)
 	if (sp->fd < 0 && sp->len + len > SPOOL_MEMORY)
 		r = spill(sp, dirfd);
 	if (r == 0)
-		r = sp->fd >= 0 ? write_all(sp->fd, sp->len, data, len)
+		r = sp->fd >= 0 ? fileio_write_at(sp->fd, data, len, (off_t)sp->len)
 				: buf_append(&sp->mem, data, len);
 	if (r < 0) {
 		sp->err = r;

@@ -7,24 +7,8 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include "fileio.h"
 #include "util.h"
-
-static int write_all(int fd, const void *data, size_t len)
-{
-	const char *p = data;
-
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
 
 static int copy(int fd, int from, size_t size)
 {
@@ -46,14 +30,14 @@ static int pad(int fd, size_t written)
 {
 	static const char zeroes[4];
 
-	return write_all(fd, zeroes, -written & 3);
+	return fileio_write(fd, zeroes, -written & 3);
 }
 
 static int header(int fd, const char *name, uint32_t mode, size_t size)
 {
 	static const char *const no_value = "00000000";
 	char text[512];
-	int n;
+	int n, r;
 
 	/* magic, inode, mode, uid, gid, links, mtime, size, four device numbers, name, checksum */
 	n = snprintf(text, sizeof(text), "070701%08x%08x%s%s%08x%s%08zx%s%s%s%s%08zx%s%s", 0u, mode,
@@ -62,8 +46,8 @@ static int header(int fd, const char *name, uint32_t mode, size_t size)
 	if (n < 0 || (size_t)n >= sizeof(text) || size > UINT32_MAX)
 		return -EINVAL;
 	n++; /* the name's terminator */
-	n = write_all(fd, text, (size_t)n) < 0 ? -errno : n;
-	return n < 0 ? n : pad(fd, (size_t)n);
+	r = fileio_write(fd, text, (size_t)n);
+	return r < 0 ? r : pad(fd, (size_t)n);
 }
 
 int cpio_file(int fd, const char *name, uint32_t mode, int from, size_t size)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "fileio.h"
 #include "remove.h"
 #include "util.h"
 
@@ -89,38 +90,6 @@ int snapshot_seal(struct snapshot *s)
 
 /* ---- copying ---- */
 
-static int read_at(int fd, void *buf, size_t len, off_t at)
-{
-	while (len) {
-		const ssize_t n = pread(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		buf = (char *)buf + n;
-		len -= (size_t)n;
-		at += n;
-	}
-	return 0;
-}
-
-static int write_at(int fd, const void *buf, size_t len, off_t at)
-{
-	while (len) {
-		const ssize_t n = pwrite(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		buf = (const char *)buf + n;
-		len -= (size_t)n;
-		at += n;
-	}
-	return 0;
-}
-
 static bool is_zero(const char *p, size_t len)
 {
 	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
@@ -149,7 +118,7 @@ static int copy_block(struct digest *d, int to, const char *block, size_t len, o
 			digest_add(d, place, sizeof(place));
 			digest_add(d, block + page, place[1]);
 		}
-		r = write_at(to, block + first, end - first, at + (off_t)first);
+		r = fileio_write_at(to, block + first, end - first, at + (off_t)first);
 		if (r < 0)
 			return r;
 		first = end;
@@ -179,7 +148,7 @@ static int copy_file(int from, int to, off_t size, char ret_hex[DIGEST_HEX])
 		if (at >= size)
 			break;
 		len = (size_t)MIN((off_t)BLOCK, size - at);
-		r = read_at(from, block, len, at);
+		r = fileio_read_at(from, block, len, at);
 		if (r == 0)
 			r = copy_block(d, to, block, len, at);
 		at += (off_t)len;
@@ -432,7 +401,7 @@ static int store_manifest(int dir, const char *key, const struct snapshot *s,
 	json_decref(o);
 	if (fd < 0)
 		return -errno;
-	r = text ? write_at(fd, text, strlen(text), 0) : -ENOMEM;
+	r = text ? fileio_write(fd, text, strlen(text)) : -ENOMEM;
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 

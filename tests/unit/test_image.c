@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images: found, complete or not, found again when replaced; the initrd and its archive. */
-/* modules: vm/image.c vm/cpio.c vm/digest.c vm/buf.c vm/remove.c */
+/* modules: vm/image.c vm/cpio.c vm/fileio.c vm/digest.c vm/buf.c vm/remove.c */
 /* libs: jansson crypto */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that only grow, in memory and on disk. */
-/* modules: fs/spool.c vm/buf.c */
+/* modules: fs/spool.c vm/fileio.c vm/buf.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

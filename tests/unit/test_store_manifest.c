@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests, chunks and bundles: what is written can be read, and nothing else. */
-/* modules: vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/store/bundle.c vm/store/sparse.c vm/buf.c vm/digest.c */
+/* modules: vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/store/bundle.c vm/fileio.c vm/store/sparse.c vm/buf.c vm/digest.c */
 /* libs: crypto jansson zstd */
 #include <errno.h>
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vm/fileio.h"
 #include "bundle.h"
 #include "offer.h"
 #include "sparse.h"
@@ -19,23 +20,6 @@
  * at its end, which mean nothing in a manifest.
  */
 
-static int write_all(int fd, const void *data, size_t len)
-{
-	const char *p = data;
-
-	while (len) {
-		const ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static int put_record(int fd, enum bundle_type type, const void *data, size_t len)
 {
 	const struct bundle_record record = {type, (uint32_t)len};
@@ -43,8 +27,8 @@ static int put_record(int fd, enum bundle_type type, const void *data, size_t le
 	int r;
 
 	bundle_put_head(&record, head);
-	r = write_all(fd, head, sizeof(head));
-	return r < 0 || !len ? r : write_all(fd, data, len);
+	r = fileio_write(fd, head, sizeof(head));
+	return r < 0 || !len ? r : fileio_write(fd, data, len);
 }
 
 /* Goes back to where room was left. */
@@ -118,7 +102,7 @@ static enum store_end put_item(struct store *st, const char *cache, int fd,
 enum store_end store_export(struct store *st, const char *cache, int fd,
 			    const struct store_item *items, size_t n)
 {
-	int r = write_all(fd, BUNDLE_MAGIC, BUNDLE_MAGIC_LEN);
+	int r = fileio_write(fd, BUNDLE_MAGIC, BUNDLE_MAGIC_LEN);
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const enum store_end end = put_item(st, cache, fd, &items[i]);

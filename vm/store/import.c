@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vm/fileio.h"
 #include "bundle.h"
 #include "chunk.h"
 #include "place.h"
@@ -41,22 +42,6 @@ struct import {
 	unsigned objects, passed;
 	char *data; /* of a record */
 };
-
-/* Return: 0, -EBADMSG at the end of the file, or -errno. */
-static int read_all(int fd, void *buf, size_t len)
-{
-	while (len) {
-		const ssize_t n = read(fd, buf, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		buf = (char *)buf + n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
 
 /* Moves on to the next chunk that is to come. Return: whether there is one. */
 static bool seek_chunk(struct import *im)
@@ -165,12 +150,12 @@ static int next_record(struct import *im)
 {
 	struct bundle_record record = {0};
 	uint8_t head[BUNDLE_HEAD];
-	int r = read_all(im->fd, head, sizeof(head));
+	int r = fileio_read(im->fd, head, sizeof(head));
 
 	if (r == 0)
 		r = bundle_head(head, &record);
 	if (r == 0)
-		r = read_all(im->fd, im->data, record.len);
+		r = fileio_read(im->fd, im->data, record.len);
 	if (r < 0)
 		return r;
 	switch (record.type) {
@@ -199,7 +184,7 @@ enum store_end store_import(struct store *st, const char *cache, int fd)
 	int r;
 
 	im.data = malloc(BUNDLE_RECORD_MAX);
-	r = im.data ? read_all(fd, magic, sizeof(magic)) : -ENOMEM;
+	r = im.data ? fileio_read(fd, magic, sizeof(magic)) : -ENOMEM;
 	if (r == 0 && memcmp(magic, BUNDLE_MAGIC, sizeof(magic)) != 0)
 		r = -EBADMSG;
 	while (r == 0)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vm/fileio.h"
 #include "chunk.h"
 #include "sparse.h"
 
@@ -150,7 +151,7 @@ static int take_chunk(struct offer *o, struct manifest_file *f)
 	struct manifest_chunk *c = &f->chunks[f->nchunks];
 	const uint32_t index = (uint32_t)(o->at / o->m.chunk_bytes);
 	const uint32_t len = manifest_chunk_bytes(&o->m, f, index);
-	int r = sparse_read(o->files[o->file], o->block, len, o->at);
+	int r = fileio_read_at(o->files[o->file], o->block, len, o->at);
 
 	if (r < 0)
 		return r;

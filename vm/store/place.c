@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "vm/fileio.h"
 #include "vm/remove.h"
 #include "chunk.h"
 #include "sparse.h"
@@ -97,19 +98,15 @@ static bool same_manifest(struct place *p, const char *text, size_t len)
 	struct stat st;
 
 	return fd >= 0 && there && fstat(fd, &st) == 0 && st.st_size == (off_t)len &&
-	       sparse_read(fd, there, len, 0) == 0 && memcmp(there, text, len) == 0;
+	       fileio_read_at(fd, there, len, 0) == 0 && memcmp(there, text, len) == 0;
 }
 
 static int write_manifest(struct place *p, const char *text, size_t len)
 {
 	_cleanup_close_ int fd = openat(
 		p->fd, MANIFEST, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	ssize_t n;
 
-	if (fd < 0)
-		return -errno;
-	n = write(fd, text, len);
-	return n < 0 ? -errno : (size_t)n != len ? -ENOSPC : 0;
+	return fd < 0 ? -errno : fileio_write(fd, text, len);
 }
 
 static int empty(int dir)
@@ -242,7 +239,7 @@ int place_add(struct place *p, unsigned file, size_t chunk, const void *stored, 
 		return r;
 	p->have[file][chunk] = true;
 	n = snprintf(line, sizeof(line), "%u %zu\n", file, chunk);
-	return write(p->journal, line, (size_t)n) == n ? 0 : -ENOSPC;
+	return fileio_write(p->journal, line, (size_t)n);
 }
 
 /* ---- the end ---- */

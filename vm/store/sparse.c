@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vm/fileio.h"
 #include "vm/util.h"
 
 #define BLOCK (1u << 20)
@@ -20,38 +21,6 @@ off_t sparse_next(int fd, off_t at, off_t size)
 	if (data < 0 && errno == EINVAL)
 		return at; /* a file system that knows no holes */
 	return data < 0 ? -errno : MIN(data, size);
-}
-
-int sparse_read(int fd, void *buf, size_t len, off_t at)
-{
-	while (len) {
-		const ssize_t n = pread(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		buf = (char *)buf + n;
-		len -= (size_t)n;
-		at += n;
-	}
-	return 0;
-}
-
-static int write_all(int fd, const char *buf, size_t len, off_t at)
-{
-	while (len) {
-		const ssize_t n = pwrite(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		buf += n;
-		len -= (size_t)n;
-		at += n;
-	}
-	return 0;
 }
 
 bool sparse_is_zero(const char *p, size_t len)
@@ -71,7 +40,7 @@ int sparse_write(int fd, const void *buf, size_t len, off_t at)
 		while (end < len && !sparse_is_zero(p + end, MIN(SPARSE_PAGE, len - end)))
 			end += MIN(SPARSE_PAGE, len - end);
 		if (end > first)
-			r = write_all(fd, p + first, end - first, at + (off_t)first);
+			r = fileio_write_at(fd, p + first, end - first, at + (off_t)first);
 		first = MIN(end + SPARSE_PAGE, len); /* the page there is empty, or the end */
 	}
 	return r;
@@ -108,7 +77,7 @@ int sparse_sum(int fd, off_t size, char ret_sha256[DIGEST_HEX])
 		}
 		at &= ~(off_t)(SPARSE_PAGE - 1);
 		len = (size_t)MIN((off_t)BLOCK, size - at);
-		r = sparse_read(fd, block, len, at);
+		r = fileio_read_at(fd, block, len, at);
 		if (r == 0)
 			sparse_add(d, block, len, at);
 		at += (off_t)len;

@@ -17,9 +17,6 @@ bool sparse_is_zero(const char *p, size_t len);
 /* The first place from @at on that is no hole; @size if there is none. Return: it or -errno. */
 off_t sparse_next(int fd, off_t at, off_t size);
 
-/* Exactly @len bytes. Return: 0, -EBADMSG if the file is shorter, or -errno. */
-int sparse_read(int fd, void *buf, size_t len, off_t at);
-
 /* Writes what is not zero, by pages; @at is a multiple of SPARSE_PAGE. Return: 0 or -errno. */
 int sparse_write(int fd, const void *buf, size_t len, off_t at);
 
