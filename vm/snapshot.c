@@ -14,6 +14,7 @@
 
 #include "fileio.h"
 #include "remove.h"
+#include "sparse.h"
 #include "util.h"
 
 /*
@@ -33,8 +34,6 @@
  */
 
 #define FORMAT	     1
-#define BLOCK	     (256u << 10)
-#define PAGE	     4096u
 #define STATE_MAX    (64u << 20)
 #define RAM_MAX	     (1ull << 40)
 #define MANIFEST_MAX (64u << 10)
@@ -86,75 +85,6 @@ int snapshot_seal(struct snapshot *s)
 		return -errno;
 	s->bytes = (uint64_t)st.st_blocks * 512;
 	return 0;
-}
-
-/* ---- copying ---- */
-
-static bool is_zero(const char *p, size_t len)
-{
-	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
-}
-
-/* Copies a page-aligned piece but for its empty pages, and adds to the digest where it is. */
-static int copy_block(struct digest *d, int to, const char *block, size_t len, off_t at)
-{
-	size_t first = 0;
-
-	while (first < len) {
-		size_t end = first;
-		uint64_t place[2];
-		int r;
-
-		while (end < len && !is_zero(block + end, MIN(PAGE, len - end)))
-			end += MIN(PAGE, len - end);
-		if (end == first) {
-			first += MIN(PAGE, len - first);
-			continue;
-		}
-		/* Pieces are cut anew by each reader, so each page is counted for itself. */
-		for (size_t page = first; page < end; page += PAGE) {
-			place[0] = (uint64_t)at + page;
-			place[1] = MIN(PAGE, end - page);
-			digest_add(d, place, sizeof(place));
-			digest_add(d, block + page, place[1]);
-		}
-		r = fileio_write_at(to, block + first, end - first, at + (off_t)first);
-		if (r < 0)
-			return r;
-		first = end;
-	}
-	return 0;
-}
-
-/* Copies @size bytes of @from into the empty file @to, leaving holes. */
-static int copy_file(int from, int to, off_t size, char ret_hex[DIGEST_HEX])
-{
-	_cleanup_free_ char *block = malloc(BLOCK);
-	struct digest *d = digest_new();
-	int r = block && d ? 0 : -ENOMEM, r2;
-	off_t at = 0;
-
-	if (r == 0 && ftruncate(to, size) < 0)
-		r = -errno;
-	while (r == 0 && at < size) {
-		off_t data = lseek(from, at, SEEK_DATA);
-		size_t len;
-
-		if (data < 0 && errno == ENXIO)
-			break;
-		if (data < 0)
-			data = at; /* a file system that knows no holes */
-		at = data & ~(off_t)(PAGE - 1);
-		if (at >= size)
-			break;
-		len = (size_t)MIN((off_t)BLOCK, size - at);
-		r = fileio_read_at(from, block, len, at);
-		if (r == 0)
-			r = copy_block(d, to, block, len, at);
-		at += (off_t)len;
-	}
-	r2 = digest_end(d, ret_hex);
-	return r < 0 ? r : r2;
 }
 
 /* ---- loading ---- */
@@ -210,7 +140,7 @@ static int load_file(int dir, const char *name, uint64_t bytes, const char *hex,
 		return -errno;
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes)
 		return -EBADMSG;
-	r = copy_file(fd, to, st.st_size, found);
+	r = sparse_copy(fd, to, st.st_size, found);
 	return r < 0 ? r : strcmp(found, hex) == 0 ? 0 : -EBADMSG;
 }
 
@@ -379,7 +309,7 @@ static int store_file(int dir, const char *name, int from, char ret_hex[DIGEST_H
 
 	if (fd < 0 || fstat(from, &st) < 0)
 		return -errno;
-	r = copy_file(from, fd, st.st_size, ret_hex);
+	r = sparse_copy(from, fd, st.st_size, ret_hex);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	*ret_bytes = (uint64_t)st.st_size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots on the disk: kept, found, and not trusted. */
-/* modules: vm/snapshot.c vm/fileio.c vm/digest.c vm/remove.c */
+/* modules: vm/snapshot.c vm/fileio.c vm/sparse.c vm/digest.c vm/remove.c */
 /* libs: jansson crypto */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests, chunks and bundles: what is written can be read, and nothing else. */
-/* modules: vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/store/bundle.c vm/fileio.c vm/store/sparse.c vm/buf.c vm/digest.c */
+/* modules: vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/store/bundle.c vm/buf.c vm/digest.c */
 /* libs: crypto jansson zstd */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,13 +8,11 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <cmocka.h>
 
 #include "vm/store/bundle.h"
 #include "vm/store/chunk.h"
 #include "vm/store/manifest.h"
-#include "vm/store/sparse.h"
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define SUM "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -171,13 +169,13 @@ static void refused(void **state)
 
 static void packed(void **state)
 {
-	static char data[3 * SPARSE_PAGE + 17], out[sizeof(data)];
+	static char data[3 * 4096 + 17], out[sizeof(data)];
 	char *room = malloc(chunk_stored_max(sizeof(data))), sum[DIGEST_HEX];
 	size_t n;
 
 	(void)state;
 	assert_non_null(room);
-	memset(data + SPARSE_PAGE, 'x', SPARSE_PAGE);
+	memset(data + 4096, 'x', 4096);
 	assert_int_equal(chunk_pack(data, sizeof(data), room, &n, sum), 0);
 	assert_true(n < 200);
 	assert_int_equal(chunk_unpack(room, n, sum, out, sizeof(out)), 0);
@@ -203,32 +201,6 @@ static void bomb(void **state)
 	assert_int_equal(chunk_unpack(room, n, sum, out, sizeof(out)), -EBADMSG);
 	free(zeroes);
 	free(room);
-}
-
-static void holes(void **state)
-{
-	const int a = memfd_create("a", MFD_CLOEXEC), b = memfd_create("b", MFD_CLOEXEC);
-	static char data[5 * SPARSE_PAGE];
-	char one[DIGEST_HEX], two[DIGEST_HEX];
-
-	(void)state;
-	data[2 * SPARSE_PAGE + 5] = 1;
-	data[sizeof(data) - 1] = 2;
-	assert_int_equal(ftruncate(a, 1 << 20), 0);
-	assert_int_equal(sparse_write(a, data, sizeof(data), 8 * SPARSE_PAGE), 0);
-	assert_int_equal(sparse_next(a, 0, 1 << 20), 10 * SPARSE_PAGE);
-	assert_int_equal(sparse_next(a, 11 * SPARSE_PAGE, 1 << 20), 12 * SPARSE_PAGE);
-	assert_int_equal(sparse_next(a, 13 * SPARSE_PAGE, 1 << 20), 1 << 20);
-	assert_int_equal(sparse_sum(a, 1 << 20, one), 0);
-	assert_int_equal(pwrite(b, data, sizeof(data), 8 * SPARSE_PAGE), sizeof(data));
-	assert_int_equal(ftruncate(b, 1 << 20), 0);
-	assert_int_equal(sparse_sum(b, 1 << 20, two), 0);
-	assert_string_equal(one, two);
-	assert_int_equal(pwrite(b, "x", 1, 0), 1);
-	assert_int_equal(sparse_sum(b, 1 << 20, two), 0);
-	assert_string_not_equal(one, two);
-	close(a);
-	close(b);
 }
 
 static void records(void **state)
@@ -266,7 +238,7 @@ int main(void)
 		cmocka_unit_test(there_and_back), cmocka_unit_test(padded),
 		cmocka_unit_test(authenticated),  cmocka_unit_test(refused),
 		cmocka_unit_test(packed),	  cmocka_unit_test(bomb),
-		cmocka_unit_test(holes),	  cmocka_unit_test(records),
+		cmocka_unit_test(records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,6 @@
 #include "vm/fileio.h"
 #include "bundle.h"
 #include "offer.h"
-#include "sparse.h"
 #include "store.h"
 
 /*

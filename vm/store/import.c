@@ -13,7 +13,6 @@
 #include "bundle.h"
 #include "chunk.h"
 #include "place.h"
-#include "sparse.h"
 #include "store.h"
 
 /*

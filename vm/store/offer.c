@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "vm/fileio.h"
+#include "vm/sparse.h"
 #include "chunk.h"
-#include "sparse.h"
 
 /* ---- its files ---- */
 

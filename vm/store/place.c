@@ -15,8 +15,8 @@
 
 #include "vm/fileio.h"
 #include "vm/remove.h"
+#include "vm/sparse.h"
 #include "chunk.h"
-#include "sparse.h"
 
 /*
  * Theory of operation

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files with holes: read, written and summed up without filling them. */
-#ifndef XSBX_STORE_SPARSE_H
-#define XSBX_STORE_SPARSE_H
+#ifndef XSBX_SPARSE_H
+#define XSBX_SPARSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "vm/digest.h"
+#include "digest.h"
 
 #define SPARSE_PAGE 4096u
 
@@ -26,5 +26,9 @@ void sparse_add(struct digest *d, const void *buf, size_t len, off_t at);
 
 /* The checksum of a file. Return: 0 or -errno. */
 int sparse_sum(int fd, off_t size, char ret_sha256[DIGEST_HEX]);
+
+/* Copies @size bytes into the empty file @to, leaving holes; the checksum is of the very bytes that were
+ * copied. Return: 0, -EBADMSG if @from is shorter, or -errno. */
+int sparse_copy(int from, int to, off_t size, char ret_sha256[DIGEST_HEX]);
 
 #endif

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "vm/fileio.h"
-#include "vm/util.h"
+#include "fileio.h"
+#include "util.h"
 
-#define BLOCK (1u << 20)
+#define BLOCK (256u << 10)
 
 off_t sparse_next(int fd, off_t at, off_t size)
 {
@@ -60,7 +60,8 @@ void sparse_add(struct digest *d, const void *buf, size_t len, off_t at)
 	}
 }
 
-int sparse_sum(int fd, off_t size, char ret_sha256[DIGEST_HEX])
+/* Adds up what is in @fd, and copies it to @to unless that is -1. */
+static int walk(int fd, int to, off_t size, char ret_sha256[DIGEST_HEX])
 {
 	_cleanup_free_ char *block = malloc(BLOCK);
 	struct digest *d = digest_new();
@@ -80,8 +81,20 @@ int sparse_sum(int fd, off_t size, char ret_sha256[DIGEST_HEX])
 		r = fileio_read_at(fd, block, len, at);
 		if (r == 0)
 			sparse_add(d, block, len, at);
+		if (r == 0 && to >= 0)
+			r = sparse_write(to, block, len, at);
 		at += (off_t)len;
 	}
 	r2 = digest_end(d, ret_sha256);
 	return r < 0 ? r : r2;
+}
+
+int sparse_sum(int fd, off_t size, char ret_sha256[DIGEST_HEX])
+{
+	return walk(fd, -1, size, ret_sha256);
+}
+
+int sparse_copy(int from, int to, off_t size, char ret_sha256[DIGEST_HEX])
+{
+	return ftruncate(to, size) < 0 ? -errno : walk(from, to, size, ret_sha256);
 }
