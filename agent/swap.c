@@ -28,13 +28,18 @@
  * sees pages go out one after the other, takes this for progress and may go on for minutes before it
  * ends something. So we watch: when tasks have to wait for memory much of the time (PSI) and the
  * compressed memory has grown large, or has grown at all while hardly anything is saved, the run is
- * over, and says that it was for want of memory. That point is well below the limit of the
- * compressed memory: a killed process needs memory to end, too. If no run is active, or if memory
- * is short again right after one was ended, what earlier runs left behind is to blame, and all user
- * code goes.
+ * over, and says that it was for want of memory. That point is below the limit of the compressed
+ * memory: a killed process needs memory to end, too. If no run is active, or if memory is short
+ * again right after one was ended, what earlier runs left behind is to blame, and all user code
+ * goes.
  *
  * Pressure alone is no reason: a program that walks through more data than fits has much of it, and
- * gets to its end.
+ * gets to its end. Nor can it tell how short memory is. It is measured by the clock, so a processor
+ * that is emulated, or is shared with others, has some whenever anything is swapped at all. What
+ * decides are amounts, which are the same on every host. They have to leave room: the same program
+ * takes some megabytes more or less, by what was started beside it before memory became short. So
+ * there is more to swap to than the compressed memory can take at the rate of ordinary data, or
+ * the kernel would end programs for want of swap before the guard had to.
  *
  * We are PID 1 and decide this, so we must not wait for memory ourselves: what we have touched is
  * locked, and the decision takes two reads into memory that is there.
@@ -45,9 +50,9 @@
 
 #define ZRAM	 "/sys/block/zram0/"
 #define DEVICE	 "/dev/zram0"
-#define SIZE	 100u /* per cent of memory: what may be swapped out */
+#define SIZE	 150u /* per cent of memory: what may be swapped out */
 #define LIMIT	 50u  /* per cent of memory: what that may take when it is compressed */
-#define MUCH	 70u  /* per cent of the limit, from which on pressure is the end of a run */
+#define MUCH	 85u  /* per cent of the limit, from which on pressure is the end of a run */
 #define SOME	 20u  /* per cent of the limit, from which on something must be saved by it */
 #define PRIORITY 100
 #define PAGE	 4096u
