@@ -9,8 +9,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "../../fs/packages.h"
-#include "../../vm/vm.h"
+#include "fs/packages.h"
+#include "vm/util.h"
+#include "vm/vm.h"
 
 static struct packages_rules rules;
 
@@ -74,6 +75,16 @@ static void refused(const char *language, const char *text, const char *code, co
 	free(words);
 }
 
+struct refusal {
+	const char *language, *text, *cause, *fix;
+};
+
+static void refused_each(const struct refusal *cases, size_t n, const char *code)
+{
+	for (size_t i = 0; i < n; i++)
+		refused(cases[i].language, cases[i].text, code, cases[i].cause, cases[i].fix);
+}
+
 static void test_one_way_to_write(void **state)
 {
 	(void)state;
@@ -93,35 +104,43 @@ static void test_one_way_to_write(void **state)
 
 static void test_no_exact_version(void **state)
 {
+	static const struct refusal cases[] = {
+		{"python", "pandas", "\"pandas\" has no exact version", "pandas==2.3.3"},
+		{"python", "pandas>=2", "no exact version", "NAME==VERSION"},
+		{"python", "pandas==", "no exact version", ""},
+		{"python", "pandas==2.*", "\"2.*\" is no exact version", ""},
+		{"python", "pandas==latest", "\"latest\"", ""},
+		{"python", "pandas===1.0", "no exact version", ""},
+		{"python", "pandas==1.0;python_version<'3'", "no exact version", ""},
+		{"javascript", "lodash", "no exact version", "lodash@4.17.21"},
+		{"javascript", "lodash@^4.0.0", "no exact version", ""},
+		{"javascript", "lodash@latest", "no exact version", ""},
+		{"javascript", "@types/node", "no exact version", ""},
+	};
+
 	(void)state;
-	refused("python", "pandas", "invalid", "\"pandas\" has no exact version", "pandas==2.3.3");
-	refused("python", "pandas>=2", "invalid", "no exact version", "NAME==VERSION");
-	refused("python", "pandas==", "invalid", "no exact version", "");
-	refused("python", "pandas==2.*", "invalid", "\"2.*\" is no exact version", "");
-	refused("python", "pandas==latest", "invalid", "\"latest\"", "");
-	refused("python", "pandas===1.0", "invalid", "no exact version", "");
-	refused("python", "pandas==1.0;python_version<'3'", "invalid", "no exact version", "");
-	refused("javascript", "lodash", "invalid", "no exact version", "lodash@4.17.21");
-	refused("javascript", "lodash@^4.0.0", "invalid", "no exact version", "");
-	refused("javascript", "lodash@latest", "invalid", "no exact version", "");
-	refused("javascript", "@types/node", "invalid", "no exact version", "");
+	refused_each(cases, ARRAY_SIZE(cases), "invalid");
 }
 
 static void test_no_name(void **state)
 {
+	static const struct refusal cases[] = {
+		{"python", "==1.0", "", ""},
+		{"python", "-rfile==1.0", "does not begin with a package's name", ""},
+		{"python", "../x==1.0", "name", ""},
+		{"python", "git+file:///x==1.0", "name", ""},
+		{"python", "pandas[==1.0", "name", ""},
+		{"python", "pandas[a b]==1.0", "", ""},
+		{"python", "pandas$(id)==1.0", "name", ""},
+		{"javascript", "@types@1.0.0", "name", ""},
+		{"javascript", "@/x@1.0.0", "name", ""},
+		{"javascript", "../x@1.0.0", "name", ""},
+		{"javascript", "a/b/c@1.0.0", "name", ""},
+		{"raw", "pandas==1.0", "language raw", ""},
+	};
+
 	(void)state;
-	refused("python", "==1.0", "invalid", "", "");
-	refused("python", "-rfile==1.0", "invalid", "does not begin with a package's name", "");
-	refused("python", "../x==1.0", "invalid", "name", "");
-	refused("python", "git+file:///x==1.0", "invalid", "name", "");
-	refused("python", "pandas[==1.0", "invalid", "name", "");
-	refused("python", "pandas[a b]==1.0", "invalid", "", "");
-	refused("python", "pandas$(id)==1.0", "invalid", "name", "");
-	refused("javascript", "@types@1.0.0", "invalid", "name", "");
-	refused("javascript", "@/x@1.0.0", "invalid", "name", "");
-	refused("javascript", "../x@1.0.0", "invalid", "name", "");
-	refused("javascript", "a/b/c@1.0.0", "invalid", "name", "");
-	refused("raw", "pandas==1.0", "invalid", "language raw", "");
+	refused_each(cases, ARRAY_SIZE(cases), "invalid");
 }
 
 static void test_not_listed(void **state)
@@ -139,10 +158,14 @@ static void test_not_listed(void **state)
 
 static void test_conflicts(void **state)
 {
+	static const struct refusal cases[] = {
+		{"python", "pandas==1.0 Pandas==2.0", "one package", "once"},
+		{"python", "uvicorn==1.0 uvicorn[standard]==1.0", "one package", ""},
+		{"javascript", "lodash@1.0.0 lodash@2.0.0", "one package", ""},
+	};
+
 	(void)state;
-	refused("python", "pandas==1.0 Pandas==2.0", "conflict", "one package", "once");
-	refused("python", "uvicorn==1.0 uvicorn[standard]==1.0", "conflict", "one package", "");
-	refused("javascript", "lodash@1.0.0 lodash@2.0.0", "conflict", "one package", "");
+	refused_each(cases, ARRAY_SIZE(cases), "conflict");
 }
 
 static void test_too_many(void **state)
