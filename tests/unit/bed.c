@@ -266,22 +266,9 @@ struct req *bed_poll(struct bed *b, const struct file *f, struct pollwait *pw)
 
 /* ---- names ---- */
 
-int bed_mkdir(struct bed *b, const char *path)
-{
-	struct req *req = new_req(b);
-	uint64_t dir;
-	int e;
-	const char *name = split(b, path, &e, &dir);
-
-	if (e < 0)
-		reply_err(req, e);
-	else
-		ops.mkdir(native(req), dir, name, 0755);
-	return errno_of(req);
-}
-
-static int remove_name(struct bed *b, const char *path,
-		       void (*op)(fuse_req_t req, fuse_ino_t parent, const char *name))
+/* Does something to a name in a directory. Return: the answer. */
+static int do_name(struct bed *b, const char *path,
+		   void (*op)(fuse_req_t req, fuse_ino_t parent, const char *name))
 {
 	struct req *req = new_req(b);
 	uint64_t dir;
@@ -295,14 +282,24 @@ static int remove_name(struct bed *b, const char *path,
 	return errno_of(req);
 }
 
+static void make_dir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	ops.mkdir(req, parent, name, 0755);
+}
+
+int bed_mkdir(struct bed *b, const char *path)
+{
+	return do_name(b, path, make_dir);
+}
+
 int bed_rmdir(struct bed *b, const char *path)
 {
-	return remove_name(b, path, ops.rmdir);
+	return do_name(b, path, ops.rmdir);
 }
 
 int bed_unlink(struct bed *b, const char *path)
 {
-	return remove_name(b, path, ops.unlink);
+	return do_name(b, path, ops.unlink);
 }
 
 int bed_rename(struct bed *b, const char *from, const char *to, unsigned flags)
