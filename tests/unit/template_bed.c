@@ -267,3 +267,22 @@ void bed_begin_loading(const struct sandbox_spec *spec)
 	bed_assert_state(bed_template(), TEMPLATE_LOADING);
 	assert_int_equal(bed.user[0].nready, 0);
 }
+
+struct template *bed_begin_building(const struct sandbox_spec *spec)
+{
+	machines.sleeps[BACKEND_RECORD] = true;
+	bed_open(&bed.user[0], spec, "cold");
+	bed_pass(100);
+	bed_assert_state(bed_template(), TEMPLATE_BUILDING);
+	return bed_template();
+}
+
+struct template *bed_begin_saving(const struct sandbox_spec *spec)
+{
+	machines.save_sleeps = true;
+	bed_open(&bed.user[0], spec, "cold");
+	bed_pass(2000);
+	bed_assert_state(bed_template(), TEMPLATE_BUILDING);
+	assert_int_equal(bed_template()->builder->phase, PHASE_SAVE);
+	return bed_template();
+}

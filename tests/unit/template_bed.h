@@ -62,6 +62,11 @@ struct template *bed_open_first(const struct sandbox_spec *spec);
 /* A snapshot is on the disk, and is about to be read for the first user. */
 void bed_begin_loading(const struct sandbox_spec *spec);
 
+/* The first user is there; the machine for the snapshot boots, and will not be ready; or it is being
+ * saved, and that does not end. */
+struct template *bed_begin_building(const struct sandbox_spec *spec);
+struct template *bed_begin_saving(const struct sandbox_spec *spec);
+
 void bed_close(struct user *u);
 
 /* The oldest kind of sandbox; how often any machine was started to make a snapshot. */

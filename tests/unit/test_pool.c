@@ -212,6 +212,18 @@ static struct sandbox_spec another_kind(void)
 	return spec;
 }
 
+/* A user of one kind, whose two clones have two more places, and a user of another kind. */
+static struct template *fill_four_places(const struct sandbox_spec *spec,
+					 const struct sandbox_spec *other)
+{
+	struct template *t;
+
+	bed_restart(4);
+	t = bed_open_first(spec);
+	bed_open(&bed.user[1], other, "cold");
+	return t;
+}
+
 /* Never more than half of all places. */
 static void half_of_the_places(void **state)
 {
@@ -232,9 +244,7 @@ static void clones_give_way(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_restart(4);
-	t = bed_open_first(&spec);
-	bed_open(&bed.user[1], &other, "cold");
+	t = fill_four_places(&spec, &other);
 	assert_int_equal(t->nready, 2);
 	bed_open(&bed.user[2], &other, "cold");
 	assert_int_equal(t->nready, 1);
@@ -256,9 +266,7 @@ static void waiting_users_come_first(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_restart(4);
-	t = bed_open_first(&spec);
-	bed_open(&bed.user[1], &other, "cold");
+	t = fill_four_places(&spec, &other);
 	machines.destroy_sleeps = true; /* a clone on its way out has its place for a while */
 	bed_ask(&bed.user[2], &other);
 	bed_settle();
@@ -280,11 +288,7 @@ static void builder_gives_way(void **state)
 
 	(void)state;
 	bed_restart(2);
-	machines.sleeps[BACKEND_RECORD] = true;
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(100);
-	t = bed_template();
-	bed_assert_state(t, TEMPLATE_BUILDING);
+	t = bed_begin_building(&spec);
 	bed_open(&bed.user[1], &other, "cold");
 	assert_null(t->builder);
 	bed_assert_state(t, TEMPLATE_NONE);
@@ -304,9 +308,7 @@ static void lingering_clone(void **state)
 	struct template *t;
 
 	(void)state;
-	bed_restart(4);
-	t = bed_open_first(&spec);
-	bed_open(&bed.user[1], &other, "cold");
+	t = fill_four_places(&spec, &other);
 	machines.destroy_sleeps = true;
 	bed_ask(&bed.user[2], &other);
 	bed_settle();

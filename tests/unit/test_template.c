@@ -24,10 +24,7 @@ static void nobody_waits(void **state)
 	const struct sandbox_spec spec = bed_spec();
 
 	(void)state;
-	machines.sleeps[BACKEND_RECORD] = true;
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(100);
-	bed_assert_state(bed_template(), TEMPLATE_BUILDING);
+	bed_begin_building(&spec);
 	bed_open(&bed.user[1], &spec, "cold");
 	bed_pass(100);
 	assert_int_equal(bed_recorded(), 1);
@@ -158,12 +155,7 @@ static void key_changes_while_building(void **state)
 	struct template *t;
 
 	(void)state;
-	machines.save_sleeps = true;
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(2000);
-	t = bed_template();
-	bed_assert_state(t, TEMPLATE_BUILDING);
-	assert_int_equal(t->builder->phase, PHASE_SAVE);
+	t = bed_begin_saving(&spec);
 	machines.words = "another machine";
 	machines.save_sleeps = false;
 	template_refresh_all(bed.vm);

@@ -24,10 +24,7 @@ static void ends_while_booting_to_record(void **state)
 	const struct sandbox_spec spec = bed_spec();
 
 	(void)state;
-	machines.sleeps[BACKEND_RECORD] = true;
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(100);
-	bed_assert_state(bed_template(), TEMPLATE_BUILDING);
+	bed_begin_building(&spec);
 }
 
 static void ends_while_saving(void **state)
@@ -35,10 +32,7 @@ static void ends_while_saving(void **state)
 	const struct sandbox_spec spec = bed_spec();
 
 	(void)state;
-	machines.save_sleeps = true;
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(2000);
-	assert_int_equal(bed_template()->builder->phase, PHASE_SAVE);
+	bed_begin_saving(&spec);
 }
 
 static void ends_while_storing(void **state)
