@@ -4,7 +4,6 @@
 # timeout: 180
 # backends: local vm
 import hashlib
-import threading
 
 from xsbx import *
 
@@ -58,24 +57,16 @@ def many():
 def at_once():
     s = Session("atonce")
     s.run("true\n")
-    problems = []
 
     def worker(n):
-        try:
-            data = bytes([n]) * 1_000_000
-            for i in range(3):
-                write(s / f"files/w{n}.{i}", data)
-                if read(s / f"files/w{n}.{i}") != data:
-                    problems.append(f"{n}.{i} differs")
-        except OSError as error:
-            problems.append(repr(error))
+        data = bytes([n]) * 1_000_000
+        for i in range(3):
+            write(s / f"files/w{n}.{i}", data)
+            if read(s / f"files/w{n}.{i}") != data:
+                problems.append(f"{n}.{i} differs")
 
-    threads = [threading.Thread(target=worker, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    same("a run goes on beside it", s.run("echo fine\n").out, "fine\n")
-    for thread in threads:
-        thread.join(120)
+    with together(worker, 6) as problems:
+        same("a run goes on beside it", s.run("echo fine\n").out, "fine\n")
     same("six writers", problems, [])
     write(s / "files/log", "")
 
@@ -85,11 +76,9 @@ def at_once():
             os.write(fd, b"%d.%d\n" % (n, i))
         os.close(fd)
 
-    threads = [threading.Thread(target=appender, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with together(appender, 4, 60) as problems:
+        pass
+    same("four who append", problems, [])
     lines = read(s / "files/log").split()
     same("appends do not overwrite each other", len(set(lines)), 200)
 

@@ -96,7 +96,6 @@ def ports():
     ok("a port comes", wait_for(lambda: 8081 in s.ports()), s.text("ports"))
     same("and works", fetch(s.ports()[8081], "/y"), "from inside /y")
     same("the first stays where it was", s.ports().get(8080), there[8080])
-    bad = []
 
     def load(n):
         for i in range(20):
@@ -104,11 +103,8 @@ def ports():
             if got != f"from inside /{n}/{i}":
                 bad.append(got)
 
-    threads = [threading.Thread(target=load, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with together(load, 8) as bad:
+        pass
     ok("160 requests of 8 clients", not bad, bad[:3])
     with open(s / "config", "ab", buffering=0) as file:
         file.write(b"ports = 8081\n")

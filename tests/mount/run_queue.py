@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of a session queue in order; sessions do not wait for each other."""
 # backends: local vm
-import threading
-
 from xsbx import *
 
 
@@ -20,20 +18,13 @@ def in_order():
 def many_writers():
     s = Session("writers")
     s.run("true\n")
-    problems = []
 
     def writer(i):
-        try:
-            for j in range(4):
-                write(s / "in", f"echo {i}.{j}; sleep 0.01; echo {i}.{j}\n")
-        except OSError as error:
-            problems.append(error)
+        for j in range(4):
+            write(s / "in", f"echo {i}.{j}; sleep 0.01; echo {i}.{j}\n")
 
-    threads = [threading.Thread(target=writer, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with together(writer, 8, 60) as problems:
+        pass
     same("no errors", problems, [])
     s.result()
     outputs = [s.text(f"runs/{n}/stdout").split() for n in s.runs()[1:]]

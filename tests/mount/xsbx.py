@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -112,6 +113,28 @@ def wait_for(condition, seconds=5.0):
         if value or time.monotonic() > end:
             return value
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def together(action, count, seconds=120):
+    """Run action(0), action(1), ... at the same time, beside the block; then wait for them. Gives a list
+    of what went wrong in them."""
+    problems = []
+
+    def one(n):
+        try:
+            action(n)
+        except Exception as error:
+            problems.append(f"{n}: {error!r}")
+
+    threads = [threading.Thread(target=one, args=(n,), daemon=True) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    yield problems
+    for n, thread in enumerate(threads):
+        thread.join(seconds)
+        if thread.is_alive():
+            problems.append(f"{n}: no end after {seconds} s")
 
 
 def read(path, mode="rb"):
