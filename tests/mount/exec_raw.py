@@ -54,7 +54,7 @@ CASES = [
     ("background job", "sleep 60 & echo started", "started\n", 0, None),
     ("... lives on", "jobs -p | wc -l; kill %1; wait; echo done", re.compile("1\ndone\n"), 0, None),
     ("child after the run", "(sleep 0.2; echo late > late.txt) & true", "", 0, None),
-    ("... did its work", "sleep 0.5; cat late.txt", "late\n", 0, None),
+    ("... did its work", "until [ -s late.txt ]; do sleep 0.05; done; cat late.txt", "late\n", 0, None),
     # things that break a naive driver
     ("IFS", "IFS=,; echo a", "a\n", 0, ""),
     ("... is kept", "printf '%s.' $(echo 1,2); echo", "1.2.\n", 0, ""),

@@ -16,10 +16,11 @@ def fresh():
 
 def processes():
     s = Session("processes", config="fresh = yes\n")
-    s.submit("echo running; sleep 1\n")
+    s.submit("echo running; read -r x < <(sleep 600)\n")
     wait_for(lambda: os.path.exists(s / "runs/1") and s.text("runs/1/stdout"), 10)
     pid = s.pid()
     ok("there is a process while it runs", pid and alive(pid))
+    s.ctl("kill")
     s.result()
     ok("and none afterwards", wait_for(lambda: not alive(pid)))
 

@@ -52,7 +52,7 @@ class Host:
 
     def close(self):
         self.daemon.terminate()
-        same("the daemon ends", self.daemon.wait(20), 0)
+        same("the daemon ends", self.daemon.wait(SOON), 0)
 
 
 def refused(conf, *options):

@@ -18,7 +18,7 @@ def one_run(what, action, want=b"hello\n"):
 def run_tool(*command, **options):
     def action():
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=30, check=False, **options)
+                              timeout=SOON, check=False, **options)
         same(f"{command[0]}: exit status", (done.returncode, done.stdout), (0, b""))
     return action
 

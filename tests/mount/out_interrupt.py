@@ -26,22 +26,18 @@ def signals():
                                      stderr=subprocess.PIPE)
             time.sleep(0.15)
             same(f"cat {node} waits", child.poll(), None)
-            begin = time.monotonic()
             child.send_signal(number)
             try:
-                child.wait(3)
+                child.wait(SOON)
             except subprocess.TimeoutExpired:
                 fail(f"{number.name} does not end cat {node}")
                 continue
-            ok(f"{number.name} ends cat {node} at once", time.monotonic() - begin < 1)
             same(f"{number.name}, {node}: by the signal", child.returncode, -number)
 
 
 def timeout_command():
-    begin = time.monotonic()
-    status, out, _ = shell(f"timeout 0.5 cat {s / 'stdout'}")
+    status, out, _ = shell(f"timeout -k {SOON} 0.5 cat {s / 'stdout'}")
     same("timeout 0.5 cat stdout", (status, out), (124, b""))
-    ok("in time", time.monotonic() - begin < 2 * SLOW)
 
 
 def handled_signal():
@@ -58,13 +54,13 @@ except Alarm:
     print("alarm")
 """
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False,
-                          timeout=10)
+                          timeout=SOON)
     same("SIGALRM in python", done.stdout, b"alarm\n")
     if shutil.which("node"):
         child = subprocess.Popen(["node", "-e", f"require('fs').readFileSync({s / 'stdout'!r})"])
         time.sleep(0.5)
         child.kill()
-        child.wait(3)
+        child.wait(SOON)
 
 
 def nonblocking():

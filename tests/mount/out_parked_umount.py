@@ -25,12 +25,12 @@ def scene(name):
 def finish(name, mnt, daemon, readers):
     for reader in readers:
         try:
-            reader.wait(5)
+            reader.wait(SOON)
         except subprocess.TimeoutExpired:
             fail(f"{name}: a reader hangs")
             reader.kill()
     try:
-        daemon.wait(10)
+        daemon.wait(SOON)
     except subprocess.TimeoutExpired:
         fail(f"{name}: the daemon hangs")
         daemon.kill()
@@ -77,8 +77,8 @@ def aborted():
         shell("mount -t fusectl none /sys/fs/fuse/connections")
     write(control, "1")
     for reader in readers:
-        reader.wait(5)
-    daemon.wait(10)
+        reader.wait(SOON)
+    daemon.wait(SOON)
     shell(f"fusermount3 -uz {mnt}")
     ok("aborted: nothing is mounted", not mounted(mnt))
 

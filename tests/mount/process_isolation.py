@@ -87,13 +87,13 @@ def memory():
 
 def escapes():
     s = Session("escapes")
-    s.run("setsid -f sleep 7654; (setsid sh -c 'sleep 7654 & sleep 7654' &); sleep 0.2\n")
+    s.run("setsid -f sleep 7654; (setsid sh -c 'sleep 7654 & sleep 7654' &)\n")
 
     def sleepers():
         return [p for p in filter(str.isdigit, os.listdir("/proc"))
                 if b"sleep\0007654" in _cmdline(p)]
 
-    same("they run", len(sleepers()) >= 3, True)
+    same("they run", wait_for(lambda: len(sleepers()) >= 3, 5), True)
     s.remove()
     same("they end with the session", wait_for(lambda: not sleepers(), 5), True)
 

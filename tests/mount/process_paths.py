@@ -117,7 +117,7 @@ def unprivileged():
     same("she uses it", as_user(MEMBER, use), "hers\n1\n")
     same("a file of hers", os.stat(f"{rw}/new").st_uid, MEMBER)
     as_user(MEMBER, lambda: os.kill(host.daemon.pid, 15))
-    same("the daemon ends", host.daemon.wait(20), 0)
+    same("the daemon ends", host.daemon.wait(SOON), 0)
 
 
 def swapped():

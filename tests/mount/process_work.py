@@ -280,7 +280,7 @@ def unprivileged():
     same("what she has", tree(top), AFTER)
     same("it is hers", {os.lstat(f"{top}/{n}").st_uid for n in AFTER}, {MEMBER})
     as_user(MEMBER, lambda: os.kill(host.daemon.pid, 15))
-    same("the daemon ends", host.daemon.wait(20), 0)
+    same("the daemon ends", host.daemon.wait(SOON), 0)
 
 
 def mistakes():

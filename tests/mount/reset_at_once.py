@@ -7,7 +7,7 @@ ROUNDS = 60
 
 
 def at_once(verb):
-    s = Session(verb.replace("\n", "-"), config="timeout_s = 10\n")
+    s = Session(verb.replace("\n", "-"), config="timeout_s = 60\n")
     wrong = []
     for _ in range(ROUNDS):
         s.run("x=1\n")

@@ -40,11 +40,11 @@ def nothing_waits():
     same("a listing without exit_code", sorted(os.listdir(s / "runs/2")),
          [n for n in NODES if n != "exit_code"])
     same("what there is so far", read(s / "runs/2/stdout"), b"so far\n")
-    ok("nothing waited", time.monotonic() - begin < 1)
+    ok("nothing waited", time.monotonic() - begin < SOON)
     child = subprocess.Popen(["bash", "-c", f"until [ -e {s / 'runs/2/exit_code'} ]; do sleep 0.05;"
                               f" done; cat {s / 'runs/2/exit_code'}"], stdout=subprocess.PIPE)
     s.ctl("kill")
-    same("until [ -e exit_code ]", child.communicate(timeout=10)[0], b"137\n")
+    same("until [ -e exit_code ]", child.communicate(timeout=SOON)[0], b"137\n")
 
 
 def retention():

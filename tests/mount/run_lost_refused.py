@@ -40,7 +40,7 @@ def closed(name, how, state):
     with raises(f"{name}: exit_code of the latest", errno.EIO):
         read(s / "exit_code")
     for child in (reader, waiting)[:1 if state != "lost" else 2]:
-        out, err = child.communicate(timeout=10)
+        out, err = child.communicate(timeout=SOON)
         ok(f"{name}: who waited gets an error", child.returncode == 1 and not out
            and b"Input/output error" in err, (child.returncode, out, err))
     with raises(f"{name}: in", errno.ESTALE):

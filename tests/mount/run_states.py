@@ -43,11 +43,11 @@ def by_signal():
 
 
 def timeout():
-    write(s / "config", "timeout_s = 1\n")
+    write(s / "config", "timeout_s = 3\n")
     begin = time.monotonic()
     ended("timeout", "echo so far; read -r x < <(sleep 60); echo never\n", "timeout", 124,
           b"so far\n")
-    ok("in time", 0.9 < time.monotonic() - begin < 4 * SLOW, time.monotonic() - begin)
+    ok("in time", 2.9 < time.monotonic() - begin < SOON, time.monotonic() - begin)
     ended("timeout of a busy loop", "while :; do :; done\n", "timeout", 124)
     ended("with signals ignored", "trap '' TERM INT HUP; while :; do sleep 0.1; done\n", "timeout",
           124)
@@ -80,7 +80,7 @@ def times():
     n = s.runs()[-1]
     has("summary", s.text("summary"), " ms, nothing on stdout, nothing on stderr")
     milliseconds = int(s.text("summary").split(" in ")[1].split(" ms")[0])
-    ok("the time it took", 290 <= milliseconds < 3000 * SLOW, milliseconds)
+    ok("the time it took", 290 <= milliseconds < 1000 * SOON, milliseconds)
     mtime = os.stat(s / f"runs/{n}/stdout").st_mtime
     ok("mtimes are real", begin - 1 <= mtime <= time.time() + 1, mtime - begin)
 

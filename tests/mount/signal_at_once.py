@@ -15,7 +15,7 @@ PYTHON = ("python", "x = 1\n", "import time; time.sleep(600)\n",
 
 def at_once(verb, status, kept, what=SHELL):
     template, before, code, after = what
-    s = Session(verb.replace("\n", "-"), template, config="timeout_s = 10\n")
+    s = Session(verb.replace("\n", "-"), template, config="timeout_s = 60\n")
     wrong = []
     for _ in range(ROUNDS):
         s.run(before)

@@ -87,7 +87,9 @@ def language(name):
     set_it()
     write(s / "config", "timeout_s = 1\n")
     same(f"{name}, timeout: exit", s.run(t["wait"]).code, 124)
+    write(s / "config", "timeout_s = 60\n")
     is_set("timeout", False)
+    write(s / "config", "timeout_s = 1\n")
     same(f"{name}, stubborn: exit", s.run(t["stubborn"]).code, 124)
     write(s / "config", "timeout_s = 60\n")
 

@@ -22,6 +22,10 @@ VM = BACKEND == "vm"
 # Under emulation everything takes its time; what a test waits for is scaled by this.
 SLOW = 4 if VM else 1
 
+# Seconds in which what waits for nothing is done, however busy the host is; what it could wait for by
+# mistake takes longer.
+SOON = 30 * SLOW
+
 # What a mount of a test's own needs, as tests/run gives it to those it makes.
 OPTIONS = ["prepare=no"]
 if BACKEND == "process":
@@ -106,8 +110,9 @@ def raises(what, *numbers):
 
 
 def wait_for(condition, seconds=5.0):
-    """Wait until the condition holds; return its last value."""
-    end = time.monotonic() + seconds * SLOW
+    """Wait until the condition holds; return its last value. A host that has much else to do, or is
+    slow, takes a multiple of the seconds that are enough elsewhere."""
+    end = time.monotonic() + 4 * seconds * SLOW
     while True:
         value = condition()
         if value or time.monotonic() > end:

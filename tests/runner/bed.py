@@ -85,7 +85,7 @@ class Bed:
             except BlockingIOError:
                 return False
 
-        ok = wait_until(is_ready, 30) and self.daemon.poll() is None
+        ok = wait_until(is_ready, 90) and self.daemon.poll() is None
         os.close(ready)
         os.unlink(fifo)
         if not ok:
@@ -134,8 +134,8 @@ class Bed:
                 if done.returncode:
                     self.problems.append(f"unmount failed: {done.stdout.strip()}")
                     force_unmount(self.mnt)
-            if not wait_until(lambda: self.daemon.poll() is not None, 10):
-                self.problems.append("the daemon did not exit within 10 s of the unmount")
+            if not wait_until(lambda: self.daemon.poll() is not None, 30):
+                self.problems.append("the daemon did not exit within 30 s of the unmount")
                 os.kill(self.daemon.pid, signal.SIGABRT)
                 wait_until(lambda: self.daemon.poll() is not None, 5)
             elif self.daemon.returncode:
@@ -149,7 +149,7 @@ class Bed:
             return [pid for pid, (_, state, _) in processes().items()
                     if pid in descendants(os.getpid()) and state != "Z"]
 
-        if not wait_until(lambda: not children(), 3):
+        if not wait_until(lambda: not children(), 15):
             table = processes()
             for pid in children():
                 if pid in table:
