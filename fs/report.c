@@ -133,6 +133,48 @@ static void check_disk(struct checks *c, const struct conf *conf)
 			: "");
 }
 
+/* Which names of packages may be asked for. */
+static void check_lists(struct checks *c, const struct conf *conf)
+{
+	static const char *const names[] = {
+		[PACKAGES_PYTHON] = "of Python's", [PACKAGES_NPM] = "of npm's"};
+	char found[128] = "";
+	bool empty = false;
+
+	_Static_assert(ARRAY_SIZE(names) == PACKAGES_NKINDS, "a name for each kind");
+	for (int i = 0; i < PACKAGES_NKINDS; i++) {
+		const struct packages_list *l = &conf->packages.list[i];
+		const size_t len = strlen(found);
+
+		empty = empty || (!l->any && !l->n);
+		if (l->any)
+			snprintf(found + len, sizeof(found) - len, "any %s, ", names[i]);
+		else
+			snprintf(found + len, sizeof(found) - len, "%zu %s, ", l->n, names[i]);
+	}
+	snprintf(found + strlen(found) - 2, 32, " may be asked for");
+	check(c, "package names", empty ? VM_WARN : VM_OK, found,
+	      empty ? "Install the whole package, which has lists of names, or name lists in "
+		      "[packages]: python_list, npm_list"
+		    : "");
+}
+
+/* What sessions may ask for. */
+static void check_networks(struct checks *c, const struct conf *conf)
+{
+	const char *most = conf->limits.max_allow;
+	char found[400];
+
+	if (!conf->allow_network)
+		snprintf(found, sizeof(found), "none ([limits] allow_network)");
+	else if (most)
+		snprintf(found, sizeof(found), "at most ([limits] max_allow): %.300s",
+			 *most ? most : "ports alone");
+	else
+		snprintf(found, sizeof(found), "to every public host that they name");
+	check(c, "networks of sessions", VM_OK, found, "");
+}
+
 static bool has_machines(const struct conf *conf)
 {
 	for (size_t i = 0; i < conf->ntemplates; i++) {
@@ -187,6 +229,8 @@ static int doctor(struct vm *vm, const struct conf *conf, struct buf *out, bool 
 	check_fuse(&c, conf);
 	check_disk(&c, conf);
 	vm_doctor(vm, &cfg, check, &c);
+	check_networks(&c, conf);
+	check_lists(&c, conf);
 	*ret_failed = c.failed;
 	return c.err;
 }

@@ -13,15 +13,19 @@
 #include "host.h"
 #include "image.h"
 #include "jail_internal.h"
+#include "layer.h"
 #include "net_jail.h"
 #include "network.h"
 #include "probe.h"
 #include "survey.h"
 #include "vm_internal.h"
 
-#define MEMORY_LOW_MB 512
-#define NOFILE_LOW    1024
-#define TEXT	      512
+#define MEMORY_LOW_MB	 512
+#define NOFILE_LOW	 1024
+#define TEXT		 512
+
+/* Files of layers that are counted while the loop waits: some milliseconds. */
+#define FILES_IN_A_HURRY 4000
 
 struct doctor {
 	vm_check_fn fn;
@@ -234,18 +238,39 @@ static void check_store(const struct doctor *d, const struct vm *vm, const struc
 static void check_network(const struct doctor *d, const char *agent)
 {
 	char path[PATH_MAX];
+	struct survey s;
 
-	if (net_jail_find(agent, NET_PROGRAM_NET, path) < 0 ||
-	    net_jail_find(agent, NET_PROGRAM_DIAL, path) < 0)
-		finding(d, "network", VM_WARN,
-			"Install the whole package: they belong beside the agent.",
-			"no xsbxfs-net and xsbxfs-dial: sessions can have no network and no ports");
-	else if (access("/dev/net/tun", R_OK | W_OK) < 0)
-		finding(d, "network", VM_WARN, "Load the module tun, or chmod 666 /dev/net/tun.",
-			"its programs are there; process sandboxes can have none: /dev/net/tun: %s",
-			strerror(errno));
+	survey_network("",
+		       net_jail_find(agent, NET_PROGRAM_NET, path) == 0 &&
+			       net_jail_find(agent, NET_PROGRAM_DIAL, path) == 0,
+		       &s);
+	tell(d, "network", &s);
+}
+
+/* Packages, and the layers they are kept in. */
+static void check_packages(const struct doctor *d, const struct vm_config *cfg,
+			   struct images *images, const char *cache_dir, bool in_a_hurry)
+{
+	char path[PATH_MAX];
+	struct survey_layers l = {.dir = path, .limit = cfg->packages.layer_bytes};
+	struct survey s;
+	const char *why;
+	const bool image[SURVEY_NREGISTRIES] = {
+		[SURVEY_PYTHON] = images && images_manifest(images, "python", &why),
+		[SURVEY_NPM] = images && images_manifest(images, "javascript", &why),
+	};
+
+	survey_packages(&cfg->packages, getenv("PATH"), image, &s);
+	tell(d, "packages", &s);
+	snprintf(path, sizeof(path), "%s/layers", cache_dir);
+	/* It is made when it is first needed, and so is what it is in. */
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		l.error = access(cache_dir, W_OK | X_OK) < 0 && errno != ENOENT ? -errno : 0;
 	else
-		finding(d, "network", VM_OK, "", "its programs are there");
+		l.error = access(path, W_OK | X_OK) < 0 ? -errno : 0;
+	l.more = !layer_usage(path, in_a_hurry ? FILES_IN_A_HURRY : 0, &l.n, &l.bytes);
+	survey_layers(&l, &s);
+	tell(d, "package layers", &s);
 }
 
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
@@ -268,6 +293,7 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 	}
 	check_jails(&d, !vm);
 	check_network(&d, cfg->agent);
+	check_packages(&d, cfg, images, vm ? vm->cache_dir : cfg->cache_dir, vm != NULL);
 	check_memory(&d);
 	check_limits(&d);
 	check_store(&d, vm, cfg);

@@ -66,7 +66,8 @@ struct layer_need {
 int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX],
 	      const char **ret_why);
 
-/* ---- layer_disk.c: these may take seconds, and are for worker threads ---- */
+/* ---- layer_disk.c: these may take seconds, and are for worker threads (layer_usage() with a limit
+ * takes milliseconds) ---- */
 
 /**
  * layer_begin() - Make the directory in which a layer is put together
@@ -97,6 +98,17 @@ int layer_publish(const char *dir, const char *key, enum layer_form form, uint64
 /* Removes what was not used for longest, but for @key, until the rest has no more than @limit bytes; 0: no
  * limit. */
 void layer_trim(const char *dir, const char *key, uint64_t limit);
+
+/**
+ * layer_usage() - What layers take on the disk
+ * @dir: Of all layers
+ * @most: Stop after about so many files; 0: never
+ * @ret_n: How many layers there are
+ * @ret_bytes: What they take, as far as it was counted
+ *
+ * Return: were all of them counted?
+ */
+bool layer_usage(const char *dir, unsigned most, unsigned *ret_n, uint64_t *ret_bytes);
 
 /* Removes what was begun. */
 void layer_abandon(const char *dir, const char *key);

@@ -116,6 +116,7 @@ void layer_abandon(const char *dir, const char *key)
 /* ---- sizes ---- */
 
 static _Thread_local uint64_t sum;
+static _Thread_local unsigned left; /* files that may still be counted; 0: all of them */
 
 static int add_size(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -123,14 +124,38 @@ static int add_size(const char *path, const struct stat *st, int type, struct FT
 	(void)type;
 	(void)ftw;
 	sum += (uint64_t)st->st_blocks * 512;
-	return 0;
+	return left && --left == 0; /* other than 0: that's enough */
 }
 
 static uint64_t size_of(const char *path)
 {
 	sum = 0;
+	left = 0;
 	(void)nftw(path, add_size, 16, FTW_PHYS | FTW_MOUNT);
 	return sum;
+}
+
+bool layer_usage(const char *dir, unsigned most, unsigned *ret_n, uint64_t *ret_bytes)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	bool all = true;
+	DIR *d = opendir(dir);
+
+	*ret_n = 0;
+	sum = 0;
+	left = most;
+	while (d && (e = readdir(d))) {
+		if (strlen(e->d_name) != DIGEST_HEX - 1 || path_of(path, dir, "", e->d_name) < 0)
+			continue;
+		++*ret_n;
+		if (all && nftw(path, add_size, 16, FTW_PHYS | FTW_MOUNT) > 0)
+			all = false;
+	}
+	if (d)
+		closedir(d);
+	*ret_bytes = sum;
+	return all;
 }
 
 struct known {

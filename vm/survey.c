@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host has to make jails of, found without making one; for `doctor`. */
+/* What this host has to make jails and networks of, found without making one; for `doctor`. */
 #include "survey.h"
 
 #include <errno.h>
@@ -13,8 +13,7 @@
 
 #include "util.h"
 
-static void printf_like(4, 5)
-	say(struct survey *ret, enum vm_level level, const char *fix, const char *fmt, ...)
+void survey_say(struct survey *ret, enum vm_level level, const char *fix, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -67,26 +66,29 @@ void survey_userns(const char *root, bool privileged, struct survey *ret)
 	const long most = read_number(root, "/proc/sys/user/max_user_namespaces", LONG_MAX);
 
 	if (!exists(root, "/proc/self/ns/user"))
-		say(ret, VM_FAIL, "Take a kernel with CONFIG_USER_NS: no sandbox runs without.",
-		    "the kernel has none");
+		survey_say(ret, VM_FAIL,
+			   "Take a kernel with CONFIG_USER_NS: no sandbox runs without.",
+			   "the kernel has none");
 	else if (most == 0)
-		say(ret, VM_FAIL, "sysctl user.max_user_namespaces=16384, and in /etc/sysctl.d.",
-		    "forbidden for everybody (user.max_user_namespaces is 0)");
+		survey_say(ret, VM_FAIL,
+			   "sysctl user.max_user_namespaces=16384, and in /etc/sysctl.d.",
+			   "forbidden for everybody (user.max_user_namespaces is 0)");
 	else if (privileged)
-		say(ret, VM_OK, "", "allowed");
+		survey_say(ret, VM_OK, "", "allowed");
 	else if (read_number(root, "/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
-		say(ret, VM_FAIL,
-		    "sysctl kernel.unprivileged_userns_clone=1, and in /etc/sysctl.d; or mount as "
-		    "root.",
-		    "only root may make them (kernel.unprivileged_userns_clone is 0)");
+		survey_say(ret, VM_FAIL,
+			   "sysctl kernel.unprivileged_userns_clone=1, and in /etc/sysctl.d; or "
+			   "mount as "
+			   "root.",
+			   "only root may make them (kernel.unprivileged_userns_clone is 0)");
 	else if (read_number(root, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0))
-		say(ret, VM_FAIL,
-		    "Give xsbxfs an AppArmor profile with the rule `userns,`; or sysctl "
-		    "kernel.apparmor_restrict_unprivileged_userns=0; or mount as root.",
-		    "AppArmor takes the rights away that they give "
-		    "(kernel.apparmor_restrict_unprivileged_userns is 1)");
+		survey_say(ret, VM_FAIL,
+			   "Give xsbxfs an AppArmor profile with the rule `userns,`; or sysctl "
+			   "kernel.apparmor_restrict_unprivileged_userns=0; or mount as root.",
+			   "AppArmor takes the rights away that they give "
+			   "(kernel.apparmor_restrict_unprivileged_userns is 1)");
 	else
-		say(ret, VM_OK, "", "allowed for every user");
+		survey_say(ret, VM_OK, "", "allowed for every user");
 }
 
 void survey_seccomp(const char *root, struct survey *ret)
@@ -94,45 +96,49 @@ void survey_seccomp(const char *root, struct survey *ret)
 	char actions[256];
 
 	if (!read_text(root, "/proc/sys/kernel/seccomp/actions_avail", actions, sizeof(actions)))
-		say(ret, VM_FAIL,
-		    "Take a kernel with CONFIG_SECCOMP_FILTER: no sandbox runs without.",
-		    "the kernel can't filter system calls");
+		survey_say(ret, VM_FAIL,
+			   "Take a kernel with CONFIG_SECCOMP_FILTER: no sandbox runs without.",
+			   "the kernel can't filter system calls");
 	else if (!strstr(actions, "kill_process"))
-		say(ret, VM_FAIL, "Take Linux 4.14 or newer.",
-		    "the kernel's filters can't end a process");
+		survey_say(ret, VM_FAIL, "Take Linux 4.14 or newer.",
+			   "the kernel's filters can't end a process");
 	else
-		say(ret, VM_OK, "", "the kernel filters system calls");
+		survey_say(ret, VM_OK, "", "the kernel filters system calls");
 }
 
 void survey_landlock(int abi, struct survey *ret)
 {
 	if (abi == -EOPNOTSUPP)
-		say(ret, VM_WARN,
-		    "Add landlock to lsm= on the kernel's command line, for a second layer beside "
-		    "the view of files.",
-		    "switched off when the kernel was booted");
+		survey_say(ret, VM_WARN,
+			   "Add landlock to lsm= on the kernel's command line, for a second layer "
+			   "beside "
+			   "the view of files.",
+			   "switched off when the kernel was booted");
 	else if (abi < 2)
-		say(ret, VM_WARN,
-		    "Take Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK, for a second layer "
-		    "beside the view of files.",
-		    "the kernel has none, or only its first version");
+		survey_say(ret, VM_WARN,
+			   "Take Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK, for a second "
+			   "layer "
+			   "beside the view of files.",
+			   "the kernel has none, or only its first version");
 	else
-		say(ret, VM_OK, "", "ABI %d%s", abi,
-		    abi < 6 ? " (6, of Linux 6.12, also keeps signals and abstract sockets in)"
-			    : "");
+		survey_say(
+			ret, VM_OK, "", "ABI %d%s", abi,
+			abi < 6 ? " (6, of Linux 6.12, also keeps signals and abstract sockets in)"
+				: "");
 }
 
 void survey_ids(bool privileged, bool private_ids, struct survey *ret)
 {
 	if (private_ids)
-		say(ret, VM_OK, "", "each sandbox has ids on the host that nobody else has");
+		survey_say(ret, VM_OK, "", "each sandbox has ids on the host that nobody else has");
 	else if (privileged)
-		say(ret, VM_WARN,
-		    "Mount where root has all ids, not in a container that has a part of them.",
-		    "root here can't give ids away: sandboxes have its own on the host");
+		survey_say(
+			ret, VM_WARN,
+			"Mount where root has all ids, not in a container that has a part of them.",
+			"root here can't give ids away: sandboxes have its own on the host");
 	else
-		say(ret, VM_WARN, "Mount as root: each sandbox then has an id of its own.",
-		    "sandboxes have your own id on the host, behind all other walls");
+		survey_say(ret, VM_WARN, "Mount as root: each sandbox then has an id of its own.",
+			   "sandboxes have your own id on the host, behind all other walls");
 }
 
 static const char *groups_fix(int error, bool privileged)
@@ -173,11 +179,49 @@ void survey_groups(const struct survey_group *groups, size_t n, bool privileged,
 		error = absent ? g->error : error;
 	}
 	if (!error)
-		say(ret, VM_OK, "", "limits for %s", there);
+		survey_say(ret, VM_OK, "", "limits for %s", there);
 	else
-		say(ret, VM_WARN, groups_fix(error, privileged),
-		    "%s%s%sno limits for %s: those of single processes hold instead",
-		    *there ? "limits for " : "", there, *there ? "; " : "", missing);
+		survey_say(ret, VM_WARN, groups_fix(error, privileged),
+			   "%s%s%sno limits for %s: those of single processes hold instead",
+			   *there ? "limits for " : "", there, *there ? "; " : "", missing);
+}
+
+const char *survey_tun_fix(int err)
+{
+	switch (err) {
+	case -EACCES:
+		return "As root: chmod 666 /dev/net/tun, as most distributions have it. It is made "
+		       "at "
+		       "boot, so also write a udev rule: KERNEL==\"tun\", MODE=\"0666\".";
+	case -EPERM:
+		return "The container's engine forbids it: give it the device (--device "
+		       "/dev/net/tun).";
+	case -ENOENT:
+		return "As root: modprobe tun. In a container, have its engine give it the device "
+		       "(--device /dev/net/tun).";
+	default: return "As root: modprobe tun.";
+	}
+}
+
+void survey_network(const char *root, bool programs, struct survey *ret)
+{
+	char path[PATH_MAX];
+	int err;
+
+	snprintf(path, sizeof(path), "%s/dev/net/tun", root);
+	err = access(path, R_OK | W_OK) < 0 ? -errno : 0;
+	if (!programs)
+		survey_say(
+			ret, VM_WARN, "Install the whole package: they belong beside the agent.",
+			"no xsbxfs-net and xsbxfs-dial: sessions can have no network and no ports");
+	else if (err < 0)
+		survey_say(ret, VM_WARN, survey_tun_fix(err),
+			   "virtual machines can have one; process sandboxes, and what installs "
+			   "packages, "
+			   "can't: /dev/net/tun: %s",
+			   strerror(-err));
+	else
+		survey_say(ret, VM_OK, "", "virtual machines and process sandboxes can have one");
 }
 
 const char *survey_kvm_fix(const char *root)

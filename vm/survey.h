@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "util.h"
 #include "vm.h"
 
 #define SURVEY_TEXT 320
@@ -15,6 +16,10 @@ struct survey {
 	char found[SURVEY_TEXT];
 	const char *fix; /* "" if there is nothing to mend */
 };
+
+/* Fills in @ret; @fmt makes what was found. */
+void survey_say(struct survey *ret, enum vm_level level, const char *fix, const char *fmt, ...)
+	printf_like(4, 5);
 
 /* In all of them, @root is put before the paths of /proc and /dev: "" but for tests. */
 
@@ -43,6 +48,45 @@ struct survey_group {
 
 void survey_groups(const struct survey_group *groups, size_t n, bool privileged,
 		   struct survey *ret);
+
+/**
+ * survey_tun_fix() - How to be able to open /dev/net/tun, from which cards of process sandboxes come
+ * @err: -errno of the attempt
+ *
+ * Return: a sentence.
+ */
+const char *survey_tun_fix(int err);
+
+/* Cards for sandboxes: @programs, xsbxfs-net and xsbxfs-dial are there. */
+void survey_network(const char *root, bool programs, struct survey *ret);
+
+/* ---- survey_packages.c ---- */
+
+/* The registries that packages come from. */
+enum survey_registry { SURVEY_PYTHON, SURVEY_NPM, SURVEY_NREGISTRIES };
+
+/**
+ * survey_packages() - Can packages be installed, by what, and from where?
+ * @cfg: Of the configuration
+ * @path: Directories with colons between them, as in PATH, where the host's programs are
+ * @image: Is there an image that has the installer?
+ * @ret: Result
+ */
+void survey_packages(const struct vm_packages *cfg, const char *path,
+		     const bool image[SURVEY_NREGISTRIES], struct survey *ret);
+
+/* Where layers are kept, and what of them there is. */
+struct survey_layers {
+	const char *dir;
+	uint64_t limit, bytes; /* limit 0: none */
+	unsigned n;
+	bool more; /* of `bytes`: they were not all counted */
+	int error; /* -errno if nothing can be written there, or 0 */
+};
+
+void survey_layers(const struct survey_layers *l, struct survey *ret);
+
+/* ---- survey.c ---- */
 
 /* What can be done about a KVM that does not work, by what /dev/kvm looks like. */
 const char *survey_kvm_fix(const char *root);

@@ -7,6 +7,8 @@ import select
 
 from xsbx import *
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INSTALLER = f"{ROOT}/images/packages"
 NODES = ["README.md", "status.json", "isolation", "doctor", "metrics", "events"]
 
 
@@ -49,8 +51,20 @@ def status():
 
 
 def doctor():
+    found = {}
     for line in read(f"{MNT}/doctor", "r").splitlines():
         ok("one check a line", re.match(r"(ok|warn|fail)\b", line) or line.startswith(" "), line)
+        found[line[5:].split(": ")[0]] = line
+    for name in ("network", "networks of sessions", "packages", "package names", "package layers"):
+        ok(f"{name}: looked at", name in found, sorted(found))
+    has("how many layers there are", found["package layers"], " MiB, at most 4096 MiB, in /")
+    has("which names are allowed", found["package names"], " of Python's, ")
+    options = f"allow_network=no,installer={INSTALLER},layer_limit=0,offline=/no,python_list=any"
+    done = subprocess.run([os.environ["XSBXFS"], "--check", "-o", options], check=False,
+                          stdout=subprocess.PIPE, timeout=60).stdout.decode()
+    for words in ("ok   networks of sessions: none ([limits] allow_network)\n", "any of Python's",
+                  "MiB, no limit, in /", "can't be read: /no"):
+        has("--check", done, words)
 
 
 def isolation():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
-/* modules: vm/survey.c tests/unit/host_bed.c */
+/* modules: vm/survey.c vm/survey_packages.c tests/unit/host_bed.c */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -139,12 +139,134 @@ static void kvm(void **state)
 		assert_non_null(strstr(survey_kvm_fix(root), "usermod"));
 }
 
+static void network(void **state)
+{
+	char path[PATH_MAX + 16];
+	struct survey s;
+
+	(void)state;
+	survey_network(root, false, &s);
+	assert_int_equal(s.level, VM_WARN);
+	assert_non_null(strstr(s.found, "no xsbxfs-net"));
+	survey_network(root, true, &s);
+	assert_int_equal(s.level, VM_WARN);
+	assert_non_null(strstr(s.found, strerror(ENOENT)));
+	assert_non_null(strstr(s.fix, "modprobe tun"));
+	put("/dev/net/tun", "");
+	survey_network(root, true, &s);
+	assert_int_equal(s.level, VM_OK);
+	snprintf(path, sizeof(path), "%s/dev/net/tun", root);
+	assert_int_equal(chmod(path, 0), 0);
+	if (geteuid() != 0) {
+		survey_network(root, true, &s);
+		assert_int_equal(s.level, VM_WARN);
+	}
+	assert_non_null(strstr(survey_tun_fix(-EACCES), "chmod 666 /dev/net/tun"));
+	assert_non_null(strstr(survey_tun_fix(-EPERM), "container"));
+	assert_non_null(strstr(survey_tun_fix(-ENODEV), "modprobe tun"));
+}
+
+/* A directory of programs. */
+static const char *programs(const char *name, const char *const *program)
+{
+	static char dir[PATH_MAX + 16];
+	char file[128], path[PATH_MAX + 256];
+
+	snprintf(dir, sizeof(dir), "/nowhere::%s/%s", root, name);
+	for (; *program; program++) {
+		snprintf(file, sizeof(file), "/%s/%s", name, *program);
+		put(file, "");
+		snprintf(path, sizeof(path), "%s%s", root, file);
+		assert_int_equal(chmod(path, 0755), 0);
+	}
+	return dir;
+}
+
+static void packages_say(const struct vm_packages *cfg, const char *path, bool image,
+			 enum vm_level level, const char *part, const char *fix)
+{
+	const bool images[] = {image, image};
+	struct survey s;
+
+	survey_packages(cfg, path, images, &s);
+	if (!strstr(s.found, part))
+		fail_msg("\"%s\" is missing in: %s", part, s.found);
+	if (!strstr(s.fix, fix))
+		fail_msg("\"%s\" is missing in: %s", fix, s.fix);
+	assert_int_equal(s.level, level);
+	assert_int_equal(level == VM_OK, !*s.fix);
+}
+
+static void packages(void **state)
+{
+	static const char *const all[] = {"uv", "bun", "pip3", "npm", NULL};
+	static const char *const some[] = {"pip3", NULL};
+	char dir[PATH_MAX + 16], mirror[PATH_MAX + 16], path[PATH_MAX + 32];
+	struct vm_packages cfg = {.dir = dir};
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/installer", root);
+	snprintf(mirror, sizeof(mirror), "%s/mirror", root);
+	packages_say(&cfg, "", true, VM_WARN, "no prepare and install in /", "installer in");
+	put("/installer/install", "");
+	put("/installer/prepare", "");
+	snprintf(path, sizeof(path), "%s/prepare", dir);
+	assert_int_equal(chmod(path, 0755), 0);
+
+	packages_say(
+		&cfg, programs("all", all), false, VM_OK,
+		"Python's by uv in PATH, from where this host's pip3 says; npm's by bun in PATH, "
+		"from where this host's npm says",
+		"");
+	packages_say(
+		&cfg, programs("some", some), true, VM_WARN,
+		"Python's by uv of image python, from where this host's pip3 says; npm's by bun "
+		"of image javascript, from where is not known: no npm",
+		"set npm_registry");
+	packages_say(&cfg, programs("some", some), false, VM_WARN,
+		     "Python's can't be installed: no uv", "scripts/images python");
+	packages_say(&cfg, NULL, true, VM_WARN, "no pip3", "set python_index");
+	cfg.python_hosts = "files.example.org";
+	cfg.npm_registry = "https://user:secret@npm.example.org/";
+	packages_say(
+		&cfg, NULL, true, VM_OK,
+		"from where [packages] says (python_index, python_hosts); npm's by bun of image "
+		"javascript, from where [packages] says (npm_registry)",
+		"");
+	cfg.offline = mirror;
+	packages_say(&cfg, NULL, true, VM_WARN, "can't be read", "offline");
+	put("/mirror/a.whl", "");
+	packages_say(&cfg, NULL, true, VM_OK, "; all from /", "");
+	packages_say(&cfg, NULL, false, VM_WARN, "no uv; ", "scripts/images python");
+}
+
+static void layers(void **state)
+{
+	struct survey_layers l = {.dir = "/cache/layers", .limit = 4ull << 30};
+	struct survey s;
+
+	(void)state;
+	survey_layers(&l, &s);
+	assert_int_equal(s.level, VM_OK);
+	assert_string_equal(s.found, "0, 0 MiB, at most 4096 MiB, in /cache/layers");
+	l = (struct survey_layers){.dir = "/l", .n = 3, .bytes = 7u << 20, .more = true};
+	survey_layers(&l, &s);
+	assert_int_equal(s.level, VM_OK);
+	assert_string_equal(s.found, "3, more than 7 MiB, no limit, in /l");
+	l.error = -EROFS;
+	survey_layers(&l, &s);
+	assert_int_equal(s.level, VM_WARN);
+	assert_non_null(strstr(s.found, strerror(EROFS)));
+	assert_non_null(strstr(s.fix, "cache_dir"));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, host_bed_setup, host_bed_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {T(user_namespaces), T(seccomp), T(landlock), T(ids),
-					   T(groups),	       T(kvm)};
+					   T(groups),	       T(kvm),	   T(network),	T(packages),
+					   T(layers)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
