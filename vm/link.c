@@ -37,7 +37,7 @@ void link_boot_failed(struct sandbox *s, const struct vm_problem *why)
 	if (s->console.total)
 		trouble_add(&p, "; the console ends with: %s",
 			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
-	else
+	else if (strcmp(why->code, TROUBLE_NO_JAIL) != 0) /* where nothing ran, nothing was said */
 		trouble_add(&p, "; the console shows nothing");
 	sandbox_fail(s, &p);
 }

@@ -14,6 +14,7 @@
 
 #include "hosted.h"
 #include "jail.h"
+#include "survey.h"
 #include "trouble.h"
 #include "view.h"
 #include "vm_internal.h"
@@ -250,10 +251,21 @@ static void on_started(struct child *c)
 static void on_failed(struct child *c, int err, const char *step)
 {
 	struct vm_problem p;
+	char fix[400];
 
-	trouble_set(&p, "no-jail",
-		    "See `doctor` for what this host lacks; nothing is run without a jail.",
-		    "the sandbox did not start: %s: %s", step, strerror(-err));
+	if (c->no_card) {
+		snprintf(
+			fix, sizeof(fix),
+			"%s Sessions in virtual machines need no such file, installers of packages "
+			"do.",
+			survey_tun_fix(err));
+		trouble_set(&p, TROUBLE_NO_JAIL, fix,
+			    "the sandbox can't have a network: /dev/net/tun: %s", strerror(-err));
+	} else {
+		trouble_set(&p, TROUBLE_NO_JAIL,
+			    "See `doctor` for what this host lacks; nothing is run without a jail.",
+			    "the sandbox did not start: %s: %s", step, strerror(-err));
+	}
 	hosted_over(c->data, &p);
 }
 
@@ -377,7 +389,7 @@ static void explain(struct vm *vm, const struct backend_spec *spec, int err, str
 
 	if (spec->view && spec->view->image)
 		(void)images_tree(vm->images, spec->image, path, &why);
-	trouble_set(p, "no-jail", "", "the sandbox can't be started: %s", why);
+	trouble_set(p, TROUBLE_NO_JAIL, "", "the sandbox can't be started: %s", why);
 }
 
 static int process_start(struct vm *vm, const struct backend_spec *spec,

@@ -270,6 +270,7 @@ static void on_failed(struct child *c, const struct spawn_note *note)
 	char words[JAIL_WHAT_MAX + 128];
 
 	child_gone(c);
+	c->no_card = step == SPAWN_STEP_JAIL && note->jail_step == JAIL_STEP_CARD;
 	if (step == SPAWN_STEP_JAIL)
 		snprintf(words, sizeof(words), "%s: %s %.*s", step_str[step],
 			 jail_step_str((enum jail_step)note->jail_step), JAIL_WHAT_MAX - 1,

@@ -48,6 +48,7 @@ struct child {
 	struct jail_report report; /* of a jailed one, from `started` on */
 	struct gauges gauges;	   /* likewise, to the end of `exited` */
 	int kept;		   /* likewise: the directory that its jail keeps, or -1 */
+	bool no_card;		   /* in `failed`: for want of its jail's network card */
 	uint64_t oom_kills;	   /* in `exited`: processes of its jail, for want of memory */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */

@@ -8,7 +8,10 @@
 struct vm_problem;
 
 /* The code of a problem that is a want of memory: a run that ends with it is out of memory. */
-#define TROUBLE_OOM "out-of-memory"
+#define TROUBLE_OOM	"out-of-memory"
+
+/* That of a sandbox that never began, because its jail could not be made. */
+#define TROUBLE_NO_JAIL "no-jail"
 
 /* Sets all three; @fmt makes the cause. */
 void trouble_set(struct vm_problem *p, const char *code, const char *fix, const char *fmt, ...)
