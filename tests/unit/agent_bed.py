@@ -365,6 +365,12 @@ class Case(unittest.TestCase):
             call(*args, **kwargs)
         self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number])
 
+    def assert_closed(self, agent):
+        """The agent closes the connection."""
+        with self.assertRaises(Closed):
+            while True:
+                agent.read_frame()
+
     def wait_gone(self, pids):
         end = time.monotonic() + 10
         while pids and time.monotonic() < end:

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from agent_bed import (BUN, CLOCK, CLOCK_OK, DEADLINE, FILE_REPLY, HEADER, KILL, PING, PONG,
-                       REFUSED, RUN, SHUTDOWN, SIGNAL, TIMEOUT, TRUST, USAGE, Case, Closed,
+                       REFUSED, RUN, SHUTDOWN, SIGNAL, TIMEOUT, TRUST, USAGE, Case,
                        LocalAgent, integers, is_running, main, session_processes)
 
 
@@ -21,9 +21,7 @@ class Protocol(Case):
         self.agent.ping(bytes(range(64)))
 
     def assert_ends(self):
-        with self.assertRaises(Closed):
-            while True:
-                self.agent.read_frame()
+        self.assert_closed(self.agent)
         self.assertEqual(self.agent.process.wait(DEADLINE), 1)
 
     def test_unknown_type(self):
@@ -88,9 +86,7 @@ class Protocol(Case):
 
     def test_shutdown(self):
         self.agent.send(SHUTDOWN)
-        with self.assertRaises(Closed):
-            while True:
-                self.agent.read_frame()
+        self.assert_closed(self.agent)
         self.assertEqual(self.agent.process.wait(DEADLINE), 0)
 
     def test_usage(self):
