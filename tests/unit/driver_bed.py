@@ -56,12 +56,11 @@ def build_lib():
 # --- the agent's part ----------------------------------------------------------------------------
 
 class Result:
-    """What a run left: status, the bytes of both streams, and when each piece arrived."""
+    """What a run left: status, and the bytes of both streams."""
 
     def __init__(self):
         self.status = None
         self.out = self.err = b''
-        self.pieces = []
 
     def __repr__(self):
         return f'status {self.status}, out {self.out[-2000:]!r}, err {self.err[-4000:]!r}'
@@ -189,7 +188,6 @@ class Session:
                     data = os.read(key.fd, 1 << 20)
                     if data:
                         pieces[key.fd].append(data)
-                        result.pieces.append((time.perf_counter() - began, data))
                         result.out = b''.join(pieces[out_r]) if hook else b''
                     else:
                         selector.unregister(key.fd)
@@ -217,6 +215,12 @@ class Session:
 
     def run(self, code, stdin=b'', joined=False, hook=None, timeout=DEADLINE, seed=b''):
         return self.finish(self.start(code, stdin, joined, seed), hook, timeout)
+
+    def cpu_time(self):
+        """Seconds of a processor that the interpreter has had; whatever else the host does."""
+        with open(f'/proc/{self.process.pid}/stat', 'rb') as f:
+            fields = f.read().rpartition(b')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
@@ -321,6 +325,20 @@ class DriverCase(unittest.TestCase):
         copy = Copy(session)
         self.sessions.append(copy)
         return copy
+
+    def expect_live(self, session, code, *parts):
+        """Run code that waits for a line of standard input behind each part of its output but the
+        last: that line is written when the part has arrived."""
+        pending = session.start(code, stdin=None)
+        seen = []
+
+        def hook(result):
+            if len(seen) < len(parts) - 1 and result.out.decode() == ''.join(parts[:len(seen) + 1]):
+                seen.append(result.out)
+                os.write(pending[3], b'\n')
+
+        self.compare(session.finish(pending, hook), code, ''.join(parts), 0, '')
+        self.assertEqual(len(seen), len(parts) - 1)
 
     def seeds_decide(self, session, code):
         """Code that prints what chance gives: the same after the same seed, with a run or before."""
