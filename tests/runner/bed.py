@@ -112,12 +112,13 @@ class Bed:
                     if pid in table:
                         self.problems.append(f"  {pid} {table[pid][1]} {table[pid][2][:120]}")
                 os.killpg(child.pid, signal.SIGKILL)
-        ours = set()
-        if self.daemon:
-            ours = {self.daemon.pid, *descendants(self.daemon.pid)}
-        # What the test started and left is the test's; what the daemon left is looked at later.
+        # What the test started and left is the test's; what the daemon left is looked at later. Both
+        # by the same look: the pool may start a sandbox at any time, and that is the daemon's.
         if self.test.mount:
-            kill_all(set(descendants(os.getpid())) - ours)
+            table, ours = processes(), set()
+            if self.daemon:
+                ours = {self.daemon.pid, *descendants(self.daemon.pid, table)}
+            kill_all(set(descendants(os.getpid(), table)) - ours)
         if status is None and not wait_until(lambda: child.poll() is not None, 5):
             self.problems.append("it does not even die: aborting the connection")
             force_unmount(self.mnt)
