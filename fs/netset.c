@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../vm/net/allow.h"
 #include "../vm/util.h"
 #include "problem.h"
 
@@ -16,11 +17,6 @@ static const char allow_fix[] =
 static const char ports_fix[] = "Write ports of the sandbox with blanks between them, or "
 				"HOST:SANDBOX to choose the port of "
 				"this machine too, e.g. ports = 8080 3000:80.";
-
-static bool is_divider(char c)
-{
-	return c && strchr(" \t\r\n,", c);
-}
 
 /* ---- allow ---- */
 
@@ -40,25 +36,6 @@ static bool is_listed(const char *list, const char *end, const char *word, size_
 
 #define WORDS_MAX 4096 /* with those that are there twice: each is compared with those before it */
 
-/* The next word of @text from @at on, behind dividers and comments. Return: its length, 0 at the end. */
-static size_t next_word(const char *text, size_t len, size_t *at)
-{
-	size_t i = *at, begin;
-
-	while (i < len && (is_divider(text[i]) || text[i] == '#')) {
-		if (text[i] == '#')
-			while (i < len && text[i] != '\n')
-				i++;
-		else
-			i++;
-	}
-	begin = i;
-	while (i < len && !is_divider(text[i]) && text[i] != '#')
-		i++;
-	*at = begin;
-	return i - begin;
-}
-
 /* Brings a list into the form in which it is kept. Return: 0, -E2BIG, -ENOMEM. */
 static int tidy(const char *text, size_t len, char **ret_list)
 {
@@ -67,7 +44,7 @@ static int tidy(const char *text, size_t len, char **ret_list)
 
 	if (!list)
 		return -ENOMEM;
-	for (; (n = next_word(text, len, &at)) > 0; at += n) {
+	for (; (n = allow_word(text, len, &at)) > 0; at += n) {
 		char *word = end + (end > list);
 
 		if (++words > WORDS_MAX) {

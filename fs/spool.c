@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "vm/fileio.h"
+#include "../vm/fileio.h"
 
 void spool_init(struct spool *sp)
 {

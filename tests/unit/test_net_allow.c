@@ -49,6 +49,30 @@ static void names_and_ports(void **state)
 	assert_int_equal(allow_name(&a, "example.com", 80), ALLOW_REFUSED);
 }
 
+static void words(void **state)
+{
+	static const char text[] = " # none\n,one\t,two#three\n\rfour,#";
+	static const char *const expected[] = {"one", "two", "four"};
+	size_t at = 0, n, i = 0;
+
+	(void)state;
+	for (; (n = allow_word(text, sizeof(text) - 1, &at)) > 0; at += n, i++) {
+		assert_true(i < ARRAY_SIZE(expected));
+		assert_int_equal(n, strlen(expected[i]));
+		assert_memory_equal(text + at, expected[i], n);
+	}
+	assert_int_equal(i, ARRAY_SIZE(expected));
+	assert_int_equal(at, sizeof(text) - 1);
+	/* The text ends where it is said to end. */
+	at = 0;
+	assert_int_equal(allow_word("example", 4, &at), 4);
+	at = 4;
+	assert_int_equal(allow_word("example", 4, &at), 0);
+	/* A NUL divides nothing: it is for allow_parse() to refuse it. */
+	at = 0;
+	assert_int_equal(allow_word("a\0b c", 5, &at), 3);
+}
+
 static void addresses(void **state)
 {
 	struct allow a = parse("10.0.0.7:8080 192.168.1.1");
@@ -196,9 +220,10 @@ static void public_addresses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_ports), cmocka_unit_test(addresses),
-		cmocka_unit_test(everything),	   cmocka_unit_test(refused),
-		cmocka_unit_test(limits),	   cmocka_unit_test(public_addresses),
+		cmocka_unit_test(names_and_ports),  cmocka_unit_test(words),
+		cmocka_unit_test(addresses),	    cmocka_unit_test(everything),
+		cmocka_unit_test(refused),	    cmocka_unit_test(limits),
+		cmocka_unit_test(public_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

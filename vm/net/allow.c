@@ -120,8 +120,7 @@ static const char *parse_word(const char *word, size_t len, struct allow_entry *
 	return NULL;
 }
 
-/* The next word at or behind *@at; 0 at the end. */
-static size_t next_word(const char *text, size_t len, size_t *at)
+size_t allow_word(const char *text, size_t len, size_t *at)
 {
 	size_t i = *at, begin;
 
@@ -148,7 +147,7 @@ int allow_parse(const char *text, size_t len, struct allow *ret_allow, char ret_
 		snprintf(ret_why, 128, "the list is longer than %d bytes", ALLOW_TEXT_MAX);
 		return -E2BIG;
 	}
-	for (; (word = next_word(text, len, &at)) > 0; at += word)
+	for (; (word = allow_word(text, len, &at)) > 0; at += word)
 		n++;
 	if (n > ALLOW_ENTRIES_MAX) {
 		snprintf(ret_why, 128, "the list has more than %d entries", ALLOW_ENTRIES_MAX);
@@ -161,7 +160,7 @@ int allow_parse(const char *text, size_t len, struct allow *ret_allow, char ret_
 		allow_fini(&list);
 		return -ENOMEM;
 	}
-	for (at = 0; (word = next_word(text, len, &at)) > 0; at += word) {
+	for (at = 0; (word = allow_word(text, len, &at)) > 0; at += word) {
 		struct allow_entry *e = &list.entries[list.nentries++];
 		const char *why = parse_word(text + at, word, e, list.text + used);
 

@@ -46,6 +46,16 @@ struct allow {
 };
 
 /**
+ * allow_word() - The next word of a list
+ * @text: Its text; need not be terminated
+ * @len: Length in bytes
+ * @at: Where to look, dividers and comments are passed over; afterwards where the word begins
+ *
+ * Return: its length, 0 if there is none.
+ */
+size_t allow_word(const char *text, size_t len, size_t *at);
+
+/**
  * allow_parse() - Read a list
  * @text: Its text; need not be terminated
  * @len: Length in bytes
