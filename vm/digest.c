@@ -46,3 +46,12 @@ int digest_end(struct digest *d, char ret_hex[DIGEST_HEX])
 		snprintf(ret_hex + 2 * (size_t)i, 3, "%02x", md[i]);
 	return bad ? -ENOMEM : 0;
 }
+
+int digest_of(const void *data, size_t len, char ret_hex[DIGEST_HEX])
+{
+	struct digest *d = digest_new();
+
+	if (d)
+		digest_add(d, data, len);
+	return digest_end(d, ret_hex);
+}

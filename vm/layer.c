@@ -177,7 +177,6 @@ static int put_image(struct vm *vm, const struct layer_need *n, struct buf *out,
 int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX],
 	      const char **ret_why)
 {
-	struct digest *d = digest_new();
 	struct buf text = {0};
 	int r = 0;
 
@@ -189,10 +188,8 @@ int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX
 	if (r == 0)
 		r = buf_printf(&text, "layer %u %s %s x86_64\n%s\n%s\n", PROCEDURE,
 			       form_str[n->form], n->language, n->source, n->packages);
-	if (r == 0 && d)
-		digest_add(d, text.data, text.len);
+	if (r == 0)
+		r = digest_of(text.data, text.len, ret_key);
 	buf_clear(&text);
-	if (digest_end(d, ret_key) < 0 && r == 0)
-		r = -ENOMEM;
 	return r;
 }

@@ -173,7 +173,6 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 		.layer = t->layer,
 	};
 	const struct sandbox_limits *l = &t->limits;
-	struct digest *d = digest_new();
 	struct buf text = {0};
 	int r = t->ops->describe(t->vm, &spec, &text, ret_why);
 
@@ -184,11 +183,9 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 			       t->warmup);
 	for (size_t i = 0; r == 0 && i < t->nenv; i++)
 		r = buf_printf(&text, "%s=%s\n", t->env[i].name, t->env[i].value);
-	if (r == 0 && d)
-		digest_add(d, text.data, text.len);
+	if (r == 0)
+		r = digest_of(text.data, text.len, ret_key);
 	buf_clear(&text);
-	if (digest_end(d, ret_key) < 0 && r == 0)
-		r = -ENOMEM;
 	return r;
 }
 

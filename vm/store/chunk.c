@@ -20,15 +20,6 @@ size_t chunk_stored_max(size_t bytes)
 	return ZSTD_COMPRESSBOUND(bytes);
 }
 
-int chunk_sum(const void *in, size_t len, char ret_sha256[DIGEST_HEX])
-{
-	struct digest *d = digest_new();
-
-	if (d)
-		digest_add(d, in, len);
-	return digest_end(d, ret_sha256);
-}
-
 int chunk_pack(const void *in, size_t len, void *out, size_t *ret_stored,
 	       char ret_sha256[DIGEST_HEX])
 {
@@ -37,13 +28,13 @@ int chunk_pack(const void *in, size_t len, void *out, size_t *ret_stored,
 	if (ZSTD_isError(n))
 		return -ENOMEM;
 	*ret_stored = n;
-	return chunk_sum(out, n, ret_sha256);
+	return digest_of(out, n, ret_sha256);
 }
 
 int chunk_unpack(const void *in, size_t stored, const char *sha256, void *out, size_t len)
 {
 	char found[DIGEST_HEX];
-	int r = chunk_sum(in, stored, found);
+	int r = digest_of(in, stored, found);
 
 	if (r < 0)
 		return r;

@@ -35,7 +35,4 @@ int chunk_pack(const void *in, size_t len, void *out, size_t *ret_stored,
  */
 int chunk_unpack(const void *in, size_t stored, const char *sha256, void *out, size_t len);
 
-/* Return: 0 or -ENOMEM. */
-int chunk_sum(const void *in, size_t len, char ret_sha256[DIGEST_HEX]);
-
 #endif

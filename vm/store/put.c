@@ -70,7 +70,7 @@ static int put_manifest(struct push *p)
 	p->manifest = (struct s3_request){
 		.verb = S3_PUT, .tries = TRIES, .data = text.data, .len = text.len};
 	if (r == 0)
-		r = chunk_sum(text.data, text.len, p->manifest.sha256);
+		r = digest_of(text.data, text.len, p->manifest.sha256);
 	if (r == 0)
 		r = ask(p, &p->manifest);
 	buf_clear(&text);
