@@ -11,6 +11,7 @@
 #include "lease.h"
 #include "reply.h"
 #include "session.h"
+#include "text.h"
 
 /* Who waits for an answer; holds a reference. */
 struct asker {
@@ -102,10 +103,8 @@ static void changes_read(struct fs *fs, struct handle *h, struct req *req, size_
 		wait_park(fs, h, req, size, offset);
 	else if (h->cursor)
 		reply_err(req, -(int)h->cursor);
-	else if (offset >= h->text.len)
-		reply_buf(req, "", 0);
 	else
-		reply_buf(req, h->text.data + offset, MIN(size, h->text.len - (size_t)offset));
+		text_reply(req, &h->text, size, offset);
 }
 
 static unsigned changes_poll(struct fs *fs, struct handle *h)

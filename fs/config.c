@@ -10,24 +10,33 @@
 #include "netnode.h"
 #include "netset.h"
 #include "problem.h"
-#include "reply.h"
 #include "session.h"
+#include "text.h"
 
 /* ---- settings ---- */
 
-/* Takes over @with. */
-static int settle(struct session *s, struct settings *with)
+/* Where there is a sandbox, what of it can change is put into effect. */
+static int take_effect(struct session *s, const struct settings *with)
 {
-	const char *frozen = s->sandbox ? settings_frozen_change(&s->settings, with) : NULL;
-	int e = 0;
+	const char *frozen;
 
-	if (frozen) {
-		session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
-				 "%s cannot change while the sandbox runs", frozen);
-		e = -EBUSY;
-	} else if (s->sandbox) {
-		e = netnode_apply(s, with);
-	}
+	if (!s->sandbox)
+		return 0;
+	frozen = settings_frozen_change(&s->settings, with);
+	if (!frozen)
+		return netnode_apply(s, with);
+	session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
+			 "%s cannot change while the sandbox runs", frozen);
+	return -EBUSY;
+}
+
+/* Takes over @with; unless making it ended with an error, @e, which @why may explain. */
+static int settle(struct session *s, struct settings *with, int e, const struct vm_problem *why)
+{
+	if (e == 0)
+		e = take_effect(s, with);
+	else if (why->code[0])
+		session_problem(s, why);
 	if (e < 0) {
 		settings_clear(with);
 		return e;
@@ -49,13 +58,7 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
 	if (e == 0)
 		e = packages_settle(&with.packages, s->t->language, &s->fs->conf->packages, &why);
-	if (e < 0) {
-		settings_clear(&with);
-		if (why.code[0])
-			session_problem(s, &why);
-		return e;
-	}
-	return settle(s, &with);
+	return settle(s, &with, e, &why);
 }
 
 int config_replace(struct session *s, const char *text, size_t len)
@@ -83,7 +86,7 @@ static int take_list(const struct session *s, struct settings *with, const char 
 	return -ENETDOWN;
 }
 
-static int apply_list(struct session *s, const char *text, size_t len)
+int config_allow(struct session *s, const char *text, size_t len)
 {
 	struct settings with = {0};
 	struct vm_problem why = {0};
@@ -91,18 +94,7 @@ static int apply_list(struct session *s, const char *text, size_t len)
 
 	if (e == 0)
 		e = take_list(s, &with, text, len, &why);
-	if (e < 0) {
-		settings_clear(&with);
-		if (why.code[0])
-			session_problem(s, &why);
-		return e;
-	}
-	return settle(s, &with);
-}
-
-int config_allow(struct session *s, const char *text, size_t len)
-{
-	return apply_list(s, text, len);
+	return settle(s, &with, e, &why);
 }
 
 static int add_to_list(struct session *s, const char *text, size_t len)
@@ -113,7 +105,7 @@ static int add_to_list(struct session *s, const char *text, size_t len)
 	if (e == 0)
 		e = buf_append(&all, text, len);
 	if (e == 0)
-		e = apply_list(s, all.data, all.len);
+		e = config_allow(s, all.data, all.len);
 	buf_clear(&all);
 	return e;
 }
@@ -151,17 +143,6 @@ static int config_open(struct fs *fs, struct handle *h, const struct node *n)
 	if (h->kind == NODE_NET_ALLOW)
 		return netnode_render_allow(n->s, &h->text);
 	return settings_render(&n->s->settings, &h->text);
-}
-
-static void config_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			uint64_t offset, bool nonblock)
-{
-	(void)fs;
-	(void)nonblock;
-	if (offset >= h->text.len)
-		reply_buf(req, "", 0);
-	else
-		reply_buf(req, h->text.data + offset, MIN(size, h->text.len - (size_t)offset));
 }
 
 static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
@@ -228,7 +209,7 @@ static void config_release(struct fs *fs, struct handle *h)
 
 const struct handle_ops config_ops = {
 	.open = config_open,
-	.read = config_read,
+	.read = text_read,
 	.write = config_write,
 	.truncate = config_truncate,
 	.flush = config_flush,

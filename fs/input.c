@@ -12,8 +12,8 @@
 #include "ctl.h"
 #include "fs.h"
 #include "lease.h"
-#include "reply.h"
 #include "session.h"
+#include "text.h"
 
 /* Task flags in /proc/PID/stat, see the kernel's include/linux/sched.h. */
 #define TASK_EXITING   0x00000004ul
@@ -43,14 +43,6 @@ bool input_killed(pid_t pid)
 	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
 		return false;
 	return (flags & dying) == dying;
-}
-
-static void read_buf(struct req *req, const struct buf *b, size_t size, uint64_t offset)
-{
-	if (offset >= b->len)
-		reply_buf(req, "", 0);
-	else
-		reply_buf(req, b->data + offset, MIN(size, b->len - (size_t)offset));
 }
 
 /* ---- in ---- */
@@ -105,14 +97,6 @@ static int input_open(struct fs *fs, struct handle *h, const struct node *n)
 	h->mtime = fs_now();
 	TAILQ_INSERT_TAIL(&s->inputs, h, input_link);
 	return 0;
-}
-
-static void input_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-		       uint64_t offset, bool nonblock)
-{
-	(void)fs;
-	(void)nonblock;
-	read_buf(req, &h->text, size, offset);
 }
 
 static int input_append(struct handle *h, const void *data, size_t size, uint64_t offset)
@@ -206,7 +190,7 @@ static void input_release(struct fs *fs, struct handle *h)
 
 const struct handle_ops input_ops = {
 	.open = input_open,
-	.read = input_read,
+	.read = text_read,
 	.write = input_write,
 	.truncate = input_truncate,
 	.flush = input_flush,

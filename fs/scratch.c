@@ -10,8 +10,8 @@
 #include "config.h"
 #include "fs.h"
 #include "input.h"
-#include "reply.h"
 #include "session.h"
+#include "text.h"
 
 void scratch_init(struct scratch *sc)
 {
@@ -217,14 +217,9 @@ static struct scratch_file *file_of(struct handle *h)
 static void scratch_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
 			 uint64_t offset, bool nonblock)
 {
-	struct scratch_file *f = file_of(h);
-
 	(void)fs;
 	(void)nonblock;
-	if (offset >= f->data.len)
-		reply_buf(req, "", 0);
-	else
-		reply_buf(req, f->data.data + offset, MIN(size, f->data.len - (size_t)offset));
+	text_reply(req, &file_of(h)->data, size, offset);
 }
 
 static int scratch_write(struct fs *fs, struct handle *h, const void *data, size_t size,

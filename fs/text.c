@@ -104,15 +104,20 @@ static int text_open(struct fs *fs, struct handle *h, const struct node *n)
 	return text_render(fs, n, &h->text);
 }
 
-static void text_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-		      uint64_t offset, bool nonblock)
+void text_reply(struct req *req, const struct buf *text, size_t size, uint64_t offset)
+{
+	if (offset >= text->len)
+		reply_buf(req, "", 0);
+	else
+		reply_buf(req, text->data + offset, MIN(size, text->len - (size_t)offset));
+}
+
+void text_read(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset,
+	       bool nonblock)
 {
 	(void)fs;
 	(void)nonblock;
-	if (offset >= h->text.len)
-		reply_buf(req, "", 0);
-	else
-		reply_buf(req, h->text.data + offset, MIN(size, h->text.len - (size_t)offset));
+	text_reply(req, &h->text, size, offset);
 }
 
 const struct handle_ops text_ops = {

@@ -9,6 +9,13 @@ struct fs;
 
 extern const struct handle_ops text_ops;
 
+/* Answers a read of a text that is there as a whole. */
+void text_reply(struct req *req, const struct buf *text, size_t size, uint64_t offset);
+
+/* For handle_ops: reads the handle's `text`. */
+void text_read(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset,
+	       bool nonblock);
+
 /* Appends what the node reads as now. Return: 0 or -errno. */
 int text_render(struct fs *fs, const struct node *n, struct buf *out);
 
