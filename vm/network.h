@@ -26,6 +26,9 @@ bool network_is_ready(const struct sandbox *s);
 /* The sandbox's machine is up: its card is connected. Idempotent. */
 void network_start(struct sandbox *s);
 
+/* The end of @s was decided on: its ports of this machine are free from now on. */
+void network_let_go(struct sandbox *s);
+
 /* Part of the end of @s, which it is a part of: sandbox_part_closed() follows. */
 void network_close(struct sandbox *s);
 

@@ -19,7 +19,9 @@
  * before the helper is, and a port is given up when it is closed here and the helper has been told.
  *
  * Ports of the spec are bound as soon as the sandbox is asked for, and before it is said to be READY:
- * one that is taken ends the sandbox before anything has run.
+ * one that is taken ends the sandbox before anything has run, also if that is a clone. They are given
+ * up in the moment in which a sandbox ends, before it is taken down: the next one of its session may
+ * ask for them with the very next request.
  */
 
 /* The words for one that is not to be had. */
@@ -58,7 +60,7 @@ static void port_taken(struct port *p, int err)
 	trouble_set(&problem, "port-taken",
 		    "Give another one in `ports`, or none, and a free one is chosen.",
 		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
-	sandbox_fail(p->network->s, &problem);
+	sandbox_give_up(p->network->s, &problem);
 }
 
 /* The answer to who asked for it, or the end of the sandbox. */
@@ -177,6 +179,13 @@ void network_end_ports(struct network *n)
 	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
 		if (n->ports[i].state != PORT_FREE)
 			end_port(&n->ports[i]);
+}
+
+void network_let_go(struct sandbox *s)
+{
+	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++)
+		if (s->network->ports[i].state == PORT_BOUND)
+			end_port(&s->network->ports[i]);
 }
 
 /* ---- the seam ---- */

@@ -119,14 +119,15 @@ static void sandbox_end(struct sandbox *s, const struct vm_problem *problem)
 	if (problem)
 		s->problem = *problem;
 	s->state = SANDBOX_CLOSING;
+	network_let_go(s);
 	vm_defer(s->vm, s);
 }
 
 /* A clone that does not come up is no reason to let its user down. */
 static bool retries(struct sandbox *s, const struct vm_problem *problem)
 {
-	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT || s->vm->closing ||
-	    s->vm->spawner_lost || (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
+	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT ||
+	    s->state == SANDBOX_CLOSING || s->vm->closing || s->vm->spawner_lost || (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
 		return false;
 	template_clone_failed(s->template, problem);
 	s->retry = RETRY_WANTED;
@@ -134,13 +135,17 @@ static bool retries(struct sandbox *s, const struct vm_problem *problem)
 	return true;
 }
 
-void sandbox_fail(struct sandbox *s, const struct vm_problem *problem)
+void sandbox_give_up(struct sandbox *s, const struct vm_problem *problem)
 {
-	if (s->state == SANDBOX_CLOSING || s->retry || retries(s, problem))
-		return;
-	if (s->kind == SANDBOX_USER)
+	if (s->kind == SANDBOX_USER && s->state != SANDBOX_CLOSING)
 		s->vm->failed++;
 	sandbox_end(s, problem);
+}
+
+void sandbox_fail(struct sandbox *s, const struct vm_problem *problem)
+{
+	if (!s->retry && !retries(s, problem))
+		sandbox_give_up(s, problem);
 }
 
 void sandbox_close(struct sandbox *s)

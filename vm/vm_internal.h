@@ -155,8 +155,12 @@ void sandbox_admitted(struct ticket *t);
 /* Does what was put off with vm_defer(). */
 void sandbox_work(struct sandbox *s);
 
-/* Ends a sandbox because of @problem; the first end counts. */
+/* Ends a sandbox because of @problem, or, if it is a clone that has not come up, has it boot instead.
+ * The first end counts. */
 void sandbox_fail(struct sandbox *s, const struct vm_problem *problem);
+
+/* The same for what no machine is to blame for, and another one would not have either. */
+void sandbox_give_up(struct sandbox *s, const struct vm_problem *problem);
 
 /* ---- what sandbox.c calls in vm.c ---- */
 

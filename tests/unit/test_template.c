@@ -130,6 +130,42 @@ static void clone_dies(void **state)
 	retried(false);
 }
 
+/* What a clone is not to blame for ends the sandbox, on its way up and between clone and machine. */
+static void given_up(bool while_retrying)
+{
+	struct sandbox_spec spec = bed_spec();
+	struct vm_problem p = {.code = "port-taken"};
+	struct template *t;
+
+	spec.pool.target = 0;
+	t = bed_open_first(&spec);
+	machines.sleeps[BACKEND_CLONE] = true;
+	bed_ask(&bed.user[1], &spec);
+	bed_settle();
+	assert_int_equal(machines.started[BACKEND_CLONE], 1);
+	assert_int_equal(bed.user[1].nready, 0);
+	if (while_retrying)
+		sandbox_fail(bed.user[1].s, &(struct vm_problem){.code = "agent-lost"});
+	sandbox_give_up(bed.user[1].s, &p);
+	bed_settle();
+	assert_int_equal(bed.user[1].nclosed, 1);
+	assert_string_equal(bed.user[1].problem.code, "port-taken");
+	assert_int_equal(bed.user[1].nready, 0);
+	assert_int_equal(t->clone_failures, while_retrying);
+}
+
+static void clone_is_given_up(void **state)
+{
+	(void)state;
+	given_up(false);
+}
+
+static void retry_is_given_up(void **state)
+{
+	(void)state;
+	given_up(true);
+}
+
 /* ---- another key ---- */
 
 static void key_changes_while_ready(void **state)
@@ -391,6 +427,8 @@ int main(void)
 		T(clones_fail),
 		T(clone_does_not_start),
 		T(clone_dies),
+		T(clone_is_given_up),
+		T(retry_is_given_up),
 		T(key_changes_while_ready),
 		T(key_changes_while_building),
 		T(found_again),
