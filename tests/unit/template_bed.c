@@ -270,19 +270,25 @@ void bed_begin_loading(const struct sandbox_spec *spec)
 
 struct template *bed_begin_building(const struct sandbox_spec *spec)
 {
+	struct template *t;
+
 	machines.sleeps[BACKEND_RECORD] = true;
 	bed_open(&bed.user[0], spec, "cold");
 	bed_pass(100);
-	bed_assert_state(bed_template(), TEMPLATE_BUILDING);
-	return bed_template();
+	t = bed_template();
+	bed_assert_state(t, TEMPLATE_BUILDING);
+	return t;
 }
 
 struct template *bed_begin_saving(const struct sandbox_spec *spec)
 {
+	struct template *t;
+
 	machines.save_sleeps = true;
 	bed_open(&bed.user[0], spec, "cold");
 	bed_pass(2000);
-	bed_assert_state(bed_template(), TEMPLATE_BUILDING);
-	assert_int_equal(bed_template()->builder->phase, PHASE_SAVE);
-	return bed_template();
+	t = bed_template();
+	bed_assert_state(t, TEMPLATE_BUILDING);
+	assert_int_equal(t->builder->phase, PHASE_SAVE);
+	return t;
 }
