@@ -126,8 +126,9 @@ static void sandbox_end(struct sandbox *s, const struct vm_problem *problem)
 /* A clone that does not come up is no reason to let its user down. */
 static bool retries(struct sandbox *s, const struct vm_problem *problem)
 {
-	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT ||
-	    s->state == SANDBOX_CLOSING || s->vm->closing || s->vm->spawner_lost || (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
+	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT || s->state == SANDBOX_CLOSING ||
+	    s->vm->closing || s->vm->spawner_lost ||
+	    (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
 		return false;
 	template_clone_failed(s->template, problem);
 	s->retry = RETRY_WANTED;
