@@ -16,6 +16,10 @@
  * and its socket is not closed yet, waits for the next process; one that was sent to a process that
  * ended has failed: nobody knows how far it came.
  *
+ * A port that is given up before the answer is there may have been bound by then; the socket comes with
+ * an answer that nobody waits for, and is closed. Who asks for the same port meanwhile is told that it
+ * is taken, but behind that answer: so asking once more is enough.
+ *
  * A process that ends soon after it was started is not started again at once, or a host on which it
  * can't run would be kept busy by a guest that asks and asks.
  */
@@ -65,6 +69,40 @@ static void fail_requests(struct dialer *d, bool all)
 	} while (rq);
 }
 
+static int send_request(struct dialer *d, struct dialer_request *rq)
+{
+	int r = packets_send(&d->packets, rq->message, rq->len, NULL, 0, -1);
+
+	if (r < 0)
+		return r;
+	rq->sent = true;
+	free(rq->message);
+	rq->message = NULL;
+	return 0;
+}
+
+static int make_listen(struct dialer_request *rq)
+{
+	struct dial_listen *msg = calloc(1, sizeof(*msg));
+
+	rq->len = sizeof(*msg);
+	rq->message = msg;
+	if (!msg)
+		return -ENOMEM;
+	msg->header = (struct dial_header){DIAL_LISTEN, rq->id};
+	msg->port = rq->port;
+	return 0;
+}
+
+/* Return: whether an answer is still to come. */
+static bool asks_again(struct dialer *d, struct dialer_request *rq, int result)
+{
+	if (!rq->insists || result != -EADDRINUSE)
+		return false;
+	rq->insists = false;
+	return make_listen(rq) == 0 && send_request(d, rq) == 0;
+}
+
 static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 {
 	struct dialer *d = container_of(p, struct dialer, packets);
@@ -82,7 +120,8 @@ static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 		return -EPROTO;
 	if (!rq->listens && (msg->result < 0 || msg->result >= NET_NREASONS))
 		return -EPROTO;
-	finish(rq, msg->result, msg->port, fd);
+	if (!asks_again(d, rq, msg->result))
+		finish(rq, msg->result, msg->port, fd);
 	return 0;
 }
 
@@ -93,18 +132,6 @@ static void on_ended(struct packets *p, int err)
 	(void)err;
 	packets_close(p);
 	fail_requests(d, false);
-}
-
-static int send_request(struct dialer *d, struct dialer_request *rq)
-{
-	int r = packets_send(&d->packets, rq->message, rq->len, NULL, 0, -1);
-
-	if (r < 0)
-		return r;
-	rq->sent = true;
-	free(rq->message);
-	rq->message = NULL;
-	return 0;
 }
 
 /* Return: 0 if there is a process, or will be one: then requests are sent when its predecessor is gone. */
@@ -209,16 +236,14 @@ int dialer_connect(struct dialer *d, struct dialer_request *rq, const struct dia
 
 int dialer_listen(struct dialer *d, struct dialer_request *rq, uint16_t port)
 {
-	struct dial_listen *msg = calloc(1, sizeof(*msg));
-
 	rq->listens = true;
-	rq->len = sizeof(*msg);
-	rq->message = msg;
-	if (!msg)
-		return -ENOMEM;
+	rq->port = port;
+	rq->insists = d->gave_up && port;
 	rq->id = new_id(d);
-	msg->header = (struct dial_header){DIAL_LISTEN, rq->id};
-	msg->port = port;
+	if (make_listen(rq) < 0) {
+		rq->id = 0;
+		return -ENOMEM;
+	}
 	return ask(d, rq);
 }
 
@@ -230,6 +255,7 @@ void dialer_cancel(struct dialer_request *rq)
 		return;
 	if (rq->sent && !rq->listens)
 		(void)packets_send(&rq->dialer->packets, &msg, sizeof(msg), NULL, 0, -1);
+	rq->dialer->gave_up |= rq->sent && rq->listens;
 	TAILQ_REMOVE(&rq->dialer->requests, rq, link);
 	free(rq->message);
 	rq->message = NULL;

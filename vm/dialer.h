@@ -23,6 +23,8 @@ struct dialer_request {
 	struct dialer *dialer;
 	uint32_t id; /* 0: not asked for at the moment */
 	bool sent, listens;
+	bool insists; /* on @port: a request that was given up may be in its way, and only for now */
+	uint16_t port;
 	size_t len;
 	void *message; /* until it is sent */
 	void (*done)(struct dialer_request *rq, int result, uint16_t port, int *fd);
@@ -49,7 +51,8 @@ struct dialer {
 	TAILQ_HEAD(dialer_requests, dialer_request) requests;
 	uint32_t last_id;
 	uint64_t started_at;
-	bool in_use; /* the socket is open, or about to be closed */
+	bool gave_up; /* a port, before the answer came */
+	bool in_use;  /* the socket is open, or about to be closed */
 	bool closing;
 };
 

@@ -183,9 +183,12 @@ void network_end_ports(struct network *n)
 
 void network_let_go(struct sandbox *s)
 {
-	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++)
-		if (s->network->ports[i].state == PORT_BOUND)
-			end_port(&s->network->ports[i]);
+	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++) {
+		struct port *p = &s->network->ports[i];
+
+		if (p->state == PORT_BOUND || (p->state == PORT_BINDING && !p->fn))
+			end_port(p);
+	}
 }
 
 /* ---- the seam ---- */

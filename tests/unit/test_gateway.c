@@ -298,6 +298,30 @@ static void dialer_dies(void **state)
 	assert_int_equal(bound, 1);
 }
 
+/* A port that is given up before it was bound can be had at once; one that is in use can't. */
+static void port_is_given_up(void **state)
+{
+	struct dialer_request rq = {.done = on_port};
+	uint16_t port;
+	int listener = listen_somewhere(&port);
+
+	(void)state;
+	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
+	settle();
+	assert_int_equal(bound, -EADDRINUSE);
+	close(listener);
+	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
+	dialer_cancel(&rq);
+	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
+	settle();
+	assert_int_equal(bound, 0);
+	listener = listen_somewhere(&port);
+	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
+	settle();
+	assert_int_equal(bound, -EADDRINUSE);
+	close(listener);
+}
+
 /* The files that say how names are resolved have changed: another one, and nothing is lost. */
 static void dialer_is_stale(void **state)
 {
@@ -391,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(connects, set_up, tear_down),
 		{"trusts_names", trusts_names, set_up, tear_down, &trusted},
 		cmocka_unit_test_setup_teardown(dialer_dies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(port_is_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(dialer_is_stale, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
 		NONSENSE(0),

@@ -43,7 +43,7 @@ static int listen_at(uint16_t port, uint16_t *ret_port)
 
 static void serve_port(struct dial_server *server, const struct dial_listen *msg)
 {
-	uint16_t port = msg->port;
+	uint16_t port = 0;
 	const int fd = listen_at(msg->port, &port);
 
 	answer(server, msg->header.id, fd < 0 ? fd : 0, port, fd);

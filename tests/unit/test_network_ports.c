@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ports that sandboxes ask for and can't have, and those that they give up. */
+/* modules: tests/unit/template_bed.c vm/dial/server.c vm/dial/dial.c vm/net/address.c */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "template_bed.h"
+#include "vm/dial/server.h"
+#include "vm/dialer.h"
+#include "vm/hub.h"
+
+static struct dialer dialer;
+static struct dial_server *server;
+
+/* ---- the hub, whose dialer needs no process ---- */
+
+static void on_server_ended(void *data, int err)
+{
+	(void)data;
+	(void)err;
+	dial_server_close(server);
+	server = NULL;
+}
+
+static int start_server(struct dialer *d)
+{
+	const struct dial_config cfg = {.ended = on_server_ended};
+	int sv[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	assert_int_equal(dial_server_new(d->loop, sv[1], &cfg, &server), 0);
+	return sv[0];
+}
+
+static void on_dialer_closed(struct dialer *d)
+{
+	(void)d;
+	vm_kick(bed.vm);
+}
+
+struct dialer *hub_dialer(struct vm *vm)
+{
+	(void)vm;
+	return &dialer;
+}
+
+uint32_t hub_new_owner(struct vm *vm)
+{
+	(void)vm;
+	return 1;
+}
+
+const struct jail_report *hub_report(const struct vm *vm)
+{
+	(void)vm;
+	return NULL;
+}
+
+bool hub_close(struct vm *vm)
+{
+	(void)vm;
+	dialer_close(&dialer);
+	return !dialer.in_use;
+}
+
+static int set_up(void **state)
+{
+	const int r = bed_setup(state);
+
+	memset(&dialer, 0, sizeof(dialer));
+	dialer_init(&dialer, &bed.loop);
+	dialer.start = start_server;
+	dialer.closed = on_dialer_closed;
+	return r;
+}
+
+/* ---- tests ---- */
+
+/* Return: a socket at @*port of 127.0.0.1, or at one that was free, which is then @*port; or -1. */
+static int listen_at(uint16_t *port)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET,
+				  .sin_addr = {htonl(INADDR_LOOPBACK)},
+				  .sin_port = htons(*port)};
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(sin);
+
+	if (bind(listener, (struct sockaddr *)&sin, len) < 0) {
+		close(listener);
+		return -1;
+	}
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
+	*port = ntohs(sin.sin_port);
+	return listener;
+}
+
+static void count(void *data, const struct sandbox_port *port)
+{
+	(void)port;
+	++*(unsigned *)data;
+}
+
+static unsigned bound_ports(const struct user *u)
+{
+	unsigned n = 0;
+
+	sandbox_ports(u->s, count, &n);
+	return n;
+}
+
+/* Networked sandboxes have their snapshot. */
+static struct sandbox_spec start(void)
+{
+	struct sandbox_spec spec = bed_spec();
+
+	spec.network = true;
+	spec.pool.target = 0;
+	bed_ask(&bed.user[0], &spec);
+	bed_pass(10000);
+	bed_assert_state(bed_template(), TEMPLATE_READY);
+	return spec;
+}
+
+/* A clone whose port is taken is not a clone that does not come up: nothing boots in its place. */
+static void taken_for_a_clone(void **state)
+{
+	struct sandbox_spec spec = start();
+	struct sandbox_port port = {.guest = 8080};
+	const unsigned booted = machines.started[BACKEND_COLD];
+	const int listener = listen_at(&port.host);
+
+	(void)state;
+	machines.sleeps[BACKEND_CLONE] = true;
+	spec.ports = &port;
+	spec.nports = 1;
+	bed_ask(&bed.user[1], &spec);
+	bed_settle();
+	assert_int_equal(bed.user[1].nclosed, 1);
+	assert_string_equal(bed.user[1].problem.code, "port-taken");
+	assert_int_equal(machines.started[BACKEND_COLD], booted);
+	assert_int_equal(bed_template()->clone_failures, 0);
+	close(listener);
+}
+
+/* What is closed has left its port at once, and not only when the loop has turned. */
+static void left_at_once(void **state)
+{
+	struct sandbox_spec spec = start();
+	struct sandbox_port port = {.guest = 8080};
+	int listener;
+
+	(void)state;
+	close(listen_at(&port.host));
+	machines.sleeps[BACKEND_CLONE] = true;
+	spec.ports = &port;
+	spec.nports = 1;
+	bed_ask(&bed.user[1], &spec);
+	bed_settle();
+	assert_int_equal(bound_ports(&bed.user[1]), 1);
+	assert_int_equal(listen_at(&port.host), -1);
+	sandbox_close(bed.user[1].s);
+	listener = listen_at(&port.host);
+	assert_true(listener >= 0);
+	close(listener);
+	bed_settle();
+	assert_int_equal(bed.user[1].nclosed, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(taken_for_a_clone, set_up, bed_teardown),
+		cmocka_unit_test_setup_teardown(left_at_once, set_up, bed_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
