@@ -24,7 +24,7 @@ def both_ways():
 
 
 def during_a_run():
-    s = Session("during")
+    s = Session("during", config="timeout_s = 120\n")
     s.run("true\n")
     s.submit("echo ready > flag; until [ -e answer ]; do sleep 0.02; done; cat answer; "
              "i=0; until [ -e enough ]; do echo $((++i)) > counter; sleep 0.01; done; echo done\n")

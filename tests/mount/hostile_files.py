@@ -5,7 +5,7 @@ and back, files that turn into pipes, trees without end. Whoever reads or writes
 never get anywhere else, and never wait. The same swaps are made outside, where they must lead away:
 otherwise the test could not tell."""
 # backends: local process vm
-# timeout: 150
+# timeout: 240
 import threading
 
 from xsbx import *
@@ -105,7 +105,7 @@ def control():
 def links():
     for target in (away, f"../../../../../../..{away}"):
         before = fill_away()
-        s = Session(f"links{len(target)}", "python")
+        s = Session(f"links{len(target)}", "python", "timeout_s = 120\n")
         prepare(s / "files")
         # The same path inside, which must not be reached through files/ either.
         s.run(f"import os\ntry:\n    os.makedirs({away!r})\n    open({away + '/secret'!r}, 'w').write("
@@ -132,7 +132,7 @@ def links():
 
 def pipes():
     """A file that is a pipe every other moment: nobody waits for a writer."""
-    s = Session("pipes", "python")
+    s = Session("pipes", "python", "timeout_s = 120\n")
     s.run("import os\nopen('f', 'w').write('x' * 100000)\nos.mkfifo('p')\n"
           "open('swap.py', 'w').write(" + repr(SWAP) + ")\n")
     s.submit("import subprocess, sys\nprint(subprocess.run([sys.executable, 'swap.py', "
@@ -163,7 +163,7 @@ def pipes():
 
 def deep():
     """A tree deeper than any path is long, and one that is very wide."""
-    s = Session("deep", "python")
+    s = Session("deep", "python", "timeout_s = 120\n")
     result = s.run("import os\nhere = os.getcwd()\nn = 0\ntry:\n    while n < " f"{DEPTH}:\n"
                    "        os.mkdir('d' * 100); os.chdir('d' * 100); n += 1\n"
                    "except OSError as error:\n    print(error)\nos.chdir(here)\nprint(n)\n")
