@@ -62,8 +62,8 @@ def calls():
     shutil.copy(PROBE, s / "files/probe")
     os.chmod(s / "files/probe", 0o755)
     look("in a run", s.run("./probe\n").out, able)
-    look("in the background", s.run("(setsid ./probe > out 2>&1 &); sleep 0.1; while pgrep -x probe "
-                                    "> /dev/null; do sleep 0.05; done; cat out\n").out, able)
+    look("in the background", s.run("(setsid bash -c './probe > out 2>&1; : > ended' &); until "
+                                    "[ -e ended ]; do sleep 0.05; done; cat out\n").out, able)
     s.ctl("reset")
     look("after a reset", s.run("./probe\n").out, able)
     if has_language("python"):

@@ -139,7 +139,7 @@ def interrupted():
     same("and the session is well", s.run("print('fine')").out, "fine\n")
 
 
-BURN = "import time\nwhile time.process_time() < 0.5: pass\n"
+BURN = "import time\nwhile time.process_time() < 2: pass\n"
 
 
 def charged():
@@ -158,17 +158,18 @@ def charged():
         same("killed", s.result().code, 137)
         status = s.json(f"runs/{n}/status.json")
         used = status["user_ms"] + status["system_ms"]
-        ok(f"{way}: charged", 490 <= used < 20000, used)
+        ok(f"{way}: charged", 1990 <= used < 60000, used)
     # One that ends by itself, and of which nobody waits for the end.
     result = s.run(f"{LIBRARY}burn = {BURN!r}\ndef burner(): subprocess.Popen([sys.executable or "
                    "'python3', '-c', burn + \"open('burnt', 'w')\"])\ntwice(burner)\n"
                    "while not os.path.exists('burnt'): time.sleep(0.02)\ntime.sleep(0.3)\n")
     same("done", result.code, 0)
     status = s.json("runs/4/status.json")
-    ok("an orphan is charged", status["user_ms"] + status["system_ms"] >= 490, status)
+    ok("an orphan is charged", status["user_ms"] + status["system_ms"] >= 1990, status)
     s.run("1")
     status = s.json("runs/5/status.json")
-    ok("and not the next run", status["user_ms"] + status["system_ms"] < 400, status)
+    # In a machine, what others take of the processor looks like its own.
+    ok("and not the next run", status["user_ms"] + status["system_ms"] < 1500, status)
 
 
 main(control, killed, timed_out, background, interrupted, charged)

@@ -162,7 +162,7 @@ def write(path, data):
 
 def shell(command, **options):
     """Run a shell command; return (status, stdout, stderr)."""
-    options.setdefault("timeout", 60 * SLOW)
+    options.setdefault("timeout", 180 * SLOW)
     done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, **options)
     return done.returncode, done.stdout, done.stderr
