@@ -341,6 +341,13 @@ static const char *warmup_of(const struct session *s)
 	return strcmp(t->settings.packages, s->settings.packages) == 0 ? t->warmup : NULL;
 }
 
+/* Does it differ from its template in size or backend, or in having a network? */
+static bool is_odd(const struct settings *s, const struct settings *base)
+{
+	return is_wired(s) != is_wired(base) || s->backend != base->backend ||
+	       s->memory_mb != base->memory_mb || s->cpus != base->cpus;
+}
+
 int lease_start(struct session *s)
 {
 	char name[160];
@@ -376,9 +383,7 @@ int lease_start(struct session *s)
 		.allow = allow,
 		.ports = ports,
 		.nports = netset_list_ports(s->settings.ports, ports),
-		.odd = is_wired(&s->settings) != is_wired(base) ||
-		       s->settings.backend != base->backend ||
-		       s->settings.memory_mb != base->memory_mb || s->settings.cpus != base->cpus,
+		.odd = is_odd(&s->settings, base),
 	};
 
 	assert(!s->sandbox && !s->dead);
