@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fileio.h"
 #include "tree_internal.h"
 #include "util.h"
 
@@ -73,11 +74,13 @@ static int copy_range(int in, int out, off_t from, off_t to)
 
 	while (from < to) {
 		ssize_t n = pread(in, bytes, MIN((size_t)(to - from), sizeof(bytes)), from);
+		int r;
 
 		if (n <= 0)
 			return n < 0 ? -errno : 0; /* it has become shorter */
-		if (pwrite(out, bytes, (size_t)n, from) != n)
-			return errno ? -errno : -EIO;
+		r = fileio_write_at(out, bytes, (size_t)n, from);
+		if (r < 0)
+			return r;
 		from += n;
 	}
 	return 0;
