@@ -122,6 +122,9 @@ static void refused(void **state)
 	}
 	assert_null(a.entries);
 	memset(longer, 'a', sizeof(longer));
+	/* What is copied out of a browser. */
+	assert_int_equal(allow_parse("https://a.example/", 18, &a, why), -EINVAL);
+	assert_non_null(strstr(why, "https://a.example/: write the name alone"));
 	assert_int_equal(allow_parse(longer, 64, &a, why), -EINVAL);
 	assert_int_equal(allow_parse("a\0b", 3, &a, why), -EINVAL);
 	for (size_t i = 1; i < sizeof(longer); i += 2)

@@ -95,6 +95,8 @@ static const char *parse_word(const char *word, size_t len, struct allow_entry *
 
 	*e = (struct allow_entry){.name = store};
 	store[0] = '\0';
+	if (memchr(word, '/', len))
+		return "write the name alone, without http:// and without a path";
 	if (colon && memchr(colon + 1, ':', len - host - 1))
 		return "IPv6 addresses cannot be reached";
 	if (colon && parse_port(colon + 1, len - host - 1, &e->port) < 0)
