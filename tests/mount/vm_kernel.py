@@ -6,6 +6,10 @@ is shown by the same probes on the distribution's kernel, where each must find s
 # backends: vm
 # timeout: 300
 # log-allow: snapshot of
+import http.server
+import socket
+import threading
+
 from xsbx import *
 
 vm_only()
@@ -85,11 +89,13 @@ def code():
     return f"CALLS = {CALLS!r}\nFAMILIES = {FAMILIES!r}\nFILES = {FILES!r}\n{CODE}"
 
 
-def probe(kernel):
-    """What a sandbox with this kernel finds, and what `doctor` calls the kernel."""
-    mnt = f"{SCRATCH}/{kernel}"
+@contextlib.contextmanager
+def mount(name, kernel, conf=""):
+    """A daemon with this kernel: its mount, and what `doctor` calls the kernel."""
+    mnt = f"{SCRATCH}/{name}"
     os.mkdir(mnt)
-    daemon = start_daemon(mnt, f"cache_dir={CACHE}", f"kernel={kernel}")
+    write(f"{mnt}.conf", read(os.environ["CONF"], "r") + conf)
+    daemon = start_daemon(mnt, f"cache_dir={CACHE}", f"kernel={kernel}", conf=f"{mnt}.conf")
     try:
         line = [x for x in read(f"{mnt}/doctor", "r").splitlines() if " kernel: " in x][0]
         if line.startswith("fail"):
@@ -97,6 +103,15 @@ def probe(kernel):
             daemon.wait(10)
             skip(f"no own kernel is built (scripts/images --kernel own): {line}")
         has(f"doctor tells of the {kernel} kernel", line, f"kernel: {kernel} ")
+        yield mnt, line
+    finally:
+        daemon.terminate()
+        daemon.wait(20 * SLOW)
+
+
+def probe(kernel):
+    """What a sandbox with this kernel finds."""
+    with mount(kernel, kernel) as (mnt, line):
         s = Session("probe", "python", mnt=mnt)
         result = s.run(code())
         same(f"{kernel}: the probes themselves work", (result.code, result.err), (0, ""))
@@ -105,9 +120,6 @@ def probe(kernel):
         has(f"{kernel}: the release is the one that doctor tells", line, release)
         s.remove()
         return json.loads(result.out)
-    finally:
-        daemon.terminate()
-        daemon.wait(20 * SLOW)
 
 
 def left_out():
@@ -119,4 +131,73 @@ def left_out():
         same(f"left out: {name}", own[name], gone)
 
 
-main(left_out)
+class Web(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"a page from the host")
+
+    def log_message(self, *words):
+        pass
+
+
+GET = """
+import os, socket, urllib.request
+def get(name):
+    try:
+        return urllib.request.urlopen(f"http://{name}:PORT/", timeout=20).read().decode()
+    except OSError as error:
+        return type(getattr(error, "reason", error)).__name__
+print(os.uname().release, *sorted(os.listdir("/sys/class/net")))
+print(get("allowed.xsbx.test"))
+print(get("refused.xsbx.test"))
+"""
+ECHO = """
+with socket.create_server(("", 8080)) as server:
+    peer, _ = server.accept()
+    with peer:
+        peer.sendall(peer.recv(100).upper())
+"""
+
+
+def echoed(s):
+    """What comes back through the session's port, once somebody listens inside."""
+    port = int(s.text("ports").split()[1])
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 20) as sock:
+        sock.sendall(b"hello")
+        return sock.recv(100)
+    return b""
+
+
+def networked():
+    """The driver of the card is built into the own kernel: out by a name on the list, in by a port;
+    in a machine that has booted, and in one that was cloned."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+    write(f"{SCRATCH}/hosts",
+          read("/etc/hosts", "r") + "\n127.0.0.1 allowed.xsbx.test refused.xsbx.test\n")
+    subprocess.run(["mount", "--bind", f"{SCRATCH}/hosts", "/etc/hosts"], check=True)
+    config = f"allow = allowed.xsbx.test:{port} 127.0.0.1:{port}\nports = 8080\n"
+    conf = "\n[template python]\nnetwork = on\npool = 0\n"
+    with mount("networked", "own", conf) as (mnt, line):
+        for name in "first", "second":
+            s = Session(name, "python", config, mnt=mnt)
+            lines = s.run(GET.replace("PORT", str(port))).out.splitlines()
+            same(f"{name}: the own kernel, and its card", lines[0].split()[1:], ["eth0", "lo"])
+            has(f"{name}: the release", line, lines[0].split()[0])
+            same(f"{name}: an allowed name, and another", lines[1:],
+                 ["a page from the host", "gaierror"])
+            s.submit(ECHO)
+            same(f"{name}: a port", wait_for(lambda s=s: echoed(s), 30), b"HELLO")
+            same(f"{name}: which was served", s.result().code, 0)
+            started = s.json()["sandbox"]["start"]
+            s.remove()
+            ok("a snapshot of it", wait_for(lambda mnt=mnt: [
+                k for k in json.loads(read(f"{mnt}/status.json"))["snapshots"]
+                if k["network"] and k["state"] == "ready"], 30))
+        same("the second one is a clone", started, "snapshot")
+    server.shutdown()
+
+
+main(left_out, networked)
