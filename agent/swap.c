@@ -27,19 +27,17 @@
  * That has a price. Swapping out data that can't be compressed gains nothing, and the kernel, which
  * sees pages go out one after the other, takes this for progress and may go on for minutes before it
  * ends something. So we watch: when tasks have to wait for memory much of the time (PSI) and the
- * compressed memory has grown large, or has grown at all while hardly anything is saved, the run is
- * over, and says that it was for want of memory. That point is below the limit of the compressed
- * memory: a killed process needs memory to end, too. If no run is active, or if memory is short
- * again right after one was ended, what earlier runs left behind is to blame, and all user code
- * goes.
+ * compressed memory has grown large, or swap is nearly full, or the compressed memory has grown at
+ * all while hardly anything is saved, the run is over, and says that it was for want of memory.
+ * That point is below the limits: a killed process needs memory to end, too. If no run is active,
+ * or if memory is short again right after one was ended, what earlier runs left behind is to blame,
+ * and all user code goes.
  *
  * Pressure alone is no reason: a program that walks through more data than fits has much of it, and
  * gets to its end. Nor can it tell how short memory is. It is measured by the clock, so a processor
  * that is emulated, or is shared with others, has some whenever anything is swapped at all. What
  * decides are amounts, which are the same on every host. They have to leave room: the same program
- * takes some megabytes more or less, by what was started beside it before memory became short. So
- * there is more to swap to than the compressed memory can take at the rate of ordinary data, or
- * the kernel would end programs for want of swap before the guard had to.
+ * takes some megabytes more or less, by what was started beside it before memory became short.
  *
  * We are PID 1 and decide this, so we must not wait for memory ourselves: what we have touched is
  * locked, and the decision takes two reads into memory that is there.
@@ -50,9 +48,10 @@
 
 #define ZRAM	 "/sys/block/zram0/"
 #define DEVICE	 "/dev/zram0"
-#define SIZE	 150u /* per cent of memory: what may be swapped out */
+#define SIZE	 125u /* per cent of memory: what may be swapped out */
 #define LIMIT	 50u  /* per cent of memory: what that may take when it is compressed */
 #define MUCH	 85u  /* per cent of the limit, from which on pressure is the end of a run */
+#define FULL	 95u  /* per cent of what may be swapped out, from which on the same holds */
 #define SOME	 20u  /* per cent of the limit, from which on something must be saved by it */
 #define PRIORITY 100
 #define PAGE	 4096u
@@ -113,17 +112,18 @@ static uint64_t memory_bytes(void)
 	return sysinfo(&si) < 0 ? 0 : (uint64_t)si.totalram * si.mem_unit;
 }
 
-static int set_up(uint64_t memory, uint64_t *ret_limit)
+static int set_up(uint64_t memory, struct swap *ret_swap)
 {
 	const uint64_t size = memory * SIZE / 100 / PAGE * PAGE;
 	int r;
 
-	*ret_limit = memory * LIMIT / 100 / PAGE * PAGE;
+	ret_swap->size = size;
+	ret_swap->limit = memory * LIMIT / 100 / PAGE * PAGE;
 	/* The fastest, as far as the kernel has it; its default will do as well. */
 	(void)put(ZRAM "comp_algorithm", "lz4");
 	r = put_number(ZRAM "disksize", size);
 	if (r == 0)
-		r = put_number(ZRAM "mem_limit", *ret_limit);
+		r = put_number(ZRAM "mem_limit", ret_swap->limit);
 	if (r == 0)
 		r = write_header(size);
 	if (r == 0 && swapon(DEVICE, SWAP_FLAG_PREFER | PRIORITY) < 0)
@@ -161,7 +161,7 @@ void swap_on(struct swap *ret_swap)
 	*ret_swap = SWAP_NONE;
 	if (access(ZRAM, F_OK) < 0)
 		return; /* a kernel without it */
-	r = set_up(memory_bytes(), &ret_swap->limit);
+	r = set_up(memory_bytes(), ret_swap);
 	if (r < 0) {
 		log_line("no swap: %s", strerror(-r));
 		return;
@@ -186,7 +186,7 @@ static bool is_spent(const struct swap *s)
 	/* Size of the data, and compressed. With gaps is next, but gaps will be closed. */
 	size = strtoull(p, &p, 10);
 	used = strtoull(p, &p, 10);
-	if (used >= s->limit / 100 * MUCH)
+	if (used >= s->limit / 100 * MUCH || size >= s->size / 100 * FULL)
 		return true;
 	return used >= s->limit / 100 * SOME && size < used + used / 2;
 }

@@ -10,6 +10,7 @@
 /* What PID 1 opens while everything is still in reach; -1 and 0 if there is no such thing. */
 struct swap {
 	int stat_fd;	 /* what the compressed memory takes */
+	uint64_t size;	 /* what may be swapped out, in bytes */
 	uint64_t limit;	 /* the most it may take, in bytes */
 	int pressure_fd; /* becomes ready when tasks wait for memory much of the time */
 };
