@@ -4,6 +4,7 @@
 it begins when its turn comes; and runs that only sleep keep nobody waiting."""
 # backends: vm
 # timeout: 200
+# alone: it measures what the processors can bear, and then asks for that
 # conf: [template raw]
 # conf: timeout_s = 60
 from xsbx import *
@@ -70,9 +71,9 @@ def computing():
 def sleeping():
     """As many as the processors could not bear, if they computed."""
     n = 4 * os.cpu_count() + 2
-    crowd = sessions([f"s{i}" for i in range(n)])
+    crowd = sessions([f"s{i}" for i in range(n)], "timeout_s = 600\n")
     for s in crowd:
-        s.submit("echo asleep; sleep 50\n")
+        s.submit("echo asleep; sleep 500\n")
     ok("all get their turn", wait_for(lambda: all(s.text("runs/2/stdout") for s in crowd), 8))
     s = sessions(["late"])[0]
     same("and one more", s.run("echo late\n").stdout, b"late\n")

@@ -149,7 +149,7 @@ class Web(Guest):
 
     def test_redirect(self):
         web = self.name("web.test")
-        curl = ["curl", "-sS", "-L", "-m", "15", "-o", "-", "http://web.test/away", "--resolve",
+        curl = ["curl", "-sS", "-L", "-m", "60", "-o", "-", "http://web.test/away", "--resolve",
                 f"web.test:80:{web}"]
         with self.space.entered():
             done = subprocess.run(curl + ["--resolve", f"other.test:80:{OTHER}"],
