@@ -257,7 +257,7 @@ attempt('a file in /dev/shm', lambda: open('/dev/shm/' + NAME))
 attempt('a file in /tmp', lambda: open(PATH + '.file'))
 attempt('processes', lambda: [os.kill(pid, 0) for pid in PIDS])
 attempt('processes in /proc', lambda: [open(f'/proc/{pid}/cmdline') for pid in PIDS])
-attempt('the working directory of a process', lambda: os.listdir(f'/proc/{PIDS[-1]}/cwd/'))
+attempt('the working directory of a process', lambda: [os.listdir(f'/proc/{p}/cwd/') for p in PIDS])
 """
 
 
