@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -424,6 +425,13 @@ static void on_closed(uv_handle_t *handle)
 	struct channel *ch = handle->data;
 
 	ch->closed(ch->data);
+}
+
+bool channel_hung_up(const struct channel *ch)
+{
+	struct pollfd p = {.fd = ch->fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0;
 }
 
 void channel_close(struct channel *ch, void (*closed)(void *data))

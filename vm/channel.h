@@ -70,6 +70,9 @@ struct channel {
 int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
 		 const struct channel_events *events, void *data);
 
+/* Has the far end gone, also if the loop has not come to notice it? */
+bool channel_hung_up(const struct channel *ch);
+
 /* Drops what is queued; @closed is called once, with the channel's data, from the loop. */
 void channel_close(struct channel *ch, void (*closed)(void *data));
 

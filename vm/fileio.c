@@ -3,7 +3,24 @@
 #include "fileio.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "util.h"
+
+int fileio_open(int dir, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -EBADMSG : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? steal_fd(&fd) : -EBADMSG;
+}
 
 int fileio_read(int fd, void *buf, size_t len)
 {

@@ -6,6 +6,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/*
+ * A regular file of a directory, to be read. Anything else is not waited for, as the writer of a FIFO would
+ * be, and not followed. Return: a descriptor, -EBADMSG if it is something else, or -errno.
+ */
+int fileio_open(int dir, const char *name);
+
 /* Exactly @len bytes, from where the descriptor stands. Return: 0, -EBADMSG if it ends before that, or -errno. */
 int fileio_read(int fd, void *buf, size_t len);
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "buf.h"
+#include "fileio.h"
 #include "vm_internal.h"
 
 /*
@@ -78,7 +79,7 @@ static bool open_layer(struct layer *l, const char *dir)
 		return false;
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
 		return false;
-	l->file = openat(l->dir, "layer.erofs", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	l->file = fileio_open(l->dir, "layer.erofs");
 	if (l->file < 0 && faccessat(l->dir, "tree", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	(void)futimens(l->dir, NULL);

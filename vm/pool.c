@@ -114,7 +114,7 @@ static bool fill(struct template *t)
 /* Nothing has been heard of it for longer than a ping takes. */
 static bool is_silent(const struct sandbox *s)
 {
-	/* Its end may have been seen before its machine's: then it is only a matter of moments. */
+	/* The channel's end may be seen before its machine's: then it is only a matter of moments. */
 	return s->channel.lost || uv_is_active((const uv_handle_t *)&s->grace) ||
 	       s->unheard >= SILENT;
 }
@@ -125,7 +125,8 @@ struct sandbox *pool_take(struct template *t)
 
 	TAILQ_FOREACH(s, &t->pool, template_link) {
 		if (s->pooled == POOLED_READY && s->state == SANDBOX_READY &&
-		    s->reported == SANDBOX_READY && !is_silent(s)) {
+		    s->reported == SANDBOX_READY && !is_silent(s) &&
+		    !channel_hung_up(&s->channel)) {
 			out_of_pool(s);
 			t->hits++;
 			template_kick(t->vm);

@@ -106,14 +106,14 @@ static bool take_hex(json_t *o, const char *name, char ret_hex[DIGEST_HEX])
 
 static int read_manifest(int dir, const char *key, struct manifest *ret_m)
 {
-	_cleanup_close_ int fd = openat(dir, "manifest.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = fileio_open(dir, "manifest.json");
 	_cleanup_free_ char *text = NULL;
 	ssize_t n;
 	json_t *o;
 	bool ok;
 
 	if (fd < 0)
-		return errno == ENOENT || errno == ELOOP ? -EBADMSG : -errno;
+		return fd == -ENOENT ? -EBADMSG : fd;
 	text = calloc(1, MANIFEST_MAX);
 	n = text ? read(fd, text, MANIFEST_MAX - 1) : 0;
 	o = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
@@ -129,16 +129,16 @@ static int read_manifest(int dir, const char *key, struct manifest *ret_m)
 
 static int load_file(int dir, const char *name, uint64_t bytes, const char *hex, int to)
 {
-	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = fileio_open(dir, name);
 	char found[DIGEST_HEX];
 	struct stat st;
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT || errno == ELOOP ? -EBADMSG : -errno;
+		return fd == -ENOENT ? -EBADMSG : fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes)
+	if ((uint64_t)st.st_size != bytes)
 		return -EBADMSG;
 	r = sparse_copy(fd, to, st.st_size, found);
 	return r < 0 ? r : strcmp(found, hex) == 0 ? 0 : -EBADMSG;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -189,6 +190,34 @@ static void errors(void **state)
 	assert_string_equal(buf, "abc");
 }
 
+/* Regular files are opened, and nothing is waited for, followed or touched. */
+static void only_files(void **state)
+{
+	char dir[] = "/tmp/fileio.XXXXXX";
+	int fd, top;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	top = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_true(top >= 0);
+	close(openat(top, "file", O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(mkfifoat(top, "fifo", 0600), 0);
+	assert_int_equal(mkdirat(top, "dir", 0700), 0);
+	assert_int_equal(symlinkat("file", top, "link"), 0);
+	fd = fileio_open(top, "file");
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(fileio_open(top, "fifo"), -EBADMSG);
+	assert_int_equal(fileio_open(top, "dir"), -EBADMSG);
+	assert_int_equal(fileio_open(top, "link"), -EBADMSG);
+	assert_int_equal(fileio_open(top, "nothing"), -ENOENT);
+	assert_int_equal(unlinkat(top, "file", 0) | unlinkat(top, "fifo", 0) |
+				 unlinkat(top, "link", 0) | unlinkat(top, "dir", AT_REMOVEDIR),
+			 0);
+	close(top);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* A signal interrupts: what waits is not begun again by the kernel. */
 static int setup(void **state)
 {
@@ -201,10 +230,9 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(read_in_pieces),
-		cmocka_unit_test(write_in_pieces),
-		cmocka_unit_test(at_a_place),
-		cmocka_unit_test(errors),
+		cmocka_unit_test(read_in_pieces), cmocka_unit_test(write_in_pieces),
+		cmocka_unit_test(at_a_place),	  cmocka_unit_test(errors),
+		cmocka_unit_test(only_files),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/queue.h>
 #include <cmocka.h>
 
@@ -181,6 +182,24 @@ static void one_is_silent(void **state)
 	bad->unheard = 0; /* it was only slow */
 	bed_open(&bed.user[3], &spec, "warm");
 	assert_ptr_equal(bed.user[3].s, bad);
+}
+
+/* A machine that is gone is not handed out, also if nobody has noticed yet. */
+static void one_is_gone(void **state)
+{
+	const struct sandbox_spec spec = bed_spec();
+	struct sandbox *gone;
+	struct template *t;
+
+	(void)state;
+	t = bed_open_first(&spec);
+	gone = TAILQ_FIRST(&t->pool);
+	assert_int_equal(shutdown(machines_of(gone)->fd, SHUT_RDWR), 0);
+	bed_ask(&bed.user[1], &spec);
+	assert_ptr_not_equal(bed.user[1].s, gone);
+	bed_settle();
+	assert_int_equal(bed.user[1].nready, 1);
+	assert_string_equal(bed_start_of(&bed.user[1]), "warm");
 }
 
 static void dead_is_replaced(void **state)
@@ -409,6 +428,7 @@ int main(void)
 		T(silent),
 		T(silent_is_replaced),
 		T(one_is_silent),
+		T(one_is_gone),
 		T(dead_is_replaced),
 		T(half_of_the_places),
 		T(clones_give_way),

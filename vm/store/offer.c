@@ -24,11 +24,11 @@ static int add_file(struct offer *o, int dir, const char *name)
 
 	if (!store_key_valid(name) || o->m.nfiles == MANIFEST_FILES_MAX)
 		return -EINVAL;
-	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return errno == ELOOP ? -EINVAL : -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
+	fd = fileio_open(dir, name);
+	if (fd < 0)
+		return fd == -EBADMSG ? -EINVAL : fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	f->bytes = (uint64_t)st.st_size;
 	o->files[o->m.nfiles++] = steal_fd(&fd);

@@ -93,7 +93,7 @@ static int claim(struct place *p, unsigned wait_ms)
 
 static bool same_manifest(struct place *p, const char *text, size_t len)
 {
-	_cleanup_close_ int fd = openat(p->fd, MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = fileio_open(p->fd, MANIFEST);
 	_cleanup_free_ char *there = malloc(len + 1);
 	struct stat st;
 
