@@ -212,8 +212,9 @@ def machines():
         scene.look(*victims)
         for pid in victims:
             hurt(pid, draw.random() < 0.5)
-        # A clone that is dying is still handed out; what becomes of its run is for taken().
-        wait_for(lambda: not any(alive(pid) for pid in victims), 5)
+        # A clone that is dying is still handed out; what becomes of its run is for taken(). It has gone,
+        # and its sockets with it, when it is out of /proc: a zombie may have threads on their way out.
+        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in victims), 5)
         scene.works(f"machines killed, {moment}")
     scene.wait_pool("machines killed")
     same("machines killed: from the pool", scene.works("machines killed, then"), "warm")
