@@ -22,64 +22,57 @@ int fileio_open(int dir, const char *name)
 	return S_ISREG(st.st_mode) ? steal_fd(&fd) : -EBADMSG;
 }
 
-int fileio_read(int fd, void *buf, size_t len)
+/* @at: NULL for where the descriptor stands. */
+static int read_all(int fd, char *buf, size_t len, off_t *at)
 {
 	while (len) {
-		const ssize_t n = read(fd, buf, len);
+		const ssize_t n = at ? pread(fd, buf, len, *at) : read(fd, buf, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : -EBADMSG;
-		buf = (char *)buf + n;
+		buf += n;
 		len -= (size_t)n;
+		if (at)
+			*at += n;
 	}
 	return 0;
+}
+
+static int write_all(int fd, const char *buf, size_t len, off_t *at)
+{
+	while (len) {
+		const ssize_t n = at ? pwrite(fd, buf, len, *at) : write(fd, buf, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		buf += n;
+		len -= (size_t)n;
+		if (at)
+			*at += n;
+	}
+	return 0;
+}
+
+int fileio_read(int fd, void *buf, size_t len)
+{
+	return read_all(fd, buf, len, NULL);
 }
 
 int fileio_read_at(int fd, void *buf, size_t len, off_t at)
 {
-	while (len) {
-		const ssize_t n = pread(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		buf = (char *)buf + n;
-		len -= (size_t)n;
-		at += n;
-	}
-	return 0;
+	return read_all(fd, buf, len, &at);
 }
 
 int fileio_write(int fd, const void *buf, size_t len)
 {
-	while (len) {
-		const ssize_t n = write(fd, buf, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		buf = (const char *)buf + n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return write_all(fd, buf, len, NULL);
 }
 
 int fileio_write_at(int fd, const void *buf, size_t len, off_t at)
 {
-	while (len) {
-		const ssize_t n = pwrite(fd, buf, len, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		buf = (const char *)buf + n;
-		len -= (size_t)n;
-		at += n;
-	}
-	return 0;
+	return write_all(fd, buf, len, &at);
 }
