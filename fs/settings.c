@@ -284,6 +284,11 @@ static int set_backend(struct settings *s, const struct key *k, const char *valu
 	return 0;
 }
 
+const char *settings_backend_str(enum settings_backend backend)
+{
+	return backend_str[backend];
+}
+
 int settings_backend_parse(const char *value, enum settings_backend *ret_backend)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(backend_str); i++) {

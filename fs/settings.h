@@ -47,6 +47,7 @@ struct settings_limits {
 	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */
 };
 
+const char *settings_backend_str(enum settings_backend backend);
 /* Return: 0, -EINVAL if there is no backend of this name. */
 int settings_backend_parse(const char *value, enum settings_backend *ret_backend);
 

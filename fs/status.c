@@ -102,14 +102,14 @@ static json_t *settings_json(const struct settings *st)
 		json_object_set_new(env, st->env[i].name, any_string(st->env[i].value));
 	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
 			 "s:o, s:o}",
-			 "backend", st->backend == SETTINGS_MICROVM ? "microvm" : "process",
-			 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "timeout_s",
-			 (int)st->timeout_s, "idle_timeout_s", (int)st->idle_timeout_s, "processes",
-			 (int)l->processes, "open_files", (int)l->open_files, "file_size_mb",
-			 (int)l->file_size_mb, "files_mb", (int)l->files_mb, "files_inodes",
-			 (int)l->files_inodes, "fresh", st->fresh, "network", st->network,
-			 "packages", any_string(st->packages), "allow", any_string(st->allow),
-			 "ports", any_string(st->ports), "env", env);
+			 "backend", settings_backend_str(st->backend), "memory_mb",
+			 (int)st->memory_mb, "cpus", (int)st->cpus, "timeout_s", (int)st->timeout_s,
+			 "idle_timeout_s", (int)st->idle_timeout_s, "processes", (int)l->processes,
+			 "open_files", (int)l->open_files, "file_size_mb", (int)l->file_size_mb,
+			 "files_mb", (int)l->files_mb, "files_inodes", (int)l->files_inodes,
+			 "fresh", st->fresh, "network", st->network, "packages",
+			 any_string(st->packages), "allow", any_string(st->allow), "ports",
+			 any_string(st->ports), "env", env);
 }
 
 static void isolation_line(void *data, const char *key, const char *value)
@@ -265,11 +265,6 @@ static json_t *sessions_json(const struct fs *fs)
 	return o;
 }
 
-static const char *backend_str(enum vm_backend backend)
-{
-	return backend == VM_MICROVM ? "microvm" : "process";
-}
-
 /* All that tells a kind from the others of its image, then how its snapshot and its pool do. */
 static void add_snapshot(void *data, const struct vm_template_status *st)
 {
@@ -278,8 +273,10 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 		(int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits, "misses",
 		(json_int_t)st->misses, "refills", (json_int_t)st->refills, "refill_ms",
 		(json_int_t)st->refill_ms, "refill_sum_ms", (json_int_t)st->refill_sum_ms);
+	const enum settings_backend backend =
+		st->backend == VM_PROCESS ? SETTINGS_PROCESS : SETTINGS_MICROVM;
 	json_t *kind = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:o}", "image", st->image,
-				 "language", st->language, "backend", backend_str(st->backend),
+				 "language", st->language, "backend", settings_backend_str(backend),
 				 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "network",
 				 st->network, "packages", any_string(st->packages), "warmup",
 				 *st->warmup ? any_string(st->warmup) : json_null());

@@ -145,8 +145,8 @@ static void check_jails(const struct doctor *d, bool may_try)
 	if (r < 0)
 		finding(d, "user namespaces", VM_FAIL,
 			"In a container, its engine forbids it: give it a seccomp profile that "
-			"lets "
-			"clone3 and unshare pass, and no AppArmor profile that forbids mounts.",
+			"lets clone3 and unshare pass, and no AppArmor profile that forbids "
+			"mounts.",
 			"namespaces can't be made: %s", strerror(-r));
 	else
 		tell(d, "user namespaces", &s);

@@ -78,8 +78,7 @@ void survey_userns(const char *root, bool privileged, struct survey *ret)
 	else if (read_number(root, "/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
 		survey_say(ret, VM_FAIL,
 			   "sysctl kernel.unprivileged_userns_clone=1, and in /etc/sysctl.d; or "
-			   "mount as "
-			   "root.",
+			   "mount as root.",
 			   "only root may make them (kernel.unprivileged_userns_clone is 0)");
 	else if (read_number(root, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0))
 		survey_say(ret, VM_FAIL,
@@ -111,14 +110,12 @@ void survey_landlock(int abi, struct survey *ret)
 	if (abi == -EOPNOTSUPP)
 		survey_say(ret, VM_WARN,
 			   "Add landlock to lsm= on the kernel's command line, for a second layer "
-			   "beside "
-			   "the view of files.",
+			   "beside the view of files.",
 			   "switched off when the kernel was booted");
 	else if (abi < 2)
 		survey_say(ret, VM_WARN,
 			   "Take Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK, for a second "
-			   "layer "
-			   "beside the view of files.",
+			   "layer beside the view of files.",
 			   "the kernel has none, or only its first version");
 	else
 		survey_say(
@@ -191,8 +188,7 @@ const char *survey_tun_fix(int err)
 	switch (err) {
 	case -EACCES:
 		return "As root: chmod 666 /dev/net/tun, as most distributions have it. It is made "
-		       "at "
-		       "boot, so also write a udev rule: KERNEL==\"tun\", MODE=\"0666\".";
+		       "at boot, so also write a udev rule: KERNEL==\"tun\", MODE=\"0666\".";
 	case -EPERM:
 		return "The container's engine forbids it: give it the device (--device "
 		       "/dev/net/tun).";
@@ -236,8 +232,7 @@ const char *survey_kvm_fix(const char *root)
 	if (access(path, R_OK | W_OK) < 0)
 		return "Sandboxes run emulated, several times slower. You have no rights on "
 		       "/dev/kvm: usermod -aG kvm USER (the group that `ls -l /dev/kvm` shows), "
-		       "and "
-		       "log in again.";
+		       "and log in again.";
 	return "Sandboxes run emulated: everything works, several times slower. A host whose KVM "
 	       "runs ordinary guests is faster; in a virtual machine that is nested "
 	       "virtualisation.";

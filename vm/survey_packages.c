@@ -8,6 +8,7 @@
 
 #include "survey.h"
 #include "util.h"
+#include "view.h"
 
 /*
  * Virtual machines have packages installed by their image's own program. Those of processes that see
@@ -31,21 +32,11 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(kinds) == SURVEY_NREGISTRIES, "each registry");
 
-static bool in_path(const char *dirs, const char *program)
+static bool in_path(const char *path, const char *program)
 {
-	char path[PATH_MAX];
+	char found[PATH_MAX];
 
-	for (const char *dir = dirs; dir && *dir;) {
-		const size_t len = strcspn(dir, ":");
-
-		if (len &&
-		    snprintf(path, sizeof(path), "%.*s/%s", (int)len, dir, program) <
-			    (int)sizeof(path) &&
-		    access(path, X_OK) == 0)
-			return true;
-		dir += len + (dir[len] == ':');
-	}
-	return false;
+	return path && view_find_program_in(path, program, found) == 0;
 }
 
 static bool is_set(const char *value)

@@ -107,14 +107,11 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-int view_find_program(const char *name, char ret_path[PATH_MAX])
+int view_find_program_in(const char *path, const char *name, char ret_path[PATH_MAX])
 {
-	const char *path = getenv("PATH");
 	char candidate[PATH_MAX];
 
-	if (strchr(name, '/'))
-		return is_program(name) && realpath(name, ret_path) ? 0 : -ENOENT;
-	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
+	for (const char *p = path; *p;) {
 		const size_t len = strcspn(p, ":");
 		const int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, p, name);
 
@@ -124,4 +121,13 @@ int view_find_program(const char *name, char ret_path[PATH_MAX])
 		p += len + (p[len] == ':');
 	}
 	return -ENOENT;
+}
+
+int view_find_program(const char *name, char ret_path[PATH_MAX])
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return is_program(name) && realpath(name, ret_path) ? 0 : -ENOENT;
+	return view_find_program_in(path ? path : "/usr/bin:/bin", name, ret_path);
 }

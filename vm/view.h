@@ -61,4 +61,7 @@ void view_show_top(struct jail_spec *spec, const char *tree, const char *dir,
  */
 int view_find_program(const char *name, char ret_path[PATH_MAX]);
 
+/* The same for a name, in the directories of @path, which is as PATH is. */
+int view_find_program_in(const char *path, const char *name, char ret_path[PATH_MAX]);
+
 #endif
