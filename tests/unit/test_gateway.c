@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/gateway.c vm/gateway_dial.c vm/dialer.c vm/packets.c vm/fdpass.c vm/dial/server.c vm/dial/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
+/* modules: vm/gateway.c vm/gateway_dial.c vm/dialer.c vm/packets.c vm/fdpass.c vm/dial/server.c vm/dial/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c tests/unit/listener.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "listener.h"
 #include "vm/dial/server.h"
 #include "vm/dialer.h"
 #include "vm/gateway.h"
@@ -221,27 +222,14 @@ static void checks_for_itself(void **state)
 	assert_int_equal(ended, 0);
 }
 
-/* Return: a socket at a port of 127.0.0.1 that was free. */
-static int listen_somewhere(uint16_t *ret_port)
-{
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	const int listener = socket(AF_INET, SOCK_STREAM, 0);
-	socklen_t len = sizeof(sin);
-
-	assert_int_equal(bind(listener, (struct sockaddr *)&sin, len), 0);
-	assert_int_equal(listen(listener, 5), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
-	*ret_port = ntohs(sin.sin_port);
-	return listener;
-}
-
 static void connects(void **state)
 {
 	char list[100];
-	uint16_t port;
-	const int listener = listen_somewhere(&port);
+	uint16_t port = 0;
+	const int listener = listener_open(&port);
 
 	(void)state;
+	assert_true(listener >= 0);
 	snprintf(list, sizeof(list), "127.0.0.1:%u loop.test:%u", port, port);
 	allow(list);
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
@@ -254,10 +242,11 @@ static void connects(void **state)
 static void trusts_names(void **state)
 {
 	char list[100];
-	uint16_t port;
-	const int listener = listen_somewhere(&port);
+	uint16_t port = 0;
+	const int listener = listener_open(&port);
 
 	(void)state;
+	assert_true(listener >= 0);
 	snprintf(list, sizeof(list), "loop.test:%u", port);
 	allow(list);
 	assert_int_equal(ask("loop.test", 0, port), NET_OK);
@@ -302,10 +291,11 @@ static void dialer_dies(void **state)
 static void port_is_given_up(void **state)
 {
 	struct dialer_request rq = {.done = on_port};
-	uint16_t port;
-	int listener = listen_somewhere(&port);
+	uint16_t port = 0;
+	int listener = listener_open(&port);
 
 	(void)state;
+	assert_true(listener >= 0);
 	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
 	settle();
 	assert_int_equal(bound, -EADDRINUSE);
@@ -315,7 +305,9 @@ static void port_is_given_up(void **state)
 	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
 	settle();
 	assert_int_equal(bound, 0);
-	listener = listen_somewhere(&port);
+	port = 0;
+	listener = listener_open(&port);
+	assert_true(listener >= 0);
 	assert_int_equal(dialer_listen(&dialer, &rq, port), 0);
 	settle();
 	assert_int_equal(bound, -EADDRINUSE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports that sandboxes ask for and can't have, and those that they give up. */
-/* modules: tests/unit/template_bed.c vm/dial/server.c vm/dial/dial.c vm/net/address.c */
+/* modules: tests/unit/template_bed.c tests/unit/listener.c vm/dial/server.c vm/dial/dial.c vm/net/address.c */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "listener.h"
 #include "template_bed.h"
 #include "vm/dial/server.h"
 #include "vm/dialer.h"
@@ -84,25 +85,6 @@ static int set_up(void **state)
 
 /* ---- tests ---- */
 
-/* Return: a socket at @*port of 127.0.0.1, or at one that was free, which is then @*port; or -1. */
-static int listen_at(uint16_t *port)
-{
-	struct sockaddr_in sin = {.sin_family = AF_INET,
-				  .sin_addr = {htonl(INADDR_LOOPBACK)},
-				  .sin_port = htons(*port)};
-	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(sin);
-
-	if (bind(listener, (struct sockaddr *)&sin, len) < 0) {
-		close(listener);
-		return -1;
-	}
-	assert_int_equal(listen(listener, 5), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
-	*port = ntohs(sin.sin_port);
-	return listener;
-}
-
 static void count(void *data, const struct sandbox_port *port)
 {
 	(void)port;
@@ -136,7 +118,7 @@ static void taken_for_a_clone(void **state)
 	struct sandbox_spec spec = start();
 	struct sandbox_port port = {.guest = 8080};
 	const unsigned booted = machines.started[BACKEND_COLD];
-	const int listener = listen_at(&port.host);
+	const int listener = listener_open(&port.host);
 
 	(void)state;
 	machines.sleeps[BACKEND_CLONE] = true;
@@ -159,16 +141,16 @@ static void left_at_once(void **state)
 	int listener;
 
 	(void)state;
-	close(listen_at(&port.host));
+	close(listener_open(&port.host));
 	machines.sleeps[BACKEND_CLONE] = true;
 	spec.ports = &port;
 	spec.nports = 1;
 	bed_ask(&bed.user[1], &spec);
 	bed_settle();
 	assert_int_equal(bound_ports(&bed.user[1]), 1);
-	assert_int_equal(listen_at(&port.host), -1);
+	assert_int_equal(listener_open(&port.host), -1);
 	sandbox_close(bed.user[1].s);
-	listener = listen_at(&port.host);
+	listener = listener_open(&port.host);
 	assert_true(listener >= 0);
 	close(listener);
 	bed_settle();
