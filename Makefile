@@ -22,6 +22,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
 PKG_CONFIG ?= pkg-config
 FUZZ_CC ?= clang
 FUZZ_SECONDS ?= 10
+NIGHT_FUZZ_SECONDS ?= 600
 INSTALL ?= install
 
 ifneq ($(V),1)
@@ -164,7 +165,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 # "vm" stands for what of the sandboxes' side is needed and is not in the list.
 #	/* libs: inih uv */
 
-.PHONY: check check-unit check-mount check-process check-vm tests bench fuzz fuzz-smoke coverage
+.PHONY: check check-unit check-mount check-process check-vm check-night tests bench fuzz fuzz-smoke coverage
 
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
 helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
@@ -200,6 +201,12 @@ tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
 PARTS = unit local process vm
 check: tests
 	$(Q)$(run_tests) $(PARTS:%=--%) $(T)
+
+# All there is: also the tests that say `night`, and every fuzzer for as long as a night allows.
+check-night: tests
+	$(Q)status=0; $(run_tests) $(PARTS:%=--%) --night $(T) || status=1; \
+		$(MAKE) --no-print-directory fuzz-smoke FUZZ_SECONDS=$(NIGHT_FUZZ_SECONDS) || status=1; \
+		exit $$status
 
 check-unit: $(units) $(O)/xsbx-agent $(drivers) $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/test/netbed
 	$(Q)$(run_tests) --unit $(T)
@@ -331,6 +338,7 @@ help:
 	@echo 'check-mount   through a mount, with the agent as a local process; no virtual machine'
 	@echo 'check-process through a mount, in jails on this host (process backend)'
 	@echo 'check-vm      through a mount, in real microVMs; needs images (scripts/images)'
+	@echo 'check-night   all of these, with the tests that take too long for every change, and the fuzzers'
 	@echo 'bench         measures latency and throughput'
 	@echo 'fuzz          builds the fuzzers; fuzz-smoke runs each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'coverage      line coverage of check-unit and check-mount'
