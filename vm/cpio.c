@@ -10,6 +10,11 @@
 #include "fileio.h"
 #include "util.h"
 
+/* QEMU puts the initrd into memory in such a way that it ends in the last page but one if it is whole pages
+ * long, else somewhere in the last one. There the firmware of QEMU 10 (SeaBIOS 1.16.3) has its ACPI tables, from
+ * about 0xd00 on: an initrd that reaches them overwrites them, and the guest hangs in what it reads there. */
+#define PAGE 4096
+
 static int copy(int fd, int from, size_t size)
 {
 	while (size) {
@@ -68,5 +73,14 @@ int cpio_archive(int fd, int from, size_t size)
 
 int cpio_end(int fd)
 {
-	return header(fd, "TRAILER!!!", 0, 0);
+	int r = header(fd, "TRAILER!!!", 0, 0);
+	off_t end = r < 0 ? 0 : lseek(fd, 0, SEEK_CUR);
+
+	if (r < 0)
+		return r;
+	/* The kernel skips zeroes behind an archive. */
+	if (end < 0 || ftruncate(fd, (end + PAGE - 1) / PAGE * PAGE) < 0 ||
+	    lseek(fd, 0, SEEK_END) < 0)
+		return -errno;
+	return 0;
 }

@@ -17,7 +17,7 @@ int cpio_file(int fd, const char *name, uint32_t mode, int from, size_t size);
 /* Another whole archive. */
 int cpio_archive(int fd, int from, size_t size);
 
-/* The end of an archive. */
+/* The end of an archive, and of the file: zeroes up to a whole page. */
 int cpio_end(int fd);
 
 #endif

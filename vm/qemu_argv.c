@@ -20,6 +20,8 @@
  *   counter, which is the host's, and our own kernel also that of the timer. With KVM the kernel has a better clock of its own.
  * - An emulated processor does not speculate, so the kernel's mitigations, a fifth of the boot, would
  *   be for nothing there. With KVM they stay on.
+ * - A guest has no use for virtual machines of its own, and the code of the host's kernel that would serve
+ *   them (nested virtualisation) has had ways out of the guest more than once: svm and vmx are off.
  * - Everything comes by descriptor: no names that could be guessed, nothing that listens, nothing
  *   to remove afterwards.
  * - Two ports, because the first is a console whether it is wanted or not, and each port more
@@ -76,7 +78,7 @@ static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 	addf(a, "-M", "microvm,acpi=%s,pit=off,pic=off,rtc=on,isa-serial=on%s",
 	     m->own_kernel ? "off" : "on", m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
 	add2(a, "-accel", m->kvm ? "kvm" : "tcg,tb-size=" CODE_MIB);
-	add2(a, "-cpu", m->kvm ? "host" : "max");
+	add2(a, "-cpu", m->kvm ? "host,svm=off,vmx=off" : "max");
 	addf(a, "-smp", "%u", m->cpus);
 	addf(a, "-m", "%u", m->memory_mb);
 	if (m->mode != QEMU_COLD)

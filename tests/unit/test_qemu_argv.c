@@ -60,7 +60,7 @@ static void with_kvm(void **state)
 	qemu_argv(&m, &kvm);
 	assert_int_equal(tcg.argc, kvm.argc);
 	assert_string_equal(value(&kvm, "-accel", 0), "kvm");
-	assert_string_equal(value(&kvm, "-cpu", 0), "host");
+	assert_string_equal(value(&kvm, "-cpu", 0), "host,svm=off,vmx=off");
 	assert_null(strstr(value(&kvm, "-append", 0), "tsc"));
 	for (size_t i = 1; i < tcg.argc; i++) {
 		const char *option = tcg.argv[i - 1];
