@@ -132,16 +132,25 @@ static void stop(struct daemon *d, const char *why)
 	vm_close(d->fs->vm, on_vm_closed, d);
 }
 
+/* An end that nobody has asked for, which whoever waits for the process is to see. */
+static void fail(struct daemon *d, const char *why)
+{
+	if (!d->stopping)
+		d->status = 1;
+	stop(d, why);
+}
+
 static void on_spawner_died(void *data)
 {
-	stop(data, "the spawner died");
+	fail(data, "the spawner died");
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
 	struct daemon *d = handle->data;
 
-	d->status = d->conf.action == CONF_MOUNT ? 0 : 128 + signum;
+	if (!d->stopping && d->conf.action != CONF_MOUNT)
+		d->status = 128 + signum;
 	stop(handle->data, signum == SIGINT ? "interrupted" : "terminated");
 }
 
@@ -170,7 +179,10 @@ static void on_fuse(uv_poll_t *handle, int status, int events)
 			return;
 		if (n <= 0) {
 			uv_poll_stop(&d->fuse);
-			stop(d, n == 0 || n == -ENODEV ? "unmounted" : strerror(-n));
+			if (n == 0 || n == -ENODEV)
+				stop(d, "unmounted");
+			else
+				fail(d, strerror(-n));
 			return;
 		}
 		fuse_session_process_buf(d->se, &d->request);

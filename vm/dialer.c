@@ -116,8 +116,12 @@ static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 			break;
 	if (!rq)
 		return 0; /* it was given up */
-	if ((*fd >= 0) != (msg->result == 0))
+	if (*fd >= 0 && msg->result != 0)
 		return -EPROTO;
+	if (*fd < 0 && msg->result == 0) { /* no descriptor was left for it */
+		finish(rq, failure(rq), 0, fd);
+		return 0;
+	}
 	if (!rq->listens && (msg->result < 0 || msg->result >= NET_NREASONS))
 		return -EPROTO;
 	if (!asks_again(d, rq, msg->result))

@@ -81,5 +81,5 @@ ssize_t fdpass_receive(int sock, void *message, size_t size, int *ret_fds, size_
 		return n;
 	while (*ret_nfds)
 		close(ret_fds[--*ret_nfds]);
-	return -EMSGSIZE;
+	return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }

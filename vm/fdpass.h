@@ -32,6 +32,9 @@ ssize_t fdpass_send(int sock, const void *message, size_t len, const int *fds, s
  * @ret_nfds: How many there are
  * @flags: Of recvmsg(); MSG_CMSG_CLOEXEC goes without saying
  *
+ * A process that has as many descriptors as it may have gets the message without any of them, all or
+ * nothing: whoever reads it looks whether those are there that it speaks of.
+ *
  * Return: bytes of the message, 0 at the end, -EMSGSIZE if a packet did not fit, or -errno; no
  * descriptor unless it succeeds.
  */

@@ -280,6 +280,17 @@ static void on_failed(struct child *c, const struct spawn_note *note)
 	c->failed(c, note->error, words);
 }
 
+/* It runs, but nothing that it could be held by has arrived, for want of descriptors: that is the end of it,
+ * and of nothing else. */
+static void on_started_unheld(struct spawner *sp, struct child *c)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_KILL, .id = c->id};
+
+	(void)send_patiently(sp, &req, sizeof(req));
+	child_gone(c);
+	c->failed(c, -EMFILE, "there are no descriptors left to hold it by");
+}
+
 static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = child_find(sp, note->id);
@@ -290,6 +301,8 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[S
 	case SPAWN_NOTE_STARTED:
 		if (c->state == CHILD_ASKED && fds[0] >= 0)
 			on_started(c, note, fds);
+		else if (c->state == CHILD_ASKED)
+			on_started_unheld(sp, c);
 		break;
 	case SPAWN_NOTE_FAILED:
 		if (c->state == CHILD_ASKED)

@@ -270,6 +270,14 @@ static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t n
 	return job->req.op != SPAWN_OP_SPAWN || job->req.nargs > 0;
 }
 
+static void kill_kid(const struct server *s, uint32_t id)
+{
+	for (size_t i = 0; i < s->nkids; i++) {
+		if (s->kids[i].id == id)
+			kill(s->kids[i].pid, SIGKILL);
+	}
+}
+
 /* All that the daemon can ask for. */
 static void serve(struct server *s, struct spawn_job *job)
 {
@@ -281,6 +289,7 @@ static void serve(struct server *s, struct spawn_job *job)
 		break;
 	case SPAWN_OP_UNMOUNT: guard_unmount(s->guarded); break;
 	case SPAWN_OP_STOP: s->stop = true; break;
+	case SPAWN_OP_KILL: kill_kid(s, job->req.id); break;
 	default: break;
 	}
 }
@@ -301,7 +310,9 @@ static bool receive(struct server *s)
 	if (job_parse(&job, message, (size_t)n, nfds))
 		serve(s, &job);
 	else if ((size_t)n >= sizeof(job.req))
-		spawn_failed(s, job.req.id, &(struct spawn_error){.error = -EINVAL});
+		spawn_failed(
+			s, job.req.id,
+			&(struct spawn_error){.error = nfds < job.req.nfds ? -EMFILE : -EINVAL});
 	for (size_t i = 0; i < nfds; i++)
 		close(job.fds[i]);
 	return !s->stop;

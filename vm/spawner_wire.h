@@ -20,6 +20,7 @@ enum spawn_op {
 	SPAWN_OP_GUARD,	    /* strings: mount point, runtime directory; "" for none */
 	SPAWN_OP_UNMOUNT, /* the guarded mount point, of which the daemon knows that it is its own */
 	SPAWN_OP_STOP,
+	SPAWN_OP_KILL, /* the process that was started for the request of this id */
 };
 
 #define SPAWN_OOM_FIRST	  0x01u /* the kernel should kill it before it kills the daemon */

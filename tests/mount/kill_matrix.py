@@ -133,6 +133,7 @@ def spawner_killed():
                 fail("the mount is of no use any more", error)
         daemon.terminate()
     nothing_left(name, mnt, daemon, pids)
+    same(f"{name}: an end that nobody asked for is no success", daemon.returncode, 1)
 
 
 def everything_killed():

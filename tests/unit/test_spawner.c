@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <cmocka.h>
@@ -240,6 +241,51 @@ static void ignores_signals(void **state)
 	assert_int_not_equal(getsid(spawner_pid(sp)), getsid(0));
 }
 
+static void only_child(const char *what)
+{
+	struct capture c;
+
+	for (int i = 0; i < 500; i++) {
+		run(&c, "read -r all < /proc/$PPID/task/$PPID/children; test \"$all\" = $$", 0,
+		    5000);
+		if (c.status == 0)
+			return;
+		usleep(10000);
+	}
+	fail_msg("%s", what);
+}
+
+/* News whose descriptors can't be had are about one process: that one is ended, and the rest goes on. */
+static void no_descriptors(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
+	struct capture c = {0}, after;
+	struct rlimit before, few;
+	int *filler, n = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){MIN(before.rlim_cur, (rlim_t)200), before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	filler = calloc(few.rlim_cur, sizeof(*filler));
+	ndone = 0;
+	assert_int_equal(capture_start(&c, &loop, sp, argv, 0, 60000, on_done), 0);
+	while ((filler[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	assert_int_equal(errno, EMFILE);
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	while (n)
+		close(filler[--n]);
+	free(filler);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(c.failed, -EMFILE);
+	assert_false(died);
+	run(&after, "echo fine", 0, 5000);
+	assert_string_equal(after.output, "fine\n");
+	only_child("what could not be held was not ended");
+}
+
 /* ---- the death of the daemon ---- */
 
 static void on_started(struct child *c)
@@ -325,6 +371,7 @@ int main(void)
 		T(big_request),
 		T(spawner_dies),
 		T(ignores_signals),
+		T(no_descriptors),
 		cmocka_unit_test(daemon_dies),
 	};
 

@@ -309,12 +309,14 @@ void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
 	TAILQ_FOREACH(f, &net->flows.list, link)
 		if (f->id == id && f->state == FLOW_DIALING)
 			break;
-	if (!f || (reason == NET_OK && fd < 0)) {
+	if (!f) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	f->state = FLOW_OPEN; /* the daemon need not be told to hang up */
+	if (reason == NET_OK && fd < 0)
+		reason = NET_UNREACHABLE; /* there was no descriptor left for it */
+	f->state = FLOW_OPEN;		  /* the daemon need not be told to hang up */
 	f->fd[SIDE_HOST] = fd;
 	if (reason != NET_OK)
 		refuse(net, f, reason);

@@ -166,6 +166,8 @@ static int receive_card(int from)
 
 	if (r < 0)
 		die("waiting for the network card: %s", strerror((int)-r));
+	if (r > 0 && n == 0)
+		die("the network card did not come with the message");
 	if (n == 0)
 		exit(0); /* the sandbox has gone before it was there */
 	close(from);
