@@ -136,6 +136,13 @@ $(O)/test/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
 
+# Only what says where things are installed is built again when that changes.
+placed := $(shell grep -ls 'XSBX_LIBEXECDIR\|XSBX_DATADIR' $(fs_c) $(vm_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
+$(call objs,obj,$(placed)) $(call objs,test/obj,$(placed)): $(O)/places
+$(O)/places: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBEXECDIR) $(DATADIR)' | cmp -s - $@ || echo '$(LIBEXECDIR) $(DATADIR)' >$@
+
 # Only what says the version is built again when the version changes.
 versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
 $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
@@ -318,7 +325,9 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(DATADIR)
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent agent/driver.h
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE man/xsbxfs.conf.example
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
+	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
+		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/xsbxfs

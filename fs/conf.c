@@ -279,6 +279,12 @@ struct arguments {
 	const char *mountpoint;
 };
 
+/* There is nothing that the mount is made from, so what stands for it is one of two words. */
+static bool is_source(const char *word)
+{
+	return strcmp(word, "none") == 0 || strcmp(word, "xsbxfs") == 0;
+}
+
 static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
 			  const struct conf_source *src)
 {
@@ -328,6 +334,9 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 		c->foreground = true;
 		return 0;
 	}
+	/* mount(8) calls it as it is in fstab(5): SOURCE MOUNTPOINT. */
+	if (argc - optind == 2 && is_source(argv[optind]))
+		optind++;
 	if (optind < argc)
 		a->mountpoint = argv[optind++];
 	if (optind < argc)

@@ -28,6 +28,7 @@ static struct timespec run_time(const struct run *r)
 static struct timespec node_mtime(struct fs *fs, const struct node *n)
 {
 	const struct session *s = n->s;
+	const struct complaint *c;
 	const struct handle *w;
 
 	if (n->r) {
@@ -47,6 +48,7 @@ static struct timespec node_mtime(struct fs *fs, const struct node *n)
 	case NODE_EVENTS: return fs->events.mtime;
 	case NODE_ISOLATION:
 	case NODE_DOCTOR: return fs->started;
+	case NODE_ROOT_ERROR: c = complaint_of(fs, n->sub); return c ? c->time : fs->started;
 	case NODE_TEMPLATE: return fs->template_mtime[n->template_index];
 	case NODE_IN: w = input_writer(n->s); return w ? w->mtime : s->in_mtime;
 	case NODE_STDIN: return s->stdin_mtime;
@@ -131,6 +133,8 @@ int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st)
 	int e;
 
 	assert(n->s || n->kind < NODE_SESSION);
+	if (n->kind == NODE_ROOT_ERROR)
+		st.st_uid = n->sub;
 	if (n->kind == NODE_FILES) {
 		files_root_stat(n->s, ret_st);
 		return 0;
@@ -170,10 +174,12 @@ static bool absent(const struct node *n)
 }
 
 /* The number of a directory's fixed child. */
-static uint64_t child_ino(const struct node *dir, enum node_kind kind)
+static uint64_t child_ino(const struct fs *fs, const struct node *dir, enum node_kind kind)
 {
 	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET;
 
+	if (kind == NODE_ROOT_ERROR)
+		return node_sibling(dir, kind, fs->caller);
 	return node_sibling(dir, kind, epoch ? dir->s->dir_epoch : dir->sub);
 }
 
@@ -239,7 +245,7 @@ int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct n
 	if (strlen(name) > NAME_MAX)
 		return -ENAMETOOLONG;
 	if (kind != NODE_NONE) {
-		ino = child_ino(dir, kind);
+		ino = child_ino(fs, dir, kind);
 	} else {
 		e = lookup_free_name(fs, dir, name, &ino);
 		if (e < 0)
@@ -280,7 +286,7 @@ static void put_fixed(struct fs *fs, struct buf *b, const struct node *dir)
 
 		if (node_defs[k].parent != dir->kind || !node_defs[k].name)
 			continue;
-		if (node_resolve(fs, child_ino(dir, (enum node_kind)k), &n) == 0 && !absent(&n))
+		if (node_resolve(fs, child_ino(fs, dir, (enum node_kind)k), &n) == 0 && !absent(&n))
 			put(b, n.ino, node_defs[k].mode, node_defs[k].name);
 	}
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <uv.h>
 
+#include "complaint.h"
 #include "conf.h"
 #include "events.h"
 #include "handle.h"
@@ -50,6 +51,8 @@ struct fs {
 
 	struct handles handles;
 	struct events events;
+	struct complaints complaints;
+	uid_t caller; /* of the request that is being served */
 	struct fs_stats stats;
 	struct netenv netenv; /* set by the caller, or all zeroes */
 	uv_timer_t alarm;     /* the next deadline of any session */

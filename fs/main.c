@@ -20,6 +20,7 @@
 #include "fs.h"
 #include "lease.h"
 #include "mountpoint.h"
+#include "mountwatch.h"
 #include "ops.h"
 #include "prefetch.h"
 #include "report.h"
@@ -55,6 +56,7 @@ struct daemon {
 	char *runtime_dir;
 	int lock;
 	int ready_fd; /* the parent waits there; -1 in the foreground */
+	struct mountwatch watch;
 	bool mounted, stopping;
 	bool over; /* no signals and timers any more */
 	struct prefetch prefetch;
@@ -84,8 +86,9 @@ static void unmount_fuse(struct daemon *d)
 	uv_poll_stop(&d->fuse);
 	uv_close((uv_handle_t *)&d->fuse, NULL);
 	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
-	if (poll(&p, 1, 0) == 0)
+	if (poll(&p, 1, 0) == 0 && !d->watch.gone)
 		spawner_unmount(d->spawner);
+	mountwatch_close(&d->watch);
 	/* What is left for libfuse is its own memory; it must not try, as we may not. */
 	if (poll(&p, 1, UNMOUNT_MS) == 1 && (p.revents & POLLERR))
 		fuse_session_unmount(d->se);
@@ -162,6 +165,18 @@ static void on_prefetched(void *data, bool failed)
 	stop(d, failed ? "not everything is ready" : "everything is ready");
 }
 
+static bool is_in_use(void *data)
+{
+	const struct daemon *d = data;
+
+	return !TAILQ_EMPTY(&d->fs->handles.open);
+}
+
+static void on_unmounted_here(void *data)
+{
+	stop(data, "unmounted; copies of the mount in other namespaces end with it");
+}
+
 /* ---- the kernel ---- */
 
 static void on_fuse(uv_poll_t *handle, int status, int events)
@@ -234,6 +249,10 @@ static void watch_fuse(struct daemon *d)
 	uv_poll_init(&d->loop, &d->fuse, fd);
 	d->fuse.data = d;
 	uv_poll_start(&d->fuse, UV_READABLE, on_fuse);
+	d->watch.busy = is_in_use;
+	d->watch.ended = on_unmounted_here;
+	d->watch.data = d;
+	(void)mountwatch_start(&d->watch, &d->loop, d->conf.mountpoint);
 }
 
 /* ---- the start ---- */
@@ -354,6 +373,32 @@ static void start_machinery(struct daemon *d)
 	}
 }
 
+/* What is needed while the mount is there must not lie below it. */
+static void check_mountpoint(struct daemon *d)
+{
+	const struct conf *c = &d->conf;
+	const struct mountpoint_use uses[] = {
+		{"xsbxfs itself", "/proc/self/exe", false},
+		{"the agent", c->agent, false},
+		{"xsbxfs-store", c->store_program, false},
+		{"QEMU", c->qemu, false},
+		{"the builder of images", c->image_builder, false},
+		{"the installer of packages", c->installer, false},
+		{"the cache", c->cache_dir, true},
+		{"the directory of long outputs", c->spool_dir, true},
+		{"the runtime directory", c->runtime_dir, true},
+		{"the system", "/usr", false},
+		{"the system", "/etc", false},
+		{"the system", "/dev", false},
+		{"the system", "/proc", true},
+		{"the system", "/sys", true},
+	};
+	char why[1024];
+
+	if (mountpoint_check(c->mountpoint, uses, ARRAY_SIZE(uses), why, sizeof(why)) < 0)
+		die(d, why);
+}
+
 static void start(struct daemon *d)
 {
 	static const int signums[ARRAY_SIZE(d->signals)] = {SIGTERM, SIGINT, SIGHUP};
@@ -362,6 +407,8 @@ static void start(struct daemon *d)
 
 	raise_limits();
 	signal(SIGPIPE, SIG_IGN);
+	if (mounts)
+		check_mountpoint(d);
 	/* Without a mount, the cache stands for it: it is filled by one at a time. */
 	if (mountpoint_claim(d->conf.runtime_dir, mounts ? d->conf.mountpoint : d->conf.cache_dir,
 			     &d->runtime_dir, &d->lock, why, sizeof(why)) < 0)
@@ -480,6 +527,7 @@ static int check(const struct conf *conf)
 
 	if (report_check(conf, &out, &failed) < 0)
 		failed = true;
+	log_printable(out.data, out.len, true);
 	fwrite(out.data, 1, out.len, stdout);
 	buf_clear(&out);
 	return failed;
@@ -487,10 +535,11 @@ static int check(const struct conf *conf)
 
 int main(int argc, char *argv[])
 {
-	static struct daemon d = {.lock = -1, .ready_fd = -1};
+	static struct daemon d = {.lock = -1, .ready_fd = -1, .watch.fd = -1};
 	char why[1024];
 
 	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {
+		log_printable(why, strlen(why), false);
 		fprintf(stderr, "xsbxfs: %s\n", why);
 		return 2;
 	}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,6 +63,42 @@ int mountpoint_prepare(const char *path, char *ret_why, size_t why_size)
 	snprintf(ret_why, why_size, "%s: %s%s", path, strerror(errno),
 		 errno == ENOENT ? "; make it: mkdir -p it" : "");
 	return -errno;
+}
+
+static bool is_at_or_below(const char *path, const char *dir)
+{
+	const size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t n, char *ret_why,
+		     size_t why_size)
+{
+	char real[PATH_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct mountpoint_use *u = &uses[i];
+
+		/* What does not exist yet is taken by its name. */
+		if (!u->path || !strchr(u->path, '/'))
+			continue;
+		if (!realpath(u->path, real))
+			snprintf(real, sizeof(real), "%s", u->path);
+		if (is_at_or_below(real, path))
+			snprintf(ret_why, why_size,
+				 "cannot mount on %s: %s is there (%s), and would be hidden by the "
+				 "mount; choose an empty directory of its own",
+				 path, u->what, real);
+		else if (u->inside && is_at_or_below(path, real))
+			snprintf(ret_why, why_size,
+				 "cannot mount on %s: it lies in %s (%s); choose a directory elsewhere",
+				 path, u->what, real);
+		else
+			continue;
+		return -EBUSY;
+	}
+	return 0;
 }
 
 /* FNV-1a, so that two mountpoints whose readable parts agree still differ. */
@@ -125,8 +162,24 @@ static int try_lock(const char *parent, const char *dir, const char *path, int *
 	if (fstat(fd, &ours) < 0 || lstat(path, &named) < 0 || ours.st_ino != named.st_ino ||
 	    ours.st_dev != named.st_dev)
 		return -EAGAIN;
+	/* For the message of who comes next. */
+	if (ftruncate(fd, 0) == 0)
+		dprintf(fd, "%d\n", (int)getpid());
 	*ret_lock = steal_fd(&fd);
 	return 0;
+}
+
+/* The process that has the lock, as it wrote itself down. Return: 0 if it did not. */
+static int lock_holder(const char *dir)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_file_ FILE *f = NULL;
+	int pid = 0;
+
+	if (asprintf(&path, "%s/lock", dir) < 0)
+		path = NULL;
+	f = path ? fopen(path, "re") : NULL;
+	return f && fscanf(f, "%d", &pid) == 1 && pid > 0 ? pid : 0;
 }
 
 static int lock(const char *parent, const char *dir, int *ret_lock)
@@ -148,6 +201,16 @@ static int lock(const char *parent, const char *dir, int *ret_lock)
 	return e;
 }
 
+static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
+{
+	int n = snprintf(ret_why, why_size,
+			 "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
+			 path);
+
+	if (pid && n > 0 && (size_t)n < why_size)
+		snprintf(ret_why + n, why_size - (size_t)n, ", or: kill %d", pid);
+}
+
 int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,
 		     char *ret_why, size_t why_size)
 {
@@ -155,9 +218,7 @@ int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *
 	int e = dir ? lock(parent, dir, ret_lock) : -ENOMEM;
 
 	if (e == -EBUSY)
-		snprintf(ret_why, why_size,
-			 "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
-			 path);
+		say_busy(path, lock_holder(dir), ret_why, why_size);
 	else if (e < 0)
 		snprintf(ret_why, why_size, "runtime directory %s: %s", dir ? dir : parent,
 			 e == -EPERM ? "not a private directory of this user" : strerror(-e));

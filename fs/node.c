@@ -19,13 +19,15 @@
 #define FILE_ S_IFREG
 
 const struct node_def node_defs[NODE_NKINDS] = {
-	[NODE_ROOT] = {NULL, NODE_NONE, DIR_ | 0555, NULL},
+	[NODE_ROOT] = {NULL, NODE_NONE, DIR_ | 01777,
+		       NULL}, /* so that we say what is wrong, not the kernel */
 	[NODE_ROOT_README] = {"README.md", NODE_ROOT, FILE_ | 0444, &text_ops},
 	[NODE_ROOT_STATUS] = {"status.json", NODE_ROOT, FILE_ | 0444, &text_ops},
 	[NODE_ISOLATION] = {"isolation", NODE_ROOT, FILE_ | 0444, &text_ops},
 	[NODE_DOCTOR] = {"doctor", NODE_ROOT, FILE_ | 0444, &text_ops},
 	[NODE_METRICS] = {"metrics", NODE_ROOT, FILE_ | 0444, &text_ops},
 	[NODE_EVENTS] = {"events", NODE_ROOT, FILE_ | 0400, &events_ops},
+	[NODE_ROOT_ERROR] = {"error", NODE_ROOT, FILE_ | 0400, &text_ops},
 	[NODE_TEMPLATE] = {NULL, NODE_ROOT, DIR_ | 01777, NULL},
 	[NODE_TEMPLATE_JSON] = {"template.json", NODE_TEMPLATE, FILE_ | 0444, &text_ops},
 	[NODE_TEMPLATE_README] = {"README.md", NODE_TEMPLATE, FILE_ | 0444, &text_ops},

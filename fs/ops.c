@@ -27,8 +27,11 @@
 struct fs *ops_fs(fuse_req_t req)
 {
 	struct fs *fs = fuse_req_userdata(req);
+	struct req_ctx ctx;
 
 	fs->stats.requests++;
+	req_ctx(core(req), &ctx);
+	fs->caller = ctx.uid;
 	return fs;
 }
 
@@ -270,6 +273,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	}
 	req_ctx(core(req), &ctx);
 	e = names_mkdir(ops_fs(req), &dir, name, &ctx, &n);
+	complaint_mkdir(ops_fs(req), &dir, name, ctx.uid, e);
 	if (e < 0)
 		reply_err(core(req), e);
 	else

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../vm/log.h"
 #include "fs.h"
 #include "lease.h"
 
@@ -56,17 +59,31 @@ struct tally {
 	bool print;
 };
 
+/* A line for whoever waits; it may quote what an installer said. */
+static void printf_like(1, 2) say(const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_printable(text, strlen(text), false);
+	puts(text);
+	fflush(stdout);
+}
+
 static void tell(const struct tally *y, const struct vm_template_status *st, const char *words)
 {
 	if (y->print)
-		printf("%-4s %s (%s, %u MiB, %u CPUs%s%s%s): %s\n", words ? "fail" : "ok",
-		       st->image, st->language, st->memory_mb, st->cpus,
-		       st->network ? ", network" : "", *st->packages ? ", " : "", st->packages,
-		       words		     ? words
-		       : st->fetched	     ? "fetched"
-		       : st->built_ms	     ? "made"
-		       : st->key && *st->key ? "was there"
-					     : "needs nothing");
+		say("%-4s %s (%s, %u MiB, %u CPUs%s%s%s): %s", words ? "fail" : "ok", st->image,
+		    st->language, st->memory_mb, st->cpus, st->network ? ", network" : "",
+		    *st->packages ? ", " : "", st->packages,
+		    words		  ? words
+		    : st->fetched	  ? "fetched"
+		    : st->built_ms	  ? "made"
+		    : st->key && *st->key ? "was there"
+					  : "needs nothing");
 }
 
 static void look_at(void *data, const struct vm_template_status *st)
@@ -131,7 +148,7 @@ static void finish(struct prefetch *p, const struct tally *y)
 	vm_templates(p->fs->vm, look_at, &again);
 	vm_store_status(p->fs->vm, &store);
 	if (store.problem[0])
-		printf("warn store: %s\n", store.problem);
+		say("warn store: %s", store.problem);
 	if (p->items) {
 		list_image(p->items, p->fs->conf->cache_dir, "kernel");
 		list_image(p->items, p->fs->conf->cache_dir, "kernel-own");
@@ -160,8 +177,7 @@ static void on_tick(uv_timer_t *timer)
 static void on_event(void *data, const char *kind, const char *words)
 {
 	(void)data;
-	printf("%s: %s\n", kind, words);
-	fflush(stdout);
+	say("%s: %s", kind, words);
 }
 
 const struct vm_events prefetch_events = {.event = on_event};

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "../vm/log.h"
 #include "fs.h"
 #include "help.h"
 #include "metrics.h"
@@ -15,14 +16,18 @@
 #include "status.h"
 #include "stream.h"
 
-static int render_error(const struct session *s, struct buf *out)
+/* @p: or NULL */
+static int render_error(const struct vm_problem *p, struct buf *out)
 {
-	const struct vm_problem *p = &s->error;
+	int r;
 
-	if (!p->code[0])
+	if (!p || !p->code[0])
 		return 0;
-	return buf_printf(out, "code: %s\ncause: %s\n%s%s%s", p->code, p->cause,
-			  p->fix[0] ? "fix: " : "", p->fix, p->fix[0] ? "\n" : "");
+	r = buf_printf(out, "code: %s\ncause: %s\n%s%s%s", p->code, p->cause,
+		       p->fix[0] ? "fix: " : "", p->fix, p->fix[0] ? "\n" : "");
+	if (r == 0) /* it may quote a guest, and is read on a terminal */
+		log_printable(out->data, out->len, true);
+	return r;
 }
 
 static int render_exit_code(const struct run *r, struct buf *out)
@@ -48,7 +53,7 @@ static int render_session(const struct node *n, struct buf *out)
 		return s->latest ? run_summary(s->latest, out) : buf_printf(out, "no run yet\n");
 	case NODE_STATE: return buf_printf(out, "%s\n", session_state_str(s->state));
 	case NODE_STATUS: return status_session(s, out);
-	case NODE_ERROR: return render_error(s, out);
+	case NODE_ERROR: return render_error(&s->error, out);
 	case NODE_CONSOLE: return render_console(s, out);
 	case NODE_CONFIG: return settings_render(&s->settings, out);
 	case NODE_NET_ALLOW: return netnode_render_allow(s, out);
@@ -68,11 +73,16 @@ static int render_session(const struct node *n, struct buf *out)
 
 int text_render(struct fs *fs, const struct node *n, struct buf *out)
 {
+	const struct complaint *c;
+
 	switch ((int)n->kind) {
 	case NODE_ROOT_README: return help_root(fs->conf, out);
 	case NODE_ROOT_STATUS: return status_root(fs, out);
 	case NODE_ISOLATION: return report_isolation(fs, out);
 	case NODE_DOCTOR: return report_doctor(fs, out);
+	case NODE_ROOT_ERROR:
+		c = complaint_of(fs, n->sub);
+		return render_error(c ? &c->problem : NULL, out);
 	case NODE_METRICS: return metrics_render(fs, out);
 	case NODE_TEMPLATE_README: return help_template(fs->conf, n->t, out);
 	case NODE_TEMPLATE_JSON: return status_template(fs, n->t, out);

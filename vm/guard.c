@@ -59,6 +59,21 @@ void guard_unmount(const struct guarded *g)
 		waitpid(pid, NULL, 0);
 }
 
+void guard_leave(const struct guarded *g)
+{
+	char parent[PATH_MAX], *slash;
+
+	if (!g->runtime_dir[0])
+		return;
+	remove_tree_at_once(g->runtime_dir);
+	memcpy(parent, g->runtime_dir, sizeof(parent));
+	slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return;
+	*slash = '\0';
+	(void)rmdir(parent);
+}
+
 void guard_clean(const struct guarded *g)
 {
 	struct statfs fs;
@@ -68,8 +83,7 @@ void guard_clean(const struct guarded *g)
 	if (g->mountpoint[0] && statfs(g->mountpoint, &fs) < 0 &&
 	    (errno == ENOTCONN || errno == ECONNABORTED))
 		guard_unmount(g);
-	if (g->runtime_dir[0])
-		remove_tree_at_once(g->runtime_dir);
+	guard_leave(g);
 }
 
 int guard_isolate(int fd, const char *name)

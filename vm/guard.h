@@ -31,6 +31,10 @@ void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_di
 /* Detaches the mount point: as root, or by the set-id program that mounted. */
 void guard_unmount(const struct guarded *g);
 
+/* After an end in good order: removes the runtime directory, and the one above it if no other mount of
+ * this user has its own there. The daemon can't: it may not change what lies around its own directories. */
+void guard_leave(const struct guarded *g);
+
 /* Detaches the mount point, if nobody answers there any more, and removes the runtime directory. */
 void guard_clean(const struct guarded *g);
 

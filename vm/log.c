@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <string.h>
 #include <syslog.h>
 
 static bool to_syslog;
@@ -28,6 +29,22 @@ void log_open(bool use_syslog, enum log_level level)
 		openlog("xsbxfs", LOG_PID, LOG_DAEMON);
 }
 
+void log_printable(char *text, size_t len, bool lines)
+{
+	for (size_t i = 0; i < len; i++) {
+		const unsigned char c = (unsigned char)text[i];
+
+		if ((c < ' ' && c != '\t' && !(lines && c == '\n')) || c == 0x7f) {
+			text[i] = '?';
+		} else if (c == 0xc2 && i + 1 < len &&
+			   ((unsigned char)text[i + 1] & 0xe0) == 0x80) {
+			/* U+0080 to U+009f: to a terminal, U+009b is as good as ESC [ */
+			text[i] = '?';
+			text[i + 1] = '?';
+		}
+	}
+}
+
 void log_write(enum log_level level, const char *fmt, ...)
 {
 	char text[2048];
@@ -38,6 +55,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	log_printable(text, strlen(text), false);
 	if (to_syslog)
 		syslog(levels[level].priority, "%s", text);
 	else

@@ -4,6 +4,7 @@
 #define XSBX_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "util.h"
 
@@ -16,6 +17,15 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
  */
 void log_open(bool syslog, enum log_level level);
 
+/**
+ * log_printable() - Make text fit for a terminal or a line of a log
+ * @text: Changed in place: control characters, those of UTF-8 too, become '?'
+ * @len: Bytes
+ * @lines: Leave ends of lines as they are
+ */
+void log_printable(char *text, size_t len, bool lines);
+
+/* One line, made printable: names and words of others may be in it. */
 void log_write(enum log_level level, const char *fmt, ...) printf_like(2, 3);
 
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

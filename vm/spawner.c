@@ -394,8 +394,9 @@ static void clean_up(struct server *s)
 	} while (pid > 0 || errno == EINTR);
 	jail_release_all();
 	if (s->stop)
-		return;
-	guard_clean(s->guarded);
+		guard_leave(s->guarded);
+	else
+		guard_clean(s->guarded);
 }
 
 void spawner_serve(int sock, struct guarded *guarded)

@@ -13,7 +13,7 @@ static void test_listings(void **state)
 	struct bed *b = *state;
 
 	assert_string_equal(bed_ls(b, ""), "README.md status.json isolation doctor metrics events "
-					   "python raw ");
+					   "error python raw ");
 	assert_string_equal(bed_ls(b, "python"), "template.json README.md demo ");
 	assert_string_equal(bed_ls(b, "raw"), "template.json README.md ");
 	assert_string_equal(bed_ls(b, "python/demo"),
@@ -35,7 +35,7 @@ static void test_modes(void **state)
 		const char *path;
 		mode_t mode;
 	} rows[] = {
-		{"", S_IFDIR | 0555},
+		{"", S_IFDIR | 01777},
 		{"README.md", S_IFREG | 0444},
 		{"python", S_IFDIR | 01777},
 		{"python/demo", S_IFDIR | 0700},
