@@ -216,6 +216,28 @@ static void printf_like(2, 0) on_fuse_log(enum fuse_log_level level, const char 
 		  "libfuse: %s", text);
 }
 
+/* libfuse says no more than that it failed. */
+static const char *mount_trouble(const struct conf *c)
+{
+	const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	const int err = errno;
+
+	if (fd >= 0)
+		close(fd);
+	else if (err == ENOENT || err == ENODEV || err == ENXIO)
+		return "cannot mount: there is no /dev/fuse; load it with: modprobe fuse; a "
+		       "container "
+		       "has to be given it: --device /dev/fuse";
+	else if (err == EACCES || err == EPERM)
+		return "cannot mount: this user may not open /dev/fuse; chmod 666 /dev/fuse is "
+		       "usual; "
+		       "a container has to be allowed it: --device /dev/fuse";
+	if (c->allow_other && getuid())
+		return "cannot mount; allow_other needs user_allow_other in /etc/fuse.conf";
+	return getuid() ? "cannot mount; is fuse3 installed, and fusermount3 set-uid root?"
+			: "cannot mount; is this allowed here? It takes CAP_SYS_ADMIN";
+}
+
 static void mount_fuse(struct daemon *d)
 {
 	char name[] = "xsbxfs", dash_o[] = "-o", options[128];
@@ -232,10 +254,7 @@ static void mount_fuse(struct daemon *d)
 	if (!d->se)
 		die(d, "libfuse does not accept the mount options");
 	if (fuse_session_mount(d->se, d->conf.mountpoint) < 0)
-		die(d,
-		    d->conf.allow_other && getuid()
-			    ? "cannot mount; allow_other needs user_allow_other in /etc/fuse.conf"
-			    : "cannot mount; is fuse3 installed, and /dev/fuse there?");
+		die(d, mount_trouble(&d->conf));
 	d->mounted = true;
 	if (spawner_guard(d->spawner, d->conf.mountpoint, d->runtime_dir) < 0)
 		die(d, "the spawner does not answer");

@@ -92,7 +92,8 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
 				 path, u->what, real);
 		else if (u->inside && is_at_or_below(path, real))
 			snprintf(ret_why, why_size,
-				 "cannot mount on %s: it lies in %s (%s); choose a directory elsewhere",
+				 "cannot mount on %s: it lies in %s (%s); choose a directory "
+				 "elsewhere",
 				 path, u->what, real);
 		else
 			continue;

@@ -64,6 +64,10 @@ def no_fuse():
                            f"exec {XSBXFS} -o prepare=no {mnt}'")
     same("without /dev/fuse: status", status, 1)
     has("without /dev/fuse: in words", err, b"cannot mount")
+    status, _, err = shell(f"unshare -m sh -c 'mount -t tmpfs none /dev && mknod /dev/null c 1 3 && "
+                           f"exec {XSBXFS} -o prepare=no {mnt}'")
+    same("with no such file: status", status, 1)
+    has("with no such file: what to do", err, b"modprobe fuse")
     ok("without /dev/fuse: nothing else went wrong", b"ssertion" not in err, err)
 
 
