@@ -148,7 +148,7 @@ static struct words packages(const char *text)
 
 static int root_templates(const struct conf *c, struct buf *out)
 {
-	size_t shown = MIN(c->ntemplates, (size_t)8);
+	size_t shown = MIN(c->ntemplates, (size_t)7);
 	int r = buf_printf(out, "\n## Templates\n\n");
 
 	for (size_t i = 0; i < shown && r >= 0; i++) {
@@ -180,22 +180,33 @@ static int root_rules(const struct conf *c, struct buf *out)
 		out,
 		"\n## What to know\n\n"
 		"- A session keeps its state: variables, imports and files last from run to run.\n"
-		"- Closing `in` starts a run; runs of a session wait for each other.\n"
+		"- Closing `in` starts a run; runs wait for each other. Write `stdin` before "
+		"`in`.\n"
 		"- `stdout`, `stderr`, `output` and `exit_code` wait for the latest run.\n"
-		"- Nothing in `runs/N/` waits, except `wait`. For long work: write to `in`, go "
-		"on,\n"
-		"  look whether `runs/N/exit_code` exists. `tail -f runs/N/stdout` follows it.\n"
-		"- If a command fails, `cat error` in the session says why, and what to do.\n"
-		"- Stop a run: `echo interrupt > ctl`, or `kill`. After `state` says `closed`:\n"
-		"  `echo reset > ctl` gives a new sandbox.\n"
-		"- Settings: `cat config`; `echo 'timeout_s = 60' >> config`. Memory and "
-		"processors\n"
-		"  must be set before the first run.\n"
-		"- Packages, before the first run: `echo 'packages = pandas==2.3.3' >> config`, "
-		"of\n"
-		"  npm `lodash@4.17.21`. The first session that has them waits for their "
-		"installation.\n"
-		"- A sandbox without a name of its own: `mktemp -d python/XXXXXXXX`.\n"
+		"- Nothing in `runs/N/` waits, except `wait`. For long work: write to `in`, go on, "
+		"look whether\n"
+		"  `runs/N/exit_code` exists. `tail -f runs/N/stdout` follows it.\n"
+		"- `exit_code`: 124 it ran past `timeout_s`, 137 killed or out of memory, 128+N "
+		"signal N.\n"
+		"  `runs/N/state`: `lost` it may have run, its result is unknown; `refused` it "
+		"never ran, try\n"
+		"  again; neither has an `exit_code`.\n"
+		"- If a command fails, `cat error` in the session says why; if `mkdir` does, the "
+		"one here.\n"
+		"- Stop a run: `echo interrupt > ctl`, or `kill`. A session that is idle too long, "
+		"or whose\n"
+		"  sandbox died, is `closed`: what it held is gone, its results stay. `echo reset "
+		"> ctl` gives it\n"
+		"  a new sandbox.\n"
+		"- `files/` is the working directory and `HOME` of the code, live in both "
+		"directions.\n"
+		"- Settings: `cat config`; `echo 'timeout_s = 60' >> config`. Only before the "
+		"first run:\n"
+		"  `memory_mb`, `cpus`, `packages`, `network`, variables (`env.NAME = value`).\n"
+		"- Packages: `packages = pandas==2.3.3`, of npm `lodash@4.17.21`; at first, they "
+		"are waited for.\n"
+		"- A server inside: `ports = 8080`; `cat ports` says where it is on this machine.\n"
+		"- A sandbox without a name of its own: `mktemp -d %s/XXXXXXXX`.\n"
 		"%s- Only its owner may use a session (mode 0700).\n"
 		"\n## Limits\n\n"
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
@@ -203,7 +214,7 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"- memory: %s; processors: %s; time of a run: %s\n"
 		"\nMore: `doctor` (what is wrong with this host), `isolation` (what is enforced),\n"
 		"`status.json`, `events`, `metrics`; in each session `README.md`; man 5 xsbxfs.\n",
-		network_words(c), bytes(c->output_bytes).text, c->history_runs,
+		c->template[0].name, network_words(c), bytes(c->output_bytes).text, c->history_runs,
 		bytes(c->history_bytes).text, limit(c->limits.max_memory_mb, " MiB").text,
 		limit(c->limits.max_cpus, "").text, limit(c->limits.max_timeout_s, " s").text);
 }
