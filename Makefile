@@ -200,10 +200,16 @@ $(O)/test/probe: $(call objs,obj,$(wildcard tests/hostile/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
 
+# Runs in machines and on the host; what each computes is compared.
+$(O)/test/vectors: $(call objs,obj,$(wildcard tests/vectors/*.c))
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
+
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(O)/xsbxfs-net $(O)/xsbxfs-dial $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
-tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe
+tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe $(O)/test/vectors
 
 PARTS = unit local process vm
 check: tests
@@ -224,7 +230,7 @@ check-mount: $(local)
 check-process: all $(O)/test/probe
 	$(Q)$(run_tests) --process $(T)
 
-check-vm: all $(O)/test/probe
+check-vm: all $(O)/test/probe $(O)/test/vectors
 	$(Q)$(run_tests) --vm $(T)
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))

@@ -3,11 +3,13 @@
 #include "probe.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "qemu_cpu.h"
 #include "trouble.h"
 #include "util.h"
 
@@ -42,16 +44,11 @@ int probe_parse_version(const char *text, char *out, size_t size)
 	return 0;
 }
 
-/* "7.2.22", "10.0.2 (Debian ...)": 7.2 or later? What has no numbers is given the chance to work. */
+/* What has no numbers is given the chance to work. */
 static bool new_enough(const char *version)
 {
-	char *end;
-	const long major = strtol(version, &end, 10);
-	const long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-
-	if (end == version)
-		return true;
-	return major > QEMU_MIN_MAJOR || (major == QEMU_MIN_MAJOR && minor >= QEMU_MIN_MINOR);
+	return !isdigit((unsigned char)*version) ||
+	       qemu_at_least(version, QEMU_MIN_MAJOR, QEMU_MIN_MINOR);
 }
 
 /* What is settled by the two answers. */

@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "qemu_argv.h"
+#include "qemu_cpu.h"
 #include "qemu_ends.h"
 #include "qemu_jail.h"
 #include "qmp.h"
@@ -230,6 +231,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	struct qemu_jail jail;
 	const struct qemu_machine machine = {
 		.qemu = jail.program,
+		.version = b->vm->probe.qemu,
 		.name = spec->name,
 		.mode = machine_mode[spec->mode],
 		.kvm = strcmp(b->vm->probe.accel, "kvm") == 0,
@@ -300,10 +302,7 @@ static void listen_to(struct backend *b, struct qemu_ends *e)
 /* Before 8.2 there is no file:, after 10 no fd: for files. */
 static bool has_file_uri(const struct vm *vm)
 {
-	unsigned major = 0, minor = 0;
-
-	sscanf(vm->probe.qemu, "%u.%u", &major, &minor);
-	return major > 8 || (major == 8 && minor >= 2);
+	return qemu_at_least(vm->probe.qemu, 8, 2);
 }
 
 static int set_capabilities(struct backend *b, qmp_reply_fn fn)

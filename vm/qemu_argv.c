@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "net/message.h"
+#include "qemu_cpu.h"
 #include "util.h"
 
 /*
@@ -20,8 +21,7 @@
  *   counter, which is the host's, and our own kernel also that of the timer. With KVM the kernel has a better clock of its own.
  * - An emulated processor does not speculate, so the kernel's mitigations, a fifth of the boot, would
  *   be for nothing there. With KVM they stay on.
- * - A guest has no use for virtual machines of its own, and the code of the host's kernel that would serve
- *   them (nested virtualisation) has had ways out of the guest more than once: svm and vmx are off.
+ * - What the guest's processor can do: see qemu_cpu.c.
  * - Everything comes by descriptor: no names that could be guessed, nothing that listens, nothing
  *   to remove afterwards.
  * - Two ports, because the first is a console whether it is wanted or not, and each port more
@@ -74,11 +74,14 @@ static void printf_like(3, 4) addf(struct qemu_argv *a, const char *option, cons
 
 static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 {
+	char cpu[QEMU_CPU_MAX];
+
 	add2(a, "-name", m->name);
 	addf(a, "-M", "microvm,acpi=%s,pit=off,pic=off,rtc=on,isa-serial=on%s",
 	     m->own_kernel ? "off" : "on", m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
 	add2(a, "-accel", m->kvm ? "kvm" : "tcg,tb-size=" CODE_MIB);
-	add2(a, "-cpu", m->kvm ? "host,svm=off,vmx=off" : "max");
+	qemu_cpu(m->kvm, m->version, cpu);
+	addf(a, "-cpu", "%s", cpu);
 	addf(a, "-smp", "%u", m->cpus);
 	addf(a, "-m", "%u", m->memory_mb);
 	if (m->mode != QEMU_COLD)

@@ -32,8 +32,9 @@ enum qemu_mode {
 };
 
 struct qemu_machine {
-	const char *qemu; /* program */
-	const char *name; /* shown by ps; must have no comma */
+	const char *qemu;    /* program */
+	const char *version; /* what it said when it was asked */
+	const char *name;    /* shown by ps; must have no comma */
 	enum qemu_mode mode;
 	bool kvm;
 	bool packages;	  /* a second disk, QEMU_FD_PACKAGES */

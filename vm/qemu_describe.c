@@ -25,6 +25,7 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 {
 	struct qemu_machine machine = {
 		.qemu = vm->qemu,
+		.version = vm->probe.qemu,
 		.name = "",
 		.mode = QEMU_RECORD,
 		.kvm = strcmp(vm->probe.accel, "kvm") == 0,

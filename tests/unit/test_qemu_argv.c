@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of a machine, emulated and with KVM. */
-/* modules: vm/qemu_argv.c */
+/* modules: vm/qemu_argv.c vm/qemu_cpu.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@ static const char *value(const struct qemu_argv *a, const char *option, unsigned
 
 static const struct qemu_machine machine = {
 	.qemu = "qemu-system-x86_64",
+	.version = "10.0.2 (Debian 1:10.0.2)",
 	.name = "python-demo",
 	.tsc_khz = 2100123,
 	.memory_mb = 192,
@@ -36,7 +37,7 @@ static void emulated(void **state)
 	assert_string_equal(a.argv[0], "qemu-system-x86_64");
 	assert_null(a.argv[a.argc]);
 	assert_string_equal(value(&a, "-accel", 0), "tcg,tb-size=128");
-	assert_string_equal(value(&a, "-cpu", 0), "max");
+	assert_string_equal(value(&a, "-cpu", 0), "max,svm=off,vmx=off");
 	assert_string_equal(value(&a, "-m", 0), "192");
 	assert_string_equal(value(&a, "-smp", 0), "2");
 	assert_string_equal(value(&a, "-name", 0), "python-demo");
@@ -69,6 +70,33 @@ static void with_kvm(void **state)
 		    strcmp(option, "-append") != 0)
 			assert_string_equal(tcg.argv[i], kvm.argv[i]);
 	}
+}
+
+/* What a version of QEMU gets wrong is not shown to its guests; with KVM there is no emulator. */
+static void mistakes(void **state)
+{
+	static const char *const wrong[] = {"7.2.22 (Debian 1:7.2)", "8.2.0", "9.0.2", "none", ""};
+	static const char *const right[] = {"9.1.0", "9.2.1", "10.0.2", "11.0"};
+	struct qemu_machine m = machine;
+	struct qemu_argv a;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		m.version = wrong[i];
+		qemu_argv(&m, &a);
+		assert_string_equal(
+			value(&a, "-cpu", 0),
+			"max,svm=off,vmx=off,avx2=off,vaes=off,bmi1=off,bmi2=off,adx=off");
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		m.version = right[i];
+		qemu_argv(&m, &a);
+		assert_string_equal(value(&a, "-cpu", 0), "max,svm=off,vmx=off");
+	}
+	m.kvm = true;
+	m.version = wrong[0];
+	qemu_argv(&m, &a);
+	assert_string_equal(value(&a, "-cpu", 0), "host,svm=off,vmx=off");
 }
 
 /* Our own kernel finds its devices without ACPI, and has no self-tests to be told not to do. */
@@ -124,9 +152,8 @@ static void closed_world(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(emulated),
-		cmocka_unit_test(with_kvm),
-		cmocka_unit_test(own_kernel),
+		cmocka_unit_test(emulated),	cmocka_unit_test(with_kvm),
+		cmocka_unit_test(mistakes),	cmocka_unit_test(own_kernel),
 		cmocka_unit_test(closed_world),
 	};
 
