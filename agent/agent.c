@@ -146,7 +146,7 @@ static void advance_idle(struct agent *a)
 	} else if (a->warm.due) {
 		if (spare_warm(a))
 			send_ready(a, &a->warm);
-	} else if (a->run.state == RUN_WAITING) {
+	} else if (a->run.state == RUN_WAITING && interp_listens(a->interp)) {
 		run_begin(&a->run, seed);
 	}
 	if (r < 0) {
@@ -158,8 +158,13 @@ static void advance_idle(struct agent *a)
 void agent_advance(struct agent *a)
 {
 	/* A run that waits takes the seed along: nothing could come before that. */
-	bool seeded = (!a->seed_due && !a->seeding) || takes_seed(a);
+	bool seeded;
 
+	if (a->loss.due && a->run.state == RUN_WAITING) {
+		a->loss.due = false;
+		run_gone(&a->run, &a->loss);
+	}
+	seeded = (!a->seed_due && !a->seeding) || takes_seed(a);
 	if (a->interp->state == INTERP_NONE)
 		advance_none(a);
 	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
@@ -219,6 +224,16 @@ static void died_on_the_way(struct agent *a, const char *when, int wait_status)
 	agent_fail(a, EIO, what);
 }
 
+/* Has state gone that whoever asks for the next run believes to be there? */
+static bool is_loss(const struct agent *a, const struct interp *i)
+{
+	if (a->run.state == RUN_ACTIVE)
+		return i->unread;
+	if (a->run.state == RUN_KILLING || a->run.state == RUN_DRAINING)
+		return false; /* its result says so */
+	return i->holds && !a->restart;
+}
+
 static void on_interp_death(struct interp *i, enum interp_state was, int wait_status,
 			    const struct rusage *ru)
 {
@@ -236,6 +251,12 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 			 WIFSIGNALED(wait_status) ? "signal" : "status",
 			 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
 						  : WEXITSTATUS(wait_status));
+	if (is_loss(a, i))
+		loss_note_death(&a->loss, wait_status, i->killed, run_saw_oom(&a->run));
+	if (a->run.state == RUN_ACTIVE && i->unread) {
+		a->loss.due = false;
+		run_gone(&a->run, &a->loss);
+	}
 	run_on_death(&a->run, wait_status, ru);
 	if (was == INTERP_BUSY && i->doing == DRIVER_WARM && a->warm.due)
 		died_on_the_way(a, "while warming up", wait_status);
@@ -315,6 +336,8 @@ static void on_memory_spent(struct swap_guard *g)
 	if (run_out_of_memory(&a->run, again) || a->sweeper.active)
 		return;
 	log_line("what earlier runs left behind takes more memory than there is");
+	if (a->interp->holds)
+		loss_note(&a->loss, PROTO_GONE_OOM, 0);
 	agent_restart(a);
 	killer_start(&a->sweeper, NULL, 0);
 }

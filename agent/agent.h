@@ -10,6 +10,7 @@
 #include "files.h"
 #include "interp.h"
 #include "loop.h"
+#include "loss.h"
 #include "run.h"
 #include "swap.h"
 
@@ -31,6 +32,7 @@ struct agent {
 	struct interp *interp;	       /* the active one: it runs code */
 	struct interp *spare, *zygote; /* see spare.c */
 	struct run run;
+	struct loss loss; /* of state, which the next run is to be told */
 	struct loop_source signals, kmsg;
 	struct loop_timer kmsg_timer;
 

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "interp_config.h"
@@ -41,6 +42,7 @@
 #define WARM_US	 60000000u
 #define SEED_US	 10000000u
 #define COPY_US	 20000000u
+#define DEAF_US	 500000u /* from the end of its socket to that of its process */
 
 static const char *const state_names[] = {
 	[INTERP_NONE] = "none", [INTERP_STARTING] = "starting", [INTERP_IDLE] = "idle",
@@ -100,6 +102,12 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 	}
 }
 
+/* After recv() has failed: was the last copy of the other end closed with our request in it? */
+static void interp_check_reset(struct interp *i)
+{
+	i->unread = i->unread || errno == ECONNRESET;
+}
+
 static void on_ctl_ready(struct loop_source *s, uint32_t events)
 {
 	struct interp *i = container_of(s, struct interp, ctl);
@@ -109,6 +117,8 @@ static void on_ctl_ready(struct loop_source *s, uint32_t events)
 	} in;
 	ssize_t n = recv(s->fd, &in, sizeof(in), MSG_DONTWAIT);
 
+	if (n < 0)
+		interp_check_reset(i);
 	if (n >= (ssize_t)sizeof(in.m)) {
 		interp_message(i, &in.m, in.text, (size_t)n - sizeof(in.m));
 		return;
@@ -121,7 +131,9 @@ static void on_ctl_ready(struct loop_source *s, uint32_t events)
 	/* No copy of the other end is left. In a turn that may be user code closing what it does
 	 * not know: it goes on until it ends or its time is up. */
 	(void)loop_watch(i->loop, s, 0);
-	if (i->state != INTERP_BUSY || i->doing != DRIVER_RUN)
+	if (i->state == INTERP_IDLE && i->pid > 0)
+		loop_arm(i->loop, &i->deadline, DEAF_US); /* it is ending: how, that tells */
+	else if (i->state != INTERP_BUSY || i->doing != DRIVER_RUN)
 		interp_kill(i);
 }
 
@@ -185,7 +197,8 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 {
 	i->state = INTERP_STARTING;
 	i->rank = rank;
-	i->killed = i->used = i->warm = i->can_copy = i->can_seed = false;
+	i->killed = i->used = i->holds = i->unread = false;
+	i->warm = i->can_copy = i->can_seed = false;
 	i->version[0] = '\0';
 	i->deadline.fire = on_interp_deadline;
 	loop_arm(i->loop, &i->deadline, deadline_us);
@@ -380,6 +393,14 @@ bool interp_unread(const struct interp *i)
 	return i->ctl.fd >= 0 && ioctl(i->ctl.fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
+bool interp_listens(const struct interp *i)
+{
+	siginfo_t si = {.si_pid = 0};
+
+	return i->ctl.events && i->pid > 0 &&
+	       waitid(P_PID, (id_t)i->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 && si.si_pid == 0;
+}
+
 void interp_interrupt(struct interp *i)
 {
 	/* The group exists, and is no other, for as long as its leader was not reaped. */
@@ -413,8 +434,10 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 	for (int n = 0; n < 64 && i->state != INTERP_ENDING && i->ctl.events; n++) {
 		char peek;
 
-		if (recv(i->ctl.fd, &peek, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
+		if (recv(i->ctl.fd, &peek, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) {
+			interp_check_reset(i);
 			break;
+		}
 		on_ctl_ready(&i->ctl, EPOLLIN);
 	}
 	while (i->out.fd >= 0 && i->state == INTERP_STARTING) {
@@ -427,6 +450,7 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 	}
 	if (i->state != INTERP_ENDING) {
 		i->was = i->state;
+		i->unread = i->unread || interp_unread(i);
 		interp_release(i);
 	}
 	loop_disarm(i->loop, &i->deadline);

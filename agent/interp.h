@@ -47,6 +47,8 @@ struct interp {
 	enum interp_rank rank;
 	pid_t pid;		/* 0 if there is none, or if a copy has not told it yet */
 	bool used;		/* it was given a turn */
+	bool holds;		/* ... which has left something that would be missed */
+	bool unread;		/* it has ended and never took the last request */
 	bool warm;		/* it has exercised itself */
 	bool can_copy;		/* its driver knows DRIVER_COPY */
 	bool can_seed;		/* ... and seeds that come with a turn */
@@ -137,6 +139,9 @@ int interp_seed(struct interp *i, const uint8_t seed[32]);
 
 /** interp_unread() - True if the driver has not taken the last request yet. */
 bool interp_unread(const struct interp *i);
+
+/** interp_listens() - False if it has ended, or is about to, and its death was not seen yet. */
+bool interp_listens(const struct interp *i);
 
 /** interp_interrupt() - Send SIGINT to the process group of an interpreter in a turn. */
 void interp_interrupt(struct interp *i);

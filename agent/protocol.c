@@ -259,6 +259,7 @@ void proto_exit_pack(struct proto_out *o, const struct proto_exit *e)
 	put_u32(o, e->how);
 	put_u32(o, e->status);
 	put_u32(o, e->fresh);
+	put_u32(o, e->gone);
 	put_u64(o, e->wall_us);
 	put_u64(o, e->user_us);
 	put_u64(o, e->system_us);
@@ -272,13 +273,15 @@ int proto_exit_unpack(struct proto_in *in, struct proto_exit *ret_e)
 	ret_e->how = get_u32(in);
 	ret_e->status = get_u32(in);
 	ret_e->fresh = get_u32(in);
+	ret_e->gone = get_u32(in);
 	ret_e->wall_us = get_u64(in);
 	ret_e->user_us = get_u64(in);
 	ret_e->system_us = get_u64(in);
 	ret_e->maxrss_kib = get_u64(in);
 	ret_e->dropped[0] = get_u64(in);
 	ret_e->dropped[1] = get_u64(in);
-	if (!get_end(in) || ret_e->how >= PROTO_NHOW || ret_e->status > 255 || ret_e->fresh > 1)
+	if (!get_end(in) || ret_e->how >= PROTO_NHOW || ret_e->status > 255 || ret_e->fresh > 1 ||
+	    ret_e->gone >= PROTO_NGONE)
 		return -EPROTO;
 	return 0;
 }

@@ -120,7 +120,17 @@ enum proto_how {
 	PROTO_HOW_KILLED,  /* the host said PROTO_KILL */
 	PROTO_HOW_OOM,	   /* the kernel killed it for want of memory */
 	PROTO_HOW_REFUSED, /* it was never started (no interpreter could be had) */
+	PROTO_HOW_GONE,	   /* nor was this one: the interpreter had ended, and all state with it */
 	PROTO_NHOW,
+};
+
+/* With PROTO_HOW_GONE: what became of the interpreter. */
+enum proto_gone {
+	PROTO_GONE_EXITED, /* `status` is its exit status */
+	PROTO_GONE_SIGNAL, /* `status` is the signal */
+	PROTO_GONE_OOM,	   /* ended for want of memory, by the kernel or the agent */
+	PROTO_GONE_SILENT, /* it did not listen to the agent any more, which ended it */
+	PROTO_NGONE,
 };
 
 struct proto_header {
@@ -154,6 +164,7 @@ struct proto_setup {
 };
 
 #define PROTO_RUN_STDIN 0x01u /* flags: STDIN frames follow; without it stdin is at end of file */
+#define PROTO_RUN_TRIAL 0x02u /* it leaves nothing that anybody would miss */
 
 struct proto_run {
 	uint32_t flags;
@@ -168,6 +179,7 @@ struct proto_exit {
 	uint32_t how;	  /* enum proto_how */
 	uint32_t status;  /* 0..255 */
 	uint32_t fresh;	  /* 1: the interpreter's state is gone */
+	uint32_t gone;	  /* enum proto_gone; 0 unless `how` is PROTO_HOW_GONE */
 	uint64_t wall_us; /* from the code's arrival at the interpreter to its end */
 	uint64_t user_us;
 	uint64_t system_us;

@@ -14,6 +14,7 @@
 #include "conn.h"
 #include "interp.h"
 #include "log.h"
+#include "loss.h"
 #include "place.h"
 #include "stream.h"
 #include "util.h"
@@ -56,6 +57,8 @@ _Static_assert(ARRAY_SIZE(state_names) == RUN_NSTATES, "each state has a name");
 #define LISTEN_US	  20000u /* after this, a run is not a short one */
 #define INTERRUPT_US	  20000u /* how old a turn is before it is interrupted */
 #define INTERRUPT_STEP_US 5000u
+
+#define OOM_US		  1000000u /* how old what was noted after the last run may be */
 
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
 
@@ -137,6 +140,7 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	}
 	r->id = id;
 	r->timeout_ms = req->timeout_ms;
+	r->trial = req->flags & PROTO_RUN_TRIAL;
 	r->code_len = req->code.len;
 	r->credit = req->credit;
 	r->sequence = 0;
@@ -159,6 +163,13 @@ static void run_look_around(struct run *r)
 	r->background_at = last;
 }
 
+/* What the kernel has killed so far says nothing about the run to come. */
+static void run_note_oom(struct run *r)
+{
+	r->oom_kills = proc_oom_kills();
+	r->oom_at = now_us();
+}
+
 /* After a run, when nobody waits: get ready for the next. In a run that takes its time: look after
  * the pipes of earlier ones. */
 static void on_settle(struct loop_timer *t)
@@ -169,7 +180,7 @@ static void on_settle(struct loop_timer *t)
 	if (r->state != RUN_NONE)
 		return;
 	run_look_around(r);
-	r->oom_kills = proc_oom_kills();
+	run_note_oom(r);
 	stream_prepare(&r->out[0]);
 	stream_prepare(&r->out[1]);
 	if (r->code_fd < 0)
@@ -261,16 +272,21 @@ void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
 	r->orphans_system_us += tv_us(&ru->ru_stime);
 }
 
-/* A status of 137 that was not our doing: was it the kernel's? Outside a guest it counts for everybody,
- * and the host finds out by itself. */
-static enum proto_how how_ended(struct run *r, uint32_t status)
+bool run_saw_oom(struct run *r)
 {
 	uint64_t before = r->oom_kills;
 
-	if (status != STATUS_SIGNAL + SIGKILL || !r->place->guest)
-		return PROTO_HOW_DONE;
-	r->oom_kills = proc_oom_kills();
-	return r->oom_kills > before ? PROTO_HOW_OOM : PROTO_HOW_DONE;
+	/* Outside a guest the kernel counts for everybody, and the host finds out by itself. */
+	if (!r->place->guest)
+		return false;
+	run_note_oom(r);
+	return r->oom_kills > before;
+}
+
+/* A status of 137 that was not our doing: was it the kernel's? */
+static enum proto_how how_ended(struct run *r, uint32_t status)
+{
+	return status == STATUS_SIGNAL + SIGKILL && run_saw_oom(r) ? PROTO_HOW_OOM : PROTO_HOW_DONE;
 }
 
 void run_on_done(struct run *r, int status)
@@ -341,6 +357,8 @@ void run_begin(struct run *r, const uint8_t *seed)
 	run_look_around(r);
 	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
+	if (r->began - r->oom_at > OOM_US)
+		run_note_oom(r);
 	e = stream_watch(&r->out[0]);
 	if (e == 0)
 		e = stream_watch(&r->out[1]);
@@ -349,11 +367,14 @@ void run_begin(struct run *r, const uint8_t *seed)
 	run_close_child_fds(r);
 	if (e < 0) {
 		log_line("cannot hand over run %u: %s", r->id, strerror(-e));
-		r->result.fresh = 1;
 		interp_kill(r->interp);
+		if (r->interp->holds)
+			return; /* its death ends the run, too */
+		r->result.fresh = 1;
 		run_refuse(r);
 		return;
 	}
+	r->interp->holds = r->interp->holds || !r->trial;
 	r->state = RUN_ACTIVE;
 	loop_arm(r->loop, &r->settle, LISTEN_US);
 	if (r->timeout_ms)
@@ -375,6 +396,19 @@ void run_refuse(struct run *r)
 {
 	r->result.how = PROTO_HOW_REFUSED;
 	r->result.status = 255;
+	run_end(r);
+}
+
+void run_gone(struct run *r, const struct loss *l)
+{
+	r->result.gone = l->why;
+	if (r->state == RUN_ACTIVE) {
+		run_settle(r, PROTO_HOW_GONE, l->number, true);
+		return;
+	}
+	r->result.how = PROTO_HOW_GONE;
+	r->result.status = l->number;
+	r->result.fresh = 1;
 	run_end(r);
 }
 

@@ -18,6 +18,7 @@
 
 struct conn;
 struct interp;
+struct loss;
 struct place;
 
 enum run_state {
@@ -59,6 +60,7 @@ struct run {
 	enum run_state state;
 	uint32_t id;
 	uint32_t timeout_ms;
+	bool trial; /* PROTO_RUN_TRIAL */
 	uint32_t code_len;
 	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code */
 	int null_fd;		    /* standard input of runs that have none */
@@ -83,6 +85,7 @@ struct run {
 	struct proc_set background; /* user code that was there before the run */
 	pid_t background_at;	    /* proc_last_pid() when that was looked up */
 	uint64_t oom_kills;	    /* proc_oom_kills() before the run */
+	uint64_t oom_at;	    /* now_us() when that was looked up */
 	struct loop_timer settle;
 };
 
@@ -109,6 +112,16 @@ void run_begin(struct run *r, const uint8_t *seed);
 
 /** run_refuse() - No interpreter can be had: end a waiting run with PROTO_HOW_REFUSED. */
 void run_refuse(struct run *r);
+
+/**
+ * run_gone() - The state it counts on is lost, and it was not begun: end it with PROTO_HOW_GONE
+ * @r: In RUN_WAITING, or in RUN_ACTIVE if the driver never took the code
+ * @l: What has become of the state
+ */
+void run_gone(struct run *r, const struct loss *l);
+
+/** run_saw_oom() - Has the kernel of our guest killed a process for want of memory since the last run? */
+bool run_saw_oom(struct run *r);
 
 /** run_send_refused() - Answer a RUN frame that could not be taken at all. */
 void run_send_refused(struct conn *c, uint32_t id);

@@ -136,6 +136,7 @@ static void restart(struct agent *a, uint32_t id)
 {
 	a->ready = (struct debt){true, id};
 	a->retried = false;
+	a->loss.due = false;
 	agent_restart(a);
 }
 
@@ -236,8 +237,11 @@ static int on_signal_frame(struct agent *a, const struct proto_header *h, struct
 		return 0;
 	run_signal(&a->run, (enum proto_signal)sig);
 	/* Whether it had begun nobody outside can know: after a kill, all state is gone. */
-	if (!begun && sig == PROTO_KILL && a->interp->used)
-		agent_restart(a);
+	if (!begun && sig == PROTO_KILL) {
+		a->loss.due = false;
+		if (a->interp->used)
+			agent_restart(a);
+	}
 	return 0;
 }
 

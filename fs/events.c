@@ -11,6 +11,7 @@
 #include "fs.h"
 #include "reply.h"
 #include "session.h"
+#include "status.h"
 
 void events_init(struct events *ev, struct fs *fs)
 {
@@ -42,7 +43,7 @@ static void add(struct events *ev, const struct session *s, json_t *o)
 		snprintf(path, sizeof(path), "%s/%s", s->t->name, s->name);
 		json_object_set_new(o, "session", json_string(path));
 	}
-	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(16));
+	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS));
 	json_decref(o);
 	if (!text || asprintf(&line, "%s\n", text) < 0)
 		return;

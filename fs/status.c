@@ -13,9 +13,9 @@
 /* Takes over @o. */
 static int put_json(struct buf *out, json_t *o)
 {
-	char *text =
-		o ? json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(16))
-		  : NULL;
+	char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
+					       JSON_REAL_PRECISION(REAL_DIGITS))
+		       : NULL;
 	int e;
 
 	json_decref(o);

@@ -57,7 +57,7 @@ struct backend_info {
 	pid_t pid;			  /* 0 if there is none */
 	const struct jail_report *report; /* what holds of its jail, or NULL */
 	int kept;			  /* what its jail keeps, or -1; the backend's */
-	const struct gauges *gauges;	  /* what its jail has counted, or NULL */
+	struct gauges *gauges;		  /* what its jail has counted, or NULL */
 };
 
 /* @error is NULL if the machine was saved. */
@@ -90,7 +90,7 @@ struct backend_ops {
 	/* Kills at once what runs. */
 	void (*destroy)(struct backend *b);
 
-	void (*info)(const struct backend *b, struct backend_info *ret_info);
+	void (*info)(struct backend *b, struct backend_info *ret_info);
 
 	/**
 	 * save - Copy a machine that was started with BACKEND_RECORD

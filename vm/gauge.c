@@ -52,6 +52,12 @@ uint64_t gauges_oom_kills(const struct gauges *g)
 		       : 0;
 }
 
+uint64_t gauges_oom_note(struct gauges *g)
+{
+	g->oom_noted = gauges_oom_kills(g);
+	return g->oom_noted;
+}
+
 bool gauges_demand_ms(const struct gauges *g, uint64_t *ret_ms)
 {
 	uint64_t used, waited = 0;

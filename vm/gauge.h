@@ -17,14 +17,18 @@ enum gauge {
  * no files but its own. */
 struct gauges {
 	int fd[GAUGE_NUMBER];
+	uint64_t oom_noted; /* what gauges_oom_note() found last */
 };
 
-#define GAUGES_NONE ((struct gauges){{-1, -1, -1}})
+#define GAUGES_NONE ((struct gauges){{-1, -1, -1}, 0})
 
 void gauges_close(struct gauges *g);
 
 /* How many processes the kernel has killed for want of memory; 0 also if nobody counts them. */
 uint64_t gauges_oom_kills(const struct gauges *g);
+
+/* The same; it is remembered, so that later ones can be told from these. */
+uint64_t gauges_oom_note(struct gauges *g);
 
 /**
  * gauges_demand_ms() - How much processor time was had, and waited for

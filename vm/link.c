@@ -197,6 +197,7 @@ static void exercise(struct sandbox *s)
 			   : strcmp(s->language, "javascript") == 0 ? "console.log(1)\n"
 								    : "echo 1\n";
 	const struct proto_run run = {
+		.flags = PROTO_RUN_TRIAL,
 		.timeout_ms = EXERCISE_MS,
 		.limit = {EXERCISE_BYTES, EXERCISE_BYTES},
 		.credit = EXERCISE_BYTES,

@@ -118,7 +118,7 @@ static void local_destroy(struct backend *b)
 	hosted_destroy(&b->hosted);
 }
 
-static void local_info(const struct backend *b, struct backend_info *ret_info)
+static void local_info(struct backend *b, struct backend_info *ret_info)
 {
 	*ret_info = (struct backend_info){.accel = "none", .pid = hosted_pid(&b->hosted)};
 }

@@ -273,7 +273,9 @@ static void on_exited(struct child *c, int status)
 {
 	struct vm_problem p;
 
-	if (c->oom_kills && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+	/* What earlier runs have died of says nothing about this. */
+	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
+	    WTERMSIG(status) == SIGKILL)
 		trouble_set(&p, TROUBLE_OOM, "Give the session more memory (memory_mb).",
 			    "the sandbox's memory was full when its first process needed some");
 	else if (WIFSIGNALED(status))
@@ -425,7 +427,7 @@ static void process_destroy(struct backend *b)
 	hosted_destroy(&b->hosted);
 }
 
-static void process_info(const struct backend *b, struct backend_info *ret_info)
+static void process_info(struct backend *b, struct backend_info *ret_info)
 {
 	const pid_t pid = hosted_pid(&b->hosted);
 

@@ -205,7 +205,8 @@ static void on_exited(struct child *c, int status)
 	const double seconds = (double)(uv_now(b->vm->loop) - b->started_at) / 1000;
 	struct vm_problem p;
 
-	if (c->oom_kills && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
+	    WTERMSIG(status) == SIGKILL)
 		trouble_set(&p, TROUBLE_OOM,
 			    "Reset the session; see what else uses the host's memory.",
 			    "the host had no memory for QEMU, and killed it after %.1f s", seconds);
@@ -457,7 +458,7 @@ static void qemu_destroy(struct backend *b)
 		part_gone(b);
 }
 
-static void qemu_info(const struct backend *b, struct backend_info *ret_info)
+static void qemu_info(struct backend *b, struct backend_info *ret_info)
 {
 	const bool runs = b->child.state == CHILD_RUNNING;
 

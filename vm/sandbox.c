@@ -246,6 +246,7 @@ static void on_heartbeat(uv_timer_t *timer)
 		agent_silent(s);
 		return;
 	}
+	turn_look(s);
 	if (busy || s->usage_stale)
 		sandbox_ask_usage(s);
 	if ((!busy && s->unheard) || ++s->beats % BEATS_CLOCK == 0)

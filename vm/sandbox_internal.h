@@ -118,6 +118,7 @@ struct sandbox {
 	struct channel channel;
 	struct guestfiles files;
 	struct turn turn;
+	uint64_t oom_kills; /* in it, when the last run ended */
 	struct wallclock wallclock;
 	uv_timer_t deadline;  /* of the phase, or of the run */
 	uv_timer_t heartbeat; /* from the first answer on */
@@ -197,6 +198,9 @@ void turn_overdue(struct sandbox *s);
 
 /* Ends the active run, if there is one, because the sandbox ends. */
 void turn_abandon(struct sandbox *s);
+
+/* Notes what its jail has counted by now: what happens later is news. */
+void turn_look(struct sandbox *s);
 
 /* It is known that the active run, if there is one, ended for want of memory. */
 void turn_out_of_memory(struct sandbox *s);

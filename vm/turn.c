@@ -2,6 +2,7 @@
 /* A run's way through a sandbox: code and input in, output and result out. */
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "gauge.h"
@@ -102,7 +103,35 @@ static uint64_t oom_kills(const struct sandbox *s)
 
 	if (s->backend)
 		s->ops->info(s->backend, &b);
-	return b.gauges ? gauges_oom_kills(b.gauges) : 0;
+	return b.gauges ? gauges_oom_note(b.gauges) : 0;
+}
+
+void turn_look(struct sandbox *s)
+{
+	(void)oom_kills(s);
+}
+
+/* What became of the interpreter between two runs. */
+static void explain_gone(const struct sandbox *s, const struct proto_exit *e,
+			 struct vm_problem *ret_p)
+{
+	const bool oom = e->gone == PROTO_GONE_OOM ||
+			 (e->gone == PROTO_GONE_SIGNAL && e->status == SIGKILL &&
+			  s->turn.oom_kills > s->oom_kills);
+
+	trouble_set(ret_p, "interpreter-gone",
+		    "Run again what had set the variables: the next run has a fresh interpreter.",
+		    "the interpreter, and with it the state of earlier runs, was gone before the "
+		    "run began: ");
+	if (oom)
+		trouble_add(ret_p, "the sandbox's %u MiB of memory were not enough", s->memory_mb);
+	else if (e->gone == PROTO_GONE_SIGNAL)
+		trouble_add(ret_p, "it was killed by signal %u (%s)", e->status,
+			    strsignal((int)e->status));
+	else if (e->gone == PROTO_GONE_EXITED)
+		trouble_add(ret_p, "it had ended with status %u", e->status);
+	else
+		trouble_add(ret_p, "it had let go of its connection to the agent, and was ended");
 }
 
 int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
@@ -110,17 +139,19 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	static const enum vm_outcome outcome[] = {
 		[PROTO_HOW_DONE] = VM_DONE,	  [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
 		[PROTO_HOW_KILLED] = VM_KILLED,	  [PROTO_HOW_OOM] = VM_OOM,
-		[PROTO_HOW_REFUSED] = VM_REFUSED,
+		[PROTO_HOW_REFUSED] = VM_REFUSED, [PROTO_HOW_GONE] = VM_REFUSED,
 	};
 	struct vm_result r = {0};
 	struct proto_exit e;
+	uint64_t kills;
 
 	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
 	if (!s->turn.id || h->id != s->turn.id || proto_exit_unpack(in, &e) < 0)
 		return -EPROTO;
 	r.outcome = outcome[e.how];
 	/* An agent beside us is not told whom the kernel kills, and why. */
-	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && oom_kills(s) > s->turn.oom_kills)
+	kills = oom_kills(s);
+	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && kills > s->turn.oom_kills)
 		r.outcome = VM_OOM;
 	r.status = e.status;
 	r.wall_us = e.wall_us;
@@ -135,9 +166,12 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	if (r.outcome == VM_OOM)
 		trouble_set(&r.problem, TROUBLE_OOM, "Give the session more memory (memory_mb).",
 			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
-	if (r.outcome == VM_REFUSED)
+	if (e.how == PROTO_HOW_GONE)
+		explain_gone(s, &e, &r.problem);
+	else if (r.outcome == VM_REFUSED)
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");
+	s->oom_kills = kills;
 	s->usage_stale = true;
 	sandbox_deadline(s, QUIET_MS);
 	finish(s, &r);

@@ -35,7 +35,8 @@ HELLO, PING, SETUP, RUN, STDIN, SIGNAL, CREDIT, RESET, USAGE, SHUTDOWN, WARM, CL
 (HELLO_OK, PONG, READY, FAILED, OUTPUT, EXIT, STDIN_CREDIT, USAGE_REPLY, LOG,
  FILE_REPLY, CLOCK_OK) = range(64, 75)
 INTERRUPT, KILL = 1, 2
-DONE, TIMEOUT, KILLED, OOM, REFUSED = range(5)
+DONE, TIMEOUT, KILLED, OOM, REFUSED, GONE = range(6)
+GONE_EXITED, GONE_SIGNAL, GONE_OOM, GONE_SILENT = range(4)
 HEADER = struct.Struct('<IHBBI')
 ATTR = struct.Struct('<QIIQQqqqIII')
 
@@ -66,8 +67,8 @@ class Result:
         self.how = None
 
     def finish(self, payload):
-        (self.how, self.status, self.fresh, self.wall, self.user, self.system, self.maxrss,
-         *self.dropped) = struct.unpack('<III6Q', payload)
+        (self.how, self.status, self.fresh, self.gone, self.wall, self.user, self.system, self.maxrss,
+         *self.dropped) = struct.unpack('<IIII6Q', payload)
         self.out, self.err = bytes(self.out), bytes(self.err)
 
     def __repr__(self):

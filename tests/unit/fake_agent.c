@@ -72,7 +72,7 @@ static void fake_destroy(struct backend *b)
 	uv_close((uv_handle_t *)&b->timer, on_destroyed);
 }
 
-static void fake_info(const struct backend *b, struct backend_info *ret_info)
+static void fake_info(struct backend *b, struct backend_info *ret_info)
 {
 	(void)b;
 	*ret_info = (struct backend_info){.accel = "none"};

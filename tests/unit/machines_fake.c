@@ -236,7 +236,7 @@ static void fake_destroy(struct backend *b)
 	end(b);
 }
 
-static void fake_info(const struct backend *b, struct backend_info *ret_info)
+static void fake_info(struct backend *b, struct backend_info *ret_info)
 {
 	(void)b;
 	*ret_info = (struct backend_info){.accel = "none"};

@@ -7,8 +7,10 @@ Usage: see agent_bed.py."""
 import os
 import signal
 import time
+import unittest
 
-from agent_bed import TIMEOUT, Case, is_running, main, session_processes
+from agent_bed import (BUN, GONE, GONE_EXITED, GONE_SIGNAL, TIMEOUT, Case, is_running,
+                       main, session_processes)
 
 
 class Interpreters(Case):
@@ -130,6 +132,75 @@ class Interpreters(Case):
         self.assertEqual(r.out, b'on\n')
         self.assertEqual(r.fresh, 1)
         self.run_code('print(1)')
+
+    def die(self, code, why, number):
+        """The interpreter ends between two runs: the next run is told, the one after it goes on."""
+        self.run_code(f'x = 1\nimport os, signal, threading\n'
+                      f'def die(): {code}\nthreading.Timer(0.2, die).start()')
+        pid = int(self.run_code('print(os.getpid())').out)
+        self.wait_gone([pid])
+        r = self.agent.run('print("x" in globals())')
+        self.assertEqual((r.how, r.gone, r.status, r.fresh, r.out), (GONE, why, number, 1, b''))
+        r = self.run_code('print("x" in globals())')
+        self.assertEqual((r.out, r.fresh), (b'False\n', 0))
+
+    def test_end_between_runs(self):
+        self.die('os._exit(7)', GONE_EXITED, 7)
+        self.die('os.kill(os.getpid(), 9)', GONE_SIGNAL, 9)
+        self.die('os.kill(os.getpid(), 11)', GONE_SIGNAL, 11)
+
+    def test_reset_after_an_end_between_runs(self):
+        pid = int(self.run_code('import os; print(os.getpid())').out)
+        os.kill(pid, signal.SIGKILL)
+        self.wait_gone([pid])
+        self.agent.reset()
+        self.run_code('print(1)')
+
+    @staticmethod
+    def wait_stopped(pid):
+        for _ in range(1000):
+            with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+                if f.read().rsplit(')', 1)[1].split()[0] == 'T':
+                    return
+            time.sleep(0.01)
+
+    def test_end_before_the_code_was_taken(self):
+        for holder in '', 'import time\nif os.fork() == 0: time.sleep(60)':
+            pid = int(self.run_code(f'import os; print(os.getpid(), flush=True)\n{holder}').out)
+            os.kill(pid, signal.SIGSTOP)
+            self.wait_stopped(pid)
+            id = self.agent.start('print("ran")')
+            self.agent.ping()
+            os.kill(pid, signal.SIGKILL)
+            r = self.agent.finish(id)
+            self.assertEqual((r.how, r.gone, r.status, r.fresh, r.out), (GONE, GONE_SIGNAL, 9, 1, b''))
+            self.run_code('print(1)')
+
+    def test_ends_that_are_known(self):
+        self.run_code('import os; os._exit(3)', status=3)
+        self.run_code('pass')
+        self.run_code('while True: pass', timeout_ms=200, how=TIMEOUT, status=124)
+        self.run_code('pass')
+
+
+class Others(Case):
+    """The same of the other languages."""
+
+    def end(self, language, code):
+        self.agent.setup(language)
+        pid = int(self.run_code(code).out)
+        os.kill(pid, signal.SIGKILL)
+        self.wait_gone([pid])
+        r = self.agent.run(code)
+        self.assertEqual((r.how, r.gone, r.status, r.out), (GONE, GONE_SIGNAL, 9, b''))
+        self.run_code(code)
+
+    def test_bash(self):
+        self.end('raw', 'echo $$')
+
+    @unittest.skipUnless(os.path.exists(BUN), 'there is no Bun')
+    def test_bun(self):
+        self.end('javascript', 'console.log(process.pid)')
 
 
 if __name__ == '__main__':

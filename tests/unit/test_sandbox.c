@@ -189,10 +189,9 @@ static void fixed_statuses(void **state)
 		enum vm_outcome outcome;
 		unsigned status;
 	} rows[] = {
-		{PROTO_HOW_TIMEOUT, VM_TIMEOUT, 124},
-		{PROTO_HOW_KILLED, VM_KILLED, 137},
-		{PROTO_HOW_OOM, VM_OOM, 137},
-		{PROTO_HOW_REFUSED, VM_REFUSED, 0},
+		{PROTO_HOW_TIMEOUT, VM_TIMEOUT, 124}, {PROTO_HOW_KILLED, VM_KILLED, 137},
+		{PROTO_HOW_OOM, VM_OOM, 137},	      {PROTO_HOW_REFUSED, VM_REFUSED, 0},
+		{PROTO_HOW_GONE, VM_REFUSED, 0},
 	};
 
 	(void)state;

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An interpreter that ends between two runs: the next run is refused and says why, the one after it has
+a fresh one. Ends that a run has told of are no such thing."""
+# backends: local vm
+# timeout: 60
+from xsbx import *
+
+# Ends the interpreter from behind, and says so in a file.
+KILLER = "sleep 0.1; kill -%d %s; touch gone"
+
+# What is set, with the killer started, and what shows whether it is set.
+LANGUAGES = {
+    "python": ("import os, subprocess\nx = 5\n"
+               "p = subprocess.Popen(['sh', '-c', '{killer}'], stdout=subprocess.DEVNULL)",
+               "print('x' in globals())", "False\n"),
+    "raw": ("x=5; ({killer}) >/dev/null 2>&1 & echo set", "echo \"[$x]\"", "[]\n"),
+    "javascript": ("var x = 5; require('child_process').spawn('sh', ['-c', '{killer}'], "
+                   "{{stdio: 'ignore'}}); 0", "console.log(typeof x)", "undefined\n"),
+}
+
+
+def end(s, name, sig):
+    """A run that sets something, after which the interpreter is killed."""
+    parent = "$$" if name == "raw" else "$PPID"
+    code = LANGUAGES[name][0].format(killer=KILLER % (sig, parent))
+    same(f"{name}: setting", s.run(code).code, 0)
+    gone = s / "files/gone"
+    ok(f"{name}: killed", wait_for(lambda: os.path.exists(gone), 10))
+    os.unlink(gone)
+
+
+def refused(s, run, what, cause, code="interpreter-gone"):
+    same(f"{what}: state", s.state_of(run), "refused")
+    same(f"{what}: it printed nothing", read(s / f"runs/{run}/stdout"), b"")
+    problem = s.json(f"runs/{run}/status.json")["problem"]
+    same(f"{what}: problem", problem["code"], code)
+    has(f"{what}: cause", problem["cause"], cause)
+    has(f"{what}: error", s.text("error"), problem["cause"])
+
+
+def language(name):
+    if not has_language(name):
+        print(f"({name} left out: it is not to be had here)")
+        return
+    _, show, fresh = LANGUAGES[name]
+    s = Session("gone", name)
+    for sig, words in (9, "signal 9"), (11, "signal 11"):
+        what = f"{name}, {words}"
+        end(s, name, sig)
+        same(f"{what}: exit_code", s.run(show).code, "EIO")
+        refused(s, s.runs()[-1], what, words)
+        result = s.run(show)
+        same(f"{what}: the one after it", (result.out, result.code), (fresh, 0))
+        n = s.runs()[-1]
+        same(f"{what}: has no problem", s.json(f"runs/{n}/status.json")["problem"], None)
+
+    # Of two that wait one is refused.
+    end(s, name, 9)
+    s.submit(show)
+    s.submit(show)
+    s.result()
+    n = s.runs()[-1]
+    same(f"{name}: both", [s.state_of(n - 1), s.state_of(n)], ["refused", "done"])
+
+    # A reset is what is wanted then, and nobody has to be told.
+    end(s, name, 9)
+    s.ctl("reset")
+    same(f"{name}: after a reset", s.run(show).out, fresh)
+
+
+def python():
+    language("python")
+
+
+def raw():
+    language("raw")
+
+
+def javascript():
+    language("javascript")
+
+
+def known():
+    """What a run itself has ended is known."""
+    s = Session("known", "python")
+    for code, status in ("import os; os._exit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 137):
+        same(code, s.run(code).code, status)
+        same(f"{code}: the next run", s.run("print(1)").out, "1\n")
+    # Right behind its answer it may be part of the run or not, but it is never silent.
+    for _ in range(10):
+        s.run("import os, threading\nx = 1\nthreading.Timer(0.002, os._exit, (0,)).start()")
+        fresh = s.json("status.json")["latest"]["interpreter"] == "fresh"
+        time.sleep(0.1 * SLOW)
+        s.run("print('x' in globals())")
+        n = s.runs()[-1]
+        ok("right behind the answer", fresh or s.state_of(n) == "refused", s.text("summary"))
+        if s.state_of(n) == "refused":
+            same("and then it runs", s.run("print(1)").out, "1\n")
+
+
+main(python, raw, javascript, known)

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is killed is out of memory only if memory was short then, and not because it once had been."""
+# backends: process
+# timeout: 60
+from xsbx import *
+
+GREEDY = "tail /dev/zero; echo $?\n"
+
+
+def sandbox():
+    """Killed by somebody, long after one of its programs had been killed by the kernel."""
+    s = Session("killed", config="memory_mb = 192\n")
+    result = s.run(GREEDY)
+    if not ok("a program takes more than there is", "137" in result.out, result):
+        return
+    same("the next run", s.run("echo fine\n").out, "fine\n")
+    s.submit("echo begun; sleep 600\n")
+    ok("begun", wait_for(lambda: read_ready(s / "stdout") == b"begun\n"))
+    os.kill(s.pid(), signal.SIGKILL)
+    same("its run", (s.result().code, s.state_of(3)), ("EIO", "lost"))
+    ok("and its end", wait_for(lambda: s.word() == "closed"), s.word())
+    problem = s.json()["error"]
+    ok("has another reason", problem["code"] in ("agent-killed", "qemu-killed"), problem)
+
+
+def background():
+    """A program in the background ran out of memory between two runs; the next one kills itself."""
+    s = Session("between", config="memory_mb = 192\n")
+    same("started", s.run("(sleep 0.5; tail /dev/zero; echo $? > died) >/dev/null 2>&1 &\n").code, 0)
+    ok("it was killed meanwhile", wait_for(lambda: os.path.exists(s / "files/died"), 15))
+    same("for want of memory", read(s / "files/died"), b"137\n")
+    result = s.run("kill -9 $$\n")
+    same("which is no lack of memory", (result.code, s.state_of(s.runs()[-1])), (137, "done"))
+    same("and the next run", s.run("echo fine\n").out, "fine\n")
+
+
+main(sandbox, background)
