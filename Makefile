@@ -234,7 +234,7 @@ check-vm: all $(O)/test/probe $(O)/test/vectors
 	$(Q)$(run_tests) --vm $(T)
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
-$(O)/bench/jail: $(O)/vm.a
+$(O)/bench/jail: tests/unit/free_rules.c $(O)/vm.a
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

@@ -14,6 +14,7 @@
 
 #include "../vm/confine.h"
 #include "../vm/log.h"
+#include "../vm/policy.h"
 #include "../vm/registry.h"
 #include "../vm/remove.h"
 #include "../vm/spawner.h"
@@ -22,6 +23,7 @@
 #include "mountpoint.h"
 #include "mountwatch.h"
 #include "ops.h"
+#include "permit.h"
 #include "prefetch.h"
 #include "report.h"
 #include "session.h"
@@ -53,6 +55,7 @@ struct daemon {
 	struct fs *fs;
 	struct conf conf;
 	struct spawner *spawner;
+	struct policy *policy; /* that it has */
 	char *runtime_dir;
 	int lock;
 	int ready_fd; /* the parent waits there; -1 in the foreground */
@@ -256,7 +259,7 @@ static void mount_fuse(struct daemon *d)
 	if (fuse_session_mount(d->se, d->conf.mountpoint) < 0)
 		die(d, mount_trouble(&d->conf));
 	d->mounted = true;
-	if (spawner_guard(d->spawner, d->conf.mountpoint, d->runtime_dir) < 0)
+	if (spawner_mounted(d->spawner) < 0)
 		die(d, "the spawner does not answer");
 }
 
@@ -373,8 +376,7 @@ static void start_machinery(struct daemon *d)
 	int e;
 
 	cfg.runtime_dir = d->runtime_dir;
-	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
-		die(d, why);
+	cfg.policy = d->policy;
 	cfg.ca = d->fs->netenv.ca.data;
 	cfg.ca_len = d->fs->netenv.ca.len;
 	cfg.ca_path = d->fs->netenv.ca_path;
@@ -390,6 +392,23 @@ static void start_machinery(struct daemon *d)
 		snprintf(why, sizeof(why), "cannot set up sandboxes: %s", strerror(-e));
 		die(d, why);
 	}
+}
+
+/* It is forked with all that it may ever be asked for, and believes nothing else. */
+static void start_spawner(struct daemon *d)
+{
+	struct spawner_rules rules = {.job = policy_job, .runtime_dir = d->runtime_dir};
+	char why[1024];
+
+	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
+		die(d, why);
+	if (permit(&d->conf, d->runtime_dir, d->fs->netenv.ca_path, &d->policy) < 0)
+		die(d, "out of memory");
+	rules.data = d->policy;
+	if (d->conf.action == CONF_MOUNT)
+		rules.mountpoint = d->conf.mountpoint;
+	if (spawner_start(&rules, &d->spawner) < 0)
+		die(d, "cannot fork the spawner");
 }
 
 /* What is needed while the mount is there must not lie below it. */
@@ -435,12 +454,9 @@ static void start(struct daemon *d)
 	registry_reap(d->runtime_dir);
 	if (mounts && mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
 		die(d, why);
-	if (spawner_start(&d->spawner) < 0)
-		die(d, "cannot fork the spawner");
+	start_spawner(d);
 	if (mounts)
 		mount_fuse(d);
-	else if (spawner_guard(d->spawner, NULL, d->runtime_dir) < 0)
-		die(d, "the spawner does not answer");
 	if (confine_rings() < 0)
 		die(d, "cannot confine itself: io_uring");
 	uv_loop_init(&d->loop);
@@ -485,6 +501,7 @@ static int run(struct daemon *d)
 		fuse_session_destroy(d->se);
 	free(d->request.mem);
 	spawner_stop(d->spawner);
+	policy_free(d->policy);
 	uv_loop_close(&d->loop);
 	remove_tree_at_once(d->runtime_dir);
 	(void)rmdir(d->conf.runtime_dir); /* if no other mount of this user has its own there */

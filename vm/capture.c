@@ -72,20 +72,18 @@ static void on_timer(uv_timer_t *timer)
 	child_kill(&c->child);
 }
 
-int capture_start(struct capture *c, uv_loop_t *loop, struct spawner *sp, const char *const argv[],
-		  uint32_t flags, unsigned ms, void (*done)(struct capture *c))
+int capture_start(struct capture *c, uv_loop_t *loop, struct spawner *sp, const void *request,
+		  size_t size, unsigned ms, void (*done)(struct capture *c))
 {
-	static const char *const no_env[] = {NULL};
-	struct spawn_fd fd = {.target = STDOUT_FILENO};
-	const struct spawn_spec spec = {
-		.argv = argv, .envp = no_env, .fds = &fd, .nfds = 1, .flags = flags};
 	_cleanup_close_ int theirs = -1;
 	int p[2], r;
 
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return -errno;
 	theirs = p[1];
-	fd.fd = theirs;
+
+	const struct spawn_spec spec = {request, size, &theirs, 1};
+
 	c->child.data = c->reader.data = c->timer.data = c;
 	c->child.failed = on_failed;
 	c->child.exited = on_exited;

@@ -29,15 +29,15 @@ struct capture {
  * @c: See struct capture
  * @loop: Loop
  * @sp: Spawner
- * @argv: Program and arguments
- * @flags: SPAWN_*
+ * @request: Which, as for child_start(); its one descriptor is what it prints to
+ * @size: Its size
  * @ms: Deadline
  * @done: Called once from the loop, also if the program could not be started
  *
  * Return: 0, or -errno; @done is only called if 0.
  */
-int capture_start(struct capture *c, uv_loop_t *loop, struct spawner *sp, const char *const argv[],
-		  uint32_t flags, unsigned ms, void (*done)(struct capture *c));
+int capture_start(struct capture *c, uv_loop_t *loop, struct spawner *sp, const void *request,
+		  size_t size, unsigned ms, void (*done)(struct capture *c));
 
 /* Ends it early; @done is still called. */
 void capture_kill(struct capture *c);

@@ -9,13 +9,14 @@
 #include <sys/wait.h>
 
 #include "log.h"
+#include "order.h"
 #include "vm_internal.h"
 
 /*
  * Theory of operation
  * -------------------
  * xsbxfs-store is run for each object, by the spawner: one that fetches and one that offers at a
- * time. It has the daemon's credentials by its environment, and confines itself. What it prints is
+ * time. It has the user's credentials by its environment, and confines itself. What it prints is
  * told to `events`.
  *
  * A store that is slow, gone or wrong must cost nothing but what it would have saved. So nobody waits
@@ -32,7 +33,6 @@
 #define ALONE_MS     30000u
 #define ALONE_MAX_MS 600000u
 #define QUEUE_MAX    32u
-#define STALL_S	     "5"
 
 static void begin_next(struct fetcher_lane *lane);
 
@@ -52,9 +52,7 @@ int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg)
 		return 0;
 	f->read = cfg->read;
 	f->write = cfg->write;
-	f->timeout_s = cfg->timeout_s;
 	f->program = strdup(cfg->program);
-	f->region = cfg->region && *cfg->region ? strdup(cfg->region) : NULL;
 	f->url = strdup(cfg->url);
 	return f->program && f->url ? 0 : -ENOMEM;
 }
@@ -76,7 +74,6 @@ void fetcher_fini(struct fetcher *f)
 	lane_fini(&f->get);
 	lane_fini(&f->put);
 	free(f->program);
-	free(f->region);
 	free(f->url);
 }
 
@@ -194,66 +191,21 @@ static void on_over(struct tool *t)
 	finish(lane, end, why);
 }
 
-struct texts {
-	char timeout[24], limit[24], tsc[24], dir[PATH_MAX];
-};
-
-static void list_args(const struct fetcher_lane *lane, const struct fetcher_job *job,
-		      struct texts *t, const char *argv[24])
-{
-	const struct fetcher *f = lane->fetcher;
-	size_t n = 0;
-
-	snprintf(t->timeout, sizeof(t->timeout), "%u", f->timeout_s);
-	snprintf(t->limit, sizeof(t->limit), "%" PRIu64, job->limit);
-	snprintf(t->tsc, sizeof(t->tsc), "%" PRIu64, job->tsc_khz);
-	snprintf(t->dir, sizeof(t->dir), "%s/%s", f->vm->cache_dir, store_kind_dir(job->kind));
-	argv[n++] = f->program;
-	argv[n++] = "--url";
-	argv[n++] = f->url;
-	argv[n++] = "--timeout";
-	argv[n++] = t->timeout;
-	argv[n++] = "--stall";
-	argv[n++] = STALL_S;
-	argv[n++] = "--limit";
-	argv[n++] = t->limit;
-	argv[n++] = "--tsc";
-	argv[n++] = t->tsc;
-	if (f->region) {
-		argv[n++] = "--region";
-		argv[n++] = f->region;
-	}
-	if (job->anew)
-		argv[n++] = "--anew";
-	argv[n++] = lane->get ? "get" : "put";
-	argv[n++] = store_kind_str(job->kind);
-	argv[n++] = job->key;
-	argv[n++] = t->dir;
-	argv[n] = NULL;
-}
-
 static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
 {
-	/* What it may know of the daemon's environment. */
-	static const char *const names[] = {
-		"AWS_ACCESS_KEY_ID",  "AWS_SECRET_ACCESS_KEY",
-		"AWS_SESSION_TOKEN",  "AWS_REGION",
-		"AWS_DEFAULT_REGION", STORE_SECRET,
-		"SSL_CERT_FILE",      "https_proxy",
-		"HTTPS_PROXY",	      "http_proxy",
-		"no_proxy",	      "NO_PROXY",
-	};
 	struct vm *vm = lane->fetcher->vm;
-	struct texts texts = {.dir = ""};
-	const char *argv[24], *envp[16];
+	struct order order = {.program = ORDER_STORE,
+			      .store = {.kind = job->kind,
+					.get = lane->get,
+					.anew = job->anew,
+					.limit = job->limit,
+					.tsc_khz = job->tsc_khz}};
 	int r;
 
-	list_args(lane, job, &texts, argv);
-	tool_env(names, ARRAY_SIZE(names), envp, 0, ARRAY_SIZE(envp));
+	order_set(order.store.key, job->key);
 	lane->words = (struct words){.line = on_line, .data = lane};
 	lane->tool = (struct tool){.words = &lane->words, .over = on_over, .data = lane};
-	r = tool_start(&lane->tool, vm->loop, vm->spawner, argv, envp,
-		       SPAWN_NICE | SPAWN_OOM_FIRST);
+	r = tool_start(&lane->tool, vm->loop, vm->spawner, &order, sizeof(order));
 	if (r == 0)
 		vm->nhandles++;
 	return r;

@@ -46,9 +46,8 @@ struct fetcher_lane {
  */
 struct fetcher {
 	struct vm *vm;
-	char *program, *url, *region; /* `url` is NULL if there is no store */
+	char *program, *url; /* `url` is NULL if there is no store */
 	bool read, write;
-	unsigned timeout_s;
 	struct fetcher_lane get, put;
 	unsigned failures; /* in a row */
 	uint64_t again_at; /* ms of the loop's clock */

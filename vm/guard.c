@@ -34,11 +34,8 @@ pid_t guard_daemon(void)
 
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir)
 {
-	if (strlen(mountpoint) >= sizeof(g->mountpoint) ||
-	    strlen(runtime_dir) >= sizeof(g->runtime_dir))
-		return;
-	memcpy(g->mountpoint, mountpoint, strlen(mountpoint) + 1);
-	memcpy(g->runtime_dir, runtime_dir, strlen(runtime_dir) + 1);
+	snprintf(g->mountpoint, sizeof(g->mountpoint), "%s", mountpoint ? mountpoint : "");
+	snprintf(g->runtime_dir, sizeof(g->runtime_dir), "%s", runtime_dir ? runtime_dir : "");
 }
 
 void guard_unmount(const struct guarded *g)

@@ -11,11 +11,10 @@
 #include "dialer.h"
 #include "log.h"
 #include "net_jail.h"
+#include "order.h"
 #include "spawn.h"
 #include "util.h"
 #include "vm_internal.h"
-
-#define DIAL_FD 3
 
 /* A process that runs or is about to end. */
 struct dial_process {
@@ -84,26 +83,19 @@ static void on_exited(struct child *c, int status)
 
 static int start_process(struct hub *hub, int sock)
 {
-	static const char *const argv[] = {NET_JAIL_PROGRAM, "3", NULL};
-	static const char *const envp[] = {"LC_ALL=C", NULL};
-	const struct spawn_fd fds[] = {{sock, DIAL_FD}};
-	struct net_jail *jail = malloc(sizeof(*jail));
+	const struct order order = {.program = ORDER_DIALER};
+	const struct spawn_spec s = {&order, sizeof(order), &sock, 1};
 	struct dial_process *p = calloc(1, sizeof(*p));
-	int r = -ENOMEM;
+	int r;
 
-	if (jail && p)
-		r = net_jail(hub->vm->agent, NET_PROGRAM_DIAL, jail);
-	if (r == 0) {
-		const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), 0, &jail->spec};
-
-		p->hub = hub;
-		p->child.data = p;
-		p->child.started = on_started;
-		p->child.failed = on_failed;
-		p->child.exited = on_exited;
-		r = child_start(hub->vm->spawner, &s, &p->child);
-	}
-	free(jail);
+	if (!p)
+		return -ENOMEM;
+	p->hub = hub;
+	p->child.data = p;
+	p->child.started = on_started;
+	p->child.failed = on_failed;
+	p->child.exited = on_exited;
+	r = child_start(hub->vm->spawner, &s, &p->child);
 	if (r < 0)
 		free(p);
 	else

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "log.h"
+#include "order.h"
 #include "trouble.h"
 #include "vm_internal.h"
 
@@ -249,29 +250,15 @@ static void on_over(struct tool *t)
 
 static int start(struct imager *im, const struct imager_job *job)
 {
-	/* What it may know of the daemon's environment. */
-	static const char *const names[] = {
-		"HOME",	       "PATH",	       "TMPDIR",	"USER",
-		"LOGNAME",     "http_proxy",   "HTTP_PROXY",	"https_proxy",
-		"HTTPS_PROXY", "no_proxy",     "NO_PROXY",	"SSL_CERT_FILE",
-		"APT_CONFIG",  "XSBXFS_SUITE", "XSBXFS_MIRROR", "XSBXFS_SECURITY_MIRROR",
-	};
-	const char *const argv[] = {im->program, job->unpack ? "--unpack" : job->name,
-				    job->unpack ? job->name : NULL, NULL};
-	_cleanup_free_ char *cache = NULL;
-	const char *envp[32];
+	struct order order = {.program = ORDER_IMAGE, .image = {.unpack = job->unpack}};
 	int r;
 
-	if (asprintf(&cache, "XSBXFS_CACHE=%s", im->vm->cache_dir) < 0) {
-		cache = NULL;
-		return -ENOMEM;
-	}
-	envp[0] = cache;
-	tool_env(names, ARRAY_SIZE(names), envp, 1, ARRAY_SIZE(envp));
+	if (!order_name_ok(job->name))
+		return -EINVAL;
+	order_set(order.image.image, job->name);
 	im->words = (struct words){.line = on_line, .data = im};
 	im->tool = (struct tool){.words = &im->words, .over = on_over, .data = im};
-	r = tool_start(&im->tool, im->vm->loop, im->vm->spawner, argv, envp,
-		       SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL);
+	r = tool_start(&im->tool, im->vm->loop, im->vm->spawner, &order, sizeof(order));
 	if (r == 0)
 		im->vm->nhandles++;
 	return r;

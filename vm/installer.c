@@ -427,14 +427,7 @@ void installer_fetched(struct installer *in)
 
 void installer_prepared(struct installer *in)
 {
-	_cleanup_free_ char *dir = realpath(in->vm->layers.dir, NULL);
-
-	if (dir && strlen(dir) < sizeof(in->dir)) {
-		snprintf(in->dir, sizeof(in->dir), "%s", dir);
-		go(in, INSTALL_RUN);
-	} else {
-		installer_give_up(in, "", "the cache directory's path is too long");
-	}
+	go(in, INSTALL_RUN);
 }
 
 void installer_ran(struct installer *in, bool well)
@@ -469,7 +462,7 @@ static void next(struct installer *in)
 	in->words = (struct words){.line = on_line, .data = in};
 	in->bytes = 0;
 	in->why.code[0] = '\0';
-	in->tree[0] = in->tool[0] = in->index[0] = in->hosts[0] = '\0';
+	in->index[0] = in->hosts[0] = '\0';
 	job->started_at = uv_now(in->vm->loop);
 	in->vm->nhandles++;
 	job->step = INSTALL_FETCH;

@@ -52,7 +52,6 @@ struct installer {
 	struct install *current;
 	struct sandbox_list waiters;
 
-	char dir[512]; /* of all layers, without links in its path */
 	int lock;
 	bool fetched; /* it came from the store */
 	bool damaged; /* what the store has of it is of no use */
@@ -66,9 +65,8 @@ struct installer {
 	bool sent, done;       /* its run was handed over; it has ended well */
 	struct vm_problem why; /* if not */
 
-	char tree[512];	  /* what `prepare` found: the image's files, "" for the host's; */
-	char tool[512];	  /* the program that installs, "" if it is where others are; */
-	char index[512];  /* the registry, "" for the installer's default; */
+	struct vm_install view; /* what `builder` sees */
+	char index[512];  /* what `prepare` found: the registry, "" for the installer's default; */
 	char hosts[1024]; /* what has to be reached, an allow list */
 };
 

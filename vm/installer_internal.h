@@ -6,7 +6,9 @@
 #include "installer.h"
 #include "util.h"
 
-#define INSTALL_MIRROR "/run/xsbx/mirror" /* where the offline mirror is seen */
+#define INSTALL_MIRROR	  "/run/xsbx/mirror" /* where the offline mirror is seen */
+#define INSTALL_MEMORY_MB 512u		     /* of its sandboxes */
+#define INSTALL_CPUS	  2u
 
 /* Return: the install of a layer, or NULL. */
 struct install *install_find(const struct installer *in, const char *key);

@@ -20,10 +20,8 @@
  * which only reads what the first has left.
  */
 
-#define MEMORY_MB 512u
-#define CPUS	  2u
-#define RUN_MS	  900000u
-#define OUT_MAX	  (1u << 20)
+#define RUN_MS	900000u
+#define OUT_MAX (1u << 20)
 
 /* The same bytes for the same files: no time and no name of this machine. */
 static const char pack_script[] =
@@ -115,45 +113,6 @@ static const struct sandbox_events run_events = {
 	.closed = on_closed,
 };
 
-/* What it sees of the host, beside what every sandbox sees. */
-struct paths {
-	struct vm_path path[8];
-	size_t n;
-	char out[600], packed[600], usr[600];
-};
-
-static void add(struct paths *p, const char *source, const char *target, bool write)
-{
-	p->path[p->n++] = (struct vm_path){source, target, write};
-}
-
-static size_t list_paths(struct installer *in, struct paths *p)
-{
-	const struct install *job = in->current;
-
-	p->n = 0;
-	snprintf(p->out, sizeof(p->out), "%s/.tmp-%s/out", in->dir, job->key);
-	snprintf(p->packed, sizeof(p->packed), "%s/.tmp-%s/packed", in->dir, job->key);
-	if (job->step == INSTALL_PACK) {
-		add(p, p->out, "/layer", false);
-		add(p, p->packed, "/packed", true);
-		return p->n;
-	}
-	if (in->tree[0]) {
-		snprintf(p->usr, sizeof(p->usr), "%s/usr", in->tree);
-		add(p, p->usr, "/usr", false);
-	}
-	if (in->tool[0])
-		add(p, in->tool,
-		    strcmp(job->need.language, "python") == 0 ? "/run/xsbx/bin/uv"
-							      : "/run/xsbx/bin/bun",
-		    false);
-	if (in->cfg.offline)
-		add(p, in->cfg.offline, INSTALL_MIRROR, false);
-	add(p, p->out, "/layer", true);
-	return p->n;
-}
-
 int installer_run(struct installer *in)
 {
 	const struct install *job = in->current;
@@ -164,18 +123,16 @@ int installer_run(struct installer *in)
 		{"XSBX_INDEX", in->index},
 		{"XSBX_MIRROR", in->cfg.offline ? INSTALL_MIRROR : ""},
 	};
-	struct paths paths;
 	const struct sandbox_spec spec = {
 		.name = "packages",
 		.image = "none",
 		.language = "raw",
 		.backend = VM_PROCESS,
-		.memory_mb = MEMORY_MB,
-		.cpus = CPUS,
+		.memory_mb = INSTALL_MEMORY_MB,
+		.cpus = INSTALL_CPUS,
 		.owner = geteuid(),
 		.group = getegid(),
-		.paths = paths.path,
-		.npaths = list_paths(in, &paths),
+		.install = &in->view,
 		.env = env,
 		.nenv = run ? ARRAY_SIZE(env) : 0,
 		.network = run && !in->cfg.offline,
@@ -185,6 +142,8 @@ int installer_run(struct installer *in)
 	};
 
 	in->sent = in->done = false;
+	in->view = (struct vm_install){!run, job->key, job->need.host ? "" : job->need.image,
+				       job->need.language};
 	return sandbox_new(in->vm, &spec, &run_events, in, &in->builder);
 }
 

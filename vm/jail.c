@@ -100,6 +100,16 @@ static uint32_t ids_base(void)
 	return BASE_FIRST + jail_lot() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
 }
 
+bool jail_has_id(uint32_t id)
+{
+	return jail_has_private_ids() && id >= ids_base() && id - ids_base() < CELLS_MAX * CELL_IDS;
+}
+
+bool jail_is_first_id(uint32_t id)
+{
+	return !jail_has_private_ids() || (jail_has_id(id) && (id - ids_base()) % CELL_IDS == 0);
+}
+
 bool jail_has_private_ids(void)
 {
 	static int mappable = -1;
@@ -441,7 +451,7 @@ int jail_keep(const struct jail_spec *spec, pid_t pid, int *ret_fd, struct jail_
 	int fd;
 
 	*ret_fd = -1;
-	if (!*spec->keep)
+	if (!spec->keep || !*spec->keep)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, spec->keep);
 	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

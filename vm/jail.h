@@ -41,7 +41,8 @@ enum jail_mount_kind {
 #define JAIL_NOEXEC   0x02u
 #define JAIL_OWNED \
 	0x04u /* of JAIL_RO, JAIL_RW: with the rights of the spec's `owner` on the host */
-#define JAIL_NO_LINKS 0x08u /* a symbolic link in the source is an error */
+#define JAIL_NO_LINKS \
+	0x08u /* a symbolic link in the source is an error, or as if it were not there */
 
 /* Mounts are made in their order. Directories on the way to a target are made where the view can be
  * written, which is everywhere but below JAIL_RO and JAIL_RW. */
@@ -140,27 +141,5 @@ void jail_finding_str(const struct jail_report *r, enum jail_layer layer, char *
 /* All layers that were asked for; @prefix stands before their names. */
 void jail_report_tell(const struct jail_report *r, const char *prefix,
 		      void (*line)(void *data, const char *key, const char *value), void *data);
-
-/* ---- packing, for the way from the daemon to the spawner ---- */
-
-/**
- * jail_pack() - Write a spec as bytes, the same ones for what is alike
- * @spec: Spec
- * @out: Where to
- * @size: Room there
- *
- * Return: bytes written, or -E2BIG.
- */
-ssize_t jail_pack(const struct jail_spec *spec, char *out, size_t size);
-
-/**
- * jail_unpack() - Read what jail_pack() wrote
- * @bytes: From here; the strings of the spec stay there
- * @len: So many bytes, all of which must be used
- * @ret_spec: Result
- *
- * Return: 0 or -EINVAL.
- */
-int jail_unpack(const char *bytes, size_t len, struct jail_spec *ret_spec);
 
 #endif

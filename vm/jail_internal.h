@@ -82,6 +82,12 @@ struct jail_cell {
 int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault);
 void jail_release(struct jail_cell *cell);
 
+/* Is it one of those that this spawner gives to jails? */
+bool jail_has_id(uint32_t id);
+
+/* Could a jail of this spawner's begin with it? */
+bool jail_is_first_id(uint32_t id);
+
 /* A number that no other spawner of this host is likely to have. */
 uint32_t jail_lot(void);
 

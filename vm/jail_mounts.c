@@ -310,6 +310,12 @@ static int open_source(const struct jail_mount *m, uint32_t i)
 	return source < 0 ? source : copy_from(source, "", attr_of(m), true);
 }
 
+static bool may_be_left_out(const struct jail_mount *m, int error)
+{
+	return (m->flags & JAIL_OPTIONAL) &&
+	       (error == -ENOENT || (error == -ELOOP && (m->flags & JAIL_NO_LINKS)));
+}
+
 int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		     struct jail_fault *fault)
 {
@@ -320,7 +326,7 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		if (m->kind != JAIL_RO && m->kind != JAIL_RW)
 			continue;
 		fds[i] = open_source(m, i);
-		if (fds[i] < 0 && !((m->flags & JAIL_OPTIONAL) && fds[i] == -ENOENT))
+		if (fds[i] < 0 && !may_be_left_out(m, fds[i]))
 			return jail_fault_set(fault, JAIL_STEP_SOURCE, fds[i], m->source);
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a jail holds: looked up from outside, and put in words. Its way through the socket. */
+/* What of a jail holds: looked up from outside, and put in words. */
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -285,81 +285,4 @@ void jail_report_tell(const struct jail_report *r, const char *prefix,
 		jail_finding_str(r, l, words, sizeof(words));
 		line(data, key, words);
 	}
-}
-
-/* ---- bytes ---- */
-
-static bool pack_string(char *out, size_t size, size_t *pos, const char *s)
-{
-	size_t len = strlen(s) + 1;
-
-	if (len > size - *pos)
-		return false;
-	memcpy(out + *pos, s, len);
-	*pos += len;
-	return true;
-}
-
-ssize_t jail_pack(const struct jail_spec *spec, char *out, size_t size)
-{
-	struct jail_spec plain;
-	size_t pos = sizeof(plain);
-
-	if (spec->nmounts > JAIL_MOUNTS_MAX || spec->nrlimits > JAIL_RLIMITS_MAX || size < pos)
-		return -E2BIG;
-	static_assert(offsetof(struct jail_spec, memory) == 12 * sizeof(uint32_t), "no holes");
-	/* Addresses mean nothing there, and what is alike is to be so byte for byte. */
-	memcpy(&plain, spec, sizeof(plain));
-	plain.host_name = plain.keep = NULL;
-	for (uint32_t i = 0; i < spec->nmounts; i++)
-		plain.mounts[i].source = plain.mounts[i].target = NULL;
-	memcpy(out, &plain, sizeof(plain));
-	if (!pack_string(out, size, &pos, spec->host_name) ||
-	    !pack_string(out, size, &pos, spec->keep ? spec->keep : ""))
-		return -E2BIG;
-	for (uint32_t i = 0; i < spec->nmounts; i++) {
-		const struct jail_mount *m = &spec->mounts[i];
-
-		if (!pack_string(out, size, &pos, m->source ? m->source : "") ||
-		    !pack_string(out, size, &pos, m->target))
-			return -E2BIG;
-	}
-	return (ssize_t)pos;
-}
-
-static const char *unpack_string(const char *bytes, size_t len, size_t *pos)
-{
-	const char *s = bytes + *pos, *nul = *pos < len ? memchr(s, '\0', len - *pos) : NULL;
-
-	if (!nul)
-		return NULL;
-	*pos = (size_t)(nul - bytes) + 1;
-	return s;
-}
-
-int jail_unpack(const char *bytes, size_t len, struct jail_spec *ret_spec)
-{
-	struct jail_spec spec;
-	size_t pos = sizeof(spec);
-
-	if (len < sizeof(spec))
-		return -EINVAL;
-	memcpy(&spec, bytes, sizeof(spec));
-	if (spec.use >= JAIL_NUSES || spec.nmounts > JAIL_MOUNTS_MAX ||
-	    spec.nrlimits > JAIL_RLIMITS_MAX)
-		return -EINVAL;
-	spec.host_name = unpack_string(bytes, len, &pos);
-	spec.keep = spec.host_name ? unpack_string(bytes, len, &pos) : NULL;
-	for (uint32_t i = 0; spec.keep && i < spec.nmounts; i++) {
-		struct jail_mount *m = &spec.mounts[i];
-
-		m->source = unpack_string(bytes, len, &pos);
-		m->target = m->source ? unpack_string(bytes, len, &pos) : NULL;
-		if (!m->target || m->target[0] != '/' || m->kind >= JAIL_NKINDS)
-			return -EINVAL;
-	}
-	if (!spec.keep || pos != len)
-		return -EINVAL;
-	*ret_spec = spec;
-	return 0;
 }

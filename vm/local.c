@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "hosted.h"
+#include "policy_internal.h"
 #include "remove.h"
 #include "trouble.h"
 #include "vm_internal.h"
@@ -17,6 +18,8 @@
  * the interpreters' drivers come from the environment (XSBX_AGENT, XSBX_DRIVERS), the place of its
  * directories is a fresh one in the runtime directory, and what it prints is the console.
  */
+
+#define PLACE "local." /* begins the name of a sandbox's directory */
 
 struct backend {
 	struct hosted hosted;
@@ -54,35 +57,46 @@ static void on_exited(struct child *c, int status)
 	hosted_over(c->data, &p);
 }
 
+int local_job(const struct policy *p, const struct order_local *o, struct spawn_job *job)
+{
+	static const struct spawn_target targets[] = {
+		{0, HOSTED_AGENT_FD}, {1, STDOUT_FILENO}, {1, STDERR_FILENO}};
+	const char *agent = getenv("XSBX_AGENT"), *lib = getenv("XSBX_DRIVERS");
+	const char *path = getenv("PATH");
+
+	policy_arg(job, agent ? agent : p->agent);
+	policy_arg(job, "--local");
+	policy_arg(job, policy_text(job, "%d", HOSTED_AGENT_FD));
+	policy_arg(job, "--root");
+	policy_arg(job, policy_text(job, "%s/" PLACE "%s", p->runtime, o->place));
+	policy_arg(job, "--lib");
+	policy_arg(job, lib ? lib : "/usr/lib/xsbx");
+	if (o->layer[0]) {
+		policy_arg(job, "--packages");
+		policy_arg(job, policy_text(job, "%s/layers/%s/tree", p->cache, o->layer));
+	}
+	policy_env(job, policy_text(job, "PATH=%s", path ? path : "/usr/bin:/bin"));
+	memcpy(job->target, targets, sizeof(targets));
+	job->ntargets = ARRAY_SIZE(targets);
+	return 0;
+}
+
 static int spawn(struct hosted *h, const struct backend_spec *for_whom, int stream, int console)
 {
 	struct backend *b = container_of(h, struct backend, hosted);
-	const char *agent = getenv("XSBX_AGENT"), *lib = getenv("XSBX_DRIVERS");
-	const char *path = getenv("PATH");
-	char number[16], path_env[4096];
+	struct order order = {.program = ORDER_LOCAL};
+	const int fds[] = {stream, console};
+	const struct spawn_spec spec = {&order, sizeof(order), fds, ARRAY_SIZE(fds)};
 	int r;
-	const char *const argv[] = {agent ? agent : h->vm->agent,
-				    "--local",
-				    number,
-				    "--root",
-				    b->root,
-				    "--lib",
-				    lib ? lib : "/usr/lib/xsbx",
-				    for_whom->layer ? "--packages" : NULL,
-				    for_whom->layer ? for_whom->layer->path : NULL,
-				    NULL};
-	const char *const envp[] = {path_env, NULL};
-	const struct spawn_fd fds[] = {
-		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
-	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds), 0};
 
-	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
-	snprintf(path_env, sizeof(path_env), "PATH=%s", path ? path : "/usr/bin:/bin");
 	h->child.started = hosted_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
 	if (!mkdtemp(b->root))
 		return -errno;
+	order_set(order.local.place, strrchr(b->root, '/') + sizeof(PLACE));
+	if (for_whom->layer)
+		order_set(order.local.layer, for_whom->layer->key);
 	r = child_start(h->vm->spawner, &spec, &h->child);
 	if (r < 0)
 		remove_tree(b->root);
@@ -100,7 +114,7 @@ static int local_start(struct vm *vm, const struct backend_spec *spec,
 	if (b) {
 		b->hosted =
 			(struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
-		snprintf(b->root, sizeof(b->root), "%s/local.XXXXXX", vm->runtime_dir);
+		snprintf(b->root, sizeof(b->root), "%s/" PLACE "XXXXXX", vm->runtime_dir);
 		r = hosted_start(&b->hosted, spec, spawn, ret_stream);
 	}
 	if (r < 0) {

@@ -11,8 +11,8 @@
 #include "hub.h"
 #include "net/allow.h"
 #include "net/reason.h"
-#include "net_jail.h"
 #include "network_internal.h"
+#include "order.h"
 #include "sandbox_internal.h"
 #include "trouble.h"
 #include "util.h"
@@ -171,27 +171,15 @@ static const struct gateway_events gateway_events = {
 
 static int start_child(struct network *n, int control, int words, int card, bool stream)
 {
-	const char *const argv[] = {
-		NET_JAIL_PROGRAM, "--control", "3", stream ? "--stream" : "--receive", "4",
-		"--confined",	  NULL};
-	static const char *const envp[] = {"LC_ALL=C", NULL};
-	const struct spawn_fd fds[] = {
-		{control, CONTROL_FD}, {card, CARD_FD}, {words, STDERR_FILENO}};
-	struct net_jail *jail = malloc(sizeof(*jail));
-	int r = jail ? net_jail(n->s->vm->agent, NET_PROGRAM_NET, jail) : -ENOMEM;
+	const struct order order = {.program = ORDER_FILTER, .filter = {.stream = stream}};
+	const int fds[] = {control, card, words};
+	const struct spawn_spec s = {&order, sizeof(order), fds, ARRAY_SIZE(fds)};
 
-	if (r == 0) {
-		const struct spawn_spec s = {
-			argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, &jail->spec};
-
-		n->child.data = n;
-		n->child.started = on_started;
-		n->child.failed = on_failed;
-		n->child.exited = on_exited;
-		r = child_start(n->s->vm->spawner, &s, &n->child);
-	}
-	free(jail);
-	return r;
+	n->child.data = n;
+	n->child.started = on_started;
+	n->child.failed = on_failed;
+	n->child.exited = on_exited;
+	return child_start(n->s->vm->spawner, &s, &n->child);
 }
 
 /* The conversation begins before the other end is there: it waits in the socket. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "order.h"
 #include "qemu_cpu.h"
 #include "trouble.h"
 #include "util.h"
@@ -111,11 +112,11 @@ static void on_trial(struct capture *c)
 	answered(p);
 }
 
-int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, const char *qemu,
-		enum accel_wish wish, void (*on_done)(struct probe *p))
+int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
+		void (*on_done)(struct probe *p))
 {
-	const char *const version[] = {qemu, "--version", NULL};
-	static const char *const trial[] = {"kvm-probe", NULL};
+	const struct order version = {.program = ORDER_QEMU_VERSION};
+	const struct order trial = {.program = ORDER_KVM_TRIAL};
 	int r;
 
 	p->wish = wish;
@@ -123,11 +124,11 @@ int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, const char
 	p->on_done = on_done;
 	p->version.data = p->trial.data = p;
 	p->pending = 1;
-	r = capture_start(&p->version, loop, sp, version, 0, VERSION_MS, on_version);
+	r = capture_start(&p->version, loop, sp, &version, sizeof(version), VERSION_MS, on_version);
 	if (r < 0 || wish == ACCEL_TCG)
 		return r;
 	p->pending++;
-	r = capture_start(&p->trial, loop, sp, trial, SPAWN_KVM_PROBE, KVM_PROBE_MS, on_trial);
+	r = capture_start(&p->trial, loop, sp, &trial, sizeof(trial), KVM_PROBE_MS, on_trial);
 	if (r < 0) {
 		p->pending--;
 		kvm_verdict_none(&p->kvm, false);

@@ -37,14 +37,13 @@ struct probe {
  * @p: Zeroed; `data` is the caller's; keep it until @on_done
  * @loop: Loop
  * @sp: Spawner
- * @qemu: Program
  * @wish: What the configuration says
  * @on_done: Called once, from the loop
  *
  * Return: 0 or -errno.
  */
-int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, const char *qemu,
-		enum accel_wish wish, void (*on_done)(struct probe *p));
+int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
+		void (*on_done)(struct probe *p));
 
 /* The same here and now, for a process that has no loop: takes up to two seconds. */
 void probe_sync(struct probe *p, const char *qemu, const char *wish);

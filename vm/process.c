@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process backend: the agent as first process of a jail on this host's own kernel. */
-#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "hosted.h"
 #include "jail.h"
+#include "order.h"
+#include "policy.h"
+#include "process_jail.h"
 #include "survey.h"
 #include "trouble.h"
 #include "view.h"
@@ -37,195 +35,19 @@
  * agent is kept in reserve, see shelf.c.
  */
 
-#define USER_ID		    1000
-#define PROCESS_OVERHEAD_MB 4 /* the agent, page tables */
-#define PROCESSES_DEFAULT   512
-#define PROCESSES_AGENT	    88 /* its own, with interpreters that wait */
-#define AGENT		    "/run/xsbx/agent"
-#define PACKAGES	    "/run/xsbx/packages"
-#define HOME		    "/home/user"
-#define LAYERS		    "/run/xsbx"
-#define STORE		    LAYERS "/work"
-#define USER_BIN	    "/run/xsbx/bin"
-#define SYSTEM_PATH	    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-
-#define RESOLV_CONF	    "nameserver 198.18.0.1\noptions timeout:5 attempts:2\n"
-
-#define CAP(name)	    (1ull << CAP_##name)
-#define AGENT_CAPS                                                                             \
-	(CAP(KILL) | CAP(SYS_PTRACE) | CAP(SETUID) | CAP(SETGID) | CAP(SETPCAP) | CAP(CHOWN) | \
-	 CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(SYS_ADMIN))
-
-/* `plan` is what spawn() makes it from; `stream` is ours while it is on the shelf. */
+/* `order` is what spawn() starts; `stream` is ours while it is on the shelf. */
 struct backend {
 	struct hosted hosted;
-	const struct plan *plan;
+	const struct order *order;
 	int stream;
 	int card; /* where its network card comes from, until it is taken, or -1 */
 };
 
-/* What one jail is like, with the name of whoever it is for. */
-struct plan {
-	const char *name;
-	size_t len;
-	const char *bytes; /* from jail_pack(), without the name */
+/* All that makes two jails alike: the order, without a name, and which version of its image it is for. */
+struct recipe_bytes {
+	struct order order;
+	char tree[PATH_MAX];
 };
-
-/* Strings that a jail's description points to. */
-struct texts {
-	char agent[PATH_MAX], drivers[PATH_MAX], bun[PATH_MAX], name[65];
-	char home[96], tmp[96];
-	char tree[PATH_MAX]; /* an image's files, or "" for the host's */
-	char usr[PATH_MAX + 8], etc[10][PATH_MAX + 32];
-	char top[5][VIEW_LEADS_MAX]; /* where the links /bin, /lib and so on lead */
-};
-
-/* ---- what the sandbox sees ---- */
-
-static void add_limit(struct jail_spec *j, int resource, uint64_t value)
-{
-	j->rlimits[j->nrlimits++] = (struct jail_rlimit){(uint32_t)resource, 0, value};
-}
-
-/* /usr, and what points into it, or, on older systems, lies beside it; of the host, or below t->tree. */
-static void add_system(struct jail_spec *j, struct texts *t)
-{
-	static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32"};
-	static const char *const etc[] = {
-		"/etc/alternatives", "/etc/ld.so.cache",     "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-		"/etc/ssl/certs",    "/etc/ca-certificates", "/etc/localtime",	"/etc/mime.types",
-		"/etc/terminfo",     "/etc/inputrc",
-	};
-
-	static_assert(ARRAY_SIZE(etc) == ARRAY_SIZE(t->etc), "a path for each");
-	snprintf(t->usr, sizeof(t->usr), "%s/usr", t->tree);
-	view_show(j, JAIL_RO, 0, t->usr, "/usr");
-	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
-		view_show_top(j, t->tree, top[i], t->top[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(etc); i++) {
-		snprintf(t->etc[i], sizeof(t->etc[i]), "%s%s", t->tree, etc[i]);
-		view_show(j, JAIL_RO, JAIL_OPTIONAL, t->etc[i], etc[i]);
-	}
-	view_show(j, JAIL_FILE, 0,
-		  "root:x:0:0:root:/:/usr/sbin/nologin\n"
-		  "user:x:1000:1000:user:/home/user:/bin/bash\n"
-		  "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-		  "/etc/passwd");
-	view_show(j, JAIL_FILE, 0, "root:x:0:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
-		  "/etc/group");
-	view_show(j, JAIL_FILE, 0, "127.0.0.1 localhost\n::1 localhost\n", "/etc/hosts");
-	view_show(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files dns\n",
-		  "/etc/nsswitch.conf");
-}
-
-/* The agent, and beside its file the interpreters' drivers. Return: 0 or -errno. */
-static int add_agent(struct jail_spec *j, struct texts *t, const char *agent)
-{
-	char *slash;
-
-	if (!realpath(agent, t->agent))
-		return -errno;
-	snprintf(t->drivers, sizeof(t->drivers), "%s", t->agent);
-	slash = strrchr(t->drivers, '/');
-	snprintf(slash, sizeof(t->drivers) - (size_t)(slash - t->drivers), "/drivers");
-	view_show(j, JAIL_RO, 0, t->agent, AGENT);
-	if (t->tree[0]) { /* its interpreters have drivers of their own */
-		view_show(j, JAIL_LINK, 0, "/usr/lib/xsbx", "/run/xsbx/lib");
-		return 0;
-	}
-	view_show(j, JAIL_RO, 0, t->drivers, "/run/xsbx/lib");
-	/* It comes as a file of its own more often than in a package. */
-	if (view_find_program("bun", t->bun) == 0 && strncmp(t->bun, "/usr/", 5) != 0)
-		view_show(j, JAIL_RO, 0, t->bun, USER_BIN "/bun");
-	return 0;
-}
-
-/* What the session's template shows, on top of all else. */
-static void add_paths(struct jail_spec *j, const struct view *v)
-{
-	for (size_t i = 0; v && i < v->npaths; i++) {
-		const struct vm_path *p = &v->path[i];
-
-		view_show(j, p->write ? JAIL_RW : JAIL_RO,
-			  JAIL_NO_LINKS | (p->write ? JAIL_OWNED : 0u), p->source, p->target);
-		if (p->write)
-			j->flags |= JAIL_NO_SETID;
-	}
-	if (v) {
-		j->owner = v->owner;
-		j->owner_group = v->group;
-	}
-}
-
-/* The working directory begins as one of the host; what is changed is in memory, and the daemon keeps
- * hold of that, so that it can be looked at and taken over when the sandbox is gone. */
-static void add_work(struct jail_spec *j, const struct texts *t, const char *work)
-{
-	view_show(j, JAIL_RO, JAIL_NO_LINKS | JAIL_OWNED, work, LAYERS "/base");
-	view_show(j, JAIL_TMPFS, 0, t->home, STORE);
-	view_show(j, JAIL_OVERLAY, 0, LAYERS, HOME);
-	j->keep = STORE "/upper";
-}
-
-static void add_memory(struct jail_spec *j, struct texts *t, const struct view *v, uint64_t memory)
-{
-	/* Until the agent is told the quotas, with its first message. */
-	snprintf(t->home, sizeof(t->home), "mode=755,uid=%d,gid=%d,size=%llu,nr_inodes=65536",
-		 USER_ID, USER_ID, (unsigned long long)memory * 2 / 5);
-	snprintf(t->tmp, sizeof(t->tmp), "mode=1777,size=%llu,nr_inodes=65536",
-		 (unsigned long long)memory * 3 / 10);
-	view_show(j, JAIL_DEV, 0, NULL, "/dev");
-	view_show(j, JAIL_PROC, 0, NULL, "/proc");
-	if (v && v->work)
-		add_work(j, t, v->work);
-	else
-		view_show(j, JAIL_TMPFS, 0, t->home, HOME);
-	view_show(j, JAIL_TMPFS, 0, t->tmp, "/tmp");
-	view_show(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
-}
-
-static int describe_jail(const struct vm *vm, const struct backend_spec *spec, struct jail_spec *j,
-			 struct texts *t)
-{
-	const uint64_t memory = (uint64_t)spec->memory_mb << 20;
-	const char *why;
-	int r;
-
-	*j = (struct jail_spec){
-		.use = JAIL_SANDBOX,
-		.flags = JAIL_LOOPBACK | JAIL_TWO_IDS | JAIL_DATA_LIMIT,
-		.user = USER_ID,
-		.pids = (spec->processes ? spec->processes : PROCESSES_DEFAULT) + PROCESSES_AGENT,
-		.cpu_percent = spec->cpus * 100,
-		.memory = memory + ((uint64_t)PROCESS_OVERHEAD_MB << 20),
-		.keep_caps = AGENT_CAPS,
-		.host_name = t->name,
-	};
-	snprintf(t->name, sizeof(t->name), "%s", spec->name);
-	t->tree[0] = '\0';
-	if (spec->view && spec->view->image &&
-	    images_tree(vm->images, spec->image, t->tree, &why) < 0)
-		return -ENOENT;
-	add_limit(j, RLIMIT_CORE, 1);
-	add_limit(j, RLIMIT_MEMLOCK, 64 << 10);
-	add_limit(j, RLIMIT_MSGQUEUE, 0);
-	add_limit(j, RLIMIT_NICE, 0);
-	add_limit(j, RLIMIT_RTPRIO, 0);
-	add_system(j, t);
-	add_memory(j, t, spec->view, memory);
-	if (spec->layer)
-		view_show(j, JAIL_RO, 0, spec->layer->path, PACKAGES);
-	r = add_agent(j, t, vm->agent);
-	if (vm->ca_path)
-		view_show(j, JAIL_RO, JAIL_OPTIONAL, vm->ca_path, VM_CA_FILE);
-	add_paths(j, spec->view);
-	if (spec->network) {
-		j->flags |= JAIL_CARD;
-		j->card_socket = HOSTED_CARD_FD;
-		view_show(j, JAIL_FILE, 0, RESOLV_CONF, "/etc/resolv.conf");
-	}
-	return r;
-}
 
 /* ---- its life ---- */
 
@@ -304,41 +126,17 @@ static int open_card(struct backend *b, int *ret_theirs)
 static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
 {
 	struct backend *b = container_of(h, struct backend, hosted);
-	const struct plan *plan = b->plan;
 	_cleanup_close_ int card = -1;
-	char number[16], memory[24];
-	const char *argv[8 + 2 * JAIL_MOUNTS_MAX] = {AGENT, "--jail", number, "--memory", memory};
-	const char *const envp[] = {"PATH=" SYSTEM_PATH ":" USER_BIN, NULL};
-	struct spawn_fd fds[4] = {
-		{stream, HOSTED_AGENT_FD}, {console, STDOUT_FILENO}, {console, STDERR_FILENO}};
-	struct jail_spec jail;
-	struct spawn_spec s = {argv, envp, fds, 3, SPAWN_OOM_FIRST, &jail};
-	int r = jail_unpack(plan->bytes, plan->len, &jail);
-	size_t n = 5;
+	int fds[3] = {stream, console}, r = 0;
+	struct spawn_spec s = {b->order, sizeof(*b->order), fds, 2};
 
 	(void)spec;
-	if (r < 0)
-		return r;
-	jail.host_name = plan->name;
-	for (uint32_t i = 0; i < jail.nmounts; i++) {
-		if (jail.mounts[i].kind != JAIL_RW)
-			continue;
-		argv[n++] = "--write";
-		argv[n++] = jail.mounts[i].target;
-	}
-	if (*jail.keep) {
-		argv[n++] = "--store";
-		argv[n++] = STORE;
-	}
-	snprintf(number, sizeof(number), "%d", HOSTED_AGENT_FD);
-	snprintf(memory, sizeof(memory), "%llu",
-		 (unsigned long long)((jail.memory >> 10) - (PROCESS_OVERHEAD_MB << 10)));
-	if (jail.flags & JAIL_CARD)
+	if (b->order->sandbox.flags & ORDER_NETWORK)
 		r = open_card(b, &card);
 	if (r < 0)
 		return r;
 	if (card >= 0)
-		fds[s.nfds++] = (struct spawn_fd){card, HOSTED_CARD_FD};
+		fds[s.nfds++] = card;
 	h->child.started = on_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
@@ -346,7 +144,7 @@ static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, 
 }
 
 /* Return: 0 or -errno. */
-static int make(struct vm *vm, const struct plan *plan, const struct backend_events *events,
+static int make(struct vm *vm, const struct order *order, const struct backend_events *events,
 		void *data, struct backend **ret_backend, int *ret_stream)
 {
 	struct backend *b = calloc(1, sizeof(*b));
@@ -356,9 +154,9 @@ static int make(struct vm *vm, const struct plan *plan, const struct backend_eve
 		return -ENOMEM;
 	b->hosted = (struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
 	b->stream = b->card = -1;
-	b->plan = plan;
+	b->order = order;
 	r = hosted_start(&b->hosted, NULL, spawn, ret_stream);
-	b->plan = NULL;
+	b->order = NULL;
 	if (r == 0)
 		*ret_backend = b;
 	else if (b->card >= 0)
@@ -368,20 +166,40 @@ static int make(struct vm *vm, const struct plan *plan, const struct backend_eve
 	return r;
 }
 
-/* Return: bytes, or -errno. */
-static ssize_t describe(const struct vm *vm, const struct backend_spec *spec, char *out,
-			size_t size)
+/* Return: 0 or -errno. */
+static int describe(const struct vm *vm, const struct backend_spec *spec, struct recipe_bytes *d)
 {
-	struct texts *t = malloc(sizeof(*t));
-	struct jail_spec jail;
-	ssize_t n = t ? describe_jail(vm, spec, &jail, t) : -ENOMEM;
+	const struct view *v = spec->view;
+	const struct vm_install *in = v ? v->install : NULL;
+	struct order_sandbox *o = &d->order.sandbox;
+	int view = in ? (in->pack ? ORDER_VIEW_PACK : ORDER_VIEW_INSTALL)
+		      : policy_find_view(vm->policy, v, spec->image);
+	const char *why;
 
-	if (n == 0) {
-		jail.host_name = "";
-		n = jail_pack(&jail, out, size);
+	memset(d, 0, sizeof(*d)); /* no holes, where bytes are compared */
+	if (view < 0)
+		return view;
+	if (v && v->image && images_tree(vm->images, spec->image, d->tree, &why) < 0)
+		return -ENOENT;
+	d->order.program = ORDER_SANDBOX;
+	order_set(o->name, "sandbox");
+	if (spec->layer)
+		order_set(o->layer, spec->layer->key);
+	if (in) {
+		order_set(o->key, in->key);
+		order_set(o->image, in->image);
+		o->language = strcmp(in->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
 	}
-	free(t);
-	return n;
+	o->view = (uint32_t)view;
+	o->flags = spec->network ? ORDER_NETWORK : 0;
+	o->memory_mb = spec->memory_mb;
+	o->cpus = spec->cpus;
+	o->processes = spec->processes;
+	if (v) {
+		o->owner = v->owner;
+		o->group = v->group;
+	}
+	return 0;
 }
 
 static void explain(struct vm *vm, const struct backend_spec *spec, int err, struct vm_problem *p)
@@ -399,21 +217,21 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 			 struct backend **ret_backend, int *ret_stream,
 			 struct vm_problem *ret_problem)
 {
-	char bytes[SPAWN_MESSAGE_MAX];
-	const ssize_t len = describe(vm, spec, bytes, sizeof(bytes));
-	const struct plan plan = {spec->name, (size_t)len, bytes};
+	struct recipe_bytes d;
 	struct backend *b = NULL;
-	int r = (int)len;
+	int r = describe(vm, spec, &d);
 
-	if (len > 0 && !spec->background)
-		b = shelf_take(&vm->shelf, bytes, (size_t)len, events, data);
+	if (r == 0 && !spec->background)
+		b = shelf_take(&vm->shelf, &d, sizeof(d), events, data);
 	if (b) {
 		*ret_stream = steal_fd(&b->stream);
 		*ret_backend = b;
 		return 1;
 	}
-	if (len > 0)
-		r = make(vm, &plan, events, data, ret_backend, ret_stream);
+	if (r == 0) {
+		order_set(d.order.sandbox.name, spec->name);
+		r = make(vm, &d.order, events, data, ret_backend, ret_stream);
+	}
 	if (r < 0)
 		explain(vm, spec, r, ret_problem);
 	return MIN(r, 0);
@@ -454,11 +272,12 @@ static void process_drain(struct backend *b)
 static struct backend *shelf_make(struct vm *vm, const void *bytes, size_t len,
 				  const struct backend_events *events, void *data)
 {
-	const struct plan plan = {"sandbox", len, bytes};
+	const struct recipe_bytes *d = bytes;
 	struct backend *b = NULL;
 	int stream = -1;
 
-	if (make(vm, &plan, events, data, &b, &stream) == 0)
+	(void)len;
+	if (make(vm, &d->order, events, data, &b, &stream) == 0)
 		b->stream = stream;
 	return b;
 }
@@ -487,7 +306,7 @@ const struct backend_ops backend_process = {
 	.name = "process",
 	.views = true,
 	.pools = true,
-	.overhead_mb = PROCESS_OVERHEAD_MB,
+	.overhead_mb = PROCESS_JAIL_OVERHEAD_MB,
 	.start = process_start,
 	.destroy = process_destroy,
 	.info = process_info,

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 
 #include "backend.h"
+#include "order.h"
 #include "qemu_argv.h"
 #include "qemu_cpu.h"
 #include "qemu_ends.h"
-#include "qemu_jail.h"
 #include "qmp.h"
 #include "reader.h"
 #include "spawn.h"
@@ -38,7 +38,6 @@
  */
 
 #define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */
-#define QEMU_MOST_MB	 512 /* the same, of a guest that does its worst; then it is killed */
 
 struct backend {
 	struct vm *vm;
@@ -228,48 +227,34 @@ static void on_exited(struct child *c, int status)
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct qemu_ends *e, int state)
 {
-	static const char *const envp[] = {"LC_ALL=C", NULL};
-	struct qemu_jail jail;
-	const struct qemu_machine machine = {
-		.qemu = jail.program,
-		.version = b->vm->probe.qemu,
-		.name = spec->name,
-		.mode = machine_mode[spec->mode],
-		.kvm = strcmp(b->vm->probe.accel, "kvm") == 0,
-		.own_kernel = image->own,
-		.tsc_khz = tsc_khz(&b->vm->tsc),
-		.memory_mb = spec->memory_mb,
-		.cpus = spec->cpus,
-		.network = spec->network,
-		.packages = spec->layer,
-	};
-	struct spawn_fd fds[SPAWN_FDS_MAX] = {
-		{e->words[1], STDOUT_FILENO},	  {e->words[1], STDERR_FILENO},
-		{e->control[1], QEMU_FD_CONTROL}, {e->agent[1], QEMU_FD_AGENT},
-		{e->console[1], QEMU_FD_CONSOLE}, {image->kernel, QEMU_FD_KERNEL},
-		{image->initrd, QEMU_FD_INITRD},  {image->rootfs, QEMU_FD_ROOTFS},
-	};
-	struct qemu_argv argv;
-	size_t nfds = 8;
-	/* With KVM huge pages make a guest's memory faster; an emulated one's is slow anyway. */
-	const uint32_t flags = SPAWN_OOM_FIRST | (machine.kvm ? 0u : SPAWN_SMALL_PAGES) |
-			       (spec->mode == BACKEND_RECORD ? SPAWN_NICE : 0u);
-	struct spawn_spec s = {argv.argv, envp, fds, 0, flags, &jail.spec};
-	int r = qemu_jail(b->vm->qemu, machine.kvm, spec->memory_mb + QEMU_MOST_MB, spec->cpus,
-			  &jail);
+	const bool kvm = strcmp(b->vm->probe.accel, "kvm") == 0;
+	struct order order = {.program = ORDER_MACHINE,
+			      .machine = {
+				      .mode = machine_mode[spec->mode],
+				      .flags = (kvm ? ORDER_KVM : 0u) |
+					       (image->own ? ORDER_OWN_KERNEL : 0u) |
+					       (spec->network ? ORDER_NETWORK : 0u) |
+					       (spec->layer ? ORDER_PACKED : 0u),
+				      .memory_mb = spec->memory_mb,
+				      .cpus = spec->cpus,
+				      .tsc_khz = tsc_khz(&b->vm->tsc),
+			      }};
+	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1],  e->console[1],
+				  image->kernel, image->initrd, image->rootfs};
+	struct spawn_spec s = {&order, sizeof(order), fds, 7};
 
-	if (r < 0)
-		return r;
+	order_set(order.machine.name, spec->name);
+	/* Behind its numbers there may be anything. */
+	order_set(order.machine.version, b->vm->probe.qemu);
+	order.machine.version[strspn(order.machine.version, "0123456789.")] = '\0';
 	if (spec->layer)
-		fds[nfds++] = (struct spawn_fd){spec->layer->file, QEMU_FD_PACKAGES};
+		fds[s.nfds++] = spec->layer->file;
 	if (spec->mode != BACKEND_COLD) {
-		fds[nfds++] = (struct spawn_fd){spec->ram, QEMU_FD_RAM};
-		fds[nfds++] = (struct spawn_fd){state, QEMU_FD_STATE};
+		fds[s.nfds++] = spec->ram;
+		fds[s.nfds++] = state;
 	}
 	if (spec->network)
-		fds[nfds++] = (struct spawn_fd){e->card[1], QEMU_FD_CARD};
-	s.nfds = nfds;
-	qemu_argv(&machine, &argv);
+		fds[s.nfds++] = e->card[1];
 	b->child.data = b;
 	b->child.started = on_started;
 	b->child.failed = on_failed;

@@ -44,7 +44,8 @@ struct spawner {
 };
 
 static const char *const step_str[] = {
-	[SPAWN_STEP_REQUEST] = "the request was not understood",
+	[SPAWN_STEP_REFUSED] = "the spawner does not allow it",
+	[SPAWN_STEP_PROGRAM] = "what it needs was not found",
 	[SPAWN_STEP_FORK] = "no process could be made",
 	[SPAWN_STEP_PDEATHSIG] = "it could not be tied to its parent",
 	[SPAWN_STEP_PRIVILEGES] = "its privileges could not be dropped",
@@ -54,7 +55,7 @@ static const char *const step_str[] = {
 };
 static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
 
-int spawner_start(struct spawner **ret_spawner)
+int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner)
 {
 	struct spawner *sp = calloc(1, sizeof(*sp));
 	struct guarded *guarded;
@@ -76,7 +77,7 @@ int spawner_start(struct spawner **ret_spawner)
 		goto err_pair;
 	}
 	if (sp->guard == 0)
-		spawner_serve(pair[1], guarded);
+		spawner_serve(rules, pair[1], guarded);
 	close(pair[1]);
 	sp->sock = pair[0];
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
@@ -113,18 +114,6 @@ void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
 	sp->died_data[0] = data;
 }
 
-/* Adds @s with its terminator. Return: false if it does not fit. */
-static bool add_string(char message[SPAWN_MESSAGE_MAX], size_t *len, const char *s)
-{
-	size_t n = strlen(s) + 1;
-
-	if (n > SPAWN_MESSAGE_MAX - *len)
-		return false;
-	memcpy(message + *len, s, n);
-	*len += n;
-	return true;
-}
-
 /* For what can't come back later. */
 static int send_patiently(struct spawner *sp, const void *message, size_t len)
 {
@@ -136,17 +125,11 @@ static int send_patiently(struct spawner *sp, const void *message, size_t len)
 	return (int)MIN(r, 0);
 }
 
-int spawner_guard(struct spawner *sp, const char *mountpoint, const char *runtime_dir)
+int spawner_mounted(struct spawner *sp)
 {
-	struct spawn_request req = {.op = SPAWN_OP_GUARD, .nargs = 2};
-	char message[SPAWN_MESSAGE_MAX];
-	size_t len = sizeof(req);
+	const struct spawn_request req = {.op = SPAWN_OP_MOUNTED};
 
-	memcpy(message, &req, sizeof(req));
-	if (!add_string(message, &len, mountpoint ? mountpoint : "") ||
-	    !add_string(message, &len, runtime_dir ? runtime_dir : ""))
-		return -E2BIG;
-	return send_patiently(sp, message, len);
+	return send_patiently(sp, &req, sizeof(req));
 }
 
 void spawner_unmount(struct spawner *sp)
@@ -427,60 +410,27 @@ static int keep_unsent(struct spawner *sp, const char *message, size_t len, cons
 	return 0;
 }
 
-/* Return: 0 or -E2BIG. */
-static int pack(const struct spawn_spec *spec, uint32_t id, char message[SPAWN_MESSAGE_MAX],
-		size_t *ret_len)
-{
-	struct spawn_request req = {.op = SPAWN_OP_SPAWN, .id = id, .flags = spec->flags};
-	size_t len = sizeof(req);
-
-	for (; spec->argv[req.nargs]; req.nargs++) {
-		if (req.nargs == SPAWN_STRINGS_MAX ||
-		    !add_string(message, &len, spec->argv[req.nargs]))
-			return -E2BIG;
-	}
-	for (; spec->envp[req.nenv]; req.nenv++) {
-		if (req.nenv == SPAWN_STRINGS_MAX ||
-		    !add_string(message, &len, spec->envp[req.nenv]))
-			return -E2BIG;
-	}
-	if (spec->jail) {
-		ssize_t n = jail_pack(spec->jail, message + len, SPAWN_MESSAGE_MAX - len);
-
-		if (n < 0)
-			return (int)n;
-		req.jail_len = (uint32_t)n;
-		len += (size_t)n;
-	}
-	req.nfds = (uint32_t)spec->nfds;
-	for (size_t i = 0; i < spec->nfds; i++)
-		req.target[i] = spec->fds[i].target;
-	memcpy(message, &req, sizeof(req));
-	*ret_len = len;
-	return 0;
-}
-
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
 {
+	struct spawn_request req = {.op = SPAWN_OP_SPAWN, .id = ++sp->last_id};
+	const size_t len = sizeof(req) + spec->size;
 	char message[SPAWN_MESSAGE_MAX];
-	int fds[SPAWN_FDS_MAX], r;
-	ssize_t sent;
-	size_t len = 0;
+	ssize_t sent = -EAGAIN;
+	int r;
 
 	assert(spec->nfds <= SPAWN_FDS_MAX && sp->attached);
 	if (sp->dead)
 		return -EPIPE;
-	c->id = ++sp->last_id;
-	r = pack(spec, c->id, message, &len);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < spec->nfds; i++)
-		fds[i] = spec->fds[i].fd;
-	sent = STAILQ_EMPTY(&sp->unsent) ? fdpass_send(sp->sock, message, len, fds, spec->nfds, 0)
-					 : -EAGAIN;
+	if (len > sizeof(message))
+		return -E2BIG;
+	c->id = req.id;
+	memcpy(message, &req, sizeof(req));
+	memcpy(message + sizeof(req), spec->request, spec->size);
+	if (STAILQ_EMPTY(&sp->unsent))
+		sent = fdpass_send(sp->sock, message, len, spec->fds, spec->nfds, 0);
 	r = (int)MIN(sent, 0);
 	if (r == -EAGAIN)
-		r = keep_unsent(sp, message, len, fds, spec->nfds);
+		r = keep_unsent(sp, message, len, spec->fds, spec->nfds);
 	if (r < 0)
 		return r;
 	c->spawner = sp;

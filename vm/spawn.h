@@ -14,17 +14,11 @@
 
 struct spawner;
 
-struct spawn_fd {
-	int fd, target; /* gets the number @target in the child */
-};
-
 struct spawn_spec {
-	const char *const *argv;    /* terminated by NULL; the program is looked for in PATH */
-	const char *const *envp;    /* likewise; the whole environment */
-	const struct spawn_fd *fds; /* all it gets; 0, 1, 2 are /dev/null unless given */
+	const void *request; /* what the spawner's rules understand: a struct order */
+	size_t size;
+	const int *fds; /* in the order of which the rules know */
 	size_t nfds;
-	uint32_t flags;		      /* SPAWN_OOM_FIRST, SPAWN_TOOL ... */
-	const struct jail_spec *jail; /* or NULL; argv[0] is then a path inside */
 };
 
 enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };

@@ -30,8 +30,11 @@
  * knows. Instead it forks this process once, while it is small, and asks it for everything else.
  *
  * The protocol is one datagram per request and per piece of news, so there is nothing to parse but
- * fixed structs and a row of strings. One request after the other, in one thread; starting a
- * program takes a millisecond or two, in which the daemon goes on with its own work.
+ * fixed structs. One request after the other, in one thread; starting a program takes a millisecond or
+ * two, in which the daemon goes on with its own work.
+ *
+ * What may be started is not the daemon's to say, which may be somebody else's by then: a request is
+ * judged, and made into a job, by rules that the spawner was forked with, see policy.c.
  *
  * That a child dies with its parent is ensured three times over. PDEATHSIG kills it if the spawner
  * dies; the end of file of the socket tells the spawner that the daemon died, whatever killed it;
@@ -53,6 +56,7 @@ struct server {
 	struct kid *kids;
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
+	const struct spawner_rules *rules;
 	struct guarded *guarded;
 };
 
@@ -147,12 +151,12 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 	pid_t pid;
 
 	e->step = SPAWN_STEP_FORK;
-	if (job->jailed) {
+	if (job->jail) {
 		e->step = SPAWN_STEP_JAIL;
-		e->error = jail_place(&job->jail, cell, &e->fault);
+		e->error = jail_place(job->jail, cell, &e->fault);
 		if (e->error < 0)
 			return 0;
-		pid = jail_clone(&job->jail, cell, ret_pidfd, &go, &e->fault);
+		pid = jail_clone(job->jail, cell, ret_pidfd, &go, &e->fault);
 	} else {
 		/* Without what libraries want done at a fork: they had their descriptors closed. */
 		pid = _Fork();
@@ -183,19 +187,19 @@ static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struc
 	while (n < 0 && errno == EINTR);
 	if (n == sizeof(*e))
 		return false;
-	if (!job->jailed)
+	if (!job->jail)
 		return true;
 	e->step = SPAWN_STEP_JAIL;
-	e->error = jail_verify(&job->jail, pid, cell, &e->fault);
+	e->error = jail_verify(job->jail, pid, cell, &e->fault);
 	if (e->error == 0)
-		e->error = jail_keep(&job->jail, pid, ret_kept, &e->fault);
+		e->error = jail_keep(job->jail, pid, ret_kept, &e->fault);
 	return e->error == 0;
 }
 
 /* Forks, and waits until the program runs or could not be run. */
-static void spawn(struct server *s, const struct spawn_job *job)
+static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 {
-	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = job->req.id};
+	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = id};
 	struct spawn_error e = {.step = SPAWN_STEP_FORK};
 	_cleanup_close_ int status = -1, pidfd = -1, kept = -1;
 	struct jail_cell cell = {.into = -1};
@@ -204,7 +208,7 @@ static void spawn(struct server *s, const struct spawn_job *job)
 
 	if (pipe2(p, O_CLOEXEC) < 0) {
 		e.error = -errno;
-		spawn_failed(s, job->req.id, &e);
+		spawn_failed(s, id, &e);
 		return;
 	}
 	status = p[0];
@@ -213,7 +217,7 @@ static void spawn(struct server *s, const struct spawn_job *job)
 	if (pid && await_exec(job, status, pid, &cell, &kept, &e)) {
 		e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
 		if (pidfd >= 0)
-			e.error = kid_add(s, job->req.id, pid, &cell);
+			e.error = kid_add(s, id, pid, &cell);
 		if (e.error == 0) {
 			note.pid = pid;
 			note.report = cell.report;
@@ -224,50 +228,48 @@ static void spawn(struct server *s, const struct spawn_job *job)
 	if (pid)
 		kill_and_reap(pid);
 	jail_release(&cell);
-	spawn_failed(s, job->req.id, &e);
+	spawn_failed(s, id, &e);
 }
 
-/* The next terminated string at *@pos, or NULL if there is none. */
-static char *next_string(char **pos, char *end)
+/* Is what the rules came up with something that can be done? Return: 0 or -errno. */
+static int check_job(const struct spawn_job *job)
 {
-	char *start = *pos, *nul = memchr(start, '\0', (size_t)(end - start));
-
-	if (!nul)
-		return NULL;
-	*pos = nul + 1;
-	return start;
+	if (job->ntargets > SPAWN_FDS_MAX || !job->argv[0] ||
+	    (job->argv[0][0] != '/' && !(job->flags & (SPAWN_TREE | SPAWN_KVM_PROBE))))
+		return -EINVAL;
+	for (size_t i = 0; i < job->ntargets; i++) {
+		if (job->target[i].to < 0 || job->target[i].to >= SPAWN_TARGET_MAX)
+			return -EINVAL;
+		if (job->target[i].from >= job->nfds)
+			return -EMFILE; /* there was no room for them */
+	}
+	return 0;
 }
 
-static bool job_parse(struct spawn_job *job, char *message, size_t len, size_t nfds)
+static enum spawn_step step_of(int error)
 {
-	char *pos = message + sizeof(job->req), *end = message + len;
+	switch (-error) {
+	case EPERM:
+	case EBADMSG:
+	case EINVAL: return SPAWN_STEP_REFUSED;
+	case EMFILE: return SPAWN_STEP_DESCRIPTORS;
+	default: return SPAWN_STEP_PROGRAM;
+	}
+}
 
-	if (len < sizeof(job->req))
-		return false;
-	memcpy(&job->req, message, sizeof(job->req));
-	if (job->req.nargs > SPAWN_STRINGS_MAX || job->req.nenv > SPAWN_STRINGS_MAX)
-		return false;
-	if (job->req.nfds != nfds)
-		return false;
-	for (uint32_t i = 0; i < job->req.nargs; i++) {
-		job->argv[i] = next_string(&pos, end);
-		if (!job->argv[i])
-			return false;
-	}
-	for (uint32_t i = 0; i < job->req.nenv; i++) {
-		job->envp[i] = next_string(&pos, end);
-		if (!job->envp[i])
-			return false;
-	}
-	for (uint32_t i = 0; i < job->req.nfds; i++) {
-		if (job->req.target[i] < 0 || job->req.target[i] >= SPAWN_TARGET_MAX)
-			return false;
-	}
-	job->jailed = job->req.jail_len > 0;
-	if (job->req.jail_len > (size_t)(end - pos) ||
-	    (job->jailed && jail_unpack(pos, job->req.jail_len, &job->jail) < 0))
-		return false;
-	return job->req.op != SPAWN_OP_SPAWN || job->req.nargs > 0;
+static void judge(struct server *s, uint32_t id, const char *request, size_t len,
+		  struct spawn_job *job)
+{
+	struct spawn_error e = {0};
+
+	e.error = s->rules->job(s->rules->data, request, len, job->nfds, job);
+	if (e.error == 0)
+		e.error = check_job(job);
+	e.step = step_of(e.error);
+	if (e.error == 0)
+		spawn(s, id, job);
+	else
+		spawn_failed(s, id, &e);
 }
 
 static void kill_kid(const struct server *s, uint32_t id)
@@ -279,17 +281,21 @@ static void kill_kid(const struct server *s, uint32_t id)
 }
 
 /* All that the daemon can ask for. */
-static void serve(struct server *s, struct spawn_job *job)
+static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
 {
-	switch (job->req.op) {
-	case SPAWN_OP_SPAWN: spawn(s, job); break;
-	case SPAWN_OP_GUARD:
-		if (job->req.nargs == 2)
-			guard_set(s->guarded, job->argv[0], job->argv[1]);
+	struct spawn_request req;
+
+	if (len < sizeof(req))
+		return;
+	memcpy(&req, message, sizeof(req));
+	switch (req.op) {
+	case SPAWN_OP_SPAWN: judge(s, req.id, message + sizeof(req), len - sizeof(req), job); break;
+	case SPAWN_OP_MOUNTED:
+		guard_set(s->guarded, s->rules->mountpoint, s->rules->runtime_dir);
 		break;
 	case SPAWN_OP_UNMOUNT: guard_unmount(s->guarded); break;
 	case SPAWN_OP_STOP: s->stop = true; break;
-	case SPAWN_OP_KILL: kill_kid(s, job->req.id); break;
+	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	default: break;
 	}
 }
@@ -299,21 +305,15 @@ static bool receive(struct server *s)
 {
 	static char message[SPAWN_MESSAGE_MAX];
 	struct spawn_job job = {0};
-	size_t nfds;
-	ssize_t n =
-		fdpass_receive(s->sock, message, sizeof(message), job.fds, SPAWN_FDS_MAX, &nfds, 0);
+	ssize_t n = fdpass_receive(s->sock, message, sizeof(message), job.fds, SPAWN_FDS_MAX,
+				   &job.nfds, 0);
 
 	if (n < 0)
 		return n == -EAGAIN;
 	if (n == 0)
 		return false;
-	if (job_parse(&job, message, (size_t)n, nfds))
-		serve(s, &job);
-	else if ((size_t)n >= sizeof(job.req))
-		spawn_failed(
-			s, job.req.id,
-			&(struct spawn_error){.error = nfds < job.req.nfds ? -EMFILE : -EINVAL});
-	for (size_t i = 0; i < nfds; i++)
+	serve(s, message, (size_t)n, &job);
+	for (size_t i = 0; i < job.nfds; i++)
 		close(job.fds[i]);
 	return !s->stop;
 }
@@ -399,14 +399,16 @@ static void clean_up(struct server *s)
 		guard_clean(s->guarded);
 }
 
-void spawner_serve(int sock, struct guarded *guarded)
+void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *guarded)
 {
-	struct server s = {.sock = guard_isolate(sock, "xsbxfs-spawner"), .guarded = guarded};
+	struct server s = {
+		.sock = guard_isolate(sock, "xsbxfs-spawner"), .rules = rules, .guarded = guarded};
 	struct pollfd p[2];
 	sigset_t chld;
 
 	if (s.sock < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		_exit(1);
+	guard_set(guarded, NULL, rules->runtime_dir);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -3,33 +3,40 @@
 #ifndef XSBX_SPAWNER_H
 #define XSBX_SPAWNER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
+struct spawn_job;
 struct spawner;
 
-/**
- * spawner_start() - Fork the spawner; call it first of all, before any thread or loop exists
- * @ret_spawner: Result; end it with spawner_stop()
- *
- * The spawner outlives a killed daemon just long enough to kill every child, detach the mount it
- * was told of, and remove the contents of the runtime directory. It keeps none of the caller's
- * descriptors, its terminal, or its working directory.
- *
- * Return: 0 or -errno.
- */
-int spawner_start(struct spawner **ret_spawner);
+/* What a spawner does, settled when it is forked. */
+struct spawner_rules {
+	/* What is to be done for a request: called in the spawner, with `data` as it was at the fork.
+	 * For the daemon it is policy_job(). Return: 0, or -errno if nothing is. */
+	int (*job)(const void *data, const void *request, size_t len, size_t nfds,
+		   struct spawn_job *ret_job);
+	const void *data;
+	const char *
+		mountpoint; /* absolute; detached at the end, if a dead mount of ours is there; or NULL */
+	const char
+		*runtime_dir; /* absolute; removed with its contents if the daemon dies; or NULL */
+};
 
 /**
- * spawner_guard() - What to clean up if the daemon dies without a word
- * @sp: Spawner
- * @mountpoint: Absolute path to detach if nobody answers there any more, or NULL
- * @runtime_dir: Absolute path of a directory to remove with its contents, or NULL
+ * spawner_start() - Fork the spawner; call it before any thread or loop exists
+ * @rules: Only needed during the call
+ * @ret_spawner: Result; end it with spawner_stop()
  *
- * The last call counts.
+ * The spawner outlives a killed daemon just long enough to kill every child, detach the mount, and
+ * remove the contents of the runtime directory. It keeps none of the caller's descriptors, its terminal,
+ * or its working directory.
  *
  * Return: 0 or -errno.
  */
-int spawner_guard(struct spawner *sp, const char *mountpoint, const char *runtime_dir);
+int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner);
+
+/* The mount is there, and is to be detached if the daemon dies without a word. Return: 0 or -errno. */
+int spawner_mounted(struct spawner *sp);
 
 /**
  * spawner_unmount() - Detach the mount point that is guarded, which has to be the caller's own mount

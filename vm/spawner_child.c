@@ -45,16 +45,16 @@ static int child_descriptors(const struct spawn_job *job, int status_fd)
 
 	if (status < 0 || null < 0)
 		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
-	for (uint32_t i = 0; i < job->req.nfds; i++) {
-		high[i] = fcntl(job->fds[i], F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	for (size_t i = 0; i < job->ntargets; i++) {
+		high[i] = fcntl(job->fds[job->target[i].from], F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
 		if (high[i] < 0)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
 	}
 	null = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
-	for (uint32_t i = 0; i < job->req.nfds; i++) {
-		if (dup2(high[i], job->req.target[i]) < 0)
+	for (size_t i = 0; i < job->ntargets; i++) {
+		if (dup2(high[i], job->target[i].to) < 0)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
-		used[job->req.target[i]] = true;
+		used[job->target[i].to] = true;
 	}
 	for (int fd = 0; fd < SPAWN_TARGET_MAX; fd++) {
 		if (used[fd])
@@ -104,7 +104,7 @@ static void child_jail(const struct spawn_job *job, int status_fd, struct jail_c
 {
 	struct jail_fault fault;
 
-	if (jail_enter(&job->jail, cell, go, child_die_with_parent, status_fd, &fault) < 0)
+	if (jail_enter(job->jail, cell, go, child_die_with_parent, status_fd, &fault) < 0)
 		child_fail_jail(status_fd, &fault);
 }
 
@@ -123,39 +123,39 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 	const struct rlimit no_core = {1, 1};
 	struct jail_fault fault;
 
-	if (job->jailed && jail_join(cell, &fault) < 0)
+	if (job->jail && jail_join(cell, &fault) < 0)
 		child_fail_jail(status_fd, &fault);
 	child_reset_signals();
 	setsid();
 	/* In a jail it would be lost with the next change of identity. */
-	if (!job->jailed)
+	if (!job->jail)
 		child_die_with_parent(status_fd);
-	if (!(job->req.flags & SPAWN_TOOL) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (!(job->flags & SPAWN_TOOL) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
 	/* A core dump would put a guest's memory on the disk. With 0, the kernel would still hand it to
 	 * a program, if the host has one for that. */
 	setrlimit(RLIMIT_CORE, &no_core);
-	if (job->req.flags & SPAWN_OOM_FIRST)
+	if (job->flags & SPAWN_OOM_FIRST)
 		child_oom_first();
 	/* Huge pages are a matter of speed alone, and so is that an old kernel refuses this. */
-	if (job->req.flags & SPAWN_SMALL_PAGES)
+	if (job->flags & SPAWN_SMALL_PAGES)
 		(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-	if (job->req.flags & SPAWN_NICE)
+	if (job->flags & SPAWN_NICE)
 		(void)setpriority(PRIO_PROCESS, 0, 10);
 	go = child_keep(go, status_fd);
 	status_fd = child_descriptors(job, status_fd);
-	if (job->req.flags & SPAWN_KVM_PROBE) {
+	if (job->flags & SPAWN_KVM_PROBE) {
 		close(status_fd);
 		kvm_probe_child(STDOUT_FILENO);
 	}
-	if (job->jailed)
+	if (job->jail)
 		child_jail(job, status_fd, cell, go);
-	if (job->req.flags & SPAWN_TREE) {
+	if (job->flags & SPAWN_TREE) {
 		/* It runs no program, which would close what is not its own. */
 		if (close_range(SPAWN_TARGET_MAX, ~0u, 0) < 0)
 			_exit(127);
 		tree_serve(job->argv[0]);
 	}
-	execvpe(job->argv[0], job->argv, job->envp);
+	execve(job->argv[0], (char *const *)job->argv, (char *const *)job->envp);
 	child_fail(status_fd, SPAWN_STEP_EXEC);
 }

@@ -5,15 +5,31 @@
 
 #include "guard.h"
 #include "jail_internal.h"
+#include "spawner.h"
 #include "spawner_wire.h"
 
-/* A request, taken apart; the pointers lead into the datagram. */
+/* A descriptor of the request's, and its number in the child. */
+struct spawn_target {
+	uint32_t from;
+	int to;
+};
+
+/*
+ * What is to be done, filled in by the spawner's rules. It begins as all zeroes.
+ *
+ * - `argv` and `envp` are terminated by NULL. The program is argv[0], an absolute path; in a jail, one
+ *   inside.
+ * - The child has the descriptors in `target` and no others, but that 0, 1, 2 are /dev/null unless given.
+ * - The strings and the jail are the rules', and stay to the next job.
+ */
 struct spawn_job {
-	struct spawn_request req;
-	char *argv[SPAWN_STRINGS_MAX + 1], *envp[SPAWN_STRINGS_MAX + 1];
-	int fds[SPAWN_FDS_MAX];
-	bool jailed;
-	struct jail_spec jail;
+	uint32_t flags; /* SPAWN_OOM_FIRST, ... */
+	const char *argv[SPAWN_STRINGS_MAX + 1], *envp[SPAWN_STRINGS_MAX + 1];
+	struct spawn_target target[SPAWN_FDS_MAX];
+	size_t ntargets;
+	const struct jail_spec *jail; /* or NULL */
+	int fds[SPAWN_FDS_MAX];	      /* of the request; not for the rules */
+	size_t nfds;
 };
 
 /* What a child writes to its status pipe if it does not come to run its program. */
@@ -25,17 +41,19 @@ struct spawn_error {
 
 /**
  * spawner_serve() - Be the spawner
+ * @rules: What it may start
  * @sock: SEQPACKET socket to the daemon; every other descriptor is closed
- * @guarded: To be filled in when the daemon says what
+ * @guarded: To be filled in with what the rules say
  *
  * All signals are blocked when it is called. Serves until the other end is closed, cleans up, and
  * exits.
  */
-__attribute__((noreturn)) void spawner_serve(int sock, struct guarded *guarded);
+__attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, int sock,
+					     struct guarded *guarded);
 
 /**
  * spawner_child() - Be a child: arrange everything, and run the program
- * @job: What was asked for
+ * @job: What is to be done
  * @status_fd: Write end of a pipe of which the spawner alone has the other; closed when the program
  *	       runs, gets a struct spawn_error if it does not
  * @cell: Of a jailed one, and

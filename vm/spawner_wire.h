@@ -8,21 +8,21 @@
 #include "gauge.h"
 #include "jail.h"
 
-#define SPAWN_MESSAGE_MAX 32768u /* bytes of one request with its strings */
+#define SPAWN_MESSAGE_MAX 32768u /* bytes of one request */
 #define SPAWN_FDS_MAX	  16u
 #define SPAWN_NOTE_FDS	  (2 + GAUGE_NUMBER)
 #define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
 #define SPAWN_STRINGS_MAX 256u
 
 enum spawn_op {
-	SPAWN_OP_SPAWN = 1, /* strings: argv, then the environment, then a packed jail, if any;
-			     * descriptors in SCM_RIGHTS */
-	SPAWN_OP_GUARD,	    /* strings: mount point, runtime directory; "" for none */
+	SPAWN_OP_SPAWN = 1, /* what its rules understand follows; descriptors in SCM_RIGHTS */
+	SPAWN_OP_MOUNTED,   /* the mount is there, and to be cleared away at the end */
 	SPAWN_OP_UNMOUNT, /* the guarded mount point, of which the daemon knows that it is its own */
 	SPAWN_OP_STOP,
 	SPAWN_OP_KILL, /* the process that was started for the request of this id */
 };
 
+/* How a job is done. */
 #define SPAWN_OOM_FIRST	  0x01u /* the kernel should kill it before it kills the daemon */
 #define SPAWN_NICE	  0x04u /* it is in no hurry */
 #define SPAWN_TOOL	  0x08u /* a program of the user's: it may need one that gains privileges */
@@ -31,10 +31,7 @@ enum spawn_op {
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
-	uint32_t op, id, flags;
-	uint32_t nargs, nenv, nfds;
-	uint32_t jail_len;	       /* bytes of the jail; 0: none */
-	int32_t target[SPAWN_FDS_MAX]; /* the number of each descriptor in the child */
+	uint32_t op, id;
 };
 
 enum spawn_note_op {
@@ -59,7 +56,8 @@ struct spawn_note {
 
 /* What went wrong between fork and the program's first instruction. */
 enum spawn_step {
-	SPAWN_STEP_REQUEST,
+	SPAWN_STEP_REFUSED, /* it is no order, or not allowed */
+	SPAWN_STEP_PROGRAM, /* what belongs to it is not there */
 	SPAWN_STEP_FORK,
 	SPAWN_STEP_PDEATHSIG,
 	SPAWN_STEP_PRIVILEGES,

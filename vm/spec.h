@@ -31,6 +31,15 @@ struct vm_path {
 
 #define VM_PATHS_MAX 16u
 
+/* What a sandbox sees in which packages are installed, or packed: the layer that is being made, and
+ * what installs. */
+struct vm_install {
+	bool pack;
+	const char *key;      /* the layer's */
+	const char *image;    /* for whose programs; "": the host's */
+	const char *language; /* python, javascript */
+};
+
 /* What user code may have at most, beside memory and processors; the same whatever it runs in. In
  * each, 0 is a default. */
 struct sandbox_limits {
@@ -60,6 +69,8 @@ struct sandbox_spec {
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
 	bool image_view; /* programs are the image's and not the host's; only for VM_PROCESS */
+	const struct vm_install
+		*install; /* or NULL; must outlive the sandbox; only for VM_PROCESS */
 	const char *
 		work; /* directory of the host that files/ begins as, or NULL; only for VM_PROCESS */
 	const struct sandbox_env *env; /* copied */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "util.h"
 #include "words.h"
@@ -53,8 +52,8 @@ static void on_exited(struct child *c, int status)
 	child_over(t);
 }
 
-int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const char *const argv[],
-	       const char *const envp[], uint32_t flags)
+int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const void *request,
+	       size_t size)
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int p[2], r;
@@ -66,8 +65,7 @@ int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const char *
 	t->child = (struct child){.failed = on_failed, .exited = on_exited, .data = t};
 	t->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = t};
 
-	const struct spawn_fd fds[] = {{theirs, STDOUT_FILENO}, {theirs, STDERR_FILENO}};
-	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds), flags};
+	const struct spawn_spec spec = {request, size, &theirs, 1};
 
 	r = child_start(sp, &spec, &t->child);
 	if (r < 0)
@@ -76,17 +74,4 @@ int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const char *
 	(void)reader_open(&t->reader, loop, steal_fd(&ours));
 	t->nopen = t->reader.open ? 2 : 1;
 	return 0;
-}
-
-void tool_env(const char *const names[], size_t nnames, const char *envp[], size_t n, size_t max)
-{
-	for (char **e = environ; *e; e++) {
-		for (size_t i = 0; i < nnames && n + 1 < max; i++) {
-			const size_t len = strlen(names[i]);
-
-			if (strncmp(*e, names[i], len) == 0 && (*e)[len] == '=')
-				envp[n++] = *e;
-		}
-	}
-	envp[n] = NULL;
 }

@@ -36,23 +36,12 @@ struct tool {
  * @t: See struct tool
  * @loop: Loop
  * @sp: Spawner
- * @argv: Program and arguments
- * @envp: Its whole environment
- * @flags: SPAWN_*
+ * @request: Which, as for child_start(); its one descriptor is for all that it says
+ * @size: Its size
  *
  * Return: 0, also if it turns out later that the program can't be started, or -errno.
  */
-int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const char *const argv[],
-	       const char *const envp[], uint32_t flags);
-
-/**
- * tool_env() - Pass on variables of the daemon's own environment
- * @names: Those that the program may know
- * @nnames: How many
- * @envp: Environment; what is in it stays, the variables that there are follow, and NULL
- * @n: How many are in it
- * @max: Its size; variables it has no room for are left out
- */
-void tool_env(const char *const names[], size_t nnames, const char *envp[], size_t n, size_t max);
+int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const void *request,
+	       size_t size);
 
 #endif

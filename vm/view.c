@@ -24,7 +24,10 @@ void view_free(struct view *v)
 
 int view_copy(struct view *dst, const struct sandbox_spec *spec)
 {
-	struct view v = {.owner = spec->owner, .group = spec->group, .image = spec->image_view};
+	struct view v = {.owner = spec->owner,
+			 .group = spec->group,
+			 .image = spec->image_view,
+			 .install = spec->install};
 
 	*dst = (struct view){0};
 	if (spec->npaths > VM_PATHS_MAX)
@@ -54,14 +57,15 @@ int view_copy(struct view *dst, const struct sandbox_spec *spec)
 
 bool view_wanted(const struct sandbox_spec *spec)
 {
-	return spec->npaths > 0 || spec->work || spec->image_view;
+	return spec->npaths > 0 || spec->work || spec->image_view || spec->install;
 }
 
 bool view_serves(const struct view *v, const struct sandbox_spec *spec)
 {
 	bool owned = v->work;
 
-	if (v->image != spec->image_view || v->npaths != spec->npaths || !v->work != !spec->work ||
+	if (v->install || spec->install || v->image != spec->image_view ||
+	    v->npaths != spec->npaths || !v->work != !spec->work ||
 	    (v->work && strcmp(v->work, spec->work) != 0))
 		return false;
 	for (size_t i = 0; i < v->npaths; i++) {
@@ -82,7 +86,8 @@ void view_show(struct jail_spec *spec, enum jail_mount_kind kind, uint32_t flags
 	       const char *source, const char *target)
 {
 	if (spec->nmounts < JAIL_MOUNTS_MAX)
-		spec->mounts[spec->nmounts++] = (struct jail_mount){kind, flags, source, target};
+		spec->mounts[spec->nmounts++] =
+			(struct jail_mount){kind, flags, source ? source : "", target};
 }
 
 void view_show_top(struct jail_spec *spec, const char *tree, const char *dir,

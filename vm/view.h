@@ -11,14 +11,16 @@
 #include "jail.h"
 
 struct sandbox_spec;
+struct vm_install;
 struct vm_path;
 
 /* What a template shows. Owns its strings; one of all zeroes shows nothing. */
 struct view {
 	struct vm_path *path;
 	size_t npaths;
-	bool image; /* programs and libraries are those of the image */
-	char *work; /* what the working directory begins as, or NULL */
+	bool image;			  /* programs and libraries are those of the image */
+	const struct vm_install *install; /* it installs packages; the installer's, or NULL */
+	char *work;			  /* what the working directory begins as, or NULL */
 	/* Whose rights code in the sandbox has below `work` and what it may write to. */
 	uid_t owner;
 	gid_t group;

@@ -134,9 +134,9 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->boot_s = cfg->boot_s;
+	vm->policy = cfg->policy;
 	vm->ca = cfg->ca;
 	vm->ca_len = cfg->ca_len;
-	vm->ca_path = cfg->ca_path;
 	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
 		return -ENOMEM;
 	contents_load(&vm->contents, vm->cache_dir);
@@ -171,7 +171,7 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 	vm->probe.accel = "none";
 	if (!vm->backend->needs_image)
 		return;
-	r = probe_start(&vm->probe, vm->loop, vm->spawner, vm->qemu, wish, on_probed);
+	r = probe_start(&vm->probe, vm->loop, vm->spawner, wish, on_probed);
 	if (r == 0) {
 		vm->nhandles++;
 		return;

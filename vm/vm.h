@@ -30,6 +30,7 @@
  */
 
 struct vm;
+struct policy;
 struct spawner;
 
 /* The shared store of what is expensive to make: a bucket. Credentials are in the environment. */
@@ -76,6 +77,7 @@ struct vm_config {
 	const void *ca;
 	size_t ca_len; /* at most VM_CA_MAX */
 	const char *ca_path;
+	const struct policy *policy; /* that the spawner has; must outlive the vm */
 	struct vm_store store;
 	struct vm_packages packages;
 };

@@ -24,6 +24,7 @@
 #include "vm.h"
 
 struct hub;
+struct policy;
 struct spawner;
 
 /*
@@ -40,7 +41,7 @@ struct vm {
 
 	const void *ca; /* certificates for networked guests; the caller's */
 	size_t ca_len;
-	const char *ca_path;
+	const struct policy *policy; /* of the spawner; the caller's */
 	char *cache_dir, *runtime_dir, *qemu, *agent;
 	unsigned admission_s, boot_s;
 

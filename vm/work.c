@@ -2,14 +2,14 @@
 /* Changes of sandboxes that work on a copy of a directory of the host: held, listed, taken over. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "buf.h"
 #include "jail.h"
+#include "order.h"
+#include "policy.h"
 #include "reader.h"
 #include "spawn.h"
 #include "tree.h"
@@ -30,14 +30,11 @@
  */
 
 #define WORDS_MAX (16u << 20)
-#define MEMORY	  (64ull << 20)
-#define FILES_MAX 1024u
-#define CPU_S	  600u
 
 struct vm_work {
 	struct vm *vm;
 	int upper;
-	char *base;
+	uint32_t view; /* enum order_view */
 	uid_t owner;
 	gid_t group;
 	uint32_t ids; /* first of the sandbox's on the host */
@@ -63,6 +60,7 @@ struct vm_work *vm_work_of(const struct sandbox *s)
 {
 	struct backend_info info = {.kept = -1};
 	struct vm_work *w;
+	int view;
 
 	if (!s->view.work || !s->backend)
 		return NULL;
@@ -72,11 +70,12 @@ struct vm_work *vm_work_of(const struct sandbox *s)
 		return NULL;
 	w->vm = s->vm;
 	w->upper = fcntl(info.kept, F_DUPFD_CLOEXEC, 0);
-	w->base = strdup(s->view.work);
+	view = policy_find_view(s->vm->policy, &s->view, s->image);
+	w->view = (uint32_t)view;
 	w->owner = s->view.owner;
 	w->group = s->view.group;
 	w->ids = info.report ? (uint32_t)info.report->layer[JAIL_L_IDS].value : 0;
-	if (w->upper >= 0 && w->base)
+	if (w->upper >= 0 && view >= 0)
 		return w;
 	vm_work_free(w);
 	return NULL;
@@ -88,7 +87,6 @@ void vm_work_free(struct vm_work *w)
 		return;
 	if (w->upper >= 0)
 		close(w->upper);
-	free(w->base);
 	free(w);
 }
 
@@ -183,37 +181,17 @@ static void on_exited(struct child *c, int status)
 
 /* ---- the question ---- */
 
-static void describe(const struct vm_work *w, bool commit, struct jail_spec *j)
-{
-	*j = (struct jail_spec){
-		.use = JAIL_SANDBOX,
-		.flags = JAIL_AS_OWNER,
-		.host_name = "work",
-		.owner = w->owner,
-		.owner_group = w->group,
-		.foreign = w->ids,
-		.pids = 4,
-		.memory = MEMORY,
-		/* The owner's rights, and to read whatever the sandbox has made. */
-		.keep_caps = 1ull << CAP_DAC_READ_SEARCH,
-		.nrlimits = 3,
-		.rlimits = {{RLIMIT_CORE, 0, 0},
-			    {RLIMIT_NOFILE, 0, FILES_MAX},
-			    {RLIMIT_CPU, 0, CPU_S}},
-	};
-	view_show(j, commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, w->base, TREE_BASE);
-}
-
 static int start(const struct vm_work *w, struct work_task *t, int begin, int words)
 {
-	const char *const argv[] = {t->op == VM_WORK_COMMIT ? TREE_COMMIT : TREE_LIST, NULL};
-	const char *const envp[] = {NULL};
-	const struct spawn_fd fds[] = {
-		{begin, TREE_BEGIN_FD}, {words, TREE_WORDS_FD}, {w->upper, TREE_UPPER_FD}};
-	struct jail_spec jail;
-	const struct spawn_spec s = {argv, envp, fds, ARRAY_SIZE(fds), SPAWN_TREE, &jail};
+	const struct order order = {.program = ORDER_CHANGES,
+				    .changes = {.commit = t->op == VM_WORK_COMMIT,
+						.view = w->view,
+						.owner = w->owner,
+						.group = w->group,
+						.foreign = w->ids}};
+	const int fds[] = {begin, words, w->upper};
+	const struct spawn_spec s = {&order, sizeof(order), fds, ARRAY_SIZE(fds)};
 
-	describe(w, t->op == VM_WORK_COMMIT, &jail);
 	t->child.data = t;
 	t->child.started = on_started;
 	t->child.failed = on_failed;

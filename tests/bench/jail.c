@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/free_rules.h"
 #include "vm/qemu_jail.h"
 #include "vm/spawn.h"
 #include "vm/spawner.h"
@@ -96,9 +97,15 @@ static int ask(struct start *s, struct spawner *sp, const struct qemu_jail *jail
 				    "chardev=control,mode=control",
 				    NULL};
 	static const char *const envp[] = {NULL};
-	const struct spawn_fd fds[] = {{fd, CONTROL_FD}};
-	const struct spawn_spec spec = {
-		argv, envp, fds, ARRAY_SIZE(fds), SPAWN_OOM_FIRST, jailed ? &jail->spec : NULL};
+	const struct free_job job = {.argv = argv,
+				     .envp = envp,
+				     .target = {{0, CONTROL_FD}},
+				     .ntargets = 1,
+				     .flags = SPAWN_OOM_FIRST,
+				     .jail = jailed ? &jail->spec : NULL};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec spec = {request, (size_t)MAX(n, 0), &fd, 1};
 
 	s->child = (struct child){
 		.started = on_started, .failed = on_failed, .exited = on_exited, .data = s};
@@ -151,8 +158,9 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	n = strtol(argv[2], NULL, 10);
-	if (qemu_jail(argv[1], false, LIMIT_MB, 1, &jail) < 0 || spawner_start(&sp) < 0 ||
-	    uv_loop_init(&loop) < 0 || spawner_attach(sp, &loop) < 0) {
+	if (qemu_jail(argv[1], false, LIMIT_MB, 1, &jail) < 0 ||
+	    spawner_start(&free_rules, &sp) < 0 || uv_loop_init(&loop) < 0 ||
+	    spawner_attach(sp, &loop) < 0) {
 		fputs("no QEMU, or no process to start it\n", stderr);
 		return 1;
 	}

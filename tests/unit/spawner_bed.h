@@ -5,8 +5,11 @@
 
 #include <uv.h>
 
+#include "free_rules.h"
+#include "vm/capture.h"
 #include "vm/spawn.h"
 #include "vm/spawner.h"
+#include "vm/tool.h"
 
 extern uv_loop_t loop;
 extern struct spawner *sp;
@@ -14,5 +17,10 @@ extern struct spawner *sp;
 /* For each test. */
 int spawner_bed_setup(void **state);
 int spawner_bed_teardown(void **state);
+
+/* capture_start() and tool_start() of any program, by its absolute path. */
+int spawner_bed_capture(struct capture *c, const char *const argv[], uint32_t flags, unsigned ms,
+			void (*done)(struct capture *c));
+int spawner_bed_tool(struct tool *t, const char *const argv[], const char *const envp[]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jail: what cannot be done inside, each beside a control without it; that it fails closed. */
-/* modules: tests/unit/spawner_bed.c */
+/* modules: tests/unit/spawner_bed.c tests/unit/free_rules.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -77,9 +77,16 @@ static void start(struct result *r, const struct jail_spec *jail, const char *pr
 {
 	const char *const argv[] = {program, "-c", script, NULL};
 	const char *const envp[] = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin", NULL};
-	const struct spawn_fd fds[] = {{out, STDOUT_FILENO}, {out, STDERR_FILENO}};
-	const struct spawn_spec spec = {argv, envp, fds, ARRAY_SIZE(fds), 0, jail};
+	const struct free_job job = {.argv = argv,
+				     .envp = envp,
+				     .target = {{0, STDOUT_FILENO}, {0, STDERR_FILENO}},
+				     .ntargets = 2,
+				     .jail = jail};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec spec = {request, (size_t)n, &out, 1};
 
+	assert_true(n > 0);
 	memset(r, 0, sizeof(*r));
 	r->child.data = r;
 	r->child.started = on_started;
@@ -384,30 +391,9 @@ static void other_uses(void **state)
 	assert_null(strstr(r.out, "child\n"));
 }
 
-static void packing(void **state)
-{
-	const struct jail_spec spec = usual();
-	char bytes[8192];
-	struct jail_spec back;
-	ssize_t n = jail_pack(&spec, bytes, sizeof(bytes));
-
-	(void)state;
-	assert_true(n > 0);
-	assert_int_equal(jail_unpack(bytes, (size_t)n, &back), 0);
-	assert_int_equal(back.nmounts, spec.nmounts);
-	assert_string_equal(back.host_name, "cell");
-	assert_string_equal(back.mounts[9].target, "/tmp");
-	assert_int_equal(jail_unpack(bytes, (size_t)n - 1, &back), -EINVAL);
-	assert_int_equal(jail_unpack(bytes, 10, &back), -EINVAL);
-	assert_int_equal(jail_pack(&spec, bytes, (size_t)n - 1), -E2BIG);
-	((struct jail_spec *)(void *)bytes)->nmounts = JAIL_MOUNTS_MAX + 1;
-	assert_int_equal(jail_unpack(bytes, (size_t)n, &back), -EINVAL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packing),
 		cmocka_unit_test_setup_teardown(works, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(attempts, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(system_calls, spawner_bed_setup,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner: what its children get, how they are reaped, and that nothing outlives the daemon. */
-/* modules: tests/unit/spawner_bed.c */
+/* modules: tests/unit/spawner_bed.c tests/unit/free_rules.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static void run(struct capture *c, const char *script, uint32_t flags, unsigned 
 
 	memset(c, 0, sizeof(*c));
 	ndone = 0;
-	assert_int_equal(capture_start(c, &loop, sp, argv, flags, ms, on_done), 0);
+	assert_int_equal(spawner_bed_capture(c, argv, flags, ms, on_done), 0);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 }
@@ -88,7 +88,7 @@ static void not_there(void **state)
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(capture_start(&c, &loop, sp, argv, 0, 1000, on_done), 0);
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 1000, on_done), 0);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(c.failed, -ENOENT);
@@ -152,7 +152,7 @@ static void many(void **state)
 	memset(c, 0, sizeof(c));
 	ndone = 0;
 	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(capture_start(&c[i], &loop, sp, argv, 0, 30000, on_done), 0);
+		assert_int_equal(spawner_bed_capture(&c[i], argv, 0, 30000, on_done), 0);
 	while (ndone < 200)
 		uv_run(&loop, UV_RUN_ONCE);
 	for (unsigned i = 0; i < 200; i++) {
@@ -169,7 +169,7 @@ static void killed_early(void **state)
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(capture_start(&c, &loop, sp, argv, 0, 30000, on_done), 0);
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 30000, on_done), 0);
 	capture_kill(&c);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -203,7 +203,7 @@ static void big_request(void **state)
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
-	assert_int_equal(capture_start(&c, &loop, sp, argv, 0, 1000, on_done), -E2BIG);
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 1000, on_done), -E2BIG);
 }
 
 /* Without its spawner the daemon learns it, and nothing it had is left. */
@@ -215,7 +215,7 @@ static void spawner_dies(void **state)
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(capture_start(&c, &loop, sp, argv, 0, 30000, on_done), 0);
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 30000, on_done), 0);
 	while (c.child.state != CHILD_RUNNING)
 		uv_run(&loop, UV_RUN_ONCE);
 	child = c.child.pid;
@@ -224,7 +224,7 @@ static void spawner_dies(void **state)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_true(WIFSIGNALED(c.status));
 	assert_true(gone_within(child, 2000));
-	assert_int_equal(capture_start(&late, &loop, sp, argv, 0, 1000, on_done), -EPIPE);
+	assert_int_equal(spawner_bed_capture(&late, argv, 0, 1000, on_done), -EPIPE);
 }
 
 /* The signals of a terminal and of `pkill` are not for the spawner. */
@@ -269,7 +269,7 @@ static void no_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	filler = calloc(few.rlim_cur, sizeof(*filler));
 	ndone = 0;
-	assert_int_equal(capture_start(&c, &loop, sp, argv, 0, 60000, on_done), 0);
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 60000, on_done), 0);
 	while ((filler[n] = dup(STDERR_FILENO)) >= 0)
 		n++;
 	assert_int_equal(errno, EMFILE);
@@ -312,13 +312,17 @@ static void on_exited(struct child *c, int status)
 static void be_daemon(int fd, const char *dir)
 {
 	static const char *const argv[] = {"/bin/sleep", "1000", NULL}, *const envp[] = {NULL};
-	const struct spawn_spec spec = {argv, envp, NULL, 0, 0};
+	const struct free_job job = {.argv = argv, .envp = envp};
+	const struct spawner_rules rules = {.job = free_rules.job, .runtime_dir = dir};
+	char request[256];
+	const struct spawn_spec spec = {request, (size_t)free_pack(&job, request, sizeof(request)),
+					NULL, 0};
 	struct child c = {
 		.started = on_started, .failed = on_failed, .exited = on_exited, .data = &fd};
 	struct spawner *own;
 	pid_t pid;
 
-	if (spawner_start(&own) < 0 || spawner_guard(own, NULL, dir) < 0)
+	if (spawner_start(&rules, &own) < 0)
 		abort();
 	pid = spawner_pid(own);
 	(void)!write(fd, &pid, sizeof(pid));

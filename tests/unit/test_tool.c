@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that work in the background: their words, their end, what they know of the environment. */
-/* modules: tests/unit/spawner_bed.c */
+/* Programs that work in the background: their words, and their end. */
+/* modules: tests/unit/spawner_bed.c tests/unit/free_rules.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <cmocka.h>
@@ -41,7 +40,7 @@ static void start(struct tool *t, struct words *w, const char *const argv[],
 	said[0] = '\0';
 	*w = (struct words){.line = on_line};
 	*t = (struct tool){.words = w, .over = on_over};
-	assert_int_equal(tool_start(t, &loop, sp, argv, envp, 0), 0);
+	assert_int_equal(spawner_bed_tool(t, argv, envp), 0);
 }
 
 static void await(void)
@@ -135,32 +134,6 @@ static void killed(void **state)
 	assert_string_equal(said, "begun|");
 }
 
-static void environment(void **state)
-{
-	static const char *const names[] = {"XSBX_TEST_A", "XSBX_TEST_B", "XSBX_TEST_NONE"};
-	const char *envp[4] = {"FIRST=1"};
-	struct words w;
-	struct tool t;
-
-	(void)state;
-	setenv("XSBX_TEST_A", "a value", 1);
-	setenv("XSBX_TEST_AND_MORE", "a longer name", 1);
-	setenv("XSBX_TEST_B", "", 1);
-	setenv("XSBX_TEST_C", "not asked for", 1);
-	tool_env(names, ARRAY_SIZE(names), envp, 1, ARRAY_SIZE(envp));
-	assert_null(envp[3]);
-	run(&t, &w, "tr '\\0' '\\n' </proc/$$/environ | sort", envp);
-	assert_string_equal(said, "FIRST=1|XSBX_TEST_A=a value|XSBX_TEST_B=|");
-	/* No room for both. */
-	envp[3] = "beyond its end";
-	tool_env(names, ARRAY_SIZE(names), envp, 1, 3);
-	assert_int_equal(strncmp(envp[1], "XSBX_TEST_", 10), 0);
-	assert_null(envp[2]);
-	assert_string_equal(envp[3], "beyond its end");
-	tool_env(names, ARRAY_SIZE(names), envp, 0, 1);
-	assert_null(envp[0]);
-}
-
 static const char *const again_argv[] = {"/bin/sh", "-c", "echo again", NULL};
 
 static void on_over_again(struct tool *t)
@@ -168,7 +141,7 @@ static void on_over_again(struct tool *t)
 	if (++nover == 3)
 		return;
 	*t = (struct tool){.words = t->words, .over = on_over_again};
-	assert_int_equal(tool_start(t, &loop, sp, again_argv, no_env, 0), 0);
+	assert_int_equal(spawner_bed_tool(t, again_argv, no_env), 0);
 }
 
 static void on_line_again(struct words *w, char *text)
@@ -186,7 +159,7 @@ static void one_after_the_other(void **state)
 
 	(void)state;
 	nover = nlines = 0;
-	assert_int_equal(tool_start(&t, &loop, sp, again_argv, no_env, 0), 0);
+	assert_int_equal(spawner_bed_tool(&t, again_argv, no_env), 0);
 	while (nover < 3)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(nlines, 3);
@@ -203,8 +176,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(left_behind, spawner_bed_setup,
 						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(killed, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(environment, spawner_bed_setup,
-						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(one_after_the_other, spawner_bed_setup,
 						spawner_bed_teardown),
 	};

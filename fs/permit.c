@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the configuration permits the spawner to start. */
+#include "permit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../vm/policy.h"
+#include "conf.h"
+#include "paths.h"
+#include "report.h"
+
+int permit(const struct conf *conf, const char *runtime_dir, const char *ca_path,
+	   struct policy **ret_policy)
+{
+	const size_t n = conf->ntemplates;
+	_cleanup_free_ struct policy_view *views = calloc(n + 1, sizeof(*views));
+	struct paths *paths = calloc(n + 1, sizeof(*paths));
+	struct vm_config vm = report_vm_config(conf);
+	const struct policy_config cfg = {
+		.vm = &vm,
+		.max_memory_mb = conf->limits.max_memory_mb,
+		.max_cpus = conf->limits.max_cpus,
+		.max_processes = conf->limits.max_processes,
+		.others = conf->allow_other,
+		.view = views,
+		.nviews = n,
+	};
+	int r = views && paths ? 0 : -ENOMEM;
+
+	vm.runtime_dir = runtime_dir;
+	vm.ca_path = ca_path;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct conf_template *t = &conf->template[i];
+
+		r = paths_init(&paths[i], &t->settings);
+		views[i] = (struct policy_view){
+			.path = paths[i].path,
+			.npaths = paths[i].n,
+			.work = *t->settings.work ? t->settings.work : NULL,
+			.image = *t->settings.view ? t->image : NULL,
+		};
+	}
+	if (r == 0)
+		r = policy_new(&cfg, ret_policy);
+	for (size_t i = 0; paths && i < n; i++)
+		paths_clear(&paths[i]);
+	free(paths);
+	return r;
+}
