@@ -150,6 +150,7 @@ int conf_init(struct conf *c)
 		.prepare = strdup("yes"),
 		.kernel = strdup("auto"),
 		.ca_certificates = strdup("host"),
+		.limits.max_allow = strdup("*"),
 		.admission_s = 120,
 		.memory_percent = 200,
 		.cpu_percent = 200,
@@ -165,7 +166,8 @@ int conf_init(struct conf *c)
 		.store_timeout_s = 120,
 		.layer_bytes = 4ull << 30,
 	};
-	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates)
+	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates ||
+	    !c->limits.max_allow)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
 		if (!conf_template_get(c, builtin[i], &nowhere))

@@ -20,7 +20,8 @@ enum key_type {
 	KEY_BACKEND,
 	KEY_NAMES, /* yes, no, or names with blanks between them */
 	KEY_KERNEL,
-	KEY_ALLOW, /* an allow list */
+	KEY_ALLOW, /* an allow list, or "any" */
+	KEY_PORTS, /* numbers with blanks between them */
 	KEY_CA,	   /* host, none, or a path */
 	KEY_PROXY, /* pass or none */
 	KEY_URL,
@@ -77,6 +78,7 @@ static const struct key keys[] = {
 	{"allow_process", CONF_LIMITS, KEY_FLAG, AT(limits.allow_process)},
 	{"allow_network", CONF_LIMITS, KEY_FLAG, AT(allow_network)},
 	{"max_allow", CONF_LIMITS, KEY_ALLOW, AT(limits.max_allow)},
+	{"host_ports", CONF_LIMITS, KEY_PORTS, AT(limits.host_ports)},
 	{"ca_certificates", CONF_NETWORK, KEY_CA, AT(ca_certificates)},
 	{"proxy", CONF_NETWORK, KEY_PROXY, AT(pass_proxy)},
 	{"program", CONF_STORE, KEY_PATH, AT(store_program)},
@@ -244,11 +246,45 @@ static int set_allow(struct conf *c, const struct key *k, const char *value,
 		     const struct conf_source *src)
 {
 	char why[VM_WHY_MAX] = "";
-	int r = vm_allow_check(value, strlen(value), why);
+	int r;
+
+	if (strcmp(value, "any") == 0) {
+		free(*(char **)at(c, k));
+		*(char **)at(c, k) = NULL;
+		return 0;
+	}
+	r = vm_allow_check(value, strlen(value), why);
 
 	if (r == -EINVAL || r == -E2BIG)
 		return conf_fail(src, EINVAL, "%s: %s", k->name, why);
 	return r < 0 ? r : set_names(c, k, value);
+}
+
+static int set_ports(struct conf *c, const struct key *k, const char *value,
+		     const struct conf_source *src)
+{
+	struct vm_host_ports *ports = at(c, k), read = {0};
+
+	for (const char *p = value; *p;) {
+		const size_t len = strcspn(p, " \t,");
+		unsigned n = 0;
+
+		for (size_t i = 0; i < len && n <= UINT16_MAX; i++)
+			n = isdigit((unsigned char)p[i]) ? n * 10 + (unsigned)(p[i] - '0')
+							 : UINT_MAX;
+		if (len && (n == 0 || n > UINT16_MAX))
+			return conf_fail(src, EINVAL,
+					 "%s: \"%s\" is no port: a number from 1 to 65535", k->name,
+					 problem_quote_bytes(p, len).text);
+		if (len && read.n == VM_HOST_PORTS_MAX)
+			return conf_fail(src, EINVAL, "%s: more than %d ports", k->name,
+					 VM_HOST_PORTS_MAX);
+		if (len)
+			read.port[read.n++] = (uint16_t)n;
+		p += len + (p[len] != '\0');
+	}
+	*ports = read;
+	return 0;
 }
 
 /* What else may be wrong with it the program that uses it knows, and says. */
@@ -344,6 +380,7 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 	case KEY_BACKEND: return set_backend(c, k, value, src);
 	case KEY_NAMES: return set_names(c, k, value);
 	case KEY_ALLOW: return set_allow(c, k, value, src);
+	case KEY_PORTS: return set_ports(c, k, value, src);
 	case KEY_CA:
 		return strcmp(value, "host") == 0 || strcmp(value, "none") == 0
 			       ? set_names(c, k, value)

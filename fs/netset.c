@@ -78,6 +78,23 @@ static int refuse_most(struct vm_problem *why, const char *entry, const char *mo
 			      problem_quote(entry).text);
 }
 
+/* This machine, by a name or address that can't mean it, or a port of it that is not opened. */
+static int refuse_place(struct vm_problem *why, const char *words,
+			const struct vm_host_ports *ports)
+{
+	char fix[sizeof(why->fix)];
+	size_t n = (size_t)snprintf(fix, sizeof(fix),
+				    "This machine is host.internal:PORT, for ports that the "
+				    "administrator opens (host_ports, under [limits] in "
+				    "xsbxfs.conf); now:");
+
+	for (unsigned i = 0; i < ports->n && n + 8 < sizeof(fix); i++)
+		n += (size_t)snprintf(fix + n, sizeof(fix) - n, " %u", ports->port[i]);
+	if (!ports->n)
+		snprintf(fix + n, sizeof(fix) - n, " none.");
+	return problem_refuse(why, "not-reachable", fix, "allow: %s", words);
+}
+
 static int check_list(const char *list, const struct settings_limits *limits,
 		      struct vm_problem *why)
 {
@@ -92,6 +109,11 @@ static int check_list(const char *list, const struct settings_limits *limits,
 	if (r < 0)
 		return problem_refuse(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
 				      "allow: %s", words);
+	r = vm_allow_works(list, strlen(list), limits->max_allow, &limits->host_ports, words);
+	if (r == -EADDRNOTAVAIL)
+		return refuse_place(why, words, &limits->host_ports);
+	if (r < 0)
+		return r;
 	if (!limits->max_allow)
 		return 0;
 	r = vm_allow_within(list, strlen(list), limits->max_allow, words);

@@ -163,15 +163,26 @@ static void check_lists(struct checks *c, const struct conf *conf)
 static void check_networks(struct checks *c, const struct conf *conf)
 {
 	const char *most = conf->limits.max_allow;
+	const struct vm_host_ports *ports = &conf->limits.host_ports;
 	char found[400];
 
 	if (!conf->allow_network)
 		snprintf(found, sizeof(found), "none ([limits] allow_network)");
+	else if (most && strcmp(most, "*") == 0)
+		snprintf(found, sizeof(found), "to every public host that they name");
 	else if (most)
 		snprintf(found, sizeof(found), "at most ([limits] max_allow): %.300s",
 			 *most ? most : "ports alone");
 	else
-		snprintf(found, sizeof(found), "to every public host that they name");
+		snprintf(found, sizeof(found),
+			 "to every host that they name, private ones too ([limits] max_allow = "
+			 "any)");
+	for (unsigned i = 0; conf->allow_network && i < ports->n; i++) {
+		const size_t len = strlen(found);
+
+		snprintf(found + len, sizeof(found) - len, "%s%u",
+			 i ? " " : "; of this machine, as host.internal, ports ", ports->port[i]);
+	}
 	check(c, "networks of sessions", VM_OK, found, "");
 }
 
@@ -204,6 +215,7 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.queue_user = conf->queue_user,
 		.admission_s = conf->admission_s,
 		.boot_s = conf->boot_s,
+		.host_ports = conf->limits.host_ports,
 		.no_machines = !has_machines(conf),
 		.snapshot_bytes = conf->snapshot_bytes,
 		.store = {conf->store_url, conf->store_region, conf->store_program,

@@ -45,6 +45,7 @@ struct settings_limits {
 	unsigned max_processes, max_open_files, max_file_size_mb;
 	bool allow_process, deny_network;
 	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */
+	struct vm_host_ports host_ports; /* of this machine, as host.internal */
 };
 
 const char *settings_backend_str(enum settings_backend backend);

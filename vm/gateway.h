@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "net/message.h"
+#include "sandbox_net.h"
 
 /*
  * How to use it: make a SOCK_SEQPACKET socket pair; start xsbxfs-net with one end as its --control;
@@ -36,6 +37,7 @@ struct gateway_config {
 	struct dialer *dialer; /* makes the connections */
 	uint32_t owner;	       /* not 0; whoever asks too much of the dialer waits for himself */
 	bool trusted_names;    /* what the list names may lead to addresses that are not public */
+	struct vm_host_ports host_ports; /* what ALLOW_HOST leads to */
 };
 
 /**

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection to the outside: checked against the list, and asked for. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +18,9 @@
  * what the list says of addresses: those that it spells out for this port may be anywhere. Where the
  * list was written by the administrator, the hosts that it names may be anywhere as well; not those
  * that are merely let through by a `*`.
+ *
+ * The host has a name of its own, which is not resolved: it leads to the loopback address, and to those
+ * ports alone that the administrator opens.
  *
  * A list that is replaced ends the requests that it no longer allows.
  */
@@ -48,6 +53,19 @@ static void answer(struct dial *d, unsigned reason, int fd)
 	dial_free(d);
 }
 
+static bool is_host(const struct dial *d)
+{
+	return !d->address && strcmp(d->name, ALLOW_HOST) == 0;
+}
+
+static bool host_is_open(const struct gateway *gw, uint16_t port)
+{
+	for (unsigned i = 0; i < gw->cfg.host_ports.n; i++)
+		if (gw->cfg.host_ports.port[i] == port)
+			return true;
+	return false;
+}
+
 /* Does the list allow it? Its addresses are another question. */
 static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict)
 {
@@ -56,6 +74,8 @@ static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict
 	*ret_verdict = ALLOW_FREE;
 	if (!d->address) {
 		*ret_verdict = allow_name(allow, d->name, d->port);
+		if (*ret_verdict != ALLOW_REFUSED && is_host(d) && !host_is_open(d->gw, d->port))
+			return NET_PORT;
 		return *ret_verdict == ALLOW_REFUSED ? NET_NAME : NET_OK;
 	}
 	return allow_literal(allow, d->address, d->port) || allow_everything(allow, d->port)
@@ -71,9 +91,10 @@ static void on_done(struct dialer_request *rq, int result, uint16_t port, int *f
 
 static int connect_it(struct dial *d, enum allow_verdict verdict)
 {
+	const uint32_t loopback = htonl(INADDR_LOOPBACK);
 	uint32_t spared[ALLOW_ENTRIES_MAX];
 	const struct gateway_config *cfg = &d->gw->cfg;
-	const struct dialer_target to = {
+	struct dialer_target to = {
 		.owner = cfg->owner,
 		.name = d->name,
 		.address = d->address,
@@ -83,6 +104,12 @@ static int connect_it(struct dial *d, enum allow_verdict verdict)
 		.nspared = allow_addresses(&d->gw->allow, d->port, spared),
 	};
 
+	if (is_host(d)) {
+		to.name = "127.0.0.1";
+		to.address = loopback;
+		to.spared = &loopback;
+		to.nspared = 1;
+	}
 	d->request.done = on_done;
 	d->request.data = d;
 	return dialer_connect(cfg->dialer, &d->request, &to);

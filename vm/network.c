@@ -191,6 +191,7 @@ static int open_gateway(struct network *n, int *control)
 		.dialer = hub_dialer(n->s->vm),
 		.owner = n->owner,
 		.trusted_names = n->trusted_names,
+		.host_ports = n->s->vm->host_ports,
 	};
 	char why[GATEWAY_WHY_MAX];
 	int r = cfg.dialer ? gateway_new(n->s->vm->loop, *control, &cfg, &n->gateway) : -ENOMEM;

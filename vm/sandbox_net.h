@@ -21,6 +21,27 @@ struct sandbox_port;
  */
 int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
 
+/* Ports of this machine's loopback address that sandboxes may reach as host.internal. */
+#define VM_HOST_PORTS_MAX 32
+
+struct vm_host_ports {
+	uint16_t port[VM_HOST_PORTS_MAX];
+	unsigned n;
+};
+
+/**
+ * vm_allow_works() - Can everything in a list work at all?
+ * @text: Its text, which is a list
+ * @len: Length in bytes
+ * @most: What the administrator permits; an address that is spelt out there is taken; or NULL
+ * @ports: Of this machine
+ * @ret_why: What can't work, and why, if it fails
+ *
+ * Return: 0, -EADDRNOTAVAIL, or as vm_allow_check().
+ */
+int vm_allow_works(const char *text, size_t len, const char *most,
+		   const struct vm_host_ports *ports, char ret_why[static VM_WHY_MAX]);
+
 /**
  * vm_allow_within() - Does a list open only what another one opens?
  * @text: List

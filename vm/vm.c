@@ -135,6 +135,7 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->admission_s = cfg->admission_s;
 	vm->boot_s = cfg->boot_s;
 	vm->policy = cfg->policy;
+	vm->host_ports = cfg->host_ports;
 	vm->ca = cfg->ca;
 	vm->ca_len = cfg->ca_len;
 	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)

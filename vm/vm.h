@@ -72,6 +72,8 @@ struct vm_config {
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
 	bool no_machines; /* no template's sessions begin as machines: nobody may need QEMU */
 	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
+	struct vm_host_ports
+		host_ports; /* of this machine, for sandboxes that list host.internal */
 	/* Certificates that sandboxes with a network find at VM_CA_FILE, read-only: the bytes, and the
 	 * file of the host that they are from. They must outlive the vm. NULL: none. */
 	const void *ca;

@@ -68,7 +68,8 @@ struct vm {
 	bool jail_seen[VM_NBACKENDS]; /* `jail` is of the last one of this backend */
 	struct jail_report jail[VM_NBACKENDS];
 	struct hub *hub; /* of the networks, from the first one on */
-	bool net_seen;	 /* `net_report` is of the last one's helper */
+	struct vm_host_ports host_ports;
+	bool net_seen; /* `net_report` is of the last one's helper */
 	struct jail_report net_report;
 	uint64_t starts[START_NKINDS];
 

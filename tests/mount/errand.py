@@ -82,7 +82,7 @@ def errand():
     port = serve()
     mnt = f"{SCRATCH}/mnt"
     os.mkdir(mnt)
-    daemon = start_daemon(mnt)
+    daemon = start_daemon(mnt, f"max_allow=* 127.0.0.1:{port}")
     write(f"{SCRATCH}/errand.py", ERRAND % (port, port))
     for name in ("allowed", "refused"):
         same(f"{name}, from this machine",

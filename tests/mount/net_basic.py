@@ -62,7 +62,7 @@ def command(pid):
 PORT = serve()
 MNT = f"{SCRATCH}/net"
 os.mkdir(MNT)
-daemon = start_daemon(MNT)
+daemon = start_daemon(MNT, f"max_allow=* 127.0.0.1:{PORT}", f"host_ports={PORT}")
 CONFIG = f"network = on\nallow = {NAME}:{PORT} 127.0.0.1:{PORT}\n"
 
 

@@ -6,8 +6,8 @@
 # mount: none
 from netland import *
 
-land = Land()
-LIST = "web.test web.test:9000 *.wild.test loop.test private.test meta.test own.test gone.test"
+land = Land(conf=f"[limits]\nmax_allow = * {PRIVATE}:8080\nhost_ports = 80 9100\n")
+LIST = "web.test web.test:9000 *.wild.test loop.test private.test meta.test own.test gone.test lan6.test"
 s = land.session("filter", f"network = on\nallow = {LIST}\ntimeout_s = 60\n")
 
 
@@ -89,6 +89,36 @@ def protocols():
     refused("IPv6", f"tcp('{WEB6}', 80, socket.AF_INET6)", free="answered")
 
 
+def beside():
+    """A host in an IPv6 network of this machine: a public address, and not in the internet."""
+    same("from this machine", land.control(f"tcp('{WEB6}', 80, socket.AF_INET6)"), "answered")
+    refused("a neighbour by IPv6", "http('lan6.test')", "lan6.test", 80, "private address")
+
+
+def this_machine():
+    """host.internal, at ports that the administrator opens."""
+    land.lab.serve(land.lab.host, "127.0.0.1", 9100, lambda sock: sock.sendall(sock.recv(100)))
+    land.lab.serve(land.lab.host, "127.0.0.1", 9101, lambda sock: sock.sendall(sock.recv(100)))
+    write(s / "net/allow", "*\n")
+    same("not by a *", s.probe("tcp('host.internal', 9100)"), "gaierror")
+    write(s / "net/allow", "host.internal:9100\n")
+    same("a port that is opened", s.probe("tcp('host.internal', 9100)"), "answered")
+    refused("another one", "tcp('host.internal', 9101)", "host.internal", 9101, "port not allowed",
+            words=["ConnectionRefusedError", "ConnectionResetError", "TimeoutError", "cut"])
+    same("which is there", land.control("tcp('127.0.0.1', 9101)"), "answered")
+    for text, words in (("host.internal:9101", "does not open that port"), ("127.0.0.1:9100", "sandbox itself"),
+                        ("localhost", "sandbox itself"), ("*.localhost:80", "sandbox itself"),
+                        ("0.0.0.0", "sandbox itself"), ("224.0.0.1", "no host")):
+        with raises(f"allow {text}", errno.EINVAL):
+            write(s / "net/allow", f"{text}\n")
+        has(f"in words: {text}", s.text("error"), words)
+        has("and what to do", s.text("error"), "host.internal:PORT")
+    for text in ("10.9.0.2:22", "192.168.1.1", "169.254.169.254", "100.100.100.200"):
+        with raises(f"allow {text}", errno.EINVAL):
+            write(s / "net/allow", f"{text}\n")
+        has(f"not the administrator's: {text}", s.text("error"), "not-allowed")
+
+
 def spelt_out():
     write(s / "net/allow", f"{PRIVATE}:8080 web.test\n")
     same("a private address that is spelt out", s.probe(f"tcp('{PRIVATE}', 8080)"), "answered")
@@ -125,5 +155,5 @@ def off():
     write(f"{without.path}/ctl", "close\n")
 
 
-main(names, addresses, rebinding, server_names, http_hosts, protocols, spelt_out, told, off,
+main(names, addresses, rebinding, server_names, http_hosts, protocols, beside, this_machine, spelt_out, told, off,
      land.end)

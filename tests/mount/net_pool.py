@@ -36,7 +36,7 @@ write(CONF, read(os.environ["CONF"], "r") +
       "\n[template raw]\nnetwork = on\npool = 2\n")
 MNT = f"{SCRATCH}/pool"
 os.mkdir(MNT)
-daemon = start_daemon(MNT, "prepare=raw", conf=CONF)
+daemon = start_daemon(MNT, "prepare=raw", f"max_allow=* 127.0.0.1:{PORT}", conf=CONF)
 
 
 def programs():

@@ -23,7 +23,7 @@ from netlab import OTHER, OWN, PRIVATE, WEB, Lab  # noqa: E402
 MS_BIND = 4096
 META, WEB6 = "169.254.169.254", "2606:4700::1111"
 HOSTS = {WEB: "web.test a.b.wild.test", OTHER: "other.test", "127.0.0.1": "localhost loop.test",
-         PRIVATE: "private.test", META: "meta.test", OWN: "own.test"}
+         WEB6: "lan6.test", PRIVATE: "private.test", META: "meta.test", OWN: "own.test"}
 
 # Runs in sandboxes and on this machine. Each probe gives a word: what came back, or what went wrong.
 PROBES = r'''

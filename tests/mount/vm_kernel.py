@@ -179,7 +179,7 @@ def networked():
           read("/etc/hosts", "r") + "\n127.0.0.1 allowed.xsbx.test refused.xsbx.test\n")
     subprocess.run(["mount", "--bind", f"{SCRATCH}/hosts", "/etc/hosts"], check=True)
     config = f"allow = allowed.xsbx.test:{port} 127.0.0.1:{port}\nports = 8080\n"
-    conf = "\n[template python]\nnetwork = on\npool = 0\n"
+    conf = f"\n[limits]\nmax_allow = * 127.0.0.1:{port}\n[template python]\nnetwork = on\npool = 0\n"
     with mount("networked", "own", conf) as (mnt, line):
         for name in "first", "second":
             s = Session(name, "python", config, mnt=mnt)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/gateway.c vm/gateway_dial.c vm/dialer.c vm/packets.c vm/fdpass.c vm/dial/server.c vm/dial/dial.c vm/net/allow.c vm/net/address.c vm/net/reason.c tests/unit/listener.c */
+/* modules: vm/gateway.c vm/gateway_dial.c vm/dialer.c vm/packets.c vm/fdpass.c vm/dial/server.c vm/dial/dial.c vm/dial/local.c vm/net/allow.c vm/net/address.c vm/net/reason.c tests/unit/listener.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,9 @@ static struct dial_server *servers[4];
 static unsigned starts; /* of the dialer's process */
 static int bound;	/* what became of a port */
 static bool stale;
-static char trusted; /* the state of a test whose list is the administrator's */
+static struct vm_host_ports opened;
+static int open_one = -1; /* who listens there */
+static char trusted;	  /* the state of a test whose list is the administrator's */
 static struct gateway *gw;
 static int helper;
 static unsigned ready, denied;
@@ -127,6 +129,7 @@ static int set_up(void **state)
 	starts = 0;
 	stale = false;
 	cfg.trusted_names = *state == &trusted;
+	cfg.host_ports = opened;
 	dialer_init(&dialer, &loop);
 	dialer.start = start_server;
 	dialer.is_stale = is_stale;
@@ -236,6 +239,25 @@ static void connects(void **state)
 	assert_int_equal(ask("loop.test", 0, port), NET_OK);
 	close(listener);
 	assert_int_equal(ask("loop.test", 0, port), NET_UNREACHABLE);
+}
+
+/* This machine by its name: at ports that are opened, and only if the list has the name. */
+static void reaches_the_host(void **state)
+{
+	char list[100];
+	const uint16_t port = opened.port[0];
+	uint16_t shut = 0;
+	const int other = listener_open(&shut);
+
+	(void)state;
+	assert_true(other >= 0);
+	snprintf(list, sizeof(list), "host.internal:%u host.internal:%u", port, shut);
+	allow(list);
+	assert_int_equal(ask("host.internal", 0, port), NET_OK);
+	assert_int_equal(ask("host.internal", 0, shut), NET_PORT);
+	allow("* *.internal");
+	assert_int_equal(ask("host.internal", 0, port), NET_NAME);
+	close(other);
 }
 
 /* Names of the administrator's list may be anywhere; what a `*` lets through may not. */
@@ -386,6 +408,20 @@ static void helper_dies(void **state)
 	assert_int_equal(gateway_ask_stats(gw), -EPIPE);
 }
 
+static int set_up_host(void **state)
+{
+	open_one = listener_open(&opened.port[0]);
+	opened.n = 1;
+	return open_one < 0 ? -1 : set_up(state);
+}
+
+static int tear_down_host(void **state)
+{
+	close(open_one);
+	opened.n = 0;
+	return tear_down(state);
+}
+
 static int set_up_nonsense(void **state)
 {
 	void *which = *state;
@@ -405,6 +441,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(checks_for_itself, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(connects, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(reaches_the_host, set_up_host, tear_down_host),
 		{"trusts_names", trusts_names, set_up, tear_down, &trusted},
 		cmocka_unit_test_setup_teardown(dialer_dies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(port_is_given_up, set_up, tear_down),

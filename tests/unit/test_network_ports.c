@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports that sandboxes ask for and can't have, and those that they give up. */
-/* modules: tests/unit/template_bed.c tests/unit/listener.c vm/dial/server.c vm/dial/dial.c vm/net/address.c */
+/* modules: tests/unit/template_bed.c tests/unit/listener.c vm/dial/server.c vm/dial/dial.c vm/dial/local.c vm/net/address.c */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -89,6 +89,52 @@ static void test_ports(void **state)
 	assert_string_equal(f->s.ports, "");
 }
 
+/* This machine is no address of a sandbox's, and has a name of its own. */
+static void test_this_machine(void **state)
+{
+	struct fixture *f = *state;
+	static char some[] = "* 127.0.0.1:9000";
+	const struct settings_limits closed = {0}, open = {.host_ports = {{5432, 80}, 2}},
+				     spelt = {.max_allow = some};
+	static const struct {
+		const char *allow;
+		bool none, open, spelt;
+	} lists[] = {
+		{"127.0.0.1:9000", false, false, true},
+		{"127.0.0.2", false, false, false},
+		{"localhost", false, false, false},
+		{"*.localhost:1", false, false, false},
+		{"a.localhost", false, false, false},
+		{"0.0.0.0", false, false, false},
+		{"255.255.255.255", false, false, false},
+		{"host.internal", false, true, false},
+		{"host.internal:5432", false, true, false},
+		{"host.internal:5433", false, false, false},
+		{"a.host.internal", true, true, true},
+		{"10.0.0.1", true, true, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		const struct settings_limits *limits[] = {&closed, &open, &spelt};
+		const bool good[] = {lists[i].none, lists[i].open, lists[i].spelt};
+		char text[128];
+
+		snprintf(text, sizeof(text), "network = on\nallow = %s\n", lists[i].allow);
+		for (int k = 0; k < 3; k++) {
+			int r = settings_parse(&f->s, text, strlen(text), limits[k], &f->why);
+
+			if (r != (good[k] ? 0 : -EINVAL))
+				fail_msg("%s, %d: %d", lists[i].allow, k, r);
+		}
+	}
+	assert_int_equal(
+		settings_parse(&f->s, "network = on\nallow = localhost", 30, &open, &f->why),
+		-EINVAL);
+	assert_string_equal(f->why.code, "not-reachable");
+	assert_non_null(strstr(f->why.fix, "host.internal:PORT"));
+	assert_non_null(strstr(f->why.fix, "5432 80"));
+}
+
 static void test_network_limits(void **state)
 {
 	struct fixture *f = *state;
@@ -139,10 +185,8 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, settings_bed_setup, settings_bed_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_network),
-		TEST(test_long_allow),
-		TEST(test_ports),
-		TEST(test_network_limits),
+		TEST(test_network),	 TEST(test_long_allow),	    TEST(test_ports),
+		TEST(test_this_machine), TEST(test_network_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "local.h"
 #include "server_internal.h"
 #include "vm/net/address.h"
 #include "vm/net/reason.h"
@@ -16,7 +17,7 @@
  * -------------------
  * Addresses are checked after they are resolved and one by one before they are connected to, and the
  * connection is to that very address: there is no second lookup that could say otherwise. One that
- * is not public is passed over, unless the daemon spares it. A public address can still be one of
+ * is not public, or in an IPv6 network that this machine is in, is passed over, unless the daemon spares it. A public address can still be one of
  * this machine; that shows when the connection stands, because then both ends have it.
  *
  * getaddrinfo() runs in libuv's threads. There are only so many, and all sandboxes share them, so
@@ -221,9 +222,12 @@ static void use_addresses(struct dial *d)
 	const unsigned all = d->naddresses;
 
 	d->naddresses = 0;
-	for (unsigned i = 0; i < all; i++)
-		if (address_is_public(&d->addresses[i].sa) || is_spared(d, &d->addresses[i].sa))
+	for (unsigned i = 0; i < all; i++) {
+		const struct sockaddr *sa = &d->addresses[i].sa;
+
+		if (is_spared(d, sa) || (address_is_public(sa) && !local_is(sa)))
 			d->addresses[d->naddresses++] = d->addresses[i];
+	}
 	if (d->naddresses == 0)
 		answer(d, all ? NET_PRIVATE : NET_UNRESOLVED, -1);
 	else

@@ -201,12 +201,15 @@ static bool is_below(const char *name, const char *top)
 enum allow_verdict allow_name(const struct allow *allow, const char *name, uint16_t port)
 {
 	enum allow_verdict verdict = ALLOW_REFUSED;
+	const bool host = strcmp(name, ALLOW_HOST) == 0;
 
 	for (size_t i = 0; i < allow->nentries; i++) {
 		const struct allow_entry *e = &allow->entries[i];
 
-		if (!is_port(e, port))
+		if (!is_port(e, port) || (host && e->kind != ALLOW_NAME))
 			continue;
+		if (host && !strcmp(name, e->name))
+			return ALLOW_FREE;
 		if (e->kind == ALLOW_ALL)
 			return ALLOW_FREE;
 		if ((e->kind == ALLOW_NAME && !strcmp(name, e->name)) ||

@@ -17,7 +17,11 @@
  *	*		every public host, on every port
  *
  * and may end in `:PORT`. Without a port the first three mean ports 80 and 443.
+ *
+ * The name ALLOW_HOST stands for the host itself, at its loopback address. It is only reached if the list
+ * has that very name, and the port is one that the administrator opens.
  */
+#define ALLOW_HOST	  "host.internal"
 #define ALLOW_TEXT_MAX	  32768
 #define ALLOW_ENTRIES_MAX 1024
 #define ALLOW_NAME_MAX	  253 /* without the terminating zero */
@@ -28,7 +32,7 @@ enum allow_kind { ALLOW_NAME, ALLOW_BELOW, ALLOW_ADDRESS, ALLOW_ALL };
 enum allow_verdict {
 	ALLOW_REFUSED,
 	ALLOW_GUARDED, /* if what the connection says it wants is the same name */
-	ALLOW_FREE,    /* whatever it says: by `*`, or an address that the list spells out */
+	ALLOW_FREE,    /* whatever it says: by `*`, an address that the list spells out, the host */
 };
 
 struct allow_entry {
