@@ -4,20 +4,33 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../vm/util.h"
 
-/* The working directory as a sandbox sees it. */
-#define GUEST_DIR "/home/user"
+#define ANY_DEPTH UINT32_MAX
 
-/* No honest directory is deeper: PATH_MAX of the shortest names. Bounds a hostile agent's circles. */
-#define DEPTH_MAX 2048u
+static int compare_names(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
 
+/* Nodes of one name stand together; see each_at(). */
 static int compare(const struct filenode *a, const struct filenode *b)
 {
+	int names;
+
+	if (a->parent != b->parent)
+		return a->parent < b->parent ? -1 : 1;
+	names = compare_names(a->name, b->name);
+	if (names)
+		return names;
+	if (a->class != b->class)
+		return a->class < b->class ? -1 : 1;
 	if (a->epoch != b->epoch)
 		return a->epoch < b->epoch ? -1 : 1;
 	return a->remote < b->remote ? -1 : a->remote > b->remote;
@@ -34,10 +47,17 @@ void filenodes_init(struct filenodes *fns)
 	RB_INIT(&fns->tree);
 }
 
+static void node_free(struct filenode *fn)
+{
+	if (fn)
+		free(fn->name);
+	free(fn);
+}
+
 void filenodes_fini(struct filenodes *fns)
 {
 	for (uint32_t i = 0; i < fns->cap; i++)
-		free(fns->table[i]);
+		node_free(fns->table[i]);
 	free(fns->table);
 	filenodes_init(fns);
 }
@@ -67,20 +87,53 @@ static uint32_t free_index(struct filenodes *fns)
 	return i;
 }
 
-static struct filenode *add(struct filenodes *fns, uint32_t epoch, uint64_t remote)
+static void hide(struct filenodes *fns, struct filenode *fn)
+{
+	if (fn->findable)
+		RB_REMOVE(filenode_tree, &fns->tree, fn);
+	fn->findable = false;
+}
+
+/* Lookups find @fn from now on. One from the past that they would have found gives way. */
+static void show(struct filenodes *fns, struct filenode *fn)
+{
+	struct filenode *other = RB_INSERT(filenode_tree, &fns->tree, fn);
+
+	if (other) {
+		hide(fns, other);
+		RB_INSERT(filenode_tree, &fns->tree, fn);
+	}
+	fn->findable = true;
+}
+
+static void set_parent(struct filenodes *fns, struct filenode *fn, uint32_t index)
+{
+	struct filenode *parent = filenode_get(fns, index);
+
+	fn->parent = index;
+	if (parent)
+		parent->children++;
+}
+
+/* Return: a node like @key, whose name it takes over, or NULL for want of memory. */
+static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 {
 	uint32_t index = free_index(fns);
 	struct filenode *fn = index ? calloc(1, sizeof(*fn)) : NULL;
 
 	if (!fn)
 		return NULL;
+	fn->class = key->class;
 	fn->index = index;
-	fn->epoch = epoch;
-	fn->remote = remote;
+	fn->epoch = key->epoch;
+	fn->remote = key->remote;
+	fn->name = key->name;
+	fn->depth_max = ANY_DEPTH;
 	fns->table[index] = fn;
 	fns->hint = index + 1;
 	fns->n++;
-	RB_INSERT(filenode_tree, &fns->tree, fn);
+	set_parent(fns, fn, key->parent);
+	show(fns, fn);
 	return fn;
 }
 
@@ -92,11 +145,11 @@ static void put(struct filenodes *fns, struct filenode *fn, filenode_gone_fn gon
 
 		if (gone)
 			gone(data, fn);
-		RB_REMOVE(filenode_tree, &fns->tree, fn);
+		hide(fns, fn);
 		fns->table[fn->index] = NULL;
 		fns->hint = MIN(fns->hint, fn->index);
 		fns->n--;
-		free(fn);
+		node_free(fn);
 		if (parent) {
 			assert(parent->children > 0);
 			parent->children--;
@@ -105,40 +158,43 @@ static void put(struct filenodes *fns, struct filenode *fn, filenode_gone_fn gon
 	}
 }
 
-/* Is @fn @index or above it? The agent may say so, and a circle would keep itself alive. */
-static bool is_above(const struct filenodes *fns, const struct filenode *fn, uint32_t index)
+/* Has it been moved from above to where it is now? */
+static bool depth_is_held_down(const struct filenodes *fns, const struct filenode *fn)
 {
-	const struct filenode *at = filenode_get(fns, index);
-
-	while (at && at != fn)
-		at = filenode_get(fns, at->parent);
-	return at != NULL;
+	return fn->depth_max != ANY_DEPTH &&
+	       fn->depth_max < filenode_depth_in(fns, fn->parent, NULL);
 }
 
-struct filenode *filenode_look(struct filenodes *fns, uint32_t epoch, uint64_t remote,
-			       uint32_t parent, filenode_gone_fn gone, void *data)
+struct filenode *filenode_look(struct filenodes *fns, const struct filenode_found *found)
 {
-	const struct filenode key = {.epoch = epoch, .remote = remote};
-	struct filenode *fn = RB_FIND(filenode_tree, &fns->tree, (struct filenode *)&key), *old;
+	struct filenode key = {.class = FILENODE_FILE,
+			       .epoch = found->epoch,
+			       .remote = found->remote},
+			*fn;
 
-	if (!fn)
-		fn = add(fns, epoch, remote);
-	if (!fn)
-		return NULL;
-	fn->lookups++;
-	fn->told++;
-	if (fn->parent != parent && !is_above(fns, fn, parent)) {
-		struct filenode *to = filenode_get(fns, parent);
-
-		old = filenode_get(fns, fn->parent);
-		fn->parent = to ? parent : 0;
-		if (to)
-			to->children++;
-		if (old) {
-			old->children--;
-			put(fns, old, gone, data);
+	if (S_ISDIR(found->mode) || S_ISLNK(found->mode)) {
+		key.class = S_ISDIR(found->mode) ? FILENODE_DIR : FILENODE_LINK;
+		key.parent = filenode_get(fns, found->parent) ? found->parent : 0;
+		key.name = strdup(found->name);
+		if (!key.name)
+			return NULL;
+	}
+	fn = RB_FIND(filenode_tree, &fns->tree, &key);
+	if (fn && depth_is_held_down(fns, fn)) {
+		hide(fns, fn);
+		fn = NULL;
+	}
+	if (fn) {
+		free(key.name);
+	} else {
+		fn = add(fns, &key);
+		if (!fn) {
+			free(key.name);
+			return NULL;
 		}
 	}
+	fn->lookups++;
+	fn->told++;
 	return fn;
 }
 
@@ -153,68 +209,135 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n, filenode
 	put(fns, fn, gone, data);
 }
 
-unsigned filenode_depth(const struct filenodes *fns, uint32_t index)
+/* ---- places ---- */
+
+uint32_t filenode_depth_in(const struct filenodes *fns, uint32_t dir, bool *ret_exact)
+{
+	const struct filenode *fn = filenode_get(fns, dir);
+	uint64_t above = 0, least = ANY_DEPTH;
+
+	for (; fn; fn = filenode_get(fns, fn->parent)) {
+		above++;
+		if (fn->depth_max != ANY_DEPTH)
+			least = MIN(least, fn->depth_max + above);
+	}
+	if (ret_exact)
+		*ret_exact = above <= least;
+	return (uint32_t)MIN(above, least);
+}
+
+uint32_t filenode_depth(const struct filenodes *fns, uint32_t index, bool *ret_exact)
 {
 	const struct filenode *fn = filenode_get(fns, index);
-	unsigned depth = 0;
+	uint32_t depth = fn ? filenode_depth_in(fns, fn->parent, ret_exact) : 0;
 
-	for (; fn && fn->parent && depth < DEPTH_MAX; depth++)
-		fn = filenode_get(fns, fn->parent);
-	return depth < DEPTH_MAX ? depth : 0;
+	if (fn && fn->depth_max >= depth)
+		return depth;
+	if (ret_exact)
+		*ret_exact = false;
+	return fn ? fn->depth_max : 0;
 }
 
-/* Is the relative path safe for a link at @depth? */
-static bool stays_below(const char *p, unsigned depth)
+/* What is in the directory @dir must stay at @depth at least. */
+static void count_on(struct filenodes *fns, uint32_t dir, uint32_t depth)
 {
-	bool named = false;
-	unsigned up = 0;
+	struct filenode *fn = filenode_get(fns, dir);
 
-	while (*p) {
-		size_t n = strcspn(p, "/");
-
-		if (n == 2 && p[0] == '.' && p[1] == '.') {
-			if (named || ++up > depth)
-				return false;
-		} else if (n && !(n == 1 && p[0] == '.')) {
-			named = true;
-		}
-		p += n;
-		p += strspn(p, "/");
-	}
-	return true;
+	/* Where one is counted on as much already, so are those above it. */
+	for (; fn && depth-- > 1 && fn->counted < depth; fn = filenode_get(fns, fn->parent))
+		fn->counted = depth;
 }
 
-int filenode_link(const char *target, size_t len, unsigned depth, char *out, size_t size)
+void filenode_count_on(struct filenodes *fns, uint32_t index, uint32_t up)
 {
-	const size_t dir = strlen(GUEST_DIR);
-	size_t used = 0;
+	const struct filenode *fn = filenode_get(fns, index);
 
-	if (len == 0 || memchr(target, '\0', len))
-		return -EPERM;
-	if (target[0] == '/') {
-		if (len < dir || memcmp(target, GUEST_DIR, dir) ||
-		    (len > dir && target[dir] != '/'))
-			return -EPERM;
-		target += dir;
-		len -= dir;
-		while (len && *target == '/') {
-			target++;
-			len--;
-		}
-		for (unsigned i = 0; i < depth; i++) {
-			if (size - used < 4)
-				return -EPERM; /* no path is that long */
-			memcpy(out + used, "../", 3);
-			used += 3;
-		}
-		if (!len && !used) {
-			target = ".";
-			len = 1;
-		}
+	if (fn)
+		count_on(fns, fn->parent, up);
+}
+
+/* The first node (@fn is NULL) or the next one that the kernel may know by this name. There can be
+ * several, of which all but one are from the past. */
+static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const char *name,
+				struct filenode *fn)
+{
+	const struct filenode key = {.parent = parent, .name = (char *)name};
+
+	fn = fn ? RB_NEXT(filenode_tree, &fns->tree, fn)
+		: RB_NFIND(filenode_tree, &fns->tree, (struct filenode *)&key);
+	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
+}
+
+int filenode_may_move(struct filenodes *fns, const struct filenode_move *m)
+{
+	const uint32_t depth = filenode_depth_in(fns, m->newparent, NULL);
+	struct filenode *fn = NULL;
+
+	while ((fn = each_at(fns, m->parent, m->name, fn)))
+		if (fn->counted > depth)
+			return -EXDEV;
+	while ((fn = each_at(fns, m->parent, m->name, fn))) {
+		fn->depth_max = MIN(depth, filenode_depth(fns, fn->index, NULL));
+		count_on(fns, m->newparent, fn->counted);
 	}
-	if (len >= size - used)
-		return -EPERM;
-	memcpy(out + used, target, len);
-	out[used + len] = '\0';
-	return stays_below(out, depth) ? 0 : -EPERM;
+	return 0;
+}
+
+/* Takes the nodes of a name away from it. Return: their list. */
+static struct filenode *take(struct filenodes *fns, uint32_t parent, const char *name)
+{
+	struct filenode *list = NULL, *fn;
+
+	while ((fn = each_at(fns, parent, name, NULL))) {
+		hide(fns, fn);
+		fn->next = list;
+		list = fn;
+	}
+	return list;
+}
+
+/* No kernel moves a directory into itself; a circle would keep itself alive. */
+static bool is_above(const struct filenodes *fns, const struct filenode *fn, uint32_t index)
+{
+	const struct filenode *at = filenode_get(fns, index);
+
+	while (at && at != fn)
+		at = filenode_get(fns, at->parent);
+	return at != NULL;
+}
+
+static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, const char *name,
+		 filenode_gone_fn gone, void *data)
+{
+	for (struct filenode *fn = list, *next; fn; fn = next) {
+		struct filenode *old = filenode_get(fns, fn->parent);
+		char *copy = strdup(name);
+
+		next = fn->next;
+		fn->next = NULL;
+		if (is_above(fns, fn, parent)) {
+			free(copy);
+			continue;
+		}
+		set_parent(fns, fn, filenode_get(fns, parent) ? parent : 0);
+		if (old) {
+			old->children--;
+			put(fns, old, gone, data);
+		}
+		if (!copy)
+			continue; /* never found again is safe, too */
+		free(fn->name);
+		fn->name = copy;
+		show(fns, fn);
+	}
+}
+
+void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange,
+		    filenode_gone_fn gone, void *data)
+{
+	struct filenode *there = exchange ? take(fns, m->newparent, m->newname) : NULL;
+	struct filenode *here = take(fns, m->parent, m->name);
+
+	give(fns, here, m->newparent, m->newname, gone, data);
+	give(fns, there, m->parent, m->name, gone, data);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "files_internal.h"
@@ -62,8 +63,14 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
 
-	if (err == 0 && op->epoch != op->s->epoch)
-		err = -ESTALE;
+	if (op->epoch != op->s->epoch) {
+		err = err ? err : -ESTALE;
+	} else if (op->measuring) {
+		reply = files_link_measured(op, err, reply);
+		err = 0;
+	} else if (err == 0 && files_measure_link(op, reply, on_answer)) {
+		return;
+	}
 	if (err < 0) {
 		op_fail(op, err);
 		return;
@@ -249,6 +256,17 @@ static void op_route(struct file_op *op, struct session *s)
 		op_list(op, &s->files.pending);
 }
 
+/* What the table of nodes has to know before a rename. Return: 0 or -errno. */
+static int prepare_rename(struct file_op *op)
+{
+	struct filenodes *nodes = &op->s->files.nodes;
+	const struct filenode_move m = files_move_of(op);
+	const struct filenode_move back = {m.newparent, m.parent, m.newname, m.name};
+	int e = filenode_may_move(nodes, &m);
+
+	return e == 0 && (op->rq.flags & RENAME_EXCHANGE) ? filenode_may_move(nodes, &back) : e;
+}
+
 void files_request(const struct node *n, struct handle *h, struct req *req, struct vm_file *rq,
 		   const struct node *newparent, int open_flags)
 {
@@ -275,6 +293,13 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	}
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
+	e = rq->op == VM_RENAME ? prepare_rename(op) : 0;
+	if (e < 0) {
+		op->req = NULL;
+		reply_err(req, e);
+		op_free(op);
+		return;
+	}
 	session_touch(s);
 	req_on_interrupt(req, on_interrupt,
 			 op); /* may be called at once: not pending yet, it stays */

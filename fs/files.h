@@ -22,8 +22,8 @@
  * first request that would write asks for a sandbox and waits for it in `pending`, and whatever comes
  * after it waits behind it. When the sandbox goes, requests and nodes of its epoch fail with ESTALE.
  *
- * The sandbox is hostile: names have been checked by vm/, links are filtered by filenode_link(), what
- * is neither file, directory nor link cannot be opened, and owner and set-id bits are not its to
+ * The sandbox is hostile: names have been checked by vm/, links are shown by filelink.h and the kernel
+ * finds them at places that filenode.h keeps track of, what is neither file, directory nor link cannot be opened, and owner and set-id bits are not its to
  * choose. See also the agent's file server, which never follows a path.
  *
  * An interrupted caller is let go at once while its request waits for a sandbox. A request that the

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 
 #include "files_internal.h"
 #include "fs.h"
@@ -82,7 +83,7 @@ void files_tell_release(struct session *s, uint64_t handle)
 		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
 }
 
-static void on_node_gone(void *data, const struct filenode *fn)
+void files_node_gone(void *data, const struct filenode *fn)
 {
 	struct session *s = data;
 
@@ -92,7 +93,7 @@ static void on_node_gone(void *data, const struct filenode *fn)
 
 void files_forget(struct session *s, uint32_t index, uint64_t lookups)
 {
-	filenode_forget(&s->files.nodes, index, lookups, on_node_gone, s);
+	filenode_forget(&s->files.nodes, index, lookups, files_node_gone, s);
 }
 
 /* The caller is gone: what the agent gave it must be given back. */
@@ -131,9 +132,15 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 
 static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 {
-	uint32_t parent = op->rq.op == VM_LINK ? op->newparent : op->index;
-	struct filenode *fn = filenode_look(&op->s->files.nodes, op->epoch, reply->node, parent,
-					    on_node_gone, op->s);
+	const bool link = op->rq.op == VM_LINK;
+	const struct filenode_found found = {
+		.epoch = op->epoch,
+		.remote = reply->node,
+		.mode = reply->attr.mode,
+		.parent = link ? op->newparent : op->index,
+		.name = link ? op->newname : op->name,
+	};
+	struct filenode *fn = filenode_look(&op->s->files.nodes, &found);
 	struct reply_entry e = {0};
 	struct reply_open o;
 	int err;
@@ -181,20 +188,13 @@ void files_answer_open(struct file_op *op, const struct vm_file_reply *reply)
 		reply_open(files_op_req(op), &o);
 }
 
-static void answer_readlink(struct file_op *op, const struct vm_file_reply *reply)
+static void answer_rename(struct file_op *op)
 {
-	char target[PATH_MAX];
-	int e = filenode_link(reply->data, reply->size,
-			      filenode_depth(&op->s->files.nodes, op->index), target,
-			      sizeof(target));
+	const struct filenode_move m = files_move_of(op);
 
-	if (e < 0) {
-		session_problemf(op->s, "link-outside", "Read it inside the sandbox.",
-				 "a symbolic link of the sandbox leads out of files/");
-		reply_err(files_op_req(op), e);
-	} else {
-		reply_readlink(files_op_req(op), target);
-	}
+	filenode_moved(&op->s->files.nodes, &m, op->rq.flags & RENAME_EXCHANGE, files_node_gone,
+		       op->s);
+	reply_err(files_op_req(op), 0);
 }
 
 /* "." and "..", which the agent leaves out. Return: bytes put at the head of fs->io. */
@@ -253,7 +253,7 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_CREATE: answer_entry(op, reply); break;
 	case VM_GETATTR:
 	case VM_SETATTR: answer_attr(op, reply); break;
-	case VM_READLINK: answer_readlink(op, reply); break;
+	case VM_READLINK: files_answer_readlink(op, reply); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_answer_open(op, reply); break;
 	case VM_READ: reply_buf(files_op_req(op), reply->data, reply->size); break;
@@ -261,9 +261,9 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_SEEK: reply_lseek(files_op_req(op), reply->offset); break;
 	case VM_READDIR: files_answer_readdir(op, reply, op->rq.lookups); break;
 	case VM_STATFS: files_answer_statfs(op, &reply->statfs); break;
+	case VM_RENAME: answer_rename(op); break;
 	case VM_UNLINK:
 	case VM_RMDIR:
-	case VM_RENAME:
 	case VM_FSYNC:
 	case VM_FALLOCATE: reply_err(files_op_req(op), 0); break;
 	case VM_FORGET:

@@ -20,9 +20,11 @@ struct file_op {
 	uint32_t epoch;
 	uint64_t ino;
 	uint32_t index;	    /* of the node or directory, 0: the root */
-	uint32_t newparent; /* of the other directory of a LINK */
+	uint32_t newparent; /* of the other directory of a LINK or RENAME */
 	int open_flags;
-	uint64_t give_up; /* uv_now(); 0: not interrupted */
+	uint64_t give_up;	     /* uv_now(); 0: not interrupted */
+	struct vm_file_reply linked; /* the answer, while its link's target is asked for */
+	bool measuring;
 };
 
 /* The request is about to be answered, by the caller. Return: it, or NULL if the caller gave up. */
@@ -34,6 +36,24 @@ void files_answer_open(struct file_op *op, const struct vm_file_reply *reply);
 /* @reply NULL: no entries. @offset: the kernel's. */
 void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply, uint64_t offset);
 void files_answer_statfs(struct file_op *op, const struct vm_statfs *a);
+
+void files_answer_readlink(struct file_op *op, const struct vm_file_reply *reply);
+void files_node_gone(void *data, const struct filenode *fn);
+/* The names of a RENAME. */
+struct filenode_move files_move_of(const struct file_op *op);
+
+/**
+ * files_measure_link() - Find out how long a link is that an answer describes
+ * @op: Request
+ * @reply: Answer to it
+ * @fn: Called with the answer to one more request, which files_link_measured() then reads
+ *
+ * Return: true if that has been asked for.
+ */
+bool files_measure_link(struct file_op *op, const struct vm_file_reply *reply, vm_file_fn fn);
+/* Return: the answer to @op, with the size of the target that the host is shown. */
+const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
+						const struct vm_file_reply *reply);
 
 /* Nobody waits any more: what the agent gave is given back. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply);

@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "dir.h"
+#include "filelink.h"
 #include "input.h"
 #include "names.h"
 #include "ops_internal.h"
@@ -306,15 +307,18 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-	struct vm_file rq = {.op = VM_SYMLINK, .name = name, .newname = target};
+	char stored[PATH_MAX];
+	struct vm_file rq = {.op = VM_SYMLINK, .name = name, .newname = stored};
 	struct node dir;
+	int e;
 
 	if (!ops_resolve(req, parent, &dir))
 		return;
-	if (ops_in_files(&dir))
-		files_request(&dir, NULL, core(req), &rq, NULL, 0);
+	e = ops_in_files(&dir) ? filelink_stored(target, stored, sizeof(stored)) : -EPERM;
+	if (e < 0)
+		reply_err(core(req), e);
 	else
-		reply_err(core(req), -EPERM);
+		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
