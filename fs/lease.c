@@ -79,6 +79,7 @@ void lease_cut(struct session *s, const struct vm_problem *why)
 		s->lease->s = NULL;
 		s->lease = NULL;
 		s->sandbox = NULL;
+		s->standing = (struct vm_problem){0};
 		s->ready = s->reset_asked = false;
 		s->epoch++;
 		files_gone(&s->files);
@@ -211,6 +212,7 @@ static void on_network_lost(void *data, const struct vm_problem *problem)
 
 	if (!s || s->dead)
 		return;
+	s->standing = *problem;
 	session_problem(s, problem);
 	events_add(&s->fs->events, s, "network", problem->cause);
 	s->ports_mtime = fs_now();
@@ -242,6 +244,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	anew = s->reset_asked && problem;
 	s->lease = NULL;
 	s->sandbox = NULL;
+	s->standing = (struct vm_problem){0};
 	s->ready = s->reset_asked = false;
 	s->epoch++;
 	files_gone(&s->files);

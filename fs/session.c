@@ -198,7 +198,7 @@ void session_problem(struct session *s, const struct vm_problem *problem)
 	if (problem)
 		s->error = *problem;
 	else
-		memset(&s->error, 0, sizeof(s->error));
+		s->error = s->standing;
 	s->error_mtime = fs_now();
 }
 

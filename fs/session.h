@@ -100,6 +100,7 @@ struct session {
 
 	struct waitlist wait;
 	struct vm_problem error;
+	struct vm_problem standing; /* of this sandbox for good: what `error` goes back to */
 	struct timespec error_mtime;
 	struct buf console;
 	struct timespec console_mtime;
@@ -154,7 +155,7 @@ int session_kill(struct session *s);
 int session_reset(struct session *s);
 int session_close(struct session *s);
 
-/* Sets what the `error` node says. NULL clears it. */
+/* Sets what the `error` node says. NULL: nothing, or what is wrong with the sandbox for good. */
 void session_problem(struct session *s, const struct vm_problem *problem);
 void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
 	printf_like(4, 5);

@@ -205,8 +205,8 @@ static json_t *network_json(const struct session *s)
 		traffic = json_pack("{s:I, s:I, s:I, s:i}", "bytes_in", (json_int_t)t.bytes_in,
 				    "bytes_out", (json_int_t)t.bytes_out, "connections",
 				    (json_int_t)t.connections, "open", (int)t.open);
-	return json_pack("{s:I, s:o, s:o}", "denied", (json_int_t)s->netlog.total, "traffic",
-			 traffic, "ports", ports);
+	return json_pack("{s:I, s:o, s:o, s:b}", "denied", (json_int_t)s->netlog.total, "traffic",
+			 traffic, "ports", ports, "lost", s->standing.code[0] != '\0');
 }
 
 int status_session(struct session *s, struct buf *out)

@@ -76,6 +76,8 @@ static void lost(struct network *n, const char *how)
 		reader_drain(&n->words);
 	if (n->said.total)
 		trouble_add(&p, "; it said: %s", tail_quote(&n->said, NULL, quote, sizeof(quote)));
+	n->lost = true;
+	network_lose_ports(n);
 	if (!n->served)
 		sandbox_fail(s, &p);
 	else if (s->events->network_lost && s->state != SANDBOX_CLOSING)
@@ -360,6 +362,10 @@ int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[
 	if (!n || n->closing) {
 		snprintf(ret_why, VM_WHY_MAX, "the sandbox has no network");
 		return -EOPNOTSUPP;
+	}
+	if (n->lost) {
+		snprintf(ret_why, VM_WHY_MAX, LOST);
+		return -ENETDOWN;
 	}
 	copy = strndup(text, len);
 	if (!copy)

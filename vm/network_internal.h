@@ -13,6 +13,8 @@
 #include "tail.h"
 #include "vm.h"
 
+#define LOST "the sandbox has lost its network; a new session has one"
+
 struct gateway;
 
 enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
@@ -41,6 +43,7 @@ struct network {
 	struct sandbox_traffic traffic;
 	bool has_traffic;
 	bool started, served, child_gone, closing;
+	bool lost;	/* its helper has ended, and there is no other */
 	unsigned nopen; /* the child, the reader, the gateway, and one until network_close() */
 };
 
@@ -49,6 +52,9 @@ void network_bind(struct network *n, const struct sandbox_port *ports, size_t np
 
 /* Hands all that are bound to the gateway. Return: 0 or -errno. */
 int network_hand_over_ports(struct network *n);
+
+/* Nobody is behind them any more: they are given up, so that who connects is refused. */
+void network_lose_ports(struct network *n);
 
 /* Gives them all up. */
 void network_end_ports(struct network *n);

@@ -181,14 +181,20 @@ void network_end_ports(struct network *n)
 			end_port(&n->ports[i]);
 }
 
-void network_let_go(struct sandbox *s)
+void network_lose_ports(struct network *n)
 {
-	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++) {
-		struct port *p = &s->network->ports[i];
+	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++) {
+		struct port *p = &n->ports[i];
 
 		if (p->state == PORT_BOUND || (p->state == PORT_BINDING && !p->fn))
 			end_port(p);
 	}
+}
+
+void network_let_go(struct sandbox *s)
+{
+	if (s->network)
+		network_lose_ports(s->network);
 }
 
 /* ---- the seam ---- */
@@ -218,6 +224,7 @@ int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_fo
 		taken += n->ports[i].state != PORT_FREE;
 	r = s->state == SANDBOX_CLOSING	 ? -ESTALE
 	    : !n			 ? -EOPNOTSUPP
+	    : n->lost			 ? -ENETDOWN
 	    : !guest			 ? -EINVAL
 	    : find_port(n, guest)	 ? -EEXIST
 	    : taken == SANDBOX_PORTS_MAX ? -ENOSPC
@@ -227,6 +234,7 @@ int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_fo
 			 r == -EEXIST	    ? "it is forwarded already"
 			 : r == -ENOSPC	    ? "there are ten already"
 			 : r == -EOPNOTSUPP ? "the sandbox has no network"
+			 : r == -ENETDOWN   ? LOST
 					    : strerror(-r));
 	return r;
 }

@@ -64,7 +64,7 @@ int vm_allow_within(const char *text, size_t len, const char *most,
  * @ret_why: Why not, for people
  *
  * Return: 0; -EINVAL or -E2BIG for what is no list, and nothing has changed; -EOPNOTSUPP for a sandbox
- * without a network; -errno.
+ * without a network; -ENETDOWN for one that has lost it; -errno.
  */
 int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
 
@@ -89,7 +89,7 @@ typedef void (*sandbox_forward_fn)(void *data, int err, const struct sandbox_por
  * @ret_why: Why not, for people
  *
  * Return: 0; -EEXIST: the sandbox's port is forwarded already; -ENOSPC: there are SANDBOX_PORTS_MAX;
- * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ESTALE: it is closing; @fn is only called if 0.
+ * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ENETDOWN: it has lost it; -ESTALE: it is closing; @fn is only called if 0.
  */
 int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
 		    void *data, char ret_why[static VM_WHY_MAX]);

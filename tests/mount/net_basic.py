@@ -135,6 +135,10 @@ def test_ports():
     ok("nobody listens any more", wait_for(lambda: shell(f"curl -sS -m 5 {url}")[0] == 7, 10))
 
 
+def has_server(session):
+    return session.run("command -v python3 >/dev/null; echo $?\n").out == "0\n"
+
+
 def dialer():
     return [pid for pid in children_of(daemon.pid) if command(pid).startswith("/program 3")]
 
@@ -152,13 +156,31 @@ def test_dialer_dies():
 
 def test_helper_dies():
     """The network is gone, the sandbox is not."""
-    s = Session("helper", config=CONFIG, mnt=MNT)
+    s = Session("helper", config=CONFIG + "ports = 8080\n", mnt=MNT)
+    before = s.run("python3 -m http.server 8080 >/dev/null 2>&1 & echo started\n").out
+    same("a server", before, "started\n")
+    port = forwarded(s)[8080]
+    if has_server(s):
+        ok("its port answers", wait_for(lambda: shell(f"curl -sS -m 20 http://127.0.0.1:{port}/")[0] == 0, 20))
     s.run("echo kept >file\n")
     same("a page", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
     os.kill(helpers(daemon)[0], signal.SIGKILL)
     ok("it is told", wait_for(lambda: "network-lost" in s.text("error"), 10), s.text("error"))
     ok("no way out", not fetch(s, f"http://{NAME}:{PORT}/", "-m 5").out.endswith(" 0\n"))
     same("what it had", s.run("cat file\n").out, "kept\n")
+    has("error still says it after a run", s.text("error"), "network-lost")
+    ok("so does status.json", s.json()["network"]["lost"] is True, s.json()["network"])
+    same("no port is shown that leads nowhere", s.text("ports"), "")
+    same("and who connects is refused, not left waiting",
+         shell(f"curl -sS -m 20 http://127.0.0.1:{port}/")[0], 7)
+    with raises("a list that nobody would obey is not taken", errno.ENETDOWN):
+        write(s / "net/allow", f"{OTHER}:{PORT}\n")
+    with raises("nor a port", errno.ENETDOWN):
+        write(s / "config", CONFIG + "ports = 8080 8081\n")
+    s.ctl("close")
+    s.ctl("reset")
+    same("a new sandbox has it again", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
+    same("and error has nothing to say", s.text("error"), "")
     s.remove()
     s = Session("helper", config=CONFIG, mnt=MNT)
     same("another sandbox", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
