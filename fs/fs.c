@@ -61,6 +61,7 @@ static void on_renew(uv_timer_t *timer)
 	struct fs *fs = timer->data;
 
 	wait_flush(&fs->events.wait, -EINTR);
+	wait_flush(&fs->fetch.wait, -EINTR);
 	for (unsigned i = 0; i < fs->nslots; i++)
 		if (fs->slot[i])
 			wait_flush(&fs->slot[i]->wait, -EINTR);
@@ -104,6 +105,10 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 		return fs->spool_dir;
 	handles_init(&fs->handles);
 	events_init(&fs->events, fs);
+	depot_init(&fs->depot, loop, fs->spool_dir);
+	fs->depot.relieved = lease_relieved;
+	fs->depot.data = fs;
+	fetch_init(&fs->fetch, fs);
 	uv_timer_init(loop, &fs->alarm);
 	fs->alarm.data = fs;
 	uv_timer_init(loop, &fs->renew);
@@ -134,13 +139,16 @@ void fs_stop(struct fs *fs)
 		wait_flush(&s->wait, -ENOTCONN);
 	}
 	wait_flush(&fs->events.wait, -ENOTCONN);
+	wait_flush(&fs->fetch.wait, -ENOTCONN);
+	depot_close(&fs->depot);
 	uv_close((uv_handle_t *)&fs->alarm, NULL);
 	uv_close((uv_handle_t *)&fs->renew, NULL);
 }
 
-void fs_fini(struct fs *fs)
+bool fs_fini(struct fs *fs)
 {
 	struct handle *h;
+	bool idle;
 
 	/* The kernel has not released what was open when the mount went. */
 	TAILQ_FOREACH(h, &fs->handles.open, link)
@@ -157,6 +165,9 @@ void fs_fini(struct fs *fs)
 	handles_fini(fs);
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);
-	if (fs->spool_dir >= 0)
+	idle = fetch_fini(&fs->fetch);
+	idle = depot_fini(&fs->depot) && idle;
+	if (idle && fs->spool_dir >= 0)
 		close(fs->spool_dir);
+	return idle;
 }

@@ -10,7 +10,9 @@
 
 #include "complaint.h"
 #include "conf.h"
+#include "depot.h"
 #include "events.h"
+#include "fetch.h"
 #include "handle.h"
 #include "netenv.h"
 
@@ -38,7 +40,7 @@ struct fs {
 	uv_loop_t *loop;
 	struct conf *conf;
 	struct vm *vm;
-	int spool_dir; /* descriptor of the directory that long outputs spill into */
+	int spool_dir; /* descriptor of the directory that the depot is in */
 	uid_t uid;     /* who mounted */
 	gid_t gid;
 	struct timespec started;
@@ -53,6 +55,8 @@ struct fs {
 	struct events events;
 	struct complaints complaints;
 	uid_t caller; /* of the request that is being served */
+	struct depot depot; /* of output */
+	struct fetch fetch;
 	struct fs_stats stats;
 	struct netenv netenv; /* set by the caller, or all zeroes */
 	uv_timer_t alarm;     /* the next deadline of any session */
@@ -81,7 +85,8 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf);
 /* Ends every session and answers every waiting request; the sandboxes end by vm_close(). */
 void fs_stop(struct fs *fs);
 
-/* Frees what is left, after the loop's last turn. */
-void fs_fini(struct fs *fs);
+/* Frees what is left, after the loop's last turn. Return: false if a disk has still not answered, so that
+ * @fs has to stay where it is. */
+bool fs_fini(struct fs *fs);
 
 #endif

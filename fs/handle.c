@@ -130,7 +130,7 @@ void waitlist_init(struct waitlist *wl)
 	wl->nwaiters = 0;
 }
 
-/* Off its list; the request is the caller's again. */
+/* Off its list, at the word of the request itself. */
 static struct req *unpark(struct waiter *w)
 {
 	struct req *req = w->req;
@@ -141,6 +141,12 @@ static struct req *unpark(struct waiter *w)
 	return req;
 }
 
+struct req *wait_unpark(struct waiter *w)
+{
+	req_on_interrupt(w->req, NULL, NULL);
+	return unpark(w);
+}
+
 static void on_interrupt(struct req *req, void *data)
 {
 	struct waiter *w = data;
@@ -149,19 +155,26 @@ static void on_interrupt(struct req *req, void *data)
 	reply_err(unpark(w), -EINTR);
 }
 
-void wait_park(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset)
+void wait_park_on(struct fs *fs, struct waitlist *wl, struct handle *h, struct req *req,
+		  size_t size, uint64_t offset)
 {
-	struct waitlist *wl = h->ops->waits(fs, h);
+	static uint64_t serial;
 	struct waiter *w = fs->stopping ? NULL : malloc(sizeof(*w));
 
 	if (!w) {
 		reply_err(req, fs->stopping ? -ENOTCONN : -ENOMEM);
 		return;
 	}
-	*w = (struct waiter){.list = wl, .req = req, .h = h, .size = size, .offset = offset};
+	*w = (struct waiter){
+		.list = wl, .req = req, .h = h, .size = size, .offset = offset, .serial = ++serial};
 	TAILQ_INSERT_TAIL(&wl->waiters, w, link);
 	wl->nwaiters++;
 	req_on_interrupt(req, on_interrupt, w); /* may call it at once, and end w */
+}
+
+void wait_park(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset)
+{
+	wait_park_on(fs, h->ops->waits(fs, h), h, req, size, offset);
 }
 
 static void wake_pollers(struct waitlist *wl)
@@ -190,8 +203,7 @@ void wait_wake(struct fs *fs, struct waitlist *wl)
 		uint64_t offset = w->offset;
 		struct req *req;
 
-		req_on_interrupt(w->req, NULL, NULL);
-		req = unpark(w);
+		req = wait_unpark(w);
 		h->ops->read(fs, h, req, size, offset, false);
 	}
 	wake_pollers(wl);
@@ -201,10 +213,8 @@ void wait_flush(struct waitlist *wl, int err)
 {
 	struct waiter *w;
 
-	while ((w = TAILQ_FIRST(&wl->waiters))) {
-		req_on_interrupt(w->req, NULL, NULL);
-		reply_err(unpark(w), err);
-	}
+	while ((w = TAILQ_FIRST(&wl->waiters)))
+		reply_err(wait_unpark(w), err);
 	wake_pollers(wl);
 }
 

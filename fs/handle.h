@@ -38,6 +38,7 @@ struct waiter {
 	struct handle *h;
 	size_t size;
 	uint64_t offset;
+	uint64_t serial; /* another for each time that anything is parked */
 };
 
 TAILQ_HEAD(polled_list, handle);
@@ -90,6 +91,7 @@ struct handle {
 	bool flushed;	 /* ... and it has been flushed, so that RELEASE may follow any moment */
 	bool killed;	 /* ... but the writer died of a signal: commit nothing */
 	bool failed;	 /* ... but a write was refused: it is no whole program */
+	bool cached;	 /* the read that is being answered fills the page cache, see op_read() */
 	bool bound;	 /* a waiting node: `r` is decided, or the list of changes is there */
 	bool asked;	 /* for the list of changes */
 	uint64_t
@@ -126,6 +128,11 @@ void waitlist_init(struct waitlist *wl);
 
 /* Keeps @req until the next wake of the handle's waitlist. */
 void wait_park(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset);
+/* Likewise until somebody takes it off @wl. */
+void wait_park_on(struct fs *fs, struct waitlist *wl, struct handle *h, struct req *req,
+		  size_t size, uint64_t offset);
+/* Takes a waiter off its list, and frees it. Return: its request, which is the caller's to answer. */
+struct req *wait_unpark(struct waiter *w);
 /* Something changed: tries every parked read again and wakes the pollers. */
 void wait_wake(struct fs *fs, struct waitlist *wl);
 /* Answers every parked read with @err (-errno) and wakes the pollers. */

@@ -160,14 +160,37 @@ static void on_console(void *data, const void *bytes, size_t len)
 	s->console_mtime = fs_now();
 }
 
+/* A run that prints faster than the disk writes has to wait; not so if writing fails, for that may be for
+ * good. */
+static void check_pace(struct session *s)
+{
+	if (s->active && s->sandbox)
+		sandbox_hold(s->sandbox, s->fs->depot.err == 0 && run_is_behind(s->active));
+}
+
+void lease_relieved(void *data)
+{
+	struct fs *fs = data;
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i])
+			check_pace(fs->slot[i]);
+}
+
 static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		      size_t len)
 {
 	struct session *s = ((struct lease *)data)->s;
+	struct vm_problem loss;
 
 	if (!s || !s->active || s->active->number != run)
 		return;
-	run_output(s->active, s->fs->spool_dir, stream, bytes, len);
+	if (run_output(s->active, stream, bytes, len)) {
+		run_lost_problem(s->active, &loss);
+		session_problem(s, &loss);
+		events_add(&s->fs->events, s, "output", loss.cause);
+	}
+	check_pace(s);
 	s->fs->stats.output_bytes += len;
 	wait_wake(s->fs, &s->wait);
 }

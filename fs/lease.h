@@ -29,6 +29,9 @@ void lease_refuse(struct session *s, struct run *r, enum run_state state,
 /* Brings s->info up to date, if there is a sandbox. */
 void lease_info(struct session *s);
 
+/* The depot's: less waits for the disk now. */
+void lease_relieved(void *fs);
+
 void lease_set_state(struct session *s, enum session_state state);
 
 #endif

@@ -106,7 +106,8 @@ static void unmount(struct daemon *d)
 	d->over = true;
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
-	uv_close((uv_handle_t *)&d->stop_timer, NULL);
+	/* What is left to wait for, if anything, is a disk: until the timer's time is up. */
+	uv_unref((uv_handle_t *)&d->stop_timer);
 }
 
 static void on_vm_closed(void *data)
@@ -121,7 +122,10 @@ static void on_stop_timer(uv_timer_t *timer)
 {
 	struct daemon *d = timer->data;
 
-	log_warn("some sandboxes did not end in time; the spawner kills them");
+	if (d->fs->vm)
+		log_warn("some sandboxes did not end in time; the spawner kills them");
+	else
+		log_warn("a disk did not answer in time");
 	unmount(d);
 	uv_stop(&d->loop);
 }
@@ -447,6 +451,7 @@ static void start(struct daemon *d)
 	signal(SIGPIPE, SIG_IGN);
 	if (mounts)
 		check_mountpoint(d);
+	signal(SIGXFSZ, SIG_IGN); /* a file of output that may not grow is an error like others */
 	/* Without a mount, the cache stands for it: it is filled by one at a time. */
 	if (mountpoint_claim(d->conf.runtime_dir, mounts ? d->conf.mountpoint : d->conf.cache_dir,
 			     &d->runtime_dir, &d->lock, why, sizeof(why)) < 0)
@@ -482,6 +487,8 @@ static void start(struct daemon *d)
 
 static int run(struct daemon *d)
 {
+	bool idle;
+
 	d->fs = calloc(1, sizeof(*d->fs));
 	if (!d->fs) {
 		log_error("out of memory");
@@ -496,7 +503,11 @@ static int run(struct daemon *d)
 		log_info("mounted on %s", d->conf.mountpoint);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 
-	fs_fini(d->fs);
+	uv_close((uv_handle_t *)&d->stop_timer, NULL);
+	uv_run(&d->loop, UV_RUN_NOWAIT);
+
+	/* With the mount's memory a thread may still have to do that waits for a disk. */
+	idle = fs_fini(d->fs);
 	if (d->se)
 		fuse_session_destroy(d->se);
 	free(d->request.mem);
@@ -506,6 +517,8 @@ static int run(struct daemon *d)
 	remove_tree_at_once(d->runtime_dir);
 	(void)rmdir(d->conf.runtime_dir); /* if no other mount of this user has its own there */
 	close(d->lock);
+	if (!idle)
+		_exit(d->status); /* which does not wait for the thread, as exit(3) does */
 	free(d->runtime_dir);
 	free(d->fs);
 	conf_clear(&d->conf);

@@ -121,9 +121,12 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 	if (!h)
 		return;
 	if (h->ops) {
-		ops_fs(req);
-		h->ops->read(fuse_req_userdata(req), h, core(req), size, (uint64_t)offset,
+		/* What a program reads is read for somebody; what is read for splice(2), sendfile(2)
+		 * or a mapping goes through the page cache, for nobody. */
+		h->cached = fi->lock_owner == 0;
+		h->ops->read(ops_fs(req), h, core(req), size, (uint64_t)offset,
 			     fi->flags & O_NONBLOCK);
+		h->cached = false;
 		return;
 	}
 	to_agent(req, ino, h, &rq);

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../vm/log.h"
 #include "fs.h"
 
 static const char *const run_state_names[] = {
@@ -28,7 +27,7 @@ static const enum run_state state_of_outcome[] = {
 };
 static_assert(ARRAY_SIZE(state_of_outcome) == VM_NOUTCOMES, "a state for each outcome");
 
-struct run *run_new(uint32_t number, struct buf *code, struct buf *input)
+struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, struct buf *input)
 {
 	struct run *r = calloc(1, sizeof(*r));
 
@@ -41,8 +40,7 @@ struct run *run_new(uint32_t number, struct buf *code, struct buf *input)
 	r->input = *input;
 	memset(code, 0, sizeof(*code));
 	memset(input, 0, sizeof(*input));
-	for (int i = 0; i < RUN_NOUTPUTS; i++)
-		spool_init(&r->spool[i]);
+	r->depot = depot;
 	r->submitted = r->last_output = fs_now();
 	return r;
 }
@@ -59,7 +57,7 @@ void run_unref(struct run *r)
 	if (--r->refs)
 		return;
 	for (int i = 0; i < RUN_NOUTPUTS; i++)
-		spool_fini(&r->spool[i]);
+		spool_fini(&r->spool[i], r->depot);
 	buf_clear(&r->code);
 	buf_clear(&r->input);
 	free(r);
@@ -82,40 +80,63 @@ void run_started(struct run *r)
 	r->started = fs_now();
 }
 
-static int merge(struct run *r, int spool_dir, enum vm_stream stream, const void *data, size_t len)
+/* Adds to what has both streams in their order. */
+static void merge(struct run *r, enum vm_stream stream, const void *data, size_t len)
 {
 	const struct spool *other = &r->spool[stream == VM_STDOUT ? RUN_STDERR : RUN_STDOUT];
 	struct spool *both = &r->spool[RUN_BOTH];
 
-	if (both->len == 0 && both->err == 0) {
-		int e;
-
-		if (other->len == 0)
-			return 0; /* still only one of them */
-		e = spool_copy(both, other, spool_dir);
-		if (e < 0)
-			return e;
+	if (spool_size(both) == 0) {
+		if (spool_size(other) == 0)
+			return; /* still only one of them */
+		spool_copy(both, other);
 	}
-	return spool_append(both, spool_dir, data, len);
+	spool_append(both, r->depot, data, len);
 }
 
-void run_output(struct run *r, int spool_dir, enum vm_stream stream, const void *data, size_t len)
+bool run_output(struct run *r, enum vm_stream stream, const void *data, size_t len)
 {
 	struct spool *sp = &r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR];
-	bool was_broken = sp->err < 0;
-	int e;
+	const bool had_lost = run_lost(r);
 
 	assert(r->state == RUN_RUNNING);
-	e = merge(r, spool_dir, stream, data, len);
-	if (e == 0)
-		e = spool_append(sp, spool_dir, data, len);
-	if (e < 0) {
-		sp->err = e;
-		r->result.dropped[stream] += len;
-		if (!was_broken)
-			log_error("run %u: output cannot be kept: %s", r->number, strerror(-e));
-	}
+	merge(r, stream, data, len);
+	spool_append(sp, r->depot, data, len);
 	r->last_output = fs_now();
+	return run_lost(r) && !had_lost;
+}
+
+bool run_lost(const struct run *r)
+{
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		if (r->spool[i].err)
+			return true;
+	return false;
+}
+
+bool run_is_behind(const struct run *r)
+{
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		if (spool_is_behind(&r->spool[i], r->depot))
+			return true;
+	return false;
+}
+
+void run_lost_problem(const struct run *r, struct vm_problem *ret_p)
+{
+	int err = 0;
+
+	for (int i = 0; i < RUN_NOUTPUTS && !err; i++)
+		err = r->spool[i].err;
+	*ret_p = (struct vm_problem){.code = "output-lost"};
+	snprintf(ret_p->cause, sizeof(ret_p->cause),
+		 "output of run %u could not be kept: %s; its files end with an error where it is "
+		 "missing",
+		 r->number, strerror(-err));
+	snprintf(ret_p->fix, sizeof(ret_p->fix), "%s",
+		 err == -ENOMEM
+			 ? "Free some memory, and run it again."
+			 : "Make room on the disk of spool_dir, or mend it, and run it again.");
 }
 
 static uint64_t us_between(const struct timespec *a, const struct timespec *b)
@@ -125,14 +146,29 @@ static uint64_t us_between(const struct timespec *a, const struct timespec *b)
 	return us > 0 ? (uint64_t)us : 0;
 }
 
+/* What is missing is told in any case, beside whatever else went wrong. */
+static void add_loss(struct run *r)
+{
+	struct vm_problem *p = &r->result.problem, loss;
+	const size_t len = strlen(p->cause);
+
+	run_lost_problem(r, &loss);
+	if (!p->code[0])
+		*p = loss;
+	else
+		snprintf(p->cause + len, sizeof(p->cause) - len, "; %s", loss.cause);
+}
+
 void run_ended_with(struct run *r, const struct vm_result *result)
 {
-	uint64_t dropped[VM_NSTREAMS] = {r->result.dropped[0], r->result.dropped[1]};
-
 	assert(!run_ended(r));
 	r->result = *result;
 	for (int i = 0; i < VM_NSTREAMS; i++)
-		r->result.dropped[i] += dropped[i];
+		r->result.dropped[i] += r->spool[i].lost;
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		spool_seal(&r->spool[i], r->depot);
+	if (run_lost(r))
+		add_loss(r);
 	r->state = state_of_outcome[result->outcome];
 	r->ended = fs_now();
 	if (!r->result.wall_us) /* the sandbox could not say */
@@ -157,9 +193,9 @@ const struct spool *run_spool(const struct run *r, enum run_output which)
 {
 	if (which != RUN_BOTH)
 		return &r->spool[which];
-	if (r->spool[RUN_BOTH].len || r->spool[RUN_BOTH].err)
+	if (spool_size(&r->spool[RUN_BOTH]))
 		return &r->spool[RUN_BOTH];
-	return r->spool[RUN_STDOUT].len ? &r->spool[RUN_STDOUT] : &r->spool[RUN_STDERR];
+	return &r->spool[spool_size(&r->spool[RUN_STDOUT]) ? RUN_STDOUT : RUN_STDERR];
 }
 
 uint64_t run_bytes(const struct run *r)
@@ -223,11 +259,12 @@ int run_summary(const struct run *r, struct buf *out)
 	case RUN_LOST: buf_printf(out, "lost, no exit status: %s", r->result.problem.cause); break;
 	case RUN_NSTATES: assert(0);
 	}
-	put_bytes_on(out, r->spool[RUN_STDOUT].len, "stdout");
-	if (run_truncated(r, VM_STDOUT))
-		buf_printf(out, " (truncated)");
-	put_bytes_on(out, r->spool[RUN_STDERR].len, "stderr");
-	if (run_truncated(r, VM_STDERR))
-		buf_printf(out, " (truncated)");
+	for (int i = 0; i < VM_NSTREAMS; i++) {
+		put_bytes_on(out, r->spool[i].len, i == VM_STDOUT ? "stdout" : "stderr");
+		if (r->spool[i].lost)
+			buf_printf(out, " (%" PRIu64 " more were lost)", r->spool[i].lost);
+		else if (run_truncated(r, (enum vm_stream)i))
+			buf_printf(out, " (truncated)");
+	}
 	return buf_printf(out, "\n");
 }

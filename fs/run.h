@@ -42,6 +42,7 @@ struct run {
 	enum run_state state;
 	bool kill_asked; /* by ctl */
 	struct buf code, input;
+	struct depot *depot; /* that the spools are in */
 	struct spool spool[RUN_NOUTPUTS];
 	struct vm_result result;
 	struct timespec submitted, started, ended, last_output;
@@ -51,13 +52,14 @@ const char *run_state_str(enum run_state state);
 
 /**
  * run_new() - A run in state QUEUED
+ * @depot: For its output; outlives it
  * @number: From 1, within its session
  * @code: Moved from
  * @input: Standard input; moved from
  *
  * Return: The run, with one reference, or NULL for want of memory (nothing is moved then).
  */
-struct run *run_new(uint32_t number, struct buf *code, struct buf *input);
+struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, struct buf *input);
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
 
@@ -66,8 +68,14 @@ bool run_ended(const struct run *r);
 bool run_has_status(const struct run *r);
 
 void run_started(struct run *r);
-/* Appends output; what does not fit on disk is counted as dropped. */
-void run_output(struct run *r, int spool_dir, enum vm_stream stream, const void *data, size_t len);
+/* Appends output. Return: whether something had to be given up for the first time. */
+bool run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
+/* Is output missing that could not be kept? */
+bool run_lost(const struct run *r);
+/* ... and why, in words. */
+void run_lost_problem(const struct run *r, struct vm_problem *ret_p);
+/* Should it print no more until the disk has caught up? */
+bool run_is_behind(const struct run *r);
 void run_ended_with(struct run *r, const struct vm_result *result);
 /* Ends it without ever having started it. */
 void run_refuse(struct run *r, enum run_state state, const struct vm_problem *why);
@@ -76,7 +84,7 @@ void run_refuse(struct run *r, enum run_state state, const struct vm_problem *wh
 const struct spool *run_spool(const struct run *r, enum run_output which);
 /* Bytes of output kept, for the history's limit. */
 uint64_t run_bytes(const struct run *r);
-/* Output was cut off at the limit, or by a full disk. */
+/* Output was cut off at the limit, or could not be kept. */
 bool run_truncated(const struct run *r, enum vm_stream stream);
 
 /* The line of the `summary` node. */

@@ -305,7 +305,7 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 
 	if (e < 0)
 		return e;
-	r = run_new(s->last_number + 1, code, &s->next_stdin);
+	r = run_new(&s->fs->depot, s->last_number + 1, code, &s->next_stdin);
 	if (!r)
 		return -ENOMEM;
 	s->last_number++;

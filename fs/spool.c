@@ -1,120 +1,162 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that only grow: small ones in memory, more in an unnamed file on disk. */
+/* Bytes that only grow: small ones in memory, more in the depot's blocks. */
 #include "spool.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 
-#include "../vm/fileio.h"
+#include "../vm/util.h"
 
-void spool_init(struct spool *sp)
+void spool_fini(struct spool *sp, struct depot *d)
 {
-	*sp = (struct spool){.fd = -1};
+	for (uint32_t i = 0; i < sp->nblocks; i++)
+		block_unref(d, sp->block[i]);
+	free(sp->block);
+	*sp = (struct spool){0};
 }
 
-void spool_fini(struct spool *sp)
+void spool_lose(struct spool *sp, int err, uint64_t len)
 {
-	buf_clear(&sp->mem);
-	if (sp->fd >= 0)
-		close(sp->fd);
-	spool_init(sp);
+	if (!sp->err)
+		sp->err = err;
+	sp->lost += len;
 }
 
-/* A file without a name: it is gone with its descriptor, whatever happens. Not every file system can make
- * one; there it loses its name at once. Return: descriptor or -errno. */
-static int unnamed_file(int dirfd)
+/* Return: 0 or -ENOMEM. */
+static int reserve(struct spool *sp, uint32_t n)
 {
-	static unsigned counter;
-	char name[48];
-	int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	uint32_t cap = sp->cap ? sp->cap : 1;
+	struct block **block;
 
-	if (fd >= 0)
-		return fd;
-	if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)
-		return -errno;
-	snprintf(name, sizeof(name), ".spool-%d-%u", (int)getpid(), counter++);
-	fd = openat(dirfd, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	(void)unlinkat(dirfd, name, 0);
-	return fd;
-}
-
-/* Moves what is in memory into a file. */
-static int spill(struct spool *sp, int dirfd)
-{
-	_cleanup_close_ int fd = unnamed_file(dirfd);
-	int r;
-
-	if (fd < 0)
-		return fd;
-	r = fileio_write(fd, sp->mem.data, sp->mem.len);
-	if (r < 0)
-		return r;
-	buf_clear(&sp->mem);
-	sp->fd = steal_fd(&fd);
+	while (cap < n)
+		cap *= 2;
+	if (cap == sp->cap)
+		return 0;
+	block = reallocarray(sp->block, cap, sizeof(struct block *));
+	if (!block)
+		return -ENOMEM;
+	sp->block = block;
+	sp->cap = cap;
 	return 0;
 }
 
-int spool_append(struct spool *sp, int dirfd, const void *data, size_t len)
+/* The block that grows, a new one if need be; NULL for want of memory. */
+static struct block *last_block(struct spool *sp)
 {
-	int r = sp->err;
+	struct block *b;
 
-	if (r < 0)
-		return r;
-	if (sp->fd < 0 && sp->len + len > SPOOL_MEMORY)
-		r = spill(sp, dirfd);
-	if (r == 0)
-		r = sp->fd >= 0 ? fileio_write_at(sp->fd, data, len, (off_t)sp->len)
-				: buf_append(&sp->mem, data, len);
-	if (r < 0) {
-		sp->err = r;
-		return r;
-	}
-	sp->len += len;
-	return 0;
+	if (sp->nblocks && sp->block[sp->nblocks - 1]->len < DEPOT_BLOCK)
+		return sp->block[sp->nblocks - 1];
+	if (reserve(sp, sp->nblocks + 1) < 0)
+		return NULL;
+	b = block_new();
+	if (b)
+		sp->block[sp->nblocks++] = b;
+	return b;
 }
 
-int spool_copy(struct spool *dst, const struct spool *src, int dirfd)
+/* Bytes of it that are not on disk; what waits is always at the end. */
+static size_t waiting(const struct spool *sp)
 {
-	off_t from = 0, to = 0;
-	int r;
+	size_t n = 0;
 
-	if (src->fd < 0)
-		return spool_append(dst, dirfd, src->mem.data, src->mem.len);
+	for (uint32_t i = sp->nblocks; i-- > 0;) {
+		const struct block *b = sp->block[i];
 
-	r = spill(dst, dirfd);
-	while (r == 0 && (uint64_t)from < src->len) {
-		ssize_t n = copy_file_range(src->fd, &from, dst->fd, &to,
-					    (size_t)(src->len - (uint64_t)from), 0);
-
-		if (n < 0)
-			r = -errno;
-		else if (n == 0)
-			r = -EIO;
+		if (b->state == BLOCK_STORED)
+			break;
+		if (b->state != BLOCK_OPEN)
+			n += b->len;
 	}
-	if (r < 0) {
-		dst->err = r;
-		return r;
-	}
-	dst->len = src->len;
-	return 0;
+	return n;
 }
 
-ssize_t spool_read(const struct spool *sp, uint64_t offset, void *data, size_t len)
+bool spool_is_behind(const struct spool *sp, const struct depot *d)
 {
-	ssize_t n;
+	const size_t n = waiting(sp);
+
+	return n > SPOOL_WAITING || (n && d->waiting > DEPOT_WAITING);
+}
+
+void spool_append(struct spool *sp, struct depot *d, const void *data, size_t len)
+{
+	const char *bytes = data;
+
+	if (len && !sp->err && d->err < 0 && spool_is_behind(sp, d))
+		sp->err = d->err;
+	while (len && !sp->err) {
+		struct block *b = last_block(sp);
+		const ssize_t n = b ? block_append(b, bytes, len) : -ENOMEM;
+
+		if (n < 0) {
+			sp->err = -ENOMEM;
+			break;
+		}
+		bytes += n;
+		len -= (size_t)n;
+		sp->len += (uint64_t)n;
+		if (b->len == DEPOT_BLOCK)
+			depot_put(d, b);
+	}
+	sp->lost += len;
+}
+
+void spool_seal(struct spool *sp, struct depot *d)
+{
+	struct block *b = sp->nblocks ? sp->block[sp->nblocks - 1] : NULL;
+
+	if (b && b->state == BLOCK_OPEN && sp->len > SPOOL_MEMORY)
+		depot_put(d, b);
+}
+
+void spool_copy(struct spool *dst, const struct spool *src)
+{
+	const struct block *tail = src->nblocks ? src->block[src->nblocks - 1] : NULL;
+	const uint32_t full = src->nblocks - (tail && tail->len < DEPOT_BLOCK);
+	struct block *b;
+
+	assert(!dst->len && !dst->err);
+	if (reserve(dst, src->nblocks) < 0) {
+		spool_lose(dst, -ENOMEM, src->len + src->lost);
+		return;
+	}
+	for (; dst->nblocks < full; dst->nblocks++)
+		dst->block[dst->nblocks] = block_ref(src->block[dst->nblocks]);
+	dst->len = (uint64_t)full * DEPOT_BLOCK;
+	if (dst->nblocks < src->nblocks) {
+		assert(tail->state == BLOCK_OPEN);
+		b = last_block(dst);
+		if (!b || block_append(b, tail->data, tail->len) < 0)
+			spool_lose(dst, -ENOMEM, tail->len);
+		else
+			dst->len += tail->len;
+	}
+	if (src->err)
+		spool_lose(dst, src->err, src->lost);
+}
+
+uint64_t spool_size(const struct spool *sp)
+{
+	return sp->len + sp->lost;
+}
+
+ssize_t spool_read(const struct spool *sp, const struct depot *d, uint64_t offset, void *data,
+		   size_t len)
+{
+	char *out = data;
 
 	if (offset >= sp->len)
-		return 0;
+		return sp->err ? -EIO : 0;
 	len = (size_t)MIN((uint64_t)len, sp->len - offset);
-	if (sp->fd < 0) {
-		memcpy(data, sp->mem.data + offset, len);
-		return (ssize_t)len;
+	for (size_t done = 0; done < len;) {
+		const struct block *b = sp->block[(offset + done) / DEPOT_BLOCK];
+		const uint32_t at = (uint32_t)((offset + done) % DEPOT_BLOCK);
+		const size_t n = MIN(len - done, (size_t)(b->len - at));
+		const int r = depot_read(d, b, at, out + done, n);
+
+		if (r < 0)
+			return r;
+		done += n;
 	}
-	do
-		n = pread(sp->fd, data, len, (off_t)offset);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return (ssize_t)len;
 }

@@ -64,10 +64,11 @@ static json_t *run_json(const struct run *r)
 			    run_has_status(r) ? json_integer(r->result.status) : json_null());
 	for (int i = 0; i < VM_NSTREAMS; i++)
 		json_object_set_new(o, streams[i],
-				    json_pack("{s:I, s:b, s:I}", "bytes",
+				    json_pack("{s:I, s:b, s:I, s:I}", "bytes",
 					      (json_int_t)run_spool(r, (enum run_output)i)->len,
 					      "truncated", run_truncated(r, (enum vm_stream)i),
-					      "dropped_bytes", (json_int_t)r->result.dropped[i]));
+					      "dropped_bytes", (json_int_t)r->result.dropped[i],
+					      "lost_bytes", (json_int_t)r->spool[i].lost));
 	json_object_set_new(
 		o, "truncated",
 		json_boolean(run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR)));

@@ -35,13 +35,13 @@ uint64_t stream_size(const struct session *s, const struct run *r, enum node_kin
 	switch ((int)kind) {
 	case NODE_RUN_STDOUT:
 	case NODE_RUN_STDERR:
-	case NODE_RUN_OUTPUT: return run_spool(r, output_of(kind))->len;
+	case NODE_RUN_OUTPUT: return spool_size(run_spool(r, output_of(kind)));
 	case NODE_STDOUT:
 	case NODE_STDERR:
 	case NODE_OUTPUT:
 		if (!r || !run_ended(r) || session_input_pending(s))
 			return 0;
-		return run_spool(r, output_of(kind))->len;
+		return spool_size(run_spool(r, output_of(kind)));
 	default:
 		if (!r || !run_has_status(r) || session_input_pending(s))
 			return 0;
@@ -78,19 +78,61 @@ static struct waitlist *stream_waits(struct fs *fs, struct handle *h)
 
 /* ---- output ---- */
 
-/* Return: true if there were bytes (or an error) and the request is answered. */
-static bool reply_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			 uint64_t offset)
+const struct spool *stream_spool(const struct handle *h)
 {
-	ssize_t n = h->r ? spool_read(run_spool(h->r, output_of(h->kind)), offset, fs->io,
-				      MIN(size, sizeof(fs->io)))
-			 : 0;
+	return run_spool(h->r, output_of(h->kind));
+}
 
-	if (n < 0)
-		reply_err(req, (int)n);
+void stream_unreadable(struct handle *h, struct req *req, int err)
+{
+	if (!h->s->dead)
+		session_problemf(h->s, "output-unreadable",
+				 "See the disk of spool_dir; run it again.",
+				 "output of run %u that was kept on disk can't be read: %s",
+				 h->r->number, strerror(-err));
+	reply_err(req, -EIO);
+}
+
+/* Return: true if there were bytes (or an error) and the request is answered, or will be. */
+static bool answer_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			  uint64_t offset)
+{
+	const struct spool *sp = h->r ? stream_spool(h) : NULL;
+	const ssize_t n =
+		sp ? spool_read(sp, &fs->depot, offset, fs->io, MIN(size, sizeof(fs->io))) : 0;
+
+	if (n == -EAGAIN)
+		fetch_output(&fs->fetch, h, req, size, offset);
+	else if (n < 0 && offset >= sp->len)
+		reply_err(req, (int)n); /* what is missing: `error` has said so */
+	else if (n < 0)
+		stream_unreadable(h, req, (int)n);
 	else if (n > 0)
 		reply_buf(req, fs->io, (size_t)n);
 	return n != 0;
+}
+
+/*
+ * For the page cache, fewer bytes than were asked for are the end of the file: sendfile(2) would stop there, and a
+ * mapping show zeroes. So it gets all, or what there is if that is all of it, or an error: then most programs
+ * read instead.
+ */
+static bool suits_cache(const struct spool *sp, size_t size, uint64_t offset)
+{
+	return !sp->err || (offset < sp->len && size <= sp->len - offset);
+}
+
+/* Likewise, with an eye to who asks. */
+static bool reply_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			 uint64_t offset)
+{
+	const struct spool *sp = h->r ? stream_spool(h) : NULL;
+
+	if (sp && h->cached && !suits_cache(sp, size, offset)) {
+		reply_err(req, -EIO);
+		return true;
+	}
+	return answer_output(fs, h, req, size, offset);
 }
 
 static void stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
@@ -98,6 +140,10 @@ static void stream_read(struct fs *fs, struct handle *h, struct req *req, size_t
 {
 	bool bound = bind_run(h);
 
+	if (h->cached && (!bound || (h->r && !run_ended(h->r)))) {
+		reply_err(req, -EIO); /* would wait, and nobody could interrupt that */
+		return;
+	}
 	if (bound && reply_output(fs, h, req, size, offset))
 		return;
 	if (bound && (!h->r || run_ended(h->r)))

@@ -21,8 +21,10 @@
  * does). Those of runs/N/ show the size so far.
  */
 
+struct req;
 struct run;
 struct session;
+struct spool;
 
 extern const struct handle_ops stream_ops;	/* output, at the top */
 extern const struct handle_ops run_stream_ops;	/* output, below runs/N/ */
@@ -30,6 +32,11 @@ extern const struct handle_ops status_wait_ops; /* exit_code at the top, runs/N/
 
 /* The size that a node of the above kinds shows. @r may be NULL: no run yet. */
 uint64_t stream_size(const struct session *s, const struct run *r, enum node_kind kind);
+
+/* The bytes that a handle on an output reads; it has a run. */
+const struct spool *stream_spool(const struct handle *h);
+/* Answers a read of what is on disk and can't be read back; the session's `error` says why. */
+void stream_unreadable(struct handle *h, struct req *req, int err);
 
 /* "0\n"; @r has a status. Return: its length. */
 size_t stream_status_text(const struct run *r, char text[8]);

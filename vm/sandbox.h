@@ -122,6 +122,10 @@ struct sandbox_run {
  * more when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
 
+/* While held, no more output is asked for than is under way already (1 MiB): the program waits when it
+ * writes, as on a full pipe. Ends with the run, and with the time that the agent has to end it in. */
+void sandbox_hold(struct sandbox *s, bool hold);
+
 enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
 
 /* Return: 0, -ESRCH if no run @id is active. */

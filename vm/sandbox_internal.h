@@ -59,6 +59,8 @@ struct turn {
 	uint64_t limit[VM_NSTREAMS], got[VM_NSTREAMS];
 	uint32_t credit;   /* bytes of OUTPUT the agent may still send */
 	uint32_t consumed; /* bytes that were taken and not granted again */
+	bool held;	   /* none is granted, see sandbox_hold() */
+	bool late;	   /* ... but it had to be, so that the run could end */
 	const uint8_t *stdin_data;
 	size_t stdin_len, stdin_sent;
 	bool stdin_open; /* the last STDIN was not sent yet */

@@ -80,6 +80,12 @@ void turn_overdue(struct sandbox *s)
 			sandbox_ask_usage(s);
 		return;
 	}
+	if (s->turn.held && !s->turn.late) { /* it could not: what it had printed was in its way */
+		s->turn.late = true;
+		sandbox_hold(s, false);
+		sandbox_deadline(s, late_ms(s));
+		return;
+	}
 	s->turn.settled = true;
 	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
 	trouble_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
@@ -188,13 +194,22 @@ static void grant(struct sandbox *s, uint32_t n)
 	struct proto_out o = {wire, 0, sizeof(wire), false};
 
 	t->consumed += n;
-	if (t->consumed < OUTPUT_WINDOW / 2)
+	if (t->held || t->consumed < OUTPUT_WINDOW / 2)
 		return;
 	put_u32(&o, t->consumed);
 	if (channel_send(&s->channel, PROTO_CREDIT, t->id, wire, sizeof(wire)) < 0)
 		return;
 	t->credit += t->consumed;
 	t->consumed = 0;
+}
+
+void sandbox_hold(struct sandbox *s, bool hold)
+{
+	if (!s->turn.id || s->turn.held == hold || s->turn.late)
+		return;
+	s->turn.held = hold;
+	if (!hold && s->state == SANDBOX_RUNNING)
+		grant(s, 0);
 }
 
 int turn_on_output(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
@@ -333,6 +348,8 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
 		return -ENOMEM;
 	if (sig == SANDBOX_KILL && !s->turn.killing) {
 		s->turn.killing = true;
+		sandbox_hold(s, false);
+		s->turn.late = true; /* what it has printed must not be in its way */
 		sandbox_deadline(s, late_ms(s));
 	}
 	return 0;

@@ -3,6 +3,7 @@
 /* modules: tests/unit/bed_shell.c tests/unit/clock_fake.c tests/unit/reply_fake.c */
 /* modules: tests/unit/vm_fake.c tests/unit/vm_fake_status.c fs/ops.c fs/ops_handle.c fs/fs.c fs/dir.c fs/node.c fs/names.c fs/complaint.c */
 /* modules: fs/scratch.c fs/handle.c fs/session.c fs/lease.c fs/run.c fs/spool.c fs/input.c */
+/* modules: fs/depot.c fs/fetch.c */
 /* modules: fs/stream.c fs/text.c fs/files.c fs/files_answer.c fs/files_link.c fs/filenode.c fs/filelink.c fs/events.c fs/env.c */
 /* modules: fs/metrics.c fs/status.c fs/report.c fs/help.c fs/settings.c fs/settings_parse.c fs/paths.c fs/changes.c fs/ctl.c fs/problem.c */
 /* modules: fs/conf.c fs/conf_file.c fs/conf_key.c fs/conf_template.c fs/conf_packages.c fs/packages.c vm/buf.c vm/fileio.c vm/log.c */
@@ -77,7 +78,8 @@ int bed_down(void **state)
 	struct bed *b = *state;
 
 	bed_stop(b);
-	fs_fini(b->fs);
+	clock_work();
+	assert_true(fs_fini(b->fs));
 	free(b->fs);
 	for (size_t i = 0; i < b->conf.ntemplates; i++) {
 		struct conf_template *t = &b->conf.template[i];
@@ -190,7 +192,9 @@ int bed_open(struct bed *b, const char *path, int flags, struct file *ret_f)
 
 struct req *bed_read(struct bed *b, const struct file *f, size_t size, int flags)
 {
-	struct fuse_file_info fi = {.fh = f->fh, .flags = f->flags | flags};
+	struct fuse_file_info fi = {.fh = f->fh,
+				    .flags = f->flags | (flags & ~BED_CACHED),
+				    .lock_owner = !(flags & BED_CACHED)};
 	struct req *req = new_req(b);
 
 	ops.read(native(req), f->ino, size, (off_t)f->offset, &fi);

@@ -60,6 +60,8 @@ bool bed_exists(struct bed *b, const char *path);
 int bed_open(struct bed *b, const char *path, int flags, struct file *ret_f);
 /* Likewise, but it must succeed. */
 struct file bed_opened(struct bed *b, const char *path, int flags);
+#define BED_CACHED 0x40000000 /* among the flags of bed_read(): as for the page cache */
+
 /* A READ at the file's offset, which does not move. @flags: the descriptor's flags now, e.g. O_NONBLOCK. */
 struct req *bed_read(struct bed *b, const struct file *f, size_t size, int flags);
 /* A WRITE at the file's offset, which moves with success. */

@@ -15,6 +15,15 @@ static struct {
 	uint64_t due, repeat;
 } timers[TIMERS_MAX];
 
+#define WORK_MAX 4
+
+static struct {
+	uv_work_t *work;
+	uv_work_cb fn;
+	uv_after_work_cb done;
+} queue[WORK_MAX];
+static unsigned nqueue;
+
 static uint64_t now = BEGINNING;
 
 void clock_reset(void)
@@ -22,6 +31,7 @@ void clock_reset(void)
 	for (int i = 0; i < TIMERS_MAX; i++)
 		timers[i].timer = NULL;
 	now = BEGINNING;
+	nqueue = 0;
 }
 
 static int slot_of(const uv_timer_t *timer)
@@ -74,12 +84,41 @@ void clock_advance(uint64_t ms)
 	now = until;
 }
 
+bool clock_has_work(void)
+{
+	return nqueue > 0;
+}
+
+void clock_work(void)
+{
+	while (nqueue) {
+		uv_work_t *work = queue[0].work;
+		const uv_after_work_cb done = queue[0].done;
+
+		queue[0].fn(work);
+		for (unsigned i = 1; i < nqueue; i++)
+			queue[i - 1] = queue[i];
+		nqueue--;
+		done(work, 0);
+	}
+}
+
 /* ---- what stands in for libuv ---- */
 
 uint64_t uv_now(const uv_loop_t *loop)
 {
 	(void)loop;
 	return now;
+}
+
+int uv_queue_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb fn, uv_after_work_cb done)
+{
+	(void)loop;
+	assert(nqueue < WORK_MAX);
+	queue[nqueue].work = work;
+	queue[nqueue].fn = fn;
+	queue[nqueue++].done = done;
+	return 0;
 }
 
 int uv_timer_init(uv_loop_t *loop, uv_timer_t *timer)

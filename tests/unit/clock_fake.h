@@ -3,6 +3,7 @@
 #ifndef XSBX_CLOCK_FAKE_H
 #define XSBX_CLOCK_FAKE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Back to the beginning, with no timers. */
@@ -13,5 +14,11 @@ void clock_advance(uint64_t ms);
 
 /* When the next timer is due, counted from now; UINT64_MAX if there is none. */
 uint64_t clock_next(void);
+
+/* Does what was given to uv_queue_work(), and what comes of it. Until then it has not begun: a disk that
+ * hangs. */
+void clock_work(void);
+/* Is there any? */
+bool clock_has_work(void);
 
 #endif

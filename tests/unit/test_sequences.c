@@ -195,7 +195,7 @@ static void do_files(struct play *p)
 
 static void report_of_run(struct sandbox *s)
 {
-	static char block[20000];
+	static char block[90000];
 
 	memset(block, 'b', sizeof(block));
 	if (pick(3))
@@ -264,7 +264,7 @@ static void check(const struct play *p)
 
 static void step(struct play *p)
 {
-	switch (pick(10)) {
+	switch (pick(11)) {
 	case 0: do_open(p); break;
 	case 1:
 	case 2: do_io(p); break;
@@ -273,6 +273,10 @@ static void step(struct play *p)
 	case 5: do_names(p); break;
 	case 6: do_files(p); break;
 	case 7: clock_advance(pick(1500)); break;
+	case 8:
+		if (pick(4) == 0)
+			clock_work();
+		break;
 	default: do_sandbox(); break;
 	}
 }

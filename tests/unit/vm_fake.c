@@ -308,6 +308,12 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	return 0;
 }
 
+void sandbox_hold(struct sandbox *s, bool hold)
+{
+	must_be_alive(s);
+	s->held = hold;
+}
+
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 {
 	must_be_alive(s);

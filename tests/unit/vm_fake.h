@@ -48,6 +48,7 @@ struct sandbox {
 	size_t stdin_len;
 	unsigned timeout_ms, nruns, nresets;
 	unsigned signals[2]; /* by enum sandbox_signal */
+	bool held;	     /* sandbox_hold() */
 
 	struct fake_file file[FAKE_FILES_MAX]; /* unanswered, oldest first */
 	size_t nfiles;
