@@ -64,7 +64,9 @@ static void check_accel(const struct doctor *d, const struct probe *p)
 	else if (strcmp(p->accel, "kvm") == 0)
 		finding(d, "kvm", VM_OK, "", "%s", probe_why(p));
 	else
-		finding(d, "kvm", VM_WARN, survey_kvm_fix(""), "%s", probe_why(p));
+		finding(d, "kvm", VM_WARN,
+			survey_kvm_fix("", (enum kvm_state)p->kvm.state, geteuid() == 0), "%s",
+			probe_why(p));
 }
 
 static void check_image(const struct doctor *d, struct images *images, const char *name)

@@ -231,11 +231,17 @@ static int release_child(const struct jail_spec *spec, const struct jail_cell *c
 	return write(go, "", 1) == 1 ? 0 : jail_fault_set(fault, JAIL_STEP_SYNC, -errno, "");
 }
 
+/* A device that was given to it needs no group's rights. */
+static bool keeps_group(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	return cell->private_ids && (spec->flags & JAIL_HOST_GROUP) && !jail_device_given();
+}
+
 /* The groups of the host have to be chosen before there is a namespace without them. */
 static pid_t fork_as(const struct jail_spec *spec, const struct jail_cell *cell,
 		     struct clone_args *args)
 {
-	const bool group = cell->private_ids && (spec->flags & JAIL_HOST_GROUP);
+	const bool group = keeps_group(spec, cell);
 	const gid_t only = spec->host_group;
 	gid_t ours[NGROUPS_MAX];
 	int n = group ? getgroups(ARRAY_SIZE(ours), ours) : 0;
@@ -269,6 +275,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		args.cgroup = (unsigned)cell->into;
 	}
 	r = jail_owned_open(spec, cell, fault);
+	jail_device_open(spec, cell);
 	pid = r < 0 ? r : fork_as(spec, cell, &args);
 	if (r == 0 && pid < 0 && cell->into_counts) { /* not there then */
 		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
@@ -281,6 +288,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		return 0;
 	}
 	jail_owned_close();
+	jail_device_close();
 	if (r == 0)
 		r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, (int)pid, "")
 			    : release_child(spec, cell, pid, go[1], fault);
@@ -310,7 +318,7 @@ static int enter_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 	const uid_t id = two_ids(spec, cell) ? 0 : spec->user;
 
 	/* The one group that may be kept is one that cannot be named inside. */
-	if (cell->private_ids && !(spec->flags & JAIL_HOST_GROUP) && setgroups(0, NULL) < 0)
+	if (cell->private_ids && !keeps_group(spec, cell) && setgroups(0, NULL) < 0)
 		return -errno;
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return -errno;

@@ -174,6 +174,23 @@ int jail_owned_take(uint32_t i);
 /* In the spawner, when the child was made. */
 void jail_owned_close(void);
 
+/* ---- jail_device.c ---- */
+
+#define JAIL_DEVICE_NODE "node"
+
+/* In the spawner, before the child is made: a node for the device that the spec asks for beside the usual
+ * ones, which belongs to the jail. If there can be none, the host's is taken. */
+void jail_device_open(const struct jail_spec *spec, const struct jail_cell *cell);
+
+/* Is there such a node? */
+bool jail_device_given(void);
+
+/* In the child: a mount of a directory with that node alone, or -1. */
+int jail_device_take(void);
+
+/* In the spawner, when the child was made. */
+void jail_device_close(void);
+
 /* ---- jail_mounts.c ---- */
 
 /* Opens all sources while paths of the host mean what they say, and rights are what they were. */

@@ -216,14 +216,36 @@ static int add_dev(const char *dev, const char *name)
 	return fd < 0 ? fd : attach_made(fd, path);
 }
 
+/* The device that was given to this jail. The rest of its file system is out of sight at once. */
+static int add_given(const char *dev, const char *name, int mount)
+{
+	char dir[PATH_MAX], path[PATH_MAX];
+	int r, fd;
+
+	snprintf(dir, sizeof(dir), "%s/given", dev);
+	r = attach_made(mount, dir);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/given/" JAIL_DEVICE_NODE, dev);
+	fd = copy_mount(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	snprintf(path, sizeof(path), "%s/%s", dev, name);
+	r = fd < 0 ? fd : attach_made(fd, path);
+	if (r == 0 && (umount2(dir, MNT_DETACH) < 0 || rmdir(dir) < 0))
+		r = -errno;
+	return r;
+}
+
 static int fill_dev(const char *dev, const char *more)
 {
+	const int mount = jail_device_take();
 	char path[PATH_MAX];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
 		r = add_dev(dev, devices[i]);
-	if (r == 0 && *more)
+	if (r == 0 && mount >= 0)
+		r = add_given(dev, more, mount);
+	else if (r == 0 && *more)
 		r = add_dev(dev, more);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dev_links); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dev, dev_links[i].name);

@@ -6,21 +6,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KVM_PROBE_MS 1500 /* deadline of the whole probe */
+/* Deadline of the whole probe by the clock, for hosts that have no time for it: what it takes is less than a
+ * hundredth of that. */
+#define KVM_PROBE_MS 10000
+#define KVM_PROBE_MB 64 /* memory of its cell */
+
+enum kvm_state {
+	KVM_UNUSABLE, /* or not there */
+	KVM_DENIED,   /* QEMU has no rights on it */
+	KVM_USABLE,
+	KVM_UNDECIDED, /* the host did not get round to it */
+};
 
 /* What the probe's process writes to its descriptor, as it is. */
 struct kvm_verdict {
-	uint32_t usable;
-	char why[252]; /* one sentence, terminated */
+	uint32_t state; /* enum kvm_state */
+	char why[252];	/* one sentence, terminated */
 };
 
-/* The probe itself, in a process of its own: writes a struct kvm_verdict to @fd and exits. */
+/* The probe itself, in a process of its own, in QEMU's cell: writes a struct kvm_verdict to @fd and exits. */
 __attribute__((noreturn)) void kvm_probe_child(int fd);
 
 /* What to say of a probe that did not finish within KVM_PROBE_MS, or wrote something else. */
 void kvm_verdict_none(struct kvm_verdict *ret_verdict, bool late);
-
-/* Forks, probes, and waits, KVM_PROBE_MS at most. Only where nothing else runs in the process. */
-void kvm_probe_sync(struct kvm_verdict *ret_verdict);
 
 #endif

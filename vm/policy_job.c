@@ -10,6 +10,7 @@
 #include "hosted.h"
 #include "installer_internal.h"
 #include "jail_internal.h"
+#include "kvm.h"
 #include "net_jail.h"
 #include "policy_internal.h"
 #include "process_jail.h"
@@ -121,10 +122,20 @@ static int version_job(const struct policy *p, struct spawn_job *job)
 	return 0;
 }
 
+/* In the cell that a machine would have. */
 static int trial_job(const struct policy *p, struct spawn_job *job)
 {
+	struct qemu_jail *jail = &scratch.machine.jail;
+	int r;
+
 	if (!p->most.kvm)
 		return -EPERM;
+	if (!p->qemu[0])
+		return -ENOENT;
+	r = qemu_jail(p->qemu, true, KVM_PROBE_MB, 1, jail);
+	if (r < 0)
+		return r;
+	job->jail = &jail->spec;
 	job->flags = SPAWN_KVM_PROBE;
 	policy_arg(job, "kvm-trial");
 	add_target(job, STDOUT_FILENO);

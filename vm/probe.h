@@ -17,6 +17,7 @@ int accel_wish_parse(const char *name, enum accel_wish *ret_wish);
 /*
  * - `done` once both questions are answered; until then `accel` is "probing".
  * - `fatal` if no machine can be started on this host; `problem` says why.
+ * - Where the host did not get round to trying KVM, machines are emulated until it did: probe_again().
  */
 struct probe {
 	enum accel_wish wish;
@@ -28,6 +29,9 @@ struct probe {
 	bool qemu_ok;
 	struct capture version, trial;
 	unsigned pending;
+	uv_loop_t *loop;
+	struct spawner *spawner;
+	uint64_t again_at; /* as of uv_hrtime() */
 	void (*on_done)(struct probe *p);
 	void *data;
 };
@@ -38,14 +42,18 @@ struct probe {
  * @loop: Loop
  * @sp: Spawner
  * @wish: What the configuration says
- * @on_done: Called once, from the loop
+ * @on_done: Called from the loop when all is known
  *
  * Return: 0 or -errno.
  */
 int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
 		void (*on_done)(struct probe *p));
 
-/* The same here and now, for a process that has no loop: takes up to two seconds. */
+/* Begins to look again if that might change anything now; on_done will then be called again. Return: does it? */
+bool probe_again(struct probe *p);
+
+/* The same as probe_start() here and now, for a process that has no loop: takes a second, or ten on a host that
+ * has no time. */
 void probe_sync(struct probe *p, const char *qemu, const char *wish);
 
 /* Ends it early; @on_done is still called. */

@@ -50,6 +50,7 @@ struct backend {
 	int card;	  /* the other end of its network card, until it is taken, or -1 */
 	struct tail said; /* on its standard output and error */
 	uint64_t started_at;
+	bool kvm; /* what it runs on, also when others come to run on something else */
 	bool child_gone, destroying, told_down;
 	backend_saved_fn saved; /* while a copy is being made */
 	unsigned nopen;		/* the child, the readers, the control connection */
@@ -227,11 +228,10 @@ static void on_exited(struct child *c, int status)
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct qemu_ends *e, int state)
 {
-	const bool kvm = strcmp(b->vm->probe.accel, "kvm") == 0;
 	struct order order = {.program = ORDER_MACHINE,
 			      .machine = {
 				      .mode = machine_mode[spec->mode],
-				      .flags = (kvm ? ORDER_KVM : 0u) |
+				      .flags = (b->kvm ? ORDER_KVM : 0u) |
 					       (image->own ? ORDER_OWN_KERNEL : 0u) |
 					       (spec->network ? ORDER_NETWORK : 0u) |
 					       (spec->layer ? ORDER_PACKED : 0u),
@@ -414,12 +414,14 @@ static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 		*ret_problem = vm->probe.problem;
 		return -ENOTSUP;
 	}
+	vm_probe_again(vm);
 	b = calloc(1, sizeof(*b));
 	if (!b) {
 		trouble_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");
 		return -ENOMEM;
 	}
 	b->vm = vm;
+	b->kvm = strcmp(vm->probe.accel, "kvm") == 0;
 	b->state = b->card = -1;
 	b->events = events;
 	b->data = data;
@@ -448,7 +450,7 @@ static void qemu_info(struct backend *b, struct backend_info *ret_info)
 	const bool runs = b->child.state == CHILD_RUNNING;
 
 	*ret_info = (struct backend_info){
-		.accel = b->vm->probe.accel,
+		.accel = b->kvm ? "kvm" : "tcg",
 		.pid = runs ? b->child.pid : 0,
 		.report = runs ? &b->child.report : NULL,
 	};

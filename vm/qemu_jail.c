@@ -20,8 +20,9 @@
  * There is no network. Nothing can be written but what came as a descriptor.
  *
  * As root each machine has an id of its own on the host, which owns nothing there. So what it opens
- * must be readable by everybody, and of /dev/kvm it needs the group's rights: that group is left to
- * it, and no other.
+ * must be readable by everybody, but for /dev/kvm, of which it gets a node of its own (jail_device.c).
+ * Where there can be none it needs the group's rights: that group is left to it, and no other, and
+ * never root's.
  */
 
 #define CELL_USER  1000u
@@ -73,7 +74,8 @@ static void allow_kvm(struct qemu_jail *j)
 {
 	struct stat st;
 
-	if (stat(KVM, &st) < 0 || (st.st_mode & (S_IROTH | S_IWOTH)) == (S_IROTH | S_IWOTH))
+	if (stat(KVM, &st) < 0 || (st.st_mode & (S_IROTH | S_IWOTH)) == (S_IROTH | S_IWOTH) ||
+	    st.st_gid == 0)
 		return;
 	j->spec.flags |= JAIL_HOST_GROUP;
 	j->spec.host_group = st.st_gid;

@@ -144,18 +144,16 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 		(void)setpriority(PRIO_PROCESS, 0, 10);
 	go = child_keep(go, status_fd);
 	status_fd = child_descriptors(job, status_fd);
-	if (job->flags & SPAWN_KVM_PROBE) {
-		close(status_fd);
-		kvm_probe_child(STDOUT_FILENO);
-	}
 	if (job->jail)
 		child_jail(job, status_fd, cell, go);
-	if (job->flags & SPAWN_TREE) {
-		/* It runs no program, which would close what is not its own. */
-		if (close_range(SPAWN_TARGET_MAX, ~0u, 0) < 0)
-			_exit(127);
+	/* No program is run, which would close what is not its own. */
+	if ((job->flags & (SPAWN_KVM_PROBE | SPAWN_TREE)) &&
+	    close_range(SPAWN_TARGET_MAX, ~0u, 0) < 0)
+		_exit(127);
+	if (job->flags & SPAWN_KVM_PROBE)
+		kvm_probe_child(STDOUT_FILENO);
+	if (job->flags & SPAWN_TREE)
 		tree_serve(job->argv[0]);
-	}
 	execve(job->argv[0], (char *const *)job->argv, (char *const *)job->envp);
 	child_fail(status_fd, SPAWN_STEP_EXEC);
 }

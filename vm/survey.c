@@ -220,16 +220,23 @@ void survey_network(const char *root, bool programs, struct survey *ret)
 		survey_say(ret, VM_OK, "", "virtual machines and process sandboxes can have one");
 }
 
-const char *survey_kvm_fix(const char *root)
+const char *survey_kvm_fix(const char *root, enum kvm_state state, bool privileged)
 {
-	char path[PATH_MAX];
-
 	if (!exists(root, "/dev/kvm"))
 		return "Sandboxes run emulated: everything works, several times slower. For KVM: "
 		       "modprobe kvm_intel or kvm_amd, virtualisation switched on in the firmware, "
 		       "or, in a virtual machine, nested virtualisation.";
-	snprintf(path, sizeof(path), "%s/dev/kvm", root);
-	if (access(path, R_OK | W_OK) < 0)
+	if (state == KVM_UNDECIDED)
+		return "Sandboxes run emulated, several times slower, until the host has less to "
+		       "do: "
+		       "KVM is tried again, once a minute at most, when a machine is started.";
+	if (state == KVM_DENIED && privileged)
+		return "Sandboxes run emulated, several times slower. Root can make no device "
+		       "nodes "
+		       "here, as in some containers, so the rights of /dev/kvm itself count: give "
+		       "it "
+		       "to a group (chgrp kvm /dev/kvm; chmod 660 /dev/kvm).";
+	if (state == KVM_DENIED)
 		return "Sandboxes run emulated, several times slower. You have no rights on "
 		       "/dev/kvm: usermod -aG kvm USER (the group that `ls -l /dev/kvm` shows), "
 		       "and log in again.";

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "util.h"
+#include "kvm.h"
 #include "vm.h"
 
 #define SURVEY_TEXT 320
@@ -88,7 +89,8 @@ void survey_layers(const struct survey_layers *l, struct survey *ret);
 
 /* ---- survey.c ---- */
 
-/* What can be done about a KVM that does not work, by what /dev/kvm looks like. */
-const char *survey_kvm_fix(const char *root);
+/* What can be done about a KVM that does not work, by what its trial showed, whether /dev/kvm is there, and whether
+ * the daemon is root. */
+const char *survey_kvm_fix(const char *root, enum kvm_state state, bool privileged);
 
 #endif

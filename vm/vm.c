@@ -182,6 +182,12 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 		    "nothing could be started: %s", strerror(-r));
 }
 
+void vm_probe_again(struct vm *vm)
+{
+	if (!vm->closing && probe_again(&vm->probe))
+		vm->nhandles++;
+}
+
 int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawner *spawner,
 		const struct vm_config *cfg, const struct vm_events *events, void *data,
 		struct vm **ret_vm)
@@ -302,7 +308,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	shelf_clear(&vm->shelf);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
-	if (vm->backend->needs_image && !vm->probe.done && vm->nhandles > own_handles(vm))
+	if (vm->probe.pending)
 		probe_cut(&vm->probe);
 	imager_cut(&vm->imager);
 	fetcher_cut(&vm->fetcher);

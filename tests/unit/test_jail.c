@@ -315,6 +315,50 @@ static void fails_closed(void **state)
 	assert_int_equal(r.failed, -ENOENT);
 }
 
+/* A device of the host that only root may open, or a group. */
+static const char *closed_device(void)
+{
+	static const char *const names[] = {"kvm", "loop-control", "fuse", "hwrng", "snapshot"};
+	char path[64];
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "/dev/%s", names[i]);
+		if (stat(path, &st) == 0 && S_ISCHR(st.st_mode) && !(st.st_mode & 07))
+			return names[i];
+	}
+	return NULL;
+}
+
+/* A jail may open the one device that it was given, whose ever it is on the host, and no other node
+ * came with it. */
+static void device(void **state)
+{
+	struct jail_spec spec = usual();
+	const char *name = closed_device();
+	char script[256];
+	struct result r;
+
+	(void)state;
+	if (!name || !jail_has_private_ids()) {
+		print_message("no device here that can be given\n");
+		skip();
+	}
+	spec.mounts[7].source = name;
+	snprintf(script, sizeof(script),
+		 "exec 3<>/dev/%s && echo open; stat -c '%%a %%u' /dev/%s; ls /dev | tr '\\n' ' '",
+		 name, name);
+	run(&r, &spec, script);
+	assert_int_equal(r.failed, 0);
+	assert_int_equal(strncmp(r.out, "open\n600 1000\n", 14), 0);
+	assert_null(strstr(r.out, "given"));
+	assert_null(strstr(r.out, "node"));
+	/* Without it, there is none. */
+	spec.mounts[7].source = NULL;
+	run(&r, &spec, script);
+	assert_null(strstr(r.out, "open\n"));
+}
+
 static void report_is_true(void **state)
 {
 	struct jail_spec spec = usual();
@@ -402,6 +446,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_die, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(fails_closed, spawner_bed_setup,
 						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(device, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(report_is_true, spawner_bed_setup,
 						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(group_limits, spawner_bed_setup,
