@@ -263,7 +263,8 @@ static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const ch
 {
 	const struct filenode key = {.parent = parent, .name = (char *)name};
 
-	fn = fn ? RB_NEXT(filenode_tree, &fns->tree, fn)
+	/* RB_NEXT takes three arguments or two, by the version of libuv. */
+	fn = fn ? filenode_tree_RB_NEXT(fn)
 		: RB_NFIND(filenode_tree, &fns->tree, (struct filenode *)&key);
 	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
 }
