@@ -172,7 +172,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 # "vm" stands for what of the sandboxes' side is needed and is not in the list.
 #	/* libs: inih uv */
 
-.PHONY: check check-unit check-mount check-process check-vm check-night tests bench fuzz fuzz-smoke coverage
+.PHONY: check check-unit check-mount check-process check-vm check-lab check-night tests bench fuzz fuzz-smoke coverage
 
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
 helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
@@ -232,6 +232,10 @@ check-process: all $(O)/test/probe
 
 check-vm: all $(O)/test/probe $(O)/test/vectors
 	$(Q)$(run_tests) --vm $(T)
+
+# In an emulated machine with Debian 13, where KVM runs; builds for itself. See tests/lab/run.
+check-lab:
+	$(Q)tests/lab/run $(if $(V),-v) $(T)
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
 $(O)/bench/jail: tests/unit/free_rules.c $(O)/vm.a
@@ -353,6 +357,7 @@ help:
 	@echo 'check-mount   through a mount, with the agent as a local process; no virtual machine'
 	@echo 'check-process through a mount, in jails on this host (process backend)'
 	@echo 'check-vm      through a mount, in real microVMs; needs images (scripts/images)'
+	@echo 'check-lab     on a laboratory host with KVM and Debian 13, emulated; needs root and images; an hour or two'
 	@echo 'check-night   all of these, with the tests that take too long for every change, and the fuzzers'
 	@echo 'bench         measures latency and throughput'
 	@echo 'fuzz          builds the fuzzers; fuzz-smoke runs each for FUZZ_SECONDS=$(FUZZ_SECONDS)'
