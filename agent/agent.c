@@ -462,7 +462,7 @@ int agent_init(struct agent *a, const struct place *place, int fd, bool local,
 		return r;
 	swap_guard_init(&a->guard);
 	*ret_step = "working directory";
-	r = files_init(&a->files, place);
+	r = files_init(&a->files, place, &a->loop, &a->conn);
 	if (r < 0)
 		return r;
 	*ret_step = "connection to the host";

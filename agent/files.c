@@ -43,9 +43,13 @@ static const files_op_fn ops[] = {
 	[PROTO_F_OPENDIR - PROTO_F_LOOKUP] = files_opendir,
 	[PROTO_F_READDIR - PROTO_F_LOOKUP] = files_readdir,
 	[PROTO_F_STATFS - PROTO_F_LOOKUP] = files_statfs,
+	[PROTO_F_LOCK - PROTO_F_LOOKUP] = files_lock,
+	[PROTO_F_TEST_LOCK - PROTO_F_LOOKUP] = files_test_lock,
+	[PROTO_F_DROP_LOCKS - PROTO_F_LOOKUP] = files_drop_locks,
+	[PROTO_F_CANCEL_LOCK - PROTO_F_LOOKUP] = files_cancel_lock,
 };
 
-int files_init(struct files *f, const struct place *place)
+int files_init(struct files *f, const struct place *place, struct loop *loop, struct conn *conn)
 {
 	struct stat st;
 	struct node *root;
@@ -62,11 +66,12 @@ int files_init(struct files *f, const struct place *place)
 	if (f->proc_fd < 0 || fd < 0)
 		return -errno;
 	r = node_get(&f->table, fd, &root); /* the first node has number NODE_ROOT */
-	return r;
+	return r < 0 ? r : locks_init(&f->locks, loop, conn, f->proc_fd);
 }
 
 void files_fini(struct files *f)
 {
+	locks_fini(&f->locks);
 	node_clear(&f->table);
 	close_fd(&f->root_fd);
 	close_fd(&f->proc_fd);
@@ -123,7 +128,10 @@ static size_t reply_cap(const struct proto_header *h, const uint8_t *payload)
 int files_request(struct files *f, const struct proto_header *h, const uint8_t *payload,
 		  struct frame **ret_reply)
 {
-	bool silent = h->type == PROTO_F_FORGET || h->type == PROTO_F_RELEASE;
+	bool silent = h->type == PROTO_F_FORGET || h->type == PROTO_F_RELEASE ||
+		      h->type == PROTO_F_CANCEL_LOCK;
+	/* A lock opens again what is open already, whatever the mode has become meanwhile. */
+	bool as_user = h->type < PROTO_F_LOCK;
 	struct proto_in in = {payload, payload + h->length, false};
 	struct frame *reply = frame_new(PROTO_FILE_REPLY, h->id, reply_cap(h, payload));
 	struct proto_out errnum;
@@ -133,9 +141,11 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 		return -ENOMEM;
 	errnum = (struct proto_out){reply->out.data, 0, 4, false};
 	put_u32(&reply->out, 0);
-	files_enter(f);
+	if (as_user)
+		files_enter(f);
 	r = ops[h->type - PROTO_F_LOOKUP](f, &in, &reply->out);
-	files_leave(f);
+	if (as_user)
+		files_leave(f);
 	if (in.bad || silent) {
 		free(reply);
 		*ret_reply = NULL;

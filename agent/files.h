@@ -6,14 +6,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "locks.h"
 #include "node.h"
 #include "protocol.h"
 
-struct place;
+struct conn;
 struct frame;
+struct loop;
+struct place;
 
 struct files {
 	struct node_table table;
+	struct locks locks;
 	const struct place *place;
 	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
 	int proc_fd; /* /proc/self/fd, to open again what a node pins */
@@ -24,10 +28,12 @@ struct files {
  * files_init() - Begin to serve a directory
  * @f: Server, zeroed
  * @place: Knows the directory, and whose permissions count
+ * @loop: For what waits
+ * @conn: Where the end of a wait is told
  *
  * Return: 0 or -errno.
  */
-int files_init(struct files *f, const struct place *place);
+int files_init(struct files *f, const struct place *place, struct loop *loop, struct conn *conn);
 
 /** files_fini() - Close everything. */
 void files_fini(struct files *f);
@@ -35,7 +41,7 @@ void files_fini(struct files *f);
 /**
  * files_request() - Carry out one request
  * @f: Server
- * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_STATFS
+ * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_CANCEL_LOCK
  * @payload: Its payload
  * @ret_reply: The answer to be sent, or NULL for a request that has none
  *

@@ -76,6 +76,7 @@ int files_release(struct files *f, struct proto_in *in, struct proto_out *out)
 	(void)out;
 	if (!get_end(in))
 		return files_malformed(in);
+	locks_release(&f->locks, handle);
 	handle_free(&f->table, handle);
 	return 0;
 }

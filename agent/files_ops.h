@@ -35,6 +35,11 @@ int files_seek(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_statfs(struct files *f, struct proto_in *in, struct proto_out *out);
 
+int files_lock(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_test_lock(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_drop_locks(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_cancel_lock(struct files *f, struct proto_in *in, struct proto_out *out);
+
 /* Added to every open: nothing may wait, become a controlling terminal, or be inherited. */
 #define FILES_OPEN_ADD	(O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 

@@ -177,6 +177,10 @@ const char *proto_type_name(unsigned type)
 		[PROTO_F_OPENDIR] = "F_OPENDIR",
 		[PROTO_F_READDIR] = "F_READDIR",
 		[PROTO_F_STATFS] = "F_STATFS",
+		[PROTO_F_LOCK] = "F_LOCK",
+		[PROTO_F_TEST_LOCK] = "F_TEST_LOCK",
+		[PROTO_F_DROP_LOCKS] = "F_DROP_LOCKS",
+		[PROTO_F_CANCEL_LOCK] = "F_CANCEL_LOCK",
 		[PROTO_HELLO_OK] = "HELLO_OK",
 		[PROTO_PONG] = "PONG",
 		[PROTO_READY] = "READY",
@@ -188,6 +192,7 @@ const char *proto_type_name(unsigned type)
 		[PROTO_LOG] = "LOG",
 		[PROTO_FILE_REPLY] = "FILE_REPLY",
 		[PROTO_CLOCK_OK] = "CLOCK_OK",
+		[PROTO_LOCKED] = "LOCKED",
 	};
 
 	if (type >= sizeof(names) / sizeof(names[0]) || !names[type])
@@ -378,6 +383,35 @@ int proto_setattr_unpack(struct proto_in *in, struct proto_setattr *ret_s)
 	ret_s->atime_ns = get_u32(in);
 	ret_s->mtime_ns = get_u32(in);
 	return get_end(in) ? 0 : -EPROTO;
+}
+
+void proto_lock_pack(struct proto_out *o, const struct proto_lock *l)
+{
+	put_u64(o, l->handle);
+	put_u64(o, l->owner);
+	put_u64(o, l->token);
+	put_u64(o, l->start);
+	put_u64(o, l->end);
+	put_u32(o, l->flags);
+	put_u32(o, l->type);
+	put_u32(o, l->pid);
+}
+
+int proto_lock_unpack(struct proto_in *in, struct proto_lock *ret_l)
+{
+	ret_l->handle = get_u64(in);
+	ret_l->owner = get_u64(in);
+	ret_l->token = get_u64(in);
+	ret_l->start = get_u64(in);
+	ret_l->end = get_u64(in);
+	ret_l->flags = get_u32(in);
+	ret_l->type = get_u32(in);
+	ret_l->pid = get_u32(in);
+	if (!get_end(in) || ret_l->end > INT64_MAX || ret_l->start > ret_l->end ||
+	    ret_l->type > PROTO_LOCK_EXCLUSIVE ||
+	    (ret_l->flags & ~(PROTO_LOCK_WAIT | PROTO_LOCK_WHOLE | PROTO_LOCK_MAPPED)))
+		return -EPROTO;
+	return 0;
 }
 
 bool proto_dirent_pack(struct proto_out *o, const struct proto_dirent *d)

@@ -91,6 +91,11 @@ enum proto_type {
 	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent within `size` bytes,
 			  * without "." and "..", none at the end */
 	PROTO_F_STATFS,	 /* -> u64 block size, blocks, free, files, free files */
+	PROTO_F_LOCK,	 /* struct proto_lock -> u32 1 if it waits: LOCKED follows; else 0 */
+	PROTO_F_TEST_LOCK, /* struct proto_lock -> u32 type, u64 start, u64 end, u32 pid: what is in the
+			    * way, PROTO_UNLOCK if nothing is; pid 0: a process of the sandbox's */
+	PROTO_F_DROP_LOCKS, /* u64 handle, u64 owner: all ranges that the owner holds of this file */
+	PROTO_F_CANCEL_LOCK, /* u64 token; no answer: LOCKED with EINTR, unless it was granted */
 
 	/* agent to host */
 	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
@@ -104,6 +109,7 @@ enum proto_type {
 	PROTO_LOG,	    /* bytes for the `console` node */
 	PROTO_FILE_REPLY,   /* u32 errno (0: success), then what the request says */
 	PROTO_CLOCK_OK,	    /* u64 realtime_ns, when CLOCK was read and done */
+	PROTO_LOCKED,	    /* u64 token, u32 errno: how the wait of a LOCK ended */
 };
 
 #define PROTO_F_EOF 0x01u /* on STDIN */
@@ -221,6 +227,22 @@ struct proto_setattr {
 	uint32_t atime_ns, mtime_ns;
 };
 
+enum proto_lock_type { PROTO_UNLOCK, PROTO_LOCK_SHARED, PROTO_LOCK_EXCLUSIVE };
+
+#define PROTO_LOCK_WAIT	  0x01u /* flags: until it can be had */
+#define PROTO_LOCK_WHOLE  0x02u /* that of flock(2), whatever the range */
+#define PROTO_LOCK_MAPPED 0x04u /* the host keeps pages of this file: see the agent's locks.h */
+
+/* Locks belong to an owner, a number that the host chooses: for ranges a process or an open file, for
+ * whole files an open file. They end with DROP_LOCKS, or with the handle they were asked by. */
+struct proto_lock {
+	uint64_t handle, owner, token;
+	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
+	uint32_t flags;	     /* PROTO_LOCK_* */
+	uint32_t type;	     /* enum proto_lock_type */
+	uint32_t pid;	     /* on the host */
+};
+
 /* entry = u64 node, attr */
 struct proto_entry {
 	uint64_t node;
@@ -299,6 +321,8 @@ void proto_attr_pack(struct proto_out *o, const struct proto_attr *a);
 void proto_attr_get(struct proto_in *in, struct proto_attr *ret_a);
 void proto_entry_pack(struct proto_out *o, const struct proto_entry *e);
 void proto_entry_get(struct proto_in *in, struct proto_entry *ret_e);
+void proto_lock_pack(struct proto_out *o, const struct proto_lock *l);
+int proto_lock_unpack(struct proto_in *in, struct proto_lock *ret_l);
 void proto_setattr_pack(struct proto_out *o, const struct proto_setattr *s);
 int proto_setattr_unpack(struct proto_in *in, struct proto_setattr *ret_s);
 /* Returns false, and packs nothing, if the entry would pass o->cap. */

@@ -75,6 +75,7 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	conn_renew(&a->conn, generation);
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
+	locks_clear(&a->files.locks);
 	a->seed_due = a->interp->state != INTERP_NONE && a->interp->state != INTERP_ENDING &&
 		      a->run.state != RUN_KILLING;
 	a->hello = (struct debt){true, h->id};
@@ -374,7 +375,7 @@ int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *pay
 
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
-	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_STATFS)
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_CANCEL_LOCK)
 		r = on_files(a, h, payload);
 	if (r < 0)
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,

@@ -56,6 +56,7 @@ struct filenode {
 	uint32_t depth_max, counted;
 	uint64_t lookups; /* of the kernel */
 	uint64_t told;
+	bool locked; /* somebody asked for a lock on it */
 };
 
 RB_HEAD(filenode_tree, filenode);

@@ -55,7 +55,7 @@ static void op_fail(struct file_op *op, int err)
 	struct req *req = files_op_req(op);
 
 	if (req)
-		reply_err(req, err);
+		reply_err(req, files_lock_error(op, err));
 	op_free(op);
 }
 
@@ -100,6 +100,7 @@ static void on_interrupt(struct req *req, void *data)
 		return;
 	op->give_up = uv_now(op->s->fs->loop) + GIVE_UP_MS;
 	fs_alarm(op->s->fs, op->give_up);
+	files_cancel_lock(op);
 }
 
 uint64_t files_tick(struct files *f, uint64_t now)

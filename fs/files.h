@@ -33,6 +33,7 @@
 
 struct fs;
 struct handle;
+struct lock_ask;
 struct req;
 struct session;
 struct file_op;
@@ -41,6 +42,7 @@ struct files {
 	struct session *s;
 	struct filenodes nodes;
 	TAILQ_HEAD(file_ops, file_op) pending, sent;
+	uint64_t last_token; /* of a wait for a lock */
 };
 
 void files_init(struct files *f, struct session *s);
@@ -68,6 +70,22 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 void files_forget(struct session *s, uint32_t index, uint64_t lookups);
 /* The handle is closed: tells the agent. */
 void files_release(struct handle *h);
+
+/**
+ * files_lock() - Lock, unlock, or look what is in the way
+ * @n: NODE_FILE
+ * @h: Open handle
+ * @req: Answered now or later
+ * @ask: What is asked; its file does not matter
+ * @op: VM_LOCK or VM_TEST_LOCK
+ * @wait: Until it is granted
+ */
+void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
+		enum vm_file_op op, bool wait);
+/* A process has closed a descriptor: its ranges of the file go. */
+void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner);
+/* Ends all waits for locks with EAGAIN. */
+void files_renew(struct files *f);
 
 /* The root's attributes without asking. */
 void files_root_stat(const struct session *s, struct stat *st);

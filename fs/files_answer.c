@@ -107,6 +107,7 @@ void files_undo(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
+	case VM_LOCK: files_undo_lock(op); break;
 	default: break;
 	}
 }
@@ -124,9 +125,8 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 	}
 	h->remote = reply->handle;
 	h->epoch = op->epoch;
-	*ret_o = (struct reply_open){.fh = handle_id(h),
-				     .direct_io = true,
-				     .noflush = (op->open_flags & O_ACCMODE) == O_RDONLY};
+	/* FLUSH tells when a process gives up its locks, for reading too. */
+	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true};
 	return 0;
 }
 
@@ -265,9 +265,16 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_UNLINK:
 	case VM_RMDIR:
 	case VM_FSYNC:
-	case VM_FALLOCATE: reply_err(files_op_req(op), 0); break;
+	case VM_FALLOCATE:
+	case VM_LOCK:
+	case VM_DROP_LOCKS: reply_err(files_op_req(op), 0); break;
+	case VM_TEST_LOCK:
+		reply_lock(files_op_req(op), reply->lock.type, reply->lock.start, reply->lock.end,
+			   reply->lock.pid);
+		break;
 	case VM_FORGET:
 	case VM_RELEASE:
+	case VM_CANCEL_LOCK:
 	case VM_NFILEOPS: assert(0);
 	}
 }

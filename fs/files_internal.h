@@ -3,6 +3,7 @@
 #ifndef XSBX_FILES_INTERNAL_H
 #define XSBX_FILES_INTERNAL_H
 
+#include "../agent/lockbook.h"
 #include "files.h"
 
 /* Offsets behind "." and "..", which are put before the agent's entries. No file system has an entry
@@ -25,6 +26,7 @@ struct file_op {
 	uint64_t give_up;	     /* uv_now(); 0: not interrupted */
 	struct vm_file_reply linked; /* the answer, while its link's target is asked for */
 	bool measuring;
+	bool renew; /* a wait for a lock that is ended for the kernel's sake */
 };
 
 /* The request is about to be answered, by the caller. Return: it, or NULL if the caller gave up. */
@@ -57,6 +59,10 @@ const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 
 /* Nobody waits any more: what the agent gave is given back. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply);
+void files_undo_lock(struct file_op *op);
+void files_cancel_lock(struct file_op *op);
+/* What the caller gets for @err. */
+int files_lock_error(const struct file_op *op, int err);
 void files_tell_release(struct session *s, uint64_t handle);
 
 #endif

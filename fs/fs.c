@@ -54,7 +54,7 @@ void fs_alarm(struct fs *fs, uint64_t when)
 
 /*
  * A kernel with a request timeout aborts the whole mount when a read has waited longer. So where there
- * is one, waiting reads are interrupted in time; programs retry after EINTR.
+ * is one, waiting reads are interrupted in time; programs retry after EINTR. Waits for locks end with EAGAIN.
  */
 static void on_renew(uv_timer_t *timer)
 {
@@ -62,9 +62,13 @@ static void on_renew(uv_timer_t *timer)
 
 	wait_flush(&fs->events.wait, -EINTR);
 	wait_flush(&fs->fetch.wait, -EINTR);
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i])
-			wait_flush(&fs->slot[i]->wait, -EINTR);
+	nodelock_give_up(fs, -EAGAIN);
+	for (unsigned i = 0; i < fs->nslots; i++) {
+		if (!fs->slot[i])
+			continue;
+		wait_flush(&fs->slot[i]->wait, -EINTR);
+		files_renew(&fs->slot[i]->files);
+	}
 }
 
 /* Makes the directory and those above it if need be: on a new machine there is no cache yet. */
@@ -104,6 +108,7 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	if (fs->spool_dir < 0)
 		return fs->spool_dir;
 	handles_init(&fs->handles);
+	lockbook_init(&fs->locks);
 	events_init(&fs->events, fs);
 	depot_init(&fs->depot, loop, fs->spool_dir);
 	fs->depot.relieved = lease_relieved;
@@ -141,6 +146,7 @@ void fs_stop(struct fs *fs)
 	wait_flush(&fs->events.wait, -ENOTCONN);
 	wait_flush(&fs->fetch.wait, -ENOTCONN);
 	depot_close(&fs->depot);
+	nodelock_give_up(fs, -ENOTCONN);
 	uv_close((uv_handle_t *)&fs->alarm, NULL);
 	uv_close((uv_handle_t *)&fs->renew, NULL);
 }
@@ -157,6 +163,7 @@ bool fs_fini(struct fs *fs)
 	while ((h = TAILQ_FIRST(&fs->handles.open))) {
 		if (h->ops && h->ops->release)
 			h->ops->release(fs, h);
+		nodelock_release(fs, h);
 		handle_free(fs, h);
 	}
 	for (unsigned i = 0; i < fs->nslots; i++)

@@ -14,6 +14,7 @@
 #include "events.h"
 #include "fetch.h"
 #include "handle.h"
+#include "nodelock.h"
 #include "netenv.h"
 
 #define FS_SESSIONS_MAX 8192u
@@ -52,6 +53,7 @@ struct fs {
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
 	struct handles handles;
+	struct lockbook locks; /* of the nodes that are not the agent's */
 	struct events events;
 	struct complaints complaints;
 	uid_t caller; /* of the request that is being served */

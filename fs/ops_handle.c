@@ -7,6 +7,7 @@
 #include "dir.h"
 #include "input.h"
 #include "names.h"
+#include "nodelock.h"
 #include "ops_internal.h"
 #include "session.h"
 
@@ -25,6 +26,7 @@ static void close_handle(struct fs *fs, struct handle *h)
 		files_release(h);
 	else if (h->ops->release)
 		h->ops->release(fs, h);
+	nodelock_release(fs, h);
 	handle_free(fs, h);
 }
 
@@ -55,8 +57,7 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 		handle_free(fs, h);
 		return e;
 	}
-	*ret_o = (struct reply_open){
-		.fh = handle_id(h), .direct_io = true, .noflush = !hops->flush || !write};
+	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true, .noflush = !write};
 	return 0;
 }
 
@@ -157,15 +158,20 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct handle *h = handle_of(req, fi);
+	struct fs *fs = ops_fs(req);
 	struct req_ctx ctx;
+	struct node n;
 
-	(void)ino;
 	if (!h)
 		return;
+	if (!h->ops && node_resolve(fs, ino, &n) == 0) {
+		files_flush(&n, h, core(req), fi->lock_owner);
+		return;
+	}
+	nodelock_flush(fs, h, fi->lock_owner);
 	req_ctx(core(req), &ctx);
-	reply_err(core(req), h->ops && h->ops->flush
-				     ? h->ops->flush(ops_fs(req), h, input_killed(ctx.pid))
-				     : 0);
+	reply_err(core(req),
+		  h->ops && h->ops->flush ? h->ops->flush(fs, h, input_killed(ctx.pid)) : 0);
 }
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

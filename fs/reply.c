@@ -3,9 +3,11 @@
 #include "reply.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <string.h>
 
+#include "../agent/protocol.h"
 #include "../vm/util.h"
 
 /* How long the kernel may keep names and attributes, in seconds. Most not at all: what the daemon and
@@ -122,6 +124,20 @@ void reply_lseek(struct req *req, uint64_t offset)
 void reply_poll(struct req *req, unsigned revents)
 {
 	(void)fuse_reply_poll(native(req), revents);
+}
+
+void reply_lock(struct req *req, int type, uint64_t start, uint64_t end, uint32_t pid)
+{
+	static const short native_type[] = {[PROTO_UNLOCK] = F_UNLCK,
+					    [PROTO_LOCK_SHARED] = F_RDLCK,
+					    [PROTO_LOCK_EXCLUSIVE] = F_WRLCK};
+	const struct flock fl = {.l_type = native_type[type],
+				 .l_whence = SEEK_SET,
+				 .l_start = (off_t)start,
+				 .l_len = end == INT64_MAX ? 0 : (off_t)(end - start + 1),
+				 .l_pid = (pid_t)pid};
+
+	(void)fuse_reply_lock(native(req), &fl);
 }
 
 void reply_none(struct req *req)

@@ -60,6 +60,8 @@ void reply_readlink(struct req *req, const char *target);
 void reply_statfs(struct req *req, const struct statvfs *st);
 void reply_lseek(struct req *req, uint64_t offset);
 void reply_poll(struct req *req, unsigned revents);
+/* F_GETLK: what is in the way, by enum proto_lock_type; @end INT64_MAX: to the end. */
+void reply_lock(struct req *req, int type, uint64_t start, uint64_t end, uint32_t pid);
 /* To a request that has no answer (FORGET). */
 void reply_none(struct req *req);
 

@@ -3,6 +3,7 @@
 #ifndef XSBX_FILE_H
 #define XSBX_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -32,6 +33,10 @@ enum vm_file_op {
 	VM_OPENDIR,
 	VM_READDIR,
 	VM_STATFS,
+	VM_LOCK,
+	VM_TEST_LOCK,
+	VM_DROP_LOCKS,
+	VM_CANCEL_LOCK,
 	VM_NFILEOPS,
 };
 
@@ -43,6 +48,20 @@ enum vm_file_op {
 #define VM_SET_MTIME	 0x08u
 #define VM_SET_ATIME_NOW 0x10u
 #define VM_SET_MTIME_NOW 0x20u
+
+enum vm_lock_type { VM_UNLOCK, VM_LOCK_SHARED, VM_LOCK_EXCLUSIVE };
+
+/* See struct proto_lock in the agent's protocol.h. */
+struct vm_lock {
+	uint64_t owner;
+	uint64_t token;	     /* of a LOCK that waits: its own, for CANCEL_LOCK */
+	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
+	enum vm_lock_type type;
+	bool wait;   /* the answer comes when it is granted or has failed */
+	bool whole;  /* flock(2)'s */
+	bool mapped; /* the host keeps pages of this file */
+	uint32_t pid;
+};
 
 struct vm_attr {
 	uint64_t ino;
@@ -65,6 +84,7 @@ struct vm_file {
 	uint32_t valid;		 /* VM_SET_* */
 	uint64_t offset, length; /* SETATTR: the new size is `length` */
 	uint64_t lookups;	 /* FORGET */
+	struct vm_lock lock;
 	struct timespec atime, mtime;
 	const void *data; /* WRITE */
 	size_t size;	  /* READ: most bytes wanted, WRITE: bytes of @data, READDIR: most bytes */
@@ -88,6 +108,7 @@ struct vm_file_reply {
 	const struct vm_dirent *entries;
 	size_t nentries;
 	struct vm_statfs statfs;
+	struct vm_lock lock; /* TEST_LOCK: type, start, end, pid */
 };
 
 /* @err is 0 or -errno; @reply is NULL unless it is 0. */
@@ -97,7 +118,7 @@ typedef void (*vm_file_fn)(void *data, int err, const struct vm_file_reply *repl
  * sandbox_file() - Send a file request
  * @s: Sandbox, READY or RUNNING
  * @req: Request; reads and writes may be up to 1 MiB, they are split and pipelined below
- * @fn: Called once, from the loop; NULL for FORGET and RELEASE, which have no answer
+ * @fn: Called once, from the loop; NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
  * @data: Its first argument
  *
  * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too

@@ -23,6 +23,9 @@
  * the result of the whole is what a single read or write would have given: everything up to the
  * first piece that came out short, or its error if nothing came before it.
  *
+ * A lock may have to be waited for, for as long as somebody likes. Its first answer says so; the call then
+ * gives its slot back, and ends with a LOCKED that has its token.
+ *
  * What an answer holds is the guest's word. It is checked against the question (never more bytes
  * than asked for), numbers are brought into the range that a file system may show, and names that
  * cannot be are left out of a directory.
@@ -44,17 +47,32 @@ static const struct {
 	enum proto_type type;
 	bool silent; /* has no answer */
 } ops[] = {
-	[VM_LOOKUP] = {PROTO_F_LOOKUP, false},	   [VM_FORGET] = {PROTO_F_FORGET, true},
-	[VM_GETATTR] = {PROTO_F_GETATTR, false},   [VM_SETATTR] = {PROTO_F_SETATTR, false},
-	[VM_READLINK] = {PROTO_F_READLINK, false}, [VM_MKDIR] = {PROTO_F_MKDIR, false},
-	[VM_SYMLINK] = {PROTO_F_SYMLINK, false},   [VM_LINK] = {PROTO_F_LINK, false},
-	[VM_UNLINK] = {PROTO_F_UNLINK, false},	   [VM_RMDIR] = {PROTO_F_RMDIR, false},
-	[VM_RENAME] = {PROTO_F_RENAME, false},	   [VM_OPEN] = {PROTO_F_OPEN, false},
-	[VM_CREATE] = {PROTO_F_CREATE, false},	   [VM_READ] = {PROTO_F_READ, false},
-	[VM_WRITE] = {PROTO_F_WRITE, false},	   [VM_RELEASE] = {PROTO_F_RELEASE, true},
-	[VM_FSYNC] = {PROTO_F_FSYNC, false},	   [VM_FALLOCATE] = {PROTO_F_FALLOCATE, false},
-	[VM_SEEK] = {PROTO_F_SEEK, false},	   [VM_OPENDIR] = {PROTO_F_OPENDIR, false},
-	[VM_READDIR] = {PROTO_F_READDIR, false},   [VM_STATFS] = {PROTO_F_STATFS, false},
+	[VM_LOOKUP] = {PROTO_F_LOOKUP, false},
+	[VM_FORGET] = {PROTO_F_FORGET, true},
+	[VM_GETATTR] = {PROTO_F_GETATTR, false},
+	[VM_SETATTR] = {PROTO_F_SETATTR, false},
+	[VM_READLINK] = {PROTO_F_READLINK, false},
+	[VM_MKDIR] = {PROTO_F_MKDIR, false},
+	[VM_SYMLINK] = {PROTO_F_SYMLINK, false},
+	[VM_LINK] = {PROTO_F_LINK, false},
+	[VM_UNLINK] = {PROTO_F_UNLINK, false},
+	[VM_RMDIR] = {PROTO_F_RMDIR, false},
+	[VM_RENAME] = {PROTO_F_RENAME, false},
+	[VM_OPEN] = {PROTO_F_OPEN, false},
+	[VM_CREATE] = {PROTO_F_CREATE, false},
+	[VM_READ] = {PROTO_F_READ, false},
+	[VM_WRITE] = {PROTO_F_WRITE, false},
+	[VM_RELEASE] = {PROTO_F_RELEASE, true},
+	[VM_FSYNC] = {PROTO_F_FSYNC, false},
+	[VM_FALLOCATE] = {PROTO_F_FALLOCATE, false},
+	[VM_SEEK] = {PROTO_F_SEEK, false},
+	[VM_OPENDIR] = {PROTO_F_OPENDIR, false},
+	[VM_READDIR] = {PROTO_F_READDIR, false},
+	[VM_STATFS] = {PROTO_F_STATFS, false},
+	[VM_LOCK] = {PROTO_F_LOCK, false},
+	[VM_TEST_LOCK] = {PROTO_F_TEST_LOCK, false},
+	[VM_DROP_LOCKS] = {PROTO_F_DROP_LOCKS, false},
+	[VM_CANCEL_LOCK] = {PROTO_F_CANCEL_LOCK, true},
 };
 static_assert(ARRAY_SIZE(ops) == VM_NFILEOPS, "a row for each operation");
 
@@ -62,6 +80,7 @@ void guestfile_init(struct guestfiles *gf, struct channel *channel)
 {
 	gf->channel = channel;
 	STAILQ_INIT(&gf->waiting);
+	TAILQ_INIT(&gf->locks);
 	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++)
 		gf->free[i] = (uint8_t)(PROTO_FILES_INFLIGHT - 1 - i);
 	gf->nfree = PROTO_FILES_INFLIGHT;
@@ -114,6 +133,8 @@ static struct file_call *call_new(const struct vm_file *req, vm_file_fn fn, void
 	call->fn = fn;
 	call->data = data;
 	call->size = req->size;
+	call->token = req->lock.token;
+	call->may_wait = req->op == VM_LOCK && req->lock.wait;
 	if (req->op == VM_READDIR)
 		call->size = MIN(req->size, (size_t)PROTO_DATA_MAX);
 	if (req->op == VM_READ || req->op == VM_WRITE)
@@ -312,9 +333,35 @@ int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in)
 	}
 	gf->slot[i].call = NULL;
 	gf->free[gf->nfree++] = (uint8_t)i;
-	if (call->unanswered == 0)
+	if (call->waits)
+		TAILQ_INSERT_TAIL(&gf->locks, call, link);
+	else if (call->unanswered == 0)
 		call_free(call);
 	pump(gf);
+	return 0;
+}
+
+static void lock_done(struct guestfiles *gf, struct file_call *call, int err)
+{
+	static const struct vm_file_reply granted = {.handle = 0};
+
+	TAILQ_REMOVE(&gf->locks, call, link);
+	call->fn(call->data, err, err ? NULL : &granted);
+	call_free(call);
+}
+
+int guestfile_locked(struct guestfiles *gf, struct proto_in *in)
+{
+	uint64_t token = get_u64(in);
+	uint32_t err = get_u32(in);
+	struct file_call *call;
+
+	TAILQ_FOREACH(call, &gf->locks, link)
+		if (call->token == token)
+			break;
+	if (!get_end(in) || !call)
+		return -EPROTO;
+	lock_done(gf, call, guestfile_errno(err));
 	return 0;
 }
 
@@ -329,8 +376,11 @@ static void fail_piece(struct file_call *call, int err)
 
 void guestfile_fail(struct guestfiles *gf, int err)
 {
+	struct file_call *lock;
 	struct file_piece *p;
 
+	while ((lock = TAILQ_FIRST(&gf->locks)))
+		lock_done(gf, lock, err);
 	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++) {
 		struct file_call *call = gf->slot[i].call;
 

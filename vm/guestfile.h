@@ -4,6 +4,7 @@
 #define XSBX_GUESTFILE_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "channel.h"
 #include "vm.h"
@@ -28,7 +29,8 @@ struct guestfiles {
 	uint8_t free[PROTO_FILES_INFLIGHT]; /* stack of free slots */
 	unsigned nfree;
 	STAILQ_HEAD(file_pieces, file_piece) waiting;
-	size_t held; /* bytes in `waiting` */
+	size_t held;				 /* bytes in `waiting` */
+	TAILQ_HEAD(file_calls, file_call) locks; /* calls that wait for a lock, without a slot */
 };
 
 void guestfile_init(struct guestfiles *gf, struct channel *channel);
@@ -38,6 +40,9 @@ int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_
 
 /* A FILE_REPLY. Return: 0, or -EPROTO if no honest agent sends this. */
 int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in);
+
+/* A LOCKED. Return: likewise. */
+int guestfile_locked(struct guestfiles *gf, struct proto_in *in);
 
 /* Answers everything with @err. */
 void guestfile_fail(struct guestfiles *gf, int err);

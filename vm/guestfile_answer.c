@@ -69,6 +69,19 @@ static void reply_statfs(struct proto_in *in, struct vm_statfs *ret)
 	ret->ffree = MIN(ret->ffree, ret->files);
 }
 
+static int reply_lock(struct proto_in *in, struct vm_lock *ret)
+{
+	uint32_t type = get_u32(in);
+
+	ret->type = (enum vm_lock_type)type;
+	ret->start = get_u64(in);
+	ret->end = get_u64(in);
+	ret->pid = get_u32(in);
+	if (in->bad)
+		return 0; /* which the caller sees */
+	return type > VM_LOCK_EXCLUSIVE || ret->end > INT64_MAX || ret->start > ret->end ? -EIO : 0;
+}
+
 /* Entries with impossible names are left out; the others get terminated copies. */
 int guestfile_answer_dir(struct file_call *call, struct proto_in *in)
 {
@@ -140,6 +153,13 @@ int guestfile_answer(struct file_call *call, struct proto_in *in)
 			r = -EIO;
 		break;
 	case VM_STATFS: reply_statfs(in, &reply.statfs); break;
+	case VM_TEST_LOCK: r = reply_lock(in, &reply.lock); break;
+	case VM_LOCK:
+		/* An answer that is none yet: see guestfile_locked(). */
+		call->waits = get_u32(in) && call->may_wait;
+		if (call->waits && get_end(in))
+			return 0;
+		break;
 	case VM_UNLINK:
 	case VM_RMDIR:
 	case VM_RENAME:
@@ -147,6 +167,8 @@ int guestfile_answer(struct file_call *call, struct proto_in *in)
 	case VM_FALLOCATE:
 	case VM_FORGET:
 	case VM_RELEASE:
+	case VM_DROP_LOCKS:
+	case VM_CANCEL_LOCK:
 	case VM_READ:
 	case VM_WRITE:
 	case VM_READDIR:

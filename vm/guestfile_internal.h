@@ -8,11 +8,14 @@
 #define PIECES_MAX (GUESTFILE_REQUEST_MAX / PROTO_DATA_MAX)
 
 struct file_call {
+	TAILQ_ENTRY(file_call) link; /* of those that wait for a lock */
 	enum vm_file_op op;
 	vm_file_fn fn;
 	void *data;
 	size_t size; /* bytes asked for, or to be written */
 	unsigned npieces, unanswered;
+	uint64_t token; /* LOCK */
+	bool may_wait, waits;
 	int32_t result[PIECES_MAX]; /* bytes, or -errno */
 	uint8_t *bytes;		    /* READ of several pieces: where they are put together */
 };

@@ -26,6 +26,28 @@ static void pack_setattr(struct proto_out *o, const struct vm_file *req)
 	proto_setattr_pack(o, &s);
 }
 
+static void pack_lock(struct proto_out *o, const struct vm_file *req)
+{
+	const struct vm_lock *v = &req->lock;
+	const struct proto_lock l = {
+		.handle = req->handle,
+		.owner = v->owner,
+		.token = v->token,
+		.start = v->start,
+		.end = v->end,
+		.flags = (v->wait ? PROTO_LOCK_WAIT : 0) | (v->whole ? PROTO_LOCK_WHOLE : 0) |
+			 (v->mapped ? PROTO_LOCK_MAPPED : 0),
+		.type = (uint32_t)v->type,
+		.pid = v->pid,
+	};
+
+	static_assert((int)VM_UNLOCK == (int)PROTO_UNLOCK &&
+			      (int)VM_LOCK_SHARED == (int)PROTO_LOCK_SHARED &&
+			      (int)VM_LOCK_EXCLUSIVE == (int)PROTO_LOCK_EXCLUSIVE,
+		      "the seam and the protocol agree");
+	proto_lock_pack(o, &l);
+}
+
 /* The operations on names. */
 static void pack_name(struct proto_out *o, const struct vm_file *req)
 {
@@ -99,6 +121,13 @@ void guestfile_pack(struct proto_out *o, const struct vm_file *req, size_t skip,
 		put_u64(o, req->offset);
 		put_u32(o, req->flags);
 		break;
+	case VM_LOCK:
+	case VM_TEST_LOCK: pack_lock(o, req); break;
+	case VM_DROP_LOCKS:
+		put_u64(o, req->handle);
+		put_u64(o, req->lock.owner);
+		break;
+	case VM_CANCEL_LOCK: put_u64(o, req->lock.token); break;
 	case VM_STATFS:
 	case VM_NFILEOPS: break;
 	}

@@ -400,6 +400,7 @@ static int take_frame(struct sandbox *s, const struct proto_header *h, struct pr
 	case PROTO_USAGE_REPLY: return on_usage(s, in);
 	case PROTO_LOG: return on_log(s, in);
 	case PROTO_FILE_REPLY: return on_file_reply(s, h, in);
+	case PROTO_LOCKED: return guestfile_locked(&s->files, in);
 	default: return -EPROTO;
 	}
 }

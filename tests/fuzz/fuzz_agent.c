@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/swap.c agent/spare.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c agent/ipc.c agent/net.c agent/trust.c */
+/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/files_lock.c agent/locks.c agent/lockwait.c agent/lockbook.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/swap.c agent/spare.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c agent/ipc.c agent/net.c agent/trust.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

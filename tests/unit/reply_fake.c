@@ -184,6 +184,16 @@ void reply_poll(struct req *req, unsigned revents)
 	answer(req, ANSWER_POLL)->number = revents;
 }
 
+void reply_lock(struct req *req, int type, uint64_t start, uint64_t end, uint32_t pid)
+{
+	struct req *r = answer(req, ANSWER_LOCK);
+
+	(void)start;
+	(void)end;
+	r->number = (uint64_t)type;
+	r->size = pid;
+}
+
 void reply_none(struct req *req)
 {
 	answer(req, ANSWER_NOTHING);

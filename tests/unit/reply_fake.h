@@ -18,6 +18,7 @@ enum answer_kind {
 	ANSWER_STATFS,
 	ANSWER_LSEEK,
 	ANSWER_POLL,
+	ANSWER_LOCK,
 	ANSWER_NOTHING, /* reply_none() */
 };
 
@@ -36,7 +37,7 @@ struct req {
 	char *data;  /* BUF, terminated on top; READLINK */
 	size_t size; /* BUF, WRITE */
 	struct statvfs statvfs;
-	uint64_t number; /* LSEEK: offset; POLL: events */
+	uint64_t number; /* LSEEK: offset; POLL: events; LOCK: type, and the process in `size` */
 
 	struct req_ctx ctx;
 	bool interrupted;
