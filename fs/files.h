@@ -87,6 +87,10 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 /* Ends all waits for locks with EAGAIN. */
 void files_renew(struct files *f);
 
+/* access(2) with these R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with them in `flags`
+ * is answered like that. Return: 0 or -EACCES. */
+int files_access(mode_t mode, uint32_t mask);
+
 /* The root's attributes without asking. */
 void files_root_stat(const struct session *s, struct stat *st);
 

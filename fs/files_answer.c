@@ -36,14 +36,12 @@ static uint32_t shown_mode(uint32_t mode)
 	return S_ISFIFO(mode) ? (mode & ~(uint32_t)S_IFMT) | S_IFSOCK : mode;
 }
 
-static void attr_stat(const struct session *s, const struct vm_attr *a, struct stat *st)
+static void attr_stat(const struct session *s, const struct vm_attr *a, bool asked, struct stat *st)
 {
 	*st = (struct stat){
 		.st_ino = shown_ino(s, a->ino),
 		.st_mode = shown_mode(a->mode),
 		.st_nlink = a->nlink,
-		.st_uid = s->uid,
-		.st_gid = s->gid,
 		.st_size = (off_t)MIN(a->size, (uint64_t)INT64_MAX),
 		.st_blocks = (blkcnt_t)MIN(a->blocks, (uint64_t)INT64_MAX),
 		.st_blksize = BLOCK_SIZE,
@@ -51,6 +49,12 @@ static void attr_stat(const struct session *s, const struct vm_attr *a, struct s
 		.st_mtim = a->mtime,
 		.st_ctim = a->ctime,
 	};
+	owner_show(s, asked, st);
+}
+
+int files_access(mode_t mode, uint32_t mask)
+{
+	return (mode >> 6 & mask) == mask ? 0 : -EACCES;
 }
 
 void files_root_stat(const struct session *s, struct stat *st)
@@ -150,7 +154,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 		reply_err(files_op_req(op), -ENOMEM);
 		return;
 	}
-	attr_stat(op->s, &reply->attr, &e.st);
+	attr_stat(op->s, &reply->attr, false, &e.st);
 	e.ino = node_of_session(op->s, NODE_FILE, fn->index);
 	if (op->rq.op != VM_CREATE) {
 		reply_entry(files_op_req(op), &e);
@@ -169,10 +173,16 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 {
 	struct stat st;
 
-	attr_stat(op->s, &reply->attr, &st);
-	if (op->index == 0) {
+	attr_stat(op->s, &reply->attr, op->rq.op == VM_GETATTR, &st);
+	if (op->index == 0) { /* the session's, whatever the guest makes of it */
 		st.st_ino = op->ino;
-		st.st_mode = S_IFDIR | 0700; /* the session's, whatever the guest makes of it */
+		st.st_mode = S_IFDIR | 0700;
+		st.st_uid = op->s->uid;
+		st.st_gid = op->s->gid;
+	}
+	if (op->rq.op == VM_GETATTR && op->rq.flags) {
+		reply_err(files_op_req(op), files_access(st.st_mode, op->rq.flags));
+		return;
 	}
 	reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
 }

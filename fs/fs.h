@@ -16,6 +16,7 @@
 #include "handle.h"
 #include "nodelock.h"
 #include "netenv.h"
+#include "owner.h"
 
 #define FS_SESSIONS_MAX 8192u
 #define FS_IO_MAX	(1u << 20) /* most bytes of one READ or WRITE */
@@ -44,6 +45,7 @@ struct fs {
 	int spool_dir; /* descriptor of the directory that the depot is in */
 	uid_t uid;     /* who mounted */
 	gid_t gid;
+	enum owner_shown shown; /* whose files/ are; set by the caller */
 	struct timespec started;
 	uint64_t started_ms; /* uv_now() then */
 

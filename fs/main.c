@@ -251,9 +251,10 @@ static void mount_fuse(struct daemon *d)
 	char *argv[] = {name, dash_o, options, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 
+	d->fs->shown = owner_choose(d->conf.allow_other);
 	/* noexec: what a sandbox leaves in files/ is not run on this side by mistake. */
-	snprintf(options, sizeof(options),
-		 "fsname=xsbxfs,subtype=xsbxfs,default_permissions,nosuid,nodev,noexec%s",
+	snprintf(options, sizeof(options), "fsname=xsbxfs,subtype=xsbxfs,nosuid,nodev,noexec%s%s",
+		 owner_is_checked(d->fs->shown) ? ",default_permissions" : "",
 		 d->conf.allow_other ? ",allow_other" : "");
 	fuse_set_log_func(on_fuse_log);
 	d->se = fuse_session_new(&args, &ops, sizeof(ops), d->fs);

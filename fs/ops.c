@@ -21,8 +21,9 @@
  * number resolves to a struct node (node.c). Nodes below files/ are the agent's (files.c), and so
  * is every operation on them; the others are looked up and described by dir.c, changed by names.c,
  * and once open they are a struct handle with an ops table of its own (text.c, stream.c, input.c,
- * scratch.c, events.c). Permissions are the kernel's business (default_permissions): what reaches
- * this file has been allowed by the modes and owners that dir.c showed.
+ * scratch.c, events.c). Permissions are the kernel's business: what reaches
+ * this file has been allowed by the modes and owners that dir.c showed (default_permissions), or comes
+ * from the only user who can enter (owner.h).
  */
 
 struct fs *ops_fs(fuse_req_t req)
@@ -197,15 +198,17 @@ static void fixed_setattr(const struct node *n, const struct stat *attr, int val
 	}
 }
 
-/* Owners do not change: they are the session's. */
+/* Owners do not change. Tools that copy give the session's, or that of another file below files/. */
 static bool keeps_owner(const struct fs *fs, const struct node *n, const struct stat *attr,
 			int valid)
 {
-	uid_t uid = n->s ? n->s->uid : fs->uid;
-	gid_t gid = n->s ? n->s->gid : fs->gid;
+	const uid_t uid = valid & FUSE_SET_ATTR_UID ? attr->st_uid : UINT32_MAX;
+	const gid_t gid = valid & FUSE_SET_ATTR_GID ? attr->st_gid : UINT32_MAX;
 
-	return !((valid & FUSE_SET_ATTR_UID) && attr->st_uid != uid) &&
-	       !((valid & FUSE_SET_ATTR_GID) && attr->st_gid != gid);
+	if (n->kind == NODE_FILE)
+		return owner_is_kept(n->s, uid, gid);
+	return (uid == UINT32_MAX || uid == (n->s ? n->s->uid : fs->uid)) &&
+	       (gid == UINT32_MAX || gid == (n->s ? n->s->gid : fs->gid));
 }
 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
@@ -237,6 +240,27 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 		reply_err(core(req), e);
 	else
 		reply_attr(core(req), &st, node_keep(n.kind));
+}
+
+/* Only asked where the kernel does not check permissions, and so only by whoever mounted. */
+static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct vm_file rq = {.op = VM_GETATTR, .flags = (uint32_t)mask & (R_OK | W_OK | X_OK)};
+	struct fs *fs = ops_fs(req);
+	struct stat st;
+	struct node n;
+	int e = 0;
+
+	if (!ops_resolve(req, ino, &n))
+		return;
+	if (!rq.flags || fs->caller == 0) {
+		reply_err(core(req), 0);
+	} else if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
+		files_request(&n, NULL, core(req), &rq, NULL, 0);
+	} else {
+		e = dir_stat(fs, &n, &st);
+		reply_err(core(req), e < 0 ? e : files_access(st.st_mode, rq.flags));
+	}
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -382,6 +406,7 @@ const struct fuse_lowlevel_ops ops = {
 	.forget_multi = op_forget_multi,
 	.getattr = op_getattr,
 	.setattr = op_setattr,
+	.access = op_access,
 	.readlink = op_readlink,
 	.mknod = op_mknod,
 	.mkdir = op_mkdir,

@@ -272,5 +272,6 @@ int report_isolation(struct fs *fs, struct buf *out)
 		       fs->conf->allow_other ? "every user; each session is its maker's (mode "
 					       "0700, checked by the kernel)"
 					     : "only the user who mounted");
+	isolation_line(out, "owner", owner_words(fs->shown));
 	return 0;
 }
