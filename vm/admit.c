@@ -199,7 +199,10 @@ void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const ch
 	*ret_fix = "Remove or close sessions that are not needed, or wait longer "
 		   "(admission_timeout_s).";
 	if (s->ops->needs_image && !s->vm->probe.done) {
-		snprintf(ret_why, size, "it is still being tried out what machines can run on");
+		const struct probe *p = &s->vm->probe;
+
+		snprintf(ret_why, size, "it is still being tried out what machines can run on%s%s",
+			 p->tries ? "; so far: " : "", p->tries ? p->problem.cause : "");
 		return;
 	}
 	switch (admission_why(a, &s->ticket)) {

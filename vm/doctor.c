@@ -23,6 +23,7 @@
 #define MEMORY_LOW_MB	 512
 #define NOFILE_LOW	 1024
 #define TEXT		 512
+#define TRIALS		 3u
 
 /* Files of layers that are counted while the loop waits: some milliseconds. */
 #define FILES_IN_A_HURRY 4000
@@ -47,7 +48,10 @@ static void printf_like(5, 6) finding(const struct doctor *d, const char *name, 
 
 static void check_qemu(const struct doctor *d, const struct probe *p)
 {
-	if (!p->done)
+	if (!p->done && p->tries)
+		finding(d, "qemu", VM_WARN, p->problem.fix, "still being asked; so far: %s",
+			p->problem.cause);
+	else if (!p->done)
 		finding(d, "qemu", VM_WARN, "Look again in two seconds.", "still being asked");
 	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") != 0)
 		finding(d, "qemu", d->lack, p->problem.fix, "%s", p->problem.cause);
@@ -65,8 +69,8 @@ static void check_accel(const struct doctor *d, const struct probe *p)
 		finding(d, "kvm", VM_OK, "", "%s", probe_why(p));
 	else
 		finding(d, "kvm", VM_WARN,
-			survey_kvm_fix("", (enum kvm_state)p->kvm.state, geteuid() == 0), "%s",
-			probe_why(p));
+			survey_kvm_fix("", (enum kvm_state)p->kvm.state, geteuid() == 0), "%s%s",
+			probe_why(p), p->unclear ? " It is tried again by itself." : "");
 }
 
 static void check_image(const struct doctor *d, struct images *images, const char *name)
@@ -119,20 +123,25 @@ static void tell(const struct doctor *d, const char *name, const struct survey *
 	finding(d, name, s->level, s->fix, "%s", s->found);
 }
 
-/* Makes namespaces as a jail has them. Return: 0 or -errno. */
+/* Makes namespaces as a jail has them. Return: 0 or -errno; a trial that was killed says nothing, and is made
+ * again a few times. */
 static int try_namespaces(void)
 {
-	const pid_t pid = fork();
-	int status;
+	for (unsigned i = 0; i < TRIALS; i++) {
+		const pid_t pid = fork();
+		int status;
 
-	if (pid == 0)
-		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-			      CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP) < 0
-			      ? errno
-			      : 0);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+		if (pid == 0)
+			_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+				      CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP) < 0
+				      ? errno
+				      : 0);
+		if (pid < 0 || waitpid(pid, &status, 0) < 0)
+			return -errno;
+		if (WIFEXITED(status))
+			return -WEXITSTATUS(status);
+	}
+	return -EINTR;
 }
 
 static void check_jails(const struct doctor *d, bool may_try)

@@ -223,6 +223,9 @@ static void on_over(struct tool *t)
 	if (t->failed)
 		snprintf(why, sizeof(why), "%.300s was not started: %s", im->program,
 			 strerror(-t->failed));
+	else if (WIFSIGNALED(t->status))
+		snprintf(why, sizeof(why), "%.300s was killed by signal %d (%s)", im->program,
+			 WTERMSIG(t->status), strsignal(WTERMSIG(t->status)));
 	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
 		snprintf(why, sizeof(why), "%s",
 			 im->words.said.total

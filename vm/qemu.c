@@ -414,7 +414,6 @@ static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 		*ret_problem = vm->probe.problem;
 		return -ENOTSUP;
 	}
-	vm_probe_again(vm);
 	b = calloc(1, sizeof(*b));
 	if (!b) {
 		trouble_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");

@@ -231,6 +231,8 @@ void sandbox_begin(struct sandbox *s)
 			    s->vm->admission.waiting);
 		sandbox_fail(s, &p);
 	} else {
+		if (s->ops->needs_image)
+			probe_want(&s->vm->probe);
 		s->ticket.held = s->ops->needs_image && !s->vm->probe.done;
 		admission_wait(&s->vm->admission, &s->ticket);
 		sandbox_deadline(s, s->vm->admission_s * 1000ull);

@@ -94,14 +94,24 @@ static void on_probed(struct probe *p)
 	struct vm *vm = p->data;
 	struct sandbox *s;
 
-	vm->nhandles--;
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		s->ticket.held = false;
-	if (!vm->closing) {
+	if (p->fatal) {
+		log_warn("accelerator: none, no machine can be started: %s", p->problem.cause);
+		vm_tell(vm, p->problem.code, "%s", p->problem.cause);
+	} else {
 		log_info("accelerator: %s. %s", p->accel, probe_why(p));
 		vm_tell(vm, "accelerator", "%s: %s", p->accel, probe_why(p));
-		template_kick(vm);
 	}
+	template_kick(vm);
+	vm_kick(vm);
+}
+
+static void on_probe_closed(struct probe *p)
+{
+	struct vm *vm = p->data;
+
+	vm->nhandles--;
 	vm_kick(vm);
 }
 
@@ -177,15 +187,10 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 		vm->nhandles++;
 		return;
 	}
+	vm->probe.loop = NULL;
 	vm->probe.done = vm->probe.fatal = true;
 	trouble_set(&vm->probe.problem, "no-probe", "Unmount, and mount again.",
 		    "nothing could be started: %s", strerror(-r));
-}
-
-void vm_probe_again(struct vm *vm)
-{
-	if (!vm->closing && probe_again(&vm->probe))
-		vm->nhandles++;
 }
 
 int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawner *spawner,
@@ -308,8 +313,8 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	shelf_clear(&vm->shelf);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
-	if (vm->probe.pending)
-		probe_cut(&vm->probe);
+	if (vm->probe.loop)
+		probe_close(&vm->probe, on_probe_closed);
 	imager_cut(&vm->imager);
 	fetcher_cut(&vm->fetcher);
 	installer_cut(&vm->installer);

@@ -101,9 +101,6 @@ const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend ba
 /* Lets the loop look for somebody to admit. */
 void vm_kick(struct vm *vm);
 
-/* A machine is about to be started: if KVM could not be tried out yet, it is now. */
-void vm_probe_again(struct vm *vm);
-
 /* At the end of the machinery: nobody waits for lists any more. */
 void work_cut(struct vm *vm);
 
