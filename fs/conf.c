@@ -156,6 +156,7 @@ int conf_init(struct conf *c)
 		.cpu_percent = 200,
 		.queue = 1024,
 		.queue_user = 256,
+		.max_sessions = 1024,
 		.boot_s = 60,
 		.snapshot_bytes = 4ull << 30,
 		.output_bytes = 64u << 20,

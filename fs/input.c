@@ -12,6 +12,7 @@
 #include "ctl.h"
 #include "fs.h"
 #include "lease.h"
+#include "quota.h"
 #include "session.h"
 #include "text.h"
 
@@ -114,6 +115,8 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 		return -EINVAL;
 	}
 	e = session_can_submit(h->s);
+	if (e == 0)
+		e = quota_take(h->s->fs, h->s, h->text.len, (size_t)offset + size);
 	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
 }
 
@@ -213,8 +216,8 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 		       uint64_t offset)
 {
 	struct session *s = h->s;
+	int e;
 
-	(void)fs;
 	if (s->dead)
 		return -ESTALE;
 	if (h->flags & O_APPEND)
@@ -225,6 +228,9 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
 		return -EFBIG;
 	}
+	e = quota_take(fs, s, s->next_stdin.len, (size_t)offset + size);
+	if (e < 0)
+		return e;
 	s->stdin_mtime = fs_now();
 	return buf_write_at(&s->next_stdin, offset, data, size);
 }

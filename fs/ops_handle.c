@@ -9,6 +9,7 @@
 #include "names.h"
 #include "nodelock.h"
 #include "ops_internal.h"
+#include "quota.h"
 #include "session.h"
 
 static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
@@ -55,6 +56,12 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 	e = hops->open ? hops->open(fs, h, n) : 0;
 	if (e < 0) {
 		handle_free(fs, h);
+		return e;
+	}
+	if (h->s)
+		e = quota_take(fs, h->s, 0, h->text.len);
+	if (e < 0) {
+		close_handle(fs, h);
 		return e;
 	}
 	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true, .noflush = !write};

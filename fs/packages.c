@@ -134,6 +134,15 @@ static char *read_file(const char *path, int *ret_err)
 	return steal_ptr(text);
 }
 
+static uint64_t letters_of(const char *name)
+{
+	uint64_t bits = 0;
+
+	for (; *name; name++)
+		bits |= 1ull << (*name & 63);
+	return bits;
+}
+
 int packages_load(struct packages_list *l, enum packages_kind kind, const char *path)
 {
 	size_t lines = 1;
@@ -159,6 +168,11 @@ int packages_load(struct packages_list *l, enum packages_kind kind, const char *
 		l->name[l->n++] = line;
 	}
 	qsort(l->name, l->n, sizeof(*l->name), compare);
+	l->letters = calloc(l->n + 1, sizeof(*l->letters));
+	if (!l->letters)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n; i++)
+		l->letters[i] = letters_of(l->name[i]);
 	return 0;
 }
 
@@ -166,6 +180,7 @@ void packages_clear(struct packages_list *l)
 {
 	free(l->text);
 	free(l->name);
+	free(l->letters);
 	*l = (struct packages_list){0};
 }
 
@@ -201,15 +216,20 @@ static unsigned distance(const char *a, const char *b, unsigned most)
 	return row[la % 3][lb];
 }
 
-/* The name of the list that looks most like @name, or NULL if none does. */
+/* The name of the list that looks most like @name, or NULL if none does. A change alters two letters at
+ * most, which spares most names the closer look: this is done while everybody else waits. */
 static const char *closest(const struct packages_list *l, const char *name)
 {
 	unsigned most = strlen(name) > 4 ? 2 : 1;
+	const uint64_t letters = letters_of(name);
 	const char *best = NULL;
 
 	for (size_t i = 0; i < l->n; i++) {
-		const unsigned d = distance(name, l->name[i], most);
+		unsigned d;
 
+		if ((unsigned)__builtin_popcountll(letters ^ l->letters[i]) > 2 * most)
+			continue;
+		d = distance(name, l->name[i], most);
 		if (d > most || (best && d == most))
 			continue;
 		best = l->name[i];

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct vm_problem;
 
@@ -14,9 +15,10 @@ struct vm_problem;
 
 /* Names that may be asked for, sorted. */
 struct packages_list {
-	bool any;    /* all of them */
-	char *text;  /* the file */
-	char **name; /* point into `text` */
+	bool any;	   /* all of them */
+	char *text;	   /* the file */
+	char **name;	   /* point into `text` */
+	uint64_t *letters; /* of each: those it has, as bits */
 	size_t n;
 };
 

@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "fs.h"
+#include "quota.h"
 #include "input.h"
 #include "session.h"
 #include "text.h"
@@ -222,12 +223,25 @@ static void scratch_read(struct fs *fs, struct handle *h, struct req *req, size_
 	text_reply(req, &file_of(h)->data, size, offset);
 }
 
+uint64_t scratch_bytes(const struct session *s)
+{
+	const struct scratch_file *f;
+	uint64_t n = 0;
+
+	TAILQ_FOREACH(f, &s->scratch.files, link)
+		n += f->data.len;
+	return n;
+}
+
 static int scratch_write(struct fs *fs, struct handle *h, const void *data, size_t size,
 			 uint64_t offset)
 {
 	struct scratch_file *f = file_of(h);
+	const uint64_t to = MIN(offset, (uint64_t)f->data.limit) + size;
+	int e = to > f->data.limit ? -EFBIG : quota_take(fs, h->s, f->data.len, (size_t)to);
 
-	(void)fs;
+	if (e < 0)
+		return e;
 	f->mtime = fs_now();
 	return buf_write_at(&f->data, offset, data, size);
 }

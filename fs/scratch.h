@@ -41,6 +41,8 @@ struct scratch {
 };
 
 void scratch_init(struct scratch *sc);
+/* Of all files of a session. */
+uint64_t scratch_bytes(const struct session *s);
 void scratch_fini(struct scratch *sc);
 
 /* Can there be such files in directories of this kind? */

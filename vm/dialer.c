@@ -229,6 +229,7 @@ int dialer_connect(struct dialer *d, struct dialer_request *rq, const struct dia
 	rq->id = new_id(d);
 	msg->header = (struct dial_header){DIAL_CONNECT, rq->id};
 	msg->owner = to->owner;
+	msg->user = to->user;
 	msg->address = to->address;
 	msg->port = to->port;
 	msg->anywhere = to->anywhere;

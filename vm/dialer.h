@@ -59,7 +59,8 @@ struct dialer {
 void dialer_init(struct dialer *d, uv_loop_t *loop);
 
 struct dialer_target {
-	uint32_t owner; /* not 0; who asks: each gets his share of lookups */
+	uint32_t owner; /* not 0; which sandbox asks: each gets its share of lookups */
+	uint32_t user;	/* whose it is; likewise */
 	const char *name;
 	uint32_t address; /* in network order, and `name` is its text; or 0 */
 	uint16_t port;

@@ -36,6 +36,7 @@ struct gateway_config {
 	void *data;
 	struct dialer *dialer; /* makes the connections */
 	uint32_t owner;	       /* not 0; whoever asks too much of the dialer waits for himself */
+	uint32_t user;	       /* whose sandbox it is; likewise */
 	bool trusted_names;    /* what the list names may lead to addresses that are not public */
 	struct vm_host_ports host_ports; /* what ALLOW_HOST leads to */
 };

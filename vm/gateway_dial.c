@@ -96,6 +96,7 @@ static int connect_it(struct dial *d, enum allow_verdict verdict)
 	const struct gateway_config *cfg = &d->gw->cfg;
 	struct dialer_target to = {
 		.owner = cfg->owner,
+		.user = cfg->user,
 		.name = d->name,
 		.address = d->address,
 		.port = d->port,

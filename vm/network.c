@@ -192,6 +192,7 @@ static int open_gateway(struct network *n, int *control)
 		.data = n,
 		.dialer = hub_dialer(n->s->vm),
 		.owner = n->owner,
+		.user = n->user,
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
 	};
@@ -290,6 +291,7 @@ int network_new(struct sandbox *s, const struct sandbox_spec *spec)
 	n->s = s;
 	n->trusted_names = spec->trusted_names;
 	n->owner = hub_new_owner(s->vm);
+	n->user = spec->owner;
 	n->nopen = 1;
 	s->network = n;
 	s->nopen++;

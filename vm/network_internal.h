@@ -34,7 +34,7 @@ struct network {
 	char *allow;
 	bool trusted_names;
 	struct port ports[SANDBOX_PORTS_MAX];
-	uint32_t owner; /* for the dialer */
+	uint32_t owner, user; /* for the dialer */
 
 	struct gateway *gateway; /* from network_start() until its helper has ended */
 	struct child child;

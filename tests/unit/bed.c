@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole mount for a test. See bed.h. */
 /* modules: tests/unit/bed_shell.c tests/unit/clock_fake.c tests/unit/reply_fake.c */
-/* modules: tests/unit/vm_fake.c tests/unit/vm_fake_status.c fs/ops.c fs/ops_handle.c fs/fs.c fs/dir.c fs/node.c fs/names.c fs/complaint.c */
+/* modules: tests/unit/vm_fake.c tests/unit/vm_fake_status.c fs/ops.c fs/ops_handle.c fs/fs.c fs/dir.c fs/node.c fs/names.c fs/complaint.c fs/quota.c */
 /* modules: fs/scratch.c fs/handle.c fs/session.c fs/lease.c fs/run.c fs/spool.c fs/input.c */
 /* modules: fs/depot.c fs/fetch.c */
 /* modules: fs/stream.c fs/text.c fs/files.c fs/files_answer.c fs/files_link.c fs/filenode.c fs/filelink.c fs/owner.c fs/events.c fs/env.c */

@@ -24,7 +24,7 @@ static void test_defaults(void **state)
 	assert_true(c.history_bytes == 256u << 20);
 	assert_int_equal(c.history_runs, 100);
 	assert_int_equal(c.max_vms, 0);
-	assert_int_equal(c.max_sessions, 0);
+	assert_int_equal(c.max_sessions, 1024);
 	assert_true(strncmp(c.cache_dir, dir, strlen(dir)) == 0);
 	assert_string_equal(c.spool_dir, c.cache_dir);
 	assert_non_null(strstr(c.agent, "/xsbx-agent"));

@@ -21,21 +21,24 @@
  * this machine; that shows when the connection stands, because then both ends have it.
  *
  * getaddrinfo() runs in libuv's threads. There are only so many, and all sandboxes share them, so
- * each has RESOLVING_EACH lookups at work at a time; its others wait.
+ * each has RESOLVING_EACH lookups at work at a time, and all of one user RESOLVING_USER, which leaves
+ * some to others; the rest wait.
  *
  * A dial has three handles or requests: a lookup, a poll handle for each attempt, and a timer. It is
  * freed when the last of them is gone; `over` says that nobody waits for its outcome any more.
  */
 
 #define DIALS_MAX      4096
+#define DIALS_USER     (DIALS_MAX / 2)
 #define RESOLVING_EACH 4
+#define RESOLVING_USER (DIAL_THREADS * 3 / 4)
 #define ATTEMPT_MS     4000 /* for each address but the last */
 #define TOTAL_MS       15000
 
 struct dial {
 	TAILQ_ENTRY(dial) link;
 	struct dial_server *server;
-	uint32_t id, owner, address;
+	uint32_t id, owner, user, address;
 	uint16_t port;
 	bool anywhere;
 	bool waiting, resolving, polling, over;
@@ -241,7 +244,7 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *r
 
 	(void)status; /* without addresses it failed, for whatever reason */
 	d->resolving = false;
-	server->threads[d->thread] = 0;
+	server->threads[d->thread].owner = 0;
 	for (struct addrinfo *ai = res; ai && d->naddresses < DIAL_ADDRESSES_MAX;
 	     ai = ai->ai_next) {
 		if (ai->ai_addrlen > sizeof(d->addresses[0]))
@@ -267,17 +270,22 @@ static void resolve(struct dial *d, unsigned thread)
 	d->resolving = true;
 	d->handles++;
 	d->thread = thread;
-	d->server->threads[thread] = d->owner;
+	d->server->threads[thread].owner = d->owner;
+	d->server->threads[thread].user = d->user;
 }
 
 /* Lookups that nobody waits for any more count: they keep their thread. */
 static bool may_resolve(const struct dial *d)
 {
-	unsigned n = 0;
+	unsigned of_sandbox = 0, of_user = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(d->server->threads); i++)
-		n += d->server->threads[i] == d->owner;
-	return n < RESOLVING_EACH;
+	for (size_t i = 0; i < ARRAY_SIZE(d->server->threads); i++) {
+		if (!d->server->threads[i].owner)
+			continue;
+		of_sandbox += d->server->threads[i].owner == d->owner;
+		of_user += d->server->threads[i].user == d->user;
+	}
+	return of_sandbox < RESOLVING_EACH && of_user < RESOLVING_USER;
 }
 
 /* Begins a lookup that waits, if there is one and room for it. */
@@ -286,7 +294,7 @@ static void resolve_next(struct dial_server *server)
 	unsigned thread = 0;
 	struct dial *d;
 
-	while (thread < ARRAY_SIZE(server->threads) && server->threads[thread])
+	while (thread < ARRAY_SIZE(server->threads) && server->threads[thread].owner)
 		thread++;
 	if (thread == ARRAY_SIZE(server->threads))
 		return;
@@ -318,18 +326,29 @@ static void find_addresses(struct dial *d)
 	}
 }
 
+static unsigned dials_of(const struct dial_server *server, uint32_t user)
+{
+	const struct dial *d;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(d, &server->dials, link)
+		n += d->user == user;
+	return n;
+}
+
 int dial_begin(struct dial_server *server, const struct dial_connect *msg, const uint32_t *spared,
 	       size_t nspared)
 {
 	struct dial *d = NULL;
 
-	if (server->ndials < DIALS_MAX)
+	if (server->ndials < DIALS_MAX && dials_of(server, msg->user) < DIALS_USER)
 		d = calloc(1, sizeof(*d) + nspared * sizeof(*spared));
 	if (!d)
 		return -ENOMEM;
 	d->server = server;
 	d->id = msg->header.id;
 	d->owner = msg->owner;
+	d->user = msg->user;
 	d->address = msg->address;
 	d->port = msg->port;
 	d->anywhere = msg->anywhere != 0;

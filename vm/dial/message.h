@@ -32,7 +32,8 @@ struct dial_header {
  * numbers in network order as the packet has room for. */
 struct dial_connect {
 	struct dial_header header;
-	uint32_t owner;	  /* not 0; on whose behalf: so that nobody keeps all others waiting */
+	uint32_t owner;	  /* not 0; for which sandbox: so that none keeps all others waiting */
+	uint32_t user;	  /* whose that is; the same for users */
 	uint32_t address; /* in network order; 0: by name */
 	uint16_t port;
 	uint16_t anywhere; /* not 0: wherever the name leads */
@@ -53,7 +54,7 @@ struct dial_done {
 
 #define DIAL_SPARED_MAX ALLOW_ENTRIES_MAX
 
-static_assert(sizeof(struct dial_connect) == 20 + ALLOW_NAME_MAX + 3, "no holes");
+static_assert(sizeof(struct dial_connect) == 24 + ALLOW_NAME_MAX + 3, "no holes");
 static_assert(sizeof(struct dial_done) == 16, "no holes");
 
 #endif

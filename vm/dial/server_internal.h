@@ -12,7 +12,7 @@ struct dial;
 #define DIAL_THREADS 16 /* for lookups, each of which may take seconds; main.c makes as many */
 
 /*
- * - `threads` has the owner of each lookup that is at work, or 0.
+ * - `threads` has for whom each lookup is that is at work; owner 0: the thread has nothing to do.
  * - `handles` counts the socket's handle and the dials; it is freed with the last one.
  */
 struct dial_server {
@@ -21,7 +21,9 @@ struct dial_server {
 	struct packets packets;
 	TAILQ_HEAD(dials, dial) dials;
 	unsigned ndials;
-	uint32_t threads[DIAL_THREADS];
+	struct {
+		uint32_t owner, user;
+	} threads[DIAL_THREADS];
 	unsigned handles;
 };
 

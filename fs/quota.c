@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the daemon's memory a user's texts take. See quota.h. */
+#include "quota.h"
+
+#include <errno.h>
+
+#include "fs.h"
+#include "session.h"
+
+static uint64_t session_bytes(const struct session *s)
+{
+	uint64_t n = s->next_stdin.len + s->last_code.len + scratch_bytes(s);
+	const struct run *r;
+
+	TAILQ_FOREACH(r, &s->queue, queue)
+		n += r->code.len + r->input.len;
+	if (s->active)
+		n += s->active->code.len + s->active->input.len;
+	return n;
+}
+
+uint64_t quota_used(const struct fs *fs, uid_t uid)
+{
+	const struct handle *h;
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i] && fs->slot[i]->uid == uid)
+			n += session_bytes(fs->slot[i]);
+	TAILQ_FOREACH(h, &fs->handles.open, link)
+		if (h->s && h->s->uid == uid)
+			n += h->text.len;
+	return n;
+}
+
+int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
+{
+	if (to <= from || from / QUOTA_LOOK == to / QUOTA_LOOK)
+		return 0;
+	if (quota_used(fs, s->uid) + (to - from) <= QUOTA_BYTES)
+		return 0;
+	session_problemf(
+		s, "too-much-text",
+		"Wait until runs have ended, close what is open, or put the data into files/.",
+		"code, standard input and texts that are open or wait take %u MiB of memory, "
+		"which is all that one user may have",
+		QUOTA_BYTES >> 20);
+	return -EDQUOT;
+}

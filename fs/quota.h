@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the daemon's memory a user's texts take. */
+#ifndef XSBX_QUOTA_H
+#define XSBX_QUOTA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Theory of operation
+ * -------------------
+ * What users write before it is run, and what is rendered for who reads, lies in memory: code and standard
+ * input of runs that wait, files beside the nodes, the text of each open handle. Each is limited by
+ * itself, but there can be many of them. So all of one user's are added up when something large is to
+ * come, and past the limit it is refused with EDQUOT.
+ *
+ * Nothing is counted as it comes and goes: a sum of what is there can't be wrong. It takes some
+ * microseconds with hundreds of sessions, and is only made each time a text has grown by QUOTA_LOOK bytes.
+ */
+#define QUOTA_BYTES (256u << 20) /* of one user */
+#define QUOTA_LOOK  (16u << 10)
+
+struct fs;
+struct session;
+
+/**
+ * quota_take() - May a user have so much more?
+ * @fs: Mount
+ * @s: Session that it is for; its owner pays, and its `error` says what is wrong
+ * @from: Bytes that this one text has already
+ * @to: ... that it is to have
+ *
+ * Return: 0 or -EDQUOT.
+ */
+int quota_take(struct fs *fs, struct session *s, size_t from, size_t to);
+
+/* What all sessions and open handles of a user take now, in bytes. */
+uint64_t quota_used(const struct fs *fs, uid_t uid);
+
+#endif

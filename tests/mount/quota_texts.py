@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What one user's texts take of the daemon's memory is limited, whatever way they come; another user goes on."""
+# option: allow_other
+# timeout: 90
+from xsbx import *
+
+MIB = 1 << 20
+
+
+def daemon_mib():
+    """Memory of the process that serves this mount."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if MNT.encode() in read(f"/proc/{pid}/cmdline").split(b"\0"):
+                status = read(f"/proc/{pid}/status", "r")
+                if "xsbxfs-" not in status.split("\n", 1)[0]:
+                    return int(status.split("VmRSS:")[1].split()[0]) >> 10
+    return 0
+
+
+def copies_of_in():
+    """Each open of a long text holds it as it was then."""
+    s = Session("copies")
+    s.run("sleep 0 #" + "x" * (MIB - 100))
+    held, refused = [], None
+    try:
+        for _ in range(600):
+            held.append(os.open(s / "in", os.O_RDONLY))
+    except OSError as error:
+        refused = error.errno
+    same("not without end", refused, errno.EDQUOT)
+    ok("but many", 100 < len(held) < 400, len(held))
+    has("in words", s.text("error"), "too-much-text")
+    ok("the daemon stays small", daemon_mib() < 600, daemon_mib())
+    if os.getuid() == 0:
+        same("another user is not concerned", as_user(ALICE, lambda: os.mkdir(f"{MNT}/raw/alice") or
+             write(f"{MNT}/raw/alice/in", "echo alice\n") or read(f"{MNT}/raw/alice/stdout")), b"alice\n")
+    for fd in held:
+        os.close(fd)
+    same("and all is well afterwards", s.run("echo fine\n").stdout, b"fine\n")
+
+
+def queued_stdin():
+    s = Session("queued", config="timeout_s = 60\n")
+    s.submit("sleep 30\n")
+    s.wait_state("running")
+    refused = None
+    piece = b"y" * 8192  # small writes count as well
+    try:
+        for _ in range(40):
+            fd = os.open(s / "stdin", os.O_WRONLY | os.O_APPEND)
+            try:
+                for _ in range((15 * MIB) // len(piece)):
+                    os.write(fd, piece)
+            finally:
+                os.close(fd)
+            s.submit("wc -c\n")
+    except OSError as error:
+        refused = error.errno
+    same("standard input of runs that wait", refused, errno.EDQUOT)
+    has("in words", s.text("error"), "too-much-text")
+    ok("the daemon stays small", daemon_mib() < 700, daemon_mib())
+    s.ctl("close")
+    s.remove()
+
+
+def files_beside():
+    sessions, refused = [Session(f"beside{i}") for i in range(8)], None
+    try:
+        for s in sessions:
+            for i in range(60):
+                write(s / f"t{i}", b"z" * MIB)
+    except OSError as error:
+        refused = error.errno
+    same("files beside the nodes", refused, errno.EDQUOT)
+    for s in sessions:
+        s.remove()
+    s = Session("after")
+    same("removed sessions give it back", s.run("echo fine\n").stdout, b"fine\n")
+    s.remove()
+
+
+main(copies_of_in, queued_stdin, files_beside)
