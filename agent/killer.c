@@ -17,14 +17,38 @@
 #define HARD_US	   50000u
 #define SLOW_AFTER 50000u
 #define HARD_AFTER 2000000u  /* then kill(-1), which no fork can outrun */
+#define ASKED_US   20000u    /* between looks at who is still there */
 #define GIVE_UP	   20000000u /* stuck in the kernel: nothing will help */
+
+/* Lets programs end by themselves. Return: false when they have, or have had their time. */
+static bool is_patient(struct killer *k)
+{
+	int n;
+
+	if (!k->until)
+		return false;
+	n = k->asked ? proc_count_except(k->keep, k->not_kept, k->over)
+		     : proc_ask_except(k->keep, k->not_kept);
+	k->asked = true;
+	if (n > 0 && now_us() < k->until) {
+		loop_arm(k->loop, &k->timer, ASKED_US);
+		return true;
+	}
+	k->until = 0;
+	k->since = now_us();
+	return false;
+}
 
 static void on_killer_timer(struct loop_timer *t)
 {
 	struct killer *k = container_of(t, struct killer, timer);
-	uint64_t age = now_us() - k->since;
-	int n = proc_kill_except(k->keep, k->not_kept);
+	uint64_t age;
+	int n;
 
+	if (is_patient(k))
+		return;
+	age = now_us() - k->since;
+	n = proc_kill_except(k->keep, k->not_kept);
 	k->clean = n == 0 ? k->clean + 1 : 0;
 	if (n > 0 && age > HARD_AFTER && getpid() == 1) {
 		if (!k->hard)
@@ -47,8 +71,32 @@ static void on_killer_timer(struct loop_timer *t)
 	k->done(k);
 }
 
+void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
+			 uint64_t grace_us)
+{
+	killer_start(k, keep, not_kept);
+	k->until = grace_us ? k->since + grace_us : 0;
+}
+
+void killer_ignore(struct killer *k, pid_t pid)
+{
+	k->over = pid;
+}
+
+void killer_hurry(struct killer *k)
+{
+	if (!k->active || !k->until)
+		return;
+	k->until = 0;
+	k->since = now_us();
+	loop_arm(k->loop, &k->timer, 0);
+}
+
 void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
 {
+	k->asked = false;
+	k->until = 0;
+	k->over = 0;
 	k->active = true;
 	k->since = now_us();
 	k->clean = 0;

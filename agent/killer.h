@@ -18,6 +18,9 @@ struct killer {
 	uint64_t since;
 	unsigned clean; /* scans in a row that found nothing */
 	bool hard;	/* no more questions are asked */
+	bool asked;	/* SIGTERM was sent */
+	uint64_t until; /* now_us() until which that is given time, or 0 */
+	pid_t over;	/* it has done what it had to: nobody waits for its end */
 	const struct proc_set *keep;
 	pid_t not_kept;
 	void (*done)(struct killer *k);
@@ -30,6 +33,20 @@ struct killer {
  * @not_kept: Process to be killed in any case, or 0
  */
 void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept);
+
+/**
+ * killer_start_asking() - The same, after SIGTERM to all of it, and @grace_us to act on that
+ *
+ * When nothing is left but what killer_ignore() names, that time is over.
+ */
+void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
+			 uint64_t grace_us);
+
+/** killer_ignore() - This process may be killed as soon as it is the only one. */
+void killer_ignore(struct killer *k, pid_t pid);
+
+/** killer_hurry() - The time for programs to act on SIGTERM is over. */
+void killer_hurry(struct killer *k);
 
 /**
  * killer_all() - End all user code and wait for that, outside the loop

@@ -292,15 +292,15 @@ int proc_children(struct proc_set *set)
 	return r < 0 ? proc_scan(set) : 0;
 }
 
-/* Stops a process, after making sure that it is still the one that was found. Return: a descriptor
- * for proc_finish(), or -1. */
-static int proc_stop(const struct proc *p)
+/* Sends a signal to a process, after making sure that it is still the one that was found. Return: a
+ * descriptor of it, or -1. */
+static int proc_signal(const struct proc *p, int sig)
 {
 	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	struct proc now;
 
 	if (fd >= 0 && proc_look(p->pid, &now) == 0 && now.start == p->start)
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGSTOP, NULL, 0);
+		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
 	else
 		close_fd(&fd);
 	return fd;
@@ -331,25 +331,61 @@ static bool is_kept(struct proc_set *all, const struct proc *p, const struct pro
 	return false;
 }
 
+/* Lists user code; those that are to be kept do not count as live. Return: how many do, or -errno. */
+static int proc_victims(struct proc_set *all, const struct proc_set *keep, pid_t not_kept)
+{
+	int victims = 0;
+	int r = proc_scan(all);
+
+	if (r < 0) {
+		proc_set_clear(all);
+		return r;
+	}
+	for (size_t i = 0; i < all->n; i++) {
+		struct proc *p = &all->v[i];
+
+		p->live = p->live && !(keep && is_kept(all, p, keep, not_kept));
+		victims += p->live;
+	}
+	return victims;
+}
+
 int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
 {
 	struct proc_set all = {0};
-	int victims = 0;
-	int r = proc_scan(&all);
+	int victims = proc_victims(&all, keep, not_kept);
 
-	if (r < 0) {
-		proc_set_clear(&all);
-		return r;
-	}
-	for (size_t i = 0; i < all.n; i++) {
-		struct proc *p = &all.v[i];
-
-		p->live = p->live && !(keep && is_kept(&all, p, keep, not_kept));
-		victims += p->live;
-		p->fd = p->live ? proc_stop(p) : -1;
-	}
+	for (size_t i = 0; i < all.n; i++)
+		all.v[i].fd = all.v[i].live ? proc_signal(&all.v[i], SIGSTOP) : -1;
 	for (size_t i = 0; i < all.n; i++)
 		proc_finish(all.v[i].fd);
+	proc_set_clear(&all);
+	return victims;
+}
+
+int proc_ask_except(const struct proc_set *keep, pid_t not_kept)
+{
+	struct proc_set all = {0};
+	int victims = proc_victims(&all, keep, not_kept);
+
+	for (size_t i = 0; i < all.n; i++) {
+		int fd = all.v[i].live ? proc_signal(&all.v[i], SIGTERM) : -1;
+
+		if (fd >= 0) /* what is stopped would not hear it */
+			(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+		close_fd(&fd);
+	}
+	proc_set_clear(&all);
+	return victims;
+}
+
+int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one)
+{
+	struct proc_set all = {0};
+	int victims = proc_victims(&all, keep, not_kept);
+
+	for (size_t i = 0; i < all.n; i++)
+		victims -= all.v[i].live && all.v[i].pid == one;
 	proc_set_clear(&all);
 	return victims;
 }

@@ -77,6 +77,23 @@ bool proc_set_has_pid(const struct proc_set *set, pid_t pid);
  */
 int proc_kill_except(const struct proc_set *keep, pid_t not_kept);
 
+/**
+ * proc_ask_except() - Ask all user code but some to end: SIGTERM
+ * @keep, @not_kept: As for proc_kill_except()
+ *
+ * Return: number of processes that were asked, or -errno.
+ */
+int proc_ask_except(const struct proc_set *keep, pid_t not_kept);
+
+/**
+ * proc_count_except() - How many live processes of user code there are but for some
+ * @keep, @not_kept: As for proc_kill_except()
+ * @one: One more that is not counted, or 0
+ *
+ * Return: the number, or -errno.
+ */
+int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one);
+
 /** proc_number() - The number behind @key in a file of /proc, or 0. */
 uint64_t proc_number(const char *path, const char *key);
 

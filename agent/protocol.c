@@ -242,6 +242,7 @@ void proto_run_pack(struct proto_out *o, const struct proto_run *r)
 {
 	put_u32(o, r->flags);
 	put_u32(o, r->timeout_ms);
+	put_u32(o, r->grace_ms);
 	put_u64(o, r->limit[0]);
 	put_u64(o, r->limit[1]);
 	put_u32(o, r->credit);
@@ -252,6 +253,7 @@ int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
 {
 	ret_r->flags = get_u32(in);
 	ret_r->timeout_ms = get_u32(in);
+	ret_r->grace_ms = get_u32(in);
 	ret_r->limit[0] = get_u64(in);
 	ret_r->limit[1] = get_u64(in);
 	ret_r->credit = get_u32(in);

@@ -175,6 +175,7 @@ struct proto_setup {
 struct proto_run {
 	uint32_t flags;
 	uint32_t timeout_ms; /* 0: none */
+	uint32_t grace_ms;   /* between SIGTERM at that time and SIGKILL */
 	uint64_t limit
 		[2];	 /* most bytes to send of stdout and stderr; the rest is read and dropped */
 	uint32_t credit; /* bytes of OUTPUT granted from the start */

@@ -39,6 +39,9 @@
  * therefore it is done after a run has ended, when nobody waits, and again before the next
  * only if some process was created in between, which the newest process number tells.
  *
+ * At its deadline a run is asked to end first, by SIGTERM to all of these, and has a while to act on
+ * that. Whether its interpreter answers then or ends, its state counts as gone.
+ *
  * Cost. What the interpreter and the children it has waited for have used can be looked up; of others
  * we learn when they end, because then they are ours to wait for. So a run that is killed is charged
  * with all it has started, and one that ends by itself with all but what goes on without it.
@@ -140,6 +143,7 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	}
 	r->id = id;
 	r->timeout_ms = req->timeout_ms;
+	r->grace_ms = req->grace_ms;
 	r->trial = req->flags & PROTO_RUN_TRIAL;
 	r->code_len = req->code.len;
 	r->credit = req->credit;
@@ -291,6 +295,8 @@ static enum proto_how how_ended(struct run *r, uint32_t status)
 
 void run_on_done(struct run *r, int status)
 {
+	if (r->state == RUN_KILLING)
+		killer_ignore(&r->killer, r->interp->pid);
 	if (r->state != RUN_ACTIVE)
 		return; /* it is being killed */
 	run_set_cost(r, NULL);
@@ -322,15 +328,16 @@ static void on_killed(struct killer *k)
 	run_settle(r, (enum proto_how)r->result.how, r->result.status, true);
 }
 
-static void run_kill(struct run *r, enum proto_how how, uint32_t status)
+static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_t grace_us)
 {
 	/* If the interpreter is not reaped before its processes are gone, this is the cost. */
 	run_set_cost(r, NULL);
 	r->result.how = how;
 	r->result.status = status;
+	r->interp->holds = false; /* which the result says, whenever its death is seen */
 	r->state = RUN_KILLING;
 	loop_disarm(r->loop, &r->deadline);
-	killer_start(&r->killer, &r->background, r->interp->pid);
+	killer_start_asking(&r->killer, &r->background, r->interp->pid, grace_us);
 }
 
 static void on_tick(struct loop_timer *t)
@@ -346,7 +353,7 @@ static void on_deadline(struct loop_timer *t)
 	struct run *r = container_of(t, struct run, deadline);
 
 	if (r->state == RUN_ACTIVE)
-		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT);
+		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT, r->grace_ms * 1000ull);
 }
 
 void run_begin(struct run *r, const uint8_t *seed)
@@ -437,7 +444,9 @@ void run_signal(struct run *r, enum proto_signal sig)
 		r->result.status = STATUS_SIGNAL + SIGINT;
 		run_end(r);
 	} else if (r->state == RUN_ACTIVE) {
-		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL);
+		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+	} else if (r->state == RUN_KILLING && sig == PROTO_KILL) {
+		killer_hurry(&r->killer);
 	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
 		r->result.how = PROTO_HOW_KILLED;
 		r->result.status = STATUS_SIGNAL + SIGKILL;
@@ -448,15 +457,17 @@ void run_signal(struct run *r, enum proto_signal sig)
 
 bool run_out_of_memory(struct run *r, bool all)
 {
-	if (r->state == RUN_KILLING)
+	if (r->state == RUN_KILLING) {
+		killer_hurry(&r->killer);
 		return true;
+	}
 	if (r->state != RUN_ACTIVE)
 		return false;
 	log_line("run %u%s takes more memory than there is", r->id,
 		 all ? ", with what earlier ones left behind," : "");
 	if (all)
 		proc_set_clear(&r->background);
-	run_kill(r, PROTO_HOW_OOM, STATUS_SIGNAL + SIGKILL);
+	run_kill(r, PROTO_HOW_OOM, STATUS_SIGNAL + SIGKILL, 0);
 	return true;
 }
 
@@ -479,8 +490,9 @@ void run_resume(struct run *r)
 void run_abandon(struct run *r)
 {
 	r->abandoned = true;
+	killer_hurry(&r->killer);
 	if (r->state == RUN_ACTIVE)
-		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL);
+		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
 	else if (r->state == RUN_WAITING || r->state == RUN_DRAINING)
 		run_end(r);
 }

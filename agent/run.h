@@ -59,7 +59,7 @@ struct run {
 
 	enum run_state state;
 	uint32_t id;
-	uint32_t timeout_ms;
+	uint32_t timeout_ms, grace_ms;
 	bool trial; /* PROTO_RUN_TRIAL */
 	uint32_t code_len;
 	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code */

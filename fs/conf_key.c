@@ -70,6 +70,7 @@ static const struct key keys[] = {
 	{"max_memory_mb", CONF_LIMITS, KEY_NUMBER, AT(limits.max_memory_mb), 128, 1u << 20},
 	{"max_cpus", CONF_LIMITS, KEY_NUMBER, AT(limits.max_cpus), 0, 64},
 	{"max_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_timeout_s), 0, SECONDS_MAX},
+	{"max_grace_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_grace_s), 0, 60},
 	{"max_idle_timeout_s", CONF_LIMITS, KEY_NUMBER, AT(limits.max_idle_timeout_s), 0,
 	 SECONDS_MAX},
 	{"max_processes", CONF_LIMITS, KEY_NUMBER, AT(limits.max_processes), 64, 16384},

@@ -443,6 +443,7 @@ static int hand_over(struct session *s, struct run *r)
 		.stdin_data = r->input.len ? r->input.data : NULL,
 		.stdin_len = r->input.len,
 		.timeout_ms = s->settings.timeout_s * 1000u,
+		.grace_ms = s->settings.grace_s * 1000u,
 		.limit = {s->fs->conf->output_bytes, s->fs->conf->output_bytes},
 	};
 

@@ -56,6 +56,8 @@ static const struct key keys[] = {
 	 "Virtual processors, 1 to 64."},
 	{"timeout_s", KEY_NUMBER, LIVE | ENDLESS, AT(timeout_s), 30, 0, SECONDS_MAX,
 	 LIMIT(max_timeout_s), "Longest time a run may take, in seconds; 0 is no limit."},
+	{"grace_s", KEY_NUMBER, LIVE, AT(grace_s), 2, 0, 60, LIMIT(max_grace_s),
+	 "Seconds between SIGTERM and SIGKILL at that time, 0 to 60."},
 	{"idle_timeout_s", KEY_NUMBER, LIVE | ENDLESS, AT(idle_timeout_s), 300, 0, SECONDS_MAX,
 	 LIMIT(max_idle_timeout_s),
 	 "Close the sandbox after so many seconds without a run; 0 is never."},
@@ -89,7 +91,7 @@ static const struct key keys[] = {
 	 "Whose programs processes see: the host's, or with image those of the image."},
 };
 
-static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, "
+static const char known_keys[] = "The keys are backend, memory_mb, cpus, timeout_s, grace_s, "
 				 "idle_timeout_s, fresh, processes, open_files, file_size_mb, "
 				 "files_mb, files_inodes, packages, network, allow, ports and "
 				 "env.NAME.";

@@ -28,6 +28,7 @@ struct settings {
 	unsigned memory_mb;
 	unsigned cpus;
 	unsigned timeout_s;	 /* 0: none */
+	unsigned grace_s;	 /* from SIGTERM to SIGKILL at that time */
 	unsigned idle_timeout_s; /* 0: never */
 	bool fresh;
 	bool network;
@@ -41,7 +42,7 @@ struct settings {
 
 /* What the administrator allows; 0: no limit. */
 struct settings_limits {
-	unsigned max_memory_mb, max_cpus, max_timeout_s, max_idle_timeout_s;
+	unsigned max_memory_mb, max_cpus, max_timeout_s, max_grace_s, max_idle_timeout_s;
 	unsigned max_processes, max_open_files, max_file_size_mb;
 	bool allow_process, deny_network;
 	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */

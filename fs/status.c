@@ -101,16 +101,16 @@ static json_t *settings_json(const struct settings *st)
 
 	for (size_t i = 0; i < st->nenv; i++)
 		json_object_set_new(env, st->env[i].name, any_string(st->env[i].value));
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
-			 "s:o, s:o}",
-			 "backend", settings_backend_str(st->backend), "memory_mb",
-			 (int)st->memory_mb, "cpus", (int)st->cpus, "timeout_s", (int)st->timeout_s,
-			 "idle_timeout_s", (int)st->idle_timeout_s, "processes", (int)l->processes,
-			 "open_files", (int)l->open_files, "file_size_mb", (int)l->file_size_mb,
-			 "files_mb", (int)l->files_mb, "files_inodes", (int)l->files_inodes,
-			 "fresh", st->fresh, "network", st->network, "packages",
-			 any_string(st->packages), "allow", any_string(st->allow), "ports",
-			 any_string(st->ports), "env", env);
+	return json_pack(
+		"{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
+		"s:o, s:o}",
+		"backend", settings_backend_str(st->backend), "memory_mb", (int)st->memory_mb,
+		"cpus", (int)st->cpus, "timeout_s", (int)st->timeout_s, "grace_s", (int)st->grace_s,
+		"idle_timeout_s", (int)st->idle_timeout_s, "processes", (int)l->processes,
+		"open_files", (int)l->open_files, "file_size_mb", (int)l->file_size_mb, "files_mb",
+		(int)l->files_mb, "files_inodes", (int)l->files_inodes, "fresh", st->fresh,
+		"network", st->network, "packages", any_string(st->packages), "allow",
+		any_string(st->allow), "ports", any_string(st->ports), "env", env);
 }
 
 static void isolation_line(void *data, const char *key, const char *value)

@@ -115,6 +115,7 @@ struct sandbox_run {
 	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
 	size_t stdin_len;
 	unsigned timeout_ms;	     /* 0: none */
+	unsigned grace_ms;	     /* from SIGTERM at that time to SIGKILL */
 	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
 };
 

@@ -305,6 +305,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	const struct proto_run r = {
 		.flags = run->stdin_data ? PROTO_RUN_STDIN : 0,
 		.timeout_ms = run->timeout_ms,
+		.grace_ms = run->grace_ms,
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
 		.credit = OUTPUT_WINDOW,
 		.code = {run->code, (uint32_t)run->code_len},
@@ -331,7 +332,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	f->started = &s->turn.sent;
 	channel_push(&s->channel, f, CHANNEL_CONTROL);
 	turn_pump_stdin(s);
-	sandbox_deadline(s, run->timeout_ms ? (uint64_t)run->timeout_ms + late_ms(s) : 0);
+	sandbox_deadline(s, run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + late_ms(s)
+					    : 0);
 	sandbox_set_state(s, SANDBOX_RUNNING);
 	return 0;
 }

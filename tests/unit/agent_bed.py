@@ -193,10 +193,11 @@ class Host:
 
     # --- runs ----------------------------------------------------------------------------------
 
-    def start(self, code, timeout_ms=0, limits=(1 << 26, 1 << 26), credit=1 << 30, stdin=False):
+    def start(self, code, timeout_ms=0, grace_ms=0, limits=(1 << 26, 1 << 26), credit=1 << 30,
+              stdin=False):
         if isinstance(code, str):
             code = code.encode()
-        return self.send(RUN, integers('IIQQI', int(stdin), timeout_ms, *limits, credit) +
+        return self.send(RUN, integers('IIIQQI', int(stdin), timeout_ms, grace_ms, *limits, credit) +
                          text(code))
 
     def finish(self, id, hook=None, timeout=DEADLINE):

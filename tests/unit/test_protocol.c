@@ -101,7 +101,7 @@ static void messages(void **state)
 		.nenv = 2,
 		.env = {{proto_cstr("A"), proto_cstr("")}, {proto_cstr("LONG"), proto_cstr("b=c")}},
 	};
-	const struct proto_run run = {1, 2000, {3, 1ull << 33}, 4, {"co\0de", 5}};
+	const struct proto_run run = {1, 2000, 500, {3, 1ull << 33}, 4, {"co\0de", 5}};
 	const struct proto_exit ex = {PROTO_HOW_OOM, 137, 1, 0, 5, 6, 7, 8, {9, 10}};
 	const struct proto_usage usage = {1, 2, 3, 4, 5, 6, 7, 8};
 	const struct proto_setattr setattr = {1, 2, 3, 4, 5, -6, 7, 8, 9};

@@ -38,6 +38,7 @@ static void test_defaults(void **state)
 	assert_int_equal(f->s.memory_mb, 192);
 	assert_int_equal(f->s.cpus, 1);
 	assert_int_equal(f->s.timeout_s, 30);
+	assert_int_equal(f->s.grace_s, 2);
 	assert_int_equal(f->s.idle_timeout_s, 300);
 	assert_false(f->s.fresh);
 	assert_false(f->s.network);
@@ -101,6 +102,7 @@ static void test_refuses_bad_values(void **state)
 	assert_refused(f, "cpus = 0", "invalid", "cpus: 0 is too small");
 	assert_refused(f, "cpus = 65", "invalid", "cpus: 65 is too large");
 	assert_refused(f, "timeout_s = 604801", "invalid", "timeout_s");
+	assert_refused(f, "grace_s = 61", "invalid", "grace_s");
 	assert_refused(f, "timeout_s = 1.5", "invalid", "timeout_s");
 	assert_refused(f, "fresh = maybe", "invalid", "\"maybe\"");
 	assert_refused(f, "fresh =", "invalid", "fresh");

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A run whose time is up gets SIGTERM, and SIGKILL when it is still there grace_s later."""
+# backends: local vm
+# timeout: 90
+from xsbx import *
+
+CONFIG = "timeout_s = 1\ngrace_s = 60\n"
+
+# A program of each language that acts on SIGTERM, and one that does nothing about it.
+HANDLER = {
+    "python": "import signal, sys, time\n"
+              "def end(*_):\n    time.sleep(0.2); print('bye', flush=True); sys.exit(3)\n"
+              "signal.signal(signal.SIGTERM, end)\nprint('up', flush=True)\ntime.sleep(600)",
+    "raw": "trap 'sleep 0.2; echo bye; exit 3' TERM\necho up\nsleep 600\n",
+    "javascript": "process.on('SIGTERM', () => setTimeout(() => { console.log('bye'); "
+                  "process.exit(3) }, 200));\nconsole.log('up');\n"
+                  "await new Promise(done => setTimeout(done, 600000))",
+}
+DEFAULT = {
+    "python": "import time\nx = 1\nprint('up', flush=True)\ntime.sleep(600)",
+    "raw": "x=1; echo up\nsleep 600\n",
+    "javascript": "var x = 1; console.log('up');\nawait new Promise(done => setTimeout(done, 600000))",
+}
+FRESH = {
+    "python": ("print('x' in globals())", "False\n"),
+    "raw": ("echo \"[$x]\"", "[]\n"),
+    "javascript": ("console.log(typeof x)", "undefined\n"),
+}
+
+
+def language(name):
+    if not has_language(name):
+        print(f"({name} left out: it is not to be had here)")
+        return
+    s = Session("grace", name, config="timeout_s = 60\n")
+    s.run("1" if name != "raw" else "true")
+    write(s / "config", CONFIG)
+    for what, code, out in (("handler", HANDLER[name], "up\nbye\n"),
+                            ("default", DEFAULT[name], "up\n")):
+        begin = time.monotonic()
+        result = s.run(code)
+        n = s.runs()[-1]
+        same(f"{name}, {what}", (result.out, result.code, s.state_of(n)), (out, 124, "timeout"))
+        # A shell says how its child has ended.
+        ok(f"{name}, {what}: stderr", not result.err or name == "raw" and
+           result.err.startswith("Terminated"), result)
+        # Far less than the grace of a minute.
+        ok(f"{name}, {what}: it ends when nothing is left", time.monotonic() - begin < 45)
+        show, fresh = FRESH[name]
+        write(s / "config", "timeout_s = 60\n")
+        same(f"{name}, {what}: the state afterwards", s.run(show).out, fresh)
+        write(s / "config", CONFIG)
+
+
+def python():
+    language("python")
+
+
+def raw():
+    language("raw")
+
+
+def javascript():
+    language("javascript")
+
+
+def children():
+    """Whatever the run has started is asked, and what earlier runs left behind is not."""
+    s = Session("children", config="timeout_s = 60\n")
+    s.run("(trap 'touch wrong' TERM; while :; do sleep 0.05; done) >/dev/null 2>&1 &\n")
+    write(s / "config", CONFIG)
+    result = s.run("setsid bash -c \"trap 'sleep 0.3; echo child; exit' TERM; while :; do sleep 0.05; "
+                   "done\" &\nsleep 600\n")
+    same("a child's last words", (result.out, result.code), ("child\n", 124))
+    ok("an earlier one is left alone", not os.path.exists(s / "files/wrong"))
+
+
+def stubborn():
+    """Who ignores it is killed, by whatever comes first: the grace, `kill`, or no grace at all."""
+    s = Session("stubborn")
+    ignore = "trap '' TERM; echo up; while :; do sleep 0.1; done\n"
+    for config in "timeout_s = 1\ngrace_s = 1\n", "timeout_s = 1\ngrace_s = 0\n":
+        write(s / "config", config)
+        result = s.run(ignore)
+        same(config, (result.out, result.code), ("up\n", 124))
+    write(s / "config", CONFIG)
+    s.submit(ignore)
+    ok("up", wait_for(lambda: read_ready(s / "stdout") == b"up\n"))
+    time.sleep(1.5 * SLOW)
+    begin = time.monotonic()
+    s.ctl("kill")
+    same("killed in its grace", s.result().code, 124)
+    ok("at once", time.monotonic() - begin < 40)
+    for bad in "grace_s = 61\n", "grace_s = -1\n", "grace_s = x\n":
+        with raises(bad, errno.EINVAL):
+            write(s / "config", bad)
+    has("shown", s.text("config"), "grace_s = 60")
+    same("and told", s.json()["settings"]["grace_s"], 60)
+
+
+main(python, raw, javascript, children, stubborn)
