@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of run states and exit statuses."""
 # backends: local vm
+import re
+
 from xsbx import *
 
 s = None
@@ -81,6 +83,9 @@ def times():
     has("summary", s.text("summary"), " ms, nothing on stdout, nothing on stderr")
     milliseconds = int(s.text("summary").split(" in ")[1].split(" ms")[0])
     ok("the time it took", 290 <= milliseconds < 1000 * SOON, milliseconds)
+    # Microseconds were measured, and no more digits are shown.
+    times = re.findall(r'"(?:wall|user|system)_ms": ([^,]*)', s.text(f"runs/{n}/status.json"))
+    ok("numbers", len(times) == 3 and all(re.fullmatch(r"\d+\.\d{1,3}", t) for t in times), times)
     mtime = os.stat(s / f"runs/{n}/stdout").st_mtime
     ok("mtimes are real", begin - 1 <= mtime <= time.time() + 1, mtime - begin)
 
