@@ -209,8 +209,8 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
 	if (!c->runtime_dir)
 		c->runtime_dir = default_runtime_dir();
-	if (!c->spool_dir && c->cache_dir)
-		c->spool_dir = strdup(c->cache_dir);
+	if (!c->spool_dir && c->cache_dir && asprintf(&c->spool_dir, "%s/spool", c->cache_dir) < 0)
+		c->spool_dir = NULL;
 	if (!c->agent)
 		c->agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
 	if (!c->store_program)

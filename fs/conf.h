@@ -43,7 +43,7 @@ struct conf {
 	char *cache_dir;   /* default $XDG_CACHE_HOME/xsbxfs, or ~/.cache/xsbxfs */
 	char *runtime_dir; /* parent of the mount's own; default $XDG_RUNTIME_DIR/xsbxfs, /run/xsbxfs
 			    * for root, else under /tmp with the uid in its name */
-	char *spool_dir;   /* where long outputs spill; default the cache directory */
+	char *spool_dir;   /* where long outputs spill; default `spool` in the cache directory */
 	char *qemu;	   /* default qemu-system-x86_64 */
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -115,11 +116,17 @@ static void check_fuse(struct checks *c, const struct conf *conf)
 
 static void check_disk(struct checks *c, const struct conf *conf)
 {
+	char path[PATH_MAX], found[256], *slash;
 	struct statvfs st;
-	char found[256];
 	uint64_t mib;
+	int r;
 
-	if (statvfs(conf->spool_dir, &st) < 0) {
+	/* It is made at the first mount. */
+	snprintf(path, sizeof(path), "%s", conf->spool_dir);
+	while ((r = statvfs(path, &st)) < 0 && errno == ENOENT && (slash = strrchr(path, '/')) &&
+	       slash > path)
+		*slash = '\0';
+	if (r < 0) {
 		snprintf(found, sizeof(found), "%s: %s", conf->spool_dir, strerror(errno));
 		check(c, "spool directory", VM_FAIL, found,
 		      "make it, or name another as spool_dir");

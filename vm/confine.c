@@ -26,10 +26,11 @@
  * its descriptors. What is left to it:
  *
  *  - files: the images, the agent, what the kernel tells in /proc and /sys (of the host's load, and
- *    of processes that write to a node), the time zone; to write, its cache, its runtime directory, and
- *    where output is spooled. By Landlock, where the kernel has it. Links in the cache that lead out
- *    of it when the daemon starts are followed.
+ *    of processes that write to a node), the time zone; to write, snapshots and layers in its cache, its
+ *    runtime directory, and where output is spooled. By Landlock, where the kernel has it. Links in the
+ *    cache that lead out of it when the daemon starts are followed.
  *  - system calls: a list, see jail_seccomp.c.
+ *  - the spawner, of which it can only ask what is listed in order.h: see policy.c.
  *  - as root, two capabilities: to end processes that have an id of their own, and to get at a cache
  *    that belongs to the user who said sudo.
  */
@@ -82,6 +83,24 @@ static void allow_images(struct rules *r, const char *cache_dir)
 		closedir(dir);
 }
 
+/* What the daemon itself makes in the cache. Not the images: the program that builds them has all rights of
+ * the user's, and believes what it finds there. */
+static void allow_cache(struct rules *r, const char *cache_dir)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} own[] = {{"snapshots", 0700}, {"layers", 0755}};
+	char path[PATH_MAX + 16];
+
+	allow(r, false, "%s", cache_dir);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		snprintf(path, sizeof(path), "%s/%s", cache_dir, own[i].name);
+		(void)mkdir(path, own[i].mode);
+		allow(r, true, "%s", path);
+	}
+}
+
 static int confine_files(const struct confine_spec *spec)
 {
 	static const char *const readable[] = {
@@ -98,8 +117,7 @@ static int confine_files(const struct confine_spec *spec)
 		allow(r, false, "%s", readable[i]);
 	allow(r, false, "%s", spec->agent);
 	allow_images(r, spec->cache_dir);
-	allow(r, true, "%s", spec->cache_dir);
-	allow(r, true, "%s/snapshots", spec->cache_dir);
+	allow_cache(r, spec->cache_dir);
 	allow(r, true, "%s", spec->runtime_dir);
 	allow(r, true, "%s", spec->spool_dir);
 	allow(r, true, "/dev/null");
@@ -229,7 +247,9 @@ void confine_tell(void (*line)(void *data, const char *key, const char *value), 
 	line(data, "daemon.capabilities", text);
 	if (landlock > 0)
 		snprintf(text, sizeof(text),
-			 "on, ABI %d: only images, cache, runtime and spool directory, /proc",
+			 "on, ABI %d: only cache, runtime and spool directory, /proc; images only "
+			 "to "
+			 "be read",
 			 landlock);
 	else
 		snprintf(text, sizeof(text), "none: %s",

@@ -71,7 +71,8 @@ static int start(struct vm *vm, int fd)
 	if (!job)
 		return -ENOMEM;
 	job->vm = vm;
-	job->dir = strdup(vm->cache_dir);
+	if (asprintf(&job->dir, "%s/snapshots", vm->cache_dir) < 0)
+		job->dir = NULL;
 	job->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	r = job->fd < 0 || !job->dir ? -ENOMEM : uv_queue_work(vm->loop, &job->work, work, on_done);
 	if (r < 0) {

@@ -62,7 +62,7 @@ static void settle(const char *path, char ret_path[PATH_MAX])
 static void note_places(struct policy *p, bool *bad)
 {
 	char path[PATH_MAX + 300], real[PATH_MAX];
-	const size_t len = strlen(p->cache);
+	const size_t len = strlen(p->images);
 	struct dirent *e;
 	DIR *dir;
 
@@ -71,7 +71,7 @@ static void note_places(struct policy *p, bool *bad)
 	while (dir && p->nplaces < POLICY_PLACES_MAX && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, e->d_name);
 		if (e->d_name[0] == '.' || !realpath(path, real) ||
-		    (strncmp(real, p->cache, len) == 0 && real[len] == '/'))
+		    (strncmp(real, p->images, len) == 0 && real[len] == '/'))
 			continue;
 		p->place[p->nplaces++] = copy(real, bad);
 	}
@@ -151,6 +151,8 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	char path[PATH_MAX];
 
 	settle(vm->cache_dir, p->cache);
+	snprintf(path, sizeof(path), "%.*s/images", PATH_MAX - 8, p->cache);
+	settle(path, p->images);
 	settle(vm->runtime_dir, p->runtime);
 	find(vm->qemu, p->qemu);
 	find(vm->agent, p->agent);
@@ -243,13 +245,12 @@ static bool is_below(const char *path, const char *dir)
 
 int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MAX])
 {
-	char path[PATH_MAX + 200], images[PATH_MAX + 8];
+	char path[PATH_MAX + 200];
 
 	snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->cache, image);
 	if (!realpath(path, ret_path))
 		return -ENOENT;
-	snprintf(images, sizeof(images), "%s/images", p->cache);
-	if (is_below(ret_path, images))
+	if (is_below(ret_path, p->images))
 		return 0;
 	for (size_t i = 0; i < p->nplaces; i++) {
 		if (is_below(ret_path, p->place[i]))

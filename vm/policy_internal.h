@@ -26,13 +26,13 @@ struct policy {
 	struct order_limits most;
 	bool others;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
-	char cache[PATH_MAX], runtime[PATH_MAX];
+	char cache[PATH_MAX], images[PATH_MAX + 8], runtime[PATH_MAX];
 	char *ca, *offline; /* or NULL */
 	char *store_url, *store_region;
 	unsigned store_timeout_s;
 	bool store_read, store_write;
 	char *python_index, *python_hosts, *npm_registry, *npm_hosts; /* or NULL */
-	char *place[POLICY_PLACES_MAX]; /* outside the cache, where images lay at the start */
+	char *place[POLICY_PLACES_MAX]; /* beside `images`, where images lay at the start */
 	size_t nplaces;
 	struct sealed_view *view;
 	size_t nviews;

@@ -134,6 +134,7 @@ static void on_spawner_lost(void *data)
  * absolute, because the spawner has a working directory of its own. */
 static int copy_config(struct vm *vm, const struct vm_config *cfg)
 {
+	char path[PATH_MAX];
 	int r;
 
 	vm->cache_dir = strdup(cfg->cache_dir);
@@ -150,7 +151,8 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->ca_len = cfg->ca_len;
 	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
 		return -ENOMEM;
-	contents_load(&vm->contents, vm->cache_dir);
+	if (snprintf(path, sizeof(path), "%s/snapshots", vm->cache_dir) < (int)sizeof(path))
+		contents_load(&vm->contents, path);
 	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
 	r = vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
 	if (r == 0)

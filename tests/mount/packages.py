@@ -197,7 +197,7 @@ def full():
         return
     os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
     wheel("huge", "1.0", {f"huge/m{i}.py": f"X = '{os.urandom(30000).hex()}'\n" for i in range(80)})
-    small = Mount("full", cache=cache, options=(f"spool_dir={SCRATCH}",))
+    small = Mount("full", cache=cache, options=(f"spool_dir={SCRATCH}/full.spool",))
     s = small.session("one", "huge==1.0")
     run = s.run("print(1)\n")
     same("refused", (run.code, s.state_of(1)), ("EIO", "refused"))

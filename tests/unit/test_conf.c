@@ -26,7 +26,8 @@ static void test_defaults(void **state)
 	assert_int_equal(c.max_vms, 0);
 	assert_int_equal(c.max_sessions, 1024);
 	assert_true(strncmp(c.cache_dir, dir, strlen(dir)) == 0);
-	assert_string_equal(c.spool_dir, c.cache_dir);
+	assert_int_equal(strncmp(c.spool_dir, c.cache_dir, strlen(c.cache_dir)), 0);
+	assert_string_equal(c.spool_dir + strlen(c.cache_dir), "/spool");
 	assert_non_null(strstr(c.agent, "/xsbx-agent"));
 	assert_int_equal(c.ntemplates, 3);
 	assert_string_equal(c.template[0].name, "python");
