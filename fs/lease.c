@@ -319,6 +319,12 @@ static bool is_wired(const struct settings *st)
 	return st->network || *st->ports;
 }
 
+/* Is it for whoever begins the session, and nobody knows now who that will be? */
+static bool is_owners(const struct conf *conf, const struct settings *st)
+{
+	return conf->allow_other && geteuid() == 0 && (*st->rw || *st->work);
+}
+
 void lease_prepare(struct fs *fs)
 {
 	struct sandbox_env env[ENV_MAX];
@@ -353,7 +359,7 @@ void lease_prepare(struct fs *fs)
 			.nports = netset_list_ports(t->settings.ports, ports),
 		};
 
-		if (t->prepare && r == 0)
+		if (t->prepare && r == 0 && !is_owners(fs->conf, &t->settings))
 			vm_prepare(fs->vm, &spec);
 		paths_clear(&paths);
 	}

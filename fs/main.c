@@ -33,7 +33,8 @@
  * -------------------
  * Start, in this order, because each step needs the ones before it: read the configuration; go into the
  * background (the parent waits for word that the mount is there); claim the runtime directory and
- * clear away what a killed instance left; fork the spawner while the process is small; then the loop,
+ * clear away what a killed instance left; settle what may ever be started, and fork the spawner with that
+ * (vm/policy.c), while the process is small and has read nothing of anybody else's; then the loop,
  * the machinery, the mount; then give up all rights that are not needed any more (vm/confine.c).
  *
  * The end has one way, whatever asks for it (SIGTERM, SIGINT, unmount, death of the spawner): sessions
