@@ -228,8 +228,7 @@ const char *survey_kvm_fix(const char *root, enum kvm_state state, bool privileg
 		       "or, in a virtual machine, nested virtualisation.";
 	if (state == KVM_UNDECIDED)
 		return "Sandboxes run emulated, several times slower, until the host has less to "
-		       "do: "
-		       "KVM is tried again, once a minute at most, when a machine is started.";
+		       "do: KVM is tried again from time to time.";
 	if (state == KVM_DENIED && privileged)
 		return "Sandboxes run emulated, several times slower. Root can make no device "
 		       "nodes "

@@ -2,6 +2,7 @@
 /* What machines run on: facts are believed, accidents are asked about again. */
 /* modules: vm */
 /* libs: uv seccomp */
+#include <assert.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 static uv_loop_t loop;
 static struct spawner *sp;
 static char dir[] = "/tmp/xsbx-probe.XXXXXX";
-static char program[64], calls[64];
+static char program[64], calls[64], trial[64];
 static unsigned ndone;
 static bool closed;
 
@@ -43,9 +44,10 @@ static int job(const void *data, const void *request, size_t len, size_t nfds,
 	const struct order *order = request;
 
 	(void)data;
-	if (len != sizeof(*order) || nfds != 1 || order->program != ORDER_QEMU_VERSION)
+	if (len != sizeof(*order) || nfds != 1 ||
+	    (order->program != ORDER_QEMU_VERSION && order->program != ORDER_KVM_TRIAL))
 		return -EPERM;
-	ret_job->argv[0] = program;
+	ret_job->argv[0] = order->program == ORDER_KVM_TRIAL ? trial : program;
 	ret_job->argv[1] = "--version";
 	ret_job->envp[0] = "PATH=/usr/bin:/bin";
 	ret_job->target[0] = (struct spawn_target){0, STDOUT_FILENO};
@@ -99,13 +101,18 @@ static unsigned ncalls(void)
 	return stat(calls, &st) < 0 ? 0 : (unsigned)st.st_size;
 }
 
-static void begin(struct probe *p)
+static void begin_with(struct probe *p, enum accel_wish wish)
 {
 	*p = (struct probe){0};
 	ndone = 0;
 	closed = false;
-	assert_int_equal(probe_start(p, &loop, sp, ACCEL_TCG, on_done), 0);
+	assert_int_equal(probe_start(p, &loop, sp, wish, on_done), 0);
 	assert_false(p->done);
+}
+
+static void begin(struct probe *p)
+{
+	begin_with(p, ACCEL_TCG);
 }
 
 static void await(const struct probe *p)
@@ -121,6 +128,7 @@ static void end(struct probe *p)
 		uv_run(&loop, UV_RUN_ONCE);
 	unlink(program);
 	unlink(calls);
+	unlink(trial);
 }
 
 static void answers(void **state)
@@ -228,6 +236,63 @@ static void closed_early(void **state)
 	assert_int_equal(ndone, 0);
 }
 
+static void write_trial(const char *script)
+{
+	FILE *f = fopen(trial, "we");
+
+	assert_non_null(f);
+	fprintf(f, "#!/bin/sh\n%s\n", script);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(trial, 0755), 0);
+}
+
+/* A struct kvm_verdict with nothing but its state. */
+#define SAYS(state) "printf '\\00" state "\\000\\000\\000'; head -c 252 /dev/zero"
+static_assert(KVM_UNUSABLE == 0 && KVM_USABLE == 2, "what SAYS() is called with");
+
+/* While a trial of KVM comes to no end machines are emulated, or run with KVM if that is the wish; then it is
+ * tried again, and what it says counts. */
+static void kvm_undecided(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	write_qemu(ANSWERS);
+	write_trial("kill -9 $$");
+	begin_with(&p, ACCEL_AUTO);
+	await(&p);
+	assert_string_equal(p.accel, "tcg");
+	assert_false(p.fatal);
+	assert_true(uv_is_active((uv_handle_t *)&p.timer));
+	write_trial(SAYS("2"));
+	uv_timer_start(&p.timer, p.timer.timer_cb, 1, 0);
+	while (ndone < 2)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_string_equal(p.accel, "kvm");
+	assert_false(p.unclear);
+	end(&p);
+}
+
+static void kvm_wanted(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	write_qemu(ANSWERS);
+	write_trial("kill -9 $$");
+	begin_with(&p, ACCEL_KVM);
+	await(&p);
+	assert_string_equal(p.accel, "kvm");
+	assert_false(p.fatal);
+	end(&p);
+	write_qemu(ANSWERS);
+	write_trial(SAYS("0"));
+	begin_with(&p, ACCEL_KVM);
+	await(&p);
+	assert_string_equal(p.problem.code, "kvm-unusable");
+	end(&p);
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -235,6 +300,7 @@ static int make_dir(void **state)
 		return -1;
 	snprintf(program, sizeof(program), "%s/qemu", dir);
 	snprintf(calls, sizeof(calls), "%s/qemu.calls", dir);
+	snprintf(trial, sizeof(trial), "%s/trial", dir);
 	return 0;
 }
 
@@ -249,7 +315,8 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(answers), T(killed_once), T(killed_always), T(installed_later), T(closed_early),
+		T(answers),	 T(killed_once),   T(killed_always), T(installed_later),
+		T(closed_early), T(kvm_undecided), T(kvm_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
