@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "landlock.h"
 #include "place.h"
 #include "util.h"
@@ -44,6 +45,7 @@ enum spawn_step {
 	STEP_LIMITS,
 	STEP_CHDIR,
 	STEP_CONFINE,
+	STEP_FILTER,
 	STEP_EXEC,
 	STEP_NSTEPS,
 };
@@ -59,6 +61,7 @@ static const char *const step_names[] = {
 	[STEP_LIMITS] = "resource limits",
 	[STEP_CHDIR] = "working directory",
 	[STEP_CONFINE] = "confinement",
+	[STEP_FILTER] = "filter of system calls",
 	[STEP_EXEC] = "starting the interpreter",
 };
 _Static_assert(ARRAY_SIZE(step_names) == STEP_NSTEPS, "each step has a name");
@@ -198,6 +201,15 @@ static int step_confine(const struct spawn *s)
 	return r < 0 ? -1 : 0;
 }
 
+/* A jail's own filter was there before the agent; what is missing there is what differs between the
+ * agent and user code, if they have the same id. */
+static int step_filter(const struct spawn *s)
+{
+	if (!s->place->guest && (!s->place->jail || s->place->drop))
+		return 0;
+	return filter_confine(s->place->guest);
+}
+
 static void spawn_fail(int err_fd, enum spawn_step step)
 {
 	struct spawn_report report = {step, errno};
@@ -230,6 +242,8 @@ static void spawn_child(const struct spawn *s, int err_fd)
 		spawn_fail(SPAWN_ERR, STEP_CHDIR);
 	if (step_confine(s) < 0)
 		spawn_fail(SPAWN_ERR, STEP_CONFINE);
+	if (step_filter(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_FILTER);
 	execvpe(s->argv[0], s->argv, s->envp);
 	spawn_fail(SPAWN_ERR, STEP_EXEC);
 }

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A seccomp filter for user code. */
+#include "filter.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/ioprio.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Two things are refused. The first is whatever may be done by one process to another of the same
+ * user, if that other is the agent, which always is process 1: where the daemon has no root, agent and user
+ * code share an id, and the kernel would let one limit, slow down or signal the other. The second,
+ * in guests, are the parts of the kernel that a program in a sandbox has no use for and in which
+ * most holes were found; what needs a privilege is among them although user code has none. So are the
+ * system calls of other architectures, of which the lists below know nothing.
+ *
+ * It is a list of what is refused, not of what is allowed: behind it is a kernel that belongs to the
+ * guest, and ordinary programs, debuggers among them, are to find what they know. A refusal is EPERM,
+ * or EAFNOSUPPORT for a socket, which programs meet elsewhere, too.
+ */
+
+#if defined(__x86_64__)
+#define FILTER_ARCH AUDIT_ARCH_X86_64
+#define X32_BIT	    0x40000000u
+#elif defined(__aarch64__)
+#define FILTER_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "name this architecture's AUDIT_ARCH"
+#endif
+
+#define LOW(n)	 ((uint32_t)offsetof(struct seccomp_data, args[n])) /* both are little-endian */
+#define AGENT	 1u
+#define CODE_MAX 512
+
+/* Refused in guests. */
+static const int never[] = {
+	SYS_bpf,
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+	SYS_userfaultfd,
+	SYS_perf_event_open,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_keyctl,
+	SYS_fanotify_init,
+	SYS_fanotify_mark,
+	SYS_open_by_handle_at,
+	SYS_kexec_load,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_move_mount,
+	SYS_open_tree,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+	SYS_mount_setattr,
+	SYS_setns,
+	SYS_quotactl,
+	SYS_quotactl_fd,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_reboot,
+	SYS_acct,
+	SYS_syslog,
+	SYS_vhangup,
+	SYS_settimeofday,
+	SYS_clock_settime,
+#ifdef __x86_64__
+	SYS_kexec_file_load,
+	SYS_iopl,
+	SYS_ioperm,
+	SYS_modify_ldt,
+#endif
+};
+
+/* The kinds of sockets that guests have a use for. */
+static const unsigned families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+/* Their first argument is a process. */
+static const int to_a_process[] = {
+	SYS_kill,
+	SYS_tkill,
+	SYS_tgkill,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	SYS_pidfd_open,
+	SYS_prlimit64,
+	SYS_sched_setaffinity,
+	SYS_sched_getaffinity,
+	SYS_sched_setscheduler,
+	SYS_sched_setparam,
+	SYS_sched_setattr,
+	SYS_migrate_pages,
+	SYS_move_pages,
+};
+
+struct program {
+	struct sock_filter v[CODE_MAX];
+	unsigned short n;
+};
+
+static void emit(struct program *p, struct sock_filter one)
+{
+	if (p->n < CODE_MAX)
+		p->v[p->n++] = one;
+}
+
+static void load(struct program *p, uint32_t offset)
+{
+	emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset));
+}
+
+/* Skips @yes instructions if what was loaded is @value, else @no. */
+static void when(struct program *p, uint32_t value, uint8_t yes, uint8_t no)
+{
+	emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no));
+}
+
+static void ret(struct program *p, uint32_t action)
+{
+	emit(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+}
+
+/* What was loaded afterwards is the number of the system call. */
+static void begin(struct program *p)
+{
+	load(p, offsetof(struct seccomp_data, arch));
+	when(p, FILTER_ARCH, 1, 0);
+	ret(p, SECCOMP_RET_KILL_PROCESS);
+	load(p, offsetof(struct seccomp_data, nr));
+#ifdef X32_BIT
+	emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1));
+	ret(p, SECCOMP_RET_ERRNO | ENOSYS);
+#endif
+}
+
+static void spare_kernel(struct program *p)
+{
+	const uint8_t n = ARRAY_SIZE(families);
+
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
+		when(p, (uint32_t)never[i], 0, 1);
+		ret(p, SECCOMP_RET_ERRNO | EPERM);
+	}
+	when(p, SYS_socket, 0, (uint8_t)(n + 3));
+	load(p, LOW(0));
+	for (uint8_t i = 0; i < n; i++)
+		when(p, families[i], (uint8_t)(n - i), 0);
+	ret(p, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	ret(p, SECCOMP_RET_ALLOW);
+}
+
+/* @which says in @user that the call is for all processes of a user, of which the agent may be one. */
+static void spare_agent_of(struct program *p, int nr, uint32_t user)
+{
+	when(p, (uint32_t)nr, 0, 6);
+	load(p, LOW(0));
+	when(p, user, 2, 0);
+	load(p, LOW(1));
+	when(p, AGENT, 0, 1);
+	ret(p, SECCOMP_RET_ERRNO | EPERM);
+	ret(p, SECCOMP_RET_ALLOW);
+}
+
+static void spare_agent(struct program *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(to_a_process); i++) {
+		when(p, (uint32_t)to_a_process[i], 0, 4);
+		load(p, LOW(0));
+		when(p, AGENT, 0, 1);
+		ret(p, SECCOMP_RET_ERRNO | EPERM);
+		ret(p, SECCOMP_RET_ALLOW);
+	}
+	spare_agent_of(p, SYS_setpriority, PRIO_USER);
+	spare_agent_of(p, SYS_ioprio_set, IOPRIO_WHO_USER);
+}
+
+int filter_confine(bool guest)
+{
+	struct program p = {.n = 0};
+	struct sock_fprog prog = {.filter = p.v};
+
+	begin(&p);
+	if (guest)
+		spare_kernel(&p);
+	spare_agent(&p);
+	ret(&p, SECCOMP_RET_ALLOW);
+	if (p.n == CODE_MAX) {
+		errno = E2BIG;
+		return -1;
+	}
+	prog.len = p.n;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
+}
