@@ -120,7 +120,16 @@ static struct waitlist *changes_waits(struct fs *fs, struct handle *h)
 	return &h->s->wait;
 }
 
+static int changes_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	(void)n;
+	h->stream = true;
+	return 0;
+}
+
 const struct handle_ops changes_ops = {
+	.open = changes_open,
 	.read = changes_read,
 	.poll = changes_poll,
 	.waits = changes_waits,

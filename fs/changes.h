@@ -32,6 +32,9 @@ void changes_drop(struct session *s);
 int changes_commit(struct session *s);
 int changes_discard(struct session *s);
 
+#define CHANGES_UNKNOWN \
+	(32u << 20) /* more than the list can be: its size while it is open, see stream.h */
+
 extern const struct handle_ops changes_ops;
 
 #endif

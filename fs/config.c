@@ -30,6 +30,14 @@ static int take_effect(struct session *s, const struct settings *with)
 	return -EBUSY;
 }
 
+/* What was wrong with them is mended when they are set well. */
+static int failed(struct session *s, int e)
+{
+	if (e != -ENOMEM && s->error.code[0])
+		s->config_error = true;
+	return e;
+}
+
 /* Takes over @with; unless making it ended with an error, @e, which @why may explain. */
 static int settle(struct session *s, struct settings *with, int e, const struct vm_problem *why)
 {
@@ -39,8 +47,10 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 		session_problem(s, why);
 	if (e < 0) {
 		settings_clear(with);
-		return e;
+		return failed(s, e);
 	}
+	if (s->config_error)
+		session_problem(s, NULL);
 	settings_clear(&s->settings);
 	s->settings = *with;
 	s->config_mtime = fs_now();

@@ -87,8 +87,10 @@ static int node_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
 		return 0;
 	case NODE_STDIN: *ret_size = n->s->next_stdin.len; return 0;
 	case NODE_CHANGES: /* known when it is read */
+		*ret_size = handles_stream(fs, n->ino) ? CHANGES_UNKNOWN : 0;
+		return 0;
 	case NODE_CTL: *ret_size = 0; return 0;
-	case NODE_EVENTS: *ret_size = events_size(&fs->events); return 0;
+	case NODE_EVENTS: *ret_size = events_size(&fs->events, NULL); return 0;
 	case NODE_LATEST:
 		dir_latest(n, target);
 		*ret_size = strlen(target);
@@ -96,11 +98,11 @@ static int node_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
 	case NODE_STDOUT:
 	case NODE_STDERR:
 	case NODE_OUTPUT:
-	case NODE_EXIT_CODE: *ret_size = stream_size(n->s, n->s->latest, n->kind); return 0;
+	case NODE_EXIT_CODE: *ret_size = stream_size(fs, n, n->s->latest); return 0;
 	case NODE_RUN_STDOUT:
 	case NODE_RUN_STDERR:
 	case NODE_RUN_OUTPUT:
-	case NODE_RUN_WAIT: *ret_size = stream_size(n->s, n->r, n->kind); return 0;
+	case NODE_RUN_WAIT: *ret_size = stream_size(fs, n, n->r); return 0;
 	default: return text_size(fs, n, ret_size);
 	}
 }

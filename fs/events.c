@@ -50,6 +50,7 @@ static void add(struct events *ev, const struct session *s, json_t *o)
 	free(*slot);
 	*slot = line;
 	ev->next++;
+	ev->bytes += strlen(line);
 	ev->mtime = now;
 	wait_wake(ev->fs, &ev->wait);
 }
@@ -91,31 +92,78 @@ void events_add_denied(struct events *ev, const struct session *s,
 	add(ev, s, o);
 }
 
-uint64_t events_size(const struct events *ev)
+/* Where the oldest line that is kept begins, counted from the first byte ever. */
+static uint64_t first_byte(const struct events *ev)
 {
-	uint64_t n = 0;
+	uint64_t n = ev->bytes;
 
 	for (uint64_t i = first_kept(ev); i < ev->next; i++)
-		n += strlen(ev->line[i % EVENTS_KEPT]);
+		n -= strlen(ev->line[i % EVENTS_KEPT]);
 	return n;
+}
+
+uint64_t events_size(const struct events *ev, const struct handle *h)
+{
+	uint64_t first = first_byte(ev);
+	const struct handle *o;
+
+	if (h)
+		return ev->bytes - h->base;
+	TAILQ_FOREACH(o, &ev->fs->handles.open, link)
+		if (o->ops == &events_ops)
+			first = MIN(first, o->base);
+	return ev->bytes - first;
 }
 
 /* ---- the node ---- */
 
 /*
- * The offset of a read is not used: a handle goes through the lines in order, and `cursor` and `text`
- * say where it is. A reader too slow for the ring goes on with the oldest line there still is.
+ * For each open, offset 0 is where the oldest line began that was kept then, at `base`, and the end moves on. `cursor`
+ * and `text` say what is read next, at offset `expected`; a read elsewhere looks for its place. A reader
+ * too slow for the ring goes on with the oldest line there still is, whose offsets move to where it is.
+ *
+ * The size that all see is counted from the oldest open, so that nobody's gets smaller while he follows.
  */
 static int events_open(struct fs *fs, struct handle *h, const struct node *n)
 {
 	(void)n;
 	h->cursor = first_kept(&fs->events);
+	h->base = first_byte(&fs->events);
 	return 0;
+}
+
+/* Goes to @offset of this open: behind what was dropped, and before what is not there yet. */
+static void seek(const struct events *ev, struct handle *h, uint64_t offset)
+{
+	const uint64_t at = h->base + offset;
+	uint64_t pos = first_byte(ev);
+
+	buf_clear(&h->text);
+	h->expected = offset;
+	h->cursor = first_kept(ev);
+	if (at < pos)
+		h->base = pos - offset;
+	for (; h->cursor < ev->next; h->cursor++) {
+		const char *line = ev->line[h->cursor % EVENTS_KEPT];
+		const size_t len = strlen(line);
+
+		if (pos + len > at) {
+			const size_t skip = at > pos ? (size_t)(at - pos) : 0;
+
+			if (skip && buf_append(&h->text, line + skip, len - skip) == 0)
+				h->cursor++;
+			return;
+		}
+		pos += len;
+	}
 }
 
 static void fill(const struct events *ev, struct handle *h, size_t size)
 {
-	h->cursor = MAX(h->cursor, first_kept(ev));
+	if (h->cursor < first_kept(ev)) {
+		h->cursor = first_kept(ev);
+		h->base = first_byte(ev) - h->expected - h->text.len;
+	}
 	while (h->cursor < ev->next && h->text.len < size) {
 		const char *line = ev->line[h->cursor % EVENTS_KEPT];
 
@@ -131,6 +179,8 @@ static void events_read(struct fs *fs, struct handle *h, struct req *req, size_t
 	uint64_t now = uv_now(fs->loop);
 	size_t n;
 
+	if (offset != h->expected)
+		seek(&fs->events, h, offset);
 	fill(&fs->events, h, size);
 	n = MIN(size, h->text.len);
 	if (n) {
@@ -138,6 +188,7 @@ static void events_read(struct fs *fs, struct handle *h, struct req *req, size_t
 		reply_buf(req, h->text.data, n);
 		memmove(h->text.data, h->text.data + n, h->text.len - n);
 		h->text.len -= n;
+		h->expected += n;
 	} else if (nonblock) {
 		reply_err(req, -EAGAIN);
 	} else if (h->deadline && now >= h->deadline) {

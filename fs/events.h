@@ -21,6 +21,7 @@ struct events {
 	struct fs *fs;
 	char *line[EVENTS_KEPT]; /* ring: number n is at n % EVENTS_KEPT; terminated */
 	uint64_t next;		 /* number of the next event */
+	uint64_t bytes;		 /* of all lines so far */
 	struct timespec mtime;
 	struct waitlist wait;
 };
@@ -36,8 +37,8 @@ void events_add_run(struct events *ev, const struct session *s, const struct run
 void events_add_denied(struct events *ev, const struct session *s,
 		       const struct sandbox_denied *what, unsigned unreported);
 
-/* The size to show: bytes of all lines that are kept. */
-uint64_t events_size(const struct events *ev);
+/* The size to show: bytes of all lines that are kept. For @h, if not NULL, as its offsets count. */
+uint64_t events_size(const struct events *ev, const struct handle *h);
 /* Called at alarms: gives waiting readers their end of file. Return: next uv_now() or UINT64_MAX. */
 uint64_t events_tick(struct events *ev, uint64_t now);
 

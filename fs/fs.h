@@ -58,7 +58,7 @@ struct fs {
 	struct lockbook locks; /* of the nodes that are not the agent's */
 	struct events events;
 	struct complaints complaints;
-	uid_t caller; /* of the request that is being served */
+	uid_t caller;	    /* of the request that is being served */
 	struct depot depot; /* of output */
 	struct fetch fetch;
 	struct fs_stats stats;

@@ -114,6 +114,16 @@ struct handle *handle_get(struct fs *fs, uint64_t fh)
 	return h && h->generation == fh >> 32 ? h : NULL;
 }
 
+bool handles_stream(const struct fs *fs, uint64_t ino)
+{
+	const struct handle *h;
+
+	TAILQ_FOREACH(h, &fs->handles.open, link)
+		if (h->ino == ino && h->stream)
+			return true;
+	return false;
+}
+
 void handle_bind(struct handle *h, struct run *r)
 {
 	struct run *old = h->r;

@@ -88,14 +88,16 @@ struct handle {
 
 	struct buf text; /* rendered text; what was written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */
-	bool flushed;	 /* ... and it has been flushed, so that RELEASE may follow any moment */
 	bool killed;	 /* ... but the writer died of a signal: commit nothing */
 	bool failed;	 /* ... but a write was refused: it is no whole program */
+	bool stream;	 /* opened while its size was not known */
 	bool cached;	 /* the read that is being answered fills the page cache, see op_read() */
 	bool bound;	 /* a waiting node: `r` is decided, or the list of changes is there */
 	bool asked;	 /* for the list of changes */
 	uint64_t
 		cursor; /* files.changes: why there is no list; events: number of the first event of this open */
+	uint64_t base,
+		expected; /* events: where offset 0 is, and where the next read is if it reads on */
 	uint64_t
 		deadline; /* uv_now() until which a read waits for something to begin; 0: not set */
 	uint64_t remote;  /* files/: the agent's handle */
@@ -119,6 +121,8 @@ struct handle *handle_new(struct fs *fs, const struct node *n, const struct hand
 			  int flags);
 void handle_free(struct fs *fs, struct handle *h);
 uint64_t handle_id(const struct handle *h);
+/* Is node @ino open by a handle that cannot know the size? */
+bool handles_stream(const struct fs *fs, uint64_t ino);
 /* Return: the handle, or NULL if @fh is stale. */
 struct handle *handle_get(struct fs *fs, uint64_t fh);
 /* Binds @h to @r (a reference) instead of what it was bound to; @r may be NULL. */

@@ -180,8 +180,10 @@ static int root_rules(const struct conf *c, struct buf *out)
 		out,
 		"\n## What to know\n\n"
 		"- A session keeps its state: variables, imports and files last from run to run.\n"
-		"- Closing `in` starts a run; runs wait for each other. Write `stdin` before "
-		"`in`.\n"
+		"- Closing `in` starts a run (of what was appended alone, with `>>`); runs wait "
+		"for each "
+		"other.\n"
+		"  Write `stdin` before `in`.\n"
 		"- `stdout`, `stderr`, `output` and `exit_code` wait for the latest run.\n"
 		"- Nothing in `runs/N/` waits, except `wait`. For long work: write to `in`, go on, "
 		"look whether\n"

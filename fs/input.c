@@ -17,10 +17,8 @@
 #include "text.h"
 
 /* Task flags in /proc/PID/stat, see the kernel's include/linux/sched.h. */
-#define TASK_EXITING   0x00000004ul
-#define TASK_SIGNALED  0x00000400ul
-
-#define INPUT_GRACE_MS 1000u /* for the RELEASE that follows a FLUSH */
+#define TASK_EXITING  0x00000004ul
+#define TASK_SIGNALED 0x00000400ul
 
 bool input_killed(pid_t pid)
 {
@@ -90,7 +88,8 @@ static int input_open(struct fs *fs, struct handle *h, const struct node *n)
 	e = session_can_submit(s);
 	if (e < 0)
 		return e;
-	if (!(h->flags & O_TRUNC)) {
+	/* What is appended runs by itself; an open that neither empties nor appends edits what there is. */
+	if (!(h->flags & (O_TRUNC | O_APPEND))) {
 		e = buf_append(&h->text, s->last_code.data, s->last_code.len);
 		if (e < 0)
 			return e;
@@ -123,18 +122,16 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
 		       uint64_t offset)
 {
-	bool was_flushed = h->flushed;
 	int e = input_append(h, data, size, offset);
 
+	(void)fs;
 	if (e < 0) {
 		h->failed = true;
 		return e;
 	}
 	h->dirty = true;
-	h->flushed = false;
+	h->killed = false; /* it was another that shares the descriptor */
 	h->mtime = fs_now();
-	if (was_flushed)
-		wait_wake(fs, &h->s->wait); /* no RELEASE to wait for after all */
 	return 0;
 }
 
@@ -166,10 +163,18 @@ static int input_flush(struct fs *fs, struct handle *h, bool killed)
 	if (!writes(h) || !h->dirty)
 		return 0;
 	h->killed = killed;
-	h->flushed = true;
-	h->deadline = uv_now(fs->loop) + INPUT_GRACE_MS;
-	fs_alarm(fs, h->deadline);
+	if (killed)
+		wait_wake(fs, &h->s->wait); /* nothing will come of it */
 	return 0;
+}
+
+/* Too late for its writer to be told. */
+static void drop(struct session *s, int err)
+{
+	log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-err));
+	if (!s->error.code[0])
+		session_problemf(s, "dropped", "Write it again.", "code did not become a run: %s",
+				 strerror(-err));
 }
 
 static void input_release(struct fs *fs, struct handle *h)
@@ -186,7 +191,7 @@ static void input_release(struct fs *fs, struct handle *h)
 	if (h->dirty && !h->killed && !h->failed && h->text.len) {
 		e = session_submit(s, &h->text, &h->mtime);
 		if (e < 0)
-			log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-e));
+			drop(s, e);
 	}
 	wait_wake(fs, &s->wait);
 }

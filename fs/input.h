@@ -12,8 +12,9 @@
  * first time before there is any data, and again whenever a child that inherited it exits), so FLUSH
  * says nothing but that RELEASE may be near; the buffer becomes a run at RELEASE, which the kernel
  * sends when the last duplicate is closed. It arrives before anything else that the same program
- * asks afterwards, because there is one queue and one thread. For a reader that is faster all the same
- * the waiting nodes wait a moment for a flushed writer, see session_input_pending().
+ * asks afterwards, because there is one queue and one thread. But whoever has inherited the descriptor keeps it
+ * open longer than that: so while there is code in an open `in`, the waiting nodes wait for what becomes of it,
+ * see session_input_pending(), instead of showing the run before.
  *
  * A writer that dies of a signal is flushed and released like any other; at its FLUSH the kernel's
  * task flags show that it is on its way out, and what it wrote is thrown away.

@@ -54,6 +54,19 @@ static void refuse_all(struct session *s, const struct vm_problem *why)
 		lease_refuse(s, r, RUN_REFUSED, why);
 }
 
+static void timed_out(struct run *r, unsigned timeout_s)
+{
+	struct vm_problem *p = &r->result.problem;
+
+	snprintf(p->code, sizeof(p->code), "timeout");
+	snprintf(p->cause, sizeof(p->cause),
+		 "run %u was ended because it took longer than timeout_s = %u", r->number,
+		 timeout_s);
+	snprintf(p->fix, sizeof(p->fix),
+		 "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
+		 timeout_s * 4);
+}
+
 /* The active run has ended. */
 static void finish(struct session *s, const struct vm_result *result)
 {
@@ -61,8 +74,10 @@ static void finish(struct session *s, const struct vm_result *result)
 
 	s->active = NULL;
 	run_ended_with(r, result);
-	if (result->problem.code[0])
-		session_problem(s, &result->problem);
+	if (result->outcome == VM_TIMEOUT && !r->result.problem.code[0])
+		timed_out(r, s->settings.timeout_s);
+	if (r->result.problem.code[0])
+		session_problem(s, &r->result.problem);
 	run_over(s, r);
 	run_unref(r);
 }
@@ -156,7 +171,8 @@ static void on_console(void *data, const void *bytes, size_t len)
 		memmove(b->data, b->data + cut, b->len - cut);
 		b->len -= cut;
 	}
-	(void)buf_append(b, bytes, len);
+	if (buf_append(b, bytes, len) < 0)
+		s->console_lost = true;
 	s->console_mtime = fs_now();
 }
 
@@ -436,6 +452,7 @@ int lease_start(struct session *s)
 		return e;
 	}
 	buf_clear(&s->console);
+	s->console_lost = false;
 	lease_set_state(s, SESSION_STARTING);
 	return 0;
 }

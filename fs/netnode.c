@@ -176,6 +176,7 @@ static int refuse_port(struct session *s, const struct sandbox_port *p, int e, c
 			 "Name another port, or leave out the one of this machine to get one that "
 			 "is free.",
 			 "port %u cannot be forwarded: %s", p->guest, *why ? why : strerror(-e));
+	s->config_error = true;
 	return e;
 }
 

@@ -133,6 +133,9 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		return;
 	}
 	e = dir_stat(fs, &n, &st);
+	/* With a handle it is for lseek(2), which wants the end of what this open reads. */
+	if (n.kind == NODE_EVENTS && fi && (h = handle_get(fs, fi->fh)) && h->kind == NODE_EVENTS)
+		st.st_size = (off_t)events_size(&fs->events, h);
 	if (e < 0)
 		reply_err(core(req), e);
 	else

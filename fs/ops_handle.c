@@ -64,7 +64,8 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 		close_handle(fs, h);
 		return e;
 	}
-	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true, .noflush = !write};
+	*ret_o = (struct reply_open){
+		.fh = handle_id(h), .direct_io = true, .noflush = !write, .stream = h->stream};
 	return 0;
 }
 

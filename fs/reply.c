@@ -55,7 +55,10 @@ static struct fuse_entry_param entry_param(const struct reply_entry *e)
 
 static struct fuse_file_info file_info(const struct reply_open *o)
 {
-	struct fuse_file_info fi = {.fh = o->fh, .direct_io = o->direct_io, .noflush = o->noflush};
+	struct fuse_file_info fi = {.fh = o->fh,
+				    .direct_io = o->direct_io,
+				    .noflush = o->noflush,
+				    .nonseekable = o->stream};
 
 	return fi;
 }

@@ -44,6 +44,7 @@ struct reply_entry {
 
 struct reply_open {
 	uint64_t fh;
+	bool stream;	/* can't be sought in, nor read at an offset, nor sent by the kernel */
 	bool direct_io; /* no page cache: the node changes behind the kernel's back */
 	bool noflush;	/* close(2) needs no FLUSH */
 };

@@ -19,9 +19,6 @@ static const char *const session_state_names[] = {
 };
 static_assert(ARRAY_SIZE(session_state_names) == SESSION_NSTATES, "a name for each state");
 
-/* How long a read waits for the RELEASE of a writer of `in` that has been flushed. */
-#define INPUT_GRACE_MS 1000
-
 const char *session_state_str(enum session_state state)
 {
 	return session_state_names[state];
@@ -199,6 +196,7 @@ void session_problem(struct session *s, const struct vm_problem *problem)
 		s->error = *problem;
 	else
 		s->error = s->standing;
+	s->config_error = false;
 	s->error_mtime = fs_now();
 }
 
@@ -224,8 +222,7 @@ bool session_input_pending(const struct session *s)
 	if (s->dead)
 		return false; /* nothing will become a run any more */
 	TAILQ_FOREACH(h, &s->inputs, input_link)
-		if (h->dirty && h->flushed && !h->killed && !h->failed &&
-		    uv_now(s->fs->loop) < h->deadline)
+		if (h->dirty && h->text.len && !h->killed && !h->failed)
 			return true;
 	return false;
 }
@@ -300,17 +297,22 @@ int session_remove_run(struct session *s, uint32_t number)
 
 int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
 {
+	struct buf copy = {0}; /* what `in` reads as */
 	struct run *r;
 	int e = session_can_submit(s);
 
 	if (e < 0)
 		return e;
-	r = run_new(&s->fs->depot, s->last_number + 1, code, &s->next_stdin);
-	if (!r)
+	if (buf_append(&copy, code->data, code->len) < 0)
 		return -ENOMEM;
+	r = run_new(&s->fs->depot, s->last_number + 1, code, &s->next_stdin);
+	if (!r) {
+		buf_clear(&copy);
+		return -ENOMEM;
+	}
 	s->last_number++;
 	buf_clear(&s->last_code);
-	(void)buf_append(&s->last_code, r->code.data, r->code.len);
+	s->last_code = copy;
 	s->in_mtime = *mtime;
 	s->in_absent = false;
 
@@ -454,17 +456,16 @@ uint64_t session_tick(struct session *s, uint64_t now)
 {
 	uint64_t next = check_idle(s, now);
 	bool expired = false;
-	struct handle *h;
+	struct waiter *w;
 
-	TAILQ_FOREACH(h, &s->inputs, input_link) {
-		if (!h->flushed || !h->dirty || !h->deadline)
+	/* Reads that wait for a run to begin, see stream.c. */
+	TAILQ_FOREACH(w, &s->wait.waiters, link) {
+		if (!w->h->deadline)
 			continue;
-		if (now < h->deadline) {
-			next = MIN(next, h->deadline);
-		} else {
-			h->deadline = 0;
+		if (now < w->h->deadline)
+			next = MIN(next, w->h->deadline);
+		else
 			expired = true;
-		}
 	}
 	if (expired)
 		wait_wake(s->fs, &s->wait);

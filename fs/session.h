@@ -101,8 +101,10 @@ struct session {
 	struct waitlist wait;
 	struct vm_problem error;
 	struct vm_problem standing; /* of this sandbox for good: what `error` goes back to */
+	bool config_error;	    /* `error` is about settings */
 	struct timespec error_mtime;
 	struct buf console;
+	bool console_lost; /* there was no memory for some of it */
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files files;
@@ -160,7 +162,7 @@ void session_problem(struct session *s, const struct vm_problem *problem);
 void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
 	printf_like(4, 5);
 
-/* Is there a writer of `in` whose RELEASE may come any moment? */
+/* Is there code in an `in` that is open, so that it may become a run any moment? */
 bool session_input_pending(const struct session *s);
 /* Activity: starts the idle time anew. */
 void session_touch(struct session *s);

@@ -13,6 +13,9 @@
 #include "run.h"
 #include "session.h"
 
+#define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */
+#define STATUS_UNKNOWN 4096u	  /* also of a status that there will never be: reading fails */
+
 static enum run_output output_of(enum node_kind kind)
 {
 	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT)
@@ -28,28 +31,62 @@ size_t stream_status_text(const struct run *r, char text[8])
 	return (size_t)snprintf(text, 8, "%u\n", r->result.status);
 }
 
-uint64_t stream_size(const struct session *s, const struct run *r, enum node_kind kind)
+/* Is it known how much there is to be read? */
+static bool is_whole(const struct session *s, const struct run *r)
 {
+	return !session_input_pending(s) && (!r || run_ended(r));
+}
+
+uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run *r)
+{
+	const struct handle_ops *ops = node_defs[n->kind].ops;
 	char text[8];
 
-	switch ((int)kind) {
-	case NODE_RUN_STDOUT:
-	case NODE_RUN_STDERR:
-	case NODE_RUN_OUTPUT: return spool_size(run_spool(r, output_of(kind)));
-	case NODE_STDOUT:
-	case NODE_STDERR:
-	case NODE_OUTPUT:
-		if (!r || !run_ended(r) || session_input_pending(s))
+	if (ops != &run_stream_ops && !is_whole(n->s, r)) {
+		if (!handles_stream(fs, n->ino))
 			return 0;
-		return spool_size(run_spool(r, output_of(kind)));
-	default:
-		if (!r || !run_has_status(r) || session_input_pending(s))
-			return 0;
-		return stream_status_text(r, text);
+		return ops == &status_wait_ops ? STATUS_UNKNOWN
+					       : 2 * fs->conf->output_bytes + OUTPUT_UNKNOWN;
 	}
+	if (ops == &status_wait_ops && r)
+		return run_has_status(r) ? stream_status_text(r, text) : STATUS_UNKNOWN;
+	if (ops == &status_wait_ops)
+		return 0;
+	return r ? spool_size(run_spool(r, output_of(n->kind))) : 0;
 }
 
 /* ---- which run ---- */
+
+/*
+ * Code is being written, so it is not decided which run is shown. How long that takes is up to whoever has `in`
+ * open: it is waited for as long as a run may take, and then the reader gets an error, for what it would see
+ * is the run before.
+ */
+static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	const uint64_t now = uv_now(fs->loop);
+
+	if (h->cached) {
+		reply_err(req, -EIO); /* nobody could interrupt the wait */
+	} else if (nonblock) {
+		reply_err(req, -EAGAIN);
+	} else if (h->deadline && now >= h->deadline) {
+		h->deadline = 0;
+		session_problemf(
+			h->s, "in-open",
+			"Close it: its code runs when the last descriptor is closed. runs/ has the "
+			"runs there are.",
+			"a program that has written to `in` keeps it open");
+		reply_err(req, -ETIMEDOUT);
+	} else {
+		if (!h->deadline && h->s->settings.timeout_s) {
+			h->deadline = now + h->s->settings.timeout_s * 1000ull;
+			fs_alarm(fs, h->deadline);
+		}
+		wait_park(fs, h, req, size, offset);
+	}
+}
 
 /* Decides which run this handle belongs to, unless a new one is about to begin. */
 static bool bind_run(struct handle *h)
@@ -58,6 +95,7 @@ static bool bind_run(struct handle *h)
 		if (!h->r)
 			handle_bind(h, h->s->latest);
 		h->bound = true;
+		h->deadline = 0;
 	}
 	return h->bound;
 }
@@ -66,7 +104,7 @@ static int stream_open(struct fs *fs, struct handle *h, const struct node *n)
 {
 	(void)fs;
 	(void)n;
-	bind_run(h);
+	h->stream = !bind_run(h) || (h->r && !run_ended(h->r));
 	return 0;
 }
 
@@ -140,13 +178,17 @@ static void stream_read(struct fs *fs, struct handle *h, struct req *req, size_t
 {
 	bool bound = bind_run(h);
 
-	if (h->cached && (!bound || (h->r && !run_ended(h->r)))) {
-		reply_err(req, -EIO); /* would wait, and nobody could interrupt that */
+	if (!bound) {
+		await_input(fs, h, req, size, offset, nonblock);
 		return;
 	}
-	if (bound && reply_output(fs, h, req, size, offset))
+	if (h->cached && h->r && !run_ended(h->r)) {
+		reply_err(req, -EIO);
 		return;
-	if (bound && (!h->r || run_ended(h->r)))
+	}
+	if (reply_output(fs, h, req, size, offset))
+		return;
+	if (!h->r || run_ended(h->r))
 		reply_buf(req, "", 0);
 	else if (nonblock)
 		reply_err(req, -EAGAIN);
@@ -203,8 +245,14 @@ static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t
 	char text[8];
 	size_t len;
 
-	if (!bound || (h->r && !run_ended(h->r))) {
-		if (nonblock)
+	if (!bound) {
+		await_input(fs, h, req, size, offset, nonblock);
+		return;
+	}
+	if (h->r && !run_ended(h->r)) {
+		if (h->cached)
+			reply_err(req, -EIO);
+		else if (nonblock)
 			reply_err(req, -EAGAIN);
 		else
 			wait_park(fs, h, req, size, offset);

@@ -19,6 +19,11 @@
  * The size is exact once the run has ended. Until then the waiting nodes show 0, not the size so far:
  * a program that reads as many bytes as it was told would otherwise stop short (node's readFileSync
  * does). Those of runs/N/ show the size so far.
+ *
+ * But 0 is what a program that copies takes for an empty file, without a single read. So while a waiting node
+ * is open whose size is not known, the size shown is more than there can ever be: who reads to the end is
+ * right, and who wants as many bytes as that fails, instead of making an empty copy. Such an open can't be sought in,
+ * or programs would look for the end there, and sendfile(2) would stop at what the page cache holds.
  */
 
 struct req;
@@ -30,8 +35,8 @@ extern const struct handle_ops stream_ops;	/* output, at the top */
 extern const struct handle_ops run_stream_ops;	/* output, below runs/N/ */
 extern const struct handle_ops status_wait_ops; /* exit_code at the top, runs/N/wait */
 
-/* The size that a node of the above kinds shows. @r may be NULL: no run yet. */
-uint64_t stream_size(const struct session *s, const struct run *r, enum node_kind kind);
+/* The size that node @n, of the above kinds, shows of @r, which may be NULL: no run yet. */
+uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run *r);
 
 /* The bytes that a handle on an output reads; it has a run. */
 const struct spool *stream_spool(const struct handle *h);

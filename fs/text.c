@@ -41,6 +41,8 @@ static int render_console(const struct session *s, struct buf *out)
 {
 	size_t n = MIN(s->console.len, (size_t)SESSION_CONSOLE_MAX);
 
+	if (s->console_lost)
+		return -EIO;
 	return buf_append(out, s->console.data + (s->console.len - n), n);
 }
 

@@ -17,16 +17,16 @@ sleep 0.05
 is "mtime stays after a save" "$(stat -c %Y.%y "$S/in")" "$before"
 echo 'echo two' >>"$S/in"
 result
-is "appended" "$OUT" $'one\ntwo'
-is "and read" "$(cat "$S/in")" $'echo one\necho two'
+is "appended code runs by itself" "$OUT" "two"
+is "and is read" "$(cat "$S/in")" "echo two"
 [ "$(stat -c %Y.%y "$S/in")" != "$before" ] || fail "mtime did not change with the code"
 is "runs/1/in is what run 1 was" "$(cat "$S/runs/1/in")" "echo one"
-is "runs/2/in is what run 2 was" "$(cat "$S/runs/2/in")" $'echo one\necho two'
-is "diff works on them" "$(diff "$S/runs/1/in" "$S/runs/2/in")" $'1a2\n> echo two'
+is "runs/2/in is what run 2 was" "$(cat "$S/runs/2/in")" "echo two"
+is "diff works on them" "$(diff "$S/runs/1/in" "$S/runs/2/in")" $'1c1\n< echo one\n---\n> echo two'
 
 # An editor that opens for writing sees the code, and nothing runs until it is closed.
 exec 3<>"$S/in"
-is "read through a writer" "$(head -n 1 <&3)" "echo one"
+is "read through a writer" "$(head -n 1 <&3)" "echo two"
 exec 3>&-
 is "no run from that" "$(runs)" 2
 

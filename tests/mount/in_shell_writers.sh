@@ -60,7 +60,7 @@ ran "held by a child" held
 echo 'echo first' >"$S/in"
 ran "before append" first
 echo 'echo second' >>"$S/in"
-ran "append adds to the code before" $'first\nsecond'
+ran "what is appended runs by itself" second
 
 file=$SCRATCH/code
 echo 'echo from a file; exit 3' >"$file"

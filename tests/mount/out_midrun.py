@@ -54,7 +54,7 @@ def all_tools():
         children[name] = subprocess.Popen(
             ["bash", "-c", command.replace("{}", s / "stdout")], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    same("size while it runs", os.stat(s / "stdout").st_size, 0)
+    ok("size while it runs, and is open", os.stat(s / "stdout").st_size > 1 << 20)
     time.sleep(0.5)
     same("none of them ends before the run does", [name for name, child in children.items()
                                                    if child.poll() is not None], [])
@@ -85,7 +85,8 @@ def sizes():
     s.submit("echo 123456789; echo 12345 >&2; read -r x < <(sleep 600)\n")
     fd = os.open(s / "stdout", os.O_RDONLY)
     same("what there is so far", os.read(fd, 100), b"123456789\n")
-    for node in ("stdout", "stderr", "output"):
+    ok("stdout, which is open: more than there can be", os.stat(s / "stdout").st_size > 1 << 20)
+    for node in ("stderr", "output"):
         same(f"{node}: 0 while it is not known", os.stat(s / node).st_size, 0)
     ok("runs/1/stderr has its exact size so far",
        wait_for(lambda: os.stat(s / "runs/1/stderr").st_size == 6))
@@ -123,11 +124,11 @@ def idle():
     same("stdout of a new session", read(s / "stdout"), b"")
     s.run("echo x\n")
     fd = os.open(s / "in", os.O_WRONLY | os.O_TRUNC)
-    os.write(fd, b"echo never\n")
-    same("something is being written: that is no run", read(s / "stdout"), b"x\n")
+    same("in is open, with nothing in it", read(s / "stdout"), b"x\n")
     ok("and it does not take long", time.monotonic() - begin < SOON)
+    os.write(fd, b"echo later\n")
     os.close(fd)
-    same("now it is", s.result().stdout, b"never\n")
+    same("now it is a run", s.result().stdout, b"later\n")
 
 
 main(all_tools, satisfied, sizes, blocking_code, idle)

@@ -6,12 +6,15 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include <fuse_lowlevel.h>
+
 #include "bed.h"
+#include "fs/ops.h"
 
 #define TOP "python/demo/"
 
 /* Reads what there is, up to the point where a read would wait. */
-static char *drain(struct bed *b, const struct file *f, size_t size)
+static char *drain(struct bed *b, struct file *f, size_t size)
 {
 	struct buf text = {0};
 	struct req *r;
@@ -20,6 +23,7 @@ static char *drain(struct bed *b, const struct file *f, size_t size)
 	while ((r = bed_read(b, f, size, O_NONBLOCK))->kind == ANSWER_BUF) {
 		assert_true(r->size > 0 && r->size <= size);
 		buf_append(&text, r->data, r->size);
+		f->offset += r->size;
 	}
 	assert_error(r, -EAGAIN);
 	all = strdup(buf_str(&text));
@@ -92,10 +96,12 @@ static void test_readers_wait_for_the_next_line(void **state)
 	assert_non_null(strstr(r->data, "\"session\":\"raw/x\""));
 	assert_string_equal(r->data, q->data); /* everybody gets every line */
 	assert_true(pw->notified);
+	f.offset += r->size;
 	bed_mkdir(b, "raw/y");
 	assert_int_equal(bed_poll(b, &f, NULL)->number, POLLIN | POLLRDNORM);
 	r = bed_read(b, &f, 5, 0); /* in pieces */
 	assert_int_equal(r->size, 5);
+	f.offset += 5;
 	assert_int_equal(bed_poll(b, &f, NULL)->number, POLLIN | POLLRDNORM);
 	free(drain(b, &f, 5));
 	r = bed_read(b, &f, 5, 0);
@@ -122,12 +128,24 @@ static void test_end_of_file_when_idle(void **state)
 	clock_advance(20000);
 	bed_mkdir(b, "raw/x");
 	assert_int_equal(count_lines(r->data), 1);
+	f.offset += r->size;
 	r = bed_read(b, &f, 65536, 0);
 	clock_advance(20000);
 	assert_waits(r);
 	clock_advance(10000);
 	assert_bytes(r, "");
 	bed_close(b, &f);
+}
+
+static uint64_t end_of(struct bed *b, const struct file *f)
+{
+	struct fuse_file_info fi = {.fh = f->fh};
+	struct req *r = req_new(0);
+
+	ops.getattr((fuse_req_t)r, f->ino, &fi);
+	assert_int_equal(r->kind, ANSWER_ATTR);
+	(void)b;
+	return (uint64_t)r->st.st_size;
 }
 
 static void test_ring(void **state)
@@ -141,9 +159,9 @@ static void test_ring(void **state)
 		events_add(&b->fs->events, NULL, "test", words);
 	}
 	f = bed_opened(b, "events", O_RDONLY);
-	assert_int_equal(bed_size(b, "events"), events_size(&b->fs->events));
+	assert_int_equal(bed_size(b, "events"), events_size(&b->fs->events, NULL));
 	text = drain(b, &f, 100);
-	assert_int_equal(strlen(text), events_size(&b->fs->events));
+	assert_int_equal(strlen(text), end_of(b, &f));
 	assert_int_equal(count_lines(text), EVENTS_KEPT);
 	assert_non_null(strstr(text, "\"words\":\"number 2000.\""));
 	assert_non_null(strstr(text, "\"words\":\"number 2999.\""));
@@ -153,6 +171,44 @@ static void test_ring(void **state)
 	free(text);
 	bed_close(b, &f);
 	bed_close(b, &slow);
+}
+
+/* Who seeks to the end gets what comes then, and who reads back from there gets the lines before. */
+static void test_seek(void **state)
+{
+	struct bed *b = *state;
+	struct file f = bed_opened(b, "events", O_RDONLY), late;
+	char *all = drain(b, &f, 65536), *last;
+	uint64_t end = end_of(b, &f), before;
+
+	assert_int_equal(end, strlen(all));
+	f.offset = end - 10;
+	last = drain(b, &f, 3);
+	assert_string_equal(last, all + end - 10);
+	free(last);
+	free(all);
+	assert_int_equal(f.offset, end);
+	for (unsigned i = 0; i < 2 * EVENTS_KEPT; i++) {
+		before = (uint64_t)bed_size(b, "events");
+		events_add(&b->fs->events, NULL, "test", "more");
+		assert_true((uint64_t)bed_size(b, "events") >
+			    before); /* as long as it is followed */
+	}
+	late = bed_opened(b, "events", O_RDONLY);
+	late.offset = end_of(b, &late);
+	assert_error(bed_read(b, &late, 100, O_NONBLOCK), -EAGAIN);
+	events_add(&b->fs->events, NULL, "test", "latest");
+	last = drain(b, &late, 100);
+	assert_int_equal(count_lines(last), 1);
+	assert_non_null(strstr(last, "latest"));
+	free(last);
+	all = drain(b, &f, 65536); /* the oldest are gone, the others are whole */
+	assert_int_equal(count_lines(all), EVENTS_KEPT);
+	assert_int_equal(all[0], '{');
+	assert_int_equal(end_of(b, &f), f.offset);
+	free(all);
+	bed_close(b, &late);
+	bed_close(b, &f);
 }
 
 static void test_words_of_any_bytes(void **state)
@@ -178,6 +234,7 @@ int main(void)
 		test(test_readers_wait_for_the_next_line),
 		test(test_end_of_file_when_idle),
 		test(test_ring),
+		test(test_seek),
 		test(test_words_of_any_bytes),
 	};
 
