@@ -50,7 +50,6 @@ struct lock_holder {
 	struct lock_range *ranges;
 	enum proto_lock_type whole;
 	unsigned waits; /* that will be its own: it is not empty yet */
-	bool shield;	/* the agent: all the rest of the file is locked as well, shared */
 	int fd;		/* the agent's; -1 in the daemon */
 };
 

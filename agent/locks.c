@@ -42,58 +42,6 @@ static int set_whole(int fd, enum proto_lock_type type)
 	return flock(fd, how[type] | LOCK_NB) < 0 ? -errno : 0;
 }
 
-/* ---- mapped files: the shared lock of all the rest ---- */
-
-static int set_piece(int fd, enum proto_lock_type type, uint64_t start, uint64_t end,
-		     const struct lock_ask *but)
-{
-	int r = 0;
-
-	if (!but || but->end < start || but->start > end)
-		return set_range(fd, type, start, end);
-	if (but->start > start)
-		r = set_range(fd, type, start, but->start - 1);
-	if (r == 0 && but->end < end)
-		r = set_range(fd, type, but->end + 1, end);
-	return r;
-}
-
-/* Sets what the holder has no range of its own of, and what is not in @but either. */
-static int set_rest(const struct lock_holder *h, enum proto_lock_type type,
-		    const struct lock_ask *but)
-{
-	uint64_t at = 0;
-
-	for (const struct lock_range *r = h->ranges; r; r = r->next) {
-		int e = r->start > at ? set_piece(h->fd, type, at, r->start - 1, but) : 0;
-
-		if (e < 0)
-			return e;
-		if (r->end == TO_THE_END)
-			return 0;
-		at = r->end + 1;
-	}
-	return set_piece(h->fd, type, at, TO_THE_END, but);
-}
-
-static bool has_exclusive(const struct lock_holder *h)
-{
-	for (const struct lock_range *r = h->ranges; r; r = r->next)
-		if (r->type == PROTO_LOCK_EXCLUSIVE)
-			return true;
-	return false;
-}
-
-/* After a change: the rest is shared if there is something exclusive, or else free. Cannot fail: nothing
- * is asked for that is not held already, as much or more. */
-static void settle_rest(struct lock_holder *h)
-{
-	if (!h->shield)
-		return;
-	h->shield = has_exclusive(h);
-	(void)set_rest(h, h->shield ? PROTO_LOCK_SHARED : PROTO_UNLOCK, NULL);
-}
-
 /* ---- holders ---- */
 
 static int file_of(int fd, struct lock_file *ret_file)
@@ -161,7 +109,6 @@ static void strip(struct locks *l, struct lock_holder *h, bool whole)
 	struct lock_spare none = {.range = {NULL, NULL}};
 
 	(void)set_range(h->fd, PROTO_UNLOCK, 0, TO_THE_END);
-	h->shield = false;
 	lockbook_apply(&l->book, h, &all, &none);
 	if (whole) {
 		(void)set_whole(h->fd, PROTO_UNLOCK);
@@ -172,37 +119,16 @@ static void strip(struct locks *l, struct lock_holder *h, bool whole)
 
 /* ---- requests ---- */
 
-static int try_range(struct lock_holder *h, const struct lock_ask *ask, bool mapped)
-{
-	const bool shield = mapped && ask->type == PROTO_LOCK_EXCLUSIVE;
-	const bool had = h->shield;
-	/* What is unlocked becomes a part of the rest, which is settled when the book knows. */
-	enum proto_lock_type type =
-		had && ask->type == PROTO_UNLOCK ? PROTO_LOCK_SHARED : ask->type;
-	int r = 0;
-
-	if (shield)
-		r = set_rest(h, PROTO_LOCK_SHARED, ask);
-	if (r == 0)
-		r = set_range(h->fd, type, ask->start, ask->end);
-	if (r == 0)
-		h->shield = h->shield || shield;
-	else if (shield && !had)
-		(void)set_rest(h, PROTO_UNLOCK, NULL);
-	return r;
-}
-
-int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask, bool mapped,
+int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask,
 	      struct lock_spare *spare)
 {
-	int r = ask->whole ? set_whole(h->fd, ask->type) : try_range(h, ask, mapped);
+	int r = ask->whole ? set_whole(h->fd, ask->type)
+			   : set_range(h->fd, ask->type, ask->start, ask->end);
 
-	if (r == 0) {
+	if (r == 0)
 		lockbook_apply(&l->book, h, ask, spare);
-		settle_rest(h);
-	} else if (ask->whole && h->whole != PROTO_UNLOCK && h->whole != ask->type) {
+	else if (ask->whole && h->whole != PROTO_UNLOCK && h->whole != ask->type)
 		h->whole = PROTO_UNLOCK; /* a conversion begins by giving up what there was */
-	}
 	return r == -EWOULDBLOCK ? -EAGAIN : r;
 }
 
@@ -210,14 +136,12 @@ void locks_granted(struct locks *l, struct lock_wait *w)
 {
 	const struct lock_ask *ask = &w->w.ask;
 
-	if (!w->silent) {
+	if (!w->silent)
 		lockbook_apply(&l->book, w->holder, ask, &w->spare);
-		settle_rest(w->holder);
-	} else if (ask->whole) {
+	else if (ask->whole)
 		(void)set_whole(w->holder->fd, PROTO_UNLOCK);
-	} else {
+	else
 		(void)set_range(w->holder->fd, PROTO_UNLOCK, ask->start, ask->end);
-	}
 }
 
 static int find_or_make(struct locks *l, int fd, const struct proto_lock *rq, struct lock_file file,
@@ -262,7 +186,7 @@ int locks_lock(struct locks *l, int fd, const struct proto_lock *rq, bool *ret_w
 	if (r == 0 && !ask.whole && ask.type != PROTO_UNLOCK && !can(h->fd, ask.type))
 		r = widen(l, h, fd);
 	if (r == 0)
-		r = locks_try(l, h, &ask, rq->flags & PROTO_LOCK_MAPPED, &spare);
+		r = locks_try(l, h, &ask, &spare);
 	/* What others wait for may be an unlock or a conversion; with flock(2) also one that failed. */
 	if (ask.whole || ask.type != PROTO_LOCK_EXCLUSIVE)
 		lockwait_wake(l);

@@ -25,13 +25,6 @@
  * nothing else tells of an unlock, and trying now and then would lose against a busy file for ever.
  * A thread does nothing but that one call, on a descriptor of its own. It is interrupted by a signal,
  * again and again until it has ended, for the first may come before the call.
- *
- * Mapped files. The host's kernel keeps pages of a file that is mapped there, reads them again when
- * a lock is granted, and writes whole ones back before an exclusive lock is let go. Whoever changed
- * another byte of the page meanwhile would lose that. So while an owner holds an exclusive range of
- * such a file, it holds a shared one of all the rest: processes of the sandbox may go on reading under
- * their locks, but none has an exclusive one. (SQLite's shared memory has several locks for one
- * page.) Such a lock is of two parts, for which no call waits, so it is tried again and again.
  */
 
 #define LOCKS_THREADS 128u /* of 16 KiB; who would need one more gets ENOLCK */
@@ -56,10 +49,8 @@ struct lock_wait {
 	struct lock_holder *holder; /* counts it in `waits` */
 	struct lock_spare spare;
 	uint64_t token;
-	bool mapped;
 	bool silent;   /* there is nobody to be answered */
 	bool threaded; /* `thread` runs, and owns `fd` and `result` */
-	bool retry;    /* it is tried at each turn of the timer */
 	atomic_bool cancelled;
 	pthread_t thread;
 	int fd;
@@ -101,7 +92,7 @@ void locks_clear(struct locks *l);
 /* ---- between locks.c and lockwait.c ---- */
 
 /* Tries without waiting, and keeps the book. On 0 @spare is used up. */
-int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask, bool mapped,
+int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask,
 	      struct lock_spare *spare);
 /* A thread has got what it waited for. */
 void locks_granted(struct locks *l, struct lock_wait *w);

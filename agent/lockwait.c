@@ -15,7 +15,7 @@
 #include "util.h"
 
 #define KICK	SIGURG /* ignored by default; nobody else sends it */
-#define TURN_US 10000u /* kicks, and tries of what was not waited for */
+#define TURN_US 10000u /* between kicks */
 #define STACK	(16u << 10)
 
 static void on_kick(int sig)
@@ -111,10 +111,6 @@ static void arm(struct locks *l)
 /* Parks a wait behind another owner of the host, or has a thread wait for the sandbox. */
 static int go_on_waiting(struct lock_wait *w)
 {
-	if (w->retry) {
-		arm(w->locks);
-		return 0;
-	}
 	if (lockbook_conflict(&w->locks->book, &w->w.ask, NULL, NULL))
 		return 0;
 	return thread_start(w);
@@ -132,8 +128,6 @@ int lockwait_begin(struct locks *l, struct lock_holder *h, const struct lock_ask
 	w->locks = l;
 	w->holder = h;
 	w->token = rq->token;
-	w->mapped = rq->flags & PROTO_LOCK_MAPPED;
-	w->retry = w->mapped && !ask->whole && ask->type == PROTO_LOCK_EXCLUSIVE;
 	w->fd = -1;
 	r = go_on_waiting(w);
 	if (r < 0) {
@@ -150,7 +144,7 @@ int lockwait_begin(struct locks *l, struct lock_holder *h, const struct lock_ask
 /* Tries a wait that has no thread. */
 static void try_parked(struct lock_wait *w)
 {
-	int r = locks_try(w->locks, w->holder, &w->w.ask, w->mapped, &w->spare);
+	int r = locks_try(w->locks, w->holder, &w->w.ask, &w->spare);
 
 	if (r == -EAGAIN)
 		r = go_on_waiting(w);
@@ -196,8 +190,6 @@ static void on_timer(struct loop_timer *t)
 		if (wait->threaded && atomic_load(&wait->cancelled)) {
 			pthread_kill(wait->thread, KICK);
 			arm(l);
-		} else if (wait->retry) {
-			try_parked(wait);
 		}
 	}
 }

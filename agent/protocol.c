@@ -411,7 +411,7 @@ int proto_lock_unpack(struct proto_in *in, struct proto_lock *ret_l)
 	ret_l->pid = get_u32(in);
 	if (!get_end(in) || ret_l->end > INT64_MAX || ret_l->start > ret_l->end ||
 	    ret_l->type > PROTO_LOCK_EXCLUSIVE ||
-	    (ret_l->flags & ~(PROTO_LOCK_WAIT | PROTO_LOCK_WHOLE | PROTO_LOCK_MAPPED)))
+	    (ret_l->flags & ~(PROTO_LOCK_WAIT | PROTO_LOCK_WHOLE)))
 		return -EPROTO;
 	return 0;
 }

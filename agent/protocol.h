@@ -230,9 +230,8 @@ struct proto_setattr {
 
 enum proto_lock_type { PROTO_UNLOCK, PROTO_LOCK_SHARED, PROTO_LOCK_EXCLUSIVE };
 
-#define PROTO_LOCK_WAIT	  0x01u /* flags: until it can be had */
-#define PROTO_LOCK_WHOLE  0x02u /* that of flock(2), whatever the range */
-#define PROTO_LOCK_MAPPED 0x04u /* the host keeps pages of this file: see the agent's locks.h */
+#define PROTO_LOCK_WAIT	 0x01u /* flags: until it can be had */
+#define PROTO_LOCK_WHOLE 0x02u /* that of flock(2), whatever the range */
 
 /* Locks belong to an owner, a number that the host chooses: for ranges a process or an open file, for
  * whole files an open file. They end with DROP_LOCKS, or with the handle they were asked by. */

@@ -57,9 +57,8 @@ struct vm_lock {
 	uint64_t token;	     /* of a LOCK that waits: its own, for CANCEL_LOCK */
 	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
 	enum vm_lock_type type;
-	bool wait;   /* the answer comes when it is granted or has failed */
-	bool whole;  /* flock(2)'s */
-	bool mapped; /* the host keeps pages of this file */
+	bool wait;  /* the answer comes when it is granted or has failed */
+	bool whole; /* flock(2)'s */
 	uint32_t pid;
 };
 

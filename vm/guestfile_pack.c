@@ -35,8 +35,7 @@ static void pack_lock(struct proto_out *o, const struct vm_file *req)
 		.token = v->token,
 		.start = v->start,
 		.end = v->end,
-		.flags = (v->wait ? PROTO_LOCK_WAIT : 0) | (v->whole ? PROTO_LOCK_WHOLE : 0) |
-			 (v->mapped ? PROTO_LOCK_MAPPED : 0),
+		.flags = (v->wait ? PROTO_LOCK_WAIT : 0) | (v->whole ? PROTO_LOCK_WHOLE : 0),
 		.type = (uint32_t)v->type,
 		.pid = v->pid,
 	};
