@@ -93,9 +93,15 @@ static void decide(struct probe *p)
 		trouble_set(&p->problem, "old-qemu", "Install QEMU 7.2 or later.",
 			    "QEMU %s is too old: 7.2 is needed", p->qemu);
 	} else if (p->wish == ACCEL_KVM && !kvm) {
-		trouble_set(&p->problem, "kvm-unusable",
-			    "Set `accel` to auto or tcg, or mount on a host with a working KVM.",
-			    "the configuration asks for KVM, but: %s", p->kvm.why);
+		trouble_set(
+			&p->problem, "kvm-unusable",
+			p->kvm.state == KVM_DENIED
+				? "Give whoever mounts rights on /dev/kvm (usermod -aG kvm USER, "
+				  "and "
+				  "log in again), or set `accel` to auto or tcg."
+				: "Set `accel` to auto or tcg, or mount on a host with a working "
+				  "KVM.",
+			"the configuration asks for KVM, but: %s", p->kvm.why);
 	} else {
 		p->fatal = false;
 		p->problem.code[0] = '\0';

@@ -109,7 +109,7 @@ def refused():
     # Where the build is, others may not be allowed to go.
     shutil.copy(os.environ["XSBXFS"], f"{SCRATCH}/xsbxfs")
     _, out, err = shell("setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent "
-                        f"{SCRATCH}/xsbxfs --check -o cache_dir={SCRATCH}")
+                        f"{SCRATCH}/xsbxfs --check -o accel=auto,cache_dir={SCRATCH}")
     line = next((x for x in out.decode().splitlines() if " kvm: " in x), (out + err).decode())
     has("told", line, "QEMU may not open /dev/kvm: Permission denied")
     has("what to do", line, "usermod -aG kvm")
