@@ -248,7 +248,7 @@ bench: all $(benches) $(local) $(O)/test/netbed
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
 
 fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))
-fuzz_modules = $(patsubst vm,$(filter-out fs/%,$(daemon_c)),$(call says,modules,$(1)))
+fuzz_modules = $(sort $(patsubst vm,$(filter-out fs/%,$(daemon_c)),$(call all_say,modules,$(1))))
 define fuzz_rule
 $(O)/fuzz/$(notdir $(1:.c=)): $(1) $(call fuzz_modules,$(1)) $(wildcard */*.h)
 	$$(call say,FUZZ,$$@)
@@ -256,7 +256,7 @@ $(O)/fuzz/$(notdir $(1:.c=)): $(1) $(call fuzz_modules,$(1)) $(wildcard */*.h)
 	$(Q)$(FUZZ_CC) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=undefined $(defines) -I. $$(call pkg,--cflags $(pkgs)) \
 		-o $$@ $$(filter %.c,$$^) $$(call pkg,--libs-only-l $(or \
-		$(call lib_pkgs,$(call says,libs,$(1))),libuv))
+		$(call lib_pkgs,$(sort $(call all_say,libs,$(1)))),libuv))
 endef
 $(foreach t,$(fuzz_c),$(eval $(call fuzz_rule,$(t))))
 
