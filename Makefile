@@ -177,7 +177,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
 helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
 all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
-lib_pkgs = $(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1)))))
+lib_pkgs = $(patsubst curl,libcurl,$(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))))
 
 units := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_c))
 $(O)/vm.a: $(call objs,obj,$(filter-out fs/%,$(daemon_c)))
