@@ -157,7 +157,8 @@ drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(dri
 
 all: $(drivers)
 
-$(O)/drivers/turn.so: images/drivers/turn.c images/drivers/turn_bash.c images/drivers/turn.h agent/driver.h
+turn_src := $(wildcard images/drivers/turn*.[ch])
+$(O)/drivers/turn.so: $(turn_src) agent/driver.h agent/token.h
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -Iagent -fPIC -shared -o $@ $(filter %.c,$^)

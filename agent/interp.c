@@ -16,33 +16,49 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "interp_config.h"
 #include "log.h"
 #include "place.h"
+#include "rest.h"
 #include "spawn.h"
+#include "token.h"
 #include "util.h"
 
 /*
  * Theory of operation
  * -------------------
  * The socket to the driver lives in the same process as user code, which may find, read, write and
- * close it. So what arrives there is only a hint: an answer counts if it carries the nonce of the
- * request that is in flight, anything else is ignored; and the end of a turn is believed from the
- * process's exit just as well. A driver that does not become ready, or does not answer WARM or
- * SEED in time, is killed; a turn has the run's own deadline.
+ * close it, and hand it to its children. So what arrives there is a claim, and is judged:
  *
- * A copy (interp_copy()) is made by the driver of the process that is copied, which has not seen
- * user code; so its word about the process number is taken. Until that has come there is no process
- * to kill: the copy's socket is closed, which it takes for its end.
+ *  - by who sent it: the kernel tells the process, and it has to be the interpreter;
+ *  - by a token of the request that is in flight, which only native code in that process can make;
+ *  - by what the interpreter does then. Where its main thread waits for requests, with what
+ *    instruction and at what depth of the stack, was noted before it was given any code. A request is
+ *    done when the thread is there again (rest.c). Until then the turn goes on, and its
+ *    deadline counts; what is claimed last before is what counts.
+ *
+ * The end of the process ends a turn just as well, with its wait status. A driver that does not become
+ * ready, or does not answer WARM or SEED in time, is killed; a turn has the run's own deadline.
+ *
+ * A copy (interp_copy()) is a child of ours that the kernel names to us with its first message. Until
+ * that has come there is no process to kill: the copy's socket is closed, which it takes for its
+ * end.
  */
 
-#define READY_US 60000000u /* emulated processors are slow */
-#define WARM_US	 60000000u
-#define SEED_US	 10000000u
-#define COPY_US	 20000000u
-#define DEAF_US	 500000u /* from the end of its socket to that of its process */
+#define READY_US    60000000u /* emulated processors are slow */
+#define WARM_US	    60000000u
+#define SEED_US	    10000000u
+#define COPY_US	    20000000u
+#define DEAF_US	    500000u /* from the end of its socket to that of its process */
+
+/* A driver has answered and is on its way to its place: that takes it some microseconds. */
+#define LOOKS	    6u
+#define LOOK_NS	    20000u
+#define LOOK_US	    1000u
+#define LOOK_MAX_US 50000u
 
 static const char *const state_names[] = {
 	[INTERP_NONE] = "none", [INTERP_STARTING] = "starting", [INTERP_IDLE] = "idle",
@@ -75,10 +91,22 @@ static void on_interp_deadline(struct loop_timer *t)
 	interp_kill(i);
 }
 
+/* What was asked is done. */
 static void interp_idle(struct interp *i)
 {
+	bool starting = i->state == INTERP_STARTING;
+
 	loop_disarm(i->loop, &i->deadline);
+	loop_disarm(i->loop, &i->look);
+	memset(i->nonce, 0, sizeof(i->nonce));
+	i->answered = false;
 	i->state = INTERP_IDLE;
+	if (!starting) {
+		i->on_done(i, i->doing, i->answer);
+		return;
+	}
+	i->start_us = now_us() - i->born;
+	i->on_ready(i);
 }
 
 static void interp_message(struct interp *i, const struct driver_msg *m, const char *text,
@@ -89,44 +117,124 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		i->version[len] = '\0';
 		i->can_copy = m->status & DRIVER_CAN_COPY;
 		i->can_seed = m->status & DRIVER_CAN_SEED;
-		if (!i->pid)
-			i->pid = m->turn > 1 && m->turn <= INT32_MAX ? (pid_t)m->turn : 0;
-		i->start_us = now_us() - i->born;
-		interp_idle(i);
-		i->on_ready(i);
+		i->can_prove = m->status & DRIVER_CAN_PROVE;
+		if (!i->can_prove)
+			log_line("the image is older than this agent: its driver is believed");
+		i->answered = true;
 	} else if (i->state == INTERP_BUSY && m->type == DRIVER_DONE &&
 		   memcmp(m->nonce, i->nonce, DRIVER_NONCE) == 0) {
-		memset(i->nonce, 0, sizeof(i->nonce));
-		interp_idle(i);
-		i->on_done(i, i->doing, m->status & 255);
+		i->answer = m->status & 255;
+		i->answered = true;
 	}
 }
 
-/* After recv() has failed: was the last copy of the other end closed with our request in it? */
-static void interp_check_reset(struct interp *i)
+/* Which process has sent this? Return: its number, or 0. */
+static pid_t sender(struct msghdr *hdr)
 {
-	i->unread = i->unread || errno == ECONNRESET;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(hdr); c; c = CMSG_NXTHDR(hdr, c)) {
+		struct ucred cred;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS ||
+		    c->cmsg_len < CMSG_LEN(sizeof(cred)))
+			continue;
+		memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+		return cred.pid;
+	}
+	return 0;
+}
+
+/* Takes what the socket has. Return: its length, 0 at its end, -errno. */
+static ssize_t interp_receive(struct interp *i)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(struct ucred))]; /* and none for descriptors */
+	} control;
+	struct {
+		struct driver_msg m;
+		char text[DRIVER_VERSION];
+	} in;
+	struct iovec iov = {&in, sizeof(in)};
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.space,
+			     .msg_controllen = sizeof(control.space)};
+	ssize_t n = recvmsg(i->ctl.fd, &hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	pid_t pid;
+
+	if (n < 0) {
+		/* The last copy of the other end was closed, with our request in it? */
+		i->unread = i->unread || errno == ECONNRESET;
+		return -errno;
+	}
+	pid = sender(&hdr);
+	if (!i->pid && i->state == INTERP_STARTING && pid > 1 && n > 0)
+		i->pid = pid;
+	if (pid > 1 && pid == i->pid && n >= (ssize_t)sizeof(in.m))
+		interp_message(i, &in.m, in.text, (size_t)n - sizeof(in.m));
+	return n;
+}
+
+static ssize_t interp_receive_all(struct interp *i)
+{
+	ssize_t n = 1;
+
+	/* Not for ever: user code can go on sending. */
+	for (int k = 0; k < 64 && n > 0; k++)
+		n = interp_receive(i);
+	return n;
+}
+
+/* Is it where it waits for requests? Then what it said last, which it did before, counts. */
+static bool interp_look(struct interp *i)
+{
+	enum rest_state s = REST_UNKNOWN;
+
+	if (i->can_prove)
+		s = i->state == INTERP_STARTING ? rest_find(i->pid, &i->rest)
+						: rest_look(i->pid, &i->rest);
+	if (s == REST_AWAY)
+		return false;
+	(void)interp_receive_all(i);
+	interp_idle(i);
+	return true;
+}
+
+static void on_look(struct loop_timer *t)
+{
+	struct interp *i = container_of(t, struct interp, look);
+
+	if (interp_look(i))
+		return;
+	i->look_us = i->look_us < LOOK_MAX_US / 2 ? i->look_us * 2 : LOOK_MAX_US;
+	loop_arm(i->loop, t, i->look_us);
+}
+
+/* The driver says that it is done: is it? */
+static void interp_judge(struct interp *i)
+{
+	if (i->look.armed)
+		return;
+	for (unsigned n = 0; n < LOOKS; n++) {
+		const struct timespec moment = {.tv_nsec = (long)LOOK_NS << n};
+
+		if (interp_look(i))
+			return;
+		(void)nanosleep(&moment, NULL);
+	}
+	i->look_us = LOOK_US;
+	loop_arm(i->loop, &i->look, i->look_us);
 }
 
 static void on_ctl_ready(struct loop_source *s, uint32_t events)
 {
 	struct interp *i = container_of(s, struct interp, ctl);
-	struct {
-		struct driver_msg m;
-		char text[DRIVER_VERSION];
-	} in;
-	ssize_t n = recv(s->fd, &in, sizeof(in), MSG_DONTWAIT);
+	ssize_t n = interp_receive_all(i);
 
-	if (n < 0)
-		interp_check_reset(i);
-	if (n >= (ssize_t)sizeof(in.m)) {
-		interp_message(i, &in.m, in.text, (size_t)n - sizeof(in.m));
+	if (i->answered)
+		interp_judge(i);
+	if (n != 0 || s->fd < 0 || !(events & (EPOLLHUP | EPOLLRDHUP)))
 		return;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n > 0 || (n == 0 && !(events & (EPOLLHUP | EPOLLRDHUP))))
-		return; /* too short to mean anything */
 
 	/* No copy of the other end is left. In a turn that may be user code closing what it does
 	 * not know: it goes on until it ends or its time is up. */
@@ -153,6 +261,7 @@ static void on_out_ready(struct loop_source *s, uint32_t events)
 static void interp_release(struct interp *i)
 {
 	loop_disarm(i->loop, &i->deadline);
+	loop_disarm(i->loop, &i->look);
 	loop_close(i->loop, &i->ctl);
 	loop_close(i->loop, &i->out);
 	close_fd(&i->bell);
@@ -162,11 +271,14 @@ static int interp_socket(struct interp *i, int *ret_child)
 {
 	int ctl[2];
 
+	const int on = 1;
+
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ctl) < 0)
 		return -errno;
+	(void)setsockopt(ctl[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	i->ctl = (struct loop_source){.fd = ctl[0], .ready = on_ctl_ready};
 	*ret_child = ctl[1];
-	return 0;
+	return getrandom(i->key, sizeof(i->key), 0) == sizeof(i->key) ? 0 : -EIO;
 }
 
 /* Makes the three channels. The child's ends go into @child: socket, bell (or -1), output. */
@@ -197,14 +309,26 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 {
 	i->state = INTERP_STARTING;
 	i->rank = rank;
-	i->killed = i->used = i->holds = i->unread = false;
-	i->warm = i->can_copy = i->can_seed = false;
+	i->killed = i->used = i->holds = i->unread = i->warm = i->answered = false;
+	i->can_copy = i->can_seed = i->can_prove = false;
+	i->rest = (struct rest){0};
+	i->look.fire = on_look;
 	i->version[0] = '\0';
 	i->deadline.fire = on_interp_deadline;
 	loop_arm(i->loop, &i->deadline, deadline_us);
 	if (loop_watch(i->loop, &i->ctl, EPOLLIN | EPOLLRDHUP) < 0 ||
 	    loop_watch(i->loop, &i->out, EPOLLIN) < 0)
 		interp_kill(i);
+}
+
+/* It is there before the process is. */
+static int interp_send_key(const struct interp *i)
+{
+	struct driver_msg m = {.type = DRIVER_KEY};
+
+	memcpy(m.seed, i->key, sizeof(i->key));
+	return send(i->ctl.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(m) ? 0
+											: -errno;
 }
 
 int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
@@ -218,6 +342,8 @@ int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 	interp_argv(i, &argv);
 	*ret_step = "channels";
 	r = interp_channels(i, argv.has_bell, child);
+	if (r == 0)
+		r = interp_send_key(i);
 	if (r == 0) {
 		const struct spawn s = {.place = i->place,
 					.spare = rank == INTERP_SPARE,
@@ -256,6 +382,8 @@ static int interp_send(struct interp *i, struct driver_msg *m, const int *fds, s
 	if (getrandom(i->nonce, sizeof(i->nonce), 0) != sizeof(i->nonce))
 		return -EIO;
 	memcpy(m->nonce, i->nonce, sizeof(m->nonce));
+	if (i->can_prove) /* that is what is expected back */
+		token_make(i->key, i->nonce, i->nonce);
 	if (nfds) {
 		struct cmsghdr *c;
 
@@ -274,6 +402,7 @@ static int interp_send(struct interp *i, struct driver_msg *m, const int *fds, s
 		log_line("the interpreter's bell: %s", strerror(errno));
 	i->state = INTERP_BUSY;
 	i->doing = (enum driver_type)m->type;
+	i->answered = false;
 	if (deadline_us)
 		loop_arm(i->loop, &i->deadline, deadline_us);
 	return 0;
@@ -319,6 +448,7 @@ int interp_copy(struct interp *from, struct interp *to)
 	r = interp_socket(to, &child);
 	if (r < 0)
 		return r;
+	memcpy(m.seed, to->key, sizeof(to->key));
 	r = interp_send(from, &m, &child, 1, COPY_US);
 	close_fd(&child);
 	if (r < 0) {
@@ -386,6 +516,14 @@ void interp_set_rank(struct interp *i, enum interp_rank rank)
 		interp_hurry(i);
 }
 
+void interp_tidy(struct interp *i)
+{
+	const struct driver_msg m = {.type = DRIVER_TIDY};
+
+	if (i->state == INTERP_IDLE && i->can_prove)
+		(void)send(i->ctl.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 bool interp_unread(const struct interp *i)
 {
 	int bytes = 0;
@@ -428,18 +566,9 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 {
 	if (pid != i->pid || i->state == INTERP_NONE)
 		return false;
+	if (i->ctl.fd >= 0)
+		(void)interp_receive_all(i); /* which may tell that it has not taken the request */
 	i->pid = 0;
-	/* It may have answered and then ended: take the answer first. (Not for ever: children of
-	 * it can go on sending.) */
-	for (int n = 0; n < 64 && i->state != INTERP_ENDING && i->ctl.events; n++) {
-		char peek;
-
-		if (recv(i->ctl.fd, &peek, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) {
-			interp_check_reset(i);
-			break;
-		}
-		on_ctl_ready(&i->ctl, EPOLLIN);
-	}
 	while (i->out.fd >= 0 && i->state == INTERP_STARTING) {
 		char buf[4096];
 		ssize_t n = read(i->out.fd, buf, sizeof(buf));

@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "loop.h"
 #include "protocol.h"
+#include "rest.h"
 
 struct place;
 
@@ -52,12 +53,20 @@ struct interp {
 	bool warm;		/* it has exercised itself */
 	bool can_copy;		/* its driver knows DRIVER_COPY */
 	bool can_seed;		/* ... and seeds that come with a turn */
+	bool can_prove;		/* ... and that what it answers is true */
 	struct loop_source ctl; /* our end of the driver's socket */
 	struct loop_source out; /* what it printed before its first turn, for the log */
 	int bell;
 	enum driver_type doing;
-	uint8_t nonce[DRIVER_NONCE];
+	uint8_t key[DRIVER_KEY_SIZE];
+	uint8_t nonce[DRIVER_NONCE]; /* what the answer has to have in its place */
 	struct loop_timer deadline;
+
+	struct rest rest; /* where it waits for requests */
+	bool answered;	  /* it says that it has done what was asked, and is not at rest yet */
+	int answer;	  /* the status it says */
+	struct loop_timer look;
+	uint64_t look_us;
 
 	char version[DRIVER_VERSION + 1];
 	uint64_t born;	   /* now_us() at the start of the process */
@@ -136,6 +145,9 @@ int interp_warm(struct interp *i);
 
 /** interp_seed() - Give an idle interpreter new randomness. Return: 0 or -errno. */
 int interp_seed(struct interp *i, const uint8_t seed[32]);
+
+/** interp_tidy() - Nobody waits for an idle interpreter: let it get ready for its next turn. */
+void interp_tidy(struct interp *i);
 
 /** interp_unread() - True if the driver has not taken the last request yet. */
 bool interp_unread(const struct interp *i);

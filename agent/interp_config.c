@@ -21,7 +21,7 @@ static const struct language {
 	const char *options[INTERP_OPTIONS]; /* of 31 bytes at most */
 	bool has_bell;
 } languages[] = {
-	{"python", "python3", "repl.py", {"-I", "-B"}, false},
+	{"python", "python3", "repl.py", {"-s", "-B"}, false},
 	/* Bun would obey, and fail over, files of the user's in the working directory. */
 	{"javascript",
 	 "bun",
@@ -134,6 +134,24 @@ static int envp_packages(char **envp, const char *dir)
 	return r;
 }
 
+/* Sets what the user has chosen. What would have python3 load files of his before the driver is there
+ * goes by another name until it is; see driver.h. */
+static int envp_set_user(char **envp, const struct proto_env *e, bool python)
+{
+	static const char *const early[] = {"PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX"};
+	char name[64];
+
+	if (!variable_ok(e))
+		return -EINVAL;
+	for (size_t n = 0; python && n < ARRAY_SIZE(early); n++) {
+		if (!str_is(e->name, early[n]))
+			continue;
+		snprintf(name, sizeof(name), "XSBX_%s", early[n]);
+		return envp_set(envp, proto_cstr(name), e->value);
+	}
+	return envp_set(envp, e->name, e->value);
+}
+
 static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
 {
 	const char *const defaults[][2] = {
@@ -156,8 +174,7 @@ static int envp_new(const struct place *place, const struct proto_setup *s, char
 	if (r == 0 && place->packages)
 		r = envp_packages(envp, place->packages);
 	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
-		r = variable_ok(&s->env[n]) ? envp_set(envp, s->env[n].name, s->env[n].value)
-					    : -EINVAL;
+		r = envp_set_user(envp, &s->env[n], str_is(s->language, "python"));
 	if (r < 0) {
 		envp_free(envp);
 		return r;

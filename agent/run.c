@@ -183,6 +183,7 @@ static void on_settle(struct loop_timer *t)
 	sink_listen(&r->sinks);
 	if (r->state != RUN_NONE)
 		return;
+	interp_tidy(r->interp);
 	run_look_around(r);
 	run_note_oom(r);
 	stream_prepare(&r->out[0]);
@@ -237,6 +238,8 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	r->result.how = how;
 	r->result.status = status;
 	r->result.fresh = fresh;
+	/* What it held is told to be gone, also if its end is heard of later. */
+	r->interp->holds = r->interp->holds && !fresh;
 	r->result.user_us += r->orphans_user_us;
 	r->result.system_us += r->orphans_system_us;
 	loop_disarm(r->loop, &r->deadline);

@@ -28,8 +28,8 @@ import { drainMicrotasks, setRandomSeed } from 'bun:jsc';
 import { createRequire } from 'node:module';
 import vm from 'node:vm';
 
-const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5;
-const CAN_SEED = 2;
+const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5, TIDY = 7;
+const CAN_SEED = 2, CAN_PROVE = 4;
 const EAGAIN = 11, EINTR = 4, EBADMSG = 74, MSG_DONTWAIT = 0x40;
 const INTERRUPTED = 130;
 const STEPS_MAX = 2000; // differences after which line numbers are no longer followed
@@ -482,7 +482,7 @@ async function handle(type) {
 	} else if (type === WARM) {
 		await warm();
 	}
-	if (answer(nonce, status) < 0)
+	if (type !== TIDY && answer(nonce, status) < 0)
 		realExit.call(process, status);
 }
 
@@ -513,7 +513,7 @@ async function main() {
 		define(globalThis, name, { value, configurable: true, enumerable: false, writable: true });
 	setUp(0);
 	fields.setUint32(0, READY, little);
-	fields.setInt32(28, CAN_SEED, little);
+	fields.setInt32(28, CAN_SEED | CAN_PROVE, little);
 	lib.turn_send(message, encoder.encode(`Bun ${Bun.version}\0`));
 	for (;;) {
 		const { done } = await reader.read();

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Python driver: runs one piece of code after another in one interpreter, for the agent.
-"""Started as `python3 -I -B repl.py CTL`; agent/driver.h is the contract.
+"""Started as `python3 -s -B repl.py CTL`; agent/driver.h is the contract.
 
 Theory of operation
 -------------------
@@ -16,7 +16,8 @@ of the interpreter that runs it: nothing on the usual ways. Four things follow f
   name `<run N>`, so that a traceback looks as it does for a file.
 * A process forked by user code that falls out of it ends as a Python program does, and never
   comes back to the loop: only the process that was started answers.
-* An interpreter that has not been given any code can be copied: see `copy`.
+* Requests are received and answered by turn_python.c; what it calls here is `handle`. An interpreter
+  that has not been given any code can be copied.
 
 SIGINT is Python's own during a run, so that KeyboardInterrupt ends it, and ignored between runs.
 """
@@ -30,19 +31,13 @@ from _io import BufferedRandom, BufferedReader, BufferedWriter, FileIO, TextIOWr
 from _imp import create_dynamic
 from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_sigmask,
                      signal)
-from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 from _thread import _count as count_threads
 from atexit import _run_exitfuncs as run_exit_functions
-from os import (F_OK, _exit, access, close, dup, dup2, environ, fstat, getcwd, getpid, pread,
-                register_at_fork, setsid, unlink)
+from os import F_OK, _exit, access, environ, fstat, getcwd, getpid, register_at_fork, unlink
 from os.path import dirname, isdir
 from sys import setprofile, settrace
 
-READY, RUN, DONE, WARM, SEED, COPY = range(1, 7)
-CAN_COPY, CAN_SEED = 1, 2
-MSG_SIZE = 64
-NFDS = 4
-HIGH_FDS = 1000, 500, 250, 100, 50  # where CTL goes: the first that the limit allows
+READY, RUN, DONE, WARM, SEED, COPY, TIDY = range(1, 8)
 SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
 
 OWN = sys._getframe().f_code.co_filename
@@ -71,7 +66,7 @@ class Output(TextIOWrapper):
             if other is not None:
                 flush(other)
         count = write_text(self, text)
-        if not text:  # print(..., end='') ends so: progress dots are meant to be seen
+        if not text or UNBUFFERED:  # print(..., end='') ends so: progress dots are meant to be seen
             self.flush()
         return count
 
@@ -81,13 +76,15 @@ Output.__module__ = '_io'
 
 STREAM_NAMES = ('<stdin>', '<stdout>', '<stderr>')
 # The interpreter has chosen these from the locale, the same for every program it runs.
-ERRORS = (sys.stdin.errors, sys.stdout.errors, 'backslashreplace')
+ENCODINGS = sys.stdin.encoding, sys.stdout.encoding, sys.stderr.encoding
+ERRORS = sys.stdin.errors, sys.stdout.errors, sys.stderr.errors
+UNBUFFERED = sys.stdout.write_through  # PYTHONUNBUFFERED
 
 
 def make_output(fd):
     raw = FileIO(fd, 'wb', closefd=False)
     raw.name = STREAM_NAMES[fd]
-    stream = Output(BufferedWriter(raw), 'utf-8', ERRORS[fd], '\n', True)
+    stream = Output(BufferedWriter(raw), ENCODINGS[fd], ERRORS[fd], '\n', True)
     stream.mode = 'w'
     return stream
 
@@ -95,7 +92,7 @@ def make_output(fd):
 def make_input():
     raw = FileIO(0, 'rb', closefd=False)
     raw.name = STREAM_NAMES[0]
-    stream = TextIOWrapper(BufferedReader(raw), 'utf-8', ERRORS[0], '\n')
+    stream = TextIOWrapper(BufferedReader(raw), ENCODINGS[0], ERRORS[0], '\n')
     stream.mode = 'r'
     return stream
 
@@ -120,7 +117,7 @@ def usable(stream, fd):
     try:
         if stream.closed or stream.buffer.raw.fileno() != fd:
             return False
-        stream.reconfigure(encoding='utf-8', errors=ERRORS[fd], newline='\n',
+        stream.reconfigure(encoding=ENCODINGS[fd], errors=ERRORS[fd], newline='\n',
                            line_buffering=True, write_through=False)
         return True
     except Exception:
@@ -282,16 +279,23 @@ main_module = type(sys)('__main__')
 user_site = None  # the directory, once it exists and has been added
 
 
-own_path = list(sys.path)
+own_path = sys.path[1:] if sys.path[:1] == [dirname(OWN)] else list(sys.path)
 
 
 def set_up_paths():
-    """What -I left out: the working directory, and what the user's environment asks for."""
-    extra = [getcwd()]
+    """What the user's environment asks for, and the working directory where we were."""
+    for name in 'PYTHONPATH', 'PYTHONHOME', 'PYTHONPYCACHEPREFIX':
+        value = environ.pop('XSBX_' + name, None)
+        if value is not None:
+            environ[name] = value
+    extra = [] if environ.get('PYTHONSAFEPATH') else [getcwd()]
     extra += [p for p in environ.get('PYTHONPATH', '').split(':') if p]
-    sys.path[:0] = extra
+    sys.path[:] = extra + own_path
+    sys.pycache_prefix = environ.get('PYTHONPYCACHEPREFIX') or None
     sys.argv[:] = ['']
     sys.orig_argv[:] = [sys.executable]
+    if 'PYTHONINTMAXSTRDIGITS' not in environ and hasattr(sys, 'set_int_max_str_digits'):
+        sys.set_int_max_str_digits(0)  # big numbers are printed in full
 
 
 def add_user_site():
@@ -456,7 +460,10 @@ own_modules = ()  # names of the modules that were there before any user code
 
 
 def run(turn, code):
-    global current_code, own_modules
+    global current_code, is_tidy, own_modules
+    if not is_tidy:  # the next run was there at once
+        tidy_up()
+    is_tidy = False
     own_modules = own_modules or frozenset(modules)
     name = f'<run {turn}>'
     while spawn_files:
@@ -524,9 +531,12 @@ def let_go():
     gc.collect()
 
 
+is_tidy = False  # since the last run
+
+
 def tidy_up():
-    """After a run has been answered, and nobody waits: get ready for the next."""
-    global spare_input
+    """A run has been answered, and nobody waits: get ready for the next."""
+    global is_tidy, spare_input
     bind_outputs()
     try:
         forget_listings()
@@ -534,6 +544,7 @@ def tidy_up():
             spare_input = make_input()
     except Exception:
         pass
+    is_tidy = True
 
 
 # --- requests that are not runs ------------------------------------------------------------------
@@ -580,6 +591,7 @@ def rehearse():
     bind_outputs()
     bind_input()
     execute(b'print(end="")', '<warm>', {'__name__': '__main__'})
+    tidy_up()
 
 
 def exercise():
@@ -627,166 +639,57 @@ def seed(data):
         modules['tempfile']._name_sequence = None
 
 
-# --- the socket ----------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
-def call_turn(name):
-    """Call a function of turn.so.
+def become_copy():
+    """In a copy of this interpreter; see agent/driver.h."""
+    global PID, is_copy, warmed
+    PID = getpid()
+    is_copy, warmed = True, False
 
-    `ctypes` would cost milliseconds and a descriptor. The "import" fails by design, after the
-    function has done its work.
+
+def handle(kind, turn, code, data):
+    """Do what is asked for. Return: the status to answer with."""
+    if data:
+        try:
+            seed(data)
+        except Exception:  # not the modules we think they are
+            pass
+    if kind == RUN:
+        return run(turn, code)
+    if kind == WARM:
+        warm()
+    elif kind == TIDY:
+        tidy_up()
+    elif kind == COPY:
+        become_copy()
+    return 0
+
+
+def load_turn():
+    """Return: the loop of turn.so.
+
+    The "import" fails by design, after it has left the function behind.
     """
-    spec = type(sys.implementation)(name=name, origin=dirname(OWN) + '/turn.so')
+    spec = type(sys.implementation)(name='turn', origin=dirname(OWN) + '/turn.so')
     try:
         create_dynamic(spec)
     except (ImportError, SystemError):
         pass
-
-
-class Channel:
-    """The socket to the agent, on a high number, out of the way of what user code opens.
-
-    The numbers after it are kept open too, so that a request's descriptors find room in a table
-    that user code has filled.
-    """
-
-    def __init__(self, fd):
-        self.base = next(base for base in HIGH_FDS if self.reserve(0, base))
-        dup2(fd, self.base, False)
-        close(fd)
-        self.sock = socket(fileno=self.base)
-
-    def leave(self):
-        """In a forked process: the socket is not for it."""
-        self.sock.close()
-
-    def copy(self, fd):
-        """Make a copy of this interpreter that serves the socket `fd`; see agent/driver.h.
-
-        Return: in this process the status to answer with, in the copy None. If there is no copy,
-        the agent learns it from the other end of `fd`.
-        """
-        global PID, is_copy, warmed
-        call_turn('turn_copy')
-        if getpid() == PID:
-            close(fd)
-            return 0
-        setsid()
-        dup2(fd, self.base, False)
-        close(fd)
-        self.sock = socket(fileno=self.base)
-        PID = getpid()
-        is_copy, warmed = True, False
-        return None
-
-    def reserve(self, source, base):
-        """Fill the places with copies of `source`, last one first. Return: whether that worked."""
-        try:
-            for fd in range(base + NFDS + 1, base, -1):
-                if fd != source:
-                    dup2(source, fd, False)
-            return True
-        except OSError:
-            return False
-
-    def send_ready(self, number=0):
-        self.send(READY, status=CAN_COPY | CAN_SEED, turn=number,
-                  text=b'Python ' + sys.version.split()[0].encode())
-
-    def send(self, kind, nonce=b'', status=0, text=b'', turn=0):
-        msg = kind.to_bytes(4, ORDER) + turn.to_bytes(4, ORDER) + nonce.ljust(16, b'\0') + bytes(4)
-        msg += status.to_bytes(4, ORDER) + bytes(32)
-        self.sock.send(msg + text)
-
-    def receive(self):
-        """Return: a request and its descriptors, or None at the end of all requests."""
-        null = self.base + 1
-        for fd in range(null + 1, null + NFDS + 1):
-            try:
-                close(fd)
-            except OSError:  # user code closes what it can find
-                pass
-        msg, rights, _, _ = self.sock.recvmsg(MSG_SIZE, CMSG_SPACE(NFDS * 4), MSG_CMSG_CLOEXEC)
-        if not msg:
-            return None
-        fds = []
-        for level, kind, data in rights:
-            if level == SOL_SOCKET and kind == SCM_RIGHTS:
-                fds += [int.from_bytes(data[i:i + 4], ORDER) for i in range(0, len(data) - 3, 4)]
-        return msg, fds
-
-
-def take(fds, length):
-    """Put a run's descriptors in place. Return: its code."""
-    for i, fd in enumerate(fds):
-        while fd < 3:  # user code had closed some of these; the low ones are replaced below
-            fd = dup(fd)
-        fds[i] = fd
-    for number in 0, 1, 2:
-        dup2(fds[number], number)
-    code = b''
-    while len(code) < length:
-        piece = pread(fds[3], length - len(code), len(code))
-        if not piece:
-            break
-        code += piece
-    for fd in fds:
-        close(fd)
-    return code
-
-
-def serve(channel):
-    """Answer requests until there are no more."""
-    while True:
-        request = channel.receive()
-        if request is None:
-            return
-        msg, fds = request
-        kind, turn, length = (int.from_bytes(msg[i:i + 4], ORDER) for i in (0, 4, 24))
-        nonce = msg[8:24]
-        status = 0
-        if kind == SEED or (kind == RUN and msg[28]):
-            try:
-                seed(msg[32:64])
-            except Exception:  # not the modules we think they are
-                pass
-        if kind == RUN and len(fds) == NFDS:
-            code = take(fds, length)
-            channel.reserve(channel.base + 1, channel.base)
-            status = run(turn, code)
-        elif kind == COPY and len(fds) == 1:
-            status = channel.copy(fds[0])
-            if status is None:
-                channel.send_ready(PID)
-                continue
-        elif kind == WARM:
-            warm()
-        elif kind != SEED:
-            for fd in fds:
-                close(fd)
-            continue
-        try:
-            channel.send(DONE, nonce, status)
-        except OSError:  # user code has closed the channel: then the status is how we end
-            raise SystemExit(status) from None
-        if kind == RUN:
-            tidy_up()
+    return sys.__dict__.pop('_xsbx_serve')
 
 
 def main():
-    channel = Channel(int(sys.argv[1]))
     signal(SIGINT, SIG_IGN)
-    call_turn('turn')  # makes the process undumpable
+    serve = load_turn()
+    ctl = int(sys.argv[1])
     set_up_paths()
     sys.meta_path.insert(0, Finder())
-    register_at_fork(before=flush_all, after_in_child=channel.leave)
+    register_at_fork(before=flush_all)
     bind_outputs()
     bind_input()
     set_up_module('<run 0>')
-    channel.send_ready()
-    try:
-        serve(channel)
-    except OSError:  # the channel is gone, perhaps by user code: so are we
-        raise SystemExit(0) from None
+    serve(ctl, handle, 'Python ' + sys.version.split()[0])
 
 
 main()

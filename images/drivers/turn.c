@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,18 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "token.h"
 
 /*
  * Theory of operation
  * -------------------
  * turn.so has three users. Bun calls the functions of this file through its foreign function
- * interface. Python, whose own ways to call prctl(2) cost milliseconds, "imports" it only to become
- * undumpable, and under another name to make a copy of itself. Bash loads it as a builtin that is its whole driver, see turn_bash.c.
+ * interface. Python and bash get their loops from it, see turn_python.c and turn_bash.c.
+ *
+ * The agent knows a driver that waits for requests by the instruction and the depth of the stack. So
+ * the call is made by syscall(2): the C library's recvmsg(2) takes another way when there are
+ * threads. The key and what is made of it stay in here. User code may put another socket in the place
+ * of ours, and speak from there: what does not come from our parent is ignored.
  *
  * User code shares the table of descriptors, and may have closed or filled any part of it. So the
  * socket lies high, out of the way of what counts or closes low numbers; the places after it
@@ -34,22 +40,14 @@
 
 static int ctl_fd = -1;
 static int copy_fd = -1; /* of the last DRIVER_COPY */
-static char *code;	 /* of the turn, terminated by NUL */
+static uint8_t key[DRIVER_KEY_SIZE];
+static uint8_t copy_key[DRIVER_KEY_SIZE];
+static char *code; /* of the turn, terminated by NUL */
 static size_t code_len;
 
 static void make_undumpable(void)
 {
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-}
-
-/* Of Python, if that is who loads us. */
-extern __attribute__((weak)) void PyOS_BeforeFork(void), PyOS_AfterFork_Parent(void),
-	PyOS_AfterFork_Child(void);
-
-void *PyInit_turn(void)
-{
-	make_undumpable();
-	return NULL;
 }
 
 /* Occupy the places after the socket's, so that a turn's descriptors find room in a full table. */
@@ -70,10 +68,17 @@ static void make_room(void)
 
 int turn_open(int fd)
 {
+	struct driver_msg first;
+	const int on = 1;
 	int base = HIGH_FD;
 	int r;
 
 	make_undumpable();
+	if (recv(fd, &first, sizeof(first), 0) != sizeof(first) || first.type != DRIVER_KEY ||
+	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return -EBADMSG;
+	memcpy(key, first.seed, sizeof(key));
+	explicit_bzero(&first, sizeof(first));
 	while ((r = reserve(0, base)) < 0) {
 		base /= 2;
 		if (base < 16)
@@ -114,7 +119,11 @@ static pid_t fork_sibling(void)
 /* In the copy. */
 static void become_copy(void)
 {
+	const int on = 1;
+
 	(void)setsid();
+	(void)setsockopt(copy_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	memcpy(key, copy_key, sizeof(key));
 	(void)dup3(copy_fd, ctl_fd, O_CLOEXEC);
 	close(copy_fd);
 	copy_fd = -1;
@@ -131,21 +140,6 @@ int turn_copy(void)
 	close(copy_fd);
 	copy_fd = -1;
 	return pid > 0 ? 1 : -EAGAIN;
-}
-
-void *PyInit_turn_copy(void)
-{
-	pid_t pid;
-
-	if (!PyOS_BeforeFork || !PyOS_AfterFork_Parent || !PyOS_AfterFork_Child)
-		return NULL;
-	PyOS_BeforeFork();
-	pid = fork_sibling();
-	if (pid == 0)
-		PyOS_AfterFork_Child();
-	else
-		PyOS_AfterFork_Parent();
-	return NULL;
 }
 
 static void close_all(const int *fds, int n)
@@ -194,6 +188,18 @@ static void place(int *fds)
 	}
 }
 
+/* Does this message come from the agent? */
+static bool from_parent(struct msghdr *hdr)
+{
+	struct ucred cred = {.pid = 0};
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(hdr); c; c = CMSG_NXTHDR(hdr, c)) {
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+	}
+	return cred.pid > 0 && cred.pid == getppid();
+}
+
 /* Take the descriptors out of a message. Return: how many, at most DRIVER_NFDS. */
 static int take_rights(struct msghdr *hdr, int *ret_fds)
 {
@@ -213,7 +219,7 @@ static int take_rights(struct msghdr *hdr, int *ret_fds)
 int turn_receive(struct driver_msg *ret_msg, int flags)
 {
 	union {
-		char buf[CMSG_SPACE(DRIVER_NFDS * sizeof(int))];
+		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(DRIVER_NFDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = ret_msg, .iov_len = sizeof(*ret_msg)};
@@ -228,18 +234,21 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	int n, r;
 
 	make_room();
-	len = recvmsg(ctl_fd, &hdr, flags | MSG_CMSG_CLOEXEC);
+	len = syscall(SYS_recvmsg, ctl_fd, &hdr, flags | MSG_CMSG_CLOEXEC);
 	if (len < 0)
 		return -errno;
 	if (len == 0)
 		return 0;
 	n = take_rights(&hdr, fds);
-	if (len != sizeof(*ret_msg) || ret_msg->type == 0 || ret_msg->type > DRIVER_COPY) {
+	if (len != sizeof(*ret_msg) || !from_parent(&hdr) || ret_msg->type == 0 ||
+	    ret_msg->type > DRIVER_TIDY) {
 		close_all(fds, n);
 		return -EBADMSG;
 	}
 	if (ret_msg->type == DRIVER_COPY && n == 1) {
 		copy_fd = fds[0];
+		memcpy(copy_key, ret_msg->seed, sizeof(copy_key));
+		explicit_bzero(ret_msg->seed, sizeof(ret_msg->seed));
 		return DRIVER_COPY;
 	}
 	if (ret_msg->type != DRIVER_RUN) {
@@ -269,13 +278,16 @@ void turn_copy_code(char *buf)
 
 int turn_send(const struct driver_msg *msg, const char *text)
 {
+	struct driver_msg m = *msg;
 	struct iovec iov[] = {
-		{.iov_base = (void *)(uintptr_t)msg, .iov_len = sizeof(*msg)},
+		{.iov_base = &m, .iov_len = sizeof(m)},
 		{.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)},
 	};
 	struct msghdr hdr = {.msg_iov = iov, .msg_iovlen = 2};
 	ssize_t n;
 
+	if (m.type == DRIVER_DONE)
+		token_make(key, m.nonce, m.nonce);
 	do {
 		n = sendmsg(ctl_fd, &hdr, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);

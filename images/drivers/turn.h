@@ -11,7 +11,8 @@ struct driver_msg;
  * turn_open() - Take over the control socket
  * @fd: its number, which is closed
  *
- * Descriptor 0 has to be /dev/null. The process becomes undumpable.
+ * Descriptor 0 has to be /dev/null, and the key has to be in the socket. The process becomes
+ * undumpable.
  * Return: the socket's new number, or -errno
  */
 int turn_open(int fd);
@@ -59,8 +60,8 @@ char *turn_code(size_t *ret_len);
 void turn_copy_code(char *buf);
 
 /**
- * turn_send() - Send an answer
- * @msg: the answer
+ * turn_send() - Send an answer; one that is DRIVER_DONE gets its token
+ * @msg: the answer, with the nonce of the request
  * @text: text to follow it
  *
  * Return: 0 or -errno
@@ -76,11 +77,5 @@ int turn_send(const struct driver_msg *msg, const char *text);
  * Return: 0 or -errno
  */
 int turn_write(int fd, const char *buf, size_t len);
-
-/** PyInit_turn() - The place of Python's initialisation: makes the process undumpable, and fails. */
-void *PyInit_turn(void);
-
-/** PyInit_turn_copy() - Likewise: forks a child of the process's parent, and fails in both. */
-void *PyInit_turn_copy(void);
 
 #endif

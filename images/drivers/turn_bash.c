@@ -336,10 +336,10 @@ static void seed(const uint8_t *bytes)
 	sbrand(value);
 }
 
-static void send_ready(uint32_t number)
+static void send_ready(void)
 {
-	struct driver_msg ready = {
-		.type = DRIVER_READY, .turn = number, .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED};
+	struct driver_msg ready = {.type = DRIVER_READY,
+				   .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED | DRIVER_CAN_PROVE};
 	const struct shell_var *var = find_variable("BASH_VERSION");
 	char version[DRIVER_VERSION];
 
@@ -358,7 +358,7 @@ static int copy(void)
 	shell_pid = dollar_dollar_pid = getpid();
 	(void)evaluate(text);
 	last_command_exit_value = 0;
-	send_ready((uint32_t)shell_pid);
+	send_ready();
 	return -1;
 }
 
@@ -373,7 +373,8 @@ static bool serve(void)
 		if (terminating_signal)
 			termsig_handler(terminating_signal);
 		return true;
-	case -EBADMSG: return true;
+	case -EBADMSG:
+	case DRIVER_TIDY: return true;
 	case DRIVER_RUN:
 		if (msg.status)
 			seed(msg.seed);
@@ -450,7 +451,7 @@ static int xsbx_turn(struct word_list *list)
 	(void)pthread_atfork(NULL, NULL, on_fork_child);
 	disarm_interrupt();
 	enter_top_level();
-	send_ready(0);
+	send_ready();
 	while (serve())
 		;
 	jump_on(JUMP_EXIT);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """env.NAME: variables of the interpreter."""
-# backends: local vm
+# backends: local process vm
 from xsbx import *
 
 
@@ -26,6 +26,42 @@ def python():
     same("line numbers are not shifted", s.run("1/0").err.count("line 1"), 1)
 
 
+def settings_of_python():
+    """PYTHON... reaches the interpreter; what would put files of the user's before the driver comes
+    when that is there."""
+    s = Session("pyset", "python", config="""env.PYTHONHASHSEED = 0
+env.PYTHONPATH = modules
+env.PYTHONWARNINGS = error::UserWarning
+env.PYTHONOPTIMIZE = 1
+env.PYTHONUNBUFFERED = 1
+env.PYTHONPYCACHEPREFIX = /tmp/cache
+env.PYTHONIOENCODING = latin-1
+env.PYTHONBREAKPOINT = mine.stop
+""")
+    os.mkdir(s / "files/modules")
+    write(s / "files/modules/mine.py", "def stop(): print('stopped')\n")
+    for name in "sitecustomize.py", "encodings.py", "gc.py":
+        write(s / f"files/modules/{name}", "open('hijacked', 'w').close()\n")
+    s.ctl("reset")
+    result = s.run("import sys, os\nassert False\nbreakpoint()\n"
+                   "print(hash('a'), sys.flags.optimize, sys.warnoptions, sys.pycache_prefix)\n"
+                   "print(sys.path[1], os.environ['PYTHONPATH'], [n for n in os.environ if 'XSBX' in n])\n")
+    hash_of_a = shell(f"PYTHONHASHSEED=0 {sys.executable} -c 'print(hash(chr(97)))'")[1].decode().strip()
+    same("settings", result.out, "stopped\n" + (f"{hash_of_a} 1 ['error::UserWarning'] /tmp/cache\n"
+                                                 "modules modules []\n"))
+    same("encoding", s.run("print(chr(233))").stdout, b"\xe9\n")
+    has("warnings", s.run("import warnings; warnings.warn('x')").err, "UserWarning: x")
+    same("unbuffered", s.run("import os, sys; sys.stdout.write('a'); os._exit(0)").out, "a")
+    ok("no file of the user's before the driver", not os.path.exists(s / "files/hijacked"))
+
+
+def big_integers():
+    s = Session("big", "python")
+    same("in full", len(s.run("print(2**20000)").out), 6022)
+    t = Session("small", "python", config="env.PYTHONINTMAXSTRDIGITS = 4300\n")
+    has("or as far as he wants", t.run("print(2**20000)").err, "ValueError")
+
+
 def refused():
     s = Session("refused")
     for text in ("env.1A = x\n", "env.A-B = x\n", "env.=x\n"):
@@ -39,4 +75,4 @@ def refused():
         write(t / "config", many + "env.W = x\n")
 
 
-main(variables, python, refused)
+main(variables, python, settings_of_python, big_integers, refused)

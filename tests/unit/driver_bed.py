@@ -32,7 +32,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DRIVERS = os.path.join(ROOT, 'images', 'drivers')
 LIB = os.environ.get('XSBX_LIB')
 
-READY, RUN, DONE, WARM, SEED, COPY = range(1, 7)
+READY, RUN, DONE, WARM, SEED, COPY, TIDY, KEY = range(1, 9)
 MESSAGE = struct.Struct('=II16sIi32s')
 NOBODY = 65534
 DEADLINE = 30  # seconds that anything may take on a busy machine
@@ -48,12 +48,40 @@ def build_lib():
             shutil.copy(os.path.join(DRIVERS, name), lib)
     subprocess.run([os.environ.get('CC', 'cc'), '-std=gnu11', '-O2', '-D_GNU_SOURCE', '-fPIC',
                     '-shared', '-I', os.path.join(ROOT, 'agent'), '-o', lib + '/turn.so',
-                    *(os.path.join(DRIVERS, name) for name in ('turn.c', 'turn_bash.c'))], check=True)
+                    *(os.path.join(DRIVERS, f'turn{part}.c') for part in ('', '_bash', '_python'))], check=True)
     os.chmod(SCRATCH, 0o755)
     return lib
 
 
 # --- the agent's part ----------------------------------------------------------------------------
+
+def token(key, nonce):
+    """What an answer has in the place of the request's nonce: SipHash-2-4 of it."""
+    mask = (1 << 64) - 1
+
+    def turn(x, bits):
+        return (x << bits | x >> (64 - bits)) & mask
+
+    def rounds(v, n):
+        for _ in range(n):
+            for a, b, c, d, first, second in (0, 1, 2, 3, 13, 16), (2, 1, 0, 3, 17, 21):
+                v[a] = (v[a] + v[b]) & mask
+                v[b] = turn(v[b], first) ^ v[a]
+                v[a] = turn(v[a], 32)
+                v[c] = (v[c] + v[d]) & mask
+                v[d] = turn(v[d], second) ^ v[c]
+
+    k = struct.unpack('<2Q', key)
+    v = [k[i & 1] ^ int.from_bytes(word, 'big') for i, word in enumerate(
+        (b'somepseu', b'dorandom', b'lygenera', b'tedbytes'))]
+    for word in struct.unpack('<2Q', nonce) + (16 << 56,):
+        v[3] ^= word
+        rounds(v, 2)
+        v[0] ^= word
+    v[2] ^= 255
+    rounds(v, 4)
+    return (v[0] ^ v[1] ^ v[2] ^ v[3]).to_bytes(8, 'little') + bytes(8)
+
 
 class Result:
     """What a run left: status, and the bytes of both streams."""
@@ -90,6 +118,8 @@ class Session:
         environ = {'HOME': self.home, 'PATH': os.environ['PATH'], 'LANG': 'C.UTF-8', 'USER': 'user'}
         environ.update(env or {})
         self.turn = 0
+        self.key = os.urandom(16)
+        ours.send(MESSAGE.pack(KEY, 0, b'', 0, 0, self.key))
         if user:
             os.chown(self.home, user, user)
         start = time.perf_counter()
@@ -128,7 +158,7 @@ class Session:
         self.ctl.sendmsg([message], rights)
         if self.bell is not None:
             os.write(self.bell, b'!')
-        return nonce
+        return token(self.key, nonce)
 
     def simple(self, kind, seed=b''):
         nonce = self.send(kind, seed=seed)
@@ -255,13 +285,16 @@ class Copy(Session):
         self.log = tempfile.TemporaryFile(dir=SCRATCH)
         self.ctl, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ctl.settimeout(DEADLINE)
-        nonce = original.send(COPY, [theirs.fileno()])
+        self.ctl.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.key = os.urandom(16)
+        nonce = original.send(COPY, [theirs.fileno()], seed=self.key)
         theirs.close()
         answer = MESSAGE.unpack(original.ctl.recv(256))
         assert (answer[0], answer[2], answer[4]) == (DONE, nonce, 0), answer
-        message = self.ctl.recv(256)
-        kind, self.pid, _, _, flags, _ = MESSAGE.unpack(message[:64])
-        assert (kind, flags) == (READY, 3), message
+        message, ((_, _, sender),), _, _ = self.ctl.recvmsg(256, socket.CMSG_SPACE(12))
+        self.pid = struct.unpack('iii', sender)[0]
+        kind, _, _, _, flags, _ = MESSAGE.unpack(message[:64])
+        assert (kind, flags & 3) == (READY, 3), message
         assert message[64:].decode() == original.version
         self.process = Copied(self.pid)
 
@@ -395,7 +428,7 @@ def variants(base, paths, command, missing=None):
 
 def pythons(base):
     return variants(base, interpreters('XSBX_PYTHON', sys.executable),
-                    lambda lib: ['-I', '-B', lib + '/repl.py'])
+                    lambda lib: ['-s', '-B', lib + '/repl.py'])
 
 
 def shells(base):
