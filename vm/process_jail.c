@@ -136,8 +136,10 @@ static void add_memory(struct jail_spec *j, struct process_jail *t, const char *
 	view_show(j, JAIL_LINK, 0, "../tmp", "/var/tmp");
 }
 
-int process_jail(const struct process_cell *c, struct process_jail *t)
+int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 {
+	const struct process_cell *c = what;
+	struct process_jail *t = ret_jail;
 	const uint64_t memory = (uint64_t)c->memory_mb << 20;
 	struct jail_spec *j = &t->spec;
 	int r;
