@@ -31,7 +31,7 @@
  * replace the images themselves.
  */
 
-#define NAME	  "contents"
+#define NAME	  ".contents" /* beside snapshots, which have no dot */
 #define LINE_MAX_ 256
 #define BLOCK	  (1u << 20)
 #define STEP_NS	  100000000ll /* longer than any step of a file system's clock */

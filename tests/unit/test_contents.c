@@ -118,7 +118,7 @@ static void test_kept(void **state)
 	assert_int_equal(contents_find(&c, b, hex), 0);
 	assert_string_equal(hex, kb.hex);
 	/* One that others can write to is not believed. */
-	snprintf(path, sizeof(path), "%s/contents", dir);
+	snprintf(path, sizeof(path), "%s/.contents", dir);
 	assert_int_equal(chmod(path, 0666), 0);
 	contents_load(&c, dir);
 	assert_int_equal(c.n, 0);
@@ -144,11 +144,11 @@ static void test_nonsense(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		close(file("contents", texts[i]));
+		close(file(".contents", texts[i]));
 		contents_load(&c, dir);
 		assert_int_equal(c.n, 0);
 	}
-	close(file("contents", "1 2 3 4.5 6.7 " SHA_ABC "\nhalf a li"));
+	close(file(".contents", "1 2 3 4.5 6.7 " SHA_ABC "\nhalf a li"));
 	contents_load(&c, dir);
 	assert_int_equal(c.n, 1);
 }
