@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/files_lock.c agent/locks.c agent/lockwait.c agent/lockbook.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/swap.c agent/spare.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c agent/ipc.c agent/net.c agent/trust.c */
+/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/files_lock.c agent/locks.c agent/lockwait.c agent/lockbook.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/swap.c agent/spare.c agent/loss.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c agent/ipc.c agent/net.c agent/trust.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -137,10 +137,21 @@ void interp_rest(struct interp *i)
 	(void)i;
 }
 
+void interp_tidy(struct interp *i)
+{
+	(void)i;
+}
+
 bool interp_unread(const struct interp *i)
 {
 	(void)i;
 	return false;
+}
+
+bool interp_listens(const struct interp *i)
+{
+	(void)i;
+	return true;
 }
 
 void interp_fini(struct interp *i)
@@ -208,6 +219,24 @@ void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
 	k->active = true;
 	k->timer.fire = on_fake_kill;
 	loop_arm(k->loop, &k->timer, 0);
+}
+
+void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
+			 uint64_t grace_us)
+{
+	(void)grace_us;
+	killer_start(k, keep, not_kept);
+}
+
+void killer_ignore(struct killer *k, pid_t pid)
+{
+	(void)k;
+	(void)pid;
+}
+
+void killer_hurry(struct killer *k)
+{
+	(void)k;
 }
 
 void killer_all(void)
