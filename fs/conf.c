@@ -141,7 +141,8 @@ static char *beside_or(const char *name, const char *installed)
 
 int conf_init(struct conf *c)
 {
-	static const char *const builtin[] = {"python", "javascript", "raw"};
+	/* The first is the one that examples show. */
+	static const char *const builtin[] = {"shell", "python", "javascript", "raw", "dev"};
 	const struct conf_source nowhere = {0};
 
 	*c = (struct conf){

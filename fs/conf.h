@@ -17,7 +17,8 @@ struct conf_template {
 	struct vm_pool pool; /* clones that wait to be used */
 	char *warmup;	     /* code that is run in a sandbox before the first run; or NULL */
 	bool own_backend;    /* it is in the configuration */
-	bool prepare;	     /* they do from the mount on */
+	bool asleep;  /* not to be made ready until somebody uses it, or `prepare` names it */
+	bool prepare; /* they do from the mount on */
 };
 
 enum conf_action {

@@ -18,6 +18,13 @@
 
 static const char *const languages[] = {"python", "javascript", "raw"};
 
+/* Templates whose name says more than an image of that name would. `shell` is what `raw` is under a name
+ * that tells, so both share a snapshot and its clones. */
+static const struct {
+	const char *name, *image, *language;
+	bool asleep;
+} known[] = {{"shell", "raw", "raw", false}, {"dev", "dev", "raw", true}};
+
 /* Names at the root of the mount that are taken. */
 static const char *const root_nodes[] = {"README.md", "status.json", "isolation",
 					 "doctor",    "metrics",     "events"};
@@ -78,6 +85,12 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		free(t->name);
 		conf_fail(src, ENOMEM, "out of memory");
 		return NULL;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(known[i].name, name) == 0 && known[i].asleep) {
+			t->asleep = true;
+			t->pool.target = 0;
+		}
 	}
 	c->ntemplates++;
 	return t;
@@ -156,13 +169,20 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src)
 {
+	const char *image = t->name, *spoken = "";
 	struct vm_problem why;
 	int r;
 
-	if (!t->image && replace(&t->image, t->name) < 0)
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(known[i].name, t->name) == 0) {
+			image = known[i].image;
+			spoken = !t->image || strcmp(t->image, image) == 0 ? known[i].language : "";
+		}
+	}
+	if (!t->image && replace(&t->image, image) < 0)
 		return -ENOMEM;
 	if (!t->language) {
-		const char *language = is_language(t->name) ? t->name : t->image;
+		const char *language = is_language(t->name) ? t->name : *spoken ? spoken : t->image;
 
 		if (!is_language(language))
 			return conf_fail(src, EINVAL,
@@ -198,7 +218,7 @@ int conf_settle_prepare(struct conf *c, const struct conf_source *src)
 	if (!names)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->ntemplates; i++)
-		c->template[i].prepare = all;
+		c->template[i].prepare = all && !c->template[i].asleep;
 	if (all || none)
 		return 0;
 	for (char *name = strtok_r(names, " \t", &save); name;

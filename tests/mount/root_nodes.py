@@ -14,7 +14,7 @@ NODES = ["README.md", "status.json", "isolation", "doctor", "metrics", "events"]
 
 def listing():
     names = os.listdir(MNT)
-    for name in NODES + ["python", "javascript", "raw"]:
+    for name in NODES + ["shell", "python", "javascript", "raw", "dev"]:
         ok(f"{name} is listed", name in names, names)
     for name in NODES:
         # What happens in the sessions of others is not for everybody.
@@ -34,8 +34,8 @@ def listing():
 def readme():
     text = read(f"{MNT}/README.md", "r")
     ok("at most 60 lines", 5 < len(text.splitlines()) <= 60, len(text.splitlines()))
-    has("examples", text, "cat python/demo/stdout")
-    for template in ("python", "javascript", "raw"):
+    has("examples", text, "cat shell/demo/stdout")
+    for template in ("shell", "python", "javascript", "raw", "dev"):
         has("templates", text, template)
     s = Session("readme")
     ok("a session has one too", len(s.text("README.md")) > 100)

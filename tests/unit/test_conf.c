@@ -10,6 +10,14 @@
 
 #include "conf_bed.h"
 
+static const struct {
+	const char *name, *image, *language;
+} builtin[] = {{"shell", "raw", "raw"},
+	       {"python", "python", "python"},
+	       {"javascript", "javascript", "javascript"},
+	       {"raw", "raw", "raw"},
+	       {"dev", "dev", "raw"}};
+
 static void test_defaults(void **state)
 {
 	struct conf c;
@@ -29,12 +37,15 @@ static void test_defaults(void **state)
 	assert_int_equal(strncmp(c.spool_dir, c.cache_dir, strlen(c.cache_dir)), 0);
 	assert_string_equal(c.spool_dir + strlen(c.cache_dir), "/spool");
 	assert_non_null(strstr(c.agent, "/xsbx-agent"));
-	assert_int_equal(c.ntemplates, 3);
-	assert_string_equal(c.template[0].name, "python");
-	assert_string_equal(c.template[0].image, "python");
-	assert_string_equal(c.template[0].language, "python");
-	assert_string_equal(c.template[1].name, "javascript");
-	assert_string_equal(c.template[2].name, "raw");
+	assert_int_equal(c.ntemplates, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_string_equal(c.template[i].name, builtin[i].name);
+		assert_string_equal(c.template[i].image, builtin[i].image);
+		assert_string_equal(c.template[i].language, builtin[i].language);
+		/* What nobody uses costs no clone. */
+		assert_int_equal(c.template[i].pool.target, i < 4);
+		assert_int_equal(c.template[i].prepare, i < 4);
+	}
 	conf_clear(&c);
 }
 
@@ -44,17 +55,23 @@ static void test_prepare(void **state)
 
 	(void)state;
 	assert_int_equal(read_text(&c, "[template exam]\nlanguage = python\n"), 0);
-	for (size_t i = 0; i < 4; i++)
-		assert_true(c.template[i].prepare);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(c.template[i].prepare, i != 4);
 	conf_clear(&c);
 	assert_int_equal(read_text(&c, "prepare = no\n"), 0);
 	assert_false(c.template[0].prepare);
 	conf_clear(&c);
-	assert_int_equal(read_text(&c, "prepare = exam  raw\n[template exam]\nlanguage = python\n"),
-			 0);
+	assert_int_equal(
+		read_text(&c, "prepare = exam  raw dev\n[template exam]\nlanguage = python\n"), 0);
 	assert_false(c.template[0].prepare);
-	assert_true(c.template[2].prepare);
-	assert_true(c.template[3].prepare);
+	for (size_t i = 3; i < 6; i++)
+		assert_true(c.template[i].prepare);
+	conf_clear(&c);
+	/* What the configuration says of such a name counts. */
+	assert_int_equal(read_text(&c, "[template dev]\nimage = python\npool = 2\n"), 0);
+	assert_string_equal(c.template[4].image, "python");
+	assert_string_equal(c.template[4].language, "python");
+	assert_int_equal(c.template[4].pool.low, 2);
 	conf_clear(&c);
 	assert_refused("prepare = raw examen\n", "examen");
 }
@@ -67,12 +84,12 @@ static void test_pool(void **state)
 	assert_int_equal(read_text(&c, "[template raw]\npool = 5\n[template python]\npool = 8\n"
 				       "pool_low = 2\npool_age_s = 0\n"),
 			 0);
-	assert_int_equal(c.template[0].pool.target, 8);
-	assert_int_equal(c.template[0].pool.low, 2);
-	assert_int_equal(c.template[0].pool.age_s, 0);
-	assert_int_equal(c.template[2].pool.target, 5);
-	assert_int_equal(c.template[2].pool.low, 5); /* what is taken is replaced */
-	assert_int_equal(c.template[1].pool.low, 1);
+	assert_int_equal(c.template[1].pool.target, 8);
+	assert_int_equal(c.template[1].pool.low, 2);
+	assert_int_equal(c.template[1].pool.age_s, 0);
+	assert_int_equal(c.template[3].pool.target, 5);
+	assert_int_equal(c.template[3].pool.low, 5); /* what is taken is replaced */
+	assert_int_equal(c.template[2].pool.low, 1);
 	conf_clear(&c);
 	assert_refused("[template raw]\npool = 1001\n", "pool");
 	assert_refused("[template raw]\npool_age_s = soon\n", "pool_age_s");
@@ -110,13 +127,13 @@ static void test_file(void **state)
 	assert_string_equal(c.store_url, "https://s3.test/b/p");
 	assert_string_equal(c.store_region, "eu-1");
 	assert_true(c.store_read && c.store_write);
-	assert_int_equal(c.ntemplates, 4);
-	assert_int_equal(c.template[2].settings.memory_mb, 512);
-	assert_string_equal(c.template[3].name, "data-1");
-	assert_string_equal(c.template[3].image, "python");
-	assert_string_equal(c.template[3].language, "python");
-	assert_int_equal(c.template[3].settings.cpus, 2);
-	assert_string_equal(c.template[3].settings.env[0].value, " x ");
+	assert_int_equal(c.ntemplates, 6);
+	assert_int_equal(c.template[3].settings.memory_mb, 512);
+	assert_string_equal(c.template[5].name, "data-1");
+	assert_string_equal(c.template[5].image, "python");
+	assert_string_equal(c.template[5].language, "python");
+	assert_int_equal(c.template[5].settings.cpus, 2);
+	assert_string_equal(c.template[5].settings.env[0].value, " x ");
 	conf_clear(&c);
 }
 
@@ -203,7 +220,7 @@ static void test_long_value(void **state)
 	memset(text + n, 'v', SETTINGS_ENV_VALUE);
 	text[n + SETTINGS_ENV_VALUE] = '\0';
 	assert_int_equal(read_text(&c, text), 0);
-	assert_int_equal(strlen(c.template[2].settings.env[0].value), SETTINGS_ENV_VALUE);
+	assert_int_equal(strlen(c.template[3].settings.env[0].value), SETTINGS_ENV_VALUE);
 	conf_clear(&c);
 }
 
@@ -229,8 +246,8 @@ static void test_templates(void **state)
 				   "012345678901234]\nlanguage=raw\n"
 				   "[template only-a-name-and-an-image-python]\nimage = python\n"),
 			 0);
-	assert_int_equal(strlen(c.template[3].name), 64);
-	assert_string_equal(c.template[4].language, "python");
+	assert_int_equal(strlen(c.template[5].name), 64);
+	assert_string_equal(c.template[6].language, "python");
 	conf_clear(&c);
 	for (int i = 0; i < CONF_TEMPLATES_MAX; i++)
 		p += sprintf(p, "[template t%d]\nlanguage=raw\n", i);
@@ -245,9 +262,9 @@ static void test_templates_within_limits(void **state)
 	assert_int_equal(read_text(&c, "[template raw]\ncpus = 2\n[limits]\nmax_cpus = 2\n"
 				       "max_memory_mb = 128\nmax_timeout_s = 10\n"),
 			 0);
-	assert_int_equal(c.template[0].settings.memory_mb, 128);
-	assert_int_equal(c.template[0].settings.timeout_s, 10);
-	assert_int_equal(c.template[2].settings.cpus, 2);
+	assert_int_equal(c.template[1].settings.memory_mb, 128);
+	assert_int_equal(c.template[1].settings.timeout_s, 10);
+	assert_int_equal(c.template[3].settings.cpus, 2);
 	conf_clear(&c);
 	assert_refused("[template raw]\ncpus = 4\n[limits]\nmax_cpus = 2\n",
 		       "[template raw]: cpus");
@@ -262,8 +279,8 @@ static void test_network(void **state)
 				       "*.example.org:8443\nports = 3000:80 8080\n"
 				       "[limits]\nmax_allow = example.com *.example.org:8443\n"),
 			 0);
-	assert_string_equal(c.template[2].settings.allow, "example.com *.example.org:8443");
-	assert_string_equal(c.template[2].settings.ports, "3000:80 8080");
+	assert_string_equal(c.template[3].settings.allow, "example.com *.example.org:8443");
+	assert_string_equal(c.template[3].settings.ports, "3000:80 8080");
 	assert_false(c.limits.deny_network);
 	conf_clear(&c);
 	assert_refused("[template raw]\nallow = example.com\n", "network = on");
@@ -313,7 +330,7 @@ static void test_example(void **state)
 		skip();
 	assert_int_equal(conf_init(&c), 0);
 	assert_int_equal(conf_read(&c, example, &src), 0);
-	assert_int_equal(c.ntemplates, 3);
+	assert_int_equal(c.ntemplates, 5);
 	conf_clear(&c);
 
 	rewind(example);
@@ -332,8 +349,8 @@ static void test_example(void **state)
 	assert_int_equal(c.admission_s, 120);
 	assert_int_equal(c.boot_s, 60);
 	assert_true(c.output_bytes == 64u << 20 && c.history_bytes == 256u << 20);
-	assert_int_equal(c.ntemplates, 4);
-	assert_int_equal(c.template[3].settings.memory_mb, 1024);
+	assert_int_equal(c.ntemplates, 6);
+	assert_int_equal(c.template[5].settings.memory_mb, 1024);
 	conf_clear(&c);
 }
 

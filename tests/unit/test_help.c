@@ -61,7 +61,7 @@ static void test_root(void **state)
 	(void)state;
 	conf.limits.max_memory_mb = 777;
 	conf.output_bytes = 5 << 10;
-	conf.template[1].settings.timeout_s = 0;
+	conf.template[2].settings.timeout_s = 0;
 	for (int i = (int)conf.ntemplates; i < CONF_TEMPLATES_MAX; i++) {
 		struct conf_template *t;
 
@@ -71,7 +71,7 @@ static void test_root(void **state)
 		assert_int_equal(conf_template_set(t, "language", "raw", &src), 0);
 	}
 	assert_int_equal(help_root(&conf, &b), 0);
-	assert_shows(&b, "mkdir python/demo");
+	assert_shows(&b, "mkdir shell/demo");
 	assert_shows(&b, "`template-5/` raw, 192 MiB, 30 s a run");
 	assert_shows(&b, "`javascript/` javascript, 192 MiB, no time limit for a run");
 	assert_shows(&b, "and 57 more");
@@ -116,20 +116,20 @@ static void test_template_and_session(void **state)
 	struct buf b = {0};
 
 	(void)state;
-	assert_int_equal(help_template(&conf, &conf.template[2], &b), 0);
+	assert_int_equal(help_template(&conf, &conf.template[3], &b), 0);
 	assert_shows(&b, "# Template raw");
 	assert_shows(&b, "echo 'echo $((6 * 7))' > demo/in");
 	buf_clear(&b);
 
-	assert_int_equal(settings_copy(&s, &conf.template[1].settings), 0);
+	assert_int_equal(settings_copy(&s, &conf.template[2].settings), 0);
 	s.memory_mb = 333;
 	s.cpus = 2;
-	assert_int_equal(help_session(&conf.template[1], &s, &b), 0);
+	assert_int_equal(help_session(&conf.template[2], &s, &b), 0);
 	assert_shows(&b, "console.log(x + 1)");
 	assert_shows(&b, "333 MiB of memory, 2 processors, 30 s a run");
 	buf_clear(&b);
 	s.fresh = true;
-	assert_int_equal(help_session(&conf.template[1], &s, &b), 0);
+	assert_int_equal(help_session(&conf.template[2], &s, &b), 0);
 	assert_shows(&b, "nothing lasts");
 	assert_null(strstr(buf_str(&b), "state lasts"));
 	buf_clear(&b);
