@@ -148,7 +148,7 @@ static struct words packages(const char *text)
 
 static int root_templates(const struct conf *c, struct buf *out)
 {
-	size_t shown = MIN(c->ntemplates, (size_t)7);
+	size_t shown = MIN(c->ntemplates, (size_t)9);
 	int r = buf_printf(out, "\n## Templates\n\n");
 
 	for (size_t i = 0; i < shown && r >= 0; i++) {

@@ -74,7 +74,7 @@ static void test_root(void **state)
 	assert_shows(&b, "mkdir shell/demo");
 	assert_shows(&b, "`template-5/` raw, 192 MiB, 30 s a run");
 	assert_shows(&b, "`javascript/` javascript, 192 MiB, no time limit for a run");
-	assert_shows(&b, "and 57 more");
+	assert_shows(&b, "and 55 more");
 	assert_shows(&b, "memory: up to 777 MiB; processors: no limit set");
 	assert_shows(&b, "5 KiB each");
 	assert_true(lines(&b, &longest) <= 60);
