@@ -371,7 +371,7 @@ static void trial_sync(struct kvm_verdict *ret_verdict, const char *qemu)
 
 void probe_sync(struct probe *p, const char *qemu, const char *wish)
 {
-	char text[512];
+	char text[512] = "";
 	int status;
 
 	if (accel_wish_parse(wish, &p->wish) < 0)

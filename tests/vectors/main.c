@@ -216,6 +216,8 @@ static uint8_t *put(uint8_t *p, const struct instruction *in, enum width width,
 
 /* ---- what registers hold ---- */
 
+static uint8_t *area; /* at AREA */
+
 static uint64_t seed;
 
 static uint64_t random64(void)
@@ -294,7 +296,7 @@ static uint64_t an_index(bool two)
 static void fill(struct state *s, const struct instruction *in, const struct choice *c,
 		 unsigned round)
 {
-	uint64_t *const memory = (uint64_t *)DATA;
+	uint64_t *const memory = (uint64_t *)(void *)(area + (DATA - AREA));
 
 	for (unsigned i = 0; i < REGISTERS; i++) {
 		for (unsigned k = 0; k < 4; k++)
@@ -342,12 +344,12 @@ static void try_choice(const struct instruction *in, enum width width, const str
 		seed = 0x9e3779b97f4a7c15ull + c->reg * 4099u + c->rm * 257u + c->v * 31u + round;
 		random64();
 		fill(&s, in, c, round);
-		run(&s, (const void *)AREA);
+		run(&s, area);
 		for (unsigned i = 0; i < REGISTERS; i++)
 			add(s.vector[i], width == LEGACY ? 16 : 32);
 		s.general[STACK] = 0;
 		add(s.general, sizeof(s.general));
-		add((const void *)DATA, 32);
+		add(area + (DATA - AREA), 32);
 		s.flags &= in->flags & FLAGS ? FLAGS_ALL : in->flags & CARRY ? FLAGS_CARRY : 0;
 		add(&s.flags, sizeof(s.flags));
 	}
@@ -377,7 +379,7 @@ static void try_all(const struct instruction *in, enum width width)
 			.imm = (uint8_t)(i * 37 + 3),
 		};
 
-		(void)put((uint8_t *)AREA, in, width, &c);
+		(void)put(area, in, width, &c);
 		try_choice(in, width, &c);
 	}
 }
@@ -386,7 +388,9 @@ static const char *volatile at = "the beginning";
 
 static void on_signal(int number)
 {
-	dprintf(STDERR_FILENO, "signal %d at %s\n", number, at);
+	(void)number;
+	(void)!write(STDERR_FILENO, at, strlen(at));
+	(void)!write(STDERR_FILENO, ": died\n", 7);
 	_exit(1);
 }
 
@@ -408,8 +412,8 @@ static void try_instruction(const struct instruction *in)
 
 int main(void)
 {
-	uint8_t *const area = mmap((void *)AREA, AREA_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
-				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	area = mmap((void *)AREA, AREA_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (area != (void *)AREA) {
 		fprintf(stderr, "no memory at a fixed address: %s\n", strerror(errno));
@@ -419,9 +423,11 @@ int main(void)
 	signal(SIGSEGV, on_signal);
 	look();
 	seed = 1;
-	for (uint64_t *p = (uint64_t *)(TABLE - TABLE_LEN); p < (uint64_t *)(TABLE + TABLE_LEN);
-	     p++)
-		*p = random64();
+	for (size_t i = 0; i < 2 * TABLE_LEN; i += sizeof(uint64_t)) {
+		const uint64_t r = random64();
+
+		memcpy(area + (TABLE - AREA) - TABLE_LEN + i, &r, sizeof(r));
+	}
 	for (enum feature f = NONE + 1; f < NFEATURES; f++)
 		printf("%s: %s\n", feature_str[f], has[f] ? "yes" : "no");
 	for (size_t i = 0; i < ninstructions; i++)
