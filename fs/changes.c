@@ -17,12 +17,26 @@
 struct asker {
 	struct session *s;
 	uint64_t handle; /* of a list */
+	unsigned epoch;
+	bool is_reviewed; /* a commit: of this, and nothing else */
+	struct buf reviewed;
+	char changed[600]; /* what is not as it was */
 };
+
+static void asker_free(struct asker *a)
+{
+	session_unref(a->s);
+	buf_clear(&a->reviewed);
+	free(a);
+}
 
 void changes_drop(struct session *s)
 {
 	vm_work_free(s->changes.work);
 	s->changes.work = NULL;
+	s->changes.epoch++;
+	s->changes.is_reviewed = false;
+	buf_clear(&s->changes.reviewed);
 }
 
 void changes_begin(struct session *s)
@@ -32,18 +46,111 @@ void changes_begin(struct session *s)
 		s->changes.work = vm_work_of(s->sandbox);
 }
 
-static int ask(struct session *s, uint64_t handle, enum vm_work_op op, vm_work_fn fn)
+static struct asker *asker_new(struct session *s)
 {
-	struct asker *a = malloc(sizeof(*a));
-	int e;
+	struct asker *a = calloc(1, sizeof(*a));
 
-	if (!a)
-		return -ENOMEM;
-	*a = (struct asker){session_ref(s), handle};
-	e = vm_work_do(s->changes.work, op, fn, a);
-	if (e < 0) {
-		session_unref(s);
-		free(a);
+	if (a) {
+		a->s = session_ref(s);
+		a->epoch = s->changes.epoch;
+	}
+	return a;
+}
+
+/* ---- versions ---- */
+
+/* The line at @at of @len bytes, without its end. Return: where the next one begins. */
+static size_t line_at(const char *text, size_t len, size_t at, size_t *ret_len)
+{
+	const char *end = memchr(text + at, '\n', len - at);
+
+	*ret_len = end ? (size_t)(end - text) - at : len - at;
+	return at + *ret_len + (end != NULL);
+}
+
+static bool has_line(const char *text, size_t len, const char *line, size_t n)
+{
+	size_t have;
+
+	for (size_t at = 0; at < len;) {
+		const size_t next = line_at(text, len, at, &have);
+
+		if (have == n && memcmp(text + at, line, n) == 0)
+			return true;
+		at = next;
+	}
+	return false;
+}
+
+#define NAMED_MAX 3u /* paths that are named, of each list */
+
+/* Adds to @words the first lines of @a that @b has not, without their sums. */
+static void name_missing(const char *a, size_t a_len, const char *b, size_t b_len, const char *how,
+			 char *words, size_t size)
+{
+	size_t at = 0, n = 0, len;
+
+	for (size_t looked = 0; at < a_len && n < NAMED_MAX && looked < 8; looked++) {
+		const char *line = a + at;
+		const size_t used = strlen(words);
+
+		at = line_at(a, a_len, at, &len);
+		if (len <= VM_WORK_SUM || has_line(b, b_len, line, len))
+			continue;
+		snprintf(words + used, size - used, "%s%s%.*s", used ? "; " : "", how,
+			 (int)MIN(len - VM_WORK_SUM, 100u), line + VM_WORK_SUM);
+		n++;
+	}
+}
+
+/* Where the first line begins that is not the same in both. */
+static size_t same_lines(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t at = 0, len;
+
+	while (at < a_len && at < b_len) {
+		const size_t next = line_at(a, a_len, at, &len);
+
+		if (next > b_len || memcmp(a + at, b + at, next - at) != 0)
+			break;
+		at = next;
+	}
+	return at;
+}
+
+/* Is what could be made now what was read? */
+static bool judge(void *data, const struct vm_changes *c)
+{
+	struct asker *a = data;
+	const struct buf *r = &a->reviewed;
+	size_t at;
+
+	if (!a->is_reviewed ||
+	    (r->len == c->len && (c->len == 0 || memcmp(r->data, c->text, c->len) == 0)))
+		return true;
+	at = same_lines(c->text, c->len, r->data, r->len);
+	name_missing(c->text + at, c->len - at, r->data + at, r->len - at, "", a->changed,
+		     sizeof(a->changed));
+	if (!a->changed[0])
+		name_missing(r->data + at, r->len - at, c->text + at, c->len - at, "no longer ",
+			     a->changed, sizeof(a->changed));
+	return false;
+}
+
+/* A list for the reader, without the sums. Return: 0 or -errno. */
+static int show(struct buf *to, const struct vm_changes *c)
+{
+	size_t len;
+	int e = 0;
+
+	for (size_t at = 0; e == 0 && at < c->len;) {
+		const char *line = c->text + at;
+
+		at = line_at(c->text, c->len, at, &len);
+		if (len > VM_WORK_SUM)
+			e = buf_append(to, line + VM_WORK_SUM, len - VM_WORK_SUM);
+		if (e == 0)
+			e = buf_append(to, "\n", 1);
 	}
 	return e;
 }
@@ -56,6 +163,18 @@ static void settle(struct handle *h, int err)
 	h->cursor = (uint64_t)-err;
 }
 
+/* What was read may be committed. */
+static int remember(const struct asker *a, const struct vm_changes *c)
+{
+	struct changes *mine = &a->s->changes;
+
+	if (a->epoch != mine->epoch)
+		return 0;
+	buf_clear(&mine->reviewed);
+	mine->is_reviewed = true;
+	return buf_append(&mine->reviewed, c->text, c->len);
+}
+
 static void on_list(void *data, int err, const struct vm_changes *c)
 {
 	struct asker *a = data;
@@ -64,15 +183,30 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 
 	if (h) {
 		if (err == 0)
-			err = buf_append(&h->text, c->text, c->len);
+			err = show(&h->text, c);
+		if (err == 0)
+			err = remember(a, c);
 		if (err < 0)
 			session_problemf(a->s, "no-list", "Read files.changes again.",
 					 "the changes could not be listed: %s", c->why);
 		settle(h, err);
 	}
 	wait_wake(fs, &a->s->wait);
-	session_unref(a->s);
-	free(a);
+	asker_free(a);
+}
+
+static int ask_list(struct session *s, uint64_t handle)
+{
+	struct asker *a = asker_new(s);
+	int e = -ENOMEM;
+
+	if (!a)
+		return e;
+	a->handle = handle;
+	e = vm_work_do(s->changes.work, VM_WORK_LIST, NULL, on_list, a);
+	if (e < 0)
+		asker_free(a);
+	return e;
 }
 
 /* One list for each open, made when it is first read. */
@@ -87,7 +221,7 @@ static void begin(struct handle *h)
 		settle(h, s->dead ? -ESTALE : 0);
 		return;
 	}
-	e = ask(s, handle_id(h), VM_WORK_LIST, on_list);
+	e = ask_list(s, handle_id(h));
 	if (e < 0)
 		settle(h, e);
 	h->asked = true;
@@ -157,12 +291,22 @@ static int check(struct session *s)
 }
 
 /* What a commit has come to, in `error` if not all of it worked. */
-static void conclude(struct session *s, int err, const struct vm_changes *c)
+static void conclude(struct asker *a, int err, const struct vm_changes *c)
 {
+	struct session *s = a->s;
 	static const char fix[] = "files.changes lists what is left; mend it and commit again.";
 	char words[80], reasons[600];
 	size_t len;
 
+	if (err == -ECANCELED) {
+		session_problemf(
+			s, "changed",
+			"Nothing was committed. Read files.changes again, and commit again.",
+			"the changes are not those that were read last: %s",
+			a->changed[0] ? a->changed : "nothing was read since the last commit");
+		events_add(&s->fs->events, s, "commit", "refused: not what was read last");
+		return;
+	}
 	if (err < 0) {
 		session_problemf(s, "commit", fix, "the changes could not be made: %s", c->why);
 		return;
@@ -171,8 +315,10 @@ static void conclude(struct session *s, int err, const struct vm_changes *c)
 		 (unsigned long long)(c->changes - MIN(c->changes, c->failures)),
 		 (unsigned long long)c->changes);
 	events_add(&s->fs->events, s, "commit", words);
-	if (!c->failures)
+	if (!c->failures) {
+		session_problem(s, NULL); /* what went wrong with an earlier one is mended */
 		return;
+	}
 	len = MIN(c->len, sizeof(reasons) - 1);
 	for (size_t i = 0; i < len; i++)
 		reasons[i] = c->text[i] == '\n' ? ';' : c->text[i];
@@ -187,12 +333,29 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 
 	s->changes.committing = false;
 	if (!s->dead) {
-		conclude(s, err, c);
+		conclude(a, err, c);
 		lease_pump(s);
 		wait_wake(s->fs, &s->wait);
 	}
-	session_unref(s);
-	free(a);
+	asker_free(a);
+}
+
+/* Of what was read, if anything was. It has to be read again for the next one. */
+static int ask_commit(struct session *s)
+{
+	struct changes *mine = &s->changes;
+	struct asker *a = asker_new(s);
+	int e = -ENOMEM;
+
+	if (!a)
+		return e;
+	a->is_reviewed = mine->is_reviewed;
+	a->reviewed = mine->reviewed;
+	mine->reviewed = (struct buf){0};
+	e = vm_work_do(mine->work, VM_WORK_COMMIT, judge, on_commit, a);
+	if (e < 0)
+		asker_free(a);
+	return e;
 }
 
 int changes_commit(struct session *s)
@@ -201,7 +364,7 @@ int changes_commit(struct session *s)
 
 	if (e < 0 || !s->changes.work)
 		return e;
-	e = ask(s, 0, VM_WORK_COMMIT, on_commit);
+	e = ask_commit(s);
 	if (e < 0)
 		session_problemf(s, "commit", "", "the changes could not be made: %s",
 				 strerror(-e));

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../vm/buf.h"
 #include "../vm/vm.h"
 
 struct handle_ops;
@@ -14,11 +15,16 @@ struct session;
 /*
  * Embedded in a session.
  * - `work` is what the last sandbox has changed, also when that is gone; NULL if there was none yet.
- * - While `committing` no run begins, and no list is made.
+ * - `reviewed` is the last list that somebody has read, with what it stands for: what may be committed. Who has
+ *   begun to read has to read again after each commit, successful or not; `is_reviewed` is for ever.
+ * - While `committing` no run begins, no list is made, and files/ can't be changed.
  */
 struct changes {
 	struct vm_work *work;
+	struct buf reviewed;
+	bool is_reviewed;
 	bool committing;
+	unsigned epoch; /* one more for each `work` */
 };
 
 /* The session has a sandbox that is ready. */

@@ -34,7 +34,8 @@
  * has started (-sandbox). The network's helper opens connections, and neither files nor programs.
  *
  * The daemon has a filter too, when it has started: no programs, no processes, no network. And so has
- * the program that talks to a store: files and connections, no programs.
+ * the program that talks to a store: files and connections, no programs. Who looks through what a sandbox has
+ * changed has files alone.
  *
  * A filter is made once for each use and installed as it is: making one takes two milliseconds, and
  * installing it 0.1 (it is a binary tree; a list would take four times as long).
@@ -45,6 +46,7 @@
 #define N	      (1u << JAIL_NET)
 #define D	      (1u << JAIL_DAEMON)
 #define T	      (1u << JAIL_STORE)
+#define C	      (1u << JAIL_CHANGES)
 #define CLONE_NS_MASK 0x7e020000u /* all CLONE_NEW* that clone(2) knows */
 #define SOCKET_TYPE   0xfu
 #if __BYTE_ORDER == __LITTLE_ENDIAN
@@ -60,7 +62,7 @@ struct group {
 
 static const struct group allowed[] = {
 	/* Reading, writing, waiting: what any program does with what it has open. */
-	{S | Q | N | D | T,
+	{S | Q | N | D | T | C,
 	 "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek "
 	 "_llseek close close_range dup dup2 dup3 fcntl fcntl64 poll ppoll ppoll_time64 "
 	 "select _newselect pselect6 epoll_create epoll_create1 epoll_ctl epoll_ctl_old "
@@ -70,16 +72,16 @@ static const struct group allowed[] = {
 	 "readahead timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4"},
 	/* Opening and looking: the view decides what there is. QEMU opens /proc/self/fd/N and its
 	 * libraries; the helper its libraries. */
-	{S | Q | N | D | T,
+	{S | Q | N | D | T | C,
 	 "open openat openat2 stat stat64 lstat lstat64 access faccessat faccessat2 "
 	 "readlink readlinkat getdents getdents64 getcwd statfs statfs64"},
 	/* Memory. */
-	{S | Q | N | D | T,
+	{S | Q | N | D | T | C,
 	 "brk mmap mmap2 munmap mremap mprotect madvise msync mincore mlock mlock2 "
 	 "mlockall munlock munlockall memfd_create membarrier pkey_alloc pkey_free "
 	 "pkey_mprotect map_shadow_stack mseal"},
 	/* Threads, their locks and places; the C library's start. clone is looked at below. */
-	{S | Q | N | D | T,
+	{S | Q | N | D | T | C,
 	 "futex futex_time64 futex_waitv futex_wait futex_wake futex_requeue "
 	 "set_robust_list get_robust_list set_tid_address set_thread_area "
 	 "get_thread_area arch_prctl rseq gettid getpid getppid getpgrp getpgid getsid "
@@ -90,13 +92,13 @@ static const struct group allowed[] = {
 	 "sched_rr_get_interval getpriority exit exit_group restart_syscall getrandom "
 	 "prctl capget seccomp umask"},
 	/* Signals. Whom they reach is up to the PID namespace. */
-	{S | Q | N | D | T,
+	{S | Q | N | D | T | C,
 	 "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend "
 	 "rt_sigtimedwait rt_sigtimedwait_time64 rt_sigqueueinfo rt_tgsigqueueinfo "
 	 "sigaction sigprocmask sigreturn sigpending sigsuspend signal sigaltstack kill "
 	 "tkill tgkill alarm pause"},
 	/* Time: read it and wait for it. The clock itself is refused below. */
-	{S | Q | N | D | T,
+	{S | Q | N | D | T | C,
 	 "clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_nanosleep "
 	 "clock_nanosleep_time64 nanosleep gettimeofday time timer_create timer_delete "
 	 "timer_settime timer_settime64 timer_gettime timer_gettime64 timer_getoverrun "
@@ -121,7 +123,7 @@ static const struct group allowed[] = {
 	{S | Q, "setpriority nice sched_setparam sched_setscheduler sched_setattr ioprio_get "
 		"ioprio_set"},
 	/* Files: their sizes, names and locks. */
-	{S | Q | D | T,
+	{S | Q | D | T | C,
 	 "truncate truncate64 unlink unlinkat rename renameat renameat2 flock fchmod"},
 	/* Of devices, there are only those of the view; and how much can be read. */
 	{S | Q | N | D, "ioctl"},
@@ -129,15 +131,16 @@ static const struct group allowed[] = {
 	{Q | D | T, "io_setup io_submit io_getevents io_pgetevents io_pgetevents_time64 io_cancel "
 		    "io_destroy"},
 	/* Changing files and directories. */
-	{S | D | T, "creat mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmodat "
-		    "fchmodat2 chown chown32 fchown fchown32 fchownat lchown lchown32 utime utimes "
-		    "utimensat utimensat_time64 futimesat mknod mknodat chdir fchdir "
-		    "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr "
-		    "lsetxattr fsetxattr removexattr lremovexattr fremovexattr inotify_init "
-		    "inotify_init1 inotify_add_watch inotify_rm_watch landlock_create_ruleset "
-		    "landlock_add_rule landlock_restrict_self"},
+	{S | D | T | C,
+	 "creat mkdir mkdirat rmdir link linkat symlink symlinkat chmod fchmodat "
+	 "fchmodat2 chown chown32 fchown fchown32 fchownat lchown lchown32 utime utimes "
+	 "utimensat utimensat_time64 futimesat mknod mknodat chdir fchdir "
+	 "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr "
+	 "lsetxattr fsetxattr removexattr lremovexattr fremovexattr inotify_init "
+	 "inotify_init1 inotify_add_watch inotify_rm_watch landlock_create_ruleset "
+	 "landlock_add_rule landlock_restrict_self"},
 	/* Writing out all that was changed; what user code gets instead is below. */
-	{D | T, "sync syncfs"},
+	{D | T | C, "sync syncfs"},
 	/* Identity: only between the ids that its user namespace has, and the name that the session
 	 * gives; by their capabilities only the agent may. */
 	{S, "setuid setuid32 setgid setgid32 setreuid setreuid32 setregid setregid32 "
@@ -253,7 +256,7 @@ static int add_sockets(scmp_filter_ctx ctx, enum jail_use use)
 {
 	int r = 0;
 
-	if (use == JAIL_QEMU)
+	if (use == JAIL_QEMU || use == JAIL_CHANGES)
 		return 0;
 	if (use == JAIL_DAEMON) /* the system's log */
 		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,

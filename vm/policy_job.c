@@ -375,7 +375,7 @@ static int changes_job(const struct policy *p, const struct order_changes *o, st
 	if (!v->work || !owner_ok(p, v, o->owner, o->group) || !jail_is_first_id(o->foreign))
 		return -EPERM;
 	*j = (struct jail_spec){
-		.use = JAIL_SANDBOX,
+		.use = JAIL_CHANGES,
 		.flags = JAIL_AS_OWNER,
 		.host_name = "work",
 		.owner = o->owner,

@@ -36,13 +36,24 @@
  * What can't be made is told and left out; the rest is made. Whoever mends the reason can do it again.
  */
 
-#define OPAQUE	     "user.overlay.opaque"
-#define FAILURES_MAX 20u /* that are told */
-#define PATH_BYTES   (TREE_DEPTH_MAX * 256u)
+#define OPAQUE	      "user.overlay.opaque"
+#define FAILURES_MAX  20u /* that are told */
+#define PATH_BYTES    (TREE_DEPTH_MAX * 256u)
+#define TREE_LIST_MAX (24u << 20) /* bytes of lines: who asks takes less */
+
+/* A change that was listed. */
+struct listed {
+	char *path;
+	char letter;
+	char sum[TREE_SUM];
+};
 
 struct walk {
-	bool commit;
-	unsigned depth; /* of the directory that is looked at */
+	bool commit; /* make them, after they have been listed */
+	struct listed *listed;
+	size_t nlisted, next; /* ... that may come by */
+	size_t said;	      /* bytes of the list, about */
+	unsigned depth;	      /* of the directory that is looked at */
 	char path[PATH_BYTES];
 	size_t len;
 	uint64_t changes, failures;
@@ -80,26 +91,95 @@ static void put_path(const struct walk *w)
 	}
 }
 
-/* A change, which is made unless @r says why it could not be; without @commit it only is listed. */
-static void tell(struct walk *w, char letter, int r)
+/* ---- sums ---- */
+
+/* What there is to say of a change, but for a file's bytes and a link's target. */
+static struct digest *sum_begin(const struct walk *w, char letter, const struct tree_entry *e)
+{
+	const uint32_t mode = letter == 'D' ? 0 : e->u.st_mode & (S_IFMT | 06000 | TREE_MODE);
+	struct digest *d = digest_new();
+
+	if (!d)
+		_exit(1);
+	digest_add(d, &letter, 1);
+	digest_add(d, &mode, sizeof(mode));
+	digest_add(d, w->path, w->len + 1);
+	return d;
+}
+
+static struct listed *keep(struct walk *w, char letter)
+{
+	struct listed *l;
+
+	if (w->nlisted % 1024 == 0) {
+		l = realloc(w->listed, (w->nlisted + 1024) * sizeof(*l));
+		if (!l)
+			_exit(1);
+		w->listed = l;
+	}
+	l = &w->listed[w->nlisted++];
+	l->letter = letter;
+	l->path = strdup(w->path);
+	if (!l->path)
+		_exit(1);
+	return l;
+}
+
+/* Both passes come by in the same order; the second one may leave out what is below a directory that could
+ * not be made. Return: the sum that was told for this change, or "". */
+static const char *told(struct walk *w, char letter)
+{
+	for (size_t i = w->next; i < w->nlisted; i++) {
+		if (w->listed[i].letter == letter && strcmp(w->listed[i].path, w->path) == 0) {
+			w->next = i + 1;
+			return w->listed[i].sum;
+		}
+	}
+	return "";
+}
+
+/* ---- what is said of a change ---- */
+
+/* A line of the list. Ends @d, the change's sum. */
+static void list(struct walk *w, char letter, const struct tree_entry *e, struct digest *d, int r)
+{
+	const bool unknown = r < 0 && r != -ENOTSUP;
+	struct listed *l = keep(w, letter);
+
+	w->changes++;
+	w->failures += unknown;
+	if (tree_sum_end(d, l->sum) < 0)
+		_exit(1);
+	w->said += TREE_SUM + 4 + w->len;
+	if (w->said > TREE_LIST_MAX)
+		_exit(1);
+	printf("%s %c%s ", l->sum, unknown ? '?' : letter,
+	       tree_mark(w->path, letter == 'D' ? 0 : e->u.st_mode) ? "!" : "");
+	put_path(w);
+	putchar('\n');
+}
+
+/* A change that was made unless @r says why it could not be. */
+static void tell(struct walk *w, int r)
 {
 	w->changes++;
-	if (!w->commit) {
-		w->failures += r < 0 && r != -ENOTSUP;
-		printf("%c ", r < 0 && r != -ENOTSUP ? '?' : letter);
-		put_path(w);
-		putchar('\n');
-		return;
-	}
-	if (r >= 0)
-		return;
-	if (++w->failures > FAILURES_MAX)
+	if (r >= 0 || ++w->failures > FAILURES_MAX)
 		return;
 	put_path(w);
 	printf(": %s\n", r == -ENOTSUP
 				 ? "links that lead elsewhere, devices, sockets and FIFOs are "
 				   "not taken over"
-				 : strerror(-r));
+			 : r == -ESTALE ? "it changed while the changes were made"
+					: strerror(-r));
+}
+
+/* Ends a sum. Return: 0 if it is that which was told. */
+static int as_told(struct walk *w, char letter, struct digest *d)
+{
+	char sum[TREE_SUM];
+	const int r = tree_sum_end(d, sum);
+
+	return r < 0 ? r : strcmp(sum, told(w, letter)) == 0 ? 0 : -ESTALE;
 }
 
 /* ---- looking ---- */
@@ -177,16 +257,21 @@ static void merge_dir(struct walk *w, const struct tree_entry *e)
 {
 	const bool old = e->there && S_ISDIR(e->b.st_mode);
 	const bool moded = old && ((e->u.st_mode ^ e->b.st_mode) & TREE_MODE);
+	const char letter = e->there ? 'M' : 'A';
 	_cleanup_close_ int upper = tree_open(e->upper, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
 	_cleanup_close_ int base = -1;
 	int r = upper < 0 ? upper : w->depth >= TREE_DEPTH_MAX ? -ENAMETOOLONG : 0;
 
+	if (r == 0 && w->commit && (!old || moded))
+		r = as_told(w, letter, sum_begin(w, letter, e));
 	if (r == 0 && w->commit)
 		r = base = tree_apply_dir(e);
 	else if (r == 0 && old)
 		r = base = tree_open(e->base, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
-	if (!old || moded || r < 0)
-		tell(w, e->there ? 'M' : 'A', r);
+	if (w->commit && (!old || moded || r < 0))
+		tell(w, r);
+	else if (!old || moded || r < 0)
+		list(w, letter, e, sum_begin(w, letter, e), r);
 	if (r < 0)
 		return;
 	w->depth++;
@@ -198,22 +283,71 @@ static void merge_dir(struct walk *w, const struct tree_entry *e)
 
 static void merge_file(struct walk *w, const struct tree_entry *e)
 {
+	const char letter = e->there ? 'M' : 'A';
+	_cleanup_close_ int in = -1;
+	struct digest *d;
+	int r;
+
 	if (e->there && S_ISREG(e->b.st_mode) && same_file(e))
 		return;
-	tell(w, e->there ? 'M' : 'A', w->commit ? tree_apply_file(e) : 0);
+	d = sum_begin(w, letter, e);
+	if (w->commit) {
+		tell(w, tree_apply_file(e, d, told(w, letter)));
+		return;
+	}
+	in = tree_open(e->upper, e->name, S_IFREG, O_RDONLY);
+	r = in < 0 ? in : tree_sum_file(in, e->u.st_size, d);
+	list(w, letter, e, d, r);
 }
 
 static void merge_link(struct walk *w, const struct tree_entry *e)
 {
+	const char letter = e->there ? 'M' : 'A';
+	struct digest *d;
+	char raw[PATH_MAX];
+	int r, same;
+
 	if (e->there && S_ISLNK(e->b.st_mode) && same_link(e, w->depth))
 		return;
-	tell(w, e->there ? 'M' : 'A', w->commit ? tree_apply_link(e, w->depth) : 0);
+	d = sum_begin(w, letter, e);
+	r = tree_read_link(e->upper, e->name, raw);
+	if (r == 0)
+		digest_add(d, raw, strlen(raw));
+	if (!w->commit) {
+		list(w, letter, e, d, r);
+		return;
+	}
+	same = as_told(w, letter, d);
+	if (r == 0)
+		r = same < 0 ? same : tree_apply_link(e, raw, w->depth);
+	tell(w, r);
 }
 
 static void merge_removed(struct walk *w, const struct tree_entry *e)
 {
-	if (e->there)
-		tell(w, 'D', w->commit ? tree_remove(e->base, e->name, w->depth) : 0);
+	struct digest *d;
+	int r;
+
+	if (!e->there)
+		return;
+	d = sum_begin(w, 'D', e);
+	if (!w->commit) {
+		list(w, 'D', e, d, 0);
+		return;
+	}
+	r = as_told(w, 'D', d);
+	tell(w, r < 0 ? r : tree_remove(e->base, e->name, w->depth));
+}
+
+/* What is neither file nor link nor directory is listed and never made. */
+static void merge_other(struct walk *w, const struct tree_entry *e)
+{
+	const char letter = e->there ? 'M' : 'A';
+
+	if (w->commit)
+		tell(w, -ENOTSUP);
+	else
+		list(w, letter, e, sum_begin(w, letter, e), -ENOTSUP);
 }
 
 static void merge_name(struct walk *w, int upper, int base, const char *name)
@@ -237,7 +371,7 @@ static void merge_name(struct walk *w, int upper, int base, const char *name)
 	else if (S_ISLNK(e.u.st_mode))
 		merge_link(w, &e);
 	else
-		tell(w, e.there ? 'M' : 'A', -ENOTSUP);
+		merge_other(w, &e);
 	w->len = len;
 	w->path[len] = '\0';
 }
@@ -296,22 +430,48 @@ static void merge(struct walk *w, int upper, int base)
 	each(w, upper, upper, base, merge_name);
 }
 
+static void await_byte(void)
+{
+	char byte;
+
+	if (fflush(stdout) != 0 || read(TREE_BEGIN_FD, &byte, 1) != 1)
+		_exit(1);
+}
+
+static void say_end(struct walk *w, const char *word)
+{
+	printf("%s %llu %llu\n", word, (unsigned long long)w->changes,
+	       (unsigned long long)w->failures);
+}
+
+/* Makes what was listed. It is on the disk when that is said. */
+static void commit(struct walk *w, int upper, int base)
+{
+	await_byte();
+	w->changes = w->failures = 0;
+	w->commit = true;
+	merge(w, upper, base);
+	if (syncfs(base) < 0) {
+		w->failures++;
+		printf("it may not be on the disk yet: %s\n", strerror(errno));
+	}
+}
+
 void tree_serve(const char *what)
 {
+	const bool commits = strcmp(what, TREE_COMMIT) == 0;
 	static struct walk w;
 	int base = open(TREE_BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int upper = openat(TREE_UPPER_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char byte;
 
-	if (read(TREE_BEGIN_FD, &byte, 1) != 1)
+	await_byte();
+	if (base < 0 || upper < 0)
 		_exit(1);
-	w.commit = strcmp(what, TREE_COMMIT) == 0;
-	if (base < 0 || upper < 0) {
-		printf(".: %s\n" TREE_DONE " 0 1\n", strerror(errno));
-	} else {
-		merge(&w, upper, base);
-		printf(TREE_DONE " %llu %llu\n", (unsigned long long)w.changes,
-		       (unsigned long long)w.failures);
+	merge(&w, upper, base);
+	if (commits) {
+		say_end(&w, TREE_LISTED);
+		commit(&w, upper, base);
 	}
+	say_end(&w, TREE_DONE);
 	_exit(fflush(stdout) == 0 ? 0 : 1);
 }

@@ -9,16 +9,21 @@
 #define TREE_BASE     "/base" /* the directory of the host, in the jail */
 #define TREE_LIST     "list"
 #define TREE_COMMIT   "commit"
+#define TREE_LISTED   "listed"
 #define TREE_DONE     "done"
 
 /**
  * tree_serve() - The whole life of a process that looks through changes
  * @what: TREE_LIST or TREE_COMMIT
  *
- * Lists them as lines "A PATH", "M PATH", "D PATH": added, modified, deleted, with "?"
- * for what could not be looked into; or makes them in the
- * directory, and says "PATH: REASON" for each of the first that can't be made. At the end of both comes
- * "done CHANGES FAILURES". Without that line, it did not come to an end.
+ * Lists them as lines "SUM A PATH", "SUM M PATH", "SUM D PATH": added, modified, deleted, with "?" for what
+ * could not be looked into, and "!" behind the letter for what deserves a second look. The sum is of
+ * what would be made: two lists that are the same stand for the same changes. At the end comes
+ * "done CHANGES FAILURES"; without that line, it did not come to an end.
+ *
+ * To commit, it lists them, ends with "listed" in the place of "done", and waits for another byte. Then it makes
+ * in the directory what has the sums that it has told and nothing else, says "PATH: REASON" for each of the
+ * first that can't be made, has it written to the disk, and says "done".
  */
 __attribute__((noreturn)) void tree_serve(const char *what);
 

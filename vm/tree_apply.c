@@ -67,10 +67,12 @@ static int place(const struct tree_entry *e, const char *tmp)
 	return r;
 }
 
-/* From @from to @to of one file to another. */
-static int copy_range(int in, int out, off_t from, off_t to)
+/* From @from to @to of one file to another, if there is one, and into a sum. */
+static int copy_range(int in, int out, off_t from, off_t to, struct digest *d)
 {
 	static char bytes[CHUNK];
+
+	digest_add(d, &from, sizeof(from));
 
 	while (from < to) {
 		ssize_t n = pread(in, bytes, MIN((size_t)(to - from), sizeof(bytes)), from);
@@ -78,7 +80,8 @@ static int copy_range(int in, int out, off_t from, off_t to)
 
 		if (n <= 0)
 			return n < 0 ? -errno : 0; /* it has become shorter */
-		r = fileio_write_at(out, bytes, (size_t)n, from);
+		digest_add(d, bytes, (size_t)n);
+		r = out < 0 ? 0 : fileio_write_at(out, bytes, (size_t)n, from);
 		if (r < 0)
 			return r;
 		from += n;
@@ -87,11 +90,12 @@ static int copy_range(int in, int out, off_t from, off_t to)
 }
 
 /* Holes stay holes: a file may be larger than all memory of the host. */
-static int copy(int in, int out, off_t size)
+static int copy(int in, int out, off_t size, struct digest *d)
 {
 	off_t at = 0, data, hole;
 	int r = 0;
 
+	errno = 0;
 	while (r == 0 && at < size) {
 		data = lseek(in, at, SEEK_DATA);
 		if (data < 0 && errno == ENXIO)
@@ -99,27 +103,59 @@ static int copy(int in, int out, off_t size)
 		hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
 		if (data < at || hole <= data)
 			return errno ? -errno : -EIO;
-		r = copy_range(in, out, data, MIN(hole, size));
+		r = copy_range(in, out, data, MIN(hole, size), d);
 		at = hole;
 	}
-	return r == 0 && ftruncate(out, size) < 0 ? -errno : r;
+	digest_add(d, &size, sizeof(size));
+	return r == 0 && out >= 0 && ftruncate(out, size) < 0 ? -errno : r;
 }
 
-int tree_apply_file(const struct tree_entry *e)
+int tree_sum_file(int in, off_t size, struct digest *d)
+{
+	return copy(in, -1, size, d);
+}
+
+int tree_sum_end(struct digest *d, char ret_sum[TREE_SUM])
+{
+	char hex[DIGEST_HEX];
+	const int r = digest_end(d, hex);
+
+	snprintf(ret_sum, TREE_SUM, "%.*s", TREE_SUM - 1, hex);
+	return r;
+}
+
+/* Is the sum what it ought to be? */
+static int agree(struct digest *d, const char *want)
+{
+	char sum[TREE_SUM];
+	const int r = tree_sum_end(d, sum);
+
+	return r < 0 ? r : strcmp(sum, want) == 0 ? 0 : -ESTALE;
+}
+
+int tree_apply_file(const struct tree_entry *e, struct digest *d, const char *want)
 {
 	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, e->u.st_mtim};
 	_cleanup_close_ int in = tree_open(e->upper, e->name, S_IFREG, O_RDONLY), out = -1;
 	char tmp[TMP_SIZE];
 	int r;
 
-	if (in < 0)
+	if (in < 0) {
+		(void)agree(d, want);
 		return in;
+	}
 	temporary(tmp);
 	out = openat(e->base, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (out < 0)
-		return -errno;
-	errno = 0;
-	r = copy(in, out, e->u.st_size);
+	if (out < 0) {
+		r = -errno;
+		(void)agree(d, want);
+		return r;
+	}
+	r = copy(in, out, e->u.st_size, d);
+	if (r < 0)
+		(void)agree(d, want);
+	else
+		r = agree(d, want);
 	if (r == 0 && (fchmod(out, e->u.st_mode & TREE_MODE) < 0 || futimens(out, times) < 0))
 		r = -errno;
 	if (r == 0)
@@ -185,13 +221,11 @@ int tree_link_target(const char *target, unsigned depth, char ret_target[PATH_MA
 	return 0;
 }
 
-int tree_apply_link(const struct tree_entry *e, unsigned depth)
+int tree_apply_link(const struct tree_entry *e, const char *raw, unsigned depth)
 {
-	char raw[PATH_MAX], target[PATH_MAX], tmp[TMP_SIZE];
-	int r = tree_read_link(e->upper, e->name, raw);
+	char target[PATH_MAX], tmp[TMP_SIZE];
+	int r = tree_link_target(raw, depth, target);
 
-	if (r == 0)
-		r = tree_link_target(raw, depth, target);
 	if (r < 0)
 		return r;
 	temporary(tmp);

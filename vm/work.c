@@ -48,10 +48,12 @@ struct work_task {
 	struct child child;
 	struct reader words;
 	struct buf said;
-	int begin;     /* a byte for it to begin, or -1 */
+	int begin;     /* a byte for it to begin, and one to make what it has listed; or -1 */
+	bool judged;   /* it was given leave to make it */
 	unsigned open; /* of these two */
 	int err;
 	char why[256];
+	vm_work_judge_fn judge;
 	vm_work_fn fn;
 	void *data;
 };
@@ -92,20 +94,21 @@ void vm_work_free(struct vm_work *w)
 
 /* ---- the answer ---- */
 
-/* The last line says that it is the last one. */
-static int conclude(struct buf *said, struct vm_changes *c)
+/* The last line says that it is the last one, by its first word. */
+static int conclude(struct buf *said, const char *word, struct vm_changes *c)
 {
 	unsigned long long changes, failures;
-	const char *last = buf_str(said);
-	const char *text = last;
+	const char *text = buf_str(said);
+	size_t at = said->len;
 
-	for (const char *p = last; p && (p = strchr(p, '\n')); p++) {
-		if (p[1] != '\0')
-			last = p + 1;
-	}
-	if (!last || sscanf(last, TREE_DONE " %llu %llu", &changes, &failures) != 2)
+	if (!text || at < 2 || text[at - 1] != '\n')
 		return -EIO;
-	*c = (struct vm_changes){text, (size_t)(last - text), changes, failures, ""};
+	for (at--; at > 0 && text[at - 1] != '\n';)
+		at--;
+	if (strncmp(text + at, word, strlen(word)) != 0 ||
+	    sscanf(text + at + strlen(word), " %llu %llu", &changes, &failures) != 2)
+		return -EIO;
+	*c = (struct vm_changes){text, at, changes, failures, ""};
 	return 0;
 }
 
@@ -117,10 +120,12 @@ static void part_over(struct work_task *t)
 	if (--t->open)
 		return;
 	if (t->err == 0)
-		t->err = conclude(&t->said, &c);
+		t->err = conclude(&t->said, TREE_DONE, &c);
 	if (t->err < 0 && !t->why[0])
 		snprintf(t->why, sizeof(t->why), "%s", strerror(-t->err));
 	TAILQ_REMOVE(&vm->work, t, link);
+	if (t->begin >= 0)
+		close(t->begin);
 	t->fn(t->data, t->err, &c);
 	buf_clear(&t->said);
 	free(t);
@@ -138,11 +143,28 @@ static void on_words_end(struct reader *r)
 	reader_close(r);
 }
 
+/* Gives leave to make what was listed, once all of it was. Return: 0, or -ECANCELED if that is refused. */
+static int look(struct work_task *t)
+{
+	struct vm_changes c;
+
+	if (conclude(&t->said, TREE_LISTED, &c) < 0)
+		return 0; /* more will come */
+	if (t->vm->closing || !t->judge(t->data, &c))
+		return -ECANCELED;
+	t->judged = true;
+	t->said.len = 0;
+	(void)!write(t->begin, "", 1);
+	return 0;
+}
+
 static void on_words(struct reader *r, const void *bytes, size_t len)
 {
 	struct work_task *t = r->data;
 	int e = t->err ? 0 : buf_append(&t->said, bytes, len);
 
+	if (e == 0 && t->op == VM_WORK_COMMIT && !t->judged && !t->err)
+		e = look(t);
 	if (e == 0)
 		return;
 	t->err = e;
@@ -154,7 +176,8 @@ static void on_started(struct child *c)
 	struct work_task *t = c->data;
 
 	(void)!write(t->begin, "", 1);
-	close(steal_fd(&t->begin));
+	if (t->op != VM_WORK_COMMIT)
+		close(steal_fd(&t->begin));
 }
 
 static void on_failed(struct child *c, int err, const char *step)
@@ -163,7 +186,6 @@ static void on_failed(struct child *c, int err, const char *step)
 
 	t->err = err;
 	snprintf(t->why, sizeof(t->why), "%s: %s", step, strerror(-err));
-	close(steal_fd(&t->begin));
 	part_over(t);
 }
 
@@ -227,7 +249,8 @@ static int ask(const struct vm_work *w, struct work_task *t)
 	return 0;
 }
 
-int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_fn fn, void *data)
+int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
+	       void *data)
 {
 	struct work_task *t = w->vm->closing ? NULL : calloc(1, sizeof(*t));
 	int r;
@@ -236,6 +259,7 @@ int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_fn fn, void *data)
 		return w->vm->closing ? -ESHUTDOWN : -ENOMEM;
 	t->vm = w->vm;
 	t->op = op;
+	t->judge = judge;
 	t->fn = fn;
 	t->data = data;
 	t->begin = -1;
@@ -258,7 +282,18 @@ void work_cut(struct vm *vm)
 
 	/* What is being taken over is: nobody else has it. */
 	TAILQ_FOREACH(t, &vm->work, link) {
-		if (t->op != VM_WORK_COMMIT)
+		if (!t->judged)
 			child_kill(&t->child);
 	}
+}
+
+bool vm_work_under_way(const struct vm *vm)
+{
+	const struct work_task *t;
+
+	TAILQ_FOREACH(t, &vm->work, link) {
+		if (t->judged)
+			return true;
+	}
+	return false;
 }

@@ -3,10 +3,12 @@
 #ifndef XSBX_WORK_H
 #define XSBX_WORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct sandbox;
+struct vm;
 struct vm_work;
 
 /**
@@ -21,10 +23,14 @@ struct vm_work *vm_work_of(const struct sandbox *s);
 void vm_work_free(struct vm_work *w);
 
 enum vm_work_op {
-	VM_WORK_LIST, /* a line for each: "A PATH", "M PATH" or "D PATH", or "? PATH" for what can't be
-			 * looked into; names escaped */
+	VM_WORK_LIST, /* a line for each: "SUM A PATH", "SUM M PATH" or "SUM D PATH", or "SUM ? PATH" for what
+			 * can't be looked into, "!" behind the letter of what deserves a second look; names
+			 * escaped */
 	VM_WORK_COMMIT, /* make them, with the owner's rights; lines "PATH: why not" */
 };
+
+#define VM_WORK_SUM \
+	33u /* bytes of a line before the letter: 32 digits that stand for what is made */
 
 struct vm_changes {
 	const char *text; /* not terminated */
@@ -36,15 +42,23 @@ struct vm_changes {
 /* @err: 0 or -errno; -EFBIG for a list that is too long. */
 typedef void (*vm_work_fn)(void *data, int err, const struct vm_changes *c);
 
+/* Before a commit: may these changes be made, which are listed as above? Nothing else is made then. */
+typedef bool (*vm_work_judge_fn)(void *data, const struct vm_changes *c);
+
 /**
  * vm_work_do() - List or make the changes
  * @w: Changes; may be freed while this is on its way
  * @op: Which
- * @fn: Called once, from the loop
- * @data: Its first argument
+ * @judge: Called once before a commit, from the loop, unless it fails before; NULL for a list
+ * @fn: Called once, from the loop; with -ECANCELED if @judge refused
+ * @data: Their first argument
  *
  * Return: 0 or -errno; @fn is only called if 0.
  */
-int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_fn fn, void *data);
+int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
+	       void *data);
+
+/* Is anything being made in a directory now? */
+bool vm_work_under_way(const struct vm *vm);
 
 #endif

@@ -92,6 +92,7 @@ def taken_over():
     write(s / "files/by-files", "from outside\n")
     has("files/ writes to the same", s.text("files.changes"), "A by-files\n")
     os.unlink(s / "files/by-files")
+    same("and removes it", s.text("files.changes"), LISTED)
     same("commit", commit(s), "")
     same("no error", s.text("error"), "")
     same("what the host has", tree(top), AFTER)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of what starts processes: a spawner, and a loop that it is attached to. */
 /* modules: vm */
-/* libs: uv seccomp */
+/* libs: uv seccomp crypto */
 #include "spawner_bed.h"
 
 #include <setjmp.h>

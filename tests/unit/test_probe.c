@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What machines run on: facts are believed, accidents are asked about again. */
 /* modules: vm */
-/* libs: uv seccomp */
+/* libs: uv seccomp crypto */
 #include <assert.h>
 #include <errno.h>
 #include <setjmp.h>

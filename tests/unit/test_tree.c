@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which links of a sandbox are made in a directory of the host, and what is removed and made there. */
 /* modules: vm */
+/* libs: crypto */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

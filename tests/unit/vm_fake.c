@@ -387,8 +387,10 @@ void vm_work_free(struct vm_work *w)
 	assert_null(w);
 }
 
-int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_fn fn, void *data)
+int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
+	       void *data)
 {
+	(void)judge;
 	(void)w;
 	(void)op;
 	(void)fn;
