@@ -2,6 +2,7 @@
 /* Who holds and who waits for which locks. */
 #include "lockbook.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -97,6 +98,7 @@ static struct lock_range *range_take(struct lockbook *b, struct lock_spare *spar
 	int i = spare->range[0] ? 0 : 1;
 	struct lock_range *r = spare->range[i];
 
+	assert(r); /* as many as can be needed were laid by */
 	spare->range[i] = NULL;
 	*r = *value;
 	b->nranges++;

@@ -239,7 +239,7 @@ int locks_test(struct locks *l, int fd, struct proto_lock *rq)
 
 void locks_drop(struct locks *l, int fd, uint64_t owner)
 {
-	struct lock_file file;
+	struct lock_file file = {0};
 	struct lock_holder *h =
 		file_of(fd, &file) == 0 ? lockbook_find(&l->book, file, owner) : NULL;
 

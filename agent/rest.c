@@ -107,7 +107,7 @@ enum rest_state rest_find(pid_t pid, struct rest *ret_r)
 
 enum rest_state rest_look(pid_t pid, const struct rest *r)
 {
-	struct rest now;
+	struct rest now = {0};
 
 	if (!r->pc)
 		return REST_UNKNOWN;

@@ -175,8 +175,9 @@ void wait_park_on(struct fs *fs, struct waitlist *wl, struct handle *h, struct r
 		reply_err(req, fs->stopping ? -ENOTCONN : -ENOMEM);
 		return;
 	}
+	serial++;
 	*w = (struct waiter){
-		.list = wl, .req = req, .h = h, .size = size, .offset = offset, .serial = ++serial};
+		.list = wl, .req = req, .h = h, .size = size, .offset = offset, .serial = serial};
 	TAILQ_INSERT_TAIL(&wl->waiters, w, link);
 	wl->nwaiters++;
 	req_on_interrupt(req, on_interrupt, w); /* may call it at once, and end w */

@@ -30,7 +30,7 @@ void lease_refuse(struct session *s, struct run *r, enum run_state state,
 void lease_info(struct session *s);
 
 /* The depot's: less waits for the disk now. */
-void lease_relieved(void *fs);
+void lease_relieved(void *data);
 
 void lease_set_state(struct session *s, enum session_state state);
 

@@ -68,8 +68,10 @@ static unsigned depth(unsigned i)
 {
 	unsigned n = 0;
 
-	for (; i; i = entry[i].parent)
-		assert(++n < NAMES);
+	for (; i; i = entry[i].parent) {
+		n++;
+		assert(n < NAMES);
+	}
 	return n;
 }
 
@@ -345,7 +347,7 @@ static void answer(struct sandbox *s)
 				      .blocks = UINT64_MAX,
 				      .nlink = how};
 	for (uint8_t bits = byte(), n = 0; n < 5 && (n == 0 || bits); n++, bits /= 6)
-		strcat(text, part[bits % ARRAY_SIZE(part)]);
+		strncat(text, part[bits % ARRAY_SIZE(part)], sizeof(text) - strlen(text) - 1);
 	reply.data = text;
 	reply.size = strlen(text);
 	reply.entries = entries;

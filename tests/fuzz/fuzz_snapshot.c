@@ -14,6 +14,7 @@
 
 #include "vm/image.h"
 #include "vm/log.h"
+#include "vm/remove.h"
 #include "vm/snapshot.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -46,10 +47,7 @@ static void make_dir(const char *name)
 
 static void clean(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", top);
-	(void)!system(command);
+	(void)remove_tree(top);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

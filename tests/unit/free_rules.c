@@ -31,7 +31,7 @@ static ssize_t pack_jail(const struct jail_spec *spec, char *out, size_t size)
 
 	if (spec->nmounts > JAIL_MOUNTS_MAX || spec->nrlimits > JAIL_RLIMITS_MAX || size < pos)
 		return -E2BIG;
-		/* Addresses mean nothing there. */
+	/* Addresses mean nothing there. */
 	memcpy(&plain, spec, sizeof(plain));
 	plain.host_name = plain.keep = NULL;
 	for (uint32_t i = 0; i < spec->nmounts; i++)

@@ -72,12 +72,12 @@ static void test_ranges(void **state)
 
 	(void)state;
 	lockbook_init(&book);
-	srand(1);
+	srandom(1);
 	for (unsigned n = 0; n < 50000; n++) {
-		unsigned owner = (unsigned)rand() % OWNERS;
-		uint64_t start = (unsigned)rand() % BYTES;
-		uint64_t end = start + (unsigned)rand() % (BYTES - start);
-		struct lock_ask a = ask(owner, start, end, (enum proto_lock_type)(rand() % 3));
+		unsigned owner = (unsigned)random() % OWNERS;
+		uint64_t start = (unsigned)random() % BYTES;
+		uint64_t end = start + (unsigned)random() % (BYTES - start);
+		struct lock_ask a = ask(owner, start, end, (enum proto_lock_type)(random() % 3));
 		bool free = true;
 
 		for (unsigned o = 0; o < OWNERS; o++)
