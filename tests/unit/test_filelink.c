@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -162,7 +163,8 @@ static void test_lengths(void **state)
 	for (size_t len = PATH_MAX; len < sizeof(target); len++)
 		assert_int_equal(filelink_show(target, len, 0, true, out, sizeof(out), &up),
 				 -ENAMETOOLONG);
-	memcpy(target, "/home/user/x", 12);
+	snprintf(target, sizeof(target), "/home/user/");
+	target[11] = 'x';
 	for (size_t len = 11; len < PATH_MAX; len++) { /* what does not fit is not cut */
 		int e = filelink_show(target, len, 1300, true, out, sizeof(out), &up);
 
