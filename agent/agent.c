@@ -86,6 +86,17 @@ static void send_hello_ok(struct agent *a)
 		loop_arm(&a->loop, &a->kmsg_timer, KMSG_DELAY);
 }
 
+void agent_send_frozen(struct agent *a, int err)
+{
+	struct frame *f = a->frozen.due ? frame_new(PROTO_FROZEN, a->frozen.id, 4) : NULL;
+
+	a->frozen.due = false;
+	if (!f)
+		return;
+	put_u32(&f->out, (uint32_t)-err);
+	conn_send(&a->conn, f);
+}
+
 void agent_fail(struct agent *a, int error, const char *what)
 {
 	log_line("%s: %s", what, strerror(error));
@@ -160,6 +171,8 @@ void agent_advance(struct agent *a)
 	/* A run that waits takes the seed along: nothing could come before that. */
 	bool seeded;
 
+	if (a->freezer.state != FREEZER_THAWED)
+		return; /* an interpreter that is stopped answers nobody */
 	if (a->loss.due && a->run.state == RUN_WAITING) {
 		a->loss.due = false;
 		run_gone(&a->run, &a->loss);
@@ -285,6 +298,13 @@ static void on_swept(struct killer *k)
 	if (a->place->guest || a->place->jail)
 		ipc_clear();
 	/* agent_advance() goes on */
+}
+
+static void on_frozen(struct freezer *z, int err)
+{
+	struct agent *a = container_of(z, struct agent, freezer);
+
+	agent_send_frozen(a, err);
 }
 
 static void on_signal(struct loop_source *s, uint32_t events)
@@ -433,6 +453,8 @@ static void parts_init(struct agent *a)
 	run_init(&a->run);
 	a->sweeper.loop = &a->loop;
 	a->sweeper.done = on_swept;
+	a->freezer.loop = &a->loop;
+	a->freezer.done = on_frozen;
 	a->kmsg = (struct loop_source){.fd = a->place->kmsg_fd, .ready = on_kmsg};
 	a->kmsg_timer.fire = on_kmsg_timer;
 	a->guard = (struct swap_guard){

@@ -8,6 +8,7 @@
 
 #include "conn.h"
 #include "files.h"
+#include "freezer.h"
 #include "interp.h"
 #include "loop.h"
 #include "loss.h"
@@ -38,6 +39,8 @@ struct agent {
 
 	struct swap_guard guard;
 	uint64_t blamed;       /* when a run was ended for want of memory */
+	struct freezer freezer;
+	struct debt frozen; /* FROZEN to FREEZE */
 	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
 	bool wanted;	       /* an interpreter ought to be there */
 	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */
@@ -91,6 +94,9 @@ void agent_advance(struct agent *a);
  * The new one is there, or on its way, after the next agent_advance().
  */
 void agent_restart(struct agent *a);
+
+/** agent_send_frozen() - Answer FREEZE. @err: 0 or -errno. */
+void agent_send_frozen(struct agent *a, int err);
 
 /** agent_fail() - Answer all that waits for an interpreter: there is none. */
 void agent_fail(struct agent *a, int error, const char *what);

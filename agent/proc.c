@@ -390,6 +390,82 @@ int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one)
 	return victims;
 }
 
+/* Is this thread stopped, by a signal or by one who traces it, or gone? */
+static bool is_still_thread(pid_t pid, const char *tid)
+{
+	char path[64], buf[1024];
+	struct proc_stat s;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", pid, tid);
+	return read_text(path, buf, sizeof(buf)) < 0 || proc_parse_stat(buf, &s) < 0 ||
+	       strchr("TtZX", s.state);
+}
+
+static bool is_still(pid_t pid)
+{
+	bool still = true;
+	struct dirent *e;
+	char path[32];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (still && d && (e = readdir(d)))
+		still = e->d_name[0] == '.' || is_still_thread(pid, e->d_name);
+	if (d)
+		closedir(d);
+	return still;
+}
+
+int proc_scan_stopped(struct proc_set *set)
+{
+	const int r = proc_scan(set);
+	size_t kept = 0;
+
+	for (size_t i = 0; r == 0 && i < set->n; i++) {
+		if (set->v[i].live && is_still(set->v[i].pid))
+			set->v[kept++] = set->v[i];
+	}
+	set->n = kept;
+	return r;
+}
+
+int proc_stop_running(void)
+{
+	struct proc_set all = {0};
+	int running = 0;
+	int r = proc_scan(&all);
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		int fd;
+
+		if (!all.v[i].live || is_still(all.v[i].pid))
+			continue;
+		running++;
+		fd = proc_signal(&all.v[i], SIGSTOP);
+		close_fd(&fd);
+	}
+	proc_set_clear(&all);
+	return r < 0 ? r : running;
+}
+
+void proc_continue_except(const struct proc_set *keep)
+{
+	struct proc_set all = {0};
+
+	if (proc_scan(&all) == 0) {
+		/* Children first: no parent sees one that is stopped. */
+		for (size_t i = all.n; i-- > 0;) {
+			int fd = -1;
+
+			if (all.v[i].live && !proc_set_has(keep, all.v[i].pid, all.v[i].start))
+				fd = proc_signal(&all.v[i], SIGCONT);
+			close_fd(&fd);
+		}
+	}
+	proc_set_clear(&all);
+}
+
 uint64_t proc_private_kib(pid_t pid)
 {
 	unsigned long long resident = 0, shared = 0;

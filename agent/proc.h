@@ -94,6 +94,19 @@ int proc_ask_except(const struct proc_set *keep, pid_t not_kept);
  */
 int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one);
 
+/** proc_scan_stopped() - As proc_scan(), of those that stand still: each thread is stopped, or gone. */
+int proc_scan_stopped(struct proc_set *set);
+
+/**
+ * proc_stop_running() - Stop all user code
+ *
+ * Return: number of processes that did not stand still yet, or -errno: call until it is 0.
+ */
+int proc_stop_running(void);
+
+/** proc_continue_except() - Let user code go on that was stopped, but for those of a set. */
+void proc_continue_except(const struct proc_set *keep);
+
 /** proc_number() - The number behind @key in a file of /proc, or 0. */
 uint64_t proc_number(const char *path, const char *key);
 

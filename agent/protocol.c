@@ -155,6 +155,7 @@ const char *proto_type_name(unsigned type)
 		[PROTO_WARM] = "WARM",
 		[PROTO_CLOCK] = "CLOCK",
 		[PROTO_TRUST] = "TRUST",
+		[PROTO_FREEZE] = "FREEZE",
 		[PROTO_F_LOOKUP] = "F_LOOKUP",
 		[PROTO_F_FORGET] = "F_FORGET",
 		[PROTO_F_GETATTR] = "F_GETATTR",
@@ -193,6 +194,7 @@ const char *proto_type_name(unsigned type)
 		[PROTO_FILE_REPLY] = "FILE_REPLY",
 		[PROTO_CLOCK_OK] = "CLOCK_OK",
 		[PROTO_LOCKED] = "LOCKED",
+		[PROTO_FROZEN] = "FROZEN",
 	};
 
 	if (type >= sizeof(names) / sizeof(names[0]) || !names[type])

@@ -65,6 +65,8 @@ enum proto_type {
 	PROTO_CLOCK, /* s64 ns to add to the wall clock, at any time; answered by CLOCK_OK at once */
 	PROTO_TRUST, /* up to 1 MiB: certificates, for user code to find in a file that it cannot write
 		      * to; no answer. For guests; elsewhere nothing happens */
+	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; no run begins until: 0: let it go
+		       * on, no answer. HELLO, SETUP and RESET do that as well */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless said otherwise. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -110,6 +112,8 @@ enum proto_type {
 	PROTO_FILE_REPLY,   /* u32 errno (0: success), then what the request says */
 	PROTO_CLOCK_OK,	    /* u64 realtime_ns, when CLOCK was read and done */
 	PROTO_LOCKED,	    /* u64 token, u32 errno: how the wait of a LOCK ended */
+	PROTO_FROZEN, /* u32 errno: how FREEZE ended. EBUSY: not all of it could be stopped, or there is
+			     * a run; it goes on */
 };
 
 #define PROTO_F_EOF 0x01u /* on STDIN */

@@ -72,6 +72,8 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	memcpy(a->seed, entropy, sizeof(a->seed));
 	renew_machine(a, realtime_ns, name);
 	/* Whatever is under way was asked for by somebody who is gone. */
+	freezer_thaw(&a->freezer);
+	a->frozen.due = false;
 	conn_renew(&a->conn, generation);
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
@@ -132,6 +134,13 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 	return 0;
 }
 
+/* Whoever is asked for something else than to stand still is not to. */
+static void thaw(struct agent *a)
+{
+	freezer_thaw(&a->freezer);
+	agent_send_frozen(a, -ECANCELED);
+}
+
 /* Has the interpreter replaced; READY comes when the new one is. */
 static void restart(struct agent *a, uint32_t id)
 {
@@ -149,6 +158,7 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 
 	if (r < 0)
 		return r;
+	thaw(a);
 	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
 		refuse(a, h->id, EBUSY, "SETUP while something is under way");
 		return 0;
@@ -175,6 +185,7 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 {
 	if (!get_end(in))
 		return -EPROTO;
+	thaw(a);
 	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
 		refuse(a, h->id, EBUSY, "RESET while something is under way");
 		return 0;
@@ -347,6 +358,24 @@ static int on_shutdown(struct agent *a, const struct proto_header *h, struct pro
 	return 0;
 }
 
+static int on_freeze(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t on = get_u32(in);
+	int r = -EBUSY;
+
+	if (!get_end(in) || on > 1)
+		return -EPROTO;
+	thaw(a);
+	if (!on)
+		return 0;
+	a->frozen = (struct debt){true, h->id};
+	if (a->run.state == RUN_NONE && !a->ready.due && !a->warm.due && !a->sweeper.active)
+		r = freezer_start(&a->freezer);
+	if (r < 0)
+		agent_send_frozen(a, r);
+	return 0;
+}
+
 static int on_files(struct agent *a, const struct proto_header *h, const uint8_t *payload)
 {
 	struct frame *reply;
@@ -360,11 +389,13 @@ static int on_files(struct agent *a, const struct proto_header *h, const uint8_t
 typedef int (*frame_fn)(struct agent *a, const struct proto_header *h, struct proto_in *in);
 
 static const frame_fn handlers[] = {
-	[PROTO_HELLO] = on_hello,	[PROTO_PING] = on_ping,	  [PROTO_SETUP] = on_setup,
-	[PROTO_RUN] = on_run,		[PROTO_STDIN] = on_stdin, [PROTO_SIGNAL] = on_signal_frame,
-	[PROTO_CREDIT] = on_credit,	[PROTO_RESET] = on_reset, [PROTO_USAGE] = on_usage,
-	[PROTO_SHUTDOWN] = on_shutdown, [PROTO_WARM] = on_warm,	  [PROTO_CLOCK] = on_clock,
-	[PROTO_TRUST] = on_trust,
+	[PROTO_HELLO] = on_hello,   [PROTO_PING] = on_ping,
+	[PROTO_SETUP] = on_setup,   [PROTO_RUN] = on_run,
+	[PROTO_STDIN] = on_stdin,   [PROTO_SIGNAL] = on_signal_frame,
+	[PROTO_CREDIT] = on_credit, [PROTO_RESET] = on_reset,
+	[PROTO_USAGE] = on_usage,   [PROTO_SHUTDOWN] = on_shutdown,
+	[PROTO_WARM] = on_warm,	    [PROTO_CLOCK] = on_clock,
+	[PROTO_TRUST] = on_trust,   [PROTO_FREEZE] = on_freeze,
 };
 
 int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

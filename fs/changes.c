@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs.h"
+#include "../vm/log.h"
 #include "lease.h"
 #include "reply.h"
 #include "session.h"
@@ -215,7 +216,7 @@ static void begin(struct handle *h)
 	struct session *s = h->s;
 	int e;
 
-	if (h->bound || h->asked || s->changes.committing)
+	if (h->bound || h->asked || s->changes.committing || s->pause.state == PAUSE_ASKED)
 		return;
 	if (!s->changes.work) {
 		settle(h, s->dead ? -ESTALE : 0);
@@ -326,13 +327,28 @@ static void conclude(struct asker *a, int err, const struct vm_changes *c)
 	session_problemf(s, "commit", fix, "%s, not these: %s", words, reasons);
 }
 
+/* Can nobody read in the session what has become of a commit? */
+static bool is_unheard(const struct session *s)
+{
+	return s->dead || s->fs->stopping;
+}
+
 static void on_commit(void *data, int err, const struct vm_changes *c)
 {
 	struct asker *a = data;
 	struct session *s = a->s;
 
 	s->changes.committing = false;
-	if (!s->dead) {
+	pause_commit_over(s);
+	if (is_unheard(s) && err < 0) {
+		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
+			 err == -ECANCELED ? "the changes are not those that were read last, or "
+					     "xsbxfs is ending"
+					   : c->why);
+	} else if (is_unheard(s) && c->failures) {
+		log_warn("%s/%s: commit: %llu of %llu changes could not be made", s->t->name,
+			 s->name, (unsigned long long)c->failures, (unsigned long long)c->changes);
+	} else if (!is_unheard(s)) {
 		conclude(a, err, c);
 		lease_pump(s);
 		wait_wake(s->fs, &s->wait);
@@ -364,13 +380,30 @@ int changes_commit(struct session *s)
 
 	if (e < 0 || !s->changes.work)
 		return e;
-	e = ask_commit(s);
-	if (e < 0)
-		session_problemf(s, "commit", "", "the changes could not be made: %s",
-				 strerror(-e));
-	else
-		s->changes.committing = true;
+	s->changes.committing = true;
+	e = pause_for_commit(s);
+	if (e < 0) {
+		s->changes.committing = false;
+		session_problemf(s, "busy", "Wait until the state is idle, and commit again.",
+				 "what runs in the sandbox can't be stopped now: %s", strerror(-e));
+	}
 	return e;
+}
+
+void changes_still(struct session *s, int err)
+{
+	if (err == 0)
+		err = s->changes.work ? ask_commit(s) : -ESTALE;
+	if (err == 0)
+		return;
+	s->changes.committing = false;
+	pause_commit_over(s);
+	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
+			 err == -EBUSY ? "not all that runs in the sandbox could be stopped"
+				       : strerror(-err));
+	if (is_unheard(s))
+		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
+			 strerror(-err));
 }
 
 int changes_discard(struct session *s)

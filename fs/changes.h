@@ -30,6 +30,9 @@ struct changes {
 /* The session has a sandbox that is ready. */
 void changes_begin(struct session *s);
 
+/* Nothing runs in the sandbox, as a commit has asked; or it could not be stopped, with -errno. */
+void changes_still(struct session *s, int err);
+
 /* Forgets what was changed. */
 void changes_drop(struct session *s);
 

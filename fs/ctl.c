@@ -10,16 +10,18 @@
 #include "problem.h"
 
 static const char verbs_known[] =
-	"The verbs are interrupt, kill, reset, close, commit and discard, one a line.";
+	"The verbs are interrupt, kill, reset, close, commit, discard, pause and resume, one a "
+	"line.";
 
 static const char *const verb_str[] = {
 	[CTL_INTERRUPT] = "interrupt", [CTL_KILL] = "kill",	[CTL_RESET] = "reset",
 	[CTL_CLOSE] = "close",	       [CTL_COMMIT] = "commit", [CTL_DISCARD] = "discard",
+	[CTL_PAUSE] = "pause",	       [CTL_RESUME] = "resume",
 };
 static_assert(ARRAY_SIZE(verb_str) == CTL_NVERBS, "a word for each verb");
 
 /* Verbs of later versions: they get an answer of their own, so that nobody hunts for a typing error. */
-static const char *const later[] = {"pause", "resume", "checkpoint", "fork"};
+static const char *const later[] = {"checkpoint", "fork"};
 
 const char *ctl_verb_str(enum ctl_verb verb)
 {

@@ -17,6 +17,8 @@ enum ctl_verb {
 	CTL_CLOSE,
 	CTL_COMMIT,
 	CTL_DISCARD,
+	CTL_PAUSE,
+	CTL_RESUME,
 	CTL_NVERBS
 };
 

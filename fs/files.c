@@ -294,7 +294,9 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	}
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
-	e = rq->op == VM_RENAME ? prepare_rename(op) : 0;
+	e = pause_may(s, rq);
+	if (e == 0 && rq->op == VM_RENAME)
+		e = prepare_rename(op);
 	if (e < 0) {
 		op->req = NULL;
 		reply_err(req, e);

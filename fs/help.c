@@ -302,7 +302,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `state` | new, starting, idle, running, paused, closed or failed |\n"
 		"| `error` | what went wrong last, and what to do |\n"
 		"| `config` | settings; `>` replaces, `>>` adds |\n"
-		"| `ctl` | `interrupt`, `kill`, `reset`, `close`%s |\n"
+		"| `ctl` | `interrupt`, `kill`, `reset`, `close`, `pause`, `resume`%s |\n"
 		"| `net/allow` `net/denied` | names that may be reached, what was refused |\n"
 		"| `ports` | forwarded ports: `guest host url` |\n"
 		"| `files/` | the working directory of the code, live in both directions; nobody's "

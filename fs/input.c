@@ -12,6 +12,7 @@
 #include "ctl.h"
 #include "fs.h"
 #include "lease.h"
+#include "pause.h"
 #include "quota.h"
 #include "session.h"
 #include "text.h"
@@ -263,6 +264,8 @@ static int run_verb(struct session *s, enum ctl_verb verb)
 	case CTL_CLOSE: return session_close(s);
 	case CTL_COMMIT: return changes_commit(s);
 	case CTL_DISCARD: return changes_discard(s);
+	case CTL_PAUSE: return pause_begin(s);
+	case CTL_RESUME: return pause_end(s);
 	case CTL_NVERBS: break;
 	}
 	assert(0);

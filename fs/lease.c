@@ -98,6 +98,7 @@ void lease_cut(struct session *s, const struct vm_problem *why)
 		s->ready = s->reset_asked = false;
 		s->epoch++;
 		files_gone(&s->files);
+		pause_void(s);
 	}
 	if (s->active) {
 		/* Its processes end with the sandbox, at somebody's word: that much is known. */
@@ -265,6 +266,14 @@ static void on_ports(void *data)
 		netnode_ports(s);
 }
 
+static void on_frozen(void *data, int err)
+{
+	struct session *s = ((struct lease *)data)->s;
+
+	if (s && !s->dead)
+		pause_answered(s, err);
+}
+
 /* The sandbox is gone without our asking. */
 static void on_closed(void *data, const struct vm_problem *problem)
 {
@@ -279,6 +288,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	if (!s)
 		return;
 	was_up = s->ready;
+	pause_void(s);
 	/* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
 	s->lease = NULL;
@@ -308,6 +318,7 @@ static const struct sandbox_events lease_events = {
 	.denied = on_denied,
 	.ports = on_ports,
 	.network_lost = on_network_lost,
+	.frozen = on_frozen,
 	.closed = on_closed,
 };
 
@@ -478,7 +489,7 @@ void lease_pump(struct session *s)
 	struct run *r = TAILQ_FIRST(&s->queue);
 	int e;
 
-	if (s->dead || s->active || s->changes.committing)
+	if (s->dead || s->active || s->changes.committing || s->pause.state != PAUSE_NONE)
 		return;
 	if (s->reset_asked && s->sandbox) {
 		if (sandbox_reset(s->sandbox) == 0)

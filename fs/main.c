@@ -44,6 +44,7 @@
 
 #define REQUESTS_PER_TURN 64   /* of the kernel, before timers and sandboxes have their turn */
 #define STOP_AFTER_MS	  5000 /* the end waits no longer than this for sandboxes */
+#define COMMIT_ROUNDS	  12   /* ... of that time, for changes that are being made on the host */
 #define UNMOUNT_MS	  1000 /* ... and than this for the mount to go */
 
 struct daemon {
@@ -63,6 +64,7 @@ struct daemon {
 	struct mountwatch watch;
 	bool mounted, stopping;
 	bool over; /* no signals and timers any more */
+	unsigned rounds; /* that the end has waited for commits */
 	struct prefetch prefetch;
 	int status; /* of the process */
 };
@@ -122,8 +124,17 @@ static void on_vm_closed(void *data)
 static void on_stop_timer(uv_timer_t *timer)
 {
 	struct daemon *d = timer->data;
+	const bool commits = d->fs->vm && vm_work_under_way(d->fs->vm);
 
-	if (d->fs->vm)
+	if (commits && d->rounds++ < COMMIT_ROUNDS) {
+		log_info("waiting for a commit, whose changes are being made");
+		uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
+		return;
+	}
+	if (commits)
+		log_error("a commit did not end in time: a part of its changes is made, each file of "
+			  "it whole");
+	else if (d->fs->vm)
 		log_warn("some sandboxes did not end in time; the spawner kills them");
 	else
 		log_warn("a disk did not answer in time");

@@ -385,7 +385,8 @@ int session_reset(struct session *s)
 		e = session_kill(s);
 		return e == -ESRCH ? 0 : e; /* it has just ended */
 	}
-	if (s->state == SESSION_IDLE) {
+	if (s->state == SESSION_IDLE || s->state == SESSION_PAUSED) {
+		pause_void(s);
 		e = sandbox_reset(s->sandbox);
 		if (e == -EBUSY) /* not READY yet, maybe from another reset */
 			s->reset_asked = true;
@@ -439,7 +440,8 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	};
 	uint64_t due;
 
-	if (s->state != SESSION_IDLE || s->nqueued || !s->settings.idle_timeout_s)
+	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
+	    s->changes.committing || !s->settings.idle_timeout_s)
 		return UINT64_MAX;
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)

@@ -10,6 +10,7 @@
 
 #include "../vm/vm.h"
 #include "changes.h"
+#include "pause.h"
 #include "conf.h"
 #include "files.h"
 #include "handle.h"
@@ -109,6 +110,7 @@ struct session {
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files files;
 	struct changes changes;
+	struct pause pause;
 	struct netlog netlog;
 };
 

@@ -384,6 +384,18 @@ static int on_exercised(struct sandbox *s, const struct proto_header *h, struct 
 	return 0;
 }
 
+static int on_frozen(struct sandbox *s, struct proto_in *in)
+{
+	const uint32_t error = get_u32(in);
+
+	if (!get_end(in) || !s->freezing || error > 4095)
+		return -EPROTO;
+	s->freezing = false;
+	if (s->events->frozen)
+		s->events->frozen(s->data, -(int)error);
+	return 0;
+}
+
 static int take_frame(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
 	if (s->phase == PHASE_WARM && (h->type == PROTO_OUTPUT || h->type == PROTO_EXIT))
@@ -400,6 +412,7 @@ static int take_frame(struct sandbox *s, const struct proto_header *h, struct pr
 	case PROTO_USAGE_REPLY: return on_usage(s, in);
 	case PROTO_LOG: return on_log(s, in);
 	case PROTO_FILE_REPLY: return on_file_reply(s, h, in);
+	case PROTO_FROZEN: return on_frozen(s, in);
 	case PROTO_LOCKED: return guestfile_locked(&s->files, in);
 	default: return -EPROTO;
 	}

@@ -444,6 +444,29 @@ int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, vo
 	return guestfile_request(&s->files, req, fn, data);
 }
 
+static int send_freeze(struct sandbox *s, uint32_t on)
+{
+	uint8_t payload[4];
+	struct proto_out o = {payload, 0, sizeof(payload), false};
+
+	put_u32(&o, on);
+	return channel_send(&s->channel, PROTO_FREEZE, 0, payload, o.len) < 0 ? -ENOMEM : 0;
+}
+
+int sandbox_freeze(struct sandbox *s)
+{
+	int r = s->state == SANDBOX_READY && !s->freezing ? send_freeze(s, 1) : -EBUSY;
+
+	s->freezing = s->freezing || r == 0;
+	return r;
+}
+
+void sandbox_thaw(struct sandbox *s)
+{
+	if (s->state == SANDBOX_READY)
+		(void)send_freeze(s, 0);
+}
+
 int sandbox_reset(struct sandbox *s)
 {
 	if (s->state != SANDBOX_READY)

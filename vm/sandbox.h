@@ -90,6 +90,8 @@ struct sandbox_events {
 	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. May be
 	 * NULL. */
 	void (*network_lost)(void *data, const struct vm_problem *problem);
+	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. May be NULL. */
+	void (*frozen)(void *data, int err);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct vm_problem *problem);
 };
@@ -131,6 +133,11 @@ enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
 
 /* Return: 0, -ESRCH if no run @id is active. */
 int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
+
+/* Stops all that runs in it; `frozen` says when, unless it is thawed, reset or closed first. What it holds can
+ * be looked at and changed through files/; no run is to be sent. Return: 0, -EBUSY unless READY, -ENOMEM. */
+int sandbox_freeze(struct sandbox *s);
+void sandbox_thaw(struct sandbox *s);
 
 /* A fresh interpreter; READY again when it is there. Return: 0, -EBUSY unless READY. */
 int sandbox_reset(struct sandbox *s);

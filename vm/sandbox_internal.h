@@ -136,6 +136,7 @@ struct sandbox {
 	bool usage_known;
 	bool usage_stale; /* something happened since it was asked for */
 
+	bool freezing; /* FROZEN is due */
 	bool deferred;
 	TAILQ_ENTRY(sandbox) link, deferred_link;
 };

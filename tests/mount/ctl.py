@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ctl: verbs, one a line; errors are those of the write."""
 # backends: local vm
+import time
+
 from xsbx import *
 
 
@@ -18,7 +20,7 @@ def verbs():
         except OSError as error:
             ok(f"{verb} with nothing running", error.errno in (errno.ESRCH, errno.EINVAL,
                                                                errno.ENOENT), error)
-    for verb in ("pause", "resume", "checkpoint", "fork"):
+    for verb in ("checkpoint", "fork"):
         with raises(f"{verb} is for later", errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
             s.ctl(verb)
     has("error says what was wrong", s.text("error"), "cause:")
@@ -37,6 +39,23 @@ def ways_of_writing():
         status, _, err = shell(how.replace("{}", s / "ctl"))
         same(f"{how}: exit", (status, err), (0, b""))
         same(f"{how}: the run", s.result().code, 137)
+
+
+def pause():
+    """Nothing runs from `pause` to `resume`, in the background neither."""
+    s = Session("pause")
+    s.run("(while :; do n=$((n+1)); echo $n > count; read -t .01 < <(:) ; done) &\n")
+    ok("it counts", wait_for(lambda: os.path.exists(s / "files/count")))
+    for verbs in ["resume"], ["reset"]:
+        s.ctl("pause")
+        ok("paused", s.wait_state("paused"))
+        was = read(s / "files/count")
+        s.submit("echo later\n")
+        time.sleep(.2)
+        same("it stands still", read(s / "files/count"), was)
+        same("runs wait", s.word(), "paused")
+        s.ctl(*verbs)
+        same(f"after {verbs}", s.text("stdout"), "later\n")
 
 
 def several():
@@ -99,4 +118,4 @@ def close():
         new.submit("echo x\n")
 
 
-main(verbs, ways_of_writing, several, kill_and_queue, reset, close)
+main(verbs, pause, ways_of_writing, several, kill_and_queue, reset, close)

@@ -4,6 +4,8 @@
 # backends: process
 # timeout: 180
 # mount: none
+import time
+
 from hosts import *
 
 TEMPLATE = "[template shown]\nlanguage = raw\nwork = {}\n"
@@ -84,4 +86,67 @@ def marks():
     host.close()
 
 
-main(changed_since, each_kind, never_read, marks)
+FLIP = "(while :; do echo A > flip; n=$((n+1)); echo $n > count; echo B > flip; done) &\n"
+
+
+def count(s):
+    return read(s / "files/count")
+
+
+def paused():
+    """Between `pause` and `resume` nothing runs: what is looked at is what is committed."""
+    top, host, s = scene("paused")
+    s.run(FLIP + "(kill -STOP $BASHPID; echo woke > woke) &\n")
+    ok("it flips", wait_for(lambda: os.path.exists(s / "files/count")))
+    for turn in range(3):
+        s.ctl("pause")
+        listed = s.text("files.changes")  # waits until all stands still
+        same("state", s.word(), "paused")
+        same("the list", listed, "A count\nA flip\n" if not turn else listed)
+        seen = read(s / "files/flip"), count(s)
+        same("nothing goes on", seen, (time.sleep(.1), (read(s / "files/flip"), count(s)))[1])
+        same("committed", commit(s), True)
+        same("what was seen", (read(f"{top}/flip"), read(f"{top}/count")), seen)
+        same("still paused", s.word(), "paused")
+        s.ctl("resume")
+        same("state", s.word(), "idle")
+        ok("it goes on", wait_for(lambda: count(s) not in (b"", seen[1])))
+    same("what was stopped before still is", os.path.exists(s / "files/woke"), False)
+    same("the interpreter lives", s.run("echo $((6*7))\n").out, "42\n")
+    # What flips all the time is not what was read.
+    s.text("files.changes")
+    same("not paused: refused", commit(s), False)
+    host.close()
+
+
+def while_paused():
+    _, host, s = scene("verbs")
+    with raises("not paused", errno.EINVAL):
+        s.ctl("resume")
+    s.submit("sleep 60\n")
+    s.wait_state("running")
+    with raises("during a run", errno.EBUSY):
+        s.ctl("pause")
+    s.ctl("kill")
+    s.wait_state("idle")
+    s.ctl("pause")
+    ok("paused", s.wait_state("paused"))
+    write(s / "files/mine", "written")
+    same("files/ can be changed", read(s / "files/mine"), b"written")
+    s.submit("echo later\n")
+    time.sleep(.1)
+    same("runs wait", s.word(), "paused")
+    s.ctl("resume")
+    same("and begin then", s.text("stdout"), "later\n")
+    s.ctl("pause")
+    ok("paused again", s.wait_state("paused"))
+    s.ctl("reset")
+    same("reset ends it", s.run("echo fresh\n").out, "fresh\n")
+    s.ctl("pause")
+    ok("and again", s.wait_state("paused"))
+    s.ctl("close")
+    same("so does close", s.word(), "closed")
+    host.close()
+
+
+main(changed_since, each_kind, never_read, marks, paused, while_paused)
