@@ -148,6 +148,7 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	r->code_len = req->code.len;
 	r->credit = req->credit;
 	r->sequence = 0;
+	r->wrote = NULL;
 	r->orphans_user_us = r->orphans_system_us = 0;
 	r->abandoned = false;
 	memset(&r->result, 0, sizeof(r->result));

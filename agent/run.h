@@ -66,6 +66,7 @@ struct run {
 	int null_fd;		    /* standard input of runs that have none */
 	int code_fd;		    /* empty, for the code of the next run, or -1 */
 	struct stream out[2];
+	struct stream *wrote; /* of these, the one that woke us last, or NULL */
 	uint32_t sequence;
 	uint64_t credit;
 	struct feed feed;

@@ -25,11 +25,17 @@
  *
  * This keeps the order of both streams, because only the stream that was written last is ever left
  * alone: a write to the other one wakes the agent, which takes what is in the quiet one first,
- * for that is older, and then changes their places.
+ * for that is older.
+ *
+ * Of a program that writes to both in turn, no write can be left for later: what is in two pipes does
+ * not tell which of it came first. So each change from one to the other costs a wake, and the best
+ * that can be done is to make it cheap: both stay watched, and one read takes the line. A stream is
+ * left alone again when it was written twice in a row.
  */
 
 #define PIPE_SIZE (1 << 20)
 #define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
+#define LINE_SIZE 1024u /* what is read without asking how much there is */
 #define TICK_US	  1000u
 #define FIRST_US  5000u /* after this, a run is not a short one */
 
@@ -176,24 +182,36 @@ static bool stream_empty(struct stream *s)
 	return some;
 }
 
+/* The same for a stream that was just written, as a rule a line: asks only if that was not all. */
+static bool stream_take(struct stream *s)
+{
+	ssize_t n = stream_move(s, LINE_SIZE);
+
+	if (n > 0 && n < (ssize_t)LINE_SIZE)
+		return true;
+	return stream_empty(s) || n > 0;
+}
+
 static void on_stream_ready(struct loop_source *src, uint32_t events)
 {
 	struct stream *s = container_of(src, struct stream, src);
 	struct stream *other = &s->run->out[s == s->run->out];
+	const bool turn = s->run->wrote == other; /* they take turns */
 
+	s->run->wrote = s;
 	if (other->state == STREAM_QUIET) {
 		/* What is in there was written before what woke us. */
 		(void)stream_empty(other);
 		if (other->state == STREAM_QUIET)
 			(void)stream_set(other, STREAM_WATCHED);
 	}
-	if (!stream_empty(s)) {
+	if (!stream_take(s)) {
 		/* Nothing in it: the end, if nobody can write any more. */
 		if (events & EPOLLHUP)
 			loop_close(s->run->loop, src);
 		return;
 	}
-	if (s->state == STREAM_WATCHED) {
+	if (s->state == STREAM_WATCHED && !turn) {
 		(void)stream_set(s, STREAM_QUIET);
 		loop_arm(s->run->loop, &s->run->tick, TICK_US);
 	}

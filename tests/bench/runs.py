@@ -57,6 +57,36 @@ def runs(bench):
             round_trips(mount, template, bench.quick)
 
 
+LINES = {
+    "both streams, line about": """import sys
+for i in range({n}):
+    print(i, file=sys.stderr if i % 2 else sys.stdout, flush=True)
+""",
+    "stdout alone": """for i in range({n}):
+    print(i, flush=True)
+"""}
+
+
+def lines(bench):
+    heading("Output line by line, in Python",
+            "Clock: wall_ms of status.json, for each line. `ordered`: how many of the lines of `output`",
+            "come behind the one that was written before them.")
+    n = 4000 if bench.quick else 40000
+    with bench.mount() as mount:
+        path = mount.session("python", "lines")
+        run(path, PROGRAMS["python"]["hello"])
+        for what, program in LINES.items():
+            series = Series(f"python: {what}, a line", "wall_ms / lines")
+            for _ in range(1 if bench.quick else 3):
+                run(path, program.format(n=n))
+                status = json.loads(read(f"{path}/runs/latest/status.json"))
+                series.add(int(status["wall_ms"] * 1e6 / n))
+                numbers = [int(line) for line in read(f"{path}/output").split()]
+                ordered = sum(b == a + 1 for a, b in zip(numbers, numbers[1:])) + 1
+                print(f"  {len(numbers)} lines, ordered: {ordered}", flush=True)
+            show(series, "us", 1e3)
+
+
 def next_run(bench):
     heading("Next run in the same session",
             "Clock `in`: from before close(in) to the last byte of stdout (end of file).",

@@ -58,6 +58,32 @@ def order():
     same("and separately", (spaced.stdout, spaced.stderr), (b"1\n3\n", b"2\n4\n"))
 
 
+TURNS = """
+long=$(printf '%03000d' 7)
+for ((i = 0; i < 3000; i++)); do
+    case $((i % 7)) in
+    0 | 2 | 3) echo $i ;;
+    1 | 4 | 5) echo $i >&2 ;;
+    6) echo $i $long >&$((1 + i % 2)) ;;
+    esac
+done
+"""
+
+
+def turns():
+    """Lines in turn, two in a row, and ones that are longer than what is read at once."""
+    s = Session("turns")
+    result = s.run(TURNS)
+    got = [[int(line.split()[0]) for line in text.splitlines()]
+           for text in (read(s / "output"), result.stdout, result.stderr)]
+    same("all of it is there", sorted(got[0]), list(range(3000)))
+    same("each stream in order", got[1:], [sorted(numbers) for numbers in got[1:]])
+    same("each number once", sorted(got[1] + got[2]), sorted(got[0]))
+    # On a machine's one processor the agent is awake before the program goes on.
+    if VM:
+        same("both in the order in which they were written", got[0], list(range(3000)))
+
+
 def separate_runs():
     """A background process of one run does not write into the next."""
     s = Session("separate")
@@ -82,4 +108,4 @@ def forged():
     same("still fine", s.run("echo x\n").stdout, b"x\n")
 
 
-main(every_byte, sizes, checksum, order, separate_runs, forged)
+main(every_byte, sizes, checksum, order, turns, separate_runs, forged)
