@@ -15,7 +15,8 @@
  * SIGSTOP can be neither caught nor blocked. A signal on its way makes fork(2) begin anew, so what was told
  * to stop has no child that nobody knows of: a scan that finds every thread of every process stopped, and
  * behind it a second one that finds the same, have seen all there are. What wakes a stopped process is
- * SIGCONT, which only user code could send, and that stands still.
+ * SIGCONT. Nobody is left who could send it, but code that means to can have a timer of the kernel's do it. So
+ * whoever relies on it asks afterwards whether anything was given a processor in the meantime.
  *
  * A thread that sits in the kernel for long can't be waited for: then all go on, and the answer is EBUSY.
  */
@@ -31,7 +32,7 @@ static void on_round(struct loop_timer *t)
 	const int running = proc_stop_running();
 
 	f->clean = running == 0 ? f->clean + 1 : 0;
-	if (f->clean >= 2) {
+	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_stop_running() == 0) {
 		f->state = FREEZER_FROZEN;
 		f->done(f, 0);
 	} else if (running < 0 || now > f->until) {
@@ -58,6 +59,14 @@ int freezer_start(struct freezer *f)
 	f->timer.fire = on_round;
 	loop_arm(f->loop, &f->timer, 0);
 	return 0;
+}
+
+int freezer_check(const struct freezer *f)
+{
+	uint64_t now;
+	const int r = proc_switches(&now);
+
+	return r < 0 ? r : now == f->switches ? 0 : -ECANCELED;
 }
 
 void freezer_thaw(struct freezer *f)

@@ -19,6 +19,7 @@ struct freezer {
 	struct loop_timer timer;
 	uint64_t until;
 	unsigned clean;		/* scans in a row that found nothing that runs */
+	uint64_t switches;	/* proc_switches() since when it is FROZEN */
 	struct proc_set before; /* what stood still already, and is to go on doing so */
 };
 
@@ -32,6 +33,14 @@ struct freezer {
  * Return: 0 or -errno.
  */
 int freezer_start(struct freezer *f);
+
+/**
+ * freezer_check() - Has nothing run since all of it stood still?
+ * @f: Freezer, FROZEN
+ *
+ * Return: 0, -ECANCELED if something has, or -errno.
+ */
+int freezer_check(const struct freezer *f);
 
 /** freezer_thaw() - Let it go on, but for what stood still before. Does nothing when THAWED. */
 void freezer_thaw(struct freezer *f);

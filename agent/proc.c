@@ -449,6 +449,41 @@ int proc_stop_running(void)
 	return r < 0 ? r : running;
 }
 
+static uint64_t thread_switches(pid_t pid, const char *tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", pid, tid);
+	return proc_number(path, "voluntary_ctxt_switches:") +
+	       proc_number(path, "nonvoluntary_ctxt_switches:");
+}
+
+int proc_switches(uint64_t *ret_sum)
+{
+	struct proc_set all = {0};
+	uint64_t sum = 0;
+	int r = proc_scan(&all);
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		struct dirent *e;
+		char path[32];
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", all.v[i].pid);
+		d = opendir(path);
+		while (d && (e = readdir(d))) {
+			if (e->d_name[0] != '.')
+				sum += (1ull << 40) + thread_switches(all.v[i].pid, e->d_name);
+		}
+		if (d)
+			closedir(d);
+	}
+	proc_set_clear(&all);
+	if (r == 0)
+		*ret_sum = sum;
+	return r;
+}
+
 void proc_continue_except(const struct proc_set *keep)
 {
 	struct proc_set all = {0};

@@ -104,6 +104,10 @@ int proc_scan_stopped(struct proc_set *set);
  */
 int proc_stop_running(void);
 
+/** proc_switches() - How often the threads of all user code were given a processor, and how many there are:
+ * another sum means that something ran, or ended. Return: 0 or -errno. */
+int proc_switches(uint64_t *ret_sum);
+
 /** proc_continue_except() - Let user code go on that was stopped, but for those of a set. */
 void proc_continue_except(const struct proc_set *keep);
 

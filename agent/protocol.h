@@ -65,7 +65,8 @@ enum proto_type {
 	PROTO_CLOCK, /* s64 ns to add to the wall clock, at any time; answered by CLOCK_OK at once */
 	PROTO_TRUST, /* up to 1 MiB: certificates, for user code to find in a file that it cannot write
 		      * to; no answer. For guests; elsewhere nothing happens */
-	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; no run begins until: 0: let it go
+	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, whether nothing has run since,
+		       * or ECANCELED, and it goes on. No run begins until: 0: let it go
 		       * on, no answer. HELLO, SETUP and RESET do that as well */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless said otherwise. `node` and

@@ -365,6 +365,14 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 
 	if (!get_end(in) || on > 1)
 		return -EPROTO;
+	if (on && a->freezer.state == FREEZER_FROZEN) {
+		a->frozen = (struct debt){true, h->id};
+		r = freezer_check(&a->freezer);
+		if (r < 0)
+			freezer_thaw(&a->freezer);
+		agent_send_frozen(a, r);
+		return 0;
+	}
 	thaw(a);
 	if (!on)
 		return 0;

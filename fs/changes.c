@@ -399,8 +399,9 @@ void changes_still(struct session *s, int err)
 	s->changes.committing = false;
 	pause_commit_over(s);
 	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
-			 err == -EBUSY ? "not all that runs in the sandbox could be stopped"
-				       : strerror(-err));
+			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"
+			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
+					     : strerror(-err));
 	if (is_unheard(s))
 		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
 			 strerror(-err));

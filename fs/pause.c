@@ -77,7 +77,7 @@ int pause_for_commit(struct session *s)
 
 	if (p->state == PAUSE_ASKED || (s->sandbox && !s->ready))
 		return -EBUSY;
-	if (s->sandbox && p->state == PAUSE_NONE)
+	if (s->sandbox) /* also if it is paused: has nothing run since? */
 		e = freeze(s);
 	if (e < 0)
 		return e;
@@ -106,6 +106,10 @@ void pause_answered(struct session *s, int err)
 		return; /* it was not to be any more */
 	p->state = err < 0 ? PAUSE_NONE : PAUSE_STILL;
 	if (p->commits) {
+		if (err < 0 && p->asked) {
+			p->asked = false;
+			lease_set_state(s, SESSION_IDLE);
+		}
 		changes_still(s, err);
 		if (!s->changes.committing) {
 			wait_wake(s->fs, &s->wait);

@@ -119,6 +119,33 @@ def paused():
     host.close()
 
 
+def woken():
+    """A timer of the kernel's can wake what was stopped: then nothing is committed."""
+    top, host, s = scene("woken")
+    write(s / "files/wake.py", """
+import ctypes, signal
+c = ctypes.CDLL(None)
+event, timer = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0), ctypes.c_void_p()
+assert c.timer_create(1, event, ctypes.byref(timer)) == 0
+assert c.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 300000000, 0, 300000000), None) == 0
+n = 0
+while True:
+    n += 1
+    open("count", "w").write(str(n))
+""")
+    s.run("python3 wake.py &\n")
+    ok("it counts", wait_for(lambda: os.path.exists(s / "files/count")))
+    s.ctl("pause")
+    s.text("files.changes")
+    was = count(s)
+    ok("control: it woke up", wait_for(lambda: count(s) not in (b"", was)))
+    commit(s)
+    has("in words", s.text("error"), "ran although it was paused")
+    same("nothing was made", os.listdir(top), ["text"])
+    same("not paused any more", s.word(), "idle")
+    host.close()
+
+
 def while_paused():
     _, host, s = scene("verbs")
     with raises("not paused", errno.EINVAL):
@@ -149,4 +176,4 @@ def while_paused():
     host.close()
 
 
-main(changed_since, each_kind, never_read, marks, paused, while_paused)
+main(changed_since, each_kind, never_read, marks, paused, woken, while_paused)
