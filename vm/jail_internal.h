@@ -23,6 +23,7 @@ enum jail_step {
 	JAIL_STEP_HOST_NAME,
 	JAIL_STEP_LOOPBACK,
 	JAIL_STEP_CARD,
+	JAIL_STEP_BUDGET,
 	JAIL_STEP_SOURCE,
 	JAIL_STEP_ROOT,
 	JAIL_STEP_MOUNT,
@@ -213,6 +214,15 @@ int jail_card_open(void);
 /* Makes a card of it, gives it an address, and sends it to @socket, which is closed, as @card is.
  * Return: 0 or -errno. */
 int jail_card_set_up(int card, int socket);
+
+/* ---- jail_budget.c ---- */
+
+#define JAIL_INOTIFY_INSTANCES "16" /* of 128 that a user of the host usually has */
+#define JAIL_INOTIFY_WATCHES   "8192"
+
+/* In the child, with the old view, in which there are settings of the kernel: what it may use up.
+ * @card: It has a network card. Return: 0 or -errno. */
+int jail_budget_set(bool card);
 
 /* ---- jail_cgroup.c ---- */
 

@@ -27,6 +27,7 @@ static const char *const step_str[] = {
 	[JAIL_STEP_HOST_NAME] = "setting the host name",
 	[JAIL_STEP_LOOPBACK] = "bringing up the loopback interface",
 	[JAIL_STEP_CARD] = "making a network card (/dev/net/tun)",
+	[JAIL_STEP_BUDGET] = "setting what it may use up (/proc/sys/user, /proc/sys/net)",
 	[JAIL_STEP_SOURCE] = "opening",
 	[JAIL_STEP_ROOT] = "making a root file system",
 	[JAIL_STEP_MOUNT] = "mounting",

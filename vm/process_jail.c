@@ -22,6 +22,7 @@
 #define USER_ID		  1000
 #define PROCESSES_DEFAULT 512
 #define PROCESSES_AGENT	  88 /* its own, with interpreters that wait */
+#define SIGNALS		  1024
 #define PACKAGES	  "/run/xsbx/packages"
 #define HOME		  "/home/user"
 #define LAYERS		  "/run/xsbx"
@@ -159,6 +160,7 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	add_limit(j, RLIMIT_CORE, 1);
 	add_limit(j, RLIMIT_MEMLOCK, 64 << 10);
 	add_limit(j, RLIMIT_MSGQUEUE, 0);
+	add_limit(j, RLIMIT_SIGPENDING, SIGNALS); /* POSIX timers count as well */
 	add_limit(j, RLIMIT_NICE, 0);
 	add_limit(j, RLIMIT_RTPRIO, 0);
 	add_system(j, t);
