@@ -12,6 +12,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #include "../vm/confine.h"
 #include "../vm/log.h"
 #include "../vm/policy.h"
@@ -63,7 +67,7 @@ struct daemon {
 	int ready_fd; /* the parent waits there; -1 in the foreground */
 	struct mountwatch watch;
 	bool mounted, stopping;
-	bool over; /* no signals and timers any more */
+	bool over;	 /* no signals and timers any more */
 	unsigned rounds; /* that the end has waited for commits */
 	struct prefetch prefetch;
 	int status; /* of the process */
@@ -132,8 +136,9 @@ static void on_stop_timer(uv_timer_t *timer)
 		return;
 	}
 	if (commits)
-		log_error("a commit did not end in time: a part of its changes is made, each file of "
-			  "it whole");
+		log_error(
+			"a commit did not end in time: a part of its changes is made, each file of "
+			"it whole");
 	else if (d->fs->vm)
 		log_warn("some sandboxes did not end in time; the spawner kills them");
 	else
@@ -257,6 +262,19 @@ static const char *mount_trouble(const struct conf *c)
 			: "cannot mount; is this allowed here? It takes CAP_SYS_ADMIN";
 }
 
+/* libfuse frees its copy of the mount point when it unmounts, and that is not always its business. */
+static void ignore_leaks(bool yes)
+{
+#ifdef __SANITIZE_ADDRESS__
+	if (yes)
+		__lsan_disable();
+	else
+		__lsan_enable();
+#else
+	(void)yes;
+#endif
+}
+
 static void mount_fuse(struct daemon *d)
 {
 	char name[] = "xsbxfs", dash_o[] = "-o", options[128];
@@ -273,8 +291,10 @@ static void mount_fuse(struct daemon *d)
 	fuse_opt_free_args(&args);
 	if (!d->se)
 		die(d, "libfuse does not accept the mount options");
+	ignore_leaks(true);
 	if (fuse_session_mount(d->se, d->conf.mountpoint) < 0)
 		die(d, mount_trouble(&d->conf));
+	ignore_leaks(false);
 	d->mounted = true;
 	if (spawner_mounted(d->spawner) < 0)
 		die(d, "the spawner does not answer");
