@@ -29,7 +29,7 @@
 #define CONN_STAGE   (32u << 10)
 #define CONN_HOLD    (16u << 10)
 
-#define CONN_HOLD_US 2000u
+#define CONN_HOLD_US 500u
 
 /* A frame to be sent. Payload is packed through `out`, which points behind the header. */
 struct frame {
