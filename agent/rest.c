@@ -27,18 +27,6 @@
  * 3), no place is ever found.
  */
 
-static const char *const state_names[] = {
-	[REST_AWAY] = "away",
-	[REST_THERE] = "there",
-	[REST_UNKNOWN] = "unknown",
-};
-_Static_assert(ARRAY_SIZE(state_names) == REST_NSTATES, "each state has a name");
-
-const char *rest_state_name(enum rest_state s)
-{
-	return s < REST_NSTATES ? state_names[s] : "?";
-}
-
 int rest_parse(const char *text, struct rest *ret_r)
 {
 	int end = 0;

@@ -10,7 +10,6 @@ enum rest_state {
 	REST_AWAY,    /* it runs, or waits elsewhere */
 	REST_THERE,   /* it waits at the place */
 	REST_UNKNOWN, /* the kernel does not tell us */
-	REST_NSTATES,
 };
 
 /* A system call that blocks, and from where it was made. */
@@ -18,8 +17,6 @@ struct rest {
 	uint64_t call, fd; /* its number and first argument */
 	uint64_t sp, pc;   /* 0: no place */
 };
-
-const char *rest_state_name(enum rest_state s);
 
 /**
  * rest_parse() - Read a line of /proc/PID/syscall

@@ -26,8 +26,8 @@ static const struct {
 } known[] = {{"shell", "raw", "raw", false}, {"dev", "dev", "raw", true}};
 
 /* Names at the root of the mount that are taken. */
-static const char *const root_nodes[] = {"README.md", "status.json", "isolation",
-					 "doctor",    "metrics",     "events"};
+static const char *const root_nodes[] = {"README.md", "status.json", "isolation", "doctor",
+					 "metrics",   "events",	     "error"};
 
 bool conf_name_ok(const char *name)
 {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 
 #include "../vm/fileio.h"
@@ -44,6 +45,13 @@ static off_t place(uint32_t slot)
 	return (off_t)slot * DEPOT_BLOCK;
 }
 
+int64_t depot_room(int dir)
+{
+	struct statvfs st;
+
+	return fstatvfs(dir, &st) < 0 ? -errno : (int64_t)(st.f_bavail * st.f_frsize);
+}
+
 /* ---- a job, in another thread ---- */
 
 static void give_back(const struct depot_job *job)
@@ -64,9 +72,11 @@ static void on_work(uv_work_t *work)
 		job->fd = unnamed_file(job->dir);
 	if (job->fd < 0) {
 		job->err = job->fd;
+		job->room = job->fd;
 		return;
 	}
 	give_back(job);
+	job->room = depot_room(job->dir);
 	while (job->nwritten < job->nblocks && job->err == 0) {
 		const struct block *b = job->block[job->nwritten];
 
@@ -206,6 +216,8 @@ static void on_done(uv_work_t *work, int status)
 	d->busy = false;
 	if (status == 0 && d->job.fd >= 0)
 		d->fd = d->job.fd;
+	if (status == 0)
+		d->room = d->job.room;
 	if (d->job.nblocks)
 		d->err = status < 0 ? status : d->job.err;
 	take_apart(d);
@@ -311,7 +323,8 @@ int depot_read(const struct depot *d, const struct block *b, uint32_t offset, vo
 
 void depot_init(struct depot *d, uv_loop_t *loop, int dir)
 {
-	*d = (struct depot){.loop = loop, .dir = dir, .fd = unnamed_file(dir)};
+	*d = (struct depot){
+		.loop = loop, .dir = dir, .fd = unnamed_file(dir), .room = depot_room(dir)};
 	if (d->fd < 0) {
 		log_warn("no file for long outputs can be made now: %s", strerror(-d->fd));
 		d->fd = -1;

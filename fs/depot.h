@@ -54,6 +54,7 @@ struct depot {
 	int dir;	/* where the file is made; the caller's */
 	int fd;		/* the file, or -1: there is none yet */
 	int err;	/* -errno of the last write, until one succeeds */
+	int64_t room;	/* bytes free on the disk as of the last job, or -errno */
 	size_t waiting; /* bytes of blocks in WAITING and WRITING */
 	TAILQ_HEAD(block_queue, block) queue;
 	uint32_t nslots, nused; /* slots in the file; those of them that hold a block */
@@ -71,6 +72,7 @@ struct depot {
 	uv_work_t work;
 	struct depot_job {
 		int dir, fd, err;
+		int64_t room;
 		struct block *block[DEPOT_BATCH];
 		unsigned nblocks, nwritten;
 		uint32_t slot[DEPOT_BATCH], left[DEPOT_BATCH];
@@ -81,6 +83,8 @@ struct depot {
 
 /* @dir: descriptor of a directory, which stays the caller's; may be of no use, see above. */
 void depot_init(struct depot *d, uv_loop_t *loop, int dir);
+/* Bytes free where @dir is, or -errno; waits for the disk. */
+int64_t depot_room(int dir);
 /* No more jobs. The one that is under way goes on. */
 void depot_close(struct depot *d);
 /* Return: false if a job is still under way, so that @d has to stay where it is. */

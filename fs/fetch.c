@@ -58,8 +58,11 @@ static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_
 {
 	struct fetch_job *job = &f->job;
 
-	assert(offset < sp->len);
 	*job = (struct fetch_job){.fd = f->fs->depot.fd};
+	if (offset >= sp->len) { /* there was no memory for what it was to continue */
+		job->err = -EIO;
+		return;
+	}
 	job->len = (size_t)MIN(MIN((uint64_t)size, (uint64_t)FETCH_MAX), sp->len - offset);
 	for (size_t done = 0, n; done < job->len; done += n) {
 		struct block *b = sp->block[(offset + done) / DEPOT_BLOCK];

@@ -114,30 +114,36 @@ static void check_fuse(struct checks *c, const struct conf *conf)
 		      : "");
 }
 
-static void check_disk(struct checks *c, const struct conf *conf)
+/* Looks where it is, or is going to be made at the first mount; waits for the disk. */
+static int64_t look_for_room(const char *dir)
 {
-	char path[PATH_MAX], found[256], *slash;
+	char path[PATH_MAX], *slash;
 	struct statvfs st;
-	uint64_t mib;
 	int r;
 
-	/* It is made at the first mount. */
-	snprintf(path, sizeof(path), "%s", conf->spool_dir);
+	snprintf(path, sizeof(path), "%s", dir);
 	while ((r = statvfs(path, &st)) < 0 && errno == ENOENT && (slash = strrchr(path, '/')) &&
 	       slash > path)
 		*slash = '\0';
-	if (r < 0) {
-		snprintf(found, sizeof(found), "%s: %s", conf->spool_dir, strerror(errno));
+	return r < 0 ? -errno : (int64_t)(st.f_bavail * st.f_frsize);
+}
+
+/* @room: bytes that are free, or -errno. */
+static void check_disk(struct checks *c, const struct conf *conf, int64_t room)
+{
+	char found[256];
+
+	if (room < 0) {
+		snprintf(found, sizeof(found), "%s: %s", conf->spool_dir, strerror((int)-room));
 		check(c, "spool directory", VM_FAIL, found,
 		      "make it, or name another as spool_dir");
 		return;
 	}
-	mib = (uint64_t)st.f_bavail * st.f_frsize >> 20;
-	snprintf(found, sizeof(found), "%llu MiB free in %s", (unsigned long long)mib,
-		 conf->spool_dir);
-	check(c, "spool directory", mib < 512 ? VM_WARN : VM_OK, found,
-	      mib < 512 ? "long outputs go there: free some space, or name another as spool_dir"
-			: "");
+	room >>= 20;
+	snprintf(found, sizeof(found), "%lld MiB free in %s", (long long)room, conf->spool_dir);
+	check(c, "spool directory", room < 512 ? VM_WARN : VM_OK, found,
+	      room < 512 ? "long outputs go there: free some space, or name another as spool_dir"
+			 : "");
 }
 
 /* Which names of packages may be asked for. */
@@ -240,13 +246,15 @@ struct vm_config report_vm_config(const struct conf *conf)
 	};
 }
 
-static int doctor(struct vm *vm, const struct conf *conf, struct buf *out, bool *ret_failed)
+/* @room: on the disk for long outputs. */
+static int doctor(struct vm *vm, const struct conf *conf, int64_t room, struct buf *out,
+		  bool *ret_failed)
 {
 	const struct vm_config cfg = report_vm_config(conf);
 	struct checks c = {.out = out};
 
 	check_fuse(&c, conf);
-	check_disk(&c, conf);
+	check_disk(&c, conf, room);
 	vm_doctor(vm, &cfg, check, &c);
 	check_networks(&c, conf);
 	check_lists(&c, conf);
@@ -256,14 +264,15 @@ static int doctor(struct vm *vm, const struct conf *conf, struct buf *out, bool 
 
 int report_check(const struct conf *conf, struct buf *out, bool *ret_failed)
 {
-	return doctor(NULL, conf, out, ret_failed);
+	return doctor(NULL, conf, look_for_room(conf->spool_dir), out, ret_failed);
 }
 
 int report_doctor(struct fs *fs, struct buf *out)
 {
 	bool failed;
 
-	return doctor(fs->vm, fs->conf, out, &failed);
+	/* What was seen last: a disk that hangs must not stop the loop. */
+	return doctor(fs->vm, fs->conf, fs->depot.room, out, &failed);
 }
 
 static void isolation_line(void *data, const char *key, const char *value)

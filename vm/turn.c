@@ -81,8 +81,8 @@ void turn_overdue(struct sandbox *s)
 		return;
 	}
 	if (s->turn.held && !s->turn.late) { /* it could not: what it had printed was in its way */
-		s->turn.late = true;
 		sandbox_hold(s, false);
+		s->turn.late = true;
 		sandbox_deadline(s, late_ms(s));
 		return;
 	}

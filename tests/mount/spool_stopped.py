@@ -45,6 +45,8 @@ def main_test():
 
 
 def stopped(a, b):
+    late = Session("late", mnt=os.path.dirname(os.path.dirname(a.path)), config="timeout_s = 1\n")
+    late.submit("kept=yes; head -c 9000000 /dev/zero | tr '\\0' l\n")
     a.submit("head -c 9000000 /dev/zero | tr '\\0' p\n")
     fd = os.open(a / "stdout", os.O_RDONLY)
     got = 0
@@ -60,6 +62,9 @@ def stopped(a, b):
     ok("a prints no more than is kept in memory",
        os.stat(a / "runs/2/stdout").st_size < 6 * MIB, os.stat(a / "runs/2/stdout").st_size)
     same("it waits", a.word("runs/2/state"), "running")
+    has("doctor answers", read(f"{os.path.dirname(os.path.dirname(a.path))}/doctor", "r"), "spool directory")
+    ok("a run that waits for the disk past its time ends", late.wait_run(1, "timeout", 20), late.state_of(1))
+    same("and its sandbox lives", late.run("echo alive\n").stdout, b"alive\n")
     Session("c", mnt=os.path.dirname(os.path.dirname(a.path)))
 
 
