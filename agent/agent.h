@@ -38,9 +38,9 @@ struct agent {
 	struct loop_timer kmsg_timer;
 
 	struct swap_guard guard;
-	uint64_t blamed;       /* when a run was ended for want of memory */
+	uint64_t blamed; /* when a run was ended for want of memory */
 	struct freezer freezer;
-	struct debt frozen; /* FROZEN to FREEZE */
+	struct debt frozen;    /* FROZEN to FREEZE */
 	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
 	bool wanted;	       /* an interpreter ought to be there */
 	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */
