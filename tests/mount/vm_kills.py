@@ -52,7 +52,8 @@ class Scene:
 
     def hidden(self):
         """What is not, or not any more, a snapshot."""
-        return [n for n in names_in(self.top) if n.startswith(".")]
+        return [n for n in names_in(self.top) if n.startswith(".")
+                and n not in (".contents", ".contents.lock")]  # checksums of images
 
     def kept(self):
         return [n for n in names_in(self.top) if not n.startswith(".")]
