@@ -10,6 +10,7 @@
 #include "fs.h"
 #include "../vm/log.h"
 #include "lease.h"
+#include "quota.h"
 #include "reply.h"
 #include "session.h"
 #include "text.h"
@@ -183,11 +184,13 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 	struct handle *h = handle_get(fs, a->handle);
 
 	if (h) {
+		if (err == 0) /* it is shown, and remembered */
+			err = quota_take(fs, a->s, 0, 2 * c->len);
 		if (err == 0)
 			err = show(&h->text, c);
 		if (err == 0)
 			err = remember(a, c);
-		if (err < 0)
+		if (err < 0 && err != -EDQUOT)
 			session_problemf(a->s, "no-list", "Read files.changes again.",
 					 "the changes could not be listed: %s", c->why);
 		settle(h, err);

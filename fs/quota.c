@@ -9,7 +9,8 @@
 
 static uint64_t session_bytes(const struct session *s)
 {
-	uint64_t n = s->next_stdin.len + s->last_code.len + scratch_bytes(s);
+	uint64_t n =
+		s->next_stdin.len + s->last_code.len + s->changes.reviewed.len + scratch_bytes(s);
 	const struct run *r;
 
 	TAILQ_FOREACH(r, &s->queue, queue)
@@ -35,7 +36,7 @@ uint64_t quota_used(const struct fs *fs, uid_t uid)
 
 int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
 {
-	if (to <= from || from / QUOTA_LOOK == to / QUOTA_LOOK)
+	if (to <= from)
 		return 0;
 	if (quota_used(fs, s->uid) + (to - from) <= QUOTA_BYTES)
 		return 0;

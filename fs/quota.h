@@ -12,14 +12,13 @@
  * -------------------
  * What users write before it is run, and what is rendered for who reads, lies in memory: code and standard
  * input of runs that wait, files beside the nodes, the text of each open handle. Each is limited by
- * itself, but there can be many of them. So all of one user's are added up when something large is to
- * come, and past the limit it is refused with EDQUOT.
+ * itself, but there can be many of them. So all of one user's are added up when more is to come, and past
+ * the limit it is refused with EDQUOT. What is shown at the root of the mount is nobody's, and not counted.
  *
- * Nothing is counted as it comes and goes: a sum of what is there can't be wrong. It takes some
- * microseconds with hundreds of sessions, and is only made each time a text has grown by QUOTA_LOOK bytes.
+ * Nothing is counted as it comes and goes: a sum of what is there can't be wrong, and with hundreds of
+ * sessions takes some microseconds.
  */
 #define QUOTA_BYTES (256u << 20) /* of one user */
-#define QUOTA_LOOK  (16u << 10)
 
 struct fs;
 struct session;

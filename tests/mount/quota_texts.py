@@ -16,7 +16,7 @@ def daemon_mib():
                 status = read(f"/proc/{pid}/status", "r")
                 if "xsbxfs-" not in status.split("\n", 1)[0]:
                     return int(status.split("VmRSS:")[1].split()[0]) >> 10
-    return 0
+    raise RuntimeError("no process serves this mount")
 
 
 def copies_of_in():
@@ -65,6 +65,34 @@ def queued_stdin():
     s.remove()
 
 
+def small_ones():
+    """Many that are small are no less."""
+    sessions, refused = [Session(f"small{i}", config="timeout_s = 60\n") for i in range(6)], None
+    for s in sessions:
+        s.submit("sleep 30\n")
+    held, line = [], b"#" + b"c" * 16000 + b"\n"
+    s = sessions[0]
+    write(s / "t", line * 62)
+    os.rename(s / "t", s / "in")
+    try:
+        for _ in range(400):
+            held.append(os.open(s / "in", os.O_RDONLY))
+    except OSError as error:
+        refused = error.errno
+    same("opens", refused, errno.EDQUOT)
+    with raises("and then a small text, too", errno.EDQUOT):
+        for _ in range(600):
+            fd = os.open(sessions[1] / "stdin", os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(fd, b"z" * 8000)
+            finally:
+                os.close(fd)
+    for fd in held:
+        os.close(fd)
+    for s in sessions:
+        s.remove()
+
+
 def files_beside():
     sessions, refused = [Session(f"beside{i}") for i in range(8)], None
     try:
@@ -81,4 +109,4 @@ def files_beside():
     s.remove()
 
 
-main(copies_of_in, queued_stdin, files_beside)
+main(copies_of_in, queued_stdin, small_ones, files_beside)
