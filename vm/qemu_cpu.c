@@ -24,7 +24,9 @@
  * only for one.
  *
  * A guest has no use for virtual machines of its own, and what would serve them is much code of the
- * host's kernel or of QEMU that has had ways out of the guest more than once: svm and vmx are always off.
+ * host's kernel or of QEMU that has had ways out of the guest more than once: svm and vmx are always off. With
+ * svm off, the emulator counts the leaves of CPUID anew and ends before those that tell the sizes of caches, for
+ * which libraries ask (OpenBLAS complains on standard error): so it is told where they end.
  */
 
 static const struct mistake {
@@ -53,7 +55,7 @@ bool qemu_at_least(const char *version, unsigned major, unsigned minor)
 void qemu_cpu(bool kvm, const char *version, char out[QEMU_CPU_MAX])
 {
 	int len = snprintf(out, QEMU_CPU_MAX, "%s",
-			   kvm ? "host,svm=off,vmx=off" : "max,svm=off,vmx=off");
+			   kvm ? "host,svm=off,vmx=off" : "max,svm=off,vmx=off,xlevel=0x80000008");
 
 	for (size_t i = 0; !kvm && i < ARRAY_SIZE(mistakes); i++) {
 		const struct mistake *m = &mistakes[i];
