@@ -186,7 +186,11 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	if (!get_end(in))
 		return -EPROTO;
 	thaw(a);
-	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
+	/* One that is being set up has had nothing to do yet: no fresher one could be had, and the READY that
+	 * is due says so. Whoever took a clone need not wait for that before he asks. */
+	if (a->run.state == RUN_NONE && a->ready.due && !a->warm.due)
+		return 0;
+	if (a->run.state != RUN_NONE || a->warm.due) {
 		refuse(a, h->id, EBUSY, "RESET while something is under way");
 		return 0;
 	}

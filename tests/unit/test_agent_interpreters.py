@@ -9,8 +9,8 @@ import signal
 import time
 import unittest
 
-from agent_bed import (BUN, GONE, GONE_EXITED, GONE_SIGNAL, TIMEOUT, Case, is_running,
-                       main, session_processes)
+from agent_bed import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, READY, RESET, SETUP, TIMEOUT, Case,
+                       integers, is_running, main, session_processes, text)
 
 
 class Interpreters(Case):
@@ -45,6 +45,17 @@ class Interpreters(Case):
             self.assertEqual(r.fresh, 1)
             self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
         self.assertEqual(len(draws), 4)
+
+    def test_reset_before_it_is_set_up(self):
+        """Whoever takes a clone does not wait until it has its variables: one READY answers both."""
+        self.agent.send(SETUP, text('python') + integers('QQIIIIQI', 0, 0, 0, 0, 0, 0, 0, 1) +
+                        text('A') + text('own'))
+        self.agent.send(RESET)
+        kind = self.agent.read_frame()[0]
+        while kind not in (READY, FAILED):
+            kind = self.agent.read_frame()[0]
+        self.assertEqual(kind, READY)
+        self.assertEqual(self.run_code('import os; print(os.environ["A"])').out, b'own\n')
 
     def test_resets_back_to_back(self):
         self.agent.warm()
