@@ -36,13 +36,6 @@ static bool is_host(const struct allow_entry *e)
 	return e->kind == ALLOW_NAME && strcmp(e->name, ALLOW_HOST) == 0;
 }
 
-static bool is_below(const char *name, const char *top)
-{
-	const size_t len = strlen(name), tail = strlen(top);
-
-	return len > tail + 1 && name[len - tail - 1] == '.' && !strcmp(name + len - tail, top);
-}
-
 /* Does @most open the host or hosts of @e, on some port? */
 static bool covers_host(const struct allow_entry *most, const struct allow_entry *e)
 {
@@ -52,7 +45,7 @@ static bool covers_host(const struct allow_entry *most, const struct allow_entry
 	case ALLOW_NAME: return e->kind == ALLOW_NAME && !strcmp(e->name, most->name);
 	case ALLOW_BELOW:
 		return ((e->kind == ALLOW_NAME || e->kind == ALLOW_BELOW) &&
-			is_below(e->name, most->name)) ||
+			allow_is_below(e->name, most->name)) ||
 		       (e->kind == ALLOW_BELOW && !strcmp(e->name, most->name));
 	}
 	return false;
@@ -108,7 +101,7 @@ static const char *find_fault(const struct allow_entry *e)
 	if (e->kind == ALLOW_ADDRESS && (top == 0 || top == 127))
 		return "inside a sandbox that is the sandbox itself";
 	if ((e->kind == ALLOW_NAME || e->kind == ALLOW_BELOW) &&
-	    (!strcmp(e->name, "localhost") || is_below(e->name, "localhost")))
+	    (!strcmp(e->name, "localhost") || allow_is_below(e->name, "localhost")))
 		return "inside a sandbox that is the sandbox itself";
 	if (e->kind == ALLOW_ADDRESS && top >= 224)
 		return "that is no host's address";

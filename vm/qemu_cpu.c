@@ -18,7 +18,7 @@
  * way, which under emulation is as fast.
  *
  * What is wrong was found by running every instruction with every register in a guest and on real processors
- * (tests/vectors, which the test vm_vectors does with whatever QEMU is there): four groups with 7.2, none with
+ * (tests/vectors, which the test vm_processor does with whatever QEMU is there): four groups with 7.2, none with
  * 10.0. The versions between were not tried; of gathers it is known that 9.1 is the first that has them right,
  * so all of it is off before that. Where one of a pair is off the other is too, for there are programs that ask
  * only for one.

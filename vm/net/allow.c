@@ -191,7 +191,7 @@ static bool is_port(const struct allow_entry *e, uint16_t port)
 	return e->port ? e->port == port : port == 80 || port == 443;
 }
 
-static bool is_below(const char *name, const char *top)
+bool allow_is_below(const char *name, const char *top)
 {
 	const size_t len = strlen(name), tail = strlen(top);
 
@@ -213,7 +213,7 @@ enum allow_verdict allow_name(const struct allow *allow, const char *name, uint1
 		if (e->kind == ALLOW_ALL)
 			return ALLOW_FREE;
 		if ((e->kind == ALLOW_NAME && !strcmp(name, e->name)) ||
-		    (e->kind == ALLOW_BELOW && is_below(name, e->name)))
+		    (e->kind == ALLOW_BELOW && allow_is_below(name, e->name)))
 			verdict = ALLOW_GUARDED;
 	}
 	return verdict;

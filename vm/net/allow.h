@@ -102,4 +102,7 @@ bool allow_everything(const struct allow *allow, uint16_t port);
  */
 int allow_canonical(const char *name, size_t len, char ret_name[static ALLOW_NAME_MAX + 1]);
 
+/* Is a name, in its canonical form, below another one, at any depth? */
+bool allow_is_below(const char *name, const char *top);
+
 #endif
