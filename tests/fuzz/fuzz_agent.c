@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
 /* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/files_lock.c agent/locks.c agent/lockwait.c agent/lockbook.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/swap.c agent/spare.c agent/loss.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c agent/ipc.c agent/net.c agent/trust.c */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -241,6 +242,40 @@ void killer_hurry(struct killer *k)
 
 void killer_all(void)
 {
+}
+
+/* ---- the fake freezer: nothing of the machine's may be stopped ---- */
+
+static void on_fake_freeze(struct loop_timer *t)
+{
+	struct freezer *f = container_of(t, struct freezer, timer);
+
+	assert(f->state == FREEZER_FREEZING);
+	f->state = FREEZER_FROZEN;
+	f->done(f, 0);
+}
+
+int freezer_start(struct freezer *f)
+{
+	assert(f->state == FREEZER_THAWED);
+	f->state = FREEZER_FREEZING;
+	f->timer.fire = on_fake_freeze;
+	loop_arm(f->loop, &f->timer, 0);
+	return 0;
+}
+
+int freezer_check(const struct freezer *f)
+{
+	assert(f->state == FREEZER_FROZEN);
+	return 0;
+}
+
+void freezer_thaw(struct freezer *f)
+{
+	if (f->state == FREEZER_THAWED)
+		return;
+	f->state = FREEZER_THAWED;
+	loop_disarm(f->loop, &f->timer);
 }
 
 /* ---- the host ---- */

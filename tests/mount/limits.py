@@ -3,6 +3,7 @@
 """Each limit of a sandbox: just below it works, beyond it there is an error that programs know, the
 session says so, and goes on. The same in every backend."""
 # backends: local process vm
+# night: vm
 # timeout: 300
 # conf: output_limit = 64K
 from xsbx import *

@@ -6,6 +6,7 @@ work, no snapshot is used that is not whole, and nothing is left behind.
 XSBX_SEED chooses the moments (it is printed), XSBX_ROUNDS how many are drawn at random."""
 # mount: none
 # backends: vm
+# night: vm
 # timeout: 400
 # log-allow: snapshot of
 # log-allow: no snapshots of
