@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root's `error`: why a directory could not be made, in words, for each user. */
+/* The root's `error`: what was refused outside of sessions, in words, for each user. */
 #include "complaint.h"
 
 #include <errno.h>
@@ -96,17 +96,23 @@ static void explain(const struct fs *fs, const struct node *dir, const char *nam
 	}
 }
 
+void complaint_tell(struct fs *fs, uid_t uid, const struct vm_problem *problem)
+{
+	struct complaint *c = place_for(&fs->complaints, complaint_of(fs, uid), uid);
+
+	c->time = fs_now();
+	c->problem = *problem;
+}
+
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err)
 {
 	const struct complaint *old = complaint_of(fs, uid);
-	struct complaint *c;
+	struct vm_problem p = {0};
 
 	/* That it is there already is nothing that needs an explanation: mkdir -p asks that way. */
 	if (err == -EEXIST || (err == 0 && (!old || !old->problem.code[0])))
 		return;
-	c = place_for(&fs->complaints, old, uid);
-	c->time = fs_now();
-	c->problem = (struct vm_problem){0};
 	if (err < 0)
-		explain(fs, dir, name, err, &c->problem);
+		explain(fs, dir, name, err, &p);
+	complaint_tell(fs, uid, &p);
 }

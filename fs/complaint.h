@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root's `error`: why a directory could not be made, in words, for each user. */
+/* The root's `error`: what was refused outside of sessions, a directory above all, in words, for each user. */
 #ifndef XSBX_COMPLAINT_H
 #define XSBX_COMPLAINT_H
 
@@ -38,6 +38,9 @@ struct complaints {
  * @err: 0, which clears what was there, or -errno
  */
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err);
+
+/* Likewise for what else a user was refused where there is no session: @problem, copied. */
+void complaint_tell(struct fs *fs, uid_t uid, const struct vm_problem *problem);
 
 /* Return: the user's last one, or NULL. */
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid);

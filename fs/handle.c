@@ -71,6 +71,7 @@ struct handle *handle_new(struct fs *fs, const struct node *n, const struct hand
 	h->ops = ops;
 	h->kind = n->kind;
 	h->ino = n->ino;
+	h->uid = n->s ? n->s->uid : fs->caller;
 	h->flags = flags;
 	if (n->s)
 		h->s = session_ref(n->s);

@@ -81,6 +81,7 @@ struct handle {
 	enum node_kind kind;
 	uint64_t ino;
 	int flags; /* O_* of the open */
+	uid_t uid; /* whose memory `text` takes: the session's owner, or who opened it */
 	struct session *s;
 	struct run *r;
 	struct pollwait *poll;

@@ -54,17 +54,17 @@ static void refuse_all(struct session *s, const struct vm_problem *why)
 		lease_refuse(s, r, RUN_REFUSED, why);
 }
 
-static void timed_out(struct run *r, unsigned timeout_s)
+static void timed_out(struct run *r)
 {
 	struct vm_problem *p = &r->result.problem;
 
 	snprintf(p->code, sizeof(p->code), "timeout");
 	snprintf(p->cause, sizeof(p->cause),
 		 "run %u was ended because it took longer than timeout_s = %u", r->number,
-		 timeout_s);
+		 r->timeout_s);
 	snprintf(p->fix, sizeof(p->fix),
 		 "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
-		 timeout_s * 4);
+		 r->timeout_s * 4);
 }
 
 /* The active run has ended. */
@@ -75,7 +75,7 @@ static void finish(struct session *s, const struct vm_result *result)
 	s->active = NULL;
 	run_ended_with(r, result);
 	if (result->outcome == VM_TIMEOUT && !r->result.problem.code[0])
-		timed_out(r, s->settings.timeout_s);
+		timed_out(r);
 	if (r->result.problem.code[0])
 		session_problem(s, &r->result.problem);
 	run_over(s, r);
@@ -524,7 +524,7 @@ void lease_pump(struct session *s)
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
-	run_started(r);
+	run_started(r, s->settings.timeout_s);
 	lease_set_state(s, SESSION_RUNNING);
 	events_add_run(&s->fs->events, s, r);
 }

@@ -40,6 +40,18 @@ static void to_agent(fuse_req_t req, fuse_ino_t ino, struct handle *h, struct vm
 		files_request(&n, h, core(req), rq, NULL, 0);
 }
 
+/* The text that came with an open is in the list that is added up already. */
+static int take_room(struct fs *fs, struct handle *h)
+{
+	const size_t len = h->text.len;
+	int e;
+
+	h->text.len = 0;
+	e = quota_take(fs, h->s, 0, len);
+	h->text.len = len;
+	return e;
+}
+
 /* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
 static int open_fixed(struct fs *fs, const struct node *n, int flags, struct reply_open *ret_o)
 {
@@ -58,8 +70,7 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 		handle_free(fs, h);
 		return e;
 	}
-	if (h->s)
-		e = quota_take(fs, h->s, 0, h->text.len);
+	e = take_room(fs, h);
 	if (e < 0) {
 		close_handle(fs, h);
 		return e;
@@ -269,6 +280,7 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct reply_open o = {0};
 	struct handle *h;
 	struct node n;
+	int e = -ENOMEM;
 
 	if (!ops_resolve(req, ino, &n))
 		return;
@@ -277,8 +289,14 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	h = handle_new(fs, &n, NULL, fi->flags);
-	if (!h || dir_open(fs, h, &n) < 0) {
-		reply_err(core(req), -ENOMEM);
+	if (h)
+		e = dir_open(fs, h, &n);
+	if (e == 0)
+		e = take_room(fs, h);
+	if (e < 0) {
+		if (h)
+			handle_free(fs, h);
+		reply_err(core(req), e);
 		return;
 	}
 	o.fh = handle_id(h);

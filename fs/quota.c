@@ -4,7 +4,9 @@
 
 #include <errno.h>
 
+#include "complaint.h"
 #include "fs.h"
+#include "problem.h"
 #include "session.h"
 
 static uint64_t session_bytes(const struct session *s)
@@ -29,22 +31,29 @@ uint64_t quota_used(const struct fs *fs, uid_t uid)
 		if (fs->slot[i] && fs->slot[i]->uid == uid)
 			n += session_bytes(fs->slot[i]);
 	TAILQ_FOREACH(h, &fs->handles.open, link)
-		if (h->s && h->s->uid == uid)
+		if (h->uid == uid)
 			n += h->text.len;
 	return n;
 }
 
 int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
 {
+	const uid_t uid = s ? s->uid : fs->caller;
+	struct vm_problem p = {0};
+
 	if (to <= from)
 		return 0;
-	if (quota_used(fs, s->uid) + (to - from) <= QUOTA_BYTES)
+	if (quota_used(fs, uid) + (to - from) <= QUOTA_BYTES)
 		return 0;
-	session_problemf(
-		s, "too-much-text",
+	problem_refuse(
+		&p, "too-much-text",
 		"Wait until runs have ended, close what is open, or put the data into files/.",
 		"code, standard input and texts that are open or wait take %u MiB of memory, "
 		"which is all that one user may have",
 		QUOTA_BYTES >> 20);
+	if (s)
+		session_problem(s, &p);
+	else
+		complaint_tell(fs, uid, &p);
 	return -EDQUOT;
 }

@@ -13,7 +13,8 @@
  * What users write before it is run, and what is rendered for who reads, lies in memory: code and standard
  * input of runs that wait, files beside the nodes, the text of each open handle. Each is limited by
  * itself, but there can be many of them. So all of one user's are added up when more is to come, and past
- * the limit it is refused with EDQUOT. What is shown at the root of the mount is nobody's, and not counted.
+ * the limit it is refused with EDQUOT. A session's texts are its owner's, whoever reads them; those of the
+ * root and of templates are of whoever has opened them.
  *
  * Nothing is counted as it comes and goes: a sum of what is there can't be wrong, and with hundreds of
  * sessions takes some microseconds.
@@ -26,7 +27,8 @@ struct session;
 /**
  * quota_take() - May a user have so much more?
  * @fs: Mount
- * @s: Session that it is for; its owner pays, and its `error` says what is wrong
+ * @s: Session that it is for; its owner pays, and its `error` says what is wrong. NULL: the caller of
+ *	the request that is being served, and the root's
  * @from: Bytes that this one text has already
  * @to: ... that it is to have
  *

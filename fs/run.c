@@ -73,10 +73,11 @@ bool run_has_status(const struct run *r)
 	return run_ended(r) && r->state != RUN_LOST && r->state != RUN_REFUSED;
 }
 
-void run_started(struct run *r)
+void run_started(struct run *r, unsigned timeout_s)
 {
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_RUNNING;
+	r->timeout_s = timeout_s;
 	r->started = fs_now();
 }
 

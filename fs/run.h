@@ -40,7 +40,8 @@ struct run {
 	unsigned refs;
 	uint32_t number;
 	enum run_state state;
-	bool kill_asked; /* by ctl */
+	bool kill_asked;    /* by ctl */
+	unsigned timeout_s; /* that it was started with */
 	struct buf code, input;
 	struct depot *depot; /* that the spools are in */
 	struct spool spool[RUN_NOUTPUTS];
@@ -67,7 +68,8 @@ bool run_ended(const struct run *r);
 /* Ended, and with an exit status that is known. */
 bool run_has_status(const struct run *r);
 
-void run_started(struct run *r);
+/* It was sent, to take no longer than @timeout_s; 0 is no limit. */
+void run_started(struct run *r, unsigned timeout_s);
 /* Appends output. Return: whether something had to be given up for the first time. */
 bool run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
 /* Is output missing that could not be kept? */

@@ -41,6 +41,29 @@ def copies_of_in():
     same("and all is well afterwards", s.run("echo fine\n").stdout, b"fine\n")
 
 
+def root_nodes():
+    """What the root and templates show is rendered for whoever opens it."""
+    s = Session("filler")
+    s.run("sleep 0 #" + "x" * (MIB - 100))
+    held, refused = [], {}
+    with contextlib.suppress(OSError):
+        for _ in range(600):
+            held.append(os.open(s / "in", os.O_RDONLY))
+    for node, flags in (("metrics", os.O_RDONLY), ("README.md", os.O_RDONLY),
+                        ("raw/template.json", os.O_RDONLY), ("raw", os.O_RDONLY | os.O_DIRECTORY)):
+        try:
+            for _ in range(400):
+                held.append(os.open(f"{MNT}/{node}", flags))
+        except OSError as error:
+            refused[node] = error.errno
+    # The last of them are short of what is free still.
+    ok("nodes of the root", set(refused.values()) == {errno.EDQUOT} and "metrics" in refused, refused)
+    for fd in held:
+        os.close(fd)
+    has("in words", read(f"{MNT}/error", "r"), "too-much-text")
+    s.remove()
+
+
 def queued_stdin():
     s = Session("queued", config="timeout_s = 60\n")
     s.submit("sleep 30\n")
@@ -109,4 +132,4 @@ def files_beside():
     s.remove()
 
 
-main(copies_of_in, queued_stdin, small_ones, files_beside)
+main(copies_of_in, root_nodes, queued_stdin, small_ones, files_beside)

@@ -72,6 +72,22 @@ static void test_summary(void **state)
 	assert_non_null(strstr(bed_cat(b, TOP "runs/2/status.json"), "\"truncated\": true"));
 }
 
+/* What the problem names is what the run began with, whatever the settings say by now. */
+static void test_timeout_in_words(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s;
+
+	bed_put(b, TOP "config", "timeout_s = 7\n");
+	s = bed_run(b, "x");
+	assert_int_equal(s->timeout_ms, 7000);
+	assert_int_equal(bed_add(b, TOP "config", "timeout_s = 50\n"), 0);
+	fake_exit(s, VM_TIMEOUT, 124);
+	bed_expect_error(b, "python/demo", "timeout");
+	assert_non_null(strstr(bed_cat(b, TOP "error"), "timeout_s = 7\n"));
+	assert_non_null(strstr(bed_cat(b, TOP "error"), "'timeout_s = 28' >> config"));
+}
+
 static void test_states(void **state)
 {
 	struct bed *b = *state;
@@ -385,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_ends_of_runs),
 		test(test_summary),
+		test(test_timeout_in_words),
 		test(test_states),
 		test(test_interrupt),
 		test(test_kill),
