@@ -276,6 +276,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 	}
 	r = jail_owned_open(spec, cell, fault);
 	jail_device_open(spec, cell);
+	jail_card_find(spec);
 	pid = r < 0 ? r : fork_as(spec, cell, &args);
 	if (r == 0 && pid < 0 && cell->into_counts) { /* not there then */
 		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
@@ -289,6 +290,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 	}
 	jail_owned_close();
 	jail_device_close();
+	jail_card_lose();
 	if (r == 0)
 		r = pid < 0 ? jail_fault_set(fault, JAIL_STEP_CLONE, (int)pid, "")
 			    : release_child(spec, cell, pid, go[1], fault);

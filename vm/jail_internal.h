@@ -207,9 +207,15 @@ int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 /* The loopback interface of this network namespace is to be used. Return: 0 or -errno. */
 int jail_loopback_up(void);
 
-/* Opens what network cards are made with, with the old view of /dev and the old identity. Return: a
- * descriptor or -errno. */
+/* In the spawner, before the child is made: looks up what network cards are made with, if the spec asks for
+ * one. */
+void jail_card_find(const struct jail_spec *spec);
+
+/* In the child: opens that, with the old view of /proc and the old identity. Return: a descriptor or -errno. */
 int jail_card_open(void);
+
+/* In the spawner, when the child was made. */
+void jail_card_lose(void);
 
 /* Makes a card of it, gives it an address, and sends it to @socket, which is closed, as @card is.
  * Return: 0 or -errno. */

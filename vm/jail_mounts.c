@@ -21,6 +21,11 @@
  * made), hangs a memory file system over the root, fills it, and pivots into it; then the old root
  * goes, with everything that hung there. Nothing that is only hidden is left.
  *
+ * That holds only if nobody has anything open there: mounts that were copied into the jail's user namespace are
+ * locked to each other, and locked ones stay together when they are detached. One descriptor of a file that the
+ * child opened by its path on the host would keep alive all that was mounted below that file's mount, for as
+ * long as the jail lives, whoever unmounts it on the host. So what stays open is opened by the spawner.
+ *
  * A copy is given its attributes, read-only and nosuid for all that is mounted below it as well,
  * before it is attached anywhere: at no moment can something be reached that will be closed later.
  *

@@ -14,6 +14,7 @@
 #include "fdpass.h"
 #include "jail_internal.h"
 #include "net/message.h"
+#include "spawner_wire.h"
 #include "util.h"
 
 /*
@@ -24,11 +25,14 @@
  * descriptor is sent to it before the program runs, which never had it. The program is
  * left without the capability to change anything of it.
  *
- * The device file is opened with the old view and identity, because it is not in the new one; the
- * kernel notes at that moment which network namespace it is for, and asks for the capability in that
- * namespace, where we have it. So this needs no privileges on the host.
+ * The device file is opened with the old identity, by the child; the kernel notes at that moment which
+ * network namespace it is for, and asks for the capability in that namespace, where we have it. So this
+ * needs no privileges on the host. But it is looked up by the spawner. What the child looks up lies in its own
+ * copy of the host's mounts, and whoever has such a file open keeps all alive that hangs together with its
+ * mount there, such as file systems that were unmounted long since.
  */
 
+#define DEVICE	 "/dev/net/tun"
 #define CARD	 "eth0"
 #define CARD_MAC "\x52\x54\x00\x12\x34\x56"
 
@@ -40,11 +44,40 @@ int jail_loopback_up(void)
 	return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
 }
 
+static int found = -ENOENT; /* the device, only as a place */
+
+void jail_card_find(const struct jail_spec *spec)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!(spec->flags & JAIL_CARD))
+		return;
+	fd = open(DEVICE, O_PATH | O_CLOEXEC);
+	/* Out of the way of the child's descriptors. */
+	if (fd >= 0)
+		found = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	if (fd < 0 || found < 0)
+		found = -errno;
+}
+
 int jail_card_open(void)
 {
-	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	_cleanup_close_ int place = found;
+	char path[32];
+	int fd;
 
+	if (place < 0)
+		return place;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+void jail_card_lose(void)
+{
+	if (found >= 0)
+		close(found);
+	found = -ENOENT;
 }
 
 static void set_address(struct sockaddr *sa, uint32_t address)

@@ -35,13 +35,15 @@ static void child_reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec.
+/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec. What is not
+ * given is the spawner's own /dev/null, which it has as its standard input. To open it here would be to keep
+ * the copy of the host's mounts alive that a jail's child is born with, with all that was mounted below.
  * Return: the new number of @status_fd. */
 static int child_descriptors(const struct spawn_job *job, int status_fd)
 {
 	int high[SPAWN_FDS_MAX], status = fcntl(status_fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
 	bool used[SPAWN_TARGET_MAX] = {false};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
 
 	if (status < 0 || null < 0)
 		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
@@ -50,7 +52,6 @@ static int child_descriptors(const struct spawn_job *job, int status_fd)
 		if (high[i] < 0)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
 	}
-	null = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
 	for (size_t i = 0; i < job->ntargets; i++) {
 		if (dup2(high[i], job->target[i].to) < 0)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
