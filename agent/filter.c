@@ -19,12 +19,14 @@
 /*
  * Theory of operation
  * -------------------
- * Two things are refused. The first is whatever may be done by one process to another of the same
+ * Three things are refused. The first is whatever may be done by one process to another of the same
  * user, if that other is the agent, which always is process 1: where the daemon has no root, agent and user
  * code share an id, and the kernel would let one limit, slow down or signal the other. The second,
  * in guests, are the parts of the kernel that a program in a sandbox has no use for and in which
  * most holes were found; what needs a privilege is among them although user code has none. So are the
- * system calls of other architectures, of which the lists below know nothing.
+ * system calls of other architectures, of which the lists below know nothing. The third, in jails, are
+ * filters of its own: the kernel has one limit for the memory of all programs of this kind. It is
+ * refused as if the kernel knew no filters, which is what programs that confine themselves look for.
  *
  * It is a list of what is refused, not of what is allowed: behind it is a kernel that belongs to the
  * guest, and ordinary programs, debuggers among them, are to find what they know. A refusal is EPERM,
@@ -193,15 +195,29 @@ static void spare_agent(struct program *p)
 	spare_agent_of(p, SYS_ioprio_set, IOPRIO_WHO_USER);
 }
 
-int filter_confine(bool guest)
+static void spare_filters(struct program *p)
+{
+	when(p, SYS_seccomp, 0, 1);
+	ret(p, SECCOMP_RET_ERRNO | ENOSYS);
+	when(p, SYS_prctl, 0, 4);
+	load(p, LOW(0));
+	when(p, PR_SET_SECCOMP, 0, 1);
+	ret(p, SECCOMP_RET_ERRNO | EINVAL);
+	ret(p, SECCOMP_RET_ALLOW);
+}
+
+int filter_confine(unsigned what)
 {
 	struct program p = {.n = 0};
 	struct sock_fprog prog = {.filter = p.v};
 
 	begin(&p);
-	if (guest)
+	if (what & FILTER_KERNEL)
 		spare_kernel(&p);
-	spare_agent(&p);
+	if (what & FILTER_FILTERS)
+		spare_filters(&p);
+	if (what & FILTER_AGENT)
+		spare_agent(&p);
 	ret(&p, SECCOMP_RET_ALLOW);
 	if (p.n == CODE_MAX) {
 		errno = E2BIG;

@@ -3,14 +3,17 @@
 #ifndef XSBX_AGENT_FILTER_H
 #define XSBX_AGENT_FILTER_H
 
-#include <stdbool.h>
+#define FILTER_AGENT 0x01u /* what is done to the agent as to a process of the same user */
+#define FILTER_KERNEL \
+	0x02u /* what a guest's kernel should not be asked; a jail has a filter for that */
+#define FILTER_FILTERS 0x04u /* filters beside this one */
 
 /**
  * filter_confine() - Refuse system calls to this process and all that come from it, for ever
- * @guest: Also what the kernel of a guest should not be asked; a jail has a filter of its own for that
+ * @what: Which, bits of FILTER_*
  *
  * Needs no_new_privs. Return: 0, or -1 with errno.
  */
-int filter_confine(bool guest);
+int filter_confine(unsigned what);
 
 #endif

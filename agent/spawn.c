@@ -201,13 +201,15 @@ static int step_confine(const struct spawn *s)
 	return r < 0 ? -1 : 0;
 }
 
-/* A jail's own filter was there before the agent; what is missing there is what differs between the
- * agent and user code, if they have the same id. */
+/* A jail's own filter was there before the agent; what is missing there is what the agent needs for this
+ * one, and, if they have the same id, what differs between the agent and user code. */
 static int step_filter(const struct spawn *s)
 {
-	if (!s->place->guest && (!s->place->jail || s->place->drop))
+	if (s->place->guest)
+		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
+	if (!s->place->jail)
 		return 0;
-	return filter_confine(s->place->guest);
+	return filter_confine(FILTER_FILTERS | (s->place->drop ? 0u : FILTER_AGENT));
 }
 
 static void spawn_fail(int err_fd, enum spawn_step step)

@@ -502,7 +502,7 @@ int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, voi
 		r = jail_card_set_up(card, spec->card_socket);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_CARD, r, "");
-	r = jail_budget_set(card >= 0);
+	r = jail_budget_set(spec);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_BUDGET, r, "");
 	r = jail_mounts_build(spec, fds, fault);

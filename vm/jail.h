@@ -110,6 +110,7 @@ enum jail_layer {
 	JAIL_L_MEMORY,	 /* `value`: limit; `version` of the control groups */
 	JAIL_L_PIDS,
 	JAIL_L_CPU,
+	JAIL_L_COUNTERS, /* `value`: timers and queued signals, if limited */
 	JAIL_NLAYERS,
 };
 

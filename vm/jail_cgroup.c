@@ -315,7 +315,8 @@ static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
 			return r;
 		}
 		(void)write_at(dir, "memory.memsw.limit_in_bytes", text);
-		/* What is in TCP's buffers is counted by itself. */
+		/* What is in sockets' buffers is counted by itself, on top. */
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)value / 4);
 		(void)write_at(dir, "memory.kmem.tcp.limit_in_bytes", text);
 		return r;
 	}

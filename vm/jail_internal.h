@@ -225,10 +225,12 @@ int jail_card_set_up(int card, int socket);
 
 #define JAIL_INOTIFY_INSTANCES "16" /* of 128 that a user of the host usually has */
 #define JAIL_INOTIFY_WATCHES   "8192"
+#define JAIL_TCP_RECEIVE       "1048576"
+#define JAIL_TCP_SEND	       "262144"
 
 /* In the child, with the old view, in which there are settings of the kernel: what it may use up.
- * @card: It has a network card. Return: 0 or -errno. */
-int jail_budget_set(bool card);
+ * Return: 0 or -errno. */
+int jail_budget_set(const struct jail_spec *spec);
 
 /* ---- jail_cgroup.c ---- */
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,7 +50,7 @@ static const char *const layer_str[] = {
 	[JAIL_L_CAPS] = "capabilities",	  [JAIL_L_NNP] = "no_new_privs",
 	[JAIL_L_SECCOMP] = "seccomp",	  [JAIL_L_LANDLOCK] = "landlock",
 	[JAIL_L_MEMORY] = "limit.memory", [JAIL_L_PIDS] = "limit.processes",
-	[JAIL_L_CPU] = "limit.cpu",
+	[JAIL_L_CPU] = "limit.cpu",	  [JAIL_L_COUNTERS] = "limit.counters",
 };
 static_assert(ARRAY_SIZE(layer_str) == JAIL_NLAYERS, "a name for each layer");
 
@@ -160,6 +161,24 @@ static void look_at_landlock(const struct jail_spec *spec, struct jail_report *r
 	f->state = spec->flags & JAIL_LANDLOCK ? JAIL_HOLDS : JAIL_UNASKED;
 }
 
+/* The program runs, so what jail_budget_set() writes was taken; of limits the kernel can be asked. */
+static void look_at_counters(const struct jail_spec *spec, pid_t pid, struct jail_report *r)
+{
+	struct rlimit now;
+	bool known = true;
+	uint64_t value = 0;
+
+	for (uint32_t i = 0; i < spec->nrlimits; i++) {
+		if (spec->rlimits[i].resource != RLIMIT_SIGPENDING)
+			continue;
+		known = prlimit(pid, RLIMIT_SIGPENDING, NULL, &now) == 0 &&
+			now.rlim_max <= spec->rlimits[i].value;
+		value = known ? now.rlim_max : 0;
+	}
+	hold(r, JAIL_L_COUNTERS, known, value);
+	r->layer[JAIL_L_COUNTERS].error = known ? 0 : EPERM;
+}
+
 /* Is it ending? Then there is nothing left to look at, and nothing left to confine. It loses its
  * namespaces a moment before it can be waited for. */
 static bool ended(pid_t pid)
@@ -176,7 +195,7 @@ static bool ended(pid_t pid)
 	return false;
 }
 
-static int look(const struct jail_spec *spec, int proc, struct jail_cell *cell,
+static int look(const struct jail_spec *spec, pid_t pid, int proc, struct jail_cell *cell,
 		struct jail_fault *fault)
 {
 	static const enum jail_layer needed[] = {JAIL_L_CAPS, JAIL_L_NNP, JAIL_L_SECCOMP};
@@ -195,6 +214,7 @@ static int look(const struct jail_spec *spec, int proc, struct jail_cell *cell,
 		return jail_fault_set(fault, JAIL_STEP_VERIFY, -ESRCH, "process");
 	look_at_status(spec, cell, status, r);
 	look_at_landlock(spec, r);
+	look_at_counters(spec, pid, r);
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		if (r->layer[needed[i]].state != JAIL_HOLDS)
 			return jail_fault_set(fault, JAIL_STEP_VERIFY, -EPERM,
@@ -216,7 +236,7 @@ int jail_verify(const struct jail_spec *spec, pid_t pid, struct jail_cell *cell,
 	proc = open(path, O_PATH | O_CLOEXEC);
 	if (proc < 0)
 		return jail_fault_set(fault, JAIL_STEP_VERIFY, -errno, "process");
-	r = look(spec, proc, cell, fault);
+	r = look(spec, pid, proc, cell, fault);
 	return r < 0 && ended(pid) ? 0 : r;
 }
 
@@ -236,6 +256,16 @@ static void absent_str(enum jail_layer layer, const struct jail_finding *f, char
 		snprintf(out, size, "none: no control group for it can be made");
 	else
 		snprintf(out, size, "none: %s", strerror(f->error));
+}
+
+static void counters_str(unsigned long long signals, char *out, size_t size)
+{
+	const int n = snprintf(out, size,
+			       "inotify " JAIL_INOTIFY_INSTANCES " and " JAIL_INOTIFY_WATCHES
+			       "; no fanotify, no namespaces, no huge pages, no socket filters");
+
+	if (signals && n > 0 && (size_t)n < size)
+		snprintf(out + n, size - (size_t)n, "; timers and signals %llu", signals);
 }
 
 static void value_str(enum jail_layer layer, const struct jail_finding *f, char *out, size_t size)
@@ -258,6 +288,8 @@ static void value_str(enum jail_layer layer, const struct jail_finding *f, char 
 		snprintf(out, size, "%llu %% of a processor, control groups v%u", v, f->version);
 	else if (layer == JAIL_L_PIDS)
 		snprintf(out, size, "%llu, control groups v%u", v, f->version);
+	else if (layer == JAIL_L_COUNTERS)
+		counters_str(v, out, size);
 	else
 		snprintf(out, size, layer < JAIL_L_IDS ? "own" : "on");
 }

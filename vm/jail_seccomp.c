@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -315,6 +316,9 @@ static int add_rest(scmp_filter_ctx ctx, enum jail_use use)
 
 /* What the library can't say, because it compares all 64 bits of an argument where the kernel looks at
  * 32:
+ *  - nobody has a socket run a program in the kernel, whose memory is a share of one limit of the host's;
+ *  - nobody takes huge pages, of which the host has a number that no limit here counts. Each call fails as
+ *    it does where there are none, or none for this user, and programs then take ordinary ones;
  *  - nobody puts words into a terminal's input;
  *  - nobody changes the limit on core dumps, which is 1: that is the one value with which the kernel
  *    does not hand the dump to a program of the host, either. It is no error to try, as programs that
@@ -324,6 +328,27 @@ static int add_rest(scmp_filter_ctx ctx, enum jail_use use)
 #define REST(n) (offsetof(struct seccomp_data, args[n]) + 4 - LOW_HALF)
 
 static const struct sock_filter by_hand[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_setsockopt, 0, 8),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 17),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(2)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_FILTER, 3, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_BPF, 2, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_REUSEPORT_CBPF, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_REUSEPORT_EBPF, 0, 12),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 3),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(3)),
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_HUGETLB, 0, 8),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_shmget, 0, 2),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(2)),
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SHM_HUGETLB, 3, 4),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_memfd_create, 0, 3),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MFD_HUGETLB, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),

@@ -65,6 +65,20 @@ def data_limit(pid):
     return [int(word) if word.isdigit() else -1 for word in words]
 
 
+def signals_limit(pid):
+    [words] = [line.split()[3:5] for line in read(f"/proc/{pid}/limits", "r").splitlines()
+               if line.startswith("Max pending signals")]
+    return words
+
+
+def user_setting(pid, name):
+    """A counter's limit in the user namespace of a process."""
+    command = ["cat", f"/proc/sys/user/{name}"]
+    if namespace(pid, "user") != namespace("self", "user"):
+        command = ["nsenter", "-t", str(pid), "-U", "--preserve-credentials", *command]
+    return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
 class Look:
     """Comparisons, one for each line; each returns whether the line is true of a process."""
 
@@ -145,12 +159,22 @@ class Look:
         return self.is_limit(said, r"(\d+) % of a processor", "cpu", ["cpu.max", "cpu.cfs_quota_us"],
                              percent)
 
+    def is_counters(self, said):
+        found = re.fullmatch(r"inotify (\d+) and (\d+); no fanotify, no namespaces, no huge pages, "
+                             r"no socket filters(?:; timers and signals (\d+))?", said)
+        names = ("max_inotify_instances", "max_inotify_watches", "max_fanotify_groups",
+                 "max_user_namespaces", "max_net_namespaces")
+        return bool(found) and \
+            [user_setting(self.pid, name) for name in names] == [int(found[1]), int(found[2]), 0, 0, 0] and \
+            all(signals_limit(p) == [found[3]] * 2 for p in [self.pid, *self.others()] if found[3])
+
     def wrong(self, said):
         """The lines that are not true."""
         checks = {"ids": self.is_ids, "capabilities": self.is_capabilities,
                   "no_new_privs": self.is_no_new_privs, "seccomp": self.is_seccomp,
                   "landlock": self.is_landlock, "limit.memory": self.is_memory,
-                  "limit.processes": self.is_processes, "limit.cpu": self.is_cpu}
+                  "limit.processes": self.is_processes, "limit.cpu": self.is_cpu,
+                  "limit.counters": self.is_counters}
         found = {}
         for key, value in said.items():
             if key.startswith("namespace."):
