@@ -136,6 +136,7 @@ int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct 
 		r = jail_seccomp_no_setid(&prog);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "");
+	(void)jail_stat_text(); /* likewise */
 	cell.private_ids = mappable;
 	cell.base = mappable ? ids_base() + cell.index * CELL_IDS : geteuid();
 	jail_cgroup_make(spec, &cell);

@@ -202,6 +202,12 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		      struct jail_fault *fault);
 
+/* ---- jail_stat.c ---- */
+
+/* Of a host of so many processors on which nothing has happened. Made at the first call; NULL without
+ * memory for it. */
+const char *jail_stat_text(void);
+
 /* ---- jail_net.c ---- */
 
 /* The loopback interface of this network namespace is to be used. Return: 0 or -errno. */

@@ -47,12 +47,14 @@ static const struct {
 	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 };
 
-/* What of /proc tells about the host or changes it. Interrupts tell of others' keys and packets. */
+/* What of /proc tells about the host or changes it. Interrupts tell of others' keys and packets, locks of
+ * the files that others have open. */
 static const char *const proc_covered[] = {
-	"cmdline",    "diskstats",     "interrupts", "iomem",	    "ioports",	   "kallsyms",
-	"kcore",      "key-users",     "keys",	     "kmsg",	    "kpagecgroup", "kpagecount",
-	"kpageflags", "latency_stats", "modules",    "mtrr",	    "partitions",  "sched_debug",
-	"softirqs",   "sysrq-trigger", "timer_list", "timer_stats",
+	"buddyinfo",  "cmdline",     "diskstats",     "interrupts", "iomem",   "ioports",
+	"kallsyms",   "kcore",	     "key-users",     "keys",	    "kmsg",    "kpagecgroup",
+	"kpagecount", "kpageflags",  "latency_stats", "locks",	    "modules", "mtrr",
+	"partitions", "sched_debug", "schedstat",     "softirqs",   "swaps",   "sysrq-trigger",
+	"timer_list", "timer_stats", "zoneinfo",
 };
 static const char *const proc_emptied[] = {"acpi", "asound", "driver", "scsi"};
 /* Whoever may write to what is below `pressure` has the kernel watch the whole host for him. */
@@ -289,6 +291,27 @@ static int cover(const char *path, int fd)
 	return mount < 0 ? mount : attach(mount, path);
 }
 
+/* The file is of no directory any more once it is seen there. */
+static int make_stat(const char *proc)
+{
+	const char *text = jail_stat_text();
+	char path[PATH_MAX];
+	int r, fd;
+
+	if (!text)
+		return -ENOMEM;
+	r = make_file("stat", text);
+	if (r < 0)
+		return r;
+	fd = copy_mount("stat",
+			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+				MOUNT_ATTR_NOEXEC,
+			false);
+	snprintf(path, sizeof(path), "%s/stat", proc);
+	r = cover(path, fd);
+	return r == 0 && unlink("stat") < 0 ? -errno : r;
+}
+
 static int make_proc(const char *proc)
 {
 	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
@@ -297,6 +320,8 @@ static int make_proc(const char *proc)
 	int r = fd < 0 ? fd : attach_made(fd, proc);
 	char path[PATH_MAX];
 
+	if (r == 0)
+		r = make_stat(proc);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_covered); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_covered[i]);
 		if (access(path, F_OK) == 0)

@@ -111,14 +111,39 @@ def covered():
     if VM:
         return
     s = Session("covered")
-    for name in ("cmdline", "diskstats", "interrupts", "modules", "partitions", "softirqs",
-                 "timer_list"):
+    for name in ("buddyinfo", "cmdline", "diskstats", "interrupts", "locks", "modules", "partitions",
+                 "schedstat", "softirqs", "swaps", "timer_list", "zoneinfo"):
         path = f"/proc/{name}"
         if not os.path.exists(path):
             continue
         same(f"{path} is empty", s.run(f"cat {path}\n").out, "")
-        if name not in ("modules", "partitions", "diskstats", "timer_list"):
+        if name not in ("modules", "partitions", "diskstats", "locks", "schedstat", "timer_list"):
             ok(f"control: {path} is not", read(path))
+
+
+def processors():
+    """Of what /proc/stat says, only how many processors there are and when the host was started."""
+    if VM:
+        return
+    s = Session("processors", "python")
+
+    def parts(text):
+        lines = [line.split() for line in text.splitlines()]
+        return ([words[0] for words in lines], [words for words in lines if words[0] == "btime"],
+                {n for words in lines if words[0] != "btime" for n in words[1:]})
+
+    outside, inside = parts(read("/proc/stat", "r")), parts(s.run(
+        "print(open('/proc/stat').read(), end='')\n").out)
+    same("the same lines", set(inside[0]) - {"softirq"}, set(outside[0]) - {"softirq"})
+    same("the same boot", inside[1], outside[1])
+    same("nothing else", inside[2], {"0", "1"})
+    ok("control: of this host there is more", len(outside[2]) > 5, outside[2])
+    same("nothing is left of how it was made", s.run("import os; print('stat' in os.listdir('/'))\n").out,
+         "False\n")
+    if has_language("javascript"):
+        s = Session("cpus", "javascript")
+        same("a runtime counts processors", s.run("console.log(require('os').cpus().length)\n").out,
+             f"{os.cpu_count()}\n")
 
 
 def devices():
@@ -352,4 +377,4 @@ def signals():
 
 
 need_language("python")
-main(writable, routes, covered, devices, terminals, descriptors, environment, reach, others, signals)
+main(writable, routes, covered, processors, devices, terminals, descriptors, environment, reach, others, signals)
