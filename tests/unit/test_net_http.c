@@ -111,6 +111,7 @@ static void two_readings(void **state)
 		"GET / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n"
 		"Transfer-Encoding: chunked\r\n\r\n",
 		"GET / HTTP/1.1\r\n" HOST " Content-Length: 1\r\n\r\n",
+		"GET / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n",
 		"GET / HTTP/1.1\r\n" HOST "Content-Length : 1\r\n\r\n",
 		"GET / HTTP/1.1\r\n" HOST "X: a\n\r\n\r\n",
 		"GET / HTTP/1.1\r\n" HOST "X: a\rb\r\n\r\n",
@@ -188,6 +189,8 @@ static void sniffing(void **state)
 	assert_int_equal(sniff("GE", &kind), 0);
 	assert_int_equal(kind, GUARD_SNIFF);
 	assert_int_equal(sniff("GETX", &kind), 4);
+	assert_int_equal(kind, GUARD_SNIFF);
+	assert_int_equal(sniff("GETX\r\n", &kind), 6);
 	assert_int_equal(kind, GUARD_OPEN);
 	assert_int_equal(sniff("SSH-2.0-x\r\n", &kind), 11);
 	assert_int_equal(kind, GUARD_OPEN);
@@ -198,12 +201,80 @@ static void sniffing(void **state)
 	assert_int_equal(sniff("\x16other", &kind), -EACCES);
 }
 
+/* Feeds it to a port that is not the one of HTTP. Return: how much passed, or -EACCES. */
+static int feed_sniffed(const char *text, size_t step, enum guard_kind *ret)
+{
+	struct guard g = guard_for(8080);
+	const size_t len = strlen(text);
+	size_t passed = 0;
+	unsigned reason;
+
+	for (size_t have = MIN(step, len);; have = MIN(have + step, len)) {
+		while (passed < have) {
+			const int n = guard_check(&g, (const uint8_t *)text + passed, have - passed,
+						  "web.test", &reason);
+
+			if (n < 0)
+				return n;
+			if (n == 0)
+				break;
+			passed += (size_t)n;
+		}
+		*ret = g.kind;
+		if (have == len)
+			return (int)passed;
+	}
+}
+
+/* A request is one with whatever method, and behind empty lines. */
+static void sniffed_requests(void **state)
+{
+	static const char *const bad[] = {
+		"\r\nGET / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"\n\r\n\nPOST / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"PROPFIND / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"x-any http://web.test/ HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"FOO\t/\tHTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"FOO / HTTP/1.1\nHost: eve.test\n\n",
+		"FOO * HTTP/1.0\r\nHost: web.test\r\n\r\nFOO / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+	};
+	static const char *const good[] = {
+		"FOO /x HTTP/1.1\r\n" HOST "\r\n" GOOD,
+		"\r\nFOO /x HTTP/1.1\r\n" HOST "\r\n" GOOD,
+	};
+	static const char *const other[] = {
+		"\r\n",
+		"PING",
+		"PING\r\n",
+		"get /key\r\n",
+		"USER h\r\nNICK / HTTP/1.1\r\n",
+		"HELO there",
+		"0032git-upload-pack /project.git\001host=web.test",
+	};
+	static const size_t steps[] = {1, 3, 1000};
+	enum guard_kind kind;
+
+	(void)state;
+	for (size_t s = 0; s < ARRAY_SIZE(steps); s++) {
+		for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+			assert_int_equal(feed_sniffed(bad[i], steps[s], &kind), -EACCES);
+		for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+			assert_int_equal(feed_sniffed(good[i], steps[s], &kind), strlen(good[i]));
+			assert_int_equal(kind, GUARD_HTTP);
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
+			assert_int_equal(feed_sniffed(other[i], steps[s], &kind), strlen(other[i]));
+			assert_true(kind == GUARD_OPEN || kind == GUARD_SNIFF);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good),		cmocka_unit_test(other_hosts),
 		cmocka_unit_test(two_readings), cmocka_unit_test(too_long),
-		cmocka_unit_test(sniffing),
+		cmocka_unit_test(sniffing),	cmocka_unit_test(sniffed_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,15 +13,21 @@ struct guard guard_for(uint16_t port)
 						   : GUARD_SNIFF};
 }
 
-/* Return: false if more bytes are needed to tell. */
-static bool sniff(struct guard *g, const uint8_t *data, size_t len)
+/* Return: how many bytes may pass before it is known what they are. */
+static int sniff(struct guard *g, const uint8_t *data, size_t len)
 {
-	const int http = http_looks_like(data, len);
+	size_t pass = 0;
 
-	if (http == -EAGAIN)
-		return false;
-	g->kind = data[0] == TLS_HANDSHAKE ? GUARD_TLS : http ? GUARD_HTTP : GUARD_OPEN;
-	return true;
+	if (data[0] == TLS_HANDSHAKE && !g->http.begun) {
+		g->kind = GUARD_TLS;
+		return 0;
+	}
+	switch (http_sniff(&g->http, data, len, &pass)) {
+	case HTTP_SPOKEN: g->kind = GUARD_HTTP; break;
+	case HTTP_NOT_SPOKEN: g->kind = GUARD_OPEN; break;
+	case HTTP_UNDECIDED: break;
+	}
+	return (int)pass;
 }
 
 int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *name,
@@ -29,8 +35,11 @@ int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *na
 {
 	int n;
 
-	if (g->kind == GUARD_SNIFF && !sniff(g, data, len))
-		return 0;
+	if (g->kind == GUARD_SNIFF) {
+		n = sniff(g, data, len);
+		if (g->kind == GUARD_SNIFF)
+			return n;
+	}
 	switch (g->kind) {
 	case GUARD_TLS:
 		n = hello_check(&g->hello, data, len, name, ret_reason);

@@ -36,29 +36,16 @@ struct line {
 static const char *const methods[] = {"GET",	 "HEAD",  "POST",  "PUT",    "DELETE",
 				      "OPTIONS", "PATCH", "TRACE", "CONNECT"};
 
-int http_looks_like(const uint8_t *data, size_t len)
+static bool is_token_char(unsigned char c)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
-		const size_t n = strlen(methods[i]);
-
-		if (memcmp(data, methods[i], MIN(n, len)) != 0)
-			continue;
-		if (len <= n)
-			return -EAGAIN;
-		if (data[n] == ' ')
-			return 1;
-	}
-	return 0;
+	return c > ' ' && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
 }
 
 static bool is_token(struct line s)
 {
-	for (size_t i = 0; i < s.len; i++) {
-		const unsigned char c = (unsigned char)s.p[i];
-
-		if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c))
+	for (size_t i = 0; i < s.len; i++)
+		if (!is_token_char((unsigned char)s.p[i]))
 			return false;
-	}
 	return s.len > 0;
 }
 
@@ -91,6 +78,72 @@ static int next_line(const char *p, size_t len, size_t *at, struct line *ret)
 			return -EINVAL;
 	}
 	return 0;
+}
+
+/* A method that is taken for one whatever comes behind it? Return: 1, 0 or -EAGAIN. */
+static int begins_as_known(const char *p, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
+		const size_t n = strlen(methods[i]);
+
+		if (memcmp(p, methods[i], MIN(n, len)) != 0)
+			continue;
+		if (len <= n)
+			return -EAGAIN;
+		if (p[n] == ' ')
+			return 1;
+	}
+	return 0;
+}
+
+/* Behind the method: the rest of a request's line? Return: 1, 0 or -EAGAIN. */
+static int ends_as_request(const char *p, size_t len)
+{
+	static const char version[] = "HTTP/";
+	size_t n = 0;
+
+	if (len > 0 && p[0] != ' ' && p[0] != '\t')
+		return 0;
+	if (len > 1 && !strchr("/*hH", p[1]))
+		return 0;
+	while (n < len && ((unsigned char)p[n] >= ' ' || p[n] == '\t'))
+		n++;
+	if (n == len)
+		return -EAGAIN;
+	if (p[n] != '\r' && p[n] != '\n')
+		return 0;
+	while (n > 0 && p[n - 1] != '/')
+		n--;
+	return n >= strlen(version) && !memcmp(p + n - strlen(version), version, strlen(version));
+}
+
+enum http_sniffed http_sniff(struct http *h, const uint8_t *data, size_t len, size_t *ret_pass)
+{
+	const char *p = (const char *)data;
+	size_t n = 0;
+	int r;
+
+	*ret_pass = 0;
+	/* Servers let empty lines in front of a request pass. */
+	while (!h->begun && n < len && (p[n] == '\r' || p[n] == '\n'))
+		n++;
+	*ret_pass = n;
+	if (n)
+		return HTTP_UNDECIDED;
+	r = h->begun ? 0 : begins_as_known(p, len);
+	if (r)
+		return r > 0 ? HTTP_SPOKEN : HTTP_UNDECIDED;
+	while (n < len && is_token_char((unsigned char)p[n]))
+		n++;
+	if (n == 0 && !h->begun)
+		return HTTP_NOT_SPOKEN;
+	r = ends_as_request(p + n, len - n);
+	if (r != -EAGAIN)
+		return r ? HTTP_SPOKEN : HTTP_NOT_SPOKEN;
+	/* A word alone is no request, and somebody may wait for an answer to it. */
+	*ret_pass = n;
+	h->begun |= n > 0;
+	return HTTP_UNDECIDED;
 }
 
 /* `host` or `host:port`. */
@@ -127,29 +180,37 @@ static unsigned check_target(struct line target, const char *name)
 	return check_host((struct line){target.p, (size_t)(slash - target.p)}, name);
 }
 
-static unsigned check_request_line(struct line line, const char *name)
+/* What one request said so far. */
+struct head {
+	bool begun; /* the first bytes of its method have passed already */
+	bool old;   /* HTTP/1.0 */
+	unsigned hosts, lengths, codings;
+	uint64_t length;
+};
+
+static unsigned check_request_line(struct head *head, struct line line, const char *name)
 {
 	const char *first = memchr(line.p, ' ', line.len), *last;
-	struct line version, target;
-	unsigned reason;
+	struct line version, target, method;
 
 	if (!first)
 		return NET_NOT_HTTP;
+	method = (struct line){line.p, (size_t)(first - line.p)};
 	last = memrchr(line.p, ' ', line.len);
 	version = (struct line){last + 1, (size_t)(line.p + line.len - last - 1)};
-	if (first == last || !is_token((struct line){line.p, (size_t)(first - line.p)}))
+	if (first == last || (!is_token(method) && !(head->begun && method.len == 0)))
 		return NET_NOT_HTTP;
 	if (version.len != 8 ||
 	    (memcmp(version.p, "HTTP/1.1", 8) != 0 && memcmp(version.p, "HTTP/1.0", 8) != 0))
 		return NET_NOT_HTTP;
-	if (is_word((struct line){line.p, (size_t)(first - line.p)}, "CONNECT"))
+	if (is_word(method, "CONNECT"))
 		return NET_HOST;
+	head->old = version.p[7] == '0';
 	target = (struct line){first + 1, (size_t)(last - first - 1)};
 	for (size_t i = 0; i < target.len; i++)
 		if ((unsigned char)target.p[i] <= ' ')
 			return NET_NOT_HTTP;
-	reason = check_target(target, name);
-	return reason;
+	return check_target(target, name);
 }
 
 static int parse_length(struct line s, uint64_t *ret)
@@ -166,12 +227,6 @@ static int parse_length(struct line s, uint64_t *ret)
 	*ret = v;
 	return 0;
 }
-
-/* What the headers of one request said so far. */
-struct head {
-	unsigned hosts, lengths, codings;
-	uint64_t length;
-};
 
 static unsigned check_header(struct head *head, struct line line, const char *name)
 {
@@ -205,7 +260,7 @@ static unsigned check_header(struct head *head, struct line line, const char *na
 static int check_head(struct http *h, const char *p, size_t len, const char *name,
 		      unsigned *ret_reason)
 {
-	struct head head = {0};
+	struct head head = {.begun = h->begun};
 	struct line line;
 	size_t at = 0;
 	bool first = true;
@@ -220,15 +275,17 @@ static int check_head(struct http *h, const char *p, size_t len, const char *nam
 			return -EACCES;
 		if (!first && line.len == 0)
 			break;
-		*ret_reason =
-			first ? check_request_line(line, name) : check_header(&head, line, name);
+		*ret_reason = first ? check_request_line(&head, line, name)
+				    : check_header(&head, line, name);
 		if (*ret_reason != NET_OK)
 			return -EACCES;
 		first = false;
 	}
 	*ret_reason = head.hosts ? NET_NOT_HTTP : NET_NO_HOST;
-	if (!head.hosts || (head.lengths && head.codings))
+	/* The older version has no chunks: its readers find different ends of such a body. */
+	if (!head.hosts || (head.codings && (head.lengths || head.old)))
 		return -EACCES;
+	h->begun = false;
 	h->left = head.length;
 	h->phase = head.codings ? HTTP_CHUNK : head.length ? HTTP_BODY : HTTP_HEAD;
 	return (int)at;

@@ -16,6 +16,7 @@ struct http {
 	enum http_phase phase;
 	uint64_t left; /* bytes of the body, or of the chunk, that still come */
 	bool chunked;
+	bool begun; /* a part of the first request's method has passed before it was known for one */
 };
 
 /**
@@ -31,7 +32,15 @@ struct http {
 int http_check(struct http *h, const uint8_t *data, size_t len, const char *name,
 	       unsigned *ret_reason);
 
-/* Does this begin as a request does? Return: 1, 0, or -EAGAIN if more bytes are needed to tell. */
-int http_looks_like(const uint8_t *data, size_t len);
+enum http_sniffed { HTTP_UNDECIDED, HTTP_SPOKEN, HTTP_NOT_SPOKEN };
+
+/**
+ * http_sniff() - Does a client that may say anything begin with a request?
+ * @h: What passed before
+ * @data: What it says next, from where the last call stopped
+ * @len: How much of it there is by now, more than 0
+ * @ret_pass: How many of these bytes may pass although it is undecided
+ */
+enum http_sniffed http_sniff(struct http *h, const uint8_t *data, size_t len, size_t *ret_pass);
 
 #endif
