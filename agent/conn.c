@@ -188,12 +188,18 @@ static struct frame *queue_pop(struct frame_queue *q)
 /* May the next bulk frame go out now? */
 static bool bulk_due(struct conn *c)
 {
+	uint64_t now;
+
 	if (!c->bulk.first)
 		return false;
-	if (c->flushing || c->prompt || c->bulk.bytes >= CONN_HOLD || now_us() >= c->held)
+	if (c->flushing || c->prompt || c->bulk.bytes >= CONN_HOLD)
 		return true;
-	if (!c->hold.armed)
-		loop_arm(c->loop, &c->hold, CONN_HOLD_US);
+	if (c->hold.armed)
+		return false;
+	now = now_us();
+	if (now >= c->held)
+		return true;
+	loop_arm(c->loop, &c->hold, c->held - now);
 	return false;
 }
 
@@ -371,6 +377,17 @@ int conn_receive(struct conn *c)
 	int r = c->stalled ? conn_parse(c) : 0;
 
 	return r < 0 ? r : conn_read(c);
+}
+
+void conn_hurry(struct conn *c)
+{
+	loop_disarm(c->loop, &c->hold);
+	c->held = 0;
+}
+
+bool conn_holds(const struct conn *c)
+{
+	return c->hold.armed && !c->flushing && !c->prompt && c->bulk.bytes < CONN_HOLD;
 }
 
 bool conn_more(struct conn *c)

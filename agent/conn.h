@@ -18,8 +18,8 @@
  * 3. Nothing leaves before the first HELLO, and frames of an older generation that were not begun
  *    are dropped when a new one starts.
  * 4. Bulk frames that keep coming are held for CONN_HOLD_US, to go out together, unless one of them
- *    ends something (EXIT, FILE_REPLY, LOCKED) or CONN_HOLD bytes are waiting. The first after a pause is
- *    never held.
+ *    ends something (EXIT, FILE_REPLY, LOCKED) or CONN_HOLD bytes are waiting. The first after a pause, or
+ *    after standard input, is never held.
  * 5. Producers that can wait ask conn_full() first; input is not read while more than
  *    CONN_STALL bytes wait to go out, so the queues are bounded by what one more frame can add.
  */
@@ -29,7 +29,7 @@
 #define CONN_STAGE   (32u << 10)
 #define CONN_HOLD    (16u << 10)
 
-#define CONN_HOLD_US 500u
+#define CONN_HOLD_US 10000u
 
 /* A frame to be sent. Payload is packed through `out`, which points behind the header. */
 struct frame {
@@ -101,6 +101,12 @@ int conn_transmit(struct conn *c);
 
 /** conn_more() - True if there is something to do without waiting for an event. */
 bool conn_more(struct conn *c);
+
+/** conn_holds() - True if what is queued waits for more, and nothing else is to be done. */
+bool conn_holds(const struct conn *c);
+
+/** conn_hurry() - What is queued next is not held: somebody waits for it. */
+void conn_hurry(struct conn *c);
 
 /** conn_full() - True if producers of bulk frames should wait. */
 bool conn_full(const struct conn *c);

@@ -3,18 +3,49 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 
 #include "util.h"
 
+/*
+ * Theory of operation
+ * -------------------
+ * Most waits end long before a timer would. One that is given a timeout would have the kernel start a
+ * timer and take it back each time; so the timers' time is told by a descriptor, which is set when there
+ * is an earlier one to come, and not moved when the earliest goes away: then it wakes us for nothing,
+ * once.
+ */
+
+static void on_clock(struct loop_source *s, uint32_t events)
+{
+	struct loop *l = container_of(s, struct loop, clock);
+
+	(void)events;
+	l->clock_at = 0;
+	l->due = true;
+}
+
 int loop_init(struct loop *l)
 {
+	int r;
+
+	l->clock = (struct loop_source){.fd = -1, .ready = on_clock};
 	l->epfd = epoll_create1(EPOLL_CLOEXEC);
-	return l->epfd < 0 ? -errno : 0;
+	if (l->epfd < 0)
+		return -errno;
+	l->clock.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	/* With edges it need not be read. */
+	r = l->clock.fd < 0 ? -errno : loop_watch(l, &l->clock, EPOLLIN | EPOLLET);
+	if (r < 0)
+		loop_fini(l);
+	return r;
 }
 
 void loop_fini(struct loop *l)
 {
+	close_fd(&l->clock.fd);
 	close_fd(&l->epfd);
 }
 
@@ -65,6 +96,7 @@ void loop_arm(struct loop *l, struct loop_timer *t, uint64_t delay_us)
 	t->next = *p;
 	*p = t;
 	t->armed = true;
+	l->due = l->due || delay_us == 0;
 }
 
 void loop_stop(struct loop *l, int result)
@@ -75,9 +107,13 @@ void loop_stop(struct loop *l, int result)
 
 static bool loop_fire(struct loop *l)
 {
-	uint64_t now = now_us();
+	uint64_t now;
 	bool fired = false;
 
+	if (!l->due)
+		return false;
+	l->due = false;
+	now = now_us();
 	while (l->timers && l->timers->at <= now && !l->stop) {
 		struct loop_timer *t = l->timers;
 
@@ -88,32 +124,41 @@ static bool loop_fire(struct loop *l)
 	return fired;
 }
 
-static int loop_timeout(const struct loop *l)
+/* Sees to it that the clock wakes us when the earliest timer is due. */
+static int loop_wind(struct loop *l)
 {
-	uint64_t now, ms;
+	const uint64_t at = l->timers ? l->timers->at : 0;
+	const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / 1000000),
+						     .tv_nsec = (long)(at % 1000000 * 1000)}};
 
-	if (!l->timers)
-		return -1;
-	now = now_us();
-	if (l->timers->at <= now)
+	if (!at || (l->clock_at && l->clock_at <= at))
 		return 0;
-	ms = (l->timers->at - now + 999) / 1000;
-	return ms > 3600000 ? 3600000 : (int)ms;
+	if (timerfd_settime(l->clock.fd, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+		return -errno;
+	l->clock_at = at;
+	return 0;
 }
 
 int loop_run(struct loop *l)
 {
+	bool more = true;
+
 	while (!l->stop) {
-		/* Timers come second: what they do can wait until answers are on their way. */
-		bool more = l->before_wait && l->before_wait(l);
 		struct epoll_event ev;
 		struct loop_source *s;
 		int n;
 
-		more = loop_fire(l) || more;
+		/* Timers come second: what they do can wait until answers are on their way. */
+		if (more || !l->calm)
+			more = l->before_wait && l->before_wait(l);
+		l->calm = false;
+		more = loop_fire(l) || l->due || more;
 		if (l->stop)
 			break;
-		n = epoll_wait(l->epfd, &ev, 1, more ? 0 : loop_timeout(l));
+		n = loop_wind(l);
+		if (n < 0)
+			return n;
+		n = epoll_wait(l->epfd, &ev, 1, more ? 0 : -1);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n > 0) {

@@ -29,12 +29,16 @@ struct loop_timer {
 struct loop {
 	int epfd;
 	struct loop_timer *timers; /* armed ones, earliest first */
+	struct loop_source clock;  /* wakes us for them */
+	uint64_t clock_at;	   /* when it does, or 0 */
+	bool due;		   /* some timer may be */
 	bool stop;
 	int result; /* what loop_run() returns */
 
 	/* Called before each wait. Returns true if there is more to do, so that the loop only looks
 	 * for events and does not sleep. */
 	bool (*before_wait)(struct loop *l);
+	bool calm; /* set by a handler: what it did is nothing to before_wait() */
 };
 
 /**
@@ -69,7 +73,7 @@ void loop_close(struct loop *l, struct loop_source *s);
  * loop_arm() - Fire a timer once, some time from now
  * @l: Loop
  * @t: Timer with fire set; an armed one is moved
- * @delay_us: Microseconds; rounded up to milliseconds
+ * @delay_us: Microseconds; with 0, after the next before_wait()
  */
 void loop_arm(struct loop *l, struct loop_timer *t, uint64_t delay_us);
 

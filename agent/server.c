@@ -239,6 +239,7 @@ static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_
 	/* It may be for a run that ended while the frame was on its way. */
 	if (h->id != a->run.id)
 		return 0;
+	conn_hurry(&a->conn); /* whoever writes to a program that runs looks for its answer */
 	return feed_frame(&a->run.feed, data, h->flags & PROTO_F_EOF);
 }
 

@@ -29,8 +29,9 @@
  *
  * Of a program that writes to both in turn, no write can be left for later: what is in two pipes does
  * not tell which of it came first. So each change from one to the other costs a wake, and the best
- * that can be done is to make it cheap: both stay watched, and one read takes the line. A stream is
- * left alone again when it was written twice in a row.
+ * that can be done is to make it cheap: both stay watched, one read takes the line, and while frames
+ * are held anyway nothing else is looked at. A stream is left alone again when it was written twice
+ * in a row.
  */
 
 #define PIPE_SIZE (1 << 20)
@@ -106,7 +107,9 @@ static ssize_t stream_send(struct stream *s, size_t want)
 
 	if (!f || f->type != PROTO_OUTPUT || f->id != r->id || f->flags != s->which ||
 	    f->out.cap - f->out.len < want) {
-		size_t cap = want < FRAME_MIN ? FRAME_MIN : want;
+		/* A frame of one line, as a rule, or one that what follows may fill. */
+		size_t least = want == LINE_SIZE ? LINE_SIZE : FRAME_MIN;
+		size_t cap = want < least ? least : want;
 
 		f = fresh = frame_new(PROTO_OUTPUT, r->id, sizeof(uint32_t) + cap);
 		if (!f)
@@ -214,7 +217,9 @@ static void on_stream_ready(struct loop_source *src, uint32_t events)
 	if (s->state == STREAM_WATCHED && !turn) {
 		(void)stream_set(s, STREAM_QUIET);
 		loop_arm(s->run->loop, &s->run->tick, TICK_US);
+		return;
 	}
+	s->run->loop->calm = s->state == STREAM_WATCHED && conn_holds(s->run->conn);
 }
 
 void stream_tick(struct stream *s)

@@ -72,7 +72,7 @@ done
 
 def turns():
     """Lines in turn, two in a row, and ones that are longer than what is read at once."""
-    s = Session("turns")
+    s = Session("turns", config="timeout_s = 0")
     result = s.run(TURNS)
     got = [[int(line.split()[0]) for line in text.splitlines()]
            for text in (read(s / "output"), result.stdout, result.stderr)]
