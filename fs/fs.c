@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../vm/path.h"
 #include "lease.h"
 #include "report.h"
 #include "session.h"
@@ -74,20 +74,11 @@ static void on_renew(uv_timer_t *timer)
 /* Makes the directory and those above it if need be: on a new machine there is no cache yet. */
 static int open_spool(const char *dir)
 {
-	_cleanup_free_ char *path = strdup(dir);
-	int fd;
+	int fd, r = path_make(dir, 0700);
 
-	if (!path)
-		return -ENOMEM;
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r < 0)
+		return r;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "../vm/log.h"
+#include "../vm/path.h"
 #include "../vm/util.h"
 
 /* How long a dying instance is waited for. */
@@ -65,13 +66,6 @@ int mountpoint_prepare(const char *path, char *ret_why, size_t why_size)
 	return -errno;
 }
 
-static bool is_at_or_below(const char *path, const char *dir)
-{
-	const size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-
-	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t n, char *ret_why,
 		     size_t why_size)
 {
@@ -85,12 +79,12 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
 			continue;
 		if (!realpath(u->path, real))
 			snprintf(real, sizeof(real), "%s", u->path);
-		if (is_at_or_below(real, path))
+		if (path_is_within(real, path))
 			snprintf(ret_why, why_size,
 				 "cannot mount on %s: %s is there (%s), and would be hidden by the "
 				 "mount; choose an empty directory of its own",
 				 path, u->what, real);
-		else if (u->inside && is_at_or_below(path, real))
+		else if (u->inside && path_is_within(path, real))
 			snprintf(ret_why, why_size,
 				 "cannot mount on %s: it lies in %s (%s); choose a directory "
 				 "elsewhere",

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "../vm/buf.h"
+#include "../vm/path.h"
 #include "problem.h"
 
 #define TEXT_MAX 4096 /* of all paths of a key: they travel in one message */
@@ -18,13 +19,6 @@
 static const char *const own[] = {"/proc", "/dev", "/run/xsbx", "/home/user", "/tmp"};
 /* What would show the host itself, its processes and services, and not files of it. */
 static const char *const host[] = {"/proc", "/sys", "/dev", "/run"};
-
-static bool is_below(const char *path, const char *dir)
-{
-	const size_t len = strlen(dir);
-
-	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
 
 /* Absolute, without empty parts, "." and "..", and not the root. */
 static bool is_plain(const char *path)
@@ -61,7 +55,7 @@ static int check_target(const char *key, const char *target, struct vm_problem *
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		const bool room = i == ARRAY_SIZE(own) - 1;
 
-		if ((!room && is_below(target, own[i])) || is_below(own[i], target))
+		if ((!room && path_is_within(target, own[i])) || path_is_within(own[i], target))
 			return problem_refuse(why, "invalid",
 					      "Write PATH:TARGET with another target.",
 					      "%s: nothing can be shown at %s, because a sandbox "
@@ -76,7 +70,7 @@ static int check_source(const char *key, const char *source, struct vm_problem *
 	bool is_host = strcmp(source, "/") == 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(host); i++)
-		is_host = is_host || is_below(source, host[i]);
+		is_host = is_host || path_is_within(source, host[i]);
 	if (is_host)
 		return problem_refuse(why, "invalid", "Name directories with files.",
 				      "%s: %s is more than files of the host", key,

@@ -41,6 +41,7 @@ int permit(const struct conf *conf, const char *runtime_dir, const char *ca_path
 			.image = *t->settings.view ? t->image : NULL,
 		};
 	}
+	policy_prepare(vm.cache_dir);
 	if (r == 0)
 		r = policy_new(&cfg, ret_policy);
 	for (size_t i = 0; paths && i < n; i++)

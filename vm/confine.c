@@ -87,18 +87,9 @@ static void allow_images(struct rules *r, const char *cache_dir)
  * the user's, and believes what it finds there. */
 static void allow_cache(struct rules *r, const char *cache_dir)
 {
-	static const struct {
-		const char *name;
-		mode_t mode;
-	} own[] = {{"snapshots", 0700}, {"layers", 0755}};
-	char path[PATH_MAX + 16];
-
 	allow(r, false, "%s", cache_dir);
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
-		snprintf(path, sizeof(path), "%s/%s", cache_dir, own[i].name);
-		(void)mkdir(path, own[i].mode);
-		allow(r, true, "%s", path);
-	}
+	allow(r, true, "%s/snapshots", cache_dir);
+	allow(r, true, "%s/layers", cache_dir);
 }
 
 static int confine_files(const struct confine_spec *spec)

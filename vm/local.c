@@ -73,7 +73,7 @@ int local_job(const struct policy *p, const struct order_local *o, struct spawn_
 	policy_arg(job, lib ? lib : "/usr/lib/xsbx");
 	if (o->layer[0]) {
 		policy_arg(job, "--packages");
-		policy_arg(job, policy_text(job, "%s/layers/%s/tree", p->cache, o->layer));
+		policy_arg(job, policy_text(job, "%s/%s/tree", p->layers, o->layer));
 	}
 	policy_env(job, policy_text(job, "PATH=%s", path ? path : "/usr/bin:/bin"));
 	memcpy(job->target, targets, sizeof(targets));

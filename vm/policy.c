@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "path.h"
 #include "policy_internal.h"
 #include "probe.h"
 #include "view.h"
@@ -58,11 +59,26 @@ static void settle(const char *path, char ret_path[PATH_MAX])
 		snprintf(ret_path, PATH_MAX, "%s", path);
 }
 
+void policy_prepare(const char *cache_dir)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} own[] = {{"snapshots", 0700}, {"layers", 0755}};
+	char path[PATH_MAX + 16];
+
+	/* What can't be made is missed, and said, where it is needed. */
+	(void)path_make(cache_dir, 0700);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		snprintf(path, sizeof(path), "%s/%s", cache_dir, own[i].name);
+		(void)mkdir(path, own[i].mode);
+	}
+}
+
 /* Images may lie on another disk, with links to them in the cache. */
 static void note_places(struct policy *p, bool *bad)
 {
 	char path[PATH_MAX + 300], real[PATH_MAX];
-	const size_t len = strlen(p->images);
 	struct dirent *e;
 	DIR *dir;
 
@@ -70,8 +86,7 @@ static void note_places(struct policy *p, bool *bad)
 	dir = opendir(path);
 	while (dir && p->nplaces < POLICY_PLACES_MAX && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, e->d_name);
-		if (e->d_name[0] == '.' || !realpath(path, real) ||
-		    (strncmp(real, p->images, len) == 0 && real[len] == '/'))
+		if (e->d_name[0] == '.' || !realpath(path, real) || path_is_below(real, p->images))
 			continue;
 		p->place[p->nplaces++] = copy(real, bad);
 	}
@@ -153,6 +168,8 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	settle(vm->cache_dir, p->cache);
 	snprintf(path, sizeof(path), "%.*s/images", PATH_MAX - 8, p->cache);
 	settle(path, p->images);
+	snprintf(path, sizeof(path), "%.*s/layers", PATH_MAX - 8, p->cache);
+	settle(path, p->layers);
 	settle(vm->runtime_dir, p->runtime);
 	find(vm->qemu, p->qemu);
 	find(vm->agent, p->agent);
@@ -236,13 +253,6 @@ void policy_free(struct policy *p)
 	free(p);
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-	const size_t len = strlen(dir);
-
-	return strncmp(path, dir, len) == 0 && path[len] == '/';
-}
-
 int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MAX])
 {
 	char path[PATH_MAX + 200];
@@ -250,10 +260,10 @@ int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MA
 	snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->cache, image);
 	if (!realpath(path, ret_path))
 		return -ENOENT;
-	if (is_below(ret_path, p->images))
+	if (path_is_below(ret_path, p->images))
 		return 0;
 	for (size_t i = 0; i < p->nplaces; i++) {
-		if (is_below(ret_path, p->place[i]))
+		if (path_is_below(ret_path, p->place[i]))
 			return 0;
 	}
 	return -EPERM;

@@ -34,6 +34,10 @@ struct policy_config {
 
 struct policy;
 
+/* Makes what the daemon has of its own in the cache. To be called before policy_new(), which looks where that
+ * really lies, through whatever links there are on the way: later, none is followed any more. */
+void policy_prepare(const char *cache_dir);
+
 /* Copies what it needs, and finds the programs. Return: 0 or -ENOMEM. */
 int policy_new(const struct policy_config *cfg, struct policy **ret_policy);
 void policy_free(struct policy *p);

@@ -26,7 +26,7 @@ struct policy {
 	struct order_limits most;
 	bool others;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
-	char cache[PATH_MAX], images[PATH_MAX + 8], runtime[PATH_MAX];
+	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
 	char *ca, *offline; /* or NULL */
 	char *store_url, *store_region;
 	unsigned store_timeout_s;

@@ -12,6 +12,7 @@
 #include "jail_internal.h"
 #include "kvm.h"
 #include "net_jail.h"
+#include "path.h"
 #include "policy_internal.h"
 #include "process_jail.h"
 #include "qemu_argv.h"
@@ -239,8 +240,7 @@ static int find_tool(const struct policy *p, bool python, char ret_path[PATH_MAX
 	if (!realpath(path, ret_path))
 		return -ENOENT;
 	/* A link of the image's would lead to something of the host. */
-	return strncmp(ret_path, tree, strlen(tree)) == 0 && ret_path[strlen(tree)] == '/' ? 0
-											   : -EPERM;
+	return path_is_below(ret_path, tree) ? 0 : -EPERM;
 }
 
 /* One in which packages are installed, or packed. */
@@ -255,10 +255,10 @@ static int add_install(const struct policy *p, const struct order_sandbox *o,
 	c->processes = 0;
 	c->owner = geteuid();
 	c->group = getegid();
-	snprintf(scratch.sandbox.out, sizeof(scratch.sandbox.out), "%s/layers/.tmp-%s/out",
-		 p->cache, o->key);
-	snprintf(scratch.sandbox.packed, sizeof(scratch.sandbox.packed), "%s/layers/.tmp-%s/packed",
-		 p->cache, o->key);
+	snprintf(scratch.sandbox.out, sizeof(scratch.sandbox.out), "%s/.tmp-%s/out", p->layers,
+		 o->key);
+	snprintf(scratch.sandbox.packed, sizeof(scratch.sandbox.packed), "%s/.tmp-%s/packed",
+		 p->layers, o->key);
 	if (o->view == ORDER_VIEW_PACK) {
 		show(c, scratch.sandbox.out, "/layer", false);
 		show(c, scratch.sandbox.packed, "/packed", true);
@@ -348,8 +348,8 @@ static int sandbox_job(const struct policy *p, const struct order_sandbox *o, st
 	if (r < 0)
 		return r;
 	if (o->layer[0]) {
-		snprintf(scratch.sandbox.layer, sizeof(scratch.sandbox.layer), "%s/layers/%s/tree",
-			 p->cache, o->layer);
+		snprintf(scratch.sandbox.layer, sizeof(scratch.sandbox.layer), "%s/%s/tree",
+			 p->layers, o->layer);
 		cell.layer = scratch.sandbox.layer;
 	}
 	r = process_jail(&cell, jail);

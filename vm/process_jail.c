@@ -169,7 +169,7 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 		view_show(j, JAIL_RO, JAIL_NO_LINKS, c->layer, PACKAGES);
 	r = add_agent(j, t, c->agent);
 	if (c->ca)
-		view_show(j, JAIL_RO, JAIL_OPTIONAL, c->ca, VM_CA_FILE);
+		view_show(j, JAIL_RO, JAIL_OPTIONAL | JAIL_NO_LINKS, c->ca, VM_CA_FILE);
 	add_paths(j, c);
 	if (c->card_socket) {
 		j->flags |= JAIL_CARD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the configuration: an input with an odd number of bytes is a file, another one is a -o. */
-/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/netset.c fs/problem.c fs/help.c vm/buf.c */
+/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/netset.c fs/problem.c fs/help.c vm/buf.c */
 /* modules: vm/allow_check.c vm/net/allow.c vm/net/address.c */
 /* libs: inih */
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
-/* modules: fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/netset.c fs/problem.c vm/buf.c vm/allow_check.c */
+/* modules: fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/netset.c fs/problem.c vm/buf.c vm/allow_check.c */
 /* modules: vm/net/allow.c vm/net/address.c */
 #include <assert.h>
 #include <errno.h>

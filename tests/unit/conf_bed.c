@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of the configuration: texts that are read as files, in a directory of their own. */
-/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
+/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/problem.c vm/buf.c */
 /* modules: fs/netset.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
 /* libs: inih */
 #include "conf_bed.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of settings: those of one session, and what is said of a text. */
-/* modules: fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/problem.c vm/buf.c */
+/* modules: fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/problem.c vm/buf.c */
 /* modules: fs/netset.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
 #include "settings_bed.h"
 

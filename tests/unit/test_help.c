@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The README.md nodes say what the configuration says, and stay short. */
-/* modules: fs/help.c fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c fs/env.c fs/netset.c fs/problem.c vm/buf.c */
+/* modules: fs/help.c fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/netset.c fs/problem.c vm/buf.c */
 /* modules: vm/allow_check.c vm/net/allow.c vm/net/address.c */
 /* libs: inih */
 #include <setjmp.h>

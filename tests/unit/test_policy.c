@@ -428,6 +428,58 @@ static void planted(void **state)
 	assert_int_equal(ask(alone, &o), -EPERM);
 }
 
+/* A policy whose cache is at @cache. */
+static struct policy *cached_at(const char *cache)
+{
+	const struct vm_config vm = {
+		.cache_dir = cache, .runtime_dir = dir, .agent = agent, .accel = "tcg"};
+	const struct policy_config cfg = {.vm = &vm};
+	struct policy *p;
+
+	policy_prepare(cache);
+	assert_int_equal(policy_new(&cfg, &p), 0);
+	return p;
+}
+
+/* Jails follow no links on the way to a layer, so those that the administrator made are followed at the start. */
+static void linked(void **state)
+{
+	struct order o = sandbox(ORDER_VIEW_NONE);
+	char path[128], to[128], tree[256];
+	struct policy *p;
+
+	(void)state;
+	strcpy(o.sandbox.layer, KEY);
+	/* On a new machine, where the cache is not there yet. */
+	snprintf(path, sizeof(path), "%s/disk", dir);
+	assert_int_equal(symlink(users, path), 0);
+	snprintf(path, sizeof(path), "%s/disk/home/cache", dir);
+	p = cached_at(path);
+	snprintf(tree, sizeof(tree), "%s/users/home/cache/layers/" KEY "/tree", dir);
+	assert_int_equal(ask(p, &o), 0);
+	assert_true(shows(tree));
+	policy_free(p);
+	/* The layers alone are on another disk. */
+	snprintf(to, sizeof(to), "%s/elsewhere", dir);
+	assert_int_equal(mkdir(to, 0755), 0);
+	snprintf(path, sizeof(path), "%s/linked", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/linked/layers", dir);
+	assert_int_equal(symlink(to, path), 0);
+	snprintf(path, sizeof(path), "%s/linked", dir);
+	p = cached_at(path);
+	snprintf(tree, sizeof(tree), "%s/elsewhere/" KEY "/tree", dir);
+	assert_int_equal(ask(p, &o), 0);
+	assert_true(shows(tree));
+	o = install();
+	o.sandbox.view = ORDER_VIEW_PACK;
+	o.sandbox.flags = 0;
+	snprintf(tree, sizeof(tree), "%s/elsewhere/.tmp-" KEY "/out", dir);
+	assert_int_equal(ask(p, &o), 0);
+	assert_true(shows(tree));
+	policy_free(p);
+}
+
 /* ---- whose rights ---- */
 
 static int as(const struct policy *p, uint32_t view, uint32_t owner, uint32_t group)
@@ -513,8 +565,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(shapes), T(names),   T(sizes),  T(not_configured), T(programs),
-		T(views),  T(planted), T(owners), T(commits),	     T(finds_views),
+		T(shapes),  T(names),  T(sizes),   T(not_configured), T(programs), T(views),
+		T(planted), T(owners), T(commits), T(finds_views),    T(linked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths as text, and the directories on the way to them. */
+#include "path.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util.h"
+
+/* Return: how much of @path names @dir and ends where a part of it ends, or 0. */
+static size_t common(const char *path, const char *dir)
+{
+	const size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0') ? len + 1
+										       : 0;
+}
+
+bool path_is_below(const char *path, const char *dir)
+{
+	const size_t n = common(path, dir);
+
+	return n && path[n - 1] && path[n];
+}
+
+bool path_is_within(const char *path, const char *dir)
+{
+	return common(path, dir);
+}
+
+static int make_one(const char *path, mode_t mode)
+{
+	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int path_make(const char *path, mode_t mode)
+{
+	_cleanup_free_ char *part = strdup(path);
+	int r = part ? 0 : -ENOMEM;
+
+	for (char *slash = r == 0 ? strchr(part + 1, '/') : NULL; slash && r == 0;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		r = make_one(part, mode);
+		*slash = '/';
+	}
+	return r == 0 ? make_one(path, mode) : r;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths as text, and the directories on the way to them. */
+#ifndef XSBX_PATH_H
+#define XSBX_PATH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Is @path below @dir, and not @dir itself? Both are absolute, without "..", empty parts, or a slash at the
+ * end. Only their text is compared: whether links lie in them is for the caller to know.
+ */
+bool path_is_below(const char *path, const char *dir);
+
+/* Likewise, or @dir itself. */
+bool path_is_within(const char *path, const char *dir);
+
+/* Makes a directory, and those above it that are not there, all with @mode. Return: 0 or -errno. */
+int path_make(const char *path, mode_t mode);
+
+#endif
