@@ -40,7 +40,7 @@ static int unnamed_file(int dirfd)
 	return fd;
 }
 
-static off_t place(uint32_t slot)
+off_t depot_place(uint32_t slot)
 {
 	return (off_t)slot * DEPOT_BLOCK;
 }
@@ -59,7 +59,7 @@ static void give_back(const struct depot_job *job)
 	/* Where holes can't be made, the room is used again, and the file cut when nothing is left. */
 	for (unsigned i = 0; i < job->nleft; i++)
 		(void)fallocate(job->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				place(job->left[i]), DEPOT_BLOCK);
+				depot_place(job->left[i]), DEPOT_BLOCK);
 	if (job->empty)
 		(void)!ftruncate(job->fd, 0);
 }
@@ -80,8 +80,8 @@ static void on_work(uv_work_t *work)
 	while (job->nwritten < job->nblocks && job->err == 0) {
 		const struct block *b = job->block[job->nwritten];
 
-		job->err =
-			fileio_write_at(job->fd, b->data, b->len, place(job->slot[job->nwritten]));
+		job->err = fileio_write_at(job->fd, b->data, b->len,
+					   depot_place(job->slot[job->nwritten]));
 		if (job->err == 0)
 			job->nwritten++;
 	}
@@ -313,7 +313,7 @@ int depot_read(const struct depot *d, const struct block *b, uint32_t offset, vo
 		memcpy(out, b->data + offset, len);
 		return 0;
 	}
-	n = preadv2(d->fd, &iov, 1, place(b->slot) + offset, RWF_NOWAIT);
+	n = preadv2(d->fd, &iov, 1, depot_place(b->slot) + offset, RWF_NOWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EOPNOTSUPP && errno != EINTR && errno != ENOSYS)
 		return -errno;
 	return n == (ssize_t)len ? 0 : -EAGAIN;

@@ -83,6 +83,8 @@ struct depot {
 
 /* @dir: descriptor of a directory, which stays the caller's; may be of no use, see above. */
 void depot_init(struct depot *d, uv_loop_t *loop, int dir);
+/* Where a slot begins in the file. */
+off_t depot_place(uint32_t slot);
 /* Bytes free where @dir is, or -errno; waits for the disk. */
 int64_t depot_room(int dir);
 /* No more jobs. The one that is under way goes on. */

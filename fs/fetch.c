@@ -20,7 +20,7 @@ static void on_work(uv_work_t *work)
 		const struct fetch_part *p = &job->part[i];
 
 		job->err = fileio_read_at(job->fd, p->to, p->len,
-					  (off_t)p->block->slot * DEPOT_BLOCK + p->offset);
+					  depot_place(p->block->slot) + p->offset);
 	}
 }
 
@@ -65,8 +65,8 @@ static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_
 	}
 	job->len = (size_t)MIN(MIN((uint64_t)size, (uint64_t)FETCH_MAX), sp->len - offset);
 	for (size_t done = 0, n; done < job->len; done += n) {
-		struct block *b = sp->block[(offset + done) / DEPOT_BLOCK];
-		const uint32_t at = (uint32_t)((offset + done) % DEPOT_BLOCK);
+		uint32_t at;
+		struct block *b = spool_block(sp, offset + done, &at);
 
 		n = MIN(job->len - done, (size_t)(b->len - at));
 		if (b->state != BLOCK_STORED)

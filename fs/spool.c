@@ -140,6 +140,12 @@ uint64_t spool_size(const struct spool *sp)
 	return sp->len + sp->lost;
 }
 
+struct block *spool_block(const struct spool *sp, uint64_t offset, uint32_t *ret_at)
+{
+	*ret_at = (uint32_t)(offset % DEPOT_BLOCK);
+	return sp->block[offset / DEPOT_BLOCK];
+}
+
 ssize_t spool_read(const struct spool *sp, const struct depot *d, uint64_t offset, void *data,
 		   size_t len)
 {
@@ -149,8 +155,8 @@ ssize_t spool_read(const struct spool *sp, const struct depot *d, uint64_t offse
 		return sp->err ? -EIO : 0;
 	len = (size_t)MIN((uint64_t)len, sp->len - offset);
 	for (size_t done = 0; done < len;) {
-		const struct block *b = sp->block[(offset + done) / DEPOT_BLOCK];
-		const uint32_t at = (uint32_t)((offset + done) % DEPOT_BLOCK);
+		uint32_t at;
+		const struct block *b = spool_block(sp, offset + done, &at);
 		const size_t n = MIN(len - done, (size_t)(b->len - at));
 		const int r = depot_read(d, b, at, out + done, n);
 

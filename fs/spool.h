@@ -56,6 +56,9 @@ bool spool_is_behind(const struct spool *sp, const struct depot *d);
 /* Its size as it is shown: with what was lost, so that no reader takes the rest for all of it. */
 uint64_t spool_size(const struct spool *sp);
 
+/* The block that holds the byte at @offset, which is there. @ret_at: where in it. */
+struct block *spool_block(const struct spool *sp, uint64_t offset, uint32_t *ret_at);
+
 /* Return: bytes read at @offset, as many as there are and fit; 0 at the end, -EIO where something was lost,
  * -EAGAIN if a disk would have to be waited for, or -errno. */
 ssize_t spool_read(const struct spool *sp, const struct depot *d, uint64_t offset, void *data,

@@ -11,9 +11,6 @@
 /* Keeps a fact. Return: false if the line is none, but words. */
 bool installer_fact(struct installer *in, const char *line)
 {
-	/* Where programs and files are the spawner finds out for itself. */
-	if (strncmp(line, "tree ", 5) == 0 || strncmp(line, "tool ", 5) == 0)
-		return true;
 	if (strncmp(line, "index ", 6) == 0) {
 		snprintf(in->index, sizeof(in->index), "%s", line + 6);
 		return true;

@@ -12,7 +12,6 @@
 #include "jail_internal.h"
 #include "kvm.h"
 #include "net_jail.h"
-#include "path.h"
 #include "policy_internal.h"
 #include "process_jail.h"
 #include "qemu_argv.h"
@@ -223,26 +222,6 @@ static void show(struct process_cell *c, const char *source, const char *target,
 	scratch.sandbox.path[c->npaths++] = (struct vm_path){source, target, write};
 }
 
-/* The program that installs, of the host, or, where it has none, of the image of the language. */
-static int find_tool(const struct policy *p, bool python, char ret_path[PATH_MAX])
-{
-	char tree[PATH_MAX], path[PATH_MAX + 100];
-	int r;
-
-	if (view_find_program(python ? "uv" : "bun", ret_path) == 0)
-		return 0;
-	r = policy_tree(p, python ? "python" : "javascript", tree);
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "%s%s", tree,
-		 python ? "/usr/local/bin/uv"
-			: "/usr/local/lib/node_modules/@oven/bun-linux-x64-baseline/bin/bun");
-	if (!realpath(path, ret_path))
-		return -ENOENT;
-	/* A link of the image's would lead to something of the host. */
-	return path_is_below(ret_path, tree) ? 0 : -EPERM;
-}
-
 /* One in which packages are installed, or packed. */
 static int add_install(const struct policy *p, const struct order_sandbox *o,
 		       struct process_cell *c)
@@ -265,7 +244,7 @@ static int add_install(const struct policy *p, const struct order_sandbox *o,
 		return 0;
 	}
 	r = o->image[0] ? policy_tree(p, o->image, scratch.sandbox.tree)
-			: find_tool(p, python, scratch.sandbox.tool);
+			: policy_find_tool(p, o->language, scratch.sandbox.tool);
 	if (r < 0)
 		return r;
 	snprintf(scratch.sandbox.usr, sizeof(scratch.sandbox.usr), "%s/usr", scratch.sandbox.tree);

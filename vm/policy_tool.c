@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that the spawner starts without a jail around them: their arguments and their environment. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "path.h"
 #include "policy_internal.h"
 #include "spawner_wire.h"
 #include "store/kind.h"
 #include "util.h"
+#include "view.h"
 
 /*
  * They are the user's own scripts, which install programs and talk to his registries, and xsbxfs-store,
@@ -17,10 +20,16 @@
 
 #define STALL_S "5"
 
-static const char *const language_str[] = {
-	[ORDER_PYTHON] = "python",
-	[ORDER_JAVASCRIPT] = "javascript",
+/* What installs packages: a program of the host's, or that file of the image which has the same name as the
+ * language. */
+static const struct {
+	const char *name, *tool, *file;
+} languages[] = {
+	[ORDER_PYTHON] = {"python", "uv", "/usr/local/bin/uv"},
+	[ORDER_JAVASCRIPT] = {"javascript", "bun",
+			      "/usr/local/lib/node_modules/@oven/bun-linux-x64-baseline/bin/bun"},
 };
+static_assert(ARRAY_SIZE(languages) == ORDER_NLANGUAGES, "each language");
 
 /* Passes on variables of our own environment. */
 static void pass(struct spawn_job *job, const char *const names[], size_t n)
@@ -107,6 +116,23 @@ int policy_image(const struct policy *p, const struct order_image *o, struct spa
 	return 0;
 }
 
+int policy_find_tool(const struct policy *p, uint32_t language, char ret_path[PATH_MAX])
+{
+	char tree[PATH_MAX], path[PATH_MAX + 100];
+	int r;
+
+	if (view_find_program(languages[language].tool, ret_path) == 0)
+		return 0;
+	r = policy_tree(p, languages[language].name, tree);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s%s", tree, languages[language].file);
+	if (!realpath(path, ret_path))
+		return -ENOENT;
+	/* A link of the image's would lead to something of the host. */
+	return path_is_below(ret_path, tree) ? 0 : -EPERM;
+}
+
 int policy_packages(const struct policy *p, const struct order_packages *o, struct spawn_job *job)
 {
 	static const char *const names[] = {"HOME", "PATH", "USER", "LOGNAME", "PIP_INDEX_URL"};
@@ -114,9 +140,14 @@ int policy_packages(const struct policy *p, const struct order_packages *o, stru
 	if (!p->prepare[0])
 		return -ENOENT;
 	policy_arg(job, p->prepare);
-	policy_arg(job, language_str[o->language]);
+	policy_arg(job, languages[o->language].name);
 	policy_arg(job, o->image[0] ? "image" : "host");
-	policy_arg(job, policy_text(job, "%s", o->image));
+	if (o->image[0]) {
+		policy_arg(job, policy_text(job, "%s", o->image));
+	} else {
+		policy_arg(job, languages[o->language].tool);
+		policy_arg(job, languages[o->language].file);
+	}
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass_one(job, "XSBXFS_PYTHON_INDEX", p->python_index);
 	pass_one(job, "XSBXFS_PYTHON_HOSTS", p->python_hosts);
