@@ -3,18 +3,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
 
 #include "../vm/confine.h"
 #include "../vm/log.h"
@@ -22,11 +16,11 @@
 #include "../vm/registry.h"
 #include "../vm/remove.h"
 #include "../vm/spawner.h"
+#include "background.h"
+#include "devfuse.h"
 #include "fs.h"
 #include "lease.h"
 #include "mountpoint.h"
-#include "mountwatch.h"
-#include "ops.h"
 #include "permit.h"
 #include "prefetch.h"
 #include "report.h"
@@ -46,27 +40,22 @@
  * loop runs dry, the spawner goes.
  */
 
-#define REQUESTS_PER_TURN 64   /* of the kernel, before timers and sandboxes have their turn */
-#define STOP_AFTER_MS	  5000 /* the end waits no longer than this for sandboxes */
-#define COMMIT_ROUNDS	  12   /* ... of that time, for changes that are being made on the host */
-#define UNMOUNT_MS	  1000 /* ... and than this for the mount to go */
+#define STOP_AFTER_MS 5000 /* the end waits no longer than this for sandboxes */
+#define COMMIT_ROUNDS 12   /* ... of that time, for changes that are being made on the host */
 
 struct daemon {
 	uv_loop_t loop;
-	uv_poll_t fuse;
 	uv_signal_t signals[3];
 	uv_timer_t stop_timer;
-	struct fuse_session *se;
-	struct fuse_buf request;
+	struct devfuse fuse;
 	struct fs *fs;
 	struct conf conf;
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
 	char *runtime_dir;
 	int lock;
-	int ready_fd; /* the parent waits there; -1 in the foreground */
-	struct mountwatch watch;
-	bool mounted, stopping;
+	int parent; /* waits there, or -1: see background.h */
+	bool stopping;
 	bool over;	 /* no signals and timers any more */
 	unsigned rounds; /* that the end has waited for commits */
 	struct prefetch prefetch;
@@ -76,9 +65,8 @@ struct daemon {
 static void die(struct daemon *d, const char *why)
 {
 	log_error("%s", why);
-	if (d->ready_fd >= 0)
-		(void)!write(d->ready_fd, why, strlen(why));
-	if (d->mounted)
+	background_failed(d->parent, why);
+	if (d->fuse.mounted)
 		spawner_unmount(d->spawner);
 	spawner_stop(d->spawner);
 	if (d->lock >= 0)
@@ -88,26 +76,9 @@ static void die(struct daemon *d, const char *why)
 
 /* ---- the end ---- */
 
-static void unmount_fuse(struct daemon *d)
-{
-	struct pollfd p = {.fd = fuse_session_fd(d->se)};
-
-	d->mounted = false;
-	uv_poll_stop(&d->fuse);
-	uv_close((uv_handle_t *)&d->fuse, NULL);
-	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
-	if (poll(&p, 1, 0) == 0 && !d->watch.gone)
-		spawner_unmount(d->spawner);
-	mountwatch_close(&d->watch);
-	/* What is left for libfuse is its own memory; it must not try, as we may not. */
-	if (poll(&p, 1, UNMOUNT_MS) == 1 && (p.revents & POLLERR))
-		fuse_session_unmount(d->se);
-}
-
 static void unmount(struct daemon *d)
 {
-	if (d->mounted)
-		unmount_fuse(d);
+	devfuse_unmount(&d->fuse);
 	if (d->over)
 		return;
 	d->over = true;
@@ -196,125 +167,27 @@ static bool is_in_use(void *data)
 	return !TAILQ_EMPTY(&d->fs->handles.open);
 }
 
-static void on_unmounted_here(void *data)
+static void on_unmounted(void *data, int err, const char *why)
 {
-	stop(data, "unmounted; copies of the mount in other namespaces end with it");
-}
-
-/* ---- the kernel ---- */
-
-static void on_fuse(uv_poll_t *handle, int status, int events)
-{
-	struct daemon *d = handle->data;
-
-	/* An unmount shows as an error of poll(2); what it is, receive says. */
-	(void)events;
-	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
-		int n = fuse_session_receive_buf(d->se, &d->request);
-
-		if (n == -EINTR)
-			continue;
-		if (n == -EAGAIN && status == 0)
-			return;
-		if (n <= 0) {
-			uv_poll_stop(&d->fuse);
-			if (n == 0 || n == -ENODEV)
-				stop(d, "unmounted");
-			else
-				fail(d, strerror(-n));
-			return;
-		}
-		fuse_session_process_buf(d->se, &d->request);
-	}
-}
-
-static void printf_like(2, 0) on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
-{
-	char text[512];
-
-	vsnprintf(text, sizeof(text), fmt, ap);
-	text[strcspn(text, "\n")] = '\0';
-	log_write(level <= FUSE_LOG_ERR	      ? LOG_LEVEL_ERROR
-		  : level <= FUSE_LOG_WARNING ? LOG_LEVEL_WARN
-					      : LOG_LEVEL_DEBUG,
-		  "libfuse: %s", text);
-}
-
-/* libfuse says no more than that it failed. */
-static const char *mount_trouble(const struct conf *c)
-{
-	const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	const int err = errno;
-
-	if (fd >= 0)
-		close(fd);
-	else if (err == ENOENT || err == ENODEV || err == ENXIO)
-		return "cannot mount: there is no /dev/fuse; load it with: modprobe fuse; a "
-		       "container "
-		       "has to be given it: --device /dev/fuse";
-	else if (err == EACCES || err == EPERM)
-		return "cannot mount: this user may not open /dev/fuse; chmod 666 /dev/fuse is "
-		       "usual; "
-		       "a container has to be allowed it: --device /dev/fuse";
-	if (c->allow_other && getuid())
-		return "cannot mount; allow_other needs user_allow_other in /etc/fuse.conf";
-	return getuid() ? "cannot mount; is fuse3 installed, and fusermount3 set-uid root?"
-			: "cannot mount; is this allowed here? It takes CAP_SYS_ADMIN";
-}
-
-/* libfuse frees its copy of the mount point when it unmounts, and that is not always its business. */
-static void ignore_leaks(bool yes)
-{
-#ifdef __SANITIZE_ADDRESS__
-	if (yes)
-		__lsan_disable();
+	if (err < 0)
+		fail(data, why);
 	else
-		__lsan_enable();
-#else
-	(void)yes;
-#endif
-}
-
-static void mount_fuse(struct daemon *d)
-{
-	char name[] = "xsbxfs", dash_o[] = "-o", options[128];
-	char *argv[] = {name, dash_o, options, NULL};
-	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
-
-	d->fs->shown = owner_choose(d->conf.allow_other);
-	/* noexec: what a sandbox leaves in files/ is not run on this side by mistake. */
-	snprintf(options, sizeof(options), "fsname=xsbxfs,subtype=xsbxfs,nosuid,nodev,noexec%s%s",
-		 owner_is_checked(d->fs->shown) ? ",default_permissions" : "",
-		 d->conf.allow_other ? ",allow_other" : "");
-	fuse_set_log_func(on_fuse_log);
-	d->se = fuse_session_new(&args, &ops, sizeof(ops), d->fs);
-	fuse_opt_free_args(&args);
-	if (!d->se)
-		die(d, "libfuse does not accept the mount options");
-	ignore_leaks(true);
-	if (fuse_session_mount(d->se, d->conf.mountpoint) < 0)
-		die(d, mount_trouble(&d->conf));
-	ignore_leaks(false);
-	d->mounted = true;
-	if (spawner_mounted(d->spawner) < 0)
-		die(d, "the spawner does not answer");
-}
-
-static void watch_fuse(struct daemon *d)
-{
-	const int fd = fuse_session_fd(d->se);
-
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	uv_poll_init(&d->loop, &d->fuse, fd);
-	d->fuse.data = d;
-	uv_poll_start(&d->fuse, UV_READABLE, on_fuse);
-	d->watch.busy = is_in_use;
-	d->watch.ended = on_unmounted_here;
-	d->watch.data = d;
-	(void)mountwatch_start(&d->watch, &d->loop, d->conf.mountpoint);
+		stop(data, why);
 }
 
 /* ---- the start ---- */
+
+static void mount_fuse(struct daemon *d)
+{
+	const char *why;
+
+	d->fs->shown = owner_choose(d->conf.allow_other);
+	d->fuse.busy = is_in_use;
+	d->fuse.ended = on_unmounted;
+	d->fuse.data = d;
+	if (devfuse_mount(&d->fuse, d->fs, &d->conf, d->spawner, &why) < 0)
+		die(d, why);
+}
 
 static void raise_limits(void)
 {
@@ -324,34 +197,6 @@ static void raise_limits(void)
 		r.rlim_cur = r.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &r);
 	}
-}
-
-/* Return: the descriptor that reports to the waiting parent; the parent itself does not return. */
-static int background(void)
-{
-	char why[1024];
-	int fds[2], status;
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
-		log_error("cannot go into the background: %s", strerror(errno));
-		exit(1);
-	}
-	if (pid == 0) {
-		close(fds[0]);
-		setsid();
-		return fds[1];
-	}
-	close(fds[1]);
-	n = read(fds[0], why, sizeof(why) - 1);
-	if (n == 1 && why[0] == '\0')
-		_exit(0);
-	if (n > 0)
-		_exit(1); /* the child has said why, on the same standard error */
-	waitpid(pid, &status, 0);
-	fprintf(stderr, "xsbxfs: error: the daemon died while it started\n");
-	_exit(1);
 }
 
 /* The mount is there: says so to whoever waits for it. */
@@ -366,16 +211,7 @@ static void announce(struct daemon *d)
 		if (fd >= 0)
 			close(fd);
 	}
-	if (d->ready_fd < 0)
-		return;
-	log_open(true, d->conf.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
-	(void)!chdir("/");
-	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int i = 0; i < 3; i++)
-		dup2(fd, i);
-	close(fd);
-	(void)!write(d->ready_fd, "", 1);
-	close(d->ready_fd);
+	background_ready(d->parent, d->conf.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 }
 
 static void confine_daemon(struct daemon *d)
@@ -508,7 +344,7 @@ static void start(struct daemon *d)
 	start_machinery(d);
 	spawner_watch(d->spawner, on_spawner_died, d);
 	if (mounts)
-		watch_fuse(d);
+		devfuse_serve(&d->fuse, &d->loop, d->conf.mountpoint);
 	confine_daemon(d);
 	if (mounts)
 		announce(d);
@@ -527,12 +363,12 @@ static int run(struct daemon *d)
 		log_error("out of memory");
 		return 1;
 	}
-	d->ready_fd = d->conf.foreground ? -1 : background();
+	d->parent = d->conf.foreground ? -1 : background();
 	d->prefetch.fs = d->fs;
 	d->prefetch.done = on_prefetched;
 	d->prefetch.data = d;
 	start(d);
-	if (d->mounted)
+	if (d->fuse.mounted)
 		log_info("mounted on %s", d->conf.mountpoint);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 
@@ -541,9 +377,7 @@ static int run(struct daemon *d)
 
 	/* With the mount's memory a thread may still have to do that waits for a disk. */
 	idle = fs_fini(d->fs);
-	if (d->se)
-		fuse_session_destroy(d->se);
-	free(d->request.mem);
+	devfuse_free(&d->fuse);
 	spawner_stop(d->spawner);
 	policy_free(d->policy);
 	uv_loop_close(&d->loop);
@@ -617,7 +451,7 @@ static int check(const struct conf *conf)
 
 int main(int argc, char *argv[])
 {
-	static struct daemon d = {.lock = -1, .ready_fd = -1, .watch.fd = -1};
+	static struct daemon d = {.lock = -1, .parent = -1, .fuse.watch.fd = -1};
 	char why[1024];
 
 	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {

@@ -74,6 +74,7 @@ def lines(bench):
     n = 4000 if bench.quick else 40000
     with bench.mount() as mount:
         path = mount.session("python", "lines")
+        write(f"{path}/config", "timeout_s = 0\n")
         run(path, PROGRAMS["python"]["hello"])
         for what, program in LINES.items():
             series = Series(f"python: {what}, a line", "wall_ms / lines")
