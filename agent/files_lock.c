@@ -61,10 +61,11 @@ int files_drop_locks(struct files *f, struct proto_in *in, struct proto_out *out
 int files_cancel_lock(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t token = get_u64(in);
+	uint32_t undo = get_u32(in);
 
 	(void)out;
-	if (!get_end(in))
+	if (!get_end(in) || undo > 1)
 		return files_malformed(in);
-	locks_cancel(&f->locks, token);
+	locks_cancel(&f->locks, token, undo);
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 void lockbook_init(struct lockbook *b)
 {
-	*b = (struct lockbook){.nholders = 0};
+	*b = (struct lockbook){.share = {LOCKBOOK_HOLDERS, LOCKBOOK_RANGES}};
 	LIST_INIT(&b->holders);
 	TAILQ_INIT(&b->waiters);
 }
@@ -34,31 +34,62 @@ struct lock_holder *lockbook_find(const struct lockbook *b, struct lock_file fil
 	return h;
 }
 
-struct lock_holder *lockbook_new(struct lockbook *b, struct lock_file file, uint64_t owner,
-				 uint64_t handle)
+/* What a user has. */
+static struct lock_share taken(const struct lockbook *b, uint32_t uid)
 {
-	struct lock_holder *h = b->nholders < LOCKBOOK_HOLDERS ? calloc(1, sizeof(*h)) : NULL;
+	struct lock_share sum = {0, 0};
+	const struct lock_holder *h;
 
+	LIST_FOREACH(h, &b->holders, link)
+	{
+		if (h->uid == uid) {
+			sum.holders++;
+			sum.ranges += h->nranges;
+		}
+	}
+	return sum;
+}
+
+struct lock_holder *lockbook_new(struct lockbook *b, const struct lock_ask *ask)
+{
+	struct lock_holder *h;
+
+	if (b->nholders >= LOCKBOOK_HOLDERS || taken(b, ask->uid).holders >= b->share.holders)
+		return NULL;
+	h = calloc(1, sizeof(*h));
 	if (!h)
 		return NULL;
-	h->file = file;
-	h->owner = owner;
-	h->handle = handle;
+	h->file = ask->file;
+	h->owner = ask->owner;
+	h->handle = ask->handle;
+	h->uid = ask->uid;
 	h->fd = -1;
 	LIST_INSERT_HEAD(&b->holders, h, link);
 	b->nholders++;
 	return h;
 }
 
-void lockbook_free(struct lockbook *b, struct lock_holder *h)
+static void count(struct lockbook *b, struct lock_holder *h, int n)
 {
-	struct lock_range *r;
+	b->nranges += (unsigned)n;
+	h->nranges += (unsigned)n;
+}
 
-	while ((r = h->ranges)) {
-		h->ranges = r->next;
-		b->nranges--;
+static void free_ranges(struct lock_range *r)
+{
+	struct lock_range *next;
+
+	for (; r; r = next) {
+		next = r->next;
 		free(r);
 	}
+}
+
+void lockbook_free(struct lockbook *b, struct lock_holder *h)
+{
+	b->nranges -= h->nranges;
+	free_ranges(h->ranges);
+	free_ranges(h->undo.was);
 	LIST_REMOVE(h, link);
 	b->nholders--;
 	free(h);
@@ -69,12 +100,30 @@ bool lockbook_empty(const struct lock_holder *h)
 	return !h->ranges && h->whole == PROTO_UNLOCK && h->waits == 0;
 }
 
-int lockbook_reserve(const struct lockbook *b, struct lock_spare *ret_spare)
+/* Does this leave a hole in the middle of a range? */
+static bool splits(const struct lock_holder *h, const struct lock_ask *ask)
 {
+	const struct lock_range *r = h ? h->ranges : NULL;
+
+	while (r && r->end < ask->start)
+		r = r->next;
+	return r && r->start < ask->start && r->end > ask->end;
+}
+
+int lockbook_reserve(const struct lockbook *b, const struct lock_holder *h,
+		     const struct lock_ask *ask, struct lock_spare *ret_spare)
+{
+	const bool unlock = ask->type == PROTO_UNLOCK;
+	const unsigned times = unlock ? 2 : 1;
+	int need = unlock ? splits(h, ask) : 2;
+
 	*ret_spare = (struct lock_spare){.range = {NULL, NULL}};
-	if (b->nranges >= LOCKBOOK_RANGES)
+	if (ask->whole || !need)
+		return 0;
+	if (b->nranges >= LOCKBOOK_RANGES * times ||
+	    taken(b, ask->uid).ranges >= b->share.ranges * times)
 		return -ENOLCK;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < need; i++) {
 		ret_spare->range[i] = malloc(sizeof(struct lock_range));
 		if (!ret_spare->range[i]) {
 			lockbook_unreserve(ret_spare);
@@ -92,8 +141,8 @@ void lockbook_unreserve(struct lock_spare *spare)
 	}
 }
 
-static struct lock_range *range_take(struct lockbook *b, struct lock_spare *spare,
-				     const struct lock_range *value)
+static struct lock_range *range_take(struct lockbook *b, struct lock_holder *h,
+				     struct lock_spare *spare, const struct lock_range *value)
 {
 	int i = spare->range[0] ? 0 : 1;
 	struct lock_range *r = spare->range[i];
@@ -101,23 +150,25 @@ static struct lock_range *range_take(struct lockbook *b, struct lock_spare *spar
 	assert(r); /* as many as can be needed were laid by */
 	spare->range[i] = NULL;
 	*r = *value;
-	b->nranges++;
+	count(b, h, 1);
 	return r;
 }
 
-static void range_remove(struct lockbook *b, struct lock_range **p)
+static void range_remove(struct lockbook *b, struct lock_holder *h, struct lock_range **p)
 {
 	struct lock_range *r = *p;
 
 	*p = r->next;
-	b->nranges--;
+	count(b, h, -1);
 	free(r);
 }
 
 /* Nobody holds @start to @end any more. Return: where a range that begins there belongs. */
-static struct lock_range **cut(struct lockbook *b, struct lock_range **p, uint64_t start,
+static struct lock_range **cut(struct lockbook *b, struct lock_holder *h, uint64_t start,
 			       uint64_t end, struct lock_spare *spare)
 {
+	struct lock_range **p = &h->ranges;
+
 	while (*p && (*p)->start <= end) {
 		struct lock_range *r = *p;
 
@@ -128,7 +179,7 @@ static struct lock_range **cut(struct lockbook *b, struct lock_range **p, uint64
 			if (r->end > end) {
 				struct lock_range rest = {r->next, end + 1, r->end, r->type};
 
-				r->next = range_take(b, spare, &rest);
+				r->next = range_take(b, h, spare, &rest);
 			}
 			r->end = start - 1;
 			p = &r->next;
@@ -136,39 +187,118 @@ static struct lock_range **cut(struct lockbook *b, struct lock_range **p, uint64
 			r->start = end + 1;
 			break;
 		} else {
-			range_remove(b, p);
+			range_remove(b, h, p);
 		}
 	}
 	return p;
 }
 
 /* Makes one of neighbours that are alike. */
-static void merge(struct lockbook *b, struct lock_range *r)
+static void merge(struct lockbook *b, struct lock_holder *h)
 {
+	struct lock_range *r = h->ranges;
+
 	while (r && r->next) {
 		if (r->type == r->next->type && r->end + 1 == r->next->start) {
 			r->end = r->next->end;
-			range_remove(b, &r->next);
+			range_remove(b, h, &r->next);
 		} else {
 			r = r->next;
 		}
 	}
 }
 
+struct lock_range lockbook_piece(const struct lock_range *list, uint64_t at, uint64_t end)
+{
+	struct lock_range piece = {NULL, at, end, PROTO_UNLOCK};
+
+	while (list && list->end < at)
+		list = list->next;
+	if (list && list->start <= at) {
+		piece.type = list->type;
+		piece.end = list->end < end ? list->end : end;
+	} else if (list && list->start <= end) {
+		piece.end = list->start - 1;
+	}
+	return piece;
+}
+
+void lockbook_free_undo(struct lock_undo *u)
+{
+	free_ranges(u->was);
+	u->was = NULL;
+}
+
+/* Forgets how the last change is undone. */
+static void forget_undo(struct lockbook *b, struct lock_holder *h)
+{
+	for (const struct lock_range *r = h->undo.was; r; r = r->next)
+		count(b, h, -1);
+	lockbook_free_undo(&h->undo);
+	h->undo = (struct lock_undo){.token = 0};
+}
+
+/* Keeps what a change is about to end. Without memory for that it can't be undone. */
+static void keep_undo(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask)
+{
+	struct lock_undo *u = &h->undo;
+	struct lock_range **last = &u->was, piece;
+	uint64_t at = ask->start;
+
+	forget_undo(b, h);
+	if (!ask->token)
+		return;
+	*u = (struct lock_undo){.token = ask->token,
+				.start = ask->start,
+				.end = ask->end,
+				.whole = ask->whole,
+				.was_whole = h->whole};
+	for (; !ask->whole && at <= ask->end; at = piece.end + 1) {
+		piece = lockbook_piece(h->ranges, at, ask->end);
+		if (piece.type == PROTO_UNLOCK)
+			continue;
+		*last = b->nranges < LOCKBOOK_RANGES ? malloc(sizeof(piece)) : NULL;
+		if (!*last) {
+			forget_undo(b, h);
+			return;
+		}
+		**last = piece;
+		last = &(*last)->next;
+		count(b, h, 1);
+	}
+}
+
+struct lock_undo lockbook_take_undo(struct lockbook *b, struct lock_holder *h, uint64_t token)
+{
+	struct lock_undo u = {.token = 0};
+
+	if (token && h->undo.token == token) {
+		u = h->undo;
+		h->undo.was = NULL;
+		for (const struct lock_range *r = u.was; r; r = r->next)
+			count(b, h, -1);
+		forget_undo(b, h);
+	}
+	return u;
+}
+
 void lockbook_apply(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask,
 		    struct lock_spare *spare)
 {
+	keep_undo(b, h, ask);
 	h->pid = ask->pid ? ask->pid : h->pid;
+	if (ask->type != PROTO_UNLOCK && ask->handle)
+		h->handle = ask->handle;
 	if (ask->whole) {
 		h->whole = ask->type;
 	} else {
-		struct lock_range **p = cut(b, &h->ranges, ask->start, ask->end, spare);
+		struct lock_range **p = cut(b, h, ask->start, ask->end, spare);
 
 		if (ask->type != PROTO_UNLOCK) {
 			struct lock_range value = {*p, ask->start, ask->end, ask->type};
 
-			*p = range_take(b, spare, &value);
-			merge(b, h->ranges);
+			*p = range_take(b, h, spare, &value);
+			merge(b, h);
 		}
 	}
 	lockbook_unreserve(spare);

@@ -54,14 +54,19 @@ static int file_of(int fd, struct lock_file *ret_file)
 	return 0;
 }
 
+/* Opens what @fd is once more. Who may write is to be able to read, too: then his holder need not change
+ * when he comes with a handle for reading. */
 static int reopen(const struct locks *l, int fd)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE, own = -1;
 
 	if (flags < 0)
 		return -errno;
-	fd = openat(l->proc_fd, files_fd_name(fd).text, (flags & O_ACCMODE) | FILES_OPEN_ADD);
-	return fd < 0 ? -errno : fd;
+	if (mode == O_WRONLY)
+		own = openat(l->proc_fd, files_fd_name(fd).text, O_RDWR | FILES_OPEN_ADD);
+	if (own < 0)
+		own = openat(l->proc_fd, files_fd_name(fd).text, mode | FILES_OPEN_ADD);
+	return own < 0 ? -errno : own;
 }
 
 static bool can(int fd, enum proto_lock_type type)
@@ -72,24 +77,27 @@ static bool can(int fd, enum proto_lock_type type)
 }
 
 /* An owner comes with a handle that may do more than the one it began with. What it has moves over
- * without a gap: all of it are locks of one kind, which the two descriptors may have at once only if
- * it is the shared one. */
+ * without a gap: all of it are shared locks, which the two descriptors may have at once. */
 static int widen(struct locks *l, struct lock_holder *h, int handle_fd)
 {
 	int fd = reopen(l, handle_fd), r = 0;
 
 	if (fd < 0)
 		return fd;
-	if (!can(fd, PROTO_LOCK_EXCLUSIVE) || (h->ranges && !can(fd, PROTO_LOCK_SHARED)))
+	if (!can(fd, PROTO_LOCK_EXCLUSIVE) || (h->ranges && !can(fd, PROTO_LOCK_SHARED)) ||
+	    h->whole != PROTO_UNLOCK)
 		r = -EBADF;
 	for (const struct lock_range *x = h->ranges; x && r == 0; x = x->next)
 		r = set_range(fd, x->type, x->start, x->end);
 	if (r < 0) {
 		close(fd);
-		return r;
+		return r == -EAGAIN ? -ENOLCK : r;
 	}
+	/* Threads may have the old one for a moment yet. */
+	(void)set_range(h->fd, PROTO_UNLOCK, 0, TO_THE_END);
 	close(h->fd);
 	h->fd = fd;
+	lockwait_move(l, h);
 	return 0;
 }
 
@@ -132,29 +140,72 @@ int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask
 	return r == -EWOULDBLOCK ? -EAGAIN : r;
 }
 
-void locks_granted(struct locks *l, struct lock_wait *w)
+/* The kernel is to have what the book says of the range that was asked for. */
+static void settle(const struct lock_holder *h, const struct lock_ask *ask)
+{
+	struct lock_range piece;
+
+	if (ask->whole) {
+		(void)set_whole(h->fd, h->whole);
+		return;
+	}
+	for (uint64_t at = ask->start; at <= ask->end; at = piece.end + 1) {
+		piece = lockbook_piece(h->ranges, at, ask->end);
+		(void)set_range(h->fd, piece.type, piece.start, piece.end);
+	}
+}
+
+int locks_granted(struct locks *l, struct lock_wait *w)
 {
 	const struct lock_ask *ask = &w->w.ask;
 
-	if (!w->silent)
-		lockbook_apply(&l->book, w->holder, ask, &w->spare);
-	else if (ask->whole)
-		(void)set_whole(w->holder->fd, PROTO_UNLOCK);
-	else
-		(void)set_range(w->holder->fd, PROTO_UNLOCK, ask->start, ask->end);
+	if (w->moved && !ask->whole) /* another thread may keep that file open */
+		(void)set_range(w->fd, PROTO_UNLOCK, ask->start, ask->end);
+	if (!w->silent && !w->undo)
+		return locks_try(l, w->holder, ask, &w->spare);
+	settle(w->holder, ask);
+	return -EINTR;
 }
 
-static int find_or_make(struct locks *l, int fd, const struct proto_lock *rq, struct lock_file file,
+/* Takes back the last change of a holder. What it was made from may be had at once, unless that was more
+ * than what it became and somebody took some of it meanwhile. */
+static void take_back(struct locks *l, struct lock_holder *h, uint64_t token)
+{
+	struct lock_undo u = lockbook_take_undo(&l->book, h, token);
+	struct lock_ask ask = {.file = h->file, .owner = h->owner};
+	struct lock_range piece;
+	struct lock_spare spare;
+
+	if (u.whole) {
+		ask.whole = true;
+		ask.type = u.was_whole;
+		(void)locks_try(l, h, &ask, &(struct lock_spare){.range = {NULL, NULL}});
+	}
+	for (uint64_t at = u.start; !u.whole && at <= u.end; at = piece.end + 1) {
+		piece = lockbook_piece(u.was, at, u.end);
+		ask.type = piece.type;
+		ask.start = piece.start;
+		ask.end = piece.end;
+		if (lockbook_reserve(&l->book, h, &ask, &spare) == 0)
+			(void)locks_try(l, h, &ask, &spare);
+		lockbook_unreserve(&spare);
+	}
+	lockbook_free_undo(&u);
+	locks_tidy(l, h);
+	lockwait_wake(l);
+}
+
+static int find_or_make(struct locks *l, int fd, const struct lock_ask *ask,
 			struct lock_holder **ret_h)
 {
-	struct lock_holder *h = lockbook_find(&l->book, file, rq->owner);
+	struct lock_holder *h = lockbook_find(&l->book, ask->file, ask->owner);
 	int own;
 
-	if (!h && rq->type != PROTO_UNLOCK) {
+	if (!h && ask->type != PROTO_UNLOCK) {
 		own = reopen(l, fd);
 		if (own < 0)
 			return own == -EMFILE || own == -ENFILE ? -ENOLCK : own;
-		h = lockbook_new(&l->book, file, rq->owner, rq->handle);
+		h = lockbook_new(&l->book, ask);
 		if (!h) {
 			close(own);
 			return -ENOLCK;
@@ -172,17 +223,19 @@ int locks_lock(struct locks *l, int fd, const struct proto_lock *rq, bool *ret_w
 			       .end = rq->end,
 			       .type = (enum proto_lock_type)rq->type,
 			       .whole = rq->flags & PROTO_LOCK_WHOLE,
-			       .pid = rq->pid};
+			       .pid = rq->pid,
+			       .handle = rq->handle,
+			       .token = rq->token};
 	struct lock_holder *h = NULL;
 	struct lock_spare spare;
 	int r = file_of(fd, &ask.file);
 
 	if (r == 0)
-		r = find_or_make(l, fd, rq, ask.file, &h);
+		r = find_or_make(l, fd, &ask, &h);
 	if (r < 0 || !h)
 		return r;
 	h->waits++; /* so that it stays, whoever else lets go */
-	r = lockbook_reserve(&l->book, &spare);
+	r = lockbook_reserve(&l->book, h, &ask, &spare);
 	if (r == 0 && !ask.whole && ask.type != PROTO_UNLOCK && !can(h->fd, ask.type))
 		r = widen(l, h, fd);
 	if (r == 0)
@@ -249,8 +302,9 @@ void locks_drop(struct locks *l, int fd, uint64_t owner)
 	lockwait_wake(l);
 }
 
-/* Waits of a holder that is to go: nobody can be waiting for their answer. */
-static void abandon(struct locks *l, const struct lock_holder *h)
+/* Ends the waits that were asked by one handle, or all, which then have no answer. What they get at this
+ * moment is not wanted either. */
+static void end_waits(struct locks *l, uint64_t handle)
 {
 	struct lock_waiter *w, *next;
 
@@ -258,27 +312,26 @@ static void abandon(struct locks *l, const struct lock_holder *h)
 		struct lock_wait *wait = container_of(w, struct lock_wait, w);
 
 		next = TAILQ_NEXT(w, link);
-		if (wait->holder == h) {
-			wait->silent = true;
-			lockwait_cancel(wait);
-		}
+		if (handle && w->ask.handle != handle)
+			continue;
+		wait->silent = !handle;
+		wait->undo = true;
+		lockwait_cancel(wait);
 	}
 }
 
-/* Ends all holders, or those of one handle. */
+/* Ends all holders, or those that got their last by one handle. */
 static void end_holders(struct locks *l, uint64_t handle)
 {
 	struct lock_holder *h, *next;
 	bool any = false;
 
+	end_waits(l, handle);
 	for (h = LIST_FIRST(&l->book.holders); h; h = next) {
 		next = LIST_NEXT(h, link);
 		if (handle && h->handle != handle)
 			continue;
 		any = true;
-		h->waits++; /* so that it outlives its waits */
-		abandon(l, h);
-		h->waits--;
 		strip(l, h, true);
 	}
 	if (any)
@@ -296,15 +349,24 @@ void locks_clear(struct locks *l)
 	end_holders(l, 0);
 }
 
-void locks_cancel(struct locks *l, uint64_t token)
+void locks_cancel(struct locks *l, uint64_t token, bool undo)
 {
+	struct lock_holder *h;
 	struct lock_waiter *w;
 
 	TAILQ_FOREACH(w, &l->book.waiters, link) {
 		struct lock_wait *wait = container_of(w, struct lock_wait, w);
 
 		if (wait->token == token) {
+			wait->undo |= undo;
 			lockwait_cancel(wait);
+			return;
+		}
+	}
+	LIST_FOREACH(h, &l->book.holders, link)
+	{
+		if (undo && token && h->undo.token == token) {
+			take_back(l, h, token);
 			return;
 		}
 	}

@@ -25,6 +25,14 @@
  * nothing else tells of an unlock, and trying now and then would lose against a busy file for ever.
  * A thread does nothing but that one call, on a descriptor of its own. It is interrupted by a signal,
  * again and again until it has ended, for the first may come before the call.
+ *
+ * What a thread has got may be gone again when that is heard: its owner let go of the range, or his
+ * holder has another open file meanwhile. So it is taken anew, which the kernel does at once for who has
+ * it, and if that fails the wait goes on. A wait that nobody wants any more leaves the kernel with what
+ * the book says.
+ *
+ * A wait belongs to the handle it was asked by, as a lock does: another of its owner's handles may be closed
+ * meanwhile. Its end is told in any case, for the host keeps its request until then.
  */
 
 #define LOCKS_THREADS 128u /* of 16 KiB; who would need one more gets ENOLCK */
@@ -49,9 +57,12 @@ struct lock_wait {
 	struct lock_holder *holder; /* counts it in `waits` */
 	struct lock_spare spare;
 	uint64_t token;
-	bool silent;   /* there is nobody to be answered */
-	bool threaded; /* `thread` runs, and owns `fd` and `result` */
-	atomic_bool cancelled;
+	bool silent;	/* there is nobody to be answered */
+	bool cancelled; /* it is not to go on */
+	bool undo;	/* nor to end with success */
+	bool moved;	/* the holder has another open file than `fd` */
+	bool threaded;	/* `thread` runs, and owns `fd` and `result` */
+	atomic_bool stop;
 	pthread_t thread;
 	int fd;
 	int result;
@@ -85,7 +96,8 @@ int locks_test(struct locks *l, int fd, struct proto_lock *rq);
 void locks_drop(struct locks *l, int fd, uint64_t owner);
 /* The handle is closed: what was locked by it ends. */
 void locks_release(struct locks *l, uint64_t handle);
-void locks_cancel(struct locks *l, uint64_t token);
+/* Ends a wait. @undo: or takes back what was granted, as if it had never been asked. */
+void locks_cancel(struct locks *l, uint64_t token, bool undo);
 /* The host is another one. */
 void locks_clear(struct locks *l);
 
@@ -94,8 +106,9 @@ void locks_clear(struct locks *l);
 /* Tries without waiting, and keeps the book. On 0 @spare is used up. */
 int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask,
 	      struct lock_spare *spare);
-/* A thread has got what it waited for. */
-void locks_granted(struct locks *l, struct lock_wait *w);
+/* A thread has got what it waited for. Return: 0, -EAGAIN if it is gone again, -EINTR if nobody wants it,
+ * or another -errno. */
+int locks_granted(struct locks *l, struct lock_wait *w);
 /* Forgets a holder that has nothing. */
 void locks_tidy(struct locks *l, struct lock_holder *h);
 
@@ -108,5 +121,7 @@ int lockwait_begin(struct locks *l, struct lock_holder *h, const struct lock_ask
 void lockwait_wake(struct locks *l);
 /* Ends a wait, with EINTR unless it is granted at this very moment. */
 void lockwait_cancel(struct lock_wait *w);
+/* The holder has another open file: its threads are to wait with that. */
+void lockwait_move(struct locks *l, const struct lock_holder *h);
 
 #endif

@@ -43,7 +43,7 @@ static void *wait_thread(void *arg)
 	struct lock_wait *w = arg;
 
 	w->result = -EINTR;
-	while (!atomic_load(&w->cancelled)) {
+	while (!atomic_load(&w->stop)) {
 		w->result = block(w) < 0 ? -errno : 0;
 		if (w->result != -EINTR)
 			break;
@@ -68,6 +68,8 @@ static int thread_start(struct lock_wait *w)
 		return -ENOLCK;
 	}
 	(void)pthread_attr_setstacksize(&attr, STACK);
+	w->moved = false;
+	atomic_store(&w->stop, false);
 	r = pthread_create(&w->thread, &attr, wait_thread, w);
 	pthread_attr_destroy(&attr);
 	if (r != 0) {
@@ -141,10 +143,13 @@ int lockwait_begin(struct locks *l, struct lock_holder *h, const struct lock_ask
 	return 0;
 }
 
-/* Tries a wait that has no thread. */
-static void try_parked(struct lock_wait *w)
+/* Tries a wait that has no thread. Return: may others go on now? */
+static bool try_parked(struct lock_wait *w)
 {
+	const enum proto_lock_type whole = w->holder->whole;
+	const bool shared = w->w.ask.type == PROTO_LOCK_SHARED;
 	int r = locks_try(w->locks, w->holder, &w->w.ask, &w->spare);
+	bool freed = r == 0 ? shared : whole != w->holder->whole;
 
 	if (r == -EAGAIN)
 		r = go_on_waiting(w);
@@ -152,19 +157,33 @@ static void try_parked(struct lock_wait *w)
 		finish(w, 0);
 	if (r < 0)
 		finish(w, r);
+	return freed;
 }
 
 void lockwait_wake(struct locks *l)
 {
 	struct lock_waiter *w, *next;
+	bool freed = true;
 
-	for (w = TAILQ_FIRST(&l->book.waiters); w; w = next) {
-		struct lock_wait *wait = container_of(w, struct lock_wait, w);
+	/* What a waiter gets may itself be a conversion that makes room. */
+	while (freed) {
+		freed = false;
+		for (w = TAILQ_FIRST(&l->book.waiters); w; w = next) {
+			struct lock_wait *wait = container_of(w, struct lock_wait, w);
 
-		next = TAILQ_NEXT(w, link);
-		if (!wait->threaded)
-			try_parked(wait);
+			next = TAILQ_NEXT(w, link);
+			if (!wait->threaded)
+				freed |= try_parked(wait);
+		}
 	}
+}
+
+/* Has a thread come back. */
+static void stop(struct lock_wait *w)
+{
+	atomic_store(&w->stop, true);
+	pthread_kill(w->thread, KICK);
+	arm(w->locks);
 }
 
 void lockwait_cancel(struct lock_wait *w)
@@ -173,21 +192,33 @@ void lockwait_cancel(struct lock_wait *w)
 		finish(w, -EINTR);
 		return;
 	}
-	atomic_store(&w->cancelled, true);
-	pthread_kill(w->thread, KICK);
-	arm(w->locks);
+	w->cancelled = true;
+	stop(w);
+}
+
+void lockwait_move(struct locks *l, const struct lock_holder *h)
+{
+	struct lock_waiter *w;
+
+	TAILQ_FOREACH(w, &l->book.waiters, link) {
+		struct lock_wait *wait = container_of(w, struct lock_wait, w);
+
+		if (wait->holder == h && wait->threaded) {
+			wait->moved = true;
+			stop(wait);
+		}
+	}
 }
 
 static void on_timer(struct loop_timer *t)
 {
 	struct locks *l = container_of(t, struct locks, timer);
-	struct lock_waiter *w, *next;
+	struct lock_waiter *w;
 
-	for (w = TAILQ_FIRST(&l->book.waiters); w; w = next) {
+	TAILQ_FOREACH(w, &l->book.waiters, link) {
 		struct lock_wait *wait = container_of(w, struct lock_wait, w);
 
-		next = TAILQ_NEXT(w, link);
-		if (wait->threaded && atomic_load(&wait->cancelled)) {
+		if (wait->threaded && atomic_load(&wait->stop)) {
 			pthread_kill(wait->thread, KICK);
 			arm(l);
 		}
@@ -204,9 +235,14 @@ static void on_ended(struct lock_wait *w)
 	w->threaded = false;
 	l->nthreads--;
 	if (r == 0)
-		locks_granted(l, w);
+		r = locks_granted(l, w);
 	close_fd(&w->fd);
-	finish(w, r);
+	if (w->cancelled && (r == -EAGAIN || r == -EINTR))
+		finish(w, -EINTR);
+	else if (r == -EAGAIN || r == -EINTR)
+		(void)try_parked(w); /* the caller wakes others */
+	else
+		finish(w, r);
 }
 
 static void on_done(struct loop_source *s, uint32_t events)

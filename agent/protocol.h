@@ -98,7 +98,9 @@ enum proto_type {
 	PROTO_F_TEST_LOCK, /* struct proto_lock -> u32 type, u64 start, u64 end, u32 pid: what is in the
 			    * way, PROTO_UNLOCK if nothing is; pid 0: a process of the sandbox's */
 	PROTO_F_DROP_LOCKS, /* u64 handle, u64 owner: all ranges that the owner holds of this file */
-	PROTO_F_CANCEL_LOCK, /* u64 token; no answer: LOCKED with EINTR, unless it was granted */
+	PROTO_F_CANCEL_LOCK, /* u64 token, u32 undo; no answer to this one, but a LOCK that waits ends:
+			      * LOCKED with EINTR, unless it was granted. With undo 1 one that was granted is
+			      * taken back, and its owner has what he had before. */
 
 	/* agent to host */
 	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
@@ -241,7 +243,8 @@ enum proto_lock_type { PROTO_UNLOCK, PROTO_LOCK_SHARED, PROTO_LOCK_EXCLUSIVE };
 /* Locks belong to an owner, a number that the host chooses: for ranges a process or an open file, for
  * whole files an open file. They end with DROP_LOCKS, or with the handle they were asked by. */
 struct proto_lock {
-	uint64_t handle, owner, token;
+	uint64_t handle, owner;
+	uint64_t token;	     /* for CANCEL_LOCK; 0: never */
 	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
 	uint32_t flags;	     /* PROTO_LOCK_* */
 	uint32_t type;	     /* enum proto_lock_type */

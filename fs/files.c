@@ -100,7 +100,8 @@ static void on_interrupt(struct req *req, void *data)
 		return;
 	op->give_up = uv_now(op->s->fs->loop) + GIVE_UP_MS;
 	fs_alarm(op->s->fs, op->give_up);
-	files_cancel_lock(op);
+	if (op->list) /* nothing that is not sent may be cancelled: the agent would not know it yet */
+		files_cancel_lock(op);
 }
 
 uint64_t files_tick(struct files *f, uint64_t now)
@@ -111,10 +112,12 @@ uint64_t files_tick(struct files *f, uint64_t now)
 	TAILQ_FOREACH(op, &f->sent, link) {
 		if (!op->give_up || !op->req)
 			continue;
-		if (now >= op->give_up)
+		if (now >= op->give_up) {
+			files_undo_lock(op);
 			reply_err(files_op_req(op), -EINTR);
-		else
+		} else {
 			next = MIN(next, op->give_up);
+		}
 	}
 	return next;
 }
@@ -306,7 +309,10 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	session_touch(s);
 	req_on_interrupt(req, on_interrupt,
 			 op); /* may be called at once: not pending yet, it stays */
-	op_route(op, s);
+	if (op->give_up && files_waits_for_lock(op))
+		op_fail(op, -EINTR);
+	else
+		op_route(op, s);
 }
 
 void files_release(struct handle *h)

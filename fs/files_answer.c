@@ -111,8 +111,7 @@ void files_undo(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
-	case VM_LOCK: files_undo_lock(op); break;
-	default: break;
+	default: break; /* a lock was taken back when its caller gave up */
 	}
 }
 

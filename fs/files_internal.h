@@ -59,8 +59,12 @@ const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 
 /* Nobody waits any more: what the agent gave is given back. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply);
-void files_undo_lock(struct file_op *op);
-void files_cancel_lock(struct file_op *op);
+/* Is it a lock that may have to be waited for? */
+bool files_waits_for_lock(const struct file_op *op);
+/* Ends the wait of a request that the agent has. */
+void files_cancel_lock(const struct file_op *op);
+/* Likewise, and takes back what was granted. */
+void files_undo_lock(const struct file_op *op);
 /* What the caller gets for @err. */
 int files_lock_error(const struct file_op *op, int err);
 void files_tell_release(struct session *s, uint64_t handle);

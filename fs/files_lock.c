@@ -15,7 +15,8 @@
  * rest with the handle. FLUSH only asks the agent if a lock was ever asked for on that node.
  *
  * A wait may last for ever. Interrupted, it is cancelled at the agent, which says whether it was granted
- * at that moment after all.
+ * at that moment after all. What comes later than the caller is willing to wait is taken back there: only the
+ * agent knows what the owner had before, and it is told before anything that the caller asks next.
  */
 
 static struct filenode *node_of(const struct node *n)
@@ -44,7 +45,7 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 	}
 	if (fn && op == VM_LOCK && ask->type != PROTO_UNLOCK)
 		fn->locked = true;
-	if (rq.lock.wait)
+	if (op == VM_LOCK && ask->type != PROTO_UNLOCK)
 		rq.lock.token = ++n->s->files.last_token;
 	files_request(n, h, req, &rq, NULL, 0);
 }
@@ -60,13 +61,30 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 		reply_err(req, 0);
 }
 
-/* Ends the wait of a request that the agent has. */
-void files_cancel_lock(struct file_op *op)
+static void cancel(const struct file_op *op, bool undo)
 {
-	const struct vm_file rq = {.op = VM_CANCEL_LOCK, .lock = {.token = op->rq.lock.token}};
+	const struct vm_file rq = {.op = VM_CANCEL_LOCK,
+				   .lock = {.token = op->rq.lock.token, .undo = undo}};
 
-	if (op->rq.op == VM_LOCK && op->rq.lock.wait && op->s->sandbox)
+	if (op->s->sandbox)
 		(void)sandbox_file(op->s->sandbox, &rq, NULL, NULL);
+}
+
+bool files_waits_for_lock(const struct file_op *op)
+{
+	return op->rq.op == VM_LOCK && op->rq.lock.wait;
+}
+
+void files_cancel_lock(const struct file_op *op)
+{
+	if (files_waits_for_lock(op))
+		cancel(op, false);
+}
+
+void files_undo_lock(const struct file_op *op)
+{
+	if (op->rq.op == VM_LOCK && op->rq.lock.token)
+		cancel(op, true);
 }
 
 void files_renew(struct files *f)
@@ -74,7 +92,7 @@ void files_renew(struct files *f)
 	struct file_op *op;
 
 	TAILQ_FOREACH(op, &f->sent, link) {
-		if (op->rq.op != VM_LOCK || !op->rq.lock.wait || !op->req || op->give_up)
+		if (!files_waits_for_lock(op) || !op->req || op->give_up)
 			continue;
 		op->renew = true;
 		files_cancel_lock(op);
@@ -90,23 +108,4 @@ int files_lock_error(const struct file_op *op, int err)
 	if (op->rq.op == VM_LOCK && err == -EINTR && !op->give_up)
 		return op->renew ? -EAGAIN : -EIO;
 	return err;
-}
-
-static void on_undone(void *data, int err, const struct vm_file_reply *reply)
-{
-	(void)data;
-	(void)err;
-	(void)reply;
-}
-
-/* It was granted to somebody who is gone. */
-void files_undo_lock(struct file_op *op)
-{
-	struct vm_file rq = op->rq;
-
-	if (rq.lock.type == VM_UNLOCK || !op->s->sandbox)
-		return;
-	rq.lock.type = VM_UNLOCK;
-	rq.lock.wait = false;
-	(void)sandbox_file(op->s->sandbox, &rq, on_undone, NULL);
 }

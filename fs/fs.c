@@ -99,7 +99,7 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	if (fs->spool_dir < 0)
 		return fs->spool_dir;
 	handles_init(&fs->handles);
-	lockbook_init(&fs->locks);
+	nodelock_init(fs);
 	events_init(&fs->events, fs);
 	depot_init(&fs->depot, loop, fs->spool_dir);
 	fs->depot.relieved = lease_relieved;

@@ -8,34 +8,60 @@
 #include "fs.h"
 #include "reply.h"
 
+/* Of one user. Who fills a share of his own is in nobody's way but his own. */
+#define USER_HOLDERS 512u
+#define USER_RANGES  8192u
+#define USER_WAITS   256u
+
 struct node_wait {
 	struct lock_waiter w; /* first */
 	struct fs *fs;
 	struct req *req;
-	uint64_t handle;
 };
+
+void nodelock_init(struct fs *fs)
+{
+	lockbook_init(&fs->locks);
+	fs->locks.share = (struct lock_share){USER_HOLDERS, USER_RANGES};
+}
 
 static struct lock_file file_of(const struct handle *h)
 {
 	return (struct lock_file){0, h->ino};
 }
 
-/* Takes, gives back or converts, if nothing is in the way. */
-static int try(struct lockbook *b, const struct lock_ask *ask, uint64_t handle)
+/* Something is in the way. With flock(2), what was to be converted is given up first: if two who share
+ * both wait to have it alone, one of them gets it. */
+static void give_up_whole(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask,
+			  bool *ret_freed)
+{
+	if (!ask->whole || !h || h->whole == PROTO_UNLOCK || h->whole == ask->type)
+		return;
+	h->whole = PROTO_UNLOCK;
+	*ret_freed = true;
+	if (lockbook_empty(h))
+		lockbook_free(b, h);
+}
+
+/* Takes, gives back or converts, if nothing is in the way. @ret_freed is set if others may go on now. */
+static int try(struct lockbook *b, const struct lock_ask *ask, bool *ret_freed)
 {
 	struct lock_holder *h = lockbook_find(b, ask->file, ask->owner);
 	struct lock_spare spare;
 	int e;
 
-	if (lockbook_conflict(b, ask, NULL, NULL))
+	if (lockbook_conflict(b, ask, NULL, NULL)) {
+		give_up_whole(b, h, ask, ret_freed);
 		return -EAGAIN;
+	}
 	if (!h && ask->type == PROTO_UNLOCK)
 		return 0;
-	e = lockbook_reserve(b, &spare);
+	*ret_freed |= h && ask->type != PROTO_LOCK_EXCLUSIVE;
+	e = lockbook_reserve(b, h, ask, &spare);
 	if (e < 0)
 		return e;
 	if (!h)
-		h = lockbook_new(b, ask->file, ask->owner, handle);
+		h = lockbook_new(b, ask);
 	if (!h) {
 		lockbook_unreserve(&spare);
 		return -ENOLCK;
@@ -68,31 +94,44 @@ static void answer_wait(struct node_wait *w, int err)
 	end_wait(w, err);
 }
 
-/* Something was given back. */
+/* Something was given back. What a waiter gets may itself be a conversion that makes room. */
 static void wake(struct fs *fs)
 {
 	struct lock_waiter *w, *next;
+	bool freed = true;
 
-	for (w = TAILQ_FIRST(&fs->locks.waiters); w; w = next) {
-		struct node_wait *nw = (struct node_wait *)w;
-		int e = try(&fs->locks, &w->ask, nw->handle);
+	while (freed) {
+		freed = false;
+		for (w = TAILQ_FIRST(&fs->locks.waiters); w; w = next) {
+			int e = try(&fs->locks, &w->ask, &freed);
 
-		next = TAILQ_NEXT(w, link);
-		if (e != -EAGAIN)
-			answer_wait(nw, e);
+			next = TAILQ_NEXT(w, link);
+			if (e != -EAGAIN)
+				answer_wait((struct node_wait *)w, e);
+		}
 	}
 }
 
-static void begin_wait(struct fs *fs, const struct handle *h, struct req *req,
-		       const struct lock_ask *ask)
+static unsigned waits_of(const struct lockbook *b, uint32_t uid)
 {
-	struct node_wait *w = calloc(1, sizeof(*w));
+	const struct lock_waiter *w;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(w, &b->waiters, link)
+		n += w->ask.uid == uid;
+	return n;
+}
+
+static void begin_wait(struct fs *fs, struct req *req, const struct lock_ask *ask)
+{
+	struct node_wait *w =
+		waits_of(&fs->locks, ask->uid) < USER_WAITS ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!w) {
 		reply_err(req, -ENOLCK);
 		return;
 	}
-	*w = (struct node_wait){.w.ask = *ask, .fs = fs, .req = req, .handle = handle_id(h)};
+	*w = (struct node_wait){.w.ask = *ask, .fs = fs, .req = req};
 	TAILQ_INSERT_TAIL(&fs->locks.waiters, &w->w, link);
 	req_on_interrupt(req, on_interrupt, w);
 }
@@ -100,19 +139,22 @@ static void begin_wait(struct fs *fs, const struct handle *h, struct req *req,
 void nodelock_set(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask,
 		  bool wait)
 {
+	bool freed = false;
+	struct req_ctx ctx;
 	int e;
 
+	req_ctx(req, &ctx);
 	ask->file = file_of(h);
-	e = try(&fs->locks, ask, handle_id(h));
-	if (e == -EAGAIN && wait) {
-		if (!lockbook_deadlocks(&fs->locks, ask)) {
-			begin_wait(fs, h, req, ask);
-			return;
-		}
-		e = -EDEADLK;
-	}
-	reply_err(req, e);
-	if (e == 0)
+	ask->handle = handle_id(h);
+	ask->uid = ctx.uid;
+	e = try(&fs->locks, ask, &freed);
+	if (e == -EAGAIN && wait)
+		e = lockbook_deadlocks(&fs->locks, ask) ? -EDEADLK : -EINPROGRESS;
+	if (e == -EINPROGRESS)
+		begin_wait(fs, req, ask);
+	else
+		reply_err(req, e);
+	if (freed)
 		wake(fs);
 }
 
@@ -133,10 +175,11 @@ void nodelock_flush(struct fs *fs, const struct handle *h, uint64_t owner)
 {
 	const struct lock_ask all = {
 		.file = file_of(h), .owner = owner, .end = INT64_MAX, .type = PROTO_UNLOCK};
+	bool freed = false;
 
 	if (!lockbook_find(&fs->locks, all.file, owner))
 		return;
-	(void)try(&fs->locks, &all, 0); /* taking all off needs no memory */
+	(void)try(&fs->locks, &all, &freed); /* taking all off needs no memory */
 	wake(fs);
 }
 

@@ -54,11 +54,12 @@ enum vm_lock_type { VM_UNLOCK, VM_LOCK_SHARED, VM_LOCK_EXCLUSIVE };
 /* See struct proto_lock in the agent's protocol.h. */
 struct vm_lock {
 	uint64_t owner;
-	uint64_t token;	     /* of a LOCK that waits: its own, for CANCEL_LOCK */
+	uint64_t token;	     /* of a LOCK: its own, for CANCEL_LOCK */
 	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
 	enum vm_lock_type type;
 	bool wait;  /* the answer comes when it is granted or has failed */
 	bool whole; /* flock(2)'s */
+	bool undo;  /* CANCEL_LOCK: also if it was granted */
 	uint32_t pid;
 };
 

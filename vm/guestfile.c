@@ -207,6 +207,13 @@ static int check_request(const struct vm_file *req)
 	return 0;
 }
 
+/* What ends something is never refused: it would be there for ever, in whose way it may be. */
+static bool gives_back(const struct vm_file *req)
+{
+	return req->op == VM_FORGET || req->op == VM_RELEASE || req->op == VM_DROP_LOCKS ||
+	       req->op == VM_CANCEL_LOCK || (req->op == VM_LOCK && req->lock.type == VM_UNLOCK);
+}
+
 int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_fn fn, void *data)
 {
 	struct file_call *call = NULL;
@@ -216,7 +223,7 @@ int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_
 
 	if (r < 0)
 		return r;
-	if (gf->held > GUESTFILE_HELD_MAX)
+	if (gf->held > GUESTFILE_HELD_MAX && !gives_back(req))
 		return -ENOMEM;
 	if (!ops[req->op].silent) {
 		assert(fn);

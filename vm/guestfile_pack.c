@@ -126,7 +126,10 @@ void guestfile_pack(struct proto_out *o, const struct vm_file *req, size_t skip,
 		put_u64(o, req->handle);
 		put_u64(o, req->lock.owner);
 		break;
-	case VM_CANCEL_LOCK: put_u64(o, req->lock.token); break;
+	case VM_CANCEL_LOCK:
+		put_u64(o, req->lock.token);
+		put_u32(o, req->lock.undo);
+		break;
 	case VM_STATFS:
 	case VM_NFILEOPS: break;
 	}

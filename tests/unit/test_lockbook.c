@@ -31,9 +31,9 @@ static int take(const struct lock_ask *a)
 	if (lockbook_conflict(&book, a, NULL, NULL))
 		return -EAGAIN;
 	if (!h)
-		h = lockbook_new(&book, a->file, a->owner, 0);
+		h = lockbook_new(&book, a);
 	assert_non_null(h);
-	assert_int_equal(lockbook_reserve(&book, &spare), 0);
+	assert_int_equal(lockbook_reserve(&book, h, a, &spare), 0);
 	lockbook_apply(&book, h, a, &spare);
 	if (lockbook_empty(h))
 		lockbook_free(&book, h);
@@ -136,24 +136,92 @@ static void test_circle(void **state)
 
 static void test_bounds(void **state)
 {
-	struct lock_file other = {0, 0};
+	struct lock_ask a = ask(1, 0, 0, PROTO_LOCK_SHARED);
 	unsigned n = 0;
 
 	(void)state;
 	lockbook_init(&book);
-	for (; lockbook_new(&book, other, n, 0); n++)
-		other.ino++;
+	for (; lockbook_new(&book, &a); n++)
+		a.file.ino++;
 	assert_int_equal(n, LOCKBOOK_HOLDERS);
+	clear();
+}
+
+/* Full of locks, it takes no more; but what is there can be given back, with holes. */
+static void test_full(void **state)
+{
+	struct lock_ask a = ask(1, 4 * LOCKBOOK_RANGES, INT64_MAX, PROTO_LOCK_EXCLUSIVE);
+	struct lock_ask other = ask(2, 1, 1, PROTO_LOCK_SHARED);
+	struct lock_holder *h;
+	struct lock_spare spare;
+
+	(void)state;
+	lockbook_init(&book);
+	h = lockbook_new(&book, &a);
+	while (lockbook_reserve(&book, h, &a, &spare) == 0) {
+		lockbook_apply(&book, h, &a, &spare);
+		a = ask(1, a.start - 2, a.start - 2,
+			PROTO_LOCK_SHARED); /* backwards: each is the first */
+	}
+	assert_int_equal(book.nranges, LOCKBOOK_RANGES);
+	assert_int_equal(h->nranges, LOCKBOOK_RANGES);
+	assert_int_equal(lockbook_reserve(&book, NULL, &other, &spare), -ENOLCK);
+	for (uint64_t n = 0; n < 100; n++) {
+		a = ask(1, 5 * LOCKBOOK_RANGES + 2 * n, 5 * LOCKBOOK_RANGES + 2 * n, PROTO_UNLOCK);
+		assert_int_equal(take(&a), 0);
+	}
+	assert_int_equal(book.nranges, LOCKBOOK_RANGES + 100);
+	a = ask(1, 0, INT64_MAX, PROTO_UNLOCK);
+	assert_int_equal(take(&a), 0);
+	assert_int_equal(take(&other), 0);
+	clear();
+}
+
+/* A change and what undoes it: what was there comes back, if it was the last change. */
+static void test_undo(void **state)
+{
+	uint8_t want[OWNERS][BYTES] = {0};
+
+	(void)state;
+	lockbook_init(&book);
+	srandom(2);
+	for (unsigned n = 1; n < 20000; n++) {
+		uint64_t start = (unsigned)random() % BYTES;
+		uint64_t end = start + (unsigned)random() % (BYTES - start);
+		struct lock_ask a = ask(0, start, end, (enum proto_lock_type)(random() % 3));
+		struct lock_holder *h;
+		struct lock_range piece;
+		struct lock_undo u;
+
+		a.token = n;
+		assert_int_equal(take(&a), 0);
+		h = lockbook_find(&book, file, 0);
+		if (!h || random() % 2) {
+			memset(want[0] + start, (int)a.type, end - start + 1);
+			compare(want);
+			continue;
+		}
+		assert_int_equal(lockbook_take_undo(&book, h, n + 1).token, 0);
+		u = lockbook_take_undo(&book, h, n);
+		assert_int_equal(u.token, n);
+		for (uint64_t at = u.start; at <= u.end; at = piece.end + 1) {
+			piece = lockbook_piece(u.was, at, u.end);
+			a = ask(0, piece.start, piece.end, piece.type);
+			h = lockbook_find(&book, file, 0);
+			assert_int_equal(take(&a), 0);
+		}
+		lockbook_free_undo(&u);
+		compare(want);
+	}
 	clear();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_whole_is_apart),
-		cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_ranges), cmocka_unit_test(test_whole_is_apart),
+		cmocka_unit_test(test_circle), cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_full),   cmocka_unit_test(test_undo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

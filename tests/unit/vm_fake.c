@@ -431,6 +431,12 @@ int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, vo
 		s->forgotten += req->op == VM_FORGET ? req->lookups : 0;
 		return 0;
 	}
+	if (req->op == VM_CANCEL_LOCK) {
+		assert_null(fn);
+		s->ncancels++;
+		s->cancelled = req->lock;
+		return 0;
+	}
 	assert_non_null(fn);
 	assert_true(s->nfiles < FAKE_FILES_MAX);
 	*f = (struct fake_file){.rq = *req, .fn = fn, .data = data};

@@ -54,6 +54,8 @@ struct sandbox {
 	size_t nfiles;
 	unsigned nreleases;
 	uint64_t forgotten; /* lookups */
+	unsigned ncancels;
+	struct vm_lock cancelled; /* the last one */
 	struct sandbox_usage usage;
 };
 
