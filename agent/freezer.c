@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "proc_signal.h"
 #include "util.h"
 
 /*

@@ -10,6 +10,7 @@
 
 #include "log.h"
 #include "proc.h"
+#include "proc_signal.h"
 #include "util.h"
 
 #define ROUND_US   1000u

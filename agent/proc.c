@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the processes of user code in /proc, and ending them by pidfd. */
+/* Finding the processes of user code in /proc, and numbers that it has. */
 #include "proc.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include "util.h"
 
 #define PROC_MAX 65536u /* more cannot be: pid_max is 32768 in a guest */
 
@@ -87,24 +83,35 @@ int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 	return 0;
 }
 
+int proc_read_stat(const char *path, struct proc_stat *ret_s)
+{
+	char buf[1024];
+	const ssize_t n = read_text(path, buf, sizeof(buf));
+
+	return n < 0 ? (int)n : proc_parse_stat(buf, ret_s);
+}
+
 static int proc_look(pid_t pid, struct proc *ret_p)
 {
-	char path[32], buf[1024];
+	char path[32];
 	struct proc_stat s;
-	ssize_t n;
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	n = read_text(path, buf, sizeof(buf));
-	if (n < 0)
-		return (int)n;
-	r = proc_parse_stat(buf, &s);
+	r = proc_read_stat(path, &s);
 	if (r < 0)
 		return r;
 	*ret_p = (struct proc){.pid = pid, .parent = s.parent, .start = s.start};
 	/* A leader that ended before its threads looks like a zombie and is not one. */
 	ret_p->live = (s.state != 'Z' && s.state != 'X') || s.threads > 1;
 	return 0;
+}
+
+bool proc_is(const struct proc *p)
+{
+	struct proc now;
+
+	return proc_look(p->pid, &now) == 0 && now.start == p->start;
 }
 
 static int set_add(struct proc_set *set, const struct proc *p)
@@ -149,7 +156,7 @@ bool proc_set_has_pid(const struct proc_set *set, pid_t pid)
 	return false;
 }
 
-static struct proc *set_find(struct proc_set *set, pid_t pid)
+struct proc *proc_set_find(struct proc_set *set, pid_t pid)
 {
 	size_t low = 0, high = set->n;
 
@@ -186,7 +193,7 @@ static void mark_ours(struct proc_set *set)
 
 			if (p->ours || p->pid == self)
 				continue;
-			parent = set_find(set, p->parent);
+			parent = proc_set_find(set, p->parent);
 			if (p->parent == self || (parent && parent->ours))
 				p->ours = changed = true;
 		}
@@ -290,215 +297,6 @@ int proc_children(struct proc_set *set)
 	for (size_t i = 0; r == 0 && i < set->n; i++)
 		r = children_of_all(set, set->v[i].pid);
 	return r < 0 ? proc_scan(set) : 0;
-}
-
-/* Sends a signal to a process, after making sure that it is still the one that was found. Return: a
- * descriptor of it, or -1. */
-static int proc_signal(const struct proc *p, int sig)
-{
-	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	struct proc now;
-
-	if (fd >= 0 && proc_look(p->pid, &now) == 0 && now.start == p->start)
-		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
-	else
-		close_fd(&fd);
-	return fd;
-}
-
-static void proc_finish(int fd)
-{
-	if (fd < 0)
-		return;
-	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-	/* One that is killed while the kernel looks for memory on its behalf dies when that has been
-	 * found, which can take many seconds; what it has is memory. */
-	(void)syscall(SYS_process_mrelease, fd, 0);
-	close(fd);
-}
-
-/* True if the process or an ancestor of it is to be kept. */
-static bool is_kept(struct proc_set *all, const struct proc *p, const struct proc_set *keep,
-		    pid_t not_kept)
-{
-	for (size_t depth = 0; p && depth < all->n + 1; depth++) {
-		if (p->pid == not_kept)
-			return false;
-		if (proc_set_has(keep, p->pid, p->start))
-			return true;
-		p = set_find(all, p->parent);
-	}
-	return false;
-}
-
-/* Lists user code; those that are to be kept do not count as live. Return: how many do, or -errno. */
-static int proc_victims(struct proc_set *all, const struct proc_set *keep, pid_t not_kept)
-{
-	int victims = 0;
-	int r = proc_scan(all);
-
-	if (r < 0) {
-		proc_set_clear(all);
-		return r;
-	}
-	for (size_t i = 0; i < all->n; i++) {
-		struct proc *p = &all->v[i];
-
-		p->live = p->live && !(keep && is_kept(all, p, keep, not_kept));
-		victims += p->live;
-	}
-	return victims;
-}
-
-int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
-{
-	struct proc_set all = {0};
-	int victims = proc_victims(&all, keep, not_kept);
-
-	for (size_t i = 0; i < all.n; i++)
-		all.v[i].fd = all.v[i].live ? proc_signal(&all.v[i], SIGSTOP) : -1;
-	for (size_t i = 0; i < all.n; i++)
-		proc_finish(all.v[i].fd);
-	proc_set_clear(&all);
-	return victims;
-}
-
-int proc_ask_except(const struct proc_set *keep, pid_t not_kept)
-{
-	struct proc_set all = {0};
-	int victims = proc_victims(&all, keep, not_kept);
-
-	for (size_t i = 0; i < all.n; i++) {
-		int fd = all.v[i].live ? proc_signal(&all.v[i], SIGTERM) : -1;
-
-		if (fd >= 0) /* what is stopped would not hear it */
-			(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
-		close_fd(&fd);
-	}
-	proc_set_clear(&all);
-	return victims;
-}
-
-int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one)
-{
-	struct proc_set all = {0};
-	int victims = proc_victims(&all, keep, not_kept);
-
-	for (size_t i = 0; i < all.n; i++)
-		victims -= all.v[i].live && all.v[i].pid == one;
-	proc_set_clear(&all);
-	return victims;
-}
-
-/* Is this thread stopped, by a signal or by one who traces it, or gone? */
-static bool is_still_thread(pid_t pid, const char *tid)
-{
-	char path[64], buf[1024];
-	struct proc_stat s;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", pid, tid);
-	return read_text(path, buf, sizeof(buf)) < 0 || proc_parse_stat(buf, &s) < 0 ||
-	       strchr("TtZX", s.state);
-}
-
-static bool is_still(pid_t pid)
-{
-	bool still = true;
-	struct dirent *e;
-	char path[32];
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
-	while (still && d && (e = readdir(d)))
-		still = e->d_name[0] == '.' || is_still_thread(pid, e->d_name);
-	if (d)
-		closedir(d);
-	return still;
-}
-
-int proc_scan_stopped(struct proc_set *set)
-{
-	const int r = proc_scan(set);
-	size_t kept = 0;
-
-	for (size_t i = 0; r == 0 && i < set->n; i++) {
-		if (set->v[i].live && is_still(set->v[i].pid))
-			set->v[kept++] = set->v[i];
-	}
-	set->n = kept;
-	return r;
-}
-
-int proc_stop_running(void)
-{
-	struct proc_set all = {0};
-	int running = 0;
-	int r = proc_scan(&all);
-
-	for (size_t i = 0; r == 0 && i < all.n; i++) {
-		int fd;
-
-		if (!all.v[i].live || is_still(all.v[i].pid))
-			continue;
-		running++;
-		fd = proc_signal(&all.v[i], SIGSTOP);
-		close_fd(&fd);
-	}
-	proc_set_clear(&all);
-	return r < 0 ? r : running;
-}
-
-static uint64_t thread_switches(pid_t pid, const char *tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", pid, tid);
-	return proc_number(path, "voluntary_ctxt_switches:") +
-	       proc_number(path, "nonvoluntary_ctxt_switches:");
-}
-
-int proc_switches(uint64_t *ret_sum)
-{
-	struct proc_set all = {0};
-	uint64_t sum = 0;
-	int r = proc_scan(&all);
-
-	for (size_t i = 0; r == 0 && i < all.n; i++) {
-		struct dirent *e;
-		char path[32];
-		DIR *d;
-
-		snprintf(path, sizeof(path), "/proc/%d/task", all.v[i].pid);
-		d = opendir(path);
-		while (d && (e = readdir(d))) {
-			if (e->d_name[0] != '.')
-				sum += (1ull << 40) + thread_switches(all.v[i].pid, e->d_name);
-		}
-		if (d)
-			closedir(d);
-	}
-	proc_set_clear(&all);
-	if (r == 0)
-		*ret_sum = sum;
-	return r;
-}
-
-void proc_continue_except(const struct proc_set *keep)
-{
-	struct proc_set all = {0};
-
-	if (proc_scan(&all) == 0) {
-		/* Children first: no parent sees one that is stopped. */
-		for (size_t i = all.n; i-- > 0;) {
-			int fd = -1;
-
-			if (all.v[i].live && !proc_set_has(keep, all.v[i].pid, all.v[i].start))
-				fd = proc_signal(&all.v[i], SIGCONT);
-			close_fd(&fd);
-		}
-	}
-	proc_set_clear(&all);
 }
 
 uint64_t proc_private_kib(pid_t pid)

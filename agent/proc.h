@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the processes of user code, and ending them. */
+/* Finding the processes of user code, and numbers that /proc has. */
 #ifndef XSBX_AGENT_PROC_H
 #define XSBX_AGENT_PROC_H
 
@@ -39,6 +39,9 @@ struct proc_set {
 /** proc_parse_stat() - Read the text of /proc/PID/stat. Return: 0 or -EINVAL. */
 int proc_parse_stat(const char *text, struct proc_stat *ret_s);
 
+/** proc_read_stat() - The same from a file. Return: 0 or -errno. */
+int proc_read_stat(const char *path, struct proc_stat *ret_s);
+
 /** proc_set_clear() - Empty a set and free its memory. */
 void proc_set_clear(struct proc_set *set);
 
@@ -65,51 +68,11 @@ bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);
 /** proc_set_has_pid() - True if one of this number is, which may have ended since. */
 bool proc_set_has_pid(const struct proc_set *set, pid_t pid);
 
-/**
- * proc_kill_except() - Stop, then kill, all user code but some
- * @keep: Processes to be left alone, with all that descends from them; NULL for none
- * @not_kept: Process that is killed even if an ancestor of it is kept; 0 for none
- *
- * Everything is stopped before anything is killed, so that nothing forks away in between. What
- * forked in the meantime is found by the next call: call until it returns 0.
- *
- * Return: number of processes that were alive and not to be kept, or -errno.
- */
-int proc_kill_except(const struct proc_set *keep, pid_t not_kept);
+/** proc_set_find() - The process of this number in a set that proc_scan() has filled, or NULL. */
+struct proc *proc_set_find(struct proc_set *set, pid_t pid);
 
-/**
- * proc_ask_except() - Ask all user code but some to end: SIGTERM
- * @keep, @not_kept: As for proc_kill_except()
- *
- * Return: number of processes that were asked, or -errno.
- */
-int proc_ask_except(const struct proc_set *keep, pid_t not_kept);
-
-/**
- * proc_count_except() - How many live processes of user code there are but for some
- * @keep, @not_kept: As for proc_kill_except()
- * @one: One more that is not counted, or 0
- *
- * Return: the number, or -errno.
- */
-int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one);
-
-/** proc_scan_stopped() - As proc_scan(), of those that stand still: each thread is stopped, or gone. */
-int proc_scan_stopped(struct proc_set *set);
-
-/**
- * proc_stop_running() - Stop all user code
- *
- * Return: number of processes that did not stand still yet, or -errno: call until it is 0.
- */
-int proc_stop_running(void);
-
-/** proc_switches() - How often the threads of all user code were given a processor, and how many there are:
- * another sum means that something ran, or ended. Return: 0 or -errno. */
-int proc_switches(uint64_t *ret_sum);
-
-/** proc_continue_except() - Let user code go on that was stopped, but for those of a set. */
-void proc_continue_except(const struct proc_set *keep);
+/** proc_is() - True if the process that was found has not ended, nor its number been given away. */
+bool proc_is(const struct proc *p);
 
 /** proc_number() - The number behind @key in a file of /proc, or 0. */
 uint64_t proc_number(const char *path, const char *key);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stopping, asking and ending the processes of user code, by pidfd. */
+#include "proc_signal.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "proc.h"
+#include "util.h"
+
+/* Sends a signal to a process, after making sure that it is still the one that was found. Return: a
+ * descriptor of it, or -1. */
+static int proc_signal(const struct proc *p, int sig)
+{
+	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+
+	if (fd >= 0 && proc_is(p))
+		(void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+	else
+		close_fd(&fd);
+	return fd;
+}
+
+static void proc_finish(int fd)
+{
+	if (fd < 0)
+		return;
+	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	/* One that is killed while the kernel looks for memory on its behalf dies when that has been
+	 * found, which can take many seconds; what it has is memory. */
+	(void)syscall(SYS_process_mrelease, fd, 0);
+	close(fd);
+}
+
+/* True if the process or an ancestor of it is to be kept. */
+static bool is_kept(struct proc_set *all, const struct proc *p, const struct proc_set *keep,
+		    pid_t not_kept)
+{
+	for (size_t depth = 0; p && depth < all->n + 1; depth++) {
+		if (p->pid == not_kept)
+			return false;
+		if (proc_set_has(keep, p->pid, p->start))
+			return true;
+		p = proc_set_find(all, p->parent);
+	}
+	return false;
+}
+
+/* Lists user code; those that are to be kept do not count as live. Return: how many do, or -errno. */
+static int proc_victims(struct proc_set *all, const struct proc_set *keep, pid_t not_kept)
+{
+	int victims = 0;
+	int r = proc_scan(all);
+
+	if (r < 0) {
+		proc_set_clear(all);
+		return r;
+	}
+	for (size_t i = 0; i < all->n; i++) {
+		struct proc *p = &all->v[i];
+
+		p->live = p->live && !(keep && is_kept(all, p, keep, not_kept));
+		victims += p->live;
+	}
+	return victims;
+}
+
+int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
+{
+	struct proc_set all = {0};
+	int victims = proc_victims(&all, keep, not_kept);
+
+	for (size_t i = 0; i < all.n; i++)
+		all.v[i].fd = all.v[i].live ? proc_signal(&all.v[i], SIGSTOP) : -1;
+	for (size_t i = 0; i < all.n; i++)
+		proc_finish(all.v[i].fd);
+	proc_set_clear(&all);
+	return victims;
+}
+
+int proc_ask_except(const struct proc_set *keep, pid_t not_kept)
+{
+	struct proc_set all = {0};
+	int victims = proc_victims(&all, keep, not_kept);
+
+	for (size_t i = 0; i < all.n; i++) {
+		int fd = all.v[i].live ? proc_signal(&all.v[i], SIGTERM) : -1;
+
+		if (fd >= 0) /* what is stopped would not hear it */
+			(void)syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+		close_fd(&fd);
+	}
+	proc_set_clear(&all);
+	return victims;
+}
+
+int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one)
+{
+	struct proc_set all = {0};
+	int victims = proc_victims(&all, keep, not_kept);
+
+	for (size_t i = 0; i < all.n; i++)
+		victims -= all.v[i].live && all.v[i].pid == one;
+	proc_set_clear(&all);
+	return victims;
+}
+
+/* Is this thread stopped, by a signal or by one who traces it, or gone? */
+static bool is_still_thread(pid_t pid, const char *tid)
+{
+	char path[64];
+	struct proc_stat s;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", pid, tid);
+	return proc_read_stat(path, &s) < 0 || strchr("TtZX", s.state);
+}
+
+static bool is_still(pid_t pid)
+{
+	bool still = true;
+	struct dirent *e;
+	char path[32];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (still && d && (e = readdir(d)))
+		still = e->d_name[0] == '.' || is_still_thread(pid, e->d_name);
+	if (d)
+		closedir(d);
+	return still;
+}
+
+int proc_scan_stopped(struct proc_set *set)
+{
+	const int r = proc_scan(set);
+	size_t kept = 0;
+
+	for (size_t i = 0; r == 0 && i < set->n; i++) {
+		if (set->v[i].live && is_still(set->v[i].pid))
+			set->v[kept++] = set->v[i];
+	}
+	set->n = kept;
+	return r;
+}
+
+int proc_stop_running(void)
+{
+	struct proc_set all = {0};
+	int running = 0;
+	int r = proc_scan(&all);
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		int fd;
+
+		if (!all.v[i].live || is_still(all.v[i].pid))
+			continue;
+		running++;
+		fd = proc_signal(&all.v[i], SIGSTOP);
+		close_fd(&fd);
+	}
+	proc_set_clear(&all);
+	return r < 0 ? r : running;
+}
+
+static uint64_t thread_switches(pid_t pid, const char *tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", pid, tid);
+	return proc_number(path, "voluntary_ctxt_switches:") +
+	       proc_number(path, "nonvoluntary_ctxt_switches:");
+}
+
+int proc_switches(uint64_t *ret_sum)
+{
+	struct proc_set all = {0};
+	uint64_t sum = 0;
+	int r = proc_scan(&all);
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		struct dirent *e;
+		char path[32];
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", all.v[i].pid);
+		d = opendir(path);
+		while (d && (e = readdir(d))) {
+			if (e->d_name[0] != '.')
+				sum += (1ull << 40) + thread_switches(all.v[i].pid, e->d_name);
+		}
+		if (d)
+			closedir(d);
+	}
+	proc_set_clear(&all);
+	if (r == 0)
+		*ret_sum = sum;
+	return r;
+}
+
+void proc_continue_except(const struct proc_set *keep)
+{
+	struct proc_set all = {0};
+
+	if (proc_scan(&all) == 0) {
+		/* Children first: no parent sees one that is stopped. */
+		for (size_t i = all.n; i-- > 0;) {
+			int fd = -1;
+
+			if (all.v[i].live && !proc_set_has(keep, all.v[i].pid, all.v[i].start))
+				fd = proc_signal(&all.v[i], SIGCONT);
+			close_fd(&fd);
+		}
+	}
+	proc_set_clear(&all);
+}
