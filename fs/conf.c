@@ -237,15 +237,62 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 
 /* ---- files ---- */
 
-/* A file found by its place must be its reader's or root's: whoever writes it chooses what runs. */
-static int check_owner(const struct stat *st, const struct conf_source *src)
+/* Whoever may write it chooses what runs. In a sticky directory nobody takes another's file away. */
+static int check_writers(const struct stat *st, const char *dir, const struct conf_source *src)
 {
+	const bool all = st->st_mode & S_IWOTH;
+
+	if (!(st->st_mode & (S_IWOTH | S_IWGRP)) || (dir && (st->st_mode & S_ISVTX)))
+		return 0;
+	return conf_fail(src, EACCES, "%s may write to %s%s; chmod %s mends that",
+			 all ? "everybody" : "its group", dir ? "its directory " : "it",
+			 dir ? dir : "", all ? "go-w" : "g-w");
+}
+
+/* And whoever may put another directory in the place of one of those that lead to it. */
+static int check_way(char *path, const struct conf_source *src)
+{
+	struct stat st;
+	char *slash;
+	int r = 0;
+
+	while (r == 0 && (slash = strrchr(path, '/'))) {
+		slash[slash == path] = '\0';
+		if (stat(path, &st) < 0)
+			return conf_fail(src, errno, "its directory %s: %s", path, strerror(errno));
+		if (st.st_uid != 0 && st.st_uid != geteuid())
+			return conf_fail(
+				src, EACCES,
+				"its directory %s belongs to user %u; name the file with -c "
+				"if you trust it",
+				path, (unsigned)st.st_uid);
+		r = check_writers(&st, path, src);
+		if (slash == path)
+			break;
+	}
+	return r;
+}
+
+/* A file found by its place must be its reader's or root's alone; so must the way to it, and, where it is
+ * a link, the way to that. */
+static int check_place(const char *path, const struct stat *st, const struct conf_source *src)
+{
+	const char *slash = strrchr(path, '/');
+	char way[PATH_MAX + 2], dir[PATH_MAX];
+	int r;
+
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return conf_fail(src, EACCES, "belongs to user %u; name it with -c if you trust it",
 				 (unsigned)st->st_uid);
-	if (st->st_mode & S_IWOTH)
-		return conf_fail(src, EACCES, "everybody may write to it; chmod o-w mends that");
-	return 0;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash ? slash - path + 1 : 0), path);
+	if (!realpath(slash ? dir : ".", way))
+		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	if (strcmp(way, "/") != 0)
+		strcat(way, "/");
+	r = check_way(way, src);
+	if (r == 0 && !realpath(path, way))
+		r = conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	return r == 0 ? check_way(way, src) : r;
 }
 
 /* @found: by its place, not named by -c; then it need not exist. */
@@ -265,7 +312,9 @@ static int read_file(struct conf *c, const char *path, bool found, struct conf_s
 		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode) || (found && !S_ISREG(st.st_mode)))
 		return conf_fail(src, EINVAL, "is not a file");
-	r = found ? check_owner(&st, src) : 0;
+	r = S_ISREG(st.st_mode) ? check_writers(&st, NULL, src) : 0;
+	if (r == 0 && found)
+		r = check_place(path, &st, src);
 	if (r < 0)
 		return r;
 	file = fdopen(fd, "r");

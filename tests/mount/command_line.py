@@ -109,6 +109,7 @@ def not_empty():
 def settings():
     """Files in order: the user's, then -c, then -o; templates of one's own."""
     mnt, home = f"{SCRATCH}/settings", f"{SCRATCH}/home"
+    os.chmod(SCRATCH, 0o1777)  # as /tmp is; else nothing below it is trusted
     os.mkdir(mnt)
     os.makedirs(f"{home}/.config")
     write(f"{home}/.config/xsbxfs.conf", "[xsbxfs]\nhistory_runs = 2\n")
@@ -142,4 +143,50 @@ def settings():
     wait_for(lambda: not mounted(mnt))
 
 
-main(information, mistakes, no_fuse, background, relative, not_empty, settings)
+def trusted():
+    """A file that others may write to is not read, and none that they may put another in the place of."""
+    home = f"{SCRATCH}/trust"
+    folder, found, named = f"{home}/.config", f"{home}/.config/xsbxfs.conf", f"{SCRATCH}/named"
+    os.chmod(SCRATCH, 0o1777)
+    os.makedirs(folder)
+    for path in (found, named):
+        write(path, "[xsbxfs]\nhistory_runs = 2\n")
+    env = {"HOME": home, "XDG_CONFIG_HOME": ""}
+
+    def check(*args):
+        status, _, err = call("--check", *args, **env)
+        return err == "", err
+
+    same("control: it is read", check("-c", named), (True, ""))
+    for path, word in ((found, "it"), (named, "it"), (folder, f"its directory {folder}"),
+                       (home, f"its directory {home}")):
+        before = os.stat(path).st_mode
+        for mode, who, mend in ((0o020, "its group", "g-w"), (0o002, "everybody", "go-w")):
+            os.chmod(path, before & 0o7777 | mode)
+            read_it, err = check("-c", named)
+            ok(f"{path} {mode:o}: refused", not read_it)
+            has(f"{path} {mode:o}: says so", err, f"{who} may write to {word}; chmod {mend} mends that")
+            os.chmod(path, before & 0o7777)
+    os.chmod(home, 0o1777)
+    same("a directory like /tmp is no harm", check("-c", named), (True, ""))
+    os.chmod(home, 0o755)
+    os.rename(found, f"{SCRATCH}/elsewhere")
+    os.symlink(f"{SCRATCH}/elsewhere", found)
+    same("a link may lead to it", check(), (True, ""))
+    os.mkdir(f"{SCRATCH}/open")
+    os.chmod(f"{SCRATCH}/open", 0o777)
+    os.rename(f"{SCRATCH}/elsewhere", f"{SCRATCH}/open/elsewhere")
+    os.remove(found)
+    os.symlink(f"{SCRATCH}/open/elsewhere", found)
+    has("not to one that others can replace", check()[1], f"its directory {SCRATCH}/open")
+    if os.geteuid() == 0:
+        os.remove(found)
+        write(found, "[xsbxfs]\nhistory_runs = 2\n")
+        for path, word in ((found, "belongs to user 12001"),
+                           (folder, f"its directory {folder} belongs to user 12001")):
+            os.chown(path, ALICE, -1)
+            has(f"{path} of somebody else's", check()[1], word)
+            os.chown(path, 0, -1)
+
+
+main(information, mistakes, no_fuse, background, relative, not_empty, settings, trusted)

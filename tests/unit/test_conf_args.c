@@ -134,7 +134,9 @@ static void test_order_of_sources(void **state)
 	conf_clear(&c);
 
 	assert_int_equal(chmod(".config/xsbxfs.conf", 0666), 0);
-	REFUSED(-EACCES, "chmod o-w", "mnt");
+	REFUSED(-EACCES, "chmod go-w", "mnt");
+	assert_int_equal(chmod(".config/xsbxfs.conf", 0664), 0);
+	REFUSED(-EACCES, "its group may write to it; chmod g-w", "mnt");
 	write_file(".config/xsbxfs.conf", "nonsense\n");
 	assert_int_equal(chmod(".config/xsbxfs.conf", 0600), 0);
 	REFUSED(-EINVAL, "/.config/xsbxfs.conf:1: expected", "mnt");
