@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -41,26 +42,61 @@ int jail_open_source(const struct jail_mount *m)
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_map(pid_t pid, const char *name, uint32_t owner, uint32_t inside)
+/* Which ids of the disk stand for which of the host's. */
+struct idmap {
+	uint32_t owner, group; /* these two for @inside */
+	uint32_t inside;
+	bool groups; /* all other groups for themselves */
+};
+
+static int write_map(pid_t pid, const char *name, const char *text)
 {
 	_cleanup_close_ int fd = -1;
-	char path[64], text[64];
-	int n = snprintf(text, sizeof(text), "%u %u 1\n", owner, inside);
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, (size_t)n) < 0)
-		return -errno;
-	return 0;
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-static int map_and_open(const struct jail_spec *spec, pid_t pid, uint32_t inside)
+/* Lines for all ids but @a and @b. */
+static void add_others(char *text, size_t size, uint32_t a, uint32_t b)
+{
+	const uint32_t gaps[] = {MIN(a, b), MAX(a, b), UINT32_MAX}; /* the last one is no id */
+	uint32_t next = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(gaps); i++) {
+		const size_t len = strlen(text);
+
+		if (gaps[i] > next)
+			snprintf(text + len, size - len, "%u %u %u\n", next, next, gaps[i] - next);
+		next = gaps[i] + 1;
+	}
+}
+
+static int write_maps(pid_t pid, const struct idmap *m)
+{
+	char one[64], all[256];
+	int r;
+
+	snprintf(one, sizeof(one), "%u %u 1\n", m->owner, m->inside);
+	r = write_map(pid, "uid_map", one);
+	if (r < 0)
+		return r;
+	snprintf(one, sizeof(one), "%u %u 1\n", m->group, m->inside);
+	memcpy(all, one, sizeof(one));
+	if (m->groups)
+		add_others(all, sizeof(all), m->group, m->inside);
+	r = write_map(pid, "gid_map", all);
+	/* In a container, there are groups that are not ours to give. */
+	return r == -EPERM && m->groups ? write_map(pid, "gid_map", one) : r;
+}
+
+static int map_and_open(const struct idmap *m, pid_t pid)
 {
 	char path[64];
-	int r = write_map(pid, "uid_map", spec->owner, inside), fd;
+	int r = write_maps(pid, m), fd;
 
-	if (r == 0)
-		r = write_map(pid, "gid_map", spec->owner_group, inside);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
@@ -68,8 +104,8 @@ static int map_and_open(const struct jail_spec *spec, pid_t pid, uint32_t inside
 	return fd < 0 ? -errno : fd;
 }
 
-/* Return: a user namespace in which the owner's id stands for @inside, or -errno. */
-static int make_map(const struct jail_spec *spec, uint32_t inside)
+/* Return: a user namespace with that map, or -errno. */
+static int make_map(const struct idmap *m)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD, .flags = CLONE_NEWUSER};
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
@@ -81,25 +117,48 @@ static int make_map(const struct jail_spec *spec, uint32_t inside)
 		for (;;)
 			pause(); /* with all signals blocked, but for the one that ends it */
 	}
-	fd = map_and_open(spec, pid, inside);
+	fd = map_and_open(m, pid);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return fd;
 }
 
-/* Return: a detached mount of @m, with the ids of @map, or -errno. */
-static int mount_mapped(const struct jail_mount *m, int map)
+/*
+ * What is made there has the owner's group. What has another one already is the owner's to write all the same,
+ * and stays what it was; without an id of its own, the kernel would refuse all writing to it.
+ *
+ * Below an overlay nothing is made, but whatever changes is copied with its group. There the one that most has
+ * stands for the sandbox's, if it is root's own, who has the rights of all groups anyway.
+ */
+static struct idmap map_of(const struct jail_spec *spec, const struct jail_mount *m,
+			   uint32_t inside, int source)
+{
+	struct idmap map = {spec->owner, spec->owner_group, inside, m->kind == JAIL_RW};
+	struct stat st;
+
+	if (m->kind == JAIL_RO && spec->owner == 0 && fstat(source, &st) == 0 && st.st_uid == 0)
+		map.group = st.st_gid;
+	return map;
+}
+
+/* Return: a detached mount of @m, with the ids of its map, or -errno. */
+static int mount_mapped(const struct jail_spec *spec, const struct jail_mount *m, uint32_t inside)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID |
 					      MOUNT_ATTR_NODEV |
-					      (m->kind == JAIL_RO ? MOUNT_ATTR_RDONLY : 0u),
-				  .userns_fd = (unsigned)map};
-	_cleanup_close_ int source = jail_open_source(m), tree = -1;
+					      (m->kind == JAIL_RO ? MOUNT_ATTR_RDONLY : 0u)};
+	_cleanup_close_ int source = jail_open_source(m), tree = -1, ids = -1;
+	struct idmap map;
 	int fd;
 
 	if (source < 0)
 		return source;
+	map = map_of(spec, m, inside, source);
+	ids = make_map(&map);
+	if (ids < 0)
+		return ids;
+	attr.userns_fd = (unsigned)ids;
 	tree = open_tree(source, "",
 			 AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	if (tree < 0)
@@ -111,14 +170,14 @@ static int mount_mapped(const struct jail_mount *m, int map)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_all(const struct jail_spec *spec, int map, struct jail_fault *fault)
+static int open_all(const struct jail_spec *spec, uint32_t inside, struct jail_fault *fault)
 {
 	for (; nmapped < spec->nmounts; nmapped++) {
 		const struct jail_mount *m = &spec->mounts[nmapped];
 		int fd = -1;
 
 		if (m->flags & JAIL_OWNED)
-			fd = mount_mapped(m, map);
+			fd = mount_mapped(spec, m, inside);
 		if ((m->flags & JAIL_OWNED) && fd < 0)
 			return jail_fault_set(fault, JAIL_STEP_OWNED, fd, m->source);
 		mapped[nmapped] = fd;
@@ -129,18 +188,8 @@ static int open_all(const struct jail_spec *spec, int map, struct jail_fault *fa
 int jail_owned_open(const struct jail_spec *spec, const struct jail_cell *cell,
 		    struct jail_fault *fault)
 {
-	_cleanup_close_ int map = -1;
-	bool any = false;
-
 	nmapped = 0;
-	for (uint32_t i = 0; i < spec->nmounts; i++)
-		any = any || (spec->mounts[i].flags & JAIL_OWNED);
-	if (!any || !cell->private_ids)
-		return 0;
-	map = make_map(spec, jail_user_id(spec, cell));
-	if (map < 0)
-		return jail_fault_set(fault, JAIL_STEP_OWNED, map, "");
-	return open_all(spec, map, fault);
+	return cell->private_ids ? open_all(spec, jail_user_id(spec, cell), fault) : 0;
 }
 
 int jail_owned_take(uint32_t i)

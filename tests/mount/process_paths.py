@@ -13,6 +13,7 @@ ro = {ro}
 rw = {rw}
 """
 ROOT = os.geteuid() == 0
+GROUP = 7
 
 
 def shown():
@@ -98,6 +99,39 @@ def owners():
     host.close()
 
 
+def groups():
+    """What is its owner's is his to write, whatever group it has: also root's, whose own is another one."""
+    if not ROOT:
+        return
+    rw, work, hers = folder("groups"), folder("groups.work"), folder("groups.hers", ALICE, 0o755)
+    for where, uid in (rw, 0), (work, 0), (hers, ALICE):
+        os.chown(where, uid, GROUP)
+        write(f"{where}/text", "old")
+        os.chown(f"{where}/text", uid, GROUP)
+        write(f"{where}/closed", "of that group")
+        os.chown(f"{where}/closed", BOB, GROUP)
+        os.chmod(f"{where}/closed", 0o660)
+    conf = "".join(f"[template {name}]\nlanguage = raw\n{key} = {path}\n" for name, key, path in (
+        ("shown", "rw", rw), ("work", "work", work), ("hers", "rw", hers)))
+    host = Host("groups.daemon", conf, "allow_other")
+    code = "cd {}; echo add >> text; echo made > new; cat closed; cat text new\n"
+    s = host.session("one")
+    same("root", s.run(code.format(rw)).out, "oldadd\nmade\n")
+    same("a group that it had stays", (os.stat(f"{rw}/text").st_gid, os.stat(f"{rw}/new").st_gid), (GROUP, 0))
+    run = host.session("two", "work").run("echo add >> text; cat text\n")
+    same("root, on top of a directory", run.out, "oldadd\n")
+
+    def use():
+        path = f"{host.mnt}/hers/one"
+        os.mkdir(path)
+        write(f"{path}/in", code.format(hers))
+        return read(f"{path}/stdout").decode(), read(f"{path}/stderr").decode().count("Permission denied")
+    same("a user, but not with that group's rights", as_user(ALICE, use), ("oldadd\nmade\n", 1))
+    same("her files", [(os.stat(f"{hers}/{n}").st_uid, os.stat(f"{hers}/{n}").st_gid) for n in ("text", "new")],
+         [(ALICE, GROUP), (ALICE, ALICE)])
+    host.close()
+
+
 def unprivileged():
     """A user's own daemon: the sandbox has the user's id, and sees what it is shown."""
     if not ROOT:
@@ -171,4 +205,4 @@ def mistakes():
     host.close()
 
 
-main(shown, set_id, owners, unprivileged, swapped, mistakes)
+main(shown, set_id, owners, groups, unprivileged, swapped, mistakes)
