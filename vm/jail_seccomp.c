@@ -317,6 +317,9 @@ static int add_rest(scmp_filter_ctx ctx, enum jail_use use)
 /* What the library can't say, because it compares all 64 bits of an argument where the kernel looks at
  * 32:
  *  - nobody has a socket run a program in the kernel, whose memory is a share of one limit of the host's;
+ *  - nobody's sockets get longer queues than the host's default: what waits in those of netlink, and in
+ *    any socket's for errors, no control group counts. To try is no error, as it is none to ask the kernel
+ *    for more than it grants;
  *  - nobody takes huge pages, of which the host has a number that no limit here counts. Each call fails as
  *    it does where there are none, or none for this user, and programs then take ordinary ones;
  *  - nobody puts words into a terminal's input;
@@ -329,15 +332,18 @@ static int add_rest(scmp_filter_ctx ctx, enum jail_use use)
 
 static const struct sock_filter by_hand[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_setsockopt, 0, 8),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_setsockopt, 0, 11),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 17),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 20),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(2)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_RCVBUF, 6, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_SNDBUF, 5, 0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_FILTER, 3, 0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_BPF, 2, 0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_REUSEPORT_CBPF, 1, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_REUSEPORT_EBPF, 0, 12),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_ATTACH_REUSEPORT_EBPF, 0, 13),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 0),
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 3),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(3)),
 	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_HUGETLB, 0, 8),

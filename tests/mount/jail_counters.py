@@ -167,6 +167,35 @@ print(total >> 20)
 """
 
 
+# How long the queues of these sockets are once they were asked to be longer, and what waits in the one
+# of netlink when it takes no more.
+QUEUES = """
+import socket, struct
+LINK = struct.pack("IHHII", 32, 18, 1, 1, 0) + struct.pack("BxHiII", 0, 0, 1, 0, 0)
+for family, kind in ((socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_NETLINK, socket.SOCK_RAW)):
+    s = socket.socket(family, kind)
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        s.setsockopt(socket.SOL_SOCKET, option, 40000)
+        print(s.getsockopt(socket.SOL_SOCKET, option))
+s.setblocking(False)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+for n in range(300):
+    s.send(LINK)
+print(struct.unpack("I", s.getsockopt(socket.SOL_SOCKET, 55, 4))[0])
+"""
+
+
+def queues():
+    default = int(read("/proc/sys/net/core/rmem_default"))
+    done = subprocess.run([sys.executable, "-c", QUEUES], check=True, capture_output=True)
+    *sizes, waiting = map(int, done.stdout.split())
+    same("control: outside, sockets do as they are told", sizes, [80000] * 4)
+    *sizes, waiting_inside = map(int, Session("queues", "python").run(QUEUES).out.split())
+    same("in a sandbox, they stay as the host made them", 80000 in sizes, False)
+    ok("what waits at netlink has a limit", waiting_inside <= default + 8192,
+       (waiting_inside, waiting, default))
+
+
 def buffers():
     before = outside(BUFFERS)
     inside = int(Session("buffers", "python", config="memory_mb = 128\n").run(BUFFERS).out)
@@ -186,4 +215,4 @@ def processes():
     ok("control: another outside", control != ["512"], control)
 
 
-main(counters, no_ipv6, calls, settings, buffers, processes)
+main(counters, no_ipv6, calls, settings, queues, buffers, processes)
