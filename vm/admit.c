@@ -191,6 +191,12 @@ void admit_all(struct vm *vm)
 
 /* ---- questions ---- */
 
+static void explain_probe(const struct probe *p, char *ret_why, size_t size)
+{
+	snprintf(ret_why, size, "it is still being tried out what machines can run on%s%s",
+		 p->tries ? "; so far: " : "", p->tries ? p->problem.cause : "");
+}
+
 void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix)
 {
 	const struct admission *a = &s->vm->admission;
@@ -199,10 +205,7 @@ void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const ch
 	*ret_fix = "Remove or close sessions that are not needed, or wait longer "
 		   "(admission_timeout_s).";
 	if (s->ops->needs_image && !s->vm->probe.done) {
-		const struct probe *p = &s->vm->probe;
-
-		snprintf(ret_why, size, "it is still being tried out what machines can run on%s%s",
-			 p->tries ? "; so far: " : "", p->tries ? p->problem.cause : "");
+		explain_probe(&s->vm->probe, ret_why, size);
 		return;
 	}
 	switch (admission_why(a, &s->ticket)) {

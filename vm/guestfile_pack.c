@@ -47,6 +47,18 @@ static void pack_lock(struct proto_out *o, const struct vm_file *req)
 	proto_lock_pack(o, &l);
 }
 
+/* Takes back all that a handle's owner holds, or one lock that is waited for. */
+static void pack_unlock(struct proto_out *o, const struct vm_file *req)
+{
+	if (req->op == VM_DROP_LOCKS) {
+		put_u64(o, req->handle);
+		put_u64(o, req->lock.owner);
+	} else {
+		put_u64(o, req->lock.token);
+		put_u32(o, req->lock.undo);
+	}
+}
+
 /* The operations on names. */
 static void pack_name(struct proto_out *o, const struct vm_file *req)
 {
@@ -123,13 +135,7 @@ void guestfile_pack(struct proto_out *o, const struct vm_file *req, size_t skip,
 	case VM_LOCK:
 	case VM_TEST_LOCK: pack_lock(o, req); break;
 	case VM_DROP_LOCKS:
-		put_u64(o, req->handle);
-		put_u64(o, req->lock.owner);
-		break;
-	case VM_CANCEL_LOCK:
-		put_u64(o, req->lock.token);
-		put_u32(o, req->lock.undo);
-		break;
+	case VM_CANCEL_LOCK: pack_unlock(o, req); break;
 	case VM_STATFS:
 	case VM_NFILEOPS: break;
 	}

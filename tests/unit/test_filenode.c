@@ -299,6 +299,17 @@ static bool below(const struct name *names, uint32_t i, uint32_t what)
 	return false;
 }
 
+/* Whoever was shown a link climbs now. */
+static void climb(struct fixture *f, struct name *names, const uint32_t *up)
+{
+	for (uint32_t i = 1; i < NAMES; i++) {
+		if (!names[i].used)
+			continue;
+		assert_true(up[i] <= kernel_depth(names, i, false) + 1);
+		assert_true(depth(f, names[i].index) <= kernel_depth(names, i, false));
+	}
+}
+
 static void test_never_deeper_than_the_kernel(void **state)
 {
 	struct fixture *f = *state;
@@ -349,12 +360,7 @@ static void test_never_deeper_than_the_kernel(void **state)
 			filenode_count_on(&f->fns, l, most);
 			up[i] = MAX(up[i], most);
 		}
-		for (i = 1; i < NAMES; i++) { /* whoever was shown one climbs now */
-			if (!names[i].used)
-				continue;
-			assert_true(up[i] <= kernel_depth(names, i, false) + 1);
-			assert_true(depth(f, names[i].index) <= kernel_depth(names, i, false));
-		}
+		climb(f, names, up);
 		if (step % 500 == 499 && !mover) /* and some are forgotten by everybody */
 			for (i = 1; i < NAMES; i++)
 				names[i].used = false;
