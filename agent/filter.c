@@ -21,7 +21,12 @@
  * -------------------
  * Three things are refused. The first is whatever may be done by one process to another of the same
  * user, if that other is the agent, which always is process 1: where the daemon has no root, agent and user
- * code share an id, and the kernel would let one limit, slow down or signal the other. The second,
+ * code share an id, and the kernel would let one limit, slow down or signal the other. Its threads,
+ * which wait for locks, have numbers that are not known beforehand. What can be done to a thread alone
+ * delays the lock that it waits for, no more; signals the agent ignores, as process 1; and for what needs
+ * more than the id, user code lacks the agent's capabilities. What remains are limits, which are a whole
+ * process's by the number of any thread: those of others user code can't set then, not even of its own
+ * children. The second,
  * in guests, are the parts of the kernel that a program in a sandbox has no use for and in which
  * most holes were found; what needs a privilege is among them although user code has none. So are the
  * system calls of other architectures, of which the lists below know nothing. The third, in jails, are
@@ -43,6 +48,7 @@
 #endif
 
 #define LOW(n)	 ((uint32_t)offsetof(struct seccomp_data, args[n])) /* both are little-endian */
+#define HIGH(n)	 (LOW(n) + 4)
 #define AGENT	 1u
 #define CODE_MAX 512
 
@@ -182,6 +188,21 @@ static void spare_agent_of(struct program *p, int nr, uint32_t user)
 	ret(p, SECCOMP_RET_ALLOW);
 }
 
+/* Sets no limits but the caller's, which is 0, and does not look at the agent's. */
+static void spare_limits(struct program *p)
+{
+	when(p, SYS_prlimit64, 0, 9);
+	load(p, LOW(0));
+	when(p, 0, 6, 0);
+	when(p, AGENT, 4, 0);
+	load(p, LOW(2));
+	when(p, 0, 0, 2);
+	load(p, HIGH(2));
+	when(p, 0, 1, 0);
+	ret(p, SECCOMP_RET_ERRNO | EPERM);
+	ret(p, SECCOMP_RET_ALLOW);
+}
+
 static void spare_agent(struct program *p)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(to_a_process); i++) {
@@ -216,6 +237,8 @@ int filter_confine(unsigned what)
 		spare_kernel(&p);
 	if (what & FILTER_FILTERS)
 		spare_filters(&p);
+	if (what & FILTER_LIMITS)
+		spare_limits(&p);
 	if (what & FILTER_AGENT)
 		spare_agent(&p);
 	ret(&p, SECCOMP_RET_ALLOW);

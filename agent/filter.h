@@ -7,6 +7,7 @@
 #define FILTER_KERNEL \
 	0x02u /* what a guest's kernel should not be asked; a jail has a filter for that */
 #define FILTER_FILTERS 0x04u /* filters beside this one */
+#define FILTER_LIMITS  0x08u /* limits of others, who may be a thread of the agent's */
 
 /**
  * filter_confine() - Refuse system calls to this process and all that come from it, for ever

@@ -209,7 +209,8 @@ static int step_filter(const struct spawn *s)
 		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
 	if (!s->place->jail)
 		return 0;
-	return filter_confine(FILTER_FILTERS | (s->place->drop ? 0u : FILTER_AGENT));
+	return filter_confine(FILTER_FILTERS |
+			      (s->place->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
 }
 
 static void spawn_fail(int err_fd, enum spawn_step step)
