@@ -12,6 +12,7 @@
 
 #include "../vm/confine.h"
 #include "../vm/log.h"
+#include "../vm/path.h"
 #include "../vm/policy.h"
 #include "../vm/registry.h"
 #include "../vm/remove.h"
@@ -71,6 +72,7 @@ static void die(struct daemon *d, const char *why)
 	spawner_stop(d->spawner);
 	if (d->lock >= 0)
 		remove_tree_at_once(d->runtime_dir);
+	path_leave_shared(d->conf.runtime_dir);
 	exit(1);
 }
 
@@ -382,7 +384,7 @@ static int run(struct daemon *d)
 	policy_free(d->policy);
 	uv_loop_close(&d->loop);
 	remove_tree_at_once(d->runtime_dir);
-	(void)rmdir(d->conf.runtime_dir); /* if no other mount of this user has its own there */
+	path_leave_shared(d->conf.runtime_dir);
 	close(d->lock);
 	if (!idle)
 		_exit(d->status); /* which does not wait for the thread, as exit(3) does */

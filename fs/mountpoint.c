@@ -122,13 +122,11 @@ static char *own_directory(const char *parent, const char *path)
 	return dir;
 }
 
-/* A directory that only its owner can enter, and that is ours. */
-static int make_private(const char *dir)
+/* Is it a directory of ours in which nobody else can make anything? */
+static int check_private(const char *dir)
 {
 	struct stat st;
 
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return -errno;
 	if (lstat(dir, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
@@ -141,11 +139,13 @@ static int try_lock(const char *parent, const char *dir, const char *path, int *
 {
 	_cleanup_close_ int fd = -1;
 	struct stat ours, named;
-	int e = make_private(parent);
+	int e = path_make_shared(parent);
 
+	if (e == 0)
+		e = check_private(parent);
 	if (e < 0)
 		return e;
-	e = make_private(dir);
+	e = mkdir(dir, 0700) < 0 && errno != EEXIST ? -errno : check_private(dir);
 	if (e < 0)
 		return e == -ENOENT ? -EAGAIN : e;
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "jail_internal.h"
+#include "path.h"
 #include "remove.h"
 #include "util.h"
 
@@ -68,7 +69,7 @@ void guard_leave(const struct guarded *g)
 	if (!slash || slash == parent)
 		return;
 	*slash = '\0';
-	(void)rmdir(parent);
+	path_leave_shared(parent);
 }
 
 void guard_clean(const struct guarded *g)

@@ -47,3 +47,16 @@ int path_make(const char *path, mode_t mode)
 	}
 	return r == 0 ? make_one(path, mode) : r;
 }
+
+int path_make_shared(const char *dir)
+{
+	return make_one(dir, S_ISVTX | 0700);
+}
+
+void path_leave_shared(const char *dir)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) == 0 && (st.st_mode & (S_ISVTX | 077)) == S_ISVTX)
+		(void)rmdir(dir);
+}

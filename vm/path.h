@@ -15,6 +15,14 @@ bool path_is_below(const char *path, const char *dir);
 /* Likewise, or @dir itself. */
 bool path_is_within(const char *path, const char *dir);
 
+/*
+ * A directory of ours that several processes use, and whoever is the last one takes away: makes it, unless it is
+ * there, for its owner alone. One that somebody else has made stays. Which it is says its sticky bit, which
+ * means nothing where nobody else may write. Return: 0 or -errno.
+ */
+int path_make_shared(const char *dir);
+void path_leave_shared(const char *dir);
+
 /* Makes a directory, and those above it that are not there, all with @mode. Return: 0 or -errno. */
 int path_make(const char *path, mode_t mode);
 

@@ -122,6 +122,17 @@ def nothing_stays():
     os.mkdir(f"{b}/raw/x")
     same("unmount the other", shell(f"umount {b} || fusermount3 -u {b}")[0], 0)
     ok("none is left", wait_for(lambda: not os.path.exists(runtime), 10))
+    # So does one that was there before, however it ends.
+    os.mkdir(runtime, 0o700)
+    same("mount", call("-o", f"runtime_dir={runtime}", mnt)[0], 0)
+    ok("it is used", os.listdir(runtime))
+    same("unmount", shell(f"umount {mnt} || fusermount3 -u {mnt}")[0], 0)
+    ok("the daemon ends", wait_for(lambda: not daemons(runtime), 10))
+    same("it stays, empty", os.listdir(runtime), [])
+    same("mount", call("-o", f"runtime_dir={runtime}", mnt)[0], 0)
+    os.kill(int(call("-o", f"runtime_dir={runtime}", mnt)[1].rstrip().rsplit(b" ", 1)[-1]), signal.SIGKILL)
+    ok("the killed one is cleared away", wait_for(lambda: not os.listdir(runtime), 10))
+    os.rmdir(runtime)
 
 
 def control_characters():

@@ -55,9 +55,44 @@ static void makes(void **state)
 	}
 }
 
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static void shares(void **state)
+{
+	char top[] = "/tmp/xsbx-test.XXXXXX", ours[64], theirs[64], in[80];
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	snprintf(ours, sizeof(ours), "%s/ours", top);
+	snprintf(theirs, sizeof(theirs), "%s/theirs", top);
+	snprintf(in, sizeof(in), "%s/in", ours);
+	assert_int_equal(mkdir(theirs, 0700), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(path_make_shared(ours), 0);
+		assert_int_equal(path_make_shared(theirs), 0);
+	}
+	assert_int_equal(mkdir(in, 0700), 0);
+	path_leave_shared(ours);
+	assert_true(is_there(ours)); /* somebody is in it */
+	assert_int_equal(rmdir(in), 0);
+	path_leave_shared(ours);
+	path_leave_shared(theirs);
+	assert_false(is_there(ours));
+	assert_true(is_there(theirs));
+	/* Nor does one go that everybody may use. */
+	assert_int_equal(chmod(theirs, 01777), 0);
+	path_leave_shared(theirs);
+	assert_int_equal(rmdir(theirs), 0);
+	assert_int_equal(rmdir(top), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(below), cmocka_unit_test(makes)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(below), cmocka_unit_test(makes),
+					   cmocka_unit_test(shares)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
