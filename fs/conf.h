@@ -59,6 +59,7 @@ struct conf {
 	uint64_t reserve_bytes;	      /* of its memory, left alone; 0: derived */
 	unsigned queue, queue_user;   /* most that wait for a place, in all and of one user */
 	uint64_t snapshot_bytes;      /* disk space for snapshots */
+	bool force_mitigations;	      /* of the processor's speculation, in sandboxes */
 	unsigned admission_s, boot_s; /* longest waits for a place, and for a sandbox to be ready */
 	unsigned max_sessions;	      /* of one user; 0: no limit */
 	uint64_t output_bytes;	      /* limit of stdout and of stderr of a run */

@@ -63,6 +63,7 @@ static const struct key keys[] = {
 	{"max_sessions", CONF_GLOBAL, KEY_NUMBER, AT(max_sessions), 0, 1000000},
 	{"admission_timeout_s", CONF_GLOBAL, KEY_NUMBER, AT(admission_s), 1, SECONDS_MAX},
 	{"boot_timeout_s", CONF_GLOBAL, KEY_NUMBER, AT(boot_s), 1, 3600},
+	{"force_mitigations", CONF_GLOBAL, KEY_FLAG, AT(force_mitigations)},
 	{"snapshot_limit", CONF_GLOBAL, KEY_SIZE, AT(snapshot_bytes), 0, 1u << 24},
 	{"output_limit", CONF_GLOBAL, KEY_SIZE, AT(output_bytes), 0, 1u << 20},
 	{"history_limit", CONF_GLOBAL, KEY_SIZE, AT(history_bytes), 0, 1u << 24},

@@ -231,6 +231,7 @@ struct vm_config report_vm_config(const struct conf *conf)
 		.host_ports = conf->limits.host_ports,
 		.no_machines = !has_machines(conf),
 		.snapshot_bytes = conf->snapshot_bytes,
+		.mitigate = conf->force_mitigations,
 		.store = {conf->store_url, conf->store_region, conf->store_program,
 			  conf->store_read, conf->store_write, conf->store_timeout_s},
 		.packages =

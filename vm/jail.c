@@ -445,6 +445,8 @@ static int close_doors(const struct jail_spec *spec, const struct jail_cell *cel
 
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_RLIMITS, r, "");
+	if (spec->flags & JAIL_MITIGATE)
+		jail_mitigate();
 	r = drop_privileges(spec->keep_caps);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_PRIVILEGES, r, "");

@@ -66,7 +66,9 @@ struct jail_rlimit {
 #define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
 #define JAIL_NO_SETID	0x20u /* no file can be given a set-id bit, as others could run it */
 
-#define JAIL_AS_OWNER	0x400u /* as root: id 0 inside is `owner`, and 1 and 2 are two of `foreign` */
+#define JAIL_MITIGATE \
+	0x800u /* the processor does not speculate as it likes, where the kernel can say so */
+#define JAIL_AS_OWNER 0x400u /* as root: id 0 inside is `owner`, and 1 and 2 are two of `foreign` */
 
 /*
  * - The program has id 0 inside, and `user` for what it starts, where two ids were asked for and the
@@ -110,7 +112,8 @@ enum jail_layer {
 	JAIL_L_MEMORY,	 /* `value`: limit; `version` of the control groups */
 	JAIL_L_PIDS,
 	JAIL_L_CPU,
-	JAIL_L_COUNTERS, /* `value`: timers and queued signals, if limited */
+	JAIL_L_COUNTERS,    /* `value`: timers and queued signals, if limited */
+	JAIL_L_SPECULATION, /* `value`: as jail_budget.c has it */
 	JAIL_NLAYERS,
 };
 

@@ -238,6 +238,14 @@ int jail_card_set_up(int card, int socket);
  * Return: 0 or -errno. */
 int jail_budget_set(const struct jail_spec *spec);
 
+/* For this process and all that come from it, for ever: no speculation past a store or an indirect branch
+ * of others, where the kernel lets a process choose. What came of it is in the report. */
+void jail_mitigate(void);
+
+/* What /proc/PID/status says of speculation, as a number, and that in words. */
+uint64_t jail_speculation(const char *status);
+void jail_speculation_str(uint64_t value, char *out, size_t size);
+
 /* ---- jail_cgroup.c ---- */
 
 /* Makes the groups of @cell and notes in its report what they limit. */

@@ -43,14 +43,15 @@ static const char *const step_str[] = {
 static_assert(ARRAY_SIZE(step_str) == JAIL_NSTEPS, "a name for each step");
 
 static const char *const layer_str[] = {
-	[JAIL_L_USER] = "namespace.user", [JAIL_L_MOUNT] = "namespace.mount",
-	[JAIL_L_PID] = "namespace.pid",	  [JAIL_L_IPC] = "namespace.ipc",
-	[JAIL_L_UTS] = "namespace.uts",	  [JAIL_L_CGROUP] = "namespace.cgroup",
-	[JAIL_L_NET] = "namespace.net",	  [JAIL_L_IDS] = "ids",
-	[JAIL_L_CAPS] = "capabilities",	  [JAIL_L_NNP] = "no_new_privs",
-	[JAIL_L_SECCOMP] = "seccomp",	  [JAIL_L_LANDLOCK] = "landlock",
-	[JAIL_L_MEMORY] = "limit.memory", [JAIL_L_PIDS] = "limit.processes",
-	[JAIL_L_CPU] = "limit.cpu",	  [JAIL_L_COUNTERS] = "limit.counters",
+	[JAIL_L_USER] = "namespace.user",     [JAIL_L_MOUNT] = "namespace.mount",
+	[JAIL_L_PID] = "namespace.pid",	      [JAIL_L_IPC] = "namespace.ipc",
+	[JAIL_L_UTS] = "namespace.uts",	      [JAIL_L_CGROUP] = "namespace.cgroup",
+	[JAIL_L_NET] = "namespace.net",	      [JAIL_L_IDS] = "ids",
+	[JAIL_L_CAPS] = "capabilities",	      [JAIL_L_NNP] = "no_new_privs",
+	[JAIL_L_SECCOMP] = "seccomp",	      [JAIL_L_LANDLOCK] = "landlock",
+	[JAIL_L_MEMORY] = "limit.memory",     [JAIL_L_PIDS] = "limit.processes",
+	[JAIL_L_CPU] = "limit.cpu",	      [JAIL_L_COUNTERS] = "limit.counters",
+	[JAIL_L_SPECULATION] = "speculation",
 };
 static_assert(ARRAY_SIZE(layer_str) == JAIL_NLAYERS, "a name for each layer");
 
@@ -213,6 +214,7 @@ static int look(const struct jail_spec *spec, pid_t pid, int proc, struct jail_c
 	if (read_status(proc, status, sizeof(status)) < 0)
 		return jail_fault_set(fault, JAIL_STEP_VERIFY, -ESRCH, "process");
 	look_at_status(spec, cell, status, r);
+	hold(r, JAIL_L_SPECULATION, true, jail_speculation(status));
 	look_at_landlock(spec, r);
 	look_at_counters(spec, pid, r);
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -290,6 +292,8 @@ static void value_str(enum jail_layer layer, const struct jail_finding *f, char 
 		snprintf(out, size, "%llu, control groups v%u", v, f->version);
 	else if (layer == JAIL_L_COUNTERS)
 		counters_str(v, out, size);
+	else if (layer == JAIL_L_SPECULATION)
+		jail_speculation_str(v, out, size);
 	else
 		snprintf(out, size, layer < JAIL_L_IDS ? "own" : "on");
 }

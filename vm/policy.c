@@ -204,6 +204,7 @@ int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
 		return -ENOMEM;
 	(void)accel_wish_parse(cfg->vm->accel, &wish);
 	p->others = cfg->others;
+	p->mitigate = cfg->vm->mitigate;
 	p->most = (struct order_limits){
 		.memory_mb = least(cfg->max_memory_mb, MEMORY_MAX_MB),
 		.cpus = least(cfg->max_cpus, CPUS_MAX),

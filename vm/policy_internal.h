@@ -24,7 +24,7 @@ struct sealed_view {
 /* Paths are absolute. "": there is no such program, or it is not wanted. */
 struct policy {
 	struct order_limits most;
-	bool others;
+	bool others, mitigate;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
 	char *ca, *offline; /* or NULL */

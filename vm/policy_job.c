@@ -186,6 +186,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 	r = qemu_jail(p->qemu, machine.kvm, o->memory_mb + QEMU_MOST_MB, o->cpus, jail);
 	if (r < 0)
 		return r;
+	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
 	qemu_argv(&machine, argv);
 	for (size_t i = 0; i < argv->argc; i++)
 		policy_arg(job, argv->argv[i]);
@@ -334,6 +335,7 @@ static int sandbox_job(const struct policy *p, const struct order_sandbox *o, st
 	r = process_jail(&cell, jail);
 	if (r < 0)
 		return r;
+	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
 	agent_args(job, jail);
 	policy_env(job, "PATH=" SYSTEM_PATH ":" PROCESS_JAIL_BIN);
 	add_target(job, HOSTED_AGENT_FD);

@@ -70,6 +70,7 @@ struct vm_config {
 	unsigned queue_user;	 /* of one user */
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
+	bool mitigate;		 /* sandboxes never have the processor speculate as it likes */
 	bool no_machines; /* no template's sessions begin as machines: nobody may need QEMU */
 	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
 	struct vm_host_ports
