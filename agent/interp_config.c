@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "place.h"
 #include "spawn.h"
@@ -14,6 +15,7 @@
 #define NPROC_DEFAULT	   512u
 #define NOFILE_DEFAULT	   4096u
 #define PACKAGES_VARIABLES 2 /* PYTHONUSERBASE, NODE_PATH */
+#define BUN_VARIABLES	   2
 #define USER_PATH	   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 static const struct language {
@@ -152,6 +154,25 @@ static int envp_set_user(char **envp, const struct proto_env *e, bool python)
 	return envp_set(envp, e->name, e->value);
 }
 
+/* Bun maps more than it uses: for its allocator 128 MiB to begin with, and for what it compiles 1 GiB.
+ * Where what a process has mapped is limited, it does not start, or does not compile, so it is told to
+ * begin small. */
+static int envp_bun(char **envp)
+{
+	static const char *const small[BUN_VARIABLES][2] = {
+		{"MIMALLOC_ARENA_EAGER_COMMIT", "0"},
+		{"BUN_JSC_jitMemoryReservationSize", "16777216"},
+	};
+	struct rlimit data;
+	int r = 0;
+
+	if (getrlimit(RLIMIT_DATA, &data) < 0 || data.rlim_cur == RLIM_INFINITY)
+		return 0;
+	for (size_t n = 0; r == 0 && n < ARRAY_SIZE(small); n++)
+		r = envp_set(envp, proto_cstr(small[n][0]), proto_cstr(small[n][1]));
+	return r;
+}
+
 static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
 {
 	const char *const defaults[][2] = {
@@ -159,7 +180,8 @@ static int envp_new(const struct place *place, const struct proto_setup *s, char
 		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},  {"LANG", "C.UTF-8"},
 		{"TERM", "dumb"},	{"PWD", place->work},
 	};
-	char **envp = calloc(ARRAY_SIZE(defaults) + PACKAGES_VARIABLES + PROTO_ENV_MAX + 1,
+	char **envp = calloc(ARRAY_SIZE(defaults) + PACKAGES_VARIABLES + BUN_VARIABLES +
+				     PROTO_ENV_MAX + 1,
 			     sizeof(*envp));
 	int r = envp ? 0 : -ENOMEM;
 
@@ -173,6 +195,8 @@ static int envp_new(const struct place *place, const struct proto_setup *s, char
 	}
 	if (r == 0 && place->packages)
 		r = envp_packages(envp, place->packages);
+	if (r == 0 && str_is(s->language, "javascript"))
+		r = envp_bun(envp);
 	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
 		r = envp_set_user(envp, &s->env[n], str_is(s->language, "python"));
 	if (r < 0) {

@@ -5,6 +5,7 @@
 Usage: see agent_bed.py."""
 
 import os
+import resource
 import signal
 import time
 import unittest
@@ -212,6 +213,15 @@ class Others(Case):
     @unittest.skipUnless(os.path.exists(BUN), 'there is no Bun')
     def test_bun(self):
         self.end('javascript', 'console.log(process.pid)')
+
+    @unittest.skipUnless(os.path.exists(BUN), 'there is no Bun')
+    def test_bun_where_each_process_is_limited(self):
+        """As in a jail without control groups, with the memory that a session has by default."""
+        resource.prlimit(self.agent.process.pid, resource.RLIMIT_DATA, (196 << 20, 196 << 20))
+        self.agent.setup('javascript')
+        r = self.run_code('let a = []; try { for (;;) a.push(Buffer.alloc(1 << 20, 1)) } catch (e) {'
+                          ' const n = a.length; a = null; console.log(n > 32, String(e)) }')
+        self.assertEqual(r.out, b'true RangeError: Out of memory\n')
 
 
 if __name__ == '__main__':
