@@ -60,8 +60,8 @@ void link_overdue(struct sandbox *s)
 
 	static_assert(ARRAY_SIZE(waited_for) == SANDBOX_NPHASES, "words for each phase");
 	trouble_set(&p, "agent-silent",
-		    "The machine may be overloaded: try again, or raise boot_s.", "%s within %u s",
-		    waited_for[s->phase], s->vm->boot_s);
+		    "The machine may be overloaded: try again, or raise boot_timeout_s.",
+		    "%s within %u s", waited_for[s->phase], (unsigned)(s->allowed_ms / 1000));
 	if (s->phase == PHASE_RESET)
 		sandbox_fail(s, &p);
 	else

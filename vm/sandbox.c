@@ -210,6 +210,7 @@ static void on_deadline(uv_timer_t *timer)
 
 void sandbox_deadline(struct sandbox *s, uint64_t ms)
 {
+	s->allowed_ms = ms;
 	if (ms)
 		uv_timer_start(&s->deadline, on_deadline, ms, 0);
 	else

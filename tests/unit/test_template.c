@@ -130,6 +130,25 @@ static void clone_dies(void **state)
 	retried(false);
 }
 
+/* A clone has less time than a machine that boots; what is said of it names that time. */
+static void clone_is_silent(void **state)
+{
+	struct sandbox_spec spec = bed_spec();
+	struct template *t;
+
+	(void)state;
+	spec.pool.target = 0;
+	t = bed_open_first(&spec);
+	machines.sleeps[BACKEND_CLONE] = true;
+	bed_ask(&bed.user[1], &spec);
+	bed_settle();
+	machines_of(bed.user[1].s)->mute = true;
+	bed_pass(16000);
+	assert_non_null(strstr(t->problem, "did not answer within 15 s"));
+	assert_int_equal(bed.user[1].nready, 1);
+	assert_string_equal(bed_start_of(&bed.user[1]), "cold");
+}
+
 /* What a clone is not to blame for ends the sandbox, on its way up and between clone and machine. */
 static void given_up(bool while_retrying)
 {
@@ -427,6 +446,7 @@ int main(void)
 		T(clones_fail),
 		T(clone_does_not_start),
 		T(clone_dies),
+		T(clone_is_silent),
 		T(clone_is_given_up),
 		T(retry_is_given_up),
 		T(key_changes_while_ready),
