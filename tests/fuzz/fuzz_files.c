@@ -36,6 +36,7 @@ struct pending {
 	struct req *req;
 	enum { P_FIND, P_SAME, P_READLINK, P_RENAME, P_OTHER } what;
 	unsigned at; /* the directory, or the entry */
+	unsigned on; /* the entry that the request is about: the kernel holds it meanwhile */
 	char name[2];
 };
 
@@ -257,13 +258,16 @@ static void lookup(void)
 static void readlink_or_getattr(void)
 {
 	unsigned i = byte() % NAMES;
+	struct pending *p;
 
 	if (!entry[i].used)
 		return;
+	p = entry[i].link ? ask(P_READLINK, entry[i].parent, NULL) : ask(P_OTHER, 0, NULL);
+	p->on = i;
 	if (entry[i].link)
-		ops.readlink(native(ask(P_READLINK, entry[i].parent, NULL)->req), entry[i].ino);
+		ops.readlink(native(p->req), entry[i].ino);
 	else
-		ops.getattr(native(ask(P_OTHER, 0, NULL)->req), entry[i].ino, NULL);
+		ops.getattr(native(p->req), entry[i].ino, NULL);
 }
 
 static void rename_one(void)
@@ -319,7 +323,7 @@ static void drop(void)
 		if (entry[n].used && n && entry[n].parent == i)
 			return;
 	for (unsigned n = 0; n < npending; n++)
-		if (pending[n].at == i)
+		if (pending[n].at == i || pending[n].on == i)
 			return;
 	forget(entry[i].ino, entry[i].lookups);
 	entry[i].used = false;
