@@ -288,7 +288,7 @@ static int check_place(const char *path, const struct stat *st, const struct con
 	if (!realpath(slash ? dir : ".", way))
 		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
 	if (strcmp(way, "/") != 0)
-		strcat(way, "/");
+		memcpy(way + strlen(way), "/", sizeof("/"));
 	r = check_way(way, src);
 	if (r == 0 && !realpath(path, way))
 		r = conf_fail(src, errno, "cannot be read: %s", strerror(errno));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc/stat says in a jail. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "jail_internal.h"
@@ -22,20 +23,27 @@ static void copy_line(FILE *out, const char *line)
 		fputs(line, out);
 }
 
-static char *make(void)
+static void write_text(FILE *out)
 {
 	_cleanup_file_ FILE *in = fopen("/proc/stat", "re");
 	_cleanup_free_ char *line = NULL;
+	size_t room = 0;
+
+	while (in && getline(&line, &room, in) >= 0)
+		copy_line(out, line);
+	fputs("intr 0\nctxt 0\nprocesses 0\nprocs_running 1\nprocs_blocked 0\nsoftirq" ZEROS, out);
+}
+
+static char *make(void)
+{
 	char *text = NULL;
-	size_t size, room = 0;
+	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	bool good;
 
 	if (!out)
 		return NULL;
-	while (in && getline(&line, &room, in) >= 0)
-		copy_line(out, line);
-	fputs("intr 0\nctxt 0\nprocesses 0\nprocs_running 1\nprocs_blocked 0\nsoftirq" ZEROS, out);
+	write_text(out);
 	good = !ferror(out);
 	if (fclose(out) == 0 && good)
 		return text;
