@@ -273,7 +273,7 @@ class Model(Bed):
         self.held[owner][start:end + 1] = [kind] * (end - start + 1)
 
     def settle(self):
-        while any(not self.blocked(o, *ask) for o, (_, ask) in self.waits.items()):
+        while any(not self.blocked(o, *ask) for o, (_, ask, _) in self.waits.items()):
             token, how = self.locked()
             owner, ask = next((o, w[1]) for o, w in self.waits.items() if w[0] == token)
             del self.waits[owner]
@@ -302,7 +302,7 @@ class Model(Bed):
                 self.cancel(self.token, 1)
                 self.held[owner] = before
         elif got == 'waits':
-            self.waits[owner] = self.token, ask
+            self.waits[owner] = self.token, ask, handle
 
     def sandbox(self, owner):
         start = self.random.randrange(self.BYTES)
@@ -314,12 +314,12 @@ class Model(Bed):
 
     def close_one(self, owner):
         """A process closes a descriptor: what it has goes, its wait stays."""
-        old = self.handles[owner].pop(0)
-        self.drop(owner, old)
-        self.held[owner] = [UNLOCK] * self.BYTES
-        mine = owner in self.waits
-        self.left.append((owner if mine else None, old))
+        if owner in self.waits and self.waits[owner][2] == self.handles[owner][0]:
+            return  # the kernel keeps it open, and would take back what it gets
+        self.left.append(self.handles[owner].pop(0))
         self.handles[owner].append(self.agent.open(self.node, os.O_RDWR))
+        self.drop(owner, self.left[-1])
+        self.held[owner] = [UNLOCK] * self.BYTES
 
     def test_model(self):
         seed = int(os.environ.get('SEED', time.time_ns() & 0xffffffff))
@@ -339,13 +339,9 @@ class Model(Bed):
             elif what == 0:
                 self.close_one(owner)
             elif what == 1 and self.left:
-                waiter, handle = self.left.pop(0)
-                if waiter in self.waits:
-                    self.left.append((waiter, handle))  # it may be the one that it waits by
-                else:
-                    self.release(handle)
+                self.release(self.left.pop(0))
             elif what < 4 and owner in self.waits:
-                token, _ = self.waits.pop(owner)
+                token, *_ = self.waits.pop(owner)
                 self.cancel(token, self.random.randrange(2))
                 self.assertEqual(self.locked(), (token, 'EINTR'))
             else:
