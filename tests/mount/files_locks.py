@@ -41,7 +41,15 @@ def drop(key):
 """
 
 SERVE = TOOLS + """
-import sys
+import sys, threading
+def begin(*args, **kwargs):
+    global thread, got
+    got = []
+    thread = threading.Thread(target=lambda: got.append(take(*args, **kwargs)), daemon=True)
+    thread.start()
+def end():
+    thread.join()
+    return got[0]
 for line in sys.stdin:
     try:
         answer = eval(line)
@@ -217,6 +225,44 @@ def interrupts():
         interrupted(kind)
 
 
+def another_descriptor():
+    """A wait is answered, although its process closes the descriptor it came with first."""
+    with program() as host:
+        same("shared", host("take('d', 'posix', 'r', 0, 1)"), "ok")
+        same("inside", G("take('d', 'posix', 'w', 10, 1)"), "ok")
+        host("begin('d', 'posix', 'w', 10, 1, wait=True, key='second')")
+        host.tell("end()")
+        ok("waits", host.waits())
+        G("take('d', 'posix', 'u')")
+        same("got", host.hear(), "ok")
+        same("given back", host("take('d', 'posix', 'u', 0, 0, key='second')"), "ok")
+        same("inside again", G("take('d', 'posix', 'w', 10, 1)"), "ok")
+        same("shared again", host("take('d', 'posix', 'r', 0, 1)"), "ok")
+        host("begin('d', 'posix', 'w', 10, 1, wait=True, key='second')")
+        time.sleep(0.2)
+        same("the first is closed", host("drop('d')"), "closed")
+        same("free", G("take('d', 'posix', 'u')"), "ok")
+        same("got in spite of that", host("end()"), "ok")
+        same("and held", G("take('d', 'posix', 'r', 10, 1)"), "EAGAIN")
+    G("drop('d')")
+
+
+def shared_stays():
+    """Who does not get it alone after all still shares it."""
+    with program() as host:
+        host("(signal.signal(signal.SIGALRM, lambda *a: 1 / 0), None)[1]")
+        same("shared", host("take('s', 'posix', 'r')"), "ok")
+        same("by both", G("take('s', 'posix', 'r')"), "ok")
+        host.tell("take('s', 'posix', 'w', wait=True)")
+        ok("waits", host.waits())
+        host.child.send_signal(signal.SIGALRM)
+        has("given up", host.hear(), "ZeroDivisionError")
+        same("not alone", G("take('s', 'posix', 'w')"), "EAGAIN")
+        same("closed", host("drop('s')"), "closed")
+        same("alone", G("take('s', 'posix', 'w')"), "ok")
+    G("drop('s')")
+
+
 def deadlocks():
     with program() as one, program() as two:
         same("one has a", one("take('a', 'posix', 'w')"), "ok")
@@ -292,4 +338,4 @@ def the_end():
         same("a new sandbox: free", host("take('e', 'posix', 'w')"), "ok")
 
 
-main(setup, kinds, ranges, waits, interrupts, deadlocks, tools, other_nodes, the_end)
+main(setup, kinds, ranges, waits, interrupts, another_descriptor, shared_stays, deadlocks, tools, other_nodes, the_end)
