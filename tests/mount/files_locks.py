@@ -327,6 +327,7 @@ def the_end():
     with program() as host, program() as other:
         same("held", host("take('e', 'posix', 'w')"), "ok")
         same("held too", G("take('g', 'posix', 'w')"), "ok")
+        same("not free", other("take('g', 'posix', 'w')"), "EAGAIN")
         other.tell("take('g', 'posix', 'w', wait=True)")
         ok("waits", other.waits())
         G.ctl("close")

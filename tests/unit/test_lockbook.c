@@ -207,7 +207,6 @@ static void test_undo(void **state)
 		for (uint64_t at = u.start; at <= u.end; at = piece.end + 1) {
 			piece = lockbook_piece(u.was, at, u.end);
 			a = ask(0, piece.start, piece.end, piece.type);
-			h = lockbook_find(&book, file, 0);
 			assert_int_equal(take(&a), 0);
 		}
 		lockbook_free_undo(&u);
