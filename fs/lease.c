@@ -11,6 +11,7 @@
 #include "fs.h"
 #include "netset.h"
 #include "paths.h"
+#include "quota.h"
 
 void lease_set_state(struct session *s, enum session_state state)
 {
@@ -194,6 +195,17 @@ void lease_relieved(void *data)
 			check_pace(fs->slot[i]);
 }
 
+/* Return: whether something of this run is lost from now on. */
+static bool keep_output(struct session *s, enum vm_stream stream, const void *bytes, size_t len)
+{
+	const bool had_lost = run_lost(s->active);
+
+	if (run_wants_disk(s->active, stream, len) && quota_disk_full(s->fs, s->uid))
+		run_stop_keeping(s->active, stream, -EDQUOT);
+	run_output(s->active, stream, bytes, len);
+	return run_lost(s->active) && !had_lost;
+}
+
 static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		      size_t len)
 {
@@ -202,7 +214,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 
 	if (!s || !s->active || s->active->number != run)
 		return;
-	if (run_output(s->active, stream, bytes, len)) {
+	if (keep_output(s, stream, bytes, len)) {
 		run_lost_problem(s->active, &loss);
 		session_problem(s, &loss);
 		events_add(&s->fs->events, s, "output", loss.cause);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the daemon's memory a user's texts take. See quota.h. */
+/* How much of the daemon's memory a user's texts take, and of the disk his output. See quota.h. */
 #include "quota.h"
 
 #include <errno.h>
 
+#include "../vm/util.h"
 #include "complaint.h"
 #include "fs.h"
 #include "problem.h"
@@ -56,4 +57,37 @@ int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
 	else
 		complaint_tell(fs, uid, &p);
 	return -EDQUOT;
+}
+
+/* Output of runs that were removed stays as long as somebody has it open. */
+static uint64_t removed_bytes(const struct fs *fs, uid_t uid)
+{
+	const struct handle *h;
+	uint64_t n = 0;
+
+	TAILQ_FOREACH(h, &fs->handles.open, link)
+		if (h->uid == uid && h->r && h->s &&
+		    (h->s->dead || session_run(h->s, h->r->number) != h->r))
+			n += run_bytes(h->r);
+	return n;
+}
+
+bool quota_disk_full(const struct fs *fs, uid_t uid)
+{
+	const struct depot *d = &fs->depot;
+	const uint64_t stored = (uint64_t)d->nused * DEPOT_BLOCK + d->waiting;
+	const uint64_t share = (stored + (uint64_t)MAX(d->room, 0)) / 4 * 3;
+	const struct run *r;
+	uint64_t n;
+
+	if (!fs->conf->allow_other || stored <= share)
+		return false;
+	n = removed_bytes(fs, uid);
+	for (unsigned i = 0; i < fs->nslots; i++) {
+		if (!fs->slot[i] || fs->slot[i]->uid != uid)
+			continue;
+		TAILQ_FOREACH(r, &fs->slot[i]->runs, link)
+			n += run_bytes(r);
+	}
+	return n > share;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the daemon's memory a user's texts take. */
+/* How much of the daemon's memory a user's texts take, and of the disk his output. */
 #ifndef XSBX_QUOTA_H
 #define XSBX_QUOTA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,6 +19,10 @@
  *
  * Nothing is counted as it comes and goes: a sum of what is there can't be wrong, and with hundreds of
  * sessions takes some microseconds.
+ *
+ * Output that is kept is on a disk that all users of the mount share. Where there are several, one's output
+ * takes at most three quarters of what is stored and free together, so that whoever fills the disk does not
+ * do so for others. As long as no more than that is stored at all, nothing has to be added up.
  */
 #define QUOTA_BYTES (256u << 20) /* of one user */
 
@@ -38,5 +43,8 @@ int quota_take(struct fs *fs, struct session *s, size_t from, size_t to);
 
 /* What all sessions and open handles of a user take now, in bytes. */
 uint64_t quota_used(const struct fs *fs, uid_t uid);
+
+/* Has a user so much output on the disk that no more of it is kept? */
+bool quota_disk_full(const struct fs *fs, uid_t uid);
 
 #endif

@@ -95,16 +95,31 @@ static void merge(struct run *r, enum vm_stream stream, const void *data, size_t
 	spool_append(both, r->depot, data, len);
 }
 
-bool run_output(struct run *r, enum vm_stream stream, const void *data, size_t len)
+void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len)
 {
 	struct spool *sp = &r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR];
-	const bool had_lost = run_lost(r);
 
 	assert(r->state == RUN_RUNNING);
 	merge(r, stream, data, len);
 	spool_append(sp, r->depot, data, len);
 	r->last_output = fs_now();
-	return run_lost(r) && !had_lost;
+}
+
+bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
+{
+	const struct spool *sp = &r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR];
+
+	/* Once for each block. */
+	return !sp->err && sp->len + len > SPOOL_MEMORY &&
+	       (sp->len <= SPOOL_MEMORY || sp->len % DEPOT_BLOCK + len >= DEPOT_BLOCK);
+}
+
+void run_stop_keeping(struct run *r, enum vm_stream stream, int err)
+{
+	spool_lose(&r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR], err, 0);
+	/* An empty one begins as a copy of the other, with what is missing there. */
+	if (spool_size(&r->spool[RUN_BOTH]))
+		spool_lose(&r->spool[RUN_BOTH], err, 0);
 }
 
 bool run_lost(const struct run *r)
@@ -135,8 +150,11 @@ void run_lost_problem(const struct run *r, struct vm_problem *ret_p)
 		 "missing",
 		 r->number, strerror(-err));
 	snprintf(ret_p->fix, sizeof(ret_p->fix), "%s",
-		 err == -ENOMEM
-			 ? "Free some memory, and run it again."
+		 err == -ENOMEM ? "Free some memory, and run it again."
+		 : err == -EDQUOT
+			 ? "Remove runs or sessions with long output, and run it again: one user's "
+			   "may "
+			   "take three quarters of the disk."
 			 : "Make room on the disk of spool_dir, or mend it, and run it again.");
 }
 

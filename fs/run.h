@@ -70,8 +70,12 @@ bool run_has_status(const struct run *r);
 
 /* It was sent, to take no longer than @timeout_s; 0 is no limit. */
 void run_started(struct run *r, unsigned timeout_s);
-/* Appends output. Return: whether something had to be given up for the first time. */
-bool run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
+/* Appends output. */
+void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
+/* Would so much more of it need room on the disk that was not thought of yet? */
+bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len);
+/* What more there is of this output is lost, because of @err. */
+void run_stop_keeping(struct run *r, enum vm_stream stream, int err);
 /* Is output missing that could not be kept? */
 bool run_lost(const struct run *r);
 /* ... and why, in words. */
