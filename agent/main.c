@@ -14,6 +14,7 @@
 #include "init.h"
 #include "log.h"
 #include "place.h"
+#include "proc.h"
 #include "util.h"
 
 #define USER_ID 1000
@@ -59,6 +60,7 @@ static int jail(struct place *place, int fd)
 	place->lib = "/run/xsbx/lib";
 	place->packages = access(PLACE_PACKAGES, F_OK) == 0 ? PLACE_PACKAGES : NULL;
 	place->jail = true;
+	proc_jailed();
 	place->drop = getuid() == 0;
 	place->uid = place->gid = USER_ID;
 	r = serve(place, fd, true);

@@ -5,14 +5,30 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#define PROC_MAX 65536u /* more cannot be: pid_max is 32768 in a guest */
+/*
+ * In a jail, /proc has hidepid, so that user code does not see what waits beside it; and the kernel hides
+ * by that also from us, who have capabilities only there, a process that may not be dumped and whose
+ * first thread has ended, or is about to. Its threads may go on for ever, and as long as it is not gone
+ * its children are not known for ours. So there each number that may be a process's is tried.
+ */
+
+#define PID_LIMIT 4194304 /* the kernel's own, where it does not say */
+#define PROC_MAX  65536u  /* more cannot be: pid_max is 32768 in a guest */
 
 static pid_t exempt[2];
+static bool jailed;
+
+void proc_jailed(void)
+{
+	jailed = true;
+}
 
 void proc_exempt(pid_t one, pid_t two)
 {
@@ -107,11 +123,27 @@ static int proc_look(pid_t pid, struct proc *ret_p)
 	return 0;
 }
 
+/* A zombie, all of whose threads have ended, says so. */
+static bool is_running(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 0;
+}
+
 bool proc_is(const struct proc *p)
 {
 	struct proc now;
+	bool is;
+	int fd;
 
-	return proc_look(p->pid, &now) == 0 && now.start == p->start;
+	if (p->start)
+		return proc_look(p->pid, &now) == 0 && now.start == p->start;
+	fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	is = fd >= 0 && is_running(fd);
+	if (fd >= 0)
+		close(fd);
+	return is;
 }
 
 static int set_add(struct proc_set *set, const struct proc *p)
@@ -200,6 +232,56 @@ static void mark_ours(struct proc_set *set)
 	}
 }
 
+/* The highest number that a process may have: those that were given, or, if they began again, all. */
+static pid_t highest(void)
+{
+	static pid_t last;
+	static bool again;
+	const pid_t now = proc_last_pid();
+	char buf[32] = "";
+
+	again = again || now < last || !now;
+	last = now;
+	if (!again)
+		return now;
+	return read_text("/proc/sys/kernel/pid_max", buf, sizeof(buf)) < 0
+		       ? PID_LIMIT
+		       : (pid_t)strtol(buf, NULL, 10);
+}
+
+/* Adds one that /proc did not list, if there is one: it is hidden, or new. */
+static int add_unlisted(struct proc_set *set, pid_t pid)
+{
+	struct proc p = {.pid = pid, .parent = getpid(), .live = true};
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* which takes no thread for a process */
+	int r = 0;
+
+	if (fd < 0)
+		return 0;
+	if (proc_look(pid, &p) == 0 || is_running(fd))
+		r = set_add(set, &p);
+	close(fd);
+	return r;
+}
+
+static int add_hidden(struct proc_set *set)
+{
+	const size_t listed = set->n;
+	const pid_t end = highest();
+	size_t at = 0;
+	int r = 0;
+
+	for (pid_t pid = 2; r == 0 && pid <= end; pid++) {
+		while (at < listed && set->v[at].pid < pid)
+			at++;
+		if (at == listed || set->v[at].pid != pid)
+			r = add_unlisted(set, pid);
+	}
+	if (set->n > listed)
+		qsort(set->v, set->n, sizeof(*set->v), by_pid);
+	return r;
+}
+
 int proc_scan(struct proc_set *set)
 {
 	DIR *d = opendir("/proc");
@@ -224,6 +306,9 @@ int proc_scan(struct proc_set *set)
 		return r;
 	if (set->n)
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
+	r = jailed ? add_hidden(set) : 0;
+	if (r < 0)
+		return r;
 	mark_ours(set);
 	for (size_t i = 0; i < set->n; i++) {
 		if (set->v[i].ours && !is_exempt(set->v[i].pid))

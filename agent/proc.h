@@ -16,7 +16,7 @@
 
 struct proc {
 	pid_t pid, parent;
-	uint64_t start; /* clock ticks since boot; with pid it names one process for ever */
+	uint64_t start; /* clock ticks since boot; with pid it names one process; 0: it is hidden */
 	bool live;	/* not a zombie */
 	bool ours;	/* descends from the agent */
 	int fd;		/* while it is being ended */
@@ -44,6 +44,9 @@ int proc_read_stat(const char *path, struct proc_stat *ret_s);
 
 /** proc_set_clear() - Empty a set and free its memory. */
 void proc_set_clear(struct proc_set *set);
+
+/** proc_jailed() - We are PID 1 of a jail: all there is is ours, and /proc may hide some of it. */
+void proc_jailed(void);
 
 /** proc_exempt() - Name the two descendants that are not user code; 0 for none. */
 void proc_exempt(pid_t one, pid_t two);
