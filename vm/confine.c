@@ -96,8 +96,7 @@ static int confine_files(const struct confine_spec *spec)
 {
 	static const char *const readable[] = {
 		"/proc",	  "/sys/devices/system", "/sys/fs/cgroup", "/sys/fs/fuse",
-		"/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom",   "/dev/kvm",
-		"/etc/fuse.conf",
+		"/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom",   "/etc/fuse.conf",
 	};
 	struct rules *r = calloc(1, sizeof(*r));
 	int abi;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,12 +16,14 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "fdpass.h"
 #include "guard.h"
 #include "spawner_server.h"
 #include "spawner_wire.h"
+#include "tree.h"
 #include "util.h"
 
 /*
@@ -231,6 +234,34 @@ static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 	spawn_failed(s, id, &e);
 }
 
+/* What a sandbox has changed lies in memory of its own, and belongs to an id of a jail, where jails have such. */
+static bool is_upper(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	return S_ISDIR(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+	       (!jail_has_private_ids() || jail_has_id(st->st_uid));
+}
+
+/*
+ * Descriptors come from the daemon, which may be somebody else's. From a directory of the host's, or a place
+ * that was only looked up, who is in a jail gets at all that lies below and above it, with whatever rights his
+ * id has there; a file that was opened to be read he can open once more, to be written. So of directories only
+ * changes come through, and files go to machines alone, whose Landlock rules let them be read.
+ */
+static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
+{
+	const int fd = job->fds[t->from], flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags < 0 || fstat(fd, &st) < 0)
+		return false;
+	if ((job->flags & SPAWN_TREE) && t->to == TREE_UPPER_FD)
+		return is_upper(fd, &st);
+	return !(flags & O_PATH) && !S_ISDIR(st.st_mode) && !S_ISBLK(st.st_mode) &&
+	       !(S_ISREG(st.st_mode) && job->jail && job->jail->use == JAIL_SANDBOX);
+}
+
 /* Is what the rules came up with something that can be done? Return: 0 or -errno. */
 static int check_job(const struct spawn_job *job)
 {
@@ -242,6 +273,8 @@ static int check_job(const struct spawn_job *job)
 			return -EINVAL;
 		if (job->target[i].from >= job->nfds)
 			return -EMFILE; /* there was no room for them */
+		if (!fd_ok(job, &job->target[i]))
+			return -EPERM;
 	}
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "spawner_bed.h"
 #include "vm/jail.h"
 #include "vm/spawn.h"
+#include "vm/tree.h"
 #include "vm/util.h"
 
 struct result {
@@ -133,6 +134,78 @@ static bool have_jail(void)
 		return true;
 	print_message("no jail here: %s: %s\n", r.step, strerror(-r.failed));
 	return false;
+}
+
+/* Whoever has taken over the daemon chooses the descriptors: none of them may lead out of the jail. */
+static void no_way_out(void **state)
+{
+	const struct {
+		const char *path;
+		int flags;
+	} bad[] = {
+		{"/", O_RDONLY | O_DIRECTORY},
+		{"/", O_PATH | O_DIRECTORY},
+		{"/etc/passwd", O_PATH},
+		{"/etc/passwd", O_RDONLY}, /* by /proc/self/fd it can be opened for writing */
+	};
+	const struct jail_spec spec = usual();
+	struct result r;
+	int p[2];
+
+	(void)state;
+	if (!have_jail())
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const int fd = open(bad[i].path, bad[i].flags | O_CLOEXEC);
+
+		assert_true(fd >= 0);
+		assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+		close(p[1]);
+		start(&r, &spec, "/bin/sh", "true", fd);
+		close(fd);
+		finish(&r, p[0]);
+		assert_int_equal(r.failed, -EPERM);
+		assert_string_equal(r.step, "the spawner does not allow it");
+	}
+	run(&r, &spec, "echo a pipe can be given");
+	assert_string_equal(r.out, "a pipe can be given\n");
+}
+
+/* What is copied into a working directory has to be what a sandbox has changed, and no directory of the host's. */
+static void only_changes(void **state)
+{
+	static const char *const argv[] = {TREE_LIST, NULL}, *const envp[] = {NULL};
+	const struct jail_spec spec = usual();
+	const struct free_job job = {.argv = argv,
+				     .envp = envp,
+				     .target = {{0, TREE_UPPER_FD}},
+				     .ntargets = 1,
+				     .flags = SPAWN_TREE,
+				     .jail = &spec};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const int fds[] = {open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC),
+			   open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC),
+			   open("/etc/passwd", O_RDONLY | O_CLOEXEC)};
+
+	(void)state;
+	if (!have_jail())
+		skip();
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		const struct spawn_spec request_spec = {request, (size_t)n, &fds[i], 1};
+		struct result r = {0};
+
+		assert_true(fds[i] >= 0);
+		r.child.data = &r;
+		r.child.started = on_started;
+		r.child.failed = on_failed;
+		r.child.exited = on_exited;
+		assert_int_equal(child_start(sp, &request_spec, &r.child), 0);
+		while (!r.over)
+			uv_run(&loop, UV_RUN_ONCE);
+		assert_int_equal(r.failed, -EPERM);
+		close(fds[i]);
+	}
 }
 
 static void works(void **state)
@@ -439,6 +512,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(works, spawner_bed_setup, spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(no_way_out, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(only_changes, spawner_bed_setup,
+						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(attempts, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(system_calls, spawner_bed_setup,
 						spawner_bed_teardown),
