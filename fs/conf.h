@@ -99,7 +99,4 @@ void conf_clear(struct conf *c);
 /* Usage text for --help. */
 extern const char conf_usage[];
 
-/* Is this a legal session or template name? 1-64 of [A-Za-z0-9._-], not starting with . or - */
-bool conf_name_ok(const char *name);
-
 #endif

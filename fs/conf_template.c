@@ -29,15 +29,6 @@ static const struct {
 static const char *const root_nodes[] = {"README.md", "status.json", "isolation", "doctor",
 					 "metrics",   "events",	     "error"};
 
-bool conf_name_ok(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len >= 1 && len <= 64 && *name != '.' && *name != '-' &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-		       len;
-}
-
 static bool is_one_of(const char *word, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -61,7 +52,7 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		if (strcmp(c->template[i].name, name) == 0)
 			return &c->template[i];
 	}
-	if (!conf_name_ok(name)) {
+	if (!plain_name_ok(name)) {
 		conf_fail(
 			src, EINVAL,
 			"template \"%s\": a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with "
@@ -129,7 +120,7 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 	int r;
 
 	if (strcmp(key, "image") == 0) {
-		if (!conf_name_ok(value))
+		if (!plain_name_ok(value))
 			return conf_fail(src, EINVAL, "image: \"%s\" is not a name",
 					 problem_quote(value).text);
 		return replace(&t->image, value);

@@ -80,7 +80,7 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 
 	if (fs->stopping)
 		return -EIO;
-	if (!conf_name_ok(name))
+	if (!plain_name_ok(name))
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	if (session_find(fs, template_index, name))
 		return -EEXIST;

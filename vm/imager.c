@@ -256,7 +256,7 @@ static int start(struct imager *im, const struct imager_job *job)
 	struct order order = {.program = ORDER_IMAGE, .image = {.unpack = job->unpack}};
 	int r;
 
-	if (!order_name_ok(job->name))
+	if (!plain_name_ok(job->name))
 		return -EINVAL;
 	order_set(order.image.image, job->name);
 	im->words = (struct words){.line = on_line, .data = im};

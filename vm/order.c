@@ -28,15 +28,6 @@ static const size_t part_size[] = {
 };
 static_assert(ARRAY_SIZE(part_size) == ORDER_NPROGRAMS, "a size for each program");
 
-bool order_name_ok(const char *name)
-{
-	const size_t len = strlen(name);
-
-	return len >= 1 && len < ORDER_NAME && *name != '.' && *name != '-' &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-		       len;
-}
-
 void order_copy(char *to, size_t size, const char *from)
 {
 	snprintf(to, size, "%.*s", (int)size - 1, from);
@@ -45,7 +36,7 @@ void order_copy(char *to, size_t size, const char *from)
 /* Does it end within its field, and is it such a name? */
 static bool name(const char field[ORDER_NAME])
 {
-	return memchr(field, '\0', ORDER_NAME) && order_name_ok(field);
+	return memchr(field, '\0', ORDER_NAME) && plain_name_ok(field);
 }
 
 static bool name_or_none(const char field[ORDER_NAME])
@@ -126,7 +117,7 @@ static int local(const struct order_local *l, const struct order_limits *most)
 	if (!most->local)
 		return -EPERM;
 	return hash_or_none(l->layer) && memchr(l->place, '\0', sizeof(l->place)) &&
-			       order_name_ok(l->place)
+			       plain_name_ok(l->place)
 		       ? 0
 		       : -EBADMSG;
 }

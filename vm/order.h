@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 #include "digest.h"
+#include "util.h"
 
-#define ORDER_NAME    65u /* of a sandbox, an image: bytes, with the terminator */
+#define ORDER_NAME    (PLAIN_NAME_MAX + 1) /* of a sandbox, an image: bytes, with the terminator */
 
 #define ORDER_VERSION 32u
 
@@ -144,9 +145,6 @@ int order_parse(const void *bytes, size_t len, size_t nfds, const struct order_l
 
 /* How many descriptors come with an order. */
 size_t order_fds(const struct order *o);
-
-/* Is it as names of images are? 1 to 64 of [A-Za-z0-9._-], not beginning with . or - */
-bool order_name_ok(const char *name);
 
 /* Sets a string of an order, cut where it is too long. */
 #define order_set(to, from) order_copy(to, sizeof(to), from)

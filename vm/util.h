@@ -3,9 +3,11 @@
 #ifndef XSBX_UTIL_H
 #define XSBX_UTIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h> /* MIN, MAX; libuv's header brings them in as well */
 #include <unistd.h>
 
@@ -52,6 +54,17 @@ static inline int steal_fd(int *fd)
 
 	*fd = -1;
 	return stolen;
+}
+
+/* Is it a name that a session, a template or an image may have? It is part of paths on the host. */
+#define PLAIN_NAME_MAX 64u
+static inline bool plain_name_ok(const char *name)
+{
+	const size_t len = strlen(name);
+
+	return len >= 1 && len <= PLAIN_NAME_MAX && *name != '.' && *name != '-' &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+		       len;
 }
 
 #endif

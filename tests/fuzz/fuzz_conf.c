@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		r = conf_settle(&c, &src);
 	assert(r == 0 || (r < 0 && *why)); /* the errno may be that of a file it names */
 	for (size_t i = 0; i < c.ntemplates && r == 0; i++) {
-		assert(conf_name_ok(c.template[i].name) && conf_name_ok(c.template[i].image));
+		assert(plain_name_ok(c.template[i].name) && plain_name_ok(c.template[i].image));
 		assert(c.template[i].settings.memory_mb >= 128);
 		assert(help_session(&c.template[i], &c.template[i].settings, &help) == 0);
 	}

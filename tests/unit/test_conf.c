@@ -299,21 +299,21 @@ static void test_network(void **state)
 static void test_names(void **state)
 {
 	(void)state;
-	assert_true(conf_name_ok("a"));
-	assert_true(conf_name_ok("A.b_c-9"));
-	assert_true(conf_name_ok("_"));
-	assert_false(conf_name_ok(""));
-	assert_false(conf_name_ok("."));
-	assert_false(conf_name_ok(".."));
-	assert_false(conf_name_ok(".a"));
-	assert_false(conf_name_ok("-a"));
-	assert_false(conf_name_ok("a/b"));
-	assert_false(conf_name_ok("a b"));
-	assert_false(conf_name_ok("\xc3\xa4"));
+	assert_true(plain_name_ok("a"));
+	assert_true(plain_name_ok("A.b_c-9"));
+	assert_true(plain_name_ok("_"));
+	assert_false(plain_name_ok(""));
+	assert_false(plain_name_ok("."));
+	assert_false(plain_name_ok(".."));
+	assert_false(plain_name_ok(".a"));
+	assert_false(plain_name_ok("-a"));
+	assert_false(plain_name_ok("a/b"));
+	assert_false(plain_name_ok("a b"));
+	assert_false(plain_name_ok("\xc3\xa4"));
 	assert_true(
-		conf_name_ok("a234567890123456789012345678901234567890123456789012345678901234"));
+		plain_name_ok("a234567890123456789012345678901234567890123456789012345678901234"));
 	assert_false(
-		conf_name_ok("a2345678901234567890123456789012345678901234567890123456789012345"));
+		plain_name_ok("a2345678901234567890123456789012345678901234567890123456789012345"));
 }
 
 /* The example says nothing as it is, and the defaults once its keys are uncommented. */
