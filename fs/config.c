@@ -9,6 +9,7 @@
 #include "fs.h"
 #include "netnode.h"
 #include "netset.h"
+#include "offer.h"
 #include "problem.h"
 #include "session.h"
 #include "text.h"
@@ -66,8 +67,11 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 
 	if (e == 0)
 		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
-	if (e == 0)
+	if (e == 0) {
 		e = packages_settle(&with.packages, s->t->language, &s->fs->conf->packages, &why);
+		if (e == -EINVAL)
+			offer_look_up(s, &with, &why);
+	}
 	return settle(s, &with, e, &why);
 }
 

@@ -256,9 +256,9 @@ static int refuse_unlisted(struct vm_problem *why, enum packages_kind kind,
 			      problem_quote(name).text);
 }
 
-/* Takes a word apart, checks its parts, and writes it anew. */
+/* Takes a word apart, checks its parts, and writes it anew. @any: it may have no version. */
 static int settle_word(const char *word, enum packages_kind kind, const struct packages_list *l,
-		       char out[PACKAGES_WORD_MAX + 1], struct vm_problem *why)
+		       bool any, char out[PACKAGES_WORD_MAX + 1], struct vm_problem *why)
 {
 	const struct kind *k = &kinds[kind];
 	char name[PACKAGES_WORD_MAX + 1], extras[PACKAGES_WORD_MAX + 1] = "", fix[256];
@@ -270,10 +270,13 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 	if (strlen(word) > PACKAGES_WORD_MAX)
 		return problem_refuse(why, "invalid", fix, "packages: \"%s\" is too long",
 				      problem_quote(word).text);
-	if (!at)
+	if (!at && any)
+		at = version = word + strlen(word);
+	else if (at)
+		version = at + strlen(k->separator);
+	else
 		return problem_refuse(why, "invalid", fix, "packages: \"%s\" has no exact version",
 				      problem_quote(word).text);
-	version = at + strlen(k->separator);
 	snprintf(name, sizeof(name), "%.*s", (int)(at - word), word);
 	bracket = kind == PACKAGES_PYTHON ? strchr(name, '[') : NULL;
 	if (bracket) {
@@ -284,7 +287,7 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 		return problem_refuse(why, "invalid", fix,
 				      "packages: \"%s\" does not begin with a package's name",
 				      problem_quote(word).text);
-	if (!version_ok(version))
+	if (*at && !version_ok(version))
 		return problem_refuse(why, "invalid", fix,
 				      "packages: \"%s\" is no exact version of %s",
 				      problem_quote(version).text, problem_quote(name).text);
@@ -293,7 +296,8 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 		return refuse_unlisted(why, kind, l, name);
 	/* Nothing has grown. */
 	snprintf(out, PACKAGES_WORD_MAX + 1, "%s%s", name, extras);
-	strncat(out, k->separator, PACKAGES_WORD_MAX - strlen(out));
+	if (*at)
+		strncat(out, k->separator, PACKAGES_WORD_MAX - strlen(out));
 	strncat(out, version, PACKAGES_WORD_MAX - strlen(out));
 	return 0;
 }
@@ -311,7 +315,7 @@ struct words {
 	size_t n;
 };
 
-static int settle_all(char *text, enum packages_kind kind, const struct packages_list *l,
+static int settle_all(char *text, enum packages_kind kind, const struct packages_list *l, bool any,
 		      struct words *w, struct vm_problem *why)
 {
 	char *save = NULL;
@@ -323,7 +327,7 @@ static int settle_all(char *text, enum packages_kind kind, const struct packages
 		if (w->n == PACKAGES_MAX)
 			return problem_refuse(why, "too-many", "Name fewer.",
 					      "packages: there are more than %d", PACKAGES_MAX);
-		r = settle_word(word, kind, l, w->text[w->n], why);
+		r = settle_word(word, kind, l, any, w->text[w->n], why);
 		if (r < 0)
 			return r;
 		w->sorted[w->n] = w->text[w->n];
@@ -351,8 +355,8 @@ static int join(const struct words *w, struct buf *out, struct vm_problem *why)
 	return r;
 }
 
-int packages_settle(char **words, const char *language, const struct packages_rules *rules,
-		    struct vm_problem *ret_why)
+static int settle(char **words, const char *language, const struct packages_rules *rules, bool any,
+		  struct vm_problem *ret_why)
 {
 	_cleanup_free_ struct words *w = NULL;
 	_cleanup_free_ char *copy = NULL;
@@ -372,7 +376,7 @@ int packages_settle(char **words, const char *language, const struct packages_ru
 	copy = strdup(*words);
 	if (!w || !copy)
 		return -ENOMEM;
-	r = settle_all(copy, kind, &rules->list[kind], w, ret_why);
+	r = settle_all(copy, kind, &rules->list[kind], any, w, ret_why);
 	if (r == 0)
 		r = join(w, &out, ret_why);
 	if (r == -EFBIG)
@@ -388,4 +392,17 @@ int packages_settle(char **words, const char *language, const struct packages_ru
 	}
 	buf_clear(&out);
 	return r;
+}
+
+int packages_settle(char **words, const char *language, const struct packages_rules *rules,
+		    struct vm_problem *ret_why)
+{
+	return settle(words, language, rules, false, ret_why);
+}
+
+int packages_open(char **words, const char *language, const struct packages_rules *rules)
+{
+	struct vm_problem why;
+
+	return settle(words, language, rules, true, &why);
 }

@@ -52,4 +52,11 @@ void packages_clear(struct packages_list *l);
 int packages_settle(char **words, const char *language, const struct packages_rules *rules,
 		    struct vm_problem *ret_why);
 
+/**
+ * packages_open() - As packages_settle(), but versions may be missing, which a registry can fill in
+ *
+ * Return: 0, -EINVAL, -ENOMEM; on failure @words is as it was.
+ */
+int packages_open(char **words, const char *language, const struct packages_rules *rules);
+
 #endif

@@ -43,7 +43,6 @@
 #define LOCK_NS	   200000000l /* between two looks at what another mount does */
 #define SCRIPT_MAX 65536u
 
-static void next(struct installer *in);
 static void on_worked(uv_work_t *req, int status);
 static void go(struct installer *in, enum install_step step);
 
@@ -130,8 +129,10 @@ void installer_fini(struct installer *in)
 				       c->npm_registry, c->npm_hosts,	 c->offline};
 	struct install *job;
 
-	while (in->vm && (job = TAILQ_FIRST(&in->installs)))
+	while (in->vm && (job = TAILQ_FIRST(&in->installs))) {
+		install_ask_answer(job, &(struct vm_problem){.cause = "xsbxfs is ending"});
 		forget(in, job);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free((char *)strings[i]);
 	free(in->script);
@@ -170,7 +171,7 @@ struct layer *installer_layer(struct installer *in, const struct layer_need *nee
 	return layer_get(&in->vm->layers, key);
 }
 
-static struct install *make(struct installer *in, const char *key, const struct layer_need *need)
+struct install *install_new(struct installer *in, const char *key, const struct layer_need *need)
 {
 	struct install *job = calloc(1, sizeof(*job));
 	bool bad = false;
@@ -210,7 +211,7 @@ int installer_ask(struct installer *in, const struct layer_need *need, bool eage
 		return -EAGAIN;
 	}
 	if (r == 0 && !job) {
-		job = make(in, ret_key, need);
+		job = install_new(in, ret_key, need);
 		why = "there is no memory";
 		r = -ENOMEM;
 	}
@@ -221,7 +222,7 @@ int installer_ask(struct installer *in, const struct layer_need *need, bool eage
 	}
 	job->step = INSTALL_QUEUED;
 	job->line[0] = job->problem.code[0] = '\0';
-	next(in);
+	install_next(in);
 	return 0;
 }
 
@@ -235,6 +236,10 @@ static void on_line(struct words *w, char *text)
 
 	if (job->step == INSTALL_PREPARE && installer_fact(in, text))
 		return;
+	if (job->ask) {
+		(void)install_ask_line(job->ask, text);
+		return;
+	}
 	text += strspn(text, " =>");
 	if (!*text)
 		return;
@@ -260,7 +265,7 @@ static void over(struct installer *in)
 	in->vm->nhandles--;
 	vm_kick(in->vm);
 	template_kick(in->vm);
-	next(in);
+	install_next(in);
 }
 
 static void succeeded(struct installer *in)
@@ -280,6 +285,12 @@ static void failed(struct installer *in)
 {
 	struct install *job = in->current;
 
+	if (job->ask) { /* nothing was to be kept */
+		install_ask_answer(job, in->why.code[0] ? &in->why : NULL);
+		forget(in, job);
+		over(in);
+		return;
+	}
 	job->step = INSTALL_FAILED;
 	job->ended_at = uv_now(in->vm->loop);
 	job->problem = in->why;
@@ -437,7 +448,7 @@ void installer_ran(struct installer *in, bool well)
 	words_end(&in->words);
 	if (in->vm->closing && !in->why.code[0])
 		trouble_set(&in->why, VM_PACKAGES_FAILED, "", "xsbxfs is ending");
-	if (!well || in->vm->closing)
+	if (!well || in->vm->closing || job->ask)
 		give_up(in);
 	else if (job->step == INSTALL_RUN && job->need.form == LAYER_EROFS)
 		go(in, INSTALL_PACK);
@@ -445,17 +456,27 @@ void installer_ran(struct installer *in, bool well)
 		go(in, INSTALL_PUBLISH);
 }
 
-/* Begins with the next install, unless one is going on. */
-static void next(struct installer *in)
+/* Who waits for packages comes before who only asks. */
+static struct install *first_queued(const struct installer *in)
+{
+	struct install *job, *ask = NULL;
+
+	TAILQ_FOREACH(job, &in->installs, link) {
+		if (job->step == INSTALL_QUEUED && !job->ask)
+			return job;
+		if (job->step == INSTALL_QUEUED && !ask)
+			ask = job;
+	}
+	return ask;
+}
+
+void install_next(struct installer *in)
 {
 	struct install *job;
 
 	if (in->current || in->vm->closing)
 		return;
-	TAILQ_FOREACH(job, &in->installs, link) {
-		if (job->step == INSTALL_QUEUED)
-			break;
-	}
+	job = first_queued(in);
 	if (!job)
 		return;
 	in->current = job;
@@ -466,6 +487,6 @@ static void next(struct installer *in)
 	job->started_at = uv_now(in->vm->loop);
 	in->vm->nhandles++;
 	job->step = INSTALL_FETCH;
-	if (!installer_fetch(in))
+	if (job->ask || !installer_fetch(in))
 		go(in, INSTALL_BEGIN);
 }

@@ -27,13 +27,24 @@ enum install_step {
 	INSTALL_NSTEPS,
 };
 
+/* Somebody wants to know what there is. */
+struct install_ask {
+	struct install_ask *next; /* wants to know the same */
+	uid_t owner;
+	vm_offer_fn fn;
+	void *data;
+	char words[4096]; /* of the first: what was found so far, */
+	bool cut;	  /* ... which is not all of it */
+};
+
 /* A layer that was missing when somebody asked. Forgotten when it is there. */
 struct install {
 	TAILQ_ENTRY(install) link;
 	enum install_step step;
 	char key[DIGEST_HEX];
-	struct layer_need need; /* its strings are owned */
-	char line[160];		/* the last one that was said */
+	struct layer_need need;	 /* its strings are owned */
+	char line[160];		 /* the last one that was said */
+	struct install_ask *ask; /* only what would be installed is asked for; owned */
 	uint64_t started_at, ended_at;
 	struct vm_problem problem; /* how it failed */
 };

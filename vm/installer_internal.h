@@ -34,6 +34,20 @@ void installer_fetched(struct installer *in);
 /* Offers the layer that is done to the store. */
 void installer_offer(struct installer *in);
 
+/* ---- installer_ask.c ---- */
+
+/* What runs for an ask has said a line. Return: false if it is not part of the answer. */
+bool install_ask_line(struct install_ask *ask, const char *line);
+
+/* Tells all who ask, and forgets them; @why: NULL if it went well. */
+void install_ask_answer(struct install *job, const struct vm_problem *why);
+
+/* A job for @need, at the end of the queue. Return: NULL for want of memory. */
+struct install *install_new(struct installer *in, const char *key, const struct layer_need *need);
+
+/* Begins with the next install, unless one is going on. */
+void install_next(struct installer *in);
+
 /* Starts `prepare`; installer_prepared() is the answer, or installer_give_up(). Return: 0 or -errno. */
 int installer_prepare(struct installer *in);
 void installer_prepared(struct installer *in);

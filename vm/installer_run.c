@@ -21,6 +21,7 @@
  */
 
 #define RUN_MS	900000u
+#define ASK_MS	20000u
 #define OUT_MAX (1u << 20)
 
 /* The same bytes for the same files: no time and no name of this machine. */
@@ -32,6 +33,11 @@ static const char pack_script[] =
 	"mkfs.erofs --quiet -x-1 --all-root -T1735689600 -U78736278-6673-4000-8000-7061636b6167 "
 	"/packed/layer.erofs /layer/tree >/tmp/log 2>&1 || { cat /tmp/log >&2; exit 1; }\n";
 
+static unsigned timeout_ms(const struct install *job)
+{
+	return job->ask ? ASK_MS : RUN_MS;
+}
+
 static void on_state(void *data, enum sandbox_state state)
 {
 	struct installer *in = data;
@@ -40,7 +46,7 @@ static void on_state(void *data, enum sandbox_state state)
 		.id = 1,
 		.code = script,
 		.code_len = strlen(script),
-		.timeout_ms = RUN_MS,
+		.timeout_ms = timeout_ms(in->current),
 		.limit = {OUT_MAX, OUT_MAX},
 	};
 	int r;
@@ -75,7 +81,8 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	in->done = result->outcome == VM_DONE && result->status == 0;
 	if (!in->done && result->outcome == VM_TIMEOUT)
 		trouble_set(&in->why, VM_PACKAGES_FAILED, "Try again, or name fewer packages.",
-			    "the installer took more than %u minutes", RUN_MS / 60000);
+			    "the installer took more than %u seconds",
+			    timeout_ms(in->current) / 1000);
 	else if (!in->done && result->outcome != VM_DONE)
 		trouble_set(&in->why, VM_PACKAGES_FAILED, "",
 			    "the installer did not end well (%s) %s",
@@ -122,6 +129,7 @@ int installer_run(struct installer *in)
 		{"XSBX_PACKAGES", job->need.packages},
 		{"XSBX_INDEX", in->index},
 		{"XSBX_MIRROR", in->cfg.offline ? INSTALL_MIRROR : ""},
+		{"XSBX_ASK", job->ask ? "1" : ""},
 	};
 	const struct sandbox_spec spec = {
 		.name = "packages",

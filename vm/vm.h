@@ -147,6 +147,34 @@ struct vm_image_status {
 /* Strings are valid until the next call. */
 void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status);
 
+/* Where packages would be used. */
+struct vm_offer_for {
+	enum vm_backend backend;
+	bool image_view; /* as in struct sandbox_spec */
+	const char *image, *language;
+	uid_t owner; /* who asks */
+};
+
+/* The answer: @words are the packages with versions, as the registry knows them and not checked here, or
+ * NULL, and then @why says in words why there are none. */
+typedef void (*vm_offer_fn)(void *data, const char *words, const char *why);
+
+/**
+ * vm_offer() - Look up the newest versions of packages that fit each other and an interpreter
+ * @vm: Machinery
+ * @what: Where they would be used; copied
+ * @packages: Canonical text, in which versions may be missing
+ * @fn: Called once from the loop, unless an error is returned
+ * @data: Its first argument
+ *
+ * It is done as an installation is, in a sandbox that sees the registry and nothing else, and takes no longer
+ * than half a minute once it has begun.
+ *
+ * Return: 0, -EBUSY if this user has asked for enough already, or -errno.
+ */
+int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
+	     void *data);
+
 enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };
 
 /* One finding of the doctor. @fix is "" where nothing is to mend. */

@@ -57,6 +57,16 @@ def layers(cache=CACHE):
         return []
 
 
+def offer(s, packages):
+    """What `error` offers for packages without a version."""
+    with raises(packages, errno.EINVAL):
+        write(s / "config", f"packages = {packages}\n")
+    has(f"{packages}: at once", s.text("error"), "is being looked up")
+    ok(f"{packages}: an answer", wait_for(lambda: "being looked up" not in s.text("error"), 40),
+       s.text("error"))
+    return s.text("error").split("fix: ")[1].strip()
+
+
 class Mount(Host):
     """One that installs from the mirror."""
 

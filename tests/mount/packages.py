@@ -97,6 +97,24 @@ def syntax():
     s.remove()
 
 
+def offers():
+    """The newest version of what was asked for without one: it fits all the rest, and this interpreter."""
+    before = layers()
+    s = Session("offers", template="python", mnt=host.mnt)
+    has("the newest", offer(s, "Beta"), "echo 'packages = beta==2.0' >> config")
+    has("that fits", offer(s, "gamma==1.0 beta"), "echo 'packages = beta==1.0 gamma==1.0' >> config")
+    for name in "other", "nobody":
+        has(f"{name}: there is none", offer(s, name), "could not be looked up: ")
+        has(f"{name}: in the installer's words", s.text("error"), name)
+    fix = offer(s, "alpha")
+    same("the command can be taken as it is", shell(fix.split(": ")[1], cwd=s.path)[::2], (0, b""))
+    same("then there is no error", s.text("error"), "")
+    same("and it runs", s.run("import alpha; print(alpha.TWICE)\n").out, "84\n")
+    same("nothing half-made", [n for n in layers() if n.startswith(".")], [])
+    ok("nothing else", len(layers()) <= len(before) + 1, layers())
+    s.remove()
+
+
 def listed():
     names = f"{SCRATCH}/names"
     write(names, "alpha\nBeta\n")
@@ -162,6 +180,14 @@ def javascript():
                              "console.log(x)\")\nconsole.log(await Bun.$`bun a.ts`.text())\n").out, "left\n\n")
     same("no script of it ran", s.run("console.log(require('fs').readdirSync("
                                       "process.env.NODE_PATH + '/..').includes('ran'))\n").out, "false\n")
+    s.remove()
+    s = Session("js-offer", template="javascript", mnt=host.mnt)
+    tarball("left", "1.10.0", {"index.js": ""})
+    tarball("left", "2.0.0-beta", {"index.js": ""})
+    tarball("left-pad", "7.0.0", {"index.js": ""})
+    has("the newest", offer(s, "left @scope/right@2.0.0"),
+        "echo 'packages = @scope/right@2.0.0 left@1.10.0' >> config")
+    has("there is none", offer(s, "righteous"), "could not be looked up: ")
     s.remove()
     s = host.session("js-none", "left@9.9.9", template="javascript")
     s.run("1\n")
@@ -270,4 +296,4 @@ mirror()
 host = Mount("host")
 # What happens on the disk is the same with machines, only slower.
 disk = () if VM else (listed, mounts, killed, full, limit, in_use)
-main(works, again, refusals, syntax, together, javascript, warmup, *disk, lambda: host.close())
+main(works, again, refusals, syntax, offers, together, javascript, warmup, *disk, lambda: host.close())

@@ -15,7 +15,9 @@ LIMIT = "memory_mb = 512\ntimeout_s = 240\n"
 
 def reachable(language):
     """Can the registry of a language be reached at all?"""
-    done = subprocess.run([f"{PACKAGES}/prepare", language, "host"], stdout=subprocess.PIPE,
+    tool = ("uv", "/usr/local/bin/uv") if language == "python" else (
+        "bun", "/usr/local/lib/node_modules/@oven/bun-linux-x64-baseline/bin/bun")
+    done = subprocess.run([f"{PACKAGES}/prepare", language, "host", *tool], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False, timeout=120,
                           env={**os.environ, "XSBXFS_CACHE": CACHE})
     hosts = [line.split()[1] for line in done.stdout.decode().splitlines() if line.startswith("host ")]
@@ -71,6 +73,29 @@ def refusals():
     same("nothing half-made", [n for n in layers() if n.startswith(".")], [])
 
 
+def offered():
+    """Without a version the newest is offered, and can be had."""
+    s = Session("offered", template="python", mnt=host.mnt)
+    fix = offer(s, "six")
+    has("six", fix, "echo 'packages = six==")
+    same("as it is offered", shell(fix.split(": ", 1)[1], cwd=s.path)[::2], (0, b""))
+    same("it runs", s.run("import six; print(f'six=={six.__version__}' in %r)\n" % fix).out, "True\n")
+    s.remove()
+    if not reachable("javascript") and has_language("javascript"):
+        s = Session("offered", template="javascript", mnt=host.mnt)
+        has("lodash", offer(s, "lodash"), "echo 'packages = lodash@4.")
+        s.remove()
+
+
+def unreachable():
+    """No registry: that is said, and nobody waits for it for long."""
+    far = Mount("far", "[template python]\npool = 1\n", packages="python_index = https://192.0.2.1/simple\n")
+    s = Session("far", template="python", mnt=far.mnt)
+    has("no way there", offer(s, "six"), "could not be looked up: ")
+    s.remove()
+    far.close()
+
+
 def withdrawn():
     """A version that its author has withdrawn ("yanked") can be had by its exact number, with a warning."""
     s = host.session("withdrawn", "requests==2.32.0")
@@ -94,4 +119,4 @@ def javascript():
     s.remove()
 
 
-main(pure, compiled, refusals, withdrawn, javascript, lambda: host.close())
+main(pure, compiled, refusals, offered, unreachable, withdrawn, javascript, lambda: host.close())

@@ -6,7 +6,7 @@
 /* modules: fs/depot.c fs/fetch.c */
 /* modules: fs/stream.c fs/text.c fs/files.c fs/files_answer.c fs/files_link.c fs/filenode.c fs/filelink.c fs/owner.c fs/events.c fs/env.c */
 /* modules: fs/metrics.c fs/status.c fs/report.c fs/help.c fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/changes.c fs/pause.c fs/ctl.c fs/problem.c */
-/* modules: fs/conf.c fs/conf_file.c fs/conf_key.c fs/conf_template.c fs/conf_packages.c fs/packages.c vm/buf.c vm/fileio.c vm/log.c */
+/* modules: fs/conf.c fs/conf_file.c fs/conf_key.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/offer.c vm/buf.c vm/fileio.c vm/log.c */
 /* modules: fs/netset.c fs/netenv.c fs/netnode.c fs/config.c vm/allow_check.c vm/net/allow.c vm/net/address.c */
 /* modules: fs/ops_lock.c fs/nodelock.c fs/files_lock.c agent/lockbook.c */
 /* libs: inih jansson */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stopping all user code, with processes that do what they can to go on. */
-/* modules: agent/freezer.c agent/proc.c agent/loop.c agent/log.c */
+/* modules: agent/freezer.c agent/proc.c agent/proc_signal.c agent/loop.c agent/log.c */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "agent/freezer.h"
+#include "agent/proc_signal.h"
 #include "agent/util.h"
 
 #define SKIP	  77

@@ -201,6 +201,59 @@ static void test_fresh_and_lost(void **state)
 	bed_expect(b, TOP "runs/2/state", "running\n");
 }
 
+/* Packages without a version: what there is comes into `error` when it is known, if nothing else has. */
+static void test_offer(void **state)
+{
+	struct bed *b = *state;
+
+	b->conf.packages.list[PACKAGES_PYTHON].any = true;
+	assert_int_equal(bed_put(b, TOP "config", "packages = Foo foo-bar numpy==1.0"), -EINVAL);
+	assert_string_equal(fake_asked.packages, "foo foo-bar numpy==1.0");
+	bed_expect_error(b, "python/demo", "invalid");
+	assert_non_null(strstr(bed_cat(b, TOP "error"), "\"Foo\" has no exact version"));
+	assert_non_null(strstr(bed_cat(b, TOP "error"), "is being looked up"));
+	fake_offer("foo==2.0 foo-bar==3.1 numpy==1.0", NULL);
+	assert_non_null(strstr(bed_cat(b, TOP "error"),
+			       "echo 'packages = foo-bar==3.1 foo==2.0 numpy==1.0' >> config"));
+	assert_non_null(strstr(bed_cat(b, TOP "error"), "\"Foo\" has no exact version"));
+	/* What is mended has no error, whatever was said. */
+	assert_int_equal(bed_add(b, TOP "config", "packages = foo==2.0"), 0);
+	bed_expect(b, TOP "error", "");
+	/* Nothing to be looked up. */
+	assert_int_equal(bed_put(b, TOP "config", "packages = foo>=1"), -EINVAL);
+	assert_int_equal(bed_put(b, TOP "config", "packages = foo=="), -EINVAL);
+	assert_null(fake_asked.fn);
+}
+
+static void test_offer_fails(void **state)
+{
+	static const char *const useless[] = {NULL, "foo", "foo==$(reboot)", "foo==1' ; x '"};
+	struct bed *b = *state;
+
+	b->conf.packages.list[PACKAGES_PYTHON].any = true;
+	for (unsigned i = 0; i < ARRAY_SIZE(useless); i++) {
+		assert_int_equal(bed_put(b, TOP "config", "packages = foo"), -EINVAL);
+		fake_offer(useless[i], "there is no way to the registry");
+		assert_non_null(strstr(bed_cat(b, TOP "error"), "could not be looked up: "));
+		assert_null(strstr(bed_cat(b, TOP "error"), "echo"));
+	}
+	assert_int_equal(bed_put(b, TOP "config", "packages = foo"), -EINVAL);
+	assert_int_equal(bed_put(b, TOP "config", "packages = bar"), -EINVAL); /* -EBUSY */
+	assert_null(strstr(bed_cat(b, TOP "error"), "looked up"));
+	fake_offer("foo==1", NULL); /* an answer to the one before */
+	assert_null(strstr(bed_cat(b, TOP "error"), "foo==1"));
+	assert_int_equal(bed_put(b, TOP "config", "packages = foo"), -EINVAL);
+	assert_int_equal(bed_add(b, TOP "config", "timeout_s = 5"), 0);
+	fake_offer("foo==1", NULL);
+	bed_expect(b, TOP "error", "");
+	/* Its directory may be another session's by then. */
+	assert_int_equal(bed_put(b, TOP "config", "packages = foo"), -EINVAL);
+	assert_int_equal(bed_rmdir(b, "python/demo"), 0);
+	assert_int_equal(bed_mkdir(b, "python/demo"), 0);
+	fake_offer("foo==1", NULL);
+	bed_expect(b, TOP "error", "");
+}
+
 /* A reset that comes when the sandbox is ending, which nobody can know, is for the next one. */
 static void test_reset_at_the_end(void **state)
 {
@@ -307,6 +360,8 @@ int main(void)
 		test(test_refused_by_the_sandbox),
 		test(test_fresh),
 		test(test_fresh_and_lost),
+		test(test_offer),
+		test(test_offer_fails),
 		test(test_reset_at_the_end),
 		test(test_late_reports),
 		test(test_rmdir),

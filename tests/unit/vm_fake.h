@@ -67,6 +67,18 @@ struct fake_faults {
 
 extern struct fake_faults fake_faults;
 
+/* The question of vm_offer() that has no answer yet, if `fn` is set. */
+struct fake_asked {
+	char packages[512];
+	vm_offer_fn fn;
+	void *data;
+};
+
+extern struct fake_asked fake_asked;
+
+/* Answers it. */
+void fake_offer(const char *words, const char *why);
+
 /* The newest sandbox, or NULL; how many there have been; how many have not ended. */
 struct sandbox *fake_sandbox(void);
 unsigned fake_count(void);

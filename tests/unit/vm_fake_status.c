@@ -3,7 +3,15 @@
 #include "vm/confine.h"
 #include "vm_fake.h"
 
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
+
+struct fake_asked fake_asked;
 
 void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status)
 {
@@ -54,6 +62,28 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
 {
 	(void)vm;
 	(void)spec;
+}
+
+int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
+	     void *data)
+{
+	(void)vm;
+	(void)what;
+	if (fake_asked.fn)
+		return -EBUSY;
+	snprintf(fake_asked.packages, sizeof(fake_asked.packages), "%s", packages);
+	fake_asked.fn = fn;
+	fake_asked.data = data;
+	return 0;
+}
+
+void fake_offer(const char *words, const char *why)
+{
+	const vm_offer_fn fn = fake_asked.fn;
+
+	assert_non_null(fn);
+	fake_asked.fn = NULL;
+	fn(fake_asked.data, words, why);
 }
 
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
