@@ -336,7 +336,8 @@ static void tell_process(const struct vm *vm,
 	line(data, "process.view",
 	     "the host's /usr, read-only; /home/user and /tmp in memory, with quotas");
 	line(data, "process.user",
-	     "code runs as uid 1000 inside, without capabilities, under Landlock if there is any");
+	     "code runs as uid 1000 inside, without capabilities, under Landlock if there is any; "
+	     "it can install no filters of system calls itself");
 }
 
 /* Only what is so. What is planned is not listed. */
