@@ -104,15 +104,21 @@ def forked_writer():
     same("first", s.run("echo first\n").stdout, b"first\n")
     fd = os.open(s / "in", os.O_WRONLY | os.O_TRUNC)
     os.write(fd, b"echo second\n")
+    r, w = os.pipe()
     child = os.fork()
     if child == 0:
-        time.sleep(2.5)
+        os.close(w)
+        os.read(r, 1)  # as long as it is not told to go
         os._exit(0)
+    os.close(r)
     os.close(fd)
     with raises("O_NONBLOCK is told to come again", errno.EAGAIN):
         os.read(os.open(s / "stdout", os.O_RDONLY | os.O_NONBLOCK), 100)
     same("runs/ does not wait", read(s / "runs/latest/stdout"), b"first\n")
-    same("a reader waits for it", s.result().stdout, b"second\n")
+    with together(lambda _: same("a reader waits for it", s.result().stdout, b"second\n"), 1) as problems:
+        time.sleep(1.2)  # longer than the second for which a reader waits where nothing was written
+        os.close(w)
+    same("nothing went wrong", problems, [])
     os.waitpid(child, 0)
     same("appended code runs alone", shell(f"echo 'echo third' >> {s / 'in'}; cat {s / 'stdout'}")[1], b"third\n")
     same("and is what in shows", read(s / "in"), b"echo third\n")
