@@ -159,6 +159,9 @@ static int step_limits(const struct spawn *s)
 	const struct rlimit core = {0, 0};
 	struct rlimit now;
 
+	/* One who shares the agent's id has the agent counted among its processes. */
+	if (s->place->jail && !s->place->drop)
+		nproc.rlim_cur = ++nproc.rlim_max;
 	/* The kernel of a guest with little memory allows fewer by itself. */
 	if (getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_max < nproc.rlim_max)
 		nproc = now;

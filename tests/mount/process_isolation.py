@@ -66,7 +66,7 @@ def status():
 
 
 def limits():
-    s = Session("limits", config="memory_mb = 128\n")
+    s = Session("limits", config="memory_mb = 128\nfiles_inodes = 2000\n")
     run = s.run("for i in $(seq 700); do sleep 30 & done 2>/dev/null; echo many; jobs -p | wc -l\n")
     same("a fork bomb has an end", b"700" in run.stdout, False)
     s.ctl("reset")
@@ -74,7 +74,7 @@ def limits():
     run = s.run("head -c 300000000 /dev/zero > big || echo full\n")
     has("the quota of bytes", run.stdout, b"full")
     s.run("rm -f big\n")
-    has("the quota of files", s.run("for i in $(seq 60000); do : > f$i || { echo out; break; }; "
+    has("the quota of files", s.run("for i in $(seq 2500); do : > f$i || { echo out; break; }; "
                                     "done 2>/dev/null; rm -f f*; echo done\n").stdout, b"out")
 
 
