@@ -9,9 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "vm/tree.h"
 #include "vm/tree_internal.h"
 
 static void links(void **state)
@@ -111,12 +115,96 @@ static void opens_only_what_it_is(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* ---- on the disk before it is done ---- */
+
+static struct {
+	int calls, err;
+	bool made; /* what was to be made was there when it was called */
+} * synced;
+
+/* In the place of libc's. */
+int syncfs(int fd)
+{
+	struct stat st;
+
+	synced->calls++;
+	synced->made = fstatat(fd, "new", &st, 0) == 0 && st.st_size == 4;
+	errno = synced->err;
+	return synced->err ? -1 : 0;
+}
+
+/* Commits one new file, in a root of its own. */
+static void commit_one(int err, const char *want)
+{
+	char dir[] = "/tmp/xsbx-tree.XXXXXX", path[64], words[512] = "";
+	int begin[2], said[2], fd, status;
+	size_t len = 0;
+	ssize_t n;
+	pid_t pid;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/base", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/upper", dir);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/upper/new", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(write(fd, "text", 4), 4);
+	close(fd);
+	assert_int_equal(pipe2(begin, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+	synced->calls = 0;
+	synced->made = false;
+	synced->err = err;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int upper;
+
+		if (chroot(dir) < 0 || chdir("/") < 0)
+			_exit(2);
+		upper = open("/upper", O_RDONLY | O_DIRECTORY);
+		if (dup2(begin[0], TREE_BEGIN_FD) < 0 || dup2(said[1], TREE_WORDS_FD) < 0 ||
+		    dup2(upper, TREE_UPPER_FD) < 0)
+			_exit(2);
+		tree_serve(TREE_COMMIT);
+	}
+	close(said[1]);
+	assert_int_equal(write(begin[1], "xx", 2), 2);
+	while ((n = read(said[0], words + len, sizeof(words) - 1 - len)) > 0)
+		len += (size_t)n;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	if (!strstr(words, want))
+		fail_msg("\"%s\" is not in \"%s\"", want, words);
+	assert_int_equal(synced->calls, 1);
+	assert_true(synced->made);
+	close(said[0]);
+	close(begin[0]);
+	close(begin[1]);
+	snprintf(path, sizeof(path), "rm -rf %s", dir);
+	assert_int_equal(system(path), 0); /* NOLINT: a directory of the test's */
+}
+
+static void commits_to_the_disk(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	synced = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(synced != MAP_FAILED);
+	commit_one(0, "\ndone 1 0\n");
+	commit_one(EIO, "it may not be on the disk yet: Input/output error\ndone 1 1\n");
+	munmap(synced, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links),
 		cmocka_unit_test(long_links),
 		cmocka_unit_test(opens_only_what_it_is),
+		cmocka_unit_test(commits_to_the_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
