@@ -242,6 +242,14 @@ static int add_given(const char *dev, const char *name, int mount)
 	return r;
 }
 
+/* One that the host does not have is left out: whoever opens it finds that out, and says so. */
+static int add_wanted(const char *dev, const char *name)
+{
+	const int r = add_dev(dev, name);
+
+	return r == -ENOENT ? 0 : r;
+}
+
 static int fill_dev(const char *dev, const char *more)
 {
 	const int mount = jail_device_take();
@@ -253,7 +261,7 @@ static int fill_dev(const char *dev, const char *more)
 	if (r == 0 && mount >= 0)
 		r = add_given(dev, more, mount);
 	else if (r == 0 && *more)
-		r = add_dev(dev, more);
+		r = add_wanted(dev, more);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dev_links); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dev, dev_links[i].name);
 		r = symlink(dev_links[i].target, path) < 0 ? -errno : 0;

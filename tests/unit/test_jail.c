@@ -171,6 +171,22 @@ static void no_way_out(void **state)
 	assert_string_equal(r.out, "a pipe can be given\n");
 }
 
+/* A device that the host does not have is missed by who opens it, and then known to be missing. */
+static void no_device(void **state)
+{
+	struct jail_spec spec = usual();
+	struct result r;
+
+	(void)state;
+	if (!have_jail())
+		skip();
+	assert_int_equal(spec.mounts[7].kind, JAIL_DEV);
+	spec.mounts[7].source = "of-no-host";
+	run(&r, &spec, "test -c /dev/null && test -d /dev/pts && ls /dev/of-no-host");
+	assert_int_equal(r.failed, 0);
+	assert_non_null(strstr(r.out, "No such file"));
+}
+
 /* What is copied into a working directory has to be what a sandbox has changed, and no directory of the host's. */
 static void only_changes(void **state)
 {
@@ -516,6 +532,7 @@ int main(void)
 						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(only_changes, spawner_bed_setup,
 						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(no_device, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(attempts, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(system_calls, spawner_bed_setup,
 						spawner_bed_teardown),
