@@ -488,10 +488,34 @@ static void test_closed_by_an_idle_timeout_but_not_in_use(void **state)
 	bed_expect(b, "python/demo/state", "closed\n");
 }
 
+/* What is being committed can be looked at, and is not changed. */
+static void test_during_commit(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_run(b, "x");
+	const uint64_t dir = bed_ino(b, "python/demo/files");
+	struct req *req;
+
+	fake_exit(s, VM_DONE, 0);
+	session_find(b->fs, 0, "demo")->changes.committing = true;
+	assert_error(create(b, dir, "new"), -EBUSY);
+	assert_int_equal(s->nfiles, 0);
+	req = opendir_ino(b, dir);
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -EIO, NULL);
+	assert_error(req, -EIO);
+	session_find(b->fs, 0, "demo")->changes.committing = false;
+	req = create(b, dir, "new");
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -EIO, NULL);
+	assert_error(req, -EIO);
+}
+
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
+		test(test_during_commit),
 		test(test_empty_and_starting_nothing),
 		test(test_writing_starts_one_and_waits),
 		test(test_sandbox_fails_while_one_waits),
