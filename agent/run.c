@@ -51,12 +51,6 @@
  * on; the sequence of OUTPUT frames is then that of the writes (see stream.c).
  */
 
-static const char *const state_names[] = {
-	[RUN_NONE] = "none",	   [RUN_WAITING] = "waiting",	[RUN_ACTIVE] = "active",
-	[RUN_KILLING] = "killing", [RUN_DRAINING] = "draining",
-};
-_Static_assert(ARRAY_SIZE(state_names) == RUN_NSTATES, "each state has a name");
-
 #define LISTEN_US	  20000u /* after this, a run is not a short one */
 #define INTERRUPT_US	  20000u /* how old a turn is before it is interrupted */
 #define INTERRUPT_STEP_US 5000u
@@ -64,11 +58,6 @@ _Static_assert(ARRAY_SIZE(state_names) == RUN_NSTATES, "each state has a name");
 #define OOM_US		  1000000u /* how old what was noted after the last run may be */
 
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
-
-const char *run_state_name(enum run_state s)
-{
-	return s < RUN_NSTATES ? state_names[s] : "unknown";
-}
 
 static void run_close_child_fds(struct run *r)
 {

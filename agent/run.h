@@ -90,8 +90,6 @@ struct run {
 	struct loop_timer settle;
 };
 
-const char *run_state_name(enum run_state s);
-
 /**
  * run_init() - Prepare for runs
  * @r: Run with loop, conn, interp and place set, the rest zeroed

@@ -225,9 +225,3 @@ void qmp_close(struct qmp *q)
 	fail_pending(q, "QEMU is being ended");
 	reader_close(&q->reader);
 }
-
-void qmp_fini(struct qmp *q)
-{
-	fail_pending(q, "QEMU is being ended");
-	buf_clear(&q->line);
-}

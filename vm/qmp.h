@@ -70,7 +70,4 @@ int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *dat
 /* Takes bytes as if they had been read. Return: 0, or -errno for which the connection must end. */
 int qmp_feed(struct qmp *q, const char *bytes, size_t len);
 
-/* Frees what qmp_init() made; only for a connection that was never opened. */
-void qmp_fini(struct qmp *q);
-
 #endif
