@@ -3,7 +3,6 @@
 """files/: what POSIX says about the calls."""
 # backends: local vm
 import fcntl
-import mmap
 import random
 import stat
 
@@ -213,21 +212,6 @@ def sparse():
     os.close(fd)
 
 
-def mapped():
-    write(f"{F}/map", bytes(8192))
-    with open(f"{F}/map", "r+b") as file:
-        same("mapped private", mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE)[:4], bytes(4))
-        try:
-            shared = mmap.mmap(file.fileno(), 0)
-        except OSError as error:
-            same("or no shared mappings, plainly", error.errno, errno.ENODEV)
-            return
-        shared[4096:4100] = b"data"
-        shared.flush()
-        shared.close()
-    same("mapped shared", read(f"{F}/map")[4096:4100], b"data")
-
-
 def locks():
     fd = os.open(f"{F}/lock", os.O_CREAT | os.O_RDWR)
     fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -283,5 +267,5 @@ def hard_links():
         os.link(f"{F}/hd", f"{F}/hd2")
 
 
-main(setup, opening, two_descriptors, renames, directories, attributes, truncation, sparse, mapped,
-     locks, random_operations, hard_links)
+main(setup, opening, two_descriptors, renames, directories, attributes, truncation, sparse, locks,
+     random_operations, hard_links)
