@@ -24,6 +24,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get('BUILD', 'build'))
 AGENT = os.environ.get('XSBX_AGENT', os.path.join(BUILD, 'xsbx-agent'))
+with open(AGENT, 'rb') as _file:
+    SANITIZED = b'__asan_init' in _file.read()
 DRIVERS = os.environ.get('XSBX_DRIVERS', os.path.join(BUILD, 'drivers'))
 BUN = os.environ.get('XSBX_BUN') or shutil.which('bun') or \
     os.path.expanduser('~/.cache/xsbxfs/images/tools/bun')

@@ -10,8 +10,8 @@ import signal
 import time
 import unittest
 
-from agent_bed import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, READY, RESET, SETUP, TIMEOUT, Case,
-                       integers, is_running, main, session_processes, text)
+from agent_bed import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, READY, RESET, SANITIZED, SETUP,
+                       TIMEOUT, Case, integers, is_running, main, session_processes, text)
 
 
 class Interpreters(Case):
@@ -215,6 +215,7 @@ class Others(Case):
         self.end('javascript', 'console.log(process.pid)')
 
     @unittest.skipUnless(os.path.exists(BUN), 'there is no Bun')
+    @unittest.skipIf(SANITIZED, 'a sanitizer of the agent maps more than that itself')
     def test_bun_where_each_process_is_limited(self):
         """As in a jail without control groups, with the memory that a session has by default."""
         resource.prlimit(self.agent.process.pid, resource.RLIMIT_DATA, (196 << 20, 196 << 20))

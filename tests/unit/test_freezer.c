@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -358,7 +359,8 @@ static int run_alone(int (*what)(void))
 		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 		    mount("proc", "/proc", "proc", 0, NULL) < 0)
 			_exit(SKIP);
-		_exit(what());
+		/* Not _exit(): a sanitizer would look for leaks there, by tracing the first process. */
+		(void)syscall(SYS_exit_group, what());
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
 		return 1;
