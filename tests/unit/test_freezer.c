@@ -80,7 +80,7 @@ static int tear_down(void **state)
 
 static void nap(unsigned ms)
 {
-	const struct timespec t = {ms / 1000, (ms % 1000) * 1000000l};
+	const struct timespec t = {ms / 1000, (ms % 1000) * 1000000L};
 
 	nanosleep(&t, NULL);
 }
@@ -216,8 +216,8 @@ static void wakes_itself(unsigned n)
  * gets it out of there. */
 static void cannot_be_stopped(unsigned n)
 {
-	if (vfork() == 0) { /* NOLINT: what is not done with it is the point */
-		count[n] = 1;
+	if (vfork() == 0) {   /* NOLINT: what is not done with it is the point */
+		count[n] = 1; /* NOLINT */
 		for (;;)
 			pause();
 	}
