@@ -217,11 +217,13 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 			 struct backend **ret_backend, int *ret_stream,
 			 struct vm_problem *ret_problem)
 {
+	/* An installer's jail shows a directory that is made anew for each, under the same name. */
+	const bool shelf = !spec->background && !(spec->view && spec->view->install);
 	struct recipe_bytes d;
 	struct backend *b = NULL;
 	int r = describe(vm, spec, &d);
 
-	if (r == 0 && !spec->background)
+	if (r == 0 && shelf)
 		b = shelf_take(&vm->shelf, &d, sizeof(d), events, data);
 	if (b) {
 		*ret_stream = steal_fd(&b->stream);

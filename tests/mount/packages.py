@@ -102,6 +102,8 @@ def offers():
     before = layers()
     s = Session("offers", template="python", mnt=host.mnt)
     has("the newest", offer(s, "Beta"), "echo 'packages = beta==2.0' >> config")
+    for n in 1, 2:
+        has(f"asked again, {n}", offer(s, "Beta"), "echo 'packages = beta==2.0' >> config")
     has("that fits", offer(s, "gamma==1.0 beta"), "echo 'packages = beta==1.0 gamma==1.0' >> config")
     for name in "other", "nobody":
         has(f"{name}: there is none", offer(s, name), "could not be looked up: ")
