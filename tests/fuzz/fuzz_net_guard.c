@@ -48,7 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < 3; i++) {
 		refused = feed(ports[i], data + 1, size - 1, size, &whole);
 		again = feed(ports[i], data + 1, size - 1, data[0] % 16 + 1U, &pieces);
-		assert(again == refused && pieces == whole);
+		assert(again == refused);
+		/* A word alone may pass before it is known to begin a request; see http_sniff(). */
+		assert(pieces == whole || (ports[i] == 8080 && pieces > whole));
 	}
 	return 0;
 }
