@@ -175,8 +175,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	curl_easy_getinfo(req->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status > HTTP_OK_LAST || req->verb != S3_GET) {
 		/* An error's explanation is not what was asked for; a little of it is let pass. */
-		req->sent += size * n;
-		return req->sent > REFUSED_BYTES * 64 ? 0 : size * n;
+		req->refused += size * n;
+		return req->refused > REFUSED_BYTES * 64 ? 0 : size * n;
 	}
 	if (buf_append(&req->body, bytes, size * n) == 0)
 		return size * n;
@@ -286,7 +286,7 @@ static bool set_up(struct s3 *s3, struct s3_request *req)
 
 static void begin(struct s3 *s3, struct s3_request *req)
 {
-	req->sent = 0;
+	req->sent = req->refused = 0;
 	req->bytes = 0;
 	req->overflow = false;
 	req->error[0] = '\0';

@@ -53,7 +53,7 @@ struct s3_request {
 	TAILQ_ENTRY(s3_request) link;
 	struct s3 *s3;
 	void *easy, *headers;
-	size_t sent;
+	size_t sent, refused; /* of `data`; of an error's body */
 	uint64_t bytes, retry_at;
 	bool overflow;
 	char error[256];
