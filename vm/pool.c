@@ -119,6 +119,15 @@ static bool is_silent(const struct sandbox *s)
 	       s->unheard >= SILENT;
 }
 
+/* Does it show what has other names on the host by now, or none? */
+static bool is_stale(const struct sandbox *s)
+{
+	char now[DIGEST_HEX];
+
+	view_stamp(&s->view, now);
+	return strcmp(now, s->shown) != 0;
+}
+
 struct sandbox *pool_take(struct template *t)
 {
 	struct sandbox *s;
@@ -126,7 +135,7 @@ struct sandbox *pool_take(struct template *t)
 	TAILQ_FOREACH(s, &t->pool, template_link) {
 		if (s->pooled == POOLED_READY && s->state == SANDBOX_READY &&
 		    s->reported == SANDBOX_READY && !is_silent(s) &&
-		    !channel_hung_up(&s->channel)) {
+		    !channel_hung_up(&s->channel) && !is_stale(s)) {
 			out_of_pool(s);
 			t->hits++;
 			template_kick(t->vm);
@@ -223,7 +232,7 @@ static bool is_to_go(const struct sandbox *s, uint64_t now)
 {
 	const uint64_t age_ms = s->template->want.age_s * 1000ull;
 
-	return is_silent(s) || (age_ms && now - s->ready_at > age_ms);
+	return is_silent(s) || is_stale(s) || (age_ms && now - s->ready_at > age_ms);
 }
 
 /* Replaces what is too old, or silent. Return: how many clones are good, or on their way; the others

@@ -43,10 +43,12 @@ struct backend {
 	int card; /* where its network card comes from, until it is taken, or -1 */
 };
 
-/* All that makes two jails alike: the order, without a name, and which version of its image it is for. */
+/* All that makes two jails alike: the order, without a name, and what has the names in it: which version of
+ * its image, and which directories of the host. */
 struct recipe_bytes {
 	struct order order;
 	char tree[PATH_MAX];
+	char shown[DIGEST_HEX];
 };
 
 /* ---- its life ---- */
@@ -181,6 +183,7 @@ static int describe(const struct vm *vm, const struct backend_spec *spec, struct
 		return view;
 	if (v && v->image && images_tree(vm->images, spec->image, d->tree, &why) < 0)
 		return -ENOENT;
+	view_stamp(v, d->shown);
 	d->order.program = ORDER_SANDBOX;
 	order_set(o->name, "sandbox");
 	if (spec->layer)
@@ -217,7 +220,7 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 			 struct backend **ret_backend, int *ret_stream,
 			 struct vm_problem *ret_problem)
 {
-	/* An installer's jail shows a directory that is made anew for each, under the same name. */
+	/* An installer's directory is made anew each time, so nobody could use what was kept for the next. */
 	const bool shelf = !spec->background && !(spec->view && spec->view->install);
 	struct recipe_bytes d;
 	struct backend *b = NULL;

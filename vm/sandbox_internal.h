@@ -122,10 +122,11 @@ struct sandbox {
 	struct turn turn;
 	uint64_t oom_kills; /* in it, when the last run ended */
 	struct wallclock wallclock;
-	uv_timer_t deadline;  /* of the phase, or of the run */
-	uint64_t allowed_ms;  /* from when that was set until it is over */
-	uv_timer_t heartbeat; /* from the first answer on */
-	uv_timer_t grace;     /* the agent is gone: its machine may say why */
+	uv_timer_t deadline;	/* of the phase, or of the run */
+	char shown[DIGEST_HEX]; /* of one in the pool: view_stamp() when it was begun */
+	uint64_t allowed_ms;	/* from when that was set until it is over */
+	uv_timer_t heartbeat;	/* from the first answer on */
+	uv_timer_t grace;	/* the agent is gone: its machine may say why */
 	unsigned nopen;
 	unsigned unheard; /* heartbeats since the last frame */
 	unsigned beats;	  /* heartbeats while it was up */

@@ -342,6 +342,7 @@ struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
 		return NULL;
 	s->layer = layer_ref(t->layer);
 	s->data = s;
+	view_stamp(&s->view, s->shown);
 	s->view.owner = t->view.owner;
 	s->view.group = t->view.group;
 	admission_place(&vm->admission, &s->ticket);

@@ -3,6 +3,8 @@
 #include "view.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,6 +80,43 @@ bool view_serves(const struct view *v, const struct sandbox_spec *spec)
 	}
 	/* What may be written is written with its owner's rights, which are given at the start. */
 	return !owned || (v->owner == spec->owner && v->group == spec->group);
+}
+
+/* Numbers of inodes are given again, often at once; when one was made is not. */
+static void add_stamp(struct digest *d, const char *path)
+{
+	const unsigned wanted = STATX_INO | STATX_BTIME | STATX_CTIME;
+	uint64_t what[5] = {0};
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, wanted, &st) == 0) {
+		const struct statx_timestamp *t =
+			st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
+
+		what[0] = st.stx_dev_major;
+		what[1] = st.stx_dev_minor;
+		what[2] = st.stx_ino;
+		what[3] = (uint64_t)t->tv_sec;
+		what[4] = t->tv_nsec;
+	}
+	digest_add(d, what, sizeof(what));
+}
+
+void view_stamp(const struct view *v, char ret[DIGEST_HEX])
+{
+	struct digest *d;
+
+	ret[0] = '\0';
+	if (!v || (!v->npaths && !v->work))
+		return;
+	d = digest_new();
+	if (!d)
+		return;
+	for (size_t i = 0; i < v->npaths; i++)
+		add_stamp(d, v->path[i].source);
+	if (v->work)
+		add_stamp(d, v->work);
+	(void)digest_end(d, ret);
 }
 
 /* ---- parts of a jail's description ---- */

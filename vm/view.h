@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "digest.h"
 #include "jail.h"
 
 struct sandbox_spec;
@@ -35,6 +36,10 @@ bool view_wanted(const struct sandbox_spec *spec);
 
 /* May a sandbox that was made with @v be used for @spec? */
 bool view_serves(const struct view *v, const struct sandbox_spec *spec);
+
+/* Which directories and files of the host have the names that it shows: another text when those are given to
+ * others, which a jail that was made before then does not see. "" if it shows none. @v may be NULL. */
+void view_stamp(const struct view *v, char ret[DIGEST_HEX]);
 
 /* ---- parts of a jail's description ---- */
 

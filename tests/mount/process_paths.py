@@ -176,6 +176,27 @@ def swapped():
     host.close()
 
 
+def ready(host):
+    kinds = json.loads(read(f"{host.mnt}/status.json"))["snapshots"]
+    return max([kind["pool"]["ready"] for kind in kinds if kind["pool"]["target"]], default=0)
+
+
+def replaced():
+    """A session shows what has the path's name when it begins, whatever was made ahead for it."""
+    rw = folder("replaced/a")
+    for pool in 0, 1:
+        host = Host(f"replaced{pool}", TEMPLATE.format(ro="", rw=rw) + f"pool = {pool}\n")
+        for n in range(3):
+            # From the second on, what was made ahead shows the directory of before.
+            ok("a pool", n == 0 or wait_for(lambda: ready(host) >= pool, 20))
+            time.sleep(0.3)
+            shutil.rmtree(rw)
+            os.mkdir(rw)
+            host.session(f"s{n}").run(f"echo {n} > {rw}/{n}\n")
+            same(f"pool of {pool}: it is the one that is there", os.listdir(rw), [str(n)])
+        host.close()
+
+
 def mistakes():
     base = "[template shown]\nlanguage = raw\nbackend = process\n"
     for key, value, words in (
@@ -205,4 +226,4 @@ def mistakes():
     host.close()
 
 
-main(shown, set_id, owners, groups, unprivileged, swapped, mistakes)
+main(shown, set_id, owners, groups, unprivileged, swapped, replaced, mistakes)

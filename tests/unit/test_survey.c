@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
-/* modules: vm/survey.c vm/survey_packages.c vm/view.c tests/unit/host_bed.c */
+/* modules: vm/survey.c vm/survey_packages.c vm/view.c vm/digest.c tests/unit/host_bed.c */
+/* libs: crypto */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
