@@ -106,7 +106,9 @@ def offers():
         has(f"asked again, {n}", offer(s, "Beta"), "echo 'packages = beta==2.0' >> config")
     has("that fits", offer(s, "gamma==1.0 beta"), "echo 'packages = beta==1.0 gamma==1.0' >> config")
     for name in "other", "nobody":
-        has(f"{name}: there is none", offer(s, name), "could not be looked up: ")
+        fix = offer(s, name)
+        has(f"{name}: there is none", fix, "could not be looked up: ")
+        has(f"{name}: for a reason", fix, "can't be installed: ")
         has(f"{name}: in the installer's words", s.text("error"), name)
     fix = offer(s, "alpha")
     same("the command can be taken as it is", shell(fix.split(": ")[1], cwd=s.path)[::2], (0, b""))
