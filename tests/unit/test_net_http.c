@@ -17,9 +17,10 @@
 #define GOOD "GET / HTTP/1.1\r\n" HOST "\r\n"
 
 /* Feeds all of it as a flow does, in pieces of @step. Return: how much passed, or -EACCES. */
-static int feed(const char *text, size_t step, unsigned *reason)
+static int feed_at(uint16_t port, const char *text, size_t step, unsigned *reason,
+		   enum guard_kind *ret_kind)
 {
-	struct guard g = guard_for(80);
+	struct guard g = guard_for(port);
 	const size_t len = strlen(text);
 	size_t passed = 0;
 
@@ -34,9 +35,17 @@ static int feed(const char *text, size_t step, unsigned *reason)
 				break;
 			passed += (size_t)n;
 		}
+		*ret_kind = g.kind;
 		if (have == len)
 			return (int)passed;
 	}
+}
+
+static int feed(const char *text, size_t step, unsigned *reason)
+{
+	enum guard_kind kind;
+
+	return feed_at(80, text, step, reason, &kind);
 }
 
 static void passes(const char *text)
@@ -204,26 +213,9 @@ static void sniffing(void **state)
 /* Feeds it to a port that is not the one of HTTP. Return: how much passed, or -EACCES. */
 static int feed_sniffed(const char *text, size_t step, enum guard_kind *ret)
 {
-	struct guard g = guard_for(8080);
-	const size_t len = strlen(text);
-	size_t passed = 0;
 	unsigned reason;
 
-	for (size_t have = MIN(step, len);; have = MIN(have + step, len)) {
-		while (passed < have) {
-			const int n = guard_check(&g, (const uint8_t *)text + passed, have - passed,
-						  "web.test", &reason);
-
-			if (n < 0)
-				return n;
-			if (n == 0)
-				break;
-			passed += (size_t)n;
-		}
-		*ret = g.kind;
-		if (have == len)
-			return (int)passed;
-	}
+	return feed_at(8080, text, step, &reason, ret);
 }
 
 /* A request is one with whatever method, and behind empty lines. */
