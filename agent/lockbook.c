@@ -229,13 +229,22 @@ void lockbook_free_undo(struct lock_undo *u)
 	u->was = NULL;
 }
 
-/* Forgets how the last change is undone. */
+/* Return: how the last change is undone, which the holder forgets. */
+static struct lock_undo take_undo(struct lockbook *b, struct lock_holder *h)
+{
+	const struct lock_undo u = h->undo;
+
+	for (const struct lock_range *r = u.was; r; r = r->next)
+		count(b, h, -1);
+	h->undo = (struct lock_undo){.token = 0};
+	return u;
+}
+
 static void forget_undo(struct lockbook *b, struct lock_holder *h)
 {
-	for (const struct lock_range *r = h->undo.was; r; r = r->next)
-		count(b, h, -1);
-	lockbook_free_undo(&h->undo);
-	h->undo = (struct lock_undo){.token = 0};
+	struct lock_undo u = take_undo(b, h);
+
+	lockbook_free_undo(&u);
 }
 
 /* Keeps what a change is about to end. Without memory for that it can't be undone. */
@@ -270,16 +279,9 @@ static void keep_undo(struct lockbook *b, struct lock_holder *h, const struct lo
 
 struct lock_undo lockbook_take_undo(struct lockbook *b, struct lock_holder *h, uint64_t token)
 {
-	struct lock_undo u = {.token = 0};
-
-	if (token && h->undo.token == token) {
-		u = h->undo;
-		h->undo.was = NULL;
-		for (const struct lock_range *r = u.was; r; r = r->next)
-			count(b, h, -1);
-		forget_undo(b, h);
-	}
-	return u;
+	if (token && h->undo.token == token)
+		return take_undo(b, h);
+	return (struct lock_undo){.token = 0};
 }
 
 void lockbook_apply(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask,

@@ -40,16 +40,10 @@ static void to_agent(fuse_req_t req, fuse_ino_t ino, struct handle *h, struct vm
 		files_request(&n, h, core(req), rq, NULL, 0);
 }
 
-/* The text that came with an open is in the list that is added up already. */
-static int take_room(struct fs *fs, struct handle *h)
+/* The text that came with an open is one of those that are added up already. */
+static int check_room(struct fs *fs, const struct handle *h)
 {
-	const size_t len = h->text.len;
-	int e;
-
-	h->text.len = 0;
-	e = quota_take(fs, h->s, 0, len);
-	h->text.len = len;
-	return e;
+	return h->text.len ? quota_check(fs, h->s, 0) : 0;
 }
 
 /* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
@@ -70,7 +64,7 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 		handle_free(fs, h);
 		return e;
 	}
-	e = take_room(fs, h);
+	e = check_room(fs, h);
 	if (e < 0) {
 		close_handle(fs, h);
 		return e;
@@ -292,7 +286,7 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (h)
 		e = dir_open(fs, h, &n);
 	if (e == 0)
-		e = take_room(fs, h);
+		e = check_room(fs, h);
 	if (e < 0) {
 		if (h)
 			handle_free(fs, h);

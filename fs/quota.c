@@ -37,14 +37,12 @@ uint64_t quota_used(const struct fs *fs, uid_t uid)
 	return n;
 }
 
-int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
+int quota_check(struct fs *fs, struct session *s, size_t more)
 {
 	const uid_t uid = s ? s->uid : fs->caller;
 	struct vm_problem p = {0};
 
-	if (to <= from)
-		return 0;
-	if (quota_used(fs, uid) + (to - from) <= QUOTA_BYTES)
+	if (quota_used(fs, uid) + more <= QUOTA_BYTES)
 		return 0;
 	problem_refuse(
 		&p, "too-much-text",
@@ -57,6 +55,11 @@ int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
 	else
 		complaint_tell(fs, uid, &p);
 	return -EDQUOT;
+}
+
+int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
+{
+	return to > from ? quota_check(fs, s, to - from) : 0;
 }
 
 /* Output of runs that were removed stays as long as somebody has it open. */

@@ -41,6 +41,9 @@ struct session;
  */
 int quota_take(struct fs *fs, struct session *s, size_t from, size_t to);
 
+/* Likewise, with @more than all that he has already; 0: may he have that? */
+int quota_check(struct fs *fs, struct session *s, size_t more);
+
 /* What all sessions and open handles of a user take now, in bytes. */
 uint64_t quota_used(const struct fs *fs, uid_t uid);
 

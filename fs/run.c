@@ -81,6 +81,11 @@ void run_started(struct run *r, unsigned timeout_s)
 	r->started = fs_now();
 }
 
+static enum run_output output_of(enum vm_stream stream)
+{
+	return stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR;
+}
+
 /* Adds to what has both streams in their order. */
 static void merge(struct run *r, enum vm_stream stream, const void *data, size_t len)
 {
@@ -97,7 +102,7 @@ static void merge(struct run *r, enum vm_stream stream, const void *data, size_t
 
 void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len)
 {
-	struct spool *sp = &r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR];
+	struct spool *sp = &r->spool[output_of(stream)];
 
 	assert(r->state == RUN_RUNNING);
 	merge(r, stream, data, len);
@@ -107,7 +112,7 @@ void run_output(struct run *r, enum vm_stream stream, const void *data, size_t l
 
 bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
 {
-	const struct spool *sp = &r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR];
+	const struct spool *sp = &r->spool[output_of(stream)];
 
 	/* Once for each block. */
 	return !sp->err && sp->len + len > SPOOL_MEMORY &&
@@ -116,7 +121,7 @@ bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
 
 void run_stop_keeping(struct run *r, enum vm_stream stream, int err)
 {
-	spool_lose(&r->spool[stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR], err, 0);
+	spool_lose(&r->spool[output_of(stream)], err, 0);
 	/* An empty one begins as a copy of the other, with what is missing there. */
 	if (spool_size(&r->spool[RUN_BOTH]))
 		spool_lose(&r->spool[RUN_BOTH], err, 0);

@@ -237,7 +237,7 @@ static void on_line(struct words *w, char *text)
 	if (job->step == INSTALL_PREPARE && installer_fact(in, text))
 		return;
 	if (job->ask) {
-		(void)install_ask_line(job->ask, text);
+		install_ask_line(job->ask, text);
 		return;
 	}
 	text += strspn(text, " =>");

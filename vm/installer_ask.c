@@ -9,20 +9,18 @@
 #define ASKS_USER 4u /* of one user, at once */
 #define NEWEST	  "newest "
 
-bool install_ask_line(struct install_ask *ask, const char *line)
+void install_ask_line(struct install_ask *ask, const char *line)
 {
 	const size_t len = strlen(ask->words), more = strlen(line);
 
 	if (strncmp(line, NEWEST, strlen(NEWEST)) != 0)
-		return false;
+		return;
 	/* A line that may have been cut names another version. */
-	if (more >= WORDS_LINE - 1 || len + more >= sizeof(ask->words)) {
+	if (more >= WORDS_LINE - 1 || len + more >= sizeof(ask->words))
 		ask->cut = true;
-		return true;
-	}
-	snprintf(ask->words + len, sizeof(ask->words) - len, "%s%s", len ? " " : "",
-		 line + strlen(NEWEST));
-	return true;
+	else
+		snprintf(ask->words + len, sizeof(ask->words) - len, "%s%s", len ? " " : "",
+			 line + strlen(NEWEST));
 }
 
 void install_ask_answer(struct install *job, const struct vm_problem *why)

@@ -36,8 +36,8 @@ void installer_offer(struct installer *in);
 
 /* ---- installer_ask.c ---- */
 
-/* What runs for an ask has said a line. Return: false if it is not part of the answer. */
-bool install_ask_line(struct install_ask *ask, const char *line);
+/* What runs for an ask has said a line, which may be a part of the answer. */
+void install_ask_line(struct install_ask *ask, const char *line);
 
 /* Tells all who ask, and forgets them; @why: NULL if it went well. */
 void install_ask_answer(struct install *job, const struct vm_problem *why);
