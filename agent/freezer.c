@@ -65,9 +65,13 @@ int freezer_start(struct freezer *f)
 int freezer_check(const struct freezer *f)
 {
 	uint64_t now;
-	const int r = proc_switches(&now);
+	int r = proc_running(); /* a switch is counted where it ends: not yet of what is at it */
 
-	return r < 0 ? r : now == f->switches ? 0 : -ECANCELED;
+	if (r == 0)
+		r = proc_switches(&now);
+	if (r < 0)
+		return r;
+	return r == 0 && now == f->switches ? 0 : -ECANCELED;
 }
 
 void freezer_thaw(struct freezer *f)

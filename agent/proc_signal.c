@@ -148,7 +148,8 @@ int proc_scan_stopped(struct proc_set *set)
 	return r;
 }
 
-int proc_stop_running(void)
+/* Return: number of processes that don't stand still, or -errno. */
+static int count_running(bool stop)
 {
 	struct proc_set all = {0};
 	int running = 0;
@@ -160,11 +161,23 @@ int proc_stop_running(void)
 		if (!all.v[i].live || is_still(all.v[i].pid))
 			continue;
 		running++;
+		if (!stop)
+			continue;
 		fd = proc_signal(&all.v[i], SIGSTOP);
 		close_fd(&fd);
 	}
 	proc_set_clear(&all);
 	return r < 0 ? r : running;
+}
+
+int proc_stop_running(void)
+{
+	return count_running(true);
+}
+
+int proc_running(void)
+{
+	return count_running(false);
 }
 
 static uint64_t thread_switches(pid_t pid, const char *tid)

@@ -47,7 +47,10 @@ int proc_scan_stopped(struct proc_set *set);
  */
 int proc_stop_running(void);
 
-/** proc_switches() - How often the threads of all user code were given a processor, and how many there are:
+/** proc_running() - As proc_stop_running(), but only counts. */
+int proc_running(void);
+
+/** proc_switches() - How often the threads of all user code gave a processor back, and how many there are:
  * another sum means that something ran, or ended. Return: 0 or -errno. */
 int proc_switches(uint64_t *ret_sum);
 
