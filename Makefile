@@ -250,13 +250,17 @@ bench: all $(benches) $(local) $(O)/test/netbed
 
 fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))
 fuzz_modules = $(sort $(patsubst vm,$(filter-out fs/%,$(daemon_c)),$(call all_say,modules,$(1))))
+fuzz_san := -g -O1 -fno-sanitize-recover=undefined -fsanitize=address,undefined
+$(O)/fuzz/obj/%.o: %.c
+	$(call say,CC,$< (fuzz))
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) -std=gnu11 $(fuzz_san),fuzzer-no-link $(defines) -I. $(call pkg,--cflags $(pkgs)) \
+		-MMD -MP -c -o $@ $<
+
 define fuzz_rule
-$(O)/fuzz/$(notdir $(1:.c=)): $(1) $(call fuzz_modules,$(1)) $(wildcard */*.h)
-	$$(call say,FUZZ,$$@)
-	@mkdir -p $$(@D)
-	$(Q)$(FUZZ_CC) -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=undefined $(defines) -I. $$(call pkg,--cflags $(pkgs)) \
-		-o $$@ $$(filter %.c,$$^) $$(call pkg,--libs-only-l $(or \
+$(O)/fuzz/$(notdir $(1:.c=)): $(call objs,fuzz/obj,$(1) $(call fuzz_modules,$(1)))
+	$$(call say,LD,$$@)
+	$(Q)$(FUZZ_CC) $(fuzz_san),fuzzer -o $$@ $$^ $$(call pkg,--libs-only-l $(or \
 		$(call lib_pkgs,$(sort $(call all_say,libs,$(1)))),libuv))
 endef
 $(foreach t,$(fuzz_c),$(eval $(call fuzz_rule,$(t))))
@@ -265,14 +269,14 @@ fuzz: $(fuzzers)
 	@echo 'Run one as long as you like: $(O)/fuzz/NAME [corpus directory]. There are:'
 	@printf '  %s\n' $(fuzzers)
 
-# Finds are kept apart from the seeds, in the build directory.
+# As many at once as there are processors. Finds are kept apart from the seeds, in the build directory.
 fuzz-smoke: $(fuzzers)
-	$(Q)for f in $(fuzzers); do name=$${f##*/}; seeds=tests/fuzz/corpus/$$name; \
-		mkdir -p $(O)/fuzz/corpus/$$name; [ -d "$$seeds" ] || seeds=; \
-		echo "$$name: $(FUZZ_SECONDS) s"; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
-			-artifact_prefix=$(O)/fuzz/$$name- $(O)/fuzz/corpus/$$name $$seeds || exit 1; \
-	done; echo 'no crash, no leak, no undefined behaviour'
+	$(Q)printf '%s\n' $(notdir $(fuzzers)) | xargs -P "$$(nproc)" -I NAME sh -c '\
+		seeds=tests/fuzz/corpus/NAME; mkdir -p $(O)/fuzz/corpus/NAME; [ -d "$$seeds" ] || seeds=; \
+		echo "NAME: $(FUZZ_SECONDS) s"; \
+		$(O)/fuzz/NAME -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+			-artifact_prefix=$(O)/fuzz/NAME- $(O)/fuzz/corpus/NAME $$seeds || exit 255'
+	@echo 'no crash, no leak, no undefined behaviour'
 
 coverage:
 	$(Q)$(MAKE) --no-print-directory COV=1 tests

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The working directory has a quota, and statfs says which."""
 # backends: vm process
+# night: vm
 # timeout: 60
 from xsbx import *
 

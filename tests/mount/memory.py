@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of a microVM: more than there is, if it can be compressed; an end in good time if not."""
 # backends: vm
+# night: vm
 # timeout: 900
 from xsbx import *
 

@@ -3,6 +3,7 @@
 """More runs that compute than the processors can bear: each has its time limit for itself, because
 it begins when its turn comes; and runs that only sleep keep nobody waiting."""
 # backends: vm
+# night: vm
 # timeout: 200
 # alone: it measures what the processors can bear, and then asks for that
 # conf: [template raw]

@@ -4,6 +4,7 @@
 refuses, or has something wrong costs nothing but what it would have saved."""
 # mount: none
 # backends: vm
+# night: vm
 # timeout: 600
 # log-allow: the store
 from xsbx import *
