@@ -213,7 +213,6 @@ static void on_done(uv_work_t *work, int status)
 	struct depot *d = container_of(work, struct depot, work);
 	const int before = d->err;
 
-	d->busy = false;
 	if (status == 0 && d->job.fd >= 0)
 		d->fd = d->job.fd;
 	if (status == 0)
@@ -221,6 +220,8 @@ static void on_done(uv_work_t *work, int status)
 	if (d->job.nblocks)
 		d->err = status < 0 ? status : d->job.err;
 	take_apart(d);
+	d->busy =
+		false; /* not before: who gives a slot back begins the next job, in this one's place */
 	if (d->err < 0 && before == 0)
 		log_error("output cannot be written to disk, and stays in memory: %s",
 			  strerror(-d->err));

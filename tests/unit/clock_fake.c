@@ -89,18 +89,25 @@ bool clock_has_work(void)
 	return nqueue > 0;
 }
 
+bool clock_work_one(void)
+{
+	uv_work_t *work = queue[0].work;
+	const uv_after_work_cb done = queue[0].done;
+
+	if (!nqueue)
+		return false;
+	queue[0].fn(work);
+	for (unsigned i = 1; i < nqueue; i++)
+		queue[i - 1] = queue[i];
+	nqueue--;
+	done(work, 0);
+	return true;
+}
+
 void clock_work(void)
 {
-	while (nqueue) {
-		uv_work_t *work = queue[0].work;
-		const uv_after_work_cb done = queue[0].done;
-
-		queue[0].fn(work);
-		for (unsigned i = 1; i < nqueue; i++)
-			queue[i - 1] = queue[i];
-		nqueue--;
-		done(work, 0);
-	}
+	while (clock_work_one())
+		;
 }
 
 /* ---- what stands in for libuv ---- */

@@ -18,6 +18,9 @@ uint64_t clock_next(void);
 /* Does what was given to uv_queue_work(), and what comes of it. Until then it has not begun: a disk that
  * hangs. */
 void clock_work(void);
+
+/* The same of the first of it alone. Return: was there any? */
+bool clock_work_one(void);
 /* Is there any? */
 bool clock_has_work(void);
 

@@ -315,6 +315,25 @@ static void test_forgotten_early(void **state)
 	assert_int_equal(f->d.nused, 0);
 }
 
+/* What is given up while a job of several blocks is at the disk, and another's output waits for the next. */
+static void test_forgotten_while_written(void **state)
+{
+	struct fixture *f = *state;
+	struct spool other = {0};
+
+	append(f, 8 * DEPOT_BLOCK);
+	assert_true(clock_work_one()); /* the first block alone; the next job has the others */
+	append_to(f, &other, 8 * DEPOT_BLOCK);
+	spool_fini(&f->sp, &f->d);
+	clock_work();
+	assert_int_equal(f->d.waiting, 0);
+	assert_int_equal(f->d.nused, 8);
+	check(f, &other);
+	spool_fini(&other, &f->d);
+	clock_work();
+	assert_int_equal(f->d.nused, 0);
+}
+
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -327,6 +346,7 @@ int main(void)
 		test(test_full_disk),
 		test(test_no_directory),
 		test(test_forgotten_early),
+		test(test_forgotten_while_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
