@@ -14,8 +14,9 @@
  * Theory of operation
  * -------------------
  * SIGSTOP can be neither caught nor blocked. A signal on its way makes fork(2) begin anew, so what was told
- * to stop has no child that nobody knows of: a scan that finds every thread of every process stopped, and
- * behind it a second one that finds the same, have seen all there are. What wakes a stopped process is
+ * to stop has no child that nobody knows of: a scan that finds every thread of every process stopped,
+ * while nothing was forked, and behind it a second one that finds the same, have seen all there are. Who
+ * forks and ends at once is never there when a scan comes to look; he is chased. What wakes a stopped process is
  * SIGCONT. Nobody is left who could send it, but code that means to can have a timer of the kernel's do it. So
  * whoever relies on it asks afterwards whether anything was given a processor in the meantime.
  *
@@ -30,7 +31,17 @@ static void on_round(struct loop_timer *t)
 {
 	struct freezer *f = container_of(t, struct freezer, timer);
 	const uint64_t now = now_us();
-	const int running = proc_stop_running();
+	const pid_t newest = proc_last_pid();
+	int running = proc_stop_running();
+
+	if (running == 0 && proc_forked_since(newest)) {
+		int fds[PROC_CHASED];
+
+		proc_chase(fds);
+		for (size_t i = 0; i < PROC_CHASED; i++)
+			close_fd(&fds[i]);
+		running = 1;
+	}
 
 	f->clean = running == 0 ? f->clean + 1 : 0;
 	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_stop_running() == 0) {

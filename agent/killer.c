@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends processes of user code. One round stops and kills all it finds; a process that forked while
- * the round ran leaves a child for the next; two empty rounds in a row are the end. */
+ * the round ran leaves a child for the next; two empty rounds in a row, in which nothing was forked, are
+ * the end. Those that are to stay may fork, so many empty rounds are the end as well. */
 #include "killer.h"
 
 #include <signal.h>
@@ -20,6 +21,8 @@
 #define HARD_AFTER 2000000u  /* then kill(-1), which no fork can outrun */
 #define ASKED_US   20000u    /* between looks at who is still there */
 #define GIVE_UP	   20000000u /* stuck in the kernel: nothing will help */
+#define CLEAN	   50u	     /* empty rounds in a row ... */
+#define SURE	   25u	     /* ... for which one counts in which nothing was forked */
 
 /* Lets programs end by themselves. Return: false when they have, or have had their time. */
 static bool is_patient(struct killer *k)
@@ -40,6 +43,26 @@ static bool is_patient(struct killer *k)
 	return false;
 }
 
+/* Return: how many processes were found and killed, or -errno. */
+static int kill_round(struct killer *k)
+{
+	int fds[PROC_CHASED];
+	pid_t newest;
+	bool forked;
+	int n;
+
+	if (k->chases)
+		proc_chase(fds);
+	newest = proc_last_pid();
+	n = proc_kill_except(k->keep, k->not_kept);
+	forked = proc_forked_since(newest);
+	if (k->chases)
+		proc_chase_over(fds);
+	k->chases = n == 0 && forked;
+	k->clean = n != 0 ? 0 : k->clean + (forked ? 1 : SURE);
+	return n;
+}
+
 static void on_killer_timer(struct loop_timer *t)
 {
 	struct killer *k = container_of(t, struct killer, timer);
@@ -49,8 +72,7 @@ static void on_killer_timer(struct loop_timer *t)
 	if (is_patient(k))
 		return;
 	age = now_us() - k->since;
-	n = proc_kill_except(k->keep, k->not_kept);
-	k->clean = n == 0 ? k->clean + 1 : 0;
+	n = kill_round(k);
 	if (n > 0 && age > HARD_AFTER && getpid() == 1) {
 		if (!k->hard)
 			log_line("%d processes outlived %d s of killing: killing all of them", n,
@@ -58,7 +80,7 @@ static void on_killer_timer(struct loop_timer *t)
 		k->hard = true;
 		kill(-1, SIGKILL);
 	}
-	if (k->clean < 2 && age < GIVE_UP) {
+	if (k->clean < CLEAN && age < GIVE_UP) {
 		/* The processor is theirs, too, to die on. */
 		loop_arm(k->loop, &k->timer,
 			 k->hard	    ? HARD_US
@@ -66,7 +88,7 @@ static void on_killer_timer(struct loop_timer *t)
 					    : SLOW_US);
 		return;
 	}
-	if (k->clean < 2)
+	if (k->clean < CLEAN)
 		log_line("%d processes cannot be killed", n);
 	k->active = false;
 	k->done(k);
@@ -101,7 +123,7 @@ void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
 	k->active = true;
 	k->since = now_us();
 	k->clean = 0;
-	k->hard = false;
+	k->chases = k->hard = false;
 	k->keep = keep;
 	k->not_kept = not_kept;
 	k->timer.fire = on_killer_timer;

@@ -16,7 +16,8 @@ struct killer {
 	struct loop_timer timer;
 	bool active;
 	uint64_t since;
-	unsigned clean; /* scans in a row that found nothing */
+	unsigned clean; /* how sure it is that nothing is left, see CLEAN */
+	bool chases;	/* somebody forks, and was not found */
 	bool hard;	/* no more questions are asked */
 	bool asked;	/* SIGTERM was sent */
 	uint64_t until; /* now_us() until which that is given time, or 0 */

@@ -439,6 +439,11 @@ pid_t proc_last_pid(void)
 	return last ? (pid_t)strtol(last + 1, NULL, 10) : 0;
 }
 
+bool proc_forked_since(pid_t newest)
+{
+	return getpid() == 1 && proc_last_pid() != newest;
+}
+
 uint64_t proc_oom_kills(void)
 {
 	static int fd = -1;

@@ -83,6 +83,10 @@ uint64_t proc_number(const char *path, const char *key);
 /** proc_last_pid() - The newest process number, which changes with each fork; 0 if unknown. */
 pid_t proc_last_pid(void);
 
+/** proc_forked_since() - Is there a newer process than @newest, which proc_last_pid() has said? Only PID 1,
+ * whose numbers nobody else takes, can tell; else false. */
+bool proc_forked_since(pid_t newest);
+
 /** proc_oom_kills() - How many processes the kernel killed for want of memory since boot. */
 uint64_t proc_oom_kills(void);
 

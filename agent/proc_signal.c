@@ -82,6 +82,33 @@ int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
 	return victims;
 }
 
+void proc_chase(int ret_fds[PROC_CHASED])
+{
+	pid_t was = 0;
+
+	for (size_t i = 0; i < PROC_CHASED; i++) {
+		const pid_t newest = proc_last_pid();
+
+		ret_fds[i] = -1;
+		if (getpid() != 1 || newest <= 1 || newest == was)
+			continue;
+		ret_fds[i] = (int)syscall(SYS_pidfd_open, newest, 0);
+		if (ret_fds[i] < 0)
+			continue; /* not there yet, or not any more */
+		(void)syscall(SYS_pidfd_send_signal, ret_fds[i], SIGSTOP, NULL, 0);
+		was = newest;
+	}
+}
+
+void proc_chase_over(int fds[PROC_CHASED])
+{
+	for (size_t i = 0; i < PROC_CHASED; i++) {
+		if (fds[i] >= 0)
+			(void)syscall(SYS_pidfd_send_signal, fds[i], SIGCONT, NULL, 0);
+		close_fd(&fds[i]);
+	}
+}
+
 int proc_ask_except(const struct proc_set *keep, pid_t not_kept)
 {
 	struct proc_set all = {0};
@@ -119,19 +146,21 @@ static bool is_still_thread(pid_t pid, const char *tid)
 	return proc_read_stat(path, &s) < 0 || strchr("TtZX", s.state);
 }
 
-static bool is_still(pid_t pid)
+/* Of what /proc hides nobody can tell: it counts as running until it is gone. */
+static bool is_still(const struct proc *p)
 {
 	bool still = true;
 	struct dirent *e;
 	char path[32];
 	DIR *d;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
 	d = opendir(path);
-	while (still && d && (e = readdir(d)))
-		still = e->d_name[0] == '.' || is_still_thread(pid, e->d_name);
-	if (d)
-		closedir(d);
+	if (!d)
+		return !proc_is(p);
+	while (still && (e = readdir(d)))
+		still = e->d_name[0] == '.' || is_still_thread(p->pid, e->d_name);
+	closedir(d);
 	return still;
 }
 
@@ -141,7 +170,7 @@ int proc_scan_stopped(struct proc_set *set)
 	size_t kept = 0;
 
 	for (size_t i = 0; r == 0 && i < set->n; i++) {
-		if (set->v[i].live && is_still(set->v[i].pid))
+		if (set->v[i].live && is_still(&set->v[i]))
 			set->v[kept++] = set->v[i];
 	}
 	set->n = kept;
@@ -158,7 +187,7 @@ static int count_running(bool stop)
 	for (size_t i = 0; r == 0 && i < all.n; i++) {
 		int fd;
 
-		if (!all.v[i].live || is_still(all.v[i].pid))
+		if (!all.v[i].live || is_still(&all.v[i]))
 			continue;
 		running++;
 		if (!stop)

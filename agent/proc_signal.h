@@ -37,6 +37,21 @@ int proc_ask_except(const struct proc_set *keep, pid_t not_kept);
  */
 int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one);
 
+#define PROC_CHASED 16 /* most that proc_chase() stops */
+
+/**
+ * proc_chase() - Stop the newest process, until none is newer
+ * @ret_fds: Filled with PROC_CHASED descriptors, -1 for none, for proc_chase_over()
+ *
+ * A process that forks and ends, and so its child, and the next, is another one by the time that a scan
+ * comes to look at it. This asks for the newest number and sends SIGSTOP at once, to whomever it is: the
+ * scan behind it tells whether it should have been. Does nothing unless we are PID 1.
+ */
+void proc_chase(int ret_fds[PROC_CHASED]);
+
+/** proc_chase_over() - Let go on what is left of them. */
+void proc_chase_over(int fds[PROC_CHASED]);
+
 /** proc_scan_stopped() - As proc_scan(), of those that stand still: each thread is stopped, or gone. */
 int proc_scan_stopped(struct proc_set *set);
 

@@ -154,6 +154,34 @@ while True:
     host.close()
 
 
+def hidden():
+    """What /proc hides can't be seen to stand still: then nobody says that it does."""
+    top, host, s = scene("hidden")
+    write(s / "files/hide.py", """
+import ctypes, os, threading, time
+def count():
+    for n in range(1 << 30):
+        open("new", "w").write(str(n))
+        os.rename("new", "count")
+        time.sleep(.01)
+libc = ctypes.CDLL(None)
+libc.prctl(4, 0)  # PR_SET_DUMPABLE
+threading.Thread(target=count).start()
+libc.syscall(60, 0)  # exit of this thread
+""")
+    s.run("python3 hide.py &\n")
+    ok("it counts", wait_for(lambda: os.path.exists(s / "files/count")))
+    s.ctl("pause")
+    ok("decided", wait_for(lambda: s.word() == "paused" or "not-paused" in s.text("error")))
+    was = count(s)
+    time.sleep(.3)
+    if s.word() == "paused":
+        same("nothing goes on", count(s), was)
+    else:
+        has("in words", s.text("error"), "could not be stopped")
+    host.close()
+
+
 def while_paused():
     _, host, s = scene("verbs")
     with raises("not paused", errno.EINVAL):
@@ -184,4 +212,4 @@ def while_paused():
     host.close()
 
 
-main(changed_since, each_kind, never_read, marks, paused, woken, while_paused)
+main(changed_since, each_kind, never_read, marks, paused, woken, hidden, while_paused)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stopping all user code, with processes that do what they can to go on. */
-/* modules: agent/freezer.c agent/proc.c agent/proc_signal.c agent/loop.c agent/log.c */
+/* modules: agent/killer.c agent/freezer.c agent/proc.c agent/proc_signal.c agent/loop.c agent/log.c */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "agent/freezer.h"
+#include "agent/killer.h"
 #include "agent/proc_signal.h"
 #include "agent/util.h"
 
@@ -137,7 +138,6 @@ static void expect_standstill(void)
 	nap(100);
 	for (unsigned i = 0; i < PROCESSES; i++)
 		assert_int_equal(count[i], was[i]);
-	assert_int_equal(freezer_check(&freezer), 0);
 }
 
 /* ---- what they do ---- */
@@ -237,11 +237,53 @@ static void test_all_kinds(void **state)
 	for (unsigned round = 0; round < 3; round++) {
 		freeze(0);
 		expect_standstill();
+		assert_int_equal(freezer_check(&freezer), 0);
 		freezer_thaw(&freezer);
 		assert_int_equal(freezer.state, FREEZER_THAWED);
 		for (unsigned i = 0; i < nchildren; i++)
 			await_progress(i);
 	}
+}
+
+static void on_killed(struct killer *k)
+{
+	(void)k;
+	answer = 0;
+	loop_stop(&loop, 0);
+}
+
+/* One with many others, who do nothing. */
+static void idles_in_a_crowd(unsigned n)
+{
+	for (unsigned i = 0; i < 100 && fork() > 0; i++)
+		;
+	for (count[n]++;; pause())
+		;
+}
+
+/* Who is always another one by the time that he is looked at is found all the same, also among those that
+ * stay. */
+static void test_killed(void **state)
+{
+	struct killer killer = {.loop = &loop, .done = on_killed};
+	struct proc_set keep = {0};
+
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	await_progress(start(idles_in_a_crowd));
+	nap(100);
+	assert_int_equal(proc_scan(&keep), 0);
+	for (unsigned round = 0; round < 20; round++) {
+		nchildren = 1;
+		await_progress(start(forks_away));
+		loop.stop = false;
+		answer = 1;
+		killer_start(&killer, &keep, 0);
+		assert_int_equal(loop_run(&loop), 0);
+		assert_int_equal(answer, 0);
+		expect_standstill();
+	}
+	proc_set_clear(&keep);
 }
 
 static void test_nobody(void **state)
@@ -378,10 +420,15 @@ static int test_all(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		test(test_all_kinds),	      test(test_nobody),
-		test(test_stopped_before),    test(test_continued_meanwhile),
-		test(test_wakes_itself),      test(test_killed_meanwhile),
-		test(test_cannot_be_stopped), test(test_thawed_on_the_way),
+		test(test_all_kinds),
+		test(test_killed),
+		test(test_nobody),
+		test(test_stopped_before),
+		test(test_continued_meanwhile),
+		test(test_wakes_itself),
+		test(test_killed_meanwhile),
+		test(test_cannot_be_stopped),
+		test(test_thawed_on_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
