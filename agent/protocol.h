@@ -134,6 +134,7 @@ enum proto_how {
 	PROTO_HOW_OOM,	   /* the kernel killed it for want of memory */
 	PROTO_HOW_REFUSED, /* it was never started (no interpreter could be had) */
 	PROTO_HOW_GONE,	   /* nor was this one: the interpreter had ended, and all state with it */
+	PROTO_HOW_NOT_TAKEN, /* nor this one: `status` is the errno that the interpreter's driver got */
 	PROTO_NHOW,
 };
 

@@ -293,6 +293,10 @@ void run_on_done(struct run *r, int status)
 	if (r->state != RUN_ACTIVE)
 		return; /* it is being killed */
 	run_set_cost(r, NULL);
+	if (status < 0) {
+		run_settle(r, PROTO_HOW_NOT_TAKEN, (uint32_t)-status, r->interp->pid == 0);
+		return;
+	}
 	/* It may have answered and ended right after. */
 	run_settle(r, how_ended(r, (uint32_t)status), (uint32_t)status, r->interp->pid == 0);
 }

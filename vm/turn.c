@@ -143,9 +143,10 @@ static void explain_gone(const struct sandbox *s, const struct proto_exit *e,
 int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
 	static const enum vm_outcome outcome[] = {
-		[PROTO_HOW_DONE] = VM_DONE,	  [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
-		[PROTO_HOW_KILLED] = VM_KILLED,	  [PROTO_HOW_OOM] = VM_OOM,
-		[PROTO_HOW_REFUSED] = VM_REFUSED, [PROTO_HOW_GONE] = VM_REFUSED,
+		[PROTO_HOW_DONE] = VM_DONE,	    [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
+		[PROTO_HOW_KILLED] = VM_KILLED,	    [PROTO_HOW_OOM] = VM_OOM,
+		[PROTO_HOW_REFUSED] = VM_REFUSED,   [PROTO_HOW_GONE] = VM_REFUSED,
+		[PROTO_HOW_NOT_TAKEN] = VM_REFUSED,
 	};
 	struct vm_result r = {0};
 	struct proto_exit e;
@@ -174,6 +175,10 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
 	if (e.how == PROTO_HOW_GONE)
 		explain_gone(s, &e, &r.problem);
+	else if (e.how == PROTO_HOW_NOT_TAKEN)
+		trouble_set(&r.problem, "not-taken",
+			    "Give up what earlier runs hold or limited, or echo reset > ctl.",
+			    "the interpreter could not take the run: %s", strerror((int)e.status));
 	else if (r.outcome == VM_REFUSED)
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");

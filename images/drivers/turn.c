@@ -216,6 +216,16 @@ static int take_rights(struct msghdr *hdr, int *ret_fds)
 	return n;
 }
 
+/* Tell the agent that a run can't be taken; the next one may. Return: as turn_receive(). */
+static int refuse(struct driver_msg *msg, int err)
+{
+	msg->type = DRIVER_DONE;
+	msg->status = err;
+	memset(msg->seed, 0, sizeof(msg->seed));
+	(void)turn_send(msg, "");
+	return -EBADMSG;
+}
+
 int turn_receive(struct driver_msg *ret_msg, int flags)
 {
 	union {
@@ -257,12 +267,12 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	}
 	if (n != DRIVER_NFDS) {
 		close_all(fds, n);
-		return -EMFILE;
+		return refuse(ret_msg, -EMFILE);
 	}
 	place(fds);
 	r = read_code(fds[DRIVER_NFDS - 1], ret_msg->code_len);
 	(void)reserve(ctl_fd + 1, ctl_fd);
-	return r < 0 ? r : DRIVER_RUN;
+	return r < 0 ? refuse(ret_msg, r) : DRIVER_RUN;
 }
 
 char *turn_code(size_t *ret_len)

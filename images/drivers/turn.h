@@ -34,7 +34,7 @@ void turn_close(void);
  * @flags: for recvmsg(2)
  *
  * Return: the request's type, 0 at the end of all requests, -EBADMSG for something that is not a
- * request, -EMFILE if there was no room for the descriptors, another -errno
+ * request, and for a run that could not be taken, which the agent has been told; another -errno
  */
 int turn_receive(struct driver_msg *ret_msg, int flags);
 

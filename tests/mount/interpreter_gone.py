@@ -69,6 +69,22 @@ def language(name):
     same(f"{name}: after a reset", s.run(show).out, fresh)
 
 
+def full():
+    """What an interpreter can't take, for want of descriptors, has not run, and says so."""
+    for name, limit, show in (("python", "import resource as r\nx = 5\n"
+                               "r.setrlimit(r.RLIMIT_NOFILE, (6, 4096))", "print('x' in globals())"),
+                              ("raw", "x=5; ulimit -S -n 4", "echo \"[$x]\"")):
+        if not has_language(name):
+            continue
+        s = Session("full", name)
+        same(f"{name}: set", s.run(limit).code, 0)
+        for turn in range(2):
+            same(f"{name}: exit_code", s.run("1/0" if name == "python" else "false").code, "EIO")
+            refused(s, s.runs()[-1], f"{name}: full", "Too many open files", "not-taken")
+        s.ctl("reset")
+        same(f"{name}: after a reset", s.run(show).out, LANGUAGES[name][2])
+
+
 def python():
     language("python")
 
@@ -99,4 +115,4 @@ def known():
             same("and then it runs", s.run("print(1)").out, "1\n")
 
 
-main(python, raw, javascript, known)
+main(python, raw, javascript, known, full)
