@@ -286,7 +286,7 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 
 void agent_restart(struct agent *a)
 {
-	a->restart = a->interp->state != INTERP_NONE && a->interp->state != INTERP_ENDING;
+	a->restart = a->interp->state != INTERP_NONE; /* also if it is ending: nobody misses it */
 	interp_kill(a->interp);
 }
 

@@ -37,8 +37,9 @@ void changes_drop(struct session *s)
 	vm_work_free(s->changes.work);
 	s->changes.work = NULL;
 	s->changes.epoch++;
-	s->changes.is_reviewed = false;
+	s->changes.is_reviewed = s->changes.is_asked = false;
 	buf_clear(&s->changes.reviewed);
+	buf_clear(&s->changes.asked);
 }
 
 void changes_begin(struct session *s)
@@ -359,6 +360,25 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	asker_free(a);
 }
 
+/* What was read until now is to be committed, whoever reads meanwhile. */
+static void take_reviewed(struct changes *c)
+{
+	buf_clear(&c->asked);
+	c->asked = c->reviewed;
+	c->is_asked = c->is_reviewed;
+	c->reviewed = (struct buf){0};
+}
+
+/* ... or can be asked for again, unless somebody has read since. */
+static void give_back(struct changes *c)
+{
+	if (c->reviewed.len)
+		return;
+	buf_clear(&c->reviewed);
+	c->reviewed = c->asked;
+	c->asked = (struct buf){0};
+}
+
 /* Of what was read, if anything was. It has to be read again for the next one. */
 static int ask_commit(struct session *s)
 {
@@ -368,9 +388,9 @@ static int ask_commit(struct session *s)
 
 	if (!a)
 		return e;
-	a->is_reviewed = mine->is_reviewed;
-	a->reviewed = mine->reviewed;
-	mine->reviewed = (struct buf){0};
+	a->is_reviewed = mine->is_asked;
+	a->reviewed = mine->asked;
+	mine->asked = (struct buf){0};
 	e = vm_work_do(mine->work, VM_WORK_COMMIT, judge, on_commit, a);
 	if (e < 0)
 		asker_free(a);
@@ -383,10 +403,12 @@ int changes_commit(struct session *s)
 
 	if (e < 0 || !s->changes.work)
 		return e;
+	take_reviewed(&s->changes);
 	s->changes.committing = true;
 	e = pause_for_commit(s);
 	if (e < 0) {
 		s->changes.committing = false;
+		give_back(&s->changes);
 		session_problemf(s, "busy", "Wait until the state is idle, and commit again.",
 				 "what runs in the sandbox can't be stopped now: %s", strerror(-e));
 	}
@@ -400,6 +422,7 @@ void changes_still(struct session *s, int err)
 	if (err == 0)
 		return;
 	s->changes.committing = false;
+	give_back(&s->changes);
 	pause_commit_over(s);
 	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
 			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"

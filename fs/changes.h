@@ -17,12 +17,15 @@ struct session;
  * - `work` is what the last sandbox has changed, also when that is gone; NULL if there was none yet.
  * - `reviewed` is the last list that somebody has read, with what it stands for: what may be committed. Who has
  *   begun to read has to read again after each commit, successful or not; `is_reviewed` is for ever.
+ * - `asked` and `is_asked` are these two as they were when a commit was asked for, until it begins.
  * - While `committing` no run begins, no list is made, and files/ can't be changed.
  */
 struct changes {
 	struct vm_work *work;
 	struct buf reviewed;
 	bool is_reviewed;
+	struct buf asked;
+	bool is_asked;
 	bool committing;
 	unsigned epoch; /* one more for each `work` */
 };

@@ -36,12 +36,11 @@ static void run_over(struct session *s, struct run *r)
 	events_add_run(&s->fs->events, s, r);
 }
 
-void lease_refuse(struct session *s, struct run *r, enum run_state state,
-		  const struct vm_problem *why)
+void lease_refuse(struct session *s, struct run *r, const struct vm_problem *why)
 {
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
-	run_refuse(r, state, why);
+	run_refuse(r, why);
 	session_problem(s, why);
 	run_over(s, r);
 	run_unref(r);
@@ -52,7 +51,7 @@ static void refuse_all(struct session *s, const struct vm_problem *why)
 	struct run *r;
 
 	while ((r = TAILQ_FIRST(&s->queue)))
-		lease_refuse(s, r, RUN_REFUSED, why);
+		lease_refuse(s, r, why);
 }
 
 static void timed_out(struct run *r)
@@ -232,8 +231,6 @@ static void on_run_exit(void *data, uint32_t run, const struct vm_result *result
 	if (!s || !s->active || s->active->number != run)
 		return;
 	finish(s, result);
-	if (result->fresh)
-		s->reset_asked = false;
 	session_touch(s);
 	if (s->settings.fresh && s->sandbox) {
 		/* The queue is for other sandboxes: cut without refusing it. */
@@ -528,7 +525,7 @@ void lease_pump(struct session *s)
 		struct vm_problem p = {.code = "not-sent"};
 
 		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
-		lease_refuse(s, r, RUN_REFUSED, &p);
+		lease_refuse(s, r, &p);
 		wait_wake(s->fs, &s->wait);
 		lease_pump(s); /* nothing else would try those behind it */
 		return;

@@ -23,8 +23,7 @@ void lease_pump(struct session *s);
 void lease_cut(struct session *s, const struct vm_problem *why);
 
 /* Takes a queued run off the queue and ends it unstarted. */
-void lease_refuse(struct session *s, struct run *r, enum run_state state,
-		  const struct vm_problem *why);
+void lease_refuse(struct session *s, struct run *r, const struct vm_problem *why);
 
 /* Brings s->info up to date, if there is a sandbox. */
 void lease_info(struct session *s);

@@ -175,7 +175,7 @@ static int fixed_truncate(struct fs *fs, const struct node *n, struct handle *h,
 	case NODE_STDIN: return input_truncate_path(n->s, n->kind, size);
 	case NODE_SCRATCH:
 		f = scratch_by_id(n->s, n->sub);
-		return f ? buf_truncate(&f->data, (size_t)size) : -ESTALE;
+		return f ? scratch_resize(n->s, f, size) : -ESTALE;
 	case NODE_NET_ALLOW: return size == 0 ? config_allow(n->s, "", 0) : -EINVAL;
 	case NODE_CONFIG:
 	case NODE_CTL: return 0; /* what counts is what is written next */

@@ -12,14 +12,12 @@
 
 static uint64_t session_bytes(const struct session *s)
 {
-	uint64_t n =
-		s->next_stdin.len + s->last_code.len + s->changes.reviewed.len + scratch_bytes(s);
+	uint64_t n = s->next_stdin.len + s->last_code.len + s->changes.reviewed.len +
+		     s->changes.asked.len + scratch_bytes(s);
 	const struct run *r;
 
-	TAILQ_FOREACH(r, &s->queue, queue)
+	TAILQ_FOREACH(r, &s->runs, link) /* those that have ended keep their code */
 		n += r->code.len + r->input.len;
-	if (s->active)
-		n += s->active->code.len + s->active->input.len;
 	return n;
 }
 
@@ -46,9 +44,11 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 		return 0;
 	problem_refuse(
 		&p, "too-much-text",
-		"Wait until runs have ended, close what is open, or put the data into files/.",
-		"code, standard input and texts that are open or wait take %u MiB of memory, "
-		"which is all that one user may have",
+		"Wait until runs have ended, close what is open, remove old runs (rmdir runs/N), "
+		"or "
+		"put the data into files/.",
+		"code, standard input and texts that are open, wait or are kept take %u MiB of "
+		"memory, which is all that one user may have",
 		QUOTA_BYTES >> 20);
 	if (s)
 		session_problem(s, &p);

@@ -11,8 +11,8 @@
 /*
  * Theory of operation
  * -------------------
- * What users write before it is run, and what is rendered for who reads, lies in memory: code and standard
- * input of runs that wait, files beside the nodes, the text of each open handle. Each is limited by
+ * What users write, and what is rendered for who reads, lies in memory: the code of runs, standard
+ * input of those that wait, files beside the nodes, the text of each open handle. Each is limited by
  * itself, but there can be many of them. So all of one user's are added up when more is to come, and past
  * the limit it is refused with EDQUOT. A session's texts are its owner's, whoever reads them; those of the
  * root and of templates are of whoever has opened them.

@@ -200,15 +200,11 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 	buf_clear(&r->input);
 }
 
-void run_refuse(struct run *r, enum run_state state, const struct vm_problem *why)
+void run_refuse(struct run *r, const struct vm_problem *why)
 {
 	assert(r->state == RUN_QUEUED);
-	r->state = state;
-	r->result = (struct vm_result){
-		.outcome = state == RUN_KILLED ? VM_KILLED : VM_REFUSED,
-		.status = state == RUN_KILLED ? 137 : 0,
-		.problem = *why,
-	};
+	r->state = RUN_REFUSED;
+	r->result = (struct vm_result){.outcome = VM_REFUSED, .problem = *why};
 	r->ended = fs_now();
 	buf_clear(&r->input);
 }

@@ -28,7 +28,7 @@ enum run_state {
 enum run_output { RUN_STDOUT, RUN_STDERR, RUN_BOTH, RUN_NOUTPUTS };
 
 /*
- * - QUEUED -> RUNNING -> one of the others, or QUEUED -> KILLED or REFUSED; then nothing changes.
+ * - QUEUED -> RUNNING -> one of the others, or QUEUED -> REFUSED; then nothing changes.
  * - `spool[RUN_BOTH]` is only filled from the moment when both streams have something: until
  *   then the one that has is also the merged output, see run_spool().
  * - `status` is only meaningful if run_has_status().
@@ -40,7 +40,6 @@ struct run {
 	unsigned refs;
 	uint32_t number;
 	enum run_state state;
-	bool kill_asked;    /* by ctl */
 	unsigned timeout_s; /* that it was started with */
 	struct buf code, input;
 	struct depot *depot; /* that the spools are in */
@@ -84,7 +83,7 @@ void run_lost_problem(const struct run *r, struct vm_problem *ret_p);
 bool run_is_behind(const struct run *r);
 void run_ended_with(struct run *r, const struct vm_result *result);
 /* Ends it without ever having started it. */
-void run_refuse(struct run *r, enum run_state state, const struct vm_problem *why);
+void run_refuse(struct run *r, const struct vm_problem *why);
 
 /* Where the bytes of one of the three outputs are. */
 const struct spool *run_spool(const struct run *r, enum run_output which);

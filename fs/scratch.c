@@ -246,13 +246,20 @@ static int scratch_write(struct fs *fs, struct handle *h, const void *data, size
 	return buf_write_at(&f->data, offset, data, size);
 }
 
+int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size)
+{
+	int e = size > f->data.limit ? -EFBIG : quota_take(s->fs, s, f->data.len, (size_t)size);
+
+	if (e < 0)
+		return e;
+	f->mtime = fs_now();
+	return buf_truncate(&f->data, (size_t)size);
+}
+
 static int scratch_truncate(struct fs *fs, struct handle *h, uint64_t size)
 {
-	struct scratch_file *f = file_of(h);
-
 	(void)fs;
-	f->mtime = fs_now();
-	return size > SCRATCH_SIZE_MAX ? -EFBIG : buf_truncate(&f->data, (size_t)size);
+	return scratch_resize(h->s, file_of(h), size);
 }
 
 static void scratch_release(struct fs *fs, struct handle *h)

@@ -51,6 +51,9 @@ bool scratch_takes(enum node_kind dir);
 struct scratch_file *scratch_find(const struct session *s, enum node_kind dir, const char *name);
 struct scratch_file *scratch_by_id(const struct session *s, uint32_t id);
 
+/* Makes it shorter, or longer with NUL bytes. Return: 0, -EFBIG, -EDQUOT, or -ENOMEM. */
+int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size);
+
 /* Return: 0, -ENAMETOOLONG, -EDQUOT (too many), -ENOMEM. */
 int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
 		   struct scratch_file **ret_f);

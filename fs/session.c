@@ -359,15 +359,13 @@ int session_kill(struct session *s)
 	};
 	struct run *r = TAILQ_FIRST(&s->queue);
 
-	if (s->active) {
-		s->active->kill_asked = true;
+	if (s->active)
 		return sandbox_signal(s->sandbox, s->active->number, SANDBOX_KILL);
-	}
 	if (!r) {
 		session_problemf(s, "not-running", "", "there is no run to kill");
 		return -ESRCH;
 	}
-	lease_refuse(s, r, RUN_REFUSED, &killed);
+	lease_refuse(s, r, &killed);
 	wait_wake(s->fs, &s->wait);
 	return 0;
 }
@@ -380,6 +378,11 @@ int session_reset(struct session *s)
 	};
 	int e;
 
+	if (s->changes.committing) { /* what was stopped for it would go on */
+		session_problemf(s, "busy", "Wait until it has ended.",
+				 "changes are being taken over");
+		return -EBUSY;
+	}
 	if (s->active) {
 		s->reset_asked = true;
 		e = session_kill(s);

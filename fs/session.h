@@ -41,14 +41,14 @@ enum session_state {
  * Theory of operation
  * -------------------
  * A session is made by mkdir without a sandbox. The first run (or the first write below files/) asks
- * for one; runs wait in `queue` and session_pump() gives them to the sandbox one by one. The sandbox
+ * for one; runs wait in `queue` and lease_pump() gives them to the sandbox one by one. The sandbox
  * reports through callbacks whose argument is a lease, not the session: when a session lets go of a sandbox
  * (reset, fresh = yes, rmdir) the lease is cut, the sandbox ends in the background, and
  * what it still reports goes nowhere. `epoch` counts sandboxes, so that handles and nodes below files/
  * know whether theirs still exists.
  *
  * - `active` is the run that the sandbox has; then state is RUNNING.
- * - `sandbox` is set in STARTING, IDLE, RUNNING and only there.
+ * - `sandbox` is set in STARTING, IDLE, RUNNING, PAUSED and only there.
  * - In the slot table until rmdir, then `dead`; freed with the last reference (open handles keep one).
  */
 struct lease {

@@ -350,6 +350,14 @@ static void merge_other(struct walk *w, const struct tree_entry *e)
 		list(w, letter, e, sum_begin(w, letter, e), -ENOTSUP);
 }
 
+/* What lies here can't be told: there is no list that lacks it. */
+static void unseen(struct walk *w, int err)
+{
+	if (!w->commit)
+		_exit(1);
+	tell(w, err);
+}
+
 static void merge_name(struct walk *w, int upper, int base, const char *name)
 {
 	struct tree_entry e = {.upper = upper, .base = base, .name = name};
@@ -361,7 +369,7 @@ static void merge_name(struct walk *w, int upper, int base, const char *name)
 	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
 				   name);
 	if (w->len >= sizeof(w->path))
-		w->failures++;
+		unseen(w, -ENAMETOOLONG);
 	else if (is_whiteout(&e.u))
 		merge_removed(w, &e);
 	else if (S_ISDIR(e.u.st_mode))
@@ -396,7 +404,7 @@ static void each(struct walk *w, int dir, int upper, int base,
 	int n = scandirat(dir, ".", &names, is_name, by_bytes);
 
 	if (n < 0)
-		w->failures++;
+		unseen(w, -errno);
 	for (int i = 0; i < n; i++) {
 		fn(w, upper, base, names[i]->d_name);
 		free(names[i]);
@@ -419,6 +427,8 @@ static void merge_hidden(struct walk *w, int upper, int base, const char *name)
 				   name);
 	if (w->len < sizeof(w->path))
 		merge_removed(w, &e);
+	else
+		unseen(w, -ENAMETOOLONG);
 	w->len = len;
 	w->path[len] = '\0';
 }

@@ -142,6 +142,12 @@ def background():
     same("the earlier one is there", left(s, 1), 1)
     s.ctl("reset")
     same("until a reset", s.run(LEFT).out, "0\n")
+    s.run(f"{LIBRARY}start(start_new_session=True)\n")
+    s.submit("import time; time.sleep(1000)\n")
+    s.wait_state("running")
+    s.ctl("reset")
+    same("killed by it", s.result().code, 137)
+    same("also one in the middle of a run", s.run(LEFT).out, "0\n")
 
 
 def interrupted():

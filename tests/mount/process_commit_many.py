@@ -24,6 +24,8 @@ def many():
     same("all changed", s.run("for f in */*; do echo y >> $f; done; echo ok\n").out, "ok\n")
     s.ctl("commit")
     ok("it has begun", wait_for(lambda: os.path.getsize(f"{top}/000/0") == 102))
+    with raises("a reset would let go on what was stopped", errno.EBUSY):
+        s.ctl("reset")
     begun = time.monotonic()
     host.daemon.terminate()
     same("the daemon ends", host.daemon.wait(90), 0)

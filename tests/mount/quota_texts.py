@@ -132,4 +132,42 @@ def files_beside():
     s.remove()
 
 
-main(copies_of_in, root_nodes, queued_stdin, small_ones, files_beside)
+def truncated():
+    """Making a file longer takes as much as writing to it."""
+    for how in "by name", "open":
+        sessions, refused = [Session(f"long{i}") for i in range(8)], None
+        try:
+            for s in sessions:
+                for i in range(60):
+                    fd = os.open(s / f"t{i}", os.O_CREAT | os.O_WRONLY)
+                    try:
+                        os.truncate(fd if how == "open" else s / f"t{i}", MIB)
+                    finally:
+                        os.close(fd)
+        except OSError as error:
+            refused = error.errno
+        same(f"truncated: {how}", refused, errno.EDQUOT)
+        for s in sessions:
+            s.remove()
+
+
+def kept_code():
+    """The code of runs that have ended is kept in memory, too."""
+    sessions, refused = [Session(f"kept{i}") for i in range(4)], None
+    code = "#" + "x" * (MIB - 100) + "\n"
+    try:
+        for s in sessions:
+            for _ in range(90):
+                s.run(code)
+    except OSError as error:
+        refused = error.errno
+    same("refused in the end", refused, errno.EDQUOT)
+    has("in words", s.text("error"), "rmdir runs/N")
+    for number in s.runs()[:20]:
+        os.rmdir(s / f"runs/{number}")
+    same("old runs removed", s.run("echo fine\n").out, "fine\n")
+    for s in sessions:
+        s.remove()
+
+
+main(copies_of_in, root_nodes, queued_stdin, small_ones, files_beside, truncated, kept_code)

@@ -500,6 +500,7 @@ static void test_during_commit(void **state)
 	session_find(b->fs, 0, "demo")->changes.committing = true;
 	assert_error(create(b, dir, "new"), -EBUSY);
 	assert_int_equal(s->nfiles, 0);
+	assert_int_equal(session_reset(session_find(b->fs, 0, "demo")), -EBUSY);
 	req = opendir_ino(b, dir);
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);
