@@ -5,7 +5,7 @@ sockets. A sandbox gets no more of it than it has memory, the session goes on, a
 has all of it again. A part of it is taken outside and inside first, which must be possible."""
 # backends: process vm
 # timeout: 200
-# log-allow: guest-panic
+# log-allow: guest-panic|out-of-memory
 import textwrap
 
 from xsbx import *
@@ -77,17 +77,18 @@ def kinds():
         s.run(run.format("some"))
         same(f"control: {kind}: a part of it inside", reached(s.text("files/got")), part)
         s.run(run.format("more"))
-        # A guest whose kernel has nobody left to kill, while the last one is still ending, gives up: the
-        # sandbox ends in so many words.
-        gave_up = VM and s.word() == "closed"
+        # Where nobody is left to kill, while the last one is still ending, a guest's kernel gives up, and
+        # a jail's first process ends: the sandbox says so.
+        gave_up = s.word() == "closed"
         if gave_up:
-            has(f"{kind}: the sandbox ended", s.text("error"), "deadlocked on memory")
+            has(f"{kind}: the sandbox ended", s.text("error"),
+                "deadlocked on memory" if VM else "memory was full")
         text = "" if gave_up else s.text("files/got")
         print(f"# {kind}: {reached(text)} MiB of {LIMIT}: {text.strip().splitlines()[-1:]} "
               f"{s.state_of(s.runs()[-1])}", flush=True)
         said = s.json()["sandbox"]["isolation"]["limit.memory"] if s.json()["sandbox"] else ""
         if gave_up:
-            print(f"# {kind}: the guest's kernel gave up", flush=True)
+            print(f"# {kind}: the sandbox ended: {s.text('error')!r}", flush=True)
         elif "none" in said:
             print(f"# {kind}: not limited, as isolation says: {said}", flush=True)
         else:
