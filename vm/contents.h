@@ -20,7 +20,7 @@ struct contents_known {
 	char hex[DIGEST_HEX];
 };
 
-#define CONTENTS_MAX 64
+#define CONTENTS_MAX 160 /* two of each template that there may be, and kernels */
 
 /* Those used last come first. Plain data: it may be copied. */
 struct contents {

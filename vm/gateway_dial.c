@@ -123,8 +123,7 @@ int gateway_dial(struct gateway *gw, const struct net_dial *msg)
 	struct dial *d;
 	unsigned reason;
 
-	if (msg->port == 0 || gw->ndials >= DIALS_MAX ||
-	    allow_canonical(msg->name, strlen(msg->name), canonical) < 0 ||
+	if (msg->port == 0 || allow_canonical(msg->name, strlen(msg->name), canonical) < 0 ||
 	    strcmp(canonical, msg->name) != 0)
 		return -EPROTO;
 	d = calloc(1, sizeof(*d));
@@ -137,7 +136,8 @@ int gateway_dial(struct gateway *gw, const struct net_dial *msg)
 	memcpy(d->name, msg->name, sizeof(d->name));
 	gw->ndials++;
 	TAILQ_INSERT_TAIL(&gw->dials, d, link);
-	reason = check_list(d, &verdict);
+	/* The filter counts a connection when it is made, and several may be on their way. */
+	reason = gw->ndials > DIALS_MAX ? NET_BUSY : check_list(d, &verdict);
 	if (reason == NET_OK && connect_it(d, verdict) < 0)
 		reason = NET_UNREACHABLE;
 	if (reason != NET_OK)

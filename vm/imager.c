@@ -267,27 +267,34 @@ static int start(struct imager *im, const struct imager_job *job)
 	return r;
 }
 
-static void begin_next(struct imager *im)
+static struct imager_job *next_queued(struct imager *im)
 {
 	struct imager_job *job;
-	int r;
 
-	if (im->current || im->vm->closing)
-		return;
 	TAILQ_FOREACH(job, &im->jobs, link) {
 		if (job->state == IMAGER_QUEUED)
 			break;
 	}
-	if (!job)
-		return;
-	job->state = IMAGER_BUILDING;
-	job->started_at = uv_now(im->vm->loop);
-	im->current = job;
-	r = start(im, job);
-	if (r == 0)
-		return;
-	im->current = NULL;
-	failed(im, job, strerror(-r));
+	return job;
+}
+
+/* One at a time; those that can't be started don't hold up others. */
+static void begin_next(struct imager *im)
+{
+	struct imager_job *job;
+
+	while (!im->current && !im->vm->closing && (job = next_queued(im))) {
+		int r;
+
+		job->state = IMAGER_BUILDING;
+		job->started_at = uv_now(im->vm->loop);
+		im->current = job;
+		r = start(im, job);
+		if (r == 0)
+			return;
+		im->current = NULL;
+		failed(im, job, strerror(-r));
+	}
 }
 
 /* Has it made, if that was not tried lately. Return: whether it is being made. */

@@ -268,19 +268,6 @@ static void over(struct installer *in)
 	install_next(in);
 }
 
-static void succeeded(struct installer *in)
-{
-	struct install *job = in->current;
-
-	vm_tell(in->vm, "packages", "%.200s: there after %llu s, %llu MiB", job->need.packages,
-		(unsigned long long)((uv_now(in->vm->loop) - job->started_at) / 1000),
-		(unsigned long long)(in->bytes >> 20));
-	if (!in->vm->closing)
-		install_release(in, job, NULL);
-	forget(in, job);
-	over(in);
-}
-
 static void failed(struct installer *in)
 {
 	struct install *job = in->current;
@@ -300,6 +287,30 @@ static void failed(struct installer *in)
 			in->why.cause);
 		install_release(in, job, &job->problem);
 	}
+	over(in);
+}
+
+static void succeeded(struct installer *in)
+{
+	struct install *job = in->current;
+	/* Held, so that it is there for all who wait. */
+	struct layer *l = in->vm->closing ? NULL : layer_get(&in->vm->layers, job->key);
+
+	if (!l && !in->vm->closing) {
+		trouble_set(&in->why, VM_PACKAGES_FAILED,
+			    "Remove it, or give each user who mounts a cache of his own.",
+			    "what was installed as %.400s/%s can't be opened, or is another user's",
+			    in->vm->layers.dir, job->key);
+		failed(in);
+		return;
+	}
+	vm_tell(in->vm, "packages", "%.200s: there after %llu s, %llu MiB", job->need.packages,
+		(unsigned long long)((uv_now(in->vm->loop) - job->started_at) / 1000),
+		(unsigned long long)(in->bytes >> 20));
+	if (!in->vm->closing)
+		install_release(in, job, NULL);
+	layer_put(l);
+	forget(in, job);
 	over(in);
 }
 

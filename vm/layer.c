@@ -80,6 +80,8 @@ static bool open_layer(struct layer *l, const char *dir)
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
 		return false;
 	l->file = fileio_open(l->dir, "layer.erofs");
+	if (l->file >= 0 && (fstat(l->file, &st) < 0 || st.st_size == 0))
+		return false;
 	if (l->file < 0 && faccessat(l->dir, "tree", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	(void)futimens(l->dir, NULL);

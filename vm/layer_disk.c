@@ -83,7 +83,9 @@ int layer_begin(const char *dir, const char *key, int *ret_lock)
 	if (fd >= 0) {
 		if (is_there(dir, key))
 			return -EEXIST;
-		remove_tree(path);
+		r = remove_tree(path);
+		if (r < 0) /* else it would be taken for somebody's who is at it */
+			return r;
 		close(steal_fd(&fd));
 		fd = -ENOENT;
 	}
@@ -232,6 +234,14 @@ static bool is_right(const char *path, enum layer_form form)
 				  : S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_size > 0;
 }
 
+/* What has its last name must be whole, also after a loss of power. */
+static int sync_path(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -1 : fsync(fd);
+}
+
 void layer_trim(const char *dir, const char *key, uint64_t limit)
 {
 	if (limit)
@@ -252,7 +262,8 @@ int layer_publish(const char *dir, const char *key, enum layer_form form, uint64
 	*ret_bytes = size_of(from);
 	if (limit && *ret_bytes > limit)
 		return -EFBIG;
-	if (mkdir(done, 0755) < 0 || rename(from, to) < 0 || rename(done, name) < 0)
+	if (mkdir(done, 0755) < 0 || rename(from, to) < 0 || sync_path(to) < 0 ||
+	    sync_path(done) < 0 || rename(done, name) < 0 || sync_path(dir) < 0)
 		return -errno;
 	(void)remove_tree(tmp);
 	if (limit)

@@ -84,6 +84,8 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	struct network *n = p->network;
 	const struct sandbox_port port = {p->guest, host};
 
+	if (result == 0 && n->lost)
+		result = -ENETDOWN;
 	if (result == 0 && n->gateway)
 		result = gateway_forward(n->gateway, p->guest, *fd);
 	if (result < 0) {
@@ -99,9 +101,9 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	vm_defer(n->s->vm, n->s);
 }
 
-/* Return: 0 or -errno. */
+/* Fills @ret_p, the first that is free; it stays so if this fails. Return: 0 or -errno. */
 static int bind_port(struct network *n, const struct sandbox_port *port, sandbox_forward_fn fn,
-		     void *data)
+		     void *data, struct port **ret_p)
 {
 	struct dialer *dialer = hub_dialer(n->s->vm);
 	struct port *p = n->ports;
@@ -116,6 +118,7 @@ static int bind_port(struct network *n, const struct sandbox_port *port, sandbox
 			   .fn = fn,
 			   .data = data};
 	p->request.done = on_bound;
+	*ret_p = p;
 	if (r == 0)
 		r = dialer_listen(dialer, &p->request, port->host);
 	if (r == 0)
@@ -157,10 +160,13 @@ bool network_is_ready(const struct sandbox *s)
 void network_bind(struct network *n, const struct sandbox_port *ports, size_t nports)
 {
 	for (size_t i = 0; i < nports; i++) {
-		int r = bind_port(n, &ports[i], NULL, NULL);
+		struct port *p;
+		int r = bind_port(n, &ports[i], NULL, NULL, &p);
 
-		if (r < 0)
-			port_taken(&n->ports[i], r);
+		if (r < 0) {
+			port_taken(p, r);
+			return; /* that was the sandbox's end */
+		}
 	}
 }
 
@@ -216,6 +222,7 @@ int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_fo
 {
 	const struct sandbox_port port = {guest, host};
 	struct network *n = s->network;
+	struct port *p;
 	unsigned taken = 0;
 	int r;
 
@@ -228,7 +235,7 @@ int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_fo
 	    : !guest			 ? -EINVAL
 	    : find_port(n, guest)	 ? -EEXIST
 	    : taken == SANDBOX_PORTS_MAX ? -ENOSPC
-					 : bind_port(n, &port, fn, data);
+					 : bind_port(n, &port, fn, data, &p);
 	if (r < 0)
 		snprintf(ret_why, VM_WHY_MAX, "port %u: %s", guest,
 			 r == -EEXIST	    ? "it is forwarded already"

@@ -252,8 +252,9 @@ static void make_room(const char *dir, uint64_t need, uint64_t limit)
 {
 	struct kept oldest;
 
-	while (survey(dir, &oldest) + need > limit && oldest.name[0])
-		snapshot_remove(dir, oldest.name);
+	while (survey(dir, &oldest) + need > limit && oldest.name[0] &&
+	       snapshot_remove(dir, oldest.name) == 0)
+		;
 }
 
 void snapshot_trim(const char *dir, uint64_t limit)
@@ -265,7 +266,7 @@ void snapshot_trim(const char *dir, uint64_t limit)
 /* ---- storing ---- */
 
 /* Renamed first, so that nobody finds half of it. */
-void snapshot_remove(const char *dir, const char *key)
+int snapshot_remove(const char *dir, const char *key)
 {
 	static unsigned count;
 	char from[PATH_MAX], to[PATH_MAX];
@@ -273,10 +274,11 @@ void snapshot_remove(const char *dir, const char *key)
 	snprintf(from, sizeof(from), "%s/%s", dir, key);
 	snprintf(to, sizeof(to), "%s/.old-%d-%u", dir, (int)getpid(),
 		 __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
-	if (rename(from, to) == 0)
-		remove_tree(to);
-	else if (errno != ENOENT)
-		remove_tree(from);
+	if (rename(from, to) == 0) {
+		(void)remove_tree(to); /* or later, by snapshot_clean() */
+		return 0;
+	}
+	return errno == ENOENT ? 0 : remove_tree(from);
 }
 
 void snapshot_clean(const char *dir)
@@ -384,7 +386,7 @@ int snapshot_store(const char *dir, const char *key, const struct snapshot *s, u
 	snprintf(path, sizeof(path), "%s/%s", dir, key);
 	if (r == 0 && rename(hidden, path) < 0) {
 		/* Another mount was faster, or what is there is of no use. */
-		snapshot_remove(dir, key);
+		(void)snapshot_remove(dir, key);
 		r = rename(hidden, path) < 0 ? -errno : 0;
 	}
 	if (r < 0) {

@@ -23,7 +23,7 @@ static void work(uv_work_t *req)
 	case JOB_STORE:
 		job->result = snapshot_store(job->dir, job->key, &job->snapshot, job->limit);
 		break;
-	case JOB_REMOVE: snapshot_remove(job->dir, job->key); break;
+	case JOB_REMOVE: (void)snapshot_remove(job->dir, job->key); break;
 	}
 }
 

@@ -166,8 +166,8 @@ class BunCases(DriverCase):
         self.expect(s, 'console.log(ticks > 5)', 'true\n')
         self.expect(s, 'const server = Bun.serve({ port: 0, fetch: () => new Response("served") })')
         self.expect(s, 'console.log(await (await fetch(`http://127.0.0.1:${server.port}/`)).text())', 'served\n')
-        self.expect(s, 'setTimeout(() => { throw new Error("between") }, 10)', '', 0, '')
-        time.sleep(.1)
+        self.expect(s, 'setTimeout(() => { throw new Error("between") }, 300)', '', 0, '')
+        time.sleep(.5)
         self.expect(s, 'console.log("alive")', 'alive\n', 0, '')
         self.expect(s, 'const child = require("child_process").spawn("sleep", ["100"]); console.log(child.pid > 0)', 'true\n')
         self.expect(s, 'child.kill(); server.stop(true); console.log(require("child_process").execSync("echo sub").toString())',

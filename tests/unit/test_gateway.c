@@ -393,6 +393,39 @@ static void nonsense(void **state)
 	assert_int_equal(denied, 1);
 }
 
+static int silent = -1;
+
+/* One that never answers. */
+static int start_silent(struct dialer *d)
+{
+	int sv[2];
+
+	(void)d;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	silent = sv[1];
+	return sv[0];
+}
+
+/* The filter may have more connections on their way than it lets through: that is no nonsense of its. */
+static void too_many(void **state)
+{
+	struct net_dial d = request("loop.test", 0, 443);
+	struct net_dialed answer;
+	unsigned busy = 0;
+
+	(void)state;
+	dialer.start = start_silent;
+	allow("loop.test");
+	for (d.header.id = 1; d.header.id <= 300; d.header.id++) {
+		tell(&d, sizeof(d));
+		while (recv(helper, &answer, sizeof(answer), MSG_DONTWAIT) == sizeof(answer))
+			busy += answer.reason == NET_BUSY;
+	}
+	assert_int_equal(ended, 0);
+	assert_true(busy > 0);
+	close(silent);
+}
+
 static void helper_dies(void **state)
 {
 	const struct net_header h = {.type = NET_READY};
@@ -446,6 +479,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dialer_dies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(port_is_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(dialer_is_stale, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
 		NONSENSE(0),
 		NONSENSE(1),

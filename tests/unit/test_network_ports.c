@@ -157,11 +157,35 @@ static void left_at_once(void **state)
 	assert_int_equal(bed.user[1].nclosed, 1);
 }
 
+static int start_nothing(struct dialer *d)
+{
+	(void)d;
+	return -EMFILE;
+}
+
+/* Two are asked for, and nobody is there who could bind any: the sandbox ends, once. */
+static void none_can_be_bound(void **state)
+{
+	struct sandbox_spec spec = start();
+	struct sandbox_port ports[] = {{.guest = 8080}, {.guest = 9090}};
+
+	(void)state;
+	dialer.start = start_nothing;
+	machines.sleeps[BACKEND_CLONE] = true;
+	spec.ports = ports;
+	spec.nports = 2;
+	bed_ask(&bed.user[1], &spec);
+	bed_settle();
+	assert_int_equal(bed.user[1].nclosed, 1);
+	assert_string_equal(bed.user[1].problem.code, "port-taken");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(taken_for_a_clone, set_up, bed_teardown),
 		cmocka_unit_test_setup_teardown(left_at_once, set_up, bed_teardown),
+		cmocka_unit_test_setup_teardown(none_can_be_bound, set_up, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,8 +217,9 @@ static bool is_second_hello(const uint8_t *data, int len)
 
 	if (msg[0] != MESSAGE_HELLO)
 		return false;
-	/* No encrypted message is as short as this. */
-	return len < 16 || (msg[1] == 0 && msg[2] < HELLO_MAX >> 8 && msg[4] == 3);
+	/* Of a version, and of a length that some server takes: 128 KiB. One of five million encrypted messages
+	 * looks like that. */
+	return len < 16 || (msg[1] <= 2 && msg[4] == 3);
 }
 
 /* Passes what there is of a record of data. */
