@@ -154,16 +154,27 @@ static int dir_fill(const struct handle *h)
 	return n > 0;
 }
 
-/* Packs the buffered entry. Return: false if it has no room. "." and ".." are skipped: the host
- * knows them, and the parent of the working directory is none of its business. */
-static bool dir_put(const struct dirent64 *d, struct proto_out *out)
+/* What an entry takes where the host hands it on, as struct fuse_dirent: more than here. */
+static size_t dir_room(const char *name)
+{
+	return (24 + strlen(name) + 7) & ~(size_t)7;
+}
+
+/* Packs the buffered entry, and takes what it needs from @room. Return: false if it has no room. "." and
+ * ".." are skipped: the host knows them, and the parent of the working directory is none of its business. */
+static bool dir_put(const struct dirent64 *d, size_t *room, struct proto_out *out)
 {
 	struct proto_dirent e = {.ino = d->d_ino,
 				 .next = (uint64_t)d->d_off,
 				 .type = (uint32_t)DTTOIF(d->d_type),
 				 .name = proto_cstr(d->d_name)};
 
-	return !proto_name_ok(e.name) || proto_dirent_pack(out, &e);
+	if (!proto_name_ok(e.name))
+		return true;
+	if (dir_room(d->d_name) > *room || !proto_dirent_pack(out, &e))
+		return false;
+	*room -= dir_room(d->d_name);
+	return true;
 }
 
 int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out)
@@ -173,6 +184,7 @@ int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint32_t size = get_u32(in);
 	const struct handle *h;
 	struct dir_buf *b;
+	size_t room = size;
 	int r = 1;
 
 	if (!get_end(in) || size > out->cap - out->len)
@@ -199,7 +211,7 @@ int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out)
 				return r;
 			continue;
 		}
-		if (!dir_put(d, out)) /* an answer without entries would say "the end" */
+		if (!dir_put(d, &room, out)) /* an answer without entries would say "the end" */
 			return out->len > sizeof(uint32_t) ? 0 : -EINVAL;
 		b->next = (uint64_t)d->d_off;
 		b->first += d->d_reclen;

@@ -91,8 +91,8 @@ enum proto_type {
 	PROTO_F_FALLOCATE,   /* u64 handle, u32 mode, u64 offset, u64 length */
 	PROTO_F_SEEK, /* u64 handle, u64 offset, u32 whence (SEEK_DATA, SEEK_HOLE) -> u64 offset */
 	PROTO_F_OPENDIR, /* u64 node -> u64 handle */
-	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent within `size` bytes,
-			  * without "." and "..", none at the end */
+	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent, as many as have room in
+			  * `size` bytes as struct fuse_dirent; without "." and "..", none at the end */
 	PROTO_F_STATFS,	 /* -> u64 block size, blocks, free, files, free files */
 	PROTO_F_LOCK,	 /* struct proto_lock -> u32 1 if it waits: LOCKED follows; else 0 */
 	PROTO_F_TEST_LOCK, /* struct proto_lock -> u32 type, u64 start, u64 end, u32 pid: what is in the

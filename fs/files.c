@@ -226,6 +226,8 @@ static void translate_offset(struct vm_file *rq)
 	rq->lookups = rq->offset;
 	if (rq->offset <= OFFSET_DOTDOT)
 		rq->offset = 0;
+	/* All that the agent answers has to have room: it would not go on at what was left out. */
+	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
 }
 
 static void op_route(struct file_op *op, struct session *s)

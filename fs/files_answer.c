@@ -223,7 +223,8 @@ void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply,
 {
 	struct req *req = files_op_req(op);
 	struct fs *fs = op->s->fs;
-	size_t cap = MIN(op->rq.size, sizeof(fs->io)), len = put_dots(op, req, cap, offset);
+	size_t cap = MIN(op->rq.size + DOTS_SIZE, sizeof(fs->io)),
+	       len = put_dots(op, req, cap, offset);
 
 	for (size_t i = 0; i < (reply ? reply->nentries : 0); i++) {
 		const struct vm_dirent *d = &reply->entries[i];

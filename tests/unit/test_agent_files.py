@@ -174,6 +174,19 @@ class Files(Case):
         data = self.agent.file(READDIR, integers('QQI', handle, 0, 100))
         self.assertEqual(data, b'')
 
+    def test_readdir_has_room_on_the_host(self):
+        """There an entry is a struct fuse_dirent, which takes more: what was left out would be skipped."""
+        for i in range(300):
+            open(self.path(f'f{i}'), 'w').close()
+        handle = struct.unpack('<Q', self.agent.file(OPENDIR, integers('Q', 1)))[0]
+        for size in 100, 500, 4096:
+            data, took = self.agent.file(READDIR, integers('QQI', handle, 0, size)), 0
+            while data:
+                length = struct.unpack('<QQII', data[:24])[3]
+                took += (24 + length + 7) & ~7
+                data = data[24 + length:]
+            self.assertTrue(size - 40 < took <= size, (size, took))
+
     def test_append_and_truncate_on_open(self):
         node, _, handle = self.agent.create('a')
         self.agent.write(handle, b'one')
