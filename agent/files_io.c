@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -162,15 +163,21 @@ static size_t dir_room(const char *name)
 
 /* Packs the buffered entry, and takes what it needs from @room. Return: false if it has no room. "." and
  * ".." are skipped: the host knows them, and the parent of the working directory is none of its business. */
-static bool dir_put(const struct dirent64 *d, size_t *room, struct proto_out *out)
+static bool dir_put(int dir, const struct dirent64 *d, size_t *room, struct proto_out *out)
 {
 	struct proto_dirent e = {.ino = d->d_ino,
 				 .next = (uint64_t)d->d_off,
 				 .type = (uint32_t)DTTOIF(d->d_type),
 				 .name = proto_cstr(d->d_name)};
+	struct stat st;
 
 	if (!proto_name_ok(e.name))
 		return true;
+	if (d->d_type == DT_UNKNOWN) { /* some file systems below an overlay do not say */
+		if (fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return true; /* gone */
+		e.type = st.st_mode & S_IFMT;
+	}
 	if (dir_room(d->d_name) > *room || !proto_dirent_pack(out, &e))
 		return false;
 	*room -= dir_room(d->d_name);
@@ -211,7 +218,8 @@ int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out)
 				return r;
 			continue;
 		}
-		if (!dir_put(d, &room, out)) /* an answer without entries would say "the end" */
+		if (!dir_put(h->fd, d, &room,
+			     out)) /* an answer without entries would say "the end" */
 			return out->len > sizeof(uint32_t) ? 0 : -EINVAL;
 		b->next = (uint64_t)d->d_off;
 		b->first += d->d_reclen;

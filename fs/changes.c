@@ -411,6 +411,8 @@ int changes_commit(struct session *s)
 		give_back(&s->changes);
 		session_problemf(s, "busy", "Wait until the state is idle, and commit again.",
 				 "what runs in the sandbox can't be stopped now: %s", strerror(-e));
+	} else if (s->changes.committing) {
+		session_problem(s, NULL); /* what comes of it is told when it is over */
 	}
 	return e;
 }

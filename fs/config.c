@@ -162,7 +162,7 @@ static int config_open(struct fs *fs, struct handle *h, const struct node *n)
 static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
 			uint64_t offset)
 {
-	size_t len, whole;
+	size_t len;
 	int e;
 
 	(void)fs;
@@ -176,14 +176,12 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 		h->failed = true;
 		return e;
 	}
-	whole = h->text.len;
-	if (size % 4096 == 0)
-		while (whole && h->text.data[whole - 1] != '\n')
-			whole--;
-	h->dirty = whole != h->text.len;
-	if (!whole)
-		return 0; /* not one line that is known to be whole */
-	e = commit(h, whole);
+	/* Of a program that writes in blocks there is more to come, and half of a text would take back what its
+	 * other half says. What ends in a whole block takes effect when it is closed. */
+	h->dirty = size % 4096 == 0;
+	if (h->dirty)
+		return 0;
+	e = commit(h, h->text.len);
 	if (e < 0) {
 		h->text.len = len;
 		h->dirty = false;

@@ -11,7 +11,6 @@
 #define OFFSET_DOT    1u
 #define OFFSET_DOTDOT 2u
 #define DOTS_SIZE     64u /* what these two take of the answer to a READDIR */
-#define DOTS_SIZE     64u /* what these two take of an answer to READDIR */
 
 struct file_op {
 	TAILQ_ENTRY(file_op) link;

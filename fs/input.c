@@ -125,9 +125,9 @@ static int input_write(struct fs *fs, struct handle *h, const void *data, size_t
 {
 	int e = input_append(h, data, size, offset);
 
-	(void)fs;
 	if (e < 0) {
 		h->failed = true;
+		wait_wake(fs, &h->s->wait); /* nobody need wait for what becomes of it */
 		return e;
 	}
 	h->dirty = true;
@@ -138,13 +138,14 @@ static int input_write(struct fs *fs, struct handle *h, const void *data, size_t
 
 static int input_truncate(struct fs *fs, struct handle *h, uint64_t size)
 {
-	(void)fs;
 	if (size > h->text.len)
 		return -EINVAL; /* would fill up with NUL bytes */
 	if (size == 0)
 		h->failed = false; /* it starts over */
 	h->mtime = fs_now();
-	return buf_truncate(&h->text, (size_t)size);
+	(void)buf_truncate(&h->text, (size_t)size); /* it only gets shorter */
+	wait_wake(fs, &h->s->wait);
+	return 0;
 }
 
 int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size)
@@ -156,7 +157,11 @@ int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size)
 		b = &h->text;
 		h->mtime = fs_now();
 	}
-	return size > b->len ? -EINVAL : buf_truncate(b, (size_t)size);
+	if (size > b->len)
+		return -EINVAL;
+	(void)buf_truncate(b, (size_t)size);
+	wait_wake(s->fs, &s->wait);
+	return 0;
 }
 
 static int input_flush(struct fs *fs, struct handle *h, bool killed)

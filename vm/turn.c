@@ -177,7 +177,7 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 		explain_gone(s, &e, &r.problem);
 	else if (e.how == PROTO_HOW_NOT_TAKEN)
 		trouble_set(&r.problem, "not-taken",
-			    "Give up what earlier runs hold or limited, or echo reset > ctl.",
+			    "echo reset > ctl gives the session an interpreter that can.",
 			    "the interpreter could not take the run: %s", strerror((int)e.status));
 	else if (r.outcome == VM_REFUSED)
 		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",

@@ -61,7 +61,8 @@ static void test_list(void **state)
 	bed_expect(b, ALLOW, "");
 }
 
-/* A shell flushes before it has written anything; a block may end within a line. */
+/* A shell flushes before it has written anything; of a block there is more to come, and it may end within a
+ * line. */
 static void test_writers(void **state)
 {
 	struct bed *b = *state;
@@ -81,10 +82,18 @@ static void test_writers(void **state)
 	block[sizeof(block) - 1] = 'r';
 	f = bed_opened(b, ALLOW, O_WRONLY | O_TRUNC);
 	assert_int_equal(bed_write_bytes(b, &f, block, sizeof(block)), 0);
-	bed_expect(b, ALLOW, "a.org\n");
+	bed_expect(b, ALLOW, "one.org\ntwo.org\n");
 	assert_int_equal(bed_write(b, &f, "g\n"), 0);
 	assert_int_equal(bed_close(b, &f), 0);
 	bed_expect(b, ALLOW, "a.org\nb.org\n");
+
+	f = bed_opened(b, ALLOW, O_WRONLY | O_TRUNC); /* nothing more came */
+	snprintf(block, sizeof(block), "c.org\n%*s", (int)sizeof(block) - 6, "\n");
+	block[sizeof(block) - 1] = '\n';
+	assert_int_equal(bed_write_bytes(b, &f, block, sizeof(block)), 0);
+	assert_int_equal(bed_close(b, &f), 0);
+	bed_expect(b, ALLOW, "c.org\n");
+	assert_int_equal(bed_put(b, ALLOW, "a.org\nb.org\n"), 0);
 
 	/* What was refused does not empty the list. */
 	f = bed_opened(b, ALLOW, O_WRONLY | O_TRUNC);
