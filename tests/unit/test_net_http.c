@@ -223,6 +223,7 @@ static void sniffed_requests(void **state)
 {
 	static const char *const bad[] = {
 		"\r\nGET / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"cONNECT * HTTP/1.1\r\nHost: web.test\r\n\r\n",
 		"\n\r\n\nPOST / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
 		"PROPFIND / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
 		"x-any http://web.test/ HTTP/1.1\r\nHost: eve.test\r\n\r\n",

@@ -140,7 +140,10 @@ enum http_sniffed http_sniff(struct http *h, const uint8_t *data, size_t len, si
 	r = ends_as_request(p + n, len - n);
 	if (r != -EAGAIN)
 		return r ? HTTP_SPOKEN : HTTP_NOT_SPOKEN;
-	/* A word alone is no request, and somebody may wait for an answer to it. */
+	/* A word alone is no request, and somebody may wait for an answer to it; but not the beginning of what is
+	 * refused, in whatever case. */
+	if (!h->begun && n <= strlen("CONNECT") && strncasecmp(p, "CONNECT", n) == 0)
+		n = 0;
 	*ret_pass = n;
 	h->begun |= n > 0;
 	return HTTP_UNDECIDED;
