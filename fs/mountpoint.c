@@ -141,10 +141,11 @@ static int try_lock(const char *parent, const char *dir, const char *path, int *
 	struct stat ours, named;
 	int e = path_make_shared(parent);
 
-	if (e == 0)
-		e = check_private(parent);
 	if (e < 0)
 		return e;
+	e = check_private(parent);
+	if (e < 0) /* or the last mount has just taken it away again */
+		return e == -ENOENT ? -EAGAIN : e;
 	e = mkdir(dir, 0700) < 0 && errno != EEXIST ? -errno : check_private(dir);
 	if (e < 0)
 		return e == -ENOENT ? -EAGAIN : e;
