@@ -89,7 +89,8 @@ static void test_writers(void **state)
 
 	f = bed_opened(b, ALLOW, O_WRONLY | O_TRUNC); /* nothing more came */
 	memset(block, '\n', sizeof(block));
-	memcpy(block, "c.org", 5);
+	memcpy(block, "c.org", sizeof("c.org"));
+	block[strlen("c.org")] = '\n';
 	assert_int_equal(bed_write_bytes(b, &f, block, sizeof(block)), 0);
 	assert_int_equal(bed_close(b, &f), 0);
 	bed_expect(b, ALLOW, "c.org\n");
