@@ -28,8 +28,8 @@
  * flushes everything it has buffered for 1 and 2, and answers DRIVER_DONE with the turn's nonce.
  * All that the turn wrote is in the pipes before that datagram, which is what makes completion
  * exact. If it cannot take the turn, for want of descriptors or memory, it answers DRIVER_DONE with a
- * status below 0, -errno, and waits for the next one. A driver that exits or is killed ends the turn with its wait status, and the interpreter
- * is gone.
+ * status below 0, -errno, and waits for the next one. A driver that exits or is killed ends the turn
+ * with its wait status, and the interpreter is gone.
  *
  * User code lives in the driver's process, so the agent does not trust an answer. The first
  * datagram of all is DRIVER_KEY. The key stays in the native part of the driver, which does nothing
@@ -85,9 +85,9 @@ struct driver_msg {
 	uint8_t nonce
 		[DRIVER_NONCE]; /* chosen anew by the agent for each request; DONE: its token */
 	uint32_t code_len;	/* RUN: bytes of code in the memfd */
-	int32_t status; /* DONE: 0..255, or of a RUN that was not begun -errno; RUN: 1 if it brings a seed, else 0;
-				      * READY: DRIVER_CAN_* */
-	uint8_t seed[32]; /* SEED, RUN, KEY, COPY */
+	int32_t status;		/* DONE: 0..255, or of a RUN that was not begun -errno;
+				      * RUN: 1 if it brings a seed, else 0; READY: DRIVER_CAN_* */
+	uint8_t seed[32];	/* SEED, RUN, KEY, COPY */
 };
 
 _Static_assert(sizeof(struct driver_msg) == 64, "layout is known to repl.py and repl.mjs");

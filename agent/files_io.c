@@ -218,8 +218,8 @@ int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out)
 				return r;
 			continue;
 		}
-		if (!dir_put(h->fd, d, &room,
-			     out)) /* an answer without entries would say "the end" */
+		/* An answer without entries would say "the end". */
+		if (!dir_put(h->fd, d, &room, out))
 			return out->len > sizeof(uint32_t) ? 0 : -EINVAL;
 		b->next = (uint64_t)d->d_off;
 		b->first += d->d_reclen;

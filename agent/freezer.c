@@ -16,9 +16,10 @@
  * SIGSTOP can be neither caught nor blocked. A signal on its way makes fork(2) begin anew, so what was told
  * to stop has no child that nobody knows of: a scan that finds every thread of every process stopped,
  * while nothing was forked, and behind it a second one that finds the same, have seen all there are. Who
- * forks and ends at once is never there when a scan comes to look; he is chased. What wakes a stopped process is
- * SIGCONT. Nobody is left who could send it, but code that means to can have a timer of the kernel's do it. So
- * whoever relies on it asks afterwards whether anything was given a processor in the meantime.
+ * forks and ends at once is never there when a scan comes to look; he is chased. What wakes a stopped
+ * process is SIGCONT. Nobody is left who could send it, but code that means to can have a timer of the
+ * kernel's do it. So whoever relies on it asks afterwards whether anything was given a processor in the
+ * meantime.
  *
  * A thread that sits in the kernel for long can't be waited for: then all go on, and the answer is EBUSY.
  */

@@ -123,9 +123,11 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		i->answered = true;
 	} else if (i->state == INTERP_BUSY && m->type == DRIVER_DONE &&
 		   memcmp(m->nonce, i->nonce, DRIVER_NONCE) == 0) {
-		i->answer = m->status < -255 ? -EPROTO
-			    : m->status < 0  ? m->status
-					     : m->status & 255;
+		/* A run that was not begun is the only answer below 0. */
+		if (i->doing == DRIVER_RUN && m->status < 0 && m->status >= -255)
+			i->answer = m->status;
+		else
+			i->answer = m->status & 255;
 		i->answered = true;
 	}
 }

@@ -51,9 +51,8 @@
  * on; the sequence of OUTPUT frames is then that of the writes (see stream.c).
  */
 
-#define LISTEN_US 20000u /* after this, a run is not a short one */
-#define INTERRUPT_US \
-	60000u /* how old a turn is before it is interrupted; emulated ones begin slowly */
+#define LISTEN_US	  20000u /* after this, a run is not a short one */
+#define INTERRUPT_US	  60000u /* how old a turn is before it is interrupted */
 #define INTERRUPT_STEP_US 5000u
 
 #define OOM_US		  1000000u /* how old what was noted after the last run may be */

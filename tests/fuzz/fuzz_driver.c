@@ -64,7 +64,7 @@ static void on_ready(struct interp *i)
 
 static void on_done(struct interp *i, enum driver_type what, int status)
 {
-	if (i->state != INTERP_IDLE || what != DRIVER_WARM || status < -255 || status > 255)
+	if (i->state != INTERP_IDLE || what != DRIVER_WARM || status < 0 || status > 255)
 		abort();
 }
 

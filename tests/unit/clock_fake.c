@@ -91,11 +91,13 @@ bool clock_has_work(void)
 
 bool clock_work_one(void)
 {
-	uv_work_t *work = queue[0].work;
-	const uv_after_work_cb done = queue[0].done;
+	uv_work_t *work;
+	uv_after_work_cb done;
 
 	if (!nqueue)
 		return false;
+	work = queue[0].work;
+	done = queue[0].done;
 	queue[0].fn(work);
 	for (unsigned i = 1; i < nqueue; i++)
 		queue[i - 1] = queue[i];
