@@ -21,7 +21,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
 
 PKG_CONFIG ?= pkg-config
 FUZZ_CC ?= clang
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 5
 NIGHT_FUZZ_SECONDS ?= 600
 INSTALL ?= install
 

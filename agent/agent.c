@@ -162,7 +162,7 @@ static void advance_idle(struct agent *a)
 	}
 	if (r < 0) {
 		log_line("cannot talk to the interpreter: %s", strerror(-r));
-		interp_kill(a->interp);
+		interp_give_up(a->interp);
 	}
 }
 
@@ -450,6 +450,7 @@ static void parts_init(struct agent *a)
 	a->run.conn = &a->conn;
 	a->run.interp = a->interp;
 	a->run.place = a->place;
+	a->run.files = &a->files;
 	run_init(&a->run);
 	a->sweeper.loop = &a->loop;
 	a->sweeper.done = on_swept;

@@ -10,6 +10,7 @@
 
 #include "conn.h"
 #include "log.h"
+#include "place.h"
 #include "util.h"
 
 static void feed_grant(struct feed *f)
@@ -64,13 +65,15 @@ static void on_feed_ready(struct loop_source *s, uint32_t events)
 	feed_push(container_of(s, struct feed, src));
 }
 
-int feed_start(struct feed *f, uint32_t run, int *ret_fd)
+int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret_fd)
 {
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	if (fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0) {
+	if (fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ||
+	    /* A pipe belongs to who made it; /dev/stdin opens it again, as the user. */
+	    (place->drop && fchown(fds[0], place->uid, place->gid) < 0)) {
 		int r = -errno;
 
 		close(fds[0]);

@@ -88,6 +88,19 @@ void files_space(const struct files *f, struct proto_usage *usage)
 	usage->inodes_used = st.f_files - st.f_ffree;
 }
 
+uint8_t files_full(const struct files *f)
+{
+	struct proto_usage u = {0};
+	unsigned full = 0;
+
+	files_space(f, &u);
+	if (u.files_total && u.files_used >= u.files_total)
+		full |= PROTO_FULL_FILES;
+	if (u.inodes_total && u.inodes_used >= u.inodes_total)
+		full |= PROTO_FULL_INODES;
+	return (uint8_t)full;
+}
+
 int files_malformed(struct proto_in *in)
 {
 	in->bad = true;

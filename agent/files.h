@@ -58,4 +58,7 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
  */
 void files_space(const struct files *f, struct proto_usage *usage);
 
+/* Which of its limits have been reached? Return: PROTO_FULL_* */
+uint8_t files_full(const struct files *f);
+
 #endif

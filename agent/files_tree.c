@@ -59,11 +59,9 @@ static int find_dir(const struct files *f, uint64_t id, const struct node **ret_
 	return 0;
 }
 
-/* Looks a name up and packs its entry; counts a lookup only if all went well. */
-static int put_entry(struct files *f, const struct node *dir, const char *name,
-		     struct proto_out *out, const struct node **ret_node)
+/* Packs the entry of what @fd, opened by O_PATH, is, and takes it; counts a lookup only if all went well. */
+static int put_node(struct files *f, int fd, struct proto_out *out, const struct node **ret_node)
 {
-	int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct proto_entry e;
 	struct node *n;
 	int r;
@@ -86,6 +84,20 @@ static int put_entry(struct files *f, const struct node *dir, const char *name,
 	return 0;
 }
 
+/* Of a name. */
+static int put_entry(struct files *f, const struct node *dir, const char *name,
+		     struct proto_out *out)
+{
+	return put_node(f, openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), out, NULL);
+}
+
+/* Of what is open: user code may have removed its name, or put something else there. */
+static int put_open(struct files *f, int fd, struct proto_out *out, const struct node **ret_node)
+{
+	return put_node(f, openat(f->proc_fd, files_fd_name(fd).text, O_PATH | O_CLOEXEC), out,
+			ret_node);
+}
+
 int files_lookup(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t parent = get_u64(in);
@@ -99,7 +111,7 @@ int files_lookup(struct files *f, struct proto_in *in, struct proto_out *out)
 	r = find_dir(f, parent, &dir);
 	if (r < 0)
 		return r;
-	return ok ? put_entry(f, dir, name.text, out, NULL) : -ENOENT;
+	return ok ? put_entry(f, dir, name.text, out) : -ENOENT;
 }
 
 int files_forget(struct files *f, struct proto_in *in, struct proto_out *out)
@@ -154,7 +166,7 @@ int files_mkdir(struct files *f, struct proto_in *in, struct proto_out *out)
 		return -EINVAL;
 	if (mkdirat(dir->fd, name.text, mode & FILES_MODE_MASK) < 0)
 		return -errno;
-	return put_entry(f, dir, name.text, out, NULL);
+	return put_entry(f, dir, name.text, out);
 }
 
 int files_symlink(struct files *f, struct proto_in *in, struct proto_out *out)
@@ -178,7 +190,7 @@ int files_symlink(struct files *f, struct proto_in *in, struct proto_out *out)
 	text[target.len] = '\0';
 	if (symlinkat(text, dir->fd, name.text) < 0)
 		return -errno;
-	return put_entry(f, dir, name.text, out, NULL);
+	return put_entry(f, dir, name.text, out);
 }
 
 int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
@@ -201,7 +213,7 @@ int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
 	if (linkat(f->proc_fd, files_fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) <
 	    0)
 		return -errno;
-	return put_entry(f, dir, name.text, out, NULL);
+	return put_open(f, n->fd, out, NULL);
 }
 
 static int remove_name(struct files *f, struct proto_in *in, int flags)
@@ -326,7 +338,6 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 	const struct node *dir, *n = NULL;
 	struct component name;
 	bool ok = get_component(in, &name);
-	struct stat st;
 	int fd, r;
 
 	if (!get_end(in))
@@ -339,12 +350,7 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 	fd = create_file(f, dir, name.text, flags, mode);
 	if (fd < 0)
 		return fd;
-	r = put_entry(f, dir, name.text, out, &n);
-	/* If user code put something else there in between, node and handle would not be one. */
-	if (n && (fstat(fd, &st) < 0 || st.st_ino != n->ino || st.st_dev != n->dev)) {
-		node_forget(&f->table, n->id, 1);
-		r = -EAGAIN;
-	}
+	r = put_open(f, fd, out, &n);
 	if (r < 0) {
 		close(fd);
 		return r;

@@ -22,6 +22,7 @@
 #include "interp_config.h"
 #include "log.h"
 #include "place.h"
+#include "proc.h"
 #include "rest.h"
 #include "spawn.h"
 #include "token.h"
@@ -40,7 +41,10 @@
  *    done when the thread is there again (rest.c). Until then the turn goes on, and its
  *    deadline counts; what is claimed last before is what counts.
  *
- * The end of the process ends a turn just as well, with its wait status. A driver that does not become
+ * The end of the process ends a turn just as well, with its wait status. Of a process that ends between
+ * two turns, or on its way up, we hear twice: its end of the socket is closed, and some time later
+ * it can be waited for. From the first on it is INTERP_ENDING and is asked for nothing; it is killed only
+ * if the second does not follow, so that what is told of its end is how it ended. A driver that does not become
  * ready, or does not answer WARM or SEED in time, is killed; a turn has the run's own deadline.
  *
  * A copy (interp_copy()) is a child of ours that the kernel names to us with its first message. Until
@@ -83,12 +87,27 @@ static void on_interp_deadline(struct loop_timer *t)
 	struct interp *i = container_of(t, struct interp, deadline);
 	const struct rusage none = {0};
 
-	if (i->state == INTERP_ENDING) {
+	if (i->state == INTERP_ENDING && i->killed) {
 		interp_gone(i, 0, &none);
 		return;
 	}
 	log_line("the interpreter (%s) did not answer in time", interp_state_name(i->state));
 	interp_kill(i);
+}
+
+/* Nothing can be asked of it any more. If that is so because it is ending, its descriptors were closed
+ * before we can wait for it: how it ends is worth a moment. */
+static void interp_hang_up(struct interp *i)
+{
+	(void)loop_watch(i->loop, &i->ctl, 0);
+	if (i->pid <= 0) {
+		interp_kill(i);
+		return;
+	}
+	loop_disarm(i->loop, &i->look);
+	i->was = i->state;
+	i->state = INTERP_ENDING;
+	loop_arm(i->loop, &i->deadline, DEAF_US);
 }
 
 /* What was asked is done. */
@@ -101,12 +120,14 @@ static void interp_idle(struct interp *i)
 	memset(i->nonce, 0, sizeof(i->nonce));
 	i->answered = false;
 	i->state = INTERP_IDLE;
-	if (!starting) {
+	if (starting) {
+		i->start_us = now_us() - i->born;
+		i->on_ready(i);
+	} else {
 		i->on_done(i, i->doing, i->answer);
-		return;
 	}
-	i->start_us = now_us() - i->born;
-	i->on_ready(i);
+	if (i->state == INTERP_IDLE && !i->ctl.events)
+		interp_hang_up(i);
 }
 
 static void interp_message(struct interp *i, const struct driver_msg *m, const char *text,
@@ -242,11 +263,10 @@ static void on_ctl_ready(struct loop_source *s, uint32_t events)
 
 	/* No copy of the other end is left. In a turn that may be user code closing what it does
 	 * not know: it goes on until it ends or its time is up. */
-	(void)loop_watch(i->loop, s, 0);
-	if (i->state == INTERP_IDLE && i->pid > 0)
-		loop_arm(i->loop, &i->deadline, DEAF_US); /* it is ending: how, that tells */
-	else if (i->state != INTERP_BUSY || i->doing != DRIVER_RUN)
-		interp_kill(i);
+	if (i->state == INTERP_BUSY && i->doing == DRIVER_RUN)
+		(void)loop_watch(i->loop, s, 0);
+	else
+		interp_hang_up(i);
 }
 
 static void on_out_ready(struct loop_source *s, uint32_t events)
@@ -399,8 +419,13 @@ static int interp_send(struct interp *i, struct driver_msg *m, const int *fds, s
 		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
 	}
-	if (sendmsg(i->ctl.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(*m))
-		return -errno;
+	if (sendmsg(i->ctl.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(*m)) {
+		int r = -errno;
+
+		if (r == -EPIPE || r == -ECONNRESET)
+			interp_hang_up(i); /* before we have heard of it */
+		return r;
+	}
 	/* The bell's pipe can only be full if nobody listens to it. */
 	if (i->bell >= 0 && write(i->bell, "", 1) != 1)
 		log_line("the interpreter's bell: %s", strerror(errno));
@@ -535,6 +560,14 @@ bool interp_unread(const struct interp *i)
 	return i->ctl.fd >= 0 && ioctl(i->ctl.fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
+bool interp_is_deaf(const struct interp *i)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)i->pid);
+	return i->pid > 0 && (proc_number(path, "SigIgn:", 16) >> (SIGINT - 1) & 1) != 0;
+}
+
 bool interp_listens(const struct interp *i)
 {
 	siginfo_t si = {.si_pid = 0};
@@ -554,9 +587,10 @@ void interp_interrupt(struct interp *i)
 
 void interp_kill(struct interp *i)
 {
-	if (i->state == INTERP_NONE || i->state == INTERP_ENDING)
+	if (i->state == INTERP_NONE || (i->state == INTERP_ENDING && i->killed))
 		return;
-	i->was = i->state;
+	if (i->state != INTERP_ENDING)
+		i->was = i->state;
 	i->state = INTERP_ENDING;
 	i->killed = true;
 	interp_release(i);
@@ -566,6 +600,12 @@ void interp_kill(struct interp *i)
 		loop_arm(i->loop, &i->deadline, 0);
 }
 
+void interp_give_up(struct interp *i)
+{
+	if (i->state != INTERP_ENDING)
+		interp_kill(i);
+}
+
 bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru)
 {
 	if (pid != i->pid || i->state == INTERP_NONE)
@@ -573,7 +613,11 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 	if (i->ctl.fd >= 0)
 		(void)interp_receive_all(i); /* which may tell that it has not taken the request */
 	i->pid = 0;
-	while (i->out.fd >= 0 && i->state == INTERP_STARTING) {
+	if (i->state != INTERP_ENDING) {
+		i->was = i->state;
+		i->unread = i->unread || interp_unread(i);
+	}
+	while (i->out.fd >= 0 && i->was == INTERP_STARTING) {
 		char buf[4096];
 		ssize_t n = read(i->out.fd, buf, sizeof(buf));
 
@@ -581,12 +625,7 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 			break;
 		log_bytes(buf, (size_t)n);
 	}
-	if (i->state != INTERP_ENDING) {
-		i->was = i->state;
-		i->unread = i->unread || interp_unread(i);
-		interp_release(i);
-	}
-	loop_disarm(i->loop, &i->deadline);
+	interp_release(i);
 	interp_gone(i, wait_status, ru);
 	return true;
 }

@@ -20,7 +20,7 @@ enum interp_state {
 	INTERP_STARTING, /* waiting for DRIVER_READY */
 	INTERP_IDLE,
 	INTERP_BUSY,   /* a request was sent; `doing` says which */
-	INTERP_ENDING, /* killed, not reaped yet */
+	INTERP_ENDING, /* killed, or its socket is closed; not reaped yet */
 	INTERP_NSTATES,
 };
 
@@ -149,6 +149,9 @@ int interp_seed(struct interp *i, const uint8_t seed[32]);
 /** interp_tidy() - Nobody waits for an idle interpreter: let it get ready for its next turn. */
 void interp_tidy(struct interp *i);
 
+/** interp_is_deaf() - True if the interpreter ignores SIGINT: it is not ready, or its user's code is so. */
+bool interp_is_deaf(const struct interp *i);
+
 /** interp_unread() - True if the driver has not taken the last request yet. */
 bool interp_unread(const struct interp *i);
 
@@ -160,6 +163,9 @@ void interp_interrupt(struct interp *i);
 
 /** interp_kill() - End the process; on_death follows. */
 void interp_kill(struct interp *i);
+
+/** interp_give_up() - It can't be asked for anything: the same, unless it is ending by itself. */
+void interp_give_up(struct interp *i);
 
 /**
  * interp_reaped() - A child was reaped

@@ -26,8 +26,7 @@ struct lock_holder *lockbook_find(const struct lockbook *b, struct lock_file fil
 {
 	struct lock_holder *h;
 
-	LIST_FOREACH(h, &b->holders, link)
-	{
+	LIST_FOREACH(h, &b->holders, link) {
 		if (h->owner == owner && same_file(h->file, file))
 			break;
 	}
@@ -40,8 +39,7 @@ static struct lock_share taken(const struct lockbook *b, uint32_t uid)
 	struct lock_share sum = {0, 0};
 	const struct lock_holder *h;
 
-	LIST_FOREACH(h, &b->holders, link)
-	{
+	LIST_FOREACH(h, &b->holders, link) {
 		if (h->uid == uid) {
 			sum.holders++;
 			sum.ranges += h->nranges;

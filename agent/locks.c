@@ -363,8 +363,7 @@ void locks_cancel(struct locks *l, uint64_t token, bool undo)
 			return;
 		}
 	}
-	LIST_FOREACH(h, &l->book.holders, link)
-	{
+	LIST_FOREACH(h, &l->book.holders, link) {
 		if (undo && token && h->undo.token == token) {
 			take_back(l, h, token);
 			return;

@@ -410,7 +410,7 @@ static bool read_kept(int *fd, const char *path, char *buf, size_t size)
 	return n > 0;
 }
 
-uint64_t proc_number(const char *path, const char *key)
+uint64_t proc_number(const char *path, const char *key, int base)
 {
 	FILE *f = fopen(path, "re");
 	uint64_t value = 0;
@@ -418,7 +418,7 @@ uint64_t proc_number(const char *path, const char *key)
 
 	while (f && fgets(line, sizeof(line), f)) {
 		if (strncmp(line, key, strlen(key)) == 0) {
-			value = strtoull(line + strlen(key), NULL, 10);
+			value = strtoull(line + strlen(key), NULL, base);
 			break;
 		}
 	}

@@ -77,8 +77,8 @@ struct proc *proc_set_find(struct proc_set *set, pid_t pid);
 /** proc_is() - True if the process that was found has not ended, nor its number been given away. */
 bool proc_is(const struct proc *p);
 
-/** proc_number() - The number behind @key in a file of /proc, or 0. */
-uint64_t proc_number(const char *path, const char *key);
+/** proc_number() - The number behind @key in a file of /proc, to this base, or 0. */
+uint64_t proc_number(const char *path, const char *key, int base);
 
 /** proc_last_pid() - The newest process number, which changes with each fork; 0 if unknown. */
 pid_t proc_last_pid(void);

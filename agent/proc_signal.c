@@ -214,8 +214,8 @@ static uint64_t thread_switches(pid_t pid, const char *tid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", pid, tid);
-	return proc_number(path, "voluntary_ctxt_switches:") +
-	       proc_number(path, "nonvoluntary_ctxt_switches:");
+	return proc_number(path, "voluntary_ctxt_switches:", 10) +
+	       proc_number(path, "nonvoluntary_ctxt_switches:", 10);
 }
 
 int proc_switches(uint64_t *ret_sum)

@@ -108,7 +108,7 @@ enum proto_type {
 	PROTO_READY,	    /* str interpreter version, u64 interpreter start in us */
 	PROTO_FAILED,	    /* u32 errno, str words: what could not be set up */
 	PROTO_OUTPUT,	    /* flags: enum proto_stream; u32 sequence from 0, bytes to the end */
-	PROTO_EXIT,	    /* struct proto_exit */
+	PROTO_EXIT,	    /* flags: PROTO_FULL_*; struct proto_exit */
 	PROTO_STDIN_CREDIT, /* u32 bytes, for run `id` */
 	PROTO_USAGE_REPLY,  /* struct proto_usage */
 	PROTO_LOG,	    /* bytes for the `console` node */
@@ -125,6 +125,10 @@ enum proto_type {
 enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };
 
 enum proto_signal { PROTO_INTERRUPT = 1, PROTO_KILL = 2 };
+
+/* On EXIT: the working directory has no room left, or no more files. */
+#define PROTO_FULL_FILES  0x01u
+#define PROTO_FULL_INODES 0x02u
 
 /* How a run ended, as far as the agent knows. */
 enum proto_how {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "files.h"
 #include "interp.h"
 #include "log.h"
 #include "loss.h"
@@ -54,6 +55,7 @@
 #define LISTEN_US	  20000u /* after this, a run is not a short one */
 #define INTERRUPT_US	  60000u /* how old a turn is before it is interrupted */
 #define INTERRUPT_STEP_US 5000u
+#define DEAF_US		  2000000u /* who ignores an interrupt for longer is not about to stop doing so */
 
 #define OOM_US		  1000000u /* how old what was noted after the last run may be */
 
@@ -110,7 +112,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 			return e;
 	}
 	if (req->flags & PROTO_RUN_STDIN)
-		return feed_start(&r->feed, id, &r->child_fds[0]);
+		return feed_start(&r->feed, id, r->place, &r->child_fds[0]);
 	if (r->null_fd < 0)
 		r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r->child_fds[0] = fcntl(r->null_fd, F_DUPFD_CLOEXEC, 0);
@@ -204,6 +206,8 @@ static void run_end(struct run *r)
 	if (!r->abandoned) {
 		f = frame_new(PROTO_EXIT, r->id, 128);
 		if (f) {
+			/* While it is so: the next run, or somebody outside, may make room. */
+			f->flags = files_full(r->files);
 			proto_exit_pack(&f->out, &r->result);
 			conn_send(r->conn, f);
 		} else {
@@ -371,7 +375,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 	run_close_child_fds(r);
 	if (e < 0) {
 		log_line("cannot hand over run %u: %s", r->id, strerror(-e));
-		interp_kill(r->interp);
+		interp_give_up(r->interp);
 		if (r->interp->holds)
 			return; /* its death ends the run, too */
 		r->result.fresh = 1;
@@ -417,16 +421,20 @@ void run_gone(struct run *r, const struct loss *l)
 }
 
 /*
- * A driver ignores SIGINT until it has taken the turn and got ready for it, which it does not tell.
- * So a turn that has only just been handed over is left alone for a moment.
+ * A driver ignores SIGINT until it has taken the turn and got ready for it, which it does not tell (Bun's notes it,
+ * and does not begin). So a turn that has only just been handed over is left alone for a moment, and for as long
+ * as it may be the driver that ignores it.
  */
 static void on_interrupt(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, interrupt);
+	uint64_t age;
 
 	if (r->state != RUN_ACTIVE)
 		return;
-	if (interp_unread(r->interp) || now_us() - r->began < INTERRUPT_US)
+	age = now_us() - r->began;
+	if (interp_unread(r->interp) || age < INTERRUPT_US ||
+	    (age < DEAF_US && interp_is_deaf(r->interp)))
 		loop_arm(r->loop, t, INTERRUPT_STEP_US);
 	else
 		interp_interrupt(r->interp);

@@ -17,6 +17,7 @@
 #include "sink.h"
 
 struct conn;
+struct files;
 struct interp;
 struct loss;
 struct place;
@@ -56,6 +57,7 @@ struct run {
 	struct conn *conn;
 	struct interp *interp;
 	const struct place *place;
+	const struct files *files;
 
 	enum run_state state;
 	uint32_t id;
@@ -92,7 +94,7 @@ struct run {
 
 /**
  * run_init() - Prepare for runs
- * @r: Run with loop, conn, interp and place set, the rest zeroed
+ * @r: Run with loop, conn, interp, place and files set, the rest zeroed
  */
 void run_init(struct run *r);
 

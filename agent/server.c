@@ -334,8 +334,8 @@ static int on_usage(struct agent *a, const struct proto_header *h, struct proto_
 	if (!get_end(in))
 		return -EPROTO;
 	if (!a->place->jail) {
-		u.mem_total_kib = proc_number("/proc/meminfo", "MemTotal:");
-		u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:");
+		u.mem_total_kib = proc_number("/proc/meminfo", "MemTotal:", 10);
+		u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:", 10);
 		u.cpu_us = cpu_used_us();
 	}
 	files_space(&a->files, &u);

@@ -4,6 +4,7 @@
 #include "sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -32,6 +33,9 @@ static void on_sink_ready(struct loop_source *src, uint32_t events)
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		sink_free(s);
 }
+
+/* How much a user's pipes may hold is limited; what nobody waits for needs no room. */
+#define SINK_PIPE 16384
 
 void sink_add(struct sinks *all, int fd)
 {
@@ -63,6 +67,8 @@ void sink_listen(struct sinks *all)
 
 	for (s = all->newest; s; s = next) {
 		next = s->next;
+		if (!s->fresh && !s->src.events)
+			(void)fcntl(s->src.fd, F_SETPIPE_SZ, SINK_PIPE); /* not if it is full */
 		if (loop_watch(all->loop, &s->src, EPOLLIN) < 0)
 			sink_free(s);
 	}

@@ -97,7 +97,7 @@ bool spare_take(struct agent *a)
 	} else if (ready(z)) {
 		interp_hurry(z);
 		if (interp_copy(z, a->interp) < 0) {
-			interp_kill(z);
+			interp_give_up(z);
 			return false;
 		}
 	} else if (alive(z) && !z->warm && !a->warm.due) {
@@ -122,7 +122,7 @@ static void spare_make(struct agent *a)
 
 	if (a->spare->state != INTERP_NONE || (alive(a->zygote) && !ready(a->zygote)))
 		return;
-	if (proc_number("/proc/meminfo", "MemAvailable:") < AVAILABLE_KIB) {
+	if (proc_number("/proc/meminfo", "MemAvailable:", 10) < AVAILABLE_KIB) {
 		a->spare_failures++;
 		return;
 	}
@@ -150,7 +150,7 @@ bool spare_warm(struct agent *a)
 	}
 	if (!a->interp->warm) {
 		if (interp_warm(a->interp) < 0)
-			interp_kill(a->interp);
+			interp_give_up(a->interp);
 		return false;
 	}
 	if (a->spare_failures < FAILURES_MAX)
@@ -173,7 +173,7 @@ static void on_spare_timer(struct loop_timer *t)
 static void exercise(struct interp *i)
 {
 	if (i->state == INTERP_IDLE && !i->warm && interp_warm(i) < 0)
-		interp_kill(i);
+		interp_give_up(i);
 }
 
 void spare_advance(struct agent *a)

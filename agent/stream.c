@@ -84,15 +84,25 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 	return 0;
 }
 
-/* Reads @want bytes past the limit, for nobody. Return: how many, or -errno. */
+/* Reads the pipe. Return: how many bytes, or -errno; 0 also if there were some a moment ago: user code can
+ * open the pipe, too, and has read them itself. */
+static ssize_t stream_read(struct stream *s, void *buf, size_t want)
+{
+	ssize_t n = read(s->src.fd, buf, want);
+
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	return n;
+}
+
+/* Reads @want bytes past the limit, for nobody. Return: as stream_read(). */
 static ssize_t stream_drop(struct stream *s, size_t want)
 {
 	static char scratch[65536];
-	ssize_t n = read(s->src.fd, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
+	ssize_t n = stream_read(s, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
 
-	if (n < 0)
-		return -errno;
-	s->dropped += (uint64_t)n;
+	if (n > 0)
+		s->dropped += (uint64_t)n;
 	return n;
 }
 
@@ -117,12 +127,10 @@ static ssize_t stream_send(struct stream *s, size_t want)
 		f->flags = (uint8_t)s->which;
 		put_u32(&f->out, r->sequence);
 	}
-	n = read(s->src.fd, f->out.data + f->out.len, want);
+	n = stream_read(s, f->out.data + f->out.len, want);
 	if (n <= 0) {
-		int err = errno;
-
 		free(fresh);
-		return n < 0 ? -err : 0;
+		return n;
 	}
 	f->out.len += (size_t)n;
 	if (fresh) {
@@ -141,7 +149,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Moves up to @avail bytes, at most one frame. Return: how many, 0 at end of file, -EAGAIN if
+/* Moves up to @avail bytes, at most one frame. Return: how many, 0 if there are none, -EAGAIN if
  * that has to wait for credit or room, or another -errno. */
 static ssize_t stream_move(struct stream *s, size_t avail)
 {
@@ -267,7 +275,7 @@ bool stream_drain(struct stream *s)
 		if (n == -EAGAIN || n == -ENOMEM)
 			return false;
 		if (n <= 0)
-			s->drain_left = 0; /* cannot happen: the bytes are ours alone to read */
+			s->drain_left = 0; /* user code has read the rest */
 		else
 			s->drain_left -= (size_t)n;
 	}

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../vm/log.h"
+
 int background(void)
 {
 	char why[1024];
@@ -37,13 +39,12 @@ int background(void)
 	_exit(1);
 }
 
-void background_ready(int parent, enum log_level level)
+void background_ready(int parent)
 {
 	int fd;
 
 	if (parent < 0)
 		return;
-	log_open(true, level);
 	(void)!chdir("/");
 	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int i = 0; i < 3; i++)

@@ -3,15 +3,12 @@
 #ifndef XSBX_BACKGROUND_H
 #define XSBX_BACKGROUND_H
 
-#include "../vm/log.h"
-
 /* Forks. Return, in the child: the descriptor at whose other end the parent waits; the parent itself does
  * not return, and ends as the start has ended. */
 int background(void);
 
-/* The start went well: goes on without a terminal, its messages to the system's log. All of these do
- * nothing for @parent -1, which is the foreground. */
-void background_ready(int parent, enum log_level level);
+/* The start went well: goes on without a terminal. All of these do nothing for @parent -1, which is the foreground. */
+void background_ready(int parent);
 
 /* It did not, as was said on standard error. */
 void background_failed(int parent, const char *why);

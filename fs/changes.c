@@ -184,7 +184,7 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 	struct fs *fs = a->s->fs;
 	struct handle *h = handle_get(fs, a->handle);
 
-	if (h) {
+	if (h && !h->bound) {
 		if (err == 0) /* it is shown, and remembered */
 			err = quota_take(fs, a->s, 0, 2 * c->len);
 		if (err == 0)
@@ -220,10 +220,18 @@ static void begin(struct handle *h)
 	struct session *s = h->s;
 	int e;
 
-	if (h->bound || h->asked || s->changes.committing || s->pause.state == PAUSE_ASKED)
+	if (h->bound)
+		return;
+	if (s->dead) { /* also where a list is on its way: nobody waits on a session that is gone */
+		settle(h, -ESTALE);
+		return;
+	}
+	if (h->asked)
+		return;
+	if (s->changes.committing || s->pause.state == PAUSE_ASKED)
 		return;
 	if (!s->changes.work) {
-		settle(h, s->dead ? -ESTALE : 0);
+		settle(h, 0);
 		return;
 	}
 	e = ask_list(s, handle_id(h));
@@ -325,6 +333,8 @@ static void conclude(struct asker *a, int err, const struct vm_changes *c)
 		return;
 	}
 	len = MIN(c->len, sizeof(reasons) - 1);
+	if (len && c->text[len - 1] == '\n')
+		len--; /* it ends a line, and parts none */
 	for (size_t i = 0; i < len; i++)
 		reasons[i] = c->text[i] == '\n' ? ';' : c->text[i];
 	reasons[len] = '\0';
@@ -354,6 +364,7 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 			 s->name, (unsigned long long)c->failures, (unsigned long long)c->changes);
 	} else if (!is_unheard(s)) {
 		conclude(a, err, c);
+		session_touch(s);
 		lease_pump(s);
 		wait_wake(s->fs, &s->wait);
 	}

@@ -80,7 +80,9 @@ static void explain(const struct fs *fs, const struct node *dir, const char *nam
 			       "\"%s\" can't be the name of a session", problem_quote(name).text);
 		break;
 	case -EDQUOT:
-		problem_refuse(p, "too-many-sessions", "Remove one: rmdir of its directory.",
+		problem_refuse(p, "too-many-sessions",
+			       "Remove one: rmdir of its directory; and close what is open of "
+			       "removed ones.",
 			       "\"%s\": this user has as many sessions as are allowed",
 			       problem_quote(name).text);
 		break;

@@ -11,6 +11,7 @@
 #include "netset.h"
 #include "offer.h"
 #include "problem.h"
+#include "quota.h"
 #include "session.h"
 #include "text.h"
 
@@ -136,15 +137,23 @@ static bool appends(const struct handle *h)
 	return h->flags & O_APPEND;
 }
 
-/* What this open has written, up to @len, takes effect. */
-static int commit(struct handle *h, size_t len)
+/* What this open has written takes effect. */
+static int commit(struct handle *h)
 {
 	struct session *s = h->s;
+	const size_t len = h->text.len;
 	const char *text = len ? h->text.data : "";
+	int e;
 
-	if (h->kind == NODE_NET_ALLOW)
-		return appends(h) ? add_to_list(s, text, len) : config_allow(s, text, len);
-	return appends(h) ? apply(s, &s->settings, text, len) : config_replace(s, text, len);
+	if (!appends(h))
+		return h->kind == NODE_NET_ALLOW ? config_allow(s, text, len)
+						 : config_replace(s, text, len);
+	e = h->kind == NODE_NET_ALLOW ? add_to_list(s, text, len)
+				      : apply(s, &s->settings, text, len);
+	/* Whole lines are added once: others may have taken them back when more is written. */
+	if (e == 0 && len && text[len - 1] == '\n')
+		h->text.len = 0;
+	return e;
 }
 
 static int config_open(struct fs *fs, struct handle *h, const struct node *n)
@@ -165,27 +174,25 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 	size_t len;
 	int e;
 
-	(void)fs;
 	if (h->s->dead)
 		return -ESTALE;
 	if (!appends(h) && offset < h->text.len)
 		buf_truncate(&h->text, (size_t)offset); /* it starts over */
 	len = h->text.len;
-	e = buf_append(&h->text, data, size);
-	if (e < 0) {
-		h->failed = true;
-		return e;
-	}
+	e = quota_take(fs, h->s, len, len + size);
+	if (e == 0)
+		e = buf_append(&h->text, data, size);
 	/* Of a program that writes in blocks there is more to come, and half of a text would take back what its
-	 * other half says. What ends in a whole block takes effect when it is closed. */
-	h->dirty = size % 4096 == 0;
+	 * other half says. What ends in a whole block takes effect when it is closed, unless what came then was
+	 * refused. */
+	h->dirty = e == 0 && size % 4096 == 0;
 	if (h->dirty)
 		return 0;
-	e = commit(h, h->text.len);
+	if (e == 0)
+		e = commit(h);
 	if (e < 0) {
 		h->text.len = len;
-		h->dirty = false;
-		h->failed = true;
+		h->failed = e;
 	}
 	return e;
 }
@@ -207,7 +214,7 @@ static int config_flush(struct fs *fs, struct handle *h, bool killed)
 	if (!writes(h) || !h->dirty || killed || h->s->dead)
 		return 0;
 	h->dirty = false;
-	return commit(h, h->text.len);
+	return commit(h);
 }
 
 static void config_release(struct fs *fs, struct handle *h)

@@ -43,12 +43,14 @@ static void on_done(uv_work_t *work, int status)
 	f->busy = false;
 	for (unsigned i = 0; i < f->job.nparts; i++)
 		block_unref(&f->fs->depot, f->job.part[i].block);
-	if (w && f->job.err < 0) {
+	if (w) {
 		struct handle *h = w->h; /* the waiter is gone when its request is taken from it */
+		const uint64_t offset = w->offset;
 
-		stream_unreadable(h, wait_unpark(w), f->job.err);
-	} else if (w) {
-		reply_buf(wait_unpark(w), f->bytes, f->job.len);
+		if (f->job.err < 0)
+			stream_unreadable(h, wait_unpark(w), f->job.err);
+		else
+			stream_bytes(h, wait_unpark(w), f->bytes, f->job.len, offset);
 	}
 	next(f);
 }

@@ -14,8 +14,6 @@
 #include "reply.h"
 #include "session.h"
 
-#define GIVE_UP_MS 1000u /* after an interrupt */
-
 void files_init(struct files *f, struct session *s)
 {
 	f->s = s;
@@ -96,12 +94,20 @@ static void on_interrupt(struct req *req, void *data)
 		op_free(op);
 		return;
 	}
+	op->renew = false; /* it is a signal now that ends it */
 	if (op->give_up)
 		return;
-	op->give_up = uv_now(op->s->fs->loop) + GIVE_UP_MS;
+	op->give_up = uv_now(op->s->fs->loop) + FILES_GIVE_UP_MS;
 	fs_alarm(op->s->fs, op->give_up);
 	if (op->list) /* nothing that is not sent may be cancelled: the agent would not know it yet */
 		files_cancel_lock(op);
+}
+
+/* Nobody waits for it any more; an agent that has it may still do it. */
+static void op_leave(struct file_op *op, int err)
+{
+	files_undo_lock(op);
+	reply_err(files_op_req(op), files_lock_error(op, err));
 }
 
 uint64_t files_tick(struct files *f, uint64_t now)
@@ -113,13 +119,27 @@ uint64_t files_tick(struct files *f, uint64_t now)
 		if (!op->give_up || !op->req)
 			continue;
 		if (now >= op->give_up) {
-			files_undo_lock(op);
-			reply_err(files_op_req(op), -EINTR);
+			op_leave(op, op->renew ? -EAGAIN : -EINTR);
 		} else {
 			next = MIN(next, op->give_up);
 		}
 	}
 	return next;
+}
+
+void files_renew(struct files *f, uint64_t before)
+{
+	struct file_op *op, *next;
+
+	files_lock_renew(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
+	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
+		next = TAILQ_NEXT(op, link);
+		if (op->req && op->since <= before)
+			op_fail(op, -EAGAIN);
+	}
+	TAILQ_FOREACH(op, &f->sent, link)
+		if (op->req && op->since <= before && !op->renew)
+			op_leave(op, -EAGAIN);
 }
 
 static void op_send(struct file_op *op)
@@ -211,6 +231,7 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 	op->epoch = n->s->epoch;
 	op->index = n->kind == NODE_FILE ? n->sub : 0;
 	op->open_flags = open_flags;
+	op->since = uv_now(n->s->fs->loop);
 	if ((rq->name && !op->name) || (rq->newname && !op->newname)) {
 		op_free(op);
 		return NULL;

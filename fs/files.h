@@ -84,8 +84,8 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 		enum vm_file_op op, bool wait);
 /* A process has closed a descriptor: its ranges of the file go. */
 void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner);
-/* Ends all waits for locks with EAGAIN. */
-void files_renew(struct files *f);
+/* Ends with EAGAIN all waits for locks, and what has waited for an answer since @before (uv_now()), or longer. */
+void files_renew(struct files *f, uint64_t before);
 
 /* access(2) with these R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with them in `flags`
  * is answered like that. Return: 0 or -EACCES. */

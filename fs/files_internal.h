@@ -8,9 +8,11 @@
 
 /* Offsets behind "." and "..", which are put before the agent's entries. No file system has an entry
  * of its own there: these two come first everywhere. */
-#define OFFSET_DOT    1u
-#define OFFSET_DOTDOT 2u
-#define DOTS_SIZE     64u /* what these two take of the answer to a READDIR */
+#define OFFSET_DOT	 1u
+#define OFFSET_DOTDOT	 2u
+#define DOTS_SIZE	 64u /* what these two take of the answer to a READDIR */
+
+#define FILES_GIVE_UP_MS 1000u /* after the agent was told to end a wait */
 
 struct file_op {
 	TAILQ_ENTRY(file_op) link;
@@ -24,7 +26,8 @@ struct file_op {
 	uint32_t index;	    /* of the node or directory, 0: the root */
 	uint32_t newparent; /* of the other directory of a LINK or RENAME */
 	int open_flags;
-	uint64_t give_up;	     /* uv_now(); 0: not interrupted */
+	uint64_t since;		     /* uv_now() */
+	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor to be renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is asked for */
 	bool measuring;
 	bool renew; /* a wait for a lock that is ended for the kernel's sake */
@@ -32,6 +35,10 @@ struct file_op {
 
 /* The request is about to be answered, by the caller. Return: it, or NULL if the caller gave up. */
 struct req *files_op_req(struct file_op *op);
+
+/* Ends waits for locks that a kernel with a request timeout would not wait for any longer, at @give_up (uv_now()) even
+ * if the agent does not answer. */
+void files_lock_renew(struct files *f, uint64_t give_up);
 
 /* Answers a request that somebody still waits for. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);

@@ -87,7 +87,7 @@ void files_undo_lock(const struct file_op *op)
 		cancel(op, true);
 }
 
-void files_renew(struct files *f)
+void files_lock_renew(struct files *f, uint64_t give_up)
 {
 	struct file_op *op;
 
@@ -95,6 +95,8 @@ void files_renew(struct files *f)
 		if (!files_waits_for_lock(op) || !op->req || op->give_up)
 			continue;
 		op->renew = true;
+		op->give_up = give_up; /* an agent that does not answer is not asked again */
+		fs_alarm(f->s->fs, give_up);
 		files_cancel_lock(op);
 	}
 }
@@ -105,7 +107,9 @@ int files_lock_error(const struct file_op *op, int err)
 	if (op->rq.op == VM_DROP_LOCKS)
 		return 0;
 	/* The kernel takes EINTR for a signal's, and starts the call anew, which needs a signal. */
+	if (op->rq.op == VM_LOCK && err == -EINTR && op->renew)
+		return -EAGAIN;
 	if (op->rq.op == VM_LOCK && err == -EINTR && !op->give_up)
-		return op->renew ? -EAGAIN : -EIO;
+		return -EIO;
 	return err;
 }

@@ -54,20 +54,23 @@ void fs_alarm(struct fs *fs, uint64_t when)
 
 /*
  * A kernel with a request timeout aborts the whole mount when a read has waited longer. So where there
- * is one, waiting reads are interrupted in time; programs retry after EINTR. Waits for locks end with EAGAIN.
+ * is one, waiting reads are interrupted in time; programs retry after EINTR. Waits for locks, and for an agent that
+ * doesn't answer or is not there yet, end with EAGAIN.
  */
 static void on_renew(uv_timer_t *timer)
 {
 	struct fs *fs = timer->data;
+	struct session *s;
 
 	wait_flush(&fs->events.wait, -EINTR);
 	wait_flush(&fs->fetch.wait, -EINTR);
 	nodelock_give_up(fs, -EAGAIN);
-	for (unsigned i = 0; i < fs->nslots; i++) {
-		if (!fs->slot[i])
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		wait_flush(&s->wait, -EINTR);
+		if (s->dead) /* its requests below files/ were answered when it went */
 			continue;
-		wait_flush(&fs->slot[i]->wait, -EINTR);
-		files_renew(&fs->slot[i]->files);
+		/* At the next time it would be three times as old. */
+		files_renew(&s->files, uv_now(fs->loop) - fs->renew_ms / 2);
 	}
 }
 
@@ -84,8 +87,6 @@ static int open_spool(const char *dir)
 
 int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 {
-	unsigned timeout_s = report_request_timeout();
-
 	fs->loop = loop;
 	fs->conf = conf;
 	fs->uid = getuid();
@@ -109,8 +110,9 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	fs->alarm.data = fs;
 	uv_timer_init(loop, &fs->renew);
 	fs->renew.data = fs;
-	if (timeout_s)
-		uv_timer_start(&fs->renew, on_renew, timeout_s * 500ull, timeout_s * 500ull);
+	fs->renew_ms = report_request_timeout() * 500ull;
+	if (fs->renew_ms)
+		uv_timer_start(&fs->renew, on_renew, fs->renew_ms, fs->renew_ms);
 	return 0;
 }
 
@@ -130,7 +132,7 @@ void fs_stop(struct fs *fs)
 		if (!s)
 			continue;
 		lease_cut(s, &ending);
-		lease_set_state(s, SESSION_CLOSED);
+		lease_close(s, &ending);
 		wait_wake(fs, &s->wait);
 		wait_flush(&s->wait, -ENOTCONN);
 	}

@@ -49,6 +49,7 @@ struct fs {
 	struct timespec started;
 	uint64_t started_ms; /* uv_now() then */
 
+	LIST_HEAD(sessions, session) sessions; /* with removed ones of which something is open */
 	struct session *slot[FS_SESSIONS_MAX];
 	uint16_t slot_gen[FS_SESSIONS_MAX];
 	unsigned nslots; /* slots ever used */
@@ -65,7 +66,7 @@ struct fs {
 	struct netenv netenv; /* set by the caller, or all zeroes */
 	uv_timer_t alarm;     /* the next deadline of any session */
 	uv_timer_t renew;     /* where the kernel limits how long a request may take */
-	uint64_t alarm_ms;
+	uint64_t alarm_ms, renew_ms;
 	bool stopping;
 	char io[FS_IO_MAX]; /* scratch for replies, never kept across a return to the loop */
 };

@@ -90,15 +90,17 @@ struct handle {
 	struct buf text; /* rendered text; what was written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */
 	bool killed;	 /* ... but the writer died of a signal: commit nothing */
-	bool failed;	 /* ... but a write was refused: it is no whole program */
+	int failed;	 /* ... but a write was refused, with this -errno: it is no whole program */
 	bool stream;	 /* opened while its size was not known */
 	bool cached;	 /* the read that is being answered fills the page cache, see op_read() */
 	bool bound;	 /* a waiting node: `r` is decided, or the list of changes is there */
 	bool asked;	 /* for the list of changes */
-	uint64_t
-		cursor; /* files.changes: why there is no list; events: number of the first event of this open */
-	uint64_t base,
-		expected; /* events: where offset 0 is, and where the next read is if it reads on */
+	/* Output: the byte behind the last one read. files.changes: why there is no list. events: number of the first
+	 * event of this open. */
+	uint64_t cursor;
+	/* events: where offset 0 is, and where the next read is if it reads on. stdin: the same for what is written,
+	 * since what was there was taken for the time of the number `expected`. */
+	uint64_t base, expected;
 	uint64_t
 		deadline; /* uv_now() until which a read waits for something to begin; 0: not set */
 	uint64_t remote;  /* files/: the agent's handle */

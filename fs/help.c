@@ -108,10 +108,13 @@ static int root_examples(const struct conf *c, struct buf *out)
 	int r;
 
 	snprintf(waits, sizeof(waits), "waits for the end: %s", s->printed);
-	r = buf_printf(out,
-		       "# Sandboxes as files\n\n"
-		       "Each directory you make below a template is a sandbox: a small virtual "
-		       "machine.\nPaths here are relative to this directory.\n\n");
+	r = buf_printf(
+		out,
+		"# Sandboxes as files\n\n"
+		"Each directory you make below a template is a sandbox: a small virtual machine, "
+		"or a process\n"
+		"in a jail where the list of templates says so. Paths here are relative to this "
+		"directory.\n\n");
 	if (r >= 0)
 		r = example(out, "a sandbox", "mkdir %s/demo", name);
 	if (r >= 0)
@@ -154,11 +157,12 @@ static int root_templates(const struct conf *c, struct buf *out)
 	for (size_t i = 0; i < shown && r >= 0; i++) {
 		const struct conf_template *t = &c->template[i];
 
-		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s\n", t->name, t->language,
+		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name, t->language,
 			       t->settings.memory_mb,
 			       seconds(t->settings.timeout_s, "no time limit for").text,
 			       packages(t->settings.packages).text,
-			       t->settings.network ? "; with a network" : "");
+			       t->settings.network ? "; with a network" : "",
+			       t->settings.backend == SETTINGS_PROCESS ? "; as a process" : "");
 	}
 	if (r >= 0 && shown < c->ntemplates)
 		r = buf_printf(out, "- and %zu more: `ls`\n", c->ntemplates - shown);
@@ -180,14 +184,18 @@ static int root_rules(const struct conf *c, struct buf *out)
 		out,
 		"\n## What to know\n\n"
 		"- A session keeps its state: variables, imports and files last from run to run.\n"
-		"- Closing `in` starts a run (of what was appended alone, with `>>`); runs wait "
-		"for each "
-		"other.\n"
-		"  Write `stdin` before `in`.\n"
+		"- Closing `in` starts a run (of what `>>` appended alone); runs queue. Write "
+		"`stdin` "
+		"before it.\n"
 		"- `stdout`, `stderr`, `output` and `exit_code` wait for the latest run.\n"
 		"- Nothing in `runs/N/` waits, except `wait`. For long work: write to `in`, go on, "
 		"look whether\n"
-		"  `runs/N/exit_code` exists. `tail -f runs/N/stdout` follows it.\n"
+		"  `runs/N/exit_code` exists. `tail -f runs/N/stdout` follows it (not `stdout`).\n"
+		"- Live input: `: > files/input`, let the code run `tail -f input`, and `echo line "
+		">> "
+		"files/input`.\n"
+		"- What threads and timers print after a run's end is lost: `join`, `await`, "
+		"`wait`.\n"
 		"- `exit_code`: 124 it ran past `timeout_s`, 137 killed or out of memory, 128+N "
 		"signal N.\n"
 		"  `runs/N/state`: `lost` it may have run, its result is unknown; `refused` it "
@@ -207,16 +215,19 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"  `memory_mb`, `cpus`, `packages`, `network`, variables (`env.NAME = value`).\n"
 		"- Packages: `packages = pandas==2.3.3`, of npm `lodash@4.17.21`; at first, they "
 		"are waited for.\n"
-		"- A server inside: `ports = 8080`; `cat ports` says where it is on this machine.\n"
-		"- A sandbox without a name of its own: `mktemp -d %s/XXXXXXXX`.\n"
-		"%s- Only its owner may use a session (mode 0700).\n"
+		"- A server inside listens at 0.0.0.0: `ports = 8080`; `cat ports` says where it "
+		"is "
+		"here.\n"
+		"%s- Only its owner may use a session. One without a name: `mktemp -d "
+		"%s/XXXXXXXX`.\n"
 		"\n## Limits\n\n"
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
 		"- memory: %s; processors: %s; time of a run: %s\n"
 		"\nMore: `doctor` (what is wrong with this host), `isolation` (what is enforced),\n"
-		"`status.json`, `events`, `metrics`; in each session `README.md`; man 5 xsbxfs.\n",
-		c->template[0].name, network_words(c), bytes(c->output_bytes).text, c->history_runs,
+		"`status.json`, `events` (`tail -n 20`), `metrics`; in each session `README.md`; "
+		"man 5 xsbxfs.\n",
+		network_words(c), c->template[0].name, bytes(c->output_bytes).text, c->history_runs,
 		bytes(c->history_bytes).text, limit(c->limits.max_memory_mb, " MiB").text,
 		limit(c->limits.max_cpus, "").text, limit(c->limits.max_timeout_s, " s").text);
 }

@@ -21,24 +21,42 @@
 #define TASK_EXITING  0x00000004ul
 #define TASK_SIGNALED 0x00000400ul
 
+/* Return: a file of process @pid, as much of it as there is room for, or false. */
+static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, size - 1);
+	text[MAX(n, 0)] = '\0';
+	return n > 0;
+}
+
+/*
+ * Who closes files because it ends has no memory any more. Who closes them in execve(2) has: then it holds a lock
+ * that the kernel (6.18) also takes for /proc/PID/stat, and waits for our answer. /proc/PID/statm takes none that
+ * anybody sleeps with, and is one short line, unlike /proc/PID/status with its groups.
+ */
+static bool has_memory(pid_t pid)
+{
+	char text[256];
+
+	return !read_proc(pid, "statm", text, sizeof(text)) || strcmp(text, "0 0 0 0 0 0 0\n") != 0;
+}
+
 bool input_killed(pid_t pid)
 {
 	const unsigned long dying = TASK_EXITING | TASK_SIGNALED;
 	unsigned long flags = 0;
-	char path[32], text[512], *p;
-	_cleanup_close_ int fd = -1;
-	ssize_t n;
+	char text[512], *p;
 
-	if (pid <= 0)
+	if (pid <= 0 || has_memory(pid) || !read_proc(pid, "stat", text, sizeof(text)))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
 	p = strrchr(text, ')'); /* the name before it may hold anything */
 	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
 		return false;
@@ -120,19 +138,36 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
 }
 
+/* Who tries again, or goes on all the same, has no whole program: the kernel's offset has not moved. */
+static int refuse_again(struct handle *h)
+{
+	if (h->failed == -EBUSY || h->failed == -EDQUOT || h->failed == -ENOMEM)
+		session_problemf(
+			h->s, "write-refused",
+			"Write all of it again: open `in` anew, or truncate it to 0 first.",
+			"an earlier write of this code was refused (%s), so what follows is no "
+			"whole program",
+			strerror(-h->failed));
+	return h->failed;
+}
+
 static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
 		       uint64_t offset)
 {
-	int e = input_append(h, data, size, offset);
+	int e;
 
+	if (h->failed)
+		return refuse_again(h);
+	e = input_append(h, data, size, offset);
 	if (e < 0) {
-		h->failed = true;
+		h->failed = e;
 		wait_wake(fs, &h->s->wait); /* nobody need wait for what becomes of it */
 		return e;
 	}
 	h->dirty = true;
 	h->killed = false; /* it was another that shares the descriptor */
 	h->mtime = fs_now();
+	session_touch(h->s); /* somebody is writing code for it */
 	return 0;
 }
 
@@ -141,7 +176,7 @@ static int input_truncate(struct fs *fs, struct handle *h, uint64_t size)
 	if (size > h->text.len)
 		return -EINVAL; /* would fill up with NUL bytes */
 	if (size == 0)
-		h->failed = false; /* it starts over */
+		h->failed = 0; /* it starts over */
 	h->mtime = fs_now();
 	(void)buf_truncate(&h->text, (size_t)size); /* it only gets shorter */
 	wait_wake(fs, &h->s->wait);
@@ -160,6 +195,8 @@ int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size)
 	if (size > b->len)
 		return -EINVAL;
 	(void)buf_truncate(b, (size_t)size);
+	if (kind == NODE_STDIN && size == 0)
+		s->stdin_taken++;
 	wait_wake(s->fs, &s->wait);
 	return 0;
 }
@@ -193,9 +230,9 @@ static void input_release(struct fs *fs, struct handle *h)
 	TAILQ_REMOVE(&s->inputs, h, input_link);
 	if (s->dead)
 		return;
-	/* What can be refused was refused in open and write; an empty program is no program. */
+	/* Most that can be refused was refused in open and write; an empty program is no program. */
 	if (h->dirty && !h->killed && !h->failed && h->text.len) {
-		e = session_submit(s, &h->text, &h->mtime);
+		e = session_submit_late(s, &h->text, &h->mtime);
 		if (e < 0)
 			drop(s, e);
 	}
@@ -217,10 +254,30 @@ static int stdin_open(struct fs *fs, struct handle *h, const struct node *n)
 {
 	(void)fs;
 	if (h->flags & O_TRUNC) {
+		n->s->stdin_taken++;
 		buf_clear(&n->s->next_stdin);
 		n->s->stdin_mtime = fs_now();
 	}
+	h->expected = n->s->stdin_taken;
 	return 0;
+}
+
+/*
+ * Where what is written at @offset of this open goes. Once what was there has been taken or emptied, the kernel's
+ * offset counts from too early.
+ */
+static uint64_t stdin_place(struct handle *h, uint64_t offset)
+{
+	const struct session *s = h->s;
+
+	if (h->flags & O_APPEND)
+		return s->next_stdin.len;
+	if (h->expected != s->stdin_taken) {
+		h->expected = s->stdin_taken;
+		h->base = offset;
+	}
+	h->base = MIN(h->base, offset);
+	return offset - h->base;
 }
 
 static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t size,
@@ -231,8 +288,7 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 
 	if (s->dead)
 		return -ESTALE;
-	if (h->flags & O_APPEND)
-		offset = s->next_stdin.len; /* a run may have taken what was there */
+	offset = stdin_place(h, offset);
 	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
 		session_problemf(s, "stdin-too-long",
 				 "Put the data into files/, and read it from there.",
@@ -248,8 +304,14 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 
 static int stdin_truncate(struct fs *fs, struct handle *h, uint64_t size)
 {
+	struct session *s = h->s;
+	const bool in_step = h->expected == s->stdin_taken;
+	const int e = input_truncate_path(s, NODE_STDIN, size);
+
 	(void)fs;
-	return input_truncate_path(h->s, NODE_STDIN, size);
+	if (in_step) /* who empties it himself knows where he is */
+		h->expected = s->stdin_taken;
+	return e;
 }
 
 const struct handle_ops stdin_ops = {

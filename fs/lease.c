@@ -27,6 +27,13 @@ void lease_set_state(struct session *s, enum session_state state)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
 }
 
+void lease_close(struct session *s, const struct vm_problem *why)
+{
+	s->closed = *why;
+	session_problem(s, why);
+	lease_set_state(s, SESSION_CLOSED);
+}
+
 /* ---- ends of runs ---- */
 
 static void run_over(struct session *s, struct run *r)
@@ -139,7 +146,7 @@ static void on_state(void *data, enum sandbox_state state)
 		s->files_mtime = fs_now();
 		files_ready(&s->files);
 	}
-	if (!s->active)
+	if (!s->active && s->pause.state != PAUSE_STILL)
 		lease_set_state(s, SESSION_IDLE);
 	lease_pump(s);
 	wait_wake(s->fs, &s->wait);
@@ -310,8 +317,12 @@ static void on_closed(void *data, const struct vm_problem *problem)
 		problem = &silent;
 	if (!anew)
 		refuse_all(s, problem);
-	session_problem(s, problem);
-	lease_set_state(s, anew ? SESSION_NEW : was_up ? SESSION_CLOSED : SESSION_FAILED);
+	if (was_up && !anew) {
+		lease_close(s, problem);
+	} else {
+		session_problem(s, problem);
+		lease_set_state(s, anew ? SESSION_NEW : SESSION_FAILED);
+	}
 	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem->code, problem->cause);
 	wait_wake(s->fs, &s->wait);
 	if (anew)

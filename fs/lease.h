@@ -31,6 +31,9 @@ void lease_info(struct session *s);
 /* The depot's: less waits for the disk now. */
 void lease_relieved(void *data);
 
+/* The session is CLOSED from now on, and says @why to whoever has code for it. */
+void lease_close(struct session *s, const struct vm_problem *why);
+
 void lease_set_state(struct session *s, enum session_state state);
 
 #endif

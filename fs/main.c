@@ -213,7 +213,9 @@ static void announce(struct daemon *d)
 		if (fd >= 0)
 			close(fd);
 	}
-	background_ready(d->parent, d->conf.debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	if (d->parent >= 0)
+		spawner_log(d->spawner);
+	background_ready(d->parent);
 }
 
 static void confine_daemon(struct daemon *d)
@@ -461,9 +463,9 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "xsbxfs: %s\n", why);
 		return 2;
 	}
-	log_open(false, d.conf.debug		      ? LOG_LEVEL_DEBUG
-			: d.conf.action == CONF_MOUNT ? LOG_LEVEL_INFO
-						      : LOG_LEVEL_WARN);
+	log_open(d.conf.debug		       ? LOG_LEVEL_DEBUG
+		 : d.conf.action == CONF_MOUNT ? LOG_LEVEL_INFO
+					       : LOG_LEVEL_WARN);
 	switch (d.conf.action) {
 	case CONF_HELP: fputs(conf_usage, stdout); return 0;
 	case CONF_VERSION: printf("xsbxfs %s\n", XSBX_VERSION); return 0;

@@ -201,6 +201,8 @@ static bool read_pair(const char *word, struct sandbox_port *ret_port)
 	return true;
 }
 
+#define PORT_FREE_FOR_ALL 1024u /* below are those of the system's services, whoever mounts */
+
 /* Return: 0 or -EINVAL. */
 static int add_port(const char *word, struct sandbox_port *ports, size_t n, struct vm_problem *why)
 {
@@ -211,6 +213,11 @@ static int add_port(const char *word, struct sandbox_port *ports, size_t n, stru
 				      "ports: \"%s\" is neither PORT nor HOST:SANDBOX, with "
 				      "numbers from 1 to 65535",
 				      problem_quote(word).text);
+	if (p.host && p.host < PORT_FREE_FOR_ALL)
+		return problem_refuse(why, "invalid", ports_fix,
+				      "ports: %u of this machine is below %u, and those are kept "
+				      "for the system's services",
+				      p.host, PORT_FREE_FOR_ALL);
 	if (n == SANDBOX_PORTS_MAX)
 		return problem_refuse(why, "too-many", "Forward fewer.",
 				      "ports: at most %d can be forwarded", SANDBOX_PORTS_MAX);

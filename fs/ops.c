@@ -69,9 +69,13 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS |
 				  FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_WRITEBACK_CACHE);
-	conn->want |= conn->capable &
-		      (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ASYNC_DIO);
-	conn->max_background = 256; /* RELEASE is a background request and must not starve */
+	/* RELEASE is a background request, and that of `in` begins a run: it must not starve. So it is the
+	 * only one. With these two, which libfuse wants by itself, reads by io_submit(2) with
+	 * O_DIRECT, and those that fill the page cache, would be such as well, and one user's that
+	 * wait would use up what there is of them for everybody. */
+	conn->want &= ~(unsigned)(FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ);
+	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV);
+	conn->max_background = 256;
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

@@ -174,6 +174,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct fs *fs = ops_fs(req);
 	struct req_ctx ctx;
 	struct node n;
+	int e = 0;
 
 	if (!h)
 		return;
@@ -183,8 +184,9 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	nodelock_flush(fs, h, fi->lock_owner);
 	req_ctx(core(req), &ctx);
-	reply_err(core(req),
-		  h->ops && h->ops->flush ? h->ops->flush(fs, h, input_killed(ctx.pid)) : 0);
+	if (h->ops && h->ops->flush && (h->flags & O_ACCMODE) != O_RDONLY)
+		e = h->ops->flush(fs, h, input_killed(ctx.pid));
+	reply_err(core(req), e);
 }
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -93,5 +93,5 @@ const char *owner_words(enum owner_shown shown)
 	case OWNER_SESSION: break;
 	}
 	return "files are shown as their session owner's, and git DOES trust them; the kernel, "
-	       "which checks permissions for several users here, leaves no choice";
+	       "which checks permissions here, leaves no choice";
 }

@@ -12,23 +12,25 @@
 
 static uint64_t session_bytes(const struct session *s)
 {
-	uint64_t n = s->next_stdin.len + s->last_code.len + s->changes.reviewed.len +
-		     s->changes.asked.len + scratch_bytes(s);
+	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + s->next_stdin.len +
+		     s->last_code.len + s->changes.reviewed.len + s->changes.asked.len +
+		     scratch_bytes(s);
 	const struct run *r;
 
-	TAILQ_FOREACH(r, &s->runs, link) /* those that have ended keep their code */
-		n += r->code.len + r->input.len;
+	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
+		n += sizeof(*r) + r->code.len + r->input.len;
 	return n;
 }
 
 uint64_t quota_used(const struct fs *fs, uid_t uid)
 {
+	const struct session *s;
 	const struct handle *h;
 	uint64_t n = 0;
 
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i] && fs->slot[i]->uid == uid)
-			n += session_bytes(fs->slot[i]);
+	LIST_FOREACH(s, &fs->sessions, kept)
+		if (s->uid == uid)
+			n += session_bytes(s);
 	TAILQ_FOREACH(h, &fs->handles.open, link)
 		if (h->uid == uid)
 			n += h->text.len;
@@ -62,34 +64,22 @@ int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
 	return to > from ? quota_check(fs, s, to - from) : 0;
 }
 
-/* Output of runs that were removed stays as long as somebody has it open. */
-static uint64_t removed_bytes(const struct fs *fs, uid_t uid)
-{
-	const struct handle *h;
-	uint64_t n = 0;
-
-	TAILQ_FOREACH(h, &fs->handles.open, link)
-		if (h->uid == uid && h->r && h->s &&
-		    (h->s->dead || session_run(h->s, h->r->number) != h->r))
-			n += run_bytes(h->r);
-	return n;
-}
-
 bool quota_disk_full(const struct fs *fs, uid_t uid)
 {
 	const struct depot *d = &fs->depot;
 	const uint64_t stored = (uint64_t)d->nused * DEPOT_BLOCK + d->waiting;
 	const uint64_t share = (stored + (uint64_t)MAX(d->room, 0)) / 4 * 3;
+	const struct session *s;
 	const struct run *r;
-	uint64_t n;
+	uint64_t n = 0;
 
 	if (!fs->conf->allow_other || stored <= share)
 		return false;
-	n = removed_bytes(fs, uid);
-	for (unsigned i = 0; i < fs->nslots; i++) {
-		if (!fs->slot[i] || fs->slot[i]->uid != uid)
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		if (s->uid != uid)
 			continue;
-		TAILQ_FOREACH(r, &fs->slot[i]->runs, link)
+		/* Output of runs that were removed stays as long as somebody has it open. */
+		LIST_FOREACH(r, &s->kept_runs, kept)
 			n += run_bytes(r);
 	}
 	return n > share;

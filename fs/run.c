@@ -58,6 +58,8 @@ void run_unref(struct run *r)
 		return;
 	for (int i = 0; i < RUN_NOUTPUTS; i++)
 		spool_fini(&r->spool[i], r->depot);
+	if (r->kept.le_prev)
+		LIST_REMOVE(r, kept);
 	buf_clear(&r->code);
 	buf_clear(&r->input);
 	free(r);

@@ -37,6 +37,7 @@ enum run_output { RUN_STDOUT, RUN_STDERR, RUN_BOTH, RUN_NOUTPUTS };
 struct run {
 	TAILQ_ENTRY(run) link;	/* the session's history, oldest first */
 	TAILQ_ENTRY(run) queue; /* the session's queue while QUEUED */
+	LIST_ENTRY(run) kept;	/* all of the session's, as long as anybody has a reference */
 	unsigned refs;
 	uint32_t number;
 	enum run_state state;

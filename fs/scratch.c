@@ -2,6 +2,7 @@
 /* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
 #include "scratch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,14 +27,6 @@ static void drop(struct scratch *sc, struct scratch_file *f)
 	sc->n--;
 	buf_clear(&f->data);
 	free(f);
-}
-
-void scratch_fini(struct scratch *sc)
-{
-	struct scratch_file *f;
-
-	while ((f = TAILQ_FIRST(&sc->files)))
-		drop(sc, f);
 }
 
 bool scratch_takes(enum node_kind dir)
@@ -67,14 +60,21 @@ struct scratch_file *scratch_by_id(const struct session *s, uint32_t id)
 	return NULL;
 }
 
-int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
-		   struct scratch_file **ret_f)
+/* Does it go with its name? */
+static bool goes(const struct scratch_file *f)
+{
+	return f && !f->opens;
+}
+
+/* @old: of that name, to be unlinked then, or NULL. */
+static int create_over(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+		       const struct scratch_file *old, struct scratch_file **ret_f)
 {
 	struct scratch_file *f;
 
 	if (strlen(name) >= sizeof(f->name))
 		return -ENAMETOOLONG;
-	if (s->scratch.n >= SCRATCH_FILES_MAX) {
+	if (s->scratch.n - goes(old) >= SCRATCH_FILES_MAX) {
 		session_problemf(s, "too-many-files", "Keep files below files/.",
 				 "a session's directory takes at most %u files of other names",
 				 SCRATCH_FILES_MAX);
@@ -96,12 +96,29 @@ int scratch_create(struct session *s, enum node_kind dir, const char *name, mode
 	return 0;
 }
 
+int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+		   struct scratch_file **ret_f)
+{
+	return create_over(s, dir, name, mode, NULL, ret_f);
+}
+
 void scratch_unlink(struct session *s, struct scratch_file *f)
 {
 	touch(s, f->dir);
 	f->unlinked = true;
 	if (!f->opens)
 		drop(&s->scratch, f);
+}
+
+void scratch_unlink_all(struct session *s)
+{
+	struct scratch_file *f, *next;
+
+	for (f = TAILQ_FIRST(&s->scratch.files); f; f = next) {
+		next = TAILQ_NEXT(f, link);
+		if (!f->unlinked)
+			scratch_unlink(s, f);
+	}
 }
 
 /* The content of @f becomes that of the node @to. */
@@ -116,6 +133,7 @@ static int take(struct session *s, struct scratch_file *f, enum node_kind to)
 		return config_allow(s, f->data.data, f->data.len);
 	if (to == NODE_STDIN) {
 		buf_clear(&s->next_stdin);
+		s->stdin_taken++;
 		s->stdin_mtime = f->mtime;
 		return buf_append(&s->next_stdin, f->data.data, f->data.len);
 	}
@@ -137,22 +155,27 @@ static int take(struct session *s, struct scratch_file *f, enum node_kind to)
 /* Editors that keep a backup move `in` away before they write it anew. */
 static int move_in_away(struct session *s, enum node_kind to_dir, const char *to)
 {
-	struct scratch_file *f;
+	struct scratch_file *old = scratch_find(s, to_dir, to), *f = NULL;
 	int e;
 
 	if (s->in_absent)
 		return -ENOENT;
 	if (node_child(to_dir, to) != NODE_NONE)
 		return -EPERM;
-	f = scratch_find(s, to_dir, to);
-	if (f)
+	e = quota_take(s->fs, s, goes(old) ? old->data.len : 0, s->last_code.len);
+	if (e == 0)
+		e = create_over(s, to_dir, to, 0600, old, &f);
+	if (e < 0)
+		return e;
+	assert(f);
+	if (buf_append(&f->data, s->last_code.data, s->last_code.len) < 0) {
 		scratch_unlink(s, f);
-	e = scratch_create(s, to_dir, to, 0600, &f);
-	if (e == 0)
-		e = buf_append(&f->data, s->last_code.data, s->last_code.len);
-	if (e == 0)
-		s->in_absent = true;
-	return e;
+		return -ENOMEM;
+	}
+	if (old)
+		scratch_unlink(s, old);
+	s->in_absent = true;
+	return 0;
 }
 
 int scratch_rename(struct session *s, enum node_kind from_dir, const char *from,
@@ -238,8 +261,11 @@ static int scratch_write(struct fs *fs, struct handle *h, const void *data, size
 {
 	struct scratch_file *f = file_of(h);
 	const uint64_t to = MIN(offset, (uint64_t)f->data.limit) + size;
-	int e = to > f->data.limit ? -EFBIG : quota_take(fs, h->s, f->data.len, (size_t)to);
+	int e;
 
+	if (h->s->dead)
+		return -ESTALE;
+	e = to > f->data.limit ? -EFBIG : quota_take(fs, h->s, f->data.len, (size_t)to);
 	if (e < 0)
 		return e;
 	f->mtime = fs_now();
@@ -248,8 +274,11 @@ static int scratch_write(struct fs *fs, struct handle *h, const void *data, size
 
 int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size)
 {
-	int e = size > f->data.limit ? -EFBIG : quota_take(s->fs, s, f->data.len, (size_t)size);
+	int e;
 
+	if (s->dead)
+		return -ESTALE;
+	e = size > f->data.limit ? -EFBIG : quota_take(s->fs, s, f->data.len, (size_t)size);
 	if (e < 0)
 		return e;
 	f->mtime = fs_now();

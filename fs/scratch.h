@@ -43,7 +43,8 @@ struct scratch {
 void scratch_init(struct scratch *sc);
 /* Of all files of a session. */
 uint64_t scratch_bytes(const struct session *s);
-void scratch_fini(struct scratch *sc);
+/* Of a session that is removed; what is open stays as long as it is. */
+void scratch_unlink_all(struct session *s);
 
 /* Can there be such files in directories of this kind? */
 bool scratch_takes(enum node_kind dir);

@@ -11,6 +11,7 @@
 
 #include "fs.h"
 #include "lease.h"
+#include "problem.h"
 
 static const char *const session_state_names[] = {
 	[SESSION_NEW] = "new",	       [SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",
@@ -44,12 +45,14 @@ struct session *session_find(struct fs *fs, unsigned template_index, const char 
 	return NULL;
 }
 
-static unsigned sessions_of(const struct fs *fs, uid_t uid)
+/* Those there are, or those that were removed and of which something is open still. */
+static unsigned sessions_of(const struct fs *fs, uid_t uid, bool dead)
 {
+	const struct session *s;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < fs->nslots; i++)
-		n += fs->slot[i] && fs->slot[i]->uid == uid;
+	LIST_FOREACH(s, &fs->sessions, kept)
+		n += s->uid == uid && s->dead == dead;
 	return n;
 }
 
@@ -84,7 +87,8 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	if (session_find(fs, template_index, name))
 		return -EEXIST;
-	if (fs->conf->max_sessions && sessions_of(fs, uid) >= fs->conf->max_sessions)
+	if (fs->conf->max_sessions && (sessions_of(fs, uid, false) >= fs->conf->max_sessions ||
+				       sessions_of(fs, uid, true) >= fs->conf->max_sessions))
 		return -EDQUOT;
 	slot = free_slot(fs);
 	if (slot < 0)
@@ -116,6 +120,8 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	s->changed = s->net_changed = s->ports_mtime = s->state_mtime = s->config_mtime =
 		s->files_mtime = s->runs_mtime = s->in_mtime = s->stdin_mtime = s->error_mtime =
 			s->console_mtime = s->created;
+	LIST_INIT(&s->kept_runs);
+	LIST_INSERT_HEAD(&fs->sessions, s, kept);
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->inputs);
@@ -137,25 +143,34 @@ struct session *session_ref(struct session *s)
 	return s;
 }
 
-static void session_free(struct session *s)
+/* What nobody can get at any more by its name. What is open of it, its handles keep. */
+static void let_go(struct session *s)
 {
 	struct run *r;
 
-	assert(!s->lease && !s->active && TAILQ_EMPTY(&s->inputs));
 	while ((r = TAILQ_FIRST(&s->runs))) {
 		TAILQ_REMOVE(&s->runs, r, link);
 		run_unref(r);
 	}
+	s->nruns = 0;
 	if (s->latest)
 		run_unref(s->latest);
-	files_fini(&s->files);
+	s->latest = NULL;
 	changes_drop(s);
-	scratch_fini(&s->scratch);
+	scratch_unlink_all(s);
 	settings_clear(&s->settings);
 	netlog_fini(&s->netlog);
 	buf_clear(&s->next_stdin);
 	buf_clear(&s->last_code);
 	buf_clear(&s->console);
+}
+
+static void session_free(struct session *s)
+{
+	assert(s->dead && !s->lease && !s->active && TAILQ_EMPTY(&s->inputs));
+	assert(LIST_EMPTY(&s->kept_runs) && TAILQ_EMPTY(&s->scratch.files));
+	LIST_REMOVE(s, kept);
+	files_fini(&s->files);
 	free(s);
 }
 
@@ -177,10 +192,10 @@ void session_destroy(struct session *s)
 	assert(!s->dead);
 	s->dead = true;
 	lease_cut(s, &gone);
-	changes_drop(s);
 	s->state = SESSION_CLOSED;
 	wait_wake(fs, &s->wait); /* every run has ended: all of them find something to answer */
 	wait_flush(&s->wait, -ESTALE);
+	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
 	fs->template_mtime[s->template_index] = fs_now();
 	fs->slot[s->slot] = NULL;
@@ -227,23 +242,31 @@ bool session_input_pending(const struct session *s)
 	return false;
 }
 
-int session_can_submit(struct session *s)
+/* @why: filled in unless the session is dead. */
+static int may_submit(const struct session *s, struct vm_problem *why)
 {
 	if (s->dead)
 		return -ESTALE;
 	if (s->state == SESSION_CLOSED) {
-		if (!s->error.code[0])
-			session_problemf(s, "closed",
-					 "echo reset > ctl gives the session a new sandbox.",
-					 "the session's sandbox is gone");
+		*why = s->closed;
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
-		session_problemf(s, "queue-full", "Wait for a run to end, or use another session.",
-				 "%u runs of this session are queued already", s->nqueued);
+		problem_refuse(why, "queue-full", "Wait for a run to end, or use another session.",
+			       "%u runs of this session are queued already", s->nqueued);
 		return -EBUSY;
 	}
 	return 0;
+}
+
+int session_can_submit(struct session *s)
+{
+	struct vm_problem why = {0};
+	int e = may_submit(s, &why);
+
+	if (why.code[0])
+		session_problem(s, &why);
+	return e;
 }
 
 /* The history's limits: the oldest ended runs go first, the newest one never. */
@@ -295,21 +318,21 @@ int session_remove_run(struct session *s, uint32_t number)
 	return 0;
 }
 
-int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
+/* A new run, the newest of the history and last of the queue, or NULL for want of memory. */
+static struct run *add_run(struct session *s, struct buf *code, struct buf *input,
+			   const struct timespec *mtime)
 {
 	struct buf copy = {0}; /* what `in` reads as */
 	struct run *r;
-	int e = session_can_submit(s);
 
-	if (e < 0)
-		return e;
 	if (buf_append(&copy, code->data, code->len) < 0)
-		return -ENOMEM;
-	r = run_new(&s->fs->depot, s->last_number + 1, code, &s->next_stdin);
+		return NULL;
+	r = run_new(&s->fs->depot, s->last_number + 1, code, input);
 	if (!r) {
 		buf_clear(&copy);
-		return -ENOMEM;
+		return NULL;
 	}
+	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
 	s->last_number++;
 	buf_clear(&s->last_code);
 	s->last_code = copy;
@@ -328,7 +351,37 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 	session_problem(s, NULL);
 	trim_history(s);
 	events_add_run(&s->fs->events, s, r);
+	return r;
+}
+
+int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
+{
+	int e = session_can_submit(s);
+
+	if (e < 0)
+		return e;
+	if (!add_run(s, code, &s->next_stdin, mtime))
+		return -ENOMEM;
+	s->stdin_taken++;
 	lease_pump(s);
+	wait_wake(s->fs, &s->wait);
+	return 0;
+}
+
+int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime)
+{
+	struct vm_problem why = {0};
+	int e = may_submit(s, &why);
+	struct buf none = {0};
+	struct run *r;
+
+	if (e == 0)
+		return session_submit(s, code, mtime);
+	assert(!s->dead && why.code[0]);
+	r = add_run(s, code, &none, mtime);
+	if (!r)
+		return -ENOMEM;
+	lease_refuse(s, r, &why);
 	wait_wake(s->fs, &s->wait);
 	return 0;
 }
@@ -417,8 +470,7 @@ int session_close(struct session *s)
 	};
 
 	lease_cut(s, &closed);
-	session_problem(s, &closed);
-	lease_set_state(s, SESSION_CLOSED);
+	lease_close(s, &closed);
 	wait_wake(s->fs, &s->wait);
 	return 0;
 }
@@ -452,8 +504,8 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	snprintf(idle.cause, sizeof(idle.cause), "the session was closed after %u s without use",
 		 s->settings.idle_timeout_s);
 	lease_cut(s, &idle);
-	session_problem(s, &idle);
-	lease_set_state(s, SESSION_CLOSED);
+	lease_close(s, &idle);
+	wait_wake(s->fs, &s->wait);
 	return UINT64_MAX;
 }
 

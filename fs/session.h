@@ -82,6 +82,9 @@ struct session {
 	struct sandbox_info info; /* of the last sandbox, kept after its end, but for ... */
 	char interpreter[128];	  /* ... its version, copied here */
 
+	LIST_ENTRY(session) kept; /* fs->sessions */
+	LIST_HEAD(kept_runs, run)
+	kept_runs; /* with those that were removed and that somebody still has open */
 	struct run_list runs, queue;
 	unsigned nruns, nqueued;
 	uint32_t last_number;  /* of the newest run, 0: none yet */
@@ -91,6 +94,7 @@ struct session {
 
 	TAILQ_HEAD(input_list, handle) inputs; /* writers of `in` */
 	struct buf next_stdin;
+	uint64_t stdin_taken; /* how often `next_stdin` was given away or emptied */
 	struct buf last_code; /* reading `in` */
 	struct timespec in_mtime, stdin_mtime;
 	bool in_absent; /* unlinked by the user */
@@ -102,6 +106,7 @@ struct session {
 	struct waitlist wait;
 	struct vm_problem error;
 	struct vm_problem standing; /* of this sandbox for good: what `error` goes back to */
+	struct vm_problem closed;   /* why it is CLOSED */
 	bool config_error;	    /* `error` is about settings */
 	struct timespec error_mtime;
 	struct buf console;
@@ -147,6 +152,15 @@ int session_can_submit(struct session *s);
  * Return: 0 or -errno as session_can_submit(), -ENOMEM.
  */
 int session_submit(struct session *s, struct buf *code, const struct timespec *mtime);
+/**
+ * session_submit_late() - The same for code whose writer was already told that it was taken
+ *
+ * What can't be queued any more becomes a run that was refused: who waits for the code's output must not get that
+ * of the run before.
+ *
+ * Return: 0 or -ENOMEM. The session is not dead.
+ */
+int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime);
 /* Makes sure that a sandbox is there or on its way. Return: 0, -ESTALE (closed), -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);

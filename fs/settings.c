@@ -148,6 +148,19 @@ int settings_init(struct settings *s)
 	return 0;
 }
 
+size_t settings_bytes(const struct settings *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (is_text(&keys[i]) && *words_at(s, &keys[i]))
+			n += strlen(*words_at(s, &keys[i]));
+	}
+	for (size_t i = 0; i < s->nenv; i++)
+		n += strlen(s->env[i].name) + strlen(s->env[i].value);
+	return n;
+}
+
 void settings_clear(struct settings *s)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {

@@ -56,6 +56,8 @@ int settings_backend_parse(const char *value, enum settings_backend *ret_backend
 /* The built-in defaults of interface.md. Return: 0 or -ENOMEM. */
 int settings_init(struct settings *s);
 void settings_clear(struct settings *s);
+/* Return: how long its texts are, in all. */
+size_t settings_bytes(const struct settings *s);
 int settings_copy(struct settings *dst, const struct settings *src);
 
 /**

@@ -53,6 +53,19 @@ static json_t *problem_json(const struct vm_problem *p)
 			 any_string(p->cause), "fix", any_string(p->fix));
 }
 
+static json_t *reached_json(unsigned reached)
+{
+	json_t *list = json_array();
+
+	if (reached & VM_REACHED_FILES)
+		json_array_append_new(list, json_string("files_mb"));
+	if (reached & VM_REACHED_INODES)
+		json_array_append_new(list, json_string("files_inodes"));
+	if (reached & VM_REACHED_PROCESSES)
+		json_array_append_new(list, json_string("processes"));
+	return list;
+}
+
 static json_t *run_json(const struct run *r)
 {
 	static const char *const streams[] = {"stdout", "stderr"};
@@ -84,6 +97,7 @@ static json_t *run_json(const struct run *r)
 				    json_integer((json_int_t)r->result.maxrss_kib));
 		json_object_set_new(o, "interpreter",
 				    json_string(r->result.fresh ? "fresh" : "kept"));
+		json_object_set_new(o, "reached", reached_json(r->result.reached));
 	}
 	json_object_set_new(o, "problem", problem_json(&r->result.problem));
 	return o;
@@ -150,20 +164,6 @@ static json_t *sandbox_json(struct session *s)
 	return o;
 }
 
-/* The limits that had been reached when the sandbox was last asked. */
-static json_t *reached_json(const struct session *s, const struct sandbox_usage *u)
-{
-	json_t *list = json_array();
-
-	if (u->files_total && u->files_used >= u->files_total)
-		json_array_append_new(list, json_string("files_mb"));
-	if (u->inodes_total && u->inodes_used >= u->inodes_total)
-		json_array_append_new(list, json_string("files_inodes"));
-	if (u->processes >= s->settings.limits.processes)
-		json_array_append_new(list, json_string("processes"));
-	return list;
-}
-
 static json_t *usage_json(const struct session *s)
 {
 	struct sandbox_usage u;
@@ -176,7 +176,7 @@ static json_t *usage_json(const struct session *s)
 			 "files_used_bytes", (json_int_t)u.files_used, "files_total_bytes",
 			 (json_int_t)u.files_total, "files_used_inodes", (json_int_t)u.inodes_used,
 			 "files_total_inodes", (json_int_t)u.inodes_total, "processes",
-			 (int)u.processes, "reached", reached_json(s, &u));
+			 (int)u.processes, "reached", reached_json(u.reached));
 }
 
 static json_t *waiting_json(const struct session *s)

@@ -57,6 +57,12 @@ uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run
 
 /* ---- which run ---- */
 
+/* The session was removed before it was decided which run this handle belongs to: now it never will be. */
+static bool is_stale(const struct handle *h)
+{
+	return h->s->dead && !h->bound && !h->r;
+}
+
 /*
  * Code is being written, so it is not decided which run is shown. How long that takes is up to whoever has `in`
  * open: it is waited for as long as a run may take, and then the reader gets an error, for what it would see
@@ -67,7 +73,9 @@ static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t
 {
 	const uint64_t now = uv_now(fs->loop);
 
-	if (h->cached) {
+	if (is_stale(h)) {
+		reply_err(req, -ESTALE);
+	} else if (h->cached) {
 		reply_err(req, -EIO); /* nobody could interrupt the wait */
 	} else if (nonblock) {
 		reply_err(req, -EAGAIN);
@@ -91,7 +99,7 @@ static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t
 /* Decides which run this handle belongs to, unless a new one is about to begin. */
 static bool bind_run(struct handle *h)
 {
-	if (!h->bound && !session_input_pending(h->s)) {
+	if (!h->bound && !is_stale(h) && (h->r || !session_input_pending(h->s))) {
 		if (!h->r)
 			handle_bind(h, h->s->latest);
 		h->bound = true;
@@ -131,6 +139,12 @@ void stream_unreadable(struct handle *h, struct req *req, int err)
 	reply_err(req, -EIO);
 }
 
+void stream_bytes(struct handle *h, struct req *req, const void *bytes, size_t len, uint64_t offset)
+{
+	h->cursor = offset + len;
+	reply_buf(req, bytes, len);
+}
+
 /* Return: true if there were bytes (or an error) and the request is answered, or will be. */
 static bool answer_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
 			  uint64_t offset)
@@ -146,7 +160,7 @@ static bool answer_output(struct fs *fs, struct handle *h, struct req *req, size
 	else if (n < 0)
 		stream_unreadable(h, req, (int)n);
 	else if (n > 0)
-		reply_buf(req, fs->io, (size_t)n);
+		stream_bytes(h, req, fs->io, (size_t)n, offset);
 	return n != 0;
 }
 
@@ -201,25 +215,15 @@ static unsigned stream_poll(struct fs *fs, struct handle *h)
 {
 	(void)fs;
 	if (!bind_run(h))
-		return 0;
+		return is_stale(h) ? POLLIN | POLLRDNORM : 0;
 	if (!h->r || run_ended(h->r))
 		return POLLIN | POLLRDNORM;
 	return run_spool(h->r, output_of(h->kind))->len > h->cursor ? POLLIN | POLLRDNORM : 0;
 }
 
-/* Remembers how far this handle has read, for poll(2). */
-static void stream_read_top(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			    uint64_t offset, bool nonblock)
-{
-	uint64_t len = h->r ? run_spool(h->r, output_of(h->kind))->len : 0;
-
-	h->cursor = MIN(len, offset + size);
-	stream_read(fs, h, req, size, offset, nonblock);
-}
-
 const struct handle_ops stream_ops = {
 	.open = stream_open,
-	.read = stream_read_top,
+	.read = stream_read,
 	.poll = stream_poll,
 	.waits = stream_waits,
 };
@@ -270,7 +274,9 @@ static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t
 static unsigned status_poll(struct fs *fs, struct handle *h)
 {
 	(void)fs;
-	return bind_run(h) && (!h->r || run_ended(h->r)) ? POLLIN | POLLRDNORM : 0;
+	if (!bind_run(h))
+		return is_stale(h) ? POLLIN | POLLRDNORM : 0;
+	return !h->r || run_ended(h->r) ? POLLIN | POLLRDNORM : 0;
 }
 
 const struct handle_ops status_wait_ops = {

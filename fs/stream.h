@@ -40,6 +40,9 @@ uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run
 
 /* The bytes that a handle on an output reads; it has a run. */
 const struct spool *stream_spool(const struct handle *h);
+/* Answers a read of output at @offset, and remembers for poll(2) how far @h has read. */
+void stream_bytes(struct handle *h, struct req *req, const void *bytes, size_t len,
+		  uint64_t offset);
 /* Answers a read of what is on disk and can't be read back; the session's `error` says why. */
 void stream_unreadable(struct handle *h, struct req *req, int err);
 

@@ -334,7 +334,8 @@ static void tell_process(const struct vm *vm,
 	line(data, "process", "a jail on the host's own kernel; as seen at the last start:");
 	jail_report_tell(&vm->jail[VM_PROCESS], "process.", line, data);
 	line(data, "process.view",
-	     "the host's /usr, read-only; /home/user and /tmp in memory, with quotas");
+	     "the host's /usr, or its image's where `view = image`, read-only, and what its "
+	     "template shows; /home/user and /tmp in memory, with quotas");
 	line(data, "process.user",
 	     "code runs as uid 1000 inside, without capabilities, under Landlock if there is any; "
 	     "it can install no filters of system calls itself");
@@ -357,8 +358,9 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	line(data, "microvm", text);
 	line(data, "microvm.kernel", "its own Linux kernel; nothing is shared with the host's");
 	line(data, "microvm.devices",
-	     "serial console, one read-only disk, one byte stream to the agent, and a network card "
-	     "where the session has a network; nothing else");
+	     "serial console, one read-only disk, a second one where it has packages, one byte "
+	     "stream to the agent, and a network card where the session has a network or ports; "
+	     "nothing else");
 	line(data, "microvm.network",
 	     "none, but with `network` or `ports`: then a card that leads to its filter alone");
 	line(data, "microvm.disk", "read-only root; /home/user and /tmp in memory, with quotas");
@@ -367,12 +369,16 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	     "its own filter on top: no new programs, no changes of identity, no obsolete calls");
 	line(data, "qemu.privileges", "dies with its parent; no core dumps");
 	line(data, "qemu.descriptors",
-	     "only its own: kernel, initrd and root read-only, console, agent, control");
+	     "only its own: kernel, initrd and disks read-only, its memory and state, console, "
+	     "agent, control, card");
 	line(data, "qemu",
 	     vm->jail_seen[VM_MICROVM]
 		     ? "in a cell, without which it is not started; as seen at the last start:"
 		     : "in a cell, without which it is not started; none was started yet");
 	if (vm->jail_seen[VM_MICROVM])
 		jail_report_tell(&vm->jail[VM_MICROVM], "qemu.", line, data);
-	line(data, "qemu.view", "its program, libraries and firmware, read-only; nothing writable");
+	line(data, "qemu.view",
+	     "its program, the host's libraries and firmware, read-only; its own /proc, the few "
+	     "usual devices; 64 MiB of /dev/shm, in which Landlock, if there is any, lets it "
+	     "make nothing");
 }

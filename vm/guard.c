@@ -5,14 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "jail_internal.h"
+#include "log.h"
 #include "path.h"
 #include "remove.h"
 #include "util.h"
@@ -21,10 +25,17 @@
  * Theory of operation
  * -------------------
  * The daemon has confined itself, and cannot detach a mount; the spawner does it, also for a daemon
- * that was killed. The guard is the spawner's parent, and does it for both: it waits for the
- * spawner's end, and if that was not in good order, for the daemon's, which is the end of file of a
- * pipe. It does nothing else, and needs a few pages of memory.
+ * that was killed. The guard is the spawner's parent, and does it for both: it waits for the daemon's
+ * end, which is the end of file of a pipe, and for the spawner's, and looks whether that was in good
+ * order. What comes through the pipe meanwhile are the daemon's messages for the system's log, which
+ * it can't connect to any more. The guard does nothing else, and needs a few pages of memory.
+ *
+ * Either may come late, when a successor of the daemon has mounted in the same place, whose runtime directory
+ * has the same name, or is the same. No number tells the two mounts apart, as the kernel gives those of the
+ * first to the second. But who mounts there has taken the lock in that directory before.
  */
+
+#define LOCK "lock" /* which mountpoint_claim() takes */
 
 static pid_t daemon_pid;
 
@@ -57,11 +68,36 @@ void guard_unmount(const struct guarded *g)
 		waitpid(pid, NULL, 0);
 }
 
-void guard_leave(const struct guarded *g)
+/* Has a successor of the daemon's what it had? Return: false, with a lock that keeps it like that unless the
+ * daemon itself has it still. */
+static bool is_taken(const struct guarded *g, int *ret_lock)
 {
-	char parent[PATH_MAX], *slash;
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX + 8], pid[16] = "";
+	struct stat ours, named;
 
 	if (!g->runtime_dir[0])
+		return false;
+	snprintf(path, sizeof(path), "%s/" LOCK, g->runtime_dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (fd < 0)
+		return false;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return read(fd, pid, sizeof(pid) - 1) <= 0 || atoi(pid) != daemon_pid;
+	/* A directory that was removed before we had its lock says nothing about one of now. */
+	if (fstat(fd, &ours) < 0 || lstat(path, &named) < 0 || ours.st_ino != named.st_ino ||
+	    ours.st_dev != named.st_dev)
+		return true;
+	*ret_lock = steal_fd(&fd);
+	return false;
+}
+
+void guard_leave(const struct guarded *g)
+{
+	_cleanup_close_ int lock = -1;
+	char parent[PATH_MAX], *slash;
+
+	if (!g->runtime_dir[0] || is_taken(g, &lock))
 		return;
 	remove_tree_at_once(g->runtime_dir);
 	memcpy(parent, g->runtime_dir, sizeof(parent));
@@ -72,15 +108,21 @@ void guard_leave(const struct guarded *g)
 	path_leave_shared(parent);
 }
 
-void guard_clean(const struct guarded *g)
+static void detach_dead(const struct guarded *g)
 {
+	_cleanup_close_ int lock = -1;
 	struct statfs fs;
 
-	/* If nobody answers, the mount is ours, and dead. If somebody does, it is a new one, made
+	/* If nobody answers, the mount is ours, and dead. If somebody does, it is somebody else's, made
 	 * after the daemon unmounted in good order. */
-	if (g->mountpoint[0] && statfs(g->mountpoint, &fs) < 0 &&
+	if (g->mountpoint[0] && !is_taken(g, &lock) && statfs(g->mountpoint, &fs) < 0 &&
 	    (errno == ENOTCONN || errno == ECONNABORTED))
 		guard_unmount(g);
+}
+
+void guard_clean(const struct guarded *g)
+{
+	detach_dead(g);
 	guard_leave(g);
 }
 
@@ -109,14 +151,13 @@ int guard_isolate(int fd, const char *name)
 __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawner, int tie)
 {
 	int status = 0;
-	char byte;
 
 	tie = guard_isolate(tie, "xsbxfs-guard");
+	if (tie >= 0)
+		log_serve(tie, daemon_pid);
 	while (waitpid(spawner, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-		while (tie >= 0 && read(tie, &byte, 1) < 0 && errno == EINTR)
-			;
 		guard_clean(g);
 		jail_cgroup_sweep();
 	}

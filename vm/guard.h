@@ -14,7 +14,7 @@ struct guarded {
 /**
  * guard_start() - Fork the guard, and from it the spawner; in both this returns
  * @ret_guarded: What the spawner fills in with guard_set()
- * @ret_tie: In the daemon: a descriptor whose end tells the guard that the daemon is gone
+ * @ret_tie: In the daemon: a descriptor for log_relay(), whose end tells the guard that the daemon is gone
  *
  * @ret_spawner: In the daemon: the spawner's process id
  *
@@ -29,14 +29,15 @@ pid_t guard_daemon(void);
 /* Either may be NULL. */
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir);
 
-/* Detaches the mount point: as root, or by the set-id program that mounted. */
+/* Detaches the mount point, of a daemon that is there: as root, or by the set-id program that mounted. */
 void guard_unmount(const struct guarded *g);
 
 /* After an end in good order: removes the runtime directory, and the one above it if no other mount of
- * this user has its own there. The daemon can't: it may not change what lies around its own directories. */
+ * this user has its own there, unless a successor of the daemon has it by now. The daemon can't: it may not
+ * change what lies around its own directories. */
 void guard_leave(const struct guarded *g);
 
-/* Detaches the mount point, if nobody answers there any more, and removes the runtime directory. */
+/* Likewise after any other end; and detaches the mount point, if nobody answers there any more. */
 void guard_clean(const struct guarded *g);
 
 /**

@@ -109,7 +109,7 @@ static void kill_processes(struct hub *hub)
 	struct dial_process *p;
 
 	LIST_FOREACH(p, &hub->processes, link)
-	child_kill(&p->child);
+		child_kill(&p->child);
 }
 
 static int on_start(struct dialer *d)

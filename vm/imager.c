@@ -160,15 +160,22 @@ static void release(struct imager *im, const char *image, bool unpack,
 
 /* ---- what the program says ---- */
 
+#define NOTE_INDENT 4u /* of what a step says; see scripts/lib.sh */
+
 static void on_line(struct words *w, char *text)
 {
 	struct imager *im = w->data;
 	struct imager_job *job = im->current;
+	const bool more = strspn(text, " ") > NOTE_INDENT;
 	struct sandbox *s;
 
 	text += strspn(text, " =>");
 	if (!*text)
 		return;
+	if (more) { /* of a warning or an error: half a sentence, and no step */
+		log_info("image %s: %s", job->name, text);
+		return;
+	}
 	snprintf(job->step, sizeof(job->step), "%s", text);
 	log_info("image %s: %s", job->name, text);
 	vm_tell(im->vm, "image", "%s: %s", job->name, text);

@@ -30,7 +30,8 @@
  * BEGIN, PUBLISH and ABANDON work on the disk, in a worker thread; BEGIN waits as long as another
  * mount is at the same layer, and may find that this one has made it. PREPARE runs a program of the
  * user's, which the spawner starts. RUN and PACK have sandboxes, see installer_run.c; a layer that is
- * used as a directory is not packed.
+ * used as a directory is not packed. What they take of the disk meanwhile is looked at, see
+ * installer_watch.c. Whose turn it is, when others are QUEUED, see installer_queue.c.
  *
  * Until PUBLISH the layer has no name. Whoever is killed before that leaves a directory that nobody has
  * locked, which the next mount removes, or the next one who needs the layer.
@@ -39,7 +40,6 @@
  * a failure.
  */
 
-#define RETRY_MS   600000u    /* after a failure, if nobody asks */
 #define LOCK_NS	   200000000l /* between two looks at what another mount does */
 #define SCRIPT_MAX 65536u
 
@@ -48,7 +48,7 @@ static void go(struct installer *in, enum install_step step);
 
 /* ---- beginning and end ---- */
 
-static char *copy(const char *text, bool *bad)
+char *install_copy(const char *text, bool *bad)
 {
 	char *c = text && *text ? strdup(text) : NULL;
 
@@ -87,17 +87,17 @@ int installer_init(struct installer *in, struct vm *vm, const struct vm_packages
 	TAILQ_INIT(&in->installs);
 	TAILQ_INIT(&in->waiters);
 	*c = (struct vm_packages){
-		.dir = copy(cfg->dir, &bad),
-		.python_index = copy(cfg->python_index, &bad),
-		.python_hosts = copy(cfg->python_hosts, &bad),
-		.npm_registry = copy(cfg->npm_registry, &bad),
-		.npm_hosts = copy(cfg->npm_hosts, &bad),
+		.dir = install_copy(cfg->dir, &bad),
+		.python_index = install_copy(cfg->python_index, &bad),
+		.python_hosts = install_copy(cfg->python_hosts, &bad),
+		.npm_registry = install_copy(cfg->npm_registry, &bad),
+		.npm_hosts = install_copy(cfg->npm_hosts, &bad),
 		.layer_bytes = cfg->layer_bytes,
 	};
 	if (cfg->offline && *cfg->offline) {
 		c->offline = realpath(cfg->offline, NULL);
 		if (!c->offline)
-			c->offline = copy(cfg->offline, &bad);
+			c->offline = install_copy(cfg->offline, &bad);
 	}
 	in->script = read_script(cfg->dir);
 	if (asprintf(&in->source, "%s\n%s\n%s", c->python_index ? c->python_index : "",
@@ -106,20 +106,6 @@ int installer_init(struct installer *in, struct vm *vm, const struct vm_packages
 		bad = true;
 	}
 	return bad ? -ENOMEM : layers_init(&vm->layers, vm->cache_dir, cfg->layer_bytes);
-}
-
-static void need_free(struct layer_need *n)
-{
-	free((char *)n->image);
-	free((char *)n->language);
-	free((char *)n->packages);
-}
-
-static void forget(struct installer *in, struct install *job)
-{
-	TAILQ_REMOVE(&in->installs, job, link);
-	need_free(&job->need);
-	free(job);
 }
 
 void installer_fini(struct installer *in)
@@ -131,7 +117,7 @@ void installer_fini(struct installer *in)
 
 	while (in->vm && (job = TAILQ_FIRST(&in->installs))) {
 		install_ask_answer(job, &(struct vm_problem){.cause = "xsbxfs is ending"});
-		forget(in, job);
+		install_forget(in, job);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free((char *)strings[i]);
@@ -143,6 +129,7 @@ void installer_cut(struct installer *in)
 {
 	if (in->current && in->current->step == INSTALL_PREPARE)
 		child_kill(&in->prepare.child);
+	installer_watch_close(in);
 }
 
 /* ---- what is needed ---- */
@@ -169,61 +156,6 @@ struct layer *installer_layer(struct installer *in, const struct layer_need *nee
 	if (layer_key(in->vm, need, key, &why) < 0)
 		return NULL;
 	return layer_get(&in->vm->layers, key);
-}
-
-struct install *install_new(struct installer *in, const char *key, const struct layer_need *need)
-{
-	struct install *job = calloc(1, sizeof(*job));
-	bool bad = false;
-
-	if (!job)
-		return NULL;
-	memcpy(job->key, key, sizeof(job->key));
-	job->need = *need;
-	job->need.image = copy(need->image, &bad);
-	job->need.language = copy(need->language, &bad);
-	job->need.packages = copy(need->packages, &bad);
-	if (bad) {
-		need_free(&job->need);
-		free(job);
-		return NULL;
-	}
-	TAILQ_INSERT_TAIL(&in->installs, job, link);
-	return job;
-}
-
-int installer_ask(struct installer *in, const struct layer_need *need, bool eager,
-		  char ret_key[DIGEST_HEX], struct vm_problem *ret_problem)
-{
-	struct install *job;
-	const char *why;
-	int r = layer_key(in->vm, need, ret_key, &why);
-
-	if (r == 0 && (!in->script || !in->vm->spawner || in->vm->spawner_lost)) {
-		why = "the installer's files are missing";
-		r = -ENOENT;
-	}
-	job = r == 0 ? install_find(in, ret_key) : NULL;
-	if (job && job->step != INSTALL_FAILED)
-		return 0;
-	if (job && !eager && uv_now(in->vm->loop) - job->ended_at < RETRY_MS) {
-		*ret_problem = job->problem;
-		return -EAGAIN;
-	}
-	if (r == 0 && !job) {
-		job = install_new(in, ret_key, need);
-		why = "there is no memory";
-		r = -ENOMEM;
-	}
-	if (!job) {
-		trouble_set(ret_problem, VM_PACKAGES_FAILED, "",
-			    "the packages can't be installed: %s", why);
-		return r;
-	}
-	job->step = INSTALL_QUEUED;
-	job->line[0] = job->problem.code[0] = '\0';
-	install_next(in);
-	return 0;
 }
 
 /* ---- what is said ---- */
@@ -274,7 +206,7 @@ static void failed(struct installer *in)
 
 	if (job->ask) { /* nothing was to be kept */
 		install_ask_answer(job, in->why.code[0] ? &in->why : NULL);
-		forget(in, job);
+		install_forget(in, job);
 		over(in);
 		return;
 	}
@@ -310,7 +242,7 @@ static void succeeded(struct installer *in)
 	if (!in->vm->closing)
 		install_release(in, job, NULL);
 	layer_put(l);
-	forget(in, job);
+	install_forget(in, job);
 	over(in);
 }
 
@@ -352,8 +284,12 @@ static void work(uv_work_t *req)
 		if (in->result == -EEXIST && in->fetched)
 			layer_trim(dir, job->key, in->vm->layers.limit);
 	} else if (job->step == INSTALL_PUBLISH) {
-		in->result = layer_publish(dir, job->key, job->need.form, in->vm->layers.limit,
-					   &in->bytes);
+		/* What came after the last look of the watch. */
+		in->result = layer_room(dir, job->key, in->vm->layers.limit, &in->bytes);
+		in->full = in->result < 0;
+		if (!in->full)
+			in->result = layer_publish(dir, job->key, job->need.form,
+						   in->vm->layers.limit, &in->bytes);
 	} else {
 		layer_abandon(dir, job->key);
 		in->result = 0;
@@ -379,6 +315,9 @@ static void published(struct installer *in)
 	if (in->result == 0) {
 		installer_offer(in);
 		succeeded(in);
+	} else if (in->full || in->result == -E2BIG) {
+		installer_explain_room(in, in->result, in->bytes);
+		give_up(in);
 	} else if (in->result == -EFBIG) {
 		installer_give_up(
 			in, "Name fewer packages, or raise layer_limit.",
@@ -467,27 +406,13 @@ void installer_ran(struct installer *in, bool well)
 		go(in, INSTALL_PUBLISH);
 }
 
-/* Who waits for packages comes before who only asks. */
-static struct install *first_queued(const struct installer *in)
-{
-	struct install *job, *ask = NULL;
-
-	TAILQ_FOREACH(job, &in->installs, link) {
-		if (job->step == INSTALL_QUEUED && !job->ask)
-			return job;
-		if (job->step == INSTALL_QUEUED && !ask)
-			ask = job;
-	}
-	return ask;
-}
-
 void install_next(struct installer *in)
 {
 	struct install *job;
 
 	if (in->current || in->vm->closing)
 		return;
-	job = first_queued(in);
+	job = install_choose(in);
 	if (!job)
 		return;
 	in->current = job;

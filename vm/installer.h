@@ -13,6 +13,8 @@
 
 struct vm;
 
+#define INSTALL_TURNS 64u /* users that are known to have had one */
+
 /* What is being done for a layer. The order is that of the work. */
 enum install_step {
 	INSTALL_QUEUED,
@@ -45,8 +47,22 @@ struct install {
 	struct layer_need need;	 /* its strings are owned */
 	char line[160];		 /* the last one that was said */
 	struct install_ask *ask; /* only what would be installed is asked for; owned */
+	bool prepared;		 /* a template wants it that is to be ready before it is used */
 	uint64_t started_at, ended_at;
 	struct vm_problem problem; /* how it failed */
+};
+
+/* Looks at the directory in which something is installed; see installer_watch.c. */
+struct install_watch {
+	uv_timer_t timer; /* `there` if it was made; runs until the next look */
+	uv_work_t work;
+	bool there, on, looking;
+	/* Of the look that goes on, or was the last: */
+	char key[DIGEST_HEX];
+	const char *dir;
+	uint64_t limit;
+	int result;
+	uint64_t bytes;
 };
 
 /*
@@ -62,19 +78,23 @@ struct installer {
 	TAILQ_HEAD(installs, install) installs;
 	struct install *current;
 	struct sandbox_list waiters;
+	uid_t served[INSTALL_TURNS]; /* whose turns there were: each once, the last one first */
+	unsigned nserved;
 
 	int lock;
 	bool fetched; /* it came from the store */
 	bool damaged; /* what the store has of it is of no use */
 	uv_work_t work;
 	int result; /* of the work */
+	bool full;  /* ... is that of layer_room() */
 	uint64_t bytes;
 
 	struct tool prepare;
 	struct words words; /* of `prepare`, and of what runs in sandboxes */
 	struct sandbox *builder;
-	bool sent, done;       /* its run was handed over; it has ended well */
-	struct vm_problem why; /* if not */
+	struct install_watch watch; /* `on` only while there is a `builder` */
+	bool sent, done;	    /* its run was handed over; it has ended well */
+	struct vm_problem why;	    /* if not */
 
 	struct vm_install view; /* what `builder` sees */
 	char index[512];  /* what `prepare` found: the registry, "" for the installer's default; */
@@ -112,17 +132,16 @@ struct layer *installer_layer(struct installer *in, const struct layer_need *nee
  * installer_ask() - Have a layer made that is missing
  * @in: Installer
  * @need: From installer_need()
- * @eager: Try also what has failed not long ago
- * @ret_key: The layer's name
+ * @s: Waits for it: sandbox_begin() or sandbox_fail() follows. Or NULL: it is for a template that is to be
+ *     ready before it is used; then what has failed not long ago is not tried again
  * @ret_problem: Why it can't be made
  *
  * Return: 0 if it is being made or waits for its turn, or -errno.
  */
-int installer_ask(struct installer *in, const struct layer_need *need, bool eager,
-		  char ret_key[DIGEST_HEX], struct vm_problem *ret_problem);
+int installer_ask(struct installer *in, const struct layer_need *need, struct sandbox *s,
+		  struct vm_problem *ret_problem);
 
-/* A sandbox waits for its layer; sandbox_begin() or sandbox_fail() follows. */
-void installer_wait(struct installer *in, struct sandbox *s);
+/* It does not wait any more, if it did. */
 void installer_leave(struct installer *in, struct sandbox *s);
 void installer_overdue(struct sandbox *s);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sandboxes in which packages are installed, and in which a file system is made of them. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ static const char pack_script[] =
 	"installed (erofs-utils)' >&2; exit 1; }\n"
 	"echo Packing\n"
 	"mkfs.erofs --quiet -x-1 --all-root -T1735689600 -U78736278-6673-4000-8000-7061636b6167 "
-	"/packed/layer.erofs /layer/tree >/tmp/log 2>&1 || { cat /tmp/log >&2; exit 1; }\n";
+	"/packed/layer.erofs /layer/tree >/tmp/log 2>&1 || { s=$?; cat /tmp/log >&2; exit $s; }\n";
 
 static unsigned timeout_ms(const struct install *job)
 {
@@ -72,22 +73,23 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 	words_add(&((struct installer *)data)->words, bytes, len);
 }
 
-static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
+static void explain(struct installer *in, const struct vm_result *result)
 {
-	struct installer *in = data;
 	char quote[700];
 
-	(void)run;
-	in->done = result->outcome == VM_DONE && result->status == 0;
-	if (!in->done && result->outcome == VM_TIMEOUT)
+	if (result->outcome == VM_TIMEOUT)
 		trouble_set(&in->why, VM_PACKAGES_FAILED, "Try again, or name fewer packages.",
 			    "the installer took more than %u seconds",
 			    timeout_ms(in->current) / 1000);
-	else if (!in->done && result->outcome != VM_DONE)
+	else if (result->outcome != VM_DONE)
 		trouble_set(&in->why, VM_PACKAGES_FAILED, "",
 			    "the installer did not end well (%s) %s",
 			    vm_outcome_str(result->outcome), result->problem.cause);
-	else if (!in->done)
+	else if (result->status == 128 + SIGXFSZ) /* as a shell says it; the jail has that limit */
+		trouble_set(&in->why, VM_PACKAGES_FAILED,
+			    "Name fewer packages, or raise layer_limit.",
+			    "the packages have a file that is larger than all layers may be");
+	else
 		trouble_set(
 			&in->why, VM_PACKAGES_FAILED,
 			tail_contains(&in->words.said, "no usable wheels")
@@ -96,6 +98,18 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 				: "Correct `packages` in the session's config, then reset it.",
 			"the packages can't be installed: %s",
 			tail_quote(&in->words.said, "error: ", quote, sizeof(quote)));
+}
+
+static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
+{
+	struct installer *in = data;
+
+	(void)run;
+	installer_watch_stop(in);
+	/* Why it was ended is known, if we have done that. */
+	in->done = result->outcome == VM_DONE && result->status == 0 && !in->why.code[0];
+	if (!in->done && !in->why.code[0])
+		explain(in, result);
 	sandbox_close(in->builder);
 }
 
@@ -103,6 +117,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 {
 	struct installer *in = data;
 
+	installer_watch_stop(in);
 	in->builder = NULL;
 	if (!in->done && problem && !in->why.code[0]) {
 		in->why = *problem;
@@ -148,11 +163,15 @@ int installer_run(struct installer *in)
 		.allow = in->hosts,
 		.alone = true,
 	};
+	int r;
 
 	in->sent = in->done = false;
 	in->view = (struct vm_install){!run, job->key, job->need.host ? "" : job->need.image,
 				       job->need.language};
-	return sandbox_new(in->vm, &spec, &run_events, in, &in->builder);
+	r = sandbox_new(in->vm, &spec, &run_events, in, &in->builder);
+	if (r == 0)
+		installer_watch_start(in);
+	return r;
 }
 
 /* ---- the store ---- */

@@ -8,17 +8,6 @@
 
 #define WAIT_MS 1800000u /* longest wait of a session: others may have their turn before */
 
-struct install *install_find(const struct installer *in, const char *key)
-{
-	struct install *job;
-
-	TAILQ_FOREACH(job, &in->installs, link) {
-		if (strcmp(job->key, key) == 0)
-			return job;
-	}
-	return NULL;
-}
-
 bool install_waits(const struct sandbox *s, const struct install *job)
 {
 	return strcmp(s->layer_key, job->key) == 0 && s->state != SANDBOX_CLOSING;
@@ -34,8 +23,9 @@ void installer_explain(const struct sandbox *s, struct vm_problem *p)
 		    job && job->line[0] ? job->line : "it begins soon");
 }
 
-void installer_wait(struct installer *in, struct sandbox *s)
+void installer_wait(struct installer *in, struct sandbox *s, const struct install *job)
 {
+	memcpy(s->layer_key, job->key, sizeof(s->layer_key));
 	s->phase = PHASE_PACKAGES;
 	s->awaits = true;
 	TAILQ_INSERT_TAIL(&in->waiters, s, template_link);
@@ -52,6 +42,7 @@ void installer_leave(struct installer *in, struct sandbox *s)
 	s->phase = PHASE_WAIT;
 	s->awaits = false;
 	sandbox_deadline(s, 0);
+	install_unwanted(in, s->layer_key);
 }
 
 void installer_overdue(struct sandbox *s)

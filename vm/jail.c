@@ -139,7 +139,9 @@ int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct 
 	(void)jail_stat_text(); /* likewise */
 	cell.private_ids = mappable;
 	cell.base = mappable ? ids_base() + cell.index * CELL_IDS : geteuid();
-	jail_cgroup_make(spec, &cell);
+	r = jail_cgroup_make(spec, &cell, fault);
+	if (r < 0)
+		return r;
 	cell.taken = taken[cell.index] = true;
 	*ret_cell = cell;
 	return 0;

@@ -16,7 +16,8 @@
 enum jail_use {
 	JAIL_SANDBOX, /* the agent and user code */
 	JAIL_QEMU,
-	JAIL_NET,    /* the network's helper, and the one who makes connections */
+	JAIL_NET,    /* the network's helper */
+	JAIL_DIAL,   /* the one who makes connections; its network is the host's */
 	JAIL_DAEMON, /* the daemon itself, which has no jail, but such a filter; see confine.h */
 	JAIL_CHANGES, /* who looks through a sandbox's changes, see tree.c: files, and nothing else */
 	JAIL_STORE,   /* xsbxfs-store, which confines itself; see store/cell.c */

@@ -23,15 +23,14 @@
  * group holds nobody but the daemon and us (a service with Delegate=yes, or a scope), both move into
  * a leaf of their own; if others are there, it is not ours to clear up, and the limit is absent.
  *
- * What cannot be had is an ABSENT layer with its errno in the report. The limits by setrlimit(2)
- * hold in any case.
+ * A controller that cannot be had is an ABSENT layer with its errno in the report. The limits by
+ * setrlimit(2) hold in any case. Where a controller works, there is no sandbox without its limit: one whose
+ * group can't be made or limited does not start.
  *
  * Processor time is counted where that costs nothing: each group of version 2 does, also where it has
  * no controllers, and to be born in one is free. To be moved into a group of version 1 is not, but it
  * is done where there is no other.
  */
-
-#define CPU_PERIOD_US 100000u
 
 static const char *const controller[] = {
 	[JAIL_C_MEMORY] = "memory",
@@ -57,13 +56,6 @@ static struct group {
 	int version, error;
 	int parent, dir;
 } groups[JAIL_NCONTROLS];
-
-static int write_at(int dir, const char *name, const char *text)
-{
-	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
-
-	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
 
 static bool has_word(const char *list, const char *word, const char *separators)
 {
@@ -184,7 +176,7 @@ static int step_aside(int dir)
 		return -errno;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
 		snprintf(pid, sizeof(pid), "%d", (int)all[i]);
-		r = write_at(leaf, "cgroup.procs", pid);
+		r = jail_limit_write(leaf, "cgroup.procs", pid);
 	}
 	close(leaf);
 	return r;
@@ -196,14 +188,17 @@ static int enable(struct group *g, const char *name)
 	int r;
 
 	snprintf(word, sizeof(word), "+%s", name);
-	r = write_at(g->parent, "cgroup.subtree_control", word);
+	r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
 	if (r == -EBUSY && step_aside(g->dir) == 0)
-		r = write_at(g->parent, "cgroup.subtree_control", word);
-	return r < 0 ? r : write_at(g->dir, "cgroup.subtree_control", word);
+		r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
+	return r < 0 ? r : jail_limit_write(g->dir, "cgroup.subtree_control", word);
 }
 
-static int look_for(struct group *g, const char *name)
+static int look_for(struct group *g, enum jail_control c)
 {
+	const char *name = controller[c];
+	int r;
+
 	g->version = 1;
 	g->parent = open_own(name, 1);
 	if (g->parent < 0) {
@@ -217,7 +212,11 @@ static int look_for(struct group *g, const char *name)
 	g->dir = make_group(g->parent);
 	if (g->dir < 0)
 		return g->dir;
-	return g->version == 2 ? enable(g, name) : 0;
+	r = g->version == 2 ? enable(g, name) : 0;
+	/* A kernel may have the controller but not this limit. */
+	if (r == 0 && !jail_limit_can(g->dir, c, g->version))
+		r = -ENOENT;
+	return r;
 }
 
 /* Is somebody in the group who is not of the daemon? The top of all groups may hold processes. */
@@ -284,49 +283,35 @@ static int look_for_count(struct group *g)
 	return MIN(g->dir, 0);
 }
 
-static struct group *group_of(enum jail_control c)
+static void look(struct group *g, enum jail_control c)
 {
-	struct group *g = &groups[c];
-
-	if (g->looked)
-		return g;
-	g->looked = true;
-	g->dir = g->parent = -1;
-	g->error = c == JAIL_C_COUNT ? look_for_count(g) : look_for(g, controller[c]);
-	return g;
+	*g = (struct group){.looked = true, .parent = -1, .dir = -1};
+	g->error = c == JAIL_C_COUNT ? look_for_count(g) : look_for(g, c);
 }
 
-/* The files that limit, with their values. */
-static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
+static struct group *group_of(enum jail_control c)
 {
-	char text[48];
-	int r;
+	if (!groups[c].looked)
+		look(&groups[c], c);
+	return &groups[c];
+}
 
-	if (c == JAIL_C_COUNT)
-		return 0;
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	if (c == JAIL_C_PIDS)
-		return write_at(dir, "pids.max", text);
-	if (c == JAIL_C_MEMORY) {
-		r = write_at(dir, version == 2 ? "memory.max" : "memory.limit_in_bytes", text);
-		/* Without swap, or without accounting for it, there is no such file. */
-		if (version == 2) {
-			(void)write_at(dir, "memory.swap.max", "0");
-			return r;
-		}
-		(void)write_at(dir, "memory.memsw.limit_in_bytes", text);
-		/* What is in sockets' buffers is counted by itself, on top. */
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)value / 4);
-		(void)write_at(dir, "memory.kmem.tcp.limit_in_bytes", text);
-		return r;
-	}
-	if (version == 2) {
-		snprintf(text, sizeof(text), "%llu %u",
-			 (unsigned long long)value * CPU_PERIOD_US / 100, CPU_PERIOD_US);
-		return write_at(dir, "cpu.max", text);
-	}
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)value * CPU_PERIOD_US / 100);
-	return write_at(dir, "cpu.cfs_quota_us", text);
+/* Of a group that somebody has removed, which can only be while there is no cell in it. What could be had once
+ * has to be had again. Return: 0 or -errno. */
+static int make_again(enum jail_control c)
+{
+	struct group old = groups[c], anew;
+
+	look(&anew, c);
+	if (anew.error == 0)
+		groups[c] = anew;
+	else
+		old = anew;
+	if (old.parent >= 0)
+		close(old.parent);
+	if (old.dir >= 0)
+		close(old.dir);
+	return anew.error;
 }
 
 static int make_cell(const struct group *g, enum jail_control c, unsigned index, uint64_t value)
@@ -341,7 +326,7 @@ static int make_cell(const struct group *g, enum jail_control c, unsigned index,
 	dir = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	r = set_limit(dir, c, g->version, value);
+	r = jail_limit_set(dir, c, g->version, value);
 	if (r == 0)
 		return dir;
 	close(dir);
@@ -361,17 +346,30 @@ static void keep(struct jail_cell *cell, enum jail_control c, int dir)
 	}
 }
 
+/* Return: the directory of a cell where the controller works, or -errno. */
+static int make_in_group(enum jail_control c, unsigned index, uint64_t value)
+{
+	int dir = make_cell(&groups[c], c, index, value);
+
+	if (dir == -ENOENT || dir == -ENODEV) {
+		dir = make_again(c);
+		if (dir == 0)
+			dir = make_cell(&groups[c], c, index, value);
+	}
+	return dir;
+}
+
 /* That nobody counts is no lack of a limit. */
 static void make_count(struct jail_cell *cell)
 {
 	const struct group *g = group_of(JAIL_C_COUNT);
-	const int dir = g->error < 0 ? g->error : make_cell(g, JAIL_C_COUNT, cell->index, 0);
+	const int dir = g->error < 0 ? g->error : make_in_group(JAIL_C_COUNT, cell->index, 0);
 
 	if (dir >= 0)
 		keep(cell, JAIL_C_COUNT, dir);
 }
 
-void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell)
+int jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell, struct jail_fault *fault)
 {
 	const uint64_t value[] = {[JAIL_C_MEMORY] = spec->memory,
 				  [JAIL_C_PIDS] = spec->pids,
@@ -385,19 +383,24 @@ void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell)
 		if (!value[c])
 			continue;
 		g = group_of(c);
-		dir = g->error < 0 ? g->error : make_cell(g, c, cell->index, value[c]);
-		if (dir < 0) {
+		if (g->error < 0) {
 			f->state = JAIL_ABSENT;
-			f->error = (int16_t)-dir;
+			f->error = (int16_t)-g->error;
 			if (c == JAIL_C_MEMORY && (spec->flags & JAIL_DATA_LIMIT))
 				f->value = value[c];
 			continue;
+		}
+		dir = make_in_group(c, cell->index, value[c]);
+		if (dir < 0) {
+			jail_cgroup_remove(cell);
+			return jail_fault_set(fault, JAIL_STEP_CGROUP, dir, controller[c]);
 		}
 		*f = (struct jail_finding){
 			.state = JAIL_HOLDS, .version = (uint8_t)g->version, .value = value[c]};
 		keep(cell, c, dir);
 	}
 	make_count(cell);
+	return 0;
 }
 
 void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges)
@@ -428,7 +431,7 @@ int jail_cgroup_enter(const struct jail_cell *cell)
 
 		if (!(cell->groups & 1u << c) || groups[c].version == 2)
 			continue;
-		r = write_at(groups[c].dir, path, "0");
+		r = jail_limit_write(groups[c].dir, path, "0");
 		if (r < 0)
 			return r;
 	}

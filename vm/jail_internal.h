@@ -10,6 +10,8 @@
 #include "gauge.h"
 #include "jail.h"
 
+struct statx;
+
 /* What failed. Names in jail_report.c. */
 enum jail_step {
 	JAIL_STEP_SPEC,
@@ -165,6 +167,18 @@ int jail_keep(const struct jail_spec *spec, pid_t pid, int *ret_fd, struct jail_
 /* The source of a mount, as it is asked for. Return: a descriptor (O_PATH) or -errno. */
 int jail_open_source(const struct jail_mount *m);
 
+/* What is known of @fd without asking anybody, as a server might never answer: kind, ids, device. Return: 0
+ * or -errno. */
+int jail_look_at(int fd, struct statx *ret_stat);
+
+/* For how long a word of another process is waited for in the spawner, and the socket of the daemon, without
+ * which none is. */
+void jail_owned_patience(int ms, int sock);
+
+/* Return: 0 when there is something to be read, or its end, -ETIMEDOUT, or -ECANCELED if there is nobody any
+ * more for whom it would be. */
+int jail_await_word(int from);
+
 /* In the spawner, before the child is made: the mounts that are JAIL_OWNED, where they need it. */
 int jail_owned_open(const struct jail_spec *spec, const struct jail_cell *cell,
 		    struct jail_fault *fault);
@@ -248,8 +262,10 @@ void jail_speculation_str(uint64_t value, char *out, size_t size);
 
 /* ---- jail_cgroup.c ---- */
 
-/* Makes the groups of @cell and notes in its report what they limit. */
-void jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell);
+/* Makes the groups of @cell and notes in its report what they limit. Return: 0, or -errno if a controller that
+ * works could not be used for it; then nothing is left of it. */
+int jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell,
+		     struct jail_fault *fault);
 
 /**
  * jail_cgroup_look() - Could a controller be had? Nothing is made.
@@ -271,6 +287,17 @@ void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges);
 
 /* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
 void jail_cgroup_sweep(void);
+
+/* ---- jail_limit.c ---- */
+
+/* Writes to a file of a group. Return: 0 or -errno. */
+int jail_limit_write(int dir, const char *name, const char *text);
+
+/* A kernel may have a controller, but not its limit. */
+bool jail_limit_can(int dir, enum jail_control c, int version);
+
+/* Limits what a group may have; JAIL_C_COUNT has no limits. Return: 0 or -errno. */
+int jail_limit_set(int dir, enum jail_control c, int version, uint64_t value);
 
 /* ---- jail_leftover.c ---- */
 

@@ -159,13 +159,13 @@ static int make_file(const char *path, const char *content)
 static int attach_made(int fd, const char *target)
 {
 	_cleanup_close_ int mount = fd;
-	struct stat st;
-	int r;
+	struct statx st;
+	int r = jail_look_at(mount, &st);
 
-	if (fstat(mount, &st) < 0)
-		return -errno;
-	r = make_dirs(target, S_ISDIR(st.st_mode));
-	if (r == 0 && !S_ISDIR(st.st_mode))
+	if (r < 0)
+		return r;
+	r = make_dirs(target, S_ISDIR(st.stx_mode));
+	if (r == 0 && !S_ISDIR(st.stx_mode))
 		r = make_file(target, "");
 	return r < 0 ? r : attach(mount, target);
 }

@@ -44,7 +44,7 @@
 
 #define S	      (1u << JAIL_SANDBOX)
 #define Q	      (1u << JAIL_QEMU)
-#define N	      (1u << JAIL_NET)
+#define N	      (1u << JAIL_NET | 1u << JAIL_DIAL)
 #define D	      (1u << JAIL_DAEMON)
 #define T	      (1u << JAIL_STORE)
 #define C	      (1u << JAIL_CHANGES)
@@ -106,12 +106,13 @@ static const struct group allowed[] = {
 	 "getitimer setitimer"},
 	/* Talking over sockets it was given. */
 	{S | Q | N | D | T,
-	 "socketpair sendmsg sendmmsg sendto send recvmsg recvmmsg recvfrom recv "
+	 "sendmsg sendmmsg sendto send recvmsg recvmmsg recvfrom recv "
 	 "shutdown getsockopt setsockopt getsockname getpeername sendfile sendfile64 "
 	 "splice tee vmsplice copy_file_range"},
 	/* Making connections of its own: to loopback, or, by the helper, to the outside. Families
-	 * are looked at below. */
-	{S | N | D | T, "connect bind listen accept accept4 socketcall"},
+	 * are looked at below. Not for the daemon: whom it could reach by a path, as the host's init, a message
+	 * bus or a container engine, runs programs for its user. */
+	{S | N | T, "connect bind listen accept accept4 socketcall"},
 	/* The program itself, which is run after the filter is there, and programs of user code. */
 	{S | Q | N, "execve"},
 	/* The daemon ends what it started, by descriptor. */
@@ -188,6 +189,15 @@ static const unsigned personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff}
 
 static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
 
+/* Who sees the host's network, and so its abstract sockets, or its files, and so its sockets with a path, makes
+ * none of that family. The C library then asks name servers itself. */
+static bool has_family(enum jail_use use, int family)
+{
+	if (family == AF_UNIX)
+		return use != JAIL_DIAL && use != JAIL_STORE;
+	return family == AF_INET || family == AF_INET6;
+}
+
 /* Return: 0 or -errno. Calls that this architecture, or the library, does not know are left out: they
  * do not exist then. */
 static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name)
@@ -251,18 +261,37 @@ static int add_clone(scmp_filter_ctx ctx, enum jail_use use)
 	return r;
 }
 
+/*
+ * An end of a pair of datagram sockets need not connect: it sends to any address, and who sees the host's
+ * sockets would reach there whom it may make no socket for. The ends of other pairs have but each other.
+ */
+static int add_pairs(scmp_filter_ctx ctx, enum jail_use use)
+{
+	static const unsigned types[] = {SOCK_STREAM, SOCK_SEQPACKET};
+	int r = 0;
+
+	if (use == JAIL_CHANGES)
+		return 0;
+	if (use != JAIL_DAEMON && has_family(use, AF_UNIX))
+		return add_call(ctx, SCMP_ACT_ALLOW, "socketpair");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(types); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 2,
+				     SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+				     SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, types[i]));
+	return r;
+}
+
 /* The common families, and of netlink the one that lists interfaces. No raw packets, which user code
  * has no capability for anyway; other families answer as if they were not built in. */
 static int add_sockets(scmp_filter_ctx ctx, enum jail_use use)
 {
 	int r = 0;
 
-	if (use == JAIL_QEMU || use == JAIL_CHANGES)
+	if (use == JAIL_QEMU || use == JAIL_CHANGES || use == JAIL_DAEMON)
 		return 0;
-	if (use == JAIL_DAEMON) /* the system's log */
-		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-					SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(families); i++) {
+		if (!has_family(use, families[i]))
+			continue;
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
 				     SCMP_A0(SCMP_CMP_EQ, families[i]),
 				     SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPE, SOCK_STREAM));
@@ -287,7 +316,7 @@ static int add_sockets(scmp_filter_ctx ctx, enum jail_use use)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 				     SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
 	for (int f = 0; r == 0 && f < AF_NETLINK; f++) {
-		if (f != AF_UNIX && f != AF_INET && f != AF_INET6)
+		if (!has_family(use, f))
 			r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 					     SCMP_A0(SCMP_CMP_EQ, (unsigned)f));
 	}
@@ -420,6 +449,8 @@ static int build(enum jail_use use, struct sock_fprog *ret_prog)
 		r = add_clone(ctx, use);
 	if (r == 0)
 		r = add_sockets(ctx, use);
+	if (r == 0)
+		r = add_pairs(ctx, use);
 	if (r == 0)
 		r = add_rest(ctx, use);
 	if (r == 0)

@@ -10,6 +10,8 @@
 #include "digest.h"
 #include "vm.h"
 
+#define LAYER_FILES_MAX 500000u /* while it is made; named in the manual */
+
 /* What a sandbox can use: a directory, or a file system in a file. */
 enum layer_form { LAYER_TREE, LAYER_EROFS, LAYER_NFORMS };
 
@@ -76,10 +78,25 @@ int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX
  * @ret_lock: Descriptor that has it locked; to be closed when it is published or abandoned
  *
  * It is DIR/.tmp-KEY with two directories that everybody may write to: `out` for the one who installs,
- * `packed` for the one who packs. Return: 0, -EEXIST if the layer is there, -EAGAIN if somebody
- * else is at it, or -errno.
+ * `packed` for the one who packs. If the file system is nearly full, layers that nobody uses go, those first
+ * that were not used for longest.
+ *
+ * Return: 0, -EEXIST if the layer is there, -EAGAIN if somebody else is at it, or -errno.
  */
 int layer_begin(const char *dir, const char *key, int *ret_lock);
+
+/**
+ * layer_room() - See whether there is room for what is being made
+ * @dir: Of all layers
+ * @key: Name
+ * @limit: Most bytes of all layers, 0 for none. Beside a layer lies what it is made of, so it may take
+ *	   twice as much until it has its name
+ * @ret_bytes: What it takes, as far as it was counted
+ *
+ * Return: 0, -EFBIG if it is larger, -E2BIG if it has more than LAYER_FILES_MAX files, or directories nested
+ * deeper than anybody needs, -ENOSPC if the file system is nearly full, or -errno if nobody can say.
+ */
+int layer_room(const char *dir, const char *key, uint64_t limit, uint64_t *ret_bytes);
 
 /**
  * layer_publish() - Give a layer its name
@@ -89,8 +106,11 @@ int layer_begin(const char *dir, const char *key, int *ret_lock);
  * @limit: Most bytes of all layers, 0 for none: what was not used for longest has to go
  * @ret_bytes: Its size
  *
- * Return: 0, -EFBIG if it alone is larger than the limit, -EBADMSG if what was made is not what it
- * should be, or -errno.
+ * What it was made of is removed, also if this fails; then the rest is for layer_abandon().
+ *
+ * Return: 0, -EFBIG if it alone is larger than the limit, -E2BIG if it has too many files or is nested too
+ * deep, -EBADMSG if what was made is not what it should be, or -errno, as if there is something in it
+ * that may not be read.
  */
 int layer_publish(const char *dir, const char *key, enum layer_form form, uint64_t limit,
 		  uint64_t *ret_bytes);

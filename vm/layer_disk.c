@@ -3,13 +3,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "layer.h"
+#include "measure.h"
 #include "remove.h"
 #include "util.h"
 
@@ -26,7 +27,9 @@
  * directory they are in belongs to us. Of what they leave only what is expected is taken.
  */
 
-#define LAYERS_MAX 4096u
+#define LAYERS_MAX  4096u
+/* Of the file system, for others; or a 50th of it, if that is less. Words and manual say so. */
+#define LEAVE_BYTES (512ull << 20)
 
 static const char *const made[] = {[LAYER_TREE] = "out/tree", [LAYER_EROFS] = "packed/layer.erofs"};
 static const char *const name_of[] = {[LAYER_TREE] = "tree", [LAYER_EROFS] = "layer.erofs"};
@@ -68,7 +71,7 @@ static int make_open(int dir, const char *name)
 	return 0;
 }
 
-int layer_begin(const char *dir, const char *key, int *ret_lock)
+static int begin(const char *dir, const char *key, int *ret_lock)
 {
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
@@ -117,47 +120,68 @@ void layer_abandon(const char *dir, const char *key)
 
 /* ---- sizes ---- */
 
-static _Thread_local uint64_t sum;
-static _Thread_local unsigned left; /* files that may still be counted; 0: all of them */
-
-static int add_size(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)path;
-	(void)type;
-	(void)ftw;
-	sum += (uint64_t)st->st_blocks * 512;
-	return left && --left == 0; /* other than 0: that's enough */
-}
-
+/* Of a layer. One that has its name was measured as a whole; what others have put there counts as far as
+ * it can be. */
 static uint64_t size_of(const char *path)
 {
-	sum = 0;
-	left = 0;
-	(void)nftw(path, add_size, 16, FTW_PHYS | FTW_MOUNT);
-	return sum;
+	struct measure m = {0};
+
+	(void)measure_tree(&m, path);
+	return m.bytes;
 }
 
 bool layer_usage(const char *dir, unsigned most, unsigned *ret_n, uint64_t *ret_bytes)
 {
+	struct measure m = {.most = most};
 	char path[PATH_MAX];
 	struct dirent *e;
 	bool all = true;
 	DIR *d = opendir(dir);
 
 	*ret_n = 0;
-	sum = 0;
-	left = most;
 	while (d && (e = readdir(d))) {
 		if (strlen(e->d_name) != DIGEST_HEX - 1 || path_of(path, dir, "", e->d_name) < 0)
 			continue;
 		++*ret_n;
-		if (all && nftw(path, add_size, 16, FTW_PHYS | FTW_MOUNT) > 0)
+		if (all && measure_tree(&m, path) == -E2BIG)
 			all = false;
 	}
 	if (d)
 		closedir(d);
-	*ret_bytes = sum;
+	*ret_bytes = m.bytes;
 	return all;
+}
+
+/* Is there less left of a file system than should be? @enough is, however large it is. */
+static bool is_scarce(uint64_t left, uint64_t all, uint64_t enough)
+{
+	return all && left < MIN(all / 50, enough);
+}
+
+/* What is open and has no name any more is seen here alone. */
+static bool is_nearly_full(const char *path)
+{
+	struct statvfs fs;
+
+	return statvfs(path, &fs) == 0 &&
+	       (is_scarce(fs.f_bavail, fs.f_blocks, LEAVE_BYTES / MAX(fs.f_frsize, 1ul)) ||
+		is_scarce(fs.f_favail, fs.f_files, LAYER_FILES_MAX));
+}
+
+int layer_room(const char *dir, const char *key, uint64_t limit, uint64_t *ret_bytes)
+{
+	struct measure m = {.most = LAYER_FILES_MAX};
+	char path[PATH_MAX];
+	int r;
+
+	*ret_bytes = 0;
+	if (path_of(path, dir, ".tmp-", key) < 0)
+		return -ENAMETOOLONG;
+	if (is_nearly_full(path))
+		return -ENOSPC;
+	r = measure_tree(&m, path);
+	*ret_bytes = m.bytes;
+	return (r == 0 || r == -EACCES) && limit && m.bytes / 2 > limit ? -EFBIG : r;
 }
 
 struct known {
@@ -190,7 +214,8 @@ static bool remove_layer(const char *dir, const char *key)
 	return true;
 }
 
-/* Makes room: those that were not used for longest go, until the rest has @limit bytes. */
+/* Makes room: those that were not used for longest go, until the rest has @limit bytes, or, with 0, until
+ * the file system has room. */
 static void prune(const char *dir, const char *keep, uint64_t limit)
 {
 	_cleanup_free_ struct known *known = calloc(LAYERS_MAX, sizeof(*known));
@@ -207,7 +232,7 @@ static void prune(const char *dir, const char *keep, uint64_t limit)
 		    stat(path, &st) < 0)
 			continue;
 		snprintf(known[n].key, sizeof(known[n].key), "%s", e->d_name);
-		known[n].bytes = size_of(path);
+		known[n].bytes = limit ? size_of(path) : 0;
 		known[n].used = st.st_mtim;
 		all += known[n++].bytes;
 	}
@@ -215,10 +240,22 @@ static void prune(const char *dir, const char *keep, uint64_t limit)
 		closedir(d);
 	if (known)
 		qsort(known, n, sizeof(*known), by_age);
-	for (unsigned i = 0; i < n && all > limit; i++) {
+	for (unsigned i = 0; i < n && (limit ? all > limit : is_nearly_full(dir)); i++) {
 		if (strcmp(known[i].key, keep) != 0 && remove_layer(dir, known[i].key))
 			all -= known[i].bytes;
 	}
+}
+
+int layer_begin(const char *dir, const char *key, int *ret_lock)
+{
+	int r = begin(dir, key, ret_lock);
+
+	if (r != 0 && r != -ENOSPC)
+		return r;
+	/* It may be full of layers that nobody uses. */
+	if (is_nearly_full(dir))
+		prune(dir, key, 0);
+	return r == 0 ? 0 : begin(dir, key, ret_lock);
 }
 
 /* ---- the end of the making ---- */
@@ -248,22 +285,50 @@ void layer_trim(const char *dir, const char *key, uint64_t limit)
 		prune(dir, key, limit);
 }
 
+/*
+ * What a layer takes of the disk when it is all that is left. A file may have more names beside it,
+ * in what was downloaded, and would count for a share alone: so all that is not the layer goes first.
+ */
+static int size_alone(const char *tmp, const char *done, uint64_t *ret_bytes)
+{
+	static const char *const rest[] = {"out", "packed"};
+	struct measure m = {.most = LAYER_FILES_MAX};
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rest); i++) {
+		r = path_of(path, tmp, "", rest[i]);
+		if (r == 0)
+			r = remove_tree(path);
+	}
+	if (r == 0)
+		r = measure_tree(&m, done);
+	*ret_bytes = m.bytes;
+	return r;
+}
+
 int layer_publish(const char *dir, const char *key, enum layer_form form, uint64_t limit,
 		  uint64_t *ret_bytes)
 {
 	char tmp[PATH_MAX], from[PATH_MAX], done[PATH_MAX], to[PATH_MAX], name[PATH_MAX];
+	int r;
 
 	if (path_of(tmp, dir, ".tmp-", key) < 0 || path_of(from, tmp, "", made[form]) < 0 ||
 	    path_of(done, tmp, "", "done") < 0 || path_of(to, done, "", name_of[form]) < 0 ||
 	    path_of(name, dir, "", key) < 0)
 		return -ENAMETOOLONG;
+	*ret_bytes = 0;
 	if (!is_right(from, form))
 		return -EBADMSG;
-	*ret_bytes = size_of(from);
-	if (limit && *ret_bytes > limit)
-		return -EFBIG;
-	if (mkdir(done, 0755) < 0 || rename(from, to) < 0 || sync_path(to) < 0 ||
-	    sync_path(done) < 0 || rename(done, name) < 0 || sync_path(dir) < 0)
+	if (mkdir(done, 0755) < 0 || rename(from, to) < 0)
+		return -errno;
+	r = size_alone(tmp, done, ret_bytes);
+	if (r == 0 && limit && *ret_bytes > limit)
+		r = -EFBIG;
+	if (r < 0)
+		return r;
+	if (sync_path(to) < 0 || sync_path(done) < 0 || rename(done, name) < 0 ||
+	    sync_path(dir) < 0)
 		return -errno;
 	(void)remove_tree(tmp);
 	if (limit)

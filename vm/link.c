@@ -301,6 +301,13 @@ static int on_failed(struct sandbox *s, struct proto_in *in)
 	trouble_set(&p, reset ? "reset-failed" : "setup-failed", FIX_BOOT_FAILED,
 		    "the agent could not prepare the sandbox: %s%s%s", text, err ? ": " : "",
 		    err && err < 134 ? strerror((int)err) : "");
+	/* Only a process sandbox that shows the host's programs can lack it: images have it. */
+	if (err == ENOENT && strcmp(s->language, "javascript") == 0 &&
+	    strcmp(text, "starting the interpreter") == 0)
+		trouble_set(&p, reset ? "reset-failed" : "setup-failed",
+			    "Install bun in the PATH of the daemon, or give the template view = "
+			    "image.",
+			    "the interpreter, the program bun, was not found");
 	sandbox_fail(s, &p);
 	return 0;
 }
@@ -314,6 +321,19 @@ static int on_log(struct sandbox *s, struct proto_in *in)
 		s->events->console(s->data, bytes.data, bytes.len);
 	}
 	return 0;
+}
+
+static unsigned reached(const struct sandbox *s, const struct sandbox_usage *u)
+{
+	unsigned r = 0;
+
+	if (u->files_total && u->files_used >= u->files_total)
+		r |= VM_REACHED_FILES;
+	if (u->inodes_total && u->inodes_used >= u->inodes_total)
+		r |= VM_REACHED_INODES;
+	if (s->limits.processes && u->processes >= s->limits.processes)
+		r |= VM_REACHED_PROCESSES;
+	return r;
 }
 
 static int on_usage(struct sandbox *s, struct proto_in *in)
@@ -332,6 +352,8 @@ static int on_usage(struct sandbox *s, struct proto_in *in)
 		.inodes_total = u.inodes_total,
 		.processes = u.processes,
 	};
+	s->usage.reached = reached(s, &s->usage);
+	s->turn.reached |= s->turn.sent ? s->usage.reached : 0;
 	s->usage_known = true;
 	return 0;
 }

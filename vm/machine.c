@@ -49,6 +49,9 @@ static void on_down(void *data, const struct vm_problem *problem)
 			    "Reset the session; more memory may help (memory_mb).",
 			    "the kernel in the sandbox gave up: %s",
 			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
+	else if (strcmp(p.code, "machine-off") == 0 && s->console.total)
+		trouble_add(&p, "; the console ends with: %s",
+			    tail_quote(&s->console, NULL, quote, sizeof(quote)));
 	if (strcmp(p.code, TROUBLE_OOM) == 0)
 		turn_out_of_memory(s);
 	sandbox_fail(s, &p);

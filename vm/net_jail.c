@@ -61,7 +61,8 @@ static void show_libraries(struct net_jail *j)
 static void set_limits(struct net_jail *j, unsigned files)
 {
 	j->spec.nrlimits = 4;
-	j->spec.rlimits[0] = (struct jail_rlimit){RLIMIT_CORE, 0, 0};
+	/* As everywhere: with 0 the kernel would still hand a core to a program, if the host has one. */
+	j->spec.rlimits[0] = (struct jail_rlimit){RLIMIT_CORE, 0, 1};
 	j->spec.rlimits[1] = (struct jail_rlimit){RLIMIT_NOFILE, 0, files};
 	j->spec.rlimits[2] = (struct jail_rlimit){RLIMIT_FSIZE, 0, 0};
 	/* Threads have stacks of this size, which count as data. */
@@ -88,7 +89,7 @@ int net_jail(const char *agent, enum net_program program, struct net_jail *ret_j
 	int r;
 
 	j->spec = (struct jail_spec){
-		.use = JAIL_NET,
+		.use = dials ? JAIL_DIAL : JAIL_NET,
 		.flags = JAIL_LANDLOCK | JAIL_DATA_LIMIT | (dials ? JAIL_HOST_NET : 0u),
 		.user = CELL_USER,
 		.host_name = dials ? "dial" : "net",

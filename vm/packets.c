@@ -11,6 +11,7 @@
 
 #define QUEUE_MAX 1024 /* packets that wait because the other end does not read */
 #define READS	  32   /* in one turn of the loop */
+#define RETRY_MS  20   /* when the kernel has no memory for one */
 
 struct packet {
 	STAILQ_ENTRY(packet) link;
@@ -23,9 +24,12 @@ static void on_poll(uv_poll_t *poll, int status, int events);
 
 static int write_packet(const struct packets *p, const struct packet *m)
 {
-	const ssize_t n =
-		fdpass_send(p->fd, m->bytes, m->len, &m->fd, m->fd >= 0 ? 1 : 0, MSG_DONTWAIT);
+	ssize_t n = fdpass_send(p->fd, m->bytes, m->len, &m->fd, m->fd >= 0 ? 1 : 0, MSG_DONTWAIT);
 
+	/* So many of the user's are on their way, in all his processes. The other end may have no room for one,
+	 * either, and looks whether it has come. */
+	if (n == -ETOOMANYREFS)
+		n = fdpass_send(p->fd, m->bytes, m->len, NULL, 0, MSG_DONTWAIT);
 	return n < 0 ? (int)n : 0;
 }
 
@@ -42,7 +46,9 @@ static void drop_first(struct packets *p)
 
 static void watch(struct packets *p)
 {
-	uv_poll_start(&p->poll, UV_READABLE | (p->queued ? UV_WRITABLE : 0), on_poll);
+	const bool writes = p->queued && !uv_is_active((uv_handle_t *)&p->retry);
+
+	uv_poll_start(&p->poll, UV_READABLE | (writes ? UV_WRITABLE : 0), on_poll);
 }
 
 int packets_send(struct packets *p, const void *head, size_t head_len, const void *tail,
@@ -62,7 +68,7 @@ int packets_send(struct packets *p, const void *head, size_t head_len, const voi
 	if (tail_len)
 		memcpy(m->bytes + head_len, tail, tail_len);
 	STAILQ_INSERT_TAIL(&p->queue, m, link);
-	/* An error in writing is one in reading soon, and reported from there. */
+	/* An error is reported from the loop, where it is tried again. */
 	if (++p->queued == 1 && write_packet(p, m) == 0)
 		drop_first(p);
 	else
@@ -70,22 +76,37 @@ int packets_send(struct packets *p, const void *head, size_t head_len, const voi
 	return 0;
 }
 
-static void flush(struct packets *p)
+static void on_retry(uv_timer_t *timer)
+{
+	watch(container_of(timer, struct packets, retry));
+}
+
+/* Return: 0, also if there is no room for more, or -errno of a packet that can't be sent. */
+static int flush(struct packets *p)
 {
 	while (p->queued) {
-		const struct packet *m = STAILQ_FIRST(&p->queue);
+		const int r = write_packet(p, STAILQ_FIRST(&p->queue));
 
-		if (write_packet(p, m) < 0)
-			return;
+		if (r == -ENOBUFS || r == -ENOMEM) {
+			/* The socket has room, and would say so at once. */
+			uv_timer_start(&p->retry, on_retry, RETRY_MS, 0);
+			break;
+		}
+		if (r < 0)
+			return r == -EAGAIN ? 0 : r;
 		drop_first(p);
 	}
 	watch(p);
+	return 0;
 }
 
 static void end(struct packets *p, int err)
 {
 	p->over = true;
 	uv_poll_stop(&p->poll);
+	uv_timer_stop(&p->retry);
+	while (p->queued)
+		drop_first(p);
 	p->ended(p, err);
 }
 
@@ -111,16 +132,20 @@ static int take_one(struct packets *p)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct packets *p = container_of(poll, struct packets, poll);
-	int r = 0;
+	int r = 0, sent = 0;
 
 	if (status < 0) {
 		end(p, status);
 		return;
 	}
 	if (events & UV_WRITABLE)
-		flush(p);
+		sent = flush(p);
 	for (unsigned i = 0; i < READS && r == 0 && p->open; i++)
 		r = take_one(p);
+	/* What the other end has said is heard first. A packet that can't be sent would be tried again at
+	 * once, for ever; and without it, the other end does not know what those after it are about. */
+	if (r == -EAGAIN && sent < 0)
+		r = sent;
 	if (r < 0 && r != -EAGAIN && p->open)
 		end(p, r);
 }
@@ -131,6 +156,7 @@ int packets_open(struct packets *p, uv_loop_t *loop, int fd)
 
 	if (r < 0)
 		return r;
+	uv_timer_init(loop, &p->retry);
 	p->fd = fd;
 	p->open = true;
 	p->over = false;
@@ -140,12 +166,19 @@ int packets_open(struct packets *p, uv_loop_t *loop, int fd)
 	return 0;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
-	struct packets *p = container_of((uv_poll_t *)handle, struct packets, poll);
+	struct packets *p = container_of((uv_timer_t *)handle, struct packets, retry);
 
 	close(p->fd);
 	p->closed(p);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	struct packets *p = container_of((uv_poll_t *)handle, struct packets, poll);
+
+	uv_close((uv_handle_t *)&p->retry, on_timer_closed);
 }
 
 void packets_close(struct packets *p)
@@ -155,5 +188,6 @@ void packets_close(struct packets *p)
 	p->open = false;
 	while (p->queued)
 		drop_first(p);
-	uv_close((uv_handle_t *)&p->poll, on_closed);
+	uv_timer_stop(&p->retry);
+	uv_close((uv_handle_t *)&p->poll, on_poll_closed);
 }

@@ -21,6 +21,7 @@ struct packet;
  */
 struct packets {
 	uv_poll_t poll;
+	uv_timer_t retry; /* runs while the kernel has no memory for the first of the queue */
 	int fd;
 	bool open, over;
 	bool takes_fds; /* set by the owner: the other end may send descriptors */
@@ -43,7 +44,8 @@ int packets_open(struct packets *p, uv_loop_t *loop, int fd);
  * @head_len: Its length
  * @tail: Second part; not looked at without a length
  * @tail_len: Its length
- * @fd: Descriptor to go along, which is taken over in any case; or -1
+ * @fd: Descriptor to go along, which is taken over in any case; or -1. The packet comes without it when too
+ *	many are on their way
  *
  * Return: 0; -EPIPE after its end; -ENOBUFS if too many wait; -ENOMEM.
  */

@@ -178,6 +178,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
 		find(path, p->prepare);
 	p->ca = copy(vm->ca_path, bad);
+	p->layer_bytes = packages->layer_bytes;
 	if (packages->offline && realpath(packages->offline, path))
 		p->offline = copy(path, bad);
 	else

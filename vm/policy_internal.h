@@ -27,7 +27,8 @@ struct policy {
 	bool others, mitigate;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
-	char *ca, *offline; /* or NULL */
+	char *ca, *offline;   /* or NULL */
+	uint64_t layer_bytes; /* most of all layers; 0: no limit */
 	char *store_url, *store_region;
 	unsigned store_timeout_s;
 	bool store_read, store_write;

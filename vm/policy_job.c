@@ -235,6 +235,7 @@ static int add_install(const struct policy *p, const struct order_sandbox *o,
 	c->processes = 0;
 	c->owner = geteuid();
 	c->group = getegid();
+	c->file_bytes = p->layer_bytes;
 	snprintf(scratch.sandbox.out, sizeof(scratch.sandbox.out), "%s/.tmp-%s/out", p->layers,
 		 o->key);
 	snprintf(scratch.sandbox.packed, sizeof(scratch.sandbox.packed), "%s/.tmp-%s/packed",
@@ -367,7 +368,7 @@ static int changes_job(const struct policy *p, const struct order_changes *o, st
 		/* The owner's rights, and to read whatever the sandbox has made. */
 		.keep_caps = 1ull << CAP_DAC_READ_SEARCH,
 		.nrlimits = 3,
-		.rlimits = {{RLIMIT_CORE, 0, 0},
+		.rlimits = {{RLIMIT_CORE, 0, 1}, /* with 0 a program of the host's could have it */
 			    {RLIMIT_NOFILE, 0, CHANGES_FILES},
 			    {RLIMIT_CPU, 0, CHANGES_CPU_S}},
 	};

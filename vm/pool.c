@@ -37,6 +37,8 @@
 #define WATCH_MS  15000u
 #define IDLE_MS	  600000u  /* ms without use: no pool */
 #define UNLOAD_MS 1200000u /* ms without use: no snapshot in memory */
+#define RETRY_MS  5000u	   /* after a clone that did not start, */
+#define REST_MS	  60000u   /* after many: each takes the spawner's time */
 #define SILENT	  3u	   /* heartbeats without a frame: a ping was not answered for a whole one */
 #define ODD_MAX	  4u	   /* templates that are not as the configuration says, with snapshots */
 #define ODD_USES  2u	   /* sandboxes before there is one */
@@ -65,13 +67,26 @@ static void on_state(void *data, enum sandbox_state state)
 	out_of_pool(s);
 	s->pooled = POOLED_READY;
 	t->nready++;
+	/* Of one with snapshots, that is known earlier. */
+	if (t->state == TEMPLATE_PLAIN)
+		template_clone_works(t);
 	TAILQ_INSERT_HEAD(&t->pool, s, template_link);
 	t->refill_ms = uv_now(t->vm->loop) - s->asked_at;
 	t->refill_sum_ms += t->refill_ms;
 	t->refills++;
-	vm_tell(t->vm, "pool", "%s: %u of %u ready, the last after %llu ms", t->image, t->nready,
-		t->want.target, (unsigned long long)t->refill_ms);
+	/* There may be more than are wanted: the target can fall meanwhile. */
+	vm_tell(t->vm, "pool", "%s: %u ready, %u wanted, the last after %llu ms", t->image,
+		t->nready, t->want.target, (unsigned long long)t->refill_ms);
 	template_kick(t->vm);
+}
+
+static void fill_failed(struct template *t, const struct vm_problem *problem)
+{
+	template_clone_failed(t, problem);
+	/* One with snapshots has to make a new one after a few, and waits for that. */
+	if (t->state == TEMPLATE_PLAIN)
+		t->retry_at = uv_now(t->vm->loop) +
+			      MIN(RETRY_MS << MIN(t->clone_failures - 1, 4u), REST_MS);
 }
 
 static void on_closed(void *data, const struct vm_problem *problem)
@@ -85,7 +100,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	if (s->vm->closing) /* whatever ends now does so because all does */
 		problem = NULL;
 	if (problem && filling)
-		template_clone_failed(t, problem);
+		fill_failed(t, problem);
 	else if (problem)
 		log_info("an idle clone of %s ended: %s", t->image, problem->cause);
 	template_kick(t->vm);

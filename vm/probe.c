@@ -353,9 +353,9 @@ static void trial_sync(struct kvm_verdict *ret_verdict, const char *qemu)
 		return;
 	ours = fds[0];
 	theirs = fds[1];
-	if (jail_place(&jail.spec, &cell, &fault) < 0)
-		return;
-	pid = fork_trial(&jail.spec, &cell, theirs);
+	/* Without a place there may still be the groups that places are made in. */
+	pid = jail_place(&jail.spec, &cell, &fault) < 0 ? -1
+							: fork_trial(&jail.spec, &cell, theirs);
 	close(steal_fd(&theirs));
 	if (pid > 0) {
 		p.fd = ours;

@@ -163,6 +163,8 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	add_limit(j, RLIMIT_SIGPENDING, SIGNALS); /* POSIX timers count as well */
 	add_limit(j, RLIMIT_NICE, 0);
 	add_limit(j, RLIMIT_RTPRIO, 0);
+	if (c->file_bytes)
+		add_limit(j, RLIMIT_FSIZE, c->file_bytes);
 	add_system(j, t);
 	add_memory(j, t, c->work, memory);
 	if (c->layer)

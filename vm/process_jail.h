@@ -30,7 +30,8 @@ struct process_cell {
 	const char *work; /* what the working directory begins as, or NULL */
 	uid_t owner;	  /* whose rights it has there, and to the paths that it can write */
 	gid_t group;
-	int card_socket; /* where its network card is to be sent; 0: it has none */
+	uint64_t file_bytes; /* most that a file may have; 0: no limit */
+	int card_socket;     /* where its network card is to be sent; 0: it has none */
 };
 
 struct process_jail {

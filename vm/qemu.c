@@ -52,6 +52,7 @@ struct backend {
 	uint64_t started_at;
 	bool kvm; /* what it runs on, also when others come to run on something else */
 	bool child_gone, destroying, told_down;
+	bool reset;		/* by its guest */
 	backend_saved_fn saved; /* while a copy is being made */
 	unsigned nopen;		/* the child, the readers, the control connection */
 };
@@ -104,10 +105,18 @@ static void tell_down(struct backend *b, const struct vm_problem *p)
 	b->events->down(b->data, p);
 }
 
+/* Commands have no answer because QEMU has ended. That is known here first; its end will say why. */
+static bool is_ending(const struct backend *b)
+{
+	return b->qmp.reader.ended;
+}
+
 static void tell_saved(struct backend *b, const char *error)
 {
 	const backend_saved_fn fn = b->saved;
 
+	if (error && is_ending(b))
+		return;
 	b->saved = NULL;
 	if (fn && !b->destroying)
 		fn(b->data, error);
@@ -135,9 +144,12 @@ static void on_event(void *data, const char *name, json_t *details)
 	struct backend *b = data;
 	const char *id = json_string_value(json_object_get(details, "id"));
 	const char *status = json_string_value(json_object_get(details, "status"));
+	const char *reason = json_string_value(json_object_get(details, "reason"));
 
 	if (!b->destroying && strcmp(name, "MIGRATION") == 0 && status)
 		on_migration(b, status);
+	if (strcmp(name, "SHUTDOWN") == 0 && reason)
+		b->reset = strcmp(reason, "guest-reset") == 0;
 
 	if (b->destroying || strcmp(name, "VSERPORT_CHANGE") != 0 || !id ||
 	    strcmp(id, QEMU_AGENT_ID) != 0)
@@ -205,6 +217,8 @@ static void on_exited(struct child *c, int status)
 	const double seconds = (double)(uv_now(b->vm->loop) - b->started_at) / 1000;
 	struct vm_problem p;
 
+	if (b->qmp.reader.open)
+		reader_drain(&b->qmp.reader);
 	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
 	    WTERMSIG(status) == SIGKILL)
 		trouble_set(&p, TROUBLE_OOM,
@@ -218,8 +232,8 @@ static void on_exited(struct child *c, int status)
 		trouble_set(&p, "qemu-exited", "", "QEMU ended with status %d after %.1f s",
 			    WEXITSTATUS(status), seconds);
 	else
-		trouble_set(&p, "machine-off", "", "the machine switched itself off after %.1f s",
-			    seconds);
+		trouble_set(&p, "machine-off", "", "the machine %s itself%s after %.1f s",
+			    b->reset ? "reset" : "switched", b->reset ? "" : " off", seconds);
 	child_over(b, &p);
 }
 
@@ -320,7 +334,7 @@ static void on_clone_reply(void *data, json_t *ret, const char *error)
 	struct vm_problem p;
 
 	(void)ret;
-	if (!error || b->destroying || b->child_gone)
+	if (!error || b->destroying || b->child_gone || is_ending(b))
 		return;
 	trouble_set(&p, "clone-failed", "", "the snapshot can't be restored: %s", error);
 	tell_down(b, &p);

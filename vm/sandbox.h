@@ -45,12 +45,18 @@ enum vm_outcome {
 
 const char *vm_outcome_str(enum vm_outcome outcome);
 
+/* Limits that were met without ending anything. */
+#define VM_REACHED_FILES     0x01u
+#define VM_REACHED_INODES    0x02u
+#define VM_REACHED_PROCESSES 0x04u
+
 struct vm_result {
 	enum vm_outcome outcome;
 	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
 	bool fresh;	 /* the interpreter's state is gone */
 	uint64_t wall_us, user_us, system_us, maxrss_kib;
 	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
+	unsigned reached; /* VM_REACHED_*: at its end, or when the guest was asked during it */
 	struct vm_problem problem; /* for LOST and REFUSED, and where there is something to say */
 };
 
@@ -162,6 +168,7 @@ struct sandbox_usage {
 	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
 	uint64_t inodes_used, inodes_total;
 	unsigned processes;
+	unsigned reached; /* VM_REACHED_*; of files also as the last run has left them */
 };
 
 /* The guest's last known usage (asked for at the end of each run, and every few seconds while one

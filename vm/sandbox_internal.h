@@ -66,6 +66,7 @@ struct turn {
 	bool stdin_open; /* the last STDIN was not sent yet */
 	uint64_t stdin_credit;
 	uint64_t oom_kills; /* of the sandbox, before the run */
+	unsigned reached;   /* VM_REACHED_*, seen during the run */
 	bool settled;	    /* how it ended is known although the agent is silent: */
 	enum vm_outcome outcome;
 };

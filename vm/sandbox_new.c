@@ -192,10 +192,8 @@ static void ask_for_layer(struct sandbox *s)
 	struct vm_problem p;
 
 	installer_need(in, s->ops, s->view.image, s->image, s->language, s->packages, &need);
-	if (installer_ask(in, &need, true, s->layer_key, &p) < 0)
+	if (installer_ask(in, &need, s, &p) < 0)
 		sandbox_fail(s, &p);
-	else
-		installer_wait(in, s);
 }
 
 void sandbox_begin(struct sandbox *s)

@@ -17,12 +17,14 @@
  *
  * A recipe is compared byte for byte, so nothing is handed out that differs in any way from what
  * would have been made. It is made anew some milliseconds after it was taken, when whoever took
- * it has most likely got his result, and only if there is room for somebody who can do without.
+ * it has most likely got his result, and only if there is room for somebody who can do without. One
+ * that does not come up is tried again later and later: each takes the spawner's time, which is everybody's.
  */
 
 #define RECIPES_MAX 4u
 #define REFILL_MS   5u
 #define RETRY_MS    1000u
+#define REST_MS	    60000u
 #define IDLE_MS	    60000u
 
 struct recipe {
@@ -30,6 +32,7 @@ struct recipe {
 	struct shelf *shelf;
 	struct backend *kept; /* or NULL */
 	bool up, spoilt;      /* of `kept` */
+	unsigned failures;    /* in a row */
 	uint64_t used_at, retry_at;
 	size_t len;
 	char bytes[];
@@ -50,6 +53,7 @@ static void on_up(void *data)
 	struct recipe *r = data;
 
 	r->up = true;
+	r->failures = 0;
 }
 
 static void on_down(void *data, const struct vm_problem *problem)
@@ -138,7 +142,8 @@ static void on_timer(uv_timer_t *timer)
 		next = TAILQ_NEXT(r, link);
 		if (r->spoilt) {
 			part_with(r);
-			r->retry_at = now + RETRY_MS;
+			r->retry_at = now + MIN(RETRY_MS << MIN(r->failures, 6u), REST_MS);
+			r->failures++;
 		}
 		if (now - r->used_at >= IDLE_MS)
 			remove_recipe(r);

@@ -18,8 +18,8 @@
  * is used up, runs are handed over as others end, and one that has waited for a second goes ahead
  * all the same: then the processors are shared, which makes a short run after long ones slow instead
  * of late. That has an end too, at `most`: from there on a run waits until another has ended. A run
- * of an owner who has no other busy one does not wait for the second to pass: another's burst is
- * none of his business.
+ * of an owner who has no other busy one waits for neither: another's burst is none of his business,
+ * nor are runs that another never ends.
  *
  * Only what computes counts. A run that sleeps, or waits for a connection, would otherwise keep
  * others waiting for nothing. How much each one computes is looked at only while somebody waits;
@@ -105,8 +105,8 @@ struct slot *slots_next(struct slots *ss, uint64_t now)
 	}
 	if (!best)
 		return NULL;
-	if (!fits(ss, best) && (ss->used + charge_of(ss, best) > ss->most ||
-				(fewest && now - best->since < SLOTS_PATIENCE_MS)))
+	if (!fits(ss, best) && fewest &&
+	    (ss->used + charge_of(ss, best) > ss->most || now - best->since < SLOTS_PATIENCE_MS))
 		return NULL;
 	TAILQ_REMOVE(&ss->queue, best, link);
 	ss->waiting--;

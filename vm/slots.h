@@ -29,7 +29,7 @@ TAILQ_HEAD(slot_list, slot);
 /* used is the sum of the charges of those that are HELD and busy. */
 struct slots {
 	unsigned budget; /* hundredths of a processor that runs may have without waiting */
-	unsigned most;	 /* and after they have waited for SLOTS_PATIENCE_MS */
+	unsigned most;	 /* and after SLOTS_PATIENCE_MS; an owner's first has no limit */
 	unsigned used, held, waiting;
 	uint64_t last_number;
 	struct slot_list queue; /* in the order of their arrival */

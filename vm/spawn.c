@@ -14,6 +14,7 @@
 
 #include "fdpass.h"
 #include "jail_internal.h"
+#include "log.h"
 #include "spawner.h"
 #include "spawner_server.h"
 #include "util.h"
@@ -31,6 +32,7 @@ struct unsent {
 struct spawner {
 	int sock, tie;
 	pid_t pid, guard; /* the guard is its parent, our child, and ends after it */
+	int guard_fd;	  /* or -1 */
 	bool dead;
 	uint32_t last_id;
 	TAILQ_HEAD(children, child) children;
@@ -80,7 +82,9 @@ int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawne
 		spawner_serve(rules, pair[1], guarded);
 	close(pair[1]);
 	sp->sock = pair[0];
+	sp->guard_fd = pidfd_open(sp->guard, 0); /* later that may not be allowed */
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
+	fcntl(sp->tie, F_SETFL, O_NONBLOCK);
 	TAILQ_INIT(&sp->children);
 	STAILQ_INIT(&sp->unsent);
 	*ret_spawner = sp;
@@ -100,6 +104,11 @@ err_free:
 pid_t spawner_pid(const struct spawner *sp)
 {
 	return sp->pid;
+}
+
+void spawner_log(const struct spawner *sp)
+{
+	log_relay(sp->tie);
 }
 
 void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data)
@@ -159,18 +168,70 @@ void spawner_stop(struct spawner *sp)
 	/* If it can't be told, it sees the end of file. */
 	fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, 0);
 	shutdown(sp->sock, SHUT_WR);
-	close(sp->tie); /* the guard of one that was killed waits for that */
-	p = (struct pollfd){.fd = sp->sock};
-	/* Its end of the socket is closed as the last thing of all. */
+	log_relay(-1);
+	close(sp->tie); /* the guard waits for that */
+	/* It ends after the spawner; but either may hang, on a server or in the system's log. */
+	p = (struct pollfd){.fd = sp->guard_fd, .events = POLLIN};
 	if (poll(&p, 1, STOP_MS) > 0)
-		while (waitpid(sp->guard, NULL, 0) < 0 && errno == EINTR)
-			;
+		waitpid(sp->guard, NULL, WNOHANG);
 	while ((u = STAILQ_FIRST(&sp->unsent))) {
 		STAILQ_REMOVE_HEAD(&sp->unsent, link);
 		unsent_free(u);
 	}
+	if (sp->guard_fd >= 0)
+		close(sp->guard_fd);
 	close(sp->sock);
 	free(sp);
+}
+
+/* ---- requests ---- */
+
+static void poll_again(struct spawner *sp);
+
+/* Keeps a request until the socket takes it. */
+static int keep_unsent(struct spawner *sp, const char *message, size_t len, const int *fds,
+		       size_t nfds)
+{
+	struct unsent *u = malloc(sizeof(*u) + len);
+
+	if (!u)
+		return -ENOMEM;
+	memcpy(u->message, message, len);
+	u->len = len;
+	for (u->nfds = 0; u->nfds < nfds; u->nfds++) {
+		u->fds[u->nfds] = fcntl(fds[u->nfds], F_DUPFD_CLOEXEC, 0);
+		if (u->fds[u->nfds] < 0) {
+			int err = errno;
+
+			unsent_free(u);
+			return -err;
+		}
+	}
+	STAILQ_INSERT_TAIL(&sp->unsent, u, link);
+	poll_again(sp);
+	return 0;
+}
+
+/* In its turn, now or when there is room. Return: 0 or -errno. */
+static int send_in_turn(struct spawner *sp, const char *message, size_t len, const int *fds,
+			size_t nfds)
+{
+	ssize_t r = -EAGAIN;
+
+	if (STAILQ_EMPTY(&sp->unsent))
+		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
+	if (r == -EAGAIN)
+		r = keep_unsent(sp, message, len, fds, nfds);
+	return (int)MIN(r, 0);
+}
+
+/* Of a process that may run without our knowing. If it can't be asked for, its owner waits for the news. */
+static void ask_kill(const struct child *c)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_KILL, .id = c->id};
+
+	if (!c->spawner->dead)
+		(void)send_in_turn(c->spawner, (const char *)&req, sizeof(req), NULL, 0);
 }
 
 /* ---- children ---- */
@@ -265,13 +326,18 @@ static void on_failed(struct child *c, const struct spawn_note *note)
 
 /* It runs, but nothing that it could be held by has arrived, for want of descriptors: that is the end of it,
  * and of nothing else. */
-static void on_started_unheld(struct spawner *sp, struct child *c)
+static void on_started_unheld(struct child *c)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_KILL, .id = c->id};
-
-	(void)send_patiently(sp, &req, sizeof(req));
+	ask_kill(c);
 	child_gone(c);
 	c->failed(c, -EMFILE, "there are no descriptors left to hold it by");
+}
+
+/* It ran, but the news of that was lost. */
+static void on_ended_unheard(struct child *c)
+{
+	child_gone(c);
+	c->failed(c, -ESRCH, "it ended before anything was heard of it");
 }
 
 static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
@@ -285,7 +351,7 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[S
 		if (c->state == CHILD_ASKED && fds[0] >= 0)
 			on_started(c, note, fds);
 		else if (c->state == CHILD_ASKED)
-			on_started_unheld(sp, c);
+			on_started_unheld(c);
 		break;
 	case SPAWN_NOTE_FAILED:
 		if (c->state == CHILD_ASKED)
@@ -295,6 +361,8 @@ static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[S
 		c->oom_kills = note->oom_kills;
 		if (c->state == CHILD_RUNNING)
 			child_end(c, note->status);
+		else
+			on_ended_unheard(c);
 		break;
 	default: break;
 	}
@@ -321,16 +389,32 @@ static int receive(struct spawner *sp)
 	return n == sizeof(note) ? 1 : -EPIPE;
 }
 
-static void poll_again(struct spawner *sp);
+/* A request that the socket does not take at all. */
+static void on_unsendable(struct spawner *sp, const struct unsent *u, int err)
+{
+	struct spawn_request req;
+	struct child *c;
+
+	memcpy(&req, u->message, sizeof(req));
+	c = req.op == SPAWN_OP_SPAWN ? child_find(sp, req.id) : NULL;
+	if (!c)
+		return;
+	child_gone(c);
+	c->failed(c, err, "it could not be asked for");
+}
 
 static void send_unsent(struct spawner *sp)
 {
 	struct unsent *u;
 
 	while ((u = STAILQ_FIRST(&sp->unsent))) {
-		if (fdpass_send(sp->sock, u->message, u->len, u->fds, u->nfds, 0) == -EAGAIN)
+		const ssize_t r = fdpass_send(sp->sock, u->message, u->len, u->fds, u->nfds, 0);
+
+		if (r == -EAGAIN)
 			return;
 		STAILQ_REMOVE_HEAD(&sp->unsent, link);
+		if (r < 0)
+			on_unsendable(sp, u, (int)r);
 		unsent_free(u);
 	}
 	poll_again(sp);
@@ -353,7 +437,7 @@ static void poll_again(struct spawner *sp)
 {
 	int events = UV_READABLE | (STAILQ_EMPTY(&sp->unsent) ? 0 : UV_WRITABLE);
 
-	if (!sp->dead)
+	if (!sp->dead && !uv_is_closing((uv_handle_t *)&sp->poll))
 		uv_poll_start(&sp->poll, events, on_spawner);
 }
 
@@ -386,36 +470,11 @@ void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
 	uv_close((uv_handle_t *)&sp->poll, on_detached);
 }
 
-/* Keeps a request until the socket takes it. */
-static int keep_unsent(struct spawner *sp, const char *message, size_t len, const int *fds,
-		       size_t nfds)
-{
-	struct unsent *u = malloc(sizeof(*u) + len);
-
-	if (!u)
-		return -ENOMEM;
-	memcpy(u->message, message, len);
-	u->len = len;
-	for (u->nfds = 0; u->nfds < nfds; u->nfds++) {
-		u->fds[u->nfds] = fcntl(fds[u->nfds], F_DUPFD_CLOEXEC, 0);
-		if (u->fds[u->nfds] < 0) {
-			int err = errno;
-
-			unsent_free(u);
-			return -err;
-		}
-	}
-	STAILQ_INSERT_TAIL(&sp->unsent, u, link);
-	poll_again(sp);
-	return 0;
-}
-
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
 {
 	struct spawn_request req = {.op = SPAWN_OP_SPAWN, .id = ++sp->last_id};
 	const size_t len = sizeof(req) + spec->size;
 	char message[SPAWN_MESSAGE_MAX];
-	ssize_t sent = -EAGAIN;
 	int r;
 
 	assert(spec->nfds <= SPAWN_FDS_MAX && sp->attached);
@@ -426,11 +485,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	c->id = req.id;
 	memcpy(message, &req, sizeof(req));
 	memcpy(message + sizeof(req), spec->request, spec->size);
-	if (STAILQ_EMPTY(&sp->unsent))
-		sent = fdpass_send(sp->sock, message, len, spec->fds, spec->nfds, 0);
-	r = (int)MIN(sent, 0);
-	if (r == -EAGAIN)
-		r = keep_unsent(sp, message, len, spec->fds, spec->nfds);
+	r = send_in_turn(sp, message, len, spec->fds, spec->nfds);
 	if (r < 0)
 		return r;
 	c->spawner = sp;
@@ -446,5 +501,7 @@ void child_kill(struct child *c)
 {
 	if (c->state == CHILD_RUNNING)
 		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+	else if (c->state == CHILD_ASKED && !c->doomed)
+		ask_kill(c);
 	c->doomed = true;
 }

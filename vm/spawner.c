@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,16 +14,19 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "fdpass.h"
 #include "guard.h"
 #include "spawner_server.h"
 #include "spawner_wire.h"
-#include "tree.h"
 #include "util.h"
+
+/* Unless the rules say something else. Who is next in turn has to have time left of the 15 s of a clone. */
+#define PATIENCE_MS 5000
+#define END_MS	    20000
+#define HUNG_MAX    8u
 
 /*
  * Theory of operation
@@ -44,6 +46,11 @@
  * and orphans of a child (which can only be there with the backend for tests, a machine has
  * none) come to the spawner, which is a subreaper, and are killed at once.
  *
+ * Nothing is waited for without an end, as this thread is everybody's: a path of the host that a child opens,
+ * or the program that it runs, may lie on a server that does not answer any more. Then the child sleeps
+ * where not even SIGKILL reaches it. It is given up, and its place stays taken until it is gone. Who asks for the
+ * same in the next moments is refused at once; a queue of such would keep all others waiting behind it.
+ *
  * The spawner sits in a session of its own with all signals blocked, so Ctrl-C on a terminal, or a
  * TERM to everything named xsbxfs, reaches the daemon alone, and it decides what ends when.
  */
@@ -54,19 +61,42 @@ struct kid {
 	struct jail_cell cell; /* if it is jailed */
 };
 
+/* What was given up a moment ago. */
+struct hung {
+	uint64_t what; /* see paths_of() */
+	int64_t until; /* of now_ms() */
+	struct spawn_error error;
+};
+
 struct server {
 	int sock, sigfd;
 	struct kid *kids;
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
+	int patience_ms, end_ms;
+	struct hung hung[HUNG_MAX];
+	size_t nhung; /* ever */
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
 };
 
-/* News for the daemon. If it is gone, its end of file says so soon enough. */
-static void note_send(struct server *s, struct spawn_note *note, const int *fds, size_t nfds)
+/* News for the daemon. Return: 0 or -errno. */
+static int note_send(struct server *s, const struct spawn_note *note, const int *fds, size_t nfds)
 {
-	fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
+	const ssize_t n = fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
+
+	return (int)MIN(n, 0);
+}
+
+/* That it has ended, or never began. If this is lost, the daemon waits for it for ever; but the end of the
+ * spawner it notices, and knows what is to be done then. */
+static void last_note(struct server *s, const struct spawn_note *note)
+{
+	const int r = note_send(s, note, NULL, 0);
+
+	/* If it is gone, its end of file says so soon enough. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		_exit(1);
 }
 
 static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
@@ -78,14 +108,16 @@ static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error
 				  .jail_step = e->fault.step};
 
 	memcpy(note.what, e->fault.what, sizeof(note.what));
-	note_send(s, &note, NULL, 0);
+	last_note(s, &note);
 }
 
-/* It runs; the daemon gets a hold on it, and on what counts what it uses. */
-static void spawn_started(struct server *s, struct spawn_note *note, int pidfd,
-			  const struct jail_cell *cell, int kept)
+/* It runs; the daemon gets a hold on it, and on what counts what it uses. Return: 0 or -errno. */
+static int spawn_started(struct server *s, uint32_t id, pid_t pid, int pidfd,
+			 const struct jail_cell *cell, int kept)
 {
-	int fds[SPAWN_NOTE_FDS] = {pidfd};
+	struct spawn_note note = {
+		.op = SPAWN_NOTE_STARTED, .id = id, .pid = pid, .report = cell->report};
+	int fds[SPAWN_NOTE_FDS] = {pidfd}, r;
 	struct gauges g = GAUGES_NONE;
 	size_t n = 1;
 
@@ -94,14 +126,15 @@ static void spawn_started(struct server *s, struct spawn_note *note, int pidfd,
 	for (int i = 0; i < GAUGE_NUMBER; i++) {
 		if (g.fd[i] < 0)
 			continue;
-		note->gauges |= 1u << i;
+		note.gauges |= 1u << i;
 		fds[n++] = g.fd[i];
 	}
-	note->kept = kept >= 0;
+	note.kept = kept >= 0;
 	if (kept >= 0)
 		fds[n++] = kept;
-	note_send(s, note, fds, n);
+	r = note_send(s, &note, fds, n);
 	gauges_close(&g);
+	return r;
 }
 
 static uint32_t oom_kills(const struct jail_cell *cell)
@@ -117,18 +150,70 @@ static uint32_t oom_kills(const struct jail_cell *cell)
 	return (uint32_t)MIN(n, UINT32_MAX);
 }
 
-static int kid_add(struct server *s, uint32_t id, pid_t pid, const struct jail_cell *cell)
+static int64_t now_ms(void)
 {
-	if (s->nkids == s->cap) {
-		size_t cap = s->cap ? s->cap * 2 : 16;
-		struct kid *kids = reallocarray(s->kids, cap, sizeof(*kids));
+	struct timespec t;
 
-		if (!kids)
-			return -ENOMEM;
-		s->kids = kids;
-		s->cap = cap;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void hash_string(uint64_t *h, const char *s)
+{
+	do
+		*h = (*h ^ (unsigned char)*s) * 0x100000001b3ull; /* FNV-1a */
+	while (*s++);
+}
+
+/* A number for the paths of the host that a job's child opens. */
+static uint64_t paths_of(const struct spawn_job *job)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	if (!job->jail)
+		hash_string(&h, job->argv[0]);
+	for (uint32_t i = 0; job->jail && i < job->jail->nmounts; i++) {
+		const struct jail_mount *m = &job->jail->mounts[i];
+
+		if (m->kind == JAIL_RO || m->kind == JAIL_RW)
+			hash_string(&h, m->source);
 	}
-	s->kids[s->nkids++] = (struct kid){id, pid, *cell};
+	return h;
+}
+
+static void note_hung(struct server *s, const struct spawn_job *job, const struct spawn_error *e)
+{
+	if (e->error == -ETIMEDOUT)
+		s->hung[s->nhung++ % HUNG_MAX] =
+			(struct hung){paths_of(job), now_ms() + s->patience_ms, *e};
+}
+
+/* Return: true with what was said the last time. */
+static bool hung_lately(const struct server *s, const struct spawn_job *job, struct spawn_error *e)
+{
+	const uint64_t what = paths_of(job);
+	const int64_t now = now_ms();
+
+	for (size_t i = 0; i < MIN(s->nhung, HUNG_MAX); i++) {
+		if (s->hung[i].what != what || now >= s->hung[i].until)
+			continue;
+		*e = s->hung[i].error;
+		return true;
+	}
+	return false;
+}
+
+/* Makes room for one more, while there is none yet that could not be remembered. Return: 0 or -ENOMEM. */
+static int kids_reserve(struct server *s)
+{
+	const size_t cap = s->cap ? s->cap * 2 : 16;
+	struct kid *kids = s->nkids < s->cap ? s->kids : reallocarray(s->kids, cap, sizeof(*kids));
+
+	if (!kids)
+		return -ENOMEM;
+	if (s->nkids == s->cap)
+		s->cap = cap;
+	s->kids = kids;
 	return 0;
 }
 
@@ -137,13 +222,6 @@ static void kid_remove(struct server *s, size_t i)
 {
 	jail_release(&s->kids[i].cell);
 	s->kids[i] = s->kids[--s->nkids];
-}
-
-static void kill_and_reap(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
 }
 
 /* Return: the process id, or 0 with @e filled in. Does not return in the child. */
@@ -183,8 +261,17 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struct jail_cell *cell,
 		       int *ret_kept, struct spawn_error *e)
 {
+	const int r = jail_await_word(status);
 	ssize_t n;
 
+	if (r < 0) {
+		*e = (struct spawn_error){.step = SPAWN_STEP_EXEC, .error = r};
+		if (job->jail) {
+			e->step = SPAWN_STEP_JAIL;
+			jail_fault_set(&e->fault, JAIL_STEP_SOURCE, r, "what it shows of the host");
+		}
+		return false;
+	}
 	do
 		n = read(status, e, sizeof(*e));
 	while (n < 0 && errno == EINTR);
@@ -199,84 +286,54 @@ static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struc
 	return e->error == 0;
 }
 
+/* To the end of what has to succeed of a child that was born. Return: false with @e filled in. */
+static bool raise_kid(struct server *s, uint32_t id, const struct spawn_job *job, int status,
+		      pid_t pid, int pidfd, struct jail_cell *cell, struct spawn_error *e)
+{
+	_cleanup_close_ int kept = -1;
+
+	if (!await_exec(job, status, pid, cell, &kept, e))
+		return false;
+	*e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
+	if (pidfd < 0)
+		return false;
+	/* What the daemon has not got a hold on nobody could end. */
+	e->step = SPAWN_STEP_DESCRIPTORS;
+	e->error = spawn_started(s, id, pid, pidfd, cell, kept);
+	return e->error == 0;
+}
+
 /* Forks, and waits until the program runs or could not be run. */
 static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 {
-	struct spawn_note note = {.op = SPAWN_NOTE_STARTED, .id = id};
-	struct spawn_error e = {.step = SPAWN_STEP_FORK};
-	_cleanup_close_ int status = -1, pidfd = -1, kept = -1;
+	struct spawn_error e = {.step = SPAWN_STEP_FORK, .error = kids_reserve(s)};
+	_cleanup_close_ int status = -1, pidfd = -1;
 	struct jail_cell cell = {.into = -1};
 	int p[2];
 	pid_t pid;
 
-	if (pipe2(p, O_CLOEXEC) < 0) {
-		e.error = -errno;
+	if (e.error == 0)
+		e.error = pipe2(p, O_CLOEXEC) < 0 ? -errno : 0;
+	if (e.error != 0) {
 		spawn_failed(s, id, &e);
 		return;
 	}
 	status = p[0];
 	pid = give_birth(job, p, &cell, &pidfd, &e);
 	close(p[1]);
-	if (pid && await_exec(job, status, pid, &cell, &kept, &e)) {
-		e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
-		if (pidfd >= 0)
-			e.error = kid_add(s, id, pid, &cell);
-		if (e.error == 0) {
-			note.pid = pid;
-			note.report = cell.report;
-			spawn_started(s, &note, pidfd, &cell, kept);
-			return;
-		}
+	if (!pid) {
+		jail_release(&cell);
+		note_hung(s, job, &e);
+		spawn_failed(s, id, &e);
+		return;
 	}
-	if (pid)
-		kill_and_reap(pid);
-	jail_release(&cell);
-	spawn_failed(s, id, &e);
-}
-
-/* What a sandbox has changed lies in memory of its own, and belongs to an id of a jail, where jails have such. */
-static bool is_upper(int fd, const struct stat *st)
-{
-	struct statfs fs;
-
-	return S_ISDIR(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
-	       (!jail_has_private_ids() || jail_has_id(st->st_uid));
-}
-
-/*
- * Descriptors come from the daemon, which may be somebody else's. From a directory of the host's, or a place
- * that was only looked up, who is in a jail gets at all that lies below and above it, with whatever rights his
- * id has there; a file that was opened to be read he can open once more, to be written. So of directories only
- * changes come through, and files go to machines alone, whose Landlock rules let them be read.
- */
-static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
-{
-	const int fd = job->fds[t->from], flags = fcntl(fd, F_GETFL);
-	struct stat st;
-
-	if (flags < 0 || fstat(fd, &st) < 0)
-		return false;
-	if ((job->flags & SPAWN_TREE) && t->to == TREE_UPPER_FD)
-		return is_upper(fd, &st);
-	return !(flags & O_PATH) && !S_ISDIR(st.st_mode) && !S_ISBLK(st.st_mode) &&
-	       !(S_ISREG(st.st_mode) && job->jail && job->jail->use == JAIL_SANDBOX);
-}
-
-/* Is what the rules came up with something that can be done? Return: 0 or -errno. */
-static int check_job(const struct spawn_job *job)
-{
-	if (job->ntargets > SPAWN_FDS_MAX || !job->argv[0] ||
-	    (job->argv[0][0] != '/' && !(job->flags & (SPAWN_TREE | SPAWN_KVM_PROBE))))
-		return -EINVAL;
-	for (size_t i = 0; i < job->ntargets; i++) {
-		if (job->target[i].to < 0 || job->target[i].to >= SPAWN_TARGET_MAX)
-			return -EINVAL;
-		if (job->target[i].from >= job->nfds)
-			return -EMFILE; /* there was no room for them */
-		if (!fd_ok(job, &job->target[i]))
-			return -EPERM;
+	if (!raise_kid(s, id, job, status, pid, pidfd, &cell, &e)) {
+		/* When it is gone, it is reaped as any other. */
+		kill(pid, SIGKILL);
+		note_hung(s, job, &e);
+		spawn_failed(s, id, &e);
 	}
-	return 0;
+	s->kids[s->nkids++] = (struct kid){id, pid, cell};
 }
 
 static enum spawn_step step_of(int error)
@@ -297,9 +354,9 @@ static void judge(struct server *s, uint32_t id, const char *request, size_t len
 
 	e.error = s->rules->job(s->rules->data, request, len, job->nfds, job);
 	if (e.error == 0)
-		e.error = check_job(job);
+		e.error = spawner_check(job);
 	e.step = step_of(e.error);
-	if (e.error == 0)
+	if (e.error == 0 && !hung_lately(s, job, &e))
 		spawn(s, id, job);
 	else
 		spawn_failed(s, id, &e);
@@ -313,6 +370,22 @@ static void kill_kid(const struct server *s, uint32_t id)
 	}
 }
 
+/* The daemon asks for nothing any more, and waits for the end. */
+static bool is_over(const struct server *s)
+{
+	struct pollfd p = {.fd = s->sock, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Nor that, because it has ended. */
+static bool is_gone(const struct server *s)
+{
+	struct pollfd p = {.fd = s->sock}; /* of POLLHUP one hears unasked */
+
+	return poll(&p, 1, 0) > 0;
+}
+
 /* All that the daemon can ask for. */
 static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
 {
@@ -322,11 +395,18 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 		return;
 	memcpy(&req, message, sizeof(req));
 	switch (req.op) {
-	case SPAWN_OP_SPAWN: judge(s, req.id, message + sizeof(req), len - sizeof(req), job); break;
+	case SPAWN_OP_SPAWN:
+		if (!is_over(s))
+			judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
+		break;
 	case SPAWN_OP_MOUNTED:
 		guard_set(s->guarded, s->rules->mountpoint, s->rules->runtime_dir);
 		break;
-	case SPAWN_OP_UNMOUNT: guard_unmount(s->guarded); break;
+	case SPAWN_OP_UNMOUNT:
+		/* It may have ended between our hearing of this and now. */
+		if (!is_gone(s))
+			guard_unmount(s->guarded);
+		break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	default: break;
@@ -404,27 +484,41 @@ static void reap(struct server *s)
 			/* Nobody can look once its groups are removed. */
 			note.oom_kills = oom_kills(&s->kids[i].cell);
 			kid_remove(s, i);
-			note_send(s, &note, NULL, 0);
+			last_note(s, &note);
 			break;
 		}
 	}
 	kill_children(s, false);
 }
 
-/* The end: no child may be left, then no mount, then no file. */
-static void clean_up(struct server *s)
+/* No child may be left; but one that does not die although it is killed is left to its death, which comes
+ * before it does anything else. */
+static void end_children(struct server *s)
 {
-	int status;
+	const int64_t end = now_ms() + s->end_ms;
+	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
+	struct signalfd_siginfo info;
 	pid_t pid;
 
-	do {
+	for (;;) {
 		kill_children(s, true);
-		pid = waitpid(-1, &status, 0);
-		for (size_t i = 0; i < s->nkids; i++) {
+		pid = waitpid(-1, NULL, WNOHANG);
+		for (size_t i = 0; pid > 0 && i < s->nkids; i++) {
 			if (s->kids[i].pid == pid)
 				kid_remove(s, i--);
 		}
-	} while (pid > 0 || errno == EINTR);
+		if (pid < 0 || now_ms() >= end)
+			break;
+		/* Orphans come without a signal. */
+		if (pid == 0 && poll(&p, 1, 100) > 0)
+			(void)!read(s->sigfd, &info, sizeof(info));
+	}
+}
+
+/* The end: no child, then no mount, then no file. */
+static void clean_up(struct server *s)
+{
+	end_children(s);
 	jail_release_all();
 	if (s->stop)
 		guard_leave(s->guarded);
@@ -441,6 +535,9 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 
 	if (s.sock < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		_exit(1);
+	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
+	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
+	jail_owned_patience(s.patience_ms, s.sock);
 	guard_set(guarded, NULL, rules->runtime_dir);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
@@ -454,7 +551,9 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 			continue;
 		if (p[1].revents)
 			reap(&s);
-		if (p[0].revents && !receive(&s))
+		/* Of one that is gone nothing is done any more: it may have a successor, whose mount and
+		 * directory have the same names. */
+		if ((p[0].revents & POLLHUP) || (p[0].revents && !receive(&s)))
 			break;
 	}
 	clean_up(&s);

@@ -20,6 +20,7 @@ struct spawner_rules {
 		mountpoint; /* absolute; detached at the end, if a dead mount of ours is there; or NULL */
 	const char
 		*runtime_dir; /* absolute; removed with its contents if the daemon dies; or NULL */
+	int patience_ms; /* with a child that does not come to run its program, or does not die; or 0 */
 };
 
 /**
@@ -55,6 +56,9 @@ void spawner_unmount(struct spawner *sp);
 void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data);
 
 pid_t spawner_pid(const struct spawner *sp);
+
+/* Has messages go to the system's log from now on, until spawner_stop(). */
+void spawner_log(const struct spawner *sp);
 
 /* Ends the spawner: it kills what is left and exits, without touching what it guarded; waits for
  * that, a second at most. One that is still joined to a loop leaves that unusable. NULL is fine. */

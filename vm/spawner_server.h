@@ -51,6 +51,10 @@ struct spawn_error {
 __attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, int sock,
 					     struct guarded *guarded);
 
+/* Is what the rules came up with something that can be done, with descriptors that the daemon may give?
+ * Return: 0 or -errno. */
+int spawner_check(const struct spawn_job *job);
+
 /**
  * spawner_child() - Be a child: arrange everything, and run the program
  * @job: What is to be done

@@ -28,13 +28,12 @@ void template_install(struct template *t)
 {
 	struct layer_need need;
 	struct vm_problem p;
-	char key[DIGEST_HEX];
 
 	if (template_layer(t))
 		return;
 	installer_need(&t->vm->installer, t->ops, t->view.image, t->image, t->language, t->packages,
 		       &need);
-	t->packages_failed = installer_ask(&t->vm->installer, &need, false, key, &p) < 0;
+	t->packages_failed = installer_ask(&t->vm->installer, &need, NULL, &p) < 0;
 	if (t->packages_failed)
 		snprintf(t->problem, sizeof(t->problem), "%.500s", p.cause);
 }

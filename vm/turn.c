@@ -22,10 +22,11 @@
 /* ---- the end of a run ---- */
 
 /* Ends the active run. Callbacks may start the next one. */
-static void finish(struct sandbox *s, const struct vm_result *result)
+static void finish(struct sandbox *s, struct vm_result *result)
 {
 	const uint32_t id = s->turn.id;
 
+	result->reached = s->turn.reached;
 	/* Whoever waits for RUNNING hears of it before the end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		sandbox_work(s);
@@ -140,6 +141,20 @@ static void explain_gone(const struct sandbox *s, const struct proto_exit *e,
 		trouble_add(ret_p, "it had let go of its connection to the agent, and was ended");
 }
 
+/* The run may be looked at before the guest has been asked. */
+static void note_full(struct sandbox *s, uint8_t flags)
+{
+	unsigned full = 0;
+
+	if (flags & PROTO_FULL_FILES)
+		full |= VM_REACHED_FILES;
+	if (flags & PROTO_FULL_INODES)
+		full |= VM_REACHED_INODES;
+	s->turn.reached |= full;
+	s->usage.reached &= ~(VM_REACHED_FILES | VM_REACHED_INODES);
+	s->usage.reached |= full;
+}
+
 int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
 	static const enum vm_outcome outcome[] = {
@@ -155,6 +170,7 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
 	if (!s->turn.id || h->id != s->turn.id || proto_exit_unpack(in, &e) < 0)
 		return -EPROTO;
+	note_full(s, h->flags);
 	r.outcome = outcome[e.how];
 	/* An agent beside us is not told whom the kernel kills, and why. */
 	kills = oom_kills(s);

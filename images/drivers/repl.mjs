@@ -15,7 +15,8 @@
 //   defined anew in a later run would not reach its earlier callers. Without top-level `await` the
 //   wrapper is taken off; with it, the functions are taken out, and declared before.
 // * Lines are put back to where they were in the source, so that every stack trace tells the truth.
-// * A call in the last line counts as the last expression, also if only functions follow.
+// * A call in the last line counts as the last expression, also if only functions follow; and a
+//   declaration does not, of which the transpiler makes one.
 //
 // A run ends when its top level and the promise of its last expression are done, at an uncaught
 // exception or unhandled rejection, at process.exit, and at SIGINT. Whatever else is going on in the
@@ -41,6 +42,8 @@ const { symbols: lib } = dlopen(`${import.meta.dir}/turn.so`, {
 	turn_receive: { args: ['ptr', 'i32'], returns: 'i32' },
 	turn_copy_code: { args: ['ptr'], returns: 'void' },
 	turn_send: { args: ['ptr', 'ptr'], returns: 'i32' },
+	turn_note_interrupts: { args: [], returns: 'void' },
+	turn_was_interrupted: { args: [], returns: 'i32' },
 	turn_write: { args: ['i32', 'ptr', 'usize'], returns: 'i32' },
 });
 
@@ -51,12 +54,14 @@ const require = createRequire(`${process.cwd()}/`);
 const realExit = process.exit;
 const cwd = process.cwd.bind(process);
 const listenerCount = process.listenerCount.bind(process);
+const listeners = process.listeners.bind(process);
+const includes = Function.prototype.call.bind(Array.prototype.includes);
 const inspect = Bun.inspect;
 const later = setImmediate;
 const define = Object.defineProperty;
 const encoder = new TextEncoder();
 const { Script } = vm;
-const drainScript = new Script('__drain__()');
+const watchScript = new Script('__watched__()');
 const resolveSync = Bun.resolveSync;
 const { stringify } = JSON;
 
@@ -115,12 +120,13 @@ function bindStreams() {
 
 // --- from source to script ----------------------------------------------------------------------
 
-const typescript = new Bun.Transpiler({
+const TYPESCRIPT = {
 	loader: 'ts',
 	target: 'node',
-	replMode: true,
 	define: { 'import.meta.main': 'true', 'import.meta': '__importMeta' },
-});
+};
+const typescript = new Bun.Transpiler({ ...TYPESCRIPT, replMode: true });
+const asModule = new Bun.Transpiler(TYPESCRIPT);
 const plain = new Bun.Transpiler({ loader: 'js' });
 
 // Return: the words and signs of a text, and the line of each.
@@ -197,35 +203,109 @@ function parses(text) {
 	}
 }
 
+const STATEMENT = /^ {2}(?!else\b|while \(.*\);$)[^\s})\]]/;
 const FUNCTION = /^ {2}(?:async )?function ?\*? ?([\w$]+)\(/;
+const TEXT = /(?<!\\)(?:\\\\)*`|\/\*|\*\//; // may begin or end one of several lines
+const PARSE_MAX = 16 << 20; // characters parsed to find out what lies in texts
+
+// A script exports nothing, but code that was written as a module may be run as it is.
+function dropExport(lines, i) {
+	if (/^ {2}export \{[^}]*$/.test(lines[i]))
+		while (!lines[i].includes('}') && i + 1 < lines.length)
+			lines.splice(i, 2, `${lines[i]}${lines[i + 1]}`);
+	lines[i] = lines[i]
+		.replace(/^ {2}export (?:\{[^}]*\};|\* from .*|default (?=(?:async )?function\*? \w))?/, '  ')
+		.replace(/^ {2}default class (\w+)/, '  this.$1 = class $1')
+		.replace(/^ {2}default /, '  void ');
+}
+
+// Find where the statements of a wrapper's top level begin, and take the exports out of them. Texts of
+// several lines, and some comments, are put out as they are, and their lines may look like anything:
+// a line that may be one of these is told by what stands before it, which is not complete then.
+function findStatements(lines) {
+	const starts = [];
+	let start = 0, left = PARSE_MAX, doubt = false, news = false;
+	for (let i = 0; i < lines.length; i++) {
+		if (STATEMENT.test(lines[i]) && news) {
+			const before = lines.slice(start, i).join('\n');
+			left -= before.length;
+			if (left < 0)
+				throw new RangeError('this would take too long');
+			doubt = !parses(`(async () => {${before}\n})`);
+			news = false;
+		}
+		if (STATEMENT.test(lines[i]) && !doubt) {
+			start = i;
+			dropExport(lines, i);
+			if (lines[i].trim())
+				starts.push(i);
+		}
+		if (TEXT.test(lines[i]))
+			doubt = news = true;
+	}
+	return starts;
+}
 
 // Make the functions declared at the top level of a wrapper's lines global. Each one follows a line
 // `this.NAME = NAME;` and ends with the first line that makes it complete. They stay where they
 // are if `keep`, to be at the top level when the wrapper is off.
-// Return: the other lines, and the text of the functions taken out.
-function cutFunctions(lines, keep) {
-	const names = new Set(), rest = [];
+// Return: the other lines, where statements begin in them, and the text of the functions taken out.
+function cutFunctions(lines, starts, keep) {
+	const names = new Set(starts.map((i) => FUNCTION.exec(lines[i])?.[1])), begins = new Set(starts);
+	const rest = [], left = [];
 	let cut = '';
-	for (const line of lines)
-		names.add(FUNCTION.exec(line)?.[1]);
 	for (let i = 0; i < lines.length; i++) {
-		const name = /^ {2}this\.([\w$]+) = \1;$/.exec(lines[i])?.[1];
+		const name = begins.has(i) && /^ {2}this\.([\w$]+) = \1;$/.exec(lines[i])?.[1];
 		if (name && names.has(name))
 			continue;
-		let last = keep || !names.has(FUNCTION.exec(lines[i])?.[1] ?? NaN) ? lines.length : i;
+		let last = keep || !begins.has(i) || !FUNCTION.test(lines[i]) ? lines.length : i;
 		while (last < lines.length && !(lines[last].endsWith('}') && parses(lines.slice(i, last + 1).join('\n'))))
 			last++;
 		if (last === lines.length) {
+			if (begins.has(i))
+				left.push(rest.length);
 			rest.push(lines[i]);
 			continue;
 		}
 		cut += lines.slice(i, last + 1).join('\n') + '\n';
 		i = last;
 	}
-	return [rest, cut];
+	return [rest, left, cut];
 }
 
-const VALUE = '  return {\n    __proto__: null,\n    value: ';
+// Is what the transpiler made an assignment a declaration in the source? As a module, it is put out
+// with the same words, behind `const`.
+function isDeclared(text, source) {
+	const first = text.split('\n', 1)[0];
+	if (!/^(?:[^\s.([]+ = |[{[])/.test(first))
+		return false;
+	for (const line of asModule.transformSync(source).split('\n').reverse()) {
+		const at = line.indexOf(first), before = line.slice(0, at);
+		if (at === 0 || (at > 0 && before === '('))
+			return false;
+		if (at > 0 && /^(?:(?:export )?(?:const|let|var) (?:.*, )?|[})\]`].*, )$/.test(before))
+			return true;
+	}
+	return false;
+}
+
+const VALUE = '  return {\n    __proto__: null,\n    value: ', VALUE_END = '\n  };';
+
+// Make the last thing that is done the value of all: an expression that the transpiler says is it, or a
+// call that only functions follow. A declaration, for which it says so too, has none.
+function reshapeLast(lines, starts, isAsync, source) {
+	const which = starts.findLastIndex((start) => !/^ {2}(?:(?:async )?function\b|\/[/*])/.test(lines[start]));
+	if (which < 0)
+		return;
+	const at = starts[which], end = starts[which + 1] ?? lines.length;
+	const text = lines.slice(at, end).join('\n').trimEnd();
+	const isValue = text.startsWith(VALUE) && text.endsWith(VALUE_END);
+	const value = isValue ? text.slice(VALUE.length, -VALUE_END.length) : text.trim().replace(/;$/, '');
+	if (isDeclared(value, source))
+		lines.splice(at, end - at, `  ;(${value}); void 0;`);
+	else if (isValue || (/^ {2}[\w$][\w$.]*\(.*\);$/.test(text) && parses(text)))
+		lines.splice(at, end - at, isAsync ? `${VALUE}${value}${VALUE_END}` : `  ;({ __proto__: null, value: ${value} });`);
+}
 
 // Turn what the transpiler puts out into scripts to be run one after the other.
 function reshape(output, source) {
@@ -234,31 +314,21 @@ function reshape(output, source) {
 	if (!wrapped)
 		return [output];
 	const [, isAsync, body] = wrapped;
-	const [lines, functions] = cutFunctions(body
-		.replace(/^ {2}__dirname = "";$/m, () => `  __dirname = ${stringify(cwd())};`)
-		.replace(/^ {2}__filename = "input.ts";$/m, () => `  __filename = ${stringify(`${cwd()}/index.ts`)};`)
-		.split('\n'), !isAsync);
-	// Is a call the last thing that is done? Then its value is the value of all.
-	const last = lines.findLastIndex((line) => /^ {2}\S/.test(line) && !/^ {2}((async )?function\b|\})/.test(line));
-	if (/^ {2}[\w$][\w$.]*\(.*\);$/.test(lines[last]) && parses(lines[last]))
-		lines[last] = `${VALUE}${lines[last].trim().slice(0, -1)}\n  };`;
-	let text = lines.join('\n');
-	if (isAsync)
-		return [relayout(head, functions, source), relayout('(async () => {', `${text}\n})();`, source)];
-	const value = text.lastIndexOf(VALUE);
-	if (value >= 0) {
-		const end = text.indexOf('\n  };', value);
-		text = `${text.slice(0, value)};({ __proto__: null, value: ${text.slice(value + VALUE.length, end)} });${text.slice(end + 5)}`;
-	}
-	return parses(head + text) ? [relayout(head, text, source)] : [output];
-}
-
-// A script exports nothing, but code that was written as a module may be run as it is.
-function dropExports(output) {
-	return output
-		.replace(/^ {2}export (?:\{[^}]*\};|\* from .*|default (?=(?:async )?function\*? \w))?/gm, '  ')
-		.replace(/^ {2}default class (\w+)/gm, '  this.$1 = class $1')
-		.replace(/^ {2}default /gm, '  void ');
+	const lines = body.split('\n');
+	const starts = findStatements(lines);
+	for (const i of starts)
+		if (lines[i] === '  __dirname = "";')
+			lines[i] = `  __dirname = ${stringify(cwd())};`;
+		else if (lines[i] === '  __filename = "input.ts";')
+			lines[i] = `  __filename = ${stringify(`${cwd()}/index.ts`)};`;
+	const whole = `${head}(${isAsync ?? ''}() => {\n${lines.join('\n')}\n})();`;
+	const [rest, begins, functions] = cutFunctions(lines, starts, !isAsync);
+	reshapeLast(rest, begins, isAsync, source);
+	const text = rest.join('\n');
+	const scripts = isAsync ? [[head, functions], ['(async () => {', `${text}\n})();`]] : [[head, text]];
+	if (!scripts.every((parts) => parses(parts.join(''))))
+		return [whole];
+	return scripts.map(([first, script]) => relayout(first, script, source));
 }
 
 // Return: the scripts that a source amounts to; throws what the transpiler says about errors.
@@ -267,8 +337,8 @@ function prepare(source) {
 		source = `//${source}`;
 	const output = typescript.transformSync(source);
 	try {
-		return reshape(/^\s*export\b/m.test(source) ? dropExports(output) : output, source);
-	} catch { // user code has bent what this is made of
+		return reshape(output, source);
+	} catch { // user code has bent what this is made of, or is too large to be sure of
 		return [output];
 	}
 }
@@ -364,7 +434,9 @@ function setUp(number) {
 	process.argv = [process.execPath, `${cwd()}/<run ${number}>`];
 	process.off('uncaughtException', onException).on('uncaughtException', onException);
 	process.off('unhandledRejection', onRejection).on('unhandledRejection', onRejection);
-	process.off('SIGINT', onInterrupt).on('SIGINT', onInterrupt);
+	if (!includes(listeners('SIGINT'), onInterrupt))
+		process.on('SIGINT', onInterrupt);
+	lib.turn_note_interrupts(); // Bun has set its own handler
 }
 
 // A script in a run imports relative to the working directory.
@@ -373,19 +445,28 @@ function importModule(name, script, attributes) {
 	return import(found, { with: attributes });
 }
 
-const HOW = { breakOnSigint: true, displayErrors: false };
+const HOW = { displayErrors: false };
+const WATCHED = { displayErrors: false, breakOnSigint: true };
 
+let watched; // what the outer script calls
+define(globalThis, '__watched__', { get: () => watched });
+
+// All that SIGINT can break. When the outer script ends, Bun's own handler of SIGINT is in place again.
 function evaluate(scripts, filename) {
 	let value;
-	for (let i = 0; i < scripts.length; i++) {
-		const script = new Script(scripts[i], { filename, importModuleDynamically: importModule });
-		value = script.runInThisContext(HOW);
-	}
-	// What is ready to go on, such as code after an `await` of something known, belongs to the
-	// part that SIGINT can break. It can be started from within a script only.
-	define(globalThis, '__drain__', { value: drainMicrotasks, configurable: true });
-	drainScript.runInThisContext(HOW);
-	delete globalThis.__drain__;
+	watched = () => {
+		watched = undefined;
+		if (lib.turn_was_interrupted())
+			exit(INTERRUPTED);
+		for (let i = 0; i < scripts.length; i++) {
+			const script = new Script(scripts[i], { filename, importModuleDynamically: importModule });
+			value = script.runInThisContext(HOW);
+		}
+		// What is ready to go on, such as code after an `await` of something known, belongs to
+		// this part.
+		drainMicrotasks();
+	};
+	watchScript.runInThisContext(WATCHED);
 	return value;
 }
 
@@ -482,6 +563,8 @@ async function handle(type) {
 	} else if (type === WARM) {
 		await warm();
 	}
+	// Until the next run's code is watched: an event of SIGINT would come after that code.
+	lib.turn_note_interrupts();
 	if (type !== TIDY && answer(nonce, status) < 0)
 		realExit.call(process, status);
 }

@@ -35,7 +35,7 @@ from _thread import _count as count_threads
 from atexit import _run_exitfuncs as run_exit_functions
 from os import F_OK, _exit, access, environ, fstat, getcwd, getpid, register_at_fork, unlink
 from os.path import dirname, isdir
-from sys import setprofile, settrace
+from sys import getprofile, gettrace, setprofile, settrace
 
 READY, RUN, DONE, WARM, SEED, COPY, TIDY = range(1, 8)
 SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
@@ -428,32 +428,42 @@ def outcome(error):
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
+status = 0  # of the run
+
+
 def execute(code, name, space):
     """Run `code`. Return: its exit status; SIGINT is ignored again."""
-    status = 130
-    try:
-        pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
-        signal(SIGINT, default_int_handler)
+    global status
+
+    def inside():
+        global status
         try:
-            exec(compile(code, name, 'exec', 0, True), space)
-            status = 0
-        except BaseException as error:
-            settrace(None)
-            setprofile(None)
-            status = 130 if isinstance(error, KeyboardInterrupt) else 1
-            status = outcome(error)
-        flush_all()
-    except BaseException:  # interrupted before it began, or again while reporting
-        pass
-    while True:
-        try:
-            settrace(None)
-            setprofile(None)
-            if getpid() == PID:
-                signal(SIGINT, SIG_IGN)
-            return status
-        except KeyboardInterrupt:
+            pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
+            signal(SIGINT, default_int_handler)
+            try:
+                exec(compile(code, name, 'exec', 0, True), space)
+                status = 0
+            except BaseException as error:
+                status = 130 if isinstance(error, KeyboardInterrupt) else 1
+                # Without need these would be events for audit hooks, which may raise.
+                if gettrace() is not None:
+                    settrace(None)
+                if getprofile() is not None:
+                    setprofile(None)
+                status = outcome(error)
+            flush_all()
+        except BaseException:  # interrupted before it began, or again while reporting
             pass
+
+    status = 130
+    let_in(inside)  # no handler of a signal runs but in there
+    if getpid() == PID:
+        signal(SIGINT, SIG_IGN)
+    if gettrace() is not None:
+        settrace(None)
+    if getprofile() is not None:
+        setprofile(None)
+    return status
 
 
 own_modules = ()  # names of the modules that were there before any user code
@@ -667,21 +677,22 @@ def handle(kind, turn, code, data):
 
 
 def load_turn():
-    """Return: the loop of turn.so.
+    """Return: the loop of turn.so, and what calls user code.
 
-    The "import" fails by design, after it has left the function behind.
+    The "import" fails by design, after it has left the functions behind.
     """
     spec = type(sys.implementation)(name='turn', origin=dirname(OWN) + '/turn.so')
     try:
         create_dynamic(spec)
     except (ImportError, SystemError):
         pass
-    return sys.__dict__.pop('_xsbx_serve')
+    return sys.__dict__.pop('_xsbx_serve'), sys.__dict__.pop('_xsbx_let_in')
 
 
 def main():
+    global let_in
     signal(SIGINT, SIG_IGN)
-    serve = load_turn()
+    serve, let_in = load_turn()
     ctl = int(sys.argv[1])
     set_up_paths()
     sys.meta_path.insert(0, Finder())

@@ -44,6 +44,7 @@ static uint8_t key[DRIVER_KEY_SIZE];
 static uint8_t copy_key[DRIVER_KEY_SIZE];
 static char *code; /* of the turn, terminated by NUL */
 static size_t code_len;
+static volatile sig_atomic_t interrupted;
 
 static void make_undumpable(void)
 {
@@ -244,6 +245,7 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	int n, r;
 
 	make_room();
+	interrupted = 0;
 	len = syscall(SYS_recvmsg, ctl_fd, &hdr, flags | MSG_CMSG_CLOEXEC);
 	if (len < 0)
 		return -errno;
@@ -302,6 +304,24 @@ int turn_send(const struct driver_msg *msg, const char *text)
 		n = sendmsg(ctl_fd, &hdr, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
+}
+
+static void on_interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+void turn_note_interrupts(void)
+{
+	const struct sigaction note = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+
+	(void)sigaction(SIGINT, &note, NULL);
+}
+
+int turn_was_interrupted(void)
+{
+	return interrupted;
 }
 
 int turn_write(int fd, const char *buf, size_t len)

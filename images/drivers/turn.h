@@ -69,6 +69,18 @@ void turn_copy_code(char *buf);
 int turn_send(const struct driver_msg *msg, const char *text);
 
 /**
+ * turn_note_interrupts() - From now on note SIGINT, instead of acting on it
+ *
+ * For a driver that has nothing to interrupt yet; what it then sets for SIGINT takes the place of this.
+ */
+void turn_note_interrupts(void);
+
+/**
+ * turn_was_interrupted() - Whether a SIGINT was noted since turn_receive() was called last
+ */
+int turn_was_interrupted(void);
+
+/**
  * turn_write() - Write all of a buffer, waiting as long as it takes
  * @fd: where to
  * @buf: the bytes

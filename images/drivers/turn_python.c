@@ -2,6 +2,7 @@
 /* The driver of Python: a function that receives turns and has repl.py run them. */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,8 +25,11 @@
  *	(type, number of the turn, code, seed)		seed is empty if there is none
  *
  * and gets the status; of a copy, which is made here, it hears afterwards, as (DRIVER_COPY, 0, ...).
- * An exception that comes out of there, or out of a signal's handler while it waits, ends the
- * interpreter.
+ * An exception that comes out of there ends the interpreter. One that a signal's handler raises where no
+ * code of the user's runs is forgotten, unless it is SystemExit; a run that is there already gets to see it.
+ * So while a request is seen to signals are held back, but for the user's code, which repl.py has called
+ * from here (let_in). With threads that is not all: another one may take a signal, and the handler runs
+ * in the main thread nevertheless.
  *
  * Python's symbols are declared here and not taken from its headers, of which each version has its
  * own: these are all of its stable interface. They are weak so that the object can be loaded into
@@ -61,10 +65,65 @@ PYTHON void Py_DecRef(PyObject *object);
 PYTHON PyObject *PyErr_SetFromErrno(PyObject *type);
 PYTHON void PyErr_SetObject(PyObject *type, PyObject *value);
 PYTHON PyObject *PyErr_Occurred(void);
+PYTHON int PyErr_ExceptionMatches(PyObject *type);
+PYTHON void PyErr_Clear(void);
+PYTHON void PyErr_WriteUnraisable(PyObject *where);
 PYTHON int PyErr_CheckSignals(void);
+PYTHON PyObject *PyObject_CallObject(PyObject *callable, PyObject *args);
 PYTHON PyThreadState *PyEval_SaveThread(void);
 PYTHON void PyEval_RestoreThread(PyThreadState *state);
 PYTHON void PyOS_BeforeFork(void), PyOS_AfterFork_Parent(void), PyOS_AfterFork_Child(void);
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+#define LATE_MAX 16 /* handlers that raise, of signals that came before they were held back */
+
+static sigset_t users_mask;
+static bool held;
+
+/* But those of errors, which end a process that blocks them whatever it has set. */
+static void hold_signals(void)
+{
+	static const int errors[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+	sigset_t all;
+
+	if (held)
+		return;
+	sigfillset(&all);
+	for (size_t n = 0; n < sizeof(errors) / sizeof(*errors); n++)
+		sigdelset(&all, errors[n]);
+	held = pthread_sigmask(SIG_BLOCK, &all, &users_mask) == 0;
+}
+
+static void release_signals(void)
+{
+	if (held)
+		(void)pthread_sigmask(SIG_SETMASK, &users_mask, NULL);
+	held = false;
+}
+
+/* let_in(function): call what runs user code, with signals let in. What is raised at its very edges is
+ * forgotten. A process that the code has forked gets them from then on. */
+static PyObject *let_in(PyObject *self, PyObject *args)
+{
+	pid_t pid = getpid();
+	PyObject *function, *result;
+
+	(void)self;
+	if (!PyArg_ParseTuple(args, "O", &function))
+		return NULL;
+	release_signals();
+	result = PyObject_CallObject(function, NULL);
+	if (getpid() == pid)
+		hold_signals();
+	if (result)
+		Py_DecRef(result);
+	else
+		PyErr_Clear();
+	for (int n = 0; n < LATE_MAX && PyErr_CheckSignals() < 0; n++)
+		PyErr_Clear();
+	return PyLong_FromLong(0);
+}
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
@@ -135,21 +194,43 @@ static int receive(struct driver_msg *ret_msg)
 	return r;
 }
 
+/* Was that the exception of a signal's handler? Then nobody was there to catch it, and it shall not cost
+ * the session its state. Return: 0 if it was put aside, -1 if the interpreter is to end. */
+static int put_aside(int request)
+{
+	if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_SystemExit))
+		return -1;
+	if (request == DRIVER_RUN)
+		PyErr_WriteUnraisable(NULL);
+	else
+		PyErr_Clear(); /* nobody reads what is written between runs */
+	return 0;
+}
+
+/* Run the handlers of signals that have come. Return: 0, or -1 if the interpreter is to end. */
+static int run_handlers(int request)
+{
+	return PyErr_CheckSignals() < 0 ? put_aside(request) : 0;
+}
+
 /* Answer one request. Return: 0, or -1 if there are no more, perhaps with an exception set. */
 static int serve_one(void)
 {
 	struct driver_msg msg;
 	int status, r = receive(&msg);
 
-	if (r == -EINTR)
-		return PyErr_CheckSignals();
 	if (r == -EBADMSG)
 		return 0;
-	if (r <= 0)
+	if (r <= 0 && r != -EINTR)
 		return -1;
+	hold_signals();
+	if (run_handlers(r) < 0)
+		return -1;
+	if (r == -EINTR)
+		return 0;
 	status = r == DRIVER_COPY ? copy(&msg) : handle((uint32_t)r, &msg);
 	if (status == -1)
-		return -1;
+		return r == DRIVER_TIDY ? put_aside(r) : -1;
 	if (status < 0 || r == DRIVER_TIDY)
 		return 0;
 	msg.type = DRIVER_DONE;
@@ -177,21 +258,28 @@ static PyObject *serve(PyObject *self, PyObject *args)
 	}
 	(void)pthread_atfork(NULL, NULL, turn_close);
 	send_ready();
-	while (serve_one() == 0)
-		;
+	do {
+		release_signals();
+		r = serve_one();
+	} while (r == 0);
+	release_signals();
 	return PyErr_Occurred() ? NULL : PyLong_FromLong(0);
 }
 
-/** PyInit_turn() - The place of Python's initialisation: leaves `sys._xsbx_serve`, and fails. */
+/** PyInit_turn() - The place of Python's initialisation: leaves two functions in `sys`, and fails. */
 void *PyInit_turn(void);
 
 void *PyInit_turn(void)
 {
-	static struct python_method method = {"serve", serve, METH_VARARGS, NULL};
-	PyObject *function = PyCFunction_NewEx(&method, NULL, NULL);
+	static struct python_method methods[] = {{"_xsbx_serve", serve, METH_VARARGS, NULL},
+						 {"_xsbx_let_in", let_in, METH_VARARGS, NULL}};
 
-	if (function) {
-		(void)PySys_SetObject("_xsbx_serve", function);
+	for (size_t n = 0; n < sizeof(methods) / sizeof(*methods); n++) {
+		PyObject *function = PyCFunction_NewEx(&methods[n], NULL, NULL);
+
+		if (!function)
+			break;
+		(void)PySys_SetObject(methods[n].name, function);
 		Py_DecRef(function);
 	}
 	return NULL;

@@ -169,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	log_open(false, LOG_LEVEL_ERROR);
+	log_open(LOG_LEVEL_ERROR);
 	exits = closes = answers = 0;
 	output = 0;
 	vm = start(&loop, &s);

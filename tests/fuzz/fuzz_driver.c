@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What user code can send to the agent in its driver's name. */
-/* modules: agent/interp.c agent/loop.c agent/log.c */
+/* modules: agent/interp.c agent/loop.c agent/log.c agent/proc.c */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>

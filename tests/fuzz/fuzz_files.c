@@ -405,7 +405,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	void *state;
 
 	if (!bed) {
-		log_open(false, LOG_LEVEL_ERROR);
+		log_open(LOG_LEVEL_ERROR);
 		bed_up(&state);
 		bed = state;
 	}

@@ -3,6 +3,7 @@
 """Two hundred runs at once on a small machine: all of them end well, each user gets his share, and
 neither memory nor the number of sandboxes gets out of hand."""
 # backends: local vm
+# night: vm
 # timeout: 240
 # conf: max_vms = 4
 # conf: allow_other = yes

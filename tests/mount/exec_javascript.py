@@ -100,6 +100,10 @@ CASES = [
      ""),
     ("JSON", "console.log(JSON.stringify({ a: [1, { b: 2 }] }))", '{"a":[1,{"b":2}]}\n', 0, ""),
     ("big integers", "console.log((2n ** 64n).toString())", "18446744073709551616\n", 0, ""),
+    # what is written to another file is not code of this one
+    ("a program in a text", "await Bun.write('main.c', `int main(void) {\n  int a;\n  init();\n  }\n`)", "", 0, ""),
+    ("... as it was", "console.log(await Bun.file('main.c').text())",
+     "int main(void) {\n  int a;\n  init();\n  }\n\n", 0, ""),
     # names the driver might use
     ("names", "var code = 1, status = 2, result = 3, nonce = 4, ctl = 5, driver = 6", "", 0, ""),
     ("... are kept", "console.log(code, status, result, nonce, ctl, driver)", "1 2 3 4 5 6\n", 0, ""),
@@ -112,6 +116,9 @@ def table():
     need_language("javascript")
     s = Session("table", "javascript")
     run_table(s, CASES)
+    write(s / "stdin", b"given\n")
+    same("/dev/stdin that was given",
+         s.run("console.log(require('fs').readFileSync('/dev/stdin', 'utf8'))").out, "given\n\n")
     if VM:
         same("cwd and HOME", s.run("console.log(process.cwd(), process.env.HOME)").out,
              "/home/user /home/user\n")

@@ -212,6 +212,8 @@ def table(cases=None):
     # Twenty children at once need more than the default when each touches all that it inherited.
     s = Session("table", "python", config="memory_mb = 256\n")
     run_table(s, cases or CASES + (VM_CASES if VM else []))
+    write(s / "stdin", b"given\n")
+    same("/dev/stdin that was given", s.run("print(open('/dev/stdin').read(), end='')\n").out, "given\n")
 
 
 main(table)

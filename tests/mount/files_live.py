@@ -44,6 +44,28 @@ def during_a_run():
     same("the answer arrived", s.result().out, "42\ndone\n")
 
 
+def taken_at_once():
+    """What is removed as soon as it is made was made all the same."""
+    s = Session("taken", "python", config="timeout_s = 60\n")
+    s.run("import os\n")
+    s.submit("n = 0\nwhile not os.path.exists('stop'):\n    try:\n        os.unlink('job')\n        n += 1\n"
+             "    except FileNotFoundError:\n        pass\nprint(n)\n")
+    s.wait_state("running")
+    end, made, wrong = time.monotonic() + 2 * SLOW, 0, set()
+    while time.monotonic() < end:
+        try:
+            os.close(os.open(s / "files/job", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            made += 1
+        except FileExistsError:
+            pass
+        except OSError as error:
+            wrong.add(errno.errorcode[error.errno])
+    wait_for(lambda: not os.path.exists(s / "files/job"), 10)
+    write(s / "files/stop", "")
+    same("nothing else is said", wrong, set())
+    same("each was taken", s.result().out, f"{made}\n")
+
+
 def grows():
     """An open descriptor follows a file that grows, and one that shrinks."""
     s = Session("grows")
@@ -122,4 +144,4 @@ def stale():
     same("and written", read(s / "files/f"), b"again")
 
 
-main(both_ways, during_a_run, grows, mtimes, lazily, stale)
+main(both_ways, during_a_run, taken_at_once, grows, mtimes, lazily, stale)

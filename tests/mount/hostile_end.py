@@ -3,6 +3,7 @@
 """Many sandboxes end at once, however their daemon ends, and nothing of them is left: no process,
 mount, control group, socket or file, and no user code that tried to outlive its session."""
 # backends: process
+# night: process
 # mount: none
 # timeout: 240
 from xsbx import *

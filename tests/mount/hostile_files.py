@@ -5,7 +5,7 @@ and back, files that turn into pipes, trees without end. Whoever reads or writes
 never get anywhere else, and never wait. The same swaps are made outside, where they must lead away:
 otherwise the test could not tell."""
 # backends: local process vm
-# night: vm
+# night: process vm
 # timeout: 240
 import threading
 

@@ -3,6 +3,7 @@
 """An idle session is closed; what is busy, or used, is not."""
 # timeout: 90
 # backends: local vm
+# night: process vm
 from xsbx import *
 
 

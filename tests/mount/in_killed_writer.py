@@ -47,6 +47,29 @@ def control():
     same("two runs", s.runs(), [1, 2])
 
 
+def closed_by_exec(groups=()):
+    """A child that runs a program closes what is not for it in the midst of that, while the kernel holds a lock."""
+    s = Session(f"exec{len(groups)}")
+    for node in "in", "config", "stdin", "ctl":
+        fd = os.open(s / node, os.O_WRONLY)  # O_CLOEXEC, as all of Python's
+        if node == "in":
+            os.write(fd, b"echo fine\n")
+        child = os.fork()
+        if not child:
+            if groups:
+                os.setgroups(groups)
+            os.execv("/bin/true", ["true"])
+        ok(f"{node}: the child ends", wait_for(lambda: os.waitpid(child, os.WNOHANG)[0], 5))
+        os.close(fd)
+    same("and all is well", s.result().stdout, b"fine\n")
+
+
+def closed_by_exec_in_many_groups():
+    """What /proc says of such a process is long."""
+    if os.geteuid() == 0:
+        closed_by_exec(range(100000, 101000))
+
+
 def interrupted_cat():
     """^C in `cat >in` reaches the whole foreground process group."""
     s = Session("cat")
@@ -85,4 +108,4 @@ def survivor():
     same("a later writer is not affected", s.result().stdout, b"first\n")
 
 
-main(killed, control, interrupted_cat, killed_before_rename, survivor)
+main(killed, control, closed_by_exec, closed_by_exec_in_many_groups, interrupted_cat, killed_before_rename, survivor)

@@ -4,6 +4,7 @@
 began, and is unmounted while it runs, is gone, and whoever serves it is told. What it sees goes as well, where
 the host's mounts are shared, as systemd has them."""
 # backends: process vm
+# night: vm
 # timeout: 60
 from hosts import *
 

@@ -3,7 +3,7 @@
 """Whatever a run has started, and however that tries to get away: kill and timeout end it, and what it
 used is charged to the run. An interrupt wakes what is stopped."""
 # backends: local vm
-# night: vm
+# night: local vm
 # timeout: 150
 import contextlib
 

@@ -54,9 +54,9 @@ def told_apart():
     used = [k["warmup"] for k in kinds(mount.mnt) if k["pool"]["hits"] + k["pool"]["misses"]]
     same("whose pool was asked", used, [WARMUP])
     text = read(f"{mount.mnt}/README.md", "r")
-    has("README.md: packages", text, "`packed/` python, 192 MiB, 30 s a run; with alpha==1.0\n")
-    has("README.md: network", text, "`networked/` python, 192 MiB, 30 s a run; with a network\n")
-    has("README.md: neither", text, "`plain/` python, 192 MiB, 30 s a run\n")
+    has("README.md: packages", text, "`packed/` python, 192 MiB, 30 s a run; with alpha==1.0; as a process\n")
+    has("README.md: network", text, "`networked/` python, 192 MiB, 30 s a run; with a network; as a process\n")
+    has("README.md: neither", text, "`plain/` python, 192 MiB, 30 s a run; as a process\n")
     mount.close()
 
 

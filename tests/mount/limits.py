@@ -44,6 +44,11 @@ def reached(s, word, seconds=8):
     return wait_for(lambda: word in usage(s).get("reached", []), seconds)
 
 
+def told(s, run):
+    """The limits that the run had reached, which are known when it has ended."""
+    return s.json(f"runs/{run}/status.json").get("reached")
+
+
 def memory():
     if not together_held():
         return
@@ -238,9 +243,14 @@ def room():
         write(s / "files/g", bytes(1 << 20))
     info = os.statvfs(s / "files")
     same("statfs", (info.f_blocks * info.f_frsize, info.f_bavail), (10 << 20, 0))
-    ok("it is said that the limit is reached", reached(s, "files_mb"), usage(s))
+    same("the run says that the limit is reached", told(s, 2), ["files_mb"])
+    ok("and the session", reached(s, "files_mb"), usage(s))
     same("/tmp has its own", s.run("head -c 11M /dev/zero > /tmp/f && wc -c < /tmp/f\n").out,
          f"{11 << 20}\n")
+    s.run("rm f\n")
+    same("a run that makes room does not", told(s, 4), [])
+    ok("nor does the session, at once", "files_mb" not in usage(s)["reached"], usage(s))
+    s.run("head -c 11M /dev/zero > f\n")
     os.unlink(s / "files/f")
     same("and then there is room again", s.run("head -c 9M /dev/zero > f; wc -c < f\n").out,
          f"{9 << 20}\n")
@@ -262,6 +272,7 @@ def inodes():
     with raises("nor directories", errno.ENOSPC):
         os.mkdir(s / "files/d")
     same("statfs", os.statvfs(s / "files").f_files, 200)
+    same("the run says that the limit is reached", told(s, 2), ["files_inodes"])
     ok("it is said that the limit is reached", reached(s, "files_inodes"), usage(s))
     same("there is room in what there is", s.run("echo text > f0; cat f0\n").out, "text\n")
     same("and then there are more", s.run("rm -f f?*; " + make.format(150)).out, "150\n")

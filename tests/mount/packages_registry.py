@@ -3,6 +3,7 @@
 """Packages from the real registries, as this host's pip and npm would take them: pure ones, compiled
 ones, of npm; what is wrong, withdrawn, or in conflict; and the next session, which finds it done."""
 # backends: process vm
+# night: vm
 # timeout: 400
 # mount: none
 # log-allow: packages-failed|packages

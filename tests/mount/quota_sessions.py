@@ -17,4 +17,24 @@ def quota():
     same("room again", Session("d").run("echo d\n").stdout, b"d\n")
 
 
-main(quota)
+def removed_ones():
+    """A session that was removed stays as long as something of it is open."""
+    held, refused = [], None
+    try:
+        for i in range(100):
+            s = Session(f"held{i}")
+            write(s / "config", "".join(f"env.V{n} = {'x' * 480}\n" for n in range(100)))
+            held.append(os.open(s / "status.json", os.O_RDONLY))
+            os.rmdir(s.path)
+    except OSError as error:
+        refused = error.errno
+    same("not without end", refused, errno.EDQUOT)
+    for fd in held:
+        os.close(fd)
+    same("three, as there are that are not removed", len(held), 3)
+    s = Session("well")
+    same("and all is well afterwards", s.run("echo fine\n").stdout, b"fine\n")
+    s.remove()
+
+
+main(removed_ones, quota)

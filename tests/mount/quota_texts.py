@@ -170,4 +170,54 @@ def kept_code():
         s.remove()
 
 
-main(copies_of_in, root_nodes, queued_stdin, small_ones, files_beside, truncated, kept_code)
+
+def removed_runs():
+    """What was removed but waits, or is open, is no less."""
+    s = Session("taken", config="timeout_s = 60\n")
+    s.submit("sleep 30\n")
+    s.wait_state("running")
+    refused = None
+    try:
+        for number in range(2, 42):
+            with open(s / "stdin", "wb", buffering=0) as file:
+                file.write(b"y" * (15 * MIB))
+            s.submit("wc -c\n")
+            os.rmdir(s / f"runs/{number}")
+    except OSError as error:
+        refused = error.errno
+    same("runs that wait and were removed", refused, errno.EDQUOT)
+    ok("the daemon stays small", daemon_mib() < 700, daemon_mib())
+    s.ctl("close")
+    s.remove()
+
+
+def removed_sessions():
+    """What nobody can get at is let go of."""
+    held = []
+    for i in range(40):
+        s = Session(f"gone{i}")
+        write(s / "stdin", b"y" * (15 * MIB))
+        write(s / "beside", b"z" * MIB)
+        held.append(os.open(s / "state", os.O_RDONLY))
+        os.rmdir(s.path)
+    ok("with their texts", daemon_mib() < 300, daemon_mib())
+    s, refused = Session("last"), None
+    beside = []
+    try:
+        for n in range(5):
+            for i in range(64):
+                fd = os.open(s / f"x{i}", os.O_WRONLY | os.O_CREAT)
+                beside.append(fd)
+                os.write(fd, b"z" * (MIB - 4096))
+            os.rmdir(s.path)
+            s = Session(f"last{n}")
+    except OSError as error:
+        refused = error.errno
+    same("what is open of them counts", refused, errno.EDQUOT)
+    with raises("and does not grow", errno.ESTALE):
+        os.write(beside[0], b"z")
+    for fd in held + beside:
+        os.close(fd)
+
+main(copies_of_in, root_nodes, queued_stdin, small_ones, files_beside, truncated, kept_code,
+     removed_runs, removed_sessions)

@@ -3,6 +3,7 @@
 """The table of what the interpreter remembers after what."""
 # timeout: 120
 # backends: local vm
+# night: vm
 from xsbx import *
 
 TABLE = {

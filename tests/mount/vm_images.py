@@ -16,6 +16,7 @@ vm_only()
 BUILDER = """#!/bin/bash
 echo "$$" >{top}/pid
 echo "==> $1: fetching" >&2
+echo "         half of a warning." >&2
 while [ -e {top}/wait ]; do sleep 0.1; done
 if [ -e {top}/fail ]; then
 	echo "error: the mirror does not answer" >&2

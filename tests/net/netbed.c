@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "vm/dial/server.h"
@@ -27,6 +28,8 @@
  *	allow WORD...		answered with `allowed` or `error ...`
  *	forward GUEST HOST	answered with `forward GUEST HOST` or `error ...`
  *	unforward GUEST		answered with `unforward GUEST` or `error ...`
+ *	crowd			from now on no listener gets through to PROGRAM: answered with `crowd`
+ *	quiet			they do again; answered with `quiet`
  *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN NAMES`
  *
  * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`.
@@ -37,6 +40,18 @@ static struct dialer dialer;
 static struct dial_server *server;
 static struct gateway *gateway;
 static char **names;
+static bool crowded;
+
+/* In the place of the C library's: too many descriptors of the user's are on their way. */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (crowded && message->msg_controllen &&
+	    message->msg_iov->iov_len == sizeof(struct net_header)) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 static void on_ready(void *data)
 {
@@ -164,6 +179,9 @@ static void obey(char *line)
 		r = gateway_unforward(gateway, (uint16_t)guest);
 		if (r == 0)
 			printf("unforward %u\n", guest);
+	} else if (!strcmp(line, "crowd") || !strcmp(line, "quiet")) {
+		crowded = *line == 'c';
+		r = puts(line);
 	} else if (!strcmp(line, "stats")) {
 		r = gateway_ask_stats(gateway);
 	} else {

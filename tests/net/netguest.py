@@ -6,6 +6,7 @@ the class names in `stream` once more over a stream, with larger packets.
 """
 
 import contextlib
+import errno
 import os
 import socket
 import ssl
@@ -128,9 +129,13 @@ class Guest:
 
     def get(self, space, address, host, path="/", port=80):
         with space.connect(address, port) as sock:
-            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-                         .encode())
-            sock.shutdown(socket.SHUT_WR)
+            try:
+                sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+                             .encode())
+                sock.shutdown(socket.SHUT_WR)
+            except OSError as cut:  # what is refused may be cut before it has asked
+                if cut.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
+                    raise
             return receive_all(sock)
 
     def tls(self, space, address, name):

@@ -50,11 +50,21 @@ class Server:
     def __enter__(self):
         self.server.start()
         _, self.port = self.server.get_host_and_port()
+        self.warm(f"http://127.0.0.1:{self.port}")
         self.url = f"http://127.0.0.1:{self.port}/{BUCKET}"
         return self
 
     def __exit__(self, *_):
         self.server.stop()
+
+    def warm(self, endpoint):
+        """moto reads parts of itself from disk at its first request, which takes it longer on a
+        busy host than xsbxfs-store waits for an answer."""
+        import boto3
+        boto3.client("s3", region_name="us-east-1", endpoint_url=endpoint,
+                     aws_access_key_id=self.user["AWS_ACCESS_KEY_ID"],
+                     aws_secret_access_key=self.user["AWS_SECRET_ACCESS_KEY"]
+                     ).head_bucket(Bucket=BUCKET)
 
     def names(self, prefix):
         return sorted(k for k in self.s3.buckets[BUCKET].keys.keys() if k.startswith(prefix))

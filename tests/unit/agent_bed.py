@@ -153,11 +153,14 @@ class Host:
 
     # --- machine -------------------------------------------------------------------------------
 
-    def hello(self, generation=None, name='box'):
+    def send_hello(self, generation=None, name='box'):
         if generation is not None:
             self.generation = generation
-        kind, data = self.ask(HELLO, integers('IIQ', 1, self.generation, time.time_ns()) +
-                              os.urandom(32) + text(name))
+        return self.send(HELLO, integers('IIQ', 1, self.generation, time.time_ns()) +
+                         os.urandom(32) + text(name))
+
+    def hello(self, generation=None, name='box'):
+        kind, _flags, data = self.take(self.send_hello(generation, name))
         assert kind == HELLO_OK, kind
         version, echoed, uptime = struct.unpack('<IIQ', data[:16])
         assert (version, echoed) == (1, self.generation)

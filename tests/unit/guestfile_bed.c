@@ -60,7 +60,7 @@ int guestfile_bed_setup(void **state)
 	(void)state;
 	ready = closed = vm_gone = false;
 	memset(&problem, 0, sizeof(problem));
-	log_open(false, LOG_LEVEL_ERROR);
+	log_open(LOG_LEVEL_ERROR);
 	uv_loop_init(&loop);
 	fake_agent_init(&loop);
 	assert_int_equal(vm_new_with(&backend_fake, &loop, NULL, &cfg, NULL, NULL, &vm), 0);

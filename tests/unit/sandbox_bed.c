@@ -103,7 +103,7 @@ int sandbox_bed_setup(void **state)
 	(void)state;
 	memset(seen, 0, sizeof(seen));
 	vm_gone = false;
-	log_open(false, LOG_LEVEL_ERROR);
+	log_open(LOG_LEVEL_ERROR);
 	uv_loop_init(&loop);
 	fake_agent_init(&loop);
 	start_vm();

@@ -151,7 +151,7 @@ int bed_setup(void **state)
 {
 	(void)state;
 	memset(&bed, 0, sizeof(bed));
-	log_open(false, LOG_LEVEL_ERROR);
+	log_open(LOG_LEVEL_ERROR);
 	snprintf(bed.cache, sizeof(bed.cache), "%s/pool.XXXXXX",
 		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	assert_non_null(mkdtemp(bed.cache));

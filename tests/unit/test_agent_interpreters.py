@@ -4,14 +4,15 @@
 
 Usage: see agent_bed.py."""
 
+import contextlib
 import os
 import resource
 import signal
 import time
 import unittest
 
-from agent_bed import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, READY, RESET, SANITIZED, SETUP,
-                       TIMEOUT, Case, integers, is_running, main, session_processes, text)
+from agent_bed import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, GONE_SILENT, HELLO_OK, READY, RESET,
+                       SANITIZED, SETUP, TIMEOUT, Case, integers, is_running, main, session_processes, text)
 
 
 class Interpreters(Case):
@@ -160,6 +161,60 @@ class Interpreters(Case):
         self.die('os._exit(7)', GONE_EXITED, 7)
         self.die('os.kill(os.getpid(), 9)', GONE_SIGNAL, 9)
         self.die('os.kill(os.getpid(), 11)', GONE_SIGNAL, 11)
+
+    @contextlib.contextmanager
+    def hanging_up(self, how):
+        """The interpreter ends in two steps, as a process does: its end of the socket is closed, and a
+        moment later it can be waited for. The agent gets to see neither until the first is done."""
+        self.run_code(f'''if True:
+            import os, socket, threading, time
+            def end():
+                while not os.path.exists('now'): time.sleep(.01)
+                os.unlink('now')
+                socket.socket(fileno=1000).shutdown(socket.SHUT_RDWR)
+                open('shut', 'w').close()
+                time.sleep(.1)
+                {how}
+            x = 1
+            threading.Thread(target=end).start()''')
+        agent, work = self.agent.process.pid, os.path.join(self.agent.root, 'files')
+        os.kill(agent, signal.SIGSTOP)
+        self.wait_stopped(agent)
+        try:
+            yield
+            with open(os.path.join(work, 'now'), 'w', encoding='ascii'):
+                pass
+            while not os.path.exists(os.path.join(work, 'shut')):
+                time.sleep(.01)
+        finally:
+            os.unlink(os.path.join(work, 'shut'))
+            os.kill(agent, signal.SIGCONT)
+
+    def test_end_of_the_socket_comes_before_that_of_the_process(self):
+        for how, why, number in (('os.kill(os.getpid(), 9)', GONE_SIGNAL, 9),
+                                 ('os.kill(os.getpid(), 11)', GONE_SIGNAL, 11),
+                                 ('os._exit(3)', GONE_EXITED, 3), ('time.sleep(60)', GONE_SILENT, 0)):
+            for run_first in True, False:
+                with self.hanging_up(how):
+                    # What the agent hears of first is the run, or is the end of the socket.
+                    id = run_first and self.agent.start('print("x" in globals())')
+                r = self.agent.finish(id or self.agent.start('print("x" in globals())'))
+                self.assertEqual((r.how, r.gone, r.status, r.fresh, r.out), (GONE, why, number, 1, b''))
+                self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
+
+    def test_reset_while_it_hangs_up(self):
+        for how in 'os._exit(3)', 'time.sleep(60)':
+            with self.hanging_up(how):
+                pass
+            self.agent.reset()
+            self.assertEqual(self.run_code('print("x" in globals())').out, b'False\n')
+
+    def test_seed_while_it_hangs_up(self):
+        with self.hanging_up('os.kill(os.getpid(), 9)'):
+            hello = self.agent.send_hello(9)
+        self.assertEqual(self.agent.take(hello)[0], HELLO_OK)
+        r = self.agent.run('print("x" in globals())')
+        self.assertEqual((r.how, r.gone, r.status), (GONE, GONE_SIGNAL, 9))
 
     def test_reset_after_an_end_between_runs(self):
         pid = int(self.run_code('import os; print(os.getpid())').out)

@@ -161,6 +161,17 @@ class Runs(Case):
         self.assertEqual((r.how, r.status), (TIMEOUT, 124))
         self.assertGreater(len(r.out), 60000)
 
+    def test_output_that_user_code_reads_itself(self):
+        # Part of what the run has left in its pipe is gone when there is credit to send it.
+        run = self.agent.start('import subprocess; p = subprocess.Popen("sleep 0.3; head -c 5000 /proc/$$/fd/1 | cat >part;'
+                               'echo > taken; sleep 100", shell=True)\nprint("x" * 9999)', credit=1000)
+        while 'taken' not in [name for name, _ in self.agent.listdir()]:
+            time.sleep(0.01)
+        self.agent.send(CREDIT, integers('I', 1 << 30), id=run)
+        r = self.agent.finish(run, timeout=10)
+        self.assertEqual((r.how, r.status, r.out), (DONE, 0, b'x' * 4999 + b'\n'))
+        self.run_code('p.kill()')
+
     def test_ping_during_flood(self):
         # It never ends by itself: who is answered at all is answered while it goes on.
         run = self.agent.start('import sys\nwhile True: sys.stdout.write("x" * 100000)',
@@ -204,11 +215,22 @@ class Runs(Case):
         self.assertEqual(self.run_code('print(p.poll())').out, b'None\n')
 
     def test_many_runs_with_background_processes(self):
+        def fds():
+            return len(os.listdir(f'/proc/{self.agent.process.pid}/fd'))
+        self.run_code('import subprocess; many = []\n'
+                      'first = subprocess.Popen("while echo noise; do sleep 0.01; done", shell=True)')
+        before = fds()
         for i in range(70):
-            r = self.run_code('import subprocess; p = subprocess.Popen(["sleep", "100"]); print(1)')
+            r = self.run_code('many.append(subprocess.Popen(["sleep", "100"])); print(1)')
             self.assertEqual(r.out, b'1\n')
-        fds = len(os.listdir(f'/proc/{self.agent.process.pid}/fd'))
-        self.assertLess(fds, 100)
+        self.assertLess(fds(), before + 150)
+        time.sleep(0.1)
+        self.assertEqual(self.run_code('print(first.poll())').out, b'None\n')
+        self.run_code('for p in many: p.kill()')
+        end = time.monotonic() + 10
+        while fds() > before + 10 and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertLessEqual(fds(), before + 10)
 
     def test_stdin(self):
         r = self.run_code('import sys; print(repr(sys.stdin.read()))')

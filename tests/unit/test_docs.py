@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the code has, the manual pages have: nodes, keys, options, signals, error numbers."""
+"""What the code has, the manual pages have: nodes, keys, options, signals, error numbers, codes of `error`."""
 import glob
 import os
 import re
@@ -29,11 +29,11 @@ def want(page, what, names):
         failures.append(f"{page} lacks {what}: {' '.join(missing) or '(none found in the code)'}")
 
 
-keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK|STORE)', read("fs/conf_key.c"), re.M)
+keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK|STORE|PACKAGES)', read("fs/conf_key.c"), re.M)
 settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/settings.c"), re.M)
 want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
 want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])
-want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys])
+want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys] + settings)
 
 want("man/xsbxfs-net.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument',
                                               read("vm/net/main.c")))
@@ -52,12 +52,28 @@ want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"
                                            read("fs/session.c", "fs/run.c")))
 want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/ctl.c")))
 
-# ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF is never seen by a caller.
-usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF"}
+# ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF and ECANCELED are never seen by a caller.
+usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED"}
 ops = read(*[f"fs/{name}.c" for name in (
-    "config", "dir", "events", "files", "handle", "input", "names", "ops", "scratch", "session", "stream",
+    "changes", "config", "dir", "events", "files", "handle", "input", "names", "ops", "scratch", "session", "stream",
     "text")])
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
+
+# Every word that can stand behind `code:` has its line in the table.
+said = r"\b(?:trouble_set|session_problemf|problem_refuse)\("
+both = sources("fs/*.[ch]") + sources("vm/*.[ch]")
+codes = set(re.findall(r'\.code = "([a-z-]+)"', both))
+codes |= set(re.findall(r'\bcode, sizeof\([^)]*\bcode\), "([a-z-]+)"', both))
+defined = dict(re.findall(r'#define ((?:VM|TROUBLE)_\w+)\s+"([a-z-]+)"', both))
+for call in re.findall(said + r"[^,;]+,([^;]*?),", both):
+    codes |= set(re.findall(r'"([a-z-]+)"', call)) | {defined[name] for name in defined if name in call}
+# What becomes of a session with `fresh` after a run, and of a machine that nobody has, is told nobody.
+codes -= {"fresh", "not-saved"}
+table = read("man/xsbxfs.5").split(".Sh CODES OF ERRORS")[1].split(".Sh ")[0]
+lines = set(re.findall(r"[\w-]+", " ".join(re.findall(r"^\.It Li (.*)$", table, re.M))))
+if codes - lines or len(codes) < 80:
+    failures.append("man/xsbxfs.5 lacks codes of errors: " +
+                    (" ".join(sorted(codes - lines)) or "(few found in the code)"))
 
 conf = read("fs/conf.c")
 want("man/xsbxfs.1", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', conf))

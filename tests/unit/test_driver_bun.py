@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver of JavaScript, images/drivers/repl.mjs, without a sandbox. Usage: see driver_bed.py."""
 
+import fcntl
 import os
 import socket
+import struct
 import sys
 import tempfile
+import termios
 import time
 
 from driver_bed import DEADLINE, SCRATCH, WARM, DriverCase, buns, main
@@ -68,6 +71,59 @@ class BunCases(DriverCase):
         self.expect(s, 'const r = await Promise.all([1, sleep(10).then(() => 2)]); console.log(r)', '[ 1, 2 ]\n')
         self.expect(s, 'console.log(r.length)', '2\n')
         self.expect(s, 'await (async () => { throw new Error("inner") })()', status=1, err='inner')
+
+    def test_declarations_are_not_awaited(self):
+        s = self.session()
+        self.expect(s, 'const never = () => new Promise(() => {}), after = (ms: number) => Bun.sleep(ms)')
+        for code in ('const loop = never()', 'let loop: Promise<any> = never();', 'var a = 1, loop = never()', 'await 1\nconst loop = never()',
+                     'const loop = never()\nfunction f() {}', 'await 1; const loop = never()\nfunction f() {}',
+                     'export const loop = never()', 'const loop = never(); export { loop }',
+                     'const loop = (async () => {\n  for (;;) {\n    await Bun.sleep(50)\n  }\n})()',
+                     'const a = {\n  x: 1\n}, loop = never()', 'const {\n  loop,\n  a\n} = { loop: never(), a: 1, then() {} }',
+                     'const { loop } = { loop: never(), then() {} }', 'const loop = never(/*!\nconst\n*/), b: number = 2',
+                     'const text = `\nloop = never()\n`, loop = never()'):
+            self.expect(s, code, '', 0, '')
+            self.expect(s, 'console.log(loop instanceof Promise)', 'true\n')
+        for code in ('let done; done = after(50).then(() => console.log("done"))', 'done = after(50).then(() => console.log("done"))',
+                     'let q; ({ q } = after(50).then(() => console.log("done")))',
+                     'let done = 1\ndone = after(50).then(() => console.log("done"))',
+                     'await 1\nlet done\ndone = after(50).then(() => console.log("done"))'):
+            self.expect(s, code, 'done\n', 0, '')
+        self.expect(s, 'const name = () => 1\nfunction f() {}')
+        self.expect(s, 'console.log(name.name)', 'name\n')
+
+    def test_texts_are_left_alone(self):
+        """Lines of a text that look like what the transpiler puts out."""
+        s = self.session()
+        s.run('const texts = []; const say = (text: string) => { texts.push(text) }')
+        texts = ('#include <stdio.h>\n  int main(void) {\n    printf("hi");\n  }\n  init();\n',
+                 'a\n  function f() {\n  }\n  this.f = f;\n  async function g() {\n  }\n  f();',
+                 '  export const x = 1\n\n  export default x\n  default x\n  export {\n  a\n  };\nexport y',
+                 '\n  return {\n    __proto__: null,\n    value: 1\n  };\n  init();\n  };\n',
+                 '\n  __dirname = "";\n  __filename = "input.ts";\n  say();',
+                 '\n  \\`\\`\\`\n  say();\n  \\`\\`\\`\n  // /*\n  say();\n  ${1}\n  say();')
+        for text in texts:
+            for before in '', 'await 1\n', '__dirname\n':
+                for code in ('say(`#`)', 'if (true) {\n  say(`#`)\n}', 'page()\nfunction page() {\n  say(`#`)\n}',
+                             'const text = `#`; say(text)\nfunction other() {}', 'export const copy = `#`\nsay(copy)',
+                             'for (const text of [`#`])\n  say(text)\nexport function other() { return `\n  other();` }',
+                             'const copy = (say(`#`), `#`)', 'say(`${ `#` }`)\nsay(`x`); texts.pop()\nexport { say }'):
+                    code = before + code.replace('#', text.replace('${1}', '${ (() => {\nreturn `\n  say();\n` })() }'))
+                    self.expect(s, code, '', 0, '')
+                    want = text.replace('\\`', '`').replace('${1}', '\n  say();\n')
+                    self.expect(s, 'process.stdout.write(texts.pop() + texts.length)', want + '0')
+        self.expect(s, '/*!\nsay("a");\nfunction f() {\n}\n*/\nsay("b")\nfunction h() {}')
+        self.expect(s, r"await 1; say('long\n  say();\n  more\n'); console.log(texts.join())", 'b,long\n  say();\n  more\n\n')
+        self.expect(s, 'if (!texts) say(`\n`)\nelse console.log(`x\ny`)\nconsole.log("z")\nfunction h() {}', 'x\ny\nz\n')
+
+    def test_large_texts(self):
+        s = self.session()
+        for line in '  say("12345678901234567890");', '  <p>${ 6 * 7 }`${"`"}</p>', '  \\`\\`\\`js':
+            text = '\n'.join([line.replace('`$', '\\`$')] * 8000)
+            before = s.cpu_time()
+            self.expect(s, f'const say = 1; const large = `{text}`\nfunction size() {{ return large.split("\\n").length }}')
+            self.expect(s, 'console.log(size())', '8000\n')
+            self.assertLess(s.cpu_time() - before, 10)
 
     def test_typescript(self):
         s = self.session()
@@ -245,6 +301,30 @@ class BunCases(DriverCase):
             s.interrupt()
             self.expect(s, 'console.log("still")', None, None)
         self.expect(s, 'console.log("still")', 'still\n')
+
+    def test_interrupted_at_once(self):
+        """However early a SIGINT comes once the request was read, it is that run's."""
+        s = self.session()
+        code = '//' + 'x' * 200000 + '\nfor (;;) {}'
+        for i in range(60):
+            turn = s.start(code)
+            while struct.unpack('i', fcntl.ioctl(s.ctl, termios.TIOCOUTQ, bytes(4)))[0]:
+                pass
+            time.sleep(i * .0002)
+            s.interrupt()
+            r = s.finish(turn, None, DEADLINE / 3)
+            self.assertEqual(r.status, 130, f'interrupt {i}')
+        self.expect(s, 'console.log("still")', 'still\n')
+
+    def test_ends_of_bent_worlds(self):
+        """Whatever user code has bent, the run that did so is answered, and the next one runs."""
+        for code in ('Array.prototype[Symbol.iterator] = null',
+                     'process.listeners = null; Array.prototype.includes = null',
+                     'Object.preventExtensions(globalThis)',
+                     'Object.defineProperty(globalThis, "__watched__", { value: 1 })'):
+            s = self.session()
+            self.expect(s, code, status=None)
+            self.expect(s, 'console.log("ok")', 'ok\n', 0)
 
     def test_driver_survives_user_code(self):
         s = self.session()

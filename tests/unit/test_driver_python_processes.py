@@ -6,10 +6,11 @@ Usage: see driver_bed.py."""
 
 import os
 import random
+import signal
 import sys
 import time
 
-from driver_bed import SEED, WARM, DriverCase, main, pythons
+from driver_bed import DEADLINE, SEED, TIDY, WARM, DriverCase, Gone, main, pythons
 
 
 class ProcessCases(DriverCase):
@@ -20,6 +21,70 @@ class ProcessCases(DriverCase):
         self.expect_gone(self.session(), 'import os, signal; os.kill(os.getpid(), 11)', 139)
         self.expect_gone(self.session(), 'import os; os.kill(os.getpid(), 9)', 137)
         self.expect_gone(self.session(), 'import os; os.execvp("sh", ["sh", "-c", "exit 5"])', 5)
+
+    def test_handlers_that_raise_between_runs(self):
+        s = self.session()
+        self.expect(s, '''
+            import os, signal, threading
+            def late(*args):
+                seen.append(1)
+                raise RuntimeError('late')
+            seen = []
+            signal.signal(signal.SIGALRM, late)
+            signal.setitimer(signal.ITIMER_REAL, .1)''', '', 0, '')
+        time.sleep(.3)
+        self.expect(s, 'print(len(seen))', '1\n', 0, '')
+        for _ in range(20):  # while it tidies up, or right before or after
+            os.kill(s.process.pid, signal.SIGALRM)
+            s.send(TIDY)
+            os.kill(s.process.pid, signal.SIGALRM)
+        time.sleep(.1)
+        # Another thread takes the signal: its handler runs when the main thread has something to do.
+        self.expect(s, '''
+            print(len(seen) > 1)
+            seen.clear()
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])''', 'True\n', 0, '')
+        os.kill(s.process.pid, signal.SIGALRM)
+        time.sleep(.1)
+        self.expect(s, 'print(len(seen))', '1\n', 0, 'late')
+        self.expect(s, 'print(len(seen))', '1\n', 0, '')
+        self.expect(s, 'signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])\n'
+                    'def bye(*args): raise SystemExit(5)\nsignal.signal(signal.SIGALRM, bye)', '', 0, '')
+        # One that comes right before it waits for its next request is heard of with that.
+        while s.process.poll() is None:
+            os.kill(s.process.pid, signal.SIGALRM)
+            time.sleep(.05)
+        self.assertEqual(s.process.returncode, 5)
+
+    def test_handlers_that_raise_all_the_time(self):
+        s = self.session()
+        self.expect(s, '''
+            import os, signal
+            def late(*args): raise RuntimeError('late')
+            kept = os.getpid()
+            signal.signal(signal.SIGALRM, late)
+            signal.setitimer(signal.ITIMER_REAL, .001, .001)''', status=None)
+        for _ in range(200):
+            s.run('print(kept)')
+        while not (r := s.run('signal.setitimer(signal.ITIMER_REAL, 0); print("off")')).out:
+            self.assertIn(b'late', r.err)
+        self.expect(s, 'print(kept == os.getpid())', 'True\n', 0, '')
+
+    def test_audit_hook_that_raises(self):
+        s = self.session()
+        self.expect(s, 'import sys\nsys.addaudithook(lambda *a: 1 / 0)', '', timeout=10)
+        with self.assertRaises(Gone) as caught:  # nothing can be done in there any more
+            s.run('1', timeout=10)
+        self.compare(caught.exception.result, '', b'', 1, 'ZeroDivisionError')
+        s = self.session()
+        self.expect(s, '''
+            import sys
+            def hook(event, args):
+                if event.startswith('sys.set'): 1 / 0
+            x = 1
+            sys.addaudithook(hook)''', '', 0, '', timeout=10)
+        self.expect(s, 'print(x)', '1\n', 0, '', timeout=10)
 
     def test_interrupt(self):
         s = self.session()

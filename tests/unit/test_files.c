@@ -422,6 +422,31 @@ static void test_interrupted_in_flight(void **state)
 	assert_int_equal(session_find(b->fs, 0, "demo")->files.nodes.n, 0);
 }
 
+/* A kernel that ends the mount when a request has waited too long. */
+static void test_waits_that_are_too_long(void **state)
+{
+	struct bed *b = *state;
+	struct req *pending = create(b, bed_ino(b, FILES), "x"), *sent, *later;
+	struct files *files = &session_find(b->fs, 0, "demo")->files;
+	struct sandbox *s;
+
+	clock_advance(10);
+	files_renew(files, uv_now(b->fs->loop) - 11);
+	assert_int_equal(req_waiting(), 1);
+	files_renew(files, uv_now(b->fs->loop) - 10);
+	assert_error(pending, -EAGAIN);
+	s = bed_ready(b);
+	sent = create(b, bed_ino(b, FILES), "y");
+	clock_advance(10);
+	later = create(b, bed_ino(b, FILES), "z");
+	files_renew(files, uv_now(b->fs->loop) - 10);
+	assert_error(sent, -EAGAIN);
+	fake_answer(s, 0, &a_file); /* it was made all the same */
+	assert_int_equal(s->nreleases, 1);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(later->kind, ANSWER_CREATE);
+}
+
 static void test_sandbox_goes(void **state)
 {
 	struct bed *b = *state;
@@ -529,6 +554,7 @@ int main(void)
 		test(test_two_directories),
 		test(test_interrupted_before_it_was_sent),
 		test(test_interrupted_in_flight),
+		test(test_waits_that_are_too_long),
 		test(test_sandbox_goes),
 		test(test_session_removed_in_flight),
 		test(test_closed_by_an_idle_timeout_but_not_in_use),

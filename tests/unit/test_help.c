@@ -105,6 +105,11 @@ static void test_kinds(void **state)
 	data->settings.network = true;
 	assert_int_equal(help_root(&conf, &b), 0);
 	assert_shows(&b, "30 s a run; with 3 packages; with a network\n");
+	assert_shows(&b, "machine, or a process\nin a jail where the list of templates says so");
+	buf_clear(&b);
+	data->settings.backend = SETTINGS_PROCESS;
+	assert_int_equal(help_root(&conf, &b), 0);
+	assert_shows(&b, "with 3 packages; with a network; as a process\n");
 	assert_true(lines(&b, &longest) <= 60);
 	assert_true(longest <= 100);
 	buf_clear(&b);

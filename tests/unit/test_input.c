@@ -173,6 +173,8 @@ static void test_refused_code(void **state)
 	memset(big, '#', SESSION_CODE_MAX);
 	assert_int_equal(bed_write_bytes(b, &f, "a\0b", 3), -EINVAL);
 	bed_expect_error(b, "python/demo", "nul-byte");
+	assert_int_equal(bed_write(b, &f, "fine"), -EINVAL); /* it would be half of a program */
+	assert_int_equal(bed_ftruncate(b, &f, 0), 0);
 	assert_int_equal(bed_write_bytes(b, &f, big, SESSION_CODE_MAX), 0);
 	assert_int_equal(bed_write(b, &f, "x"), -EFBIG);
 	bed_expect_error(b, "python/demo", "code-too-long");
@@ -269,6 +271,23 @@ static void test_stdin_held_open(void **state)
 	assert_int_equal(bed_open(b, "python/demo/stdin", O_RDWR, &f), -EACCES);
 }
 
+/* A run that was refused has taken nothing of it. */
+static void test_stdin_and_a_refused_run(void **state)
+{
+	struct bed *b = *state;
+	struct file code = bed_opened(b, IN, O_WRONLY | O_TRUNC),
+		    f = bed_opened(b, "python/demo/stdin", O_WRONLY);
+
+	assert_int_equal(bed_write(b, &code, "x"), 0);
+	assert_int_equal(bed_write(b, &f, "one"), 0);
+	bed_put(b, "python/demo/ctl", "close\n");
+	bed_close(b, &code);
+	assert_int_equal(demo(b)->last_number, 1);
+	assert_int_equal(bed_write(b, &f, "two"), 0);
+	assert_int_equal(bed_size(b, "python/demo/stdin"), 6);
+	bed_close(b, &f);
+}
+
 /* ---- config ---- */
 
 static void test_config(void **state)
@@ -354,6 +373,25 @@ static void test_config_after_a_refused_write(void **state)
 	assert_int_equal(bed_close(b, &f), 0);
 }
 
+/* The first blocks of a text whose rest has no room are no text. */
+static void test_config_too_long(void **state)
+{
+	struct bed *b = *state;
+	struct file f = bed_opened(b, "python/demo/config", O_WRONLY | O_TRUNC);
+	char block[4096];
+	int e = 0;
+
+	memset(block, '\n', sizeof(block));
+	put_text(block, "cpus = 2\n");
+	for (size_t n = 0; e == 0; n += sizeof(block)) {
+		assert_true(n <= SETTINGS_TEXT_MAX);
+		e = bed_write_bytes(b, &f, block, sizeof(block));
+	}
+	assert_int_equal(e, -EFBIG);
+	assert_int_equal(bed_close(b, &f), 0);
+	assert_int_equal(demo(b)->settings.cpus, 1);
+}
+
 static void test_dead_session(void **state)
 {
 	struct bed *b = *state;
@@ -389,9 +427,11 @@ int main(void)
 		test(test_sizes_while_writing),
 		test(test_stdin_is_for_one_run),
 		test(test_stdin_held_open),
+		test(test_stdin_and_a_refused_run),
 		test(test_config),
 		test(test_config_in_pieces),
 		test(test_config_after_a_refused_write),
+		test(test_config_too_long),
 		test(test_dead_session),
 	};
 

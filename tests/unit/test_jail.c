@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jail: what cannot be done inside, each beside a control without it; that it fails closed. */
-/* modules: tests/unit/spawner_bed.c tests/unit/free_rules.c */
+/* modules: tests/unit/jail_bed.c tests/unit/spawner_bed.c tests/unit/free_rules.c */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,131 +11,16 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "jail_bed.h"
 #include "spawner_bed.h"
-#include "vm/jail.h"
+#include "vm/jail_internal.h"
 #include "vm/spawn.h"
 #include "vm/tree.h"
 #include "vm/util.h"
-
-struct result {
-	struct child child;
-	bool over, started;
-	int failed, status;
-	char step[256], out[8192];
-};
-
-static void on_started(struct child *c)
-{
-	((struct result *)c->data)->started = true;
-}
-
-static void on_failed(struct child *c, int err, const char *step)
-{
-	struct result *r = c->data;
-
-	r->failed = err;
-	snprintf(r->step, sizeof(r->step), "%s", step);
-	r->over = true;
-}
-
-static void on_exited(struct child *c, int status)
-{
-	struct result *r = c->data;
-
-	r->status = status;
-	r->over = true;
-}
-
-/* A view with the host's programs, and memory to write to. */
-static struct jail_spec usual(void)
-{
-	return (struct jail_spec){
-		.use = JAIL_SANDBOX,
-		.flags = JAIL_LANDLOCK | JAIL_LOOPBACK,
-		.user = 1000,
-		.host_name = "cell",
-		.nmounts = 11,
-		.mounts = {{JAIL_RO, 0, "/usr", "/usr"},
-			   {JAIL_LINK, 0, "usr/bin", "/bin"},
-			   {JAIL_LINK, 0, "usr/sbin", "/sbin"},
-			   {JAIL_LINK, 0, "usr/lib", "/lib"},
-			   {JAIL_LINK, 0, "usr/lib64", "/lib64"},
-			   {JAIL_FILE, 0, "root:x:0:0::/:/bin/sh\n", "/etc/passwd"},
-			   {JAIL_RO, JAIL_OPTIONAL, "/etc/alternatives", "/etc/alternatives"},
-			   {JAIL_DEV, 0, NULL, "/dev"},
-			   {JAIL_PROC, 0, NULL, "/proc"},
-			   {JAIL_TMPFS, 0, "mode=1777,size=1m,nr_inodes=32", "/tmp"},
-			   {JAIL_DIR, 0, NULL, "/empty/dir"}},
-		.nrlimits = 2,
-		.rlimits = {{RLIMIT_CORE, 0, 1}, {RLIMIT_NOFILE, 0, 256}},
-	};
-}
-
-static void start(struct result *r, const struct jail_spec *jail, const char *program,
-		  const char *script, int out)
-{
-	const char *const argv[] = {program, "-c", script, NULL};
-	const char *const envp[] = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin", NULL};
-	const struct free_job job = {.argv = argv,
-				     .envp = envp,
-				     .target = {{0, STDOUT_FILENO}, {0, STDERR_FILENO}},
-				     .ntargets = 2,
-				     .jail = jail};
-	char request[SPAWN_MESSAGE_MAX];
-	const ssize_t n = free_pack(&job, request, sizeof(request));
-	const struct spawn_spec spec = {request, (size_t)n, &out, 1};
-
-	assert_true(n > 0);
-	memset(r, 0, sizeof(*r));
-	r->child.data = r;
-	r->child.started = on_started;
-	r->child.failed = on_failed;
-	r->child.exited = on_exited;
-	assert_int_equal(child_start(sp, &spec, &r->child), 0);
-}
-
-static void finish(struct result *r, int in)
-{
-	ssize_t n;
-
-	while (!r->over)
-		uv_run(&loop, UV_RUN_ONCE);
-	n = read(in, r->out, sizeof(r->out) - 1);
-	r->out[n > 0 ? n : 0] = '\0';
-	close(in);
-}
-
-static void run_with(struct result *r, const struct jail_spec *jail, const char *program,
-		     const char *script)
-{
-	int p[2];
-
-	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-	start(r, jail, program, script, p[1]);
-	close(p[1]);
-	finish(r, p[0]);
-}
-
-static void run(struct result *r, const struct jail_spec *jail, const char *script)
-{
-	run_with(r, jail, "/bin/sh", script);
-}
-
-/* Hosts that allow no namespaces can have no jail. */
-static bool have_jail(void)
-{
-	const struct jail_spec spec = usual();
-	struct result r;
-
-	run(&r, &spec, "true");
-	if (!r.failed)
-		return true;
-	print_message("no jail here: %s: %s\n", r.step, strerror(-r.failed));
-	return false;
-}
 
 /* Whoever has taken over the daemon chooses the descriptors: none of them may lead out of the jail. */
 static void no_way_out(void **state)
@@ -148,12 +34,12 @@ static void no_way_out(void **state)
 		{"/etc/passwd", O_PATH},
 		{"/etc/passwd", O_RDONLY}, /* by /proc/self/fd it can be opened for writing */
 	};
-	const struct jail_spec spec = usual();
-	struct result r;
+	const struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 	int p[2];
 
 	(void)state;
-	if (!have_jail())
+	if (!jail_bed_works())
 		skip();
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		const int fd = open(bad[i].path, bad[i].flags | O_CLOEXEC);
@@ -161,37 +47,37 @@ static void no_way_out(void **state)
 		assert_true(fd >= 0);
 		assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 		close(p[1]);
-		start(&r, &spec, "/bin/sh", "true", fd);
+		jail_bed_start(&r, &spec, "/bin/sh", "true", fd);
 		close(fd);
-		finish(&r, p[0]);
+		jail_bed_finish(&r, p[0]);
 		assert_int_equal(r.failed, -EPERM);
 		assert_string_equal(r.step, "the spawner does not allow it");
 	}
-	run(&r, &spec, "echo a pipe can be given");
+	jail_bed_run(&r, &spec, "echo a pipe can be given");
 	assert_string_equal(r.out, "a pipe can be given\n");
 }
 
 /* A device that the host does not have is missed by who opens it, and then known to be missing. */
 static void no_device(void **state)
 {
-	struct jail_spec spec = usual();
-	struct result r;
+	struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
-	if (!have_jail())
+	if (!jail_bed_works())
 		skip();
 	assert_int_equal(spec.mounts[7].kind, JAIL_DEV);
 	spec.mounts[7].source = "of-no-host";
-	run(&r, &spec, "test -c /dev/null && test -d /dev/pts && ls /dev/of-no-host");
+	jail_bed_run(&r, &spec, "test -c /dev/null && test -d /dev/pts && ls /dev/of-no-host");
 	assert_int_equal(r.failed, 0);
 	assert_non_null(strstr(r.out, "No such file"));
 }
 
-/* What is copied into a working directory has to be what a sandbox has changed, and no directory of the host's. */
-static void only_changes(void **state)
+/* Asks for what looks through changes, with @fd for their directory. */
+static void ask_for_changes(struct jail_bed_result *r, int fd)
 {
 	static const char *const argv[] = {TREE_LIST, NULL}, *const envp[] = {NULL};
-	const struct jail_spec spec = usual();
+	const struct jail_spec spec = jail_bed_usual();
 	const struct free_job job = {.argv = argv,
 				     .envp = envp,
 				     .target = {{0, TREE_UPPER_FD}},
@@ -200,40 +86,94 @@ static void only_changes(void **state)
 				     .jail = &spec};
 	char request[SPAWN_MESSAGE_MAX];
 	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec request_spec = {request, (size_t)n, &fd, 1};
+
+	assert_true(fd >= 0);
+	jail_bed_ask(r, &request_spec);
+	while (!r->over)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* What is copied into a working directory has to be what a sandbox has changed, and no directory of the host's. */
+static void only_changes(void **state)
+{
 	const int fds[] = {open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC),
 			   open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC),
 			   open("/etc/passwd", O_RDONLY | O_CLOEXEC)};
 
 	(void)state;
-	if (!have_jail())
-		skip();
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		const struct spawn_spec request_spec = {request, (size_t)n, &fds[i], 1};
-		struct result r = {0};
+		struct jail_bed_result r;
 
-		assert_true(fds[i] >= 0);
-		r.child.data = &r;
-		r.child.started = on_started;
-		r.child.failed = on_failed;
-		r.child.exited = on_exited;
-		assert_int_equal(child_start(sp, &request_spec, &r.child), 0);
-		while (!r.over)
-			uv_run(&loop, UV_RUN_ONCE);
+		ask_for_changes(&r, fds[i]);
 		assert_int_equal(r.failed, -EPERM);
 		close(fds[i]);
 	}
 }
 
-static void works(void **state)
+/* One that this spawner gives to jails, or our own, where they have none. */
+static uint32_t jail_id(void)
 {
-	const struct jail_spec spec = usual();
-	struct result r;
+	uint32_t id = 0x70000000;
+
+	while (jail_has_private_ids() && !jail_has_id(id))
+		id += 2;
+	return jail_has_private_ids() ? id : geteuid();
+}
+
+/* A directory in the host's memory is not a sandbox's, whoever it belongs to. */
+static void not_host_memory(void **state)
+{
+	char dir[] = "/dev/shm/xsbx-test.XXXXXX";
+	struct jail_bed_result r;
+	struct statfs fs;
+	int fd;
 
 	(void)state;
-	run(&r, &spec,
-	    "set -e; echo hello | cat; echo x >/tmp/x; cat /tmp/x; mv /tmp/x /tmp/y; echo $$; "
-	    "hostname; id -u; test -c /dev/null; test -d /empty/dir; head -1 /etc/passwd; "
-	    "head -c4 /dev/urandom >/dev/null; ls /proc/self/ns >/dev/null; exit 3");
+	if (statfs("/dev/shm", &fs) < 0 || fs.f_type != TMPFS_MAGIC || !mkdtemp(dir))
+		skip();
+	assert_int_equal(chown(dir, jail_id(), (gid_t)-1), 0);
+	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	rmdir(dir); /* it is still there for who has it open */
+	ask_for_changes(&r, fd);
+	close(fd);
+	assert_int_equal(r.failed, -EPERM);
+}
+
+/* The control: one of a jail's, which was kept. */
+static void kept_memory(void **state)
+{
+	struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r, changes;
+	int p[2];
+
+	(void)state;
+	assert_int_equal(spec.mounts[9].kind, JAIL_TMPFS);
+	spec.mounts[9].source = "mode=755,size=1m,nr_inodes=32,uid=1000";
+	spec.keep = "/tmp";
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	jail_bed_start(&r, &spec, "/bin/sh", "sleep 1000", p[1]);
+	close(p[1]);
+	while (!r.started && !r.over)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(r.failed, 0);
+	ask_for_changes(&changes, r.child.kept);
+	child_kill(&r.child);
+	jail_bed_finish(&r, p[0]);
+	assert_int_equal(changes.failed, 0);
+}
+
+static void works(void **state)
+{
+	const struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
+
+	(void)state;
+	jail_bed_run(
+		&r, &spec,
+		"set -e; echo hello | cat; echo x >/tmp/x; cat /tmp/x; mv /tmp/x /tmp/y; echo $$; "
+		"hostname; id -u; test -c /dev/null; test -d /empty/dir; head -1 /etc/passwd; "
+		"head -c4 /dev/urandom >/dev/null; ls /proc/self/ns >/dev/null; exit 3");
 	assert_string_equal(r.out, "hello\nx\n1\ncell\n1000\nroot:x:0:0::/:/bin/sh\n");
 	assert_int_equal(r.failed, 0);
 	assert_true(WIFEXITED(r.status));
@@ -264,20 +204,20 @@ static void attempts(void **state)
 		 "test -e /dev/mem -o -e /dev/fuse -o -e /dev/kmsg -o -e /dev/ptmx "
 		 "-a ! -L /dev/ptmx"},
 	};
-	const struct jail_spec spec = usual();
-	struct result r;
+	const struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
-		run(&r, NULL, tries[i].script);
+		jail_bed_run(&r, NULL, tries[i].script);
 		if (r.status != 0) {
 			print_message("not possible without a jail either: %s: %s\n", tries[i].what,
 				      r.out);
 			continue;
 		}
-		run(&r, &spec, tries[i].script);
+		jail_bed_run(&r, &spec, tries[i].script);
 		if (r.failed || r.status == 0)
 			fail_msg("possible in a jail: %s (%s)", tries[i].what, r.step);
 	}
@@ -309,20 +249,20 @@ static void system_calls(void **state)
 		"t('netfilter', c.socket, 16, 3, 12)\n"
 		"t('personality', c.personality, 0x0040000)\n"
 		"t('bind-remount', c.mount, 0, b'/', 0, 0x1020, 0)\n";
-	const struct jail_spec spec = usual();
-	struct result r;
+	const struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
 	if (access("/usr/bin/python3", X_OK) < 0 || geteuid() != 0)
 		skip();
-	run_with(&r, NULL, "/usr/bin/python3", probe);
+	jail_bed_run_with(&r, NULL, "/usr/bin/python3", probe);
 	assert_non_null(strstr(r.out, "ptrace ok\n"));
 	assert_non_null(strstr(r.out, "unshare ok\n"));
 	assert_non_null(strstr(r.out, "packet ok\n"));
 	assert_non_null(strstr(r.out, "raw ok\n"));
 	assert_non_null(strstr(r.out, "netfilter ok\n"));
 	assert_non_null(strstr(r.out, "personality ok\n"));
-	run_with(&r, &spec, "/usr/bin/python3", probe);
+	jail_bed_run_with(&r, &spec, "/usr/bin/python3", probe);
 	assert_string_equal(r.out, "ptrace EPERM\nunshare EPERM\nkeyctl EPERM\nio_uring EPERM\n"
 				   "userfaultfd EPERM\nfsopen ENOSYS\nclone3 ENOSYS\n"
 				   "unknown ENOSYS\npacket EAFNOSUPPORT\nvsock EAFNOSUPPORT\n"
@@ -332,18 +272,18 @@ static void system_calls(void **state)
 
 static void quotas(void **state)
 {
-	const struct jail_spec spec = usual();
-	struct result r;
+	const struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
-	run(&r, &spec,
-	    "head -c 900000 /dev/zero >/tmp/a && echo fits; "
-	    "head -c 900000 /dev/zero >/tmp/b || echo full");
+	jail_bed_run(&r, &spec,
+		     "head -c 900000 /dev/zero >/tmp/a && echo fits; "
+		     "head -c 900000 /dev/zero >/tmp/b || echo full");
 	assert_non_null(strstr(r.out, "fits\n"));
 	assert_non_null(strstr(r.out, "full\n"));
-	run(&r, &spec,
-	    "for i in 1 2 3 4 5 6 7 8; do : >/tmp/$i; done; echo few; "
-	    "for i in $(seq 64); do touch /tmp/f$i || { echo many; break; }; done");
+	jail_bed_run(&r, &spec,
+		     "for i in 1 2 3 4 5 6 7 8; do : >/tmp/$i; done; echo few; "
+		     "for i in $(seq 64); do touch /tmp/f$i || { echo many; break; }; done");
 	assert_non_null(strstr(r.out, "few\n"));
 	assert_non_null(strstr(r.out, "many\n"));
 }
@@ -351,16 +291,16 @@ static void quotas(void **state)
 /* The kernel's own first process inside dies with the spawner's order, and all others with it. */
 static void all_die(void **state)
 {
-	const struct jail_spec spec = usual();
+	const struct jail_spec spec = jail_bed_usual();
 	struct pollfd p;
-	struct result r;
+	struct jail_bed_result r;
 	int pipes[2];
 	char byte;
 
 	(void)state;
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	start(&r, &spec, "/bin/sh", "for i in 1 2 3; do setsid sleep 1000 & done; echo up; wait",
-	      pipes[1]);
+	jail_bed_start(&r, &spec, "/bin/sh",
+		       "for i in 1 2 3; do setsid sleep 1000 & done; echo up; wait", pipes[1]);
 	close(pipes[1]);
 	while (!r.started && !r.over)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -380,27 +320,27 @@ static void all_die(void **state)
 
 static void fails_closed(void **state)
 {
-	struct jail_spec spec = usual();
-	struct result r;
+	struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
 	spec.mounts[0].source = "/nonexistent/place";
-	run(&r, &spec, "true");
+	jail_bed_run(&r, &spec, "true");
 	assert_int_equal(r.failed, -ENOENT);
 	assert_non_null(strstr(r.step, "opening /nonexistent/place"));
-	spec = usual();
+	spec = jail_bed_usual();
 	spec.mounts[9].source = "mode=1777,size=1m,nonsense=1";
-	run(&r, &spec, "true");
+	jail_bed_run(&r, &spec, "true");
 	assert_int_equal(r.failed, -EINVAL);
 	assert_non_null(strstr(r.step, "mounting /tmp"));
-	spec = usual();
+	spec = jail_bed_usual();
 	spec.host_name =
 		"a-name-that-is-much-longer-than-sixty-four-characters-which-is-all-there-is";
-	run(&r, &spec, "true");
+	jail_bed_run(&r, &spec, "true");
 	assert_int_equal(r.failed, -EINVAL);
 	assert_non_null(strstr(r.step, "host name"));
-	spec = usual();
-	run_with(&r, &spec, "/nonexistent", "");
+	spec = jail_bed_usual();
+	jail_bed_run_with(&r, &spec, "/nonexistent", "");
 	assert_int_equal(r.failed, -ENOENT);
 }
 
@@ -423,10 +363,10 @@ static const char *closed_device(void)
  * came with it. */
 static void device(void **state)
 {
-	struct jail_spec spec = usual();
+	struct jail_spec spec = jail_bed_usual();
 	const char *name = closed_device();
 	char script[256];
-	struct result r;
+	struct jail_bed_result r;
 
 	(void)state;
 	if (!name || !jail_has_private_ids()) {
@@ -437,22 +377,22 @@ static void device(void **state)
 	snprintf(script, sizeof(script),
 		 "exec 3<>/dev/%s && echo open; stat -c '%%a %%u' /dev/%s; ls /dev | tr '\\n' ' '",
 		 name, name);
-	run(&r, &spec, script);
+	jail_bed_run(&r, &spec, script);
 	assert_int_equal(r.failed, 0);
 	assert_int_equal(strncmp(r.out, "open\n600 1000\n", 14), 0);
 	assert_null(strstr(r.out, "given"));
 	assert_null(strstr(r.out, "node"));
 	/* Without it, there is none. */
 	spec.mounts[7].source = NULL;
-	run(&r, &spec, script);
+	jail_bed_run(&r, &spec, script);
 	assert_null(strstr(r.out, "open\n"));
 }
 
 static void report_is_true(void **state)
 {
-	struct jail_spec spec = usual();
+	struct jail_spec spec = jail_bed_usual();
 	char words[128];
-	struct result r;
+	struct jail_bed_result r;
 	int pipes[2];
 
 	(void)state;
@@ -460,7 +400,7 @@ static void report_is_true(void **state)
 	spec.pids = 20;
 	spec.cpu_percent = 50;
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	start(&r, &spec, "/bin/sh", "grep Cap /proc/self/status; sleep 1000", pipes[1]);
+	jail_bed_start(&r, &spec, "/bin/sh", "grep Cap /proc/self/status; sleep 1000", pipes[1]);
 	close(pipes[1]);
 	while (!r.started && !r.over)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -474,24 +414,24 @@ static void report_is_true(void **state)
 	}
 	assert_int_equal(r.child.report.layer[JAIL_L_CAPS].value, 0);
 	child_kill(&r.child);
-	finish(&r, pipes[0]);
+	jail_bed_finish(&r, pipes[0]);
 }
 
 /* The limits of control groups, where there are any. */
 static void group_limits(void **state)
 {
 	static const char bomb[] = "x = []\nwhile True: x.append(bytearray(1 << 20))";
-	struct jail_spec spec = usual();
-	struct result r;
+	struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
 	spec.memory = 64 << 20;
 	spec.pids = 12;
-	run(&r, &spec, "sleep 1");
+	jail_bed_run(&r, &spec, "sleep 1");
 	if (r.child.report.layer[JAIL_L_PIDS].state == JAIL_HOLDS) {
-		run(&r, &spec,
-		    "for i in $(seq 9); do sleep 5 & done; echo some; sleep 5 & sleep 5 & "
-		    "sleep 5 & sleep 5 & sleep 5 & sleep 5 & echo all");
+		jail_bed_run(&r, &spec,
+			     "for i in $(seq 9); do sleep 5 & done; echo some; sleep 5 & sleep 5 & "
+			     "sleep 5 & sleep 5 & sleep 5 & sleep 5 & echo all");
 		assert_non_null(strstr(r.out, "some\n"));
 		assert_null(strstr(r.out, "all\n"));
 	} else {
@@ -499,7 +439,7 @@ static void group_limits(void **state)
 	}
 	if (r.child.report.layer[JAIL_L_MEMORY].state == JAIL_HOLDS &&
 	    access("/usr/bin/python3", X_OK) == 0) {
-		run_with(&r, &spec, "/usr/bin/python3", bomb);
+		jail_bed_run_with(&r, &spec, "/usr/bin/python3", bomb);
 		assert_true(WIFSIGNALED(r.status));
 		assert_int_equal(WTERMSIG(r.status), SIGKILL);
 	} else {
@@ -510,16 +450,16 @@ static void group_limits(void **state)
 /* QEMU's and the helper's filters are subsets. */
 static void other_uses(void **state)
 {
-	struct jail_spec spec = usual();
-	struct result r;
+	struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
 
 	(void)state;
 	spec.use = JAIL_QEMU;
-	run(&r, &spec, "echo alone; (echo child) || echo no; /bin/true || echo none");
+	jail_bed_run(&r, &spec, "echo alone; (echo child) || echo no; /bin/true || echo none");
 	assert_non_null(strstr(r.out, "alone\n"));
 	assert_null(strstr(r.out, "child\n"));
 	spec.use = JAIL_NET;
-	run(&r, &spec, "echo alone; (echo child) || echo no");
+	jail_bed_run(&r, &spec, "echo alone; (echo child) || echo no");
 	assert_non_null(strstr(r.out, "alone\n"));
 	assert_null(strstr(r.out, "child\n"));
 }
@@ -531,6 +471,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_way_out, spawner_bed_setup,
 						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(only_changes, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(not_host_memory, spawner_bed_setup,
+						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(kept_memory, spawner_bed_setup,
 						spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(no_device, spawner_bed_setup, spawner_bed_teardown),
 		cmocka_unit_test_setup_teardown(attempts, spawner_bed_setup, spawner_bed_teardown),
@@ -548,15 +492,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(other_uses, spawner_bed_setup,
 						spawner_bed_teardown),
 	};
-	void *state = NULL;
-	bool jail;
 
-	spawner_bed_setup(&state);
-	jail = have_jail();
-	spawner_bed_teardown(&state);
-	if (!jail) {
-		puts("this host allows no user namespaces: no jail can be made");
+	if (!jail_bed_possible())
 		return 77;
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,51 @@ static void test_given_up(void **state)
 	bed_release(b, &f);
 }
 
+/* A kernel that ends the mount when a request has waited too long, and an agent that does not answer. */
+static void test_renewed_without_an_answer(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	struct file f = open_remote(b, s);
+	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true), *interrupted;
+	struct files *files = &session_find(b->fs, 0, "demo")->files;
+
+	interrupted = setlk(&f, 2, F_WRLCK, 0, 0, true);
+	files_renew(files, uv_now(b->fs->loop));
+	assert_waits(req);
+	assert_int_equal(s->ncancels, 2);
+	req_interrupt(interrupted);
+	clock_advance(1000);
+	assert_error(req, -EAGAIN);
+	assert_error(interrupted, -EINTR);
+	assert_true(s->cancelled.undo);
+	fake_answer(s, -EINTR, NULL);
+	fake_answer(s, -EINTR, NULL);
+	bed_release(b, &f);
+}
+
+/* close(2) says nothing of what becomes of locks. */
+static void test_close_without_an_answer(void **state)
+{
+	static const struct vm_file_reply granted = {.handle = 0};
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	struct file f = open_remote(b, s);
+	struct fuse_file_info fi = {.fh = f.fh, .lock_owner = 1};
+	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, false);
+
+	fake_answer(s, 0, &granted);
+	assert_error(req, 0);
+	req = req_new(0);
+	ops.flush(native(req), f.ino, &fi);
+	assert_waits(req);
+	req_interrupt(req);
+	clock_advance(1000);
+	assert_error(req, 0);
+	fake_answer(s, 0, &granted);
+	bed_release(b, &f);
+}
+
 /* ---- nodes of the daemon ---- */
 
 static void test_share_of_a_user(void **state)
@@ -447,6 +492,8 @@ int main(void)
 		test(test_interrupted_at_once),
 		test(test_interrupted_while_it_waits),
 		test(test_given_up),
+		test(test_renewed_without_an_answer),
+		test(test_close_without_an_answer),
 		test(test_share_of_a_user),
 		test(test_full_and_holes),
 		test(test_waits_of_a_user),

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """xsbxfs-net: which names and addresses get through, how many bytes and connections, and ports."""
 
+import collections
 import contextlib
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -12,10 +14,11 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net"))
 from netguest import LIST, Guest, main  # noqa: E402
-from netlab import (GATEWAY, LIMIT, OTHER, OWN, PRIVATE, WEB, lookup, query,  # noqa: E402
-                    receive_all)
+from netlab import (GATEWAY, GUEST, LIMIT, OTHER, OWN, PRIVATE, WEB, Bed, lookup,  # noqa: E402
+                    query, receive_all)
 
 NXDOMAIN, REFUSED, FORMERR = 3, 5, 1
+FIN, SYN, RST, ACK = 1, 2, 4, 16
 
 PING = """
 import os, socket, struct, sys
@@ -30,6 +33,61 @@ try:
 except OSError:
     sys.exit(1)
 """
+
+
+Segment = collections.namedtuple("Segment", "sport dport seq ack flags data")
+
+
+class Card:
+    """A guest's network card with its TCP in our hands: at the other end of the stream there is no kernel."""
+
+    MAC = b"\x52\x55\0\0\0\1"
+
+    def __init__(self, stream):
+        self.stream = stream
+        # Who asks by ARP is known from then on.
+        self.frame(b"\xff" * 6, 0x0806, struct.pack(">HHBBH6s4s6s4s", 1, 0x800, 6, 4, 1, self.MAC,
+                   socket.inet_aton(GUEST), bytes(6), socket.inet_aton(GATEWAY)))
+
+    def frame(self, to, kind, packet):
+        data = to + self.MAC + struct.pack(">H", kind) + packet
+        self.stream.sendall(struct.pack(">I", len(data)) + data)
+
+    def exactly(self, size):
+        data = b""
+        while len(data) < size:
+            part = self.stream.recv(size - len(data))
+            assert part, "end of file"
+            data += part
+        return data
+
+    def segment(self):
+        """The next one of TCP."""
+        while True:
+            data = self.exactly(int.from_bytes(self.exactly(4), "big"))
+            self.peer = data[6:12]
+            if data[12:14] != b"\x08\0" or data[23] != socket.IPPROTO_TCP:
+                continue
+            tcp = data[34:14 + int.from_bytes(data[16:18], "big")]
+            sport, dport, seq, ack, offset, flags = struct.unpack_from(">HHIIBB", tcp)
+            return Segment(sport, dport, seq, ack, flags & (SYN | ACK | FIN | RST), tcp[(offset >> 4) * 4:])
+
+    def send(self, to, flags, seq, ack):
+        """Answers a segment, with the options that a first answer has."""
+        ends = socket.inet_aton(GUEST) + socket.inet_aton(GATEWAY)
+        tcp = struct.pack(">HHIIBBHHHBBH", to.dport, to.sport, seq, ack, 6 << 4, flags, 64000, 0, 0, 2, 4, 1460)
+        sum_ = checksum(ends + struct.pack(">HH", socket.IPPROTO_TCP, len(tcp)) + tcp)
+        tcp = tcp[:16] + struct.pack(">H", sum_) + tcp[18:]
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, socket.IPPROTO_TCP, 0) + ends
+        ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+        self.frame(self.peer, 0x0800, ip + tcp)
+
+
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
 
 
 class Reach(Guest):
@@ -355,6 +413,39 @@ class Reach(Guest):
         with open(f"/proc/{self.bed.process.pid}/net/tcp") as file:
             local = [x.split()[1] for x in file if x.split()[3] == "0A"]
         assert f"0100007F:{port:04X}" in local and f"00000000:{port:04X}" not in local
+
+    def test_port_without_listener(self):
+        self.bed.ask("crowd", "crowd")
+        assert self.bed.ask("forward 8090 0", "forward").startswith("forward 8090 ")
+        self.bed.ask("quiet", "quiet")
+        self.bed.ask("stats", "stats")  # one that leads nowhere, and all else as it was
+        self.bed.ask("unforward 8090", "unforward")
+        assert self.bed.ask("forward 8090 0", "forward").startswith("forward 8090 ")
+        self.bed.ask("unforward 8090", "unforward")
+        self.bed.ask("stats", "stats")
+
+    def test_answered_again(self):
+        """A guest whose queue of new connections is full drops what comes, and answers once more."""
+        ours, theirs = socket.socketpair()
+        bed = Bed(self.lab, [], theirs.fileno(), "--stream")
+        theirs.close()
+        ours.settimeout(LIMIT)
+        card = Card(ours)
+        port = int(bed.ask("forward 8080 0", "forward").split()[2])
+        with self.host.connect("127.0.0.1", port) as sock:
+            sock.sendall(b"question")
+            syn = card.segment()
+            assert syn.flags == SYN, syn
+            card.send(syn, SYN | ACK, 1000, syn.seq + 1)
+            while not (lost := card.segment()).data:
+                pass
+            assert lost.data == b"question" and lost.seq == syn.seq + 1, lost
+            card.send(syn, SYN | ACK, 1000, syn.seq + 1)
+            confirmed = card.segment()
+            assert confirmed.flags == ACK and not confirmed.data, confirmed
+            again = card.segment()
+            assert again.data == b"question" and again.seq == lost.seq, again
+        bed.stop()
 
     # -- the helper itself --
 

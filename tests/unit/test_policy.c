@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -25,8 +26,9 @@
 #include "vm/view.h"
 #include "vm/vm.h"
 
-#define KEY  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define USER 12345u
+#define KEY    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define USER   12345u
+#define LAYERS (3ull << 30)
 
 enum { PLAIN = ORDER_VIEW_FIRST, SHOWN, WORK, ROOTS, IMAGE, BEYOND };
 
@@ -69,7 +71,9 @@ static struct policy *new_policy(bool others, const char *accel)
 		.accel = accel,
 		.image_builder = "/bin/true",
 		.store = {"https://store/bucket", "here", "/bin/true", true, false, 60},
-		.packages = {.dir = prepare, .python_index = "https://index"},
+		.packages = {.dir = prepare,
+			     .python_index = "https://index",
+			     .layer_bytes = LAYERS},
 	};
 	const struct policy_config cfg = {.vm = &vm,
 					  .max_memory_mb = 1024,
@@ -155,6 +159,16 @@ static bool shows(const char *source)
 			return true;
 	}
 	return false;
+}
+
+/* Of the job's jail. Return: UINT64_MAX if there is none. */
+static uint64_t limit_of(int resource)
+{
+	for (uint32_t i = 0; i < job.jail->nrlimits; i++) {
+		if (job.jail->rlimits[i].resource == (uint32_t)resource)
+			return job.jail->rlimits[i].value;
+	}
+	return UINT64_MAX;
 }
 
 /* ---- orders that are allowed ---- */
@@ -307,6 +321,14 @@ static void sizes(void **state)
 	o.sandbox.memory_mb = UINT32_MAX;
 	assert_int_equal(ask(alone, &o), 0);
 	assert_true(job.jail->memory < 1024ull << 20);
+	assert_int_equal(limit_of(RLIMIT_FSIZE), LAYERS);
+	o.sandbox.view = ORDER_VIEW_PACK;
+	o.sandbox.flags = 0;
+	assert_int_equal(ask(alone, &o), 0);
+	assert_int_equal(limit_of(RLIMIT_FSIZE), LAYERS);
+	o = sandbox(PLAIN);
+	assert_int_equal(ask(alone, &o), 0);
+	assert_int_equal(limit_of(RLIMIT_FSIZE), UINT64_MAX);
 }
 
 static void not_configured(void **state)
@@ -365,6 +387,9 @@ static void programs(void **state)
 
 		assert_int_equal(ask(alone, &orders[i]), 0);
 		assert_int_equal(job.jail != NULL, jailed);
+		/* Not 0, with which a program that the host has for cores would get them. */
+		if (jailed)
+			assert_int_equal(limit_of(RLIMIT_CORE), 1);
 		assert_int_equal(job.target[job.ntargets - 1].from + 1, order_fds(&orders[i]));
 		for (const char **e = job.envp; *e; e++)
 			assert_int_not_equal(strncmp(*e, "LD_", 3), 0);
@@ -528,6 +553,7 @@ static void commits(void **state)
 	assert_int_equal(job.jail->nmounts, 1);
 	assert_string_equal(job.jail->mounts[0].source, users);
 	assert_int_equal(job.jail->mounts[0].kind, JAIL_RW);
+	assert_int_equal(limit_of(RLIMIT_CORE), 1);
 	/* It may read whatever has these ids: so not root's, nor those of half a sandbox. */
 	o.changes.foreign = 0;
 	assert_int_equal(ask(shared, &o), -EPERM);

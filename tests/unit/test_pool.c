@@ -119,6 +119,33 @@ static void too_old_in_little_room(void **state)
 	assert_int_equal(bed.least_ready, 1);
 }
 
+/* One without snapshots, whose clones don't start: they are tried again later and later, and then are there. */
+static void later_and_later(void **state)
+{
+	const struct sandbox_spec spec = bed_spec();
+	static struct backend_ops plain;
+	struct template *t;
+	unsigned before;
+
+	(void)state;
+	bed_open(&bed.user[0], &spec, "cold");
+	t = bed_template();
+	plain = *t->ops;
+	plain.save = NULL;
+	t->ops = &plain;
+	t->state = TEMPLATE_PLAIN;
+	before = machines.started[BACKEND_COLD];
+	machines.dies[BACKEND_COLD] = true;
+	bed_pass(30000); /* after 5 s, 10 s, 20 s, ... */
+	assert_in_range(machines.started[BACKEND_COLD] - before, 3, 4);
+	bed_pass(4 * MINUTE);
+	assert_in_range(machines.started[BACKEND_COLD] - before, 6, 9);
+	machines.dies[BACKEND_COLD] = false;
+	bed_pass(MINUTE + 1000);
+	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->clone_failures, 0);
+}
+
 static void mute_all(const struct template *t, bool mute)
 {
 	const struct sandbox *s;
@@ -425,6 +452,7 @@ int main(void)
 		T(no_pool),
 		T(too_old),
 		T(too_old_in_little_room),
+		T(later_and_later),
 		T(silent),
 		T(silent_is_replaced),
 		T(one_is_silent),

@@ -164,6 +164,49 @@ static void runs(void **state)
 	assert_int_equal(seen[0].nexits, 1);
 }
 
+static void send_usage(uint64_t files_used, uint32_t processes)
+{
+	const struct proto_usage u = {.files_used = files_used,
+				      .files_total = 100,
+				      .inodes_total = 100,
+				      .processes = processes};
+	uint8_t bytes[128];
+	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+
+	proto_usage_pack(&o, &u);
+	fake_send(PROTO_USAGE_REPLY, 0, 0, bytes, o.len);
+}
+
+/* A run tells what it met, also if it was over when the sandbox was asked next. */
+static void limits_reached(void **state)
+{
+	struct sandbox_usage u;
+	uint8_t bytes[128];
+	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	seen[0].s->limits.processes = 10;
+	run_one(&seen[0], 1);
+	fake_free(fake_expect(PROTO_RUN));
+	send_usage(7, 10);
+	send_usage(7, 9);
+	proto_exit_pack(&o, &(struct proto_exit){.how = PROTO_HOW_DONE});
+	fake_send(PROTO_EXIT, PROTO_FULL_INODES, 1, bytes, o.len);
+	until_exit(&seen[0]);
+	assert_int_equal(seen[0].result.reached, VM_REACHED_PROCESSES | VM_REACHED_INODES);
+	assert_int_equal(sandbox_usage(seen[0].s, &u), 0);
+	assert_int_equal(u.reached, VM_REACHED_INODES);
+	seen[0].nexits = 0;
+	run_one(&seen[0], 2);
+	send_exit(2, PROTO_HOW_DONE, 0);
+	until_exit(&seen[0]);
+	assert_int_equal(seen[0].result.reached, 0);
+	assert_int_equal(sandbox_usage(seen[0].s, &u), 0);
+	assert_int_equal(u.reached, 0);
+	close_it(&seen[0]);
+}
+
 static void next_run_in_exit(void **state)
 {
 	const struct sandbox_run second = a_run(2);
@@ -281,6 +324,20 @@ static void panic_is_named(void **state)
 	assert_non_null(strstr(seen[0].problem.cause, "not syncing: out of memory"));
 }
 
+static void last_words_are_quoted(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	fake_send(PROTO_LOG, 0, 0, "[ 9.1] reboot: Power down\n", 26);
+	fake_settle();
+	fake_hang_up();
+	fake_down("machine-off", "the machine switched itself off");
+	until_closed(&seen[0]);
+	assert_string_equal(seen[0].problem.code, "machine-off");
+	assert_non_null(
+		strstr(seen[0].problem.cause, "off; the console ends with: [ 9.1] reboot: P"));
+}
+
 static void hang_up_without_reason(void **state)
 {
 	(void)state;
@@ -372,12 +429,14 @@ int main(void)
 		T(boot_ends),
 		T(setup_fails),
 		T(runs),
+		T(limits_reached),
 		T(next_run_in_exit),
 		T(fixed_statuses),
 		T(refused_if_unsent),
 		T(lost_if_sent),
 		T(out_of_memory),
 		T(panic_is_named),
+		T(last_words_are_quoted),
 		T(hang_up_without_reason),
 		T(closes_in_output),
 		T(signals),

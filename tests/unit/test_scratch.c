@@ -149,6 +149,24 @@ static void test_limits(void **state)
 	free(mib);
 }
 
+/* A backup takes the place of the one before. */
+static void test_backup_anew_at_the_limit(void **state)
+{
+	struct bed *b = *state;
+	char path[64];
+
+	bed_put(b, TOP "in", "new");
+	for (unsigned i = 1; i < SCRATCH_FILES_MAX; i++) {
+		snprintf(path, sizeof(path), TOP "t%u", i);
+		assert_int_equal(bed_put(b, path, "x"), 0);
+	}
+	assert_int_equal(bed_put(b, TOP "in~", "old"), 0);
+	assert_int_equal(bed_rename(b, TOP "in", TOP "more", 0), -EDQUOT);
+	assert_int_equal(bed_rename(b, TOP "in", TOP "in~", 0), 0);
+	bed_expect(b, TOP "in~", "new");
+	assert_int_equal(bed_put(b, TOP "more", "x"), -EDQUOT);
+}
+
 static void test_unlinked_while_open(void **state)
 {
 	struct bed *b = *state;
@@ -185,7 +203,7 @@ static void test_open_outlives_session(void **state)
 	bed_rmdir(b, "python/demo");
 	f.offset = 0;
 	assert_bytes(bed_read(b, &f, 10, 0), "x");
-	assert_int_equal(bed_write(b, &f, "y"), 0);
+	assert_int_equal(bed_write(b, &f, "y"), -ESTALE);
 	bed_close(b, &f);
 }
 
@@ -213,6 +231,7 @@ int main(void)
 		test(test_rename_among_themselves),
 		test(test_refused_renames_keep_the_file),
 		test(test_limits),
+		test(test_backup_anew_at_the_limit),
 		test(test_unlinked_while_open),
 		test(test_open_outlives_session),
 		test(test_names),

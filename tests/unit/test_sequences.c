@@ -305,6 +305,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_sequences)};
 
-	log_open(false, LOG_LEVEL_ERROR);
+	log_open(LOG_LEVEL_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,6 +235,61 @@ static void test_idle_timeout(void **state)
 	bed_expect_error(b, "python/demo", "idle-timeout"); /* still says why */
 }
 
+/* Code that is refused says why it was, whatever went wrong last. */
+static void test_refused_for_its_own_reason(void **state)
+{
+	struct bed *b = *state;
+	struct file f = bed_opened(b, TOP "in", O_WRONLY | O_TRUNC);
+
+	assert_int_equal(bed_write(b, &f, "x"), 0);
+	assert_int_equal(ctl(b, "close"), 0);
+	assert_int_equal(ctl(b, "interrupt"), -ESRCH);
+	bed_expect_error(b, "python/demo", "not-running");
+	bed_close(b, &f);
+	bed_expect_error(b, "python/demo", "closed");
+	bed_expect(b, TOP "runs/1/state", "refused\n");
+	assert_int_equal(ctl(b, "interrupt"), -ESRCH);
+	assert_int_equal(bed_put(b, TOP "in", "y"), -ESTALE);
+	bed_expect_error(b, "python/demo", "closed");
+}
+
+/* Each write of code is use; an open file is not. */
+static void test_idle_timeout_while_code_is_written(void **state)
+{
+	struct bed *b = *state;
+	struct file f;
+
+	bed_put(b, TOP "config", "idle_timeout_s = 5\n");
+	bed_ready(b);
+	f = bed_opened(b, TOP "in", O_WRONLY | O_TRUNC);
+	for (int i = 0; i < 3; i++) {
+		clock_advance(4000);
+		assert_int_equal(bed_write(b, &f, "x\n"), 0);
+	}
+	clock_advance(4999);
+	bed_expect(b, TOP "state", "idle\n");
+	clock_advance(1);
+	bed_expect(b, TOP "state", "closed\n");
+	bed_close(b, &f);
+	bed_expect(b, TOP "runs/1/state", "refused\n");
+}
+
+/* A list of changes that was asked for before. */
+static void test_list_of_a_removed_session(void **state)
+{
+	struct bed *b = *state;
+	struct session *s = session_find(b->fs, 0, "demo");
+	struct file f;
+
+	free(s->settings.work);
+	s->settings.work = strdup("/work");
+	f = bed_opened(b, TOP "files.changes", O_RDONLY);
+	handle_get(b->fs, f.fh)->asked = true;
+	assert_int_equal(bed_rmdir(b, "python/demo"), 0);
+	assert_error(bed_read(b, &f, 10, 0), -ESTALE);
+	bed_close(b, &f);
+}
+
 static void test_idle_timeout_off_and_live(void **state)
 {
 	struct bed *b = *state;
@@ -409,6 +464,9 @@ int main(void)
 		test(test_close),
 		test(test_idle_timeout),
 		test(test_idle_timeout_off_and_live),
+		test(test_idle_timeout_while_code_is_written),
+		test(test_refused_for_its_own_reason),
+		test(test_list_of_a_removed_session),
 		test(test_reset_outlasts_idle_timeout),
 		test(test_queue),
 		test(test_history_runs),

@@ -80,6 +80,9 @@ static void test_ports(void **state)
 		snprintf(line, sizeof(line), "ports = %s", bad[i]);
 		assert_refused(f, line, "invalid", "ports: ");
 	}
+	assert_refused(f, "ports = 80:80", "invalid", "80 of this machine");
+	assert_refused(f, "ports = 1023:8080", "invalid", "below 1024");
+	assert_int_equal(parse(f, "ports = 1024:80"), 0);
 	assert_refused(f, "ports = 80 80", "invalid", "80 of the sandbox");
 	assert_refused(f, "ports = 3000:80 80", "invalid", "80 of the sandbox");
 	assert_refused(f, "ports = 3000:80 3000:81", "invalid", "3000 of this machine");

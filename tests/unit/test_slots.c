@@ -84,6 +84,30 @@ static void patience(void **state)
 	assert_ptr_equal(slots_next(&ss, 1000000), &s[2]);
 }
 
+/* Runs that never end, as many as can be, are no reason for anybody else's to wait. */
+static void endless(void **state)
+{
+	struct slot greedy[5], modest[2], third;
+	struct slots ss;
+
+	(void)state;
+	init(greedy, ARRAY_SIZE(greedy), 1);
+	init(modest, ARRAY_SIZE(modest), 2);
+	init(&third, 1, 3);
+	slots_init(&ss, 2 * ONE, 4 * ONE);
+	for (unsigned i = 0; i < 5; i++)
+		(void)slots_take(&ss, &greedy[i], 0);
+	assert_ptr_equal(slots_next(&ss, 5000), &greedy[2]);
+	assert_ptr_equal(slots_next(&ss, 5000), &greedy[3]);
+	assert_null(slots_next(&ss, 5000));
+	assert_false(slots_take(&ss, &modest[0], 5000));
+	assert_false(slots_take(&ss, &modest[1], 5000));
+	assert_ptr_equal(slots_next(&ss, 5000), &modest[0]);
+	assert_null(slots_next(&ss, 1000000)); /* that was his first */
+	assert_false(slots_take(&ss, &third, 1000000));
+	assert_ptr_equal(slots_next(&ss, 1000000), &third);
+}
+
 static void fairness(void **state)
 {
 	struct slot greedy[6], modest[2];
@@ -167,8 +191,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(budget),   cmocka_unit_test(no_overtaking),
-		cmocka_unit_test(patience), cmocka_unit_test(fairness),
-		cmocka_unit_test(large),    cmocka_unit_test(sleepers),
+		cmocka_unit_test(patience), cmocka_unit_test(endless),
+		cmocka_unit_test(fairness), cmocka_unit_test(large),
+		cmocka_unit_test(sleepers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

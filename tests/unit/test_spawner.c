@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -359,6 +360,92 @@ static void daemon_dies(void **state)
 	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 }
 
+static pid_t guard_of(pid_t spawner)
+{
+	char path[64], line[256];
+	int guard;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)spawner);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_int_equal(sscanf(strrchr(line, ')'), ") %*c %d", &guard), 1);
+	return guard;
+}
+
+/* The guard may hang, such as in a message for the system's log: the daemon ends all the same. */
+static void guard_hangs(void **state)
+{
+	struct spawner *own;
+	pid_t guard;
+
+	(void)state;
+	assert_int_equal(spawner_start(&free_rules, &own), 0);
+	guard = guard_of(spawner_pid(own));
+	kill(guard, SIGSTOP);
+	alarm(20);
+	spawner_stop(own);
+	alarm(0);
+	assert_int_equal(kill(guard, SIGCONT), 0);
+	assert_int_equal(waitpid(guard, NULL, 0), guard);
+}
+
+/* ---- the daemon's runtime directory ---- */
+
+/* Its lock, with the process that has it. */
+static int lock_of(const char *dir, pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/lock", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	dprintf(fd, "%d\n", (int)pid);
+	return fd;
+}
+
+/* A spawner comes to its end late: whose lock is there? Return: whether the directory still is. */
+static bool left_after(char *dir, bool stop, pid_t holder)
+{
+	const struct spawner_rules rules = {.job = free_rules.job, .runtime_dir = dir};
+	struct spawner *own;
+	int lock = -1;
+	pid_t pid;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(spawner_start(&rules, &own), 0);
+	pid = spawner_pid(own);
+	if (stop)
+		kill(pid, SIGSTOP);
+	if (holder)
+		lock = lock_of(dir, holder);
+	spawner_stop(own);
+	kill(pid, SIGCONT);
+	assert_true(gone_within(pid, 5000));
+	if (lock >= 0)
+		close(lock);
+	return access(dir, F_OK) == 0;
+}
+
+static void runtime_directories(void **state)
+{
+	char own[] = "/tmp/xsbx-test.XXXXXX", nobodys[] = "/tmp/xsbx-test.XXXXXX",
+	     taken[] = "/tmp/xsbx-test.XXXXXX", lock[64];
+
+	(void)state;
+	assert_false(left_after(own, false, getpid()));
+	assert_false(left_after(nobodys, true, 0));
+	/* A successor of the daemon has mounted in the same place. */
+	assert_true(left_after(taken, true, 1));
+	snprintf(lock, sizeof(lock), "%s/lock", taken);
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(rmdir(taken), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +464,8 @@ int main(void)
 		T(ignores_signals),
 		T(no_descriptors),
 		cmocka_unit_test(daemon_dies),
+		cmocka_unit_test(guard_hangs),
+		cmocka_unit_test(runtime_directories),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

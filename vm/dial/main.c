@@ -46,10 +46,8 @@ static void on_ended(void *data, int err)
 /* Everybody's connections are made here. */
 static void raise_limits(void)
 {
-	const struct rlimit core = {0, 0};
 	struct rlimit files;
 
-	setrlimit(RLIMIT_CORE, &core);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);

@@ -82,13 +82,14 @@ static int add_forward(struct net *net, uint32_t port, int listener)
 {
 	struct forward *f = NULL;
 
+	if (listener < 0)
+		return 0; /* no descriptor was left for it: it leads nowhere, and all else goes on */
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards) && !f; i++)
 		if (net->forwards[i].listener < 0)
 			f = &net->forwards[i];
-	if (listener < 0 || !f || port == 0 || port > 65535 || find_forward(net, port) ||
+	if (!f || port == 0 || port > 65535 || find_forward(net, port) ||
 	    stack_forward(net->stack, (uint16_t)port) < 0) {
-		if (listener >= 0)
-			close(listener);
+		close(listener);
 		return -EPROTO;
 	}
 	*f = (struct forward){
@@ -101,7 +102,7 @@ static int remove_forward(struct net *net, uint32_t port)
 	struct forward *f = find_forward(net, port);
 
 	if (!f)
-		return -EPROTO;
+		return 0; /* its listener has not come */
 	close(f->listener);
 	if (f->waiting >= 0)
 		close(f->waiting);

@@ -68,6 +68,7 @@ static void parse_ipv4(struct frame *f)
 		if (header < TCP_HEADER || header > len)
 			return;
 		f->seq = get32(p + 4);
+		f->ack = get32(p + 8);
 		f->flags = p[13];
 		f->kind = FRAME_TCP;
 	} else if (f->protocol == PROTOCOL_UDP) {
@@ -197,4 +198,18 @@ size_t frame_prohibited(const struct frame *f, uint8_t ret_frame[static FRAME_OW
 	memcpy(icmp + ICMP_HEADER, f->data + FRAME_HEADER, quoted);
 	put16(icmp + 2, checksum(add_up(0, icmp, total)));
 	return FRAME_HEADER + IP_HEADER + total;
+}
+
+size_t frame_without_options(const struct frame *f, uint8_t ret_frame[static FRAME_OWN_MAX])
+{
+	uint8_t *ip = ret_frame + FRAME_HEADER, *tcp = ip + IP_HEADER;
+
+	memcpy(ret_frame, f->data, FRAME_HEADER + IP_HEADER + TCP_HEADER);
+	put16(ip + 2, IP_HEADER + TCP_HEADER);
+	put16(ip + 10, 0);
+	put16(ip + 10, checksum(add_up(0, ip, IP_HEADER)));
+	tcp[12] = TCP_HEADER / 4 << 4;
+	put16(tcp + 16, 0);
+	put16(tcp + 16, transport_checksum(tcp, PROTOCOL_TCP, TCP_HEADER));
+	return FRAME_HEADER + IP_HEADER + TCP_HEADER;
 }

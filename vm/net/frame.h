@@ -38,7 +38,7 @@ struct frame {
 	uint32_t src, dst;
 	uint16_t sport, dport;
 	uint8_t protocol, flags;
-	uint32_t seq;
+	uint32_t seq, ack; /* of TCP */
 	const uint8_t *payload;
 	size_t payload_len;
 };
@@ -57,10 +57,12 @@ struct frame frame_parse(const uint8_t *data, size_t len);
  * - a datagram with @len bytes of payload, at most DNS_MESSAGE_MAX
  * - the reset of a connection that was asked for
  * - the news that there is no way for a datagram
+ * And a copy of one: the first packet of a connection, or the answer to it, without TCP's options.
  */
 size_t frame_datagram(const struct frame *f, const void *payload, size_t len,
 		      uint8_t ret_frame[static FRAME_OWN_MAX]);
 size_t frame_reset(const struct frame *f, uint8_t ret_frame[static FRAME_OWN_MAX]);
 size_t frame_prohibited(const struct frame *f, uint8_t ret_frame[static FRAME_OWN_MAX]);
+size_t frame_without_options(const struct frame *f, uint8_t ret_frame[static FRAME_OWN_MAX]);
 
 #endif

@@ -28,6 +28,11 @@
  * way are remembered, few at a time, because the stack has buffers for each of them. As long as the
  * stack may wait for that packet, so long is the connection kept.
  *
+ * A connection to the guest is answered again (SYN, ACK) where the end of the handshake was lost on it:
+ * its kernel drops that, and data behind it, while nobody accepts and the queue is full. libslirp reads
+ * the options of such an answer as of a first one, and empties its buffers as if there had been nothing:
+ * what it was to send then never comes. So it gets to see the options of the first answer only.
+ *
  * What the daemon said before the guest sent a packet holds for that packet: a list that was just
  * written to net/allow is the one that the next lookup is judged by. So before a decision the daemon is
  * listened to once more: what it said is there already, for it was sent before the packet was.
@@ -93,9 +98,22 @@ static bool begin_connection(struct net *net, const struct frame *f)
 	return false;
 }
 
+/* Has this answer to a connection been here before? */
+static bool answered_before(struct answered *t, const struct frame *f)
+{
+	/* Consecutive numbers are far apart by a multiple of something: Fibonacci hashing spreads them. */
+	uint32_t *slot = &t->ack[(f->ack * 2654435769u) >> 22];
+	const bool before = *slot == f->ack;
+
+	_Static_assert(ANSWERED_MAX == 1 << (32 - 22), "the shift fits the table");
+	*slot = f->ack;
+	return before;
+}
+
 static void on_tcp(struct net *net, const struct frame *f)
 {
 	const unsigned flags = f->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN);
+	uint8_t bare[FRAME_OWN_MAX];
 	int slot, fd;
 
 	if ((flags & TCP_SYN) && (flags & (TCP_RST | TCP_FIN)))
@@ -103,6 +121,10 @@ static void on_tcp(struct net *net, const struct frame *f)
 	if (flags == TCP_SYN) {
 		if (begin_connection(net, f))
 			stack_input(net->stack, f->data, f->len);
+		return;
+	}
+	if (flags == (TCP_SYN | TCP_ACK) && answered_before(&net->answered, f)) {
+		stack_input(net->stack, bare, frame_without_options(f, bare));
 		return;
 	}
 	slot = find_half_open(&net->half_open, f, net->now);

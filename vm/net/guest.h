@@ -18,6 +18,13 @@ struct half_open {
 	} slots[HALF_OPEN_MAX];
 };
 
+#define ANSWERED_MAX 1024 /* a power of two */
+
+/* The last connections to the guest that it has answered, by the number that it acknowledged. */
+struct answered {
+	uint32_t ack[ANSWERED_MAX];
+};
+
 /* Takes in one frame from the guest; @data is the struct net. */
 void guest_input(void *data, uint8_t *frame, size_t len);
 

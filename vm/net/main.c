@@ -135,7 +135,7 @@ static struct options parse_options(int argc, char **argv)
 /* Leaves every network behind, unless that was done for us. */
 static void confine(const struct options *o)
 {
-	const struct rlimit core = {0, 0};
+	const struct rlimit core = {1, 1}; /* with 0 the host's program for cores could have one */
 	struct rlimit files;
 
 	if (!o->confined && unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)

@@ -15,6 +15,7 @@
  *
  *	to the helper	NET_ALLOW	a new list; its text follows the header
  *			NET_FORWARD	`id` is the guest's port; a listening socket comes along
+ *					(if there is room for it, as in NET_DIALED)
  *			NET_UNFORWARD	`id` is the guest's port; connections stay
  *			NET_DIALED	the answer to NET_DIAL of that `id`; with NET_OK, a socket
  *			NET_ASK_STATS

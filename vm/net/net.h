@@ -34,6 +34,7 @@ struct net {
 	struct denied denied;
 	struct flows flows;
 	struct half_open half_open;
+	struct answered answered;
 	struct forward forwards[NET_FORWARDS_MAX];
 	time_t now; /* monotonic, at the start of the turn */
 	uint64_t bytes_in, bytes_out, connections;
