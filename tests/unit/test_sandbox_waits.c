@@ -77,12 +77,13 @@ static void too_many_wait(void **state)
 
 /* ---- processors ---- */
 
-/* Two sandboxes, of which the first one's run has the only processor. */
+/* Two sandboxes of one user (another's first run waits for nobody), of which the first one's run has
+ * the only processor. */
 static void one_processor(void)
 {
 	slots_init(&vm->slots, 100, 100);
 	open_ready(&seen[0], 0);
-	open_ready(&seen[1], 1);
+	open_ready(&seen[1], 0);
 	run_one(&seen[0], 1);
 }
 
