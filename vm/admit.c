@@ -263,7 +263,7 @@ static void wait_for_processor(const struct sandbox *s, struct sandbox_wait *w)
 	const struct slots *ss = &s->vm->slots;
 
 	w->what = "processor";
-	snprintf(w->why, sizeof(w->why), "%u runs compute, and have the processors", ss->held);
+	snprintf(w->why, sizeof(w->why), "%u runs compute, and have the processors", ss->busy);
 	w->turn = slots_turn(ss, &s->slot);
 	w->of = ss->waiting;
 	w->ms = uv_now(s->vm->loop) - s->slot.since;

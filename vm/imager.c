@@ -34,9 +34,10 @@
  * killed there; the half-made image has no name yet, and the next build sweeps it away.
  */
 
-#define IMAGE_MS 1800000u /* longest wait of a session: a base is half a minute on a fast line */
-#define RETRY_MS 600000u  /* after a failure, if nobody asks */
-#define EAGER_MS 5000u	  /* likewise if somebody does */
+#define IMAGE_MS    1800000u /* longest wait of a session: a base is half a minute on a fast line */
+#define RETRY_MS    600000u  /* after a failure, if nobody asks */
+#define EAGER_MS    5000u    /* likewise if somebody does */
+#define NOTE_INDENT 4u	     /* of what a step says; see scripts/lib.sh */
 
 static const char *const state_str[] = {
 	[IMAGER_QUEUED] = "waiting",
@@ -160,8 +161,6 @@ static void release(struct imager *im, const char *image, bool unpack,
 
 /* ---- what the program says ---- */
 
-#define NOTE_INDENT 4u /* of what a step says; see scripts/lib.sh */
-
 static void on_line(struct words *w, char *text)
 {
 	struct imager *im = w->data;
@@ -172,12 +171,10 @@ static void on_line(struct words *w, char *text)
 	text += strspn(text, " =>");
 	if (!*text)
 		return;
-	if (more) { /* of a warning or an error: half a sentence, and no step */
-		log_info("image %s: %s", job->name, text);
-		return;
-	}
-	snprintf(job->step, sizeof(job->step), "%s", text);
 	log_info("image %s: %s", job->name, text);
+	if (more)
+		return; /* of a warning or an error: half a sentence, and no step */
+	snprintf(job->step, sizeof(job->step), "%s", text);
 	vm_tell(im->vm, "image", "%s: %s", job->name, text);
 	TAILQ_FOREACH(s, &im->waiters, template_link) {
 		s->awaits = true;

@@ -42,15 +42,28 @@ static unsigned charge_of(const struct slots *ss, const struct slot *s)
 	return MIN(s->cpus, ss->budget);
 }
 
+static void set_busy(struct slots *ss, struct slot *s, bool busy)
+{
+	if (s->busy == busy)
+		return;
+	s->busy = busy;
+	if (busy) {
+		ss->busy++;
+		ss->used += s->charge;
+	} else {
+		ss->busy--;
+		ss->used -= s->charge;
+	}
+}
+
 static void hold(struct slots *ss, struct slot *s)
 {
 	TAILQ_INSERT_TAIL(&ss->holders, s, link);
 	ss->held++;
 	s->state = SLOT_HELD;
-	s->busy = true;
-	s->sampled = false;
 	s->charge = charge_of(ss, s);
-	ss->used += s->charge;
+	s->sampled = false;
+	set_busy(ss, s, true);
 }
 
 static bool fits(const struct slots *ss, const struct slot *s)
@@ -139,17 +152,6 @@ unsigned slots_turn(const struct slots *ss, const struct slot *s)
 		n += other < rank || (other == rank && u->number < s->number);
 	}
 	return n;
-}
-
-static void set_busy(struct slots *ss, struct slot *s, bool busy)
-{
-	if (s->busy == busy)
-		return;
-	s->busy = busy;
-	if (busy)
-		ss->used += s->charge;
-	else
-		ss->used -= s->charge;
 }
 
 void slots_sample(struct slots *ss, struct slot *s, uint64_t demand_ms, uint64_t now)

@@ -26,11 +26,11 @@ struct slot {
 
 TAILQ_HEAD(slot_list, slot);
 
-/* used is the sum of the charges of those that are HELD and busy. */
+/* busy is how many of those HELD are busy, and used the sum of their charges. */
 struct slots {
 	unsigned budget; /* hundredths of a processor that runs may have without waiting */
 	unsigned most;	 /* and after SLOTS_PATIENCE_MS; an owner's first has no limit */
-	unsigned used, held, waiting;
+	unsigned used, busy, held, waiting;
 	uint64_t last_number;
 	struct slot_list queue; /* in the order of their arrival */
 	struct slot_list holders;

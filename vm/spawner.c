@@ -370,18 +370,15 @@ static void kill_kid(const struct server *s, uint32_t id)
 	}
 }
 
-/* The daemon asks for nothing any more, and waits for the end. */
-static bool is_over(const struct server *s)
-{
-	struct pollfd p = {.fd = s->sock, .events = POLLRDHUP};
+/* What of the daemon's is over. */
+enum ending {
+	ENDED_ASKING = POLLRDHUP, /* and waits for our end */
+	ENDED = 0,		  /* of POLLHUP one hears unasked */
+};
 
-	return poll(&p, 1, 0) > 0;
-}
-
-/* Nor that, because it has ended. */
-static bool is_gone(const struct server *s)
+static bool daemon_has(const struct server *s, enum ending e)
 {
-	struct pollfd p = {.fd = s->sock}; /* of POLLHUP one hears unasked */
+	struct pollfd p = {.fd = s->sock, .events = (short)e};
 
 	return poll(&p, 1, 0) > 0;
 }
@@ -396,7 +393,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	memcpy(&req, message, sizeof(req));
 	switch (req.op) {
 	case SPAWN_OP_SPAWN:
-		if (!is_over(s))
+		if (!daemon_has(s, ENDED_ASKING))
 			judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
 		break;
 	case SPAWN_OP_MOUNTED:
@@ -404,7 +401,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 		break;
 	case SPAWN_OP_UNMOUNT:
 		/* It may have ended between our hearing of this and now. */
-		if (!is_gone(s))
+		if (!daemon_has(s, ENDED))
 			guard_unmount(s->guarded);
 		break;
 	case SPAWN_OP_STOP: s->stop = true; break;

@@ -428,15 +428,12 @@ def outcome(error):
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-status = 0  # of the run
-
-
 def execute(code, name, space):
     """Run `code`. Return: its exit status; SIGINT is ignored again."""
-    global status
+    status = 130
 
     def inside():
-        global status
+        nonlocal status
         try:
             pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
             signal(SIGINT, default_int_handler)
@@ -445,7 +442,8 @@ def execute(code, name, space):
                 status = 0
             except BaseException as error:
                 status = 130 if isinstance(error, KeyboardInterrupt) else 1
-                # Without need these would be events for audit hooks, which may raise.
+                # Without need these would be events for audit hooks, which may raise, and a
+                # function of ours for both places would be one for the tracer.
                 if gettrace() is not None:
                     settrace(None)
                 if getprofile() is not None:
@@ -455,7 +453,6 @@ def execute(code, name, space):
         except BaseException:  # interrupted before it began, or again while reporting
             pass
 
-    status = 130
     let_in(inside)  # no handler of a signal runs but in there
     if getpid() == PID:
         signal(SIGINT, SIG_IGN)

@@ -173,11 +173,14 @@ static void sleepers(void **state)
 	slots_sample(&ss, &s[0], 5010, now);
 	assert_false(s[0].busy);
 	assert_int_equal(ss.used, 0);
+	assert_int_equal(ss.held, 1);
+	assert_int_equal(ss.busy, 0);
 	assert_ptr_equal(slots_next(&ss, now), &s[1]);
 	now += SLOTS_SAMPLE_MS;
 	slots_sample(&ss, &s[0], 5010 + SLOTS_SAMPLE_MS, now);
 	assert_true(s[0].busy);
 	assert_int_equal(ss.used, 2 * ONE);
+	assert_int_equal(ss.busy, 2);
 	now += SLOTS_SAMPLE_MS;
 	slots_sample(&ss, &s[0], 3, now); /* a counter that goes back is a new process */
 	assert_false(s[0].busy);
