@@ -26,7 +26,9 @@
  */
 
 #define CELL_USER  1000u
-#define CELL_PIDS  64u	/* threads: one a processor, those that read and write, a few more */
+/* Threads: one a processor, up to 64 that read and write (thread-pool-max of QEMU's), a few more; and
+ * of those that read, ended ones count until they are gone. QEMU ends where it can't make one. */
+#define CELL_PIDS  128u
 #define CELL_FILES 256u /* descriptors */
 #define CELL_FSIZE (1ull << 30)
 #define KVM	   "/dev/kvm"
