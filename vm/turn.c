@@ -12,8 +12,7 @@
 
 #define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
 #define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
-#define LATE_MS		5000u	     /* what the agent may take on top of a run's own time */
-#define LATE_SLOW_MS	20000u	     /* the same where processors are emulated */
+#define LATE_MS		25000u	     /* what the agent may take on top of a run's own time */
 #define QUIET_MS \
 	200 /* after a run, before the guest is asked what it uses: the next run comes first */
 
@@ -62,16 +61,8 @@ void turn_abandon(struct sandbox *s)
 	finish(s, &r);
 }
 
-/* An emulated machine with a fork bomb in it, on a busy host, has a lot to do before the end. */
-static unsigned late_ms(const struct sandbox *s)
-{
-	struct backend_info b = {.accel = ""};
-
-	if (s->backend)
-		s->ops->info(s->backend, &b);
-	return strcmp(b.accel, "tcg") == 0 ? LATE_SLOW_MS : LATE_MS;
-}
-
+/* On a busy host, or with a fork bomb in it, a sandbox has a lot to do before the end, and an agent that
+ * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
 void turn_overdue(struct sandbox *s)
 {
 	struct vm_problem p;
@@ -84,14 +75,14 @@ void turn_overdue(struct sandbox *s)
 	if (s->turn.held && !s->turn.late) { /* it could not: what it had printed was in its way */
 		sandbox_hold(s, false);
 		s->turn.late = true;
-		sandbox_deadline(s, late_ms(s));
+		sandbox_deadline(s, LATE_MS);
 		return;
 	}
 	s->turn.settled = true;
 	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
 	trouble_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox did not end the run %u s after it should have",
-		    late_ms(s) / 1000);
+		    LATE_MS / 1000);
 	sandbox_fail(s, &p);
 }
 
@@ -353,8 +344,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	f->started = &s->turn.sent;
 	channel_push(&s->channel, f, CHANNEL_CONTROL);
 	turn_pump_stdin(s);
-	sandbox_deadline(s, run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + late_ms(s)
-					    : 0);
+	sandbox_deadline(s,
+			 run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + LATE_MS : 0);
 	sandbox_set_state(s, SANDBOX_RUNNING);
 	return 0;
 }
@@ -373,7 +364,7 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
 		s->turn.killing = true;
 		sandbox_hold(s, false);
 		s->turn.late = true; /* what it has printed must not be in its way */
-		sandbox_deadline(s, late_ms(s));
+		sandbox_deadline(s, LATE_MS);
 	}
 	return 0;
 }

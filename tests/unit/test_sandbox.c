@@ -394,7 +394,7 @@ static void silent_agent(void **state)
 	run.timeout_ms = 1;
 	assert_int_equal(call_run(&seen[0], &run), 0);
 	until(&seen[0], SANDBOX_RUNNING);
-	sandbox_deadline(seen[0].s, 20); /* instead of five seconds */
+	sandbox_deadline(seen[0].s, 20); /* instead of its time and more */
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].result.outcome, VM_TIMEOUT);
 	assert_int_equal(seen[0].result.status, 124);
