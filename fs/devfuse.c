@@ -102,6 +102,15 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 	return r;
 }
 
+/* A request that is being read when the mount goes is answered with ECONNABORTED, as if somebody had ended the
+ * connection (fuse_dev_do_read() in the kernel); the next read says which of the two it was. */
+static int receive(struct devfuse *d)
+{
+	int n = fuse_session_receive_buf(d->se, &d->request);
+
+	return n == -ECONNABORTED ? fuse_session_receive_buf(d->se, &d->request) : n;
+}
+
 static void on_request(uv_poll_t *handle, int status, int events)
 {
 	struct devfuse *d = handle->data;
@@ -109,7 +118,7 @@ static void on_request(uv_poll_t *handle, int status, int events)
 	/* An unmount shows as an error of poll(2); what it is, receive says. */
 	(void)events;
 	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
-		int n = fuse_session_receive_buf(d->se, &d->request);
+		int n = receive(d);
 
 		if (n == -EINTR)
 			continue;

@@ -5,6 +5,13 @@
 # mount: none
 from xsbx import *
 
+ROUNDS = 60
+HOLD = """
+import os, sys, time
+held = [os.open(f"{sys.argv[1]}/README.md", os.O_RDONLY) for _ in range(60)]
+print(len(held), flush=True)
+time.sleep(600)
+"""
 
 def scene(name):
     mnt = f"{SCRATCH}/{name}"
@@ -68,6 +75,22 @@ def lazy():
     finish("lazy", mnt, daemon, readers)
 
 
+def raced():
+    """The mount goes while requests are being read: the last ones are of whoever held it open. An unmount all
+    the same, for the log as well."""
+    for n in range(ROUNDS):
+        name = f"raced{n}"
+        mnt = f"{SCRATCH}/{name}"
+        os.mkdir(mnt)
+        daemon = start_daemon(mnt)
+        holder = subprocess.Popen(["python3", "-c", HOLD, mnt], stdout=subprocess.PIPE)
+        holder.stdout.readline()
+        same(f"{name}: lazy unmount", shell(f"fusermount3 -uz {mnt}")[0], 0)
+        holder.kill()
+        holder.wait()
+        finish(name, mnt, daemon, [])
+
+
 def aborted():
     """What an administrator does to a file system that hangs."""
     mnt, daemon, readers = scene("aborted")
@@ -83,4 +106,4 @@ def aborted():
     ok("aborted: nothing is mounted", not mounted(mnt))
 
 
-main(by_signal, busy, lazy, aborted)
+main(by_signal, busy, lazy, raced, aborted)
