@@ -12,17 +12,18 @@
 #include "log.h"
 #include "proc.h"
 #include "proc_signal.h"
+#include "protocol.h"
 #include "util.h"
 
 #define ROUND_US   1000u
 #define SLOW_US	   5000u
 #define HARD_US	   50000u
 #define SLOW_AFTER 50000u
-#define HARD_AFTER 2000000u  /* then kill(-1), which no fork can outrun */
-#define ASKED_US   20000u    /* between looks at who is still there */
-#define GIVE_UP	   20000000u /* stuck in the kernel: nothing will help */
-#define CLEAN	   50u	     /* empty rounds in a row ... */
-#define SURE	   25u	     /* ... for which one counts in which nothing was forked */
+#define HARD_AFTER 2000000u		      /* then kill(-1), which no fork can outrun */
+#define ASKED_US   20000u		      /* between looks at who is still there */
+#define GIVE_UP	   (PROTO_GIVE_UP_MS * 1000u) /* stuck in the kernel: nothing will help */
+#define CLEAN	   50u			      /* empty rounds in a row ... */
+#define SURE	   25u /* ... for which one counts in which nothing was forked */
 
 /* Lets programs end by themselves. Return: false when they have, or have had their time. */
 static bool is_patient(struct killer *k)

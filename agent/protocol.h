@@ -37,6 +37,7 @@
 #define PROTO_DATA_MAX	     (128u << 10) /* most bytes in one OUTPUT, STDIN, or file transfer */
 #define PROTO_FILES_INFLIGHT 256u
 #define PROTO_NAME_MAX	     255u
+#define PROTO_GIVE_UP_MS     20000u /* ending a run, before the agent gives up by itself and says so */
 #define PROTO_LINK_MAX	     4095u
 #define PROTO_TRUST_MAX	     (1u << 20)
 #define PROTO_ENTROPY	     32u

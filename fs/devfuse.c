@@ -20,7 +20,8 @@
 #include "fs.h"
 #include "ops.h"
 
-#define REQUESTS_PER_TURN 64   /* of the kernel, before timers and sandboxes have their turn */
+#define REQUESTS_PER_TURN 64 /* of the kernel, before timers and sandboxes have their turn */
+#define REQUEST_MAX	  (OPS_WRITE_MAX + 4096u) /* with its headers */
 #define UNMOUNT_MS	  1000 /* the end waits no longer than this for the mount to go */
 
 static void printf_like(2, 0) on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
@@ -96,19 +97,34 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 		return -EIO;
 	}
 	d->mounted = true;
+	d->request.mem = malloc(REQUEST_MAX);
+	if (!d->request.mem) {
+		*ret_why = "out of memory";
+		return -ENOMEM;
+	}
 	r = spawner_mounted(spawner);
 	if (r < 0)
 		*ret_why = "the spawner does not answer";
 	return r;
 }
 
-/* A request that is being read when the mount goes is answered with ECONNABORTED, as if somebody had ended the
- * connection (fuse_dev_do_read() in the kernel); the next read says which of the two it was. */
+/* fuse_session_receive_buf() without its words on standard error, where a mount goes while a request is being read.
+ * Return: bytes or -errno. */
 static int receive(struct devfuse *d)
 {
-	int n = fuse_session_receive_buf(d->se, &d->request);
+	ssize_t n = read(fuse_session_fd(d->se), d->request.mem, REQUEST_MAX);
 
-	return n == -ECONNABORTED ? fuse_session_receive_buf(d->se, &d->request) : n;
+	if (n < 0)
+		return -errno;
+	d->request.size = (size_t)n;
+	return (int)n;
+}
+
+/* Errors of one request, which has been interrupted (ENOENT) or was being read when the mount went (ECONNABORTED):
+ * the next read says how things are. See fuse_dev_do_read() in the kernel. */
+static bool is_passing(int err)
+{
+	return err == -EINTR || err == -ENOENT || err == -ECONNABORTED;
 }
 
 static void on_request(uv_poll_t *handle, int status, int events)
@@ -120,14 +136,17 @@ static void on_request(uv_poll_t *handle, int status, int events)
 	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
 		int n = receive(d);
 
-		if (n == -EINTR)
+		if (is_passing(n) && i + 1 < REQUESTS_PER_TURN)
 			continue;
 		if (n == -EAGAIN && status == 0)
 			return;
 		if (n <= 0) {
 			uv_poll_stop(&d->poll);
 			if (n == 0 || n == -ENODEV)
-				d->ended(d->data, 0, "unmounted");
+				d->ended(d->data, 0,
+					 mountwatch_sees(&d->watch)
+						 ? "the kernel's connection was aborted"
+						 : "unmounted");
 			else
 				d->ended(d->data, n, strerror(-n));
 			return;
@@ -174,8 +193,9 @@ void devfuse_unmount(struct devfuse *d)
 	p = (struct pollfd){.fd = fuse_session_fd(d->se)};
 	uv_poll_stop(&d->poll);
 	uv_close((uv_handle_t *)&d->poll, NULL);
-	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
-	if (poll(&p, 1, 0) == 0 && !d->watch.gone)
+	/* If poll(2) finds an error there, it is unmounted, and what is there now may be somebody else's; or
+	 * the connection was aborted, and it is there still. */
+	if ((poll(&p, 1, 0) == 0 && !d->watch.gone) || mountwatch_sees(&d->watch))
 		spawner_unmount(d->spawner);
 	mountwatch_close(&d->watch);
 	/* What is left for libfuse is its own memory; it must not try, as we may not. */

@@ -245,8 +245,7 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 static void translate_offset(struct vm_file *rq)
 {
 	rq->lookups = rq->offset;
-	if (rq->offset <= OFFSET_DOTDOT)
-		rq->offset = 0;
+	rq->offset = files_offset_of_agent(rq->offset);
 	/* All that the agent answers has to have room: it would not go on at what was left out. */
 	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
 }

@@ -120,11 +120,12 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 		       struct reply_open *ret_o)
 {
 	const struct node n = {.kind = NODE_FILE, .ino = ino, .s = op->s};
-	struct handle *h = handle_new(op->s->fs, &n, NULL, op->open_flags);
+	struct handle *h;
+	int e = handle_new(op->s->fs, &n, NULL, op->open_flags, &h);
 
-	if (!h) {
+	if (e < 0) {
 		files_tell_release(op->s, reply->handle);
-		return -ENOMEM;
+		return e;
 	}
 	h->remote = reply->handle;
 	h->epoch = op->epoch;
@@ -230,7 +231,7 @@ void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply,
 		const struct vm_dirent *d = &reply->entries[i];
 
 		if (!reply_dirent(req, fs->io, cap, &len, d->name, shown_ino(op->s, d->ino),
-				  shown_mode(d->type), d->next))
+				  shown_mode(d->type), files_offset_shown(d->next)))
 			break;
 	}
 	reply_buf(req, fs->io, len);

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../vm/util.h"
 #include "fs.h"
+#include "quota.h"
 #include "reply.h"
 #include "run.h"
 #include "session.h"
@@ -48,19 +50,58 @@ static int handles_grow(struct handles *hs)
 	return 0;
 }
 
-struct handle *handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops,
-			  int flags)
+struct opener *handle_opener(const struct handles *hs, uid_t uid)
+{
+	struct opener *o;
+
+	LIST_FOREACH(o, &hs->openers[uid % OPENER_BUCKETS], link)
+		if (o->uid == uid)
+			return o;
+	return NULL;
+}
+
+static int opener_add(struct handles *hs, uid_t uid, struct handle *h)
+{
+	struct opener *o = handle_opener(hs, uid);
+
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return -ENOMEM;
+		o->uid = uid;
+		LIST_INSERT_HEAD(&hs->openers[uid % OPENER_BUCKETS], o, link);
+	}
+	o->count++;
+	LIST_INSERT_HEAD(&o->handles, h, opened);
+	h->opener = o;
+	return 0;
+}
+
+static void opener_remove(struct handle *h)
+{
+	struct opener *o = h->opener;
+
+	LIST_REMOVE(h, opened);
+	if (--o->count)
+		return;
+	LIST_REMOVE(o, link);
+	free(o);
+}
+
+int handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops, int flags,
+	       struct handle **ret_h)
 {
 	struct handles *hs = &fs->handles;
-	struct handle *h = calloc(1, sizeof(*h));
+	_cleanup_free_ struct handle *h = NULL;
 	uint32_t i;
+	int e = quota_open(fs, n);
 
-	if (!h)
-		return NULL;
-	if (hs->nopen == hs->cap && handles_grow(hs) < 0) {
-		free(h);
-		return NULL;
-	}
+	if (e < 0)
+		return e;
+	h = calloc(1, sizeof(*h));
+	if (!h || (hs->nopen == hs->cap && handles_grow(hs) < 0) ||
+	    opener_add(hs, n->s ? n->s->uid : fs->caller, h) < 0)
+		return -ENOMEM;
 	for (i = hs->hint; hs->table[i]; i++)
 		;
 	hs->hint = i + 1;
@@ -71,14 +112,14 @@ struct handle *handle_new(struct fs *fs, const struct node *n, const struct hand
 	h->ops = ops;
 	h->kind = n->kind;
 	h->ino = n->ino;
-	h->uid = n->s ? n->s->uid : fs->caller;
 	h->flags = flags;
 	if (n->s)
 		h->s = session_ref(n->s);
 	if (n->r)
 		handle_bind(h, n->r);
 	TAILQ_INSERT_HEAD(&hs->open, h, link);
-	return h;
+	*ret_h = steal_ptr(h);
+	return 0;
 }
 
 void handle_free(struct fs *fs, struct handle *h)
@@ -95,6 +136,7 @@ void handle_free(struct fs *fs, struct handle *h)
 	hs->nopen--;
 	hs->hint = MIN(hs->hint, h->index);
 	TAILQ_REMOVE(&hs->open, h, link);
+	opener_remove(h);
 	handle_bind(h, NULL);
 	if (h->s)
 		session_unref(h->s);

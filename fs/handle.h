@@ -74,6 +74,7 @@ struct handle_ops {
  */
 struct handle {
 	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
+	LIST_ENTRY(handle) opened;	/* those of the same opener */
 	TAILQ_ENTRY(handle) poll_link;	/* on a waitlist's `polled` while `poll` is set */
 	TAILQ_ENTRY(handle) input_link; /* writers of `in`: on the session's list of inputs */
 	uint32_t index, generation;
@@ -81,7 +82,7 @@ struct handle {
 	enum node_kind kind;
 	uint64_t ino;
 	int flags; /* O_* of the open */
-	uid_t uid; /* whose memory `text` takes: the session's owner, or who opened it */
+	struct opener *opener;
 	struct session *s;
 	struct run *r;
 	struct pollwait *poll;
@@ -108,8 +109,19 @@ struct handle {
 	struct timespec mtime; /* writers: of the last write */
 };
 
+/* Whose memory open handles take: the session's owner, or who opened them. There while he has any. */
+struct opener {
+	LIST_ENTRY(opener) link; /* of the same bucket */
+	uid_t uid;
+	uint32_t count;
+	LIST_HEAD(, handle) handles;
+};
+
+#define OPENER_BUCKETS 64u
+
 struct handles {
-	struct handle **table; /* by index; NULL where free */
+	LIST_HEAD(, opener) openers[OPENER_BUCKETS]; /* by uid */
+	struct handle **table;			     /* by index; NULL where free */
 	uint32_t *generation;
 	uint32_t cap, nopen;
 	uint32_t hint; /* no free index is below it */
@@ -119,9 +131,20 @@ struct handles {
 void handles_init(struct handles *hs);
 void handles_fini(struct fs *fs);
 
-/* Return: a new handle in the table, or NULL for want of memory. Takes references on @n's session and run. */
-struct handle *handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops,
-			  int flags);
+/**
+ * handle_new() - Make a handle, in the table
+ * @fs: Mount
+ * @n: What is opened; its session and run are referred to
+ * @ops: What can be done with it, or NULL
+ * @flags: O_* of the open
+ * @ret_h: The handle
+ *
+ * Return: 0, -ENOMEM, or -EDQUOT: its user has as many open as he may have.
+ */
+int handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops, int flags,
+	       struct handle **ret_h);
+/* Return: who has handles open, or NULL if @uid has none. */
+struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct fs *fs, struct handle *h);
 uint64_t handle_id(const struct handle *h);
 /* Is node @ino open by a handle that cannot know the size? */

@@ -203,8 +203,12 @@ static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
 			 "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
 			 path);
 
+	/* Detached (fusermount3 -uz), it is there as long as somebody has files open. */
 	if (pid && n > 0 && (size_t)n < why_size)
-		snprintf(ret_why + n, why_size - (size_t)n, ", or: kill %d", pid);
+		snprintf(ret_why + n, why_size - (size_t)n,
+			 ", or, if it is unmounted already and waits for who has files open "
+			 "there: kill %d",
+			 pid);
 }
 
 int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,

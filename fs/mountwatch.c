@@ -78,6 +78,15 @@ static char *read_table(int fd)
 	return b.data;
 }
 
+bool mountwatch_sees(const struct mountwatch *w)
+{
+	_cleanup_free_ char *table = w->fd >= 0 ? read_table(w->fd) : NULL;
+	char device[sizeof(w->device)] = "";
+
+	return table && mountwatch_find(table, w->path, device, sizeof(device)) &&
+	       strcmp(device, w->device) == 0;
+}
+
 static void stop(struct mountwatch *w)
 {
 	if (!uv_is_closing((uv_handle_t *)&w->poll))
@@ -122,6 +131,7 @@ int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path)
 	int r;
 
 	w->fd = -1;
+	w->path = path;
 	if (fd < 0)
 		return -errno;
 	table = read_table(fd);

@@ -22,7 +22,8 @@
 struct mountwatch {
 	uv_poll_t poll;
 	uv_timer_t again;
-	int fd;		 /* of the table, or -1: nothing is watched */
+	int fd; /* of the table, or -1: nothing is watched */
+	const char *path;
 	char device[32]; /* "major:minor" of the file system */
 	bool gone;
 	bool (*busy)(void *data);
@@ -34,11 +35,14 @@ struct mountwatch {
  * mountwatch_start() - Watch a mount that has just been made
  * @w: Its callbacks and `data` are set
  * @loop: Loop
- * @path: Mount point, absolute and without links
+ * @path: Mount point, absolute and without links; the caller keeps it
  *
  * Return: 0, or -errno: nothing is watched then, and an unmount is noticed as the kernel tells it.
  */
 int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path);
+
+/* Is the mount at its place now, and on top there? Where nothing is watched: no. */
+bool mountwatch_sees(const struct mountwatch *w);
 
 /* Stops watching. Nothing happens if nothing was watched. */
 void mountwatch_close(struct mountwatch *w);

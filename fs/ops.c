@@ -76,6 +76,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->want &= ~(unsigned)(FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ);
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV);
 	conn->max_background = 256;
+	conn->max_write = MIN(conn->max_write, OPS_WRITE_MAX);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

@@ -56,9 +56,9 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 
 	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
 		return -EACCES;
-	h = handle_new(fs, n, hops, flags);
-	if (!h)
-		return -ENOMEM;
+	e = handle_new(fs, n, hops, flags, &h);
+	if (e < 0)
+		return e;
 	e = hops->open ? hops->open(fs, h, n) : 0;
 	if (e < 0) {
 		handle_free(fs, h);
@@ -274,9 +274,9 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct vm_file rq = {.op = VM_OPENDIR};
 	struct fs *fs = ops_fs(req);
 	struct reply_open o = {0};
-	struct handle *h;
+	struct handle *h = NULL;
 	struct node n;
-	int e = -ENOMEM;
+	int e;
 
 	if (!ops_resolve(req, ino, &n))
 		return;
@@ -284,8 +284,8 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
 		return;
 	}
-	h = handle_new(fs, &n, NULL, fi->flags);
-	if (h)
+	e = handle_new(fs, &n, NULL, fi->flags, &h);
+	if (e == 0)
 		e = dir_open(fs, h, &n);
 	if (e == 0)
 		e = check_room(fs, h);

@@ -10,6 +10,8 @@
 #include "problem.h"
 #include "session.h"
 
+#define QUOTA_OPEN_ERROR 64u /* more, of what says that it was too many */
+
 static uint64_t session_bytes(const struct session *s)
 {
 	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + s->next_stdin.len +
@@ -24,6 +26,7 @@ static uint64_t session_bytes(const struct session *s)
 
 uint64_t quota_used(const struct fs *fs, uid_t uid)
 {
+	const struct opener *o = handle_opener(&fs->handles, uid);
 	const struct session *s;
 	const struct handle *h;
 	uint64_t n = 0;
@@ -31,18 +34,47 @@ uint64_t quota_used(const struct fs *fs, uid_t uid)
 	LIST_FOREACH(s, &fs->sessions, kept)
 		if (s->uid == uid)
 			n += session_bytes(s);
-	TAILQ_FOREACH(h, &fs->handles.open, link)
-		if (h->uid == uid)
+	if (o)
+		LIST_FOREACH(h, &o->handles, opened)
 			n += h->text.len;
 	return n;
 }
 
-int quota_check(struct fs *fs, struct session *s, size_t more)
+static uid_t who_pays(const struct fs *fs, const struct session *s)
 {
-	const uid_t uid = s ? s->uid : fs->caller;
+	return s ? s->uid : fs->caller;
+}
+
+static int refuse(struct fs *fs, struct session *s, const struct vm_problem *p)
+{
+	if (s)
+		session_problem(s, p);
+	else
+		complaint_tell(fs, who_pays(fs, s), p);
+	return -EDQUOT;
+}
+
+int quota_open(struct fs *fs, const struct node *n)
+{
+	const struct opener *o = handle_opener(&fs->handles, who_pays(fs, n->s));
+	const bool tells = n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR;
 	struct vm_problem p = {0};
 
-	if (quota_used(fs, uid) + more <= QUOTA_BYTES)
+	if (!o || o->count < QUOTA_OPEN + (tells ? QUOTA_OPEN_ERROR : 0))
+		return 0;
+	problem_refuse(
+		&p, "too-many-open", "Close some.",
+		"%u files and directories of this mount are open, which is all that one user "
+		"may have",
+		QUOTA_OPEN);
+	return refuse(fs, n->s, &p);
+}
+
+int quota_check(struct fs *fs, struct session *s, size_t more)
+{
+	struct vm_problem p = {0};
+
+	if (quota_used(fs, who_pays(fs, s)) + more <= QUOTA_BYTES)
 		return 0;
 	problem_refuse(
 		&p, "too-much-text",
@@ -52,11 +84,7 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 		"code, standard input and texts that are open, wait or are kept take %u MiB of "
 		"memory, which is all that one user may have",
 		QUOTA_BYTES >> 20);
-	if (s)
-		session_problem(s, &p);
-	else
-		complaint_tell(fs, uid, &p);
-	return -EDQUOT;
+	return refuse(fs, s, &p);
 }
 
 int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)

@@ -17,16 +17,20 @@
  * the limit it is refused with EDQUOT. A session's texts are its owner's, whoever reads them; those of the
  * root and of templates are of whoever has opened them.
  *
- * Nothing is counted as it comes and goes: a sum of what is there can't be wrong, and with hundreds of
- * sessions takes some microseconds.
+ * Texts are not counted as they come and go: a sum of what is there can't be wrong. It is one of a user's own, and
+ * he has only so many sessions and open handles: without an end to these, each open of his would take the more of
+ * everybody's time the more there are, and keep memory for itself, besides what it shows.
  *
  * Output that is kept is on a disk that all users of the mount share. Where there are several, one's output
  * takes at most three quarters of what is stored and free together, so that whoever fills the disk does not
  * do so for others. As long as no more than that is stored at all, nothing has to be added up.
  */
 #define QUOTA_BYTES (256u << 20) /* of one user */
+#define QUOTA_OPEN \
+	16384u /* open files and directories of one user, those below files/ among them */
 
 struct fs;
+struct node;
 struct session;
 
 /**
@@ -40,6 +44,10 @@ struct session;
  * Return: 0 or -EDQUOT.
  */
 int quota_take(struct fs *fs, struct session *s, size_t from, size_t to);
+
+/* May a user open @n? What says why something was refused can be opened beyond the limit, some times. Return: 0 or
+ * -EDQUOT, said like that of texts. */
+int quota_open(struct fs *fs, const struct node *n);
 
 /* Likewise, with @more than all that he has already; 0: may he have that? */
 int quota_check(struct fs *fs, struct session *s, size_t more);

@@ -63,6 +63,8 @@ void turn_abandon(struct sandbox *s)
 
 /* On a busy host, or with a fork bomb in it, a sandbox has a lot to do before the end, and an agent that
  * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
+_Static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
+
 void turn_overdue(struct sandbox *s)
 {
 	struct vm_problem p;
@@ -81,7 +83,7 @@ void turn_overdue(struct sandbox *s)
 	s->turn.settled = true;
 	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
 	trouble_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
-		    "the agent in the sandbox did not end the run %u s after it should have",
+		    "the agent in the sandbox was to end the run, and has not for %u s",
 		    LATE_MS / 1000);
 	sandbox_fail(s, &p);
 }

@@ -3,6 +3,8 @@
 """The mount goes away while readers wait: they get an error, and the daemon exits cleanly."""
 # backends: local
 # mount: none
+import re
+
 from xsbx import *
 
 ROUNDS = 60
@@ -82,17 +84,20 @@ def raced():
         name = f"raced{n}"
         mnt = f"{SCRATCH}/{name}"
         os.mkdir(mnt)
-        daemon = start_daemon(mnt)
+        daemon = start_daemon(mnt, log=f"{SCRATCH}/raced.log")
         holder = subprocess.Popen(["python3", "-c", HOLD, mnt], stdout=subprocess.PIPE)
         holder.stdout.readline()
         same(f"{name}: lazy unmount", shell(f"fusermount3 -uz {mnt}")[0], 0)
         holder.kill()
         holder.wait()
         finish(name, mnt, daemon, [])
+    ends = [line for line in read(f"{SCRATCH}/raced.log", "r").splitlines()
+            if not re.search("mounted on|accelerator", line) or "ending" in line]
+    same("raced: log", set(ends), {"xsbxfs: ending: unmounted"})
 
 
 def aborted():
-    """What an administrator does to a file system that hangs."""
+    """What an administrator does to a file system that hangs: he is rid of it, the mount itself included."""
     mnt, daemon, readers = scene("aborted")
     minor = os.minor(os.stat(mnt).st_dev)
     control = f"/sys/fs/fuse/connections/{minor}/abort"
@@ -101,9 +106,7 @@ def aborted():
     write(control, "1")
     for reader in readers:
         reader.wait(SOON)
-    daemon.wait(SOON)
-    shell(f"fusermount3 -uz {mnt}")
-    ok("aborted: nothing is mounted", not mounted(mnt))
+    finish("aborted", mnt, daemon, [])
 
 
 main(by_signal, busy, lazy, raced, aborted)

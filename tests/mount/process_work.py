@@ -226,6 +226,22 @@ def quota():
     host.close()
 
 
+def listed_after_changes():
+    """Each name once, wherever what is below puts "." and "..", which depends on the names' hashes."""
+    names = [f"f{i}" for i in range(24)]
+    top = folder("listed", mode=0o755)
+    for name in names:
+        os.mkdir(f"{top}/d_{name}")
+        write(f"{top}/d_{name}/{name}", "1\n")
+    host = Host("listed.daemon", TEMPLATE.format(top))
+    s = host.session("one")
+    same("changed inside", s.run("for f in */*; do echo x >>$f; done\n").code, 0)
+    for name in names:
+        status, out, _ = shell(f"timeout 10 ls -f {s / 'files'}/d_{name} | head -n 100")
+        same(f"names of d_{name}", sorted(out.split()), sorted([b".", b"..", name.encode()]))
+    host.close()
+
+
 def owners():
     """Root's daemon: the owner's rights, and no others."""
     if os.geteuid():
@@ -303,4 +319,5 @@ def mistakes():
     host.close()
 
 
-main(taken_over, when_dead, discard, busy, hostile, quota, owners, unprivileged, mistakes)
+main(taken_over, when_dead, discard, busy, hostile, quota, listed_after_changes,
+     owners, unprivileged, mistakes)

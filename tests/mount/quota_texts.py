@@ -64,6 +64,41 @@ def root_nodes():
     s.remove()
 
 
+HOLD = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (9000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held, why = [], 0
+try:
+    for _ in range(8500):
+        held.append(os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK))
+except OSError as error:
+    why = error.errno
+print(len(held), why, flush=True)
+sys.stdin.read()
+"""
+
+
+def open_without_text():
+    """What is only held open takes memory as well, and everybody's time where it is walked."""
+    s = Session("opener")
+    s.run("true\n")
+    holders = [subprocess.Popen(["python3", "-c", HOLD, s / "stdout"], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE) for _ in range(3)]
+    got = [tuple(map(int, p.stdout.readline().split())) for p in holders]
+    same("so many in all", sum(n for n, _ in got), 16384)
+    ok("and then", {why for _, why in got} <= {0, errno.EDQUOT} and any(why for _, why in got), got)
+    has("in words", s.text("error"), "too-many-open")
+    with raises("nor a directory", errno.EDQUOT):
+        os.listdir(f"{MNT}/raw")
+    if os.getuid() == 0:
+        same("another user is not concerned", as_user(ALICE, lambda: os.listdir(f"{MNT}/raw") and
+             read(f"{MNT}/README.md")[:1]), b"#")
+    for p in holders:
+        p.communicate()
+    same("closed, it is as before", s.run("echo fine\n").stdout, b"fine\n")
+    s.remove()
+
+
 def queued_stdin():
     s = Session("queued", config="timeout_s = 60\n")
     s.submit("sleep 30\n")
@@ -219,5 +254,5 @@ def removed_sessions():
     for fd in held + beside:
         os.close(fd)
 
-main(copies_of_in, root_nodes, queued_stdin, small_ones, files_beside, truncated, kept_code,
+main(copies_of_in, root_nodes, open_without_text, queued_stdin, small_ones, files_beside, truncated, kept_code,
      removed_runs, removed_sessions)

@@ -269,17 +269,54 @@ static void test_listing(void **state)
 	assert_string_equal(req_dirent(r, &pos, &next), "one");
 	assert_string_equal(req_dirent(r, &pos, &next), "two");
 	assert_null(req_dirent(r, &pos, &next));
-	assert_int_equal(next, 200);
+	assert_int_equal(next, 202);
 	r = readdir_fh(b, root, dir->fh, 4096, 1); /* behind "." */
 	fake_answer(s, 0, &both);
 	pos = 0;
 	assert_string_equal(req_dirent(r, &pos, &next), "..");
-	r = readdir_fh(b, root, dir->fh, 4096, 200);
+	r = readdir_fh(b, root, dir->fh, 4096, 202);
 	assert_int_equal(s->file[0].rq.offset, 200);
 	fake_answer(s, 0, &none);
 	assert_int_equal(r->size, 0);
 	release(root, dir->fh, true);
 	assert_int_equal(s->nreleases, 1);
+}
+
+/* An overlay counts its entries, "." and ".." among them, wherever they are. */
+static void test_listing_counted(void **state)
+{
+	static const struct vm_dirent rows[] = {
+		{.ino = 1, .next = 1, .type = S_IFREG, .name = "one"},
+		{.ino = 2, .next = 2, .type = S_IFREG, .name = "two"},
+		{.ino = 3, .next = INT64_MAX, .type = S_IFREG, .name = "last"},
+	};
+	const struct vm_file_reply none = {.entries = NULL};
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), at = 0, next;
+	struct req *dir = opendir_ino(b, root), *r;
+
+	fake_answer(s, 0, &a_dir);
+	for (size_t i = 0; i < 3; i++) {
+		const struct vm_file_reply one = {.entries = &rows[i], .nentries = 1};
+		size_t pos = 0;
+
+		r = readdir_fh(b, root, dir->fh, 4096, at);
+		assert_int_equal(s->file[0].rq.offset, i ? rows[i - 1].next : 0);
+		fake_answer(s, 0, &one);
+		if (i == 0) {
+			assert_string_equal(req_dirent(r, &pos, &next), ".");
+			assert_string_equal(req_dirent(r, &pos, &next), "..");
+		}
+		assert_string_equal(req_dirent(r, &pos, &next), rows[i].name);
+		assert_null(req_dirent(r, &pos, &next));
+		at = next;
+	}
+	r = readdir_fh(b, root, dir->fh, 4096, at);
+	assert_int_equal(s->file[0].rq.offset, INT64_MAX);
+	fake_answer(s, 0, &none);
+	assert_int_equal(r->size, 0);
+	release(root, dir->fh, true);
 }
 
 static void test_links_of_the_sandbox(void **state)
@@ -549,6 +586,7 @@ int main(void)
 		test(test_requests_reach_the_agent),
 		test(test_answers_in_any_order),
 		test(test_listing),
+		test(test_listing_counted),
 		test(test_links_of_the_sandbox),
 		test(test_size_of_links),
 		test(test_two_directories),
