@@ -90,18 +90,14 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 		return -EINVAL;
 	}
 	ignore_leaks(true);
-	r = fuse_session_mount(d->se, c->mountpoint);
+	d->request.mem = malloc(REQUEST_MAX);
+	r = d->request.mem ? fuse_session_mount(d->se, c->mountpoint) : -ENOMEM;
 	ignore_leaks(false);
 	if (r < 0) {
 		*ret_why = mount_trouble(c);
 		return -EIO;
 	}
 	d->mounted = true;
-	d->request.mem = malloc(REQUEST_MAX);
-	if (!d->request.mem) {
-		*ret_why = "out of memory";
-		return -ENOMEM;
-	}
 	r = spawner_mounted(spawner);
 	if (r < 0)
 		*ret_why = "the spawner does not answer";
@@ -116,15 +112,29 @@ static int receive(struct devfuse *d)
 
 	if (n < 0)
 		return -errno;
+	if (fuse_session_exited(d->se))
+		return 0;
 	d->request.size = (size_t)n;
 	return (int)n;
 }
 
-/* Errors of one request, which has been interrupted (ENOENT) or was being read when the mount went (ECONNABORTED):
- * the next read says how things are. See fuse_dev_do_read() in the kernel. */
+/* Errors of one request, which was being read when the mount went, or the connection was aborted: the next read says how
+ * things are. See fuse_dev_do_read() in the kernel. */
 static bool is_passing(int err)
 {
 	return err == -EINTR || err == -ENOENT || err == -ECONNABORTED;
+}
+
+/* Unmounted, and what is there now may be somebody else's; or the connection was aborted (fusectl), and what nobody
+ * serves any more is still there. That can be told now, and not later. */
+static void on_disconnected(struct devfuse *d)
+{
+	if (!mountwatch_sees(&d->watch)) {
+		d->ended(d->data, 0, "unmounted");
+		return;
+	}
+	spawner_unmount(d->spawner);
+	d->ended(d->data, 0, "the kernel's connection was aborted");
 }
 
 static void on_request(uv_poll_t *handle, int status, int events)
@@ -136,17 +146,14 @@ static void on_request(uv_poll_t *handle, int status, int events)
 	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
 		int n = receive(d);
 
-		if (is_passing(n) && i + 1 < REQUESTS_PER_TURN)
+		if (is_passing(n) && (i + 1 < REQUESTS_PER_TURN || status == 0))
 			continue;
 		if (n == -EAGAIN && status == 0)
 			return;
 		if (n <= 0) {
 			uv_poll_stop(&d->poll);
 			if (n == 0 || n == -ENODEV)
-				d->ended(d->data, 0,
-					 mountwatch_sees(&d->watch)
-						 ? "the kernel's connection was aborted"
-						 : "unmounted");
+				on_disconnected(d);
 			else
 				d->ended(d->data, n, strerror(-n));
 			return;
@@ -193,9 +200,8 @@ void devfuse_unmount(struct devfuse *d)
 	p = (struct pollfd){.fd = fuse_session_fd(d->se)};
 	uv_poll_stop(&d->poll);
 	uv_close((uv_handle_t *)&d->poll, NULL);
-	/* If poll(2) finds an error there, it is unmounted, and what is there now may be somebody else's; or
-	 * the connection was aborted, and it is there still. */
-	if ((poll(&p, 1, 0) == 0 && !d->watch.gone) || mountwatch_sees(&d->watch))
+	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
+	if (poll(&p, 1, 0) == 0 && !d->watch.gone)
 		spawner_unmount(d->spawner);
 	mountwatch_close(&d->watch);
 	/* What is left for libfuse is its own memory; it must not try, as we may not. */

@@ -120,12 +120,11 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 		       struct reply_open *ret_o)
 {
 	const struct node n = {.kind = NODE_FILE, .ino = ino, .s = op->s};
-	struct handle *h;
-	int e = handle_new(op->s->fs, &n, NULL, op->open_flags, &h);
+	struct handle *h = handle_new(op->s->fs, &n, NULL, op->open_flags);
 
-	if (e < 0) {
+	if (!h) {
 		files_tell_release(op->s, reply->handle);
-		return e;
+		return -ENOMEM;
 	}
 	h->remote = reply->handle;
 	h->epoch = op->epoch;

@@ -23,8 +23,8 @@ static inline uint64_t files_offset_of_agent(uint64_t shown)
 		return shown;
 	return shown > OFFSET_DOTDOT ? shown - OFFSET_DOTDOT : 0;
 }
-#define DOTS_SIZE	 64u /* what these two take of the answer to a READDIR */
 
+#define DOTS_SIZE	 64u   /* what "." and ".." take of the answer to a READDIR */
 #define FILES_GIVE_UP_MS 1000u /* after the agent was told to end a wait */
 
 struct file_op {

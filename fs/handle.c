@@ -54,7 +54,7 @@ struct opener *handle_opener(const struct handles *hs, uid_t uid)
 {
 	struct opener *o;
 
-	LIST_FOREACH(o, &hs->openers[uid % OPENER_BUCKETS], link)
+	LIST_FOREACH(o, &hs->openers[uid % HANDLE_BUCKETS], link)
 		if (o->uid == uid)
 			return o;
 	return NULL;
@@ -69,7 +69,7 @@ static int opener_add(struct handles *hs, uid_t uid, struct handle *h)
 		if (!o)
 			return -ENOMEM;
 		o->uid = uid;
-		LIST_INSERT_HEAD(&hs->openers[uid % OPENER_BUCKETS], o, link);
+		LIST_INSERT_HEAD(&hs->openers[uid % HANDLE_BUCKETS], o, link);
 	}
 	o->count++;
 	LIST_INSERT_HEAD(&o->handles, h, opened);
@@ -88,20 +88,16 @@ static void opener_remove(struct handle *h)
 	free(o);
 }
 
-int handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops, int flags,
-	       struct handle **ret_h)
+struct handle *handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops,
+			  int flags)
 {
 	struct handles *hs = &fs->handles;
-	_cleanup_free_ struct handle *h = NULL;
+	_cleanup_free_ struct handle *h = calloc(1, sizeof(*h));
 	uint32_t i;
-	int e = quota_open(fs, n);
 
-	if (e < 0)
-		return e;
-	h = calloc(1, sizeof(*h));
 	if (!h || (hs->nopen == hs->cap && handles_grow(hs) < 0) ||
-	    opener_add(hs, n->s ? n->s->uid : fs->caller, h) < 0)
-		return -ENOMEM;
+	    opener_add(hs, quota_whose(fs, n->s), h) < 0)
+		return NULL;
 	for (i = hs->hint; hs->table[i]; i++)
 		;
 	hs->hint = i + 1;
@@ -118,8 +114,8 @@ int handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops
 	if (n->r)
 		handle_bind(h, n->r);
 	TAILQ_INSERT_HEAD(&hs->open, h, link);
-	*ret_h = steal_ptr(h);
-	return 0;
+	LIST_INSERT_HEAD(&hs->by_ino[n->ino % HANDLE_BUCKETS], h, near);
+	return steal_ptr(h);
 }
 
 void handle_free(struct fs *fs, struct handle *h)
@@ -136,6 +132,7 @@ void handle_free(struct fs *fs, struct handle *h)
 	hs->nopen--;
 	hs->hint = MIN(hs->hint, h->index);
 	TAILQ_REMOVE(&hs->open, h, link);
+	LIST_REMOVE(h, near);
 	opener_remove(h);
 	handle_bind(h, NULL);
 	if (h->s)
@@ -157,14 +154,19 @@ struct handle *handle_get(struct fs *fs, uint64_t fh)
 	return h && h->generation == fh >> 32 ? h : NULL;
 }
 
-bool handles_stream(const struct fs *fs, uint64_t ino)
+const struct handle *handle_find(const struct fs *fs, uint64_t ino, const struct handle_ops *ops)
 {
 	const struct handle *h;
 
-	TAILQ_FOREACH(h, &fs->handles.open, link)
-		if (h->ino == ino && h->stream)
-			return true;
-	return false;
+	LIST_FOREACH(h, &fs->handles.by_ino[ino % HANDLE_BUCKETS], near)
+		if (h->ino == ino && (ops ? h->ops == ops : h->stream))
+			return h;
+	return NULL;
+}
+
+bool handles_stream(const struct fs *fs, uint64_t ino)
+{
+	return handle_find(fs, ino, NULL);
 }
 
 void handle_bind(struct handle *h, struct run *r)

@@ -75,14 +75,15 @@ struct handle_ops {
 struct handle {
 	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
 	LIST_ENTRY(handle) opened;	/* those of the same opener */
+	LIST_ENTRY(handle) near;	/* those of the same bucket, by inode */
 	TAILQ_ENTRY(handle) poll_link;	/* on a waitlist's `polled` while `poll` is set */
 	TAILQ_ENTRY(handle) input_link; /* writers of `in`: on the session's list of inputs */
 	uint32_t index, generation;
 	const struct handle_ops *ops;
 	enum node_kind kind;
 	uint64_t ino;
-	int flags; /* O_* of the open */
-	struct opener *opener;
+	int flags;	       /* O_* of the open */
+	struct opener *opener; /* whose memory `text` takes */
 	struct session *s;
 	struct run *r;
 	struct pollwait *poll;
@@ -117,11 +118,12 @@ struct opener {
 	LIST_HEAD(, handle) handles;
 };
 
-#define OPENER_BUCKETS 64u
+#define HANDLE_BUCKETS 1024u
 
 struct handles {
-	LIST_HEAD(, opener) openers[OPENER_BUCKETS]; /* by uid */
-	struct handle **table;			     /* by index; NULL where free */
+	LIST_HEAD(, opener) openers[HANDLE_BUCKETS]; /* by uid */
+	LIST_HEAD(, handle) by_ino[HANDLE_BUCKETS];
+	struct handle **table; /* by index; NULL where free */
 	uint32_t *generation;
 	uint32_t cap, nopen;
 	uint32_t hint; /* no free index is below it */
@@ -131,22 +133,16 @@ struct handles {
 void handles_init(struct handles *hs);
 void handles_fini(struct fs *fs);
 
-/**
- * handle_new() - Make a handle, in the table
- * @fs: Mount
- * @n: What is opened; its session and run are referred to
- * @ops: What can be done with it, or NULL
- * @flags: O_* of the open
- * @ret_h: The handle
- *
- * Return: 0, -ENOMEM, or -EDQUOT: its user has as many open as he may have.
- */
-int handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops, int flags,
-	       struct handle **ret_h);
+/* Return: a new handle in the table, or NULL for want of memory. Takes references on @n's session and run. Whether there
+ * may be one more, quota_open() says. */
+struct handle *handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops,
+			  int flags);
 /* Return: who has handles open, or NULL if @uid has none. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct fs *fs, struct handle *h);
 uint64_t handle_id(const struct handle *h);
+/* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */
+const struct handle *handle_find(const struct fs *fs, uint64_t ino, const struct handle_ops *ops);
 /* Is node @ino open by a handle that cannot know the size? */
 bool handles_stream(const struct fs *fs, uint64_t ino);
 /* Return: the handle, or NULL if @fh is stale. */

@@ -78,13 +78,28 @@ static char *read_table(int fd)
 	return b.data;
 }
 
+/* Has a file system with that device this type? */
+static bool has_type(const char *table, const char *device, const char *type)
+{
+	char field[40];
+
+	snprintf(field, sizeof(field), " %s ", device);
+	for (const char *at = strstr(table, field); at; at = strstr(at + 1, field)) {
+		const char *end = strchrnul(at, '\n'), *found = strstr(at, type);
+
+		if (found && found < end)
+			return true;
+	}
+	return false;
+}
+
 bool mountwatch_sees(const struct mountwatch *w)
 {
 	_cleanup_free_ char *table = w->fd >= 0 ? read_table(w->fd) : NULL;
 	char device[sizeof(w->device)] = "";
 
 	return table && mountwatch_find(table, w->path, device, sizeof(device)) &&
-	       strcmp(device, w->device) == 0;
+	       strcmp(device, w->device) == 0 && has_type(table, device, " - fuse.xsbxfs ");
 }
 
 static void stop(struct mountwatch *w)

@@ -41,7 +41,8 @@ struct mountwatch {
  */
 int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path);
 
-/* Is the mount at its place now, and on top there? Where nothing is watched: no. */
+/* Is the mount at its place now, and on top there? A device's number is given out again, but nothing else there is
+ * of our type: another xsbxfs would wait for us to end. Where nothing is watched: no. */
 bool mountwatch_sees(const struct mountwatch *w);
 
 /* Stops watching. Nothing happens if nothing was watched. */

@@ -56,9 +56,9 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 
 	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
 		return -EACCES;
-	e = handle_new(fs, n, hops, flags, &h);
-	if (e < 0)
-		return e;
+	h = handle_new(fs, n, hops, flags);
+	if (!h)
+		return -ENOMEM;
 	e = hops->open ? hops->open(fs, h, n) : 0;
 	if (e < 0) {
 		handle_free(fs, h);
@@ -74,6 +74,19 @@ static int open_fixed(struct fs *fs, const struct node *n, int flags, struct rep
 	return 0;
 }
 
+/* Finds what is to be opened, or made, if there may be one more: before anything happens to it. */
+static bool resolve_open(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
+{
+	int e;
+
+	if (!ops_resolve(req, ino, ret_n))
+		return false;
+	e = quota_open(ops_fs(req), ret_n);
+	if (e < 0)
+		reply_err(core(req), e);
+	return e == 0;
+}
+
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_OPEN};
@@ -81,7 +94,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct node n;
 	int e;
 
-	if (!ops_resolve(req, ino, &n))
+	if (!resolve_open(req, ino, &n))
 		return;
 	if (n.kind == NODE_FILE) {
 		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC);
@@ -105,7 +118,7 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	struct node dir, n;
 	int e;
 
-	if (!ops_resolve(req, parent, &dir))
+	if (!resolve_open(req, parent, &dir))
 		return;
 	if (ops_in_files(&dir)) {
 		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC | O_EXCL);
@@ -274,18 +287,18 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct vm_file rq = {.op = VM_OPENDIR};
 	struct fs *fs = ops_fs(req);
 	struct reply_open o = {0};
-	struct handle *h = NULL;
+	struct handle *h;
 	struct node n;
-	int e;
+	int e = -ENOMEM;
 
-	if (!ops_resolve(req, ino, &n))
+	if (!resolve_open(req, ino, &n))
 		return;
 	if (ops_in_files(&n)) {
 		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
 		return;
 	}
-	e = handle_new(fs, &n, NULL, fi->flags, &h);
-	if (e == 0)
+	h = handle_new(fs, &n, NULL, fi->flags);
+	if (h)
 		e = dir_open(fs, h, &n);
 	if (e == 0)
 		e = check_room(fs, h);

@@ -10,7 +10,7 @@
 #include "problem.h"
 #include "session.h"
 
-#define QUOTA_OPEN_ERROR 64u /* more, of what says that it was too many */
+#define QUOTA_OPEN_MORE 64u /* for what says that it was too many, and what ends it */
 
 static uint64_t session_bytes(const struct session *s)
 {
@@ -40,7 +40,7 @@ uint64_t quota_used(const struct fs *fs, uid_t uid)
 	return n;
 }
 
-static uid_t who_pays(const struct fs *fs, const struct session *s)
+uid_t quota_whose(const struct fs *fs, const struct session *s)
 {
 	return s ? s->uid : fs->caller;
 }
@@ -50,17 +50,19 @@ static int refuse(struct fs *fs, struct session *s, const struct vm_problem *p)
 	if (s)
 		session_problem(s, p);
 	else
-		complaint_tell(fs, who_pays(fs, s), p);
+		complaint_tell(fs, quota_whose(fs, s), p);
 	return -EDQUOT;
 }
 
 int quota_open(struct fs *fs, const struct node *n)
 {
-	const struct opener *o = handle_opener(&fs->handles, who_pays(fs, n->s));
-	const bool tells = n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR;
+	const struct opener *o = handle_opener(&fs->handles, quota_whose(fs, n->s));
+	const bool helps =
+		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL;
 	struct vm_problem p = {0};
 
-	if (!o || o->count < QUOTA_OPEN + (tells ? QUOTA_OPEN_ERROR : 0))
+	/* Who is not the owner is privileged. */
+	if (!o || o->uid != fs->caller || o->count < QUOTA_OPEN + (helps ? QUOTA_OPEN_MORE : 0))
 		return 0;
 	problem_refuse(
 		&p, "too-many-open", "Close some.",
@@ -74,7 +76,7 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 {
 	struct vm_problem p = {0};
 
-	if (quota_used(fs, who_pays(fs, s)) + more <= QUOTA_BYTES)
+	if (quota_used(fs, quota_whose(fs, s)) + more <= QUOTA_BYTES)
 		return 0;
 	problem_refuse(
 		&p, "too-much-text",

@@ -45,7 +45,10 @@ struct session;
  */
 int quota_take(struct fs *fs, struct session *s, size_t from, size_t to);
 
-/* May a user open @n? What says why something was refused can be opened beyond the limit, some times. Return: 0 or
+/* Whose memory it takes what is there of a session, or (NULL) of the root for the caller of the request. */
+uid_t quota_whose(const struct fs *fs, const struct session *s);
+
+/* May the caller open @n, or make something in it? `error` and `ctl` can be opened some times beyond the limit. Return: 0 or
  * -EDQUOT, said like that of texts. */
 int quota_open(struct fs *fs, const struct node *n);
 

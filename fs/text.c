@@ -95,12 +95,10 @@ int text_render(struct fs *fs, const struct node *n, struct buf *out)
 int text_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
 {
 	struct buf b = {0};
-	struct handle *h;
+	const struct handle *h = handle_find(fs, n->ino, &text_ops);
 	int e;
 
-	TAILQ_FOREACH(h, &fs->handles.open, link) {
-		if (h->ino != n->ino || h->ops != &text_ops)
-			continue;
+	if (h) {
 		*ret_size = h->text.len;
 		return 0;
 	}

@@ -61,10 +61,10 @@ void turn_abandon(struct sandbox *s)
 	finish(s, &r);
 }
 
+static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
+
 /* On a busy host, or with a fork bomb in it, a sandbox has a lot to do before the end, and an agent that
  * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
-_Static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
-
 void turn_overdue(struct sandbox *s)
 {
 	struct vm_problem p;

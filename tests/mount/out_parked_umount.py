@@ -96,6 +96,27 @@ def raced():
     same("raced: log", set(ends), {"xsbxfs: ending: unmounted"})
 
 
+def followed():
+    """What somebody mounts there at once is his, however late the daemon notices; device numbers are given out again."""
+    if os.getuid():
+        return
+    for stopped in False, True:
+        name = f"followed.{stopped}"
+        mnt = f"{SCRATCH}/{name}"
+        os.mkdir(mnt)
+        daemon = start_daemon(mnt)
+        Session("one", mnt=mnt).run("true\n")
+        if stopped:
+            daemon.send_signal(signal.SIGSTOP)
+        same(f"{name}: in its place",
+             shell(f"umount --no-canonicalize -i {mnt} && mount -t tmpfs other {mnt}")[0], 0)
+        daemon.send_signal(signal.SIGCONT)
+        daemon.wait(SOON)
+        same(f"{name}: exit status", daemon.returncode, 0)
+        ok(f"{name}: it stays", mounted(mnt))
+        shell(f"umount {mnt}")
+
+
 def aborted():
     """What an administrator does to a file system that hangs: he is rid of it, the mount itself included."""
     mnt, daemon, readers = scene("aborted")
@@ -109,4 +130,4 @@ def aborted():
     finish("aborted", mnt, daemon, [])
 
 
-main(by_signal, busy, lazy, raced, aborted)
+main(by_signal, busy, lazy, raced, followed, aborted)

@@ -3,6 +3,8 @@
 """What one user's texts take of the daemon's memory is limited, whatever way they come; another user goes on."""
 # option: allow_other
 # timeout: 90
+import resource
+
 from xsbx import *
 
 MIB = 1 << 20
@@ -66,10 +68,11 @@ def root_nodes():
 
 HOLD = """
 import os, resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (9000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+most = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (most + 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 held, why = [], 0
 try:
-    for _ in range(8500):
+    for _ in range(most):
         held.append(os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK))
 except OSError as error:
     why = error.errno
@@ -81,21 +84,32 @@ sys.stdin.read()
 def open_without_text():
     """What is only held open takes memory as well, and everybody's time where it is walked."""
     s = Session("opener")
-    s.run("true\n")
-    holders = [subprocess.Popen(["python3", "-c", HOLD, s / "stdout"], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE) for _ in range(3)]
+    s.run("echo kept >text\n")
+    each = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 100, 6000)
+    holders = [subprocess.Popen(["python3", "-c", HOLD, s / "stdout", str(each)],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+               for _ in range(16384 // each + 1)]
     got = [tuple(map(int, p.stdout.readline().split())) for p in holders]
     same("so many in all", sum(n for n, _ in got), 16384)
     ok("and then", {why for _, why in got} <= {0, errno.EDQUOT} and any(why for _, why in got), got)
     has("in words", s.text("error"), "too-many-open")
     with raises("nor a directory", errno.EDQUOT):
         os.listdir(f"{MNT}/raw")
+    with raises("nor below files/", errno.EDQUOT):
+        write(s / "files/text", "other\n")
+    with raises("nor is one made", errno.EDQUOT):
+        write(s / "files/new", "new\n")
+    with raises("or beside the nodes", errno.EDQUOT):
+        write(s / "new", "new\n")
+    ok("and none is there", not os.path.exists(s / "files/new") and not os.path.exists(s / "new"))
+    with raises("ctl can be opened: there is no run", errno.ESRCH):
+        s.ctl("interrupt")
     if os.getuid() == 0:
         same("another user is not concerned", as_user(ALICE, lambda: os.listdir(f"{MNT}/raw") and
              read(f"{MNT}/README.md")[:1]), b"#")
     for p in holders:
         p.communicate()
-    same("closed, it is as before", s.run("echo fine\n").stdout, b"fine\n")
+    same("closed, it is as before", s.run("cat text\n").stdout, b"kept\n")
     s.remove()
 
 
