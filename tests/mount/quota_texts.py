@@ -268,5 +268,5 @@ def removed_sessions():
     for fd in held + beside:
         os.close(fd)
 
-main(copies_of_in, root_nodes, open_without_text, queued_stdin, small_ones, files_beside, truncated, kept_code,
-     removed_runs, removed_sessions)
+main(copies_of_in, root_nodes, open_without_text, queued_stdin, small_ones, files_beside,
+     truncated, kept_code, removed_runs, removed_sessions)
