@@ -32,21 +32,24 @@ endif
 
 # ---- sources ----
 
-# vm/local.c runs the agent as a plain process of the host, for tests only.
-fs_c := $(wildcard fs/*.c)
-vm_c := $(filter-out vm/local.c,$(wildcard vm/*.c))
-agent_c := $(wildcard agent/*.c)
-net_c := $(wildcard vm/net/*.c) vm/buf.c vm/fdpass.c
-store_c := $(wildcard vm/store/*.c) $(addprefix vm/,buf.c digest.c fileio.c remove.c sparse.c jail_seccomp.c) agent/landlock.c
-store_shared_c := vm/store/kind.c
-dial_c := $(wildcard vm/dial/*.c) vm/packets.c vm/fdpass.c $(addprefix vm/net/,address.c)
-net_shared_c := $(addprefix vm/net/,address.c allow.c reason.c)
-daemon_c := $(fs_c) $(vm_c) $(net_shared_c) $(store_shared_c) agent/protocol.c agent/lockbook.c agent/landlock.c
-unit_c := $(wildcard tests/unit/test_*.c)
-unit_py := $(wildcard tests/unit/test_*.py)
+below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
+in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
+fs_c := $(call below,fs)
+agent_c := $(call below,agent) vm/base/landlock.c
+net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,buf fdpass)
+dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,packets fdpass) vm/net/filter/address.c
+store_c := $(filter-out vm/store/client.c,$(wildcard vm/store/*.c)) vm/jail/seccomp.c \
+	$(call in,vm/base,buf digest io remove sparse landlock)
+# What the daemon shares with these programs.
+shared_c := $(call in,vm/net/filter,address allow reason) $(call in,vm/store,kind client) \
+	agent/protocol.c agent/files/lockbook.c
+daemon_c := $(fs_c) $(filter-out vm/store/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
+host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
+unit_c := $(foreach f,$(call below,tests/unit) $(wildcard tests/unit/*/*/*/*.c),$(if $(filter test_%,$(notdir $(f))),$(f)))
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 bench_c := $(wildcard tests/bench/*.c)
-all_c := $(wildcard fs/*.[ch] vm/*.[ch] vm/net/*.[ch] vm/dial/*.[ch] vm/store/*.[ch] agent/*.[ch] images/drivers/*.[ch] tests/*/*.[ch])
+all_c := $(sort $(foreach e,c h,$(foreach d,fs agent vm tests images/drivers,$(wildcard \
+	$(d)/*.$(e) $(d)/*/*.$(e) $(d)/*/*/*.$(e) $(d)/*/*/*/*.$(e)))))
 man := $(wildcard man/*.[1-8])
 scripts = $(shell git ls-files --cached --others --exclude-standard | \
 	xargs -r grep -lsIE -m1 '^\#!.*[/ ](ba|da)?sh( |$$)')
@@ -112,16 +115,16 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(Q)$(link) $(call pkg,--libs libuv)
 
 # Plays the daemon's and the dialer's part for xsbxfs-net.
-netbed_c := tests/net/netbed.c $(addprefix vm/,gateway.c gateway_dial.c dialer.c) \
-	$(filter-out vm/dial/main.c,$(sort $(dial_c) $(net_shared_c)))
+netbed_c := tests/net/netbed.c $(call in,vm/net,gateway gateway_dial dialer) \
+	$(filter-out vm/net/dial/main.c,$(sort $(dial_c) $(filter vm/net/%,$(shared_c))))
 $(O)/test/netbed: $(call objs,obj,$(netbed_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(link) $(call pkg,--libs libuv)
 
-# The daemon for tests: the same, and the local backend.
+# The daemon for tests: the same, and a backend that runs the agent as a plain process of the host.
 local_c := $(shell grep -ls XSBX_LOCAL_BACKEND $(daemon_c))
-$(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) vm/local.c) \
+$(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) tests/unit/fixture/backend_local.c) \
 		$(call objs,test/obj,$(local_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(LIBS)
@@ -137,14 +140,14 @@ $(O)/test/obj/%.o: %.c
 	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
 
 # Only what says where things are installed is built again when that changes.
-placed := $(shell grep -ls 'XSBX_LIBEXECDIR\|XSBX_DATADIR' $(fs_c) $(vm_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
+placed := $(shell grep -ls 'XSBX_LIBEXECDIR\|XSBX_DATADIR' $(host_c))
 $(call objs,obj,$(placed)) $(call objs,test/obj,$(placed)): $(O)/places
 $(O)/places: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBEXECDIR) $(DATADIR)' | cmp -s - $@ || echo '$(LIBEXECDIR) $(DATADIR)' >$@
 
 # Only what says the version is built again when the version changes.
-versioned := $(shell grep -ls XSBX_VERSION $(fs_c) $(vm_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
+versioned := $(shell grep -ls XSBX_VERSION $(host_c))
 $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
 $(O)/version: FORCE
 	@mkdir -p $(@D)
@@ -158,29 +161,30 @@ drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(dri
 all: $(drivers)
 
 turn_src := $(wildcard images/drivers/turn*.[ch])
-$(O)/drivers/turn.so: $(turn_src) agent/driver.h agent/token.h
+driver_h := $(addprefix agent/interp/,driver.h token.h)
+$(O)/drivers/turn.so: $(turn_src) $(driver_h)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -Iagent -fPIC -shared -o $@ $(filter %.c,$^)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -Iagent/interp -fPIC -shared -o $@ $(filter %.c,$^)
 
 $(O)/drivers/repl.%: images/drivers/repl.%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
 # ---- tests ----
-# The top of a test says what it is made of, and so do the helpers in tests/unit that it names:
-#	/* modules: fs/settings.c vm/buf.c tests/unit/vm_fake.c */
+# The top of a test says what it is made of, and so do the fixtures that it names:
+#	/* modules: fs/config/settings.c vm/base/buf.c tests/unit/fixture/vm_fake.c */
 # "vm" stands for what of the sandboxes' side is needed and is not in the list.
 #	/* libs: inih uv */
 
 .PHONY: check check-unit check-mount check-process check-vm check-lab check-night tests bench fuzz fuzz-smoke coverage
 
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
-helpers = $(filter tests/unit/%,$(call says,modules,$(1)))
+helpers = $(filter tests/unit/fixture/%,$(call says,modules,$(1)))
 all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
 lib_pkgs = $(patsubst curl,libcurl,$(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))))
 
-units := $(patsubst tests/unit/%.c,$(O)/unit/%,$(unit_c))
+units := $(patsubst %.c,$(O)/unit/%,$(notdir $(unit_c)))
 $(O)/vm.a: $(call objs,obj,$(filter-out fs/%,$(daemon_c)))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -239,7 +243,7 @@ check-lab:
 	$(Q)tests/lab/run $(if $(V),-v) $(T)
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
-$(O)/bench/jail: tests/unit/free_rules.c $(O)/vm.a
+$(O)/bench/jail: tests/unit/fixture/free_rules.c $(O)/vm.a
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -339,7 +343,7 @@ install: all
 	done
 	$(INSTALL) -d $(DESTDIR)$(DATADIR)
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent agent/driver.h
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example

@@ -14,14 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ipc.h"
-#include "killer.h"
-#include "log.h"
-#include "place.h"
-#include "proc.h"
-#include "quota.h"
-#include "spare.h"
-#include "util.h"
+#include "agent/run/ipc.h"
+#include "agent/run/killer.h"
+#include "agent/core/log.h"
+#include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
+#include "agent/guest/quota.h"
+#include "agent/interp/spare.h"
+#include "agent/core/util.h"
 
 /*
  * Theory of operation

@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "conn.h"
-#include "files.h"
-#include "freezer.h"
-#include "interp.h"
-#include "loop.h"
-#include "loss.h"
-#include "run.h"
-#include "swap.h"
+#include "agent/core/conn.h"
+#include "agent/files/files.h"
+#include "agent/run/freezer.h"
+#include "agent/interp/interp.h"
+#include "agent/core/loop.h"
+#include "agent/interp/loss.h"
+#include "agent/run/run.h"
+#include "agent/guest/swap.h"
 
 struct place;
 

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "agent.h"
-#include "init.h"
-#include "log.h"
-#include "place.h"
-#include "proc.h"
-#include "util.h"
+#include "agent/guest/init.h"
+#include "agent/core/log.h"
+#include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
+#include "agent/core/util.h"
 
 #define USER_ID 1000
 

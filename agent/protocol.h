@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent protocol: frames between the host (vm/) and the agent, and how they are packed. */
-#ifndef XSBX_PROTOCOL_H
-#define XSBX_PROTOCOL_H
+#ifndef XSBX_AGENT_PROTOCOL_H
+#define XSBX_AGENT_PROTOCOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,15 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "log.h"
-#include "net.h"
-#include "place.h"
-#include "proc.h"
-#include "quota.h"
-#include "spare.h"
-#include "trust.h"
-#include "util.h"
+#include "agent/guest/clock.h"
+#include "agent/core/log.h"
+#include "agent/guest/net.h"
+#include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
+#include "agent/guest/quota.h"
+#include "agent/interp/spare.h"
+#include "agent/guest/ca.h"
+#include "agent/core/util.h"
 
 #define PING_MAX 64u
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../vm/log.h"
+#include "vm/base/log.h"
 
 int background(void)
 {

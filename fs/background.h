@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Into the background, while the parent waits for word of how the start went. */
-#ifndef XSBX_BACKGROUND_H
-#define XSBX_BACKGROUND_H
+#ifndef XSBX_FS_BACKGROUND_H
+#define XSBX_FS_BACKGROUND_H
 
 /* Forks. Return, in the child: the descriptor at whose other end the parent waits; the parent itself does
  * not return, and ends as the start has ended. */

@@ -10,22 +10,22 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "../vm/confine.h"
-#include "../vm/log.h"
-#include "../vm/path.h"
-#include "../vm/policy.h"
-#include "../vm/registry.h"
-#include "../vm/remove.h"
-#include "../vm/spawner.h"
+#include "vm/confine.h"
+#include "vm/base/log.h"
+#include "vm/base/path.h"
+#include "vm/policy/policy.h"
+#include "vm/spawn/registry.h"
+#include "vm/base/remove.h"
+#include "vm/spawn/spawner.h"
 #include "background.h"
-#include "devfuse.h"
-#include "fs.h"
-#include "lease.h"
+#include "fs/fuse/devfuse.h"
+#include "mount.h"
+#include "fs/session/binding.h"
 #include "mountpoint.h"
 #include "permit.h"
 #include "prefetch.h"
-#include "report.h"
-#include "session.h"
+#include "fs/tree/report.h"
+#include "fs/session/session.h"
 
 /*
  * Theory of operation
@@ -33,7 +33,7 @@
  * Start, in this order, because each step needs the ones before it: read the configuration; go into the
  * background (the parent waits for word that the mount is there); claim the runtime directory and
  * clear away what a killed instance left; settle what may ever be started, and fork the spawner with that
- * (vm/policy.c), while the process is small and has read nothing of anybody else's; then the loop,
+ * (vm/policy/policy.c), while the process is small and has read nothing of anybody else's; then the loop,
  * the machinery, the mount; then give up all rights that are not needed any more (vm/confine.c).
  *
  * The end has one way, whatever asks for it (SIGTERM, SIGINT, unmount, death of the spawner): sessions

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "../vm/log.h"
-#include "../vm/path.h"
-#include "../vm/util.h"
+#include "vm/base/log.h"
+#include "vm/base/path.h"
+#include "vm/base/util.h"
 
 /* How long a dying instance is waited for. */
 #define CLAIM_TRIES    40

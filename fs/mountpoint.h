@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The place where the mount goes: what an earlier instance left there, and this instance's own directory. */
-#ifndef XSBX_MOUNTPOINT_H
-#define XSBX_MOUNTPOINT_H
+#ifndef XSBX_FS_MOUNTPOINT_H
+#define XSBX_FS_MOUNTPOINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

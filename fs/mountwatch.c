@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../vm/buf.h"
-#include "../vm/util.h"
+#include "vm/base/buf.h"
+#include "vm/base/util.h"
 
 #define TABLE_MAX (8u << 20)
 #define AGAIN_MS  500u

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../vm/log.h"
-#include "conf.h"
-#include "netset.h"
+#include "vm/base/log.h"
+#include "fs/config/daemon.h"
+#include "fs/config/network.h"
 
 /* Where distributions keep all certificates in one file. */
 static const char *const host_files[] = {

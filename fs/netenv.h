@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sandboxes with a network are given of the host's: certificates, and the way to its proxy. */
-#ifndef XSBX_NETENV_H
-#define XSBX_NETENV_H
+#ifndef XSBX_FS_NETENV_H
+#define XSBX_FS_NETENV_H
 
 #include <stdbool.h>
 
-#include "../vm/buf.h"
-#include "../vm/vm.h"
+#include "vm/base/buf.h"
+#include "vm/vm.h"
 
 #define NETENV_MAX 16 /* variables */
 

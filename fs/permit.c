@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../vm/policy.h"
-#include "conf.h"
-#include "paths.h"
-#include "report.h"
+#include "vm/policy/policy.h"
+#include "fs/config/daemon.h"
+#include "fs/config/paths.h"
+#include "fs/tree/report.h"
 
 int permit(const struct conf *conf, const char *runtime_dir, const char *ca_path,
 	   struct policy **ret_policy)

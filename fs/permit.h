@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the configuration permits the spawner to start. */
-#ifndef XSBX_PERMIT_H
-#define XSBX_PERMIT_H
+#ifndef XSBX_FS_PERMIT_H
+#define XSBX_FS_PERMIT_H
 
 struct conf;
 struct policy;

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../vm/log.h"
-#include "fs.h"
-#include "lease.h"
+#include "vm/base/log.h"
+#include "mount.h"
+#include "fs/session/binding.h"
 
 /*
  * Theory of operation

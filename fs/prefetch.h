@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --prefetch, --export, --import: a machine is made ready without a mount. */
-#ifndef XSBX_PREFETCH_H
-#define XSBX_PREFETCH_H
+#ifndef XSBX_FS_PREFETCH_H
+#define XSBX_FS_PREFETCH_H
 
 #include <stdbool.h>
 #include <stdio.h>

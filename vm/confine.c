@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "agent/landlock.h"
-#include "jail_internal.h"
-#include "util.h"
+#include "vm/base/landlock.h"
+#include "vm/jail/internal.h"
+#include "vm/base/util.h"
 
 /*
  * Theory of operation
@@ -29,7 +29,7 @@
  *    of processes that write to a node), the time zone; to write, snapshots and layers in its cache, its
  *    runtime directory, and where output is spooled. By Landlock, where the kernel has it. Links in the
  *    cache that lead out of it when the daemon starts are followed.
- *  - system calls: a list, see jail_seccomp.c.
+ *  - system calls: a list, see jail/seccomp.c.
  *  - the spawner, of which it can only ask what is listed in order.h: see policy.c.
  *  - as root, two capabilities: to end processes that have an id of their own, and to get at a cache
  *    that belongs to the user who said sudo.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon confines itself when it has started. */
-#ifndef XSBX_CONFINE_H
-#define XSBX_CONFINE_H
+#ifndef XSBX_VM_CONFINE_H
+#define XSBX_VM_CONFINE_H
 
 struct confine_spec {
 	const char *cache_dir, *runtime_dir, *spool_dir, *agent;

@@ -10,14 +10,14 @@
 #include <sys/wait.h>
 
 #include "confine.h"
-#include "host.h"
-#include "image.h"
-#include "jail_internal.h"
-#include "layer.h"
-#include "net_jail.h"
-#include "network.h"
-#include "probe.h"
-#include "survey.h"
+#include "vm/host/host.h"
+#include "vm/image/image.h"
+#include "vm/jail/internal.h"
+#include "vm/image/layer.h"
+#include "vm/net/jail_spec.h"
+#include "vm/sandbox/network.h"
+#include "vm/backend/probe.h"
+#include "host_check.h"
 #include "vm_internal.h"
 
 #define MEMORY_LOW_MB	 512

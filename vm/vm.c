@@ -8,14 +8,14 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "contents_job.h"
-#include "hub.h"
-#include "log.h"
-#include "pool.h"
-#include "registry.h"
-#include "spawn.h"
-#include "spawner.h"
-#include "trouble.h"
+#include "vm/build/digest_job.h"
+#include "vm/net/dialer_process.h"
+#include "vm/base/log.h"
+#include "vm/pool/pool.h"
+#include "vm/spawn/registry.h"
+#include "vm/spawn/client.h"
+#include "vm/spawn/spawner.h"
+#include "vm/base/problem.h"
 #include "vm_internal.h"
 
 void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The seam between the mount (fs/) and sandboxes (vm/): all that fs/ may know of them. */
-#ifndef XSBX_VM_H
-#define XSBX_VM_H
+#ifndef XSBX_VM_VM_H
+#define XSBX_VM_VM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,12 +9,12 @@
 #include <uv.h>
 
 /* Its parts, by noun. Who is in fs/ includes vm.h. */
-#include "file.h"
-#include "sandbox.h"
-#include "sandbox_net.h"
-#include "spec.h"
-#include "vm_status.h"
-#include "work.h"
+#include "vm/guest/file.h"
+#include "vm/sandbox/sandbox.h"
+#include "vm/sandbox/sandbox_net.h"
+#include "vm/base/spec.h"
+#include "status.h"
+#include "vm/sandbox/workdir.h"
 
 /*
  * Rules of the seam

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of vm/ know of the machinery and that fs/ does not. */
-#ifndef XSBX_VM_INTERNAL_H
-#define XSBX_VM_INTERNAL_H
+#ifndef XSBX_VM_VM_INTERNAL_H
+#define XSBX_VM_VM_INTERNAL_H
 
 #include <stdbool.h>
 #include <sys/queue.h>
 #include <uv.h>
 
-#include "admission.h"
-#include "backend.h"
-#include "channel.h"
-#include "contents.h"
-#include "fetcher.h"
-#include "host.h"
-#include "image.h"
-#include "imager.h"
-#include "installer.h"
-#include "jail.h"
-#include "probe.h"
-#include "sandbox_internal.h"
-#include "shelf.h"
-#include "tsc.h"
+#include "vm/host/admission.h"
+#include "vm/backend/backend.h"
+#include "vm/guest/channel.h"
+#include "vm/image/digest_cache.h"
+#include "vm/store/client.h"
+#include "vm/host/host.h"
+#include "vm/image/image.h"
+#include "vm/build/image_job.h"
+#include "vm/build/package_job.h"
+#include "vm/jail/jail.h"
+#include "vm/backend/probe.h"
+#include "vm/guest/internal.h"
+#include "vm/backend/prefork.h"
+#include "vm/host/tsc.h"
 #include "vm.h"
 
 struct hub;
@@ -60,9 +60,10 @@ struct vm {
 	struct slots slots;
 	struct host host;
 	struct host_reading reading;
-	uint64_t read_at;   /* ms of the loop's clock */
-	uint64_t refused;   /* sandboxes that never had a place */
-	uv_timer_t recheck; /* while somebody waits for what nothing here tells of, see admit.c */
+	uint64_t read_at; /* ms of the loop's clock */
+	uint64_t refused; /* sandboxes that never had a place */
+	uv_timer_t
+		recheck; /* while somebody waits for what nothing here tells of, see sandbox/schedule.c */
 	struct channel_scratch scratch;
 	uint64_t started, failed;
 	bool jail_seen[VM_NBACKENDS]; /* `jail` is of the last one of this backend */
@@ -79,7 +80,7 @@ struct vm {
 	uv_timer_t background;	 /* see pool.c */
 
 	struct shelf shelf;
-	TAILQ_HEAD(work_tasks, work_task) work; /* see work.c */
+	TAILQ_HEAD(work_tasks, work_task) work; /* see sandbox/workdir.c */
 
 	struct sandbox_list sandboxes, deferred;
 	uv_idle_t idle;
@@ -104,7 +105,7 @@ void vm_kick(struct vm *vm);
 /* At the end of the machinery: nobody waits for lists any more. */
 void work_cut(struct vm *vm);
 
-/* ---- admit.c ---- */
+/* ---- sandbox/schedule.c ---- */
 
 /* Looks at the host, and sets the limits by that and by the configuration. Return: 0 or -errno. */
 int admit_init(struct vm *vm, const struct vm_config *cfg);
@@ -122,7 +123,7 @@ void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const ch
 /* Tells `events`; @words as for printf(). */
 void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...) printf_like(3, 4);
 
-/* ---- what vm.c calls in sandbox.c ---- */
+/* ---- what vm.c calls in guest/guest.c ---- */
 
 /* Callbacks for sandboxes that nobody listens to. */
 void sandbox_unheard_console(void *data, const void *bytes, size_t len);
@@ -164,7 +165,7 @@ void sandbox_fail(struct sandbox *s, const struct vm_problem *problem);
 /* The same for what no machine is to blame for, and another one would not have either. */
 void sandbox_give_up(struct sandbox *s, const struct vm_problem *problem);
 
-/* ---- what sandbox.c calls in vm.c ---- */
+/* ---- what guest/guest.c calls in vm.c ---- */
 
 /* Has sandbox_work() called from the loop. */
 void vm_defer(struct vm *vm, struct sandbox *s);

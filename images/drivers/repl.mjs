@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JavaScript and TypeScript driver: runs one piece of code after another in one Bun, for the agent.
 //
-// Started as `bun repl.mjs CTL BELL`; agent/driver.h is the contract, turn.c does the system calls.
+// Started as `bun repl.mjs CTL BELL`; agent/interp/driver.h is the contract, turn.c does the system calls.
 //
 // Theory of operation
 // -------------------

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Python driver: runs one piece of code after another in one interpreter, for the agent.
-"""Started as `python3 -s -B repl.py CTL`; agent/driver.h is the contract.
+"""Started as `python3 -s -B repl.py CTL`; agent/interp/driver.h is the contract.
 
 Theory of operation
 -------------------
@@ -649,7 +649,7 @@ def seed(data):
 # --- requests ------------------------------------------------------------------------------------
 
 def become_copy():
-    """In a copy of this interpreter; see agent/driver.h."""
+    """In a copy of this interpreter; see agent/interp/driver.h."""
     global PID, is_copy, warmed
     PID = getpid()
     is_copy, warmed = True, False

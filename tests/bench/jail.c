@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/unit/free_rules.h"
-#include "vm/qemu_jail.h"
-#include "vm/spawn.h"
-#include "vm/spawner.h"
-#include "vm/util.h"
+#include "tests/unit/fixture/free_rules.h"
+#include "vm/backend/qemu_jail.h"
+#include "vm/spawn/client.h"
+#include "vm/spawn/spawner.h"
+#include "vm/base/util.h"
 
 /*
  * jail QEMU N: N starts of either kind, through the spawner as the daemon does it, of a microVM that

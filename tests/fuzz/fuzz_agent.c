@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/conn.c agent/protocol.c agent/files.c agent/files_tree.c agent/files_attr.c agent/files_io.c agent/files_lock.c agent/locks.c agent/lockwait.c agent/lockbook.c agent/node.c agent/log.c agent/loop.c agent/run.c agent/swap.c agent/spare.c agent/loss.c agent/stream.c agent/sink.c agent/feed.c agent/proc.c agent/acct.c agent/quota.c agent/clock.c agent/interp_config.c agent/ipc.c agent/net.c agent/trust.c */
+/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/lock.c agent/files/locks.c agent/files/lockwait.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/killer.h"
-#include "agent/place.h"
-#include "agent/util.h"
+#include "agent/run/killer.h"
+#include "agent/core/guest_env.h"
+#include "agent/core/util.h"
 
 /*
  * Theory of operation

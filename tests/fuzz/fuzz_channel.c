@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the host's end of the agent protocol: a sandbox with a run and file requests under way. */
-/* modules: tests/unit/fake_agent.c vm */
+/* modules: tests/unit/fixture/fake_agent.c vm */
 /* libs: uv crypto jansson seccomp */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "tests/unit/fake_agent.h"
-#include "vm/log.h"
+#include "tests/unit/fixture/fake_agent.h"
+#include "vm/base/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the configuration: an input with an odd number of bytes is a file, another one is a -o. */
-/* modules: fs/conf.c fs/conf_key.c fs/conf_file.c fs/conf_template.c fs/conf_packages.c fs/packages.c fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/netset.c fs/problem.c fs/help.c vm/buf.c */
-/* modules: vm/allow_check.c vm/net/allow.c vm/net/address.c */
+/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_template.c fs/config/daemon_packages.c fs/config/packages.c fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c fs/config/problem.c fs/tree/help.c vm/base/buf.c */
+/* modules: vm/net/allow_check.c vm/net/filter/allow.c vm/net/filter/address.c */
 /* libs: inih */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "fs/conf_internal.h"
-#include "fs/help.h"
+#include "fs/config/daemon_internal.h"
+#include "fs/tree/help.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

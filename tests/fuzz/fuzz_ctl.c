@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `ctl`. */
-/* modules: fs/ctl.c fs/problem.c */
+/* modules: fs/tree/ctl.c fs/config/problem.c */
 #include <assert.h>
 #include <errno.h>
 
-#include "fs/ctl.h"
+#include "fs/tree/ctl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

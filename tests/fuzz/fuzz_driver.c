@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What user code can send to the agent in its driver's name. */
-/* modules: agent/interp.c agent/loop.c agent/log.c agent/proc.c */
+/* modules: agent/interp/interp.c agent/core/loop.c agent/core/log.c agent/core/proc.c */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/interp.h"
-#include "agent/interp_config.h"
-#include "agent/place.h"
-#include "agent/spawn.h"
-#include "agent/util.h"
+#include "agent/interp/interp.h"
+#include "agent/interp/config.h"
+#include "agent/core/guest_env.h"
+#include "agent/core/spawn.h"
+#include "agent/core/util.h"
 
 /*
  * An input is records {how, length, bytes}: each is one datagram. The bits of `how`: 1 puts the token

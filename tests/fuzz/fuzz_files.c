@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes files/ and its table of nodes: a hostile agent's answers, under a model of the kernel's names. */
-/* modules: tests/unit/bed.c */
+/* modules: tests/unit/fixture/fixture.c */
 /* libs: uv cmocka */
 #include <assert.h>
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <stdint.h>
 
-#include "fs/ops.h"
-#include "tests/unit/bed.h"
-#include "vm/log.h"
-#include "vm/util.h"
+#include "fs/fuse/ops.h"
+#include "tests/unit/fixture/fixture.h"
+#include "vm/base/log.h"
+#include "vm/base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

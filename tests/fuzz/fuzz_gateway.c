@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what the daemon hears from a network's filter, and from the process that connects. */
-/* modules: vm/gateway.c vm/gateway_dial.c vm/dialer.c vm/packets.c vm/fdpass.c vm/net/allow.c vm/net/address.c vm/net/reason.c */
+/* modules: vm/net/gateway.c vm/net/gateway_dial.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/net/filter/allow.c vm/net/filter/address.c vm/net/filter/reason.c */
 /* libs: uv */
 #include <assert.h>
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "vm/dial/message.h"
-#include "vm/dialer.h"
-#include "vm/gateway.h"
-#include "vm/net/reason.h"
+#include "vm/net/dial/message.h"
+#include "vm/net/dialer.h"
+#include "vm/net/gateway.h"
+#include "vm/net/filter/reason.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

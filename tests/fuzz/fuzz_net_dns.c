@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes queries, and reads the answers to them. */
-/* modules: vm/net/dns.c vm/net/allow.c */
+/* modules: vm/net/filter/dns.c vm/net/filter/allow.c */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "vm/net/dns.h"
+#include "vm/net/filter/dns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes Ethernet, IP, TCP and UDP headers, and the answers to frames. */
-/* modules: vm/net/frame.c */
+/* modules: vm/net/filter/frame.c */
 #include <assert.h>
 
-#include "vm/net/frame.h"
+#include "vm/net/filter/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

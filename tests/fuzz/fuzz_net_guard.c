@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes TLS and HTTP: however a stream is cut into pieces, the same bytes of it pass. */
-/* modules: vm/net/guard.c vm/net/hello.c vm/net/http.c vm/net/allow.c */
+/* modules: vm/net/filter/guard.c vm/net/filter/hello.c vm/net/filter/http.c vm/net/filter/allow.c */
 #include <assert.h>
 #include <errno.h>
 
-#include "vm/net/guard.h"
-#include "vm/net/reason.h"
+#include "vm/net/filter/guard.h"
+#include "vm/net/filter/reason.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

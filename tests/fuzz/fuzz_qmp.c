@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what QEMU may say on its control connection. */
-/* modules: vm/qmp.c vm/fdpass.c vm/reader.c vm/buf.c */
+/* modules: vm/backend/qmp.c vm/base/fdpass.c vm/base/reader.c vm/base/buf.c */
 /* libs: uv jansson */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "vm/qmp.h"
+#include "vm/backend/qmp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
-/* modules: fs/settings.c fs/settings_parse.c fs/paths.c vm/path.c fs/env.c fs/netset.c fs/problem.c vm/buf.c vm/allow_check.c */
-/* modules: vm/net/allow.c vm/net/address.c */
+/* modules: fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c fs/config/problem.c vm/base/buf.c vm/net/allow_check.c */
+/* modules: vm/net/filter/allow.c vm/net/filter/address.c */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "fs/settings.h"
+#include "fs/config/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

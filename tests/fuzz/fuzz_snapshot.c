@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vm/image.h"
-#include "vm/log.h"
-#include "vm/remove.h"
-#include "vm/snapshot.h"
+#include "vm/image/image.h"
+#include "vm/base/log.h"
+#include "vm/base/remove.h"
+#include "vm/image/snapshot.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vm/order.h"
-#include "vm/policy.h"
-#include "vm/policy_internal.h"
-#include "vm/spawner_server.h"
+#include "vm/spawn/order.h"
+#include "vm/policy/policy.h"
+#include "vm/policy/internal.h"
+#include "vm/spawn/server.h"
 #include "vm/vm.h"
 
 /* The first byte is the number of descriptors, the rest the order. */

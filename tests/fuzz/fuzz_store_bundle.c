@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes bundles: imported into a directory in memory, where nothing may be left but whole objects. */
-/* modules: vm/store/import.c vm/store/place.c vm/store/bundle.c vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/fileio.c vm/sparse.c vm/buf.c vm/digest.c vm/remove.c */
+/* modules: vm/store/import.c vm/store/assemble.c vm/store/bundle.c vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/base/io.c vm/base/sparse.c vm/base/buf.c vm/base/digest.c vm/base/remove.c */
 /* libs: crypto jansson zstd */
 #include <assert.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vm/remove.h"
+#include "vm/base/remove.h"
 #include "vm/store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

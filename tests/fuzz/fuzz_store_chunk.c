@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes chunks whose checksum is right, of which the first byte says how large they should be. */
-/* modules: vm/store/chunk.c vm/digest.c */
+/* modules: vm/store/chunk.c vm/base/digest.c */
 /* libs: crypto zstd */
 #include <assert.h>
 #include <errno.h>

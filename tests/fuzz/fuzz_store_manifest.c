@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes manifests: what is accepted keeps its promises, and is the same when it is written again. */
-/* modules: vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/buf.c vm/digest.c */
+/* modules: vm/store/manifest.c vm/store/chunk.c vm/store/kind.c vm/base/buf.c vm/base/digest.c */
 /* libs: crypto jansson zstd */
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what a bucket answers, as HTTP: status lines, headers, bodies that are too long or too short. */
-/* modules: vm/store/s3.c vm/buf.c vm/digest.c */
+/* modules: vm/store/s3.c vm/base/buf.c vm/base/digest.c */
 /* libs: curl crypto uv */
 #include <arpa/inet.h>
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Things that user code of a sandbox must not be able to do, each tried by a function. */
-#ifndef XSBX_TESTS_PROBE_H
-#define XSBX_TESTS_PROBE_H
+#ifndef XSBX_TESTS_HOSTILE_PROBE_H
+#define XSBX_TESTS_HOSTILE_PROBE_H
 
 #include <stddef.h>
 

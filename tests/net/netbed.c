@@ -13,11 +13,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "vm/dial/server.h"
-#include "vm/dialer.h"
-#include "vm/gateway.h"
-#include "vm/net/reason.h"
-#include "vm/util.h"
+#include "vm/net/dial/server.h"
+#include "vm/net/dialer.h"
+#include "vm/net/gateway.h"
+#include "vm/net/filter/reason.h"
+#include "vm/base/util.h"
 
 /*
  * usage: netbed PROGRAM (--stream FD | --packet FD) [OPTION...] [-- NAME=ADDRESS...]

@@ -97,10 +97,12 @@ class Bed:
     def run(self):
         """Return (exit status, output)."""
         output = f"{self.dir}/output"
+        env = dict(self.env, PYTHONPATH=":".join(
+            f"{ROOT}/tests/{part}" for part in ("mount/lib", "unit/fixture", "net")))
         with open(output, "wb") as file:
             child = subprocess.Popen(
                 [self.test.path], cwd=ROOT if self.test.kind == "unit" else self.env["SCRATCH"],
-                env=self.env, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                 start_new_session=True)
             try:
                 status = child.wait(self.test.timeout)

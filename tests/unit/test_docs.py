@@ -15,7 +15,7 @@ def read(*paths):
 
 
 def sources(pattern):
-    return read(*sorted(os.path.relpath(p, ROOT) for p in glob.glob(f"{ROOT}/{pattern}")))
+    return read(*sorted(os.path.relpath(p, ROOT) for p in glob.glob(f"{ROOT}/{pattern}", recursive=True)))
 
 
 def plain(page):
@@ -29,16 +29,16 @@ def want(page, what, names):
         failures.append(f"{page} lacks {what}: {' '.join(missing) or '(none found in the code)'}")
 
 
-keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK|STORE|PACKAGES)', read("fs/conf_key.c"), re.M)
-settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/settings.c"), re.M)
+keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK|STORE|PACKAGES)', read("fs/config/daemon_key.c"), re.M)
+settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/config/settings.c"), re.M)
 want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
 want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])
 want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys] + settings)
 
 want("man/xsbxfs-net.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument',
-                                              read("vm/net/main.c")))
+                                              read("vm/net/filter/main.c")))
 page = " ".join(read("man/xsbxfs-net.8").split())
-for reason in re.findall(r'\[NET_\w+\] = "([^"]+)"', read("vm/net/reason.c")):
+for reason in re.findall(r'\[NET_\w+\] = "([^"]+)"', read("vm/net/filter/reason.c")):
     if reason not in page and reason not in ("allowed", "unreachable"):
         failures.append(f"man/xsbxfs-net.8 lacks the reason: {reason}")
 
@@ -46,22 +46,22 @@ store = read("vm/store/main.c")
 want("man/xsbxfs-store.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', store))
 want("man/xsbxfs-store.8", "variables", re.findall(r'(?:take_|get)env\("(\w+)"\)', store))
 
-nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/node.c"), re.M)
+nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/tree/node.c"), re.M)
 want("man/xsbxfs.5", "nodes", nodes)
 want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"',
-                                           read("fs/session.c", "fs/run.c")))
-want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/ctl.c")))
+                                           read("fs/session/session.c", "fs/session/run.c")))
+want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/tree/ctl.c")))
 
 # ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF and ECANCELED are never seen by a caller.
 usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED"}
-ops = read(*[f"fs/{name}.c" for name in (
-    "changes", "config", "dir", "events", "files", "handle", "input", "names", "ops", "scratch", "session", "stream",
-    "text")])
+ops = read("fs/fuse/ops.c", "fs/request/handle.c", "fs/session/session.c", "fs/session/events.c", "fs/files/files.c",
+           *[f"fs/tree/{name}.c" for name in (
+               "changes", "settings_node", "dir", "input", "names", "scratch", "stream", "text")])
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 
 # Every word that can stand behind `code:` has its line in the table.
 said = r"\b(?:trouble_set|session_problemf|problem_refuse)\("
-both = sources("fs/*.[ch]") + sources("vm/*.[ch]")
+both = sources("fs/**/*.[ch]") + sources("vm/**/*.[ch]")
 codes = set(re.findall(r'\.code = "([a-z-]+)"', both))
 codes |= set(re.findall(r'\bcode, sizeof\([^)]*\bcode\), "([a-z-]+)"', both))
 defined = dict(re.findall(r'#define ((?:VM|TROUBLE)_\w+)\s+"([a-z-]+)"', both))
@@ -75,10 +75,10 @@ if codes - lines or len(codes) < 80:
     failures.append("man/xsbxfs.5 lacks codes of errors: " +
                     (" ".join(sorted(codes - lines)) or "(few found in the code)"))
 
-conf = read("fs/conf.c")
+conf = read("fs/config/daemon.c")
 want("man/xsbxfs.1", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', conf))
 want("man/xsbxfs.1", "mount options", ["allow_other", "notify"] + re.findall(
-    r'"(\w+)"', re.search(r"generic\[\] = \{(.*?)\};", read("fs/conf_key.c"), re.S).group(1)))
+    r'"(\w+)"', re.search(r"generic\[\] = \{(.*?)\};", read("fs/config/daemon_key.c"), re.S).group(1)))
 want("man/xsbxfs.1", "signals", re.findall(r"\bSIG(?!_)[A-Z]+\b", read("fs/main.c")))
 want("man/xsbxfs.1", "variables", set(re.findall(r'(?:getenv|xdg_path)\("(\w+)"', conf)))
 

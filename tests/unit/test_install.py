@@ -19,7 +19,7 @@ def make(build, *args):
 
 def main():
     with tempfile.TemporaryDirectory() as build:
-        object_file = f"{build}/obj/fs/conf.o"
+        object_file = f"{build}/obj/fs/config/daemon.o"
         for prefix in ("/opt/one", "/opt/another"):
             make(build, f"PREFIX={prefix}", object_file)
             with open(object_file, "rb") as file:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which instructions are tried, and what a processor has of them. */
-#ifndef XSBX_VECTORS_H
-#define XSBX_VECTORS_H
+#ifndef XSBX_TESTS_VECTORS_VECTORS_H
+#define XSBX_TESTS_VECTORS_VECTORS_H
 
 #include <stddef.h>
 #include <stdint.h>

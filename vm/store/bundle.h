@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles: objects in one file, for hosts without a network. */
-#ifndef XSBX_STORE_BUNDLE_H
-#define XSBX_STORE_BUNDLE_H
+#ifndef XSBX_VM_STORE_BUNDLE_H
+#define XSBX_VM_STORE_BUNDLE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks: compressed and named by checksum; checked and unpacked. */
-#ifndef XSBX_STORE_CHUNK_H
-#define XSBX_STORE_CHUNK_H
+#ifndef XSBX_VM_STORE_CHUNK_H
+#define XSBX_VM_STORE_CHUNK_H
 
 #include <stddef.h>
 
-#include "vm/digest.h"
+#include "vm/base/digest.h"
 
 /* Most bytes that a chunk of @bytes has when it is compressed. */
 size_t chunk_stored_max(size_t bytes);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "vm/fileio.h"
+#include "vm/base/io.h"
 #include "bundle.h"
 #include "offer.h"
 #include "store.h"

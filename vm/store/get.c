@@ -7,7 +7,7 @@
 
 #include "chunk.h"
 #include "manifest.h"
-#include "place.h"
+#include "assemble.h"
 #include "store.h"
 
 /*
@@ -16,7 +16,7 @@
  * First the manifest, with little patience: whoever waits for an answer would rather do without. It
  * must be of the object that was asked for, and, if there is a secret, authenticated by it. Then the
  * chunks that are not there yet, several at once, each checked before it is unpacked. What was written
- * stays, if it comes to a stop, for the next time; see place.c.
+ * stays, if it comes to a stop, for the next time; see assemble.c.
  */
 
 #define LOOKUP_MS   5000u

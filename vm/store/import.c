@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vm/fileio.h"
+#include "vm/base/io.h"
 #include "bundle.h"
 #include "chunk.h"
-#include "place.h"
+#include "assemble.h"
 #include "store.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "vm/util.h"
+#include "vm/base/util.h"
 
 static const char *const kind_str[] = {
 	[STORE_SNAPSHOT] = "snapshot",

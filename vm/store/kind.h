@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon and xsbxfs-store agree about: kinds of objects, keys, how the program ends. */
-#ifndef XSBX_STORE_KIND_H
-#define XSBX_STORE_KIND_H
+#ifndef XSBX_VM_STORE_KIND_H
+#define XSBX_VM_STORE_KIND_H
 
 #include <stdbool.h>
 

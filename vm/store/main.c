@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cell.h"
+#include "confine.h"
 #include "manifest.h"
 #include "store.h"
-#include "vm/util.h"
+#include "vm/base/util.h"
 
 /*
  * Theory of operation
@@ -26,7 +26,7 @@
  * trouble it is (kind.h).
  *
  * Credentials and the secret come in the environment, are wiped out of it at once, and are never
- * printed. Before the first byte from outside is read it confines itself (cell.c).
+ * printed. Before the first byte from outside is read it confines itself (confine.c).
  */
 
 #define USAGE                                                                                    \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest of an object: its files, their chunks, and the checksums of all. */
-#ifndef XSBX_STORE_MANIFEST_H
-#define XSBX_STORE_MANIFEST_H
+#ifndef XSBX_VM_STORE_MANIFEST_H
+#define XSBX_VM_STORE_MANIFEST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kind.h"
-#include "vm/buf.h"
-#include "vm/digest.h"
+#include "vm/base/buf.h"
+#include "vm/base/digest.h"
 
 #define MANIFEST_MAX	    (8u << 20) /* bytes of its text */
 #define MANIFEST_FILES_MAX  16u

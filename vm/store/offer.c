@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vm/fileio.h"
-#include "vm/sparse.h"
+#include "vm/base/io.h"
+#include "vm/base/sparse.h"
 #include "chunk.h"
 
 /* ---- its files ---- */

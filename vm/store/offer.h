@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An object of this machine that is to be put into the store or a bundle. */
-#ifndef XSBX_STORE_OFFER_H
-#define XSBX_STORE_OFFER_H
+#ifndef XSBX_VM_STORE_OFFER_H
+#define XSBX_VM_STORE_OFFER_H
 
 #include "manifest.h"
 

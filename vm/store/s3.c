@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "vm/util.h"
+#include "vm/base/util.h"
 
 /*
  * Theory of operation

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of an S3-compatible bucket: asked for, fetched, put; several at once. */
-#ifndef XSBX_STORE_S3_H
-#define XSBX_STORE_S3_H
+#ifndef XSBX_VM_STORE_S3_H
+#define XSBX_VM_STORE_S3_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "vm/buf.h"
-#include "vm/digest.h"
+#include "vm/base/buf.h"
+#include "vm/base/digest.h"
 
 #define S3_OBJECT_MAX 256
 #define S3_WHY_MAX    400

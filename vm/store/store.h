@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* xsbxfs-store: what its verbs share. */
-#ifndef XSBX_STORE_STORE_H
-#define XSBX_STORE_STORE_H
+#ifndef XSBX_VM_STORE_STORE_H
+#define XSBX_VM_STORE_STORE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the agent finds itself: what its set-up left for the rest of the program to know. */
+#ifndef XSBX_AGENT_CORE_GUEST_ENV_H
+#define XSBX_AGENT_CORE_GUEST_ENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/guest/swap.h"
+
+#define PLACE_WRITE_MAX 32
+
+/*
+ * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
+ * knows nothing of mounts and machines.
+ */
+#define PLACE_PACKAGES	"/run/xsbx/packages" /* in a guest and in a jail */
+
+struct place {
+	const char *work;     /* working directory of user code, absolute */
+	const char *home;     /* its HOME */
+	const char *lib;      /* interpreter drivers */
+	const char *packages; /* what was installed for its interpreter, read-only; NULL: nothing */
+	bool jail;	      /* PID 1 of a PID namespace: host name, quotas, processes are ours */
+	bool guest;	      /* the machine is ours: clock, host name, entropy, quotas */
+	uint64_t memory_kib;  /* of a jail: its limit */
+	const char *write[PLACE_WRITE_MAX]; /* of a jail: what of the host user code may change */
+	size_t nwrite;
+	const char
+		*store; /* memory that what is changed in `work` goes to, or NULL: `work` itself */
+	bool drop;	/* user code runs as uid and gid, without capabilities */
+	uid_t uid;
+	gid_t gid;
+	int random_fd; /* /dev/random in a guest, else -1 */
+	int kmsg_fd;   /* /dev/kmsg in a guest, else -1 */
+	struct swap swap;
+};
+
+#endif

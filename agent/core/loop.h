@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop: descriptors, timers, one thread. */
+#ifndef XSBX_AGENT_CORE_LOOP_H
+#define XSBX_AGENT_CORE_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Sources and timers are embedded in the objects they belong to; the loop allocates nothing.
+ * Events are taken one at a time, in the order in which the kernel queued them. So a handler may
+ * remove and free any source, its own included, without leaving a stale event behind, and bytes
+ * of two pipes are read in the order in which the pipes became readable.
+ */
+
+struct loop_source {
+	int fd;
+	uint32_t events; /* EPOLL*; 0 while the loop does not watch it */
+	void (*ready)(struct loop_source *s, uint32_t events);
+};
+
+struct loop_timer {
+	bool armed;
+	uint64_t at; /* now_us() when it fires */
+	void (*fire)(struct loop_timer *t);
+	struct loop_timer *next;
+};
+
+struct loop {
+	int epfd;
+	struct loop_timer *timers; /* armed ones, earliest first */
+	struct loop_source clock;  /* wakes us for them */
+	uint64_t clock_at;	   /* when it does, or 0 */
+	bool due;		   /* some timer may be */
+	bool stop;
+	int result; /* what loop_run() returns */
+
+	/* Called before each wait. Returns true if there is more to do, so that the loop only looks
+	 * for events and does not sleep. */
+	bool (*before_wait)(struct loop *l);
+	bool calm; /* set by a handler: what it did is nothing to before_wait() */
+};
+
+/**
+ * loop_init() - Make a loop
+ * @l: Loop, zeroed
+ *
+ * Return: 0 or -errno.
+ */
+int loop_init(struct loop *l);
+
+/** loop_fini() - Release what loop_init() took. */
+void loop_fini(struct loop *l);
+
+/**
+ * loop_watch() - Watch a descriptor, or change what for
+ * @l: Loop
+ * @s: Source with fd and ready set
+ * @events: EPOLL* mask; 0 stops watching, which also silences EPOLLHUP
+ *
+ * Return: 0 or -errno.
+ */
+int loop_watch(struct loop *l, struct loop_source *s, uint32_t events);
+
+/**
+ * loop_close() - Stop watching a source and close its descriptor
+ * @l: Loop
+ * @s: Source; one that is closed already is left alone
+ */
+void loop_close(struct loop *l, struct loop_source *s);
+
+/**
+ * loop_arm() - Fire a timer once, some time from now
+ * @l: Loop
+ * @t: Timer with fire set; an armed one is moved
+ * @delay_us: Microseconds; with 0, after the next before_wait()
+ */
+void loop_arm(struct loop *l, struct loop_timer *t, uint64_t delay_us);
+
+/** loop_disarm() - Forget a timer; harmless if it is not armed. */
+void loop_disarm(struct loop *l, struct loop_timer *t);
+
+/** loop_stop() - Make loop_run() return @result. */
+void loop_stop(struct loop *l, int result);
+
+/**
+ * loop_run() - Handle events until loop_stop()
+ * @l: Loop
+ *
+ * Return: what loop_stop() was given, or -errno if waiting failed.
+ */
+int loop_run(struct loop *l);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a process as user code. */
+#include "spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "filter.h"
+#include "vm/base/landlock.h"
+#include "guest_env.h"
+#include "util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The child goes through a list of steps; the first that fails is reported, with its errno, on a
+ * pipe which a successful exec closes. Order matters: the bounding set needs CAP_SETPCAP, so it is
+ * emptied before the ids change; RLIMIT_NPROC is set after them, because the kernel would
+ * otherwise count the user's processes at setresuid() and refuse the exec when a background
+ * process of an earlier run has used the limit up; PDEATHSIG is lost at setresuid().
+ */
+
+#define SPAWN_ERR 5 /* the report pipe, in the child */
+
+enum spawn_step {
+	STEP_SESSION,
+	STEP_FDS,
+	STEP_SIGNALS,
+	STEP_OOM,
+	STEP_RANK,
+	STEP_CAPS,
+	STEP_IDS,
+	STEP_LIMITS,
+	STEP_CHDIR,
+	STEP_CONFINE,
+	STEP_FILTER,
+	STEP_EXEC,
+	STEP_NSTEPS,
+};
+
+static const char *const step_names[] = {
+	[STEP_SESSION] = "setsid",
+	[STEP_FDS] = "descriptors",
+	[STEP_SIGNALS] = "signals",
+	[STEP_OOM] = "oom_score_adj",
+	[STEP_RANK] = "scheduling policy",
+	[STEP_CAPS] = "capabilities",
+	[STEP_IDS] = "user and group",
+	[STEP_LIMITS] = "resource limits",
+	[STEP_CHDIR] = "working directory",
+	[STEP_CONFINE] = "confinement",
+	[STEP_FILTER] = "filter of system calls",
+	[STEP_EXEC] = "starting the interpreter",
+};
+_Static_assert(ARRAY_SIZE(step_names) == STEP_NSTEPS, "each step has a name");
+
+struct spawn_report {
+	int step, error;
+};
+
+static int step_fds(const struct spawn *s, int err_fd)
+{
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int from[] = {null_fd, s->log_fd, s->log_fd, s->ctl_fd, s->bell_fd, err_fd};
+
+	/* First out of the way of the numbers they are to have. */
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
+		if (from[i] < 0 && i == SPAWN_BELL)
+			continue;
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 16);
+		if (from[i] < 0)
+			return -1;
+	}
+	for (int i = 0; i < (int)ARRAY_SIZE(from); i++) {
+		if (from[i] < 0)
+			close(i);
+		else if (dup3(from[i], i, i == SPAWN_ERR ? O_CLOEXEC : 0) < 0)
+			return -1;
+	}
+	return (int)syscall(SYS_close_range, SPAWN_ERR + 1, ~0u, 0);
+}
+
+static int step_signals(void)
+{
+	struct sigaction sa = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++) {
+		if (sig != SIGKILL && sig != SIGSTOP)
+			(void)sigaction(sig, &sa, NULL); /* the C library keeps two for itself */
+	}
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The agent itself is exempt from the OOM killer; user code is not. */
+static int step_oom(const struct spawn *s)
+{
+	/* On a host the first to go is user code, and it can't be set back later. */
+	const char *score = s->place->jail ? "900" : s->spare ? "1000" : "0";
+	int fd, r;
+
+	if (!s->place->guest && !s->place->jail)
+		return 0;
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	r = write(fd, score, strlen(score)) > 0 ? 0 : -1;
+	close(fd);
+	return r;
+}
+
+static int step_rank(const struct spawn *s)
+{
+	const struct sched_param p = {0};
+
+	/* In a jail nothing could take it back. */
+	return s->spare && !s->place->jail ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
+}
+
+static int step_caps(const struct spawn *s)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	for (int cap = 0; (s->place->drop || s->place->jail) && cap < 64; cap++) {
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return errno == EINVAL && cap > 0 ? 0 : -1; /* past the last one */
+	}
+	return 0;
+}
+
+static int step_ids(const struct spawn *s)
+{
+	if (s->place->drop &&
+	    (setgroups(0, NULL) < 0 || setresgid(s->place->gid, s->place->gid, s->place->gid) < 0 ||
+	     setresuid(s->place->uid, s->place->uid, s->place->uid) < 0))
+		return -1;
+	/* A --local agent that is killed takes its interpreter along. */
+	return s->place->guest ? 0 : prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+}
+
+static int step_limits(const struct spawn *s)
+{
+	struct rlimit nproc = {s->nproc, s->nproc};
+	struct rlimit nofile = {s->nofile, s->nofile};
+	const struct rlimit fsize = {s->fsize, s->fsize};
+	const struct rlimit core = {0, 0};
+	struct rlimit now;
+
+	/* One who shares the agent's id has the agent counted among its processes. */
+	if (s->place->jail && !s->place->drop)
+		nproc.rlim_cur = ++nproc.rlim_max;
+	/* The kernel of a guest with little memory allows fewer by itself. */
+	if (getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_max < nproc.rlim_max)
+		nproc = now;
+	/* On the host, other processes of the same user would count. */
+	if ((s->place->guest || s->place->jail) && setrlimit(RLIMIT_NPROC, &nproc) < 0)
+		return -1;
+	if (!s->place->guest && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
+	    now.rlim_max < nofile.rlim_max)
+		nofile = now;
+	if (setrlimit(RLIMIT_NOFILE, &nofile) < 0)
+		return -1;
+	if (s->fsize && setrlimit(RLIMIT_FSIZE, &fsize) < 0)
+		return -1;
+	return setrlimit(RLIMIT_CORE, &core);
+}
+
+/* In a jail: no capabilities, whether or not there was an identity to change, and Landlock. The
+ * system calls were filtered before the agent was started. */
+static int step_confine(const struct spawn *s)
+{
+	struct landlock_rule rules[5 + PLACE_WRITE_MAX] = {
+		{"/home/user", true}, {"/tmp", true},	{"/dev/shm", true},
+		{"/dev", false},      {"/proc", false},
+	};
+	size_t n = 5;
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+	int r;
+
+	if (!s->place->jail)
+		return 0;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    syscall(SYS_capset, &h, none) < 0)
+		return -1;
+	for (size_t i = 0; i < s->place->nwrite; i++)
+		rules[n++] = (struct landlock_rule){s->place->write[i], true};
+	r = landlock_confine(rules, n, LANDLOCK_READ_ALL);
+	if (r < 0)
+		errno = -r;
+	return r < 0 ? -1 : 0;
+}
+
+/* A jail's own filter was there before the agent; what is missing there is what the agent needs for this
+ * one, and, if they have the same id, what differs between the agent and user code. */
+static int step_filter(const struct spawn *s)
+{
+	if (s->place->guest)
+		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
+	if (!s->place->jail)
+		return 0;
+	return filter_confine(FILTER_FILTERS |
+			      (s->place->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
+}
+
+static void spawn_fail(int err_fd, enum spawn_step step)
+{
+	struct spawn_report report = {step, errno};
+
+	if (write(err_fd, &report, sizeof(report)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static void spawn_child(const struct spawn *s, int err_fd)
+{
+	if (step_fds(s, err_fd) < 0)
+		spawn_fail(err_fd, STEP_FDS);
+	if (setsid() < 0)
+		spawn_fail(SPAWN_ERR, STEP_SESSION);
+	if (step_signals() < 0)
+		spawn_fail(SPAWN_ERR, STEP_SIGNALS);
+	if (step_oom(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_OOM);
+	if (step_rank(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_RANK);
+	if (step_caps(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_CAPS);
+	if (step_ids(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_IDS);
+	if (step_limits(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_LIMITS);
+	umask(022);
+	if (chdir(s->place->work) < 0)
+		spawn_fail(SPAWN_ERR, STEP_CHDIR);
+	if (step_confine(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_CONFINE);
+	if (step_filter(s) < 0)
+		spawn_fail(SPAWN_ERR, STEP_FILTER);
+	execvpe(s->argv[0], s->argv, s->envp);
+	spawn_fail(SPAWN_ERR, STEP_EXEC);
+}
+
+int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
+{
+	struct spawn_report report;
+	int fds[2];
+	ssize_t n;
+	pid_t pid;
+
+	*ret_step = "pipe";
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	*ret_step = "fork";
+	pid = fork();
+	if (pid == 0)
+		spawn_child(s, fds[1]);
+	close(fds[1]);
+	if (pid < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		return r;
+	}
+	/* Short: the child only execs or reports. */
+	do
+		n = read(fds[0], &report, sizeof(report));
+	while (n < 0 && errno == EINTR);
+	close(fds[0]);
+	if (n == 0) {
+		*ret_pid = pid;
+		return 0;
+	}
+	(void)waitpid(pid, NULL, 0);
+	if (n != sizeof(report) || report.step < 0 || report.step >= STEP_NSTEPS)
+		return -EIO;
+	*ret_step = step_names[report.step];
+	return report.error > 0 ? -report.error : -EIO;
+}

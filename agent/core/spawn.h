@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a process as user code: its own session, the user's ids, no privileges. */
+#ifndef XSBX_AGENT_CORE_SPAWN_H
+#define XSBX_AGENT_CORE_SPAWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct place;
+
+#define SPAWN_CTL  3 /* descriptor numbers in the child */
+#define SPAWN_BELL 4
+
+struct spawn {
+	const struct place *place;
+	bool spare;	   /* yields to all others, see interp.h */
+	char *const *argv; /* argv[0] is looked up in the agent's PATH */
+	char *const *envp;
+	int log_fd;	/* becomes 1 and 2 */
+	int ctl_fd;	/* becomes SPAWN_CTL */
+	int bell_fd;	/* becomes SPAWN_BELL, or -1 */
+	uint32_t nproc; /* rlimits */
+	uint32_t nofile;
+	uint64_t fsize; /* 0: none */
+};
+
+/**
+ * spawn_run() - Start it
+ * @s: What and how
+ * @ret_pid: The child
+ * @ret_step: On failure, what failed, as a static string
+ *
+ * Return: 0 when the program was executed, or -errno; then no child is left.
+ */
+int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step);
+
+#endif

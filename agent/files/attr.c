@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file server's requests on attributes, and what its other requests share. */
+#include "ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct files_fd_name files_fd_name(int fd)
+{
+	struct files_fd_name n;
+
+	snprintf(n.text, sizeof(n.text), "%d", fd);
+	return n;
+}
+
+int files_reopen(const struct files *f, const struct node *n, int flags)
+{
+	int fd;
+
+	if (n->type == S_IFLNK)
+		return -ELOOP;
+	if (n->type != S_IFREG && n->type != S_IFDIR)
+		return -ENXIO;
+	fd = openat(f->proc_fd, files_fd_name(n->fd).text, flags | FILES_OPEN_ADD);
+	return fd < 0 ? -errno : fd;
+}
+
+int files_attr(int fd, struct proto_attr *ret_a)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_a = (struct proto_attr){.ino = st.st_ino,
+				     .mode = st.st_mode & (S_IFMT | FILES_MODE_MASK),
+				     .nlink = (uint32_t)st.st_nlink,
+				     .size = (uint64_t)st.st_size,
+				     .blocks = (uint64_t)st.st_blocks,
+				     .atime = st.st_atim.tv_sec,
+				     .mtime = st.st_mtim.tv_sec,
+				     .ctime = st.st_ctim.tv_sec,
+				     .atime_ns = (uint32_t)st.st_atim.tv_nsec,
+				     .mtime_ns = (uint32_t)st.st_mtim.tv_nsec,
+				     .ctime_ns = (uint32_t)st.st_ctim.tv_nsec};
+	return 0;
+}
+
+/* The descriptor to ask about a file: that of the handle if there is one, else of the node. */
+static int either_fd(const struct files *f, uint64_t node, uint64_t handle)
+{
+	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
+	const struct node *n = node_find(&f->table, node);
+
+	if (h)
+		return h->fd;
+	return n ? n->fd : -ESTALE;
+}
+
+int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	uint64_t handle = get_u64(in);
+	struct proto_attr a;
+	int fd, r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	fd = either_fd(f, node, handle);
+	if (fd < 0)
+		return fd;
+	r = files_attr(fd, &a);
+	if (r < 0)
+		return r;
+	proto_attr_pack(out, &a);
+	return 0;
+}
+
+static int set_size(const struct files *f, const struct node *n, uint64_t handle, uint64_t size)
+{
+	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
+	int fd, r;
+
+	if (size > INT64_MAX)
+		return -EFBIG;
+	if (h && !h->dir && ftruncate(h->fd, (off_t)size) == 0)
+		return 0;
+	fd = files_reopen(f, n, O_WRONLY);
+	if (fd < 0)
+		return fd;
+	r = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int set_times(const struct files *f, const struct node *n, const struct proto_setattr *s)
+{
+	struct timespec ts[2] = {{s->atime, s->atime_ns}, {s->mtime, s->mtime_ns}};
+
+	if (s->atime_ns > 999999999 || s->mtime_ns > 999999999)
+		return -EINVAL;
+	if (!(s->valid & PROTO_SET_ATIME))
+		ts[0].tv_nsec = UTIME_OMIT;
+	if (!(s->valid & PROTO_SET_MTIME))
+		ts[1].tv_nsec = UTIME_OMIT;
+	if (s->valid & PROTO_SET_ATIME_NOW)
+		ts[0].tv_nsec = UTIME_NOW;
+	if (s->valid & PROTO_SET_MTIME_NOW)
+		ts[1].tv_nsec = UTIME_NOW;
+	return utimensat(f->proc_fd, files_fd_name(n->fd).text, ts, 0) < 0 ? -errno : 0;
+}
+
+int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	const uint32_t times =
+		PROTO_SET_ATIME | PROTO_SET_MTIME | PROTO_SET_ATIME_NOW | PROTO_SET_MTIME_NOW;
+	struct proto_setattr s;
+	const struct node *n;
+	struct proto_attr a;
+	int r = 0;
+
+	if (proto_setattr_unpack(in, &s) < 0)
+		return files_malformed(in);
+	n = node_find(&f->table, s.node);
+	if (!n)
+		return -ESTALE;
+	if ((s.valid & PROTO_SET_MODE) &&
+	    fchmodat(f->proc_fd, files_fd_name(n->fd).text, s.mode & FILES_MODE_MASK, 0) < 0)
+		return -errno;
+	if (s.valid & PROTO_SET_SIZE)
+		r = set_size(f, n, s.handle, s.size);
+	if (r == 0 && (s.valid & times))
+		r = set_times(f, n, &s);
+	if (r == 0)
+		r = files_attr(n->fd, &a);
+	if (r < 0)
+		return r;
+	proto_attr_pack(out, &a);
+	return 0;
+}

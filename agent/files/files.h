@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file server: the host's operations on the working directory. */
+#ifndef XSBX_AGENT_FILES_FILES_H
+#define XSBX_AGENT_FILES_FILES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "locks.h"
+#include "node.h"
+#include "agent/protocol.h"
+
+struct conn;
+struct frame;
+struct loop;
+struct place;
+
+struct files {
+	struct node_table table;
+	struct locks locks;
+	const struct place *place;
+	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
+	int proc_fd; /* /proc/self/fd, to open again what a node pins */
+	dev_t dev;
+};
+
+/**
+ * files_init() - Begin to serve a directory
+ * @f: Server, zeroed
+ * @place: Knows the directory, and whose permissions count
+ * @loop: For what waits
+ * @conn: Where the end of a wait is told
+ *
+ * Return: 0 or -errno.
+ */
+int files_init(struct files *f, const struct place *place, struct loop *loop, struct conn *conn);
+
+/** files_fini() - Close everything. */
+void files_fini(struct files *f);
+
+/**
+ * files_request() - Carry out one request
+ * @f: Server
+ * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_CANCEL_LOCK
+ * @payload: Its payload
+ * @ret_reply: The answer to be sent, or NULL for a request that has none
+ *
+ * Return: 0 (a request that failed is answered with an errno), -EPROTO if it was malformed,
+ * -ENOMEM if there was no memory for an answer.
+ */
+int files_request(struct files *f, const struct proto_header *h, const uint8_t *payload,
+		  struct frame **ret_reply);
+
+/**
+ * files_space() - How full the working directory's quota is
+ * @f: Server
+ * @usage: What it says of files is filled in
+ */
+void files_space(const struct files *f, struct proto_usage *usage);
+
+/* Which of its limits have been reached? Return: PROTO_FULL_* */
+uint8_t files_full(const struct files *f);
+
+#endif

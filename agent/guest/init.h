@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PID 1 of a guest: from the kernel's first program to a machine that can serve. */
+#ifndef XSBX_AGENT_GUEST_INIT_H
+#define XSBX_AGENT_GUEST_INIT_H
+
+struct place;
+
+/**
+ * init_guest() - Load modules, mount everything, lock down, find the host's port
+ * @ret_place: Filled in
+ * @ret_step: On failure, what failed, as a static string
+ *
+ * Return: descriptor of the port, or -errno.
+ */
+int init_guest(struct place *ret_place, const char **ret_step);
+
+/** init_reboot() - End the machine. */
+void init_reboot(void) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What interpreters are started with: languages and environment. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "agent/core/guest_env.h"
+#include "agent/core/spawn.h"
+#include "agent/core/util.h"
+
+#define NPROC_DEFAULT	   512u
+#define NOFILE_DEFAULT	   4096u
+#define PACKAGES_VARIABLES 2 /* PYTHONUSERBASE, NODE_PATH */
+#define BUN_VARIABLES	   2
+#define USER_PATH	   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+static const struct language {
+	const char *name, *program, *driver;
+	const char *options[INTERP_OPTIONS]; /* of 31 bytes at most */
+	bool has_bell;
+} languages[] = {
+	{"python", "python3", "repl.py", {"-s", "-B"}, false},
+	/* Bun would obey, and fail over, files of the user's in the working directory. */
+	{"javascript",
+	 "bun",
+	 "repl.mjs",
+	 {"--config=/dev/null", "--no-env-file", "--no-install"},
+	 true},
+	{"raw", "bash", "repl.sh", {"--norc", "--noprofile"}, false},
+};
+
+void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
+{
+	const struct language *l = &languages[i->config->language];
+	struct interp_argv *a = ret_argv;
+	const char *bun = i->place->guest ? NULL : getenv("XSBX_BUN");
+	int n = 0;
+
+	memset(a, 0, sizeof(*a));
+	snprintf(a->program, sizeof(a->program), "%s", bun && l->has_bell ? bun : l->program);
+	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->place->lib, l->driver);
+	snprintf(a->ctl, sizeof(a->ctl), "%d", SPAWN_CTL);
+	snprintf(a->bell, sizeof(a->bell), "%d", SPAWN_BELL);
+	a->has_bell = l->has_bell;
+	a->v[n++] = a->program;
+	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++) {
+		snprintf(a->option[k], sizeof(a->option[k]), "%s", l->options[k]);
+		a->v[n++] = a->option[k];
+	}
+	a->v[n++] = a->driver;
+	a->v[n++] = a->ctl;
+	if (l->has_bell)
+		a->v[n++] = a->bell;
+}
+
+static bool str_is(struct proto_str s, const char *text)
+{
+	return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
+}
+
+static bool variable_ok(const struct proto_env *e)
+{
+	return e->name.len && !memchr(e->name.data, '=', e->name.len) &&
+	       !memchr(e->name.data, '\0', e->name.len) &&
+	       !memchr(e->value.data, '\0', e->value.len);
+}
+
+/* Root has to be able to start an interpreter however many processes the user has. */
+static uint32_t nproc_limit(const struct place *place, uint32_t wanted)
+{
+	const uint32_t spare = 256;
+	FILE *f = place->guest ? fopen("/proc/sys/kernel/threads-max", "re") : NULL;
+	unsigned long max = 0;
+	char line[32];
+
+	if (f && fgets(line, sizeof(line), f))
+		max = strtoul(line, NULL, 10);
+	if (f)
+		fclose(f);
+	return max > 2 * spare && wanted > max - spare ? (uint32_t)max - spare : wanted;
+}
+
+static void envp_free(char **envp)
+{
+	for (size_t n = 0; envp && envp[n]; n++)
+		free(envp[n]);
+	free(envp);
+}
+
+/* Sets NAME=VALUE in @envp, which has room. */
+static int envp_set(char **envp, struct proto_str name, struct proto_str value)
+{
+	char *entry = malloc((size_t)name.len + value.len + 2);
+	size_t n = 0;
+
+	if (!entry)
+		return -ENOMEM;
+	memcpy(entry, name.data, name.len);
+	entry[name.len] = '=';
+	memcpy(entry + name.len + 1, value.data, value.len);
+	entry[name.len + 1 + value.len] = '\0';
+	while (envp[n] && strncmp(envp[n], entry, name.len + 1) != 0)
+		n++;
+	free(envp[n]);
+	envp[n] = entry;
+	return 0;
+}
+
+/* Where interpreters and their children find what was installed. Python takes it for the user's own
+ * directory of packages: behind its library, and with what such a directory may say of itself. */
+static int envp_packages(char **envp, const char *dir)
+{
+	char *path = NULL, *modules = NULL;
+	const char *before = "";
+	int r = -ENOMEM;
+
+	for (size_t n = 0; envp[n]; n++) {
+		if (strncmp(envp[n], "PATH=", 5) == 0)
+			before = envp[n] + 5;
+	}
+	if (asprintf(&path, "%s/bin:%s/node_modules/.bin:%s", dir, dir, before) < 0)
+		return r;
+	if (asprintf(&modules, "%s/node_modules", dir) >= 0) {
+		r = envp_set(envp, proto_cstr("PATH"), proto_cstr(path));
+		if (r == 0)
+			r = envp_set(envp, proto_cstr("PYTHONUSERBASE"), proto_cstr(dir));
+		if (r == 0)
+			r = envp_set(envp, proto_cstr("NODE_PATH"), proto_cstr(modules));
+		free(modules);
+	}
+	free(path);
+	return r;
+}
+
+/* Sets what the user has chosen. What would have python3 load files of his before the driver is there
+ * goes by another name until it is; see driver.h. */
+static int envp_set_user(char **envp, const struct proto_env *e, bool python)
+{
+	static const char *const early[] = {"PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX"};
+	char name[64];
+
+	if (!variable_ok(e))
+		return -EINVAL;
+	for (size_t n = 0; python && n < ARRAY_SIZE(early); n++) {
+		if (!str_is(e->name, early[n]))
+			continue;
+		snprintf(name, sizeof(name), "XSBX_%s", early[n]);
+		return envp_set(envp, proto_cstr(name), e->value);
+	}
+	return envp_set(envp, e->name, e->value);
+}
+
+/* Bun maps more than it uses: for its allocator 128 MiB to begin with, and for what it compiles 1 GiB.
+ * Where what a process has mapped is limited, it does not start, or does not compile, so it is told to
+ * begin small. */
+static int envp_bun(char **envp)
+{
+	static const char *const small[BUN_VARIABLES][2] = {
+		{"MIMALLOC_ARENA_EAGER_COMMIT", "0"},
+		{"BUN_JSC_jitMemoryReservationSize", "16777216"},
+	};
+	struct rlimit data;
+	int r = 0;
+
+	if (getrlimit(RLIMIT_DATA, &data) < 0 || data.rlim_cur == RLIM_INFINITY)
+		return 0;
+	for (size_t n = 0; r == 0 && n < ARRAY_SIZE(small); n++)
+		r = envp_set(envp, proto_cstr(small[n][0]), proto_cstr(small[n][1]));
+	return r;
+}
+
+static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
+{
+	const char *const defaults[][2] = {
+		{"HOME", place->home},	{"USER", "user"},     {"LOGNAME", "user"},
+		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},  {"LANG", "C.UTF-8"},
+		{"TERM", "dumb"},	{"PWD", place->work},
+	};
+	char **envp = calloc(ARRAY_SIZE(defaults) + PACKAGES_VARIABLES + BUN_VARIABLES +
+				     PROTO_ENV_MAX + 1,
+			     sizeof(*envp));
+	int r = envp ? 0 : -ENOMEM;
+
+	for (size_t n = 0; r == 0 && n < ARRAY_SIZE(defaults); n++) {
+		const char *value = defaults[n][1];
+
+		/* On a host, programs are where the host has them. */
+		if (!place->guest && strcmp(defaults[n][0], "PATH") == 0 && getenv("PATH"))
+			value = getenv("PATH");
+		r = envp_set(envp, proto_cstr(defaults[n][0]), proto_cstr(value));
+	}
+	if (r == 0 && place->packages)
+		r = envp_packages(envp, place->packages);
+	if (r == 0 && str_is(s->language, "javascript"))
+		r = envp_bun(envp);
+	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
+		r = envp_set_user(envp, &s->env[n], str_is(s->language, "python"));
+	if (r < 0) {
+		envp_free(envp);
+		return r;
+	}
+	*ret_envp = envp;
+	return 0;
+}
+
+static bool envp_same(char *const *a, char *const *b)
+{
+	size_t n = 0;
+
+	if (!a || !b)
+		return a == b;
+	while (a[n] && b[n] && strcmp(a[n], b[n]) == 0)
+		n++;
+	return !a[n] && !b[n];
+}
+
+int interp_configure(const struct place *place, struct interp_config *c,
+		     const struct proto_setup *s, bool *ret_changed)
+{
+	struct interp_config now = {.language = -1,
+				    .nproc =
+					    nproc_limit(place, s->nproc ? s->nproc : NPROC_DEFAULT),
+				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT,
+				    .fsize = s->fsize};
+	int r;
+
+	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {
+		if (str_is(s->language, languages[n].name))
+			now.language = (int)n;
+	}
+	if (now.language < 0)
+		return -EINVAL;
+	r = envp_new(place, s, &now.envp);
+	if (r < 0)
+		return r;
+	*ret_changed = now.language != c->language || now.nproc != c->nproc ||
+		       now.nofile != c->nofile || now.fsize != c->fsize ||
+		       !envp_same(now.envp, c->envp);
+	envp_free(c->envp);
+	*c = now;
+	return 0;
+}
+
+void interp_config_fini(struct interp_config *c)
+{
+	envp_free(c->envp);
+	c->envp = NULL;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a process waits: what the kernel says of its main thread. */
+#include "rest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/core/log.h"
+#include "agent/core/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * /proc/PID/syscall has, of a thread that sleeps, the system call it sleeps in, its arguments, the
+ * stack pointer and the program counter. Both of these are the kernel's record of how the thread
+ * entered it. A driver waits for all its requests with one instruction at one depth of its stack;
+ * code that was called by the driver and makes the same call itself is deeper.
+ *
+ * Reading it takes the right to trace the process, which the agent has in a guest and in a jail.
+ * Where it has not (a plain process of an ordinary user, or a host with kernel.yama.ptrace_scope of
+ * 3), no place is ever found.
+ */
+
+int rest_parse(const char *text, struct rest *ret_r)
+{
+	int end = 0;
+
+	if (strncmp(text, "running", 7) == 0 || strncmp(text, "-1 ", 3) == 0)
+		return -EAGAIN;
+	if (sscanf(text,
+		   "%" SCNu64 " 0x%" SCNx64 " %*x %*x %*x %*x %*x 0x%" SCNx64 " 0x%" SCNx64 "%n",
+		   &ret_r->call, &ret_r->fd, &ret_r->sp, &ret_r->pc, &end) != 4)
+		return -EINVAL;
+	return text[end] == '\n' || text[end] == '\0' ? 0 : -EINVAL;
+}
+
+/* Return: as rest_parse(), or -errno. */
+static int rest_read(pid_t pid, struct rest *ret_r)
+{
+	char path[32], buf[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, sizeof(buf) - 1);
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	if (n < 0)
+		return (int)n;
+	buf[n] = '\0';
+	return rest_parse(buf, ret_r);
+}
+
+/* What a driver can wait for requests with. */
+static bool is_wait(uint64_t call)
+{
+	static const long calls[] = {
+		SYS_recvmsg,
+		SYS_epoll_pwait,
+		SYS_epoll_pwait2,
+#ifdef SYS_epoll_wait
+		SYS_epoll_wait,
+#endif
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		if (call == (uint64_t)calls[i])
+			return true;
+	}
+	return false;
+}
+
+enum rest_state rest_find(pid_t pid, struct rest *ret_r)
+{
+	int r = rest_read(pid, ret_r);
+
+	if (r == 0)
+		return is_wait(ret_r->call) ? REST_THERE : REST_AWAY;
+	if (r == -EAGAIN || r == -ESRCH ||
+	    (r == -ENOENT && access("/proc/self/syscall", F_OK) == 0))
+		return REST_AWAY;
+	log_line("where the interpreter waits is not known: %s", strerror(-r));
+	return REST_UNKNOWN;
+}
+
+enum rest_state rest_look(pid_t pid, const struct rest *r)
+{
+	struct rest now = {0};
+
+	if (!r->pc)
+		return REST_UNKNOWN;
+	if (rest_read(pid, &now) < 0)
+		return REST_AWAY;
+	return now.call == r->call && now.fd == r->fd && now.sp == r->sp && now.pc == r->pc
+		       ? REST_THERE
+		       : REST_AWAY;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stops all user code for a while, so that somebody can look at what it has made. */
+#include "freezer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "agent/core/log.h"
+#include "agent/core/proc_signal.h"
+#include "agent/core/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * SIGSTOP can be neither caught nor blocked. A signal on its way makes fork(2) begin anew, so what was told
+ * to stop has no child that nobody knows of: a scan that finds every thread of every process stopped,
+ * while nothing was forked, and behind it a second one that finds the same, have seen all there are. Who
+ * forks and ends at once is never there when a scan comes to look; he is chased. What wakes a stopped
+ * process is SIGCONT. Nobody is left who could send it, but code that means to can have a timer of the
+ * kernel's do it. So whoever relies on it asks afterwards whether anything was given a processor in the
+ * meantime.
+ *
+ * A thread that sits in the kernel for long can't be waited for: then all go on, and the answer is EBUSY.
+ */
+
+#define ROUND_US 1000u
+#define SLOW_US	 10000u
+#define GIVE_UP	 2000000u
+
+static void on_round(struct loop_timer *t)
+{
+	struct freezer *f = container_of(t, struct freezer, timer);
+	const uint64_t now = now_us();
+	const pid_t newest = proc_last_pid();
+	int running = proc_stop_running();
+
+	if (running == 0 && proc_forked_since(newest)) {
+		int fds[PROC_CHASED];
+
+		proc_chase(fds);
+		for (size_t i = 0; i < PROC_CHASED; i++)
+			close_fd(&fds[i]);
+		running = 1;
+	}
+
+	f->clean = running == 0 ? f->clean + 1 : 0;
+	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_stop_running() == 0) {
+		f->state = FREEZER_FROZEN;
+		f->done(f, 0);
+	} else if (running < 0 || now > f->until) {
+		log_line("%d processes could not be stopped", running);
+		freezer_thaw(f);
+		f->done(f, running < 0 ? running : -EBUSY);
+	} else {
+		loop_arm(f->loop, &f->timer,
+			 now + GIVE_UP - f->until < 50000u ? ROUND_US : SLOW_US);
+	}
+}
+
+int freezer_start(struct freezer *f)
+{
+	const int r = proc_scan_stopped(&f->before);
+
+	if (r < 0) {
+		proc_set_clear(&f->before);
+		return r;
+	}
+	f->state = FREEZER_FREEZING;
+	f->until = now_us() + GIVE_UP;
+	f->clean = 0;
+	f->timer.fire = on_round;
+	loop_arm(f->loop, &f->timer, 0);
+	return 0;
+}
+
+int freezer_check(const struct freezer *f)
+{
+	uint64_t now;
+	int r = proc_running(); /* a switch is counted where it ends: not yet of what is at it */
+
+	if (r == 0)
+		r = proc_switches(&now);
+	if (r < 0)
+		return r;
+	return r == 0 && now == f->switches ? 0 : -ECANCELED;
+}
+
+void freezer_thaw(struct freezer *f)
+{
+	if (f->state == FREEZER_THAWED)
+		return;
+	f->state = FREEZER_THAWED;
+	loop_disarm(f->loop, &f->timer);
+	proc_continue_except(&f->before);
+	proc_set_clear(&f->before);
+}

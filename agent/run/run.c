@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of a run. */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/core/conn.h"
+#include "agent/files/files.h"
+#include "agent/interp/interp.h"
+#include "agent/core/log.h"
+#include "agent/interp/loss.h"
+#include "agent/core/guest_env.h"
+#include "stream.h"
+#include "agent/core/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ *
+ *	NONE --submit--> WAITING --begin--> ACTIVE --done, death--> DRAINING --> NONE
+ *	                    |                  |                       ^
+ *	                    |                  `--deadline, KILL--> KILLING
+ *	                    `--KILL, refuse--> NONE
+ *
+ * Completion. When the driver's answer arrives, or the interpreter's exit, everything the turn
+ * wrote is already in the two pipes. Their fill is asked for once (FIONREAD) and exactly that much
+ * is sent before EXIT: no waiting for end of file, which a background process can hold up, and no
+ * waiting for silence. What comes later belongs to no run: the pipe goes to the sinks.
+ *
+ * Killing. Everything the run started has to go, also what called setsid() or detached itself;
+ * background processes of earlier runs stay, and so does what these start. So the set of processes
+ * that were there before is needed. Looking it up costs milliseconds on an emulated processor;
+ * therefore it is done after a run has ended, when nobody waits, and again before the next
+ * only if some process was created in between, which the newest process number tells.
+ *
+ * At its deadline a run is asked to end first, by SIGTERM to all of these, and has a while to act on
+ * that. Whether its interpreter answers then or ends, its state counts as gone.
+ *
+ * Cost. What the interpreter and the children it has waited for have used can be looked up; of others
+ * we learn when they end, because then they are ours to wait for. So a run that is killed is charged
+ * with all it has started, and one that ends by itself with all but what goes on without it.
+ *
+ * Order of stdout and stderr. In a guest with one processor the agent runs with real-time
+ * priority, so a write to a watched pipe hands the processor to the agent before the writer goes
+ * on; the sequence of OUTPUT frames is then that of the writes (see stream.c).
+ */
+
+#define LISTEN_US	  20000u /* after this, a run is not a short one */
+#define INTERRUPT_US	  60000u /* how old a turn is before it is interrupted */
+#define INTERRUPT_STEP_US 5000u
+#define DEAF_US		  2000000u /* who ignores an interrupt for longer is not about to stop doing so */
+
+#define OOM_US		  1000000u /* how old what was noted after the last run may be */
+
+enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
+
+static void run_close_child_fds(struct run *r)
+{
+	for (int i = 0; i < DRIVER_NFDS; i++)
+		close_fd(&r->child_fds[i]);
+}
+
+static int code_prepare(void)
+{
+	return memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+/* Puts the code where the driver can read it and nobody can change it. Return: descriptor. */
+static int code_fd(struct run *r, struct proto_str code)
+{
+	int fd = r->code_fd >= 0 ? r->code_fd : code_prepare();
+	uint32_t done = 0;
+
+	r->code_fd = -1;
+	if (fd < 0)
+		return -errno;
+	while (done < code.len) {
+		ssize_t n = pwrite(fd, code.data + done, code.len - done, done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			goto fail;
+		done += (uint32_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+		return fd;
+fail:
+	done = (uint32_t)errno;
+	close(fd);
+	return -(int)done;
+}
+
+static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
+{
+	int e;
+
+	e = code_fd(r, req->code);
+	if (e < 0)
+		return e;
+	r->child_fds[3] = e;
+	for (int i = 0; i < 2; i++) {
+		e = stream_open(&r->out[i], req->limit[i], &r->child_fds[1 + i]);
+		if (e < 0)
+			return e;
+	}
+	if (req->flags & PROTO_RUN_STDIN)
+		return feed_start(&r->feed, id, r->place, &r->child_fds[0]);
+	if (r->null_fd < 0)
+		r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	r->child_fds[0] = fcntl(r->null_fd, F_DUPFD_CLOEXEC, 0);
+	return r->child_fds[0] < 0 ? -errno : 0;
+}
+
+int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
+{
+	int e;
+
+	if (r->state != RUN_NONE)
+		return -EBUSY;
+	e = run_open(r, id, req);
+	if (e < 0) {
+		run_close_child_fds(r);
+		for (int i = 0; i < 2; i++)
+			close_fd(&r->out[i].src.fd);
+		return e;
+	}
+	r->id = id;
+	r->timeout_ms = req->timeout_ms;
+	r->grace_ms = req->grace_ms;
+	r->trial = req->flags & PROTO_RUN_TRIAL;
+	r->code_len = req->code.len;
+	r->credit = req->credit;
+	r->sequence = 0;
+	r->wrote = NULL;
+	r->orphans_user_us = r->orphans_system_us = 0;
+	r->abandoned = false;
+	memset(&r->result, 0, sizeof(r->result));
+	r->state = RUN_WAITING;
+	return 0;
+}
+
+/* Looks up what was there before the run, unless that is known. */
+static void run_look_around(struct run *r)
+{
+	pid_t last = proc_last_pid();
+
+	if (last && last == r->background_at)
+		return;
+	if (proc_children(&r->background) < 0)
+		log_line("cannot list the background processes");
+	r->background_at = last;
+}
+
+/* What the kernel has killed so far says nothing about the run to come. */
+static void run_note_oom(struct run *r)
+{
+	r->oom_kills = proc_oom_kills();
+	r->oom_at = now_us();
+}
+
+/* After a run, when nobody waits: get ready for the next. In a run that takes its time: look after
+ * the pipes of earlier ones. */
+static void on_settle(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, settle);
+
+	sink_listen(&r->sinks);
+	if (r->state != RUN_NONE)
+		return;
+	interp_tidy(r->interp);
+	run_look_around(r);
+	run_note_oom(r);
+	stream_prepare(&r->out[0]);
+	stream_prepare(&r->out[1]);
+	if (r->code_fd < 0)
+		r->code_fd = code_prepare();
+	if (r->interp->pid > 0)
+		acct_prepare(&r->acct, r->interp->pid);
+}
+
+/* Queues EXIT and closes the books. */
+static void run_end(struct run *r)
+{
+	struct frame *f;
+
+	for (int i = 0; i < 2; i++) {
+		r->result.dropped[i] = r->out[i].dropped;
+		(void)loop_watch(r->loop, &r->out[i].src, 0);
+		sink_add(&r->sinks, r->out[i].src.fd);
+		r->out[i].src.fd = -1;
+	}
+	feed_stop(&r->feed);
+	run_close_child_fds(r);
+	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->interrupt);
+	r->state = RUN_NONE;
+	loop_arm(r->loop, &r->settle, 0);
+	if (!r->abandoned) {
+		f = frame_new(PROTO_EXIT, r->id, 128);
+		if (f) {
+			/* While it is so: the next run, or somebody outside, may make room. */
+			f->flags = files_full(r->files);
+			proto_exit_pack(&f->out, &r->result);
+			conn_send(r->conn, f);
+		} else {
+			loop_stop(r->loop, -ENOMEM); /* an EXIT that never comes is worse */
+		}
+	}
+}
+
+static void run_drain(struct run *r)
+{
+	/* Both are tried: past its limit one needs no credit. */
+	bool done = stream_drain(&r->out[0]);
+
+	done = stream_drain(&r->out[1]) && done;
+	if (done || r->abandoned)
+		run_end(r);
+}
+
+/* The code has ended, in whatever way: settle the streams and begin to drain. */
+static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool fresh)
+{
+	r->result.how = how;
+	r->result.status = status;
+	r->result.fresh = fresh;
+	/* What it held is told to be gone, also if its end is heard of later. */
+	r->interp->holds = r->interp->holds && !fresh;
+	r->result.user_us += r->orphans_user_us;
+	r->result.system_us += r->orphans_system_us;
+	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->tick);
+	for (int i = 0; i < 2; i++)
+		stream_settle(&r->out[i]);
+	r->state = RUN_DRAINING;
+	run_drain(r);
+}
+
+/* Notes time and cost of the run as it ends; @ru is there if the interpreter was reaped. */
+static void run_set_cost(struct run *r, const struct rusage *ru)
+{
+	struct acct_cost c;
+
+	r->result.wall_us = now_us() - r->began;
+	if (ru)
+		acct_end_dead(&r->acct, ru, &c);
+	else
+		acct_end(&r->acct, &c);
+	r->result.user_us = c.user_us;
+	r->result.system_us = c.system_us;
+	r->result.maxrss_kib = c.maxrss_kib;
+}
+
+static uint64_t tv_us(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
+}
+
+void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
+{
+	if ((r->state != RUN_ACTIVE && r->state != RUN_KILLING) ||
+	    proc_set_has_pid(&r->background, pid))
+		return;
+	r->orphans_user_us += tv_us(&ru->ru_utime);
+	r->orphans_system_us += tv_us(&ru->ru_stime);
+}
+
+bool run_saw_oom(struct run *r)
+{
+	uint64_t before = r->oom_kills;
+
+	/* Outside a guest the kernel counts for everybody, and the host finds out by itself. */
+	if (!r->place->guest)
+		return false;
+	run_note_oom(r);
+	return r->oom_kills > before;
+}
+
+/* A status of 137 that was not our doing: was it the kernel's? */
+static enum proto_how how_ended(struct run *r, uint32_t status)
+{
+	return status == STATUS_SIGNAL + SIGKILL && run_saw_oom(r) ? PROTO_HOW_OOM : PROTO_HOW_DONE;
+}
+
+void run_on_done(struct run *r, int status)
+{
+	if (r->state == RUN_KILLING)
+		killer_ignore(&r->killer, r->interp->pid);
+	if (r->state != RUN_ACTIVE)
+		return; /* it is being killed */
+	run_set_cost(r, NULL);
+	if (status < 0) {
+		run_settle(r, PROTO_HOW_NOT_TAKEN, (uint32_t)-status, r->interp->pid == 0);
+		return;
+	}
+	/* It may have answered and ended right after. */
+	run_settle(r, how_ended(r, (uint32_t)status), (uint32_t)status, r->interp->pid == 0);
+}
+
+void run_on_death(struct run *r, int wait_status, const struct rusage *ru)
+{
+	uint32_t status;
+
+	if (r->state == RUN_ACTIVE || r->state == RUN_KILLING)
+		run_set_cost(r, ru);
+	acct_fini(&r->acct);
+	/* The turn has been answered already; only its state is lost. */
+	if (r->state == RUN_DRAINING)
+		r->result.fresh = 1;
+	if (r->state != RUN_ACTIVE)
+		return; /* on_killed() goes on if it is being killed */
+	status = WIFSIGNALED(wait_status) ? STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
+					  : (uint32_t)WEXITSTATUS(wait_status);
+	run_settle(r, how_ended(r, status), status, true);
+}
+
+static void on_killed(struct killer *k)
+{
+	struct run *r = container_of(k, struct run, killer);
+
+	run_settle(r, (enum proto_how)r->result.how, r->result.status, true);
+}
+
+static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_t grace_us)
+{
+	/* If the interpreter is not reaped before its processes are gone, this is the cost. */
+	run_set_cost(r, NULL);
+	r->result.how = how;
+	r->result.status = status;
+	r->interp->holds = false; /* which the result says, whenever its death is seen */
+	r->state = RUN_KILLING;
+	loop_disarm(r->loop, &r->deadline);
+	killer_start_asking(&r->killer, &r->background, r->interp->pid, grace_us);
+}
+
+static void on_tick(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, tick);
+
+	stream_tick(&r->out[0]);
+	stream_tick(&r->out[1]);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, deadline);
+
+	if (r->state == RUN_ACTIVE)
+		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT, r->grace_ms * 1000ull);
+}
+
+void run_begin(struct run *r, const uint8_t *seed)
+{
+	int e;
+
+	sink_hush(&r->sinks);
+	run_look_around(r);
+	acct_begin(&r->acct, r->interp->pid);
+	r->began = now_us();
+	if (r->began - r->oom_at > OOM_US)
+		run_note_oom(r);
+	e = stream_watch(&r->out[0]);
+	if (e == 0)
+		e = stream_watch(&r->out[1]);
+	if (e == 0)
+		e = interp_run(r->interp, r->id, r->child_fds, r->code_len, seed);
+	run_close_child_fds(r);
+	if (e < 0) {
+		log_line("cannot hand over run %u: %s", r->id, strerror(-e));
+		interp_give_up(r->interp);
+		if (r->interp->holds)
+			return; /* its death ends the run, too */
+		r->result.fresh = 1;
+		run_refuse(r);
+		return;
+	}
+	r->interp->holds = r->interp->holds || !r->trial;
+	r->state = RUN_ACTIVE;
+	loop_arm(r->loop, &r->settle, LISTEN_US);
+	if (r->timeout_ms)
+		loop_arm(r->loop, &r->deadline, (uint64_t)r->timeout_ms * 1000);
+}
+
+void run_send_refused(struct conn *c, uint32_t id)
+{
+	const struct proto_exit refused = {.how = PROTO_HOW_REFUSED, .status = 255};
+	struct frame *f = frame_new(PROTO_EXIT, id, 128);
+
+	if (!f)
+		return;
+	proto_exit_pack(&f->out, &refused);
+	conn_send(c, f);
+}
+
+void run_refuse(struct run *r)
+{
+	r->result.how = PROTO_HOW_REFUSED;
+	r->result.status = 255;
+	run_end(r);
+}
+
+void run_gone(struct run *r, const struct loss *l)
+{
+	r->result.gone = l->why;
+	if (r->state == RUN_ACTIVE) {
+		run_settle(r, PROTO_HOW_GONE, l->number, true);
+		return;
+	}
+	r->result.how = PROTO_HOW_GONE;
+	r->result.status = l->number;
+	r->result.fresh = 1;
+	run_end(r);
+}
+
+/*
+ * A driver ignores SIGINT until it has taken the turn and got ready for it, which it does not tell (Bun's notes it,
+ * and does not begin). So a turn that has only just been handed over is left alone for a moment, and for as long
+ * as it may be the driver that ignores it.
+ */
+static void on_interrupt(struct loop_timer *t)
+{
+	struct run *r = container_of(t, struct run, interrupt);
+	uint64_t age;
+
+	if (r->state != RUN_ACTIVE)
+		return;
+	age = now_us() - r->began;
+	if (interp_unread(r->interp) || age < INTERRUPT_US ||
+	    (age < DEAF_US && interp_is_deaf(r->interp)))
+		loop_arm(r->loop, t, INTERRUPT_STEP_US);
+	else
+		interp_interrupt(r->interp);
+}
+
+void run_signal(struct run *r, enum proto_signal sig)
+{
+	if (r->state == RUN_ACTIVE && sig == PROTO_INTERRUPT) {
+		on_interrupt(&r->interrupt);
+	} else if (r->state == RUN_WAITING && sig == PROTO_INTERRUPT) {
+		r->result.how = PROTO_HOW_DONE;
+		r->result.status = STATUS_SIGNAL + SIGINT;
+		run_end(r);
+	} else if (r->state == RUN_ACTIVE) {
+		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+	} else if (r->state == RUN_KILLING && sig == PROTO_KILL) {
+		killer_hurry(&r->killer);
+	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
+		r->result.how = PROTO_HOW_KILLED;
+		r->result.status = STATUS_SIGNAL + SIGKILL;
+		r->result.fresh = 1; /* the caller sees to it */
+		run_end(r);
+	}
+}
+
+bool run_out_of_memory(struct run *r, bool all)
+{
+	if (r->state == RUN_KILLING) {
+		killer_hurry(&r->killer);
+		return true;
+	}
+	if (r->state != RUN_ACTIVE)
+		return false;
+	log_line("run %u%s takes more memory than there is", r->id,
+		 all ? ", with what earlier ones left behind," : "");
+	if (all)
+		proc_set_clear(&r->background);
+	run_kill(r, PROTO_HOW_OOM, STATUS_SIGNAL + SIGKILL, 0);
+	return true;
+}
+
+void run_credit(struct run *r, uint32_t bytes)
+{
+	r->credit += bytes;
+	run_resume(r);
+}
+
+void run_resume(struct run *r)
+{
+	if (r->state == RUN_DRAINING) {
+		run_drain(r);
+	} else if (r->state == RUN_ACTIVE || r->state == RUN_KILLING) {
+		stream_resume(&r->out[0]);
+		stream_resume(&r->out[1]);
+	}
+}
+
+void run_abandon(struct run *r)
+{
+	r->abandoned = true;
+	killer_hurry(&r->killer);
+	if (r->state == RUN_ACTIVE)
+		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+	else if (r->state == RUN_WAITING || r->state == RUN_DRAINING)
+		run_end(r);
+}
+
+void run_init(struct run *r)
+{
+	static const enum proto_stream which[2] = {PROTO_STDOUT, PROTO_STDERR};
+
+	for (int i = 0; i < DRIVER_NFDS; i++)
+		r->child_fds[i] = -1;
+	for (int i = 0; i < 2; i++) {
+		r->out[i].run = r;
+		r->out[i].which = which[i];
+		r->out[i].src.fd = r->out[i].spare[0] = r->out[i].spare[1] = -1;
+	}
+	r->null_fd = r->code_fd = -1;
+	acct_init(&r->acct);
+	r->feed.loop = r->sinks.loop = r->killer.loop = r->loop;
+	r->feed.conn = r->conn;
+	r->feed.src.fd = -1;
+	r->killer.done = on_killed;
+	r->deadline.fire = on_deadline;
+	r->tick.fire = on_tick;
+	r->settle.fire = on_settle;
+	r->interrupt.fire = on_interrupt;
+	loop_arm(r->loop, &r->settle, 0);
+}
+
+void run_fini(struct run *r)
+{
+	loop_disarm(r->loop, &r->deadline);
+	loop_disarm(r->loop, &r->tick);
+	loop_disarm(r->loop, &r->settle);
+	loop_disarm(r->loop, &r->interrupt);
+	loop_disarm(r->loop, &r->killer.timer);
+	for (int i = 0; i < 2; i++) {
+		loop_close(r->loop, &r->out[i].src);
+		close_fd(&r->out[i].spare[0]);
+		close_fd(&r->out[i].spare[1]);
+	}
+	feed_stop(&r->feed);
+	run_close_child_fds(r);
+	close_fd(&r->null_fd);
+	close_fd(&r->code_fd);
+	acct_fini(&r->acct);
+	sink_clear(&r->sinks);
+	proc_set_clear(&r->background);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard input of a run: from STDIN frames into a pipe. */
+#ifndef XSBX_AGENT_RUN_STDIN_H
+#define XSBX_AGENT_RUN_STDIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/loop.h"
+#include "agent/protocol.h"
+
+struct conn;
+struct place;
+
+#define FEED_WINDOW (64u << 10) /* most bytes the host may be ahead of the program */
+
+struct feed {
+	struct loop *loop;
+	struct conn *conn;
+	struct loop_source src; /* write end of the pipe, -1 once closed */
+	uint32_t run;
+	bool active;	   /* the run was started with PROTO_RUN_STDIN */
+	bool eof;	   /* the host sent all there is */
+	bool closed;	   /* the program has closed its end; the rest is dropped */
+	uint32_t granted;  /* bytes the host may still send */
+	uint32_t consumed; /* bytes taken since credit was last given */
+	size_t first, end;
+	uint8_t data[FEED_WINDOW];
+};
+
+/**
+ * feed_start() - Begin to feed a run, and grant the first credit
+ * @f: Feed with loop and conn set
+ * @run: Number of the run
+ * @place: Whose user the pipe is to belong to
+ * @ret_fd: The program's end, to be passed on and closed
+ *
+ * Return: 0 or -errno.
+ */
+int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret_fd);
+
+/**
+ * feed_frame() - Take a STDIN frame
+ * @f: Feed
+ * @data: Bytes
+ * @eof: They are the last
+ *
+ * Return: 0, or -EPROTO if there are more than was granted.
+ */
+int feed_frame(struct feed *f, struct proto_str data, bool eof);
+
+/** feed_stop() - The run is over: close the pipe and forget what is left. */
+void feed_stop(struct feed *f);
+
+#endif

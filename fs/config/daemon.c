@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's configuration: defaults, files, command line, and what follows from them. */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon_internal.h"
+#include "problem.h"
+
+#ifndef XSBX_LIBEXECDIR
+#define XSBX_LIBEXECDIR "/usr/local/libexec/xsbxfs"
+#endif
+
+#ifndef XSBX_DATADIR
+#define XSBX_DATADIR "/usr/local/share/xsbxfs"
+#endif
+
+#define SYSTEM_FILE "/etc/xsbxfs.conf"
+
+const char conf_usage[] =
+	"Usage: xsbxfs [-f] [-d] [-c FILE] [-o OPTION[,OPTION...]] MOUNTPOINT\n"
+	"       xsbxfs --check [-c FILE] [-o OPTION[,OPTION...]]\n"
+	"       xsbxfs --prefetch | --export FILE [-c FILE] [-o OPTION[,...]] [TEMPLATE...]\n"
+	"       xsbxfs --import FILE [-c FILE] [-o OPTION[,...]]\n"
+	"\n"
+	"Mounts a file system in which each directory is a sandbox for untrusted code.\n"
+	"\n"
+	"  -f, --foreground     stay in the foreground and log to standard error\n"
+	"  -d, --debug          likewise, and log much more\n"
+	"  -c, --config FILE    read FILE as well; may be given several times\n"
+	"  -o OPTION[,...]      keys of xsbxfs.conf(5), such as max_vms=4, and\n"
+	"     allow_other       other users may use the mount too\n"
+	"     notify=FIFO       write a byte to FIFO once the mount is ready\n"
+	"      --check          say whether this machine can run sandboxes, and what to mend\n"
+	"      --prefetch       get or make images and snapshots now, without a mount\n"
+	"      --export FILE    likewise, and put them into a file for hosts without a network\n"
+	"      --import FILE    put what is in such a file into the cache\n"
+	"      --version        show the version\n"
+	"  -h, --help           show this text\n"
+	"\n"
+	"Unmount with: fusermount3 -u MOUNTPOINT\n"
+	"Configuration: /etc/xsbxfs.conf, ~/.config/xsbxfs.conf, -c, -o; the later wins.\n";
+
+int conf_fail(const struct conf_source *src, int err, const char *fmt, ...)
+{
+	char words[1600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(words, sizeof(words), fmt, ap);
+	va_end(ap);
+	if (src->file && src->line)
+		snprintf(src->why, src->why_size, "%s:%u: %s", src->file, src->line, words);
+	else if (src->file)
+		snprintf(src->why, src->why_size, "%s: %s", src->file, words);
+	else
+		snprintf(src->why, src->why_size, "%s", words);
+	return -err;
+}
+
+/* ---- paths ---- */
+
+/* The home directory, or "/" if there is none. */
+static const char *home_dir(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && *home == '/')
+		return home;
+	pw = getpwuid(getuid());
+	return pw && pw->pw_dir && *pw->pw_dir == '/' ? pw->pw_dir : "/";
+}
+
+static char *join(const char *dir, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+char *conf_expand_home(const char *path)
+{
+	return strncmp(path, "~/", 2) == 0 ? join(home_dir(), path + 2) : strdup(path);
+}
+
+/* $@variable/@name if that is set to an absolute path, as the XDG specification has it; else @fallback
+ * below the home directory. */
+static char *xdg_path(const char *variable, const char *fallback, const char *name)
+{
+	_cleanup_free_ char *dir = NULL;
+	const char *value = getenv(variable);
+
+	if (value && *value == '/')
+		return join(value, name);
+	dir = join(home_dir(), fallback);
+	return dir ? join(dir, name) : NULL;
+}
+
+static char *default_runtime_dir(void)
+{
+	const char *value = getenv("XDG_RUNTIME_DIR");
+	char *path;
+
+	if (value && *value == '/')
+		return join(value, "xsbxfs");
+	if (getuid() == 0)
+		return strdup("/run/xsbxfs");
+	return asprintf(&path, "/tmp/xsbxfs-%u", (unsigned)getuid()) < 0 ? NULL : path;
+}
+
+/* Where it lies beside this program, when that runs from where it was built; else where it was
+ * installed. */
+static char *beside_or(const char *name, const char *installed)
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash, *path;
+
+	if (len > 0) {
+		self[len] = '\0';
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = '\0';
+		path = join(self, name);
+		if (!path || access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return strdup(installed);
+}
+
+/* ---- the beginning and the end of a configuration ---- */
+
+int conf_init(struct conf *c)
+{
+	/* The first is the one that examples show. */
+	static const char *const builtin[] = {"shell", "python", "javascript", "raw", "dev"};
+	const struct conf_source nowhere = {0};
+
+	*c = (struct conf){
+		.qemu = strdup("qemu-system-x86_64"),
+		.accel = strdup("auto"),
+		.prepare = strdup("yes"),
+		.kernel = strdup("auto"),
+		.ca_certificates = strdup("host"),
+		.limits.max_allow = strdup("*"),
+		.admission_s = 120,
+		.memory_percent = 200,
+		.cpu_percent = 200,
+		.queue = 1024,
+		.queue_user = 256,
+		.max_sessions = 1024,
+		.boot_s = 60,
+		.snapshot_bytes = 4ull << 30,
+		.output_bytes = 64u << 20,
+		.history_bytes = 256u << 20,
+		.history_runs = 100,
+		.allow_network = true,
+		.store_read = true,
+		.store_timeout_s = 120,
+		.layer_bytes = 4ull << 30,
+	};
+	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates ||
+	    !c->limits.max_allow)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
+		if (!conf_template_get(c, builtin[i], &nowhere))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void conf_clear(struct conf *c)
+{
+	char *strings[] = {
+		c->mountpoint,	    c->notify,	      c->cache_dir,	c->runtime_dir,
+		c->spool_dir,	    c->qemu,	      c->agent,		c->accel,
+		c->kernel,	    c->prepare,	      c->image_builder, c->limits.max_allow,
+		c->ca_certificates, c->store_program, c->store_url,	c->store_region,
+		c->installer,	    c->offline,	      c->python_index,	c->python_hosts,
+		c->npm_registry,    c->npm_hosts,     c->python_list,	c->npm_list};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		free(strings[i]);
+	for (size_t i = 0; i < PACKAGES_NKINDS; i++)
+		packages_clear(&c->packages.list[i]);
+	for (size_t i = 0; i < c->ntemplates; i++) {
+		free(c->template[i].name);
+		free(c->template[i].image);
+		free(c->template[i].language);
+		free(c->template[i].warmup);
+		settings_clear(&c->template[i].settings);
+	}
+	*c = (struct conf){0};
+}
+
+int conf_settle(struct conf *c, const struct conf_source *src)
+{
+	int r;
+
+	if (!c->cache_dir)
+		c->cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
+	if (!c->runtime_dir)
+		c->runtime_dir = default_runtime_dir();
+	if (!c->spool_dir && c->cache_dir && asprintf(&c->spool_dir, "%s/spool", c->cache_dir) < 0)
+		c->spool_dir = NULL;
+	if (!c->agent)
+		c->agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
+	if (!c->store_program)
+		c->store_program = beside_or("xsbxfs-store", XSBX_LIBEXECDIR "/xsbxfs-store");
+	if (!c->image_builder)
+		c->image_builder = beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
+	if (!c->installer)
+		c->installer = beside_or("../images/packages", XSBX_DATADIR "/images/packages");
+	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->store_program ||
+	    !c->image_builder || !c->installer)
+		return -ENOMEM;
+	c->limits.deny_network = !c->allow_network;
+	r = conf_settle_packages(c, src);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < c->ntemplates; i++) {
+		r = conf_template_settle(&c->template[i], c, src);
+		if (r < 0)
+			return r;
+	}
+	return conf_settle_prepare(c, src);
+}
+
+/* ---- files ---- */
+
+/* Whoever may write it chooses what runs. In a sticky directory nobody takes another's file away. */
+static int check_writers(const struct stat *st, const char *dir, const struct conf_source *src)
+{
+	const bool all = st->st_mode & S_IWOTH;
+
+	if (!(st->st_mode & (S_IWOTH | S_IWGRP)) || (dir && (st->st_mode & S_ISVTX)))
+		return 0;
+	return conf_fail(src, EACCES, "%s may write to %s%s; chmod %s mends that",
+			 all ? "everybody" : "its group", dir ? "its directory " : "it",
+			 dir ? dir : "", all ? "go-w" : "g-w");
+}
+
+/* And whoever may put another directory in the place of one of those that lead to it. */
+static int check_way(char *path, const struct conf_source *src)
+{
+	struct stat st;
+	char *slash;
+	int r = 0;
+
+	while (r == 0 && (slash = strrchr(path, '/'))) {
+		slash[slash == path] = '\0';
+		if (stat(path, &st) < 0)
+			return conf_fail(src, errno, "its directory %s: %s", path, strerror(errno));
+		if (st.st_uid != 0 && st.st_uid != geteuid())
+			return conf_fail(
+				src, EACCES,
+				"its directory %s belongs to user %u; name the file with -c "
+				"if you trust it",
+				path, (unsigned)st.st_uid);
+		r = check_writers(&st, path, src);
+		if (slash == path)
+			break;
+	}
+	return r;
+}
+
+/* A file found by its place must be its reader's or root's alone; so must the way to it, and, where it is
+ * a link, the way to that. */
+static int check_place(const char *path, const struct stat *st, const struct conf_source *src)
+{
+	const char *slash = strrchr(path, '/');
+	char way[PATH_MAX + 2], dir[PATH_MAX];
+	int r;
+
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return conf_fail(src, EACCES, "belongs to user %u; name it with -c if you trust it",
+				 (unsigned)st->st_uid);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash ? slash - path + 1 : 0), path);
+	if (!realpath(slash ? dir : ".", way))
+		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	if (strcmp(way, "/") != 0)
+		memcpy(way + strlen(way), "/", sizeof("/"));
+	r = check_way(way, src);
+	if (r == 0 && !realpath(path, way))
+		r = conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	return r == 0 ? check_way(way, src) : r;
+}
+
+/* @found: by its place, not named by -c; then it need not exist. */
+static int read_file(struct conf *c, const char *path, bool found, struct conf_source *src)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_file_ FILE *file = NULL;
+	struct stat st;
+	int r;
+
+	src->file = path;
+	src->line = 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (found ? O_NONBLOCK : 0));
+	if (fd < 0 && found && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	if (S_ISDIR(st.st_mode) || (found && !S_ISREG(st.st_mode)))
+		return conf_fail(src, EINVAL, "is not a file");
+	r = S_ISREG(st.st_mode) ? check_writers(&st, NULL, src) : 0;
+	if (r == 0 && found)
+		r = check_place(path, &st, src);
+	if (r < 0)
+		return r;
+	file = fdopen(fd, "r");
+	if (!file)
+		return -errno;
+	steal_fd(&fd);
+	return conf_read(c, file, src);
+}
+
+/* ---- command line ---- */
+
+struct arguments {
+	const char **files, **options; /* of -c and -o, in their order */
+	size_t nfiles, noptions;
+	const char *mountpoint;
+};
+
+/* There is nothing that the mount is made from, so what stands for it is one of two words. */
+static bool is_source(const char *word)
+{
+	return strcmp(word, "none") == 0 || strcmp(word, "xsbxfs") == 0;
+}
+
+static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
+			  const struct conf_source *src)
+{
+	enum { OPT_CHECK = 256, OPT_PREFETCH, OPT_EXPORT, OPT_IMPORT, OPT_VERSION };
+	static const struct option longopts[] = {
+		{"foreground", no_argument, NULL, 'f'},
+		{"debug", no_argument, NULL, 'd'},
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, OPT_CHECK},
+		{"prefetch", no_argument, NULL, OPT_PREFETCH},
+		{"export", required_argument, NULL, OPT_EXPORT},
+		{"import", required_argument, NULL, OPT_IMPORT},
+		{"version", no_argument, NULL, OPT_VERSION},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int opt;
+
+	optind = 0; /* start anew, whoever used getopt before */
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":fdc:o:h", longopts, NULL)) != -1) {
+		switch (opt) {
+		case 'd': c->debug = true; __attribute__((fallthrough));
+		case 'f': c->foreground = true; break;
+		case 'c': a->files[a->nfiles++] = optarg; break;
+		case 'o': a->options[a->noptions++] = optarg; break;
+		case 'h': c->action = CONF_HELP; return 0;
+		case OPT_CHECK: c->action = CONF_CHECK; break;
+		case OPT_PREFETCH: c->action = CONF_PREFETCH; break;
+		case OPT_EXPORT:
+		case OPT_IMPORT:
+			c->action = opt == OPT_EXPORT ? CONF_EXPORT : CONF_IMPORT;
+			c->file = optarg;
+			break;
+		case OPT_VERSION: c->action = CONF_VERSION; return 0;
+		case ':':
+			return conf_fail(src, EINVAL, "%s: a value is missing behind it",
+					 argv[optind - 1]);
+		default:
+			return conf_fail(src, EINVAL, "there is no option \"%s\"; try --help",
+					 problem_quote(argv[optind - 1]).text);
+		}
+	}
+	if (c->action == CONF_PREFETCH || c->action == CONF_EXPORT) {
+		c->names = argv + optind;
+		c->nnames = (size_t)(argc - optind);
+		c->foreground = true;
+		return 0;
+	}
+	/* mount(8) calls it as it is in fstab(5): SOURCE MOUNTPOINT. */
+	if (argc - optind == 2 && is_source(argv[optind]))
+		optind++;
+	if (optind < argc)
+		a->mountpoint = argv[optind++];
+	if (optind < argc)
+		return conf_fail(src, EINVAL,
+				 "one mount point, please: \"%s\" is too much; try --help",
+				 problem_quote(argv[optind]).text);
+	return 0;
+}
+
+/* Where a mount that a dead daemon left is: realpath(3) cannot see through it, but finds its parent. */
+static char *dead_mountpoint(const char *path)
+{
+	char copy[PATH_MAX], parent[PATH_MAX];
+	size_t len = strnlen(path, sizeof(copy));
+	const char *name = copy;
+	char *slash;
+
+	if (len == sizeof(copy))
+		return NULL;
+	memcpy(copy, path, len + 1);
+	while (len > 1 && copy[len - 1] == '/')
+		copy[--len] = '\0';
+	slash = strrchr(copy, '/');
+	if (slash) {
+		*slash = '\0';
+		name = slash + 1;
+	}
+	if (!realpath(slash == copy ? "/" : slash ? copy : ".", parent))
+		return NULL;
+	return join(strcmp(parent, "/") == 0 ? "" : parent, name);
+}
+
+static int find_mountpoint(struct conf *c, const char *path, const struct conf_source *src)
+{
+	struct stat st;
+
+	if (!path || !*path)
+		return conf_fail(src, EINVAL, "where to? Name a directory: xsbxfs MOUNTPOINT");
+	c->mountpoint = realpath(path, NULL);
+	if (!c->mountpoint && errno == ENOTCONN)
+		c->mountpoint = dead_mountpoint(path);
+	else if (c->mountpoint && stat(c->mountpoint, &st) == 0 && !S_ISDIR(st.st_mode))
+		return conf_fail(src, ENOTDIR, "%s is not a directory", path);
+	if (c->mountpoint)
+		return 0;
+	if (errno == ENOENT)
+		return conf_fail(src, ENOENT, "there is no directory %s; make it with: mkdir -p %s",
+				 path, path);
+	return conf_fail(src, errno, "cannot mount on %s: %s", path, strerror(errno));
+}
+
+static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
+{
+	_cleanup_free_ char *user = xdg_path("XDG_CONFIG_HOME", ".config", "xsbxfs.conf");
+	int r;
+
+	if (!user)
+		return -ENOMEM;
+	r = read_file(c, SYSTEM_FILE, true, src);
+	if (r >= 0)
+		r = read_file(c, user, true, src);
+	for (size_t i = 0; i < a->nfiles && r >= 0; i++)
+		r = read_file(c, a->files[i], false, src);
+	src->file = NULL;
+	for (size_t i = 0; i < a->noptions && r >= 0; i++)
+		r = conf_set_options(c, a->options[i], src);
+	if (r >= 0)
+		r = conf_settle(c, src);
+	if (r >= 0 && c->action == CONF_MOUNT)
+		r = find_mountpoint(c, a->mountpoint, src);
+	else if (r >= 0 && a->mountpoint)
+		r = conf_fail(src, EINVAL, "without a mount, no mount point is needed");
+	return r;
+}
+
+int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size)
+{
+	struct conf_source src = {.why = ret_why, .why_size = why_size};
+	struct arguments a = {0};
+	int r;
+
+	snprintf(ret_why, why_size, "out of memory");
+	r = conf_init(c);
+	if (r < 0)
+		return r;
+	/* Each argument can hold one -c or -o at most. */
+	a.files = calloc((size_t)argc + 1, sizeof(*a.files));
+	a.options = calloc((size_t)argc + 1, sizeof(*a.options));
+	r = a.files && a.options ? read_arguments(c, &a, argc, argv, &src) : -ENOMEM;
+	if (r >= 0 && c->action != CONF_VERSION && c->action != CONF_HELP)
+		r = load_all(c, &a, &src);
+	free(a.files);
+	free(a.options);
+	return r;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the configuration share: daemon.c, daemon_key.c, daemon_template.c, daemon_file.c. For
+ * them, their tests and fuzz targets only. */
+#ifndef XSBX_FS_CONFIG_DAEMON_INTERNAL_H
+#define XSBX_FS_CONFIG_DAEMON_INTERNAL_H
+
+#include <stdio.h>
+
+#include "daemon.h"
+
+#define CONF_FILE_BYTES (1u << 20) /* most of one file */
+
+/* Where a value comes from, for messages; and where the message goes. */
+struct conf_source {
+	const char *file; /* NULL: an option or an argument */
+	unsigned line;
+	char *why;
+	size_t why_size;
+};
+
+/* Writes "file:line: " and the message to @src; returns -@err. */
+int conf_fail(const struct conf_source *src, int err, const char *fmt, ...) printf_like(3, 4);
+
+/* Everything at its built-in default, with the three built-in templates. Return: 0 or -ENOMEM. */
+int conf_init(struct conf *c);
+
+enum conf_section {
+	CONF_GLOBAL,
+	CONF_LIMITS,
+	CONF_NETWORK,
+	CONF_STORE,
+	CONF_PACKAGES,
+	CONF_TEMPLATE,
+	CONF_NSECTIONS,
+};
+
+/* Names as in brackets. */
+extern const char *const conf_section_str[CONF_NSECTIONS];
+
+/**
+ * conf_set() - Set one key of [xsbxfs], [limits] or [network], or an option
+ * @c: Configuration
+ * @section: Where it stands; ignored for an option (@src without a file), which may be of any
+ * @key: Name
+ * @value: Text, or NULL for an option without one
+ * @src: Where it comes from
+ *
+ * Return: 0, -EINVAL with words in @src, -ENOMEM.
+ */
+int conf_set(struct conf *c, enum conf_section section, const char *key, const char *value,
+	     const struct conf_source *src);
+
+/* All of one `-o a,b=c`; a backslash takes the meaning from a comma. Return: as conf_set(). */
+int conf_set_options(struct conf *c, const char *text, const struct conf_source *src);
+
+/* The template called @name, added if there is none. Return: NULL with words in @src. */
+struct conf_template *conf_template_get(struct conf *c, const char *name,
+					const struct conf_source *src);
+
+/* One key of a [template NAME] section. Return: as conf_set(). */
+int conf_template_set(struct conf_template *t, const char *key, const char *value,
+		      const struct conf_source *src);
+
+/* Reads sections and keys; @src says how the file is called. Return: as conf_set(), -EIO. */
+int conf_read(struct conf *c, FILE *file, struct conf_source *src);
+
+/* Fills in image and language where they follow from other values, and holds the settings against the
+ * limits. Return: as conf_set(). */
+int conf_template_settle(struct conf_template *t, const struct conf *c,
+			 const struct conf_source *src);
+
+/* Reads the lists of packages' names. Return: as conf_set(). */
+int conf_settle_packages(struct conf *c, const struct conf_source *src);
+
+/* Finds out which templates are to be prepared. Return: as conf_set(). */
+int conf_settle_prepare(struct conf *c, const struct conf_source *src);
+
+/* Fills in the paths that follow from others and from the environment, and settles the templates.
+ * Return: as conf_set(). */
+int conf_settle(struct conf *c, const struct conf_source *src);
+
+/* @path in front of which "~/" stands for the home directory. Return: NULL on ENOMEM. */
+char *conf_expand_home(const char *path);
+
+#endif

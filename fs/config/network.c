@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network part of a session's settings: network, allow, ports. */
+#include "network.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/net/filter/allow.h"
+#include "vm/base/util.h"
+#include "problem.h"
+
+static const char allow_fix[] =
+	"Write names with blanks between them, e.g. allow = example.com api.example.com:8443 "
+	"*.example.org; a single * is every public host.";
+static const char ports_fix[] = "Write ports of the sandbox with blanks between them, or "
+				"HOST:SANDBOX to choose the port of "
+				"this machine too, e.g. ports = 8080 3000:80.";
+
+/* ---- allow ---- */
+
+/* Is the word there already, in what ends at @end? */
+static bool is_listed(const char *list, const char *end, const char *word, size_t len)
+{
+	for (const char *p = list; p < end;) {
+		const char *blank = memchr(p, ' ', (size_t)(end - p));
+		const size_t n = (size_t)((blank ? blank : end) - p);
+
+		if (n == len && memcmp(p, word, len) == 0)
+			return true;
+		p += n + 1;
+	}
+	return false;
+}
+
+#define WORDS_MAX 4096 /* with those that are there twice: each is compared with those before it */
+
+/* Brings a list into the form in which it is kept. Return: 0, -E2BIG, -ENOMEM. */
+static int tidy(const char *text, size_t len, char **ret_list)
+{
+	char *list = calloc(1, len + 1), *end = list;
+	size_t at = 0, n, words = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (; (n = allow_word(text, len, &at)) > 0; at += n) {
+		char *word = end + (end > list);
+
+		if (++words > WORDS_MAX) {
+			free(list);
+			return -E2BIG;
+		}
+		/* There is room: each word but the first has a divider before it in @text too. */
+		for (size_t i = 0; i < n; i++)
+			word[i] = (char)tolower((unsigned char)text[at + i]);
+		if (!is_listed(list, end, word, n)) {
+			if (end > list)
+				*end = ' ';
+			end = word + n;
+		}
+		*end = '\0';
+	}
+	*ret_list = list;
+	return 0;
+}
+
+static int refuse_most(struct vm_problem *why, const char *entry, const char *most)
+{
+	char fix[sizeof(why->fix)];
+
+	snprintf(fix, sizeof(fix),
+		 "Allowed here is: %.300s (max_allow, set under [limits] in "
+		 "xsbxfs.conf).",
+		 *most ? most : "nothing");
+	return problem_refuse(why, "not-allowed", fix,
+			      "allow: the administrator does not allow \"%s\"",
+			      problem_quote(entry).text);
+}
+
+/* This machine, by a name or address that can't mean it, or a port of it that is not opened. */
+static int refuse_place(struct vm_problem *why, const char *words,
+			const struct vm_host_ports *ports)
+{
+	char fix[sizeof(why->fix)];
+	size_t n = (size_t)snprintf(fix, sizeof(fix),
+				    "This machine is host.internal:PORT, for ports that the "
+				    "administrator opens (host_ports, under [limits] in "
+				    "xsbxfs.conf); now:");
+
+	for (unsigned i = 0; i < ports->n && n + 8 < sizeof(fix); i++)
+		n += (size_t)snprintf(fix + n, sizeof(fix) - n, " %u", ports->port[i]);
+	if (!ports->n)
+		snprintf(fix + n, sizeof(fix) - n, " none.");
+	return problem_refuse(why, "not-reachable", fix, "allow: %s", words);
+}
+
+static int check_list(const char *list, const struct settings_limits *limits,
+		      struct vm_problem *why)
+{
+	char words[VM_WHY_MAX] = "";
+	int r = vm_allow_check(list, strlen(list), words);
+
+	if (r == -ENOMEM)
+		return r;
+	for (char *c = words; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?'; /* it may quote what the user wrote */
+	if (r < 0)
+		return problem_refuse(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
+				      "allow: %s", words);
+	r = vm_allow_works(list, strlen(list), limits->max_allow, &limits->host_ports, words);
+	if (r == -EADDRNOTAVAIL)
+		return refuse_place(why, words, &limits->host_ports);
+	if (r < 0)
+		return r;
+	if (!limits->max_allow)
+		return 0;
+	r = vm_allow_within(list, strlen(list), limits->max_allow, words);
+	return r == -EPERM ? refuse_most(why, words, limits->max_allow) : r;
+}
+
+int netset_allow(struct settings *s, const char *text, size_t len,
+		 const struct settings_limits *limits, struct vm_problem *why)
+{
+	char *list;
+	int r = tidy(text, len, &list);
+
+	if (r == -E2BIG)
+		return problem_refuse(why, "too-long", "Write fewer.",
+				      "allow: the list has more than %d words", WORDS_MAX);
+	if (r < 0)
+		return r;
+	r = check_list(list, limits, why);
+	if (r < 0) {
+		free(list);
+		return r;
+	}
+	free(s->allow);
+	s->allow = list;
+	return 0;
+}
+
+int netset_check(const struct settings *s, const struct settings_limits *limits,
+		 struct vm_problem *why)
+{
+	if (s->network && limits->deny_network)
+		return problem_refuse(why, "not-allowed",
+				      "Write network = off, or ask the administrator for "
+				      "allow_network = yes.",
+				      "network: sandboxes may have none here");
+	if (!s->network && *s->allow)
+		return problem_refuse(why, "network-off",
+				      "Write network = on as well; or leave allow empty.",
+				      "allow: names can only be reached with network = on");
+	return check_list(s->allow, limits, why);
+}
+
+int netset_render_allow(const struct settings *s, struct buf *out)
+{
+	int r = 0;
+
+	for (const char *p = s->allow; *p && r >= 0;) {
+		const size_t n = strcspn(p, " ");
+
+		r = buf_printf(out, "%.*s\n", (int)n, p);
+		p += n + (p[n] == ' ');
+	}
+	return r;
+}
+
+/* ---- ports ---- */
+
+/* A number from 1 to 65535, without a sign or zeroes in front. Return: what is behind it, or NULL. */
+static const char *read_port(const char *text, uint16_t *ret_port)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < 5 && isdigit((unsigned char)text[i]); i++)
+		n = n * 10 + (unsigned)(text[i] - '0');
+	if (*text == '0' || n == 0 || n > 65535)
+		return NULL;
+	*ret_port = (uint16_t)n;
+	return text + i;
+}
+
+/* "80" or "3000:80". Return: false if it is neither. */
+static bool read_pair(const char *word, struct sandbox_port *ret_port)
+{
+	struct sandbox_port p = {0};
+	const char *rest = read_port(word, &p.guest);
+
+	if (rest && *rest == ':') {
+		p.host = p.guest;
+		rest = read_port(rest + 1, &p.guest);
+	}
+	if (!rest || *rest)
+		return false;
+	*ret_port = p;
+	return true;
+}
+
+#define PORT_FREE_FOR_ALL 1024u /* below are those of the system's services, whoever mounts */
+
+/* Return: 0 or -EINVAL. */
+static int add_port(const char *word, struct sandbox_port *ports, size_t n, struct vm_problem *why)
+{
+	struct sandbox_port p;
+
+	if (!read_pair(word, &p))
+		return problem_refuse(why, "invalid", ports_fix,
+				      "ports: \"%s\" is neither PORT nor HOST:SANDBOX, with "
+				      "numbers from 1 to 65535",
+				      problem_quote(word).text);
+	if (p.host && p.host < PORT_FREE_FOR_ALL)
+		return problem_refuse(why, "invalid", ports_fix,
+				      "ports: %u of this machine is below %u, and those are kept "
+				      "for the system's services",
+				      p.host, PORT_FREE_FOR_ALL);
+	if (n == SANDBOX_PORTS_MAX)
+		return problem_refuse(why, "too-many", "Forward fewer.",
+				      "ports: at most %d can be forwarded", SANDBOX_PORTS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		if (ports[i].guest == p.guest)
+			return problem_refuse(why, "invalid", "Name each port once.",
+					      "ports: %u of the sandbox is there twice", p.guest);
+		if (p.host && ports[i].host == p.host)
+			return problem_refuse(why, "invalid", "Name each port once.",
+					      "ports: %u of this machine is there twice", p.host);
+	}
+	ports[n] = p;
+	return 0;
+}
+
+int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_t n)
+{
+	char text[SANDBOX_PORTS_MAX * sizeof("65535:65535 ")] = "";
+	size_t len = 0;
+	char *copy;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *blank = i ? " " : "";
+		size_t room = sizeof(text) - len;
+
+		if (ports[i].host)
+			len += (size_t)snprintf(text + len, room, "%s%u:%u", blank, ports[i].host,
+						ports[i].guest);
+		else
+			len += (size_t)snprintf(text + len, room, "%s%u", blank, ports[i].guest);
+	}
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	free(s->ports);
+	s->ports = copy;
+	return 0;
+}
+
+int netset_ports(struct settings *s, const char *value, struct vm_problem *why)
+{
+	struct sandbox_port ports[SANDBOX_PORTS_MAX] = {0};
+	_cleanup_free_ char *copy = strdup(value);
+	char *save = NULL;
+	size_t n = 0;
+	int r = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (const char *word = strtok_r(copy, " \t,", &save); word && r == 0;
+	     word = strtok_r(NULL, " \t,", &save)) {
+		r = add_port(word, ports, n, why);
+		n++;
+	}
+	return r < 0 ? r : netset_put_ports(s, ports, n);
+}
+
+size_t netset_list_ports(const char *ports, struct sandbox_port ret_ports[static SANDBOX_PORTS_MAX])
+{
+	char word[sizeof("65535:65535")];
+	size_t n = 0;
+
+	while (*ports && n < SANDBOX_PORTS_MAX) {
+		size_t len = strcspn(ports, " ");
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, ports);
+		if (read_pair(word, &ret_ports[n]))
+			n++;
+		ports += len + (ports[len] == ' ');
+	}
+	return n;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packages that a session asks for: read, checked against lists of names, and written one way. */
+#ifndef XSBX_FS_CONFIG_PACKAGES_H
+#define XSBX_FS_CONFIG_PACKAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vm_problem;
+
+#define PACKAGES_MAX	  64   /* of one sandbox */
+#define PACKAGES_WORD_MAX 300  /* bytes of one, with its version */
+#define PACKAGES_TEXT_MAX 4096 /* bytes of all */
+
+/* Names that may be asked for, sorted. */
+struct packages_list {
+	bool any;	   /* all of them */
+	char *text;	   /* the file */
+	char **name;	   /* point into `text` */
+	uint64_t *letters; /* of each: those it has, as bits */
+	size_t n;
+};
+
+enum packages_kind { PACKAGES_PYTHON, PACKAGES_NPM, PACKAGES_NKINDS };
+
+/* What the administrator lets through. */
+struct packages_rules {
+	struct packages_list list[PACKAGES_NKINDS];
+};
+
+/**
+ * packages_load() - Read a list of names, one a line
+ * @l: Filled in; release with packages_clear() whatever the result
+ * @kind: Of what
+ * @path: File; # begins a comment line
+ *
+ * Return: 0, -EFBIG, -ENOMEM, or -errno.
+ */
+int packages_load(struct packages_list *l, enum packages_kind kind, const char *path);
+void packages_clear(struct packages_list *l);
+
+/**
+ * packages_settle() - Check packages, and write them in the one way that means the same
+ * @words: Text of a user's; replaced by names as the registry writes them, sorted, each once
+ * @language: Of the sandbox: python, javascript, raw
+ * @rules: What is allowed
+ * @ret_why: Filled in if it fails
+ *
+ * Return: 0, -EINVAL, -ENOMEM; on failure @words is as it was.
+ */
+int packages_settle(char **words, const char *language, const struct packages_rules *rules,
+		    struct vm_problem *ret_why);
+
+/**
+ * packages_open() - As packages_settle(), but versions may be missing, which a registry can fill in
+ *
+ * Return: 0, -EINVAL, -ENOMEM; on failure @words is as it was.
+ */
+int packages_open(char **words, const char *language, const struct packages_rules *rules);
+
+#endif

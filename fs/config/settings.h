@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of a session: the `config` node, and the defaults of a template. */
+#ifndef XSBX_FS_CONFIG_SETTINGS_H
+#define XSBX_FS_CONFIG_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vm/base/buf.h"
+#include "vm/vm.h"
+
+#define SETTINGS_ENV_MAX   100	/* variables */
+#define SETTINGS_ENV_VALUE 4096 /* bytes of one value */
+#define SETTINGS_ENV_BYTES \
+	49152 /* of all names and values, so that what is rendered can be parsed */
+#define SETTINGS_TEXT_MAX 131072 /* bytes of one `config` write */
+
+enum settings_backend { SETTINGS_MICROVM, SETTINGS_PROCESS, SETTINGS_NBACKENDS };
+
+struct settings_env {
+	char *name, *value;
+};
+
+/* Owns its strings; a struct of all zeroes may be passed to settings_clear(). */
+struct settings {
+	enum settings_backend backend;
+	unsigned memory_mb;
+	unsigned cpus;
+	unsigned timeout_s;	 /* 0: none */
+	unsigned grace_s;	 /* from SIGTERM to SIGKILL at that time */
+	unsigned idle_timeout_s; /* 0: never */
+	bool fresh;
+	bool network;
+	struct sandbox_limits limits;
+	char *packages;		     /* these three: never NULL after settings_init() */
+	char *allow, *ports;	     /* see network.h */
+	char *ro, *rw, *work, *view; /* nor these; see paths.h; only the configuration sets them */
+	struct settings_env *env;
+	size_t nenv;
+};
+
+/* What the administrator allows; 0: no limit. */
+struct settings_limits {
+	unsigned max_memory_mb, max_cpus, max_timeout_s, max_grace_s, max_idle_timeout_s;
+	unsigned max_processes, max_open_files, max_file_size_mb;
+	bool allow_process, deny_network;
+	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */
+	struct vm_host_ports host_ports; /* of this machine, as host.internal */
+};
+
+const char *settings_backend_str(enum settings_backend backend);
+/* Return: 0, -EINVAL if there is no backend of this name. */
+int settings_backend_parse(const char *value, enum settings_backend *ret_backend);
+
+/* The built-in defaults of interface.md. Return: 0 or -ENOMEM. */
+int settings_init(struct settings *s);
+void settings_clear(struct settings *s);
+/* Return: how long its texts are, in all. */
+size_t settings_bytes(const struct settings *s);
+int settings_copy(struct settings *dst, const struct settings *src);
+
+/**
+ * settings_set() - Change one setting
+ * @s: Settings
+ * @key: As in `config`, e.g. "memory_mb" or "env.LANG"
+ * @value: Text
+ * @limits: What is allowed
+ * @ret_why: Filled in if it fails: which key, what is wrong with it, what would be right
+ *
+ * What goes together only in all, such as `allow` and `network`, is for settings_fit().
+ *
+ * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
+ */
+int settings_set(struct settings *s, const char *key, const char *value,
+		 const struct settings_limits *limits, struct vm_problem *ret_why);
+
+/**
+ * settings_fit() - Hold settings against the limits
+ * @s: Settings; a built-in default that is not allowed is lowered to the limit
+ * @limits: What is allowed
+ * @ret_why: Filled in if it fails
+ *
+ * Return: 0, -EINVAL if a value that is no default is not allowed.
+ */
+int settings_fit(struct settings *s, const struct settings_limits *limits,
+		 struct vm_problem *ret_why);
+
+/* Do settings that are right one by one fit together? Return: 0, -EINVAL, -ENOMEM. */
+int settings_agree(const struct settings *s, const struct settings_limits *limits,
+		   struct vm_problem *ret_why);
+
+/**
+ * settings_parse() - Apply a whole text of `key = value` lines, `#` comments and empty lines
+ * @s: Settings; unchanged unless all of it is right
+ * @text: Bytes from a user, not terminated
+ * @len: How many
+ * @limits: What is allowed
+ * @ret_why: Filled in if it fails, names the line
+ *
+ * A line `unset env.NAME` removes a variable. For what `>` does, parse onto a copy of the template's
+ * settings; for `>>`, onto a copy of the session's.
+ *
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int settings_parse(struct settings *s, const char *text, size_t len,
+		   const struct settings_limits *limits, struct vm_problem *ret_why);
+
+/* All effective values, each with a comment, in a form that settings_parse() takes. */
+int settings_render(const struct settings *s, struct buf *out);
+
+/* Do @a and @b differ in something that cannot change while a sandbox runs? If so the name of the first
+ * such key ("env" for any variable), else NULL. */
+const char *settings_frozen_change(const struct settings *a, const struct settings *b);
+
+#endif

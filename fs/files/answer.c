@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `files/`: from the agent's answers to the kernel's. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "internal.h"
+#include "fs/mount.h"
+#include "fs/request/reply.h"
+#include "fs/session/session.h"
+
+/* Preferred: lets copying tools send large pieces, which are pipelined. */
+#define BLOCK_SIZE (1u << 20)
+
+struct req *files_op_req(struct file_op *op)
+{
+	struct req *req = op->req;
+
+	op->req = NULL;
+	if (req)
+		req_on_interrupt(req, NULL, NULL);
+	return req;
+}
+
+static uint64_t shown_ino(const struct session *s, uint64_t guest_ino)
+{
+	return node_ino(NODE_FILE, s->slot, 0, 0) | (guest_ino & ((1ull << 44) - 1));
+}
+
+/* A pipe is shown as a socket, which open(2) refuses: the kernel would open a pipe without asking here, and
+ * its reader would hang. */
+static uint32_t shown_mode(uint32_t mode)
+{
+	return S_ISFIFO(mode) ? (mode & ~(uint32_t)S_IFMT) | S_IFSOCK : mode;
+}
+
+static void attr_stat(const struct session *s, const struct vm_attr *a, bool asked, struct stat *st)
+{
+	*st = (struct stat){
+		.st_ino = shown_ino(s, a->ino),
+		.st_mode = shown_mode(a->mode),
+		.st_nlink = a->nlink,
+		.st_size = (off_t)MIN(a->size, (uint64_t)INT64_MAX),
+		.st_blocks = (blkcnt_t)MIN(a->blocks, (uint64_t)INT64_MAX),
+		.st_blksize = BLOCK_SIZE,
+		.st_atim = a->atime,
+		.st_mtim = a->mtime,
+		.st_ctim = a->ctime,
+	};
+	owner_show(s, asked, st);
+}
+
+int files_access(mode_t mode, uint32_t mask)
+{
+	return (mode >> 6 & mask) == mask ? 0 : -EACCES;
+}
+
+void files_root_stat(const struct session *s, struct stat *st)
+{
+	*st = (struct stat){
+		.st_ino = node_of_session(s, NODE_FILES, 0),
+		.st_mode = S_IFDIR | 0700,
+		.st_nlink = 2,
+		.st_uid = s->uid,
+		.st_gid = s->gid,
+		.st_atim = s->files_mtime,
+		.st_mtim = s->files_mtime,
+		.st_ctim = s->files_mtime,
+	};
+}
+
+static void tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
+{
+	const struct vm_file rq = {.op = VM_FORGET, .node = remote, .lookups = lookups};
+
+	if (s->sandbox)
+		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
+}
+
+void files_tell_release(struct session *s, uint64_t handle)
+{
+	const struct vm_file rq = {.op = VM_RELEASE, .handle = handle};
+
+	if (s->sandbox)
+		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
+}
+
+void files_node_gone(void *data, const struct filenode *fn)
+{
+	struct session *s = data;
+
+	if (fn->epoch == s->epoch)
+		tell_forget(s, fn->remote, fn->told);
+}
+
+void files_forget(struct session *s, uint32_t index, uint64_t lookups)
+{
+	filenode_forget(&s->files.nodes, index, lookups, files_node_gone, s);
+}
+
+/* The caller is gone: what the agent gave it must be given back. */
+void files_undo(struct file_op *op, const struct vm_file_reply *reply)
+{
+	switch ((int)op->rq.op) {
+	case VM_CREATE: files_tell_release(op->s, reply->handle); /* fall through */
+	case VM_LOOKUP:
+	case VM_MKDIR:
+	case VM_SYMLINK:
+	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
+	case VM_OPEN:
+	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
+	default: break; /* a lock was taken back when its caller gave up */
+	}
+}
+
+/* Makes the handle that an OPEN or CREATE ends with. Return: 0 or -errno. */
+static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_reply *reply,
+		       struct reply_open *ret_o)
+{
+	const struct node n = {.kind = NODE_FILE, .ino = ino, .s = op->s};
+	struct handle *h = handle_new(op->s->fs, &n, NULL, op->open_flags);
+
+	if (!h) {
+		files_tell_release(op->s, reply->handle);
+		return -ENOMEM;
+	}
+	h->remote = reply->handle;
+	h->epoch = op->epoch;
+	/* FLUSH tells when a process gives up its locks, for reading too. */
+	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true};
+	return 0;
+}
+
+static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
+{
+	const bool link = op->rq.op == VM_LINK;
+	const struct filenode_found found = {
+		.epoch = op->epoch,
+		.remote = reply->node,
+		.mode = reply->attr.mode,
+		.parent = link ? op->newparent : op->index,
+		.name = link ? op->newname : op->name,
+	};
+	struct filenode *fn = filenode_look(&op->s->files.nodes, &found);
+	struct reply_entry e = {0};
+	struct reply_open o;
+	int err;
+
+	if (!fn) {
+		files_undo(op, reply);
+		reply_err(files_op_req(op), -ENOMEM);
+		return;
+	}
+	attr_stat(op->s, &reply->attr, false, &e.st);
+	e.ino = node_of_session(op->s, NODE_FILE, fn->index);
+	if (op->rq.op != VM_CREATE) {
+		reply_entry(files_op_req(op), &e);
+		return;
+	}
+	err = make_handle(op, e.ino, reply, &o);
+	if (err < 0) {
+		files_forget(op->s, fn->index, 1);
+		reply_err(files_op_req(op), err);
+	} else {
+		reply_create(files_op_req(op), &e, &o);
+	}
+}
+
+static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
+{
+	struct stat st;
+
+	attr_stat(op->s, &reply->attr, op->rq.op == VM_GETATTR, &st);
+	if (op->index == 0) { /* the session's, whatever the guest makes of it */
+		st.st_ino = op->ino;
+		st.st_mode = S_IFDIR | 0700;
+		st.st_uid = op->s->uid;
+		st.st_gid = op->s->gid;
+	}
+	if (op->rq.op == VM_GETATTR && op->rq.flags) {
+		reply_err(files_op_req(op), files_access(st.st_mode, op->rq.flags));
+		return;
+	}
+	reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
+}
+
+void files_answer_open(struct file_op *op, const struct vm_file_reply *reply)
+{
+	struct reply_open o;
+	int e = make_handle(op, op->ino, reply, &o);
+
+	if (e < 0)
+		reply_err(files_op_req(op), e);
+	else
+		reply_open(files_op_req(op), &o);
+}
+
+static void answer_rename(struct file_op *op)
+{
+	const struct filenode_move m = files_move_of(op);
+
+	filenode_moved(&op->s->files.nodes, &m, op->rq.flags & RENAME_EXCHANGE, files_node_gone,
+		       op->s);
+	reply_err(files_op_req(op), 0);
+}
+
+/* "." and "..", which the agent leaves out. Return: bytes put at the head of fs->io. */
+static size_t put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t offset)
+{
+	char *buf = op->s->fs->io;
+	size_t len = 0;
+
+	if (offset == 0)
+		(void)reply_dirent(req, buf, cap, &len, ".", op->ino, S_IFDIR, OFFSET_DOT);
+	if (offset == 0 || offset == OFFSET_DOT)
+		(void)reply_dirent(req, buf, cap, &len, "..", op->ino, S_IFDIR, OFFSET_DOTDOT);
+	return len;
+}
+
+void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply, uint64_t offset)
+{
+	struct req *req = files_op_req(op);
+	struct fs *fs = op->s->fs;
+	size_t cap = MIN(op->rq.size + DOTS_SIZE, sizeof(fs->io)),
+	       len = put_dots(op, req, cap, offset);
+
+	for (size_t i = 0; i < (reply ? reply->nentries : 0); i++) {
+		const struct vm_dirent *d = &reply->entries[i];
+
+		if (!reply_dirent(req, fs->io, cap, &len, d->name, shown_ino(op->s, d->ino),
+				  shown_mode(d->type), files_offset_shown(d->next)))
+			break;
+	}
+	reply_buf(req, fs->io, len);
+}
+
+void files_answer_statfs(struct file_op *op, const struct vm_statfs *a)
+{
+	const struct statvfs st = {
+		.f_bsize = a->bsize,
+		.f_frsize = a->bsize,
+		.f_blocks = a->blocks,
+		.f_bfree = a->bfree,
+		.f_bavail = a->bfree,
+		.f_files = a->files,
+		.f_ffree = a->ffree,
+		.f_favail = a->ffree,
+		.f_namemax = NAME_MAX,
+	};
+
+	reply_statfs(files_op_req(op), &st);
+}
+
+void files_answer(struct file_op *op, const struct vm_file_reply *reply)
+{
+	switch (op->rq.op) {
+	case VM_LOOKUP:
+	case VM_MKDIR:
+	case VM_SYMLINK:
+	case VM_LINK:
+	case VM_CREATE: answer_entry(op, reply); break;
+	case VM_GETATTR:
+	case VM_SETATTR: answer_attr(op, reply); break;
+	case VM_READLINK: files_answer_readlink(op, reply); break;
+	case VM_OPEN:
+	case VM_OPENDIR: files_answer_open(op, reply); break;
+	case VM_READ: reply_buf(files_op_req(op), reply->data, reply->size); break;
+	case VM_WRITE: reply_write(files_op_req(op), reply->size); break;
+	case VM_SEEK: reply_lseek(files_op_req(op), reply->offset); break;
+	case VM_READDIR: files_answer_readdir(op, reply, op->rq.lookups); break;
+	case VM_STATFS: files_answer_statfs(op, &reply->statfs); break;
+	case VM_RENAME: answer_rename(op); break;
+	case VM_UNLINK:
+	case VM_RMDIR:
+	case VM_FSYNC:
+	case VM_FALLOCATE:
+	case VM_LOCK:
+	case VM_DROP_LOCKS: reply_err(files_op_req(op), 0); break;
+	case VM_TEST_LOCK:
+		reply_lock(files_op_req(op), reply->lock.type, reply->lock.start, reply->lock.end,
+			   reply->lock.pid);
+		break;
+	case VM_FORGET:
+	case VM_RELEASE:
+	case VM_CANCEL_LOCK:
+	case VM_NFILEOPS: assert(0);
+	}
+}

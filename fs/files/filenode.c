@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes below `files/`. See filenode.h. */
+#include "filenode.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "vm/base/util.h"
+
+#define ANY_DEPTH UINT32_MAX
+
+static int compare_names(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
+
+/* Nodes of one name stand together; see each_at(). */
+static int compare(const struct filenode *a, const struct filenode *b)
+{
+	int names;
+
+	if (a->parent != b->parent)
+		return a->parent < b->parent ? -1 : 1;
+	names = compare_names(a->name, b->name);
+	if (names)
+		return names;
+	if (a->class != b->class)
+		return a->class < b->class ? -1 : 1;
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return a->remote < b->remote ? -1 : a->remote > b->remote;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+RB_GENERATE_STATIC(filenode_tree, filenode, link, compare)
+#pragma GCC diagnostic pop
+
+void filenodes_init(struct filenodes *fns)
+{
+	*fns = (struct filenodes){.hint = 1};
+	RB_INIT(&fns->tree);
+}
+
+static void node_free(struct filenode *fn)
+{
+	if (fn)
+		free(fn->name);
+	free(fn);
+}
+
+void filenodes_fini(struct filenodes *fns)
+{
+	for (uint32_t i = 0; i < fns->cap; i++)
+		node_free(fns->table[i]);
+	free(fns->table);
+	filenodes_init(fns);
+}
+
+struct filenode *filenode_get(const struct filenodes *fns, uint32_t index)
+{
+	return index < fns->cap ? fns->table[index] : NULL;
+}
+
+/* Return: a free index, or 0 for want of memory. */
+static uint32_t free_index(struct filenodes *fns)
+{
+	struct filenode **table;
+	uint32_t i, cap;
+
+	for (i = fns->hint; i < fns->cap; i++)
+		if (!fns->table[i])
+			return i;
+	cap = fns->cap ? fns->cap * 2 : 64;
+	table = realloc(fns->table, cap * sizeof(*table));
+	if (!table)
+		return 0;
+	memset(table + fns->cap, 0, (cap - fns->cap) * sizeof(*table));
+	fns->table = table;
+	i = fns->cap ? fns->cap : 1;
+	fns->cap = cap;
+	return i;
+}
+
+static void hide(struct filenodes *fns, struct filenode *fn)
+{
+	if (fn->findable)
+		RB_REMOVE(filenode_tree, &fns->tree, fn);
+	fn->findable = false;
+}
+
+/* Lookups find @fn from now on. One from the past that they would have found gives way. */
+static void show(struct filenodes *fns, struct filenode *fn)
+{
+	struct filenode *other = RB_INSERT(filenode_tree, &fns->tree, fn);
+
+	if (other) {
+		hide(fns, other);
+		RB_INSERT(filenode_tree, &fns->tree, fn);
+	}
+	fn->findable = true;
+}
+
+static void set_parent(struct filenodes *fns, struct filenode *fn, uint32_t index)
+{
+	struct filenode *parent = filenode_get(fns, index);
+
+	fn->parent = index;
+	if (parent)
+		parent->children++;
+}
+
+/* Return: a node like @key, whose name it takes over, or NULL for want of memory. */
+static struct filenode *add(struct filenodes *fns, const struct filenode *key)
+{
+	uint32_t index = free_index(fns);
+	struct filenode *fn = index ? calloc(1, sizeof(*fn)) : NULL;
+
+	if (!fn)
+		return NULL;
+	fn->class = key->class;
+	fn->index = index;
+	fn->epoch = key->epoch;
+	fn->remote = key->remote;
+	fn->name = key->name;
+	fn->depth_max = ANY_DEPTH;
+	fns->table[index] = fn;
+	fns->hint = index + 1;
+	fns->n++;
+	set_parent(fns, fn, key->parent);
+	show(fns, fn);
+	return fn;
+}
+
+/* Removes @fn if nothing holds it any more, and then its parent likewise. */
+static void put(struct filenodes *fns, struct filenode *fn, filenode_gone_fn gone, void *data)
+{
+	while (fn && fn->lookups == 0 && fn->children == 0) {
+		struct filenode *parent = filenode_get(fns, fn->parent);
+
+		if (gone)
+			gone(data, fn);
+		hide(fns, fn);
+		fns->table[fn->index] = NULL;
+		fns->hint = MIN(fns->hint, fn->index);
+		fns->n--;
+		node_free(fn);
+		if (parent) {
+			assert(parent->children > 0);
+			parent->children--;
+		}
+		fn = parent;
+	}
+}
+
+/* Has it been moved from above to where it is now? */
+static bool depth_is_held_down(const struct filenodes *fns, const struct filenode *fn)
+{
+	return fn->depth_max != ANY_DEPTH &&
+	       fn->depth_max < filenode_depth_in(fns, fn->parent, NULL);
+}
+
+struct filenode *filenode_look(struct filenodes *fns, const struct filenode_found *found)
+{
+	struct filenode key = {.class = FILENODE_FILE,
+			       .epoch = found->epoch,
+			       .remote = found->remote},
+			*fn;
+
+	if (S_ISDIR(found->mode) || S_ISLNK(found->mode)) {
+		key.class = S_ISDIR(found->mode) ? FILENODE_DIR : FILENODE_LINK;
+		key.parent = filenode_get(fns, found->parent) ? found->parent : 0;
+		key.name = strdup(found->name);
+		if (!key.name)
+			return NULL;
+	}
+	fn = RB_FIND(filenode_tree, &fns->tree, &key);
+	if (fn && depth_is_held_down(fns, fn)) {
+		hide(fns, fn);
+		fn = NULL;
+	}
+	if (fn) {
+		free(key.name);
+	} else {
+		fn = add(fns, &key);
+		if (!fn) {
+			free(key.name);
+			return NULL;
+		}
+	}
+	fn->lookups++;
+	fn->told++;
+	return fn;
+}
+
+void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n, filenode_gone_fn gone,
+		     void *data)
+{
+	struct filenode *fn = filenode_get(fns, index);
+
+	if (!fn)
+		return;
+	fn->lookups -= MIN(fn->lookups, n);
+	put(fns, fn, gone, data);
+}
+
+/* ---- places ---- */
+
+uint32_t filenode_depth_in(const struct filenodes *fns, uint32_t dir, bool *ret_exact)
+{
+	const struct filenode *fn = filenode_get(fns, dir);
+	uint64_t above = 0, least = ANY_DEPTH;
+
+	for (; fn; fn = filenode_get(fns, fn->parent)) {
+		above++;
+		if (fn->depth_max != ANY_DEPTH)
+			least = MIN(least, fn->depth_max + above);
+	}
+	if (ret_exact)
+		*ret_exact = above <= least;
+	return (uint32_t)MIN(above, least);
+}
+
+uint32_t filenode_depth(const struct filenodes *fns, uint32_t index, bool *ret_exact)
+{
+	const struct filenode *fn = filenode_get(fns, index);
+	uint32_t depth = fn ? filenode_depth_in(fns, fn->parent, ret_exact) : 0;
+
+	if (fn && fn->depth_max >= depth)
+		return depth;
+	if (ret_exact)
+		*ret_exact = false;
+	return fn ? fn->depth_max : 0;
+}
+
+/* What is in the directory @dir must stay at @depth at least. */
+static void count_on(struct filenodes *fns, uint32_t dir, uint32_t depth)
+{
+	struct filenode *fn = filenode_get(fns, dir);
+
+	/* Where one is counted on as much already, so are those above it. */
+	for (; fn && depth-- > 1 && fn->counted < depth; fn = filenode_get(fns, fn->parent))
+		fn->counted = depth;
+}
+
+void filenode_count_on(struct filenodes *fns, uint32_t index, uint32_t up)
+{
+	const struct filenode *fn = filenode_get(fns, index);
+
+	if (fn)
+		count_on(fns, fn->parent, up);
+}
+
+/* The first node (@fn is NULL) or the next one that the kernel may know by this name. There can be
+ * several, of which all but one are from the past. */
+static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const char *name,
+				struct filenode *fn)
+{
+	const struct filenode key = {.parent = parent, .name = (char *)name};
+
+	/* RB_NEXT takes three arguments or two, by the version of libuv. */
+	fn = fn ? filenode_tree_RB_NEXT(fn)
+		: RB_NFIND(filenode_tree, &fns->tree, (struct filenode *)&key);
+	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
+}
+
+int filenode_may_move(struct filenodes *fns, const struct filenode_move *m)
+{
+	const uint32_t depth = filenode_depth_in(fns, m->newparent, NULL);
+	struct filenode *fn = NULL;
+
+	while ((fn = each_at(fns, m->parent, m->name, fn)))
+		if (fn->counted > depth)
+			return -EXDEV;
+	while ((fn = each_at(fns, m->parent, m->name, fn))) {
+		fn->depth_max = MIN(depth, filenode_depth(fns, fn->index, NULL));
+		count_on(fns, m->newparent, fn->counted);
+	}
+	return 0;
+}
+
+/* Takes the nodes of a name away from it. Return: their list. */
+static struct filenode *take(struct filenodes *fns, uint32_t parent, const char *name)
+{
+	struct filenode *list = NULL, *fn;
+
+	while ((fn = each_at(fns, parent, name, NULL))) {
+		hide(fns, fn);
+		fn->next = list;
+		list = fn;
+	}
+	return list;
+}
+
+/* No kernel moves a directory into itself; a circle would keep itself alive. */
+static bool is_above(const struct filenodes *fns, const struct filenode *fn, uint32_t index)
+{
+	const struct filenode *at = filenode_get(fns, index);
+
+	while (at && at != fn)
+		at = filenode_get(fns, at->parent);
+	return at != NULL;
+}
+
+static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, const char *name,
+		 filenode_gone_fn gone, void *data)
+{
+	for (struct filenode *fn = list, *next; fn; fn = next) {
+		struct filenode *old = filenode_get(fns, fn->parent);
+		char *copy = strdup(name);
+
+		next = fn->next;
+		fn->next = NULL;
+		if (is_above(fns, fn, parent)) {
+			free(copy);
+			continue;
+		}
+		set_parent(fns, fn, filenode_get(fns, parent) ? parent : 0);
+		if (old) {
+			old->children--;
+			put(fns, old, gone, data);
+		}
+		if (!copy)
+			continue; /* never found again is safe, too */
+		free(fn->name);
+		fn->name = copy;
+		show(fns, fn);
+	}
+}
+
+void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange,
+		    filenode_gone_fn gone, void *data)
+{
+	struct filenode *there = exchange ? take(fns, m->newparent, m->newname) : NULL;
+	struct filenode *here = take(fns, m->parent, m->name);
+
+	give(fns, here, m->newparent, m->newname, gone, data);
+	give(fns, there, m->parent, m->name, gone, data);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `files/`: the sandbox's working directory, through the agent. See files.h. */
+#include "files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+#include "fs/mount.h"
+#include "fs/request/reply.h"
+#include "fs/session/session.h"
+
+void files_init(struct files *f, struct session *s)
+{
+	f->s = s;
+	filenodes_init(&f->nodes);
+	TAILQ_INIT(&f->pending);
+	TAILQ_INIT(&f->sent);
+}
+
+void files_fini(struct files *f)
+{
+	assert(TAILQ_EMPTY(&f->pending) && TAILQ_EMPTY(&f->sent));
+	filenodes_fini(&f->nodes);
+}
+
+static void op_list(struct file_op *op, struct file_ops *list)
+{
+	if (op->list)
+		TAILQ_REMOVE(op->list, op, link);
+	op->list = list;
+	if (list)
+		TAILQ_INSERT_TAIL(list, op, link);
+}
+
+static void op_free(struct file_op *op)
+{
+	struct session *s = op->s;
+
+	op_list(op, NULL);
+	free(op->name);
+	free(op->newname);
+	free(op);
+	session_unref(s);
+}
+
+static void op_fail(struct file_op *op, int err)
+{
+	struct req *req = files_op_req(op);
+
+	if (req)
+		reply_err(req, files_lock_error(op, err));
+	op_free(op);
+}
+
+static void on_answer(void *data, int err, const struct vm_file_reply *reply)
+{
+	struct file_op *op = data;
+
+	if (op->epoch != op->s->epoch) {
+		err = err ? err : -ESTALE;
+	} else if (op->measuring) {
+		reply = files_link_measured(op, err, reply);
+		err = 0;
+	} else if (err == 0 && files_measure_link(op, reply, on_answer)) {
+		return;
+	}
+	if (err < 0) {
+		op_fail(op, err);
+		return;
+	}
+	if (op->req)
+		files_answer(op, reply);
+	else
+		files_undo(op, reply);
+	op_free(op);
+}
+
+/* ---- requests ---- */
+
+static void on_interrupt(struct req *req, void *data)
+{
+	struct file_op *op = data;
+	struct files *f = &op->s->files;
+
+	assert(op->req == req);
+	if (op->list == &f->pending) {
+		op->req = NULL;
+		reply_err(req, -EINTR);
+		op_free(op);
+		return;
+	}
+	op->renew = false; /* it is a signal now that ends it */
+	if (op->give_up)
+		return;
+	op->give_up = uv_now(op->s->fs->loop) + FILES_GIVE_UP_MS;
+	fs_alarm(op->s->fs, op->give_up);
+	if (op->list) /* nothing that is not sent may be cancelled: the agent would not know it yet */
+		files_cancel_lock(op);
+}
+
+/* Nobody waits for it any more; an agent that has it may still do it. */
+static void op_leave(struct file_op *op, int err)
+{
+	files_undo_lock(op);
+	reply_err(files_op_req(op), files_lock_error(op, err));
+}
+
+uint64_t files_tick(struct files *f, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	struct file_op *op;
+
+	TAILQ_FOREACH(op, &f->sent, link) {
+		if (!op->give_up || !op->req)
+			continue;
+		if (now >= op->give_up) {
+			op_leave(op, op->renew ? -EAGAIN : -EINTR);
+		} else {
+			next = MIN(next, op->give_up);
+		}
+	}
+	return next;
+}
+
+void files_renew(struct files *f, uint64_t before)
+{
+	struct file_op *op, *next;
+
+	files_lock_renew(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
+	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
+		next = TAILQ_NEXT(op, link);
+		if (op->req && op->since <= before)
+			op_fail(op, -EAGAIN);
+	}
+	TAILQ_FOREACH(op, &f->sent, link)
+		if (op->req && op->since <= before && !op->renew)
+			op_leave(op, -EAGAIN);
+}
+
+static void op_send(struct file_op *op)
+{
+	struct session *s = op->s;
+	int e;
+
+	op->epoch = s->epoch;
+	op_list(op, &s->files.sent);
+	e = sandbox_file(s->sandbox, &op->rq, on_answer, op);
+	if (e < 0)
+		op_fail(op, e);
+}
+
+void files_ready(struct files *f)
+{
+	struct file_op *op;
+
+	while ((op = TAILQ_FIRST(&f->pending)))
+		op_send(op);
+}
+
+void files_gone(struct files *f)
+{
+	struct file_op *op;
+
+	/* Those that were sent are answered by vm/, with ESTALE. */
+	while ((op = TAILQ_FIRST(&f->pending)))
+		op_fail(op, -ESTALE);
+}
+
+static bool starts_sandbox(enum vm_file_op op)
+{
+	return op == VM_CREATE || op == VM_MKDIR || op == VM_SYMLINK;
+}
+
+/* What an empty directory says. @op is about the root, the only node there is without a sandbox. */
+static void answer_empty(struct file_op *op)
+{
+	static const struct vm_statfs nothing = {.bsize = 4096};
+	struct vm_file_reply none = {.handle = 0};
+	struct stat st;
+
+	switch ((int)op->rq.op) {
+	case VM_GETATTR:
+	case VM_SETATTR:
+		files_root_stat(op->s, &st);
+		reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
+		break;
+	case VM_OPENDIR: files_answer_open(op, &none); break;
+	case VM_READDIR: files_answer_readdir(op, NULL, op->rq.lookups); break;
+	case VM_STATFS: files_answer_statfs(op, &nothing); break;
+	case VM_FSYNC: reply_err(files_op_req(op), 0); break;
+	default: reply_err(files_op_req(op), -ENOENT);
+	}
+	op_free(op);
+}
+
+/* Fills in the agent's numbers for what the kernel named. Return: 0 or -ESTALE. */
+static int resolve(const struct session *s, const struct node *n, uint64_t *ret_remote)
+{
+	const struct filenode *fn;
+
+	if (n->kind == NODE_FILES) {
+		*ret_remote = VM_FILES_ROOT;
+		return 0;
+	}
+	fn = filenode_get(&s->files.nodes, n->sub);
+	if (!fn || fn->epoch != s->epoch || !s->ready)
+		return -ESTALE;
+	*ret_remote = fn->remote;
+	return 0;
+}
+
+static struct file_op *op_new(const struct node *n, struct req *req, const struct vm_file *rq,
+			      int open_flags)
+{
+	struct file_op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return NULL;
+	op->s = session_ref(n->s);
+	op->rq = *rq;
+	op->name = rq->name ? strdup(rq->name) : NULL;
+	op->newname = rq->newname ? strdup(rq->newname) : NULL;
+	op->rq.name = op->name;
+	op->rq.newname = op->newname;
+	op->ino = n->ino;
+	op->epoch = n->s->epoch;
+	op->index = n->kind == NODE_FILE ? n->sub : 0;
+	op->open_flags = open_flags;
+	op->since = uv_now(n->s->fs->loop);
+	if ((rq->name && !op->name) || (rq->newname && !op->newname)) {
+		op_free(op);
+		return NULL;
+	}
+	op->req = req;
+	return op;
+}
+
+/* A directory's offsets: the agent has only its own entries. The kernel's offset is kept in `lookups`,
+ * which READDIR has no other use for. */
+static void translate_offset(struct vm_file *rq)
+{
+	rq->lookups = rq->offset;
+	rq->offset = files_offset_of_agent(rq->offset);
+	/* All that the agent answers has to have room: it would not go on at what was left out. */
+	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
+}
+
+static void op_route(struct file_op *op, struct session *s)
+{
+	int e;
+
+	/* Handle 0: a directory that was opened while there was no sandbox. */
+	if (op->rq.op == VM_READDIR && !op->rq.handle) {
+		answer_empty(op);
+		return;
+	}
+	if (s->ready) {
+		op_send(op);
+		return;
+	}
+	if (s->dead || s->state == SESSION_CLOSED) {
+		op_fail(op, -ESTALE);
+		return;
+	}
+	if (!starts_sandbox(op->rq.op) && TAILQ_EMPTY(&s->files.pending)) {
+		answer_empty(op);
+		return;
+	}
+	e = session_start(s);
+	if (e < 0) {
+		op_fail(op, e == -ESTALE ? e : -EIO);
+		return;
+	}
+	if (op->give_up)
+		op_fail(op, -EINTR);
+	else
+		op_list(op, &s->files.pending);
+}
+
+/* What the table of nodes has to know before a rename. Return: 0 or -errno. */
+static int prepare_rename(struct file_op *op)
+{
+	struct filenodes *nodes = &op->s->files.nodes;
+	const struct filenode_move m = files_move_of(op);
+	const struct filenode_move back = {m.newparent, m.parent, m.newname, m.name};
+	int e = filenode_may_move(nodes, &m);
+
+	return e == 0 && (op->rq.flags & RENAME_EXCHANGE) ? filenode_may_move(nodes, &back) : e;
+}
+
+void files_request(const struct node *n, struct handle *h, struct req *req, struct vm_file *rq,
+		   const struct node *newparent, int open_flags)
+{
+	struct session *s = n->s;
+	struct file_op *op;
+	int e = resolve(s, n, &rq->node);
+
+	if (e == 0 && newparent)
+		e = resolve(s, newparent, &rq->newparent);
+	if (e == 0 && h && h->epoch != s->epoch)
+		e = -ESTALE;
+	if (e < 0) {
+		reply_err(req, e);
+		return;
+	}
+	if (h)
+		rq->handle = h->remote;
+	if (rq->op == VM_READDIR)
+		translate_offset(rq);
+	op = op_new(n, req, rq, open_flags);
+	if (!op) {
+		reply_err(req, -ENOMEM);
+		return;
+	}
+	if (newparent)
+		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
+	e = pause_may(s, rq);
+	if (e == 0 && rq->op == VM_RENAME)
+		e = prepare_rename(op);
+	if (e < 0) {
+		op->req = NULL;
+		reply_err(req, e);
+		op_free(op);
+		return;
+	}
+	session_touch(s);
+	req_on_interrupt(req, on_interrupt,
+			 op); /* may be called at once: not pending yet, it stays */
+	if (op->give_up && files_waits_for_lock(op))
+		op_fail(op, -EINTR);
+	else
+		op_route(op, s);
+}
+
+void files_release(struct handle *h)
+{
+	if (h->epoch == h->s->epoch && h->s->ready && h->remote)
+		files_tell_release(h->s, h->remote);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `files/`: the sandbox's working directory, through the agent. */
+#ifndef XSBX_FS_FILES_FILES_H
+#define XSBX_FS_FILES_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "vm/vm.h"
+#include "filenode.h"
+#include "fs/tree/node.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Every request becomes one request to the agent and is answered when the agent's answer is there; many
+ * are in flight. Nothing is cached on this side: what the sandbox does is seen at once.
+ *
+ * While a session has no sandbox, its `files/` is an empty directory, and reading it starts nothing. The
+ * first request that would write asks for a sandbox and waits for it in `pending`, and whatever comes
+ * after it waits behind it. When the sandbox goes, requests and nodes of its epoch fail with ESTALE.
+ *
+ * The sandbox is hostile: names have been checked by vm/, links are shown by filelink.h and the kernel
+ * finds them at places that filenode.h keeps track of, what is neither file, directory nor link cannot be opened, and owner and set-id bits are not its to
+ * choose. See also the agent's file server, which never follows a path.
+ *
+ * An interrupted caller is let go at once while its request waits for a sandbox. A request that the
+ * agent already has gets another second, because an interrupted write(2) that did happen is worse
+ * than a short delay; then the caller gets EINTR, and the answer is undone when it comes.
+ */
+
+struct fs;
+struct handle;
+struct lock_ask;
+struct req;
+struct session;
+struct file_op;
+
+struct files {
+	struct session *s;
+	struct filenodes nodes;
+	TAILQ_HEAD(file_ops, file_op) pending, sent;
+	uint64_t last_token; /* of a wait for a lock */
+};
+
+void files_init(struct files *f, struct session *s);
+/* All requests have been answered before. */
+void files_fini(struct files *f);
+/* The sandbox is up: sends what waits for it. */
+void files_ready(struct files *f);
+/* The sandbox is gone: nothing waits for it any more. */
+void files_gone(struct files *f);
+/* Return: the next uv_now() at which to call it again, or UINT64_MAX. */
+uint64_t files_tick(struct files *f, uint64_t now);
+
+/**
+ * files_request() - Do what the kernel asks for
+ * @n: NODE_FILES or NODE_FILE: the node, or the directory of the name
+ * @h: Open handle, or NULL
+ * @req: Answered now or later
+ * @rq: What to do: op, names, flags, offset, data. node and handle are filled in here
+ * @newparent: For RENAME and LINK: the other directory; else NULL
+ * @open_flags: For OPEN, CREATE, OPENDIR: the caller's flags, for the handle
+ */
+void files_request(const struct node *n, struct handle *h, struct req *req, struct vm_file *rq,
+		   const struct node *newparent, int open_flags);
+
+void files_forget(struct session *s, uint32_t index, uint64_t lookups);
+/* The handle is closed: tells the agent. */
+void files_release(struct handle *h);
+
+/**
+ * files_lock() - Lock, unlock, or look what is in the way
+ * @n: NODE_FILE
+ * @h: Open handle
+ * @req: Answered now or later
+ * @ask: What is asked; its file does not matter
+ * @op: VM_LOCK or VM_TEST_LOCK
+ * @wait: Until it is granted
+ */
+void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
+		enum vm_file_op op, bool wait);
+/* A process has closed a descriptor: its ranges of the file go. */
+void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner);
+/* Ends with EAGAIN all waits for locks, and what has waited for an answer since @before (uv_now()), or longer. */
+void files_renew(struct files *f, uint64_t before);
+
+/* access(2) with these R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with them in `flags`
+ * is answered like that. Return: 0 or -EACCES. */
+int files_access(mode_t mode, uint32_t mask);
+
+/* The root's attributes without asking. */
+void files_root_stat(const struct session *s, struct stat *st);
+
+#endif

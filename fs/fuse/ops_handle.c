@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's requests on open files and directories. See ops.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "fs/tree/dir.h"
+#include "fs/tree/input.h"
+#include "fs/tree/names.h"
+#include "fs/request/nodelock.h"
+#include "ops_internal.h"
+#include "fs/session/quota.h"
+#include "fs/session/session.h"
+
+static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct handle *h = handle_get(fuse_req_userdata(req), fi->fh);
+
+	if (!h)
+		reply_err(core(req), -EBADF);
+	return h;
+}
+
+static void close_handle(struct fs *fs, struct handle *h)
+{
+	if (!h->ops)
+		files_release(h);
+	else if (h->ops->release)
+		h->ops->release(fs, h);
+	nodelock_release(fs, h);
+	handle_free(fs, h);
+}
+
+/* Passes on what is about an open handle below files/. */
+static void to_agent(fuse_req_t req, fuse_ino_t ino, struct handle *h, struct vm_file *rq)
+{
+	struct node n;
+
+	if (ops_resolve(req, ino, &n))
+		files_request(&n, h, core(req), rq, NULL, 0);
+}
+
+/* The text that came with an open is one of those that are added up already. */
+static int check_room(struct fs *fs, const struct handle *h)
+{
+	return h->text.len ? quota_check(fs, h->s, 0) : 0;
+}
+
+/* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
+static int open_fixed(struct fs *fs, const struct node *n, int flags, struct reply_open *ret_o)
+{
+	const struct handle_ops *hops = node_defs[n->kind].ops;
+	bool write = (flags & O_ACCMODE) != O_RDONLY;
+	struct handle *h;
+	int e;
+
+	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
+		return -EACCES;
+	h = handle_new(fs, n, hops, flags);
+	if (!h)
+		return -ENOMEM;
+	e = hops->open ? hops->open(fs, h, n) : 0;
+	if (e < 0) {
+		handle_free(fs, h);
+		return e;
+	}
+	e = check_room(fs, h);
+	if (e < 0) {
+		close_handle(fs, h);
+		return e;
+	}
+	*ret_o = (struct reply_open){
+		.fh = handle_id(h), .direct_io = true, .noflush = !write, .stream = h->stream};
+	return 0;
+}
+
+/* Finds what is to be opened, or made, if there may be one more: before anything happens to it. */
+static bool resolve_open(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
+{
+	int e;
+
+	if (!ops_resolve(req, ino, ret_n))
+		return false;
+	e = quota_open(ops_fs(req), ret_n);
+	if (e < 0)
+		reply_err(core(req), e);
+	return e == 0;
+}
+
+void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_OPEN};
+	struct reply_open o;
+	struct node n;
+	int e;
+
+	if (!resolve_open(req, ino, &n))
+		return;
+	if (n.kind == NODE_FILE) {
+		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC);
+		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
+		return;
+	}
+	e = open_fixed(ops_fs(req), &n, fi->flags, &o);
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_open(core(req), &o);
+}
+
+void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_CREATE, .name = name, .mode = mode & 0777};
+	struct fs *fs = ops_fs(req);
+	struct reply_entry entry = {0};
+	struct reply_open o;
+	struct node dir, n;
+	int e;
+
+	if (!resolve_open(req, parent, &dir))
+		return;
+	if (ops_in_files(&dir)) {
+		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC | O_EXCL);
+		files_request(&dir, NULL, core(req), &rq, NULL, fi->flags);
+		return;
+	}
+	e = names_create(fs, &dir, name, mode, &n);
+	if (e == 0)
+		e = open_fixed(fs, &n, fi->flags, &o);
+	if (e == 0) {
+		entry.ino = n.ino;
+		e = dir_stat(fs, &n, &entry.st);
+		if (e < 0)
+			close_handle(fs, handle_get(fs, o.fh));
+	}
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_create(core(req), &entry, &o);
+}
+
+void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_READ, .size = size, .offset = (uint64_t)offset};
+	struct handle *h = handle_of(req, fi);
+
+	if (!h)
+		return;
+	if (h->ops) {
+		/* What a program reads is read for somebody; what is read for splice(2), sendfile(2)
+		 * or a mapping goes through the page cache, for nobody. */
+		h->cached = fi->lock_owner == 0;
+		h->ops->read(ops_fs(req), h, core(req), size, (uint64_t)offset,
+			     fi->flags & O_NONBLOCK);
+		h->cached = false;
+		return;
+	}
+	to_agent(req, ino, h, &rq);
+}
+
+void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+	      struct fuse_file_info *fi)
+{
+	struct vm_file rq = {
+		.op = VM_WRITE, .data = data, .size = size, .offset = (uint64_t)offset};
+	struct handle *h = handle_of(req, fi);
+	int e;
+
+	if (!h)
+		return;
+	if (h->ops) {
+		e = h->ops->write ? h->ops->write(ops_fs(req), h, data, size, (uint64_t)offset)
+				  : -EBADF;
+		if (e < 0)
+			reply_err(core(req), e);
+		else
+			reply_write(core(req), size);
+		return;
+	}
+	to_agent(req, ino, h, &rq);
+}
+
+void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct handle *h = handle_of(req, fi);
+	struct fs *fs = ops_fs(req);
+	struct req_ctx ctx;
+	struct node n;
+	int e = 0;
+
+	if (!h)
+		return;
+	if (!h->ops && node_resolve(fs, ino, &n) == 0) {
+		files_flush(&n, h, core(req), fi->lock_owner);
+		return;
+	}
+	nodelock_flush(fs, h, fi->lock_owner);
+	req_ctx(core(req), &ctx);
+	if (h->ops && h->ops->flush && (h->flags & O_ACCMODE) != O_RDONLY)
+		e = h->ops->flush(fs, h, input_killed(ctx.pid));
+	reply_err(core(req), e);
+}
+
+void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = ops_fs(req);
+	struct handle *h = handle_of(req, fi);
+
+	(void)ino;
+	if (!h)
+		return;
+	reply_err(core(req), 0);
+	close_handle(fs, h);
+}
+
+void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_FSYNC};
+	struct handle *h = handle_of(req, fi);
+
+	(void)datasync;
+	if (!h)
+		return;
+	if (h->ops || !h->remote)
+		reply_err(core(req), 0); /* nothing here outlives the daemon */
+	else
+		to_agent(req, ino, h, &rq);
+}
+
+void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+		  struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_FALLOCATE,
+			     .flags = (uint32_t)mode,
+			     .offset = (uint64_t)offset,
+			     .length = (uint64_t)length};
+	struct handle *h = handle_of(req, fi);
+
+	if (!h)
+		return;
+	if (h->ops)
+		reply_err(core(req), -EOPNOTSUPP);
+	else
+		to_agent(req, ino, h, &rq);
+}
+
+void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_SEEK, .offset = (uint64_t)offset, .flags = (uint32_t)whence};
+	struct handle *h = handle_of(req, fi);
+
+	if (!h)
+		return;
+	if (h->ops)
+		reply_err(core(req), -EINVAL);
+	else
+		to_agent(req, ino, h, &rq);
+}
+
+void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
+{
+	struct fs *fs = ops_fs(req);
+	struct handle *h = handle_of(req, fi);
+	struct pollwait *pw = (struct pollwait *)ph;
+	unsigned revents = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
+
+	(void)ino;
+	if (!h) {
+		if (pw)
+			pollwait_free(pw);
+		return;
+	}
+	if (h->ops && h->ops->poll)
+		revents = h->ops->poll(fs, h);
+	if (pw && h->ops && h->ops->waits)
+		wait_poll(fs, h, pw);
+	else if (pw)
+		pollwait_free(pw);
+	reply_poll(core(req), revents);
+}
+
+/* ---- directories ---- */
+
+void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_OPENDIR};
+	struct fs *fs = ops_fs(req);
+	struct reply_open o = {0};
+	struct handle *h;
+	struct node n;
+	int e = -ENOMEM;
+
+	if (!resolve_open(req, ino, &n))
+		return;
+	if (ops_in_files(&n)) {
+		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
+		return;
+	}
+	h = handle_new(fs, &n, NULL, fi->flags);
+	if (h)
+		e = dir_open(fs, h, &n);
+	if (e == 0)
+		e = check_room(fs, h);
+	if (e < 0) {
+		if (h)
+			handle_free(fs, h);
+		reply_err(core(req), e);
+		return;
+	}
+	o.fh = handle_id(h);
+	reply_open(core(req), &o);
+}
+
+void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		struct fuse_file_info *fi)
+{
+	struct vm_file rq = {.op = VM_READDIR, .size = size, .offset = (uint64_t)offset};
+	struct handle *h = handle_of(req, fi);
+
+	if (!h)
+		return;
+	if (h->kind != NODE_FILE)
+		dir_read(ops_fs(req), h, core(req), size, (uint64_t)offset);
+	else
+		to_agent(req, ino, h, &rq);
+}
+
+void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = ops_fs(req);
+	struct handle *h = handle_of(req, fi);
+
+	(void)ino;
+	if (!h)
+		return;
+	reply_err(core(req), 0);
+	if (h->kind == NODE_FILE)
+		files_release(h);
+	handle_free(fs, h);
+}

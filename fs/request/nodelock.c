@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks on nodes that the daemon serves itself. */
+#include "nodelock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/mount.h"
+#include "reply.h"
+
+/* Of one user. Who fills a share of his own is in nobody's way but his own. */
+#define USER_HOLDERS 512u
+#define USER_RANGES  8192u
+#define USER_WAITS   256u
+
+struct node_wait {
+	struct lock_waiter w; /* first */
+	struct fs *fs;
+	struct req *req;
+};
+
+void nodelock_init(struct fs *fs)
+{
+	lockbook_init(&fs->locks);
+	fs->locks.share = (struct lock_share){USER_HOLDERS, USER_RANGES};
+}
+
+static struct lock_file file_of(const struct handle *h)
+{
+	return (struct lock_file){0, h->ino};
+}
+
+/* Something is in the way. With flock(2), what was to be converted is given up first: if two who share
+ * both wait to have it alone, one of them gets it. */
+static void give_up_whole(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask,
+			  bool *ret_freed)
+{
+	if (!ask->whole || !h || h->whole == PROTO_UNLOCK || h->whole == ask->type)
+		return;
+	h->whole = PROTO_UNLOCK;
+	*ret_freed = true;
+	if (lockbook_empty(h))
+		lockbook_free(b, h);
+}
+
+/* Takes, gives back or converts, if nothing is in the way. @ret_freed is set if others may go on now. */
+static int try(struct lockbook *b, const struct lock_ask *ask, bool *ret_freed)
+{
+	struct lock_holder *h = lockbook_find(b, ask->file, ask->owner);
+	struct lock_spare spare;
+	int e;
+
+	if (lockbook_conflict(b, ask, NULL, NULL)) {
+		give_up_whole(b, h, ask, ret_freed);
+		return -EAGAIN;
+	}
+	if (!h && ask->type == PROTO_UNLOCK)
+		return 0;
+	*ret_freed |= h && ask->type != PROTO_LOCK_EXCLUSIVE;
+	e = lockbook_reserve(b, h, ask, &spare);
+	if (e < 0)
+		return e;
+	if (!h)
+		h = lockbook_new(b, ask);
+	if (!h) {
+		lockbook_unreserve(&spare);
+		return -ENOLCK;
+	}
+	lockbook_apply(b, h, ask, &spare);
+	if (lockbook_empty(h))
+		lockbook_free(b, h);
+	return 0;
+}
+
+static void end_wait(struct node_wait *w, int err)
+{
+	struct req *req = w->req;
+
+	TAILQ_REMOVE(&w->fs->locks.waiters, &w->w, link);
+	free(w);
+	reply_err(req, err);
+}
+
+static void on_interrupt(struct req *req, void *data)
+{
+	(void)req;
+	end_wait(data, -EINTR);
+}
+
+/* Ends a wait from outside. An interrupt that comes late must not find it. */
+static void answer_wait(struct node_wait *w, int err)
+{
+	req_on_interrupt(w->req, NULL, NULL);
+	end_wait(w, err);
+}
+
+/* Something was given back. What a waiter gets may itself be a conversion that makes room. */
+static void wake(struct fs *fs)
+{
+	struct lock_waiter *w, *next;
+	bool freed = true;
+
+	while (freed) {
+		freed = false;
+		for (w = TAILQ_FIRST(&fs->locks.waiters); w; w = next) {
+			int e = try(&fs->locks, &w->ask, &freed);
+
+			next = TAILQ_NEXT(w, link);
+			if (e != -EAGAIN)
+				answer_wait((struct node_wait *)w, e);
+		}
+	}
+}
+
+static unsigned waits_of(const struct lockbook *b, uint32_t uid)
+{
+	const struct lock_waiter *w;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(w, &b->waiters, link)
+		n += w->ask.uid == uid;
+	return n;
+}
+
+static void begin_wait(struct fs *fs, struct req *req, const struct lock_ask *ask)
+{
+	struct node_wait *w =
+		waits_of(&fs->locks, ask->uid) < USER_WAITS ? calloc(1, sizeof(*w)) : NULL;
+
+	if (!w) {
+		reply_err(req, -ENOLCK);
+		return;
+	}
+	*w = (struct node_wait){.w.ask = *ask, .fs = fs, .req = req};
+	TAILQ_INSERT_TAIL(&fs->locks.waiters, &w->w, link);
+	req_on_interrupt(req, on_interrupt, w);
+}
+
+void nodelock_set(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask,
+		  bool wait)
+{
+	bool freed = false;
+	struct req_ctx ctx;
+	int e;
+
+	req_ctx(req, &ctx);
+	ask->file = file_of(h);
+	ask->handle = handle_id(h);
+	ask->uid = ctx.uid;
+	e = try(&fs->locks, ask, &freed);
+	if (e == -EAGAIN && wait)
+		e = lockbook_deadlocks(&fs->locks, ask) ? -EDEADLK : -EINPROGRESS;
+	if (e == -EINPROGRESS)
+		begin_wait(fs, req, ask);
+	else
+		reply_err(req, e);
+	if (freed)
+		wake(fs);
+}
+
+void nodelock_test(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask)
+{
+	const struct lock_range *range = NULL;
+	const struct lock_holder *holder;
+
+	ask->file = file_of(h);
+	holder = lockbook_conflict(&fs->locks, ask, NULL, &range);
+	if (!holder)
+		ask->type = PROTO_UNLOCK;
+	reply_lock(req, holder ? range->type : PROTO_UNLOCK, holder ? range->start : ask->start,
+		   holder ? range->end : ask->end, holder ? holder->pid : 0);
+}
+
+void nodelock_flush(struct fs *fs, const struct handle *h, uint64_t owner)
+{
+	const struct lock_ask all = {
+		.file = file_of(h), .owner = owner, .end = INT64_MAX, .type = PROTO_UNLOCK};
+	bool freed = false;
+
+	if (!lockbook_find(&fs->locks, all.file, owner))
+		return;
+	(void)try(&fs->locks, &all, &freed); /* taking all off needs no memory */
+	wake(fs);
+}
+
+void nodelock_release(struct fs *fs, const struct handle *h)
+{
+	struct lock_holder *holder, *next;
+	bool any = false;
+
+	for (holder = LIST_FIRST(&fs->locks.holders); holder; holder = next) {
+		next = LIST_NEXT(holder, link);
+		if (holder->handle == handle_id(h)) {
+			lockbook_free(&fs->locks, holder);
+			any = true;
+		}
+	}
+	if (any)
+		wake(fs);
+}
+
+void nodelock_give_up(struct fs *fs, int err)
+{
+	struct lock_waiter *w;
+
+	while ((w = TAILQ_FIRST(&fs->locks.waiters)))
+		answer_wait((struct node_wait *)w, err);
+}

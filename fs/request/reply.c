@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers to the kernel, by libfuse. */
+#include "reply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <string.h>
+
+#include "agent/protocol.h"
+#include "vm/base/util.h"
+
+/* How long the kernel may keep names and attributes, in seconds. Most not at all: what the daemon and
+ * the guest change must be seen at once, and notifications from a single-threaded server can
+ * deadlock with requests that it holds. */
+#define VOLATILE 0.0
+#define BRIEF	 0.05
+#define STABLE	 86400.0
+
+static fuse_req_t native(struct req *req)
+{
+	return (fuse_req_t)req;
+}
+
+void req_ctx(struct req *req, struct req_ctx *ret_ctx)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(native(req));
+
+	*ret_ctx = (struct req_ctx){.uid = ctx->uid, .gid = ctx->gid, .pid = ctx->pid};
+}
+
+void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), void *data)
+{
+	union {
+		void (*ours)(struct req *, void *);
+		fuse_interrupt_func_t theirs;
+	} u = {.ours = fn};
+
+	fuse_req_interrupt_func(native(req), u.theirs, data);
+}
+
+static struct fuse_entry_param entry_param(const struct reply_entry *e)
+{
+	struct fuse_entry_param p = {
+		.ino = e->ino,
+		.attr = e->st,
+		.attr_timeout = e->keep == REPLY_KEEP_ALL ? STABLE : VOLATILE,
+		.entry_timeout = e->keep == REPLY_KEEP_NOTHING ? VOLATILE : STABLE,
+	};
+
+	if (!p.attr.st_ino)
+		p.attr.st_ino = e->ino;
+	return p;
+}
+
+static struct fuse_file_info file_info(const struct reply_open *o)
+{
+	struct fuse_file_info fi = {.fh = o->fh,
+				    .direct_io = o->direct_io,
+				    .noflush = o->noflush,
+				    .nonseekable = o->stream};
+
+	return fi;
+}
+
+void reply_err(struct req *req, int err)
+{
+	(void)fuse_reply_err(native(req), -err);
+}
+
+void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep)
+{
+	const double timeouts[] = {[REPLY_KEEP_NOTHING] = VOLATILE,
+				   [REPLY_KEEP_NAME] = BRIEF,
+				   [REPLY_KEEP_ALL] = STABLE};
+
+	(void)fuse_reply_attr(native(req), st, timeouts[keep]);
+}
+
+void reply_entry(struct req *req, const struct reply_entry *e)
+{
+	struct fuse_entry_param p = entry_param(e);
+
+	(void)fuse_reply_entry(native(req), &p);
+}
+
+void reply_create(struct req *req, const struct reply_entry *e, const struct reply_open *o)
+{
+	struct fuse_entry_param p = entry_param(e);
+	struct fuse_file_info fi = file_info(o);
+
+	(void)fuse_reply_create(native(req), &p, &fi);
+}
+
+void reply_open(struct req *req, const struct reply_open *o)
+{
+	struct fuse_file_info fi = file_info(o);
+
+	(void)fuse_reply_open(native(req), &fi);
+}
+
+void reply_buf(struct req *req, const void *data, size_t size)
+{
+	(void)fuse_reply_buf(native(req), data, size);
+}
+
+void reply_write(struct req *req, size_t size)
+{
+	(void)fuse_reply_write(native(req), size);
+}
+
+void reply_readlink(struct req *req, const char *target)
+{
+	(void)fuse_reply_readlink(native(req), target);
+}
+
+void reply_statfs(struct req *req, const struct statvfs *st)
+{
+	(void)fuse_reply_statfs(native(req), st);
+}
+
+void reply_lseek(struct req *req, uint64_t offset)
+{
+	(void)fuse_reply_lseek(native(req), (off_t)offset);
+}
+
+void reply_poll(struct req *req, unsigned revents)
+{
+	(void)fuse_reply_poll(native(req), revents);
+}
+
+void reply_lock(struct req *req, int type, uint64_t start, uint64_t end, uint32_t pid)
+{
+	static const short native_type[] = {[PROTO_UNLOCK] = F_UNLCK,
+					    [PROTO_LOCK_SHARED] = F_RDLCK,
+					    [PROTO_LOCK_EXCLUSIVE] = F_WRLCK};
+	const struct flock fl = {.l_type = native_type[type],
+				 .l_whence = SEEK_SET,
+				 .l_start = (off_t)start,
+				 .l_len = end == INT64_MAX ? 0 : (off_t)(end - start + 1),
+				 .l_pid = (pid_t)pid};
+
+	(void)fuse_reply_lock(native(req), &fl);
+}
+
+void reply_none(struct req *req)
+{
+	fuse_reply_none(native(req));
+}
+
+bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const char *name,
+		  uint64_t ino, uint32_t type, uint64_t next)
+{
+	const struct stat st = {.st_ino = ino, .st_mode = type};
+	size_t n = fuse_add_direntry(native(req), buf + *ret_len, cap - *ret_len, name, &st,
+				     (off_t)next);
+
+	if (n > cap - *ret_len)
+		return false;
+	*ret_len += n;
+	return true;
+}
+
+void pollwait_notify(struct pollwait *pw)
+{
+	(void)fuse_lowlevel_notify_poll((struct fuse_pollhandle *)pw);
+}
+
+void pollwait_free(struct pollwait *pw)
+{
+	fuse_pollhandle_destroy((struct fuse_pollhandle *)pw);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of output: in memory until they are on disk. See depot.h. */
+#include "depot.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+
+#include "vm/base/io.h"
+#include "vm/base/log.h"
+#include "vm/base/util.h"
+
+#define RETRY_MS    1000
+#define BLOCK_FIRST 512u /* bytes that a block begins with */
+#define SLOTS_MORE  256u
+
+/* ---- the file ---- */
+
+/* A file without a name. Not every file system can make one; there it loses its name at once. Return:
+ * descriptor or -errno. */
+static int unnamed_file(int dirfd)
+{
+	static unsigned counter;
+	char name[48];
+	int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)
+		return -errno;
+	snprintf(name, sizeof(name), ".spool-%d-%u", (int)getpid(), counter++);
+	fd = openat(dirfd, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	(void)unlinkat(dirfd, name, 0);
+	return fd;
+}
+
+off_t depot_place(uint32_t slot)
+{
+	return (off_t)slot * DEPOT_BLOCK;
+}
+
+int64_t depot_room(int dir)
+{
+	struct statvfs st;
+
+	return fstatvfs(dir, &st) < 0 ? -errno : (int64_t)(st.f_bavail * st.f_frsize);
+}
+
+/* ---- a job, in another thread ---- */
+
+static void give_back(const struct depot_job *job)
+{
+	/* Where holes can't be made, the room is used again, and the file cut when nothing is left. */
+	for (unsigned i = 0; i < job->nleft; i++)
+		(void)fallocate(job->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				depot_place(job->left[i]), DEPOT_BLOCK);
+	if (job->empty)
+		(void)!ftruncate(job->fd, 0);
+}
+
+static void on_work(uv_work_t *work)
+{
+	struct depot_job *job = &container_of(work, struct depot, work)->job;
+
+	if (job->fd < 0)
+		job->fd = unnamed_file(job->dir);
+	if (job->fd < 0) {
+		job->err = job->fd;
+		job->room = job->fd;
+		return;
+	}
+	give_back(job);
+	job->room = depot_room(job->dir);
+	while (job->nwritten < job->nblocks && job->err == 0) {
+		const struct block *b = job->block[job->nwritten];
+
+		job->err = fileio_write_at(job->fd, b->data, b->len,
+					   depot_place(job->slot[job->nwritten]));
+		if (job->err == 0)
+			job->nwritten++;
+	}
+}
+
+/* ---- slots ---- */
+
+/* Room for every slot on either list, made when the slot is, so that letting go of one can't fail. */
+static int grow(struct depot *d)
+{
+	const uint32_t cap = d->cap + SLOTS_MORE;
+	uint32_t *vacant = reallocarray(d->vacant, cap, sizeof(*vacant)), *left;
+
+	if (!vacant)
+		return -ENOMEM;
+	d->vacant = vacant;
+	left = reallocarray(d->left, cap, sizeof(*left));
+	if (!left)
+		return -ENOMEM;
+	d->left = left;
+	d->cap = cap;
+	return 0;
+}
+
+static int slot_take(struct depot *d, uint32_t *ret_slot)
+{
+	if (d->nvacant) {
+		*ret_slot = d->vacant[--d->nvacant];
+	} else {
+		if (d->nslots == d->cap && grow(d) < 0)
+			return -ENOMEM;
+		*ret_slot = d->nslots++;
+	}
+	d->nused++;
+	return 0;
+}
+
+/* ---- jobs ---- */
+
+static void on_done(uv_work_t *work, int status);
+static void on_retry(uv_timer_t *timer);
+
+/* The blocks for the next job. */
+static void choose_blocks(struct depot *d)
+{
+	struct depot_job *job = &d->job;
+	struct block *b;
+
+	while (job->nblocks < DEPOT_BATCH && (b = TAILQ_FIRST(&d->queue))) {
+		if (slot_take(d, &b->slot) < 0)
+			break;
+		TAILQ_REMOVE(&d->queue, b, link);
+		b->state = BLOCK_WRITING;
+		job->slot[job->nblocks] = b->slot;
+		job->block[job->nblocks++] = block_ref(b);
+	}
+}
+
+static void kick(struct depot *d)
+{
+	struct depot_job *job = &d->job;
+	int r;
+
+	if (d->busy || d->closing || (TAILQ_EMPTY(&d->queue) && !d->nleft))
+		return;
+	*job = (struct depot_job){.dir = d->dir, .fd = d->fd};
+	while (job->nleft < DEPOT_BATCH && d->nleft)
+		job->left[job->nleft++] = d->left[--d->nleft];
+	job->empty = d->nused == 0;
+	choose_blocks(d);
+	if (!job->nblocks && !job->nleft) {
+		d->err = -ENOMEM; /* for the list of slots */
+		uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
+		return;
+	}
+	d->busy = true;
+	r = uv_queue_work(d->loop, &d->work, on_work, on_done);
+	assert(r == 0);
+	(void)r;
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+	struct depot *d = timer->data;
+
+	if (TAILQ_EMPTY(&d->queue))
+		d->err = 0; /* nothing is left that could be tried */
+	kick(d);
+}
+
+static void stored(struct depot *d, struct block *b)
+{
+	d->waiting -= b->len;
+	b->state = BLOCK_STORED;
+	free(b->data);
+	b->data = NULL;
+	b->cap = 0;
+}
+
+static void slot_free(struct depot *d, uint32_t slot)
+{
+	d->left[d->nleft++] = slot;
+	d->nused--;
+}
+
+/* What was not written waits again, in its order, and in front. */
+static void take_apart(struct depot *d)
+{
+	struct depot_job *job = &d->job;
+
+	for (unsigned i = 0; i < job->nleft; i++)
+		d->vacant[d->nvacant++] = job->left[i];
+	for (unsigned i = job->nblocks; i-- > 0;) {
+		struct block *b = job->block[i];
+
+		if (i < job->nwritten) {
+			stored(d, b);
+		} else {
+			slot_free(d, b->slot);
+			b->state = BLOCK_WAITING;
+			TAILQ_INSERT_HEAD(&d->queue, b, link);
+		}
+		block_unref(d, b);
+	}
+}
+
+static void on_done(uv_work_t *work, int status)
+{
+	struct depot *d = container_of(work, struct depot, work);
+	const int before = d->err;
+
+	if (status == 0 && d->job.fd >= 0)
+		d->fd = d->job.fd;
+	if (status == 0)
+		d->room = d->job.room;
+	if (d->job.nblocks)
+		d->err = status < 0 ? status : d->job.err;
+	take_apart(d);
+	d->busy =
+		false; /* not before: who gives a slot back begins the next job, in this one's place */
+	if (d->err < 0 && before == 0)
+		log_error("output cannot be written to disk, and stays in memory: %s",
+			  strerror(-d->err));
+	else if (d->err == 0 && before < 0)
+		log_info("output can be written to disk again");
+	if (d->closing)
+		return;
+	if (d->err < 0)
+		uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
+	else
+		kick(d);
+	if (d->relieved)
+		d->relieved(d->data);
+}
+
+/* ---- blocks ---- */
+
+struct block *block_new(void)
+{
+	struct block *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->refs = 1;
+	return b;
+}
+
+struct block *block_ref(struct block *b)
+{
+	b->refs++;
+	return b;
+}
+
+void block_unref(struct depot *d, struct block *b)
+{
+	assert(b->refs > 0);
+	if (--b->refs)
+		return;
+	assert(b->state != BLOCK_WRITING); /* the job has a reference */
+	if (b->state == BLOCK_WAITING) {
+		TAILQ_REMOVE(&d->queue, b, link);
+		d->waiting -= b->len;
+	} else if (b->state == BLOCK_STORED) {
+		slot_free(d, b->slot);
+		if (d->err == 0)
+			kick(d);
+	}
+	free(b->data);
+	free(b);
+}
+
+ssize_t block_append(struct block *b, const void *data, size_t len)
+{
+	uint32_t cap = b->cap ? b->cap : BLOCK_FIRST;
+	char *bytes;
+
+	assert(b->state == BLOCK_OPEN && b->refs == 1);
+	len = MIN(len, DEPOT_BLOCK - b->len);
+	while (cap < b->len + len)
+		cap *= 2;
+	if (cap != b->cap) {
+		bytes = realloc(b->data, cap);
+		if (!bytes)
+			return -ENOMEM;
+		b->data = bytes;
+		b->cap = cap;
+	}
+	if (len)
+		memcpy(b->data + b->len, data, len);
+	b->len += (uint32_t)len;
+	return (ssize_t)len;
+}
+
+void depot_put(struct depot *d, struct block *b)
+{
+	assert(b->state == BLOCK_OPEN);
+	b->state = BLOCK_WAITING;
+	d->waiting += b->len;
+	TAILQ_INSERT_TAIL(&d->queue, b, link);
+	if (d->err == 0)
+		kick(d);
+}
+
+int depot_read(const struct depot *d, const struct block *b, uint32_t offset, void *out, size_t len)
+{
+	struct iovec iov = {out, len};
+	ssize_t n;
+
+	assert(offset <= b->len && len <= b->len - offset);
+	if (b->state != BLOCK_STORED) {
+		memcpy(out, b->data + offset, len);
+		return 0;
+	}
+	n = preadv2(d->fd, &iov, 1, depot_place(b->slot) + offset, RWF_NOWAIT);
+	if (n < 0 && errno != EAGAIN && errno != EOPNOTSUPP && errno != EINTR && errno != ENOSYS)
+		return -errno;
+	return n == (ssize_t)len ? 0 : -EAGAIN;
+}
+
+/* ---- begin and end ---- */
+
+void depot_init(struct depot *d, uv_loop_t *loop, int dir)
+{
+	*d = (struct depot){
+		.loop = loop, .dir = dir, .fd = unnamed_file(dir), .room = depot_room(dir)};
+	if (d->fd < 0) {
+		log_warn("no file for long outputs can be made now: %s", strerror(-d->fd));
+		d->fd = -1;
+	}
+	TAILQ_INIT(&d->queue);
+	uv_timer_init(loop, &d->retry);
+	d->retry.data = d;
+}
+
+void depot_close(struct depot *d)
+{
+	if (d->closing)
+		return;
+	d->closing = true;
+	uv_close((uv_handle_t *)&d->retry, NULL);
+}
+
+bool depot_fini(struct depot *d)
+{
+	if (d->busy)
+		return false;
+	assert(TAILQ_EMPTY(&d->queue) && d->waiting == 0);
+	free(d->vacant);
+	free(d->left);
+	if (d->fd >= 0)
+		close(d->fd);
+	return true;
+}

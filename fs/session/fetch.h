@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads of output that the disk has to be waited for. */
+#ifndef XSBX_FS_SESSION_FETCH_H
+#define XSBX_FS_SESSION_FETCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "depot.h"
+#include "fs/request/handle.h"
+#include "run.h"
+
+#define FETCH_MAX   (1u << 20) /* bytes of one read */
+#define FETCH_PARTS (FETCH_MAX / DEPOT_BLOCK + 1)
+
+/*
+ * Theory of operation
+ * -------------------
+ * What the kernel has in its page cache is read on the loop, see depot_read(). A read that would have to wait
+ * for the disk is parked here like any other that waits: it can be interrupted, and holds up nobody. One
+ * after the other they are carried out by a thread of libuv's pool, so that a disk that hangs holds up
+ * one thread, and one buffer is enough.
+ *
+ * - `serial` is that of the waiter that the job is for, which may be gone when it is done.
+ */
+struct fetch {
+	struct fs *fs;
+	struct waitlist wait;
+	bool busy;
+	uv_work_t work;
+	uint64_t serial;
+	struct fetch_job {
+		int fd, err;
+		struct fetch_part {
+			struct block *block; /* reference */
+			char *to;
+			uint32_t offset, len;
+		} part[FETCH_PARTS];
+		unsigned nparts;
+		size_t len; /* bytes in all */
+	} job;
+	char bytes[FETCH_MAX];
+};
+
+void fetch_init(struct fetch *f, struct fs *fs);
+/* Return: false if a job is still under way, so that @f has to stay where it is. */
+bool fetch_fini(struct fetch *f);
+
+/* Answers @req, a read of output by @h, which depot_read() can't without waiting. */
+void fetch_output(struct fetch *f, struct handle *h, struct req *req, size_t size, uint64_t offset);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packages that were asked for without a version: the newest ones are offered in `error`. */
+#include "offer.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/mount.h"
+#include "fs/config/packages.h"
+#include "fs/config/problem.h"
+#include "session.h"
+
+#define OFFER_MAX 400u /* bytes of packages in a fix */
+
+/* What was asked, and for whom; the session may be another one, or none, when the answer comes. */
+struct offer {
+	struct fs *fs;
+	unsigned slot, generation;
+	struct vm_problem why; /* without what became of it */
+};
+
+static struct session *asker(const struct offer *o)
+{
+	struct session *s = o->fs->slot[o->slot];
+
+	if (!s || s->generation != o->generation || !s->config_error)
+		return NULL;
+	return strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
+}
+
+static void printf_like(2, 3) add_fix(struct vm_problem *p, const char *fmt, ...)
+{
+	const size_t len = strlen(p->fix), room = sizeof(p->fix) - len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(p->fix + len, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room)
+		p->fix[len] = '\0'; /* half a sentence is none */
+}
+
+/* What a registry says is no more to be believed than what a user writes. Return: it in the one way of
+ * writing it, to be freed; NULL, with *ret_why, if it is of no use. */
+static char *settled(const struct session *s, const char *words, const char **ret_why)
+{
+	struct vm_problem why = {0};
+	char *copy = strdup(words);
+
+	*ret_why = "the registry's answer can't be used";
+	if (copy && packages_settle(&copy, s->t->language, &s->fs->conf->packages, &why) == 0) {
+		if (strlen(copy) <= OFFER_MAX)
+			return copy;
+		*ret_why = "there are too many to be named here";
+	}
+	free(copy);
+	return NULL;
+}
+
+static void on_answer(void *data, const char *words, const char *why)
+{
+	struct offer *o = data;
+	struct session *s = asker(o);
+	char *offered = s && words ? settled(s, words, &why) : NULL;
+
+	if (offered)
+		snprintf(o->why.fix, sizeof(o->why.fix),
+			 "Write an exact version. The newest that fit: echo 'packages = %s' >> "
+			 "config",
+			 offered);
+	else if (s)
+		add_fix(&o->why, " The newest could not be looked up: %.250s", why);
+	if (s) {
+		session_problem(s, &o->why);
+		s->config_error = true;
+	}
+	free(offered);
+	free(o);
+}
+
+void offer_look_up(struct session *s, const struct settings *with, struct vm_problem *why)
+{
+	const struct vm_offer_for what = {
+		.backend = with->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM,
+		.image_view = *with->view != '\0',
+		.image = s->t->image,
+		.language = s->t->language,
+		.owner = s->uid,
+	};
+	struct offer *o;
+	char *words = strdup(with->packages);
+
+	if (!words || packages_open(&words, s->t->language, &s->fs->conf->packages) < 0) {
+		free(words);
+		return;
+	}
+	o = malloc(sizeof(*o));
+	if (o) {
+		*o = (struct offer){s->fs, s->slot, s->generation, *why};
+		if (vm_offer(s->fs->vm, &what, words, on_answer, o) == 0)
+			add_fix(why, "%s",
+				" The newest is being looked up: look here again in some seconds.");
+		else
+			free(o);
+	}
+	free(words);
+}

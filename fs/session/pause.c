@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes that stand still: the verbs `pause` and `resume`, and while changes are taken over. */
+#include "pause.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "fs/tree/changes.h"
+#include "fs/mount.h"
+#include "binding.h"
+#include "session.h"
+
+static int freeze(struct session *s)
+{
+	const int e = sandbox_freeze(s->sandbox);
+
+	if (e == 0)
+		s->pause.state = PAUSE_ASKED;
+	return e;
+}
+
+static void thaw(struct session *s)
+{
+	s->pause.state = PAUSE_NONE;
+	if (s->sandbox)
+		sandbox_thaw(s->sandbox);
+}
+
+int pause_begin(struct session *s)
+{
+	struct pause *p = &s->pause;
+	int e = 0;
+
+	if (p->asked)
+		return 0;
+	if (s->state != SESSION_IDLE || s->active || s->nqueued || s->changes.committing) {
+		session_problemf(s, "busy", "Wait until the state is idle.",
+				 "only an idle session can be paused");
+		return -EBUSY;
+	}
+	e = freeze(s);
+	if (e < 0) {
+		session_problemf(s, "busy", "Try it again.", "the session can't be paused: %s",
+				 strerror(-e));
+		return e;
+	}
+	p->asked = true;
+	return 0;
+}
+
+int pause_end(struct session *s)
+{
+	struct pause *p = &s->pause;
+
+	if (!p->asked || s->changes.committing) {
+		session_problemf(s, "not-paused", "",
+				 p->asked ? "changes are being taken over"
+					  : "the session is not paused");
+		return p->asked ? -EBUSY : -EINVAL;
+	}
+	p->asked = false;
+	thaw(s);
+	session_touch(s);
+	if (s->state == SESSION_PAUSED)
+		lease_set_state(s, SESSION_IDLE);
+	wait_wake(s->fs, &s->wait);
+	lease_pump(s);
+	return 0;
+}
+
+int pause_for_commit(struct session *s)
+{
+	struct pause *p = &s->pause;
+	int e = 0;
+
+	if (p->state == PAUSE_ASKED || (s->sandbox && !s->ready))
+		return -EBUSY;
+	if (s->sandbox) /* also if it is paused: has nothing run since? */
+		e = freeze(s);
+	if (e < 0)
+		return e;
+	p->commits = true;
+	if (p->state != PAUSE_ASKED)
+		changes_still(s, 0);
+	return 0;
+}
+
+void pause_commit_over(struct session *s)
+{
+	struct pause *p = &s->pause;
+
+	if (!p->commits)
+		return;
+	p->commits = false;
+	if (!p->asked && p->state != PAUSE_NONE)
+		thaw(s);
+}
+
+void pause_answered(struct session *s, int err)
+{
+	struct pause *p = &s->pause;
+
+	if (p->state != PAUSE_ASKED)
+		return; /* it was not to be any more */
+	p->state = err < 0 ? PAUSE_NONE : PAUSE_STILL;
+	if (p->commits) {
+		if (err < 0 && p->asked) {
+			p->asked = false;
+			lease_set_state(s, SESSION_IDLE);
+		}
+		changes_still(s, err);
+		if (!s->changes.committing) {
+			wait_wake(s->fs, &s->wait);
+			lease_pump(s);
+		}
+		return;
+	}
+	if (err < 0) {
+		p->asked = false;
+		session_problemf(s, "not-paused", "Try it again, or reset the session.",
+				 "what runs in the sandbox could not be stopped: %s",
+				 strerror(-err));
+		lease_pump(s);
+	} else {
+		lease_set_state(s, SESSION_PAUSED);
+	}
+	wait_wake(s->fs, &s->wait);
+}
+
+void pause_void(struct session *s)
+{
+	const bool awaited = s->pause.commits && s->pause.state == PAUSE_ASKED;
+
+	s->pause = (struct pause){.commits = s->pause.commits};
+	if (awaited)
+		changes_still(s, 0); /* what ran in it is being killed */
+}
+
+#define OP(op) (1ull << (op))
+static_assert(VM_NFILEOPS <= 64, "a bit for each");
+
+int pause_may(const struct session *s, const struct vm_file *rq)
+{
+	const uint64_t changing = OP(VM_SETATTR) | OP(VM_MKDIR) | OP(VM_SYMLINK) | OP(VM_LINK) |
+				  OP(VM_UNLINK) | OP(VM_RMDIR) | OP(VM_RENAME) | OP(VM_CREATE) |
+				  OP(VM_WRITE) | OP(VM_FALLOCATE);
+
+	if (!s->changes.committing)
+		return 0;
+	return (changing & OP(rq->op)) || (rq->op == VM_OPEN && (rq->flags & O_TRUNC)) ? -EBUSY : 0;
+}

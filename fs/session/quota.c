@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the daemon's memory a user's texts take, and of the disk his output. See quota.h. */
+#include "quota.h"
+
+#include <errno.h>
+
+#include "vm/base/util.h"
+#include "complaint.h"
+#include "fs/mount.h"
+#include "fs/config/problem.h"
+#include "session.h"
+
+#define QUOTA_OPEN_MORE 64u /* for what says that it was too many, and what ends it */
+
+static uint64_t session_bytes(const struct session *s)
+{
+	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + s->next_stdin.len +
+		     s->last_code.len + s->changes.reviewed.len + s->changes.asked.len +
+		     scratch_bytes(s);
+	const struct run *r;
+
+	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
+		n += sizeof(*r) + r->code.len + r->input.len;
+	return n;
+}
+
+uint64_t quota_used(const struct fs *fs, uid_t uid)
+{
+	const struct opener *o = handle_opener(&fs->handles, uid);
+	const struct session *s;
+	const struct handle *h;
+	uint64_t n = 0;
+
+	LIST_FOREACH(s, &fs->sessions, kept)
+		if (s->uid == uid)
+			n += session_bytes(s);
+	if (o)
+		LIST_FOREACH(h, &o->handles, opened)
+			n += h->text.len;
+	return n;
+}
+
+uid_t quota_whose(const struct fs *fs, const struct session *s)
+{
+	return s ? s->uid : fs->caller;
+}
+
+static int refuse(struct fs *fs, struct session *s, const struct vm_problem *p)
+{
+	if (s)
+		session_problem(s, p);
+	else
+		complaint_tell(fs, quota_whose(fs, s), p);
+	return -EDQUOT;
+}
+
+int quota_open(struct fs *fs, const struct node *n)
+{
+	const struct opener *o = handle_opener(&fs->handles, quota_whose(fs, n->s));
+	const bool helps =
+		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL;
+	struct vm_problem p = {0};
+
+	/* Who is not the owner is privileged. */
+	if (!o || o->uid != fs->caller || o->count < QUOTA_OPEN + (helps ? QUOTA_OPEN_MORE : 0))
+		return 0;
+	problem_refuse(
+		&p, "too-many-open", "Close some.",
+		"%u files and directories of this mount are open, which is all that one user "
+		"may have",
+		QUOTA_OPEN);
+	return refuse(fs, n->s, &p);
+}
+
+int quota_check(struct fs *fs, struct session *s, size_t more)
+{
+	struct vm_problem p = {0};
+
+	if (quota_used(fs, quota_whose(fs, s)) + more <= QUOTA_BYTES)
+		return 0;
+	problem_refuse(
+		&p, "too-much-text",
+		"Wait until runs have ended, close what is open, remove old runs (rmdir runs/N), "
+		"or "
+		"put the data into files/.",
+		"code, standard input and texts that are open, wait or are kept take %u MiB of "
+		"memory, which is all that one user may have",
+		QUOTA_BYTES >> 20);
+	return refuse(fs, s, &p);
+}
+
+int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
+{
+	return to > from ? quota_check(fs, s, to - from) : 0;
+}
+
+bool quota_disk_full(const struct fs *fs, uid_t uid)
+{
+	const struct depot *d = &fs->depot;
+	const uint64_t stored = (uint64_t)d->nused * DEPOT_BLOCK + d->waiting;
+	const uint64_t share = (stored + (uint64_t)MAX(d->room, 0)) / 4 * 3;
+	const struct session *s;
+	const struct run *r;
+	uint64_t n = 0;
+
+	if (!fs->conf->allow_other || stored <= share)
+		return false;
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		if (s->uid != uid)
+			continue;
+		/* Output of runs that were removed stays as long as somebody has it open. */
+		LIST_FOREACH(r, &s->kept_runs, kept)
+			n += run_bytes(r);
+	}
+	return n > share;
+}

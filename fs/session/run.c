@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run: its code, its state, its output. */
+#include "run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "fs/mount.h"
+
+static const char *const run_state_names[] = {
+	[RUN_QUEUED] = "queued",   [RUN_RUNNING] = "running", [RUN_DONE] = "done",
+	[RUN_TIMEOUT] = "timeout", [RUN_KILLED] = "killed",   [RUN_OOM] = "oom",
+	[RUN_LOST] = "lost",	   [RUN_REFUSED] = "refused",
+};
+static_assert(ARRAY_SIZE(run_state_names) == RUN_NSTATES, "a name for each state");
+
+const char *run_state_str(enum run_state state)
+{
+	return run_state_names[state];
+}
+
+static const enum run_state state_of_outcome[] = {
+	[VM_DONE] = RUN_DONE, [VM_TIMEOUT] = RUN_TIMEOUT, [VM_KILLED] = RUN_KILLED,
+	[VM_OOM] = RUN_OOM,   [VM_LOST] = RUN_LOST,	  [VM_REFUSED] = RUN_REFUSED,
+};
+static_assert(ARRAY_SIZE(state_of_outcome) == VM_NOUTCOMES, "a state for each outcome");
+
+struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, struct buf *input)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->refs = 1;
+	r->number = number;
+	r->state = RUN_QUEUED;
+	r->code = *code;
+	r->input = *input;
+	memset(code, 0, sizeof(*code));
+	memset(input, 0, sizeof(*input));
+	r->depot = depot;
+	r->submitted = r->last_output = fs_now();
+	return r;
+}
+
+struct run *run_ref(struct run *r)
+{
+	r->refs++;
+	return r;
+}
+
+void run_unref(struct run *r)
+{
+	assert(r->refs > 0);
+	if (--r->refs)
+		return;
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		spool_fini(&r->spool[i], r->depot);
+	if (r->kept.le_prev)
+		LIST_REMOVE(r, kept);
+	buf_clear(&r->code);
+	buf_clear(&r->input);
+	free(r);
+}
+
+bool run_ended(const struct run *r)
+{
+	return r->state != RUN_QUEUED && r->state != RUN_RUNNING;
+}
+
+bool run_has_status(const struct run *r)
+{
+	return run_ended(r) && r->state != RUN_LOST && r->state != RUN_REFUSED;
+}
+
+void run_started(struct run *r, unsigned timeout_s)
+{
+	assert(r->state == RUN_QUEUED);
+	r->state = RUN_RUNNING;
+	r->timeout_s = timeout_s;
+	r->started = fs_now();
+}
+
+static enum run_output output_of(enum vm_stream stream)
+{
+	return stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR;
+}
+
+/* Adds to what has both streams in their order. */
+static void merge(struct run *r, enum vm_stream stream, const void *data, size_t len)
+{
+	const struct spool *other = &r->spool[stream == VM_STDOUT ? RUN_STDERR : RUN_STDOUT];
+	struct spool *both = &r->spool[RUN_BOTH];
+
+	if (spool_size(both) == 0) {
+		if (spool_size(other) == 0)
+			return; /* still only one of them */
+		spool_copy(both, other);
+	}
+	spool_append(both, r->depot, data, len);
+}
+
+void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len)
+{
+	struct spool *sp = &r->spool[output_of(stream)];
+
+	assert(r->state == RUN_RUNNING);
+	merge(r, stream, data, len);
+	spool_append(sp, r->depot, data, len);
+	r->last_output = fs_now();
+}
+
+bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
+{
+	const struct spool *sp = &r->spool[output_of(stream)];
+
+	/* Once for each block. */
+	return !sp->err && sp->len + len > SPOOL_MEMORY &&
+	       (sp->len <= SPOOL_MEMORY || sp->len % DEPOT_BLOCK + len >= DEPOT_BLOCK);
+}
+
+void run_stop_keeping(struct run *r, enum vm_stream stream, int err)
+{
+	spool_lose(&r->spool[output_of(stream)], err, 0);
+	/* An empty one begins as a copy of the other, with what is missing there. */
+	if (spool_size(&r->spool[RUN_BOTH]))
+		spool_lose(&r->spool[RUN_BOTH], err, 0);
+}
+
+bool run_lost(const struct run *r)
+{
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		if (r->spool[i].err)
+			return true;
+	return false;
+}
+
+bool run_is_behind(const struct run *r)
+{
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		if (spool_is_behind(&r->spool[i], r->depot))
+			return true;
+	return false;
+}
+
+void run_lost_problem(const struct run *r, struct vm_problem *ret_p)
+{
+	int err = 0;
+
+	for (int i = 0; i < RUN_NOUTPUTS && !err; i++)
+		err = r->spool[i].err;
+	*ret_p = (struct vm_problem){.code = "output-lost"};
+	snprintf(ret_p->cause, sizeof(ret_p->cause),
+		 "output of run %u could not be kept: %s; its files end with an error where it is "
+		 "missing",
+		 r->number, strerror(-err));
+	snprintf(ret_p->fix, sizeof(ret_p->fix), "%s",
+		 err == -ENOMEM ? "Free some memory, and run it again."
+		 : err == -EDQUOT
+			 ? "Remove runs or sessions with long output, and run it again: one user's "
+			   "may "
+			   "take three quarters of the disk."
+			 : "Make room on the disk of spool_dir, or mend it, and run it again.");
+}
+
+static uint64_t us_between(const struct timespec *a, const struct timespec *b)
+{
+	int64_t us = (b->tv_sec - a->tv_sec) * 1000000 + (b->tv_nsec - a->tv_nsec) / 1000;
+
+	return us > 0 ? (uint64_t)us : 0;
+}
+
+/* What is missing is told in any case, beside whatever else went wrong. */
+static void add_loss(struct run *r)
+{
+	struct vm_problem *p = &r->result.problem, loss;
+	const size_t len = strlen(p->cause);
+
+	run_lost_problem(r, &loss);
+	if (!p->code[0])
+		*p = loss;
+	else
+		snprintf(p->cause + len, sizeof(p->cause) - len, "; %s", loss.cause);
+}
+
+void run_ended_with(struct run *r, const struct vm_result *result)
+{
+	assert(!run_ended(r));
+	r->result = *result;
+	for (int i = 0; i < VM_NSTREAMS; i++)
+		r->result.dropped[i] += r->spool[i].lost;
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		spool_seal(&r->spool[i], r->depot);
+	if (run_lost(r))
+		add_loss(r);
+	r->state = state_of_outcome[result->outcome];
+	r->ended = fs_now();
+	if (!r->result.wall_us) /* the sandbox could not say */
+		r->result.wall_us = us_between(&r->started, &r->ended);
+	buf_clear(&r->input);
+}
+
+void run_refuse(struct run *r, const struct vm_problem *why)
+{
+	assert(r->state == RUN_QUEUED);
+	r->state = RUN_REFUSED;
+	r->result = (struct vm_result){.outcome = VM_REFUSED, .problem = *why};
+	r->ended = fs_now();
+	buf_clear(&r->input);
+}
+
+const struct spool *run_spool(const struct run *r, enum run_output which)
+{
+	if (which != RUN_BOTH)
+		return &r->spool[which];
+	if (spool_size(&r->spool[RUN_BOTH]))
+		return &r->spool[RUN_BOTH];
+	return &r->spool[spool_size(&r->spool[RUN_STDOUT]) ? RUN_STDOUT : RUN_STDERR];
+}
+
+uint64_t run_bytes(const struct run *r)
+{
+	uint64_t n = r->code.len;
+
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		n += r->spool[i].len;
+	return n;
+}
+
+bool run_truncated(const struct run *r, enum vm_stream stream)
+{
+	return r->result.dropped[stream] > 0;
+}
+
+static int put_bytes_on(struct buf *out, uint64_t n, const char *stream)
+{
+	if (n == 0)
+		return buf_printf(out, ", nothing on %s", stream);
+	return buf_printf(out, ", %" PRIu64 " byte%s on %s", n, n == 1 ? "" : "s", stream);
+}
+
+/* "41 ms", "3.2 s" */
+static void put_duration(struct buf *out, uint64_t us)
+{
+	if (us < 10000)
+		buf_printf(out, "%" PRIu64 ".%" PRIu64 " ms", us / 1000, us / 100 % 10);
+	else if (us < 1000000)
+		buf_printf(out, "%" PRIu64 " ms", us / 1000);
+	else
+		buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", us / 1000000, us / 100000 % 10);
+}
+
+int run_summary(const struct run *r, struct buf *out)
+{
+	const struct timespec now = fs_now();
+
+	buf_printf(out, "run %u: ", r->number);
+	switch (r->state) {
+	case RUN_QUEUED:
+		buf_printf(out, "queued for ");
+		put_duration(out, us_between(&r->submitted, &now));
+		return buf_printf(out, "\n");
+	case RUN_RUNNING:
+		buf_printf(out, "running for ");
+		put_duration(out, us_between(&r->started, &now));
+		break;
+	case RUN_DONE:
+		buf_printf(out, "exit %u in ", r->result.status);
+		put_duration(out, r->result.wall_us);
+		break;
+	case RUN_TIMEOUT:
+	case RUN_KILLED:
+	case RUN_OOM:
+		buf_printf(out, "%s, exit %u after ", run_state_str(r->state), r->result.status);
+		put_duration(out, r->result.wall_us);
+		break;
+	case RUN_REFUSED:
+		return buf_printf(out, "refused, it never ran: %s\n", r->result.problem.cause);
+	case RUN_LOST: buf_printf(out, "lost, no exit status: %s", r->result.problem.cause); break;
+	case RUN_NSTATES: assert(0);
+	}
+	for (int i = 0; i < VM_NSTREAMS; i++) {
+		put_bytes_on(out, r->spool[i].len, i == VM_STDOUT ? "stdout" : "stderr");
+		if (r->spool[i].lost)
+			buf_printf(out, " (%" PRIu64 " more were lost)", r->spool[i].lost);
+		else if (run_truncated(r, (enum vm_stream)i))
+			buf_printf(out, " (truncated)");
+	}
+	return buf_printf(out, "\n");
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of a session's `ctl` node. */
+#ifndef XSBX_FS_TREE_CTL_H
+#define XSBX_FS_TREE_CTL_H
+
+#include <stddef.h>
+
+#include "vm/vm.h"
+
+#define CTL_VERBS_MAX 16   /* of one write */
+#define CTL_TEXT_MAX  4096 /* bytes of one write */
+
+enum ctl_verb {
+	CTL_INTERRUPT,
+	CTL_KILL,
+	CTL_RESET,
+	CTL_CLOSE,
+	CTL_COMMIT,
+	CTL_DISCARD,
+	CTL_PAUSE,
+	CTL_RESUME,
+	CTL_NVERBS
+};
+
+const char *ctl_verb_str(enum ctl_verb verb);
+
+/**
+ * ctl_parse() - Read verbs, one a line
+ * @text: Bytes from a user, not terminated; empty lines, blanks around a verb and CRLF are fine
+ * @len: How many
+ * @ret_verbs: The verbs in their order, room for CTL_VERBS_MAX; untouched if it fails
+ * @ret_nverbs: How many; may be 0
+ * @ret_why: Filled in if it fails
+ *
+ * Return: 0 or -EINVAL; one line that is wrong refuses all of it.
+ */
+int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *ret_nverbs,
+	      struct vm_problem *ret_why);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixed tree: attributes, lookup and listings of everything but what is below `files/`. */
+#ifndef XSBX_FS_TREE_DIR_H
+#define XSBX_FS_TREE_DIR_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "node.h"
+
+struct fs;
+struct handle;
+struct req;
+
+/* Attributes of a node other than NODE_FILE. Return: 0 or -errno. */
+int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st);
+
+/**
+ * dir_lookup() - Find a name in a directory of the fixed tree
+ * @fs: Mount
+ * @dir: Directory, not one below `files/`
+ * @name: Name
+ * @ret_n: Result
+ *
+ * Return: 0, -ENOENT, -ENOTDIR.
+ */
+int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct node *ret_n);
+
+/* Makes the listing of @dir in an open handle: later reads show this, whatever happens. */
+int dir_open(struct fs *fs, struct handle *h, const struct node *dir);
+void dir_read(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset);
+
+/* Target of runs/latest. */
+void dir_latest(const struct node *n, char target[16]);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that are written: `in`, `stdin`, `ctl`. See input.h. */
+#include "input.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vm/base/log.h"
+#include "ctl.h"
+#include "fs/mount.h"
+#include "fs/session/binding.h"
+#include "fs/session/pause.h"
+#include "fs/session/quota.h"
+#include "fs/session/session.h"
+#include "text.h"
+
+/* Task flags in /proc/PID/stat, see the kernel's include/linux/sched.h. */
+#define TASK_EXITING  0x00000004ul
+#define TASK_SIGNALED 0x00000400ul
+
+/* Return: a file of process @pid, as much of it as there is room for, or false. */
+static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, size - 1);
+	text[MAX(n, 0)] = '\0';
+	return n > 0;
+}
+
+/*
+ * Who closes files because it ends has no memory any more. Who closes them in execve(2) has: then it holds a lock
+ * that the kernel (6.18) also takes for /proc/PID/stat, and waits for our answer. /proc/PID/statm takes none that
+ * anybody sleeps with, and is one short line, unlike /proc/PID/status with its groups.
+ */
+static bool has_memory(pid_t pid)
+{
+	char text[256];
+
+	return !read_proc(pid, "statm", text, sizeof(text)) || strcmp(text, "0 0 0 0 0 0 0\n") != 0;
+}
+
+bool input_killed(pid_t pid)
+{
+	const unsigned long dying = TASK_EXITING | TASK_SIGNALED;
+	unsigned long flags = 0;
+	char text[512], *p;
+
+	if (pid <= 0 || has_memory(pid) || !read_proc(pid, "stat", text, sizeof(text)))
+		return false;
+	p = strrchr(text, ')'); /* the name before it may hold anything */
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
+		return false;
+	return (flags & dying) == dying;
+}
+
+/* ---- in ---- */
+
+int input_check(struct session *s, const void *data, size_t len, uint64_t offset)
+{
+	if (offset > SESSION_CODE_MAX || len > SESSION_CODE_MAX - offset) {
+		session_problemf(s, "code-too-long",
+				 "Put the bulk into files/, and import or read it from there.",
+				 "code may be at most %u bytes long", SESSION_CODE_MAX);
+		return -EFBIG;
+	}
+	if (memchr(data, '\0', len)) {
+		session_problemf(s, "nul-byte", "Pass binary data through files/ or stdin.",
+				 "code must not contain NUL bytes");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+struct handle *input_writer(struct session *s)
+{
+	struct handle *h, *newest = NULL;
+
+	TAILQ_FOREACH(h, &s->inputs, input_link)
+		if (h->dirty && !h->killed)
+			newest = h;
+	return newest;
+}
+
+static bool writes(const struct handle *h)
+{
+	return (h->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static int input_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	struct session *s = n->s;
+	int e;
+
+	(void)fs;
+	if (!writes(h))
+		return buf_append(&h->text, s->last_code.data, s->last_code.len);
+	e = session_can_submit(s);
+	if (e < 0)
+		return e;
+	/* What is appended runs by itself; an open that neither empties nor appends edits what there is. */
+	if (!(h->flags & (O_TRUNC | O_APPEND))) {
+		e = buf_append(&h->text, s->last_code.data, s->last_code.len);
+		if (e < 0)
+			return e;
+	}
+	h->mtime = fs_now();
+	TAILQ_INSERT_TAIL(&s->inputs, h, input_link);
+	return 0;
+}
+
+static int input_append(struct handle *h, const void *data, size_t size, uint64_t offset)
+{
+	int e;
+
+	if (h->flags & O_APPEND)
+		offset = h->text.len; /* the kernel goes by a size that may be another writer's */
+	e = input_check(h->s, data, size, offset);
+	if (e < 0)
+		return e;
+	if (offset > h->text.len) {
+		session_problemf(h->s, "nul-byte", "Write code from its beginning to its end.",
+				 "a gap in the code would be NUL bytes");
+		return -EINVAL;
+	}
+	e = session_can_submit(h->s);
+	if (e == 0)
+		e = quota_take(h->s->fs, h->s, h->text.len, (size_t)offset + size);
+	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
+}
+
+/* Who tries again, or goes on all the same, has no whole program: the kernel's offset has not moved. */
+static int refuse_again(struct handle *h)
+{
+	if (h->failed == -EBUSY || h->failed == -EDQUOT || h->failed == -ENOMEM)
+		session_problemf(
+			h->s, "write-refused",
+			"Write all of it again: open `in` anew, or truncate it to 0 first.",
+			"an earlier write of this code was refused (%s), so what follows is no "
+			"whole program",
+			strerror(-h->failed));
+	return h->failed;
+}
+
+static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		       uint64_t offset)
+{
+	int e;
+
+	if (h->failed)
+		return refuse_again(h);
+	e = input_append(h, data, size, offset);
+	if (e < 0) {
+		h->failed = e;
+		wait_wake(fs, &h->s->wait); /* nobody need wait for what becomes of it */
+		return e;
+	}
+	h->dirty = true;
+	h->killed = false; /* it was another that shares the descriptor */
+	h->mtime = fs_now();
+	session_touch(h->s); /* somebody is writing code for it */
+	return 0;
+}
+
+static int input_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	if (size > h->text.len)
+		return -EINVAL; /* would fill up with NUL bytes */
+	if (size == 0)
+		h->failed = 0; /* it starts over */
+	h->mtime = fs_now();
+	(void)buf_truncate(&h->text, (size_t)size); /* it only gets shorter */
+	wait_wake(fs, &h->s->wait);
+	return 0;
+}
+
+int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size)
+{
+	struct buf *b = kind == NODE_STDIN ? &s->next_stdin : &s->last_code;
+	struct handle *h = TAILQ_LAST(&s->inputs, input_list);
+
+	if (kind == NODE_IN && h) {
+		b = &h->text;
+		h->mtime = fs_now();
+	}
+	if (size > b->len)
+		return -EINVAL;
+	(void)buf_truncate(b, (size_t)size);
+	if (kind == NODE_STDIN && size == 0)
+		s->stdin_taken++;
+	wait_wake(s->fs, &s->wait);
+	return 0;
+}
+
+static int input_flush(struct fs *fs, struct handle *h, bool killed)
+{
+	if (!writes(h) || !h->dirty)
+		return 0;
+	h->killed = killed;
+	if (killed)
+		wait_wake(fs, &h->s->wait); /* nothing will come of it */
+	return 0;
+}
+
+/* Too late for its writer to be told. */
+static void drop(struct session *s, int err)
+{
+	log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-err));
+	if (!s->error.code[0])
+		session_problemf(s, "dropped", "Write it again.", "code did not become a run: %s",
+				 strerror(-err));
+}
+
+static void input_release(struct fs *fs, struct handle *h)
+{
+	struct session *s = h->s;
+	int e;
+
+	if (!writes(h))
+		return;
+	TAILQ_REMOVE(&s->inputs, h, input_link);
+	if (s->dead)
+		return;
+	/* Most that can be refused was refused in open and write; an empty program is no program. */
+	if (h->dirty && !h->killed && !h->failed && h->text.len) {
+		e = session_submit_late(s, &h->text, &h->mtime);
+		if (e < 0)
+			drop(s, e);
+	}
+	wait_wake(fs, &s->wait);
+}
+
+const struct handle_ops input_ops = {
+	.open = input_open,
+	.read = text_read,
+	.write = input_write,
+	.truncate = input_truncate,
+	.flush = input_flush,
+	.release = input_release,
+};
+
+/* ---- stdin ---- */
+
+static int stdin_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	if (h->flags & O_TRUNC) {
+		n->s->stdin_taken++;
+		buf_clear(&n->s->next_stdin);
+		n->s->stdin_mtime = fs_now();
+	}
+	h->expected = n->s->stdin_taken;
+	return 0;
+}
+
+/*
+ * Where what is written at @offset of this open goes. Once what was there has been taken or emptied, the kernel's
+ * offset counts from too early.
+ */
+static uint64_t stdin_place(struct handle *h, uint64_t offset)
+{
+	const struct session *s = h->s;
+
+	if (h->flags & O_APPEND)
+		return s->next_stdin.len;
+	if (h->expected != s->stdin_taken) {
+		h->expected = s->stdin_taken;
+		h->base = offset;
+	}
+	h->base = MIN(h->base, offset);
+	return offset - h->base;
+}
+
+static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		       uint64_t offset)
+{
+	struct session *s = h->s;
+	int e;
+
+	if (s->dead)
+		return -ESTALE;
+	offset = stdin_place(h, offset);
+	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
+		session_problemf(s, "stdin-too-long",
+				 "Put the data into files/, and read it from there.",
+				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
+		return -EFBIG;
+	}
+	e = quota_take(fs, s, s->next_stdin.len, (size_t)offset + size);
+	if (e < 0)
+		return e;
+	s->stdin_mtime = fs_now();
+	return buf_write_at(&s->next_stdin, offset, data, size);
+}
+
+static int stdin_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	struct session *s = h->s;
+	const bool in_step = h->expected == s->stdin_taken;
+	const int e = input_truncate_path(s, NODE_STDIN, size);
+
+	(void)fs;
+	if (in_step) /* who empties it himself knows where he is */
+		h->expected = s->stdin_taken;
+	return e;
+}
+
+const struct handle_ops stdin_ops = {
+	.open = stdin_open,
+	.write = stdin_write,
+	.truncate = stdin_truncate,
+};
+
+/* ---- ctl ---- */
+
+static int run_verb(struct session *s, enum ctl_verb verb)
+{
+	switch (verb) {
+	case CTL_INTERRUPT: return session_interrupt(s);
+	case CTL_KILL: return session_kill(s);
+	case CTL_RESET: return session_reset(s);
+	case CTL_CLOSE: return session_close(s);
+	case CTL_COMMIT: return changes_commit(s);
+	case CTL_DISCARD: return changes_discard(s);
+	case CTL_PAUSE: return pause_begin(s);
+	case CTL_RESUME: return pause_end(s);
+	case CTL_NVERBS: break;
+	}
+	assert(0);
+	return -EINVAL;
+}
+
+static int ctl_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+		     uint64_t offset)
+{
+	enum ctl_verb verbs[CTL_VERBS_MAX];
+	struct vm_problem why = {0};
+	size_t n = 0;
+	int e;
+
+	(void)fs;
+	(void)offset;
+	if (h->s->dead)
+		return -ESTALE;
+	e = ctl_parse(data, size, verbs, &n, &why);
+	if (e < 0) {
+		session_problem(h->s, &why);
+		return e;
+	}
+	for (size_t i = 0; i < n && e == 0; i++)
+		e = run_verb(h->s, verbs[i]);
+	return e;
+}
+
+static int ctl_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	(void)h;
+	(void)size;
+	return 0;
+}
+
+const struct handle_ops ctl_ops = {
+	.write = ctl_write,
+	.truncate = ctl_truncate,
+};

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `metrics` node: Prometheus text format. */
+#include "metrics.h"
+
+#include <inttypes.h>
+
+#include "fs/mount.h"
+#include "fs/session/run.h"
+#include "fs/session/session.h"
+
+static void head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_printf(out, "# HELP xsbxfs_%s %s\n# TYPE xsbxfs_%s %s\n", name, help, name, type);
+}
+
+static void single(struct buf *out, const char *name, const char *type, const char *help,
+		   uint64_t v)
+{
+	head(out, name, type, help);
+	buf_printf(out, "xsbxfs_%s %" PRIu64 "\n", name, v);
+}
+
+static void sessions(const struct fs *fs, struct buf *out)
+{
+	unsigned n[SESSION_NSTATES] = {0};
+
+	for (unsigned i = 0; i < fs->nslots; i++)
+		if (fs->slot[i])
+			n[fs->slot[i]->state]++;
+	head(out, "sessions", "gauge", "Sessions by state.");
+	for (int i = 0; i < SESSION_NSTATES; i++)
+		buf_printf(out, "xsbxfs_sessions{state=\"%s\"} %u\n",
+			   session_state_str((enum session_state)i), n[i]);
+}
+
+static void runs(const struct fs *fs, struct buf *out)
+{
+	head(out, "runs_total", "counter", "Runs that have ended, by how.");
+	for (int i = RUN_DONE; i < RUN_NSTATES; i++)
+		buf_printf(out, "xsbxfs_runs_total{state=\"%s\"} %" PRIu64 "\n",
+			   run_state_str((enum run_state)i), fs->stats.runs[i]);
+}
+
+struct pools {
+	uint64_t ready, hits, misses, refills, refill_ms;
+};
+
+static void add_pool(void *data, const struct vm_template_status *st)
+{
+	struct pools *p = data;
+
+	p->ready += st->ready;
+	p->hits += st->hits;
+	p->misses += st->misses;
+	p->refills += st->refills;
+	p->refill_ms += st->refill_sum_ms;
+}
+
+static void pools(const struct fs *fs, struct buf *out)
+{
+	struct pools p = {0};
+
+	vm_templates(fs->vm, add_pool, &p);
+	single(out, "pool_ready", "gauge", "Idle clones that can be used at once.", p.ready);
+	single(out, "pool_hits_total", "counter", "Sandboxes that were taken from the pool.",
+	       p.hits);
+	single(out, "pool_misses_total", "counter", "Sandboxes for which the pool had none.",
+	       p.misses);
+	single(out, "pool_refills_total", "counter", "Clones that were made for the pool.",
+	       p.refills);
+	head(out, "pool_refill_seconds_total", "counter", "What making them took, all together.");
+	buf_printf(out, "xsbxfs_pool_refill_seconds_total %" PRIu64 ".%03u\n", p.refill_ms / 1000,
+		   (unsigned)(p.refill_ms % 1000));
+}
+
+static void admission(const struct fs *fs, struct buf *out)
+{
+	struct vm_admission a;
+
+	vm_admission(fs->vm, &a);
+	single(out, "sandboxes_refused_total", "counter",
+	       "Sandboxes that never had a place, because too many waited or for too long.",
+	       a.refused);
+	single(out, "sandboxes_closing", "gauge", "Sandboxes whose end is not complete.",
+	       a.closing);
+	single(out, "runs_waiting", "gauge", "Runs that wait for a processor.", a.runs_waiting);
+	head(out, "admission_memory_bytes", "gauge",
+	     "Memory that may be promised to sandboxes, is promised, and is held by snapshots.");
+	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"budget\"} %" PRIu64 "\n",
+		   a.memory_mb << 20);
+	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"promised\"} %" PRIu64 "\n",
+		   a.promised_mb << 20);
+	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"snapshots\"} %" PRIu64 "\n",
+		   a.snapshots_mb << 20);
+	head(out, "admission_processors", "gauge",
+	     "Processors that runs may have without waiting, and have.");
+	buf_printf(out, "xsbxfs_admission_processors{what=\"budget\"} %u.%02u\n", a.cpus / 100,
+		   a.cpus % 100);
+	buf_printf(out, "xsbxfs_admission_processors{what=\"used\"} %u.%02u\n", a.cpus_used / 100,
+		   a.cpus_used % 100);
+	single(out, "host_memory_available_bytes", "gauge",
+	       "Memory of the host, or of our control group, that is to be had.",
+	       a.available_mb << 20);
+	if (!a.pressure_known)
+		return;
+	head(out, "host_memory_pressure_percent", "gauge",
+	     "Share of the last ten seconds in which nothing got on for want of memory.");
+	buf_printf(out, "xsbxfs_host_memory_pressure_percent %u.%02u\n", a.pressure / 100,
+		   a.pressure % 100);
+}
+
+static void store(const struct fs *fs, struct buf *out)
+{
+	struct vm_store_status st;
+
+	vm_store_status(fs->vm, &st);
+	if (!st.url)
+		return;
+	head(out, "store_requests_total", "counter", "Objects of the store, by what came of it.");
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"fetched\"} %" PRIu64 "\n",
+		   st.fetched);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"absent\"} %" PRIu64 "\n", st.absent);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"damaged\"} %" PRIu64 "\n",
+		   st.damaged);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"put\"} %" PRIu64 "\n", st.put);
+	buf_printf(out, "xsbxfs_store_requests_total{result=\"failed\"} %" PRIu64 "\n", st.failed);
+}
+
+int metrics_render(struct fs *fs, struct buf *out)
+{
+	struct vm_status st;
+
+	vm_status(fs->vm, &st);
+	head(out, "info", "gauge", "Constant 1; version and accelerator are labels.");
+	buf_printf(out, "xsbxfs_info{version=\"%s\",accelerator=\"%s\"} 1\n", XSBX_VERSION,
+		   st.accel);
+	single(out, "uptime_seconds", "gauge", "Seconds since the mount.",
+	       (uv_now(fs->loop) - fs->started_ms) / 1000);
+	sessions(fs, out);
+	single(out, "sessions_created_total", "counter", "Sessions made.",
+	       fs->stats.sessions_created);
+	single(out, "sessions_closed_total", "counter", "Sessions whose sandbox has gone.",
+	       fs->stats.sessions_closed);
+	runs(fs, out);
+	single(out, "output_bytes_total", "counter", "Bytes of output received from sandboxes.",
+	       fs->stats.output_bytes);
+	single(out, "net_denied_total", "counter", "What networks of sandboxes refused.",
+	       fs->stats.denied);
+	single(out, "sandboxes", "gauge", "Sandboxes that exist.", st.running);
+	single(out, "sandboxes_waiting", "gauge", "Sandboxes that wait for admission.", st.waiting);
+	single(out, "sandboxes_max", "gauge", "Sandboxes admitted at once.", st.max_vms);
+	single(out, "sandboxes_started_total", "counter", "Sandboxes started.", st.started);
+	single(out, "sandboxes_failed_total", "counter", "Sandboxes that failed to start or died.",
+	       st.failed);
+	head(out, "sandboxes_started_by_total", "counter", "Sandboxes started, by how.");
+	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"warm\"} %" PRIu64 "\n", st.warm);
+	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"snapshot\"} %" PRIu64 "\n",
+		   st.snapshot);
+	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"cold\"} %" PRIu64 "\n", st.cold);
+	admission(fs, out);
+	pools(fs, out);
+	store(fs, out);
+	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
+	       fs->stats.requests);
+	return 0;
+}

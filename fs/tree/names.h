@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making, removing and renaming names of the fixed tree: what mkdir, rm and mv mean there. */
+#ifndef XSBX_FS_TREE_NAMES_H
+#define XSBX_FS_TREE_NAMES_H
+
+#include "node.h"
+#include "fs/request/reply.h"
+
+struct fs;
+
+/* mkdir: a session, where @dir is a template. Return: 0 or -errno. */
+int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
+		struct node *ret_n);
+
+/* rmdir: a session; the directory of a run; anything else of a session stays, without an
+ * error, so that `rm -r` of a session gets to the end. Return: 0 or -errno. */
+int names_rmdir(struct fs *fs, const struct node *dir, const char *name);
+
+/* unlink: a scratch file, or `in` (until it is made again). Other nodes of a session stay where they are,
+ * without an error, for the sake of `rm -r`. Return: 0 or -errno. */
+int names_unlink(struct fs *fs, const struct node *dir, const char *name);
+
+/**
+ * names_create() - open(O_CREAT) of a name that is not there
+ * @fs: Mount
+ * @dir: Directory
+ * @name: `in` after its removal, or the name of a scratch file in a session's directory
+ * @mode: Permissions
+ * @ret_n: Result
+ *
+ * Return: 0 or -errno.
+ */
+int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t mode,
+		 struct node *ret_n);
+
+/* rename: within a session's directory, see scratch_rename(). Return: 0 or -errno. */
+int names_rename(const struct node *dir, const char *name, const struct node *newdir,
+		 const char *newname, unsigned flags);
+
+#endif

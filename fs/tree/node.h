@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes: what an inode number stands for. */
+#ifndef XSBX_FS_TREE_NODE_H
+#define XSBX_FS_TREE_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "fs/config/daemon.h"
+#include "fs/request/reply.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * All nodes but those below `files/` are fixed by the interface, so an inode number is not an index
+ * into a table of objects but says what the node is:
+ *
+ *	bit 62..57   56..44   43..32       31..0
+ *	    kind     slot     generation   sub
+ *
+ * The slot is that of the session (or, for a template's nodes, of the template), the generation tells
+ * this user of the slot from earlier ones, and `sub` is the number of a run, or an index into the
+ * session's table of files or of scratch files. Nothing needs to be remembered when the kernel
+ * looks a node up or forgets it, and a number from the past resolves to ESTALE, never to memory
+ * that belongs to something else. Bit 63 stays clear for programs that take it for a sign.
+ */
+
+struct fs;
+struct run;
+struct session;
+struct handle_ops;
+
+enum node_kind {
+	NODE_NONE,
+	NODE_ROOT,
+	NODE_ROOT_README,
+	NODE_ROOT_STATUS,
+	NODE_ISOLATION,
+	NODE_DOCTOR,
+	NODE_METRICS,
+	NODE_EVENTS,
+	NODE_ROOT_ERROR, /* `sub` is whose */
+	NODE_TEMPLATE,
+	NODE_TEMPLATE_JSON,
+	NODE_TEMPLATE_README,
+	NODE_SESSION,
+	NODE_IN,
+	NODE_STDIN,
+	NODE_STDOUT,
+	NODE_STDERR,
+	NODE_OUTPUT,
+	NODE_EXIT_CODE,
+	NODE_SUMMARY,
+	NODE_STATE,
+	NODE_STATUS,
+	NODE_ERROR,
+	NODE_CONFIG,
+	NODE_CTL,
+	NODE_CONSOLE,
+	NODE_CHANGES,
+	NODE_FILES,
+	NODE_RUNS,
+	NODE_README,
+	NODE_NET,
+	NODE_NET_ALLOW,
+	NODE_NET_DENIED,
+	NODE_PORTS,
+	NODE_SCRATCH,
+	NODE_LATEST,
+	NODE_RUN,
+	NODE_RUN_IN,
+	NODE_RUN_STDOUT,
+	NODE_RUN_STDERR,
+	NODE_RUN_OUTPUT,
+	NODE_RUN_EXIT_CODE,
+	NODE_RUN_STATE,
+	NODE_RUN_STATUS,
+	NODE_RUN_SUMMARY,
+	NODE_RUN_WAIT,
+	NODE_FILE,
+	NODE_NKINDS,
+};
+
+struct node_def {
+	const char *name;	      /* NULL where the name is not fixed */
+	enum node_kind parent;	      /* NODE_NONE for the root */
+	mode_t mode;		      /* type and permissions */
+	const struct handle_ops *ops; /* of an open handle; NULL for directories and links */
+};
+
+extern const struct node_def node_defs[NODE_NKINDS];
+
+/* A resolved inode number; valid until control returns to the loop. */
+struct node {
+	enum node_kind kind;
+	uint64_t ino;
+	uint32_t sub;
+	const struct conf_template *t; /* of a template's or session's node */
+	unsigned template_index;
+	struct session *s; /* of a session's node */
+	struct run *r;	   /* of a run's node */
+};
+
+uint64_t node_ino(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub);
+
+/* The inode number of another node of the same session as @n, or of a run of it. */
+uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub);
+uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t sub);
+
+/* Return: 0, or -ESTALE if what @ino named is gone. */
+int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
+
+/* What the kernel may keep of nodes of this kind. */
+enum reply_keep node_keep(enum node_kind kind);
+
+/* Is this kind part of a run's directory? */
+bool node_in_run(enum node_kind kind);
+
+/**
+ * node_child() - The kind of a fixed child
+ * @parent: Kind of the directory
+ * @name: Name looked for
+ *
+ * Return: The kind, or NODE_NONE.
+ */
+enum node_kind node_child(enum node_kind parent, const char *name);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `doctor` and `isolation` nodes. */
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "vm/confine.h"
+#include "fs/mount.h"
+
+#define FUSE_PAGES 256u /* what libfuse and we ask for: 1 MiB */
+
+struct checks {
+	struct buf *out;
+	bool failed;
+	int err;
+};
+
+static void check(void *data, const char *name, enum vm_level level, const char *found,
+		  const char *fix)
+{
+	static const char *const words[] = {"ok", "warn", "fail"};
+	struct checks *c = data;
+	int e;
+
+	_Static_assert(ARRAY_SIZE(words) == VM_NLEVELS, "a word for each level");
+	c->failed = c->failed || level == VM_FAIL;
+	e = buf_printf(c->out, "%-4s %s: %s%s%s\n", words[level], name, found, fix[0] ? " -- " : "",
+		       fix);
+	if (e < 0)
+		c->err = e;
+}
+
+unsigned report_request_timeout(void)
+{
+	static const char *const paths[] = {"/proc/sys/fs/fuse/default_request_timeout",
+					    "/proc/sys/fs/fuse/max_request_timeout"};
+	unsigned least = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_file_ FILE *f = fopen(paths[i], "re");
+		unsigned v;
+
+		if (f && fscanf(f, "%u", &v) == 1 && v && (!least || v < least))
+			least = v;
+	}
+	return least;
+}
+
+/* How much one request may carry. */
+static void check_transfers(struct checks *c)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/sys/fs/fuse/max_pages_limit", "re");
+	char found[128];
+	unsigned pages;
+
+	if (!f || fscanf(f, "%u", &pages) != 1)
+		return;
+	snprintf(found, sizeof(found), "at most %u pages at once", pages);
+	check(c, "fuse transfers", pages < FUSE_PAGES ? VM_WARN : VM_OK, found,
+	      pages < FUSE_PAGES ? "sysctl fs.fuse.max_pages_limit=256: until then long reads and "
+				   "writes take more requests, and more time"
+				 : "");
+}
+
+static bool has_line(const char *path, const char *want)
+{
+	_cleanup_file_ FILE *f = fopen(path, "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, " \t\r\n")] = '\0';
+		if (strcmp(line, want) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a user who is not root needs to mount at all, and for others. */
+static void check_rights(struct checks *c, const struct conf *conf)
+{
+	if (geteuid() == 0)
+		return;
+	if (access("/usr/bin/fusermount3", X_OK) < 0 && access("/bin/fusermount3", X_OK) < 0)
+		check(c, "fusermount3", VM_FAIL, "it is not installed",
+		      "only root can mount without it: apt-get install fuse3");
+	if (has_line("/etc/fuse.conf", "user_allow_other"))
+		check(c, "fuse allow_other", VM_OK, "every user may ask for it", "");
+	else
+		check(c, "fuse allow_other", conf->allow_other ? VM_FAIL : VM_OK,
+		      "only root may ask for it",
+		      conf->allow_other ? "write a line user_allow_other into /etc/fuse.conf" : "");
+}
+
+static void check_fuse(struct checks *c, const struct conf *conf)
+{
+	unsigned timeout = report_request_timeout();
+	char found[128];
+
+	if (access("/dev/fuse", F_OK) < 0)
+		check(c, "fuse", VM_FAIL, "there is no /dev/fuse", "modprobe fuse, as root");
+	else
+		check(c, "fuse", VM_OK, "/dev/fuse is there", "");
+	check_transfers(c);
+	check_rights(c, conf);
+	snprintf(found, sizeof(found), "%u s (0: none)", timeout);
+	check(c, "fuse request timeout", timeout ? VM_WARN : VM_OK, found,
+	      timeout ? "sysctl fs.fuse.default_request_timeout=0 fs.fuse.max_request_timeout=0: "
+			"until then waiting reads are interrupted in time and tried again"
+		      : "");
+}
+
+/* Looks where it is, or is going to be made at the first mount; waits for the disk. */
+static int64_t look_for_room(const char *dir)
+{
+	char path[PATH_MAX], *slash;
+	struct statvfs st;
+	int r;
+
+	snprintf(path, sizeof(path), "%s", dir);
+	while ((r = statvfs(path, &st)) < 0 && errno == ENOENT && (slash = strrchr(path, '/')) &&
+	       slash > path)
+		*slash = '\0';
+	return r < 0 ? -errno : (int64_t)(st.f_bavail * st.f_frsize);
+}
+
+/* @room: bytes that are free, or -errno. */
+static void check_disk(struct checks *c, const struct conf *conf, int64_t room)
+{
+	char found[256];
+
+	if (room < 0) {
+		snprintf(found, sizeof(found), "%s: %s", conf->spool_dir, strerror((int)-room));
+		check(c, "spool directory", VM_FAIL, found,
+		      "make it, or name another as spool_dir");
+		return;
+	}
+	room >>= 20;
+	snprintf(found, sizeof(found), "%lld MiB free in %s", (long long)room, conf->spool_dir);
+	check(c, "spool directory", room < 512 ? VM_WARN : VM_OK, found,
+	      room < 512 ? "long outputs go there: free some space, or name another as spool_dir"
+			 : "");
+}
+
+/* Which names of packages may be asked for. */
+static void check_lists(struct checks *c, const struct conf *conf)
+{
+	static const char *const names[] = {
+		[PACKAGES_PYTHON] = "of Python's", [PACKAGES_NPM] = "of npm's"};
+	char found[128] = "";
+	bool empty = false;
+
+	_Static_assert(ARRAY_SIZE(names) == PACKAGES_NKINDS, "a name for each kind");
+	for (int i = 0; i < PACKAGES_NKINDS; i++) {
+		const struct packages_list *l = &conf->packages.list[i];
+		const size_t len = strlen(found);
+
+		empty = empty || (!l->any && !l->n);
+		if (l->any)
+			snprintf(found + len, sizeof(found) - len, "any %s, ", names[i]);
+		else
+			snprintf(found + len, sizeof(found) - len, "%zu %s, ", l->n, names[i]);
+	}
+	snprintf(found + strlen(found) - 2, 32, " may be asked for");
+	check(c, "package names", empty ? VM_WARN : VM_OK, found,
+	      empty ? "Install the whole package, which has lists of names, or name lists in "
+		      "[packages]: python_list, npm_list"
+		    : "");
+}
+
+/* What sessions may ask for. */
+static void check_networks(struct checks *c, const struct conf *conf)
+{
+	const char *most = conf->limits.max_allow;
+	const struct vm_host_ports *ports = &conf->limits.host_ports;
+	char found[400];
+
+	if (!conf->allow_network)
+		snprintf(found, sizeof(found), "none ([limits] allow_network)");
+	else if (most && strcmp(most, "*") == 0)
+		snprintf(found, sizeof(found), "to every public host that they name");
+	else if (most)
+		snprintf(found, sizeof(found), "at most ([limits] max_allow): %.300s",
+			 *most ? most : "ports alone");
+	else
+		snprintf(found, sizeof(found),
+			 "to every host that they name, private ones too ([limits] max_allow = "
+			 "any)");
+	for (unsigned i = 0; conf->allow_network && i < ports->n; i++) {
+		const size_t len = strlen(found);
+
+		snprintf(found + len, sizeof(found) - len, "%s%u",
+			 i ? " " : "; of this machine, as host.internal, ports ", ports->port[i]);
+	}
+	check(c, "networks of sessions", VM_OK, found, "");
+}
+
+static bool has_machines(const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->ntemplates; i++) {
+		if (conf->template[i].settings.backend == SETTINGS_MICROVM)
+			return true;
+	}
+	return false;
+}
+
+struct vm_config report_vm_config(const struct conf *conf)
+{
+	return (struct vm_config){
+		.cache_dir = conf->cache_dir,
+		.runtime_dir = conf->runtime_dir,
+		.qemu = conf->qemu,
+		.agent = conf->agent,
+		.accel = conf->accel,
+		.kernel = conf->kernel,
+		.image_builder = conf->image_builder,
+		.max_vms = conf->max_vms,
+		.max_vms_user = conf->max_vms_user,
+		.shared = conf->allow_other,
+		.memory_percent = conf->memory_percent,
+		.cpu_percent = conf->cpu_percent,
+		.reserve_bytes = conf->reserve_bytes,
+		.queue = conf->queue,
+		.queue_user = conf->queue_user,
+		.admission_s = conf->admission_s,
+		.boot_s = conf->boot_s,
+		.host_ports = conf->limits.host_ports,
+		.no_machines = !has_machines(conf),
+		.snapshot_bytes = conf->snapshot_bytes,
+		.mitigate = conf->force_mitigations,
+		.store = {conf->store_url, conf->store_region, conf->store_program,
+			  conf->store_read, conf->store_write, conf->store_timeout_s},
+		.packages =
+			{
+				.dir = conf->installer,
+				.python_index = conf->python_index,
+				.python_hosts = conf->python_hosts,
+				.npm_registry = conf->npm_registry,
+				.npm_hosts = conf->npm_hosts,
+				.offline = conf->offline,
+				.layer_bytes = conf->layer_bytes,
+			},
+	};
+}
+
+/* @room: on the disk for long outputs. */
+static int doctor(struct vm *vm, const struct conf *conf, int64_t room, struct buf *out,
+		  bool *ret_failed)
+{
+	const struct vm_config cfg = report_vm_config(conf);
+	struct checks c = {.out = out};
+
+	check_fuse(&c, conf);
+	check_disk(&c, conf, room);
+	vm_doctor(vm, &cfg, check, &c);
+	check_networks(&c, conf);
+	check_lists(&c, conf);
+	*ret_failed = c.failed;
+	return c.err;
+}
+
+int report_check(const struct conf *conf, struct buf *out, bool *ret_failed)
+{
+	return doctor(NULL, conf, look_for_room(conf->spool_dir), out, ret_failed);
+}
+
+int report_doctor(struct fs *fs, struct buf *out)
+{
+	bool failed;
+
+	/* What was seen last: a disk that hangs must not stop the loop. */
+	return doctor(fs->vm, fs->conf, fs->depot.room, out, &failed);
+}
+
+static void isolation_line(void *data, const char *key, const char *value)
+{
+	(void)buf_printf(data, "%s: %s\n", key, value);
+}
+
+int report_isolation(struct fs *fs, struct buf *out)
+{
+	vm_isolation(fs->vm, isolation_line, out);
+	confine_tell(isolation_line, out);
+	isolation_line(out, "mount",
+		       fs->conf->allow_other ? "every user; each session is its maker's (mode "
+					       "0700, checked by the kernel)"
+					     : "only the user who mounted");
+	isolation_line(out, "owner", owner_words(fs->shown));
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `doctor` and `isolation` nodes. */
+#ifndef XSBX_FS_TREE_REPORT_H
+#define XSBX_FS_TREE_REPORT_H
+
+#include "fs/config/daemon.h"
+
+struct fs;
+
+int report_doctor(struct fs *fs, struct buf *out);
+int report_isolation(struct fs *fs, struct buf *out);
+
+/**
+ * report_check() - What `xsbxfs --check` prints, without a mount
+ * @conf: Configuration
+ * @out: Where to
+ * @ret_failed: True if a check failed
+ *
+ * Return: 0 or -errno.
+ */
+int report_check(const struct conf *conf, struct buf *out, bool *ret_failed);
+
+/* The part of the configuration that vm/ wants to know. */
+struct vm_config report_vm_config(const struct conf *conf);
+
+/* The kernel's limit on how long a FUSE request may take, in seconds; 0: none. */
+unsigned report_request_timeout(void);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that change settings: `config`, `net/allow`. See settings_node.h. */
+#include "settings_node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "fs/mount.h"
+#include "network.h"
+#include "fs/config/network.h"
+#include "fs/session/offer.h"
+#include "fs/config/problem.h"
+#include "fs/session/quota.h"
+#include "fs/session/session.h"
+#include "text.h"
+
+/* ---- settings ---- */
+
+/* Where there is a sandbox, what of it can change is put into effect. */
+static int take_effect(struct session *s, const struct settings *with)
+{
+	const char *frozen;
+
+	if (!s->sandbox)
+		return 0;
+	frozen = settings_frozen_change(&s->settings, with);
+	if (!frozen)
+		return netnode_apply(s, with);
+	session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
+			 "%s cannot change while the sandbox runs", frozen);
+	return -EBUSY;
+}
+
+/* What was wrong with them is mended when they are set well. */
+static int failed(struct session *s, int e)
+{
+	if (e != -ENOMEM && s->error.code[0])
+		s->config_error = true;
+	return e;
+}
+
+/* Takes over @with; unless making it ended with an error, @e, which @why may explain. */
+static int settle(struct session *s, struct settings *with, int e, const struct vm_problem *why)
+{
+	if (e == 0)
+		e = take_effect(s, with);
+	else if (why->code[0])
+		session_problem(s, why);
+	if (e < 0) {
+		settings_clear(with);
+		return failed(s, e);
+	}
+	if (s->config_error)
+		session_problem(s, NULL);
+	settings_clear(&s->settings);
+	s->settings = *with;
+	s->config_mtime = fs_now();
+	session_touch(s);
+	return 0;
+}
+
+static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct vm_problem why = {0};
+	int e = settings_copy(&with, base);
+
+	if (e == 0)
+		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
+	if (e == 0) {
+		e = packages_settle(&with.packages, s->t->language, &s->fs->conf->packages, &why);
+		if (e == -EINVAL)
+			offer_look_up(s, &with, &why);
+	}
+	return settle(s, &with, e, &why);
+}
+
+int config_replace(struct session *s, const char *text, size_t len)
+{
+	return apply(s, &s->t->settings, text, len);
+}
+
+/* ---- the allow list ---- */
+
+/* Makes @with's list of @text. */
+static int take_list(const struct session *s, struct settings *with, const char *text, size_t len,
+		     struct vm_problem *why)
+{
+	int e;
+
+	if (len && memchr(text, '\0', len))
+		return problem_refuse(why, "invalid", "Write plain text.",
+				      "the list holds a NUL byte");
+	e = netset_allow(with, text, len, &s->fs->conf->limits, why);
+	if (e < 0 || with->network || !*with->allow)
+		return e;
+	problem_refuse(why, "network-off",
+		       "echo 'network = on' >> config, before the first run or after `close`.",
+		       "this sandbox has no network, so there is nothing to allow");
+	return -ENETDOWN;
+}
+
+int config_allow(struct session *s, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct vm_problem why = {0};
+	int e = settings_copy(&with, &s->settings);
+
+	if (e == 0)
+		e = take_list(s, &with, text, len, &why);
+	return settle(s, &with, e, &why);
+}
+
+static int add_to_list(struct session *s, const char *text, size_t len)
+{
+	struct buf all = {0};
+	int e = buf_printf(&all, "%s\n", s->settings.allow);
+
+	if (e == 0)
+		e = buf_append(&all, text, len);
+	if (e == 0)
+		e = config_allow(s, all.data, all.len);
+	buf_clear(&all);
+	return e;
+}
+
+/* ---- the nodes ---- */
+
+static bool writes(const struct handle *h)
+{
+	return (h->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static bool appends(const struct handle *h)
+{
+	return h->flags & O_APPEND;
+}
+
+/* What this open has written takes effect. */
+static int commit(struct handle *h)
+{
+	struct session *s = h->s;
+	const size_t len = h->text.len;
+	const char *text = len ? h->text.data : "";
+	int e;
+
+	if (!appends(h))
+		return h->kind == NODE_NET_ALLOW ? config_allow(s, text, len)
+						 : config_replace(s, text, len);
+	e = h->kind == NODE_NET_ALLOW ? add_to_list(s, text, len)
+				      : apply(s, &s->settings, text, len);
+	/* Whole lines are added once: others may have taken them back when more is written. */
+	if (e == 0 && len && text[len - 1] == '\n')
+		h->text.len = 0;
+	return e;
+}
+
+static int config_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	if (writes(h)) {
+		h->text.limit = SETTINGS_TEXT_MAX;
+		return 0;
+	}
+	if (h->kind == NODE_NET_ALLOW)
+		return netnode_render_allow(n->s, &h->text);
+	return settings_render(&n->s->settings, &h->text);
+}
+
+static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
+			uint64_t offset)
+{
+	size_t len;
+	int e;
+
+	if (h->s->dead)
+		return -ESTALE;
+	if (!appends(h) && offset < h->text.len)
+		buf_truncate(&h->text, (size_t)offset); /* it starts over */
+	len = h->text.len;
+	e = quota_take(fs, h->s, len, len + size);
+	if (e == 0)
+		e = buf_append(&h->text, data, size);
+	/* Of a program that writes in blocks there is more to come, and half of a text would take back what its
+	 * other half says. What ends in a whole block takes effect when it is closed, unless what came then was
+	 * refused. */
+	h->dirty = e == 0 && size % 4096 == 0;
+	if (h->dirty)
+		return 0;
+	if (e == 0)
+		e = commit(h);
+	if (e < 0) {
+		h->text.len = len;
+		h->failed = e;
+	}
+	return e;
+}
+
+static int config_truncate(struct fs *fs, struct handle *h, uint64_t size)
+{
+	(void)fs;
+	if (size > h->text.len)
+		return -EINVAL;
+	if (size == 0)
+		h->flags |= O_TRUNC;
+	return buf_truncate(&h->text, (size_t)size);
+}
+
+static int config_flush(struct fs *fs, struct handle *h, bool killed)
+{
+	(void)fs;
+	h->killed = killed;
+	if (!writes(h) || !h->dirty || killed || h->s->dead)
+		return 0;
+	h->dirty = false;
+	return commit(h);
+}
+
+static void config_release(struct fs *fs, struct handle *h)
+{
+	bool emptied = writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
+
+	(void)fs;
+	if (h->kind == NODE_NET_ALLOW && emptied && !h->failed && !h->killed && !h->s->dead)
+		(void)config_allow(h->s, "", 0); /* an empty list is always fine */
+}
+
+const struct handle_ops config_ops = {
+	.open = config_open,
+	.read = text_read,
+	.write = config_write,
+	.truncate = config_truncate,
+	.flush = config_flush,
+	.release = config_release,
+};

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that show a run's output and exit status. See stream.h. */
+#include "stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/mount.h"
+#include "fs/request/reply.h"
+#include "fs/session/run.h"
+#include "fs/session/session.h"
+
+#define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */
+#define STATUS_UNKNOWN 4096u	  /* also of a status that there will never be: reading fails */
+
+static enum run_output output_of(enum node_kind kind)
+{
+	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT)
+		return RUN_STDOUT;
+	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR)
+		return RUN_STDERR;
+	return RUN_BOTH;
+}
+
+size_t stream_status_text(const struct run *r, char text[8])
+{
+	assert(run_has_status(r));
+	return (size_t)snprintf(text, 8, "%u\n", r->result.status);
+}
+
+/* Is it known how much there is to be read? */
+static bool is_whole(const struct session *s, const struct run *r)
+{
+	return !session_input_pending(s) && (!r || run_ended(r));
+}
+
+uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run *r)
+{
+	const struct handle_ops *ops = node_defs[n->kind].ops;
+	char text[8];
+
+	if (ops != &run_stream_ops && !is_whole(n->s, r)) {
+		if (!handles_stream(fs, n->ino))
+			return 0;
+		return ops == &status_wait_ops ? STATUS_UNKNOWN
+					       : 2 * fs->conf->output_bytes + OUTPUT_UNKNOWN;
+	}
+	if (ops == &status_wait_ops && r)
+		return run_has_status(r) ? stream_status_text(r, text) : STATUS_UNKNOWN;
+	if (ops == &status_wait_ops)
+		return 0;
+	return r ? spool_size(run_spool(r, output_of(n->kind))) : 0;
+}
+
+/* ---- which run ---- */
+
+/* The session was removed before it was decided which run this handle belongs to: now it never will be. */
+static bool is_stale(const struct handle *h)
+{
+	return h->s->dead && !h->bound && !h->r;
+}
+
+/*
+ * Code is being written, so it is not decided which run is shown. How long that takes is up to whoever has `in`
+ * open: it is waited for as long as a run may take, and then the reader gets an error, for what it would see
+ * is the run before.
+ */
+static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	const uint64_t now = uv_now(fs->loop);
+
+	if (is_stale(h)) {
+		reply_err(req, -ESTALE);
+	} else if (h->cached) {
+		reply_err(req, -EIO); /* nobody could interrupt the wait */
+	} else if (nonblock) {
+		reply_err(req, -EAGAIN);
+	} else if (h->deadline && now >= h->deadline) {
+		h->deadline = 0;
+		session_problemf(
+			h->s, "in-open",
+			"Close it: its code runs when the last descriptor is closed. runs/ has the "
+			"runs there are.",
+			"a program that has written to `in` keeps it open");
+		reply_err(req, -ETIMEDOUT);
+	} else {
+		if (!h->deadline && h->s->settings.timeout_s) {
+			h->deadline = now + h->s->settings.timeout_s * 1000ull;
+			fs_alarm(fs, h->deadline);
+		}
+		wait_park(fs, h, req, size, offset);
+	}
+}
+
+/* Decides which run this handle belongs to, unless a new one is about to begin. */
+static bool bind_run(struct handle *h)
+{
+	if (!h->bound && !is_stale(h) && (h->r || !session_input_pending(h->s))) {
+		if (!h->r)
+			handle_bind(h, h->s->latest);
+		h->bound = true;
+		h->deadline = 0;
+	}
+	return h->bound;
+}
+
+static int stream_open(struct fs *fs, struct handle *h, const struct node *n)
+{
+	(void)fs;
+	(void)n;
+	h->stream = !bind_run(h) || (h->r && !run_ended(h->r));
+	return 0;
+}
+
+static struct waitlist *stream_waits(struct fs *fs, struct handle *h)
+{
+	(void)fs;
+	return &h->s->wait;
+}
+
+/* ---- output ---- */
+
+const struct spool *stream_spool(const struct handle *h)
+{
+	return run_spool(h->r, output_of(h->kind));
+}
+
+void stream_unreadable(struct handle *h, struct req *req, int err)
+{
+	if (!h->s->dead)
+		session_problemf(h->s, "output-unreadable",
+				 "See the disk of spool_dir; run it again.",
+				 "output of run %u that was kept on disk can't be read: %s",
+				 h->r->number, strerror(-err));
+	reply_err(req, -EIO);
+}
+
+void stream_bytes(struct handle *h, struct req *req, const void *bytes, size_t len, uint64_t offset)
+{
+	h->cursor = offset + len;
+	reply_buf(req, bytes, len);
+}
+
+/* Return: true if there were bytes (or an error) and the request is answered, or will be. */
+static bool answer_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			  uint64_t offset)
+{
+	const struct spool *sp = h->r ? stream_spool(h) : NULL;
+	const ssize_t n =
+		sp ? spool_read(sp, &fs->depot, offset, fs->io, MIN(size, sizeof(fs->io))) : 0;
+
+	if (n == -EAGAIN)
+		fetch_output(&fs->fetch, h, req, size, offset);
+	else if (n < 0 && offset >= sp->len)
+		reply_err(req, (int)n); /* what is missing: `error` has said so */
+	else if (n < 0)
+		stream_unreadable(h, req, (int)n);
+	else if (n > 0)
+		stream_bytes(h, req, fs->io, (size_t)n, offset);
+	return n != 0;
+}
+
+/*
+ * For the page cache, fewer bytes than were asked for are the end of the file: sendfile(2) would stop there, and a
+ * mapping show zeroes. So it gets all, or what there is if that is all of it, or an error: then most programs
+ * read instead.
+ */
+static bool suits_cache(const struct spool *sp, size_t size, uint64_t offset)
+{
+	return !sp->err || (offset < sp->len && size <= sp->len - offset);
+}
+
+/* Likewise, with an eye to who asks. */
+static bool reply_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			 uint64_t offset)
+{
+	const struct spool *sp = h->r ? stream_spool(h) : NULL;
+
+	if (sp && h->cached && !suits_cache(sp, size, offset)) {
+		reply_err(req, -EIO);
+		return true;
+	}
+	return answer_output(fs, h, req, size, offset);
+}
+
+static void stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	bool bound = bind_run(h);
+
+	if (!bound) {
+		await_input(fs, h, req, size, offset, nonblock);
+		return;
+	}
+	if (h->cached && h->r && !run_ended(h->r)) {
+		reply_err(req, -EIO);
+		return;
+	}
+	if (reply_output(fs, h, req, size, offset))
+		return;
+	if (!h->r || run_ended(h->r))
+		reply_buf(req, "", 0);
+	else if (nonblock)
+		reply_err(req, -EAGAIN);
+	else
+		wait_park(fs, h, req, size, offset);
+}
+
+/* poll(2) knows no offset: once the run has ended, or has written anything, a read may succeed. */
+static unsigned stream_poll(struct fs *fs, struct handle *h)
+{
+	(void)fs;
+	if (!bind_run(h))
+		return is_stale(h) ? POLLIN | POLLRDNORM : 0;
+	if (!h->r || run_ended(h->r))
+		return POLLIN | POLLRDNORM;
+	return run_spool(h->r, output_of(h->kind))->len > h->cursor ? POLLIN | POLLRDNORM : 0;
+}
+
+const struct handle_ops stream_ops = {
+	.open = stream_open,
+	.read = stream_read,
+	.poll = stream_poll,
+	.waits = stream_waits,
+};
+
+static void run_stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			    uint64_t offset, bool nonblock)
+{
+	(void)nonblock;
+	if (!reply_output(fs, h, req, size, offset))
+		reply_buf(req, "", 0);
+}
+
+const struct handle_ops run_stream_ops = {
+	.read = run_stream_read,
+};
+
+/* ---- exit status ---- */
+
+static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
+			uint64_t offset, bool nonblock)
+{
+	bool bound = bind_run(h);
+	char text[8];
+	size_t len;
+
+	if (!bound) {
+		await_input(fs, h, req, size, offset, nonblock);
+		return;
+	}
+	if (h->r && !run_ended(h->r)) {
+		if (h->cached)
+			reply_err(req, -EIO);
+		else if (nonblock)
+			reply_err(req, -EAGAIN);
+		else
+			wait_park(fs, h, req, size, offset);
+		return;
+	}
+	if (!h->r || !run_has_status(h->r)) {
+		reply_err(req, -EIO); /* lost or refused: no status is better than a guess */
+		return;
+	}
+	len = stream_status_text(h->r, text);
+	offset = MIN(offset, len);
+	reply_buf(req, text + offset, MIN(size, len - (size_t)offset));
+}
+
+static unsigned status_poll(struct fs *fs, struct handle *h)
+{
+	(void)fs;
+	if (!bind_run(h))
+		return is_stale(h) ? POLLIN | POLLRDNORM : 0;
+	return !h->r || run_ended(h->r) ? POLLIN | POLLRDNORM : 0;
+}
+
+const struct handle_ops status_wait_ops = {
+	.open = stream_open,
+	.read = status_read,
+	.poll = status_poll,
+	.waits = stream_waits,
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that show a run's output and exit status: those that wait, and those that do not. */
+#ifndef XSBX_FS_TREE_STREAM_H
+#define XSBX_FS_TREE_STREAM_H
+
+#include "fs/request/handle.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * At the top of a session, `stdout`, `stderr`, `output` and `exit_code` belong to the run that was the
+ * newest when they were opened, and a read at the end of what there is waits until there is more or
+ * the run has ended. Which run that is may have to be found out at the first read: if somebody's
+ * program is about to become a run (its writer has flushed and not yet released `in`), the read
+ * waits for that first.
+ *
+ * Below runs/N/ the same nodes never wait; only `wait` does.
+ *
+ * The size is exact once the run has ended. Until then the waiting nodes show 0, not the size so far:
+ * a program that reads as many bytes as it was told would otherwise stop short (node's readFileSync
+ * does). Those of runs/N/ show the size so far.
+ *
+ * But 0 is what a program that copies takes for an empty file, without a single read. So while a waiting node
+ * is open whose size is not known, the size shown is more than there can ever be: who reads to the end is
+ * right, and who wants as many bytes as that fails, instead of making an empty copy. Such an open can't be sought in,
+ * or programs would look for the end there, and sendfile(2) would stop at what the page cache holds.
+ */
+
+struct req;
+struct run;
+struct session;
+struct spool;
+
+extern const struct handle_ops stream_ops;	/* output, at the top */
+extern const struct handle_ops run_stream_ops;	/* output, below runs/N/ */
+extern const struct handle_ops status_wait_ops; /* exit_code at the top, runs/N/wait */
+
+/* The size that node @n, of the above kinds, shows of @r, which may be NULL: no run yet. */
+uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run *r);
+
+/* The bytes that a handle on an output reads; it has a run. */
+const struct spool *stream_spool(const struct handle *h);
+/* Answers a read of output at @offset, and remembers for poll(2) how far @h has read. */
+void stream_bytes(struct handle *h, struct req *req, const void *bytes, size_t len,
+		  uint64_t offset);
+/* Answers a read of what is on disk and can't be read back; the session's `error` says why. */
+void stream_unreadable(struct handle *h, struct req *req, int err);
+
+/* "0\n"; @r has a status. Return: its length. */
+size_t stream_status_text(const struct run *r, char text[8]);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration files: what their keys mean, and what a mistake in them is answered. */
+/* modules: tests/unit/fixture/conf_fixture.c */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/conf_fixture.h"
+
+static const struct {
+	const char *name, *image, *language;
+} builtin[] = {{"shell", "raw", "raw"},
+	       {"python", "python", "python"},
+	       {"javascript", "javascript", "javascript"},
+	       {"raw", "raw", "raw"},
+	       {"dev", "dev", "raw"}};
+
+static void test_defaults(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "\n"), 0);
+	assert_int_equal(c.action, CONF_MOUNT);
+	assert_string_equal(c.qemu, "qemu-system-x86_64");
+	assert_string_equal(c.accel, "auto");
+	assert_string_equal(c.kernel, "auto");
+	assert_true(c.output_bytes == 64u << 20);
+	assert_true(c.history_bytes == 256u << 20);
+	assert_int_equal(c.history_runs, 100);
+	assert_int_equal(c.max_vms, 0);
+	assert_int_equal(c.max_sessions, 1024);
+	assert_true(strncmp(c.cache_dir, dir, strlen(dir)) == 0);
+	assert_int_equal(strncmp(c.spool_dir, c.cache_dir, strlen(c.cache_dir)), 0);
+	assert_string_equal(c.spool_dir + strlen(c.cache_dir), "/spool");
+	assert_non_null(strstr(c.agent, "/xsbx-agent"));
+	assert_int_equal(c.ntemplates, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_string_equal(c.template[i].name, builtin[i].name);
+		assert_string_equal(c.template[i].image, builtin[i].image);
+		assert_string_equal(c.template[i].language, builtin[i].language);
+		/* What nobody uses costs no clone. */
+		assert_int_equal(c.template[i].pool.target, i < 4);
+		assert_int_equal(c.template[i].prepare, i < 4);
+	}
+	conf_clear(&c);
+}
+
+static void test_prepare(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template exam]\nlanguage = python\n"), 0);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(c.template[i].prepare, i != 4);
+	conf_clear(&c);
+	assert_int_equal(read_text(&c, "prepare = no\n"), 0);
+	assert_false(c.template[0].prepare);
+	conf_clear(&c);
+	assert_int_equal(
+		read_text(&c, "prepare = exam  raw dev\n[template exam]\nlanguage = python\n"), 0);
+	assert_false(c.template[0].prepare);
+	for (size_t i = 3; i < 6; i++)
+		assert_true(c.template[i].prepare);
+	conf_clear(&c);
+	/* What the configuration says of such a name counts. */
+	assert_int_equal(read_text(&c, "[template dev]\nimage = python\npool = 2\n"), 0);
+	assert_string_equal(c.template[4].image, "python");
+	assert_string_equal(c.template[4].language, "python");
+	assert_int_equal(c.template[4].pool.low, 2);
+	conf_clear(&c);
+	assert_refused("prepare = raw examen\n", "examen");
+}
+
+static void test_pool(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template raw]\npool = 5\n[template python]\npool = 8\n"
+				       "pool_low = 2\npool_age_s = 0\n"),
+			 0);
+	assert_int_equal(c.template[1].pool.target, 8);
+	assert_int_equal(c.template[1].pool.low, 2);
+	assert_int_equal(c.template[1].pool.age_s, 0);
+	assert_int_equal(c.template[3].pool.target, 5);
+	assert_int_equal(c.template[3].pool.low, 5); /* what is taken is replaced */
+	assert_int_equal(c.template[2].pool.low, 1);
+	conf_clear(&c);
+	assert_refused("[template raw]\npool = 1001\n", "pool");
+	assert_refused("[template raw]\npool_age_s = soon\n", "pool_age_s");
+	assert_refused("[template raw]\npool = 2\npool_low = 3\n", "pool_low");
+}
+
+static void test_file(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c,
+				   "\xef\xbb\xbf# comment\n; comment\r\n[xsbxfs]\r\n"
+				   "max_vms = 3\r\n   cache_dir = /a b\noutput_limit = 8M ; some\n"
+				   "history_limit: 2GiB\nhistory_runs=5\nspool_dir = ~/s\n"
+				   "accel = tcg\nkernel = stock\nallow_other = yes\nqemu = "
+				   "qemu-system-aarch64\n"
+				   "[limits] # bounds\nmax_cpus = 4\nmax_memory_mb = 0\n"
+				   "[store]\nurl = https://s3.test/b/p\nregion = eu-1\nwrite = "
+				   "yes\n"
+				   "[template data-1]\nimage = python\ncpus = 2\nenv.A = \" x \"\n"
+				   "[ template\traw ]\nmemory_mb = 512\n"),
+			 0);
+	assert_int_equal(c.max_vms, 3);
+	assert_string_equal(c.cache_dir, "/a b");
+	assert_true(c.output_bytes == 8u << 20);
+	assert_true(c.history_bytes == 2ull << 30);
+	assert_int_equal(c.history_runs, 5);
+	assert_true(strncmp(c.spool_dir, dir, strlen(dir)) == 0);
+	assert_string_equal(c.accel, "tcg");
+	assert_string_equal(c.kernel, "stock");
+	assert_true(c.allow_other);
+	assert_string_equal(c.qemu, "qemu-system-aarch64");
+	assert_int_equal(c.limits.max_cpus, 4);
+	assert_string_equal(c.store_url, "https://s3.test/b/p");
+	assert_string_equal(c.store_region, "eu-1");
+	assert_true(c.store_read && c.store_write);
+	assert_int_equal(c.ntemplates, 6);
+	assert_int_equal(c.template[3].settings.memory_mb, 512);
+	assert_string_equal(c.template[5].name, "data-1");
+	assert_string_equal(c.template[5].image, "python");
+	assert_string_equal(c.template[5].language, "python");
+	assert_int_equal(c.template[5].settings.cpus, 2);
+	assert_string_equal(c.template[5].settings.env[0].value, " x ");
+	conf_clear(&c);
+}
+
+static void test_file_mistakes(void **state)
+{
+	(void)state;
+	assert_refused("[xsbxfs]\n\nmax_vm = 3\n",
+		       "t.conf:3: there is no key \"max_vm\" in [xsbxfs]");
+	assert_refused("[sandbox]\n", "t.conf:1: there is no section [sandbox]");
+	assert_refused("[templateraw]\n", "there is no section");
+	assert_refused("[xsbxfs\n", "a section is written [name]");
+	assert_refused("[xsbxfs] x\n", "a section is written [name]");
+	assert_refused("[xsbxfs]\nmax_vms\n", "t.conf:2: expected");
+	assert_refused("[xsbxfs]\nmax_vms = many\n", "max_vms: \"many\"");
+	assert_refused("[xsbxfs]\nmax_vms = \n", "max_vms");
+	assert_refused("[xsbxfs]\nmax_cpus = 2\n", "belongs into the section [limits]");
+	assert_refused("[xsbxfs]\nnotify = /x\n", "only as an option");
+	assert_refused("[xsbxfs]\ncache_dir = x/y\n", "does not begin with /");
+	assert_refused("[xsbxfs]\nqemu = bin/qemu\n", "does not begin with /");
+	assert_refused("[xsbxfs]\ncache_dir =\n", "a path is missing");
+	assert_refused("[xsbxfs]\naccel = hvf\n", "\"hvf\" is not auto, kvm or tcg");
+	assert_refused("[xsbxfs]\nkernel = mine\n", "\"mine\" is not auto, own or stock");
+	assert_refused("[xsbxfs]\noutput_limit = 64 M\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = 64MB\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = 99999999T\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = -1\n", "is not a size");
+	assert_refused("[xsbxfs]\noutput_limit = 18446744073709551617\n", "is not a size");
+	assert_refused("[xsbxfs]\nallow_other = perhaps\n", "neither yes nor no");
+	assert_refused("[xsbxfs]\nbackend = docker\n", "not microvm or process");
+	/* Who is allowed what is not decided by what is asked for. */
+	assert_refused("[xsbxfs]\nbackend = process\n", "not allowed here");
+	assert_refused("[template python]\nbackend = process\n", "not allowed here");
+	assert_refused("[limits]\nmax_memory_mb = 64\n", "max_memory_mb");
+	assert_refused("[store]\nurl = ftp://h/b\n", "is not https://");
+	assert_refused("[store]\nurl = https://me:secret@h/b\n", "belong into the environment");
+	assert_refused("[store]\nregion = Mars\n", "is no region");
+	assert_refused("[store]\nmax_vms = 1\n", "belongs into the section [xsbxfs]");
+	assert_refused("url = https://h/b\n", "belongs into the section [store]");
+	assert_refused("[xsbxfs]\n= 3\n", "there is no key \"\"");
+}
+
+static void test_keys_without_a_section(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "max_vms = 3\n"), 0);
+	assert_int_equal(c.max_vms, 3);
+	conf_clear(&c);
+}
+
+static void test_hostile_files(void **state)
+{
+	static const char nul[] = "[xsbxfs]\nmax_\0vms = 3\n";
+	char *text = malloc(10000);
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text_len(&c, nul, sizeof(nul) - 1), -EINVAL);
+	assert_says("t.conf:2: this is not a text file");
+	conf_clear(&c);
+
+	memset(text, 'x', 9999);
+	memcpy(text, "[xsbxfs]\ncache_dir = /", 22);
+	text[9999] = '\0';
+	assert_refused(text, "t.conf:2: the line is too long");
+	free(text);
+
+	text = malloc((1 << 20) + 16);
+	memset(text, '\n', (1 << 20) + 16);
+	assert_int_equal(read_text_len(&c, text, (1 << 20) + 16), -EINVAL);
+	assert_says("at most 1 MiB");
+	conf_clear(&c);
+	free(text);
+}
+
+static void test_long_value(void **state)
+{
+	char text[SETTINGS_ENV_VALUE + 64];
+	struct conf c;
+	int n = sprintf(text, "[template raw]\nenv.A = ");
+
+	(void)state;
+	memset(text + n, 'v', SETTINGS_ENV_VALUE);
+	text[n + SETTINGS_ENV_VALUE] = '\0';
+	assert_int_equal(read_text(&c, text), 0);
+	assert_int_equal(strlen(c.template[3].settings.env[0].value), SETTINGS_ENV_VALUE);
+	conf_clear(&c);
+}
+
+static void test_templates(void **state)
+{
+	char text[4096], *p = text;
+	struct conf c;
+
+	(void)state;
+	assert_refused("[template data]\n", "[template data]: which language?");
+	assert_refused("[template data]\nlanguage = perl\n", "t.conf:2: language: \"perl\"");
+	assert_refused("[template ../x]\n", "t.conf:1: template \"../x\"");
+	assert_refused("[template .x]\n", "begins with");
+	assert_refused("[template ]\n", "there is no section [template]");
+	assert_refused("[template events]\n", "the mount has a file of that name");
+	assert_refused("[template raw]\nimage = a/b\n", "image");
+	assert_refused("[template raw]\nmemory_mb = 64\n", "t.conf:2: memory_mb: 64 is too small");
+	assert_refused("[template raw]\nnetwork = perhaps\n", "t.conf:2: network");
+	assert_refused("[template raw]\nspeed = 9\n", "t.conf:2: there is no setting \"speed\"");
+	/* inih keeps 49 bytes of a section's name; the template has all of it. */
+	assert_int_equal(read_text(&c,
+				   "[template a234567890123456789012345678901234567890123456789"
+				   "012345678901234]\nlanguage=raw\n"
+				   "[template only-a-name-and-an-image-python]\nimage = python\n"),
+			 0);
+	assert_int_equal(strlen(c.template[5].name), 64);
+	assert_string_equal(c.template[6].language, "python");
+	conf_clear(&c);
+	for (int i = 0; i < CONF_TEMPLATES_MAX; i++)
+		p += sprintf(p, "[template t%d]\nlanguage=raw\n", i);
+	assert_refused(text, "64 templates are the most");
+}
+
+static void test_templates_within_limits(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template raw]\ncpus = 2\n[limits]\nmax_cpus = 2\n"
+				       "max_memory_mb = 128\nmax_timeout_s = 10\n"),
+			 0);
+	assert_int_equal(c.template[1].settings.memory_mb, 128);
+	assert_int_equal(c.template[1].settings.timeout_s, 10);
+	assert_int_equal(c.template[3].settings.cpus, 2);
+	conf_clear(&c);
+	assert_refused("[template raw]\ncpus = 4\n[limits]\nmax_cpus = 2\n",
+		       "[template raw]: cpus");
+}
+
+static void test_network(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[template raw]\nnetwork = on\nallow = Example.com, "
+				       "*.example.org:8443\nports = 3000:80 8080\n"
+				       "[limits]\nmax_allow = example.com *.example.org:8443\n"),
+			 0);
+	assert_string_equal(c.template[3].settings.allow, "example.com *.example.org:8443");
+	assert_string_equal(c.template[3].settings.ports, "3000:80 8080");
+	assert_false(c.limits.deny_network);
+	conf_clear(&c);
+	assert_refused("[template raw]\nallow = example.com\n", "network = on");
+	assert_refused("[limits]\nmax_allow = a..b\n", "t.conf:2: max_allow: a..b");
+	assert_refused("[template raw]\nnetwork = on\nallow = example.com\n[limits]\n"
+		       "max_allow = example.org\n",
+		       "[template raw]: allow: the administrator does not allow \"example.com\"");
+	assert_refused("[template raw]\nnetwork = on\n[limits]\nallow_network = no\n",
+		       "[template raw]: network: sandboxes may have none");
+	assert_int_equal(read_text(&c, "[limits]\nallow_network = no\n[template raw]\nports=80\n"),
+			 0);
+	assert_true(c.limits.deny_network);
+	conf_clear(&c);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_true(plain_name_ok("a"));
+	assert_true(plain_name_ok("A.b_c-9"));
+	assert_true(plain_name_ok("_"));
+	assert_false(plain_name_ok(""));
+	assert_false(plain_name_ok("."));
+	assert_false(plain_name_ok(".."));
+	assert_false(plain_name_ok(".a"));
+	assert_false(plain_name_ok("-a"));
+	assert_false(plain_name_ok("a/b"));
+	assert_false(plain_name_ok("a b"));
+	assert_false(plain_name_ok("\xc3\xa4"));
+	assert_true(
+		plain_name_ok("a234567890123456789012345678901234567890123456789012345678901234"));
+	assert_false(
+		plain_name_ok("a2345678901234567890123456789012345678901234567890123456789012345"));
+}
+
+/* The example says nothing as it is, and the defaults once its keys are uncommented. */
+static void test_example(void **state)
+{
+	struct conf_source src = {.file = "example", .why = why, .why_size = sizeof(why)};
+	struct conf c;
+	char line[256], text[8192];
+	size_t n = 0;
+	FILE *file;
+
+	(void)state;
+	if (!example)
+		skip();
+	assert_int_equal(conf_init(&c), 0);
+	assert_int_equal(conf_read(&c, example, &src), 0);
+	assert_int_equal(c.ntemplates, 5);
+	conf_clear(&c);
+
+	rewind(example);
+	while (fgets(line, sizeof(line), example)) {
+		const char *from = line[0] == '#' && !strchr(" .", line[1]) ? line + 1 : line;
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", from);
+		assert_true(n < sizeof(text));
+	}
+	file = fmemopen(text, n, "r");
+	assert_non_null(file);
+	assert_int_equal(conf_init(&c), 0);
+	assert_int_equal(conf_read(&c, file, &src), 0);
+	assert_int_equal(conf_settle(&c, &src), 0);
+	fclose(file);
+	assert_int_equal(c.admission_s, 120);
+	assert_int_equal(c.boot_s, 60);
+	assert_true(c.output_bytes == 64u << 20 && c.history_bytes == 256u << 20);
+	assert_int_equal(c.ntemplates, 6);
+	assert_int_equal(c.template[5].settings.memory_mb, 1024);
+	conf_clear(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_prepare),
+		cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_mistakes),
+		cmocka_unit_test(test_keys_without_a_section),
+		cmocka_unit_test(test_hostile_files),
+		cmocka_unit_test(test_long_value),
+		cmocka_unit_test(test_templates),
+		cmocka_unit_test(test_templates_within_limits),
+		cmocka_unit_test(test_network),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_example),
+	};
+
+	return cmocka_run_group_tests(tests, conf_bed_setup, conf_bed_teardown);
+}

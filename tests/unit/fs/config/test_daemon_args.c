@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: its options, what a mistake in it is answered, and which source wins. */
+/* modules: tests/unit/fixture/conf_fixture.c */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/conf_fixture.h"
+
+static int load_args(struct conf *c, const char *const *argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return conf_load(c, argc, (char *const *)argv, why, sizeof(why));
+}
+
+/* xsbxfs ARGUMENT... */
+#define load(c, ...) load_args(c, (const char *[]){"xsbxfs", ##__VA_ARGS__, NULL})
+
+static void test_command_line(void **state)
+{
+	char expected[128];
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load(&c, "mnt", "-f", "-o", "max_vms=2,allow_other", "-oaccel=kvm"), 0);
+	snprintf(expected, sizeof(expected), "%s/mnt", dir);
+	assert_string_equal(c.mountpoint, expected);
+	assert_true(c.foreground);
+	assert_false(c.debug);
+	assert_true(c.allow_other);
+	assert_int_equal(c.max_vms, 2);
+	assert_string_equal(c.accel, "kvm");
+	conf_clear(&c);
+
+	assert_int_equal(load(&c, "-d", "link/"), 0);
+	assert_string_equal(c.mountpoint, expected);
+	assert_true(c.foreground && c.debug);
+	conf_clear(&c);
+
+	assert_int_equal(load(&c, "-o",
+			      "rw,nosuid,nodev,noexec,x-systemd.automount,notify=fifo,max_cpus=2",
+			      "-o", "cache_dir=a\\,b", "mnt"),
+			 0);
+	snprintf(expected, sizeof(expected), "%s/fifo", dir);
+	assert_string_equal(c.notify, expected);
+	snprintf(expected, sizeof(expected), "%s/a,b", dir);
+	assert_string_equal(c.cache_dir, expected);
+	assert_int_equal(c.limits.max_cpus, 2);
+	conf_clear(&c);
+
+	assert_int_equal(load(&c, "--check"), 0);
+	assert_int_equal(c.action, CONF_CHECK);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--prefetch", "-o", "max_vms=2", "python", "raw"), 0);
+	assert_int_equal(c.action, CONF_PREFETCH);
+	assert_int_equal(c.nnames, 2);
+	assert_string_equal(c.names[1], "raw");
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--export", "a file"), 0);
+	assert_int_equal(c.action, CONF_EXPORT);
+	assert_string_equal(c.file, "a file");
+	assert_int_equal(c.nnames, 0);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--import", "-"), 0);
+	assert_int_equal(c.action, CONF_IMPORT);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--version", "--nonsense"), 0);
+	assert_int_equal(c.action, CONF_VERSION);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "-h"), 0);
+	assert_int_equal(c.action, CONF_HELP);
+	conf_clear(&c);
+}
+
+static void test_command_line_mistakes(void **state)
+{
+	struct conf c;
+
+#define REFUSED(err, words, ...)                              \
+	do {                                                  \
+		assert_int_equal(load(&c, __VA_ARGS__), err); \
+		assert_says(words);                           \
+		conf_clear(&c);                               \
+	} while (0)
+
+	(void)state;
+	assert_int_equal(load(&c), -EINVAL);
+	assert_says("Name a directory");
+	conf_clear(&c);
+	REFUSED(-EINVAL, "too much", "mnt", "more");
+	REFUSED(-EINVAL, "there is no option \"-x\"", "-x", "mnt");
+	REFUSED(-EINVAL, "there is no option \"--foo\"", "--foo", "mnt");
+	REFUSED(-EINVAL, "-c: a value is missing", "mnt", "-c");
+	REFUSED(-EINVAL, "there is no option \"url\"", "-o", "url=https://h/b", "mnt");
+	REFUSED(-EINVAL, "there is no option \"speed\"", "-o", "speed=1", "mnt");
+	REFUSED(-EINVAL, "max_vms: a value is missing", "-o", "max_vms", "mnt");
+	REFUSED(-EINVAL, "read-only", "-o", "ro", "mnt");
+	REFUSED(-EINVAL, "there is no option \"rw\"", "-o", "rw=1", "mnt");
+	REFUSED(-ENOENT, "mkdir -p nope", "nope");
+	REFUSED(-ENOENT, "there is no directory", "nope/");
+	REFUSED(-ENOTDIR, "is not a directory", "file");
+	REFUSED(-EINVAL, "Name a directory", "");
+	REFUSED(-ENOENT, "nope.conf: cannot be read", "-c", "nope.conf", "mnt");
+	REFUSED(-EINVAL, "mnt: is not a file", "-c", "mnt", "mnt");
+	REFUSED(-EINVAL, "no mount point", "--check", "mnt");
+	REFUSED(-EINVAL, "no mount point", "--import", "file", "mnt");
+	REFUSED(-EINVAL, "a value is missing", "--export");
+}
+
+/* The later source wins: the user's file, -c in its order, -o. */
+static void test_order_of_sources(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	write_file(".config/xsbxfs.conf",
+		   "[xsbxfs]\nmax_vms = 1\nmax_sessions = 1\nhistory_runs = 1\n"
+		   "boot_timeout_s = 1\n");
+	write_file("a.conf", "[xsbxfs]\nmax_sessions = 2\nhistory_runs = 2\nboot_timeout_s = 2\n");
+	write_file("b.conf", "[xsbxfs]\nhistory_runs = 3\nboot_timeout_s = 3\n");
+	assert_int_equal(
+		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf"), 0);
+	assert_int_equal(c.max_vms, 1);
+	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.history_runs, 3);
+	assert_int_equal(c.boot_s, 4);
+	conf_clear(&c);
+
+	assert_int_equal(chmod(".config/xsbxfs.conf", 0666), 0);
+	REFUSED(-EACCES, "chmod go-w", "mnt");
+	assert_int_equal(chmod(".config/xsbxfs.conf", 0664), 0);
+	REFUSED(-EACCES, "its group may write to it; chmod g-w", "mnt");
+	write_file(".config/xsbxfs.conf", "nonsense\n");
+	assert_int_equal(chmod(".config/xsbxfs.conf", 0600), 0);
+	REFUSED(-EINVAL, "/.config/xsbxfs.conf:1: expected", "mnt");
+	/* Help and version work whatever the files say. */
+	assert_int_equal(load(&c, "--help"), 0);
+	conf_clear(&c);
+	assert_int_equal(unlink(".config/xsbxfs.conf"), 0);
+	assert_int_equal(unlink("a.conf"), 0);
+	assert_int_equal(unlink("b.conf"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_command_line_mistakes),
+		cmocka_unit_test(test_order_of_sources),
+	};
+
+	return cmocka_run_group_tests(tests, conf_bed_setup, conf_bed_teardown);
+}

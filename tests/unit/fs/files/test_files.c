@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `files/`: what goes to the sandbox, when, and what becomes of it when somebody lets go. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <stdio.h>
+
+#include "tests/unit/fixture/fixture.h"
+#include "fs/fuse/ops.h"
+
+#define FILES "python/demo/files"
+
+static const struct vm_file_reply a_file = {
+	.node = 7,
+	.handle = 70,
+	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
+static const struct vm_file_reply a_dir = {
+	.node = 8, .handle = 80, .attr = {.ino = 4712, .mode = S_IFDIR | 0755, .nlink = 2}};
+
+static fuse_req_t native(struct req *req)
+{
+	return (fuse_req_t)req;
+}
+
+static struct req *create(struct bed *b, uint64_t dir, const char *name)
+{
+	struct fuse_file_info fi = {.flags = O_WRONLY};
+	struct req *req = req_new(b->pid);
+
+	ops.create(native(req), dir, name, 0644, &fi);
+	return req;
+}
+
+static struct req *open_ino(struct bed *b, uint64_t ino, int flags)
+{
+	struct fuse_file_info fi = {.flags = flags};
+	struct req *req = req_new(b->pid);
+
+	ops.open(native(req), ino, &fi);
+	return req;
+}
+
+static struct req *opendir_ino(struct bed *b, uint64_t ino)
+{
+	struct fuse_file_info fi = {.flags = O_RDONLY};
+	struct req *req = req_new(b->pid);
+
+	ops.opendir(native(req), ino, &fi);
+	return req;
+}
+
+static struct req *readdir_fh(struct bed *b, uint64_t ino, uint64_t fh, size_t size, uint64_t at)
+{
+	struct fuse_file_info fi = {.fh = fh};
+	struct req *req = req_new(b->pid);
+
+	ops.readdir(native(req), ino, size, (off_t)at, &fi);
+	return req;
+}
+
+static void release(uint64_t ino, uint64_t fh, bool dir)
+{
+	struct fuse_file_info fi = {.fh = fh};
+	struct req *req = req_new(0);
+
+	(dir ? ops.releasedir : ops.release)(native(req), ino, &fi);
+	assert_error(req, 0);
+}
+
+static struct req *getattr(struct bed *b, uint64_t ino)
+{
+	struct req *req = req_new(b->pid);
+
+	ops.getattr(native(req), ino, NULL);
+	return req;
+}
+
+static void forget(uint64_t ino, uint64_t n)
+{
+	struct req *req = req_new(0);
+
+	ops.forget(native(req), ino, n);
+	assert_int_equal(req->kind, ANSWER_NOTHING);
+}
+
+/* Looks up a name for which the agent has @reply. Return: the inode number. */
+static uint64_t found(struct bed *b, struct sandbox *s, uint64_t dir, const char *name,
+		      const struct vm_file_reply *reply)
+{
+	struct req *req = bed_lookup(b, dir, name);
+
+	assert_waits(req);
+	assert_int_equal(s->file[s->nfiles - 1].rq.op, VM_LOOKUP);
+	assert_string_equal(s->file[s->nfiles - 1].rq.name, name);
+	fake_answer_at(s, s->nfiles - 1, 0, reply);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	return req->ino;
+}
+
+/* The same for a link, whose target is asked for as well. */
+static uint64_t found_link(struct bed *b, struct sandbox *s, uint64_t dir, const char *name,
+			   const struct vm_file_reply *reply, const char *target)
+{
+	const struct vm_file_reply t = {.data = target, .size = strlen(target)};
+	struct req *req = bed_lookup(b, dir, name);
+
+	fake_answer_at(s, s->nfiles - 1, 0, reply);
+	assert_waits(req);
+	assert_int_equal(s->file[s->nfiles - 1].rq.op, VM_READLINK);
+	assert_int_equal(s->file[s->nfiles - 1].rq.node, reply->node);
+	fake_answer_at(s, s->nfiles - 1, 0, &t);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	return req->ino;
+}
+
+/* ---- without a sandbox ---- */
+
+static void test_empty_and_starting_nothing(void **state)
+{
+	struct bed *b = *state;
+	uint64_t root = bed_ino(b, FILES);
+	struct req *req = req_new(0);
+	struct stat st;
+
+	assert_string_equal(bed_ls(b, FILES), "");
+	assert_error(bed_lookup(b, root, "x"), -ENOENT);
+	assert_int_equal(bed_unlink(b, FILES "/x"), -ENOENT);
+	assert_int_equal(bed_rmdir(b, FILES "/x"), -ENOENT);
+	assert_int_equal(bed_rename(b, FILES "/x", FILES "/y", 0), -ENOENT);
+	assert_int_equal(bed_stat(b, FILES, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(st.st_uid, 1000);
+	ops.statfs(native(req), root);
+	assert_int_equal(req->kind, ANSWER_STATFS);
+	assert_int_equal(fake_count(), 0);
+}
+
+static void test_writing_starts_one_and_waits(void **state)
+{
+	struct bed *b = *state;
+	uint64_t root = bed_ino(b, FILES);
+	struct req *made = create(b, root, "new"), *looked = bed_lookup(b, root, "new");
+	struct sandbox *s = fake_sandbox();
+
+	assert_non_null(s);
+	assert_waits(made);
+	assert_waits(looked); /* behind it */
+	bed_expect(b, "python/demo/state", "starting\n");
+	assert_int_equal(s->nfiles, 0);
+	fake_state(s, SANDBOX_READY);
+	assert_int_equal(s->nfiles, 2);
+	assert_int_equal(s->file[0].rq.op, VM_CREATE);
+	assert_int_equal(s->file[0].rq.node, VM_FILES_ROOT);
+	assert_string_equal(s->file[0].rq.name, "new");
+	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(made->kind, ANSWER_CREATE);
+	assert_int_equal(looked->ino, made->ino);
+	assert_int_equal(made->st.st_size, 5);
+	assert_int_equal(made->st.st_uid, 1000);
+	assert_int_equal(made->st.st_mode, S_IFREG | 0640);
+	release(made->ino, made->fh, false);
+	assert_int_equal(s->nreleases, 1);
+	forget(made->ino, 1);
+	assert_int_equal(s->forgotten, 0);
+	forget(made->ino, 1);
+	assert_int_equal(s->forgotten, 2);
+}
+
+static void test_sandbox_fails_while_one_waits(void **state)
+{
+	struct bed *b = *state;
+	struct req *made = create(b, bed_ino(b, FILES), "new");
+
+	fake_die(fake_sandbox(), "no-place");
+	assert_error(made, -ESTALE);
+	fake_faults.new_err = -ENOMEM;
+	assert_error(create(b, bed_ino(b, FILES), "new"), -EIO);
+}
+
+static void test_listing_from_before_the_sandbox(void **state)
+{
+	struct bed *b = *state;
+	uint64_t root = bed_ino(b, FILES);
+	struct req *dir = opendir_ino(b, root), *r;
+
+	bed_ready(b);
+	r = readdir_fh(b, root, dir->fh, 4096, 2);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_int_equal(r->size, 0);
+	release(root, dir->fh, true);
+	assert_int_equal(fake_sandbox()->nreleases, 0);
+}
+
+/* ---- with one ---- */
+
+static void test_requests_reach_the_agent(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), ino = found(b, s, root, "x", &a_file);
+	struct req *opened = open_ino(b, ino, O_RDWR | O_APPEND), *r;
+	struct file f = {.ino = ino};
+	struct vm_file_reply data = {.data = "hello", .size = 5};
+
+	assert_int_equal(s->file[0].rq.op, VM_OPEN);
+	assert_int_equal(s->file[0].rq.node, 7);
+	assert_int_equal(s->file[0].rq.flags, O_RDWR | O_APPEND);
+	fake_answer(s, 0, &a_file);
+	f.fh = opened->fh;
+	f.offset = 1000;
+	r = bed_read(b, &f, 4096, 0);
+	assert_int_equal(s->file[0].rq.op, VM_READ);
+	assert_int_equal(s->file[0].rq.handle, 70);
+	assert_int_equal(s->file[0].rq.offset, 1000);
+	assert_int_equal(s->file[0].rq.size, 4096);
+	fake_answer(s, 0, &data);
+	assert_bytes(r, "hello");
+	r = bed_read(b, &f, 4096, 0);
+	fake_answer(s, -EIO, NULL);
+	assert_error(r, -EIO);
+	assert_int_equal(bed_flush(b, &f), 0);
+	release(ino, f.fh, false);
+	assert_int_equal(s->nreleases, 1);
+	assert_error(bed_read(b, &f, 1, 0), -EBADF);
+}
+
+static void test_answers_in_any_order(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES);
+	struct req *a = bed_lookup(b, root, "a"), *c = bed_lookup(b, root, "c"),
+		   *g = getattr(b, root);
+
+	assert_int_equal(s->nfiles, 3);
+	fake_answer_at(s, 2, 0, &a_dir);
+	assert_int_equal(g->kind, ANSWER_ATTR);
+	assert_int_equal(g->st.st_mode,
+			 S_IFDIR | 0700); /* the session's, whatever the guest made of it */
+	assert_int_equal(g->st.st_ino, root);
+	fake_answer_at(s, 1, 0, &a_dir);
+	assert_waits(a);
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(a, -ENOENT);
+	assert_int_equal(c->kind, ANSWER_ENTRY);
+}
+
+static void test_listing(void **state)
+{
+	static const struct vm_dirent entries[] = {
+		{.ino = 1, .next = 100, .type = S_IFREG, .name = "one"},
+		{.ino = 2, .next = 200, .type = S_IFDIR, .name = "two"},
+	};
+	const struct vm_file_reply both = {.entries = entries, .nentries = 2},
+				   none = {.entries = NULL};
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), next;
+	struct req *dir = opendir_ino(b, root), *r;
+	size_t pos = 0;
+
+	fake_answer(s, 0, &a_dir);
+	r = readdir_fh(b, root, dir->fh, 4096, 0);
+	assert_int_equal(s->file[0].rq.offset, 0);
+	fake_answer(s, 0, &both);
+	assert_string_equal(req_dirent(r, &pos, &next), ".");
+	assert_string_equal(req_dirent(r, &pos, &next), "..");
+	assert_string_equal(req_dirent(r, &pos, &next), "one");
+	assert_string_equal(req_dirent(r, &pos, &next), "two");
+	assert_null(req_dirent(r, &pos, &next));
+	assert_int_equal(next, 202);
+	r = readdir_fh(b, root, dir->fh, 4096, 1); /* behind "." */
+	fake_answer(s, 0, &both);
+	pos = 0;
+	assert_string_equal(req_dirent(r, &pos, &next), "..");
+	r = readdir_fh(b, root, dir->fh, 4096, 202);
+	assert_int_equal(s->file[0].rq.offset, 200);
+	fake_answer(s, 0, &none);
+	assert_int_equal(r->size, 0);
+	release(root, dir->fh, true);
+	assert_int_equal(s->nreleases, 1);
+}
+
+/* An overlay counts its entries, "." and ".." among them, wherever they are. */
+static void test_listing_counted(void **state)
+{
+	static const struct vm_dirent rows[] = {
+		{.ino = 1, .next = 1, .type = S_IFREG, .name = "one"},
+		{.ino = 2, .next = 2, .type = S_IFREG, .name = "two"},
+		{.ino = 3, .next = INT64_MAX, .type = S_IFREG, .name = "last"},
+	};
+	const struct vm_file_reply none = {.entries = NULL};
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), at = 0, next;
+	struct req *dir = opendir_ino(b, root), *r;
+
+	fake_answer(s, 0, &a_dir);
+	for (size_t i = 0; i < 3; i++) {
+		const struct vm_file_reply one = {.entries = &rows[i], .nentries = 1};
+		size_t pos = 0;
+
+		r = readdir_fh(b, root, dir->fh, 4096, at);
+		assert_int_equal(s->file[0].rq.offset, i ? rows[i - 1].next : 0);
+		fake_answer(s, 0, &one);
+		if (i == 0) {
+			assert_string_equal(req_dirent(r, &pos, &next), ".");
+			assert_string_equal(req_dirent(r, &pos, &next), "..");
+		}
+		assert_string_equal(req_dirent(r, &pos, &next), rows[i].name);
+		assert_null(req_dirent(r, &pos, &next));
+		at = next;
+	}
+	r = readdir_fh(b, root, dir->fh, 4096, at);
+	assert_int_equal(s->file[0].rq.offset, INT64_MAX);
+	fake_answer(s, 0, &none);
+	assert_int_equal(r->size, 0);
+	release(root, dir->fh, true);
+}
+
+static void test_links_of_the_sandbox(void **state)
+{
+	static const struct {
+		const char *target, *shown;
+	} rows[] = {{"../x", "../x"},
+		    {"../../x", ".outside-files/%2E/%2E%2E/%2E%2E/x"},
+		    {"/etc/passwd", ".outside-files/etc/passwd"},
+		    {"/home/user/y", "../y"},
+		    {"a/../..", ".outside-files/%2E/a/%2E%2E/%2E%2E"}};
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t dir = found(b, s, bed_ino(b, FILES), "d", &a_dir), link;
+	struct vm_file_reply l = a_file;
+
+	l.attr.mode = S_IFLNK | 0777;
+	link = found_link(b, s, dir, "l", &l, "/a");
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct vm_file_reply t = {.data = rows[i].target,
+						.size = strlen(rows[i].target)};
+		struct req *r = req_new(0);
+
+		ops.readlink(native(r), link);
+		fake_answer(s, 0, &t);
+		assert_int_equal(r->kind, ANSWER_READLINK);
+		assert_string_equal(r->data, rows[i].shown);
+	}
+}
+
+/* The size of a link is that of the target that is shown, and costs a second question. */
+static void test_size_of_links(void **state)
+{
+	const struct vm_file_reply t = {.data = "/etc/passwd", .size = 11};
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), link;
+	struct vm_file_reply l = a_file;
+	struct req *req;
+
+	l.attr.mode = S_IFLNK | 0777;
+	link = found_link(b, s, root, "l", &l, "/etc/passwd");
+	req = getattr(b, link);
+	fake_answer(s, 0, &l);
+	assert_waits(req);
+	fake_answer(s, 0, &t);
+	assert_int_equal(req->kind, ANSWER_ATTR);
+	assert_int_equal(req->st.st_size, strlen(".outside-files/etc/passwd"));
+	req = getattr(b, link);
+	fake_answer(s, 0, &l);
+	fake_answer(s, -EIO, NULL);
+	assert_int_equal(req->kind, ANSWER_ATTR);
+	assert_int_equal(req->st.st_size, a_file.attr.size);
+	req = req_new(0);
+	ops.symlink(native(req), ".outside-files/%2E/%2E%2E/x", root, "m");
+	assert_string_equal(s->file[0].newname, "../x");
+	l.node = 9;
+	fake_answer(s, 0, &l);
+	assert_int_equal(s->file[0].rq.op, VM_READLINK);
+	assert_int_equal(s->file[0].rq.node, 9);
+	fake_answer(s, 0, &t);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+}
+
+static void test_two_directories(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), dir = found(b, s, root, "d", &a_dir),
+		 file = found(b, s, root, "f", &a_file);
+	struct req *r = req_new(0);
+
+	ops.rename(native(r), root, "f", dir, "g", RENAME_NOREPLACE);
+	assert_int_equal(s->file[0].rq.node, VM_FILES_ROOT);
+	assert_int_equal(s->file[0].rq.newparent, 8);
+	assert_string_equal(s->file[0].rq.newname, "g");
+	assert_int_equal(s->file[0].rq.flags, RENAME_NOREPLACE);
+	fake_answer(s, 0, &a_file);
+	assert_error(r, 0);
+	r = req_new(0);
+	ops.link(native(r), file, dir, "h");
+	assert_int_equal(s->file[0].rq.node, 7);
+	assert_int_equal(s->file[0].rq.newparent, 8);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(r->ino, file);
+	bed_mkdir(b, "python/two");
+	r = req_new(0);
+	ops.rename(native(r), root, "f", bed_ino(b, "python/two/files"), "f", 0);
+	assert_error(r, -EXDEV);
+	r = req_new(0);
+	ops.rename(native(r), root, "f", bed_ino(b, "python/demo"), "in", 0);
+	assert_error(r, -EXDEV);
+	r = req_new(0);
+	ops.link(native(r), file, bed_ino(b, "python/two/files"), "f");
+	assert_error(r, -EXDEV);
+}
+
+/* ---- letting go ---- */
+
+static void test_interrupted_before_it_was_sent(void **state)
+{
+	struct bed *b = *state;
+	struct req *made = create(b, bed_ino(b, FILES), "x");
+
+	req_interrupt(made);
+	assert_error(made, -EINTR); /* at once */
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	assert_int_equal(fake_sandbox()->nfiles, 0); /* and it never happens */
+}
+
+static void test_interrupted_in_flight(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES);
+	struct req *made = create(b, root, "x"), *looked = bed_lookup(b, root, "y"),
+		   *dir = opendir_ino(b, root), *quick = getattr(b, root);
+
+	req_interrupt(made);
+	req_interrupt(looked);
+	req_interrupt(dir);
+	req_interrupt(quick);
+	assert_int_equal(req_waiting(), 4); /* the answer may be near */
+	fake_answer_at(s, 3, 0, &a_dir);
+	assert_int_equal(quick->kind, ANSWER_ATTR);
+	clock_advance(999);
+	assert_int_equal(req_waiting(), 3);
+	clock_advance(1);
+	assert_error(made, -EINTR);
+	assert_error(looked, -EINTR);
+	assert_error(dir, -EINTR);
+	/* What the agent gave is given back. */
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(s->nreleases, 1);
+	assert_int_equal(s->forgotten, 1);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(s->forgotten, 2);
+	fake_answer(s, 0, &a_dir);
+	assert_int_equal(s->nreleases, 2);
+	assert_int_equal(session_find(b->fs, 0, "demo")->files.nodes.n, 0);
+}
+
+/* A kernel that ends the mount when a request has waited too long. */
+static void test_waits_that_are_too_long(void **state)
+{
+	struct bed *b = *state;
+	struct req *pending = create(b, bed_ino(b, FILES), "x"), *sent, *later;
+	struct files *files = &session_find(b->fs, 0, "demo")->files;
+	struct sandbox *s;
+
+	clock_advance(10);
+	files_renew(files, uv_now(b->fs->loop) - 11);
+	assert_int_equal(req_waiting(), 1);
+	files_renew(files, uv_now(b->fs->loop) - 10);
+	assert_error(pending, -EAGAIN);
+	s = bed_ready(b);
+	sent = create(b, bed_ino(b, FILES), "y");
+	clock_advance(10);
+	later = create(b, bed_ino(b, FILES), "z");
+	files_renew(files, uv_now(b->fs->loop) - 10);
+	assert_error(sent, -EAGAIN);
+	fake_answer(s, 0, &a_file); /* it was made all the same */
+	assert_int_equal(s->nreleases, 1);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(later->kind, ANSWER_CREATE);
+}
+
+static void test_sandbox_goes(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b), *next;
+	uint64_t root = bed_ino(b, FILES), ino = found(b, s, root, "x", &a_file);
+	struct req *opened = open_ino(b, ino, O_RDWR), *r;
+	struct file f = {.ino = ino};
+
+	fake_answer(s, 0, &a_file);
+	f.fh = opened->fh;
+	r = bed_read(b, &f, 10, 0);
+	bed_put(b, "python/demo/ctl", "close\n");
+	assert_waits(r);
+	fake_settle();
+	assert_error(r, -ESTALE);
+	assert_error(bed_lookup(b, root, "x"), -ESTALE);
+	assert_error(create(b, root, "x"), -ESTALE);
+	assert_error(opendir_ino(b, root), -ESTALE);
+	assert_error(getattr(b, ino), -ESTALE);
+	assert_error(bed_read(b, &f, 10, 0), -ESTALE);
+	bed_put(b, "python/demo/ctl", "reset\n");
+	next = bed_ready(b);
+	assert_ptr_not_equal(next, s);
+	assert_error(getattr(b, ino), -ESTALE); /* another sandbox's node 7 is another file */
+	assert_error(bed_read(b, &f, 10, 0), -ESTALE);
+	assert_error(open_ino(b, ino, O_RDONLY), -ESTALE);
+	assert_int_not_equal(found(b, next, root, "x", &a_file), ino);
+	release(ino, f.fh, false);
+	forget(ino, 1);
+	assert_int_equal(next->nreleases, 0); /* the new one knows nothing of it */
+	assert_int_equal(next->forgotten, 0);
+}
+
+static void test_session_removed_in_flight(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	uint64_t root = bed_ino(b, FILES), ino = found(b, s, root, "x", &a_file);
+	struct req *r = getattr(b, ino), *opened = open_ino(b, ino, O_RDONLY);
+
+	bed_rmdir(b, "python/demo");
+	assert_error(getattr(b, ino), -ESTALE);
+	fake_answer(s, 0, &a_file); /* an answer that was on its way */
+	assert_error(r, -ESTALE);
+	fake_settle();
+	assert_error(opened, -ESTALE);
+	forget(ino, 1);
+}
+
+static void test_closed_by_an_idle_timeout_but_not_in_use(void **state)
+{
+	struct bed *b = *state;
+	uint64_t root = bed_ino(b, FILES);
+	struct sandbox *s;
+
+	bed_put(b, "python/demo/config", "idle_timeout_s = 10\n");
+	s = bed_ready(b);
+	for (int i = 0; i < 5; i++) {
+		clock_advance(9000);
+		found(b, s, root, "x", &a_file); /* use */
+	}
+	bed_expect(b, "python/demo/state", "idle\n");
+	clock_advance(10000);
+	bed_expect(b, "python/demo/state", "closed\n");
+}
+
+/* What is being committed can be looked at, and is not changed. */
+static void test_during_commit(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_run(b, "x");
+	const uint64_t dir = bed_ino(b, "python/demo/files");
+	struct req *req;
+
+	fake_exit(s, VM_DONE, 0);
+	session_find(b->fs, 0, "demo")->changes.committing = true;
+	assert_error(create(b, dir, "new"), -EBUSY);
+	assert_int_equal(s->nfiles, 0);
+	assert_int_equal(session_reset(session_find(b->fs, 0, "demo")), -EBUSY);
+	req = opendir_ino(b, dir);
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -EIO, NULL);
+	assert_error(req, -EIO);
+	session_find(b->fs, 0, "demo")->changes.committing = false;
+	req = create(b, dir, "new");
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -EIO, NULL);
+	assert_error(req, -EIO);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+	const struct CMUnitTest tests[] = {
+		test(test_during_commit),
+		test(test_empty_and_starting_nothing),
+		test(test_writing_starts_one_and_waits),
+		test(test_sandbox_fails_while_one_waits),
+		test(test_listing_from_before_the_sandbox),
+		test(test_requests_reach_the_agent),
+		test(test_answers_in_any_order),
+		test(test_listing),
+		test(test_listing_counted),
+		test(test_links_of_the_sandbox),
+		test(test_size_of_links),
+		test(test_two_directories),
+		test(test_interrupted_before_it_was_sent),
+		test(test_interrupted_in_flight),
+		test(test_waits_that_are_too_long),
+		test(test_sandbox_goes),
+		test(test_session_removed_in_flight),
+		test(test_closed_by_an_idle_timeout_but_not_in_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's rarer requests: attributes that are set, space, seeking, forgetting, what is refused. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <fuse_lowlevel.h>
+
+#include "tests/unit/fixture/fixture.h"
+#include "fs/fuse/ops.h"
+
+#define TOP "python/demo/"
+
+static const struct vm_file_reply a_file = {
+	.node = 7,
+	.handle = 70,
+	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
+
+static fuse_req_t native(struct req *req)
+{
+	return (fuse_req_t)req;
+}
+
+/* A file of the sandbox, open. */
+static struct file open_file(struct bed *b, struct sandbox *s)
+{
+	struct fuse_file_info fi = {.flags = O_RDWR};
+	struct req *made = req_new(0);
+
+	ops.create(native(made), bed_ino(b, TOP "files"), "f", 0644, &fi);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(made->kind, ANSWER_CREATE);
+	return (struct file){.ino = made->ino, .fh = made->fh, .flags = O_RDWR};
+}
+
+static struct req *setattr(uint64_t ino, const struct stat *attr, int valid)
+{
+	struct stat st = *attr;
+	struct req *req = req_new(0);
+
+	ops.setattr(native(req), ino, &st, valid, NULL);
+	return req;
+}
+
+static void test_setattr_of_a_file(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	struct file f = open_file(b, s);
+	struct stat st = {
+		.st_mode = S_IFREG | 0600, .st_size = 9, .st_uid = 1000, .st_mtim = {5, 6}};
+	struct req *r = setattr(f.ino, &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE);
+
+	assert_int_equal(s->file[0].rq.op, VM_SETATTR);
+	assert_int_equal(s->file[0].rq.valid, VM_SET_MODE | VM_SET_SIZE);
+	assert_int_equal(s->file[0].rq.mode, 0600);
+	assert_int_equal(s->file[0].rq.length, 9);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(r->kind, ANSWER_ATTR);
+	r = setattr(f.ino, &st, FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW);
+	assert_int_equal(s->file[0].rq.valid, VM_SET_MTIME | VM_SET_ATIME_NOW);
+	assert_int_equal(s->file[0].rq.mtime.tv_nsec, 6);
+	fake_answer(s, -ENOSPC, NULL);
+	assert_error(r, -ENOSPC);
+	/* Owners are the session's: keeping is fine, changing is not. */
+	r = setattr(f.ino, &st, FUSE_SET_ATTR_UID);
+	assert_int_equal(s->file[0].rq.op, VM_GETATTR);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(r->kind, ANSWER_ATTR);
+	st.st_uid = 0;
+	assert_error(setattr(f.ino, &st, FUSE_SET_ATTR_UID), -EPERM);
+	assert_error(setattr(bed_ino(b, TOP "in"), &st, FUSE_SET_ATTR_UID), -EPERM);
+	st.st_gid = getgid() + 1;
+	assert_error(setattr(bed_ino(b, "python"), &st, FUSE_SET_ATTR_GID), -EPERM);
+	bed_close(b, &f);
+}
+
+static void test_setattr_of_fixed_nodes(void **state)
+{
+	struct bed *b = *state;
+	struct stat st = {.st_mode = S_IFREG | 0755, .st_mtim = {1000, 0}}, is;
+
+	bed_put(b, TOP "temp", "x");
+	setattr(bed_ino(b, TOP "temp"), &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_MTIME);
+	bed_stat(b, TOP "temp", &is);
+	assert_int_equal(is.st_mode, S_IFREG | 0755);
+	assert_int_equal(is.st_mtim.tv_sec, 1000);
+	setattr(bed_ino(b, TOP "in"), &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_MTIME);
+	bed_stat(b, TOP "in", &is);
+	assert_int_equal(is.st_mode, S_IFREG | 0600); /* as cp -p wants it, not as it says */
+	assert_int_equal(is.st_mtim.tv_sec, 1000);
+	assert_int_equal(bed_truncate(b, TOP "config", 0), 0);
+	assert_int_equal(bed_truncate(b, TOP "ctl", 0), 0);
+	assert_int_equal(bed_truncate(b, TOP "stdout", 0), -EACCES);
+	assert_int_equal(bed_truncate(b, TOP "temp", 0), 0);
+	assert_int_equal(bed_size(b, TOP "temp"), 0);
+}
+
+static void test_setattr_of_files_without_a_sandbox(void **state)
+{
+	struct bed *b = *state;
+	struct stat st = {.st_mode = S_IFDIR | 0755};
+
+	assert_int_equal(setattr(bed_ino(b, TOP "files"), &st, FUSE_SET_ATTR_MODE)->kind,
+			 ANSWER_ATTR);
+	assert_int_equal(fake_count(), 0);
+}
+
+static void test_space_and_seeking(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	struct file f = open_file(b, s), fixed = bed_opened(b, TOP "state", O_RDONLY);
+	struct fuse_file_info fi = {.fh = f.fh}, fi2 = {.fh = fixed.fh};
+	const struct vm_file_reply space = {.statfs = {.bsize = 4096, .blocks = 10, .bfree = 3}},
+				   place = {.offset = 99}, written = {.size = 4};
+	struct req *r = req_new(0);
+
+	ops.statfs(native(r), f.ino);
+	fake_answer(s, 0, &space);
+	assert_int_equal(r->statvfs.f_blocks, 10);
+	assert_int_equal(r->statvfs.f_bavail, 3);
+	ops.lseek(native(r = req_new(0)), f.ino, 5, SEEK_HOLE, &fi);
+	assert_int_equal(s->file[0].rq.flags, SEEK_HOLE);
+	fake_answer(s, 0, &place);
+	assert_int_equal(r->number, 99);
+	ops.lseek(native(r = req_new(0)), fixed.ino, 5, SEEK_HOLE, &fi2);
+	assert_error(r, -EINVAL);
+	ops.fallocate(native(r = req_new(0)), f.ino, 0, 1, 2, &fi);
+	assert_int_equal(s->file[0].rq.length, 2);
+	fake_answer(s, 0, &a_file);
+	assert_error(r, 0);
+	ops.fallocate(native(r = req_new(0)), fixed.ino, 0, 1, 2, &fi2);
+	assert_error(r, -EOPNOTSUPP);
+	ops.fsync(native(r = req_new(0)), f.ino, 0, &fi);
+	fake_answer(s, 0, &a_file);
+	assert_error(r, 0);
+	ops.fsync(native(r = req_new(0)), fixed.ino, 0, &fi2);
+	assert_error(r, 0);
+	ops.write(native(r = req_new(0)), f.ino, "text", 4, 8, &fi);
+	assert_int_equal(s->file[0].rq.op, VM_WRITE);
+	assert_int_equal(s->file[0].rq.offset, 8);
+	fake_answer(s, 0, &written);
+	assert_int_equal(r->size, 4);
+	bed_close(b, &f);
+	bed_close(b, &fixed);
+}
+
+static void test_forget_many(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s = bed_ready(b);
+	struct file f = open_file(b, s);
+	struct fuse_forget_data gone[] = {
+		{f.ino, 1}, {FUSE_ROOT_ID, 5}, {bed_ino(b, TOP "in"), 1}, {12345, 1}};
+	struct req *r = req_new(0);
+
+	ops.forget_multi(native(r), 4, gone);
+	assert_int_equal(s->forgotten, 1);
+	bed_close(b, &f);
+}
+
+static void test_refused(void **state)
+{
+	struct bed *b = *state;
+	uint64_t files = bed_ino(b, TOP "files"), top = bed_ino(b, "python/demo");
+	struct req *r = req_new(0);
+	struct file f;
+
+	ops.mknod(native(r), files, "pipe", S_IFIFO | 0644, 0);
+	assert_error(r, -EPERM);
+	ops.symlink(native(r = req_new(0)), "target", top, "link");
+	assert_error(r, -EPERM);
+	ops.link(native(r = req_new(0)), bed_ino(b, TOP "in"), top, "in2");
+	assert_error(r, -EPERM);
+	ops.readlink(native(r = req_new(0)), top);
+	assert_error(r, -EINVAL);
+	assert_int_equal(bed_open(b, TOP "stdout", O_RDWR, &f), -EACCES);
+	assert_int_equal(bed_open(b, TOP "runs/latest", O_RDONLY, &f), -ENOENT);
+	assert_int_equal(bed_open(b, "events", O_WRONLY, &f), -EACCES);
+	fake_exit(bed_run(b, "x"), VM_DONE, 0);
+	ops.readlink(native(r = req_new(0)), bed_ino(b, TOP "runs/latest"));
+	assert_string_equal(r->data, "1");
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+	const struct CMUnitTest tests[] = {
+		test(test_setattr_of_a_file),
+		test(test_setattr_of_fixed_nodes),
+		test(test_setattr_of_files_without_a_sandbox),
+		test(test_space_and_seeking),
+		test(test_forget_many),
+		test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

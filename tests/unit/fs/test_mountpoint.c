@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The place where the mount goes, and the runtime directory that belongs to it. */
+/* modules: fs/mountpoint.c vm/base/path.c vm/base/log.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fs/mountpoint.h"
+
+struct fixture {
+	char top[64], parent[96], why[256];
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	strcpy(f->top, "/tmp/xsbxfs-unit.XXXXXX");
+	assert_non_null(mkdtemp(f->top));
+	snprintf(f->parent, sizeof(f->parent), "%s/run", f->top);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	rmdir(f->parent);
+	assert_int_equal(rmdir(f->top), 0);
+	free(f);
+	return 0;
+}
+
+/* What main.c does at the end. */
+static void give_back(char *dir, int lock)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/lock", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	close(lock);
+	free(dir);
+}
+
+static void test_prepare(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	assert_int_equal(mountpoint_prepare(f->top, f->why, sizeof(f->why)), 0);
+	snprintf(path, sizeof(path), "%s/none", f->top);
+	assert_int_equal(mountpoint_prepare(path, f->why, sizeof(f->why)), -ENOENT);
+	assert_non_null(strstr(f->why, path));
+	assert_int_equal(mountpoint_prepare("/dev/null", f->why, sizeof(f->why)), -ENOTDIR);
+	assert_string_equal(f->why, "/dev/null is not a directory");
+}
+
+static void test_claim(void **state)
+{
+	struct fixture *f = *state;
+	char *a, *b, *again;
+	int lock_a, lock_b, lock;
+	struct stat st;
+
+	assert_int_equal(mountpoint_claim(f->parent, "/mnt/a", &a, &lock_a, f->why, sizeof(f->why)),
+			 0);
+	assert_memory_equal(a, f->parent, strlen(f->parent));
+	assert_null(strchr(a + strlen(f->parent) + 1, '/'));
+	assert_int_equal(stat(a, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(mountpoint_claim(f->parent, "/mnt/b", &b, &lock_b, f->why, sizeof(f->why)),
+			 0);
+	assert_string_not_equal(a, b);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/a", &again, &lock, f->why, sizeof(f->why)),
+		-EBUSY);
+	assert_non_null(strstr(f->why, "another xsbxfs is mounted on /mnt/a"));
+	close(lock_a); /* that instance died and left its directory */
+	free(a);
+	assert_int_equal(mountpoint_claim(f->parent, "/mnt/a", &a, &lock_a, f->why, sizeof(f->why)),
+			 0);
+	give_back(a, lock_a);
+	give_back(b, lock_b);
+}
+
+static void test_paths_that_look_alike(void **state)
+{
+	struct fixture *f = *state;
+	char x[200], y[200], *a, *b;
+	int lock_a, lock_b;
+
+	memset(x, 'p', sizeof(x));
+	x[0] = '/';
+	x[199] = '\0';
+	memcpy(y, x, sizeof(x));
+	y[1] = 'q'; /* differs where it is cut off */
+	assert_int_equal(mountpoint_claim(f->parent, x, &a, &lock_a, f->why, sizeof(f->why)), 0);
+	assert_int_equal(mountpoint_claim(f->parent, y, &b, &lock_b, f->why, sizeof(f->why)), 0);
+	assert_string_not_equal(a, b);
+	give_back(a, lock_a);
+	give_back(b, lock_b);
+}
+
+static void test_directories_that_are_not_private(void **state)
+{
+	struct fixture *f = *state;
+	char *dir = NULL, link[128];
+	int lock = -1;
+
+	assert_int_equal(mkdir(f->parent, 0700), 0);
+	assert_int_equal(chmod(f->parent, 0777), 0); /* somebody else could put things there */
+	assert_int_equal(mountpoint_claim(f->parent, "/mnt", &dir, &lock, f->why, sizeof(f->why)),
+			 -EPERM);
+	assert_non_null(strstr(f->why, "not a private directory"));
+	snprintf(link, sizeof(link), "%s/link", f->top);
+	assert_int_equal(symlink("/", link), 0);
+	assert_int_equal(mountpoint_claim(link, "/mnt", &dir, &lock, f->why, sizeof(f->why)),
+			 -EPERM);
+	assert_null(dir);
+	unlink(link);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		test(test_prepare),
+		test(test_claim),
+		test(test_paths_that_look_alike),
+		test(test_directories_that_are_not_private),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

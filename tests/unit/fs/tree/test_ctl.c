@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of `ctl`. */
+/* modules: fs/tree/ctl.c fs/config/problem.c */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fs/tree/ctl.h"
+
+static enum ctl_verb verbs[CTL_VERBS_MAX];
+static size_t nverbs;
+static struct vm_problem why;
+
+static int parse(const char *text)
+{
+	return ctl_parse(text, strlen(text), verbs, &nverbs, &why);
+}
+
+static void test_each_verb(void **state)
+{
+	(void)state;
+	for (int v = 0; v < CTL_NVERBS; v++) {
+		assert_int_equal(parse(ctl_verb_str((enum ctl_verb)v)), 0);
+		assert_int_equal(nverbs, 1);
+		assert_int_equal(verbs[0], v);
+	}
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("kill\n\n  reset \r\n\tclose\n"), 0);
+	assert_int_equal(nverbs, 3);
+	assert_int_equal(verbs[0], CTL_KILL);
+	assert_int_equal(verbs[1], CTL_RESET);
+	assert_int_equal(verbs[2], CTL_CLOSE);
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(nverbs, 0);
+	assert_int_equal(parse(" \r\n\n"), 0);
+	assert_int_equal(nverbs, 0);
+}
+
+static void test_refusals(void **state)
+{
+	static const char *const unknown[] = {"Kill",	    "kil",	 "killl",    "kill reset",
+					      "kill,reset", "close\x01", "\xff\xfe", "forks"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++) {
+		assert_int_equal(parse(unknown[i]), -EINVAL);
+		assert_string_equal(why.code, "unknown-verb");
+		assert_non_null(strstr(why.fix, "interrupt"));
+	}
+	nverbs = 7;
+	assert_int_equal(parse("kill\nreset\nnonsense\n"), -EINVAL);
+	assert_non_null(strstr(why.cause, "line 3: there is no verb \"nonsense\""));
+	assert_int_equal(nverbs, 7); /* untouched */
+	assert_int_equal(ctl_parse("kill\0", 5, verbs, &nverbs, &why), -EINVAL);
+}
+
+static void test_later_versions(void **state)
+{
+	static const char *const later[] = {"checkpoint", "fork", "fork other"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(later) / sizeof(*later); i++) {
+		assert_int_equal(parse(later[i]), -EINVAL);
+		assert_string_equal(why.code, "unsupported");
+		assert_non_null(strstr(why.cause, "not available in this version"));
+	}
+}
+
+static void test_bounds(void **state)
+{
+	char text[CTL_TEXT_MAX + 1];
+
+	(void)state;
+	memset(text, ' ', sizeof(text));
+	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX, verbs, &nverbs, &why), 0);
+	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX + 1, verbs, &nverbs, &why), -EINVAL);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = "kill\n"[i % 5];
+	assert_int_equal(ctl_parse(text, (size_t)CTL_VERBS_MAX * 5, verbs, &nverbs, &why), 0);
+	assert_int_equal(nverbs, CTL_VERBS_MAX);
+	assert_int_equal(ctl_parse(text, CTL_VERBS_MAX * 5 + 4, verbs, &nverbs, &why), -EINVAL);
+	assert_string_equal(why.code, "too-many");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_verb), cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_later_versions),
+		cmocka_unit_test(test_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixed tree: what is where, with which attributes, and how it goes away. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <stdio.h>
+
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP "python/demo/"
+
+static void test_listings(void **state)
+{
+	struct bed *b = *state;
+
+	assert_string_equal(bed_ls(b, ""), "README.md status.json isolation doctor metrics events "
+					   "error python raw ");
+	assert_string_equal(bed_ls(b, "python"), "template.json README.md demo ");
+	assert_string_equal(bed_ls(b, "raw"), "template.json README.md ");
+	assert_string_equal(bed_ls(b, "python/demo"),
+			    "in stdin stdout stderr output summary state status.json error config "
+			    "ctl console files runs README.md net ports ");
+	bed_put(b, TOP "temp", "x");
+	fake_exit(bed_run(b, "x"), VM_DONE, 0);
+	assert_string_equal(bed_ls(b, "python/demo"),
+			    "in stdin stdout stderr output exit_code summary state status.json "
+			    "error config ctl console files runs README.md net ports temp ");
+	assert_string_equal(bed_ls(b, TOP "runs"), "latest 1 ");
+	assert_string_equal(bed_ls(b, TOP "runs/1"),
+			    "in stdout stderr output exit_code state status.json summary wait ");
+}
+
+static void test_modes(void **state)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} rows[] = {
+		{"", S_IFDIR | 01777},
+		{"README.md", S_IFREG | 0444},
+		{"python", S_IFDIR | 01777},
+		{"python/demo", S_IFDIR | 0700},
+		{TOP "in", S_IFREG | 0600},
+		{TOP "stdin", S_IFREG | 0200},
+		{TOP "stdout", S_IFREG | 0400},
+		{TOP "config", S_IFREG | 0600},
+		{TOP "ctl", S_IFREG | 0200},
+		{TOP "files", S_IFDIR | 0700},
+		{TOP "runs", S_IFDIR | 0700},
+		{TOP "runs/1", S_IFDIR | 0700},
+		{TOP "runs/1/in", S_IFREG | 0400},
+		{TOP "runs/latest", S_IFLNK | 0777},
+	};
+	struct bed *b = *state;
+
+	bed_put(b, TOP "in", "x");
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stat st;
+
+		assert_int_equal(bed_stat(b, rows[i].path, &st), 0);
+		if (st.st_mode != rows[i].mode)
+			fail_msg("%s: mode %o", rows[i].path, st.st_mode);
+		assert_int_equal(st.st_uid, strchr(rows[i].path, '/') ? 1000 : getuid());
+		assert_true(st.st_ino && st.st_ino <= INT64_MAX);
+	}
+}
+
+static void test_lookups_that_fail(void **state)
+{
+	static const char *const paths[] = {
+		"nothing",     "python/other",	TOP "nothing",	   TOP "runs/1",
+		TOP "runs/0",  TOP "runs/01",	TOP "runs/+1",	   TOP "runs/99999999999",
+		TOP "runs/1x", TOP "exit_code", TOP "runs/latest", TOP "files/x",
+	};
+	struct bed *b = *state;
+	char name[300];
+	uint64_t ino;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++)
+		if (bed_walk(b, paths[i], &ino) != -ENOENT)
+			fail_msg("%s is there", paths[i]);
+	assert_int_equal(fake_count(), 0); /* looking starts nothing */
+	assert_int_equal(bed_walk(b, TOP "in/x", &ino), -ENOTDIR);
+	memset(name, 'n', sizeof(name));
+	name[299] = '\0';
+	assert_int_equal(bed_walk(b, name, &ino), -ENAMETOOLONG);
+}
+
+static void test_stale_numbers(void **state)
+{
+	static const char *const paths[] = {"python/demo",   TOP "in",	 TOP "stdout",
+					    TOP "files",     TOP "runs", TOP "runs/1",
+					    TOP "runs/1/in", TOP "temp"};
+	struct bed *b = *state;
+	uint64_t ino[ARRAY_SIZE(paths)];
+	struct stat st;
+
+	bed_put(b, TOP "temp", "x");
+	bed_run(b, "secret");
+	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++)
+		ino[i] = bed_ino(b, paths[i]);
+	assert_int_equal(bed_rmdir(b, "python/demo"), 0);
+	assert_int_equal(bed_mkdir(b, "python/demo"), 0); /* in the same slot */
+	bed_put(b, TOP "temp", "y");
+	bed_run(b, "other");
+	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++) {
+		assert_int_equal(bed_stat_ino(b, ino[i], &st), -ESTALE);
+		assert_error(bed_lookup(b, ino[i], "in"), -ESTALE);
+		assert_int_not_equal(bed_ino(b, paths[i]), ino[i]);
+	}
+}
+
+static void test_wild_numbers(void **state)
+{
+	static const uint64_t wild[] = {
+		0,
+		2,
+		63ull << 57,
+		UINT64_MAX,
+		1ull << 63,
+		(uint64_t)NODE_TEMPLATE << 57 | 99ull << 44,
+		(uint64_t)NODE_SESSION << 57 | 0x1fffull << 44,
+		(uint64_t)NODE_SESSION << 57 | 0xfffull << 32,
+		(uint64_t)NODE_RUN_STDOUT << 57 | 5,
+		(uint64_t)NODE_SCRATCH << 57 | 5,
+	};
+	struct bed *b = *state;
+	struct stat st;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(wild); i++)
+		if (bed_stat_ino(b, wild[i], &st) != -ESTALE)
+			fail_msg("%llx is something", (unsigned long long)wild[i]);
+}
+
+static void test_stale_handles(void **state)
+{
+	struct bed *b = *state;
+	struct file f = bed_opened(b, TOP "state", O_RDONLY), g;
+
+	bed_close(b, &f);
+	assert_error(bed_read(b, &f, 10, 0), -EBADF);
+	assert_error(bed_poll(b, &f, pollwait_new()), -EBADF);
+	g = bed_opened(b, TOP "state", O_RDONLY);
+	assert_int_equal((uint32_t)g.fh, (uint32_t)f.fh); /* the same place in the table */
+	assert_int_not_equal(g.fh, f.fh);
+	assert_error(bed_read(b, &f, 10, 0), -EBADF);
+	f.fh = UINT64_MAX;
+	assert_error(bed_read(b, &f, 10, 0), -EBADF);
+	f.fh = 0;
+	assert_error(bed_read(b, &f, 10, 0), -EBADF);
+	bed_close(b, &g);
+}
+
+static void test_many_handles(void **state)
+{
+	struct bed *b = *state;
+	struct file f[300];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(f); i++)
+		f[i] = bed_opened(b, TOP "state", O_RDONLY);
+	for (unsigned i = 0; i < ARRAY_SIZE(f); i += 2)
+		bed_close(b, &f[i]);
+	for (unsigned i = 0; i < ARRAY_SIZE(f); i += 2)
+		f[i] = bed_opened(b, TOP "state", O_RDONLY);
+	for (unsigned i = 0; i < ARRAY_SIZE(f); i++) {
+		assert_bytes(bed_read(b, &f[i], 10, 0), "new\n");
+		for (unsigned j = 0; j < i; j++)
+			assert_int_not_equal(f[i].fh, f[j].fh);
+	}
+	for (unsigned i = 1; i < ARRAY_SIZE(f); i++)
+		bed_close(b, &f[i]); /* f[0] is left for the end of the mount */
+}
+
+/* rm -r: whatever it takes on its way, in any state, it gets to the end. */
+static void remove_tree(struct bed *b, const char *path)
+{
+	char *names = strdup(bed_ls(b, path)), *save = NULL, child[256];
+
+	for (char *p = strtok_r(names, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
+		struct stat st;
+
+		snprintf(child, sizeof(child), "%s/%s", path, p);
+		assert_int_equal(bed_stat(b, child, &st), 0);
+		if (strcmp(p, "files") == 0)
+			assert_int_equal(bed_rmdir(b, child),
+					 0); /* cannot be read without a sandbox */
+		else if (S_ISDIR(st.st_mode))
+			remove_tree(b, child);
+		else
+			assert_int_equal(bed_unlink(b, child), 0);
+	}
+	free(names);
+	assert_int_equal(bed_rmdir(b, path), 0);
+}
+
+static void test_rm_r(void **state)
+{
+	struct bed *b = *state;
+	struct sandbox *s;
+
+	bed_put(b, TOP "temp", "x");
+	remove_tree(b, "python/demo");
+	assert_false(bed_exists(b, "python/demo"));
+	bed_mkdir(b, "python/demo");
+	s = bed_run(b, "x");
+	fake_exit(s, VM_DONE, 0);
+	bed_run(b, "y");
+	bed_put(b, TOP "in", "queued");
+	bed_put(b, TOP "ctl", "close\n");
+	fake_settle();
+	remove_tree(b, "python/demo");
+	assert_false(bed_exists(b, "python/demo"));
+}
+
+static void test_rm_r_of_runs_that_go_on(void **state)
+{
+	struct bed *b = *state;
+
+	fake_exit(bed_run(b, "x"), VM_DONE, 0);
+	bed_run(b, "y");
+	bed_put(b, TOP "in", "queued");
+	remove_tree(b, TOP "runs");
+	assert_string_equal(bed_ls(b, TOP "runs"), "");
+	fake_output(fake_sandbox(), VM_STDOUT, "no history, and goes on");
+	fake_exit(fake_sandbox(), VM_DONE, 0);
+	assert_string_equal(fake_sandbox()->code, "queued");
+	fake_output(fake_sandbox(), VM_STDOUT, "z");
+	fake_exit(fake_sandbox(), VM_DONE, 9);
+	bed_expect(b, TOP "stdout", "z");
+	bed_expect(b, TOP "exit_code", "9\n");
+}
+
+static void test_times(void **state)
+{
+	struct bed *b = *state;
+	struct stat before, after;
+	struct sandbox *s = bed_run(b, "x");
+
+	assert_int_equal(bed_stat(b, TOP "runs/1", &before), 0);
+	usleep(2000);
+	fake_output(s, VM_STDOUT, "y");
+	assert_int_equal(bed_stat(b, TOP "runs/1/stdout", &after), 0);
+	assert_true(after.st_mtim.tv_sec > before.st_mtim.tv_sec ||
+		    after.st_mtim.tv_nsec > before.st_mtim.tv_nsec);
+	assert_int_equal(bed_stat(b, TOP "stdout", &before), 0);
+	assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof(after.st_mtim));
+	fake_exit(s, VM_DONE, 0);
+	usleep(2000);
+	bed_run(b, "later");
+	assert_int_equal(bed_stat(b, TOP "runs/1", &before), 0);
+	assert_int_equal(bed_stat(b, TOP "runs/2", &after), 0);
+	assert_true(after.st_mtim.tv_sec > before.st_mtim.tv_sec ||
+		    after.st_mtim.tv_nsec > before.st_mtim.tv_nsec);
+}
+
+/* A listing shows the moment of its opening, however slowly it is read. */
+static void test_listing_is_of_one_moment(void **state)
+{
+	struct bed *b = *state;
+	char name[64];
+
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "raw/session-number-%d", i);
+		assert_int_equal(bed_mkdir(b, name), 0);
+	}
+	assert_non_null(strstr(bed_ls(b, "raw"), " session-number-39 "));
+	assert_int_equal(bed_rmdir(b, "raw/session-number-0"), 0);
+	assert_null(strstr(bed_ls(b, "raw"), "number-0 "));
+	assert_int_equal(bed_rmdir(b, "raw"), -EPERM);
+	assert_int_equal(bed_rmdir(b, "raw/session-number-0"), -ENOENT);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+	const struct CMUnitTest tests[] = {
+		test(test_listings),
+		test(test_modes),
+		test(test_lookups_that_fail),
+		test(test_stale_numbers),
+		test(test_wild_numbers),
+		test(test_stale_handles),
+		test(test_many_handles),
+		test(test_rm_r),
+		test(test_rm_r_of_runs_that_go_on),
+		test(test_times),
+		test(test_listing_is_of_one_moment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

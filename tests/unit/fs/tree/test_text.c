@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes whose text is rendered at open: sizes, contents, JSON, metrics. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP "python/demo/"
+
+static json_t *load(struct bed *b, const char *path)
+{
+	json_error_t why;
+	json_t *o = json_loads(bed_cat(b, path), 0, &why);
+
+	if (!o)
+		fail_msg("%s: %s", path, why.text);
+	return o;
+}
+
+static const char *string_in(json_t *o, const char *a, const char *key)
+{
+	return json_string_value(json_object_get(a ? json_object_get(o, a) : o, key));
+}
+
+static void test_what_is_sized_is_what_is_read(void **state)
+{
+	static const char *const paths[] = {
+		"README.md",
+		"status.json",
+		"isolation",
+		"doctor",
+		"metrics",
+		"python/template.json",
+		"python/README.md",
+		TOP "summary",
+		TOP "state",
+		TOP "status.json",
+		TOP "error",
+		TOP "config",
+		TOP "console",
+		TOP "README.md",
+		TOP "runs/1/in",
+		TOP "runs/1/state",
+		TOP "runs/1/status.json",
+		TOP "runs/1/summary",
+		TOP "runs/1/exit_code",
+	};
+	struct bed *b = *state;
+
+	fake_exit(bed_run(b, "x"), VM_DONE, 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct file f = bed_opened(b, paths[i], O_RDONLY);
+		struct stat st;
+		struct req *r;
+
+		bed_mkdir(b, "raw/changes-numbers");
+		assert_int_equal(bed_stat_ino(b, f.ino, &st), 0);
+		r = bed_read(b, &f, 1 << 20, 0);
+		if (r->size != (size_t)st.st_size)
+			fail_msg("%s: %zu instead of %zu bytes", paths[i], r->size,
+				 (size_t)st.st_size);
+		f.offset = r->size;
+		assert_bytes(bed_read(b, &f, 10, 0), "");
+		f.offset = 1;
+		assert_true(bed_read(b, &f, 1, 0)->size <= 1);
+		bed_close(b, &f);
+		bed_rmdir(b, "raw/changes-numbers");
+	}
+}
+
+static void test_text_stays_while_open(void **state)
+{
+	struct bed *b = *state;
+	struct file f = bed_opened(b, TOP "state", O_RDONLY);
+
+	bed_run(b, "x");
+	assert_bytes(bed_read(b, &f, 100, 0), "new\n");
+	bed_close(b, &f);
+	bed_expect(b, TOP "state", "running\n");
+}
+
+static void test_session_status(void **state)
+{
+	struct bed *b = *state;
+	json_t *o = load(b, TOP "status.json");
+	struct sandbox *s;
+
+	assert_string_equal(string_in(o, NULL, "state"), "new");
+	assert_true(json_is_null(json_object_get(o, "sandbox")));
+	assert_true(json_is_null(json_object_get(o, "latest")));
+	assert_true(json_is_null(json_object_get(o, "error")));
+	json_decref(o);
+	s = bed_run(b, "x");
+	s->usage = (struct sandbox_usage){.mem_total_kib = 1000, .processes = 3};
+	o = load(b, TOP "status.json");
+	assert_string_equal(string_in(o, NULL, "state"), "running");
+	assert_string_equal(string_in(o, "sandbox", "interpreter"), "Fake 1.0");
+	assert_string_equal(string_in(o, "sandbox", "start"), "cold");
+	assert_string_equal(string_in(o, "latest", "state"), "running");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(o, "usage"), "processes")), 3);
+	json_decref(o);
+	fake_die(s, "agent-lost");
+	o = load(b, TOP "status.json");
+	assert_string_equal(string_in(o, NULL, "state"), "closed");
+	assert_string_equal(string_in(o, "error", "code"), "agent-lost");
+	assert_string_equal(string_in(o, "sandbox", "interpreter"), "Fake 1.0"); /* kept */
+	assert_true(json_is_null(json_object_get(json_object_get(o, "latest"), "exit_code")));
+	json_decref(o);
+}
+
+static void test_run_status(void **state)
+{
+	struct bed *b = *state;
+	struct vm_result r = {.outcome = VM_DONE,
+			      .status = 7,
+			      .wall_us = 1500,
+			      .user_us = 1000,
+			      .fresh = true,
+			      .dropped = {0, 12},
+			      .problem = {.code = "odd", .cause = "\xff\xfe"}};
+	struct sandbox *s = bed_run(b, "12345");
+	json_t *o;
+
+	fake_output(s, VM_STDOUT, "abc");
+	fake_result(s, &r);
+	o = load(b, TOP "runs/1/status.json");
+	assert_int_equal(json_integer_value(json_object_get(o, "exit_code")), 7);
+	assert_int_equal(json_integer_value(json_object_get(o, "code_bytes")), 5);
+	assert_true(json_is_true(json_object_get(o, "truncated")));
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(o, "stderr"), "dropped_bytes")),
+		12);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "stdout"), "bytes")),
+			 3);
+	assert_string_equal(string_in(o, NULL, "interpreter"), "fresh");
+	json_decref(o);
+}
+
+static void test_root_and_template_status(void **state)
+{
+	struct bed *b = *state;
+	json_t *o = load(b, "status.json");
+
+	assert_string_equal(string_in(o, NULL, "accelerator"), "tcg");
+	assert_int_equal(json_array_size(json_object_get(o, "templates")), 2);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "sessions"), "new")),
+			 1);
+	json_decref(o);
+	o = load(b, "python/template.json");
+	assert_string_equal(string_in(o, "image", "python"), "3.11.2");
+	json_decref(o);
+	o = load(b, "raw/template.json"); /* without an image */
+	assert_true(json_is_null(json_object_get(o, "image")));
+	assert_string_equal(string_in(o, NULL, "problem"), "there is no such image");
+	json_decref(o);
+}
+
+static void test_error(void **state)
+{
+	struct bed *b = *state;
+
+	bed_expect(b, TOP "error", "");
+	bed_put(b, TOP "ctl", "fly\n");
+	bed_expect_error(b, "python/demo", "unknown-verb");
+	assert_non_null(strstr(bed_cat(b, TOP "error"), "\nfix: "));
+	bed_put(b, TOP "in", "x");
+	bed_expect(b, TOP "error", "");
+}
+
+static void test_doctor_and_isolation(void **state)
+{
+	struct bed *b = *state;
+
+	assert_non_null(strstr(bed_cat(b, "doctor"), "warn accelerator: none -- get one\n"));
+	assert_non_null(strstr(bed_cat(b, "isolation"), "microvm: a machine of its own\n"));
+}
+
+/* Each metric: HELP, TYPE, then its samples; numbers that can be read. */
+static void test_metrics(void **state)
+{
+	struct bed *b = *state;
+	char *text, *save = NULL, family[128] = "";
+
+	fake_exit(bed_run(b, "x"), VM_OOM, 137);
+	fake_output(bed_run(b, "y"), VM_STDOUT, "12345");
+	text = strdup(bed_cat(b, "metrics"));
+	assert_non_null(strstr(text, "\nxsbxfs_runs_total{state=\"oom\"} 1\n"));
+	assert_non_null(strstr(text, "\nxsbxfs_runs_total{state=\"done\"} 0\n"));
+	assert_non_null(strstr(text, "\nxsbxfs_output_bytes_total 5\n"));
+	assert_non_null(strstr(text, "\nxsbxfs_sessions{state=\"running\"} 1\n"));
+	assert_non_null(strstr(text, "\nxsbxfs_sandboxes 1\n"));
+	for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
+		char name[128];
+
+		if (sscanf(p, "# HELP %127s", name) == 1) {
+			assert_string_not_equal(name, family);
+			snprintf(family, sizeof(family), "%s", name);
+		} else if (sscanf(p, "# TYPE %127s", name) == 1) {
+			assert_string_equal(name, family);
+		} else {
+			char *end, *value = strrchr(p, ' ');
+
+			assert_memory_equal(p, family, strlen(family));
+			assert_non_null(value);
+			strtod(value + 1, &end);
+			assert_int_equal(*end, '\0');
+		}
+	}
+	free(text);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+	const struct CMUnitTest tests[] = {
+		test(test_what_is_sized_is_what_is_read),
+		test(test_text_stays_while_open),
+		test(test_session_status),
+		test(test_run_status),
+		test(test_root_and_template_status),
+		test(test_error),
+		test(test_doctor_and_isolation),
+		test(test_metrics),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

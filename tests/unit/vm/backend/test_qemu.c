@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. */
+/* modules: vm/backend/qemu.c vm/backend/qemu_ends.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/tail.c vm/base/problem.c */
+/* modules: vm/spawn/order.c vm/backend/qemu_cpu.c vm/host/tsc.c */
+/* libs: uv jansson */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <cmocka.h>
+
+#include "vm/backend/backend.h"
+#include "vm/backend/qemu_argv.h"
+#include "vm/vm_internal.h"
+
+static uv_loop_t loop;
+static struct vm vm;
+static struct backend *machine;
+static struct child *child;
+static int words, control; /* QEMU's ends */
+static int stream, state;
+static unsigned ndown, nsaved, ndestroyed;
+static struct vm_problem problem;
+
+/* ---- what is not there ---- */
+
+int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
+{
+	(void)im;
+	(void)name;
+	*ret_why = "";
+	*ret_image = (struct image){.kernel = -1, .initrd = -1, .rootfs = -1};
+	return 0;
+}
+
+int qemu_describe(struct vm *v, const struct backend_spec *spec, struct buf *out,
+		  const char **ret_why)
+{
+	(void)v;
+	(void)spec;
+	(void)out;
+	*ret_why = "";
+	return -ENOTSUP;
+}
+
+int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
+{
+	(void)sp;
+	words = fcntl(spec->fds[0], F_DUPFD_CLOEXEC, 0);
+	control = fcntl(spec->fds[1], F_DUPFD_CLOEXEC, 0);
+	child = c;
+	return 0;
+}
+
+void child_kill(struct child *c)
+{
+	(void)c;
+}
+
+/* ---- what is told ---- */
+
+static void on_none(void *data)
+{
+	(void)data;
+}
+
+static void on_console(void *data, const void *bytes, size_t len)
+{
+	(void)data;
+	(void)bytes;
+	(void)len;
+}
+
+static void on_down(void *data, const struct vm_problem *p)
+{
+	(void)data;
+	ndown++;
+	problem = *p;
+}
+
+static void on_destroyed(void *data)
+{
+	(void)data;
+	ndestroyed++;
+}
+
+static void on_saved(void *data, const char *error)
+{
+	(void)data;
+	(void)error;
+	nsaved++;
+}
+
+static const struct backend_events events = {on_none, on_none, on_console, on_down, on_destroyed};
+
+static void begin(enum backend_mode mode)
+{
+	struct backend_spec spec = {
+		.name = "test", .image = "raw", .memory_mb = 64, .cpus = 1, .mode = mode};
+
+	ndown = nsaved = ndestroyed = 0;
+	memset(&vm, 0, sizeof(vm));
+	assert_int_equal(uv_loop_init(&loop), 0);
+	vm.loop = &loop;
+	vm.probe.accel = "tcg";
+	strcpy(vm.probe.qemu, "9.2.0");
+	tsc_start(&vm.tsc);
+	state = open("/dev/null", O_RDWR | O_CLOEXEC);
+	spec.ram = spec.state = state;
+	assert_int_equal(backend_qemu.start(&vm, &spec, &events, NULL, &machine, &stream, &problem),
+			 0);
+}
+
+/* Killed, as a process is: what it had open is closed, and the spawner says so some time later. */
+static void killed(bool known_at_once)
+{
+	assert_int_equal(write(words, "so sorry\n", 9), 9);
+	close(words);
+	close(control);
+	for (int i = 0; i < 5 && !known_at_once; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(ndown, 0);
+	assert_int_equal(nsaved, 0);
+	child->exited(child, SIGSEGV);
+	assert_int_equal(ndown, 1);
+	assert_int_equal(nsaved, 0);
+	assert_string_equal(problem.code, "qemu-killed");
+	assert_non_null(strstr(problem.cause, "signal 11"));
+	assert_non_null(strstr(problem.cause, "it said: so sorry"));
+}
+
+static void end(void)
+{
+	backend_qemu.destroy(machine);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(ndestroyed, 1);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	close(stream);
+	close(state);
+}
+
+/* Its commands are not answered yet: that they never will be is not why. */
+static void cloned(void **unused)
+{
+	(void)unused;
+	for (int known = 0; known < 2; known++) {
+		begin(BACKEND_CLONE);
+		killed(known);
+		end();
+	}
+}
+
+static void recorded(void **unused)
+{
+	(void)unused;
+	for (int known = 0; known < 2; known++) {
+		begin(BACKEND_RECORD);
+		assert_int_equal(backend_qemu.save(machine, on_saved), 0);
+		killed(known);
+		end();
+	}
+}
+
+/* What it does answer is told at once. */
+static void refused(void **unused)
+{
+	static const char text[] =
+		"{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"return\": {}, \"id\": 2}\n"
+		"{\"error\": {\"desc\": \"no such format\"}, \"id\": 3}\n";
+
+	(void)unused;
+	begin(BACKEND_CLONE);
+	assert_int_equal(write(control, text, strlen(text)), strlen(text));
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(ndown, 1);
+	assert_string_equal(problem.code, "clone-failed");
+	assert_non_null(strstr(problem.cause, "no such format"));
+	close(words);
+	close(control);
+	child->exited(child, 0);
+	assert_int_equal(ndown, 1);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cloned),
+		cmocka_unit_test(recorded),
+		cmocka_unit_test(refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

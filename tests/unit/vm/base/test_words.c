@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words of programs that nobody vouches for: how they become lines. */
+/* modules: vm/base/words.c vm/base/tail.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "vm/base/words.h"
+
+static struct {
+	unsigned n; /* lines so far */
+	char last[WORDS_LINE];
+} told;
+
+static void on_line(struct words *w, char *text)
+{
+	assert_ptr_equal(w->data, &told);
+	assert_true(strlen(text) < sizeof(told.last));
+	memcpy(told.last, text, strlen(text) + 1);
+	memset(text, '!', strlen(text)); /* it may be altered */
+	told.n++;
+}
+
+static struct words begin(void)
+{
+	memset(&told, 0, sizeof(told));
+	return (struct words){.line = on_line, .data = &told};
+}
+
+static void add(struct words *w, const char *text)
+{
+	words_add(w, text, strlen(text));
+}
+
+static void lines(void **state)
+{
+	struct words w = begin();
+
+	(void)state;
+	add(&w, "one\ntw");
+	assert_int_equal(told.n, 1);
+	assert_string_equal(told.last, "one");
+	add(&w, "o");
+	assert_int_equal(told.n, 1);
+	add(&w, "\n\n");
+	assert_int_equal(told.n, 3);
+	assert_string_equal(told.last, "");
+	for (const char *p = "byte by byte\n"; *p; p++)
+		words_add(&w, p, 1);
+	assert_int_equal(told.n, 4);
+	assert_string_equal(told.last, "byte by byte");
+	words_add(&w, "", 0);
+	assert_int_equal(told.n, 4);
+}
+
+static void no_line_end(void **state)
+{
+	struct words w = begin();
+
+	(void)state;
+	words_end(&w);
+	assert_int_equal(told.n, 0);
+	add(&w, "first\nlast");
+	assert_int_equal(told.n, 1);
+	words_end(&w);
+	assert_int_equal(told.n, 2);
+	assert_string_equal(told.last, "last");
+	words_end(&w);
+	assert_int_equal(told.n, 2);
+	assert_true(tail_contains(&w.said, "first\nlast"));
+}
+
+static void bytes_of_all_kinds(void **state)
+{
+	struct words w = begin();
+	char all[256], printable[256];
+	size_t n = 0;
+
+	(void)state;
+	words_add(&w, "a\0b\x1b[1mc\td\re\x7f\xc3\xa4\xff.\n", 18);
+	assert_int_equal(told.n, 1);
+	assert_string_equal(told.last, "ab[1mcde.");
+	for (unsigned i = 0; i < sizeof(all); i++) {
+		all[i] = (char)i;
+		if (i >= 0x20 && i < 0x7f)
+			printable[n++] = (char)i;
+	}
+	printable[n] = '\0';
+	words_add(&w, all, sizeof(all)); /* among them is one line feed */
+	words_end(&w);
+	assert_int_equal(told.n, 3);
+	assert_string_equal(told.last, printable);
+	words_add(&w, "\0\0\0", 3);
+	words_end(&w);
+	assert_int_equal(told.n,
+			 3); /* of a line without anything to be seen nothing is told at the end */
+}
+
+static void more_than_fits(void **state)
+{
+	static char many[3 * TAIL_SIZE];
+	struct words w = begin();
+
+	(void)state;
+	memset(many, 'x', sizeof(many));
+	words_add(&w, many, WORDS_LINE - 1);
+	add(&w, "\n");
+	assert_int_equal(strlen(told.last), WORDS_LINE - 1);
+	words_add(&w, many, WORDS_LINE);
+	add(&w, "\n");
+	assert_int_equal(strlen(told.last), WORDS_LINE - 1);
+	for (unsigned i = 0; i < 5; i++)
+		words_add(&w, many, sizeof(many));
+	assert_int_equal(told.n, 2);
+	add(&w, "the end of it\nnext\n");
+	assert_int_equal(told.n, 4);
+	assert_string_equal(told.last, "next");
+	assert_true(tail_contains(&w.said, "xxxthe end of it\nnext"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines),
+		cmocka_unit_test(no_line_end),
+		cmocka_unit_test(bytes_of_all_kinds),
+		cmocka_unit_test(more_than_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is installed next, for whom, and what is forgotten. */
+/* modules: vm */
+/* libs: uv crypto jansson seccomp */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "vm/build/package_internal.h"
+#include "vm/vm_internal.h"
+
+#define USERS 16u
+#define OLD   600000u
+
+enum { ALICE = 1, BOB, CAROL };
+
+static uv_loop_t loop;
+static struct vm vm;
+static struct sandbox users[USERS];
+static unsigned nusers;
+static struct installer *const in = &vm.installer;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&vm, 0, sizeof(vm));
+	memset(users, 0, sizeof(users));
+	nusers = 0;
+	assert_int_equal(uv_loop_init(&loop), 0);
+	vm.loop = &loop;
+	TAILQ_INIT(&vm.sandboxes);
+	TAILQ_INIT(&vm.deferred);
+	TAILQ_INIT(&in->installs);
+	TAILQ_INIT(&in->waiters);
+	in->vm = &vm;
+	uv_idle_init(&loop, &vm.idle);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct install *job;
+
+	(void)state;
+	while ((job = TAILQ_FIRST(&in->installs)))
+		install_forget(in, job);
+	uv_close((uv_handle_t *)&vm.idle, NULL);
+	for (unsigned i = 0; i < nusers; i++)
+		uv_close((uv_handle_t *)&users[i].deadline, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	return 0;
+}
+
+static struct install *job_of(const char *name)
+{
+	const struct layer_need need = {.packages = name, .language = "python"};
+	struct install *job = install_find(in, name);
+
+	if (!job) {
+		char key[DIGEST_HEX] = "";
+
+		snprintf(key, sizeof(key), "%s", name);
+		job = install_new(in, key, &need);
+	}
+	assert_non_null(job);
+	return job;
+}
+
+/* A user's sandbox waits for packages. */
+static struct sandbox *want(uid_t owner, const char *name)
+{
+	struct sandbox *s = &users[nusers++];
+
+	assert_true(nusers <= USERS);
+	s->vm = &vm;
+	s->state = SANDBOX_WAITING;
+	s->ticket.owner = owner;
+	uv_timer_init(&loop, &s->deadline);
+	installer_wait(in, s, job_of(name));
+	return s;
+}
+
+/* The next one is this one, and is made. */
+static void next(const char *name)
+{
+	struct install *job = install_choose(in);
+	struct sandbox *s, *following;
+
+	if (!name) {
+		assert_null(job);
+		return;
+	}
+	assert_non_null(job);
+	assert_string_equal(job->key, name);
+	job->step = INSTALL_RUN;
+	for (s = TAILQ_FIRST(&in->waiters); s; s = following) {
+		following = TAILQ_NEXT(s, template_link);
+		if (install_waits(s, job))
+			installer_leave(in, s);
+	}
+	assert_ptr_equal(install_find(in, name), job);
+	install_forget(in, job);
+}
+
+static void in_turn(void **state)
+{
+	(void)state;
+	want(ALICE, "a1");
+	want(ALICE, "a2");
+	want(ALICE, "a3");
+	want(ALICE, "a4");
+	next("a1");
+	/* Who comes later has nobody's queue before him. */
+	want(BOB, "b1");
+	want(BOB, "b2");
+	want(CAROL, "c1");
+	next("b1");
+	next("c1");
+	next("a2");
+	next("b2");
+	next("a3");
+	/* What somebody has asked for long ago comes as soon as for who has had no turn. */
+	want(ALICE, "a5");
+	want(CAROL, "a5");
+	next("a5");
+	next("a4");
+	next(NULL);
+}
+
+/* Templates are a user like any other, and so is who asks. */
+static void not_only_sessions(void **state)
+{
+	struct install_ask ask = {.owner = BOB};
+
+	(void)state;
+	job_of("t1")->prepared = true;
+	job_of("t2")->prepared = true;
+	job_of("ask")->ask = &ask;
+	want(ALICE, "a1");
+	want(ALICE, "a2");
+	next("a1");
+	next("t1");
+	next("ask");
+	next("a2");
+	next("t2");
+	next(NULL);
+}
+
+/* More users than can be remembered. */
+static void many_users(void **state)
+{
+	char name[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * INSTALL_TURNS; i++) {
+		snprintf(name, sizeof(name), "x%u", i);
+		nusers = 0;
+		memset(&users[0], 0, sizeof(users[0]));
+		want(100 + i, name);
+		next(name);
+		uv_close((uv_handle_t *)&users[0].deadline, NULL);
+		uv_idle_stop(&vm.idle);
+		TAILQ_INIT(&vm.deferred);
+		uv_run(&loop, UV_RUN_DEFAULT);
+		nusers = 0;
+	}
+	assert_int_equal(in->nserved, INSTALL_TURNS);
+	assert_int_equal(in->served[0], 100 + 2 * INSTALL_TURNS - 1);
+	assert_int_equal(in->served[INSTALL_TURNS - 1], 100 + INSTALL_TURNS);
+	want(100 + INSTALL_TURNS, "known");
+	want(100, "unknown");
+	next("unknown");
+	next("known");
+	assert_int_equal(in->nserved, INSTALL_TURNS);
+}
+
+/* What nobody waits for is not made, unless it has begun or a template is to have it. */
+static void unwanted(void **state)
+{
+	struct install_ask ask = {.owner = BOB};
+	struct sandbox *first = want(ALICE, "a1"), *second = want(BOB, "a1");
+
+	(void)state;
+	installer_leave(in, first);
+	assert_non_null(install_find(in, "a1"));
+	installer_leave(in, first); /* no more than once */
+	installer_leave(in, second);
+	assert_null(install_find(in, "a1"));
+	next(NULL);
+	first = want(ALICE, "t1");
+	install_find(in, "t1")->prepared = true;
+	installer_leave(in, first);
+	assert_non_null(install_find(in, "t1"));
+	first = want(ALICE, "ask");
+	install_find(in, "ask")->ask = &ask;
+	installer_leave(in, first);
+	assert_non_null(install_find(in, "ask"));
+	first = want(ALICE, "begun");
+	install_find(in, "begun")->step = INSTALL_RUN;
+	installer_leave(in, first);
+	assert_non_null(install_find(in, "begun"));
+}
+
+/* A failure is known for a while, and not for good. */
+static void failures(void **state)
+{
+	const struct layer_need need = {.form = LAYER_TREE,
+					.host = true,
+					.language = "python",
+					.packages = "x==1",
+					.source = ""};
+	const uint64_t now = uv_now(&loop);
+	struct install *job = job_of("old");
+	struct vm_problem p;
+
+	(void)state;
+	job->step = INSTALL_FAILED;
+	job->ended_at = now - OLD;
+	job = job_of("new");
+	job->step = INSTALL_FAILED;
+	job->ended_at = now - OLD + 1;
+	job = job_of("waits");
+	job->prepared = true;
+	job->ended_at = now - OLD;
+	/* There is nothing that it could be installed with. */
+	assert_int_equal(installer_ask(in, &need, NULL, &p), -ENOENT);
+	assert_null(install_find(in, "old"));
+	assert_non_null(install_find(in, "new"));
+	assert_non_null(install_find(in, "waits"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_only_sessions, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_users, setup, teardown),
+		cmocka_unit_test_setup_teardown(unwanted, setup, teardown),
+		cmocka_unit_test_setup_teardown(failures, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

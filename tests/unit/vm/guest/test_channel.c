@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection to an agent: frames cut anywhere, order of sending, and a far end that stalls. */
+/* modules: vm/guest/channel.c agent/protocol.c */
+/* libs: uv */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <cmocka.h>
+
+#include "vm/guest/channel.h"
+#include "vm/base/util.h"
+
+struct seen {
+	unsigned nframes, nlost, ndrained, nclosed;
+	uint32_t ids[64];
+	size_t bytes;
+	uint32_t sum;
+	int lost, result;
+};
+
+static uv_loop_t loop;
+static struct channel ch;
+static struct channel_scratch *scratch;
+static struct seen seen;
+static int far;
+
+static int on_frame(void *data, const struct proto_header *h, struct proto_in *in)
+{
+	struct seen *s = data;
+
+	if (s->nframes < ARRAY_SIZE(s->ids))
+		s->ids[s->nframes] = h->id;
+	s->nframes++;
+	s->bytes += (size_t)(in->end - in->p);
+	while (in->p < in->end)
+		s->sum = s->sum * 31 + *in->p++;
+	return s->result;
+}
+
+static void on_lost(void *data, int err)
+{
+	struct seen *s = data;
+
+	s->nlost++;
+	s->lost = err;
+}
+
+static void on_drained(void *data)
+{
+	((struct seen *)data)->ndrained++;
+}
+
+static void on_closed(void *data)
+{
+	((struct seen *)data)->nclosed++;
+}
+
+static const struct channel_events events = {on_frame, on_lost, on_drained};
+
+static int setup(void **state)
+{
+	int pair[2];
+
+	(void)state;
+	memset(&ch, 0, sizeof(ch));
+	memset(&seen, 0, sizeof(seen));
+	scratch = malloc(sizeof(*scratch));
+	uv_loop_init(&loop);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	far = pair[1];
+	fcntl(far, F_SETFL, O_NONBLOCK);
+	assert_int_equal(channel_open(&ch, &loop, pair[0], scratch, &events, &seen), 0);
+	ch.generation = 1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	channel_close(&ch, on_closed);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(seen.nclosed, 1);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	close(far);
+	free(scratch);
+	return 0;
+}
+
+static size_t frame(uint8_t *out, uint32_t id, uint8_t generation, const void *payload, size_t len)
+{
+	const struct proto_header h = {(uint32_t)len, PROTO_PONG, 0, generation, id};
+
+	proto_header_pack(&h, out);
+	if (len)
+		memcpy(out + PROTO_HEADER, payload, len);
+	return PROTO_HEADER + len;
+}
+
+/* The same frames, fed in pieces of every size. */
+static void cut_anywhere(void **state)
+{
+	static uint8_t payload[300], bytes[2000];
+	size_t len = 0;
+	uint32_t sum;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 7);
+	len += frame(bytes + len, 1, 1, payload, 300);
+	len += frame(bytes + len, 2, 1, NULL, 0);
+	len += frame(bytes + len, 3, 1, payload, 1);
+	len += frame(bytes + len, 4, 1, payload, 77);
+	assert_int_equal(channel_feed(&ch, bytes, len), 0);
+	assert_int_equal(seen.nframes, 4);
+	assert_int_equal(seen.bytes, 378);
+	sum = seen.sum;
+	for (size_t step = 1; step < len; step++) {
+		memset(&seen, 0, sizeof(seen));
+		for (size_t at = 0; at < len; at += step)
+			assert_int_equal(channel_feed(&ch, bytes + at, MIN(step, len - at)), 0);
+		assert_int_equal(seen.nframes, 4);
+		assert_int_equal(seen.ids[3], 4);
+		assert_int_equal(seen.sum, sum);
+	}
+}
+
+static void generations(void **state)
+{
+	uint8_t bytes[200];
+	size_t len = frame(bytes, 1, 0, NULL, 0);
+
+	(void)state;
+	len += frame(bytes + len, 2, 2, NULL, 0);
+	len += frame(bytes + len, 3, 1, NULL, 0);
+	assert_int_equal(channel_feed(&ch, bytes, len), 0);
+	assert_int_equal(seen.nframes, 1);
+	assert_int_equal(seen.ids[0], 3);
+}
+
+static void too_long(void **state)
+{
+	static const uint32_t lengths[] = {CHANNEL_PAYLOAD_MAX + 1, PROTO_PAYLOAD_MAX, 0xffffffff};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		const struct proto_header h = {lengths[i], PROTO_PONG, 0, 1, 1};
+		uint8_t wire[PROTO_HEADER];
+
+		proto_header_pack(&h, wire);
+		assert_int_equal(channel_feed(&ch, wire, sizeof(wire)), -EPROTO);
+		assert_int_equal(ch.partial_len, 0);
+		/* In two pieces: nothing is allocated for it either. */
+		assert_int_equal(channel_feed(&ch, wire, 5), 0);
+		assert_int_equal(channel_feed(&ch, wire + 5, 7), -EPROTO);
+		assert_true(ch.partial_cap <= PROTO_HEADER);
+		ch.partial_len = 0;
+	}
+}
+
+static void turn(unsigned n)
+{
+	while (n--)
+		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+/* A megabyte of frames of all sizes through the socket, whose reads cut them as they like. */
+static void through_the_socket(void **state)
+{
+	uint8_t *bytes = calloc(1, 3 << 20);
+	size_t len = 0, sent = 0;
+	unsigned n = 0;
+	uint32_t sum;
+
+	(void)state;
+	for (size_t size = 0; len < 2 << 20; size = (size * 5 + 13) % (PROTO_DATA_MAX + 100)) {
+		const size_t at = len + PROTO_HEADER;
+
+		for (size_t i = 0; i < size; i++)
+			bytes[at + i] = (uint8_t)(at + i);
+		len += frame(bytes + len, n++, 1, bytes + at, size);
+	}
+	assert_int_equal(channel_feed(&ch, bytes, len), 0);
+	assert_int_equal(seen.nframes, n);
+	sum = seen.sum;
+	memset(&seen, 0, sizeof(seen));
+	while (sent < len) {
+		ssize_t r = write(far, bytes + sent, MIN(len - sent, (size_t)50001));
+
+		if (r > 0)
+			sent += (size_t)r;
+		turn(1);
+	}
+	turn(3);
+	assert_int_equal(seen.nframes, n);
+	assert_int_equal(seen.sum, sum);
+	assert_int_equal(seen.nlost, 0);
+	free(bytes);
+}
+
+static void ends(void **state)
+{
+	uint8_t bytes[64];
+	size_t len = frame(bytes, 1, 1, "abc", 3);
+
+	(void)state;
+	assert_int_equal(write(far, bytes, len), (ssize_t)len);
+	assert_int_equal(write(far, bytes, 5), 5);
+	shutdown(far, SHUT_RDWR);
+	turn(3);
+	assert_int_equal(seen.nframes, 1);
+	assert_int_equal(seen.nlost, 1);
+	assert_int_equal(seen.lost, 0);
+	/* Sending to it is harmless. */
+	assert_int_equal(channel_send(&ch, PROTO_PING, 0, "x", 1), 0);
+	turn(3);
+	assert_int_equal(seen.nlost, 1);
+}
+
+/* A machine that is killed has not read all it was sent; what it said before still counts. */
+static void dies_with_something_unread(void **state)
+{
+	uint8_t bytes[64];
+	size_t len = frame(bytes, 1, 1, "abc", 3);
+
+	(void)state;
+	assert_int_equal(channel_send(&ch, PROTO_PING, 0, "x", 1), 0);
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(write(far, bytes, len), (ssize_t)len);
+	close(far);
+	far = -1;
+	turn(5);
+	assert_int_equal(seen.nframes, 40);
+	assert_int_equal(seen.nlost, 1);
+	assert_int_equal(seen.lost, 0);
+}
+
+static void refused_frame(void **state)
+{
+	uint8_t bytes[64];
+	size_t len = frame(bytes, 1, 1, NULL, 0);
+
+	(void)state;
+	seen.result = -EPROTO;
+	len += frame(bytes + len, 2, 1, NULL, 0);
+	assert_int_equal(write(far, bytes, len), (ssize_t)len);
+	turn(3);
+	assert_int_equal(seen.nframes, 1);
+	assert_int_equal(seen.nlost, 1);
+	assert_int_equal(seen.lost, -EPROTO);
+}
+
+static void cancelled_frame(void **state)
+{
+	uint8_t bytes[64];
+	size_t len = frame(bytes, 1, 1, NULL, 0);
+
+	(void)state;
+	seen.result = -ECANCELED;
+	assert_int_equal(write(far, bytes, len), (ssize_t)len);
+	assert_int_equal(write(far, bytes, len), (ssize_t)len);
+	turn(3);
+	assert_int_equal(seen.nframes, 1);
+	assert_int_equal(seen.nlost, 0);
+}
+
+static void push(uint32_t id, size_t len, enum channel_class cl, bool *started)
+{
+	struct channel_frame *f = channel_frame_new(PROTO_F_WRITE, id, len);
+
+	assert_non_null(f);
+	memset(f->out.data, (int)id, len);
+	f->out.len = len;
+	f->started = started;
+	channel_push(&ch, f, cl);
+}
+
+/* Reads everything that comes. Return: the ids, in order. */
+static size_t drain(uint32_t *ids, size_t max)
+{
+	static uint8_t bytes[8 << 20];
+	size_t len = 0, at = 0, n = 0;
+
+	for (unsigned quiet = 0; quiet < 5; quiet++) {
+		ssize_t r;
+
+		turn(1);
+		while ((r = read(far, bytes + len, sizeof(bytes) - len)) > 0) {
+			len += (size_t)r;
+			quiet = 0;
+		}
+	}
+	while (at < len) {
+		struct proto_header h;
+
+		assert_int_equal(proto_header_unpack(bytes + at, &h), 0);
+		assert_true(n < max);
+		assert_int_equal(h.generation, 1);
+		for (uint32_t i = 0; i < h.length; i++)
+			assert_int_equal(bytes[at + PROTO_HEADER + i], (uint8_t)h.id);
+		ids[n++] = h.id;
+		at += PROTO_HEADER + h.length;
+	}
+	assert_int_equal(at, len);
+	return n;
+}
+
+/* What is begun is finished, then control frames, then the rest; each class keeps its order. */
+static void order(void **state)
+{
+	bool began[2] = {false, false};
+	uint32_t ids[64];
+	size_t n;
+
+	(void)state;
+	push(1, 1 << 20, CHANNEL_BULK, &began[0]);
+	push(2, 100000, CHANNEL_BULK, &began[1]);
+	push(3, 100000, CHANNEL_BULK, NULL);
+	push(10, 5, CHANNEL_CONTROL, NULL);
+	push(11, 200000, CHANNEL_CONTROL, NULL);
+	assert_true(began[0]);
+	assert_false(began[1]);
+	n = drain(ids, ARRAY_SIZE(ids));
+	assert_int_equal(n, 5);
+	assert_int_equal(ids[0], 1);
+	assert_int_equal(ids[1], 10);
+	assert_int_equal(ids[2], 11);
+	assert_int_equal(ids[3], 2);
+	assert_int_equal(ids[4], 3);
+	assert_true(began[1]);
+	assert_true(seen.ndrained > 0);
+	assert_int_equal(ch.queued[CHANNEL_BULK], 0);
+	assert_int_equal(ch.queued[CHANNEL_CONTROL], 0);
+}
+
+static void many_frames(void **state)
+{
+	static uint32_t ids[2000];
+	size_t n;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++)
+		push(i, i * 3, CHANNEL_BULK, NULL);
+	n = drain(ids, ARRAY_SIZE(ids));
+	assert_int_equal(n, 1000);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(ids[i], i);
+}
+
+/* Frames that never left were never begun, and closing drops them. */
+static void closed_with_frames(void **state)
+{
+	bool began = false;
+
+	(void)state;
+	push(1, 4 << 20, CHANNEL_BULK, NULL);
+	push(2, 10, CHANNEL_CONTROL, &began);
+	channel_close(&ch, on_closed);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_false(began);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	close(far);
+	free(scratch);
+	setup(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(cut_anywhere),
+		T(generations),
+		T(too_long),
+		T(through_the_socket),
+		T(ends),
+		T(refused_frame),
+		T(cancelled_frame),
+		T(order),
+		T(dies_with_something_unread),
+		T(many_frames),
+		T(closed_with_frames),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

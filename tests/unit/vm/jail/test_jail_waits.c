@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jails that show what lies on a server that does not answer: the spawner does not wait for it. */
+/* modules: tests/unit/fixture/jail_fixture.c tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/jail_fixture.h"
+#include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/util.h"
+
+#define PATIENCE_MS 700
+
+static const char root[] = "", below[] = "/sub";
+
+/* A file system whose server takes requests and answers none: who asked sleeps, and SIGKILL does not wake him. */
+static struct {
+	char dir[64], path[80];
+	int fd;
+	uv_poll_t poll;
+	unsigned asked;
+} silent;
+
+static void on_request(uv_poll_t *poll, int status, int events)
+{
+	char request[FUSE_MIN_READ_BUFFER];
+
+	(void)poll;
+	(void)status;
+	(void)events;
+	if (read(silent.fd, request, sizeof(request)) > 0)
+		silent.asked++;
+}
+
+/* The only answer: that it is there. */
+static void say_hello(void)
+{
+	struct {
+		struct fuse_out_header header;
+		struct fuse_init_out init;
+	} out = {{sizeof(out), 0, 0},
+		 {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096}};
+	char request[FUSE_MIN_READ_BUFFER];
+	const struct fuse_in_header *in = (const void *)request;
+
+	assert_true(read(silent.fd, request, sizeof(request)) > (ssize_t)sizeof(*in));
+	assert_int_equal(in->opcode, FUSE_INIT);
+	out.header.unique = in->unique;
+	assert_int_equal(write(silent.fd, &out, sizeof(out)), sizeof(out));
+}
+
+static bool mount_silent(void)
+{
+	char options[128];
+
+	snprintf(silent.dir, sizeof(silent.dir), "/tmp/xsbx-test.XXXXXX");
+	silent.asked = 0;
+	silent.fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (silent.fd < 0 || !mkdtemp(silent.dir))
+		return false;
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 silent.fd);
+	if (mount("silent", silent.dir, "fuse", MS_NOSUID | MS_NODEV, options) < 0) {
+		rmdir(silent.dir);
+		close(silent.fd);
+		return false;
+	}
+	say_hello();
+	return true;
+}
+
+static void unmount_silent(void)
+{
+	umount2(silent.dir, MNT_FORCE); /* all who sleep wake up */
+	umount2(silent.dir, MNT_DETACH);
+	rmdir(silent.dir);
+}
+
+static int setup(void **state)
+{
+	const struct spawner_rules rules = {.job = free_rules.job, .patience_ms = PATIENCE_MS};
+
+	spawner_bed_start(&rules);
+	*state = mount_silent() ? &silent : NULL;
+	if (!*state)
+		return 0;
+	uv_poll_init(&loop, &silent.poll, silent.fd);
+	uv_poll_start(&silent.poll, UV_READABLE, on_request);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	if (*state) {
+		unmount_silent();
+		uv_close((uv_handle_t *)&silent.poll, NULL);
+	}
+	spawner_bed_teardown(state);
+	if (*state)
+		close(silent.fd);
+	return 0;
+}
+
+/* A jail that shows a path on it. */
+static void ask(struct jail_bed_result *r, const char *path, uint32_t kind, uint32_t flags)
+{
+	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	struct jail_spec spec = jail_bed_usual();
+
+	snprintf(silent.path, sizeof(silent.path), "%s%s", silent.dir, path);
+	spec.mounts[spec.nmounts++] = (struct jail_mount){kind, flags, silent.path, "/data"};
+	jail_bed_start(r, &spec, "/bin/sh", "true", null);
+}
+
+static void others_start(void)
+{
+	const struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
+
+	jail_bed_run(&r, &spec, "echo fine");
+	assert_string_equal(r.out, "fine\n");
+}
+
+/* The child sleeps and can't be killed: it is given up, and is reaped when it comes to its end. */
+static void path_below(void **state)
+{
+	struct jail_bed_result r;
+
+	if (!*state)
+		skip();
+	ask(&r, below, JAIL_RO, 0);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -ETIMEDOUT);
+	assert_non_null(strstr(r.step, "opening what it shows of the host"));
+	assert_true(silent.asked > 0);
+	assert_true(spawner_bed_has_children());
+	others_start();
+	assert_true(spawner_bed_has_children());
+	unmount_silent();
+	spawner_bed_await_childless();
+}
+
+/* Who asks for the same just then is not waited for again, until some time has passed. */
+static void once_more(void **state)
+{
+	struct jail_bed_result first, r;
+	uint64_t begin;
+
+	if (!*state)
+		skip();
+	ask(&first, below, JAIL_RO, 0);
+	spawner_bed_await(&first.over);
+	begin = uv_hrtime();
+	for (int i = 0; i < 5; i++) {
+		ask(&r, below, JAIL_RO, 0);
+		spawner_bed_await(&r.over);
+		assert_int_equal(r.failed, -ETIMEDOUT);
+		assert_string_equal(r.step, first.step);
+	}
+	assert_true(uv_hrtime() - begin < PATIENCE_MS * 1000000ull);
+	others_start();
+	unmount_silent();
+	usleep(PATIENCE_MS * 1000);
+	ask(&r, below, JAIL_RO, 0);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -ENOENT);
+}
+
+/* What is mounted is known without asking. */
+static void its_root(void **state)
+{
+	struct jail_bed_result r;
+
+	if (!*state)
+		skip();
+	ask(&r, root, JAIL_RO, 0);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, 0);
+	assert_int_equal(r.status, 0);
+}
+
+/* One that the spawner has to open. */
+static void owned(void **state)
+{
+	struct jail_bed_result r;
+
+	if (!*state || !jail_has_private_ids())
+		skip();
+	ask(&r, below, JAIL_RW, JAIL_OWNED);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -ETIMEDOUT);
+	assert_non_null(strstr(r.step, "opening /tmp/xsbx-test."));
+	assert_true(silent.asked > 0);
+	others_start();
+}
+
+/* The control: what the kernel can't look up by itself, but somebody can. Links to processes' roots are such. */
+static void owned_and_found(void **state)
+{
+	char dir[] = "/tmp/xsbx-test.XXXXXX", source[64];
+	struct jail_spec spec = jail_bed_usual();
+	struct jail_bed_result r;
+
+	(void)state;
+	if (!jail_has_private_ids())
+		skip();
+	assert_non_null(mkdtemp(dir));
+	snprintf(source, sizeof(source), "/proc/self/root%s", dir);
+	spec.mounts[spec.nmounts++] = (struct jail_mount){JAIL_RW, JAIL_OWNED, source, "/data"};
+	jail_bed_run(&r, &spec, "echo mine >/data/file && cat /data/file && rm /data/file");
+	rmdir(dir);
+	if (r.failed == -EOPNOTSUPP)
+		skip();
+	assert_int_equal(r.failed, 0);
+	assert_string_equal(r.out, "mine\n");
+}
+
+/* Nor is it waited for at the end, when there are mounts to be taken away. */
+static void the_end(void **state)
+{
+	_cleanup_close_ int fd = pidfd_open(spawner_pid(sp), 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct jail_bed_result r;
+
+	if (!*state)
+		skip();
+	ask(&r, below, JAIL_RO, 0);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -ETIMEDOUT);
+	assert_true(spawner_bed_has_children());
+	uv_close((uv_handle_t *)&silent.poll, NULL);
+	spawner_bed_teardown(state);
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	unmount_silent();
+	close(silent.fd);
+	*state = NULL;
+	spawner_bed_setup(state); /* for the teardown */
+}
+
+/* One that was mounted where the spawner guards, and never hangs. */
+static char guarded[] = "/tmp/xsbx-test.guarded";
+
+static void guard_a_mount(int patience_ms)
+{
+	const struct spawner_rules rules = {
+		.job = free_rules.job, .mountpoint = guarded, .patience_ms = patience_ms};
+
+	(void)umount2(guarded, MNT_DETACH);
+	(void)mkdir(guarded, 0700);
+	assert_int_equal(mount("guarded", guarded, "tmpfs", 0, NULL), 0);
+	spawner_bed_start(&rules);
+	assert_int_equal(spawner_mounted(sp), 0);
+}
+
+static bool is_mounted(void)
+{
+	struct stat here, above;
+
+	assert_int_equal(stat(guarded, &here), 0);
+	assert_int_equal(stat("/tmp", &above), 0);
+	return here.st_dev != above.st_dev;
+}
+
+static void let_go(struct pollfd *p)
+{
+	assert_int_equal(poll(p, 1, 10000), 1);
+	close(p->fd);
+}
+
+/* As spawner_stop() does, which then waits for a second. */
+static void say_goodbye(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++) {
+		socklen_t len = sizeof(int);
+		int type;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
+			assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	}
+}
+
+/* The end of the daemon, which has its mount detached, is not behind a path that is waited for. */
+static void the_end_of_the_daemon(void **state)
+{
+	struct jail_bed_result waiting, queued;
+	struct pollfd p = {.events = POLLIN};
+
+	(void)state;
+	if (!jail_has_private_ids())
+		skip();
+	guard_a_mount(6000);
+	assert_true(mount_silent());
+	p.fd = pidfd_open(spawner_pid(sp), 0);
+	ask(&waiting, below, JAIL_RW, JAIL_OWNED);
+	ask(&queued, below, JAIL_RW, JAIL_OWNED);
+	while (!silent.asked)
+		on_request(NULL, 0, 0);
+	spawner_unmount(sp);
+	assert_true(is_mounted());
+	say_goodbye();
+	for (int ms = 0; is_mounted(); ms += 10) {
+		assert_true(ms < 1000);
+		usleep(10000);
+	}
+	unmount_silent();
+	close(silent.fd);
+	let_go(&p);
+	spawner_bed_await(&waiting.over);
+	spawner_bed_await(&queued.over);
+	spawner_bed_teardown(state);
+	assert_int_equal(rmdir(guarded), 0);
+}
+
+/* The daemon did not wait, and what is mounted there now is its successor's. */
+static void late_unmount(void **state)
+{
+	struct pollfd p = {.events = POLLIN};
+
+	(void)state;
+	guard_a_mount(0);
+	p.fd = pidfd_open(spawner_pid(sp), 0);
+	kill(spawner_pid(sp), SIGSTOP);
+	spawner_unmount(sp);
+	spawner_bed_teardown(state);
+	pidfd_send_signal(p.fd, SIGCONT, NULL, 0);
+	let_go(&p);
+	assert_true(is_mounted());
+	assert_int_equal(umount2(guarded, 0), 0);
+	assert_int_equal(rmdir(guarded), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(its_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(path_below, setup, teardown),
+		cmocka_unit_test_setup_teardown(once_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(owned, setup, teardown),
+		cmocka_unit_test_setup_teardown(owned_and_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_end, setup, teardown),
+		cmocka_unit_test(the_end_of_the_daemon),
+		cmocka_unit_test(late_unmount),
+	};
+
+	if (!mount_silent()) {
+		puts("no file system can be mounted here");
+		return 77;
+	}
+	unmount_silent();
+	close(silent.fd);
+	if (!jail_bed_possible())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner: what its children get, how they are reaped, and that nothing outlives the daemon. */
+/* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/spawn/capture.h"
+#include "vm/host/kvm.h"
+#include "vm/spawn/client.h"
+#include "vm/base/util.h"
+
+static bool died;
+
+static void on_died(void *data)
+{
+	*(bool *)data = true;
+}
+
+static int setup(void **state)
+{
+	died = false;
+	spawner_bed_setup(state);
+	spawner_watch(sp, on_died, &died);
+	return 0;
+}
+
+static unsigned ndone;
+
+static void on_done(struct capture *c)
+{
+	(void)c;
+	ndone++;
+}
+
+/* Runs a shell script to its end. */
+static void run(struct capture *c, const char *script, uint32_t flags, unsigned ms)
+{
+	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+
+	memset(c, 0, sizeof(*c));
+	ndone = 0;
+	assert_int_equal(spawner_bed_capture(c, argv, flags, ms, on_done), 0);
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void output_and_status(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	run(&c, "echo hello; echo lost >&2; exit 3", 0, 5000);
+	assert_string_equal(c.output, "hello\n");
+	assert_int_equal(c.failed, 0);
+	assert_true(WIFEXITED(c.status));
+	assert_int_equal(WEXITSTATUS(c.status), 3);
+	run(&c, "kill -TERM $$", 0, 5000);
+	assert_true(WIFSIGNALED(c.status));
+	assert_int_equal(WTERMSIG(c.status), SIGTERM);
+}
+
+static void more_than_is_kept(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	run(&c, "yes | head -c 300000", 0, 10000);
+	assert_int_equal(c.len, sizeof(c.output) - 1);
+	assert_int_equal(c.status, 0);
+}
+
+static void not_there(void **state)
+{
+	static const char *const argv[] = {"/nonexistent/program", NULL};
+	struct capture c = {0};
+
+	(void)state;
+	ndone = 0;
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 1000, on_done), 0);
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(c.failed, -ENOENT);
+}
+
+static void deadline(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	run(&c, "echo before; exec sleep 1000", 0, 100);
+	assert_true(c.late);
+	assert_true(WIFSIGNALED(c.status));
+	assert_string_equal(c.output, "before\n");
+}
+
+/* A child has the descriptors it was given, no signals blocked or ignored, no way to more
+ * privileges, a session of its own, and an empty environment. */
+static void clean_child(void **state)
+{
+	struct capture c;
+	char *end;
+	long pid;
+
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	/* The fourth is the directory that is being listed. */
+	run(&c, "exec ls /proc/self/fd", 0, 5000);
+	assert_string_equal(c.output, "0\n1\n2\n3\n");
+	run(&c, "grep -E '^(Sig(Blk|Ign)|NoNewPrivs)' /proc/self/status | sort | tr -d '\\n\\t '",
+	    0, 5000);
+	assert_string_equal(c.output, "NoNewPrivs:1SigBlk:0000000000000000SigIgn:0000000000000000");
+	run(&c, "cut -d' ' -f1,6 /proc/$$/stat; :", 0, 5000);
+	pid = strtol(c.output, &end, 10);
+	assert_int_equal(pid, strtol(end, NULL, 10)); /* the number of its session */
+	run(&c, "tr '\\0' '\\n' </proc/$$/environ", 0, 5000);
+	assert_string_equal(c.output, "");
+	run(&c, "cat /proc/self/oom_score_adj", SPAWN_OOM_FIRST, 5000);
+	assert_string_equal(c.output, "500\n");
+	signal(SIGPIPE, SIG_DFL);
+}
+
+static void probes_kvm(void **state)
+{
+	struct kvm_verdict v;
+	struct capture c;
+
+	(void)state;
+	run(&c, "", SPAWN_KVM_PROBE, 2000);
+	assert_int_equal(c.len, sizeof(v));
+	memcpy(&v, c.output, sizeof(v));
+	assert_non_null(strstr(v.why, "KVM"));
+}
+
+static void many(void **state)
+{
+	static const char *const argv[] = {"/bin/true", NULL};
+	static struct capture c[200];
+
+	(void)state;
+	memset(c, 0, sizeof(c));
+	ndone = 0;
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(spawner_bed_capture(&c[i], argv, 0, 30000, on_done), 0);
+	while (ndone < 200)
+		uv_run(&loop, UV_RUN_ONCE);
+	for (unsigned i = 0; i < 200; i++) {
+		assert_int_equal(c[i].failed, 0);
+		assert_int_equal(c[i].status, 0);
+	}
+}
+
+/* A child that is killed before it was there. */
+static void killed_early(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
+	struct capture c = {0};
+
+	(void)state;
+	ndone = 0;
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 30000, on_done), 0);
+	capture_kill(&c);
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_true(WIFSIGNALED(c.status));
+}
+
+static bool gone_within(pid_t pid, int ms)
+{
+	_cleanup_close_ int fd = pidfd_open(pid, 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return fd < 0 || poll(&p, 1, ms) > 0;
+}
+
+/* What a child leaves behind dies with it. */
+static void orphans(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	run(&c, "sleep 1000 >/dev/null & echo $!", 0, 5000);
+	assert_int_equal(c.status, 0);
+	assert_true(gone_within((pid_t)strtol(c.output, NULL, 10), 2000));
+}
+
+static void big_request(void **state)
+{
+	static char text[SPAWN_MESSAGE_MAX];
+	const char *const argv[] = {"/bin/echo", text, NULL};
+	struct capture c = {0};
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 1000, on_done), -E2BIG);
+}
+
+/* Without its spawner the daemon learns it, and nothing it had is left. */
+static void spawner_dies(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
+	struct capture c = {0}, late = {0};
+	pid_t child;
+
+	(void)state;
+	ndone = 0;
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 30000, on_done), 0);
+	while (c.child.state != CHILD_RUNNING)
+		uv_run(&loop, UV_RUN_ONCE);
+	child = c.child.pid;
+	kill(spawner_pid(sp), SIGKILL);
+	while (!died || !ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_true(WIFSIGNALED(c.status));
+	assert_true(gone_within(child, 2000));
+	assert_int_equal(spawner_bed_capture(&late, argv, 0, 1000, on_done), -EPIPE);
+}
+
+/* The signals of a terminal and of `pkill` are not for the spawner. */
+static void ignores_signals(void **state)
+{
+	struct capture c;
+
+	(void)state;
+	kill(spawner_pid(sp), SIGTERM);
+	kill(spawner_pid(sp), SIGINT);
+	kill(spawner_pid(sp), SIGHUP);
+	run(&c, "echo alive", 0, 5000);
+	assert_string_equal(c.output, "alive\n");
+	assert_int_not_equal(getsid(spawner_pid(sp)), getsid(0));
+}
+
+static void only_child(const char *what)
+{
+	struct capture c;
+
+	for (int i = 0; i < 500; i++) {
+		run(&c, "read -r all < /proc/$PPID/task/$PPID/children; test \"$all\" = $$", 0,
+		    5000);
+		if (c.status == 0)
+			return;
+		usleep(10000);
+	}
+	fail_msg("%s", what);
+}
+
+/* News whose descriptors can't be had are about one process: that one is ended, and the rest goes on. */
+static void no_descriptors(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
+	struct capture c = {0}, after;
+	struct rlimit before, few;
+	int *filler, n = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){MIN(before.rlim_cur, (rlim_t)200), before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	filler = calloc(few.rlim_cur, sizeof(*filler));
+	ndone = 0;
+	assert_int_equal(spawner_bed_capture(&c, argv, 0, 60000, on_done), 0);
+	while ((filler[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	assert_int_equal(errno, EMFILE);
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	while (n)
+		close(filler[--n]);
+	free(filler);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(c.failed, -EMFILE);
+	assert_false(died);
+	run(&after, "echo fine", 0, 5000);
+	assert_string_equal(after.output, "fine\n");
+	only_child("what could not be held was not ended");
+}
+
+/* ---- the death of the daemon ---- */
+
+static void on_started(struct child *c)
+{
+	(void)!write(*(int *)c->data, &c->pid, sizeof(c->pid));
+	uv_stop(&loop);
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	(void)c;
+	(void)err;
+	(void)step;
+	abort();
+}
+
+static void on_exited(struct child *c, int status)
+{
+	(void)c;
+	(void)status;
+}
+
+/* A daemon: tells the numbers of its spawner and of a child, then dies without a word. */
+static void be_daemon(int fd, const char *dir)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL}, *const envp[] = {NULL};
+	const struct free_job job = {.argv = argv, .envp = envp};
+	const struct spawner_rules rules = {.job = free_rules.job, .runtime_dir = dir};
+	char request[256];
+	const struct spawn_spec spec = {request, (size_t)free_pack(&job, request, sizeof(request)),
+					NULL, 0};
+	struct child c = {
+		.started = on_started, .failed = on_failed, .exited = on_exited, .data = &fd};
+	struct spawner *own;
+	pid_t pid;
+
+	if (spawner_start(&rules, &own) < 0)
+		abort();
+	pid = spawner_pid(own);
+	(void)!write(fd, &pid, sizeof(pid));
+	uv_loop_init(&loop);
+	if (spawner_attach(own, &loop) < 0 || child_start(own, &spec, &c) < 0)
+		abort();
+	uv_run(&loop, UV_RUN_DEFAULT);
+	kill(getpid(), SIGKILL);
+}
+
+static void daemon_dies(void **state)
+{
+	char dir[] = "/tmp/xsbx-test.XXXXXX", file[64];
+	pid_t numbers[2], pid;
+	int p[2];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/sub", dir);
+	assert_int_equal(mkdir(file, 0700), 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0)
+		be_daemon(p[1], dir);
+	close(p[1]);
+	assert_int_equal(read(p[0], &numbers[0], sizeof(pid_t)), sizeof(pid_t));
+	assert_int_equal(read(p[0], &numbers[1], sizeof(pid_t)), sizeof(pid_t));
+	close(p[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(gone_within(numbers[0], 5000)); /* reaped by its guard */
+	assert_true(gone_within(numbers[1], 0));
+	assert_int_equal(access(dir, F_OK), -1);
+	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
+static pid_t guard_of(pid_t spawner)
+{
+	char path[64], line[256];
+	int guard;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)spawner);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_int_equal(sscanf(strrchr(line, ')'), ") %*c %d", &guard), 1);
+	return guard;
+}
+
+/* The guard may hang, such as in a message for the system's log: the daemon ends all the same. */
+static void guard_hangs(void **state)
+{
+	struct spawner *own;
+	pid_t guard;
+
+	(void)state;
+	assert_int_equal(spawner_start(&free_rules, &own), 0);
+	guard = guard_of(spawner_pid(own));
+	kill(guard, SIGSTOP);
+	alarm(20);
+	spawner_stop(own);
+	alarm(0);
+	assert_int_equal(kill(guard, SIGCONT), 0);
+	assert_int_equal(waitpid(guard, NULL, 0), guard);
+}
+
+/* ---- the daemon's runtime directory ---- */
+
+/* Its lock, with the process that has it. */
+static int lock_of(const char *dir, pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/lock", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	dprintf(fd, "%d\n", (int)pid);
+	return fd;
+}
+
+/* A spawner comes to its end late: whose lock is there? Return: whether the directory still is. */
+static bool left_after(char *dir, bool stop, pid_t holder)
+{
+	const struct spawner_rules rules = {.job = free_rules.job, .runtime_dir = dir};
+	struct spawner *own;
+	int lock = -1;
+	pid_t pid;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(spawner_start(&rules, &own), 0);
+	pid = spawner_pid(own);
+	if (stop)
+		kill(pid, SIGSTOP);
+	if (holder)
+		lock = lock_of(dir, holder);
+	spawner_stop(own);
+	kill(pid, SIGCONT);
+	assert_true(gone_within(pid, 5000));
+	if (lock >= 0)
+		close(lock);
+	return access(dir, F_OK) == 0;
+}
+
+static void runtime_directories(void **state)
+{
+	char own[] = "/tmp/xsbx-test.XXXXXX", nobodys[] = "/tmp/xsbx-test.XXXXXX",
+	     taken[] = "/tmp/xsbx-test.XXXXXX", lock[64];
+
+	(void)state;
+	assert_false(left_after(own, false, getpid()));
+	assert_false(left_after(nobodys, true, 0));
+	/* A successor of the daemon has mounted in the same place. */
+	assert_true(left_after(taken, true, 1));
+	snprintf(lock, sizeof(lock), "%s/lock", taken);
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(rmdir(taken), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_bed_teardown)
+		T(output_and_status),
+		T(more_than_is_kept),
+		T(not_there),
+		T(deadline),
+		T(clean_child),
+		T(probes_kvm),
+		T(many),
+		T(killed_early),
+		T(orphans),
+		T(big_request),
+		T(spawner_dies),
+		T(ignores_signals),
+		T(no_descriptors),
+		cmocka_unit_test(daemon_dies),
+		cmocka_unit_test(guard_hangs),
+		cmocka_unit_test(runtime_directories),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

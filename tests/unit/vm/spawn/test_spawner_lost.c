@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner: requests and news that get lost leave no process that nobody could end. */
+/* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <seccomp.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/fdpass.h"
+#include "vm/spawn/client.h"
+#include "vm/base/util.h"
+
+struct result {
+	struct child child;
+	bool over;
+	unsigned ends; /* has to be 1 */
+	int failed, status;
+	char step[256];
+};
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct result *r = c->data;
+
+	r->failed = err;
+	snprintf(r->step, sizeof(r->step), "%s", step);
+	r->over = true;
+	r->ends++;
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct result *r = c->data;
+
+	r->status = status;
+	r->over = true;
+	r->ends++;
+}
+
+/* Asks for a program with one argument; what it says goes to @out, if there is one. */
+static void ask(struct result *r, const char *program, const char *arg, int out)
+{
+	const char *const argv[] = {program, arg, NULL}, *const envp[] = {NULL};
+	const struct free_job job = {
+		.argv = argv, .envp = envp, .target = {{0, 1}}, .ntargets = out >= 0 ? 1 : 0};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec spec = {request, (size_t)n, &out, out >= 0 ? 1 : 0};
+
+	assert_true(n > 0);
+	memset(r, 0, sizeof(*r));
+	r->child = (struct child){.failed = on_failed, .exited = on_exited, .data = r};
+	assert_int_equal(child_start(sp, &spec, &r->child), 0);
+}
+
+/* The one between daemon and spawner, in either of them. */
+static int find_socket(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++) {
+		socklen_t len = sizeof(int);
+		int type;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
+			return fd;
+	}
+	abort();
+}
+
+/* In the spawner: so many descriptors are under way that the kernel lets nobody without privileges send more. */
+static int job_without_fds(const void *data, const void *request, size_t len, size_t nfds,
+			   struct spawn_job *ret_job)
+{
+	static bool done;
+	struct rlimit few;
+	int fds[FDPASS_MAX] = {0}, pair[2];
+
+	if (!done) {
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+			abort();
+		for (int i = 0; i < 8; i++) {
+			if (fdpass_send(pair[0], "", 1, fds, FDPASS_MAX, 0) < 0)
+				abort();
+		}
+		getrlimit(RLIMIT_NOFILE, &few);
+		few.rlim_cur = 7 * FDPASS_MAX;
+		if (setrlimit(RLIMIT_NOFILE, &few) < 0 || (geteuid() == 0 && seteuid(64999) < 0))
+			abort();
+		done = true;
+	}
+	return free_rules.job(data, request, len, nfds, ret_job);
+}
+
+/* It runs, and what it could be held by can't be sent: it is ended, and that is said. */
+static void started_unsendable(void **state)
+{
+	static const struct spawner_rules rules = {.job = job_without_fds};
+	struct result r;
+
+	spawner_bed_start(&rules);
+	ask(&r, "/bin/sleep", "1000", -1);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -ETOOMANYREFS);
+	assert_non_null(strstr(r.step, "descriptors"));
+	spawner_bed_await_childless();
+	assert_int_equal(r.ends, 1);
+	spawner_bed_teardown(state);
+}
+
+/* In the spawner: it has ended, and that it was started has not been said. */
+static int job_unheard(const void *data, const void *request, size_t len, size_t nfds,
+		       struct spawn_job *ret_job)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .id = 1};
+
+	(void)data;
+	(void)request;
+	(void)len;
+	(void)nfds;
+	(void)ret_job;
+	if (fdpass_send(find_socket(), &note, sizeof(note), NULL, 0, 0) < 0)
+		abort();
+	return -EPERM;
+}
+
+static void ended_unheard(void **state)
+{
+	static const struct spawner_rules rules = {.job = job_unheard};
+	struct result r;
+
+	spawner_bed_start(&rules);
+	ask(&r, "/bin/true", "", -1);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -ESRCH);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(r.ends, 1);
+	spawner_bed_teardown(state);
+}
+
+/* The spawner is told to kill what the daemon has heard nothing of yet, and may never. */
+static void killed_unheard(void **state)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct result r;
+	int pipes[2];
+	char byte;
+
+	spawner_bed_start(&free_rules);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	ask(&r, "/bin/sleep", "1000", pipes[1]);
+	close(pipes[1]);
+	child_kill(&r.child);
+	p.fd = pipes[0];
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_int_equal(read(pipes[0], &byte, 1), 0);
+	close(pipes[0]);
+	assert_false(r.over); /* nobody has looked */
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, 0);
+	assert_true(WIFSIGNALED(r.status));
+	assert_int_equal(r.ends, 1);
+	spawner_bed_teardown(state);
+}
+
+/* A request that waited for room in the socket, and then is one that this takes never. */
+static void unsendable_request(void **state)
+{
+	static char text[SPAWN_MESSAGE_MAX - 4096];
+	struct result small[20], big;
+	const int least = 1; /* the kernel makes some thousand bytes of it */
+
+	spawner_bed_start(&free_rules);
+	memset(text, 'x', sizeof(text) - 1);
+	assert_int_equal(setsockopt(find_socket(), SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)),
+			 0);
+	kill(spawner_pid(sp), SIGSTOP);
+	for (size_t i = 0; i < ARRAY_SIZE(small); i++)
+		ask(&small[i], "/bin/true", "", -1);
+	ask(&big, "/bin/true", text, -1);
+	kill(spawner_pid(sp), SIGCONT);
+	for (size_t i = 0; i < ARRAY_SIZE(small); i++) {
+		spawner_bed_await(&small[i].over);
+		assert_int_equal(small[i].failed, 0);
+		assert_int_equal(small[i].status, 0);
+	}
+	spawner_bed_await(&big.over);
+	assert_int_equal(big.failed, -EMSGSIZE);
+	assert_int_equal(big.ends, 1);
+	spawner_bed_teardown(state);
+}
+
+/* In the spawner: the kernel has no memory for news. */
+static int job_unsayable(const void *data, const void *request, size_t len, size_t nfds,
+			 struct spawn_job *ret_job)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+
+	(void)data;
+	(void)request;
+	(void)len;
+	(void)nfds;
+	(void)ret_job;
+	if (seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOBUFS), SCMP_SYS(sendmsg), 0) < 0 ||
+	    seccomp_load(ctx) < 0)
+		abort();
+	return -EPERM;
+}
+
+static void on_died(void *data)
+{
+	*(bool *)data = true;
+}
+
+/* Nothing was started, and that can't be said: as nobody would hear of it ever, it is the spawner's end. */
+static void failed_unsayable(void **state)
+{
+	static const struct spawner_rules rules = {.job = job_unsayable};
+	bool died = false;
+	struct result r;
+
+	spawner_bed_start(&rules);
+	spawner_watch(sp, on_died, &died);
+	ask(&r, "/bin/true", "", -1);
+	spawner_bed_await(&r.over);
+	assert_int_equal(r.failed, -EPIPE);
+	assert_int_equal(r.ends, 1);
+	assert_true(died);
+	spawner_bed_teardown(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(started_unsendable), cmocka_unit_test(ended_unheard),
+		cmocka_unit_test(killed_unheard),     cmocka_unit_test(unsendable_request),
+		cmocka_unit_test(failed_unsayable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process backend: the agent as first process of a jail on this host's own kernel. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "agent_process.h"
+#include "vm/jail/jail.h"
+#include "vm/spawn/order.h"
+#include "vm/policy/policy.h"
+#include "process_jail.h"
+#include "vm/host_check.h"
+#include "vm/base/problem.h"
+#include "vm/jail/view.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The same agent with the same protocol, over a socket pair instead of a machine's port, and with a
+ * jail around it instead of a machine. What user code sees is the host's /usr, read-only, with an
+ * /etc that has no accounts of the host, and memory of its own to write to. It shares the kernel
+ * with the host: that is the difference to a microVM, and why the administrator has to allow it.
+ *
+ * The agent is PID 1 of the PID namespace. It keeps, inside its user namespace, what it needs to be
+ * the system of its users: to end and look at their processes, to start them under the user's id,
+ * to serve their files, to set the size of their memory file systems. What it starts has nothing of
+ * that. When it ends, the kernel ends all that is left.
+ *
+ * A start takes little more than the interpreter does, so there are no snapshots; the pool has
+ * sandboxes that were started as any other, and exercised. For who finds it empty a jail with an
+ * agent is kept in reserve, see prefork.c.
+ */
+
+/* `order` is what spawn() starts; `stream` is ours while it is on the shelf. */
+struct backend {
+	struct hosted hosted;
+	const struct order *order;
+	int stream;
+	int card; /* where its network card comes from, until it is taken, or -1 */
+};
+
+/* All that makes two jails alike: the order, without a name, and what has the names in it: which version of
+ * its image, and which directories of the host. */
+struct recipe_bytes {
+	struct order order;
+	char tree[PATH_MAX];
+	char shown[DIGEST_HEX];
+};
+
+/* ---- its life ---- */
+
+static void on_gone(struct hosted *h)
+{
+	struct backend *b = container_of(h, struct backend, hosted);
+
+	h->events->destroyed(h->data);
+	if (b->card >= 0)
+		close(b->card);
+	free(b);
+}
+
+static void on_started(struct child *c)
+{
+	struct hosted *h = c->data;
+
+	h->vm->jail_seen[VM_PROCESS] = true;
+	h->vm->jail[VM_PROCESS] = c->report;
+	hosted_started(c);
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct vm_problem p;
+	char fix[400];
+
+	if (c->no_card) {
+		snprintf(
+			fix, sizeof(fix),
+			"%s Sessions in virtual machines need no such file, installers of packages "
+			"do.",
+			survey_tun_fix(err));
+		trouble_set(&p, TROUBLE_NO_JAIL, fix,
+			    "the sandbox can't have a network: /dev/net/tun: %s", strerror(-err));
+	} else {
+		trouble_set(&p, TROUBLE_NO_JAIL,
+			    "See `doctor` for what this host lacks; nothing is run without a jail.",
+			    "the sandbox did not start: %s: %s", step, strerror(-err));
+	}
+	hosted_over(c->data, &p);
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct vm_problem p;
+
+	/* What earlier runs have died of says nothing about this. */
+	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
+	    WTERMSIG(status) == SIGKILL)
+		trouble_set(&p, TROUBLE_OOM, "Give the session more memory (memory_mb).",
+			    "the sandbox's memory was full when its first process needed some");
+	else if (WIFSIGNALED(status))
+		trouble_set(
+			&p, "agent-killed", "Reset the session; more memory may help (memory_mb).",
+			"the sandbox's first process was killed by signal %d", WTERMSIG(status));
+	else
+		trouble_set(&p, "agent-exited", "Reset the session.",
+			    "the sandbox's first process ended with status %d",
+			    WEXITSTATUS(status));
+	hosted_over(c->data, &p);
+}
+
+/* The socket on which the jail's card will come, and the jail's end of it. Return: 0 or -errno. */
+static int open_card(struct backend *b, int *ret_theirs)
+{
+	int sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return -errno;
+	b->card = sv[0];
+	*ret_theirs = sv[1];
+	return 0;
+}
+
+static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
+{
+	struct backend *b = container_of(h, struct backend, hosted);
+	_cleanup_close_ int card = -1;
+	int fds[3] = {stream, console}, r = 0;
+	struct spawn_spec s = {b->order, sizeof(*b->order), fds, 2};
+
+	(void)spec;
+	if (b->order->sandbox.flags & ORDER_NETWORK)
+		r = open_card(b, &card);
+	if (r < 0)
+		return r;
+	if (card >= 0)
+		fds[s.nfds++] = card;
+	h->child.started = on_started;
+	h->child.failed = on_failed;
+	h->child.exited = on_exited;
+	return child_start(h->vm->spawner, &s, &h->child);
+}
+
+/* Return: 0 or -errno. */
+static int make(struct vm *vm, const struct order *order, const struct backend_events *events,
+		void *data, struct backend **ret_backend, int *ret_stream)
+{
+	struct backend *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	b->hosted = (struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
+	b->stream = b->card = -1;
+	b->order = order;
+	r = hosted_start(&b->hosted, NULL, spawn, ret_stream);
+	b->order = NULL;
+	if (r == 0)
+		*ret_backend = b;
+	else if (b->card >= 0)
+		close(b->card);
+	if (r < 0)
+		free(b);
+	return r;
+}
+
+/* Return: 0 or -errno. */
+static int describe(const struct vm *vm, const struct backend_spec *spec, struct recipe_bytes *d)
+{
+	const struct view *v = spec->view;
+	const struct vm_install *in = v ? v->install : NULL;
+	struct order_sandbox *o = &d->order.sandbox;
+	int view = in ? (in->pack ? ORDER_VIEW_PACK : ORDER_VIEW_INSTALL)
+		      : policy_find_view(vm->policy, v, spec->image);
+	const char *why;
+
+	memset(d, 0, sizeof(*d)); /* no holes, where bytes are compared */
+	if (view < 0)
+		return view;
+	if (v && v->image && images_tree(vm->images, spec->image, d->tree, &why) < 0)
+		return -ENOENT;
+	view_stamp(v, d->shown);
+	d->order.program = ORDER_SANDBOX;
+	order_set(o->name, "sandbox");
+	if (spec->layer)
+		order_set(o->layer, spec->layer->key);
+	if (in) {
+		order_set(o->key, in->key);
+		order_set(o->image, in->image);
+		o->language = strcmp(in->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
+	}
+	o->view = (uint32_t)view;
+	o->flags = spec->network ? ORDER_NETWORK : 0;
+	o->memory_mb = spec->memory_mb;
+	o->cpus = spec->cpus;
+	o->processes = spec->processes;
+	if (v) {
+		o->owner = v->owner;
+		o->group = v->group;
+	}
+	return 0;
+}
+
+static void explain(struct vm *vm, const struct backend_spec *spec, int err, struct vm_problem *p)
+{
+	const char *why = strerror(-err);
+	char path[PATH_MAX];
+
+	if (spec->view && spec->view->image)
+		(void)images_tree(vm->images, spec->image, path, &why);
+	trouble_set(p, TROUBLE_NO_JAIL, "", "the sandbox can't be started: %s", why);
+}
+
+static int process_start(struct vm *vm, const struct backend_spec *spec,
+			 const struct backend_events *events, void *data,
+			 struct backend **ret_backend, int *ret_stream,
+			 struct vm_problem *ret_problem)
+{
+	/* An installer's directory is made anew each time, so nobody could use what was kept for the next. */
+	const bool shelf = !spec->background && !(spec->view && spec->view->install);
+	struct recipe_bytes d;
+	struct backend *b = NULL;
+	int r = describe(vm, spec, &d);
+
+	if (r == 0 && shelf)
+		b = shelf_take(&vm->shelf, &d, sizeof(d), events, data);
+	if (b) {
+		*ret_stream = steal_fd(&b->stream);
+		*ret_backend = b;
+		return 1;
+	}
+	if (r == 0) {
+		order_set(d.order.sandbox.name, spec->name);
+		r = make(vm, &d.order, events, data, ret_backend, ret_stream);
+	}
+	if (r < 0)
+		explain(vm, spec, r, ret_problem);
+	return MIN(r, 0);
+}
+
+static void process_destroy(struct backend *b)
+{
+	if (b->stream >= 0)
+		close(b->stream);
+	b->stream = -1;
+	hosted_destroy(&b->hosted);
+}
+
+static void process_info(struct backend *b, struct backend_info *ret_info)
+{
+	const pid_t pid = hosted_pid(&b->hosted);
+
+	*ret_info = (struct backend_info){.accel = "none",
+					  .kept = pid ? b->hosted.child.kept : -1,
+					  .pid = pid,
+					  .report = pid ? &b->hosted.child.report : NULL,
+					  .gauges = pid ? &b->hosted.child.gauges : NULL};
+}
+
+static int process_take_card(struct backend *b, bool *ret_stream)
+{
+	*ret_stream = false;
+	return b->card < 0 ? -EBUSY : steal_fd(&b->card);
+}
+
+static void process_drain(struct backend *b)
+{
+	hosted_drain(&b->hosted);
+}
+
+/* ---- on the shelf ---- */
+
+static struct backend *shelf_make(struct vm *vm, const void *bytes, size_t len,
+				  const struct backend_events *events, void *data)
+{
+	const struct recipe_bytes *d = bytes;
+	struct backend *b = NULL;
+	int stream = -1;
+
+	(void)len;
+	if (make(vm, &d->order, events, data, &b, &stream) == 0)
+		b->stream = stream;
+	return b;
+}
+
+static bool shelf_alive(const struct backend *b)
+{
+	struct pollfd p = {.fd = b->hosted.child.pidfd, .events = POLLIN};
+
+	return hosted_pid(&b->hosted) && poll(&p, 1, 0) == 0;
+}
+
+static void shelf_give(struct backend *b, const struct backend_events *events, void *data)
+{
+	b->hosted.events = events;
+	b->hosted.data = data;
+}
+
+const struct shelf_ops process_shelf_ops = {
+	.make = shelf_make,
+	.alive = shelf_alive,
+	.give = shelf_give,
+	.destroy = process_destroy,
+};
+
+const struct backend_ops backend_process = {
+	.name = "process",
+	.views = true,
+	.pools = true,
+	.overhead_mb = PROCESS_JAIL_OVERHEAD_MB,
+	.start = process_start,
+	.destroy = process_destroy,
+	.info = process_info,
+	.take_card = process_take_card,
+	.drain = process_drain,
+};

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The microVM backend: a QEMU process per sandbox. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "backend.h"
+#include "vm/spawn/order.h"
+#include "qemu_argv.h"
+#include "qemu_cpu.h"
+#include "qemu_ends.h"
+#include "qmp.h"
+#include "vm/base/reader.h"
+#include "vm/spawn/client.h"
+#include "vm/base/tail.h"
+#include "vm/base/problem.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * QEMU gets six descriptors and nothing else: the kernel, the initrd and the root file system to
+ * read, and one end of three socket pairs, for the agent, the console, and control (QMP). What it
+ * prints (it prints only when something is wrong) is kept to explain why it ended.
+ *
+ * Control is used to learn when the agent opens and closes its end of the port: bytes to a port
+ * that is not open yet wait in the socket, so a greeting could be sent at any time, but the time of
+ * day in it would be as old as the boot took.
+ *
+ * A machine is copied by a migration into a file, of everything but its memory, which is a file
+ * already. A clone is a machine that maps this memory privately and takes the migration in. Its
+ * commands wait in the control socket before it is started, so nothing is waited for and nothing is
+ * asked twice; that its agent's port is open is told by the same event as after a boot.
+ *
+ * Nothing in a machine is worth an orderly end: it is killed. It runs in a cell, see qemu_jail.c.
+ */
+
+#define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */
+
+struct backend {
+	struct vm *vm;
+	const struct backend_events *events;
+	void *data;
+	struct child child;
+	struct reader console, words;
+	struct qmp qmp;
+	int state;	  /* of one that can be saved: where to; or -1 */
+	int card;	  /* the other end of its network card, until it is taken, or -1 */
+	struct tail said; /* on its standard output and error */
+	uint64_t started_at;
+	bool kvm; /* what it runs on, also when others come to run on something else */
+	bool child_gone, destroying, told_down;
+	bool reset;		/* by its guest */
+	backend_saved_fn saved; /* while a copy is being made */
+	unsigned nopen;		/* the child, the readers, the control connection */
+};
+
+static const enum qemu_mode machine_mode[] = {
+	[BACKEND_COLD] = QEMU_COLD,
+	[BACKEND_RECORD] = QEMU_RECORD,
+	[BACKEND_CLONE] = QEMU_CLONE,
+};
+
+static void part_gone(struct backend *b)
+{
+	if (--b->nopen)
+		return;
+	b->events->destroyed(b->data);
+	if (b->state >= 0)
+		close(b->state);
+	if (b->card >= 0)
+		close(b->card);
+	free(b);
+}
+
+/* ---- what QEMU says ---- */
+
+static void on_reader_closed(struct reader *r)
+{
+	part_gone(r->data);
+}
+
+static void on_console(struct reader *r, const void *bytes, size_t len)
+{
+	struct backend *b = r->data;
+
+	if (!b->destroying)
+		b->events->console(b->data, bytes, len);
+}
+
+static void on_words(struct reader *r, const void *bytes, size_t len)
+{
+	struct backend *b = r->data;
+
+	tail_add(&b->said, bytes, len);
+}
+
+static void tell_down(struct backend *b, const struct vm_problem *p)
+{
+	if (b->told_down)
+		return;
+	b->told_down = true;
+	b->events->down(b->data, p);
+}
+
+/* Commands have no answer because QEMU has ended. That is known here first; its end will say why. */
+static bool is_ending(const struct backend *b)
+{
+	return b->qmp.reader.ended;
+}
+
+static void tell_saved(struct backend *b, const char *error)
+{
+	const backend_saved_fn fn = b->saved;
+
+	if (error && is_ending(b))
+		return;
+	b->saved = NULL;
+	if (fn && !b->destroying)
+		fn(b->data, error);
+}
+
+static void on_why(void *data, json_t *ret, const char *error)
+{
+	const char *words = json_string_value(json_object_get(ret, "error-desc"));
+
+	tell_saved(data, words ? words : error ? error : "QEMU gives no reason");
+}
+
+/* Of a migration in either direction. */
+static void on_migration(struct backend *b, const char *status)
+{
+	if (strcmp(status, "completed") == 0)
+		tell_saved(b, NULL);
+	else if (strcmp(status, "failed") == 0 && b->saved &&
+		 qmp_execute(&b->qmp, "query-migrate", NULL, on_why, b) < 0)
+		tell_saved(b, "QEMU gives no reason");
+}
+
+static void on_event(void *data, const char *name, json_t *details)
+{
+	struct backend *b = data;
+	const char *id = json_string_value(json_object_get(details, "id"));
+	const char *status = json_string_value(json_object_get(details, "status"));
+	const char *reason = json_string_value(json_object_get(details, "reason"));
+
+	if (!b->destroying && strcmp(name, "MIGRATION") == 0 && status)
+		on_migration(b, status);
+	if (strcmp(name, "SHUTDOWN") == 0 && reason)
+		b->reset = strcmp(reason, "guest-reset") == 0;
+
+	if (b->destroying || strcmp(name, "VSERPORT_CHANGE") != 0 || !id ||
+	    strcmp(id, QEMU_AGENT_ID) != 0)
+		return;
+	if (json_is_true(json_object_get(details, "open")))
+		b->events->up(b->data);
+	else
+		b->events->hangup(b->data);
+}
+
+/* Without control there is still the agent; if QEMU is gone, its end says so. */
+static void on_control_lost(void *data, int err)
+{
+	(void)data;
+	(void)err;
+}
+
+static void on_control_closed(void *data)
+{
+	part_gone(data);
+}
+
+static const struct qmp_events control_events = {on_event, on_control_lost, on_control_closed};
+
+/* ---- its process ---- */
+
+static void child_over(struct backend *b, struct vm_problem *p)
+{
+	char quote[400];
+
+	b->child_gone = true;
+	if (b->destroying) {
+		part_gone(b);
+		return;
+	}
+	if (b->console.open)
+		reader_drain(&b->console);
+	if (b->words.open)
+		reader_drain(&b->words);
+	if (b->said.total)
+		trouble_add(p, "; it said: %s", tail_quote(&b->said, NULL, quote, sizeof(quote)));
+	tell_down(b, p);
+}
+
+static void on_started(struct child *c)
+{
+	struct backend *b = c->data;
+
+	b->vm->jail_seen[VM_MICROVM] = true;
+	b->vm->jail[VM_MICROVM] = c->report;
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct vm_problem p;
+
+	trouble_set(&p, "qemu-failed", "xsbxfs --check shows whether QEMU is usable.",
+		    "QEMU was not started: %s: %s", step, strerror(-err));
+	child_over(c->data, &p);
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct backend *b = c->data;
+	const double seconds = (double)(uv_now(b->vm->loop) - b->started_at) / 1000;
+	struct vm_problem p;
+
+	if (b->qmp.reader.open)
+		reader_drain(&b->qmp.reader);
+	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
+	    WTERMSIG(status) == SIGKILL)
+		trouble_set(&p, TROUBLE_OOM,
+			    "Reset the session; see what else uses the host's memory.",
+			    "the host had no memory for QEMU, and killed it after %.1f s", seconds);
+	else if (WIFSIGNALED(status))
+		trouble_set(&p, "qemu-killed", "Reset the session; look for a lack of memory.",
+			    "QEMU was killed by signal %d (%s) after %.1f s", WTERMSIG(status),
+			    strsignal(WTERMSIG(status)), seconds);
+	else if (WEXITSTATUS(status))
+		trouble_set(&p, "qemu-exited", "", "QEMU ended with status %d after %.1f s",
+			    WEXITSTATUS(status), seconds);
+	else
+		trouble_set(&p, "machine-off", "", "the machine %s itself%s after %.1f s",
+			    b->reset ? "reset" : "switched", b->reset ? "" : " off", seconds);
+	child_over(b, &p);
+}
+
+/* ---- starting ---- */
+
+static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
+		 const struct qemu_ends *e, int state)
+{
+	struct order order = {.program = ORDER_MACHINE,
+			      .machine = {
+				      .mode = machine_mode[spec->mode],
+				      .flags = (b->kvm ? ORDER_KVM : 0u) |
+					       (image->own ? ORDER_OWN_KERNEL : 0u) |
+					       (spec->network ? ORDER_NETWORK : 0u) |
+					       (spec->layer ? ORDER_PACKED : 0u),
+				      .memory_mb = spec->memory_mb,
+				      .cpus = spec->cpus,
+				      .tsc_khz = tsc_khz(&b->vm->tsc),
+			      }};
+	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1],  e->console[1],
+				  image->kernel, image->initrd, image->rootfs};
+	struct spawn_spec s = {&order, sizeof(order), fds, 7};
+
+	order_set(order.machine.name, spec->name);
+	/* Behind its numbers there may be anything. */
+	order_set(order.machine.version, b->vm->probe.qemu);
+	order.machine.version[strspn(order.machine.version, "0123456789.")] = '\0';
+	if (spec->layer)
+		fds[s.nfds++] = spec->layer->file;
+	if (spec->mode != BACKEND_COLD) {
+		fds[s.nfds++] = spec->ram;
+		fds[s.nfds++] = state;
+	}
+	if (spec->network)
+		fds[s.nfds++] = e->card[1];
+	b->child.data = b;
+	b->child.started = on_started;
+	b->child.failed = on_failed;
+	b->child.exited = on_exited;
+	return child_start(b->vm->spawner, &s, &b->child);
+}
+
+static void open_reader(struct backend *b, struct reader *r, int *fd,
+			void (*bytes)(struct reader *r, const void *bytes, size_t len))
+{
+	r->data = b;
+	r->bytes = bytes;
+	r->closed = on_reader_closed;
+	if (reader_open(r, b->vm->loop, steal_fd(fd)) == 0)
+		b->nopen++;
+}
+
+/* Takes our ends but the agent's. */
+static void listen_to(struct backend *b, struct qemu_ends *e)
+{
+	open_reader(b, &b->console, &e->console[0], on_console);
+	open_reader(b, &b->words, &e->words[0], on_words);
+	qmp_init(&b->qmp, &control_events, b);
+	qmp_open(&b->qmp, b->vm->loop, steal_fd(&e->control[0]));
+	if (b->qmp.reader.open)
+		b->nopen++;
+}
+
+/* ---- copies ---- */
+
+/* Before 8.2 there is no file:, after 10 no fd: for files. */
+static bool has_file_uri(const struct vm *vm)
+{
+	return qemu_at_least(vm->probe.qemu, 8, 2);
+}
+
+static int set_capabilities(struct backend *b, qmp_reply_fn fn)
+{
+	json_t *args = json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability",
+				 "x-ignore-shared", "state", 1, "capability", "events", "state", 1);
+
+	return args ? qmp_execute(&b->qmp, "migrate-set-capabilities", args, fn, b) : -ENOMEM;
+}
+
+/* @fd is what fd: calls the file with the state. */
+static int migrate(struct backend *b, const char *command, const char *fd, qmp_reply_fn fn)
+{
+	char uri[64];
+	json_t *args;
+
+	if (has_file_uri(b->vm))
+		snprintf(uri, sizeof(uri), "file:/proc/self/fd/%d", QEMU_FD_STATE);
+	else
+		snprintf(uri, sizeof(uri), "fd:%s", fd);
+	args = json_pack("{s:s}", "uri", uri);
+
+	return args ? qmp_execute(&b->qmp, command, args, fn, b) : -ENOMEM;
+}
+
+static void on_clone_reply(void *data, json_t *ret, const char *error)
+{
+	struct backend *b = data;
+	struct vm_problem p;
+
+	(void)ret;
+	if (!error || b->destroying || b->child_gone || is_ending(b))
+		return;
+	trouble_set(&p, "clone-failed", "", "the snapshot can't be restored: %s", error);
+	tell_down(b, &p);
+}
+
+static int clone_begin(struct backend *b)
+{
+	int r = set_capabilities(b, on_clone_reply);
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", QEMU_FD_STATE);
+	return r < 0 ? r : migrate(b, "migrate-incoming", number, on_clone_reply);
+}
+
+static void on_save_reply(void *data, json_t *ret, const char *error)
+{
+	(void)ret;
+	if (error)
+		tell_saved(data, error);
+}
+
+static int qemu_save(struct backend *b, backend_saved_fn fn)
+{
+	int r;
+
+	b->saved = fn;
+	r = set_capabilities(b, on_save_reply);
+	/* What comes in may be called by its number, what goes out only by a name. */
+	if (r == 0 && !has_file_uri(b->vm))
+		r = qmp_give(&b->qmp, "state", b->state, on_save_reply, b);
+	if (r == 0)
+		r = migrate(b, "migrate", "state", on_save_reply);
+	if (r < 0)
+		b->saved = NULL;
+	return r;
+}
+
+/* ---- a machine's life ---- */
+
+static int begin(struct backend *b, const struct backend_spec *spec, int *ret_stream,
+		 struct vm_problem *ret_problem)
+{
+	_cleanup_close_ int state = -1;
+	struct qemu_ends e;
+	struct image image;
+	const char *why;
+	int r = images_open(b->vm->images, spec->image, &image, &why);
+
+	if (r < 0) {
+		trouble_set(ret_problem, r == -ENOEXEC ? "no-agent" : "no-image",
+			    r == -ENOEXEC ? "Build the agent (make), or set `agent` to it."
+					  : "Build the images: scripts/images",
+			    "%s", why);
+		return r;
+	}
+	r = qemu_ends_open(&e, spec->network);
+	if (r == 0 && spec->mode != BACKEND_COLD)
+		r = state = spec->mode == BACKEND_CLONE ? qemu_ends_open_again(spec->state)
+							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
+	if (r >= 0)
+		r = spawn(b, spec, &image, &e, state);
+	if (r < 0) {
+		qemu_ends_close(&e);
+		trouble_set(ret_problem, r == -EPIPE ? "spawner-lost" : "no-resources",
+			    r == -EPIPE ? "Unmount, and mount again." : "",
+			    "QEMU can't be started: %s", strerror(-r));
+		return r;
+	}
+	b->nopen = 1;
+	b->started_at = uv_now(b->vm->loop);
+	listen_to(b, &e);
+	/* If this fails the agent never answers, which is noticed. */
+	if (spec->mode == BACKEND_CLONE && clone_begin(b) < 0)
+		child_kill(&b->child);
+	*ret_stream = steal_fd(&e.agent[0]);
+	b->card = steal_fd(&e.card[0]);
+	qemu_ends_close(&e);
+	if (spec->mode == BACKEND_RECORD)
+		b->state = steal_fd(&state);
+	return 0;
+}
+
+static int qemu_start(struct vm *vm, const struct backend_spec *spec,
+		      const struct backend_events *events, void *data, struct backend **ret_backend,
+		      int *ret_stream, struct vm_problem *ret_problem)
+{
+	struct backend *b;
+	int r;
+
+	if (vm->probe.fatal) {
+		*ret_problem = vm->probe.problem;
+		return -ENOTSUP;
+	}
+	b = calloc(1, sizeof(*b));
+	if (!b) {
+		trouble_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");
+		return -ENOMEM;
+	}
+	b->vm = vm;
+	b->kvm = strcmp(vm->probe.accel, "kvm") == 0;
+	b->state = b->card = -1;
+	b->events = events;
+	b->data = data;
+	r = begin(b, spec, ret_stream, ret_problem);
+	if (r < 0) {
+		free(b);
+		return r;
+	}
+	*ret_backend = b;
+	return 0;
+}
+
+static void qemu_destroy(struct backend *b)
+{
+	b->destroying = true;
+	child_kill(&b->child);
+	reader_close(&b->console);
+	reader_close(&b->words);
+	qmp_close(&b->qmp);
+	if (b->child_gone)
+		part_gone(b);
+}
+
+static void qemu_info(struct backend *b, struct backend_info *ret_info)
+{
+	const bool runs = b->child.state == CHILD_RUNNING;
+
+	*ret_info = (struct backend_info){
+		.accel = b->kvm ? "kvm" : "tcg",
+		.pid = runs ? b->child.pid : 0,
+		.report = runs ? &b->child.report : NULL,
+	};
+}
+
+static int qemu_take_card(struct backend *b, bool *ret_stream)
+{
+	*ret_stream = true;
+	return b->card < 0 ? -EBUSY : steal_fd(&b->card);
+}
+
+static void qemu_drain(struct backend *b)
+{
+	if (b->console.open)
+		reader_drain(&b->console);
+}
+
+const struct backend_ops backend_qemu = {
+	.name = "microvm",
+	.needs_image = true,
+	.overhead_mb = QEMU_OVERHEAD_MB,
+	.start = qemu_start,
+	.destroy = qemu_destroy,
+	.info = qemu_info,
+	.save = qemu_save,
+	.describe = qemu_describe,
+	.take_card = qemu_take_card,
+	.drain = qemu_drain,
+};

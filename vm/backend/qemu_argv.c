@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a machine. */
+#include "qemu_argv.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "vm/net/filter/message.h"
+#include "qemu_cpu.h"
+#include "vm/base/util.h"
+
+/*
+ * Why it is as it is
+ * ------------------
+ * - microvm has few devices, and they are there at once. A stock kernel finds them through ACPI,
+ *   because it does not take them from its command line. Our own kernel does, and has no ACPI; then
+ *   QEMU appends them to what is given here. It also has to be told how to reboot.
+ * - The real time clock is cheap, and without it an emulated kernel waits a second for it. The
+ *   interval timer and the old interrupt controller are of no use to a kernel that uses ACPI.
+ * - An emulated kernel can calibrate nothing, so it is told the frequency of the time stamp
+ *   counter, which is the host's, and our own kernel also that of the timer. With KVM the kernel has a better clock of its own.
+ * - An emulated processor does not speculate, so the kernel's mitigations, a fifth of the boot, would
+ *   be for nothing there. With KVM they stay on.
+ * - What the guest's processor can do: see qemu_cpu.c.
+ * - Everything comes by descriptor: no names that could be guessed, nothing that listens, nothing
+ *   to remove afterwards.
+ * - Two ports, because the first is a console whether it is wanted or not, and each port more
+ *   costs time at boot.
+ * - A clone has the same devices in the same order as the machine it was copied from, and the same
+ *   kind of memory; kernel and initrd are in that memory already.
+ * - What the emulator translates is kept, up to 1 GiB of it if it is not told otherwise; a guest can
+ *   make it translate as much as it likes. Imports of half of Python's library come to 40 MiB, a
+ *   large JavaScript program to 64. When it is full all of it is thrown away: with 32 MiB these
+ *   programs took a quarter longer, with 8 MiB thirty times as long.
+ * - There is no balloon, and free pages are not reported. QEMU takes a range of a guest's memory away
+ *   by punching a hole into the file behind it, before it does anything else, also if it has only a
+ *   private mapping of that file. A clone's file is the sealed memory that it shares with all others,
+ *   so the kernel refuses that, QEMU stops there, and nothing is freed; were it not sealed, what one
+ *   clone frees would vanish from the others. Machines without a snapshot could use it, but a guest
+ *   has the same devices in both cases. So memory that a program of a clone once used stays with
+ *   the clone until its session ends, at most the size of the guest's memory.
+ * - A guest that panics reboots at once, and QEMU ends instead of rebooting.
+ */
+
+#define CODE_MIB "128"
+
+static void add(struct qemu_argv *a, const char *arg)
+{
+	assert(a->argc < ARRAY_SIZE(a->argv) - 1);
+	a->argv[a->argc++] = arg;
+	a->argv[a->argc] = NULL;
+}
+
+static void add2(struct qemu_argv *a, const char *option, const char *value)
+{
+	add(a, option);
+	add(a, value);
+}
+
+/* An option whose value is made up. */
+static void printf_like(3, 4) addf(struct qemu_argv *a, const char *option, const char *fmt, ...)
+{
+	char *value = a->text + a->len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(value, sizeof(a->text) - a->len, fmt, ap);
+	va_end(ap);
+	assert(n >= 0 && (size_t)n < sizeof(a->text) - a->len);
+	a->len += (size_t)n + 1;
+	add2(a, option, value);
+}
+
+static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
+{
+	char cpu[QEMU_CPU_MAX];
+
+	add2(a, "-name", m->name);
+	addf(a, "-M", "microvm,acpi=%s,pit=off,pic=off,rtc=on,isa-serial=on%s",
+	     m->own_kernel ? "off" : "on", m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
+	add2(a, "-accel", m->kvm ? "kvm" : "tcg,tb-size=" CODE_MIB);
+	qemu_cpu(m->kvm, m->version, cpu);
+	addf(a, "-cpu", "%s", cpu);
+	addf(a, "-smp", "%u", m->cpus);
+	addf(a, "-m", "%u", m->memory_mb);
+	if (m->mode != QEMU_COLD)
+		addf(a, "-object",
+		     "memory-backend-file,id=ram,size=%uM,mem-path=/proc/self/fd/%d,share=%s",
+		     m->memory_mb, QEMU_FD_RAM, m->mode == QEMU_RECORD ? "on" : "off");
+	add(a, "-nodefaults");
+	add(a, "-no-user-config");
+	add2(a, "-display", "none");
+	add(a, "-no-reboot");
+	add2(a, "-sandbox",
+	     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+}
+
+static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
+{
+	/* Self-tests of ciphers take a quarter of a stock kernel's boot under emulation. */
+	static const char always[] = "console=ttyS0 quiet panic=-1 random.trust_cpu=on";
+	const char *const only = m->own_kernel ? "reboot=t" : "cryptomgr.notests";
+	/* QEMU's own constant; the time stamp counter does for KVM. */
+	const char *const timer = m->own_kernel ? "lapic_timer_khz=1000000 " : "";
+	/* Becomes a variable of the agent's. */
+	const char *const packages = m->packages ? " XSBX_PACKAGES=1" : "";
+
+	addf(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
+	addf(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);
+	/* On a busy host an emulated guest falls behind, takes its TSC for broken, and would be left
+	 * with a clock that goes in steps of 4 ms: tsc=reliable. */
+	if (m->kvm)
+		addf(a, "-append", "%s %s%s", always, only, packages);
+	else
+		addf(a, "-append",
+		     "%s %s no_timer_check %smitigations=off tsc=reliable tsc_early_khz=%llu%s",
+		     always, only, timer, (unsigned long long)m->tsc_khz, packages);
+}
+
+/* A disk that can only be read, and comes by descriptor. */
+static void add_disk(struct qemu_argv *a, const char *name, int fd, int set)
+{
+	addf(a, "-add-fd", "fd=%d,set=%d", fd, set);
+	addf(a, "-drive",
+	     "if=none,id=%s,file=/dev/fdset/%d,format=raw,readonly=on,file.locking=off", name, set);
+	addf(a, "-device", "virtio-blk-device,drive=%s", name);
+}
+
+static void add_devices(struct qemu_argv *a, const struct qemu_machine *m)
+{
+	add_disk(a, "root", QEMU_FD_ROOTFS, 1);
+	if (m->packages)
+		add_disk(a, "packages", QEMU_FD_PACKAGES, 2);
+	addf(a, "-chardev", "socket,id=agent,fd=%d", QEMU_FD_AGENT);
+	add2(a, "-device", "virtio-serial-device,max_ports=2");
+	add2(a, "-device",
+	     "virtserialport,chardev=agent,id=" QEMU_AGENT_ID ",name=" QEMU_AGENT_PORT);
+	addf(a, "-chardev", "socket,id=console,fd=%d", QEMU_FD_CONSOLE);
+	add2(a, "-serial", "chardev:console");
+	addf(a, "-chardev", "socket,id=control,fd=%d", QEMU_FD_CONTROL);
+	add2(a, "-mon", "chardev=control,mode=control");
+}
+
+/* The frames of the guest, each behind its length, go to whoever has the other end; the largest packet
+ * is the guest's to know, and this is how it knows. */
+static void add_network(struct qemu_argv *a)
+{
+	addf(a, "-netdev", "stream,id=net,server=off,addr.type=fd,addr.str=%d", QEMU_FD_CARD);
+	addf(a, "-device", "virtio-net-device,netdev=net,mac=52:54:00:12:34:56,host_mtu=%d",
+	     NET_MTU_DEFAULT);
+}
+
+void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
+{
+	ret_argv->argc = ret_argv->len = 0;
+	add(ret_argv, m->qemu);
+	add_machine(ret_argv, m);
+	if (m->mode == QEMU_CLONE)
+		add2(ret_argv, "-incoming", "defer");
+	else
+		add_kernel(ret_argv, m);
+	add_devices(ret_argv, m);
+	if (m->network)
+		add_network(ret_argv);
+}

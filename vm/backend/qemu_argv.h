@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a machine. */
+#ifndef XSBX_VM_BACKEND_QEMU_ARGV_H
+#define XSBX_VM_BACKEND_QEMU_ARGV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QEMU_AGENT_PORT "xsbx.agent" /* name of the virtio port */
+#define QEMU_AGENT_ID	"agent"	     /* its name in QEMU's events */
+
+/* The numbers of QEMU's descriptors. */
+enum qemu_fd {
+	QEMU_FD_CONTROL = 3,
+	QEMU_FD_AGENT,
+	QEMU_FD_CONSOLE,
+	QEMU_FD_KERNEL,
+	QEMU_FD_INITRD,
+	QEMU_FD_ROOTFS,
+	QEMU_FD_RAM,
+	QEMU_FD_STATE,
+	QEMU_FD_CARD,
+	QEMU_FD_PACKAGES,
+};
+
+/* Where the guest's memory is, and how the machine begins. */
+enum qemu_mode {
+	QEMU_COLD,   /* memory of its own; boots */
+	QEMU_RECORD, /* memory in the file QEMU_FD_RAM, written through; boots */
+	QEMU_CLONE,  /* a private copy of that file; waits for the state of its devices */
+};
+
+struct qemu_machine {
+	const char *qemu;    /* program */
+	const char *version; /* what it said when it was asked */
+	const char *name;    /* shown by ps; must have no comma */
+	enum qemu_mode mode;
+	bool kvm;
+	bool packages;	  /* a second disk, QEMU_FD_PACKAGES */
+	bool own_kernel;  /* devices by the command line, not by ACPI */
+	uint64_t tsc_khz; /* of the host; only used for emulation */
+	unsigned memory_mb, cpus;
+	bool network;
+};
+
+struct qemu_argv {
+	const char *argv[72]; /* terminated by NULL; point to constants, the machine, and `text` */
+	size_t argc;
+	char text[1280];
+	size_t len;
+};
+
+struct backend_spec;
+struct buf;
+struct vm;
+
+/* See backend_ops.describe. */
+int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+		  const char **ret_why);
+
+/* Writes the command line of a machine. */
+void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a copy of a machine depends on. */
+#include <string.h>
+
+#include "vm/base/buf.h"
+#include "vm/build/digest_job.h"
+#include "qemu_argv.h"
+#include "vm/vm_internal.h"
+
+/* With KVM the guest sees the processor as it is. */
+static void put_processor(struct buf *out)
+{
+	_cleanup_file_ FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[8192];
+
+	while (f && fgets(line, sizeof(line), f) && line[0] != '\n') {
+		if (strncmp(line, "model name", 10) == 0 || strncmp(line, "flags", 5) == 0 ||
+		    strncmp(line, "microcode", 9) == 0)
+			buf_append(out, line, strlen(line));
+	}
+}
+
+int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+		  const char **ret_why)
+{
+	struct qemu_machine machine = {
+		.qemu = vm->qemu,
+		.version = vm->probe.qemu,
+		.name = "",
+		.mode = QEMU_RECORD,
+		.kvm = strcmp(vm->probe.accel, "kvm") == 0,
+		.memory_mb = spec->memory_mb,
+		.cpus = spec->cpus,
+		.network = spec->network,
+		.packages = spec->layer,
+	};
+	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX], packages[DIGEST_HEX] = "none";
+	struct qemu_argv argv;
+	struct image image;
+	int r = images_open(vm->images, spec->image, &image, ret_why);
+
+	if (r < 0)
+		return r;
+	machine.own_kernel = image.own;
+	*ret_why = "its files are being read";
+	r = contents_ask(vm, image.kernel, kernel);
+	if (r == 0)
+		r = contents_ask(vm, image.rootfs, rootfs);
+	if (r == 0 && spec->layer)
+		r = contents_ask(vm, spec->layer->file, packages);
+	if (r < 0)
+		return r;
+	qemu_argv(&machine, &argv);
+	r = buf_printf(out, "kernel %s\ninitrd %s\nrootfs %s\npackages %s\nqemu %s\n", kernel,
+		       image.initrd_sha256, rootfs, packages, vm->probe.qemu);
+	for (size_t i = 0; r == 0 && i < argv.argc; i++)
+		r = buf_printf(out, "%s\n", argv.argv[i]);
+	if (machine.kvm)
+		put_processor(out);
+	*ret_why = "there is no memory";
+	return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing byte buffer with a limit. */
+#ifndef XSBX_VM_BASE_BUF_H
+#define XSBX_VM_BASE_BUF_H
+
+#include <stddef.h>
+
+#include "util.h"
+
+/*
+ * - `data` may be NULL only while `cap` is 0.
+ * - 0 <= len <= cap, and len <= limit unless limit is 0 (no limit).
+ * - A buffer of all zeroes is empty, valid, and without a limit.
+ * - A failed append leaves the contents as they were.
+ */
+struct buf {
+	char *data;
+	size_t len, cap, limit;
+};
+
+/* Return: 0, -EFBIG past the limit, -ENOMEM. */
+int buf_append(struct buf *b, const void *data, size_t len);
+int buf_printf(struct buf *b, const char *fmt, ...) printf_like(2, 3);
+
+/* Makes room for @len more bytes behind `len`. Return as above. */
+int buf_reserve(struct buf *b, size_t len);
+
+/* Writes at any offset; a gap is filled with zeroes. Return as above. */
+int buf_write_at(struct buf *b, size_t offset, const void *data, size_t len);
+
+/* Shortens, or fills up with zeroes. Return as above. */
+int buf_truncate(struct buf *b, size_t len);
+
+/* A terminated view of the contents, "" if empty; NULL on ENOMEM. Stays the buffer's. */
+const char *buf_str(struct buf *b);
+
+/* Frees the contents and keeps the limit. */
+void buf_clear(struct buf *b);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-256. */
+#ifndef XSBX_VM_BASE_DIGEST_H
+#define XSBX_VM_BASE_DIGEST_H
+
+#include <stddef.h>
+
+#define DIGEST_HEX 65 /* characters, with the terminator */
+
+struct digest;
+
+/* Return: NULL for want of memory. */
+struct digest *digest_new(void);
+void digest_add(struct digest *d, const void *data, size_t len);
+
+/* Ends and frees it; @d may be NULL. Return: 0 or -ENOMEM, if anything went wrong on the way. */
+int digest_end(struct digest *d, char ret_hex[DIGEST_HEX]);
+
+/* Of what is there as a whole. Return: 0 or -ENOMEM. */
+int digest_of(const void *data, size_t len, char ret_hex[DIGEST_HEX]);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small helpers that everything on the host may use: cleanup attributes, macros. */
+#ifndef XSBX_VM_BASE_UTIL_H
+#define XSBX_VM_BASE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h> /* MIN, MAX; libuv's header brings them in as well */
+#include <unistd.h>
+
+#define ARRAY_SIZE(a)			(sizeof(a) / sizeof((a)[0]))
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#define printf_like(fmt, args)		__attribute__((format(printf, fmt, args)))
+
+/* Releases what a local variable holds when it goes out of scope. */
+#define _cleanup_(fn)			__attribute__((cleanup(fn)))
+#define _cleanup_free_			_cleanup_(cleanup_free)
+#define _cleanup_close_			_cleanup_(cleanup_close)
+#define _cleanup_file_			_cleanup_(cleanup_file)
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void cleanup_file(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+/* Hands the ownership of a pointer or descriptor out of a scope. */
+#define steal_ptr(p)                         \
+	__extension__({                      \
+		__typeof__(p) stolen_ = (p); \
+		(p) = NULL;                  \
+		stolen_;                     \
+	})
+
+static inline int steal_fd(int *fd)
+{
+	int stolen = *fd;
+
+	*fd = -1;
+	return stolen;
+}
+
+/* Is it a name that a session, a template or an image may have? It is part of paths on the host. */
+#define PLAIN_NAME_MAX 64u
+static inline bool plain_name_ok(const char *name)
+{
+	const size_t len = strlen(name);
+
+	return len >= 1 && len <= PLAIN_NAME_MAX && *name != '.' && *name != '-' &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+		       len;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an installation takes of the disk, while it goes on. */
+#include <errno.h>
+#include <string.h>
+
+#include "package_internal.h"
+#include "vm/base/problem.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * An installer writes what strangers' archives have it write, to the host's disk, and how much that is
+ * would else only be known when it has ended. So every now and then, as long as it or the packer
+ * works, a worker thread looks at their directory and at the file system, and when there is too much of
+ * the one or too little left of the other they are ended. What is written between two looks has to fit
+ * beside what layer_room() wants to be left.
+ *
+ * The timer exists from the first installation to the end of the machinery. A look may outlast the
+ * installation it was for: then its result is nobody's.
+ */
+
+#define LOOK_MS 1000u /* from the end of one look to the next */
+
+static void on_due(uv_timer_t *timer);
+
+static void again(struct install_watch *w, unsigned ms)
+{
+	if (w->on && !w->looking)
+		uv_timer_start(&w->timer, on_due, ms, 0);
+}
+
+void installer_explain_room(struct installer *in, int result, uint64_t bytes)
+{
+	if (result == -EFBIG)
+		trouble_set(&in->why, VM_PACKAGES_FAILED,
+			    "Name fewer packages, or raise layer_limit.",
+			    "the packages, and what they are made of, take %llu MiB: more than "
+			    "twice what all layers may have",
+			    (unsigned long long)(bytes >> 20));
+	else if (result == -E2BIG)
+		trouble_set(&in->why, VM_PACKAGES_FAILED, "Name fewer packages.",
+			    "the packages have more than %u files, or directories that are nested "
+			    "too deep",
+			    LAYER_FILES_MAX);
+	else if (result == -EACCES)
+		trouble_set(&in->why, VM_PACKAGES_FAILED, "Name other packages.",
+			    "the packages have a directory that may not be read");
+	else
+		trouble_set(&in->why, VM_PACKAGES_FAILED,
+			    "Make room: 512 MiB of the disk, or a 50th of a small one, have to "
+			    "stay free.",
+			    "there is no room for packages in %.400s: %s", in->vm->layers.dir,
+			    strerror(-result));
+}
+
+/* There is no room for it: ends it, and says why. */
+static void end(struct installer *in)
+{
+	installer_explain_room(in, in->watch.result, in->watch.bytes);
+	installer_watch_stop(in);
+	sandbox_close(in->builder);
+}
+
+static void look(uv_work_t *req)
+{
+	struct install_watch *w = container_of(req, struct install_watch, work);
+
+	w->result = layer_room(w->dir, w->key, w->limit, &w->bytes);
+}
+
+static void on_looked(uv_work_t *req, int status)
+{
+	struct install_watch *w = container_of(req, struct install_watch, work);
+	struct installer *in = container_of(w, struct installer, watch);
+	const bool full =
+		status == 0 && (w->result == -EFBIG || w->result == -E2BIG || w->result == -ENOSPC);
+
+	w->looking = false;
+	in->vm->nhandles--;
+	vm_kick(in->vm);
+	if (full && w->on && strcmp(w->key, in->current->key) == 0)
+		end(in);
+	again(w, LOOK_MS);
+}
+
+static void on_due(uv_timer_t *timer)
+{
+	struct install_watch *w = container_of(timer, struct install_watch, timer);
+	struct installer *in = container_of(w, struct installer, watch);
+
+	memcpy(w->key, in->current->key, sizeof(w->key));
+	w->dir = in->vm->layers.dir;
+	w->limit = in->vm->layers.limit;
+	if (uv_queue_work(in->vm->loop, &w->work, look, on_looked) < 0) {
+		again(w, LOOK_MS);
+		return;
+	}
+	w->looking = true;
+	in->vm->nhandles++;
+}
+
+void installer_watch_start(struct installer *in)
+{
+	struct install_watch *w = &in->watch;
+
+	if (in->vm->closing)
+		return;
+	if (!w->there) {
+		uv_timer_init(in->vm->loop, &w->timer);
+		w->there = true;
+		in->vm->nhandles++;
+	}
+	w->on = true;
+	again(w, 0);
+}
+
+void installer_watch_stop(struct installer *in)
+{
+	struct install_watch *w = &in->watch;
+
+	w->on = false;
+	if (w->there && !uv_is_closing((uv_handle_t *)&w->timer))
+		uv_timer_stop(&w->timer);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	struct installer *in = container_of((uv_timer_t *)handle, struct installer, watch.timer);
+
+	in->vm->nhandles--;
+	vm_kick(in->vm);
+}
+
+void installer_watch_close(struct installer *in)
+{
+	installer_watch_stop(in);
+	if (in->watch.there)
+		uv_close((uv_handle_t *)&in->watch.timer, on_timer_closed);
+}

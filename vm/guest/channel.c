@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's end of the connection to an agent. */
+#include "channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Reading. All channels read into one scratch buffer, and frames are handed on from there without
+ * being copied. Only the frame that the buffer's end cuts off is kept, in `partial`, which grows to
+ * the size of that frame; the next read puts its rest behind it, and what follows into the scratch
+ * buffer again, with one system call. So an idle sandbox costs no buffer, a busy one no copying.
+ *
+ * Writing. A frame is written at once if the socket takes it; what it does not take waits, in one
+ * queue per class, and goes out by gathering writes when the socket is writable again. An error in
+ * writing is not reported where it happens, inside somebody's call: the frame stays, the loop sees
+ * the same error on its own, and reports it from there.
+ *
+ * Nothing here is bounded by trust: a length over CHANNEL_PAYLOAD_MAX ends the connection before
+ * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop.
+ */
+
+#define READ_ROUNDS 4
+#define WRITE_IOV   32
+
+static void poll_again(struct channel *ch);
+
+struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_t payload_max)
+{
+	struct channel_frame *f = malloc(sizeof(*f) + PROTO_HEADER + payload_max);
+
+	if (!f)
+		return NULL;
+	memset(f, 0, sizeof(*f));
+	f->header.type = (uint16_t)type;
+	f->header.id = id;
+	f->out = (struct proto_out){f->wire + PROTO_HEADER, 0, payload_max, false};
+	return f;
+}
+
+void channel_frame_free(struct channel_frame *f)
+{
+	free(f);
+}
+
+static struct channel_frame *next_frame(struct channel *ch)
+{
+	struct channel_frame *f = ch->current;
+
+	for (unsigned cl = 0; !f && cl < CHANNEL_NCLASSES; cl++)
+		f = STAILQ_FIRST(&ch->queue[cl]);
+	return f;
+}
+
+/* Takes the next frame out of its queue, to be the current one. */
+static void begin_frame(struct channel *ch)
+{
+	for (unsigned cl = 0; !ch->current && cl < CHANNEL_NCLASSES; cl++) {
+		struct channel_frame *f = STAILQ_FIRST(&ch->queue[cl]);
+
+		if (!f)
+			continue;
+		STAILQ_REMOVE_HEAD(&ch->queue[cl], link);
+		ch->queued[cl] -= f->len;
+		ch->current = f;
+	}
+}
+
+/* Accounts for @n bytes that were written. */
+static void frames_sent(struct channel *ch, size_t n)
+{
+	while (n) {
+		struct channel_frame *f;
+		size_t part;
+
+		begin_frame(ch);
+		f = ch->current;
+		assert(f);
+		if (f->started)
+			*f->started = true;
+		part = MIN(n, f->len - f->sent);
+		f->sent += part;
+		n -= part;
+		if (f->sent == f->len) {
+			ch->current = NULL;
+			channel_frame_free(f);
+		}
+	}
+}
+
+/* What goes out next, in the order of frames_sent(). */
+static size_t gather(struct channel *ch, struct iovec iov[WRITE_IOV])
+{
+	size_t n = 0;
+
+	if (ch->current) {
+		struct channel_frame *f = ch->current;
+
+		iov[n++] = (struct iovec){f->wire + f->sent, f->len - f->sent};
+	}
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
+		struct channel_frame *f;
+
+		STAILQ_FOREACH(f, &ch->queue[cl], link)
+		{
+			if (n == WRITE_IOV)
+				return n;
+			iov[n++] = (struct iovec){f->wire, f->len};
+		}
+	}
+	return n;
+}
+
+/* Writes what the socket takes. Return: 0, -EAGAIN if that was not all, or -errno. */
+static int flush(struct channel *ch)
+{
+	while (next_frame(ch)) {
+		struct iovec iov[WRITE_IOV];
+		struct msghdr msg = {.msg_iov = iov, .msg_iovlen = gather(ch, iov)};
+		ssize_t n = sendmsg(ch->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		frames_sent(ch, (size_t)n);
+	}
+	return 0;
+}
+
+static void seal_frame(struct channel *ch, struct channel_frame *f)
+{
+	assert(!f->out.bad);
+	f->header.generation = ch->generation;
+	f->header.length = (uint32_t)f->out.len;
+	proto_header_pack(&f->header, f->wire);
+	f->len = PROTO_HEADER + f->out.len;
+}
+
+void channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl)
+{
+	bool idle = !next_frame(ch);
+
+	if (!ch->open || ch->lost) {
+		channel_frame_free(f);
+		return;
+	}
+	seal_frame(ch, f);
+	STAILQ_INSERT_TAIL(&ch->queue[cl], f, link);
+	ch->queued[cl] += f->len;
+	if (cl == CHANNEL_BULK)
+		ch->high = MAX(ch->high, ch->queued[cl]);
+	if (idle && flush(ch) < 0)
+		poll_again(ch);
+}
+
+int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const void *payload,
+		 size_t len)
+{
+	struct channel_frame *f = channel_frame_new(type, id, len);
+
+	if (!f)
+		return -ENOMEM;
+	put_bytes(&f->out, payload, len);
+	channel_push(ch, f, CHANNEL_CONTROL);
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static void on_lost(struct channel *ch, int err)
+{
+	ch->lost = true;
+	uv_poll_stop(&ch->poll);
+	ch->events->lost(ch->data, err);
+}
+
+/* How long the frame that begins at @bytes is, as far as @len bytes tell: its header, or all of it.
+ * Return: 0 or -EPROTO. */
+static int frame_size(const uint8_t *bytes, size_t len, size_t *ret_size)
+{
+	struct proto_header h;
+
+	if (len < PROTO_HEADER) {
+		*ret_size = PROTO_HEADER;
+		return 0;
+	}
+	if (proto_header_unpack(bytes, &h) < 0 || h.length > CHANNEL_PAYLOAD_MAX)
+		return -EPROTO;
+	*ret_size = PROTO_HEADER + h.length;
+	return 0;
+}
+
+/* Hands on one whole frame. */
+static int dispatch(struct channel *ch, const uint8_t *bytes, size_t size)
+{
+	struct proto_in in = {bytes + PROTO_HEADER, bytes + size, false};
+	struct proto_header h;
+
+	proto_header_unpack(bytes, &h);
+	/* The agent's log has no addressee: what it said before it was greeted counts too. */
+	if (h.generation != ch->generation && h.type != PROTO_LOG)
+		return 0;
+	return ch->events->frame(ch->data, &h, &in);
+}
+
+static int partial_reserve(struct channel *ch, size_t size)
+{
+	uint8_t *p;
+
+	if (size <= ch->partial_cap)
+		return 0;
+	p = realloc(ch->partial, size);
+	if (!p)
+		return -ENOMEM;
+	ch->partial = p;
+	ch->partial_cap = size;
+	return 0;
+}
+
+static void partial_clear(struct channel *ch)
+{
+	ch->partial_len = 0;
+	if (ch->partial_cap > PROTO_HEADER) {
+		free(ch->partial);
+		ch->partial = NULL;
+		ch->partial_cap = 0;
+	}
+}
+
+/* Whole frames from @bytes on; the rest is kept. */
+static int feed_frames(struct channel *ch, const uint8_t *bytes, size_t len)
+{
+	while (len) {
+		size_t size;
+		int r = frame_size(bytes, len, &size);
+
+		if (r < 0)
+			return r;
+		if (size > len || len < PROTO_HEADER) {
+			r = partial_reserve(ch, size);
+			if (r < 0)
+				return r;
+			memcpy(ch->partial, bytes, len);
+			ch->partial_len = len;
+			return 0;
+		}
+		r = dispatch(ch, bytes, size);
+		if (r < 0)
+			return r;
+		bytes += size;
+		len -= size;
+	}
+	return 0;
+}
+
+/* After bytes were added to `partial`: is the frame whole now? Its size may only be known now.
+ * Return: 0 or -errno. */
+static int partial_advance(struct channel *ch)
+{
+	size_t size;
+	int r = frame_size(ch->partial, ch->partial_len, &size);
+
+	if (r < 0)
+		return r;
+	if (ch->partial_len < PROTO_HEADER || ch->partial_len < size)
+		return partial_reserve(ch, size);
+	r = dispatch(ch, ch->partial, size);
+	if (r == 0)
+		partial_clear(ch);
+	return r;
+}
+
+/* How many bytes `partial` still wants for its header or its whole. */
+static int partial_missing(struct channel *ch, size_t *ret_missing)
+{
+	size_t size = 0;
+	int r = 0;
+
+	if (ch->partial_len)
+		r = frame_size(ch->partial, ch->partial_len, &size);
+	*ret_missing = ch->partial_len ? size - ch->partial_len : 0;
+	return r;
+}
+
+int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len)
+{
+	while (ch->partial_len && len) {
+		size_t missing, part;
+		int r = partial_missing(ch, &missing);
+
+		if (r < 0)
+			return r;
+		part = MIN(missing, len);
+		memcpy(ch->partial + ch->partial_len, bytes, part);
+		ch->partial_len += part;
+		bytes += part;
+		len -= part;
+		r = partial_advance(ch);
+		if (r < 0)
+			return r;
+	}
+	return feed_frames(ch, bytes, len);
+}
+
+/* One read. Return: 1 if there may be more, 0 if not, or -errno; -EPIPE at the end of file. */
+static int read_once(struct channel *ch)
+{
+	size_t missing, got, part;
+	struct iovec iov[2];
+	ssize_t n;
+	int r = partial_missing(ch, &missing);
+
+	if (r < 0)
+		return r;
+	iov[0] = (struct iovec){ch->partial + ch->partial_len, missing};
+	iov[1] = (struct iovec){ch->scratch->bytes, sizeof(ch->scratch->bytes)};
+	if (missing)
+		n = readv(ch->fd, iov, 2);
+	else
+		n = read(ch->fd, ch->scratch->bytes, sizeof(ch->scratch->bytes));
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	got = (size_t)n;
+	part = MIN(missing, got);
+	if (part) {
+		ch->partial_len += part;
+		r = partial_advance(ch);
+		if (r < 0)
+			return r;
+	}
+	r = channel_feed(ch, ch->scratch->bytes, got - part);
+	return r < 0 ? r : got == missing + sizeof(ch->scratch->bytes);
+}
+
+static void on_readable(struct channel *ch)
+{
+	int r = 1;
+
+	for (unsigned i = 0; i < READ_ROUNDS && r > 0; i++)
+		r = read_once(ch);
+	if (r == -ECANCELED) {
+		ch->lost = true;
+		uv_poll_stop(&ch->poll);
+	} else if (r < 0) {
+		on_lost(ch, r == -EPIPE || r == -ECONNRESET ? 0 : r);
+	}
+}
+
+static void on_writable(struct channel *ch)
+{
+	int r = flush(ch);
+
+	if (r < 0 && r != -EAGAIN) {
+		on_lost(ch, r == -EPIPE || r == -ECONNRESET ? 0 : r);
+		return;
+	}
+	poll_again(ch);
+	if (ch->high && ch->queued[CHANNEL_BULK] <= ch->high / 2) {
+		ch->high = ch->queued[CHANNEL_BULK];
+		ch->events->drained(ch->data);
+	}
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+	struct channel *ch = handle->data;
+
+	/* So libuv reports that the other end was closed before it had read all, and stops polling.
+	 * What came before that, perhaps a result, is still there to be read. */
+	if (status < 0) {
+		on_readable(ch);
+		if (ch->open && !ch->lost)
+			poll_again(ch);
+		return;
+	}
+	if (events & UV_READABLE)
+		on_readable(ch);
+	if ((events & UV_WRITABLE) && ch->open && !ch->lost)
+		on_writable(ch);
+}
+
+static void poll_again(struct channel *ch)
+{
+	uv_poll_start(&ch->poll, UV_READABLE | (next_frame(ch) ? UV_WRITABLE : 0), on_poll);
+}
+
+int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
+		 const struct channel_events *events, void *data)
+{
+	int r;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
+		STAILQ_INIT(&ch->queue[cl]);
+	ch->fd = fd;
+	ch->scratch = scratch;
+	ch->events = events;
+	ch->data = data;
+	ch->poll.data = ch;
+	r = uv_poll_init(loop, &ch->poll, fd);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	ch->open = true;
+	poll_again(ch);
+	return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct channel *ch = handle->data;
+
+	ch->closed(ch->data);
+}
+
+bool channel_hung_up(const struct channel *ch)
+{
+	struct pollfd p = {.fd = ch->fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+void channel_close(struct channel *ch, void (*closed)(void *data))
+{
+	struct channel_frame *f;
+
+	assert(ch->open);
+	ch->open = false;
+	ch->closed = closed;
+	uv_close((uv_handle_t *)&ch->poll, on_closed);
+	close(ch->fd);
+	begin_frame(ch);
+	while ((f = ch->current)) {
+		ch->current = NULL;
+		channel_frame_free(f);
+		begin_frame(ch);
+	}
+	free(ch->partial);
+	ch->partial = NULL;
+	ch->partial_len = ch->partial_cap = 0;
+}

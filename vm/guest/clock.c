@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A guest's wall clock, kept with the host's. */
+#include "clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * HELLO holds the time, but the time at which it was written: a guest that comes to read it late, on a
+ * busy host a tenth of a second, would be late by just that. So the agent is asked for its own time
+ * right behind HELLO. It read its clock after the question left and before the answer came, and so
+ * the error is known to within the time that lies between the two. What is sent back is a difference,
+ * not a time: it stays true however long it is under way.
+ *
+ * An answer that took too long says too little, and the question is asked again, a few times. User
+ * code waits for that only where it would have waited for the interpreter anyway.
+ *
+ * Guests drift, emulated ones more than others, and a host that slept leaves them behind. So the
+ * question is asked again with heartbeats, in particular of idle clones: whoever is given one finds
+ * its clock right.
+ */
+
+#define MS	    1000000
+#define PRECISE_NS  (20 * MS) /* an answer within this is good enough */
+#define TOLERATE_NS (2 * MS)  /* not worth a step of the clock */
+#define ROUND_MAX   6u	      /* questions */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+bool wallclock_verdict(uint64_t sent, uint64_t guest, uint64_t received, int64_t *ret_delta)
+{
+	/* The guest is late by no less and no more than this. Wraps only for a guest that lies. */
+	const int64_t least = (int64_t)(sent - guest), most = (int64_t)(received - guest);
+
+	*ret_delta = 0;
+	if (most < least)
+		return false; /* the host's own clock was set back */
+	if (least > TOLERATE_NS || most < -TOLERATE_NS)
+		*ret_delta = least + (most - least) / 2;
+	return most - least <= PRECISE_NS;
+}
+
+static void ask(struct sandbox *s, int64_t delta_ns)
+{
+	struct wallclock *c = &s->wallclock;
+	uint8_t payload[8];
+	struct proto_out o = {payload, 0, sizeof(payload), false};
+
+	put_u64(&o, (uint64_t)delta_ns);
+	c->asked++;
+	c->sent_ns = now_ns();
+	channel_send(&s->channel, PROTO_CLOCK, ++c->id, payload, o.len);
+}
+
+void wallclock_ask(struct sandbox *s)
+{
+	s->wallclock.asked = 0;
+	s->wallclock.settled = false;
+	ask(s, 0);
+}
+
+static void settle(struct sandbox *s)
+{
+	const bool held = s->wallclock.held;
+
+	s->wallclock.settled = true;
+	s->wallclock.held = false;
+	if (held)
+		link_clock_settled(s);
+}
+
+int wallclock_answer(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+{
+	struct wallclock *c = &s->wallclock;
+	const uint64_t guest = get_u64(in);
+	int64_t delta;
+	bool precise;
+
+	if (!get_end(in))
+		return -EPROTO;
+	if (h->id != c->id || c->settled)
+		return 0;
+	c->heard = true;
+	precise = wallclock_verdict(c->sent_ns, guest, now_ns(), &delta);
+	if (delta || (!precise && c->asked < ROUND_MAX))
+		ask(s, delta);
+	if (precise || c->asked >= ROUND_MAX)
+		settle(s);
+	return 0;
+}
+
+bool wallclock_hold(struct sandbox *s)
+{
+	struct wallclock *c = &s->wallclock;
+
+	c->held = c->heard && !c->settled;
+	return c->held;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a sandbox, by requests that are answered from the loop. Part of vm.h. */
+#ifndef XSBX_VM_GUEST_FILE_H
+#define XSBX_VM_GUEST_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+struct sandbox;
+
+enum vm_file_op {
+	VM_LOOKUP,
+	VM_FORGET,
+	VM_GETATTR,
+	VM_SETATTR,
+	VM_READLINK,
+	VM_MKDIR,
+	VM_SYMLINK,
+	VM_LINK,
+	VM_UNLINK,
+	VM_RMDIR,
+	VM_RENAME,
+	VM_OPEN,
+	VM_CREATE,
+	VM_READ,
+	VM_WRITE,
+	VM_RELEASE,
+	VM_FSYNC,
+	VM_FALLOCATE,
+	VM_SEEK,
+	VM_OPENDIR,
+	VM_READDIR,
+	VM_STATFS,
+	VM_LOCK,
+	VM_TEST_LOCK,
+	VM_DROP_LOCKS,
+	VM_CANCEL_LOCK,
+	VM_NFILEOPS,
+};
+
+#define VM_FILES_ROOT	 1u /* node of the working directory */
+
+#define VM_SET_MODE	 0x01u
+#define VM_SET_SIZE	 0x02u
+#define VM_SET_ATIME	 0x04u
+#define VM_SET_MTIME	 0x08u
+#define VM_SET_ATIME_NOW 0x10u
+#define VM_SET_MTIME_NOW 0x20u
+
+enum vm_lock_type { VM_UNLOCK, VM_LOCK_SHARED, VM_LOCK_EXCLUSIVE };
+
+/* See struct proto_lock in the agent's protocol.h. */
+struct vm_lock {
+	uint64_t owner;
+	uint64_t token;	     /* of a LOCK: its own, for CANCEL_LOCK */
+	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
+	enum vm_lock_type type;
+	bool wait;  /* the answer comes when it is granted or has failed */
+	bool whole; /* flock(2)'s */
+	bool undo;  /* CANCEL_LOCK: also if it was granted */
+	uint32_t pid;
+};
+
+struct vm_attr {
+	uint64_t ino;
+	uint32_t mode, nlink; /* set-id bits are never set */
+	uint64_t size, blocks;
+	struct timespec atime, mtime, ctime;
+};
+
+/* A request; which fields count depends on @op, see enum proto_type in the agent's protocol.h.
+ * Strings and @data need only live until sandbox_file() returns. */
+struct vm_file {
+	enum vm_file_op op;
+	uint64_t node; /* the node, or the parent directory */
+	uint64_t handle;
+	uint64_t newparent;
+	const char *name;
+	const char *newname; /* also the target of SYMLINK */
+	uint32_t flags;	     /* O_*, RENAME_*, FALLOC_*, SEEK_* */
+	uint32_t mode;
+	uint32_t valid;		 /* VM_SET_* */
+	uint64_t offset, length; /* SETATTR: the new size is `length` */
+	uint64_t lookups;	 /* FORGET */
+	struct vm_lock lock;
+	struct timespec atime, mtime;
+	const void *data; /* WRITE */
+	size_t size;	  /* READ: most bytes wanted, WRITE: bytes of @data, READDIR: most bytes */
+};
+
+struct vm_dirent {
+	uint64_t ino, next;
+	uint32_t type;	  /* S_IFMT bits */
+	const char *name; /* terminated, checked: no slash, not empty, not . or .. */
+};
+
+struct vm_statfs {
+	uint64_t bsize, blocks, bfree, files, ffree;
+};
+
+struct vm_file_reply {
+	uint64_t node, handle, offset;
+	struct vm_attr attr;
+	const void *data; /* READ; READLINK: the target, not terminated */
+	size_t size;	  /* bytes of @data; WRITE: bytes written */
+	const struct vm_dirent *entries;
+	size_t nentries;
+	struct vm_statfs statfs;
+	struct vm_lock lock; /* TEST_LOCK: type, start, end, pid */
+};
+
+/* @err is 0 or -errno; @reply is NULL unless it is 0. */
+typedef void (*vm_file_fn)(void *data, int err, const struct vm_file_reply *reply);
+
+/**
+ * sandbox_file() - Send a file request
+ * @s: Sandbox, READY or RUNNING
+ * @req: Request; reads and writes may be up to 1 MiB, they are split and pipelined below
+ * @fn: Called once, from the loop; NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
+ * @data: Its first argument
+ *
+ * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too
+ * large, -ENOMEM; @fn is only called if 0.
+ */
+int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
+
+#endif

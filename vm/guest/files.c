@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File requests to an agent. */
+#include "files_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A call is one sandbox_file(); it goes out as one piece, or, if it reads or writes more than
+ * PROTO_DATA_MAX, as several. A piece is a frame that is ready to go. Pieces wait in one queue, in
+ * order, until one of PROTO_FILES_INFLIGHT slots is free, so that a megabyte is on its way as a
+ * whole instead of one round trip at a time. The slot is the lower part of the frame's id, the
+ * upper part counts how often the slot was used: an answer to a slot that has moved on is told
+ * from a real one.
+ *
+ * Pieces are answered in any order. Each leaves its result in the call; once the last is there,
+ * the result of the whole is what a single read or write would have given: everything up to the
+ * first piece that came out short, or its error if nothing came before it.
+ *
+ * A lock may have to be waited for, for as long as somebody likes. Its first answer says so; the call then
+ * gives its slot back, and ends with a LOCKED that has its token.
+ *
+ * What an answer holds is the guest's word. It is checked against the question (never more bytes
+ * than asked for), numbers are brought into the range that a file system may show, and names that
+ * cannot be are left out of a directory.
+ */
+
+#define SLOT_BITS 8
+
+static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
+static_assert(GUESTFILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
+
+struct file_piece {
+	STAILQ_ENTRY(file_piece) link;
+	struct file_call *call; /* NULL: there is no answer */
+	unsigned number;
+	struct channel_frame *frame;
+};
+
+static const struct {
+	enum proto_type type;
+	bool silent; /* has no answer */
+} ops[] = {
+	[VM_LOOKUP] = {PROTO_F_LOOKUP, false},
+	[VM_FORGET] = {PROTO_F_FORGET, true},
+	[VM_GETATTR] = {PROTO_F_GETATTR, false},
+	[VM_SETATTR] = {PROTO_F_SETATTR, false},
+	[VM_READLINK] = {PROTO_F_READLINK, false},
+	[VM_MKDIR] = {PROTO_F_MKDIR, false},
+	[VM_SYMLINK] = {PROTO_F_SYMLINK, false},
+	[VM_LINK] = {PROTO_F_LINK, false},
+	[VM_UNLINK] = {PROTO_F_UNLINK, false},
+	[VM_RMDIR] = {PROTO_F_RMDIR, false},
+	[VM_RENAME] = {PROTO_F_RENAME, false},
+	[VM_OPEN] = {PROTO_F_OPEN, false},
+	[VM_CREATE] = {PROTO_F_CREATE, false},
+	[VM_READ] = {PROTO_F_READ, false},
+	[VM_WRITE] = {PROTO_F_WRITE, false},
+	[VM_RELEASE] = {PROTO_F_RELEASE, true},
+	[VM_FSYNC] = {PROTO_F_FSYNC, false},
+	[VM_FALLOCATE] = {PROTO_F_FALLOCATE, false},
+	[VM_SEEK] = {PROTO_F_SEEK, false},
+	[VM_OPENDIR] = {PROTO_F_OPENDIR, false},
+	[VM_READDIR] = {PROTO_F_READDIR, false},
+	[VM_STATFS] = {PROTO_F_STATFS, false},
+	[VM_LOCK] = {PROTO_F_LOCK, false},
+	[VM_TEST_LOCK] = {PROTO_F_TEST_LOCK, false},
+	[VM_DROP_LOCKS] = {PROTO_F_DROP_LOCKS, false},
+	[VM_CANCEL_LOCK] = {PROTO_F_CANCEL_LOCK, true},
+};
+static_assert(ARRAY_SIZE(ops) == VM_NFILEOPS, "a row for each operation");
+
+void guestfile_init(struct guestfiles *gf, struct channel *channel)
+{
+	gf->channel = channel;
+	STAILQ_INIT(&gf->waiting);
+	TAILQ_INIT(&gf->locks);
+	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++)
+		gf->free[i] = (uint8_t)(PROTO_FILES_INFLIGHT - 1 - i);
+	gf->nfree = PROTO_FILES_INFLIGHT;
+}
+
+/* ---- questions ---- */
+
+static struct file_piece *piece_new(const struct vm_file *req, struct file_call *call,
+				    unsigned number)
+{
+	const size_t skip = (size_t)number * PROTO_DATA_MAX;
+	const size_t size = MIN(req->size - skip, (size_t)PROTO_DATA_MAX);
+	size_t room = 128 + (req->op == VM_WRITE ? size : 0);
+	struct file_piece *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	room += (req->name ? strlen(req->name) : 0) + (req->newname ? strlen(req->newname) : 0);
+	p->frame = channel_frame_new(ops[req->op].type, 0, room);
+	if (!p->frame) {
+		free(p);
+		return NULL;
+	}
+	guestfile_pack(&p->frame->out, req, skip, size);
+	p->call = call;
+	p->number = number;
+	return p;
+}
+
+static void call_free(struct file_call *call)
+{
+	if (call)
+		free(call->bytes);
+	free(call);
+}
+
+static void piece_free(struct file_piece *p)
+{
+	channel_frame_free(p->frame);
+	free(p);
+}
+
+static struct file_call *call_new(const struct vm_file *req, vm_file_fn fn, void *data)
+{
+	struct file_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	call->op = req->op;
+	call->fn = fn;
+	call->data = data;
+	call->size = req->size;
+	call->token = req->lock.token;
+	call->may_wait = req->op == VM_LOCK && req->lock.wait;
+	if (req->op == VM_READDIR)
+		call->size = MIN(req->size, (size_t)PROTO_DATA_MAX);
+	if (req->op == VM_READ || req->op == VM_WRITE)
+		call->npieces = (unsigned)((req->size + PROTO_DATA_MAX - 1) / PROTO_DATA_MAX);
+	call->npieces = MAX(call->npieces, 1u);
+	call->unanswered = call->npieces;
+	if (req->op == VM_READ && call->npieces > 1) {
+		call->bytes = malloc(req->size);
+		if (!call->bytes) {
+			free(call);
+			return NULL;
+		}
+	}
+	return call;
+}
+
+/* Sends what may be in flight. */
+static void pump(struct guestfiles *gf)
+{
+	struct file_piece *p;
+
+	while ((p = STAILQ_FIRST(&gf->waiting)) && (gf->nfree || !p->call)) {
+		STAILQ_REMOVE_HEAD(&gf->waiting, link);
+		gf->held -= p->frame->out.len;
+		if (p->call) {
+			unsigned i = gf->free[--gf->nfree];
+
+			gf->slot[i].call = p->call;
+			gf->slot[i].piece = p->number;
+			gf->slot[i].round = (gf->slot[i].round + 1) & 0xffffff;
+			p->frame->header.id = gf->slot[i].round << SLOT_BITS | i;
+		}
+		channel_push(gf->channel, p->frame, CHANNEL_BULK);
+		free(p);
+	}
+}
+
+/* Puts @n pieces of a request into the queue. Return: their bytes, or -ENOMEM and none is there. */
+static ssize_t make_pieces(struct guestfiles *gf, const struct vm_file *req, struct file_call *call,
+			   unsigned n)
+{
+	struct file_piece *pieces[PIECES_MAX];
+	ssize_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		pieces[i] = piece_new(req, call, i);
+		if (!pieces[i]) {
+			while (i--)
+				piece_free(pieces[i]);
+			return -ENOMEM;
+		}
+		bytes += (ssize_t)pieces[i]->frame->out.len;
+	}
+	for (unsigned i = 0; i < n; i++)
+		STAILQ_INSERT_TAIL(&gf->waiting, pieces[i], link);
+	return bytes;
+}
+
+/* What the protocol can't carry. */
+static int check_request(const struct vm_file *req)
+{
+	const size_t newname_max = req->op == VM_SYMLINK ? PROTO_LINK_MAX : PROTO_NAME_MAX;
+
+	if ((req->op == VM_READ || req->op == VM_WRITE) && req->size > GUESTFILE_REQUEST_MAX)
+		return -EINVAL;
+	if (req->name && strlen(req->name) > PROTO_NAME_MAX)
+		return -ENAMETOOLONG;
+	if (req->newname && strlen(req->newname) > newname_max)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/* What ends something is never refused: it would be there for ever, in whose way it may be. */
+static bool gives_back(const struct vm_file *req)
+{
+	return req->op == VM_FORGET || req->op == VM_RELEASE || req->op == VM_DROP_LOCKS ||
+	       req->op == VM_CANCEL_LOCK || (req->op == VM_LOCK && req->lock.type == VM_UNLOCK);
+}
+
+int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_fn fn, void *data)
+{
+	struct file_call *call = NULL;
+	unsigned npieces = 1;
+	ssize_t bytes;
+	int r = check_request(req);
+
+	if (r < 0)
+		return r;
+	if (gf->held > GUESTFILE_HELD_MAX && !gives_back(req))
+		return -ENOMEM;
+	if (!ops[req->op].silent) {
+		assert(fn);
+		call = call_new(req, fn, data);
+		if (!call)
+			return -ENOMEM;
+		npieces = call->npieces;
+	}
+	bytes = make_pieces(gf, req, call, npieces);
+	if (bytes < 0) {
+		call_free(call);
+		return -ENOMEM;
+	}
+	gf->held += (size_t)bytes;
+	pump(gf);
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static size_t piece_size(const struct file_call *call, unsigned number)
+{
+	return MIN(call->size - (size_t)number * PROTO_DATA_MAX, (size_t)PROTO_DATA_MAX);
+}
+
+/* All pieces of a read or write are there: everything up to the first that came out short. */
+static void transfer_done(struct file_call *call, const void *bytes)
+{
+	struct vm_file_reply reply = {.data = call->op == VM_READ ? bytes : NULL};
+	int err = 0;
+
+	for (unsigned i = 0; i < call->npieces; i++) {
+		if (call->result[i] < 0) {
+			err = i == 0 ? call->result[i] : 0;
+			break;
+		}
+		reply.size += (size_t)call->result[i];
+		if ((size_t)call->result[i] < piece_size(call, i))
+			break;
+	}
+	call->fn(call->data, err, err ? NULL : &reply);
+}
+
+/* One piece of a read or write. */
+static int reply_transfer(struct file_call *call, unsigned number, struct proto_in *in)
+{
+	const void *bytes = call->bytes;
+	size_t n;
+
+	if (call->op == VM_READ) {
+		struct proto_str s = get_rest(in);
+
+		n = s.len;
+		if (n > piece_size(call, number))
+			return -EPROTO;
+		if (call->bytes)
+			memcpy(call->bytes + (size_t)number * PROTO_DATA_MAX, s.data, n);
+		else
+			bytes = s.data;
+	} else {
+		n = get_u32(in);
+		if (!get_end(in) || n > piece_size(call, number))
+			return -EPROTO;
+	}
+	call->result[number] = (int32_t)n;
+	if (call->unanswered == 0)
+		transfer_done(call, bytes);
+	return 0;
+}
+
+/* A piece failed as a whole. */
+static void reply_error(struct file_call *call, unsigned number, int err)
+{
+	if (call->op != VM_READ && call->op != VM_WRITE) {
+		call->fn(call->data, err, NULL);
+		return;
+	}
+	call->result[number] = err;
+	if (call->unanswered == 0)
+		transfer_done(call, call->bytes);
+}
+
+static int reply_call(struct file_call *call, unsigned number, struct proto_in *in)
+{
+	int err = guestfile_errno(get_u32(in));
+
+	if (in->bad)
+		return -EPROTO;
+	if (err) {
+		reply_error(call, number, err);
+		return 0;
+	}
+	if (call->op == VM_READ || call->op == VM_WRITE)
+		return reply_transfer(call, number, in);
+	if (call->op == VM_READDIR)
+		return guestfile_answer_dir(call, in);
+	return guestfile_answer(call, in);
+}
+
+int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in)
+{
+	const unsigned i = id & (PROTO_FILES_INFLIGHT - 1);
+	struct file_call *call = gf->slot[i].call;
+	int r;
+
+	if (!call || gf->slot[i].round != id >> SLOT_BITS)
+		return -EPROTO;
+	call->unanswered--;
+	r = reply_call(call, gf->slot[i].piece, in);
+	if (r < 0) {
+		/* The connection ends; guestfile_fail() answers. */
+		call->unanswered++;
+		return r;
+	}
+	gf->slot[i].call = NULL;
+	gf->free[gf->nfree++] = (uint8_t)i;
+	if (call->waits)
+		TAILQ_INSERT_TAIL(&gf->locks, call, link);
+	else if (call->unanswered == 0)
+		call_free(call);
+	pump(gf);
+	return 0;
+}
+
+static void lock_done(struct guestfiles *gf, struct file_call *call, int err)
+{
+	static const struct vm_file_reply granted = {.handle = 0};
+
+	TAILQ_REMOVE(&gf->locks, call, link);
+	call->fn(call->data, err, err ? NULL : &granted);
+	call_free(call);
+}
+
+int guestfile_locked(struct guestfiles *gf, struct proto_in *in)
+{
+	uint64_t token = get_u64(in);
+	uint32_t err = get_u32(in);
+	struct file_call *call;
+
+	TAILQ_FOREACH(call, &gf->locks, link)
+		if (call->token == token)
+			break;
+	if (!get_end(in) || !call)
+		return -EPROTO;
+	lock_done(gf, call, guestfile_errno(err));
+	return 0;
+}
+
+/* Counts one piece of a call as answered, and answers the call with the last. */
+static void fail_piece(struct file_call *call, int err)
+{
+	if (--call->unanswered)
+		return;
+	call->fn(call->data, err, NULL);
+	call_free(call);
+}
+
+void guestfile_fail(struct guestfiles *gf, int err)
+{
+	struct file_call *lock;
+	struct file_piece *p;
+
+	while ((lock = TAILQ_FIRST(&gf->locks)))
+		lock_done(gf, lock, err);
+	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++) {
+		struct file_call *call = gf->slot[i].call;
+
+		if (!call)
+			continue;
+		gf->slot[i].call = NULL;
+		gf->free[gf->nfree++] = (uint8_t)i;
+		fail_piece(call, err);
+	}
+	while ((p = STAILQ_FIRST(&gf->waiting))) {
+		STAILQ_REMOVE_HEAD(&gf->waiting, link);
+		if (p->call)
+			fail_piece(p->call, err);
+		piece_free(p);
+	}
+	gf->held = 0;
+}

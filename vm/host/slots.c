@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which runs may have the processors now. */
+#include "slots.h"
+
+#include <stddef.h>
+
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A run has a time limit, and that is meant for its own work. When forty runs share two processors,
+ * each gets a twentieth of what it would have alone, and those that would have ended in two seconds
+ * are cut off at thirty. So a run whose turn has not come stays queued, outside its sandbox, and
+ * its time begins when its code is handed over.
+ *
+ * As long as the busy runs together have no more processors than the budget, nobody waits. When it
+ * is used up, runs are handed over as others end, and one that has waited for a second goes ahead
+ * all the same: then the processors are shared, which makes a short run after long ones slow instead
+ * of late. That has an end too, at `most`: from there on a run waits until another has ended. A run
+ * of an owner who has no other busy one waits for neither: another's burst is none of his business,
+ * nor are runs that another never ends.
+ *
+ * Only what computes counts. A run that sleeps, or waits for a connection, would otherwise keep
+ * others waiting for nothing. How much each one computes is looked at only while somebody waits;
+ * whoever wanted less than a fifth of a processor since the last look is not busy. What was wanted
+ * counts, not what was had, or a crowd would look idle just because each has so little.
+ */
+
+#define BUSY_PERCENT 20u
+
+void slots_init(struct slots *ss, unsigned budget, unsigned most)
+{
+	*ss = (struct slots){.budget = MAX(budget, 1u), .most = MAX(most, budget)};
+	TAILQ_INIT(&ss->queue);
+	TAILQ_INIT(&ss->holders);
+}
+
+/* One that asks for more than there is gets all of it. */
+static unsigned charge_of(const struct slots *ss, const struct slot *s)
+{
+	return MIN(s->cpus, ss->budget);
+}
+
+static void set_busy(struct slots *ss, struct slot *s, bool busy)
+{
+	if (s->busy == busy)
+		return;
+	s->busy = busy;
+	if (busy) {
+		ss->busy++;
+		ss->used += s->charge;
+	} else {
+		ss->busy--;
+		ss->used -= s->charge;
+	}
+}
+
+static void hold(struct slots *ss, struct slot *s)
+{
+	TAILQ_INSERT_TAIL(&ss->holders, s, link);
+	ss->held++;
+	s->state = SLOT_HELD;
+	s->charge = charge_of(ss, s);
+	s->sampled = false;
+	set_busy(ss, s, true);
+}
+
+static bool fits(const struct slots *ss, const struct slot *s)
+{
+	return !ss->used || ss->used + charge_of(ss, s) <= ss->budget;
+}
+
+bool slots_take(struct slots *ss, struct slot *s, uint64_t now)
+{
+	if (s->state == SLOT_HELD)
+		return true;
+	if (s->state == SLOT_WAITING)
+		return false;
+	if (!ss->waiting && fits(ss, s)) {
+		hold(ss, s);
+		return true;
+	}
+	s->state = SLOT_WAITING;
+	s->number = ++ss->last_number;
+	s->since = now;
+	TAILQ_INSERT_TAIL(&ss->queue, s, link);
+	ss->waiting++;
+	return false;
+}
+
+/* How many busy slots an owner has. */
+static unsigned held_by(const struct slots *ss, uid_t owner)
+{
+	const struct slot *s;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(s, &ss->holders, link)
+		n += s->owner == owner && s->busy;
+	return n;
+}
+
+struct slot *slots_next(struct slots *ss, uint64_t now)
+{
+	struct slot *s, *best = NULL;
+	unsigned fewest = 0;
+
+	TAILQ_FOREACH(s, &ss->queue, link) {
+		unsigned n;
+
+		if (best && s->owner == best->owner)
+			continue;
+		n = held_by(ss, s->owner);
+		if (!best || n < fewest) {
+			best = s;
+			fewest = n;
+		}
+	}
+	if (!best)
+		return NULL;
+	if (!fits(ss, best) && fewest &&
+	    (ss->used + charge_of(ss, best) > ss->most || now - best->since < SLOTS_PATIENCE_MS))
+		return NULL;
+	TAILQ_REMOVE(&ss->queue, best, link);
+	ss->waiting--;
+	hold(ss, best);
+	return best;
+}
+
+static unsigned rank_of(const struct slots *ss, const struct slot *s)
+{
+	unsigned n = held_by(ss, s->owner);
+	const struct slot *u;
+
+	TAILQ_FOREACH(u, &ss->queue, link) {
+		if (u == s)
+			break;
+		n += u->owner == s->owner;
+	}
+	return n;
+}
+
+unsigned slots_turn(const struct slots *ss, const struct slot *s)
+{
+	const unsigned rank = rank_of(ss, s);
+	const struct slot *u;
+	unsigned n = 1;
+
+	TAILQ_FOREACH(u, &ss->queue, link) {
+		const unsigned other = rank_of(ss, u);
+
+		n += other < rank || (other == rank && u->number < s->number);
+	}
+	return n;
+}
+
+void slots_sample(struct slots *ss, struct slot *s, uint64_t demand_ms, uint64_t now)
+{
+	if (s->state != SLOT_HELD)
+		return;
+	if (s->sampled && now - s->sampled_at < SLOTS_SAMPLE_MS / 2)
+		return; /* too short a time to tell */
+	if (s->sampled) {
+		const uint64_t more = demand_ms > s->demand_ms ? demand_ms - s->demand_ms : 0;
+
+		set_busy(ss, s, more * 100 >= (now - s->sampled_at) * BUSY_PERCENT);
+	}
+	s->sampled = true;
+	s->demand_ms = demand_ms;
+	s->sampled_at = now;
+}
+
+void slots_release(struct slots *ss, struct slot *s)
+{
+	switch (s->state) {
+	case SLOT_NONE: return;
+	case SLOT_WAITING:
+		TAILQ_REMOVE(&ss->queue, s, link);
+		ss->waiting--;
+		break;
+	case SLOT_HELD:
+		set_busy(ss, s, false);
+		TAILQ_REMOVE(&ss->holders, s, link);
+		ss->held--;
+		break;
+	}
+	s->state = SLOT_NONE;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How fast the host's time stamp counter runs: an emulated guest sees the same counter. */
+#ifndef XSBX_VM_HOST_TSC_H
+#define XSBX_VM_HOST_TSC_H
+
+#include <stdint.h>
+
+/* The counter and the time at one moment. */
+struct tsc_sample {
+	uint64_t ticks, ns;
+};
+
+struct tsc_meter {
+	struct tsc_sample start;
+};
+
+void tsc_sample(struct tsc_sample *ret_sample);
+
+/* Between two samples. Return: kHz, 0 if they are too close together to tell. */
+uint64_t tsc_khz_between(const struct tsc_sample *a, const struct tsc_sample *b);
+
+void tsc_start(struct tsc_meter *m);
+
+/* Measured since tsc_start(), the better the longer ago that was; waits up to 20 ms if that has
+ * only just been. Return: kHz. */
+uint64_t tsc_khz(const struct tsc_meter *m);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in large files that rarely change. */
+#include "digest_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A kernel and a root file system are some hundred megabytes, which take the better part of a second
+ * to read through. So their checksums are kept, in memory and in a small file of the cache
+ * directory, under what tells that a file is the same and was not written to: device, number, size,
+ * time of modification and time of change. The last one can't be set, so a file that was altered
+ * and given its old size and times is another one here. One that was merely touched is read again,
+ * and found to be the same.
+ *
+ * The clock of a file system has steps of some milliseconds. What is changed twice within one of
+ * them looks as if it had been changed once; therefore a file is left alone until its last change is
+ * a while ago, and is not believed if it was changed while it was being read.
+ *
+ * The file has a line for each: five numbers and the checksum. Who could write to it could as well
+ * replace the images themselves.
+ */
+
+#define NAME	  ".contents" /* beside snapshots, which have no dot */
+#define LINE_MAX_ 256
+#define BLOCK	  (1u << 20)
+#define STEP_NS	  100000000ll /* longer than any step of a file system's clock */
+
+static struct contents_identity identity_of(const struct stat *st)
+{
+	return (struct contents_identity){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+	};
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool same_identity(const struct contents_identity *a, const struct contents_identity *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
+}
+
+/* ---- in memory ---- */
+
+static void move_to_front(struct contents *c, unsigned i)
+{
+	const struct contents_known k = c->known[i];
+
+	memmove(&c->known[1], &c->known[0], i * sizeof(c->known[0]));
+	c->known[0] = k;
+}
+
+int contents_find(struct contents *c, int fd, char ret_hex[DIGEST_HEX])
+{
+	struct contents_identity id;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	id = identity_of(&st);
+	for (unsigned i = 0; i < c->n; i++) {
+		if (!same_identity(&c->known[i].id, &id))
+			continue;
+		memcpy(ret_hex, c->known[i].hex, DIGEST_HEX);
+		move_to_front(c, i);
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+void contents_add(struct contents *c, const struct contents_known *k)
+{
+	unsigned i = 0;
+
+	/* Another state of the same file is of no more use. */
+	while (i < c->n && (c->known[i].id.dev != k->id.dev || c->known[i].id.ino != k->id.ino))
+		i++;
+	if (i == c->n && c->n < CONTENTS_MAX)
+		c->n++;
+	i = MIN(i, CONTENTS_MAX - 1u);
+	c->known[i] = *k;
+	move_to_front(c, i);
+}
+
+/* ---- working it out ---- */
+
+static void wait_for_step(const struct timespec *changed)
+{
+	struct timespec now;
+	long long age;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (now.tv_sec - changed->tv_sec) * 1000000000LL + (now.tv_nsec - changed->tv_nsec);
+	/* One from the future says nothing; then it is only read. */
+	if (age >= 0 && age < STEP_NS) {
+		const struct timespec rest = {0, (long)(STEP_NS - age)};
+
+		nanosleep(&rest, NULL);
+	}
+}
+
+static int read_through(int fd, const int *stop, struct digest *d)
+{
+	_cleanup_free_ char *block = malloc(BLOCK);
+	off_t at = 0;
+
+	if (!block)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n;
+
+		if (__atomic_load_n(stop, __ATOMIC_RELAXED))
+			return -ECANCELED;
+		n = pread(fd, block, BLOCK, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		digest_add(d, block, (size_t)n);
+		at += n;
+	}
+}
+
+int contents_work_out(int fd, const int *stop, struct contents_known *ret_known)
+{
+	struct digest *d;
+	struct stat st;
+	int r, r2;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	wait_for_step(&st.st_ctim);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	ret_known->id = identity_of(&st);
+	d = digest_new();
+	r = d ? read_through(fd, stop, d) : -ENOMEM;
+	r2 = digest_end(d, ret_known->hex);
+	if (r < 0 || r2 < 0)
+		return r < 0 ? r : r2;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* The page cache's pages reach the disk later, which changes nothing here. */
+	return identity_of(&st).size == ret_known->id.size &&
+			       same_time(&st.st_ctim, &ret_known->id.ctime)
+		       ? 0
+		       : -EAGAIN;
+}
+
+/* ---- on the disk ---- */
+
+static bool is_hex(const char *s)
+{
+	return strspn(s, "0123456789abcdef") == DIGEST_HEX - 1 && s[DIGEST_HEX - 1] == '\0';
+}
+
+static bool parse(const char *line, struct contents_known *ret_known)
+{
+	struct contents_identity *id = &ret_known->id;
+	int64_t ms, cs;
+	long mn, cn;
+	int end = 0;
+
+	if (sscanf(line,
+		   "%" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNd64 ".%ld %" SCNd64 ".%ld %64s%n",
+		   &id->dev, &id->ino, &id->size, &ms, &mn, &cs, &cn, ret_known->hex, &end) != 8)
+		return false;
+	id->mtime = (struct timespec){(time_t)ms, mn};
+	id->ctime = (struct timespec){(time_t)cs, cn};
+	return is_hex(ret_known->hex) && (line[end] == '\n' || line[end] == '\0');
+}
+
+static void print(FILE *f, const struct contents_known *k)
+{
+	const struct contents_identity *id = &k->id;
+
+	fprintf(f, "%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRId64 ".%09ld %" PRId64 ".%09ld %s\n",
+		id->dev, id->ino, id->size, (int64_t)id->mtime.tv_sec, id->mtime.tv_nsec,
+		(int64_t)id->ctime.tv_sec, id->ctime.tv_nsec, k->hex);
+}
+
+static int path_of(char path[PATH_MAX], const char *dir, const char *suffix)
+{
+	return snprintf(path, PATH_MAX, "%s/" NAME "%s", dir, suffix) < PATH_MAX ? 0
+										 : -ENAMETOOLONG;
+}
+
+void contents_load(struct contents *c, const char *dir)
+{
+	_cleanup_file_ FILE *f = NULL;
+	char path[PATH_MAX], line[LINE_MAX_];
+	struct stat st;
+	int fd;
+
+	c->n = 0;
+	if (path_of(path, dir, "") < 0)
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
+		return;
+	}
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & 022))
+		return;
+	while (c->n < CONTENTS_MAX && fgets(line, sizeof(line), f)) {
+		/* A line that is not understood ends it: what follows may be half of something. */
+		if (!parse(line, &c->known[c->n]))
+			return;
+		c->n++;
+	}
+}
+
+static int write_all(const struct contents *c, const char *path, const char *hidden)
+{
+	int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	bool bad;
+
+	if (!f) {
+		const int err = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return -err;
+	}
+	for (unsigned i = 0; i < c->n; i++)
+		print(f, &c->known[i]);
+	bad = fflush(f) != 0 || ferror(f);
+	bad = fclose(f) != 0 || bad;
+	if (!bad && rename(hidden, path) == 0)
+		return 0;
+	unlink(hidden);
+	return -EIO;
+}
+
+int contents_keep(const char *dir, const struct contents_known *k)
+{
+	char path[PATH_MAX], hidden[PATH_MAX], lock[PATH_MAX];
+	_cleanup_free_ struct contents *c = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (path_of(path, dir, "") < 0 || path_of(hidden, dir, ".new") < 0 ||
+	    path_of(lock, dir, ".lock") < 0)
+		return -ENAMETOOLONG;
+	/* Other mounts may do the same at the same time. */
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return -errno;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	contents_load(c, dir);
+	contents_add(c, k);
+	return write_all(c, path, hidden);
+}

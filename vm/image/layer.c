@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Package layers that are open, and how they are called. */
+#include "layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "vm/base/buf.h"
+#include "vm/base/io.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A layer is a directory DIR/KEY that never changes. Its name is a hash of what it was made from:
+ * the packages, where they came from, and what they were installed for, which is the interpreter's
+ * version, the C library's, and the processor. Not the image: one that differs in other ways can use
+ * the same layers. Nor what is in it: with exact versions asked for, that is only known to differ in
+ * what these themselves depend on; a snapshot's key has the content, see qemu_describe().
+ *
+ * A shared lock on the directory says that it is in use. Whoever needs the room takes it away only
+ * if there is no such lock; the time of its last change is that of its last use.
+ */
+
+#define PROCEDURE 1u /* to be changed with how layers are made */
+
+static const char *const form_str[] = {[LAYER_TREE] = "tree", [LAYER_EROFS] = "erofs"};
+
+int layers_init(struct layers *ls, const char *cache_dir, uint64_t limit)
+{
+	TAILQ_INIT(&ls->open);
+	ls->limit = limit;
+	if (asprintf(&ls->dir, "%s/layers", cache_dir) >= 0)
+		return 0;
+	ls->dir = NULL;
+	return -ENOMEM;
+}
+
+static void close_layer(struct layer *l)
+{
+	if (l->in)
+		TAILQ_REMOVE(&l->in->open, l, link);
+	if (l->dir >= 0)
+		close(l->dir);
+	if (l->file >= 0)
+		close(l->file);
+	free(l);
+}
+
+void layers_fini(struct layers *ls)
+{
+	struct layer *l;
+
+	while (ls->dir && (l = TAILQ_FIRST(&ls->open)))
+		close_layer(l);
+	free(ls->dir);
+	ls->dir = NULL;
+}
+
+/* Opens what is there. Return: false if that is no layer, or on its way out. */
+static bool open_layer(struct layer *l, const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st, now;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, l->key) >= (int)sizeof(path))
+		return false;
+	l->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (l->dir < 0 || flock(l->dir, LOCK_SH | LOCK_NB) < 0 || fstat(l->dir, &st) < 0)
+		return false;
+	/* It may have been renamed, to be removed, before it was locked. */
+	if (stat(path, &now) < 0 || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+		return false;
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return false;
+	l->file = fileio_open(l->dir, "layer.erofs");
+	if (l->file >= 0 && (fstat(l->file, &st) < 0 || st.st_size == 0))
+		return false;
+	if (l->file < 0 && faccessat(l->dir, "tree", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	(void)futimens(l->dir, NULL);
+	return true;
+}
+
+struct layer *layer_get(struct layers *ls, const char *key)
+{
+	const size_t size = strlen(ls->dir) + DIGEST_HEX + sizeof("//tree");
+	struct layer *l;
+
+	TAILQ_FOREACH(l, &ls->open, link) {
+		if (strcmp(l->key, key) == 0) {
+			l->refs++;
+			return l;
+		}
+	}
+	l = calloc(1, sizeof(*l) + size);
+	if (!l)
+		return NULL;
+	l->dir = l->file = -1;
+	snprintf(l->key, sizeof(l->key), "%s", key);
+	snprintf(l->path, size, "%s/%s/tree", ls->dir, key);
+	if (!open_layer(l, ls->dir)) {
+		close_layer(l);
+		return NULL;
+	}
+	l->refs = 1;
+	l->in = ls;
+	TAILQ_INSERT_HEAD(&ls->open, l, link);
+	return l;
+}
+
+struct layer *layer_ref(struct layer *l)
+{
+	if (l)
+		l->refs++;
+	return l;
+}
+
+struct layer *layer_put(struct layer *l)
+{
+	if (l && --l->refs == 0)
+		close_layer(l);
+	return NULL;
+}
+
+/* ---- keys ---- */
+
+/* The first two numbers of a version. */
+static void put_version(struct buf *out, const char *name, const char *version)
+{
+	size_t len = strcspn(version, ".");
+
+	if (version[len] == '.')
+		len += 1 + strcspn(version + len + 1, ".");
+	(void)buf_printf(out, "%s %.*s\n", name, (int)len, version);
+}
+
+/* Of this host. Which Python it is, its name says. */
+static void put_host(struct buf *out)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink("/usr/bin/python3", target, sizeof(target) - 1);
+
+	target[n > 0 ? n : 0] = '\0';
+	(void)buf_printf(out, "host\n%s\nlibc %s\n", target, gnu_get_libc_version());
+}
+
+/* Of an image. */
+static int put_image(struct vm *vm, const struct layer_need *n, struct buf *out,
+		     const char **ret_why)
+{
+	const char *tool = strcmp(n->language, "python") == 0 ? "python" : "bun", *version;
+	const char *text = images_manifest(vm->images, n->image, ret_why);
+	json_t *manifest = text ? json_loads(text, 0, NULL) : NULL, *p;
+	size_t i;
+
+	if (!text)
+		return -ENOENT;
+	version = json_string_value(json_object_get(json_object_get(manifest, "tools"), tool));
+	json_array_foreach(json_object_get(manifest, "packages"), i, p)
+	{
+		const char *name = json_string_value(p);
+
+		if (name && strncmp(name, "libc6=", 6) == 0)
+			put_version(out, "libc", name + 6);
+	}
+	*ret_why = "its image does not say which interpreter it has";
+	if (version)
+		put_version(out, tool, version);
+	json_decref(manifest);
+	return version ? 0 : -EINVAL;
+}
+
+int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX],
+	      const char **ret_why)
+{
+	struct buf text = {0};
+	int r = 0;
+
+	*ret_why = "there is no memory";
+	if (n->host)
+		put_host(&text);
+	else
+		r = put_image(vm, n, &text, ret_why);
+	if (r == 0)
+		r = buf_printf(&text, "layer %u %s %s x86_64\n%s\n%s\n", PROCEDURE,
+			       form_str[n->form], n->language, n->source, n->packages);
+	if (r == 0)
+		r = digest_of(text.data, text.len, ret_key);
+	buf_clear(&text);
+	return r;
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control groups, version 2 or 1, for as much as this host lets us have. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "vm/spawn/guard.h"
+#include "internal.h"
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Each of the three controllers is looked for by itself, because a host may have them in different
+ * places: mounted as version 1, or listed in our own group of version 2. Below our own group a group
+ * is made for this spawner, and below that one for each cell, all named so that a second daemon
+ * beside us is in nobody's way.
+ *
+ * Version 2 gives controllers only to children of a group that holds no processes itself. If our
+ * group holds nobody but the daemon and us (a service with Delegate=yes, or a scope), both move into
+ * a leaf of their own; if others are there, it is not ours to clear up, and the limit is absent.
+ *
+ * A controller that cannot be had is an ABSENT layer with its errno in the report. The limits by
+ * setrlimit(2) hold in any case. Where a controller works, there is no sandbox without its limit: one whose
+ * group can't be made or limited does not start.
+ *
+ * Processor time is counted where that costs nothing: each group of version 2 does, also where it has
+ * no controllers, and to be born in one is free. To be moved into a group of version 1 is not, but it
+ * is done where there is no other.
+ */
+
+static const char *const controller[] = {
+	[JAIL_C_MEMORY] = "memory",
+	[JAIL_C_PIDS] = "pids",
+	[JAIL_C_CPU] = "cpu",
+	[JAIL_C_COUNT] = "cpuacct",
+};
+
+/* Which file of a group counts what, for versions 1 and 2. */
+static const struct {
+	enum jail_control control;
+	const char *file[2];
+} gauge[] = {
+	[GAUGE_OOM] = {JAIL_C_MEMORY, {"memory.oom_control", "memory.events"}},
+	[GAUGE_CPU] = {JAIL_C_COUNT, {"cpuacct.usage", "cpu.stat"}},
+	[GAUGE_WAIT] = {JAIL_C_COUNT, {NULL, "cpu.pressure"}},
+};
+static_assert(ARRAY_SIZE(gauge) == GAUGE_NUMBER, "a file for each gauge");
+
+/* Where the spawner's own group is; `dir` is open once looked for, if there is one. */
+static struct group {
+	bool looked;
+	int version, error;
+	int parent, dir;
+} groups[JAIL_NCONTROLS];
+
+static bool has_word(const char *list, const char *word, const char *separators)
+{
+	char copy[1024], *rest = copy, *item;
+
+	snprintf(copy, sizeof(copy), "%s", list);
+	while ((item = strsep(&rest, separators))) {
+		if (strcmp(item, word) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void group_name(char out[32])
+{
+	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_lot());
+}
+
+/* The group where we were before step_aside(). */
+static void cut_aside(char *path)
+{
+	char name[32], aside[48];
+	size_t len = strlen(path), n;
+
+	group_name(name);
+	n = (size_t)snprintf(aside, sizeof(aside), "/%s/self", name);
+	if (len >= n && strcmp(path + len - n, aside) == 0)
+		path[len - n] = '\0';
+}
+
+/* Our own group in a hierarchy, as /proc/self/cgroup has it. Version 2 is the one without names. */
+static bool own_path(const char *name, int version, char ret[PATH_MAX])
+{
+	_cleanup_file_ FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX + 128];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+		if (version == 2 ? list[1] == '\0' : has_word(list + 1, name, ",")) {
+			snprintf(ret, PATH_MAX, "%s", path);
+			if (version == 2)
+				cut_aside(ret);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Opens the directory of our own group. Return: descriptor or -errno. */
+static int open_own(const char *name, int version)
+{
+	_cleanup_file_ FILE *f = NULL;
+	char line[3 * PATH_MAX], own[PATH_MAX], root[PATH_MAX], point[PATH_MAX], type[32],
+		options[1024], full[3 * PATH_MAX];
+
+	if (!own_path(name, version, own))
+		return -ENOENT;
+	f = fopen("/proc/self/mountinfo", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *rest = strstr(line, " - ");
+		const char *below = own;
+		int fd;
+
+		if (!rest || sscanf(line, "%*d %*d %*s %4095s %4095s", root, point) != 2 ||
+		    sscanf(rest, " - %31s %*s %1023s", type, options) != 2)
+			continue;
+		if (strcmp(type, version == 2 ? "cgroup2" : "cgroup") != 0 ||
+		    (version == 1 && !has_word(options, name, ",")))
+			continue;
+		/* A group above what is mounted can't be named: then the top of it is the place. */
+		if (strcmp(root, "/") != 0)
+			below = strncmp(own, root, strlen(root)) == 0 ? own + strlen(root) : "";
+		snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
+		fd = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	return -ENOENT;
+}
+
+/* Is a controller listed in the own group of version 2? */
+static bool listed(int parent, const char *name)
+{
+	_cleanup_close_ int fd = openat(parent, "cgroup.controllers", O_RDONLY | O_CLOEXEC);
+	char text[512];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	return has_word(text, name, " \n");
+}
+
+static int make_group(int parent)
+{
+	char name[32];
+
+	group_name(name);
+	jail_leftover_remove(parent, name);
+	return jail_leftover_claim(parent, name);
+}
+
+/* The daemon, the guard and this process step aside, if there is nobody else. */
+static int step_aside(int dir)
+{
+	const pid_t all[] = {guard_daemon(), getppid(), getpid()};
+	char pid[16];
+	int leaf, r = 0;
+
+	if (mkdirat(dir, "self", 0755) < 0 && errno != EEXIST)
+		return -errno;
+	leaf = openat(dir, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (leaf < 0)
+		return -errno;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
+		snprintf(pid, sizeof(pid), "%d", (int)all[i]);
+		r = jail_limit_write(leaf, "cgroup.procs", pid);
+	}
+	close(leaf);
+	return r;
+}
+
+static int enable(struct group *g, const char *name)
+{
+	char word[32];
+	int r;
+
+	snprintf(word, sizeof(word), "+%s", name);
+	r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
+	if (r == -EBUSY && step_aside(g->dir) == 0)
+		r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
+	return r < 0 ? r : jail_limit_write(g->dir, "cgroup.subtree_control", word);
+}
+
+static int look_for(struct group *g, enum jail_control c)
+{
+	const char *name = controller[c];
+	int r;
+
+	g->version = 1;
+	g->parent = open_own(name, 1);
+	if (g->parent < 0) {
+		g->version = 2;
+		g->parent = open_own(name, 2);
+		if (g->parent >= 0 && !listed(g->parent, name))
+			return -ENOENT;
+	}
+	if (g->parent < 0)
+		return g->parent;
+	g->dir = make_group(g->parent);
+	if (g->dir < 0)
+		return g->dir;
+	r = g->version == 2 ? enable(g, name) : 0;
+	/* A kernel may have the controller but not this limit. */
+	if (r == 0 && !jail_limit_can(g->dir, c, g->version))
+		r = -ENOENT;
+	return r;
+}
+
+/* Is somebody in the group who is not of the daemon? The top of all groups may hold processes. */
+static bool others_inside(int parent)
+{
+	_cleanup_file_ FILE *f = NULL;
+	char path[64], name[32];
+	bool others = false;
+	int fd, pid;
+
+	if (faccessat(parent, "cgroup.type", F_OK, 0) < 0)
+		return false;
+	fd = openat(parent, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	f = fdopen(fd, "re");
+	if (!f) {
+		close(fd);
+		return false;
+	}
+	while (!others && fscanf(f, "%d", &pid) == 1) {
+		_cleanup_file_ FILE *comm = NULL;
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		comm = fopen(path, "re");
+		others = comm && fgets(name, sizeof(name), comm) && strncmp(name, "xsbxfs", 6) != 0;
+	}
+	return others;
+}
+
+int jail_cgroup_look(enum jail_control c, int *ret_version)
+{
+	_cleanup_close_ int one = open_own(controller[c], 1);
+	_cleanup_close_ int two = one < 0 ? open_own(controller[c], 2) : -1;
+
+	*ret_version = one < 0 ? 2 : 1;
+	if (one >= 0)
+		return faccessat(one, ".", W_OK, 0) < 0 ? -errno : 0;
+	if (two < 0 || !listed(two, controller[c]))
+		return -ENOENT;
+	if (faccessat(two, "cgroup.subtree_control", W_OK, 0) < 0)
+		return -errno;
+	return others_inside(two) ? -EBUSY : 0;
+}
+
+const char *jail_control_str(enum jail_control c)
+{
+	return controller[c];
+}
+
+/* A group of version 2 without any controller, or one of version 1. */
+static int look_for_count(struct group *g)
+{
+	g->version = 2;
+	g->parent = open_own("", 2);
+	g->dir = g->parent < 0 ? g->parent : make_group(g->parent);
+	if (g->dir >= 0)
+		return 0;
+	if (g->parent >= 0)
+		close(g->parent);
+	g->version = 1;
+	g->parent = open_own(controller[JAIL_C_COUNT], 1);
+	g->dir = g->parent < 0 ? g->parent : make_group(g->parent);
+	return MIN(g->dir, 0);
+}
+
+static void look(struct group *g, enum jail_control c)
+{
+	*g = (struct group){.looked = true, .parent = -1, .dir = -1};
+	g->error = c == JAIL_C_COUNT ? look_for_count(g) : look_for(g, c);
+}
+
+static struct group *group_of(enum jail_control c)
+{
+	if (!groups[c].looked)
+		look(&groups[c], c);
+	return &groups[c];
+}
+
+/* Of a group that somebody has removed, which can only be while there is no cell in it. What could be had once
+ * has to be had again. Return: 0 or -errno. */
+static int make_again(enum jail_control c)
+{
+	struct group old = groups[c], anew;
+
+	look(&anew, c);
+	if (anew.error == 0)
+		groups[c] = anew;
+	else
+		old = anew;
+	if (old.parent >= 0)
+		close(old.parent);
+	if (old.dir >= 0)
+		close(old.dir);
+	return anew.error;
+}
+
+static int make_cell(const struct group *g, enum jail_control c, unsigned index, uint64_t value)
+{
+	char name[16];
+	int dir, r;
+
+	snprintf(name, sizeof(name), "%u", index);
+	/* One is there if it could not be removed at once when its last process had ended. */
+	if (mkdirat(g->dir, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	dir = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	r = jail_limit_set(dir, c, g->version, value);
+	if (r == 0)
+		return dir;
+	close(dir);
+	(void)unlinkat(g->dir, name, AT_REMOVEDIR);
+	return r;
+}
+
+/* Keeps the directory of a group to be born in; there is one, whatever controllers it has. */
+static void keep(struct jail_cell *cell, enum jail_control c, int dir)
+{
+	cell->groups |= 1u << c;
+	if (groups[c].version == 2 && cell->into < 0) {
+		cell->into = dir;
+		cell->into_counts = c == JAIL_C_COUNT;
+	} else {
+		close(dir);
+	}
+}
+
+/* Return: the directory of a cell where the controller works, or -errno. */
+static int make_in_group(enum jail_control c, unsigned index, uint64_t value)
+{
+	int dir = make_cell(&groups[c], c, index, value);
+
+	if (dir == -ENOENT || dir == -ENODEV) {
+		dir = make_again(c);
+		if (dir == 0)
+			dir = make_cell(&groups[c], c, index, value);
+	}
+	return dir;
+}
+
+/* That nobody counts is no lack of a limit. */
+static void make_count(struct jail_cell *cell)
+{
+	const struct group *g = group_of(JAIL_C_COUNT);
+	const int dir = g->error < 0 ? g->error : make_in_group(JAIL_C_COUNT, cell->index, 0);
+
+	if (dir >= 0)
+		keep(cell, JAIL_C_COUNT, dir);
+}
+
+int jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell, struct jail_fault *fault)
+{
+	const uint64_t value[] = {[JAIL_C_MEMORY] = spec->memory,
+				  [JAIL_C_PIDS] = spec->pids,
+				  [JAIL_C_CPU] = spec->cpu_percent};
+
+	for (enum jail_control c = 0; c < JAIL_NLIMITS; c++) {
+		struct jail_finding *f = &cell->report.layer[(unsigned)JAIL_L_MEMORY + c];
+		const struct group *g;
+		int dir;
+
+		if (!value[c])
+			continue;
+		g = group_of(c);
+		if (g->error < 0) {
+			f->state = JAIL_ABSENT;
+			f->error = (int16_t)-g->error;
+			if (c == JAIL_C_MEMORY && (spec->flags & JAIL_DATA_LIMIT))
+				f->value = value[c];
+			continue;
+		}
+		dir = make_in_group(c, cell->index, value[c]);
+		if (dir < 0) {
+			jail_cgroup_remove(cell);
+			return jail_fault_set(fault, JAIL_STEP_CGROUP, dir, controller[c]);
+		}
+		*f = (struct jail_finding){
+			.state = JAIL_HOLDS, .version = (uint8_t)g->version, .value = value[c]};
+		keep(cell, c, dir);
+	}
+	make_count(cell);
+	return 0;
+}
+
+void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges)
+{
+	char path[64];
+
+	*ret_gauges = GAUGES_NONE;
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		const enum jail_control c = gauge[i].control;
+		const char *file = gauge[i].file[groups[c].version == 2];
+
+		if (!(cell->groups & 1u << c) || !file)
+			continue;
+		snprintf(path, sizeof(path), "%u/%s", cell->index, file);
+		ret_gauges->fd[i] = openat(groups[c].dir, path, O_RDONLY | O_CLOEXEC);
+	}
+}
+
+/* A process with one thread that moves itself needs no lock that all of the host's forks and exits
+ * take: moved by another one it would wait for the kernel's grace period, five milliseconds or more. */
+int jail_cgroup_enter(const struct jail_cell *cell)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "%u/tasks", cell->index);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		int r;
+
+		if (!(cell->groups & 1u << c) || groups[c].version == 2)
+			continue;
+		r = jail_limit_write(groups[c].dir, path, "0");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void jail_cgroup_remove(struct jail_cell *cell)
+{
+	char name[16];
+
+	if (cell->into >= 0)
+		close(cell->into);
+	cell->into = -1;
+	snprintf(name, sizeof(name), "%u", cell->index);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		if (cell->groups & 1u << c)
+			(void)unlinkat(groups[c].dir, name, AT_REMOVEDIR);
+	}
+	cell->groups = 0;
+}
+
+/* The leaf that step_aside() made stays, with us in it, and goes with the service's own group. */
+void jail_cgroup_remove_all(void)
+{
+	char name[32];
+
+	group_name(name);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		if (groups[c].looked && groups[c].dir >= 0)
+			(void)unlinkat(groups[c].parent, name, AT_REMOVEDIR);
+	}
+}
+
+void jail_cgroup_sweep(void)
+{
+	char name[32];
+
+	group_name(name);
+	for (enum jail_control c = 0; c < JAIL_NCONTROLS; c++) {
+		for (int version = 1; version <= 2; version++) {
+			_cleanup_close_ int parent = open_own(controller[c], version);
+
+			if (parent >= 0)
+				jail_leftover_sweep(parent, name);
+		}
+	}
+}

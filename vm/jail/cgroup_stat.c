@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the control groups of a jail have counted. */
+#include "cgroup_stat.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vm/base/util.h"
+
+static bool read_again(int fd, char *out, size_t size)
+{
+	const ssize_t n = fd < 0 ? -1 : pread(fd, out, size - 1, 0);
+
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* The number behind a word that begins a line, or that follows a blank. */
+static bool number_behind(const char *text, const char *word, uint64_t *ret)
+{
+	const char *p = strstr(text, word);
+	char *end;
+
+	while (p && p != text && p[-1] != '\n' && p[-1] != ' ')
+		p = strstr(p + 1, word);
+	if (!p)
+		return false;
+	p += strlen(word);
+	*ret = strtoull(p, &end, 10);
+	return end != p;
+}
+
+void gauges_close(struct gauges *g)
+{
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		if (g->fd[i] >= 0)
+			close(g->fd[i]);
+	}
+	*g = GAUGES_NONE;
+}
+
+/* The line is the same in both versions. */
+uint64_t gauges_oom_kills(const struct gauges *g)
+{
+	char text[512];
+	uint64_t n;
+
+	return read_again(g->fd[GAUGE_OOM], text, sizeof(text)) &&
+			       number_behind(text, "oom_kill ", &n)
+		       ? n
+		       : 0;
+}
+
+uint64_t gauges_oom_note(struct gauges *g)
+{
+	g->oom_noted = gauges_oom_kills(g);
+	return g->oom_noted;
+}
+
+bool gauges_demand_ms(const struct gauges *g, uint64_t *ret_ms)
+{
+	uint64_t used, waited = 0;
+	char text[512];
+
+	if (!read_again(g->fd[GAUGE_CPU], text, sizeof(text)))
+		return false;
+	/* Version 1 has nanoseconds, and nothing else. */
+	if (!number_behind(text, "usage_usec ", &used))
+		used = strtoull(text, NULL, 10) / 1000;
+	/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12" */
+	if (read_again(g->fd[GAUGE_WAIT], text, sizeof(text)))
+		(void)number_behind(text, "total=", &waited);
+	*ret_ms = (used + waited) / 1000;
+	return true;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail's view of files: put together on a memory file system, then all there is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "internal.h"
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The view is made in two passes. The first opens what it takes from the host, as detached copies
+ * of mounts, while the process still has the host's root and its old identity, so that a source may
+ * lie below a directory that only the daemon's user can enter. The second runs with the identity of
+ * the jail (files of a mount made by an id that the user namespace does not have could not be
+ * made), hangs a memory file system over the root, fills it, and pivots into it; then the old root
+ * goes, with everything that hung there. Nothing that is only hidden is left.
+ *
+ * That holds only if nobody has anything open there: mounts that were copied into the jail's user namespace are
+ * locked to each other, and locked ones stay together when they are detached. One descriptor of a file that the
+ * child opened by its path on the host would keep alive all that was mounted below that file's mount, for as
+ * long as the jail lives, whoever unmounts it on the host. So what stays open is opened by the spawner.
+ *
+ * A copy is given its attributes, read-only and nosuid for all that is mounted below it as well,
+ * before it is attached anywhere: at no moment can something be reached that will be closed later.
+ *
+ * Targets are looked up below the new root only, and nothing in it was made by anybody else yet.
+ * But a target below a bound directory goes through a directory of the host, where it has to exist.
+ */
+
+#define ROOT_OPTIONS "mode=755,size=256k,nr_inodes=1024"
+#define DEV_OPTIONS  "mode=755,size=64k,nr_inodes=64"
+#define SHM_OPTIONS  "mode=1777,size=64m,nr_inodes=4096"
+#define PTS_OPTIONS  "mode=620,ptmxmode=666,max=256" /* of some thousand that the host has */
+
+static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+static const struct {
+	const char *name, *target;
+} dev_links[] = {
+	{"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
+};
+
+/* What of /proc tells about the host or changes it. Interrupts tell of others' keys and packets, locks of
+ * the files that others have open. */
+static const char *const proc_covered[] = {
+	"buddyinfo",  "cmdline",     "diskstats",     "interrupts", "iomem",   "ioports",
+	"kallsyms",   "kcore",	     "key-users",     "keys",	    "kmsg",    "kpagecgroup",
+	"kpagecount", "kpageflags",  "latency_stats", "locks",	    "modules", "mtrr",
+	"partitions", "sched_debug", "schedstat",     "softirqs",   "swaps",   "sysrq-trigger",
+	"timer_list", "timer_stats", "zoneinfo",
+};
+static const char *const proc_emptied[] = {"acpi", "asound", "driver", "scsi"};
+/* Whoever may write to what is below `pressure` has the kernel watch the whole host for him. */
+static const char *const proc_frozen[] = {"bus", "fs", "irq", "pressure", "sys"};
+
+/* Return: descriptor of a mount that is attached nowhere, or -errno. */
+static int new_mount(const char *type, const char *options, unsigned attr)
+{
+	_cleanup_close_ int fs = fsopen(type, FSOPEN_CLOEXEC);
+	char copy[256], *rest = copy, *item;
+	int fd;
+
+	if (fs < 0)
+		return -errno;
+	snprintf(copy, sizeof(copy), "%s", options);
+	while ((item = strsep(&rest, ","))) {
+		char *value = strchr(item, '=');
+		int r;
+
+		if (!*item)
+			continue;
+		if (value)
+			*value++ = '\0';
+		r = fsconfig(fs, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, item, value, 0);
+		if (r < 0)
+			return -errno;
+	}
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, attr);
+	return fd < 0 ? -errno : fd;
+}
+
+static int set_attr(int fd, const char *path, uint64_t attr, bool below)
+{
+	struct mount_attr a = {.attr_set = attr};
+
+	return mount_setattr(fd, path, AT_EMPTY_PATH | (below ? AT_RECURSIVE : 0u), &a, sizeof(a)) <
+			       0
+		       ? -errno
+		       : 0;
+}
+
+/* Return: descriptor of a detached copy of what is mounted at @path, seen from @dir, or -errno. */
+static int copy_from(int dir, const char *path, uint64_t attr, bool below)
+{
+	_cleanup_close_ int fd = open_tree(dir, path,
+					   AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
+						   (below ? (unsigned)AT_RECURSIVE : 0u));
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = set_attr(fd, "", attr, below);
+	return r < 0 ? r : steal_fd(&fd);
+}
+
+static int copy_mount(const char *path, uint64_t attr, bool below)
+{
+	return copy_from(AT_FDCWD, path, attr, below);
+}
+
+static int attach(int fd, const char *target)
+{
+	return move_mount(fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* Makes the directories on the way to @path, and itself if @last. It is relative to the new root. */
+static int make_dirs(const char *path, bool last)
+{
+	char part[PATH_MAX];
+
+	for (const char *p = path; *p;) {
+		const char *slash = strchrnul(p, '/');
+		struct stat st;
+
+		if (!*slash && !last)
+			break;
+		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		if (stat(part, &st) < 0 && mkdir(part, 0755) < 0)
+			return -errno;
+		p = slash + (*slash == '/');
+	}
+	return 0;
+}
+
+static int make_file(const char *path, const char *content)
+{
+	_cleanup_close_ int fd = -1;
+	size_t len = strlen(content);
+	struct stat st;
+
+	if (!len && stat(path, &st) == 0)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	return write(fd, content, len) == (ssize_t)len ? 0 : -EIO;
+}
+
+/* Attaches and closes @fd at a target that is made for it. */
+static int attach_made(int fd, const char *target)
+{
+	_cleanup_close_ int mount = fd;
+	struct statx st;
+	int r = jail_look_at(mount, &st);
+
+	if (r < 0)
+		return r;
+	r = make_dirs(target, S_ISDIR(st.stx_mode));
+	if (r == 0 && !S_ISDIR(st.stx_mode))
+		r = make_file(target, "");
+	return r < 0 ? r : attach(mount, target);
+}
+
+/* ---- changes on top of a directory ---- */
+
+/* Where changes go, and where the kernel prepares them. The first has the rights that the whole will
+ * be seen to have. */
+static int make_layers(const char *top, uint32_t user)
+{
+	static const char *const names[] = {"work/upper", "work/work"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", top, names[i]);
+		if (mkdir(path, 0755) < 0 || chown(path, user, user) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The kernel looks up the layers by path, keeps copies of their mounts, and notes in attributes of the
+ * upper one, which anybody may set, what it has to know of it. With "xino" all files have numbers of one
+ * device, which stay when they are changed. */
+static int make_overlay(const char *top, const char *target, uint32_t user)
+{
+	char options[256], base[PATH_MAX];
+	int r = make_layers(top, user), fd;
+
+	if (r < 0)
+		return r;
+	snprintf(options, sizeof(options),
+		 "lowerdir=%s/base,upperdir=%s/work/upper,workdir=%s/work/work,userxattr,xino=on",
+		 top, top, top);
+	fd = new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	r = fd < 0 ? fd : attach_made(fd, target);
+	snprintf(base, sizeof(base), "%s/base", top);
+	if (r == 0 && umount2(base, MNT_DETACH) < 0)
+		r = -errno;
+	return r;
+}
+
+/* ---- /dev and /proc ---- */
+
+/* The host's device @name, at @dev. That it is read-only is no matter for what is written to it, but
+ * keeps what belongs to the file, such as its times, from being changed. */
+static int add_dev(const char *dev, const char *name)
+{
+	char path[PATH_MAX], host[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dev, name);
+	snprintf(host, sizeof(host), "/dev/%s", name);
+	fd = copy_mount(host, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	return fd < 0 ? fd : attach_made(fd, path);
+}
+
+/* The device that was given to this jail. The rest of its file system is out of sight at once. */
+static int add_given(const char *dev, const char *name, int mount)
+{
+	char dir[PATH_MAX], path[PATH_MAX];
+	int r, fd;
+
+	snprintf(dir, sizeof(dir), "%s/given", dev);
+	r = attach_made(mount, dir);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/given/" JAIL_DEVICE_NODE, dev);
+	fd = copy_mount(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	snprintf(path, sizeof(path), "%s/%s", dev, name);
+	r = fd < 0 ? fd : attach_made(fd, path);
+	if (r == 0 && (umount2(dir, MNT_DETACH) < 0 || rmdir(dir) < 0))
+		r = -errno;
+	return r;
+}
+
+/* One that the host does not have is left out: whoever opens it finds that out, and says so. */
+static int add_wanted(const char *dev, const char *name)
+{
+	const int r = add_dev(dev, name);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static int fill_dev(const char *dev, const char *more)
+{
+	const int mount = jail_device_take();
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
+		r = add_dev(dev, devices[i]);
+	if (r == 0 && mount >= 0)
+		r = add_given(dev, more, mount);
+	else if (r == 0 && *more)
+		r = add_wanted(dev, more);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dev_links); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dev, dev_links[i].name);
+		r = symlink(dev_links[i].target, path) < 0 ? -errno : 0;
+	}
+	return r;
+}
+
+static int make_dev(const char *dev, const char *more)
+{
+	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+	int fd = new_mount("tmpfs", DEV_OPTIONS, attr);
+	int r = fd < 0 ? fd : attach_made(fd, dev);
+	char path[PATH_MAX];
+
+	if (r == 0)
+		r = fill_dev(dev, more);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/pts", dev);
+	fd = new_mount("devpts", PTS_OPTIONS, attr);
+	r = fd < 0 ? fd : attach_made(fd, path);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/shm", dev);
+	fd = new_mount("tmpfs", SHM_OPTIONS, attr | MOUNT_ATTR_NODEV);
+	r = fd < 0 ? fd : attach_made(fd, path);
+	return r < 0 ? r : set_attr(AT_FDCWD, dev, MOUNT_ATTR_RDONLY, false);
+}
+
+/* Lays something over a file or directory of /proc; closes @fd. */
+static int cover(const char *path, int fd)
+{
+	_cleanup_close_ int mount = fd;
+
+	return mount < 0 ? mount : attach(mount, path);
+}
+
+/* The file is of no directory any more once it is seen there. */
+static int make_stat(const char *proc)
+{
+	const char *text = jail_stat_text();
+	char path[PATH_MAX];
+	int r, fd;
+
+	if (!text)
+		return -ENOMEM;
+	r = make_file("stat", text);
+	if (r < 0)
+		return r;
+	fd = copy_mount("stat",
+			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+				MOUNT_ATTR_NOEXEC,
+			false);
+	snprintf(path, sizeof(path), "%s/stat", proc);
+	r = cover(path, fd);
+	return r == 0 && unlink("stat") < 0 ? -errno : r;
+}
+
+static int make_proc(const char *proc)
+{
+	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	const unsigned device = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+	int fd = new_mount("proc", "hidepid=2", attr);
+	int r = fd < 0 ? fd : attach_made(fd, proc);
+	char path[PATH_MAX];
+
+	if (r == 0)
+		r = make_stat(proc);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_covered); i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, proc_covered[i]);
+		if (access(path, F_OK) == 0)
+			r = cover(path, copy_mount("/dev/null", device, false));
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_emptied); i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, proc_emptied[i]);
+		if (access(path, F_OK) == 0)
+			r = cover(path, new_mount("tmpfs", "mode=555,nr_inodes=1",
+						  attr | MOUNT_ATTR_RDONLY));
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_frozen); i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, proc_frozen[i]);
+		if (access(path, F_OK) == 0)
+			r = cover(path, copy_mount(path, attr | MOUNT_ATTR_RDONLY, false));
+	}
+	return r;
+}
+
+/* ---- the passes ---- */
+
+static uint64_t attr_of(const struct jail_mount *m)
+{
+	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+	       (m->kind == JAIL_RO ? MOUNT_ATTR_RDONLY : 0u) |
+	       (m->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0u);
+}
+
+/* What @m shows of the host, with all that is mounted below it. */
+static int open_source(const struct jail_mount *m, uint32_t i)
+{
+	_cleanup_close_ int source = -1;
+	int fd = jail_owned_take(i);
+
+	if (fd >= 0)
+		return fd;
+	source = jail_open_source(m);
+	return source < 0 ? source : copy_from(source, "", attr_of(m), true);
+}
+
+static bool may_be_left_out(const struct jail_mount *m, int error)
+{
+	return (m->flags & JAIL_OPTIONAL) &&
+	       (error == -ENOENT || (error == -ELOOP && (m->flags & JAIL_NO_LINKS)));
+}
+
+int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
+		     struct jail_fault *fault)
+{
+	for (uint32_t i = 0; i < spec->nmounts; i++) {
+		const struct jail_mount *m = &spec->mounts[i];
+
+		fds[i] = -1;
+		if (m->kind != JAIL_RO && m->kind != JAIL_RW)
+			continue;
+		fds[i] = open_source(m, i);
+		if (fds[i] < 0 && !may_be_left_out(m, fds[i]))
+			return jail_fault_set(fault, JAIL_STEP_SOURCE, fds[i], m->source);
+	}
+	return 0;
+}
+
+static int make_one(const struct jail_spec *spec, const struct jail_mount *m, int *source)
+{
+	const char *target = m->target + 1;
+	int r, fd;
+
+	switch ((enum jail_mount_kind)m->kind) {
+	case JAIL_DIR: return make_dirs(target, true);
+	case JAIL_LINK:
+		r = make_dirs(target, false);
+		return r == 0 && symlink(m->source, target) < 0 ? -errno : r;
+	case JAIL_FILE:
+		r = make_dirs(target, false);
+		return r < 0 ? r : make_file(target, m->source);
+	case JAIL_RO:
+	case JAIL_RW: return *source < 0 ? 0 : attach_made(steal_fd(source), target);
+	case JAIL_TMPFS:
+		fd = new_mount("tmpfs", m->source, (unsigned)attr_of(m));
+		return fd < 0 ? fd : attach_made(fd, target);
+	case JAIL_OVERLAY: return make_overlay(m->source + 1, target, spec->user);
+	case JAIL_PROC: return make_proc(target);
+	case JAIL_DEV: return make_dev(target, m->source);
+	case JAIL_NKINDS: break;
+	}
+	return -EINVAL;
+}
+
+/* The new root becomes the root, the old one goes. */
+static int pivot(void)
+{
+	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return -errno;
+	return 0;
+}
+
+int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
+		      struct jail_fault *fault)
+{
+	_cleanup_close_ int root =
+		new_mount("tmpfs", ROOT_OPTIONS, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	int r = root < 0 ? root : 0;
+
+	umask(0);
+	/* On top of the old root, where it hides nothing: paths still begin below it. In particular
+	 * the old /proc stays in sight, without which the kernel lets nobody mount a new one. */
+	if (r == 0)
+		r = attach(root, "/");
+	if (r == 0 && fchdir(root) < 0)
+		r = -errno;
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_ROOT, r, "");
+	for (uint32_t i = 0; i < spec->nmounts; i++) {
+		r = make_one(spec, &spec->mounts[i], &fds[i]);
+		if (r < 0)
+			return jail_fault_set(fault, JAIL_STEP_MOUNT, r, spec->mounts[i].target);
+	}
+	r = set_attr(root, "", MOUNT_ATTR_RDONLY, false);
+	if (r == 0)
+		r = pivot();
+	umask(022);
+	return r < 0 ? jail_fault_set(fault, JAIL_STEP_PIVOT, r, "") : 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What jails see of the host: its programs and libraries, and what a session's template shows. */
+#include "view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vm/base/util.h"
+#include "vm/vm.h"
+
+void view_free(struct view *v)
+{
+	for (size_t i = 0; i < v->npaths; i++) {
+		free((char *)v->path[i].source);
+		free((char *)v->path[i].target);
+	}
+	free(v->path);
+	free(v->work);
+	*v = (struct view){0};
+}
+
+int view_copy(struct view *dst, const struct sandbox_spec *spec)
+{
+	struct view v = {.owner = spec->owner,
+			 .group = spec->group,
+			 .image = spec->image_view,
+			 .install = spec->install};
+
+	*dst = (struct view){0};
+	if (spec->npaths > VM_PATHS_MAX)
+		return -E2BIG;
+	v.path = calloc(spec->npaths + 1, sizeof(*v.path));
+	v.work = spec->work ? strdup(spec->work) : NULL;
+	if (!v.path || (spec->work && !v.work)) {
+		view_free(&v);
+		return -ENOMEM;
+	}
+	for (; v.npaths < spec->npaths; v.npaths++) {
+		const struct vm_path *from = &spec->paths[v.npaths];
+		struct vm_path *to = &v.path[v.npaths];
+
+		to->write = from->write;
+		to->source = strdup(from->source);
+		to->target = strdup(from->target);
+		if (to->source && to->target)
+			continue;
+		v.npaths++;
+		view_free(&v);
+		return -ENOMEM;
+	}
+	*dst = v;
+	return 0;
+}
+
+bool view_wanted(const struct sandbox_spec *spec)
+{
+	return spec->npaths > 0 || spec->work || spec->image_view || spec->install;
+}
+
+bool view_serves(const struct view *v, const struct sandbox_spec *spec)
+{
+	bool owned = v->work;
+
+	if (v->install || spec->install || v->image != spec->image_view ||
+	    v->npaths != spec->npaths || !v->work != !spec->work ||
+	    (v->work && strcmp(v->work, spec->work) != 0))
+		return false;
+	for (size_t i = 0; i < v->npaths; i++) {
+		const struct vm_path *a = &v->path[i], *b = &spec->paths[i];
+
+		if (strcmp(a->source, b->source) != 0 || strcmp(a->target, b->target) != 0 ||
+		    a->write != b->write)
+			return false;
+		owned = owned || a->write;
+	}
+	/* What may be written is written with its owner's rights, which are given at the start. */
+	return !owned || (v->owner == spec->owner && v->group == spec->group);
+}
+
+/* Numbers of inodes are given again, often at once; when one was made is not. */
+static void add_stamp(struct digest *d, const char *path)
+{
+	const unsigned wanted = STATX_INO | STATX_BTIME | STATX_CTIME;
+	uint64_t what[5] = {0};
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, wanted, &st) == 0) {
+		const struct statx_timestamp *t =
+			st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
+
+		what[0] = st.stx_dev_major;
+		what[1] = st.stx_dev_minor;
+		what[2] = st.stx_ino;
+		what[3] = (uint64_t)t->tv_sec;
+		what[4] = t->tv_nsec;
+	}
+	digest_add(d, what, sizeof(what));
+}
+
+void view_stamp(const struct view *v, char ret[DIGEST_HEX])
+{
+	struct digest *d;
+
+	ret[0] = '\0';
+	if (!v || (!v->npaths && !v->work))
+		return;
+	d = digest_new();
+	if (!d)
+		return;
+	for (size_t i = 0; i < v->npaths; i++)
+		add_stamp(d, v->path[i].source);
+	if (v->work)
+		add_stamp(d, v->work);
+	(void)digest_end(d, ret);
+}
+
+/* ---- parts of a jail's description ---- */
+
+void view_show(struct jail_spec *spec, enum jail_mount_kind kind, uint32_t flags,
+	       const char *source, const char *target)
+{
+	if (spec->nmounts < JAIL_MOUNTS_MAX)
+		spec->mounts[spec->nmounts++] =
+			(struct jail_mount){kind, flags, source ? source : "", target};
+}
+
+void view_show_top(struct jail_spec *spec, const char *tree, const char *dir,
+		   char leads[VIEW_LEADS_MAX])
+{
+	char path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s%s", tree, dir);
+	n = readlink(path, leads, VIEW_LEADS_MAX - 1);
+	leads[n > 0 ? n : 0] = '\0';
+	if (n > 0)
+		view_show(spec, JAIL_LINK, 0, leads, dir);
+	else if (!*tree)
+		view_show(spec, JAIL_RO, JAIL_OPTIONAL, dir, dir);
+}
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+int view_find_program_in(const char *path, const char *name, char ret_path[PATH_MAX])
+{
+	char candidate[PATH_MAX];
+
+	for (const char *p = path; *p;) {
+		const size_t len = strcspn(p, ":");
+		const int n = snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, p, name);
+
+		if (n > 0 && (size_t)n < sizeof(candidate) && is_program(candidate) &&
+		    realpath(candidate, ret_path))
+			return 0;
+		p += len + (p[len] == ':');
+	}
+	return -ENOENT;
+}
+
+int view_find_program(const char *name, char ret_path[PATH_MAX])
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return is_program(name) && realpath(name, ret_path) ? 0 : -ENOENT;
+	return view_find_program_in(path ? path : "/usr/bin:/bin", name, ret_path);
+}

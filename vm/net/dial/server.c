@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves names, connects, and binds, for a daemon that can do none of it. */
+#include "server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server_internal.h"
+#include "vm/net/filter/reason.h"
+#include "vm/base/util.h"
+
+static void answer(struct dial_server *server, uint32_t id, int32_t result, uint16_t port, int fd)
+{
+	const struct dial_done msg = {{DIAL_DONE, id}, result, port, 0};
+
+	/* If it fails the daemon has gone, or will see that this one is lost. */
+	(void)packets_send(&server->packets, &msg, sizeof(msg), NULL, 0, fd);
+}
+
+/* A socket on the loopback device, for connections of this machine only. Return: -errno. */
+static int listen_at(uint16_t port, uint16_t *ret_port)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET,
+				  .sin_addr = {htonl(INADDR_LOOPBACK)},
+				  .sin_port = htons(port)};
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t len = sizeof(sin);
+	const int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	/* Old connections of an earlier session must not keep its port. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)&sin, sizeof(sin)) < 0 || listen(fd, SOMAXCONN) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&sin, &len) < 0)
+		return -errno;
+	*ret_port = ntohs(sin.sin_port);
+	return steal_fd(&fd);
+}
+
+static void serve_port(struct dial_server *server, const struct dial_listen *msg)
+{
+	uint16_t port = 0;
+	const int fd = listen_at(msg->port, &port);
+
+	answer(server, msg->header.id, fd < 0 ? fd : 0, port, fd);
+}
+
+static bool is_sane(const struct dial_connect *msg)
+{
+	return msg->port != 0 && msg->owner != 0 && memchr(msg->name, '\0', sizeof(msg->name));
+}
+
+static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
+{
+	struct dial_server *server = container_of(p, struct dial_server, packets);
+	const struct dial_header *h = bytes;
+	const struct dial_connect *connect = bytes;
+
+	(void)fd;
+	switch (len < sizeof(*h) ? 0 : h->type) {
+	case DIAL_CONNECT:
+		if (len < sizeof(*connect) || (len - sizeof(*connect)) % sizeof(uint32_t) ||
+		    !is_sane(connect))
+			return -EPROTO;
+		if (dial_begin(server, connect, (const uint32_t *)(connect + 1),
+			       (len - sizeof(*connect)) / sizeof(uint32_t)) < 0)
+			answer(server, h->id, NET_BUSY, 0, -1);
+		return 0;
+	case DIAL_LISTEN:
+		if (len != sizeof(struct dial_listen))
+			return -EPROTO;
+		serve_port(server, bytes);
+		return 0;
+	case DIAL_CANCEL:
+		if (len != sizeof(*h))
+			return -EPROTO;
+		dial_cancel(server, h->id);
+		return 0;
+	default: return -EPROTO;
+	}
+}
+
+static void on_ended(struct packets *p, int err)
+{
+	const struct dial_server *server = container_of(p, struct dial_server, packets);
+
+	server->cfg.ended(server->cfg.data, err);
+}
+
+void dial_server_unref(struct dial_server *server)
+{
+	if (--server->handles == 0)
+		free(server);
+}
+
+static void on_closed(struct packets *p)
+{
+	dial_server_unref(container_of(p, struct dial_server, packets));
+}
+
+int dial_server_new(uv_loop_t *loop, int sock, const struct dial_config *cfg,
+		    struct dial_server **ret_server)
+{
+	struct dial_server *server = calloc(1, sizeof(*server));
+	int r;
+
+	if (!server)
+		return -ENOMEM;
+	server->loop = loop;
+	server->cfg = *cfg;
+	server->packets.packet = on_packet;
+	server->packets.ended = on_ended;
+	server->packets.closed = on_closed;
+	server->handles = 1;
+	TAILQ_INIT(&server->dials);
+	r = packets_open(&server->packets, loop, sock);
+	if (r < 0) {
+		free(server);
+		return r;
+	}
+	*ret_server = server;
+	return 0;
+}
+
+void dial_server_close(struct dial_server *server)
+{
+	dial_end_all(server);
+	packets_close(&server->packets);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports of what was refused. */
+#include "denied.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "vm/base/util.h"
+
+#define BURST	 200
+#define EVERY_MS 50
+#define AGAIN_MS 1000
+
+static int64_t now_ms(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+static bool is_repeated(struct denied *d, int64_t now, const struct net_denied *m)
+{
+	for (unsigned i = 0; i < DENIED_RECENT; i++) {
+		if (d->recent[i].reason == m->reason && d->recent[i].port == m->port &&
+		    now - d->recent[i].time_ms < AGAIN_MS && !strcmp(d->recent[i].name, m->name))
+			return true;
+	}
+	d->recent[d->next].time_ms = now;
+	d->recent[d->next].reason = m->reason;
+	d->recent[d->next].port = m->port;
+	memcpy(d->recent[d->next].name, m->name, sizeof(m->name));
+	d->next = (d->next + 1) % DENIED_RECENT;
+	return false;
+}
+
+static void refill(struct denied *d, int64_t now)
+{
+	const int64_t due = (now - d->refilled_ms) / EVERY_MS;
+
+	if (d->refilled_ms == 0 || due > BURST - d->left) {
+		d->left = BURST;
+		d->refilled_ms = now;
+	} else if (due > 0) {
+		d->left += (unsigned)due;
+		d->refilled_ms += due * EVERY_MS;
+	}
+}
+
+int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t port,
+		struct net_denied *ret_msg)
+{
+	const int64_t now = now_ms(CLOCK_MONOTONIC);
+
+	d->total++;
+	*ret_msg = (struct net_denied){
+		.header = {.type = NET_DENIED}, .port = port, .reason = (uint16_t)reason};
+	snprintf(ret_msg->name, sizeof(ret_msg->name), "%s", name);
+	for (char *c = ret_msg->name; *c; c++)
+		if (*c <= ' ' || *c >= 0x7f)
+			*c = '?';
+	if (is_repeated(d, now, ret_msg))
+		return 0;
+	refill(d, now);
+	if (d->left == 0) {
+		d->lost++;
+		return 0;
+	}
+	d->left--;
+	ret_msg->time_ms = now_ms(CLOCK_REALTIME);
+	ret_msg->lost = d->lost;
+	d->lost = 0;
+	return 1;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of xsbxfs-net: one sandbox's way out. */
+#ifndef XSBX_VM_NET_FILTER_NET_H
+#define XSBX_VM_NET_FILTER_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "alias.h"
+#include "allow.h"
+#include "denied.h"
+#include "flow.h"
+#include "guest.h"
+#include "message.h"
+#include "nic.h"
+#include "pollset.h"
+
+/* A port of the guest that a listening socket of the host stands for. */
+struct forward {
+	int listener; /* -1: not in use */
+	int waiting;  /* a connection that the stack did not take yet, or -1 */
+	uint16_t port;
+	int place;
+};
+
+struct net {
+	int control;
+	struct nic nic;
+	struct stack *stack;
+	struct pollset set;
+	struct allow allow;
+	struct aliases aliases;
+	struct denied denied;
+	struct flows flows;
+	struct half_open half_open;
+	struct answered answered;
+	struct forward forwards[NET_FORWARDS_MAX];
+	time_t now; /* monotonic, at the start of the turn */
+	uint64_t bytes_in, bytes_out, connections;
+	int failure; /* -errno: of the conversation with the daemon, while a packet was looked at */
+};
+
+/* Where a packet of the guest wants to go. */
+struct way {
+	char name[ALLOW_NAME_MAX + 1]; /* or the address as text */
+	bool by_name;
+	bool guarded; /* what the connection says has to be checked */
+};
+
+/**
+ * net_find_way() - May the guest connect to an address, and what does it mean by it?
+ * @net: State
+ * @address: In network order
+ * @port: Port
+ * @ret_way: Where it goes; the name is right in any case
+ *
+ * Return: NET_OK, or the reason why not (enum net_reason).
+ */
+unsigned net_find_way(struct net *net, uint32_t address, uint16_t port, struct way *ret_way);
+
+/* Reports a refusal to the daemon. */
+void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port);
+
+/* Sends a message to the daemon. Return: 0 or -errno. */
+int net_tell(struct net *net, const void *msg, size_t len);
+
+/* Reads what the daemon sent. Return: 0; -EPIPE if it has gone; -EPROTO; -errno. */
+int net_listen(struct net *net);
+
+/* The forwarded ports, around poll(). */
+void net_prepare_forwards(struct net *net, int *timeout_ms);
+void net_run_forwards(struct net *net);
+
+#endif

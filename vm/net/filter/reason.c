@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why something was refused. */
+#include "reason.h"
+
+#include <assert.h>
+
+#include "vm/base/util.h"
+
+static const char *const strings[] = {
+	[NET_OK] = "allowed",
+	[NET_NAME] = "name not allowed",
+	[NET_QUERY] = "no such records are served",
+	[NET_NAME_SERVER] = "foreign name server",
+	[NET_ADDRESS] = "address not allowed",
+	[NET_PORT] = "port not allowed",
+	[NET_PROTOCOL] = "protocol not allowed",
+	[NET_SERVER_NAME] = "other TLS server name",
+	[NET_NO_SERVER_NAME] = "no TLS server name",
+	[NET_ENCRYPTED_HELLO] = "encrypted TLS server name",
+	[NET_NOT_TLS] = "not TLS",
+	[NET_HOST] = "other HTTP host",
+	[NET_NO_HOST] = "no HTTP host",
+	[NET_NOT_HTTP] = "not HTTP",
+	[NET_PRIVATE] = "private address",
+	[NET_UNRESOLVED] = "name does not resolve",
+	[NET_UNREACHABLE] = "unreachable",
+	[NET_WITHDRAWN] = "no longer allowed",
+	[NET_BUSY] = "too many connections",
+};
+static_assert(ARRAY_SIZE(strings) == NET_NREASONS, "a string for each reason");
+
+const char *net_reason_str(unsigned reason)
+{
+	return reason < NET_NREASONS ? strings[reason] : "unknown";
+}

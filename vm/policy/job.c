@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an order to what is done for it: the program, its arguments, its descriptors, its jail. */
+#include <assert.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "vm/backend/agent_process.h"
+#include "vm/build/package_internal.h"
+#include "vm/jail/internal.h"
+#include "vm/host/kvm.h"
+#include "vm/net/jail_spec.h"
+#include "internal.h"
+#include "vm/backend/process_jail.h"
+#include "vm/backend/qemu_argv.h"
+#include "vm/backend/qemu_jail.h"
+#include "vm/spawn/wire.h"
+#include "vm/spawn/overlay_diff.h"
+#include "vm/base/util.h"
+
+#define SYSTEM_PATH "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+#define QEMU_MOST_MB \
+	512 /* beside the guest's memory, of a guest that does its worst; then it is killed */
+#define CHANGES_MEMORY (64ull << 20)
+#define CHANGES_FILES  1024u
+#define CHANGES_CPU_S  600u
+
+/* What a job points to: one is served after the other. */
+static struct {
+	struct order order;
+	union {
+		struct {
+			struct qemu_jail jail;
+			struct qemu_argv argv;
+		} machine;
+		struct {
+			struct process_jail jail;
+			struct vm_path path[VM_PATHS_MAX];
+			char tree[PATH_MAX], tool[PATH_MAX], layer[PATH_MAX + 100];
+			char usr[PATH_MAX + 8], out[PATH_MAX + 100], packed[PATH_MAX + 100];
+		} sandbox;
+		struct net_jail net;
+		struct jail_spec changes;
+	};
+	char text[16384];
+	size_t len;
+	bool full;
+} scratch;
+
+void policy_arg(struct spawn_job *job, const char *arg)
+{
+	size_t n = 0;
+
+	while (job->argv[n])
+		n++;
+	if (n < SPAWN_STRINGS_MAX)
+		job->argv[n] = arg;
+	else
+		scratch.full = true;
+}
+
+void policy_env(struct spawn_job *job, const char *variable)
+{
+	size_t n = 0;
+
+	while (job->envp[n])
+		n++;
+	if (n < SPAWN_STRINGS_MAX)
+		job->envp[n] = variable;
+	else
+		scratch.full = true;
+}
+
+const char *policy_text(struct spawn_job *job, const char *fmt, ...)
+{
+	const size_t room = sizeof(scratch.text) - scratch.len;
+	char *text = scratch.text + scratch.len;
+	va_list ap;
+	int n;
+
+	(void)job;
+	va_start(ap, fmt);
+	n = vsnprintf(text, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room) {
+		scratch.full = true;
+		return "";
+	}
+	scratch.len += (size_t)n + 1;
+	return text;
+}
+
+/* The number of the next descriptor, */
+static void add_target(struct spawn_job *job, int to)
+{
+	const uint32_t from = job->ntargets ? job->target[job->ntargets - 1].from + 1 : 0;
+
+	assert(job->ntargets < SPAWN_FDS_MAX);
+	job->target[job->ntargets++] = (struct spawn_target){from, to};
+}
+
+/* and of one to which all words go. */
+static void add_output(struct spawn_job *job)
+{
+	add_target(job, STDOUT_FILENO);
+	assert(job->ntargets < SPAWN_FDS_MAX);
+	job->target[job->ntargets] = job->target[job->ntargets - 1];
+	job->target[job->ntargets++].to = STDERR_FILENO;
+}
+
+/* ---- what only runs to be asked ---- */
+
+static int version_job(const struct policy *p, struct spawn_job *job)
+{
+	if (!p->qemu[0])
+		return -ENOENT;
+	policy_arg(job, p->qemu);
+	policy_arg(job, "--version");
+	add_target(job, STDOUT_FILENO);
+	return 0;
+}
+
+/* In the cell that a machine would have. */
+static int trial_job(const struct policy *p, struct spawn_job *job)
+{
+	struct qemu_jail *jail = &scratch.machine.jail;
+	int r;
+
+	if (!p->most.kvm)
+		return -EPERM;
+	if (!p->qemu[0])
+		return -ENOENT;
+	r = qemu_jail(p->qemu, true, KVM_PROBE_MB, 1, jail);
+	if (r < 0)
+		return r;
+	job->jail = &jail->spec;
+	job->flags = SPAWN_KVM_PROBE;
+	policy_arg(job, "kvm-trial");
+	add_target(job, STDOUT_FILENO);
+	return 0;
+}
+
+/* ---- machines ---- */
+
+static void machine_targets(const struct order_machine *o, struct spawn_job *job)
+{
+	static const int always[] = {QEMU_FD_CONTROL, QEMU_FD_AGENT,  QEMU_FD_CONSOLE,
+				     QEMU_FD_KERNEL,  QEMU_FD_INITRD, QEMU_FD_ROOTFS};
+
+	add_output(job);
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		add_target(job, always[i]);
+	if (o->flags & ORDER_PACKED)
+		add_target(job, QEMU_FD_PACKAGES);
+	if (o->mode != QEMU_COLD) {
+		add_target(job, QEMU_FD_RAM);
+		add_target(job, QEMU_FD_STATE);
+	}
+	if (o->flags & ORDER_NETWORK)
+		add_target(job, QEMU_FD_CARD);
+}
+
+static int machine_job(const struct policy *p, const struct order_machine *o, struct spawn_job *job)
+{
+	struct qemu_jail *jail = &scratch.machine.jail;
+	struct qemu_argv *argv = &scratch.machine.argv;
+	const struct qemu_machine machine = {
+		.qemu = jail->program,
+		.version = o->version,
+		.name = o->name,
+		.mode = (enum qemu_mode)o->mode,
+		.kvm = o->flags & ORDER_KVM,
+		.own_kernel = o->flags & ORDER_OWN_KERNEL,
+		.tsc_khz = o->tsc_khz,
+		.memory_mb = o->memory_mb,
+		.cpus = o->cpus,
+		.network = o->flags & ORDER_NETWORK,
+		.packages = o->flags & ORDER_PACKED,
+	};
+	int r;
+
+	if (!p->qemu[0])
+		return -ENOENT;
+	r = qemu_jail(p->qemu, machine.kvm, o->memory_mb + QEMU_MOST_MB, o->cpus, jail);
+	if (r < 0)
+		return r;
+	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
+	qemu_argv(&machine, argv);
+	for (size_t i = 0; i < argv->argc; i++)
+		policy_arg(job, argv->argv[i]);
+	policy_env(job, "LC_ALL=C");
+	machine_targets(o, job);
+	job->jail = &jail->spec;
+	/* With KVM huge pages make a guest's memory faster; an emulated one's is slow anyway. */
+	job->flags = SPAWN_OOM_FIRST | (machine.kvm ? 0u : SPAWN_SMALL_PAGES) |
+		     (machine.mode == QEMU_RECORD ? SPAWN_NICE : 0u);
+	return 0;
+}
+
+/* ---- processes ---- */
+
+/*
+ * Whose rights may be claimed? Ids of a user's own daemon are all his. With root's, a session is root's
+ * where nobody else can have any, and else of whoever the daemon says; but what is root's only root's
+ * own directories are opened to.
+ */
+static bool owner_ok(const struct policy *p, const struct sealed_view *v, uint32_t owner,
+		     uint32_t group)
+{
+	if (!v->writes || geteuid() != 0)
+		return true;
+	if (!p->others) /* the kernel lets in who has the real ids; what waits is made for the effective ones */
+		return owner == 0 && (group == getegid() || group == getgid());
+	return (owner != 0 || v->roots) && (group != 0 || v->roots_groups || owner == 0) &&
+	       !jail_has_id(owner) && !jail_has_id(group);
+}
+
+static void show(struct process_cell *c, const char *source, const char *target, bool write)
+{
+	assert(c->npaths < VM_PATHS_MAX);
+	scratch.sandbox.path[c->npaths++] = (struct vm_path){source, target, write};
+}
+
+/* One in which packages are installed, or packed. */
+static int add_install(const struct policy *p, const struct order_sandbox *o,
+		       struct process_cell *c)
+{
+	const bool python = o->language == ORDER_PYTHON;
+	int r;
+
+	c->memory_mb = INSTALL_MEMORY_MB;
+	c->cpus = INSTALL_CPUS;
+	c->processes = 0;
+	c->owner = geteuid();
+	c->group = getegid();
+	c->file_bytes = p->layer_bytes;
+	snprintf(scratch.sandbox.out, sizeof(scratch.sandbox.out), "%s/.tmp-%s/out", p->layers,
+		 o->key);
+	snprintf(scratch.sandbox.packed, sizeof(scratch.sandbox.packed), "%s/.tmp-%s/packed",
+		 p->layers, o->key);
+	if (o->view == ORDER_VIEW_PACK) {
+		show(c, scratch.sandbox.out, "/layer", false);
+		show(c, scratch.sandbox.packed, "/packed", true);
+		return 0;
+	}
+	r = o->image[0] ? policy_tree(p, o->image, scratch.sandbox.tree)
+			: policy_find_tool(p, o->language, scratch.sandbox.tool);
+	if (r < 0)
+		return r;
+	snprintf(scratch.sandbox.usr, sizeof(scratch.sandbox.usr), "%s/usr", scratch.sandbox.tree);
+	if (o->image[0])
+		show(c, scratch.sandbox.usr, "/usr", false);
+	else
+		show(c, scratch.sandbox.tool,
+		     python ? PROCESS_JAIL_BIN "/uv" : PROCESS_JAIL_BIN "/bun", false);
+	if (p->offline)
+		show(c, p->offline, INSTALL_MIRROR, false);
+	show(c, scratch.sandbox.out, "/layer", true);
+	return 0;
+}
+
+static int add_view(const struct policy *p, const struct order_sandbox *o, struct process_cell *c)
+{
+	const struct sealed_view *v;
+	int r = 0;
+
+	c->tree = "";
+	c->paths = scratch.sandbox.path;
+	if (o->view == ORDER_VIEW_NONE)
+		return 0;
+	if (o->view < ORDER_VIEW_FIRST)
+		return add_install(p, o, c);
+	v = &p->view[o->view - ORDER_VIEW_FIRST];
+	if (!owner_ok(p, v, o->owner, o->group))
+		return -EPERM;
+	if (v->image) {
+		r = policy_tree(p, v->image, scratch.sandbox.tree);
+		c->tree = scratch.sandbox.tree;
+	}
+	c->paths = v->path;
+	c->npaths = v->npaths;
+	c->work = v->work;
+	return r;
+}
+
+/* The agent is told what of the host its users can write to, and where changes are kept. */
+static void agent_args(struct spawn_job *job, const struct process_jail *jail)
+{
+	const struct jail_spec *j = &jail->spec;
+
+	policy_arg(job, PROCESS_JAIL_AGENT);
+	policy_arg(job, "--jail");
+	policy_arg(job, policy_text(job, "%d", HOSTED_AGENT_FD));
+	policy_arg(job, "--memory");
+	policy_arg(job, policy_text(job, "%llu",
+				    (unsigned long long)((j->memory >> 10) -
+							 (PROCESS_JAIL_OVERHEAD_MB << 10))));
+	for (uint32_t i = 0; i < j->nmounts; i++) {
+		if (j->mounts[i].kind != JAIL_RW)
+			continue;
+		policy_arg(job, "--write");
+		policy_arg(job, j->mounts[i].target);
+	}
+	if (j->keep) {
+		policy_arg(job, "--store");
+		policy_arg(job, PROCESS_JAIL_STORE);
+	}
+}
+
+static int sandbox_job(const struct policy *p, const struct order_sandbox *o, struct spawn_job *job)
+{
+	const bool network = o->flags & ORDER_NETWORK;
+	struct process_jail *jail = &scratch.sandbox.jail;
+	struct process_cell cell = {
+		.name = o->name,
+		.memory_mb = o->memory_mb,
+		.cpus = o->cpus,
+		.processes = o->processes,
+		.agent = p->agent,
+		.ca = p->ca,
+		.owner = o->owner,
+		.group = o->group,
+		.card_socket = network ? HOSTED_CARD_FD : 0,
+	};
+	int r = p->agent[0] ? add_view(p, o, &cell) : -ENOENT;
+
+	if (r < 0)
+		return r;
+	if (o->layer[0]) {
+		snprintf(scratch.sandbox.layer, sizeof(scratch.sandbox.layer), "%s/%s/tree",
+			 p->layers, o->layer);
+		cell.layer = scratch.sandbox.layer;
+	}
+	r = process_jail(&cell, jail);
+	if (r < 0)
+		return r;
+	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
+	agent_args(job, jail);
+	policy_env(job, "PATH=" SYSTEM_PATH ":" PROCESS_JAIL_BIN);
+	add_target(job, HOSTED_AGENT_FD);
+	add_output(job);
+	if (network)
+		add_target(job, HOSTED_CARD_FD);
+	job->jail = &jail->spec;
+	job->flags = SPAWN_OOM_FIRST;
+	return 0;
+}
+
+/* Of a sandbox that works on a copy of a directory. */
+static int changes_job(const struct policy *p, const struct order_changes *o, struct spawn_job *job)
+{
+	const struct sealed_view *v = &p->view[o->view - ORDER_VIEW_FIRST];
+	struct jail_spec *j = &scratch.changes;
+
+	if (!v->work || !owner_ok(p, v, o->owner, o->group) || !jail_is_first_id(o->foreign))
+		return -EPERM;
+	*j = (struct jail_spec){
+		.use = JAIL_CHANGES,
+		.flags = JAIL_AS_OWNER,
+		.host_name = "work",
+		.owner = o->owner,
+		.owner_group = o->group,
+		.foreign = o->foreign,
+		.pids = 4,
+		.memory = CHANGES_MEMORY,
+		/* The owner's rights, and to read whatever the sandbox has made. */
+		.keep_caps = 1ull << CAP_DAC_READ_SEARCH,
+		.nrlimits = 3,
+		.rlimits = {{RLIMIT_CORE, 0, 1}, /* with 0 a program of the host's could have it */
+			    {RLIMIT_NOFILE, 0, CHANGES_FILES},
+			    {RLIMIT_CPU, 0, CHANGES_CPU_S}},
+	};
+	view_show(j, o->commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, v->work, TREE_BASE);
+	policy_arg(job, o->commit ? TREE_COMMIT : TREE_LIST);
+	add_target(job, TREE_BEGIN_FD);
+	add_target(job, TREE_WORDS_FD);
+	add_target(job, TREE_UPPER_FD);
+	job->jail = j;
+	job->flags = SPAWN_TREE;
+	return 0;
+}
+
+/* ---- networks ---- */
+
+static int filter_job(const struct policy *p, const struct order_filter *o, struct spawn_job *job)
+{
+	int r = net_jail(p->agent, NET_PROGRAM_NET, &scratch.net);
+
+	if (r < 0)
+		return r;
+	policy_arg(job, NET_JAIL_PROGRAM);
+	policy_arg(job, "--control");
+	policy_arg(job, "3");
+	policy_arg(job, o->stream ? "--stream" : "--receive");
+	policy_arg(job, "4");
+	policy_arg(job, "--confined");
+	policy_env(job, "LC_ALL=C");
+	add_target(job, 3);
+	add_target(job, 4);
+	add_target(job, STDERR_FILENO);
+	job->jail = &scratch.net.spec;
+	job->flags = SPAWN_OOM_FIRST;
+	return 0;
+}
+
+static int dialer_job(const struct policy *p, struct spawn_job *job)
+{
+	int r = net_jail(p->agent, NET_PROGRAM_DIAL, &scratch.net);
+
+	if (r < 0)
+		return r;
+	policy_arg(job, NET_JAIL_PROGRAM);
+	policy_arg(job, "3");
+	policy_env(job, "LC_ALL=C");
+	add_target(job, 3);
+	job->jail = &scratch.net.spec;
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static int job_of(const struct policy *p, const struct order *o, struct spawn_job *job)
+{
+	switch ((enum order_program)o->program) {
+	case ORDER_QEMU_VERSION: return version_job(p, job);
+	case ORDER_KVM_TRIAL: return trial_job(p, job);
+	case ORDER_MACHINE: return machine_job(p, &o->machine, job);
+	case ORDER_SANDBOX: return sandbox_job(p, &o->sandbox, job);
+	case ORDER_FILTER: return filter_job(p, &o->filter, job);
+	case ORDER_DIALER: return dialer_job(p, job);
+	case ORDER_CHANGES: return changes_job(p, &o->changes, job);
+	case ORDER_STORE: add_output(job); return policy_store(p, &o->store, job);
+	case ORDER_IMAGE: add_output(job); return policy_image(p, &o->image, job);
+	case ORDER_PACKAGES: add_output(job); return policy_packages(p, &o->packages, job);
+	case ORDER_LOCAL:
+#ifdef XSBX_LOCAL_BACKEND
+		return local_job(p, &o->local, job);
+#endif
+	case ORDER_NPROGRAMS: break;
+	}
+	return -EPERM;
+}
+
+int policy_job(const void *policy, const void *order, size_t len, size_t nfds,
+	       struct spawn_job *ret_job)
+{
+	const struct policy *p = policy;
+	int r = order_parse(order, len, nfds, &p->most, &scratch.order);
+
+	if (r < 0)
+		return r;
+	scratch.len = 0;
+	scratch.full = false;
+	r = job_of(p, &scratch.order, ret_job);
+	if (r == 0 && scratch.full)
+		r = -E2BIG;
+	return r;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the spawner may start: taken from the configuration. */
+#include "policy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "vm/base/path.h"
+#include "internal.h"
+#include "vm/backend/probe.h"
+#include "vm/jail/view.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The daemon reads what guests send. Whoever finds a way into it has its socket to the spawner, which
+ * has all rights of whoever mounted. So the spawner believes nothing of it: it was forked with this
+ * policy in its memory, before the daemon had read a byte that is not its administrator's, and no
+ * message changes it. An order (order.h) names one of the programs that xsbxfs consists of, and says in
+ * a few bounded numbers and names what differs from one time to the next. Which file is run, its arguments,
+ * its variables, the number of each descriptor, and its jail follow here: programs and the host's paths from
+ * the configuration, variables from the environment in which xsbxfs was started.
+ *
+ * What is left to a daemon that is somebody else's: to start what it may start anyway, as often as
+ * there is room, in jails of the size that a session may have. To feed it with descriptors of its own:
+ * a machine's disk, a list of changes. Where several users have sessions, and root mounted, to say
+ * whose a session is: it alone hears that from the kernel. So it can act as any user, but within the
+ * directories that templates open for writing, and as root only in those that are root's.
+ */
+
+#define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/settings.c */
+#define CPUS_MAX      64u
+#define PROCESSES_MAX 16384u
+
+static char *copy(const char *text, bool *bad)
+{
+	char *c = text && *text ? strdup(text) : NULL;
+
+	*bad = *bad || (text && *text && !c);
+	return c;
+}
+
+/* One that is not there yet is looked for where it should be. */
+static void find(const char *program, char ret_path[PATH_MAX])
+{
+	*ret_path = '\0';
+	if (!program || !*program || strcmp(program, "none") == 0)
+		return;
+	if (view_find_program(program, ret_path) < 0)
+		snprintf(ret_path, PATH_MAX, "%s", *program == '/' ? program : "");
+}
+
+/* The spawner has another working directory. */
+static void settle(const char *path, char ret_path[PATH_MAX])
+{
+	if (!realpath(path, ret_path))
+		snprintf(ret_path, PATH_MAX, "%s", path);
+}
+
+void policy_prepare(const char *cache_dir)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} own[] = {{"snapshots", 0700}, {"layers", 0755}};
+	char path[PATH_MAX + 16];
+
+	/* What can't be made is missed, and said, where it is needed. */
+	(void)path_make(cache_dir, 0700);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		snprintf(path, sizeof(path), "%s/%s", cache_dir, own[i].name);
+		(void)mkdir(path, own[i].mode);
+	}
+}
+
+/* Images may lie on another disk, with links to them in the cache. */
+static void note_places(struct policy *p, bool *bad)
+{
+	char path[PATH_MAX + 300], real[PATH_MAX];
+	struct dirent *e;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/images/templates", p->cache);
+	dir = opendir(path);
+	while (dir && p->nplaces < POLICY_PLACES_MAX && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, e->d_name);
+		if (e->d_name[0] == '.' || !realpath(path, real) || path_is_below(real, p->images))
+			continue;
+		p->place[p->nplaces++] = copy(real, bad);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- views ---- */
+
+static void note_writable(struct sealed_view *v, const char *source)
+{
+	struct stat st;
+	const bool there = stat(source, &st) == 0;
+
+	v->writes = true;
+	v->roots = v->roots && there && st.st_uid == 0;
+	v->roots_groups = v->roots_groups && there && st.st_gid == 0;
+}
+
+static void seal_view(struct sealed_view *to, const struct policy_view *from, bool *bad)
+{
+	to->roots = to->roots_groups = true;
+	to->work = copy(from->work, bad);
+	to->image = copy(from->image, bad);
+	for (size_t i = 0; i < from->npaths && i < VM_PATHS_MAX; i++) {
+		to->path[to->npaths++] =
+			(struct vm_path){copy(from->path[i].source, bad),
+					 copy(from->path[i].target, bad), from->path[i].write};
+		if (from->path[i].write)
+			note_writable(to, from->path[i].source);
+	}
+	if (from->work)
+		note_writable(to, from->work);
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool shows(const struct sealed_view *s, const struct view *v, const char *image)
+{
+	if (s->npaths != v->npaths || !same(s->work, v->work) ||
+	    !same(s->image, v->image ? image : NULL))
+		return false;
+	for (size_t i = 0; i < s->npaths; i++) {
+		const struct vm_path *a = &s->path[i], *b = &v->path[i];
+
+		if (strcmp(a->source, b->source) != 0 || strcmp(a->target, b->target) != 0 ||
+		    a->write != b->write)
+			return false;
+	}
+	return true;
+}
+
+int policy_find_view(const struct policy *p, const struct view *v, const char *image)
+{
+	if (!v || (!v->npaths && !v->work && !v->image))
+		return ORDER_VIEW_NONE;
+	for (size_t i = 0; i < p->nviews; i++) {
+		if (shows(&p->view[i], v, image))
+			return (int)(ORDER_VIEW_FIRST + i);
+	}
+	return -ENOENT;
+}
+
+/* ---- */
+
+static unsigned least(unsigned limit, unsigned most)
+{
+	return limit ? MIN(limit, most) : most;
+}
+
+static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
+{
+	const struct vm_packages *packages = &vm->packages;
+	char path[PATH_MAX];
+
+	settle(vm->cache_dir, p->cache);
+	snprintf(path, sizeof(path), "%.*s/images", PATH_MAX - 8, p->cache);
+	settle(path, p->images);
+	snprintf(path, sizeof(path), "%.*s/layers", PATH_MAX - 8, p->cache);
+	settle(path, p->layers);
+	settle(vm->runtime_dir, p->runtime);
+	find(vm->qemu, p->qemu);
+	find(vm->agent, p->agent);
+	find(vm->image_builder, p->builder);
+	find(vm->store.program, p->store);
+	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
+		find(path, p->prepare);
+	p->ca = copy(vm->ca_path, bad);
+	p->layer_bytes = packages->layer_bytes;
+	if (packages->offline && realpath(packages->offline, path))
+		p->offline = copy(path, bad);
+	else
+		p->offline = copy(packages->offline, bad);
+	p->store_url = copy(vm->store.url, bad);
+	p->store_region = copy(vm->store.region, bad);
+	p->store_timeout_s = vm->store.timeout_s;
+	p->store_read = vm->store.read;
+	p->store_write = vm->store.write;
+	p->python_index = copy(packages->python_index, bad);
+	p->python_hosts = copy(packages->python_hosts, bad);
+	p->npm_registry = copy(packages->npm_registry, bad);
+	p->npm_hosts = copy(packages->npm_hosts, bad);
+	note_places(p, bad);
+}
+
+int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
+{
+	struct policy *p = calloc(1, sizeof(*p));
+	enum accel_wish wish = ACCEL_AUTO;
+	bool bad = false;
+
+	if (!p)
+		return -ENOMEM;
+	(void)accel_wish_parse(cfg->vm->accel, &wish);
+	p->others = cfg->others;
+	p->mitigate = cfg->vm->mitigate;
+	p->most = (struct order_limits){
+		.memory_mb = least(cfg->max_memory_mb, MEMORY_MAX_MB),
+		.cpus = least(cfg->max_cpus, CPUS_MAX),
+		.processes = least(cfg->max_processes, PROCESSES_MAX),
+		.nviews = (uint32_t)cfg->nviews,
+		.kvm = wish != ACCEL_TCG,
+#ifdef XSBX_LOCAL_BACKEND
+		.local = true,
+#endif
+	};
+	seal_vm(p, cfg->vm, &bad);
+	p->view = calloc(cfg->nviews + 1, sizeof(*p->view));
+	p->nviews = p->view ? cfg->nviews : 0;
+	for (size_t i = 0; i < p->nviews; i++)
+		seal_view(&p->view[i], &cfg->view[i], &bad);
+	if (bad || !p->view) {
+		policy_free(p);
+		return -ENOMEM;
+	}
+	*ret_policy = p;
+	return 0;
+}
+
+void policy_free(struct policy *p)
+{
+	if (!p)
+		return;
+
+	char *const strings[] = {p->ca,		  p->offline,	   p->store_url,    p->store_region,
+				 p->python_index, p->python_hosts, p->npm_registry, p->npm_hosts};
+
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		free(strings[i]);
+	for (size_t i = 0; i < p->nplaces; i++)
+		free(p->place[i]);
+	for (size_t i = 0; i < p->nviews; i++) {
+		struct sealed_view *v = &p->view[i];
+
+		for (size_t k = 0; k < v->npaths; k++) {
+			free((char *)v->path[k].source);
+			free((char *)v->path[k].target);
+		}
+		free(v->work);
+		free(v->image);
+	}
+	free(p->view);
+	free(p);
+}
+
+int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MAX])
+{
+	char path[PATH_MAX + 200];
+
+	snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->cache, image);
+	if (!realpath(path, ret_path))
+		return -ENOENT;
+	if (path_is_below(ret_path, p->images))
+		return 0;
+	for (size_t i = 0; i < p->nplaces; i++) {
+		if (path_is_below(ret_path, p->place[i]))
+			return 0;
+	}
+	return -EPERM;
+}

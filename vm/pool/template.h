@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates: what sandboxes have in common, the snapshot they are cloned from, the pool of clones. */
+#ifndef XSBX_VM_POOL_TEMPLATE_H
+#define XSBX_VM_POOL_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "vm/image/snapshot.h"
+#include "vm/jail/view.h"
+#include "vm/vm.h"
+
+struct backend_ops;
+struct layer;
+struct sandbox;
+
+enum template_state {
+	TEMPLATE_UNKNOWN,  /* nobody has looked for a snapshot yet */
+	TEMPLATE_LOADING,  /* it is being read and checked */
+	TEMPLATE_NONE,	   /* there is none; one is made when there is time */
+	TEMPLATE_BUILDING, /* a machine boots that will be copied */
+	TEMPLATE_READY,	   /* can be cloned */
+	TEMPLATE_PLAIN,	   /* of a backend that has no snapshots, and never another state */
+	TEMPLATE_BROKEN,   /* does not work here: sandboxes boot */
+	TEMPLATE_NSTATES,
+};
+
+TAILQ_HEAD(sandbox_list, sandbox);
+TAILQ_HEAD(template_list, template);
+
+/*
+ * - `snapshot` is open if and only if READY; `recording` only while BUILDING.
+ * - `builder` is set from the start of BUILDING until that machine is gone.
+ * - `waiters` has user's sandboxes with a place that wait for LOADING to end.
+ * - `pool` has the clones that nobody uses, ready ones first; `nready` and `nfilling` add up to it.
+ * - `refs` counts the sandboxes and jobs that point here.
+ */
+struct template
+{
+	struct vm *vm;
+	TAILQ_ENTRY(template) link;
+	unsigned refs;
+
+	enum vm_backend backend;
+	const struct backend_ops *ops;
+	char *image, *language, *packages, *warmup;
+	struct layer *layer; /* of its packages, as long as it is in use; or NULL */
+	unsigned memory_mb, cpus;
+	bool network; /* its machines have a network card */
+	struct sandbox_env *env;
+	size_t nenv;
+	struct view view;
+	struct sandbox_limits limits;
+
+	enum template_state state;
+	char key[DIGEST_HEX]; /* of the snapshot that is or would be right now */
+	struct snapshot snapshot, recording;
+	struct sandbox *builder;
+	bool recorded; /* the builder's machine was copied */
+	struct sandbox_list waiters;
+	unsigned clone_failures, build_failures; /* in a row */
+	uint64_t retry_at;			 /* ms of the loop's clock */
+	char problem[512];
+	bool packages_failed; /* as `problem` says */
+	bool asked;	      /* the store was asked for what has this key */
+	bool fetching;	      /* it is, right now */
+	bool damaged;	      /* what the store has of it is of no use */
+	bool fetched;	      /* it is from there */
+	bool kept, unkept;    /* it is on the disk; it should be, and can't */
+
+	bool prepared; /* to be ready before it is used, and to stay so */
+	bool odd;      /* only one of its uses makes it worth a snapshot: not the first */
+	unsigned uses; /* sandboxes that were asked for */
+
+	struct sandbox_list pool;
+	struct vm_pool want;
+	bool refilling; /* there were fewer than the low-water mark, and are not yet as many as wanted */
+	unsigned nready, nfilling;
+	uint64_t used_at, refreshed_at, hits, misses, built_ms;
+	uint64_t refills, refill_ms, refill_sum_ms;
+};
+
+/**
+ * template_get() - The template of a sandbox, made if it is new, brought up to date
+ * @vm: Machinery
+ * @spec: What the sandbox is to be
+ *
+ * Return: The template, or NULL if there can't be any; sandboxes then boot.
+ */
+struct template *template_get(struct vm *vm, const struct sandbox_spec *spec);
+
+/* Begins to look for the snapshot of a template in state UNKNOWN, if its key is known. */
+void template_load(struct template *t);
+
+/* Brings the key up to date; if it has changed, what was made with the old one is given up. */
+void template_refresh(struct template *t);
+
+/* Gives up what the template has ready: the snapshot, its clones, a machine that is being made. */
+void template_drop(struct template *t);
+
+/* Are its packages there, or has it none? They stay there then, as long as the template is in use. */
+bool template_layer(struct template *t);
+
+/* Lets go of the packages of templates that nobody uses now: if room is needed, theirs can go. */
+void template_free_layers(struct vm *vm);
+
+/* Has the packages of a template that is to be ready before it is used installed, if they are missing. */
+void template_install(struct template *t);
+
+/* A sandbox has its place: finds out how it is to start. Return: false if it has to wait, and
+ * link_start() will be called. */
+bool template_prepare(struct sandbox *s);
+
+/* A sandbox that did not need a snapshot, or waits for one, ends. */
+void template_leave(struct sandbox *s);
+
+/* A clone works; a clone does not work because of @problem. */
+void template_clone_works(struct template *t);
+void template_clone_failed(struct template *t, const struct vm_problem *problem);
+
+/* More is known about files than before: brings all keys up to date. */
+void template_refresh_all(struct vm *vm);
+
+/* Something is to be done in the background now or soon. */
+void template_kick(struct vm *vm);
+
+/* Has a machine booted that is copied. Called in the background. */
+void template_build(struct template *t);
+
+/* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
+bool template_fetch(struct template *t);
+
+/* Offers its snapshot to whoever shares the store. */
+void template_offer(struct template *t);
+
+/* The machine to be copied has settled. */
+void template_settled(struct sandbox *s);
+
+/* Bytes of the host's memory that snapshots hold for clones to start from. It is not in any sandbox's
+ * claim, and it can't be evicted. The memory of a machine that is being recorded is in that machine's
+ * claim, and moves here when it is gone. */
+uint64_t template_memory(const struct vm *vm);
+
+const char *template_state_str(enum template_state state);
+
+/* Somebody waits for memory: lets go of the snapshot that was not used for longest, of those that no
+ * sandbox needs. Return: whether there was one. */
+bool template_yield(struct vm *vm);
+
+/* At the end of the machinery. */
+void template_free_all(struct vm *vm);
+
+#endif

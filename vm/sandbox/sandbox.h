@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sandbox: its life, its runs, and what is told of them. Part of vm.h. */
+#ifndef XSBX_VM_SANDBOX_SANDBOX_H
+#define XSBX_VM_SANDBOX_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vm;
+struct sandbox;
+struct sandbox_spec;
+
+/* Why something failed, for the `error` node: a short word, what happened, what to do about it. */
+struct vm_problem {
+	char code[32];
+	char cause[1024];
+	char fix[512];
+};
+
+enum sandbox_state {
+	SANDBOX_WAITING,  /* for admission */
+	SANDBOX_STARTING, /* boots; the interpreter starts */
+	SANDBOX_READY,	  /* takes a run */
+	SANDBOX_RUNNING,
+	SANDBOX_CLOSING,
+	SANDBOX_NSTATES,
+};
+
+const char *sandbox_state_str(enum sandbox_state state);
+
+enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
+
+/* How a run ended. Words as in the `state` node: see vm_outcome_str(). */
+enum vm_outcome {
+	VM_DONE,
+	VM_TIMEOUT,
+	VM_KILLED,
+	VM_OOM,
+	VM_LOST,    /* the sandbox died after the code was sent: it may have run */
+	VM_REFUSED, /* it never ran */
+	VM_NOUTCOMES,
+};
+
+const char *vm_outcome_str(enum vm_outcome outcome);
+
+/* Limits that were met without ending anything. */
+#define VM_REACHED_FILES     0x01u
+#define VM_REACHED_INODES    0x02u
+#define VM_REACHED_PROCESSES 0x04u
+
+struct vm_result {
+	enum vm_outcome outcome;
+	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
+	bool fresh;	 /* the interpreter's state is gone */
+	uint64_t wall_us, user_us, system_us, maxrss_kib;
+	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
+	unsigned reached; /* VM_REACHED_*: at its end, or when the guest was asked during it */
+	struct vm_problem problem; /* for LOST and REFUSED, and where there is something to say */
+};
+
+struct sandbox_info {
+	enum sandbox_state state;
+	const char *backend; /* "microvm", "process" */
+	const char *start;   /* "cold", "snapshot", "warm" */
+	const char *accel;
+	pid_t pid; /* of the process on the host, or 0 */
+	uint64_t waited_ms, boot_ms,
+		setup_ms;	 /* admission; to the agent's hello; to interpreter ready */
+	const char *interpreter; /* version text, "" until known */
+	uint64_t rss_kib;	 /* of the host process now, 0 if unknown */
+};
+
+/* A connection or lookup of a sandbox that was refused. */
+struct sandbox_denied {
+	int64_t time_ms; /* since 1970 */
+	uint32_t lost; /* so many before this one were not reported, because there were too many */
+	uint16_t port; /* 0: none */
+	const char *name; /* or address; printable, without blanks */
+	const char *reason;
+};
+
+struct sandbox_events {
+	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
+	/* While STARTING: what it waits for, if that takes long. May be NULL. */
+	void (*awaits)(void *data, const struct vm_problem *what);
+	void (*console)(void *data, const void *bytes, size_t len);
+	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		       size_t len);
+	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
+	/* The network refused something. May be NULL. */
+	void (*denied)(void *data, const struct sandbox_denied *what);
+	/* What sandbox_ports() says has changed. May be NULL. */
+	void (*ports)(void *data);
+	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. May be
+	 * NULL. */
+	void (*network_lost)(void *data, const struct vm_problem *problem);
+	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. May be NULL. */
+	void (*frozen)(void *data, int err);
+	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
+	void (*closed)(void *data, const struct vm_problem *problem);
+};
+
+/**
+ * sandbox_new() - Ask for a sandbox
+ * @vm: Machinery
+ * @spec: What is wanted; copied
+ * @events: Callbacks; kept, must outlive the sandbox
+ * @data: First argument of the callbacks
+ * @ret_sandbox: Result; goes through its states by itself
+ *
+ * Return: 0, -ENOMEM, or -E2BIG for too many paths, or too many or too long variables (PROTO_ENV_MAX;
+ * names of 256 bytes, values of 4096). Everything else that can go wrong arrives as `closed`.
+ */
+int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
+		void *data, struct sandbox **ret_sandbox);
+
+struct sandbox_run {
+	uint32_t id; /* number of the run, from 1 */
+	const void *code;
+	size_t code_len;	/* copied during the call */
+	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
+	size_t stdin_len;
+	unsigned timeout_ms;	     /* 0: none */
+	unsigned grace_ms;	     /* from SIGTERM at that time to SIGKILL */
+	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
+};
+
+/* Return: 0; -EBUSY unless READY; -EAGAIN if all processors are busy: then `state` says READY once
+ * more when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
+int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
+
+/* While held, no more output is asked for than is under way already (1 MiB): the program waits when it
+ * writes, as on a full pipe. Ends with the run, and with the time that the agent has to end it in. */
+void sandbox_hold(struct sandbox *s, bool hold);
+
+enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
+
+/* Return: 0, -ESRCH if no run @id is active. */
+int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
+
+/* Stops all that runs in it; `frozen` says when, unless it is thawed, reset or closed first. What it holds can
+ * be looked at and changed through files/; no run is to be sent. Return: 0, -EBUSY unless READY, -ENOMEM. */
+int sandbox_freeze(struct sandbox *s);
+void sandbox_thaw(struct sandbox *s);
+
+/* A fresh interpreter; READY again when it is there. Return: 0, -EBUSY unless READY. */
+int sandbox_reset(struct sandbox *s);
+
+/* Idempotent. A run that is active ends as LOST, one not yet sent as REFUSED. */
+void sandbox_close(struct sandbox *s);
+
+void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
+
+/* What a sandbox, or the run it was to have, waits for. */
+struct sandbox_wait {
+	const char *what;  /* "place" or "processor" */
+	char why[256];	   /* what is lacking, in words */
+	unsigned turn, of; /* 1: the next one, of so many that wait */
+	uint64_t ms;	   /* for so long */
+};
+
+/* Return: whether it waits. */
+bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
+
+struct sandbox_usage {
+	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
+	uint64_t inodes_used, inodes_total;
+	unsigned processes;
+	unsigned reached; /* VM_REACHED_*; of files also as the last run has left them */
+};
+
+/* The guest's last known usage (asked for at the end of each run, and every few seconds while one
+ * is active or files were touched), never waits. Return: 0 or -ENODATA. */
+int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
+
+/* The same of one sandbox: each layer of its jail, as it was seen when it had been started. No line if
+ * it has none. */
+void sandbox_isolation(const struct sandbox *s,
+		       void (*line)(void *data, const char *key, const char *value), void *data);
+
+#endif

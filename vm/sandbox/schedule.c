@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lets sandboxes and runs in: the budgets, how the host is doing, and why somebody waits. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "vm/jail/cgroup_stat.h"
+#include "vm/base/log.h"
+#include "vm/pool/pool.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * admission.c decides who may have a sandbox, slots.c which runs may have processors; neither knows
+ * the host or the time. This file does, and calls them whenever something was given back.
+ *
+ * That the host has memory again, or that a run has begun to sleep, is told by nobody. So while
+ * somebody waits for that, and only then, a timer looks again.
+ *
+ * When memory is what is lacking, what nobody asked for gives way: clones in the pool, then
+ * snapshots that have no clones. Sessions don't: an idle session is somebody's state, and ends by
+ * its own idle_timeout_s or not at all.
+ */
+
+#define MEMORY_PERCENT	   92	 /* of the host's memory, times the overcommit */
+#define DEFAULT_SANDBOX_MB 320	 /* of the host, for a sandbox with default settings */
+#define PLACES_PER_CPU	   64u	 /* an idle clone takes 0.3 % of one */
+#define OVERCOMMIT	   200	 /* per cent */
+#define CPU_RESERVE	   50u	 /* hundredths of a processor, for the daemon and everybody else */
+#define CPU_MOST	   4u	 /* runs that share a processor at most */
+#define PRESSURE_MOST	   1000u /* hundredths of a per cent */
+#define FLOOR_MIN_MB	   128u
+#define FLOOR_MAX_MB	   1024u
+#define FLOOR_PERCENT	   3u
+#define READ_MS		   100u /* a reading is good for so long */
+#define RECHECK_MS	   500u
+
+static const char *const lack_str[] = {
+	[LACK_NOTHING] = "",
+	[LACK_PLACE] = "places",
+	[LACK_OWN_PLACE] = "user-places",
+	[LACK_MEMORY] = "memory-budget",
+	[LACK_OWN_MEMORY] = "user-memory",
+	[LACK_HOST_MEMORY] = "host-memory",
+	[LACK_PRESSURE] = "memory-pressure",
+	[LACK_START] = "starts",
+};
+static_assert(ARRAY_SIZE(lack_str) == ADMISSION_NLACKS, "a word for each lack");
+
+/* ---- limits ---- */
+
+static uint64_t floor_mb(const struct vm *vm, const struct vm_config *cfg)
+{
+	const uint64_t share = vm->reading.total_mb * FLOOR_PERCENT / 100;
+
+	if (cfg->reserve_bytes)
+		return cfg->reserve_bytes >> 20;
+	return MIN(MAX(share, (uint64_t)FLOOR_MIN_MB), (uint64_t)FLOOR_MAX_MB);
+}
+
+static unsigned three_quarters(unsigned n)
+{
+	return MAX(n - n / 4, 1u);
+}
+
+int admit_init(struct vm *vm, const struct vm_config *cfg)
+{
+	struct admission_limits l = {.pressure = PRESSURE_MOST};
+	unsigned cpus, budget;
+	int r = host_open(&vm->host, "");
+
+	if (r < 0)
+		return r;
+	host_read(&vm->host, &vm->reading);
+	vm->read_at = uv_now(vm->loop);
+	cpus = host_cpus(&vm->host);
+	budget = cpus > CPU_RESERVE ? cpus - CPU_RESERVE : 0;
+	budget = (unsigned)((uint64_t)budget * (cfg->cpu_percent ? cfg->cpu_percent : OVERCOMMIT) /
+			    100);
+	slots_init(&vm->slots, MAX(budget, 100u), MAX(cpus, 100u) * CPU_MOST);
+
+	l.memory_mb = vm->reading.total_mb * MEMORY_PERCENT / 100 *
+		      (cfg->memory_percent ? cfg->memory_percent : OVERCOMMIT) / 100;
+	l.floor_mb = floor_mb(vm, cfg);
+	l.places = cfg->max_vms;
+	if (!l.places)
+		l.places = (unsigned)MIN(l.memory_mb / DEFAULT_SANDBOX_MB,
+					 (uint64_t)PLACES_PER_CPU * MAX(cpus / 100, 1u));
+	l.places = MAX(l.places, 1u);
+	l.starting = MAX(cpus / 100, 1u);
+	l.owner_places = cfg->max_vms_user;
+	if (!l.owner_places && cfg->shared)
+		l.owner_places = three_quarters(l.places);
+	l.owner_memory_mb = cfg->shared ? l.memory_mb - l.memory_mb / 4 : 0;
+	l.queue = cfg->queue;
+	l.owner_queue = cfg->queue_user;
+	admission_init(&vm->admission, &l);
+	return 0;
+}
+
+void admit_free(struct vm *vm)
+{
+	host_close(&vm->host);
+}
+
+/* ---- the host ---- */
+
+void admit_look(struct vm *vm)
+{
+	struct admission_now *now = &vm->admission.now;
+	const unsigned starting = vm->admission.starting;
+
+	if (uv_now(vm->loop) - vm->read_at >= READ_MS) {
+		host_read(&vm->host, &vm->reading);
+		vm->read_at = uv_now(vm->loop);
+	}
+	now->known = true;
+	now->available_mb = vm->reading.available_mb;
+	now->pressure = vm->reading.pressure == HOST_PRESSURE_UNKNOWN ? 0 : vm->reading.pressure;
+	now->sealed_mb = template_memory(vm) >> 20;
+	now->busy = vm->slots.used + (starting + 1) * 100 > vm->slots.budget;
+}
+
+/* How much do those compute that have processors? */
+static void sample(struct vm *vm)
+{
+	const uint64_t now = uv_now(vm->loop);
+	struct slot *slot;
+
+	TAILQ_FOREACH(slot, &vm->slots.holders, link) {
+		const struct sandbox *s = container_of(slot, struct sandbox, slot);
+		struct backend_info b = {0};
+		uint64_t ms = 0;
+
+		if (s->backend)
+			s->ops->info(s->backend, &b);
+		if ((b.gauges && gauges_demand_ms(b.gauges, &ms)) ||
+		    (b.pid > 0 && host_demand_ms(&vm->host, b.pid, &ms) == 0))
+			slots_sample(&vm->slots, slot, ms, now);
+	}
+}
+
+/* ---- letting in ---- */
+
+static void on_recheck(uv_timer_t *timer)
+{
+	struct vm *vm = timer->data;
+
+	if (vm->slots.waiting)
+		sample(vm);
+	vm_kick(vm);
+}
+
+/* Is what is lacking something that nothing here will tell of? */
+static uint64_t recheck_in(const struct vm *vm)
+{
+	if (vm->slots.waiting)
+		return SLOTS_SAMPLE_MS;
+	if (vm->admission.waiting &&
+	    (vm->admission.lack == LACK_HOST_MEMORY || vm->admission.lack == LACK_PRESSURE ||
+	     (vm->admission.lack == LACK_START && vm->admission.now.busy)))
+		return RECHECK_MS;
+	return 0;
+}
+
+void admit_all(struct vm *vm)
+{
+	struct ticket *t;
+	struct slot *slot;
+	uint64_t ms;
+
+	while (!vm->closing && (slot = slots_next(&vm->slots, uv_now(vm->loop))))
+		sandbox_may_run(slot);
+	while (!vm->closing && vm->admission.waiting) {
+		admit_look(vm);
+		t = admission_next(&vm->admission);
+		if (!t)
+			break;
+		sandbox_admitted(t);
+	}
+	if (vm->closing)
+		return;
+	if (admission_full(&vm->admission) && !pool_yield(vm) && vm->admission.lack != LACK_PLACE &&
+	    template_yield(vm))
+		vm_kick(vm);
+	ms = recheck_in(vm);
+	if (ms && !uv_is_active((uv_handle_t *)&vm->recheck))
+		uv_timer_start(&vm->recheck, on_recheck, ms, 0);
+}
+
+/* ---- questions ---- */
+
+static void explain_probe(const struct probe *p, char *ret_why, size_t size)
+{
+	snprintf(ret_why, size, "it is still being tried out what machines can run on%s%s",
+		 p->tries ? "; so far: " : "", p->tries ? p->problem.cause : "");
+}
+
+void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix)
+{
+	const struct admission *a = &s->vm->admission;
+	const unsigned long long used = a->memory_used_mb, sealed = a->now.sealed_mb;
+
+	*ret_fix = "Remove or close sessions that are not needed, or wait longer "
+		   "(admission_timeout_s).";
+	if (s->ops->needs_image && !s->vm->probe.done) {
+		explain_probe(&s->vm->probe, ret_why, size);
+		return;
+	}
+	switch (admission_why(a, &s->ticket)) {
+	case LACK_PLACE:
+		*ret_fix = "Remove or close sessions that are not needed, or raise max_vms or "
+			   "admission_timeout_s.";
+		snprintf(ret_why, size, "all %u places are taken", a->limits.places);
+		break;
+	case LACK_OWN_PLACE:
+		*ret_fix = "Remove or close sessions that are not needed.";
+		snprintf(ret_why, size, "the user has %u sandboxes, which is the most for one",
+			 a->limits.owner_places);
+		break;
+	case LACK_MEMORY:
+		snprintf(ret_why, size,
+			 "of the %llu MiB for all sandboxes %llu are promised to others, and "
+			 "snapshots hold %llu; this one needs %u",
+			 (unsigned long long)a->limits.memory_mb, used, sealed,
+			 s->ticket.memory_mb);
+		break;
+	case LACK_OWN_MEMORY:
+		*ret_fix = "Remove or close sessions that are not needed, or ask for less memory "
+			   "(memory_mb).";
+		snprintf(ret_why, size,
+			 "the user's sandboxes have too much of the %llu MiB one user may have",
+			 (unsigned long long)a->limits.owner_memory_mb);
+		break;
+	case LACK_HOST_MEMORY:
+		*ret_fix = "Free memory on the host, close sessions that are not needed, or lower "
+			   "memory_mb or memory_reserve.";
+		snprintf(ret_why, size,
+			 "the host has %llu MiB of memory to spare: too little for %u more, with "
+			 "%llu for what is starting and %llu kept in reserve",
+			 (unsigned long long)a->now.available_mb, s->ticket.memory_mb,
+			 (unsigned long long)a->starting_mb,
+			 (unsigned long long)a->limits.floor_mb);
+		break;
+	case LACK_PRESSURE:
+		*ret_fix = "Free memory on the host, or wait.";
+		snprintf(ret_why, size,
+			 "the host is short of memory: for %u %% of the last ten seconds it did "
+			 "nothing but look for some",
+			 a->now.pressure / 100);
+		break;
+	case LACK_START:
+	case LACK_NOTHING:
+		snprintf(ret_why, size, "others are starting, %u at a time", a->limits.starting);
+		break;
+	case ADMISSION_NLACKS: assert(0);
+	}
+}
+
+static void wait_for_processor(const struct sandbox *s, struct sandbox_wait *w)
+{
+	const struct slots *ss = &s->vm->slots;
+
+	w->what = "processor";
+	snprintf(w->why, sizeof(w->why), "%u runs compute, and have the processors", ss->busy);
+	w->turn = slots_turn(ss, &s->slot);
+	w->of = ss->waiting;
+	w->ms = uv_now(s->vm->loop) - s->slot.since;
+}
+
+bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait)
+{
+	const char *fix;
+
+	*ret_wait = (struct sandbox_wait){.what = ""};
+	if (s->state == SANDBOX_CLOSING)
+		return false;
+	if (s->ticket.state == TICKET_WAITING) {
+		ret_wait->what = "place";
+		admit_explain(s, ret_wait->why, sizeof(ret_wait->why), &fix);
+		ret_wait->turn = admission_turn(&s->vm->admission, &s->ticket);
+		ret_wait->of = s->vm->admission.waiting;
+		ret_wait->ms = uv_now(s->vm->loop) - s->asked_at;
+		return true;
+	}
+	if (s->slot.state != SLOT_WAITING)
+		return false;
+	wait_for_processor(s, ret_wait);
+	return true;
+}
+
+void vm_admission(struct vm *vm, struct vm_admission *ret_admission)
+{
+	const struct admission *a = &vm->admission;
+	const struct sandbox *s;
+
+	admit_look(vm);
+	*ret_admission = (struct vm_admission){
+		.places = a->limits.places,
+		.user_places = a->limits.owner_places,
+		.running = a->running,
+		.starting = a->starting,
+		.waiting = a->waiting,
+		.queue = a->limits.queue,
+		.queue_user = a->limits.owner_queue,
+		.refused = vm->refused,
+		.lack = a->waiting ? lack_str[a->lack] : "",
+		.memory_mb = a->limits.memory_mb,
+		.promised_mb = a->memory_used_mb,
+		.snapshots_mb = a->now.sealed_mb,
+		.host_mb = vm->reading.total_mb,
+		.available_mb = vm->reading.available_mb,
+		.reserve_mb = a->limits.floor_mb,
+		.pressure_known = vm->reading.pressure != HOST_PRESSURE_UNKNOWN,
+		.pressure = a->now.pressure,
+		.cpus = vm->slots.budget,
+		.cpus_most = vm->slots.most,
+		.cpus_used = vm->slots.used,
+		.runs = vm->slots.held,
+		.runs_waiting = vm->slots.waiting,
+	};
+	TAILQ_FOREACH(s, &vm->sandboxes, link)
+		ret_admission->closing += s->state == SANDBOX_CLOSING;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of sandboxes that work on a copy of a directory of the host: held, listed, taken over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "vm/base/buf.h"
+#include "vm/jail/jail.h"
+#include "vm/spawn/order.h"
+#include "vm/policy/policy.h"
+#include "vm/base/reader.h"
+#include "vm/spawn/client.h"
+#include "vm/spawn/overlay_diff.h"
+#include "vm/jail/view.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * What a sandbox changes is in a memory file system that the jail has made for it, with a quota of bytes
+ * and one of inodes. The daemon holds a descriptor of it, so it outlives the sandbox: a session that
+ * is closed can still be asked what it changed, and the changes can be taken over. Nobody sees
+ * them as files any more; `files/` is ESTALE then.
+ *
+ * The daemon itself could neither look there nor write to the directory: it has confined itself to its
+ * own directories. For each question there is a process, see spawn/overlay_diff.c, in a jail with the two trees
+ * and the rights of the session's owner. It reads what the sandbox has made, so what it says is bounded.
+ */
+
+#define WORDS_MAX (16u << 20)
+
+struct vm_work {
+	struct vm *vm;
+	int upper;
+	uint32_t view; /* enum order_view */
+	uid_t owner;
+	gid_t group;
+	uint32_t ids; /* first of the sandbox's on the host */
+};
+
+/* A question on its way; goes by itself. */
+struct work_task {
+	TAILQ_ENTRY(work_task) link;
+	struct vm *vm;
+	enum vm_work_op op;
+	struct child child;
+	struct reader words;
+	struct buf said;
+	int begin;     /* a byte for it to begin, and one to make what it has listed; or -1 */
+	bool judged;   /* it was given leave to make it */
+	unsigned open; /* of these two */
+	int err;
+	char why[256];
+	vm_work_judge_fn judge;
+	vm_work_fn fn;
+	void *data;
+};
+
+struct vm_work *vm_work_of(const struct sandbox *s)
+{
+	struct backend_info info = {.kept = -1};
+	struct vm_work *w;
+	int view;
+
+	if (!s->view.work || !s->backend)
+		return NULL;
+	s->ops->info(s->backend, &info);
+	w = info.kept < 0 ? NULL : calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->vm = s->vm;
+	w->upper = fcntl(info.kept, F_DUPFD_CLOEXEC, 0);
+	view = policy_find_view(s->vm->policy, &s->view, s->image);
+	w->view = (uint32_t)view;
+	w->owner = s->view.owner;
+	w->group = s->view.group;
+	w->ids = info.report ? (uint32_t)info.report->layer[JAIL_L_IDS].value : 0;
+	if (w->upper >= 0 && view >= 0)
+		return w;
+	vm_work_free(w);
+	return NULL;
+}
+
+void vm_work_free(struct vm_work *w)
+{
+	if (!w)
+		return;
+	if (w->upper >= 0)
+		close(w->upper);
+	free(w);
+}
+
+/* ---- the answer ---- */
+
+/* The last line says that it is the last one, by its first word. */
+static int conclude(struct buf *said, const char *word, struct vm_changes *c)
+{
+	unsigned long long changes, failures;
+	const char *text = buf_str(said);
+	size_t at = said->len;
+
+	if (!text || at < 2 || text[at - 1] != '\n')
+		return -EIO;
+	for (at--; at > 0 && text[at - 1] != '\n';)
+		at--;
+	if (strncmp(text + at, word, strlen(word)) != 0 ||
+	    sscanf(text + at + strlen(word), " %llu %llu", &changes, &failures) != 2)
+		return -EIO;
+	*c = (struct vm_changes){text, at, changes, failures, ""};
+	return 0;
+}
+
+static void part_over(struct work_task *t)
+{
+	struct vm_changes c = {.text = "", .why = t->why};
+	struct vm *vm = t->vm;
+
+	if (--t->open)
+		return;
+	if (t->err == 0)
+		t->err = conclude(&t->said, TREE_DONE, &c);
+	if (t->err < 0 && !t->why[0])
+		snprintf(t->why, sizeof(t->why), "%s", strerror(-t->err));
+	TAILQ_REMOVE(&vm->work, t, link);
+	if (t->begin >= 0)
+		close(t->begin);
+	t->fn(t->data, t->err, &c);
+	buf_clear(&t->said);
+	free(t);
+	vm->nhandles--;
+	vm_kick(vm);
+}
+
+static void on_words_closed(struct reader *r)
+{
+	part_over(r->data);
+}
+
+static void on_words_end(struct reader *r)
+{
+	reader_close(r);
+}
+
+/* Gives leave to make what was listed, once all of it was. Return: 0, or -ECANCELED if that is refused. */
+static int look(struct work_task *t)
+{
+	struct vm_changes c;
+
+	if (conclude(&t->said, TREE_LISTED, &c) < 0)
+		return 0; /* more will come */
+	if (t->vm->closing || !t->judge(t->data, &c))
+		return -ECANCELED;
+	t->judged = true;
+	t->said.len = 0;
+	(void)!write(t->begin, "", 1);
+	return 0;
+}
+
+static void on_words(struct reader *r, const void *bytes, size_t len)
+{
+	struct work_task *t = r->data;
+	int e = t->err ? 0 : buf_append(&t->said, bytes, len);
+
+	if (e == 0 && t->op == VM_WORK_COMMIT && !t->judged && !t->err)
+		e = look(t);
+	if (e == 0)
+		return;
+	t->err = e;
+	child_kill(&t->child);
+}
+
+static void on_started(struct child *c)
+{
+	struct work_task *t = c->data;
+
+	(void)!write(t->begin, "", 1);
+	if (t->op != VM_WORK_COMMIT)
+		close(steal_fd(&t->begin));
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct work_task *t = c->data;
+
+	t->err = err;
+	snprintf(t->why, sizeof(t->why), "%s: %s", step, strerror(-err));
+	part_over(t);
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct work_task *t = c->data;
+
+	if (t->err == 0 && status != 0) {
+		t->err = -EIO;
+		snprintf(t->why, sizeof(t->why), "it was ended by signal %d, or could not be told",
+			 WTERMSIG(status));
+	}
+	part_over(t);
+}
+
+/* ---- the question ---- */
+
+static int start(const struct vm_work *w, struct work_task *t, int begin, int words)
+{
+	const struct order order = {.program = ORDER_CHANGES,
+				    .changes = {.commit = t->op == VM_WORK_COMMIT,
+						.view = w->view,
+						.owner = w->owner,
+						.group = w->group,
+						.foreign = w->ids}};
+	const int fds[] = {begin, words, w->upper};
+	const struct spawn_spec s = {&order, sizeof(order), fds, ARRAY_SIZE(fds)};
+
+	t->child.data = t;
+	t->child.started = on_started;
+	t->child.failed = on_failed;
+	t->child.exited = on_exited;
+	return child_start(w->vm->spawner, &s, &t->child);
+}
+
+static int ask(const struct vm_work *w, struct work_task *t)
+{
+	_cleanup_close_ int begin = -1, words = -1, ours = -1;
+	int p[2], r;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	begin = p[0];
+	t->begin = p[1];
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	ours = p[0];
+	words = p[1];
+	r = start(w, t, begin, words);
+	if (r < 0)
+		return r;
+	t->open = 1;
+	t->words.data = t;
+	t->words.bytes = on_words;
+	t->words.end = on_words_end;
+	t->words.closed = on_words_closed;
+	if (reader_open(&t->words, w->vm->loop, steal_fd(&ours)) == 0)
+		t->open++;
+	else
+		t->err = -EIO;
+	return 0;
+}
+
+int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
+	       void *data)
+{
+	struct work_task *t = w->vm->closing ? NULL : calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return w->vm->closing ? -ESHUTDOWN : -ENOMEM;
+	t->vm = w->vm;
+	t->op = op;
+	t->judge = judge;
+	t->fn = fn;
+	t->data = data;
+	t->begin = -1;
+	t->said.limit = WORDS_MAX;
+	r = ask(w, t);
+	if (r < 0) {
+		if (t->begin >= 0)
+			close(t->begin);
+		free(t);
+		return r;
+	}
+	TAILQ_INSERT_TAIL(&w->vm->work, t, link);
+	w->vm->nhandles++;
+	return 0;
+}
+
+void work_cut(struct vm *vm)
+{
+	struct work_task *t;
+
+	/* What is being taken over is: nobody else has it. */
+	TAILQ_FOREACH(t, &vm->work, link) {
+		if (!t->judged)
+			child_kill(&t->child);
+	}
+}
+
+bool vm_work_under_way(const struct vm *vm)
+{
+	const struct work_task *t;
+
+	TAILQ_FOREACH(t, &vm->work, link) {
+		if (t->judged)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting processes through the spawner: the daemon's side, on the loop. */
+#include "client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "vm/base/fdpass.h"
+#include "vm/jail/internal.h"
+#include "vm/base/log.h"
+#include "spawner.h"
+#include "server.h"
+#include "vm/base/util.h"
+
+#define STOP_MS 1000
+
+/* A request that did not fit into the socket; owns its descriptors. */
+struct unsent {
+	STAILQ_ENTRY(unsent) link;
+	int fds[SPAWN_FDS_MAX];
+	size_t nfds, len;
+	char message[];
+};
+
+struct spawner {
+	int sock, tie;
+	pid_t pid, guard; /* the guard is its parent, our child, and ends after it */
+	int guard_fd;	  /* or -1 */
+	bool dead;
+	uint32_t last_id;
+	TAILQ_HEAD(children, child) children;
+	STAILQ_HEAD(unsent_requests, unsent) unsent;
+	uv_poll_t poll; /* while attached */
+	bool attached;
+	void (*died[2])(void *data); /* of spawner_attended(), spawner_watch() */
+	void *died_data[2];
+	void (*detached)(void *data);
+	void *detached_data;
+};
+
+static const char *const step_str[] = {
+	[SPAWN_STEP_REFUSED] = "the spawner does not allow it",
+	[SPAWN_STEP_PROGRAM] = "what it needs was not found",
+	[SPAWN_STEP_FORK] = "no process could be made",
+	[SPAWN_STEP_PDEATHSIG] = "it could not be tied to its parent",
+	[SPAWN_STEP_PRIVILEGES] = "its privileges could not be dropped",
+	[SPAWN_STEP_DESCRIPTORS] = "its descriptors could not be arranged",
+	[SPAWN_STEP_JAIL] = "its jail could not be made",
+	[SPAWN_STEP_EXEC] = "the program could not be run",
+};
+static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
+
+int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner)
+{
+	struct spawner *sp = calloc(1, sizeof(*sp));
+	struct guarded *guarded;
+	sigset_t all, before;
+	int pair[2], err;
+
+	if (!sp)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		goto err_free;
+	/* It is born deaf: a signal to the whole process group can't hit it before it is set up. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	sp->guard = guard_start(&guarded, &sp->tie, &sp->pid);
+	if (sp->guard != 0)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	if (sp->guard < 0) {
+		errno = -sp->guard;
+		goto err_pair;
+	}
+	if (sp->guard == 0)
+		spawner_serve(rules, pair[1], guarded);
+	close(pair[1]);
+	sp->sock = pair[0];
+	sp->guard_fd = pidfd_open(sp->guard, 0); /* later that may not be allowed */
+	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
+	fcntl(sp->tie, F_SETFL, O_NONBLOCK);
+	TAILQ_INIT(&sp->children);
+	STAILQ_INIT(&sp->unsent);
+	*ret_spawner = sp;
+	return 0;
+
+err_pair:
+	err = errno;
+	close(pair[0]);
+	close(pair[1]);
+	errno = err;
+err_free:
+	err = errno;
+	free(sp);
+	return -err;
+}
+
+pid_t spawner_pid(const struct spawner *sp)
+{
+	return sp->pid;
+}
+
+void spawner_log(const struct spawner *sp)
+{
+	log_relay(sp->tie);
+}
+
+void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data)
+{
+	sp->died[1] = died;
+	sp->died_data[1] = data;
+}
+
+void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
+{
+	sp->died[0] = died;
+	sp->died_data[0] = data;
+}
+
+/* For what can't come back later. */
+static int send_patiently(struct spawner *sp, const void *message, size_t len)
+{
+	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
+	ssize_t r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
+
+	if (r == -EAGAIN && poll(&p, 1, STOP_MS) > 0)
+		r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
+	return (int)MIN(r, 0);
+}
+
+int spawner_mounted(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_MOUNTED};
+
+	return send_patiently(sp, &req, sizeof(req));
+}
+
+void spawner_unmount(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_UNMOUNT};
+
+	(void)send_patiently(sp, &req, sizeof(req));
+}
+
+static void unsent_free(struct unsent *u)
+{
+	for (size_t i = 0; i < u->nfds; i++)
+		close(u->fds[i]);
+	free(u);
+}
+
+void spawner_stop(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_STOP};
+	struct pollfd p;
+	struct unsent *u;
+
+	if (!sp)
+		return;
+	if (sp->attached) /* a start that failed: the process ends next */
+		uv_poll_stop(&sp->poll);
+	/* If it can't be told, it sees the end of file. */
+	fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, 0);
+	shutdown(sp->sock, SHUT_WR);
+	log_relay(-1);
+	close(sp->tie); /* the guard waits for that */
+	/* It ends after the spawner; but either may hang, on a server or in the system's log. */
+	p = (struct pollfd){.fd = sp->guard_fd, .events = POLLIN};
+	if (poll(&p, 1, STOP_MS) > 0)
+		waitpid(sp->guard, NULL, WNOHANG);
+	while ((u = STAILQ_FIRST(&sp->unsent))) {
+		STAILQ_REMOVE_HEAD(&sp->unsent, link);
+		unsent_free(u);
+	}
+	if (sp->guard_fd >= 0)
+		close(sp->guard_fd);
+	close(sp->sock);
+	free(sp);
+}
+
+/* ---- requests ---- */
+
+static void poll_again(struct spawner *sp);
+
+/* Keeps a request until the socket takes it. */
+static int keep_unsent(struct spawner *sp, const char *message, size_t len, const int *fds,
+		       size_t nfds)
+{
+	struct unsent *u = malloc(sizeof(*u) + len);
+
+	if (!u)
+		return -ENOMEM;
+	memcpy(u->message, message, len);
+	u->len = len;
+	for (u->nfds = 0; u->nfds < nfds; u->nfds++) {
+		u->fds[u->nfds] = fcntl(fds[u->nfds], F_DUPFD_CLOEXEC, 0);
+		if (u->fds[u->nfds] < 0) {
+			int err = errno;
+
+			unsent_free(u);
+			return -err;
+		}
+	}
+	STAILQ_INSERT_TAIL(&sp->unsent, u, link);
+	poll_again(sp);
+	return 0;
+}
+
+/* In its turn, now or when there is room. Return: 0 or -errno. */
+static int send_in_turn(struct spawner *sp, const char *message, size_t len, const int *fds,
+			size_t nfds)
+{
+	ssize_t r = -EAGAIN;
+
+	if (STAILQ_EMPTY(&sp->unsent))
+		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
+	if (r == -EAGAIN)
+		r = keep_unsent(sp, message, len, fds, nfds);
+	return (int)MIN(r, 0);
+}
+
+/* Of a process that may run without our knowing. If it can't be asked for, its owner waits for the news. */
+static void ask_kill(const struct child *c)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_KILL, .id = c->id};
+
+	if (!c->spawner->dead)
+		(void)send_in_turn(c->spawner, (const char *)&req, sizeof(req), NULL, 0);
+}
+
+/* ---- children ---- */
+
+static void child_gone(struct child *c)
+{
+	TAILQ_REMOVE(&c->spawner->children, c, link);
+	c->state = CHILD_GONE;
+}
+
+static void child_end(struct child *c, int status)
+{
+	struct gauges gauges = c->gauges;
+	const int pidfd = c->pidfd, kept = c->kept;
+
+	child_gone(c);
+	c->exited(c, status);
+	close(pidfd); /* @c may be freed by now */
+	if (kept >= 0)
+		close(kept);
+	gauges_close(&gauges);
+}
+
+/* Nothing more is heard of any child; each dies with its parent. */
+static void spawner_lost(struct spawner *sp)
+{
+	struct child *c;
+
+	sp->dead = true;
+	uv_poll_stop(&sp->poll);
+	if (sp->died[0])
+		sp->died[0](sp->died_data[0]);
+	while ((c = TAILQ_FIRST(&sp->children))) {
+		if (c->state == CHILD_RUNNING) {
+			pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+			child_end(c, SIGKILL);
+		} else {
+			child_gone(c);
+			c->failed(c, -EPIPE, "the spawner is gone");
+		}
+	}
+	if (sp->died[1])
+		sp->died[1](sp->died_data[1]);
+}
+
+static struct child *child_find(struct spawner *sp, uint32_t id)
+{
+	struct child *c;
+
+	TAILQ_FOREACH(c, &sp->children, link) {
+		if (c->id == id)
+			return c;
+	}
+	return NULL;
+}
+
+static void on_started(struct child *c, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	int next = 1;
+
+	c->state = CHILD_RUNNING;
+	c->pid = note->pid;
+	c->pidfd = steal_fd(&fds[0]);
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		if (note->gauges & 1u << i && next < SPAWN_NOTE_FDS)
+			c->gauges.fd[i] = steal_fd(&fds[next++]);
+	}
+	if (note->kept && next < SPAWN_NOTE_FDS)
+		c->kept = steal_fd(&fds[next]);
+	c->report = note->report;
+	if (c->doomed)
+		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+	if (c->started)
+		c->started(c);
+}
+
+static void on_failed(struct child *c, const struct spawn_note *note)
+{
+	const enum spawn_step step = (enum spawn_step)MIN(note->step, SPAWN_NSTEPS - 1u);
+	char words[JAIL_WHAT_MAX + 128];
+
+	child_gone(c);
+	c->no_card = step == SPAWN_STEP_JAIL && note->jail_step == JAIL_STEP_CARD;
+	if (step == SPAWN_STEP_JAIL)
+		snprintf(words, sizeof(words), "%s: %s %.*s", step_str[step],
+			 jail_step_str((enum jail_step)note->jail_step), JAIL_WHAT_MAX - 1,
+			 note->what);
+	else
+		snprintf(words, sizeof(words), "%s", step_str[step]);
+	c->failed(c, note->error, words);
+}
+
+/* It runs, but nothing that it could be held by has arrived, for want of descriptors: that is the end of it,
+ * and of nothing else. */
+static void on_started_unheld(struct child *c)
+{
+	ask_kill(c);
+	child_gone(c);
+	c->failed(c, -EMFILE, "there are no descriptors left to hold it by");
+}
+
+/* It ran, but the news of that was lost. */
+static void on_ended_unheard(struct child *c)
+{
+	child_gone(c);
+	c->failed(c, -ESRCH, "it ended before anything was heard of it");
+}
+
+static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	struct child *c = child_find(sp, note->id);
+
+	if (!c)
+		return;
+	switch (note->op) {
+	case SPAWN_NOTE_STARTED:
+		if (c->state == CHILD_ASKED && fds[0] >= 0)
+			on_started(c, note, fds);
+		else if (c->state == CHILD_ASKED)
+			on_started_unheld(c);
+		break;
+	case SPAWN_NOTE_FAILED:
+		if (c->state == CHILD_ASKED)
+			on_failed(c, note);
+		break;
+	case SPAWN_NOTE_EXITED:
+		c->oom_kills = note->oom_kills;
+		if (c->state == CHILD_RUNNING)
+			child_end(c, note->status);
+		else
+			on_ended_unheard(c);
+		break;
+	default: break;
+	}
+}
+
+/* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
+static int receive(struct spawner *sp)
+{
+	int fds[SPAWN_NOTE_FDS];
+	struct spawn_note note;
+	size_t nfds;
+	ssize_t n = fdpass_receive(sp->sock, &note, sizeof(note), fds, SPAWN_NOTE_FDS, &nfds, 0);
+
+	if (n == -EAGAIN)
+		return 0;
+	for (size_t i = nfds; i < SPAWN_NOTE_FDS; i++)
+		fds[i] = -1;
+	if (n == sizeof(note))
+		on_note(sp, &note, fds);
+	for (size_t i = 0; i < nfds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	return n == sizeof(note) ? 1 : -EPIPE;
+}
+
+/* A request that the socket does not take at all. */
+static void on_unsendable(struct spawner *sp, const struct unsent *u, int err)
+{
+	struct spawn_request req;
+	struct child *c;
+
+	memcpy(&req, u->message, sizeof(req));
+	c = req.op == SPAWN_OP_SPAWN ? child_find(sp, req.id) : NULL;
+	if (!c)
+		return;
+	child_gone(c);
+	c->failed(c, err, "it could not be asked for");
+}
+
+static void send_unsent(struct spawner *sp)
+{
+	struct unsent *u;
+
+	while ((u = STAILQ_FIRST(&sp->unsent))) {
+		const ssize_t r = fdpass_send(sp->sock, u->message, u->len, u->fds, u->nfds, 0);
+
+		if (r == -EAGAIN)
+			return;
+		STAILQ_REMOVE_HEAD(&sp->unsent, link);
+		if (r < 0)
+			on_unsendable(sp, u, (int)r);
+		unsent_free(u);
+	}
+	poll_again(sp);
+}
+
+static void on_spawner(uv_poll_t *handle, int status, int events)
+{
+	struct spawner *sp = handle->data;
+	int r = status < 0 ? -EPIPE : 1;
+
+	while (r > 0)
+		r = receive(sp);
+	if (r < 0)
+		spawner_lost(sp);
+	else if (events & UV_WRITABLE)
+		send_unsent(sp);
+}
+
+static void poll_again(struct spawner *sp)
+{
+	int events = UV_READABLE | (STAILQ_EMPTY(&sp->unsent) ? 0 : UV_WRITABLE);
+
+	if (!sp->dead && !uv_is_closing((uv_handle_t *)&sp->poll))
+		uv_poll_start(&sp->poll, events, on_spawner);
+}
+
+int spawner_attach(struct spawner *sp, uv_loop_t *loop)
+{
+	int r = uv_poll_init(loop, &sp->poll, sp->sock);
+
+	if (r < 0)
+		return r;
+	sp->poll.data = sp;
+	sp->attached = true;
+	poll_again(sp);
+	return 0;
+}
+
+static void on_detached(uv_handle_t *handle)
+{
+	struct spawner *sp = handle->data;
+
+	sp->attached = false;
+	sp->detached(sp->detached_data);
+}
+
+void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
+{
+	assert(TAILQ_EMPTY(&sp->children));
+	sp->detached = done;
+	sp->detached_data = data;
+	sp->died[0] = NULL;
+	uv_close((uv_handle_t *)&sp->poll, on_detached);
+}
+
+int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
+{
+	struct spawn_request req = {.op = SPAWN_OP_SPAWN, .id = ++sp->last_id};
+	const size_t len = sizeof(req) + spec->size;
+	char message[SPAWN_MESSAGE_MAX];
+	int r;
+
+	assert(spec->nfds <= SPAWN_FDS_MAX && sp->attached);
+	if (sp->dead)
+		return -EPIPE;
+	if (len > sizeof(message))
+		return -E2BIG;
+	c->id = req.id;
+	memcpy(message, &req, sizeof(req));
+	memcpy(message + sizeof(req), spec->request, spec->size);
+	r = send_in_turn(sp, message, len, spec->fds, spec->nfds);
+	if (r < 0)
+		return r;
+	c->spawner = sp;
+	c->state = CHILD_ASKED;
+	c->pidfd = -1;
+	c->gauges = GAUGES_NONE;
+	c->kept = -1;
+	TAILQ_INSERT_TAIL(&sp->children, c, link);
+	return 0;
+}
+
+void child_kill(struct child *c)
+{
+	if (c->state == CHILD_RUNNING)
+		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+	else if (c->state == CHILD_ASKED && !c->doomed)
+		ask_kill(c);
+	c->doomed = true;
+}

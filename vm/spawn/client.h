@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting processes through the spawner: the daemon's side, on the loop. */
+#ifndef XSBX_VM_SPAWN_CLIENT_H
+#define XSBX_VM_SPAWN_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "wire.h"
+
+struct spawner;
+
+struct spawn_spec {
+	const void *request; /* what the spawner's rules understand: a struct order */
+	size_t size;
+	const int *fds; /* in the order of which the rules know */
+	size_t nfds;
+};
+
+enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };
+
+/*
+ * A process. Embedded by its owner, who zeroes it, sets the callbacks, and keeps it until one of
+ * `failed` and `exited` was called.
+ *
+ * - Exactly one of `failed` and `exited` is called, once, for each child_start() that returned 0;
+ *   `exited` only after `started`.
+ * - The strings of `failed` are only valid during the call.
+ * - `pidfd` is open from `started` to the end of `exited`.
+ */
+struct child {
+	struct spawner *spawner;
+	uint32_t id;
+	enum child_state state;
+	bool doomed; /* to be killed as soon as it is there */
+	pid_t pid;
+	int pidfd;
+	struct jail_report report; /* of a jailed one, from `started` on */
+	struct gauges gauges;	   /* likewise, to the end of `exited` */
+	int kept;		   /* likewise: the directory that its jail keeps, or -1 */
+	bool no_card;		   /* in `failed`: for want of its jail's network card */
+	uint64_t oom_kills;	   /* in `exited`: processes of its jail, for want of memory */
+	TAILQ_ENTRY(child) link;
+	void (*started)(struct child *c); /* may be NULL */
+	void (*failed)(struct child *c, int err, const char *step);
+	void (*exited)(struct child *c, int status); /* as from wait(2) */
+	void *data;
+};
+
+/* Joins the spawner to a loop. Return: 0 or -errno. */
+int spawner_attach(struct spawner *sp, uv_loop_t *loop);
+
+/* As spawner_watch(), for vm.c: called before the children are said to have ended. */
+void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data);
+
+/* Leaves the loop, when there are no children any more; @done is called from the loop. */
+void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data);
+
+/**
+ * child_start() - Ask for a process
+ * @sp: Spawner, attached to a loop
+ * @spec: What to start; only needed during the call
+ * @c: See struct child
+ *
+ * Return: 0, -EPIPE if there is no spawner any more, -E2BIG, -ENOMEM.
+ */
+int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c);
+
+/* SIGKILL, at once or as soon as the process is there. Nothing happens if it is gone. */
+void child_kill(struct child *c);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which changes deserve a second look: names of what programs run by themselves. */
+#include <string.h>
+#include <strings.h>
+
+#include "overlay_internal.h"
+#include "vm/base/util.h"
+
+/*
+ * Programs of the host that run what lies in a directory without being told to: git its hooks and what its
+ * configuration names, shells and tools that obey a file of the directory they are started in, editors
+ * their workspaces'. The table can't be complete: what it names is worth a look, what it does not name
+ * may be as well. Some file systems don't tell case apart, so it does not count here.
+ */
+
+/* As any part of a path: all that is below counts. */
+static const char *const folders[] = {
+	".git",	   "hooks",	  ".githooks", ".husky", ".vscode", ".idea",   ".devcontainer",
+	".direnv", ".cargo",	  ".ssh",      ".yarn",	 ".claude", ".cursor", ".github",
+	".config", ".pre-commit", ".zed",      ".nvim",	 ".vim",    ".bundle", ".mvn",
+};
+
+/* As the last part. */
+static const char *const files[] = {
+	".gitmodules",
+	".gitattributes",
+	".gitconfig",
+	".pre-commit-config.yaml",
+	".envrc",
+	".env",
+	".npmrc",
+	".yarnrc",
+	".yarnrc.yml",
+	".pnpmfile.cjs",
+	".bashrc",
+	".bash_profile",
+	".bash_login",
+	".bash_logout",
+	".profile",
+	".zshrc",
+	".zshenv",
+	".zprofile",
+	".inputrc",
+	".vimrc",
+	".exrc",
+	".nvimrc",
+	".nvim.lua",
+	".gdbinit",
+	".lldbinit",
+	".dir-locals.el",
+	".tmux.conf",
+	".screenrc",
+	".mise.toml",
+	"mise.toml",
+	".pdbrc",
+	".irbrc",
+	".pythonrc",
+	".pythonrc.py",
+	"pyvenv.cfg",
+	"sitecustomize.py",
+	"usercustomize.py",
+	"conftest.py",
+	".mcp.json",
+	".python-version",
+	".tool-versions",
+};
+
+static bool is_one_of(const char *name, size_t len, const char *const *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strlen(table[i]) == len && strncasecmp(table[i], name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool ends_in(const char *name, size_t len, const char *end)
+{
+	const size_t n = strlen(end);
+
+	return len > n && strncasecmp(name + len - n, end, n) == 0;
+}
+
+bool tree_mark(const char *path, mode_t mode)
+{
+	if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)))
+		return true;
+	for (;;) {
+		const size_t len = strcspn(path, "/");
+
+		if (is_one_of(path, len, folders, ARRAY_SIZE(folders)))
+			return true;
+		if (!path[len])
+			return is_one_of(path, len, files, ARRAY_SIZE(files)) ||
+			       ends_in(path, len, ".pth") || ends_in(path, len, ".code-workspace");
+		path += len + 1;
+	}
+}

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner: the small process that is the parent of every sandbox's processes. */
+#include "spawner.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "vm/base/fdpass.h"
+#include "guard.h"
+#include "server.h"
+#include "wire.h"
+#include "vm/base/util.h"
+
+/* Unless the rules say something else. Who is next in turn has to have time left of the 15 s of a clone. */
+#define PATIENCE_MS 5000
+#define END_MS	    20000
+#define HUNG_MAX    8u
+
+/*
+ * Theory of operation
+ * -------------------
+ * The daemon never forks: it is large, and a fork would copy its page tables and everything it
+ * knows. Instead it forks this process once, while it is small, and asks it for everything else.
+ *
+ * The protocol is one datagram per request and per piece of news, so there is nothing to parse but
+ * fixed structs. One request after the other, in one thread; starting a program takes a millisecond or
+ * two, in which the daemon goes on with its own work.
+ *
+ * What may be started is not the daemon's to say, which may be somebody else's by then: a request is
+ * judged, and made into a job, by rules that the spawner was forked with, see policy.c.
+ *
+ * That a child dies with its parent is ensured three times over. PDEATHSIG kills it if the spawner
+ * dies; the end of file of the socket tells the spawner that the daemon died, whatever killed it;
+ * and orphans of a child (which can only be there with the backend for tests, a machine has
+ * none) come to the spawner, which is a subreaper, and are killed at once.
+ *
+ * Nothing is waited for without an end, as this thread is everybody's: a path of the host that a child opens,
+ * or the program that it runs, may lie on a server that does not answer any more. Then the child sleeps
+ * where not even SIGKILL reaches it. It is given up, and its place stays taken until it is gone. Who asks for the
+ * same in the next moments is refused at once; a queue of such would keep all others waiting behind it.
+ *
+ * The spawner sits in a session of its own with all signals blocked, so Ctrl-C on a terminal, or a
+ * TERM to everything named xsbxfs, reaches the daemon alone, and it decides what ends when.
+ */
+
+struct kid {
+	uint32_t id;
+	pid_t pid;
+	struct jail_cell cell; /* if it is jailed */
+};
+
+/* What was given up a moment ago. */
+struct hung {
+	uint64_t what; /* see paths_of() */
+	int64_t until; /* of now_ms() */
+	struct spawn_error error;
+};
+
+struct server {
+	int sock, sigfd;
+	struct kid *kids;
+	size_t nkids, cap;
+	bool stop; /* the daemon said goodbye: what is guarded is in order */
+	int patience_ms, end_ms;
+	struct hung hung[HUNG_MAX];
+	size_t nhung; /* ever */
+	const struct spawner_rules *rules;
+	struct guarded *guarded;
+};
+
+/* News for the daemon. Return: 0 or -errno. */
+static int note_send(struct server *s, const struct spawn_note *note, const int *fds, size_t nfds)
+{
+	const ssize_t n = fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
+
+	return (int)MIN(n, 0);
+}
+
+/* That it has ended, or never began. If this is lost, the daemon waits for it for ever; but the end of the
+ * spawner it notices, and knows what is to be done then. */
+static void last_note(struct server *s, const struct spawn_note *note)
+{
+	const int r = note_send(s, note, NULL, 0);
+
+	/* If it is gone, its end of file says so soon enough. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		_exit(1);
+}
+
+static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
+{
+	struct spawn_note note = {.op = SPAWN_NOTE_FAILED,
+				  .id = id,
+				  .step = e->step,
+				  .error = e->error,
+				  .jail_step = e->fault.step};
+
+	memcpy(note.what, e->fault.what, sizeof(note.what));
+	last_note(s, &note);
+}
+
+/* It runs; the daemon gets a hold on it, and on what counts what it uses. Return: 0 or -errno. */
+static int spawn_started(struct server *s, uint32_t id, pid_t pid, int pidfd,
+			 const struct jail_cell *cell, int kept)
+{
+	struct spawn_note note = {
+		.op = SPAWN_NOTE_STARTED, .id = id, .pid = pid, .report = cell->report};
+	int fds[SPAWN_NOTE_FDS] = {pidfd}, r;
+	struct gauges g = GAUGES_NONE;
+	size_t n = 1;
+
+	if (cell->taken)
+		jail_cgroup_watch(cell, &g);
+	for (int i = 0; i < GAUGE_NUMBER; i++) {
+		if (g.fd[i] < 0)
+			continue;
+		note.gauges |= 1u << i;
+		fds[n++] = g.fd[i];
+	}
+	note.kept = kept >= 0;
+	if (kept >= 0)
+		fds[n++] = kept;
+	r = note_send(s, &note, fds, n);
+	gauges_close(&g);
+	return r;
+}
+
+static uint32_t oom_kills(const struct jail_cell *cell)
+{
+	struct gauges g = GAUGES_NONE;
+	uint64_t n;
+
+	if (!cell->taken)
+		return 0;
+	jail_cgroup_watch(cell, &g);
+	n = gauges_oom_kills(&g);
+	gauges_close(&g);
+	return (uint32_t)MIN(n, UINT32_MAX);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void hash_string(uint64_t *h, const char *s)
+{
+	do
+		*h = (*h ^ (unsigned char)*s) * 0x100000001b3ull; /* FNV-1a */
+	while (*s++);
+}
+
+/* A number for the paths of the host that a job's child opens. */
+static uint64_t paths_of(const struct spawn_job *job)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	if (!job->jail)
+		hash_string(&h, job->argv[0]);
+	for (uint32_t i = 0; job->jail && i < job->jail->nmounts; i++) {
+		const struct jail_mount *m = &job->jail->mounts[i];
+
+		if (m->kind == JAIL_RO || m->kind == JAIL_RW)
+			hash_string(&h, m->source);
+	}
+	return h;
+}
+
+static void note_hung(struct server *s, const struct spawn_job *job, const struct spawn_error *e)
+{
+	if (e->error == -ETIMEDOUT)
+		s->hung[s->nhung++ % HUNG_MAX] =
+			(struct hung){paths_of(job), now_ms() + s->patience_ms, *e};
+}
+
+/* Return: true with what was said the last time. */
+static bool hung_lately(const struct server *s, const struct spawn_job *job, struct spawn_error *e)
+{
+	const uint64_t what = paths_of(job);
+	const int64_t now = now_ms();
+
+	for (size_t i = 0; i < MIN(s->nhung, HUNG_MAX); i++) {
+		if (s->hung[i].what != what || now >= s->hung[i].until)
+			continue;
+		*e = s->hung[i].error;
+		return true;
+	}
+	return false;
+}
+
+/* Makes room for one more, while there is none yet that could not be remembered. Return: 0 or -ENOMEM. */
+static int kids_reserve(struct server *s)
+{
+	const size_t cap = s->cap ? s->cap * 2 : 16;
+	struct kid *kids = s->nkids < s->cap ? s->kids : reallocarray(s->kids, cap, sizeof(*kids));
+
+	if (!kids)
+		return -ENOMEM;
+	if (s->nkids == s->cap)
+		s->cap = cap;
+	s->kids = kids;
+	return 0;
+}
+
+/* It is gone, with all that it was the first process of. */
+static void kid_remove(struct server *s, size_t i)
+{
+	jail_release(&s->kids[i].cell);
+	s->kids[i] = s->kids[--s->nkids];
+}
+
+/* Return: the process id, or 0 with @e filled in. Does not return in the child. */
+static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail_cell *cell,
+			int *ret_pidfd, struct spawn_error *e)
+{
+	int go = -1;
+	pid_t pid;
+
+	e->step = SPAWN_STEP_FORK;
+	if (job->jail) {
+		e->step = SPAWN_STEP_JAIL;
+		e->error = jail_place(job->jail, cell, &e->fault);
+		if (e->error < 0)
+			return 0;
+		pid = jail_clone(job->jail, cell, ret_pidfd, &go, &e->fault);
+	} else {
+		/* Without what libraries want done at a fork: they had their descriptors closed. */
+		pid = _Fork();
+		if (pid < 0)
+			pid = -errno;
+	}
+	if (pid == 0) {
+		close(p[0]);
+		spawner_child(job, p[1], cell, go);
+	}
+	if (pid > 0 && *ret_pidfd < 0)
+		*ret_pidfd = pidfd_open(pid, 0);
+	if (pid > 0)
+		return pid;
+	e->error = pid;
+	return 0;
+}
+
+/* Waits until the program runs, or could not be run, and looks whether it is jailed as it should
+ * be. Return: false with @e filled in. */
+static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struct jail_cell *cell,
+		       int *ret_kept, struct spawn_error *e)
+{
+	const int r = jail_await_word(status);
+	ssize_t n;
+
+	if (r < 0) {
+		*e = (struct spawn_error){.step = SPAWN_STEP_EXEC, .error = r};
+		if (job->jail) {
+			e->step = SPAWN_STEP_JAIL;
+			jail_fault_set(&e->fault, JAIL_STEP_SOURCE, r, "what it shows of the host");
+		}
+		return false;
+	}
+	do
+		n = read(status, e, sizeof(*e));
+	while (n < 0 && errno == EINTR);
+	if (n == sizeof(*e))
+		return false;
+	if (!job->jail)
+		return true;
+	e->step = SPAWN_STEP_JAIL;
+	e->error = jail_verify(job->jail, pid, cell, &e->fault);
+	if (e->error == 0)
+		e->error = jail_keep(job->jail, pid, ret_kept, &e->fault);
+	return e->error == 0;
+}
+
+/* To the end of what has to succeed of a child that was born. Return: false with @e filled in. */
+static bool raise_kid(struct server *s, uint32_t id, const struct spawn_job *job, int status,
+		      pid_t pid, int pidfd, struct jail_cell *cell, struct spawn_error *e)
+{
+	_cleanup_close_ int kept = -1;
+
+	if (!await_exec(job, status, pid, cell, &kept, e))
+		return false;
+	*e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
+	if (pidfd < 0)
+		return false;
+	/* What the daemon has not got a hold on nobody could end. */
+	e->step = SPAWN_STEP_DESCRIPTORS;
+	e->error = spawn_started(s, id, pid, pidfd, cell, kept);
+	return e->error == 0;
+}
+
+/* Forks, and waits until the program runs or could not be run. */
+static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
+{
+	struct spawn_error e = {.step = SPAWN_STEP_FORK, .error = kids_reserve(s)};
+	_cleanup_close_ int status = -1, pidfd = -1;
+	struct jail_cell cell = {.into = -1};
+	int p[2];
+	pid_t pid;
+
+	if (e.error == 0)
+		e.error = pipe2(p, O_CLOEXEC) < 0 ? -errno : 0;
+	if (e.error != 0) {
+		spawn_failed(s, id, &e);
+		return;
+	}
+	status = p[0];
+	pid = give_birth(job, p, &cell, &pidfd, &e);
+	close(p[1]);
+	if (!pid) {
+		jail_release(&cell);
+		note_hung(s, job, &e);
+		spawn_failed(s, id, &e);
+		return;
+	}
+	if (!raise_kid(s, id, job, status, pid, pidfd, &cell, &e)) {
+		/* When it is gone, it is reaped as any other. */
+		kill(pid, SIGKILL);
+		note_hung(s, job, &e);
+		spawn_failed(s, id, &e);
+	}
+	s->kids[s->nkids++] = (struct kid){id, pid, cell};
+}
+
+static enum spawn_step step_of(int error)
+{
+	switch (-error) {
+	case EPERM:
+	case EBADMSG:
+	case EINVAL: return SPAWN_STEP_REFUSED;
+	case EMFILE: return SPAWN_STEP_DESCRIPTORS;
+	default: return SPAWN_STEP_PROGRAM;
+	}
+}
+
+static void judge(struct server *s, uint32_t id, const char *request, size_t len,
+		  struct spawn_job *job)
+{
+	struct spawn_error e = {0};
+
+	e.error = s->rules->job(s->rules->data, request, len, job->nfds, job);
+	if (e.error == 0)
+		e.error = spawner_check(job);
+	e.step = step_of(e.error);
+	if (e.error == 0 && !hung_lately(s, job, &e))
+		spawn(s, id, job);
+	else
+		spawn_failed(s, id, &e);
+}
+
+static void kill_kid(const struct server *s, uint32_t id)
+{
+	for (size_t i = 0; i < s->nkids; i++) {
+		if (s->kids[i].id == id)
+			kill(s->kids[i].pid, SIGKILL);
+	}
+}
+
+/* What of the daemon's is over. */
+enum ending {
+	ENDED_ASKING = POLLRDHUP, /* and waits for our end */
+	ENDED = 0,		  /* of POLLHUP one hears unasked */
+};
+
+static bool daemon_has(const struct server *s, enum ending e)
+{
+	struct pollfd p = {.fd = s->sock, .events = (short)e};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* All that the daemon can ask for. */
+static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
+{
+	struct spawn_request req;
+
+	if (len < sizeof(req))
+		return;
+	memcpy(&req, message, sizeof(req));
+	switch (req.op) {
+	case SPAWN_OP_SPAWN:
+		if (!daemon_has(s, ENDED_ASKING))
+			judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
+		break;
+	case SPAWN_OP_MOUNTED:
+		guard_set(s->guarded, s->rules->mountpoint, s->rules->runtime_dir);
+		break;
+	case SPAWN_OP_UNMOUNT:
+		/* It may have ended between our hearing of this and now. */
+		if (!daemon_has(s, ENDED))
+			guard_unmount(s->guarded);
+		break;
+	case SPAWN_OP_STOP: s->stop = true; break;
+	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
+	default: break;
+	}
+}
+
+/* Return: false once the daemon's end is closed. */
+static bool receive(struct server *s)
+{
+	static char message[SPAWN_MESSAGE_MAX];
+	struct spawn_job job = {0};
+	ssize_t n = fdpass_receive(s->sock, message, sizeof(message), job.fds, SPAWN_FDS_MAX,
+				   &job.nfds, 0);
+
+	if (n < 0)
+		return n == -EAGAIN;
+	if (n == 0)
+		return false;
+	serve(s, message, (size_t)n, &job);
+	for (size_t i = 0; i < job.nfds; i++)
+		close(job.fds[i]);
+	return !s->stop;
+}
+
+static bool is_kid(const struct server *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nkids; i++) {
+		if (s->kids[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* Kills the processes that became children by the death of their parents, and with @all every
+ * child. */
+static void kill_children(const struct server *s, bool all)
+{
+	_cleanup_free_ char *line = NULL;
+	_cleanup_file_ FILE *f = NULL;
+	char path[64], *pos, *end;
+	size_t size = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(path, "re");
+	if (f && getline(&line, &size, f) > 0) {
+		for (pos = line;; pos = end) {
+			const pid_t pid = (pid_t)strtol(pos, &end, 10);
+
+			if (end == pos)
+				break;
+			if (all || !is_kid(s, pid))
+				kill(pid, SIGKILL);
+		}
+	}
+	for (size_t i = 0; all && i < s->nkids; i++)
+		kill(s->kids[i].pid, SIGKILL);
+}
+
+static void reap(struct server *s)
+{
+	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
+
+	(void)!read(s->sigfd, &info, sizeof(info));
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (size_t i = 0; i < s->nkids; i++) {
+			struct spawn_note note = {.op = SPAWN_NOTE_EXITED,
+						  .id = s->kids[i].id,
+						  .pid = pid,
+						  .status = status};
+
+			if (s->kids[i].pid != pid)
+				continue;
+			/* Nobody can look once its groups are removed. */
+			note.oom_kills = oom_kills(&s->kids[i].cell);
+			kid_remove(s, i);
+			last_note(s, &note);
+			break;
+		}
+	}
+	kill_children(s, false);
+}
+
+/* No child may be left; but one that does not die although it is killed is left to its death, which comes
+ * before it does anything else. */
+static void end_children(struct server *s)
+{
+	const int64_t end = now_ms() + s->end_ms;
+	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
+	struct signalfd_siginfo info;
+	pid_t pid;
+
+	for (;;) {
+		kill_children(s, true);
+		pid = waitpid(-1, NULL, WNOHANG);
+		for (size_t i = 0; pid > 0 && i < s->nkids; i++) {
+			if (s->kids[i].pid == pid)
+				kid_remove(s, i--);
+		}
+		if (pid < 0 || now_ms() >= end)
+			break;
+		/* Orphans come without a signal. */
+		if (pid == 0 && poll(&p, 1, 100) > 0)
+			(void)!read(s->sigfd, &info, sizeof(info));
+	}
+}
+
+/* The end: no child, then no mount, then no file. */
+static void clean_up(struct server *s)
+{
+	end_children(s);
+	jail_release_all();
+	if (s->stop)
+		guard_leave(s->guarded);
+	else
+		guard_clean(s->guarded);
+}
+
+void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *guarded)
+{
+	struct server s = {
+		.sock = guard_isolate(sock, "xsbxfs-spawner"), .rules = rules, .guarded = guarded};
+	struct pollfd p[2];
+	sigset_t chld;
+
+	if (s.sock < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		_exit(1);
+	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
+	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
+	jail_owned_patience(s.patience_ms, s.sock);
+	guard_set(guarded, NULL, rules->runtime_dir);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s.sigfd < 0)
+		_exit(1);
+	p[0] = (struct pollfd){.fd = s.sock, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = s.sigfd, .events = POLLIN};
+	for (;;) {
+		if (poll(p, ARRAY_SIZE(p), -1) < 0)
+			continue;
+		if (p[1].revents)
+			reap(&s);
+		/* Of one that is gone nothing is done any more: it may have a successor, whose mount and
+		 * directory have the same names. */
+		if ((p[0].revents & POLLHUP) || (p[0].revents && !receive(&s)))
+			break;
+	}
+	clean_up(&s);
+	_exit(0);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared store, by a program that may use the network. */
+#include "client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "vm/base/log.h"
+#include "vm/spawn/order.h"
+#include "vm/vm_internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * xsbxfs-store is run for each object, by the spawner: one that fetches and one that offers at a
+ * time. It has the user's credentials by its environment, and confines itself. What it prints is
+ * told to `events`.
+ *
+ * A store that is slow, gone or wrong must cost nothing but what it would have saved. So nobody waits
+ * for it but what is done in the background; and when it fails twice in a row it is left alone, for
+ * half a minute at first and then twice as long each time, up to ten minutes. It says so, once. Then
+ * one question finds out whether it is back.
+ *
+ * What the store has is checked by that program, against checksums that come from the store itself,
+ * and authenticated if there is a secret. When a snapshot is loaded its own checksums are looked at
+ * once more, as those of any other.
+ */
+
+#define FAILURES     2u
+#define ALONE_MS     30000u
+#define ALONE_MAX_MS 600000u
+#define QUEUE_MAX    32u
+
+static void begin_next(struct fetcher_lane *lane);
+
+static void lane_init(struct fetcher *f, struct fetcher_lane *lane, bool get)
+{
+	lane->fetcher = f;
+	lane->get = get;
+	TAILQ_INIT(&lane->jobs);
+}
+
+int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg)
+{
+	f->vm = vm;
+	lane_init(f, &f->get, true);
+	lane_init(f, &f->put, false);
+	if (!cfg->url || !*cfg->url || !cfg->program || !vm->spawner)
+		return 0;
+	f->read = cfg->read;
+	f->write = cfg->write;
+	f->program = strdup(cfg->program);
+	f->url = strdup(cfg->url);
+	return f->program && f->url ? 0 : -ENOMEM;
+}
+
+static void lane_fini(struct fetcher_lane *lane)
+{
+	struct fetcher_job *job;
+
+	while ((job = TAILQ_FIRST(&lane->jobs))) {
+		TAILQ_REMOVE(&lane->jobs, job, link);
+		free(job);
+	}
+}
+
+void fetcher_fini(struct fetcher *f)
+{
+	if (!f->vm)
+		return;
+	lane_fini(&f->get);
+	lane_fini(&f->put);
+	free(f->program);
+	free(f->url);
+}
+
+/* ---- whether the store is well ---- */
+
+static bool is_alone(const struct fetcher *f)
+{
+	return uv_now(f->vm->loop) < f->again_at;
+}
+
+static void note_failure(struct fetcher *f, const char *why)
+{
+	uint64_t ms = ALONE_MS;
+
+	f->st.failed++;
+	snprintf(f->st.problem, sizeof(f->st.problem), "%s", why);
+	if (++f->failures < FAILURES)
+		return;
+	for (unsigned i = FAILURES; i < f->failures && ms < ALONE_MAX_MS; i++)
+		ms *= 2;
+	ms = MIN(ms, ALONE_MAX_MS);
+	f->again_at = uv_now(f->vm->loop) + ms;
+	log_warn("the store is left alone for %" PRIu64 " s: %s", ms / 1000, why);
+	vm_tell(f->vm, "store", "left alone for %" PRIu64 " s: %s", ms / 1000, why);
+}
+
+static void note_answer(struct fetcher *f)
+{
+	if (f->failures >= FAILURES)
+		vm_tell(f->vm, "store", "it answers again");
+	f->failures = 0;
+	f->again_at = 0;
+	f->st.problem[0] = '\0';
+}
+
+static void note(struct fetcher *f, const struct fetcher_lane *lane, const struct fetcher_job *job,
+		 enum store_end end, const char *why)
+{
+	switch (end) {
+	case STORE_DONE:
+		*(lane->get ? &f->st.fetched : &f->st.put) += 1;
+		note_answer(f);
+		return;
+	case STORE_ABSENT:
+		f->st.absent++;
+		note_answer(f);
+		return;
+	case STORE_DAMAGED:
+		f->st.damaged++;
+		note_answer(f);
+		log_warn("the store's %s %.16s can't be used: %s", store_kind_str(job->kind),
+			 job->key, why);
+		vm_tell(f->vm, "store", "%s %.16s can't be used: %.300s", store_kind_str(job->kind),
+			job->key, why);
+		return;
+	case STORE_FAILED:
+	case STORE_USAGE:
+	case STORE_AWAY:
+	case STORE_NENDS: note_failure(f, why); return;
+	}
+}
+
+/* ---- what the program says ---- */
+
+static void on_line(struct words *w, char *text)
+{
+	const struct fetcher_lane *lane = w->data;
+
+	if (*text)
+		vm_tell(lane->fetcher->vm, "store", "%s", text);
+}
+
+/* ---- the program ---- */
+
+static void finish(struct fetcher_lane *lane, enum store_end end, const char *why)
+{
+	struct fetcher *f = lane->fetcher;
+	struct fetcher_job *job = lane->current;
+
+	lane->current = NULL;
+	TAILQ_REMOVE(&lane->jobs, job, link);
+	if (!f->vm->closing)
+		note(f, lane, job, end, why);
+	if (job->done)
+		job->done(job->data, job->key, end, why);
+	free(job);
+	begin_next(lane);
+}
+
+/* The program is gone, and has said all it had to say. */
+static void on_over(struct tool *t)
+{
+	struct fetcher_lane *lane = t->data;
+	struct fetcher *f = lane->fetcher;
+	enum store_end end = STORE_FAILED;
+	char quote[400], why[500] = "";
+
+	f->vm->nhandles--;
+	vm_kick(f->vm);
+	if (f->vm->closing) {
+		end = STORE_AWAY;
+	} else if (t->failed) {
+		snprintf(why, sizeof(why), "%.300s was not started: %s", f->program,
+			 strerror(-t->failed));
+	} else if (WIFEXITED(t->status) && WEXITSTATUS(t->status) < STORE_NENDS) {
+		end = (enum store_end)WEXITSTATUS(t->status);
+		if (end != STORE_DONE)
+			snprintf(why, sizeof(why), "%s",
+				 tail_quote(&lane->words.said, "xsbxfs-store: ", quote,
+					    sizeof(quote)));
+	} else {
+		snprintf(why, sizeof(why), "the program that talks to it ended: %s",
+			 tail_quote(&lane->words.said, NULL, quote, sizeof(quote)));
+	}
+	finish(lane, end, why);
+}
+
+static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
+{
+	struct vm *vm = lane->fetcher->vm;
+	struct order order = {.program = ORDER_STORE,
+			      .store = {.kind = job->kind,
+					.get = lane->get,
+					.anew = job->anew,
+					.limit = job->limit,
+					.tsc_khz = job->tsc_khz}};
+	int r;
+
+	order_set(order.store.key, job->key);
+	lane->words = (struct words){.line = on_line, .data = lane};
+	lane->tool = (struct tool){.words = &lane->words, .over = on_over, .data = lane};
+	r = tool_start(&lane->tool, vm->loop, vm->spawner, &order, sizeof(order));
+	if (r == 0)
+		vm->nhandles++;
+	return r;
+}
+
+static void begin_next(struct fetcher_lane *lane)
+{
+	struct fetcher *f = lane->fetcher;
+	int r;
+
+	if (lane->current || f->vm->closing || TAILQ_EMPTY(&lane->jobs))
+		return;
+	lane->current = TAILQ_FIRST(&lane->jobs);
+	/* Who waits in line when the store goes away need not find out for himself. */
+	r = is_alone(f) ? -EHOSTDOWN : start(lane, lane->current);
+	if (r < 0) {
+		struct fetcher_job *job = lane->current;
+
+		lane->current = NULL;
+		TAILQ_REMOVE(&lane->jobs, job, link);
+		if (job->done)
+			job->done(job->data, job->key, STORE_AWAY, strerror(-r));
+		free(job);
+		begin_next(lane);
+	}
+}
+
+/* ---- asking ---- */
+
+static struct fetcher_job *add(struct fetcher_lane *lane, enum store_kind kind, const char *key)
+{
+	struct fetcher_job *job;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(job, &lane->jobs, link) {
+		if (!lane->get && job->kind == kind && strcmp(job->key, key) == 0)
+			return NULL;
+		n++;
+	}
+	job = n < QUEUE_MAX && store_key_valid(key) ? calloc(1, sizeof(*job)) : NULL;
+	if (!job)
+		return NULL;
+	job->kind = kind;
+	snprintf(job->key, sizeof(job->key), "%s", key);
+	TAILQ_INSERT_TAIL(&lane->jobs, job, link);
+	return job;
+}
+
+bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
+		 uint64_t limit, fetcher_fn done, void *data)
+{
+	struct fetcher_job *job;
+
+	if (!f->url || !f->read || is_alone(f) || f->vm->closing || f->vm->spawner_lost)
+		return false;
+	job = add(&f->get, kind, key);
+	if (!job)
+		return false;
+	job->tsc_khz = tsc_khz;
+	job->limit = limit;
+	if (f->get.current) {
+		job->done = done;
+		job->data = data;
+		return true;
+	}
+	/* A program that can't be started is the caller's matter at once, not a callback's. */
+	begin_next(&f->get);
+	if (!f->get.current)
+		return false;
+	f->get.current->done = done;
+	f->get.current->data = data;
+	return true;
+}
+
+void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
+		 bool anew)
+{
+	struct fetcher_job *job;
+
+	if (!f->url || !f->write || is_alone(f) || f->vm->closing || f->vm->spawner_lost)
+		return;
+	job = add(&f->put, kind, key);
+	if (!job)
+		return;
+	job->tsc_khz = tsc_khz;
+	job->anew = anew;
+	begin_next(&f->put);
+}
+
+void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status)
+{
+	*ret_status = f->st;
+	ret_status->url = f->url;
+	ret_status->read = f->read;
+	ret_status->write = f->write;
+	ret_status->state = !f->url			       ? "none"
+			    : is_alone(f)		       ? "left-alone"
+			    : f->get.current || f->put.current ? "busy"
+							       : "idle";
+	ret_status->again_s = is_alone(f) ? (f->again_at - uv_now(f->vm->loop) + 999) / 1000 : 0;
+}
+
+/* Who still waits in line has an answer now; whose program runs, when it is gone. */
+static void cut(struct fetcher_lane *lane)
+{
+	struct fetcher_job *job, *following;
+
+	for (job = TAILQ_FIRST(&lane->jobs); job; job = following) {
+		following = TAILQ_NEXT(job, link);
+		if (job == lane->current)
+			continue;
+		TAILQ_REMOVE(&lane->jobs, job, link);
+		if (job->done)
+			job->done(job->data, job->key, STORE_AWAY, "xsbxfs is ending");
+		free(job);
+	}
+	if (lane->current)
+		child_kill(&lane->tool.child);
+}
+
+void fetcher_cut(struct fetcher *f)
+{
+	if (!f->url)
+		return;
+	cut(&f->get);
+	cut(&f->put);
+}

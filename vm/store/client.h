@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared store: what other hosts have made is fetched, and what is made here is offered. */
+#ifndef XSBX_VM_STORE_CLIENT_H
+#define XSBX_VM_STORE_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "kind.h"
+#include "vm/spawn/program.h"
+#include "vm/vm.h"
+#include "vm/base/words.h"
+
+struct vm;
+
+/* What is known when it is over; @why is "" or one sentence. */
+typedef void (*fetcher_fn)(void *data, const char *key, enum store_end end, const char *why);
+
+/* Something that is to be fetched or offered. */
+struct fetcher_job {
+	TAILQ_ENTRY(fetcher_job) link;
+	enum store_kind kind;
+	char key[STORE_KEY_MAX + 1];
+	uint64_t tsc_khz, limit;
+	bool anew;	 /* what the store has of it is damaged */
+	fetcher_fn done; /* of what is fetched */
+	void *data;
+};
+
+TAILQ_HEAD(fetcher_jobs, fetcher_job);
+
+/* Programs run one after the other in a lane. */
+struct fetcher_lane {
+	struct fetcher *fetcher;
+	bool get; /* else put */
+	struct fetcher_jobs jobs;
+	struct fetcher_job *current; /* the first of `jobs`, while its program runs */
+	struct tool tool;
+	struct words words;
+};
+
+/*
+ * - `done` of a job is called exactly once, from the loop or from fetcher_cut().
+ * - While `now` is before `again_at` nothing is asked for: the store did not answer.
+ */
+struct fetcher {
+	struct vm *vm;
+	char *program, *url; /* `url` is NULL if there is no store */
+	bool read, write;
+	struct fetcher_lane get, put;
+	unsigned failures; /* in a row */
+	uint64_t again_at; /* ms of the loop's clock */
+	struct vm_store_status st;
+};
+
+/* Return: 0 or -ENOMEM. */
+int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg);
+void fetcher_fini(struct fetcher *f);
+
+/**
+ * fetcher_get() - Have something fetched in the background, into its place in the cache
+ * @f: Fetcher
+ * @kind: What
+ * @key: Name
+ * @tsc_khz: What it has to fit, or 0
+ * @limit: Most bytes it may take, or 0
+ * @done: Called when it is there, or it is known that it won't be
+ * @data: Its first argument
+ *
+ * Return: false if it can't be had: there is no store, or it is left alone for now.
+ */
+bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
+		 uint64_t limit, fetcher_fn done, void *data);
+
+/* Has something offered, if that is wanted. @anew: although the store seems to have it. */
+void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
+		 bool anew);
+
+void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status);
+
+/* At the end: kills the programs. */
+void fetcher_cut(struct fetcher *f);
+
+#endif

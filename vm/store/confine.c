@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* xsbxfs-store's own confinement. */
+#include "confine.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "vm/base/landlock.h"
+#include "vm/jail/internal.h"
+#include "vm/base/util.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The program unpacks what comes from outside, so it keeps what that takes and nothing else: the one
+ * directory it writes to or reads from; what finds a host and checks a certificate; no programs, no
+ * devices, nobody else's files. It stays the user it is, because the cache is that user's; as root it
+ * keeps one capability, to get at a cache that belongs to who said sudo.
+ */
+
+#define CAP_KEPT (1u << CAP_DAC_OVERRIDE)
+#define MEMORY	 (2ull << 30) /* chunks in hand, and a library or two */
+#define FILES	 256u
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &h, d) < 0)
+		return -errno;
+	d[0].permitted &= CAP_KEPT;
+	d[1].permitted = 0;
+	for (int i = 0; i < 2; i++) {
+		d[i].effective = d[i].permitted;
+		d[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+static int confine_files(const struct cell *cell)
+{
+	/* Names and certificates; the C library loads what resolves names when it is needed. */
+	static const char *const readable[] = {
+		"/etc", "/usr/lib", "/usr/lib64",	    "/usr/share",   "/usr/local/share",
+		"/lib", "/lib64",   "/run/systemd/resolve", "/dev/urandom", "/proc/self/status",
+	};
+	struct landlock_rule rules[ARRAY_SIZE(readable) + 3];
+	size_t n = 0;
+
+	for (size_t i = 0; cell->network && i < ARRAY_SIZE(readable); i++)
+		rules[n++] = (struct landlock_rule){.path = readable[i], .read = true};
+	if (cell->writable)
+		rules[n++] = (struct landlock_rule){.path = cell->writable, .tree = true};
+	if (cell->readable)
+		rules[n++] = (struct landlock_rule){.path = cell->readable, .read = true};
+	if (cell->ca_file)
+		rules[n++] = (struct landlock_rule){.path = cell->ca_file, .read = true};
+	return landlock_confine(rules, n, LANDLOCK_SCOPED);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+#define BOUNDED false /* the sanitizer's shadow is larger, and it traces us at the end */
+#else
+#define BOUNDED true
+#endif
+
+static int filter_calls(void)
+{
+	struct sock_fprog prog;
+	int r = jail_seccomp_filter(JAIL_STORE, &prog);
+
+	if (r < 0)
+		return r;
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
+
+int cell_enter(struct cell *cell)
+{
+	/* With 0 the kernel would still hand a core to a program, if the host has one for that. */
+	const struct rlimit core = {1, 1}, memory = {MEMORY, MEMORY}, files = {FILES, FILES};
+	int r;
+
+	cell->why = "no_new_privs";
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (!BOUNDED)
+		return 0;
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* credentials are in our memory */
+	(void)setrlimit(RLIMIT_CORE, &core);
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+	(void)setrlimit(RLIMIT_AS, &memory);
+	cell->why = "capabilities";
+	r = drop_capabilities();
+	if (r < 0)
+		return r;
+	cell->why = "Landlock";
+	r = confine_files(cell);
+	if (r < 0)
+		return r;
+	cell->why = "system calls";
+	return filter_calls();
+}
