@@ -118,10 +118,10 @@ static void on_probe_closed(struct probe *p)
 static void on_spawner_lost(void *data)
 {
 	struct vm *vm = data;
-	struct vm_problem p;
+	struct problem p;
 	struct sandbox *s;
 
-	trouble_set(&p, "spawner-lost", "Unmount, and mount again.",
+	problem_set(&p, "spawner-lost", "Unmount, and mount again.",
 		    "the process that starts sandboxes is gone, and all sandboxes with it");
 	log_error("%s", p.cause);
 	vm->spawner_lost = true;
@@ -191,7 +191,7 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 	}
 	vm->probe.loop = NULL;
 	vm->probe.done = vm->probe.fatal = true;
-	trouble_set(&vm->probe.problem, "no-probe", "Unmount, and mount again.",
+	problem_set(&vm->probe.problem, "no-probe", "Unmount, and mount again.",
 		    "nothing could be started: %s", strerror(-r));
 }
 

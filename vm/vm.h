@@ -129,13 +129,6 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
  */
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why);
 
-/* The code of the problem while a sandbox waits for its image. */
-#define VM_IMAGE_MISSING   "image-missing"
-
-/* Likewise for its packages; and if they can't be had. */
-#define VM_PACKAGES_WAIT   "packages-installing"
-#define VM_PACKAGES_FAILED "packages-failed"
-
 /* How things stand with an image that may be missing. */
 struct vm_image_status {
 	const char *state;   /* "ready", "missing", "waiting", "building", "failed" */

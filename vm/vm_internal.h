@@ -160,10 +160,10 @@ void sandbox_work(struct sandbox *s);
 
 /* Ends a sandbox because of @problem, or, if it is a clone that has not come up, has it boot instead.
  * The first end counts. */
-void sandbox_fail(struct sandbox *s, const struct vm_problem *problem);
+void sandbox_fail(struct sandbox *s, const struct problem *problem);
 
 /* The same for what no machine is to blame for, and another one would not have either. */
-void sandbox_give_up(struct sandbox *s, const struct vm_problem *problem);
+void sandbox_give_up(struct sandbox *s, const struct problem *problem);
 
 /* ---- what guest/guest.c calls in vm.c ---- */
 

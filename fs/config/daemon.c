@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "daemon_internal.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 #ifndef XSBX_LIBEXECDIR
 #define XSBX_LIBEXECDIR "/usr/local/libexec/xsbxfs"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "problem.h"
+#include "vm/base/problem.h"
 
 /*
  * inih reads lines through a function of ours, which sees each of them first. That is where line

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "problem.h"
+#include "vm/base/problem.h"
 
 enum key_type {
 	KEY_FLAG,

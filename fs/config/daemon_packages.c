@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon_internal.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 static const struct {
 	enum packages_kind kind;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "paths.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 #define POOL_DEFAULT 1u
 #define POOL_MAX     1000u
@@ -116,7 +116,7 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 {
 	static const struct settings_limits no_limits = {
 		.allow_process = true}; /* conf_template_settle() holds them */
-	struct vm_problem why;
+	struct problem why;
 	int r;
 
 	if (strcmp(key, "image") == 0) {
@@ -161,7 +161,7 @@ int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src)
 {
 	const char *image = t->name, *spoken = "";
-	struct vm_problem why;
+	struct problem why;
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {

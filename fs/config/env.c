@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "vm/base/util.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 #define NAME_BYTES 128 /* most bytes of a name */
 
@@ -71,11 +71,11 @@ static size_t env_bytes(const struct settings *s)
 	return sum;
 }
 
-static int check_env_name(const char *name, struct vm_problem *why)
+static int check_env_name(const char *name, struct problem *why)
 {
 	if (env_name_ok(name))
 		return 0;
-	return problem_refuse(
+	return problem_set(
 		why, "invalid",
 		"Use letters, digits and underscores, and no digit first, e.g. env.LANG.",
 		"env.%s: not a name for a variable", problem_quote(name).text);
@@ -88,27 +88,27 @@ static bool is_quoted(const char *value, size_t len)
 }
 
 static int check_env_value(const struct settings *s, const struct settings_env *old,
-			   const char *name, const char *value, size_t len, struct vm_problem *why)
+			   const char *name, const char *value, size_t len, struct problem *why)
 {
 	size_t before = old ? strlen(old->name) + strlen(old->value) : 0;
 
 	if (len > SETTINGS_ENV_VALUE)
-		return problem_refuse(why, "too-long", "Write at most 4096 bytes.",
-				      "env.%s: the value has %zu bytes", name, len);
+		return problem_set(why, "too-long", "Write at most 4096 bytes.",
+				   "env.%s: the value has %zu bytes", name, len);
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)value[i];
 
 		if ((c < ' ' && c != '\t') || c == 0x7f)
-			return problem_refuse(
+			return problem_set(
 				why, "invalid", "Leave out control characters other than tabs.",
 				"env.%s: the value holds a control character (%#04x)", name, c);
 	}
 	if (!old && s->nenv >= SETTINGS_ENV_MAX)
-		return problem_refuse(why, "too-many", "Remove one with: unset env.NAME",
-				      "env.%s: there are %d variables already, which is the most",
-				      name, SETTINGS_ENV_MAX);
+		return problem_set(why, "too-many", "Remove one with: unset env.NAME",
+				   "env.%s: there are %d variables already, which is the most",
+				   name, SETTINGS_ENV_MAX);
 	if (env_bytes(s) - before + strlen(name) + len > SETTINGS_ENV_BYTES)
-		return problem_refuse(
+		return problem_set(
 			why, "too-long",
 			"Put large data into a file below files/ instead of the environment.",
 			"env.%s: all variables together may have %d bytes", name,
@@ -133,7 +133,7 @@ static int env_add(struct settings *s, const char *name, char *value)
 	return 0;
 }
 
-int env_set(struct settings *s, const char *name, const char *value, struct vm_problem *why)
+int env_set(struct settings *s, const char *name, const char *value, struct problem *why)
 {
 	size_t len = strlen(value);
 	struct settings_env *old;
@@ -165,15 +165,15 @@ int env_set(struct settings *s, const char *name, const char *value, struct vm_p
 	return r;
 }
 
-int env_unset(struct settings *s, const char *key, struct vm_problem *why)
+int env_unset(struct settings *s, const char *key, struct problem *why)
 {
 	struct settings_env *e;
 	int r;
 
 	if (strncmp(key, "env.", 4) != 0)
-		return problem_refuse(why, "invalid",
-				      "Write unset env.NAME, or set the key to its default.",
-				      "unset: \"%s\" is not a variable", problem_quote(key).text);
+		return problem_set(why, "invalid",
+				   "Write unset env.NAME, or set the key to its default.",
+				   "unset: \"%s\" is not a variable", problem_quote(key).text);
 	r = check_env_name(key + 4, why);
 	if (r < 0)
 		return r;

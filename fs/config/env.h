@@ -14,11 +14,11 @@
  *
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
  */
-int env_set(struct settings *s, const char *name, const char *value, struct vm_problem *why);
+int env_set(struct settings *s, const char *name, const char *value, struct problem *why);
 
 /* Removes the variable @key, written "env.NAME". Removing what is not there is no error: the result
  * is what was asked for. Return: 0 or -EINVAL. */
-int env_unset(struct settings *s, const char *key, struct vm_problem *why);
+int env_unset(struct settings *s, const char *key, struct problem *why);
 
 /* Copies all variables into @dst, which has none. Return: 0, or -ENOMEM with some copied. */
 int env_copy(struct settings *dst, const struct settings *src);

@@ -9,7 +9,7 @@
 
 #include "vm/net/filter/allow.h"
 #include "vm/base/util.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 static const char allow_fix[] =
 	"Write names with blanks between them, e.g. allow = example.com api.example.com:8443 "
@@ -65,7 +65,7 @@ static int tidy(const char *text, size_t len, char **ret_list)
 	return 0;
 }
 
-static int refuse_most(struct vm_problem *why, const char *entry, const char *most)
+static int refuse_most(struct problem *why, const char *entry, const char *most)
 {
 	char fix[sizeof(why->fix)];
 
@@ -73,14 +73,13 @@ static int refuse_most(struct vm_problem *why, const char *entry, const char *mo
 		 "Allowed here is: %.300s (max_allow, set under [limits] in "
 		 "xsbxfs.conf).",
 		 *most ? most : "nothing");
-	return problem_refuse(why, "not-allowed", fix,
-			      "allow: the administrator does not allow \"%s\"",
-			      problem_quote(entry).text);
+	return problem_set(why, "not-allowed", fix,
+			   "allow: the administrator does not allow \"%s\"",
+			   problem_quote(entry).text);
 }
 
 /* This machine, by a name or address that can't mean it, or a port of it that is not opened. */
-static int refuse_place(struct vm_problem *why, const char *words,
-			const struct vm_host_ports *ports)
+static int refuse_place(struct problem *why, const char *words, const struct vm_host_ports *ports)
 {
 	char fix[sizeof(why->fix)];
 	size_t n = (size_t)snprintf(fix, sizeof(fix),
@@ -92,11 +91,10 @@ static int refuse_place(struct vm_problem *why, const char *words,
 		n += (size_t)snprintf(fix + n, sizeof(fix) - n, " %u", ports->port[i]);
 	if (!ports->n)
 		snprintf(fix + n, sizeof(fix) - n, " none.");
-	return problem_refuse(why, "not-reachable", fix, "allow: %s", words);
+	return problem_set(why, "not-reachable", fix, "allow: %s", words);
 }
 
-static int check_list(const char *list, const struct settings_limits *limits,
-		      struct vm_problem *why)
+static int check_list(const char *list, const struct settings_limits *limits, struct problem *why)
 {
 	char words[VM_WHY_MAX] = "";
 	int r = vm_allow_check(list, strlen(list), words);
@@ -107,8 +105,8 @@ static int check_list(const char *list, const struct settings_limits *limits,
 		if (*c < ' ' || *c > '~')
 			*c = '?'; /* it may quote what the user wrote */
 	if (r < 0)
-		return problem_refuse(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
-				      "allow: %s", words);
+		return problem_set(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
+				   "allow: %s", words);
 	r = vm_allow_works(list, strlen(list), limits->max_allow, &limits->host_ports, words);
 	if (r == -EADDRNOTAVAIL)
 		return refuse_place(why, words, &limits->host_ports);
@@ -121,14 +119,14 @@ static int check_list(const char *list, const struct settings_limits *limits,
 }
 
 int netset_allow(struct settings *s, const char *text, size_t len,
-		 const struct settings_limits *limits, struct vm_problem *why)
+		 const struct settings_limits *limits, struct problem *why)
 {
 	char *list;
 	int r = tidy(text, len, &list);
 
 	if (r == -E2BIG)
-		return problem_refuse(why, "too-long", "Write fewer.",
-				      "allow: the list has more than %d words", WORDS_MAX);
+		return problem_set(why, "too-long", "Write fewer.",
+				   "allow: the list has more than %d words", WORDS_MAX);
 	if (r < 0)
 		return r;
 	r = check_list(list, limits, why);
@@ -142,17 +140,17 @@ int netset_allow(struct settings *s, const char *text, size_t len,
 }
 
 int netset_check(const struct settings *s, const struct settings_limits *limits,
-		 struct vm_problem *why)
+		 struct problem *why)
 {
 	if (s->network && limits->deny_network)
-		return problem_refuse(why, "not-allowed",
-				      "Write network = off, or ask the administrator for "
-				      "allow_network = yes.",
-				      "network: sandboxes may have none here");
+		return problem_set(why, "not-allowed",
+				   "Write network = off, or ask the administrator for "
+				   "allow_network = yes.",
+				   "network: sandboxes may have none here");
 	if (!s->network && *s->allow)
-		return problem_refuse(why, "network-off",
-				      "Write network = on as well; or leave allow empty.",
-				      "allow: names can only be reached with network = on");
+		return problem_set(why, "network-off",
+				   "Write network = on as well; or leave allow empty.",
+				   "allow: names can only be reached with network = on");
 	return check_list(s->allow, limits, why);
 }
 
@@ -204,30 +202,30 @@ static bool read_pair(const char *word, struct sandbox_port *ret_port)
 #define PORT_FREE_FOR_ALL 1024u /* below are those of the system's services, whoever mounts */
 
 /* Return: 0 or -EINVAL. */
-static int add_port(const char *word, struct sandbox_port *ports, size_t n, struct vm_problem *why)
+static int add_port(const char *word, struct sandbox_port *ports, size_t n, struct problem *why)
 {
 	struct sandbox_port p;
 
 	if (!read_pair(word, &p))
-		return problem_refuse(why, "invalid", ports_fix,
-				      "ports: \"%s\" is neither PORT nor HOST:SANDBOX, with "
-				      "numbers from 1 to 65535",
-				      problem_quote(word).text);
+		return problem_set(why, "invalid", ports_fix,
+				   "ports: \"%s\" is neither PORT nor HOST:SANDBOX, with "
+				   "numbers from 1 to 65535",
+				   problem_quote(word).text);
 	if (p.host && p.host < PORT_FREE_FOR_ALL)
-		return problem_refuse(why, "invalid", ports_fix,
-				      "ports: %u of this machine is below %u, and those are kept "
-				      "for the system's services",
-				      p.host, PORT_FREE_FOR_ALL);
+		return problem_set(why, "invalid", ports_fix,
+				   "ports: %u of this machine is below %u, and those are kept "
+				   "for the system's services",
+				   p.host, PORT_FREE_FOR_ALL);
 	if (n == SANDBOX_PORTS_MAX)
-		return problem_refuse(why, "too-many", "Forward fewer.",
-				      "ports: at most %d can be forwarded", SANDBOX_PORTS_MAX);
+		return problem_set(why, "too-many", "Forward fewer.",
+				   "ports: at most %d can be forwarded", SANDBOX_PORTS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		if (ports[i].guest == p.guest)
-			return problem_refuse(why, "invalid", "Name each port once.",
-					      "ports: %u of the sandbox is there twice", p.guest);
+			return problem_set(why, "invalid", "Name each port once.",
+					   "ports: %u of the sandbox is there twice", p.guest);
 		if (p.host && ports[i].host == p.host)
-			return problem_refuse(why, "invalid", "Name each port once.",
-					      "ports: %u of this machine is there twice", p.host);
+			return problem_set(why, "invalid", "Name each port once.",
+					   "ports: %u of this machine is there twice", p.host);
 	}
 	ports[n] = p;
 	return 0;
@@ -257,7 +255,7 @@ int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_
 	return 0;
 }
 
-int netset_ports(struct settings *s, const char *value, struct vm_problem *why)
+int netset_ports(struct settings *s, const char *value, struct problem *why)
 {
 	struct sandbox_port ports[SANDBOX_PORTS_MAX] = {0};
 	_cleanup_free_ char *copy = strdup(value);

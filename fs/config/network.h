@@ -22,14 +22,14 @@
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
  */
 int netset_allow(struct settings *s, const char *text, size_t len,
-		 const struct settings_limits *limits, struct vm_problem *why);
+		 const struct settings_limits *limits, struct problem *why);
 
 /* Sets the ports, `8080 3000:80`. Return: as netset_allow(). */
-int netset_ports(struct settings *s, const char *value, struct vm_problem *why);
+int netset_ports(struct settings *s, const char *value, struct problem *why);
 
 /* Do network and allow list go together, and are they allowed? Return: 0, -EINVAL. */
 int netset_check(const struct settings *s, const struct settings_limits *limits,
-		 struct vm_problem *why);
+		 struct problem *why);
 
 /* Makes @ports the ports. Return: 0 or -ENOMEM. */
 int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_t n);

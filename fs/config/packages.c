@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "vm/base/buf.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 /*
  * Theory of operation
@@ -240,7 +240,7 @@ static const char *closest(const struct packages_list *l, const char *name)
 
 /* ---- the packages ---- */
 
-static int refuse_unlisted(struct vm_problem *why, enum packages_kind kind,
+static int refuse_unlisted(struct problem *why, enum packages_kind kind,
 			   const struct packages_list *l, const char *name)
 {
 	const char *like = closest(l, name);
@@ -251,14 +251,14 @@ static int refuse_unlisted(struct vm_problem *why, enum packages_kind kind,
 		 "xsbxfs.conf.",
 		 like ? "Did you mean " : "", like ? like : "", like ? "? " : "",
 		 kind == PACKAGES_PYTHON ? "python" : "npm");
-	return problem_refuse(why, "not-listed", fix,
-			      "packages: \"%s\" is not among the names that may be installed",
-			      problem_quote(name).text);
+	return problem_set(why, "not-listed", fix,
+			   "packages: \"%s\" is not among the names that may be installed",
+			   problem_quote(name).text);
 }
 
 /* Takes a word apart, checks its parts, and writes it anew. @any: it may have no version. */
 static int settle_word(const char *word, enum packages_kind kind, const struct packages_list *l,
-		       bool any, char out[PACKAGES_WORD_MAX + 1], struct vm_problem *why)
+		       bool any, char out[PACKAGES_WORD_MAX + 1], struct problem *why)
 {
 	const struct kind *k = &kinds[kind];
 	char name[PACKAGES_WORD_MAX + 1], extras[PACKAGES_WORD_MAX + 1] = "", fix[256];
@@ -268,15 +268,15 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 	snprintf(fix, sizeof(fix), "Write NAME%sVERSION with the exact version, e.g. %s.",
 		 k->separator, k->example);
 	if (strlen(word) > PACKAGES_WORD_MAX)
-		return problem_refuse(why, "invalid", fix, "packages: \"%s\" is too long",
-				      problem_quote(word).text);
+		return problem_set(why, "invalid", fix, "packages: \"%s\" is too long",
+				   problem_quote(word).text);
 	if (!at && any)
 		at = version = word + strlen(word);
 	else if (at)
 		version = at + strlen(k->separator);
 	else
-		return problem_refuse(why, "invalid", fix, "packages: \"%s\" has no exact version",
-				      problem_quote(word).text);
+		return problem_set(why, "invalid", fix, "packages: \"%s\" has no exact version",
+				   problem_quote(word).text);
 	snprintf(name, sizeof(name), "%.*s", (int)(at - word), word);
 	bracket = kind == PACKAGES_PYTHON ? strchr(name, '[') : NULL;
 	if (bracket) {
@@ -284,13 +284,13 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 		*bracket = '\0';
 	}
 	if (!name_ok(kind, name) || (bracket && !extras_ok(extras)))
-		return problem_refuse(why, "invalid", fix,
-				      "packages: \"%s\" does not begin with a package's name",
-				      problem_quote(word).text);
+		return problem_set(why, "invalid", fix,
+				   "packages: \"%s\" does not begin with a package's name",
+				   problem_quote(word).text);
 	if (*at && !version_ok(version))
-		return problem_refuse(why, "invalid", fix,
-				      "packages: \"%s\" is no exact version of %s",
-				      problem_quote(version).text, problem_quote(name).text);
+		return problem_set(why, "invalid", fix,
+				   "packages: \"%s\" is no exact version of %s",
+				   problem_quote(version).text, problem_quote(name).text);
 	normalize(kind, name);
 	if (!listed(l, name))
 		return refuse_unlisted(why, kind, l, name);
@@ -316,7 +316,7 @@ struct words {
 };
 
 static int settle_all(char *text, enum packages_kind kind, const struct packages_list *l, bool any,
-		      struct words *w, struct vm_problem *why)
+		      struct words *w, struct problem *why)
 {
 	char *save = NULL;
 
@@ -325,8 +325,8 @@ static int settle_all(char *text, enum packages_kind kind, const struct packages
 		int r;
 
 		if (w->n == PACKAGES_MAX)
-			return problem_refuse(why, "too-many", "Name fewer.",
-					      "packages: there are more than %d", PACKAGES_MAX);
+			return problem_set(why, "too-many", "Name fewer.",
+					   "packages: there are more than %d", PACKAGES_MAX);
 		r = settle_word(word, kind, l, any, w->text[w->n], why);
 		if (r < 0)
 			return r;
@@ -337,7 +337,7 @@ static int settle_all(char *text, enum packages_kind kind, const struct packages
 	return 0;
 }
 
-static int join(const struct words *w, struct buf *out, struct vm_problem *why)
+static int join(const struct words *w, struct buf *out, struct problem *why)
 {
 	int r = 0;
 
@@ -347,16 +347,16 @@ static int join(const struct words *w, struct buf *out, struct vm_problem *why)
 		if (last && strcmp(last, word) == 0)
 			continue;
 		if (last && same_name(last, word))
-			return problem_refuse(why, "conflict", "Name each package once.",
-					      "packages: \"%s\" and \"%s\" are one package",
-					      problem_quote(last).text, problem_quote(word).text);
+			return problem_set(why, "conflict", "Name each package once.",
+					   "packages: \"%s\" and \"%s\" are one package",
+					   problem_quote(last).text, problem_quote(word).text);
 		r = buf_printf(out, "%s%s", i ? " " : "", word);
 	}
 	return r;
 }
 
 static int settle(char **words, const char *language, const struct packages_rules *rules, bool any,
-		  struct vm_problem *ret_why)
+		  struct problem *ret_why)
 {
 	_cleanup_free_ struct words *w = NULL;
 	_cleanup_free_ char *copy = NULL;
@@ -369,9 +369,9 @@ static int settle(char **words, const char *language, const struct packages_rule
 	while (kind < PACKAGES_NKINDS && strcmp(kinds[kind].language, language) != 0)
 		kind++;
 	if (kind == PACKAGES_NKINDS)
-		return problem_refuse(ret_why, "invalid",
-				      "Leave it empty, or use a template of python or javascript.",
-				      "packages: there are none for the language %s", language);
+		return problem_set(ret_why, "invalid",
+				   "Leave it empty, or use a template of python or javascript.",
+				   "packages: there are none for the language %s", language);
 	w = calloc(1, sizeof(*w));
 	copy = strdup(*words);
 	if (!w || !copy)
@@ -380,8 +380,8 @@ static int settle(char **words, const char *language, const struct packages_rule
 	if (r == 0)
 		r = join(w, &out, ret_why);
 	if (r == -EFBIG)
-		r = problem_refuse(ret_why, "too-many", "Name fewer.",
-				   "packages: they take more than %d bytes", PACKAGES_TEXT_MAX);
+		r = problem_set(ret_why, "too-many", "Name fewer.",
+				"packages: they take more than %d bytes", PACKAGES_TEXT_MAX);
 	if (r >= 0) {
 		char *settled = out.len ? strndup(out.data, out.len) : strdup("");
 
@@ -395,14 +395,14 @@ static int settle(char **words, const char *language, const struct packages_rule
 }
 
 int packages_settle(char **words, const char *language, const struct packages_rules *rules,
-		    struct vm_problem *ret_why)
+		    struct problem *ret_why)
 {
 	return settle(words, language, rules, false, ret_why);
 }
 
 int packages_open(char **words, const char *language, const struct packages_rules *rules)
 {
-	struct vm_problem why;
+	struct problem why;
 
 	return settle(words, language, rules, true, &why);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct vm_problem;
+struct problem;
 
 #define PACKAGES_MAX	  64   /* of one sandbox */
 #define PACKAGES_WORD_MAX 300  /* bytes of one, with its version */
@@ -50,7 +50,7 @@ void packages_clear(struct packages_list *l);
  * Return: 0, -EINVAL, -ENOMEM; on failure @words is as it was.
  */
 int packages_settle(char **words, const char *language, const struct packages_rules *rules,
-		    struct vm_problem *ret_why);
+		    struct problem *ret_why);
 
 /**
  * packages_open() - As packages_settle(), but versions may be missing, which a registry can fill in

@@ -11,7 +11,7 @@
 
 #include "vm/base/buf.h"
 #include "vm/base/path.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 #define TEXT_MAX 4096 /* of all paths of a key: they travel in one message */
 
@@ -44,46 +44,45 @@ static bool has_control(const char *text)
 	return false;
 }
 
-static int check_target(const char *key, const char *target, struct vm_problem *why)
+static int check_target(const char *key, const char *target, struct problem *why)
 {
 	if (!is_plain(target) || has_control(target))
-		return problem_refuse(why, "invalid",
-				      "Write an absolute path without \".\", \"..\" or a slash at "
-				      "the end.",
-				      "%s: nothing can be shown at \"%s\"", key,
-				      problem_quote(target).text);
+		return problem_set(why, "invalid",
+				   "Write an absolute path without \".\", \"..\" or a slash at "
+				   "the end.",
+				   "%s: nothing can be shown at \"%s\"", key,
+				   problem_quote(target).text);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		const bool room = i == ARRAY_SIZE(own) - 1;
 
 		if ((!room && path_is_within(target, own[i])) || path_is_within(own[i], target))
-			return problem_refuse(why, "invalid",
-					      "Write PATH:TARGET with another target.",
-					      "%s: nothing can be shown at %s, because a sandbox "
-					      "has %s of its own",
-					      key, problem_quote(target).text, own[i]);
+			return problem_set(why, "invalid", "Write PATH:TARGET with another target.",
+					   "%s: nothing can be shown at %s, because a sandbox "
+					   "has %s of its own",
+					   key, problem_quote(target).text, own[i]);
 	}
 	return 0;
 }
 
-static int check_source(const char *key, const char *source, struct vm_problem *why)
+static int check_source(const char *key, const char *source, struct problem *why)
 {
 	bool is_host = strcmp(source, "/") == 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(host); i++)
 		is_host = is_host || path_is_within(source, host[i]);
 	if (is_host)
-		return problem_refuse(why, "invalid", "Name directories with files.",
-				      "%s: %s is more than files of the host", key,
-				      problem_quote(source).text);
+		return problem_set(why, "invalid", "Name directories with files.",
+				   "%s: %s is more than files of the host", key,
+				   problem_quote(source).text);
 	if (strpbrk(source, " \t:") || has_control(source))
-		return problem_refuse(why, "invalid", "Rename it, or show a directory above it.",
-				      "%s: \"%s\" holds a blank, a colon or a control character",
-				      key, problem_quote(source).text);
+		return problem_set(why, "invalid", "Rename it, or show a directory above it.",
+				   "%s: \"%s\" holds a blank, a colon or a control character", key,
+				   problem_quote(source).text);
 	return 0;
 }
 
 /* One PATH[:TARGET], which is taken apart. */
-static int add_path(struct buf *out, const char *key, char *word, struct vm_problem *why)
+static int add_path(struct buf *out, const char *key, char *word, struct problem *why)
 {
 	char *target = strchr(word, ':'), source[PATH_MAX];
 	int r;
@@ -93,13 +92,13 @@ static int add_path(struct buf *out, const char *key, char *word, struct vm_prob
 	else
 		target = word;
 	if (*word != '/')
-		return problem_refuse(
-			why, "invalid", "Write absolute paths with blanks between them.",
-			"%s: \"%s\" does not begin with /", key, problem_quote(word).text);
+		return problem_set(why, "invalid", "Write absolute paths with blanks between them.",
+				   "%s: \"%s\" does not begin with /", key,
+				   problem_quote(word).text);
 	if (!realpath(word, source))
-		return problem_refuse(why, "invalid",
-				      "Name a file or directory that is there when xsbxfs starts.",
-				      "%s: %s: %s", key, problem_quote(word).text, strerror(errno));
+		return problem_set(why, "invalid",
+				   "Name a file or directory that is there when xsbxfs starts.",
+				   "%s: %s: %s", key, problem_quote(word).text, strerror(errno));
 	r = check_source(key, source, why);
 	if (r == 0)
 		r = check_target(key, target, why);
@@ -111,14 +110,14 @@ static int add_path(struct buf *out, const char *key, char *word, struct vm_prob
 	return r;
 }
 
-int paths_set_view(char **field, const char *value, struct vm_problem *ret_why)
+int paths_set_view(char **field, const char *value, struct problem *ret_why)
 {
 	char *text;
 
 	if (strcmp(value, "host") != 0 && strcmp(value, "image") != 0)
-		return problem_refuse(ret_why, "invalid", "Write view = host or view = image.",
-				      "view: \"%s\" is neither host nor image",
-				      problem_quote(value).text);
+		return problem_set(ret_why, "invalid", "Write view = host or view = image.",
+				   "view: \"%s\" is neither host nor image",
+				   problem_quote(value).text);
 	text = strdup(strcmp(value, "image") == 0 ? value : "");
 	if (!text)
 		return -ENOMEM;
@@ -127,23 +126,22 @@ int paths_set_view(char **field, const char *value, struct vm_problem *ret_why)
 	return 0;
 }
 
-int paths_set_work(char **field, const char *value, struct vm_problem *ret_why)
+int paths_set_work(char **field, const char *value, struct problem *ret_why)
 {
 	char source[PATH_MAX], *text;
 	struct stat st;
 	int r;
 
 	if (*value && *value != '/')
-		return problem_refuse(ret_why, "invalid", "Write an absolute path.",
-				      "work: \"%s\" does not begin with /",
-				      problem_quote(value).text);
+		return problem_set(ret_why, "invalid", "Write an absolute path.",
+				   "work: \"%s\" does not begin with /", problem_quote(value).text);
 	if (*value && (!realpath(value, source) || stat(source, &st) < 0))
-		return problem_refuse(ret_why, "invalid",
-				      "Name a directory that is there when xsbxfs starts.",
-				      "work: %s: %s", problem_quote(value).text, strerror(errno));
+		return problem_set(ret_why, "invalid",
+				   "Name a directory that is there when xsbxfs starts.",
+				   "work: %s: %s", problem_quote(value).text, strerror(errno));
 	if (*value && !S_ISDIR(st.st_mode))
-		return problem_refuse(ret_why, "invalid", "Name a directory.",
-				      "work: %s is not a directory", problem_quote(value).text);
+		return problem_set(ret_why, "invalid", "Name a directory.",
+				   "work: %s is not a directory", problem_quote(value).text);
 	r = *value ? check_source("work", source, ret_why) : 0;
 	if (r < 0)
 		return r;
@@ -155,7 +153,7 @@ int paths_set_work(char **field, const char *value, struct vm_problem *ret_why)
 	return 0;
 }
 
-int paths_set(char **field, const char *key, const char *value, struct vm_problem *ret_why)
+int paths_set(char **field, const char *key, const char *value, struct problem *ret_why)
 {
 	_cleanup_free_ char *copy = strdup(value);
 	struct buf out = {0};
@@ -166,8 +164,8 @@ int paths_set(char **field, const char *key, const char *value, struct vm_proble
 	     word = strtok_r(NULL, " \t", &save))
 		r = add_path(&out, key, word, ret_why);
 	if (r == 0 && out.len > TEXT_MAX)
-		r = problem_refuse(ret_why, "invalid", "Show a directory above them.",
-				   "%s: the paths have more than %d characters", key, TEXT_MAX);
+		r = problem_set(ret_why, "invalid", "Show a directory above them.",
+				"%s: the paths have more than %d characters", key, TEXT_MAX);
 	if (r == 0) {
 		text = strndup(out.len ? out.data : "", out.len);
 		r = text ? 0 : -ENOMEM;
@@ -189,7 +187,7 @@ static size_t count(const char *text)
 	return n;
 }
 
-int paths_fit(const struct settings *s, struct vm_problem *ret_why)
+int paths_fit(const struct settings *s, struct problem *ret_why)
 {
 	const size_t n = count(s->ro) + count(s->rw);
 	const char *key = *s->ro     ? "ro"
@@ -199,11 +197,11 @@ int paths_fit(const struct settings *s, struct vm_problem *ret_why)
 				     : NULL;
 
 	if (key && s->backend != SETTINGS_PROCESS)
-		return problem_refuse(ret_why, "not-here", "Write backend = process.",
-				      "%s: this is for processes, and not for a microvm", key);
+		return problem_set(ret_why, "not-here", "Write backend = process.",
+				   "%s: this is for processes, and not for a microvm", key);
 	if (n > VM_PATHS_MAX)
-		return problem_refuse(ret_why, "too-many", "Show directories above them.",
-				      "ro, rw: %zu paths are more than %u", n, VM_PATHS_MAX);
+		return problem_set(ret_why, "too-many", "Show directories above them.",
+				   "ro, rw: %zu paths are more than %u", n, VM_PATHS_MAX);
 	return 0;
 }
 

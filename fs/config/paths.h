@@ -17,16 +17,16 @@
  *
  * Return: 0, -EINVAL with @field unchanged, -ENOMEM.
  */
-int paths_set(char **field, const char *key, const char *value, struct vm_problem *ret_why);
+int paths_set(char **field, const char *key, const char *value, struct problem *ret_why);
 
 /* The same for `view`: "host", which is kept as "", or "image". */
-int paths_set_view(char **field, const char *value, struct vm_problem *ret_why);
+int paths_set_view(char **field, const char *value, struct problem *ret_why);
 
 /* The same for `work`: one directory. */
-int paths_set_work(char **field, const char *value, struct vm_problem *ret_why);
+int paths_set_work(char **field, const char *value, struct problem *ret_why);
 
 /* Can a sandbox with these settings have what they show? Return: 0, or -EINVAL with @ret_why filled in. */
-int paths_fit(const struct settings *s, struct vm_problem *ret_why);
+int paths_fit(const struct settings *s, struct problem *ret_why);
 
 /* Paths as the seam has them; owns their text. */
 struct paths {

@@ -10,7 +10,7 @@
 #include "env.h"
 #include "network.h"
 #include "paths.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 
 /*
  * Theory of operation
@@ -217,20 +217,20 @@ static bool over_limit(const struct key *k, unsigned n, unsigned limit)
 	return limit && (n > limit || ((k->flags & ENDLESS) && n == 0));
 }
 
-static int refuse_limit(struct vm_problem *why, const struct key *k, unsigned n, unsigned limit)
+static int refuse_limit(struct problem *why, const struct key *k, unsigned n, unsigned limit)
 {
 	char fix[256];
 
 	snprintf(fix, sizeof(fix),
 		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
 		 k->name, limit, (k->flags & ENDLESS) ? " (0 would be without end)" : "");
-	return problem_refuse(why, "limit", fix,
-			      "%s: %u is more than the administrator allows, which is %u", k->name,
-			      n, limit);
+	return problem_set(why, "limit", fix,
+			   "%s: %u is more than the administrator allows, which is %u", k->name, n,
+			   limit);
 }
 
 static int set_number(struct settings *s, const struct key *k, const char *value,
-		      const struct settings_limits *limits, struct vm_problem *why)
+		      const struct settings_limits *limits, struct problem *why)
 {
 	char fix[256];
 	unsigned n, limit = limit_of(limits, k);
@@ -239,19 +239,18 @@ static int set_number(struct settings *s, const struct key *k, const char *value
 		 "Write a whole number from %u to %u without a unit, e.g. %s = %u.", k->min, k->max,
 		 k->name, k->standard);
 	if (!read_number(value, &n))
-		return problem_refuse(why, "invalid", fix, "%s: \"%s\" is not a whole number",
-				      k->name, problem_quote(value).text);
+		return problem_set(why, "invalid", fix, "%s: \"%s\" is not a whole number", k->name,
+				   problem_quote(value).text);
 	if (n < k->min || n > k->max)
-		return problem_refuse(why, "invalid", fix, "%s: %u is too %s", k->name, n,
-				      n < k->min ? "small" : "large");
+		return problem_set(why, "invalid", fix, "%s: %u is too %s", k->name, n,
+				   n < k->min ? "small" : "large");
 	if (over_limit(k, n, limit))
 		return refuse_limit(why, k, n, limit);
 	*number_at(s, k) = n;
 	return 0;
 }
 
-static int set_flag(struct settings *s, const struct key *k, const char *value,
-		    struct vm_problem *why)
+static int set_flag(struct settings *s, const struct key *k, const char *value, struct problem *why)
 {
 	static const struct {
 		const char *word;
@@ -268,31 +267,30 @@ static int set_flag(struct settings *s, const struct key *k, const char *value,
 		return 0;
 	}
 	if (k->flags & ONOFF)
-		return problem_refuse(why, "invalid", "Write on or off (or yes, no, true, false).",
-				      "%s: \"%s\" is neither on nor off", k->name,
-				      problem_quote(value).text);
-	return problem_refuse(why, "invalid", "Write yes or no (or on, off, true, false).",
-			      "%s: \"%s\" is neither yes nor no", k->name,
-			      problem_quote(value).text);
+		return problem_set(why, "invalid", "Write on or off (or yes, no, true, false).",
+				   "%s: \"%s\" is neither on nor off", k->name,
+				   problem_quote(value).text);
+	return problem_set(why, "invalid", "Write yes or no (or on, off, true, false).",
+			   "%s: \"%s\" is neither yes nor no", k->name, problem_quote(value).text);
 }
 
-static int refuse_process(struct vm_problem *why)
+static int refuse_process(struct problem *why)
 {
-	return problem_refuse(why, "not-allowed",
-			      "Write backend = microvm, or ask the administrator for "
-			      "allow_process = yes.",
-			      "backend: processes of this host are not allowed here");
+	return problem_set(why, "not-allowed",
+			   "Write backend = microvm, or ask the administrator for "
+			   "allow_process = yes.",
+			   "backend: processes of this host are not allowed here");
 }
 
 static int set_backend(struct settings *s, const struct key *k, const char *value,
-		       const struct settings_limits *limits, struct vm_problem *why)
+		       const struct settings_limits *limits, struct problem *why)
 {
 	enum settings_backend b;
 
 	if (settings_backend_parse(value, &b) < 0)
-		return problem_refuse(why, "invalid", "Write backend = microvm or process.",
-				      "%s: there is no backend \"%s\"", k->name,
-				      problem_quote(value).text);
+		return problem_set(why, "invalid", "Write backend = microvm or process.",
+				   "%s: there is no backend \"%s\"", k->name,
+				   problem_quote(value).text);
 	if (b == SETTINGS_PROCESS && !limits->allow_process)
 		return refuse_process(why);
 	s->backend = b;
@@ -317,7 +315,7 @@ int settings_backend_parse(const char *value, enum settings_backend *ret_backend
 
 /* What they mean, packages_settle() looks at. */
 static int set_words(struct settings *s, const struct key *k, const char *value,
-		     struct vm_problem *why)
+		     struct problem *why)
 {
 	char **words = words_at(s, k), *copy;
 
@@ -325,9 +323,9 @@ static int set_words(struct settings *s, const struct key *k, const char *value,
 	if ((k->flags & FIXED) && strcmp(value, *words) == 0)
 		return 0;
 	if (k->flags & FIXED)
-		return problem_refuse(why, "not-allowed",
-				      "Ask the administrator for a template that has it.",
-				      "%s: only the configuration file can change it", k->name);
+		return problem_set(why, "not-allowed",
+				   "Ask the administrator for a template that has it.",
+				   "%s: only the configuration file can change it", k->name);
 	copy = strdup(value);
 	if (!copy)
 		return -ENOMEM;
@@ -339,7 +337,7 @@ static int set_words(struct settings *s, const struct key *k, const char *value,
 /* ---- all settings ---- */
 
 int settings_set(struct settings *s, const char *key, const char *value,
-		 const struct settings_limits *limits, struct vm_problem *ret_why)
+		 const struct settings_limits *limits, struct problem *ret_why)
 {
 	if (strncmp(key, "env.", 4) == 0)
 		return env_set(s, key + 4, value, ret_why);
@@ -355,22 +353,22 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		case KEY_PORTS: return netset_ports(s, value, ret_why);
 		}
 	}
-	return problem_refuse(ret_why, "unknown-key", known_keys, "there is no setting \"%s\"",
-			      problem_quote(key).text);
+	return problem_set(ret_why, "unknown-key", known_keys, "there is no setting \"%s\"",
+			   problem_quote(key).text);
 }
 
 /* What is in files/ is in memory, and programs need some of that, too. */
-static int check_room(const struct settings *s, struct vm_problem *why)
+static int check_room(const struct settings *s, struct problem *why)
 {
 	if (s->limits.files_mb <= s->memory_mb / 4 * 3)
 		return 0;
-	return problem_refuse(why, "invalid", "Write less files_mb, or more memory_mb.",
-			      "files_mb: %u is more than three quarters of memory_mb, which is %u",
-			      s->limits.files_mb, s->memory_mb);
+	return problem_set(why, "invalid", "Write less files_mb, or more memory_mb.",
+			   "files_mb: %u is more than three quarters of memory_mb, which is %u",
+			   s->limits.files_mb, s->memory_mb);
 }
 
 int settings_agree(const struct settings *s, const struct settings_limits *limits,
-		   struct vm_problem *ret_why)
+		   struct problem *ret_why)
 {
 	int r = check_room(s, ret_why);
 
@@ -379,8 +377,7 @@ int settings_agree(const struct settings *s, const struct settings_limits *limit
 	return r < 0 ? r : paths_fit(s, ret_why);
 }
 
-int settings_fit(struct settings *s, const struct settings_limits *limits,
-		 struct vm_problem *ret_why)
+int settings_fit(struct settings *s, const struct settings_limits *limits, struct problem *ret_why)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		unsigned limit = limit_of(limits, &keys[i]);

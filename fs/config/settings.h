@@ -73,7 +73,7 @@ int settings_copy(struct settings *dst, const struct settings *src);
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
  */
 int settings_set(struct settings *s, const char *key, const char *value,
-		 const struct settings_limits *limits, struct vm_problem *ret_why);
+		 const struct settings_limits *limits, struct problem *ret_why);
 
 /**
  * settings_fit() - Hold settings against the limits
@@ -83,12 +83,11 @@ int settings_set(struct settings *s, const char *key, const char *value,
  *
  * Return: 0, -EINVAL if a value that is no default is not allowed.
  */
-int settings_fit(struct settings *s, const struct settings_limits *limits,
-		 struct vm_problem *ret_why);
+int settings_fit(struct settings *s, const struct settings_limits *limits, struct problem *ret_why);
 
 /* Do settings that are right one by one fit together? Return: 0, -EINVAL, -ENOMEM. */
 int settings_agree(const struct settings *s, const struct settings_limits *limits,
-		   struct vm_problem *ret_why);
+		   struct problem *ret_why);
 
 /**
  * settings_parse() - Apply a whole text of `key = value` lines, `#` comments and empty lines
@@ -104,7 +103,7 @@ int settings_agree(const struct settings *s, const struct settings_limits *limit
  * Return: 0, -EINVAL, -ENOMEM.
  */
 int settings_parse(struct settings *s, const char *text, size_t len,
-		   const struct settings_limits *limits, struct vm_problem *ret_why);
+		   const struct settings_limits *limits, struct problem *ret_why);
 
 /* All effective values, each with a comment, in a form that settings_parse() takes. */
 int settings_render(const struct settings *s, struct buf *out);

@@ -6,7 +6,7 @@
 
 #include "vm/base/util.h"
 #include "env.h"
-#include "problem.h"
+#include "vm/base/problem.h"
 #include "settings.h"
 
 /* Cuts blanks, and the CR of a CRLF, off both ends of a line. */
@@ -23,7 +23,7 @@ static char *trim(char *text)
 }
 
 static int parse_line(struct settings *s, char *line, const struct settings_limits *limits,
-		      struct vm_problem *why)
+		      struct problem *why)
 {
 	char *value;
 
@@ -34,7 +34,7 @@ static int parse_line(struct settings *s, char *line, const struct settings_limi
 	if (!value && strncmp(line, "unset", 5) == 0 && isblank((unsigned char)line[5]))
 		return env_unset(s, trim(line + 5), why);
 	if (!value)
-		return problem_refuse(
+		return problem_set(
 			why, "invalid",
 			"Write one \"key = value\" a line, or a comment with # in front.",
 			"\"%s\" has no \"=\"", problem_quote(line).text);
@@ -44,7 +44,7 @@ static int parse_line(struct settings *s, char *line, const struct settings_limi
 
 /* A list that the text does not mention stays; but not if the text turns the network off. */
 static int settle_allow(struct settings *s, char **inherited, const struct settings_limits *limits,
-			struct vm_problem *why)
+			struct problem *why)
 {
 	if (!s->allow)
 		s->allow = s->network ? steal_ptr(*inherited) : strdup("");
@@ -52,7 +52,7 @@ static int settle_allow(struct settings *s, char **inherited, const struct setti
 }
 
 int settings_parse(struct settings *s, const char *text, size_t len,
-		   const struct settings_limits *limits, struct vm_problem *ret_why)
+		   const struct settings_limits *limits, struct problem *ret_why)
 {
 	static const char bom[] = "\xef\xbb\xbf";
 	struct settings changed;
@@ -61,12 +61,11 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	int r;
 
 	if (len > SETTINGS_TEXT_MAX)
-		return problem_refuse(ret_why, "too-long",
-				      "Write at most 131072 bytes of settings.",
-				      "the settings have %zu bytes", len);
+		return problem_set(ret_why, "too-long", "Write at most 131072 bytes of settings.",
+				   "the settings have %zu bytes", len);
 	if (len > 0 && memchr(text, '\0', len))
-		return problem_refuse(ret_why, "invalid", "Write plain text.",
-				      "the settings hold a NUL byte");
+		return problem_set(ret_why, "invalid", "Write plain text.",
+				   "the settings hold a NUL byte");
 	if (len >= 3 && memcmp(text, bom, 3) == 0) {
 		text += 3;
 		len -= 3;

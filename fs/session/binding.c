@@ -27,7 +27,7 @@ void lease_set_state(struct session *s, enum session_state state)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
 }
 
-void lease_close(struct session *s, const struct vm_problem *why)
+void lease_close(struct session *s, const struct problem *why)
 {
 	s->closed = *why;
 	session_problem(s, why);
@@ -43,7 +43,7 @@ static void run_over(struct session *s, struct run *r)
 	events_add_run(&s->fs->events, s, r);
 }
 
-void lease_refuse(struct session *s, struct run *r, const struct vm_problem *why)
+void lease_refuse(struct session *s, struct run *r, const struct problem *why)
 {
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
@@ -53,7 +53,7 @@ void lease_refuse(struct session *s, struct run *r, const struct vm_problem *why
 	run_unref(r);
 }
 
-static void refuse_all(struct session *s, const struct vm_problem *why)
+static void refuse_all(struct session *s, const struct problem *why)
 {
 	struct run *r;
 
@@ -63,7 +63,7 @@ static void refuse_all(struct session *s, const struct vm_problem *why)
 
 static void timed_out(struct run *r)
 {
-	struct vm_problem *p = &r->result.problem;
+	struct problem *p = &r->result.problem;
 
 	snprintf(p->code, sizeof(p->code), "timeout");
 	snprintf(p->cause, sizeof(p->cause),
@@ -89,7 +89,7 @@ static void finish(struct session *s, const struct vm_result *result)
 	run_unref(r);
 }
 
-void lease_cut(struct session *s, const struct vm_problem *why)
+void lease_cut(struct session *s, const struct problem *why)
 {
 	if (s->sandbox) {
 		lease_info(s);
@@ -101,7 +101,7 @@ void lease_cut(struct session *s, const struct vm_problem *why)
 		s->lease->s = NULL;
 		s->lease = NULL;
 		s->sandbox = NULL;
-		s->standing = (struct vm_problem){0};
+		s->standing = (struct problem){0};
 		s->ready = s->reset_asked = false;
 		s->epoch++;
 		files_gone(&s->files);
@@ -138,8 +138,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
-		if (strcmp(s->error.code, VM_IMAGE_MISSING) == 0 ||
-		    strcmp(s->error.code, VM_PACKAGES_WAIT) == 0)
+		if (strcmp(s->error.code, PROBLEM_IMAGE_MISSING) == 0 ||
+		    strcmp(s->error.code, PROBLEM_PACKAGES_WAIT) == 0)
 			session_problem(s, NULL); /* what was waited for is there */
 		lease_info(s);
 		changes_begin(s);
@@ -153,7 +153,7 @@ static void on_state(void *data, enum sandbox_state state)
 }
 
 /* Starting takes long, and the session's `error` says why. */
-static void on_awaits(void *data, const struct vm_problem *what)
+static void on_awaits(void *data, const struct problem *what)
 {
 	struct session *s = ((struct lease *)data)->s;
 
@@ -216,7 +216,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 		      size_t len)
 {
 	struct session *s = ((struct lease *)data)->s;
-	struct vm_problem loss;
+	struct problem loss;
 
 	if (!s || !s->active || s->active->number != run)
 		return;
@@ -233,7 +233,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 static void on_run_exit(void *data, uint32_t run, const struct vm_result *result)
 {
 	struct session *s = ((struct lease *)data)->s;
-	static const struct vm_problem fresh = {.code = "fresh", .cause = "fresh = yes"};
+	static const struct problem fresh = {.code = "fresh", .cause = "fresh = yes"};
 
 	if (!s || !s->active || s->active->number != run)
 		return;
@@ -262,7 +262,7 @@ static void on_denied(void *data, const struct sandbox_denied *what)
 		netnode_denied(s, what);
 }
 
-static void on_network_lost(void *data, const struct vm_problem *problem)
+static void on_network_lost(void *data, const struct problem *problem)
 {
 	struct session *s = ((struct lease *)data)->s;
 
@@ -291,9 +291,9 @@ static void on_frozen(void *data, int err)
 }
 
 /* The sandbox is gone without our asking. */
-static void on_closed(void *data, const struct vm_problem *problem)
+static void on_closed(void *data, const struct problem *problem)
 {
-	static const struct vm_problem silent = {
+	static const struct problem silent = {
 		.code = "closed", .cause = "the sandbox was closed because xsbxfs is ending"};
 	struct lease *lease = data;
 	struct session *s = lease->s;
@@ -309,7 +309,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	anew = s->reset_asked && problem;
 	s->lease = NULL;
 	s->sandbox = NULL;
-	s->standing = (struct vm_problem){0};
+	s->standing = (struct problem){0};
 	s->ready = s->reset_asked = false;
 	s->epoch++;
 	files_gone(&s->files);
@@ -519,7 +519,7 @@ void lease_pump(struct session *s)
 	if (!r)
 		return;
 	if (!s->sandbox) {
-		struct vm_problem p = {.code = "no-sandbox"};
+		struct problem p = {.code = "no-sandbox"};
 
 		e = lease_start(s);
 		if (e < 0) {
@@ -533,7 +533,7 @@ void lease_pump(struct session *s)
 	if (e == -EBUSY || e == -EAGAIN)
 		return; /* READY will come */
 	if (e < 0) {
-		struct vm_problem p = {.code = "not-sent"};
+		struct problem p = {.code = "not-sent"};
 
 		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
 		lease_refuse(s, r, &p);

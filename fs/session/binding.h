@@ -20,10 +20,10 @@ void lease_pump(struct session *s);
  * @why: For the runs that had not begun: they are refused with it. A run that was active has been
  *	 killed with the sandbox.
  */
-void lease_cut(struct session *s, const struct vm_problem *why);
+void lease_cut(struct session *s, const struct problem *why);
 
 /* Takes a queued run off the queue and ends it unstarted. */
-void lease_refuse(struct session *s, struct run *r, const struct vm_problem *why);
+void lease_refuse(struct session *s, struct run *r, const struct problem *why);
 
 /* Brings s->info up to date, if there is a sandbox. */
 void lease_info(struct session *s);
@@ -32,7 +32,7 @@ void lease_info(struct session *s);
 void lease_relieved(void *data);
 
 /* The session is CLOSED from now on, and says @why to whoever has code for it. */
-void lease_close(struct session *s, const struct vm_problem *why);
+void lease_close(struct session *s, const struct problem *why);
 
 void lease_set_state(struct session *s, enum session_state state);
 

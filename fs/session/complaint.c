@@ -49,56 +49,56 @@ static void list_templates(const struct conf *conf, char *out, size_t size)
 }
 
 static void explain_place(const struct fs *fs, const struct node *dir, const char *name,
-			  struct vm_problem *p)
+			  struct problem *p)
 {
 	char names[128];
 
 	if (dir->kind != NODE_ROOT) {
-		problem_refuse(
+		problem_set(
 			p, "not-here",
 			"Make sessions below a template, and directories of your own below files/.",
 			"\"%s\": no directory can be made here", problem_quote(name).text);
 		return;
 	}
 	list_templates(fs->conf, names, sizeof(names));
-	problem_refuse(p, "no-such-template",
-		       "Make sessions below a template. More templates come from the "
-		       "configuration file: man 5 xsbxfs.conf.",
-		       "\"%s\" is no template; there are: %s", problem_quote(name).text, names);
+	problem_set(p, "no-such-template",
+		    "Make sessions below a template. More templates come from the "
+		    "configuration file: man 5 xsbxfs.conf.",
+		    "\"%s\" is no template; there are: %s", problem_quote(name).text, names);
 }
 
 static void explain(const struct fs *fs, const struct node *dir, const char *name, int err,
-		    struct vm_problem *p)
+		    struct problem *p)
 {
 	switch (err) {
 	case -EPERM: explain_place(fs, dir, name, p); break;
 	case -EINVAL:
 	case -ENAMETOOLONG:
-		problem_refuse(p, "bad-name",
-			       "Use 1 to 64 of the characters A-Z a-z 0-9 . _ - and begin with "
-			       "neither a dot nor a dash.",
-			       "\"%s\" can't be the name of a session", problem_quote(name).text);
+		problem_set(p, "bad-name",
+			    "Use 1 to 64 of the characters A-Z a-z 0-9 . _ - and begin with "
+			    "neither a dot nor a dash.",
+			    "\"%s\" can't be the name of a session", problem_quote(name).text);
 		break;
 	case -EDQUOT:
-		problem_refuse(p, "too-many-sessions",
-			       "Remove one: rmdir of its directory; and close what is open of "
-			       "removed ones.",
-			       "\"%s\": this user has as many sessions as are allowed",
-			       problem_quote(name).text);
+		problem_set(p, "too-many-sessions",
+			    "Remove one: rmdir of its directory; and close what is open of "
+			    "removed ones.",
+			    "\"%s\": this user has as many sessions as are allowed",
+			    problem_quote(name).text);
 		break;
 	case -ENOSPC:
-		problem_refuse(p, "too-many-sessions", "Remove some: rmdir of their directories.",
-			       "\"%s\": this mount has as many sessions as it can have",
-			       problem_quote(name).text);
+		problem_set(p, "too-many-sessions", "Remove some: rmdir of their directories.",
+			    "\"%s\": this mount has as many sessions as it can have",
+			    problem_quote(name).text);
 		break;
 	default:
-		problem_refuse(p, "failed", "", "\"%s\": %s", problem_quote(name).text,
-			       strerror(-err));
+		problem_set(p, "failed", "", "\"%s\": %s", problem_quote(name).text,
+			    strerror(-err));
 		break;
 	}
 }
 
-void complaint_tell(struct fs *fs, uid_t uid, const struct vm_problem *problem)
+void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem)
 {
 	struct complaint *c = place_for(&fs->complaints, complaint_of(fs, uid), uid);
 
@@ -109,7 +109,7 @@ void complaint_tell(struct fs *fs, uid_t uid, const struct vm_problem *problem)
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err)
 {
 	const struct complaint *old = complaint_of(fs, uid);
-	struct vm_problem p = {0};
+	struct problem p = {0};
 
 	/* That it is there already is nothing that needs an explanation: mkdir -p asks that way. */
 	if (err == -EEXIST || (err == 0 && (!old || !old->problem.code[0])))

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "fs/config/problem.h"
+#include "vm/base/problem.h"
 
 #define COMPLAINTS_MAX 32u /* users whose last one is remembered */
 
@@ -20,7 +20,7 @@ struct node;
  */
 struct complaint {
 	uid_t uid;
-	struct vm_problem problem; /* code "": none */
+	struct problem problem; /* code "": none */
 	struct timespec time;
 };
 
@@ -40,7 +40,7 @@ struct complaints {
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err);
 
 /* Likewise for what else a user was refused where there is no session: @problem, copied. */
-void complaint_tell(struct fs *fs, uid_t uid, const struct vm_problem *problem);
+void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem);
 
 /* Return: the user's last one, or NULL. */
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid);

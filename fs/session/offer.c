@@ -8,7 +8,7 @@
 
 #include "fs/mount.h"
 #include "fs/config/packages.h"
-#include "fs/config/problem.h"
+#include "vm/base/problem.h"
 #include "session.h"
 
 #define OFFER_MAX 400u /* bytes of packages in a fix */
@@ -17,7 +17,7 @@
 struct offer {
 	struct fs *fs;
 	unsigned slot, generation;
-	struct vm_problem why; /* without what became of it */
+	struct problem why; /* without what became of it */
 };
 
 static struct session *asker(const struct offer *o)
@@ -29,7 +29,7 @@ static struct session *asker(const struct offer *o)
 	return strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
 }
 
-static void printf_like(2, 3) add_fix(struct vm_problem *p, const char *fmt, ...)
+static void printf_like(2, 3) add_fix(struct problem *p, const char *fmt, ...)
 {
 	const size_t len = strlen(p->fix), room = sizeof(p->fix) - len;
 	va_list ap;
@@ -46,7 +46,7 @@ static void printf_like(2, 3) add_fix(struct vm_problem *p, const char *fmt, ...
  * writing it, to be freed; NULL, with *ret_why, if it is of no use. */
 static char *settled(const struct session *s, const char *words, const char **ret_why)
 {
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	char *copy = strdup(words);
 
 	*ret_why = "the registry's answer can't be used";
@@ -80,7 +80,7 @@ static void on_answer(void *data, const char *words, const char *why)
 	free(o);
 }
 
-void offer_look_up(struct session *s, const struct settings *with, struct vm_problem *why)
+void offer_look_up(struct session *s, const struct settings *with, struct problem *why)
 {
 	const struct vm_offer_for what = {
 		.backend = with->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM,

@@ -5,7 +5,7 @@
 
 struct session;
 struct settings;
-struct vm_problem;
+struct problem;
 
 /**
  * offer_look_up() - Have versions looked up that are missing
@@ -16,6 +16,6 @@ struct vm_problem;
  * Does nothing if that is not what is wrong with them. Nobody waits: the answer becomes part of the session's
  * `error` when it is there, if that still says the same.
  */
-void offer_look_up(struct session *s, const struct settings *with, struct vm_problem *why);
+void offer_look_up(struct session *s, const struct settings *with, struct problem *why);
 
 #endif

@@ -7,7 +7,7 @@
 #include "vm/base/util.h"
 #include "complaint.h"
 #include "fs/mount.h"
-#include "fs/config/problem.h"
+#include "vm/base/problem.h"
 #include "session.h"
 
 #define QUOTA_OPEN_MORE 64u /* for what says that it was too many, and what ends it */
@@ -45,7 +45,7 @@ uid_t quota_whose(const struct fs *fs, const struct session *s)
 	return s ? s->uid : fs->caller;
 }
 
-static int refuse(struct fs *fs, struct session *s, const struct vm_problem *p)
+static int refuse(struct fs *fs, struct session *s, const struct problem *p)
 {
 	if (s)
 		session_problem(s, p);
@@ -59,26 +59,25 @@ int quota_open(struct fs *fs, const struct node *n)
 	const struct opener *o = handle_opener(&fs->handles, quota_whose(fs, n->s));
 	const bool helps =
 		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL;
-	struct vm_problem p = {0};
+	struct problem p = {0};
 
 	/* Who is not the owner is privileged. */
 	if (!o || o->uid != fs->caller || o->count < QUOTA_OPEN + (helps ? QUOTA_OPEN_MORE : 0))
 		return 0;
-	problem_refuse(
-		&p, "too-many-open", "Close some.",
-		"%u files and directories of this mount are open, which is all that one user "
-		"may have",
-		QUOTA_OPEN);
+	problem_set(&p, "too-many-open", "Close some.",
+		    "%u files and directories of this mount are open, which is all that one user "
+		    "may have",
+		    QUOTA_OPEN);
 	return refuse(fs, n->s, &p);
 }
 
 int quota_check(struct fs *fs, struct session *s, size_t more)
 {
-	struct vm_problem p = {0};
+	struct problem p = {0};
 
 	if (quota_used(fs, quota_whose(fs, s)) + more <= QUOTA_BYTES)
 		return 0;
-	problem_refuse(
+	problem_set(
 		&p, "too-much-text",
 		"Wait until runs have ended, close what is open, remove old runs (rmdir runs/N), "
 		"or "

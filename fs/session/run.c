@@ -145,13 +145,13 @@ bool run_is_behind(const struct run *r)
 	return false;
 }
 
-void run_lost_problem(const struct run *r, struct vm_problem *ret_p)
+void run_lost_problem(const struct run *r, struct problem *ret_p)
 {
 	int err = 0;
 
 	for (int i = 0; i < RUN_NOUTPUTS && !err; i++)
 		err = r->spool[i].err;
-	*ret_p = (struct vm_problem){.code = "output-lost"};
+	*ret_p = (struct problem){.code = "output-lost"};
 	snprintf(ret_p->cause, sizeof(ret_p->cause),
 		 "output of run %u could not be kept: %s; its files end with an error where it is "
 		 "missing",
@@ -175,7 +175,7 @@ static uint64_t us_between(const struct timespec *a, const struct timespec *b)
 /* What is missing is told in any case, beside whatever else went wrong. */
 static void add_loss(struct run *r)
 {
-	struct vm_problem *p = &r->result.problem, loss;
+	struct problem *p = &r->result.problem, loss;
 	const size_t len = strlen(p->cause);
 
 	run_lost_problem(r, &loss);
@@ -202,7 +202,7 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 	buf_clear(&r->input);
 }
 
-void run_refuse(struct run *r, const struct vm_problem *why)
+void run_refuse(struct run *r, const struct problem *why)
 {
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_REFUSED;

@@ -79,12 +79,12 @@ void run_stop_keeping(struct run *r, enum vm_stream stream, int err);
 /* Is output missing that could not be kept? */
 bool run_lost(const struct run *r);
 /* ... and why, in words. */
-void run_lost_problem(const struct run *r, struct vm_problem *ret_p);
+void run_lost_problem(const struct run *r, struct problem *ret_p);
 /* Should it print no more until the disk has caught up? */
 bool run_is_behind(const struct run *r);
 void run_ended_with(struct run *r, const struct vm_result *result);
 /* Ends it without ever having started it. */
-void run_refuse(struct run *r, const struct vm_problem *why);
+void run_refuse(struct run *r, const struct problem *why);
 
 /* Where the bytes of one of the three outputs are. */
 const struct spool *run_spool(const struct run *r, enum run_output which);

@@ -11,7 +11,7 @@
 
 #include "fs/mount.h"
 #include "binding.h"
-#include "fs/config/problem.h"
+#include "vm/base/problem.h"
 
 static const char *const session_state_names[] = {
 	[SESSION_NEW] = "new",	       [SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",
@@ -183,7 +183,7 @@ void session_unref(struct session *s)
 
 void session_destroy(struct session *s)
 {
-	static const struct vm_problem gone = {
+	static const struct problem gone = {
 		.code = "removed",
 		.cause = "the session was removed before this run began",
 	};
@@ -205,7 +205,7 @@ void session_destroy(struct session *s)
 
 /* ---- problems ---- */
 
-void session_problem(struct session *s, const struct vm_problem *problem)
+void session_problem(struct session *s, const struct problem *problem)
 {
 	if (problem)
 		s->error = *problem;
@@ -217,13 +217,11 @@ void session_problem(struct session *s, const struct vm_problem *problem)
 
 void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
 {
-	struct vm_problem p = {0};
+	struct problem p;
 	va_list ap;
 
-	snprintf(p.code, sizeof(p.code), "%s", code);
-	snprintf(p.fix, sizeof(p.fix), "%s", fix);
 	va_start(ap, cause);
-	vsnprintf(p.cause, sizeof(p.cause), cause, ap);
+	problem_setv(&p, code, fix, cause, ap);
 	va_end(ap);
 	session_problem(s, &p);
 }
@@ -243,7 +241,7 @@ bool session_input_pending(const struct session *s)
 }
 
 /* @why: filled in unless the session is dead. */
-static int may_submit(const struct session *s, struct vm_problem *why)
+static int may_submit(const struct session *s, struct problem *why)
 {
 	if (s->dead)
 		return -ESTALE;
@@ -252,8 +250,8 @@ static int may_submit(const struct session *s, struct vm_problem *why)
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
-		problem_refuse(why, "queue-full", "Wait for a run to end, or use another session.",
-			       "%u runs of this session are queued already", s->nqueued);
+		problem_set(why, "queue-full", "Wait for a run to end, or use another session.",
+			    "%u runs of this session are queued already", s->nqueued);
 		return -EBUSY;
 	}
 	return 0;
@@ -261,7 +259,7 @@ static int may_submit(const struct session *s, struct vm_problem *why)
 
 int session_can_submit(struct session *s)
 {
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	int e = may_submit(s, &why);
 
 	if (why.code[0])
@@ -370,7 +368,7 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime)
 {
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	int e = may_submit(s, &why);
 	struct buf none = {0};
 	struct run *r;
@@ -406,7 +404,7 @@ int session_interrupt(struct session *s)
 
 int session_kill(struct session *s)
 {
-	static const struct vm_problem killed = {
+	static const struct problem killed = {
 		.code = "killed",
 		.cause = "killed by ctl before it began",
 	};
@@ -425,7 +423,7 @@ int session_kill(struct session *s)
 
 int session_reset(struct session *s)
 {
-	static const struct vm_problem reset = {
+	static const struct problem reset = {
 		.code = "reset",
 		.cause = "the session was reset before this run began",
 	};
@@ -463,7 +461,7 @@ int session_reset(struct session *s)
 
 int session_close(struct session *s)
 {
-	static const struct vm_problem closed = {
+	static const struct problem closed = {
 		.code = "closed",
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox.",
@@ -487,7 +485,7 @@ void session_touch(struct session *s)
 /* Lets go of a sandbox that nobody has used for idle_timeout_s. */
 static uint64_t check_idle(struct session *s, uint64_t now)
 {
-	struct vm_problem idle = {
+	struct problem idle = {
 		.code = "idle-timeout",
 		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
 		       "it "

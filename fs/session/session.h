@@ -104,10 +104,10 @@ struct session {
 	struct scratch scratch;
 
 	struct waitlist wait;
-	struct vm_problem error;
-	struct vm_problem standing; /* of this sandbox for good: what `error` goes back to */
-	struct vm_problem closed;   /* why it is CLOSED */
-	bool config_error;	    /* `error` is about settings */
+	struct problem error;
+	struct problem standing; /* of this sandbox for good: what `error` goes back to */
+	struct problem closed;	 /* why it is CLOSED */
+	bool config_error;	 /* `error` is about settings */
 	struct timespec error_mtime;
 	struct buf console;
 	bool console_lost; /* there was no memory for some of it */
@@ -174,7 +174,7 @@ int session_reset(struct session *s);
 int session_close(struct session *s);
 
 /* Sets what the `error` node says. NULL: nothing, or what is wrong with the sandbox for good. */
-void session_problem(struct session *s, const struct vm_problem *problem);
+void session_problem(struct session *s, const struct problem *problem);
 void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
 	printf_like(4, 5);
 

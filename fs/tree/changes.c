@@ -448,7 +448,7 @@ void changes_still(struct session *s, int err)
 
 int changes_discard(struct session *s)
 {
-	static const struct vm_problem discarded = {
+	static const struct problem discarded = {
 		.code = "discarded",
 		.cause = "the changes were discarded, and the sandbox with them",
 	};

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "vm/base/util.h"
-#include "fs/config/problem.h"
+#include "vm/base/problem.h"
 
 static const char verbs_known[] =
 	"The verbs are interrupt, kill, reset, close, commit, discard, pause and resume, one a "
@@ -47,7 +47,7 @@ static bool is_later(const char *text, size_t len)
 	return false;
 }
 
-static int parse_verb(const char *text, size_t len, enum ctl_verb *ret_verb, struct vm_problem *why)
+static int parse_verb(const char *text, size_t len, enum ctl_verb *ret_verb, struct problem *why)
 {
 	for (int v = 0; v < CTL_NVERBS; v++) {
 		if (is_word(text, len, verb_str[v])) {
@@ -56,11 +56,11 @@ static int parse_verb(const char *text, size_t len, enum ctl_verb *ret_verb, str
 		}
 	}
 	if (is_later(text, len))
-		return problem_refuse(why, "unsupported", verbs_known,
-				      "\"%s\" is not available in this version",
-				      problem_quote_bytes(text, len).text);
-	return problem_refuse(why, "unknown-verb", verbs_known, "there is no verb \"%s\"",
-			      problem_quote_bytes(text, len).text);
+		return problem_set(why, "unsupported", verbs_known,
+				   "\"%s\" is not available in this version",
+				   problem_quote_bytes(text, len).text);
+	return problem_set(why, "unknown-verb", verbs_known, "there is no verb \"%s\"",
+			   problem_quote_bytes(text, len).text);
 }
 
 static bool is_blank(char c)
@@ -69,7 +69,7 @@ static bool is_blank(char c)
 }
 
 int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *ret_nverbs,
-	      struct vm_problem *ret_why)
+	      struct problem *ret_why)
 {
 	enum ctl_verb verbs[CTL_VERBS_MAX];
 	const char *end = text + len;
@@ -77,8 +77,8 @@ int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *re
 	size_t n = 0;
 
 	if (len > CTL_TEXT_MAX)
-		return problem_refuse(ret_why, "too-long", verbs_known,
-				      "%zu bytes are too much for a list of verbs", len);
+		return problem_set(ret_why, "too-long", verbs_known,
+				   "%zu bytes are too much for a list of verbs", len);
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		const char *next = newline ? newline + 1 : end;
@@ -92,9 +92,9 @@ int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *re
 			stop--;
 		if (text < stop) {
 			if (n == CTL_VERBS_MAX)
-				return problem_refuse(ret_why, "too-many", verbs_known,
-						      "more than %d verbs in one write",
-						      CTL_VERBS_MAX);
+				return problem_set(ret_why, "too-many", verbs_known,
+						   "more than %d verbs in one write",
+						   CTL_VERBS_MAX);
 			r = parse_verb(text, (size_t)(stop - text), &verbs[n], ret_why);
 			if (r < 0) {
 				problem_name_line(ret_why, line);

@@ -35,6 +35,6 @@ const char *ctl_verb_str(enum ctl_verb verb);
  * Return: 0 or -EINVAL; one line that is wrong refuses all of it.
  */
 int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *ret_nverbs,
-	      struct vm_problem *ret_why);
+	      struct problem *ret_why);
 
 #endif

@@ -343,7 +343,7 @@ static int ctl_write(struct fs *fs, struct handle *h, const void *data, size_t s
 		     uint64_t offset)
 {
 	enum ctl_verb verbs[CTL_VERBS_MAX];
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	size_t n = 0;
 	int e;
 

@@ -256,7 +256,7 @@ int netnode_apply(struct session *s, const struct settings *with)
 					 *why ? why : strerror(-e));
 	}
 	if (e < 0 && ports) { /* back to what it was; what is asked for twice is refused once */
-		struct vm_problem first = s->error;
+		struct problem first = s->error;
 
 		(void)apply_ports(s, with->ports, s->settings.ports);
 		s->error = first;

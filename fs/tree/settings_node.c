@@ -10,7 +10,7 @@
 #include "network.h"
 #include "fs/config/network.h"
 #include "fs/session/offer.h"
-#include "fs/config/problem.h"
+#include "vm/base/problem.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
 #include "text.h"
@@ -41,7 +41,7 @@ static int failed(struct session *s, int e)
 }
 
 /* Takes over @with; unless making it ended with an error, @e, which @why may explain. */
-static int settle(struct session *s, struct settings *with, int e, const struct vm_problem *why)
+static int settle(struct session *s, struct settings *with, int e, const struct problem *why)
 {
 	if (e == 0)
 		e = take_effect(s, with);
@@ -63,7 +63,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
 {
 	struct settings with = {0};
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	int e = settings_copy(&with, base);
 
 	if (e == 0)
@@ -85,26 +85,26 @@ int config_replace(struct session *s, const char *text, size_t len)
 
 /* Makes @with's list of @text. */
 static int take_list(const struct session *s, struct settings *with, const char *text, size_t len,
-		     struct vm_problem *why)
+		     struct problem *why)
 {
 	int e;
 
 	if (len && memchr(text, '\0', len))
-		return problem_refuse(why, "invalid", "Write plain text.",
-				      "the list holds a NUL byte");
+		return problem_set(why, "invalid", "Write plain text.",
+				   "the list holds a NUL byte");
 	e = netset_allow(with, text, len, &s->fs->conf->limits, why);
 	if (e < 0 || with->network || !*with->allow)
 		return e;
-	problem_refuse(why, "network-off",
-		       "echo 'network = on' >> config, before the first run or after `close`.",
-		       "this sandbox has no network, so there is nothing to allow");
+	problem_set(why, "network-off",
+		    "echo 'network = on' >> config, before the first run or after `close`.",
+		    "this sandbox has no network, so there is nothing to allow");
 	return -ENETDOWN;
 }
 
 int config_allow(struct session *s, const char *text, size_t len)
 {
 	struct settings with = {0};
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	int e = settings_copy(&with, &s->settings);
 
 	if (e == 0)

@@ -45,7 +45,7 @@ static json_t *any_string(const char *s)
 	return j ? j : json_string("(not UTF-8)");
 }
 
-static json_t *problem_json(const struct vm_problem *p)
+static json_t *problem_json(const struct problem *p)
 {
 	if (!p->code[0])
 		return json_null();

@@ -17,7 +17,7 @@
 #include "stream.h"
 
 /* @p: or NULL */
-static int render_error(const struct vm_problem *p, struct buf *out)
+static int render_error(const struct problem *p, struct buf *out)
 {
 	int r;
 

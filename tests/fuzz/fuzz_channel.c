@@ -49,7 +49,7 @@ static void on_exit_run(void *data, uint32_t run, const struct vm_result *result
 	exits++;
 }
 
-static void on_closed(void *data, const struct vm_problem *problem)
+static void on_closed(void *data, const struct problem *problem)
 {
 	(void)data;
 	(void)problem;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `ctl`. */
-/* modules: fs/tree/ctl.c fs/config/problem.c */
+/* modules: fs/tree/ctl.c vm/base/problem.c */
 #include <assert.h>
 #include <errno.h>
 
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	enum ctl_verb verbs[CTL_VERBS_MAX];
-	struct vm_problem why = {.code = ""};
+	struct problem why = {.code = ""};
 	size_t n = 0;
 	int r = ctl_parse((const char *)data, size, verbs, &n, &why);
 

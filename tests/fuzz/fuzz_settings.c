@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
-/* modules: fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c fs/config/problem.c vm/base/buf.c vm/net/allow_check.c */
+/* modules: fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c vm/base/problem.c vm/base/buf.c vm/net/allow_check.c */
 /* modules: vm/net/filter/allow.c vm/net/filter/address.c */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ static void check_round_trip(const struct settings *s)
 {
 	static const struct settings_limits none;
 	struct buf text = {0}, text2 = {0};
-	struct vm_problem why = {.code = ""};
+	struct problem why = {.code = ""};
 	struct settings again;
 
 	assert(settings_render(s, &text) == 0);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					     .max_timeout_s = 60,
 					     .max_idle_timeout_s = 60,
 					     .max_allow = most};
-	struct vm_problem why = {.code = ""};
+	struct problem why = {.code = ""};
 	struct buf before = {0}, after = {0};
 	struct settings s;
 	int r;

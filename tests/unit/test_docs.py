@@ -60,11 +60,11 @@ ops = read("fs/fuse/ops.c", "fs/request/handle.c", "fs/session/session.c", "fs/s
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 
 # Every word that can stand behind `code:` has its line in the table.
-said = r"\b(?:trouble_set|session_problemf|problem_refuse)\("
+said = r"\b(?:problem_set|session_problemf)\("
 both = sources("fs/**/*.[ch]") + sources("vm/**/*.[ch]")
 codes = set(re.findall(r'\.code = "([a-z-]+)"', both))
 codes |= set(re.findall(r'\bcode, sizeof\([^)]*\bcode\), "([a-z-]+)"', both))
-defined = dict(re.findall(r'#define ((?:VM|TROUBLE)_\w+)\s+"([a-z-]+)"', both))
+defined = dict(re.findall(r'#define (PROBLEM_\w+)\s+"([a-z-]+)"', both))
 for call in re.findall(said + r"[^,;]+,([^;]*?),", both):
     codes |= set(re.findall(r'"([a-z-]+)"', call)) | {defined[name] for name in defined if name in call}
 # What becomes of a session with `fresh` after a run, and of a machine that nobody has, is told nobody.

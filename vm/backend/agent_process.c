@@ -28,7 +28,7 @@ static void on_console(struct reader *r, const void *bytes, size_t len)
 		h->events->console(h->data, bytes, len);
 }
 
-void hosted_over(struct hosted *h, const struct vm_problem *p)
+void hosted_over(struct hosted *h, const struct problem *p)
 {
 	h->child_gone = true;
 	if (h->destroying)

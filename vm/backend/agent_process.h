@@ -42,7 +42,7 @@ int hosted_start(struct hosted *h, const struct backend_spec *spec, hosted_spawn
 void hosted_started(struct child *c);
 
 /* The child is no more; the backend goes when it is destroyed. */
-void hosted_over(struct hosted *h, const struct vm_problem *p);
+void hosted_over(struct hosted *h, const struct problem *p);
 
 /* For struct backend_ops. */
 void hosted_destroy(struct hosted *h);

@@ -12,7 +12,7 @@
 
 struct vm;
 struct buf;
-struct vm_problem;
+struct problem;
 struct jail_report;
 struct view;
 struct gauges;
@@ -47,7 +47,7 @@ struct backend_events {
 	void (*hangup)(void *data);
 	void (*console)(void *data, const void *bytes, size_t len);
 	/* It can't start, or has ended; once at most. backend_ops.destroy is still due. */
-	void (*down)(void *data, const struct vm_problem *problem);
+	void (*down)(void *data, const struct problem *problem);
 	/* The answer to backend_ops.destroy: nothing is left, and the pointer is invalid. */
 	void (*destroyed)(void *data);
 };
@@ -85,7 +85,7 @@ struct backend_ops {
 	 */
 	int (*start)(struct vm *vm, const struct backend_spec *spec,
 		     const struct backend_events *events, void *data, struct backend **ret_backend,
-		     int *ret_stream, struct vm_problem *ret_problem);
+		     int *ret_stream, struct problem *ret_problem);
 
 	/* Kills at once what runs. */
 	void (*destroy)(struct backend *b);

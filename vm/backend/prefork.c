@@ -56,7 +56,7 @@ static void on_up(void *data)
 	r->failures = 0;
 }
 
-static void on_down(void *data, const struct vm_problem *problem)
+static void on_down(void *data, const struct problem *problem)
 {
 	struct recipe *r = data;
 
@@ -82,7 +82,7 @@ static void on_late_up(void *data)
 	(void)data;
 }
 
-static void on_late_down(void *data, const struct vm_problem *problem)
+static void on_late_down(void *data, const struct problem *problem)
 {
 	(void)data;
 	(void)problem;

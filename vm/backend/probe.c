@@ -82,7 +82,7 @@ static void decide(struct probe *p)
 	p->unclear = p->qemu_unclear || (p->wish != ACCEL_TCG && undecided);
 	p->fatal = true;
 	if (!p->qemu_ok) {
-		trouble_set(&p->problem, "no-qemu",
+		problem_set(&p->problem, "no-qemu",
 			    p->qemu_unclear
 				    ? "It is asked again soon; if that goes on, see whether the "
 				      "host is short of memory or processes."
@@ -90,10 +90,10 @@ static void decide(struct probe *p)
 				      "the program; then mount again.",
 			    "%s", p->qemu);
 	} else if (!new_enough(p->qemu)) {
-		trouble_set(&p->problem, "old-qemu", "Install QEMU 7.2 or later.",
+		problem_set(&p->problem, "old-qemu", "Install QEMU 7.2 or later.",
 			    "QEMU %s is too old: 7.2 is needed", p->qemu);
 	} else if (p->wish == ACCEL_KVM && !kvm) {
-		trouble_set(
+		problem_set(
 			&p->problem, "kvm-unusable",
 			p->kvm.state == KVM_DENIED
 				? "Give whoever mounts rights on /dev/kvm (usermod -aG kvm USER, "

@@ -24,7 +24,7 @@ int accel_wish_parse(const char *name, enum accel_wish *ret_wish);
 struct probe {
 	enum accel_wish wish;
 	bool done, fatal;
-	struct vm_problem problem;
+	struct problem problem;
 	const char *accel; /* "probing", "kvm", "tcg" */
 	struct kvm_verdict kvm;
 	char qemu[128]; /* version, or why there is none */

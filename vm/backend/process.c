@@ -74,7 +74,7 @@ static void on_started(struct child *c)
 
 static void on_failed(struct child *c, int err, const char *step)
 {
-	struct vm_problem p;
+	struct problem p;
 	char fix[400];
 
 	if (c->no_card) {
@@ -83,10 +83,10 @@ static void on_failed(struct child *c, int err, const char *step)
 			"%s Sessions in virtual machines need no such file, installers of packages "
 			"do.",
 			survey_tun_fix(err));
-		trouble_set(&p, TROUBLE_NO_JAIL, fix,
+		problem_set(&p, PROBLEM_NO_JAIL, fix,
 			    "the sandbox can't have a network: /dev/net/tun: %s", strerror(-err));
 	} else {
-		trouble_set(&p, TROUBLE_NO_JAIL,
+		problem_set(&p, PROBLEM_NO_JAIL,
 			    "See `doctor` for what this host lacks; nothing is run without a jail.",
 			    "the sandbox did not start: %s: %s", step, strerror(-err));
 	}
@@ -95,19 +95,19 @@ static void on_failed(struct child *c, int err, const char *step)
 
 static void on_exited(struct child *c, int status)
 {
-	struct vm_problem p;
+	struct problem p;
 
 	/* What earlier runs have died of says nothing about this. */
 	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
 	    WTERMSIG(status) == SIGKILL)
-		trouble_set(&p, TROUBLE_OOM, "Give the session more memory (memory_mb).",
+		problem_set(&p, PROBLEM_OOM, "Give the session more memory (memory_mb).",
 			    "the sandbox's memory was full when its first process needed some");
 	else if (WIFSIGNALED(status))
-		trouble_set(
+		problem_set(
 			&p, "agent-killed", "Reset the session; more memory may help (memory_mb).",
 			"the sandbox's first process was killed by signal %d", WTERMSIG(status));
 	else
-		trouble_set(&p, "agent-exited", "Reset the session.",
+		problem_set(&p, "agent-exited", "Reset the session.",
 			    "the sandbox's first process ended with status %d",
 			    WEXITSTATUS(status));
 	hosted_over(c->data, &p);
@@ -205,20 +205,19 @@ static int describe(const struct vm *vm, const struct backend_spec *spec, struct
 	return 0;
 }
 
-static void explain(struct vm *vm, const struct backend_spec *spec, int err, struct vm_problem *p)
+static void explain(struct vm *vm, const struct backend_spec *spec, int err, struct problem *p)
 {
 	const char *why = strerror(-err);
 	char path[PATH_MAX];
 
 	if (spec->view && spec->view->image)
 		(void)images_tree(vm->images, spec->image, path, &why);
-	trouble_set(p, TROUBLE_NO_JAIL, "", "the sandbox can't be started: %s", why);
+	problem_set(p, PROBLEM_NO_JAIL, "", "the sandbox can't be started: %s", why);
 }
 
 static int process_start(struct vm *vm, const struct backend_spec *spec,
 			 const struct backend_events *events, void *data,
-			 struct backend **ret_backend, int *ret_stream,
-			 struct vm_problem *ret_problem)
+			 struct backend **ret_backend, int *ret_stream, struct problem *ret_problem)
 {
 	/* An installer's directory is made anew each time, so nobody could use what was kept for the next. */
 	const bool shelf = !spec->background && !(spec->view && spec->view->install);

@@ -97,7 +97,7 @@ static void on_words(struct reader *r, const void *bytes, size_t len)
 	tail_add(&b->said, bytes, len);
 }
 
-static void tell_down(struct backend *b, const struct vm_problem *p)
+static void tell_down(struct backend *b, const struct problem *p)
 {
 	if (b->told_down)
 		return;
@@ -176,7 +176,7 @@ static const struct qmp_events control_events = {on_event, on_control_lost, on_c
 
 /* ---- its process ---- */
 
-static void child_over(struct backend *b, struct vm_problem *p)
+static void child_over(struct backend *b, struct problem *p)
 {
 	char quote[400];
 
@@ -190,7 +190,7 @@ static void child_over(struct backend *b, struct vm_problem *p)
 	if (b->words.open)
 		reader_drain(&b->words);
 	if (b->said.total)
-		trouble_add(p, "; it said: %s", tail_quote(&b->said, NULL, quote, sizeof(quote)));
+		problem_add(p, "; it said: %s", tail_quote(&b->said, NULL, quote, sizeof(quote)));
 	tell_down(b, p);
 }
 
@@ -204,9 +204,9 @@ static void on_started(struct child *c)
 
 static void on_failed(struct child *c, int err, const char *step)
 {
-	struct vm_problem p;
+	struct problem p;
 
-	trouble_set(&p, "qemu-failed", "xsbxfs --check shows whether QEMU is usable.",
+	problem_set(&p, "qemu-failed", "xsbxfs --check shows whether QEMU is usable.",
 		    "QEMU was not started: %s: %s", step, strerror(-err));
 	child_over(c->data, &p);
 }
@@ -215,24 +215,24 @@ static void on_exited(struct child *c, int status)
 {
 	struct backend *b = c->data;
 	const double seconds = (double)(uv_now(b->vm->loop) - b->started_at) / 1000;
-	struct vm_problem p;
+	struct problem p;
 
 	if (b->qmp.reader.open)
 		reader_drain(&b->qmp.reader);
 	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
 	    WTERMSIG(status) == SIGKILL)
-		trouble_set(&p, TROUBLE_OOM,
+		problem_set(&p, PROBLEM_OOM,
 			    "Reset the session; see what else uses the host's memory.",
 			    "the host had no memory for QEMU, and killed it after %.1f s", seconds);
 	else if (WIFSIGNALED(status))
-		trouble_set(&p, "qemu-killed", "Reset the session; look for a lack of memory.",
+		problem_set(&p, "qemu-killed", "Reset the session; look for a lack of memory.",
 			    "QEMU was killed by signal %d (%s) after %.1f s", WTERMSIG(status),
 			    strsignal(WTERMSIG(status)), seconds);
 	else if (WEXITSTATUS(status))
-		trouble_set(&p, "qemu-exited", "", "QEMU ended with status %d after %.1f s",
+		problem_set(&p, "qemu-exited", "", "QEMU ended with status %d after %.1f s",
 			    WEXITSTATUS(status), seconds);
 	else
-		trouble_set(&p, "machine-off", "", "the machine %s itself%s after %.1f s",
+		problem_set(&p, "machine-off", "", "the machine %s itself%s after %.1f s",
 			    b->reset ? "reset" : "switched", b->reset ? "" : " off", seconds);
 	child_over(b, &p);
 }
@@ -331,12 +331,12 @@ static int migrate(struct backend *b, const char *command, const char *fd, qmp_r
 static void on_clone_reply(void *data, json_t *ret, const char *error)
 {
 	struct backend *b = data;
-	struct vm_problem p;
+	struct problem p;
 
 	(void)ret;
 	if (!error || b->destroying || b->child_gone || is_ending(b))
 		return;
-	trouble_set(&p, "clone-failed", "", "the snapshot can't be restored: %s", error);
+	problem_set(&p, "clone-failed", "", "the snapshot can't be restored: %s", error);
 	tell_down(b, &p);
 }
 
@@ -375,7 +375,7 @@ static int qemu_save(struct backend *b, backend_saved_fn fn)
 /* ---- a machine's life ---- */
 
 static int begin(struct backend *b, const struct backend_spec *spec, int *ret_stream,
-		 struct vm_problem *ret_problem)
+		 struct problem *ret_problem)
 {
 	_cleanup_close_ int state = -1;
 	struct qemu_ends e;
@@ -384,7 +384,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	int r = images_open(b->vm->images, spec->image, &image, &why);
 
 	if (r < 0) {
-		trouble_set(ret_problem, r == -ENOEXEC ? "no-agent" : "no-image",
+		problem_set(ret_problem, r == -ENOEXEC ? "no-agent" : "no-image",
 			    r == -ENOEXEC ? "Build the agent (make), or set `agent` to it."
 					  : "Build the images: scripts/images",
 			    "%s", why);
@@ -398,7 +398,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		r = spawn(b, spec, &image, &e, state);
 	if (r < 0) {
 		qemu_ends_close(&e);
-		trouble_set(ret_problem, r == -EPIPE ? "spawner-lost" : "no-resources",
+		problem_set(ret_problem, r == -EPIPE ? "spawner-lost" : "no-resources",
 			    r == -EPIPE ? "Unmount, and mount again." : "",
 			    "QEMU can't be started: %s", strerror(-r));
 		return r;
@@ -419,7 +419,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 
 static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 		      const struct backend_events *events, void *data, struct backend **ret_backend,
-		      int *ret_stream, struct vm_problem *ret_problem)
+		      int *ret_stream, struct problem *ret_problem)
 {
 	struct backend *b;
 	int r;
@@ -430,7 +430,7 @@ static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 	}
 	b = calloc(1, sizeof(*b));
 	if (!b) {
-		trouble_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");
+		problem_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");
 		return -ENOMEM;
 	}
 	b->vm = vm;

@@ -97,12 +97,12 @@ const struct imager_job *imager_look(const struct imager *im, const char *image)
 
 /* ---- who waits ---- */
 
-void imager_explain(const struct sandbox *s, struct vm_problem *p)
+void imager_explain(const struct sandbox *s, struct problem *p)
 {
 	const struct imager_job *job = find(&s->vm->imager, s->image, s->view.image);
 
-	trouble_set(
-		p, VM_IMAGE_MISSING,
+	problem_set(
+		p, PROBLEM_IMAGE_MISSING,
 		"Wait: the run begins when the image is there. `events` at the root shows how far "
 		"it is.",
 		"the image '%s' is not there yet and is being built: %s", s->image,
@@ -132,9 +132,10 @@ void imager_leave(struct imager *im, struct sandbox *s)
 void imager_overdue(struct sandbox *s)
 {
 	const struct imager_job *job = find(&s->vm->imager, s->image, s->view.image);
-	struct vm_problem p;
+	struct problem p;
 
-	trouble_set(&p, VM_IMAGE_MISSING, "Reset the session when `events` says that it is there.",
+	problem_set(&p, PROBLEM_IMAGE_MISSING,
+		    "Reset the session when `events` says that it is there.",
 		    "the image '%s' was not built within %u minutes; the last of it: %s", s->image,
 		    IMAGE_MS / 60000, job ? job->step : "nothing");
 	sandbox_fail(s, &p);
@@ -142,7 +143,7 @@ void imager_overdue(struct sandbox *s)
 
 /* Those who wait for @image go on, or end with @problem. */
 static void release(struct imager *im, const char *image, bool unpack,
-		    const struct vm_problem *problem)
+		    const struct problem *problem)
 {
 	struct sandbox *s, *next;
 
@@ -186,14 +187,14 @@ static void on_line(struct words *w, char *text)
 
 static void failed(struct imager *im, struct imager_job *job, const char *why)
 {
-	struct vm_problem p;
+	struct problem p;
 
 	job->state = IMAGER_FAILED;
 	job->ended_at = uv_now(im->vm->loop);
 	snprintf(job->problem, sizeof(job->problem), "%.690s", why);
 	log_warn("image %s: not built: %s", job->name, why);
 	vm_tell(im->vm, "image", "%s: not built: %.400s", job->name, why);
-	trouble_set(&p, "image-failed", "", "the image '%s' can't be built: %s", job->name, why);
+	problem_set(&p, "image-failed", "", "the image '%s' can't be built: %s", job->name, why);
 	snprintf(
 		p.fix, sizeof(p.fix),
 		"Mend what it says and try again, or run it by hand to see all of it: %.300s %.64s",

@@ -73,7 +73,7 @@ void imager_leave(struct imager *im, struct sandbox *s);
 void imager_overdue(struct sandbox *s);
 
 /* What a sandbox waits for, in words. */
-void imager_explain(const struct sandbox *s, struct vm_problem *p);
+void imager_explain(const struct sandbox *s, struct problem *p);
 
 /* What is known of an image that is missing; NULL if it was never asked for. */
 const struct imager_job *imager_look(const struct imager *im, const char *image);

@@ -23,7 +23,7 @@ void install_ask_line(struct install_ask *ask, const char *line)
 			 line + strlen(NEWEST));
 }
 
-void install_ask_answer(struct install *job, const struct vm_problem *why)
+void install_ask_answer(struct install *job, const struct problem *why)
 {
 	const struct install_ask *first = job->ask;
 	const char *cause = why				     ? why->cause

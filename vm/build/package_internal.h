@@ -15,7 +15,7 @@ bool install_waits(const struct sandbox *s, const struct install *job);
 
 /* Those who wait for it go on, or end with @problem. */
 void install_release(struct installer *in, const struct install *job,
-		     const struct vm_problem *problem);
+		     const struct problem *problem);
 
 /* Ends the current install; what there is of it is removed. @fmt makes the cause. */
 void installer_give_up(struct installer *in, const char *fix, const char *fmt, ...)
@@ -59,7 +59,7 @@ void installer_wait(struct installer *in, struct sandbox *s, const struct instal
 void install_ask_line(struct install_ask *ask, const char *line);
 
 /* Tells all who ask, and forgets them; @why: NULL if it went well. */
-void install_ask_answer(struct install *job, const struct vm_problem *why);
+void install_ask_answer(struct install *job, const struct problem *why);
 
 /* Begins with the next install, unless one is going on. */
 void install_next(struct installer *in);

@@ -116,7 +116,7 @@ void installer_fini(struct installer *in)
 	struct install *job;
 
 	while (in->vm && (job = TAILQ_FIRST(&in->installs))) {
-		install_ask_answer(job, &(struct vm_problem){.cause = "xsbxfs is ending"});
+		install_ask_answer(job, &(struct problem){.cause = "xsbxfs is ending"});
 		install_forget(in, job);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
@@ -229,7 +229,7 @@ static void succeeded(struct installer *in)
 	struct layer *l = in->vm->closing ? NULL : layer_get(&in->vm->layers, job->key);
 
 	if (!l && !in->vm->closing) {
-		trouble_set(&in->why, VM_PACKAGES_FAILED,
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Remove it, or give each user who mounts a cache of his own.",
 			    "what was installed as %.400s/%s can't be opened, or is another user's",
 			    in->vm->layers.dir, job->key);
@@ -263,7 +263,7 @@ void installer_give_up(struct installer *in, const char *fix, const char *fmt, .
 	va_start(ap, fmt);
 	vsnprintf(cause, sizeof(cause), fmt, ap);
 	va_end(ap);
-	trouble_set(&in->why, VM_PACKAGES_FAILED, fix, "%s", cause);
+	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, fix, "%s", cause);
 	give_up(in);
 }
 
@@ -350,7 +350,7 @@ static void start_work(struct installer *in)
 
 	if (r == 0)
 		return;
-	trouble_set(&in->why, VM_PACKAGES_FAILED, "", "no packages can be installed: %s",
+	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "no packages can be installed: %s",
 		    strerror(-r));
 	failed(in);
 }
@@ -382,7 +382,7 @@ void installer_fetched(struct installer *in)
 		go(in, INSTALL_BEGIN);
 		return;
 	}
-	trouble_set(&in->why, VM_PACKAGES_FAILED, "", "xsbxfs is ending");
+	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	failed(in);
 }
 
@@ -397,7 +397,7 @@ void installer_ran(struct installer *in, bool well)
 
 	words_end(&in->words);
 	if (in->vm->closing && !in->why.code[0])
-		trouble_set(&in->why, VM_PACKAGES_FAILED, "", "xsbxfs is ending");
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	if (!well || in->vm->closing || job->ask)
 		give_up(in);
 	else if (job->step == INSTALL_RUN && job->need.form == LAYER_EROFS)

@@ -49,7 +49,7 @@ struct install {
 	struct install_ask *ask; /* only what would be installed is asked for; owned */
 	bool prepared;		 /* a template wants it that is to be ready before it is used */
 	uint64_t started_at, ended_at;
-	struct vm_problem problem; /* how it failed */
+	struct problem problem; /* how it failed */
 };
 
 /* Looks at the directory in which something is installed; see package_watch.c. */
@@ -94,7 +94,7 @@ struct installer {
 	struct sandbox *builder;
 	struct install_watch watch; /* `on` only while there is a `builder` */
 	bool sent, done;	    /* its run was handed over; it has ended well */
-	struct vm_problem why;	    /* if not */
+	struct problem why;	    /* if not */
 
 	struct vm_install view; /* what `builder` sees */
 	char index[512];  /* what `prepare` found: the registry, "" for the installer's default; */
@@ -139,14 +139,14 @@ struct layer *installer_layer(struct installer *in, const struct layer_need *nee
  * Return: 0 if it is being made or waits for its turn, or -errno.
  */
 int installer_ask(struct installer *in, const struct layer_need *need, struct sandbox *s,
-		  struct vm_problem *ret_problem);
+		  struct problem *ret_problem);
 
 /* It does not wait any more, if it did. */
 void installer_leave(struct installer *in, struct sandbox *s);
 void installer_overdue(struct sandbox *s);
 
 /* What a sandbox waits for, in words. */
-void installer_explain(const struct sandbox *s, struct vm_problem *p);
+void installer_explain(const struct sandbox *s, struct problem *p);
 
 /* At the end: kills what runs. Sandboxes end by themselves. */
 void installer_cut(struct installer *in);

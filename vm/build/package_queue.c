@@ -160,7 +160,7 @@ struct install *install_choose(struct installer *in)
 /* ---- asking ---- */
 
 int installer_ask(struct installer *in, const struct layer_need *need, struct sandbox *s,
-		  struct vm_problem *ret_problem)
+		  struct problem *ret_problem)
 {
 	char key[DIGEST_HEX];
 	struct install *job;
@@ -183,7 +183,7 @@ int installer_ask(struct installer *in, const struct layer_need *need, struct sa
 		r = -ENOMEM;
 	}
 	if (!job) {
-		trouble_set(ret_problem, VM_PACKAGES_FAILED, "",
+		problem_set(ret_problem, PROBLEM_PACKAGES_FAILED, "",
 			    "the packages can't be installed: %s", why);
 		return r;
 	}

@@ -59,8 +59,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return; /* READY is said once more */
 	in->sent = true;
 	if (r < 0) {
-		trouble_set(&in->why, VM_PACKAGES_FAILED, "", "the installer was not started: %s",
-			    strerror(-r));
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "",
+			    "the installer was not started: %s", strerror(-r));
 		sandbox_close(in->builder);
 	}
 }
@@ -78,20 +78,20 @@ static void explain(struct installer *in, const struct vm_result *result)
 	char quote[700];
 
 	if (result->outcome == VM_TIMEOUT)
-		trouble_set(&in->why, VM_PACKAGES_FAILED, "Try again, or name fewer packages.",
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "Try again, or name fewer packages.",
 			    "the installer took more than %u seconds",
 			    timeout_ms(in->current) / 1000);
 	else if (result->outcome != VM_DONE)
-		trouble_set(&in->why, VM_PACKAGES_FAILED, "",
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "",
 			    "the installer did not end well (%s) %s",
 			    vm_outcome_str(result->outcome), result->problem.cause);
 	else if (result->status == 128 + SIGXFSZ) /* as a shell says it; the jail has that limit */
-		trouble_set(&in->why, VM_PACKAGES_FAILED,
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Name fewer packages, or raise layer_limit.",
 			    "the packages have a file that is larger than all layers may be");
 	else
-		trouble_set(
-			&in->why, VM_PACKAGES_FAILED,
+		problem_set(
+			&in->why, PROBLEM_PACKAGES_FAILED,
 			tail_contains(&in->words.said, "no usable wheels")
 				? "Name a version that has a wheel for this Python: packages are "
 				  "not built from source here."
@@ -113,7 +113,7 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	sandbox_close(in->builder);
 }
 
-static void on_closed(void *data, const struct vm_problem *problem)
+static void on_closed(void *data, const struct problem *problem)
 {
 	struct installer *in = data;
 
@@ -121,7 +121,7 @@ static void on_closed(void *data, const struct vm_problem *problem)
 	in->builder = NULL;
 	if (!in->done && problem && !in->why.code[0]) {
 		in->why = *problem;
-		trouble_set(&in->why, VM_PACKAGES_FAILED, problem->fix,
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, problem->fix,
 			    "the sandbox for the installer did not start: %.900s", problem->cause);
 	}
 	installer_ran(in, in->done);

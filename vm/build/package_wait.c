@@ -13,11 +13,11 @@ bool install_waits(const struct sandbox *s, const struct install *job)
 	return strcmp(s->layer_key, job->key) == 0 && s->state != SANDBOX_CLOSING;
 }
 
-void installer_explain(const struct sandbox *s, struct vm_problem *p)
+void installer_explain(const struct sandbox *s, struct problem *p)
 {
 	const struct install *job = install_find(&s->vm->installer, s->layer_key);
 
-	trouble_set(p, VM_PACKAGES_WAIT,
+	problem_set(p, PROBLEM_PACKAGES_WAIT,
 		    "Wait: the run begins when they are there. `console` shows how far it is.",
 		    "the packages are being installed: %s",
 		    job && job->line[0] ? job->line : "it begins soon");
@@ -47,15 +47,14 @@ void installer_leave(struct installer *in, struct sandbox *s)
 
 void installer_overdue(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 
-	trouble_set(&p, VM_PACKAGES_FAILED, "Reset the session to try again.",
+	problem_set(&p, PROBLEM_PACKAGES_FAILED, "Reset the session to try again.",
 		    "the packages were not installed within %u minutes", WAIT_MS / 60000);
 	sandbox_fail(s, &p);
 }
 
-void install_release(struct installer *in, const struct install *job,
-		     const struct vm_problem *problem)
+void install_release(struct installer *in, const struct install *job, const struct problem *problem)
 {
 	struct sandbox *s, *following;
 

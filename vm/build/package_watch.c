@@ -33,21 +33,21 @@ static void again(struct install_watch *w, unsigned ms)
 void installer_explain_room(struct installer *in, int result, uint64_t bytes)
 {
 	if (result == -EFBIG)
-		trouble_set(&in->why, VM_PACKAGES_FAILED,
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Name fewer packages, or raise layer_limit.",
 			    "the packages, and what they are made of, take %llu MiB: more than "
 			    "twice what all layers may have",
 			    (unsigned long long)(bytes >> 20));
 	else if (result == -E2BIG)
-		trouble_set(&in->why, VM_PACKAGES_FAILED, "Name fewer packages.",
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "Name fewer packages.",
 			    "the packages have more than %u files, or directories that are nested "
 			    "too deep",
 			    LAYER_FILES_MAX);
 	else if (result == -EACCES)
-		trouble_set(&in->why, VM_PACKAGES_FAILED, "Name other packages.",
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "Name other packages.",
 			    "the packages have a directory that may not be read");
 	else
-		trouble_set(&in->why, VM_PACKAGES_FAILED,
+		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Make room: 512 MiB of the disk, or a 50th of a small one, have to "
 			    "stay free.",
 			    "there is no room for packages in %.400s: %s", in->vm->layers.dir,

@@ -24,21 +24,21 @@
 #define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
 
 /* How a failed start looks from the machine's side. */
-void link_boot_failed(struct sandbox *s, const struct vm_problem *why)
+void link_boot_failed(struct sandbox *s, const struct problem *why)
 {
-	struct vm_problem p;
+	struct problem p;
 	char quote[600];
 
 	if (s->ops->drain && s->backend)
 		s->ops->drain(s->backend);
-	trouble_set(&p, "boot-failed", FIX_BOOT_FAILED, "%.300s", why->cause);
+	problem_set(&p, "boot-failed", FIX_BOOT_FAILED, "%.300s", why->cause);
 	if (why->fix[0])
 		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);
 	if (s->console.total)
-		trouble_add(&p, "; the console ends with: %s",
+		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
-	else if (strcmp(why->code, TROUBLE_NO_JAIL) != 0) /* where nothing ran, nothing was said */
-		trouble_add(&p, "; the console shows nothing");
+	else if (strcmp(why->code, PROBLEM_NO_JAIL) != 0) /* where nothing ran, nothing was said */
+		problem_add(&p, "; the console shows nothing");
 	sandbox_fail(s, &p);
 }
 
@@ -56,10 +56,10 @@ void link_overdue(struct sandbox *s)
 		[PHASE_RESET] = "no fresh interpreter came up",
 		[PHASE_UP] = "",
 	};
-	struct vm_problem p;
+	struct problem p;
 
 	static_assert(ARRAY_SIZE(waited_for) == SANDBOX_NPHASES, "words for each phase");
-	trouble_set(&p, "agent-silent",
+	problem_set(&p, "agent-silent",
 		    "The machine may be overloaded: try again, or raise boot_timeout_s.",
 		    "%s within %u s", waited_for[s->phase], (unsigned)(s->allowed_ms / 1000));
 	if (s->phase == PHASE_RESET)
@@ -72,14 +72,14 @@ void link_overdue(struct sandbox *s)
 
 static bool send_frame(struct sandbox *s, struct channel_frame *f)
 {
-	struct vm_problem p;
+	struct problem p;
 
 	if (f && !f->out.bad) {
 		channel_push(&s->channel, f, CHANNEL_CONTROL);
 		return true;
 	}
 	channel_frame_free(f);
-	trouble_set(&p, "no-memory", "", "there is no memory for a message to the sandbox");
+	problem_set(&p, "no-memory", "", "there is no memory for a message to the sandbox");
 	sandbox_fail(s, &p);
 	return false;
 }
@@ -291,20 +291,20 @@ static int on_failed(struct sandbox *s, struct proto_in *in)
 	const uint32_t err = get_u32(in);
 	const struct proto_str words = get_str(in, 4096);
 	const bool reset = s->phase == PHASE_RESET;
-	struct vm_problem p;
+	struct problem p;
 	char text[512];
 
 	if (!get_end(in) ||
 	    (s->phase != PHASE_SETUP && s->phase != PHASE_WARM && !reset && s->unsettled != 1))
 		return -EPROTO;
 	take_words(text, sizeof(text), words);
-	trouble_set(&p, reset ? "reset-failed" : "setup-failed", FIX_BOOT_FAILED,
+	problem_set(&p, reset ? "reset-failed" : "setup-failed", FIX_BOOT_FAILED,
 		    "the agent could not prepare the sandbox: %s%s%s", text, err ? ": " : "",
 		    err && err < 134 ? strerror((int)err) : "");
 	/* Only a process sandbox that shows the host's programs can lack it: images have it. */
 	if (err == ENOENT && strcmp(s->language, "javascript") == 0 &&
 	    strcmp(text, "starting the interpreter") == 0)
-		trouble_set(&p, reset ? "reset-failed" : "setup-failed",
+		problem_set(&p, reset ? "reset-failed" : "setup-failed",
 			    "Install bun in the PATH of the daemon, or give the template view = "
 			    "image.",
 			    "the interpreter, the program bun, was not found");
@@ -378,7 +378,7 @@ static void take_output(struct sandbox *s, struct proto_in *in)
 /* Of an exercise, or of a warm-up. */
 static int on_exercised(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
 {
-	struct vm_problem p;
+	struct problem p;
 	char quote[400];
 	struct proto_exit e;
 
@@ -395,13 +395,13 @@ static int on_exercised(struct sandbox *s, const struct proto_header *h, struct 
 		return 0;
 	}
 	if (h->id == WARMUP_RUN)
-		trouble_set(&p, "warmup-failed",
+		problem_set(&p, "warmup-failed",
 			    "Correct the template's warmup in xsbxfs.conf, or give it more memory.",
 			    "the template's warmup %s: %s",
 			    e.how == PROTO_HOW_TIMEOUT ? "took too long" : "failed",
 			    tail_quote(&s->said, NULL, quote, sizeof(quote)));
 	else
-		trouble_set(&p, "not-warm", "", "the interpreter failed at its first program");
+		problem_set(&p, "not-warm", "", "the interpreter failed at its first program");
 	sandbox_fail(s, &p);
 	return 0;
 }
@@ -443,7 +443,7 @@ static int take_frame(struct sandbox *s, const struct proto_header *h, struct pr
 static int on_frame(void *data, const struct proto_header *h, struct proto_in *in)
 {
 	struct sandbox *s = data;
-	struct vm_problem p;
+	struct problem p;
 	int r;
 
 	if (s->state == SANDBOX_CLOSING || s->retry)
@@ -451,7 +451,7 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 	s->unheard = 0;
 	r = take_frame(s, h, in);
 	if (r == -EPROTO) {
-		trouble_set(&p, "agent-protocol", "Reset the session.",
+		problem_set(&p, "agent-protocol", "Reset the session.",
 			    "the agent in the sandbox sent a %s message that makes no sense",
 			    proto_type_name(h->type));
 		sandbox_fail(s, &p);
@@ -462,14 +462,14 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 static void on_lost(void *data, int err)
 {
 	struct sandbox *s = data;
-	struct vm_problem p;
+	struct problem p;
 
 	/* Its end was closed, with something unread or not: what it ran in may say why. */
 	if (err == 0 || err == -ECONNRESET || err == -EPIPE) {
 		link_hangup(s);
 		return;
 	}
-	trouble_set(&p, err == -EPROTO ? "agent-protocol" : "agent-lost", "Reset the session.",
+	problem_set(&p, err == -EPROTO ? "agent-protocol" : "agent-lost", "Reset the session.",
 		    "the connection to the agent in the sandbox failed: %s",
 		    err == -EPROTO ? "what came was no message" : strerror(-err));
 	sandbox_fail(s, &p);

@@ -52,7 +52,7 @@ void turn_abandon(struct sandbox *s)
 	if (!s->turn.id)
 		return;
 	if (s->asked)
-		trouble_set(&r.problem, "closed", "", "the sandbox was closed %s",
+		problem_set(&r.problem, "closed", "", "the sandbox was closed %s",
 			    s->turn.sent ? "during the run" : "before the run began");
 	else
 		r.problem = s->problem;
@@ -67,7 +67,7 @@ static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
  * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
 void turn_overdue(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 
 	if (!s->turn.id) {
 		if (s->usage_stale)
@@ -82,7 +82,7 @@ void turn_overdue(struct sandbox *s)
 	}
 	s->turn.settled = true;
 	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
-	trouble_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
+	problem_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox was to end the run, and has not for %u s",
 		    LATE_MS / 1000);
 	sandbox_fail(s, &p);
@@ -112,26 +112,25 @@ void turn_look(struct sandbox *s)
 }
 
 /* What became of the interpreter between two runs. */
-static void explain_gone(const struct sandbox *s, const struct proto_exit *e,
-			 struct vm_problem *ret_p)
+static void explain_gone(const struct sandbox *s, const struct proto_exit *e, struct problem *ret_p)
 {
 	const bool oom = e->gone == PROTO_GONE_OOM ||
 			 (e->gone == PROTO_GONE_SIGNAL && e->status == SIGKILL &&
 			  s->turn.oom_kills > s->oom_kills);
 
-	trouble_set(ret_p, "interpreter-gone",
+	problem_set(ret_p, "interpreter-gone",
 		    "Run again what had set the variables: the next run has a fresh interpreter.",
 		    "the interpreter, and with it the state of earlier runs, was gone before the "
 		    "run began: ");
 	if (oom)
-		trouble_add(ret_p, "the sandbox's %u MiB of memory were not enough", s->memory_mb);
+		problem_add(ret_p, "the sandbox's %u MiB of memory were not enough", s->memory_mb);
 	else if (e->gone == PROTO_GONE_SIGNAL)
-		trouble_add(ret_p, "it was killed by signal %u (%s)", e->status,
+		problem_add(ret_p, "it was killed by signal %u (%s)", e->status,
 			    strsignal((int)e->status));
 	else if (e->gone == PROTO_GONE_EXITED)
-		trouble_add(ret_p, "it had ended with status %u", e->status);
+		problem_add(ret_p, "it had ended with status %u", e->status);
 	else
-		trouble_add(ret_p, "it had let go of its connection to the agent, and was ended");
+		problem_add(ret_p, "it had let go of its connection to the agent, and was ended");
 }
 
 /* The run may be looked at before the guest has been asked. */
@@ -180,16 +179,16 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 		outcome_known(&r, r.outcome);
 	r.fresh = e.fresh; /* what was killed before it began has harmed nothing */
 	if (r.outcome == VM_OOM)
-		trouble_set(&r.problem, TROUBLE_OOM, "Give the session more memory (memory_mb).",
+		problem_set(&r.problem, PROBLEM_OOM, "Give the session more memory (memory_mb).",
 			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
 	if (e.how == PROTO_HOW_GONE)
 		explain_gone(s, &e, &r.problem);
 	else if (e.how == PROTO_HOW_NOT_TAKEN)
-		trouble_set(&r.problem, "not-taken",
+		problem_set(&r.problem, "not-taken",
 			    "echo reset > ctl gives the session an interpreter that can.",
 			    "the interpreter could not take the run: %s", strerror((int)e.status));
 	else if (r.outcome == VM_REFUSED)
-		trouble_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
+		problem_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");
 	s->oom_kills = kills;
 	s->usage_stale = true;

@@ -74,7 +74,7 @@ const char *vm_outcome_str(enum vm_outcome outcome)
 
 static void report_wait(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 
 	if (!s->awaits)
 		return;
@@ -111,7 +111,7 @@ void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
 }
 
 /* The one way to the end; @problem is NULL if it was asked for. */
-static void sandbox_end(struct sandbox *s, const struct vm_problem *problem)
+static void sandbox_end(struct sandbox *s, const struct problem *problem)
 {
 	if (s->state == SANDBOX_CLOSING)
 		return;
@@ -124,7 +124,7 @@ static void sandbox_end(struct sandbox *s, const struct vm_problem *problem)
 }
 
 /* A clone that does not come up is no reason to let its user down. */
-static bool retries(struct sandbox *s, const struct vm_problem *problem)
+static bool retries(struct sandbox *s, const struct problem *problem)
 {
 	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT || s->state == SANDBOX_CLOSING ||
 	    s->vm->closing || s->vm->spawner_lost ||
@@ -136,14 +136,14 @@ static bool retries(struct sandbox *s, const struct vm_problem *problem)
 	return true;
 }
 
-void sandbox_give_up(struct sandbox *s, const struct vm_problem *problem)
+void sandbox_give_up(struct sandbox *s, const struct problem *problem)
 {
 	if (s->kind == SANDBOX_USER && s->state != SANDBOX_CLOSING)
 		s->vm->failed++;
 	sandbox_end(s, problem);
 }
 
-void sandbox_fail(struct sandbox *s, const struct vm_problem *problem)
+void sandbox_fail(struct sandbox *s, const struct problem *problem)
 {
 	if (!s->retry && !retries(s, problem))
 		sandbox_give_up(s, problem);
@@ -158,13 +158,13 @@ void sandbox_close(struct sandbox *s)
 
 static void no_place(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 	const char *fix;
 	char why[256];
 
 	admit_explain(s, why, sizeof(why), &fix);
 	s->vm->refused++;
-	trouble_set(&p, "no-place", fix, "no place for another sandbox in %u s: %s",
+	problem_set(&p, "no-place", fix, "no place for another sandbox in %u s: %s",
 		    s->vm->admission_s, why);
 	sandbox_fail(s, &p);
 }
@@ -226,9 +226,9 @@ void sandbox_ask_usage(struct sandbox *s)
 
 static void agent_silent(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 
-	trouble_set(
+	problem_set(
 		&p, "agent-silent", "Reset the session; the machine hung or had no memory left.",
 		"the agent in the sandbox has not answered for %u s", s->unheard * BEAT_MS / 1000);
 	sandbox_fail(s, &p);
@@ -258,9 +258,9 @@ static void on_heartbeat(uv_timer_t *timer)
 static void on_grace(uv_timer_t *timer)
 {
 	struct sandbox *s = timer->data;
-	struct vm_problem p;
+	struct problem p;
 
-	trouble_set(&p, "agent-lost", "Reset the session.",
+	problem_set(&p, "agent-lost", "Reset the session.",
 		    "the connection to the agent in the sandbox is lost");
 	sandbox_fail(s, &p);
 }

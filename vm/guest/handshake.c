@@ -32,10 +32,10 @@ static void on_console(void *data, const void *bytes, size_t len)
 	s->events->console(s->data, bytes, len);
 }
 
-static void on_down(void *data, const struct vm_problem *problem)
+static void on_down(void *data, const struct problem *problem)
 {
 	struct sandbox *s = data;
-	struct vm_problem p = *problem;
+	struct problem p = *problem;
 	char quote[600];
 
 	if (s->state == SANDBOX_CLOSING || s->retry)
@@ -45,14 +45,14 @@ static void on_down(void *data, const struct vm_problem *problem)
 		return;
 	}
 	if (tail_contains(&s->console, PANIC))
-		trouble_set(&p, "guest-panic",
+		problem_set(&p, "guest-panic",
 			    "Reset the session; more memory may help (memory_mb).",
 			    "the kernel in the sandbox gave up: %s",
 			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
 	else if (strcmp(p.code, "machine-off") == 0 && s->console.total)
-		trouble_add(&p, "; the console ends with: %s",
+		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&s->console, NULL, quote, sizeof(quote)));
-	if (strcmp(p.code, TROUBLE_OOM) == 0)
+	if (strcmp(p.code, PROBLEM_OOM) == 0)
 		turn_out_of_memory(s);
 	sandbox_fail(s, &p);
 }
@@ -136,7 +136,7 @@ bool link_start(struct sandbox *s)
 		.network = s->networked,
 		.layer = s->layer,
 	};
-	struct vm_problem p = {0};
+	struct problem p = {0};
 	int stream, r, up;
 
 	s->generation = 0;
@@ -161,7 +161,7 @@ bool link_start(struct sandbox *s)
 	r = channel_open(&s->channel, s->vm->loop, stream, &s->vm->scratch, &link_channel_events,
 			 s);
 	if (r < 0) {
-		trouble_set(&p, "no-resources", "", "no connection to the sandbox: %s",
+		problem_set(&p, "no-resources", "", "no connection to the sandbox: %s",
 			    strerror(-r));
 		sandbox_fail(s, &p);
 		return false;

@@ -113,7 +113,7 @@ struct sandbox {
 	unsigned exercises;  /* runs still to be made before anybody uses it */
 	unsigned unsettled;  /* adopted: answers to HELLO and SETUP that are still due */
 	TAILQ_ENTRY(sandbox) template_link;
-	struct vm_problem problem;
+	struct problem problem;
 
 	struct ticket ticket;
 	struct slot slot; /* HELD from before a run until its end; WAITING only while READY */
@@ -172,7 +172,7 @@ bool link_start(struct sandbox *s);
 /* For handshake.c. */
 extern const struct channel_events link_channel_events;
 void link_hello(struct sandbox *s);
-void link_boot_failed(struct sandbox *s, const struct vm_problem *why);
+void link_boot_failed(struct sandbox *s, const struct problem *why);
 
 /* Called by clock.c: what wallclock_hold() has held up may go on. */
 void link_clock_settled(struct sandbox *s);

@@ -80,7 +80,7 @@ static void on_state(void *data, enum sandbox_state state)
 	template_kick(t->vm);
 }
 
-static void fill_failed(struct template *t, const struct vm_problem *problem)
+static void fill_failed(struct template *t, const struct problem *problem)
 {
 	template_clone_failed(t, problem);
 	/* One with snapshots has to make a new one after a few, and waits for that. */
@@ -89,7 +89,7 @@ static void fill_failed(struct template *t, const struct vm_problem *problem)
 			      MIN(RETRY_MS << MIN(t->clone_failures - 1, 4u), REST_MS);
 }
 
-static void on_closed(void *data, const struct vm_problem *problem)
+static void on_closed(void *data, const struct problem *problem)
 {
 	struct sandbox *s = data;
 	struct template *t = s->template;

@@ -402,7 +402,7 @@ void template_clone_works(struct template *t)
 	t->clone_failures = t->build_failures = 0;
 }
 
-void template_clone_failed(struct template *t, const struct vm_problem *problem)
+void template_clone_failed(struct template *t, const struct problem *problem)
 {
 	log_info("a clone of %s did not start: %s", t->image, problem->cause);
 	snprintf(t->problem, sizeof(t->problem), "%.500s", problem->cause);

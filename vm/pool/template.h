@@ -117,7 +117,7 @@ void template_leave(struct sandbox *s);
 
 /* A clone works; a clone does not work because of @problem. */
 void template_clone_works(struct template *t);
-void template_clone_failed(struct template *t, const struct vm_problem *problem);
+void template_clone_failed(struct template *t, const struct problem *problem);
 
 /* More is known about files than before: brings all keys up to date. */
 void template_refresh_all(struct vm *vm);

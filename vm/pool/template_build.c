@@ -51,7 +51,7 @@ static void finished(struct template *t, uint64_t took_ms)
 }
 
 /* The machine is gone, so nothing writes to its memory any more. */
-static void on_closed(void *data, const struct vm_problem *problem)
+static void on_closed(void *data, const struct problem *problem)
 {
 	struct sandbox *s = data;
 	struct template *t = s->template;
@@ -97,20 +97,20 @@ void template_build(struct template *t)
 static void on_saved(void *data, const char *error)
 {
 	struct sandbox *s = data;
-	struct vm_problem p;
+	struct problem p;
 
 	if (!error) {
 		s->template->recorded = true;
 		sandbox_close(s);
 		return;
 	}
-	trouble_set(&p, "not-saved", "", "QEMU can't copy a machine: %s", error);
+	problem_set(&p, "not-saved", "", "QEMU can't copy a machine: %s", error);
 	sandbox_fail(s, &p);
 }
 
 void template_settled(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 	int r;
 
 	/* With a key that has changed in the meantime it would be of no use. */
@@ -121,6 +121,6 @@ void template_settled(struct sandbox *s)
 	r = s->ops->save(s->backend, on_saved);
 	if (r == 0)
 		return;
-	trouble_set(&p, "not-saved", "", "QEMU was not asked for a copy: %s", strerror(-r));
+	problem_set(&p, "not-saved", "", "QEMU was not asked for a copy: %s", strerror(-r));
 	sandbox_fail(s, &p);
 }

@@ -27,7 +27,7 @@ void template_free_layers(struct vm *vm)
 void template_install(struct template *t)
 {
 	struct layer_need need;
-	struct vm_problem p;
+	struct problem p;
 
 	if (template_layer(t))
 		return;

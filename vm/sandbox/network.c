@@ -63,19 +63,19 @@ static void on_reader_closed(struct reader *r)
 static void lost(struct network *n, const char *how)
 {
 	struct sandbox *s = n->s;
-	struct vm_problem p;
+	struct problem p;
 	char quote[200];
 
 	if (n->closing)
 		return;
-	trouble_set(&p, n->served ? "network-lost" : "no-network",
+	problem_set(&p, n->served ? "network-lost" : "no-network",
 		    n->served ? "Copy what you need out of files/, and make a new session."
 			      : "See `doctor` for what this host lacks.",
 		    "the process that filters the sandbox's network %s", how);
 	if (n->words.open)
 		reader_drain(&n->words);
 	if (n->said.total)
-		trouble_add(&p, "; it said: %s", tail_quote(&n->said, NULL, quote, sizeof(quote)));
+		problem_add(&p, "; it said: %s", tail_quote(&n->said, NULL, quote, sizeof(quote)));
 	n->lost = true;
 	network_lose_ports(n);
 	if (!n->served)
@@ -240,7 +240,7 @@ void network_start(struct sandbox *s)
 	struct network *n = s->network;
 	_cleanup_close_ int card = -1;
 	bool stream = false;
-	struct vm_problem p;
+	struct problem p;
 	int r;
 
 	if (!n || n->started || !s->ops->take_card)
@@ -250,7 +250,7 @@ void network_start(struct sandbox *s)
 	r = card < 0 ? card : start(n, card, stream);
 	if (r >= 0)
 		return;
-	trouble_set(&p, "no-network", "See `doctor` for what this host lacks.",
+	problem_set(&p, "no-network", "See `doctor` for what this host lacks.",
 		    "the sandbox's network can't be started: %s", strerror(-r));
 	sandbox_fail(s, &p);
 }

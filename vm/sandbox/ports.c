@@ -53,11 +53,11 @@ static void tell_ports(struct network *n)
 
 static void port_taken(struct port *p, int err)
 {
-	struct vm_problem problem;
+	struct problem problem;
 	char why[VM_WHY_MAX];
 
 	explain_port(p, err, why, sizeof(why));
-	trouble_set(&problem, "port-taken",
+	problem_set(&problem, "port-taken",
 		    "Give another one in `ports`, or none, and a free one is chosen.",
 		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
 	sandbox_give_up(p->network->s, &problem);

@@ -189,7 +189,7 @@ static void ask_for_layer(struct sandbox *s)
 {
 	struct installer *in = &s->vm->installer;
 	struct layer_need need;
-	struct vm_problem p;
+	struct problem p;
 
 	installer_need(in, s->ops, s->view.image, s->image, s->language, s->packages, &need);
 	if (installer_ask(in, &need, s, &p) < 0)
@@ -198,12 +198,12 @@ static void ask_for_layer(struct sandbox *s)
 
 void sandbox_begin(struct sandbox *s)
 {
-	struct vm_problem p;
+	struct problem p;
 
 	if (s->vm->closing) {
 		sandbox_close(s);
 	} else if ((s->view.npaths || s->view.work || s->view.image) && !s->ops->views) {
-		trouble_set(&p, "no-paths", "Write backend = process.",
+		problem_set(&p, "no-paths", "Write backend = process.",
 			    "ro, rw, work and view are for processes, not for a "
 			    "machine");
 		sandbox_fail(s, &p);
@@ -212,7 +212,7 @@ void sandbox_begin(struct sandbox *s)
 	} else if (!find_layer(s)) {
 		ask_for_layer(s);
 	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
-		trouble_set(&p, "no-place", "Ask for less memory (memory_mb).",
+		problem_set(&p, "no-place", "Ask for less memory (memory_mb).",
 			    "a sandbox of %u MiB can never have a place: all sandboxes together "
 			    "may have %llu MiB%s",
 			    s->memory_mb, (unsigned long long)s->vm->admission.limits.memory_mb,
@@ -222,7 +222,7 @@ void sandbox_begin(struct sandbox *s)
 		sandbox_fail(s, &p);
 	} else if (!admission_queue_room(&s->vm->admission, s->ticket.owner)) {
 		s->vm->refused++;
-		trouble_set(&p, "too-many-waiting",
+		problem_set(&p, "too-many-waiting",
 			    "Try again when some of them have ended, or raise admission_queue or "
 			    "admission_queue_user.",
 			    "%u others wait for a place for their sandbox already",

@@ -8,16 +8,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "vm/base/problem.h"
+
 struct vm;
 struct sandbox;
 struct sandbox_spec;
-
-/* Why something failed, for the `error` node: a short word, what happened, what to do about it. */
-struct vm_problem {
-	char code[32];
-	char cause[1024];
-	char fix[512];
-};
 
 enum sandbox_state {
 	SANDBOX_WAITING,  /* for admission */
@@ -57,7 +52,7 @@ struct vm_result {
 	uint64_t wall_us, user_us, system_us, maxrss_kib;
 	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
 	unsigned reached; /* VM_REACHED_*: at its end, or when the guest was asked during it */
-	struct vm_problem problem; /* for LOST and REFUSED, and where there is something to say */
+	struct problem problem; /* for LOST and REFUSED, and where there is something to say */
 };
 
 struct sandbox_info {
@@ -84,7 +79,7 @@ struct sandbox_denied {
 struct sandbox_events {
 	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
 	/* While STARTING: what it waits for, if that takes long. May be NULL. */
-	void (*awaits)(void *data, const struct vm_problem *what);
+	void (*awaits)(void *data, const struct problem *what);
 	void (*console)(void *data, const void *bytes, size_t len);
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
@@ -95,11 +90,11 @@ struct sandbox_events {
 	void (*ports)(void *data);
 	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. May be
 	 * NULL. */
-	void (*network_lost)(void *data, const struct vm_problem *problem);
+	void (*network_lost)(void *data, const struct problem *problem);
 	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. May be NULL. */
 	void (*frozen)(void *data, int err);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
-	void (*closed)(void *data, const struct vm_problem *problem);
+	void (*closed)(void *data, const struct problem *problem);
 };
 
 /**

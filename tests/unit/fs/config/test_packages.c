@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packages that users ask for: what is accepted, how it is written, what is refused and with what words. */
-/* modules: fs/config/packages.c fs/config/problem.c vm/base/buf.c */
+/* modules: fs/config/packages.c vm/base/problem.c vm/base/buf.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static int tear_down(void **state)
 
 static void accepted(const char *language, const char *text, const char *settled)
 {
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	char *words = strdup(text);
 	int r = packages_settle(&words, language, &rules, &why);
 
@@ -62,7 +62,7 @@ static void accepted(const char *language, const char *text, const char *settled
 static void refused(const char *language, const char *text, const char *code, const char *cause,
 		    const char *fix)
 {
-	struct vm_problem why = {0};
+	struct problem why = {0};
 	char *words = strdup(text);
 
 	assert_int_equal(packages_settle(&words, language, &rules, &why), -EINVAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of `ctl`. */
-/* modules: fs/tree/ctl.c fs/config/problem.c */
+/* modules: fs/tree/ctl.c vm/base/problem.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 static enum ctl_verb verbs[CTL_VERBS_MAX];
 static size_t nverbs;
-static struct vm_problem why;
+static struct problem why;
 
 static int parse(const char *text)
 {

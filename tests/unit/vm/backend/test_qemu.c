@@ -23,7 +23,7 @@ static struct child *child;
 static int words, control; /* QEMU's ends */
 static int stream, state;
 static unsigned ndown, nsaved, ndestroyed;
-static struct vm_problem problem;
+static struct problem problem;
 
 /* ---- what is not there ---- */
 
@@ -74,7 +74,7 @@ static void on_console(void *data, const void *bytes, size_t len)
 	(void)len;
 }
 
-static void on_down(void *data, const struct vm_problem *p)
+static void on_down(void *data, const struct problem *p)
 {
 	(void)data;
 	ndown++;

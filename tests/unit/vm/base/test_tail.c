@@ -66,17 +66,17 @@ static void keeps_the_end(void **state)
 static void words(void **state)
 {
 	static char many[4000];
-	struct vm_problem p = {0};
+	struct problem p = {0};
 
 	(void)state;
 	memset(many, 'x', sizeof(many) - 1);
-	trouble_set(&p, "code", "fix", "%d", 42);
+	problem_set(&p, "code", "fix", "%d", 42);
 	assert_string_equal(p.cause, "42");
-	trouble_add(&p, "; %s", "more");
+	problem_add(&p, "; %s", "more");
 	assert_string_equal(p.cause, "42; more");
-	trouble_add(&p, "%s", many);
+	problem_add(&p, "%s", many);
 	assert_int_equal(strlen(p.cause), sizeof(p.cause) - 1);
-	trouble_add(&p, "%s", many);
+	problem_add(&p, "%s", many);
 	assert_int_equal(strlen(p.cause), sizeof(p.cause) - 1);
 }
 

@@ -217,7 +217,7 @@ static void failures(void **state)
 					.source = ""};
 	const uint64_t now = uv_now(&loop);
 	struct install *job = job_of("old");
-	struct vm_problem p;
+	struct problem p;
 
 	(void)state;
 	job->step = INSTALL_FAILED;

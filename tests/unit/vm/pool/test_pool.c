@@ -232,7 +232,7 @@ static void one_is_gone(void **state)
 static void dead_is_replaced(void **state)
 {
 	const struct sandbox_spec spec = bed_spec();
-	struct vm_problem p = {.cause = "it is gone"};
+	struct problem p = {.cause = "it is gone"};
 	struct backend *b;
 	struct template *t;
 

@@ -153,7 +153,7 @@ static void clone_is_silent(void **state)
 static void given_up(bool while_retrying)
 {
 	struct sandbox_spec spec = bed_spec();
-	struct vm_problem p = {.code = "port-taken"};
+	struct problem p = {.code = "port-taken"};
 	struct template *t;
 
 	spec.pool.target = 0;
@@ -164,7 +164,7 @@ static void given_up(bool while_retrying)
 	assert_int_equal(machines.started[BACKEND_CLONE], 1);
 	assert_int_equal(bed.user[1].nready, 0);
 	if (while_retrying)
-		sandbox_fail(bed.user[1].s, &(struct vm_problem){.code = "agent-lost"});
+		sandbox_fail(bed.user[1].s, &(struct problem){.code = "agent-lost"});
 	sandbox_give_up(bed.user[1].s, &p);
 	bed_settle();
 	assert_int_equal(bed.user[1].nclosed, 1);
