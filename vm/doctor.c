@@ -300,11 +300,11 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 		check_qemu(&d, p);
 		check_accel(&d, p);
 		check_kernel(&d, images);
-		check_images(&d, images, vm ? vm->cache_dir : cfg->cache_dir);
+		check_images(&d, images, vm ? vm->ctx.cache_dir : cfg->cache_dir);
 	}
 	check_jails(&d, !vm);
 	check_network(&d, cfg->agent);
-	check_packages(&d, cfg, images, vm ? vm->cache_dir : cfg->cache_dir, vm != NULL);
+	check_packages(&d, cfg, images, vm ? vm->ctx.cache_dir : cfg->cache_dir, vm != NULL);
 	check_memory(&d);
 	check_limits(&d);
 	check_store(&d, vm, cfg);

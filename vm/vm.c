@@ -18,73 +18,45 @@
 #include "vm/base/problem.h"
 #include "vm_internal.h"
 
-void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...)
-{
-	char words[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(words, sizeof(words), fmt, ap);
-	va_end(ap);
-	if (vm->events && vm->events->event)
-		vm->events->event(vm->data, kind, words);
-}
-
 const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend backend)
 {
 	return backend == VM_PROCESS ? &backend_process : vm->backend;
 }
 
-/* ---- work that waits for the loop ---- */
+/* ---- what the context asks for ---- */
 
 static void try_close(struct vm *vm);
 
-/* The idle handle, the timers of the background, of the admission and of the shelf, and the spawner's
- * poll. */
-static unsigned own_handles(const struct vm *vm)
+static void on_event(void *data, const char *kind, const char *words)
 {
-	return vm->spawner ? 5 : 4;
+	const struct vm *vm = data;
+
+	if (vm->events && vm->events->event)
+		vm->events->event(vm->data, kind, words);
 }
 
-static void on_idle(uv_idle_t *handle)
+static void on_woken(void *data)
 {
-	struct vm *vm = handle->data;
-	struct sandbox *s;
-
-	while ((s = TAILQ_FIRST(&vm->deferred))) {
-		TAILQ_REMOVE(&vm->deferred, s, deferred_link);
-		s->deferred = false;
-		sandbox_work(s);
-	}
-	if (vm->kicked) {
-		vm->kicked = false;
-		admit_all(vm);
-	}
-	if (TAILQ_EMPTY(&vm->deferred) && !vm->kicked)
-		uv_idle_stop(&vm->idle);
-	try_close(vm);
+	admit_all(data);
+	try_close(data);
 }
 
-void vm_defer(struct vm *vm, struct sandbox *s)
+static void on_work(void *data)
 {
-	if (s->deferred)
-		return;
-	s->deferred = true;
-	TAILQ_INSERT_TAIL(&vm->deferred, s, deferred_link);
-	uv_idle_start(&vm->idle, on_idle);
+	pool_wake(data);
 }
 
-void vm_kick(struct vm *vm)
-{
-	vm->kicked = true;
-	uv_idle_start(&vm->idle, on_idle);
-}
+static const struct context_ops context_ops = {
+	.event = on_event,
+	.woken = on_woken,
+	.work = on_work,
+};
 
 void vm_forget(struct vm *vm, struct sandbox *s)
 {
 	TAILQ_REMOVE(&vm->sandboxes, s, link);
-	if (vm->closing)
-		vm_kick(vm);
+	if (vm->ctx.closing)
+		context_wake(&vm->ctx);
 }
 
 /* ---- beginning ---- */
@@ -98,21 +70,20 @@ static void on_probed(struct probe *p)
 		s->ticket.held = false;
 	if (p->fatal) {
 		log_warn("accelerator: none, no machine can be started: %s", p->problem.cause);
-		vm_tell(vm, p->problem.code, "%s", p->problem.cause);
+		context_event(&vm->ctx, p->problem.code, "%s", p->problem.cause);
 	} else {
 		log_info("accelerator: %s. %s", p->accel, probe_why(p));
-		vm_tell(vm, "accelerator", "%s: %s", p->accel, probe_why(p));
+		context_event(&vm->ctx, "accelerator", "%s: %s", p->accel, probe_why(p));
 	}
-	template_kick(vm);
-	vm_kick(vm);
+	context_work(&vm->ctx);
+	context_wake(&vm->ctx);
 }
 
 static void on_probe_closed(struct probe *p)
 {
 	struct vm *vm = p->data;
 
-	vm->nhandles--;
-	vm_kick(vm);
+	context_release(&vm->ctx);
 }
 
 static void on_spawner_lost(void *data)
@@ -124,10 +95,10 @@ static void on_spawner_lost(void *data)
 	problem_set(&p, "spawner-lost", "Unmount, and mount again.",
 		    "the process that starts sandboxes is gone, and all sandboxes with it");
 	log_error("%s", p.cause);
-	vm->spawner_lost = true;
+	vm->ctx.spawner_lost = true;
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_fail(s, &p);
-	vm_tell(vm, p.code, "%s", p.cause);
+	context_event(&vm->ctx, p.code, "%s", p.cause);
 }
 
 /* Copies of what is kept of the configuration. A program with a slash in its name is made
@@ -137,8 +108,6 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	char path[PATH_MAX];
 	int r;
 
-	vm->cache_dir = strdup(cfg->cache_dir);
-	vm->runtime_dir = strdup(cfg->runtime_dir);
 	vm->qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
 	if (!vm->qemu)
 		vm->qemu = strdup(cfg->qemu);
@@ -149,11 +118,11 @@ static int copy_config(struct vm *vm, const struct vm_config *cfg)
 	vm->host_ports = cfg->host_ports;
 	vm->ca = cfg->ca;
 	vm->ca_len = cfg->ca_len;
-	if (!vm->cache_dir || !vm->runtime_dir || !vm->qemu || !vm->agent)
+	if (!vm->qemu || !vm->agent)
 		return -ENOMEM;
-	if (snprintf(path, sizeof(path), "%s/snapshots", vm->cache_dir) < (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/snapshots", vm->ctx.cache_dir) < (int)sizeof(path))
 		contents_load(&vm->contents, path);
-	vm->images = images_new(vm->cache_dir, vm->agent, cfg->kernel);
+	vm->images = images_new(vm->ctx.cache_dir, vm->agent, cfg->kernel);
 	r = vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
 	if (r == 0)
 		r = installer_init(&vm->installer, vm, &cfg->packages);
@@ -169,10 +138,9 @@ static void vm_free(struct vm *vm)
 	installer_fini(&vm->installer);
 	layers_fini(&vm->layers);
 	images_free(vm->images);
-	free(vm->cache_dir);
-	free(vm->runtime_dir);
 	free(vm->qemu);
 	free(vm->agent);
+	context_fini(&vm->ctx);
 	free(vm);
 }
 
@@ -184,9 +152,9 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 	vm->probe.accel = "none";
 	if (!vm->backend->needs_image)
 		return;
-	r = probe_start(&vm->probe, vm->loop, vm->spawner, wish, on_probed);
+	r = probe_start(&vm->probe, vm->ctx.loop, vm->ctx.spawner, wish, on_probed);
 	if (r == 0) {
-		vm->nhandles++;
+		context_hold(&vm->ctx);
 		return;
 	}
 	vm->probe.loop = NULL;
@@ -208,36 +176,36 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	vm = calloc(1, sizeof(*vm));
 	if (!vm)
 		return -ENOMEM;
-	vm->loop = loop;
-	vm->spawner = spawner;
 	vm->events = events;
 	vm->data = data;
 	vm->backend = backend;
 	TAILQ_INIT(&vm->sandboxes);
-	TAILQ_INIT(&vm->deferred);
 	TAILQ_INIT(&vm->templates);
 	TAILQ_INIT(&vm->work);
 	vm->snapshot_bytes = cfg->snapshot_bytes;
 	tsc_start(&vm->tsc);
-	r = admit_init(vm, cfg);
+	r = context_init(&vm->ctx, loop, spawner, cfg->cache_dir, cfg->runtime_dir, &context_ops,
+			 vm);
+	if (r == 0)
+		r = admit_init(vm, cfg);
 	if (r == 0)
 		r = copy_config(vm, cfg);
 	if (r == 0 && spawner) {
-		registry_write(vm->runtime_dir, spawner_pid(spawner));
+		registry_write(vm->ctx.runtime_dir, spawner_pid(spawner));
 		r = spawner_attach(spawner, loop);
 	}
 	if (r < 0) {
 		vm_free(vm);
 		return r;
 	}
-	uv_idle_init(loop, &vm->idle);
-	vm->idle.data = vm;
+	context_start(&vm->ctx);
 	uv_timer_init(loop, &vm->background);
 	vm->background.data = vm;
 	uv_timer_init(loop, &vm->recheck);
 	vm->recheck.data = vm;
 	shelf_init(&vm->shelf, vm, &process_shelf_ops);
-	vm->nhandles = own_handles(vm);
+	/* The timers of the background, of the admission and of the shelf, and the spawner. */
+	vm->nparts = spawner ? 4 : 3;
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
 	start_probe(vm, wish);
@@ -259,14 +227,19 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 
 /* ---- end ---- */
 
-/* The idle handle, the spawner's, or the probe is gone. */
-static void part_closed(struct vm *vm)
+static void on_context_closed(struct context *c)
 {
-	if (--vm->nhandles)
-		return;
+	struct vm *vm = container_of(c, struct vm, ctx);
+
 	if (vm->closed)
 		vm->closed(vm->closed_data);
 	vm_free(vm);
+}
+
+static void part_closed(struct vm *vm)
+{
+	if (--vm->nparts == 0)
+		context_close(&vm->ctx, on_context_closed);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -286,27 +259,26 @@ static void on_spawner_detached(void *data)
 	part_closed(data);
 }
 
-/* Closes the machinery's own handles once no sandbox and no probe is left. */
+/* Closes the machinery's own handles once nothing else is left. */
 static void try_close(struct vm *vm)
 {
-	if (!vm->closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->nhandles > own_handles(vm) ||
-	    uv_is_closing((uv_handle_t *)&vm->idle) || !hub_close(vm))
+	if (!vm->ctx.closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->ctx.holds ||
+	    uv_is_closing((uv_handle_t *)&vm->background) || !hub_close(vm))
 		return;
-	uv_close((uv_handle_t *)&vm->idle, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->background, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->recheck, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->shelf.timer, on_shelf_closed);
-	if (vm->spawner)
-		spawner_detach(vm->spawner, on_spawner_detached, vm);
+	if (vm->ctx.spawner)
+		spawner_detach(vm->ctx.spawner, on_spawner_detached, vm);
 }
 
 void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 {
 	struct sandbox *s;
 
-	if (vm->closing)
+	if (vm->ctx.closing)
 		return;
-	vm->closing = true;
+	vm->ctx.closing = true;
 	vm->closed = done;
 	vm->closed_data = data;
 	uv_timer_stop(&vm->background);
@@ -321,7 +293,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	fetcher_cut(&vm->fetcher);
 	installer_cut(&vm->installer);
 	work_cut(vm);
-	vm_kick(vm);
+	context_wake(&vm->ctx);
 }
 
 void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
@@ -332,7 +304,7 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
 		return;
 	t->prepared = true;
 	t->odd = false;
-	template_kick(vm);
+	context_work(&vm->ctx);
 }
 
 /* ---- questions ---- */
@@ -432,5 +404,5 @@ void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *re
 	if (job->state == IMAGER_FAILED)
 		ret_status->problem = job->problem;
 	if (job->state == IMAGER_BUILDING)
-		ret_status->elapsed_ms = uv_now(vm->loop) - job->started_at;
+		ret_status->elapsed_ms = uv_now(vm->ctx.loop) - job->started_at;
 }

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "vm/base/context.h"
 #include "vm/host/admission.h"
 #include "vm/backend/backend.h"
 #include "vm/guest/channel.h"
@@ -29,20 +30,17 @@ struct spawner;
 
 /*
  * - `sandboxes` has each sandbox until its `closed` callback returned and its handles are closed.
- * - `deferred` has the sandboxes whose sandbox_work() is to be called from the loop; `idle` runs
- *   as long as there is one, or `kicked` is set.
  * - No machine is admitted before `probe` has come to a result.
  */
 struct vm {
-	uv_loop_t *loop;
-	struct spawner *spawner;
+	struct context ctx;
 	const struct vm_events *events;
 	void *data;
 
 	const void *ca; /* certificates for networked guests; the caller's */
 	size_t ca_len;
 	const struct policy *policy; /* of the spawner; the caller's */
-	char *cache_dir, *runtime_dir, *qemu, *agent;
+	char *qemu, *agent;
 	unsigned admission_s, boot_s;
 
 	const struct backend_ops *backend;
@@ -82,11 +80,8 @@ struct vm {
 	struct shelf shelf;
 	TAILQ_HEAD(work_tasks, work_task) work; /* see sandbox/workdir.c */
 
-	struct sandbox_list sandboxes, deferred;
-	uv_idle_t idle;
-	bool kicked; /* somebody may be admitted */
-	bool closing, spawner_lost;
-	unsigned nhandles;
+	struct sandbox_list sandboxes;
+	unsigned nparts; /* handles of its own */
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -98,9 +93,6 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 
 /* What a kind of sandbox runs in. For tests the usual one may be another. */
 const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend backend);
-
-/* Lets the loop look for somebody to admit. */
-void vm_kick(struct vm *vm);
 
 /* At the end of the machinery: nobody waits for lists any more. */
 void work_cut(struct vm *vm);
@@ -119,9 +111,6 @@ void admit_look(struct vm *vm);
 
 /* Why @s waits for a place, and what to do about it. */
 void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix);
-
-/* Tells `events`; @words as for printf(). */
-void vm_tell(struct vm *vm, const char *kind, const char *fmt, ...) printf_like(3, 4);
 
 /* ---- what vm.c calls in guest/guest.c ---- */
 
@@ -155,9 +144,6 @@ void sandbox_begin(struct sandbox *s);
 /* The sandbox of a ticket has a place. */
 void sandbox_admitted(struct ticket *t);
 
-/* Does what was put off with vm_defer(). */
-void sandbox_work(struct sandbox *s);
-
 /* Ends a sandbox because of @problem, or, if it is a clone that has not come up, has it boot instead.
  * The first end counts. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
@@ -166,9 +152,6 @@ void sandbox_fail(struct sandbox *s, const struct problem *problem);
 void sandbox_give_up(struct sandbox *s, const struct problem *problem);
 
 /* ---- what guest/guest.c calls in vm.c ---- */
-
-/* Has sandbox_work() called from the loop. */
-void vm_defer(struct vm *vm, struct sandbox *s);
 
 /* The sandbox is gone altogether. */
 void vm_forget(struct vm *vm, struct sandbox *s);

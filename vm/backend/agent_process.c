@@ -67,7 +67,7 @@ int hosted_start(struct hosted *h, const struct backend_spec *spec, hosted_spawn
 	h->console.data = h;
 	h->console.bytes = on_console;
 	h->console.closed = on_console_closed;
-	if (reader_open(&h->console, h->vm->loop, steal_fd(&in)) == 0)
+	if (reader_open(&h->console, h->vm->ctx.loop, steal_fd(&in)) == 0)
 		h->nopen++;
 	*ret_stream = steal_fd(&ours);
 	return 0;

@@ -42,7 +42,7 @@ static void on_timer(uv_timer_t *timer);
 
 static void look_in(struct shelf *shelf, uint64_t ms)
 {
-	if (!shelf->vm->closing)
+	if (!shelf->vm->ctx.closing)
 		uv_timer_start(&shelf->timer, on_timer, ms, 0);
 }
 
@@ -92,8 +92,7 @@ static void on_destroyed(void *data)
 {
 	struct vm *vm = data;
 
-	vm->nhandles--;
-	vm_kick(vm);
+	context_release(&vm->ctx);
 }
 
 static const struct backend_events parting_events = {
@@ -129,13 +128,14 @@ static void refill(struct recipe *r)
 	if (!admission_room(&vm->admission, backend_process.overhead_mb))
 		return;
 	r->kept = r->shelf->ops->make(vm, r->bytes, r->len, &waiting_events, r);
-	vm->nhandles += r->kept != NULL;
+	if (r->kept)
+		context_hold(&vm->ctx);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
 	struct shelf *shelf = timer->data;
-	const uint64_t now = uv_now(shelf->vm->loop);
+	const uint64_t now = uv_now(shelf->vm->ctx.loop);
 	struct recipe *r, *next;
 
 	for (r = TAILQ_FIRST(&shelf->recipes); r; r = next) {
@@ -159,7 +159,7 @@ void shelf_init(struct shelf *shelf, struct vm *vm, const struct shelf_ops *ops)
 	shelf->vm = vm;
 	shelf->ops = ops;
 	TAILQ_INIT(&shelf->recipes);
-	uv_timer_init(vm->loop, &shelf->timer);
+	uv_timer_init(vm->ctx.loop, &shelf->timer);
 	shelf->timer.data = shelf;
 }
 
@@ -183,7 +183,7 @@ static void add_recipe(struct shelf *shelf, const void *bytes, size_t len)
 	if (shelf->nrecipes == RECIPES_MAX)
 		remove_recipe(TAILQ_LAST(&shelf->recipes, recipes));
 	r->shelf = shelf;
-	r->used_at = uv_now(shelf->vm->loop);
+	r->used_at = uv_now(shelf->vm->ctx.loop);
 	r->len = len;
 	memcpy(r->bytes, bytes, len);
 	TAILQ_INSERT_HEAD(&shelf->recipes, r, link);
@@ -196,7 +196,7 @@ struct backend *shelf_take(struct shelf *shelf, const void *bytes, size_t len,
 	struct recipe *r = find(shelf, bytes, len);
 	struct backend *b = NULL;
 
-	if (shelf->vm->closing)
+	if (shelf->vm->ctx.closing)
 		return NULL;
 	look_in(shelf, REFILL_MS);
 	if (!r) {
@@ -205,13 +205,13 @@ struct backend *shelf_take(struct shelf *shelf, const void *bytes, size_t len,
 	}
 	TAILQ_REMOVE(&shelf->recipes, r, link);
 	TAILQ_INSERT_HEAD(&shelf->recipes, r, link);
-	r->used_at = uv_now(shelf->vm->loop);
+	r->used_at = uv_now(shelf->vm->ctx.loop);
 	if (r->kept && r->up && !r->spoilt && shelf->ops->alive(r->kept)) {
 		b = r->kept;
 		r->kept = NULL;
 		r->up = false;
 		shelf->ops->give(b, events, data);
-		shelf->vm->nhandles--;
+		context_release(&shelf->vm->ctx);
 	}
 	return b;
 }

@@ -142,7 +142,7 @@ static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, 
 	h->child.started = on_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
-	return child_start(h->vm->spawner, &s, &h->child);
+	return child_start(h->vm->ctx.spawner, &s, &h->child);
 }
 
 /* Return: 0 or -errno. */

@@ -214,7 +214,7 @@ static void on_failed(struct child *c, int err, const char *step)
 static void on_exited(struct child *c, int status)
 {
 	struct backend *b = c->data;
-	const double seconds = (double)(uv_now(b->vm->loop) - b->started_at) / 1000;
+	const double seconds = (double)(uv_now(b->vm->ctx.loop) - b->started_at) / 1000;
 	struct problem p;
 
 	if (b->qmp.reader.open)
@@ -273,7 +273,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	b->child.started = on_started;
 	b->child.failed = on_failed;
 	b->child.exited = on_exited;
-	return child_start(b->vm->spawner, &s, &b->child);
+	return child_start(b->vm->ctx.spawner, &s, &b->child);
 }
 
 static void open_reader(struct backend *b, struct reader *r, int *fd,
@@ -282,7 +282,7 @@ static void open_reader(struct backend *b, struct reader *r, int *fd,
 	r->data = b;
 	r->bytes = bytes;
 	r->closed = on_reader_closed;
-	if (reader_open(r, b->vm->loop, steal_fd(fd)) == 0)
+	if (reader_open(r, b->vm->ctx.loop, steal_fd(fd)) == 0)
 		b->nopen++;
 }
 
@@ -292,7 +292,7 @@ static void listen_to(struct backend *b, struct qemu_ends *e)
 	open_reader(b, &b->console, &e->console[0], on_console);
 	open_reader(b, &b->words, &e->words[0], on_words);
 	qmp_init(&b->qmp, &control_events, b);
-	qmp_open(&b->qmp, b->vm->loop, steal_fd(&e->control[0]));
+	qmp_open(&b->qmp, b->vm->ctx.loop, steal_fd(&e->control[0]));
 	if (b->qmp.reader.open)
 		b->nopen++;
 }
@@ -404,7 +404,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		return r;
 	}
 	b->nopen = 1;
-	b->started_at = uv_now(b->vm->loop);
+	b->started_at = uv_now(b->vm->ctx.loop);
 	listen_to(b, &e);
 	/* If this fails the agent never answers, which is noticed. */
 	if (spec->mode == BACKEND_CLONE && clone_begin(b) < 0)

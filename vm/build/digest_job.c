@@ -45,22 +45,22 @@ static void on_done(uv_work_t *req, int status)
 	struct vm *vm = job->vm;
 
 	vm->contents_job = NULL;
-	vm->nhandles--;
+	context_release(&vm->ctx);
 	if (status == 0 && job->result == 0) {
 		contents_add(&vm->contents, &job->known);
 		if (job->kept < 0)
 			log_info("checksums of images are not kept in %s: %s", job->dir,
 				 strerror(-job->kept));
-	} else if (!vm->closing && job->result != -EAGAIN) {
+	} else if (!vm->ctx.closing && job->result != -EAGAIN) {
 		log_warn("an image can't be read, so there are no snapshots of it: %s",
 			 strerror(-job->result));
-		vm->contents_retry_at = uv_now(vm->loop) + RETRY_MS;
+		vm->contents_retry_at = uv_now(vm->ctx.loop) + RETRY_MS;
 	}
 	job_free(job);
-	if (!vm->closing)
+	if (!vm->ctx.closing)
 		template_refresh_all(vm);
-	vm_kick(vm);
-	template_kick(vm);
+	context_wake(&vm->ctx);
+	context_work(&vm->ctx);
 }
 
 static int start(struct vm *vm, int fd)
@@ -71,16 +71,17 @@ static int start(struct vm *vm, int fd)
 	if (!job)
 		return -ENOMEM;
 	job->vm = vm;
-	if (asprintf(&job->dir, "%s/snapshots", vm->cache_dir) < 0)
+	if (asprintf(&job->dir, "%s/snapshots", vm->ctx.cache_dir) < 0)
 		job->dir = NULL;
 	job->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	r = job->fd < 0 || !job->dir ? -ENOMEM : uv_queue_work(vm->loop, &job->work, work, on_done);
+	r = job->fd < 0 || !job->dir ? -ENOMEM
+				     : uv_queue_work(vm->ctx.loop, &job->work, work, on_done);
 	if (r < 0) {
 		job_free(job);
 		return r;
 	}
 	vm->contents_job = job;
-	vm->nhandles++;
+	context_hold(&vm->ctx);
 	return 0;
 }
 
@@ -88,7 +89,7 @@ int contents_ask(struct vm *vm, int fd, char ret_hex[DIGEST_HEX])
 {
 	int r = contents_find(&vm->contents, fd, ret_hex);
 
-	if (r != -EAGAIN || vm->contents_job || uv_now(vm->loop) < vm->contents_retry_at)
+	if (r != -EAGAIN || vm->contents_job || uv_now(vm->ctx.loop) < vm->contents_retry_at)
 		return r;
 	r = start(vm, fd);
 	return r < 0 ? r : -EAGAIN;

@@ -58,7 +58,7 @@ int imager_init(struct imager *im, struct vm *vm, const char *program)
 	im->vm = vm;
 	TAILQ_INIT(&im->jobs);
 	TAILQ_INIT(&im->waiters);
-	if (!program || strcmp(program, "none") == 0 || !vm->spawner)
+	if (!program || strcmp(program, "none") == 0 || !vm->ctx.spawner)
 		return 0;
 	im->program = strdup(program);
 	return im->program ? 0 : -ENOMEM;
@@ -116,7 +116,7 @@ void imager_wait(struct imager *im, struct sandbox *s)
 	TAILQ_INSERT_TAIL(&im->waiters, s, template_link);
 	sandbox_deadline(s, IMAGE_MS);
 	sandbox_set_state(s, SANDBOX_STARTING);
-	vm_defer(im->vm, s);
+	context_defer(&im->vm->ctx, &s->work);
 }
 
 void imager_leave(struct imager *im, struct sandbox *s)
@@ -176,10 +176,10 @@ static void on_line(struct words *w, char *text)
 	if (more)
 		return; /* of a warning or an error: half a sentence, and no step */
 	snprintf(job->step, sizeof(job->step), "%s", text);
-	vm_tell(im->vm, "image", "%s: %s", job->name, text);
+	context_event(&im->vm->ctx, "image", "%s: %s", job->name, text);
 	TAILQ_FOREACH(s, &im->waiters, template_link) {
 		s->awaits = true;
-		vm_defer(im->vm, s);
+		context_defer(&im->vm->ctx, &s->work);
 	}
 }
 
@@ -190,10 +190,10 @@ static void failed(struct imager *im, struct imager_job *job, const char *why)
 	struct problem p;
 
 	job->state = IMAGER_FAILED;
-	job->ended_at = uv_now(im->vm->loop);
+	job->ended_at = uv_now(im->vm->ctx.loop);
 	snprintf(job->problem, sizeof(job->problem), "%.690s", why);
 	log_warn("image %s: not built: %s", job->name, why);
-	vm_tell(im->vm, "image", "%s: not built: %.400s", job->name, why);
+	context_event(&im->vm->ctx, "image", "%s: not built: %.400s", job->name, why);
 	problem_set(&p, "image-failed", "", "the image '%s' can't be built: %s", job->name, why);
 	snprintf(
 		p.fix, sizeof(p.fix),
@@ -221,9 +221,8 @@ static void on_over(struct tool *t)
 
 	words_end(&im->words);
 	im->current = NULL;
-	im->vm->nhandles--;
-	vm_kick(im->vm);
-	if (im->vm->closing)
+	context_release(&im->vm->ctx);
+	if (im->vm->ctx.closing)
 		return;
 	if (t->failed)
 		snprintf(why, sizeof(why), "%.300s was not started: %s", im->program,
@@ -247,12 +246,13 @@ static void on_over(struct tool *t)
 		char name[PATH_MAX];
 
 		snprintf(name, sizeof(name), "%s", job->name);
-		vm_tell(im->vm, "image", "%s: there after %llu s", name,
-			(unsigned long long)((uv_now(im->vm->loop) - job->started_at) / 1000));
+		context_event(
+			&im->vm->ctx, "image", "%s: there after %llu s", name,
+			(unsigned long long)((uv_now(im->vm->ctx.loop) - job->started_at) / 1000));
 		forget(im, job);
 		release(im, name, unpack, NULL);
 	}
-	template_kick(im->vm);
+	context_work(&im->vm->ctx);
 	begin_next(im);
 }
 
@@ -266,9 +266,9 @@ static int start(struct imager *im, const struct imager_job *job)
 	order_set(order.image.image, job->name);
 	im->words = (struct words){.line = on_line, .data = im};
 	im->tool = (struct tool){.words = &im->words, .over = on_over, .data = im};
-	r = tool_start(&im->tool, im->vm->loop, im->vm->spawner, &order, sizeof(order));
+	r = tool_start(&im->tool, im->vm->ctx.loop, im->vm->ctx.spawner, &order, sizeof(order));
 	if (r == 0)
-		im->vm->nhandles++;
+		context_hold(&im->vm->ctx);
 	return r;
 }
 
@@ -288,11 +288,11 @@ static void begin_next(struct imager *im)
 {
 	struct imager_job *job;
 
-	while (!im->current && !im->vm->closing && (job = next_queued(im))) {
+	while (!im->current && !im->vm->ctx.closing && (job = next_queued(im))) {
 		int r;
 
 		job->state = IMAGER_BUILDING;
-		job->started_at = uv_now(im->vm->loop);
+		job->started_at = uv_now(im->vm->ctx.loop);
 		im->current = job;
 		r = start(im, job);
 		if (r == 0)
@@ -305,7 +305,7 @@ static void begin_next(struct imager *im)
 /* Has it made, if that was not tried lately. Return: whether it is being made. */
 static bool want(struct imager *im, const char *image, bool unpack, bool eager)
 {
-	const uint64_t now = uv_now(im->vm->loop);
+	const uint64_t now = uv_now(im->vm->ctx.loop);
 	struct imager_job *job = find(im, image, unpack);
 
 	if (job && job->state != IMAGER_FAILED)
@@ -328,7 +328,7 @@ static bool want(struct imager *im, const char *image, bool unpack, bool eager)
 
 static bool can_build(const struct imager *im)
 {
-	return im->program && im->vm->backend->needs_image && !im->vm->spawner_lost;
+	return im->program && im->vm->backend->needs_image && !im->vm->ctx.spawner_lost;
 }
 
 bool imager_missing(struct imager *im, const char *image, bool eager)

@@ -65,7 +65,7 @@ int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *package
 
 	installer_need(in, vm_backend_ops(vm, what->backend), what->image_view, what->image,
 		       what->language, packages, &need);
-	if (!in->script || !vm->spawner || vm->spawner_lost || vm->closing)
+	if (!in->script || !vm->ctx.spawner || vm->ctx.spawner_lost || vm->ctx.closing)
 		return -ENOENT;
 	if (asks_of(in, what->owner) >= ASKS_USER)
 		return -EBUSY;

@@ -33,7 +33,7 @@ static void on_over(struct tool *t)
 	if (t->failed)
 		installer_give_up(in, "", "%.300s/prepare was not started: %s", in->cfg.dir,
 				  strerror(-t->failed));
-	else if (in->vm->closing)
+	else if (in->vm->ctx.closing)
 		installer_give_up(in, "", "xsbxfs is ending");
 	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
 		installer_give_up(in, "Mend what it says, and reset the session to try again.",
@@ -52,5 +52,6 @@ int installer_prepare(struct installer *in)
 		strcmp(need->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
 	order_set(order.packages.image, need->host ? "" : need->image);
 	in->prepare = (struct tool){.words = &in->words, .over = on_over, .data = in};
-	return tool_start(&in->prepare, in->vm->loop, in->vm->spawner, &order, sizeof(order));
+	return tool_start(&in->prepare, in->vm->ctx.loop, in->vm->ctx.spawner, &order,
+			  sizeof(order));
 }

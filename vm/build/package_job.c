@@ -105,7 +105,7 @@ int installer_init(struct installer *in, struct vm *vm, const struct vm_packages
 		in->source = NULL;
 		bad = true;
 	}
-	return bad ? -ENOMEM : layers_init(&vm->layers, vm->cache_dir, cfg->layer_bytes);
+	return bad ? -ENOMEM : layers_init(&vm->layers, vm->ctx.cache_dir, cfg->layer_bytes);
 }
 
 void installer_fini(struct installer *in)
@@ -176,14 +176,14 @@ static void on_line(struct words *w, char *text)
 	if (!*text)
 		return;
 	snprintf(job->line, sizeof(job->line), "%s", text);
-	vm_tell(in->vm, "packages", "%.200s: %s", job->need.packages, text);
+	context_event(&in->vm->ctx, "packages", "%.200s: %s", job->need.packages, text);
 	TAILQ_FOREACH(s, &in->waiters, template_link) {
 		if (!install_waits(s, job))
 			continue;
 		s->events->console(s->data, text, strlen(text));
 		s->events->console(s->data, "\n", 1);
 		s->awaits = true;
-		vm_defer(in->vm, s);
+		context_defer(&in->vm->ctx, &s->work);
 	}
 }
 
@@ -194,9 +194,8 @@ static void over(struct installer *in)
 	in->current = NULL;
 	if (in->lock >= 0)
 		close(steal_fd(&in->lock));
-	in->vm->nhandles--;
-	vm_kick(in->vm);
-	template_kick(in->vm);
+	context_release(&in->vm->ctx);
+	context_work(&in->vm->ctx);
 	install_next(in);
 }
 
@@ -211,12 +210,12 @@ static void failed(struct installer *in)
 		return;
 	}
 	job->step = INSTALL_FAILED;
-	job->ended_at = uv_now(in->vm->loop);
+	job->ended_at = uv_now(in->vm->ctx.loop);
 	job->problem = in->why;
-	if (!in->vm->closing) {
+	if (!in->vm->ctx.closing) {
 		log_info("packages %.200s: %s", job->need.packages, in->why.cause);
-		vm_tell(in->vm, "packages", "%.200s: not installed: %.300s", job->need.packages,
-			in->why.cause);
+		context_event(&in->vm->ctx, "packages", "%.200s: not installed: %.300s",
+			      job->need.packages, in->why.cause);
 		install_release(in, job, &job->problem);
 	}
 	over(in);
@@ -226,9 +225,9 @@ static void succeeded(struct installer *in)
 {
 	struct install *job = in->current;
 	/* Held, so that it is there for all who wait. */
-	struct layer *l = in->vm->closing ? NULL : layer_get(&in->vm->layers, job->key);
+	struct layer *l = in->vm->ctx.closing ? NULL : layer_get(&in->vm->layers, job->key);
 
-	if (!l && !in->vm->closing) {
+	if (!l && !in->vm->ctx.closing) {
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Remove it, or give each user who mounts a cache of his own.",
 			    "what was installed as %.400s/%s can't be opened, or is another user's",
@@ -236,10 +235,11 @@ static void succeeded(struct installer *in)
 		failed(in);
 		return;
 	}
-	vm_tell(in->vm, "packages", "%.200s: there after %llu s, %llu MiB", job->need.packages,
-		(unsigned long long)((uv_now(in->vm->loop) - job->started_at) / 1000),
-		(unsigned long long)(in->bytes >> 20));
-	if (!in->vm->closing)
+	context_event(&in->vm->ctx, "packages", "%.200s: there after %llu s, %llu MiB",
+		      job->need.packages,
+		      (unsigned long long)((uv_now(in->vm->ctx.loop) - job->started_at) / 1000),
+		      (unsigned long long)(in->bytes >> 20));
+	if (!in->vm->ctx.closing)
 		install_release(in, job, NULL);
 	layer_put(l);
 	install_forget(in, job);
@@ -300,7 +300,7 @@ static void begun(struct installer *in)
 {
 	if (in->result == -EEXIST)
 		succeeded(in);
-	else if (in->result == -EAGAIN && !in->vm->closing)
+	else if (in->result == -EAGAIN && !in->vm->ctx.closing)
 		go(in, INSTALL_BEGIN);
 	else if (in->result < 0)
 		installer_give_up(in, "Look for a full disk, or for rights that are missing.",
@@ -346,7 +346,7 @@ static void on_worked(uv_work_t *req, int status)
 
 static void start_work(struct installer *in)
 {
-	int r = uv_queue_work(in->vm->loop, &in->work, work, on_worked);
+	int r = uv_queue_work(in->vm->ctx.loop, &in->work, work, on_worked);
 
 	if (r == 0)
 		return;
@@ -378,7 +378,7 @@ static void go(struct installer *in, enum install_step step)
 
 void installer_fetched(struct installer *in)
 {
-	if (!in->vm->closing) {
+	if (!in->vm->ctx.closing) {
 		go(in, INSTALL_BEGIN);
 		return;
 	}
@@ -396,9 +396,9 @@ void installer_ran(struct installer *in, bool well)
 	const struct install *job = in->current;
 
 	words_end(&in->words);
-	if (in->vm->closing && !in->why.code[0])
+	if (in->vm->ctx.closing && !in->why.code[0])
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
-	if (!well || in->vm->closing || job->ask)
+	if (!well || in->vm->ctx.closing || job->ask)
 		give_up(in);
 	else if (job->step == INSTALL_RUN && job->need.form == LAYER_EROFS)
 		go(in, INSTALL_PACK);
@@ -410,7 +410,7 @@ void install_next(struct installer *in)
 {
 	struct install *job;
 
-	if (in->current || in->vm->closing)
+	if (in->current || in->vm->ctx.closing)
 		return;
 	job = install_choose(in);
 	if (!job)
@@ -420,8 +420,8 @@ void install_next(struct installer *in)
 	in->bytes = 0;
 	in->why.code[0] = '\0';
 	in->index[0] = in->hosts[0] = '\0';
-	job->started_at = uv_now(in->vm->loop);
-	in->vm->nhandles++;
+	job->started_at = uv_now(in->vm->ctx.loop);
+	context_hold(&in->vm->ctx);
 	job->step = INSTALL_FETCH;
 	if (job->ask || !installer_fetch(in))
 		go(in, INSTALL_BEGIN);

@@ -78,7 +78,8 @@ static void forget_old_failures(struct installer *in)
 
 	for (job = TAILQ_FIRST(&in->installs); job; job = following) {
 		following = TAILQ_NEXT(job, link);
-		if (job->step == INSTALL_FAILED && uv_now(in->vm->loop) - job->ended_at >= RETRY_MS)
+		if (job->step == INSTALL_FAILED &&
+		    uv_now(in->vm->ctx.loop) - job->ended_at >= RETRY_MS)
 			install_forget(in, job);
 	}
 }
@@ -167,7 +168,7 @@ int installer_ask(struct installer *in, const struct layer_need *need, struct sa
 	const char *why;
 	int r = layer_key(in->vm, need, key, &why);
 
-	if (r == 0 && (!in->script || !in->vm->spawner || in->vm->spawner_lost)) {
+	if (r == 0 && (!in->script || !in->vm->ctx.spawner || in->vm->ctx.spawner_lost)) {
 		why = "the installer's files are missing";
 		r = -ENOENT;
 	}

@@ -31,7 +31,7 @@ void installer_wait(struct installer *in, struct sandbox *s, const struct instal
 	TAILQ_INSERT_TAIL(&in->waiters, s, template_link);
 	sandbox_deadline(s, WAIT_MS);
 	sandbox_set_state(s, SANDBOX_STARTING);
-	vm_defer(in->vm, s);
+	context_defer(&in->vm->ctx, &s->work);
 }
 
 void installer_leave(struct installer *in, struct sandbox *s)

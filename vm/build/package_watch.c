@@ -77,8 +77,7 @@ static void on_looked(uv_work_t *req, int status)
 		status == 0 && (w->result == -EFBIG || w->result == -E2BIG || w->result == -ENOSPC);
 
 	w->looking = false;
-	in->vm->nhandles--;
-	vm_kick(in->vm);
+	context_release(&in->vm->ctx);
 	if (full && w->on && strcmp(w->key, in->current->key) == 0)
 		end(in);
 	again(w, LOOK_MS);
@@ -92,24 +91,24 @@ static void on_due(uv_timer_t *timer)
 	memcpy(w->key, in->current->key, sizeof(w->key));
 	w->dir = in->vm->layers.dir;
 	w->limit = in->vm->layers.limit;
-	if (uv_queue_work(in->vm->loop, &w->work, look, on_looked) < 0) {
+	if (uv_queue_work(in->vm->ctx.loop, &w->work, look, on_looked) < 0) {
 		again(w, LOOK_MS);
 		return;
 	}
 	w->looking = true;
-	in->vm->nhandles++;
+	context_hold(&in->vm->ctx);
 }
 
 void installer_watch_start(struct installer *in)
 {
 	struct install_watch *w = &in->watch;
 
-	if (in->vm->closing)
+	if (in->vm->ctx.closing)
 		return;
 	if (!w->there) {
-		uv_timer_init(in->vm->loop, &w->timer);
+		uv_timer_init(in->vm->ctx.loop, &w->timer);
 		w->there = true;
-		in->vm->nhandles++;
+		context_hold(&in->vm->ctx);
 	}
 	w->on = true;
 	again(w, 0);
@@ -128,8 +127,7 @@ static void on_timer_closed(uv_handle_t *handle)
 {
 	struct installer *in = container_of((uv_timer_t *)handle, struct installer, watch.timer);
 
-	in->vm->nhandles--;
-	vm_kick(in->vm);
+	context_release(&in->vm->ctx);
 }
 
 void installer_watch_close(struct installer *in)

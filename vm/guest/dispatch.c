@@ -163,7 +163,7 @@ static int on_hello_ok(struct sandbox *s, struct proto_in *in)
 	}
 	if (s->phase != PHASE_BOOT)
 		return -EPROTO;
-	s->hello_at = uv_now(s->vm->loop);
+	s->hello_at = uv_now(s->vm->ctx.loop);
 	s->phase = PHASE_SETUP;
 	if (send_trust(s)) /* first: there are interpreters that read it when they start */
 		send_setup(s);
@@ -249,15 +249,15 @@ static void go_on(struct sandbox *s)
 	}
 	if (s->start == START_SNAPSHOT)
 		template_clone_works(s->template);
-	s->ready_at = uv_now(s->vm->loop);
+	s->ready_at = uv_now(s->vm->ctx.loop);
 	if (s->kind == SANDBOX_BUILD) {
 		s->phase = PHASE_SETTLE;
 		sandbox_deadline(s, SETTLE_MS);
 		return;
 	}
 	admission_started(&s->vm->admission, &s->ticket);
-	vm_kick(s->vm);
-	template_kick(s->vm);
+	context_wake(&s->vm->ctx);
+	context_work(&s->vm->ctx);
 	up(s);
 }
 

@@ -32,7 +32,7 @@ static void finish(struct sandbox *s, struct vm_result *result)
 	memset(&s->turn, 0, sizeof(s->turn));
 	slots_release(&s->vm->slots, &s->slot);
 	if (s->vm->slots.waiting)
-		vm_kick(s->vm);
+		context_wake(&s->vm->ctx);
 	if (s->state == SANDBOX_RUNNING)
 		sandbox_set_state(s, SANDBOX_READY);
 	s->events->exit(s->data, id, result);
@@ -330,8 +330,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
-	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->loop))) {
-		vm_kick(s->vm);
+	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
+		context_wake(&s->vm->ctx);
 		return -EAGAIN;
 	}
 	f = channel_frame_new(PROTO_RUN, run->id, run->code_len + 64);

@@ -107,7 +107,7 @@ void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
 	if (s->state == SANDBOX_CLOSING || s->state == state)
 		return;
 	s->state = state;
-	vm_defer(s->vm, s);
+	context_defer(&s->vm->ctx, &s->work);
 }
 
 /* The one way to the end; @problem is NULL if it was asked for. */
@@ -120,19 +120,19 @@ static void sandbox_end(struct sandbox *s, const struct problem *problem)
 		s->problem = *problem;
 	s->state = SANDBOX_CLOSING;
 	network_let_go(s);
-	vm_defer(s->vm, s);
+	context_defer(&s->vm->ctx, &s->work);
 }
 
 /* A clone that does not come up is no reason to let its user down. */
 static bool retries(struct sandbox *s, const struct problem *problem)
 {
 	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT || s->state == SANDBOX_CLOSING ||
-	    s->vm->closing || s->vm->spawner_lost ||
+	    s->vm->ctx.closing || s->vm->ctx.spawner_lost ||
 	    (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
 		return false;
 	template_clone_failed(s->template, problem);
 	s->retry = RETRY_WANTED;
-	vm_defer(s->vm, s);
+	context_defer(&s->vm->ctx, &s->work);
 	return true;
 }
 
@@ -174,11 +174,11 @@ static void no_place(struct sandbox *s)
 static void lingers(struct sandbox *s)
 {
 	s->lingers = true;
-	vm_kick(s->vm);
+	context_wake(&s->vm->ctx);
 	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", s->name,
 		 TEARDOWN_MS / 1000);
-	vm_tell(s->vm, "lingering", "%s: killed %u s ago, and not gone yet", s->name,
-		TEARDOWN_MS / 1000);
+	context_event(&s->vm->ctx, "lingering", "%s: killed %u s ago, and not gone yet", s->name,
+		      TEARDOWN_MS / 1000);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -285,7 +285,7 @@ void sandbox_admitted(struct ticket *t)
 	struct sandbox *s = container_of(t, struct sandbox, ticket);
 
 	s->vm->started++;
-	s->admitted_at = uv_now(s->vm->loop);
+	s->admitted_at = uv_now(s->vm->ctx.loop);
 	s->phase = PHASE_BOOT;
 	sandbox_deadline(s, s->vm->boot_s * 1000ull);
 	sandbox_set_state(s, SANDBOX_STARTING);
@@ -303,7 +303,7 @@ void sandbox_may_run(struct slot *slot)
 	/* What was to run may have been withdrawn; if it is only put off, it will claim again. */
 	if (s->state != SANDBOX_RUNNING && slot->state == SLOT_HELD) {
 		slots_release(&s->vm->slots, slot);
-		vm_kick(s->vm);
+		context_wake(&s->vm->ctx);
 	}
 }
 
@@ -328,9 +328,7 @@ void sandbox_part_closed(struct sandbox *s)
 		uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
 	if (s->nopen)
 		return;
-	if (s->deferred)
-		TAILQ_REMOVE(&vm->deferred, s, deferred_link);
-	s->deferred = false;
+	context_undefer(&vm->ctx, &s->work);
 	s->events->closed(s->data, s->asked ? NULL : &s->problem);
 	if (s->template)
 		s->template->refs--;
@@ -360,7 +358,7 @@ static void tear_down(struct sandbox *s)
 		s->ops->destroy(s->backend);
 	else if (!s->backend)
 		admission_release(&s->vm->admission, &s->ticket);
-	vm_kick(s->vm);
+	context_wake(&s->vm->ctx);
 	if (s->channel.open)
 		channel_close(&s->channel, on_channel_closed);
 	network_close(s);

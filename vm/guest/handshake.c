@@ -108,7 +108,7 @@ static void on_destroyed(void *data)
 		return;
 	}
 	admission_release(&s->vm->admission, &s->ticket);
-	vm_kick(s->vm);
+	context_wake(&s->vm->ctx);
 	sandbox_part_closed(s);
 }
 
@@ -158,8 +158,8 @@ bool link_start(struct sandbox *s)
 		return false;
 	}
 	s->nopen++;
-	r = channel_open(&s->channel, s->vm->loop, stream, &s->vm->scratch, &link_channel_events,
-			 s);
+	r = channel_open(&s->channel, s->vm->ctx.loop, stream, &s->vm->scratch,
+			 &link_channel_events, s);
 	if (r < 0) {
 		problem_set(&p, "no-resources", "", "no connection to the sandbox: %s",
 			    strerror(-r));

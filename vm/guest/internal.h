@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vm/base/context.h"
 #include "vm/host/admission.h"
 #include "vm/backend/backend.h"
 #include "channel.h"
@@ -139,9 +140,9 @@ struct sandbox {
 	bool usage_known;
 	bool usage_stale; /* something happened since it was asked for */
 
-	bool freezing; /* FROZEN is due */
-	bool deferred;
-	TAILQ_ENTRY(sandbox) link, deferred_link;
+	bool freezing;	      /* FROZEN is due */
+	struct deferred work; /* sandbox_work() is to be called from the loop */
+	TAILQ_ENTRY(sandbox) link;
 };
 
 /* Restarts the one deadline; 0: none. */
@@ -160,6 +161,9 @@ void sandbox_go(struct sandbox *s);
 
 /* A timer, the channel, or the backend is gone. */
 void sandbox_part_closed(struct sandbox *s);
+
+/* Does what was put off. */
+void sandbox_work(struct sandbox *s);
 
 /* Brings `usage` up to date, some time soon. */
 void sandbox_ask_usage(struct sandbox *s);

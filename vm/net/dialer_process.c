@@ -38,7 +38,7 @@ static void try_end(struct hub *hub)
 	if (!hub->dialer_closed || !LIST_EMPTY(&hub->processes))
 		return;
 	hub->vm->hub = NULL;
-	vm_kick(hub->vm);
+	context_wake(&hub->vm->ctx);
 	free(hub);
 }
 
@@ -67,7 +67,8 @@ static void on_failed(struct child *c, int err, const char *step)
 
 	log_error("xsbxfs-dial, without which no sandbox has a network: %s: %s", step,
 		  strerror(-err));
-	vm_tell(p->hub->vm, "network", "xsbxfs-dial was not started: %s: %s", step, strerror(-err));
+	context_event(&p->hub->vm->ctx, "network", "xsbxfs-dial was not started: %s: %s", step,
+		      strerror(-err));
 	process_gone(p);
 }
 
@@ -95,7 +96,7 @@ static int start_process(struct hub *hub, int sock)
 	p->child.started = on_started;
 	p->child.failed = on_failed;
 	p->child.exited = on_exited;
-	r = child_start(hub->vm->spawner, &s, &p->child);
+	r = child_start(hub->vm->ctx.spawner, &s, &p->child);
 	if (r < 0)
 		free(p);
 	else
@@ -118,7 +119,7 @@ static int on_start(struct dialer *d)
 	int sv[2], r;
 
 	kill_processes(hub);
-	if (!hub->vm->spawner)
+	if (!hub->vm->ctx.spawner)
 		return -EPIPE;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return -errno;
@@ -158,7 +159,7 @@ static struct hub *get(struct vm *vm)
 		return NULL;
 	hub->vm = vm;
 	LIST_INIT(&hub->processes);
-	dialer_init(&hub->dialer, vm->loop);
+	dialer_init(&hub->dialer, vm->ctx.loop);
 	hub->dialer.start = on_start;
 	hub->dialer.is_stale = is_stale;
 	hub->dialer.closed = on_dialer_closed;

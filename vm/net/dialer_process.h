@@ -19,7 +19,7 @@ uint32_t hub_new_owner(struct vm *vm);
 /* What holds of the process's jail, or NULL if none has been started. */
 const struct jail_report *hub_report(const struct vm *vm);
 
-/* Ends it, when there is no network any more. Return: whether there is nothing left; if not, vm_kick() is
+/* Ends it, when there is no network any more. Return: whether there is nothing left; if not, context_wake() is
  * called when there is. */
 bool hub_close(struct vm *vm);
 

@@ -71,13 +71,13 @@ static void on_state(void *data, enum sandbox_state state)
 	if (t->state == TEMPLATE_PLAIN)
 		template_clone_works(t);
 	TAILQ_INSERT_HEAD(&t->pool, s, template_link);
-	t->refill_ms = uv_now(t->vm->loop) - s->asked_at;
+	t->refill_ms = uv_now(t->vm->ctx.loop) - s->asked_at;
 	t->refill_sum_ms += t->refill_ms;
 	t->refills++;
 	/* There may be more than are wanted: the target can fall meanwhile. */
-	vm_tell(t->vm, "pool", "%s: %u ready, %u wanted, the last after %llu ms", t->image,
-		t->nready, t->want.target, (unsigned long long)t->refill_ms);
-	template_kick(t->vm);
+	context_event(&t->vm->ctx, "pool", "%s: %u ready, %u wanted, the last after %llu ms",
+		      t->image, t->nready, t->want.target, (unsigned long long)t->refill_ms);
+	context_work(&t->vm->ctx);
 }
 
 static void fill_failed(struct template *t, const struct problem *problem)
@@ -85,7 +85,7 @@ static void fill_failed(struct template *t, const struct problem *problem)
 	template_clone_failed(t, problem);
 	/* One with snapshots has to make a new one after a few, and waits for that. */
 	if (t->state == TEMPLATE_PLAIN)
-		t->retry_at = uv_now(t->vm->loop) +
+		t->retry_at = uv_now(t->vm->ctx.loop) +
 			      MIN(RETRY_MS << MIN(t->clone_failures - 1, 4u), REST_MS);
 }
 
@@ -97,13 +97,13 @@ static void on_closed(void *data, const struct problem *problem)
 
 	if (s->pooled != POOLED_NOT)
 		out_of_pool(s);
-	if (s->vm->closing) /* whatever ends now does so because all does */
+	if (s->vm->ctx.closing) /* whatever ends now does so because all does */
 		problem = NULL;
 	if (problem && filling)
 		fill_failed(t, problem);
 	else if (problem)
 		log_info("an idle clone of %s ended: %s", t->image, problem->cause);
-	template_kick(t->vm);
+	context_work(&t->vm->ctx);
 }
 
 static const struct sandbox_events pool_events = {
@@ -153,12 +153,12 @@ struct sandbox *pool_take(struct template *t)
 		    !channel_hung_up(&s->channel) && !is_stale(s)) {
 			out_of_pool(s);
 			t->hits++;
-			template_kick(t->vm);
+			context_work(&t->vm->ctx);
 			return s;
 		}
 	}
 	t->misses++;
-	template_kick(t->vm);
+	context_work(&t->vm->ctx);
 	return NULL;
 }
 
@@ -388,12 +388,12 @@ static void on_tick(uv_timer_t *timer)
 {
 	struct vm *vm = timer->data;
 	const unsigned cpus = (unsigned)MAX(get_nprocs(), 1);
-	const uint64_t now = uv_now(vm->loop);
+	const uint64_t now = uv_now(vm->ctx.loop);
 	struct load l = look(vm);
 	bool more = false;
 	struct template *t;
 
-	if (vm->closing)
+	if (vm->ctx.closing)
 		return;
 	drop_odd(vm);
 	TAILQ_FOREACH(t, &vm->templates, link) {
@@ -404,8 +404,8 @@ static void on_tick(uv_timer_t *timer)
 		uv_timer_start(&vm->background, on_tick, more ? TICK_MS : WATCH_MS, 0);
 }
 
-void template_kick(struct vm *vm)
+void pool_wake(struct vm *vm)
 {
-	if (!vm->closing)
+	if (!vm->ctx.closing)
 		uv_timer_start(&vm->background, on_tick, TICK_MS, 0);
 }

@@ -19,6 +19,9 @@ void pool_empty(struct template *t);
  * one, or one is still on its way out. */
 bool pool_yield(struct vm *vm);
 
+/* Something is to be done in the background now or soon. */
+void pool_wake(struct vm *vm);
+
 /* Idle clones and machines being copied; they have places in the admission. */
 unsigned pool_places(const struct vm *vm);
 

@@ -242,7 +242,7 @@ void template_refresh_all(struct vm *vm)
 		template_refresh(t);
 		template_load(t);
 	}
-	template_kick(vm);
+	context_work(&vm->ctx);
 }
 
 struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
@@ -250,7 +250,7 @@ struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 	const struct backend_ops *ops = vm_backend_ops(vm, spec->backend);
 	struct template *t;
 
-	if ((!ops->save && !ops->pools) || vm->closing || (view_wanted(spec) && !ops->views))
+	if ((!ops->save && !ops->pools) || vm->ctx.closing || (view_wanted(spec) && !ops->views))
 		return NULL;
 	t = find(vm, spec);
 	if (!t && vm->ntemplates >= TEMPLATES_MAX)
@@ -259,7 +259,7 @@ struct template *template_get(struct vm *vm, const struct sandbox_spec *spec)
 		t = make(vm, spec);
 	if (!t)
 		return NULL;
-	t->used_at = uv_now(vm->loop);
+	t->used_at = uv_now(vm->ctx.loop);
 	t->want = spec->pool;
 	t->odd = spec->odd && !t->prepared;
 	template_refresh(t);
@@ -311,14 +311,14 @@ static void on_loaded(struct template_job *job)
 	} else if (job->result == -EBADMSG) {
 		log_warn("the snapshot of %s (%u MiB) is damaged and will be made again", t->image,
 			 t->memory_mb);
-		vm_tell(vm, "snapshot", "%s: damaged, removed", t->image);
+		context_event(&vm->ctx, "snapshot", "%s: damaged, removed", t->image);
 		template_job_start(t, JOB_REMOVE, NULL);
 	} else if (job->result < 0 && job->result != -ENOENT) {
 		log_warn("the snapshot of %s (%u MiB) can't be read: %s", t->image, t->memory_mb,
 			 strerror(-job->result));
 	}
 	release_waiters(t);
-	template_kick(vm);
+	context_work(&vm->ctx);
 }
 
 static void on_stored(struct template_job *job)
@@ -335,7 +335,8 @@ static void on_stored(struct template_job *job)
 	t->unkept = true;
 	log_warn("the snapshot of %s (%u MiB) can't be kept for the next mount: %s", t->image,
 		 t->memory_mb, strerror(-job->result));
-	vm_tell(t->vm, "snapshot", "%s: not kept: %s", t->image, strerror(-job->result));
+	context_event(&t->vm->ctx, "snapshot", "%s: not kept: %s", t->image,
+		      strerror(-job->result));
 }
 
 void template_job_done(struct template_job *job)
@@ -390,11 +391,11 @@ void template_leave(struct sandbox *s)
 static void broken(struct template *t, const char *why)
 {
 	t->state = TEMPLATE_BROKEN;
-	t->retry_at = uv_now(t->vm->loop) + RETRY_MS;
+	t->retry_at = uv_now(t->vm->ctx.loop) + RETRY_MS;
 	snprintf(t->problem, sizeof(t->problem), "%.500s", why);
 	log_warn("no snapshots of %s (%u MiB), its sandboxes boot: %s", t->image, t->memory_mb,
 		 why);
-	vm_tell(t->vm, "snapshot", "%s: none, sandboxes boot: %s", t->image, why);
+	context_event(&t->vm->ctx, "snapshot", "%s: none, sandboxes boot: %s", t->image, why);
 }
 
 void template_clone_works(struct template *t)
@@ -407,14 +408,15 @@ void template_clone_failed(struct template *t, const struct problem *problem)
 	log_info("a clone of %s did not start: %s", t->image, problem->cause);
 	snprintf(t->problem, sizeof(t->problem), "%.500s", problem->cause);
 	/* For one without snapshots, there is nothing to be made again; but not at once. */
-	t->retry_at = uv_now(t->vm->loop) + CLONE_RETRY_MS;
+	t->retry_at = uv_now(t->vm->ctx.loop) + CLONE_RETRY_MS;
 	if (++t->clone_failures < CLONE_FAILURES || t->state != TEMPLATE_READY)
 		return;
 	t->clone_failures = 0;
 	template_drop(t);
 	t->state = TEMPLATE_NONE;
 	template_job_start(t, JOB_REMOVE, NULL);
-	vm_tell(t->vm, "snapshot", "%s: clones don't start, removed: %s", t->image, problem->cause);
+	context_event(&t->vm->ctx, "snapshot", "%s: clones don't start, removed: %s", t->image,
+		      problem->cause);
 	template_build_failed(t, problem->cause);
 }
 
@@ -422,10 +424,10 @@ void template_build_failed(struct template *t, const char *why)
 {
 	snprintf(t->problem, sizeof(t->problem), "%.500s", why);
 	t->state = TEMPLATE_NONE;
-	t->retry_at = uv_now(t->vm->loop) + 5000;
+	t->retry_at = uv_now(t->vm->ctx.loop) + 5000;
 	if (++t->build_failures >= BUILD_FAILURES)
 		broken(t, why);
-	template_kick(t->vm);
+	context_work(&t->vm->ctx);
 }
 
 uint64_t template_memory(const struct vm *vm)

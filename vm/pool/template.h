@@ -122,9 +122,6 @@ void template_clone_failed(struct template *t, const struct problem *problem);
 /* More is known about files than before: brings all keys up to date. */
 void template_refresh_all(struct vm *vm);
 
-/* Something is to be done in the background now or soon. */
-void template_kick(struct vm *vm);
-
 /* Has a machine booted that is copied. Called in the background. */
 void template_build(struct template *t);
 

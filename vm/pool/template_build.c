@@ -43,8 +43,8 @@ static void finished(struct template *t, uint64_t took_ms)
 	t->built_ms = took_ms;
 	log_info("snapshot of %s (%u MiB) made: %llu MiB after %llu ms", t->image, t->memory_mb,
 		 (unsigned long long)(t->snapshot.bytes >> 20), (unsigned long long)took_ms);
-	vm_tell(t->vm, "snapshot", "%s: made, %llu MiB after %llu ms", t->image,
-		(unsigned long long)(t->snapshot.bytes >> 20), (unsigned long long)took_ms);
+	context_event(&t->vm->ctx, "snapshot", "%s: made, %llu MiB after %llu ms", t->image,
+		      (unsigned long long)(t->snapshot.bytes >> 20), (unsigned long long)took_ms);
 	r = template_job_start(t, JOB_STORE, &t->snapshot);
 	if (r < 0)
 		log_warn("the snapshot of %s can't be kept: %s", t->image, strerror(-r));
@@ -60,13 +60,13 @@ static void on_closed(void *data, const struct problem *problem)
 	if (t->state == TEMPLATE_BUILDING) {
 		t->state = TEMPLATE_NONE;
 		if (t->recorded)
-			finished(t, uv_now(t->vm->loop) - s->admitted_at);
+			finished(t, uv_now(t->vm->ctx.loop) - s->admitted_at);
 		else if (problem)
 			template_build_failed(t, problem->cause);
 	}
 	/* Otherwise it had to give way, and has another try later. */
 	snapshot_close(&t->recording);
-	template_kick(t->vm);
+	context_work(&t->vm->ctx);
 }
 
 static const struct sandbox_events build_events = {

@@ -42,10 +42,10 @@ static void on_done(uv_work_t *req, int status)
 	if (status < 0)
 		job->result = -ECANCELED;
 	job->template->refs--;
-	vm->nhandles--;
-	if (!vm->closing)
+	context_release(&vm->ctx);
+	if (!vm->ctx.closing)
 		template_job_done(job);
-	vm_kick(vm);
+	context_wake(&vm->ctx);
 	job_free(job);
 }
 
@@ -69,19 +69,19 @@ int template_job_start(struct template *t, enum job_kind kind, const struct snap
 	job->kind = kind;
 	job->limit = t->vm->snapshot_bytes;
 	memcpy(job->key, t->key, sizeof(job->key));
-	if (asprintf(&job->dir, "%s/snapshots", t->vm->cache_dir) < 0) {
+	if (asprintf(&job->dir, "%s/snapshots", t->vm->ctx.cache_dir) < 0) {
 		job->dir = NULL;
 		r = -ENOMEM;
 	}
 	if (r == 0 && s)
 		r = dup_snapshot(s, &job->snapshot);
 	if (r == 0)
-		r = uv_queue_work(t->vm->loop, &job->work, work, on_done);
+		r = uv_queue_work(t->vm->ctx.loop, &job->work, work, on_done);
 	if (r < 0) {
 		job_free(job);
 		return r;
 	}
 	t->refs++;
-	t->vm->nhandles++;
+	context_hold(&t->vm->ctx);
 	return 0;
 }

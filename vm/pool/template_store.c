@@ -21,7 +21,7 @@ static void on_fetched(void *data, const char *key, enum store_end end, const ch
 	(void)why;
 	t->fetching = false;
 	t->refs--;
-	if (t->vm->closing)
+	if (t->vm->ctx.closing)
 		return;
 	if (strcmp(key, t->key) == 0) {
 		t->damaged = end == STORE_DAMAGED;
@@ -30,7 +30,7 @@ static void on_fetched(void *data, const char *key, enum store_end end, const ch
 		t->fetched = end == STORE_DONE;
 		template_load(t);
 	}
-	template_kick(t->vm);
+	context_work(&t->vm->ctx);
 }
 
 bool template_fetch(struct template *t)

@@ -181,7 +181,7 @@ static int start_child(struct network *n, int control, int words, int card, bool
 	n->child.started = on_started;
 	n->child.failed = on_failed;
 	n->child.exited = on_exited;
-	return child_start(n->s->vm->spawner, &s, &n->child);
+	return child_start(n->s->vm->ctx.spawner, &s, &n->child);
 }
 
 /* The conversation begins before the other end is there: it waits in the socket. */
@@ -197,7 +197,7 @@ static int open_gateway(struct network *n, int *control)
 		.host_ports = n->s->vm->host_ports,
 	};
 	char why[GATEWAY_WHY_MAX];
-	int r = cfg.dialer ? gateway_new(n->s->vm->loop, *control, &cfg, &n->gateway) : -ENOMEM;
+	int r = cfg.dialer ? gateway_new(n->s->vm->ctx.loop, *control, &cfg, &n->gateway) : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -227,7 +227,7 @@ static int start(struct network *n, int card, bool stream)
 	n->words.data = n;
 	n->words.bytes = on_words;
 	n->words.closed = on_reader_closed;
-	if (reader_open(&n->words, n->s->vm->loop, steal_fd(&in)) == 0)
+	if (reader_open(&n->words, n->s->vm->ctx.loop, steal_fd(&in)) == 0)
 		n->nopen++;
 	r = open_gateway(n, &ours);
 	if (r < 0)

@@ -20,7 +20,7 @@ struct vm;
  */
 int network_new(struct sandbox *s, const struct sandbox_spec *spec);
 
-/* May the sandbox be said to be READY? Calls vm_defer() when that becomes true. */
+/* May the sandbox be said to be READY? Has sandbox_work() called when that becomes true. */
 bool network_is_ready(const struct sandbox *s);
 
 /* The sandbox's machine is up: its card is connected. Idempotent. */

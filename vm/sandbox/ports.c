@@ -98,7 +98,7 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	if (p->fn)
 		p->fn(p->data, 0, &port, NULL);
 	tell_ports(n);
-	vm_defer(n->s->vm, n->s);
+	context_defer(&n->s->vm->ctx, &n->s->work);
 }
 
 /* Fills @ret_p, the first that is free; it stays so if this fails. Return: 0 or -errno. */
@@ -256,6 +256,6 @@ int sandbox_unforward(struct sandbox *s, uint16_t guest)
 	if (n->gateway && p->state == PORT_BOUND)
 		(void)gateway_unforward(n->gateway, guest);
 	end_port(p);
-	vm_defer(s->vm, s); /* maybe READY waited for this one */
+	context_defer(&s->vm->ctx, &s->work); /* maybe READY waited for this one */
 	return 0;
 }

@@ -129,9 +129,14 @@ void sandbox_unheard_exit(void *data, uint32_t run, const struct vm_result *resu
 
 static void init_timer(struct sandbox *s, uv_timer_t *timer)
 {
-	uv_timer_init(s->vm->loop, timer);
+	uv_timer_init(s->vm->ctx.loop, timer);
 	timer->data = s;
 	s->nopen++;
+}
+
+static void on_work(struct deferred *d)
+{
+	sandbox_work(container_of(d, struct sandbox, work));
 }
 
 /* Return: NULL, with *ret_err, if it can't be made. */
@@ -145,6 +150,7 @@ static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec, enum
 		s->vm = vm;
 		s->kind = kind;
 		s->events = events;
+		s->work.run = on_work;
 		r = copy_spec(s, spec);
 		if (r == 0 && kind == SANDBOX_USER)
 			r = network_new(s, spec);
@@ -156,7 +162,7 @@ static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec, enum
 		free(s);
 		return NULL;
 	}
-	s->asked_at = uv_now(vm->loop);
+	s->asked_at = uv_now(vm->ctx.loop);
 	guestfile_init(&s->files, &s->channel);
 	init_timer(s, &s->deadline);
 	init_timer(s, &s->heartbeat);
@@ -200,7 +206,7 @@ void sandbox_begin(struct sandbox *s)
 {
 	struct problem p;
 
-	if (s->vm->closing) {
+	if (s->vm->ctx.closing) {
 		sandbox_close(s);
 	} else if ((s->view.npaths || s->view.work || s->view.image) && !s->ops->views) {
 		problem_set(&p, "no-paths", "Write backend = process.",
@@ -234,7 +240,7 @@ void sandbox_begin(struct sandbox *s)
 		s->ticket.held = s->ops->needs_image && !s->vm->probe.done;
 		admission_wait(&s->vm->admission, &s->ticket);
 		sandbox_deadline(s, s->vm->admission_s * 1000ull);
-		vm_kick(s->vm);
+		context_wake(&s->vm->ctx);
 	}
 }
 
@@ -254,7 +260,7 @@ static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
 	s->start = START_WARM;
 	s->events = events;
 	s->data = data;
-	s->asked_at = s->admitted_at = s->hello_at = s->ready_at = uv_now(vm->loop);
+	s->asked_at = s->admitted_at = s->hello_at = s->ready_at = uv_now(vm->ctx.loop);
 	s->reported = SANDBOX_WAITING;
 	s->unheard = 0;
 	s->introduced = false;
@@ -262,7 +268,7 @@ static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
 	vm->starts[START_WARM]++;
 	link_adopt(s);
 	network_start(s);
-	vm_defer(vm, s);
+	context_defer(&vm->ctx, &s->work);
 	return 0;
 }
 

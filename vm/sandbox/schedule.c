@@ -73,7 +73,7 @@ int admit_init(struct vm *vm, const struct vm_config *cfg)
 	if (r < 0)
 		return r;
 	host_read(&vm->host, &vm->reading);
-	vm->read_at = uv_now(vm->loop);
+	vm->read_at = uv_now(vm->ctx.loop);
 	cpus = host_cpus(&vm->host);
 	budget = cpus > CPU_RESERVE ? cpus - CPU_RESERVE : 0;
 	budget = (unsigned)((uint64_t)budget * (cfg->cpu_percent ? cfg->cpu_percent : OVERCOMMIT) /
@@ -111,9 +111,9 @@ void admit_look(struct vm *vm)
 	struct admission_now *now = &vm->admission.now;
 	const unsigned starting = vm->admission.starting;
 
-	if (uv_now(vm->loop) - vm->read_at >= READ_MS) {
+	if (uv_now(vm->ctx.loop) - vm->read_at >= READ_MS) {
 		host_read(&vm->host, &vm->reading);
-		vm->read_at = uv_now(vm->loop);
+		vm->read_at = uv_now(vm->ctx.loop);
 	}
 	now->known = true;
 	now->available_mb = vm->reading.available_mb;
@@ -125,7 +125,7 @@ void admit_look(struct vm *vm)
 /* How much do those compute that have processors? */
 static void sample(struct vm *vm)
 {
-	const uint64_t now = uv_now(vm->loop);
+	const uint64_t now = uv_now(vm->ctx.loop);
 	struct slot *slot;
 
 	TAILQ_FOREACH(slot, &vm->slots.holders, link) {
@@ -149,7 +149,7 @@ static void on_recheck(uv_timer_t *timer)
 
 	if (vm->slots.waiting)
 		sample(vm);
-	vm_kick(vm);
+	context_wake(&vm->ctx);
 }
 
 /* Is what is lacking something that nothing here will tell of? */
@@ -170,20 +170,20 @@ void admit_all(struct vm *vm)
 	struct slot *slot;
 	uint64_t ms;
 
-	while (!vm->closing && (slot = slots_next(&vm->slots, uv_now(vm->loop))))
+	while (!vm->ctx.closing && (slot = slots_next(&vm->slots, uv_now(vm->ctx.loop))))
 		sandbox_may_run(slot);
-	while (!vm->closing && vm->admission.waiting) {
+	while (!vm->ctx.closing && vm->admission.waiting) {
 		admit_look(vm);
 		t = admission_next(&vm->admission);
 		if (!t)
 			break;
 		sandbox_admitted(t);
 	}
-	if (vm->closing)
+	if (vm->ctx.closing)
 		return;
 	if (admission_full(&vm->admission) && !pool_yield(vm) && vm->admission.lack != LACK_PLACE &&
 	    template_yield(vm))
-		vm_kick(vm);
+		context_wake(&vm->ctx);
 	ms = recheck_in(vm);
 	if (ms && !uv_is_active((uv_handle_t *)&vm->recheck))
 		uv_timer_start(&vm->recheck, on_recheck, ms, 0);
@@ -266,7 +266,7 @@ static void wait_for_processor(const struct sandbox *s, struct sandbox_wait *w)
 	snprintf(w->why, sizeof(w->why), "%u runs compute, and have the processors", ss->busy);
 	w->turn = slots_turn(ss, &s->slot);
 	w->of = ss->waiting;
-	w->ms = uv_now(s->vm->loop) - s->slot.since;
+	w->ms = uv_now(s->vm->ctx.loop) - s->slot.since;
 }
 
 bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait)
@@ -281,7 +281,7 @@ bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait)
 		admit_explain(s, ret_wait->why, sizeof(ret_wait->why), &fix);
 		ret_wait->turn = admission_turn(&s->vm->admission, &s->ticket);
 		ret_wait->of = s->vm->admission.waiting;
-		ret_wait->ms = uv_now(s->vm->loop) - s->asked_at;
+		ret_wait->ms = uv_now(s->vm->ctx.loop) - s->asked_at;
 		return true;
 	}
 	if (s->slot.state != SLOT_WAITING)

@@ -129,8 +129,7 @@ static void part_over(struct work_task *t)
 	t->fn(t->data, t->err, &c);
 	buf_clear(&t->said);
 	free(t);
-	vm->nhandles--;
-	vm_kick(vm);
+	context_release(&vm->ctx);
 }
 
 static void on_words_closed(struct reader *r)
@@ -150,7 +149,7 @@ static int look(struct work_task *t)
 
 	if (conclude(&t->said, TREE_LISTED, &c) < 0)
 		return 0; /* more will come */
-	if (t->vm->closing || !t->judge(t->data, &c))
+	if (t->vm->ctx.closing || !t->judge(t->data, &c))
 		return -ECANCELED;
 	t->judged = true;
 	t->said.len = 0;
@@ -218,7 +217,7 @@ static int start(const struct vm_work *w, struct work_task *t, int begin, int wo
 	t->child.started = on_started;
 	t->child.failed = on_failed;
 	t->child.exited = on_exited;
-	return child_start(w->vm->spawner, &s, &t->child);
+	return child_start(w->vm->ctx.spawner, &s, &t->child);
 }
 
 static int ask(const struct vm_work *w, struct work_task *t)
@@ -242,7 +241,7 @@ static int ask(const struct vm_work *w, struct work_task *t)
 	t->words.bytes = on_words;
 	t->words.end = on_words_end;
 	t->words.closed = on_words_closed;
-	if (reader_open(&t->words, w->vm->loop, steal_fd(&ours)) == 0)
+	if (reader_open(&t->words, w->vm->ctx.loop, steal_fd(&ours)) == 0)
 		t->open++;
 	else
 		t->err = -EIO;
@@ -252,11 +251,11 @@ static int ask(const struct vm_work *w, struct work_task *t)
 int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
 	       void *data)
 {
-	struct work_task *t = w->vm->closing ? NULL : calloc(1, sizeof(*t));
+	struct work_task *t = w->vm->ctx.closing ? NULL : calloc(1, sizeof(*t));
 	int r;
 
 	if (!t)
-		return w->vm->closing ? -ESHUTDOWN : -ENOMEM;
+		return w->vm->ctx.closing ? -ESHUTDOWN : -ENOMEM;
 	t->vm = w->vm;
 	t->op = op;
 	t->judge = judge;
@@ -272,7 +271,7 @@ int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm
 		return r;
 	}
 	TAILQ_INSERT_TAIL(&w->vm->work, t, link);
-	w->vm->nhandles++;
+	context_hold(&w->vm->ctx);
 	return 0;
 }
 

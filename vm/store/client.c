@@ -48,7 +48,7 @@ int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg)
 	f->vm = vm;
 	lane_init(f, &f->get, true);
 	lane_init(f, &f->put, false);
-	if (!cfg->url || !*cfg->url || !cfg->program || !vm->spawner)
+	if (!cfg->url || !*cfg->url || !cfg->program || !vm->ctx.spawner)
 		return 0;
 	f->read = cfg->read;
 	f->write = cfg->write;
@@ -81,7 +81,7 @@ void fetcher_fini(struct fetcher *f)
 
 static bool is_alone(const struct fetcher *f)
 {
-	return uv_now(f->vm->loop) < f->again_at;
+	return uv_now(f->vm->ctx.loop) < f->again_at;
 }
 
 static void note_failure(struct fetcher *f, const char *why)
@@ -95,15 +95,15 @@ static void note_failure(struct fetcher *f, const char *why)
 	for (unsigned i = FAILURES; i < f->failures && ms < ALONE_MAX_MS; i++)
 		ms *= 2;
 	ms = MIN(ms, ALONE_MAX_MS);
-	f->again_at = uv_now(f->vm->loop) + ms;
+	f->again_at = uv_now(f->vm->ctx.loop) + ms;
 	log_warn("the store is left alone for %" PRIu64 " s: %s", ms / 1000, why);
-	vm_tell(f->vm, "store", "left alone for %" PRIu64 " s: %s", ms / 1000, why);
+	context_event(&f->vm->ctx, "store", "left alone for %" PRIu64 " s: %s", ms / 1000, why);
 }
 
 static void note_answer(struct fetcher *f)
 {
 	if (f->failures >= FAILURES)
-		vm_tell(f->vm, "store", "it answers again");
+		context_event(&f->vm->ctx, "store", "it answers again");
 	f->failures = 0;
 	f->again_at = 0;
 	f->st.problem[0] = '\0';
@@ -126,8 +126,8 @@ static void note(struct fetcher *f, const struct fetcher_lane *lane, const struc
 		note_answer(f);
 		log_warn("the store's %s %.16s can't be used: %s", store_kind_str(job->kind),
 			 job->key, why);
-		vm_tell(f->vm, "store", "%s %.16s can't be used: %.300s", store_kind_str(job->kind),
-			job->key, why);
+		context_event(&f->vm->ctx, "store", "%s %.16s can't be used: %.300s",
+			      store_kind_str(job->kind), job->key, why);
 		return;
 	case STORE_FAILED:
 	case STORE_USAGE:
@@ -143,7 +143,7 @@ static void on_line(struct words *w, char *text)
 	const struct fetcher_lane *lane = w->data;
 
 	if (*text)
-		vm_tell(lane->fetcher->vm, "store", "%s", text);
+		context_event(&lane->fetcher->vm->ctx, "store", "%s", text);
 }
 
 /* ---- the program ---- */
@@ -155,7 +155,7 @@ static void finish(struct fetcher_lane *lane, enum store_end end, const char *wh
 
 	lane->current = NULL;
 	TAILQ_REMOVE(&lane->jobs, job, link);
-	if (!f->vm->closing)
+	if (!f->vm->ctx.closing)
 		note(f, lane, job, end, why);
 	if (job->done)
 		job->done(job->data, job->key, end, why);
@@ -171,9 +171,8 @@ static void on_over(struct tool *t)
 	enum store_end end = STORE_FAILED;
 	char quote[400], why[500] = "";
 
-	f->vm->nhandles--;
-	vm_kick(f->vm);
-	if (f->vm->closing) {
+	context_release(&f->vm->ctx);
+	if (f->vm->ctx.closing) {
 		end = STORE_AWAY;
 	} else if (t->failed) {
 		snprintf(why, sizeof(why), "%.300s was not started: %s", f->program,
@@ -205,9 +204,9 @@ static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
 	order_set(order.store.key, job->key);
 	lane->words = (struct words){.line = on_line, .data = lane};
 	lane->tool = (struct tool){.words = &lane->words, .over = on_over, .data = lane};
-	r = tool_start(&lane->tool, vm->loop, vm->spawner, &order, sizeof(order));
+	r = tool_start(&lane->tool, vm->ctx.loop, vm->ctx.spawner, &order, sizeof(order));
 	if (r == 0)
-		vm->nhandles++;
+		context_hold(&vm->ctx);
 	return r;
 }
 
@@ -216,7 +215,7 @@ static void begin_next(struct fetcher_lane *lane)
 	struct fetcher *f = lane->fetcher;
 	int r;
 
-	if (lane->current || f->vm->closing || TAILQ_EMPTY(&lane->jobs))
+	if (lane->current || f->vm->ctx.closing || TAILQ_EMPTY(&lane->jobs))
 		return;
 	lane->current = TAILQ_FIRST(&lane->jobs);
 	/* Who waits in line when the store goes away need not find out for himself. */
@@ -259,7 +258,7 @@ bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint6
 {
 	struct fetcher_job *job;
 
-	if (!f->url || !f->read || is_alone(f) || f->vm->closing || f->vm->spawner_lost)
+	if (!f->url || !f->read || is_alone(f) || f->vm->ctx.closing || f->vm->ctx.spawner_lost)
 		return false;
 	job = add(&f->get, kind, key);
 	if (!job)
@@ -285,7 +284,7 @@ void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint6
 {
 	struct fetcher_job *job;
 
-	if (!f->url || !f->write || is_alone(f) || f->vm->closing || f->vm->spawner_lost)
+	if (!f->url || !f->write || is_alone(f) || f->vm->ctx.closing || f->vm->ctx.spawner_lost)
 		return;
 	job = add(&f->put, kind, key);
 	if (!job)
@@ -305,7 +304,8 @@ void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status)
 			    : is_alone(f)		       ? "left-alone"
 			    : f->get.current || f->put.current ? "busy"
 							       : "idle";
-	ret_status->again_s = is_alone(f) ? (f->again_at - uv_now(f->vm->loop) + 999) / 1000 : 0;
+	ret_status->again_s =
+		is_alone(f) ? (f->again_at - uv_now(f->vm->ctx.loop) + 999) / 1000 : 0;
 }
 
 /* Who still waits in line has an answer now; whose program runs, when it is gone. */

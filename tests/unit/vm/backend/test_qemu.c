@@ -104,7 +104,7 @@ static void begin(enum backend_mode mode)
 	ndown = nsaved = ndestroyed = 0;
 	memset(&vm, 0, sizeof(vm));
 	assert_int_equal(uv_loop_init(&loop), 0);
-	vm.loop = &loop;
+	vm.ctx.loop = &loop;
 	vm.probe.accel = "tcg";
 	strcpy(vm.probe.qemu, "9.2.0");
 	tsc_start(&vm.tsc);

@@ -32,13 +32,13 @@ static int setup(void **state)
 	memset(users, 0, sizeof(users));
 	nusers = 0;
 	assert_int_equal(uv_loop_init(&loop), 0);
-	vm.loop = &loop;
+	vm.ctx.loop = &loop;
 	TAILQ_INIT(&vm.sandboxes);
-	TAILQ_INIT(&vm.deferred);
+	TAILQ_INIT(&vm.ctx.deferred);
 	TAILQ_INIT(&in->installs);
 	TAILQ_INIT(&in->waiters);
 	in->vm = &vm;
-	uv_idle_init(&loop, &vm.idle);
+	context_start(&vm.ctx);
 	return 0;
 }
 
@@ -49,7 +49,7 @@ static int teardown(void **state)
 	(void)state;
 	while ((job = TAILQ_FIRST(&in->installs)))
 		install_forget(in, job);
-	uv_close((uv_handle_t *)&vm.idle, NULL);
+	uv_close((uv_handle_t *)&vm.ctx.idle, NULL);
 	for (unsigned i = 0; i < nusers; i++)
 		uv_close((uv_handle_t *)&users[i].deadline, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
@@ -165,8 +165,8 @@ static void many_users(void **state)
 		want(100 + i, name);
 		next(name);
 		uv_close((uv_handle_t *)&users[0].deadline, NULL);
-		uv_idle_stop(&vm.idle);
-		TAILQ_INIT(&vm.deferred);
+		uv_idle_stop(&vm.ctx.idle);
+		TAILQ_INIT(&vm.ctx.deferred);
 		uv_run(&loop, UV_RUN_DEFAULT);
 		nusers = 0;
 	}

@@ -44,7 +44,7 @@ static int start_server(struct dialer *d)
 static void on_dialer_closed(struct dialer *d)
 {
 	(void)d;
-	vm_kick(bed.vm);
+	context_wake(&bed.vm->ctx);
 }
 
 struct dialer *hub_dialer(struct vm *vm)
