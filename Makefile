@@ -38,10 +38,10 @@ fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,buf fdpass)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,packets fdpass) vm/net/filter/address.c
-store_c := $(filter-out vm/store/client.c,$(wildcard vm/store/*.c)) vm/jail/seccomp.c \
+store_c := $(filter-out vm/build/store_client.c,$(wildcard vm/store/*.c)) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
 # What the daemon shares with these programs.
-shared_c := $(call in,vm/net/filter,address allow reason) $(call in,vm/store,kind client) \
+shared_c := $(call in,vm/net/filter,address allow reason) vm/store/kind.c \
 	agent/protocol.c agent/files/lockbook.c
 daemon_c := $(fs_c) $(filter-out vm/store/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
 host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(agent_c))

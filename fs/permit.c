@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vm/policy/policy.h"
+#include "vm/spawn/policy.h"
 #include "fs/config/daemon.h"
 #include "fs/config/paths.h"
 #include "fs/tree/report.h"

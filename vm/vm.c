@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "vm/build/digest_job.h"
+#include "vm/image/digest_job.h"
 #include "vm/net/dialer_process.h"
 #include "vm/base/log.h"
 #include "vm/pool/pool.h"

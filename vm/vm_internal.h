@@ -12,7 +12,7 @@
 #include "vm/backend/backend.h"
 #include "vm/guest/channel.h"
 #include "vm/image/digest_cache.h"
-#include "vm/store/client.h"
+#include "vm/build/store_client.h"
 #include "vm/host/host.h"
 #include "vm/image/image.h"
 #include "vm/build/image_job.h"

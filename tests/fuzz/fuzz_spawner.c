@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "vm/spawn/order.h"
-#include "vm/policy/policy.h"
-#include "vm/policy/internal.h"
+#include "vm/spawn/policy.h"
+#include "vm/spawn/policy_internal.h"
 #include "vm/spawn/server.h"
 #include "vm/vm.h"
 

@@ -38,21 +38,6 @@
 #define QEMU_MIN_MAJOR 7
 #define QEMU_MIN_MINOR 2
 
-static const char *const wish_str[] = {
-	[ACCEL_AUTO] = "auto", [ACCEL_KVM] = "kvm", [ACCEL_TCG] = "tcg"};
-static_assert(ARRAY_SIZE(wish_str) == ACCEL_NWISHES, "a name for each wish");
-
-int accel_wish_parse(const char *name, enum accel_wish *ret_wish)
-{
-	for (unsigned i = 0; i < ACCEL_NWISHES; i++) {
-		if (strcmp(name, wish_str[i]) == 0) {
-			*ret_wish = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
 int probe_parse_version(const char *text, char *out, size_t size)
 {
 	static const char before[] = "QEMU emulator version ";

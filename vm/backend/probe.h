@@ -9,11 +9,6 @@
 #include "vm/host/kvm.h"
 #include "vm/vm.h"
 
-enum accel_wish { ACCEL_AUTO, ACCEL_KVM, ACCEL_TCG, ACCEL_NWISHES };
-
-/* Return: 0, or -EINVAL if @name is none of auto, kvm, tcg. */
-int accel_wish_parse(const char *name, enum accel_wish *ret_wish);
-
 /*
  * - `done` once both questions are answered; until then `accel` is "probing".
  * - `fatal` if no machine can be started on this host; `problem` says why.

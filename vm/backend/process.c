@@ -10,7 +10,7 @@
 #include "agent_process.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
-#include "vm/policy/policy.h"
+#include "vm/spawn/policy.h"
 #include "process_jail.h"
 #include "vm/host_check.h"
 #include "vm/base/problem.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "vm/base/buf.h"
-#include "vm/build/digest_job.h"
+#include "vm/image/digest_job.h"
 #include "qemu_argv.h"
 #include "vm/vm_internal.h"
 

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/core/util.h"
+#include "util.h"
 
 /* Newer than the headers we build with may be. */
 #define FS_TRUNCATE    (1ull << 14) /* ABI 3 */

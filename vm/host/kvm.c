@@ -383,6 +383,21 @@ static void try_kvm(struct kvm_verdict *v)
 		run(&t, v);
 }
 
+static const char *const wish_str[] = {
+	[ACCEL_AUTO] = "auto", [ACCEL_KVM] = "kvm", [ACCEL_TCG] = "tcg"};
+static_assert(ARRAY_SIZE(wish_str) == ACCEL_NWISHES, "a name for each wish");
+
+int accel_wish_parse(const char *name, enum accel_wish *ret_wish)
+{
+	for (unsigned i = 0; i < ACCEL_NWISHES; i++) {
+		if (strcmp(name, wish_str[i]) == 0) {
+			*ret_wish = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 void kvm_probe_child(int fd)
 {
 	struct kvm_verdict v = {0};

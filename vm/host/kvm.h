@@ -11,6 +11,12 @@
 #define KVM_PROBE_MS 10000
 #define KVM_PROBE_MB 64 /* memory of its cell */
 
+/* What the configuration says machines are to run on. */
+enum accel_wish { ACCEL_AUTO, ACCEL_KVM, ACCEL_TCG, ACCEL_NWISHES };
+
+/* Return: 0, or -EINVAL if @name is none of auto, kvm, tcg. */
+int accel_wish_parse(const char *name, enum accel_wish *ret_wish);
+
 enum kvm_state {
 	KVM_UNUSABLE, /* or not there */
 	KVM_DENIED,   /* QEMU has no rights on it */

@@ -13,7 +13,7 @@
 
 #include "vm/base/buf.h"
 #include "vm/base/io.h"
-#include "vm/vm_internal.h"
+#include "image.h"
 
 /*
  * Theory of operation
@@ -152,11 +152,11 @@ static void put_host(struct buf *out)
 }
 
 /* Of an image. */
-static int put_image(struct vm *vm, const struct layer_need *n, struct buf *out,
+static int put_image(struct images *images, const struct layer_need *n, struct buf *out,
 		     const char **ret_why)
 {
 	const char *tool = strcmp(n->language, "python") == 0 ? "python" : "bun", *version;
-	const char *text = images_manifest(vm->images, n->image, ret_why);
+	const char *text = images_manifest(images, n->image, ret_why);
 	json_t *manifest = text ? json_loads(text, 0, NULL) : NULL, *p;
 	size_t i;
 
@@ -177,7 +177,7 @@ static int put_image(struct vm *vm, const struct layer_need *n, struct buf *out,
 	return version ? 0 : -EINVAL;
 }
 
-int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX],
+int layer_key(struct images *images, const struct layer_need *n, char ret_key[DIGEST_HEX],
 	      const char **ret_why)
 {
 	struct buf text = {0};
@@ -187,7 +187,7 @@ int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX
 	if (n->host)
 		put_host(&text);
 	else
-		r = put_image(vm, n, &text, ret_why);
+		r = put_image(images, n, &text, ret_why);
 	if (r == 0)
 		r = buf_printf(&text, "layer %u %s %s x86_64\n%s\n%s\n", PROCEDURE,
 			       form_str[n->form], n->language, n->source, n->packages);

@@ -8,7 +8,8 @@
 #include <sys/queue.h>
 
 #include "vm/base/digest.h"
-#include "vm/vm.h"
+
+struct images;
 
 #define LAYER_FILES_MAX 500000u /* while it is made; named in the manual */
 
@@ -58,14 +59,14 @@ struct layer_need {
 
 /**
  * layer_key() - The name of the layer that is needed
- * @vm: Machinery
+ * @images: Those of the cache directory
  * @n: What for
  * @ret_key: Result
  * @ret_why: If it fails: one sentence, valid until the next call
  *
  * Return: 0, or -errno if what is known of the image does not suffice.
  */
-int layer_key(struct vm *vm, const struct layer_need *n, char ret_key[DIGEST_HEX],
+int layer_key(struct images *images, const struct layer_need *n, char ret_key[DIGEST_HEX],
 	      const char **ret_why);
 
 /* ---- layer_disk.c: these may take seconds, and are for worker threads (layer_usage() with a limit

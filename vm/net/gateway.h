@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "vm/net/filter/message.h"
-#include "vm/sandbox/sandbox_net.h"
+#include "allow_check.h"
 
 /*
  * How to use it: make a SOCK_SEQPACKET socket pair; start xsbxfs-net with one end as its --control;

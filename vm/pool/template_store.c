@@ -2,7 +2,7 @@
 /* A template and the store that hosts share: its snapshot is fetched from there, and offered. */
 #include <string.h>
 
-#include "vm/store/client.h"
+#include "vm/build/store_client.h"
 #include "template.h"
 #include "vm/host/tsc.h"
 #include "vm/vm_internal.h"

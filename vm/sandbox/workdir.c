@@ -9,7 +9,7 @@
 #include "vm/base/buf.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
-#include "vm/policy/policy.h"
+#include "vm/spawn/policy.h"
 #include "vm/base/reader.h"
 #include "vm/spawn/client.h"
 #include "vm/spawn/overlay_diff.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "vm/base/buf.h"
-#include "vm/build/digest_job.h"
+#include "vm/image/digest_job.h"
 #include "vm/backend/qemu_argv.h"
 #include "vm/vm_internal.h"
 

@@ -17,7 +17,8 @@
 
 #include "vm/jail/internal.h"
 #include "vm/spawn/order.h"
-#include "vm/policy/policy.h"
+#include "vm/policy/job.h"
+#include "vm/spawn/policy.h"
 #include "vm/backend/qemu_argv.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/server.h"

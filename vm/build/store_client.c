@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared store, by a program that may use the network. */
-#include "client.h"
+#include "store_client.h"
 
 #include <errno.h>
 #include <inttypes.h>

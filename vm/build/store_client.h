@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared store: what other hosts have made is fetched, and what is made here is offered. */
-#ifndef XSBX_VM_STORE_CLIENT_H
-#define XSBX_VM_STORE_CLIENT_H
+#ifndef XSBX_VM_BUILD_STORE_CLIENT_H
+#define XSBX_VM_BUILD_STORE_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "kind.h"
+#include "vm/store/kind.h"
 #include "vm/spawn/program.h"
 #include "vm/vm.h"
 #include "vm/base/words.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is in the files that machines are made of, worked out by a worker thread. */
-#ifndef XSBX_VM_BUILD_DIGEST_JOB_H
-#define XSBX_VM_BUILD_DIGEST_JOB_H
+#ifndef XSBX_VM_IMAGE_DIGEST_JOB_H
+#define XSBX_VM_IMAGE_DIGEST_JOB_H
 
-#include "vm/image/digest_cache.h"
+#include "digest_cache.h"
 
 struct vm;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the spawner may start: settled by the configuration before there is a spawner, and never changed. */
-#ifndef XSBX_VM_POLICY_POLICY_H
-#define XSBX_VM_POLICY_POLICY_H
+#ifndef XSBX_VM_SPAWN_POLICY_H
+#define XSBX_VM_SPAWN_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "vm/spawn/order.h"
+#include "order.h"
 
 struct spawn_job;
 struct view;
@@ -51,19 +51,5 @@ void policy_free(struct policy *p);
  * Return: enum order_view, or -ENOENT if no template has such a one.
  */
 int policy_find_view(const struct policy *p, const struct view *v, const char *image);
-
-/**
- * policy_job() - In the spawner: what is to be done for an order, if it is allowed
- * @policy: struct policy
- * @order: Bytes from the daemon
- * @len: How many
- * @nfds: How many descriptors came with them
- * @ret_job: Filled in, but for the descriptors; its strings are good until the next call
- *
- * Return: 0, -EBADMSG if it is no order, -EPERM if it is not allowed, -ENOENT if what it needs is not
- * there, or -errno.
- */
-int policy_job(const void *policy, const void *order, size_t len, size_t nfds,
-	       struct spawn_job *ret_job);
 
 #endif

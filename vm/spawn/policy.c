@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "vm/base/path.h"
-#include "internal.h"
-#include "vm/backend/probe.h"
+#include "policy_internal.h"
+#include "vm/host/kvm.h"
 #include "vm/jail/view.h"
 
 /*
