@@ -288,9 +288,9 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 {
 	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
 	struct images *images =
-		vm ? vm->images : images_new(cfg->cache_dir, cfg->agent, cfg->kernel);
+		vm ? vm->backends.images : images_new(cfg->cache_dir, cfg->agent, cfg->kernel);
 	struct probe *now = vm ? NULL : calloc(1, sizeof(*now));
-	const struct probe *p = vm ? &vm->probe : now;
+	const struct probe *p = vm ? &vm->backends.probe : now;
 
 	if (now)
 		probe_sync(now, cfg->qemu, cfg->accel);
@@ -329,10 +329,10 @@ void sandbox_isolation(const struct sandbox *s,
 static void tell_process(const struct vm *vm,
 			 void (*line)(void *data, const char *key, const char *value), void *data)
 {
-	if (!vm->jail_seen[VM_PROCESS])
+	if (!vm->backends.jail_seen[VM_PROCESS])
 		return;
 	line(data, "process", "a jail on the host's own kernel; as seen at the last start:");
-	jail_report_tell(&vm->jail[VM_PROCESS], "process.", line, data);
+	jail_report_tell(&vm->backends.jail[VM_PROCESS], "process.", line, data);
 	line(data, "process.view",
 	     "the host's /usr, or its image's where `view = image`, read-only, and what its "
 	     "template shows; /home/user and /tmp in memory, with quotas");
@@ -354,7 +354,7 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 		return;
 	}
 	snprintf(text, sizeof(text), "a virtual machine of its own per session (QEMU %s, %s)",
-		 vm->probe.qemu, vm->probe.accel);
+		 vm->backends.probe.qemu, vm->backends.probe.accel);
 	line(data, "microvm", text);
 	line(data, "microvm.kernel", "its own Linux kernel; nothing is shared with the host's");
 	line(data, "microvm.devices",
@@ -372,11 +372,11 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 	     "only its own: kernel, initrd and disks read-only, its memory and state, console, "
 	     "agent, control, card");
 	line(data, "qemu",
-	     vm->jail_seen[VM_MICROVM]
+	     vm->backends.jail_seen[VM_MICROVM]
 		     ? "in a cell, without which it is not started; as seen at the last start:"
 		     : "in a cell, without which it is not started; none was started yet");
-	if (vm->jail_seen[VM_MICROVM])
-		jail_report_tell(&vm->jail[VM_MICROVM], "qemu.", line, data);
+	if (vm->backends.jail_seen[VM_MICROVM])
+		jail_report_tell(&vm->backends.jail[VM_MICROVM], "qemu.", line, data);
 	line(data, "qemu.view",
 	     "its program, the host's libraries and firmware, read-only; its own /proc, the few "
 	     "usual devices; 64 MiB of /dev/shm, in which Landlock, if there is any, lets it "

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vm/backend/process_jail.h"
 #include "vm/base/util.h"
 
 void survey_say(struct survey *ret, enum vm_level level, const char *fix, const char *fmt, ...)
@@ -183,22 +184,6 @@ void survey_groups(const struct survey_group *groups, size_t n, bool privileged,
 			   *there ? "limits for " : "", there, *there ? "; " : "", missing);
 }
 
-const char *survey_tun_fix(int err)
-{
-	switch (err) {
-	case -EACCES:
-		return "As root: chmod 666 /dev/net/tun, as most distributions have it. It is made "
-		       "at boot, so also write a udev rule: KERNEL==\"tun\", MODE=\"0666\".";
-	case -EPERM:
-		return "The container's engine forbids it: give it the device (--device "
-		       "/dev/net/tun).";
-	case -ENOENT:
-		return "As root: modprobe tun. In a container, have its engine give it the device "
-		       "(--device /dev/net/tun).";
-	default: return "As root: modprobe tun.";
-	}
-}
-
 void survey_network(const char *root, bool programs, struct survey *ret)
 {
 	char path[PATH_MAX];
@@ -211,7 +196,7 @@ void survey_network(const char *root, bool programs, struct survey *ret)
 			ret, VM_WARN, "Install the whole package: they belong beside the agent.",
 			"no xsbxfs-net and xsbxfs-dial: sessions can have no network and no ports");
 	else if (err < 0)
-		survey_say(ret, VM_WARN, survey_tun_fix(err),
+		survey_say(ret, VM_WARN, process_jail_tun_fix(err),
 			   "virtual machines can have one; process sandboxes, and what installs "
 			   "packages, "
 			   "can't: /dev/net/tun: %s",

@@ -50,15 +50,7 @@ struct survey_group {
 void survey_groups(const struct survey_group *groups, size_t n, bool privileged,
 		   struct survey *ret);
 
-/**
- * survey_tun_fix() - How to be able to open /dev/net/tun, from which cards of process sandboxes come
- * @err: -errno of the attempt
- *
- * Return: a sentence.
- */
-const char *survey_tun_fix(int err);
-
-/* Cards for sandboxes: @programs, xsbxfs-net and xsbxfs-dial are there. */
+/* Whether jails can have network cards; @programs: those of the network are there. */
 void survey_network(const char *root, bool programs, struct survey *ret);
 
 /* ---- host_check_packages.c ---- */

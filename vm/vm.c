@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "vm/image/digest_job.h"
 #include "vm/net/dialer_process.h"
 #include "vm/base/log.h"
 #include "vm/pool/pool.h"
@@ -101,29 +100,42 @@ static void on_spawner_lost(void *data)
 	context_event(&vm->ctx, p.code, "%s", p.cause);
 }
 
+/* More is known of files than before. */
+static void on_digests(void *data)
+{
+	template_refresh_all(data);
+}
+
+/* Is there room for an empty jail that is kept for the next one who needs it? */
+static bool has_prefork_room(void *data)
+{
+	struct vm *vm = data;
+
+	admit_look(vm);
+	return admission_room(&vm->admission, backend_process.overhead_mb);
+}
+
 /* Copies of what is kept of the configuration. A program with a slash in its name is made
  * absolute, because the spawner has a working directory of its own. */
 static int copy_config(struct vm *vm, const struct vm_config *cfg)
 {
-	char path[PATH_MAX];
 	int r;
 
-	vm->qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
-	if (!vm->qemu)
-		vm->qemu = strdup(cfg->qemu);
+	vm->backends.qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
+	if (!vm->backends.qemu)
+		vm->backends.qemu = strdup(cfg->qemu);
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->boot_s = cfg->boot_s;
-	vm->policy = cfg->policy;
+	vm->backends.policy = cfg->policy;
 	vm->host_ports = cfg->host_ports;
 	vm->ca = cfg->ca;
 	vm->ca_len = cfg->ca_len;
-	if (!vm->qemu || !vm->agent)
+	if (!vm->backends.qemu || !vm->agent)
 		return -ENOMEM;
-	if (snprintf(path, sizeof(path), "%s/snapshots", vm->ctx.cache_dir) < (int)sizeof(path))
-		contents_load(&vm->contents, path);
-	vm->images = images_new(vm->ctx.cache_dir, vm->agent, cfg->kernel);
-	r = vm->images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
+	digest_jobs_init(&vm->backends.digests, &vm->ctx, on_digests, vm);
+	vm->backends.images = images_new(vm->ctx.cache_dir, vm->agent, cfg->kernel);
+	r = vm->backends.images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
 	if (r == 0)
 		r = installer_init(&vm->installer, vm, &cfg->packages);
 	return r < 0 ? r : fetcher_init(&vm->fetcher, vm, &cfg->store);
@@ -137,8 +149,8 @@ static void vm_free(struct vm *vm)
 	fetcher_fini(&vm->fetcher);
 	installer_fini(&vm->installer);
 	layers_fini(&vm->layers);
-	images_free(vm->images);
-	free(vm->qemu);
+	images_free(vm->backends.images);
+	free(vm->backends.qemu);
 	free(vm->agent);
 	context_fini(&vm->ctx);
 	free(vm);
@@ -148,18 +160,18 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 {
 	int r;
 
-	vm->probe.data = vm;
-	vm->probe.accel = "none";
+	vm->backends.probe.data = vm;
+	vm->backends.probe.accel = "none";
 	if (!vm->backend->needs_image)
 		return;
-	r = probe_start(&vm->probe, vm->ctx.loop, vm->ctx.spawner, wish, on_probed);
+	r = probe_start(&vm->backends.probe, vm->ctx.loop, vm->ctx.spawner, wish, on_probed);
 	if (r == 0) {
 		context_hold(&vm->ctx);
 		return;
 	}
-	vm->probe.loop = NULL;
-	vm->probe.done = vm->probe.fatal = true;
-	problem_set(&vm->probe.problem, "no-probe", "Unmount, and mount again.",
+	vm->backends.probe.loop = NULL;
+	vm->backends.probe.done = vm->backends.probe.fatal = true;
+	problem_set(&vm->backends.probe.problem, "no-probe", "Unmount, and mount again.",
 		    "nothing could be started: %s", strerror(-r));
 }
 
@@ -183,7 +195,8 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	TAILQ_INIT(&vm->templates);
 	TAILQ_INIT(&vm->work);
 	vm->snapshot_bytes = cfg->snapshot_bytes;
-	tsc_start(&vm->tsc);
+	vm->backends.ctx = &vm->ctx;
+	tsc_start(&vm->backends.tsc);
 	r = context_init(&vm->ctx, loop, spawner, cfg->cache_dir, cfg->runtime_dir, &context_ops,
 			 vm);
 	if (r == 0)
@@ -203,7 +216,8 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 	vm->background.data = vm;
 	uv_timer_init(loop, &vm->recheck);
 	vm->recheck.data = vm;
-	shelf_init(&vm->shelf, vm, &process_shelf_ops);
+	prefork_init(&vm->backends.prefork, &vm->backends, &process_prefork_ops, has_prefork_room,
+		     vm);
 	/* The timers of the background, of the admission and of the shelf, and the spawner. */
 	vm->nparts = spawner ? 4 : 3;
 	if (spawner)
@@ -247,11 +261,11 @@ static void on_handle_closed(uv_handle_t *handle)
 	part_closed(handle->data);
 }
 
-static void on_shelf_closed(uv_handle_t *handle)
+static void on_prefork_closed(uv_handle_t *handle)
 {
-	const struct shelf *shelf = handle->data;
+	const struct prefork *p = handle->data;
 
-	part_closed(shelf->vm);
+	part_closed(p->data);
 }
 
 static void on_spawner_detached(void *data)
@@ -267,7 +281,7 @@ static void try_close(struct vm *vm)
 		return;
 	uv_close((uv_handle_t *)&vm->background, on_handle_closed);
 	uv_close((uv_handle_t *)&vm->recheck, on_handle_closed);
-	uv_close((uv_handle_t *)&vm->shelf.timer, on_shelf_closed);
+	uv_close((uv_handle_t *)&vm->backends.prefork.timer, on_prefork_closed);
 	if (vm->ctx.spawner)
 		spawner_detach(vm->ctx.spawner, on_spawner_detached, vm);
 }
@@ -282,13 +296,13 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm->closed = done;
 	vm->closed_data = data;
 	uv_timer_stop(&vm->background);
-	contents_stop(vm);
+	digest_jobs_stop(&vm->backends.digests);
 	uv_timer_stop(&vm->recheck);
-	shelf_clear(&vm->shelf);
+	prefork_clear(&vm->backends.prefork);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
-	if (vm->probe.loop)
-		probe_close(&vm->probe, on_probe_closed);
+	if (vm->backends.probe.loop)
+		probe_close(&vm->backends.probe, on_probe_closed);
 	imager_cut(&vm->imager);
 	fetcher_cut(&vm->fetcher);
 	installer_cut(&vm->installer);
@@ -319,10 +333,10 @@ void vm_status(const struct vm *vm, struct vm_status *ret_status)
 	const unsigned pooled = pool_places(vm);
 
 	*ret_status = (struct vm_status){
-		.accel = vm->probe.accel,
-		.accel_why = vm->backend->needs_image ? probe_why(&vm->probe)
+		.accel = vm->backends.probe.accel,
+		.accel_why = vm->backend->needs_image ? probe_why(&vm->backends.probe)
 						      : "Sandboxes are plain processes.",
-		.qemu = vm->backend->needs_image ? vm->probe.qemu : "not used",
+		.qemu = vm->backend->needs_image ? vm->backends.probe.qemu : "not used",
 		.max_vms = vm->admission.limits.places,
 		.running = vm->admission.running - MIN(pooled, vm->admission.running),
 		.pooled = pooled,
@@ -383,7 +397,7 @@ const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 		*ret_why = "";
 		return "{\"name\": \"none\", \"tools\": {}}";
 	}
-	manifest = images_manifest(vm->images, name, ret_why);
+	manifest = images_manifest(vm->backends.images, name, ret_why);
 	return manifest;
 }
 

@@ -39,17 +39,11 @@ struct vm {
 
 	const void *ca; /* certificates for networked guests; the caller's */
 	size_t ca_len;
-	const struct policy *policy; /* of the spawner; the caller's */
-	char *qemu, *agent;
+	char *agent;
 	unsigned admission_s, boot_s;
 
-	const struct backend_ops *backend;
-	struct probe probe;
-	struct tsc_meter tsc;
-	struct images *images;
-	struct contents contents;
-	struct contents_job *contents_job; /* or NULL */
-	uint64_t contents_retry_at;
+	const struct backend_ops *backend; /* of machines */
+	struct backends backends;
 	struct imager imager;
 	struct fetcher fetcher;
 	struct layers layers;
@@ -64,8 +58,6 @@ struct vm {
 		recheck; /* while somebody waits for what nothing here tells of, see sandbox/schedule.c */
 	struct channel_scratch scratch;
 	uint64_t started, failed;
-	bool jail_seen[VM_NBACKENDS]; /* `jail` is of the last one of this backend */
-	struct jail_report jail[VM_NBACKENDS];
 	struct hub *hub; /* of the networks, from the first one on */
 	struct vm_host_ports host_ports;
 	bool net_seen; /* `net_report` is of the last one's helper */
@@ -77,7 +69,6 @@ struct vm {
 	uint64_t snapshot_bytes; /* most on the disk */
 	uv_timer_t background;	 /* see pool.c */
 
-	struct shelf shelf;
 	TAILQ_HEAD(work_tasks, work_task) work; /* see sandbox/workdir.c */
 
 	struct sandbox_list sandboxes;

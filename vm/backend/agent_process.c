@@ -6,9 +6,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "vm/vm_internal.h"
-
-static void part_gone(struct hosted *h)
+static void part_gone(struct agent_process *h)
 {
 	if (--h->nopen)
 		return;
@@ -22,13 +20,13 @@ static void on_console_closed(struct reader *r)
 
 static void on_console(struct reader *r, const void *bytes, size_t len)
 {
-	struct hosted *h = r->data;
+	struct agent_process *h = r->data;
 
 	if (!h->destroying)
 		h->events->console(h->data, bytes, len);
 }
 
-void hosted_over(struct hosted *h, const struct problem *p)
+void agent_process_over(struct agent_process *h, const struct problem *p)
 {
 	h->child_gone = true;
 	if (h->destroying)
@@ -37,16 +35,16 @@ void hosted_over(struct hosted *h, const struct problem *p)
 		h->events->down(h->data, p);
 }
 
-void hosted_started(struct child *c)
+void agent_process_started(struct child *c)
 {
-	struct hosted *h = c->data;
+	struct agent_process *h = c->data;
 
 	if (!h->destroying)
 		h->events->up(h->data);
 }
 
-int hosted_start(struct hosted *h, const struct backend_spec *spec, hosted_spawn_fn spawn,
-		 int *ret_stream)
+int agent_process_start(struct agent_process *h, const struct backend_spec *spec,
+			agent_process_spawn_fn spawn, int *ret_stream)
 {
 	_cleanup_close_ int ours = -1, theirs = -1, out = -1, in = -1;
 	int pair[2], p[2], r;
@@ -67,13 +65,13 @@ int hosted_start(struct hosted *h, const struct backend_spec *spec, hosted_spawn
 	h->console.data = h;
 	h->console.bytes = on_console;
 	h->console.closed = on_console_closed;
-	if (reader_open(&h->console, h->vm->ctx.loop, steal_fd(&in)) == 0)
+	if (reader_open(&h->console, h->all->ctx->loop, steal_fd(&in)) == 0)
 		h->nopen++;
 	*ret_stream = steal_fd(&ours);
 	return 0;
 }
 
-void hosted_destroy(struct hosted *h)
+void agent_process_destroy(struct agent_process *h)
 {
 	h->destroying = true;
 	child_kill(&h->child);
@@ -82,13 +80,13 @@ void hosted_destroy(struct hosted *h)
 		part_gone(h);
 }
 
-void hosted_drain(struct hosted *h)
+void agent_process_drain(struct agent_process *h)
 {
 	if (h->console.open)
 		reader_drain(&h->console);
 }
 
-pid_t hosted_pid(const struct hosted *h)
+pid_t agent_process_pid(const struct agent_process *h)
 {
 	return h->child.state == CHILD_RUNNING ? h->child.pid : 0;
 }

@@ -8,17 +8,38 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "prefork.h"
+#include "probe.h"
+#include "vm/base/context.h"
 #include "vm/base/util.h"
+#include "vm/host/tsc.h"
+#include "vm/image/digest_job.h"
+#include "vm/image/image.h"
+#include "vm/jail/jail.h"
 
-struct vm;
 struct buf;
 struct problem;
-struct jail_report;
 struct view;
 struct gauges;
-struct shelf_ops;
 struct layer;
 struct backend; /* one of these per sandbox; each backend has its own */
+
+struct policy;
+
+/* What backends are given, once. Embedded in the machinery, which fills it in. */
+struct backends {
+	struct context *ctx;
+	struct images *images;
+	const struct policy *policy; /* of the spawner; the caller's */
+	char *qemu;		     /* program */
+	struct probe probe;
+	struct tsc_meter tsc;
+	struct digest_jobs digests;
+	struct prefork prefork;
+	/* What holds of the jail of the last one of each kind that was started. */
+	bool jail_seen[VM_NBACKENDS];
+	struct jail_report jail[VM_NBACKENDS];
+};
 
 enum backend_mode {
 	BACKEND_COLD,
@@ -73,7 +94,7 @@ struct backend_ops {
 
 	/**
 	 * start - Begin to start
-	 * @vm: Machinery
+	 * @all: What backends are given
 	 * @spec: What is wanted; only needed during the call
 	 * @events: Callbacks; kept
 	 * @data: First argument of the callbacks
@@ -83,7 +104,7 @@ struct backend_ops {
 	 *
 	 * Return: 0, 1 if it is up already and `up` will not be called, or -errno.
 	 */
-	int (*start)(struct vm *vm, const struct backend_spec *spec,
+	int (*start)(struct backends *all, const struct backend_spec *spec,
 		     const struct backend_events *events, void *data, struct backend **ret_backend,
 		     int *ret_stream, struct problem *ret_problem);
 
@@ -104,15 +125,15 @@ struct backend_ops {
 
 	/**
 	 * describe - All that a copy depends on but its content
-	 * @vm: Machinery, whose probe is done
+	 * @all: What backends are given; the probe is done
 	 * @spec: What would be started
 	 * @out: Text is appended here
 	 * @ret_why: Why not, valid until the next call
 	 *
-	 * Return: 0, -EAGAIN if it takes time to find out, after which template_refresh_all() is
+	 * Return: 0, -EAGAIN if it takes time to find out, after which `changed` of the digests is
 	 * called, or -errno.
 	 */
-	int (*describe)(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+	int (*describe)(struct backends *all, const struct backend_spec *spec, struct buf *out,
 			const char **ret_why);
 
 	/**
@@ -132,7 +153,7 @@ struct backend_ops {
 
 extern const struct backend_ops backend_qemu;
 extern const struct backend_ops backend_process;
-extern const struct shelf_ops process_shelf_ops;
+extern const struct prefork_ops process_prefork_ops;
 #ifdef XSBX_LOCAL_BACKEND
 extern const struct backend_ops backend_local;
 #endif

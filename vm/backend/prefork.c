@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "vm/vm_internal.h"
+#include "backend.h"
 
 /*
  * Theory of operation
@@ -29,7 +29,7 @@
 
 struct recipe {
 	TAILQ_ENTRY(recipe) link;
-	struct shelf *shelf;
+	struct prefork *p;
 	struct backend *kept; /* or NULL */
 	bool up, spoilt;      /* of `kept` */
 	unsigned failures;    /* in a row */
@@ -40,13 +40,13 @@ struct recipe {
 
 static void on_timer(uv_timer_t *timer);
 
-static void look_in(struct shelf *shelf, uint64_t ms)
+static void look_in(struct prefork *p, uint64_t ms)
 {
-	if (!shelf->vm->ctx.closing)
-		uv_timer_start(&shelf->timer, on_timer, ms, 0);
+	if (!p->all->ctx->closing)
+		uv_timer_start(&p->timer, on_timer, ms, 0);
 }
 
-/* ---- what those on the shelf say; whoever takes one hears it himself ---- */
+/* ---- what those in reserve say; whoever takes one hears it himself ---- */
 
 static void on_up(void *data)
 {
@@ -62,7 +62,7 @@ static void on_down(void *data, const struct problem *problem)
 
 	(void)problem;
 	r->spoilt = true;
-	look_in(r->shelf, 0);
+	look_in(r->p, 0);
 }
 
 static void on_console(void *data, const void *bytes, size_t len)
@@ -90,55 +90,52 @@ static void on_late_down(void *data, const struct problem *problem)
 
 static void on_destroyed(void *data)
 {
-	struct vm *vm = data;
-
-	context_release(&vm->ctx);
+	context_release(data);
 }
 
 static const struct backend_events parting_events = {
 	.up = on_late_up, .console = on_console, .down = on_late_down, .destroyed = on_destroyed};
 
-/* ---- the shelf ---- */
+/* ---- the reserve ---- */
 
 static void part_with(struct recipe *r)
 {
-	struct shelf *shelf = r->shelf;
+	struct prefork *p = r->p;
 	struct backend *b = r->kept;
 
 	r->kept = NULL;
 	r->up = r->spoilt = false;
-	shelf->ops->give(b, &parting_events, shelf->vm);
-	shelf->ops->destroy(b);
+	p->ops->give(b, &parting_events, p->all->ctx);
+	p->ops->destroy(b);
 }
 
 static void remove_recipe(struct recipe *r)
 {
 	if (r->kept)
 		part_with(r);
-	TAILQ_REMOVE(&r->shelf->recipes, r, link);
-	r->shelf->nrecipes--;
+	TAILQ_REMOVE(&r->p->recipes, r, link);
+	r->p->nrecipes--;
 	free(r);
 }
 
 static void refill(struct recipe *r)
 {
-	struct vm *vm = r->shelf->vm;
+	struct prefork *p = r->p;
 
-	admit_look(vm);
-	if (!admission_room(&vm->admission, backend_process.overhead_mb))
+	if (!p->room(p->data))
 		return;
-	r->kept = r->shelf->ops->make(vm, r->bytes, r->len, &waiting_events, r);
+	r->kept = p->ops->make(p->all, r->bytes, r->len, &waiting_events, r);
 	if (r->kept)
-		context_hold(&vm->ctx);
+		context_hold(p->all->ctx);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-	struct shelf *shelf = timer->data;
-	const uint64_t now = uv_now(shelf->vm->ctx.loop);
+	struct prefork *p = timer->data;
+	const uint64_t now = uv_now(p->all->ctx->loop);
 	struct recipe *r, *next;
 
-	for (r = TAILQ_FIRST(&shelf->recipes); r; r = next) {
+	for (r = TAILQ_FIRST(&p->recipes); r; r = next) {
 		next = TAILQ_NEXT(r, link);
 		if (r->spoilt) {
 			part_with(r);
@@ -150,75 +147,78 @@ static void on_timer(uv_timer_t *timer)
 		else if (!r->kept && now >= r->retry_at)
 			refill(r);
 	}
-	if (!TAILQ_EMPTY(&shelf->recipes))
-		look_in(shelf, RETRY_MS);
+	if (!TAILQ_EMPTY(&p->recipes))
+		look_in(p, RETRY_MS);
 }
 
-void shelf_init(struct shelf *shelf, struct vm *vm, const struct shelf_ops *ops)
+void prefork_init(struct prefork *p, struct backends *all, const struct prefork_ops *ops,
+		  bool (*room)(void *data), void *data)
 {
-	shelf->vm = vm;
-	shelf->ops = ops;
-	TAILQ_INIT(&shelf->recipes);
-	uv_timer_init(vm->ctx.loop, &shelf->timer);
-	shelf->timer.data = shelf;
+	p->all = all;
+	p->ops = ops;
+	p->room = room;
+	p->data = data;
+	TAILQ_INIT(&p->recipes);
+	uv_timer_init(all->ctx->loop, &p->timer);
+	p->timer.data = p;
 }
 
-static struct recipe *find(const struct shelf *shelf, const void *bytes, size_t len)
+static struct recipe *find(const struct prefork *p, const void *bytes, size_t len)
 {
 	struct recipe *r;
 
-	TAILQ_FOREACH(r, &shelf->recipes, link) {
+	TAILQ_FOREACH(r, &p->recipes, link) {
 		if (r->len == len && memcmp(r->bytes, bytes, len) == 0)
 			return r;
 	}
 	return NULL;
 }
 
-static void add_recipe(struct shelf *shelf, const void *bytes, size_t len)
+static void add_recipe(struct prefork *p, const void *bytes, size_t len)
 {
 	struct recipe *r = calloc(1, sizeof(*r) + len);
 
 	if (!r)
 		return;
-	if (shelf->nrecipes == RECIPES_MAX)
-		remove_recipe(TAILQ_LAST(&shelf->recipes, recipes));
-	r->shelf = shelf;
-	r->used_at = uv_now(shelf->vm->ctx.loop);
+	if (p->nrecipes == RECIPES_MAX)
+		remove_recipe(TAILQ_LAST(&p->recipes, recipes));
+	r->p = p;
+	r->used_at = uv_now(p->all->ctx->loop);
 	r->len = len;
 	memcpy(r->bytes, bytes, len);
-	TAILQ_INSERT_HEAD(&shelf->recipes, r, link);
-	shelf->nrecipes++;
+	TAILQ_INSERT_HEAD(&p->recipes, r, link);
+	p->nrecipes++;
 }
 
-struct backend *shelf_take(struct shelf *shelf, const void *bytes, size_t len,
-			   const struct backend_events *events, void *data)
+struct backend *prefork_take(struct prefork *p, const void *bytes, size_t len,
+			     const struct backend_events *events, void *data)
 {
-	struct recipe *r = find(shelf, bytes, len);
+	struct recipe *r = find(p, bytes, len);
 	struct backend *b = NULL;
 
-	if (shelf->vm->ctx.closing)
+	if (p->all->ctx->closing)
 		return NULL;
-	look_in(shelf, REFILL_MS);
+	look_in(p, REFILL_MS);
 	if (!r) {
-		add_recipe(shelf, bytes, len);
+		add_recipe(p, bytes, len);
 		return NULL;
 	}
-	TAILQ_REMOVE(&shelf->recipes, r, link);
-	TAILQ_INSERT_HEAD(&shelf->recipes, r, link);
-	r->used_at = uv_now(shelf->vm->ctx.loop);
-	if (r->kept && r->up && !r->spoilt && shelf->ops->alive(r->kept)) {
+	TAILQ_REMOVE(&p->recipes, r, link);
+	TAILQ_INSERT_HEAD(&p->recipes, r, link);
+	r->used_at = uv_now(p->all->ctx->loop);
+	if (r->kept && r->up && !r->spoilt && p->ops->alive(r->kept)) {
 		b = r->kept;
 		r->kept = NULL;
 		r->up = false;
-		shelf->ops->give(b, events, data);
-		context_release(&shelf->vm->ctx);
+		p->ops->give(b, events, data);
+		context_release(p->all->ctx);
 	}
 	return b;
 }
 
-void shelf_clear(struct shelf *shelf)
+void prefork_clear(struct prefork *p)
 {
-	while (!TAILQ_EMPTY(&shelf->recipes))
-		remove_recipe(TAILQ_FIRST(&shelf->recipes));
-	uv_timer_stop(&shelf->timer);
+	while (!TAILQ_EMPTY(&p->recipes))
+		remove_recipe(TAILQ_FIRST(&p->recipes));
+	uv_timer_stop(&p->timer);
 }

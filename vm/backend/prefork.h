@@ -10,12 +10,12 @@
 
 struct backend;
 struct backend_events;
-struct vm;
+struct backends;
 
 /* Whoever knows how to make one: the process backend. */
-struct shelf_ops {
+struct prefork_ops {
 	/* Return: a jail that is like these bytes say, with a name of no meaning, or NULL. */
-	struct backend *(*make)(struct vm *vm, const void *bytes, size_t len,
+	struct backend *(*make)(struct backends *all, const void *bytes, size_t len,
 				const struct backend_events *events, void *data);
 
 	/* Its end may not have been told yet. */
@@ -26,21 +26,24 @@ struct shelf_ops {
 	void (*destroy)(struct backend *b);
 };
 
-/* Embedded in struct vm. Each jail that is kept, or is being taken down, is one of its handles. */
-struct shelf {
-	struct vm *vm;
-	const struct shelf_ops *ops;
+/* Each jail that is kept, or is being taken down, holds the context. */
+struct prefork {
+	struct backends *all;
+	const struct prefork_ops *ops;
+	bool (*room)(void *data); /* for somebody who can do without */
+	void *data;
 	uv_timer_t timer;
 	TAILQ_HEAD(recipes, recipe) recipes; /* used last first */
 	unsigned nrecipes;
 };
 
-/* Its timer is the caller's to close. */
-void shelf_init(struct shelf *shelf, struct vm *vm, const struct shelf_ops *ops);
+/* Its timer is the caller's to close. @room: set once, asked before each is made. */
+void prefork_init(struct prefork *p, struct backends *all, const struct prefork_ops *ops,
+		  bool (*room)(void *data), void *data);
 
 /**
- * shelf_take() - Ask for a jail, and have another one made for next time
- * @shelf: Shelf
+ * prefork_take() - Ask for a jail, and have another one made for next time
+ * @p: Where they are kept
  * @bytes: All that makes two jails alike
  * @len: So many bytes
  * @events: Of whoever gets it
@@ -48,10 +51,10 @@ void shelf_init(struct shelf *shelf, struct vm *vm, const struct shelf_ops *ops)
  *
  * Return: one whose agent listens, or NULL.
  */
-struct backend *shelf_take(struct shelf *shelf, const void *bytes, size_t len,
-			   const struct backend_events *events, void *data);
+struct backend *prefork_take(struct prefork *p, const void *bytes, size_t len,
+			     const struct backend_events *events, void *data);
 
 /* Takes down all that are kept. */
-void shelf_clear(struct shelf *shelf);
+void prefork_clear(struct prefork *p);
 
 #endif

@@ -12,10 +12,9 @@
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
 #include "process_jail.h"
-#include "vm/host_check.h"
 #include "vm/base/problem.h"
 #include "vm/jail/view.h"
-#include "vm/vm_internal.h"
+#include "vm/image/layer.h"
 
 /*
  * Theory of operation
@@ -35,9 +34,9 @@
  * agent is kept in reserve, see prefork.c.
  */
 
-/* `order` is what spawn() starts; `stream` is ours while it is on the shelf. */
+/* `order` is what spawn() starts; `stream` is ours while it is in reserve. */
 struct backend {
-	struct hosted hosted;
+	struct agent_process hosted;
 	const struct order *order;
 	int stream;
 	int card; /* where its network card comes from, until it is taken, or -1 */
@@ -53,7 +52,7 @@ struct recipe_bytes {
 
 /* ---- its life ---- */
 
-static void on_gone(struct hosted *h)
+static void on_gone(struct agent_process *h)
 {
 	struct backend *b = container_of(h, struct backend, hosted);
 
@@ -65,11 +64,11 @@ static void on_gone(struct hosted *h)
 
 static void on_started(struct child *c)
 {
-	struct hosted *h = c->data;
+	struct agent_process *h = c->data;
 
-	h->vm->jail_seen[VM_PROCESS] = true;
-	h->vm->jail[VM_PROCESS] = c->report;
-	hosted_started(c);
+	h->all->jail_seen[VM_PROCESS] = true;
+	h->all->jail[VM_PROCESS] = c->report;
+	agent_process_started(c);
 }
 
 static void on_failed(struct child *c, int err, const char *step)
@@ -82,7 +81,7 @@ static void on_failed(struct child *c, int err, const char *step)
 			fix, sizeof(fix),
 			"%s Sessions in virtual machines need no such file, installers of packages "
 			"do.",
-			survey_tun_fix(err));
+			process_jail_tun_fix(err));
 		problem_set(&p, PROBLEM_NO_JAIL, fix,
 			    "the sandbox can't have a network: /dev/net/tun: %s", strerror(-err));
 	} else {
@@ -90,7 +89,7 @@ static void on_failed(struct child *c, int err, const char *step)
 			    "See `doctor` for what this host lacks; nothing is run without a jail.",
 			    "the sandbox did not start: %s: %s", step, strerror(-err));
 	}
-	hosted_over(c->data, &p);
+	agent_process_over(c->data, &p);
 }
 
 static void on_exited(struct child *c, int status)
@@ -110,7 +109,7 @@ static void on_exited(struct child *c, int status)
 		problem_set(&p, "agent-exited", "Reset the session.",
 			    "the sandbox's first process ended with status %d",
 			    WEXITSTATUS(status));
-	hosted_over(c->data, &p);
+	agent_process_over(c->data, &p);
 }
 
 /* The socket on which the jail's card will come, and the jail's end of it. Return: 0 or -errno. */
@@ -125,7 +124,7 @@ static int open_card(struct backend *b, int *ret_theirs)
 	return 0;
 }
 
-static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, int console)
+static int spawn(struct agent_process *h, const struct backend_spec *spec, int stream, int console)
 {
 	struct backend *b = container_of(h, struct backend, hosted);
 	_cleanup_close_ int card = -1;
@@ -142,22 +141,24 @@ static int spawn(struct hosted *h, const struct backend_spec *spec, int stream, 
 	h->child.started = on_started;
 	h->child.failed = on_failed;
 	h->child.exited = on_exited;
-	return child_start(h->vm->ctx.spawner, &s, &h->child);
+	return child_start(h->all->ctx->spawner, &s, &h->child);
 }
 
 /* Return: 0 or -errno. */
-static int make(struct vm *vm, const struct order *order, const struct backend_events *events,
-		void *data, struct backend **ret_backend, int *ret_stream)
+static int make(struct backends *all, const struct order *order,
+		const struct backend_events *events, void *data, struct backend **ret_backend,
+		int *ret_stream)
 {
 	struct backend *b = calloc(1, sizeof(*b));
 	int r;
 
 	if (!b)
 		return -ENOMEM;
-	b->hosted = (struct hosted){.vm = vm, .events = events, .data = data, .gone = on_gone};
+	b->hosted =
+		(struct agent_process){.all = all, .events = events, .data = data, .gone = on_gone};
 	b->stream = b->card = -1;
 	b->order = order;
-	r = hosted_start(&b->hosted, NULL, spawn, ret_stream);
+	r = agent_process_start(&b->hosted, NULL, spawn, ret_stream);
 	b->order = NULL;
 	if (r == 0)
 		*ret_backend = b;
@@ -169,19 +170,20 @@ static int make(struct vm *vm, const struct order *order, const struct backend_e
 }
 
 /* Return: 0 or -errno. */
-static int describe(const struct vm *vm, const struct backend_spec *spec, struct recipe_bytes *d)
+static int describe(const struct backends *all, const struct backend_spec *spec,
+		    struct recipe_bytes *d)
 {
 	const struct view *v = spec->view;
 	const struct vm_install *in = v ? v->install : NULL;
 	struct order_sandbox *o = &d->order.sandbox;
 	int view = in ? (in->pack ? ORDER_VIEW_PACK : ORDER_VIEW_INSTALL)
-		      : policy_find_view(vm->policy, v, spec->image);
+		      : policy_find_view(all->policy, v, spec->image);
 	const char *why;
 
 	memset(d, 0, sizeof(*d)); /* no holes, where bytes are compared */
 	if (view < 0)
 		return view;
-	if (v && v->image && images_tree(vm->images, spec->image, d->tree, &why) < 0)
+	if (v && v->image && images_tree(all->images, spec->image, d->tree, &why) < 0)
 		return -ENOENT;
 	view_stamp(v, d->shown);
 	d->order.program = ORDER_SANDBOX;
@@ -205,28 +207,29 @@ static int describe(const struct vm *vm, const struct backend_spec *spec, struct
 	return 0;
 }
 
-static void explain(struct vm *vm, const struct backend_spec *spec, int err, struct problem *p)
+static void explain(struct backends *all, const struct backend_spec *spec, int err,
+		    struct problem *p)
 {
 	const char *why = strerror(-err);
 	char path[PATH_MAX];
 
 	if (spec->view && spec->view->image)
-		(void)images_tree(vm->images, spec->image, path, &why);
+		(void)images_tree(all->images, spec->image, path, &why);
 	problem_set(p, PROBLEM_NO_JAIL, "", "the sandbox can't be started: %s", why);
 }
 
-static int process_start(struct vm *vm, const struct backend_spec *spec,
+static int process_start(struct backends *all, const struct backend_spec *spec,
 			 const struct backend_events *events, void *data,
 			 struct backend **ret_backend, int *ret_stream, struct problem *ret_problem)
 {
 	/* An installer's directory is made anew each time, so nobody could use what was kept for the next. */
-	const bool shelf = !spec->background && !(spec->view && spec->view->install);
+	const bool reserve = !spec->background && !(spec->view && spec->view->install);
 	struct recipe_bytes d;
 	struct backend *b = NULL;
-	int r = describe(vm, spec, &d);
+	int r = describe(all, spec, &d);
 
-	if (r == 0 && shelf)
-		b = shelf_take(&vm->shelf, &d, sizeof(d), events, data);
+	if (r == 0 && reserve)
+		b = prefork_take(&all->prefork, &d, sizeof(d), events, data);
 	if (b) {
 		*ret_stream = steal_fd(&b->stream);
 		*ret_backend = b;
@@ -234,10 +237,10 @@ static int process_start(struct vm *vm, const struct backend_spec *spec,
 	}
 	if (r == 0) {
 		order_set(d.order.sandbox.name, spec->name);
-		r = make(vm, &d.order, events, data, ret_backend, ret_stream);
+		r = make(all, &d.order, events, data, ret_backend, ret_stream);
 	}
 	if (r < 0)
-		explain(vm, spec, r, ret_problem);
+		explain(all, spec, r, ret_problem);
 	return MIN(r, 0);
 }
 
@@ -246,12 +249,12 @@ static void process_destroy(struct backend *b)
 	if (b->stream >= 0)
 		close(b->stream);
 	b->stream = -1;
-	hosted_destroy(&b->hosted);
+	agent_process_destroy(&b->hosted);
 }
 
 static void process_info(struct backend *b, struct backend_info *ret_info)
 {
-	const pid_t pid = hosted_pid(&b->hosted);
+	const pid_t pid = agent_process_pid(&b->hosted);
 
 	*ret_info = (struct backend_info){.accel = "none",
 					  .kept = pid ? b->hosted.child.kept : -1,
@@ -268,41 +271,41 @@ static int process_take_card(struct backend *b, bool *ret_stream)
 
 static void process_drain(struct backend *b)
 {
-	hosted_drain(&b->hosted);
+	agent_process_drain(&b->hosted);
 }
 
-/* ---- on the shelf ---- */
+/* ---- in reserve ---- */
 
-static struct backend *shelf_make(struct vm *vm, const void *bytes, size_t len,
-				  const struct backend_events *events, void *data)
+static struct backend *prefork_make(struct backends *all, const void *bytes, size_t len,
+				    const struct backend_events *events, void *data)
 {
 	const struct recipe_bytes *d = bytes;
 	struct backend *b = NULL;
 	int stream = -1;
 
 	(void)len;
-	if (make(vm, &d->order, events, data, &b, &stream) == 0)
+	if (make(all, &d->order, events, data, &b, &stream) == 0)
 		b->stream = stream;
 	return b;
 }
 
-static bool shelf_alive(const struct backend *b)
+static bool prefork_alive(const struct backend *b)
 {
 	struct pollfd p = {.fd = b->hosted.child.pidfd, .events = POLLIN};
 
-	return hosted_pid(&b->hosted) && poll(&p, 1, 0) == 0;
+	return agent_process_pid(&b->hosted) && poll(&p, 1, 0) == 0;
 }
 
-static void shelf_give(struct backend *b, const struct backend_events *events, void *data)
+static void prefork_give(struct backend *b, const struct backend_events *events, void *data)
 {
 	b->hosted.events = events;
 	b->hosted.data = data;
 }
 
-const struct shelf_ops process_shelf_ops = {
-	.make = shelf_make,
-	.alive = shelf_alive,
-	.give = shelf_give,
+const struct prefork_ops process_prefork_ops = {
+	.make = prefork_make,
+	.alive = prefork_alive,
+	.give = prefork_give,
 	.destroy = process_destroy,
 };
 

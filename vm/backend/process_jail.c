@@ -180,3 +180,19 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	}
 	return r;
 }
+
+const char *process_jail_tun_fix(int err)
+{
+	switch (err) {
+	case -EACCES:
+		return "As root: chmod 666 /dev/net/tun, as most distributions have it. It is made "
+		       "at boot, so also write a udev rule: KERNEL==\"tun\", MODE=\"0666\".";
+	case -EPERM:
+		return "The container's engine forbids it: give it the device (--device "
+		       "/dev/net/tun).";
+	case -ENOENT:
+		return "As root: modprobe tun. In a container, have its engine give it the device "
+		       "(--device /dev/net/tun).";
+	default: return "As root: modprobe tun.";
+	}
+}

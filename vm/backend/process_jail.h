@@ -47,4 +47,7 @@ struct process_jail {
 /* Describes it. Return: 0, or -errno where there is no agent. */
 int process_jail(const struct process_cell *what, struct process_jail *ret_jail);
 
+/* What to do so that a jail can have a network card, of which opening /dev/net/tun failed with @err. */
+const char *process_jail_tun_fix(int err);
+
 #endif

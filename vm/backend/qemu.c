@@ -13,10 +13,10 @@
 #include "qemu_ends.h"
 #include "qmp.h"
 #include "vm/base/reader.h"
+#include "vm/image/layer.h"
 #include "vm/spawn/client.h"
 #include "vm/base/tail.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -40,7 +40,7 @@
 #define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */
 
 struct backend {
-	struct vm *vm;
+	struct backends *all;
 	const struct backend_events *events;
 	void *data;
 	struct child child;
@@ -198,8 +198,8 @@ static void on_started(struct child *c)
 {
 	struct backend *b = c->data;
 
-	b->vm->jail_seen[VM_MICROVM] = true;
-	b->vm->jail[VM_MICROVM] = c->report;
+	b->all->jail_seen[VM_MICROVM] = true;
+	b->all->jail[VM_MICROVM] = c->report;
 }
 
 static void on_failed(struct child *c, int err, const char *step)
@@ -214,7 +214,7 @@ static void on_failed(struct child *c, int err, const char *step)
 static void on_exited(struct child *c, int status)
 {
 	struct backend *b = c->data;
-	const double seconds = (double)(uv_now(b->vm->ctx.loop) - b->started_at) / 1000;
+	const double seconds = (double)(uv_now(b->all->ctx->loop) - b->started_at) / 1000;
 	struct problem p;
 
 	if (b->qmp.reader.open)
@@ -251,7 +251,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 					       (spec->layer ? ORDER_PACKED : 0u),
 				      .memory_mb = spec->memory_mb,
 				      .cpus = spec->cpus,
-				      .tsc_khz = tsc_khz(&b->vm->tsc),
+				      .tsc_khz = tsc_khz(&b->all->tsc),
 			      }};
 	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1],  e->console[1],
 				  image->kernel, image->initrd, image->rootfs};
@@ -259,7 +259,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 
 	order_set(order.machine.name, spec->name);
 	/* Behind its numbers there may be anything. */
-	order_set(order.machine.version, b->vm->probe.qemu);
+	order_set(order.machine.version, b->all->probe.qemu);
 	order.machine.version[strspn(order.machine.version, "0123456789.")] = '\0';
 	if (spec->layer)
 		fds[s.nfds++] = spec->layer->file;
@@ -273,7 +273,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	b->child.started = on_started;
 	b->child.failed = on_failed;
 	b->child.exited = on_exited;
-	return child_start(b->vm->ctx.spawner, &s, &b->child);
+	return child_start(b->all->ctx->spawner, &s, &b->child);
 }
 
 static void open_reader(struct backend *b, struct reader *r, int *fd,
@@ -282,7 +282,7 @@ static void open_reader(struct backend *b, struct reader *r, int *fd,
 	r->data = b;
 	r->bytes = bytes;
 	r->closed = on_reader_closed;
-	if (reader_open(r, b->vm->ctx.loop, steal_fd(fd)) == 0)
+	if (reader_open(r, b->all->ctx->loop, steal_fd(fd)) == 0)
 		b->nopen++;
 }
 
@@ -292,7 +292,7 @@ static void listen_to(struct backend *b, struct qemu_ends *e)
 	open_reader(b, &b->console, &e->console[0], on_console);
 	open_reader(b, &b->words, &e->words[0], on_words);
 	qmp_init(&b->qmp, &control_events, b);
-	qmp_open(&b->qmp, b->vm->ctx.loop, steal_fd(&e->control[0]));
+	qmp_open(&b->qmp, b->all->ctx->loop, steal_fd(&e->control[0]));
 	if (b->qmp.reader.open)
 		b->nopen++;
 }
@@ -300,9 +300,9 @@ static void listen_to(struct backend *b, struct qemu_ends *e)
 /* ---- copies ---- */
 
 /* Before 8.2 there is no file:, after 10 no fd: for files. */
-static bool has_file_uri(const struct vm *vm)
+static bool has_file_uri(const struct backends *all)
 {
-	return qemu_at_least(vm->probe.qemu, 8, 2);
+	return qemu_at_least(all->probe.qemu, 8, 2);
 }
 
 static int set_capabilities(struct backend *b, qmp_reply_fn fn)
@@ -319,7 +319,7 @@ static int migrate(struct backend *b, const char *command, const char *fd, qmp_r
 	char uri[64];
 	json_t *args;
 
-	if (has_file_uri(b->vm))
+	if (has_file_uri(b->all))
 		snprintf(uri, sizeof(uri), "file:/proc/self/fd/%d", QEMU_FD_STATE);
 	else
 		snprintf(uri, sizeof(uri), "fd:%s", fd);
@@ -363,7 +363,7 @@ static int qemu_save(struct backend *b, backend_saved_fn fn)
 	b->saved = fn;
 	r = set_capabilities(b, on_save_reply);
 	/* What comes in may be called by its number, what goes out only by a name. */
-	if (r == 0 && !has_file_uri(b->vm))
+	if (r == 0 && !has_file_uri(b->all))
 		r = qmp_give(&b->qmp, "state", b->state, on_save_reply, b);
 	if (r == 0)
 		r = migrate(b, "migrate", "state", on_save_reply);
@@ -381,7 +381,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	struct qemu_ends e;
 	struct image image;
 	const char *why;
-	int r = images_open(b->vm->images, spec->image, &image, &why);
+	int r = images_open(b->all->images, spec->image, &image, &why);
 
 	if (r < 0) {
 		problem_set(ret_problem, r == -ENOEXEC ? "no-agent" : "no-image",
@@ -404,7 +404,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		return r;
 	}
 	b->nopen = 1;
-	b->started_at = uv_now(b->vm->ctx.loop);
+	b->started_at = uv_now(b->all->ctx->loop);
 	listen_to(b, &e);
 	/* If this fails the agent never answers, which is noticed. */
 	if (spec->mode == BACKEND_CLONE && clone_begin(b) < 0)
@@ -417,15 +417,15 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	return 0;
 }
 
-static int qemu_start(struct vm *vm, const struct backend_spec *spec,
+static int qemu_start(struct backends *all, const struct backend_spec *spec,
 		      const struct backend_events *events, void *data, struct backend **ret_backend,
 		      int *ret_stream, struct problem *ret_problem)
 {
 	struct backend *b;
 	int r;
 
-	if (vm->probe.fatal) {
-		*ret_problem = vm->probe.problem;
+	if (all->probe.fatal) {
+		*ret_problem = all->probe.problem;
 		return -ENOTSUP;
 	}
 	b = calloc(1, sizeof(*b));
@@ -433,8 +433,8 @@ static int qemu_start(struct vm *vm, const struct backend_spec *spec,
 		problem_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");
 		return -ENOMEM;
 	}
-	b->vm = vm;
-	b->kvm = strcmp(vm->probe.accel, "kvm") == 0;
+	b->all = all;
+	b->kvm = strcmp(all->probe.accel, "kvm") == 0;
 	b->state = b->card = -1;
 	b->events = events;
 	b->data = data;

@@ -53,10 +53,10 @@ struct qemu_argv {
 
 struct backend_spec;
 struct buf;
-struct vm;
+struct backends;
 
 /* See backend_ops.describe. */
-int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+int qemu_describe(struct backends *all, const struct backend_spec *spec, struct buf *out,
 		  const char **ret_why);
 
 /* Writes the command line of a machine. */

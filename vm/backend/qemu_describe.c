@@ -2,10 +2,10 @@
 /* What a copy of a machine depends on. */
 #include <string.h>
 
+#include "backend.h"
 #include "vm/base/buf.h"
-#include "vm/image/digest_job.h"
+#include "vm/image/layer.h"
 #include "qemu_argv.h"
-#include "vm/vm_internal.h"
 
 /* With KVM the guest sees the processor as it is. */
 static void put_processor(struct buf *out)
@@ -20,15 +20,15 @@ static void put_processor(struct buf *out)
 	}
 }
 
-int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *out,
+int qemu_describe(struct backends *all, const struct backend_spec *spec, struct buf *out,
 		  const char **ret_why)
 {
 	struct qemu_machine machine = {
-		.qemu = vm->qemu,
-		.version = vm->probe.qemu,
+		.qemu = all->qemu,
+		.version = all->probe.qemu,
 		.name = "",
 		.mode = QEMU_RECORD,
-		.kvm = strcmp(vm->probe.accel, "kvm") == 0,
+		.kvm = strcmp(all->probe.accel, "kvm") == 0,
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,
 		.network = spec->network,
@@ -37,22 +37,22 @@ int qemu_describe(struct vm *vm, const struct backend_spec *spec, struct buf *ou
 	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX], packages[DIGEST_HEX] = "none";
 	struct qemu_argv argv;
 	struct image image;
-	int r = images_open(vm->images, spec->image, &image, ret_why);
+	int r = images_open(all->images, spec->image, &image, ret_why);
 
 	if (r < 0)
 		return r;
 	machine.own_kernel = image.own;
 	*ret_why = "its files are being read";
-	r = contents_ask(vm, image.kernel, kernel);
+	r = digest_jobs_ask(&all->digests, image.kernel, kernel);
 	if (r == 0)
-		r = contents_ask(vm, image.rootfs, rootfs);
+		r = digest_jobs_ask(&all->digests, image.rootfs, rootfs);
 	if (r == 0 && spec->layer)
-		r = contents_ask(vm, spec->layer->file, packages);
+		r = digest_jobs_ask(&all->digests, spec->layer->file, packages);
 	if (r < 0)
 		return r;
 	qemu_argv(&machine, &argv);
 	r = buf_printf(out, "kernel %s\ninitrd %s\nrootfs %s\npackages %s\nqemu %s\n", kernel,
-		       image.initrd_sha256, rootfs, packages, vm->probe.qemu);
+		       image.initrd_sha256, rootfs, packages, all->probe.qemu);
 	for (size_t i = 0; r == 0 && i < argv.argc; i++)
 		r = buf_printf(out, "%s\n", argv.argv[i]);
 	if (machine.kvm)

@@ -207,7 +207,7 @@ static bool is_there(struct imager *im, const struct imager_job *job, const char
 	char path[PATH_MAX];
 
 	if (job->unpack)
-		return images_tree(im->vm->images, job->name, path, ret_why) == 0;
+		return images_tree(im->vm->backends.images, job->name, path, ret_why) == 0;
 	return vm_image(im->vm, job->name, ret_why);
 }
 
@@ -336,7 +336,8 @@ bool imager_missing(struct imager *im, const char *image, bool eager)
 	struct image there;
 	const char *why;
 
-	return can_build(im) && images_open(im->vm->images, image, &there, &why) == -ENOENT &&
+	return can_build(im) &&
+	       images_open(im->vm->backends.images, image, &there, &why) == -ENOENT &&
 	       want(im, image, false, eager);
 }
 
@@ -348,7 +349,8 @@ bool imager_lacks(struct imager *im, const struct backend_ops *ops, const struct
 
 	if (!view->image)
 		return ops->needs_image && imager_missing(im, image, eager);
-	return can_build(im) && images_tree(im->vm->images, image, path, &why) == -ENOENT &&
+	return can_build(im) &&
+	       images_tree(im->vm->backends.images, image, path, &why) == -ENOENT &&
 	       want(im, image, true, eager);
 }
 

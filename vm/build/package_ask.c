@@ -69,7 +69,7 @@ int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *package
 		return -ENOENT;
 	if (asks_of(in, what->owner) >= ASKS_USER)
 		return -EBUSY;
-	r = layer_key(vm->images, &need, key, &why);
+	r = layer_key(vm->backends.images, &need, key, &why);
 	if (r < 0)
 		return r;
 	ask = calloc(1, sizeof(*ask));

@@ -153,7 +153,7 @@ struct layer *installer_layer(struct installer *in, const struct layer_need *nee
 	char key[DIGEST_HEX];
 	const char *why;
 
-	if (layer_key(in->vm->images, need, key, &why) < 0)
+	if (layer_key(in->vm->backends.images, need, key, &why) < 0)
 		return NULL;
 	return layer_get(&in->vm->layers, key);
 }

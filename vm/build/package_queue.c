@@ -166,7 +166,7 @@ int installer_ask(struct installer *in, const struct layer_need *need, struct sa
 	char key[DIGEST_HEX];
 	struct install *job;
 	const char *why;
-	int r = layer_key(in->vm->images, need, key, &why);
+	int r = layer_key(in->vm->backends.images, need, key, &why);
 
 	if (r == 0 && (!in->script || !in->vm->ctx.spawner || in->vm->ctx.spawner_lost)) {
 		why = "the installer's files are missing";

@@ -151,7 +151,7 @@ bool link_start(struct sandbox *s)
 		/* A clone's agent has heard the machine's it was copied from. */
 		s->generation = s->kind == SANDBOX_BUILD ? 0 : 1;
 	}
-	up = s->ops->start(s->vm, &spec, &backend_events, s, &s->backend, &stream, &p);
+	up = s->ops->start(&s->vm->backends, &spec, &backend_events, s, &s->backend, &stream, &p);
 	if (up < 0) {
 		s->backend = NULL;
 		sandbox_fail(s, &p);

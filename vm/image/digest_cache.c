@@ -36,9 +36,9 @@
 #define BLOCK	  (1u << 20)
 #define STEP_NS	  100000000ll /* longer than any step of a file system's clock */
 
-static struct contents_identity identity_of(const struct stat *st)
+static struct digest_identity identity_of(const struct stat *st)
 {
-	return (struct contents_identity){
+	return (struct digest_identity){
 		.dev = st->st_dev,
 		.ino = st->st_ino,
 		.size = (uint64_t)st->st_size,
@@ -52,7 +52,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-static bool same_identity(const struct contents_identity *a, const struct contents_identity *b)
+static bool same_identity(const struct digest_identity *a, const struct digest_identity *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
 	       same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
@@ -60,17 +60,17 @@ static bool same_identity(const struct contents_identity *a, const struct conten
 
 /* ---- in memory ---- */
 
-static void move_to_front(struct contents *c, unsigned i)
+static void move_to_front(struct digest_cache *c, unsigned i)
 {
-	const struct contents_known k = c->known[i];
+	const struct digest_known k = c->known[i];
 
 	memmove(&c->known[1], &c->known[0], i * sizeof(c->known[0]));
 	c->known[0] = k;
 }
 
-int contents_find(struct contents *c, int fd, char ret_hex[DIGEST_HEX])
+int digest_cache_find(struct digest_cache *c, int fd, char ret_hex[DIGEST_HEX])
 {
-	struct contents_identity id;
+	struct digest_identity id;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -86,16 +86,16 @@ int contents_find(struct contents *c, int fd, char ret_hex[DIGEST_HEX])
 	return -EAGAIN;
 }
 
-void contents_add(struct contents *c, const struct contents_known *k)
+void digest_cache_add(struct digest_cache *c, const struct digest_known *k)
 {
 	unsigned i = 0;
 
 	/* Another state of the same file is of no more use. */
 	while (i < c->n && (c->known[i].id.dev != k->id.dev || c->known[i].id.ino != k->id.ino))
 		i++;
-	if (i == c->n && c->n < CONTENTS_MAX)
+	if (i == c->n && c->n < DIGEST_CACHE_MAX)
 		c->n++;
-	i = MIN(i, CONTENTS_MAX - 1u);
+	i = MIN(i, DIGEST_CACHE_MAX - 1u);
 	c->known[i] = *k;
 	move_to_front(c, i);
 }
@@ -139,7 +139,7 @@ static int read_through(int fd, const int *stop, struct digest *d)
 	}
 }
 
-int contents_work_out(int fd, const int *stop, struct contents_known *ret_known)
+int digest_cache_compute(int fd, const int *stop, struct digest_known *ret_known)
 {
 	struct digest *d;
 	struct stat st;
@@ -172,9 +172,9 @@ static bool is_hex(const char *s)
 	return strspn(s, "0123456789abcdef") == DIGEST_HEX - 1 && s[DIGEST_HEX - 1] == '\0';
 }
 
-static bool parse(const char *line, struct contents_known *ret_known)
+static bool parse(const char *line, struct digest_known *ret_known)
 {
-	struct contents_identity *id = &ret_known->id;
+	struct digest_identity *id = &ret_known->id;
 	int64_t ms, cs;
 	long mn, cn;
 	int end = 0;
@@ -188,9 +188,9 @@ static bool parse(const char *line, struct contents_known *ret_known)
 	return is_hex(ret_known->hex) && (line[end] == '\n' || line[end] == '\0');
 }
 
-static void print(FILE *f, const struct contents_known *k)
+static void print(FILE *f, const struct digest_known *k)
 {
-	const struct contents_identity *id = &k->id;
+	const struct digest_identity *id = &k->id;
 
 	fprintf(f, "%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRId64 ".%09ld %" PRId64 ".%09ld %s\n",
 		id->dev, id->ino, id->size, (int64_t)id->mtime.tv_sec, id->mtime.tv_nsec,
@@ -203,7 +203,7 @@ static int path_of(char path[PATH_MAX], const char *dir, const char *suffix)
 										 : -ENAMETOOLONG;
 }
 
-void contents_load(struct contents *c, const char *dir)
+void digest_cache_load(struct digest_cache *c, const char *dir)
 {
 	_cleanup_file_ FILE *f = NULL;
 	char path[PATH_MAX], line[LINE_MAX_];
@@ -224,7 +224,7 @@ void contents_load(struct contents *c, const char *dir)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    (st.st_mode & 022))
 		return;
-	while (c->n < CONTENTS_MAX && fgets(line, sizeof(line), f)) {
+	while (c->n < DIGEST_CACHE_MAX && fgets(line, sizeof(line), f)) {
 		/* A line that is not understood ends it: what follows may be half of something. */
 		if (!parse(line, &c->known[c->n]))
 			return;
@@ -232,7 +232,7 @@ void contents_load(struct contents *c, const char *dir)
 	}
 }
 
-static int write_all(const struct contents *c, const char *path, const char *hidden)
+static int write_all(const struct digest_cache *c, const char *path, const char *hidden)
 {
 	int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
@@ -255,10 +255,10 @@ static int write_all(const struct contents *c, const char *path, const char *hid
 	return -EIO;
 }
 
-int contents_keep(const char *dir, const struct contents_known *k)
+int digest_cache_keep(const char *dir, const struct digest_known *k)
 {
 	char path[PATH_MAX], hidden[PATH_MAX], lock[PATH_MAX];
-	_cleanup_free_ struct contents *c = NULL;
+	_cleanup_free_ struct digest_cache *c = NULL;
 	_cleanup_close_ int fd = -1;
 
 	if (path_of(path, dir, "") < 0 || path_of(hidden, dir, ".new") < 0 ||
@@ -271,7 +271,7 @@ int contents_keep(const char *dir, const struct contents_known *k)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	contents_load(c, dir);
-	contents_add(c, k);
+	digest_cache_load(c, dir);
+	digest_cache_add(c, k);
 	return write_all(c, path, hidden);
 }

@@ -4,25 +4,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 #include "vm/base/log.h"
-#include "vm/pool/template.h"
-#include "vm/vm_internal.h"
 
 #define RETRY_MS 60000u
 
-/* One at a time, so that reading never takes more than one thread and one disk's worth of time.
- * Whatever else is not known is asked for again when this one is done. */
-struct contents_job {
+/* Whatever else is not known is asked for again when this one is done. */
+struct digest_job {
 	uv_work_t work;
-	struct vm *vm;
+	struct digest_jobs *all;
 	char *dir;
 	int fd, stop, result, kept;
-	struct contents_known known;
+	struct digest_known known;
 };
 
-static void job_free(struct contents_job *job)
+static void job_free(struct digest_job *job)
 {
 	if (job->fd >= 0)
 		close(job->fd);
@@ -32,71 +30,82 @@ static void job_free(struct contents_job *job)
 
 static void work(uv_work_t *req)
 {
-	struct contents_job *job = container_of(req, struct contents_job, work);
+	struct digest_job *job = container_of(req, struct digest_job, work);
 
-	job->result = contents_work_out(job->fd, &job->stop, &job->known);
+	job->result = digest_cache_compute(job->fd, &job->stop, &job->known);
 	if (job->result == 0)
-		job->kept = contents_keep(job->dir, &job->known);
+		job->kept = digest_cache_keep(job->dir, &job->known);
 }
 
 static void on_done(uv_work_t *req, int status)
 {
-	struct contents_job *job = container_of(req, struct contents_job, work);
-	struct vm *vm = job->vm;
+	struct digest_job *job = container_of(req, struct digest_job, work);
+	struct digest_jobs *j = job->all;
 
-	vm->contents_job = NULL;
-	context_release(&vm->ctx);
+	j->current = NULL;
 	if (status == 0 && job->result == 0) {
-		contents_add(&vm->contents, &job->known);
+		digest_cache_add(&j->cache, &job->known);
 		if (job->kept < 0)
 			log_info("checksums of images are not kept in %s: %s", job->dir,
 				 strerror(-job->kept));
-	} else if (!vm->ctx.closing && job->result != -EAGAIN) {
+	} else if (!j->ctx->closing && job->result != -EAGAIN) {
 		log_warn("an image can't be read, so there are no snapshots of it: %s",
 			 strerror(-job->result));
-		vm->contents_retry_at = uv_now(vm->ctx.loop) + RETRY_MS;
+		j->retry_at = uv_now(j->ctx->loop) + RETRY_MS;
 	}
 	job_free(job);
-	if (!vm->ctx.closing)
-		template_refresh_all(vm);
-	context_wake(&vm->ctx);
-	context_work(&vm->ctx);
+	if (!j->ctx->closing)
+		j->changed(j->data);
+	context_release(j->ctx);
+	context_work(j->ctx);
 }
 
-static int start(struct vm *vm, int fd)
+static int start(struct digest_jobs *j, int fd)
 {
-	struct contents_job *job = calloc(1, sizeof(*job));
+	struct digest_job *job = calloc(1, sizeof(*job));
 	int r;
 
 	if (!job)
 		return -ENOMEM;
-	job->vm = vm;
-	if (asprintf(&job->dir, "%s/snapshots", vm->ctx.cache_dir) < 0)
+	job->all = j;
+	if (asprintf(&job->dir, "%s/snapshots", j->ctx->cache_dir) < 0)
 		job->dir = NULL;
 	job->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	r = job->fd < 0 || !job->dir ? -ENOMEM
-				     : uv_queue_work(vm->ctx.loop, &job->work, work, on_done);
+				     : uv_queue_work(j->ctx->loop, &job->work, work, on_done);
 	if (r < 0) {
 		job_free(job);
 		return r;
 	}
-	vm->contents_job = job;
-	context_hold(&vm->ctx);
+	j->current = job;
+	context_hold(j->ctx);
 	return 0;
 }
 
-int contents_ask(struct vm *vm, int fd, char ret_hex[DIGEST_HEX])
+void digest_jobs_init(struct digest_jobs *j, struct context *ctx, void (*changed)(void *data),
+		      void *data)
 {
-	int r = contents_find(&vm->contents, fd, ret_hex);
+	char dir[PATH_MAX];
 
-	if (r != -EAGAIN || vm->contents_job || uv_now(vm->ctx.loop) < vm->contents_retry_at)
+	j->ctx = ctx;
+	j->changed = changed;
+	j->data = data;
+	if (snprintf(dir, sizeof(dir), "%s/snapshots", ctx->cache_dir) < (int)sizeof(dir))
+		digest_cache_load(&j->cache, dir);
+}
+
+int digest_jobs_ask(struct digest_jobs *j, int fd, char ret_hex[DIGEST_HEX])
+{
+	int r = digest_cache_find(&j->cache, fd, ret_hex);
+
+	if (r != -EAGAIN || j->current || uv_now(j->ctx->loop) < j->retry_at)
 		return r;
-	r = start(vm, fd);
+	r = start(j, fd);
 	return r < 0 ? r : -EAGAIN;
 }
 
-void contents_stop(struct vm *vm)
+void digest_jobs_stop(struct digest_jobs *j)
 {
-	if (vm->contents_job)
-		__atomic_store_n(&vm->contents_job->stop, 1, __ATOMIC_RELAXED);
+	if (j->current)
+		__atomic_store_n(&j->current->stop, 1, __ATOMIC_RELAXED);
 }

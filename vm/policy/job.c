@@ -292,7 +292,7 @@ static void agent_args(struct spawn_job *job, const struct process_jail *jail)
 
 	policy_arg(job, PROCESS_JAIL_AGENT);
 	policy_arg(job, "--jail");
-	policy_arg(job, policy_text(job, "%d", HOSTED_AGENT_FD));
+	policy_arg(job, policy_text(job, "%d", AGENT_PROCESS_AGENT_FD));
 	policy_arg(job, "--memory");
 	policy_arg(job, policy_text(job, "%llu",
 				    (unsigned long long)((j->memory >> 10) -
@@ -322,7 +322,7 @@ static int sandbox_job(const struct policy *p, const struct order_sandbox *o, st
 		.ca = p->ca,
 		.owner = o->owner,
 		.group = o->group,
-		.card_socket = network ? HOSTED_CARD_FD : 0,
+		.card_socket = network ? AGENT_PROCESS_CARD_FD : 0,
 	};
 	int r = p->agent[0] ? add_view(p, o, &cell) : -ENOENT;
 
@@ -339,10 +339,10 @@ static int sandbox_job(const struct policy *p, const struct order_sandbox *o, st
 	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
 	agent_args(job, jail);
 	policy_env(job, "PATH=" SYSTEM_PATH ":" PROCESS_JAIL_BIN);
-	add_target(job, HOSTED_AGENT_FD);
+	add_target(job, AGENT_PROCESS_AGENT_FD);
 	add_output(job);
 	if (network)
-		add_target(job, HOSTED_CARD_FD);
+		add_target(job, AGENT_PROCESS_CARD_FD);
 	job->jail = &jail->spec;
 	job->flags = SPAWN_OOM_FIRST;
 	return 0;

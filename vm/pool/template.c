@@ -174,7 +174,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 	};
 	const struct sandbox_limits *l = &t->limits;
 	struct buf text = {0};
-	int r = t->ops->describe(t->vm, &spec, &text, ret_why);
+	int r = t->ops->describe(&t->vm->backends, &spec, &text, ret_why);
 
 	if (r == 0)
 		r = buf_printf(&text, "procedure %u\n%s %u %u\nlimits %u %u %u %u %u\n%s\n",
@@ -208,7 +208,7 @@ void template_refresh(struct template *t)
 	if (t->state == TEMPLATE_PLAIN)
 		return;
 	/* Nothing is known yet of what machines run on. */
-	if (t->ops->needs_image && (!t->vm->probe.done || t->vm->probe.fatal))
+	if (t->ops->needs_image && (!t->vm->backends.probe.done || t->vm->backends.probe.fatal))
 		return;
 	r = template_layer(t) ? describe(t, key, &why) : -EAGAIN;
 	if (r == -EAGAIN) {
@@ -274,9 +274,9 @@ static uint64_t distance(uint64_t a, uint64_t b)
 /* A guest that counts with another frequency has a clock that is fast or slow. */
 static bool tsc_fits(struct vm *vm, const struct snapshot *s)
 {
-	const uint64_t khz = tsc_khz(&vm->tsc);
+	const uint64_t khz = tsc_khz(&vm->backends.tsc);
 
-	return strcmp(vm->probe.accel, "kvm") == 0 ||
+	return strcmp(vm->backends.probe.accel, "kvm") == 0 ||
 	       distance(khz, s->tsc_khz) <= khz * TSC_PPM / 1000000;
 }
 

@@ -85,7 +85,7 @@ void template_build(struct template *t)
 		template_build_failed(t, strerror(-r));
 		return;
 	}
-	t->recording.tsc_khz = tsc_khz(&t->vm->tsc);
+	t->recording.tsc_khz = tsc_khz(&t->vm->backends.tsc);
 	t->recorded = false;
 	t->builder = sandbox_background(t, SANDBOX_BUILD, &build_events);
 	if (t->builder)

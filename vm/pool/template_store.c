@@ -38,9 +38,10 @@ bool template_fetch(struct template *t)
 	if (t->fetching || t->asked)
 		return t->fetching;
 	t->asked = true;
-	t->fetching = fetcher_get(&t->vm->fetcher, STORE_SNAPSHOT, t->key,
-				  strcmp(t->vm->probe.accel, "kvm") == 0 ? 0 : tsc_khz(&t->vm->tsc),
-				  t->vm->snapshot_bytes, on_fetched, t);
+	t->fetching = fetcher_get(
+		&t->vm->fetcher, STORE_SNAPSHOT, t->key,
+		strcmp(t->vm->backends.probe.accel, "kvm") == 0 ? 0 : tsc_khz(&t->vm->backends.tsc),
+		t->vm->snapshot_bytes, on_fetched, t);
 	if (t->fetching)
 		t->refs++;
 	return t->fetching;

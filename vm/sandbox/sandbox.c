@@ -236,8 +236,8 @@ void sandbox_begin(struct sandbox *s)
 		sandbox_fail(s, &p);
 	} else {
 		if (s->ops->needs_image)
-			probe_want(&s->vm->probe);
-		s->ticket.held = s->ops->needs_image && !s->vm->probe.done;
+			probe_want(&s->vm->backends.probe);
+		s->ticket.held = s->ops->needs_image && !s->vm->backends.probe.done;
 		admission_wait(&s->vm->admission, &s->ticket);
 		sandbox_deadline(s, s->vm->admission_s * 1000ull);
 		context_wake(&s->vm->ctx);

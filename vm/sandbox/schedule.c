@@ -204,8 +204,8 @@ void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const ch
 
 	*ret_fix = "Remove or close sessions that are not needed, or wait longer "
 		   "(admission_timeout_s).";
-	if (s->ops->needs_image && !s->vm->probe.done) {
-		explain_probe(&s->vm->probe, ret_why, size);
+	if (s->ops->needs_image && !s->vm->backends.probe.done) {
+		explain_probe(&s->vm->backends.probe, ret_why, size);
 		return;
 	}
 	switch (admission_why(a, &s->ticket)) {

@@ -72,7 +72,7 @@ struct vm_work *vm_work_of(const struct sandbox *s)
 		return NULL;
 	w->vm = s->vm;
 	w->upper = fcntl(info.kept, F_DUPFD_CLOEXEC, 0);
-	view = policy_find_view(s->vm->policy, &s->view, s->image);
+	view = policy_find_view(s->vm->backends.policy, &s->view, s->image);
 	w->view = (uint32_t)view;
 	w->owner = s->view.owner;
 	w->group = s->view.group;

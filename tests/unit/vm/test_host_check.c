@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
-/* modules: vm/host_check.c vm/host_check_packages.c vm/jail/view.c vm/base/digest.c tests/unit/fixture/host_fixture.c */
+/* modules: vm/host_check.c vm/backend/process_jail.c vm/host_check_packages.c vm/jail/view.c vm/base/digest.c tests/unit/fixture/host_fixture.c */
 /* libs: crypto */
 #include <errno.h>
 #include <limits.h>
@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/host_fixture.h"
+#include "vm/backend/process_jail.h"
 #include "vm/host_check.h"
 #include "vm/base/util.h"
 
@@ -159,9 +160,9 @@ static void network(void **state)
 		survey_network(root, true, &s);
 		assert_int_equal(s.level, VM_WARN);
 	}
-	assert_non_null(strstr(survey_tun_fix(-EACCES), "chmod 666 /dev/net/tun"));
-	assert_non_null(strstr(survey_tun_fix(-EPERM), "container"));
-	assert_non_null(strstr(survey_tun_fix(-ENODEV), "modprobe tun"));
+	assert_non_null(strstr(process_jail_tun_fix(-EACCES), "chmod 666 /dev/net/tun"));
+	assert_non_null(strstr(process_jail_tun_fix(-EPERM), "container"));
+	assert_non_null(strstr(process_jail_tun_fix(-ENODEV), "modprobe tun"));
 }
 
 /* A directory of programs. */

@@ -12,7 +12,7 @@
 
 /* One jail at a time, which is its events. */
 static struct {
-	struct shelf shelf;
+	struct prefork reserve;
 	const struct backend_events *events;
 	void *data;
 	unsigned made;
@@ -21,10 +21,10 @@ static struct {
 
 static struct backend jail;
 
-static struct backend *make(struct vm *vm, const void *bytes, size_t len,
+static struct backend *make(struct backends *all, const void *bytes, size_t len,
 			    const struct backend_events *events, void *data)
 {
-	(void)vm;
+	(void)all;
 	(void)bytes;
 	(void)len;
 	rack.events = events;
@@ -52,14 +52,20 @@ static void destroy(struct backend *b)
 	rack.events->destroyed(rack.data);
 }
 
-static const struct shelf_ops ops = {
+static const struct prefork_ops ops = {
 	.make = make, .alive = alive, .give = give, .destroy = destroy};
+
+static bool has_room(void *data)
+{
+	(void)data;
+	return true;
+}
 
 static struct backend *take(void)
 {
 	static const struct backend_events none;
 
-	return shelf_take(&rack.shelf, "shell", 5, &none, NULL);
+	return prefork_take(&rack.reserve, "shell", 5, &none, NULL);
 }
 
 /* Lets time go on, in which each that is made comes up, or goes down. */
@@ -82,14 +88,14 @@ static int setup(void **state)
 {
 	memset(&rack, 0, sizeof(rack));
 	bed_setup(state);
-	shelf_init(&rack.shelf, bed.vm, &ops);
+	prefork_init(&rack.reserve, &bed.vm->backends, &ops, has_room, NULL);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	shelf_clear(&rack.shelf);
-	uv_close((uv_handle_t *)&rack.shelf.timer, NULL);
+	prefork_clear(&rack.reserve);
+	uv_close((uv_handle_t *)&rack.reserve.timer, NULL);
 	return bed_teardown(state);
 }
 

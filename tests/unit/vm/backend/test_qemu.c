@@ -14,10 +14,11 @@
 
 #include "vm/backend/backend.h"
 #include "vm/backend/qemu_argv.h"
-#include "vm/vm_internal.h"
+#include "vm/backend/backend.h"
 
 static uv_loop_t loop;
-static struct vm vm;
+static struct context ctx;
+static struct backends all;
 static struct backend *machine;
 static struct child *child;
 static int words, control; /* QEMU's ends */
@@ -36,7 +37,7 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 	return 0;
 }
 
-int qemu_describe(struct vm *v, const struct backend_spec *spec, struct buf *out,
+int qemu_describe(struct backends *v, const struct backend_spec *spec, struct buf *out,
 		  const char **ret_why)
 {
 	(void)v;
@@ -102,16 +103,17 @@ static void begin(enum backend_mode mode)
 		.name = "test", .image = "raw", .memory_mb = 64, .cpus = 1, .mode = mode};
 
 	ndown = nsaved = ndestroyed = 0;
-	memset(&vm, 0, sizeof(vm));
+	memset(&all, 0, sizeof(all));
+	all.ctx = &ctx;
 	assert_int_equal(uv_loop_init(&loop), 0);
-	vm.ctx.loop = &loop;
-	vm.probe.accel = "tcg";
-	strcpy(vm.probe.qemu, "9.2.0");
-	tsc_start(&vm.tsc);
+	ctx.loop = &loop;
+	all.probe.accel = "tcg";
+	strcpy(all.probe.qemu, "9.2.0");
+	tsc_start(&all.tsc);
 	state = open("/dev/null", O_RDWR | O_CLOEXEC);
 	spec.ram = spec.state = state;
-	assert_int_equal(backend_qemu.start(&vm, &spec, &events, NULL, &machine, &stream, &problem),
-			 0);
+	assert_int_equal(
+		backend_qemu.start(&all, &spec, &events, NULL, &machine, &stream, &problem), 0);
 }
 
 /* Killed, as a process is: what it had open is closed, and the spawner says so some time later. */

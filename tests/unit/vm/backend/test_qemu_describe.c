@@ -10,7 +10,7 @@
 #include "vm/base/buf.h"
 #include "vm/image/digest_job.h"
 #include "vm/backend/qemu_argv.h"
-#include "vm/vm_internal.h"
+#include "vm/backend/backend.h"
 
 /* Files whose checksums are known. */
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
@@ -22,15 +22,15 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 	return 0;
 }
 
-int contents_ask(struct vm *vm, int fd, char ret_hex[DIGEST_HEX])
+int digest_jobs_ask(struct digest_jobs *j, int fd, char ret_hex[DIGEST_HEX])
 {
-	(void)vm;
+	(void)j;
 	snprintf(ret_hex, DIGEST_HEX, "%064d", fd);
 	return 0;
 }
 
 static char program[] = "qemu";
-static struct vm vm = {.qemu = program, .probe = {.done = true, .qemu_ok = true}};
+static struct backends all = {.qemu = program, .probe = {.done = true, .qemu_ok = true}};
 static const struct backend_spec spec = {.image = "raw", .memory_mb = 192, .cpus = 1};
 
 static char *describe(const char *version, const char *accel)
@@ -39,9 +39,9 @@ static char *describe(const char *version, const char *accel)
 	const char *why;
 	char *text;
 
-	snprintf(vm.probe.qemu, sizeof(vm.probe.qemu), "%s", version);
-	vm.probe.accel = accel;
-	assert_int_equal(qemu_describe(&vm, &spec, &out, &why), 0);
+	snprintf(all.probe.qemu, sizeof(all.probe.qemu), "%s", version);
+	all.probe.accel = accel;
+	assert_int_equal(qemu_describe(&all, &spec, &out, &why), 0);
 	text = strdup(buf_str(&out));
 	buf_clear(&out);
 	assert_non_null(text);

@@ -50,82 +50,82 @@ static int file(const char *name, const char *text)
 static void test_right(void **state)
 {
 	_cleanup_close_ int fd = file("a", "abc");
-	static struct contents c;
-	struct contents_known k;
+	static struct digest_cache c;
+	struct digest_known k;
 	char hex[DIGEST_HEX];
 
 	(void)state;
 	c.n = 0;
-	assert_int_equal(contents_find(&c, fd, hex), -EAGAIN);
-	assert_int_equal(contents_work_out(fd, &stop, &k), -ECANCELED);
-	assert_int_equal(contents_work_out(fd, &go_on, &k), 0);
+	assert_int_equal(digest_cache_find(&c, fd, hex), -EAGAIN);
+	assert_int_equal(digest_cache_compute(fd, &stop, &k), -ECANCELED);
+	assert_int_equal(digest_cache_compute(fd, &go_on, &k), 0);
 	assert_string_equal(k.hex, SHA_ABC);
-	contents_add(&c, &k);
-	assert_int_equal(contents_find(&c, fd, hex), 0);
+	digest_cache_add(&c, &k);
+	assert_int_equal(digest_cache_find(&c, fd, hex), 0);
 	assert_string_equal(hex, SHA_ABC);
-	assert_int_equal(contents_find(&c, -1, hex), -EBADF);
+	assert_int_equal(digest_cache_find(&c, -1, hex), -EBADF);
 }
 
 /* One byte changed, size and time as before. */
 static void test_altered(void **state)
 {
 	_cleanup_close_ int fd = file("a", "abc");
-	static struct contents c;
-	struct contents_known k;
+	static struct digest_cache c;
+	struct digest_known k;
 	struct timespec times[2];
 	char hex[DIGEST_HEX];
 	struct stat st;
 
 	(void)state;
 	c.n = 0;
-	assert_int_equal(contents_work_out(fd, &go_on, &k), 0);
-	contents_add(&c, &k);
+	assert_int_equal(digest_cache_compute(fd, &go_on, &k), 0);
+	digest_cache_add(&c, &k);
 	/* Right after it was read: the file system's clock has moved on for certain. */
 	assert_int_equal(fstat(fd, &st), 0);
 	times[0] = st.st_atim;
 	times[1] = st.st_mtim;
 	assert_int_equal(pwrite(fd, "X", 1, 1), 1);
 	assert_int_equal(futimens(fd, times), 0);
-	assert_int_equal(contents_find(&c, fd, hex), -EAGAIN);
-	assert_int_equal(contents_work_out(fd, &go_on, &k), 0);
+	assert_int_equal(digest_cache_find(&c, fd, hex), -EAGAIN);
+	assert_int_equal(digest_cache_compute(fd, &go_on, &k), 0);
 	assert_string_not_equal(k.hex, SHA_ABC);
 	/* It takes the place of what the file was. */
-	contents_add(&c, &k);
+	digest_cache_add(&c, &k);
 	assert_int_equal(c.n, 1);
 	/* Touched only: read again, and found to be the same. */
 	assert_int_equal(pwrite(fd, "b", 1, 1), 1);
-	assert_int_equal(contents_find(&c, fd, hex), -EAGAIN);
-	assert_int_equal(contents_work_out(fd, &go_on, &k), 0);
+	assert_int_equal(digest_cache_find(&c, fd, hex), -EAGAIN);
+	assert_int_equal(digest_cache_compute(fd, &go_on, &k), 0);
 	assert_string_equal(k.hex, SHA_ABC);
 }
 
 static void test_kept(void **state)
 {
 	_cleanup_close_ int a = file("a", "abc"), b = file("b", "other");
-	static struct contents c;
-	struct contents_known ka, kb;
+	static struct digest_cache c;
+	struct digest_known ka, kb;
 	char hex[DIGEST_HEX], path[128];
 
 	(void)state;
-	assert_int_equal(contents_work_out(a, &go_on, &ka), 0);
-	assert_int_equal(contents_work_out(b, &go_on, &kb), 0);
-	assert_int_equal(contents_keep(dir, &ka), 0);
-	assert_int_equal(contents_keep(dir, &kb), 0);
-	contents_load(&c, dir);
+	assert_int_equal(digest_cache_compute(a, &go_on, &ka), 0);
+	assert_int_equal(digest_cache_compute(b, &go_on, &kb), 0);
+	assert_int_equal(digest_cache_keep(dir, &ka), 0);
+	assert_int_equal(digest_cache_keep(dir, &kb), 0);
+	digest_cache_load(&c, dir);
 	assert_int_equal(c.n, 2);
-	assert_int_equal(contents_find(&c, a, hex), 0);
+	assert_int_equal(digest_cache_find(&c, a, hex), 0);
 	assert_string_equal(hex, SHA_ABC);
-	assert_int_equal(contents_find(&c, b, hex), 0);
+	assert_int_equal(digest_cache_find(&c, b, hex), 0);
 	assert_string_equal(hex, kb.hex);
 	/* One that others can write to is not believed. */
 	snprintf(path, sizeof(path), "%s/.contents", dir);
 	assert_int_equal(chmod(path, 0666), 0);
-	contents_load(&c, dir);
+	digest_cache_load(&c, dir);
 	assert_int_equal(c.n, 0);
 	/* Nor one that is a link. */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink("a", path), 0);
-	contents_load(&c, dir);
+	digest_cache_load(&c, dir);
 	assert_int_equal(c.n, 0);
 }
 
@@ -140,33 +140,33 @@ static void test_nonsense(void **state)
 		"1 2 3 4.5 6.7 short\n",
 		"1 2 3 4.5 6.7 " SHA_ABC " more\n",
 	};
-	static struct contents c;
+	static struct digest_cache c;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		close(file(".contents", texts[i]));
-		contents_load(&c, dir);
+		digest_cache_load(&c, dir);
 		assert_int_equal(c.n, 0);
 	}
 	close(file(".contents", "1 2 3 4.5 6.7 " SHA_ABC "\nhalf a li"));
-	contents_load(&c, dir);
+	digest_cache_load(&c, dir);
 	assert_int_equal(c.n, 1);
 }
 
 static void test_many(void **state)
 {
-	static struct contents c;
-	struct contents_known k = {.hex = SHA_ABC};
+	static struct digest_cache c;
+	struct digest_known k = {.hex = SHA_ABC};
 
 	(void)state;
 	c.n = 0;
-	for (unsigned i = 0; i < 3 * CONTENTS_MAX; i++) {
+	for (unsigned i = 0; i < 3 * DIGEST_CACHE_MAX; i++) {
 		k.id.ino = i;
-		contents_add(&c, &k);
+		digest_cache_add(&c, &k);
 	}
-	assert_int_equal(c.n, CONTENTS_MAX);
-	assert_int_equal(c.known[0].id.ino, 3 * CONTENTS_MAX - 1);
-	assert_int_equal(c.known[CONTENTS_MAX - 1].id.ino, 2 * CONTENTS_MAX);
+	assert_int_equal(c.n, DIGEST_CACHE_MAX);
+	assert_int_equal(c.known[0].id.ino, 3 * DIGEST_CACHE_MAX - 1);
+	assert_int_equal(c.known[DIGEST_CACHE_MAX - 1].id.ino, 2 * DIGEST_CACHE_MAX);
 }
 
 int main(void)
