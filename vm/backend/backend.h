@@ -15,7 +15,7 @@ struct buf;
 struct problem;
 struct jail_report;
 struct view;
-struct gauges;
+struct cgroup_stat;
 struct shelf_ops;
 struct layer;
 struct backend; /* one of these per sandbox; each backend has its own */
@@ -57,7 +57,7 @@ struct backend_info {
 	pid_t pid;			  /* 0 if there is none */
 	const struct jail_report *report; /* what holds of its jail, or NULL */
 	int kept;			  /* what its jail keeps, or -1; the backend's */
-	struct gauges *gauges;		  /* what its jail has counted, or NULL */
+	struct cgroup_stat *stats;	  /* what its jail has counted, or NULL */
 };
 
 /* @error is NULL if the machine was saved. */

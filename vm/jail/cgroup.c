@@ -43,12 +43,12 @@ static const char *const controller[] = {
 static const struct {
 	enum jail_control control;
 	const char *file[2];
-} gauge[] = {
-	[GAUGE_OOM] = {JAIL_C_MEMORY, {"memory.oom_control", "memory.events"}},
-	[GAUGE_CPU] = {JAIL_C_COUNT, {"cpuacct.usage", "cpu.stat"}},
-	[GAUGE_WAIT] = {JAIL_C_COUNT, {NULL, "cpu.pressure"}},
+} counted[] = {
+	[CGROUP_STAT_OOM] = {JAIL_C_MEMORY, {"memory.oom_control", "memory.events"}},
+	[CGROUP_STAT_CPU] = {JAIL_C_COUNT, {"cpuacct.usage", "cpu.stat"}},
+	[CGROUP_STAT_WAIT] = {JAIL_C_COUNT, {NULL, "cpu.pressure"}},
 };
-static_assert(ARRAY_SIZE(gauge) == GAUGE_NUMBER, "a file for each gauge");
+static_assert(ARRAY_SIZE(counted) == CGROUP_STAT_NFILES, "each with its file");
 
 /* Where the spawner's own group is; `dir` is open once looked for, if there is one. */
 static struct group {
@@ -403,19 +403,19 @@ int jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell, struc
 	return 0;
 }
 
-void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges)
+void jail_cgroup_watch(const struct jail_cell *cell, struct cgroup_stat *ret_stat)
 {
 	char path[64];
 
-	*ret_gauges = GAUGES_NONE;
-	for (int i = 0; i < GAUGE_NUMBER; i++) {
-		const enum jail_control c = gauge[i].control;
-		const char *file = gauge[i].file[groups[c].version == 2];
+	*ret_stat = CGROUP_STAT_NONE;
+	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
+		const enum jail_control c = counted[i].control;
+		const char *file = counted[i].file[groups[c].version == 2];
 
 		if (!(cell->groups & 1u << c) || !file)
 			continue;
 		snprintf(path, sizeof(path), "%u/%s", cell->index, file);
-		ret_gauges->fd[i] = openat(groups[c].dir, path, O_RDONLY | O_CLOEXEC);
+		ret_stat->fd[i] = openat(groups[c].dir, path, O_RDONLY | O_CLOEXEC);
 	}
 }
 

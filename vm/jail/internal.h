@@ -283,7 +283,7 @@ void jail_cgroup_remove(struct jail_cell *cell);
 void jail_cgroup_remove_all(void);
 
 /* Opens what the groups of @cell count. */
-void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges);
+void jail_cgroup_watch(const struct jail_cell *cell, struct cgroup_stat *ret_stat);
 
 /* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
 void jail_cgroup_sweep(void);
