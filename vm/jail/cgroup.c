@@ -158,8 +158,8 @@ static int make_group(int parent)
 	char name[32];
 
 	group_name(name);
-	jail_leftover_remove(parent, name);
-	return jail_leftover_claim(parent, name);
+	cgroup_sweep_dead(parent, name);
+	return cgroup_sweep_claim(parent, name);
 }
 
 /* The daemon, the guard and this process step aside, if there is nobody else. */
@@ -475,7 +475,7 @@ void jail_cgroup_sweep(void)
 			_cleanup_close_ int parent = open_own(controller[c], version);
 
 			if (parent >= 0)
-				jail_leftover_sweep(parent, name);
+				cgroup_sweep_one(parent, name);
 		}
 	}
 }

@@ -304,13 +304,13 @@ int jail_limit_set(int dir, enum jail_control c, int version, uint64_t value);
 #define JAIL_GROUP_PREFIX "xsbxfs_" /* of the names of groups on which there is a lock */
 
 /* Removes groups below @parent that a dead spawner left, but not @ours. */
-void jail_leftover_remove(int parent, const char *ours);
+void cgroup_sweep_dead(int parent, const char *ours);
 
 /* Removes a group and those in it, of whose processes the last may still be ending. */
-void jail_leftover_sweep(int parent, const char *name);
+void cgroup_sweep_one(int parent, const char *name);
 
 /* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
-int jail_leftover_claim(int parent, const char *name);
+int cgroup_sweep_claim(int parent, const char *name);
 
 /* ---- seccomp.c ---- */
 
