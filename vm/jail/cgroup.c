@@ -71,7 +71,7 @@ static bool has_word(const char *list, const char *word, const char *separators)
 
 static void group_name(char out[32])
 {
-	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_lot());
+	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_instance_id());
 }
 
 /* The group where we were before step_aside(). */

@@ -92,7 +92,7 @@ bool jail_has_id(uint32_t id);
 bool jail_is_first_id(uint32_t id);
 
 /* A number that no other spawner of this host is likely to have. */
-uint32_t jail_lot(void);
+uint32_t jail_instance_id(void);
 
 /* Away with every control group. */
 void jail_release_all(void);
@@ -173,21 +173,21 @@ int jail_look_at(int fd, struct statx *ret_stat);
 
 /* For how long a word of another process is waited for in the spawner, and the socket of the daemon, without
  * which none is. */
-void jail_owned_patience(int ms, int sock);
+void idmap_patience(int ms, int sock);
 
 /* Return: 0 when there is something to be read, or its end, -ETIMEDOUT, or -ECANCELED if there is nobody any
  * more for whom it would be. */
 int jail_await_word(int from);
 
 /* In the spawner, before the child is made: the mounts that are JAIL_OWNED, where they need it. */
-int jail_owned_open(const struct jail_spec *spec, const struct jail_cell *cell,
-		    struct jail_fault *fault);
+int idmap_open(const struct jail_spec *spec, const struct jail_cell *cell,
+	       struct jail_fault *fault);
 
 /* In the child: the mount number @i, or -1 if it needs nothing special. */
-int jail_owned_take(uint32_t i);
+int idmap_take(uint32_t i);
 
 /* In the spawner, when the child was made. */
-void jail_owned_close(void);
+void idmap_close(void);
 
 /* ---- device.c ---- */
 
@@ -285,7 +285,7 @@ void jail_cgroup_remove_all(void);
 /* Opens what the groups of @cell count. */
 void jail_cgroup_watch(const struct jail_cell *cell, struct cgroup_stat *ret_stat);
 
-/* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
+/* For a spawner that was killed, by a process with the same jail_instance_id(): away with all its groups. */
 void jail_cgroup_sweep(void);
 
 /* ---- limit.c ---- */

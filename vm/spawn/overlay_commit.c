@@ -49,10 +49,10 @@ int tree_open(int dir, const char *name, mode_t type, int flags)
 /* A name that nobody has guessed; whatever is made under it is renamed or removed. */
 static void temporary(char ret_name[TMP_SIZE])
 {
-	uint64_t lot = 0;
+	uint64_t random = 0;
 
-	(void)!getrandom(&lot, sizeof(lot), 0);
-	snprintf(ret_name, TMP_SIZE, ".xsbxfs-%016llx", (unsigned long long)lot);
+	(void)!getrandom(&random, sizeof(random), 0);
+	snprintf(ret_name, TMP_SIZE, ".xsbxfs-%016llx", (unsigned long long)random);
 }
 
 /* Puts what was made under the name @tmp in its place. */

@@ -534,7 +534,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 		_exit(1);
 	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
 	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
-	jail_owned_patience(s.patience_ms, s.sock);
+	idmap_patience(s.patience_ms, s.sock);
 	guard_set(guarded, NULL, rules->runtime_dir);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
