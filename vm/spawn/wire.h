@@ -27,7 +27,7 @@ enum spawn_op {
 #define SPAWN_NICE	  0x04u /* it is in no hurry */
 #define SPAWN_TOOL	  0x08u /* a program of the user's: it may need one that gains privileges */
 #define SPAWN_SMALL_PAGES 0x10u /* no huge pages: it has many places that it uses little of */
-#define SPAWN_TREE	  0x20u /* no program: tree_serve() with the arguments */
+#define SPAWN_TREE	  0x20u /* no program: overlay_diff_serve() with the arguments */
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
