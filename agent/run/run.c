@@ -112,7 +112,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 			return e;
 	}
 	if (req->flags & PROTO_RUN_STDIN)
-		return feed_start(&r->feed, id, r->place, &r->child_fds[0]);
+		return feed_start(&r->feed, id, r->env, &r->child_fds[0]);
 	if (r->null_fd < 0)
 		r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r->child_fds[0] = fcntl(r->null_fd, F_DUPFD_CLOEXEC, 0);
@@ -278,7 +278,7 @@ bool run_saw_oom(struct run *r)
 	uint64_t before = r->oom_kills;
 
 	/* Outside a guest the kernel counts for everybody, and the host finds out by itself. */
-	if (!r->place->guest)
+	if (!r->env->guest)
 		return false;
 	run_note_oom(r);
 	return r->oom_kills > before;

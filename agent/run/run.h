@@ -20,7 +20,7 @@ struct conn;
 struct files;
 struct interp;
 struct loss;
-struct place;
+struct guest_env;
 
 enum run_state {
 	RUN_NONE,
@@ -56,7 +56,7 @@ struct run {
 	struct loop *loop;
 	struct conn *conn;
 	struct interp *interp;
-	const struct place *place;
+	const struct guest_env *env;
 	const struct files *files;
 
 	enum run_state state;
@@ -94,7 +94,7 @@ struct run {
 
 /**
  * run_init() - Prepare for runs
- * @r: Run with loop, conn, interp, place and files set, the rest zeroed
+ * @r: Run with loop, conn, interp, env and files set, the rest zeroed
  */
 void run_init(struct run *r);
 

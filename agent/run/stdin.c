@@ -65,7 +65,7 @@ static void on_feed_ready(struct loop_source *s, uint32_t events)
 	feed_push(container_of(s, struct feed, src));
 }
 
-int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret_fd)
+int feed_start(struct feed *f, uint32_t run, const struct guest_env *env, int *ret_fd)
 {
 	int fds[2];
 
@@ -73,7 +73,7 @@ int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret
 		return -errno;
 	if (fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ||
 	    /* A pipe belongs to who made it; /dev/stdin opens it again, as the user. */
-	    (place->drop && fchown(fds[0], place->uid, place->gid) < 0)) {
+	    (env->drop && fchown(fds[0], env->uid, env->gid) < 0)) {
 		int r = -errno;
 
 		close(fds[0]);

@@ -11,7 +11,7 @@
 #include "agent/protocol.h"
 
 struct conn;
-struct place;
+struct guest_env;
 
 #define FEED_WINDOW (64u << 10) /* most bytes the host may be ahead of the program */
 
@@ -33,12 +33,12 @@ struct feed {
  * feed_start() - Begin to feed a run, and grant the first credit
  * @f: Feed with loop and conn set
  * @run: Number of the run
- * @place: Whose user the pipe is to belong to
+ * @env: Whose user the pipe is to belong to
  * @ret_fd: The program's end, to be passed on and closed
  *
  * Return: 0 or -errno.
  */
-int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret_fd);
+int feed_start(struct feed *f, uint32_t run, const struct guest_env *env, int *ret_fd);
 
 /**
  * feed_frame() - Take a STDIN frame
