@@ -128,7 +128,7 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 	(void)h;
 	if (data.len > PROTO_TRUST_MAX)
 		return -EPROTO;
-	r = a->env->guest ? trust_write(data.data, data.len) : 0;
+	r = a->env->guest ? ca_write(data.data, data.len) : 0;
 	if (r < 0)
 		log_line("certificates: %s", strerror(-r));
 	return 0;
@@ -240,7 +240,7 @@ static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_
 	if (h->id != a->run.id)
 		return 0;
 	conn_hurry(&a->conn); /* whoever writes to a program that runs looks for its answer */
-	return feed_frame(&a->run.feed, data, h->flags & PROTO_F_EOF);
+	return stdin_frame(&a->run.in, data, h->flags & PROTO_F_EOF);
 }
 
 static int on_signal_frame(struct agent *a, const struct proto_header *h, struct proto_in *in)
