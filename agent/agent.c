@@ -295,7 +295,7 @@ static void on_swept(struct killer *k)
 	const struct agent *a = container_of(k, struct agent, sweeper);
 
 	/* On a host they would be others'. */
-	if (a->place->guest || a->place->jail)
+	if (a->env->guest || a->env->jail)
 		ipc_clear();
 	/* agent_advance() goes on */
 }
@@ -350,7 +350,7 @@ static void on_memory_spent(struct swap_guard *g)
 	bool again = now_us() - a->blamed < BLAME_US;
 
 	if (again || a->run.state != RUN_ACTIVE)
-		quota_wipe(a->place);
+		quota_wipe(a->env);
 	if (a->run.state == RUN_ACTIVE)
 		a->blamed = now_us();
 	if (run_out_of_memory(&a->run, again) || a->sweeper.active)
@@ -429,7 +429,7 @@ static void interps_init(struct agent *a)
 	a->zygote = &a->slots[2];
 	for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++) {
 		a->slots[n] = (struct interp){.loop = &a->loop,
-					      .place = a->place,
+					      .env = a->env,
 					      .config = &a->config,
 					      .owner = a,
 					      .ctl.fd = -1,
@@ -449,27 +449,27 @@ static void parts_init(struct agent *a)
 	a->run.loop = &a->loop;
 	a->run.conn = &a->conn;
 	a->run.interp = a->interp;
-	a->run.place = a->place;
+	a->run.env = a->env;
 	a->run.files = &a->files;
 	run_init(&a->run);
 	a->sweeper.loop = &a->loop;
 	a->sweeper.done = on_swept;
 	a->freezer.loop = &a->loop;
 	a->freezer.done = on_frozen;
-	a->kmsg = (struct loop_source){.fd = a->place->kmsg_fd, .ready = on_kmsg};
+	a->kmsg = (struct loop_source){.fd = a->env->kmsg_fd, .ready = on_kmsg};
 	a->kmsg_timer.fire = on_kmsg_timer;
 	a->guard = (struct swap_guard){
-		.loop = &a->loop, .swap = a->place->swap, .spent = on_memory_spent};
+		.loop = &a->loop, .swap = a->env->swap, .spent = on_memory_spent};
 	a->loop.before_wait = before_wait;
 }
 
-int agent_init(struct agent *a, const struct place *place, int fd, bool local,
+int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 	       const char **ret_step)
 {
 	struct rlimit nofile = {NOFILE_AGENT, NOFILE_AGENT};
 	int r;
 
-	a->place = place;
+	a->env = env;
 	parts_init(a);
 	umask(0);
 	/* Each file the host looks at is a descriptor of ours. */
@@ -485,7 +485,7 @@ int agent_init(struct agent *a, const struct place *place, int fd, bool local,
 		return r;
 	swap_guard_init(&a->guard);
 	*ret_step = "working directory";
-	r = files_init(&a->files, place, &a->loop, &a->conn);
+	r = files_init(&a->files, env, &a->loop, &a->conn);
 	if (r < 0)
 		return r;
 	*ret_step = "connection to the host";

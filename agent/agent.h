@@ -15,7 +15,7 @@
 #include "agent/run/run.h"
 #include "agent/guest/swap.h"
 
-struct place;
+struct guest_env;
 
 /* An answer that is owed. */
 struct debt {
@@ -24,7 +24,7 @@ struct debt {
 };
 
 struct agent {
-	const struct place *place;
+	const struct guest_env *env;
 	struct loop loop;
 	struct conn conn;
 	struct files files;
@@ -59,14 +59,14 @@ struct agent {
 /**
  * agent_init() - Prepare to serve
  * @a: Agent, zeroed
- * @place: Where it is; must stay
+ * @env: Where it is; must stay
  * @fd: Connection to the host
  * @local: It is a socket whose end of file ends the agent
  * @ret_step: On failure, what failed, as a static string
  *
  * Return: 0 or -errno.
  */
-int agent_init(struct agent *a, const struct place *place, int fd, bool local,
+int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 	       const char **ret_step);
 
 /**

@@ -21,10 +21,10 @@
 
 static struct agent agent;
 
-static int serve(const struct place *place, int fd, bool local)
+static int serve(const struct guest_env *env, int fd, bool local)
 {
 	const char *step = "";
-	int r = agent_init(&agent, place, fd, local, &step);
+	int r = agent_init(&agent, env, fd, local, &step);
 
 	if (r < 0) {
 		log_fatal(step, r);
@@ -39,31 +39,31 @@ static int serve(const struct place *place, int fd, bool local)
 /* Never returns: a PID 1 that does panics the kernel. */
 static void guest(void)
 {
-	struct place place = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
+	struct guest_env env = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
 	const char *step = "";
-	int fd = init_guest(&place, &step);
+	int fd = init_guest(&env, &step);
 
 	if (fd < 0)
 		log_fatal(step, fd);
 	else
-		(void)serve(&place, fd, false);
+		(void)serve(&env, fd, false);
 	init_reboot();
 }
 
 /* The jail is finished: views, namespaces, limits and the filter were there before us. What is left
  * is what the kernel of a guest would be told, and what user code is started with. */
-static int jail(struct place *place, int fd)
+static int jail(struct guest_env *env, int fd)
 {
 	int r;
 
-	place->work = place->home = "/home/user";
-	place->lib = "/run/xsbx/lib";
-	place->packages = access(PLACE_PACKAGES, F_OK) == 0 ? PLACE_PACKAGES : NULL;
-	place->jail = true;
+	env->work = env->home = "/home/user";
+	env->lib = "/run/xsbx/lib";
+	env->packages = access(GUEST_ENV_PACKAGES, F_OK) == 0 ? GUEST_ENV_PACKAGES : NULL;
+	env->jail = true;
 	proc_jailed();
-	place->drop = getuid() == 0;
-	place->uid = place->gid = USER_ID;
-	r = serve(place, fd, true);
+	env->drop = getuid() == 0;
+	env->uid = env->gid = USER_ID;
+	r = serve(env, fd, true);
 	/* With us end all others. */
 	return r < 0 ? 1 : 0;
 }
@@ -79,13 +79,13 @@ static int usage(void)
 static int local(int fd, const char *root, const char *lib, const char *packages)
 {
 	static char work[PATH_MAX], drivers[PATH_MAX];
-	struct place place = {.work = work,
-			      .home = work,
-			      .lib = drivers,
-			      .packages = packages,
-			      .random_fd = -1,
-			      .kmsg_fd = -1,
-			      .swap = SWAP_NONE};
+	struct guest_env env = {.work = work,
+				.home = work,
+				.lib = drivers,
+				.packages = packages,
+				.random_fd = -1,
+				.kmsg_fd = -1,
+				.swap = SWAP_NONE};
 	int r;
 
 	if (!realpath(lib, drivers)) {
@@ -102,7 +102,7 @@ static int local(int fd, const char *root, const char *lib, const char *packages
 		log_fatal("becoming a subreaper", errno);
 		return 1;
 	}
-	r = serve(&place, fd, true);
+	r = serve(&env, fd, true);
 	agent_fini(&agent);
 	return r < 0 ? 1 : 0;
 }
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 						{"write", required_argument, NULL, 'w'},
 						{"store", required_argument, NULL, 's'},
 						{NULL, 0, NULL, 0}};
-	struct place jailed = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
+	struct guest_env jailed = {.random_fd = -1, .kmsg_fd = -1, .swap = SWAP_NONE};
 	const char *root = NULL, *lib = NULL, *packages = NULL;
 	int c, fd = -1, jail_fd = -1;
 
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 		case 'm': jailed.memory_kib = strtoull(optarg, NULL, 10); break;
 		case 's': jailed.store = optarg; break;
 		case 'w':
-			if (jailed.nwrite == PLACE_WRITE_MAX)
+			if (jailed.nwrite == GUEST_ENV_WRITE_MAX)
 				return usage();
 			jailed.write[jailed.nwrite++] = optarg;
 			break;

@@ -40,14 +40,14 @@ static void renew_machine(struct agent *a, uint64_t realtime_ns, struct proto_st
 {
 	int r;
 
-	if (a->place->jail && name.len)
+	if (a->env->jail && name.len)
 		(void)clock_name(name.data, name.len);
-	if (!a->place->guest)
+	if (!a->env->guest)
 		return;
 	r = clock_set(realtime_ns);
 	if (r < 0)
 		log_line("setting the clock: %s", strerror(-r));
-	r = clock_stir(a->place->random_fd, a->seed, sizeof(a->seed));
+	r = clock_stir(a->env->random_fd, a->seed, sizeof(a->seed));
 	if (r < 0)
 		log_line("adding entropy: %s", strerror(-r));
 	r = name.len ? clock_name(name.data, name.len) : 0;
@@ -108,7 +108,7 @@ static int on_clock(struct agent *a, const struct proto_header *h, struct proto_
 	if (!get_end(in))
 		return -EPROTO;
 	/* Outside of a guest the clock is the host's own. */
-	if (a->place->guest)
+	if (a->env->guest)
 		r = clock_step((int64_t)delta_ns);
 	if (r < 0)
 		log_line("setting the clock: %s", strerror(-r));
@@ -128,7 +128,7 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 	(void)h;
 	if (data.len > PROTO_TRUST_MAX)
 		return -EPROTO;
-	r = a->place->guest ? trust_write(data.data, data.len) : 0;
+	r = a->env->guest ? ca_write(data.data, data.len) : 0;
 	if (r < 0)
 		log_line("certificates: %s", strerror(-r));
 	return 0;
@@ -163,12 +163,12 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		refuse(a, h->id, EBUSY, "SETUP while something is under way");
 		return 0;
 	}
-	r = quota_set(a->place, s.files_bytes, s.tmp_bytes, s.files_inodes, s.tmp_inodes);
+	r = quota_set(a->env, s.files_bytes, s.tmp_bytes, s.files_inodes, s.tmp_inodes);
 	if (r < 0) {
 		refuse(a, h->id, -r, "setting the size of the working directory");
 		return 0;
 	}
-	r = interp_configure(a->place, &a->config, &s, &changed);
+	r = interp_configure(a->env, &a->config, &s, &changed);
 	if (r < 0) {
 		refuse(a, h->id, -r, "language or environment");
 	} else if (changed) {
@@ -240,7 +240,7 @@ static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_
 	if (h->id != a->run.id)
 		return 0;
 	conn_hurry(&a->conn); /* whoever writes to a program that runs looks for its answer */
-	return feed_frame(&a->run.feed, data, h->flags & PROTO_F_EOF);
+	return stdin_frame(&a->run.in, data, h->flags & PROTO_F_EOF);
 }
 
 static int on_signal_frame(struct agent *a, const struct proto_header *h, struct proto_in *in)
@@ -321,8 +321,8 @@ static void jail_usage(const struct agent *a, const struct proc_set *set, struct
 		    clock_gettime(clock, &ts) == 0)
 			u->cpu_us += (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 	}
-	u->mem_total_kib = a->place->memory_kib;
-	u->mem_available_kib = used < a->place->memory_kib ? a->place->memory_kib - used : 0;
+	u->mem_total_kib = a->env->memory_kib;
+	u->mem_available_kib = used < a->env->memory_kib ? a->env->memory_kib - used : 0;
 }
 
 static int on_usage(struct agent *a, const struct proto_header *h, struct proto_in *in)
@@ -333,7 +333,7 @@ static int on_usage(struct agent *a, const struct proto_header *h, struct proto_
 
 	if (!get_end(in))
 		return -EPROTO;
-	if (!a->place->jail) {
+	if (!a->env->jail) {
 		u.mem_total_kib = proc_number("/proc/meminfo", "MemTotal:", 10);
 		u.mem_available_kib = proc_number("/proc/meminfo", "MemAvailable:", 10);
 		u.cpu_us = cpu_used_us();
@@ -343,7 +343,7 @@ static int on_usage(struct agent *a, const struct proto_header *h, struct proto_
 		for (size_t i = 0; i < set.n; i++)
 			u.processes += set.v[i].live;
 	}
-	if (a->place->jail)
+	if (a->env->jail)
 		jail_usage(a, &set, &u);
 	proc_set_clear(&set);
 	f = frame_new(PROTO_USAGE_REPLY, h->id, 128);

@@ -9,15 +9,15 @@
 
 #include "agent/guest/swap.h"
 
-#define PLACE_WRITE_MAX 32
+#define GUEST_ENV_WRITE_MAX 32
 
 /*
  * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
  * knows nothing of mounts and machines.
  */
-#define PLACE_PACKAGES	"/run/xsbx/packages" /* in a guest and in a jail */
+#define GUEST_ENV_PACKAGES  "/run/xsbx/packages" /* in a guest and in a jail */
 
-struct place {
+struct guest_env {
 	const char *work;     /* working directory of user code, absolute */
 	const char *home;     /* its HOME */
 	const char *lib;      /* interpreter drivers */
@@ -25,7 +25,8 @@ struct place {
 	bool jail;	      /* PID 1 of a PID namespace: host name, quotas, processes are ours */
 	bool guest;	      /* the machine is ours: clock, host name, entropy, quotas */
 	uint64_t memory_kib;  /* of a jail: its limit */
-	const char *write[PLACE_WRITE_MAX]; /* of a jail: what of the host user code may change */
+	const char
+		*write[GUEST_ENV_WRITE_MAX]; /* of a jail: what of the host user code may change */
 	size_t nwrite;
 	const char
 		*store; /* memory that what is changed in `work` goes to, or NULL: `work` itself */

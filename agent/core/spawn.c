@@ -109,10 +109,10 @@ static int step_signals(void)
 static int step_oom(const struct spawn *s)
 {
 	/* On a host the first to go is user code, and it can't be set back later. */
-	const char *score = s->place->jail ? "900" : s->spare ? "1000" : "0";
+	const char *score = s->env->jail ? "900" : s->spare ? "1000" : "0";
 	int fd, r;
 
-	if (!s->place->guest && !s->place->jail)
+	if (!s->env->guest && !s->env->jail)
 		return 0;
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -127,14 +127,14 @@ static int step_rank(const struct spawn *s)
 	const struct sched_param p = {0};
 
 	/* In a jail nothing could take it back. */
-	return s->spare && !s->place->jail ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
+	return s->spare && !s->env->jail ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
 }
 
 static int step_caps(const struct spawn *s)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -1;
-	for (int cap = 0; (s->place->drop || s->place->jail) && cap < 64; cap++) {
+	for (int cap = 0; (s->env->drop || s->env->jail) && cap < 64; cap++) {
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return errno == EINVAL && cap > 0 ? 0 : -1; /* past the last one */
 	}
@@ -143,12 +143,12 @@ static int step_caps(const struct spawn *s)
 
 static int step_ids(const struct spawn *s)
 {
-	if (s->place->drop &&
-	    (setgroups(0, NULL) < 0 || setresgid(s->place->gid, s->place->gid, s->place->gid) < 0 ||
-	     setresuid(s->place->uid, s->place->uid, s->place->uid) < 0))
+	if (s->env->drop &&
+	    (setgroups(0, NULL) < 0 || setresgid(s->env->gid, s->env->gid, s->env->gid) < 0 ||
+	     setresuid(s->env->uid, s->env->uid, s->env->uid) < 0))
 		return -1;
 	/* A --local agent that is killed takes its interpreter along. */
-	return s->place->guest ? 0 : prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	return s->env->guest ? 0 : prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 }
 
 static int step_limits(const struct spawn *s)
@@ -160,16 +160,15 @@ static int step_limits(const struct spawn *s)
 	struct rlimit now;
 
 	/* One who shares the agent's id has the agent counted among its processes. */
-	if (s->place->jail && !s->place->drop)
+	if (s->env->jail && !s->env->drop)
 		nproc.rlim_cur = ++nproc.rlim_max;
 	/* The kernel of a guest with little memory allows fewer by itself. */
 	if (getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_max < nproc.rlim_max)
 		nproc = now;
 	/* On the host, other processes of the same user would count. */
-	if ((s->place->guest || s->place->jail) && setrlimit(RLIMIT_NPROC, &nproc) < 0)
+	if ((s->env->guest || s->env->jail) && setrlimit(RLIMIT_NPROC, &nproc) < 0)
 		return -1;
-	if (!s->place->guest && getrlimit(RLIMIT_NOFILE, &now) == 0 &&
-	    now.rlim_max < nofile.rlim_max)
+	if (!s->env->guest && getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max < nofile.rlim_max)
 		nofile = now;
 	if (setrlimit(RLIMIT_NOFILE, &nofile) < 0)
 		return -1;
@@ -182,7 +181,7 @@ static int step_limits(const struct spawn *s)
  * system calls were filtered before the agent was started. */
 static int step_confine(const struct spawn *s)
 {
-	struct landlock_rule rules[5 + PLACE_WRITE_MAX] = {
+	struct landlock_rule rules[5 + GUEST_ENV_WRITE_MAX] = {
 		{"/home/user", true}, {"/tmp", true},	{"/dev/shm", true},
 		{"/dev", false},      {"/proc", false},
 	};
@@ -191,13 +190,13 @@ static int step_confine(const struct spawn *s)
 	struct __user_cap_data_struct none[2] = {0};
 	int r;
 
-	if (!s->place->jail)
+	if (!s->env->jail)
 		return 0;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
 	    syscall(SYS_capset, &h, none) < 0)
 		return -1;
-	for (size_t i = 0; i < s->place->nwrite; i++)
-		rules[n++] = (struct landlock_rule){s->place->write[i], true};
+	for (size_t i = 0; i < s->env->nwrite; i++)
+		rules[n++] = (struct landlock_rule){s->env->write[i], true};
 	r = landlock_confine(rules, n, LANDLOCK_READ_ALL);
 	if (r < 0)
 		errno = -r;
@@ -208,12 +207,11 @@ static int step_confine(const struct spawn *s)
  * one, and, if they have the same id, what differs between the agent and user code. */
 static int step_filter(const struct spawn *s)
 {
-	if (s->place->guest)
+	if (s->env->guest)
 		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
-	if (!s->place->jail)
+	if (!s->env->jail)
 		return 0;
-	return filter_confine(FILTER_FILTERS |
-			      (s->place->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
+	return filter_confine(FILTER_FILTERS | (s->env->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
 }
 
 static void spawn_fail(int err_fd, enum spawn_step step)
@@ -244,7 +242,7 @@ static void spawn_child(const struct spawn *s, int err_fd)
 	if (step_limits(s) < 0)
 		spawn_fail(SPAWN_ERR, STEP_LIMITS);
 	umask(022);
-	if (chdir(s->place->work) < 0)
+	if (chdir(s->env->work) < 0)
 		spawn_fail(SPAWN_ERR, STEP_CHDIR);
 	if (step_confine(s) < 0)
 		spawn_fail(SPAWN_ERR, STEP_CONFINE);

@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct place;
+struct guest_env;
 
 #define SPAWN_CTL  3 /* descriptor numbers in the child */
 #define SPAWN_BELL 4
 
 struct spawn {
-	const struct place *place;
+	const struct guest_env *env;
 	bool spare;	   /* yields to all others, see interp.h */
 	char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;

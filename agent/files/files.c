@@ -49,20 +49,20 @@ static const files_op_fn ops[] = {
 	[PROTO_F_CANCEL_LOCK - PROTO_F_LOOKUP] = files_cancel_lock,
 };
 
-int files_init(struct files *f, const struct place *place, struct loop *loop, struct conn *conn)
+int files_init(struct files *f, const struct guest_env *env, struct loop *loop, struct conn *conn)
 {
 	struct stat st;
 	struct node *root;
 	int fd, r;
 
-	f->place = place;
+	f->env = env;
 	f->proc_fd = -1;
-	f->root_fd = open(place->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->root_fd = open(env->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->root_fd < 0 || fstat(f->root_fd, &st) < 0)
 		return -errno;
 	f->dev = st.st_dev;
 	f->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = open(place->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = open(env->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (f->proc_fd < 0 || fd < 0)
 		return -errno;
 	r = node_get(&f->table, fd, &root); /* the first node has number NODE_ROOT */
@@ -110,15 +110,15 @@ int files_malformed(struct proto_in *in)
 /* Until files_leave(), the file system sees the user and not root. */
 static void files_enter(const struct files *f)
 {
-	if (!f->place->drop)
+	if (!f->env->drop)
 		return;
-	setfsgid(f->place->gid);
-	setfsuid(f->place->uid);
+	setfsgid(f->env->gid);
+	setfsuid(f->env->uid);
 }
 
 static void files_leave(const struct files *f)
 {
-	if (!f->place->drop)
+	if (!f->env->drop)
 		return;
 	setfsuid(0);
 	setfsgid(0);

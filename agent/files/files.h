@@ -13,12 +13,12 @@
 struct conn;
 struct frame;
 struct loop;
-struct place;
+struct guest_env;
 
 struct files {
 	struct node_table table;
 	struct locks locks;
-	const struct place *place;
+	const struct guest_env *env;
 	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
 	int proc_fd; /* /proc/self/fd, to open again what a node pins */
 	dev_t dev;
@@ -27,13 +27,13 @@ struct files {
 /**
  * files_init() - Begin to serve a directory
  * @f: Server, zeroed
- * @place: Knows the directory, and whose permissions count
+ * @env: Knows the directory, and whose permissions count
  * @loop: For what waits
  * @conn: Where the end of a wait is told
  *
  * Return: 0 or -errno.
  */
-int files_init(struct files *f, const struct place *place, struct loop *loop, struct conn *conn);
+int files_init(struct files *f, const struct guest_env *env, struct loop *loop, struct conn *conn);
 
 /** files_fini() - Close everything. */
 void files_fini(struct files *f);

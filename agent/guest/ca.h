@@ -6,6 +6,6 @@
 #include <stddef.h>
 
 /* Writes them to /run/xsbx/ca.pem, where only root may write. Return: 0 or -errno. */
-int trust_write(const void *data, size_t len);
+int ca_write(const void *data, size_t len);
 
 #endif

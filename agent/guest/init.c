@@ -248,9 +248,9 @@ static int mount_packages(const char **ret_step)
 {
 	if (!has_packages())
 		return 0;
-	if (mkdir(NEW "/run/xsbx", 0755) < 0 || mkdir(NEW PLACE_PACKAGES, 0755) < 0)
-		return step_failed(ret_step, "making", PLACE_PACKAGES, errno);
-	if (mount("/dev/vdb", NEW PLACE_PACKAGES, "erofs",
+	if (mkdir(NEW "/run/xsbx", 0755) < 0 || mkdir(NEW GUEST_ENV_PACKAGES, 0755) < 0)
+		return step_failed(ret_step, "making", GUEST_ENV_PACKAGES, errno);
+	if (mount("/dev/vdb", NEW GUEST_ENV_PACKAGES, "erofs",
 		  MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
 		return step_failed(ret_step, "mounting", "/dev/vdb", errno);
 	return 0;
@@ -340,7 +340,7 @@ static void privilege(void)
 		log_line("real-time priority: %s", strerror(errno));
 }
 
-int init_guest(struct place *ret_place, const char **ret_step)
+int init_guest(struct guest_env *ret_env, const char **ret_step)
 {
 	int port, random_fd, kmsg_fd;
 	struct swap swap;
@@ -379,17 +379,17 @@ int init_guest(struct place *ret_place, const char **ret_step)
 		r = switch_root(ret_step);
 	if (r < 0)
 		return r;
-	*ret_place = (struct place){.work = "/home/user",
-				    .home = "/home/user",
-				    .lib = "/usr/lib/xsbx",
-				    .packages = has_packages() ? PLACE_PACKAGES : NULL,
-				    .guest = true,
-				    .drop = true,
-				    .uid = USER_ID,
-				    .gid = USER_ID,
-				    .random_fd = random_fd,
-				    .kmsg_fd = kmsg_fd,
-				    .swap = swap};
+	*ret_env = (struct guest_env){.work = "/home/user",
+				      .home = "/home/user",
+				      .lib = "/usr/lib/xsbx",
+				      .packages = has_packages() ? GUEST_ENV_PACKAGES : NULL,
+				      .guest = true,
+				      .drop = true,
+				      .uid = USER_ID,
+				      .gid = USER_ID,
+				      .random_fd = random_fd,
+				      .kmsg_fd = kmsg_fd,
+				      .swap = swap};
 	return port;
 }
 

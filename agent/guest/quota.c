@@ -42,19 +42,19 @@ static int remount(const char *dir, unsigned long flags, uint64_t bytes, uint32_
 		       : 0;
 }
 
-int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
+int quota_set(const struct guest_env *env, uint64_t files_bytes, uint64_t tmp_bytes,
 	      uint32_t files_inodes, uint32_t tmp_inodes)
 {
 	int r;
 
-	if (!place->guest && !place->jail)
+	if (!env->guest && !env->jail)
 		return 0;
 	/* A clone's are mostly those of the machine it was copied from. */
 	if (set.done && set.files == files_bytes && set.tmp == tmp_bytes &&
 	    set.files_inodes == files_inodes && set.tmp_inodes == tmp_inodes)
 		return 0;
 	set.done = false;
-	r = remount(place->store ? place->store : place->work, 0, files_bytes, files_inodes);
+	r = remount(env->store ? env->store : env->work, 0, files_bytes, files_inodes);
 	if (r == 0)
 		r = remount("/tmp", 0, tmp_bytes, tmp_inodes);
 	if (r == 0)
@@ -89,11 +89,11 @@ static void wipe(int dir, unsigned depth)
 		closedir(d);
 }
 
-void quota_wipe(const struct place *place)
+void quota_wipe(const struct guest_env *env)
 {
 	static const char *const dirs[] = {"/tmp", "/dev/shm"};
 
-	for (size_t i = 0; place->guest && i < ARRAY_SIZE(dirs); i++) {
+	for (size_t i = 0; env->guest && i < ARRAY_SIZE(dirs); i++) {
 		int fd = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (fd >= 0)

@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-struct place;
+struct guest_env;
 
 /**
  * quota_set() - Set the limits of the file systems user code can write to
- * @place: Where they are; nothing is done outside a guest
+ * @env: Where they are; nothing is done outside a guest
  * @files_bytes: Working directory; 0: half of the memory
  * @tmp_bytes: /tmp, and as much again for /dev/shm; 0: half of the memory
  * @files_inodes: Files in the one; 0: a default
@@ -17,13 +17,13 @@ struct place;
  *
  * Return: 0 or -errno.
  */
-int quota_set(const struct place *place, uint64_t files_bytes, uint64_t tmp_bytes,
+int quota_set(const struct guest_env *env, uint64_t files_bytes, uint64_t tmp_bytes,
 	      uint32_t files_inodes, uint32_t tmp_inodes);
 
 /**
  * quota_wipe() - Remove what is in /tmp and /dev/shm, because it takes memory that nobody has
- * @place: Where they are; nothing is done outside a guest
+ * @env: Where they are; nothing is done outside a guest
  */
-void quota_wipe(const struct place *place);
+void quota_wipe(const struct guest_env *env);
 
 #endif

@@ -37,12 +37,12 @@ void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 {
 	const struct language *l = &languages[i->config->language];
 	struct interp_argv *a = ret_argv;
-	const char *bun = i->place->guest ? NULL : getenv("XSBX_BUN");
+	const char *bun = i->env->guest ? NULL : getenv("XSBX_BUN");
 	int n = 0;
 
 	memset(a, 0, sizeof(*a));
 	snprintf(a->program, sizeof(a->program), "%s", bun && l->has_bell ? bun : l->program);
-	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->place->lib, l->driver);
+	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
 	snprintf(a->ctl, sizeof(a->ctl), "%d", SPAWN_CTL);
 	snprintf(a->bell, sizeof(a->bell), "%d", SPAWN_BELL);
 	a->has_bell = l->has_bell;
@@ -70,10 +70,10 @@ static bool variable_ok(const struct proto_env *e)
 }
 
 /* Root has to be able to start an interpreter however many processes the user has. */
-static uint32_t nproc_limit(const struct place *place, uint32_t wanted)
+static uint32_t nproc_limit(const struct guest_env *env, uint32_t wanted)
 {
 	const uint32_t spare = 256;
-	FILE *f = place->guest ? fopen("/proc/sys/kernel/threads-max", "re") : NULL;
+	FILE *f = env->guest ? fopen("/proc/sys/kernel/threads-max", "re") : NULL;
 	unsigned long max = 0;
 	char line[32];
 
@@ -173,12 +173,12 @@ static int envp_bun(char **envp)
 	return r;
 }
 
-static int envp_new(const struct place *place, const struct proto_setup *s, char ***ret_envp)
+static int envp_new(const struct guest_env *env, const struct proto_setup *s, char ***ret_envp)
 {
 	const char *const defaults[][2] = {
-		{"HOME", place->home},	{"USER", "user"},     {"LOGNAME", "user"},
-		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH},  {"LANG", "C.UTF-8"},
-		{"TERM", "dumb"},	{"PWD", place->work},
+		{"HOME", env->home},	{"USER", "user"},    {"LOGNAME", "user"},
+		{"SHELL", "/bin/bash"}, {"PATH", USER_PATH}, {"LANG", "C.UTF-8"},
+		{"TERM", "dumb"},	{"PWD", env->work},
 	};
 	char **envp = calloc(ARRAY_SIZE(defaults) + PACKAGES_VARIABLES + BUN_VARIABLES +
 				     PROTO_ENV_MAX + 1,
@@ -189,12 +189,12 @@ static int envp_new(const struct place *place, const struct proto_setup *s, char
 		const char *value = defaults[n][1];
 
 		/* On a host, programs are where the host has them. */
-		if (!place->guest && strcmp(defaults[n][0], "PATH") == 0 && getenv("PATH"))
+		if (!env->guest && strcmp(defaults[n][0], "PATH") == 0 && getenv("PATH"))
 			value = getenv("PATH");
 		r = envp_set(envp, proto_cstr(defaults[n][0]), proto_cstr(value));
 	}
-	if (r == 0 && place->packages)
-		r = envp_packages(envp, place->packages);
+	if (r == 0 && env->packages)
+		r = envp_packages(envp, env->packages);
 	if (r == 0 && str_is(s->language, "javascript"))
 		r = envp_bun(envp);
 	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
@@ -218,12 +218,11 @@ static bool envp_same(char *const *a, char *const *b)
 	return !a[n] && !b[n];
 }
 
-int interp_configure(const struct place *place, struct interp_config *c,
+int interp_configure(const struct guest_env *env, struct interp_config *c,
 		     const struct proto_setup *s, bool *ret_changed)
 {
 	struct interp_config now = {.language = -1,
-				    .nproc =
-					    nproc_limit(place, s->nproc ? s->nproc : NPROC_DEFAULT),
+				    .nproc = nproc_limit(env, s->nproc ? s->nproc : NPROC_DEFAULT),
 				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT,
 				    .fsize = s->fsize};
 	int r;
@@ -234,7 +233,7 @@ int interp_configure(const struct place *place, struct interp_config *c,
 	}
 	if (now.language < 0)
 		return -EINVAL;
-	r = envp_new(place, s, &now.envp);
+	r = envp_new(env, s, &now.envp);
 	if (r < 0)
 		return r;
 	*ret_changed = now.language != c->language || now.nproc != c->nproc ||

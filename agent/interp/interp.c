@@ -369,7 +369,7 @@ int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 	if (r == 0)
 		r = interp_send_key(i);
 	if (r == 0) {
-		const struct spawn s = {.place = i->place,
+		const struct spawn s = {.env = i->env,
 					.spare = rank == INTERP_SPARE,
 					.argv = argv.v,
 					.envp = i->config->envp,
@@ -497,7 +497,7 @@ static void interp_schedule(const struct interp *i, int policy)
 	DIR *d;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", i->pid);
-	d = i->place->guest ? opendir(path) : NULL;
+	d = i->env->guest ? opendir(path) : NULL;
 	while (d && (e = readdir(d))) {
 		if (e->d_name[0] != '.')
 			(void)sched_setscheduler((pid_t)strtol(e->d_name, NULL, 10), policy, &none);
@@ -526,7 +526,7 @@ static void interp_oom_score(const struct interp *i, const char *score)
 	char path[64];
 	int fd;
 
-	if (!i->place->guest || i->pid <= 0)
+	if (!i->env->guest || i->pid <= 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", i->pid);
 	fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -13,7 +13,7 @@
 #include "agent/protocol.h"
 #include "rest.h"
 
-struct place;
+struct guest_env;
 
 enum interp_state {
 	INTERP_NONE,	 /* no process */
@@ -40,7 +40,7 @@ enum interp_rank {
 
 struct interp {
 	struct loop *loop;
-	const struct place *place;
+	const struct guest_env *env;
 	const struct interp_config *config;
 	void *owner; /* for the callbacks */
 
@@ -86,14 +86,14 @@ const char *interp_state_name(enum interp_state s);
 
 /**
  * interp_configure() - Remember what interpreters are to be started with
- * @place: Where the agent is
+ * @env: Where the agent is
  * @c: What it was until now, and is afterwards
  * @s: The host's settings
  * @ret_changed: True if they differ from the ones before
  *
  * Return: 0, -EINVAL for an unknown language or a variable with a bad name, -ENOMEM.
  */
-int interp_configure(const struct place *place, struct interp_config *c,
+int interp_configure(const struct guest_env *env, struct interp_config *c,
 		     const struct proto_setup *s, bool *ret_changed);
 
 /** interp_config_fini() - Free a configuration. */

@@ -11,9 +11,9 @@
 
 #include "agent/core/util.h"
 
-static void sink_free(struct sink *s)
+static void drain_free(struct drain *s)
 {
-	struct sink **p = &s->all->newest;
+	struct drain **p = &s->all->newest;
 
 	while (*p != s)
 		p = &(*p)->next;
@@ -23,23 +23,23 @@ static void sink_free(struct sink *s)
 	free(s);
 }
 
-static void on_sink_ready(struct loop_source *src, uint32_t events)
+static void on_drain_ready(struct loop_source *src, uint32_t events)
 {
-	struct sink *s = container_of(src, struct sink, src);
+	struct drain *s = container_of(src, struct drain, src);
 	static char scratch[65536];
 	ssize_t n = read(src->fd, scratch, sizeof(scratch));
 
 	(void)events;
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		sink_free(s);
+		drain_free(s);
 }
 
 /* How much a user's pipes may hold is limited; what nobody waits for needs no room. */
-#define SINK_PIPE 16384
+#define DRAIN_PIPE 16384
 
-void sink_add(struct sinks *all, int fd)
+void drain_add(struct drains *all, int fd)
 {
-	struct sink *s, *oldest;
+	struct drain *s, *oldest;
 
 	if (fd < 0)
 		return;
@@ -48,44 +48,44 @@ void sink_add(struct sinks *all, int fd)
 		close(fd);
 		return;
 	}
-	s->src = (struct loop_source){.fd = fd, .ready = on_sink_ready};
+	s->src = (struct loop_source){.fd = fd, .ready = on_drain_ready};
 	s->all = all;
 	s->fresh = true;
 	s->next = all->newest;
 	all->newest = s;
 	all->n++;
-	if (all->n > SINK_MAX) {
+	if (all->n > DRAIN_MAX) {
 		for (oldest = s; oldest->next; oldest = oldest->next)
 			;
-		sink_free(oldest);
+		drain_free(oldest);
 	}
 }
 
-void sink_listen(struct sinks *all)
+void drain_listen(struct drains *all)
 {
-	struct sink *s, *next;
+	struct drain *s, *next;
 
 	for (s = all->newest; s; s = next) {
 		next = s->next;
 		if (!s->fresh && !s->src.events)
-			(void)fcntl(s->src.fd, F_SETPIPE_SZ, SINK_PIPE); /* not if it is full */
+			(void)fcntl(s->src.fd, F_SETPIPE_SZ, DRAIN_PIPE); /* not if it is full */
 		if (loop_watch(all->loop, &s->src, EPOLLIN) < 0)
-			sink_free(s);
+			drain_free(s);
 	}
 }
 
-void sink_hush(struct sinks *all)
+void drain_hush(struct drains *all)
 {
-	for (struct sink *s = all->newest; s; s = s->next) {
+	for (struct drain *s = all->newest; s; s = s->next) {
 		if (s->fresh)
 			(void)loop_watch(all->loop, &s->src, 0);
 		s->fresh = false;
 	}
 }
 
-void sink_clear(struct sinks *all)
+void drain_clear(struct drains *all)
 {
-	struct sink *s, *next;
+	struct drain *s, *next;
 
 	for (s = all->newest; s; s = next) {
 		next = s->next;

@@ -8,43 +8,43 @@
 #include "agent/core/loop.h"
 
 /* Two for each run that left a process behind. Who writes to one more dies. */
-#define SINK_MAX 1024u
+#define DRAIN_MAX 1024u
 
-struct sink {
+struct drain {
 	struct loop_source src;
-	struct sink *next; /* older */
-	struct sinks *all;
+	struct drain *next; /* older */
+	struct drains *all;
 	bool fresh; /* of the last run: the interpreter still holds the other end */
 };
 
-struct sinks {
+struct drains {
 	struct loop *loop;
-	struct sink *newest;
+	struct drain *newest;
 	unsigned n;
 };
 
 /**
- * sink_add() - Take over a pipe of a run that has ended
- * @all: Where it goes; the oldest is closed if there are SINK_MAX
- * @fd: Read end, non-blocking, owned by the sink from now on; -1 is ignored
+ * drain_add() - Take over a pipe of a run that has ended
+ * @all: Where it goes; the oldest is closed if there are DRAIN_MAX
+ * @fd: Read end, non-blocking, owned by the drain from now on; -1 is ignored
  *
- * It is emptied from the next sink_listen() on.
+ * It is emptied from the next drain_listen() on.
  */
-void sink_add(struct sinks *all, int fd);
+void drain_add(struct drains *all, int fd);
 
-/** sink_listen() - Watch all of them. */
-void sink_listen(struct sinks *all);
+/** drain_listen() - Watch all of them. */
+void drain_listen(struct drains *all);
 
 /**
- * sink_hush() - A run begins: do not watch the pipes of the last one until sink_listen()
- * @all: Sinks
+ * drain_hush() - A run begins: do not watch the pipes of the last one until drain_listen()
+ * @all: Drains
  *
  * The interpreter lets go of these pipes as it takes up the new run, and would wake us for that
  * twice before it comes to the code.
  */
-void sink_hush(struct sinks *all);
+void drain_hush(struct drains *all);
 
-/** sink_clear() - Close them all. */
-void sink_clear(struct sinks *all);
+/** drain_clear() - Close them all. */
+void drain_clear(struct drains *all);
 
 #endif

@@ -32,7 +32,7 @@
  * Completion. When the driver's answer arrives, or the interpreter's exit, everything the turn
  * wrote is already in the two pipes. Their fill is asked for once (FIONREAD) and exactly that much
  * is sent before EXIT: no waiting for end of file, which a background process can hold up, and no
- * waiting for silence. What comes later belongs to no run: the pipe goes to the sinks.
+ * waiting for silence. What comes later belongs to no run: the pipe goes to the drains.
  *
  * Killing. Everything the run started has to go, also what called setsid() or detached itself;
  * background processes of earlier runs stay, and so does what these start. So the set of processes
@@ -112,7 +112,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 			return e;
 	}
 	if (req->flags & PROTO_RUN_STDIN)
-		return feed_start(&r->feed, id, r->place, &r->child_fds[0]);
+		return stdin_start(&r->in, id, r->env, &r->child_fds[0]);
 	if (r->null_fd < 0)
 		r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	r->child_fds[0] = fcntl(r->null_fd, F_DUPFD_CLOEXEC, 0);
@@ -172,7 +172,7 @@ static void on_settle(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, settle);
 
-	sink_listen(&r->sinks);
+	drain_listen(&r->drains);
 	if (r->state != RUN_NONE)
 		return;
 	interp_tidy(r->interp);
@@ -194,10 +194,10 @@ static void run_end(struct run *r)
 	for (int i = 0; i < 2; i++) {
 		r->result.dropped[i] = r->out[i].dropped;
 		(void)loop_watch(r->loop, &r->out[i].src, 0);
-		sink_add(&r->sinks, r->out[i].src.fd);
+		drain_add(&r->drains, r->out[i].src.fd);
 		r->out[i].src.fd = -1;
 	}
-	feed_stop(&r->feed);
+	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->interrupt);
@@ -278,7 +278,7 @@ bool run_saw_oom(struct run *r)
 	uint64_t before = r->oom_kills;
 
 	/* Outside a guest the kernel counts for everybody, and the host finds out by itself. */
-	if (!r->place->guest)
+	if (!r->env->guest)
 		return false;
 	run_note_oom(r);
 	return r->oom_kills > before;
@@ -361,7 +361,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 {
 	int e;
 
-	sink_hush(&r->sinks);
+	drain_hush(&r->drains);
 	run_look_around(r);
 	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
@@ -515,9 +515,9 @@ void run_init(struct run *r)
 	}
 	r->null_fd = r->code_fd = -1;
 	acct_init(&r->acct);
-	r->feed.loop = r->sinks.loop = r->killer.loop = r->loop;
-	r->feed.conn = r->conn;
-	r->feed.src.fd = -1;
+	r->in.loop = r->drains.loop = r->killer.loop = r->loop;
+	r->in.conn = r->conn;
+	r->in.src.fd = -1;
 	r->killer.done = on_killed;
 	r->deadline.fire = on_deadline;
 	r->tick.fire = on_tick;
@@ -538,11 +538,11 @@ void run_fini(struct run *r)
 		close_fd(&r->out[i].spare[0]);
 		close_fd(&r->out[i].spare[1]);
 	}
-	feed_stop(&r->feed);
+	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	close_fd(&r->null_fd);
 	close_fd(&r->code_fd);
 	acct_fini(&r->acct);
-	sink_clear(&r->sinks);
+	drain_clear(&r->drains);
 	proc_set_clear(&r->background);
 }

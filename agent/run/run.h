@@ -20,7 +20,7 @@ struct conn;
 struct files;
 struct interp;
 struct loss;
-struct place;
+struct guest_env;
 
 enum run_state {
 	RUN_NONE,
@@ -56,7 +56,7 @@ struct run {
 	struct loop *loop;
 	struct conn *conn;
 	struct interp *interp;
-	const struct place *place;
+	const struct guest_env *env;
 	const struct files *files;
 
 	enum run_state state;
@@ -71,7 +71,7 @@ struct run {
 	struct stream *wrote; /* of these, the one that woke us last, or NULL */
 	uint32_t sequence;
 	uint64_t credit;
-	struct feed feed;
+	struct stdin_pipe in;
 	struct loop_timer deadline;
 	struct loop_timer interrupt; /* one that has to wait for the driver */
 	struct loop_timer tick;	     /* reads the stream that is STREAM_QUIET */
@@ -84,7 +84,7 @@ struct run {
 	struct proto_exit result;
 
 	/* Of all runs. */
-	struct sinks sinks;
+	struct drains drains;
 	struct proc_set background; /* user code that was there before the run */
 	pid_t background_at;	    /* proc_last_pid() when that was looked up */
 	uint64_t oom_kills;	    /* proc_oom_kills() before the run */
@@ -94,7 +94,7 @@ struct run {
 
 /**
  * run_init() - Prepare for runs
- * @r: Run with loop, conn, interp, place and files set, the rest zeroed
+ * @r: Run with loop, conn, interp, env and files set, the rest zeroed
  */
 void run_init(struct run *r);
 

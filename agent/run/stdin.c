@@ -13,13 +13,13 @@
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
 
-static void feed_grant(struct feed *f)
+static void stdin_grant(struct stdin_pipe *f)
 {
 	struct frame *frame;
 
 	if (f->eof || !f->consumed)
 		return;
-	if (f->consumed < FEED_WINDOW / 4 && f->first < f->end)
+	if (f->consumed < STDIN_WINDOW / 4 && f->first < f->end)
 		return;
 	frame = frame_new(PROTO_STDIN_CREDIT, f->run, 4);
 	if (!frame)
@@ -31,7 +31,7 @@ static void feed_grant(struct feed *f)
 }
 
 /* Writes what there is. The pipe is watched only while it is full. */
-static void feed_push(struct feed *f)
+static void stdin_push(struct stdin_pipe *f)
 {
 	ssize_t n = 0;
 
@@ -56,16 +56,16 @@ static void feed_push(struct feed *f)
 		loop_close(f->loop, &f->src);
 	else if (loop_watch(f->loop, &f->src, f->first < f->end ? EPOLLOUT : 0) < 0)
 		f->closed = true;
-	feed_grant(f);
+	stdin_grant(f);
 }
 
-static void on_feed_ready(struct loop_source *s, uint32_t events)
+static void on_stdin_ready(struct loop_source *s, uint32_t events)
 {
 	(void)events;
-	feed_push(container_of(s, struct feed, src));
+	stdin_push(container_of(s, struct stdin_pipe, src));
 }
 
-int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret_fd)
+int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd)
 {
 	int fds[2];
 
@@ -73,26 +73,26 @@ int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret
 		return -errno;
 	if (fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ||
 	    /* A pipe belongs to who made it; /dev/stdin opens it again, as the user. */
-	    (place->drop && fchown(fds[0], place->uid, place->gid) < 0)) {
+	    (env->drop && fchown(fds[0], env->uid, env->gid) < 0)) {
 		int r = -errno;
 
 		close(fds[0]);
 		close(fds[1]);
 		return r;
 	}
-	f->src = (struct loop_source){.fd = fds[1], .ready = on_feed_ready};
+	f->src = (struct loop_source){.fd = fds[1], .ready = on_stdin_ready};
 	f->run = run;
 	f->active = true;
 	f->eof = f->closed = false;
 	f->first = f->end = 0;
 	f->granted = 0;
-	f->consumed = FEED_WINDOW;
-	feed_grant(f);
+	f->consumed = STDIN_WINDOW;
+	stdin_grant(f);
 	*ret_fd = fds[0];
 	return 0;
 }
 
-int feed_frame(struct feed *f, struct proto_str data, bool eof)
+int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof)
 {
 	if (!f->active)
 		return 0; /* it came after the end of the run */
@@ -107,11 +107,11 @@ int feed_frame(struct feed *f, struct proto_str data, bool eof)
 	}
 	memcpy(f->data + f->end, data.data, data.len);
 	f->end += data.len;
-	feed_push(f);
+	stdin_push(f);
 	return 0;
 }
 
-void feed_stop(struct feed *f)
+void stdin_stop(struct stdin_pipe *f)
 {
 	if (!f->active)
 		return;

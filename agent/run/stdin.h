@@ -11,11 +11,11 @@
 #include "agent/protocol.h"
 
 struct conn;
-struct place;
+struct guest_env;
 
-#define FEED_WINDOW (64u << 10) /* most bytes the host may be ahead of the program */
+#define STDIN_WINDOW (64u << 10) /* most bytes the host may be ahead of the program */
 
-struct feed {
+struct stdin_pipe {
 	struct loop *loop;
 	struct conn *conn;
 	struct loop_source src; /* write end of the pipe, -1 once closed */
@@ -26,31 +26,31 @@ struct feed {
 	uint32_t granted;  /* bytes the host may still send */
 	uint32_t consumed; /* bytes taken since credit was last given */
 	size_t first, end;
-	uint8_t data[FEED_WINDOW];
+	uint8_t data[STDIN_WINDOW];
 };
 
 /**
- * feed_start() - Begin to feed a run, and grant the first credit
- * @f: Feed with loop and conn set
+ * stdin_start() - Begin with the input of a run, and grant the first credit
+ * @f: Pipe with loop and conn set
  * @run: Number of the run
- * @place: Whose user the pipe is to belong to
+ * @env: Whose user the pipe is to belong to
  * @ret_fd: The program's end, to be passed on and closed
  *
  * Return: 0 or -errno.
  */
-int feed_start(struct feed *f, uint32_t run, const struct place *place, int *ret_fd);
+int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd);
 
 /**
- * feed_frame() - Take a STDIN frame
- * @f: Feed
+ * stdin_frame() - Take a STDIN frame
+ * @f: Pipe
  * @data: Bytes
  * @eof: They are the last
  *
  * Return: 0, or -EPROTO if there are more than was granted.
  */
-int feed_frame(struct feed *f, struct proto_str data, bool eof);
+int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof);
 
-/** feed_stop() - The run is over: close the pipe and forget what is left. */
-void feed_stop(struct feed *f);
+/** stdin_stop() - The run is over: close the pipe and forget what is left. */
+void stdin_stop(struct stdin_pipe *f);
 
 #endif

@@ -40,13 +40,13 @@
 #define TICK_US	  1000u
 #define FIRST_US  5000u /* after this, a run is not a short one */
 
-static int make_pipe(const struct place *place, int fds[2])
+static int make_pipe(const struct guest_env *env, int fds[2])
 {
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    /* A pipe belongs to who made it; /dev/stdout opens it again, as the user. */
-	    (place->drop && fchown(fds[1], place->uid, place->gid) < 0)) {
+	    (env->drop && fchown(fds[1], env->uid, env->gid) < 0)) {
 		int r = -errno;
 
 		close_fd(&fds[0]);
@@ -59,14 +59,14 @@ static int make_pipe(const struct place *place, int fds[2])
 
 void stream_prepare(struct stream *s)
 {
-	if (s->spare[0] < 0 && make_pipe(s->run->place, s->spare) < 0)
+	if (s->spare[0] < 0 && make_pipe(s->run->env, s->spare) < 0)
 		s->spare[0] = s->spare[1] = -1; /* it will be tried again when it is needed */
 }
 
 int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 {
 	if (s->spare[0] < 0) {
-		int r = make_pipe(s->run->place, s->spare);
+		int r = make_pipe(s->run->env, s->spare);
 
 		if (r < 0) {
 			s->spare[0] = s->spare[1] = -1;

@@ -397,12 +397,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct place place = {.work = root,
-				    .home = root,
-				    .lib = root,
-				    .random_fd = -1,
-				    .kmsg_fd = -1,
-				    .swap = SWAP_NONE};
+	const struct guest_env env = {.work = root,
+				      .home = root,
+				      .lib = root,
+				      .random_fd = -1,
+				      .kmsg_fd = -1,
+				      .swap = SWAP_NONE};
 	const char *step;
 	static unsigned n;
 	int sv[2];
@@ -417,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
 	fuzz.host = sv[1];
-	if (agent_init(&fuzz.agent, &place, sv[0], true, &step) < 0)
+	if (agent_init(&fuzz.agent, &env, sv[0], true, &step) < 0)
 		abort();
 	fuzz.before_wait = fuzz.agent.loop.before_wait;
 	fuzz.agent.loop.before_wait = fuzz_before_wait;

@@ -109,11 +109,11 @@ static bool stop(struct loop *l)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct place place;
+	static const struct guest_env env;
 	static const struct interp_config config;
 	struct loop loop = {.before_wait = NULL};
 	struct interp i = {.loop = &loop,
-			   .place = &place,
+			   .env = &env,
 			   .config = &config,
 			   .ctl.fd = -1,
 			   .out.fd = -1,

@@ -20,7 +20,7 @@
 struct buf;
 struct problem;
 struct view;
-struct gauges;
+struct cgroup_stat;
 struct layer;
 struct backend; /* one of these per sandbox; each backend has its own */
 
@@ -78,7 +78,7 @@ struct backend_info {
 	pid_t pid;			  /* 0 if there is none */
 	const struct jail_report *report; /* what holds of its jail, or NULL */
 	int kept;			  /* what its jail keeps, or -1; the backend's */
-	struct gauges *gauges;		  /* what its jail has counted, or NULL */
+	struct cgroup_stat *stats;	  /* what its jail has counted, or NULL */
 };
 
 /* @error is NULL if the machine was saved. */

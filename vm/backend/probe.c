@@ -168,22 +168,22 @@ static void answered(struct probe *p)
 		settle(p);
 }
 
-static void on_version(struct capture *c)
+static void on_version(struct program *said)
 {
-	take_version(c->data, c->output, c->failed, c->late, c->status);
-	answered(c->data);
+	take_version(said->data, said->output, said->failed, said->late, said->status);
+	answered(said->data);
 }
 
-static void on_trial(struct capture *c)
+static void on_trial(struct program *said)
 {
-	struct probe *p = c->data;
+	struct probe *p = said->data;
 
-	if (c->len == sizeof(p->kvm) && !c->late) {
-		memcpy(&p->kvm, c->output, sizeof(p->kvm));
+	if (said->len == sizeof(p->kvm) && !said->late) {
+		memcpy(&p->kvm, said->output, sizeof(p->kvm));
 		p->kvm.why[sizeof(p->kvm.why) - 1] = '\0';
 	} else {
-		kvm_verdict_none(&p->kvm, c->late);
-		if (passing(c->failed) || WIFSIGNALED(c->status))
+		kvm_verdict_none(&p->kvm, said->late);
+		if (passing(said->failed) || WIFSIGNALED(said->status))
 			p->kvm.state = KVM_UNDECIDED;
 	}
 	answered(p);
@@ -197,11 +197,10 @@ static int ask(struct probe *p)
 	int r = 0;
 
 	p->asked_at = uv_now(p->loop);
-	p->version = (struct capture){.data = p};
-	p->trial = (struct capture){.data = p};
+	p->version = (struct program){.limit_ms = VERSION_MS, .over = on_version, .data = p};
+	p->trial = (struct program){.limit_ms = KVM_PROBE_MS, .over = on_trial, .data = p};
 	if (!p->qemu_ok || p->fatal) {
-		r = capture_start(&p->version, p->loop, p->spawner, &version, sizeof(version),
-				  VERSION_MS, on_version);
+		r = program_start(&p->version, p->loop, p->spawner, &version, sizeof(version));
 		if (r == 0)
 			p->pending++;
 		else
@@ -209,8 +208,7 @@ static int ask(struct probe *p)
 	}
 	if (p->wish == ACCEL_TCG || p->kvm.state == KVM_USABLE)
 		return p->pending ? 0 : r;
-	if (capture_start(&p->trial, p->loop, p->spawner, &trial, sizeof(trial), KVM_PROBE_MS,
-			  on_trial) == 0)
+	if (program_start(&p->trial, p->loop, p->spawner, &trial, sizeof(trial)) == 0)
 		p->pending++;
 	else
 		kvm_verdict_none(&p->kvm, false);
@@ -263,9 +261,9 @@ void probe_close(struct probe *p, void (*closed)(struct probe *p))
 	p->on_closed = closed;
 	uv_timer_stop(&p->timer);
 	if (p->version.nopen)
-		capture_kill(&p->version);
+		child_kill(&p->version.child);
 	if (p->trial.nopen)
-		capture_kill(&p->trial);
+		child_kill(&p->trial.child);
 	if (!p->pending)
 		uv_close((uv_handle_t *)&p->timer, on_closed);
 }

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "vm/spawn/capture.h"
+#include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
 #include "vm/vm.h"
 
@@ -29,7 +29,7 @@ struct probe {
 
 	uv_loop_t *loop;
 	struct spawner *spawner;
-	struct capture version, trial;
+	struct program version, trial;
 	unsigned pending; /* questions */
 	uv_timer_t timer; /* until they are asked again */
 	uint64_t asked_at;

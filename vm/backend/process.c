@@ -97,8 +97,7 @@ static void on_exited(struct child *c, int status)
 	struct problem p;
 
 	/* What earlier runs have died of says nothing about this. */
-	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
-	    WTERMSIG(status) == SIGKILL)
+	if (c->oom_kills > c->stats.oom_noted && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		problem_set(&p, PROBLEM_OOM, "Give the session more memory (memory_mb).",
 			    "the sandbox's memory was full when its first process needed some");
 	else if (WIFSIGNALED(status))
@@ -260,7 +259,7 @@ static void process_info(struct backend *b, struct backend_info *ret_info)
 					  .kept = pid ? b->hosted.child.kept : -1,
 					  .pid = pid,
 					  .report = pid ? &b->hosted.child.report : NULL,
-					  .gauges = pid ? &b->hosted.child.gauges : NULL};
+					  .stats = pid ? &b->hosted.child.stats : NULL};
 }
 
 static int process_take_card(struct backend *b, bool *ret_stream)

@@ -219,8 +219,7 @@ static void on_exited(struct child *c, int status)
 
 	if (b->qmp.reader.open)
 		reader_drain(&b->qmp.reader);
-	if (c->oom_kills > c->gauges.oom_noted && WIFSIGNALED(status) &&
-	    WTERMSIG(status) == SIGKILL)
+	if (c->oom_kills > c->stats.oom_noted && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		problem_set(&p, PROBLEM_OOM,
 			    "Reset the session; see what else uses the host's memory.",
 			    "the host had no memory for QEMU, and killed it after %.1f s", seconds);

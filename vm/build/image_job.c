@@ -212,7 +212,7 @@ static bool is_there(struct imager *im, const struct imager_job *job, const char
 }
 
 /* The program is gone, and has said all it had to say. */
-static void on_over(struct tool *t)
+static void on_over(struct program *t)
 {
 	struct imager *im = t->data;
 	struct imager_job *job = im->current;
@@ -265,8 +265,8 @@ static int start(struct imager *im, const struct imager_job *job)
 		return -EINVAL;
 	order_set(order.image.image, job->name);
 	im->words = (struct words){.line = on_line, .data = im};
-	im->tool = (struct tool){.words = &im->words, .over = on_over, .data = im};
-	r = tool_start(&im->tool, im->vm->ctx.loop, im->vm->ctx.spawner, &order, sizeof(order));
+	im->builder = (struct program){.words = &im->words, .over = on_over, .data = im};
+	r = program_start(&im->builder, im->vm->ctx.loop, im->vm->ctx.spawner, &order, sizeof(order));
 	if (r == 0)
 		context_hold(&im->vm->ctx);
 	return r;
@@ -357,5 +357,5 @@ bool imager_lacks(struct imager *im, const struct backend_ops *ops, const struct
 void imager_cut(struct imager *im)
 {
 	if (im->current)
-		child_kill(&im->tool.child);
+		child_kill(&im->builder.child);
 }

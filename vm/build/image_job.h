@@ -33,7 +33,7 @@ struct imager_job {
 };
 
 /*
- * - At most one job is BUILDING, and `tool`, `words` are its program's.
+ * - At most one job is BUILDING, and `builder`, `words` are its program's.
  * - `waiters` has the sandboxes in PHASE_IMAGE.
  */
 struct imager {
@@ -41,7 +41,7 @@ struct imager {
 	char *program; /* NULL: there is none */
 	TAILQ_HEAD(imager_jobs, imager_job) jobs;
 	struct imager_job *current;
-	struct tool tool;
+	struct program builder;
 	struct words words;
 	struct sandbox_list waiters;
 };

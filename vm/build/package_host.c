@@ -25,7 +25,7 @@ bool installer_fact(struct installer *in, const char *line)
 }
 
 /* The program is gone, and has said all it had to say. */
-static void on_over(struct tool *t)
+static void on_over(struct program *t)
 {
 	struct installer *in = t->data;
 	char quote[600];
@@ -51,7 +51,6 @@ int installer_prepare(struct installer *in)
 	order.packages.language =
 		strcmp(need->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
 	order_set(order.packages.image, need->host ? "" : need->image);
-	in->prepare = (struct tool){.words = &in->words, .over = on_over, .data = in};
-	return tool_start(&in->prepare, in->vm->ctx.loop, in->vm->ctx.spawner, &order,
-			  sizeof(order));
+	in->prepare = (struct program){.words = &in->words, .over = on_over, .data = in};
+	return program_start(&in->prepare, in->vm->ctx.loop, in->vm->ctx.spawner, &order, sizeof(order));
 }

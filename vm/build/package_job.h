@@ -89,7 +89,7 @@ struct installer {
 	bool full;  /* ... is that of layer_room() */
 	uint64_t bytes;
 
-	struct tool prepare;
+	struct program prepare;
 	struct words words; /* of `prepare`, and of what runs in sandboxes */
 	struct sandbox *builder;
 	struct install_watch watch; /* `on` only while there is a `builder` */

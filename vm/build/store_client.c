@@ -164,7 +164,7 @@ static void finish(struct fetcher_lane *lane, enum store_end end, const char *wh
 }
 
 /* The program is gone, and has said all it had to say. */
-static void on_over(struct tool *t)
+static void on_over(struct program *t)
 {
 	struct fetcher_lane *lane = t->data;
 	struct fetcher *f = lane->fetcher;
@@ -203,8 +203,8 @@ static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
 
 	order_set(order.store.key, job->key);
 	lane->words = (struct words){.line = on_line, .data = lane};
-	lane->tool = (struct tool){.words = &lane->words, .over = on_over, .data = lane};
-	r = tool_start(&lane->tool, vm->ctx.loop, vm->ctx.spawner, &order, sizeof(order));
+	lane->program = (struct program){.words = &lane->words, .over = on_over, .data = lane};
+	r = program_start(&lane->program, vm->ctx.loop, vm->ctx.spawner, &order, sizeof(order));
 	if (r == 0)
 		context_hold(&vm->ctx);
 	return r;
@@ -323,7 +323,7 @@ static void cut(struct fetcher_lane *lane)
 		free(job);
 	}
 	if (lane->current)
-		child_kill(&lane->tool.child);
+		child_kill(&lane->program.child);
 }
 
 void fetcher_cut(struct fetcher *f)

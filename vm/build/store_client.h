@@ -36,7 +36,7 @@ struct fetcher_lane {
 	bool get; /* else put */
 	struct fetcher_jobs jobs;
 	struct fetcher_job *current; /* the first of `jobs`, while its program runs */
-	struct tool tool;
+	struct program program;
 	struct words words;
 };
 

@@ -103,7 +103,7 @@ static uint64_t oom_kills(const struct sandbox *s)
 
 	if (s->backend)
 		s->ops->info(s->backend, &b);
-	return b.gauges ? gauges_oom_note(b.gauges) : 0;
+	return b.stats ? cgroup_stat_note_oom(b.stats) : 0;
 }
 
 void turn_look(struct sandbox *s)

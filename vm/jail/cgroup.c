@@ -43,12 +43,12 @@ static const char *const controller[] = {
 static const struct {
 	enum jail_control control;
 	const char *file[2];
-} gauge[] = {
-	[GAUGE_OOM] = {JAIL_C_MEMORY, {"memory.oom_control", "memory.events"}},
-	[GAUGE_CPU] = {JAIL_C_COUNT, {"cpuacct.usage", "cpu.stat"}},
-	[GAUGE_WAIT] = {JAIL_C_COUNT, {NULL, "cpu.pressure"}},
+} counted[] = {
+	[CGROUP_STAT_OOM] = {JAIL_C_MEMORY, {"memory.oom_control", "memory.events"}},
+	[CGROUP_STAT_CPU] = {JAIL_C_COUNT, {"cpuacct.usage", "cpu.stat"}},
+	[CGROUP_STAT_WAIT] = {JAIL_C_COUNT, {NULL, "cpu.pressure"}},
 };
-static_assert(ARRAY_SIZE(gauge) == GAUGE_NUMBER, "a file for each gauge");
+static_assert(ARRAY_SIZE(counted) == CGROUP_STAT_NFILES, "each with its file");
 
 /* Where the spawner's own group is; `dir` is open once looked for, if there is one. */
 static struct group {
@@ -71,7 +71,7 @@ static bool has_word(const char *list, const char *word, const char *separators)
 
 static void group_name(char out[32])
 {
-	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_lot());
+	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_instance_id());
 }
 
 /* The group where we were before step_aside(). */
@@ -158,8 +158,8 @@ static int make_group(int parent)
 	char name[32];
 
 	group_name(name);
-	jail_leftover_remove(parent, name);
-	return jail_leftover_claim(parent, name);
+	cgroup_sweep_dead(parent, name);
+	return cgroup_sweep_claim(parent, name);
 }
 
 /* The daemon, the guard and this process step aside, if there is nobody else. */
@@ -403,19 +403,19 @@ int jail_cgroup_make(const struct jail_spec *spec, struct jail_cell *cell, struc
 	return 0;
 }
 
-void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges)
+void jail_cgroup_watch(const struct jail_cell *cell, struct cgroup_stat *ret_stat)
 {
 	char path[64];
 
-	*ret_gauges = GAUGES_NONE;
-	for (int i = 0; i < GAUGE_NUMBER; i++) {
-		const enum jail_control c = gauge[i].control;
-		const char *file = gauge[i].file[groups[c].version == 2];
+	*ret_stat = CGROUP_STAT_NONE;
+	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
+		const enum jail_control c = counted[i].control;
+		const char *file = counted[i].file[groups[c].version == 2];
 
 		if (!(cell->groups & 1u << c) || !file)
 			continue;
 		snprintf(path, sizeof(path), "%u/%s", cell->index, file);
-		ret_gauges->fd[i] = openat(groups[c].dir, path, O_RDONLY | O_CLOEXEC);
+		ret_stat->fd[i] = openat(groups[c].dir, path, O_RDONLY | O_CLOEXEC);
 	}
 }
 
@@ -475,7 +475,7 @@ void jail_cgroup_sweep(void)
 			_cleanup_close_ int parent = open_own(controller[c], version);
 
 			if (parent >= 0)
-				jail_leftover_sweep(parent, name);
+				cgroup_sweep_one(parent, name);
 		}
 	}
 }

@@ -31,45 +31,45 @@ static bool number_behind(const char *text, const char *word, uint64_t *ret)
 	return end != p;
 }
 
-void gauges_close(struct gauges *g)
+void cgroup_stat_close(struct cgroup_stat *g)
 {
-	for (int i = 0; i < GAUGE_NUMBER; i++) {
+	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
 		if (g->fd[i] >= 0)
 			close(g->fd[i]);
 	}
-	*g = GAUGES_NONE;
+	*g = CGROUP_STAT_NONE;
 }
 
 /* The line is the same in both versions. */
-uint64_t gauges_oom_kills(const struct gauges *g)
+uint64_t cgroup_stat_oom_kills(const struct cgroup_stat *g)
 {
 	char text[512];
 	uint64_t n;
 
-	return read_again(g->fd[GAUGE_OOM], text, sizeof(text)) &&
+	return read_again(g->fd[CGROUP_STAT_OOM], text, sizeof(text)) &&
 			       number_behind(text, "oom_kill ", &n)
 		       ? n
 		       : 0;
 }
 
-uint64_t gauges_oom_note(struct gauges *g)
+uint64_t cgroup_stat_note_oom(struct cgroup_stat *g)
 {
-	g->oom_noted = gauges_oom_kills(g);
+	g->oom_noted = cgroup_stat_oom_kills(g);
 	return g->oom_noted;
 }
 
-bool gauges_demand_ms(const struct gauges *g, uint64_t *ret_ms)
+bool cgroup_stat_demand_ms(const struct cgroup_stat *g, uint64_t *ret_ms)
 {
 	uint64_t used, waited = 0;
 	char text[512];
 
-	if (!read_again(g->fd[GAUGE_CPU], text, sizeof(text)))
+	if (!read_again(g->fd[CGROUP_STAT_CPU], text, sizeof(text)))
 		return false;
 	/* Version 1 has nanoseconds, and nothing else. */
 	if (!number_behind(text, "usage_usec ", &used))
 		used = strtoull(text, NULL, 10) / 1000;
 	/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12" */
-	if (read_again(g->fd[GAUGE_WAIT], text, sizeof(text)))
+	if (read_again(g->fd[CGROUP_STAT_WAIT], text, sizeof(text)))
 		(void)number_behind(text, "total=", &waited);
 	*ret_ms = (used + waited) / 1000;
 	return true;

@@ -6,37 +6,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum gauge {
-	GAUGE_OOM,  /* memory.events, or memory.oom_control */
-	GAUGE_CPU,  /* cpu.stat, or cpuacct.usage */
-	GAUGE_WAIT, /* cpu.pressure */
-	GAUGE_NUMBER,
+enum cgroup_stat_file {
+	CGROUP_STAT_OOM,  /* memory.events, or memory.oom_control */
+	CGROUP_STAT_CPU,  /* cpu.stat, or cpuacct.usage */
+	CGROUP_STAT_WAIT, /* cpu.pressure */
+	CGROUP_STAT_NFILES,
 };
 
 /* Descriptors, -1 where this host has no such thing. The spawner opens them, because the daemon sees
  * no files but its own. */
-struct gauges {
-	int fd[GAUGE_NUMBER];
-	uint64_t oom_noted; /* what gauges_oom_note() found last */
+struct cgroup_stat {
+	int fd[CGROUP_STAT_NFILES];
+	uint64_t oom_noted; /* what cgroup_stat_note_oom() found last */
 };
 
-#define GAUGES_NONE ((struct gauges){{-1, -1, -1}, 0})
+#define CGROUP_STAT_NONE ((struct cgroup_stat){{-1, -1, -1}, 0})
 
-void gauges_close(struct gauges *g);
+void cgroup_stat_close(struct cgroup_stat *g);
 
 /* How many processes the kernel has killed for want of memory; 0 also if nobody counts them. */
-uint64_t gauges_oom_kills(const struct gauges *g);
+uint64_t cgroup_stat_oom_kills(const struct cgroup_stat *g);
 
 /* The same; it is remembered, so that later ones can be told from these. */
-uint64_t gauges_oom_note(struct gauges *g);
+uint64_t cgroup_stat_note_oom(struct cgroup_stat *g);
 
 /**
- * gauges_demand_ms() - How much processor time was had, and waited for
- * @g: Gauges
+ * cgroup_stat_demand_ms() - How much processor time was had, and waited for
+ * @g: Of its jail
  * @ret_ms: Both together; where the kernel does not tell how long was waited, the first
  *
  * Return: false if nobody counts it.
  */
-bool gauges_demand_ms(const struct gauges *g, uint64_t *ret_ms);
+bool cgroup_stat_demand_ms(const struct cgroup_stat *g, uint64_t *ret_ms);
 
 #endif

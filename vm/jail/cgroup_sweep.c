@@ -52,7 +52,7 @@ static void remove_group(int parent, const char *name, int dir, unsigned tries)
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void jail_leftover_sweep(int parent, const char *name)
+void cgroup_sweep_one(int parent, const char *name)
 {
 	_cleanup_close_ int dir =
 		openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -61,7 +61,7 @@ void jail_leftover_sweep(int parent, const char *name)
 		remove_group(parent, name, dir, SWEEP_TRIES);
 }
 
-void jail_leftover_remove(int parent, const char *ours)
+void cgroup_sweep_dead(int parent, const char *ours)
 {
 	int top = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = top < 0 ? NULL : fdopendir(top);
@@ -94,7 +94,7 @@ static bool still_there(int parent, const char *name, int dir)
 	       fstat(dir, &opened) == 0 && named.st_ino == opened.st_ino;
 }
 
-int jail_leftover_claim(int parent, const char *name)
+int cgroup_sweep_claim(int parent, const char *name)
 {
 	const struct timespec pause = {0, 1000000};
 

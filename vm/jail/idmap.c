@@ -42,7 +42,7 @@ static uint32_t nmapped;
 static int patience_ms = -1; /* for ever */
 static int daemon_sock = -1;
 
-void jail_owned_patience(int ms, int sock)
+void idmap_patience(int ms, int sock)
 {
 	patience_ms = ms;
 	daemon_sock = sock;
@@ -291,19 +291,18 @@ static int open_all(const struct jail_spec *spec, uint32_t inside, struct jail_f
 	return 0;
 }
 
-int jail_owned_open(const struct jail_spec *spec, const struct jail_cell *cell,
-		    struct jail_fault *fault)
+int idmap_open(const struct jail_spec *spec, const struct jail_cell *cell, struct jail_fault *fault)
 {
 	nmapped = 0;
 	return cell->private_ids ? open_all(spec, jail_user_id(spec, cell), fault) : 0;
 }
 
-int jail_owned_take(uint32_t i)
+int idmap_take(uint32_t i)
 {
 	return i < nmapped ? steal_fd(&mapped[i]) : -1;
 }
 
-void jail_owned_close(void)
+void idmap_close(void)
 {
 	while (nmapped > 0) {
 		nmapped--;

@@ -92,7 +92,7 @@ bool jail_has_id(uint32_t id);
 bool jail_is_first_id(uint32_t id);
 
 /* A number that no other spawner of this host is likely to have. */
-uint32_t jail_lot(void);
+uint32_t jail_instance_id(void);
 
 /* Away with every control group. */
 void jail_release_all(void);
@@ -173,21 +173,21 @@ int jail_look_at(int fd, struct statx *ret_stat);
 
 /* For how long a word of another process is waited for in the spawner, and the socket of the daemon, without
  * which none is. */
-void jail_owned_patience(int ms, int sock);
+void idmap_patience(int ms, int sock);
 
 /* Return: 0 when there is something to be read, or its end, -ETIMEDOUT, or -ECANCELED if there is nobody any
  * more for whom it would be. */
 int jail_await_word(int from);
 
 /* In the spawner, before the child is made: the mounts that are JAIL_OWNED, where they need it. */
-int jail_owned_open(const struct jail_spec *spec, const struct jail_cell *cell,
-		    struct jail_fault *fault);
+int idmap_open(const struct jail_spec *spec, const struct jail_cell *cell,
+	       struct jail_fault *fault);
 
 /* In the child: the mount number @i, or -1 if it needs nothing special. */
-int jail_owned_take(uint32_t i);
+int idmap_take(uint32_t i);
 
 /* In the spawner, when the child was made. */
-void jail_owned_close(void);
+void idmap_close(void);
 
 /* ---- device.c ---- */
 
@@ -283,9 +283,9 @@ void jail_cgroup_remove(struct jail_cell *cell);
 void jail_cgroup_remove_all(void);
 
 /* Opens what the groups of @cell count. */
-void jail_cgroup_watch(const struct jail_cell *cell, struct gauges *ret_gauges);
+void jail_cgroup_watch(const struct jail_cell *cell, struct cgroup_stat *ret_stat);
 
-/* For a spawner that was killed, by a process with the same jail_lot(): away with all its groups. */
+/* For a spawner that was killed, by a process with the same jail_instance_id(): away with all its groups. */
 void jail_cgroup_sweep(void);
 
 /* ---- limit.c ---- */
@@ -304,13 +304,13 @@ int jail_limit_set(int dir, enum jail_control c, int version, uint64_t value);
 #define JAIL_GROUP_PREFIX "xsbxfs_" /* of the names of groups on which there is a lock */
 
 /* Removes groups below @parent that a dead spawner left, but not @ours. */
-void jail_leftover_remove(int parent, const char *ours);
+void cgroup_sweep_dead(int parent, const char *ours);
 
 /* Removes a group and those in it, of whose processes the last may still be ending. */
-void jail_leftover_sweep(int parent, const char *name);
+void cgroup_sweep_one(int parent, const char *name);
 
 /* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
-int jail_leftover_claim(int parent, const char *name);
+int cgroup_sweep_claim(int parent, const char *name);
 
 /* ---- seccomp.c ---- */
 

@@ -52,11 +52,12 @@
  * program was already running.
  */
 
-#define CELLS_MAX   2048u
-#define CELL_IDS    2u
-#define BASE_FIRST  0x70000000u /* above what user databases, subuids and containers use */
-#define BASE_BLOCKS 32768u	/* one for each spawner, by lot: two daemons rarely share ids */
-#define CAP_LIMIT   64
+#define CELLS_MAX  2048u
+#define CELL_IDS   2u
+#define BASE_FIRST 0x70000000u /* above what user databases, subuids and containers use */
+#define BASE_BLOCKS \
+	32768u /* one for each spawner, by its instance id: two daemons rarely share ids */
+#define CAP_LIMIT 64
 
 static const unsigned namespaces[] = {
 	[JAIL_L_USER] = CLONE_NEWUSER, [JAIL_L_MOUNT] = CLONE_NEWNS,
@@ -84,20 +85,20 @@ static bool ids_mappable(uint32_t first, uint32_t n)
 	return false;
 }
 
-uint32_t jail_lot(void)
+uint32_t jail_instance_id(void)
 {
-	static uint32_t lot;
+	static uint32_t id;
 
 	/* Never short, once the kernel has booted. A process id would not do: another PID namespace
 	 * has the same ones. */
-	while (!lot)
-		(void)!getrandom(&lot, sizeof(lot), 0);
-	return lot;
+	while (!id)
+		(void)!getrandom(&id, sizeof(id), 0);
+	return id;
 }
 
 static uint32_t ids_base(void)
 {
-	return BASE_FIRST + jail_lot() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
+	return BASE_FIRST + jail_instance_id() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
 }
 
 bool jail_has_id(uint32_t id)
@@ -277,7 +278,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned)cell->into;
 	}
-	r = jail_owned_open(spec, cell, fault);
+	r = idmap_open(spec, cell, fault);
 	jail_device_open(spec, cell);
 	jail_card_find(spec);
 	pid = r < 0 ? r : fork_as(spec, cell, &args);
@@ -291,7 +292,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		*ret_go = go[0];
 		return 0;
 	}
-	jail_owned_close();
+	idmap_close();
 	jail_device_close();
 	jail_card_lose();
 	if (r == 0)

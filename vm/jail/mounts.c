@@ -362,7 +362,7 @@ static uint64_t attr_of(const struct jail_mount *m)
 static int open_source(const struct jail_mount *m, uint32_t i)
 {
 	_cleanup_close_ int source = -1;
-	int fd = jail_owned_take(i);
+	int fd = idmap_take(i);
 
 	if (fd >= 0)
 		return fd;

@@ -372,11 +372,11 @@ static int changes_job(const struct policy *p, const struct order_changes *o, st
 			    {RLIMIT_NOFILE, 0, CHANGES_FILES},
 			    {RLIMIT_CPU, 0, CHANGES_CPU_S}},
 	};
-	view_show(j, o->commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, v->work, TREE_BASE);
-	policy_arg(job, o->commit ? TREE_COMMIT : TREE_LIST);
-	add_target(job, TREE_BEGIN_FD);
-	add_target(job, TREE_WORDS_FD);
-	add_target(job, TREE_UPPER_FD);
+	view_show(j, o->commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, v->work, OVERLAY_BASE);
+	policy_arg(job, o->commit ? OVERLAY_COMMIT : OVERLAY_LIST);
+	add_target(job, OVERLAY_BEGIN_FD);
+	add_target(job, OVERLAY_WORDS_FD);
+	add_target(job, OVERLAY_UPPER_FD);
 	job->jail = j;
 	job->flags = SPAWN_TREE;
 	return 0;

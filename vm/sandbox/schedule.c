@@ -135,7 +135,7 @@ static void sample(struct vm *vm)
 
 		if (s->backend)
 			s->ops->info(s->backend, &b);
-		if ((b.gauges && gauges_demand_ms(b.gauges, &ms)) ||
+		if ((b.stats && cgroup_stat_demand_ms(b.stats, &ms)) ||
 		    (b.pid > 0 && host_demand_ms(&vm->host, b.pid, &ms) == 0))
 			slots_sample(&vm->slots, slot, ms, now);
 	}

@@ -120,7 +120,7 @@ static void part_over(struct work_task *t)
 	if (--t->open)
 		return;
 	if (t->err == 0)
-		t->err = conclude(&t->said, TREE_DONE, &c);
+		t->err = conclude(&t->said, OVERLAY_DONE, &c);
 	if (t->err < 0 && !t->why[0])
 		snprintf(t->why, sizeof(t->why), "%s", strerror(-t->err));
 	TAILQ_REMOVE(&vm->work, t, link);
@@ -147,7 +147,7 @@ static int look(struct work_task *t)
 {
 	struct vm_changes c;
 
-	if (conclude(&t->said, TREE_LISTED, &c) < 0)
+	if (conclude(&t->said, OVERLAY_LISTED, &c) < 0)
 		return 0; /* more will come */
 	if (t->vm->ctx.closing || !t->judge(t->data, &c))
 		return -ECANCELED;

@@ -57,7 +57,7 @@ static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
 
 	if (flags < 0 || jail_look_at(fd, &st) < 0)
 		return false;
-	if ((job->flags & SPAWN_TREE) && t->to == TREE_UPPER_FD)
+	if ((job->flags & SPAWN_TREE) && t->to == OVERLAY_UPPER_FD)
 		return is_upper(fd, &st);
 	return !(flags & O_PATH) && !S_ISDIR(st.stx_mode) && !S_ISBLK(st.stx_mode) &&
 	       !(S_ISREG(st.stx_mode) && job->jail && job->jail->use == JAIL_SANDBOX);

@@ -154,7 +154,7 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 	if (job->flags & SPAWN_KVM_PROBE)
 		kvm_probe_child(STDOUT_FILENO);
 	if (job->flags & SPAWN_TREE)
-		tree_serve(job->argv[0]);
+		overlay_diff_serve(job->argv[0]);
 	execve(job->argv[0], (char *const *)job->argv, (char *const *)job->envp);
 	child_fail(status_fd, SPAWN_STEP_EXEC);
 }

@@ -244,7 +244,7 @@ static void child_gone(struct child *c)
 
 static void child_end(struct child *c, int status)
 {
-	struct gauges gauges = c->gauges;
+	struct cgroup_stat stats = c->stats;
 	const int pidfd = c->pidfd, kept = c->kept;
 
 	child_gone(c);
@@ -252,7 +252,7 @@ static void child_end(struct child *c, int status)
 	close(pidfd); /* @c may be freed by now */
 	if (kept >= 0)
 		close(kept);
-	gauges_close(&gauges);
+	cgroup_stat_close(&stats);
 }
 
 /* Nothing more is heard of any child; each dies with its parent. */
@@ -295,9 +295,9 @@ static void on_started(struct child *c, const struct spawn_note *note, int fds[S
 	c->state = CHILD_RUNNING;
 	c->pid = note->pid;
 	c->pidfd = steal_fd(&fds[0]);
-	for (int i = 0; i < GAUGE_NUMBER; i++) {
-		if (note->gauges & 1u << i && next < SPAWN_NOTE_FDS)
-			c->gauges.fd[i] = steal_fd(&fds[next++]);
+	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
+		if (note->stats & 1u << i && next < SPAWN_NOTE_FDS)
+			c->stats.fd[i] = steal_fd(&fds[next++]);
 	}
 	if (note->kept && next < SPAWN_NOTE_FDS)
 		c->kept = steal_fd(&fds[next]);
@@ -491,7 +491,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	c->spawner = sp;
 	c->state = CHILD_ASKED;
 	c->pidfd = -1;
-	c->gauges = GAUGES_NONE;
+	c->stats = CGROUP_STAT_NONE;
 	c->kept = -1;
 	TAILQ_INSERT_TAIL(&sp->children, c, link);
 	return 0;

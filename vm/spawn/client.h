@@ -40,7 +40,7 @@ struct child {
 	pid_t pid;
 	int pidfd;
 	struct jail_report report; /* of a jailed one, from `started` on */
-	struct gauges gauges;	   /* likewise, to the end of `exited` */
+	struct cgroup_stat stats;  /* likewise, to the end of `exited` */
 	int kept;		   /* likewise: the directory that its jail keeps, or -1 */
 	bool no_card;		   /* in `failed`: for want of its jail's network card */
 	uint64_t oom_kills;	   /* in `exited`: processes of its jail, for want of memory */

@@ -209,7 +209,7 @@ pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner
 	if (g == MAP_FAILED)
 		return -errno;
 	daemon_pid = getpid();
-	(void)jail_lot(); /* the same in guard and spawner */
+	(void)jail_instance_id(); /* the same in guard and spawner */
 	if (pipe2(tie, O_CLOEXEC) < 0) {
 		pid = -errno;
 	} else if (pipe2(tell, O_CLOEXEC) < 0) {

@@ -19,7 +19,7 @@
 #define TMP_SIZE 32
 #define CHUNK	 (256u << 10)
 
-int tree_open(int dir, const char *name, mode_t type, int flags)
+int overlay_open(int dir, const char *name, mode_t type, int flags)
 {
 	/* A FIFO would keep us waiting, a device might do things: neither is opened for more than a
 	 * look, which this is first. */
@@ -49,16 +49,16 @@ int tree_open(int dir, const char *name, mode_t type, int flags)
 /* A name that nobody has guessed; whatever is made under it is renamed or removed. */
 static void temporary(char ret_name[TMP_SIZE])
 {
-	uint64_t lot = 0;
+	uint64_t random = 0;
 
-	(void)!getrandom(&lot, sizeof(lot), 0);
-	snprintf(ret_name, TMP_SIZE, ".xsbxfs-%016llx", (unsigned long long)lot);
+	(void)!getrandom(&random, sizeof(random), 0);
+	snprintf(ret_name, TMP_SIZE, ".xsbxfs-%016llx", (unsigned long long)random);
 }
 
 /* Puts what was made under the name @tmp in its place. */
-static int place(const struct tree_entry *e, const char *tmp)
+static int place(const struct overlay_entry *e, const char *tmp)
 {
-	int r = e->there && S_ISDIR(e->b.st_mode) ? tree_remove(e->base, e->name, 0) : 0;
+	int r = e->there && S_ISDIR(e->b.st_mode) ? overlay_remove(e->base, e->name, 0) : 0;
 
 	if (r == 0 && renameat(e->base, tmp, e->base, e->name) < 0)
 		r = -errno;
@@ -110,33 +110,33 @@ static int copy(int in, int out, off_t size, struct digest *d)
 	return r == 0 && out >= 0 && ftruncate(out, size) < 0 ? -errno : r;
 }
 
-int tree_sum_file(int in, off_t size, struct digest *d)
+int overlay_sum_file(int in, off_t size, struct digest *d)
 {
 	return copy(in, -1, size, d);
 }
 
-int tree_sum_end(struct digest *d, char ret_sum[TREE_SUM])
+int overlay_sum_end(struct digest *d, char ret_sum[OVERLAY_SUM])
 {
 	char hex[DIGEST_HEX];
 	const int r = digest_end(d, hex);
 
-	snprintf(ret_sum, TREE_SUM, "%.*s", TREE_SUM - 1, hex);
+	snprintf(ret_sum, OVERLAY_SUM, "%.*s", OVERLAY_SUM - 1, hex);
 	return r;
 }
 
 /* Is the sum what it ought to be? */
 static int agree(struct digest *d, const char *want)
 {
-	char sum[TREE_SUM];
-	const int r = tree_sum_end(d, sum);
+	char sum[OVERLAY_SUM];
+	const int r = overlay_sum_end(d, sum);
 
 	return r < 0 ? r : strcmp(sum, want) == 0 ? 0 : -ESTALE;
 }
 
-int tree_apply_file(const struct tree_entry *e, struct digest *d, const char *want)
+int overlay_commit_file(const struct overlay_entry *e, struct digest *d, const char *want)
 {
 	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, e->u.st_mtim};
-	_cleanup_close_ int in = tree_open(e->upper, e->name, S_IFREG, O_RDONLY), out = -1;
+	_cleanup_close_ int in = overlay_open(e->upper, e->name, S_IFREG, O_RDONLY), out = -1;
 	char tmp[TMP_SIZE];
 	int r;
 
@@ -156,7 +156,7 @@ int tree_apply_file(const struct tree_entry *e, struct digest *d, const char *wa
 		(void)agree(d, want);
 	else
 		r = agree(d, want);
-	if (r == 0 && (fchmod(out, e->u.st_mode & TREE_MODE) < 0 || futimens(out, times) < 0))
+	if (r == 0 && (fchmod(out, e->u.st_mode & OVERLAY_MODE) < 0 || futimens(out, times) < 0))
 		r = -errno;
 	if (r == 0)
 		return place(e, tmp);
@@ -164,7 +164,7 @@ int tree_apply_file(const struct tree_entry *e, struct digest *d, const char *wa
 	return r;
 }
 
-int tree_apply_dir(const struct tree_entry *e)
+int overlay_commit_dir(const struct overlay_entry *e)
 {
 	const bool old = e->there && S_ISDIR(e->b.st_mode);
 	int fd;
@@ -174,7 +174,7 @@ int tree_apply_dir(const struct tree_entry *e)
 	/* Others may look into it when it is finished. */
 	if (!old && mkdirat(e->base, e->name, 0700) < 0)
 		return -errno;
-	fd = tree_open(e->base, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
+	fd = overlay_open(e->base, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
 	if (fd >= 0 && old && (e->u.st_mode & S_IWUSR) && !(e->b.st_mode & S_IWUSR))
 		(void)fchmod(fd, e->b.st_mode | S_IWUSR);
 	return fd;
@@ -182,7 +182,7 @@ int tree_apply_dir(const struct tree_entry *e)
 
 /* ---- links ---- */
 
-int tree_read_link(int dir, const char *name, char ret_target[PATH_MAX])
+int overlay_read_link(int dir, const char *name, char ret_target[PATH_MAX])
 {
 	ssize_t n = readlinkat(dir, name, ret_target, PATH_MAX);
 
@@ -194,7 +194,7 @@ int tree_read_link(int dir, const char *name, char ret_target[PATH_MAX])
 
 /* ".." is only believed in front, where it leads out of directories that are none but directories:
  * behind a name that may be a link itself, it leads anywhere. */
-int tree_link_target(const char *target, unsigned depth, char ret_target[PATH_MAX])
+int overlay_link_target(const char *target, unsigned depth, char ret_target[PATH_MAX])
 {
 	size_t len = 0;
 	bool down = false;
@@ -221,10 +221,10 @@ int tree_link_target(const char *target, unsigned depth, char ret_target[PATH_MA
 	return 0;
 }
 
-int tree_apply_link(const struct tree_entry *e, const char *raw, unsigned depth)
+int overlay_commit_link(const struct overlay_entry *e, const char *raw, unsigned depth)
 {
 	char target[PATH_MAX], tmp[TMP_SIZE];
-	int r = tree_link_target(raw, depth, target);
+	int r = overlay_link_target(raw, depth, target);
 
 	if (r < 0)
 		return r;
@@ -246,13 +246,13 @@ static int remove_below(int dir, unsigned depth)
 	}
 	while (r == 0 && (entry = readdir(d))) {
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = tree_remove(dirfd(d), entry->d_name, depth + 1);
+			r = overlay_remove(dirfd(d), entry->d_name, depth + 1);
 	}
 	closedir(d);
 	return r;
 }
 
-int tree_remove(int dir, const char *name, unsigned depth)
+int overlay_remove(int dir, const char *name, unsigned depth)
 {
 	int fd, r;
 
@@ -260,9 +260,9 @@ int tree_remove(int dir, const char *name, unsigned depth)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
-	if (depth >= TREE_DEPTH_MAX)
+	if (depth >= OVERLAY_DEPTH_MAX)
 		return -ENAMETOOLONG;
-	fd = tree_open(dir, name, S_IFDIR, O_RDONLY | O_DIRECTORY);
+	fd = overlay_open(dir, name, S_IFDIR, O_RDONLY | O_DIRECTORY);
 	r = fd < 0 ? fd : remove_below(fd, depth);
 	return r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : r;
 }

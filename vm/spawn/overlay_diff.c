@@ -36,16 +36,16 @@
  * What can't be made is told and left out; the rest is made. Whoever mends the reason can do it again.
  */
 
-#define OPAQUE	      "user.overlay.opaque"
-#define FAILURES_MAX  20u /* that are told */
-#define PATH_BYTES    (TREE_DEPTH_MAX * 256u)
-#define TREE_LIST_MAX (24u << 20) /* bytes of lines: who asks takes less */
+#define OPAQUE		 "user.overlay.opaque"
+#define FAILURES_MAX	 20u /* that are told */
+#define PATH_BYTES	 (OVERLAY_DEPTH_MAX * 256u)
+#define OVERLAY_LIST_MAX (24u << 20) /* bytes of lines: who asks takes less */
 
 /* A change that was listed. */
 struct listed {
 	char *path;
 	char letter;
-	char sum[TREE_SUM];
+	char sum[OVERLAY_SUM];
 };
 
 struct walk {
@@ -94,9 +94,9 @@ static void put_path(const struct walk *w)
 /* ---- sums ---- */
 
 /* What there is to say of a change, but for a file's bytes and a link's target. */
-static struct digest *sum_begin(const struct walk *w, char letter, const struct tree_entry *e)
+static struct digest *sum_begin(const struct walk *w, char letter, const struct overlay_entry *e)
 {
-	const uint32_t mode = letter == 'D' ? 0 : e->u.st_mode & (S_IFMT | 06000 | TREE_MODE);
+	const uint32_t mode = letter == 'D' ? 0 : e->u.st_mode & (S_IFMT | 06000 | OVERLAY_MODE);
 	struct digest *d = digest_new();
 
 	if (!d)
@@ -141,20 +141,21 @@ static const char *told(struct walk *w, char letter)
 /* ---- what is said of a change ---- */
 
 /* A line of the list. Ends @d, the change's sum. */
-static void list(struct walk *w, char letter, const struct tree_entry *e, struct digest *d, int r)
+static void list(struct walk *w, char letter, const struct overlay_entry *e, struct digest *d,
+		 int r)
 {
 	const bool unknown = r < 0 && r != -ENOTSUP;
 	struct listed *l = keep(w, letter);
 
 	w->changes++;
 	w->failures += unknown;
-	if (tree_sum_end(d, l->sum) < 0)
+	if (overlay_sum_end(d, l->sum) < 0)
 		_exit(1);
-	w->said += TREE_SUM + 4 + w->len;
-	if (w->said > TREE_LIST_MAX)
+	w->said += OVERLAY_SUM + 4 + w->len;
+	if (w->said > OVERLAY_LIST_MAX)
 		_exit(1);
 	printf("%s %c%s ", l->sum, unknown ? '?' : letter,
-	       tree_mark(w->path, letter == 'D' ? 0 : e->u.st_mode) ? "!" : "");
+	       overlay_mark(w->path, letter == 'D' ? 0 : e->u.st_mode) ? "!" : "");
 	put_path(w);
 	putchar('\n');
 }
@@ -176,8 +177,8 @@ static void tell(struct walk *w, int r)
 /* Ends a sum. Return: 0 if it is that which was told. */
 static int as_told(struct walk *w, char letter, struct digest *d)
 {
-	char sum[TREE_SUM];
-	const int r = tree_sum_end(d, sum);
+	char sum[OVERLAY_SUM];
+	const int r = overlay_sum_end(d, sum);
 
 	return r < 0 ? r : strcmp(sum, told(w, letter)) == 0 ? 0 : -ESTALE;
 }
@@ -228,46 +229,49 @@ static bool same_bytes(int a, int b, off_t size)
 	return true;
 }
 
-static bool same_file(const struct tree_entry *e)
+static bool same_file(const struct overlay_entry *e)
 {
 	_cleanup_close_ int a = -1, b = -1;
 
-	if (e->u.st_size != e->b.st_size || ((e->u.st_mode ^ e->b.st_mode) & TREE_MODE))
+	if (e->u.st_size != e->b.st_size || ((e->u.st_mode ^ e->b.st_mode) & OVERLAY_MODE))
 		return false;
-	a = tree_open(e->upper, e->name, S_IFREG, O_RDONLY);
-	b = tree_open(e->base, e->name, S_IFREG, O_RDONLY);
+	a = overlay_open(e->upper, e->name, S_IFREG, O_RDONLY);
+	b = overlay_open(e->base, e->name, S_IFREG, O_RDONLY);
 	return a >= 0 && b >= 0 && same_bytes(a, b, e->u.st_size);
 }
 
 /* Also if it was made to lead to the same place from here. */
-static bool same_link(const struct tree_entry *e, unsigned depth)
+static bool same_link(const struct overlay_entry *e, unsigned depth)
 {
 	char a[PATH_MAX], b[PATH_MAX], made[PATH_MAX];
 
-	if (tree_read_link(e->upper, e->name, a) < 0 || tree_read_link(e->base, e->name, b) < 0)
+	if (overlay_read_link(e->upper, e->name, a) < 0 ||
+	    overlay_read_link(e->base, e->name, b) < 0)
 		return false;
-	return strcmp(a, b) == 0 || (tree_link_target(a, depth, made) == 0 && strcmp(made, b) == 0);
+	return strcmp(a, b) == 0 ||
+	       (overlay_link_target(a, depth, made) == 0 && strcmp(made, b) == 0);
 }
 
 static void merge(struct walk *w, int upper, int base);
 
 /* ---- one name ---- */
 
-static void merge_dir(struct walk *w, const struct tree_entry *e)
+static void merge_dir(struct walk *w, const struct overlay_entry *e)
 {
 	const bool old = e->there && S_ISDIR(e->b.st_mode);
-	const bool moded = old && ((e->u.st_mode ^ e->b.st_mode) & TREE_MODE);
+	const bool moded = old && ((e->u.st_mode ^ e->b.st_mode) & OVERLAY_MODE);
 	const char letter = e->there ? 'M' : 'A';
-	_cleanup_close_ int upper = tree_open(e->upper, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
+	_cleanup_close_ int upper =
+		overlay_open(e->upper, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
 	_cleanup_close_ int base = -1;
-	int r = upper < 0 ? upper : w->depth >= TREE_DEPTH_MAX ? -ENAMETOOLONG : 0;
+	int r = upper < 0 ? upper : w->depth >= OVERLAY_DEPTH_MAX ? -ENAMETOOLONG : 0;
 
 	if (r == 0 && w->commit && (!old || moded))
 		r = as_told(w, letter, sum_begin(w, letter, e));
 	if (r == 0 && w->commit)
-		r = base = tree_apply_dir(e);
+		r = base = overlay_commit_dir(e);
 	else if (r == 0 && old)
-		r = base = tree_open(e->base, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
+		r = base = overlay_open(e->base, e->name, S_IFDIR, O_RDONLY | O_DIRECTORY);
 	if (w->commit && (!old || moded || r < 0))
 		tell(w, r);
 	else if (!old || moded || r < 0)
@@ -278,10 +282,11 @@ static void merge_dir(struct walk *w, const struct tree_entry *e)
 	merge(w, upper, base);
 	w->depth--;
 	if (w->commit && (!old || moded))
-		(void)fchmod(base, (old ? e->b.st_mode & 07000 : 0) | (e->u.st_mode & TREE_MODE));
+		(void)fchmod(base,
+			     (old ? e->b.st_mode & 07000 : 0) | (e->u.st_mode & OVERLAY_MODE));
 }
 
-static void merge_file(struct walk *w, const struct tree_entry *e)
+static void merge_file(struct walk *w, const struct overlay_entry *e)
 {
 	const char letter = e->there ? 'M' : 'A';
 	_cleanup_close_ int in = -1;
@@ -292,15 +297,15 @@ static void merge_file(struct walk *w, const struct tree_entry *e)
 		return;
 	d = sum_begin(w, letter, e);
 	if (w->commit) {
-		tell(w, tree_apply_file(e, d, told(w, letter)));
+		tell(w, overlay_commit_file(e, d, told(w, letter)));
 		return;
 	}
-	in = tree_open(e->upper, e->name, S_IFREG, O_RDONLY);
-	r = in < 0 ? in : tree_sum_file(in, e->u.st_size, d);
+	in = overlay_open(e->upper, e->name, S_IFREG, O_RDONLY);
+	r = in < 0 ? in : overlay_sum_file(in, e->u.st_size, d);
 	list(w, letter, e, d, r);
 }
 
-static void merge_link(struct walk *w, const struct tree_entry *e)
+static void merge_link(struct walk *w, const struct overlay_entry *e)
 {
 	const char letter = e->there ? 'M' : 'A';
 	struct digest *d;
@@ -310,7 +315,7 @@ static void merge_link(struct walk *w, const struct tree_entry *e)
 	if (e->there && S_ISLNK(e->b.st_mode) && same_link(e, w->depth))
 		return;
 	d = sum_begin(w, letter, e);
-	r = tree_read_link(e->upper, e->name, raw);
+	r = overlay_read_link(e->upper, e->name, raw);
 	if (r == 0)
 		digest_add(d, raw, strlen(raw));
 	if (!w->commit) {
@@ -319,11 +324,11 @@ static void merge_link(struct walk *w, const struct tree_entry *e)
 	}
 	same = as_told(w, letter, d);
 	if (r == 0)
-		r = same < 0 ? same : tree_apply_link(e, raw, w->depth);
+		r = same < 0 ? same : overlay_commit_link(e, raw, w->depth);
 	tell(w, r);
 }
 
-static void merge_removed(struct walk *w, const struct tree_entry *e)
+static void merge_removed(struct walk *w, const struct overlay_entry *e)
 {
 	struct digest *d;
 	int r;
@@ -336,11 +341,11 @@ static void merge_removed(struct walk *w, const struct tree_entry *e)
 		return;
 	}
 	r = as_told(w, 'D', d);
-	tell(w, r < 0 ? r : tree_remove(e->base, e->name, w->depth));
+	tell(w, r < 0 ? r : overlay_remove(e->base, e->name, w->depth));
 }
 
 /* What is neither file nor link nor directory is listed and never made. */
-static void merge_other(struct walk *w, const struct tree_entry *e)
+static void merge_other(struct walk *w, const struct overlay_entry *e)
 {
 	const char letter = e->there ? 'M' : 'A';
 
@@ -360,7 +365,7 @@ static void unseen(struct walk *w, int err)
 
 static void merge_name(struct walk *w, int upper, int base, const char *name)
 {
-	struct tree_entry e = {.upper = upper, .base = base, .name = name};
+	struct overlay_entry e = {.upper = upper, .base = base, .name = name};
 	const size_t len = w->len;
 
 	if (fstatat(upper, name, &e.u, AT_SYMLINK_NOFOLLOW) < 0)
@@ -417,7 +422,7 @@ static void each(struct walk *w, int dir, int upper, int base,
  * removed. */
 static void merge_hidden(struct walk *w, int upper, int base, const char *name)
 {
-	struct tree_entry e = {.upper = upper, .base = base, .name = name, .there = true};
+	struct overlay_entry e = {.upper = upper, .base = base, .name = name, .there = true};
 	const size_t len = w->len;
 	struct stat st;
 
@@ -444,7 +449,7 @@ static void await_byte(void)
 {
 	char byte;
 
-	if (fflush(stdout) != 0 || read(TREE_BEGIN_FD, &byte, 1) != 1)
+	if (fflush(stdout) != 0 || read(OVERLAY_BEGIN_FD, &byte, 1) != 1)
 		_exit(1);
 }
 
@@ -467,21 +472,21 @@ static void commit(struct walk *w, int upper, int base)
 	}
 }
 
-void tree_serve(const char *what)
+void overlay_diff_serve(const char *what)
 {
-	const bool commits = strcmp(what, TREE_COMMIT) == 0;
+	const bool commits = strcmp(what, OVERLAY_COMMIT) == 0;
 	static struct walk w;
-	int base = open(TREE_BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int upper = openat(TREE_UPPER_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int base = open(OVERLAY_BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int upper = openat(OVERLAY_UPPER_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	await_byte();
 	if (base < 0 || upper < 0)
 		_exit(1);
 	merge(&w, upper, base);
 	if (commits) {
-		say_end(&w, TREE_LISTED);
+		say_end(&w, OVERLAY_LISTED);
 		commit(&w, upper, base);
 	}
-	say_end(&w, TREE_DONE);
+	say_end(&w, OVERLAY_DONE);
 	_exit(fflush(stdout) == 0 ? 0 : 1);
 }

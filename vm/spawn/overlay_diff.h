@@ -3,18 +3,18 @@
 #ifndef XSBX_VM_SPAWN_OVERLAY_DIFF_H
 #define XSBX_VM_SPAWN_OVERLAY_DIFF_H
 
-#define TREE_BEGIN_FD 0	      /* a byte comes when it is to begin */
-#define TREE_WORDS_FD 1	      /* what it has to say */
-#define TREE_UPPER_FD 3	      /* the changes */
-#define TREE_BASE     "/base" /* the directory of the host, in the jail */
-#define TREE_LIST     "list"
-#define TREE_COMMIT   "commit"
-#define TREE_LISTED   "listed"
-#define TREE_DONE     "done"
+#define OVERLAY_BEGIN_FD 0	 /* a byte comes when it is to begin */
+#define OVERLAY_WORDS_FD 1	 /* what it has to say */
+#define OVERLAY_UPPER_FD 3	 /* the changes */
+#define OVERLAY_BASE	 "/base" /* the directory of the host, in the jail */
+#define OVERLAY_LIST	 "list"
+#define OVERLAY_COMMIT	 "commit"
+#define OVERLAY_LISTED	 "listed"
+#define OVERLAY_DONE	 "done"
 
 /**
- * tree_serve() - The whole life of a process that looks through changes
- * @what: TREE_LIST or TREE_COMMIT
+ * overlay_diff_serve() - The whole life of a process that looks through changes
+ * @what: OVERLAY_LIST or OVERLAY_COMMIT
  *
  * Lists them as lines "SUM A PATH", "SUM M PATH", "SUM D PATH": added, modified, deleted, with "?" for what
  * could not be looked into, and "!" behind the letter for what deserves a second look. The sum is of
@@ -25,6 +25,6 @@
  * in the directory what has the sums that it has told and nothing else, says "PATH: REASON" for each of the
  * first that can't be made, has it written to the disk, and says "done".
  */
-__attribute__((noreturn)) void tree_serve(const char *what);
+__attribute__((noreturn)) void overlay_diff_serve(const char *what);
 
 #endif

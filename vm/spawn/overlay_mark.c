@@ -81,7 +81,7 @@ static bool ends_in(const char *name, size_t len, const char *end)
 	return len > n && strncasecmp(name + len - n, end, n) == 0;
 }
 
-bool tree_mark(const char *path, mode_t mode)
+bool overlay_mark(const char *path, mode_t mode)
 {
 	if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)))
 		return true;

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that works for the daemon in the background. */
+/* A program that works for the daemon in the background, and what it says. */
 #include "program.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include "vm/base/util.h"
 #include "vm/base/words.h"
 
-static void part_gone(struct tool *t)
+/* The child is gone, the reader or the timer closed. */
+static void part_gone(struct program *p)
 {
-	if (--t->nopen == 0)
-		t->over(t);
+	if (--p->nopen)
+		return;
+	p->output[p->len] = '\0';
+	p->over(p);
 }
 
-static void on_bytes(struct reader *r, const void *bytes, size_t len)
+static void on_timer_closed(uv_handle_t *handle)
 {
-	struct tool *t = r->data;
-
-	words_add(t->words, bytes, len);
+	part_gone(handle->data);
 }
 
 static void on_reader_closed(struct reader *r)
@@ -26,52 +28,82 @@ static void on_reader_closed(struct reader *r)
 	part_gone(r->data);
 }
 
-static void child_over(struct tool *t)
+static void on_bytes(struct reader *r, const void *bytes, size_t len)
+{
+	struct program *p = r->data;
+
+	if (p->words) {
+		words_add(p->words, bytes, len);
+		return;
+	}
+	len = MIN(len, sizeof(p->output) - 1 - p->len);
+	memcpy(p->output + p->len, bytes, len);
+	p->len += len;
+}
+
+static void child_over(struct program *p)
 {
 	/* What it wrote before it ended is in the pipe. */
-	if (t->reader.open && !t->failed)
-		reader_drain(&t->reader);
-	reader_close(&t->reader);
-	part_gone(t);
+	if (p->reader.open && !p->failed)
+		reader_drain(&p->reader);
+	reader_close(&p->reader);
+	if (p->limit_ms)
+		uv_close((uv_handle_t *)&p->timer, on_timer_closed);
+	part_gone(p);
 }
 
 static void on_failed(struct child *c, int err, const char *step)
 {
-	struct tool *t = c->data;
+	struct program *p = c->data;
 
 	(void)step;
-	t->failed = err;
-	child_over(t);
+	p->failed = err;
+	child_over(p);
 }
 
 static void on_exited(struct child *c, int status)
 {
-	struct tool *t = c->data;
+	struct program *p = c->data;
 
-	t->status = status;
-	child_over(t);
+	p->status = status;
+	child_over(p);
 }
 
-int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const void *request,
-	       size_t size)
+static void on_timer(uv_timer_t *timer)
+{
+	struct program *p = timer->data;
+
+	p->late = true;
+	child_kill(&p->child);
+}
+
+int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const void *request,
+		  size_t size)
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
-	int p[2], r;
+	int fds[2], r;
 
-	if (pipe2(p, O_CLOEXEC) < 0)
+	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	ours = p[0];
-	theirs = p[1];
-	t->child = (struct child){.failed = on_failed, .exited = on_exited, .data = t};
-	t->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = t};
+	ours = fds[0];
+	theirs = fds[1];
+	p->child = (struct child){.failed = on_failed, .exited = on_exited, .data = p};
+	p->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = p};
 
 	const struct spawn_spec spec = {request, size, &theirs, 1};
 
-	r = child_start(sp, &spec, &t->child);
+	r = child_start(sp, &spec, &p->child);
 	if (r < 0)
 		return r;
+	p->nopen = 1;
 	/* Without a reader the program has nobody to tell, and still works. */
-	(void)reader_open(&t->reader, loop, steal_fd(&ours));
-	t->nopen = t->reader.open ? 2 : 1;
+	if (reader_open(&p->reader, loop, steal_fd(&ours)) == 0)
+		p->nopen++;
+	if (p->limit_ms) {
+		p->nopen++;
+		p->timer.data = p;
+		uv_timer_init(loop, &p->timer);
+		uv_timer_start(&p->timer, on_timer, p->limit_ms, 0);
+	}
 	return 0;
 }

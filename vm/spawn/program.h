@@ -1,39 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that works for the daemon in the background, and says how far it is. */
+/* A program that works for the daemon in the background, and what it says. */
 #ifndef XSBX_VM_SPAWN_PROGRAM_H
 #define XSBX_VM_SPAWN_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <uv.h>
 
 #include "vm/base/reader.h"
 #include "client.h"
 
+#define PROGRAM_OUTPUT 4096u
+
 struct words;
 
 /*
- * Embedded by its owner, who zeroes it, sets `words`, `over` and `data`, and keeps it and the words
- * until `over`.
+ * Embedded by its owner, who zeroes it, sets the first four, and keeps it and the words until `over`.
  *
- * - `over` is called once for each tool_start() that returned 0, from the loop, when the program is gone
- *   and all that it said was added to `words`. It may start the next one, or free the owner.
- * - To end it early: child_kill(&t->child).
+ * - `over` is called once for each program_start() that returned 0, from the loop, when the program is gone
+ *   and all that it said was taken. It may start the next one, or free the owner.
+ * - `nopen` is not 0 from program_start() to `over`. To end it early then: child_kill(&p->child).
  */
-struct tool {
+struct program {
+	struct words *words; /* take what it writes; NULL: the first of it goes to `output` */
+	unsigned limit_ms;   /* it is killed after so long, and is `late`; 0: never */
+	void (*over)(struct program *p);
+	void *data;
+
 	struct child child;
 	struct reader reader;
-	unsigned nopen;	     /* the child, and what reads its words */
-	int status;	     /* how it ended, as from wait(2) */
-	int failed;	     /* or -errno if it could not be started */
-	struct words *words; /* what it writes on standard output and error */
-	void (*over)(struct tool *t);
-	void *data;
+	uv_timer_t timer;
+	unsigned nopen; /* of these three */
+	bool late;
+	int status;		     /* how it ended, as from wait(2) */
+	int failed;		     /* or -errno if it could not be started */
+	char output[PROGRAM_OUTPUT]; /* terminated when `over` is called */
+	size_t len;
 };
 
 /**
- * tool_start() - Start a program
- * @t: See struct tool
+ * program_start() - Start a program
+ * @p: See struct program
  * @loop: Loop
  * @sp: Spawner
  * @request: Which, as for child_start(); its one descriptor is for all that it says
@@ -41,7 +48,7 @@ struct tool {
  *
  * Return: 0, also if it turns out later that the program can't be started, or -errno.
  */
-int tool_start(struct tool *t, uv_loop_t *loop, struct spawner *sp, const void *request,
-	       size_t size);
+int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const void *request,
+		  size_t size);
 
 #endif

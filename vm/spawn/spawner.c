@@ -118,35 +118,35 @@ static int spawn_started(struct server *s, uint32_t id, pid_t pid, int pidfd,
 	struct spawn_note note = {
 		.op = SPAWN_NOTE_STARTED, .id = id, .pid = pid, .report = cell->report};
 	int fds[SPAWN_NOTE_FDS] = {pidfd}, r;
-	struct gauges g = GAUGES_NONE;
+	struct cgroup_stat g = CGROUP_STAT_NONE;
 	size_t n = 1;
 
 	if (cell->taken)
 		jail_cgroup_watch(cell, &g);
-	for (int i = 0; i < GAUGE_NUMBER; i++) {
+	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
 		if (g.fd[i] < 0)
 			continue;
-		note.gauges |= 1u << i;
+		note.stats |= 1u << i;
 		fds[n++] = g.fd[i];
 	}
 	note.kept = kept >= 0;
 	if (kept >= 0)
 		fds[n++] = kept;
 	r = note_send(s, &note, fds, n);
-	gauges_close(&g);
+	cgroup_stat_close(&g);
 	return r;
 }
 
 static uint32_t oom_kills(const struct jail_cell *cell)
 {
-	struct gauges g = GAUGES_NONE;
+	struct cgroup_stat g = CGROUP_STAT_NONE;
 	uint64_t n;
 
 	if (!cell->taken)
 		return 0;
 	jail_cgroup_watch(cell, &g);
-	n = gauges_oom_kills(&g);
-	gauges_close(&g);
+	n = cgroup_stat_oom_kills(&g);
+	cgroup_stat_close(&g);
 	return (uint32_t)MIN(n, UINT32_MAX);
 }
 
@@ -534,7 +534,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 		_exit(1);
 	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
 	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
-	jail_owned_patience(s.patience_ms, s.sock);
+	idmap_patience(s.patience_ms, s.sock);
 	guard_set(guarded, NULL, rules->runtime_dir);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);

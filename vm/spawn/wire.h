@@ -10,7 +10,7 @@
 
 #define SPAWN_MESSAGE_MAX 32768u /* bytes of one request */
 #define SPAWN_FDS_MAX	  16u
-#define SPAWN_NOTE_FDS	  (2 + GAUGE_NUMBER)
+#define SPAWN_NOTE_FDS	  (2 + CGROUP_STAT_NFILES)
 #define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
 #define SPAWN_STRINGS_MAX 256u
 
@@ -27,7 +27,7 @@ enum spawn_op {
 #define SPAWN_NICE	  0x04u /* it is in no hurry */
 #define SPAWN_TOOL	  0x08u /* a program of the user's: it may need one that gains privileges */
 #define SPAWN_SMALL_PAGES 0x10u /* no huge pages: it has many places that it uses little of */
-#define SPAWN_TREE	  0x20u /* no program: tree_serve() with the arguments */
+#define SPAWN_TREE	  0x20u /* no program: overlay_diff_serve() with the arguments */
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
@@ -35,7 +35,7 @@ struct spawn_request {
 };
 
 enum spawn_note_op {
-	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and the gauges that there are */
+	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and what there is of struct cgroup_stat */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
 };
@@ -47,7 +47,7 @@ struct spawn_note {
 	uint32_t step;	    /* FAILED: enum spawn_step */
 	int32_t status;	    /* EXITED: as from wait(2) */
 	uint32_t oom_kills; /* EXITED: in its jail, for want of memory */
-	uint32_t gauges;    /* STARTED: bits of enum gauge */
+	uint32_t stats;	    /* STARTED: bits of enum cgroup_stat_file */
 	uint32_t kept;	    /* STARTED: behind these there is the directory that is kept */
 	uint32_t jail_step; /* FAILED in SPAWN_STEP_JAIL: which of its steps */
 	char what[JAIL_WHAT_MAX];

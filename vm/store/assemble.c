@@ -45,7 +45,7 @@ static bool is_private(const struct manifest *m)
 	return m->kind == STORE_SNAPSHOT;
 }
 
-bool place_exists(const char *dir, const char *key)
+bool assemble_exists(const char *dir, const char *key)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -66,7 +66,7 @@ static bool is_current(const char *path, int fd)
 }
 
 /* Opens and locks the directory, or finds that another one was faster. */
-static int claim(struct place *p, unsigned wait_ms)
+static int claim(struct assembly *a, unsigned wait_ms)
 {
 	const struct timespec pause = {0, POLL_NS};
 	unsigned waited = 0;
@@ -74,15 +74,15 @@ static int claim(struct place *p, unsigned wait_ms)
 	for (;; waited += POLL_NS / 1000000) {
 		_cleanup_close_ int fd = -1;
 
-		if (place_exists(p->dir, p->m->key))
+		if (assemble_exists(a->dir, a->m->key))
 			return -EEXIST;
-		if (mkdir(p->part, 0700) < 0 && errno != EEXIST)
+		if (mkdir(a->part, 0700) < 0 && errno != EEXIST)
 			return -errno;
-		fd = open(p->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		fd = open(a->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd < 0 && errno != ENOENT)
 			return -errno;
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(p->part, fd)) {
-			p->fd = steal_fd(&fd);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(a->part, fd)) {
+			a->fd = steal_fd(&fd);
 			return 0;
 		}
 		if (waited >= wait_ms)
@@ -91,9 +91,9 @@ static int claim(struct place *p, unsigned wait_ms)
 	}
 }
 
-static bool same_manifest(struct place *p, const char *text, size_t len)
+static bool same_manifest(struct assembly *a, const char *text, size_t len)
 {
-	_cleanup_close_ int fd = fileio_open(p->fd, MANIFEST);
+	_cleanup_close_ int fd = fileio_open(a->fd, MANIFEST);
 	_cleanup_free_ char *there = malloc(len + 1);
 	struct stat st;
 
@@ -101,10 +101,10 @@ static bool same_manifest(struct place *p, const char *text, size_t len)
 	       fileio_read_at(fd, there, len, 0) == 0 && memcmp(there, text, len) == 0;
 }
 
-static int write_manifest(struct place *p, const char *text, size_t len)
+static int write_manifest(struct assembly *a, const char *text, size_t len)
 {
 	_cleanup_close_ int fd = openat(
-		p->fd, MANIFEST, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		a->fd, MANIFEST, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	return fd < 0 ? -errno : fileio_write(fd, text, len);
 }
@@ -127,186 +127,186 @@ static int empty(int dir)
 	return r;
 }
 
-static void read_journal(struct place *p)
+static void read_journal(struct assembly *a)
 {
 	char line[LINE_BYTES];
 	unsigned file;
 	size_t chunk;
-	FILE *in = fdopen(dup(p->journal), "r");
+	FILE *in = fdopen(dup(a->journal), "r");
 
 	while (in && fgets(line, sizeof(line), in)) {
-		if (sscanf(line, "%u %zu\n", &file, &chunk) != 2 || file >= p->m->nfiles ||
-		    chunk >= p->m->files[file].nchunks || p->have[file][chunk])
+		if (sscanf(line, "%u %zu\n", &file, &chunk) != 2 || file >= a->m->nfiles ||
+		    chunk >= a->m->files[file].nchunks || a->have[file][chunk])
 			continue;
-		p->have[file][chunk] = true;
-		p->resumed += p->m->files[file].chunks[chunk].stored;
+		a->have[file][chunk] = true;
+		a->resumed += a->m->files[file].chunks[chunk].stored;
 	}
 	if (in)
 		fclose(in);
 }
 
-static int open_files(struct place *p)
+static int open_files(struct assembly *a)
 {
-	const mode_t mode = is_private(p->m) ? 0600 : 0644;
+	const mode_t mode = is_private(a->m) ? 0600 : 0644;
 
-	for (size_t i = 0; i < p->m->nfiles; i++) {
-		const struct manifest_file *f = &p->m->files[i];
+	for (size_t i = 0; i < a->m->nfiles; i++) {
+		const struct manifest_file *f = &a->m->files[i];
 
-		p->have[i] = calloc(MAX(f->nchunks, 1u), sizeof(bool));
-		p->files[i] =
-			openat(p->fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
-		if (!p->have[i] || p->files[i] < 0 || fchmod(p->files[i], mode) < 0 ||
-		    ftruncate(p->files[i], (off_t)f->bytes) < 0)
-			return p->have[i] ? -errno : -ENOMEM;
+		a->have[i] = calloc(MAX(f->nchunks, 1u), sizeof(bool));
+		a->files[i] =
+			openat(a->fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
+		if (!a->have[i] || a->files[i] < 0 || fchmod(a->files[i], mode) < 0 ||
+		    ftruncate(a->files[i], (off_t)f->bytes) < 0)
+			return a->have[i] ? -errno : -ENOMEM;
 	}
 	return 0;
 }
 
 /* Better now than when half of it was transferred. */
-static int check_space(const struct place *p)
+static int check_space(const struct assembly *a)
 {
 	struct statvfs fs;
 
-	if (p->resumed || fstatvfs(p->fd, &fs) < 0)
+	if (a->resumed || fstatvfs(a->fd, &fs) < 0)
 		return 0;
-	return (uint64_t)fs.f_bavail * fs.f_frsize < manifest_data(p->m) / 2 ? -ENOSPC : 0;
+	return (uint64_t)fs.f_bavail * fs.f_frsize < manifest_data(a->m) / 2 ? -ENOSPC : 0;
 }
 
-static int prepare(struct place *p, const char *text, size_t len)
+static int prepare(struct assembly *a, const char *text, size_t len)
 {
 	int r = 0;
 
-	if (!same_manifest(p, text, len)) {
-		r = empty(p->fd);
+	if (!same_manifest(a, text, len)) {
+		r = empty(a->fd);
 		if (r == 0)
-			r = write_manifest(p, text, len);
+			r = write_manifest(a, text, len);
 	}
 	if (r == 0)
-		p->journal = openat(p->fd, JOURNAL,
+		a->journal = openat(a->fd, JOURNAL,
 				    O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (r == 0 && p->journal < 0)
+	if (r == 0 && a->journal < 0)
 		r = -errno;
 	if (r == 0)
-		r = open_files(p);
+		r = open_files(a);
 	if (r < 0)
 		return r;
-	read_journal(p);
-	p->chunk = malloc(p->m->chunk_bytes);
-	return p->chunk ? check_space(p) : -ENOMEM;
+	read_journal(a);
+	a->chunk = malloc(a->m->chunk_bytes);
+	return a->chunk ? check_space(a) : -ENOMEM;
 }
 
-int place_open(const char *dir, const struct manifest *m, const char *text, size_t len,
-	       unsigned wait_ms, struct place *ret_p)
+int assemble_open(const char *dir, const struct manifest *m, const char *text, size_t len,
+		  unsigned wait_ms, struct assembly *ret_a)
 {
-	struct place *p = ret_p;
+	struct assembly *a = ret_a;
 	int r;
 
-	*p = (struct place){.m = m, .dirfd = -1, .fd = -1, .journal = -1};
+	*a = (struct assembly){.m = m, .dirfd = -1, .fd = -1, .journal = -1};
 	for (size_t i = 0; i < MANIFEST_FILES_MAX; i++)
-		p->files[i] = -1;
-	if (snprintf(p->dir, sizeof(p->dir), "%s", dir) >= (int)sizeof(p->dir) ||
-	    snprintf(p->part, sizeof(p->part), "%s/" STORE_PART "%s", dir, m->key) >=
-		    (int)sizeof(p->part))
+		a->files[i] = -1;
+	if (snprintf(a->dir, sizeof(a->dir), "%s", dir) >= (int)sizeof(a->dir) ||
+	    snprintf(a->part, sizeof(a->part), "%s/" STORE_PART "%s", dir, m->key) >=
+		    (int)sizeof(a->part))
 		return -ENAMETOOLONG;
 	if (mkdir(dir, is_private(m) ? 0700 : 0755) < 0 && errno != EEXIST)
 		return -errno;
-	p->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = p->dirfd < 0 ? -errno : claim(p, wait_ms);
+	a->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = a->dirfd < 0 ? -errno : claim(a, wait_ms);
 	if (r == 0)
-		r = prepare(p, text, len);
+		r = prepare(a, text, len);
 	if (r < 0)
-		place_close(p, r == -ENOSPC);
+		assemble_close(a, r == -ENOSPC);
 	return r;
 }
 
 /* ---- chunks ---- */
 
-int place_add(struct place *p, unsigned file, size_t chunk, const void *stored, size_t len)
+int assemble_add(struct assembly *a, unsigned file, size_t chunk, const void *stored, size_t len)
 {
-	const struct manifest_file *f = &p->m->files[file];
+	const struct manifest_file *f = &a->m->files[file];
 	const struct manifest_chunk *c = &f->chunks[chunk];
-	const uint32_t bytes = manifest_chunk_bytes(p->m, f, c->index);
+	const uint32_t bytes = manifest_chunk_bytes(a->m, f, c->index);
 	char line[LINE_BYTES];
 	int n, r;
 
 	if (len != c->stored)
 		return -EBADMSG;
-	r = chunk_unpack(stored, len, c->sha256, p->chunk, bytes);
+	r = chunk_unpack(stored, len, c->sha256, a->chunk, bytes);
 	if (r == 0)
-		r = sparse_write(p->files[file], p->chunk, bytes,
-				 (off_t)c->index * p->m->chunk_bytes);
+		r = sparse_write(a->files[file], a->chunk, bytes,
+				 (off_t)c->index * a->m->chunk_bytes);
 	if (r < 0)
 		return r;
-	p->have[file][chunk] = true;
+	a->have[file][chunk] = true;
 	n = snprintf(line, sizeof(line), "%u %zu\n", file, chunk);
-	return fileio_write(p->journal, line, (size_t)n);
+	return fileio_write(a->journal, line, (size_t)n);
 }
 
 /* ---- the end ---- */
 
-static int check_whole(struct place *p)
+static int check_whole(struct assembly *a)
 {
-	for (size_t i = 0; i < p->m->nfiles; i++) {
-		const struct manifest_file *f = &p->m->files[i];
+	for (size_t i = 0; i < a->m->nfiles; i++) {
+		const struct manifest_file *f = &a->m->files[i];
 		char sum[DIGEST_HEX];
 		int r;
 
 		for (size_t c = 0; c < f->nchunks; c++) {
-			if (!p->have[i][c])
+			if (!a->have[i][c])
 				return -EBADMSG;
 		}
-		r = sparse_sum(p->files[i], (off_t)f->bytes, sum);
+		r = sparse_sum(a->files[i], (off_t)f->bytes, sum);
 		if (r < 0)
 			return r;
 		if (strcmp(sum, f->sha256) != 0)
 			return -EBADMSG;
-		if (fsync(p->files[i]) < 0)
+		if (fsync(a->files[i]) < 0)
 			return -errno;
 	}
 	return 0;
 }
 
 /* Somebody else's of the same name is as good as ours. */
-static int give_name(struct place *p)
+static int give_name(struct assembly *a)
 {
-	if (unlinkat(p->fd, JOURNAL, 0) < 0 || unlinkat(p->fd, MANIFEST, 0) < 0 ||
-	    fchmod(p->fd, is_private(p->m) ? 0700 : 0755) < 0 || fsync(p->fd) < 0)
+	if (unlinkat(a->fd, JOURNAL, 0) < 0 || unlinkat(a->fd, MANIFEST, 0) < 0 ||
+	    fchmod(a->fd, is_private(a->m) ? 0700 : 0755) < 0 || fsync(a->fd) < 0)
 		return -errno;
-	if (renameat2(AT_FDCWD, p->part, p->dirfd, p->m->key, RENAME_NOREPLACE) < 0)
-		return place_exists(p->dir, p->m->key) ? -EEXIST : -errno;
-	return fsync(p->dirfd) < 0 ? -errno : 0;
+	if (renameat2(AT_FDCWD, a->part, a->dirfd, a->m->key, RENAME_NOREPLACE) < 0)
+		return assemble_exists(a->dir, a->m->key) ? -EEXIST : -errno;
+	return fsync(a->dirfd) < 0 ? -errno : 0;
 }
 
-int place_finish(struct place *p)
+int assemble_finish(struct assembly *a)
 {
-	int r = check_whole(p);
+	int r = check_whole(a);
 
 	if (r == 0)
-		r = give_name(p);
-	place_close(p, r < 0);
+		r = give_name(a);
+	assemble_close(a, r < 0);
 	return r == -EEXIST ? 0 : r;
 }
 
-void place_close(struct place *p, bool remove)
+void assemble_close(struct assembly *a, bool remove)
 {
-	if (remove && p->fd >= 0)
-		remove_tree(p->part);
+	if (remove && a->fd >= 0)
+		remove_tree(a->part);
 	for (size_t i = 0; i < MANIFEST_FILES_MAX; i++) {
-		if (p->files[i] >= 0)
-			close(p->files[i]);
-		p->files[i] = -1;
-		free(p->have[i]);
-		p->have[i] = NULL;
+		if (a->files[i] >= 0)
+			close(a->files[i]);
+		a->files[i] = -1;
+		free(a->have[i]);
+		a->have[i] = NULL;
 	}
-	free(p->chunk);
-	p->chunk = NULL;
-	cleanup_close(&p->journal);
-	cleanup_close(&p->fd);
-	cleanup_close(&p->dirfd);
-	p->journal = p->fd = p->dirfd = -1;
+	free(a->chunk);
+	a->chunk = NULL;
+	cleanup_close(&a->journal);
+	cleanup_close(&a->fd);
+	cleanup_close(&a->dirfd);
+	a->journal = a->fd = a->dirfd = -1;
 }
 
-void place_clean(const char *dir)
+void assemble_clean(const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;

@@ -12,7 +12,7 @@
  * - Files are open, with their sizes; `have` has a flag for each chunk that was checked and written.
  * - The directory is locked as long as it is open.
  */
-struct place {
+struct assembly {
 	const struct manifest *m; /* the caller's */
 	char dir[PATH_MAX], part[PATH_MAX];
 	int dirfd, fd, journal;
@@ -23,36 +23,36 @@ struct place {
 };
 
 /* Whether an object is there, whole. */
-bool place_exists(const char *dir, const char *key);
+bool assemble_exists(const char *dir, const char *key);
 
 /**
- * place_open() - Begin to put an object together, or go on where it was left
+ * assemble_open() - Begin to put an object together, or go on where it was left
  * @dir: Directory that is to have it, made if need be
- * @m: What it consists of; must outlive the place
+ * @m: What it consists of; must outlive the result
  * @text: The same as text, by which it is known whether what was begun is the same
  * @len: Bytes of it
  * @wait_ms: Wait for so long for somebody who is at it as well
- * @ret_p: Result; to be ended by place_finish() or place_close()
+ * @ret_a: Result; to be ended by assemble_finish() or assemble_close()
  *
  * Return: 0, -EEXIST if it is there, -EBUSY if somebody else is at it, -ENOSPC, or -errno.
  */
-int place_open(const char *dir, const struct manifest *m, const char *text, size_t len,
-	       unsigned wait_ms, struct place *ret_p);
+int assemble_open(const char *dir, const struct manifest *m, const char *text, size_t len,
+		  unsigned wait_ms, struct assembly *ret_a);
 
 /* Checks a chunk and writes it. Return: 0, -EBADMSG if it is not what the manifest says, -errno. */
-int place_add(struct place *p, unsigned file, size_t chunk, const void *stored, size_t len);
+int assemble_add(struct assembly *a, unsigned file, size_t chunk, const void *stored, size_t len);
 
 /**
- * place_finish() - Check the whole, and give it its name
+ * assemble_finish() - Check the whole, and give it its name
  *
  * Return: 0, -EBADMSG if it is not what the manifest says; it is then begun anew the next time.
  */
-int place_finish(struct place *p);
+int assemble_finish(struct assembly *a);
 
 /* Leaves what there is for the next time; or not, if @remove. */
-void place_close(struct place *p, bool remove);
+void assemble_close(struct assembly *a, bool remove);
 
 /* Removes what was begun a day ago or longer, and never finished. */
-void place_clean(const char *dir);
+void assemble_clean(const char *dir);
 
 #endif

@@ -43,7 +43,7 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
 }
 
-static int confine_files(const struct cell *cell)
+static int confine_files(const struct store_confinement *c)
 {
 	/* Names and certificates; the C library loads what resolves names when it is needed. */
 	static const char *const readable[] = {
@@ -53,14 +53,14 @@ static int confine_files(const struct cell *cell)
 	struct landlock_rule rules[ARRAY_SIZE(readable) + 3];
 	size_t n = 0;
 
-	for (size_t i = 0; cell->network && i < ARRAY_SIZE(readable); i++)
+	for (size_t i = 0; c->network && i < ARRAY_SIZE(readable); i++)
 		rules[n++] = (struct landlock_rule){.path = readable[i], .read = true};
-	if (cell->writable)
-		rules[n++] = (struct landlock_rule){.path = cell->writable, .tree = true};
-	if (cell->readable)
-		rules[n++] = (struct landlock_rule){.path = cell->readable, .read = true};
-	if (cell->ca_file)
-		rules[n++] = (struct landlock_rule){.path = cell->ca_file, .read = true};
+	if (c->writable)
+		rules[n++] = (struct landlock_rule){.path = c->writable, .tree = true};
+	if (c->readable)
+		rules[n++] = (struct landlock_rule){.path = c->readable, .read = true};
+	if (c->ca_file)
+		rules[n++] = (struct landlock_rule){.path = c->ca_file, .read = true};
 	return landlock_confine(rules, n, LANDLOCK_SCOPED);
 }
 
@@ -80,13 +80,13 @@ static int filter_calls(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
 }
 
-int cell_enter(struct cell *cell)
+int store_confine(struct store_confinement *c)
 {
 	/* With 0 the kernel would still hand a core to a program, if the host has one for that. */
 	const struct rlimit core = {1, 1}, memory = {MEMORY, MEMORY}, files = {FILES, FILES};
 	int r;
 
-	cell->why = "no_new_privs";
+	c->why = "no_new_privs";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	if (!BOUNDED)
@@ -95,14 +95,14 @@ int cell_enter(struct cell *cell)
 	(void)setrlimit(RLIMIT_CORE, &core);
 	(void)setrlimit(RLIMIT_NOFILE, &files);
 	(void)setrlimit(RLIMIT_AS, &memory);
-	cell->why = "capabilities";
+	c->why = "capabilities";
 	r = drop_capabilities();
 	if (r < 0)
 		return r;
-	cell->why = "Landlock";
-	r = confine_files(cell);
+	c->why = "Landlock";
+	r = confine_files(c);
 	if (r < 0)
 		return r;
-	cell->why = "system calls";
+	c->why = "system calls";
 	return filter_calls();
 }

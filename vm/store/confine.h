@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-struct cell {
+struct store_confinement {
 	const char *writable, *readable; /* directories with all below them, or NULL */
 	const char *ca_file;		 /* or NULL */
 	bool network;
@@ -13,6 +13,6 @@ struct cell {
 };
 
 /* For ever; where the kernel has no Landlock, without that. Return: 0 or -errno. */
-int cell_enter(struct cell *cell);
+int store_confine(struct store_confinement *c);
 
 #endif

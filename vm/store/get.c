@@ -26,7 +26,7 @@
 struct fetch {
 	struct store *st;
 	struct manifest m;
-	struct place place;
+	struct assembly assembly;
 	unsigned file; /* the next chunk to be asked for */
 	size_t chunk;
 	enum store_end end; /* STORE_DONE as long as all is well */
@@ -121,7 +121,7 @@ static void on_chunk(struct s3_request *req, int result)
 					   : store_refused(f->st, req->s3, result);
 		return;
 	}
-	r = place_add(&f->place, piece->file, piece->chunk, req->body.data, req->body.len);
+	r = assemble_add(&f->assembly, piece->file, piece->chunk, req->body.data, req->body.len);
 	if (r == -EBADMSG)
 		f->end = store_fail(f->st, STORE_DAMAGED, "a chunk is not what it should be: %s",
 				    req->object);
@@ -136,7 +136,7 @@ static bool ask_next(struct fetch *f, struct s3 *s3, struct piece *piece)
 	const struct manifest_chunk *c;
 
 	while (f->file < f->m.nfiles &&
-	       (f->chunk == f->m.files[f->file].nchunks || f->place.have[f->file][f->chunk])) {
+	       (f->chunk == f->m.files[f->file].nchunks || f->assembly.have[f->file][f->chunk])) {
 		if (f->chunk < f->m.files[f->file].nchunks) {
 			f->chunk++;
 		} else {
@@ -162,7 +162,7 @@ static bool ask_next(struct fetch *f, struct s3 *s3, struct piece *piece)
 
 static void fetch_chunks(struct fetch *f, struct s3 *s3)
 {
-	const uint64_t all = manifest_stored(&f->m) - f->place.resumed;
+	const uint64_t all = manifest_stored(&f->m) - f->assembly.resumed;
 	bool more = true;
 	unsigned busy = 1;
 	time_t said = 0;
@@ -185,22 +185,22 @@ static void fetch_chunks(struct fetch *f, struct s3 *s3)
 static enum store_end fetch_into(struct fetch *f, struct s3 *s3, const char *dir)
 {
 	struct timespec now;
-	int r = place_open(dir, &f->m, f->lookup.body.data, f->lookup.body.len,
-			   MIN(f->st->s3.timeout_s * 1000, SHARE_MS), &f->place);
+	int r = assemble_open(dir, &f->m, f->lookup.body.data, f->lookup.body.len,
+			      MIN(f->st->s3.timeout_s * 1000, SHARE_MS), &f->assembly);
 
 	if (r == -EEXIST)
 		return STORE_DONE;
 	if (r < 0)
 		return store_fail(f->st, STORE_FAILED, "%s: %s", dir, strerror(-r));
-	if (f->place.resumed)
+	if (f->assembly.resumed)
 		store_say("going on where it was left: %" PRIu64 " KiB are there",
-			  f->place.resumed >> 10);
+			  f->assembly.resumed >> 10);
 	fetch_chunks(f, s3);
 	if (f->end != STORE_DONE) {
-		place_close(&f->place, f->end == STORE_FAILED);
+		assemble_close(&f->assembly, f->end == STORE_FAILED);
 		return f->end;
 	}
-	r = place_finish(&f->place);
+	r = assemble_finish(&f->assembly);
 	if (r < 0)
 		return store_fail(f->st, r == -EBADMSG ? STORE_DAMAGED : STORE_FAILED,
 				  "the whole is not what it should be: %s", strerror(-r));
@@ -218,8 +218,8 @@ enum store_end store_get(struct store *st, enum store_kind kind, const char *key
 	enum store_end end;
 	struct s3 *s3;
 
-	place_clean(dir);
-	if (place_exists(dir, key))
+	assemble_clean(dir);
+	if (assemble_exists(dir, key))
 		return STORE_DONE;
 	f = calloc(1, sizeof(*f));
 	s3 = s3_new(&st->s3);

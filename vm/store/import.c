@@ -33,9 +33,9 @@ struct import {
 	const char *cache;
 	int fd;
 	struct manifest m;
-	struct place place;
-	bool open;   /* chunks of `m` are to come */
-	bool placed; /* and are written; if not, it was there */
+	struct assembly assembly;
+	bool open;	 /* chunks of `m` are to come */
+	bool assembling; /* and are written; if not, it was there */
 	unsigned file;
 	size_t chunk;
 	unsigned objects, passed;
@@ -54,16 +54,16 @@ static bool seek_chunk(struct import *im)
 
 static int finish_object(struct import *im)
 {
-	int r = im->placed ? place_finish(&im->place) : 0;
+	int r = im->assembling ? assemble_finish(&im->assembly) : 0;
 
 	im->open = false;
 	if (r == 0) {
 		im->objects++;
-		im->passed += !im->placed;
+		im->passed += !im->assembling;
 		store_say("%s %.40s: %s", store_kind_str(im->m.kind), im->m.key,
-			  im->placed ? "imported" : "was there");
+			  im->assembling ? "imported" : "was there");
 	}
-	im->placed = false;
+	im->assembling = false;
 	manifest_clear(&im->m);
 	return r;
 }
@@ -76,14 +76,14 @@ static int on_manifest(struct import *im, size_t len)
 	if (r < 0)
 		return r;
 	snprintf(dir, sizeof(dir), "%s/%s", im->cache, store_kind_dir(im->m.kind));
-	place_clean(dir);
-	r = place_open(dir, &im->m, im->data, len, SHARE_MS, &im->place);
+	assemble_clean(dir);
+	r = assemble_open(dir, &im->m, im->data, len, SHARE_MS, &im->assembly);
 	if (r < 0 && r != -EEXIST) {
 		manifest_clear(&im->m);
 		return r;
 	}
 	im->open = true;
-	im->placed = r == 0;
+	im->assembling = r == 0;
 	im->file = 0;
 	im->chunk = 0;
 	return seek_chunk(im) ? 0 : finish_object(im);
@@ -95,8 +95,8 @@ static int on_chunk(struct import *im, size_t len)
 
 	if (!im->open)
 		return -EBADMSG;
-	if (im->placed && !im->place.have[im->file][im->chunk])
-		r = place_add(&im->place, im->file, im->chunk, im->data, len);
+	if (im->assembling && !im->assembly.have[im->file][im->chunk])
+		r = assemble_add(&im->assembly, im->file, im->chunk, im->data, len);
 	im->chunk++;
 	return r < 0 || seek_chunk(im) ? r : finish_object(im);
 }
@@ -135,7 +135,7 @@ static int on_link(struct import *im, size_t len)
 	if (r < 0)
 		return r;
 	snprintf(images, sizeof(images), "%s/%s", im->cache, store_kind_dir(STORE_IMAGE));
-	if (!place_exists(images, key) ||
+	if (!assemble_exists(images, key) ||
 	    snprintf(path, sizeof(path), "%s/.lock", images) >= (int)sizeof(path))
 		return -EBADMSG;
 	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -188,8 +188,8 @@ enum store_end store_import(struct store *st, const char *cache, int fd)
 		r = -EBADMSG;
 	while (r == 0)
 		r = next_record(&im);
-	if (im.placed)
-		place_close(&im.place, true);
+	if (im.assembling)
+		assemble_close(&im.assembly, true);
 	manifest_clear(&im.m);
 	free(im.data);
 	if (r < 0)

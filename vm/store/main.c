@@ -162,7 +162,7 @@ static enum store_end transfer(struct store *st, char **argv, bool get)
 	const char *key = argv[2], *dir = argv[3], *why;
 	size_t len = st->s3.url ? strlen(st->s3.url) : 0;
 	static char url[1100];
-	struct cell cell = {.network = true, .ca_file = st->s3.ca_file};
+	struct store_confinement c = {.network = true, .ca_file = st->s3.ca_file};
 
 	if (kind == STORE_NKINDS || !store_key_valid(key) || !st->s3.url)
 		usage();
@@ -174,9 +174,9 @@ static enum store_end transfer(struct store *st, char **argv, bool get)
 		return store_fail(st, STORE_FAILED, "the address of the store: %s", why);
 	if (get && mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return store_fail(st, STORE_FAILED, "%s: %s", dir, strerror(errno));
-	*(get ? &cell.writable : &cell.readable) = dir;
-	if (cell_enter(&cell) < 0)
-		return store_fail(st, STORE_FAILED, "can't confine itself: %s", cell.why);
+	*(get ? &c.writable : &c.readable) = dir;
+	if (store_confine(&c) < 0)
+		return store_fail(st, STORE_FAILED, "can't confine itself: %s", c.why);
 	return get ? store_get(st, kind, key, dir) : store_put(st, kind, key, dir);
 }
 
@@ -204,7 +204,7 @@ static struct store_item parse_item(const char *text)
 	return item;
 }
 
-/* Reads nothing but what is ours, so it needs no cell. */
+/* Reads nothing but what is ours, so it is not confined. */
 static enum store_end export(struct store *st, int argc, char **argv) {
 	struct store_item *items = calloc((size_t)argc, sizeof(*items));
 	const char *file = argv[1], *cache = argv[2];
@@ -227,7 +227,7 @@ static enum store_end export(struct store *st, int argc, char **argv) {
 static enum store_end import(struct store *st, char **argv)
 {
 	const char *file = argv[1], *cache = argv[2];
-	struct cell cell = {.writable = cache};
+	struct store_confinement c = {.writable = cache};
 	_cleanup_close_ int fd = -1;
 
 	fd = strcmp(file, "-") == 0 ? dup(STDIN_FILENO) : open(file, O_RDONLY | O_CLOEXEC);
@@ -235,8 +235,8 @@ static enum store_end import(struct store *st, char **argv)
 		return store_fail(st, STORE_FAILED, "%s: %s", file, strerror(errno));
 	if (mkdir(cache, 0755) < 0 && errno != EEXIST)
 		return store_fail(st, STORE_FAILED, "%s: %s", cache, strerror(errno));
-	if (cell_enter(&cell) < 0)
-		return store_fail(st, STORE_FAILED, "can't confine itself: %s", cell.why);
+	if (store_confine(&c) < 0)
+		return store_fail(st, STORE_FAILED, "can't confine itself: %s", c.why);
 	return store_import(st, cache, fd);
 }
 

@@ -76,11 +76,11 @@ static void no_device(void **state)
 /* Asks for what looks through changes, with @fd for their directory. */
 static void ask_for_changes(struct jail_bed_result *r, int fd)
 {
-	static const char *const argv[] = {TREE_LIST, NULL}, *const envp[] = {NULL};
+	static const char *const argv[] = {OVERLAY_LIST, NULL}, *const envp[] = {NULL};
 	const struct jail_spec spec = jail_bed_usual();
 	const struct free_job job = {.argv = argv,
 				     .envp = envp,
-				     .target = {{0, TREE_UPPER_FD}},
+				     .target = {{0, OVERLAY_UPPER_FD}},
 				     .ntargets = 1,
 				     .flags = SPAWN_TREE,
 				     .jail = &spec};

@@ -69,7 +69,7 @@ static int on_place(const char *path, const struct stat *st, int type, struct FT
 static bool find_group(const char *file, char ret_path[PATH_MAX])
 {
 	/* Of all spawners of this process the number is the same. */
-	snprintf(sought.name, sizeof(sought.name), JAIL_GROUP_PREFIX "%08x", jail_lot());
+	snprintf(sought.name, sizeof(sought.name), JAIL_GROUP_PREFIX "%08x", jail_instance_id());
 	sought.file = file;
 	if (nftw("/sys/fs/cgroup", on_place, 16, FTW_PHYS) != 1)
 		return false;

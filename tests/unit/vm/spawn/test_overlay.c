@@ -57,7 +57,7 @@ static void links(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int r = tree_link_target(cases[i].target, cases[i].depth, target);
+		int r = overlay_link_target(cases[i].target, cases[i].depth, target);
 
 		if (r != (cases[i].want ? 0 : -ENOTSUP) ||
 		    (r == 0 && strcmp(target, cases[i].want) != 0))
@@ -73,10 +73,10 @@ static void long_links(void **state)
 	(void)state;
 	memset(link, 'a', sizeof(link) - 1);
 	link[sizeof(link) - 1] = '\0';
-	assert_int_equal(tree_link_target(link, 0, target), 0);
+	assert_int_equal(overlay_link_target(link, 0, target), 0);
 	memcpy(link, "/home/user/", strlen("/home/user/"));
-	assert_int_equal(tree_link_target(link, 0, target), 0);
-	assert_int_equal(tree_link_target(link, 99, target), -ENOTSUP); /* it does not fit */
+	assert_int_equal(overlay_link_target(link, 0, target), 0);
+	assert_int_equal(overlay_link_target(link, 99, target), -ENOTSUP); /* it does not fit */
 }
 
 /* What looks like a file and is none when it is opened. */
@@ -93,24 +93,24 @@ static void opens_only_what_it_is(void **state)
 	assert_int_equal(symlinkat("d", top, "link"), 0);
 	fd = openat(top, "file", O_CREAT | O_WRONLY, 0600);
 	close(fd);
-	fd = tree_open(top, "file", S_IFREG, O_RDONLY);
+	fd = overlay_open(top, "file", S_IFREG, O_RDONLY);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(tree_open(top, "fifo", S_IFREG, O_RDONLY),
+	assert_int_equal(overlay_open(top, "fifo", S_IFREG, O_RDONLY),
 			 -ESTALE); /* and does not wait */
-	assert_int_equal(tree_open(top, "link", S_IFDIR, O_RDONLY), -ESTALE);
-	assert_int_equal(tree_open(top, "d", S_IFREG, O_RDONLY), -ESTALE);
-	assert_int_equal(tree_open(top, "..", S_IFDIR, O_RDONLY), -EXDEV);
+	assert_int_equal(overlay_open(top, "link", S_IFDIR, O_RDONLY), -ESTALE);
+	assert_int_equal(overlay_open(top, "d", S_IFREG, O_RDONLY), -ESTALE);
+	assert_int_equal(overlay_open(top, "..", S_IFDIR, O_RDONLY), -EXDEV);
 	/* Removing does not follow either. */
 	snprintf(path, sizeof(path), "%s/d/x", dir);
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
 	close(fd);
-	assert_int_equal(tree_remove(top, "link", 0), 0);
+	assert_int_equal(overlay_remove(top, "link", 0), 0);
 	assert_int_equal(access(path, F_OK), 0);
-	assert_int_equal(tree_remove(top, "d", 0), 0);
-	assert_int_equal(tree_remove(top, "fifo", 0), 0);
-	assert_int_equal(tree_remove(top, "file", 0), 0);
-	assert_int_equal(tree_remove(top, "nothing", 0), 0);
+	assert_int_equal(overlay_remove(top, "d", 0), 0);
+	assert_int_equal(overlay_remove(top, "fifo", 0), 0);
+	assert_int_equal(overlay_remove(top, "file", 0), 0);
+	assert_int_equal(overlay_remove(top, "nothing", 0), 0);
 	close(top);
 	assert_int_equal(rmdir(dir), 0);
 }
@@ -164,10 +164,10 @@ static void commit_one(int err, const char *want)
 		if (chroot(dir) < 0 || chdir("/") < 0)
 			_exit(2);
 		upper = open("/upper", O_RDONLY | O_DIRECTORY);
-		if (dup2(begin[0], TREE_BEGIN_FD) < 0 || dup2(said[1], TREE_WORDS_FD) < 0 ||
-		    dup2(upper, TREE_UPPER_FD) < 0)
+		if (dup2(begin[0], OVERLAY_BEGIN_FD) < 0 || dup2(said[1], OVERLAY_WORDS_FD) < 0 ||
+		    dup2(upper, OVERLAY_UPPER_FD) < 0)
 			_exit(2);
-		tree_serve(TREE_COMMIT);
+		overlay_diff_serve(OVERLAY_COMMIT);
 	}
 	close(said[1]);
 	assert_int_equal(write(begin[1], "xx", 2), 2);

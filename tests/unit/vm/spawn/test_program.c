@@ -26,21 +26,21 @@ static void on_line(struct words *w, char *text)
 	nlines++;
 }
 
-static void on_over(struct tool *t)
+static void on_over(struct program *t)
 {
 	(void)t;
 	nlines_at_end = nlines;
 	nover++;
 }
 
-static void start(struct tool *t, struct words *w, const char *const argv[],
+static void start(struct program *t, struct words *w, const char *const argv[],
 		  const char *const envp[])
 {
 	nover = nlines = nlines_at_end = 0;
 	said[0] = '\0';
 	*w = (struct words){.line = on_line};
-	*t = (struct tool){.words = w, .over = on_over};
-	assert_int_equal(spawner_bed_tool(t, argv, envp), 0);
+	*t = (struct program){.words = w, .over = on_over};
+	assert_int_equal(spawner_bed_told(t, argv, envp), 0);
 }
 
 static void await(void)
@@ -50,7 +50,7 @@ static void await(void)
 }
 
 /* Runs a shell script to its end. */
-static void run(struct tool *t, struct words *w, const char *script, const char *const envp[])
+static void run(struct program *t, struct words *w, const char *script, const char *const envp[])
 {
 	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
 
@@ -64,7 +64,7 @@ static const char *const no_env[] = {NULL};
 static void words_and_status(void **state)
 {
 	struct words w;
-	struct tool t;
+	struct program t;
 
 	(void)state;
 	run(&t, &w, "echo one; echo two >&2; printf three; exit 3", no_env);
@@ -81,7 +81,7 @@ static void words_and_status(void **state)
 static void many_words(void **state)
 {
 	struct words w;
-	struct tool t;
+	struct program t;
 
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
@@ -96,7 +96,7 @@ static void not_there(void **state)
 {
 	static const char *const argv[] = {"/nonexistent/program", NULL};
 	struct words w;
-	struct tool t;
+	struct program t;
 
 	(void)state;
 	start(&t, &w, argv, no_env);
@@ -109,7 +109,7 @@ static void not_there(void **state)
 static void left_behind(void **state)
 {
 	struct words w;
-	struct tool t;
+	struct program t;
 
 	(void)state;
 	run(&t, &w, "sleep 1000 & echo mine; exit 0", no_env);
@@ -121,7 +121,7 @@ static void killed(void **state)
 {
 	static const char *const argv[] = {"/bin/sh", "-c", "echo begun; exec sleep 1000", NULL};
 	struct words w;
-	struct tool t;
+	struct program t;
 
 	(void)state;
 	start(&t, &w, argv, no_env);
@@ -136,12 +136,12 @@ static void killed(void **state)
 
 static const char *const again_argv[] = {"/bin/sh", "-c", "echo again", NULL};
 
-static void on_over_again(struct tool *t)
+static void on_over_again(struct program *t)
 {
 	if (++nover == 3)
 		return;
-	*t = (struct tool){.words = t->words, .over = on_over_again};
-	assert_int_equal(spawner_bed_tool(t, again_argv, no_env), 0);
+	*t = (struct program){.words = t->words, .over = on_over_again};
+	assert_int_equal(spawner_bed_told(t, again_argv, no_env), 0);
 }
 
 static void on_line_again(struct words *w, char *text)
@@ -155,11 +155,11 @@ static void on_line_again(struct words *w, char *text)
 static void one_after_the_other(void **state)
 {
 	struct words w = {.line = on_line_again};
-	struct tool t = {.words = &w, .over = on_over_again};
+	struct program t = {.words = &w, .over = on_over_again};
 
 	(void)state;
 	nover = nlines = 0;
-	assert_int_equal(spawner_bed_tool(&t, again_argv, no_env), 0);
+	assert_int_equal(spawner_bed_told(&t, again_argv, no_env), 0);
 	while (nover < 3)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(nlines, 3);

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
-#include "vm/spawn/capture.h"
+#include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
 #include "vm/spawn/client.h"
 #include "vm/base/util.h"
@@ -39,27 +39,27 @@ static int setup(void **state)
 
 static unsigned ndone;
 
-static void on_done(struct capture *c)
+static void on_done(struct program *c)
 {
 	(void)c;
 	ndone++;
 }
 
 /* Runs a shell script to its end. */
-static void run(struct capture *c, const char *script, uint32_t flags, unsigned ms)
+static void run(struct program *c, const char *script, uint32_t flags, unsigned ms)
 {
 	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
 
 	memset(c, 0, sizeof(*c));
 	ndone = 0;
-	assert_int_equal(spawner_bed_capture(c, argv, flags, ms, on_done), 0);
+	assert_int_equal(spawner_bed_kept(c, argv, flags, ms, on_done), 0);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 }
 
 static void output_and_status(void **state)
 {
-	struct capture c;
+	struct program c;
 
 	(void)state;
 	run(&c, "echo hello; echo lost >&2; exit 3", 0, 5000);
@@ -74,7 +74,7 @@ static void output_and_status(void **state)
 
 static void more_than_is_kept(void **state)
 {
-	struct capture c;
+	struct program c;
 
 	(void)state;
 	run(&c, "yes | head -c 300000", 0, 10000);
@@ -85,11 +85,11 @@ static void more_than_is_kept(void **state)
 static void not_there(void **state)
 {
 	static const char *const argv[] = {"/nonexistent/program", NULL};
-	struct capture c = {0};
+	struct program c = {0};
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(spawner_bed_capture(&c, argv, 0, 1000, on_done), 0);
+	assert_int_equal(spawner_bed_kept(&c, argv, 0, 1000, on_done), 0);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(c.failed, -ENOENT);
@@ -97,7 +97,7 @@ static void not_there(void **state)
 
 static void deadline(void **state)
 {
-	struct capture c;
+	struct program c;
 
 	(void)state;
 	run(&c, "echo before; exec sleep 1000", 0, 100);
@@ -110,7 +110,7 @@ static void deadline(void **state)
  * privileges, a session of its own, and an empty environment. */
 static void clean_child(void **state)
 {
-	struct capture c;
+	struct program c;
 	char *end;
 	long pid;
 
@@ -135,7 +135,7 @@ static void clean_child(void **state)
 static void probes_kvm(void **state)
 {
 	struct kvm_verdict v;
-	struct capture c;
+	struct program c;
 
 	(void)state;
 	run(&c, "", SPAWN_KVM_PROBE, 2000);
@@ -147,13 +147,13 @@ static void probes_kvm(void **state)
 static void many(void **state)
 {
 	static const char *const argv[] = {"/bin/true", NULL};
-	static struct capture c[200];
+	static struct program c[200];
 
 	(void)state;
 	memset(c, 0, sizeof(c));
 	ndone = 0;
 	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(spawner_bed_capture(&c[i], argv, 0, 30000, on_done), 0);
+		assert_int_equal(spawner_bed_kept(&c[i], argv, 0, 30000, on_done), 0);
 	while (ndone < 200)
 		uv_run(&loop, UV_RUN_ONCE);
 	for (unsigned i = 0; i < 200; i++) {
@@ -166,12 +166,12 @@ static void many(void **state)
 static void killed_early(void **state)
 {
 	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
-	struct capture c = {0};
+	struct program c = {0};
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(spawner_bed_capture(&c, argv, 0, 30000, on_done), 0);
-	capture_kill(&c);
+	assert_int_equal(spawner_bed_kept(&c, argv, 0, 30000, on_done), 0);
+	child_kill(&c.child);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_true(WIFSIGNALED(c.status));
@@ -188,7 +188,7 @@ static bool gone_within(pid_t pid, int ms)
 /* What a child leaves behind dies with it. */
 static void orphans(void **state)
 {
-	struct capture c;
+	struct program c;
 
 	(void)state;
 	run(&c, "sleep 1000 >/dev/null & echo $!", 0, 5000);
@@ -200,23 +200,23 @@ static void big_request(void **state)
 {
 	static char text[SPAWN_MESSAGE_MAX];
 	const char *const argv[] = {"/bin/echo", text, NULL};
-	struct capture c = {0};
+	struct program c = {0};
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
-	assert_int_equal(spawner_bed_capture(&c, argv, 0, 1000, on_done), -E2BIG);
+	assert_int_equal(spawner_bed_kept(&c, argv, 0, 1000, on_done), -E2BIG);
 }
 
 /* Without its spawner the daemon learns it, and nothing it had is left. */
 static void spawner_dies(void **state)
 {
 	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
-	struct capture c = {0}, late = {0};
+	struct program c = {0}, late = {0};
 	pid_t child;
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(spawner_bed_capture(&c, argv, 0, 30000, on_done), 0);
+	assert_int_equal(spawner_bed_kept(&c, argv, 0, 30000, on_done), 0);
 	while (c.child.state != CHILD_RUNNING)
 		uv_run(&loop, UV_RUN_ONCE);
 	child = c.child.pid;
@@ -225,13 +225,13 @@ static void spawner_dies(void **state)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_true(WIFSIGNALED(c.status));
 	assert_true(gone_within(child, 2000));
-	assert_int_equal(spawner_bed_capture(&late, argv, 0, 1000, on_done), -EPIPE);
+	assert_int_equal(spawner_bed_kept(&late, argv, 0, 1000, on_done), -EPIPE);
 }
 
 /* The signals of a terminal and of `pkill` are not for the spawner. */
 static void ignores_signals(void **state)
 {
-	struct capture c;
+	struct program c;
 
 	(void)state;
 	kill(spawner_pid(sp), SIGTERM);
@@ -244,7 +244,7 @@ static void ignores_signals(void **state)
 
 static void only_child(const char *what)
 {
-	struct capture c;
+	struct program c;
 
 	for (int i = 0; i < 500; i++) {
 		run(&c, "read -r all < /proc/$PPID/task/$PPID/children; test \"$all\" = $$", 0,
@@ -260,7 +260,7 @@ static void only_child(const char *what)
 static void no_descriptors(void **state)
 {
 	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
-	struct capture c = {0}, after;
+	struct program c = {0}, after;
 	struct rlimit before, few;
 	int *filler, n = 0;
 
@@ -270,7 +270,7 @@ static void no_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	filler = calloc(few.rlim_cur, sizeof(*filler));
 	ndone = 0;
-	assert_int_equal(spawner_bed_capture(&c, argv, 0, 60000, on_done), 0);
+	assert_int_equal(spawner_bed_kept(&c, argv, 0, 60000, on_done), 0);
 	while ((filler[n] = dup(STDERR_FILENO)) >= 0)
 		n++;
 	assert_int_equal(errno, EMFILE);
