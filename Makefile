@@ -36,13 +36,12 @@ below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
 in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/landlock.c
-net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,buf fdpass)
-dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,packets fdpass) vm/net/filter/address.c
-store_c := $(filter-out vm/build/store_client.c,$(wildcard vm/store/*.c)) vm/jail/seccomp.c \
+net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass net_reason)
+dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass packets)
+store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
 # What the daemon shares with these programs.
-shared_c := $(call in,vm/net/filter,address allow reason) vm/store/kind.c \
-	agent/protocol.c agent/files/lockbook.c
+shared_c := vm/store/kind.c agent/protocol.c agent/files/lockbook.c
 daemon_c := $(fs_c) $(filter-out vm/store/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
 host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
 unit_c := $(foreach f,$(call below,tests/unit) $(wildcard tests/unit/*/*/*/*.c),$(if $(filter test_%,$(notdir $(f))),$(f)))
@@ -116,7 +115,7 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 
 # Plays the daemon's and the dialer's part for xsbxfs-net.
 netbed_c := tests/net/netbed.c $(call in,vm/net,gateway gateway_dial dialer) \
-	$(filter-out vm/net/dial/main.c,$(sort $(dial_c) $(filter vm/net/%,$(shared_c))))
+	$(call in,vm/base,allow net_reason) $(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/netbed: $(call objs,obj,$(netbed_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)

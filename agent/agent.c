@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's server: its parts put together, and who waits for what. */
+/* The agent: its parts put together, and who waits for what. */
 #include "agent.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -20,7 +21,6 @@
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
 #include "agent/guest/quota.h"
-#include "agent/interp/spare.h"
 #include "agent/core/util.h"
 
 /*
@@ -49,8 +49,8 @@ static void send_ready(struct agent *a, struct debt *d)
 	d->due = false;
 	if (!f)
 		return;
-	put_str(&f->out, proto_cstr(a->interp->version));
-	put_u64(&f->out, a->interp->start_us);
+	put_str(&f->out, proto_cstr(a->spares.active->version));
+	put_u64(&f->out, a->spares.active->start_us);
 	conn_send(&a->conn, f);
 }
 
@@ -108,6 +108,20 @@ void agent_fail(struct agent *a, int error, const char *what)
 		run_refuse(&a->run);
 }
 
+/* Return: false if there is none in reserve. */
+static bool take_spare(struct agent *a)
+{
+	const enum spare_taken taken = spare_take(&a->spares, a->warm.due);
+
+	if (taken != SPARE_TAKEN)
+		return taken == SPARE_SOON;
+	/* What was ready before a snapshot, or is a copy, has the randomness of others. */
+	if (!a->seed_due)
+		a->seed_due = getrandom(a->seed, sizeof(a->seed), 0) == sizeof(a->seed);
+	a->idle_since = now_us();
+	return true;
+}
+
 /* No interpreter: start one if it is wanted. */
 static void advance_none(struct agent *a)
 {
@@ -123,10 +137,10 @@ static void advance_none(struct agent *a)
 		agent_fail(a, EINVAL, "no SETUP has named a language");
 		return;
 	}
-	if (spare_take(a))
+	if (take_spare(a))
 		return;
 	a->seed_due = false; /* a new process has new randomness */
-	r = interp_start(a->interp, INTERP_ACTIVE, &step);
+	r = interp_start(a->spares.active, INTERP_ACTIVE, &step);
 	if (r < 0) {
 		a->wanted = false;
 		agent_fail(a, -r, step);
@@ -136,7 +150,8 @@ static void advance_none(struct agent *a)
 /* Can the seed travel with the run that waits? */
 static bool takes_seed(const struct agent *a)
 {
-	return a->seed_due && a->run.state == RUN_WAITING && !a->warm.due && a->interp->can_seed;
+	return a->seed_due && a->run.state == RUN_WAITING && !a->warm.due &&
+	       a->spares.active->can_seed;
 }
 
 /* An idle interpreter: give it what waits for one. A new seed comes before everything else, or along
@@ -153,16 +168,16 @@ static void advance_idle(struct agent *a)
 	if (a->seed_due) {
 		a->seed_due = false;
 		a->seeding = true;
-		r = interp_seed(a->interp, a->seed);
+		r = interp_seed(a->spares.active, a->seed);
 	} else if (a->warm.due) {
-		if (spare_warm(a))
+		if (spare_warm(&a->spares))
 			send_ready(a, &a->warm);
-	} else if (a->run.state == RUN_WAITING && interp_listens(a->interp)) {
+	} else if (a->run.state == RUN_WAITING && interp_listens(a->spares.active)) {
 		run_begin(&a->run, seed);
 	}
 	if (r < 0) {
 		log_line("cannot talk to the interpreter: %s", strerror(-r));
-		interp_give_up(a->interp);
+		interp_give_up(a->spares.active);
 	}
 }
 
@@ -178,28 +193,28 @@ void agent_advance(struct agent *a)
 		run_gone(&a->run, &a->loss);
 	}
 	seeded = (!a->seed_due && !a->seeding) || takes_seed(a);
-	if (a->interp->state == INTERP_NONE)
+	if (a->spares.active->state == INTERP_NONE)
 		advance_none(a);
 	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
 	if (a->hello.due && seeded && (a->run.state == RUN_NONE || a->run.state == RUN_WAITING))
 		send_hello_ok(a);
-	if (a->interp->state == INTERP_IDLE && a->ready.due && seeded)
+	if (a->spares.active->state == INTERP_IDLE && a->ready.due && seeded)
 		send_ready(a, &a->ready);
-	if (a->interp->state == INTERP_IDLE)
+	if (a->spares.active->state == INTERP_IDLE)
 		advance_idle(a);
 	/* It may have become the zygote, of which there is to be a copy. */
-	spare_advance(a);
+	spare_advance(&a->spares);
 }
 
 static void on_interp_ready(struct interp *i)
 {
 	struct agent *a = i->owner;
 
-	if (i == a->interp) {
+	if (i == a->spares.active) {
 		interp_set_rank(i, INTERP_ACTIVE);
 		a->idle_since = now_us();
 	} else {
-		spare_on_ready(a);
+		spare_on_ready(&a->spares);
 	}
 	log_line("%s is ready after %u ms", i->version, (unsigned)(i->start_us / 1000));
 }
@@ -208,8 +223,8 @@ static void on_interp_done(struct interp *i, enum driver_type what, int status)
 {
 	struct agent *a = i->owner;
 
-	if (i != a->interp)
-		spare_on_done(a, i, what, status);
+	if (i != a->spares.active)
+		spare_on_done(&a->spares, i, what, status);
 	else if (what == DRIVER_RUN)
 		run_on_done(&a->run, status);
 	else if (what == DRIVER_SEED)
@@ -253,8 +268,8 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 	struct agent *a = i->owner;
 	bool turn = was == INTERP_BUSY && i->doing == DRIVER_RUN;
 
-	if (i != a->interp) {
-		spare_on_death(a, i, was, wait_status);
+	if (i != a->spares.active) {
+		spare_on_death(&a->spares, i, was, wait_status);
 		return;
 	}
 	a->seeding = false;
@@ -275,7 +290,7 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 		died_on_the_way(a, "while warming up", wait_status);
 	/* A reset kills an idle or starting one on purpose. */
 	if (was == INTERP_STARTING && !a->restart && i->rank == INTERP_SPARE) {
-		spare_fail(a, a->zygote, "its copy ended before it was ready");
+		spare_fail(&a->spares, a->spares.zygote, "its copy ended before it was ready");
 	} else if (was == INTERP_STARTING && !a->restart) {
 		died_on_the_way(a, "before it was ready", wait_status);
 	}
@@ -286,8 +301,9 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 
 void agent_restart(struct agent *a)
 {
-	a->restart = a->interp->state != INTERP_NONE; /* also if it is ending: nobody misses it */
-	interp_kill(a->interp);
+	a->restart =
+		a->spares.active->state != INTERP_NONE; /* also if it is ending: nobody misses it */
+	interp_kill(a->spares.active);
 }
 
 static void on_swept(struct killer *k)
@@ -323,9 +339,10 @@ static void on_signal(struct loop_source *s, uint32_t events)
 	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
 		size_t n = 0;
 
-		while (n < ARRAY_SIZE(a->slots) && !interp_reaped(&a->slots[n], pid, status, &ru))
+		while (n < ARRAY_SIZE(a->spares.slots) &&
+		       !interp_reaped(&a->spares.slots[n], pid, status, &ru))
 			n++;
-		if (n == ARRAY_SIZE(a->slots))
+		if (n == ARRAY_SIZE(a->spares.slots))
 			run_on_orphan(&a->run, pid, &ru);
 	}
 }
@@ -356,7 +373,7 @@ static void on_memory_spent(struct swap_guard *g)
 	if (run_out_of_memory(&a->run, again) || a->sweeper.active)
 		return;
 	log_line("what earlier runs left behind takes more memory than there is");
-	if (a->interp->holds)
+	if (a->spares.active->holds)
 		loss_note(&a->loss, PROTO_GONE_OOM, 0);
 	agent_restart(a);
 	killer_start(&a->sweeper, NULL, 0);
@@ -421,34 +438,45 @@ static int signals_init(struct agent *a)
 	return loop_watch(&a->loop, &a->signals, EPOLLIN);
 }
 
+static bool is_quiet(const struct spares *s)
+{
+	const struct agent *a = container_of(s, const struct agent, spares);
+
+	return a->run.state == RUN_NONE && !a->ready.due && !a->warm.due;
+}
+
+static void on_changed(struct spares *s)
+{
+	container_of(s, struct agent, spares)->run.interp = s->active;
+}
+
 static void interps_init(struct agent *a)
 {
 	a->config.language = -1;
-	a->interp = &a->slots[0];
-	a->spare = &a->slots[1];
-	a->zygote = &a->slots[2];
-	for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++) {
-		a->slots[n] = (struct interp){.loop = &a->loop,
-					      .env = a->env,
-					      .config = &a->config,
-					      .owner = a,
-					      .ctl.fd = -1,
-					      .out.fd = -1,
-					      .bell = -1,
-					      .on_ready = on_interp_ready,
-					      .on_done = on_interp_done,
-					      .on_death = on_interp_death};
+	a->spares.loop = &a->loop;
+	a->spares.quiet = is_quiet;
+	a->spares.changed = on_changed;
+	for (size_t n = 0; n < ARRAY_SIZE(a->spares.slots); n++) {
+		a->spares.slots[n] = (struct interp){.loop = &a->loop,
+						     .env = a->env,
+						     .config = &a->config,
+						     .owner = a,
+						     .ctl.fd = -1,
+						     .out.fd = -1,
+						     .bell = -1,
+						     .on_ready = on_interp_ready,
+						     .on_done = on_interp_done,
+						     .on_death = on_interp_death};
 	}
-	spare_init(a);
+	spare_init(&a->spares);
 }
 
 static void parts_init(struct agent *a)
 {
-	a->conn.on_frame = agent_frame;
 	interps_init(a);
 	a->run.loop = &a->loop;
 	a->run.conn = &a->conn;
-	a->run.interp = a->interp;
+	a->run.interp = a->spares.active;
 	a->run.env = a->env;
 	a->run.files = &a->files;
 	run_init(&a->run);
@@ -492,17 +520,12 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 	return conn_init(&a->conn, &a->loop, fd, local);
 }
 
-int agent_run(struct agent *a)
-{
-	return loop_run(&a->loop);
-}
-
 void agent_fini(struct agent *a)
 {
 	proc_exempt(0, 0);
 	killer_all();
-	for (size_t n = 0; n < ARRAY_SIZE(a->slots); n++)
-		interp_fini(&a->slots[n]);
+	for (size_t n = 0; n < ARRAY_SIZE(a->spares.slots); n++)
+		interp_fini(&a->spares.slots[n]);
 	interp_config_fini(&a->config);
 	run_fini(&a->run);
 	files_fini(&a->files);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's server: what a connection, an interpreter, a run and files are together. */
+/* The agent: what a connection, interpreters, a run and files are together. */
 #ifndef XSBX_AGENT_AGENT_H
 #define XSBX_AGENT_AGENT_H
 
@@ -9,11 +9,11 @@
 #include "agent/core/conn.h"
 #include "agent/files/files.h"
 #include "agent/run/freezer.h"
-#include "agent/interp/interp.h"
 #include "agent/core/loop.h"
 #include "agent/interp/loss.h"
 #include "agent/run/run.h"
 #include "agent/guest/swap.h"
+#include "agent/interp/spare.h"
 
 struct guest_env;
 
@@ -29,9 +29,7 @@ struct agent {
 	struct conn conn;
 	struct files files;
 	struct interp_config config;
-	struct interp slots[3];
-	struct interp *interp;	       /* the active one: it runs code */
-	struct interp *spare, *zygote; /* see spare.c */
+	struct spares spares; /* the interpreters; the active one is the run's */
 	struct run run;
 	struct loss loss; /* of state, which the next run is to be told */
 	struct loop_source signals, kmsg;
@@ -52,8 +50,6 @@ struct agent {
 	bool retried; /* one that was killed on its way up was started again, for this debt */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
-	struct loop_timer spare_timer;
-	unsigned spare_failures; /* in a row */
 };
 
 /**
@@ -69,20 +65,8 @@ struct agent {
 int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 	       const char **ret_step);
 
-/**
- * agent_run() - Serve until the end
- * @a: Agent
- *
- * Return: 0 after SHUTDOWN, the end of a local connection or a signal; -EPROTO if the host broke the
- * protocol; or another -errno.
- */
-int agent_run(struct agent *a);
-
 /** agent_fini() - End user code, release everything. */
 void agent_fini(struct agent *a);
-
-/** agent_frame() - Handle one frame. Return: 0, or a negative errno that ends the agent. */
-int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload);
 
 /** agent_advance() - Do what can be done now towards what is owed. */
 void agent_advance(struct agent *a);

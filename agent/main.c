@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "server.h"
 #include "agent/guest/init.h"
 #include "agent/core/log.h"
 #include "agent/core/guest_env.h"
@@ -30,7 +31,7 @@ static int serve(const struct guest_env *env, int fd, bool local)
 		log_fatal(step, r);
 		return r;
 	}
-	r = agent_run(&agent);
+	r = server_run(&agent);
 	if (r < 0)
 		log_fatal("connection to the host", r);
 	return r;

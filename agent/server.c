@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each frame of the host means. */
-#include "agent.h"
+#include "server.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "agent/guest/clock.h"
 #include "agent/core/log.h"
 #include "agent/guest/net.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
 #include "agent/guest/quota.h"
-#include "agent/interp/spare.h"
 #include "agent/guest/ca.h"
 #include "agent/core/util.h"
 
@@ -78,8 +78,8 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
 	locks_clear(&a->files.locks);
-	a->seed_due = a->interp->state != INTERP_NONE && a->interp->state != INTERP_ENDING &&
-		      a->run.state != RUN_KILLING;
+	a->seed_due = a->spares.active->state != INTERP_NONE &&
+		      a->spares.active->state != INTERP_ENDING && a->run.state != RUN_KILLING;
 	a->hello = (struct debt){true, h->id};
 	return 0;
 }
@@ -172,7 +172,7 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 	if (r < 0) {
 		refuse(a, h->id, -r, "language or environment");
 	} else if (changed) {
-		spare_drop(a);
+		spare_drop(&a->spares);
 		restart(a, h->id);
 	} else {
 		a->ready = (struct debt){true, h->id};
@@ -211,7 +211,7 @@ static int on_warm(struct agent *a, const struct proto_header *h, struct proto_i
 	}
 	a->warm = (struct debt){true, h->id};
 	a->retried = false;
-	a->interp->warm = false; /* once more, if it was */
+	a->spares.active->warm = false; /* once more, if it was */
 	return 0;
 }
 
@@ -256,7 +256,7 @@ static int on_signal_frame(struct agent *a, const struct proto_header *h, struct
 	/* Whether it had begun nobody outside can know: after a kill, all state is gone. */
 	if (!begun && sig == PROTO_KILL) {
 		a->loss.due = false;
-		if (a->interp->used)
+		if (a->spares.active->used)
 			agent_restart(a);
 	}
 	return 0;
@@ -411,7 +411,7 @@ static const frame_fn handlers[] = {
 	[PROTO_TRUST] = on_trust,   [PROTO_FREEZE] = on_freeze,
 };
 
-int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
+static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
 {
 	struct agent *a = container_of(c, struct agent, conn);
 	struct proto_in in = {payload, payload + h->length, false};
@@ -425,4 +425,10 @@ int agent_frame(struct conn *c, const struct proto_header *h, const uint8_t *pay
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,
 			 h->length, strerror(-r));
 	return r;
+}
+
+int server_run(struct agent *a)
+{
+	a->conn.on_frame = on_frame;
+	return loop_run(&a->loop);
 }

@@ -9,13 +9,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "vm/base/landlock.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/seccomp.h"
 #include "vm/base/util.h"
 
 /*

@@ -12,13 +12,13 @@
 #include "confine.h"
 #include "vm/host/host.h"
 #include "vm/image/image.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/cgroup.h"
 #include "vm/image/layer.h"
 #include "vm/net/jail_spec.h"
 #include "vm/sandbox/network.h"
 #include "vm/backend/probe.h"
 #include "host_check.h"
-#include "vm_internal.h"
+#include "vm/sandbox/internal.h"
 
 #define MEMORY_LOW_MB	 512
 #define NOFILE_LOW	 1024
@@ -294,7 +294,7 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 
 	if (now)
 		probe_sync(now, cfg->qemu, cfg->accel);
-	if (vm && !vm->backend->needs_image) {
+	if (vm && !vm->backends.machine->needs_image) {
 		finding(&d, "backend", VM_WARN, "", "plain processes, for tests only");
 	} else if (p && images) {
 		check_qemu(&d, p);
@@ -311,18 +311,6 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 	free(now);
 	if (!vm)
 		images_free(images);
-}
-
-void sandbox_isolation(const struct sandbox *s,
-		       void (*line)(void *data, const char *key, const char *value), void *data)
-{
-	struct backend_info b = {0};
-
-	if (s->backend)
-		s->ops->info(s->backend, &b);
-	if (b.report)
-		jail_report_tell(b.report, "", line, data);
-	network_tell(s, line, data);
 }
 
 /* What the last sandbox of the process backend had. */
@@ -349,7 +337,7 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 
 	tell_process(vm, line, data);
 	network_tell_all(vm, line, data);
-	if (!vm->backend->needs_image) {
+	if (!vm->backends.machine->needs_image) {
 		line(data, "local", "none: plain processes of this host, for tests only");
 		return;
 	}

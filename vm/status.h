@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "vm/base/spec.h"
+#include "vm/build/store_status.h"
 
 struct vm;
 
@@ -47,16 +48,6 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 		  void *data);
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status);
-
-/* How things stand with the store; numbers since the start. */
-struct vm_store_status {
-	const char *url;   /* NULL: there is none */
-	const char *state; /* "none", "idle", "busy", "left-alone" because it does not answer */
-	bool read, write;
-	uint64_t fetched, absent, damaged, put, failed;
-	uint64_t again_s;  /* until it is asked again, if it is left alone */
-	char problem[500]; /* the last failure, if nothing worked since; or "" */
-};
 
 void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status);
 

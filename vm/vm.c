@@ -15,12 +15,7 @@
 #include "vm/spawn/client.h"
 #include "vm/spawn/spawner.h"
 #include "vm/base/problem.h"
-#include "vm_internal.h"
-
-const struct backend_ops *vm_backend_ops(const struct vm *vm, enum vm_backend backend)
-{
-	return backend == VM_PROCESS ? &backend_process : vm->backend;
-}
+#include "vm/sandbox/internal.h"
 
 /* ---- what the context asks for ---- */
 
@@ -36,13 +31,15 @@ static void on_event(void *data, const char *kind, const char *words)
 
 static void on_woken(void *data)
 {
-	admit_all(data);
+	schedule_all(data);
 	try_close(data);
 }
 
 static void on_work(void *data)
 {
-	pool_wake(data);
+	struct vm *vm = data;
+
+	pool_wake(&vm->pool);
 }
 
 static const struct context_ops context_ops = {
@@ -50,13 +47,6 @@ static const struct context_ops context_ops = {
 	.woken = on_woken,
 	.work = on_work,
 };
-
-void vm_forget(struct vm *vm, struct sandbox *s)
-{
-	TAILQ_REMOVE(&vm->sandboxes, s, link);
-	if (vm->ctx.closing)
-		context_wake(&vm->ctx);
-}
 
 /* ---- beginning ---- */
 
@@ -97,13 +87,16 @@ static void on_spawner_lost(void *data)
 	vm->ctx.spawner_lost = true;
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_fail(s, &p);
+	pool_close(&vm->pool);
 	context_event(&vm->ctx, p.code, "%s", p.cause);
 }
 
 /* More is known of files than before. */
 static void on_digests(void *data)
 {
-	template_refresh_all(data);
+	struct vm *vm = data;
+
+	template_refresh_all(&vm->pool);
 }
 
 /* Is there room for an empty jail that is kept for the next one who needs it? */
@@ -111,44 +104,96 @@ static bool has_prefork_room(void *data)
 {
 	struct vm *vm = data;
 
-	admit_look(vm);
+	schedule_look(vm);
 	return admission_room(&vm->admission, backend_process.overhead_mb);
+}
+
+static void on_pool_look(void *data)
+{
+	schedule_look(data);
+}
+
+static bool is_starting(void *data)
+{
+	const struct vm *vm = data;
+	const struct sandbox *s;
+
+	TAILQ_FOREACH(s, &vm->sandboxes, link)
+		if (s->state == SANDBOX_STARTING)
+			return true;
+	return false;
+}
+
+static const struct pool_ops pool_ops = {.look = on_pool_look, .starting = is_starting};
+
+/* Tells the parts of each other. Nothing is done yet. */
+static void connect_parts(struct vm *vm)
+{
+	vm->backends.ctx = &vm->ctx;
+	vm->guests.ctx = &vm->ctx;
+	vm->guests.backends = &vm->backends;
+	vm->image_jobs.ctx = &vm->ctx;
+	vm->package_jobs.ctx = &vm->ctx;
+	vm->package_jobs.store = &vm->store;
+	vm->package_jobs.ops = &installer_ops;
+	vm->package_jobs.data = &vm->installer;
+	vm->installer.vm = vm;
+	vm->installer.jobs = &vm->package_jobs;
+	vm->dialer_process.ctx = &vm->ctx;
+	vm->pool = (struct pool){
+		.ctx = &vm->ctx,
+		.backends = &vm->backends,
+		.guests = &vm->guests,
+		.images = &vm->image_jobs,
+		.packages = &vm->package_jobs,
+		.store = &vm->store,
+		.admission = &vm->admission,
+		.slots = &vm->slots,
+		.ops = &pool_ops,
+		.data = vm,
+	};
+	TAILQ_INIT(&vm->pool.templates);
+	TAILQ_INIT(&vm->sandboxes);
+	TAILQ_INIT(&vm->workdir_tasks);
 }
 
 /* Copies of what is kept of the configuration. A program with a slash in its name is made
  * absolute, because the spawner has a working directory of its own. */
-static int copy_config(struct vm *vm, const struct vm_config *cfg)
+static int configure(struct vm *vm, const struct vm_config *cfg)
 {
+	struct backends *b = &vm->backends;
 	int r;
 
-	vm->backends.qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
-	if (!vm->backends.qemu)
-		vm->backends.qemu = strdup(cfg->qemu);
+	b->qemu = strchr(cfg->qemu, '/') ? realpath(cfg->qemu, NULL) : NULL;
+	if (!b->qemu)
+		b->qemu = strdup(cfg->qemu);
+	b->policy = cfg->policy;
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
-	vm->boot_s = cfg->boot_s;
-	vm->backends.policy = cfg->policy;
+	vm->guests.boot_s = cfg->boot_s;
+	vm->guests.ca = cfg->ca;
+	vm->guests.ca_len = cfg->ca_len;
 	vm->host_ports = cfg->host_ports;
-	vm->ca = cfg->ca;
-	vm->ca_len = cfg->ca_len;
-	if (!vm->backends.qemu || !vm->agent)
+	vm->pool.snapshot_bytes = cfg->snapshot_bytes;
+	if (!b->qemu || !vm->agent)
 		return -ENOMEM;
-	digest_jobs_init(&vm->backends.digests, &vm->ctx, on_digests, vm);
-	vm->backends.images = images_new(vm->ctx.cache_dir, vm->agent, cfg->kernel);
-	r = vm->backends.images ? imager_init(&vm->imager, vm, cfg->image_builder) : -ENOMEM;
+	digest_jobs_init(&b->digests, &vm->ctx, on_digests, vm);
+	b->images = images_new(vm->ctx.cache_dir, vm->agent, cfg->kernel);
+	vm->image_jobs.images = vm->package_jobs.images = b->images;
+	vm->image_jobs.machines = b->machine->needs_image;
+	r = b->images ? image_jobs_init(&vm->image_jobs, cfg->image_builder) : -ENOMEM;
 	if (r == 0)
-		r = installer_init(&vm->installer, vm, &cfg->packages);
-	return r < 0 ? r : fetcher_init(&vm->fetcher, vm, &cfg->store);
+		r = package_jobs_init(&vm->package_jobs, &cfg->packages);
+	return r < 0 ? r : store_client_init(&vm->store, &vm->ctx, &cfg->store);
 }
 
 static void vm_free(struct vm *vm)
 {
-	template_free_all(vm);
-	admit_free(vm);
-	imager_fini(&vm->imager);
-	fetcher_fini(&vm->fetcher);
-	installer_fini(&vm->installer);
-	layers_fini(&vm->layers);
+	template_free_all(&vm->pool);
+	schedule_fini(vm);
+	image_jobs_fini(&vm->image_jobs);
+	store_client_fini(&vm->store);
+	package_jobs_fini(&vm->package_jobs);
 	images_free(vm->backends.images);
 	free(vm->backends.qemu);
 	free(vm->agent);
@@ -162,7 +207,7 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 
 	vm->backends.probe.data = vm;
 	vm->backends.probe.accel = "none";
-	if (!vm->backend->needs_image)
+	if (!vm->backends.machine->needs_image)
 		return;
 	r = probe_start(&vm->backends.probe, vm->ctx.loop, vm->ctx.spawner, wish, on_probed);
 	if (r == 0) {
@@ -175,7 +220,7 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 		    "nothing could be started: %s", strerror(-r));
 }
 
-int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawner *spawner,
+int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawner *spawner,
 		const struct vm_config *cfg, const struct vm_events *events, void *data,
 		struct vm **ret_vm)
 {
@@ -190,19 +235,15 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 		return -ENOMEM;
 	vm->events = events;
 	vm->data = data;
-	vm->backend = backend;
-	TAILQ_INIT(&vm->sandboxes);
-	TAILQ_INIT(&vm->templates);
-	TAILQ_INIT(&vm->work);
-	vm->snapshot_bytes = cfg->snapshot_bytes;
-	vm->backends.ctx = &vm->ctx;
+	vm->backends.machine = machine;
+	connect_parts(vm);
 	tsc_start(&vm->backends.tsc);
 	r = context_init(&vm->ctx, loop, spawner, cfg->cache_dir, cfg->runtime_dir, &context_ops,
 			 vm);
 	if (r == 0)
-		r = admit_init(vm, cfg);
+		r = schedule_init(vm, cfg);
 	if (r == 0)
-		r = copy_config(vm, cfg);
+		r = configure(vm, cfg);
 	if (r == 0 && spawner) {
 		registry_write(vm->ctx.runtime_dir, spawner_pid(spawner));
 		r = spawner_attach(spawner, loop);
@@ -212,8 +253,7 @@ int vm_new_with(const struct backend_ops *backend, uv_loop_t *loop, struct spawn
 		return r;
 	}
 	context_start(&vm->ctx);
-	uv_timer_init(loop, &vm->background);
-	vm->background.data = vm;
+	pool_init(&vm->pool);
 	uv_timer_init(loop, &vm->recheck);
 	vm->recheck.data = vm;
 	prefork_init(&vm->backends.prefork, &vm->backends, &process_prefork_ops, has_prefork_room,
@@ -231,12 +271,12 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 	   const struct vm_events *events, void *data, struct vm **ret_vm)
 {
 #ifdef XSBX_LOCAL_BACKEND
-	const struct backend_ops *backend = &backend_local;
+	const struct backend_ops *machine = &backend_local;
 #else
-	const struct backend_ops *backend = &backend_qemu;
+	const struct backend_ops *machine = &backend_qemu;
 #endif
 
-	return vm_new_with(backend, loop, spawner, cfg, events, data, ret_vm);
+	return vm_new_with(machine, loop, spawner, cfg, events, data, ret_vm);
 }
 
 /* ---- end ---- */
@@ -256,16 +296,19 @@ static void part_closed(struct vm *vm)
 		context_close(&vm->ctx, on_context_closed);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_recheck_closed(uv_handle_t *handle)
 {
 	part_closed(handle->data);
 }
 
+static void on_pool_closed(uv_handle_t *handle)
+{
+	part_closed(container_of((uv_timer_t *)handle, struct vm, pool.timer));
+}
+
 static void on_prefork_closed(uv_handle_t *handle)
 {
-	const struct prefork *p = handle->data;
-
-	part_closed(p->data);
+	part_closed(container_of((uv_timer_t *)handle, struct vm, backends.prefork.timer));
 }
 
 static void on_spawner_detached(void *data)
@@ -276,11 +319,12 @@ static void on_spawner_detached(void *data)
 /* Closes the machinery's own handles once nothing else is left. */
 static void try_close(struct vm *vm)
 {
-	if (!vm->ctx.closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->ctx.holds ||
-	    uv_is_closing((uv_handle_t *)&vm->background) || !hub_close(vm))
+	if (!vm->ctx.closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->guests.count || vm->ctx.holds ||
+	    uv_is_closing((uv_handle_t *)&vm->pool.timer) ||
+	    !dialer_process_close(&vm->dialer_process))
 		return;
-	uv_close((uv_handle_t *)&vm->background, on_handle_closed);
-	uv_close((uv_handle_t *)&vm->recheck, on_handle_closed);
+	uv_close((uv_handle_t *)&vm->pool.timer, on_pool_closed);
+	uv_close((uv_handle_t *)&vm->recheck, on_recheck_closed);
 	uv_close((uv_handle_t *)&vm->backends.prefork.timer, on_prefork_closed);
 	if (vm->ctx.spawner)
 		spawner_detach(vm->ctx.spawner, on_spawner_detached, vm);
@@ -295,29 +339,29 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	vm->ctx.closing = true;
 	vm->closed = done;
 	vm->closed_data = data;
-	uv_timer_stop(&vm->background);
 	digest_jobs_stop(&vm->backends.digests);
 	uv_timer_stop(&vm->recheck);
 	prefork_clear(&vm->backends.prefork);
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_close(s);
+	pool_close(&vm->pool);
 	if (vm->backends.probe.loop)
 		probe_close(&vm->backends.probe, on_probe_closed);
-	imager_cut(&vm->imager);
-	fetcher_cut(&vm->fetcher);
-	installer_cut(&vm->installer);
-	work_cut(vm);
+	image_jobs_cut(&vm->image_jobs);
+	store_client_cut(&vm->store);
+	package_jobs_cut(&vm->package_jobs);
+	workdir_cut(vm);
 	context_wake(&vm->ctx);
 }
 
 void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
 {
-	struct template *t = template_get(vm, spec);
+	struct template *t = template_get(&vm->pool, spec);
 
 	if (!t)
 		return;
 	t->prepared = true;
-	t->odd = false;
+	t->ad_hoc = false;
 	context_work(&vm->ctx);
 }
 
@@ -325,18 +369,18 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
 
 void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status)
 {
-	fetcher_status(&vm->fetcher, ret_status);
+	store_client_status(&vm->store, ret_status);
 }
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status)
 {
-	const unsigned pooled = pool_places(vm);
+	const unsigned pooled = pool_places(&vm->pool);
 
 	*ret_status = (struct vm_status){
 		.accel = vm->backends.probe.accel,
-		.accel_why = vm->backend->needs_image ? probe_why(&vm->backends.probe)
-						      : "Sandboxes are plain processes.",
-		.qemu = vm->backend->needs_image ? vm->backends.probe.qemu : "not used",
+		.accel_why = vm->backends.machine->needs_image ? probe_why(&vm->backends.probe)
+							       : "Sandboxes are plain processes.",
+		.qemu = vm->backends.machine->needs_image ? vm->backends.probe.qemu : "not used",
 		.max_vms = vm->admission.limits.places,
 		.running = vm->admission.running - MIN(pooled, vm->admission.running),
 		.pooled = pooled,
@@ -354,16 +398,16 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 {
 	const struct template *t;
 
-	TAILQ_FOREACH(t, &vm->templates, link) {
+	TAILQ_FOREACH(t, &vm->pool.templates, link) {
 		const struct vm_template_status st = {
-			.image = t->image,
-			.language = t->language,
-			.backend = t->backend,
-			.memory_mb = t->memory_mb,
-			.cpus = t->cpus,
-			.network = t->network,
-			.packages = t->packages,
-			.warmup = t->warmup,
+			.image = t->spec.image,
+			.language = t->spec.language,
+			.backend = t->spec.backend,
+			.memory_mb = t->spec.memory_mb,
+			.cpus = t->spec.cpus,
+			.network = t->spec.network,
+			.packages = t->spec.packages,
+			.warmup = t->spec.warmup,
 			.state = template_state_str(t->state),
 			.problem = t->problem,
 			.bytes = t->snapshot.bytes,
@@ -380,8 +424,8 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.key = t->key,
 			.layer = t->layer ? t->layer->key : "",
 			.packages_failed = t->packages_failed,
-			.kept = t->kept,
-			.unkept = t->unkept,
+			.kept = t->saved,
+			.unkept = t->save_failed,
 			.fetched = t->fetched,
 		};
 
@@ -393,7 +437,7 @@ const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 {
 	const char *manifest;
 
-	if (!vm->backend->needs_image) {
+	if (!vm->backends.machine->needs_image) {
 		*ret_why = "";
 		return "{\"name\": \"none\", \"tools\": {}}";
 	}
@@ -403,7 +447,7 @@ const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 
 void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status)
 {
-	const struct imager_job *job = imager_look(&vm->imager, name);
+	const struct image_job *job = image_jobs_look(&vm->image_jobs, name);
 	const char *why;
 
 	*ret_status = (struct vm_image_status){.state = "ready", .step = "", .problem = ""};
@@ -413,10 +457,17 @@ void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *re
 	ret_status->problem = why;
 	if (!job)
 		return;
-	ret_status->state = imager_state_str(job->state);
+	ret_status->state = image_job_state_str(job->state);
 	ret_status->step = job->step;
-	if (job->state == IMAGER_FAILED)
+	if (job->state == IMAGE_JOB_FAILED)
 		ret_status->problem = job->problem;
-	if (job->state == IMAGER_BUILDING)
+	if (job->state == IMAGE_JOB_BUILDING)
 		ret_status->elapsed_ms = uv_now(vm->ctx.loop) - job->started_at;
+}
+
+int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
+	     void *data)
+{
+	return package_jobs_versions(&vm->package_jobs, backends_ops(&vm->backends, what->backend),
+				     what, packages, fn, data);
 }

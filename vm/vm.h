@@ -11,6 +11,7 @@
 /* Its parts, by noun. Who is in fs/ includes vm.h. */
 #include "vm/guest/file.h"
 #include "vm/base/config.h"
+#include "vm/build/offer.h"
 #include "vm/sandbox/sandbox.h"
 #include "vm/sandbox/sandbox_net.h"
 #include "vm/base/spec.h"
@@ -85,18 +86,6 @@ struct vm_image_status {
 
 /* Strings are valid until the next call. */
 void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status);
-
-/* Where packages would be used. */
-struct vm_offer_for {
-	enum vm_backend backend;
-	bool image_view; /* as in struct sandbox_spec */
-	const char *image, *language;
-	uid_t owner; /* who asks */
-};
-
-/* The answer: @words are the packages with versions, as the registry knows them and not checked here, or
- * NULL, and then @why says in words why there are none. */
-typedef void (*vm_offer_fn)(void *data, const char *words, const char *why);
 
 /**
  * vm_offer() - Look up the newest versions of packages that fit each other and an interpreter

@@ -7,16 +7,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/guest/swap.h"
-
 #define GUEST_ENV_WRITE_MAX 32
-
-/*
- * init.c fills this in as PID 1 of a guest, main.c for --local. The protocol server asks it and
- * knows nothing of mounts and machines.
- */
 #define GUEST_ENV_PACKAGES  "/run/xsbx/packages" /* in a guest and in a jail */
 
+/* Compressed memory as swap: what PID 1 opens while everything is still in reach; -1 and 0 if there is no such
+ * thing. */
+struct swap {
+	int stat_fd;	 /* what the compressed memory takes */
+	uint64_t size;	 /* what may be swapped out, in bytes */
+	uint64_t limit;	 /* the most it may take, in bytes */
+	int pressure_fd; /* becomes ready when tasks wait for memory much of the time */
+};
+
+#define SWAP_NONE ((struct swap){.stat_fd = -1, .pressure_fd = -1})
+
+/*
+ * init.c fills this in as PID 1 of a guest, main.c for --jail and --local. The protocol server asks it and
+ * knows nothing of mounts and machines.
+ */
 struct guest_env {
 	const char *work;     /* working directory of user code, absolute */
 	const char *home;     /* its HOME */

@@ -3,14 +3,11 @@
 #ifndef XSBX_AGENT_CORE_UTIL_H
 #define XSBX_AGENT_CORE_UTIL_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 #include <unistd.h>
 
-#define ARRAY_SIZE(a)			(sizeof(a) / sizeof((a)[0]))
-
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#include "vm/base/util.h"
 
 /* Microseconds of a clock that never jumps. */
 static inline uint64_t now_us(void)

@@ -1,52 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file server's requests on attributes, and what its other requests share. */
+/* The file server's requests on attributes. */
 #include "ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct files_fd_name files_fd_name(int fd)
-{
-	struct files_fd_name n;
-
-	snprintf(n.text, sizeof(n.text), "%d", fd);
-	return n;
-}
-
-int files_reopen(const struct files *f, const struct node *n, int flags)
-{
-	int fd;
-
-	if (n->type == S_IFLNK)
-		return -ELOOP;
-	if (n->type != S_IFREG && n->type != S_IFDIR)
-		return -ENXIO;
-	fd = openat(f->proc_fd, files_fd_name(n->fd).text, flags | FILES_OPEN_ADD);
-	return fd < 0 ? -errno : fd;
-}
-
-int files_attr(int fd, struct proto_attr *ret_a)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	*ret_a = (struct proto_attr){.ino = st.st_ino,
-				     .mode = st.st_mode & (S_IFMT | FILES_MODE_MASK),
-				     .nlink = (uint32_t)st.st_nlink,
-				     .size = (uint64_t)st.st_size,
-				     .blocks = (uint64_t)st.st_blocks,
-				     .atime = st.st_atim.tv_sec,
-				     .mtime = st.st_mtim.tv_sec,
-				     .ctime = st.st_ctim.tv_sec,
-				     .atime_ns = (uint32_t)st.st_atim.tv_nsec,
-				     .mtime_ns = (uint32_t)st.st_mtim.tv_nsec,
-				     .ctime_ns = (uint32_t)st.st_ctim.tv_nsec};
-	return 0;
-}
 
 /* The descriptor to ask about a file: that of the handle if there is one, else of the node. */
 static int either_fd(const struct files *f, uint64_t node, uint64_t handle)

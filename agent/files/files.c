@@ -101,12 +101,6 @@ uint8_t files_full(const struct files *f)
 	return (uint8_t)full;
 }
 
-int files_malformed(struct proto_in *in)
-{
-	in->bad = true;
-	return -EPROTO;
-}
-
 /* Until files_leave(), the file system sees the user and not root. */
 static void files_enter(const struct files *f)
 {

@@ -4,43 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "holder.h"
+#include "lockwait.h"
 #include "ops.h"
 #include "agent/core/util.h"
-
-#define TO_THE_END ((uint64_t)INT64_MAX)
-
-static const short kernel_type[] = {
-	[PROTO_UNLOCK] = F_UNLCK, [PROTO_LOCK_SHARED] = F_RDLCK, [PROTO_LOCK_EXCLUSIVE] = F_WRLCK};
-
-static struct flock kernel_range(enum proto_lock_type type, uint64_t start, uint64_t end)
-{
-	return (struct flock){.l_type = kernel_type[type],
-			      .l_whence = SEEK_SET,
-			      .l_start = (off_t)start,
-			      .l_len = end == TO_THE_END ? 0 : (off_t)(end - start + 1)};
-}
-
-static int set_range(int fd, enum proto_lock_type type, uint64_t start, uint64_t end)
-{
-	struct flock fl = kernel_range(type, start, end);
-
-	if (fcntl(fd, F_OFD_SETLK, &fl) == 0)
-		return 0;
-	return errno == EACCES ? -EAGAIN : -errno;
-}
-
-static int set_whole(int fd, enum proto_lock_type type)
-{
-	static const int how[] = {[PROTO_UNLOCK] = LOCK_UN,
-				  [PROTO_LOCK_SHARED] = LOCK_SH,
-				  [PROTO_LOCK_EXCLUSIVE] = LOCK_EX};
-
-	return flock(fd, how[type] | LOCK_NB) < 0 ? -errno : 0;
-}
 
 /* ---- holders ---- */
 
@@ -88,84 +58,36 @@ static int widen(struct locks *l, struct lock_holder *h, int handle_fd)
 	    h->whole != PROTO_UNLOCK)
 		r = -EBADF;
 	for (const struct lock_range *x = h->ranges; x && r == 0; x = x->next)
-		r = set_range(fd, x->type, x->start, x->end);
+		r = holder_set_range(fd, x->type, x->start, x->end);
 	if (r < 0) {
 		close(fd);
 		return r == -EAGAIN ? -ENOLCK : r;
 	}
 	/* Threads may have the old one for a moment yet. */
-	(void)set_range(h->fd, PROTO_UNLOCK, 0, TO_THE_END);
+	(void)holder_set_range(h->fd, PROTO_UNLOCK, 0, HOLDER_TO_THE_END);
 	close(h->fd);
 	h->fd = fd;
 	lockwait_move(l, h);
 	return 0;
 }
 
-void locks_tidy(struct locks *l, struct lock_holder *h)
-{
-	if (!lockbook_empty(h))
-		return;
-	close_fd(&h->fd);
-	lockbook_free(&l->book, h);
-}
-
 /* Takes everything from a holder, which then may be gone. A descriptor that a thread waits with
  * keeps the open file alive, so closing alone would not do. */
 static void strip(struct locks *l, struct lock_holder *h, bool whole)
 {
-	struct lock_ask all = {.type = PROTO_UNLOCK, .end = TO_THE_END};
+	struct lock_ask all = {.type = PROTO_UNLOCK, .end = HOLDER_TO_THE_END};
 	struct lock_spare none = {.range = {NULL, NULL}};
 
-	(void)set_range(h->fd, PROTO_UNLOCK, 0, TO_THE_END);
+	(void)holder_set_range(h->fd, PROTO_UNLOCK, 0, HOLDER_TO_THE_END);
 	lockbook_apply(&l->book, h, &all, &none);
 	if (whole) {
-		(void)set_whole(h->fd, PROTO_UNLOCK);
+		(void)holder_set_whole(h->fd, PROTO_UNLOCK);
 		h->whole = PROTO_UNLOCK;
 	}
-	locks_tidy(l, h);
+	holder_tidy(&l->book, h);
 }
 
 /* ---- requests ---- */
-
-int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask,
-	      struct lock_spare *spare)
-{
-	int r = ask->whole ? set_whole(h->fd, ask->type)
-			   : set_range(h->fd, ask->type, ask->start, ask->end);
-
-	if (r == 0)
-		lockbook_apply(&l->book, h, ask, spare);
-	else if (ask->whole && h->whole != PROTO_UNLOCK && h->whole != ask->type)
-		h->whole = PROTO_UNLOCK; /* a conversion begins by giving up what there was */
-	return r == -EWOULDBLOCK ? -EAGAIN : r;
-}
-
-/* The kernel is to have what the book says of the range that was asked for. */
-static void settle(const struct lock_holder *h, const struct lock_ask *ask)
-{
-	struct lock_range piece;
-
-	if (ask->whole) {
-		(void)set_whole(h->fd, h->whole);
-		return;
-	}
-	for (uint64_t at = ask->start; at <= ask->end; at = piece.end + 1) {
-		piece = lockbook_piece(h->ranges, at, ask->end);
-		(void)set_range(h->fd, piece.type, piece.start, piece.end);
-	}
-}
-
-int locks_granted(struct locks *l, struct lock_wait *w)
-{
-	const struct lock_ask *ask = &w->w.ask;
-
-	if (w->moved && !ask->whole) /* another thread may keep that file open */
-		(void)set_range(w->fd, PROTO_UNLOCK, ask->start, ask->end);
-	if (!w->silent && !w->undo)
-		return locks_try(l, w->holder, ask, &w->spare);
-	settle(w->holder, ask);
-	return -EINTR;
-}
 
 /* Takes back the last change of a holder. What it was made from may be had at once, unless that was more
  * than what it became and somebody took some of it meanwhile. */
@@ -179,7 +101,7 @@ static void take_back(struct locks *l, struct lock_holder *h, uint64_t token)
 	if (u.whole) {
 		ask.whole = true;
 		ask.type = u.was_whole;
-		(void)locks_try(l, h, &ask, &(struct lock_spare){.range = {NULL, NULL}});
+		(void)holder_try(&l->book, h, &ask, &(struct lock_spare){.range = {NULL, NULL}});
 	}
 	for (uint64_t at = u.start; !u.whole && at <= u.end; at = piece.end + 1) {
 		piece = lockbook_piece(u.was, at, u.end);
@@ -187,11 +109,11 @@ static void take_back(struct locks *l, struct lock_holder *h, uint64_t token)
 		ask.start = piece.start;
 		ask.end = piece.end;
 		if (lockbook_reserve(&l->book, h, &ask, &spare) == 0)
-			(void)locks_try(l, h, &ask, &spare);
+			(void)holder_try(&l->book, h, &ask, &spare);
 		lockbook_unreserve(&spare);
 	}
 	lockbook_free_undo(&u);
-	locks_tidy(l, h);
+	holder_tidy(&l->book, h);
 	lockwait_wake(l);
 }
 
@@ -239,7 +161,7 @@ int locks_lock(struct locks *l, int fd, const struct proto_lock *rq, bool *ret_w
 	if (r == 0 && !ask.whole && ask.type != PROTO_UNLOCK && !can(h->fd, ask.type))
 		r = widen(l, h, fd);
 	if (r == 0)
-		r = locks_try(l, h, &ask, &spare);
+		r = holder_try(&l->book, h, &ask, &spare);
 	/* What others wait for may be an unlock or a conversion; with flock(2) also one that failed. */
 	if (ask.whole || ask.type != PROTO_LOCK_EXCLUSIVE)
 		lockwait_wake(l);
@@ -250,7 +172,7 @@ int locks_lock(struct locks *l, int fd, const struct proto_lock *rq, bool *ret_w
 	}
 	lockbook_unreserve(&spare);
 	h->waits--;
-	locks_tidy(l, h);
+	holder_tidy(&l->book, h);
 	return r;
 }
 
@@ -262,7 +184,7 @@ int locks_test(struct locks *l, int fd, struct proto_lock *rq)
 			       .type = (enum proto_lock_type)rq->type};
 	const struct lock_range *range = NULL;
 	const struct lock_holder *h;
-	struct flock fl = kernel_range(ask.type, ask.start, ask.end);
+	struct flock fl = holder_range(ask.type, ask.start, ask.end);
 	int r = file_of(fd, &ask.file), own;
 
 	if (r < 0)
@@ -286,7 +208,7 @@ int locks_test(struct locks *l, int fd, struct proto_lock *rq)
 		   : fl.l_type == F_RDLCK ? PROTO_LOCK_SHARED
 					  : PROTO_LOCK_EXCLUSIVE;
 	rq->start = (uint64_t)fl.l_start;
-	rq->end = fl.l_len ? (uint64_t)(fl.l_start + fl.l_len - 1) : TO_THE_END;
+	rq->end = fl.l_len ? (uint64_t)(fl.l_start + fl.l_len - 1) : HOLDER_TO_THE_END;
 	return r;
 }
 

@@ -3,8 +3,6 @@
 #ifndef XSBX_AGENT_FILES_LOCKS_H
 #define XSBX_AGENT_FILES_LOCKS_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -50,24 +48,6 @@ struct locks {
 	unsigned nthreads;
 };
 
-/* One LOCK of the host that waits. */
-struct lock_wait {
-	struct lock_waiter w; /* in the book */
-	struct locks *locks;
-	struct lock_holder *holder; /* counts it in `waits` */
-	struct lock_spare spare;
-	uint64_t token;
-	bool silent;	/* there is nobody to be answered */
-	bool cancelled; /* it is not to go on */
-	bool undo;	/* nor to end with success */
-	bool moved;	/* the holder has another open file than `fd` */
-	bool threaded;	/* `thread` runs, and owns `fd` and `result` */
-	atomic_bool stop;
-	pthread_t thread;
-	int fd;
-	int result;
-};
-
 int locks_init(struct locks *l, struct loop *loop, struct conn *conn, int proc_fd);
 void locks_fini(struct locks *l);
 
@@ -100,28 +80,5 @@ void locks_release(struct locks *l, uint64_t handle);
 void locks_cancel(struct locks *l, uint64_t token, bool undo);
 /* The host is another one. */
 void locks_clear(struct locks *l);
-
-/* ---- between locks.c and lockwait.c ---- */
-
-/* Tries without waiting, and keeps the book. On 0 @spare is used up. */
-int locks_try(struct locks *l, struct lock_holder *h, const struct lock_ask *ask,
-	      struct lock_spare *spare);
-/* A thread has got what it waited for. Return: 0, -EAGAIN if it is gone again, -EINTR if nobody wants it,
- * or another -errno. */
-int locks_granted(struct locks *l, struct lock_wait *w);
-/* Forgets a holder that has nothing. */
-void locks_tidy(struct locks *l, struct lock_holder *h);
-
-int lockwait_init(struct locks *l);
-void lockwait_fini(struct locks *l);
-/* Begins to wait. Takes @spare on success. Return: 0 or -ENOLCK. */
-int lockwait_begin(struct locks *l, struct lock_holder *h, const struct lock_ask *ask,
-		   const struct proto_lock *rq, struct lock_spare *spare);
-/* Somebody let go: tries those who are parked. */
-void lockwait_wake(struct locks *l);
-/* Ends a wait, with EINTR unless it is granted at this very moment. */
-void lockwait_cancel(struct lock_wait *w);
-/* The holder has another open file: its threads are to wait with that. */
-void lockwait_move(struct locks *l, const struct lock_holder *h);
 
 #endif

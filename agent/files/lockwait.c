@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for locks: parked in the book, or in a thread that blocks in the kernel. See locks.h. */
+#include "lockwait.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/core/conn.h"
-#include "locks.h"
+#include "holder.h"
 #include "agent/core/log.h"
 #include "agent/core/util.h"
 
@@ -28,10 +30,7 @@ static void on_kick(int sig)
 static int block(const struct lock_wait *w)
 {
 	const struct lock_ask *ask = &w->w.ask;
-	struct flock fl = {.l_type = ask->type == PROTO_LOCK_SHARED ? F_RDLCK : F_WRLCK,
-			   .l_whence = SEEK_SET,
-			   .l_start = (off_t)ask->start,
-			   .l_len = ask->end == INT64_MAX ? 0 : (off_t)(ask->end - ask->start + 1)};
+	struct flock fl = holder_range(ask->type, ask->start, ask->end);
 
 	if (ask->whole)
 		return flock(w->fd, ask->type == PROTO_LOCK_SHARED ? LOCK_SH : LOCK_EX);
@@ -101,7 +100,7 @@ static void finish(struct lock_wait *w, int result)
 	lockbook_unreserve(&w->spare);
 	free(w);
 	h->waits--;
-	locks_tidy(l, h);
+	holder_tidy(&l->book, h);
 }
 
 static void arm(struct locks *l)
@@ -148,7 +147,7 @@ static bool try_parked(struct lock_wait *w)
 {
 	const enum proto_lock_type whole = w->holder->whole;
 	const bool shared = w->w.ask.type == PROTO_LOCK_SHARED;
-	int r = locks_try(w->locks, w->holder, &w->w.ask, &w->spare);
+	int r = holder_try(&w->locks->book, w->holder, &w->w.ask, &w->spare);
 	bool freed = r == 0 ? shared : whole != w->holder->whole;
 
 	if (r == -EAGAIN)
@@ -225,6 +224,20 @@ static void on_timer(struct loop_timer *t)
 	}
 }
 
+/* A thread has got what it waited for. Return: 0, -EAGAIN if it is gone again, -EINTR if nobody wants it, or
+ * another -errno. */
+static int granted(struct lock_wait *w)
+{
+	const struct lock_ask *ask = &w->w.ask;
+
+	if (w->moved && !ask->whole) /* another thread may keep that file open */
+		(void)holder_set_range(w->fd, PROTO_UNLOCK, ask->start, ask->end);
+	if (!w->silent && !w->undo)
+		return holder_try(&w->locks->book, w->holder, ask, &w->spare);
+	holder_settle(w->holder, ask);
+	return -EINTR;
+}
+
 /* A thread has ended. */
 static void on_ended(struct lock_wait *w)
 {
@@ -235,7 +248,7 @@ static void on_ended(struct lock_wait *w)
 	w->threaded = false;
 	l->nthreads--;
 	if (r == 0)
-		r = locks_granted(l, w);
+		r = granted(w);
 	close_fd(&w->fd);
 	if (w->cancelled && (r == -EAGAIN || r == -EINTR))
 		finish(w, -EINTR);

@@ -21,6 +21,7 @@
 #include "agent/core/log.h"
 #include "net.h"
 #include "agent/core/guest_env.h"
+#include "agent/guest/swap.h"
 #include "agent/core/util.h"
 
 /*

@@ -18,20 +18,17 @@
 
 #include "agent/core/log.h"
 #include "agent/core/util.h"
+#include "vm/base/guest_net.h"
 
 /*
  * Theory of operation
  * -------------------
  * Every sandbox sees the same network: itself, and one neighbour, which is its gateway and its name
- * server (vm/net/filter/message.h has the same numbers). So it is set up once, before a machine is copied,
+ * server (vm/base/guest_net.h). So it is set up once, before a machine is copied,
  * and is right in all clones. The largest packet is the card's own: the host tells it.
  */
 
-#define ADDRESS	    0xc6120002u /* 198.18.0.2 */
-#define GATEWAY	    0xc6120001u /* 198.18.0.1 */
-#define MASK	    0xfffffffcu
-#define HOSTS	    "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
-#define RESOLV_CONF "nameserver 198.18.0.1\noptions timeout:5 attempts:2\n"
+#define HOSTS "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
 
 static int set_up(int fd, const char *name)
 {
@@ -58,8 +55,8 @@ static int set_address(int fd)
 	struct rtentry route = {.rt_flags = RTF_UP | RTF_GATEWAY, .rt_dev = name};
 	int r;
 
-	put_address(&address.ifr_addr, ADDRESS);
-	put_address(&mask.ifr_netmask, MASK);
+	put_address(&address.ifr_addr, NET_GUEST);
+	put_address(&mask.ifr_netmask, ~0u << (32 - NET_PREFIX));
 	if (ioctl(fd, SIOCSIFADDR, &address) < 0 || ioctl(fd, SIOCSIFNETMASK, &mask) < 0)
 		return -errno;
 	r = set_up(fd, NET_CARD);
@@ -67,7 +64,7 @@ static int set_address(int fd)
 		return r;
 	put_address(&route.rt_dst, 0);
 	put_address(&route.rt_genmask, 0);
-	put_address(&route.rt_gateway, GATEWAY);
+	put_address(&route.rt_gateway, NET_GATEWAY);
 	return ioctl(fd, SIOCADDRT, &route) < 0 ? -errno : 0;
 }
 
@@ -120,7 +117,7 @@ int net_resolver(const char *root)
 	close_fd(&sock);
 	if (!card)
 		return 0;
-	r = cover(root, "resolv.conf", RESOLV_CONF);
+	r = cover(root, "resolv.conf", NET_RESOLV_CONF);
 	return r < 0 ? r : cover(root, "hosts", HOSTS);
 }
 

@@ -3,19 +3,8 @@
 #ifndef XSBX_AGENT_GUEST_SWAP_H
 #define XSBX_AGENT_GUEST_SWAP_H
 
-#include <stdint.h>
-
+#include "agent/core/guest_env.h"
 #include "agent/core/loop.h"
-
-/* What PID 1 opens while everything is still in reach; -1 and 0 if there is no such thing. */
-struct swap {
-	int stat_fd;	 /* what the compressed memory takes */
-	uint64_t size;	 /* what may be swapped out, in bytes */
-	uint64_t limit;	 /* the most it may take, in bytes */
-	int pressure_fd; /* becomes ready when tasks wait for memory much of the time */
-};
-
-#define SWAP_NONE ((struct swap){.stat_fd = -1, .pressure_fd = -1})
 
 /**
  * swap_on() - Turn swap on, if the kernel can compress memory

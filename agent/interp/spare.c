@@ -4,12 +4,9 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 
-#include "agent/agent.h"
 #include "agent/core/log.h"
-#include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
 #include "agent/core/util.h"
 
@@ -55,37 +52,31 @@ static bool ready(const struct interp *i)
 }
 
 /* Tells which processes are none of user code. */
-static void exempt(const struct agent *a)
+static void exempt(const struct spares *all)
 {
-	proc_exempt(a->spare->pid, a->zygote->pid);
+	proc_exempt(all->spare->pid, all->zygote->pid);
 }
 
-static void change_places(struct agent *a, struct interp **one)
+static void change_places(struct spares *all, struct interp **one)
 {
 	struct interp *active = *one;
 
-	*one = a->interp;
-	a->interp = a->run.interp = active;
-	exempt(a);
+	*one = all->active;
+	all->active = active;
+	all->changed(all);
+	exempt(all);
 }
 
-void spare_fail(struct agent *a, struct interp *i, const char *why)
+void spare_fail(struct spares *all, struct interp *i, const char *why)
 {
-	log_line("the %s interpreter: %s", i == a->zygote ? "zygote" : "spare", why);
-	a->spare_failures++;
+	log_line("the %s interpreter: %s", i == all->zygote ? "zygote" : "spare", why);
+	all->failures++;
 	interp_kill(i);
 }
 
-/* What was ready before a snapshot, or is a copy, has the randomness of others. */
-static void reseed(struct agent *a)
+enum spare_taken spare_take(struct spares *all, bool warming)
 {
-	if (!a->seed_due)
-		a->seed_due = getrandom(a->seed, sizeof(a->seed), 0) == sizeof(a->seed);
-}
-
-bool spare_take(struct agent *a)
-{
-	struct interp *s = a->spare, *z = a->zygote;
+	struct interp *s = all->spare, *z = all->zygote;
 
 	if (alive(s)) {
 		/* A copy that has not come yet is given its rank when it does. */
@@ -93,81 +84,78 @@ bool spare_take(struct agent *a)
 			interp_set_rank(s, INTERP_ACTIVE);
 		else
 			interp_hurry(z);
-		change_places(a, &a->spare);
+		change_places(all, &all->spare);
 	} else if (ready(z)) {
 		interp_hurry(z);
-		if (interp_copy(z, a->interp) < 0) {
+		if (interp_copy(z, all->active) < 0) {
 			interp_give_up(z);
-			return false;
+			return SPARE_NONE;
 		}
-	} else if (alive(z) && !z->warm && !a->warm.due) {
+	} else if (alive(z) && !z->warm && !warming) {
 		interp_set_rank(z, INTERP_ACTIVE);
-		change_places(a, &a->zygote);
+		change_places(all, &all->zygote);
 	} else {
 		interp_hurry(z);
-		return alive(z); /* it soon will be ready */
+		return alive(z) ? SPARE_SOON : SPARE_NONE;
 	}
-	reseed(a);
-	a->idle_since = now_us();
-	return true;
+	return SPARE_TAKEN;
 }
 
 /* Makes a spare, or what is needed for making one. */
-static void spare_make(struct agent *a)
+static void spare_make(struct spares *all)
 {
-	const bool copies = a->interp->can_copy;
-	struct interp *i = copies ? a->zygote : a->spare;
+	const bool copies = all->active->can_copy;
+	struct interp *i = copies ? all->zygote : all->spare;
 	const char *step = "copying";
 	int r = 0;
 
-	if (a->spare->state != INTERP_NONE || (alive(a->zygote) && !ready(a->zygote)))
+	if (all->spare->state != INTERP_NONE || (alive(all->zygote) && !ready(all->zygote)))
 		return;
 	if (proc_number("/proc/meminfo", "MemAvailable:", 10) < AVAILABLE_KIB) {
-		a->spare_failures++;
+		all->failures++;
 		return;
 	}
-	if (copies && ready(a->zygote)) {
-		interp_rest(a->zygote);
-		r = interp_copy(a->zygote, a->spare);
+	if (copies && ready(all->zygote)) {
+		interp_rest(all->zygote);
+		r = interp_copy(all->zygote, all->spare);
 	} else if (i->state == INTERP_NONE) {
 		r = interp_start(i, INTERP_SPARE, &step);
 	}
-	exempt(a);
+	exempt(all);
 	if (r < 0) {
-		a->spare_failures++;
+		all->failures++;
 		log_line("a spare interpreter: %s: %s", step, strerror(-r));
 	}
 }
 
-bool spare_warm(struct agent *a)
+bool spare_warm(struct spares *all)
 {
 	/* One that has not been used yet, and can be copied, may as well be the zygote. */
-	if (a->interp->can_copy && !a->interp->used && a->zygote->state == INTERP_NONE &&
-	    !a->spare_failures) {
-		change_places(a, &a->zygote);
-		interp_set_rank(a->zygote, INTERP_SPARE);
+	if (all->active->can_copy && !all->active->used && all->zygote->state == INTERP_NONE &&
+	    !all->failures) {
+		change_places(all, &all->zygote);
+		interp_set_rank(all->zygote, INTERP_SPARE);
 		return false;
 	}
-	if (!a->interp->warm) {
-		if (interp_warm(a->interp) < 0)
-			interp_give_up(a->interp);
+	if (!all->active->warm) {
+		if (interp_warm(all->active) < 0)
+			interp_give_up(all->active);
 		return false;
 	}
-	if (a->spare_failures < FAILURES_MAX)
-		spare_make(a);
-	return a->spare_failures >= FAILURES_MAX || ready(a->spare);
+	if (all->failures < FAILURES_MAX)
+		spare_make(all);
+	return all->failures >= FAILURES_MAX || ready(all->spare);
 }
 
 static void on_spare_timer(struct loop_timer *t)
 {
-	struct agent *a = container_of(t, struct agent, spare_timer);
+	struct spares *all = container_of(t, struct spares, timer);
 
-	if (a->interp->state != INTERP_IDLE || a->run.state != RUN_NONE || a->ready.due ||
-	    a->warm.due)
+	if (all->active->state != INTERP_IDLE || !all->quiet(all))
 		return; /* another time */
-	if (a->spare_failures >= FAILURES_MAX)
-		a->spare_failures = FAILURES_MAX - 1; /* once more */
-	spare_make(a);
+	if (all->failures >= FAILURES_MAX)
+		all->failures = FAILURES_MAX - 1; /* once more */
+	spare_make(all);
 }
 
 static void exercise(struct interp *i)
@@ -176,57 +164,59 @@ static void exercise(struct interp *i)
 		interp_give_up(i);
 }
 
-void spare_advance(struct agent *a)
+void spare_advance(struct spares *all)
 {
-	uint64_t delay = ready(a->zygote) ? COPY_US : START_US;
+	uint64_t delay = ready(all->zygote) ? COPY_US : START_US;
 
-	exercise(a->zygote);
-	exercise(a->spare);
-	if (a->spare->state != INTERP_NONE || a->interp->state != INTERP_IDLE)
-		loop_disarm(&a->loop, &a->spare_timer);
-	else if (!a->spare_timer.armed)
-		loop_arm(&a->loop, &a->spare_timer,
-			 a->spare_failures < FAILURES_MAX ? delay : RETRY_US);
+	exercise(all->zygote);
+	exercise(all->spare);
+	if (all->spare->state != INTERP_NONE || all->active->state != INTERP_IDLE)
+		loop_disarm(all->loop, &all->timer);
+	else if (!all->timer.armed)
+		loop_arm(all->loop, &all->timer, all->failures < FAILURES_MAX ? delay : RETRY_US);
 }
 
-void spare_drop(struct agent *a)
+void spare_drop(struct spares *all)
 {
-	interp_kill(a->spare);
-	interp_kill(a->zygote);
-	a->spare_failures = 0;
+	interp_kill(all->spare);
+	interp_kill(all->zygote);
+	all->failures = 0;
 }
 
-void spare_on_ready(struct agent *a)
+void spare_on_ready(struct spares *all)
 {
-	exempt(a);
+	exempt(all);
 }
 
-void spare_on_done(struct agent *a, struct interp *i, enum driver_type what, int status)
+void spare_on_done(struct spares *all, struct interp *i, enum driver_type what, int status)
 {
 	if (status != 0) {
 		/* The socket of a copy that was not made has closed. */
-		spare_fail(a, i, "it could not do what it was asked");
+		spare_fail(all, i, "it could not do what it was asked");
 	} else if (what == DRIVER_WARM) {
 		i->warm = true;
-		a->spare_failures = 0;
+		all->failures = 0;
 	}
 }
 
-void spare_on_death(struct agent *a, struct interp *i, enum interp_state was, int wait_status)
+void spare_on_death(struct spares *all, struct interp *i, enum interp_state was, int wait_status)
 {
-	exempt(a);
+	exempt(all);
 	if (i->killed)
 		return;
-	log_line("the %s interpreter (%s) ended, %s %d", i == a->zygote ? "zygote" : "spare",
+	log_line("the %s interpreter (%s) ended, %s %d", i == all->zygote ? "zygote" : "spare",
 		 interp_state_name(was), WIFSIGNALED(wait_status) ? "signal" : "status",
 		 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
-	a->spare_failures++;
+	all->failures++;
 	/* Copies that never get ready: start from the beginning. */
-	if (i == a->spare && a->spare_failures >= FAILURES_MAX)
-		interp_kill(a->zygote);
+	if (i == all->spare && all->failures >= FAILURES_MAX)
+		interp_kill(all->zygote);
 }
 
-void spare_init(struct agent *a)
+void spare_init(struct spares *all)
 {
-	a->spare_timer.fire = on_spare_timer;
+	all->active = &all->slots[0];
+	all->spare = &all->slots[1];
+	all->zygote = &all->slots[2];
+	all->timer.fire = on_spare_timer;
 }

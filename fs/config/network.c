@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vm/net/filter/allow.h"
+#include "vm/base/allow.h"
 #include "vm/base/util.h"
 #include "vm/base/problem.h"
 

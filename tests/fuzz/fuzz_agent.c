@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/lock.c agent/files/locks.c agent/files/lockwait.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c */
+/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/holder.c agent/files/lockwait.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/server.h"
 #include "agent/run/killer.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
@@ -220,7 +221,7 @@ static void on_fake_kill(struct loop_timer *t)
 	struct killer *k = container_of(t, struct killer, timer);
 
 	k->active = false;
-	interp_kill(fuzz.agent.interp);
+	interp_kill(fuzz.agent.spares.active);
 	k->done(k);
 }
 
@@ -422,7 +423,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz.before_wait = fuzz.agent.loop.before_wait;
 	fuzz.agent.loop.before_wait = fuzz_before_wait;
 	host_hello();
-	(void)agent_run(&fuzz.agent);
+	(void)server_run(&fuzz.agent);
 	agent_fini(&fuzz.agent);
 	close(fuzz.host);
 	close_fd(&fuzz.turn_fds[0]);

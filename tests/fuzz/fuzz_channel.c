@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/fixture/fake_agent.h"
+#include "vm/guest/internal.h"
 #include "vm/base/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -152,8 +153,8 @@ static void set_up(struct sandbox *s)
 					.stdin_len = 5,
 					.limit = {1000, 1000}};
 
-	s->channel.generation = 1;
-	s->phase = PHASE_UP;
+	s->guest->channel.generation = 1;
+	s->guest->phase = GUEST_UP;
 	s->state = SANDBOX_READY;
 	sandbox_run(s, &run);
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
@@ -177,9 +178,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (up)
 		set_up(s);
 	if (data[0] & 1)
-		feed_frames(&s->channel, data + 1, size - 1);
-	else if (channel_feed(&s->channel, data + 1, (size - 1) / 2) == 0)
-		channel_feed(&s->channel, data + 1 + (size - 1) / 2, size - 1 - (size - 1) / 2);
+		feed_frames(&s->guest->channel, data + 1, size - 1);
+	else if (channel_feed(&s->guest->channel, data + 1, (size - 1) / 2) == 0)
+		channel_feed(&s->guest->channel, data + 1 + (size - 1) / 2,
+			     size - 1 - (size - 1) / 2);
 	uv_run(&loop, UV_RUN_NOWAIT);
 	vm_close(vm, on_gone, &gone);
 	while (!gone)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what the daemon hears from a network's filter, and from the process that connects. */
-/* modules: vm/net/gateway.c vm/net/gateway_dial.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/net/filter/allow.c vm/net/filter/address.c vm/net/filter/reason.c */
+/* modules: vm/net/gateway.c vm/net/gateway_dial.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c */
 /* libs: uv */
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "vm/net/dial/message.h"
 #include "vm/net/dialer.h"
 #include "vm/net/gateway.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the allow list: what it accepts, it finds again. */
-/* modules: vm/net/filter/allow.c */
+/* modules: vm/base/allow.c */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "vm/net/filter/allow.h"
+#include "vm/base/allow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

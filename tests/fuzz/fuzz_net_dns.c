@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes queries, and reads the answers to them. */
-/* modules: vm/net/filter/dns.c vm/net/filter/allow.c */
+/* modules: vm/net/filter/dns.c vm/base/allow.c */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes TLS and HTTP: however a stream is cut into pieces, the same bytes of it pass. */
-/* modules: vm/net/filter/guard.c vm/net/filter/hello.c vm/net/filter/http.c vm/net/filter/allow.c */
+/* modules: vm/net/filter/guard.c vm/net/filter/hello.c vm/net/filter/http.c vm/base/allow.c */
 #include <assert.h>
 #include <errno.h>
 
 #include "vm/net/filter/guard.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

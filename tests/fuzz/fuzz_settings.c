@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
 /* modules: fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c vm/base/problem.c vm/base/buf.c vm/net/allow_check.c */
-/* modules: vm/net/filter/allow.c vm/net/filter/address.c */
+/* modules: vm/base/allow.c vm/base/address.c */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

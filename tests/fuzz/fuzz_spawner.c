@@ -81,7 +81,7 @@ static void check_job(const struct policy *p, const struct spawn_job *job, size_
 
 	assert(program && job->ntargets >= nfds && job->ntargets <= SPAWN_FDS_MAX);
 	for (size_t i = 0; i < job->ntargets; i++)
-		assert(job->target[i].from < nfds && job->target[i].to < SPAWN_TARGET_MAX);
+		assert(job->target[i].from < nfds && job->target[i].to < JAIL_FDS_MAX);
 	for (size_t i = 0; job->envp[i]; i++)
 		assert(strncmp(job->envp[i], "LD_", 3) != 0);
 	if (job->jail)

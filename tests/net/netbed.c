@@ -16,7 +16,7 @@
 #include "vm/net/dial/server.h"
 #include "vm/net/dialer.h"
 #include "vm/net/gateway.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
 /*

@@ -38,7 +38,7 @@ want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys] + settings)
 want("man/xsbxfs-net.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument',
                                               read("vm/net/filter/main.c")))
 page = " ".join(read("man/xsbxfs-net.8").split())
-for reason in re.findall(r'\[NET_\w+\] = "([^"]+)"', read("vm/net/filter/reason.c")):
+for reason in re.findall(r'\[NET_\w+\] = "([^"]+)"', read("vm/base/net_reason.c")):
     if reason not in page and reason not in ("allowed", "unreachable"):
         failures.append(f"man/xsbxfs-net.8 lacks the reason: {reason}")
 

@@ -11,11 +11,13 @@
 #include "prefork.h"
 #include "probe.h"
 #include "vm/base/context.h"
+#include "vm/base/spec.h"
 #include "vm/base/util.h"
 #include "vm/host/tsc.h"
 #include "vm/image/digest_job.h"
 #include "vm/image/image.h"
 #include "vm/jail/jail.h"
+#include "vm/spawn/order.h"
 
 struct buf;
 struct problem;
@@ -29,6 +31,7 @@ struct policy;
 /* What backends are given, once. Embedded in the machinery, which fills it in. */
 struct backends {
 	struct context *ctx;
+	const struct backend_ops *machine; /* what machines are: QEMU, or another one for tests */
 	struct images *images;
 	const struct policy *policy; /* of the spawner; the caller's */
 	char *qemu;		     /* program */
@@ -41,18 +44,17 @@ struct backends {
 	struct jail_report jail[VM_NBACKENDS];
 };
 
-enum backend_mode {
-	BACKEND_COLD,
-	BACKEND_RECORD, /* boots, and can be saved: `ram` takes its memory, `state` the rest */
-	BACKEND_CLONE,	/* begins where the machine was that `ram` and `state` are from */
-};
+struct backend_ops;
+
+/* What a kind of sandbox runs in. */
+const struct backend_ops *backends_ops(const struct backends *all, enum vm_backend backend);
 
 struct backend_spec {
 	const char *name;  /* for messages */
 	const char *image; /* image name */
 	unsigned memory_mb, cpus;
 	unsigned processes; /* of user code; 0: a default */
-	enum backend_mode mode;
+	enum machine_mode mode;
 	bool background; /* nobody waits for it */
 	int ram, state;	 /* descriptors; only needed during the call */
 	const struct view
@@ -114,7 +116,7 @@ struct backend_ops {
 	void (*info)(struct backend *b, struct backend_info *ret_info);
 
 	/**
-	 * save - Copy a machine that was started with BACKEND_RECORD
+	 * save - Copy a machine that was started with MACHINE_RECORD
 	 * @b: Its agent idles
 	 * @fn: Called once, with the events' data, unless the machine goes down or is destroyed
 	 *	first. The machine is of no use afterwards, and the copy is whole when it is gone

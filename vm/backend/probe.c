@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "vm/jail/internal.h"
+#include "vm/jail/setup.h"
 #include "vm/spawn/order.h"
 #include "qemu_cpu.h"
 #include "qemu_jail.h"

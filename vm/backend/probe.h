@@ -7,7 +7,7 @@
 
 #include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
-#include "vm/vm.h"
+#include "vm/base/problem.h"
 
 /*
  * - `done` once both questions are answered; until then `accel` is "probing".

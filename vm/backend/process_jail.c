@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "vm/base/guest_net.h"
 #include "vm/base/util.h"
-#include "vm/vm.h"
+#include "vm/base/config.h"
+#include "vm/base/spec.h"
 
 /*
  * What user code sees is the host's /usr, read-only, or an image's, with an /etc that has no accounts
@@ -26,8 +28,6 @@
 #define PACKAGES	  "/run/xsbx/packages"
 #define HOME		  "/home/user"
 #define LAYERS		  "/run/xsbx"
-
-#define RESOLV_CONF	  "nameserver 198.18.0.1\noptions timeout:5 attempts:2\n"
 
 #define CAP(name)	  (1ull << CAP_##name)
 #define AGENT_CAPS                                                                             \
@@ -176,7 +176,7 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	if (c->card_socket) {
 		j->flags |= JAIL_CARD;
 		j->card_socket = c->card_socket;
-		view_show(j, JAIL_FILE, 0, RESOLV_CONF, "/etc/resolv.conf");
+		view_show(j, JAIL_FILE, 0, NET_RESOLV_CONF, "/etc/resolv.conf");
 	}
 	return r;
 }

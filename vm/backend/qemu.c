@@ -57,12 +57,6 @@ struct backend {
 	unsigned nopen;		/* the child, the readers, the control connection */
 };
 
-static const enum qemu_mode machine_mode[] = {
-	[BACKEND_COLD] = QEMU_COLD,
-	[BACKEND_RECORD] = QEMU_RECORD,
-	[BACKEND_CLONE] = QEMU_CLONE,
-};
-
 static void part_gone(struct backend *b)
 {
 	if (--b->nopen)
@@ -243,7 +237,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 {
 	struct order order = {.program = ORDER_MACHINE,
 			      .machine = {
-				      .mode = machine_mode[spec->mode],
+				      .mode = spec->mode,
 				      .flags = (b->kvm ? ORDER_KVM : 0u) |
 					       (image->own ? ORDER_OWN_KERNEL : 0u) |
 					       (spec->network ? ORDER_NETWORK : 0u) |
@@ -262,7 +256,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	order.machine.version[strspn(order.machine.version, "0123456789.")] = '\0';
 	if (spec->layer)
 		fds[s.nfds++] = spec->layer->file;
-	if (spec->mode != BACKEND_COLD) {
+	if (spec->mode != MACHINE_COLD) {
 		fds[s.nfds++] = spec->ram;
 		fds[s.nfds++] = state;
 	}
@@ -390,8 +384,8 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		return r;
 	}
 	r = qemu_ends_open(&e, spec->network);
-	if (r == 0 && spec->mode != BACKEND_COLD)
-		r = state = spec->mode == BACKEND_CLONE ? qemu_ends_open_again(spec->state)
+	if (r == 0 && spec->mode != MACHINE_COLD)
+		r = state = spec->mode == MACHINE_CLONE ? qemu_ends_open_again(spec->state)
 							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
 	if (r >= 0)
 		r = spawn(b, spec, &image, &e, state);
@@ -406,12 +400,12 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	b->started_at = uv_now(b->all->ctx->loop);
 	listen_to(b, &e);
 	/* If this fails the agent never answers, which is noticed. */
-	if (spec->mode == BACKEND_CLONE && clone_begin(b) < 0)
+	if (spec->mode == MACHINE_CLONE && clone_begin(b) < 0)
 		child_kill(&b->child);
 	*ret_stream = steal_fd(&e.agent[0]);
 	b->card = steal_fd(&e.card[0]);
 	qemu_ends_close(&e);
-	if (spec->mode == BACKEND_RECORD)
+	if (spec->mode == MACHINE_RECORD)
 		b->state = steal_fd(&state);
 	return 0;
 }

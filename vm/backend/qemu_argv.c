@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdarg.h>
 
-#include "vm/net/filter/message.h"
+#include "vm/base/guest_net.h"
 #include "qemu_cpu.h"
 #include "vm/base/util.h"
 
@@ -78,16 +78,16 @@ static void add_machine(struct qemu_argv *a, const struct qemu_machine *m)
 
 	add2(a, "-name", m->name);
 	addf(a, "-M", "microvm,acpi=%s,pit=off,pic=off,rtc=on,isa-serial=on%s",
-	     m->own_kernel ? "off" : "on", m->mode == QEMU_COLD ? "" : ",memory-backend=ram");
+	     m->own_kernel ? "off" : "on", m->mode == MACHINE_COLD ? "" : ",memory-backend=ram");
 	add2(a, "-accel", m->kvm ? "kvm" : "tcg,tb-size=" CODE_MIB);
 	qemu_cpu(m->kvm, m->version, cpu);
 	addf(a, "-cpu", "%s", cpu);
 	addf(a, "-smp", "%u", m->cpus);
 	addf(a, "-m", "%u", m->memory_mb);
-	if (m->mode != QEMU_COLD)
+	if (m->mode != MACHINE_COLD)
 		addf(a, "-object",
 		     "memory-backend-file,id=ram,size=%uM,mem-path=/proc/self/fd/%d,share=%s",
-		     m->memory_mb, QEMU_FD_RAM, m->mode == QEMU_RECORD ? "on" : "off");
+		     m->memory_mb, QEMU_FD_RAM, m->mode == MACHINE_RECORD ? "on" : "off");
 	add(a, "-nodefaults");
 	add(a, "-no-user-config");
 	add2(a, "-display", "none");
@@ -156,7 +156,7 @@ void qemu_argv(const struct qemu_machine *m, struct qemu_argv *ret_argv)
 	ret_argv->argc = ret_argv->len = 0;
 	add(ret_argv, m->qemu);
 	add_machine(ret_argv, m);
-	if (m->mode == QEMU_CLONE)
+	if (m->mode == MACHINE_CLONE)
 		add2(ret_argv, "-incoming", "defer");
 	else
 		add_kernel(ret_argv, m);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vm/spawn/order.h"
+
 #define QEMU_AGENT_PORT "xsbx.agent" /* name of the virtio port */
 #define QEMU_AGENT_ID	"agent"	     /* its name in QEMU's events */
 
@@ -24,18 +26,11 @@ enum qemu_fd {
 	QEMU_FD_PACKAGES,
 };
 
-/* Where the guest's memory is, and how the machine begins. */
-enum qemu_mode {
-	QEMU_COLD,   /* memory of its own; boots */
-	QEMU_RECORD, /* memory in the file QEMU_FD_RAM, written through; boots */
-	QEMU_CLONE,  /* a private copy of that file; waits for the state of its devices */
-};
-
 struct qemu_machine {
 	const char *qemu;    /* program */
 	const char *version; /* what it said when it was asked */
 	const char *name;    /* shown by ps; must have no comma */
-	enum qemu_mode mode;
+	enum machine_mode mode;
 	bool kvm;
 	bool packages;	  /* a second disk, QEMU_FD_PACKAGES */
 	bool own_kernel;  /* devices by the command line, not by ACPI */

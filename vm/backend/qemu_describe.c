@@ -27,7 +27,7 @@ int qemu_describe(struct backends *all, const struct backend_spec *spec, struct 
 		.qemu = all->qemu,
 		.version = all->probe.qemu,
 		.name = "",
-		.mode = QEMU_RECORD,
+		.mode = MACHINE_RECORD,
 		.kvm = strcmp(all->probe.accel, "kvm") == 0,
 		.memory_mb = spec->memory_mb,
 		.cpus = spec->cpus,

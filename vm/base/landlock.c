@@ -10,8 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "util.h"
-
 /* Newer than the headers we build with may be. */
 #define FS_TRUNCATE    (1ull << 14) /* ABI 3 */
 #define FS_IOCTL_DEV   (1ull << 15) /* ABI 5 */

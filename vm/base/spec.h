@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox is to be: its kind, its limits, what it sees, its network. Part of vm.h. */
+/* What a sandbox is to be: its kind, its limits, what it sees, its network; the one description of it. Part of
+ * vm.h. */
 #ifndef XSBX_VM_BASE_SPEC_H
 #define XSBX_VM_BASE_SPEC_H
 
@@ -81,7 +82,7 @@ struct sandbox_spec {
 	struct sandbox_limits template_limits;
 	/*
 	 * Its network. With `network` it has an interface, which leads nowhere but to the names and
-	 * addresses in `allow`, a list as in vm/net/filter/allow.h, "" or NULL for none, and to which `ports`
+	 * addresses in `allow`, a list as in vm/base/allow.h, "" or NULL for none, and to which `ports`
 	 * lead. A port that can't be had ends the sandbox, with the problem "port-taken".
 	 */
 	bool network;
@@ -97,5 +98,29 @@ struct sandbox_spec {
 	struct vm_pool pool;
 	bool odd; /* not as its template says: a snapshot is made only if it is asked for again */
 };
+
+/* Longest that is copied of a name. */
+#define SANDBOX_NAME_MAX 64u
+
+/**
+ * spec_copy() - A spec with strings and arrays of its own
+ * @dst: Result; on failure as it was
+ * @src: What was asked for; texts that are NULL become "", and no processors one
+ *
+ * `install` stays the caller's, as it was.
+ *
+ * Return: 0, -ENOMEM, or -E2BIG for too many paths, ports or variables (PROTO_ENV_MAX), or too long ones (names of
+ * 256 bytes, values of 4096).
+ */
+int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src);
+
+/* The same of what all sandboxes of its kind have in common: the template's variables and limits, no ports. */
+int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src);
+
+/* Is a sandbox like @spec of the kind that spec_copy_kind() has made? */
+bool spec_is_kind(const struct sandbox_spec *kind, const struct sandbox_spec *spec);
+
+/* What spec_copy() has made; all zeroes afterwards. */
+void spec_free(struct sandbox_spec *s);
 
 #endif

@@ -6,25 +6,27 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include "vm/pool/template.h"
+#include "vm/backend/backend.h"
+#include "vm/base/context.h"
+#include "vm/base/problem.h"
+#include "vm/base/wait.h"
 #include "vm/spawn/program.h"
 #include "vm/base/words.h"
 
-struct backend_ops;
-struct view;
-struct vm;
+#define IMAGE_JOB_MS \
+	1800000u /* longest wait of a session: a base is half a minute on a fast line */
 
-enum imager_state {
-	IMAGER_QUEUED, /* another one is being built */
-	IMAGER_BUILDING,
-	IMAGER_FAILED, /* not tried again before `retry_at` unless somebody waits for it */
-	IMAGER_NSTATES,
+enum image_job_state {
+	IMAGE_JOB_QUEUED, /* another one is being built */
+	IMAGE_JOB_BUILDING,
+	IMAGE_JOB_FAILED, /* not tried again before `retry_at` unless somebody waits for it */
+	IMAGE_JOB_NSTATES,
 };
 
 /* An image that was missing when somebody asked. Forgotten when it is there. */
-struct imager_job {
-	TAILQ_ENTRY(imager_job) link;
-	enum imager_state state;
+struct image_job {
+	TAILQ_ENTRY(image_job) link;
+	enum image_job_state state;
 	bool unpack;		       /* it is to be there as a directory */
 	char step[160];		       /* the last line that the program printed */
 	uint64_t started_at, ended_at; /* ms of the loop's clock */
@@ -34,52 +36,59 @@ struct imager_job {
 
 /*
  * - At most one job is BUILDING, and `builder`, `words` are its program's.
- * - `waiters` has the sandboxes in PHASE_IMAGE.
+ * - `waits` are for jobs.
  */
-struct imager {
-	struct vm *vm;
+struct image_jobs {
+	struct context *ctx;
+	struct images *images;
+	bool machines; /* sandboxes may be machines, and need images */
 	char *program; /* NULL: there is none */
-	TAILQ_HEAD(imager_jobs, imager_job) jobs;
-	struct imager_job *current;
+	TAILQ_HEAD(image_job_list, image_job) jobs;
+	struct image_job *current;
 	struct program builder;
 	struct words words;
-	struct sandbox_list waiters;
+	struct wait_list waits;
 };
 
-/* @program: path, or "none" or NULL if there is none. Return: 0 or -ENOMEM. */
-int imager_init(struct imager *im, struct vm *vm, const char *program);
-void imager_fini(struct imager *im);
+/* With ctx, images and machines set. @program: path, or "none" or NULL if there is none. Return: 0 or -ENOMEM. */
+int image_jobs_init(struct image_jobs *ij, const char *program);
+void image_jobs_fini(struct image_jobs *ij);
 
 /**
- * imager_missing() - Is an image missing that could be built?
- * @im: Imager
+ * image_jobs_missing() - Is an image missing that could be built?
+ * @ij: Jobs
  * @image: Name
  * @eager: Try also what has failed not long ago
  *
  * Has it built in the background if so. Return: false if it is there, or can't be had.
  */
-bool imager_missing(struct imager *im, const char *image, bool eager);
+bool image_jobs_missing(struct image_jobs *ij, const char *image, bool eager);
 
 /* Does a sandbox like this lack its image, or, where it sees the image's files, these? Otherwise as
- * imager_missing(). */
-bool imager_lacks(struct imager *im, const struct backend_ops *ops, const struct view *view,
-		  const char *image, bool eager);
+ * image_jobs_missing(). */
+bool image_jobs_lacks(struct image_jobs *ij, const struct backend_ops *ops, bool image_view,
+		      const char *image, bool eager);
 
-/* A sandbox waits for its image; sandbox_begin() or sandbox_fail() follows. Its deadline is set. */
-void imager_wait(struct imager *im, struct sandbox *s);
-void imager_leave(struct imager *im, struct sandbox *s);
+/**
+ * image_jobs_wait() - Wait for an image that image_jobs_lacks() has said is being made
+ * @ij: Jobs
+ * @image: Name
+ * @unpack: It is to be there as a directory
+ * @w: Told when it is, or can't be, or of each step
+ */
+void image_jobs_wait(struct image_jobs *ij, const char *image, bool unpack, struct wait *w);
 
-/* What it waits for did not come in time. */
-void imager_overdue(struct sandbox *s);
-
-/* What a sandbox waits for, in words. */
-void imager_explain(const struct sandbox *s, struct problem *p);
+/* What somebody waits for, in words; and that it did not come in IMAGE_JOB_MS. */
+void image_jobs_explain(const struct image_jobs *ij, const char *image, bool unpack,
+			struct problem *p);
+void image_jobs_explain_late(const struct image_jobs *ij, const char *image, bool unpack,
+			     struct problem *p);
 
 /* What is known of an image that is missing; NULL if it was never asked for. */
-const struct imager_job *imager_look(const struct imager *im, const char *image);
-const char *imager_state_str(enum imager_state state);
+const struct image_job *image_jobs_look(const struct image_jobs *ij, const char *image);
+const char *image_job_state_str(enum image_job_state state);
 
 /* At the end: kills the program. */
-void imager_cut(struct imager *im);
+void image_jobs_cut(struct image_jobs *ij);
 
 #endif

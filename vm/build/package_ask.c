@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "package_internal.h"
-#include "vm/vm_internal.h"
 
 #define ASKS_USER 4u /* of one user, at once */
 #define NEWEST	  "newest "
 
-void install_ask_line(struct install_ask *ask, const char *line)
+void package_ask_line(struct package_ask *ask, const char *line)
 {
 	const size_t len = strlen(ask->words), more = strlen(line);
 
@@ -23,70 +22,69 @@ void install_ask_line(struct install_ask *ask, const char *line)
 			 line + strlen(NEWEST));
 }
 
-void install_ask_answer(struct install *job, const struct problem *why)
+void package_ask_answer(struct package_job *job, const struct problem *why)
 {
-	const struct install_ask *first = job->ask;
+	const struct package_ask *first = job->ask;
 	const char *cause = why				     ? why->cause
 			    : !first			     ? ""
 			    : first->cut || !first->words[0] ? "the registry's answer can't be used"
 							     : NULL;
 
-	for (const struct install_ask *a = first; a; a = a->next)
+	for (const struct package_ask *a = first; a; a = a->next)
 		a->fn(a->data, cause ? NULL : first->words, cause);
 	while (job->ask) {
-		struct install_ask *next = job->ask->next;
+		struct package_ask *next = job->ask->next;
 
 		free(job->ask);
 		job->ask = next;
 	}
 }
 
-static unsigned asks_of(const struct installer *in, uid_t owner)
+static unsigned asks_of(const struct package_jobs *in, uid_t owner)
 {
-	const struct install *job;
+	const struct package_job *job;
 	unsigned n = 0;
 
 	TAILQ_FOREACH(job, &in->installs, link)
-		for (const struct install_ask *a = job->ask; a; a = a->next)
+		for (const struct package_ask *a = job->ask; a; a = a->next)
 			n += a->owner == owner;
 	return n;
 }
 
-int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
-	     void *data)
+int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops,
+			  const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
+			  void *data)
 {
-	struct installer *in = &vm->installer;
-	struct install_ask *ask;
+	struct package_ask *ask;
 	struct layer_need need;
-	struct install *job;
+	struct package_job *job;
 	char key[DIGEST_HEX];
 	const char *why;
 	int r;
 
-	installer_need(in, vm_backend_ops(vm, what->backend), what->image_view, what->image,
-		       what->language, packages, &need);
-	if (!in->script || !vm->ctx.spawner || vm->ctx.spawner_lost || vm->ctx.closing)
+	package_jobs_need(in, ops, what->image_view, what->image, what->language, packages, &need);
+	if (!in->script || !in->ctx->spawner || in->ctx->spawner_lost || in->ctx->closing)
 		return -ENOENT;
 	if (asks_of(in, what->owner) >= ASKS_USER)
 		return -EBUSY;
-	r = layer_key(vm->backends.images, &need, key, &why);
+	r = layer_key(in->images, &need, key, &why);
 	if (r < 0)
 		return r;
 	ask = calloc(1, sizeof(*ask));
-	job = install_find(in, key);
+	job = package_job_find(in, key);
 	if (ask && !job)
-		job = install_new(in, key, &need);
+		job = package_job_new(in, key, &need);
 	if (!ask || !job) {
 		free(ask);
 		return -ENOMEM;
 	}
-	*ask = (struct install_ask){.owner = what->owner, .fn = fn, .data = data};
+	*ask = (struct package_ask){.owner = what->owner, .fn = fn, .data = data};
 	if (job->ask) {
 		ask->next = job->ask->next;
 		job->ask->next = ask;
 		return 0;
 	}
 	job->ask = ask;
-	install_next(in);
+	package_job_next(in);
 	return 0;
 }

@@ -6,10 +6,9 @@
 
 #include "package_internal.h"
 #include "vm/spawn/order.h"
-#include "vm/vm_internal.h"
 
 /* Keeps a fact. Return: false if the line is none, but words. */
-bool installer_fact(struct installer *in, const char *line)
+bool package_jobs_fact(struct package_jobs *in, const char *line)
 {
 	if (strncmp(line, "index ", 6) == 0) {
 		snprintf(in->index, sizeof(in->index), "%s", line + 6);
@@ -27,23 +26,23 @@ bool installer_fact(struct installer *in, const char *line)
 /* The program is gone, and has said all it had to say. */
 static void on_over(struct program *t)
 {
-	struct installer *in = t->data;
+	struct package_jobs *in = t->data;
 	char quote[600];
 
 	if (t->failed)
-		installer_give_up(in, "", "%.300s/prepare was not started: %s", in->cfg.dir,
-				  strerror(-t->failed));
-	else if (in->vm->ctx.closing)
-		installer_give_up(in, "", "xsbxfs is ending");
+		package_jobs_give_up(in, "", "%.300s/prepare was not started: %s", in->cfg.dir,
+				     strerror(-t->failed));
+	else if (in->ctx->closing)
+		package_jobs_give_up(in, "", "xsbxfs is ending");
 	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
-		installer_give_up(in, "Mend what it says, and reset the session to try again.",
-				  "packages can't be installed on this host: %s",
-				  tail_quote(&in->words.said, "error: ", quote, sizeof(quote)));
+		package_jobs_give_up(in, "Mend what it says, and reset the session to try again.",
+				     "packages can't be installed on this host: %s",
+				     tail_quote(&in->words.said, "error: ", quote, sizeof(quote)));
 	else
-		installer_prepared(in);
+		package_jobs_prepared(in);
 }
 
-int installer_prepare(struct installer *in)
+int package_jobs_prepare(struct package_jobs *in)
 {
 	const struct layer_need *need = &in->current->need;
 	struct order order = {.program = ORDER_PACKAGES};
@@ -52,5 +51,5 @@ int installer_prepare(struct installer *in)
 		strcmp(need->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
 	order_set(order.packages.image, need->host ? "" : need->image);
 	in->prepare = (struct program){.words = &in->words, .over = on_over, .data = in};
-	return program_start(&in->prepare, in->vm->ctx.loop, in->vm->ctx.spawner, &order, sizeof(order));
+	return program_start(&in->prepare, in->ctx->loop, in->ctx->spawner, &order, sizeof(order));
 }

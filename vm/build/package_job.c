@@ -12,7 +12,6 @@
 #include "package_internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -44,11 +43,12 @@
 #define SCRIPT_MAX 65536u
 
 static void on_worked(uv_work_t *req, int status);
-static void go(struct installer *in, enum install_step step);
+static void go(struct package_jobs *in, enum package_step step);
+static void fetched(struct package_jobs *in);
 
 /* ---- beginning and end ---- */
 
-char *install_copy(const char *text, bool *bad)
+char *package_job_copy(const char *text, bool *bad)
 {
 	char *c = text && *text ? strdup(text) : NULL;
 
@@ -77,27 +77,26 @@ static char *read_script(const char *dir)
 	return NULL;
 }
 
-int installer_init(struct installer *in, struct vm *vm, const struct vm_packages *cfg)
+int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg)
 {
 	struct vm_packages *c = &in->cfg;
 	bool bad = false;
 
-	in->vm = vm;
 	in->lock = -1;
 	TAILQ_INIT(&in->installs);
-	TAILQ_INIT(&in->waiters);
+	TAILQ_INIT(&in->waits);
 	*c = (struct vm_packages){
-		.dir = install_copy(cfg->dir, &bad),
-		.python_index = install_copy(cfg->python_index, &bad),
-		.python_hosts = install_copy(cfg->python_hosts, &bad),
-		.npm_registry = install_copy(cfg->npm_registry, &bad),
-		.npm_hosts = install_copy(cfg->npm_hosts, &bad),
+		.dir = package_job_copy(cfg->dir, &bad),
+		.python_index = package_job_copy(cfg->python_index, &bad),
+		.python_hosts = package_job_copy(cfg->python_hosts, &bad),
+		.npm_registry = package_job_copy(cfg->npm_registry, &bad),
+		.npm_hosts = package_job_copy(cfg->npm_hosts, &bad),
 		.layer_bytes = cfg->layer_bytes,
 	};
 	if (cfg->offline && *cfg->offline) {
 		c->offline = realpath(cfg->offline, NULL);
 		if (!c->offline)
-			c->offline = install_copy(cfg->offline, &bad);
+			c->offline = package_job_copy(cfg->offline, &bad);
 	}
 	in->script = read_script(cfg->dir);
 	if (asprintf(&in->source, "%s\n%s\n%s", c->python_index ? c->python_index : "",
@@ -105,38 +104,39 @@ int installer_init(struct installer *in, struct vm *vm, const struct vm_packages
 		in->source = NULL;
 		bad = true;
 	}
-	return bad ? -ENOMEM : layers_init(&vm->layers, vm->ctx.cache_dir, cfg->layer_bytes);
+	return bad ? -ENOMEM : layers_init(&in->layers, in->ctx->cache_dir, cfg->layer_bytes);
 }
 
-void installer_fini(struct installer *in)
+void package_jobs_fini(struct package_jobs *in)
 {
 	struct vm_packages *c = &in->cfg;
 	const char *const strings[] = {c->dir,		c->python_index, c->python_hosts,
 				       c->npm_registry, c->npm_hosts,	 c->offline};
-	struct install *job;
+	struct package_job *job;
 
-	while (in->vm && (job = TAILQ_FIRST(&in->installs))) {
-		install_ask_answer(job, &(struct problem){.cause = "xsbxfs is ending"});
-		install_forget(in, job);
+	while (in->ctx && (job = TAILQ_FIRST(&in->installs))) {
+		package_ask_answer(job, &(struct problem){.cause = "xsbxfs is ending"});
+		package_job_forget(in, job);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free((char *)strings[i]);
 	free(in->script);
 	free(in->source);
+	layers_fini(&in->layers);
 }
 
-void installer_cut(struct installer *in)
+void package_jobs_cut(struct package_jobs *in)
 {
-	if (in->current && in->current->step == INSTALL_PREPARE)
+	if (in->current && in->current->step == PACKAGE_PREPARE)
 		child_kill(&in->prepare.child);
-	installer_watch_close(in);
+	package_jobs_watch_close(in);
 }
 
 /* ---- what is needed ---- */
 
-void installer_need(const struct installer *in, const struct backend_ops *ops, bool image_view,
-		    const char *image, const char *language, const char *packages,
-		    struct layer_need *ret_need)
+void package_jobs_need(const struct package_jobs *in, const struct backend_ops *ops,
+		       bool image_view, const char *image, const char *language,
+		       const char *packages, struct layer_need *ret_need)
 {
 	*ret_need = (struct layer_need){
 		.form = ops->needs_image ? LAYER_EROFS : LAYER_TREE,
@@ -148,114 +148,107 @@ void installer_need(const struct installer *in, const struct backend_ops *ops, b
 	};
 }
 
-struct layer *installer_layer(struct installer *in, const struct layer_need *need)
+struct layer *package_jobs_layer(struct package_jobs *in, const struct layer_need *need)
 {
 	char key[DIGEST_HEX];
 	const char *why;
 
-	if (layer_key(in->vm->backends.images, need, key, &why) < 0)
+	if (layer_key(in->images, need, key, &why) < 0)
 		return NULL;
-	return layer_get(&in->vm->layers, key);
+	return layer_get(&in->layers, key);
 }
 
 /* ---- what is said ---- */
 
 static void on_line(struct words *w, char *text)
 {
-	struct installer *in = w->data;
-	struct install *job = in->current;
-	struct sandbox *s;
+	struct package_jobs *in = w->data;
+	struct package_job *job = in->current;
 
-	if (job->step == INSTALL_PREPARE && installer_fact(in, text))
+	if (job->step == PACKAGE_PREPARE && package_jobs_fact(in, text))
 		return;
 	if (job->ask) {
-		install_ask_line(job->ask, text);
+		package_ask_line(job->ask, text);
 		return;
 	}
 	text += strspn(text, " =>");
 	if (!*text)
 		return;
 	snprintf(job->line, sizeof(job->line), "%s", text);
-	context_event(&in->vm->ctx, "packages", "%.200s: %s", job->need.packages, text);
-	TAILQ_FOREACH(s, &in->waiters, template_link) {
-		if (!install_waits(s, job))
-			continue;
-		s->events->console(s->data, text, strlen(text));
-		s->events->console(s->data, "\n", 1);
-		s->awaits = true;
-		context_defer(&in->vm->ctx, &s->work);
-	}
+	context_event(in->ctx, "packages", "%.200s: %s", job->need.packages, text);
+	wait_progress(&in->waits, job, text);
 }
 
 /* ---- the end of an install ---- */
 
-static void over(struct installer *in)
+static void over(struct package_jobs *in)
 {
 	in->current = NULL;
 	if (in->lock >= 0)
 		close(steal_fd(&in->lock));
-	context_release(&in->vm->ctx);
-	context_work(&in->vm->ctx);
-	install_next(in);
+	context_release(in->ctx);
+	context_work(in->ctx);
+	package_job_next(in);
 }
 
-static void failed(struct installer *in)
+static void failed(struct package_jobs *in)
 {
-	struct install *job = in->current;
+	struct package_job *job = in->current;
 
 	if (job->ask) { /* nothing was to be kept */
-		install_ask_answer(job, in->why.code[0] ? &in->why : NULL);
-		install_forget(in, job);
+		package_ask_answer(job, in->why.code[0] ? &in->why : NULL);
+		package_job_forget(in, job);
 		over(in);
 		return;
 	}
-	job->step = INSTALL_FAILED;
-	job->ended_at = uv_now(in->vm->ctx.loop);
+	job->step = PACKAGE_FAILED;
+	job->ended_at = uv_now(in->ctx->loop);
 	job->problem = in->why;
-	if (!in->vm->ctx.closing) {
+	if (!in->ctx->closing) {
 		log_info("packages %.200s: %s", job->need.packages, in->why.cause);
-		context_event(&in->vm->ctx, "packages", "%.200s: not installed: %.300s",
+		context_event(in->ctx, "packages", "%.200s: not installed: %.300s",
 			      job->need.packages, in->why.cause);
-		install_release(in, job, &job->problem);
+		wait_done(&in->waits, job, &job->problem);
 	}
 	over(in);
 }
 
-static void succeeded(struct installer *in)
+static void succeeded(struct package_jobs *in)
 {
-	struct install *job = in->current;
+	struct package_job *job = in->current;
 	/* Held, so that it is there for all who wait. */
-	struct layer *l = in->vm->ctx.closing ? NULL : layer_get(&in->vm->layers, job->key);
+	struct layer *l = in->ctx->closing ? NULL : layer_get(&in->layers, job->key);
 
-	if (!l && !in->vm->ctx.closing) {
+	if (!l && !in->ctx->closing) {
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Remove it, or give each user who mounts a cache of his own.",
 			    "what was installed as %.400s/%s can't be opened, or is another user's",
-			    in->vm->layers.dir, job->key);
+			    in->layers.dir, job->key);
 		failed(in);
 		return;
 	}
-	context_event(&in->vm->ctx, "packages", "%.200s: there after %llu s, %llu MiB",
+	context_event(in->ctx, "packages", "%.200s: there after %llu s, %llu MiB",
 		      job->need.packages,
-		      (unsigned long long)((uv_now(in->vm->ctx.loop) - job->started_at) / 1000),
+		      (unsigned long long)((uv_now(in->ctx->loop) - job->started_at) / 1000),
 		      (unsigned long long)(in->bytes >> 20));
-	if (!in->vm->ctx.closing)
-		install_release(in, job, NULL);
+	/* Nobody may find it, and wait for it, any more. */
+	TAILQ_REMOVE(&in->installs, job, link);
+	wait_done(&in->waits, job, in->ctx->closing ? &in->why : NULL);
 	layer_put(l);
-	install_forget(in, job);
+	package_job_free(job);
 	over(in);
 }
 
 /* Something went wrong, and what there is has to go. */
-static void give_up(struct installer *in)
+static void give_up(struct package_jobs *in)
 {
 	if (in->lock < 0)
 		failed(in);
 	else
-		go(in, INSTALL_ABANDON);
+		go(in, PACKAGE_ABANDON);
 }
 
-void installer_give_up(struct installer *in, const char *fix, const char *fmt, ...)
+void package_jobs_give_up(struct package_jobs *in, const char *fix, const char *fmt, ...)
 {
 	char cause[800];
 	va_list ap;
@@ -267,76 +260,107 @@ void installer_give_up(struct installer *in, const char *fix, const char *fmt, .
 	give_up(in);
 }
 
+/* ---- the store ---- */
+
+/* What it did not bring is made here, as if there were none. */
+static void on_fetched(void *data, const char *key, enum store_end end, const char *why)
+{
+	struct package_jobs *in = data;
+
+	(void)key;
+	(void)why;
+	in->fetched = end == STORE_DONE;
+	in->damaged = end == STORE_DAMAGED;
+	fetched(in);
+}
+
+static bool fetch(struct package_jobs *in)
+{
+	struct layer *there = layer_get(&in->layers, in->current->key);
+
+	in->fetched = in->damaged = false;
+	layer_put(there);
+	return !there && in->current->need.form == LAYER_EROFS &&
+	       store_client_get(in->store, STORE_LAYER, in->current->key, 0, in->layers.limit,
+				on_fetched, in);
+}
+
+static void offer(struct package_jobs *in)
+{
+	if (in->current->need.form == LAYER_EROFS)
+		store_client_put(in->store, STORE_LAYER, in->current->key, 0, in->damaged);
+}
+
 /* ---- on the disk ---- */
 
 static void work(uv_work_t *req)
 {
-	struct installer *in = container_of(req, struct installer, work);
-	const struct install *job = in->current;
+	struct package_jobs *in = container_of(req, struct package_jobs, work);
+	const struct package_job *job = in->current;
 	const struct timespec pause = {0, LOCK_NS};
-	const char *dir = in->vm->layers.dir;
+	const char *dir = in->layers.dir;
 
-	if (job->step == INSTALL_BEGIN) {
+	if (job->step == PACKAGE_BEGIN) {
 		layer_clean(dir);
 		in->result = layer_begin(dir, job->key, &in->lock);
 		if (in->result == -EAGAIN)
 			nanosleep(&pause, NULL);
 		if (in->result == -EEXIST && in->fetched)
-			layer_trim(dir, job->key, in->vm->layers.limit);
-	} else if (job->step == INSTALL_PUBLISH) {
+			layer_trim(dir, job->key, in->layers.limit);
+	} else if (job->step == PACKAGE_PUBLISH) {
 		/* What came after the last look of the watch. */
-		in->result = layer_room(dir, job->key, in->vm->layers.limit, &in->bytes);
+		in->result = layer_room(dir, job->key, in->layers.limit, &in->bytes);
 		in->full = in->result < 0;
 		if (!in->full)
-			in->result = layer_publish(dir, job->key, job->need.form,
-						   in->vm->layers.limit, &in->bytes);
+			in->result = layer_publish(dir, job->key, job->need.form, in->layers.limit,
+						   &in->bytes);
 	} else {
 		layer_abandon(dir, job->key);
 		in->result = 0;
 	}
 }
 
-static void begun(struct installer *in)
+static void begun(struct package_jobs *in)
 {
 	if (in->result == -EEXIST)
 		succeeded(in);
-	else if (in->result == -EAGAIN && !in->vm->ctx.closing)
-		go(in, INSTALL_BEGIN);
+	else if (in->result == -EAGAIN && !in->ctx->closing)
+		go(in, PACKAGE_BEGIN);
 	else if (in->result < 0)
-		installer_give_up(in, "Look for a full disk, or for rights that are missing.",
-				  "there is no room for packages in %.400s: %s", in->vm->layers.dir,
-				  strerror(-in->result));
+		package_jobs_give_up(in, "Look for a full disk, or for rights that are missing.",
+				     "there is no room for packages in %.400s: %s", in->layers.dir,
+				     strerror(-in->result));
 	else
-		go(in, INSTALL_PREPARE);
+		go(in, PACKAGE_PREPARE);
 }
 
-static void published(struct installer *in)
+static void published(struct package_jobs *in)
 {
 	if (in->result == 0) {
-		installer_offer(in);
+		offer(in);
 		succeeded(in);
 	} else if (in->full || in->result == -E2BIG) {
-		installer_explain_room(in, in->result, in->bytes);
+		package_jobs_explain_room(in, in->result, in->bytes);
 		give_up(in);
 	} else if (in->result == -EFBIG) {
-		installer_give_up(
+		package_jobs_give_up(
 			in, "Name fewer packages, or raise layer_limit.",
 			"the packages take %llu MiB, which is more than all layers may have",
 			(unsigned long long)(in->bytes >> 20));
 	} else {
-		installer_give_up(in, "", "the layer can't be kept: %s", strerror(-in->result));
+		package_jobs_give_up(in, "", "the layer can't be kept: %s", strerror(-in->result));
 	}
 }
 
 static void on_worked(uv_work_t *req, int status)
 {
-	struct installer *in = container_of(req, struct installer, work);
+	struct package_jobs *in = container_of(req, struct package_jobs, work);
 
 	if (status < 0)
 		in->result = -ECANCELED;
-	if (in->current->step == INSTALL_BEGIN)
+	if (in->current->step == PACKAGE_BEGIN)
 		begun(in);
-	else if (in->current->step == INSTALL_PUBLISH)
+	else if (in->current->step == PACKAGE_PUBLISH)
 		published(in);
 	else
 		failed(in);
@@ -344,9 +368,9 @@ static void on_worked(uv_work_t *req, int status)
 
 /* ---- one step after the other ---- */
 
-static void start_work(struct installer *in)
+static void start_work(struct package_jobs *in)
 {
-	int r = uv_queue_work(in->vm->ctx.loop, &in->work, work, on_worked);
+	int r = uv_queue_work(in->ctx->loop, &in->work, work, on_worked);
 
 	if (r == 0)
 		return;
@@ -355,64 +379,64 @@ static void start_work(struct installer *in)
 	failed(in);
 }
 
-static void go(struct installer *in, enum install_step step)
+static void go(struct package_jobs *in, enum package_step step)
 {
 	int r = 0;
 
 	in->current->step = step;
 	switch (step) {
-	case INSTALL_PUBLISH: template_free_layers(in->vm); __attribute__((fallthrough));
-	case INSTALL_BEGIN:
-	case INSTALL_ABANDON: start_work(in); return;
-	case INSTALL_PREPARE: r = installer_prepare(in); break;
-	case INSTALL_RUN:
-	case INSTALL_PACK: r = installer_run(in); break;
-	case INSTALL_FETCH:
-	case INSTALL_QUEUED:
-	case INSTALL_FAILED:
-	case INSTALL_NSTEPS: break;
+	case PACKAGE_PUBLISH: in->ops->let_go(in->data); __attribute__((fallthrough));
+	case PACKAGE_BEGIN:
+	case PACKAGE_ABANDON: start_work(in); return;
+	case PACKAGE_PREPARE: r = package_jobs_prepare(in); break;
+	case PACKAGE_RUN:
+	case PACKAGE_PACK: r = in->ops->run(in->data); break;
+	case PACKAGE_FETCH:
+	case PACKAGE_QUEUED:
+	case PACKAGE_FAILED:
+	case PACKAGE_NSTEPS: break;
 	}
 	if (r < 0)
-		installer_give_up(in, "", "no packages can be installed: %s", strerror(-r));
+		package_jobs_give_up(in, "", "no packages can be installed: %s", strerror(-r));
 }
 
-void installer_fetched(struct installer *in)
+static void fetched(struct package_jobs *in)
 {
-	if (!in->vm->ctx.closing) {
-		go(in, INSTALL_BEGIN);
+	if (!in->ctx->closing) {
+		go(in, PACKAGE_BEGIN);
 		return;
 	}
 	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	failed(in);
 }
 
-void installer_prepared(struct installer *in)
+void package_jobs_prepared(struct package_jobs *in)
 {
-	go(in, INSTALL_RUN);
+	go(in, PACKAGE_RUN);
 }
 
-void installer_ran(struct installer *in, bool well)
+void package_jobs_ran(struct package_jobs *in, bool well)
 {
-	const struct install *job = in->current;
+	const struct package_job *job = in->current;
 
 	words_end(&in->words);
-	if (in->vm->ctx.closing && !in->why.code[0])
+	if (in->ctx->closing && !in->why.code[0])
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
-	if (!well || in->vm->ctx.closing || job->ask)
+	if (!well || in->ctx->closing || job->ask)
 		give_up(in);
-	else if (job->step == INSTALL_RUN && job->need.form == LAYER_EROFS)
-		go(in, INSTALL_PACK);
+	else if (job->step == PACKAGE_RUN && job->need.form == LAYER_EROFS)
+		go(in, PACKAGE_PACK);
 	else
-		go(in, INSTALL_PUBLISH);
+		go(in, PACKAGE_PUBLISH);
 }
 
-void install_next(struct installer *in)
+void package_job_next(struct package_jobs *in)
 {
-	struct install *job;
+	struct package_job *job;
 
-	if (in->current || in->vm->ctx.closing)
+	if (in->current || in->ctx->closing)
 		return;
-	job = install_choose(in);
+	job = package_job_choose(in);
 	if (!job)
 		return;
 	in->current = job;
@@ -420,9 +444,9 @@ void install_next(struct installer *in)
 	in->bytes = 0;
 	in->why.code[0] = '\0';
 	in->index[0] = in->hosts[0] = '\0';
-	job->started_at = uv_now(in->vm->ctx.loop);
-	context_hold(&in->vm->ctx);
-	job->step = INSTALL_FETCH;
-	if (job->ask || !installer_fetch(in))
-		go(in, INSTALL_BEGIN);
+	job->started_at = uv_now(in->ctx->loop);
+	context_hold(in->ctx);
+	job->step = PACKAGE_FETCH;
+	if (job->ask || !fetch(in))
+		go(in, PACKAGE_BEGIN);
 }

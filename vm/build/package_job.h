@@ -7,31 +7,37 @@
 #include <sys/queue.h>
 
 #include "vm/image/layer.h"
-#include "vm/pool/template.h"
+#include "vm/backend/backend.h"
+#include "vm/base/config.h"
+#include "vm/base/context.h"
+#include "vm/base/problem.h"
+#include "vm/base/spec.h"
+#include "vm/base/wait.h"
+#include "offer.h"
+#include "store_client.h"
 #include "vm/spawn/program.h"
 #include "vm/base/words.h"
 
-struct vm;
-
-#define INSTALL_TURNS 64u /* users that are known to have had one */
+#define PACKAGE_JOB_MS 1800000u /* longest wait of a session: others may have their turn before */
+#define PACKAGE_TURNS  64u	/* users that are known to have had one */
 
 /* What is being done for a layer. The order is that of the work. */
-enum install_step {
-	INSTALL_QUEUED,
-	INSTALL_FETCH,	 /* the store is asked for it */
-	INSTALL_BEGIN,	 /* its directory is made and locked */
-	INSTALL_PREPARE, /* the host is asked for registries, and for the image's programs */
-	INSTALL_RUN,	 /* the installer works, in a sandbox */
-	INSTALL_PACK,	 /* a file system is made of what it left */
-	INSTALL_PUBLISH, /* the layer gets its name */
-	INSTALL_ABANDON, /* what there is of it is removed */
-	INSTALL_FAILED,
-	INSTALL_NSTEPS,
+enum package_step {
+	PACKAGE_QUEUED,
+	PACKAGE_FETCH,	 /* the store is asked for it */
+	PACKAGE_BEGIN,	 /* its directory is made and locked */
+	PACKAGE_PREPARE, /* the host is asked for registries, and for the image's programs */
+	PACKAGE_RUN,	 /* the installer works, in a sandbox */
+	PACKAGE_PACK,	 /* a file system is made of what it left */
+	PACKAGE_PUBLISH, /* the layer gets its name */
+	PACKAGE_ABANDON, /* what there is of it is removed */
+	PACKAGE_FAILED,
+	PACKAGE_NSTEPS,
 };
 
 /* Somebody wants to know what there is. */
-struct install_ask {
-	struct install_ask *next; /* wants to know the same */
+struct package_ask {
+	struct package_ask *next; /* wants to know the same */
 	uid_t owner;
 	vm_offer_fn fn;
 	void *data;
@@ -40,20 +46,20 @@ struct install_ask {
 };
 
 /* A layer that was missing when somebody asked. Forgotten when it is there. */
-struct install {
-	TAILQ_ENTRY(install) link;
-	enum install_step step;
+struct package_job {
+	TAILQ_ENTRY(package_job) link;
+	enum package_step step;
 	char key[DIGEST_HEX];
 	struct layer_need need;	 /* its strings are owned */
 	char line[160];		 /* the last one that was said */
-	struct install_ask *ask; /* only what would be installed is asked for; owned */
+	struct package_ask *ask; /* only what would be installed is asked for; owned */
 	bool prepared;		 /* a template wants it that is to be ready before it is used */
 	uint64_t started_at, ended_at;
 	struct problem problem; /* how it failed */
 };
 
 /* Looks at the directory in which something is installed; see package_watch.c. */
-struct install_watch {
+struct package_watch {
 	uv_timer_t timer; /* `there` if it was made; runs until the next look */
 	uv_work_t work;
 	bool there, on, looking;
@@ -65,20 +71,37 @@ struct install_watch {
 	uint64_t bytes;
 };
 
+struct package_jobs;
+
+/* Set once, by whoever makes the jobs. */
+struct package_ops {
+	/* Starts the sandbox of the current step; package_jobs_ran() is the answer. Return: 0 or -errno. */
+	int (*run)(void *data);
+	/* Ends it. */
+	void (*stop)(void *data);
+	/* Room is needed: lets go of layers that nobody uses. */
+	void (*let_go)(void *data);
+};
+
 /*
- * - At most one install is `current`; `prepare`, `words`, `builder` and `work` are its own.
+ * - At most one install is `current`; `prepare`, `words` and `work` are its own.
  * - `lock` is open while there is a directory of it.
- * - `waiters` has the sandboxes in PHASE_PACKAGES.
+ * - `waits` are for jobs.
  */
-struct installer {
-	struct vm *vm;
+struct package_jobs {
+	struct context *ctx; /* NULL: it was never begun */
+	struct images *images;
+	struct store_client *store;
+	struct layers layers;
+	const struct package_ops *ops;
+	void *data;
 	struct vm_packages cfg; /* its strings are owned */
 	char *script;		/* what runs in the sandbox; NULL: it can't be read */
 	char *source; /* registries and mirror, as far as they are part of a layer's key */
-	TAILQ_HEAD(installs, install) installs;
-	struct install *current;
-	struct sandbox_list waiters;
-	uid_t served[INSTALL_TURNS]; /* whose turns there were: each once, the last one first */
+	TAILQ_HEAD(package_job_list, package_job) installs;
+	struct package_job *current;
+	struct wait_list waits;
+	uid_t served[PACKAGE_TURNS]; /* whose turns there were: each once, the last one first */
 	unsigned nserved;
 
 	int lock;
@@ -90,24 +113,21 @@ struct installer {
 	uint64_t bytes;
 
 	struct program prepare;
-	struct words words; /* of `prepare`, and of what runs in sandboxes */
-	struct sandbox *builder;
-	struct install_watch watch; /* `on` only while there is a `builder` */
-	bool sent, done;	    /* its run was handed over; it has ended well */
-	struct problem why;	    /* if not */
+	struct words words;	    /* of `prepare`, and of what runs in sandboxes */
+	struct package_watch watch; /* `on` only while a sandbox works */
+	struct problem why;	    /* if it goes wrong */
 
-	struct vm_install view; /* what `builder` sees */
 	char index[512];  /* what `prepare` found: the registry, "" for the installer's default; */
 	char hosts[1024]; /* what has to be reached, an allow list */
 };
 
-/* Return: 0 or -ENOMEM. */
-int installer_init(struct installer *in, struct vm *vm, const struct vm_packages *cfg);
-void installer_fini(struct installer *in);
+/* With ctx, images, store, ops and data set. Return: 0 or -ENOMEM. */
+int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg);
+void package_jobs_fini(struct package_jobs *in);
 
 /**
- * installer_need() - What a sandbox's packages mean on this host
- * @in: Installer
+ * package_jobs_need() - What a sandbox's packages mean on this host
+ * @in: Jobs
  * @ops: Where the sandbox runs
  * @image_view: As a process that sees its image's programs
  * @image: Its image
@@ -115,40 +135,45 @@ void installer_fini(struct installer *in);
  * @packages: Canonical text, not empty
  * @ret_need: Result; its strings are the arguments'
  */
-void installer_need(const struct installer *in, const struct backend_ops *ops, bool image_view,
-		    const char *image, const char *language, const char *packages,
-		    struct layer_need *ret_need);
+void package_jobs_need(const struct package_jobs *in, const struct backend_ops *ops,
+		       bool image_view, const char *image, const char *language,
+		       const char *packages, struct layer_need *ret_need);
 
 /**
- * installer_layer() - The layer of a sandbox's packages, if it is there
- * @in: Installer
- * @need: From installer_need()
+ * package_jobs_layer() - The layer of a sandbox's packages, if it is there
+ * @in: Jobs
+ * @need: From package_jobs_need()
  *
  * Return: to be given back by layer_put(), or NULL.
  */
-struct layer *installer_layer(struct installer *in, const struct layer_need *need);
+struct layer *package_jobs_layer(struct package_jobs *in, const struct layer_need *need);
 
 /**
- * installer_ask() - Have a layer made that is missing
- * @in: Installer
- * @need: From installer_need()
- * @s: Waits for it: sandbox_begin() or sandbox_fail() follows. Or NULL: it is for a template that is to be
- *     ready before it is used; then what has failed not long ago is not tried again
+ * package_jobs_ask() - Have a layer made that is missing
+ * @in: Jobs
+ * @need: From package_jobs_need()
+ * @w: Waits for it, for its owner. Or NULL: it is for a template that is to be ready before it is used; then
+ *     what has failed not long ago is not tried again
  * @ret_problem: Why it can't be made
  *
  * Return: 0 if it is being made or waits for its turn, or -errno.
  */
-int installer_ask(struct installer *in, const struct layer_need *need, struct sandbox *s,
-		  struct problem *ret_problem);
+int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, struct wait *w,
+		     struct problem *ret_problem);
 
-/* It does not wait any more, if it did. */
-void installer_leave(struct installer *in, struct sandbox *s);
-void installer_overdue(struct sandbox *s);
+/* Somebody has ceased to wait: forgets what has not begun and nobody wants. */
+void package_jobs_unwait(struct package_jobs *in, struct wait *w);
 
-/* What a sandbox waits for, in words. */
-void installer_explain(const struct sandbox *s, struct problem *p);
+/* What @w waits for, in words; and that it did not come in PACKAGE_JOB_MS. */
+void package_jobs_explain(const struct wait *w, struct problem *p);
+void package_jobs_explain_late(struct problem *p);
+
+/* See vm_offer(); @ops: of the backend that is meant. */
+int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops,
+			  const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
+			  void *data);
 
 /* At the end: kills what runs. Sandboxes end by themselves. */
-void installer_cut(struct installer *in);
+void package_jobs_cut(struct package_jobs *in);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "package_internal.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -31,25 +30,31 @@ static void need_free(struct layer_need *n)
 	free((char *)n->packages);
 }
 
-void install_forget(struct installer *in, struct install *job)
+void package_job_free(struct package_job *job)
 {
-	TAILQ_REMOVE(&in->installs, job, link);
 	need_free(&job->need);
 	free(job);
 }
 
-struct install *install_new(struct installer *in, const char *key, const struct layer_need *need)
+void package_job_forget(struct package_jobs *in, struct package_job *job)
 {
-	struct install *job = calloc(1, sizeof(*job));
+	TAILQ_REMOVE(&in->installs, job, link);
+	package_job_free(job);
+}
+
+struct package_job *package_job_new(struct package_jobs *in, const char *key,
+				    const struct layer_need *need)
+{
+	struct package_job *job = calloc(1, sizeof(*job));
 	bool bad = false;
 
 	if (!job)
 		return NULL;
 	memcpy(job->key, key, sizeof(job->key));
 	job->need = *need;
-	job->need.image = install_copy(need->image, &bad);
-	job->need.language = install_copy(need->language, &bad);
-	job->need.packages = install_copy(need->packages, &bad);
+	job->need.image = package_job_copy(need->image, &bad);
+	job->need.language = package_job_copy(need->language, &bad);
+	job->need.packages = package_job_copy(need->packages, &bad);
 	if (bad) {
 		need_free(&job->need);
 		free(job);
@@ -59,9 +64,9 @@ struct install *install_new(struct installer *in, const char *key, const struct 
 	return job;
 }
 
-struct install *install_find(const struct installer *in, const char *key)
+struct package_job *package_job_find(const struct package_jobs *in, const char *key)
 {
-	struct install *job;
+	struct package_job *job;
 
 	TAILQ_FOREACH(job, &in->installs, link) {
 		if (strcmp(job->key, key) == 0)
@@ -72,48 +77,48 @@ struct install *install_find(const struct installer *in, const char *key)
 
 /* ---- what is forgotten ---- */
 
-static void forget_old_failures(struct installer *in)
+static void forget_old_failures(struct package_jobs *in)
 {
-	struct install *job, *following;
+	struct package_job *job, *following;
 
 	for (job = TAILQ_FIRST(&in->installs); job; job = following) {
 		following = TAILQ_NEXT(job, link);
-		if (job->step == INSTALL_FAILED &&
-		    uv_now(in->vm->ctx.loop) - job->ended_at >= RETRY_MS)
-			install_forget(in, job);
+		if (job->step == PACKAGE_FAILED &&
+		    uv_now(in->ctx->loop) - job->ended_at >= RETRY_MS)
+			package_job_forget(in, job);
 	}
 }
 
-void install_unwanted(struct installer *in, const char *key)
+void package_jobs_unwait(struct package_jobs *in, struct wait *w)
 {
-	struct install *job = install_find(in, key);
-	const struct sandbox *s;
+	const struct package_job *wanted = w->on;
+	struct package_job *job;
 
-	if (!job || job->step != INSTALL_QUEUED || job->prepared || job->ask)
+	if (!wait_is_on(w))
 		return;
-	TAILQ_FOREACH(s, &in->waiters, template_link) {
-		if (install_waits(s, job))
-			return;
-	}
-	install_forget(in, job);
+	wait_cancel(w);
+	job = package_job_find(in, wanted->key);
+	if (job && job->step == PACKAGE_QUEUED && !job->prepared && !job->ask &&
+	    !wait_any(&in->waits, job))
+		package_job_forget(in, job);
 }
 
 /* ---- whose turn it is ---- */
 
-/* How many turns ago did somebody have one? Return: INSTALL_TURNS if that is not known any more. */
-static unsigned turns_since(const struct installer *in, uid_t user)
+/* How many turns ago did somebody have one? Return: PACKAGE_TURNS if that is not known any more. */
+static unsigned turns_since(const struct package_jobs *in, uid_t user)
 {
 	unsigned n = 0;
 
 	while (n < in->nserved && in->served[n] != user)
 		n++;
-	return n < in->nserved ? n : INSTALL_TURNS;
+	return n < in->nserved ? n : PACKAGE_TURNS;
 }
 
-static void serve(struct installer *in, uid_t user)
+static void serve(struct package_jobs *in, uid_t user)
 {
 	const unsigned since = turns_since(in, user);
-	const unsigned later = MIN(since, MIN(in->nserved, INSTALL_TURNS - 1));
+	const unsigned later = MIN(since, MIN(in->nserved, PACKAGE_TURNS - 1));
 
 	memmove(in->served + 1, in->served, later * sizeof(*in->served));
 	in->served[0] = user;
@@ -121,36 +126,39 @@ static void serve(struct installer *in, uid_t user)
 }
 
 struct choice {
-	struct install *job;
+	struct package_job *job;
 	uid_t user;
 	unsigned since;
 };
 
 /* The first of those who were served at the same time stays. */
-static void consider(const struct installer *in, struct install *job, uid_t user, struct choice *c)
+static void consider(const struct package_jobs *in, struct package_job *job, uid_t user,
+		     struct choice *c)
 {
 	const unsigned since = turns_since(in, user);
 
-	if (job->step == INSTALL_QUEUED && (!c->job || since > c->since))
+	if (job->step == PACKAGE_QUEUED && (!c->job || since > c->since))
 		*c = (struct choice){job, user, since};
 }
 
-struct install *install_choose(struct installer *in)
+struct package_job *package_job_choose(struct package_jobs *in)
 {
 	struct choice c = {NULL, 0, 0};
-	const struct sandbox *s;
-	struct install *job;
+	const struct wait *w;
+	struct package_job *job;
 
 	/* Who waits for packages comes before who only asks. */
-	TAILQ_FOREACH(s, &in->waiters, template_link) {
-		job = s->state == SANDBOX_CLOSING ? NULL : install_find(in, s->layer_key);
+	TAILQ_FOREACH(w, &in->waits, link) {
+		const struct package_job *wanted = w->on;
+
+		job = package_job_find(in, wanted->key);
 		if (job)
-			consider(in, job, s->ticket.owner, &c);
+			consider(in, job, w->owner, &c);
 	}
 	TAILQ_FOREACH(job, &in->installs, link) {
 		if (job->prepared)
 			consider(in, job, TEMPLATES, &c);
-		for (const struct install_ask *a = job->ask; a; a = a->next)
+		for (const struct package_ask *a = job->ask; a; a = a->next)
 			consider(in, job, a->owner, &c);
 	}
 	if (c.job)
@@ -158,28 +166,46 @@ struct install *install_choose(struct installer *in)
 	return c.job;
 }
 
+/* ---- who waits ---- */
+
+void package_jobs_explain(const struct wait *w, struct problem *p)
+{
+	const struct package_job *job = w->on;
+
+	problem_set(p, PROBLEM_PACKAGES_WAIT,
+		    "Wait: the run begins when they are there. `console` shows how far it is.",
+		    "the packages are being installed: %s",
+		    job->line[0] ? job->line : "it begins soon");
+}
+
+void package_jobs_explain_late(struct problem *p)
+{
+	problem_set(p, PROBLEM_PACKAGES_FAILED, "Reset the session to try again.",
+		    "the packages were not installed within %u minutes", PACKAGE_JOB_MS / 60000);
+}
+
 /* ---- asking ---- */
 
-int installer_ask(struct installer *in, const struct layer_need *need, struct sandbox *s,
-		  struct problem *ret_problem)
+int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, struct wait *w,
+		     struct problem *ret_problem)
 {
 	char key[DIGEST_HEX];
-	struct install *job;
+	struct package_job *job;
 	const char *why;
-	int r = layer_key(in->vm->backends.images, need, key, &why);
+	int r = layer_key(in->images, need, key, &why);
 
-	if (r == 0 && (!in->script || !in->vm->ctx.spawner || in->vm->ctx.spawner_lost)) {
+	if (r == 0 && (!in->script || !in->ctx->spawner || in->ctx->spawner_lost)) {
 		why = "the installer's files are missing";
 		r = -ENOENT;
 	}
 	forget_old_failures(in);
-	job = r == 0 ? install_find(in, key) : NULL;
-	if (job && !s && job->step == INSTALL_FAILED) {
+	job = r == 0 ? package_job_find(in, key) : NULL;
+	if (job && !w && job->step == PACKAGE_FAILED) {
 		*ret_problem = job->problem;
 		return -EAGAIN;
 	}
 	if (r == 0 && !job) {
-		job = install_new(in, key, need);
+		job = package_job_new(in, key, need);
 		why = "there is no memory";
 		r = -ENOMEM;
 	}
@@ -188,13 +214,13 @@ int installer_ask(struct installer *in, const struct layer_need *need, struct sa
 			    "the packages can't be installed: %s", why);
 		return r;
 	}
-	if (job->step == INSTALL_FAILED) {
-		job->step = INSTALL_QUEUED;
+	if (job->step == PACKAGE_FAILED) {
+		job->step = PACKAGE_QUEUED;
 		job->line[0] = job->problem.code[0] = '\0';
 	}
-	job->prepared = job->prepared || !s;
-	if (s)
-		installer_wait(in, s, job);
-	install_next(in);
+	job->prepared = job->prepared || !w;
+	if (w)
+		wait_for(w, &in->waits, job);
+	package_job_next(in);
 	return 0;
 }

@@ -5,7 +5,6 @@
 
 #include "package_internal.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -24,13 +23,13 @@
 
 static void on_due(uv_timer_t *timer);
 
-static void again(struct install_watch *w, unsigned ms)
+static void again(struct package_watch *w, unsigned ms)
 {
 	if (w->on && !w->looking)
 		uv_timer_start(&w->timer, on_due, ms, 0);
 }
 
-void installer_explain_room(struct installer *in, int result, uint64_t bytes)
+void package_jobs_explain_room(struct package_jobs *in, int result, uint64_t bytes)
 {
 	if (result == -EFBIG)
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
@@ -50,34 +49,34 @@ void installer_explain_room(struct installer *in, int result, uint64_t bytes)
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
 			    "Make room: 512 MiB of the disk, or a 50th of a small one, have to "
 			    "stay free.",
-			    "there is no room for packages in %.400s: %s", in->vm->layers.dir,
+			    "there is no room for packages in %.400s: %s", in->layers.dir,
 			    strerror(-result));
 }
 
 /* There is no room for it: ends it, and says why. */
-static void end(struct installer *in)
+static void end(struct package_jobs *in)
 {
-	installer_explain_room(in, in->watch.result, in->watch.bytes);
-	installer_watch_stop(in);
-	sandbox_close(in->builder);
+	package_jobs_explain_room(in, in->watch.result, in->watch.bytes);
+	package_jobs_watch_stop(in);
+	in->ops->stop(in->data);
 }
 
 static void look(uv_work_t *req)
 {
-	struct install_watch *w = container_of(req, struct install_watch, work);
+	struct package_watch *w = container_of(req, struct package_watch, work);
 
 	w->result = layer_room(w->dir, w->key, w->limit, &w->bytes);
 }
 
 static void on_looked(uv_work_t *req, int status)
 {
-	struct install_watch *w = container_of(req, struct install_watch, work);
-	struct installer *in = container_of(w, struct installer, watch);
+	struct package_watch *w = container_of(req, struct package_watch, work);
+	struct package_jobs *in = container_of(w, struct package_jobs, watch);
 	const bool full =
 		status == 0 && (w->result == -EFBIG || w->result == -E2BIG || w->result == -ENOSPC);
 
 	w->looking = false;
-	context_release(&in->vm->ctx);
+	context_release(in->ctx);
 	if (full && w->on && strcmp(w->key, in->current->key) == 0)
 		end(in);
 	again(w, LOOK_MS);
@@ -85,38 +84,38 @@ static void on_looked(uv_work_t *req, int status)
 
 static void on_due(uv_timer_t *timer)
 {
-	struct install_watch *w = container_of(timer, struct install_watch, timer);
-	struct installer *in = container_of(w, struct installer, watch);
+	struct package_watch *w = container_of(timer, struct package_watch, timer);
+	struct package_jobs *in = container_of(w, struct package_jobs, watch);
 
 	memcpy(w->key, in->current->key, sizeof(w->key));
-	w->dir = in->vm->layers.dir;
-	w->limit = in->vm->layers.limit;
-	if (uv_queue_work(in->vm->ctx.loop, &w->work, look, on_looked) < 0) {
+	w->dir = in->layers.dir;
+	w->limit = in->layers.limit;
+	if (uv_queue_work(in->ctx->loop, &w->work, look, on_looked) < 0) {
 		again(w, LOOK_MS);
 		return;
 	}
 	w->looking = true;
-	context_hold(&in->vm->ctx);
+	context_hold(in->ctx);
 }
 
-void installer_watch_start(struct installer *in)
+void package_jobs_watch_start(struct package_jobs *in)
 {
-	struct install_watch *w = &in->watch;
+	struct package_watch *w = &in->watch;
 
-	if (in->vm->ctx.closing)
+	if (in->ctx->closing)
 		return;
 	if (!w->there) {
-		uv_timer_init(in->vm->ctx.loop, &w->timer);
+		uv_timer_init(in->ctx->loop, &w->timer);
 		w->there = true;
-		context_hold(&in->vm->ctx);
+		context_hold(in->ctx);
 	}
 	w->on = true;
 	again(w, 0);
 }
 
-void installer_watch_stop(struct installer *in)
+void package_jobs_watch_stop(struct package_jobs *in)
 {
-	struct install_watch *w = &in->watch;
+	struct package_watch *w = &in->watch;
 
 	w->on = false;
 	if (w->there && !uv_is_closing((uv_handle_t *)&w->timer))
@@ -125,14 +124,15 @@ void installer_watch_stop(struct installer *in)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-	struct installer *in = container_of((uv_timer_t *)handle, struct installer, watch.timer);
+	struct package_jobs *in =
+		container_of((uv_timer_t *)handle, struct package_jobs, watch.timer);
 
-	context_release(&in->vm->ctx);
+	context_release(in->ctx);
 }
 
-void installer_watch_close(struct installer *in)
+void package_jobs_watch_close(struct package_jobs *in)
 {
-	installer_watch_stop(in);
+	package_jobs_watch_stop(in);
 	if (in->watch.there)
 		uv_close((uv_handle_t *)&in->watch.timer, on_timer_closed);
 }

@@ -10,7 +10,6 @@
 
 #include "vm/base/log.h"
 #include "vm/spawn/order.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -34,21 +33,21 @@
 #define ALONE_MAX_MS 600000u
 #define QUEUE_MAX    32u
 
-static void begin_next(struct fetcher_lane *lane);
+static void begin_next(struct store_lane *lane);
 
-static void lane_init(struct fetcher *f, struct fetcher_lane *lane, bool get)
+static void lane_init(struct store_client *f, struct store_lane *lane, bool get)
 {
-	lane->fetcher = f;
+	lane->store = f;
 	lane->get = get;
 	TAILQ_INIT(&lane->jobs);
 }
 
-int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg)
+int store_client_init(struct store_client *f, struct context *ctx, const struct vm_store *cfg)
 {
-	f->vm = vm;
+	f->ctx = ctx;
 	lane_init(f, &f->get, true);
 	lane_init(f, &f->put, false);
-	if (!cfg->url || !*cfg->url || !cfg->program || !vm->ctx.spawner)
+	if (!cfg->url || !*cfg->url || !cfg->program || !ctx->spawner)
 		return 0;
 	f->read = cfg->read;
 	f->write = cfg->write;
@@ -57,9 +56,9 @@ int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg)
 	return f->program && f->url ? 0 : -ENOMEM;
 }
 
-static void lane_fini(struct fetcher_lane *lane)
+static void lane_fini(struct store_lane *lane)
 {
-	struct fetcher_job *job;
+	struct store_job *job;
 
 	while ((job = TAILQ_FIRST(&lane->jobs))) {
 		TAILQ_REMOVE(&lane->jobs, job, link);
@@ -67,9 +66,9 @@ static void lane_fini(struct fetcher_lane *lane)
 	}
 }
 
-void fetcher_fini(struct fetcher *f)
+void store_client_fini(struct store_client *f)
 {
-	if (!f->vm)
+	if (!f->ctx)
 		return;
 	lane_fini(&f->get);
 	lane_fini(&f->put);
@@ -79,12 +78,12 @@ void fetcher_fini(struct fetcher *f)
 
 /* ---- whether the store is well ---- */
 
-static bool is_alone(const struct fetcher *f)
+static bool is_alone(const struct store_client *f)
 {
-	return uv_now(f->vm->ctx.loop) < f->again_at;
+	return uv_now(f->ctx->loop) < f->again_at;
 }
 
-static void note_failure(struct fetcher *f, const char *why)
+static void note_failure(struct store_client *f, const char *why)
 {
 	uint64_t ms = ALONE_MS;
 
@@ -95,21 +94,21 @@ static void note_failure(struct fetcher *f, const char *why)
 	for (unsigned i = FAILURES; i < f->failures && ms < ALONE_MAX_MS; i++)
 		ms *= 2;
 	ms = MIN(ms, ALONE_MAX_MS);
-	f->again_at = uv_now(f->vm->ctx.loop) + ms;
+	f->again_at = uv_now(f->ctx->loop) + ms;
 	log_warn("the store is left alone for %" PRIu64 " s: %s", ms / 1000, why);
-	context_event(&f->vm->ctx, "store", "left alone for %" PRIu64 " s: %s", ms / 1000, why);
+	context_event(f->ctx, "store", "left alone for %" PRIu64 " s: %s", ms / 1000, why);
 }
 
-static void note_answer(struct fetcher *f)
+static void note_answer(struct store_client *f)
 {
 	if (f->failures >= FAILURES)
-		context_event(&f->vm->ctx, "store", "it answers again");
+		context_event(f->ctx, "store", "it answers again");
 	f->failures = 0;
 	f->again_at = 0;
 	f->st.problem[0] = '\0';
 }
 
-static void note(struct fetcher *f, const struct fetcher_lane *lane, const struct fetcher_job *job,
+static void note(struct store_client *f, const struct store_lane *lane, const struct store_job *job,
 		 enum store_end end, const char *why)
 {
 	switch (end) {
@@ -126,7 +125,7 @@ static void note(struct fetcher *f, const struct fetcher_lane *lane, const struc
 		note_answer(f);
 		log_warn("the store's %s %.16s can't be used: %s", store_kind_str(job->kind),
 			 job->key, why);
-		context_event(&f->vm->ctx, "store", "%s %.16s can't be used: %.300s",
+		context_event(f->ctx, "store", "%s %.16s can't be used: %.300s",
 			      store_kind_str(job->kind), job->key, why);
 		return;
 	case STORE_FAILED:
@@ -140,22 +139,22 @@ static void note(struct fetcher *f, const struct fetcher_lane *lane, const struc
 
 static void on_line(struct words *w, char *text)
 {
-	const struct fetcher_lane *lane = w->data;
+	const struct store_lane *lane = w->data;
 
 	if (*text)
-		context_event(&lane->fetcher->vm->ctx, "store", "%s", text);
+		context_event(lane->store->ctx, "store", "%s", text);
 }
 
 /* ---- the program ---- */
 
-static void finish(struct fetcher_lane *lane, enum store_end end, const char *why)
+static void finish(struct store_lane *lane, enum store_end end, const char *why)
 {
-	struct fetcher *f = lane->fetcher;
-	struct fetcher_job *job = lane->current;
+	struct store_client *f = lane->store;
+	struct store_job *job = lane->current;
 
 	lane->current = NULL;
 	TAILQ_REMOVE(&lane->jobs, job, link);
-	if (!f->vm->ctx.closing)
+	if (!f->ctx->closing)
 		note(f, lane, job, end, why);
 	if (job->done)
 		job->done(job->data, job->key, end, why);
@@ -166,13 +165,13 @@ static void finish(struct fetcher_lane *lane, enum store_end end, const char *wh
 /* The program is gone, and has said all it had to say. */
 static void on_over(struct program *t)
 {
-	struct fetcher_lane *lane = t->data;
-	struct fetcher *f = lane->fetcher;
+	struct store_lane *lane = t->data;
+	struct store_client *f = lane->store;
 	enum store_end end = STORE_FAILED;
 	char quote[400], why[500] = "";
 
-	context_release(&f->vm->ctx);
-	if (f->vm->ctx.closing) {
+	context_release(f->ctx);
+	if (f->ctx->closing) {
 		end = STORE_AWAY;
 	} else if (t->failed) {
 		snprintf(why, sizeof(why), "%.300s was not started: %s", f->program,
@@ -190,38 +189,39 @@ static void on_over(struct program *t)
 	finish(lane, end, why);
 }
 
-static int start(struct fetcher_lane *lane, const struct fetcher_job *job)
+static int start(struct store_lane *lane, const struct store_job *job)
 {
-	struct vm *vm = lane->fetcher->vm;
-	struct order order = {.program = ORDER_STORE,
-			      .store = {.kind = job->kind,
-					.get = lane->get,
-					.anew = job->anew,
-					.limit = job->limit,
-					.tsc_khz = job->tsc_khz}};
+	struct context *ctx = lane->store->ctx;
+	struct order order = {
+		.program = ORDER_STORE,
+		.store = {.kind = job->kind == STORE_LAYER ? ORDER_LAYER : ORDER_SNAPSHOT,
+			  .get = lane->get,
+			  .anew = job->anew,
+			  .limit = job->limit,
+			  .tsc_khz = job->tsc_khz}};
 	int r;
 
 	order_set(order.store.key, job->key);
 	lane->words = (struct words){.line = on_line, .data = lane};
 	lane->program = (struct program){.words = &lane->words, .over = on_over, .data = lane};
-	r = program_start(&lane->program, vm->ctx.loop, vm->ctx.spawner, &order, sizeof(order));
+	r = program_start(&lane->program, ctx->loop, ctx->spawner, &order, sizeof(order));
 	if (r == 0)
-		context_hold(&vm->ctx);
+		context_hold(ctx);
 	return r;
 }
 
-static void begin_next(struct fetcher_lane *lane)
+static void begin_next(struct store_lane *lane)
 {
-	struct fetcher *f = lane->fetcher;
+	struct store_client *f = lane->store;
 	int r;
 
-	if (lane->current || f->vm->ctx.closing || TAILQ_EMPTY(&lane->jobs))
+	if (lane->current || f->ctx->closing || TAILQ_EMPTY(&lane->jobs))
 		return;
 	lane->current = TAILQ_FIRST(&lane->jobs);
 	/* Who waits in line when the store goes away need not find out for himself. */
 	r = is_alone(f) ? -EHOSTDOWN : start(lane, lane->current);
 	if (r < 0) {
-		struct fetcher_job *job = lane->current;
+		struct store_job *job = lane->current;
 
 		lane->current = NULL;
 		TAILQ_REMOVE(&lane->jobs, job, link);
@@ -234,9 +234,9 @@ static void begin_next(struct fetcher_lane *lane)
 
 /* ---- asking ---- */
 
-static struct fetcher_job *add(struct fetcher_lane *lane, enum store_kind kind, const char *key)
+static struct store_job *add(struct store_lane *lane, enum store_kind kind, const char *key)
 {
-	struct fetcher_job *job;
+	struct store_job *job;
 	unsigned n = 0;
 
 	TAILQ_FOREACH(job, &lane->jobs, link) {
@@ -253,12 +253,12 @@ static struct fetcher_job *add(struct fetcher_lane *lane, enum store_kind kind, 
 	return job;
 }
 
-bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
-		 uint64_t limit, fetcher_fn done, void *data)
+bool store_client_get(struct store_client *f, enum store_kind kind, const char *key,
+		      uint64_t tsc_khz, uint64_t limit, store_fn done, void *data)
 {
-	struct fetcher_job *job;
+	struct store_job *job;
 
-	if (!f->url || !f->read || is_alone(f) || f->vm->ctx.closing || f->vm->ctx.spawner_lost)
+	if (!f->url || !f->read || is_alone(f) || f->ctx->closing || f->ctx->spawner_lost)
 		return false;
 	job = add(&f->get, kind, key);
 	if (!job)
@@ -279,12 +279,12 @@ bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint6
 	return true;
 }
 
-void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
-		 bool anew)
+void store_client_put(struct store_client *f, enum store_kind kind, const char *key,
+		      uint64_t tsc_khz, bool anew)
 {
-	struct fetcher_job *job;
+	struct store_job *job;
 
-	if (!f->url || !f->write || is_alone(f) || f->vm->ctx.closing || f->vm->ctx.spawner_lost)
+	if (!f->url || !f->write || is_alone(f) || f->ctx->closing || f->ctx->spawner_lost)
 		return;
 	job = add(&f->put, kind, key);
 	if (!job)
@@ -294,7 +294,7 @@ void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint6
 	begin_next(&f->put);
 }
 
-void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status)
+void store_client_status(const struct store_client *f, struct vm_store_status *ret_status)
 {
 	*ret_status = f->st;
 	ret_status->url = f->url;
@@ -304,14 +304,13 @@ void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status)
 			    : is_alone(f)		       ? "left-alone"
 			    : f->get.current || f->put.current ? "busy"
 							       : "idle";
-	ret_status->again_s =
-		is_alone(f) ? (f->again_at - uv_now(f->vm->ctx.loop) + 999) / 1000 : 0;
+	ret_status->again_s = is_alone(f) ? (f->again_at - uv_now(f->ctx->loop) + 999) / 1000 : 0;
 }
 
 /* Who still waits in line has an answer now; whose program runs, when it is gone. */
-static void cut(struct fetcher_lane *lane)
+static void cut(struct store_lane *lane)
 {
-	struct fetcher_job *job, *following;
+	struct store_job *job, *following;
 
 	for (job = TAILQ_FIRST(&lane->jobs); job; job = following) {
 		following = TAILQ_NEXT(job, link);
@@ -326,7 +325,7 @@ static void cut(struct fetcher_lane *lane)
 		child_kill(&lane->program.child);
 }
 
-void fetcher_cut(struct fetcher *f)
+void store_client_cut(struct store_client *f)
 {
 	if (!f->url)
 		return;

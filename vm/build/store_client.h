@@ -7,60 +7,60 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "vm/store/kind.h"
-#include "vm/spawn/program.h"
-#include "vm/vm.h"
+#include "store_status.h"
+#include "vm/base/config.h"
+#include "vm/base/context.h"
 #include "vm/base/words.h"
-
-struct vm;
+#include "vm/spawn/program.h"
+#include "vm/store/kind.h"
 
 /* What is known when it is over; @why is "" or one sentence. */
-typedef void (*fetcher_fn)(void *data, const char *key, enum store_end end, const char *why);
+typedef void (*store_fn)(void *data, const char *key, enum store_end end, const char *why);
 
 /* Something that is to be fetched or offered. */
-struct fetcher_job {
-	TAILQ_ENTRY(fetcher_job) link;
+struct store_job {
+	TAILQ_ENTRY(store_job) link;
 	enum store_kind kind;
 	char key[STORE_KEY_MAX + 1];
 	uint64_t tsc_khz, limit;
-	bool anew;	 /* what the store has of it is damaged */
-	fetcher_fn done; /* of what is fetched */
+	bool anew;     /* what the store has of it is damaged */
+	store_fn done; /* of what is fetched */
 	void *data;
 };
 
-TAILQ_HEAD(fetcher_jobs, fetcher_job);
+TAILQ_HEAD(store_job_list, store_job);
 
 /* Programs run one after the other in a lane. */
-struct fetcher_lane {
-	struct fetcher *fetcher;
+struct store_lane {
+	struct store_client *store;
 	bool get; /* else put */
-	struct fetcher_jobs jobs;
-	struct fetcher_job *current; /* the first of `jobs`, while its program runs */
+	struct store_job_list jobs;
+	struct store_job *current; /* the first of `jobs`, while its program runs */
 	struct program program;
 	struct words words;
 };
 
 /*
- * - `done` of a job is called exactly once, from the loop or from fetcher_cut().
+ * - `done` of a job is called exactly once, from the loop or from store_client_cut().
  * - While `now` is before `again_at` nothing is asked for: the store did not answer.
  */
-struct fetcher {
-	struct vm *vm;
+struct store_client {
+	struct context *ctx; /* NULL: it was never begun */
 	char *program, *url; /* `url` is NULL if there is no store */
 	bool read, write;
-	struct fetcher_lane get, put;
+	struct store_lane get, put;
 	unsigned failures; /* in a row */
 	uint64_t again_at; /* ms of the loop's clock */
 	struct vm_store_status st;
 };
 
 /* Return: 0 or -ENOMEM. */
-int fetcher_init(struct fetcher *f, struct vm *vm, const struct vm_store *cfg);
-void fetcher_fini(struct fetcher *f);
+int store_client_init(struct store_client *f, struct context *ctx, const struct vm_store *cfg);
+void store_client_fini(struct store_client *f);
 
 /**
- * fetcher_get() - Have something fetched in the background, into its place in the cache
- * @f: Fetcher
+ * store_client_get() - Have something fetched in the background, into its place in the cache
+ * @f: Client
  * @kind: What
  * @key: Name
  * @tsc_khz: What it has to fit, or 0
@@ -70,16 +70,16 @@ void fetcher_fini(struct fetcher *f);
  *
  * Return: false if it can't be had: there is no store, or it is left alone for now.
  */
-bool fetcher_get(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
-		 uint64_t limit, fetcher_fn done, void *data);
+bool store_client_get(struct store_client *f, enum store_kind kind, const char *key,
+		      uint64_t tsc_khz, uint64_t limit, store_fn done, void *data);
 
 /* Has something offered, if that is wanted. @anew: although the store seems to have it. */
-void fetcher_put(struct fetcher *f, enum store_kind kind, const char *key, uint64_t tsc_khz,
-		 bool anew);
+void store_client_put(struct store_client *f, enum store_kind kind, const char *key,
+		      uint64_t tsc_khz, bool anew);
 
-void fetcher_status(const struct fetcher *f, struct vm_store_status *ret_status);
+void store_client_status(const struct store_client *f, struct vm_store_status *ret_status);
 
 /* At the end: kills the programs. */
-void fetcher_cut(struct fetcher *f);
+void store_client_cut(struct store_client *f);
 
 #endif

@@ -37,7 +37,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-bool wallclock_verdict(uint64_t sent, uint64_t guest, uint64_t received, int64_t *ret_delta)
+bool guest_clock_verdict(uint64_t sent, uint64_t guest, uint64_t received, int64_t *ret_delta)
 {
 	/* The guest is late by no less and no more than this. Wraps only for a guest that lies. */
 	const int64_t least = (int64_t)(sent - guest), most = (int64_t)(received - guest);
@@ -50,38 +50,38 @@ bool wallclock_verdict(uint64_t sent, uint64_t guest, uint64_t received, int64_t
 	return most - least <= PRECISE_NS;
 }
 
-static void ask(struct sandbox *s, int64_t delta_ns)
+static void ask(struct guest *g, int64_t delta_ns)
 {
-	struct wallclock *c = &s->wallclock;
+	struct guest_clock *c = &g->clock;
 	uint8_t payload[8];
 	struct proto_out o = {payload, 0, sizeof(payload), false};
 
 	put_u64(&o, (uint64_t)delta_ns);
 	c->asked++;
 	c->sent_ns = now_ns();
-	channel_send(&s->channel, PROTO_CLOCK, ++c->id, payload, o.len);
+	channel_send(&g->channel, PROTO_CLOCK, ++c->id, payload, o.len);
 }
 
-void wallclock_ask(struct sandbox *s)
+void guest_clock_ask(struct guest *g)
 {
-	s->wallclock.asked = 0;
-	s->wallclock.settled = false;
-	ask(s, 0);
+	g->clock.asked = 0;
+	g->clock.settled = false;
+	ask(g, 0);
 }
 
-static void settle(struct sandbox *s)
+static void settle(struct guest *g)
 {
-	const bool held = s->wallclock.held;
+	const bool held = g->clock.held;
 
-	s->wallclock.settled = true;
-	s->wallclock.held = false;
+	g->clock.settled = true;
+	g->clock.held = false;
 	if (held)
-		link_clock_settled(s);
+		guest_advance(g);
 }
 
-int wallclock_answer(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+int guest_clock_answer(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct wallclock *c = &s->wallclock;
+	struct guest_clock *c = &g->clock;
 	const uint64_t guest = get_u64(in);
 	int64_t delta;
 	bool precise;
@@ -91,17 +91,17 @@ int wallclock_answer(struct sandbox *s, const struct proto_header *h, struct pro
 	if (h->id != c->id || c->settled)
 		return 0;
 	c->heard = true;
-	precise = wallclock_verdict(c->sent_ns, guest, now_ns(), &delta);
+	precise = guest_clock_verdict(c->sent_ns, guest, now_ns(), &delta);
 	if (delta || (!precise && c->asked < ROUND_MAX))
-		ask(s, delta);
+		ask(g, delta);
 	if (precise || c->asked >= ROUND_MAX)
-		settle(s);
+		settle(g);
 	return 0;
 }
 
-bool wallclock_hold(struct sandbox *s)
+bool guest_clock_hold(struct guest *g)
 {
-	struct wallclock *c = &s->wallclock;
+	struct guest_clock *c = &g->clock;
 
 	c->held = c->heard && !c->settled;
 	return c->held;

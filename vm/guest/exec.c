@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run's way through a sandbox: code and input in, output and result out. */
+/* A run's way through a guest: code and input in, output and result out. */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,6 @@
 #include "vm/jail/cgroup_stat.h"
 #include "internal.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
 
 #define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
 #define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
@@ -18,24 +17,27 @@
 
 #define STATUS_KILLED 137
 
+static const char *const outcome_str[] = {
+	[VM_DONE] = "done", [VM_TIMEOUT] = "timeout", [VM_KILLED] = "killed",
+	[VM_OOM] = "oom",   [VM_LOST] = "lost",	      [VM_REFUSED] = "refused",
+};
+static_assert(ARRAY_SIZE(outcome_str) == VM_NOUTCOMES, "a name for each outcome");
+
+const char *vm_outcome_str(enum vm_outcome outcome)
+{
+	return outcome_str[outcome];
+}
+
 /* ---- the end of a run ---- */
 
-/* Ends the active run. Callbacks may start the next one. */
-static void finish(struct sandbox *s, struct vm_result *result)
+/* Ends the active run. The owner may start the next one at once. */
+static void finish(struct guest *g, struct vm_result *result)
 {
-	const uint32_t id = s->turn.id;
+	const uint32_t id = g->exec.id;
 
-	result->reached = s->turn.reached;
-	/* Whoever waits for RUNNING hears of it before the end. */
-	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
-		sandbox_work(s);
-	memset(&s->turn, 0, sizeof(s->turn));
-	slots_release(&s->vm->slots, &s->slot);
-	if (s->vm->slots.waiting)
-		context_wake(&s->vm->ctx);
-	if (s->state == SANDBOX_RUNNING)
-		sandbox_set_state(s, SANDBOX_READY);
-	s->events->exit(s->data, id, result);
+	result->reached = g->exec.reached;
+	memset(&g->exec, 0, sizeof(g->exec));
+	g->events->exit(g->data, id, result);
 }
 
 static void outcome_known(struct vm_result *r, enum vm_outcome outcome)
@@ -45,85 +47,86 @@ static void outcome_known(struct vm_result *r, enum vm_outcome outcome)
 	r->status = outcome == VM_TIMEOUT ? 124 : STATUS_KILLED;
 }
 
-void turn_abandon(struct sandbox *s)
+void exec_abandon(struct guest *g)
 {
-	struct vm_result r = {.outcome = s->turn.sent ? VM_LOST : VM_REFUSED, .fresh = true};
+	struct vm_result r = {.outcome = g->exec.sent ? VM_LOST : VM_REFUSED, .fresh = true};
 
-	if (!s->turn.id)
+	if (!g->exec.id)
 		return;
-	if (s->asked)
+	if (g->asked)
 		problem_set(&r.problem, "closed", "", "the sandbox was closed %s",
-			    s->turn.sent ? "during the run" : "before the run began");
+			    g->exec.sent ? "during the run" : "before the run began");
 	else
-		r.problem = s->problem;
-	if (s->turn.settled)
-		outcome_known(&r, s->turn.outcome);
-	finish(s, &r);
+		r.problem = g->problem;
+	if (g->exec.settled)
+		outcome_known(&r, g->exec.outcome);
+	finish(g, &r);
 }
 
 static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
 
-/* On a busy host, or with a fork bomb in it, a sandbox has a lot to do before the end, and an agent that
+/* On a busy host, or with a fork bomb in it, a guest has a lot to do before the end, and an agent that
  * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
-void turn_overdue(struct sandbox *s)
+void exec_overdue(struct guest *g)
 {
 	struct problem p;
 
-	if (!s->turn.id) {
-		if (s->usage_stale)
-			sandbox_ask_usage(s);
+	if (!g->exec.id) {
+		if (g->usage_stale)
+			guest_ask_usage(g);
 		return;
 	}
-	if (s->turn.held && !s->turn.late) { /* it could not: what it had printed was in its way */
-		sandbox_hold(s, false);
-		s->turn.late = true;
-		sandbox_deadline(s, LATE_MS);
+	if (g->exec.held && !g->exec.late) { /* it could not: what it had printed was in its way */
+		guest_hold(g, false);
+		g->exec.late = true;
+		guest_deadline(g, LATE_MS);
 		return;
 	}
-	s->turn.settled = true;
-	s->turn.outcome = s->turn.killing ? VM_KILLED : VM_TIMEOUT;
+	g->exec.settled = true;
+	g->exec.outcome = g->exec.killing ? VM_KILLED : VM_TIMEOUT;
 	problem_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox was to end the run, and has not for %u s",
 		    LATE_MS / 1000);
-	sandbox_fail(s, &p);
+	guest_fail(g, &p);
 }
 
-void turn_out_of_memory(struct sandbox *s)
+void exec_out_of_memory(struct guest *g)
 {
-	if (!s->turn.sent)
+	if (!g->exec.sent)
 		return; /* it never ran */
-	s->turn.settled = true;
-	s->turn.outcome = VM_OOM;
+	g->exec.settled = true;
+	g->exec.outcome = VM_OOM;
 }
 
 /* How many of its processes were killed for want of memory so far; 0 where nobody counts. */
-static uint64_t oom_kills(const struct sandbox *s)
+static uint64_t oom_kills(const struct guest *g)
 {
 	struct backend_info b = {0};
 
-	if (s->backend)
-		s->ops->info(s->backend, &b);
+	if (g->backend)
+		g->ops->info(g->backend, &b);
 	return b.stats ? cgroup_stat_note_oom(b.stats) : 0;
 }
 
-void turn_look(struct sandbox *s)
+void exec_look(struct guest *g)
 {
-	(void)oom_kills(s);
+	(void)oom_kills(g);
 }
 
 /* What became of the interpreter between two runs. */
-static void explain_gone(const struct sandbox *s, const struct proto_exit *e, struct problem *ret_p)
+static void explain_gone(const struct guest *g, const struct proto_exit *e, struct problem *ret_p)
 {
 	const bool oom = e->gone == PROTO_GONE_OOM ||
 			 (e->gone == PROTO_GONE_SIGNAL && e->status == SIGKILL &&
-			  s->turn.oom_kills > s->oom_kills);
+			  g->exec.oom_kills > g->oom_kills);
 
 	problem_set(ret_p, "interpreter-gone",
 		    "Run again what had set the variables: the next run has a fresh interpreter.",
 		    "the interpreter, and with it the state of earlier runs, was gone before the "
 		    "run began: ");
 	if (oom)
-		problem_add(ret_p, "the sandbox's %u MiB of memory were not enough", s->memory_mb);
+		problem_add(ret_p, "the sandbox's %u MiB of memory were not enough",
+			    g->spec.memory_mb);
 	else if (e->gone == PROTO_GONE_SIGNAL)
 		problem_add(ret_p, "it was killed by signal %u (%s)", e->status,
 			    strsignal((int)e->status));
@@ -134,7 +137,7 @@ static void explain_gone(const struct sandbox *s, const struct proto_exit *e, st
 }
 
 /* The run may be looked at before the guest has been asked. */
-static void note_full(struct sandbox *s, uint8_t flags)
+static void note_full(struct guest *g, uint8_t flags)
 {
 	unsigned full = 0;
 
@@ -142,12 +145,12 @@ static void note_full(struct sandbox *s, uint8_t flags)
 		full |= VM_REACHED_FILES;
 	if (flags & PROTO_FULL_INODES)
 		full |= VM_REACHED_INODES;
-	s->turn.reached |= full;
-	s->usage.reached &= ~(VM_REACHED_FILES | VM_REACHED_INODES);
-	s->usage.reached |= full;
+	g->exec.reached |= full;
+	g->usage.reached &= ~(VM_REACHED_FILES | VM_REACHED_INODES);
+	g->usage.reached |= full;
 }
 
-int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	static const enum vm_outcome outcome[] = {
 		[PROTO_HOW_DONE] = VM_DONE,	    [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
@@ -160,13 +163,13 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	uint64_t kills;
 
 	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
-	if (!s->turn.id || h->id != s->turn.id || proto_exit_unpack(in, &e) < 0)
+	if (!g->exec.id || h->id != g->exec.id || proto_exit_unpack(in, &e) < 0)
 		return -EPROTO;
-	note_full(s, h->flags);
+	note_full(g, h->flags);
 	r.outcome = outcome[e.how];
 	/* An agent beside us is not told whom the kernel kills, and why. */
-	kills = oom_kills(s);
-	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && kills > s->turn.oom_kills)
+	kills = oom_kills(g);
+	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && kills > g->exec.oom_kills)
 		r.outcome = VM_OOM;
 	r.status = e.status;
 	r.wall_us = e.wall_us;
@@ -180,9 +183,9 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	r.fresh = e.fresh; /* what was killed before it began has harmed nothing */
 	if (r.outcome == VM_OOM)
 		problem_set(&r.problem, PROBLEM_OOM, "Give the session more memory (memory_mb).",
-			    "the sandbox's %u MiB of memory were not enough", s->memory_mb);
+			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
 	if (e.how == PROTO_HOW_GONE)
-		explain_gone(s, &e, &r.problem);
+		explain_gone(g, &e, &r.problem);
 	else if (e.how == PROTO_HOW_NOT_TAKEN)
 		problem_set(&r.problem, "not-taken",
 			    "echo reset > ctl gives the session an interpreter that can.",
@@ -190,119 +193,119 @@ int turn_on_exit(struct sandbox *s, const struct proto_header *h, struct proto_i
 	else if (r.outcome == VM_REFUSED)
 		problem_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");
-	s->oom_kills = kills;
-	s->usage_stale = true;
-	sandbox_deadline(s, QUIET_MS);
-	finish(s, &r);
+	g->oom_kills = kills;
+	g->usage_stale = true;
+	guest_deadline(g, QUIET_MS);
+	finish(g, &r);
 	return 0;
 }
 
 /* ---- output ---- */
 
 /* Grants anew what was taken, in large pieces. */
-static void grant(struct sandbox *s, uint32_t n)
+static void grant(struct guest *g, uint32_t n)
 {
-	struct turn *t = &s->turn;
+	struct exec *x = &g->exec;
 	uint8_t wire[4];
 	struct proto_out o = {wire, 0, sizeof(wire), false};
 
-	t->consumed += n;
-	if (t->held || t->consumed < OUTPUT_WINDOW / 2)
+	x->consumed += n;
+	if (x->held || x->consumed < OUTPUT_WINDOW / 2)
 		return;
-	put_u32(&o, t->consumed);
-	if (channel_send(&s->channel, PROTO_CREDIT, t->id, wire, sizeof(wire)) < 0)
+	put_u32(&o, x->consumed);
+	if (channel_send(&g->channel, PROTO_CREDIT, x->id, wire, sizeof(wire)) < 0)
 		return;
-	t->credit += t->consumed;
-	t->consumed = 0;
+	x->credit += x->consumed;
+	x->consumed = 0;
 }
 
-void sandbox_hold(struct sandbox *s, bool hold)
+void guest_hold(struct guest *g, bool hold)
 {
-	if (!s->turn.id || s->turn.held == hold || s->turn.late)
+	if (!g->exec.id || g->exec.held == hold || g->exec.late)
 		return;
-	s->turn.held = hold;
-	if (!hold && s->state == SANDBOX_RUNNING)
-		grant(s, 0);
+	g->exec.held = hold;
+	if (!hold)
+		grant(g, 0);
 }
 
-int turn_on_output(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	const uint32_t sequence = get_u32(in);
 	const struct proto_str bytes = get_rest(in);
-	struct turn *t = &s->turn;
+	struct exec *x = &g->exec;
 	enum vm_stream stream;
 
-	if (in->bad || !t->id || h->id != t->id || sequence != t->sequence ||
+	if (in->bad || !x->id || h->id != x->id || sequence != x->sequence ||
 	    (h->flags != PROTO_STDOUT && h->flags != PROTO_STDERR))
 		return -EPROTO;
 	stream = h->flags == PROTO_STDOUT ? VM_STDOUT : VM_STDERR;
-	if (bytes.len > t->credit || bytes.len > t->limit[stream] - t->got[stream])
+	if (bytes.len > x->credit || bytes.len > x->limit[stream] - x->got[stream])
 		return -EPROTO;
-	t->sequence++;
-	t->credit -= bytes.len;
-	t->got[stream] += bytes.len;
+	x->sequence++;
+	x->credit -= bytes.len;
+	x->got[stream] += bytes.len;
 	if (bytes.len)
-		s->events->output(s->data, t->id, stream, bytes.data, bytes.len);
-	if (s->state == SANDBOX_RUNNING)
-		grant(s, bytes.len);
+		g->events->output(g->data, x->id, stream, bytes.data, bytes.len);
+	if (g->phase == GUEST_UP)
+		grant(g, bytes.len);
 	return 0;
 }
 
 /* ---- input ---- */
 
-int turn_on_stdin_credit(struct sandbox *s, const struct proto_header *h, struct proto_in *in)
+int exec_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	const uint32_t n = get_u32(in);
 
 	if (!get_end(in))
 		return -EPROTO;
 	/* The run may have ended meanwhile. */
-	if (h->id == s->turn.id) {
-		s->turn.stdin_credit += n;
-		turn_pump_stdin(s);
+	if (h->id == g->exec.id) {
+		g->exec.stdin_credit += n;
+		exec_pump_stdin(g);
 	}
 	return 0;
 }
 
 /* Sends one piece. Return: false if there is nothing (more) that may be sent. */
-static bool send_stdin(struct sandbox *s)
+static bool send_stdin(struct guest *g)
 {
-	struct turn *t = &s->turn;
-	size_t n = MIN(t->stdin_len - t->stdin_sent, (size_t)PROTO_DATA_MAX);
+	struct exec *x = &g->exec;
+	size_t n = MIN(x->stdin_len - x->stdin_sent, (size_t)PROTO_DATA_MAX);
 	struct channel_frame *f;
 
-	n = MIN(n, t->stdin_credit);
-	if (n == 0 && t->stdin_sent < t->stdin_len)
+	n = MIN(n, x->stdin_credit);
+	if (n == 0 && x->stdin_sent < x->stdin_len)
 		return false;
-	f = channel_frame_new(PROTO_STDIN, t->id, n);
+	f = channel_frame_new(PROTO_STDIN, x->id, n);
 	if (!f)
 		return false;
-	put_bytes(&f->out, t->stdin_data + t->stdin_sent, n);
-	t->stdin_sent += n;
-	t->stdin_credit -= n;
-	if (t->stdin_sent == t->stdin_len) {
+	put_bytes(&f->out, x->stdin_data + x->stdin_sent, n);
+	x->stdin_sent += n;
+	x->stdin_credit -= n;
+	if (x->stdin_sent == x->stdin_len) {
 		f->header.flags = PROTO_F_EOF;
-		t->stdin_open = false;
+		x->stdin_open = false;
 	}
-	channel_push(&s->channel, f, CHANNEL_BULK);
-	return t->stdin_open;
+	channel_push(&g->channel, f, CHANNEL_BULK);
+	return x->stdin_open;
 }
 
-void turn_pump_stdin(struct sandbox *s)
+void exec_pump_stdin(struct guest *g)
 {
-	struct turn *t = &s->turn;
+	struct exec *x = &g->exec;
 
-	while (t->id && t->stdin_open && s->channel.queued[CHANNEL_BULK] < STDIN_QUEUE_MAX) {
-		if (!send_stdin(s))
+	while (x->id && x->stdin_open && g->channel.queued[CHANNEL_BULK] < STDIN_QUEUE_MAX) {
+		if (!send_stdin(g))
 			return;
 	}
 }
 
 /* ---- the seam ---- */
 
-static void turn_init(struct turn *t, const struct sandbox_run *run)
+static void exec_init(struct exec *x, const struct sandbox_run *run)
 {
-	*t = (struct turn){
+	*x = (struct exec){
 		.id = run->id,
 		.timeout_ms = run->timeout_ms,
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
@@ -313,7 +316,7 @@ static void turn_init(struct turn *t, const struct sandbox_run *run)
 	};
 }
 
-int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
+int guest_run(struct guest *g, const struct sandbox_run *run)
 {
 	const struct proto_run r = {
 		.flags = run->stdin_data ? PROTO_RUN_STDIN : 0,
@@ -326,46 +329,39 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	struct channel_frame *f;
 
 	assert(run->id);
-	if (s->state != SANDBOX_READY)
+	if (g->phase != GUEST_UP || g->exec.id)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
-	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
-		context_wake(&s->vm->ctx);
-		return -EAGAIN;
-	}
 	f = channel_frame_new(PROTO_RUN, run->id, run->code_len + 64);
-	if (!f) {
-		slots_release(&s->vm->slots, &s->slot);
+	if (!f)
 		return -ENOMEM;
-	}
-	turn_init(&s->turn, run);
-	s->turn.oom_kills = oom_kills(s);
+	exec_init(&g->exec, run);
+	g->exec.oom_kills = oom_kills(g);
 	proto_run_pack(&f->out, &r);
-	f->started = &s->turn.sent;
-	channel_push(&s->channel, f, CHANNEL_CONTROL);
-	turn_pump_stdin(s);
-	sandbox_deadline(s,
-			 run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + LATE_MS : 0);
-	sandbox_set_state(s, SANDBOX_RUNNING);
+	f->started = &g->exec.sent;
+	channel_push(&g->channel, f, CHANNEL_CONTROL);
+	exec_pump_stdin(g);
+	guest_deadline(g,
+		       run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + LATE_MS : 0);
 	return 0;
 }
 
-int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
+int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 {
 	uint8_t wire[4];
 	struct proto_out o = {wire, 0, sizeof(wire), false};
 
-	if (s->state != SANDBOX_RUNNING || id != s->turn.id || !id)
+	if (g->phase != GUEST_UP || id != g->exec.id || !id)
 		return -ESRCH;
 	put_u32(&o, sig == SANDBOX_KILL ? PROTO_KILL : PROTO_INTERRUPT);
-	if (channel_send(&s->channel, PROTO_SIGNAL, id, wire, sizeof(wire)) < 0)
+	if (channel_send(&g->channel, PROTO_SIGNAL, id, wire, sizeof(wire)) < 0)
 		return -ENOMEM;
-	if (sig == SANDBOX_KILL && !s->turn.killing) {
-		s->turn.killing = true;
-		sandbox_hold(s, false);
-		s->turn.late = true; /* what it has printed must not be in its way */
-		sandbox_deadline(s, LATE_MS);
+	if (sig == SANDBOX_KILL && !g->exec.killing) {
+		g->exec.killing = true;
+		guest_hold(g, false);
+		g->exec.late = true; /* what it has printed must not be in its way */
+		guest_deadline(g, LATE_MS);
 	}
 	return 0;
 }

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <time.h>
 
-struct sandbox;
-
 enum vm_file_op {
 	VM_LOOKUP,
 	VM_FORGET,
@@ -113,17 +111,5 @@ struct vm_file_reply {
 
 /* @err is 0 or -errno; @reply is NULL unless it is 0. */
 typedef void (*vm_file_fn)(void *data, int err, const struct vm_file_reply *reply);
-
-/**
- * sandbox_file() - Send a file request
- * @s: Sandbox, READY or RUNNING
- * @req: Request; reads and writes may be up to 1 MiB, they are split and pipelined below
- * @fn: Called once, from the loop; NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
- * @data: Its first argument
- *
- * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too
- * large, -ENOMEM; @fn is only called if 0.
- */
-int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
 
 #endif

@@ -7,7 +7,7 @@
 #include <sys/queue.h>
 
 #include "channel.h"
-#include "vm/vm.h"
+#include "file.h"
 
 #define GUESTFILE_REQUEST_MAX (1u << 20)  /* bytes of one read or write */
 #define GUESTFILE_HELD_MAX    (64u << 20) /* bytes of requests that wait for their turn */
@@ -15,7 +15,7 @@
 struct file_call;
 
 /*
- * - Embedded in a sandbox, zeroed and then guestfile_init().
+ * - Embedded in a guest, zeroed and then guestfile_init().
  * - `slot[i].call` is the request whose piece is in flight under the id `round << 8 | i`.
  * - `waiting` are pieces in the order of their calls; they go out as slots become free.
  */

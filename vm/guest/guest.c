@@ -1,479 +1,441 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox's life: from the wait for a place to the end of everything it had. */
-#include "internal.h"
+/* A guest's life: deadlines, heartbeats, and the end of everything it had. */
+#include "guest.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
+#include "internal.h"
 #include "vm/base/log.h"
-#include "vm/sandbox/network.h"
-#include "vm/pool/template_job.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
+#include "vm/image/layer.h"
 
 /*
  * Theory of operation
  * -------------------
- *	WAITING -> STARTING -> READY <-> RUNNING
- *	    \         |  ^       |         |
- *	     \        |  +-reset-+         |
- *	      +-------+----> CLOSING <-----+---> closed
+ *	BOOT -> SETUP -> [WARM ->] UP <-> RESET		(a clone, or one that boots)
+ *	              -> WARM -> SETTLE -> SAVE		(one that is recorded)
+ *	any -> ENDING -> closed
  *
- * Every way to the end goes through sandbox_end(): it only marks the sandbox as CLOSING, so it may
- * be called from anywhere, in particular from a call of the seam, in which no callback may run. The
- * loop then calls sandbox_work(), which ends the active run, answers the file requests, and takes
- * everything down; the results are out before the machine is. When the last handle is closed and
- * the last process reaped, `closed` is called and the memory freed.
+ * The way up is handshake.c's; a run's way through the guest exec.c's, which goes on within UP.
  *
- * The place in the admission is given back when the machine's memory is really free.
+ * Every way to the end goes through end(): it only marks the guest as ENDING, so it may be called from
+ * anywhere, in particular from a call of guest.h, in which no event may come. The loop then ends the
+ * active run, answers the file requests, and takes everything down; the results are out before the machine
+ * is. When the last handle is closed and the last process reaped, `closed` is called and the memory freed.
  *
- * Whatever waits for the agent has a deadline, of which there is one at a time: the phase's until
- * the sandbox is up, then the run's. Between them heartbeats find an agent that fell silent. They
- * count beats instead of reading the clock, because a daemon that was stopped for a while must not
- * take its own absence for the agent's.
+ * Whatever waits for the agent has a deadline, of which there is one at a time: the phase's until the
+ * guest is up, then the run's. Between them heartbeats find an agent that fell silent. They count
+ * beats instead of reading the clock, because a daemon that was stopped for a while must not take its own
+ * absence for the agent's.
  */
 
 #define BEAT_MS	    5000
-#define BEATS_IDLE  8 /* without a frame, before an agent counts as dead */
-#define RESTORE_MS  15000ull
+#define BEATS_IDLE  8  /* without a frame, before an agent counts as dead */
 #define BEATS_BUSY  14 /* while user code keeps the guest busy */
+#define BEATS_CLOCK 6  /* between questions for the time, while there is other traffic */
+#define SILENT	    3u /* heartbeats without a frame: a question was not answered for a whole one */
+#define GRACE_MS    500 /* for a machine whose agent is gone to say why */
 #define TEARDOWN_MS 10000u
-#define BEATS_CLOCK 6 /* between questions for the time, while there is other traffic */
 
-static const char *const state_str[] = {
-	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
-	[SANDBOX_RUNNING] = "running", [SANDBOX_CLOSING] = "closing",
-};
-static_assert(ARRAY_SIZE(state_str) == SANDBOX_NSTATES, "a name for each state");
+/* ---- nobody listens ---- */
 
-static const char *const outcome_str[] = {
-	[VM_DONE] = "done", [VM_TIMEOUT] = "timeout", [VM_KILLED] = "killed",
-	[VM_OOM] = "oom",   [VM_LOST] = "lost",	      [VM_REFUSED] = "refused",
-};
-static_assert(ARRAY_SIZE(outcome_str) == VM_NOUTCOMES, "a name for each outcome");
-
-static const char *const start_str[] = {
-	[START_COLD] = "cold",
-	[START_SNAPSHOT] = "snapshot",
-	[START_WARM] = "warm",
-};
-static_assert(ARRAY_SIZE(start_str) == START_NKINDS, "a name for each way to start");
-
-const char *sandbox_state_str(enum sandbox_state state)
+void guest_ignore(void *data)
 {
-	return state_str[state];
+	(void)data;
 }
 
-const char *vm_outcome_str(enum vm_outcome outcome)
+void guest_ignore_bytes(void *data, const void *bytes, size_t len)
 {
-	return outcome_str[outcome];
+	(void)data;
+	(void)bytes;
+	(void)len;
 }
 
-/* ---- states ---- */
-
-static void report_wait(struct sandbox *s)
+void guest_ignore_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+			 size_t len)
 {
-	struct problem p;
-
-	if (!s->awaits)
-		return;
-	s->awaits = false;
-	if (!s->events->awaits)
-		return;
-	if (s->phase == PHASE_PACKAGES)
-		installer_explain(s, &p);
-	else
-		imager_explain(s, &p);
-	s->events->awaits(s->data, &p);
+	(void)data;
+	(void)run;
+	(void)stream;
+	(void)bytes;
+	(void)len;
 }
 
-static void report(struct sandbox *s)
+void guest_ignore_exit(void *data, uint32_t run, const struct vm_result *result)
 {
-	static const char is_clone[] = "xsbxfs: a clone of a machine that had booted before\n";
-
-	if (s->state == s->reported || s->state == SANDBOX_CLOSING ||
-	    (s->state == SANDBOX_READY && !network_is_ready(s)))
-		return;
-	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced && s->ops->save)
-		s->events->console(s->data, is_clone, sizeof(is_clone) - 1);
-	s->introduced = s->state == SANDBOX_READY || s->introduced;
-	s->reported = s->state;
-	s->events->state(s->data, s->state);
+	(void)data;
+	(void)run;
+	(void)result;
 }
 
-void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
+void guest_ignore_frozen(void *data, int err)
 {
-	if (s->state == SANDBOX_CLOSING || s->state == state)
-		return;
-	s->state = state;
-	context_defer(&s->vm->ctx, &s->work);
+	(void)data;
+	(void)err;
 }
 
-/* The one way to the end; @problem is NULL if it was asked for. */
-static void sandbox_end(struct sandbox *s, const struct problem *problem)
+void guest_ignore_problem(void *data, const struct problem *problem)
 {
-	if (s->state == SANDBOX_CLOSING)
+	(void)data;
+	(void)problem;
+}
+
+void guest_listen(struct guest *g, const struct guest_events *events, void *data)
+{
+	g->events = events;
+	g->data = data;
+}
+
+/* ---- the one way to the end ---- */
+
+/* @problem is NULL if it was asked for. */
+static void end(struct guest *g, const struct problem *problem)
+{
+	if (g->phase == GUEST_ENDING)
 		return;
-	s->asked = !problem;
+	g->asked = !problem;
 	if (problem)
-		s->problem = *problem;
-	s->state = SANDBOX_CLOSING;
-	network_let_go(s);
-	context_defer(&s->vm->ctx, &s->work);
+		g->problem = *problem;
+	g->phase = GUEST_ENDING;
+	context_defer(g->all->ctx, &g->work);
+	if (problem)
+		g->events->problem(g->data, problem);
 }
 
-/* A clone that does not come up is no reason to let its user down. */
-static bool retries(struct sandbox *s, const struct problem *problem)
+void guest_close(struct guest *g)
 {
-	if (s->kind != SANDBOX_USER || s->start != START_SNAPSHOT || s->state == SANDBOX_CLOSING ||
-	    s->vm->ctx.closing || s->vm->ctx.spawner_lost ||
-	    (s->phase != PHASE_BOOT && s->phase != PHASE_SETUP))
-		return false;
-	template_clone_failed(s->template, problem);
-	s->retry = RETRY_WANTED;
-	context_defer(&s->vm->ctx, &s->work);
-	return true;
+	end(g, NULL);
 }
 
-void sandbox_give_up(struct sandbox *s, const struct problem *problem)
+void guest_fail(struct guest *g, const struct problem *problem)
 {
-	if (s->kind == SANDBOX_USER && s->state != SANDBOX_CLOSING)
-		s->vm->failed++;
-	sandbox_end(s, problem);
+	end(g, problem);
 }
 
-void sandbox_fail(struct sandbox *s, const struct problem *problem)
+static void on_timer_closed(uv_handle_t *handle)
 {
-	if (!s->retry && !retries(s, problem))
-		sandbox_give_up(s, problem);
+	guest_part_closed(handle->data);
 }
 
-void sandbox_close(struct sandbox *s)
+static void guest_free(struct guest *g)
 {
-	sandbox_end(s, NULL);
+	layer_put(g->layer);
+	spec_free(&g->spec);
+	free(g);
+}
+
+void guest_part_closed(struct guest *g)
+{
+	if (--g->nopen == 1 && g->torn_down)
+		uv_close((uv_handle_t *)&g->deadline, on_timer_closed);
+	if (g->nopen)
+		return;
+	context_undefer(g->all->ctx, &g->work);
+	g->events->closed(g->data, g->asked ? NULL : &g->problem);
+	g->all->count--;
+	context_wake(g->all->ctx);
+	guest_free(g);
+}
+
+static void on_channel_closed(void *data)
+{
+	guest_part_closed(data);
+}
+
+/* What the loop does for one that is ENDING. */
+static void on_work(struct deferred *d)
+{
+	struct guest *g = container_of(d, struct guest, work);
+
+	if (g->torn_down)
+		return;
+	g->torn_down = true;
+	exec_abandon(g);
+	guestfile_fail(&g->files, -ESTALE);
+	if (g->backend)
+		g->ops->destroy(g->backend);
+	if (g->channel.open)
+		channel_close(&g->channel, on_channel_closed);
+	/* This one watches over the others, and goes last. */
+	guest_deadline(g, TEARDOWN_MS);
+	uv_close((uv_handle_t *)&g->heartbeat, on_timer_closed);
+	uv_close((uv_handle_t *)&g->grace, on_timer_closed);
 }
 
 /* ---- deadlines ---- */
 
-static void no_place(struct sandbox *s)
-{
-	struct problem p;
-	const char *fix;
-	char why[256];
-
-	admit_explain(s, why, sizeof(why), &fix);
-	s->vm->refused++;
-	problem_set(&p, "no-place", fix, "no place for another sandbox in %u s: %s",
-		    s->vm->admission_s, why);
-	sandbox_fail(s, &p);
-}
-
 /* It was killed, and is not gone: it sits in the kernel, waiting for a disk that does not answer,
  * for example. Nobody waits for it but its place. */
-static void lingers(struct sandbox *s)
+static void lingers(struct guest *g)
 {
-	s->lingers = true;
-	context_wake(&s->vm->ctx);
-	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", s->name,
+	g->lingers = true;
+	context_wake(g->all->ctx);
+	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", g->spec.name,
 		 TEARDOWN_MS / 1000);
-	context_event(&s->vm->ctx, "lingering", "%s: killed %u s ago, and not gone yet", s->name,
-		      TEARDOWN_MS / 1000);
+	context_event(g->all->ctx, "lingering", "%s: killed %u s ago, and not gone yet",
+		      g->spec.name, TEARDOWN_MS / 1000);
 }
 
 static void on_deadline(uv_timer_t *timer)
 {
-	struct sandbox *s = timer->data;
+	struct guest *g = timer->data;
 
-	if (s->torn_down)
-		lingers(s);
-	if (s->state == SANDBOX_CLOSING)
-		return;
-	switch (s->phase) {
-	case PHASE_WAIT: no_place(s); break;
-	case PHASE_IMAGE: imager_overdue(s); break;
-	case PHASE_PACKAGES: installer_overdue(s); break;
-	case PHASE_BOOT:
-	case PHASE_SETUP:
-	case PHASE_WARM:
-	case PHASE_SAVE:
-	case PHASE_RESET: link_overdue(s); break;
-	case PHASE_SETTLE:
-		s->phase = PHASE_SAVE;
-		sandbox_deadline(s, s->vm->boot_s * 1000ull);
-		template_settled(s);
+	switch (g->phase) {
+	case GUEST_ENDING:
+		if (g->torn_down)
+			lingers(g);
 		break;
-	case PHASE_UP: turn_overdue(s); break;
-	case SANDBOX_NPHASES: break;
+	case GUEST_SETTLE: guest_advance(g); break;
+	case GUEST_UP: exec_overdue(g); break;
+	case GUEST_BOOT:
+	case GUEST_SETUP:
+	case GUEST_WARM:
+	case GUEST_SAVE:
+	case GUEST_RESET: handshake_overdue(g); break;
+	case GUEST_NPHASES: assert(0);
 	}
 }
 
-void sandbox_deadline(struct sandbox *s, uint64_t ms)
+void guest_deadline(struct guest *g, uint64_t ms)
 {
-	s->allowed_ms = ms;
+	g->allowed_ms = ms;
 	if (ms)
-		uv_timer_start(&s->deadline, on_deadline, ms, 0);
+		uv_timer_start(&g->deadline, on_deadline, ms, 0);
 	else
-		uv_timer_stop(&s->deadline);
+		uv_timer_stop(&g->deadline);
 }
 
-void sandbox_ask_usage(struct sandbox *s)
+/* ---- heartbeats ---- */
+
+void guest_ask_usage(struct guest *g)
 {
-	s->usage_stale = false;
-	channel_send(&s->channel, PROTO_USAGE, 0, NULL, 0);
-	network_ask_traffic(s);
+	g->usage_stale = false;
+	channel_send(&g->channel, PROTO_USAGE, 0, NULL, 0);
+	g->events->asked(g->data);
 }
 
-static void agent_silent(struct sandbox *s)
+static void agent_silent(struct guest *g)
 {
 	struct problem p;
 
 	problem_set(
 		&p, "agent-silent", "Reset the session; the machine hung or had no memory left.",
-		"the agent in the sandbox has not answered for %u s", s->unheard * BEAT_MS / 1000);
-	sandbox_fail(s, &p);
+		"the agent in the sandbox has not answered for %u s", g->unheard * BEAT_MS / 1000);
+	guest_fail(g, &p);
 }
 
 static void on_heartbeat(uv_timer_t *timer)
 {
-	struct sandbox *s = timer->data;
-	const bool busy = s->state == SANDBOX_RUNNING;
+	struct guest *g = timer->data;
+	const bool busy = g->exec.id;
 
-	if (s->state == SANDBOX_CLOSING || s->phase != PHASE_UP) {
-		s->unheard = 0;
+	if (g->phase != GUEST_UP) {
+		g->unheard = 0;
 		return;
 	}
-	if (s->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE)) {
-		agent_silent(s);
+	if (g->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE)) {
+		agent_silent(g);
 		return;
 	}
-	turn_look(s);
-	if (busy || s->usage_stale)
-		sandbox_ask_usage(s);
-	if ((!busy && s->unheard) || ++s->beats % BEATS_CLOCK == 0)
-		wallclock_ask(s);
-	s->unheard++;
+	exec_look(g);
+	if (busy || g->usage_stale)
+		guest_ask_usage(g);
+	if ((!busy && g->unheard) || ++g->beats % BEATS_CLOCK == 0)
+		guest_clock_ask(g);
+	g->unheard++;
 }
 
 static void on_grace(uv_timer_t *timer)
 {
-	struct sandbox *s = timer->data;
+	struct guest *g = timer->data;
 	struct problem p;
 
 	problem_set(&p, "agent-lost", "Reset the session.",
 		    "the connection to the agent in the sandbox is lost");
-	sandbox_fail(s, &p);
+	guest_fail(g, &p);
 }
 
-/* ---- the way up ---- */
-
-void sandbox_go(struct sandbox *s)
+void guest_hangup(struct guest *g)
 {
-	s->vm->starts[s->start] += s->kind == SANDBOX_USER;
-	/* A restore takes milliseconds; what takes longer than this is stuck. */
-	if (s->start == START_SNAPSHOT)
-		sandbox_deadline(s, MIN(RESTORE_MS, s->vm->boot_s * 1000ull));
-	if (s->state == SANDBOX_CLOSING)
-		return;
-	/* Also if it fails: a clone that can't be started is replaced by a machine that boots. */
-	uv_timer_start(&s->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
-	link_start(s);
+	if (g->phase != GUEST_ENDING && !uv_is_active((uv_handle_t *)&g->grace))
+		uv_timer_start(&g->grace, on_grace, GRACE_MS, 0);
 }
 
-void sandbox_admitted(struct ticket *t)
-{
-	struct sandbox *s = container_of(t, struct sandbox, ticket);
+/* ---- beginning ---- */
 
-	s->vm->started++;
-	s->admitted_at = uv_now(s->vm->ctx.loop);
-	s->phase = PHASE_BOOT;
-	sandbox_deadline(s, s->vm->boot_s * 1000ull);
-	sandbox_set_state(s, SANDBOX_STARTING);
-	report(s);
-	if (s->state != SANDBOX_CLOSING && template_prepare(s))
-		template_start(s);
+static void init_timer(struct guest *g, uv_timer_t *timer)
+{
+	uv_timer_init(g->all->ctx->loop, timer);
+	timer->data = g;
+	g->nopen++;
 }
 
-void sandbox_may_run(struct slot *slot)
+int guest_new(struct guests *all, const struct guest_config *cfg, const struct guest_events *events,
+	      void *data, struct guest **ret_guest)
 {
-	struct sandbox *s = container_of(slot, struct sandbox, slot);
+	struct guest *g = calloc(1, sizeof(*g));
+	int r = g ? spec_copy(&g->spec, cfg->spec) : -ENOMEM;
 
-	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
-		s->events->state(s->data, SANDBOX_READY);
-	/* What was to run may have been withdrawn; if it is only put off, it will claim again. */
-	if (s->state != SANDBOX_RUNNING && slot->state == SLOT_HELD) {
-		slots_release(&s->vm->slots, slot);
-		context_wake(&s->vm->ctx);
+	if (r < 0) {
+		free(g);
+		return r;
 	}
-}
-
-void link_hangup(struct sandbox *s)
-{
-	if (s->state != SANDBOX_CLOSING && !s->retry && !uv_is_active((uv_handle_t *)&s->grace))
-		uv_timer_start(&s->grace, on_grace, 500, 0);
-}
-
-/* ---- the end ---- */
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-	sandbox_part_closed(handle->data);
-}
-
-void sandbox_part_closed(struct sandbox *s)
-{
-	struct vm *vm = s->vm;
-
-	if (--s->nopen == 1 && s->torn_down)
-		uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
-	if (s->nopen)
-		return;
-	context_undefer(&vm->ctx, &s->work);
-	s->events->closed(s->data, s->asked ? NULL : &s->problem);
-	if (s->template)
-		s->template->refs--;
-	s->layer = layer_put(s->layer);
-	sandbox_spec_free(s);
-	vm_forget(vm, s);
-	free(s);
-}
-
-static void on_channel_closed(void *data)
-{
-	sandbox_part_closed(data);
-}
-
-static void tear_down(struct sandbox *s)
-{
-	s->torn_down = true;
-	turn_abandon(s);
-	template_leave(s);
-	imager_leave(&s->vm->imager, s);
-	installer_leave(&s->vm->installer, s);
-	slots_release(&s->vm->slots, &s->slot);
-	guestfile_fail(&s->files, -ESTALE);
-	if (s->ticket.state == TICKET_WAITING)
-		admission_release(&s->vm->admission, &s->ticket);
-	if (s->backend && s->retry != RETRY_ENDING)
-		s->ops->destroy(s->backend);
-	else if (!s->backend)
-		admission_release(&s->vm->admission, &s->ticket);
-	context_wake(&s->vm->ctx);
-	if (s->channel.open)
-		channel_close(&s->channel, on_channel_closed);
-	network_close(s);
-	/* This one watches over the others, and goes last. */
-	sandbox_deadline(s, TEARDOWN_MS);
-	uv_close((uv_handle_t *)&s->heartbeat, on_timer_closed);
-	uv_close((uv_handle_t *)&s->grace, on_timer_closed);
-}
-
-void sandbox_work(struct sandbox *s)
-{
-	if (s->state != SANDBOX_CLOSING && s->retry == RETRY_WANTED)
-		link_retry(s);
-	else if (s->state == SANDBOX_CLOSING && !s->torn_down)
-		tear_down(s);
-	else if (s->state != SANDBOX_CLOSING) {
-		report_wait(s);
-		report(s);
-	}
-}
-
-/* ---- the seam ---- */
-
-static FILE *open_statm(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	return fopen(path, "re");
-}
-
-static uint64_t rss_kib(pid_t pid)
-{
-	_cleanup_file_ FILE *f = open_statm(pid);
-	const char *resident;
-	char line[128];
-
-	if (!f || !fgets(line, sizeof(line), f))
-		return 0;
-	resident = strchr(line, ' ');
-	if (!resident)
-		return 0;
-	return strtoull(resident, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
-}
-
-void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
-{
-	struct backend_info b = {.accel = ""};
-
-	if (s->backend)
-		s->ops->info(s->backend, &b);
-	*ret_info = (struct sandbox_info){
-		.state = s->state,
-		.backend = s->ops->name,
-		.start = start_str[s->start],
-		.accel = b.accel,
-		.pid = b.pid,
-		.interpreter = s->interpreter,
-		.rss_kib = b.pid ? rss_kib(b.pid) : 0,
-	};
-	if (s->admitted_at)
-		ret_info->waited_ms = s->admitted_at - s->asked_at;
-	if (s->hello_at)
-		ret_info->boot_ms = s->hello_at - s->admitted_at;
-	if (s->ready_at)
-		ret_info->setup_ms = s->ready_at - s->hello_at;
-}
-
-int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)
-{
-	if (!s->usage_known)
-		return -ENODATA;
-	*ret_usage = s->usage;
+	g->all = all;
+	g->ops = cfg->ops;
+	g->events = events;
+	g->data = data;
+	g->view = view_of(&g->spec);
+	g->layer = layer_ref(cfg->layer);
+	g->mode = cfg->mode;
+	g->background = cfg->background;
+	g->networked = g->spec.network && g->ops->take_card;
+	g->work.run = on_work;
+	g->started_at = uv_now(all->ctx->loop);
+	guestfile_init(&g->files, &g->channel);
+	init_timer(g, &g->deadline);
+	init_timer(g, &g->heartbeat);
+	init_timer(g, &g->grace);
+	all->count++;
+	uv_timer_start(&g->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+	*ret_guest = g;
+	handshake_start(g, cfg->ram, cfg->state);
 	return 0;
 }
 
-int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data)
+int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
+		    const struct guest_events *events, void *data)
 {
-	if (s->state == SANDBOX_CLOSING || (s->phase != PHASE_UP && s->phase != PHASE_RESET))
-		return -ESTALE;
-	s->usage_stale = true;
-	return guestfile_request(&s->files, req, fn, data);
+	struct sandbox_spec copy;
+	int r = spec_copy(&copy, spec);
+
+	if (r < 0)
+		return r;
+	spec_free(&g->spec);
+	g->spec = copy;
+	g->view = view_of(&g->spec);
+	g->background = false;
+	g->unheard = 0;
+	guest_listen(g, events, data);
+	/* Frames of one class keep their order, and runs come behind these. */
+	handshake_hello(g);
+	handshake_setup(g);
+	return 0;
 }
 
-static int send_freeze(struct sandbox *s, uint32_t on)
+/* ---- what its owner asks for ---- */
+
+int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *data)
+{
+	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
+		return -ESTALE;
+	g->usage_stale = true;
+	return guestfile_request(&g->files, req, fn, data);
+}
+
+static bool is_idle(const struct guest *g)
+{
+	return g->phase == GUEST_UP && !g->exec.id;
+}
+
+static int send_freeze(struct guest *g, uint32_t on)
 {
 	uint8_t payload[4];
 	struct proto_out o = {payload, 0, sizeof(payload), false};
 
 	put_u32(&o, on);
-	return channel_send(&s->channel, PROTO_FREEZE, 0, payload, o.len) < 0 ? -ENOMEM : 0;
+	return channel_send(&g->channel, PROTO_FREEZE, 0, payload, o.len) < 0 ? -ENOMEM : 0;
 }
 
-int sandbox_freeze(struct sandbox *s)
+int guest_freeze(struct guest *g)
 {
-	int r = s->state == SANDBOX_READY && !s->freezing ? send_freeze(s, 1) : -EBUSY;
+	int r = is_idle(g) && !g->freezing ? send_freeze(g, 1) : -EBUSY;
 
-	s->freezing = s->freezing || r == 0;
+	g->freezing = g->freezing || r == 0;
 	return r;
 }
 
-void sandbox_thaw(struct sandbox *s)
+void guest_thaw(struct guest *g)
 {
-	if (s->state == SANDBOX_READY)
-		(void)send_freeze(s, 0);
+	if (is_idle(g))
+		(void)send_freeze(g, 0);
 }
 
-int sandbox_reset(struct sandbox *s)
+int guest_reset(struct guest *g)
 {
-	if (s->state != SANDBOX_READY)
+	if (!is_idle(g))
 		return -EBUSY;
-	if (channel_send(&s->channel, PROTO_RESET, 0, NULL, 0) < 0)
+	if (channel_send(&g->channel, PROTO_RESET, 0, NULL, 0) < 0)
 		return -ENOMEM;
-	s->phase = PHASE_RESET;
-	sandbox_deadline(s, s->vm->boot_s * 1000ull);
-	sandbox_set_state(s, SANDBOX_STARTING);
+	g->phase = GUEST_RESET;
+	g->due = DUE_READY;
+	guest_deadline(g, g->all->boot_s * 1000ull);
 	return 0;
+}
+
+int guest_take_card(struct guest *g, bool *ret_stream)
+{
+	return g->backend && g->ops->take_card ? g->ops->take_card(g->backend, ret_stream)
+					       : -EOPNOTSUPP;
+}
+
+/* ---- questions ---- */
+
+void guest_info(const struct guest *g, struct guest_info *ret_info)
+{
+	*ret_info = (struct guest_info){
+		.backend = {.accel = "", .kept = -1},
+		.interpreter = g->interpreter,
+		.started_at = g->started_at,
+		.hello_at = g->hello_at,
+		.ready_at = g->ready_at,
+	};
+	if (g->backend)
+		g->ops->info(g->backend, &ret_info->backend);
+}
+
+int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage)
+{
+	if (!g->usage_known)
+		return -ENODATA;
+	*ret_usage = g->usage;
+	return 0;
+}
+
+const struct sandbox_spec *guest_spec(const struct guest *g)
+{
+	return &g->spec;
+}
+
+struct layer *guest_layer(const struct guest *g)
+{
+	return g->layer;
+}
+
+bool guest_is_up(const struct guest *g)
+{
+	return g->phase == GUEST_UP;
+}
+
+bool guest_is_ending(const struct guest *g)
+{
+	return g->phase == GUEST_ENDING;
+}
+
+bool guest_lingers(const struct guest *g)
+{
+	return g->lingers;
+}
+
+bool guest_is_silent(const struct guest *g)
+{
+	/* The channel's end may be seen before its machine's: then it is only a matter of moments. */
+	return g->channel.lost || uv_is_active((const uv_handle_t *)&g->grace) ||
+	       g->unheard >= SILENT;
+}
+
+bool guest_hung_up(const struct guest *g)
+{
+	return channel_hung_up(&g->channel);
 }

@@ -1,115 +1,460 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox's machine: started, listened to, and started again another way if it can't be cloned. */
+/* A guest's way up: started, greeted, set up, exercised, and, if it is recorded, copied. */
+#include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "internal.h"
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
 
-#define PANIC "Kernel panic"
+/*
+ * Theory of operation
+ * -------------------
+ * Each step asks the agent for something and notes in `due` which answer has to come. When it has, or when the
+ * clock that was in doubt is right, guest_advance() looks at the phase and takes the next step. A guest that nobody
+ * waits for has its interpreter exercised first; one that boots does what its template wants (warmup); one that is
+ * recorded is then left alone for a moment, so that nothing is on its way between it and us, and copied.
+ *
+ * One that has to end on its way up says why by its console's last lines.
+ */
+
+#define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
+#define RESTORE_MS	15000ull /* a restore takes milliseconds; what takes longer than this is stuck */
+#define RECORD_TIMES	5u	 /* a machine that gives way to all others takes its time */
+#define EXERCISE_RUN	UINT32_MAX
+#define EXERCISE_MS	60000u
+#define EXERCISE_BYTES	4096u
+#define EXERCISES	3u
+#define WARMUP_RUN	(UINT32_MAX - 1)
+#define WARMUP_MS	300000u
+#define WARMUP_LATE_MS	5000u
+#define SETTLE_MS	500u /* the agent's log of the boot goes out in this time */
+#define PANIC		"Kernel panic"
+#define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
+
+/* ---- how it fails ---- */
+
+void handshake_failed(struct guest *g, const struct problem *why)
+{
+	struct problem p;
+	char quote[600];
+
+	if (g->ops->drain && g->backend)
+		g->ops->drain(g->backend);
+	problem_set(&p, "boot-failed", FIX_BOOT_FAILED, "%.300s", why->cause);
+	if (why->fix[0])
+		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);
+	if (g->console.total)
+		problem_add(&p, "; the console ends with: %s",
+			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));
+	else if (strcmp(why->code, PROBLEM_NO_JAIL) != 0) /* where nothing ran, nothing was said */
+		problem_add(&p, "; the console shows nothing");
+	guest_fail(g, &p);
+}
+
+void handshake_overdue(struct guest *g)
+{
+	static const char *const waited_for[] = {
+		[GUEST_BOOT] = "the agent in the sandbox did not answer",
+		[GUEST_SETUP] = "the interpreter did not start",
+		[GUEST_WARM] = "the interpreter could not be exercised",
+		[GUEST_SETTLE] = "",
+		[GUEST_SAVE] = "the machine was not copied",
+		[GUEST_RESET] = "no fresh interpreter came up",
+		[GUEST_UP] = "",
+		[GUEST_ENDING] = "",
+	};
+	struct problem p;
+
+	static_assert(ARRAY_SIZE(waited_for) == GUEST_NPHASES, "words for each phase");
+	problem_set(&p, "agent-silent",
+		    "The machine may be overloaded: try again, or raise boot_timeout_s.",
+		    "%s within %u s", waited_for[g->phase], (unsigned)(g->allowed_ms / 1000));
+	if (g->phase == GUEST_RESET)
+		guest_fail(g, &p);
+	else
+		handshake_failed(g, &p);
+}
+
+/* ---- what it is told ---- */
+
+bool handshake_send(struct guest *g, struct channel_frame *f)
+{
+	struct problem p;
+
+	if (f && !f->out.bad) {
+		channel_push(&g->channel, f, CHANNEL_CONTROL);
+		return true;
+	}
+	channel_frame_free(f);
+	problem_set(&p, "no-memory", "", "there is no memory for a message to the sandbox");
+	guest_fail(g, &p);
+	return false;
+}
+
+void handshake_hello(struct guest *g)
+{
+	struct channel_frame *f = channel_frame_new(PROTO_HELLO, 0, 1024);
+	uint8_t entropy[PROTO_ENTROPY] = {0};
+	struct timespec now;
+
+	/* With these flags it cannot fail, or be short, once the kernel has booted. */
+	(void)!getrandom(entropy, sizeof(entropy), 0);
+	clock_gettime(CLOCK_REALTIME, &now);
+	g->generation++;
+	g->channel.generation = (uint8_t)g->generation;
+	g->due = DUE_HELLO;
+	if (f) {
+		put_u32(&f->out, PROTO_VERSION);
+		put_u32(&f->out, g->generation);
+		put_u64(&f->out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+		put_bytes(&f->out, entropy, sizeof(entropy));
+		put_str(&f->out, proto_cstr(g->spec.name));
+	}
+	explicit_bzero(entropy, sizeof(entropy));
+	if (handshake_send(g, f))
+		guest_clock_ask(g);
+}
+
+void handshake_setup(struct guest *g)
+{
+	const uint64_t memory = (uint64_t)g->spec.memory_mb << 20;
+	const struct sandbox_limits *l = &g->spec.limits;
+	struct proto_setup setup = {
+		.language = proto_cstr(g->spec.language),
+		.files_bytes = l->files_mb ? (uint64_t)l->files_mb << 20 : memory * 2 / 5,
+		.tmp_bytes = memory * 3 / 10,
+		.files_inodes =
+			l->files_inodes ? l->files_inodes : g->spec.memory_mb * INODES_PER_MIB,
+		.tmp_inodes = g->spec.memory_mb * INODES_PER_MIB,
+		.nproc = l->processes,
+		.nofile = l->open_files,
+		.fsize = (uint64_t)l->file_size_mb << 20,
+		.nenv = (uint32_t)g->spec.nenv,
+	};
+	struct channel_frame *f;
+	size_t size = 256;
+
+	for (size_t i = 0; i < g->spec.nenv; i++) {
+		setup.env[i].name = proto_cstr(g->spec.env[i].name);
+		setup.env[i].value = proto_cstr(g->spec.env[i].value);
+		size += 8 + setup.env[i].name.len + setup.env[i].value.len;
+	}
+	f = channel_frame_new(PROTO_SETUP, 0, size);
+	if (f)
+		proto_setup_pack(&f->out, &setup);
+	handshake_send(g, f);
+}
+
+/* The host's certificates, for a guest that can reach something that has one. */
+static bool send_ca(struct guest *g)
+{
+	struct channel_frame *f;
+
+	if (!g->networked || !g->all->ca_len)
+		return true;
+	f = channel_frame_new(PROTO_TRUST, 0, g->all->ca_len);
+	if (f)
+		put_bytes(&f->out, g->all->ca, g->all->ca_len);
+	return handshake_send(g, f);
+}
+
+static void send_run(struct guest *g, uint32_t id, struct proto_run *run)
+{
+	struct channel_frame *f = channel_frame_new(PROTO_RUN, id, run->code.len + 256);
+
+	run->limit[0] = run->limit[1] = EXERCISE_BYTES;
+	run->credit = 2 * EXERCISE_BYTES;
+	if (f)
+		proto_run_pack(&f->out, run);
+	g->due = DUE_RUN;
+	handshake_send(g, f);
+}
+
+/* A run as users have them, whose output nobody reads. */
+static void exercise(struct guest *g)
+{
+	const char *code = strcmp(g->spec.language, "python") == 0	 ? "print(1)\n"
+			   : strcmp(g->spec.language, "javascript") == 0 ? "console.log(1)\n"
+									 : "echo 1\n";
+	struct proto_run run = {
+		.flags = PROTO_RUN_TRIAL, .timeout_ms = EXERCISE_MS, .code = proto_cstr(code)};
+
+	send_run(g, EXERCISE_RUN, &run);
+}
+
+/* What the template wants every machine that boots to have done. */
+static void warm_up(struct guest *g)
+{
+	struct proto_run run = {.timeout_ms = WARMUP_MS, .code = proto_cstr(g->spec.warmup)};
+
+	g->warmed_up = true;
+	g->phase = GUEST_WARM;
+	guest_deadline(g, WARMUP_MS + WARMUP_LATE_MS);
+	send_run(g, WARMUP_RUN, &run);
+}
+
+/* ---- copying ---- */
+
+static void on_saved(void *data, const char *error)
+{
+	struct guest *g = data;
+	struct problem p;
+
+	if (g->phase == GUEST_ENDING)
+		return;
+	if (!error) {
+		g->events->saved(g->data);
+		guest_close(g);
+		return;
+	}
+	problem_set(&p, "not-saved", "", "QEMU can't copy a machine: %s", error);
+	guest_fail(g, &p);
+}
+
+static void save(struct guest *g)
+{
+	struct problem p;
+	int r;
+
+	g->phase = GUEST_SAVE;
+	guest_deadline(g, g->all->boot_s * 1000ull);
+	r = g->ops->save(g->backend, on_saved);
+	if (r == 0)
+		return;
+	problem_set(&p, "not-saved", "", "QEMU was not asked for a copy: %s", strerror(-r));
+	guest_fail(g, &p);
+}
+
+/* ---- from phase to phase ---- */
+
+static void set_up(struct guest *g)
+{
+	g->hello_at = uv_now(g->all->ctx->loop);
+	g->phase = GUEST_SETUP;
+	g->due = DUE_READY;
+	if (send_ca(g)) /* first: there are interpreters that read it when they start */
+		handshake_setup(g);
+}
+
+static void come_up(struct guest *g)
+{
+	g->phase = GUEST_UP;
+	guest_deadline(g, 0);
+	g->events->up(g->data);
+}
+
+/* The interpreter is there, or has done what it was to do. */
+static void warm(struct guest *g)
+{
+	if (g->background && !g->warm_sent) {
+		g->phase = GUEST_WARM;
+		g->due = DUE_READY;
+		g->warm_sent = true;
+		g->exercises = EXERCISES;
+		channel_send(&g->channel, PROTO_WARM, 0, NULL, 0);
+	} else if (g->exercises) {
+		g->exercises--;
+		exercise(g);
+	} else if (g->mode != MACHINE_CLONE && *g->spec.warmup && !g->warmed_up) {
+		warm_up(g);
+	} else {
+		g->ready_at = uv_now(g->all->ctx->loop);
+		if (g->mode == MACHINE_RECORD) {
+			g->phase = GUEST_SETTLE;
+			guest_deadline(g, SETTLE_MS);
+		} else {
+			come_up(g);
+		}
+	}
+}
+
+void guest_advance(struct guest *g)
+{
+	if (g->due != DUE_NOTHING)
+		return;
+	switch (g->phase) {
+	case GUEST_BOOT: set_up(g); break;
+	case GUEST_SETUP:
+		if (!guest_clock_hold(g))
+			warm(g);
+		break;
+	case GUEST_WARM: warm(g); break;
+	case GUEST_SETTLE: save(g); break;
+	case GUEST_RESET: come_up(g); break;
+	case GUEST_SAVE:
+	case GUEST_UP:
+	case GUEST_ENDING: break;
+	case GUEST_NPHASES: assert(0);
+	}
+}
+
+/* ---- what it answers ---- */
+
+int handshake_on_hello(struct guest *g, struct proto_in *in)
+{
+	const uint32_t version = get_u32(in), generation = get_u32(in);
+
+	get_u64(in);
+	get_str(in, 256);
+	if (!get_end(in) || version != PROTO_VERSION || generation != g->generation ||
+	    g->due != DUE_HELLO)
+		return -EPROTO;
+	/* After an introduction SETUP is on its way already. */
+	g->due = g->phase == GUEST_BOOT ? DUE_NOTHING : DUE_READY;
+	guest_advance(g);
+	return 0;
+}
+
+/* Foreign words, cut and made printable. */
+static void take_words(char *out, size_t size, struct proto_str words)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < words.len && n + 1 < size; i++) {
+		if (words.data[i] >= 0x20 && words.data[i] < 0x7f)
+			out[n++] = words.data[i];
+	}
+	out[n] = '\0';
+}
+
+int handshake_on_ready(struct guest *g, struct proto_in *in)
+{
+	const struct proto_str version = get_str(in, 256);
+
+	get_u64(in);
+	if (!get_end(in))
+		return -EPROTO;
+	if (g->due != DUE_READY)
+		return 0; /* an interpreter that has ended was replaced */
+	g->due = DUE_NOTHING;
+	take_words(g->interpreter, sizeof(g->interpreter), version);
+	guest_advance(g);
+	return 0;
+}
+
+int handshake_on_failed(struct guest *g, struct proto_in *in)
+{
+	const uint32_t err = get_u32(in);
+	const struct proto_str words = get_str(in, 4096);
+	const char *code = g->phase == GUEST_RESET ? "reset-failed" : "setup-failed";
+	struct problem p;
+	char text[512];
+
+	if (!get_end(in) || (g->due != DUE_READY && g->phase != GUEST_WARM))
+		return -EPROTO;
+	take_words(text, sizeof(text), words);
+	problem_set(&p, code, FIX_BOOT_FAILED, "the agent could not prepare the sandbox: %s%s%s",
+		    text, err ? ": " : "", err && err < 134 ? strerror((int)err) : "");
+	/* Only a process sandbox that shows the host's programs can lack it: images have it. */
+	if (err == ENOENT && strcmp(g->spec.language, "javascript") == 0 &&
+	    strcmp(text, "starting the interpreter") == 0)
+		problem_set(&p, code,
+			    "Install bun in the PATH of the daemon, or give the template view = "
+			    "image.",
+			    "the interpreter, the program bun, was not found");
+	guest_fail(g, &p);
+	return 0;
+}
+
+/* What a warm-up says is only of interest if it fails. */
+static void take_output(struct guest *g, struct proto_in *in)
+{
+	struct proto_str bytes;
+
+	get_u32(in);
+	bytes = get_rest(in);
+	if (bytes.len)
+		tail_add(&g->said, bytes.data, bytes.len);
+}
+
+int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	struct problem p;
+	char quote[400];
+	struct proto_exit e;
+
+	if ((h->id != EXERCISE_RUN && h->id != WARMUP_RUN) || g->due != DUE_RUN ||
+	    (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
+		return -EPROTO;
+	if (h->type != PROTO_EXIT) {
+		if (h->id == WARMUP_RUN)
+			take_output(g, in);
+		return 0;
+	}
+	g->due = DUE_NOTHING;
+	if (e.how == PROTO_HOW_DONE && e.status == 0) {
+		guest_advance(g);
+		return 0;
+	}
+	if (h->id == WARMUP_RUN)
+		problem_set(&p, "warmup-failed",
+			    "Correct the template's warmup in xsbxfs.conf, or give it more memory.",
+			    "the template's warmup %s: %s",
+			    e.how == PROTO_HOW_TIMEOUT ? "took too long" : "failed",
+			    tail_quote(&g->said, NULL, quote, sizeof(quote)));
+	else
+		problem_set(&p, "not-warm", "", "the interpreter failed at its first program");
+	guest_fail(g, &p);
+	return 0;
+}
+
+/* ---- what it runs in ---- */
 
 static void on_up(void *data)
 {
-	struct sandbox *s = data;
+	struct guest *g = data;
 
-	if (s->state != SANDBOX_CLOSING && s->phase == PHASE_BOOT && !s->channel.generation &&
-	    !s->retry)
-		link_hello(s);
+	if (g->phase == GUEST_BOOT && !g->channel.generation)
+		handshake_hello(g);
 }
 
 static void on_hangup(void *data)
 {
-	link_hangup(data);
+	guest_hangup(data);
 }
 
 static void on_console(void *data, const void *bytes, size_t len)
 {
-	struct sandbox *s = data;
+	struct guest *g = data;
 
-	if (s->retry)
-		return;
-	tail_add(&s->console, bytes, len);
-	s->events->console(s->data, bytes, len);
+	tail_add(&g->console, bytes, len);
+	g->events->console(g->data, bytes, len);
 }
 
 static void on_down(void *data, const struct problem *problem)
 {
-	struct sandbox *s = data;
+	struct guest *g = data;
 	struct problem p = *problem;
 	char quote[600];
 
-	if (s->state == SANDBOX_CLOSING || s->retry)
+	if (g->phase == GUEST_ENDING)
 		return;
-	if (s->phase == PHASE_BOOT || s->phase == PHASE_SETUP) {
-		link_boot_failed(s, problem);
+	if (g->phase == GUEST_BOOT || g->phase == GUEST_SETUP) {
+		handshake_failed(g, problem);
 		return;
 	}
-	if (tail_contains(&s->console, PANIC))
+	if (tail_contains(&g->console, PANIC))
 		problem_set(&p, "guest-panic",
 			    "Reset the session; more memory may help (memory_mb).",
 			    "the kernel in the sandbox gave up: %s",
-			    tail_quote(&s->console, PANIC, quote, sizeof(quote)));
-	else if (strcmp(p.code, "machine-off") == 0 && s->console.total)
+			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));
+	else if (strcmp(p.code, "machine-off") == 0 && g->console.total)
 		problem_add(&p, "; the console ends with: %s",
-			    tail_quote(&s->console, NULL, quote, sizeof(quote)));
+			    tail_quote(&g->console, NULL, quote, sizeof(quote)));
 	if (strcmp(p.code, PROBLEM_OOM) == 0)
-		turn_out_of_memory(s);
-	sandbox_fail(s, &p);
-}
-
-/* The clone's channel or machine is gone; the timers keep the sandbox alive. */
-static void retry_part(struct sandbox *s)
-{
-	/* If it was closed meanwhile, what is left is taken down as usual. */
-	if (s->backend || s->channel.closed || s->state == SANDBOX_CLOSING)
-		return;
-	memset(&s->channel, 0, sizeof(s->channel));
-	s->retry = RETRY_NONE;
-	s->phase = PHASE_BOOT;
-	s->unheard = 0;
-	sandbox_deadline(s, s->vm->boot_s * 1000ull);
-	link_start(s);
-}
-
-static void on_retry_channel_closed(void *data)
-{
-	struct sandbox *s = data;
-
-	s->channel.closed = NULL;
-	if (s->torn_down) {
-		sandbox_part_closed(s);
-		return;
-	}
-	s->nopen--;
-	retry_part(s);
-}
-
-void link_retry(struct sandbox *s)
-{
-	s->retry = RETRY_ENDING;
-	s->start = START_COLD;
-	sandbox_deadline(s, 0);
-	uv_timer_stop(&s->grace);
-	if (s->channel.open)
-		channel_close(&s->channel, on_retry_channel_closed);
-	if (s->backend)
-		s->ops->destroy(s->backend);
-	retry_part(s);
+		exec_out_of_memory(g);
+	guest_fail(g, &p);
 }
 
 static void on_destroyed(void *data)
 {
-	struct sandbox *s = data;
+	struct guest *g = data;
 
-	s->backend = NULL;
-	if (s->retry && !s->torn_down) {
-		s->nopen--;
-		retry_part(s);
-		return;
-	}
-	admission_release(&s->vm->admission, &s->ticket);
-	context_wake(&s->vm->ctx);
-	sandbox_part_closed(s);
+	g->backend = NULL;
+	guest_part_closed(g);
 }
 
 static const struct backend_events backend_events = {
@@ -120,54 +465,53 @@ static const struct backend_events backend_events = {
 	.destroyed = on_destroyed,
 };
 
-bool link_start(struct sandbox *s)
+static uint64_t boot_ms(const struct guest *g)
 {
-	struct backend_spec spec = {
-		.name = s->name,
-		.image = s->image,
-		.memory_mb = s->memory_mb,
-		.cpus = s->cpus,
-		.processes = s->limits.processes,
-		.mode = BACKEND_COLD,
-		.background = s->kind != SANDBOX_USER,
-		.ram = -1,
-		.state = -1,
-		.view = &s->view,
-		.network = s->networked,
-		.layer = s->layer,
+	const uint64_t ms = g->all->boot_s * 1000ull;
+
+	return g->mode == MACHINE_CLONE	   ? MIN(RESTORE_MS, ms)
+	       : g->mode == MACHINE_RECORD ? ms * RECORD_TIMES
+					   : ms;
+}
+
+void handshake_start(struct guest *g, int ram, int state)
+{
+	const struct backend_spec spec = {
+		.name = g->spec.name,
+		.image = g->spec.image,
+		.memory_mb = g->spec.memory_mb,
+		.cpus = g->spec.cpus,
+		.processes = g->spec.limits.processes,
+		.mode = g->mode,
+		.background = g->background,
+		.ram = ram,
+		.state = state,
+		.view = &g->view,
+		.network = g->networked,
+		.layer = g->layer,
 	};
 	struct problem p = {0};
 	int stream, r, up;
 
-	s->generation = 0;
-	s->wallclock = (struct wallclock){0};
-	if (s->kind == SANDBOX_BUILD || s->start == START_SNAPSHOT) {
-		const struct snapshot *snap =
-			s->kind == SANDBOX_BUILD ? &s->template->recording : &s->template->snapshot;
-
-		spec.mode = s->kind == SANDBOX_BUILD ? BACKEND_RECORD : BACKEND_CLONE;
-		spec.ram = snap->ram;
-		spec.state = snap->state;
-		/* A clone's agent has heard the machine's it was copied from. */
-		s->generation = s->kind == SANDBOX_BUILD ? 0 : 1;
-	}
-	up = s->ops->start(&s->vm->backends, &spec, &backend_events, s, &s->backend, &stream, &p);
+	/* A clone's agent has heard the machine's it was copied from. */
+	g->generation = g->mode == MACHINE_CLONE;
+	guest_deadline(g, boot_ms(g));
+	up = g->ops->start(g->all->backends, &spec, &backend_events, g, &g->backend, &stream, &p);
 	if (up < 0) {
-		s->backend = NULL;
-		sandbox_fail(s, &p);
-		return false;
+		g->backend = NULL;
+		guest_fail(g, &p);
+		return;
 	}
-	s->nopen++;
-	r = channel_open(&s->channel, s->vm->ctx.loop, stream, &s->vm->scratch,
-			 &link_channel_events, s);
+	g->nopen++;
+	r = channel_open(&g->channel, g->all->ctx->loop, stream, &g->all->scratch, &dispatch_events,
+			 g);
 	if (r < 0) {
 		problem_set(&p, "no-resources", "", "no connection to the sandbox: %s",
 			    strerror(-r));
-		sandbox_fail(s, &p);
-		return false;
+		guest_fail(g, &p);
+		return;
 	}
-	s->nopen++;
+	g->nopen++;
 	if (up)
-		on_up(s);
-	return true;
+		on_up(g);
 }

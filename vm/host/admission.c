@@ -296,6 +296,16 @@ void admission_started(struct admission *a, struct ticket *t)
 	a->starting_mb -= t->memory_mb;
 }
 
+void admission_move(struct admission *a, struct ticket *from, struct ticket *to)
+{
+	assert(from->state == TICKET_RUNNING && to->state == TICKET_NONE &&
+	       from->memory_mb == to->memory_mb);
+	TAILQ_REMOVE(&a->placed, from, link);
+	from->state = TICKET_NONE;
+	to->state = TICKET_RUNNING;
+	TAILQ_INSERT_TAIL(&a->placed, to, link);
+}
+
 void admission_release(struct admission *a, struct ticket *t)
 {
 	switch (t->state) {

@@ -125,6 +125,9 @@ bool admission_full(const struct admission *a);
 /* It has started: another may. */
 void admission_started(struct admission *a, struct ticket *t);
 
+/* Gives the place of @from, which has one, to @to, which has none, for its own owner. */
+void admission_move(struct admission *a, struct ticket *from, struct ticket *to);
+
 /* Gives up a place, or the wait for one; TICKET_NONE again. */
 void admission_release(struct admission *a, struct ticket *t);
 

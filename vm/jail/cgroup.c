@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups, version 2 or 1, for as much as this host lets us have. */
+#include "cgroup.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "vm/spawn/guard.h"
-#include "internal.h"
+#include "cell.h"
+#include "cgroup_stat.h"
 #include "vm/base/util.h"
 
 /*
@@ -165,7 +167,7 @@ static int make_group(int parent)
 /* The daemon, the guard and this process step aside, if there is nobody else. */
 static int step_aside(int dir)
 {
-	const pid_t all[] = {guard_daemon(), getppid(), getpid()};
+	const pid_t all[] = {jail_instance_daemon(), getppid(), getpid()};
 	char pid[16];
 	int leaf, r = 0;
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "cgroup.h"
 #include "vm/base/util.h"
 
 /*

@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 
 #include "internal.h"
-#include "vm/spawn/wire.h"
 #include "vm/base/util.h"
 
 /*
@@ -50,7 +49,7 @@ static int make_node(const char *name, uid_t owner)
 	    fchmodat(mount, JAIL_DEVICE_NODE, 0600, 0) < 0)
 		return -errno;
 	/* Out of the way of the child's descriptors. */
-	fd = fcntl(mount, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	fd = fcntl(mount, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
 	return fd < 0 ? -errno : fd;
 }
 

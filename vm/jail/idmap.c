@@ -2,20 +2,16 @@
 /* Paths that a jail may write to with the rights of their owner on the host: id-mapped mounts. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "vm/base/fdpass.h"
 #include "internal.h"
-#include "vm/spawn/wire.h"
+#include "source.h"
 #include "vm/base/util.h"
 
 /*
@@ -30,120 +26,14 @@
  * child exists, and the child inherits it. The kernel takes the pair of ids from a user namespace
  * that somebody has to be in when it is made: a process that lives as long as that takes.
  *
- * To open the directory is then the spawner's too, and with it the wait for a server that may not answer. What
- * the kernel can look up by itself it is asked for at once; the rest is opened by a process that can be left
- * behind.
+ * To open the directory is then the spawner's too, and with it the wait for a server that may not answer: see
+ * source.c.
  *
  * Without ids of its own, the sandbox has the daemon's id, and needs nothing of this.
  */
 
 static int mapped[JAIL_MOUNTS_MAX];
 static uint32_t nmapped;
-static int patience_ms = -1; /* for ever */
-static int daemon_sock = -1;
-
-void idmap_patience(int ms, int sock)
-{
-	patience_ms = ms;
-	daemon_sock = sock;
-}
-
-int jail_await_word(int from)
-{
-	struct pollfd p[] = {{.fd = from, .events = POLLIN},
-			     {.fd = daemon_sock, .events = POLLRDHUP}};
-	int n;
-
-	do
-		n = poll(p, ARRAY_SIZE(p), patience_ms);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n < 0 ? -errno : -ETIMEDOUT;
-	return p[0].revents ? 0 : -ECANCELED;
-}
-
-int jail_look_at(int fd, struct statx *ret_stat)
-{
-	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_UID | STATX_GID,
-		     ret_stat) < 0
-		       ? -errno
-		       : 0;
-}
-
-static int open_source(const struct jail_mount *m, uint64_t resolve)
-{
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
-	int fd;
-
-	if (m->flags & JAIL_NO_LINKS)
-		how.resolve |= RESOLVE_NO_SYMLINKS;
-	fd = (int)syscall(SYS_openat2, AT_FDCWD, m->source, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
-}
-
-int jail_open_source(const struct jail_mount *m)
-{
-	return open_source(m, 0);
-}
-
-/* In a process of its own, which has nothing else: it may stay for long. */
-__attribute__((noreturn)) static void open_and_tell(const struct jail_mount *m, int to)
-{
-	const int tell = STDERR_FILENO + 1;
-	int fd, r;
-
-	if (to != tell && dup2(to, tell) < 0)
-		_exit(1);
-	close_range((unsigned)tell + 1, ~0u, 0);
-	fd = jail_open_source(m);
-	r = MIN(fd, 0);
-	(void)fdpass_send(tell, &r, sizeof(r), &fd, fd >= 0 ? 1 : 0, 0);
-	_exit(0);
-}
-
-/* Return: what that process came up with. */
-static int hear(int from)
-{
-	const int word = jail_await_word(from);
-	int fd = -1, r = -EIO;
-	size_t nfds;
-	ssize_t n;
-
-	if (word < 0)
-		return word;
-	n = fdpass_receive(from, &r, sizeof(r), &fd, 1, &nfds, 0);
-	if (n < 0)
-		return (int)n;
-	if (n != sizeof(r))
-		return -EIO;
-	if (r < 0)
-		return r;
-	return nfds == 1 ? fd : -EMFILE;
-}
-
-static int open_patiently(const struct jail_mount *m)
-{
-	int pair[2], r;
-	pid_t pid;
-
-	r = open_source(m, RESOLVE_CACHED);
-	if (r != -EAGAIN)
-		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	pid = _Fork();
-	if (pid == 0)
-		open_and_tell(m, pair[1]);
-	r = pid < 0 ? -errno : 0;
-	close(pair[1]);
-	if (r == 0)
-		r = hear(pair[0]);
-	close(pair[0]);
-	/* It is the reaper's, as whoever's parent has died. */
-	if (pid > 0 && (r == -ETIMEDOUT || r == -ECANCELED))
-		kill(pid, SIGKILL);
-	return r;
-}
 
 /* Which ids of the disk stand for which of the host's. */
 struct idmap {
@@ -240,7 +130,7 @@ static struct idmap map_of(const struct jail_spec *spec, const struct jail_mount
 	struct idmap map = {spec->owner, spec->owner_group, inside, m->kind == JAIL_RW};
 	struct statx st;
 
-	if (m->kind == JAIL_RO && spec->owner == 0 && jail_look_at(source, &st) == 0 &&
+	if (m->kind == JAIL_RO && spec->owner == 0 && jail_source_look(source, &st) == 0 &&
 	    st.stx_uid == 0)
 		map.group = st.stx_gid;
 	return map;
@@ -252,7 +142,7 @@ static int mount_mapped(const struct jail_spec *spec, const struct jail_mount *m
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID |
 					      MOUNT_ATTR_NODEV |
 					      (m->kind == JAIL_RO ? MOUNT_ATTR_RDONLY : 0u)};
-	_cleanup_close_ int source = open_patiently(m), tree = -1, ids = -1;
+	_cleanup_close_ int source = jail_source_open_patiently(m), tree = -1, ids = -1;
 	struct idmap map;
 	int fd;
 
@@ -270,7 +160,7 @@ static int mount_mapped(const struct jail_spec *spec, const struct jail_mount *m
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return errno == EINVAL ? -EOPNOTSUPP : -errno; /* of the file system */
 	/* Out of the way of the child's descriptors. */
-	fd = fcntl(tree, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	fd = fcntl(tree, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
 	return fd < 0 ? -errno : fd;
 }
 

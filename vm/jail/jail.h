@@ -8,21 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "seccomp.h"
+
 #define JAIL_MOUNTS_MAX	 64u
 #define JAIL_RLIMITS_MAX 16u
 #define JAIL_WHAT_MAX	 128u
-
-/* What the program is: it decides which system calls it may make. */
-enum jail_use {
-	JAIL_SANDBOX, /* the agent and user code */
-	JAIL_QEMU,
-	JAIL_NET,    /* the network's helper */
-	JAIL_DIAL,   /* the one who makes connections; its network is the host's */
-	JAIL_DAEMON, /* the daemon itself, which has no jail, but such a filter; see confine.h */
-	JAIL_CHANGES, /* who looks through a sandbox's changes, see spawn/overlay_diff.c: files, and nothing else */
-	JAIL_STORE, /* xsbxfs-store, which confines itself; see vm/store/confine.c */
-	JAIL_NUSES,
-};
+#define JAIL_FDS_MAX	 32 /* the program's descriptors have numbers below this */
 
 enum jail_mount_kind {
 	JAIL_DIR,     /* an empty directory */

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "internal.h"
+#include "source.h"
 #include "vm/base/util.h"
 
 /*
@@ -160,7 +161,7 @@ static int attach_made(int fd, const char *target)
 {
 	_cleanup_close_ int mount = fd;
 	struct statx st;
-	int r = jail_look_at(mount, &st);
+	int r = jail_source_look(mount, &st);
 
 	if (r < 0)
 		return r;
@@ -366,7 +367,7 @@ static int open_source(const struct jail_mount *m, uint32_t i)
 
 	if (fd >= 0)
 		return fd;
-	source = jail_open_source(m);
+	source = jail_source_open(m);
 	return source < 0 ? source : copy_from(source, "", attr_of(m), true);
 }
 

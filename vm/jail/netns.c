@@ -13,8 +13,7 @@
 
 #include "vm/base/fdpass.h"
 #include "internal.h"
-#include "vm/net/filter/message.h"
-#include "vm/spawn/wire.h"
+#include "vm/base/guest_net.h"
 #include "vm/base/util.h"
 
 /*
@@ -55,7 +54,7 @@ void jail_card_find(const struct jail_spec *spec)
 	fd = open(DEVICE, O_PATH | O_CLOEXEC);
 	/* Out of the way of the child's descriptors. */
 	if (fd >= 0)
-		found = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+		found = fcntl(fd, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
 	if (fd < 0 || found < 0)
 		found = -errno;
 }

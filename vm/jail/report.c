@@ -12,35 +12,10 @@
 
 #include "vm/base/landlock.h"
 #include "internal.h"
+#include "setup.h"
 #include "vm/base/util.h"
 
 #define ENDING_MS 200
-
-static const char *const step_str[] = {
-	[JAIL_STEP_SPEC] = "its description",
-	[JAIL_STEP_PLACE] = "finding a place (too many sandboxes)",
-	[JAIL_STEP_CLONE] = "making namespaces",
-	[JAIL_STEP_IDS_MAP] = "mapping ids",
-	[JAIL_STEP_CGROUP] = "its control group",
-	[JAIL_STEP_OWNED] = "mapping the ids of",
-	[JAIL_STEP_SYNC] = "waiting for the parent",
-	[JAIL_STEP_IDS] = "taking its ids",
-	[JAIL_STEP_HOST_NAME] = "setting the host name",
-	[JAIL_STEP_LOOPBACK] = "bringing up the loopback interface",
-	[JAIL_STEP_CARD] = "making a network card (/dev/net/tun)",
-	[JAIL_STEP_BUDGET] = "setting what it may use up (/proc/sys/user, /proc/sys/net)",
-	[JAIL_STEP_SOURCE] = "opening",
-	[JAIL_STEP_ROOT] = "making a root file system",
-	[JAIL_STEP_MOUNT] = "mounting",
-	[JAIL_STEP_PIVOT] = "leaving the host's root",
-	[JAIL_STEP_RLIMITS] = "setting limits",
-	[JAIL_STEP_PRIVILEGES] = "dropping privileges",
-	[JAIL_STEP_LANDLOCK] = "Landlock",
-	[JAIL_STEP_SECCOMP] = "filtering system calls",
-	[JAIL_STEP_KEEP] = "holding on to",
-	[JAIL_STEP_VERIFY] = "verifying",
-};
-static_assert(ARRAY_SIZE(step_str) == JAIL_NSTEPS, "a name for each step");
 
 static const char *const layer_str[] = {
 	[JAIL_L_USER] = "namespace.user",     [JAIL_L_MOUNT] = "namespace.mount",
@@ -62,21 +37,9 @@ static const char *const ns_file[] = {
 	[JAIL_L_NET] = "net",
 };
 
-const char *jail_step_str(enum jail_step step)
-{
-	return step_str[MIN(step, JAIL_NSTEPS - 1)];
-}
-
 const char *jail_layer_str(enum jail_layer layer)
 {
 	return layer_str[layer];
-}
-
-int jail_fault_set(struct jail_fault *f, enum jail_step step, int error, const char *what)
-{
-	*f = (struct jail_fault){.step = step, .error = error};
-	snprintf(f->what, sizeof(f->what), "%s", what);
-	return error;
 }
 
 /* ---- looking ---- */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which system calls a jailed program may make, and why. */
+/* Which system calls a program may make, and why. */
+#include "seccomp.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -16,7 +19,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "internal.h"
 #include "vm/base/util.h"
 
 /*

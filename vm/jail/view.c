@@ -11,75 +11,22 @@
 #include <unistd.h>
 
 #include "vm/base/util.h"
-#include "vm/vm.h"
+#include "vm/base/spec.h"
 
-void view_free(struct view *v)
+struct view view_of(const struct sandbox_spec *spec)
 {
-	for (size_t i = 0; i < v->npaths; i++) {
-		free((char *)v->path[i].source);
-		free((char *)v->path[i].target);
-	}
-	free(v->path);
-	free(v->work);
-	*v = (struct view){0};
-}
-
-int view_copy(struct view *dst, const struct sandbox_spec *spec)
-{
-	struct view v = {.owner = spec->owner,
-			 .group = spec->group,
-			 .image = spec->image_view,
-			 .install = spec->install};
-
-	*dst = (struct view){0};
-	if (spec->npaths > VM_PATHS_MAX)
-		return -E2BIG;
-	v.path = calloc(spec->npaths + 1, sizeof(*v.path));
-	v.work = spec->work ? strdup(spec->work) : NULL;
-	if (!v.path || (spec->work && !v.work)) {
-		view_free(&v);
-		return -ENOMEM;
-	}
-	for (; v.npaths < spec->npaths; v.npaths++) {
-		const struct vm_path *from = &spec->paths[v.npaths];
-		struct vm_path *to = &v.path[v.npaths];
-
-		to->write = from->write;
-		to->source = strdup(from->source);
-		to->target = strdup(from->target);
-		if (to->source && to->target)
-			continue;
-		v.npaths++;
-		view_free(&v);
-		return -ENOMEM;
-	}
-	*dst = v;
-	return 0;
+	return (struct view){.path = spec->paths,
+			     .npaths = spec->npaths,
+			     .image = spec->image_view,
+			     .install = spec->install,
+			     .work = spec->work,
+			     .owner = spec->owner,
+			     .group = spec->group};
 }
 
 bool view_wanted(const struct sandbox_spec *spec)
 {
 	return spec->npaths > 0 || spec->work || spec->image_view || spec->install;
-}
-
-bool view_serves(const struct view *v, const struct sandbox_spec *spec)
-{
-	bool owned = v->work;
-
-	if (v->install || spec->install || v->image != spec->image_view ||
-	    v->npaths != spec->npaths || !v->work != !spec->work ||
-	    (v->work && strcmp(v->work, spec->work) != 0))
-		return false;
-	for (size_t i = 0; i < v->npaths; i++) {
-		const struct vm_path *a = &v->path[i], *b = &spec->paths[i];
-
-		if (strcmp(a->source, b->source) != 0 || strcmp(a->target, b->target) != 0 ||
-		    a->write != b->write)
-			return false;
-		owned = owned || a->write;
-	}
-	/* What may be written is written with its owner's rights, which are given at the start. */
-	return !owned || (v->owner == spec->owner && v->group == spec->group);
 }
 
 /* Numbers of inodes are given again, often at once; when one was made is not. */

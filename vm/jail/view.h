@@ -15,27 +15,23 @@ struct sandbox_spec;
 struct vm_install;
 struct vm_path;
 
-/* What a template shows. Owns its strings; one of all zeroes shows nothing. */
+/* What a template shows, as its spec says it; the strings are the spec's. One of all zeroes shows nothing. */
 struct view {
-	struct vm_path *path;
+	const struct vm_path *path;
 	size_t npaths;
 	bool image;			  /* programs and libraries are those of the image */
 	const struct vm_install *install; /* it installs packages; the installer's, or NULL */
-	char *work;			  /* what the working directory begins as, or NULL */
+	const char *work;		  /* what the working directory begins as, or NULL */
 	/* Whose rights code in the sandbox has below `work` and what it may write to. */
 	uid_t owner;
 	gid_t group;
 };
 
-/* Return: 0, -E2BIG, -ENOMEM; on failure @dst is empty. */
-int view_copy(struct view *dst, const struct sandbox_spec *spec);
-void view_free(struct view *v);
+/* What a sandbox like @spec sees, for as long as @spec stays as it is. */
+struct view view_of(const struct sandbox_spec *spec);
 
 /* Is there anything in it that only the process backend has? */
 bool view_wanted(const struct sandbox_spec *spec);
-
-/* May a sandbox that was made with @v be used for @spec? */
-bool view_serves(const struct view *v, const struct sandbox_spec *spec);
 
 /* Which directories and files of the host have the names that it shows: another text when those are given to
  * others, which a jail that was made before then does not see. "" if it shows none. @v may be NULL. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allow lists, held against their grammar and against what an administrator permits. */
+#include "allow_check.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "vm/net/filter/address.h"
-#include "vm/net/filter/allow.h"
-#include "vm/vm.h"
+#include "vm/base/address.h"
+#include "vm/base/allow.h"
 
 /*
  * Theory of operation

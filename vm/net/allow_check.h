@@ -11,7 +11,7 @@
 
 /**
  * vm_allow_check() - Is this an allow list?
- * @text: Its text, as vm/net/filter/allow.h describes it; need not be terminated
+ * @text: Its text, as vm/base/allow.h describes it; need not be terminated
  * @len: Its length
  * @ret_why: What is wrong with it, for people
  *

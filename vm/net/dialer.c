@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "vm/net/dial/message.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
 /*

@@ -8,123 +8,101 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "dialer.h"
 #include "vm/base/log.h"
 #include "jail_spec.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/client.h"
 #include "vm/base/util.h"
-#include "vm/vm_internal.h"
 
-/* A process that runs or is about to end. */
-struct dial_process {
-	LIST_ENTRY(dial_process) link;
-	struct hub *hub;
+struct dial_child {
+	LIST_ENTRY(dial_child) link;
+	struct dialer_process *all;
 	struct child child;
 };
 
-struct hub {
-	struct vm *vm;
-	struct dialer dialer;
-	uint64_t version; /* of the files that the process sees */
-	uint32_t last_owner;
-	bool seen, dialer_closed;
-	struct jail_report report;
-	LIST_HEAD(, dial_process) processes;
-};
-
-static void try_end(struct hub *hub)
-{
-	if (!hub->dialer_closed || !LIST_EMPTY(&hub->processes))
-		return;
-	hub->vm->hub = NULL;
-	context_wake(&hub->vm->ctx);
-	free(hub);
-}
-
 /* ---- its process ---- */
 
-static void process_gone(struct dial_process *p)
+static void child_gone(struct dial_child *d)
 {
-	struct hub *hub = p->hub;
+	struct context *ctx = d->all->ctx;
 
-	LIST_REMOVE(p, link);
-	free(p);
-	try_end(hub);
+	LIST_REMOVE(d, link);
+	free(d);
+	context_wake(ctx);
 }
 
 static void on_started(struct child *c)
 {
-	struct dial_process *p = c->data;
+	struct dial_child *d = c->data;
 
-	p->hub->seen = true;
-	p->hub->report = c->report;
+	d->all->seen = true;
+	d->all->report = c->report;
 }
 
 static void on_failed(struct child *c, int err, const char *step)
 {
-	struct dial_process *p = c->data;
+	struct dial_child *d = c->data;
 
 	log_error("xsbxfs-dial, without which no sandbox has a network: %s: %s", step,
 		  strerror(-err));
-	context_event(&p->hub->vm->ctx, "network", "xsbxfs-dial was not started: %s: %s", step,
+	context_event(d->all->ctx, "network", "xsbxfs-dial was not started: %s: %s", step,
 		      strerror(-err));
-	process_gone(p);
+	child_gone(d);
 }
 
 static void on_exited(struct child *c, int status)
 {
-	struct dial_process *p = c->data;
+	struct dial_child *d = c->data;
 
 	if (!c->doomed)
 		log_warn("xsbxfs-dial ended: %s %d", WIFSIGNALED(status) ? "signal" : "status",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	process_gone(p);
+	child_gone(d);
 }
 
-static int start_process(struct hub *hub, int sock)
+static int start_process(struct dialer_process *p, int sock)
 {
 	const struct order order = {.program = ORDER_DIALER};
 	const struct spawn_spec s = {&order, sizeof(order), &sock, 1};
-	struct dial_process *p = calloc(1, sizeof(*p));
+	struct dial_child *d = calloc(1, sizeof(*d));
 	int r;
 
-	if (!p)
+	if (!d)
 		return -ENOMEM;
-	p->hub = hub;
-	p->child.data = p;
-	p->child.started = on_started;
-	p->child.failed = on_failed;
-	p->child.exited = on_exited;
-	r = child_start(hub->vm->ctx.spawner, &s, &p->child);
+	d->all = p;
+	d->child.data = d;
+	d->child.started = on_started;
+	d->child.failed = on_failed;
+	d->child.exited = on_exited;
+	r = child_start(p->ctx->spawner, &s, &d->child);
 	if (r < 0)
-		free(p);
+		free(d);
 	else
-		LIST_INSERT_HEAD(&hub->processes, p, link);
+		LIST_INSERT_HEAD(&p->children, d, link);
 	return r;
 }
 
 /* It would end by itself at the end of file, but not before its lookups have. */
-static void kill_processes(struct hub *hub)
+static void kill_processes(struct dialer_process *p)
 {
-	struct dial_process *p;
+	struct dial_child *d;
 
-	LIST_FOREACH(p, &hub->processes, link)
-		child_kill(&p->child);
+	LIST_FOREACH(d, &p->children, link)
+		child_kill(&d->child);
 }
 
-static int on_start(struct dialer *d)
+static int on_start(struct dialer *dialer)
 {
-	struct hub *hub = container_of(d, struct hub, dialer);
+	struct dialer_process *p = container_of(dialer, struct dialer_process, dialer);
 	int sv[2], r;
 
-	kill_processes(hub);
-	if (!hub->vm->ctx.spawner)
+	kill_processes(p);
+	if (!p->ctx->spawner)
 		return -EPIPE;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return -errno;
-	hub->version = net_jail_resolver_version();
-	r = start_process(hub, sv[1]);
+	p->version = net_jail_resolver_version();
+	r = start_process(p, sv[1]);
 	close(sv[1]);
 	if (r == 0)
 		return sv[0];
@@ -133,66 +111,52 @@ static int on_start(struct dialer *d)
 	return r;
 }
 
-static bool is_stale(struct dialer *d)
+static bool is_stale(struct dialer *dialer)
 {
-	return net_jail_resolver_version() != container_of(d, struct hub, dialer)->version;
+	return net_jail_resolver_version() !=
+	       container_of(dialer, struct dialer_process, dialer)->version;
 }
 
-static void on_dialer_closed(struct dialer *d)
+static void on_dialer_closed(struct dialer *dialer)
 {
-	struct hub *hub = container_of(d, struct hub, dialer);
+	struct dialer_process *p = container_of(dialer, struct dialer_process, dialer);
 
-	hub->dialer_closed = true;
-	try_end(hub);
+	p->there = false;
+	context_wake(p->ctx);
 }
 
 /* ---- */
 
-static struct hub *get(struct vm *vm)
+struct dialer *dialer_process_get(struct dialer_process *p)
 {
-	struct hub *hub = vm->hub;
-
-	if (hub)
-		return hub;
-	hub = calloc(1, sizeof(*hub));
-	if (!hub)
-		return NULL;
-	hub->vm = vm;
-	LIST_INIT(&hub->processes);
-	dialer_init(&hub->dialer, vm->ctx.loop);
-	hub->dialer.start = on_start;
-	hub->dialer.is_stale = is_stale;
-	hub->dialer.closed = on_dialer_closed;
-	vm->hub = hub;
-	return hub;
+	if (p->there)
+		return &p->dialer;
+	LIST_INIT(&p->children);
+	dialer_init(&p->dialer, p->ctx->loop);
+	p->dialer.start = on_start;
+	p->dialer.is_stale = is_stale;
+	p->dialer.closed = on_dialer_closed;
+	p->there = true;
+	return &p->dialer;
 }
 
-struct dialer *hub_dialer(struct vm *vm)
+uint32_t dialer_process_new_owner(struct dialer_process *p)
 {
-	struct hub *hub = get(vm);
-
-	return hub ? &hub->dialer : NULL;
+	if (++p->last_owner == 0)
+		p->last_owner++;
+	return p->last_owner;
 }
 
-uint32_t hub_new_owner(struct vm *vm)
+const struct jail_report *dialer_process_report(const struct dialer_process *p)
 {
-	struct hub *hub = get(vm);
-
-	if (hub && ++hub->last_owner == 0)
-		hub->last_owner++;
-	return hub ? hub->last_owner : 1;
+	return p->seen ? &p->report : NULL;
 }
 
-const struct jail_report *hub_report(const struct vm *vm)
+bool dialer_process_close(struct dialer_process *p)
 {
-	return vm->hub && vm->hub->seen ? &vm->hub->report : NULL;
-}
-
-bool hub_close(struct vm *vm)
-{
-	if (!vm->hub)
-		return true;
-	kill_processes(vm->hub);
-	dialer_close(&vm->hub->dialer);
-	return !vm->hub;
+	if (p->there) {
+		kill_processes(p);
+		dialer_close(&p->dialer);
+	}
+	return !p->there && LIST_EMPTY(&p->children);
 }

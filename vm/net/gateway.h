@@ -58,7 +58,7 @@ int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 /**
  * gateway_allow() - Replace the allow list, at once, also for open connections
  * @gw: Gateway
- * @text: List as vm/net/filter/allow.h describes it; empty for nothing
+ * @text: List as vm/base/allow.h describes it; empty for nothing
  * @len: Its length
  * @ret_why: What is wrong with it, for people
  *

@@ -8,7 +8,7 @@
 
 #include "dialer.h"
 #include "gateway_internal.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
 /*

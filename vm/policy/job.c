@@ -9,7 +9,7 @@
 
 #include "vm/backend/agent_process.h"
 #include "vm/build/package_internal.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/cell.h"
 #include "vm/host/kvm.h"
 #include "vm/net/jail_spec.h"
 #include "internal.h"
@@ -154,7 +154,7 @@ static void machine_targets(const struct order_machine *o, struct spawn_job *job
 		add_target(job, always[i]);
 	if (o->flags & ORDER_PACKED)
 		add_target(job, QEMU_FD_PACKAGES);
-	if (o->mode != QEMU_COLD) {
+	if (o->mode != MACHINE_COLD) {
 		add_target(job, QEMU_FD_RAM);
 		add_target(job, QEMU_FD_STATE);
 	}
@@ -170,7 +170,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 		.qemu = jail->program,
 		.version = o->version,
 		.name = o->name,
-		.mode = (enum qemu_mode)o->mode,
+		.mode = (enum machine_mode)o->mode,
 		.kvm = o->flags & ORDER_KVM,
 		.own_kernel = o->flags & ORDER_OWN_KERNEL,
 		.tsc_khz = o->tsc_khz,
@@ -195,7 +195,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 	job->jail = &jail->spec;
 	/* With KVM huge pages make a guest's memory faster; an emulated one's is slow anyway. */
 	job->flags = SPAWN_OOM_FIRST | (machine.kvm ? 0u : SPAWN_SMALL_PAGES) |
-		     (machine.mode == QEMU_RECORD ? SPAWN_NICE : 0u);
+		     (machine.mode == MACHINE_RECORD ? SPAWN_NICE : 0u);
 	return 0;
 }
 
@@ -230,8 +230,8 @@ static int add_install(const struct policy *p, const struct order_sandbox *o,
 	const bool python = o->language == ORDER_PYTHON;
 	int r;
 
-	c->memory_mb = INSTALL_MEMORY_MB;
-	c->cpus = INSTALL_CPUS;
+	c->memory_mb = PACKAGE_MEMORY_MB;
+	c->cpus = PACKAGE_CPUS;
 	c->processes = 0;
 	c->owner = geteuid();
 	c->group = getegid();
@@ -256,7 +256,7 @@ static int add_install(const struct policy *p, const struct order_sandbox *o,
 		show(c, scratch.sandbox.tool,
 		     python ? PROCESS_JAIL_BIN "/uv" : PROCESS_JAIL_BIN "/bun", false);
 	if (p->offline)
-		show(c, p->offline, INSTALL_MIRROR, false);
+		show(c, p->offline, PACKAGE_MIRROR, false);
 	show(c, scratch.sandbox.out, "/layer", true);
 	return 0;
 }

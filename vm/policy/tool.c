@@ -66,7 +66,9 @@ int policy_store(const struct policy *p, const struct order_store *o, struct spa
 		"HTTPS_PROXY",	      "http_proxy",
 		"no_proxy",	      "NO_PROXY",
 	};
-	const enum store_kind kind = (enum store_kind)o->kind;
+	static const enum store_kind kinds[] = {
+		[ORDER_SNAPSHOT] = STORE_SNAPSHOT, [ORDER_LAYER] = STORE_LAYER};
+	const enum store_kind kind = kinds[o->kind];
 
 	if (!p->store_url || !(o->get ? p->store_read : p->store_write))
 		return -EPERM;

@@ -2,17 +2,17 @@
 /* Idle clones that wait for somebody to need them, and everything else done in the background. */
 #include "pool.h"
 
+#include <string.h>
 #include <sys/sysinfo.h>
 
 #include "vm/base/log.h"
-#include "template_job.h"
-#include "vm/vm_internal.h"
+#include "vm/image/layer.h"
 
 /*
  * Theory of operation
  * -------------------
- * An idle clone is a sandbox like any other, set up and exercised, whose events come here; taking it
- * means to give it another owner, see sandbox_adopt(). Nothing is asked of it at that moment: that
+ * An idle clone is a guest like any other, set up and exercised, whose events come here; taking it
+ * means to give it another owner, see guest_introduce(). Nothing is asked of it at that moment: that
  * it is well is known from its heartbeats, and a machine that ends is out of the pool at once.
  *
  * A clone that has left a ping unanswered is passed over, and replaced when another one is there. If
@@ -33,51 +33,75 @@
  * template of their own, which gets a snapshot at its second use. Of these only a few keep one.
  */
 
-#define TICK_MS	  50u
-#define WATCH_MS  15000u
-#define IDLE_MS	  600000u  /* ms without use: no pool */
-#define UNLOAD_MS 1200000u /* ms without use: no snapshot in memory */
-#define RETRY_MS  5000u	   /* after a clone that did not start, */
-#define REST_MS	  60000u   /* after many: each takes the spawner's time */
-#define SILENT	  3u	   /* heartbeats without a frame: a ping was not answered for a whole one */
-#define ODD_MAX	  4u	   /* templates that are not as the configuration says, with snapshots */
-#define ODD_USES  2u	   /* sandboxes before there is one */
+#define TICK_MS	    50u
+#define WATCH_MS    15000u
+#define IDLE_MS	    600000u  /* ms without use: no pool */
+#define UNLOAD_MS   1200000u /* ms without use: no snapshot in memory */
+#define RETRY_MS    5000u    /* after a clone that did not start, */
+#define REST_MS	    60000u   /* after many: each takes the spawner's time */
+#define SILENT	    3u /* heartbeats without a frame: a ping was not answered for a whole one */
+#define AD_HOC_MAX  4u /* templates that are not as the configuration says, with snapshots */
+#define AD_HOC_USES 2u /* sandboxes before there is one */
 
-/* ---- the clones ---- */
+#define NOBODY	    ((uid_t)-1) /* has what was not asked for */
 
-static void out_of_pool(struct sandbox *s)
+/* ---- idle guests ---- */
+
+bool pool_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
+		const struct guest_events *events, void *data, struct guest **ret_guest)
 {
-	struct template *t = s->template;
+	const struct snapshot *snap = mode == MACHINE_RECORD ? &t->recording : &t->snapshot;
+	const struct guest_config cfg = {
+		.ops = t->ops,
+		.spec = &t->spec,
+		.layer = t->layer,
+		.mode = mode,
+		.ram = mode == MACHINE_COLD ? -1 : snap->ram,
+		.state = mode == MACHINE_COLD ? -1 : snap->state,
+		.background = true,
+	};
+	struct pool *p = t->pool;
 
-	TAILQ_REMOVE(&t->pool, s, template_link);
-	if (s->pooled == POOLED_READY)
+	p->ops->look(p->data);
+	ticket->owner = NOBODY;
+	ticket->memory_mb = t->spec.memory_mb + t->ops->overhead_mb;
+	if (!template_layer(t) || !admission_room(p->admission, ticket->memory_mb) ||
+	    guest_new(p->guests, &cfg, events, data, ret_guest) < 0)
+		return false;
+	admission_place(p->admission, ticket);
+	return true;
+}
+
+static void unlist(struct idle *i)
+{
+	struct template *t = i->template;
+
+	TAILQ_REMOVE(&t->idle, i, link);
+	if (i->ready)
 		t->nready--;
 	else
 		t->nfilling--;
-	s->pooled = POOLED_NOT;
 }
 
-static void on_state(void *data, enum sandbox_state state)
+static void on_up(void *data)
 {
-	struct sandbox *s = data;
-	struct template *t = s->template;
+	struct idle *i = data;
+	struct template *t = i->template;
 
-	if (state != SANDBOX_READY || s->pooled != POOLED_FILLING)
+	template_clone_works(t);
+	if (i->ready)
 		return;
-	out_of_pool(s);
-	s->pooled = POOLED_READY;
+	unlist(i);
+	i->ready = true;
 	t->nready++;
-	/* Of one with snapshots, that is known earlier. */
-	if (t->state == TEMPLATE_PLAIN)
-		template_clone_works(t);
-	TAILQ_INSERT_HEAD(&t->pool, s, template_link);
-	t->refill_ms = uv_now(t->vm->ctx.loop) - s->asked_at;
+	TAILQ_INSERT_HEAD(&t->idle, i, link);
+	t->refill_ms = uv_now(t->pool->ctx->loop) - i->asked_at;
 	t->refill_sum_ms += t->refill_ms;
 	t->refills++;
 	/* There may be more than are wanted: the target can fall meanwhile. */
-	context_event(&t->vm->ctx, "pool", "%s: %u ready, %u wanted, the last after %llu ms",
-		      t->image, t->nready, t->want.target, (unsigned long long)t->refill_ms);
-	context_work(&t->vm->ctx);
+	context_event(t->pool->ctx, "pool", "%s: %u ready, %u wanted, the last after %llu ms",
+		      t->spec.image, t->nready, t->want.target, (unsigned long long)t->refill_ms);
+	context_work(t->pool->ctx);
 }
 
 static void fill_failed(struct template *t, const struct problem *problem)
@@ -85,135 +109,194 @@ static void fill_failed(struct template *t, const struct problem *problem)
 	template_clone_failed(t, problem);
 	/* One with snapshots has to make a new one after a few, and waits for that. */
 	if (t->state == TEMPLATE_PLAIN)
-		t->retry_at = uv_now(t->vm->ctx.loop) +
+		t->retry_at = uv_now(t->pool->ctx->loop) +
 			      MIN(RETRY_MS << MIN(t->clone_failures - 1, 4u), REST_MS);
 }
 
 static void on_closed(void *data, const struct problem *problem)
 {
-	struct sandbox *s = data;
-	struct template *t = s->template;
-	const bool filling = s->pooled == POOLED_FILLING;
+	struct idle *i = data;
+	struct template *t = i->template;
 
-	if (s->pooled != POOLED_NOT)
-		out_of_pool(s);
-	if (s->vm->ctx.closing) /* whatever ends now does so because all does */
+	unlist(i);
+	t->refs--;
+	admission_release(t->pool->admission, &i->ticket);
+	if (t->pool->ctx->closing) /* whatever ends now does so because all does */
 		problem = NULL;
-	if (problem && filling)
+	if (problem && !i->ready)
 		fill_failed(t, problem);
 	else if (problem)
-		log_info("an idle clone of %s ended: %s", t->image, problem->cause);
-	context_work(&t->vm->ctx);
+		log_info("an idle clone of %s ended: %s", t->spec.image, problem->cause);
+	context_work(t->pool->ctx);
+	free(i);
 }
 
-static const struct sandbox_events pool_events = {
-	.state = on_state,
-	.console = sandbox_unheard_console,
-	.output = sandbox_unheard_output,
-	.exit = sandbox_unheard_exit,
+static const struct guest_events idle_events = {
+	.up = on_up,
+	.console = guest_ignore_bytes,
+	.output = guest_ignore_output,
+	.exit = guest_ignore_exit,
+	.frozen = guest_ignore_frozen,
+	.asked = guest_ignore,
+	.saved = guest_ignore,
+	.problem = guest_ignore_problem,
 	.closed = on_closed,
 };
 
 static bool fill(struct template *t)
 {
-	struct sandbox *s = sandbox_background(t, SANDBOX_POOL, &pool_events);
+	struct idle *i = calloc(1, sizeof(*i));
 
-	if (!s)
+	if (!i)
 		return false;
-	s->pooled = POOLED_FILLING;
+	i->template = t;
+	i->asked_at = uv_now(t->pool->ctx->loop);
+	view_stamp(&t->view, i->shown);
+	if (!pool_start(t, t->ops->save ? MACHINE_CLONE : MACHINE_COLD, &i->ticket, &idle_events, i,
+			&i->guest)) {
+		free(i);
+		return false;
+	}
+	t->refs++;
 	t->nfilling++;
-	TAILQ_INSERT_TAIL(&t->pool, s, template_link);
+	TAILQ_INSERT_TAIL(&t->idle, i, link);
 	return true;
 }
 
-/* Nothing has been heard of it for longer than a ping takes. */
-static bool is_silent(const struct sandbox *s)
-{
-	/* The channel's end may be seen before its machine's: then it is only a matter of moments. */
-	return s->channel.lost || uv_is_active((const uv_handle_t *)&s->grace) ||
-	       s->unheard >= SILENT;
-}
-
 /* Does it show what has other names on the host by now, or none? */
-static bool is_stale(const struct sandbox *s)
+static bool is_stale(const struct idle *i)
 {
 	char now[DIGEST_HEX];
 
-	view_stamp(&s->view, now);
-	return strcmp(now, s->shown) != 0;
+	view_stamp(&i->template->view, now);
+	return strcmp(now, i->shown) != 0;
 }
 
-struct sandbox *pool_take(struct template *t)
-{
-	struct sandbox *s;
+/* Whoever takes one is told of it from then on. */
+static const struct guest_events taken_events = {
+	.up = guest_ignore,
+	.console = guest_ignore_bytes,
+	.output = guest_ignore_output,
+	.exit = guest_ignore_exit,
+	.frozen = guest_ignore_frozen,
+	.asked = guest_ignore,
+	.saved = guest_ignore,
+	.problem = guest_ignore_problem,
+};
 
-	TAILQ_FOREACH(s, &t->pool, template_link) {
-		if (s->pooled == POOLED_READY && s->state == SANDBOX_READY &&
-		    s->reported == SANDBOX_READY && !is_silent(s) &&
-		    !channel_hung_up(&s->channel) && !is_stale(s)) {
-			out_of_pool(s);
-			t->hits++;
-			context_work(&t->vm->ctx);
-			return s;
-		}
+static bool is_well(const struct idle *i)
+{
+	return i->ready && guest_is_up(i->guest) && !guest_is_silent(i->guest) &&
+	       !guest_hung_up(i->guest) && !is_stale(i);
+}
+
+struct guest *pool_take(struct template *t, struct ticket *ticket)
+{
+	struct guest *g = NULL;
+	struct idle *i;
+
+	TAILQ_FOREACH(i, &t->idle, link) {
+		if (is_well(i))
+			break;
 	}
-	t->misses++;
-	context_work(&t->vm->ctx);
-	return NULL;
+	context_work(t->pool->ctx);
+	if (!i) {
+		t->misses++;
+		return NULL;
+	}
+	t->hits++;
+	g = i->guest;
+	unlist(i);
+	t->refs--;
+	admission_move(t->pool->admission, &i->ticket, ticket);
+	guest_listen(g, &taken_events, NULL);
+	free(i);
+	return g;
 }
 
 void pool_empty(struct template *t)
 {
-	struct sandbox *s;
+	struct idle *i;
 
-	TAILQ_FOREACH(s, &t->pool, template_link)
-		sandbox_close(s);
+	TAILQ_FOREACH(i, &t->idle, link)
+		guest_close(i->guest);
 }
 
-unsigned pool_places(const struct vm *vm)
+unsigned pool_places(const struct pool *p)
 {
 	const struct template *t;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(t, &vm->templates, link)
+	TAILQ_FOREACH(t, &p->templates, link)
 		n += t->nready + t->nfilling + (t->builder ? 1 : 0);
 	return n;
 }
 
 /* The one that is given up first: not ready yet, or the oldest. */
-static struct sandbox *last_open(const struct template *t)
+static struct idle *last_open(const struct template *t)
 {
-	struct sandbox *s;
+	struct idle *i;
 
-	TAILQ_FOREACH_REVERSE(s, &t->pool, sandbox_list, template_link) {
-		if (s->state != SANDBOX_CLOSING)
-			return s;
+	TAILQ_FOREACH_REVERSE(i, &t->idle, idle_list, link) {
+		if (!guest_is_ending(i->guest))
+			return i;
 	}
 	return NULL;
 }
 
-bool pool_yield(struct vm *vm)
+static bool is_going(const struct guest *g)
 {
-	struct sandbox *s, *victim = NULL;
+	return guest_is_ending(g) && !guest_lingers(g);
+}
+
+/* Is one on its way out already? */
+static bool any_is_going(const struct pool *p)
+{
+	const struct template *t;
+	const struct idle *i;
+
+	TAILQ_FOREACH(t, &p->templates, link) {
+		if (t->builder && is_going(t->builder))
+			return true;
+		TAILQ_FOREACH(i, &t->idle, link)
+			if (is_going(i->guest))
+				return true;
+	}
+	return false;
+}
+
+bool pool_yield(struct pool *p)
+{
+	struct idle *i, *victim = NULL;
 	struct template *t;
 
 	/* One at a time: what is on its way out will do, or the next call. */
-	TAILQ_FOREACH(s, &vm->sandboxes, link) {
-		if (s->kind != SANDBOX_USER && s->state == SANDBOX_CLOSING && !s->lingers)
-			return true;
-	}
-	TAILQ_FOREACH(t, &vm->templates, link) {
-		if (t->builder && t->builder->state != SANDBOX_CLOSING) {
-			sandbox_close(t->builder);
+	if (any_is_going(p))
+		return true;
+	TAILQ_FOREACH(t, &p->templates, link) {
+		if (t->builder && !guest_is_ending(t->builder)) {
+			guest_close(t->builder);
 			return true;
 		}
-		s = last_open(t);
-		if (s && (!victim || t->used_at < victim->template->used_at))
-			victim = s;
+		i = last_open(t);
+		if (i && (!victim || t->used_at < victim->template->used_at))
+			victim = i;
 	}
 	if (victim)
-		sandbox_close(victim);
+		guest_close(victim->guest);
 	return victim;
+}
+
+void pool_close(struct pool *p)
+{
+	struct template *t;
+
+	uv_timer_stop(&p->timer);
+	TAILQ_FOREACH(t, &p->templates, link) {
+		pool_empty(t);
+		if (t->builder)
+			guest_close(t->builder);
+	}
 }
 
 /* ---- the background ---- */
@@ -225,43 +308,42 @@ struct load {
 	unsigned busy; /* runs, and clones being made */
 };
 
-static struct load look(struct vm *vm)
+static struct load look(const struct pool *p)
 {
-	struct load l = {.starting = admission_contended(&vm->admission)};
+	struct load l = {
+		.starting = admission_contended(p->admission) || p->ops->starting(p->data),
+		.busy = p->slots->held,
+	};
 	const struct template *t;
-	const struct sandbox *s;
 
-	TAILQ_FOREACH(s, &vm->sandboxes, link) {
-		if (s->kind == SANDBOX_USER && s->state == SANDBOX_STARTING)
-			l.starting = true;
-		if (s->state == SANDBOX_RUNNING ||
-		    (s->kind != SANDBOX_USER && s->state == SANDBOX_STARTING))
-			l.busy++;
-	}
-	TAILQ_FOREACH(t, &vm->templates, link)
+	TAILQ_FOREACH(t, &p->templates, link) {
 		l.loading = l.loading || t->state == TEMPLATE_LOADING;
+		l.busy += t->nfilling + (t->builder ? 1 : 0);
+	}
 	return l;
 }
 
-static bool is_to_go(const struct sandbox *s, uint64_t now)
+static bool is_to_go(const struct idle *i, uint64_t now)
 {
-	const uint64_t age_ms = s->template->want.age_s * 1000ull;
+	const uint64_t age_ms = i->template->want.age_s * 1000ull;
+	struct guest_info info;
 
-	return is_silent(s) || is_stale(s) || (age_ms && now - s->ready_at > age_ms);
+	guest_info(i->guest, &info);
+	return guest_is_silent(i->guest) || is_stale(i) || (age_ms && now - info.ready_at > age_ms);
 }
 
 /* Replaces what is too old, or silent. Return: how many clones are good, or on their way; the others
  * have places that will be free, *ret_bad. */
 static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 {
-	struct sandbox *s, *bad = NULL;
+	struct idle *i, *bad = NULL;
 	unsigned good = 0, nbad = 0;
 
-	TAILQ_FOREACH(s, &t->pool, template_link) {
-		if (s->pooled != POOLED_READY || s->state == SANDBOX_CLOSING)
+	TAILQ_FOREACH(i, &t->idle, link) {
+		if (!i->ready || guest_is_ending(i->guest))
 			continue;
-		if (is_to_go(s, now)) {
-			bad = s;
+		if (is_to_go(i, now)) {
+			bad = i;
 			nbad++;
 		} else {
 			good++;
@@ -269,30 +351,30 @@ static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 	}
 	*ret_bad = nbad;
 	if (bad && good)
-		sandbox_close(bad);
+		guest_close(bad->guest);
 	return good + t->nfilling;
 }
 
 /* Not worth a snapshot, so far. */
-static bool is_odd_and_rare(const struct template *t)
+static bool is_rare(const struct template *t)
 {
-	return t->odd && t->uses < ODD_USES;
+	return t->ad_hoc && t->uses < AD_HOC_USES;
 }
 
-/* Of the odd ones with a snapshot, all but those used last give it up. */
-static void drop_odd(struct vm *vm)
+/* Of those that are ad hoc, with a snapshot, all but those used last give it up. */
+static void drop_ad_hoc(struct pool *p)
 {
 	struct template *t, *oldest = NULL;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(t, &vm->templates, link) {
-		if (!t->odd || (t->state != TEMPLATE_READY && t->state != TEMPLATE_BUILDING))
+	TAILQ_FOREACH(t, &p->templates, link) {
+		if (!t->ad_hoc || (t->state != TEMPLATE_READY && t->state != TEMPLATE_BUILDING))
 			continue;
 		n++;
 		if (!oldest || t->used_at < oldest->used_at)
 			oldest = t;
 	}
-	if (n <= ODD_MAX)
+	if (n <= AD_HOC_MAX)
 		return;
 	template_drop(oldest);
 	oldest->uses = 0;
@@ -310,11 +392,11 @@ static void rest(struct template *t, uint64_t now)
 		return;
 	if (unused > IDLE_MS)
 		pool_empty(t);
-	if (unused > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->pool)) {
+	if (unused > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->idle)) {
 		snapshot_close(&t->snapshot);
 		t->state = TEMPLATE_UNKNOWN;
 	}
-	if (unused > UNLOAD_MS && !t->builder && TAILQ_EMPTY(&t->pool))
+	if (unused > UNLOAD_MS && !t->builder && TAILQ_EMPTY(&t->idle))
 		t->layer = layer_put(t->layer);
 }
 
@@ -326,7 +408,8 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 	if (!t->refreshed_at || now - t->refreshed_at >= WATCH_MS) {
 		template_refresh(t);
 		t->refreshed_at = t->key[0] ? now : 0;
-		if (!t->key[0] && imager_lacks(&t->vm->imager, t->ops, &t->view, t->image, false))
+		if (!t->key[0] &&
+		    image_jobs_lacks(t->pool->images, t->ops, t->view.image, t->spec.image, false))
 			return;
 		template_install(t);
 	}
@@ -342,7 +425,7 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 		return t->prepared && t->key[0];
 	if (t->state != TEMPLATE_NONE)
 		return false;
-	if (is_odd_and_rare(t))
+	if (is_rare(t))
 		return false;
 	/* That costs nobody a processor. */
 	if (template_fetch(t))
@@ -357,7 +440,7 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 /* Return: true if there is more to do. */
 static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cpus)
 {
-	struct vm *vm = t->vm;
+	struct pool *p = t->pool;
 	unsigned have, bad;
 	bool room;
 
@@ -368,7 +451,7 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 	if (t->state != TEMPLATE_READY && t->state != TEMPLATE_PLAIN)
 		return attend_snapshot(t, l, now, cpus);
 	have = renew(t, now, &bad);
-	room = 2 * (pool_places(vm) - bad + 1) <= vm->admission.limits.places;
+	room = 2 * (pool_places(p) - bad + 1) <= p->admission->limits.places;
 	if (have >= t->want.target)
 		t->refilling = false;
 	else if (have < MAX(t->want.low, 1u))
@@ -386,26 +469,33 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 
 static void on_tick(uv_timer_t *timer)
 {
-	struct vm *vm = timer->data;
+	struct pool *p = timer->data;
 	const unsigned cpus = (unsigned)MAX(get_nprocs(), 1);
-	const uint64_t now = uv_now(vm->ctx.loop);
-	struct load l = look(vm);
+	const uint64_t now = uv_now(p->ctx->loop);
+	struct load l = look(p);
 	bool more = false;
 	struct template *t;
 
-	if (vm->ctx.closing)
+	if (p->ctx->closing)
 		return;
-	drop_odd(vm);
-	TAILQ_FOREACH(t, &vm->templates, link) {
+	drop_ad_hoc(p);
+	TAILQ_FOREACH(t, &p->templates, link) {
 		if (attend(t, &l, now, cpus))
 			more = true;
 	}
-	if (!TAILQ_EMPTY(&vm->templates))
-		uv_timer_start(&vm->background, on_tick, more ? TICK_MS : WATCH_MS, 0);
+	if (!TAILQ_EMPTY(&p->templates))
+		uv_timer_start(&p->timer, on_tick, more ? TICK_MS : WATCH_MS, 0);
 }
 
-void pool_wake(struct vm *vm)
+void pool_wake(struct pool *p)
 {
-	if (!vm->ctx.closing)
-		uv_timer_start(&vm->background, on_tick, TICK_MS, 0);
+	if (!p->ctx->closing)
+		uv_timer_start(&p->timer, on_tick, TICK_MS, 0);
+}
+
+void pool_init(struct pool *p)
+{
+	TAILQ_INIT(&p->templates);
+	uv_timer_init(p->ctx->loop, &p->timer);
+	p->timer.data = p;
 }

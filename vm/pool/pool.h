@@ -1,28 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Idle clones that wait for somebody to need them, and everything else done in the background. */
+/* Idle guests that wait for somebody to need them, and everything else done in the background. */
 #ifndef XSBX_VM_POOL_POOL_H
 #define XSBX_VM_POOL_POOL_H
 
 #include <stdbool.h>
 
-#include "vm/vm.h"
+#include "template.h"
+#include "vm/backend/backend.h"
+#include "vm/build/image_job.h"
+#include "vm/build/package_job.h"
+#include "vm/build/store_client.h"
+#include "vm/guest/guest.h"
+#include "vm/host/admission.h"
+#include "vm/host/slots.h"
 
-struct template;
+/* Set once, by whoever embeds a pool. */
+struct pool_ops {
+	/* Brings up to date what the admission knows of the host. */
+	void (*look)(void *data);
+	/* Is a sandbox starting that somebody has asked for? */
+	bool (*starting)(void *data);
+};
 
-/* A clone of @t for a sandbox that is wanted, not in the pool any more; NULL if there is none. */
-struct sandbox *pool_take(struct template *t);
+/* Embedded in the machinery, which sets all up to `data`. */
+struct pool {
+	struct context *ctx;
+	struct backends *backends;
+	struct guests *guests;
+	struct image_jobs *images;
+	struct package_jobs *packages;
+	struct store_client *store;
+	struct admission *admission;
+	const struct slots *slots;
+	uint64_t snapshot_bytes; /* most on the disk */
+	const struct pool_ops *ops;
+	void *data;
 
-/* Closes all clones of @t. */
-void pool_empty(struct template *t);
+	struct template_list templates;
+	unsigned ntemplates;
+	uv_timer_t timer; /* the caller's to close */
+};
 
-/* Somebody waits for a place: closes one of those nobody has asked for. Return: whether there was
- * one, or one is still on its way out. */
-bool pool_yield(struct vm *vm);
+void pool_init(struct pool *p);
 
 /* Something is to be done in the background now or soon. */
-void pool_wake(struct vm *vm);
+void pool_wake(struct pool *p);
 
-/* Idle clones and machines being copied; they have places in the admission. */
-unsigned pool_places(const struct vm *vm);
+/**
+ * pool_take() - Take an idle guest
+ * @t: Of this template
+ * @ticket: For whoever takes it, in state TICKET_NONE: gets the guest's place
+ *
+ * Return: a guest that nobody listens to, for guest_introduce(); NULL if there is none that is well.
+ */
+struct guest *pool_take(struct template *t, struct ticket *ticket);
+
+/**
+ * pool_start() - Start a guest that nobody has asked for
+ * @t: Of this template
+ * @mode: MACHINE_RECORD, into the template's `recording`; MACHINE_CLONE, of its snapshot; MACHINE_COLD
+ * @ticket: Zeroed; gets a place
+ * @events: Of the guest, with
+ * @data: their first argument
+ * @ret_guest: Result
+ *
+ * Return: false if there is no place for it now, or no memory.
+ */
+bool pool_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
+		const struct guest_events *events, void *data, struct guest **ret_guest);
+
+/* Ends all idle guests of @t. */
+void pool_empty(struct template *t);
+
+/* Somebody waits for a place: ends one that nobody has asked for. Return: whether there was one, or
+ * one is still on its way out. */
+bool pool_yield(struct pool *p);
+
+/* Idle guests and machines being copied; they have places in the admission. */
+unsigned pool_places(const struct pool *p);
+
+/* At the end of the machinery: nothing is begun any more, and what nobody has asked for ends. */
+void pool_close(struct pool *p);
 
 #endif

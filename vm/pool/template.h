@@ -7,13 +7,17 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "vm/backend/backend.h"
+#include "vm/base/problem.h"
+#include "vm/base/spec.h"
+#include "vm/base/wait.h"
+#include "vm/guest/guest.h"
+#include "vm/host/admission.h"
 #include "vm/image/snapshot.h"
 #include "vm/jail/view.h"
-#include "vm/vm.h"
 
-struct backend_ops;
 struct layer;
-struct sandbox;
+struct pool;
 
 enum template_state {
 	TEMPLATE_UNKNOWN,  /* nobody has looked for a snapshot yet */
@@ -26,54 +30,60 @@ enum template_state {
 	TEMPLATE_NSTATES,
 };
 
-TAILQ_HEAD(sandbox_list, sandbox);
+/* A guest that waits for somebody to need it. */
+struct idle {
+	TAILQ_ENTRY(idle) link;
+	struct template *template;
+	struct guest *guest;
+	struct ticket ticket;
+	bool ready;		/* else it is on its way up */
+	char shown[DIGEST_HEX]; /* view_stamp() when it was begun */
+	uint64_t asked_at;	/* ms of the loop's clock */
+};
+
+TAILQ_HEAD(idle_list, idle);
 TAILQ_HEAD(template_list, template);
 
 /*
  * - `snapshot` is open if and only if READY; `recording` only while BUILDING.
- * - `builder` is set from the start of BUILDING until that machine is gone.
- * - `waiters` has user's sandboxes with a place that wait for LOADING to end.
- * - `pool` has the clones that nobody uses, ready ones first; `nready` and `nfilling` add up to it.
+ * - `builder` is set from the start of BUILDING until that guest is gone, and has its place by `builder_ticket`.
+ * - `waits` has who has a place and waits for LOADING to end.
+ * - `idle` has the guests that nobody uses, ready ones first; `nready` and `nfilling` add up to it.
  * - `refs` counts the sandboxes and jobs that point here.
  */
 struct template
 {
-	struct vm *vm;
+	struct pool *pool;
 	TAILQ_ENTRY(template) link;
 	unsigned refs;
 
-	enum vm_backend backend;
+	struct sandbox_spec spec; /* what all of them have in common; owned */
+	struct view view;	  /* of `spec` */
 	const struct backend_ops *ops;
-	char *image, *language, *packages, *warmup;
 	struct layer *layer; /* of its packages, as long as it is in use; or NULL */
-	unsigned memory_mb, cpus;
-	bool network; /* its machines have a network card */
-	struct sandbox_env *env;
-	size_t nenv;
-	struct view view;
-	struct sandbox_limits limits;
 
 	enum template_state state;
 	char key[DIGEST_HEX]; /* of the snapshot that is or would be right now */
 	struct snapshot snapshot, recording;
-	struct sandbox *builder;
-	bool recorded; /* the builder's machine was copied */
-	struct sandbox_list waiters;
+	struct guest *builder;
+	struct ticket builder_ticket;
+	bool recorded; /* the builder was copied */
+	struct wait_list waits;
 	unsigned clone_failures, build_failures; /* in a row */
 	uint64_t retry_at;			 /* ms of the loop's clock */
 	char problem[512];
-	bool packages_failed; /* as `problem` says */
-	bool asked;	      /* the store was asked for what has this key */
-	bool fetching;	      /* it is, right now */
-	bool damaged;	      /* what the store has of it is of no use */
-	bool fetched;	      /* it is from there */
-	bool kept, unkept;    /* it is on the disk; it should be, and can't */
+	bool packages_failed;	 /* as `problem` says */
+	bool asked;		 /* the store was asked for what has this key */
+	bool fetching;		 /* it is, right now */
+	bool damaged;		 /* what the store has of it is of no use */
+	bool fetched;		 /* it is from there */
+	bool saved, save_failed; /* it is on the disk; it should be, and can't */
 
 	bool prepared; /* to be ready before it is used, and to stay so */
-	bool odd;      /* only one of its uses makes it worth a snapshot: not the first */
+	bool ad_hoc;   /* not as the configuration says: a snapshot is made at its second use */
 	unsigned uses; /* sandboxes that were asked for */
 
-	struct sandbox_list pool;
+	struct idle_list idle;
 	struct vm_pool want;
 	bool refilling; /* there were fewer than the low-water mark, and are not yet as many as wanted */
 	unsigned nready, nfilling;
@@ -83,12 +93,12 @@ struct template
 
 /**
  * template_get() - The template of a sandbox, made if it is new, brought up to date
- * @vm: Machinery
+ * @p: Pool
  * @spec: What the sandbox is to be
  *
  * Return: The template, or NULL if there can't be any; sandboxes then boot.
  */
-struct template *template_get(struct vm *vm, const struct sandbox_spec *spec);
+struct template *template_get(struct pool *p, const struct sandbox_spec *spec);
 
 /* Begins to look for the snapshot of a template in state UNKNOWN, if its key is known. */
 void template_load(struct template *t);
@@ -103,26 +113,22 @@ void template_drop(struct template *t);
 bool template_layer(struct template *t);
 
 /* Lets go of the packages of templates that nobody uses now: if room is needed, theirs can go. */
-void template_free_layers(struct vm *vm);
+void template_free_layers(struct pool *p);
 
 /* Has the packages of a template that is to be ready before it is used installed, if they are missing. */
 void template_install(struct template *t);
 
-/* A sandbox has its place: finds out how it is to start. Return: false if it has to wait, and
- * link_start() will be called. */
-bool template_prepare(struct sandbox *s);
-
-/* A sandbox that did not need a snapshot, or waits for one, ends. */
-void template_leave(struct sandbox *s);
+/* Has it what is needed to know how to start? If not, @w waits for that. Return: whether it waits. */
+bool template_wait(struct template *t, struct wait *w);
 
 /* A clone works; a clone does not work because of @problem. */
 void template_clone_works(struct template *t);
 void template_clone_failed(struct template *t, const struct problem *problem);
 
 /* More is known about files than before: brings all keys up to date. */
-void template_refresh_all(struct vm *vm);
+void template_refresh_all(struct pool *p);
 
-/* Has a machine booted that is copied. Called in the background. */
+/* Has a guest booted that is copied. Called in the background. */
 void template_build(struct template *t);
 
 /* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
@@ -131,21 +137,18 @@ bool template_fetch(struct template *t);
 /* Offers its snapshot to whoever shares the store. */
 void template_offer(struct template *t);
 
-/* The machine to be copied has settled. */
-void template_settled(struct sandbox *s);
-
 /* Bytes of the host's memory that snapshots hold for clones to start from. It is not in any sandbox's
  * claim, and it can't be evicted. The memory of a machine that is being recorded is in that machine's
  * claim, and moves here when it is gone. */
-uint64_t template_memory(const struct vm *vm);
+uint64_t template_memory(const struct pool *p);
 
 const char *template_state_str(enum template_state state);
 
 /* Somebody waits for memory: lets go of the snapshot that was not used for longest, of those that no
  * sandbox needs. Return: whether there was one. */
-bool template_yield(struct vm *vm);
+bool template_yield(struct pool *p);
 
 /* At the end of the machinery. */
-void template_free_all(struct vm *vm);
+void template_free_all(struct pool *p);
 
 #endif

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "vm/vm_internal.h"
+#include "pool.h"
 
 static void work(uv_work_t *req)
 {
@@ -37,15 +37,14 @@ static void job_free(struct template_job *job)
 static void on_done(uv_work_t *req, int status)
 {
 	struct template_job *job = container_of(req, struct template_job, work);
-	struct vm *vm = job->template->vm;
+	struct context *ctx = job->template->pool->ctx;
 
 	if (status < 0)
 		job->result = -ECANCELED;
 	job->template->refs--;
-	context_release(&vm->ctx);
-	if (!vm->ctx.closing)
+	if (!ctx->closing)
 		template_job_done(job);
-	context_wake(&vm->ctx);
+	context_release(ctx);
 	job_free(job);
 }
 
@@ -67,21 +66,21 @@ int template_job_start(struct template *t, enum job_kind kind, const struct snap
 	snapshot_init(&job->snapshot);
 	job->template = t;
 	job->kind = kind;
-	job->limit = t->vm->snapshot_bytes;
+	job->limit = t->pool->snapshot_bytes;
 	memcpy(job->key, t->key, sizeof(job->key));
-	if (asprintf(&job->dir, "%s/snapshots", t->vm->ctx.cache_dir) < 0) {
+	if (asprintf(&job->dir, "%s/snapshots", t->pool->ctx->cache_dir) < 0) {
 		job->dir = NULL;
 		r = -ENOMEM;
 	}
 	if (r == 0 && s)
 		r = dup_snapshot(s, &job->snapshot);
 	if (r == 0)
-		r = uv_queue_work(t->vm->ctx.loop, &job->work, work, on_done);
+		r = uv_queue_work(t->pool->ctx->loop, &job->work, work, on_done);
 	if (r < 0) {
 		job_free(job);
 		return r;
 	}
 	t->refs++;
-	context_hold(&t->vm->ctx);
+	context_hold(t->pool->ctx);
 	return 0;
 }

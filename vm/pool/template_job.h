@@ -34,8 +34,7 @@ int template_job_start(struct template *t, enum job_kind kind, const struct snap
 /* In template.c: a job is over; whatever is left in its snapshot is closed afterwards. */
 void template_job_done(struct template_job *job);
 
-/* In template.c: starts a sandbox, and notes that a snapshot could not be made. */
-void template_start(struct sandbox *s);
+/* In template.c: notes that a snapshot could not be made. */
 void template_build_failed(struct template *t, const char *why);
 
 #endif

@@ -3,13 +3,12 @@
 #include <string.h>
 
 #include "vm/build/store_client.h"
-#include "template.h"
+#include "pool.h"
 #include "vm/host/tsc.h"
-#include "vm/vm_internal.h"
 
 void template_offer(struct template *t)
 {
-	fetcher_put(&t->vm->fetcher, STORE_SNAPSHOT, t->key, t->snapshot.tsc_khz, t->damaged);
+	store_client_put(t->pool->store, STORE_SNAPSHOT, t->key, t->snapshot.tsc_khz, t->damaged);
 	t->asked = true;
 }
 
@@ -21,7 +20,7 @@ static void on_fetched(void *data, const char *key, enum store_end end, const ch
 	(void)why;
 	t->fetching = false;
 	t->refs--;
-	if (t->vm->ctx.closing)
+	if (t->pool->ctx->closing)
 		return;
 	if (strcmp(key, t->key) == 0) {
 		t->damaged = end == STORE_DAMAGED;
@@ -30,7 +29,7 @@ static void on_fetched(void *data, const char *key, enum store_end end, const ch
 		t->fetched = end == STORE_DONE;
 		template_load(t);
 	}
-	context_work(&t->vm->ctx);
+	context_work(t->pool->ctx);
 }
 
 bool template_fetch(struct template *t)
@@ -38,10 +37,11 @@ bool template_fetch(struct template *t)
 	if (t->fetching || t->asked)
 		return t->fetching;
 	t->asked = true;
-	t->fetching = fetcher_get(
-		&t->vm->fetcher, STORE_SNAPSHOT, t->key,
-		strcmp(t->vm->backends.probe.accel, "kvm") == 0 ? 0 : tsc_khz(&t->vm->backends.tsc),
-		t->vm->snapshot_bytes, on_fetched, t);
+	t->fetching = store_client_get(t->pool->store, STORE_SNAPSHOT, t->key,
+				       strcmp(t->pool->backends->probe.accel, "kvm") == 0
+					       ? 0
+					       : tsc_khz(&t->pool->backends->tsc),
+				       t->pool->snapshot_bytes, on_fetched, t);
 	if (t->fetching)
 		t->refs++;
 	return t->fetching;

@@ -9,14 +9,13 @@
 #include "vm/backend/backend.h"
 #include "vm/net/gateway.h"
 #include "vm/net/dialer_process.h"
-#include "vm/net/filter/allow.h"
-#include "vm/net/filter/reason.h"
+#include "internal.h"
+#include "vm/base/allow.h"
+#include "vm/base/net_reason.h"
 #include "network_internal.h"
 #include "vm/spawn/order.h"
-#include "vm/guest/internal.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -190,14 +189,14 @@ static int open_gateway(struct network *n, int *control)
 	const struct gateway_config cfg = {
 		.events = &gateway_events,
 		.data = n,
-		.dialer = hub_dialer(n->s->vm),
+		.dialer = dialer_process_get(&n->s->vm->dialer_process),
 		.owner = n->owner,
 		.user = n->user,
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
 	};
 	char why[GATEWAY_WHY_MAX];
-	int r = cfg.dialer ? gateway_new(n->s->vm->ctx.loop, *control, &cfg, &n->gateway) : -ENOMEM;
+	int r = gateway_new(n->s->vm->ctx.loop, *control, &cfg, &n->gateway);
 
 	if (r < 0)
 		return r;
@@ -243,10 +242,10 @@ void network_start(struct sandbox *s)
 	struct problem p;
 	int r;
 
-	if (!n || n->started || !s->ops->take_card)
+	if (!n || n->started)
 		return;
 	n->started = true;
-	card = s->ops->take_card(s->backend, &stream);
+	card = guest_take_card(s->guest, &stream);
 	r = card < 0 ? card : start(n, card, stream);
 	if (r >= 0)
 		return;
@@ -290,7 +289,7 @@ int network_new(struct sandbox *s, const struct sandbox_spec *spec)
 	}
 	n->s = s;
 	n->trusted_names = spec->trusted_names;
-	n->owner = hub_new_owner(s->vm);
+	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;
 	n->nopen = 1;
 	s->network = n;
@@ -334,7 +333,7 @@ void network_tell(const struct sandbox *s,
 void network_tell_all(const struct vm *vm,
 		      void (*line)(void *data, const char *key, const char *value), void *data)
 {
-	const struct jail_report *dial = hub_report(vm);
+	const struct jail_report *dial = dialer_process_report(&vm->dialer_process);
 
 	line(data, "network",
 	     vm->net_seen

@@ -6,11 +6,10 @@
 
 #include "vm/net/gateway.h"
 #include "vm/net/dialer_process.h"
+#include "internal.h"
 #include "network_internal.h"
-#include "vm/guest/internal.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -35,7 +34,7 @@ static void explain_port(const struct port *p, int err, char *out, size_t size)
 			if (other->network->ports[i].state == PORT_BOUND &&
 			    other->network->ports[i].host == p->host) {
 				snprintf(out, size, "port %u of this machine: sandbox %.64s has it",
-					 p->host, other->name);
+					 p->host, other->spec.name);
 				return;
 			}
 	}
@@ -60,7 +59,7 @@ static void port_taken(struct port *p, int err)
 	problem_set(&problem, "port-taken",
 		    "Give another one in `ports`, or none, and a free one is chosen.",
 		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
-	sandbox_give_up(p->network->s, &problem);
+	sandbox_fail(p->network->s, &problem);
 }
 
 /* The answer to who asked for it, or the end of the sandbox. */
@@ -98,16 +97,16 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	if (p->fn)
 		p->fn(p->data, 0, &port, NULL);
 	tell_ports(n);
-	context_defer(&n->s->vm->ctx, &n->s->work);
+	sandbox_defer(n->s);
 }
 
 /* Fills @ret_p, the first that is free; it stays so if this fails. Return: 0 or -errno. */
 static int bind_port(struct network *n, const struct sandbox_port *port, sandbox_forward_fn fn,
 		     void *data, struct port **ret_p)
 {
-	struct dialer *dialer = hub_dialer(n->s->vm);
+	struct dialer *dialer = dialer_process_get(&n->s->vm->dialer_process);
 	struct port *p = n->ports;
-	int r = dialer ? 0 : -ENOMEM;
+	int r;
 
 	while (p->state != PORT_FREE)
 		p++;
@@ -119,8 +118,7 @@ static int bind_port(struct network *n, const struct sandbox_port *port, sandbox
 			   .data = data};
 	p->request.done = on_bound;
 	*ret_p = p;
-	if (r == 0)
-		r = dialer_listen(dialer, &p->request, port->host);
+	r = dialer_listen(dialer, &p->request, port->host);
 	if (r == 0)
 		p->state = PORT_BINDING;
 	return r;
@@ -256,6 +254,6 @@ int sandbox_unforward(struct sandbox *s, uint16_t guest)
 	if (n->gateway && p->state == PORT_BOUND)
 		(void)gateway_unforward(n->gateway, guest);
 	end_port(p);
-	context_defer(&s->vm->ctx, &s->work); /* maybe READY waited for this one */
+	sandbox_defer(s); /* maybe READY waited for this one */
 	return 0;
 }

@@ -1,137 +1,183 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a sandbox comes to be: asked for, taken from the pool, or made in the background. */
+/* A sandbox: what it waits for, the guest that it takes then, and what is told of both. */
+#include "sandbox.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
+#include "internal.h"
 #include "network.h"
-#include "vm/pool/pool.h"
-#include "vm/pool/template_job.h"
-#include "vm/base/problem.h"
-#include "vm/vm_internal.h"
+#include "vm/image/layer.h"
 
-#define USER_NAMEMAX 64
-#define NOBODY	     ((uid_t)-1) /* owns what was not asked for */
+/*
+ * Theory of operation
+ * -------------------
+ *	WAITING -> STARTING -> READY <-> RUNNING
+ *	    \         |  ^       |         |
+ *	     \        |  +-reset-+         |
+ *	      +-------+----> CLOSING <-----+---> closed
+ *
+ * Until it has a guest a sandbox waits, for one thing at a time: its image to be built, its packages to be installed,
+ * a place, the snapshot it will be cloned from. begin() looks what is lacking, and is called again when that is there.
+ * Then it takes an idle guest from the pool, or has one cloned or booted. A clone that does not come up is no reason
+ * to let its user down: when it is gone, another guest is booted, in the same place.
+ *
+ * Every way to the end goes through end(): it only marks the sandbox as CLOSING, so it may be called from anywhere,
+ * in particular from a call of the seam, in which no callback may run. What comes from the guest is heard no more.
+ * The loop then takes the guest and the network down; when they are gone, `closed` is called and the memory freed. The place in the admission
+ * is given back when the guest's memory is really free.
+ */
 
-/* ---- what it is to be ---- */
+static const char *const state_str[] = {
+	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
+	[SANDBOX_RUNNING] = "running", [SANDBOX_CLOSING] = "closing",
+};
+static_assert(ARRAY_SIZE(state_str) == SANDBOX_NSTATES, "a name for each state");
 
-int sandbox_env_copy(const struct sandbox_env *env, size_t n, struct sandbox_env **ret_env,
-		     size_t *ret_n)
+static void begin(struct sandbox *s);
+static void start(struct sandbox *s);
+
+const char *sandbox_state_str(enum sandbox_state state)
 {
-	*ret_n = 0;
-	*ret_env = NULL;
-	if (n > PROTO_ENV_MAX)
-		return -E2BIG;
-	*ret_env = calloc(n + 1, sizeof(**ret_env));
-	if (!*ret_env)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct sandbox_env *copy = *ret_env + i;
+	return state_str[state];
+}
 
-		if (strlen(env[i].name) > 256 || strlen(env[i].value) > 4096)
-			return -E2BIG;
-		copy->name = strdup(env[i].name);
-		copy->value = strdup(env[i].value);
-		++*ret_n;
-		if (!copy->name || !copy->value)
-			return -ENOMEM;
+/* ---- states ---- */
+
+static void report_wait(struct sandbox *s)
+{
+	struct problem p;
+
+	if (!s->awaits)
+		return;
+	s->awaits = false;
+	if (!s->events->awaits)
+		return;
+	if (s->needs == NEEDS_PACKAGES)
+		package_jobs_explain(&s->wait, &p);
+	else
+		image_jobs_explain(&s->vm->image_jobs, s->spec.image, s->spec.image_view, &p);
+	s->events->awaits(s->data, &p);
+}
+
+static void report(struct sandbox *s)
+{
+	static const char is_clone[] = "xsbxfs: a clone of a machine that had booted before\n";
+
+	if (s->state == s->reported || s->state == SANDBOX_CLOSING ||
+	    (s->state == SANDBOX_READY && !network_is_ready(s)))
+		return;
+	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced && s->ops->save)
+		s->events->console(s->data, is_clone, sizeof(is_clone) - 1);
+	s->introduced = s->state == SANDBOX_READY || s->introduced;
+	s->reported = s->state;
+	s->events->state(s->data, s->state);
+}
+
+void sandbox_defer(struct sandbox *s)
+{
+	context_defer(&s->vm->ctx, &s->work);
+}
+
+void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
+{
+	if (s->state == SANDBOX_CLOSING || s->state == state)
+		return;
+	s->state = state;
+	sandbox_defer(s);
+}
+
+/* The one way to the end; @problem is NULL if it was asked for. */
+static void end(struct sandbox *s, const struct problem *problem)
+{
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	s->asked = !problem;
+	if (problem) {
+		s->problem = *problem;
+		s->vm->failed++;
 	}
-	return 0;
+	s->state = SANDBOX_CLOSING;
+	network_let_go(s);
+	if (s->guest && problem)
+		guest_fail(s->guest, problem); /* which its run is to be told */
+	else if (s->guest)
+		guest_close(s->guest);
+	sandbox_defer(s);
 }
 
-void sandbox_env_free(struct sandbox_env *env, size_t n)
+void sandbox_fail(struct sandbox *s, const struct problem *problem)
 {
-	for (size_t i = 0; i < n; i++) {
-		free((char *)env[i].name);
-		free((char *)env[i].value);
+	end(s, problem);
+}
+
+void sandbox_close(struct sandbox *s)
+{
+	end(s, NULL);
+}
+
+/* ---- the end ---- */
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	sandbox_part_closed(handle->data);
+}
+
+static void sandbox_free(struct sandbox *s)
+{
+	if (s->template)
+		s->template->refs--;
+	layer_put(s->layer);
+	spec_free(&s->spec);
+	free(s);
+}
+
+void sandbox_part_closed(struct sandbox *s)
+{
+	struct vm *vm = s->vm;
+
+	if (--s->nopen)
+		return;
+	context_undefer(&vm->ctx, &s->work);
+	s->events->closed(s->data, s->asked ? NULL : &s->problem);
+	TAILQ_REMOVE(&vm->sandboxes, s, link);
+	if (vm->ctx.closing)
+		context_wake(&vm->ctx);
+	sandbox_free(s);
+}
+
+/* Waits for nothing any more. */
+static void leave(struct sandbox *s)
+{
+	if (s->needs == NEEDS_PACKAGES)
+		package_jobs_unwait(&s->vm->package_jobs, &s->wait);
+	wait_cancel(&s->wait);
+	s->needs = NEEDS_NOTHING;
+	s->awaits = false;
+	uv_timer_stop(&s->deadline);
+}
+
+static void tear_down(struct sandbox *s)
+{
+	s->torn_down = true;
+	leave(s);
+	slots_release(&s->vm->slots, &s->slot);
+	if (!s->guest)
+		admission_release(&s->vm->admission, &s->ticket);
+	context_wake(&s->vm->ctx);
+	network_close(s);
+	uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
+}
+
+void sandbox_work(struct sandbox *s)
+{
+	if (s->state != SANDBOX_CLOSING) {
+		report_wait(s);
+		report(s);
+	} else if (!s->torn_down) {
+		tear_down(s);
 	}
-	free(env);
-}
-
-void sandbox_spec_free(struct sandbox *s)
-{
-	sandbox_env_free(s->env, s->nenv);
-	view_free(&s->view);
-	free(s->name);
-	free(s->image);
-	free(s->language);
-	free(s->packages);
-	free(s->warmup);
-	s->env = NULL;
-	s->nenv = 0;
-	s->name = s->image = s->language = s->packages = s->warmup = NULL;
-}
-
-/* On failure all is as it was. */
-static int copy_spec(struct sandbox *s, const struct sandbox_spec *spec)
-{
-	struct sandbox copy = {.name = strndup(spec->name, USER_NAMEMAX),
-			       .image = strdup(spec->image),
-			       .language = strdup(spec->language),
-			       .packages = strdup(spec->packages ? spec->packages : ""),
-			       .warmup = strdup(spec->warmup ? spec->warmup : "")};
-	int r = sandbox_env_copy(spec->env, spec->nenv, &copy.env, &copy.nenv);
-
-	if (!copy.name || !copy.image || !copy.language || !copy.packages || !copy.warmup)
-		r = -ENOMEM;
-	if (r == 0)
-		r = view_copy(&copy.view, spec);
-	if (r < 0) {
-		sandbox_spec_free(&copy);
-		return r;
-	}
-	sandbox_spec_free(s);
-	s->name = copy.name;
-	s->image = copy.image;
-	s->language = copy.language;
-	s->packages = copy.packages;
-	s->warmup = copy.warmup;
-	s->env = copy.env;
-	s->nenv = copy.nenv;
-	s->view = copy.view;
-	s->ops = vm_backend_ops(s->vm, spec->backend);
-	s->memory_mb = spec->memory_mb;
-	s->cpus = MAX(spec->cpus, 1u);
-	s->limits = spec->limits;
-	s->networked = spec->network && s->ops->take_card;
-	s->ticket.owner = s->slot.owner = spec->owner;
-	s->slot.cpus = s->cpus * 100;
-	s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
-	return 0;
-}
-
-/* ---- nobody listens ---- */
-
-void sandbox_unheard_console(void *data, const void *bytes, size_t len)
-{
-	(void)data;
-	(void)bytes;
-	(void)len;
-}
-
-void sandbox_unheard_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-			    size_t len)
-{
-	(void)data;
-	(void)run;
-	(void)stream;
-	(void)bytes;
-	(void)len;
-}
-
-void sandbox_unheard_exit(void *data, uint32_t run, const struct vm_result *result)
-{
-	(void)data;
-	(void)run;
-	(void)result;
-}
-
-/* ---- making one ---- */
-
-static void init_timer(struct sandbox *s, uv_timer_t *timer)
-{
-	uv_timer_init(s->vm->ctx.loop, timer);
-	timer->data = s;
-	s->nopen++;
 }
 
 static void on_work(struct deferred *d)
@@ -139,224 +185,482 @@ static void on_work(struct deferred *d)
 	sandbox_work(container_of(d, struct sandbox, work));
 }
 
-/* Return: NULL, with *ret_err, if it can't be made. */
-static struct sandbox *make(struct vm *vm, const struct sandbox_spec *spec, enum sandbox_kind kind,
-			    const struct sandbox_events *events, int *ret_err)
-{
-	struct sandbox *s = calloc(1, sizeof(*s));
-	int r = -ENOMEM;
+/* ---- what it waits for ---- */
 
-	if (s) {
-		s->vm = vm;
-		s->kind = kind;
-		s->events = events;
-		s->work.run = on_work;
-		r = copy_spec(s, spec);
-		if (r == 0 && kind == SANDBOX_USER)
-			r = network_new(s, spec);
-	}
-	*ret_err = r;
-	if (r < 0) {
-		if (s)
-			sandbox_spec_free(s);
-		free(s);
-		return NULL;
-	}
-	s->asked_at = uv_now(vm->ctx.loop);
-	guestfile_init(&s->files, &s->channel);
-	init_timer(s, &s->deadline);
-	init_timer(s, &s->heartbeat);
-	init_timer(s, &s->grace);
-	TAILQ_INSERT_TAIL(&vm->sandboxes, s, link);
-	return s;
+static void no_place(struct sandbox *s)
+{
+	struct problem p;
+	const char *fix;
+	char why[256];
+
+	schedule_explain(s, why, sizeof(why), &fix);
+	s->vm->refused++;
+	problem_set(&p, "no-place", fix, "no place for another sandbox in %u s: %s",
+		    s->vm->admission_s, why);
+	sandbox_fail(s, &p);
 }
 
-static void join(struct sandbox *s, struct template *t)
+static void on_deadline(uv_timer_t *timer)
 {
-	s->template = t;
-	if (t)
-		t->refs++;
+	struct sandbox *s = timer->data;
+	struct problem p;
+
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	switch (s->needs) {
+	case NEEDS_PLACE: no_place(s); return;
+	case NEEDS_IMAGE:
+		image_jobs_explain_late(&s->vm->image_jobs, s->spec.image, s->spec.image_view, &p);
+		break;
+	case NEEDS_PACKAGES: package_jobs_explain_late(&p); break;
+	case NEEDS_SNAPSHOT: /* the disk does not answer: then without it */
+		leave(s);
+		start(s);
+		return;
+	case NEEDS_NOTHING: return;
+	}
+	sandbox_fail(s, &p);
+}
+
+/* Something is made that it needs; others wait too, and it has no place as long. */
+static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
+{
+	s->needs = needs;
+	s->awaits = true;
+	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+	sandbox_set_state(s, SANDBOX_STARTING);
+	sandbox_defer(s);
+}
+
+static void on_progress(struct wait *w, const char *line)
+{
+	struct sandbox *s = container_of(w, struct sandbox, wait);
+
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	if (s->needs == NEEDS_PACKAGES) {
+		s->events->console(s->data, line, strlen(line));
+		s->events->console(s->data, "\n", 1);
+	}
+	s->awaits = s->needs == NEEDS_PACKAGES || s->needs == NEEDS_IMAGE;
+	sandbox_defer(s);
+}
+
+static void on_waited(struct wait *w, const struct problem *problem)
+{
+	struct sandbox *s = container_of(w, struct sandbox, wait);
+	const enum sandbox_needs needed = s->needs;
+
+	leave(s);
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	if (problem)
+		sandbox_fail(s, problem);
+	else if (needed == NEEDS_SNAPSHOT)
+		start(s);
+	else
+		begin(s);
 }
 
 /* Return: false if there have to be packages, and they are not there. */
-static bool find_layer(struct sandbox *s)
+static bool find_layer(struct sandbox *s, struct layer_need *need)
 {
-	struct layer_need need;
+	struct package_jobs *jobs = &s->vm->package_jobs;
 
-	if (!*s->packages || s->layer)
+	if (!*s->spec.packages || s->layer)
 		return true;
-	installer_need(&s->vm->installer, s->ops, s->view.image, s->image, s->language, s->packages,
-		       &need);
-	s->layer = installer_layer(&s->vm->installer, &need);
+	package_jobs_need(jobs, s->ops, s->spec.image_view, s->spec.image, s->spec.language,
+			  s->spec.packages, need);
+	s->layer = package_jobs_layer(jobs, need);
 	return s->layer;
 }
 
-static void ask_for_layer(struct sandbox *s)
+static void wait_for_packages(struct sandbox *s, const struct layer_need *need)
 {
-	struct installer *in = &s->vm->installer;
-	struct layer_need need;
 	struct problem p;
 
-	installer_need(in, s->ops, s->view.image, s->image, s->language, s->packages, &need);
-	if (installer_ask(in, &need, s, &p) < 0)
+	await(s, NEEDS_PACKAGES, PACKAGE_JOB_MS);
+	if (package_jobs_ask(&s->vm->package_jobs, need, &s->wait, &p) < 0) {
+		leave(s);
 		sandbox_fail(s, &p);
+	}
 }
 
-void sandbox_begin(struct sandbox *s)
+static void wait_for_place(struct sandbox *s)
 {
+	struct vm *vm = s->vm;
 	struct problem p;
 
-	if (s->vm->ctx.closing) {
-		sandbox_close(s);
-	} else if ((s->view.npaths || s->view.work || s->view.image) && !s->ops->views) {
-		problem_set(&p, "no-paths", "Write backend = process.",
-			    "ro, rw, work and view are for processes, not for a "
-			    "machine");
-		sandbox_fail(s, &p);
-	} else if (imager_lacks(&s->vm->imager, s->ops, &s->view, s->image, true)) {
-		imager_wait(&s->vm->imager, s);
-	} else if (!find_layer(s)) {
-		ask_for_layer(s);
-	} else if (!admission_possible(&s->vm->admission, &s->ticket)) {
+	if (!admission_possible(&vm->admission, &s->ticket)) {
 		problem_set(&p, "no-place", "Ask for less memory (memory_mb).",
 			    "a sandbox of %u MiB can never have a place: all sandboxes together "
 			    "may have %llu MiB%s",
-			    s->memory_mb, (unsigned long long)s->vm->admission.limits.memory_mb,
-			    s->vm->admission.limits.owner_memory_mb
+			    s->spec.memory_mb, (unsigned long long)vm->admission.limits.memory_mb,
+			    vm->admission.limits.owner_memory_mb
 				    ? ", and those of one user three quarters of it"
 				    : "");
 		sandbox_fail(s, &p);
-	} else if (!admission_queue_room(&s->vm->admission, s->ticket.owner)) {
-		s->vm->refused++;
+		return;
+	}
+	if (!admission_queue_room(&vm->admission, s->ticket.owner)) {
+		vm->refused++;
 		problem_set(&p, "too-many-waiting",
 			    "Try again when some of them have ended, or raise admission_queue or "
 			    "admission_queue_user.",
 			    "%u others wait for a place for their sandbox already",
-			    s->vm->admission.waiting);
+			    vm->admission.waiting);
 		sandbox_fail(s, &p);
+		return;
+	}
+	if (s->ops->needs_image)
+		probe_want(&vm->backends.probe);
+	s->ticket.held = s->ops->needs_image && !vm->backends.probe.done;
+	admission_wait(&vm->admission, &s->ticket);
+	s->needs = NEEDS_PLACE;
+	uv_timer_start(&s->deadline, on_deadline, vm->admission_s * 1000ull, 0);
+	context_wake(&vm->ctx);
+}
+
+/* Looks what is lacking before it can have a place. */
+static void begin(struct sandbox *s)
+{
+	struct image_jobs *images = &s->vm->image_jobs;
+	struct layer_need need;
+	struct problem p;
+
+	if (s->vm->ctx.closing) {
+		sandbox_close(s);
+	} else if ((s->spec.npaths || s->spec.work || s->spec.image_view) && !s->ops->views) {
+		problem_set(&p, "no-paths", "Write backend = process.",
+			    "ro, rw, work and view are for processes, not for a "
+			    "machine");
+		sandbox_fail(s, &p);
+	} else if (image_jobs_lacks(images, s->ops, s->spec.image_view, s->spec.image, true)) {
+		await(s, NEEDS_IMAGE, IMAGE_JOB_MS);
+		image_jobs_wait(images, s->spec.image, s->spec.image_view, &s->wait);
+	} else if (!find_layer(s, &need)) {
+		wait_for_packages(s, &need);
 	} else {
-		if (s->ops->needs_image)
-			probe_want(&s->vm->backends.probe);
-		s->ticket.held = s->ops->needs_image && !s->vm->backends.probe.done;
-		admission_wait(&s->vm->admission, &s->ticket);
-		sandbox_deadline(s, s->vm->admission_s * 1000ull);
+		wait_for_place(s);
+	}
+}
+
+/* ---- its guest ---- */
+
+static void on_up(void *data)
+{
+	struct sandbox *s = data;
+
+	if (s->start == START_SNAPSHOT && !s->was_up)
+		template_clone_works(s->template);
+	s->was_up = true;
+	admission_started(&s->vm->admission, &s->ticket);
+	context_wake(&s->vm->ctx);
+	context_work(&s->vm->ctx);
+	network_start(s);
+	sandbox_set_state(s, SANDBOX_READY);
+}
+
+static void on_console(void *data, const void *bytes, size_t len)
+{
+	const struct sandbox *s = data;
+
+	s->events->console(s->data, bytes, len);
+}
+
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
+{
+	const struct sandbox *s = data;
+
+	s->events->output(s->data, run, stream, bytes, len);
+}
+
+static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
+{
+	struct sandbox *s = data;
+
+	/* Whoever waits for RUNNING hears of it before the end. */
+	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
+		sandbox_work(s);
+	slots_release(&s->vm->slots, &s->slot);
+	if (s->vm->slots.waiting)
+		context_wake(&s->vm->ctx);
+	if (s->state == SANDBOX_RUNNING)
+		sandbox_set_state(s, SANDBOX_READY);
+	s->events->exit(s->data, run, result);
+}
+
+static void on_frozen(void *data, int err)
+{
+	const struct sandbox *s = data;
+
+	if (s->events->frozen)
+		s->events->frozen(s->data, err);
+}
+
+static void on_asked(void *data)
+{
+	network_ask_traffic(data);
+}
+
+static void boot(struct sandbox *s);
+
+/* A clone that has not come up is replaced by a machine that boots, when it is gone. */
+static void on_problem(void *data, const struct problem *problem)
+{
+	struct sandbox *s = data;
+
+	if (s->start != START_SNAPSHOT || s->was_up || s->state == SANDBOX_CLOSING ||
+	    s->vm->ctx.closing || s->vm->ctx.spawner_lost) {
+		end(s, problem);
+		return;
+	}
+	template_clone_failed(s->template, problem);
+	s->start = START_COLD;
+}
+
+static void on_guest_closed(void *data, const struct problem *problem)
+{
+	struct sandbox *s = data;
+
+	(void)problem;
+	s->guest = NULL;
+	if (s->state != SANDBOX_CLOSING)
+		boot(s);
+	if (!s->guest) {
+		admission_release(&s->vm->admission, &s->ticket);
+		context_wake(&s->vm->ctx);
+	}
+	sandbox_part_closed(s);
+}
+
+static const struct guest_events guest_events = {
+	.up = on_up,
+	.console = on_console,
+	.output = on_output,
+	.exit = on_exit_of_run,
+	.frozen = on_frozen,
+	.asked = on_asked,
+	.saved = guest_ignore,
+	.problem = on_problem,
+	.closed = on_guest_closed,
+};
+
+/* What is left of its way: a guest like this. */
+static void boot(struct sandbox *s)
+{
+	const bool clone = s->start == START_SNAPSHOT;
+	const struct guest_config cfg = {
+		.ops = s->ops,
+		.spec = &s->spec,
+		.layer = s->layer,
+		.mode = clone ? MACHINE_CLONE : MACHINE_COLD,
+		.ram = clone ? s->template->snapshot.ram : -1,
+		.state = clone ? s->template->snapshot.state : -1,
+	};
+	struct problem p;
+	int r;
+
+	s->nopen++;
+	r = guest_new(&s->vm->guests, &cfg, &guest_events, s, &s->guest);
+	if (r == 0)
+		return;
+	s->nopen--;
+	problem_set(&p, "no-memory", "", "there is no memory for a sandbox");
+	sandbox_fail(s, &p);
+}
+
+static void start(struct sandbox *s)
+{
+	s->start =
+		s->template && s->template->state == TEMPLATE_READY ? START_SNAPSHOT : START_COLD;
+	s->vm->starts[s->start]++;
+	boot(s);
+}
+
+void sandbox_admitted(struct sandbox *s)
+{
+	leave(s);
+	s->vm->started++;
+	s->admitted_at = uv_now(s->vm->ctx.loop);
+	sandbox_set_state(s, SANDBOX_STARTING);
+	report(s);
+	if (s->state == SANDBOX_CLOSING)
+		return;
+	s->needs = NEEDS_SNAPSHOT;
+	if (s->template && template_wait(s->template, &s->wait)) {
+		uv_timer_start(&s->deadline, on_deadline, s->vm->guests.boot_s * 1000ull, 0);
+		return;
+	}
+	s->needs = NEEDS_NOTHING;
+	start(s);
+}
+
+void sandbox_may_run(struct sandbox *s)
+{
+	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
+		s->events->state(s->data, SANDBOX_READY);
+	/* What was to run may have been withdrawn; if it is only put off, it will claim again. */
+	if (s->state != SANDBOX_RUNNING && s->slot.state == SLOT_HELD) {
+		slots_release(&s->vm->slots, &s->slot);
 		context_wake(&s->vm->ctx);
 	}
 }
 
-/* Gives an idle clone to somebody. It is up, but its name, its variables and its quota are not yet
- * theirs: that goes ahead of whatever they send. Return: 0 or -errno; it is then of no use. */
-static int adopt(struct sandbox *s, const struct sandbox_spec *spec,
-		 const struct sandbox_events *events, void *data)
-{
-	struct vm *vm = s->vm;
-	int r = copy_spec(s, spec);
+/* ---- beginning ---- */
 
-	if (r == 0)
+/* Return: 0 or -errno. */
+static int make(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
+		void *data, struct sandbox **ret_sandbox)
+{
+	struct sandbox *s = calloc(1, sizeof(*s));
+	int r = s ? spec_copy(&s->spec, spec) : -ENOMEM;
+
+	if (r == 0) {
+		s->vm = vm;
+		s->view = view_of(&s->spec);
+		s->ops = backends_ops(&vm->backends, spec->backend);
+		s->events = events;
+		s->data = data;
+		s->work.run = on_work;
+		s->wait.done = on_waited;
+		s->wait.progress = on_progress;
+		s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
+		s->slot.cpus = s->spec.cpus * 100;
+		s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
 		r = network_new(s, spec);
-	if (r < 0)
+	}
+	if (r < 0) {
+		if (s)
+			spec_free(&s->spec);
+		free(s);
 		return r;
-	s->kind = SANDBOX_USER;
-	s->start = START_WARM;
-	s->events = events;
-	s->data = data;
-	s->asked_at = s->admitted_at = s->hello_at = s->ready_at = uv_now(vm->ctx.loop);
-	s->reported = SANDBOX_WAITING;
-	s->unheard = 0;
-	s->introduced = false;
-	vm->started++;
-	vm->starts[START_WARM]++;
-	link_adopt(s);
-	network_start(s);
-	context_defer(&vm->ctx, &s->work);
+	}
+	s->asked_at = uv_now(vm->ctx.loop);
+	uv_timer_init(vm->ctx.loop, &s->deadline);
+	s->deadline.data = s;
+	s->nopen++;
+	TAILQ_INSERT_TAIL(&vm->sandboxes, s, link);
+	*ret_sandbox = s;
 	return 0;
 }
 
 /* A control group that bounds the processes of a jail was made when that was. */
 static bool fits(const struct template *t, const struct sandbox_spec *spec)
 {
-	return t->ops->save || spec->limits.processes <= t->limits.processes;
+	return t->ops->save || spec->limits.processes <= t->spec.limits.processes;
+}
+
+/* Takes an idle guest. It is up, but its name, its variables and its quota are not yet its user's: they go ahead of
+ * whatever he sends. Return: false if there is none. */
+static bool take_idle(struct sandbox *s)
+{
+	struct template *t = s->template;
+	struct vm *vm = s->vm;
+
+	/* Whoever waits for a place comes first. */
+	if (!t || !fits(t, &s->spec) || admission_contended(&vm->admission) ||
+	    !admission_own_room(&vm->admission, s->spec.owner, s->ticket.memory_mb))
+		return false;
+	s->guest = pool_take(t, &s->ticket);
+	if (!s->guest)
+		return false;
+	s->nopen++;
+	s->start = START_WARM;
+	s->was_up = true;
+	s->admitted_at = s->asked_at;
+	s->state = SANDBOX_READY;
+	vm->started++;
+	vm->starts[START_WARM]++;
+	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0) {
+		struct problem p;
+
+		guest_listen(s->guest, &guest_events, s);
+		problem_set(&p, "no-memory", "", "there is no memory for a sandbox");
+		sandbox_fail(s, &p);
+		return true;
+	}
+	network_start(s);
+	sandbox_defer(s);
+	return true;
 }
 
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox)
 {
-	struct template *t = spec->alone ? NULL : template_get(vm, spec);
-	struct sandbox *s = NULL;
-	int r;
+	struct sandbox *s;
+	int r = make(vm, spec, events, data, &s);
 
-	if (t)
-		t->uses++;
-	/* Whoever waits for a place comes first. */
-	if (t && fits(t, spec) && !admission_contended(&vm->admission) &&
-	    admission_own_room(&vm->admission, spec->owner, spec->memory_mb + t->ops->overhead_mb))
-		s = pool_take(t);
-	if (s) {
-		r = adopt(s, spec, events, data);
-		if (r < 0)
-			sandbox_close(s);
-		else
-			*ret_sandbox = s;
+	if (r < 0)
 		return r;
-	}
-	s = make(vm, spec, SANDBOX_USER, events, &r);
-	if (!s)
-		return r;
-	s->data = data;
-	join(s, t);
-	/* With a port that can't be had it is at its end already. */
-	if (s->state != SANDBOX_CLOSING)
-		sandbox_begin(s);
 	*ret_sandbox = s;
+	s->template = spec->alone ? NULL : template_get(&vm->pool, spec);
+	if (s->template) {
+		s->template->refs++;
+		s->template->uses++;
+	}
+	/* With a port that can't be had it is at its end already. */
+	if (s->state != SANDBOX_CLOSING && !take_idle(s))
+		begin(s);
 	return 0;
 }
 
-struct sandbox *sandbox_background(struct template *t, enum sandbox_kind kind,
-				   const struct sandbox_events *events)
+/* ---- the seam ---- */
+
+int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 {
-	const struct sandbox_spec spec = {
-		.name = t->image,
-		.image = t->image,
-		.language = t->language,
-		.backend = t->backend,
-		.memory_mb = t->memory_mb,
-		.cpus = t->cpus,
-		.owner = NOBODY,
-		.env = t->env,
-		.nenv = t->nenv,
-		.paths = t->view.path,
-		.npaths = t->view.npaths,
-		.work = t->view.work,
-		.image_view = t->view.image,
-		.limits = t->limits,
-		.network = t->network,
-		.packages = t->packages,
-		.warmup = t->warmup,
-	};
-	struct vm *vm = t->vm;
-	struct sandbox *s;
 	int r;
 
-	admit_look(vm);
-	if (!template_layer(t) ||
-	    !admission_room(&vm->admission, t->memory_mb + t->ops->overhead_mb))
-		return NULL;
-	s = make(vm, &spec, kind, events, &r);
-	if (!s)
-		return NULL;
-	s->layer = layer_ref(t->layer);
-	s->data = s;
-	view_stamp(&s->view, s->shown);
-	s->view.owner = t->view.owner;
-	s->view.group = t->view.group;
-	admission_place(&vm->admission, &s->ticket);
-	join(s, t);
-	s->start = kind == SANDBOX_POOL && t->ops->save ? START_SNAPSHOT : START_COLD;
-	s->admitted_at = s->asked_at;
-	s->phase = PHASE_BOOT;
-	s->state = SANDBOX_STARTING;
-	/* A machine that gives way to all others takes its time. */
-	sandbox_deadline(s, vm->boot_s * (kind == SANDBOX_BUILD ? 5000ull : 1000ull));
-	sandbox_go(s);
-	return s;
+	if (s->state != SANDBOX_READY)
+		return -EBUSY;
+	if (run->code_len > PROTO_CODE_MAX)
+		return -EFBIG;
+	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
+		context_wake(&s->vm->ctx);
+		return -EAGAIN;
+	}
+	r = guest_run(s->guest, run);
+	if (r < 0)
+		slots_release(&s->vm->slots, &s->slot);
+	else
+		sandbox_set_state(s, SANDBOX_RUNNING);
+	return r;
+}
+
+void sandbox_hold(struct sandbox *s, bool hold)
+{
+	if (s->guest)
+		guest_hold(s->guest, hold);
+}
+
+int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
+{
+	return s->state == SANDBOX_RUNNING ? guest_signal(s->guest, id, sig) : -ESRCH;
+}
+
+int sandbox_freeze(struct sandbox *s)
+{
+	return s->state == SANDBOX_READY ? guest_freeze(s->guest) : -EBUSY;
+}
+
+void sandbox_thaw(struct sandbox *s)
+{
+	if (s->state == SANDBOX_READY)
+		guest_thaw(s->guest);
+}
+
+int sandbox_reset(struct sandbox *s)
+{
+	int r = s->state == SANDBOX_READY ? guest_reset(s->guest) : -EBUSY;
+
+	if (r == 0)
+		sandbox_set_state(s, SANDBOX_STARTING);
+	return r;
+}
+
+int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data)
+{
+	return s->state != SANDBOX_CLOSING && s->guest ? guest_file(s->guest, req, fn, data)
+						       : -ESTALE;
 }

@@ -9,6 +9,8 @@
 #include <sys/types.h>
 
 #include "vm/base/problem.h"
+#include "vm/guest/file.h"
+#include "vm/guest/run.h"
 
 struct vm;
 struct sandbox;
@@ -24,36 +26,6 @@ enum sandbox_state {
 };
 
 const char *sandbox_state_str(enum sandbox_state state);
-
-enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
-
-/* How a run ended. Words as in the `state` node: see vm_outcome_str(). */
-enum vm_outcome {
-	VM_DONE,
-	VM_TIMEOUT,
-	VM_KILLED,
-	VM_OOM,
-	VM_LOST,    /* the sandbox died after the code was sent: it may have run */
-	VM_REFUSED, /* it never ran */
-	VM_NOUTCOMES,
-};
-
-const char *vm_outcome_str(enum vm_outcome outcome);
-
-/* Limits that were met without ending anything. */
-#define VM_REACHED_FILES     0x01u
-#define VM_REACHED_INODES    0x02u
-#define VM_REACHED_PROCESSES 0x04u
-
-struct vm_result {
-	enum vm_outcome outcome;
-	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
-	bool fresh;	 /* the interpreter's state is gone */
-	uint64_t wall_us, user_us, system_us, maxrss_kib;
-	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
-	unsigned reached; /* VM_REACHED_*: at its end, or when the guest was asked during it */
-	struct problem problem; /* for LOST and REFUSED, and where there is something to say */
-};
 
 struct sandbox_info {
 	enum sandbox_state state;
@@ -111,17 +83,6 @@ struct sandbox_events {
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox);
 
-struct sandbox_run {
-	uint32_t id; /* number of the run, from 1 */
-	const void *code;
-	size_t code_len;	/* copied during the call */
-	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
-	size_t stdin_len;
-	unsigned timeout_ms;	     /* 0: none */
-	unsigned grace_ms;	     /* from SIGTERM at that time to SIGKILL */
-	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
-};
-
 /* Return: 0; -EBUSY unless READY; -EAGAIN if all processors are busy: then `state` says READY once
  * more when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
@@ -129,8 +90,6 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
 /* While held, no more output is asked for than is under way already (1 MiB): the program waits when it
  * writes, as on a full pipe. Ends with the run, and with the time that the agent has to end it in. */
 void sandbox_hold(struct sandbox *s, bool hold);
-
-enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
 
 /* Return: 0, -ESRCH if no run @id is active. */
 int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
@@ -146,6 +105,18 @@ int sandbox_reset(struct sandbox *s);
 /* Idempotent. A run that is active ends as LOST, one not yet sent as REFUSED. */
 void sandbox_close(struct sandbox *s);
 
+/**
+ * sandbox_file() - Send a file request
+ * @s: Sandbox, READY or RUNNING
+ * @req: Request; reads and writes may be up to 1 MiB, they are split and pipelined below
+ * @fn: Called once, from the loop; NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
+ * @data: Its first argument
+ *
+ * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too
+ * large, -ENOMEM; @fn is only called if 0.
+ */
+int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
+
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
 
 /* What a sandbox, or the run it was to have, waits for. */
@@ -158,13 +129,6 @@ struct sandbox_wait {
 
 /* Return: whether it waits. */
 bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
-
-struct sandbox_usage {
-	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
-	uint64_t inodes_used, inodes_total;
-	unsigned processes;
-	unsigned reached; /* VM_REACHED_*; of files also as the last run has left them */
-};
 
 /* The guest's last known usage (asked for at the end of each run, and every few seconds while one
  * is active or files were touched), never waits. Return: 0 or -ENODATA. */

@@ -6,8 +6,7 @@
 
 #include "vm/jail/cgroup_stat.h"
 #include "vm/base/log.h"
-#include "vm/pool/pool.h"
-#include "vm/vm_internal.h"
+#include "internal.h"
 
 /*
  * Theory of operation
@@ -64,7 +63,7 @@ static unsigned three_quarters(unsigned n)
 	return MAX(n - n / 4, 1u);
 }
 
-int admit_init(struct vm *vm, const struct vm_config *cfg)
+int schedule_init(struct vm *vm, const struct vm_config *cfg)
 {
 	struct admission_limits l = {.pressure = PRESSURE_MOST};
 	unsigned cpus, budget;
@@ -99,14 +98,14 @@ int admit_init(struct vm *vm, const struct vm_config *cfg)
 	return 0;
 }
 
-void admit_free(struct vm *vm)
+void schedule_fini(struct vm *vm)
 {
 	host_close(&vm->host);
 }
 
 /* ---- the host ---- */
 
-void admit_look(struct vm *vm)
+void schedule_look(struct vm *vm)
 {
 	struct admission_now *now = &vm->admission.now;
 	const unsigned starting = vm->admission.starting;
@@ -118,7 +117,7 @@ void admit_look(struct vm *vm)
 	now->known = true;
 	now->available_mb = vm->reading.available_mb;
 	now->pressure = vm->reading.pressure == HOST_PRESSURE_UNKNOWN ? 0 : vm->reading.pressure;
-	now->sealed_mb = template_memory(vm) >> 20;
+	now->sealed_mb = template_memory(&vm->pool) >> 20;
 	now->busy = vm->slots.used + (starting + 1) * 100 > vm->slots.budget;
 }
 
@@ -130,13 +129,14 @@ static void sample(struct vm *vm)
 
 	TAILQ_FOREACH(slot, &vm->slots.holders, link) {
 		const struct sandbox *s = container_of(slot, struct sandbox, slot);
-		struct backend_info b = {0};
+		struct guest_info info = {.interpreter = ""};
+		const struct backend_info *b = &info.backend;
 		uint64_t ms = 0;
 
-		if (s->backend)
-			s->ops->info(s->backend, &b);
-		if ((b.stats && cgroup_stat_demand_ms(b.stats, &ms)) ||
-		    (b.pid > 0 && host_demand_ms(&vm->host, b.pid, &ms) == 0))
+		if (s->guest)
+			guest_info(s->guest, &info);
+		if ((b->stats && cgroup_stat_demand_ms(b->stats, &ms)) ||
+		    (b->pid > 0 && host_demand_ms(&vm->host, b->pid, &ms) == 0))
 			slots_sample(&vm->slots, slot, ms, now);
 	}
 }
@@ -164,25 +164,25 @@ static uint64_t recheck_in(const struct vm *vm)
 	return 0;
 }
 
-void admit_all(struct vm *vm)
+void schedule_all(struct vm *vm)
 {
 	struct ticket *t;
 	struct slot *slot;
 	uint64_t ms;
 
 	while (!vm->ctx.closing && (slot = slots_next(&vm->slots, uv_now(vm->ctx.loop))))
-		sandbox_may_run(slot);
+		sandbox_may_run(container_of(slot, struct sandbox, slot));
 	while (!vm->ctx.closing && vm->admission.waiting) {
-		admit_look(vm);
+		schedule_look(vm);
 		t = admission_next(&vm->admission);
 		if (!t)
 			break;
-		sandbox_admitted(t);
+		sandbox_admitted(container_of(t, struct sandbox, ticket));
 	}
 	if (vm->ctx.closing)
 		return;
-	if (admission_full(&vm->admission) && !pool_yield(vm) && vm->admission.lack != LACK_PLACE &&
-	    template_yield(vm))
+	if (admission_full(&vm->admission) && !pool_yield(&vm->pool) &&
+	    vm->admission.lack != LACK_PLACE && template_yield(&vm->pool))
 		context_wake(&vm->ctx);
 	ms = recheck_in(vm);
 	if (ms && !uv_is_active((uv_handle_t *)&vm->recheck))
@@ -197,7 +197,7 @@ static void explain_probe(const struct probe *p, char *ret_why, size_t size)
 		 p->tries ? "; so far: " : "", p->tries ? p->problem.cause : "");
 }
 
-void admit_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix)
+void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix)
 {
 	const struct admission *a = &s->vm->admission;
 	const unsigned long long used = a->memory_used_mb, sealed = a->now.sealed_mb;
@@ -278,7 +278,7 @@ bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait)
 		return false;
 	if (s->ticket.state == TICKET_WAITING) {
 		ret_wait->what = "place";
-		admit_explain(s, ret_wait->why, sizeof(ret_wait->why), &fix);
+		schedule_explain(s, ret_wait->why, sizeof(ret_wait->why), &fix);
 		ret_wait->turn = admission_turn(&s->vm->admission, &s->ticket);
 		ret_wait->of = s->vm->admission.waiting;
 		ret_wait->ms = uv_now(s->vm->ctx.loop) - s->asked_at;
@@ -295,7 +295,7 @@ void vm_admission(struct vm *vm, struct vm_admission *ret_admission)
 	const struct admission *a = &vm->admission;
 	const struct sandbox *s;
 
-	admit_look(vm);
+	schedule_look(vm);
 	*ret_admission = (struct vm_admission){
 		.places = a->limits.places,
 		.user_places = a->limits.owner_places,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "internal.h"
 #include "vm/base/buf.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
@@ -14,7 +15,6 @@
 #include "vm/spawn/client.h"
 #include "vm/spawn/overlay_diff.h"
 #include "vm/jail/view.h"
-#include "vm/vm_internal.h"
 
 /*
  * Theory of operation
@@ -41,8 +41,8 @@ struct vm_work {
 };
 
 /* A question on its way; goes by itself. */
-struct work_task {
-	TAILQ_ENTRY(work_task) link;
+struct workdir_task {
+	TAILQ_ENTRY(workdir_task) link;
 	struct vm *vm;
 	enum vm_work_op op;
 	struct child child;
@@ -60,23 +60,24 @@ struct work_task {
 
 struct vm_work *vm_work_of(const struct sandbox *s)
 {
-	struct backend_info info = {.kept = -1};
+	struct guest_info guest = {.backend = {.kept = -1}};
+	const struct backend_info *info = &guest.backend;
 	struct vm_work *w;
 	int view;
 
-	if (!s->view.work || !s->backend)
+	if (!s->view.work || !s->guest)
 		return NULL;
-	s->ops->info(s->backend, &info);
-	w = info.kept < 0 ? NULL : calloc(1, sizeof(*w));
+	guest_info(s->guest, &guest);
+	w = info->kept < 0 ? NULL : calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
 	w->vm = s->vm;
-	w->upper = fcntl(info.kept, F_DUPFD_CLOEXEC, 0);
-	view = policy_find_view(s->vm->backends.policy, &s->view, s->image);
+	w->upper = fcntl(info->kept, F_DUPFD_CLOEXEC, 0);
+	view = policy_find_view(s->vm->backends.policy, &s->view, s->spec.image);
 	w->view = (uint32_t)view;
 	w->owner = s->view.owner;
 	w->group = s->view.group;
-	w->ids = info.report ? (uint32_t)info.report->layer[JAIL_L_IDS].value : 0;
+	w->ids = info->report ? (uint32_t)info->report->layer[JAIL_L_IDS].value : 0;
 	if (w->upper >= 0 && view >= 0)
 		return w;
 	vm_work_free(w);
@@ -112,7 +113,7 @@ static int conclude(struct buf *said, const char *word, struct vm_changes *c)
 	return 0;
 }
 
-static void part_over(struct work_task *t)
+static void part_over(struct workdir_task *t)
 {
 	struct vm_changes c = {.text = "", .why = t->why};
 	struct vm *vm = t->vm;
@@ -123,7 +124,7 @@ static void part_over(struct work_task *t)
 		t->err = conclude(&t->said, OVERLAY_DONE, &c);
 	if (t->err < 0 && !t->why[0])
 		snprintf(t->why, sizeof(t->why), "%s", strerror(-t->err));
-	TAILQ_REMOVE(&vm->work, t, link);
+	TAILQ_REMOVE(&vm->workdir_tasks, t, link);
 	if (t->begin >= 0)
 		close(t->begin);
 	t->fn(t->data, t->err, &c);
@@ -143,7 +144,7 @@ static void on_words_end(struct reader *r)
 }
 
 /* Gives leave to make what was listed, once all of it was. Return: 0, or -ECANCELED if that is refused. */
-static int look(struct work_task *t)
+static int look(struct workdir_task *t)
 {
 	struct vm_changes c;
 
@@ -159,7 +160,7 @@ static int look(struct work_task *t)
 
 static void on_words(struct reader *r, const void *bytes, size_t len)
 {
-	struct work_task *t = r->data;
+	struct workdir_task *t = r->data;
 	int e = t->err ? 0 : buf_append(&t->said, bytes, len);
 
 	if (e == 0 && t->op == VM_WORK_COMMIT && !t->judged && !t->err)
@@ -172,7 +173,7 @@ static void on_words(struct reader *r, const void *bytes, size_t len)
 
 static void on_started(struct child *c)
 {
-	struct work_task *t = c->data;
+	struct workdir_task *t = c->data;
 
 	(void)!write(t->begin, "", 1);
 	if (t->op != VM_WORK_COMMIT)
@@ -181,7 +182,7 @@ static void on_started(struct child *c)
 
 static void on_failed(struct child *c, int err, const char *step)
 {
-	struct work_task *t = c->data;
+	struct workdir_task *t = c->data;
 
 	t->err = err;
 	snprintf(t->why, sizeof(t->why), "%s: %s", step, strerror(-err));
@@ -190,7 +191,7 @@ static void on_failed(struct child *c, int err, const char *step)
 
 static void on_exited(struct child *c, int status)
 {
-	struct work_task *t = c->data;
+	struct workdir_task *t = c->data;
 
 	if (t->err == 0 && status != 0) {
 		t->err = -EIO;
@@ -202,7 +203,7 @@ static void on_exited(struct child *c, int status)
 
 /* ---- the question ---- */
 
-static int start(const struct vm_work *w, struct work_task *t, int begin, int words)
+static int start(const struct vm_work *w, struct workdir_task *t, int begin, int words)
 {
 	const struct order order = {.program = ORDER_CHANGES,
 				    .changes = {.commit = t->op == VM_WORK_COMMIT,
@@ -220,7 +221,7 @@ static int start(const struct vm_work *w, struct work_task *t, int begin, int wo
 	return child_start(w->vm->ctx.spawner, &s, &t->child);
 }
 
-static int ask(const struct vm_work *w, struct work_task *t)
+static int ask(const struct vm_work *w, struct workdir_task *t)
 {
 	_cleanup_close_ int begin = -1, words = -1, ours = -1;
 	int p[2], r;
@@ -251,7 +252,7 @@ static int ask(const struct vm_work *w, struct work_task *t)
 int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
 	       void *data)
 {
-	struct work_task *t = w->vm->ctx.closing ? NULL : calloc(1, sizeof(*t));
+	struct workdir_task *t = w->vm->ctx.closing ? NULL : calloc(1, sizeof(*t));
 	int r;
 
 	if (!t)
@@ -270,17 +271,17 @@ int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm
 		free(t);
 		return r;
 	}
-	TAILQ_INSERT_TAIL(&w->vm->work, t, link);
+	TAILQ_INSERT_TAIL(&w->vm->workdir_tasks, t, link);
 	context_hold(&w->vm->ctx);
 	return 0;
 }
 
-void work_cut(struct vm *vm)
+void workdir_cut(struct vm *vm)
 {
-	struct work_task *t;
+	struct workdir_task *t;
 
 	/* What is being taken over is: nobody else has it. */
-	TAILQ_FOREACH(t, &vm->work, link) {
+	TAILQ_FOREACH(t, &vm->workdir_tasks, link) {
 		if (!t->judged)
 			child_kill(&t->child);
 	}
@@ -288,9 +289,9 @@ void work_cut(struct vm *vm)
 
 bool vm_work_under_way(const struct vm *vm)
 {
-	const struct work_task *t;
+	const struct workdir_task *t;
 
-	TAILQ_FOREACH(t, &vm->work, link) {
+	TAILQ_FOREACH(t, &vm->workdir_tasks, link) {
 		if (t->judged)
 			return true;
 	}

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "vm/jail/internal.h"
+#include "vm/jail/cell.h"
+#include "vm/jail/source.h"
 #include "server.h"
 #include "overlay_diff.h"
 #include "vm/base/util.h"
@@ -55,7 +56,7 @@ static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
 	const int fd = job->fds[t->from], flags = fcntl(fd, F_GETFL);
 	struct statx st;
 
-	if (flags < 0 || jail_look_at(fd, &st) < 0)
+	if (flags < 0 || jail_source_look(fd, &st) < 0)
 		return false;
 	if ((job->flags & SPAWN_TREE) && t->to == OVERLAY_UPPER_FD)
 		return is_upper(fd, &st);
@@ -69,7 +70,7 @@ int spawner_check(const struct spawn_job *job)
 	    (job->argv[0][0] != '/' && !(job->flags & (SPAWN_TREE | SPAWN_KVM_PROBE))))
 		return -EINVAL;
 	for (size_t i = 0; i < job->ntargets; i++) {
-		if (job->target[i].to < 0 || job->target[i].to >= SPAWN_TARGET_MAX)
+		if (job->target[i].to < 0 || job->target[i].to >= JAIL_FDS_MAX)
 			return -EINVAL;
 		if (job->target[i].from >= job->nfds)
 			return -EMFILE; /* there was no room for them */

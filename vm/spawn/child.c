@@ -41,14 +41,14 @@ static void child_reset_signals(void)
  * Return: the new number of @status_fd. */
 static int child_descriptors(const struct spawn_job *job, int status_fd)
 {
-	int high[SPAWN_FDS_MAX], status = fcntl(status_fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
-	bool used[SPAWN_TARGET_MAX] = {false};
-	int null = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	int high[SPAWN_FDS_MAX], status = fcntl(status_fd, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
+	bool used[JAIL_FDS_MAX] = {false};
+	int null = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
 
 	if (status < 0 || null < 0)
 		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
 	for (size_t i = 0; i < job->ntargets; i++) {
-		high[i] = fcntl(job->fds[job->target[i].from], F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+		high[i] = fcntl(job->fds[job->target[i].from], F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
 		if (high[i] < 0)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
 	}
@@ -57,7 +57,7 @@ static int child_descriptors(const struct spawn_job *job, int status_fd)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
 		used[job->target[i].to] = true;
 	}
-	for (int fd = 0; fd < SPAWN_TARGET_MAX; fd++) {
+	for (int fd = 0; fd < JAIL_FDS_MAX; fd++) {
 		if (used[fd])
 			continue;
 		if (fd > STDERR_FILENO)
@@ -65,7 +65,7 @@ static int child_descriptors(const struct spawn_job *job, int status_fd)
 		else if (dup2(null, fd) < 0)
 			child_fail(status, SPAWN_STEP_DESCRIPTORS);
 	}
-	if (close_range(SPAWN_TARGET_MAX, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+	if (close_range(JAIL_FDS_MAX, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		child_fail(status, SPAWN_STEP_DESCRIPTORS);
 	return status;
 }
@@ -112,7 +112,7 @@ static void child_jail(const struct spawn_job *job, int status_fd, struct jail_c
 /* Descriptors below 32 will be arranged. */
 static int child_keep(int fd, int status_fd)
 {
-	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_TARGET_MAX);
+	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
 
 	if (fd >= 0 && high < 0)
 		child_fail(status_fd, SPAWN_STEP_DESCRIPTORS);
@@ -148,8 +148,7 @@ void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell 
 	if (job->jail)
 		child_jail(job, status_fd, cell, go);
 	/* No program is run, which would close what is not its own. */
-	if ((job->flags & (SPAWN_KVM_PROBE | SPAWN_TREE)) &&
-	    close_range(SPAWN_TARGET_MAX, ~0u, 0) < 0)
+	if ((job->flags & (SPAWN_KVM_PROBE | SPAWN_TREE)) && close_range(JAIL_FDS_MAX, ~0u, 0) < 0)
 		_exit(127);
 	if (job->flags & SPAWN_KVM_PROBE)
 		kvm_probe_child(STDOUT_FILENO);

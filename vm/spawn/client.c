@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "vm/base/fdpass.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/cell.h"
 #include "vm/base/log.h"
 #include "spawner.h"
 #include "server.h"

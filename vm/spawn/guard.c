@@ -15,7 +15,8 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "vm/jail/internal.h"
+#include "vm/jail/cell.h"
+#include "vm/jail/cgroup.h"
 #include "vm/base/log.h"
 #include "vm/base/path.h"
 #include "vm/base/remove.h"
@@ -38,11 +39,6 @@
 #define LOCK "lock" /* which mountpoint_claim() takes */
 
 static pid_t daemon_pid;
-
-pid_t guard_daemon(void)
-{
-	return daemon_pid;
-}
 
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir)
 {
@@ -209,7 +205,7 @@ pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner
 	if (g == MAP_FAILED)
 		return -errno;
 	daemon_pid = getpid();
-	(void)jail_instance_id(); /* the same in guard and spawner */
+	jail_instance_begin(daemon_pid);
 	if (pipe2(tie, O_CLOEXEC) < 0) {
 		pid = -errno;
 	} else if (pipe2(tell, O_CLOEXEC) < 0) {

@@ -23,9 +23,6 @@ struct guarded {
  */
 pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner);
 
-/* Process id of who called guard_start(), also in the spawner. */
-pid_t guard_daemon(void);
-
 /* Either may be NULL. */
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir);
 

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vm/backend/qemu_argv.h"
-#include "vm/store/kind.h"
 #include "vm/base/util.h"
 
 #define NO_ID UINT32_MAX /* to the kernel: leave it as it is */
@@ -62,7 +60,7 @@ static bool version(const char field[ORDER_VERSION])
 
 static int machine(const struct order_machine *m, const struct order_limits *most)
 {
-	if (!name(m->name) || !version(m->version) || m->mode > QEMU_CLONE ||
+	if (!name(m->name) || !version(m->version) || m->mode > MACHINE_CLONE ||
 	    (m->flags & ~ORDER_MACHINE_ALL))
 		return -EBADMSG;
 	if (m->memory_mb < 1 || m->memory_mb > most->memory_mb || m->cpus < 1 ||
@@ -99,7 +97,7 @@ static int store(const struct order_store *s)
 {
 	if (!hash(s->key) || s->get > 1 || s->anew > 1)
 		return -EBADMSG;
-	return s->kind == STORE_SNAPSHOT || s->kind == STORE_LAYER ? 0 : -EPERM;
+	return s->kind < ORDER_NMADE ? 0 : -EPERM;
 }
 
 static int changes(const struct order_changes *c, const struct order_limits *most)
@@ -146,7 +144,7 @@ static int check(const struct order *o, const struct order_limits *most)
 
 static size_t machine_fds(const struct order_machine *m)
 {
-	return 7 + !!(m->flags & ORDER_PACKED) + (m->mode == QEMU_COLD ? 0 : 2) +
+	return 7 + !!(m->flags & ORDER_PACKED) + (m->mode == MACHINE_COLD ? 0 : 2) +
 	       !!(m->flags & ORDER_NETWORK);
 }
 

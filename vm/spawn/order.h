@@ -37,11 +37,19 @@ enum order_program {
 #define ORDER_MACHINE_ALL \
 	(ORDER_NETWORK | ORDER_KVM | ORDER_OWN_KERNEL | ORDER_PACKED) /* that it may have */
 
+/* Where a machine's memory is, and how it begins. */
+enum machine_mode {
+	MACHINE_COLD,   /* memory of its own; boots */
+	MACHINE_RECORD, /* memory in a file, written through; boots */
+	MACHINE_CLONE,  /* a private copy of that file; begins where the one was that it is from */
+	MACHINE_NMODES,
+};
+
 /* Descriptors: words, control, agent, console, kernel, initrd, root file system; then, where they
  * are: packages; memory and state, unless it boots and is forgotten; card. */
 struct order_machine {
 	char name[ORDER_NAME];
-	uint32_t mode; /* enum qemu_mode */
+	uint32_t mode; /* enum machine_mode */
 	uint32_t flags;
 	uint32_t memory_mb, cpus;
 	uint64_t tsc_khz;
@@ -75,9 +83,12 @@ struct order_filter {
 	uint32_t stream; /* frames come behind their length; else each is a packet */
 };
 
+/* What the daemon itself makes, and so may fetch and offer. */
+enum order_made { ORDER_SNAPSHOT, ORDER_LAYER, ORDER_NMADE };
+
 struct order_store {
 	char key[DIGEST_HEX];
-	uint32_t kind; /* enum store_kind, of what the daemon itself makes */
+	uint32_t kind; /* enum order_made */
 	uint32_t get, anew;
 	uint64_t limit, tsc_khz;
 };

@@ -7,7 +7,8 @@
 
 #include "policy.h"
 #include "vm/base/util.h"
-#include "vm/vm.h"
+#include "vm/base/config.h"
+#include "vm/base/spec.h"
 
 #define POLICY_PLACES_MAX 64u
 

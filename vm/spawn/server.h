@@ -4,7 +4,7 @@
 #define XSBX_VM_SPAWN_SERVER_H
 
 #include "guard.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/setup.h"
 #include "spawner.h"
 #include "wire.h"
 

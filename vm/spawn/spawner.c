@@ -20,6 +20,9 @@
 #include "vm/base/fdpass.h"
 #include "guard.h"
 #include "server.h"
+#include "vm/jail/cgroup.h"
+#include "vm/jail/cgroup_stat.h"
+#include "vm/jail/source.h"
 #include "wire.h"
 #include "vm/base/util.h"
 
@@ -261,7 +264,7 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struct jail_cell *cell,
 		       int *ret_kept, struct spawn_error *e)
 {
-	const int r = jail_await_word(status);
+	const int r = jail_source_await(status);
 	ssize_t n;
 
 	if (r < 0) {
@@ -534,7 +537,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 		_exit(1);
 	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
 	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
-	idmap_patience(s.patience_ms, s.sock);
+	jail_source_patience(s.patience_ms, s.sock);
 	guard_set(guarded, NULL, rules->runtime_dir);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);

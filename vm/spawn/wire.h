@@ -11,7 +11,6 @@
 #define SPAWN_MESSAGE_MAX 32768u /* bytes of one request */
 #define SPAWN_FDS_MAX	  16u
 #define SPAWN_NOTE_FDS	  (2 + CGROUP_STAT_NFILES)
-#define SPAWN_TARGET_MAX  32 /* descriptors get numbers below this in the child */
 #define SPAWN_STRINGS_MAX 256u
 
 enum spawn_op {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #include "vm/base/landlock.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/seccomp.h"
 #include "vm/base/util.h"
 
 /*

@@ -23,7 +23,7 @@
 
 #include "vm/base/landlock.h"
 #include "vm/confine.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/seccomp.h"
 #include "vm/base/remove.h"
 #include "vm/base/util.h"
 

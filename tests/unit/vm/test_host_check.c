@@ -259,7 +259,7 @@ static void layers(void **state)
 	assert_non_null(strstr(s.fix, "cache_dir"));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, host_bed_setup, host_bed_teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, host_fixture_setup, host_fixture_teardown)
 
 int main(void)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection to the outside: resolve, check, connect, and hand over. */
+#include "dial.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -7,9 +9,8 @@
 #include <sys/socket.h>
 
 #include "local.h"
-#include "server_internal.h"
-#include "vm/net/filter/address.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/address.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
 /*
@@ -17,8 +18,9 @@
  * -------------------
  * Addresses are checked after they are resolved and one by one before they are connected to, and the
  * connection is to that very address: there is no second lookup that could say otherwise. One that
- * is not public, or in an IPv6 network that this machine is in, is passed over, unless the daemon spares it. A public address can still be one of
- * this machine; that shows when the connection stands, because then both ends have it.
+ * is not public, or in an IPv6 network that this machine is in, is passed over, unless the daemon spares
+ * it. A public address can still be one of this machine; that shows when the connection stands, because then
+ * both ends have it.
  *
  * getaddrinfo() runs in libuv's threads. There are only so many, and all sandboxes share them, so
  * each has RESOLVING_EACH lookups at work at a time, and all of one user RESOLVING_USER, which leaves
@@ -37,13 +39,13 @@
 
 struct dial {
 	TAILQ_ENTRY(dial) link;
-	struct dial_server *server;
+	struct dials *dials;
 	uint32_t id, owner, user, address;
 	uint16_t port;
 	bool anywhere;
 	bool waiting, resolving, polling, over;
 	unsigned handles;
-	unsigned thread; /* index in the server's `threads`, while resolving */
+	unsigned thread; /* index in the dials' `threads`, while resolving */
 	uv_getaddrinfo_t lookup;
 	uv_timer_t timer;
 	uv_poll_t poll;
@@ -57,16 +59,17 @@ struct dial {
 };
 
 static void attempt(struct dial *d);
-static void resolve_next(struct dial_server *server);
+static void resolve_next(struct dials *dials);
 
 static void unref(struct dial *d)
 {
-	struct dial_server *server = d->server;
+	struct dials *dials = d->dials;
 
 	if (--d->handles)
 		return;
 	free(d);
-	dial_server_unref(server);
+	if (--dials->kept == 0)
+		dials->gone(dials);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -98,20 +101,18 @@ static void finish(struct dial *d)
 	if (d->over)
 		return;
 	d->over = true;
-	TAILQ_REMOVE(&d->server->dials, d, link);
-	d->server->ndials--;
+	TAILQ_REMOVE(&d->dials->list, d, link);
+	d->dials->n--;
 	if (d->resolving)
 		uv_cancel((uv_req_t *)&d->lookup);
 	stop_poll(d);
 	uv_close((uv_handle_t *)&d->timer, on_timer_closed);
 }
 
-/* Tells the daemon. Takes over @fd, if it is not -1. */
+/* @fd becomes whose it is answered to. */
 static void answer(struct dial *d, unsigned reason, int fd)
 {
-	const struct dial_done msg = {{DIAL_DONE, d->id}, (int32_t)reason, 0, 0};
-
-	(void)packets_send(&d->server->packets, &msg, sizeof(msg), NULL, 0, fd);
+	d->dials->answer(d->dials, d->id, reason, fd);
 	finish(d);
 }
 
@@ -130,7 +131,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct dial *d = container_of(timer, struct dial, timer);
 
-	if (uv_now(d->server->loop) - d->begun >= TOTAL_MS || !d->polling)
+	if (uv_now(d->dials->loop) - d->begun >= TOTAL_MS || !d->polling)
 		answer(d, d->naddresses ? NET_UNREACHABLE : NET_UNRESOLVED, -1);
 	else
 		stop_poll(d); /* and try the next one */
@@ -189,7 +190,7 @@ static int try_address(struct dial *d, union dial_address *to)
 	setsockopt(d->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	r = connect(d->fd, &to->sa, len) < 0 && errno != EINPROGRESS ? -errno : 0;
 	if (r == 0)
-		r = uv_poll_init(d->server->loop, &d->poll, d->fd);
+		r = uv_poll_init(d->dials->loop, &d->poll, d->fd);
 	if (r < 0) {
 		close(d->fd);
 		d->fd = -1;
@@ -205,7 +206,7 @@ static int try_address(struct dial *d, union dial_address *to)
 static void attempt(struct dial *d)
 {
 	while (d->next < d->naddresses) {
-		const uint64_t spent = uv_now(d->server->loop) - d->begun;
+		const uint64_t spent = uv_now(d->dials->loop) - d->begun;
 		const bool last = d->next + 1 == d->naddresses;
 		uint64_t ms = spent < TOTAL_MS ? TOTAL_MS - spent : 1;
 
@@ -240,11 +241,11 @@ static void use_addresses(struct dial *d)
 static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *res)
 {
 	struct dial *d = container_of(lookup, struct dial, lookup);
-	struct dial_server *server = d->server;
+	struct dials *dials = d->dials;
 
 	(void)status; /* without addresses it failed, for whatever reason */
 	d->resolving = false;
-	server->threads[d->thread].owner = 0;
+	dials->threads[d->thread].owner = 0;
 	for (struct addrinfo *ai = res; ai && d->naddresses < DIAL_ADDRESSES_MAX;
 	     ai = ai->ai_next) {
 		if (ai->ai_addrlen > sizeof(d->addresses[0]))
@@ -254,7 +255,7 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *r
 	uv_freeaddrinfo(res);
 	if (!d->over)
 		use_addresses(d);
-	resolve_next(server);
+	resolve_next(dials);
 	unref(d);
 }
 
@@ -263,15 +264,15 @@ static void resolve(struct dial *d, unsigned thread)
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
 
 	d->waiting = false;
-	if (uv_getaddrinfo(d->server->loop, &d->lookup, on_resolved, d->name, NULL, &hints) < 0) {
+	if (uv_getaddrinfo(d->dials->loop, &d->lookup, on_resolved, d->name, NULL, &hints) < 0) {
 		answer(d, NET_UNRESOLVED, -1);
 		return;
 	}
 	d->resolving = true;
 	d->handles++;
 	d->thread = thread;
-	d->server->threads[thread].owner = d->owner;
-	d->server->threads[thread].user = d->user;
+	d->dials->threads[thread].owner = d->owner;
+	d->dials->threads[thread].user = d->user;
 }
 
 /* Lookups that nobody waits for any more count: they keep their thread. */
@@ -279,26 +280,26 @@ static bool may_resolve(const struct dial *d)
 {
 	unsigned of_sandbox = 0, of_user = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(d->server->threads); i++) {
-		if (!d->server->threads[i].owner)
+	for (size_t i = 0; i < ARRAY_SIZE(d->dials->threads); i++) {
+		if (!d->dials->threads[i].owner)
 			continue;
-		of_sandbox += d->server->threads[i].owner == d->owner;
-		of_user += d->server->threads[i].user == d->user;
+		of_sandbox += d->dials->threads[i].owner == d->owner;
+		of_user += d->dials->threads[i].user == d->user;
 	}
 	return of_sandbox < RESOLVING_EACH && of_user < RESOLVING_USER;
 }
 
 /* Begins a lookup that waits, if there is one and room for it. */
-static void resolve_next(struct dial_server *server)
+static void resolve_next(struct dials *dials)
 {
 	unsigned thread = 0;
 	struct dial *d;
 
-	while (thread < ARRAY_SIZE(server->threads) && server->threads[thread].owner)
+	while (thread < ARRAY_SIZE(dials->threads) && dials->threads[thread].owner)
 		thread++;
-	if (thread == ARRAY_SIZE(server->threads))
+	if (thread == ARRAY_SIZE(dials->threads))
 		return;
-	TAILQ_FOREACH(d, &server->dials, link)
+	TAILQ_FOREACH(d, &dials->list, link)
 		if (d->waiting && may_resolve(d))
 			break;
 	if (d)
@@ -307,7 +308,7 @@ static void resolve_next(struct dial_server *server)
 
 static void find_addresses(struct dial *d)
 {
-	const struct dial_config *cfg = &d->server->cfg;
+	const struct dial_config *cfg = d->dials->cfg;
 	int n = -1;
 
 	if (d->address) {
@@ -322,30 +323,36 @@ static void find_addresses(struct dial *d)
 		use_addresses(d);
 	} else {
 		d->waiting = true;
-		resolve_next(d->server);
+		resolve_next(d->dials);
 	}
 }
 
-static unsigned dials_of(const struct dial_server *server, uint32_t user)
+static unsigned dials_of(const struct dials *dials, uint32_t user)
 {
 	const struct dial *d;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(d, &server->dials, link)
+	TAILQ_FOREACH(d, &dials->list, link)
 		n += d->user == user;
 	return n;
 }
 
-int dial_begin(struct dial_server *server, const struct dial_connect *msg, const uint32_t *spared,
-	       size_t nspared)
+void dials_init(struct dials *dials, uv_loop_t *loop)
+{
+	dials->loop = loop;
+	TAILQ_INIT(&dials->list);
+}
+
+int dials_begin(struct dials *dials, const struct dial_connect *msg, const uint32_t *spared,
+		size_t nspared)
 {
 	struct dial *d = NULL;
 
-	if (server->ndials < DIALS_MAX && dials_of(server, msg->user) < DIALS_USER)
+	if (dials->n < DIALS_MAX && dials_of(dials, msg->user) < DIALS_USER)
 		d = calloc(1, sizeof(*d) + nspared * sizeof(*spared));
 	if (!d)
 		return -ENOMEM;
-	d->server = server;
+	d->dials = dials;
 	d->id = msg->header.id;
 	d->owner = msg->owner;
 	d->user = msg->user;
@@ -353,34 +360,34 @@ int dial_begin(struct dial_server *server, const struct dial_connect *msg, const
 	d->port = msg->port;
 	d->anywhere = msg->anywhere != 0;
 	d->fd = -1;
-	d->begun = uv_now(server->loop);
+	d->begun = uv_now(dials->loop);
 	memcpy(d->name, msg->name, sizeof(d->name));
 	if (nspared)
 		memcpy(d->spared, spared, nspared * sizeof(*spared));
 	d->nspared = nspared;
-	uv_timer_init(server->loop, &d->timer);
+	uv_timer_init(dials->loop, &d->timer);
 	uv_timer_start(&d->timer, on_timer, TOTAL_MS, 0);
 	d->handles = 1;
-	server->handles++;
-	server->ndials++;
-	TAILQ_INSERT_TAIL(&server->dials, d, link);
+	dials->kept++;
+	dials->n++;
+	TAILQ_INSERT_TAIL(&dials->list, d, link);
 	find_addresses(d);
 	return 0;
 }
 
-void dial_cancel(struct dial_server *server, uint32_t id)
+void dials_cancel(struct dials *dials, uint32_t id)
 {
 	struct dial *d;
 
-	TAILQ_FOREACH(d, &server->dials, link)
+	TAILQ_FOREACH(d, &dials->list, link)
 		if (d->id == id)
 			break;
 	if (d)
 		finish(d);
 }
 
-void dial_end_all(struct dial_server *server)
+void dials_cancel_all(struct dials *dials)
 {
-	while (!TAILQ_EMPTY(&server->dials))
-		finish(TAILQ_FIRST(&server->dials));
+	while (!TAILQ_EMPTY(&dials->list))
+		finish(TAILQ_FIRST(&dials->list));
 }

@@ -9,7 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "server_internal.h"
+#include "dial.h"
+#include "server.h"
 
 /*
  * Theory of operation

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "vm/net/filter/allow.h"
+#include "vm/base/allow.h"
 
 /*
  * One message is one packet of a SOCK_SEQPACKET socket pair. Both ends are built from the same source

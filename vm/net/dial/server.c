@@ -8,9 +8,18 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server_internal.h"
-#include "vm/net/filter/reason.h"
+#include "dial.h"
+#include "vm/base/packets.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
+
+/* Freed when it is not `open` any more and its dials are gone. */
+struct dial_server {
+	struct dial_config cfg;
+	struct packets packets;
+	struct dials dials;
+	bool open; /* to the end of the handle of the socket */
+};
 
 static void answer(struct dial_server *server, uint32_t id, int32_t result, uint16_t port, int fd)
 {
@@ -49,6 +58,11 @@ static void serve_port(struct dial_server *server, const struct dial_listen *msg
 	answer(server, msg->header.id, fd < 0 ? fd : 0, port, fd);
 }
 
+static void on_answer(struct dials *dials, uint32_t id, unsigned reason, int fd)
+{
+	answer(container_of(dials, struct dial_server, dials), id, (int32_t)reason, 0, fd);
+}
+
 static bool is_sane(const struct dial_connect *msg)
 {
 	return msg->port != 0 && msg->owner != 0 && memchr(msg->name, '\0', sizeof(msg->name));
@@ -66,8 +80,8 @@ static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 		if (len < sizeof(*connect) || (len - sizeof(*connect)) % sizeof(uint32_t) ||
 		    !is_sane(connect))
 			return -EPROTO;
-		if (dial_begin(server, connect, (const uint32_t *)(connect + 1),
-			       (len - sizeof(*connect)) / sizeof(uint32_t)) < 0)
+		if (dials_begin(&server->dials, connect, (const uint32_t *)(connect + 1),
+				(len - sizeof(*connect)) / sizeof(uint32_t)) < 0)
 			answer(server, h->id, NET_BUSY, 0, -1);
 		return 0;
 	case DIAL_LISTEN:
@@ -78,7 +92,7 @@ static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 	case DIAL_CANCEL:
 		if (len != sizeof(*h))
 			return -EPROTO;
-		dial_cancel(server, h->id);
+		dials_cancel(&server->dials, h->id);
 		return 0;
 	default: return -EPROTO;
 	}
@@ -91,15 +105,23 @@ static void on_ended(struct packets *p, int err)
 	server->cfg.ended(server->cfg.data, err);
 }
 
-void dial_server_unref(struct dial_server *server)
+static void free_when_over(struct dial_server *server)
 {
-	if (--server->handles == 0)
+	if (!server->open && !server->dials.kept)
 		free(server);
+}
+
+static void on_dials_gone(struct dials *dials)
+{
+	free_when_over(container_of(dials, struct dial_server, dials));
 }
 
 static void on_closed(struct packets *p)
 {
-	dial_server_unref(container_of(p, struct dial_server, packets));
+	struct dial_server *server = container_of(p, struct dial_server, packets);
+
+	server->open = false;
+	free_when_over(server);
 }
 
 int dial_server_new(uv_loop_t *loop, int sock, const struct dial_config *cfg,
@@ -110,13 +132,15 @@ int dial_server_new(uv_loop_t *loop, int sock, const struct dial_config *cfg,
 
 	if (!server)
 		return -ENOMEM;
-	server->loop = loop;
 	server->cfg = *cfg;
 	server->packets.packet = on_packet;
 	server->packets.ended = on_ended;
 	server->packets.closed = on_closed;
-	server->handles = 1;
-	TAILQ_INIT(&server->dials);
+	server->open = true;
+	server->dials.cfg = &server->cfg;
+	server->dials.answer = on_answer;
+	server->dials.gone = on_dials_gone;
+	dials_init(&server->dials, loop);
 	r = packets_open(&server->packets, loop, sock);
 	if (r < 0) {
 		free(server);
@@ -128,6 +152,6 @@ int dial_server_new(uv_loop_t *loop, int sock, const struct dial_config *cfg,
 
 void dial_server_close(struct dial_server *server)
 {
-	dial_end_all(server);
+	dials_cancel_all(&server->dials);
 	packets_close(&server->packets);
 }

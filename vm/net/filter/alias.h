@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "allow.h"
+#include "vm/base/allow.h"
 
 #define ALIAS_MAX  2048
 #define ALIAS_TTL  60	      /* seconds for which the guest may remember one */

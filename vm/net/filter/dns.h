@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "allow.h"
+#include "vm/base/allow.h"
 
 #define DNS_PORT	53
 #define DNS_HEADER	12

@@ -11,7 +11,7 @@
 
 #include "guard.h"
 #include "net.h"
-#include "reason.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/buf.h"
 #include "vm/base/util.h"
 

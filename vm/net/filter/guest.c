@@ -8,10 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "dns.h"
 #include "frame.h"
 #include "net.h"
-#include "reason.h"
+#include "vm/base/guest_net.h"
+#include "vm/base/net_reason.h"
 #include "stack.h"
 
 /*
@@ -73,7 +75,7 @@ static const char *address_text(uint32_t address, char ret[static INET_ADDRSTRLE
 static void listen_first(struct net *net)
 {
 	if (net->failure == 0)
-		net->failure = net_listen(net);
+		net->failure = control_listen(net);
 }
 
 /* The first packet of a connection. Return: may it go on to the stack? */

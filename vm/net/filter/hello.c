@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "allow.h"
-#include "reason.h"
+#include "vm/base/allow.h"
+#include "vm/base/net_reason.h"
 
 /*
  * Theory of operation

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "allow.h"
-#include "reason.h"
+#include "vm/base/allow.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
 /*

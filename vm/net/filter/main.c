@@ -12,9 +12,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "control.h"
+#include "forward.h"
 #include "net.h"
 #include "stack.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/guest_net.h"
 #include "vm/base/util.h"
 
 /*
@@ -217,7 +220,7 @@ static int turn(struct net *net)
 	card = pollset_add(
 		&net->set, net->nic.fd,
 		(short)((full ? 0 : POLLIN) | (net->nic.out_at < net->nic.out.len ? POLLOUT : 0)));
-	net_prepare_forwards(net, &timeout_ms);
+	forward_prepare(net, &timeout_ms);
 	flow_prepare(net, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */
 	if (!full)
@@ -228,7 +231,7 @@ static int turn(struct net *net)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	net->now = ts.tv_sec;
 	if (pollset_events(&net->set, control))
-		r = net_listen(net);
+		r = control_listen(net);
 	if (r == 0 && (pollset_events(&net->set, card) & POLLIN))
 		r = nic_read(&net->nic, guest_input, net);
 	else if (r == 0 && (pollset_events(&net->set, card) & (POLLHUP | POLLERR)))
@@ -239,7 +242,7 @@ static int turn(struct net *net)
 		return r;
 	if (!full)
 		stack_run(net->stack, &net->set, n < 0);
-	net_run_forwards(net);
+	forward_run(net);
 	flow_run(net);
 	return nic_flush(&net->nic);
 }

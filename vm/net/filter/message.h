@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "allow.h"
+#include "vm/base/allow.h"
 
 /*
  * One message is one packet of a SOCK_SEQPACKET socket pair: a header, and what follows it by type.
@@ -40,13 +40,6 @@ enum net_type {
 
 #define NET_FORWARDS_MAX 10
 #define NET_MESSAGE_MAX	 (sizeof(struct net_header) + ALLOW_TEXT_MAX)
-
-/* The network that the guest sees. Its name server is the gateway. */
-#define NET_GATEWAY	 0xc6120001 /* 198.18.0.1 */
-#define NET_GUEST	 0xc6120002 /* 198.18.0.2 */
-#define NET_PREFIX	 30
-#define NET_MTU_MAX	 65520
-#define NET_MTU_DEFAULT	 16000
 
 struct net_header {
 	uint32_t type, id;

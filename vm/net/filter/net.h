@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "alias.h"
-#include "allow.h"
+#include "vm/base/allow.h"
 #include "denied.h"
 #include "flow.h"
 #include "guest.h"
@@ -64,12 +64,5 @@ void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port)
 
 /* Sends a message to the daemon. Return: 0 or -errno. */
 int net_tell(struct net *net, const void *msg, size_t len);
-
-/* Reads what the daemon sent. Return: 0; -EPIPE if it has gone; -EPROTO; -errno. */
-int net_listen(struct net *net);
-
-/* The forwarded ports, around poll(). */
-void net_prepare_forwards(struct net *net, int *timeout_ms);
-void net_run_forwards(struct net *net);
 
 #endif

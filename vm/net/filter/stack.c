@@ -13,6 +13,7 @@
 
 #include "message.h"
 #include "pollset.h"
+#include "vm/base/guest_net.h"
 #include "vm/base/util.h"
 
 /*

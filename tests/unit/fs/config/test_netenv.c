@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is passed in of the host's network: certificates, proxies, and what that opens. */
-/* modules: fs/netenv.c fs/config/network.c vm/base/problem.c vm/net/allow_check.c vm/net/filter/allow.c vm/net/filter/address.c */
+/* modules: fs/netenv.c fs/config/network.c vm/base/problem.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* modules: vm/base/buf.c vm/base/log.c */
 #include <errno.h>
 #include <setjmp.h>

@@ -97,7 +97,7 @@ static void on_saved(void *data, const char *error)
 
 static const struct backend_events events = {on_none, on_none, on_console, on_down, on_destroyed};
 
-static void begin(enum backend_mode mode)
+static void begin(enum machine_mode mode)
 {
 	struct backend_spec spec = {
 		.name = "test", .image = "raw", .memory_mb = 64, .cpus = 1, .mode = mode};
@@ -149,7 +149,7 @@ static void cloned(void **unused)
 {
 	(void)unused;
 	for (int known = 0; known < 2; known++) {
-		begin(BACKEND_CLONE);
+		begin(MACHINE_CLONE);
 		killed(known);
 		end();
 	}
@@ -159,7 +159,7 @@ static void recorded(void **unused)
 {
 	(void)unused;
 	for (int known = 0; known < 2; known++) {
-		begin(BACKEND_RECORD);
+		begin(MACHINE_RECORD);
 		assert_int_equal(backend_qemu.save(machine, on_saved), 0);
 		killed(known);
 		end();
@@ -174,7 +174,7 @@ static void refused(void **unused)
 		"{\"error\": {\"desc\": \"no such format\"}, \"id\": 3}\n";
 
 	(void)unused;
-	begin(BACKEND_CLONE);
+	begin(MACHINE_CLONE);
 	assert_int_equal(write(control, text, strlen(text)), strlen(text));
 	uv_run(&loop, UV_RUN_NOWAIT);
 	assert_int_equal(ndown, 1);

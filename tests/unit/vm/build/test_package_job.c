@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "vm/build/package_internal.h"
-#include "vm/vm_internal.h"
 
 #define USERS 16u
 #define OLD   600000u
@@ -20,77 +19,68 @@
 enum { ALICE = 1, BOB, CAROL };
 
 static uv_loop_t loop;
-static struct vm vm;
-static struct sandbox users[USERS];
+static struct context ctx;
+static struct package_jobs jobs;
+static struct wait users[USERS];
 static unsigned nusers;
-static struct installer *const in = &vm.installer;
+static struct package_jobs *const in = &jobs;
 
 static int setup(void **state)
 {
 	(void)state;
-	memset(&vm, 0, sizeof(vm));
+	memset(&ctx, 0, sizeof(ctx));
+	memset(&jobs, 0, sizeof(jobs));
 	memset(users, 0, sizeof(users));
 	nusers = 0;
 	assert_int_equal(uv_loop_init(&loop), 0);
-	vm.ctx.loop = &loop;
-	TAILQ_INIT(&vm.sandboxes);
-	TAILQ_INIT(&vm.ctx.deferred);
+	ctx.loop = &loop;
 	TAILQ_INIT(&in->installs);
-	TAILQ_INIT(&in->waiters);
-	in->vm = &vm;
-	context_start(&vm.ctx);
+	TAILQ_INIT(&in->waits);
+	in->ctx = &ctx;
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct install *job;
+	struct package_job *job;
 
 	(void)state;
 	while ((job = TAILQ_FIRST(&in->installs)))
-		install_forget(in, job);
-	uv_close((uv_handle_t *)&vm.ctx.idle, NULL);
-	for (unsigned i = 0; i < nusers; i++)
-		uv_close((uv_handle_t *)&users[i].deadline, NULL);
-	uv_run(&loop, UV_RUN_DEFAULT);
+		package_job_forget(in, job);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	return 0;
 }
 
-static struct install *job_of(const char *name)
+static struct package_job *job_of(const char *name)
 {
 	const struct layer_need need = {.packages = name, .language = "python"};
-	struct install *job = install_find(in, name);
+	struct package_job *job = package_job_find(in, name);
 
 	if (!job) {
 		char key[DIGEST_HEX] = "";
 
 		snprintf(key, sizeof(key), "%s", name);
-		job = install_new(in, key, &need);
+		job = package_job_new(in, key, &need);
 	}
 	assert_non_null(job);
 	return job;
 }
 
 /* A user's sandbox waits for packages. */
-static struct sandbox *want(uid_t owner, const char *name)
+static struct wait *want(uid_t owner, const char *name)
 {
-	struct sandbox *s = &users[nusers++];
+	struct wait *w = &users[nusers++];
 
 	assert_true(nusers <= USERS);
-	s->vm = &vm;
-	s->state = SANDBOX_WAITING;
-	s->ticket.owner = owner;
-	uv_timer_init(&loop, &s->deadline);
-	installer_wait(in, s, job_of(name));
-	return s;
+	*w = (struct wait){.owner = owner};
+	wait_for(w, &in->waits, job_of(name));
+	return w;
 }
 
 /* The next one is this one, and is made. */
 static void next(const char *name)
 {
-	struct install *job = install_choose(in);
-	struct sandbox *s, *following;
+	struct package_job *job = package_job_choose(in);
 
 	if (!name) {
 		assert_null(job);
@@ -98,14 +88,12 @@ static void next(const char *name)
 	}
 	assert_non_null(job);
 	assert_string_equal(job->key, name);
-	job->step = INSTALL_RUN;
-	for (s = TAILQ_FIRST(&in->waiters); s; s = following) {
-		following = TAILQ_NEXT(s, template_link);
-		if (install_waits(s, job))
-			installer_leave(in, s);
-	}
-	assert_ptr_equal(install_find(in, name), job);
-	install_forget(in, job);
+	job->step = PACKAGE_RUN;
+	for (unsigned i = 0; i < nusers; i++)
+		if (users[i].on == job)
+			package_jobs_unwait(in, &users[i]);
+	assert_ptr_equal(package_job_find(in, name), job);
+	package_job_forget(in, job);
 }
 
 static void in_turn(void **state)
@@ -136,7 +124,7 @@ static void in_turn(void **state)
 /* Templates are a user like any other, and so is who asks. */
 static void not_only_sessions(void **state)
 {
-	struct install_ask ask = {.owner = BOB};
+	struct package_ask ask = {.owner = BOB};
 
 	(void)state;
 	job_of("t1")->prepared = true;
@@ -158,53 +146,47 @@ static void many_users(void **state)
 	char name[16];
 
 	(void)state;
-	for (unsigned i = 0; i < 2 * INSTALL_TURNS; i++) {
+	for (unsigned i = 0; i < 2 * PACKAGE_TURNS; i++) {
 		snprintf(name, sizeof(name), "x%u", i);
 		nusers = 0;
-		memset(&users[0], 0, sizeof(users[0]));
 		want(100 + i, name);
 		next(name);
-		uv_close((uv_handle_t *)&users[0].deadline, NULL);
-		uv_idle_stop(&vm.ctx.idle);
-		TAILQ_INIT(&vm.ctx.deferred);
-		uv_run(&loop, UV_RUN_DEFAULT);
-		nusers = 0;
 	}
-	assert_int_equal(in->nserved, INSTALL_TURNS);
-	assert_int_equal(in->served[0], 100 + 2 * INSTALL_TURNS - 1);
-	assert_int_equal(in->served[INSTALL_TURNS - 1], 100 + INSTALL_TURNS);
-	want(100 + INSTALL_TURNS, "known");
+	assert_int_equal(in->nserved, PACKAGE_TURNS);
+	assert_int_equal(in->served[0], 100 + 2 * PACKAGE_TURNS - 1);
+	assert_int_equal(in->served[PACKAGE_TURNS - 1], 100 + PACKAGE_TURNS);
+	want(100 + PACKAGE_TURNS, "known");
 	want(100, "unknown");
 	next("unknown");
 	next("known");
-	assert_int_equal(in->nserved, INSTALL_TURNS);
+	assert_int_equal(in->nserved, PACKAGE_TURNS);
 }
 
 /* What nobody waits for is not made, unless it has begun or a template is to have it. */
 static void unwanted(void **state)
 {
-	struct install_ask ask = {.owner = BOB};
-	struct sandbox *first = want(ALICE, "a1"), *second = want(BOB, "a1");
+	struct package_ask ask = {.owner = BOB};
+	struct wait *first = want(ALICE, "a1"), *second = want(BOB, "a1");
 
 	(void)state;
-	installer_leave(in, first);
-	assert_non_null(install_find(in, "a1"));
-	installer_leave(in, first); /* no more than once */
-	installer_leave(in, second);
-	assert_null(install_find(in, "a1"));
+	package_jobs_unwait(in, first);
+	assert_non_null(package_job_find(in, "a1"));
+	package_jobs_unwait(in, first); /* no more than once */
+	package_jobs_unwait(in, second);
+	assert_null(package_job_find(in, "a1"));
 	next(NULL);
 	first = want(ALICE, "t1");
-	install_find(in, "t1")->prepared = true;
-	installer_leave(in, first);
-	assert_non_null(install_find(in, "t1"));
+	package_job_find(in, "t1")->prepared = true;
+	package_jobs_unwait(in, first);
+	assert_non_null(package_job_find(in, "t1"));
 	first = want(ALICE, "ask");
-	install_find(in, "ask")->ask = &ask;
-	installer_leave(in, first);
-	assert_non_null(install_find(in, "ask"));
+	package_job_find(in, "ask")->ask = &ask;
+	package_jobs_unwait(in, first);
+	assert_non_null(package_job_find(in, "ask"));
 	first = want(ALICE, "begun");
-	install_find(in, "begun")->step = INSTALL_RUN;
-	installer_leave(in, first);
-	assert_non_null(install_find(in, "begun"));
+	package_job_find(in, "begun")->step = PACKAGE_RUN;
+	package_jobs_unwait(in, first);
+	assert_non_null(package_job_find(in, "begun"));
 }
 
 /* A failure is known for a while, and not for good. */
@@ -216,23 +198,23 @@ static void failures(void **state)
 					.packages = "x==1",
 					.source = ""};
 	const uint64_t now = uv_now(&loop);
-	struct install *job = job_of("old");
+	struct package_job *job = job_of("old");
 	struct problem p;
 
 	(void)state;
-	job->step = INSTALL_FAILED;
+	job->step = PACKAGE_FAILED;
 	job->ended_at = now - OLD;
 	job = job_of("new");
-	job->step = INSTALL_FAILED;
+	job->step = PACKAGE_FAILED;
 	job->ended_at = now - OLD + 1;
 	job = job_of("waits");
 	job->prepared = true;
 	job->ended_at = now - OLD;
 	/* There is nothing that it could be installed with. */
-	assert_int_equal(installer_ask(in, &need, NULL, &p), -ENOENT);
-	assert_null(install_find(in, "old"));
-	assert_non_null(install_find(in, "new"));
-	assert_non_null(install_find(in, "waits"));
+	assert_int_equal(package_jobs_ask(in, &need, NULL, &p), -ENOENT);
+	assert_null(package_job_find(in, "old"));
+	assert_non_null(package_job_find(in, "new"));
+	assert_non_null(package_job_find(in, "waits"));
 }
 
 int main(void)

@@ -19,8 +19,8 @@ static int64_t correction(uint64_t late, uint64_t read_after, int64_t off, bool 
 {
 	int64_t delta;
 
-	assert_true(wallclock_verdict(now, now + read_after - (uint64_t)off, now + late, &delta) ==
-		    precise);
+	assert_true(guest_clock_verdict(now, now + read_after - (uint64_t)off, now + late,
+					&delta) == precise);
 	return delta;
 }
 
@@ -61,13 +61,13 @@ static void test_strange(void **state)
 
 	(void)state;
 	/* The host's clock was set back in between. */
-	assert_false(wallclock_verdict(now, now, now - 5 * MS, &delta));
+	assert_false(guest_clock_verdict(now, now, now - 5 * MS, &delta));
 	assert_int_equal(delta, 0);
 	/* A guest can say what it likes. */
-	wallclock_verdict(now, 0, now, &delta);
-	wallclock_verdict(now, UINT64_MAX, now + 1, &delta);
-	wallclock_verdict(now, now + (UINT64_MAX >> 1), now + 1, &delta);
-	wallclock_verdict(now, now + (UINT64_MAX >> 1) + 1, now + 2, &delta);
+	guest_clock_verdict(now, 0, now, &delta);
+	guest_clock_verdict(now, UINT64_MAX, now + 1, &delta);
+	guest_clock_verdict(now, now + (UINT64_MAX >> 1), now + 1, &delta);
+	guest_clock_verdict(now, now + (UINT64_MAX >> 1) + 1, now + 2, &delta);
 }
 
 int main(void)

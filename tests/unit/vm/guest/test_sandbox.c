@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/sandbox_fixture.h"
+#include "vm/guest/internal.h"
 
 /* ---- the way up ---- */
 
@@ -186,7 +187,7 @@ static void limits_reached(void **state)
 
 	(void)state;
 	open_ready(&seen[0], 0);
-	seen[0].s->limits.processes = 10;
+	seen[0].s->guest->spec.limits.processes = 10;
 	run_one(&seen[0], 1);
 	fake_free(fake_expect(PROTO_RUN));
 	send_usage(7, 10);
@@ -394,7 +395,7 @@ static void silent_agent(void **state)
 	run.timeout_ms = 1;
 	assert_int_equal(call_run(&seen[0], &run), 0);
 	until(&seen[0], SANDBOX_RUNNING);
-	sandbox_deadline(seen[0].s, 20); /* instead of its time and more */
+	guest_deadline(seen[0].s->guest, 20); /* instead of its time and more */
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].result.outcome, VM_TIMEOUT);
 	assert_int_equal(seen[0].result.status, 124);

@@ -16,7 +16,7 @@
 
 static int setup(void **state)
 {
-	if (host_bed_setup(state) < 0)
+	if (host_fixture_setup(state) < 0)
 		return -1;
 	put("/proc/meminfo", "MemTotal:        8388608 kB\nMemFree:          100000 kB\n"
 			     "MemAvailable:    4194304 kB\nSwapTotal: 0 kB\n");
@@ -276,12 +276,12 @@ int main(void)
 		cmocka_unit_test(meminfo),
 		cmocka_unit_test(pressure),
 		cmocka_unit_test(limit),
-		cmocka_unit_test_setup_teardown(plain, setup, host_bed_teardown),
-		cmocka_unit_test_setup_teardown(nonsense, setup, host_bed_teardown),
-		cmocka_unit_test_setup_teardown(unified, setup, host_bed_teardown),
-		cmocka_unit_test_setup_teardown(first_generation, setup, host_bed_teardown),
-		cmocka_unit_test_setup_teardown(processors, setup, host_bed_teardown),
-		cmocka_unit_test_setup_teardown(demand, setup, host_bed_teardown),
+		cmocka_unit_test_setup_teardown(plain, setup, host_fixture_teardown),
+		cmocka_unit_test_setup_teardown(nonsense, setup, host_fixture_teardown),
+		cmocka_unit_test_setup_teardown(unified, setup, host_fixture_teardown),
+		cmocka_unit_test_setup_teardown(first_generation, setup, host_fixture_teardown),
+		cmocka_unit_test_setup_teardown(processors, setup, host_fixture_teardown),
+		cmocka_unit_test_setup_teardown(demand, setup, host_fixture_teardown),
 		cmocka_unit_test(real),
 	};
 

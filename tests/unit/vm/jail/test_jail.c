@@ -17,7 +17,7 @@
 
 #include "tests/unit/fixture/jail_fixture.h"
 #include "tests/unit/fixture/spawner_fixture.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/cell.h"
 #include "vm/spawn/client.h"
 #include "vm/spawn/overlay_diff.h"
 #include "vm/base/util.h"
@@ -34,12 +34,12 @@ static void no_way_out(void **state)
 		{"/etc/passwd", O_PATH},
 		{"/etc/passwd", O_RDONLY}, /* by /proc/self/fd it can be opened for writing */
 	};
-	const struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	const struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 	int p[2];
 
 	(void)state;
-	if (!jail_bed_works())
+	if (!jail_fixture_works())
 		skip();
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		const int fd = open(bad[i].path, bad[i].flags | O_CLOEXEC);
@@ -47,37 +47,37 @@ static void no_way_out(void **state)
 		assert_true(fd >= 0);
 		assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 		close(p[1]);
-		jail_bed_start(&r, &spec, "/bin/sh", "true", fd);
+		jail_fixture_start(&r, &spec, "/bin/sh", "true", fd);
 		close(fd);
-		jail_bed_finish(&r, p[0]);
+		jail_fixture_finish(&r, p[0]);
 		assert_int_equal(r.failed, -EPERM);
 		assert_string_equal(r.step, "the spawner does not allow it");
 	}
-	jail_bed_run(&r, &spec, "echo a pipe can be given");
+	jail_fixture_run(&r, &spec, "echo a pipe can be given");
 	assert_string_equal(r.out, "a pipe can be given\n");
 }
 
 /* A device that the host does not have is missed by who opens it, and then known to be missing. */
 static void no_device(void **state)
 {
-	struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
-	if (!jail_bed_works())
+	if (!jail_fixture_works())
 		skip();
 	assert_int_equal(spec.mounts[7].kind, JAIL_DEV);
 	spec.mounts[7].source = "of-no-host";
-	jail_bed_run(&r, &spec, "test -c /dev/null && test -d /dev/pts && ls /dev/of-no-host");
+	jail_fixture_run(&r, &spec, "test -c /dev/null && test -d /dev/pts && ls /dev/of-no-host");
 	assert_int_equal(r.failed, 0);
 	assert_non_null(strstr(r.out, "No such file"));
 }
 
 /* Asks for what looks through changes, with @fd for their directory. */
-static void ask_for_changes(struct jail_bed_result *r, int fd)
+static void ask_for_changes(struct jail_fixture_result *r, int fd)
 {
 	static const char *const argv[] = {OVERLAY_LIST, NULL}, *const envp[] = {NULL};
-	const struct jail_spec spec = jail_bed_usual();
+	const struct jail_spec spec = jail_fixture_usual();
 	const struct free_job job = {.argv = argv,
 				     .envp = envp,
 				     .target = {{0, OVERLAY_UPPER_FD}},
@@ -89,7 +89,7 @@ static void ask_for_changes(struct jail_bed_result *r, int fd)
 	const struct spawn_spec request_spec = {request, (size_t)n, &fd, 1};
 
 	assert_true(fd >= 0);
-	jail_bed_ask(r, &request_spec);
+	jail_fixture_ask(r, &request_spec);
 	while (!r->over)
 		uv_run(&loop, UV_RUN_ONCE);
 }
@@ -103,7 +103,7 @@ static void only_changes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		struct jail_bed_result r;
+		struct jail_fixture_result r;
 
 		ask_for_changes(&r, fds[i]);
 		assert_int_equal(r.failed, -EPERM);
@@ -125,7 +125,7 @@ static uint32_t jail_id(void)
 static void not_host_memory(void **state)
 {
 	char dir[] = "/dev/shm/xsbx-test.XXXXXX";
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 	struct statfs fs;
 	int fd;
 
@@ -143,8 +143,8 @@ static void not_host_memory(void **state)
 /* The control: one of a jail's, which was kept. */
 static void kept_memory(void **state)
 {
-	struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r, changes;
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r, changes;
 	int p[2];
 
 	(void)state;
@@ -152,24 +152,24 @@ static void kept_memory(void **state)
 	spec.mounts[9].source = "mode=755,size=1m,nr_inodes=32,uid=1000";
 	spec.keep = "/tmp";
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-	jail_bed_start(&r, &spec, "/bin/sh", "sleep 1000", p[1]);
+	jail_fixture_start(&r, &spec, "/bin/sh", "sleep 1000", p[1]);
 	close(p[1]);
 	while (!r.started && !r.over)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(r.failed, 0);
 	ask_for_changes(&changes, r.child.kept);
 	child_kill(&r.child);
-	jail_bed_finish(&r, p[0]);
+	jail_fixture_finish(&r, p[0]);
 	assert_int_equal(changes.failed, 0);
 }
 
 static void works(void **state)
 {
-	const struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	const struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
-	jail_bed_run(
+	jail_fixture_run(
 		&r, &spec,
 		"set -e; echo hello | cat; echo x >/tmp/x; cat /tmp/x; mv /tmp/x /tmp/y; echo $$; "
 		"hostname; id -u; test -c /dev/null; test -d /empty/dir; head -1 /etc/passwd; "
@@ -204,20 +204,20 @@ static void attempts(void **state)
 		 "test -e /dev/mem -o -e /dev/fuse -o -e /dev/kmsg -o -e /dev/ptmx "
 		 "-a ! -L /dev/ptmx"},
 	};
-	const struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	const struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
-		jail_bed_run(&r, NULL, tries[i].script);
+		jail_fixture_run(&r, NULL, tries[i].script);
 		if (r.status != 0) {
 			print_message("not possible without a jail either: %s: %s\n", tries[i].what,
 				      r.out);
 			continue;
 		}
-		jail_bed_run(&r, &spec, tries[i].script);
+		jail_fixture_run(&r, &spec, tries[i].script);
 		if (r.failed || r.status == 0)
 			fail_msg("possible in a jail: %s (%s)", tries[i].what, r.step);
 	}
@@ -249,20 +249,20 @@ static void system_calls(void **state)
 		"t('netfilter', c.socket, 16, 3, 12)\n"
 		"t('personality', c.personality, 0x0040000)\n"
 		"t('bind-remount', c.mount, 0, b'/', 0, 0x1020, 0)\n";
-	const struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	const struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
 	if (access("/usr/bin/python3", X_OK) < 0 || geteuid() != 0)
 		skip();
-	jail_bed_run_with(&r, NULL, "/usr/bin/python3", probe);
+	jail_fixture_run_with(&r, NULL, "/usr/bin/python3", probe);
 	assert_non_null(strstr(r.out, "ptrace ok\n"));
 	assert_non_null(strstr(r.out, "unshare ok\n"));
 	assert_non_null(strstr(r.out, "packet ok\n"));
 	assert_non_null(strstr(r.out, "raw ok\n"));
 	assert_non_null(strstr(r.out, "netfilter ok\n"));
 	assert_non_null(strstr(r.out, "personality ok\n"));
-	jail_bed_run_with(&r, &spec, "/usr/bin/python3", probe);
+	jail_fixture_run_with(&r, &spec, "/usr/bin/python3", probe);
 	assert_string_equal(r.out, "ptrace EPERM\nunshare EPERM\nkeyctl EPERM\nio_uring EPERM\n"
 				   "userfaultfd EPERM\nfsopen ENOSYS\nclone3 ENOSYS\n"
 				   "unknown ENOSYS\npacket EAFNOSUPPORT\nvsock EAFNOSUPPORT\n"
@@ -272,18 +272,18 @@ static void system_calls(void **state)
 
 static void quotas(void **state)
 {
-	const struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	const struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
-	jail_bed_run(&r, &spec,
-		     "head -c 900000 /dev/zero >/tmp/a && echo fits; "
-		     "head -c 900000 /dev/zero >/tmp/b || echo full");
+	jail_fixture_run(&r, &spec,
+			 "head -c 900000 /dev/zero >/tmp/a && echo fits; "
+			 "head -c 900000 /dev/zero >/tmp/b || echo full");
 	assert_non_null(strstr(r.out, "fits\n"));
 	assert_non_null(strstr(r.out, "full\n"));
-	jail_bed_run(&r, &spec,
-		     "for i in 1 2 3 4 5 6 7 8; do : >/tmp/$i; done; echo few; "
-		     "for i in $(seq 64); do touch /tmp/f$i || { echo many; break; }; done");
+	jail_fixture_run(&r, &spec,
+			 "for i in 1 2 3 4 5 6 7 8; do : >/tmp/$i; done; echo few; "
+			 "for i in $(seq 64); do touch /tmp/f$i || { echo many; break; }; done");
 	assert_non_null(strstr(r.out, "few\n"));
 	assert_non_null(strstr(r.out, "many\n"));
 }
@@ -291,16 +291,16 @@ static void quotas(void **state)
 /* The kernel's own first process inside dies with the spawner's order, and all others with it. */
 static void all_die(void **state)
 {
-	const struct jail_spec spec = jail_bed_usual();
+	const struct jail_spec spec = jail_fixture_usual();
 	struct pollfd p;
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 	int pipes[2];
 	char byte;
 
 	(void)state;
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	jail_bed_start(&r, &spec, "/bin/sh",
-		       "for i in 1 2 3; do setsid sleep 1000 & done; echo up; wait", pipes[1]);
+	jail_fixture_start(&r, &spec, "/bin/sh",
+			   "for i in 1 2 3; do setsid sleep 1000 & done; echo up; wait", pipes[1]);
 	close(pipes[1]);
 	while (!r.started && !r.over)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -320,27 +320,27 @@ static void all_die(void **state)
 
 static void fails_closed(void **state)
 {
-	struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
 	spec.mounts[0].source = "/nonexistent/place";
-	jail_bed_run(&r, &spec, "true");
+	jail_fixture_run(&r, &spec, "true");
 	assert_int_equal(r.failed, -ENOENT);
 	assert_non_null(strstr(r.step, "opening /nonexistent/place"));
-	spec = jail_bed_usual();
+	spec = jail_fixture_usual();
 	spec.mounts[9].source = "mode=1777,size=1m,nonsense=1";
-	jail_bed_run(&r, &spec, "true");
+	jail_fixture_run(&r, &spec, "true");
 	assert_int_equal(r.failed, -EINVAL);
 	assert_non_null(strstr(r.step, "mounting /tmp"));
-	spec = jail_bed_usual();
+	spec = jail_fixture_usual();
 	spec.host_name =
 		"a-name-that-is-much-longer-than-sixty-four-characters-which-is-all-there-is";
-	jail_bed_run(&r, &spec, "true");
+	jail_fixture_run(&r, &spec, "true");
 	assert_int_equal(r.failed, -EINVAL);
 	assert_non_null(strstr(r.step, "host name"));
-	spec = jail_bed_usual();
-	jail_bed_run_with(&r, &spec, "/nonexistent", "");
+	spec = jail_fixture_usual();
+	jail_fixture_run_with(&r, &spec, "/nonexistent", "");
 	assert_int_equal(r.failed, -ENOENT);
 }
 
@@ -363,10 +363,10 @@ static const char *closed_device(void)
  * came with it. */
 static void device(void **state)
 {
-	struct jail_spec spec = jail_bed_usual();
+	struct jail_spec spec = jail_fixture_usual();
 	const char *name = closed_device();
 	char script[256];
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 
 	(void)state;
 	if (!name || !jail_has_private_ids()) {
@@ -377,22 +377,22 @@ static void device(void **state)
 	snprintf(script, sizeof(script),
 		 "exec 3<>/dev/%s && echo open; stat -c '%%a %%u' /dev/%s; ls /dev | tr '\\n' ' '",
 		 name, name);
-	jail_bed_run(&r, &spec, script);
+	jail_fixture_run(&r, &spec, script);
 	assert_int_equal(r.failed, 0);
 	assert_int_equal(strncmp(r.out, "open\n600 1000\n", 14), 0);
 	assert_null(strstr(r.out, "given"));
 	assert_null(strstr(r.out, "node"));
 	/* Without it, there is none. */
 	spec.mounts[7].source = NULL;
-	jail_bed_run(&r, &spec, script);
+	jail_fixture_run(&r, &spec, script);
 	assert_null(strstr(r.out, "open\n"));
 }
 
 static void report_is_true(void **state)
 {
-	struct jail_spec spec = jail_bed_usual();
+	struct jail_spec spec = jail_fixture_usual();
 	char words[128];
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 	int pipes[2];
 
 	(void)state;
@@ -400,7 +400,8 @@ static void report_is_true(void **state)
 	spec.pids = 20;
 	spec.cpu_percent = 50;
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	jail_bed_start(&r, &spec, "/bin/sh", "grep Cap /proc/self/status; sleep 1000", pipes[1]);
+	jail_fixture_start(&r, &spec, "/bin/sh", "grep Cap /proc/self/status; sleep 1000",
+			   pipes[1]);
 	close(pipes[1]);
 	while (!r.started && !r.over)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -414,24 +415,25 @@ static void report_is_true(void **state)
 	}
 	assert_int_equal(r.child.report.layer[JAIL_L_CAPS].value, 0);
 	child_kill(&r.child);
-	jail_bed_finish(&r, pipes[0]);
+	jail_fixture_finish(&r, pipes[0]);
 }
 
 /* The limits of control groups, where there are any. */
 static void group_limits(void **state)
 {
 	static const char bomb[] = "x = []\nwhile True: x.append(bytearray(1 << 20))";
-	struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
 	spec.memory = 64 << 20;
 	spec.pids = 12;
-	jail_bed_run(&r, &spec, "sleep 1");
+	jail_fixture_run(&r, &spec, "sleep 1");
 	if (r.child.report.layer[JAIL_L_PIDS].state == JAIL_HOLDS) {
-		jail_bed_run(&r, &spec,
-			     "for i in $(seq 9); do sleep 5 & done; echo some; sleep 5 & sleep 5 & "
-			     "sleep 5 & sleep 5 & sleep 5 & sleep 5 & echo all");
+		jail_fixture_run(
+			&r, &spec,
+			"for i in $(seq 9); do sleep 5 & done; echo some; sleep 5 & sleep 5 & "
+			"sleep 5 & sleep 5 & sleep 5 & sleep 5 & echo all");
 		assert_non_null(strstr(r.out, "some\n"));
 		assert_null(strstr(r.out, "all\n"));
 	} else {
@@ -439,7 +441,7 @@ static void group_limits(void **state)
 	}
 	if (r.child.report.layer[JAIL_L_MEMORY].state == JAIL_HOLDS &&
 	    access("/usr/bin/python3", X_OK) == 0) {
-		jail_bed_run_with(&r, &spec, "/usr/bin/python3", bomb);
+		jail_fixture_run_with(&r, &spec, "/usr/bin/python3", bomb);
 		assert_true(WIFSIGNALED(r.status));
 		assert_int_equal(WTERMSIG(r.status), SIGKILL);
 	} else {
@@ -450,16 +452,16 @@ static void group_limits(void **state)
 /* QEMU's and the helper's filters are subsets. */
 static void other_uses(void **state)
 {
-	struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
 	spec.use = JAIL_QEMU;
-	jail_bed_run(&r, &spec, "echo alone; (echo child) || echo no; /bin/true || echo none");
+	jail_fixture_run(&r, &spec, "echo alone; (echo child) || echo no; /bin/true || echo none");
 	assert_non_null(strstr(r.out, "alone\n"));
 	assert_null(strstr(r.out, "child\n"));
 	spec.use = JAIL_NET;
-	jail_bed_run(&r, &spec, "echo alone; (echo child) || echo no");
+	jail_fixture_run(&r, &spec, "echo alone; (echo child) || echo no");
 	assert_non_null(strstr(r.out, "alone\n"));
 	assert_null(strstr(r.out, "child\n"));
 }
@@ -467,33 +469,39 @@ static void other_uses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(works, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(no_way_out, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(only_changes, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(not_host_memory, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(kept_memory, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(no_device, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(attempts, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(system_calls, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(quotas, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(all_die, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(fails_closed, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(device, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(report_is_true, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(group_limits, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(other_uses, spawner_bed_setup,
-						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(works, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(no_way_out, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(only_changes, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(not_host_memory, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(kept_memory, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(no_device, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(attempts, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(system_calls, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(quotas, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(all_die, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(fails_closed, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(device, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(report_is_true, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(group_limits, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(other_uses, spawner_fixture_setup,
+						spawner_fixture_teardown),
 	};
 
-	if (!jail_bed_possible())
+	if (!jail_fixture_possible())
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

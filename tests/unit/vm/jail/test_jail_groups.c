@@ -16,14 +16,15 @@
 
 #include "tests/unit/fixture/jail_fixture.h"
 #include "tests/unit/fixture/spawner_fixture.h"
-#include "vm/jail/internal.h"
+#include "vm/jail/cell.h"
+#include "vm/jail/cgroup.h"
 #include "vm/base/util.h"
 
 #define LIMIT (32u << 20)
 
 static struct jail_spec limited(void)
 {
-	struct jail_spec spec = jail_bed_usual();
+	struct jail_spec spec = jail_fixture_usual();
 
 	spec.memory = LIMIT;
 	spec.pids = 20;
@@ -31,17 +32,17 @@ static struct jail_spec limited(void)
 	return spec;
 }
 
-static bool holds(const struct jail_bed_result *r, enum jail_layer layer)
+static bool holds(const struct jail_fixture_result *r, enum jail_layer layer)
 {
 	return r->child.report.layer[layer].state == JAIL_HOLDS;
 }
 
 /* One that runs with all limits that there are. */
-static void run_limited(struct jail_bed_result *r)
+static void run_limited(struct jail_fixture_result *r)
 {
 	const struct jail_spec spec = limited();
 
-	jail_bed_run(r, &spec, "true");
+	jail_fixture_run(r, &spec, "true");
 }
 
 /* What is looked for, and what was found. */
@@ -132,7 +133,7 @@ static pid_t occupy(const char *dir)
 static void all_or_nothing(void **state)
 {
 	char group[PATH_MAX], cell[PATH_MAX + 8];
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 	pid_t pid = 0;
 
 	(void)state;
@@ -166,7 +167,7 @@ static void taken_away(void **state)
 {
 	static const char *const files[] = {"pids.max", "memory.limit_in_bytes", "cpu.shares",
 					    "cgroup.procs"};
-	struct jail_bed_result before, r;
+	struct jail_fixture_result before, r;
 	char group[PATH_MAX];
 	bool gone = false;
 
@@ -191,7 +192,7 @@ static void taken_away(void **state)
 /* What the daemon itself may use is less than what it gives to one: that is no error. */
 static void less_above(void **state)
 {
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 	char group[PATH_MAX];
 
 	(void)state;
@@ -213,15 +214,15 @@ static void less_above(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(all_or_nothing, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(taken_away, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(less_above, spawner_bed_setup,
-						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(all_or_nothing, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(taken_away, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(less_above, spawner_fixture_setup,
+						spawner_fixture_teardown),
 	};
 
-	if (!jail_bed_possible())
+	if (!jail_fixture_possible())
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static int setup(void **state)
 {
 	const struct spawner_rules rules = {.job = free_rules.job, .patience_ms = PATIENCE_MS};
 
-	spawner_bed_start(&rules);
+	spawner_fixture_start(&rules);
 	*state = mount_silent() ? &silent : NULL;
 	if (!*state)
 		return 0;
@@ -105,65 +105,65 @@ static int teardown(void **state)
 		unmount_silent();
 		uv_close((uv_handle_t *)&silent.poll, NULL);
 	}
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 	if (*state)
 		close(silent.fd);
 	return 0;
 }
 
 /* A jail that shows a path on it. */
-static void ask(struct jail_bed_result *r, const char *path, uint32_t kind, uint32_t flags)
+static void ask(struct jail_fixture_result *r, const char *path, uint32_t kind, uint32_t flags)
 {
 	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	struct jail_spec spec = jail_bed_usual();
+	struct jail_spec spec = jail_fixture_usual();
 
 	snprintf(silent.path, sizeof(silent.path), "%s%s", silent.dir, path);
 	spec.mounts[spec.nmounts++] = (struct jail_mount){kind, flags, silent.path, "/data"};
-	jail_bed_start(r, &spec, "/bin/sh", "true", null);
+	jail_fixture_start(r, &spec, "/bin/sh", "true", null);
 }
 
 static void others_start(void)
 {
-	const struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	const struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
-	jail_bed_run(&r, &spec, "echo fine");
+	jail_fixture_run(&r, &spec, "echo fine");
 	assert_string_equal(r.out, "fine\n");
 }
 
 /* The child sleeps and can't be killed: it is given up, and is reaped when it comes to its end. */
 static void path_below(void **state)
 {
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 
 	if (!*state)
 		skip();
 	ask(&r, below, JAIL_RO, 0);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ETIMEDOUT);
 	assert_non_null(strstr(r.step, "opening what it shows of the host"));
 	assert_true(silent.asked > 0);
-	assert_true(spawner_bed_has_children());
+	assert_true(spawner_fixture_has_children());
 	others_start();
-	assert_true(spawner_bed_has_children());
+	assert_true(spawner_fixture_has_children());
 	unmount_silent();
-	spawner_bed_await_childless();
+	spawner_fixture_await_childless();
 }
 
 /* Who asks for the same just then is not waited for again, until some time has passed. */
 static void once_more(void **state)
 {
-	struct jail_bed_result first, r;
+	struct jail_fixture_result first, r;
 	uint64_t begin;
 
 	if (!*state)
 		skip();
 	ask(&first, below, JAIL_RO, 0);
-	spawner_bed_await(&first.over);
+	spawner_fixture_await(&first.over);
 	begin = uv_hrtime();
 	for (int i = 0; i < 5; i++) {
 		ask(&r, below, JAIL_RO, 0);
-		spawner_bed_await(&r.over);
+		spawner_fixture_await(&r.over);
 		assert_int_equal(r.failed, -ETIMEDOUT);
 		assert_string_equal(r.step, first.step);
 	}
@@ -172,19 +172,19 @@ static void once_more(void **state)
 	unmount_silent();
 	usleep(PATIENCE_MS * 1000);
 	ask(&r, below, JAIL_RO, 0);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ENOENT);
 }
 
 /* What is mounted is known without asking. */
 static void its_root(void **state)
 {
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 
 	if (!*state)
 		skip();
 	ask(&r, root, JAIL_RO, 0);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, 0);
 	assert_int_equal(r.status, 0);
 }
@@ -192,12 +192,12 @@ static void its_root(void **state)
 /* One that the spawner has to open. */
 static void owned(void **state)
 {
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 
 	if (!*state || !jail_has_private_ids())
 		skip();
 	ask(&r, below, JAIL_RW, JAIL_OWNED);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ETIMEDOUT);
 	assert_non_null(strstr(r.step, "opening /tmp/xsbx-test."));
 	assert_true(silent.asked > 0);
@@ -208,8 +208,8 @@ static void owned(void **state)
 static void owned_and_found(void **state)
 {
 	char dir[] = "/tmp/xsbx-test.XXXXXX", source[64];
-	struct jail_spec spec = jail_bed_usual();
-	struct jail_bed_result r;
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
 
 	(void)state;
 	if (!jail_has_private_ids())
@@ -217,7 +217,7 @@ static void owned_and_found(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(source, sizeof(source), "/proc/self/root%s", dir);
 	spec.mounts[spec.nmounts++] = (struct jail_mount){JAIL_RW, JAIL_OWNED, source, "/data"};
-	jail_bed_run(&r, &spec, "echo mine >/data/file && cat /data/file && rm /data/file");
+	jail_fixture_run(&r, &spec, "echo mine >/data/file && cat /data/file && rm /data/file");
 	rmdir(dir);
 	if (r.failed == -EOPNOTSUPP)
 		skip();
@@ -230,21 +230,21 @@ static void the_end(void **state)
 {
 	_cleanup_close_ int fd = pidfd_open(spawner_pid(sp), 0);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	struct jail_bed_result r;
+	struct jail_fixture_result r;
 
 	if (!*state)
 		skip();
 	ask(&r, below, JAIL_RO, 0);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ETIMEDOUT);
-	assert_true(spawner_bed_has_children());
+	assert_true(spawner_fixture_has_children());
 	uv_close((uv_handle_t *)&silent.poll, NULL);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	unmount_silent();
 	close(silent.fd);
 	*state = NULL;
-	spawner_bed_setup(state); /* for the teardown */
+	spawner_fixture_setup(state); /* for the teardown */
 }
 
 /* One that was mounted where the spawner guards, and never hangs. */
@@ -258,7 +258,7 @@ static void guard_a_mount(int patience_ms)
 	(void)umount2(guarded, MNT_DETACH);
 	(void)mkdir(guarded, 0700);
 	assert_int_equal(mount("guarded", guarded, "tmpfs", 0, NULL), 0);
-	spawner_bed_start(&rules);
+	spawner_fixture_start(&rules);
 	assert_int_equal(spawner_mounted(sp), 0);
 }
 
@@ -292,7 +292,7 @@ static void say_goodbye(void)
 /* The end of the daemon, which has its mount detached, is not behind a path that is waited for. */
 static void the_end_of_the_daemon(void **state)
 {
-	struct jail_bed_result waiting, queued;
+	struct jail_fixture_result waiting, queued;
 	struct pollfd p = {.events = POLLIN};
 
 	(void)state;
@@ -315,9 +315,9 @@ static void the_end_of_the_daemon(void **state)
 	unmount_silent();
 	close(silent.fd);
 	let_go(&p);
-	spawner_bed_await(&waiting.over);
-	spawner_bed_await(&queued.over);
-	spawner_bed_teardown(state);
+	spawner_fixture_await(&waiting.over);
+	spawner_fixture_await(&queued.over);
+	spawner_fixture_teardown(state);
 	assert_int_equal(rmdir(guarded), 0);
 }
 
@@ -331,7 +331,7 @@ static void late_unmount(void **state)
 	p.fd = pidfd_open(spawner_pid(sp), 0);
 	kill(spawner_pid(sp), SIGSTOP);
 	spawner_unmount(sp);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 	pidfd_send_signal(p.fd, SIGCONT, NULL, 0);
 	let_go(&p);
 	assert_true(is_mounted());
@@ -358,7 +358,7 @@ int main(void)
 	}
 	unmount_silent();
 	close(silent.fd);
-	if (!jail_bed_possible())
+	if (!jail_fixture_possible())
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synthetic addresses, and reports of what was refused. */
-/* modules: vm/net/filter/alias.c vm/net/filter/denied.c vm/net/filter/reason.c */
+/* modules: vm/net/filter/alias.c vm/net/filter/denied.c vm/base/net_reason.c */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include "vm/net/filter/alias.h"
 #include "vm/net/filter/denied.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 
 static void addresses(void **state)
 {

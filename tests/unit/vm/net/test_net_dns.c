@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queries that are read, and answers that are written. */
-/* modules: vm/net/filter/dns.c vm/net/filter/allow.c */
+/* modules: vm/net/filter/dns.c vm/base/allow.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ClientHellos, whole and in pieces, honest and not. */
-/* modules: vm/net/filter/hello.c vm/net/filter/allow.c */
+/* modules: vm/net/filter/hello.c vm/base/allow.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "vm/net/filter/hello.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 
 static uint8_t wire[HELLO_MAX + 4096];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests, one after the other, and the guard that chooses between protocols. */
-/* modules: vm/net/filter/http.c vm/net/filter/guard.c vm/net/filter/hello.c vm/net/filter/allow.c */
+/* modules: vm/net/filter/http.c vm/net/filter/guard.c vm/net/filter/hello.c vm/base/allow.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "vm/net/filter/guard.h"
-#include "vm/net/filter/reason.h"
+#include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
 #define HOST "Host: web.test\r\n"

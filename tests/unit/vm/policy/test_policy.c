@@ -15,14 +15,13 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "vm/jail/internal.h"
+#include "vm/jail/setup.h"
 #include "vm/spawn/order.h"
 #include "vm/policy/job.h"
 #include "vm/spawn/policy.h"
 #include "vm/backend/qemu_argv.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/server.h"
-#include "vm/store/kind.h"
 #include "vm/base/util.h"
 #include "vm/jail/view.h"
 #include "vm/vm.h"
@@ -181,7 +180,7 @@ static struct order machine(void)
 					  .version = "7.2.22",
 					  .memory_mb = 1024,
 					  .cpus = 4,
-					  .mode = QEMU_COLD}};
+					  .mode = MACHINE_COLD}};
 }
 
 static struct order sandbox(uint32_t view)
@@ -204,7 +203,7 @@ static struct order install(void)
 static struct order stored(void)
 {
 	return (struct order){.program = ORDER_STORE,
-			      .store = {.key = KEY, .kind = STORE_LAYER, .get = 1}};
+			      .store = {.key = KEY, .kind = ORDER_LAYER, .get = 1}};
 }
 
 static struct order image(const char *name)
@@ -299,7 +298,7 @@ static void sizes(void **state)
 	o.machine.cpus++;
 	assert_int_equal(ask(alone, &o), -EPERM);
 	o = machine();
-	o.machine.mode = QEMU_CLONE + 1;
+	o.machine.mode = MACHINE_CLONE + 1;
 	assert_int_equal(ask(alone, &o), -EBADMSG);
 	o = machine();
 	o.machine.flags = 0x80;
@@ -348,7 +347,7 @@ static void not_configured(void **state)
 	o.store.get = 0; /* it may only be read */
 	assert_int_equal(ask(alone, &o), -EPERM);
 	o = stored();
-	o.store.kind = STORE_IMAGE;
+	o.store.kind = ORDER_NMADE;
 	assert_int_equal(ask(alone, &o), -EPERM);
 	o = sandbox(PLAIN);
 	strcpy(o.sandbox.key, KEY); /* that of an installer, in another's view */

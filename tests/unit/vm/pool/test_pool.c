@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/template_fixture.h"
+#include "vm/guest/internal.h"
 #include "vm/pool/pool.h"
 
 /* ---- the pool ---- */
@@ -25,15 +26,15 @@ static void miss_and_hit(void **state)
 	t = bed_open_first(&spec);
 	assert_int_equal(t->misses, 1);
 	assert_int_equal(t->hits, 0);
-	assert_int_equal(machines.started[BACKEND_RECORD], 1);
-	assert_int_equal(machines.started[BACKEND_CLONE], 2);
+	assert_int_equal(machines.started[MACHINE_RECORD], 1);
+	assert_int_equal(machines.started[MACHINE_CLONE], 2);
 	bed_open(&bed.user[1], &spec, "warm");
 	assert_int_equal(t->hits, 1);
 	assert_int_equal(t->nready, 1);
 	bed_pass(1000);
 	assert_int_equal(t->nready, 2);
-	assert_int_equal(machines.started[BACKEND_CLONE], 3);
-	assert_int_equal(machines.started[BACKEND_RECORD], 1);
+	assert_int_equal(machines.started[MACHINE_CLONE], 3);
+	assert_int_equal(machines.started[MACHINE_RECORD], 1);
 }
 
 /* With nothing in the pool, a clone is made at once. */
@@ -74,14 +75,14 @@ static void no_pool(void **state)
 	spec.pool = (struct vm_pool){.target = 0};
 	bed_open_first(&spec);
 	bed_pass(MINUTE);
-	assert_int_equal(machines.started[BACKEND_CLONE], 0);
+	assert_int_equal(machines.started[MACHINE_CLONE], 0);
 	bed_open(&bed.user[1], &spec, "snapshot");
 }
 
 static void too_old(void **state)
 {
 	struct sandbox_spec spec = bed_spec();
-	const struct sandbox *s;
+	const struct idle *i;
 	struct template *t;
 	uint64_t then;
 
@@ -91,12 +92,12 @@ static void too_old(void **state)
 	then = uv_now(&bed.loop);
 	bed_watch(t);
 	bed_pass(MINUTE / 2);
-	assert_int_equal(machines.started[BACKEND_CLONE], 2);
+	assert_int_equal(machines.started[MACHINE_CLONE], 2);
 	bed_pass(2 * MINUTE / 3);
 	assert_int_equal(t->nready, 2);
-	TAILQ_FOREACH(s, &t->pool, template_link)
-		assert_true(s->ready_at > then);
-	assert_int_equal(machines.started[BACKEND_CLONE], 4);
+	TAILQ_FOREACH(i, &t->idle, link)
+		assert_true(i->guest->ready_at > then);
+	assert_int_equal(machines.started[MACHINE_CLONE], 4);
 	assert_int_equal(bed.least_ready, 2); /* each went when another one was there */
 }
 
@@ -115,7 +116,7 @@ static void too_old_in_little_room(void **state)
 	bed_watch(t);
 	bed_pass(2 * MINUTE);
 	assert_int_equal(t->nready, 1);
-	assert_true(TAILQ_FIRST(&t->pool)->ready_at > then);
+	assert_true(TAILQ_FIRST(&t->idle)->guest->ready_at > then);
 	assert_int_equal(bed.least_ready, 1);
 }
 
@@ -134,13 +135,13 @@ static void later_and_later(void **state)
 	plain.save = NULL;
 	t->ops = &plain;
 	t->state = TEMPLATE_PLAIN;
-	before = machines.started[BACKEND_COLD];
-	machines.dies[BACKEND_COLD] = true;
+	before = machines.started[MACHINE_COLD];
+	machines.dies[MACHINE_COLD] = true;
 	bed_pass(30000); /* after 5 s, 10 s, 20 s, ... */
-	assert_in_range(machines.started[BACKEND_COLD] - before, 3, 4);
+	assert_in_range(machines.started[MACHINE_COLD] - before, 3, 4);
 	bed_pass(4 * MINUTE);
-	assert_in_range(machines.started[BACKEND_COLD] - before, 6, 9);
-	machines.dies[BACKEND_COLD] = false;
+	assert_in_range(machines.started[MACHINE_COLD] - before, 6, 9);
+	machines.dies[MACHINE_COLD] = false;
 	bed_pass(MINUTE + 1000);
 	assert_int_equal(t->nready, 2);
 	assert_int_equal(t->clone_failures, 0);
@@ -148,10 +149,10 @@ static void later_and_later(void **state)
 
 static void mute_all(const struct template *t, bool mute)
 {
-	const struct sandbox *s;
+	const struct idle *i;
 
-	TAILQ_FOREACH(s, &t->pool, template_link)
-		machines_of(s)->mute = mute;
+	TAILQ_FOREACH(i, &t->idle, link)
+		machines_of(i->guest)->mute = mute;
 }
 
 /* A clone that was not heard of for a while is in the pool, but nobody is given it. */
@@ -162,11 +163,11 @@ static void silent(void **state)
 
 	(void)state;
 	t = bed_open_first(&spec);
-	machines.sleeps[BACKEND_CLONE] = true; /* what is to take their place takes its time */
+	machines.sleeps[MACHINE_CLONE] = true; /* what is to take their place takes its time */
 	mute_all(t, true);
 	bed_pass(20000);
 	assert_int_equal(t->nready, 2);
-	machines.sleeps[BACKEND_CLONE] = false;
+	machines.sleeps[MACHINE_CLONE] = false;
 	bed_open(&bed.user[1], &spec, "snapshot");
 	assert_int_equal(t->hits, 0);
 	assert_int_equal(t->nready, 2);
@@ -176,54 +177,54 @@ static void silent(void **state)
 static void silent_is_replaced(void **state)
 {
 	const struct sandbox_spec spec = bed_spec();
-	const struct sandbox *s;
+	const struct idle *i;
 	struct template *t;
 
 	(void)state;
 	t = bed_open_first(&spec);
 	mute_all(t, true);
 	bed_watch(t);
-	for (unsigned i = 0; i < 35; i++)
+	for (unsigned n = 0; n < 35; n++)
 		bed_pass(1000);
 	assert_true(bed.least_ready >= 1);
 	assert_int_equal(t->nready, 2);
-	assert_int_equal(machines.started[BACKEND_CLONE], 4);
-	TAILQ_FOREACH(s, &t->pool, template_link)
-		assert_false(machines_of(s)->mute);
+	assert_int_equal(machines.started[MACHINE_CLONE], 4);
+	TAILQ_FOREACH(i, &t->idle, link)
+		assert_false(machines_of(i->guest)->mute);
 	bed_open(&bed.user[1], &spec, "warm");
 }
 
 static void one_is_silent(void **state)
 {
 	const struct sandbox_spec spec = bed_spec();
-	struct sandbox *bad;
+	struct guest *bad;
 	struct template *t;
 
 	(void)state;
 	t = bed_open_first(&spec);
-	bad = TAILQ_FIRST(&t->pool);
+	bad = TAILQ_FIRST(&t->idle)->guest;
 	bad->unheard = 3;
 	bed_open(&bed.user[1], &spec, "warm");
-	assert_ptr_not_equal(bed.user[1].s, bad);
+	assert_ptr_not_equal(bed.user[1].s->guest, bad);
 	bed_open(&bed.user[2], &spec, "snapshot");
 	bad->unheard = 0; /* it was only slow */
 	bed_open(&bed.user[3], &spec, "warm");
-	assert_ptr_equal(bed.user[3].s, bad);
+	assert_ptr_equal(bed.user[3].s->guest, bad);
 }
 
 /* A machine that is gone is not handed out, also if nobody has noticed yet. */
 static void one_is_gone(void **state)
 {
 	const struct sandbox_spec spec = bed_spec();
-	struct sandbox *gone;
+	struct guest *gone;
 	struct template *t;
 
 	(void)state;
 	t = bed_open_first(&spec);
-	gone = TAILQ_FIRST(&t->pool);
+	gone = TAILQ_FIRST(&t->idle)->guest;
 	assert_int_equal(shutdown(machines_of(gone)->fd, SHUT_RDWR), 0);
 	bed_ask(&bed.user[1], &spec);
-	assert_ptr_not_equal(bed.user[1].s, gone);
+	assert_ptr_not_equal(bed.user[1].s->guest, gone);
 	bed_settle();
 	assert_int_equal(bed.user[1].nready, 1);
 	assert_string_equal(bed_start_of(&bed.user[1]), "warm");
@@ -238,7 +239,7 @@ static void dead_is_replaced(void **state)
 
 	(void)state;
 	t = bed_open_first(&spec);
-	b = machines_of(TAILQ_FIRST(&t->pool));
+	b = machines_of(TAILQ_FIRST(&t->idle)->guest);
 	b->events->down(b->data, &p);
 	bed_settle();
 	assert_int_equal(t->nready, 1);
@@ -296,11 +297,11 @@ static void clones_give_way(void **state)
 	assert_int_equal(t->nready, 1);
 	bed_open(&bed.user[3], &other, "cold");
 	assert_int_equal(t->nready, 0);
-	assert_false(pool_yield(bed.vm));
+	assert_false(pool_yield(&bed.vm->pool));
 	bed_ask(&bed.user[4], &other);
 	bed_pass(MINUTE);
 	assert_int_equal(bed.user[4].nready, 0); /* nobody else gives way */
-	assert_int_equal(pool_places(bed.vm), 0);
+	assert_int_equal(pool_places(&bed.vm->pool), 0);
 	bed_close(&bed.user[1]);
 	assert_int_equal(bed.user[4].nready, 1);
 }
@@ -339,7 +340,7 @@ static void builder_gives_way(void **state)
 	assert_null(t->builder);
 	bed_assert_state(t, TEMPLATE_NONE);
 	assert_int_equal(t->build_failures, 0);
-	machines.sleeps[BACKEND_RECORD] = false;
+	machines.sleeps[MACHINE_RECORD] = false;
 	bed_pass(MINUTE);
 	bed_assert_state(t, TEMPLATE_NONE);
 	bed_close(&bed.user[1]);
@@ -358,13 +359,13 @@ static void lingering_clone(void **state)
 	machines.destroy_sleeps = true;
 	bed_ask(&bed.user[2], &other);
 	bed_settle();
-	TAILQ_LAST(&t->pool, sandbox_list)->backend->stuck = true;
+	TAILQ_LAST(&t->idle, idle_list)->guest->backend->stuck = true;
 	machines.destroy_sleeps = false;
 	bed_pass(5000);
 	assert_int_equal(bed.user[2].nready, 0);
 	bed_pass(6000);
 	assert_int_equal(bed.user[2].nready, 1);
-	TAILQ_LAST(&t->pool, sandbox_list)->backend->stuck = false;
+	TAILQ_LAST(&t->idle, idle_list)->guest->backend->stuck = false;
 	bed_pass(2000);
 }
 
@@ -384,11 +385,11 @@ static void emptied_when_unused(void **state)
 	bed_assert_state(t, TEMPLATE_READY);
 	bed_pass(10 * MINUTE);
 	bed_assert_state(t, TEMPLATE_UNKNOWN);
-	assert_int_equal(template_memory(bed.vm), 0);
+	assert_int_equal(template_memory(&bed.vm->pool), 0);
 	bed_open(&bed.user[1], &spec, "snapshot"); /* read again */
 	bed_pass(1000);
 	assert_int_equal(t->nready, 2);
-	assert_int_equal(machines.started[BACKEND_RECORD], 1);
+	assert_int_equal(machines.started[MACHINE_RECORD], 1);
 }
 
 static void kept_when_prepared(void **state)
@@ -416,7 +417,7 @@ static void ends_while_filling(void **state)
 	const struct sandbox_spec spec = bed_spec();
 
 	(void)state;
-	machines.sleeps[BACKEND_CLONE] = true;
+	machines.sleeps[MACHINE_CLONE] = true;
 	bed_open(&bed.user[0], &spec, "cold");
 	bed_pass(2000);
 	assert_int_equal(bed_template()->nfilling, 1);

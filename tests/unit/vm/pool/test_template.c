@@ -36,7 +36,7 @@ static void build_fails(void **state)
 	struct template *t;
 
 	(void)state;
-	machines.dies[BACKEND_RECORD] = true;
+	machines.dies[MACHINE_RECORD] = true;
 	bed_open(&bed.user[0], &spec, "cold");
 	t = bed_template();
 	bed_pass(1000);
@@ -49,7 +49,7 @@ static void build_fails(void **state)
 	bed_pass(9 * MINUTE);
 	bed_open(&bed.user[1], &spec, "cold");
 	assert_int_equal(bed_recorded(), 3);
-	machines.dies[BACKEND_RECORD] = false;
+	machines.dies[MACHINE_RECORD] = false;
 	bed_pass(2 * MINUTE);
 	bed_assert_state(t, TEMPLATE_READY);
 	assert_string_equal(t->problem, "");
@@ -80,15 +80,15 @@ static void clones_fail(void **state)
 	struct template *t;
 
 	(void)state;
-	machines.dies[BACKEND_CLONE] = true;
+	machines.dies[MACHINE_CLONE] = true;
 	bed_open(&bed.user[0], &spec, "cold");
 	bed_pass(2 * MINUTE);
 	t = bed_template();
 	bed_assert_state(t, TEMPLATE_BROKEN);
 	assert_int_equal(bed_recorded(), 3);
-	assert_int_equal(machines.started[BACKEND_CLONE], 9);
+	assert_int_equal(machines.started[MACHINE_CLONE], 9);
 	assert_non_null(strstr(t->problem, "it was to die"));
-	machines.dies[BACKEND_CLONE] = false;
+	machines.dies[MACHINE_CLONE] = false;
 	bed_pass(7 * MINUTE);
 	bed_open(&bed.user[1], &spec, "cold");
 	bed_pass(4 * MINUTE);
@@ -104,14 +104,14 @@ static void retried(bool at_once)
 	spec.pool.target = 0;
 	bed_open_first(&spec);
 	if (at_once)
-		machines.start_error[BACKEND_CLONE] = -EIO;
+		machines.start_error[MACHINE_CLONE] = -EIO;
 	else
-		machines.dies[BACKEND_CLONE] = true;
+		machines.dies[MACHINE_CLONE] = true;
 	bed_open(&bed.user[1], &spec, "cold");
-	assert_int_equal(machines.started[BACKEND_CLONE], at_once ? 0 : 1);
+	assert_int_equal(machines.started[MACHINE_CLONE], at_once ? 0 : 1);
 	bed_pass(2 * MINUTE);
 	assert_int_equal(bed.user[1].nclosed, 0);
-	machines_of(bed.user[1].s)->mute = true;
+	machines_of(bed.user[1].s->guest)->mute = true;
 	bed_pass(MINUTE);
 	assert_int_equal(bed.user[1].nclosed, 1);
 	assert_string_equal(bed.user[1].problem.code, "agent-silent");
@@ -139,10 +139,10 @@ static void clone_is_silent(void **state)
 	(void)state;
 	spec.pool.target = 0;
 	t = bed_open_first(&spec);
-	machines.sleeps[BACKEND_CLONE] = true;
+	machines.sleeps[MACHINE_CLONE] = true;
 	bed_ask(&bed.user[1], &spec);
 	bed_settle();
-	machines_of(bed.user[1].s)->mute = true;
+	machines_of(bed.user[1].s->guest)->mute = true;
 	bed_pass(16000);
 	assert_non_null(strstr(t->problem, "did not answer within 15 s"));
 	assert_int_equal(bed.user[1].nready, 1);
@@ -158,14 +158,14 @@ static void given_up(bool while_retrying)
 
 	spec.pool.target = 0;
 	t = bed_open_first(&spec);
-	machines.sleeps[BACKEND_CLONE] = true;
+	machines.sleeps[MACHINE_CLONE] = true;
 	bed_ask(&bed.user[1], &spec);
 	bed_settle();
-	assert_int_equal(machines.started[BACKEND_CLONE], 1);
+	assert_int_equal(machines.started[MACHINE_CLONE], 1);
 	assert_int_equal(bed.user[1].nready, 0);
 	if (while_retrying)
-		sandbox_fail(bed.user[1].s, &(struct problem){.code = "agent-lost"});
-	sandbox_give_up(bed.user[1].s, &p);
+		guest_fail(bed.user[1].s->guest, &(struct problem){.code = "agent-lost"});
+	sandbox_fail(bed.user[1].s, &p);
 	bed_settle();
 	assert_int_equal(bed.user[1].nclosed, 1);
 	assert_string_equal(bed.user[1].problem.code, "port-taken");
@@ -213,7 +213,7 @@ static void key_changes_while_building(void **state)
 	t = bed_begin_saving(&spec);
 	machines.words = "another machine";
 	machines.save_sleeps = false;
-	template_refresh_all(bed.vm);
+	template_refresh_all(&bed.vm->pool);
 	bed_settle();
 	assert_null(t->builder);
 	assert_int_equal(bed_recorded(), 1);
@@ -250,12 +250,12 @@ static void key_changes_while_loading(void **state)
 	(void)state;
 	bed_begin_loading(&spec);
 	machines.words = "another machine";
-	template_refresh_all(bed.vm);
+	template_refresh_all(&bed.vm->pool);
 	machines_release_jobs();
 	bed_settle();
 	assert_int_equal(bed.user[0].nready, 1);
 	assert_string_equal(bed_start_of(&bed.user[0]), "cold");
-	assert_int_equal(template_memory(bed.vm), 0);
+	assert_int_equal(template_memory(&bed.vm->pool), 0);
 	bed_open(&bed.user[1], &spec, "cold");
 	bed_pass(2000);
 	bed_assert_state(bed_template(), TEMPLATE_READY);
@@ -277,7 +277,7 @@ static void key_unknown(void **state)
 	assert_int_equal(t->nready, 0);
 	assert_int_equal(bed_recorded(), 1);
 	machines.describe_error = 0;
-	template_refresh_all(bed.vm);
+	template_refresh_all(&bed.vm->pool);
 	bed_pass(1000);
 	bed_assert_state(t, TEMPLATE_READY); /* it was the same key after all */
 	assert_int_equal(bed_recorded(), 1);
@@ -290,21 +290,21 @@ static void key_unknown_while_broken(void **state)
 	struct template *t;
 
 	(void)state;
-	machines.dies[BACKEND_RECORD] = true;
+	machines.dies[MACHINE_RECORD] = true;
 	bed_open(&bed.user[0], &spec, "cold");
 	bed_pass(MINUTE);
 	t = bed_template();
 	bed_assert_state(t, TEMPLATE_BROKEN);
 	machines.describe_error = -EAGAIN;
-	template_refresh_all(bed.vm);
+	template_refresh_all(&bed.vm->pool);
 	bed_pass(9 * MINUTE);
 	bed_open(&bed.user[1], &spec, "cold");
 	bed_pass(2 * MINUTE);
 	assert_int_equal(bed_recorded(), 3);
 	machines.describe_error = 0;
-	machines.dies[BACKEND_RECORD] = false;
+	machines.dies[MACHINE_RECORD] = false;
 	machines.words = "another machine";
-	template_refresh_all(bed.vm);
+	template_refresh_all(&bed.vm->pool);
 	bed_pass(2000);
 	bed_assert_state(t, TEMPLATE_READY); /* another machine need not wait */
 }
@@ -376,13 +376,13 @@ static void gives_memory_back(void **state)
 	(void)state;
 	spec.pool.target = 0;
 	t = bed_open_first(&spec);
-	assert_int_equal(template_memory(bed.vm), t->snapshot.bytes);
+	assert_int_equal(template_memory(&bed.vm->pool), t->snapshot.bytes);
 	assert_true(t->snapshot.bytes > 0);
-	assert_false(template_yield(bed.vm)); /* somebody has it */
+	assert_false(template_yield(&bed.vm->pool)); /* somebody has it */
 	bed_close(&bed.user[0]);
-	assert_true(template_yield(bed.vm));
-	assert_int_equal(template_memory(bed.vm), 0);
-	assert_false(template_yield(bed.vm));
+	assert_true(template_yield(&bed.vm->pool));
+	assert_int_equal(template_memory(&bed.vm->pool), 0);
+	assert_false(template_yield(&bed.vm->pool));
 	bed_open(&bed.user[1], &spec, "snapshot");
 }
 
@@ -403,7 +403,7 @@ static unsigned with_snapshot(void)
 	const struct template *t;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(t, &bed.vm->templates, link)
+	TAILQ_FOREACH(t, &bed.vm->pool.templates, link)
 		n += t->snapshot.ram >= 0;
 	return n;
 }

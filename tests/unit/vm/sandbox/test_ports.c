@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports that sandboxes ask for and can't have, and those that they give up. */
-/* modules: tests/unit/fixture/template_fixture.c tests/unit/fixture/listener.c vm/net/dial/server.c vm/net/dial/dial.c vm/net/dial/local.c vm/net/filter/address.c */
+/* modules: tests/unit/fixture/template_fixture.c tests/unit/fixture/listener.c vm/net/dial/server.c vm/net/dial/dial.c vm/net/dial/local.c vm/base/address.c */
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -47,27 +47,27 @@ static void on_dialer_closed(struct dialer *d)
 	context_wake(&bed.vm->ctx);
 }
 
-struct dialer *hub_dialer(struct vm *vm)
+struct dialer *dialer_process_get(struct dialer_process *p)
 {
-	(void)vm;
+	(void)p;
 	return &dialer;
 }
 
-uint32_t hub_new_owner(struct vm *vm)
+uint32_t dialer_process_new_owner(struct dialer_process *p)
 {
-	(void)vm;
+	(void)p;
 	return 1;
 }
 
-const struct jail_report *hub_report(const struct vm *vm)
+const struct jail_report *dialer_process_report(const struct dialer_process *p)
 {
-	(void)vm;
+	(void)p;
 	return NULL;
 }
 
-bool hub_close(struct vm *vm)
+bool dialer_process_close(struct dialer_process *p)
 {
-	(void)vm;
+	(void)p;
 	dialer_close(&dialer);
 	return !dialer.in_use;
 }
@@ -117,18 +117,18 @@ static void taken_for_a_clone(void **state)
 {
 	struct sandbox_spec spec = start();
 	struct sandbox_port port = {.guest = 8080};
-	const unsigned booted = machines.started[BACKEND_COLD];
+	const unsigned booted = machines.started[MACHINE_COLD];
 	const int listener = listener_open(&port.host);
 
 	(void)state;
-	machines.sleeps[BACKEND_CLONE] = true;
+	machines.sleeps[MACHINE_CLONE] = true;
 	spec.ports = &port;
 	spec.nports = 1;
 	bed_ask(&bed.user[1], &spec);
 	bed_settle();
 	assert_int_equal(bed.user[1].nclosed, 1);
 	assert_string_equal(bed.user[1].problem.code, "port-taken");
-	assert_int_equal(machines.started[BACKEND_COLD], booted);
+	assert_int_equal(machines.started[MACHINE_COLD], booted);
 	assert_int_equal(bed_template()->clone_failures, 0);
 	close(listener);
 }
@@ -142,7 +142,7 @@ static void left_at_once(void **state)
 
 	(void)state;
 	close(listener_open(&port.host));
-	machines.sleeps[BACKEND_CLONE] = true;
+	machines.sleeps[MACHINE_CLONE] = true;
 	spec.ports = &port;
 	spec.nports = 1;
 	bed_ask(&bed.user[1], &spec);
@@ -171,7 +171,7 @@ static void none_can_be_bound(void **state)
 
 	(void)state;
 	dialer.start = start_nothing;
-	machines.sleeps[BACKEND_CLONE] = true;
+	machines.sleeps[MACHINE_CLONE] = true;
 	spec.ports = ports;
 	spec.nports = 2;
 	bed_ask(&bed.user[1], &spec);

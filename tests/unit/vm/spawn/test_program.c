@@ -40,7 +40,7 @@ static void start(struct program *t, struct words *w, const char *const argv[],
 	said[0] = '\0';
 	*w = (struct words){.line = on_line};
 	*t = (struct program){.words = w, .over = on_over};
-	assert_int_equal(spawner_bed_told(t, argv, envp), 0);
+	assert_int_equal(spawner_fixture_told(t, argv, envp), 0);
 }
 
 static void await(void)
@@ -141,7 +141,7 @@ static void on_over_again(struct program *t)
 	if (++nover == 3)
 		return;
 	*t = (struct program){.words = t->words, .over = on_over_again};
-	assert_int_equal(spawner_bed_told(t, again_argv, no_env), 0);
+	assert_int_equal(spawner_fixture_told(t, again_argv, no_env), 0);
 }
 
 static void on_line_again(struct words *w, char *text)
@@ -159,7 +159,7 @@ static void one_after_the_other(void **state)
 
 	(void)state;
 	nover = nlines = 0;
-	assert_int_equal(spawner_bed_told(&t, again_argv, no_env), 0);
+	assert_int_equal(spawner_fixture_told(&t, again_argv, no_env), 0);
 	while (nover < 3)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(nlines, 3);
@@ -168,16 +168,18 @@ static void one_after_the_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(words_and_status, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(many_words, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(not_there, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(left_behind, spawner_bed_setup,
-						spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(killed, spawner_bed_setup, spawner_bed_teardown),
-		cmocka_unit_test_setup_teardown(one_after_the_other, spawner_bed_setup,
-						spawner_bed_teardown),
+		cmocka_unit_test_setup_teardown(words_and_status, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(many_words, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(not_there, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(left_behind, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(killed, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(one_after_the_other, spawner_fixture_setup,
+						spawner_fixture_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void on_died(void *data)
 static int setup(void **state)
 {
 	died = false;
-	spawner_bed_setup(state);
+	spawner_fixture_setup(state);
 	spawner_watch(sp, on_died, &died);
 	return 0;
 }
@@ -52,7 +52,7 @@ static void run(struct program *c, const char *script, uint32_t flags, unsigned 
 
 	memset(c, 0, sizeof(*c));
 	ndone = 0;
-	assert_int_equal(spawner_bed_kept(c, argv, flags, ms, on_done), 0);
+	assert_int_equal(spawner_fixture_kept(c, argv, flags, ms, on_done), 0);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 }
@@ -89,7 +89,7 @@ static void not_there(void **state)
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(spawner_bed_kept(&c, argv, 0, 1000, on_done), 0);
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 1000, on_done), 0);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(c.failed, -ENOENT);
@@ -153,7 +153,7 @@ static void many(void **state)
 	memset(c, 0, sizeof(c));
 	ndone = 0;
 	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(spawner_bed_kept(&c[i], argv, 0, 30000, on_done), 0);
+		assert_int_equal(spawner_fixture_kept(&c[i], argv, 0, 30000, on_done), 0);
 	while (ndone < 200)
 		uv_run(&loop, UV_RUN_ONCE);
 	for (unsigned i = 0; i < 200; i++) {
@@ -170,7 +170,7 @@ static void killed_early(void **state)
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(spawner_bed_kept(&c, argv, 0, 30000, on_done), 0);
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 30000, on_done), 0);
 	child_kill(&c.child);
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
@@ -204,7 +204,7 @@ static void big_request(void **state)
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
-	assert_int_equal(spawner_bed_kept(&c, argv, 0, 1000, on_done), -E2BIG);
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 1000, on_done), -E2BIG);
 }
 
 /* Without its spawner the daemon learns it, and nothing it had is left. */
@@ -216,7 +216,7 @@ static void spawner_dies(void **state)
 
 	(void)state;
 	ndone = 0;
-	assert_int_equal(spawner_bed_kept(&c, argv, 0, 30000, on_done), 0);
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 30000, on_done), 0);
 	while (c.child.state != CHILD_RUNNING)
 		uv_run(&loop, UV_RUN_ONCE);
 	child = c.child.pid;
@@ -225,7 +225,7 @@ static void spawner_dies(void **state)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_true(WIFSIGNALED(c.status));
 	assert_true(gone_within(child, 2000));
-	assert_int_equal(spawner_bed_kept(&late, argv, 0, 1000, on_done), -EPIPE);
+	assert_int_equal(spawner_fixture_kept(&late, argv, 0, 1000, on_done), -EPIPE);
 }
 
 /* The signals of a terminal and of `pkill` are not for the spawner. */
@@ -270,7 +270,7 @@ static void no_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	filler = calloc(few.rlim_cur, sizeof(*filler));
 	ndone = 0;
-	assert_int_equal(spawner_bed_kept(&c, argv, 0, 60000, on_done), 0);
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 60000, on_done), 0);
 	while ((filler[n] = dup(STDERR_FILENO)) >= 0)
 		n++;
 	assert_int_equal(errno, EMFILE);
@@ -449,7 +449,7 @@ static void runtime_directories(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_fixture_teardown)
 		T(output_and_status),
 		T(more_than_is_kept),
 		T(not_there),

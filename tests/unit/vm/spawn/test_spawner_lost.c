@@ -105,14 +105,14 @@ static void started_unsendable(void **state)
 	static const struct spawner_rules rules = {.job = job_without_fds};
 	struct result r;
 
-	spawner_bed_start(&rules);
+	spawner_fixture_start(&rules);
 	ask(&r, "/bin/sleep", "1000", -1);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ETOOMANYREFS);
 	assert_non_null(strstr(r.step, "descriptors"));
-	spawner_bed_await_childless();
+	spawner_fixture_await_childless();
 	assert_int_equal(r.ends, 1);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 }
 
 /* In the spawner: it has ended, and that it was started has not been said. */
@@ -136,13 +136,13 @@ static void ended_unheard(void **state)
 	static const struct spawner_rules rules = {.job = job_unheard};
 	struct result r;
 
-	spawner_bed_start(&rules);
+	spawner_fixture_start(&rules);
 	ask(&r, "/bin/true", "", -1);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ESRCH);
 	uv_run(&loop, UV_RUN_NOWAIT);
 	assert_int_equal(r.ends, 1);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 }
 
 /* The spawner is told to kill what the daemon has heard nothing of yet, and may never. */
@@ -153,7 +153,7 @@ static void killed_unheard(void **state)
 	int pipes[2];
 	char byte;
 
-	spawner_bed_start(&free_rules);
+	spawner_fixture_start(&free_rules);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	ask(&r, "/bin/sleep", "1000", pipes[1]);
 	close(pipes[1]);
@@ -163,11 +163,11 @@ static void killed_unheard(void **state)
 	assert_int_equal(read(pipes[0], &byte, 1), 0);
 	close(pipes[0]);
 	assert_false(r.over); /* nobody has looked */
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, 0);
 	assert_true(WIFSIGNALED(r.status));
 	assert_int_equal(r.ends, 1);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 }
 
 /* A request that waited for room in the socket, and then is one that this takes never. */
@@ -177,7 +177,7 @@ static void unsendable_request(void **state)
 	struct result small[20], big;
 	const int least = 1; /* the kernel makes some thousand bytes of it */
 
-	spawner_bed_start(&free_rules);
+	spawner_fixture_start(&free_rules);
 	memset(text, 'x', sizeof(text) - 1);
 	assert_int_equal(setsockopt(find_socket(), SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)),
 			 0);
@@ -187,14 +187,14 @@ static void unsendable_request(void **state)
 	ask(&big, "/bin/true", text, -1);
 	kill(spawner_pid(sp), SIGCONT);
 	for (size_t i = 0; i < ARRAY_SIZE(small); i++) {
-		spawner_bed_await(&small[i].over);
+		spawner_fixture_await(&small[i].over);
 		assert_int_equal(small[i].failed, 0);
 		assert_int_equal(small[i].status, 0);
 	}
-	spawner_bed_await(&big.over);
+	spawner_fixture_await(&big.over);
 	assert_int_equal(big.failed, -EMSGSIZE);
 	assert_int_equal(big.ends, 1);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 }
 
 /* In the spawner: the kernel has no memory for news. */
@@ -226,14 +226,14 @@ static void failed_unsayable(void **state)
 	bool died = false;
 	struct result r;
 
-	spawner_bed_start(&rules);
+	spawner_fixture_start(&rules);
 	spawner_watch(sp, on_died, &died);
 	ask(&r, "/bin/true", "", -1);
-	spawner_bed_await(&r.over);
+	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -EPIPE);
 	assert_int_equal(r.ends, 1);
 	assert_true(died);
-	spawner_bed_teardown(state);
+	spawner_fixture_teardown(state);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why something was refused. */
-#ifndef XSBX_VM_NET_FILTER_REASON_H
-#define XSBX_VM_NET_FILTER_REASON_H
+#ifndef XSBX_VM_BASE_NET_REASON_H
+#define XSBX_VM_BASE_NET_REASON_H
 
 enum net_reason {
 	NET_OK,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which addresses are out in the public internet. */
-#ifndef XSBX_VM_NET_FILTER_ADDRESS_H
-#define XSBX_VM_NET_FILTER_ADDRESS_H
+#ifndef XSBX_VM_BASE_ADDRESS_H
+#define XSBX_VM_BASE_ADDRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allow list, and which addresses are public. */
-/* modules: vm/net/filter/allow.c vm/net/filter/address.c */
+/* modules: vm/base/allow.c vm/base/address.c */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "vm/net/filter/address.h"
-#include "vm/net/filter/allow.h"
+#include "vm/base/address.h"
+#include "vm/base/allow.h"
 #include "vm/base/util.h"
 
 static struct allow parse(const char *text)

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "package_internal.h"
+#include "installer.h"
+
 #include "vm/base/problem.h"
-#include "vm/vm_internal.h"
+#include "vm/build/package_internal.h"
+#include "internal.h"
 
 /*
  * Theory of operation
@@ -34,7 +36,7 @@ static const char pack_script[] =
 	"mkfs.erofs --quiet -x-1 --all-root -T1735689600 -U78736278-6673-4000-8000-7061636b6167 "
 	"/packed/layer.erofs /layer/tree >/tmp/log 2>&1 || { s=$?; cat /tmp/log >&2; exit $s; }\n";
 
-static unsigned timeout_ms(const struct install *job)
+static unsigned timeout_ms(const struct package_job *job)
 {
 	return job->ask ? ASK_MS : RUN_MS;
 }
@@ -42,26 +44,26 @@ static unsigned timeout_ms(const struct install *job)
 static void on_state(void *data, enum sandbox_state state)
 {
 	struct installer *in = data;
-	const char *script = in->current->step == INSTALL_RUN ? in->script : pack_script;
+	const char *script = in->jobs->current->step == PACKAGE_RUN ? in->jobs->script : pack_script;
 	const struct sandbox_run run = {
 		.id = 1,
 		.code = script,
 		.code_len = strlen(script),
-		.timeout_ms = timeout_ms(in->current),
+		.timeout_ms = timeout_ms(in->jobs->current),
 		.limit = {OUT_MAX, OUT_MAX},
 	};
 	int r;
 
 	if (state != SANDBOX_READY || in->sent)
 		return;
-	r = sandbox_run(in->builder, &run);
+	r = sandbox_run(in->sandbox, &run);
 	if (r == -EAGAIN || r == -EBUSY)
 		return; /* READY is said once more */
 	in->sent = true;
 	if (r < 0) {
-		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "",
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, "",
 			    "the installer was not started: %s", strerror(-r));
-		sandbox_close(in->builder);
+		sandbox_close(in->sandbox);
 	}
 }
 
@@ -70,7 +72,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 {
 	(void)run;
 	(void)stream;
-	words_add(&((struct installer *)data)->words, bytes, len);
+	words_add(&((struct installer *)data)->jobs->words, bytes, len);
 }
 
 static void explain(struct installer *in, const struct vm_result *result)
@@ -78,26 +80,26 @@ static void explain(struct installer *in, const struct vm_result *result)
 	char quote[700];
 
 	if (result->outcome == VM_TIMEOUT)
-		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "Try again, or name fewer packages.",
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, "Try again, or name fewer packages.",
 			    "the installer took more than %u seconds",
-			    timeout_ms(in->current) / 1000);
+			    timeout_ms(in->jobs->current) / 1000);
 	else if (result->outcome != VM_DONE)
-		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "",
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, "",
 			    "the installer did not end well (%s) %s",
 			    vm_outcome_str(result->outcome), result->problem.cause);
 	else if (result->status == 128 + SIGXFSZ) /* as a shell says it; the jail has that limit */
-		problem_set(&in->why, PROBLEM_PACKAGES_FAILED,
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED,
 			    "Name fewer packages, or raise layer_limit.",
 			    "the packages have a file that is larger than all layers may be");
 	else
 		problem_set(
-			&in->why, PROBLEM_PACKAGES_FAILED,
-			tail_contains(&in->words.said, "no usable wheels")
+			&in->jobs->why, PROBLEM_PACKAGES_FAILED,
+			tail_contains(&in->jobs->words.said, "no usable wheels")
 				? "Name a version that has a wheel for this Python: packages are "
 				  "not built from source here."
 				: "Correct `packages` in the session's config, then reset it.",
 			"the packages can't be installed: %s",
-			tail_quote(&in->words.said, "error: ", quote, sizeof(quote)));
+			tail_quote(&in->jobs->words.said, "error: ", quote, sizeof(quote)));
 }
 
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
@@ -105,45 +107,46 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	struct installer *in = data;
 
 	(void)run;
-	installer_watch_stop(in);
+	package_jobs_watch_stop(in->jobs);
 	/* Why it was ended is known, if we have done that. */
-	in->done = result->outcome == VM_DONE && result->status == 0 && !in->why.code[0];
-	if (!in->done && !in->why.code[0])
+	in->done = result->outcome == VM_DONE && result->status == 0 && !in->jobs->why.code[0];
+	if (!in->done && !in->jobs->why.code[0])
 		explain(in, result);
-	sandbox_close(in->builder);
+	sandbox_close(in->sandbox);
 }
 
 static void on_closed(void *data, const struct problem *problem)
 {
 	struct installer *in = data;
 
-	installer_watch_stop(in);
-	in->builder = NULL;
-	if (!in->done && problem && !in->why.code[0]) {
-		in->why = *problem;
-		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, problem->fix,
+	package_jobs_watch_stop(in->jobs);
+	in->sandbox = NULL;
+	if (!in->done && problem && !in->jobs->why.code[0]) {
+		in->jobs->why = *problem;
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, problem->fix,
 			    "the sandbox for the installer did not start: %.900s", problem->cause);
 	}
-	installer_ran(in, in->done);
+	package_jobs_ran(in->jobs, in->done);
 }
 
 static const struct sandbox_events run_events = {
 	.state = on_state,
-	.console = sandbox_unheard_console,
+	.console = guest_ignore_bytes,
 	.output = on_output,
 	.exit = on_exit_of_run,
 	.closed = on_closed,
 };
 
-int installer_run(struct installer *in)
+static int run(void *data)
 {
-	const struct install *job = in->current;
-	const bool run = job->step == INSTALL_RUN;
+	struct installer *in = data;
+	const struct package_job *job = in->jobs->current;
+	const bool run = job->step == PACKAGE_RUN;
 	const struct sandbox_env env[] = {
 		{"XSBX_LANGUAGE", job->need.language},
 		{"XSBX_PACKAGES", job->need.packages},
-		{"XSBX_INDEX", in->index},
-		{"XSBX_MIRROR", in->cfg.offline ? INSTALL_MIRROR : ""},
+		{"XSBX_INDEX", in->jobs->index},
+		{"XSBX_MIRROR", in->jobs->cfg.offline ? PACKAGE_MIRROR : ""},
 		{"XSBX_ASK", job->ask ? "1" : ""},
 	};
 	const struct sandbox_spec spec = {
@@ -151,16 +154,16 @@ int installer_run(struct installer *in)
 		.image = "none",
 		.language = "raw",
 		.backend = VM_PROCESS,
-		.memory_mb = INSTALL_MEMORY_MB,
-		.cpus = INSTALL_CPUS,
+		.memory_mb = PACKAGE_MEMORY_MB,
+		.cpus = PACKAGE_CPUS,
 		.owner = geteuid(),
 		.group = getegid(),
 		.install = &in->view,
 		.env = env,
 		.nenv = run ? ARRAY_SIZE(env) : 0,
-		.network = run && !in->cfg.offline,
+		.network = run && !in->jobs->cfg.offline,
 		.trusted_names = true,
-		.allow = in->hosts,
+		.allow = in->jobs->hosts,
 		.alone = true,
 	};
 	int r;
@@ -168,39 +171,24 @@ int installer_run(struct installer *in)
 	in->sent = in->done = false;
 	in->view = (struct vm_install){!run, job->key, job->need.host ? "" : job->need.image,
 				       job->need.language};
-	r = sandbox_new(in->vm, &spec, &run_events, in, &in->builder);
+	r = sandbox_new(in->vm, &spec, &run_events, in, &in->sandbox);
 	if (r == 0)
-		installer_watch_start(in);
+		package_jobs_watch_start(in->jobs);
 	return r;
 }
 
-/* ---- the store ---- */
-
-/* What it did not bring is made here, as if there were none. */
-static void on_fetched(void *data, const char *key, enum store_end end, const char *why)
+static void stop(void *data)
 {
 	struct installer *in = data;
 
-	(void)key;
-	(void)why;
-	in->fetched = end == STORE_DONE;
-	in->damaged = end == STORE_DAMAGED;
-	installer_fetched(in);
+	sandbox_close(in->sandbox);
 }
 
-bool installer_fetch(struct installer *in)
+static void let_go(void *data)
 {
-	struct layer *there = layer_get(&in->vm->layers, in->current->key);
+	struct installer *in = data;
 
-	in->fetched = in->damaged = false;
-	layer_put(there);
-	return !there && in->current->need.form == LAYER_EROFS &&
-	       fetcher_get(&in->vm->fetcher, STORE_LAYER, in->current->key, 0, in->vm->layers.limit,
-			   on_fetched, in);
+	template_free_layers(&in->vm->pool);
 }
 
-void installer_offer(struct installer *in)
-{
-	if (in->current->need.form == LAYER_EROFS)
-		fetcher_put(&in->vm->fetcher, STORE_LAYER, in->current->key, 0, in->damaged);
-}
+const struct package_ops installer_ops = {.run = run, .stop = stop, .let_go = let_go};

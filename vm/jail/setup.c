@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jail: namespaces, identity, limits and privileges of a process, one step after the other. */
-#include "jail.h"
+#include "setup.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "vm/base/landlock.h"
+#include "cgroup.h"
 #include "internal.h"
-#include "vm/spawn/wire.h"
+#include "seccomp.h"
 #include "vm/base/util.h"
 
 /*
@@ -52,11 +53,6 @@
  * program was already running.
  */
 
-#define CELLS_MAX  2048u
-#define CELL_IDS   2u
-#define BASE_FIRST 0x70000000u /* above what user databases, subuids and containers use */
-#define BASE_BLOCKS \
-	32768u /* one for each spawner, by its instance id: two daemons rarely share ids */
 #define CAP_LIMIT 64
 
 static const unsigned namespaces[] = {
@@ -66,71 +62,14 @@ static const unsigned namespaces[] = {
 	[JAIL_L_NET] = CLONE_NEWNET,
 };
 
-static bool taken[CELLS_MAX];
-
 /* ---- in the spawner ---- */
-
-/* Can we map ids @first to @first + @n - 1 into a user namespace? */
-static bool ids_mappable(uint32_t first, uint32_t n)
-{
-	_cleanup_file_ FILE *f = fopen("/proc/self/uid_map", "re");
-	unsigned long long inside, outside, count;
-
-	if (geteuid() != 0 || !f)
-		return false;
-	while (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3) {
-		if (inside <= first && first + (unsigned long long)n <= inside + count)
-			return true;
-	}
-	return false;
-}
-
-uint32_t jail_instance_id(void)
-{
-	static uint32_t id;
-
-	/* Never short, once the kernel has booted. A process id would not do: another PID namespace
-	 * has the same ones. */
-	while (!id)
-		(void)!getrandom(&id, sizeof(id), 0);
-	return id;
-}
-
-static uint32_t ids_base(void)
-{
-	return BASE_FIRST + jail_instance_id() % BASE_BLOCKS * CELLS_MAX * CELL_IDS;
-}
-
-bool jail_has_id(uint32_t id)
-{
-	return jail_has_private_ids() && id >= ids_base() && id - ids_base() < CELLS_MAX * CELL_IDS;
-}
-
-bool jail_is_first_id(uint32_t id)
-{
-	return !jail_has_private_ids() || (jail_has_id(id) && (id - ids_base()) % CELL_IDS == 0);
-}
-
-bool jail_has_private_ids(void)
-{
-	static int mappable = -1;
-
-	if (mappable < 0)
-		mappable = ids_mappable(ids_base(), CELLS_MAX * CELL_IDS);
-	return mappable;
-}
 
 int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault)
 {
-	const bool mappable = jail_has_private_ids();
-	struct jail_cell cell = {.into = -1};
+	struct jail_cell cell;
 	struct sock_fprog prog;
 	int r;
 
-	while (cell.index < CELLS_MAX && taken[cell.index])
-		cell.index++;
-	if (cell.index == CELLS_MAX)
-		return jail_fault_set(fault, JAIL_STEP_PLACE, -EAGAIN, "");
 	/* Making it takes longer than all the rest; here it is made once, and children inherit it. */
 	r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
 	if (r == 0 && (spec->flags & JAIL_NO_SETID))
@@ -138,14 +77,15 @@ int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct 
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "");
 	(void)jail_stat_text(); /* likewise */
-	cell.private_ids = mappable;
-	cell.base = mappable ? ids_base() + cell.index * CELL_IDS : geteuid();
+	r = jail_cell_take(&cell);
+	if (r < 0)
+		return jail_fault_set(fault, JAIL_STEP_PLACE, r, "");
 	r = jail_cgroup_make(spec, &cell, fault);
 	if (r < 0)
-		return r;
-	cell.taken = taken[cell.index] = true;
-	*ret_cell = cell;
-	return 0;
+		jail_cell_return(&cell);
+	else
+		*ret_cell = cell;
+	return r;
 }
 
 void jail_release(struct jail_cell *cell)
@@ -153,7 +93,7 @@ void jail_release(struct jail_cell *cell)
 	if (!cell->taken)
 		return;
 	jail_cgroup_remove(cell);
-	taken[cell->index] = cell->taken = false;
+	jail_cell_return(cell);
 }
 
 void jail_release_all(void)
@@ -173,36 +113,16 @@ static int write_proc(pid_t pid, const char *name, const char *text)
 	return 0;
 }
 
-static bool two_ids(const struct jail_spec *spec, const struct jail_cell *cell)
-{
-	return cell->private_ids && (spec->flags & JAIL_TWO_IDS);
-}
-
-static bool as_owner(const struct jail_spec *spec, const struct jail_cell *cell)
-{
-	return cell->private_ids && (spec->flags & JAIL_AS_OWNER);
-}
-
-uint32_t jail_first_id(const struct jail_spec *spec, const struct jail_cell *cell)
-{
-	return as_owner(spec, cell) ? spec->owner : cell->base;
-}
-
-uint32_t jail_user_id(const struct jail_spec *spec, const struct jail_cell *cell)
-{
-	return two_ids(spec, cell) ? cell->base + 1 : cell->base;
-}
-
 static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, pid_t pid)
 {
 	char uids[96], gids[96];
 	int r = 0;
 
-	if (two_ids(spec, cell)) {
+	if (jail_has_two_ids(spec, cell)) {
 		snprintf(uids, sizeof(uids), "0 %u 1\n%u %u 1\n", cell->base, spec->user,
 			 jail_user_id(spec, cell));
 		memcpy(gids, uids, sizeof(gids));
-	} else if (as_owner(spec, cell)) {
+	} else if (jail_is_as_owner(spec, cell)) {
 		snprintf(uids, sizeof(uids), "0 %u 1\n1 %u 2\n", spec->owner, spec->foreign);
 		snprintf(gids, sizeof(gids), "0 %u 1\n1 %u 2\n", spec->owner_group, spec->foreign);
 	} else {
@@ -321,7 +241,7 @@ int jail_join(const struct jail_cell *cell, struct jail_fault *fault)
 
 static int enter_ids(const struct jail_spec *spec, const struct jail_cell *cell)
 {
-	const uid_t id = two_ids(spec, cell) ? 0 : spec->user;
+	const uid_t id = jail_has_two_ids(spec, cell) ? 0 : spec->user;
 
 	/* The one group that may be kept is one that cannot be named inside. */
 	if (cell->private_ids && !keeps_group(spec, cell) && setgroups(0, NULL) < 0)
@@ -401,8 +321,8 @@ static int drop_privileges(uint64_t keep)
 /* What may be written is what is mounted writable, or a file in memory. */
 static int confine_files(const struct jail_spec *spec)
 {
-	struct landlock_rule rules[JAIL_MOUNTS_MAX + SPAWN_TARGET_MAX];
-	char paths[SPAWN_TARGET_MAX][32];
+	struct landlock_rule rules[JAIL_MOUNTS_MAX + JAIL_FDS_MAX];
+	char paths[JAIL_FDS_MAX][32];
 	struct stat st;
 	size_t n = 0;
 	int r;
@@ -416,7 +336,7 @@ static int confine_files(const struct jail_spec *spec)
 			rules[n++] = (struct landlock_rule){m->target, false};
 	}
 	/* QEMU can only be told of files by path; what it has open it may open again. */
-	for (int fd = 0; spec->use == JAIL_QEMU && fd < SPAWN_TARGET_MAX; fd++) {
+	for (int fd = 0; spec->use == JAIL_QEMU && fd < JAIL_FDS_MAX; fd++) {
 		snprintf(paths[fd], sizeof(paths[fd]), "/proc/self/fd/%d", fd);
 		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 			rules[n++] = (struct landlock_rule){paths[fd], .read = true};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why something was refused. */
-#include "reason.h"
+#include "net_reason.h"
 
 #include <assert.h>
 

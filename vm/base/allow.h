@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allow list: which names, addresses and ports a sandbox may reach. */
-#ifndef XSBX_VM_NET_FILTER_ALLOW_H
-#define XSBX_VM_NET_FILTER_ALLOW_H
+#ifndef XSBX_VM_BASE_ALLOW_H
+#define XSBX_VM_BASE_ALLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>

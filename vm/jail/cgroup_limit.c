@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "cgroup.h"
 #include "vm/base/util.h"
 
 #define CPU_PERIOD_US 100000u

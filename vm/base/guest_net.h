@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network that a guest sees, on all sides of its card. Its name server is the gateway. */
+#ifndef XSBX_VM_BASE_GUEST_NET_H
+#define XSBX_VM_BASE_GUEST_NET_H
+
+#define NET_GATEWAY	0xc6120001 /* 198.18.0.1 */
+#define NET_GUEST	0xc6120002 /* 198.18.0.2 */
+#define NET_PREFIX	30
+#define NET_MTU_MAX	65520
+#define NET_MTU_DEFAULT 16000
+#define NET_RESOLV_CONF "nameserver 198.18.0.1\noptions timeout:5 attempts:2\n"
+
+#endif

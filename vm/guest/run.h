@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run: as it is asked for, and how it ended. Part of vm.h. */
+#ifndef XSBX_VM_GUEST_RUN_H
+#define XSBX_VM_GUEST_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vm/base/problem.h"
+
+enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
+
+struct sandbox_run {
+	uint32_t id; /* number of the run, from 1 */
+	const void *code;
+	size_t code_len;	/* copied during the call */
+	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
+	size_t stdin_len;
+	unsigned timeout_ms;	     /* 0: none */
+	unsigned grace_ms;	     /* from SIGTERM at that time to SIGKILL */
+	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
+};
+
+enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
+
+/* How a run ended. Words as in the `state` node: see vm_outcome_str(). */
+enum vm_outcome {
+	VM_DONE,
+	VM_TIMEOUT,
+	VM_KILLED,
+	VM_OOM,
+	VM_LOST,    /* the sandbox died after the code was sent: it may have run */
+	VM_REFUSED, /* it never ran */
+	VM_NOUTCOMES,
+};
+
+const char *vm_outcome_str(enum vm_outcome outcome);
+
+/* Limits that were met without ending anything. */
+#define VM_REACHED_FILES     0x01u
+#define VM_REACHED_INODES    0x02u
+#define VM_REACHED_PROCESSES 0x04u
+
+struct vm_result {
+	enum vm_outcome outcome;
+	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
+	bool fresh;	 /* the interpreter's state is gone */
+	uint64_t wall_us, user_us, system_us, maxrss_kib;
+	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
+	unsigned reached; /* VM_REACHED_*: at its end, or when the guest was asked during it */
+	struct problem problem; /* for LOST and REFUSED, and where there is something to say */
+};
+
+struct sandbox_usage {
+	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
+	uint64_t inodes_used, inodes_total;
+	unsigned processes;
+	unsigned reached; /* VM_REACHED_*; of files also as the last run has left them */
+};
+
+#endif

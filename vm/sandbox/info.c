@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about one sandbox: how it started, what it uses, what is around it. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "network.h"
+
+static const char *const start_str[] = {
+	[START_COLD] = "cold",
+	[START_SNAPSHOT] = "snapshot",
+	[START_WARM] = "warm",
+};
+static_assert(ARRAY_SIZE(start_str) == START_NKINDS, "a name for each way to start");
+
+static FILE *open_statm(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	return fopen(path, "re");
+}
+
+static uint64_t rss_kib(pid_t pid)
+{
+	_cleanup_file_ FILE *f = open_statm(pid);
+	const char *resident;
+	char line[128];
+
+	if (!f || !fgets(line, sizeof(line), f))
+		return 0;
+	resident = strchr(line, ' ');
+	if (!resident)
+		return 0;
+	return strtoull(resident, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+}
+
+void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
+{
+	struct guest_info g = {.backend = {.accel = ""}, .interpreter = ""};
+
+	if (s->guest)
+		guest_info(s->guest, &g);
+	*ret_info = (struct sandbox_info){
+		.state = s->state,
+		.backend = s->ops->name,
+		.start = start_str[s->start],
+		.accel = g.backend.accel,
+		.pid = g.backend.pid,
+		.interpreter = g.interpreter,
+		.rss_kib = g.backend.pid ? rss_kib(g.backend.pid) : 0,
+	};
+	if (s->admitted_at)
+		ret_info->waited_ms = s->admitted_at - s->asked_at;
+	if (s->start == START_WARM)
+		return; /* it was ready when it was asked for */
+	if (g.hello_at)
+		ret_info->boot_ms = g.hello_at - s->admitted_at;
+	if (g.ready_at)
+		ret_info->setup_ms = g.ready_at - g.hello_at;
+}
+
+int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)
+{
+	return s->guest ? guest_usage(s->guest, ret_usage) : -ENODATA;
+}
+
+void sandbox_isolation(const struct sandbox *s,
+		       void (*line)(void *data, const char *key, const char *value), void *data)
+{
+	struct guest_info g = {.interpreter = ""};
+
+	if (s->guest)
+		guest_info(s->guest, &g);
+	if (g.backend.report)
+		jail_report_tell(g.backend.report, "", line, data);
+	network_tell(s, line, data);
+}

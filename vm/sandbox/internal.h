@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of sandbox/ share: the machinery behind all sandboxes, and one sandbox. */
+#ifndef XSBX_VM_SANDBOX_INTERNAL_H
+#define XSBX_VM_SANDBOX_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "installer.h"
+#include "vm/backend/backend.h"
+#include "vm/base/context.h"
+#include "vm/base/wait.h"
+#include "vm/build/image_job.h"
+#include "vm/build/package_job.h"
+#include "vm/build/store_client.h"
+#include "vm/guest/guest.h"
+#include "vm/host/admission.h"
+#include "vm/host/host.h"
+#include "vm/host/slots.h"
+#include "vm/net/dialer_process.h"
+#include "vm/pool/pool.h"
+#include "vm/vm.h"
+
+enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_NKINDS };
+
+TAILQ_HEAD(sandbox_list, sandbox);
+
+/* All parts of the machinery. They don't know each other but for what vm.c has told them. */
+struct vm {
+	struct context ctx;
+	const struct vm_events *events;
+	void *data;
+
+	char *agent;
+	struct backends backends;
+	struct guests guests;
+	struct image_jobs image_jobs;
+	struct store_client store;
+	struct package_jobs package_jobs;
+	struct installer installer;
+	struct pool pool;
+	struct dialer_process dialer_process;
+	struct vm_host_ports host_ports;
+	bool net_seen; /* `net_report` is of the last network's filter */
+	struct jail_report net_report;
+
+	/* See schedule.c. */
+	unsigned admission_s;
+	struct admission admission;
+	struct slots slots;
+	struct host host;
+	struct host_reading reading;
+	uint64_t read_at;   /* ms of the loop's clock */
+	uv_timer_t recheck; /* while somebody waits for what nothing here tells of */
+
+	struct sandbox_list sandboxes;
+	uint64_t started, failed, refused, starts[START_NKINDS];
+	TAILQ_HEAD(workdir_tasks, workdir_task) workdir_tasks; /* see workdir.c */
+
+	unsigned nparts; /* handles of its own */
+	void (*closed)(void *data);
+	void *closed_data;
+};
+
+/* As vm_new(), with other machines than the usual ones. */
+int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawner *spawner,
+		const struct vm_config *cfg, const struct vm_events *events, void *data,
+		struct vm **ret_vm);
+
+/* What keeps a sandbox from going on. Each but NEEDS_NOTHING has its deadline. */
+enum sandbox_needs {
+	NEEDS_NOTHING,
+	NEEDS_IMAGE,
+	NEEDS_PACKAGES,
+	NEEDS_PLACE,	/* in the admission */
+	NEEDS_SNAPSHOT, /* it is being read */
+};
+
+/*
+ * - `state` is what callers see, `reported` what the `state` callback said last.
+ * - From CLOSING on nothing is begun; `problem` is set unless `asked`.
+ * - `wait` waits while it needs IMAGE, PACKAGES or SNAPSHOT; `guest` is NULL while it needs anything, and between
+ *   a clone that did not come up and the machine that boots instead.
+ * - `nopen` counts what must be gone before `closed`: the timer, the guest, the network.
+ */
+struct sandbox {
+	struct vm *vm;
+	const struct sandbox_events *events;
+	void *data;
+	struct sandbox_spec spec; /* owned */
+	struct view view;	  /* of `spec` */
+	const struct backend_ops *ops;
+
+	enum sandbox_state state, reported;
+	enum sandbox_needs needs;
+	bool asked, torn_down;
+	bool was_up;
+	bool introduced; /* the console says what it is, if it did not boot */
+	bool awaits;	 /* its user is to be told what it waits for */
+	enum sandbox_start start;
+	struct problem problem;
+	unsigned nopen;
+	struct deferred work; /* sandbox_work() */
+
+	struct wait wait;
+	struct layer *layer;	   /* of its packages; or NULL */
+	struct template *template; /* holds a reference; or NULL */
+	struct ticket ticket;
+	struct slot slot; /* HELD from before a run until its end; WAITING only while READY */
+	struct guest *guest;
+	struct network *network;	/* where it leads to; or NULL */
+	uv_timer_t deadline;		/* of what it needs */
+	uint64_t asked_at, admitted_at; /* ms of the loop's clock, or 0 */
+	TAILQ_ENTRY(sandbox) link;
+};
+
+/* Does what was put off: tells of a new state, or takes everything down. */
+void sandbox_work(struct sandbox *s);
+void sandbox_defer(struct sandbox *s);
+
+void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
+
+/* Has a place: goes on to start. */
+void sandbox_admitted(struct sandbox *s);
+
+/* A run that was put off with -EAGAIN may be sent now. */
+void sandbox_may_run(struct sandbox *s);
+
+/* Ends a sandbox because of @problem. The first end counts. */
+void sandbox_fail(struct sandbox *s, const struct problem *problem);
+
+/* Its guest or its network is gone. */
+void sandbox_part_closed(struct sandbox *s);
+
+/* ---- schedule.c ---- */
+
+/* Looks at the host, and sets the limits by that and by the configuration. Return: 0 or -errno. */
+int schedule_init(struct vm *vm, const struct vm_config *cfg);
+void schedule_fini(struct vm *vm);
+
+/* Lets in who can have a place or processors now. */
+void schedule_all(struct vm *vm);
+
+/* Brings up to date what the admission knows of the host. */
+void schedule_look(struct vm *vm);
+
+/* Why @s waits for a place, and what to do about it. */
+void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix);
+
+/* ---- workdir.c ---- */
+
+/* At the end of the machinery: nobody waits for lists any more. */
+void workdir_cut(struct vm *vm);
+
+#endif
