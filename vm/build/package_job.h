@@ -161,6 +161,9 @@ struct layer *package_jobs_layer(struct package_jobs *in, const struct layer_nee
 int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, struct wait *w,
 		     struct problem *ret_problem);
 
+/* The sandbox of the current step is gone. */
+void package_jobs_ran(struct package_jobs *in, bool well);
+
 /* Somebody has ceased to wait: forgets what has not begun and nobody wants. */
 void package_jobs_unwait(struct package_jobs *in, struct wait *w);
 
