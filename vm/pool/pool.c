@@ -106,13 +106,6 @@ static void on_closed(void *data, const struct problem *problem)
 
 static const struct guest_events idle_events = {
 	.up = on_up,
-	.console = guest_ignore_bytes,
-	.output = guest_ignore_output,
-	.exit = guest_ignore_exit,
-	.frozen = guest_ignore_frozen,
-	.asked = guest_ignore,
-	.saved = guest_ignore,
-	.problem = guest_ignore_problem,
 	.closed = on_closed,
 };
 
@@ -145,18 +138,6 @@ static bool is_stale(const struct idle *i)
 	return strcmp(now, i->shown) != 0;
 }
 
-/* Whoever takes one is told of it from then on. */
-static const struct guest_events taken_events = {
-	.up = guest_ignore,
-	.console = guest_ignore_bytes,
-	.output = guest_ignore_output,
-	.exit = guest_ignore_exit,
-	.frozen = guest_ignore_frozen,
-	.asked = guest_ignore,
-	.saved = guest_ignore,
-	.problem = guest_ignore_problem,
-};
-
 static bool is_well(const struct idle *i)
 {
 	return i->ready && guest_is_up(i->guest) && !guest_is_silent(i->guest) &&
@@ -182,7 +163,6 @@ struct guest *pool_take(struct template *t, struct ticket *ticket)
 	unlist(i);
 	t->refs--;
 	admission_move(t->pool->admission, &i->ticket, ticket);
-	guest_listen(g, &taken_events, NULL);
 	free(i);
 	return g;
 }

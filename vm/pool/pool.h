@@ -51,7 +51,7 @@ void pool_wake(struct pool *p);
  * @t: Of this template
  * @ticket: For whoever takes it, in state TICKET_NONE: gets the guest's place
  *
- * Return: a guest that nobody listens to, for guest_introduce(); NULL if there is none that is well.
+ * Return: a guest, for guest_introduce() at once; NULL if there is none that is well.
  */
 struct guest *pool_take(struct template *t, struct ticket *ticket);
 

@@ -73,14 +73,7 @@ static void on_closed(void *data, const struct problem *problem)
 }
 
 static const struct guest_events build_events = {
-	.up = guest_ignore,
-	.console = guest_ignore_bytes,
-	.output = guest_ignore_output,
-	.exit = guest_ignore_exit,
-	.frozen = guest_ignore_frozen,
-	.asked = guest_ignore,
 	.saved = on_saved,
-	.problem = guest_ignore_problem,
 	.closed = on_closed,
 };
 

@@ -36,6 +36,7 @@
 
 static void part_gone(struct network *n)
 {
+	const struct network_ops *ops = n->ops;
 	struct sandbox *s = n->s;
 
 	if (--n->nopen)
@@ -43,7 +44,7 @@ static void part_gone(struct network *n)
 	free(n->allow);
 	free(n);
 	s->network = NULL;
-	sandbox_part_closed(s);
+	ops->closed(s);
 }
 
 /* ---- the helper ---- */
@@ -78,9 +79,9 @@ static void lost(struct network *n, const char *how)
 	n->lost = true;
 	network_lose_ports(n);
 	if (!n->served)
-		sandbox_fail(s, &p);
-	else if (s->events->network_lost && s->state != SANDBOX_CLOSING)
-		s->events->network_lost(s->data, &p);
+		n->ops->fail(s, &p);
+	else if (s->state != SANDBOX_CLOSING)
+		sandbox_tell(s, network_lost, &p);
 }
 
 static void on_started(struct child *c)
@@ -132,8 +133,7 @@ static void on_denied(void *data, const struct net_denied *what)
 		.reason = net_reason_str(what->reason),
 	};
 
-	if (n->s->events->denied)
-		n->s->events->denied(n->s->data, &denied);
+	sandbox_tell(n->s, denied, &denied);
 }
 
 static void on_stats(void *data, const struct net_stats *stats)
@@ -251,7 +251,7 @@ void network_start(struct sandbox *s)
 		return;
 	problem_set(&p, "no-network", "See `doctor` for what this host lacks.",
 		    "the sandbox's network can't be started: %s", strerror(-r));
-	sandbox_fail(s, &p);
+	n->ops->fail(s, &p);
 }
 
 /* ---- beginning and end ---- */
@@ -270,8 +270,9 @@ static int check_spec(const struct sandbox_spec *spec)
 	return spec->allow ? vm_allow_check(spec->allow, strlen(spec->allow), why) : 0;
 }
 
-int network_new(struct sandbox *s, const struct sandbox_spec *spec)
+int network_new(struct sandbox *s, const struct network_ops *ops)
 {
+	const struct sandbox_spec *spec = &s->spec;
 	struct network *n;
 	int r;
 
@@ -288,6 +289,7 @@ int network_new(struct sandbox *s, const struct sandbox_spec *spec)
 		return -ENOMEM;
 	}
 	n->s = s;
+	n->ops = ops;
 	n->trusted_names = spec->trusted_names;
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;

@@ -31,6 +31,7 @@ struct port {
 
 struct network {
 	struct sandbox *s;
+	const struct network_ops *ops;
 	char *allow;
 	bool trusted_names;
 	struct port ports[SANDBOX_PORTS_MAX];
