@@ -173,7 +173,7 @@ static bool keep_fact(struct package_jobs *in, const char *line)
 	return false;
 }
 
-static void on_line(struct words *w, char *text)
+static void on_line(struct lines *w, char *text)
 {
 	struct package_jobs *in = w->data;
 	struct package_job *job = in->current;
@@ -321,7 +321,7 @@ static void on_over(struct program *t)
 	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
 		give_up_because(in, "Mend what it says, and reset the session to try again.",
 				"packages can't be installed on this host: %s",
-				tail_quote(&in->words.said, "error: ", quote, sizeof(quote)));
+				tail_quote(&in->lines.said, "error: ", quote, sizeof(quote)));
 	else
 		go(in, PACKAGE_RUN);
 }
@@ -334,7 +334,7 @@ static int prepare(struct package_jobs *in)
 	order.packages.language =
 		strcmp(need->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
 	order_set(order.packages.image, need->host ? "" : need->image);
-	in->prepare = (struct program){.words = &in->words, .over = on_over, .data = in};
+	in->prepare = (struct program){.lines = &in->lines, .over = on_over, .data = in};
 	return program_start(&in->prepare, in->ctx->loop, in->ctx->spawner, &order, sizeof(order));
 }
 
@@ -461,7 +461,7 @@ void package_jobs_ran(struct package_jobs *in, bool well)
 {
 	const struct package_job *job = in->current;
 
-	words_end(&in->words);
+	lines_end(&in->lines);
 	if (in->ctx->closing && !in->why.code[0])
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	if (!well || in->ctx->closing || job->ask)
@@ -482,7 +482,7 @@ static void begin_next(struct package_jobs *in)
 	if (!job)
 		return;
 	in->current = job;
-	in->words = (struct words){.line = on_line, .data = in};
+	in->lines = (struct lines){.line = on_line, .data = in};
 	in->bytes = 0;
 	in->why.code[0] = '\0';
 	in->index[0] = in->hosts[0] = '\0';

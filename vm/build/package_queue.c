@@ -189,7 +189,7 @@ void package_ask_line(struct package_ask *ask, const char *line)
 	if (strncmp(line, NEWEST, strlen(NEWEST)) != 0)
 		return;
 	/* A line that may have been cut names another version. */
-	if (more >= WORDS_LINE - 1 || len + more >= sizeof(ask->words))
+	if (more >= LINES_MAX - 1 || len + more >= sizeof(ask->words))
 		ask->cut = true;
 	else
 		snprintf(ask->words + len, sizeof(ask->words) - len, "%s%s", len ? " " : "",

@@ -7,7 +7,7 @@
 #include "files.h"
 #include "guest.h"
 #include "vm/base/context.h"
-#include "vm/base/tail.h"
+#include "vm/base/lines.h"
 #include "vm/jail/view.h"
 
 /* How far it has come. Each phase but UP has a deadline. */

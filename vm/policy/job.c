@@ -410,8 +410,8 @@ static int changes_job(const struct policy *p, const struct order_changes *o, st
 	view_show(j, o->commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, v->work, OVERLAY_BASE);
 	policy_arg(job, o->commit ? OVERLAY_COMMIT : OVERLAY_LIST);
 	add_target(job, OVERLAY_BEGIN_FD);
-	add_target(job, OVERLAY_WORDS_FD);
 	add_target(job, OVERLAY_UPPER_FD);
+	add_target(job, OVERLAY_WORDS_FD);
 	job->jail = j;
 	job->flags = SPAWN_TREE;
 	return 0;
