@@ -139,61 +139,23 @@ int proto_header_unpack(const uint8_t wire[PROTO_HEADER], struct proto_header *r
 	return 0;
 }
 
+#define NAME(type) [PROTO_##type] = #type
+
 static const char *const type_names[] = {
-	[PROTO_HELLO] = "HELLO",
-	[PROTO_PING] = "PING",
-	[PROTO_SETUP] = "SETUP",
-	[PROTO_RUN] = "RUN",
-	[PROTO_STDIN] = "STDIN",
-	[PROTO_SIGNAL] = "SIGNAL",
-	[PROTO_CREDIT] = "CREDIT",
-	[PROTO_RESET] = "RESET",
-	[PROTO_USAGE] = "USAGE",
-	[PROTO_SHUTDOWN] = "SHUTDOWN",
-	[PROTO_WARM] = "WARM",
-	[PROTO_CLOCK] = "CLOCK",
-	[PROTO_TRUST] = "TRUST",
-	[PROTO_FREEZE] = "FREEZE",
-	[PROTO_F_LOOKUP] = "F_LOOKUP",
-	[PROTO_F_FORGET] = "F_FORGET",
-	[PROTO_F_GETATTR] = "F_GETATTR",
-	[PROTO_F_SETATTR] = "F_SETATTR",
-	[PROTO_F_READLINK] = "F_READLINK",
-	[PROTO_F_MKDIR] = "F_MKDIR",
-	[PROTO_F_SYMLINK] = "F_SYMLINK",
-	[PROTO_F_LINK] = "F_LINK",
-	[PROTO_F_UNLINK] = "F_UNLINK",
-	[PROTO_F_RMDIR] = "F_RMDIR",
-	[PROTO_F_RENAME] = "F_RENAME",
-	[PROTO_F_OPEN] = "F_OPEN",
-	[PROTO_F_CREATE] = "F_CREATE",
-	[PROTO_F_READ] = "F_READ",
-	[PROTO_F_WRITE] = "F_WRITE",
-	[PROTO_F_RELEASE] = "F_RELEASE",
-	[PROTO_F_FSYNC] = "F_FSYNC",
-	[PROTO_F_FALLOCATE] = "F_FALLOCATE",
-	[PROTO_F_SEEK] = "F_SEEK",
-	[PROTO_F_OPENDIR] = "F_OPENDIR",
-	[PROTO_F_READDIR] = "F_READDIR",
-	[PROTO_F_STATFS] = "F_STATFS",
-	[PROTO_F_LOCK] = "F_LOCK",
-	[PROTO_F_TEST_LOCK] = "F_TEST_LOCK",
-	[PROTO_F_DROP_LOCKS] = "F_DROP_LOCKS",
-	[PROTO_F_CANCEL_LOCK] = "F_CANCEL_LOCK",
-	[PROTO_HELLO_OK] = "HELLO_OK",
-	[PROTO_PONG] = "PONG",
-	[PROTO_READY] = "READY",
-	[PROTO_FAILED] = "FAILED",
-	[PROTO_OUTPUT] = "OUTPUT",
-	[PROTO_EXIT] = "EXIT",
-	[PROTO_STDIN_CREDIT] = "STDIN_CREDIT",
-	[PROTO_USAGE_REPLY] = "USAGE_REPLY",
-	[PROTO_LOG] = "LOG",
-	[PROTO_FILE_REPLY] = "FILE_REPLY",
-	[PROTO_CLOCK_OK] = "CLOCK_OK",
-	[PROTO_LOCKED] = "LOCKED",
-	[PROTO_FROZEN] = "FROZEN",
-};
+	NAME(HELLO),	 NAME(PING),	    NAME(SETUP),	NAME(RUN),
+	NAME(STDIN),	 NAME(SIGNAL),	    NAME(CREDIT),	NAME(RESET),
+	NAME(USAGE),	 NAME(SHUTDOWN),    NAME(WARM),		NAME(CLOCK),
+	NAME(TRUST),	 NAME(FREEZE),	    NAME(F_LOOKUP),	NAME(F_FORGET),
+	NAME(F_GETATTR), NAME(F_SETATTR),   NAME(F_READLINK),	NAME(F_MKDIR),
+	NAME(F_SYMLINK), NAME(F_LINK),	    NAME(F_UNLINK),	NAME(F_RMDIR),
+	NAME(F_RENAME),	 NAME(F_OPEN),	    NAME(F_CREATE),	NAME(F_READ),
+	NAME(F_WRITE),	 NAME(F_RELEASE),   NAME(F_FSYNC),	NAME(F_FALLOCATE),
+	NAME(F_SEEK),	 NAME(F_OPENDIR),   NAME(F_READDIR),	NAME(F_STATFS),
+	NAME(F_LOCK),	 NAME(F_TEST_LOCK), NAME(F_DROP_LOCKS), NAME(F_CANCEL_LOCK),
+	NAME(HELLO_OK),	 NAME(PONG),	    NAME(READY),	NAME(FAILED),
+	NAME(OUTPUT),	 NAME(EXIT),	    NAME(STDIN_CREDIT), NAME(USAGE_REPLY),
+	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
+	NAME(FROZEN)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -202,17 +164,58 @@ const char *proto_type_name(unsigned type)
 	return type_names[type];
 }
 
+/* ---- structs: their numbers, in the order of the wire ---- */
+
+struct field {
+	uint16_t at;
+	uint8_t size; /* 4 or 8 */
+};
+
+#define F(type, member)                                                                           \
+	{                                                                                         \
+		offsetof(struct proto_##type, member), sizeof(((struct proto_##type *)0)->member) \
+	}
+
+static void put_fields(struct proto_out *o, const void *from, const struct field *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *at = (const char *)from + f[i].at;
+		uint64_t v = 0;
+		uint32_t low;
+
+		if (f[i].size == sizeof(v)) {
+			memcpy(&v, at, sizeof(v));
+			put_u64(o, v);
+		} else {
+			memcpy(&low, at, sizeof(low));
+			put_u32(o, low);
+		}
+	}
+}
+
+static void get_fields(struct proto_in *in, void *to, const struct field *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char *at = (char *)to + f[i].at;
+
+		if (f[i].size == sizeof(uint64_t))
+			memcpy(at, &(uint64_t){get_u64(in)}, sizeof(uint64_t));
+		else
+			memcpy(at, &(uint32_t){get_u32(in)}, sizeof(uint32_t));
+	}
+}
+
+#define PUT(o, from, fields) put_fields(o, from, fields, sizeof(fields) / sizeof((fields)[0]))
+#define GET(in, to, fields)  get_fields(in, to, fields, sizeof(fields) / sizeof((fields)[0]))
+
+static const struct field setup_fields[] = {
+	F(setup, files_bytes), F(setup, tmp_bytes), F(setup, files_inodes), F(setup, tmp_inodes),
+	F(setup, nproc),       F(setup, nofile),    F(setup, fsize),	    F(setup, nenv)};
+
 void proto_setup_pack(struct proto_out *o, const struct proto_setup *s)
 {
 	put_str(o, s->language);
-	put_u64(o, s->files_bytes);
-	put_u64(o, s->tmp_bytes);
-	put_u32(o, s->files_inodes);
-	put_u32(o, s->tmp_inodes);
-	put_u32(o, s->nproc);
-	put_u32(o, s->nofile);
-	put_u64(o, s->fsize);
-	put_u32(o, s->nenv);
+	PUT(o, s, setup_fields);
 	for (uint32_t i = 0; i < s->nenv; i++) {
 		put_str(o, s->env[i].name);
 		put_str(o, s->env[i].value);
@@ -223,14 +226,7 @@ int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s)
 {
 	memset(ret_s, 0, sizeof(*ret_s));
 	ret_s->language = get_str(in, 32);
-	ret_s->files_bytes = get_u64(in);
-	ret_s->tmp_bytes = get_u64(in);
-	ret_s->files_inodes = get_u32(in);
-	ret_s->tmp_inodes = get_u32(in);
-	ret_s->nproc = get_u32(in);
-	ret_s->nofile = get_u32(in);
-	ret_s->fsize = get_u64(in);
-	ret_s->nenv = get_u32(in);
+	GET(in, ret_s, setup_fields);
 	if (in->bad || ret_s->nenv > PROTO_ENV_MAX)
 		return -EPROTO;
 	for (uint32_t i = 0; i < ret_s->nenv; i++) {
@@ -240,114 +236,70 @@ int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s)
 	return get_end(in) ? 0 : -EPROTO;
 }
 
+static const struct field run_fields[] = {F(run, flags),    F(run, timeout_ms), F(run, grace_ms),
+					  F(run, limit[0]), F(run, limit[1]),	F(run, credit)};
+
 void proto_run_pack(struct proto_out *o, const struct proto_run *r)
 {
-	put_u32(o, r->flags);
-	put_u32(o, r->timeout_ms);
-	put_u32(o, r->grace_ms);
-	put_u64(o, r->limit[0]);
-	put_u64(o, r->limit[1]);
-	put_u32(o, r->credit);
+	PUT(o, r, run_fields);
 	put_str(o, r->code);
 }
 
 int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
 {
-	ret_r->flags = get_u32(in);
-	ret_r->timeout_ms = get_u32(in);
-	ret_r->grace_ms = get_u32(in);
-	ret_r->limit[0] = get_u64(in);
-	ret_r->limit[1] = get_u64(in);
-	ret_r->credit = get_u32(in);
+	GET(in, ret_r, run_fields);
 	ret_r->code = get_str(in, PROTO_CODE_MAX);
 	return get_end(in) ? 0 : -EPROTO;
 }
 
+static const struct field exit_fields[] = {
+	F(exit, how),	     F(exit, status),	 F(exit, fresh),     F(exit, gone),
+	F(exit, wall_us),    F(exit, user_us),	 F(exit, system_us), F(exit, maxrss_kib),
+	F(exit, dropped[0]), F(exit, dropped[1])};
+
 void proto_exit_pack(struct proto_out *o, const struct proto_exit *e)
 {
-	put_u32(o, e->how);
-	put_u32(o, e->status);
-	put_u32(o, e->fresh);
-	put_u32(o, e->gone);
-	put_u64(o, e->wall_us);
-	put_u64(o, e->user_us);
-	put_u64(o, e->system_us);
-	put_u64(o, e->maxrss_kib);
-	put_u64(o, e->dropped[0]);
-	put_u64(o, e->dropped[1]);
+	PUT(o, e, exit_fields);
 }
 
 int proto_exit_unpack(struct proto_in *in, struct proto_exit *ret_e)
 {
-	ret_e->how = get_u32(in);
-	ret_e->status = get_u32(in);
-	ret_e->fresh = get_u32(in);
-	ret_e->gone = get_u32(in);
-	ret_e->wall_us = get_u64(in);
-	ret_e->user_us = get_u64(in);
-	ret_e->system_us = get_u64(in);
-	ret_e->maxrss_kib = get_u64(in);
-	ret_e->dropped[0] = get_u64(in);
-	ret_e->dropped[1] = get_u64(in);
+	GET(in, ret_e, exit_fields);
 	if (!get_end(in) || ret_e->how >= PROTO_NHOW || ret_e->status > 255 || ret_e->fresh > 1 ||
 	    ret_e->gone >= PROTO_NGONE)
 		return -EPROTO;
 	return 0;
 }
 
+static const struct field usage_fields[] = {F(usage, mem_total_kib), F(usage, mem_available_kib),
+					    F(usage, cpu_us),	     F(usage, files_used),
+					    F(usage, files_total),   F(usage, inodes_used),
+					    F(usage, inodes_total),  F(usage, processes)};
+
 void proto_usage_pack(struct proto_out *o, const struct proto_usage *u)
 {
-	put_u64(o, u->mem_total_kib);
-	put_u64(o, u->mem_available_kib);
-	put_u64(o, u->cpu_us);
-	put_u64(o, u->files_used);
-	put_u64(o, u->files_total);
-	put_u64(o, u->inodes_used);
-	put_u64(o, u->inodes_total);
-	put_u32(o, u->processes);
+	PUT(o, u, usage_fields);
 }
 
 int proto_usage_unpack(struct proto_in *in, struct proto_usage *ret_u)
 {
-	ret_u->mem_total_kib = get_u64(in);
-	ret_u->mem_available_kib = get_u64(in);
-	ret_u->cpu_us = get_u64(in);
-	ret_u->files_used = get_u64(in);
-	ret_u->files_total = get_u64(in);
-	ret_u->inodes_used = get_u64(in);
-	ret_u->inodes_total = get_u64(in);
-	ret_u->processes = get_u32(in);
+	GET(in, ret_u, usage_fields);
 	return get_end(in) ? 0 : -EPROTO;
 }
 
+static const struct field attr_fields[] = {F(attr, ino),      F(attr, mode),	F(attr, nlink),
+					   F(attr, size),     F(attr, blocks),	F(attr, atime),
+					   F(attr, mtime),    F(attr, ctime),	F(attr, atime_ns),
+					   F(attr, mtime_ns), F(attr, ctime_ns)};
+
 void proto_attr_pack(struct proto_out *o, const struct proto_attr *a)
 {
-	put_u64(o, a->ino);
-	put_u32(o, a->mode);
-	put_u32(o, a->nlink);
-	put_u64(o, a->size);
-	put_u64(o, a->blocks);
-	put_u64(o, (uint64_t)a->atime);
-	put_u64(o, (uint64_t)a->mtime);
-	put_u64(o, (uint64_t)a->ctime);
-	put_u32(o, a->atime_ns);
-	put_u32(o, a->mtime_ns);
-	put_u32(o, a->ctime_ns);
+	PUT(o, a, attr_fields);
 }
 
 void proto_attr_get(struct proto_in *in, struct proto_attr *ret_a)
 {
-	ret_a->ino = get_u64(in);
-	ret_a->mode = get_u32(in);
-	ret_a->nlink = get_u32(in);
-	ret_a->size = get_u64(in);
-	ret_a->blocks = get_u64(in);
-	ret_a->atime = (int64_t)get_u64(in);
-	ret_a->mtime = (int64_t)get_u64(in);
-	ret_a->ctime = (int64_t)get_u64(in);
-	ret_a->atime_ns = get_u32(in);
-	ret_a->mtime_ns = get_u32(in);
-	ret_a->ctime_ns = get_u32(in);
+	GET(in, ret_a, attr_fields);
 }
 
 void proto_entry_pack(struct proto_out *o, const struct proto_entry *e)
@@ -356,61 +308,34 @@ void proto_entry_pack(struct proto_out *o, const struct proto_entry *e)
 	proto_attr_pack(o, &e->attr);
 }
 
-void proto_entry_get(struct proto_in *in, struct proto_entry *ret_e)
-{
-	ret_e->node = get_u64(in);
-	proto_attr_get(in, &ret_e->attr);
-}
+static const struct field setattr_fields[] = {
+	F(setattr, node),  F(setattr, handle),	 F(setattr, valid),
+	F(setattr, mode),  F(setattr, size),	 F(setattr, atime),
+	F(setattr, mtime), F(setattr, atime_ns), F(setattr, mtime_ns)};
 
 void proto_setattr_pack(struct proto_out *o, const struct proto_setattr *s)
 {
-	put_u64(o, s->node);
-	put_u64(o, s->handle);
-	put_u32(o, s->valid);
-	put_u32(o, s->mode);
-	put_u64(o, s->size);
-	put_u64(o, (uint64_t)s->atime);
-	put_u64(o, (uint64_t)s->mtime);
-	put_u32(o, s->atime_ns);
-	put_u32(o, s->mtime_ns);
+	PUT(o, s, setattr_fields);
 }
 
 int proto_setattr_unpack(struct proto_in *in, struct proto_setattr *ret_s)
 {
-	ret_s->node = get_u64(in);
-	ret_s->handle = get_u64(in);
-	ret_s->valid = get_u32(in);
-	ret_s->mode = get_u32(in);
-	ret_s->size = get_u64(in);
-	ret_s->atime = (int64_t)get_u64(in);
-	ret_s->mtime = (int64_t)get_u64(in);
-	ret_s->atime_ns = get_u32(in);
-	ret_s->mtime_ns = get_u32(in);
+	GET(in, ret_s, setattr_fields);
 	return get_end(in) ? 0 : -EPROTO;
 }
 
+static const struct field lock_fields[] = {F(lock, handle), F(lock, owner), F(lock, token),
+					   F(lock, start),  F(lock, end),   F(lock, flags),
+					   F(lock, type),   F(lock, pid)};
+
 void proto_lock_pack(struct proto_out *o, const struct proto_lock *l)
 {
-	put_u64(o, l->handle);
-	put_u64(o, l->owner);
-	put_u64(o, l->token);
-	put_u64(o, l->start);
-	put_u64(o, l->end);
-	put_u32(o, l->flags);
-	put_u32(o, l->type);
-	put_u32(o, l->pid);
+	PUT(o, l, lock_fields);
 }
 
 int proto_lock_unpack(struct proto_in *in, struct proto_lock *ret_l)
 {
-	ret_l->handle = get_u64(in);
-	ret_l->owner = get_u64(in);
-	ret_l->token = get_u64(in);
-	ret_l->start = get_u64(in);
-	ret_l->end = get_u64(in);
-	ret_l->flags = get_u32(in);
-	ret_l->type = get_u32(in);
-	ret_l->pid = get_u32(in);
+	GET(in, ret_l, lock_fields);
 	if (!get_end(in) || ret_l->end > INT64_MAX || ret_l->start > ret_l->end ||
 	    ret_l->type > PROTO_LOCK_EXCLUSIVE ||
 	    (ret_l->flags & ~(PROTO_LOCK_WAIT | PROTO_LOCK_WHOLE)))

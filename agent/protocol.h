@@ -334,7 +334,6 @@ int proto_usage_unpack(struct proto_in *in, struct proto_usage *ret_u);
 void proto_attr_pack(struct proto_out *o, const struct proto_attr *a);
 void proto_attr_get(struct proto_in *in, struct proto_attr *ret_a);
 void proto_entry_pack(struct proto_out *o, const struct proto_entry *e);
-void proto_entry_get(struct proto_in *in, struct proto_entry *ret_e);
 void proto_lock_pack(struct proto_out *o, const struct proto_lock *l);
 int proto_lock_unpack(struct proto_in *in, struct proto_lock *ret_l);
 void proto_setattr_pack(struct proto_out *o, const struct proto_setattr *s);

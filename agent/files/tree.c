@@ -59,6 +59,19 @@ static int find_dir(const struct files *f, uint64_t id, const struct node **ret_
 	return 0;
 }
 
+/* The end of a request for a name in the directory @parent. Return: 0; -EINVAL if no entry can have it; -errno. */
+static int get_name(const struct files *f, struct proto_in *in, uint64_t parent,
+		    const struct node **ret_dir, struct component *ret_name)
+{
+	const bool ok = get_component(in, ret_name);
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = find_dir(f, parent, ret_dir);
+	return r < 0 ? r : ok ? 0 : -EINVAL;
+}
+
 /* Packs the entry of what @fd, opened by O_PATH, is, and takes it; counts a lookup only if all went well. */
 static int put_node(struct files *f, int fd, struct proto_out *out, const struct node **ret_node)
 {
@@ -103,15 +116,11 @@ int files_lookup(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint64_t parent = get_u64(in);
 	const struct node *dir;
 	struct component name;
-	bool ok = get_component(in, &name);
-	int r;
+	int r = get_name(f, in, parent, &dir, &name);
 
-	if (!get_end(in))
-		return files_malformed(in);
-	r = find_dir(f, parent, &dir);
 	if (r < 0)
-		return r;
-	return ok ? put_entry(f, dir, name.text, out) : -ENOENT;
+		return r == -EINVAL ? -ENOENT : r;
+	return put_entry(f, dir, name.text, out);
 }
 
 int files_forget(struct files *f, struct proto_in *in, struct proto_out *out)
@@ -154,16 +163,10 @@ int files_mkdir(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint32_t mode = get_u32(in);
 	const struct node *dir;
 	struct component name;
-	bool ok = get_component(in, &name);
-	int r;
+	int r = get_name(f, in, parent, &dir, &name);
 
-	if (!get_end(in))
-		return files_malformed(in);
-	r = find_dir(f, parent, &dir);
 	if (r < 0)
 		return r;
-	if (!ok)
-		return -EINVAL;
 	if (mkdirat(dir->fd, name.text, mode & FILES_MODE_MASK) < 0)
 		return -errno;
 	return put_entry(f, dir, name.text, out);
@@ -199,17 +202,13 @@ int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint64_t parent = get_u64(in);
 	const struct node *n, *dir;
 	struct component name;
-	bool ok = get_component(in, &name);
-	int r;
+	int r = get_name(f, in, parent, &dir, &name);
 
-	if (!get_end(in))
-		return files_malformed(in);
 	n = node_find(&f->table, node);
-	r = find_dir(f, parent, &dir);
-	if (!n || r < 0)
-		return n ? r : -ESTALE;
-	if (!ok)
-		return -EINVAL;
+	if (r == -EPROTO || (n && r < 0))
+		return r;
+	if (!n)
+		return -ESTALE;
 	if (linkat(f->proc_fd, files_fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) <
 	    0)
 		return -errno;
@@ -221,16 +220,10 @@ static int remove_name(struct files *f, struct proto_in *in, int flags)
 	uint64_t parent = get_u64(in);
 	const struct node *dir;
 	struct component name;
-	bool ok = get_component(in, &name);
-	int r;
+	int r = get_name(f, in, parent, &dir, &name);
 
-	if (!get_end(in))
-		return files_malformed(in);
-	r = find_dir(f, parent, &dir);
 	if (r < 0)
 		return r;
-	if (!ok)
-		return -EINVAL;
 	return unlinkat(dir->fd, name.text, flags) < 0 ? -errno : 0;
 }
 
@@ -337,16 +330,10 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint32_t mode = get_u32(in);
 	const struct node *dir, *n = NULL;
 	struct component name;
-	bool ok = get_component(in, &name);
-	int fd, r;
+	int fd, r = get_name(f, in, parent, &dir, &name);
 
-	if (!get_end(in))
-		return files_malformed(in);
-	r = find_dir(f, parent, &dir);
 	if (r < 0)
 		return r;
-	if (!ok)
-		return -EINVAL;
 	fd = create_file(f, dir, name.text, flags, mode);
 	if (fd < 0)
 		return fd;

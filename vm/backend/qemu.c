@@ -15,7 +15,7 @@
 #include "vm/base/reader.h"
 #include "vm/image/layer.h"
 #include "vm/spawn/client.h"
-#include "vm/base/tail.h"
+#include "vm/base/lines.h"
 #include "vm/base/problem.h"
 
 /*

@@ -125,7 +125,7 @@ void image_jobs_explain_late(const struct image_jobs *ij, const char *image, boo
 
 /* ---- what the program says ---- */
 
-static void on_line(struct words *w, char *text)
+static void on_line(struct lines *w, char *text)
 {
 	struct image_jobs *ij = w->data;
 	struct image_job *job = ij->current;
@@ -178,7 +178,7 @@ static void on_over(struct program *t)
 	char quote[600], why[700];
 	const char *missing;
 
-	words_end(&ij->words);
+	lines_end(&ij->lines);
 	ij->current = NULL;
 	context_release(ij->ctx);
 	if (ij->ctx->closing)
@@ -191,8 +191,8 @@ static void on_over(struct program *t)
 			 WTERMSIG(t->status), strsignal(WTERMSIG(t->status)));
 	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
 		snprintf(why, sizeof(why), "%s",
-			 ij->words.said.total
-				 ? tail_quote(&ij->words.said, "error: ", quote, sizeof(quote))
+			 ij->lines.said.total
+				 ? tail_quote(&ij->lines.said, "error: ", quote, sizeof(quote))
 				 : "the program said nothing");
 	else if (!is_there(ij, job, &missing))
 		snprintf(why, sizeof(why), "it was built, but: %.600s", missing);
@@ -221,8 +221,8 @@ static int start(struct image_jobs *ij, const struct image_job *job)
 	if (!plain_name_ok(job->name))
 		return -EINVAL;
 	order_set(order.image.image, job->name);
-	ij->words = (struct words){.line = on_line, .data = ij};
-	ij->builder = (struct program){.words = &ij->words, .over = on_over, .data = ij};
+	ij->lines = (struct lines){.line = on_line, .data = ij};
+	ij->builder = (struct program){.lines = &ij->lines, .over = on_over, .data = ij};
 	r = program_start(&ij->builder, ij->ctx->loop, ij->ctx->spawner, &order, sizeof(order));
 	if (r == 0)
 		context_hold(ij->ctx);

@@ -11,7 +11,7 @@
 #include "vm/base/problem.h"
 #include "vm/base/wait.h"
 #include "vm/spawn/program.h"
-#include "vm/base/words.h"
+#include "vm/base/lines.h"
 
 #define IMAGE_JOB_MS \
 	1800000u /* longest wait of a session: a base is half a minute on a fast line */
@@ -35,7 +35,7 @@ struct image_job {
 };
 
 /*
- * - At most one job is BUILDING, and `builder`, `words` are its program's.
+ * - At most one job is BUILDING, and `builder`, `lines` are its program's.
  * - `waits` are for jobs.
  */
 struct image_jobs {
@@ -46,7 +46,7 @@ struct image_jobs {
 	TAILQ_HEAD(image_job_list, image_job) jobs;
 	struct image_job *current;
 	struct program builder;
-	struct words words;
+	struct lines lines;
 	struct wait_list waits;
 };
 

@@ -10,17 +10,10 @@
 #define PACKAGE_MEMORY_MB 512u		     /* of its sandboxes */
 #define PACKAGE_CPUS	  2u
 
-/* Ends the current install; what there is of it is removed. @fmt makes the cause. */
-void package_jobs_give_up(struct package_jobs *in, const char *fix, const char *fmt, ...)
-	printf_like(3, 4);
-
-/* Keeps a fact that `prepare` has found. Return: false if the line is none, but words. */
-bool package_jobs_fact(struct package_jobs *in, const char *line);
+/* ---- package_queue.c ---- */
 
 /* A copy, NULL for "". *@bad: set if there is no memory. */
 char *package_job_copy(const char *text, bool *bad);
-
-/* ---- package_queue.c ---- */
 
 /* Return: the install of a layer, or NULL. */
 struct package_job *package_job_find(const struct package_jobs *in, const char *key);
@@ -34,23 +27,11 @@ void package_job_free(struct package_job *job);
 /* Whose turn it is, and what is installed for him. Return: NULL if nothing is queued. */
 struct package_job *package_job_choose(struct package_jobs *in);
 
-/* ---- package_ask.c ---- */
-
 /* What runs for an ask has said a line, which may be a part of the answer. */
 void package_ask_line(struct package_ask *ask, const char *line);
 
 /* Tells all who ask, and forgets them; @why: NULL if it went well. */
 void package_ask_answer(struct package_job *job, const struct problem *why);
-
-/* Begins with the next install, unless one is going on. */
-void package_job_next(struct package_jobs *in);
-
-/* Starts `prepare`; package_jobs_prepared() is the answer, or package_jobs_give_up(). Return: 0 or -errno. */
-int package_jobs_prepare(struct package_jobs *in);
-void package_jobs_prepared(struct package_jobs *in);
-
-/* The sandbox of the current step is gone. */
-void package_jobs_ran(struct package_jobs *in, bool well);
 
 /* ---- package_watch.c: while a sandbox works, closes it if it takes too much room ---- */
 

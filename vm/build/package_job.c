@@ -7,11 +7,13 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "package_internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
+#include "vm/spawn/order.h"
 
 /*
  * Theory of operation
@@ -28,7 +30,7 @@
  *
  * BEGIN, PUBLISH and ABANDON work on the disk, in a worker thread; BEGIN waits as long as another
  * mount is at the same layer, and may find that this one has made it. PREPARE runs a program of the
- * user's, which the spawner starts. RUN and PACK have sandboxes, see package_run.c; a layer that is
+ * user's, which the spawner starts. RUN and PACK have sandboxes, see sandbox/installer.c; a layer that is
  * used as a directory is not packed. What they take of the disk meanwhile is looked at, see
  * package_watch.c. Whose turn it is, when others are QUEUED, see package_queue.c.
  *
@@ -41,20 +43,15 @@
 
 #define LOCK_NS	   200000000l /* between two looks at what another mount does */
 #define SCRIPT_MAX 65536u
+#define ASKS_USER  4u	   /* of one user, at once */
+#define RETRY_MS   600000u /* after a failure, if nobody asks */
 
 static void on_worked(uv_work_t *req, int status);
 static void go(struct package_jobs *in, enum package_step step);
 static void fetched(struct package_jobs *in);
+static void begin_next(struct package_jobs *in);
 
 /* ---- beginning and end ---- */
-
-char *package_job_copy(const char *text, bool *bad)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*bad = *bad || (text && *text && !c);
-	return c;
-}
 
 static char *read_script(const char *dir)
 {
@@ -160,12 +157,28 @@ struct layer *package_jobs_layer(struct package_jobs *in, const struct layer_nee
 
 /* ---- what is said ---- */
 
-static void on_line(struct words *w, char *text)
+/* Keeps a fact. Return: false if the line is none, but words. */
+static bool keep_fact(struct package_jobs *in, const char *line)
+{
+	if (strncmp(line, "index ", 6) == 0) {
+		snprintf(in->index, sizeof(in->index), "%s", line + 6);
+		return true;
+	}
+	if (strncmp(line, "host ", 5) == 0) {
+		const size_t len = strlen(in->hosts);
+
+		snprintf(in->hosts + len, sizeof(in->hosts) - len, "%s\n", line + 5);
+		return true;
+	}
+	return false;
+}
+
+static void on_line(struct lines *w, char *text)
 {
 	struct package_jobs *in = w->data;
 	struct package_job *job = in->current;
 
-	if (job->step == PACKAGE_PREPARE && package_jobs_fact(in, text))
+	if (job->step == PACKAGE_PREPARE && keep_fact(in, text))
 		return;
 	if (job->ask) {
 		package_ask_line(job->ask, text);
@@ -188,7 +201,7 @@ static void over(struct package_jobs *in)
 		close(steal_fd(&in->lock));
 	context_release(in->ctx);
 	context_work(in->ctx);
-	package_job_next(in);
+	begin_next(in);
 }
 
 static void failed(struct package_jobs *in)
@@ -248,7 +261,8 @@ static void give_up(struct package_jobs *in)
 		go(in, PACKAGE_ABANDON);
 }
 
-void package_jobs_give_up(struct package_jobs *in, const char *fix, const char *fmt, ...)
+printf_like(3, 4) static void give_up_because(struct package_jobs *in, const char *fix,
+					      const char *fmt, ...)
 {
 	char cause[800];
 	va_list ap;
@@ -291,6 +305,39 @@ static void offer(struct package_jobs *in)
 		store_client_put(in->store, STORE_LAYER, in->current->key, 0, in->damaged);
 }
 
+/* ---- the host, which a program of the user's is asked about ---- */
+
+/* The program is gone, and has said all it had to say. */
+static void on_over(struct program *t)
+{
+	struct package_jobs *in = t->data;
+	char quote[600];
+
+	if (t->failed)
+		give_up_because(in, "", "%.300s/prepare was not started: %s", in->cfg.dir,
+				strerror(-t->failed));
+	else if (in->ctx->closing)
+		give_up_because(in, "", "xsbxfs is ending");
+	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
+		give_up_because(in, "Mend what it says, and reset the session to try again.",
+				"packages can't be installed on this host: %s",
+				tail_quote(&in->lines.said, "error: ", quote, sizeof(quote)));
+	else
+		go(in, PACKAGE_RUN);
+}
+
+static int prepare(struct package_jobs *in)
+{
+	const struct layer_need *need = &in->current->need;
+	struct order order = {.program = ORDER_PACKAGES};
+
+	order.packages.language =
+		strcmp(need->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
+	order_set(order.packages.image, need->host ? "" : need->image);
+	in->prepare = (struct program){.lines = &in->lines, .over = on_over, .data = in};
+	return program_start(&in->prepare, in->ctx->loop, in->ctx->spawner, &order, sizeof(order));
+}
+
 /* ---- on the disk ---- */
 
 static void work(uv_work_t *req)
@@ -327,9 +374,9 @@ static void begun(struct package_jobs *in)
 	else if (in->result == -EAGAIN && !in->ctx->closing)
 		go(in, PACKAGE_BEGIN);
 	else if (in->result < 0)
-		package_jobs_give_up(in, "Look for a full disk, or for rights that are missing.",
-				     "there is no room for packages in %.400s: %s", in->layers.dir,
-				     strerror(-in->result));
+		give_up_because(in, "Look for a full disk, or for rights that are missing.",
+				"there is no room for packages in %.400s: %s", in->layers.dir,
+				strerror(-in->result));
 	else
 		go(in, PACKAGE_PREPARE);
 }
@@ -343,12 +390,12 @@ static void published(struct package_jobs *in)
 		package_jobs_explain_room(in, in->result, in->bytes);
 		give_up(in);
 	} else if (in->result == -EFBIG) {
-		package_jobs_give_up(
+		give_up_because(
 			in, "Name fewer packages, or raise layer_limit.",
 			"the packages take %llu MiB, which is more than all layers may have",
 			(unsigned long long)(in->bytes >> 20));
 	} else {
-		package_jobs_give_up(in, "", "the layer can't be kept: %s", strerror(-in->result));
+		give_up_because(in, "", "the layer can't be kept: %s", strerror(-in->result));
 	}
 }
 
@@ -388,7 +435,7 @@ static void go(struct package_jobs *in, enum package_step step)
 	case PACKAGE_PUBLISH: in->ops->let_go(in->data); __attribute__((fallthrough));
 	case PACKAGE_BEGIN:
 	case PACKAGE_ABANDON: start_work(in); return;
-	case PACKAGE_PREPARE: r = package_jobs_prepare(in); break;
+	case PACKAGE_PREPARE: r = prepare(in); break;
 	case PACKAGE_RUN:
 	case PACKAGE_PACK: r = in->ops->run(in->data); break;
 	case PACKAGE_FETCH:
@@ -397,7 +444,7 @@ static void go(struct package_jobs *in, enum package_step step)
 	case PACKAGE_NSTEPS: break;
 	}
 	if (r < 0)
-		package_jobs_give_up(in, "", "no packages can be installed: %s", strerror(-r));
+		give_up_because(in, "", "no packages can be installed: %s", strerror(-r));
 }
 
 static void fetched(struct package_jobs *in)
@@ -410,16 +457,11 @@ static void fetched(struct package_jobs *in)
 	failed(in);
 }
 
-void package_jobs_prepared(struct package_jobs *in)
-{
-	go(in, PACKAGE_RUN);
-}
-
 void package_jobs_ran(struct package_jobs *in, bool well)
 {
 	const struct package_job *job = in->current;
 
-	words_end(&in->words);
+	lines_end(&in->lines);
 	if (in->ctx->closing && !in->why.code[0])
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	if (!well || in->ctx->closing || job->ask)
@@ -430,7 +472,7 @@ void package_jobs_ran(struct package_jobs *in, bool well)
 		go(in, PACKAGE_PUBLISH);
 }
 
-void package_job_next(struct package_jobs *in)
+static void begin_next(struct package_jobs *in)
 {
 	struct package_job *job;
 
@@ -440,7 +482,7 @@ void package_job_next(struct package_jobs *in)
 	if (!job)
 		return;
 	in->current = job;
-	in->words = (struct words){.line = on_line, .data = in};
+	in->lines = (struct lines){.line = on_line, .data = in};
 	in->bytes = 0;
 	in->why.code[0] = '\0';
 	in->index[0] = in->hosts[0] = '\0';
@@ -449,4 +491,106 @@ void package_job_next(struct package_jobs *in)
 	job->step = PACKAGE_FETCH;
 	if (job->ask || !fetch(in))
 		go(in, PACKAGE_BEGIN);
+}
+
+/* ---- asking ---- */
+
+static void forget_old_failures(struct package_jobs *in)
+{
+	struct package_job *job, *following;
+
+	for (job = TAILQ_FIRST(&in->installs); job; job = following) {
+		following = TAILQ_NEXT(job, link);
+		if (job->step == PACKAGE_FAILED &&
+		    uv_now(in->ctx->loop) - job->ended_at >= RETRY_MS)
+			package_job_forget(in, job);
+	}
+}
+
+int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, struct wait *w,
+		     struct problem *ret_problem)
+{
+	char key[DIGEST_HEX];
+	struct package_job *job;
+	const char *why;
+	int r = layer_key(in->images, need, key, &why);
+
+	if (r == 0 && (!in->script || !in->ctx->spawner || in->ctx->spawner_lost)) {
+		why = "the installer's files are missing";
+		r = -ENOENT;
+	}
+	forget_old_failures(in);
+	job = r == 0 ? package_job_find(in, key) : NULL;
+	if (job && !w && job->step == PACKAGE_FAILED) {
+		*ret_problem = job->problem;
+		return -EAGAIN;
+	}
+	if (r == 0 && !job) {
+		job = package_job_new(in, key, need);
+		why = "there is no memory";
+		r = -ENOMEM;
+	}
+	if (!job) {
+		problem_set(ret_problem, PROBLEM_PACKAGES_FAILED, "",
+			    "the packages can't be installed: %s", why);
+		return r;
+	}
+	if (job->step == PACKAGE_FAILED) {
+		job->step = PACKAGE_QUEUED;
+		job->line[0] = job->problem.code[0] = '\0';
+	}
+	job->prepared = job->prepared || !w;
+	if (w)
+		wait_for(w, &in->waits, job);
+	begin_next(in);
+	return 0;
+}
+
+static unsigned asks_of(const struct package_jobs *in, uid_t owner)
+{
+	const struct package_job *job;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(job, &in->installs, link)
+		for (const struct package_ask *a = job->ask; a; a = a->next)
+			n += a->owner == owner;
+	return n;
+}
+
+int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops,
+			  const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
+			  void *data)
+{
+	struct package_ask *ask;
+	struct layer_need need;
+	struct package_job *job;
+	char key[DIGEST_HEX];
+	const char *why;
+	int r;
+
+	package_jobs_need(in, ops, what->image_view, what->image, what->language, packages, &need);
+	if (!in->script || !in->ctx->spawner || in->ctx->spawner_lost || in->ctx->closing)
+		return -ENOENT;
+	if (asks_of(in, what->owner) >= ASKS_USER)
+		return -EBUSY;
+	r = layer_key(in->images, &need, key, &why);
+	if (r < 0)
+		return r;
+	ask = calloc(1, sizeof(*ask));
+	job = package_job_find(in, key);
+	if (ask && !job)
+		job = package_job_new(in, key, &need);
+	if (!ask || !job) {
+		free(ask);
+		return -ENOMEM;
+	}
+	*ask = (struct package_ask){.owner = what->owner, .fn = fn, .data = data};
+	if (job->ask) {
+		ask->next = job->ask->next;
+		job->ask->next = ask;
+		return 0;
+	}
+	job->ask = ask;
+	begin_next(in);
+	return 0;
 }

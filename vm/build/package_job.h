@@ -16,7 +16,7 @@
 #include "offer.h"
 #include "store_client.h"
 #include "vm/spawn/program.h"
-#include "vm/base/words.h"
+#include "vm/base/lines.h"
 
 #define PACKAGE_JOB_MS 1800000u /* longest wait of a session: others may have their turn before */
 #define PACKAGE_TURNS  64u	/* users that are known to have had one */
@@ -84,7 +84,7 @@ struct package_ops {
 };
 
 /*
- * - At most one install is `current`; `prepare`, `words` and `work` are its own.
+ * - At most one install is `current`; `prepare`, `lines` and `work` are its own.
  * - `lock` is open while there is a directory of it.
  * - `waits` are for jobs.
  */
@@ -113,7 +113,7 @@ struct package_jobs {
 	uint64_t bytes;
 
 	struct program prepare;
-	struct words words;	    /* of `prepare`, and of what runs in sandboxes */
+	struct lines lines;	    /* of `prepare`, and of what runs in sandboxes */
 	struct package_watch watch; /* `on` only while a sandbox works */
 	struct problem why;	    /* if it goes wrong */
 
@@ -160,6 +160,9 @@ struct layer *package_jobs_layer(struct package_jobs *in, const struct layer_nee
  */
 int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, struct wait *w,
 		     struct problem *ret_problem);
+
+/* The sandbox of the current step is gone. */
+void package_jobs_ran(struct package_jobs *in, bool well);
 
 /* Somebody has ceased to wait: forgets what has not begun and nobody wants. */
 void package_jobs_unwait(struct package_jobs *in, struct wait *w);

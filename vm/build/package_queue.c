@@ -20,8 +20,16 @@
  * which are asked for again and again.
  */
 
-#define RETRY_MS  600000u /* after a failure, if nobody asks */
+#define NEWEST	  "newest "
 #define TEMPLATES ((uid_t)-1)
+
+char *package_job_copy(const char *text, bool *bad)
+{
+	char *c = text && *text ? strdup(text) : NULL;
+
+	*bad = *bad || (text && *text && !c);
+	return c;
+}
 
 static void need_free(struct layer_need *n)
 {
@@ -76,18 +84,6 @@ struct package_job *package_job_find(const struct package_jobs *in, const char *
 }
 
 /* ---- what is forgotten ---- */
-
-static void forget_old_failures(struct package_jobs *in)
-{
-	struct package_job *job, *following;
-
-	for (job = TAILQ_FIRST(&in->installs); job; job = following) {
-		following = TAILQ_NEXT(job, link);
-		if (job->step == PACKAGE_FAILED &&
-		    uv_now(in->ctx->loop) - job->ended_at >= RETRY_MS)
-			package_job_forget(in, job);
-	}
-}
 
 void package_jobs_unwait(struct package_jobs *in, struct wait *w)
 {
@@ -184,43 +180,36 @@ void package_jobs_explain_late(struct problem *p)
 		    "the packages were not installed within %u minutes", PACKAGE_JOB_MS / 60000);
 }
 
-/* ---- asking ---- */
+/* ---- who asks ---- */
 
-int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, struct wait *w,
-		     struct problem *ret_problem)
+void package_ask_line(struct package_ask *ask, const char *line)
 {
-	char key[DIGEST_HEX];
-	struct package_job *job;
-	const char *why;
-	int r = layer_key(in->images, need, key, &why);
+	const size_t len = strlen(ask->words), more = strlen(line);
 
-	if (r == 0 && (!in->script || !in->ctx->spawner || in->ctx->spawner_lost)) {
-		why = "the installer's files are missing";
-		r = -ENOENT;
+	if (strncmp(line, NEWEST, strlen(NEWEST)) != 0)
+		return;
+	/* A line that may have been cut names another version. */
+	if (more >= LINES_MAX - 1 || len + more >= sizeof(ask->words))
+		ask->cut = true;
+	else
+		snprintf(ask->words + len, sizeof(ask->words) - len, "%s%s", len ? " " : "",
+			 line + strlen(NEWEST));
+}
+
+void package_ask_answer(struct package_job *job, const struct problem *why)
+{
+	const struct package_ask *first = job->ask;
+	const char *cause = why				     ? why->cause
+			    : !first			     ? ""
+			    : first->cut || !first->words[0] ? "the registry's answer can't be used"
+							     : NULL;
+
+	for (const struct package_ask *a = first; a; a = a->next)
+		a->fn(a->data, cause ? NULL : first->words, cause);
+	while (job->ask) {
+		struct package_ask *next = job->ask->next;
+
+		free(job->ask);
+		job->ask = next;
 	}
-	forget_old_failures(in);
-	job = r == 0 ? package_job_find(in, key) : NULL;
-	if (job && !w && job->step == PACKAGE_FAILED) {
-		*ret_problem = job->problem;
-		return -EAGAIN;
-	}
-	if (r == 0 && !job) {
-		job = package_job_new(in, key, need);
-		why = "there is no memory";
-		r = -ENOMEM;
-	}
-	if (!job) {
-		problem_set(ret_problem, PROBLEM_PACKAGES_FAILED, "",
-			    "the packages can't be installed: %s", why);
-		return r;
-	}
-	if (job->step == PACKAGE_FAILED) {
-		job->step = PACKAGE_QUEUED;
-		job->line[0] = job->problem.code[0] = '\0';
-	}
-	job->prepared = job->prepared || !w;
-	if (w)
-		wait_for(w, &in->waits, job);
-	package_job_next(in);
-	return 0;
 }

@@ -137,7 +137,7 @@ static void note(struct store_client *f, const struct store_lane *lane, const st
 
 /* ---- what the program says ---- */
 
-static void on_line(struct words *w, char *text)
+static void on_line(struct lines *w, char *text)
 {
 	const struct store_lane *lane = w->data;
 
@@ -180,11 +180,11 @@ static void on_over(struct program *t)
 		end = (enum store_end)WEXITSTATUS(t->status);
 		if (end != STORE_DONE)
 			snprintf(why, sizeof(why), "%s",
-				 tail_quote(&lane->words.said, "xsbxfs-store: ", quote,
+				 tail_quote(&lane->lines.said, "xsbxfs-store: ", quote,
 					    sizeof(quote)));
 	} else {
 		snprintf(why, sizeof(why), "the program that talks to it ended: %s",
-			 tail_quote(&lane->words.said, NULL, quote, sizeof(quote)));
+			 tail_quote(&lane->lines.said, NULL, quote, sizeof(quote)));
 	}
 	finish(lane, end, why);
 }
@@ -202,8 +202,8 @@ static int start(struct store_lane *lane, const struct store_job *job)
 	int r;
 
 	order_set(order.store.key, job->key);
-	lane->words = (struct words){.line = on_line, .data = lane};
-	lane->program = (struct program){.words = &lane->words, .over = on_over, .data = lane};
+	lane->lines = (struct lines){.line = on_line, .data = lane};
+	lane->program = (struct program){.lines = &lane->lines, .over = on_over, .data = lane};
 	r = program_start(&lane->program, ctx->loop, ctx->spawner, &order, sizeof(order));
 	if (r == 0)
 		context_hold(ctx);

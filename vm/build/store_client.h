@@ -10,7 +10,7 @@
 #include "store_status.h"
 #include "vm/base/config.h"
 #include "vm/base/context.h"
-#include "vm/base/words.h"
+#include "vm/base/lines.h"
 #include "vm/spawn/program.h"
 #include "vm/store/kind.h"
 
@@ -37,7 +37,7 @@ struct store_lane {
 	struct store_job_list jobs;
 	struct store_job *current; /* the first of `jobs`, while its program runs */
 	struct program program;
-	struct words words;
+	struct lines lines;
 };
 
 /*

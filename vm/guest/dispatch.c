@@ -12,7 +12,7 @@ static int on_log(struct guest *g, struct proto_in *in)
 
 	if (bytes.len) {
 		tail_add(&g->console, bytes.data, bytes.len);
-		g->events->console(g->data, bytes.data, bytes.len);
+		guest_tell(g, console, bytes.data, bytes.len);
 	}
 	return 0;
 }
@@ -59,7 +59,7 @@ static int on_frozen(struct guest *g, struct proto_in *in)
 	if (!get_end(in) || !g->freezing || error > 4095)
 		return -EPROTO;
 	g->freezing = false;
-	g->events->frozen(g->data, -(int)error);
+	guest_tell(g, frozen, -(int)error);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of guestfile share: calls, packing, and the checking of answers. */
+/* What the files of guestfile share: calls, and the checking of answers. */
 #ifndef XSBX_VM_GUEST_FILES_INTERNAL_H
 #define XSBX_VM_GUEST_FILES_INTERNAL_H
 
@@ -19,9 +19,6 @@ struct file_call {
 	int32_t result[PIECES_MAX]; /* bytes, or -errno */
 	uint8_t *bytes;		    /* READ of several pieces: where they are put together */
 };
-
-/* Writes the payload of a piece that begins @skip bytes into a read or write and has @size bytes. */
-void guestfile_pack(struct proto_out *o, const struct vm_file *req, size_t skip, size_t size);
 
 /* An error number that any file system might give. */
 int guestfile_errno(uint32_t err);

@@ -39,55 +39,6 @@
 #define GRACE_MS    500 /* for a machine whose agent is gone to say why */
 #define TEARDOWN_MS 10000u
 
-/* ---- nobody listens ---- */
-
-void guest_ignore(void *data)
-{
-	(void)data;
-}
-
-void guest_ignore_bytes(void *data, const void *bytes, size_t len)
-{
-	(void)data;
-	(void)bytes;
-	(void)len;
-}
-
-void guest_ignore_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-			 size_t len)
-{
-	(void)data;
-	(void)run;
-	(void)stream;
-	(void)bytes;
-	(void)len;
-}
-
-void guest_ignore_exit(void *data, uint32_t run, const struct vm_result *result)
-{
-	(void)data;
-	(void)run;
-	(void)result;
-}
-
-void guest_ignore_frozen(void *data, int err)
-{
-	(void)data;
-	(void)err;
-}
-
-void guest_ignore_problem(void *data, const struct problem *problem)
-{
-	(void)data;
-	(void)problem;
-}
-
-void guest_listen(struct guest *g, const struct guest_events *events, void *data)
-{
-	g->events = events;
-	g->data = data;
-}
-
 /* ---- the one way to the end ---- */
 
 /* @problem is NULL if it was asked for. */
@@ -101,7 +52,7 @@ static void end(struct guest *g, const struct problem *problem)
 	g->phase = GUEST_ENDING;
 	context_defer(g->all->ctx, &g->work);
 	if (problem)
-		g->events->problem(g->data, problem);
+		guest_tell(g, problem, problem);
 }
 
 void guest_close(struct guest *g)
@@ -133,7 +84,7 @@ void guest_part_closed(struct guest *g)
 	if (g->nopen)
 		return;
 	context_undefer(g->all->ctx, &g->work);
-	g->events->closed(g->data, g->asked ? NULL : &g->problem);
+	guest_tell(g, closed, g->asked ? NULL : &g->problem);
 	g->all->count--;
 	context_wake(g->all->ctx);
 	guest_free(g);
@@ -213,7 +164,8 @@ void guest_ask_usage(struct guest *g)
 {
 	g->usage_stale = false;
 	channel_send(&g->channel, PROTO_USAGE, 0, NULL, 0);
-	g->events->asked(g->data);
+	if (g->events->asked)
+		g->events->asked(g->data);
 }
 
 static void agent_silent(struct guest *g)
@@ -310,6 +262,8 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 	struct sandbox_spec copy;
 	int r = spec_copy(&copy, spec);
 
+	g->events = events;
+	g->data = data;
 	if (r < 0)
 		return r;
 	spec_free(&g->spec);
@@ -317,7 +271,6 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 	g->view = view_of(&g->spec);
 	g->background = false;
 	g->unheard = 0;
-	guest_listen(g, events, data);
 	/* Frames of one class keep their order, and runs come behind these. */
 	handshake_hello(g);
 	handshake_setup(g);
@@ -401,16 +354,6 @@ int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage)
 		return -ENODATA;
 	*ret_usage = g->usage;
 	return 0;
-}
-
-const struct sandbox_spec *guest_spec(const struct guest *g)
-{
-	return &g->spec;
-}
-
-struct layer *guest_layer(const struct guest *g)
-{
-	return g->layer;
 }
 
 bool guest_is_up(const struct guest *g)

@@ -39,6 +39,7 @@ struct guests {
 	struct channel_scratch scratch;
 };
 
+/* What an owner does not care for is NULL. */
 struct guest_events {
 	/* It takes runs: at first, and after each reset. */
 	void (*up)(void *data);
@@ -57,15 +58,6 @@ struct guest_events {
 	/* The end. @problem is NULL if it was asked for by guest_close(). */
 	void (*closed)(void *data, const struct problem *problem);
 };
-
-/* For owners who do not care. */
-void guest_ignore(void *data);
-void guest_ignore_bytes(void *data, const void *bytes, size_t len);
-void guest_ignore_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-			 size_t len);
-void guest_ignore_exit(void *data, uint32_t run, const struct vm_result *result);
-void guest_ignore_frozen(void *data, int err);
-void guest_ignore_problem(void *data, const struct problem *problem);
 
 struct guest_config {
 	const struct backend_ops *ops;
@@ -98,13 +90,10 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
  *
  * Runs may follow at once: what they find is theirs.
  *
- * Return: 0, -E2BIG or -ENOMEM, and nothing has changed.
+ * Return: 0, -E2BIG or -ENOMEM, and nothing has changed but whom it tells.
  */
 int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 		    const struct guest_events *events, void *data);
-
-/* Tells another one of it from now on. */
-void guest_listen(struct guest *g, const struct guest_events *events, void *data);
 
 /* Idempotent. */
 void guest_close(struct guest *g);
@@ -144,9 +133,6 @@ void guest_info(const struct guest *g, struct guest_info *ret_info);
 
 /* The last known. Return: 0 or -ENODATA. */
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
-
-const struct sandbox_spec *guest_spec(const struct guest *g);
-struct layer *guest_layer(const struct guest *g);
 
 bool guest_is_up(const struct guest *g);
 

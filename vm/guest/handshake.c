@@ -36,7 +36,8 @@
 
 /* ---- how it fails ---- */
 
-void handshake_failed(struct guest *g, const struct problem *why)
+/* The way up has failed because of @why: ends the guest, with what its console says. */
+static void failed(struct guest *g, const struct problem *why)
 {
 	struct problem p;
 	char quote[600];
@@ -75,12 +76,13 @@ void handshake_overdue(struct guest *g)
 	if (g->phase == GUEST_RESET)
 		guest_fail(g, &p);
 	else
-		handshake_failed(g, &p);
+		failed(g, &p);
 }
 
 /* ---- what it is told ---- */
 
-bool handshake_send(struct guest *g, struct channel_frame *f)
+/* For want of memory it ends the guest. Return: whether it was sent. */
+static bool push(struct guest *g, struct channel_frame *f)
 {
 	struct problem p;
 
@@ -114,7 +116,7 @@ void handshake_hello(struct guest *g)
 		put_str(&f->out, proto_cstr(g->spec.name));
 	}
 	explicit_bzero(entropy, sizeof(entropy));
-	if (handshake_send(g, f))
+	if (push(g, f))
 		guest_clock_ask(g);
 }
 
@@ -145,7 +147,7 @@ void handshake_setup(struct guest *g)
 	f = channel_frame_new(PROTO_SETUP, 0, size);
 	if (f)
 		proto_setup_pack(&f->out, &setup);
-	handshake_send(g, f);
+	push(g, f);
 }
 
 /* The host's certificates, for a guest that can reach something that has one. */
@@ -158,7 +160,7 @@ static bool send_ca(struct guest *g)
 	f = channel_frame_new(PROTO_TRUST, 0, g->all->ca_len);
 	if (f)
 		put_bytes(&f->out, g->all->ca, g->all->ca_len);
-	return handshake_send(g, f);
+	return push(g, f);
 }
 
 static void send_run(struct guest *g, uint32_t id, struct proto_run *run)
@@ -170,7 +172,7 @@ static void send_run(struct guest *g, uint32_t id, struct proto_run *run)
 	if (f)
 		proto_run_pack(&f->out, run);
 	g->due = DUE_RUN;
-	handshake_send(g, f);
+	push(g, f);
 }
 
 /* A run as users have them, whose output nobody reads. */
@@ -206,7 +208,8 @@ static void on_saved(void *data, const char *error)
 	if (g->phase == GUEST_ENDING)
 		return;
 	if (!error) {
-		g->events->saved(g->data);
+		if (g->events->saved)
+			g->events->saved(g->data);
 		guest_close(g);
 		return;
 	}
@@ -243,7 +246,8 @@ static void come_up(struct guest *g)
 {
 	g->phase = GUEST_UP;
 	guest_deadline(g, 0);
-	g->events->up(g->data);
+	if (g->events->up)
+		g->events->up(g->data);
 }
 
 /* The interpreter is there, or has done what it was to do. */
@@ -421,7 +425,7 @@ static void on_console(void *data, const void *bytes, size_t len)
 	struct guest *g = data;
 
 	tail_add(&g->console, bytes, len);
-	g->events->console(g->data, bytes, len);
+	guest_tell(g, console, bytes, len);
 }
 
 static void on_down(void *data, const struct problem *problem)
@@ -433,7 +437,7 @@ static void on_down(void *data, const struct problem *problem)
 	if (g->phase == GUEST_ENDING)
 		return;
 	if (g->phase == GUEST_BOOT || g->phase == GUEST_SETUP) {
-		handshake_failed(g, problem);
+		failed(g, problem);
 		return;
 	}
 	if (tail_contains(&g->console, PANIC))

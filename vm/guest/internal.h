@@ -7,7 +7,7 @@
 #include "files.h"
 #include "guest.h"
 #include "vm/base/context.h"
-#include "vm/base/tail.h"
+#include "vm/base/lines.h"
 #include "vm/jail/view.h"
 
 /* How far it has come. Each phase but UP has a deadline. */
@@ -104,6 +104,10 @@ struct guest {
 	bool usage_stale; /* something happened since it was asked for */
 };
 
+/* Tells its owner, if that wants to know. */
+#define guest_tell(g, event, ...) \
+	((g)->events->event ? (g)->events->event((g)->data, __VA_ARGS__) : (void)0)
+
 /* Restarts the one deadline; 0: none. */
 void guest_deadline(struct guest *g, uint64_t ms);
 
@@ -128,9 +132,6 @@ void guest_advance(struct guest *g);
 void handshake_hello(struct guest *g);
 void handshake_setup(struct guest *g);
 
-/* The way up has failed because of @why: ends the guest, with what its console says. */
-void handshake_failed(struct guest *g, const struct problem *why);
-
 /* What the phase waited for did not come. */
 void handshake_overdue(struct guest *g);
 
@@ -139,9 +140,6 @@ int handshake_on_hello(struct guest *g, struct proto_in *in);
 int handshake_on_ready(struct guest *g, struct proto_in *in);
 int handshake_on_failed(struct guest *g, struct proto_in *in);
 int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct proto_in *in);
-
-/* Sends what was written; for want of memory it ends the guest. Return: whether it was sent. */
-bool handshake_send(struct guest *g, struct channel_frame *f);
 
 /* ---- dispatch.c: frames ---- */
 

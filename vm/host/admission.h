@@ -17,8 +17,9 @@ struct ticket {
 	unsigned memory_mb; /* of the host, all told */
 	bool held;	    /* nothing could be started yet: it waits behind all others */
 	enum ticket_state state;
-	uint64_t number; /* order of arrival */
-	uint64_t pass;	 /* for admission_next(): was looked at */
+	uint64_t number;		    /* order of arrival */
+	uint64_t pass;			    /* for admission_next(): was looked at */
+	void (*admitted)(struct ticket *t); /* by whoever calls admission_next() */
 	TAILQ_ENTRY(ticket) link;
 };
 

@@ -21,6 +21,7 @@ struct slot {
 	uint64_t since;	 /* ms: WAITING since then */
 	bool sampled;	 /* the two below are set */
 	uint64_t demand_ms, sampled_at;
+	void (*held)(struct slot *s); /* is now; by whoever calls slots_next() */
 	TAILQ_ENTRY(slot) link;
 };
 

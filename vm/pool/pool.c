@@ -43,34 +43,7 @@
 #define AD_HOC_MAX  4u /* templates that are not as the configuration says, with snapshots */
 #define AD_HOC_USES 2u /* sandboxes before there is one */
 
-#define NOBODY	    ((uid_t)-1) /* has what was not asked for */
-
 /* ---- idle guests ---- */
-
-bool pool_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
-		const struct guest_events *events, void *data, struct guest **ret_guest)
-{
-	const struct snapshot *snap = mode == MACHINE_RECORD ? &t->recording : &t->snapshot;
-	const struct guest_config cfg = {
-		.ops = t->ops,
-		.spec = &t->spec,
-		.layer = t->layer,
-		.mode = mode,
-		.ram = mode == MACHINE_COLD ? -1 : snap->ram,
-		.state = mode == MACHINE_COLD ? -1 : snap->state,
-		.background = true,
-	};
-	struct pool *p = t->pool;
-
-	p->ops->look(p->data);
-	ticket->owner = NOBODY;
-	ticket->memory_mb = t->spec.memory_mb + t->ops->overhead_mb;
-	if (!template_layer(t) || !admission_room(p->admission, ticket->memory_mb) ||
-	    guest_new(p->guests, &cfg, events, data, ret_guest) < 0)
-		return false;
-	admission_place(p->admission, ticket);
-	return true;
-}
 
 static void unlist(struct idle *i)
 {
@@ -133,13 +106,6 @@ static void on_closed(void *data, const struct problem *problem)
 
 static const struct guest_events idle_events = {
 	.up = on_up,
-	.console = guest_ignore_bytes,
-	.output = guest_ignore_output,
-	.exit = guest_ignore_exit,
-	.frozen = guest_ignore_frozen,
-	.asked = guest_ignore,
-	.saved = guest_ignore,
-	.problem = guest_ignore_problem,
 	.closed = on_closed,
 };
 
@@ -152,8 +118,8 @@ static bool fill(struct template *t)
 	i->template = t;
 	i->asked_at = uv_now(t->pool->ctx->loop);
 	view_stamp(&t->view, i->shown);
-	if (!pool_start(t, t->ops->save ? MACHINE_CLONE : MACHINE_COLD, &i->ticket, &idle_events, i,
-			&i->guest)) {
+	if (!template_start(t, t->ops->save ? MACHINE_CLONE : MACHINE_COLD, &i->ticket,
+			    &idle_events, i, &i->guest)) {
 		free(i);
 		return false;
 	}
@@ -171,18 +137,6 @@ static bool is_stale(const struct idle *i)
 	view_stamp(&i->template->view, now);
 	return strcmp(now, i->shown) != 0;
 }
-
-/* Whoever takes one is told of it from then on. */
-static const struct guest_events taken_events = {
-	.up = guest_ignore,
-	.console = guest_ignore_bytes,
-	.output = guest_ignore_output,
-	.exit = guest_ignore_exit,
-	.frozen = guest_ignore_frozen,
-	.asked = guest_ignore,
-	.saved = guest_ignore,
-	.problem = guest_ignore_problem,
-};
 
 static bool is_well(const struct idle *i)
 {
@@ -209,17 +163,8 @@ struct guest *pool_take(struct template *t, struct ticket *ticket)
 	unlist(i);
 	t->refs--;
 	admission_move(t->pool->admission, &i->ticket, ticket);
-	guest_listen(g, &taken_events, NULL);
 	free(i);
 	return g;
-}
-
-void pool_empty(struct template *t)
-{
-	struct idle *i;
-
-	TAILQ_FOREACH(i, &t->idle, link)
-		guest_close(i->guest);
 }
 
 unsigned pool_places(const struct pool *p)
@@ -293,7 +238,7 @@ void pool_close(struct pool *p)
 
 	uv_timer_stop(&p->timer);
 	TAILQ_FOREACH(t, &p->templates, link) {
-		pool_empty(t);
+		template_empty(t);
 		if (t->builder)
 			guest_close(t->builder);
 	}
@@ -391,7 +336,7 @@ static void rest(struct template *t, uint64_t now)
 	if (t->prepared)
 		return;
 	if (unused > IDLE_MS)
-		pool_empty(t);
+		template_empty(t);
 	if (unused > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->idle)) {
 		snapshot_close(&t->snapshot);
 		t->state = TEMPLATE_UNKNOWN;

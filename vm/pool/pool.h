@@ -51,26 +51,9 @@ void pool_wake(struct pool *p);
  * @t: Of this template
  * @ticket: For whoever takes it, in state TICKET_NONE: gets the guest's place
  *
- * Return: a guest that nobody listens to, for guest_introduce(); NULL if there is none that is well.
+ * Return: a guest, for guest_introduce() at once; NULL if there is none that is well.
  */
 struct guest *pool_take(struct template *t, struct ticket *ticket);
-
-/**
- * pool_start() - Start a guest that nobody has asked for
- * @t: Of this template
- * @mode: MACHINE_RECORD, into the template's `recording`; MACHINE_CLONE, of its snapshot; MACHINE_COLD
- * @ticket: Zeroed; gets a place
- * @events: Of the guest, with
- * @data: their first argument
- * @ret_guest: Result
- *
- * Return: false if there is no place for it now, or no memory.
- */
-bool pool_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
-		const struct guest_events *events, void *data, struct guest **ret_guest);
-
-/* Ends all idle guests of @t. */
-void pool_empty(struct template *t);
 
 /* Somebody waits for a place: ends one that nobody has asked for. Return: whether there was one, or
  * one is still on its way out. */

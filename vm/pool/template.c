@@ -4,13 +4,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
 #include "vm/base/buf.h"
 #include "vm/base/log.h"
 #include "pool.h"
-#include "template_job.h"
 #include "vm/base/problem.h"
 #include "vm/build/package_job.h"
 #include "vm/build/store_client.h"
@@ -49,6 +49,7 @@
 #define PROCEDURE      5u /* to be changed with what is done to a machine before it is copied */
 #define CLONE_RETRY_MS 5000u
 #define TSC_PPM	       50u
+#define NOBODY	       ((uid_t)-1) /* has what was not asked for */
 
 static const char *const state_str[] = {
 	[TEMPLATE_UNKNOWN] = "unknown", [TEMPLATE_LOADING] = "loading",
@@ -120,6 +121,175 @@ static struct template *make(struct pool *p, const struct sandbox_spec *spec)
 	return t;
 }
 
+/* ---- its packages ---- */
+
+bool template_layer(struct template *t)
+{
+	struct layer_need need;
+
+	if (!*t->spec.packages || t->layer)
+		return true;
+	package_jobs_need(t->pool->packages, t->ops, t->view.image, t->spec.image, t->spec.language,
+			  t->spec.packages, &need);
+	t->layer = package_jobs_layer(t->pool->packages, &need);
+	return t->layer;
+}
+
+void template_free_layers(struct pool *p)
+{
+	struct template *t;
+
+	TAILQ_FOREACH(t, &p->templates, link) {
+		if (!t->refs && !t->prepared)
+			t->layer = layer_put(t->layer);
+	}
+}
+
+void template_install(struct template *t)
+{
+	struct layer_need need;
+	struct problem p;
+
+	if (template_layer(t))
+		return;
+	package_jobs_need(t->pool->packages, t->ops, t->view.image, t->spec.image, t->spec.language,
+			  t->spec.packages, &need);
+	t->packages_failed = package_jobs_ask(t->pool->packages, &need, NULL, &p) < 0;
+	if (t->packages_failed)
+		snprintf(t->problem, sizeof(t->problem), "%.500s", p.cause);
+}
+
+/* ---- its guests ---- */
+
+bool template_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
+		    const struct guest_events *events, void *data, struct guest **ret_guest)
+{
+	const struct snapshot *snap = mode == MACHINE_RECORD ? &t->recording : &t->snapshot;
+	const struct guest_config cfg = {
+		.ops = t->ops,
+		.spec = &t->spec,
+		.layer = t->layer,
+		.mode = mode,
+		.ram = mode == MACHINE_COLD ? -1 : snap->ram,
+		.state = mode == MACHINE_COLD ? -1 : snap->state,
+		.background = true,
+	};
+	struct pool *p = t->pool;
+
+	p->ops->look(p->data);
+	ticket->owner = NOBODY;
+	ticket->memory_mb = t->spec.memory_mb + t->ops->overhead_mb;
+	if (!template_layer(t) || !admission_room(p->admission, ticket->memory_mb) ||
+	    guest_new(p->guests, &cfg, events, data, ret_guest) < 0)
+		return false;
+	admission_place(p->admission, ticket);
+	return true;
+}
+
+void template_empty(struct template *t)
+{
+	struct idle *i;
+
+	TAILQ_FOREACH(i, &t->idle, link)
+		guest_close(i->guest);
+}
+
+/* ---- its files, in worker threads ---- */
+
+enum job_kind { JOB_LOAD, JOB_STORE, JOB_REMOVE };
+
+/* Independent of what happens to the template meanwhile: it has its own key and descriptors. */
+struct template_job {
+	uv_work_t work;
+	struct template *template; /* holds a reference */
+	enum job_kind kind;
+	char key[DIGEST_HEX];
+	char *dir;
+	uint64_t limit;
+	struct snapshot snapshot;
+	int result;
+};
+
+static void job_done(struct template_job *job);
+
+static void work(uv_work_t *req)
+{
+	struct template_job *job = container_of(req, struct template_job, work);
+
+	switch (job->kind) {
+	case JOB_LOAD:
+		snapshot_clean(job->dir);
+		job->result = snapshot_load(job->dir, job->key, &job->snapshot);
+		/* What was fetched was put there by somebody who does not look at the rest. */
+		if (job->result == 0)
+			snapshot_trim(job->dir, job->limit);
+		break;
+	case JOB_STORE:
+		job->result = snapshot_store(job->dir, job->key, &job->snapshot, job->limit);
+		break;
+	case JOB_REMOVE: (void)snapshot_remove(job->dir, job->key); break;
+	}
+}
+
+static void job_free(struct template_job *job)
+{
+	snapshot_close(&job->snapshot);
+	free(job->dir);
+	free(job);
+}
+
+static void on_done(uv_work_t *req, int status)
+{
+	struct template_job *job = container_of(req, struct template_job, work);
+	struct context *ctx = job->template->pool->ctx;
+
+	if (status < 0)
+		job->result = -ECANCELED;
+	job->template->refs--;
+	if (!ctx->closing)
+		job_done(job);
+	context_release(ctx);
+	job_free(job);
+}
+
+static int dup_snapshot(const struct snapshot *s, struct snapshot *ret_s)
+{
+	*ret_s = *s;
+	ret_s->ram = fcntl(s->ram, F_DUPFD_CLOEXEC, 3);
+	ret_s->state = fcntl(s->state, F_DUPFD_CLOEXEC, 3);
+	return ret_s->ram < 0 || ret_s->state < 0 ? -errno : 0;
+}
+
+/* Have something done by a worker thread; @s: for JOB_STORE, duplicated. Return: 0 or -errno. */
+static int start_job(struct template *t, enum job_kind kind, const struct snapshot *s)
+{
+	struct template_job *job = calloc(1, sizeof(*job));
+	int r = 0;
+
+	if (!job)
+		return -ENOMEM;
+	snapshot_init(&job->snapshot);
+	job->template = t;
+	job->kind = kind;
+	job->limit = t->pool->snapshot_bytes;
+	memcpy(job->key, t->key, sizeof(job->key));
+	if (asprintf(&job->dir, "%s/snapshots", t->pool->ctx->cache_dir) < 0) {
+		job->dir = NULL;
+		r = -ENOMEM;
+	}
+	if (r == 0 && s)
+		r = dup_snapshot(s, &job->snapshot);
+	if (r == 0)
+		r = uv_queue_work(t->pool->ctx->loop, &job->work, work, on_done);
+	if (r < 0) {
+		job_free(job);
+		return r;
+	}
+	t->refs++;
+	context_hold(t->pool->ctx);
+	return 0;
+}
+
 /* ---- its snapshot ---- */
 
 static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **ret_why)
@@ -154,7 +324,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 
 void template_drop(struct template *t)
 {
-	pool_empty(t);
+	template_empty(t);
 	if (t->builder)
 		guest_close(t->builder);
 	snapshot_close(&t->snapshot);
@@ -230,6 +400,12 @@ struct template *template_get(struct pool *p, const struct sandbox_spec *spec)
 	return t;
 }
 
+static void offer(struct template *t)
+{
+	store_client_put(t->pool->store, STORE_SNAPSHOT, t->key, t->snapshot.tsc_khz, t->damaged);
+	t->asked = true;
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -259,12 +435,12 @@ static void on_loaded(struct template_job *job)
 		t->state = TEMPLATE_READY;
 		t->saved = true;
 		if (!t->asked) /* it was here before there was a store, maybe */
-			template_offer(t);
+			offer(t);
 	} else if (job->result == -EBADMSG) {
 		log_warn("the snapshot of %s (%u MiB) is damaged and will be made again",
 			 t->spec.image, t->spec.memory_mb);
 		context_event(t->pool->ctx, "snapshot", "%s: damaged, removed", t->spec.image);
-		template_job_start(t, JOB_REMOVE, NULL);
+		start_job(t, JOB_REMOVE, NULL);
 	} else if (job->result < 0 && job->result != -ENOENT) {
 		log_warn("the snapshot of %s (%u MiB) can't be read: %s", t->spec.image,
 			 t->spec.memory_mb, strerror(-job->result));
@@ -280,7 +456,7 @@ static void on_stored(struct template_job *job)
 	if (job->result == 0) {
 		if (strcmp(job->key, t->key) == 0) {
 			t->saved = true;
-			template_offer(t);
+			offer(t);
 		}
 		return;
 	}
@@ -291,7 +467,7 @@ static void on_stored(struct template_job *job)
 		      strerror(-job->result));
 }
 
-void template_job_done(struct template_job *job)
+static void job_done(struct template_job *job)
 {
 	switch (job->kind) {
 	case JOB_LOAD: on_loaded(job); break;
@@ -306,7 +482,42 @@ void template_load(struct template *t)
 {
 	if (t->state != TEMPLATE_UNKNOWN || !t->key[0])
 		return;
-	t->state = template_job_start(t, JOB_LOAD, NULL) == 0 ? TEMPLATE_LOADING : TEMPLATE_NONE;
+	t->state = start_job(t, JOB_LOAD, NULL) == 0 ? TEMPLATE_LOADING : TEMPLATE_NONE;
+}
+
+/* What was not got is made here, as if there were no store. */
+static void on_fetched(void *data, const char *key, enum store_end end, const char *why)
+{
+	struct template *t = data;
+
+	(void)why;
+	t->fetching = false;
+	t->refs--;
+	if (t->pool->ctx->closing)
+		return;
+	if (strcmp(key, t->key) == 0) {
+		t->damaged = end == STORE_DAMAGED;
+		if (end == STORE_DONE && t->state == TEMPLATE_NONE)
+			t->state = TEMPLATE_UNKNOWN;
+		t->fetched = end == STORE_DONE;
+		template_load(t);
+	}
+	context_work(t->pool->ctx);
+}
+
+bool template_fetch(struct template *t)
+{
+	if (t->fetching || t->asked)
+		return t->fetching;
+	t->asked = true;
+	t->fetching = store_client_get(t->pool->store, STORE_SNAPSHOT, t->key,
+				       strcmp(t->pool->backends->probe.accel, "kvm") == 0
+					       ? 0
+					       : tsc_khz(&t->pool->backends->tsc),
+				       t->pool->snapshot_bytes, on_fetched, t);
+	if (t->fetching)
+		t->refs++;
+	return t->fetching;
 }
 
 bool template_wait(struct template *t, struct wait *w)
@@ -345,10 +556,15 @@ void template_clone_failed(struct template *t, const struct problem *problem)
 	t->clone_failures = 0;
 	template_drop(t);
 	t->state = TEMPLATE_NONE;
-	template_job_start(t, JOB_REMOVE, NULL);
+	start_job(t, JOB_REMOVE, NULL);
 	context_event(t->pool->ctx, "snapshot", "%s: clones don't start, removed: %s",
 		      t->spec.image, problem->cause);
 	template_build_failed(t, problem->cause);
+}
+
+int template_store(struct template *t)
+{
+	return start_job(t, JOB_STORE, &t->snapshot);
 }
 
 void template_build_failed(struct template *t, const char *why)

@@ -106,7 +106,7 @@ void template_load(struct template *t);
 /* Brings the key up to date; if it has changed, what was made with the old one is given up. */
 void template_refresh(struct template *t);
 
-/* Gives up what the template has ready: the snapshot, its clones, a machine that is being made. */
+/* Gives up what the template has ready: the snapshot, its idle guests, a machine that is being made. */
 void template_drop(struct template *t);
 
 /* Are its packages there, or has it none? They stay there then, as long as the template is in use. */
@@ -131,11 +131,29 @@ void template_refresh_all(struct pool *p);
 /* Has a guest booted that is copied. Called in the background. */
 void template_build(struct template *t);
 
+/* Of that: it failed; or it is READY, and put on the disk by a worker thread. Return: 0 or -errno. */
+void template_build_failed(struct template *t, const char *why);
+int template_store(struct template *t);
+
 /* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
 bool template_fetch(struct template *t);
 
-/* Offers its snapshot to whoever shares the store. */
-void template_offer(struct template *t);
+/**
+ * template_start() - Start a guest that nobody has asked for
+ * @t: Of this template
+ * @mode: MACHINE_RECORD, into the template's `recording`; MACHINE_CLONE, of its snapshot; MACHINE_COLD
+ * @ticket: Zeroed; gets a place
+ * @events: Of the guest, with
+ * @data: their first argument
+ * @ret_guest: Result
+ *
+ * Return: false if there is no place for it now, or no memory.
+ */
+bool template_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
+		    const struct guest_events *events, void *data, struct guest **ret_guest);
+
+/* Ends all idle guests of @t. */
+void template_empty(struct template *t);
 
 /* Bytes of the host's memory that snapshots hold for clones to start from. It is not in any sandbox's
  * claim, and it can't be evicted. The memory of a machine that is being recorded is in that machine's

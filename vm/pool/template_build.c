@@ -4,7 +4,6 @@
 
 #include "vm/base/log.h"
 #include "pool.h"
-#include "template_job.h"
 #include "vm/base/problem.h"
 #include "vm/host/tsc.h"
 
@@ -40,7 +39,7 @@ static void finished(struct template *t, uint64_t took_ms)
 		 (unsigned long long)took_ms);
 	context_event(t->pool->ctx, "snapshot", "%s: made, %llu MiB after %llu ms", t->spec.image,
 		      (unsigned long long)(t->snapshot.bytes >> 20), (unsigned long long)took_ms);
-	r = template_job_start(t, JOB_STORE, &t->snapshot);
+	r = template_store(t);
 	if (r < 0)
 		log_warn("the snapshot of %s can't be kept: %s", t->spec.image, strerror(-r));
 }
@@ -74,14 +73,7 @@ static void on_closed(void *data, const struct problem *problem)
 }
 
 static const struct guest_events build_events = {
-	.up = guest_ignore,
-	.console = guest_ignore_bytes,
-	.output = guest_ignore_output,
-	.exit = guest_ignore_exit,
-	.frozen = guest_ignore_frozen,
-	.asked = guest_ignore,
 	.saved = on_saved,
-	.problem = guest_ignore_problem,
 	.closed = on_closed,
 };
 
@@ -95,7 +87,7 @@ void template_build(struct template *t)
 	}
 	t->recording.tsc_khz = tsc_khz(&t->pool->backends->tsc);
 	t->recorded = false;
-	if (pool_start(t, MACHINE_RECORD, &t->builder_ticket, &build_events, t, &t->builder))
+	if (template_start(t, MACHINE_RECORD, &t->builder_ticket, &build_events, t, &t->builder))
 		t->state = TEMPLATE_BUILDING;
 	else
 		snapshot_close(&t->recording);

@@ -73,7 +73,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 {
 	(void)run;
 	(void)stream;
-	words_add(&((struct installer *)data)->jobs->words, bytes, len);
+	lines_add(&((struct installer *)data)->jobs->lines, bytes, len);
 }
 
 static void explain(struct installer *in, const struct vm_result *result)
@@ -96,12 +96,12 @@ static void explain(struct installer *in, const struct vm_result *result)
 	else
 		problem_set(
 			&in->jobs->why, PROBLEM_PACKAGES_FAILED,
-			tail_contains(&in->jobs->words.said, "no usable wheels")
+			tail_contains(&in->jobs->lines.said, "no usable wheels")
 				? "Name a version that has a wheel for this Python: packages are "
 				  "not built from source here."
 				: "Correct `packages` in the session's config, then reset it.",
 			"the packages can't be installed: %s",
-			tail_quote(&in->jobs->words.said, "error: ", quote, sizeof(quote)));
+			tail_quote(&in->jobs->lines.said, "error: ", quote, sizeof(quote)));
 }
 
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
@@ -133,7 +133,6 @@ static void on_closed(void *data, const struct problem *problem)
 
 static const struct sandbox_events run_events = {
 	.state = on_state,
-	.console = guest_ignore_bytes,
 	.output = on_output,
 	.exit = on_exit_of_run,
 	.closed = on_closed,

@@ -102,7 +102,7 @@ struct sandbox {
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
-	struct deferred work; /* sandbox_work() */
+	struct deferred work; /* tells of a new state, or takes everything down */
 
 	struct wait wait;
 	struct layer *layer;	   /* of its packages; or NULL */
@@ -116,23 +116,12 @@ struct sandbox {
 	TAILQ_ENTRY(sandbox) link;
 };
 
-/* Does what was put off: tells of a new state, or takes everything down. */
-void sandbox_work(struct sandbox *s);
-void sandbox_defer(struct sandbox *s);
-
-void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
-
-/* Has a place: goes on to start. */
-void sandbox_admitted(struct sandbox *s);
-
-/* A run that was put off with -EAGAIN may be sent now. */
-void sandbox_may_run(struct sandbox *s);
+/* Tells its owner, if that wants to know. */
+#define sandbox_tell(s, event, ...) \
+	((s)->events->event ? (s)->events->event((s)->data, __VA_ARGS__) : (void)0)
 
 /* Ends a sandbox because of @problem. The first end counts. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
-
-/* Its guest or its network is gone. */
-void sandbox_part_closed(struct sandbox *s);
 
 /* ---- schedule.c ---- */
 

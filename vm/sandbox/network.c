@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox's network: its list, its ports, its helper. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,6 +35,7 @@
 
 static void part_gone(struct network *n)
 {
+	const struct network_ops *ops = n->ops;
 	struct sandbox *s = n->s;
 
 	if (--n->nopen)
@@ -43,20 +43,10 @@ static void part_gone(struct network *n)
 	free(n->allow);
 	free(n);
 	s->network = NULL;
-	sandbox_part_closed(s);
+	ops->closed(s);
 }
 
 /* ---- the helper ---- */
-
-static void on_words(struct reader *r, const void *bytes, size_t len)
-{
-	tail_add(&((struct network *)r->data)->said, bytes, len);
-}
-
-static void on_reader_closed(struct reader *r)
-{
-	part_gone(r->data);
-}
 
 /* It does not come up, or has gone. */
 static void lost(struct network *n, const char *how)
@@ -71,46 +61,37 @@ static void lost(struct network *n, const char *how)
 		    n->served ? "Copy what you need out of files/, and make a new session."
 			      : "See `doctor` for what this host lacks.",
 		    "the process that filters the sandbox's network %s", how);
-	if (n->words.open)
-		reader_drain(&n->words);
-	if (n->said.total)
-		problem_add(&p, "; it said: %s", tail_quote(&n->said, NULL, quote, sizeof(quote)));
+	if (n->said.said.total)
+		problem_add(&p, "; it said: %s",
+			    tail_quote(&n->said.said, NULL, quote, sizeof(quote)));
 	n->lost = true;
 	network_lose_ports(n);
 	if (!n->served)
-		sandbox_fail(s, &p);
-	else if (s->events->network_lost && s->state != SANDBOX_CLOSING)
-		s->events->network_lost(s->data, &p);
+		n->ops->fail(s, &p);
+	else if (s->state != SANDBOX_CLOSING)
+		sandbox_tell(s, network_lost, &p);
 }
 
-static void on_started(struct child *c)
+static void on_started(struct program *p)
 {
-	const struct network *n = c->data;
+	const struct network *n = p->data;
 
 	n->s->vm->net_seen = true;
-	n->s->vm->net_report = c->report;
+	n->s->vm->net_report = p->child.report;
 }
 
-static void on_failed(struct child *c, int err, const char *step)
+static void on_over(struct program *p)
 {
-	struct network *n = c->data;
-	char how[JAIL_WHAT_MAX + 256];
+	struct network *n = p->data;
+	char how[sizeof(p->step) + 64];
 
-	snprintf(how, sizeof(how), "was not started: %s: %s", step, strerror(-err));
-	n->child_gone = true;
-	lost(n, how);
-	part_gone(n);
-}
-
-static void on_exited(struct child *c, int status)
-{
-	struct network *n = c->data;
-	char how[64];
-
-	if (WIFSIGNALED(status))
-		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
+	if (p->failed)
+		snprintf(how, sizeof(how), "was not started: %s: %s", p->step,
+			 strerror(-p->failed));
+	else if (WIFSIGNALED(p->status))
+		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(p->status));
 	else
-		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(status));
+		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(p->status));
 	n->child_gone = true;
 	lost(n, how);
 	part_gone(n);
@@ -132,8 +113,7 @@ static void on_denied(void *data, const struct net_denied *what)
 		.reason = net_reason_str(what->reason),
 	};
 
-	if (n->s->events->denied)
-		n->s->events->denied(n->s->data, &denied);
+	sandbox_tell(n->s, denied, &denied);
 }
 
 static void on_stats(void *data, const struct net_stats *stats)
@@ -158,7 +138,7 @@ static void on_gateway_ended(void *data, int err)
 	struct network *n = data;
 
 	(void)err;
-	child_kill(&n->child);
+	child_kill(&n->filter.child);
 	gateway_close(n->gateway, on_gateway_closed, n);
 	n->gateway = NULL;
 }
@@ -169,19 +149,6 @@ static const struct gateway_events gateway_events = {
 	.stats = on_stats,
 	.ended = on_gateway_ended,
 };
-
-static int start_child(struct network *n, int control, int words, int card, bool stream)
-{
-	const struct order order = {.program = ORDER_FILTER, .filter = {.stream = stream}};
-	const int fds[] = {control, card, words};
-	const struct spawn_spec s = {&order, sizeof(order), fds, ARRAY_SIZE(fds)};
-
-	n->child.data = n;
-	n->child.started = on_started;
-	n->child.failed = on_failed;
-	n->child.exited = on_exited;
-	return child_start(n->s->vm->ctx.spawner, &s, &n->child);
-}
 
 /* The conversation begins before the other end is there: it waits in the socket. */
 static int open_gateway(struct network *n, int *control)
@@ -208,29 +175,30 @@ static int open_gateway(struct network *n, int *control)
 
 static int start(struct network *n, int card, bool stream)
 {
-	_cleanup_close_ int ours = -1, theirs = -1, in = -1, out = -1;
-	int sv[2], p[2], r;
+	const struct order order = {.program = ORDER_FILTER, .filter = {.stream = stream}};
+	struct context *ctx = &n->s->vm->ctx;
+	int sv[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return -errno;
-	ours = sv[0];
-	theirs = sv[1];
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	in = p[0];
-	out = p[1];
-	r = start_child(n, theirs, out, card, stream);
+
+	_cleanup_close_ int ours = sv[0], theirs = sv[1];
+	const int fds[] = {theirs, card};
+
+	n->filter = (struct program){.fds = fds,
+				     .nfds = ARRAY_SIZE(fds),
+				     .lines = &n->said,
+				     .started = on_started,
+				     .over = on_over,
+				     .data = n};
+	r = program_start(&n->filter, ctx->loop, ctx->spawner, &order, sizeof(order));
+	n->filter.fds = NULL;
 	if (r < 0)
 		return r;
 	n->nopen++;
-	n->words.data = n;
-	n->words.bytes = on_words;
-	n->words.closed = on_reader_closed;
-	if (reader_open(&n->words, n->s->vm->ctx.loop, steal_fd(&in)) == 0)
-		n->nopen++;
 	r = open_gateway(n, &ours);
 	if (r < 0)
-		child_kill(&n->child);
+		child_kill(&n->filter.child);
 	return r;
 }
 
@@ -251,7 +219,7 @@ void network_start(struct sandbox *s)
 		return;
 	problem_set(&p, "no-network", "See `doctor` for what this host lacks.",
 		    "the sandbox's network can't be started: %s", strerror(-r));
-	sandbox_fail(s, &p);
+	n->ops->fail(s, &p);
 }
 
 /* ---- beginning and end ---- */
@@ -270,8 +238,9 @@ static int check_spec(const struct sandbox_spec *spec)
 	return spec->allow ? vm_allow_check(spec->allow, strlen(spec->allow), why) : 0;
 }
 
-int network_new(struct sandbox *s, const struct sandbox_spec *spec)
+int network_new(struct sandbox *s, const struct network_ops *ops)
 {
+	const struct sandbox_spec *spec = &s->spec;
 	struct network *n;
 	int r;
 
@@ -288,6 +257,7 @@ int network_new(struct sandbox *s, const struct sandbox_spec *spec)
 		return -ENOMEM;
 	}
 	n->s = s;
+	n->ops = ops;
 	n->trusted_names = spec->trusted_names;
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;
@@ -308,8 +278,7 @@ void network_close(struct sandbox *s)
 	network_end_ports(n);
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
-	child_kill(&n->child);
-	reader_close(&n->words);
+	child_kill(&n->filter.child);
 	part_gone(n);
 }
 
@@ -326,8 +295,8 @@ void network_tell(const struct sandbox *s,
 	     !n->started || !n->child_gone
 		     ? "filtered: what `net/allow` names, by name, and the ports in `ports`"
 		     : "none any more: its filter has ended");
-	if (n->child.state == CHILD_RUNNING)
-		jail_report_tell(&n->child.report, "network.", line, data);
+	if (n->filter.child.state == CHILD_RUNNING)
+		jail_report_tell(&n->filter.child.report, "network.", line, data);
 }
 
 void network_tell_all(const struct vm *vm,

@@ -5,22 +5,27 @@
 
 #include <stdbool.h>
 
+struct problem;
 struct sandbox;
-struct sandbox_spec;
 struct vm;
 
+/* What the sandbox is told. */
+struct network_ops {
+	void (*fail)(struct sandbox *s, const struct problem *problem); /* it has to end */
+	void (*changed)(struct sandbox *s); /* network_is_ready() says so, or may */
+	void (*closed)(struct sandbox *s);  /* of what network_close() has ended */
+};
+
 /**
- * network_new() - Give a user's sandbox its network; ports are bound from now on
+ * network_new() - Give a sandbox the network of its spec, if that has one; ports are bound from now on
  * @s: Sandbox, which has none yet
- * @spec: What it is to be
- *
- * Nothing is done if @spec has no network. What goes wrong later ends the sandbox.
+ * @ops: Kept
  *
  * Return: 0, -EINVAL or -E2BIG for what is no list or too many ports, -ENOMEM.
  */
-int network_new(struct sandbox *s, const struct sandbox_spec *spec);
+int network_new(struct sandbox *s, const struct network_ops *ops);
 
-/* May the sandbox be said to be READY? Has sandbox_work() called when that becomes true. */
+/* May the sandbox be said to be READY? */
 bool network_is_ready(const struct sandbox *s);
 
 /* The sandbox's machine is up: its card is connected. Idempotent. */
@@ -29,7 +34,7 @@ void network_start(struct sandbox *s);
 /* The end of @s was decided on: its ports of this machine are free from now on. */
 void network_let_go(struct sandbox *s);
 
-/* Part of the end of @s, which it is a part of: sandbox_part_closed() follows. */
+/* Part of the end of @s, which it is a part of: `closed` follows. */
 void network_close(struct sandbox *s);
 
 /* Lines of `isolation`: of one sandbox's network, if it has one, and of what all have in common. */

@@ -8,9 +8,8 @@
 
 #include "vm/net/dialer.h"
 #include "network.h"
-#include "vm/base/reader.h"
-#include "vm/spawn/client.h"
-#include "vm/base/tail.h"
+#include "vm/spawn/program.h"
+#include "vm/base/lines.h"
 #include "vm/vm.h"
 
 #define LOST "the sandbox has lost its network; a new session has one"
@@ -31,20 +30,20 @@ struct port {
 
 struct network {
 	struct sandbox *s;
+	const struct network_ops *ops;
 	char *allow;
 	bool trusted_names;
 	struct port ports[SANDBOX_PORTS_MAX];
 	uint32_t owner, user; /* for the dialer */
 
 	struct gateway *gateway; /* from network_start() until its helper has ended */
-	struct child child;
-	struct reader words;
-	struct tail said;
+	struct program filter;	 /* xsbxfs-net */
+	struct lines said;	 /* ... by it */
 	struct sandbox_traffic traffic;
 	bool has_traffic;
 	bool started, served, child_gone, closing;
 	bool lost;	/* its helper has ended, and there is no other */
-	unsigned nopen; /* the child, the reader, the gateway, and one until network_close() */
+	unsigned nopen; /* the filter, the gateway, and one until network_close() */
 };
 
 /* Begins to bind the ports of a sandbox that is asked for; those that can't be had end it. */

@@ -59,7 +59,7 @@ static void port_taken(struct port *p, int err)
 	problem_set(&problem, "port-taken",
 		    "Give another one in `ports`, or none, and a free one is chosen.",
 		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
-	sandbox_fail(p->network->s, &problem);
+	p->network->ops->fail(p->network->s, &problem);
 }
 
 /* The answer to who asked for it, or the end of the sandbox. */
@@ -97,7 +97,7 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	if (p->fn)
 		p->fn(p->data, 0, &port, NULL);
 	tell_ports(n);
-	sandbox_defer(n->s);
+	n->ops->changed(n->s);
 }
 
 /* Fills @ret_p, the first that is free; it stays so if this fails. Return: 0 or -errno. */
@@ -254,6 +254,6 @@ int sandbox_unforward(struct sandbox *s, uint16_t guest)
 	if (n->gateway && p->state == PORT_BOUND)
 		(void)gateway_unforward(n->gateway, guest);
 	end_port(p);
-	sandbox_defer(s); /* maybe READY waited for this one */
+	n->ops->changed(s); /* maybe READY waited for this one */
 	return 0;
 }

@@ -52,13 +52,11 @@ static void report_wait(struct sandbox *s)
 	if (!s->awaits)
 		return;
 	s->awaits = false;
-	if (!s->events->awaits)
-		return;
 	if (s->needs == NEEDS_PACKAGES)
 		package_jobs_explain(&s->wait, &p);
 	else
 		image_jobs_explain(&s->vm->image_jobs, s->spec.image, s->spec.image_view, &p);
-	s->events->awaits(s->data, &p);
+	sandbox_tell(s, awaits, &p);
 }
 
 static void report(struct sandbox *s)
@@ -69,23 +67,23 @@ static void report(struct sandbox *s)
 	    (s->state == SANDBOX_READY && !network_is_ready(s)))
 		return;
 	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced && s->ops->save)
-		s->events->console(s->data, is_clone, sizeof(is_clone) - 1);
+		sandbox_tell(s, console, is_clone, sizeof(is_clone) - 1);
 	s->introduced = s->state == SANDBOX_READY || s->introduced;
 	s->reported = s->state;
 	s->events->state(s->data, s->state);
 }
 
-void sandbox_defer(struct sandbox *s)
+static void defer(struct sandbox *s)
 {
 	context_defer(&s->vm->ctx, &s->work);
 }
 
-void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
+static void set_state(struct sandbox *s, enum sandbox_state state)
 {
 	if (s->state == SANDBOX_CLOSING || s->state == state)
 		return;
 	s->state = state;
-	sandbox_defer(s);
+	defer(s);
 }
 
 /* The one way to the end; @problem is NULL if it was asked for. */
@@ -104,7 +102,7 @@ static void end(struct sandbox *s, const struct problem *problem)
 		guest_fail(s->guest, problem); /* which its run is to be told */
 	else if (s->guest)
 		guest_close(s->guest);
-	sandbox_defer(s);
+	defer(s);
 }
 
 void sandbox_fail(struct sandbox *s, const struct problem *problem)
@@ -119,11 +117,6 @@ void sandbox_close(struct sandbox *s)
 
 /* ---- the end ---- */
 
-static void on_timer_closed(uv_handle_t *handle)
-{
-	sandbox_part_closed(handle->data);
-}
-
 static void sandbox_free(struct sandbox *s)
 {
 	if (s->template)
@@ -133,7 +126,7 @@ static void sandbox_free(struct sandbox *s)
 	free(s);
 }
 
-void sandbox_part_closed(struct sandbox *s)
+static void part_closed(struct sandbox *s)
 {
 	struct vm *vm = s->vm;
 
@@ -145,6 +138,11 @@ void sandbox_part_closed(struct sandbox *s)
 	if (vm->ctx.closing)
 		context_wake(&vm->ctx);
 	sandbox_free(s);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	part_closed(handle->data);
 }
 
 /* Waits for nothing any more. */
@@ -170,7 +168,7 @@ static void tear_down(struct sandbox *s)
 	uv_close((uv_handle_t *)&s->deadline, on_timer_closed);
 }
 
-void sandbox_work(struct sandbox *s)
+static void do_work(struct sandbox *s)
 {
 	if (s->state != SANDBOX_CLOSING) {
 		report_wait(s);
@@ -182,7 +180,7 @@ void sandbox_work(struct sandbox *s)
 
 static void on_work(struct deferred *d)
 {
-	sandbox_work(container_of(d, struct sandbox, work));
+	do_work(container_of(d, struct sandbox, work));
 }
 
 /* ---- what it waits for ---- */
@@ -228,8 +226,8 @@ static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
 	s->needs = needs;
 	s->awaits = true;
 	uv_timer_start(&s->deadline, on_deadline, ms, 0);
-	sandbox_set_state(s, SANDBOX_STARTING);
-	sandbox_defer(s);
+	set_state(s, SANDBOX_STARTING);
+	defer(s);
 }
 
 static void on_progress(struct wait *w, const char *line)
@@ -239,11 +237,11 @@ static void on_progress(struct wait *w, const char *line)
 	if (s->state == SANDBOX_CLOSING)
 		return;
 	if (s->needs == NEEDS_PACKAGES) {
-		s->events->console(s->data, line, strlen(line));
-		s->events->console(s->data, "\n", 1);
+		sandbox_tell(s, console, line, strlen(line));
+		sandbox_tell(s, console, "\n", 1);
 	}
 	s->awaits = s->needs == NEEDS_PACKAGES || s->needs == NEEDS_IMAGE;
-	sandbox_defer(s);
+	defer(s);
 }
 
 static void on_waited(struct wait *w, const struct problem *problem)
@@ -358,14 +356,14 @@ static void on_up(void *data)
 	context_wake(&s->vm->ctx);
 	context_work(&s->vm->ctx);
 	network_start(s);
-	sandbox_set_state(s, SANDBOX_READY);
+	set_state(s, SANDBOX_READY);
 }
 
 static void on_console(void *data, const void *bytes, size_t len)
 {
 	const struct sandbox *s = data;
 
-	s->events->console(s->data, bytes, len);
+	sandbox_tell(s, console, bytes, len);
 }
 
 static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
@@ -373,7 +371,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 {
 	const struct sandbox *s = data;
 
-	s->events->output(s->data, run, stream, bytes, len);
+	sandbox_tell(s, output, run, stream, bytes, len);
 }
 
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
@@ -382,21 +380,20 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 
 	/* Whoever waits for RUNNING hears of it before the end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
-		sandbox_work(s);
+		do_work(s);
 	slots_release(&s->vm->slots, &s->slot);
 	if (s->vm->slots.waiting)
 		context_wake(&s->vm->ctx);
 	if (s->state == SANDBOX_RUNNING)
-		sandbox_set_state(s, SANDBOX_READY);
-	s->events->exit(s->data, run, result);
+		set_state(s, SANDBOX_READY);
+	sandbox_tell(s, exit, run, result);
 }
 
 static void on_frozen(void *data, int err)
 {
 	const struct sandbox *s = data;
 
-	if (s->events->frozen)
-		s->events->frozen(s->data, err);
+	sandbox_tell(s, frozen, err);
 }
 
 static void on_asked(void *data)
@@ -432,7 +429,7 @@ static void on_guest_closed(void *data, const struct problem *problem)
 		admission_release(&s->vm->admission, &s->ticket);
 		context_wake(&s->vm->ctx);
 	}
-	sandbox_part_closed(s);
+	part_closed(s);
 }
 
 static const struct guest_events guest_events = {
@@ -442,7 +439,6 @@ static const struct guest_events guest_events = {
 	.exit = on_exit_of_run,
 	.frozen = on_frozen,
 	.asked = on_asked,
-	.saved = guest_ignore,
 	.problem = on_problem,
 	.closed = on_guest_closed,
 };
@@ -479,12 +475,14 @@ static void start(struct sandbox *s)
 	boot(s);
 }
 
-void sandbox_admitted(struct sandbox *s)
+static void on_admitted(struct ticket *t)
 {
+	struct sandbox *s = container_of(t, struct sandbox, ticket);
+
 	leave(s);
 	s->vm->started++;
 	s->admitted_at = uv_now(s->vm->ctx.loop);
-	sandbox_set_state(s, SANDBOX_STARTING);
+	set_state(s, SANDBOX_STARTING);
 	report(s);
 	if (s->state == SANDBOX_CLOSING)
 		return;
@@ -497,8 +495,10 @@ void sandbox_admitted(struct sandbox *s)
 	start(s);
 }
 
-void sandbox_may_run(struct sandbox *s)
+static void on_slot(struct slot *slot)
 {
+	struct sandbox *s = container_of(slot, struct sandbox, slot);
+
 	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
 		s->events->state(s->data, SANDBOX_READY);
 	/* What was to run may have been withdrawn; if it is only put off, it will claim again. */
@@ -509,6 +509,9 @@ void sandbox_may_run(struct sandbox *s)
 }
 
 /* ---- beginning ---- */
+
+static const struct network_ops network_ops = {
+	.fail = sandbox_fail, .changed = defer, .closed = part_closed};
 
 /* Return: 0 or -errno. */
 static int make(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
@@ -527,9 +530,11 @@ static int make(struct vm *vm, const struct sandbox_spec *spec, const struct san
 		s->wait.done = on_waited;
 		s->wait.progress = on_progress;
 		s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
+		s->ticket.admitted = on_admitted;
+		s->slot.held = on_slot;
 		s->slot.cpus = s->spec.cpus * 100;
 		s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
-		r = network_new(s, spec);
+		r = network_new(s, &network_ops);
 	}
 	if (r < 0) {
 		if (s)
@@ -576,13 +581,12 @@ static bool take_idle(struct sandbox *s)
 	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0) {
 		struct problem p;
 
-		guest_listen(s->guest, &guest_events, s);
 		problem_set(&p, "no-memory", "", "there is no memory for a sandbox");
 		sandbox_fail(s, &p);
 		return true;
 	}
 	network_start(s);
-	sandbox_defer(s);
+	defer(s);
 	return true;
 }
 
@@ -624,7 +628,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	if (r < 0)
 		slots_release(&s->vm->slots, &s->slot);
 	else
-		sandbox_set_state(s, SANDBOX_RUNNING);
+		set_state(s, SANDBOX_RUNNING);
 	return r;
 }
 
@@ -655,7 +659,7 @@ int sandbox_reset(struct sandbox *s)
 	int r = s->state == SANDBOX_READY ? guest_reset(s->guest) : -EBUSY;
 
 	if (r == 0)
-		sandbox_set_state(s, SANDBOX_STARTING);
+		set_state(s, SANDBOX_STARTING);
 	return r;
 }
 

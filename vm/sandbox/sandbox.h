@@ -48,22 +48,22 @@ struct sandbox_denied {
 	const char *reason;
 };
 
+/* What its owner does not care for is NULL, but `state` and `closed` are not. */
 struct sandbox_events {
 	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
-	/* While STARTING: what it waits for, if that takes long. May be NULL. */
+	/* While STARTING: what it waits for, if that takes long. */
 	void (*awaits)(void *data, const struct problem *what);
 	void (*console)(void *data, const void *bytes, size_t len);
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
-	/* The network refused something. May be NULL. */
+	/* The network refused something. */
 	void (*denied)(void *data, const struct sandbox_denied *what);
-	/* What sandbox_ports() says has changed. May be NULL. */
+	/* What sandbox_ports() says has changed. */
 	void (*ports)(void *data);
-	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. May be
-	 * NULL. */
+	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. */
 	void (*network_lost)(void *data, const struct problem *problem);
-	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. May be NULL. */
+	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct problem *problem);

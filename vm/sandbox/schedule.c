@@ -171,13 +171,13 @@ void schedule_all(struct vm *vm)
 	uint64_t ms;
 
 	while (!vm->ctx.closing && (slot = slots_next(&vm->slots, uv_now(vm->ctx.loop))))
-		sandbox_may_run(container_of(slot, struct sandbox, slot));
+		slot->held(slot);
 	while (!vm->ctx.closing && vm->admission.waiting) {
 		schedule_look(vm);
 		t = admission_next(&vm->admission);
 		if (!t)
 			break;
-		sandbox_admitted(container_of(t, struct sandbox, ticket));
+		t->admitted(t);
 	}
 	if (vm->ctx.closing)
 		return;

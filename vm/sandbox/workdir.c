@@ -11,8 +11,7 @@
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
-#include "vm/base/reader.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/program.h"
 #include "vm/spawn/overlay_diff.h"
 #include "vm/jail/view.h"
 
@@ -45,14 +44,11 @@ struct workdir_task {
 	TAILQ_ENTRY(workdir_task) link;
 	struct vm *vm;
 	enum vm_work_op op;
-	struct child child;
-	struct reader words;
+	struct program program;
 	struct buf said;
-	int begin;     /* a byte for it to begin, and one to make what it has listed; or -1 */
-	bool judged;   /* it was given leave to make it */
-	unsigned open; /* of these two */
-	int err;
-	char why[256];
+	int begin;   /* a byte for it to begin, and one to make what it has listed; or -1 */
+	bool judged; /* it was given leave to make it */
+	int err;     /* why it was ended */
 	vm_work_judge_fn judge;
 	vm_work_fn fn;
 	void *data;
@@ -113,17 +109,24 @@ static int conclude(struct buf *said, const char *word, struct vm_changes *c)
 	return 0;
 }
 
-static void part_over(struct workdir_task *t)
+static void on_over(struct program *p)
 {
-	struct vm_changes c = {.text = "", .why = t->why};
+	struct vm_changes c = {.text = ""};
+	struct workdir_task *t = p->data;
 	struct vm *vm = t->vm;
+	char why[sizeof(p->step) + 64] = "";
 
-	if (--t->open)
-		return;
+	if (p->failed) {
+		t->err = p->failed;
+		snprintf(why, sizeof(why), "%s: %s", p->step, strerror(-p->failed));
+	} else if (t->err == 0 && p->status != 0) {
+		t->err = -EIO;
+		snprintf(why, sizeof(why), "it was ended by signal %d, or could not be told",
+			 WTERMSIG(p->status));
+	}
 	if (t->err == 0)
 		t->err = conclude(&t->said, OVERLAY_DONE, &c);
-	if (t->err < 0 && !t->why[0])
-		snprintf(t->why, sizeof(t->why), "%s", strerror(-t->err));
+	c.why = t->err < 0 && !why[0] ? strerror(-t->err) : why;
 	TAILQ_REMOVE(&vm->workdir_tasks, t, link);
 	if (t->begin >= 0)
 		close(t->begin);
@@ -131,16 +134,6 @@ static void part_over(struct workdir_task *t)
 	buf_clear(&t->said);
 	free(t);
 	context_release(&vm->ctx);
-}
-
-static void on_words_closed(struct reader *r)
-{
-	part_over(r->data);
-}
-
-static void on_words_end(struct reader *r)
-{
-	reader_close(r);
 }
 
 /* Gives leave to make what was listed, once all of it was. Return: 0, or -ECANCELED if that is refused. */
@@ -158,9 +151,9 @@ static int look(struct workdir_task *t)
 	return 0;
 }
 
-static void on_words(struct reader *r, const void *bytes, size_t len)
+static void on_bytes(struct program *p, const void *bytes, size_t len)
 {
-	struct workdir_task *t = r->data;
+	struct workdir_task *t = p->data;
 	int e = t->err ? 0 : buf_append(&t->said, bytes, len);
 
 	if (e == 0 && t->op == VM_WORK_COMMIT && !t->judged && !t->err)
@@ -168,42 +161,21 @@ static void on_words(struct reader *r, const void *bytes, size_t len)
 	if (e == 0)
 		return;
 	t->err = e;
-	child_kill(&t->child);
+	child_kill(&t->program.child);
 }
 
-static void on_started(struct child *c)
+static void on_started(struct program *p)
 {
-	struct workdir_task *t = c->data;
+	struct workdir_task *t = p->data;
 
 	(void)!write(t->begin, "", 1);
 	if (t->op != VM_WORK_COMMIT)
 		close(steal_fd(&t->begin));
 }
 
-static void on_failed(struct child *c, int err, const char *step)
-{
-	struct workdir_task *t = c->data;
-
-	t->err = err;
-	snprintf(t->why, sizeof(t->why), "%s: %s", step, strerror(-err));
-	part_over(t);
-}
-
-static void on_exited(struct child *c, int status)
-{
-	struct workdir_task *t = c->data;
-
-	if (t->err == 0 && status != 0) {
-		t->err = -EIO;
-		snprintf(t->why, sizeof(t->why), "it was ended by signal %d, or could not be told",
-			 WTERMSIG(status));
-	}
-	part_over(t);
-}
-
 /* ---- the question ---- */
 
-static int start(const struct vm_work *w, struct workdir_task *t, int begin, int words)
+static int ask(const struct vm_work *w, struct workdir_task *t)
 {
 	const struct order order = {.program = ORDER_CHANGES,
 				    .changes = {.commit = t->op == VM_WORK_COMMIT,
@@ -211,42 +183,24 @@ static int start(const struct vm_work *w, struct workdir_task *t, int begin, int
 						.owner = w->owner,
 						.group = w->group,
 						.foreign = w->ids}};
-	const int fds[] = {begin, words, w->upper};
-	const struct spawn_spec s = {&order, sizeof(order), fds, ARRAY_SIZE(fds)};
+	int pair[2], r;
 
-	t->child.data = t;
-	t->child.started = on_started;
-	t->child.failed = on_failed;
-	t->child.exited = on_exited;
-	return child_start(w->vm->ctx.spawner, &s, &t->child);
-}
-
-static int ask(const struct vm_work *w, struct workdir_task *t)
-{
-	_cleanup_close_ int begin = -1, words = -1, ours = -1;
-	int p[2], r;
-
-	if (pipe2(p, O_CLOEXEC) < 0)
+	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	begin = p[0];
-	t->begin = p[1];
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	ours = p[0];
-	words = p[1];
-	r = start(w, t, begin, words);
-	if (r < 0)
-		return r;
-	t->open = 1;
-	t->words.data = t;
-	t->words.bytes = on_words;
-	t->words.end = on_words_end;
-	t->words.closed = on_words_closed;
-	if (reader_open(&t->words, w->vm->ctx.loop, steal_fd(&ours)) == 0)
-		t->open++;
-	else
-		t->err = -EIO;
-	return 0;
+
+	const int fds[] = {pair[0], w->upper};
+
+	t->begin = pair[1];
+	t->program = (struct program){.fds = fds,
+				      .nfds = ARRAY_SIZE(fds),
+				      .bytes = on_bytes,
+				      .started = on_started,
+				      .over = on_over,
+				      .data = t};
+	r = program_start(&t->program, w->vm->ctx.loop, w->vm->ctx.spawner, &order, sizeof(order));
+	t->program.fds = NULL;
+	close(pair[0]);
+	return r;
 }
 
 int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
@@ -283,7 +237,7 @@ void workdir_cut(struct vm *vm)
 	/* What is being taken over is: nobody else has it. */
 	TAILQ_FOREACH(t, &vm->workdir_tasks, link) {
 		if (!t->judged)
-			child_kill(&t->child);
+			child_kill(&t->program.child);
 	}
 }
 

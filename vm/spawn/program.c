@@ -2,12 +2,14 @@
 /* A program that works for the daemon in the background, and what it says. */
 #include "program.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "vm/base/util.h"
-#include "vm/base/words.h"
+#include "vm/base/lines.h"
+#include "wire.h"
 
 /* The child is gone, the reader or the timer closed. */
 static void part_gone(struct program *p)
@@ -32,8 +34,12 @@ static void on_bytes(struct reader *r, const void *bytes, size_t len)
 {
 	struct program *p = r->data;
 
-	if (p->words) {
-		words_add(p->words, bytes, len);
+	if (p->bytes) {
+		p->bytes(p, bytes, len);
+		return;
+	}
+	if (p->lines) {
+		lines_add(p->lines, bytes, len);
 		return;
 	}
 	len = MIN(len, sizeof(p->output) - 1 - p->len);
@@ -52,12 +58,20 @@ static void child_over(struct program *p)
 	part_gone(p);
 }
 
+static void on_started(struct child *c)
+{
+	struct program *p = c->data;
+
+	if (p->started)
+		p->started(p);
+}
+
 static void on_failed(struct child *c, int err, const char *step)
 {
 	struct program *p = c->data;
 
-	(void)step;
 	p->failed = err;
+	snprintf(p->step, sizeof(p->step), "%s", step);
 	child_over(p);
 }
 
@@ -81,17 +95,20 @@ int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const 
 		  size_t size)
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
-	int fds[2], r;
+	int pair[2], fds[SPAWN_FDS_MAX], r;
+	const struct spawn_spec spec = {request, size, fds, p->nfds + 1};
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	assert(spec.nfds <= SPAWN_FDS_MAX);
+	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	ours = fds[0];
-	theirs = fds[1];
-	p->child = (struct child){.failed = on_failed, .exited = on_exited, .data = p};
+	ours = pair[0];
+	theirs = pair[1];
+	for (size_t i = 0; i < p->nfds; i++)
+		fds[i] = p->fds[i];
+	fds[p->nfds] = theirs;
+	p->child = (struct child){
+		.started = on_started, .failed = on_failed, .exited = on_exited, .data = p};
 	p->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = p};
-
-	const struct spawn_spec spec = {request, size, &theirs, 1};
-
 	r = child_start(sp, &spec, &p->child);
 	if (r < 0)
 		return r;

@@ -12,18 +12,23 @@
 
 #define PROGRAM_OUTPUT 4096u
 
-struct words;
+struct lines;
 
 /*
- * Embedded by its owner, who zeroes it, sets the first four, and keeps it and the words until `over`.
+ * Embedded by its owner, who zeroes it, sets what comes first, and keeps it and the lines until `over`.
  *
  * - `over` is called once for each program_start() that returned 0, from the loop, when the program is gone
  *   and all that it said was taken. It may start the next one, or free the owner.
  * - `nopen` is not 0 from program_start() to `over`. To end it early then: child_kill(&p->child).
  */
 struct program {
-	struct words *words; /* take what it writes; NULL: the first of it goes to `output` */
-	unsigned limit_ms;   /* it is killed after so long, and is `late`; 0: never */
+	const int *fds; /* what it is given beside its output; only needed in program_start() */
+	size_t nfds;
+	/* These take what it writes; without either the first of it goes to `output`. */
+	struct lines *lines;
+	void (*bytes)(struct program *p, const void *bytes, size_t len);
+	unsigned limit_ms; /* it is killed after so long, and is `late`; 0: never */
+	void (*started)(struct program *p); /* may be NULL */
 	void (*over)(struct program *p);
 	void *data;
 
@@ -32,9 +37,10 @@ struct program {
 	uv_timer_t timer;
 	unsigned nopen; /* of these three */
 	bool late;
-	int status;		     /* how it ended, as from wait(2) */
-	int failed;		     /* or -errno if it could not be started */
-	char output[PROGRAM_OUTPUT]; /* terminated when `over` is called */
+	int status;			/* how it ended, as from wait(2) */
+	int failed;			/* or -errno if it could not be started, */
+	char step[JAIL_WHAT_MAX + 128]; /* ... at this step */
+	char output[PROGRAM_OUTPUT];	/* terminated when `over` is called */
 	size_t len;
 };
 
@@ -43,7 +49,7 @@ struct program {
  * @p: See struct program
  * @loop: Loop
  * @sp: Spawner
- * @request: Which, as for child_start(); its one descriptor is for all that it says
+ * @request: Which, as for child_start(); its last descriptor is for all that it says
  * @size: Its size
  *
  * Return: 0, also if it turns out later that the program can't be started, or -errno.

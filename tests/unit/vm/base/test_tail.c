@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last bytes of a stream, and how they are quoted. */
-/* modules: vm/base/tail.c vm/base/problem.c */
+/* modules: vm/base/lines.c vm/base/problem.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "vm/base/tail.h"
+#include "vm/base/lines.h"
 #include "vm/base/problem.h"
 #include "vm/vm.h"
 

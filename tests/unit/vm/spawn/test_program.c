@@ -12,12 +12,12 @@
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/spawn/program.h"
 #include "vm/base/util.h"
-#include "vm/base/words.h"
+#include "vm/base/lines.h"
 
 static unsigned nover, nlines, nlines_at_end;
 static char said[512];
 
-static void on_line(struct words *w, char *text)
+static void on_line(struct lines *w, char *text)
 {
 	const size_t len = strlen(said);
 
@@ -33,13 +33,13 @@ static void on_over(struct program *t)
 	nover++;
 }
 
-static void start(struct program *t, struct words *w, const char *const argv[],
+static void start(struct program *t, struct lines *w, const char *const argv[],
 		  const char *const envp[])
 {
 	nover = nlines = nlines_at_end = 0;
 	said[0] = '\0';
-	*w = (struct words){.line = on_line};
-	*t = (struct program){.words = w, .over = on_over};
+	*w = (struct lines){.line = on_line};
+	*t = (struct program){.lines = w, .over = on_over};
 	assert_int_equal(spawner_fixture_told(t, argv, envp), 0);
 }
 
@@ -50,7 +50,7 @@ static void await(void)
 }
 
 /* Runs a shell script to its end. */
-static void run(struct program *t, struct words *w, const char *script, const char *const envp[])
+static void run(struct program *t, struct lines *w, const char *script, const char *const envp[])
 {
 	const char *const argv[] = {"/bin/sh", "-c", script, NULL};
 
@@ -63,13 +63,13 @@ static const char *const no_env[] = {NULL};
 
 static void words_and_status(void **state)
 {
-	struct words w;
+	struct lines w;
 	struct program t;
 
 	(void)state;
 	run(&t, &w, "echo one; echo two >&2; printf three; exit 3", no_env);
 	assert_string_equal(said, "one|two|");
-	words_end(&w);
+	lines_end(&w);
 	assert_int_equal(nlines, 3);
 	assert_int_equal(t.failed, 0);
 	assert_true(WIFEXITED(t.status));
@@ -80,7 +80,7 @@ static void words_and_status(void **state)
 /* All that it wrote is there before it is over, and nothing of the one before. */
 static void many_words(void **state)
 {
-	struct words w;
+	struct lines w;
 	struct program t;
 
 	(void)state;
@@ -95,7 +95,7 @@ static void many_words(void **state)
 static void not_there(void **state)
 {
 	static const char *const argv[] = {"/nonexistent/program", NULL};
-	struct words w;
+	struct lines w;
 	struct program t;
 
 	(void)state;
@@ -108,7 +108,7 @@ static void not_there(void **state)
 /* What it has started may hold the pipe open: nobody waits for that. */
 static void left_behind(void **state)
 {
-	struct words w;
+	struct lines w;
 	struct program t;
 
 	(void)state;
@@ -120,7 +120,7 @@ static void left_behind(void **state)
 static void killed(void **state)
 {
 	static const char *const argv[] = {"/bin/sh", "-c", "echo begun; exec sleep 1000", NULL};
-	struct words w;
+	struct lines w;
 	struct program t;
 
 	(void)state;
@@ -140,11 +140,11 @@ static void on_over_again(struct program *t)
 {
 	if (++nover == 3)
 		return;
-	*t = (struct program){.words = t->words, .over = on_over_again};
+	*t = (struct program){.lines = t->lines, .over = on_over_again};
 	assert_int_equal(spawner_fixture_told(t, again_argv, no_env), 0);
 }
 
-static void on_line_again(struct words *w, char *text)
+static void on_line_again(struct lines *w, char *text)
 {
 	(void)w;
 	assert_string_equal(text, "again");
@@ -154,8 +154,8 @@ static void on_line_again(struct words *w, char *text)
 /* The end of one may begin the next. */
 static void one_after_the_other(void **state)
 {
-	struct words w = {.line = on_line_again};
-	struct program t = {.words = &w, .over = on_over_again};
+	struct lines w = {.line = on_line_again};
+	struct program t = {.lines = &w, .over = on_over_again};
 
 	(void)state;
 	nover = nlines = 0;

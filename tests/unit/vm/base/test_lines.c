@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words of programs that nobody vouches for: how they become lines. */
-/* modules: vm/base/words.c vm/base/tail.c */
+/* modules: vm/base/lines.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "vm/base/words.h"
+#include "vm/base/lines.h"
 
 static struct {
 	unsigned n; /* lines so far */
-	char last[WORDS_LINE];
+	char last[LINES_MAX];
 } told;
 
-static void on_line(struct words *w, char *text)
+static void on_line(struct lines *w, char *text)
 {
 	assert_ptr_equal(w->data, &told);
 	assert_true(strlen(text) < sizeof(told.last));
@@ -22,20 +22,20 @@ static void on_line(struct words *w, char *text)
 	told.n++;
 }
 
-static struct words begin(void)
+static struct lines begin(void)
 {
 	memset(&told, 0, sizeof(told));
-	return (struct words){.line = on_line, .data = &told};
+	return (struct lines){.line = on_line, .data = &told};
 }
 
-static void add(struct words *w, const char *text)
+static void add(struct lines *w, const char *text)
 {
-	words_add(w, text, strlen(text));
+	lines_add(w, text, strlen(text));
 }
 
 static void lines(void **state)
 {
-	struct words w = begin();
+	struct lines w = begin();
 
 	(void)state;
 	add(&w, "one\ntw");
@@ -47,38 +47,38 @@ static void lines(void **state)
 	assert_int_equal(told.n, 3);
 	assert_string_equal(told.last, "");
 	for (const char *p = "byte by byte\n"; *p; p++)
-		words_add(&w, p, 1);
+		lines_add(&w, p, 1);
 	assert_int_equal(told.n, 4);
 	assert_string_equal(told.last, "byte by byte");
-	words_add(&w, "", 0);
+	lines_add(&w, "", 0);
 	assert_int_equal(told.n, 4);
 }
 
 static void no_line_end(void **state)
 {
-	struct words w = begin();
+	struct lines w = begin();
 
 	(void)state;
-	words_end(&w);
+	lines_end(&w);
 	assert_int_equal(told.n, 0);
 	add(&w, "first\nlast");
 	assert_int_equal(told.n, 1);
-	words_end(&w);
+	lines_end(&w);
 	assert_int_equal(told.n, 2);
 	assert_string_equal(told.last, "last");
-	words_end(&w);
+	lines_end(&w);
 	assert_int_equal(told.n, 2);
 	assert_true(tail_contains(&w.said, "first\nlast"));
 }
 
 static void bytes_of_all_kinds(void **state)
 {
-	struct words w = begin();
+	struct lines w = begin();
 	char all[256], printable[256];
 	size_t n = 0;
 
 	(void)state;
-	words_add(&w, "a\0b\x1b[1mc\td\re\x7f\xc3\xa4\xff.\n", 18);
+	lines_add(&w, "a\0b\x1b[1mc\td\re\x7f\xc3\xa4\xff.\n", 18);
 	assert_int_equal(told.n, 1);
 	assert_string_equal(told.last, "ab[1mcde.");
 	for (unsigned i = 0; i < sizeof(all); i++) {
@@ -87,12 +87,12 @@ static void bytes_of_all_kinds(void **state)
 			printable[n++] = (char)i;
 	}
 	printable[n] = '\0';
-	words_add(&w, all, sizeof(all)); /* among them is one line feed */
-	words_end(&w);
+	lines_add(&w, all, sizeof(all)); /* among them is one line feed */
+	lines_end(&w);
 	assert_int_equal(told.n, 3);
 	assert_string_equal(told.last, printable);
-	words_add(&w, "\0\0\0", 3);
-	words_end(&w);
+	lines_add(&w, "\0\0\0", 3);
+	lines_end(&w);
 	assert_int_equal(told.n,
 			 3); /* of a line without anything to be seen nothing is told at the end */
 }
@@ -100,18 +100,18 @@ static void bytes_of_all_kinds(void **state)
 static void more_than_fits(void **state)
 {
 	static char many[3 * TAIL_SIZE];
-	struct words w = begin();
+	struct lines w = begin();
 
 	(void)state;
 	memset(many, 'x', sizeof(many));
-	words_add(&w, many, WORDS_LINE - 1);
+	lines_add(&w, many, LINES_MAX - 1);
 	add(&w, "\n");
-	assert_int_equal(strlen(told.last), WORDS_LINE - 1);
-	words_add(&w, many, WORDS_LINE);
+	assert_int_equal(strlen(told.last), LINES_MAX - 1);
+	lines_add(&w, many, LINES_MAX);
 	add(&w, "\n");
-	assert_int_equal(strlen(told.last), WORDS_LINE - 1);
+	assert_int_equal(strlen(told.last), LINES_MAX - 1);
 	for (unsigned i = 0; i < 5; i++)
-		words_add(&w, many, sizeof(many));
+		lines_add(&w, many, sizeof(many));
 	assert_int_equal(told.n, 2);
 	add(&w, "the end of it\nnext\n");
 	assert_int_equal(told.n, 4);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last bytes of a stream. */
-#include "tail.h"
+/* What a program says for people: told line by line, and the last of it kept. */
+#include "lines.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "util.h"
@@ -104,4 +105,34 @@ bool tail_contains(const struct tail *t, const char *word)
 	size_t len = tail_linear(t, linear);
 
 	return memmem(linear, len, word, strlen(word)) != NULL;
+}
+
+/* ---- line by line ---- */
+
+static void tell(struct lines *w)
+{
+	w->text[w->len] = '\0';
+	w->len = 0;
+	w->line(w, w->text);
+}
+
+void lines_add(struct lines *w, const void *bytes, size_t len)
+{
+	const char *p = bytes;
+
+	tail_add(&w->said, bytes, len);
+	if (!w->line)
+		return;
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] == '\n')
+			tell(w);
+		else if (isprint((unsigned char)p[i]) && w->len + 1 < sizeof(w->text))
+			w->text[w->len++] = p[i];
+	}
+}
+
+void lines_end(struct lines *w)
+{
+	if (w->len)
+		tell(w);
 }
