@@ -58,7 +58,7 @@ static int put_object(struct store *st, int fd, struct offer *o)
 	if (room > MANIFEST_MAX)
 		return -EFBIG;
 	while ((r = offer_next(o)) > 0) {
-		r = put_record(fd, BUNDLE_CHUNK, o->packed, o->stored);
+		r = put_record(fd, BUNDLE_CHUNK, o->packed, offer_chunk(o)->stored);
 		if (r < 0)
 			return r;
 	}

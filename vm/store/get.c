@@ -27,8 +27,7 @@ struct fetch {
 	struct store *st;
 	struct manifest m;
 	struct assembly assembly;
-	unsigned file; /* the next chunk to be asked for */
-	size_t chunk;
+	size_t chunk;	    /* the next to be asked for */
 	enum store_end end; /* STORE_DONE as long as all is well */
 	bool answered;
 	int result;
@@ -37,7 +36,6 @@ struct fetch {
 	struct s3_request lookup;
 	struct piece {
 		struct s3_request req;
-		unsigned file;
 		size_t chunk;
 		bool busy;
 	} pieces[STORE_PARALLEL];
@@ -121,7 +119,7 @@ static void on_chunk(struct s3_request *req, int result)
 					   : store_refused(f->st, req->s3, result);
 		return;
 	}
-	r = assemble_add(&f->assembly, piece->file, piece->chunk, req->body.data, req->body.len);
+	r = assemble_add(&f->assembly, piece->chunk, req->body.data, req->body.len);
 	if (r == -EBADMSG)
 		f->end = store_fail(f->st, STORE_DAMAGED, "a chunk is not what it should be: %s",
 				    req->object);
@@ -135,25 +133,17 @@ static bool ask_next(struct fetch *f, struct s3 *s3, struct piece *piece)
 {
 	const struct manifest_chunk *c;
 
-	while (f->file < f->m.nfiles &&
-	       (f->chunk == f->m.files[f->file].nchunks || f->assembly.have[f->file][f->chunk])) {
-		if (f->chunk < f->m.files[f->file].nchunks) {
-			f->chunk++;
-		} else {
-			f->file++;
-			f->chunk = 0;
-		}
-	}
-	if (f->file == f->m.nfiles)
+	while (f->chunk < f->m.nchunks && f->assembly.have[f->chunk])
+		f->chunk++;
+	if (f->chunk == f->m.nchunks)
 		return false;
-	c = &f->m.files[f->file].chunks[f->chunk];
+	c = &f->m.chunks[f->chunk];
 	piece->req.verb = S3_GET;
 	piece->req.tries = CHUNK_TRIES;
 	piece->req.body.limit = c->stored;
 	piece->req.done = on_chunk;
 	piece->req.owner = f;
 	snprintf(piece->req.object, sizeof(piece->req.object), STORE_CHUNK_NAME, c->sha256);
-	piece->file = f->file;
 	piece->chunk = f->chunk++;
 	piece->busy = true;
 	s3_submit(s3, &piece->req);
@@ -185,8 +175,7 @@ static void fetch_chunks(struct fetch *f, struct s3 *s3)
 static enum store_end fetch_into(struct fetch *f, struct s3 *s3, const char *dir)
 {
 	struct timespec now;
-	int r = assemble_open(dir, &f->m, f->lookup.body.data, f->lookup.body.len,
-			      MIN(f->st->s3.timeout_s * 1000, SHARE_MS), &f->assembly);
+	int r = assemble_open(dir, &f->m, MIN(f->st->s3.timeout_s * 1000, SHARE_MS), &f->assembly);
 
 	if (r == -EEXIST)
 		return STORE_DONE;

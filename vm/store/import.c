@@ -36,21 +36,10 @@ struct import {
 	struct assembly assembly;
 	bool open;	 /* chunks of `m` are to come */
 	bool assembling; /* and are written; if not, it was there */
-	unsigned file;
-	size_t chunk;
+	size_t chunk;	 /* that comes next */
 	unsigned objects, passed;
 	char *data; /* of a record */
 };
-
-/* Moves on to the next chunk that is to come. Return: whether there is one. */
-static bool seek_chunk(struct import *im)
-{
-	while (im->file < im->m.nfiles && im->chunk == im->m.files[im->file].nchunks) {
-		im->file++;
-		im->chunk = 0;
-	}
-	return im->file < im->m.nfiles;
-}
 
 static int finish_object(struct import *im)
 {
@@ -77,16 +66,15 @@ static int on_manifest(struct import *im, size_t len)
 		return r;
 	snprintf(dir, sizeof(dir), "%s/%s", im->cache, store_kind_dir(im->m.kind));
 	assemble_clean(dir);
-	r = assemble_open(dir, &im->m, im->data, len, SHARE_MS, &im->assembly);
+	r = assemble_open(dir, &im->m, SHARE_MS, &im->assembly);
 	if (r < 0 && r != -EEXIST) {
 		manifest_clear(&im->m);
 		return r;
 	}
 	im->open = true;
 	im->assembling = r == 0;
-	im->file = 0;
 	im->chunk = 0;
-	return seek_chunk(im) ? 0 : finish_object(im);
+	return im->m.nchunks ? 0 : finish_object(im);
 }
 
 static int on_chunk(struct import *im, size_t len)
@@ -95,10 +83,10 @@ static int on_chunk(struct import *im, size_t len)
 
 	if (!im->open)
 		return -EBADMSG;
-	if (im->assembling && !im->assembly.have[im->file][im->chunk])
-		r = assemble_add(&im->assembly, im->file, im->chunk, im->data, len);
+	if (im->assembling && !im->assembly.have[im->chunk])
+		r = assemble_add(&im->assembly, im->chunk, im->data, len);
 	im->chunk++;
-	return r < 0 || seek_chunk(im) ? r : finish_object(im);
+	return r < 0 || im->chunk < im->m.nchunks ? r : finish_object(im);
 }
 
 /* The link is replaced at once, as the program that builds images does it. */

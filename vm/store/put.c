@@ -114,6 +114,7 @@ static void on_head(struct s3_request *req, int result)
 /* Return: 1, 0 if there are no more, or -errno. */
 static int offer_piece(struct push *p, struct piece *piece)
 {
+	const struct manifest_chunk *c;
 	int r;
 
 	if (!piece->data)
@@ -123,17 +124,18 @@ static int offer_piece(struct push *p, struct piece *piece)
 	r = offer_next(&p->offer);
 	if (r <= 0)
 		return r;
-	memcpy(piece->data, p->offer.packed, p->offer.stored);
+	c = offer_chunk(&p->offer);
+	memcpy(piece->data, p->offer.packed, c->stored);
 	piece->req = (struct s3_request){
 		.verb = p->st->anew ? S3_PUT : S3_HEAD,
 		.tries = TRIES,
 		.data = piece->data,
-		.len = p->offer.stored,
+		.len = c->stored,
 		.done = p->st->anew ? on_put : on_head,
 		.owner = p,
 	};
-	memcpy(piece->req.sha256, p->offer.sha256, DIGEST_HEX);
-	snprintf(piece->req.object, sizeof(piece->req.object), STORE_CHUNK_NAME, p->offer.sha256);
+	memcpy(piece->req.sha256, c->sha256, DIGEST_HEX);
+	snprintf(piece->req.object, sizeof(piece->req.object), STORE_CHUNK_NAME, c->sha256);
 	piece->busy = true;
 	s3_submit(p->s3, &piece->req);
 	return 1;
