@@ -26,8 +26,6 @@
  * What was imported before something turned out to be wrong is right, and stays.
  */
 
-#define SHARE_MS 60000u
-
 struct import {
 	struct store *st;
 	const char *cache;
@@ -66,7 +64,7 @@ static int on_manifest(struct import *im, size_t len)
 		return r;
 	snprintf(dir, sizeof(dir), "%s/%s", im->cache, store_kind_dir(im->m.kind));
 	assemble_clean(dir);
-	r = assemble_open(dir, &im->m, SHARE_MS, &im->assembly);
+	r = assemble_open(dir, &im->m, STORE_SHARE_MS, &im->assembly);
 	if (r < 0 && r != -EEXIST) {
 		manifest_clear(&im->m);
 		return r;

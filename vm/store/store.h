@@ -10,6 +10,9 @@
 #include "s3.h"
 
 #define STORE_PARALLEL	    6u /* requests at once */
+#define STORE_TRIES	    3u
+#define STORE_LOOKUP_MS	    5000u
+#define STORE_SHARE_MS	    60000u /* for another process that fetches the same */
 #define STORE_WHY_MAX	    512
 
 /* Where objects have their names in the bucket. */
