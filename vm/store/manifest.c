@@ -182,28 +182,10 @@ size_t manifest_bound(size_t nfiles, size_t nchunks)
 	return 512 + STORE_KEY_MAX + nfiles * PER_FILE + nchunks * PER_CHUNK;
 }
 
-static int print_file(const struct manifest *m, size_t file, struct buf *out)
-{
-	const struct manifest_file *f = &m->files[file];
-	const char *before = "\n";
-	int r = buf_printf(out,
-			   "{\"name\": \"%s\", \"bytes\": %llu, \"sha256\": \"%s\", \"chunks\": [",
-			   f->name, (unsigned long long)f->bytes, f->sha256);
-
-	for (size_t i = 0; r == 0 && i < m->nchunks; i++) {
-		const struct manifest_chunk *c = &m->chunks[i];
-
-		if (c->file != file)
-			continue;
-		r = buf_printf(out, "%s[%u, %u, \"%s\"]", before, c->index, c->stored, c->sha256);
-		before = ",\n";
-	}
-	return r < 0 ? r : buf_printf(out, "]}");
-}
-
 /* Names and keys are of characters that JSON takes as they are. */
 static int print_body(const struct manifest *m, struct buf *out)
 {
+	const struct manifest_chunk *c = m->chunks, *end = m->chunks + m->nchunks;
 	int r = buf_printf(
 		out,
 		"{\"format\": %d, \"kind\": \"%s\", \"key\": \"%s\", \"chunk_bytes\": %u, "
@@ -212,9 +194,18 @@ static int print_body(const struct manifest *m, struct buf *out)
 		(unsigned long long)m->tsc_khz);
 
 	for (size_t i = 0; r == 0 && i < m->nfiles; i++) {
-		r = i ? buf_printf(out, ",\n") : 0;
+		const struct manifest_file *f = &m->files[i];
+		const char *before = "\n";
+
+		r = buf_printf(
+			out,
+			"%s{\"name\": \"%s\", \"bytes\": %llu, \"sha256\": \"%s\", \"chunks\": [",
+			i ? ",\n" : "", f->name, (unsigned long long)f->bytes, f->sha256);
+		for (; r == 0 && c < end && c->file == i; c++, before = ",\n")
+			r = buf_printf(out, "%s[%u, %u, \"%s\"]", before, c->index, c->stored,
+				       c->sha256);
 		if (r == 0)
-			r = print_file(m, i, out);
+			r = buf_printf(out, "]}");
 	}
 	return r < 0 ? r : buf_printf(out, "]}\n");
 }
