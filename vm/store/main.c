@@ -170,26 +170,30 @@ static struct store_item parse_item(const char *text)
 }
 
 /* Reads nothing but what is ours, so it is not confined. */
-static enum store_end export(struct store *st, int argc, char **argv) {
+static enum store_end write_bundle(struct store *st, int argc, char **argv)
+{
 	struct store_item *items = calloc((size_t)argc, sizeof(*items));
 	const char *file = argv[1], *cache = argv[2];
 	_cleanup_close_ int fd = -1;
 	char part[PATH_MAX];
 	enum store_end end;
 
-	for (int i = 3; items && i < argc; i++) items[i - 3] = parse_item(argv[i]);
+	for (int i = 3; items && i < argc; i++)
+		items[i - 3] = parse_item(argv[i]);
 	snprintf(part, sizeof(part), "%s.part", file);
 	fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (!items || fd < 0) return store_fail(st, STORE_FAILED, "%s: %s", part, strerror(errno));
+	if (!items || fd < 0)
+		return store_fail(st, STORE_FAILED, "%s: %s", part, strerror(errno));
 	end = store_export(st, cache, fd, items, (size_t)argc - 3);
 	free(items);
 	if (end == STORE_DONE && rename(part, file) < 0)
 		end = store_fail(st, STORE_FAILED, "%s: %s", file, strerror(errno));
-	if (end != STORE_DONE) unlink(part);
+	if (end != STORE_DONE)
+		unlink(part);
 	return end;
 }
 
-static enum store_end import(struct store *st, char **argv)
+static enum store_end read_bundle(struct store *st, char **argv)
 {
 	const char *file = argv[1], *cache = argv[2];
 	struct store_confinement c = {.writable = cache};
@@ -223,9 +227,9 @@ int main(int argc, char **argv)
 	if ((strcmp(verb, "get") == 0 || strcmp(verb, "put") == 0) && argc == 4)
 		end = transfer(&st, argv, *verb == 'g');
 	else if (strcmp(verb, "export") == 0 && argc >= 4)
-		end = export(&st, argc, argv);
+		end = write_bundle(&st, argc, argv);
 	else if (strcmp(verb, "import") == 0 && argc == 3)
-		end = import(&st, argv);
+		end = read_bundle(&st, argv);
 	else
 		usage();
 	if (end != STORE_DONE)
