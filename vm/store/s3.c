@@ -181,27 +181,6 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	return 0;
 }
 
-static size_t on_upload(char *bytes, size_t size, size_t n, void *data)
-{
-	struct s3_request *req = data;
-	const size_t len = MIN(size * n, req->len - req->sent);
-
-	memcpy(bytes, req->data + req->sent, len);
-	req->sent += len;
-	return len;
-}
-
-/* For what has to be sent again on another connection. */
-static int on_rewind(void *data, curl_off_t offset, int origin)
-{
-	struct s3_request *req = data;
-
-	if (origin != SEEK_SET || offset < 0 || (size_t)offset > req->len)
-		return CURL_SEEKFUNC_FAIL;
-	req->sent = (size_t)offset;
-	return CURL_SEEKFUNC_OK;
-}
-
 static bool printf_like(2, 3) add_header(struct s3_request *req, const char *fmt, ...)
 {
 	char text[HEADER_BYTES];
@@ -264,12 +243,9 @@ static bool set_up(struct s3 *s3, struct s3_request *req)
 	if (req->verb == S3_HEAD)
 		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
 	if (req->verb == S3_PUT) {
-		curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)req->len);
-		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
-		curl_easy_setopt(easy, CURLOPT_READDATA, req);
-		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
-		curl_easy_setopt(easy, CURLOPT_SEEKDATA, req);
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, verb_str[S3_PUT]);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, req->data);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->len);
 		/* Without that header would be better, but libcurl signs what it then leaves out. */
 		curl_easy_setopt(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
 		if (!add_header(req, "Content-Type: application/octet-stream"))
@@ -283,7 +259,7 @@ static bool set_up(struct s3 *s3, struct s3_request *req)
 
 static void begin(struct s3 *s3, struct s3_request *req)
 {
-	req->sent = req->refused = 0;
+	req->refused = 0;
 	req->bytes = 0;
 	req->overflow = false;
 	req->error[0] = '\0';

@@ -52,7 +52,7 @@ struct s3_request {
 	/* s3.c's own */
 	TAILQ_ENTRY(s3_request) link;
 	void *easy, *headers; /* or NULL, while it waits */
-	size_t sent, refused; /* of `data`; of an error's body */
+	size_t refused;	      /* of an error's body */
 	uint64_t bytes, retry_at;
 	bool overflow;
 	char error[256];

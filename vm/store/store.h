@@ -34,7 +34,6 @@ struct store_item {
 	enum store_kind kind;
 	const char *key;
 	const char *name; /* of an image's link, or NULL */
-	size_t name_len;
 };
 
 /* Keeps the first explanation. Return: @end. */
