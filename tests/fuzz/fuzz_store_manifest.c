@@ -15,17 +15,19 @@ static void check(const struct manifest *m)
 	assert(m->kind < STORE_NKINDS && store_key_valid(m->key));
 	assert(m->chunk_bytes >= CHUNK_MIN && m->chunk_bytes <= CHUNK_MAX);
 	assert(m->nfiles >= 1 && m->nfiles <= MANIFEST_FILES_MAX);
-	for (size_t i = 0; i < m->nfiles; i++) {
-		const struct manifest_file *f = &m->files[i];
+	for (size_t i = 0; i < m->nfiles; i++)
+		assert(store_key_valid(m->files[i].name));
+	assert(m->nchunks <= MANIFEST_CHUNKS_MAX);
+	for (size_t i = 0; i < m->nchunks; i++) {
+		const struct manifest_chunk *c = &m->chunks[i], *last = c - 1;
+		uint32_t len;
 
-		assert(store_key_valid(f->name) && f->nchunks <= MANIFEST_CHUNKS_MAX);
-		for (size_t c = 0; c < f->nchunks; c++) {
-			const uint32_t len = manifest_chunk_bytes(m, f, f->chunks[c].index);
-
-			assert(len > 0 && len <= m->chunk_bytes);
-			assert(f->chunks[c].stored <= chunk_stored_max(m->chunk_bytes));
-			assert(!c || f->chunks[c].index > f->chunks[c - 1].index);
-		}
+		assert(c->file < m->nfiles);
+		len = manifest_chunk_bytes(m, c);
+		assert(len > 0 && len <= m->chunk_bytes);
+		assert(c->stored > 0 && c->stored <= chunk_stored_max(m->chunk_bytes));
+		assert(!i || c->file > last->file ||
+		       (c->file == last->file && c->index > last->index));
 	}
 }
 
@@ -40,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(&m);
 	assert(manifest_print(&m, "secret", 0, &text) == 0);
 	assert(manifest_parse(text.data, text.len, "secret", &again) == 0);
-	assert(again.nfiles == m.nfiles && manifest_data(&again) == manifest_data(&m));
+	assert(again.nfiles == m.nfiles && again.nchunks == m.nchunks &&
+	       manifest_data(&again) == manifest_data(&m));
 	manifest_clear(&again);
 	manifest_clear(&m);
 	buf_clear(&text);

@@ -25,7 +25,6 @@ static char answer[16384];
 static size_t answer_len;
 static int listener;
 static char url[64];
-static unsigned done;
 
 static void *serve(void *unused)
 {
@@ -69,13 +68,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void on_done(struct s3_request *req, int result)
-{
-	assert(result <= 0);
-	assert(req->body.len <= req->body.limit);
-	done++;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct s3_config cfg = {.url = url,
@@ -89,8 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 .timeout_ms = 2000,
 				 .body = {.limit = 1000},
 				 .data = "upload",
-				 .len = 6,
-				 .done = on_done};
+				 .len = 6};
 	struct s3 *s3;
 
 	if (size == 0 || size > sizeof(answer))
@@ -101,13 +92,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(answer, data + 1, size - 1);
 	answer_len = size - 1;
 	pthread_mutex_unlock(&lock);
-	done = 0;
 	s3 = s3_new(&cfg);
 	assert(s3);
-	s3_submit(s3, &req);
-	while (s3_step(s3))
-		;
-	assert(done == 1 && strlen(s3_why(s3)) < S3_WHY_MAX);
+	assert(s3_do(s3, &req) <= 0 && req.state == S3_DONE);
+	assert(req.body.len <= req.body.limit);
+	assert(strlen(s3_why(s3)) < S3_WHY_MAX);
 	buf_clear(&req.body);
 	s3_free(s3);
 	return 0;

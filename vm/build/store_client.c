@@ -33,8 +33,6 @@
 #define ALONE_MAX_MS 600000u
 #define QUEUE_MAX    32u
 
-static void begin_next(struct store_lane *lane);
-
 static void lane_init(struct store_client *f, struct store_lane *lane, bool get)
 {
 	lane->store = f;
@@ -147,19 +145,28 @@ static void on_line(struct lines *w, char *text)
 
 /* ---- the program ---- */
 
-static void finish(struct store_lane *lane, enum store_end end, const char *why)
-{
-	struct store_client *f = lane->store;
-	struct store_job *job = lane->current;
+static int begin(struct store_lane *lane, struct store_job *job);
 
-	lane->current = NULL;
+static void end_job(struct store_lane *lane, struct store_job *job, enum store_end end,
+		    const char *why)
+{
 	TAILQ_REMOVE(&lane->jobs, job, link);
-	if (!f->ctx->closing)
-		note(f, lane, job, end, why);
 	if (job->done)
 		job->done(job->data, job->key, end, why);
 	free(job);
-	begin_next(lane);
+}
+
+static void begin_next(struct store_lane *lane)
+{
+	struct store_job *job;
+
+	while (!lane->current && !lane->store->ctx->closing && (job = TAILQ_FIRST(&lane->jobs))) {
+		/* Who waits in line when the store goes away need not find out for himself. */
+		const int r = is_alone(lane->store) ? -EHOSTDOWN : begin(lane, job);
+
+		if (r < 0)
+			end_job(lane, job, STORE_AWAY, strerror(-r));
+	}
 }
 
 /* The program is gone, and has said all it had to say. */
@@ -167,6 +174,7 @@ static void on_over(struct program *t)
 {
 	struct store_lane *lane = t->data;
 	struct store_client *f = lane->store;
+	struct store_job *job = steal_ptr(lane->current);
 	enum store_end end = STORE_FAILED;
 	char quote[400], why[500] = "";
 
@@ -186,10 +194,13 @@ static void on_over(struct program *t)
 		snprintf(why, sizeof(why), "the program that talks to it ended: %s",
 			 tail_quote(&lane->lines.said, NULL, quote, sizeof(quote)));
 	}
-	finish(lane, end, why);
+	if (!f->ctx->closing)
+		note(f, lane, job, end, why);
+	end_job(lane, job, end, why);
+	begin_next(lane);
 }
 
-static int start(struct store_lane *lane, const struct store_job *job)
+static int begin(struct store_lane *lane, struct store_job *job)
 {
 	struct context *ctx = lane->store->ctx;
 	struct order order = {
@@ -205,93 +216,58 @@ static int start(struct store_lane *lane, const struct store_job *job)
 	lane->lines = (struct lines){.line = on_line, .data = lane};
 	lane->program = (struct program){.lines = &lane->lines, .over = on_over, .data = lane};
 	r = program_start(&lane->program, ctx->loop, ctx->spawner, &order, sizeof(order));
-	if (r == 0)
-		context_hold(ctx);
-	return r;
-}
-
-static void begin_next(struct store_lane *lane)
-{
-	struct store_client *f = lane->store;
-	int r;
-
-	if (lane->current || f->ctx->closing || TAILQ_EMPTY(&lane->jobs))
-		return;
-	lane->current = TAILQ_FIRST(&lane->jobs);
-	/* Who waits in line when the store goes away need not find out for himself. */
-	r = is_alone(f) ? -EHOSTDOWN : start(lane, lane->current);
-	if (r < 0) {
-		struct store_job *job = lane->current;
-
-		lane->current = NULL;
-		TAILQ_REMOVE(&lane->jobs, job, link);
-		if (job->done)
-			job->done(job->data, job->key, STORE_AWAY, strerror(-r));
-		free(job);
-		begin_next(lane);
-	}
+	if (r < 0)
+		return r;
+	lane->current = job;
+	context_hold(ctx);
+	return 0;
 }
 
 /* ---- asking ---- */
 
-static struct store_job *add(struct store_lane *lane, enum store_kind kind, const char *key)
+/* A program that can't be started is the caller's matter at once, not a callback's. */
+static bool add(struct store_lane *lane, const struct store_job *what, const char *key)
 {
+	struct store_client *f = lane->store;
 	struct store_job *job;
 	unsigned n = 0;
 
+	if (!f->url || !(lane->get ? f->read : f->write) || is_alone(f) || f->ctx->closing ||
+	    f->ctx->spawner_lost || !store_key_valid(key))
+		return false;
 	TAILQ_FOREACH(job, &lane->jobs, link) {
-		if (!lane->get && job->kind == kind && strcmp(job->key, key) == 0)
-			return NULL;
+		if (!lane->get && job->kind == what->kind && strcmp(job->key, key) == 0)
+			return true;
 		n++;
 	}
-	job = n < QUEUE_MAX && store_key_valid(key) ? calloc(1, sizeof(*job)) : NULL;
+	job = n < QUEUE_MAX ? malloc(sizeof(*job)) : NULL;
 	if (!job)
-		return NULL;
-	job->kind = kind;
+		return false;
+	*job = *what;
 	snprintf(job->key, sizeof(job->key), "%s", key);
 	TAILQ_INSERT_TAIL(&lane->jobs, job, link);
-	return job;
+	if (n || begin(lane, job) == 0)
+		return true;
+	job->done = NULL;
+	end_job(lane, job, STORE_AWAY, "");
+	return false;
 }
 
 bool store_client_get(struct store_client *f, enum store_kind kind, const char *key,
 		      uint64_t tsc_khz, uint64_t limit, store_fn done, void *data)
 {
-	struct store_job *job;
+	const struct store_job job = {
+		.kind = kind, .tsc_khz = tsc_khz, .limit = limit, .done = done, .data = data};
 
-	if (!f->url || !f->read || is_alone(f) || f->ctx->closing || f->ctx->spawner_lost)
-		return false;
-	job = add(&f->get, kind, key);
-	if (!job)
-		return false;
-	job->tsc_khz = tsc_khz;
-	job->limit = limit;
-	if (f->get.current) {
-		job->done = done;
-		job->data = data;
-		return true;
-	}
-	/* A program that can't be started is the caller's matter at once, not a callback's. */
-	begin_next(&f->get);
-	if (!f->get.current)
-		return false;
-	f->get.current->done = done;
-	f->get.current->data = data;
-	return true;
+	return add(&f->get, &job, key);
 }
 
 void store_client_put(struct store_client *f, enum store_kind kind, const char *key,
 		      uint64_t tsc_khz, bool anew)
 {
-	struct store_job *job;
+	const struct store_job job = {.kind = kind, .tsc_khz = tsc_khz, .anew = anew};
 
-	if (!f->url || !f->write || is_alone(f) || f->ctx->closing || f->ctx->spawner_lost)
-		return;
-	job = add(&f->put, kind, key);
-	if (!job)
-		return;
-	job->tsc_khz = tsc_khz;
-	job->anew = anew;
-	begin_next(&f->put);
+	(void)add(&f->put, &job, key);
 }
 
 void store_client_status(const struct store_client *f, struct vm_store_status *ret_status)
@@ -314,12 +290,8 @@ static void cut(struct store_lane *lane)
 
 	for (job = TAILQ_FIRST(&lane->jobs); job; job = following) {
 		following = TAILQ_NEXT(job, link);
-		if (job == lane->current)
-			continue;
-		TAILQ_REMOVE(&lane->jobs, job, link);
-		if (job->done)
-			job->done(job->data, job->key, STORE_AWAY, "xsbxfs is ending");
-		free(job);
+		if (job != lane->current)
+			end_job(lane, job, STORE_AWAY, "xsbxfs is ending");
 	}
 	if (lane->current)
 		child_kill(&lane->program.child);

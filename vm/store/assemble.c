@@ -21,8 +21,8 @@
 /*
  * Theory of operation
  * -------------------
- * An object is put together in DIR/.part-KEY, which is locked meanwhile. Beside its files there is
- * the text of the manifest, and a journal: a line for each chunk that was checked and written. Who is
+ * An object is put together in DIR/.part-KEY, which is locked meanwhile. Beside its files there is a
+ * journal: the checksum of the manifest, and a line for each chunk that was checked and written. Who is
  * stopped half-way leaves that behind, and who comes next goes on there, if the manifest is still the
  * same one.
  *
@@ -35,10 +35,9 @@
  */
 
 #define JOURNAL	   ".done"
-#define MANIFEST   ".manifest"
 #define STALE_S	   86400
 #define POLL_NS	   100000000
-#define LINE_BYTES 32
+#define LINE_BYTES (DIGEST_HEX + 2)
 
 static bool is_private(const struct manifest *m)
 {
@@ -91,24 +90,6 @@ static int claim(struct assembly *a, unsigned wait_ms)
 	}
 }
 
-static bool same_manifest(struct assembly *a, const char *text, size_t len)
-{
-	_cleanup_close_ int fd = fileio_open(a->fd, MANIFEST);
-	_cleanup_free_ char *there = malloc(len + 1);
-	struct stat st;
-
-	return fd >= 0 && there && fstat(fd, &st) == 0 && st.st_size == (off_t)len &&
-	       fileio_read_at(fd, there, len, 0) == 0 && memcmp(there, text, len) == 0;
-}
-
-static int write_manifest(struct assembly *a, const char *text, size_t len)
-{
-	_cleanup_close_ int fd = openat(
-		a->fd, MANIFEST, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	return fd < 0 ? -errno : fileio_write(fd, text, len);
-}
-
 static int empty(int dir)
 {
 	DIR *d = fdopendir(dup(dir));
@@ -127,22 +108,41 @@ static int empty(int dir)
 	return r;
 }
 
-static void read_journal(struct assembly *a)
+/* Return: whether what was begun is the same. */
+static bool read_journal(struct assembly *a)
 {
-	char line[LINE_BYTES];
-	unsigned file;
+	char line[LINE_BYTES], end;
+	const int fd = fileio_open(a->fd, JOURNAL);
+	_cleanup_file_ FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
 	size_t chunk;
-	FILE *in = fdopen(dup(a->journal), "r");
 
-	while (in && fgets(line, sizeof(line), in)) {
-		if (sscanf(line, "%u %zu\n", &file, &chunk) != 2 || file >= a->m->nfiles ||
-		    chunk >= a->m->files[file].nchunks || a->have[file][chunk])
+	if (!in || !fgets(line, sizeof(line), in) || strcspn(line, "\n") != DIGEST_HEX - 1 ||
+	    memcmp(line, a->m->sha256, DIGEST_HEX - 1) != 0)
+		return false;
+	while (fgets(line, sizeof(line), in)) {
+		if (sscanf(line, "%zu%c", &chunk, &end) != 2 || end != '\n' ||
+		    chunk >= a->m->nchunks || a->have[chunk])
 			continue;
-		a->have[file][chunk] = true;
-		a->resumed += a->m->files[file].chunks[chunk].stored;
+		a->have[chunk] = true;
+		a->resumed += a->m->chunks[chunk].stored;
 	}
-	if (in)
-		fclose(in);
+	return true;
+}
+
+static int begin_journal(struct assembly *a)
+{
+	const bool again = read_journal(a);
+	char line[LINE_BYTES];
+	int r = again ? 0 : empty(a->fd), n;
+
+	if (r < 0)
+		return r;
+	a->journal = openat(a->fd, JOURNAL, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
+			    0600);
+	if (a->journal < 0 || again)
+		return a->journal < 0 ? -errno : 0;
+	n = snprintf(line, sizeof(line), "%s\n", a->m->sha256);
+	return fileio_write(a->journal, line, (size_t)n);
 }
 
 static int open_files(struct assembly *a)
@@ -152,12 +152,11 @@ static int open_files(struct assembly *a)
 	for (size_t i = 0; i < a->m->nfiles; i++) {
 		const struct manifest_file *f = &a->m->files[i];
 
-		a->have[i] = calloc(MAX(f->nchunks, 1u), sizeof(bool));
 		a->files[i] =
 			openat(a->fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
-		if (!a->have[i] || a->files[i] < 0 || fchmod(a->files[i], mode) < 0 ||
+		if (a->files[i] < 0 || fchmod(a->files[i], mode) < 0 ||
 		    ftruncate(a->files[i], (off_t)f->bytes) < 0)
-			return a->have[i] ? -errno : -ENOMEM;
+			return -errno;
 	}
 	return 0;
 }
@@ -172,31 +171,20 @@ static int check_space(const struct assembly *a)
 	return (uint64_t)fs.f_bavail * fs.f_frsize < manifest_data(a->m) / 2 ? -ENOSPC : 0;
 }
 
-static int prepare(struct assembly *a, const char *text, size_t len)
+static int prepare(struct assembly *a)
 {
-	int r = 0;
+	int r;
 
-	if (!same_manifest(a, text, len)) {
-		r = empty(a->fd);
-		if (r == 0)
-			r = write_manifest(a, text, len);
-	}
-	if (r == 0)
-		a->journal = openat(a->fd, JOURNAL,
-				    O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (r == 0 && a->journal < 0)
-		r = -errno;
+	a->have = calloc(MAX(a->m->nchunks, 1u), sizeof(bool));
+	a->chunk = malloc(a->m->chunk_bytes);
+	r = a->have && a->chunk ? begin_journal(a) : -ENOMEM;
 	if (r == 0)
 		r = open_files(a);
-	if (r < 0)
-		return r;
-	read_journal(a);
-	a->chunk = malloc(a->m->chunk_bytes);
-	return a->chunk ? check_space(a) : -ENOMEM;
+	return r < 0 ? r : check_space(a);
 }
 
-int assemble_open(const char *dir, const struct manifest *m, const char *text, size_t len,
-		  unsigned wait_ms, struct assembly *ret_a)
+int assemble_open(const char *dir, const struct manifest *m, unsigned wait_ms,
+		  struct assembly *ret_a)
 {
 	struct assembly *a = ret_a;
 	int r;
@@ -213,7 +201,7 @@ int assemble_open(const char *dir, const struct manifest *m, const char *text, s
 	a->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = a->dirfd < 0 ? -errno : claim(a, wait_ms);
 	if (r == 0)
-		r = prepare(a, text, len);
+		r = prepare(a);
 	if (r < 0)
 		assemble_close(a, r == -ENOSPC);
 	return r;
@@ -221,11 +209,10 @@ int assemble_open(const char *dir, const struct manifest *m, const char *text, s
 
 /* ---- chunks ---- */
 
-int assemble_add(struct assembly *a, unsigned file, size_t chunk, const void *stored, size_t len)
+int assemble_add(struct assembly *a, size_t chunk, const void *stored, size_t len)
 {
-	const struct manifest_file *f = &a->m->files[file];
-	const struct manifest_chunk *c = &f->chunks[chunk];
-	const uint32_t bytes = manifest_chunk_bytes(a->m, f, c->index);
+	const struct manifest_chunk *c = &a->m->chunks[chunk];
+	const uint32_t bytes = manifest_chunk_bytes(a->m, c);
 	char line[LINE_BYTES];
 	int n, r;
 
@@ -233,12 +220,12 @@ int assemble_add(struct assembly *a, unsigned file, size_t chunk, const void *st
 		return -EBADMSG;
 	r = chunk_unpack(stored, len, c->sha256, a->chunk, bytes);
 	if (r == 0)
-		r = sparse_write(a->files[file], a->chunk, bytes,
-				 (off_t)c->index * a->m->chunk_bytes);
+		r = sparse_write(a->files[c->file], a->chunk, bytes,
+				 (off_t)manifest_chunk_at(a->m, c));
 	if (r < 0)
 		return r;
-	a->have[file][chunk] = true;
-	n = snprintf(line, sizeof(line), "%u %zu\n", file, chunk);
+	a->have[chunk] = true;
+	n = snprintf(line, sizeof(line), "%zu\n", chunk);
 	return fileio_write(a->journal, line, (size_t)n);
 }
 
@@ -246,16 +233,15 @@ int assemble_add(struct assembly *a, unsigned file, size_t chunk, const void *st
 
 static int check_whole(struct assembly *a)
 {
+	for (size_t i = 0; i < a->m->nchunks; i++) {
+		if (!a->have[i])
+			return -EBADMSG;
+	}
 	for (size_t i = 0; i < a->m->nfiles; i++) {
 		const struct manifest_file *f = &a->m->files[i];
 		char sum[DIGEST_HEX];
-		int r;
+		int r = sparse_sum(a->files[i], (off_t)f->bytes, sum);
 
-		for (size_t c = 0; c < f->nchunks; c++) {
-			if (!a->have[i][c])
-				return -EBADMSG;
-		}
-		r = sparse_sum(a->files[i], (off_t)f->bytes, sum);
 		if (r < 0)
 			return r;
 		if (strcmp(sum, f->sha256) != 0)
@@ -269,8 +255,8 @@ static int check_whole(struct assembly *a)
 /* Somebody else's of the same name is as good as ours. */
 static int give_name(struct assembly *a)
 {
-	if (unlinkat(a->fd, JOURNAL, 0) < 0 || unlinkat(a->fd, MANIFEST, 0) < 0 ||
-	    fchmod(a->fd, is_private(a->m) ? 0700 : 0755) < 0 || fsync(a->fd) < 0)
+	if (unlinkat(a->fd, JOURNAL, 0) < 0 || fchmod(a->fd, is_private(a->m) ? 0700 : 0755) < 0 ||
+	    fsync(a->fd) < 0)
 		return -errno;
 	if (renameat2(AT_FDCWD, a->part, a->dirfd, a->m->key, RENAME_NOREPLACE) < 0)
 		return assemble_exists(a->dir, a->m->key) ? -EEXIST : -errno;
@@ -295,10 +281,10 @@ void assemble_close(struct assembly *a, bool remove)
 		if (a->files[i] >= 0)
 			close(a->files[i]);
 		a->files[i] = -1;
-		free(a->have[i]);
-		a->have[i] = NULL;
 	}
+	free(a->have);
 	free(a->chunk);
+	a->have = NULL;
 	a->chunk = NULL;
 	cleanup_close(&a->journal);
 	cleanup_close(&a->fd);

@@ -9,7 +9,7 @@
 #include "manifest.h"
 
 /*
- * - Files are open, with their sizes; `have` has a flag for each chunk that was checked and written.
+ * - Files are open, with their sizes.
  * - The directory is locked as long as it is open.
  */
 struct assembly {
@@ -17,7 +17,7 @@ struct assembly {
 	char dir[PATH_MAX], part[PATH_MAX];
 	int dirfd, fd, journal;
 	int files[MANIFEST_FILES_MAX];
-	bool *have[MANIFEST_FILES_MAX];
+	bool *have;	  /* of each chunk: whether it was checked and written */
 	char *chunk;	  /* room for one, unpacked */
 	uint64_t resumed; /* bytes, as stored, that were there already */
 };
@@ -29,18 +29,16 @@ bool assemble_exists(const char *dir, const char *key);
  * assemble_open() - Begin to put an object together, or go on where it was left
  * @dir: Directory that is to have it, made if need be
  * @m: What it consists of; must outlive the result
- * @text: The same as text, by which it is known whether what was begun is the same
- * @len: Bytes of it
  * @wait_ms: Wait for so long for somebody who is at it as well
  * @ret_a: Result; to be ended by assemble_finish() or assemble_close()
  *
  * Return: 0, -EEXIST if it is there, -EBUSY if somebody else is at it, -ENOSPC, or -errno.
  */
-int assemble_open(const char *dir, const struct manifest *m, const char *text, size_t len,
-		  unsigned wait_ms, struct assembly *ret_a);
+int assemble_open(const char *dir, const struct manifest *m, unsigned wait_ms,
+		  struct assembly *ret_a);
 
 /* Checks a chunk and writes it. Return: 0, -EBADMSG if it is not what the manifest says, -errno. */
-int assemble_add(struct assembly *a, unsigned file, size_t chunk, const void *stored, size_t len);
+int assemble_add(struct assembly *a, size_t chunk, const void *stored, size_t len);
 
 /**
  * assemble_finish() - Check the whole, and give it its name

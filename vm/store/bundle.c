@@ -2,21 +2,11 @@
 /* The format of bundles. */
 #include "bundle.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "chunk.h"
-
-static uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	for (unsigned i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
 
 int bundle_head(const uint8_t head[BUNDLE_HEAD], struct bundle_record *ret_record)
 {
@@ -26,8 +16,11 @@ int bundle_head(const uint8_t head[BUNDLE_HEAD], struct bundle_record *ret_recor
 		[BUNDLE_LINK] = BUNDLE_LINK_MAX,
 		[BUNDLE_END] = 0,
 	};
-	const uint32_t type = get32(head), len = get32(head + 4);
+	uint32_t words[2], type, len;
 
+	memcpy(words, head, sizeof(words));
+	type = le32toh(words[0]);
+	len = le32toh(words[1]);
 	if (type < BUNDLE_MANIFEST || type > BUNDLE_END || len > most[type])
 		return -EBADMSG;
 	*ret_record = (struct bundle_record){type, len};
@@ -36,8 +29,9 @@ int bundle_head(const uint8_t head[BUNDLE_HEAD], struct bundle_record *ret_recor
 
 void bundle_put_head(const struct bundle_record *record, uint8_t ret_head[BUNDLE_HEAD])
 {
-	put32(ret_head, record->type);
-	put32(ret_head + 4, record->len);
+	const uint32_t words[2] = {htole32(record->type), htole32(record->len)};
+
+	memcpy(ret_head, words, sizeof(words));
 }
 
 int bundle_link(const char *text, size_t len, char ret_name[STORE_KEY_MAX + 1],

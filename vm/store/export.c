@@ -30,19 +30,19 @@ static int put_record(int fd, enum bundle_type type, const void *data, size_t le
 	return r < 0 || !len ? r : fileio_write(fd, data, len);
 }
 
-/* Goes back to where room was left. */
+/* To where room was left. */
 static int put_manifest(int fd, off_t at, const struct offer *o, const char *secret, size_t room)
 {
+	const struct bundle_record record = {BUNDLE_MANIFEST, (uint32_t)room};
 	struct buf text = {.limit = MANIFEST_MAX};
+	uint8_t head[BUNDLE_HEAD];
 	int r = manifest_print(&o->m, secret, room, &text);
-	off_t end = lseek(fd, 0, SEEK_CUR);
 
-	if (r == 0 && (end < 0 || lseek(fd, at, SEEK_SET) < 0))
-		r = -errno;
+	bundle_put_head(&record, head);
 	if (r == 0)
-		r = put_record(fd, BUNDLE_MANIFEST, text.data, text.len);
-	if (r == 0 && lseek(fd, end, SEEK_SET) < 0)
-		r = -errno;
+		r = fileio_write_at(fd, head, sizeof(head), at);
+	if (r == 0)
+		r = fileio_write_at(fd, text.data, text.len, at + BUNDLE_HEAD);
 	buf_clear(&text);
 	return r;
 }
@@ -58,7 +58,7 @@ static int put_object(struct store *st, int fd, struct offer *o)
 	if (room > MANIFEST_MAX)
 		return -EFBIG;
 	while ((r = offer_next(o)) > 0) {
-		r = put_record(fd, BUNDLE_CHUNK, o->packed, o->stored);
+		r = put_record(fd, BUNDLE_CHUNK, o->packed, offer_chunk(o)->stored);
 		if (r < 0)
 			return r;
 	}
@@ -68,8 +68,7 @@ static int put_object(struct store *st, int fd, struct offer *o)
 static int put_link(int fd, const struct store_item *item)
 {
 	char text[BUNDLE_LINK_MAX + 1];
-	const int n = snprintf(text, sizeof(text), "%.*s %s\n", (int)item->name_len, item->name,
-			       item->key);
+	const int n = snprintf(text, sizeof(text), "%s %s\n", item->name, item->key);
 
 	return n < 0 || n >= (int)sizeof(text) ? -EINVAL
 					       : put_record(fd, BUNDLE_LINK, text, (size_t)n);

@@ -2,11 +2,10 @@
 /* Fetching an object from the store. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
-#include "chunk.h"
-#include "manifest.h"
 #include "assemble.h"
 #include "store.h"
 
@@ -19,39 +18,28 @@
  * stays, if it comes to a stop, for the next time; see assemble.c.
  */
 
-#define LOOKUP_MS   5000u
-#define CHUNK_TRIES 3u
-#define SHARE_MS    60000u /* for another process that fetches the same */
-
 struct fetch {
 	struct store *st;
+	struct s3 *s3;
 	struct manifest m;
 	struct assembly assembly;
-	unsigned file; /* the next chunk to be asked for */
-	size_t chunk;
-	enum store_end end; /* STORE_DONE as long as all is well */
-	bool answered;
-	int result;
+	size_t chunk; /* the next to be asked for */
 	uint64_t got;
-	struct timespec begun;
-	struct s3_request lookup;
 	struct piece {
 		struct s3_request req;
-		unsigned file;
 		size_t chunk;
-		bool busy;
 	} pieces[STORE_PARALLEL];
 };
 
-/* ---- the manifest ---- */
-
-static void on_manifest(struct s3_request *req, int result)
+static uint64_t now_ms(void)
 {
-	struct fetch *f = req->owner;
+	struct timespec now;
 
-	f->answered = true;
-	f->result = result;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
+
+/* ---- the manifest ---- */
 
 static enum store_end judge_manifest(struct fetch *f, enum store_kind kind, const char *key)
 {
@@ -75,26 +63,25 @@ static enum store_end judge_manifest(struct fetch *f, enum store_kind kind, cons
 	return STORE_DONE;
 }
 
-static enum store_end look_up(struct fetch *f, struct s3 *s3, enum store_kind kind, const char *key)
+static enum store_end look_up(struct fetch *f, enum store_kind kind, const char *key)
 {
-	struct s3_request *req = &f->lookup;
+	struct s3_request req = {
+		.verb = S3_GET,
+		.tries = 1,
+		.timeout_ms = STORE_LOOKUP_MS,
+		.body.limit = MANIFEST_MAX,
+	};
 	int r;
 
-	req->verb = S3_GET;
-	req->tries = 1;
-	req->timeout_ms = LOOKUP_MS;
-	req->body.limit = MANIFEST_MAX;
-	req->done = on_manifest;
-	req->owner = f;
-	snprintf(req->object, sizeof(req->object), STORE_MANIFEST_NAME, store_kind_str(kind), key);
-	s3_submit(s3, req);
-	while (!f->answered)
-		s3_step(s3);
-	if (f->result == -ENOENT)
-		return store_fail(f->st, STORE_ABSENT, "the store does not have it");
-	if (f->result < 0)
-		return store_refused(f->st, s3, f->result);
-	r = manifest_parse(req->body.data, req->body.len, f->st->secret, &f->m);
+	snprintf(req.object, sizeof(req.object), STORE_MANIFEST_NAME, store_kind_str(kind), key);
+	r = s3_do(f->s3, &req);
+	if (r < 0) {
+		buf_clear(&req.body);
+		return r == -ENOENT ? store_fail(f->st, STORE_ABSENT, "the store does not have it")
+				    : store_refused(f->st, f->s3, r);
+	}
+	r = manifest_parse(req.body.data, req.body.len, f->st->secret, &f->m);
+	buf_clear(&req.body);
 	if (r == -EACCES)
 		return store_fail(f->st, STORE_DAMAGED,
 				  "the manifest is not authenticated by our " STORE_SECRET);
@@ -106,87 +93,78 @@ static enum store_end look_up(struct fetch *f, struct s3 *s3, enum store_kind ki
 
 /* ---- chunks ---- */
 
-static void on_chunk(struct s3_request *req, int result)
+static enum store_end take(struct fetch *f, struct piece *piece)
 {
-	struct piece *piece = container_of(req, struct piece, req);
-	struct fetch *f = req->owner;
-	int r;
+	const struct s3_request *req = &piece->req;
+	int r = req->result;
 
-	piece->busy = false;
-	if (f->end != STORE_DONE)
-		return;
-	if (result < 0) {
-		f->end = result == -ENOENT ? store_fail(f->st, STORE_DAMAGED,
-							"a chunk is missing: %s", req->object)
-					   : store_refused(f->st, req->s3, result);
-		return;
-	}
-	r = assemble_add(&f->assembly, piece->file, piece->chunk, req->body.data, req->body.len);
+	if (r < 0)
+		return r == -ENOENT ? store_fail(f->st, STORE_DAMAGED, "a chunk is missing: %s",
+						 req->object)
+				    : store_refused(f->st, f->s3, r);
+	r = assemble_add(&f->assembly, piece->chunk, req->body.data, req->body.len);
 	if (r == -EBADMSG)
-		f->end = store_fail(f->st, STORE_DAMAGED, "a chunk is not what it should be: %s",
-				    req->object);
-	else if (r < 0)
-		f->end = store_fail(f->st, STORE_FAILED, "it can't be written: %s", strerror(-r));
+		return store_fail(f->st, STORE_DAMAGED, "a chunk is not what it should be: %s",
+				  req->object);
+	if (r < 0)
+		return store_fail(f->st, STORE_FAILED, "it can't be written: %s", strerror(-r));
 	f->got += req->body.len;
+	return STORE_DONE;
 }
 
-/* Return: whether there was one to ask for. */
-static bool ask_next(struct fetch *f, struct s3 *s3, struct piece *piece)
+/* Asks for the next chunk, if there is one. */
+static void ask(struct fetch *f, struct piece *piece)
 {
 	const struct manifest_chunk *c;
 
-	while (f->file < f->m.nfiles &&
-	       (f->chunk == f->m.files[f->file].nchunks || f->assembly.have[f->file][f->chunk])) {
-		if (f->chunk < f->m.files[f->file].nchunks) {
-			f->chunk++;
-		} else {
-			f->file++;
-			f->chunk = 0;
-		}
-	}
-	if (f->file == f->m.nfiles)
-		return false;
-	c = &f->m.files[f->file].chunks[f->chunk];
-	piece->req.verb = S3_GET;
-	piece->req.tries = CHUNK_TRIES;
-	piece->req.body.limit = c->stored;
-	piece->req.done = on_chunk;
-	piece->req.owner = f;
-	snprintf(piece->req.object, sizeof(piece->req.object), STORE_CHUNK_NAME, c->sha256);
-	piece->file = f->file;
+	piece->req.state = S3_IDLE;
+	while (f->chunk < f->m.nchunks && f->assembly.have[f->chunk])
+		f->chunk++;
+	if (f->chunk == f->m.nchunks)
+		return;
+	c = &f->m.chunks[f->chunk];
 	piece->chunk = f->chunk++;
-	piece->busy = true;
-	s3_submit(s3, &piece->req);
-	return true;
+	piece->req.verb = S3_GET;
+	piece->req.tries = STORE_TRIES;
+	piece->req.body.limit = c->stored;
+	snprintf(piece->req.object, sizeof(piece->req.object), STORE_CHUNK_NAME, c->sha256);
+	s3_submit(f->s3, &piece->req);
 }
 
-static void fetch_chunks(struct fetch *f, struct s3 *s3)
+static enum store_end fetch_chunks(struct fetch *f)
 {
 	const uint64_t all = manifest_stored(&f->m) - f->assembly.resumed;
-	bool more = true;
-	unsigned busy = 1;
+	enum store_end end = STORE_DONE;
 	time_t said = 0;
 
-	while (f->end == STORE_DONE && (more || busy)) {
-		for (size_t i = 0; more && i < STORE_PARALLEL; i++) {
-			if (!f->pieces[i].busy)
-				more = ask_next(f, s3, &f->pieces[i]);
+	for (bool busy = true; busy; s3_step(f->s3)) {
+		busy = false;
+		for (size_t i = 0; end == STORE_DONE && i < STORE_PARALLEL; i++) {
+			struct piece *piece = &f->pieces[i];
+
+			if (piece->req.state == S3_DONE)
+				end = take(f, piece);
+			if (piece->req.state != S3_BUSY)
+				ask(f, piece);
+			busy |= piece->req.state == S3_BUSY;
 		}
-		busy = s3_step(s3);
+		if (end != STORE_DONE)
+			return end;
 		if (time(NULL) != said && busy)
 			store_say("fetching %s %.12s: %" PRIu64 " of %" PRIu64 " MiB",
 				  store_kind_str(f->m.kind), f->m.key, f->got >> 20, all >> 20);
 		said = time(NULL);
 	}
+	return end;
 }
 
 /* ---- all of it ---- */
 
-static enum store_end fetch_into(struct fetch *f, struct s3 *s3, const char *dir)
+static enum store_end fetch_into(struct fetch *f, const char *dir, uint64_t begun)
 {
-	struct timespec now;
-	int r = assemble_open(dir, &f->m, f->lookup.body.data, f->lookup.body.len,
-			      MIN(f->st->s3.timeout_s * 1000, SHARE_MS), &f->assembly);
+	enum store_end end;
+	int r = assemble_open(dir, &f->m, MIN(f->st->s3.timeout_s * 1000, STORE_SHARE_MS),
+			      &f->assembly);
 
 	if (r == -EEXIST)
 		return STORE_DONE;
@@ -195,49 +173,38 @@ static enum store_end fetch_into(struct fetch *f, struct s3 *s3, const char *dir
 	if (f->assembly.resumed)
 		store_say("going on where it was left: %" PRIu64 " KiB are there",
 			  f->assembly.resumed >> 10);
-	fetch_chunks(f, s3);
-	if (f->end != STORE_DONE) {
-		assemble_close(&f->assembly, f->end == STORE_FAILED);
-		return f->end;
+	end = fetch_chunks(f);
+	if (end != STORE_DONE) {
+		assemble_close(&f->assembly, end == STORE_FAILED);
+		return end;
 	}
 	r = assemble_finish(&f->assembly);
 	if (r < 0)
 		return store_fail(f->st, r == -EBADMSG ? STORE_DAMAGED : STORE_FAILED,
 				  "the whole is not what it should be: %s", strerror(-r));
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	store_say("fetched %s %.12s: %" PRIu64 " KiB in %lld ms", store_kind_str(f->m.kind),
-		  f->m.key, f->got >> 10,
-		  (long long)(now.tv_sec - f->begun.tv_sec) * 1000 +
-			  (now.tv_nsec - f->begun.tv_nsec) / 1000000);
+	store_say("fetched %s %.12s: %" PRIu64 " KiB in %" PRIu64 " ms", store_kind_str(f->m.kind),
+		  f->m.key, f->got >> 10, now_ms() - begun);
 	return STORE_DONE;
 }
 
 enum store_end store_get(struct store *st, enum store_kind kind, const char *key, const char *dir)
 {
-	struct fetch *f;
+	static struct fetch f;
+	const uint64_t begun = now_ms();
 	enum store_end end;
-	struct s3 *s3;
 
 	assemble_clean(dir);
 	if (assemble_exists(dir, key))
 		return STORE_DONE;
-	f = calloc(1, sizeof(*f));
-	s3 = s3_new(&st->s3);
-	if (!f || !s3) {
-		free(f);
-		s3_free(s3);
+	f = (struct fetch){.st = st, .s3 = s3_new(&st->s3)};
+	if (!f.s3)
 		return store_fail(st, STORE_FAILED, "no memory");
-	}
-	f->st = st;
-	clock_gettime(CLOCK_MONOTONIC, &f->begun);
-	end = look_up(f, s3, kind, key);
+	end = look_up(&f, kind, key);
 	if (end == STORE_DONE)
-		end = fetch_into(f, s3, dir);
-	s3_free(s3);
-	manifest_clear(&f->m);
-	buf_clear(&f->lookup.body);
+		end = fetch_into(&f, dir, begun);
+	s3_free(f.s3);
+	manifest_clear(&f.m);
 	for (size_t i = 0; i < STORE_PARALLEL; i++)
-		buf_clear(&f->pieces[i].req.body);
-	free(f);
+		buf_clear(&f.pieces[i].req.body);
 	return end;
 }

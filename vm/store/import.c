@@ -26,79 +26,77 @@
  * What was imported before something turned out to be wrong is right, and stays.
  */
 
-#define SHARE_MS 60000u
-
 struct import {
 	struct store *st;
 	const char *cache;
 	int fd;
-	struct manifest m;
-	struct assembly assembly;
-	bool open;	 /* chunks of `m` are to come */
-	bool assembling; /* and are written; if not, it was there */
-	unsigned file;
-	size_t chunk;
 	unsigned objects, passed;
 	char *data; /* of a record */
 };
 
-/* Moves on to the next chunk that is to come. Return: whether there is one. */
-static bool seek_chunk(struct import *im)
+static int read_record(struct import *im, struct bundle_record *ret_record)
 {
-	while (im->file < im->m.nfiles && im->chunk == im->m.files[im->file].nchunks) {
-		im->file++;
-		im->chunk = 0;
-	}
-	return im->file < im->m.nfiles;
+	uint8_t head[BUNDLE_HEAD];
+	int r = fileio_read(im->fd, head, sizeof(head));
+
+	if (r == 0)
+		r = bundle_head(head, ret_record);
+	return r < 0 ? r : fileio_read(im->fd, im->data, ret_record->len);
 }
 
-static int finish_object(struct import *im)
+/* All chunks follow their manifest; with @a NULL they are passed over. */
+static int import_chunks(struct import *im, size_t n, struct assembly *a)
 {
-	int r = im->assembling ? assemble_finish(&im->assembly) : 0;
+	struct bundle_record record;
+	int r = 0;
 
-	im->open = false;
-	if (r == 0) {
-		im->objects++;
-		im->passed += !im->assembling;
-		store_say("%s %.40s: %s", store_kind_str(im->m.kind), im->m.key,
-			  im->assembling ? "imported" : "was there");
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = read_record(im, &record);
+		if (r == 0 && record.type != BUNDLE_CHUNK)
+			r = -EBADMSG;
+		if (r == 0 && a && !a->have[i])
+			r = assemble_add(a, i, im->data, record.len);
 	}
-	im->assembling = false;
-	manifest_clear(&im->m);
 	return r;
 }
 
-static int on_manifest(struct import *im, size_t len)
+static int import_manifest(struct import *im, const struct manifest *m)
 {
 	char dir[PATH_MAX];
-	int r = im->open ? -EBADMSG : manifest_parse(im->data, len, im->st->secret, &im->m);
+	struct assembly a;
+	bool there;
+	int r;
+
+	snprintf(dir, sizeof(dir), "%s/%s", im->cache, store_kind_dir(m->kind));
+	assemble_clean(dir);
+	r = assemble_open(dir, m, STORE_SHARE_MS, &a);
+	there = r == -EEXIST;
+	if (r < 0 && !there)
+		return r;
+	r = import_chunks(im, m->nchunks, there ? NULL : &a);
+	if (r == 0 && !there)
+		r = assemble_finish(&a);
+	else if (!there)
+		assemble_close(&a, true);
+	if (r < 0)
+		return r;
+	im->objects++;
+	im->passed += there;
+	store_say("%s %.40s: %s", store_kind_str(m->kind), m->key,
+		  there ? "was there" : "imported");
+	return 0;
+}
+
+static int import_object(struct import *im, size_t len)
+{
+	struct manifest m;
+	int r = manifest_parse(im->data, len, im->st->secret, &m);
 
 	if (r < 0)
 		return r;
-	snprintf(dir, sizeof(dir), "%s/%s", im->cache, store_kind_dir(im->m.kind));
-	assemble_clean(dir);
-	r = assemble_open(dir, &im->m, im->data, len, SHARE_MS, &im->assembly);
-	if (r < 0 && r != -EEXIST) {
-		manifest_clear(&im->m);
-		return r;
-	}
-	im->open = true;
-	im->assembling = r == 0;
-	im->file = 0;
-	im->chunk = 0;
-	return seek_chunk(im) ? 0 : finish_object(im);
-}
-
-static int on_chunk(struct import *im, size_t len)
-{
-	int r = 0;
-
-	if (!im->open)
-		return -EBADMSG;
-	if (im->assembling && !im->assembly.have[im->file][im->chunk])
-		r = assemble_add(&im->assembly, im->file, im->chunk, im->data, len);
-	im->chunk++;
-	return r < 0 || seek_chunk(im) ? r : finish_object(im);
+	r = import_manifest(im, &m);
+	manifest_clear(&m);
+	return r;
 }
 
 /* The link is replaced at once, as the program that builds images does it. */
@@ -126,11 +124,11 @@ static int make_link(const char *images, const char *name, const char *key)
 	return 0;
 }
 
-static int on_link(struct import *im, size_t len)
+static int import_link(struct import *im, size_t len)
 {
 	char name[STORE_KEY_MAX + 1], key[STORE_KEY_MAX + 1], images[PATH_MAX], path[PATH_MAX];
 	_cleanup_close_ int lock = -1;
-	int r = im->open ? -EBADMSG : bundle_link(im->data, len, name, key);
+	int r = bundle_link(im->data, len, name, key);
 
 	if (r < 0)
 		return r;
@@ -145,23 +143,18 @@ static int on_link(struct import *im, size_t len)
 }
 
 /* Return: 1 at the end, 0, or -errno. */
-static int next_record(struct import *im)
+static int import_next(struct import *im)
 {
-	struct bundle_record record = {0};
-	uint8_t head[BUNDLE_HEAD];
-	int r = fileio_read(im->fd, head, sizeof(head));
+	struct bundle_record record;
+	int r = read_record(im, &record);
 
-	if (r == 0)
-		r = bundle_head(head, &record);
-	if (r == 0)
-		r = fileio_read(im->fd, im->data, record.len);
 	if (r < 0)
 		return r;
 	switch (record.type) {
-	case BUNDLE_MANIFEST: return on_manifest(im, record.len);
-	case BUNDLE_CHUNK: return on_chunk(im, record.len);
-	case BUNDLE_LINK: return on_link(im, record.len);
-	case BUNDLE_END: return im->open ? -EBADMSG : 1;
+	case BUNDLE_MANIFEST: return import_object(im, record.len);
+	case BUNDLE_LINK: return import_link(im, record.len);
+	case BUNDLE_END: return 1;
+	case BUNDLE_CHUNK: break;
 	}
 	return -EBADMSG;
 }
@@ -187,10 +180,7 @@ enum store_end store_import(struct store *st, const char *cache, int fd)
 	if (r == 0 && memcmp(magic, BUNDLE_MAGIC, sizeof(magic)) != 0)
 		r = -EBADMSG;
 	while (r == 0)
-		r = next_record(&im);
-	if (im.assembling)
-		assemble_close(&im.assembly, true);
-	manifest_clear(&im.m);
+		r = import_next(&im);
 	free(im.data);
 	if (r < 0)
 		return explain(&im, r);

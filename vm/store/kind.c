@@ -7,35 +7,30 @@
 
 #include "vm/base/util.h"
 
-static const char *const kind_str[] = {
-	[STORE_SNAPSHOT] = "snapshot",
-	[STORE_LAYER] = "layer",
-	[STORE_IMAGE] = "image",
+static const struct {
+	const char *name, *dir;
+} kinds[] = {
+	[STORE_SNAPSHOT] = {"snapshot", "snapshots"},
+	[STORE_LAYER] = {"layer", "layers"},
+	[STORE_IMAGE] = {"image", "images"},
 };
-static_assert(ARRAY_SIZE(kind_str) == STORE_NKINDS, "a name for each kind");
-
-static const char *const kind_dir[] = {
-	[STORE_SNAPSHOT] = "snapshots",
-	[STORE_LAYER] = "layers",
-	[STORE_IMAGE] = "images",
-};
-static_assert(ARRAY_SIZE(kind_dir) == STORE_NKINDS, "a directory for each kind");
+static_assert(ARRAY_SIZE(kinds) == STORE_NKINDS, "names for each kind");
 
 const char *store_kind_str(enum store_kind kind)
 {
-	return kind_str[kind];
+	return kinds[kind].name;
 }
 
 const char *store_kind_dir(enum store_kind kind)
 {
-	return kind_dir[kind];
+	return kinds[kind].dir;
 }
 
 enum store_kind store_kind_of(const char *name)
 {
 	unsigned i = 0;
 
-	while (i < STORE_NKINDS && strcmp(kind_str[i], name) != 0)
+	while (i < STORE_NKINDS && strcmp(kinds[i].name, name) != 0)
 		i++;
 	return i;
 }

@@ -68,6 +68,13 @@ static uint64_t number(const char *text, uint64_t max)
 	return n;
 }
 
+static const char *without_slash(char *url)
+{
+	for (size_t len = strlen(url); len && url[len - 1] == '/';)
+		url[--len] = '\0';
+	return url;
+}
+
 static void parse_options(int argc, char **argv, struct store *st)
 {
 	static const struct option longs[] = {
@@ -87,7 +94,7 @@ static void parse_options(int argc, char **argv, struct store *st)
 
 	while ((c = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
 		switch (c) {
-		case 'u': st->s3.url = optarg; break;
+		case 'u': st->s3.url = without_slash(optarg); break;
 		case 'r': st->s3.region = optarg; break;
 		case 't': st->s3.timeout_s = (unsigned)number(optarg, 86400); break;
 		case 's': st->s3.stall_s = (unsigned)number(optarg, 3600); break;
@@ -125,17 +132,11 @@ static enum store_end transfer(struct store *st, char **argv, bool get)
 {
 	const enum store_kind kind = store_kind_of(argv[1]);
 	const char *key = argv[2], *dir = argv[3], *why;
-	size_t len = st->s3.url ? strlen(st->s3.url) : 0;
-	static char url[1100];
 	struct store_confinement c = {.network = true, .ca_file = st->s3.ca_file};
 
 	if (kind == STORE_NKINDS || !store_key_valid(key) || !st->s3.url)
 		usage();
-	while (len && st->s3.url[len - 1] == '/')
-		len--;
-	snprintf(url, sizeof(url), "%.*s", (int)len, st->s3.url);
-	st->s3.url = url;
-	if (!s3_url_valid(url, st->secret, &why))
+	if (!s3_url_valid(st->s3.url, st->secret, &why))
 		return store_fail(st, STORE_FAILED, "the address of the store: %s", why);
 	if (get && mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return store_fail(st, STORE_FAILED, "%s: %s", dir, strerror(errno));
@@ -147,49 +148,48 @@ static enum store_end transfer(struct store *st, char **argv, bool get)
 
 /* ---- bundles ---- */
 
-static struct store_item parse_item(const char *text)
+static struct store_item parse_item(char *text)
 {
 	const size_t len = strcspn(text, ":=");
-	struct store_item item = {.kind = STORE_IMAGE, .key = text + len + 1};
-	char kind[STORE_KEY_MAX + 1];
+	const bool named = text[len] == '=';
+	struct store_item item = {STORE_IMAGE, .key = text + len + 1, .name = named ? text : NULL};
 
-	if (!len || !text[len] || len > STORE_KEY_MAX || !store_key_valid(item.key))
+	if (!text[len])
 		usage();
-	snprintf(kind, sizeof(kind), "%.*s", (int)len, text);
-	if (text[len] == '=') {
-		item.name = text;
-		item.name_len = len;
-		if (!store_key_valid(kind))
-			usage();
-	} else {
-		item.kind = store_kind_of(kind);
-		if (item.kind == STORE_NKINDS)
-			usage();
-	}
+	text[len] = '\0';
+	if (!named)
+		item.kind = store_kind_of(text);
+	if (item.kind == STORE_NKINDS || !store_key_valid(item.key) ||
+	    (named && !store_key_valid(text)))
+		usage();
 	return item;
 }
 
 /* Reads nothing but what is ours, so it is not confined. */
-static enum store_end export(struct store *st, int argc, char **argv) {
+static enum store_end write_bundle(struct store *st, int argc, char **argv)
+{
 	struct store_item *items = calloc((size_t)argc, sizeof(*items));
 	const char *file = argv[1], *cache = argv[2];
 	_cleanup_close_ int fd = -1;
 	char part[PATH_MAX];
 	enum store_end end;
 
-	for (int i = 3; items && i < argc; i++) items[i - 3] = parse_item(argv[i]);
+	for (int i = 3; items && i < argc; i++)
+		items[i - 3] = parse_item(argv[i]);
 	snprintf(part, sizeof(part), "%s.part", file);
 	fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (!items || fd < 0) return store_fail(st, STORE_FAILED, "%s: %s", part, strerror(errno));
+	if (!items || fd < 0)
+		return store_fail(st, STORE_FAILED, "%s: %s", part, strerror(errno));
 	end = store_export(st, cache, fd, items, (size_t)argc - 3);
 	free(items);
 	if (end == STORE_DONE && rename(part, file) < 0)
 		end = store_fail(st, STORE_FAILED, "%s: %s", file, strerror(errno));
-	if (end != STORE_DONE) unlink(part);
+	if (end != STORE_DONE)
+		unlink(part);
 	return end;
 }
 
-static enum store_end import(struct store *st, char **argv)
+static enum store_end read_bundle(struct store *st, char **argv)
 {
 	const char *file = argv[1], *cache = argv[2];
 	struct store_confinement c = {.writable = cache};
@@ -223,9 +223,9 @@ int main(int argc, char **argv)
 	if ((strcmp(verb, "get") == 0 || strcmp(verb, "put") == 0) && argc == 4)
 		end = transfer(&st, argv, *verb == 'g');
 	else if (strcmp(verb, "export") == 0 && argc >= 4)
-		end = export(&st, argc, argv);
+		end = write_bundle(&st, argc, argv);
 	else if (strcmp(verb, "import") == 0 && argc == 3)
-		end = import(&st, argv);
+		end = read_bundle(&st, argv);
 	else
 		usage();
 	if (end != STORE_DONE)

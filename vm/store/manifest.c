@@ -26,7 +26,6 @@
 
 #define MAGIC	   "xsbxfs-store 1 "
 #define FORMAT	   1
-#define FILE_MAX   (1ull << 40)
 #define PER_FILE   (STORE_KEY_MAX + 200)
 #define PER_CHUNK  100
 #define MAC_HEX	   (DIGEST_HEX - 1)
@@ -75,102 +74,83 @@ static int check_head(const char *text, size_t len, const char *secret)
 
 /* ---- reading ---- */
 
-static bool take_number(json_t *v, uint64_t max, uint64_t *ret)
+static bool take_hex(const char *text, char ret_hex[DIGEST_HEX])
 {
-	const json_int_t n = json_integer_value(v);
-
-	if (!json_is_integer(v) || n < 0 || (uint64_t)n > max)
-		return false;
-	*ret = (uint64_t)n;
-	return true;
-}
-
-static bool take_hex(json_t *v, char ret_hex[DIGEST_HEX])
-{
-	const char *text = json_string_value(v);
-
-	if (!text || strlen(text) != DIGEST_HEX - 1 || strspn(text, hex_digits) != DIGEST_HEX - 1)
+	if (strlen(text) != DIGEST_HEX - 1 || strspn(text, hex_digits) != DIGEST_HEX - 1)
 		return false;
 	memcpy(ret_hex, text, DIGEST_HEX);
 	return true;
 }
 
-static bool take_key(json_t *v, char ret_key[STORE_KEY_MAX + 1])
+static bool take_key(const char *text, char ret_key[STORE_KEY_MAX + 1])
 {
-	const char *text = json_string_value(v);
-
-	if (!text || !store_key_valid(text))
+	if (!store_key_valid(text))
 		return false;
-	snprintf(ret_key, STORE_KEY_MAX + 1, "%s", text);
+	memcpy(ret_key, text, strlen(text) + 1);
 	return true;
 }
 
-static bool take_chunk(json_t *v, const struct manifest *m, const struct manifest_file *f,
-		       struct manifest_chunk *ret_c)
+/* Of the last file. */
+static int take_chunk(json_t *v, struct manifest *m)
 {
-	uint64_t index, stored;
+	const uint64_t bytes = m->files[m->nfiles - 1].bytes;
+	const struct manifest_chunk *last = m->nchunks ? &m->chunks[m->nchunks - 1] : NULL;
+	struct manifest_chunk c = {.file = (uint32_t)m->nfiles - 1};
+	json_int_t index, stored;
+	const char *sha256;
 
-	if (!json_is_array(v) || json_array_size(v) != 3 ||
-	    !take_number(json_array_get(v, 0), UINT32_MAX, &index) ||
-	    !take_number(json_array_get(v, 1), chunk_stored_max(m->chunk_bytes), &stored) ||
-	    !take_hex(json_array_get(v, 2), ret_c->sha256))
-		return false;
-	if (!stored || index * m->chunk_bytes >= f->bytes ||
-	    (f->nchunks && index <= f->chunks[f->nchunks - 1].index))
-		return false;
-	ret_c->index = (uint32_t)index;
-	ret_c->stored = (uint32_t)stored;
-	return true;
-}
-
-static int take_chunks(json_t *v, const struct manifest *m, struct manifest_file *f)
-{
-	const size_t n = json_array_size(v);
-
-	if (!json_is_array(v) || n > MANIFEST_CHUNKS_MAX)
+	if (json_unpack(v, "[IIs!]", &index, &stored, &sha256) < 0 || index < 0 ||
+	    index > UINT32_MAX || (uint64_t)index * m->chunk_bytes >= bytes || stored <= 0 ||
+	    (uint64_t)stored > chunk_stored_max(m->chunk_bytes) || !take_hex(sha256, c.sha256))
 		return -EBADMSG;
-	f->chunks = calloc(MAX(n, 1u), sizeof(*f->chunks));
-	if (!f->chunks)
-		return -ENOMEM;
-	for (; f->nchunks < n; f->nchunks++) {
-		if (!take_chunk(json_array_get(v, f->nchunks), m, f, &f->chunks[f->nchunks]))
-			return -EBADMSG;
-	}
-	return 0;
+	c.index = (uint32_t)index;
+	c.stored = (uint32_t)stored;
+	return last && last->file == c.file && last->index >= c.index ? -EBADMSG
+								      : manifest_add(m, &c);
 }
 
 static int take_file(json_t *v, struct manifest *m)
 {
 	struct manifest_file *f = &m->files[m->nfiles];
+	const char *name, *sha256;
+	json_int_t bytes;
+	json_t *chunks;
+	int r = 0;
 
-	if (!take_key(json_object_get(v, "name"), f->name) ||
-	    !take_number(json_object_get(v, "bytes"), FILE_MAX, &f->bytes) ||
-	    !take_hex(json_object_get(v, "sha256"), f->sha256))
+	if (json_unpack(v, "{ss sI ss so}", "name", &name, "bytes", &bytes, "sha256", &sha256,
+			"chunks", &chunks) < 0 ||
+	    !take_key(name, f->name) || !take_hex(sha256, f->sha256) || bytes < 0 ||
+	    bytes > MANIFEST_FILE_MAX || !json_is_array(chunks))
 		return -EBADMSG;
+	f->bytes = (uint64_t)bytes;
 	for (size_t i = 0; i < m->nfiles; i++) {
 		if (strcmp(m->files[i].name, f->name) == 0)
 			return -EBADMSG;
 	}
-	m->nfiles++; /* from here on it is freed with the manifest */
-	return take_chunks(json_object_get(v, "chunks"), m, f);
+	m->nfiles++;
+	for (size_t i = 0; r == 0 && i < json_array_size(chunks); i++)
+		r = take_chunk(json_array_get(chunks, i), m);
+	return r;
 }
 
 static int take(json_t *o, struct manifest *m)
 {
-	json_t *files = json_object_get(o, "files");
-	const char *kind = json_string_value(json_object_get(o, "kind"));
-	uint64_t format, chunk_bytes;
+	json_int_t format, chunk_bytes, tsc_khz;
+	const char *kind, *key;
+	json_t *files;
 	int r = 0;
 
-	m->kind = kind ? store_kind_of(kind) : STORE_NKINDS;
-	if (m->kind == STORE_NKINDS || !take_key(json_object_get(o, "key"), m->key) ||
-	    !take_number(json_object_get(o, "format"), FORMAT, &format) || format != FORMAT ||
-	    !take_number(json_object_get(o, "chunk_bytes"), CHUNK_MAX, &chunk_bytes) ||
-	    !take_number(json_object_get(o, "tsc_khz"), UINT32_MAX, &m->tsc_khz))
-		return -EBADMSG;
-	m->chunk_bytes = (uint32_t)chunk_bytes;
-	if (chunk_bytes < CHUNK_MIN || !json_is_array(files) || json_array_size(files) == 0 ||
+	if (json_unpack(o, "{sI ss ss sI sI so}", "format", &format, "kind", &kind, "key", &key,
+			"chunk_bytes", &chunk_bytes, "tsc_khz", &tsc_khz, "files", &files) < 0 ||
+	    format != FORMAT || !take_key(key, m->key) || chunk_bytes < CHUNK_MIN ||
+	    chunk_bytes > CHUNK_MAX || tsc_khz < 0 || tsc_khz > UINT32_MAX ||
+	    !json_is_array(files) || json_array_size(files) == 0 ||
 	    json_array_size(files) > MANIFEST_FILES_MAX)
+		return -EBADMSG;
+	m->kind = store_kind_of(kind);
+	m->chunk_bytes = (uint32_t)chunk_bytes;
+	m->tsc_khz = (uint64_t)tsc_khz;
+	if (m->kind == STORE_NKINDS)
 		return -EBADMSG;
 	for (size_t i = 0; r == 0 && i < json_array_size(files); i++)
 		r = take_file(json_array_get(files, i), m);
@@ -188,6 +168,8 @@ int manifest_parse(const char *text, size_t len, const char *secret, struct mani
 	*ret_m = (struct manifest){0};
 	r = o ? take(o, ret_m) : -EBADMSG;
 	json_decref(o);
+	if (r == 0)
+		r = digest_of(text, len, ret_m->sha256);
 	if (r < 0)
 		manifest_clear(ret_m);
 	return r;
@@ -200,21 +182,10 @@ size_t manifest_bound(size_t nfiles, size_t nchunks)
 	return 512 + STORE_KEY_MAX + nfiles * PER_FILE + nchunks * PER_CHUNK;
 }
 
-static int print_file(const struct manifest_file *f, struct buf *out)
-{
-	int r = buf_printf(out,
-			   "{\"name\": \"%s\", \"bytes\": %llu, \"sha256\": \"%s\", \"chunks\": [",
-			   f->name, (unsigned long long)f->bytes, f->sha256);
-
-	for (size_t i = 0; r == 0 && i < f->nchunks; i++)
-		r = buf_printf(out, "%s[%u, %u, \"%s\"]", i ? ",\n" : "\n", f->chunks[i].index,
-			       f->chunks[i].stored, f->chunks[i].sha256);
-	return r < 0 ? r : buf_printf(out, "]}");
-}
-
 /* Names and keys are of characters that JSON takes as they are. */
 static int print_body(const struct manifest *m, struct buf *out)
 {
+	const struct manifest_chunk *c = m->chunks, *end = m->chunks + m->nchunks;
 	int r = buf_printf(
 		out,
 		"{\"format\": %d, \"kind\": \"%s\", \"key\": \"%s\", \"chunk_bytes\": %u, "
@@ -223,9 +194,18 @@ static int print_body(const struct manifest *m, struct buf *out)
 		(unsigned long long)m->tsc_khz);
 
 	for (size_t i = 0; r == 0 && i < m->nfiles; i++) {
-		r = i ? buf_printf(out, ",\n") : 0;
+		const struct manifest_file *f = &m->files[i];
+		const char *before = "\n";
+
+		r = buf_printf(
+			out,
+			"%s{\"name\": \"%s\", \"bytes\": %llu, \"sha256\": \"%s\", \"chunks\": [",
+			i ? ",\n" : "", f->name, (unsigned long long)f->bytes, f->sha256);
+		for (; r == 0 && c < end && c->file == i; c++, before = ",\n")
+			r = buf_printf(out, "%s[%u, %u, \"%s\"]", before, c->index, c->stored,
+				       c->sha256);
 		if (r == 0)
-			r = print_file(&m->files[i], out);
+			r = buf_printf(out, "]}");
 	}
 	return r < 0 ? r : buf_printf(out, "]}\n");
 }
@@ -253,29 +233,46 @@ int manifest_print(const struct manifest *m, const char *secret, size_t pad, str
 
 void manifest_clear(struct manifest *m)
 {
-	for (size_t i = 0; i < m->nfiles; i++)
-		free(m->files[i].chunks);
+	free(m->chunks);
 	*m = (struct manifest){0};
 }
 
-/* ---- sums ---- */
+/* ---- chunks ---- */
 
-uint32_t manifest_chunk_bytes(const struct manifest *m, const struct manifest_file *f,
-			      uint32_t index)
+int manifest_add(struct manifest *m, const struct manifest_chunk *c)
 {
-	const uint64_t at = (uint64_t)index * m->chunk_bytes;
+	/* There is room for as many as the next power of two. */
+	if ((m->nchunks & (m->nchunks - 1)) == 0) {
+		struct manifest_chunk *more =
+			m->nchunks == MANIFEST_CHUNKS_MAX
+				? NULL
+				: realloc(m->chunks, MAX(2 * m->nchunks, 1u) * sizeof(*more));
 
-	return (uint32_t)MIN((uint64_t)m->chunk_bytes, f->bytes - at);
+		if (!more)
+			return m->nchunks == MANIFEST_CHUNKS_MAX ? -EFBIG : -ENOMEM;
+		m->chunks = more;
+	}
+	m->chunks[m->nchunks++] = *c;
+	return 0;
+}
+
+uint64_t manifest_chunk_at(const struct manifest *m, const struct manifest_chunk *c)
+{
+	return (uint64_t)c->index * m->chunk_bytes;
+}
+
+uint32_t manifest_chunk_bytes(const struct manifest *m, const struct manifest_chunk *c)
+{
+	return (uint32_t)MIN((uint64_t)m->chunk_bytes,
+			     m->files[c->file].bytes - manifest_chunk_at(m, c));
 }
 
 uint64_t manifest_data(const struct manifest *m)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < m->nfiles; i++) {
-		for (size_t c = 0; c < m->files[i].nchunks; c++)
-			sum += manifest_chunk_bytes(m, &m->files[i], m->files[i].chunks[c].index);
-	}
+	for (size_t i = 0; i < m->nchunks; i++)
+		sum += manifest_chunk_bytes(m, &m->chunks[i]);
 	return sum;
 }
 
@@ -283,9 +280,7 @@ uint64_t manifest_stored(const struct manifest *m)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < m->nfiles; i++) {
-		for (size_t c = 0; c < m->files[i].nchunks; c++)
-			sum += m->files[i].chunks[c].stored;
-	}
+	for (size_t i = 0; i < m->nchunks; i++)
+		sum += m->chunks[i].stored;
 	return sum;
 }

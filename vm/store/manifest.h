@@ -12,13 +12,15 @@
 
 #define MANIFEST_MAX	    (8u << 20) /* bytes of its text */
 #define MANIFEST_FILES_MAX  16u
-#define MANIFEST_CHUNKS_MAX 65536u /* of one file */
+#define MANIFEST_CHUNKS_MAX 131072u	/* more than such a text can have */
+#define MANIFEST_FILE_MAX   (1ll << 40) /* bytes */
 #define CHUNK_MIN	    (64u << 10)
 #define CHUNK_MAX	    (32u << 20)
 #define CHUNK_BYTES	    (8u << 20) /* unless told otherwise */
 
 /* A piece of a file that is not all zero. */
 struct manifest_chunk {
+	uint32_t file;		 /* which one */
 	uint32_t index;		 /* it begins at `index` times the size of chunks */
 	uint32_t stored;	 /* bytes, compressed */
 	char sha256[DIGEST_HEX]; /* of these bytes; the chunk's name in the store */
@@ -28,23 +30,23 @@ struct manifest_file {
 	char name[STORE_KEY_MAX + 1];
 	uint64_t bytes;
 	char sha256[DIGEST_HEX]; /* see sparse.h */
-	struct manifest_chunk *chunks;
-	size_t nchunks;
 };
 
 /*
  * - Names of files are valid keys and differ.
- * - Chunks are in ascending order of `index`, each begins inside its file, and `stored` is between 1
- *   and chunk_stored_max(chunk_bytes).
+ * - Chunks are in ascending order of `file` and `index`, each begins inside its file, and `stored` is
+ *   between 1 and chunk_stored_max(chunk_bytes).
  * - `chunk_bytes` is between CHUNK_MIN and CHUNK_MAX.
  */
 struct manifest {
 	enum store_kind kind;
 	char key[STORE_KEY_MAX + 1];
 	uint32_t chunk_bytes;
-	uint64_t tsc_khz; /* of a snapshot that only fits machines like that, or 0 */
+	uint64_t tsc_khz;	 /* of a snapshot that only fits machines like that, or 0 */
+	char sha256[DIGEST_HEX]; /* of the text, when it was read */
 	struct manifest_file files[MANIFEST_FILES_MAX];
-	size_t nfiles;
+	struct manifest_chunk *chunks;
+	size_t nfiles, nchunks;
 };
 
 /**
@@ -74,9 +76,12 @@ size_t manifest_bound(size_t nfiles, size_t nchunks);
 
 void manifest_clear(struct manifest *m);
 
-/* Bytes of a file's chunk when it is unpacked. */
-uint32_t manifest_chunk_bytes(const struct manifest *m, const struct manifest_file *f,
-			      uint32_t index);
+/* Appends a chunk. Return: 0, -EFBIG if there are too many, -ENOMEM. */
+int manifest_add(struct manifest *m, const struct manifest_chunk *c);
+
+/* Where a chunk begins in its file, and its bytes when it is unpacked. */
+uint64_t manifest_chunk_at(const struct manifest *m, const struct manifest_chunk *c);
+uint32_t manifest_chunk_bytes(const struct manifest *m, const struct manifest_chunk *c);
 
 /* Bytes, at most, that the files take on a disk that knows holes, and that have to be transferred. */
 uint64_t manifest_data(const struct manifest *m);

@@ -29,45 +29,32 @@ static int add_file(struct offer *o, int dir, const char *name)
 		return fd == -EBADMSG ? -EINVAL : fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	snprintf(f->name, sizeof(f->name), "%s", name);
+	if (st.st_size > MANIFEST_FILE_MAX)
+		return -EFBIG;
+	snprintf(f->name, sizeof(f->name), "%.*s", STORE_KEY_MAX, name);
 	f->bytes = (uint64_t)st.st_size;
 	o->files[o->m.nfiles++] = steal_fd(&fd);
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int is_shown(const struct dirent *e)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return e->d_name[0] != '.';
 }
 
 /* In the order of their names, so that the same object gives the same manifest. */
 static int add_files(struct offer *o, int dir)
 {
-	char *names[MANIFEST_FILES_MAX];
-	DIR *d = fdopendir(dup(dir));
-	size_t n = 0;
-	struct dirent *e;
-	int r = 0;
+	struct dirent **names = NULL;
+	const int n = scandirat(dir, ".", &names, is_shown, alphasort);
+	int r = n < 0 ? -errno : 0;
 
-	if (!d)
-		return -errno;
-	while (r == 0 && (e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		if (n == MANIFEST_FILES_MAX)
-			r = -EINVAL;
-		else if (!(names[n] = strdup(e->d_name)))
-			r = -ENOMEM;
-		else
-			n++;
-	}
-	closedir(d);
-	qsort(names, n, sizeof(names[0]), by_name);
-	for (size_t i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		if (r == 0)
-			r = add_file(o, dir, names[i]);
+			r = add_file(o, dir, names[i]->d_name);
 		free(names[i]);
 	}
+	free(names);
 	return r < 0 ? r : o->m.nfiles ? 0 : -EINVAL;
 }
 
@@ -111,46 +98,29 @@ void offer_close(struct offer *o)
 
 /* ---- its chunks ---- */
 
-static size_t chunks_of(const struct offer *o, const struct manifest_file *f)
-{
-	return (size_t)((f->bytes + o->m.chunk_bytes - 1) / o->m.chunk_bytes);
-}
-
 size_t offer_chunks(const struct offer *o)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < o->m.nfiles; i++)
-		n += chunks_of(o, &o->m.files[i]);
+		n += (size_t)(o->m.files[i].bytes / o->m.chunk_bytes) + 1;
 	return n;
-}
-
-static int begin_file(struct offer *o, struct manifest_file *f)
-{
-	const size_t n = chunks_of(o, f);
-
-	if (n > MANIFEST_CHUNKS_MAX)
-		return -EFBIG;
-	o->at = 0;
-	o->sum = digest_new();
-	f->chunks = calloc(MAX(n, 1u), sizeof(*f->chunks));
-	return o->sum && f->chunks ? 0 : -ENOMEM;
 }
 
 static int end_file(struct offer *o, struct manifest_file *f)
 {
-	struct digest *sum = steal_ptr(o->sum);
-
 	o->file++;
-	return digest_end(sum, f->sha256);
+	o->at = 0;
+	return digest_end(steal_ptr(o->sum), f->sha256);
 }
 
 /* Return: 1, or 0 if the chunk has nothing but zeroes, or -errno. */
-static int take_chunk(struct offer *o, struct manifest_file *f)
+static int take_chunk(struct offer *o)
 {
-	struct manifest_chunk *c = &f->chunks[f->nchunks];
-	const uint32_t index = (uint32_t)(o->at / o->m.chunk_bytes);
-	const uint32_t len = manifest_chunk_bytes(&o->m, f, index);
+	struct manifest_chunk c = {.file = (uint32_t)o->file,
+				   .index = (uint32_t)(o->at / o->m.chunk_bytes)};
+	const uint32_t len = manifest_chunk_bytes(&o->m, &c);
+	size_t stored = 0;
 	int r = fileio_read_at(o->files[o->file], o->block, len, o->at);
 
 	if (r < 0)
@@ -159,29 +129,28 @@ static int take_chunk(struct offer *o, struct manifest_file *f)
 	o->at += len;
 	if (sparse_is_zero(o->block, len))
 		return 0;
-	r = chunk_pack(o->block, len, o->packed, &o->stored, o->sha256);
-	if (r < 0)
-		return r;
-	c->index = index;
-	c->stored = (uint32_t)o->stored;
-	memcpy(c->sha256, o->sha256, DIGEST_HEX);
-	f->nchunks++;
-	return 1;
+	r = chunk_pack(o->block, len, o->packed, &stored, c.sha256);
+	c.stored = (uint32_t)stored;
+	if (r == 0)
+		r = manifest_add(&o->m, &c);
+	return r < 0 ? r : 1;
 }
 
 int offer_next(struct offer *o)
 {
 	while (o->file < o->m.nfiles) {
 		struct manifest_file *f = &o->m.files[o->file];
-		int r = o->sum ? 0 : begin_file(o, f);
+		int r;
 
-		if (r < 0)
-			return r;
+		if (!o->sum)
+			o->sum = digest_new();
+		if (!o->sum)
+			return -ENOMEM;
 		o->at = sparse_next(o->files[o->file], o->at, (off_t)f->bytes);
 		if (o->at < 0)
 			return (int)o->at;
 		o->at -= o->at < (off_t)f->bytes ? o->at % (off_t)o->m.chunk_bytes : 0;
-		r = o->at < (off_t)f->bytes ? take_chunk(o, f) : end_file(o, f);
+		r = o->at < (off_t)f->bytes ? take_chunk(o) : end_file(o, f);
 		if (r)
 			return r;
 	}

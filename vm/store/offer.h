@@ -6,8 +6,8 @@
 #include "manifest.h"
 
 /*
- * - `m` is complete when offer_next() has returned 0.
- * - `packed`, `stored` and `sha256` are those of the chunk that offer_next() came to last.
+ * - `m` is complete when offer_next() has returned 0; its last chunk is the one that offer_next() came to
+ *   last, and `packed` what is stored of it.
  */
 struct offer {
 	struct manifest m;
@@ -16,8 +16,6 @@ struct offer {
 	off_t at;
 	struct digest *sum;
 	char *block, *packed;
-	size_t stored;
-	char sha256[DIGEST_HEX];
 };
 
 /**
@@ -33,8 +31,13 @@ struct offer {
 int offer_open(const char *dir, enum store_kind kind, const char *key, uint32_t chunk_bytes,
 	       struct offer *ret_o);
 
-/* The next chunk. Return: 1, 0 if there is none any more, or -errno. */
+/* Return: 1, 0 if there is none any more, or -errno. */
 int offer_next(struct offer *o);
+
+static inline const struct manifest_chunk *offer_chunk(const struct offer *o)
+{
+	return &o->m.chunks[o->m.nchunks - 1];
+}
 
 /* Chunks it has at most. */
 size_t offer_chunks(const struct offer *o);

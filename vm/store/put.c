@@ -18,191 +18,150 @@
  * nobody finds an object that is not complete.
  */
 
-#define LOOKUP_MS 5000u
-#define TRIES	  3u
-
-struct piece {
-	struct s3_request req;
-	char *data;
-	bool busy;
-};
-
 struct push {
 	struct store *st;
-	struct offer offer;
 	struct s3 *s3;
-	enum store_end end;
+	struct offer offer;
 	uint64_t sent, there;
-	bool answered;
-	int result;
-	struct s3_request manifest;
-	struct piece pieces[STORE_PARALLEL];
+	struct s3_request pieces[STORE_PARALLEL];
+	char *data[STORE_PARALLEL];
 };
 
 /* ---- the manifest ---- */
 
-static void on_answer(struct s3_request *req, int result)
-{
-	struct push *p = req->owner;
-
-	p->answered = true;
-	p->result = result;
-}
-
 static int ask(struct push *p, struct s3_request *req)
 {
-	p->answered = false;
-	req->done = on_answer;
-	req->owner = p;
 	snprintf(req->object, sizeof(req->object), STORE_MANIFEST_NAME,
 		 store_kind_str(p->offer.m.kind), p->offer.m.key);
-	s3_submit(p->s3, req);
-	while (!p->answered)
-		s3_step(p->s3);
-	return p->result;
+	return s3_do(p->s3, req);
 }
 
 static int put_manifest(struct push *p)
 {
+	struct s3_request req = {.verb = S3_PUT, .tries = STORE_TRIES};
 	struct buf text = {.limit = MANIFEST_MAX};
 	int r = manifest_print(&p->offer.m, p->st->secret, 0, &text);
 
-	p->manifest = (struct s3_request){
-		.verb = S3_PUT, .tries = TRIES, .data = text.data, .len = text.len};
+	req.data = text.data;
+	req.len = text.len;
 	if (r == 0)
-		r = digest_of(text.data, text.len, p->manifest.sha256);
+		r = digest_of(text.data, text.len, req.sha256);
 	if (r == 0)
-		r = ask(p, &p->manifest);
+		r = ask(p, &req);
 	buf_clear(&text);
 	return r;
 }
 
 /* ---- chunks ---- */
 
-static void on_put(struct s3_request *req, int result)
+/* What came of asking for a chunk, or of putting it. */
+static enum store_end settle(struct push *p, struct s3_request *req)
 {
-	struct piece *piece = container_of(req, struct piece, req);
-	struct push *p = req->owner;
+	const bool asked = req->verb == S3_HEAD;
 
-	piece->busy = false;
-	if (p->end == STORE_DONE && result < 0)
-		p->end = store_refused(p->st, req->s3, result);
-	else
-		p->sent += req->len;
-}
-
-static void on_head(struct s3_request *req, int result)
-{
-	struct piece *piece = container_of(req, struct piece, req);
-	struct push *p = req->owner;
-
-	if (p->end != STORE_DONE || (result < 0 && result != -ENOENT)) {
-		piece->busy = false;
-		if (p->end == STORE_DONE)
-			p->end = store_refused(p->st, req->s3, result);
-	} else if (result == 0 && req->bytes == req->len) {
-		piece->busy = false;
-		p->there += req->len;
-	} else {
+	if (asked && (req->result == -ENOENT || (req->result == 0 && req->bytes != req->len))) {
 		req->verb = S3_PUT;
-		req->tries = TRIES;
-		req->done = on_put;
+		req->tries = STORE_TRIES;
 		s3_submit(p->s3, req);
+		return STORE_DONE;
 	}
+	if (req->result < 0)
+		return store_refused(p->st, p->s3, req->result);
+	*(asked ? &p->there : &p->sent) += req->len;
+	return STORE_DONE;
 }
 
-/* Return: 1, 0 if there are no more, or -errno. */
-static int offer_piece(struct push *p, struct piece *piece)
+/* The next chunk, if there is one. */
+static enum store_end offer(struct push *p, struct s3_request *req, char **data)
 {
-	int r;
+	const struct manifest_chunk *c;
+	int r = 0;
 
-	if (!piece->data)
-		piece->data = malloc(chunk_stored_max(p->offer.m.chunk_bytes));
-	if (!piece->data)
-		return -ENOMEM;
-	r = offer_next(&p->offer);
-	if (r <= 0)
-		return r;
-	memcpy(piece->data, p->offer.packed, p->offer.stored);
-	piece->req = (struct s3_request){
+	req->state = S3_IDLE;
+	if (!*data)
+		*data = malloc(chunk_stored_max(p->offer.m.chunk_bytes));
+	r = *data ? offer_next(&p->offer) : -ENOMEM;
+	if (r < 0)
+		return store_fail(p->st, STORE_FAILED, "it can't be read: %s", strerror(-r));
+	if (!r)
+		return STORE_DONE;
+	c = offer_chunk(&p->offer);
+	memcpy(*data, p->offer.packed, c->stored);
+	*req = (struct s3_request){
 		.verb = p->st->anew ? S3_PUT : S3_HEAD,
-		.tries = TRIES,
-		.data = piece->data,
-		.len = p->offer.stored,
-		.done = p->st->anew ? on_put : on_head,
-		.owner = p,
+		.tries = STORE_TRIES,
+		.data = *data,
+		.len = c->stored,
 	};
-	memcpy(piece->req.sha256, p->offer.sha256, DIGEST_HEX);
-	snprintf(piece->req.object, sizeof(piece->req.object), STORE_CHUNK_NAME, p->offer.sha256);
-	piece->busy = true;
-	s3_submit(p->s3, &piece->req);
-	return 1;
+	memcpy(req->sha256, c->sha256, DIGEST_HEX);
+	snprintf(req->object, sizeof(req->object), STORE_CHUNK_NAME, c->sha256);
+	s3_submit(p->s3, req);
+	return STORE_DONE;
 }
 
-static void push_chunks(struct push *p)
+static enum store_end push_chunks(struct push *p)
 {
-	unsigned busy = 1;
-	int more = 1;
+	enum store_end end = STORE_DONE;
 
-	while (p->end == STORE_DONE && (more > 0 || busy)) {
-		for (size_t i = 0; more > 0 && i < STORE_PARALLEL; i++) {
-			if (!p->pieces[i].busy)
-				more = offer_piece(p, &p->pieces[i]);
+	for (bool busy = true; busy; s3_step(p->s3)) {
+		busy = false;
+		for (size_t i = 0; end == STORE_DONE && i < STORE_PARALLEL; i++) {
+			struct s3_request *req = &p->pieces[i];
+
+			if (req->state == S3_DONE)
+				end = settle(p, req);
+			if (end == STORE_DONE && req->state != S3_BUSY)
+				end = offer(p, req, &p->data[i]);
+			busy |= req->state == S3_BUSY;
 		}
-		if (more < 0)
-			p->end = store_fail(p->st, STORE_FAILED, "it can't be read: %s",
-					    strerror(-more));
-		busy = s3_step(p->s3);
+		if (end != STORE_DONE)
+			return end;
 	}
+	return end;
 }
 
 /* ---- all of it ---- */
 
 static enum store_end push(struct push *p)
 {
-	int r;
+	struct s3_request req = {.verb = S3_HEAD, .tries = 1, .timeout_ms = STORE_LOOKUP_MS};
+	const struct manifest *m = &p->offer.m;
+	enum store_end end;
+	int r = ask(p, &req);
 
-	p->manifest = (struct s3_request){.verb = S3_HEAD, .tries = 1, .timeout_ms = LOOKUP_MS};
-	r = ask(p, &p->manifest);
 	if (r == 0 && !p->st->anew) {
-		store_say("%s %.12s: the store has it", store_kind_str(p->offer.m.kind),
-			  p->offer.m.key);
+		store_say("%s %.12s: the store has it", store_kind_str(m->kind), m->key);
 		return STORE_DONE;
 	}
 	if (r < 0 && r != -ENOENT)
 		return store_refused(p->st, p->s3, r);
-	push_chunks(p);
-	if (p->end != STORE_DONE)
-		return p->end;
+	end = push_chunks(p);
+	if (end != STORE_DONE)
+		return end;
 	r = put_manifest(p);
 	if (r < 0)
 		return store_refused(p->st, p->s3, r);
 	store_say("put %s %.12s: %" PRIu64 " KiB, %" PRIu64 " KiB were there",
-		  store_kind_str(p->offer.m.kind), p->offer.m.key, p->sent >> 10, p->there >> 10);
+		  store_kind_str(m->kind), m->key, p->sent >> 10, p->there >> 10);
 	return STORE_DONE;
 }
 
 enum store_end store_put(struct store *st, enum store_kind kind, const char *key, const char *dir)
 {
-	struct push *p = calloc(1, sizeof(*p));
+	static struct push p;
 	enum store_end end;
 	int r;
 
-	if (!p)
-		return store_fail(st, STORE_FAILED, "no memory");
-	p->st = st;
-	r = offer_open(dir, kind, key, st->chunk_bytes, &p->offer);
-	if (r < 0) {
-		free(p);
+	p = (struct push){.st = st};
+	r = offer_open(dir, kind, key, st->chunk_bytes, &p.offer);
+	if (r < 0)
 		return store_fail(st, STORE_FAILED, "%s/%s: %s", dir, key, strerror(-r));
-	}
-	p->offer.m.tsc_khz = kind == STORE_SNAPSHOT ? st->tsc_khz : 0;
-	p->s3 = s3_new(&st->s3);
-	end = p->s3 ? push(p) : store_fail(st, STORE_FAILED, "no memory");
-	s3_free(p->s3);
-	offer_close(&p->offer);
+	p.offer.m.tsc_khz = kind == STORE_SNAPSHOT ? st->tsc_khz : 0;
+	p.s3 = s3_new(&st->s3);
+	end = p.s3 ? push(&p) : store_fail(st, STORE_FAILED, "no memory");
+	s3_free(p.s3);
+	offer_close(&p.offer);
 	for (size_t i = 0; i < STORE_PARALLEL; i++)
-		free(p->pieces[i].data);
-	free(p);
+		free(p.data[i]);
 	return end;
 }

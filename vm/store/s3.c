@@ -35,12 +35,10 @@
 #define HEADER_BYTES  4096
 #define REFUSED_BYTES 512u /* of an error's body: enough to know the reason */
 
-TAILQ_HEAD(s3_list, s3_request);
-
 struct s3 {
 	const struct s3_config *cfg;
 	CURLM *multi;
-	struct s3_list waiting, active;
+	TAILQ_HEAD(, s3_request) requests;
 	uint64_t deadline;
 	char why[S3_WHY_MAX];
 };
@@ -112,8 +110,7 @@ struct s3 *s3_new(const struct s3_config *cfg)
 	if (!s3)
 		return NULL;
 	s3->cfg = cfg;
-	TAILQ_INIT(&s3->waiting);
-	TAILQ_INIT(&s3->active);
+	TAILQ_INIT(&s3->requests);
 	s3->deadline = now_ms() + cfg->timeout_s * 1000ull;
 	s3->multi = curl_global_init(CURL_GLOBAL_DEFAULT) == 0 ? curl_multi_init() : NULL;
 	if (!s3->multi) {
@@ -133,22 +130,22 @@ static void release(struct s3 *s3, struct s3_request *req)
 	req->easy = req->headers = NULL;
 }
 
-void s3_cancel(struct s3 *s3)
+static void end(struct s3 *s3, struct s3_request *req, int result)
 {
-	struct s3_request *req;
-
-	while ((req = TAILQ_FIRST(&s3->active))) {
-		TAILQ_REMOVE(&s3->active, req, link);
-		release(s3, req);
-	}
-	TAILQ_INIT(&s3->waiting);
+	TAILQ_REMOVE(&s3->requests, req, link);
+	release(s3, req);
+	req->state = S3_DONE;
+	req->result = result;
 }
 
 void s3_free(struct s3 *s3)
 {
+	struct s3_request *req;
+
 	if (!s3)
 		return;
-	s3_cancel(s3);
+	TAILQ_FOREACH(req, &s3->requests, link)
+		release(s3, req);
 	curl_multi_cleanup(s3->multi);
 	curl_global_cleanup();
 	free(s3);
@@ -161,10 +158,10 @@ const char *s3_why(const struct s3 *s3)
 
 void s3_submit(struct s3 *s3, struct s3_request *req)
 {
-	req->s3 = s3;
 	req->easy = req->headers = NULL;
 	req->retry_at = 0;
-	TAILQ_INSERT_TAIL(&s3->waiting, req, link);
+	req->state = S3_BUSY;
+	TAILQ_INSERT_TAIL(&s3->requests, req, link);
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *data)
@@ -182,27 +179,6 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 		return size * n;
 	req->overflow = true;
 	return 0;
-}
-
-static size_t on_upload(char *bytes, size_t size, size_t n, void *data)
-{
-	struct s3_request *req = data;
-	const size_t len = MIN(size * n, req->len - req->sent);
-
-	memcpy(bytes, req->data + req->sent, len);
-	req->sent += len;
-	return len;
-}
-
-/* For what has to be sent again on another connection. */
-static int on_rewind(void *data, curl_off_t offset, int origin)
-{
-	struct s3_request *req = data;
-
-	if (origin != SEEK_SET || offset < 0 || (size_t)offset > req->len)
-		return CURL_SEEKFUNC_FAIL;
-	req->sent = (size_t)offset;
-	return CURL_SEEKFUNC_OK;
 }
 
 static bool printf_like(2, 3) add_header(struct s3_request *req, const char *fmt, ...)
@@ -267,12 +243,9 @@ static bool set_up(struct s3 *s3, struct s3_request *req)
 	if (req->verb == S3_HEAD)
 		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
 	if (req->verb == S3_PUT) {
-		curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)req->len);
-		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
-		curl_easy_setopt(easy, CURLOPT_READDATA, req);
-		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
-		curl_easy_setopt(easy, CURLOPT_SEEKDATA, req);
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, verb_str[S3_PUT]);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, req->data);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->len);
 		/* Without that header would be better, but libcurl signs what it then leaves out. */
 		curl_easy_setopt(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
 		if (!add_header(req, "Content-Type: application/octet-stream"))
@@ -286,21 +259,13 @@ static bool set_up(struct s3 *s3, struct s3_request *req)
 
 static void begin(struct s3 *s3, struct s3_request *req)
 {
-	req->sent = req->refused = 0;
+	req->refused = 0;
 	req->bytes = 0;
 	req->overflow = false;
 	req->error[0] = '\0';
 	req->body.len = 0;
-	TAILQ_REMOVE(&s3->waiting, req, link);
-	if (!set_up(s3, req) || curl_multi_add_handle(s3->multi, req->easy) != CURLM_OK) {
-		if (req->easy)
-			curl_easy_cleanup(req->easy);
-		req->easy = NULL;
-		release(s3, req);
-		req->done(req, -ENOMEM);
-		return;
-	}
-	TAILQ_INSERT_TAIL(&s3->active, req, link);
+	if (!set_up(s3, req) || curl_multi_add_handle(s3->multi, req->easy) != CURLM_OK)
+		end(s3, req, -ENOMEM);
 }
 
 /* ---- results ---- */
@@ -351,38 +316,27 @@ static void over(struct s3 *s3, struct s3_request *req, CURLcode code)
 {
 	int r = judge(s3, req, code);
 
-	TAILQ_REMOVE(&s3->active, req, link);
-	release(s3, req);
 	if (r == -EAGAIN && --req->tries && now_ms() < s3->deadline) {
+		release(s3, req);
 		req->retry_at = now_ms() + RETRY_MS;
 		s3->why[0] = '\0';
-		TAILQ_INSERT_TAIL(&s3->waiting, req, link);
 		return;
 	}
-	req->done(req, r == -EAGAIN ? -EHOSTUNREACH : r);
+	end(s3, req, r == -EAGAIN ? -EHOSTUNREACH : r);
 }
 
-static void begin_waiting(struct s3 *s3)
+void s3_step(struct s3 *s3)
 {
 	struct s3_request *req, *next;
-	const uint64_t now = now_ms();
-
-	for (req = TAILQ_FIRST(&s3->waiting); req; req = next) {
-		next = TAILQ_NEXT(req, link);
-		if (req->retry_at <= now)
-			begin(s3, req);
-	}
-}
-
-unsigned s3_step(struct s3 *s3)
-{
-	struct s3_request *req;
 	int running, left;
 	bool news = false;
-	unsigned n = 0;
 	CURLMsg *msg;
 
-	begin_waiting(s3);
+	for (req = TAILQ_FIRST(&s3->requests); req; req = next) {
+		next = TAILQ_NEXT(req, link);
+		if (!req->easy && req->retry_at <= now_ms())
+			begin(s3, req);
+	}
 	curl_multi_perform(s3->multi, &running);
 	while ((msg = curl_multi_info_read(s3->multi, &left))) {
 		void *of = NULL;
@@ -394,11 +348,14 @@ unsigned s3_step(struct s3 *s3)
 		over(s3, of, code);
 		news = true;
 	}
-	TAILQ_FOREACH(req, &s3->active, link)
-		n++;
-	TAILQ_FOREACH(req, &s3->waiting, link)
-		n++;
-	if (n && !news)
+	if (!news && !TAILQ_EMPTY(&s3->requests))
 		curl_multi_poll(s3->multi, NULL, 0, WAIT_MS, NULL);
-	return n;
+}
+
+int s3_do(struct s3 *s3, struct s3_request *req)
+{
+	s3_submit(s3, req);
+	while (req->state == S3_BUSY)
+		s3_step(s3);
+	return req->result;
 }

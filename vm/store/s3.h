@@ -28,8 +28,8 @@ struct s3_config {
 enum s3_verb { S3_GET, S3_HEAD, S3_PUT, S3_NVERBS };
 
 /*
- * One request. Embedded by its owner, who sets the first part and keeps it until `done` is called,
- * which happens once, from s3_step(), with
+ * One request. Embedded by its owner, who sets the first part, and keeps it as long as `state` is S3_BUSY.
+ * With S3_DONE `result` is
  *	0, and what there is in `body`, or for S3_HEAD in `bytes`
  *	-ENOENT	      there is no such object
  *	-EACCES	      the store refuses
@@ -46,14 +46,13 @@ struct s3_request {
 	const char *data;	    /* PUT */
 	size_t len;
 	char sha256[DIGEST_HEX]; /* PUT: of `data` */
-	void (*done)(struct s3_request *req, int result);
-	void *owner;
+	enum s3_state { S3_IDLE, S3_BUSY, S3_DONE } state;
+	int result;
 
 	/* s3.c's own */
 	TAILQ_ENTRY(s3_request) link;
-	struct s3 *s3;
-	void *easy, *headers;
-	size_t sent, refused; /* of `data`; of an error's body */
+	void *easy, *headers; /* or NULL, while it waits */
+	size_t refused;	      /* of an error's body */
 	uint64_t bytes, retry_at;
 	bool overflow;
 	char error[256];
@@ -65,16 +64,16 @@ bool s3_url_valid(const char *url, bool authenticated, const char **ret_why);
 /* @cfg must outlive it. Return: NULL for want of memory. */
 struct s3 *s3_new(const struct s3_config *cfg);
 
-/* No request may be under way. */
+/* Ends what is under way. */
 void s3_free(struct s3 *s3);
 
 void s3_submit(struct s3 *s3, struct s3_request *req);
 
-/* Waits for something to happen. Return: how many requests are under way or wait. */
-unsigned s3_step(struct s3 *s3);
+/* Waits for something to happen. */
+void s3_step(struct s3 *s3);
 
-/* Ends all that is under way, without calling `done`. */
-void s3_cancel(struct s3 *s3);
+/* Submits a request and waits for its end. Return: its result. */
+int s3_do(struct s3 *s3, struct s3_request *req);
 
 /* What went wrong first, in words; "" if nothing. */
 const char *s3_why(const struct s3 *s3);

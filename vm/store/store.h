@@ -10,6 +10,9 @@
 #include "s3.h"
 
 #define STORE_PARALLEL	    6u /* requests at once */
+#define STORE_TRIES	    3u
+#define STORE_LOOKUP_MS	    5000u
+#define STORE_SHARE_MS	    60000u /* for another process that fetches the same */
 #define STORE_WHY_MAX	    512
 
 /* Where objects have their names in the bucket. */
@@ -31,7 +34,6 @@ struct store_item {
 	enum store_kind kind;
 	const char *key;
 	const char *name; /* of an image's link, or NULL */
-	size_t name_len;
 };
 
 /* Keeps the first explanation. Return: @end. */
