@@ -15,7 +15,7 @@
 #include "fs/session/fetch.h"
 #include "fs/request/handle.h"
 #include "fs/request/nodelock.h"
-#include "netenv.h"
+#include "fs/session/netenv.h"
 #include "fs/session/owner.h"
 
 #define FS_SESSIONS_MAX 8192u

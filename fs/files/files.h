@@ -10,7 +10,7 @@
 
 #include "vm/vm.h"
 #include "filenode.h"
-#include "fs/tree/node.h"
+#include "fs/session/node.h"
 
 /*
  * Theory of operation

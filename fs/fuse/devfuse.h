@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "fs/mountwatch.h"
+#include "mountwatch.h"
 
 struct conf;
 struct fs;

@@ -11,7 +11,7 @@
 #include "fs/tree/input.h"
 #include "fs/tree/names.h"
 #include "ops_internal.h"
-#include "fs/tree/scratch.h"
+#include "fs/session/scratch.h"
 #include "fs/session/session.h"
 
 /*

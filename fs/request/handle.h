@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "vm/base/buf.h"
-#include "fs/tree/node.h"
+#include "fs/session/node.h"
 
 /*
  * Theory of operation: waiting

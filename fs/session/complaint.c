@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fs/mount.h"
-#include "fs/tree/node.h"
+#include "node.h"
 
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid)
 {

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "fs/tree/changes.h"
+#include "changes.h"
 #include "fs/mount.h"
 #include "binding.h"
 #include "session.h"

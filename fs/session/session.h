@@ -9,14 +9,14 @@
 #include <time.h>
 
 #include "vm/vm.h"
-#include "fs/tree/changes.h"
+#include "changes.h"
 #include "pause.h"
 #include "fs/config/daemon.h"
 #include "fs/files/files.h"
 #include "fs/request/handle.h"
-#include "fs/tree/network.h"
+#include "network.h"
 #include "run.h"
-#include "fs/tree/scratch.h"
+#include "scratch.h"
 
 #define SESSION_QUEUE_MAX   64u		 /* runs that wait */
 #define SESSION_STDIN_MAX   (16u << 20)	 /* bytes of standard input for one run */

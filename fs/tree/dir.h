@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "node.h"
+#include "fs/session/node.h"
 
 struct fs;
 struct handle;

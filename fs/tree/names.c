@@ -7,7 +7,7 @@
 
 #include "dir.h"
 #include "fs/mount.h"
-#include "scratch.h"
+#include "fs/session/scratch.h"
 #include "fs/session/session.h"
 
 int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,

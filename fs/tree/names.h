@@ -3,7 +3,7 @@
 #ifndef XSBX_FS_TREE_NAMES_H
 #define XSBX_FS_TREE_NAMES_H
 
-#include "node.h"
+#include "fs/session/node.h"
 #include "fs/request/reply.h"
 
 struct fs;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/mount.h"
-#include "network.h"
+#include "fs/session/network.h"
 #include "fs/config/network.h"
 #include "fs/session/offer.h"
 #include "vm/base/problem.h"

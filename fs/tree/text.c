@@ -9,7 +9,7 @@
 #include "fs/mount.h"
 #include "help.h"
 #include "metrics.h"
-#include "network.h"
+#include "fs/session/network.h"
 #include "fs/request/reply.h"
 #include "report.h"
 #include "fs/session/session.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes: what an inode number stands for. */
-#ifndef XSBX_FS_TREE_NODE_H
-#define XSBX_FS_TREE_NODE_H
+#ifndef XSBX_FS_SESSION_NODE_H
+#define XSBX_FS_SESSION_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

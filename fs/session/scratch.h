@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
-#ifndef XSBX_FS_TREE_SCRATCH_H
-#define XSBX_FS_TREE_SCRATCH_H
+#ifndef XSBX_FS_SESSION_SCRATCH_H
+#define XSBX_FS_SESSION_SCRATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 
 #include "fs/mount.h"
 #include "fs/config/network.h"
-#include "fs/session/session.h"
+#include "session.h"
 
 /* A sandbox can be refused many things a second; `events` is everybody's. */
 #define EVENTS_BURST 20u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions on a copy of a directory of the host: files.changes, `commit` and `discard`. */
-#ifndef XSBX_FS_TREE_CHANGES_H
-#define XSBX_FS_TREE_CHANGES_H
+#ifndef XSBX_FS_SESSION_CHANGES_H
+#define XSBX_FS_SESSION_CHANGES_H
 
 #include <stdbool.h>
 #include <stdint.h>

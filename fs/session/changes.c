@@ -9,11 +9,11 @@
 
 #include "fs/mount.h"
 #include "vm/base/log.h"
-#include "fs/session/binding.h"
-#include "fs/session/quota.h"
+#include "binding.h"
+#include "quota.h"
 #include "fs/request/reply.h"
-#include "fs/session/session.h"
-#include "text.h"
+#include "session.h"
+#include "fs/tree/text.h"
 
 /* Who waits for an answer; holds a reference. */
 struct asker {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session shows of its network: net/allow, net/denied, ports. */
-#ifndef XSBX_FS_TREE_NETWORK_H
-#define XSBX_FS_TREE_NETWORK_H
+#ifndef XSBX_FS_SESSION_NETWORK_H
+#define XSBX_FS_SESSION_NETWORK_H
 
 #include <stdint.h>
 #include <time.h>

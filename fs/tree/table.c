@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes: what an inode number stands for. See node.h. */
-#include "node.h"
+#include "fs/session/node.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "settings_node.h"
-#include "changes.h"
+#include "fs/session/changes.h"
 #include "fs/mount.h"
 #include "input.h"
-#include "scratch.h"
+#include "fs/session/scratch.h"
 #include "fs/session/session.h"
 #include "stream.h"
 #include "text.h"

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "settings_node.h"
+#include "fs/tree/settings_node.h"
 #include "fs/mount.h"
-#include "fs/session/quota.h"
-#include "input.h"
-#include "fs/session/session.h"
-#include "text.h"
+#include "quota.h"
+#include "fs/tree/input.h"
+#include "session.h"
+#include "fs/tree/text.h"
 
 void scratch_init(struct scratch *sc)
 {
