@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session shows of its network: net/allow, net/denied, ports. */
+/* What a session keeps of its network: refusals, ports, changes while the sandbox runs. */
 #include "network.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/mount.h"
+#include "fs.h"
 #include "fs/config/network.h"
 #include "session.h"
 
@@ -71,7 +71,7 @@ static bool may_report(struct netlog *log, uint64_t now)
 	return true;
 }
 
-void netnode_denied(struct session *s, const struct sandbox_denied *what)
+void network_denied(struct session *s, const struct sandbox_denied *what)
 {
 	struct netlog *log = &s->netlog;
 	char **slot = &log->line[log->next % NETLOG_KEPT], *line = make_line(what);
@@ -79,7 +79,7 @@ void netnode_denied(struct session *s, const struct sandbox_denied *what)
 
 	log->total += 1ull + what->lost;
 	s->fs->stats.denied += 1ull + what->lost;
-	log->mtime = fs_now();
+	log->mtime = clock_now();
 	if (report)
 		events_add_denied(&s->fs->events, s, what, log->quiet + what->lost);
 	log->quiet = report ? 0 : log->quiet + 1 + what->lost;
@@ -90,32 +90,6 @@ void netnode_denied(struct session *s, const struct sandbox_denied *what)
 	log->next++;
 }
 
-int netnode_render_denied(const struct session *s, struct buf *out)
-{
-	const struct netlog *log = &s->netlog;
-	uint64_t first = log->next > NETLOG_KEPT ? log->next - NETLOG_KEPT : 0;
-	int r = first ? buf_printf(out, "# %" PRIu64 " older ones were dropped\n", first) : 0;
-
-	for (uint64_t i = first; i < log->next && r >= 0; i++)
-		r = buf_append(out, log->line[i % NETLOG_KEPT], strlen(log->line[i % NETLOG_KEPT]));
-	return r;
-}
-
-/* ---- net/allow ---- */
-
-int netnode_render_allow(const struct session *s, struct buf *out)
-{
-	int r = 0;
-
-	if (!s->settings.network)
-		return buf_printf(out, "# This sandbox has no network. Before its first run, or "
-				       "after `close`:\n# echo 'network = on' >> config\n");
-	if (s->fs->netenv.allow && *s->fs->netenv.allow)
-		r = buf_printf(out, "# Always allowed, for proxy = pass in xsbxfs.conf: %s\n",
-			       s->fs->netenv.allow);
-	return r < 0 ? r : netset_render_allow(&s->settings, out);
-}
-
 /* ---- ports ---- */
 
 static void render_port(void *data, const struct sandbox_port *port)
@@ -123,20 +97,20 @@ static void render_port(void *data, const struct sandbox_port *port)
 	(void)buf_printf(data, "%u %u http://127.0.0.1:%u/\n", port->guest, port->host, port->host);
 }
 
-int netnode_render_ports(const struct session *s, struct buf *out)
+int network_list_ports(const struct session *s, struct buf *out)
 {
 	if (s->sandbox)
 		sandbox_ports(s->sandbox, render_port, out);
 	return 0;
 }
 
-void netnode_ports(struct session *s)
+void network_ports_changed(struct session *s)
 {
 	struct buf words = {0};
 	const char *text;
 
-	s->ports_mtime = fs_now();
-	netnode_render_ports(s, &words);
+	s->ports_mtime = clock_now();
+	(void)network_list_ports(s, &words);
 	for (size_t i = 0; i < words.len; i++)
 		if (words.data[i] == '\n')
 			words.data[i] = i + 1 < words.len ? ',' : '\0';
@@ -190,7 +164,7 @@ static void forget_port(struct session *s, const struct sandbox_port *p)
 		if (ports[i].guest != p->guest || ports[i].host != p->host)
 			ports[kept++] = ports[i];
 	netset_put_ports(&s->settings, ports, kept);
-	s->config_mtime = fs_now();
+	s->config_mtime = clock_now();
 }
 
 static void on_forwarded(void *data, int err, const struct sandbox_port *port, const char *why)
@@ -241,7 +215,7 @@ static int apply_ports(struct session *s, const char *from, const char *to)
 	return e;
 }
 
-int netnode_apply(struct session *s, const struct settings *with)
+int network_apply(struct session *s, const struct settings *with)
 {
 	bool ports = strcmp(s->settings.ports, with->ports) != 0;
 	char why[VM_WHY_MAX] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session shows of its network: net/allow, net/denied, ports. */
+/* What a session keeps of its network: refusals, ports, changes while the sandbox runs. */
 #ifndef XSBX_FS_SESSION_NETWORK_H
 #define XSBX_FS_SESSION_NETWORK_H
 
@@ -28,12 +28,12 @@ struct session;
 void netlog_fini(struct netlog *log);
 
 /* The sandbox's `denied`. */
-void netnode_denied(struct session *s, const struct sandbox_denied *what);
+void network_denied(struct session *s, const struct sandbox_denied *what);
 /* The sandbox's `ports`. */
-void netnode_ports(struct session *s);
+void network_ports_changed(struct session *s);
 
 /**
- * netnode_apply() - Put changed settings into effect in the sandbox that runs
+ * network_apply() - Put changed settings into effect in the sandbox that runs
  * @s: Session with a sandbox
  * @with: Its settings from now on, if this succeeds
  *
@@ -42,11 +42,9 @@ void netnode_ports(struct session *s);
  *
  * Return: 0; -EBUSY, -errno with the session's `error` saying why, and nothing changed.
  */
-int netnode_apply(struct session *s, const struct settings *with);
+int network_apply(struct session *s, const struct settings *with);
 
-/* What the nodes read as. Return: 0 or -errno. */
-int netnode_render_allow(const struct session *s, struct buf *out);
-int netnode_render_denied(const struct session *s, struct buf *out);
-int netnode_render_ports(const struct session *s, struct buf *out);
+/* Its ports, a line for each. Return: 0 or -ENOMEM. */
+int network_list_ports(const struct session *s, struct buf *out);
 
 #endif

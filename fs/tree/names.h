@@ -33,7 +33,17 @@ int names_unlink(struct fs *fs, const struct node *dir, const char *name);
 int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t mode,
 		 struct node *ret_n);
 
-/* rename: within a session's directory, see scratch_rename(). Return: 0 or -errno. */
+/**
+ * names_rename() - Within a session's directory and net/
+ * @dir: Directory of @name
+ * @name: A scratch file, or `in`, `config`, `net/allow`
+ * @newdir: Directory of @newname
+ * @newname: A scratch name, or `in`, `stdin`, `config`, `net/allow`: then the file's content is taken as
+ *	if it had been written there, and the file is gone
+ * @flags: RENAME_NOREPLACE or 0
+ *
+ * Return: 0, -ENOENT, -EPERM (another node), -EXDEV, -EEXIST, -EINVAL, or what writing would say.
+ */
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags);
 

@@ -52,12 +52,9 @@ want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"
                                            read("fs/session/session.c", "fs/session/run.c")))
 want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/tree/ctl.c")))
 
-# ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF and ECANCELED are never seen by a caller.
-usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED"}
-ops = read("fs/fuse/ops.c", "fs/request/handle.c", "fs/session/session.c", "fs/session/events.c", "fs/files/files.c",
-           *[f"fs/tree/{name}.c" for name in (
-               "settings_node", "dir", "input", "names", "stream", "text")],
-           "fs/session/changes.c", "fs/session/scratch.c")
+# ENOENT, ENOTDIR and EISDIR mean what they always mean; the others are never seen by a caller.
+usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED", "EADDRINUSE", "ECONNABORTED", "EINPROGRESS"}
+ops = "".join(sources(f"fs/{folder}/*.c") for folder in ("request", "session", "files", "tree", "fuse"))
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 
 # Every word that can stand behind `code:` has its line in the table.

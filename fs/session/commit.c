@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `commit` and `discard`: what a session has changed goes to the host, or is forgotten. */
+#include "commit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/base/log.h"
+#include "binding.h"
+#include "fs.h"
+#include "pause.h"
+#include "session.h"
+
+/* One that was asked for; holds a reference. */
+struct commit {
+	struct session *s;
+	bool is_reviewed; /* it is of this, and nothing else */
+	struct buf reviewed;
+	char changed[600]; /* what is not as it was */
+};
+
+static void commit_free(struct commit *a)
+{
+	session_unref(a->s);
+	buf_clear(&a->reviewed);
+	free(a);
+}
+
+/* ---- versions ---- */
+
+static bool has_line(const char *text, size_t len, const char *line, size_t n)
+{
+	size_t have;
+
+	for (size_t at = 0; at < len;) {
+		const size_t next = changes_line(text, len, at, &have);
+
+		if (have == n && memcmp(text + at, line, n) == 0)
+			return true;
+		at = next;
+	}
+	return false;
+}
+
+#define NAMED_MAX 3u /* paths that are named, of each list */
+
+/* Adds to @words the first lines of @a that @b has not, without their sums. */
+static void name_missing(const char *a, size_t a_len, const char *b, size_t b_len, const char *how,
+			 char *words, size_t size)
+{
+	size_t at = 0, n = 0, len;
+
+	for (size_t looked = 0; at < a_len && n < NAMED_MAX && looked < 8; looked++) {
+		const char *line = a + at;
+		const size_t used = strlen(words);
+
+		at = changes_line(a, a_len, at, &len);
+		if (len <= VM_WORK_SUM || has_line(b, b_len, line, len))
+			continue;
+		snprintf(words + used, size - used, "%s%s%.*s", used ? "; " : "", how,
+			 (int)MIN(len - VM_WORK_SUM, 100u), line + VM_WORK_SUM);
+		n++;
+	}
+}
+
+/* Where the first line begins that is not the same in both. */
+static size_t same_lines(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t at = 0, len;
+
+	while (at < a_len && at < b_len) {
+		const size_t next = changes_line(a, a_len, at, &len);
+
+		if (next > b_len || memcmp(a + at, b + at, next - at) != 0)
+			break;
+		at = next;
+	}
+	return at;
+}
+
+/* Is what could be made now what was read? */
+static bool judge(void *data, const struct vm_changes *c)
+{
+	struct commit *a = data;
+	const struct buf *r = &a->reviewed;
+	size_t at;
+
+	if (!a->is_reviewed ||
+	    (r->len == c->len && (c->len == 0 || memcmp(r->data, c->text, c->len) == 0)))
+		return true;
+	at = same_lines(c->text, c->len, r->data, r->len);
+	name_missing(c->text + at, c->len - at, r->data + at, r->len - at, "", a->changed,
+		     sizeof(a->changed));
+	if (!a->changed[0])
+		name_missing(r->data + at, r->len - at, c->text + at, c->len - at, "no longer ",
+			     a->changed, sizeof(a->changed));
+	return false;
+}
+
+/* ---- verbs ---- */
+
+/* Return: 0, or why these verbs can't be carried out now. */
+static int check(struct session *s)
+{
+	if (!*s->settings.work) {
+		session_problemf(s, "no-work", "Use a template that has work = DIRECTORY.",
+				 "files/ of this session is no copy of a directory of the host");
+		return -EINVAL;
+	}
+	if (s->active || s->nqueued || s->changes.committing) {
+		session_problemf(s, "busy", "Wait until it has ended.",
+				 s->changes.committing
+					 ? "changes are being taken over already"
+					 : "a run is active or queued: it may be in the middle of "
+					   "its changes");
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/* What a commit has come to, in `error` if not all of it worked. */
+static void conclude(struct commit *a, int err, const struct vm_changes *c)
+{
+	struct session *s = a->s;
+	static const char fix[] = "files.changes lists what is left; mend it and commit again.";
+	char words[80], reasons[600];
+	size_t len;
+
+	if (err == -ECANCELED) {
+		session_problemf(
+			s, "changed",
+			"Nothing was committed. Read files.changes again, and commit again.",
+			"the changes are not those that were read last: %s",
+			a->changed[0] ? a->changed : "nothing was read since the last commit");
+		events_add(&s->fs->events, s, "commit", "refused: not what was read last");
+		return;
+	}
+	if (err < 0) {
+		session_problemf(s, "commit", fix, "the changes could not be made: %s", c->why);
+		return;
+	}
+	snprintf(words, sizeof(words), "%llu of %llu changes made",
+		 (unsigned long long)(c->changes - MIN(c->changes, c->failures)),
+		 (unsigned long long)c->changes);
+	events_add(&s->fs->events, s, "commit", words);
+	if (!c->failures) {
+		session_problem(s, NULL); /* what went wrong with an earlier one is mended */
+		return;
+	}
+	len = MIN(c->len, sizeof(reasons) - 1);
+	if (len && c->text[len - 1] == '\n')
+		len--; /* it ends a line, and parts none */
+	for (size_t i = 0; i < len; i++)
+		reasons[i] = c->text[i] == '\n' ? ';' : c->text[i];
+	reasons[len] = '\0';
+	session_problemf(s, "commit", fix, "%s, not these: %s", words, reasons);
+}
+
+/* Can nobody read in the session what has become of a commit? */
+static bool is_unheard(const struct session *s)
+{
+	return s->dead || s->fs->stopping;
+}
+
+static void on_commit(void *data, int err, const struct vm_changes *c)
+{
+	struct commit *a = data;
+	struct session *s = a->s;
+
+	s->changes.committing = false;
+	pause_still_over(s);
+	if (is_unheard(s) && err < 0) {
+		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
+			 err == -ECANCELED ? "the changes are not those that were read last, or "
+					     "xsbxfs is ending"
+					   : c->why);
+	} else if (is_unheard(s) && c->failures) {
+		log_warn("%s/%s: commit: %llu of %llu changes could not be made", s->t->name,
+			 s->name, (unsigned long long)c->failures, (unsigned long long)c->changes);
+	} else if (!is_unheard(s)) {
+		conclude(a, err, c);
+		session_touch(s);
+		binding_pump(s);
+		wait_wake(&s->wait);
+	}
+	commit_free(a);
+}
+
+/* What was read until now is to be committed, whoever reads meanwhile. */
+static void take_reviewed(struct changes *c)
+{
+	buf_clear(&c->asked);
+	c->asked = c->reviewed;
+	c->is_asked = c->is_reviewed;
+	c->reviewed = (struct buf){0};
+}
+
+/* ... or can be asked for again, unless somebody has read since. */
+static void give_back(struct changes *c)
+{
+	if (c->reviewed.len)
+		return;
+	buf_clear(&c->reviewed);
+	c->reviewed = c->asked;
+	c->asked = (struct buf){0};
+}
+
+/* Of what was read, if anything was. It has to be read again for the next one. */
+static int ask_commit(struct session *s)
+{
+	struct changes *mine = &s->changes;
+	struct commit *a = calloc(1, sizeof(*a));
+	int e;
+
+	if (!a)
+		return -ENOMEM;
+	a->s = session_ref(s);
+	a->is_reviewed = mine->is_asked;
+	a->reviewed = mine->asked;
+	mine->asked = (struct buf){0};
+	e = vm_work_do(mine->work, VM_WORK_COMMIT, judge, on_commit, a);
+	if (e < 0)
+		commit_free(a);
+	return e;
+}
+
+/* Nothing runs in the sandbox; or it could not be stopped, with -errno. */
+static void on_still(struct session *s, int err)
+{
+	if (err == 0)
+		err = s->changes.work ? ask_commit(s) : -ESTALE;
+	if (err == 0)
+		return;
+	s->changes.committing = false;
+	give_back(&s->changes);
+	pause_still_over(s);
+	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
+			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"
+			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
+					     : strerror(-err));
+	if (is_unheard(s))
+		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
+			 strerror(-err));
+}
+
+int commit_begin(struct session *s)
+{
+	int e = check(s);
+
+	if (e < 0 || !s->changes.work)
+		return e;
+	take_reviewed(&s->changes);
+	s->changes.committing = true;
+	e = pause_until_still(s, on_still);
+	if (e < 0) {
+		s->changes.committing = false;
+		give_back(&s->changes);
+		session_problemf(s, "busy", "Wait until the state is idle, and commit again.",
+				 "what runs in the sandbox can't be stopped now: %s", strerror(-e));
+	} else if (s->changes.committing) {
+		session_problem(s, NULL); /* what comes of it is told when it is over */
+	}
+	return e;
+}
+
+int commit_discard(struct session *s)
+{
+	static const struct problem discarded = {
+		.code = "discarded",
+		.cause = "the changes were discarded, and the sandbox with them",
+	};
+	int e = check(s);
+
+	if (e < 0)
+		return e;
+	binding_cut(s, &discarded);
+	changes_drop(s);
+	session_set_state(s, SESSION_NEW);
+	session_problem(s, NULL);
+	wait_wake(&s->wait);
+	return 0;
+}
