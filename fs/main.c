@@ -21,7 +21,7 @@
 #include "background.h"
 #include "fs/fuse/devfuse.h"
 #include "mount.h"
-#include "fs/session/binding.h"
+#include "fs/session/spec.h"
 #include "mountpoint.h"
 #include "permit.h"
 #include "prefetch.h"
@@ -128,7 +128,7 @@ static void stop(struct daemon *d, const char *why)
 	d->stopping = true;
 	log_info("ending: %s", why);
 	prefetch_close(&d->prefetch);
-	fs_stop(d->fs);
+	mount_stop(d->fs);
 	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
 	vm_close(d->fs->vm, on_vm_closed, d);
 }
@@ -184,6 +184,7 @@ static void mount_fuse(struct daemon *d)
 {
 	const char *why;
 
+	d->fs->tell_confinement = confine_tell;
 	d->fs->shown = owner_choose(d->conf.allow_other);
 	d->fuse.busy = is_in_use;
 	d->fuse.ended = on_unmounted;
@@ -258,7 +259,7 @@ static void start_machinery(struct daemon *d)
 	cfg.ca = d->fs->netenv.ca.data;
 	cfg.ca_len = d->fs->netenv.ca.len;
 	cfg.ca_path = d->fs->netenv.ca_path;
-	e = fs_init(d->fs, &d->loop, &d->conf);
+	e = mount_init(d->fs, &d->loop, &d->conf);
 	if (e < 0) {
 		snprintf(why, sizeof(why), "spool directory %s: %s", d->conf.spool_dir,
 			 strerror(-e));
@@ -354,7 +355,7 @@ static void start(struct daemon *d)
 	if (mounts)
 		announce(d);
 	if (mounts)
-		lease_prepare(d->fs);
+		spec_prepare(d->fs);
 	else
 		prefetch_start(&d->prefetch);
 }
@@ -381,7 +382,7 @@ static int run(struct daemon *d)
 	uv_run(&d->loop, UV_RUN_NOWAIT);
 
 	/* With the mount's memory a thread may still have to do that waits for a disk. */
-	idle = fs_fini(d->fs);
+	idle = mount_fini(d->fs);
 	devfuse_free(&d->fuse);
 	spawner_stop(d->spawner);
 	policy_free(d->policy);

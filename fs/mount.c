@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount as a whole: its start and end, and the one timer. */
+/* The mount as a whole: its start and its end. */
 #include "mount.h"
 
 #include <errno.h>
@@ -8,26 +8,18 @@
 #include <unistd.h>
 
 #include "vm/base/path.h"
+#include "fs/files/files.h"
+#include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
-#include "fs/tree/report.h"
 #include "fs/session/session.h"
+#include "fs/tree/input.h"
+#include "fs/tree/report.h"
 
-struct timespec fs_now(void)
+static uint64_t on_alarm(void *data, uint64_t now)
 {
-	struct timespec t;
+	struct fs *fs = data;
+	uint64_t next = wait_tick(&fs->events.wait, now);
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t;
-}
-
-/* All deadlines of sessions and waiting readers share one timer, set to the earliest. */
-static void on_alarm(uv_timer_t *timer)
-{
-	struct fs *fs = timer->data;
-	uint64_t now = uv_now(fs->loop), next;
-
-	fs->alarm_ms = UINT64_MAX;
-	next = events_tick(&fs->events, now);
 	for (unsigned i = 0; i < fs->nslots; i++) {
 		struct session *s = fs->slot[i];
 
@@ -35,21 +27,10 @@ static void on_alarm(uv_timer_t *timer)
 			continue;
 		session_ref(s);
 		next = MIN(next, session_tick(s, now));
-		next = MIN(next, files_tick(&s->files, now));
+		next = MIN(next, files_tick(s->files, now));
 		session_unref(s);
 	}
-	if (next != UINT64_MAX)
-		fs_alarm(fs, next);
-}
-
-void fs_alarm(struct fs *fs, uint64_t when)
-{
-	uint64_t now = uv_now(fs->loop);
-
-	if (fs->stopping || when >= fs->alarm_ms)
-		return;
-	fs->alarm_ms = when;
-	uv_timer_start(&fs->alarm, on_alarm, when > now ? when - now : 0, 0);
+	return next;
 }
 
 /*
@@ -64,13 +45,13 @@ static void on_renew(uv_timer_t *timer)
 
 	wait_flush(&fs->events.wait, -EINTR);
 	wait_flush(&fs->fetch.wait, -EINTR);
-	nodelock_give_up(fs, -EAGAIN);
+	nodelock_give_up(&fs->locks, -EAGAIN);
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		wait_flush(&s->wait, -EINTR);
 		if (s->dead) /* its requests below files/ were answered when it went */
 			continue;
 		/* At the next time it would be three times as old. */
-		files_renew(&s->files, uv_now(fs->loop) - fs->renew_ms / 2);
+		files_renew(s->files, uv_now(fs->loop) - fs->renew_ms / 2);
 	}
 }
 
@@ -85,29 +66,30 @@ static int open_spool(const char *dir)
 	return fd < 0 ? -errno : fd;
 }
 
-int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
+int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 {
 	fs->loop = loop;
 	fs->conf = conf;
 	fs->uid = getuid();
 	fs->gid = getgid();
-	fs->started = fs_now();
+	fs->started = clock_now();
 	fs->started_ms = uv_now(loop);
-	fs->alarm_ms = UINT64_MAX;
 	for (unsigned i = 0; i < CONF_TEMPLATES_MAX; i++)
 		fs->template_mtime[i] = fs->started;
 	fs->spool_dir = open_spool(conf->spool_dir);
 	if (fs->spool_dir < 0)
 		return fs->spool_dir;
 	handles_init(&fs->handles);
-	nodelock_init(fs);
-	events_init(&fs->events, fs);
+	nodelock_init(&fs->locks);
+	events_init(&fs->events);
 	depot_init(&fs->depot, loop, fs->spool_dir);
-	fs->depot.relieved = lease_relieved;
+	fs->depot.relieved = binding_relieved;
 	fs->depot.data = fs;
-	fetch_init(&fs->fetch, fs);
-	uv_timer_init(loop, &fs->alarm);
+	fetch_init(&fs->fetch, &fs->depot);
+	fs->watch = &files_watch;
+	fs->alarm.ring = on_alarm;
 	fs->alarm.data = fs;
+	alarm_init(&fs->alarm, loop);
 	uv_timer_init(loop, &fs->renew);
 	fs->renew.data = fs;
 	fs->renew_ms = report_request_timeout() * 500ull;
@@ -116,7 +98,7 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	return 0;
 }
 
-void fs_stop(struct fs *fs)
+void mount_stop(struct fs *fs)
 {
 	static const struct problem ending = {
 		.code = "unmounted",
@@ -125,44 +107,44 @@ void fs_stop(struct fs *fs)
 
 	if (fs->stopping)
 		return;
-	fs->stopping = true;
+	fs->stopping = fs->handles.closed = true;
 	for (unsigned i = 0; i < fs->nslots; i++) {
 		struct session *s = fs->slot[i];
 
 		if (!s)
 			continue;
-		lease_cut(s, &ending);
-		lease_close(s, &ending);
-		wait_wake(fs, &s->wait);
+		binding_cut(s, &ending);
+		session_set_closed(s, &ending);
+		wait_wake(&s->wait);
 		wait_flush(&s->wait, -ENOTCONN);
 	}
 	wait_flush(&fs->events.wait, -ENOTCONN);
 	wait_flush(&fs->fetch.wait, -ENOTCONN);
 	depot_close(&fs->depot);
-	nodelock_give_up(fs, -ENOTCONN);
-	uv_close((uv_handle_t *)&fs->alarm, NULL);
+	nodelock_give_up(&fs->locks, -ENOTCONN);
+	alarm_close(&fs->alarm);
 	uv_close((uv_handle_t *)&fs->renew, NULL);
 }
 
-bool fs_fini(struct fs *fs)
+bool mount_fini(struct fs *fs)
 {
 	struct handle *h;
 	bool idle;
 
 	/* The kernel has not released what was open when the mount went. */
 	TAILQ_FOREACH(h, &fs->handles.open, link)
-		if (h->s && h->ops && node_defs[h->kind].ops == h->ops && h->kind == NODE_IN)
+		if (h->ops == &input_ops)
 			h->killed = true;
 	while ((h = TAILQ_FIRST(&fs->handles.open))) {
 		if (h->ops && h->ops->release)
-			h->ops->release(fs, h);
-		nodelock_release(fs, h);
-		handle_free(fs, h);
+			h->ops->release(h);
+		nodelock_release(&fs->locks, h);
+		handle_free(h);
 	}
 	for (unsigned i = 0; i < fs->nslots; i++)
 		if (fs->slot[i])
 			session_destroy(fs->slot[i]);
-	handles_fini(fs);
+	handles_fini(&fs->handles);
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);
 	idle = fetch_fini(&fs->fetch);

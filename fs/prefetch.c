@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "vm/base/log.h"
-#include "mount.h"
-#include "fs/session/binding.h"
+#include "fs/session/fs.h"
+#include "fs/session/spec.h"
 
 /*
  * Theory of operation
@@ -184,7 +184,7 @@ const struct vm_events prefetch_events = {.event = on_event};
 
 void prefetch_start(struct prefetch *p)
 {
-	lease_prepare(p->fs);
+	spec_prepare(p->fs);
 	uv_timer_init(p->fs->loop, &p->timer);
 	p->timer.data = p;
 	p->open = true;

@@ -7,22 +7,13 @@
 #include <stdio.h>
 
 #include "internal.h"
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/request/reply.h"
+#include "fs/session/opened.h"
 #include "fs/session/session.h"
 
 /* Preferred: lets copying tools send large pieces, which are pipelined. */
 #define BLOCK_SIZE (1u << 20)
-
-struct req *files_op_req(struct file_op *op)
-{
-	struct req *req = op->req;
-
-	op->req = NULL;
-	if (req)
-		req_on_interrupt(req, NULL, NULL);
-	return req;
-}
 
 static uint64_t shown_ino(const struct session *s, uint64_t guest_ino)
 {
@@ -71,56 +62,17 @@ void files_root_stat(const struct session *s, struct stat *st)
 	};
 }
 
-static void tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
-{
-	const struct vm_file rq = {.op = VM_FORGET, .node = remote, .lookups = lookups};
-
-	if (s->sandbox)
-		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
-}
-
-void files_tell_release(struct session *s, uint64_t handle)
-{
-	const struct vm_file rq = {.op = VM_RELEASE, .handle = handle};
-
-	if (s->sandbox)
-		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
-}
-
-void files_node_gone(void *data, const struct filenode *fn)
-{
-	struct session *s = data;
-
-	if (fn->epoch == s->epoch)
-		tell_forget(s, fn->remote, fn->told);
-}
-
 void files_forget(struct session *s, uint32_t index, uint64_t lookups)
 {
-	filenode_forget(&s->files.nodes, index, lookups, files_node_gone, s);
-}
-
-/* The caller is gone: what the agent gave it must be given back. */
-void files_undo(struct file_op *op, const struct vm_file_reply *reply)
-{
-	switch ((int)op->rq.op) {
-	case VM_CREATE: files_tell_release(op->s, reply->handle); /* fall through */
-	case VM_LOOKUP:
-	case VM_MKDIR:
-	case VM_SYMLINK:
-	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
-	case VM_OPEN:
-	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
-	default: break; /* a lock was taken back when its caller gave up */
-	}
+	filenode_forget(&s->files->nodes, index, lookups, files_node_gone, s);
 }
 
 /* Makes the handle that an OPEN or CREATE ends with. Return: 0 or -errno. */
 static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_reply *reply,
 		       struct reply_open *ret_o)
 {
-	const struct node n = {.kind = NODE_FILE, .ino = ino, .s = op->s};
-	struct handle *h = handle_new(op->s->fs, &n, NULL, op->open_flags);
+	const struct node n = {.fs = op->s->fs, .kind = NODE_FILE, .ino = ino, .s = op->s};
+	struct handle *h = opened_new(&n, NULL, op->open_flags);
 
 	if (!h) {
 		files_tell_release(op->s, reply->handle);
@@ -143,7 +95,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 		.parent = link ? op->newparent : op->index,
 		.name = link ? op->newname : op->name,
 	};
-	struct filenode *fn = filenode_look(&op->s->files.nodes, &found);
+	struct filenode *fn = filenode_look(&op->s->files->nodes, &found);
 	struct reply_entry e = {0};
 	struct reply_open o;
 	int err;
@@ -201,7 +153,7 @@ static void answer_rename(struct file_op *op)
 {
 	const struct filenode_move m = files_move_of(op);
 
-	filenode_moved(&op->s->files.nodes, &m, op->rq.flags & RENAME_EXCHANGE, files_node_gone,
+	filenode_moved(&op->s->files->nodes, &m, op->rq.flags & RENAME_EXCHANGE, files_node_gone,
 		       op->s);
 	reply_err(files_op_req(op), 0);
 }

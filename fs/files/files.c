@@ -7,46 +7,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/request/reply.h"
+#include "fs/session/pause.h"
 #include "fs/session/session.h"
-
-void files_init(struct files *f, struct session *s)
-{
-	f->s = s;
-	filenodes_init(&f->nodes);
-	TAILQ_INIT(&f->pending);
-	TAILQ_INIT(&f->sent);
-}
-
-void files_fini(struct files *f)
-{
-	assert(TAILQ_EMPTY(&f->pending) && TAILQ_EMPTY(&f->sent));
-	filenodes_fini(&f->nodes);
-}
-
-static void op_list(struct file_op *op, struct file_ops *list)
-{
-	if (op->list)
-		TAILQ_REMOVE(op->list, op, link);
-	op->list = list;
-	if (list)
-		TAILQ_INSERT_TAIL(list, op, link);
-}
-
-static void op_free(struct file_op *op)
-{
-	struct session *s = op->s;
-
-	op_list(op, NULL);
-	free(op->name);
-	free(op->newname);
-	free(op);
-	session_unref(s);
-}
 
 static void op_fail(struct file_op *op, int err)
 {
@@ -54,7 +22,7 @@ static void op_fail(struct file_op *op, int err)
 
 	if (req)
 		reply_err(req, files_lock_error(op, err));
-	op_free(op);
+	files_op_free(op);
 }
 
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
@@ -77,7 +45,7 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 		files_answer(op, reply);
 	else
 		files_undo(op, reply);
-	op_free(op);
+	files_op_free(op);
 }
 
 /* ---- requests ---- */
@@ -85,20 +53,20 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 static void on_interrupt(struct req *req, void *data)
 {
 	struct file_op *op = data;
-	struct files *f = &op->s->files;
+	struct files *f = op->s->files;
 
 	assert(op->req == req);
 	if (op->list == &f->pending) {
 		op->req = NULL;
 		reply_err(req, -EINTR);
-		op_free(op);
+		files_op_free(op);
 		return;
 	}
 	op->renew = false; /* it is a signal now that ends it */
 	if (op->give_up)
 		return;
 	op->give_up = uv_now(op->s->fs->loop) + FILES_GIVE_UP_MS;
-	fs_alarm(op->s->fs, op->give_up);
+	alarm_set(&op->s->fs->alarm, op->give_up);
 	if (op->list) /* nothing that is not sent may be cancelled: the agent would not know it yet */
 		files_cancel_lock(op);
 }
@@ -127,11 +95,27 @@ uint64_t files_tick(struct files *f, uint64_t now)
 	return next;
 }
 
+/* Ends waits for locks that a kernel with a request timeout would not wait for any longer, at @give_up (uv_now()) even
+ * if the agent does not answer. */
+static void renew_locks(struct files *f, uint64_t give_up)
+{
+	struct file_op *op;
+
+	TAILQ_FOREACH(op, &f->sent, link) {
+		if (!files_waits_for_lock(op) || !op->req || op->give_up)
+			continue;
+		op->renew = true;
+		op->give_up = give_up; /* an agent that does not answer is not asked again */
+		alarm_set(&f->s->fs->alarm, give_up);
+		files_cancel_lock(op);
+	}
+}
+
 void files_renew(struct files *f, uint64_t before)
 {
 	struct file_op *op, *next;
 
-	files_lock_renew(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
+	renew_locks(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
 	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
 		next = TAILQ_NEXT(op, link);
 		if (op->req && op->since <= before)
@@ -148,27 +132,10 @@ static void op_send(struct file_op *op)
 	int e;
 
 	op->epoch = s->epoch;
-	op_list(op, &s->files.sent);
+	files_op_list(op, &s->files->sent);
 	e = sandbox_file(s->sandbox, &op->rq, on_answer, op);
 	if (e < 0)
 		op_fail(op, e);
-}
-
-void files_ready(struct files *f)
-{
-	struct file_op *op;
-
-	while ((op = TAILQ_FIRST(&f->pending)))
-		op_send(op);
-}
-
-void files_gone(struct files *f)
-{
-	struct file_op *op;
-
-	/* Those that were sent are answered by vm/, with ESTALE. */
-	while ((op = TAILQ_FIRST(&f->pending)))
-		op_fail(op, -ESTALE);
 }
 
 static bool starts_sandbox(enum vm_file_op op)
@@ -195,7 +162,7 @@ static void answer_empty(struct file_op *op)
 	case VM_FSYNC: reply_err(files_op_req(op), 0); break;
 	default: reply_err(files_op_req(op), -ENOENT);
 	}
-	op_free(op);
+	files_op_free(op);
 }
 
 /* Fills in the agent's numbers for what the kernel named. Return: 0 or -ESTALE. */
@@ -207,7 +174,7 @@ static int resolve(const struct session *s, const struct node *n, uint64_t *ret_
 		*ret_remote = VM_FILES_ROOT;
 		return 0;
 	}
-	fn = filenode_get(&s->files.nodes, n->sub);
+	fn = filenode_get(&s->files->nodes, n->sub);
 	if (!fn || fn->epoch != s->epoch || !s->ready)
 		return -ESTALE;
 	*ret_remote = fn->remote;
@@ -233,7 +200,7 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 	op->open_flags = open_flags;
 	op->since = uv_now(n->s->fs->loop);
 	if ((rq->name && !op->name) || (rq->newname && !op->newname)) {
-		op_free(op);
+		files_op_free(op);
 		return NULL;
 	}
 	op->req = req;
@@ -267,7 +234,7 @@ static void op_route(struct file_op *op, struct session *s)
 		op_fail(op, -ESTALE);
 		return;
 	}
-	if (!starts_sandbox(op->rq.op) && TAILQ_EMPTY(&s->files.pending)) {
+	if (!starts_sandbox(op->rq.op) && TAILQ_EMPTY(&s->files->pending)) {
 		answer_empty(op);
 		return;
 	}
@@ -279,13 +246,13 @@ static void op_route(struct file_op *op, struct session *s)
 	if (op->give_up)
 		op_fail(op, -EINTR);
 	else
-		op_list(op, &s->files.pending);
+		files_op_list(op, &s->files->pending);
 }
 
 /* What the table of nodes has to know before a rename. Return: 0 or -errno. */
 static int prepare_rename(struct file_op *op)
 {
-	struct filenodes *nodes = &op->s->files.nodes;
+	struct filenodes *nodes = &op->s->files->nodes;
 	const struct filenode_move m = files_move_of(op);
 	const struct filenode_move back = {m.newparent, m.parent, m.newname, m.name};
 	int e = filenode_may_move(nodes, &m);
@@ -325,7 +292,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	if (e < 0) {
 		op->req = NULL;
 		reply_err(req, e);
-		op_free(op);
+		files_op_free(op);
 		return;
 	}
 	session_touch(s);
@@ -342,3 +309,54 @@ void files_release(struct handle *h)
 	if (h->epoch == h->s->epoch && h->s->ready && h->remote)
 		files_tell_release(h->s, h->remote);
 }
+
+/* ---- what becomes of the session ---- */
+
+static int on_made(struct session *s)
+{
+	struct files *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->s = s;
+	filenodes_init(&f->nodes);
+	TAILQ_INIT(&f->pending);
+	TAILQ_INIT(&f->sent);
+	s->files = f;
+	return 0;
+}
+
+static void on_ready(struct session *s)
+{
+	struct files *f = s->files;
+	struct file_op *op;
+
+	while ((op = TAILQ_FIRST(&f->pending)))
+		op_send(op);
+}
+
+static void on_gone(struct session *s)
+{
+	struct files *f = s->files;
+	struct file_op *op;
+
+	/* Those that were sent are answered by vm/, with ESTALE. */
+	while ((op = TAILQ_FIRST(&f->pending)))
+		op_fail(op, -ESTALE);
+}
+
+/* All requests have been answered before. */
+static void on_freed(struct session *s)
+{
+	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->sent));
+	filenodes_fini(&s->files->nodes);
+	free(s->files);
+	s->files = NULL;
+}
+
+const struct session_watch files_watch = {
+	.made = on_made,
+	.ready = on_ready,
+	.gone = on_gone,
+	.freed = on_freed,
+};

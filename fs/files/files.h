@@ -10,7 +10,7 @@
 
 #include "vm/vm.h"
 #include "filenode.h"
-#include "fs/tree/node.h"
+#include "fs/session/node.h"
 
 /*
  * Theory of operation
@@ -31,11 +31,11 @@
  * than a short delay; then the caller gets EINTR, and the answer is undone when it comes.
  */
 
-struct fs;
 struct handle;
 struct lock_ask;
 struct req;
 struct session;
+struct session_watch;
 struct file_op;
 
 struct files {
@@ -45,13 +45,9 @@ struct files {
 	uint64_t last_token; /* of a wait for a lock */
 };
 
-void files_init(struct files *f, struct session *s);
-/* All requests have been answered before. */
-void files_fini(struct files *f);
-/* The sandbox is up: sends what waits for it. */
-void files_ready(struct files *f);
-/* The sandbox is gone: nothing waits for it any more. */
-void files_gone(struct files *f);
+/* Keeps a session's `files`. */
+extern const struct session_watch files_watch;
+
 /* Return: the next uv_now() at which to call it again, or UINT64_MAX. */
 uint64_t files_tick(struct files *f, uint64_t now);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request below `files/` on its way; shared by files.c and answer.c. */
+/* A request below `files/` on its way; shared by the files here. */
 #ifndef XSBX_FS_FILES_INTERNAL_H
 #define XSBX_FS_FILES_INTERNAL_H
 
@@ -46,12 +46,12 @@ struct file_op {
 	bool renew; /* a wait for a lock that is ended for the kernel's sake */
 };
 
+/* Puts it on another list, or (NULL) on none. */
+void files_op_list(struct file_op *op, struct file_ops *list);
+void files_op_free(struct file_op *op);
+
 /* The request is about to be answered, by the caller. Return: it, or NULL if the caller gave up. */
 struct req *files_op_req(struct file_op *op);
-
-/* Ends waits for locks that a kernel with a request timeout would not wait for any longer, at @give_up (uv_now()) even
- * if the agent does not answer. */
-void files_lock_renew(struct files *f, uint64_t give_up);
 
 /* Answers a request that somebody still waits for. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);
@@ -88,6 +88,7 @@ void files_cancel_lock(const struct file_op *op);
 void files_undo_lock(const struct file_op *op);
 /* What the caller gets for @err. */
 int files_lock_error(const struct file_op *op, int err);
+void files_tell_forget(struct session *s, uint64_t remote, uint64_t lookups);
 void files_tell_release(struct session *s, uint64_t handle);
 
 #endif

@@ -15,15 +15,10 @@
  * asked for too.
  */
 
-struct filenode_move files_move_of(const struct file_op *op)
-{
-	return (struct filenode_move){op->index, op->newparent, op->name, op->newname};
-}
-
 /* Where the link lies that @op is about. */
 static uint32_t link_depth(const struct file_op *op, bool *ret_exact)
 {
-	const struct filenodes *nodes = &op->s->files.nodes;
+	const struct filenodes *nodes = &op->s->files->nodes;
 
 	switch ((int)op->rq.op) {
 	case VM_GETATTR:
@@ -36,7 +31,7 @@ static uint32_t link_depth(const struct file_op *op, bool *ret_exact)
 
 void files_answer_readlink(struct file_op *op, const struct vm_file_reply *reply)
 {
-	const struct filenode *fn = filenode_get(&op->s->files.nodes, op->index);
+	const struct filenode *fn = filenode_get(&op->s->files->nodes, op->index);
 	char target[PATH_MAX];
 	uint32_t depth, up;
 	bool exact = false;
@@ -50,7 +45,7 @@ void files_answer_readlink(struct file_op *op, const struct vm_file_reply *reply
 		reply_err(files_op_req(op), e);
 		return;
 	}
-	filenode_count_on(&op->s->files.nodes, op->index, up);
+	filenode_count_on(&op->s->files->nodes, op->index, up);
 	reply_readlink(files_op_req(op), target);
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "internal.h"
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/request/reply.h"
 #include "fs/session/session.h"
 
@@ -21,7 +21,7 @@
 
 static struct filenode *node_of(const struct node *n)
 {
-	return filenode_get(&n->s->files.nodes, n->sub);
+	return filenode_get(&n->s->files->nodes, n->sub);
 }
 
 void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
@@ -46,7 +46,7 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 	if (fn && op == VM_LOCK && ask->type != PROTO_UNLOCK)
 		fn->locked = true;
 	if (op == VM_LOCK && ask->type != PROTO_UNLOCK)
-		rq.lock.token = ++n->s->files.last_token;
+		rq.lock.token = ++n->s->files->last_token;
 	files_request(n, h, req, &rq, NULL, 0);
 }
 
@@ -59,57 +59,4 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 		files_request(n, h, req, &rq, NULL, 0);
 	else
 		reply_err(req, 0);
-}
-
-static void cancel(const struct file_op *op, bool undo)
-{
-	const struct vm_file rq = {.op = VM_CANCEL_LOCK,
-				   .lock = {.token = op->rq.lock.token, .undo = undo}};
-
-	if (op->s->sandbox)
-		(void)sandbox_file(op->s->sandbox, &rq, NULL, NULL);
-}
-
-bool files_waits_for_lock(const struct file_op *op)
-{
-	return op->rq.op == VM_LOCK && op->rq.lock.wait;
-}
-
-void files_cancel_lock(const struct file_op *op)
-{
-	if (files_waits_for_lock(op))
-		cancel(op, false);
-}
-
-void files_undo_lock(const struct file_op *op)
-{
-	if (op->rq.op == VM_LOCK && op->rq.lock.token)
-		cancel(op, true);
-}
-
-void files_lock_renew(struct files *f, uint64_t give_up)
-{
-	struct file_op *op;
-
-	TAILQ_FOREACH(op, &f->sent, link) {
-		if (!files_waits_for_lock(op) || !op->req || op->give_up)
-			continue;
-		op->renew = true;
-		op->give_up = give_up; /* an agent that does not answer is not asked again */
-		fs_alarm(f->s->fs, give_up);
-		files_cancel_lock(op);
-	}
-}
-
-int files_lock_error(const struct file_op *op, int err)
-{
-	/* What close(2) would return; the sandbox is gone, or will be. */
-	if (op->rq.op == VM_DROP_LOCKS)
-		return 0;
-	/* The kernel takes EINTR for a signal's, and starts the call anew, which needs a signal. */
-	if (op->rq.op == VM_LOCK && err == -EINTR && op->renew)
-		return -EAGAIN;
-	if (op->rq.op == VM_LOCK && err == -EINTR && !op->give_up)
-		return -EIO;
-	return err;
 }

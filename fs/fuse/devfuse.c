@@ -17,7 +17,7 @@
 #include "vm/base/log.h"
 #include "vm/spawn/spawner.h"
 #include "fs/config/daemon.h"
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "ops.h"
 
 #define REQUESTS_PER_TURN 64 /* of the kernel, before timers and sandboxes have their turn */
@@ -77,6 +77,7 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	int r;
 
+	d->fs = fs;
 	d->spawner = spawner;
 	/* noexec: what a sandbox leaves in files/ is not run on this side by mistake. */
 	snprintf(options, sizeof(options), "fsname=xsbxfs,subtype=xsbxfs,nosuid,nodev,noexec%s%s",
@@ -158,6 +159,7 @@ static void on_request(uv_poll_t *handle, int status, int events)
 				d->ended(d->data, n, strerror(-n));
 			return;
 		}
+		d->fs->stats.requests++;
 		fuse_session_process_buf(d->se, &d->request);
 	}
 }

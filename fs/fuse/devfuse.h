@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "fs/mountwatch.h"
+#include "mountwatch.h"
 
 struct conf;
 struct fs;
@@ -25,6 +25,7 @@ struct devfuse {
 	void (*ended)(void *data, int err, const char *why);
 	void *data;
 
+	struct fs *fs;
 	struct fuse_session *se;
 	struct fuse_buf request;
 	struct spawner *spawner; /* unmounts: we may not, confined as we are */

@@ -5,14 +5,17 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "fs/tree/settings_node.h"
-#include "fs/tree/dir.h"
 #include "fs/files/filelink.h"
+#include "fs/files/files.h"
+#include "fs/session/scratch.h"
+#include "fs/session/session.h"
+#include "fs/tree/children.h"
+#include "fs/tree/dir.h"
+#include "fs/tree/events_node.h"
 #include "fs/tree/input.h"
 #include "fs/tree/names.h"
+#include "fs/tree/table.h"
 #include "ops_internal.h"
-#include "fs/tree/scratch.h"
-#include "fs/session/session.h"
 
 /*
  * Theory of operation
@@ -25,42 +28,6 @@
  * this file has been allowed by the modes and owners that dir.c showed (default_permissions), or comes
  * from the only user who can enter (owner.h).
  */
-
-struct fs *ops_fs(fuse_req_t req)
-{
-	struct fs *fs = fuse_req_userdata(req);
-	struct req_ctx ctx;
-
-	fs->stats.requests++;
-	req_ctx(core(req), &ctx);
-	fs->caller = ctx.uid;
-	return fs;
-}
-
-bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
-{
-	int e = node_resolve(ops_fs(req), ino, ret_n);
-
-	if (e < 0)
-		reply_err(core(req), e);
-	return e == 0;
-}
-
-bool ops_in_files(const struct node *n)
-{
-	return n->kind == NODE_FILE || n->kind == NODE_FILES;
-}
-
-static void reply_node(fuse_req_t req, struct fs *fs, const struct node *n)
-{
-	struct reply_entry e = {.ino = n->ino, .keep = node_keep(n->kind)};
-	int err = dir_stat(fs, n, &e.st);
-
-	if (err < 0)
-		reply_err(core(req), err);
-	else
-		reply_entry(core(req), &e);
-}
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
@@ -96,7 +63,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_node(req, fs, &n);
+		ops_reply_node(req, fs, &n);
 }
 
 static void forget(struct fs *fs, fuse_ino_t ino, uint64_t lookups)
@@ -133,18 +100,19 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		return;
 	if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
 		if (fi)
-			h = handle_get(fs, fi->fh);
+			h = handle_get(&fs->handles, fi->fh);
 		files_request(&n, h, core(req), &rq, NULL, 0);
 		return;
 	}
 	e = dir_stat(fs, &n, &st);
 	/* With a handle it is for lseek(2), which wants the end of what this open reads. */
-	if (n.kind == NODE_EVENTS && fi && (h = handle_get(fs, fi->fh)) && h->kind == NODE_EVENTS)
-		st.st_size = (off_t)events_size(&fs->events, h);
+	if (n.kind == NODE_EVENTS && fi && (h = handle_get(&fs->handles, fi->fh)) &&
+	    h->ops == &events_ops)
+		st.st_size = (off_t)events_size(fs, h);
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_attr(core(req), &st, node_keep(n.kind));
+		reply_attr(core(req), &st, node_defs[n.kind].keep);
 }
 
 static void files_setattr(fuse_req_t req, const struct node *n, const struct stat *attr, int valid,
@@ -169,23 +137,13 @@ static void files_setattr(fuse_req_t req, const struct node *n, const struct sta
 	files_request(n, h, core(req), &rq, NULL, 0);
 }
 
-static int fixed_truncate(struct fs *fs, const struct node *n, struct handle *h, uint64_t size)
+static int fixed_truncate(const struct node *n, struct handle *h, uint64_t size)
 {
-	struct scratch_file *f;
+	const struct node_def *def = &node_defs[n->kind];
 
 	if (h)
-		return h->ops && h->ops->truncate ? h->ops->truncate(fs, h, size) : -EACCES;
-	switch ((int)n->kind) {
-	case NODE_IN:
-	case NODE_STDIN: return input_truncate_path(n->s, n->kind, size);
-	case NODE_SCRATCH:
-		f = scratch_by_id(n->s, n->sub);
-		return f ? scratch_resize(n->s, f, size) : -ESTALE;
-	case NODE_NET_ALLOW: return size == 0 ? config_allow(n->s, "", 0) : -EINVAL;
-	case NODE_CONFIG:
-	case NODE_CTL: return 0; /* what counts is what is written next */
-	default: return -EACCES;
-	}
+		return h->ops && h->ops->truncate ? h->ops->truncate(h, size) : -EACCES;
+	return def->truncate ? def->truncate(n, size) : -EACCES;
 }
 
 /* Copying tools set modes and times on what they have written; editors set the mode. */
@@ -223,7 +181,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 		       struct fuse_file_info *fi)
 {
 	struct fs *fs = ops_fs(req);
-	struct handle *h = fi ? handle_get(fs, fi->fh) : NULL;
+	struct handle *h = fi ? handle_get(&fs->handles, fi->fh) : NULL;
 	struct node n;
 	struct stat st;
 	int e = 0;
@@ -239,7 +197,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 		return;
 	}
 	if (valid & FUSE_SET_ATTR_SIZE)
-		e = fixed_truncate(fs, &n, h, (uint64_t)attr->st_size);
+		e = fixed_truncate(&n, h, (uint64_t)attr->st_size);
 	if (e == 0 && n.s)
 		fixed_setattr(&n, attr, valid);
 	if (e == 0)
@@ -247,7 +205,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_attr(core(req), &st, node_keep(n.kind));
+		reply_attr(core(req), &st, node_defs[n.kind].keep);
 }
 
 /* Only asked where the kernel does not check permissions, and so only by whoever mounted. */
@@ -282,7 +240,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	if (n.kind == NODE_FILE) {
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
 	} else if (n.kind == NODE_LATEST) {
-		dir_latest(&n, target);
+		latest_target(&n, target);
 		reply_readlink(core(req), target);
 	} else {
 		reply_err(core(req), -EINVAL);
@@ -310,7 +268,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	if (e < 0)
 		reply_err(core(req), e);
 	else
-		reply_node(req, ops_fs(req), &n);
+		ops_reply_node(req, ops_fs(req), &n);
 }
 
 static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, enum vm_file_op op)

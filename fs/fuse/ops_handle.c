@@ -7,28 +7,40 @@
 #include "fs/tree/dir.h"
 #include "fs/tree/input.h"
 #include "fs/tree/names.h"
+#include "fs/tree/table.h"
+#include "fs/files/files.h"
+#include "fs/request/waitlist.h"
 #include "fs/request/nodelock.h"
 #include "ops_internal.h"
+#include "fs/session/opened.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
 
 static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
 {
-	struct handle *h = handle_get(fuse_req_userdata(req), fi->fh);
+	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
 
 	if (!h)
 		reply_err(core(req), -EBADF);
 	return h;
 }
 
-static void close_handle(struct fs *fs, struct handle *h)
+/* Is it one below files/? */
+static bool is_agents(const struct handle *h)
+{
+	const struct node n = {.kind = node_kind_of(h->ino)};
+
+	return ops_in_files(&n);
+}
+
+static void close_handle(struct handle *h)
 {
 	if (!h->ops)
 		files_release(h);
 	else if (h->ops->release)
-		h->ops->release(fs, h);
-	nodelock_release(fs, h);
-	handle_free(fs, h);
+		h->ops->release(h);
+	nodelock_release(&h->fs->locks, h);
+	handle_free(h);
 }
 
 /* Passes on what is about an open handle below files/. */
@@ -41,32 +53,35 @@ static void to_agent(fuse_req_t req, fuse_ino_t ino, struct handle *h, struct vm
 }
 
 /* The text that came with an open is one of those that are added up already. */
-static int check_room(struct fs *fs, const struct handle *h)
+static int check_room(const struct handle *h)
 {
-	return h->text.len ? quota_check(fs, h->s, 0) : 0;
+	return h->text.len ? quota_check(h->fs, h->s, 0) : 0;
 }
 
 /* Makes a handle on a node of the fixed tree. Return: 0 or -errno. */
-static int open_fixed(struct fs *fs, const struct node *n, int flags, struct reply_open *ret_o)
+static int open_fixed(const struct node *n, int flags, struct reply_open *ret_o)
 {
-	const struct handle_ops *hops = node_defs[n->kind].ops;
+	const struct node_def *def = &node_defs[n->kind];
+	const struct handle_ops *hops = def->ops;
 	bool write = (flags & O_ACCMODE) != O_RDONLY;
 	struct handle *h;
 	int e;
 
 	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
 		return -EACCES;
-	h = handle_new(fs, n, hops, flags);
+	h = opened_new(n, hops, flags);
 	if (!h)
 		return -ENOMEM;
-	e = hops->open ? hops->open(fs, h, n) : 0;
+	e = def->render && !write ? def->render(n, &h->text) : 0;
+	if (e == 0 && hops->open)
+		e = hops->open(h);
 	if (e < 0) {
-		handle_free(fs, h);
+		handle_free(h);
 		return e;
 	}
-	e = check_room(fs, h);
+	e = check_room(h);
 	if (e < 0) {
-		close_handle(fs, h);
+		close_handle(h);
 		return e;
 	}
 	*ret_o = (struct reply_open){
@@ -101,7 +116,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
 		return;
 	}
-	e = open_fixed(ops_fs(req), &n, fi->flags, &o);
+	e = open_fixed(&n, fi->flags, &o);
 	if (e < 0)
 		reply_err(core(req), e);
 	else
@@ -127,12 +142,12 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	}
 	e = names_create(fs, &dir, name, mode, &n);
 	if (e == 0)
-		e = open_fixed(fs, &n, fi->flags, &o);
+		e = open_fixed(&n, fi->flags, &o);
 	if (e == 0) {
 		entry.ino = n.ino;
 		e = dir_stat(fs, &n, &entry.st);
 		if (e < 0)
-			close_handle(fs, handle_get(fs, o.fh));
+			close_handle(handle_get(&fs->handles, o.fh));
 	}
 	if (e < 0)
 		reply_err(core(req), e);
@@ -151,8 +166,7 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 		/* What a program reads is read for somebody; what is read for splice(2), sendfile(2)
 		 * or a mapping goes through the page cache, for nobody. */
 		h->cached = fi->lock_owner == 0;
-		h->ops->read(ops_fs(req), h, core(req), size, (uint64_t)offset,
-			     fi->flags & O_NONBLOCK);
+		h->ops->read(h, core(req), size, (uint64_t)offset, fi->flags & O_NONBLOCK);
 		h->cached = false;
 		return;
 	}
@@ -170,8 +184,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 	if (!h)
 		return;
 	if (h->ops) {
-		e = h->ops->write ? h->ops->write(ops_fs(req), h, data, size, (uint64_t)offset)
-				  : -EBADF;
+		e = h->ops->write ? h->ops->write(h, data, size, (uint64_t)offset) : -EBADF;
 		if (e < 0)
 			reply_err(core(req), e);
 		else
@@ -195,23 +208,22 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		files_flush(&n, h, core(req), fi->lock_owner);
 		return;
 	}
-	nodelock_flush(fs, h, fi->lock_owner);
+	nodelock_flush(&fs->locks, h, fi->lock_owner);
 	req_ctx(core(req), &ctx);
 	if (h->ops && h->ops->flush && (h->flags & O_ACCMODE) != O_RDONLY)
-		e = h->ops->flush(fs, h, input_killed(ctx.pid));
+		e = h->ops->flush(h, input_killed(ctx.pid));
 	reply_err(core(req), e);
 }
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs *fs = ops_fs(req);
 	struct handle *h = handle_of(req, fi);
 
 	(void)ino;
 	if (!h)
 		return;
 	reply_err(core(req), 0);
-	close_handle(fs, h);
+	close_handle(h);
 }
 
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
@@ -260,7 +272,6 @@ void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct f
 
 void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
 {
-	struct fs *fs = ops_fs(req);
 	struct handle *h = handle_of(req, fi);
 	struct pollwait *pw = (struct pollwait *)ph;
 	unsigned revents = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
@@ -272,9 +283,9 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 		return;
 	}
 	if (h->ops && h->ops->poll)
-		revents = h->ops->poll(fs, h);
+		revents = h->ops->poll(h);
 	if (pw && h->ops && h->ops->waits)
-		wait_poll(fs, h, pw);
+		wait_poll(h, pw);
 	else if (pw)
 		pollwait_free(pw);
 	reply_poll(core(req), revents);
@@ -285,7 +296,6 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_OPENDIR};
-	struct fs *fs = ops_fs(req);
 	struct reply_open o = {0};
 	struct handle *h;
 	struct node n;
@@ -297,14 +307,14 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
 		return;
 	}
-	h = handle_new(fs, &n, NULL, fi->flags);
+	h = opened_new(&n, NULL, fi->flags);
 	if (h)
-		e = dir_open(fs, h, &n);
+		e = dir_open(h, &n);
 	if (e == 0)
-		e = check_room(fs, h);
+		e = check_room(h);
 	if (e < 0) {
 		if (h)
-			handle_free(fs, h);
+			handle_free(h);
 		reply_err(core(req), e);
 		return;
 	}
@@ -320,22 +330,21 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 
 	if (!h)
 		return;
-	if (h->kind != NODE_FILE)
-		dir_read(ops_fs(req), h, core(req), size, (uint64_t)offset);
+	if (!is_agents(h))
+		dir_read(h, core(req), size, (uint64_t)offset);
 	else
 		to_agent(req, ino, h, &rq);
 }
 
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs *fs = ops_fs(req);
 	struct handle *h = handle_of(req, fi);
 
 	(void)ino;
 	if (!h)
 		return;
 	reply_err(core(req), 0);
-	if (h->kind == NODE_FILE)
+	if (is_agents(h))
 		files_release(h);
-	handle_free(fs, h);
+	handle_free(h);
 }

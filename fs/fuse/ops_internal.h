@@ -5,7 +5,8 @@
 
 #include <fuse_lowlevel.h>
 
-#include "fs/mount.h"
+#include "fs/session/fs.h"
+#include "fs/session/node.h"
 #include "fs/request/reply.h"
 
 static inline struct req *core(fuse_req_t req)
@@ -13,7 +14,7 @@ static inline struct req *core(fuse_req_t req)
 	return (struct req *)req;
 }
 
-/* The mount; counts the request. */
+/* The mount, which knows then for whom the request is. */
 struct fs *ops_fs(fuse_req_t req);
 
 /* Resolves an inode number, or answers. Return: false if it is answered. */
@@ -21,6 +22,9 @@ bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 
 /* Is this node the agent's? */
 bool ops_in_files(const struct node *n);
+
+/* Answers a lookup with what there is at @n. */
+void ops_reply_node(fuse_req_t req, struct fs *fs, const struct node *n);
 
 /* Handlers in ops_handle.c and ops_lock.c. */
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include "fs/request/nodelock.h"
+#include "fs/files/files.h"
 #include "ops_internal.h"
 #include "fs/session/session.h"
 
@@ -32,15 +33,15 @@ static void lock(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi
 		 struct lock_ask *ask, enum vm_file_op op, bool wait)
 {
 	struct fs *fs = ops_fs(req);
-	struct handle *h = handle_get(fs, fi->fh);
+	struct handle *h = handle_get(&fs->handles, fi->fh);
 	struct node n;
 
 	if (!h)
 		reply_err(core(req), -EBADF);
 	else if (h->ops && op == VM_TEST_LOCK)
-		nodelock_test(fs, h, core(req), ask);
+		nodelock_test(&fs->locks, h, core(req), ask);
 	else if (h->ops)
-		nodelock_set(fs, h, core(req), ask, wait);
+		nodelock_set(&fs->locks, h, core(req), ask, wait);
 	else if (ops_resolve(req, ino, &n))
 		files_lock(&n, h, core(req), ask, op, wait);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open handles, the requests parked on them, and who polls them. */
+/* Open handles: their table, and what can be done with each. */
 #ifndef XSBX_FS_REQUEST_HANDLE_H
 #define XSBX_FS_REQUEST_HANDLE_H
 
@@ -10,67 +10,39 @@
 #include <time.h>
 
 #include "vm/base/buf.h"
-#include "fs/tree/node.h"
-
-/*
- * Theory of operation: waiting
- * ----------------------------
- * A read that must wait is parked: its request is kept, with what is needed to try it again, on the
- * list of whatever it waits for (a session, or the events). Whenever something changes there,
- * wait_wake() takes all of them off the list first and then tries each again, so a retry may park
- * itself anew, or answer, or free things, without upsetting the walk. An interrupted request is
- * taken off and answered with EINTR; that is also what makes its reader killable. wait_flush()
- * answers all with one error when the thing waited for ends.
- *
- * poll(2) is the same idea with one shot: the kernel's poll handle is kept until the next change,
- * used once, and thrown away; the kernel then asks again.
- */
 
 struct req;
 struct pollwait;
 struct handle;
 struct fs;
-
-struct waiter {
-	TAILQ_ENTRY(waiter) link;
-	struct waitlist *list;
-	struct req *req;
-	struct handle *h;
-	size_t size;
-	uint64_t offset;
-	uint64_t serial; /* another for each time that anything is parked */
-};
+struct run;
+struct session;
+struct waitlist;
 
 TAILQ_HEAD(polled_list, handle);
 
-struct waitlist {
-	TAILQ_HEAD(waiter_list, waiter) waiters;
-	struct polled_list polled;
-	unsigned nwaiters;
-};
-
 struct handle_ops {
 	/* After the handle is made; an error undoes it. NULL: nothing to do. */
-	int (*open)(struct fs *fs, struct handle *h, const struct node *n);
+	int (*open)(struct handle *h);
 	/* Answers @req now or later. @nonblock: the caller's O_NONBLOCK as of this read. */
-	void (*read)(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset,
+	void (*read)(struct handle *h, struct req *req, size_t size, uint64_t offset,
 		     bool nonblock);
 	/* Return: 0 or -errno; all or nothing. */
-	int (*write)(struct fs *fs, struct handle *h, const void *data, size_t size,
-		     uint64_t offset);
-	int (*truncate)(struct fs *fs, struct handle *h, uint64_t size);
+	int (*write)(struct handle *h, const void *data, size_t size, uint64_t offset);
+	int (*truncate)(struct handle *h, uint64_t size);
 	/* @killed: the caller is dying of a signal. */
-	int (*flush)(struct fs *fs, struct handle *h, bool killed);
-	void (*release)(struct fs *fs, struct handle *h);
+	int (*flush)(struct handle *h, bool killed);
+	void (*release)(struct handle *h);
 	/* Return: POLLIN and so on, as of now. NULL: always ready. */
-	unsigned (*poll)(struct fs *fs, struct handle *h);
+	unsigned (*poll)(struct handle *h);
 	/* Where readers of this handle wait. NULL: they never do. */
-	struct waitlist *(*waits)(struct fs *fs, struct handle *h);
+	struct waitlist *(*waits)(struct handle *h);
 };
 
 /*
  * - In the table from handle_new() until handle_free(); named to the kernel by {index, generation}.
- * - `s` and `r`, where set, are references.
+ * - `fs`, `s` and `r` are whoever's who opened it, and `disown` gives the last two back, which may be NULL. Nothing of
+ *   them is known here.
  */
 struct handle {
 	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
@@ -80,12 +52,14 @@ struct handle {
 	TAILQ_ENTRY(handle) input_link; /* writers of `in`: on the session's list of inputs */
 	uint32_t index, generation;
 	const struct handle_ops *ops;
-	enum node_kind kind;
 	uint64_t ino;
 	int flags;	       /* O_* of the open */
 	struct opener *opener; /* whose memory `text` takes */
+	struct handles *all;
+	struct fs *fs;
 	struct session *s;
 	struct run *r;
+	void (*disown)(struct handle *h);
 	struct pollwait *poll;
 	struct waitlist *poll_list;
 
@@ -127,43 +101,38 @@ struct handles {
 	uint32_t *generation;
 	uint32_t cap, nopen;
 	uint32_t hint; /* no free index is below it */
+	bool closed;   /* the mount ends: nothing waits any more */
 	TAILQ_HEAD(open_list, handle) open;
 };
 
-void handles_init(struct handles *hs);
-void handles_fini(struct fs *fs);
+/* What a handle is made of; see struct handle. */
+struct handle_spec {
+	const struct handle_ops *ops;
+	uint64_t ino;
+	int flags;
+	uid_t payer; /* whose memory it takes */
+	struct fs *fs;
+	struct session *s;
+	struct run *r;
+	void (*disown)(struct handle *h);
+};
 
-/* Return: a new handle in the table, or NULL for want of memory. Takes references on @n's session and run. Whether there
- * may be one more, quota_open() says. */
-struct handle *handle_new(struct fs *fs, const struct node *n, const struct handle_ops *ops,
-			  int flags);
+void handles_init(struct handles *hs);
+void handles_fini(struct handles *hs);
+
+/* Return: a new handle in the table, or NULL for want of memory; then @spec's references are the caller's still. Whether
+ * there may be one more is the caller's affair. */
+struct handle *handle_new(struct handles *hs, const struct handle_spec *spec);
 /* Return: who has handles open, or NULL if @uid has none. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
-void handle_free(struct fs *fs, struct handle *h);
+void handle_free(struct handle *h);
 uint64_t handle_id(const struct handle *h);
 /* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */
-const struct handle *handle_find(const struct fs *fs, uint64_t ino, const struct handle_ops *ops);
+const struct handle *handle_find(const struct handles *hs, uint64_t ino,
+				 const struct handle_ops *ops);
 /* Is node @ino open by a handle that cannot know the size? */
-bool handles_stream(const struct fs *fs, uint64_t ino);
+bool handles_stream(const struct handles *hs, uint64_t ino);
 /* Return: the handle, or NULL if @fh is stale. */
-struct handle *handle_get(struct fs *fs, uint64_t fh);
-/* Binds @h to @r (a reference) instead of what it was bound to; @r may be NULL. */
-void handle_bind(struct handle *h, struct run *r);
-
-void waitlist_init(struct waitlist *wl);
-
-/* Keeps @req until the next wake of the handle's waitlist. */
-void wait_park(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset);
-/* Likewise until somebody takes it off @wl. */
-void wait_park_on(struct fs *fs, struct waitlist *wl, struct handle *h, struct req *req,
-		  size_t size, uint64_t offset);
-/* Takes a waiter off its list, and frees it. Return: its request, which is the caller's to answer. */
-struct req *wait_unpark(struct waiter *w);
-/* Something changed: tries every parked read again and wakes the pollers. */
-void wait_wake(struct fs *fs, struct waitlist *wl);
-/* Answers every parked read with @err (-errno) and wakes the pollers. */
-void wait_flush(struct waitlist *wl, int err);
-/* Remembers @pw (ownership passes) for the next wake, in place of an older one. */
-void wait_poll(struct fs *fs, struct handle *h, struct pollwait *pw);
+struct handle *handle_get(const struct handles *hs, uint64_t fh);
 
 #endif

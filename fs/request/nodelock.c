@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/mount.h"
+#include "handle.h"
 #include "reply.h"
 
 /* Of one user. Who fills a share of his own is in nobody's way but his own. */
@@ -15,14 +15,14 @@
 
 struct node_wait {
 	struct lock_waiter w; /* first */
-	struct fs *fs;
+	struct lockbook *book;
 	struct req *req;
 };
 
-void nodelock_init(struct fs *fs)
+void nodelock_init(struct lockbook *b)
 {
-	lockbook_init(&fs->locks);
-	fs->locks.share = (struct lock_share){USER_HOLDERS, USER_RANGES};
+	lockbook_init(b);
+	b->share = (struct lock_share){USER_HOLDERS, USER_RANGES};
 }
 
 static struct lock_file file_of(const struct handle *h)
@@ -76,7 +76,7 @@ static void end_wait(struct node_wait *w, int err)
 {
 	struct req *req = w->req;
 
-	TAILQ_REMOVE(&w->fs->locks.waiters, &w->w, link);
+	TAILQ_REMOVE(&w->book->waiters, &w->w, link);
 	free(w);
 	reply_err(req, err);
 }
@@ -95,15 +95,15 @@ static void answer_wait(struct node_wait *w, int err)
 }
 
 /* Something was given back. What a waiter gets may itself be a conversion that makes room. */
-static void wake(struct fs *fs)
+static void wake(struct lockbook *b)
 {
 	struct lock_waiter *w, *next;
 	bool freed = true;
 
 	while (freed) {
 		freed = false;
-		for (w = TAILQ_FIRST(&fs->locks.waiters); w; w = next) {
-			int e = try(&fs->locks, &w->ask, &freed);
+		for (w = TAILQ_FIRST(&b->waiters); w; w = next) {
+			int e = try(b, &w->ask, &freed);
 
 			next = TAILQ_NEXT(w, link);
 			if (e != -EAGAIN)
@@ -122,21 +122,20 @@ static unsigned waits_of(const struct lockbook *b, uint32_t uid)
 	return n;
 }
 
-static void begin_wait(struct fs *fs, struct req *req, const struct lock_ask *ask)
+static void begin_wait(struct lockbook *b, struct req *req, const struct lock_ask *ask)
 {
-	struct node_wait *w =
-		waits_of(&fs->locks, ask->uid) < USER_WAITS ? calloc(1, sizeof(*w)) : NULL;
+	struct node_wait *w = waits_of(b, ask->uid) < USER_WAITS ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!w) {
 		reply_err(req, -ENOLCK);
 		return;
 	}
-	*w = (struct node_wait){.w.ask = *ask, .fs = fs, .req = req};
-	TAILQ_INSERT_TAIL(&fs->locks.waiters, &w->w, link);
+	*w = (struct node_wait){.w.ask = *ask, .book = b, .req = req};
+	TAILQ_INSERT_TAIL(&b->waiters, &w->w, link);
 	req_on_interrupt(req, on_interrupt, w);
 }
 
-void nodelock_set(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask,
+void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, struct lock_ask *ask,
 		  bool wait)
 {
 	bool freed = false;
@@ -147,62 +146,63 @@ void nodelock_set(struct fs *fs, const struct handle *h, struct req *req, struct
 	ask->file = file_of(h);
 	ask->handle = handle_id(h);
 	ask->uid = ctx.uid;
-	e = try(&fs->locks, ask, &freed);
+	e = try(b, ask, &freed);
 	if (e == -EAGAIN && wait)
-		e = lockbook_deadlocks(&fs->locks, ask) ? -EDEADLK : -EINPROGRESS;
+		e = lockbook_deadlocks(b, ask) ? -EDEADLK : -EINPROGRESS;
 	if (e == -EINPROGRESS)
-		begin_wait(fs, req, ask);
+		begin_wait(b, req, ask);
 	else
 		reply_err(req, e);
 	if (freed)
-		wake(fs);
+		wake(b);
 }
 
-void nodelock_test(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask)
+void nodelock_test(struct lockbook *b, const struct handle *h, struct req *req,
+		   struct lock_ask *ask)
 {
 	const struct lock_range *range = NULL;
 	const struct lock_holder *holder;
 
 	ask->file = file_of(h);
-	holder = lockbook_conflict(&fs->locks, ask, NULL, &range);
+	holder = lockbook_conflict(b, ask, NULL, &range);
 	if (!holder)
 		ask->type = PROTO_UNLOCK;
 	reply_lock(req, holder ? range->type : PROTO_UNLOCK, holder ? range->start : ask->start,
 		   holder ? range->end : ask->end, holder ? holder->pid : 0);
 }
 
-void nodelock_flush(struct fs *fs, const struct handle *h, uint64_t owner)
+void nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner)
 {
 	const struct lock_ask all = {
 		.file = file_of(h), .owner = owner, .end = INT64_MAX, .type = PROTO_UNLOCK};
 	bool freed = false;
 
-	if (!lockbook_find(&fs->locks, all.file, owner))
+	if (!lockbook_find(b, all.file, owner))
 		return;
-	(void)try(&fs->locks, &all, &freed); /* taking all off needs no memory */
-	wake(fs);
+	(void)try(b, &all, &freed); /* taking all off needs no memory */
+	wake(b);
 }
 
-void nodelock_release(struct fs *fs, const struct handle *h)
+void nodelock_release(struct lockbook *b, const struct handle *h)
 {
 	struct lock_holder *holder, *next;
 	bool any = false;
 
-	for (holder = LIST_FIRST(&fs->locks.holders); holder; holder = next) {
+	for (holder = LIST_FIRST(&b->holders); holder; holder = next) {
 		next = LIST_NEXT(holder, link);
 		if (holder->handle == handle_id(h)) {
-			lockbook_free(&fs->locks, holder);
+			lockbook_free(b, holder);
 			any = true;
 		}
 	}
 	if (any)
-		wake(fs);
+		wake(b);
 }
 
-void nodelock_give_up(struct fs *fs, int err)
+void nodelock_give_up(struct lockbook *b, int err)
 {
 	struct lock_waiter *w;
 
-	while ((w = TAILQ_FIRST(&fs->locks.waiters)))
+	while ((w = TAILQ_FIRST(&b->waiters)))
 		answer_wait((struct node_wait *)w, err);
 }

@@ -11,20 +11,20 @@
  * a process or an open file. What locks take of the daemon's memory is shared out among users.
  */
 
-struct fs;
 struct handle;
 struct req;
 
-void nodelock_init(struct fs *fs);
+void nodelock_init(struct lockbook *b);
 /* @ask: file, handle and user are filled in here. Answers @req, now or when the lock is granted or the wait ends. */
-void nodelock_set(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask,
+void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, struct lock_ask *ask,
 		  bool wait);
-void nodelock_test(struct fs *fs, const struct handle *h, struct req *req, struct lock_ask *ask);
+void nodelock_test(struct lockbook *b, const struct handle *h, struct req *req,
+		   struct lock_ask *ask);
 /* A process closes a descriptor: its ranges of this node go. */
-void nodelock_flush(struct fs *fs, const struct handle *h, uint64_t owner);
+void nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner);
 /* The handle goes, and what its owners locked by it last. */
-void nodelock_release(struct fs *fs, const struct handle *h);
+void nodelock_release(struct lockbook *b, const struct handle *h);
 /* Ends all waits with @err. */
-void nodelock_give_up(struct fs *fs, int err);
+void nodelock_give_up(struct lockbook *b, int err);
 
 #endif

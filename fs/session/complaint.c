@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/mount.h"
-#include "fs/tree/node.h"
+#include "fs.h"
+#include "node.h"
 
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid)
 {
@@ -102,7 +102,7 @@ void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem)
 {
 	struct complaint *c = place_for(&fs->complaints, complaint_of(fs, uid), uid);
 
-	c->time = fs_now();
+	c->time = clock_now();
 	c->problem = *problem;
 }
 

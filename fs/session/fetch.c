@@ -1,16 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of output that the disk has to be waited for. See fetch.h. */
+/* Reads of output. See fetch.h. */
 #include "fetch.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "vm/base/io.h"
-#include "fs/mount.h"
+#include "fs.h"
 #include "fs/request/reply.h"
-#include "fs/tree/stream.h"
+#include "node.h"
+#include "session.h"
 
 static void next(struct fetch *f);
+
+const struct spool *fetch_spool(const struct handle *h)
+{
+	return h->r ? run_spool(h->r, node_output(node_kind_of(h->ino))) : NULL;
+}
+
+static void unreadable(struct handle *h, struct req *req, int err)
+{
+	if (!h->s->dead)
+		session_problemf(h->s, "output-unreadable",
+				 "See the disk of spool_dir; run it again.",
+				 "output of run %u that was kept on disk can't be read: %s",
+				 h->r->number, strerror(-err));
+	reply_err(req, -EIO);
+}
+
+static void bytes(struct handle *h, struct req *req, const void *data, size_t len, uint64_t offset)
+{
+	h->cursor = offset + len; /* for poll(2) */
+	reply_buf(req, data, len);
+}
 
 static void on_work(uv_work_t *work)
 {
@@ -42,15 +65,15 @@ static void on_done(uv_work_t *work, int status)
 	(void)status;
 	f->busy = false;
 	for (unsigned i = 0; i < f->job.nparts; i++)
-		block_unref(&f->fs->depot, f->job.part[i].block);
+		block_unref(f->depot, f->job.part[i].block);
 	if (w) {
 		struct handle *h = w->h; /* the waiter is gone when its request is taken from it */
 		const uint64_t offset = w->offset;
 
 		if (f->job.err < 0)
-			stream_unreadable(h, wait_unpark(w), f->job.err);
+			unreadable(h, wait_unpark(w), f->job.err);
 		else
-			stream_bytes(h, wait_unpark(w), f->bytes, f->job.len, offset);
+			bytes(h, wait_unpark(w), f->bytes, f->job.len, offset);
 	}
 	next(f);
 }
@@ -60,7 +83,7 @@ static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_
 {
 	struct fetch_job *job = &f->job;
 
-	*job = (struct fetch_job){.fd = f->fs->depot.fd};
+	*job = (struct fetch_job){.fd = f->depot->fd};
 	if (offset >= sp->len) { /* there was no memory for what it was to continue */
 		job->err = -EIO;
 		return;
@@ -72,7 +95,7 @@ static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_
 
 		n = MIN(job->len - done, (size_t)(b->len - at));
 		if (b->state != BLOCK_STORED)
-			(void)depot_read(&f->fs->depot, b, at, f->bytes + done, n);
+			(void)depot_read(f->depot, b, at, f->bytes + done, n);
 		else
 			job->part[job->nparts++] =
 				(struct fetch_part){block_ref(b), f->bytes + done, at, (uint32_t)n};
@@ -86,23 +109,37 @@ static void next(struct fetch *f)
 
 	if (f->busy || !w)
 		return;
-	divide(f, stream_spool(w->h), w->size, w->offset);
+	divide(f, fetch_spool(w->h), w->size, w->offset);
 	f->serial = w->serial;
 	f->busy = true;
-	r = uv_queue_work(f->fs->loop, &f->work, on_work, on_done);
+	r = uv_queue_work(f->depot->loop, &f->work, on_work, on_done);
 	assert(r == 0);
 	(void)r;
 }
 
-void fetch_output(struct fetch *f, struct handle *h, struct req *req, size_t size, uint64_t offset)
+bool fetch_output(struct handle *h, struct req *req, size_t size, uint64_t offset)
 {
-	wait_park_on(f->fs, &f->wait, h, req, size, offset);
-	next(f);
+	const struct spool *sp = fetch_spool(h);
+	struct fs *fs = h->fs;
+	const ssize_t n =
+		sp ? spool_read(sp, &fs->depot, offset, fs->io, MIN(size, sizeof(fs->io))) : 0;
+
+	if (n == -EAGAIN) {
+		wait_park_on(&fs->fetch.wait, h, req, size, offset);
+		next(&fs->fetch);
+	} else if (n < 0 && offset >= sp->len) {
+		reply_err(req, (int)n); /* what is missing: `error` has said so */
+	} else if (n < 0) {
+		unreadable(h, req, (int)n);
+	} else if (n > 0) {
+		bytes(h, req, fs->io, (size_t)n, offset);
+	}
+	return n != 0;
 }
 
-void fetch_init(struct fetch *f, struct fs *fs)
+void fetch_init(struct fetch *f, struct depot *depot)
 {
-	f->fs = fs;
+	f->depot = depot;
 	f->busy = false;
 	waitlist_init(&f->wait);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of output that the disk has to be waited for. */
+/* Reads of output, from memory or from the disk. */
 #ifndef XSBX_FS_SESSION_FETCH_H
 #define XSBX_FS_SESSION_FETCH_H
 
@@ -8,7 +8,7 @@
 #include <uv.h>
 
 #include "depot.h"
-#include "fs/request/handle.h"
+#include "fs/request/waitlist.h"
 #include "run.h"
 
 #define FETCH_MAX   (1u << 20) /* bytes of one read */
@@ -25,7 +25,7 @@
  * - `serial` is that of the waiter that the job is for, which may be gone when it is done.
  */
 struct fetch {
-	struct fs *fs;
+	struct depot *depot;
 	struct waitlist wait;
 	bool busy;
 	uv_work_t work;
@@ -43,11 +43,15 @@ struct fetch {
 	char bytes[FETCH_MAX];
 };
 
-void fetch_init(struct fetch *f, struct fs *fs);
+void fetch_init(struct fetch *f, struct depot *depot);
 /* Return: false if a job is still under way, so that @f has to stay where it is. */
 bool fetch_fini(struct fetch *f);
 
-/* Answers @req, a read of output by @h, which depot_read() can't without waiting. */
-void fetch_output(struct fetch *f, struct handle *h, struct req *req, size_t size, uint64_t offset);
+/* Answers @req with output at @offset, now, or when the disk has been read. Return: false if there is none yet, and no
+ * error: then the request is the caller's still. */
+bool fetch_output(struct handle *h, struct req *req, size_t size, uint64_t offset);
+
+/* The bytes that a handle on an output reads, or NULL if it has no run. */
+const struct spool *fetch_spool(const struct handle *h);
 
 #endif

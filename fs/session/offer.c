@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/mount.h"
+#include "fs.h"
 #include "fs/config/packages.h"
 #include "vm/base/problem.h"
 #include "session.h"

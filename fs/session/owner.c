@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "vm/base/util.h"
-#include "fs/mount.h"
+#include "fs.h"
 #include "session.h"
 
 /* Who has no files, by convention; and for a session of that very user, somebody else. */

@@ -7,9 +7,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "fs/tree/changes.h"
-#include "fs/mount.h"
-#include "binding.h"
 #include "session.h"
 
 static int freeze(struct session *s)
@@ -64,13 +61,11 @@ int pause_end(struct session *s)
 	thaw(s);
 	session_touch(s);
 	if (s->state == SESSION_PAUSED)
-		lease_set_state(s, SESSION_IDLE);
-	wait_wake(s->fs, &s->wait);
-	lease_pump(s);
+		session_set_state(s, SESSION_IDLE);
 	return 0;
 }
 
-int pause_for_commit(struct session *s)
+int pause_until_still(struct session *s, void (*still)(struct session *s, int err))
 {
 	struct pause *p = &s->pause;
 	int e = 0;
@@ -81,19 +76,19 @@ int pause_for_commit(struct session *s)
 		e = freeze(s);
 	if (e < 0)
 		return e;
-	p->commits = true;
+	p->still = still;
 	if (p->state != PAUSE_ASKED)
-		changes_still(s, 0);
+		still(s, 0);
 	return 0;
 }
 
-void pause_commit_over(struct session *s)
+void pause_still_over(struct session *s)
 {
 	struct pause *p = &s->pause;
 
-	if (!p->commits)
+	if (!p->still)
 		return;
-	p->commits = false;
+	p->still = NULL;
 	if (!p->asked && p->state != PAUSE_NONE)
 		thaw(s);
 }
@@ -105,37 +100,30 @@ void pause_answered(struct session *s, int err)
 	if (p->state != PAUSE_ASKED)
 		return; /* it was not to be any more */
 	p->state = err < 0 ? PAUSE_NONE : PAUSE_STILL;
-	if (p->commits) {
+	if (p->still) {
 		if (err < 0 && p->asked) {
 			p->asked = false;
-			lease_set_state(s, SESSION_IDLE);
+			session_set_state(s, SESSION_IDLE);
 		}
-		changes_still(s, err);
-		if (!s->changes.committing) {
-			wait_wake(s->fs, &s->wait);
-			lease_pump(s);
-		}
-		return;
-	}
-	if (err < 0) {
+		p->still(s, err);
+	} else if (err < 0) {
 		p->asked = false;
 		session_problemf(s, "not-paused", "Try it again, or reset the session.",
 				 "what runs in the sandbox could not be stopped: %s",
 				 strerror(-err));
-		lease_pump(s);
 	} else {
-		lease_set_state(s, SESSION_PAUSED);
+		session_set_state(s, SESSION_PAUSED);
 	}
-	wait_wake(s->fs, &s->wait);
 }
 
 void pause_void(struct session *s)
 {
-	const bool awaited = s->pause.commits && s->pause.state == PAUSE_ASKED;
+	struct pause *p = &s->pause;
+	const bool awaited = p->still && p->state == PAUSE_ASKED;
 
-	s->pause = (struct pause){.commits = s->pause.commits};
+	*p = (struct pause){.still = p->still};
 	if (awaited)
-		changes_still(s, 0); /* what ran in it is being killed */
+		p->still(s, 0); /* what ran in it is being killed */
 }
 
 #define OP(op) (1ull << (op))

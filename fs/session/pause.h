@@ -18,24 +18,25 @@ enum pause_state {
 /*
  * Embedded in a session.
  * - Unless `state` is PAUSE_NONE no run begins.
- * - `asked` is the user's wish: `resume` ends it. `commits` is a commit's, and ends with it.
+ * - `asked` is the user's wish: `resume` ends it. `still` is a commit's, and ends with it.
  */
 struct pause {
 	enum pause_state state;
-	bool asked, commits;
+	bool asked;
+	void (*still)(struct session *s, int err);
 };
 
 /* Verbs of `ctl`. Return: 0; -EBUSY while there are runs or it is starting; -EINVAL to resume what was not
- * paused; -errno. The session's `error` says why. */
+ * paused; -errno. The session's `error` says why. Whoever ends it has runs begin again. */
 int pause_begin(struct session *s);
 int pause_end(struct session *s);
 
-/* For a commit: changes_still() is called when nothing runs, or can't be stopped; now, if that is known. Return:
+/* For a commit: @still is called when nothing runs, or can't be stopped, with -errno; now, if that is known. Return:
  * 0 or -errno. */
-int pause_for_commit(struct session *s);
-void pause_commit_over(struct session *s);
+int pause_until_still(struct session *s, void (*still)(struct session *s, int err));
+void pause_still_over(struct session *s);
 
-/* The agent's answer. */
+/* The agent's answer. Runs may begin again, and readers go on. */
 void pause_answered(struct session *s, int err);
 
 /* The sandbox is gone, or all in it is started anew. */

@@ -6,7 +6,7 @@
 
 #include "vm/base/util.h"
 #include "complaint.h"
-#include "fs/mount.h"
+#include "fs.h"
 #include "vm/base/problem.h"
 #include "session.h"
 
@@ -15,10 +15,12 @@
 static uint64_t session_bytes(const struct session *s)
 {
 	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + s->next_stdin.len +
-		     s->last_code.len + s->changes.reviewed.len + s->changes.asked.len +
-		     scratch_bytes(s);
+		     s->last_code.len + s->changes.reviewed.len + s->changes.asked.len;
+	const struct scratch_file *f;
 	const struct run *r;
 
+	TAILQ_FOREACH(f, &s->scratch.files, link)
+		n += f->data.len;
 	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
 		n += sizeof(*r) + r->code.len + r->input.len;
 	return n;

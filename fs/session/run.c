@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "fs/mount.h"
+#include "fs.h"
 
 static const char *const run_state_names[] = {
 	[RUN_QUEUED] = "queued",   [RUN_RUNNING] = "running", [RUN_DONE] = "done",
@@ -41,7 +41,7 @@ struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, stru
 	memset(code, 0, sizeof(*code));
 	memset(input, 0, sizeof(*input));
 	r->depot = depot;
-	r->submitted = r->last_output = fs_now();
+	r->submitted = r->last_output = clock_now();
 	return r;
 }
 
@@ -80,7 +80,7 @@ void run_started(struct run *r, unsigned timeout_s)
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_RUNNING;
 	r->timeout_s = timeout_s;
-	r->started = fs_now();
+	r->started = clock_now();
 }
 
 static enum run_output output_of(enum vm_stream stream)
@@ -109,7 +109,7 @@ void run_output(struct run *r, enum vm_stream stream, const void *data, size_t l
 	assert(r->state == RUN_RUNNING);
 	merge(r, stream, data, len);
 	spool_append(sp, r->depot, data, len);
-	r->last_output = fs_now();
+	r->last_output = clock_now();
 }
 
 bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
@@ -196,7 +196,7 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 	if (run_lost(r))
 		add_loss(r);
 	r->state = state_of_outcome[result->outcome];
-	r->ended = fs_now();
+	r->ended = clock_now();
 	if (!r->result.wall_us) /* the sandbox could not say */
 		r->result.wall_us = us_between(&r->started, &r->ended);
 	buf_clear(&r->input);
@@ -207,7 +207,7 @@ void run_refuse(struct run *r, const struct problem *why)
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_REFUSED;
 	r->result = (struct vm_result){.outcome = VM_REFUSED, .problem = *why};
-	r->ended = fs_now();
+	r->ended = clock_now();
 	buf_clear(&r->input);
 }
 
@@ -254,7 +254,7 @@ static void put_duration(struct buf *out, uint64_t us)
 
 int run_summary(const struct run *r, struct buf *out)
 {
-	const struct timespec now = fs_now();
+	const struct timespec now = clock_now();
 
 	buf_printf(out, "run %u: ", r->number);
 	switch (r->state) {

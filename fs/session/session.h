@@ -9,20 +9,21 @@
 #include <time.h>
 
 #include "vm/vm.h"
-#include "fs/tree/changes.h"
+#include "changes.h"
 #include "pause.h"
 #include "fs/config/daemon.h"
-#include "fs/files/files.h"
 #include "fs/request/handle.h"
-#include "fs/tree/network.h"
+#include "fs/request/waitlist.h"
+#include "network.h"
 #include "run.h"
-#include "fs/tree/scratch.h"
+#include "scratch.h"
 
 #define SESSION_QUEUE_MAX   64u		 /* runs that wait */
 #define SESSION_STDIN_MAX   (16u << 20)	 /* bytes of standard input for one run */
 #define SESSION_CODE_MAX    (1u << 20)	 /* bytes of code */
 #define SESSION_CONSOLE_MAX (256u << 10) /* newest bytes of the console that are kept */
 
+struct files;
 struct fs;
 
 /* Words of the `state` node: session_state_str(). */
@@ -41,9 +42,9 @@ enum session_state {
  * Theory of operation
  * -------------------
  * A session is made by mkdir without a sandbox. The first run (or the first write below files/) asks
- * for one; runs wait in `queue` and lease_pump() gives them to the sandbox one by one. The sandbox
- * reports through callbacks whose argument is a lease, not the session: when a session lets go of a sandbox
- * (reset, fresh = yes, rmdir) the lease is cut, the sandbox ends in the background, and
+ * for one; runs wait in `queue` and binding_pump() gives them to the sandbox one by one. The sandbox
+ * reports through callbacks whose argument is a binding, not the session: when a session lets go of a sandbox
+ * (reset, fresh = yes, rmdir) the binding is cut, the sandbox ends in the background, and
  * what it still reports goes nowhere. `epoch` counts sandboxes, so that handles and nodes below files/
  * know whether theirs still exists.
  *
@@ -51,7 +52,7 @@ enum session_state {
  * - `sandbox` is set in STARTING, IDLE, RUNNING, PAUSED and only there.
  * - In the slot table until rmdir, then `dead`; freed with the last reference (open handles keep one).
  */
-struct lease {
+struct binding {
 	struct session *s; /* NULL: cut */
 	struct buf input; /* of the run that was active then: vm/ reads it until the run's `exit` */
 };
@@ -75,7 +76,7 @@ struct session {
 	struct timespec state_mtime, config_mtime, files_mtime, runs_mtime, ports_mtime;
 
 	struct sandbox *sandbox;
-	struct lease *lease;
+	struct binding *binding;
 	bool ready;	  /* the sandbox has been READY */
 	bool reset_asked; /* while the sandbox was not READY: to be done once it is */
 	uint32_t epoch;
@@ -113,7 +114,7 @@ struct session {
 	bool console_lost; /* there was no memory for some of it */
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
-	struct files files;
+	struct files *files; /* of who follows sessions, see session_watch */
 	struct changes changes;
 	struct pause pause;
 	struct netlog netlog;
@@ -161,6 +162,9 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
  * Return: 0 or -ENOMEM. The session is not dead.
  */
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime);
+/* A new run, the newest of the history and last of the queue, or NULL for want of memory. */
+struct run *session_add_run(struct session *s, struct buf *code, struct buf *input,
+			    const struct timespec *mtime);
 /* Makes sure that a sandbox is there or on its way. Return: 0, -ESTALE (closed), -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);
@@ -172,6 +176,12 @@ int session_interrupt(struct session *s);
 int session_kill(struct session *s);
 int session_reset(struct session *s);
 int session_close(struct session *s);
+/* What pause_begin() has stopped goes on. Return: as pause_end(). */
+int session_resume(struct session *s);
+
+void session_set_state(struct session *s, enum session_state state);
+/* The session is CLOSED from now on, and says @why to whoever has code for it. */
+void session_set_closed(struct session *s, const struct problem *why);
 
 /* Sets what the `error` node says. NULL: nothing, or what is wrong with the sandbox for good. */
 void session_problem(struct session *s, const struct problem *problem);

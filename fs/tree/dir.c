@@ -8,103 +8,49 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/mount.h"
-#include "input.h"
+#include "fs/files/files.h"
 #include "fs/request/reply.h"
+#include "fs/session/fs.h"
+#include "fs/session/scratch.h"
 #include "fs/session/session.h"
-#include "stream.h"
+#include "table.h"
 #include "text.h"
 
 /* ---- attributes ---- */
 
-static struct timespec run_time(const struct run *r)
+/*
+ * While a node with a text is open, its size is that of the text of the newest open: a program that asks for the
+ * size after the open gets that of what it reads.
+ */
+static int text_size(const struct node *n, uint64_t *ret_size)
 {
-	if (run_ended(r))
-		return r->ended;
-	return r->started.tv_sec ? r->started : r->submitted;
+	const struct handle *h = handle_find(&n->fs->handles, n->ino, &text_ops);
+	struct buf b = {0};
+	int e;
+
+	if (h) {
+		*ret_size = h->text.len;
+		return 0;
+	}
+	e = node_defs[n->kind].render(n, &b);
+	if (e == 0)
+		*ret_size = b.len;
+	buf_clear(&b);
+	return e;
 }
 
-/* mtimes are real: the last change of what the node shows. */
-static struct timespec node_mtime(struct fs *fs, const struct node *n)
+static int node_size(const struct node *n, uint64_t *ret_size)
 {
-	const struct session *s = n->s;
-	const struct complaint *c;
-	const struct handle *w;
+	const struct node_def *def = &node_defs[n->kind];
 
-	if (n->r) {
-		if (n->kind == NODE_RUN_IN)
-			return n->r->submitted;
-		if (node_defs[n->kind].ops == &run_stream_ops)
-			return n->r->last_output;
-		return run_time(n->r);
-	}
-	switch ((int)n->kind) {
-	case NODE_ROOT:
-	case NODE_ROOT_README:
-	case NODE_TEMPLATE_JSON:
-	case NODE_TEMPLATE_README: return fs->started;
-	case NODE_ROOT_STATUS:
-	case NODE_METRICS:
-	case NODE_EVENTS: return fs->events.mtime;
-	case NODE_ISOLATION:
-	case NODE_DOCTOR: return fs->started;
-	case NODE_ROOT_ERROR: c = complaint_of(fs, n->sub); return c ? c->time : fs->started;
-	case NODE_TEMPLATE: return fs->template_mtime[n->template_index];
-	case NODE_IN: w = input_writer(n->s); return w ? w->mtime : s->in_mtime;
-	case NODE_STDIN: return s->stdin_mtime;
-	case NODE_STDOUT:
-	case NODE_STDERR:
-	case NODE_OUTPUT: return s->latest ? s->latest->last_output : s->created;
-	case NODE_EXIT_CODE:
-	case NODE_SUMMARY: return s->latest ? run_time(s->latest) : s->created;
-	case NODE_CONFIG:
-	case NODE_NET_ALLOW:
-	case NODE_README: return s->config_mtime;
-	case NODE_NET: return s->net_changed;
-	case NODE_NET_DENIED: return s->netlog.mtime.tv_sec ? s->netlog.mtime : s->created;
-	case NODE_PORTS: return s->ports_mtime;
-	case NODE_ERROR: return s->error_mtime;
-	case NODE_CONSOLE: return s->console_mtime;
-	case NODE_RUNS:
-	case NODE_LATEST: return s->runs_mtime;
-	case NODE_SESSION: return s->changed;
-	case NODE_STATE:
-	case NODE_STATUS:
-	case NODE_CTL: return s->state_mtime;
-	default: return fs_now();
-	}
+	if (def->size)
+		return def->size(n, ret_size);
+	return def->render ? text_size(n, ret_size) : 0;
 }
 
-static int node_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
+static struct timespec node_mtime(const struct node *n)
 {
-	const struct handle *w;
-	char target[16];
-
-	switch ((int)n->kind) {
-	case NODE_IN:
-		w = input_writer(n->s);
-		*ret_size = w ? w->text.len : n->s->last_code.len;
-		return 0;
-	case NODE_STDIN: *ret_size = n->s->next_stdin.len; return 0;
-	case NODE_CHANGES: /* known when it is read */
-		*ret_size = handles_stream(fs, n->ino) ? CHANGES_UNKNOWN : 0;
-		return 0;
-	case NODE_CTL: *ret_size = 0; return 0;
-	case NODE_EVENTS: *ret_size = events_size(&fs->events, NULL); return 0;
-	case NODE_LATEST:
-		dir_latest(n, target);
-		*ret_size = strlen(target);
-		return 0;
-	case NODE_STDOUT:
-	case NODE_STDERR:
-	case NODE_OUTPUT:
-	case NODE_EXIT_CODE: *ret_size = stream_size(fs, n, n->s->latest); return 0;
-	case NODE_RUN_STDOUT:
-	case NODE_RUN_STDERR:
-	case NODE_RUN_OUTPUT:
-	case NODE_RUN_WAIT: *ret_size = stream_size(fs, n, n->r); return 0;
-	default: return text_size(fs, n, ret_size);
-	}
+	return node_defs[n->kind].mtime ? node_defs[n->kind].mtime(n) : clock_now();
 }
 
 static int scratch_stat(const struct node *n, struct stat *st)
@@ -145,13 +91,13 @@ int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st)
 		e = scratch_stat(n, &st);
 	} else if (S_ISDIR(st.st_mode)) {
 		st.st_nlink = 2;
-		st.st_mtim = node_mtime(fs, n);
+		st.st_mtim = node_mtime(n);
 		e = 0;
 	} else {
-		e = node_size(fs, n, &size);
+		e = node_size(n, &size);
 		st.st_size = (off_t)size;
 		st.st_blocks = (blkcnt_t)(size + 511) / 512;
-		st.st_mtim = node_mtime(fs, n);
+		st.st_mtim = node_mtime(n);
 	}
 	if (e < 0)
 		return e;
@@ -162,17 +108,9 @@ int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st)
 
 /* ---- lookup ---- */
 
-/* Nodes that are not always there. */
 static bool absent(const struct node *n)
 {
-	switch ((int)n->kind) {
-	case NODE_IN: return n->s->in_absent && !input_writer(n->s);
-	case NODE_CHANGES: return !*n->s->settings.work;
-	case NODE_EXIT_CODE: return !n->s->latest && !session_input_pending(n->s);
-	case NODE_LATEST: return !n->s->latest || !session_run(n->s, n->s->latest->number);
-	case NODE_RUN_EXIT_CODE: return !run_has_status(n->r);
-	default: return false;
-	}
+	return node_defs[n->kind].is_there && !node_defs[n->kind].is_there(n);
 }
 
 /* The number of a directory's fixed child. */
@@ -183,56 +121,6 @@ static uint64_t child_ino(const struct fs *fs, const struct node *dir, enum node
 	if (kind == NODE_ROOT_ERROR)
 		return node_sibling(dir, kind, fs->caller);
 	return node_sibling(dir, kind, epoch ? dir->s->dir_epoch : dir->sub);
-}
-
-/* "7", not "07" nor "+7". Return: 0 if it is no number of a run. */
-static uint32_t run_number(const char *name)
-{
-	char *end;
-	unsigned long v;
-
-	if (name[0] < '1' || name[0] > '9')
-		return 0;
-	errno = 0;
-	v = strtoul(name, &end, 10);
-	return *end || errno || v > UINT32_MAX ? 0 : (uint32_t)v;
-}
-
-static int lookup_scratch(const struct node *dir, const char *name, uint64_t *ret_ino)
-{
-	const struct scratch_file *f = scratch_find(dir->s, dir->kind, name);
-
-	if (!f)
-		return -ENOENT;
-	*ret_ino = node_of_session(dir->s, NODE_SCRATCH, f->id);
-	return 0;
-}
-
-static int lookup_free_name(struct fs *fs, const struct node *dir, const char *name,
-			    uint64_t *ret_ino)
-{
-	const struct session *s;
-
-	switch ((int)dir->kind) {
-	case NODE_ROOT:
-		for (unsigned i = 0; i < fs->conf->ntemplates; i++) {
-			if (strcmp(fs->conf->template[i].name, name))
-				continue;
-			*ret_ino = node_ino(NODE_TEMPLATE, i, 0, 0);
-			return 0;
-		}
-		return -ENOENT;
-	case NODE_TEMPLATE:
-		s = session_find(fs, dir->template_index, name);
-		if (!s)
-			return -ENOENT;
-		*ret_ino = node_of_session(s, NODE_SESSION, 0);
-		return 0;
-	case NODE_SESSION:
-	case NODE_NET: return lookup_scratch(dir, name, ret_ino);
-	case NODE_RUNS: *ret_ino = node_of_session(dir->s, NODE_RUN, run_number(name)); return 0;
-	default: return -ENOENT;
-	}
 }
 
 int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct node *ret_n)
@@ -249,7 +137,8 @@ int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct n
 	if (kind != NODE_NONE) {
 		ino = child_ino(fs, dir, kind);
 	} else {
-		e = lookup_free_name(fs, dir, name, &ino);
+		e = node_defs[dir->kind].find ? node_defs[dir->kind].find(dir, name, &ino)
+					      : -ENOENT;
 		if (e < 0)
 			return e;
 	}
@@ -257,12 +146,6 @@ int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct n
 		return -ENOENT;
 	*ret_n = n;
 	return 0;
-}
-
-void dir_latest(const struct node *n, char target[16])
-{
-	assert(n->s);
-	snprintf(target, 16, "%u", n->s->latest ? n->s->latest->number : 0);
 }
 
 /* ---- listings ---- */
@@ -273,12 +156,12 @@ struct entry {
 	char name[NAME_MAX + 1];
 };
 
-static void put(struct buf *b, uint64_t ino, mode_t mode, const char *name)
+static void put(void *data, uint64_t ino, mode_t mode, const char *name)
 {
 	struct entry e = {.ino = ino, .type = mode & S_IFMT};
 
 	snprintf(e.name, sizeof(e.name), "%s", name);
-	(void)buf_append(b, &e, sizeof(e));
+	(void)buf_append(data, &e, sizeof(e));
 }
 
 static void put_fixed(struct fs *fs, struct buf *b, const struct node *dir)
@@ -293,56 +176,21 @@ static void put_fixed(struct fs *fs, struct buf *b, const struct node *dir)
 	}
 }
 
-static void put_free(struct fs *fs, struct buf *b, const struct node *dir)
-{
-	const struct scratch_file *f;
-	const struct run *r;
-	char number[16];
-
-	switch ((int)dir->kind) {
-	case NODE_ROOT:
-		for (unsigned i = 0; i < fs->conf->ntemplates; i++)
-			put(b, node_ino(NODE_TEMPLATE, i, 0, 0), S_IFDIR,
-			    fs->conf->template[i].name);
-		break;
-	case NODE_TEMPLATE:
-		for (unsigned i = 0; i < fs->nslots; i++) {
-			const struct session *s = fs->slot[i];
-
-			if (s && s->template_index == dir->template_index)
-				put(b, node_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
-		}
-		break;
-	case NODE_SESSION:
-	case NODE_NET:
-		TAILQ_FOREACH(f, &dir->s->scratch.files, link)
-			if (!f->unlinked && f->dir == dir->kind)
-				put(b, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG,
-				    f->name);
-		break;
-	case NODE_RUNS:
-		TAILQ_FOREACH(r, &dir->s->runs, link) {
-			snprintf(number, sizeof(number), "%u", r->number);
-			put(b, node_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
-		}
-		break;
-	default: break;
-	}
-}
-
 /* ".." may show the directory's own number: nothing but getcwd(3)'s slow path looks at it, and the kernel
  * answers that itself. */
-int dir_open(struct fs *fs, struct handle *h, const struct node *dir)
+int dir_open(struct handle *h, const struct node *dir)
 {
 	put(&h->text, dir->ino, S_IFDIR, ".");
 	put(&h->text, dir->ino, S_IFDIR, "..");
-	put_fixed(fs, &h->text, dir);
-	put_free(fs, &h->text, dir);
+	put_fixed(h->fs, &h->text, dir);
+	if (node_defs[dir->kind].list)
+		node_defs[dir->kind].list(dir, put, &h->text);
 	return 0;
 }
 
-void dir_read(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset)
+void dir_read(struct handle *h, struct req *req, size_t size, uint64_t offset)
 {
+	struct fs *fs = h->fs;
 	size_t n = h->text.len / sizeof(struct entry), len = 0, cap = MIN(size, sizeof(fs->io));
 
 	for (uint64_t i = offset; i < n; i++) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "node.h"
+#include "fs/session/node.h"
 
 struct fs;
 struct handle;
@@ -27,10 +27,7 @@ int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st);
 int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct node *ret_n);
 
 /* Makes the listing of @dir in an open handle: later reads show this, whatever happens. */
-int dir_open(struct fs *fs, struct handle *h, const struct node *dir);
-void dir_read(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset);
-
-/* Target of runs/latest. */
-void dir_latest(const struct node *n, char target[16]);
+int dir_open(struct handle *h, const struct node *dir);
+void dir_read(struct handle *h, struct req *req, size_t size, uint64_t offset);
 
 #endif

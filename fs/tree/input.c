@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are written: `in`, `stdin`, `ctl`. See input.h. */
+/* Nodes that are written: `in`, `stdin`. See input.h. */
 #include "input.h"
 
 #include <assert.h>
@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "vm/base/log.h"
-#include "ctl.h"
-#include "fs/mount.h"
-#include "fs/session/binding.h"
-#include "fs/session/pause.h"
+#include "fs/session/fs.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
 #include "text.h"
@@ -96,14 +93,13 @@ static bool writes(const struct handle *h)
 	return (h->flags & O_ACCMODE) != O_RDONLY;
 }
 
-static int input_open(struct fs *fs, struct handle *h, const struct node *n)
+static int input_open(struct handle *h)
 {
-	struct session *s = n->s;
+	struct session *s = h->s;
 	int e;
 
-	(void)fs;
 	if (!writes(h))
-		return buf_append(&h->text, s->last_code.data, s->last_code.len);
+		return 0; /* its text is rendered */
 	e = session_can_submit(s);
 	if (e < 0)
 		return e;
@@ -113,7 +109,7 @@ static int input_open(struct fs *fs, struct handle *h, const struct node *n)
 		if (e < 0)
 			return e;
 	}
-	h->mtime = fs_now();
+	h->mtime = clock_now();
 	TAILQ_INSERT_TAIL(&s->inputs, h, input_link);
 	return 0;
 }
@@ -151,8 +147,7 @@ static int refuse_again(struct handle *h)
 	return h->failed;
 }
 
-static int input_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-		       uint64_t offset)
+static int input_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	int e;
 
@@ -161,53 +156,58 @@ static int input_write(struct fs *fs, struct handle *h, const void *data, size_t
 	e = input_append(h, data, size, offset);
 	if (e < 0) {
 		h->failed = e;
-		wait_wake(fs, &h->s->wait); /* nobody need wait for what becomes of it */
+		wait_wake(&h->s->wait); /* nobody need wait for what becomes of it */
 		return e;
 	}
 	h->dirty = true;
 	h->killed = false; /* it was another that shares the descriptor */
-	h->mtime = fs_now();
+	h->mtime = clock_now();
 	session_touch(h->s); /* somebody is writing code for it */
 	return 0;
 }
 
-static int input_truncate(struct fs *fs, struct handle *h, uint64_t size)
+static int input_truncate(struct handle *h, uint64_t size)
 {
 	if (size > h->text.len)
 		return -EINVAL; /* would fill up with NUL bytes */
 	if (size == 0)
 		h->failed = 0; /* it starts over */
-	h->mtime = fs_now();
+	h->mtime = clock_now();
 	(void)buf_truncate(&h->text, (size_t)size); /* it only gets shorter */
-	wait_wake(fs, &h->s->wait);
+	wait_wake(&h->s->wait);
 	return 0;
 }
 
-int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size)
+static int truncate_text(struct session *s, enum node_kind kind, uint64_t size)
 {
 	struct buf *b = kind == NODE_STDIN ? &s->next_stdin : &s->last_code;
 	struct handle *h = TAILQ_LAST(&s->inputs, input_list);
 
 	if (kind == NODE_IN && h) {
 		b = &h->text;
-		h->mtime = fs_now();
+		h->mtime = clock_now();
 	}
 	if (size > b->len)
 		return -EINVAL;
 	(void)buf_truncate(b, (size_t)size);
 	if (kind == NODE_STDIN && size == 0)
 		s->stdin_taken++;
-	wait_wake(s->fs, &s->wait);
+	wait_wake(&s->wait);
 	return 0;
 }
 
-static int input_flush(struct fs *fs, struct handle *h, bool killed)
+int input_truncate_path(const struct node *n, uint64_t size)
+{
+	return truncate_text(n->s, n->kind, size);
+}
+
+static int input_flush(struct handle *h, bool killed)
 {
 	if (!writes(h) || !h->dirty)
 		return 0;
 	h->killed = killed;
 	if (killed)
-		wait_wake(fs, &h->s->wait); /* nothing will come of it */
+		wait_wake(&h->s->wait); /* nothing will come of it */
 	return 0;
 }
 
@@ -220,7 +220,7 @@ static void drop(struct session *s, int err)
 				 strerror(-err));
 }
 
-static void input_release(struct fs *fs, struct handle *h)
+static void input_release(struct handle *h)
 {
 	struct session *s = h->s;
 	int e;
@@ -236,7 +236,7 @@ static void input_release(struct fs *fs, struct handle *h)
 		if (e < 0)
 			drop(s, e);
 	}
-	wait_wake(fs, &s->wait);
+	wait_wake(&s->wait);
 }
 
 const struct handle_ops input_ops = {
@@ -250,15 +250,14 @@ const struct handle_ops input_ops = {
 
 /* ---- stdin ---- */
 
-static int stdin_open(struct fs *fs, struct handle *h, const struct node *n)
+static int stdin_open(struct handle *h)
 {
-	(void)fs;
 	if (h->flags & O_TRUNC) {
-		n->s->stdin_taken++;
-		buf_clear(&n->s->next_stdin);
-		n->s->stdin_mtime = fs_now();
+		h->s->stdin_taken++;
+		buf_clear(&h->s->next_stdin);
+		h->s->stdin_mtime = clock_now();
 	}
-	h->expected = n->s->stdin_taken;
+	h->expected = h->s->stdin_taken;
 	return 0;
 }
 
@@ -280,8 +279,7 @@ static uint64_t stdin_place(struct handle *h, uint64_t offset)
 	return offset - h->base;
 }
 
-static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-		       uint64_t offset)
+static int stdin_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	struct session *s = h->s;
 	int e;
@@ -295,20 +293,19 @@ static int stdin_write(struct fs *fs, struct handle *h, const void *data, size_t
 				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
 		return -EFBIG;
 	}
-	e = quota_take(fs, s, s->next_stdin.len, (size_t)offset + size);
+	e = quota_take(s->fs, s, s->next_stdin.len, (size_t)offset + size);
 	if (e < 0)
 		return e;
-	s->stdin_mtime = fs_now();
+	s->stdin_mtime = clock_now();
 	return buf_write_at(&s->next_stdin, offset, data, size);
 }
 
-static int stdin_truncate(struct fs *fs, struct handle *h, uint64_t size)
+static int stdin_truncate(struct handle *h, uint64_t size)
 {
 	struct session *s = h->s;
 	const bool in_step = h->expected == s->stdin_taken;
-	const int e = input_truncate_path(s, NODE_STDIN, size);
+	const int e = truncate_text(s, NODE_STDIN, size);
 
-	(void)fs;
 	if (in_step) /* who empties it himself knows where he is */
 		h->expected = s->stdin_taken;
 	return e;
@@ -318,58 +315,4 @@ const struct handle_ops stdin_ops = {
 	.open = stdin_open,
 	.write = stdin_write,
 	.truncate = stdin_truncate,
-};
-
-/* ---- ctl ---- */
-
-static int run_verb(struct session *s, enum ctl_verb verb)
-{
-	switch (verb) {
-	case CTL_INTERRUPT: return session_interrupt(s);
-	case CTL_KILL: return session_kill(s);
-	case CTL_RESET: return session_reset(s);
-	case CTL_CLOSE: return session_close(s);
-	case CTL_COMMIT: return changes_commit(s);
-	case CTL_DISCARD: return changes_discard(s);
-	case CTL_PAUSE: return pause_begin(s);
-	case CTL_RESUME: return pause_end(s);
-	case CTL_NVERBS: break;
-	}
-	assert(0);
-	return -EINVAL;
-}
-
-static int ctl_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-		     uint64_t offset)
-{
-	enum ctl_verb verbs[CTL_VERBS_MAX];
-	struct problem why = {0};
-	size_t n = 0;
-	int e;
-
-	(void)fs;
-	(void)offset;
-	if (h->s->dead)
-		return -ESTALE;
-	e = ctl_parse(data, size, verbs, &n, &why);
-	if (e < 0) {
-		session_problem(h->s, &why);
-		return e;
-	}
-	for (size_t i = 0; i < n && e == 0; i++)
-		e = run_verb(h->s, verbs[i]);
-	return e;
-}
-
-static int ctl_truncate(struct fs *fs, struct handle *h, uint64_t size)
-{
-	(void)fs;
-	(void)h;
-	(void)size;
-	return 0;
-}
-
-const struct handle_ops ctl_ops = {
-	.write = ctl_write,
-	.truncate = ctl_truncate,
 };

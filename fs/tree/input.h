@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are written: `in`, `stdin`, `ctl`; those for settings are in settings_node.h. */
+/* Nodes that are written: `in`, `stdin`; `ctl` and settings have files of their own. */
 #ifndef XSBX_FS_TREE_INPUT_H
 #define XSBX_FS_TREE_INPUT_H
 
 #include "fs/request/handle.h"
+#include "fs/session/node.h"
 
 /*
  * Theory of operation: when a run starts
@@ -27,7 +28,6 @@ struct session;
 
 extern const struct handle_ops input_ops; /* in */
 extern const struct handle_ops stdin_ops;
-extern const struct handle_ops ctl_ops;
 
 /* May these bytes be (more of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); the session's `error` says why. */
 int input_check(struct session *s, const void *data, size_t len, uint64_t offset);
@@ -36,7 +36,7 @@ int input_check(struct session *s, const void *data, size_t len, uint64_t offset
 struct handle *input_writer(struct session *s);
 
 /* Truncation by path: of the newest writer's buffer, else of the last code. Return: 0 or -errno. */
-int input_truncate_path(struct session *s, enum node_kind kind, uint64_t size);
+int input_truncate_path(const struct node *n, uint64_t size);
 
 /* Is process @pid being killed by a signal? */
 bool input_killed(pid_t pid);

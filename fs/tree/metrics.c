@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/session/run.h"
 #include "fs/session/session.h"
 
@@ -126,8 +126,9 @@ static void store(const struct fs *fs, struct buf *out)
 	buf_printf(out, "xsbxfs_store_requests_total{result=\"failed\"} %" PRIu64 "\n", st.failed);
 }
 
-int metrics_render(struct fs *fs, struct buf *out)
+int metrics_render(const struct node *n, struct buf *out)
 {
+	struct fs *fs = n->fs;
 	struct vm_status st;
 
 	vm_status(fs->vm, &st);

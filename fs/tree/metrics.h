@@ -4,10 +4,9 @@
 #define XSBX_FS_TREE_METRICS_H
 
 #include "vm/base/buf.h"
-
-struct fs;
+#include "fs/session/node.h"
 
 /* Appends all metrics, in the text exposition format 0.0.4. Return: 0 or -errno. */
-int metrics_render(struct fs *fs, struct buf *out);
+int metrics_render(const struct node *n, struct buf *out);
 
 #endif

@@ -2,13 +2,20 @@
 /* Making, removing and renaming names of the fixed tree. See names.h. */
 #include "names.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dir.h"
-#include "fs/mount.h"
-#include "scratch.h"
+#include "fs/session/fs.h"
+#include "fs/session/quota.h"
+#include "fs/session/scratch.h"
 #include "fs/session/session.h"
+#include "input.h"
+#include "settings_node.h"
+#include "table.h"
 
 int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n)
@@ -91,6 +98,101 @@ int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t
 	return node_resolve(fs, node_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
 }
 
+/* ---- rename ---- */
+
+/* The content of @f becomes that of the node @to. */
+static int take(struct session *s, struct scratch_file *f, enum node_kind to)
+{
+	struct buf code = {0};
+	int e;
+
+	if (to == NODE_CONFIG)
+		return config_replace(s, f->data.data, f->data.len);
+	if (to == NODE_NET_ALLOW)
+		return config_allow(s, f->data.data, f->data.len);
+	if (to == NODE_STDIN) {
+		buf_clear(&s->next_stdin);
+		s->stdin_taken++;
+		s->stdin_mtime = f->mtime;
+		return buf_append(&s->next_stdin, f->data.data, f->data.len);
+	}
+	if (to != NODE_IN)
+		return -EPERM;
+	if (!f->data.len) {
+		s->in_absent = false;
+		return 0; /* as with `> in`: no program, no run */
+	}
+	e = input_check(s, f->data.data, f->data.len, 0);
+	if (e == 0)
+		e = buf_append(&code, f->data.data, f->data.len);
+	if (e == 0)
+		e = session_submit(s, &code, &f->mtime);
+	buf_clear(&code);
+	return e;
+}
+
+/* Editors that keep a backup move `in` away before they write it anew. */
+static int move_in_away(struct session *s, enum node_kind to_dir, const char *to)
+{
+	struct scratch_file *old = scratch_find(s, to_dir, to), *f = NULL;
+	int e;
+
+	if (s->in_absent)
+		return -ENOENT;
+	if (node_child(to_dir, to) != NODE_NONE)
+		return -EPERM;
+	e = quota_take(s->fs, s, scratch_goes(old) ? old->data.len : 0, s->last_code.len);
+	if (e == 0)
+		e = scratch_create_over(s, to_dir, to, 0600, old, &f);
+	if (e < 0)
+		return e;
+	assert(f);
+	if (buf_append(&f->data, s->last_code.data, s->last_code.len) < 0) {
+		scratch_unlink(s, f);
+		return -ENOMEM;
+	}
+	if (old)
+		scratch_unlink(s, old);
+	s->in_absent = true;
+	return 0;
+}
+
+static int rename_scratch(struct session *s, enum node_kind from_dir, const char *from,
+			  enum node_kind to_dir, const char *to, unsigned flags)
+{
+	struct scratch_file *f = scratch_find(s, from_dir, from), *old;
+	enum node_kind node = node_child(to_dir, to), moved = node_child(from_dir, from);
+	bool in_is_free = node == NODE_IN && s->in_absent;
+	int e;
+
+	if (flags & ~(unsigned)RENAME_NOREPLACE)
+		return -EINVAL;
+	old = scratch_find(s, to_dir, to);
+	if ((flags & RENAME_NOREPLACE) && (old || (node != NODE_NONE && !in_is_free)))
+		return -EEXIST;
+	if (!f && moved == NODE_IN)
+		return move_in_away(s, to_dir, to);
+	if (!f)
+		return moved == NODE_NONE ? -ENOENT : -EPERM;
+	if (strlen(to) >= sizeof(f->name))
+		return -ENAMETOOLONG;
+	if (node != NODE_NONE) {
+		e = take(s, f, node);
+		if (e == 0)
+			scratch_unlink(s, f);
+		return e;
+	}
+	if (old == f)
+		return 0;
+	if (old)
+		scratch_unlink(s, old);
+	snprintf(f->name, sizeof(f->name), "%s", to);
+	scratch_touch(s, f->dir);
+	f->dir = to_dir;
+	scratch_touch(s, f->dir);
+	return 0;
+}
+
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags)
 {
@@ -98,5 +200,5 @@ int names_rename(const struct node *dir, const char *name, const struct node *ne
 		return dir->kind == newdir->kind ? -EPERM : -EXDEV;
 	if (dir->s != newdir->s)
 		return -EXDEV;
-	return scratch_rename(dir->s, dir->kind, name, newdir->kind, newname, flags);
+	return rename_scratch(dir->s, dir->kind, name, newdir->kind, newname, flags);
 }

@@ -3,7 +3,7 @@
 #ifndef XSBX_FS_TREE_NAMES_H
 #define XSBX_FS_TREE_NAMES_H
 
-#include "node.h"
+#include "fs/session/node.h"
 #include "fs/request/reply.h"
 
 struct fs;
@@ -33,7 +33,17 @@ int names_unlink(struct fs *fs, const struct node *dir, const char *name);
 int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t mode,
 		 struct node *ret_n);
 
-/* rename: within a session's directory, see scratch_rename(). Return: 0 or -errno. */
+/**
+ * names_rename() - Within a session's directory and net/
+ * @dir: Directory of @name
+ * @name: A scratch file, or `in`, `config`, `net/allow`
+ * @newdir: Directory of @newname
+ * @newname: A scratch name, or `in`, `stdin`, `config`, `net/allow`: then the file's content is taken as
+ *	if it had been written there, and the file is gone
+ * @flags: RENAME_NOREPLACE or 0
+ *
+ * Return: 0, -ENOENT, -EPERM (another node), -EXDEV, -EEXIST, -EINVAL, or what writing would say.
+ */
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags);
 

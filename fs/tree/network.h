@@ -1,52 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session shows of its network: net/allow, net/denied, ports. */
+/* What a session shows of its network: net/allow, net/denied. */
 #ifndef XSBX_FS_TREE_NETWORK_H
 #define XSBX_FS_TREE_NETWORK_H
 
-#include <stdint.h>
-#include <time.h>
-
 #include "vm/base/buf.h"
-#include "vm/vm.h"
-#include "fs/config/settings.h"
+#include "fs/session/node.h"
 
-#define NETLOG_KEPT 256 /* refusals of a session that net/denied shows */
-
-/* Refusals of a session. All zeroes is empty and valid. */
-struct netlog {
-	char *line[NETLOG_KEPT]; /* by number modulo NETLOG_KEPT, with newlines */
-	uint64_t next;		 /* number of the next line */
-	uint64_t total;		 /* refusals, with those that were not reported one by one */
-	struct timespec mtime;
-	unsigned quiet;	      /* refusals since the last one that `events` has */
-	unsigned left;	      /* events that may be made now */
-	uint64_t refilled_ms; /* uv_now() when `left` last grew */
-};
-
-struct session;
-
-void netlog_fini(struct netlog *log);
-
-/* The sandbox's `denied`. */
-void netnode_denied(struct session *s, const struct sandbox_denied *what);
-/* The sandbox's `ports`. */
-void netnode_ports(struct session *s);
-
-/**
- * netnode_apply() - Put changed settings into effect in the sandbox that runs
- * @s: Session with a sandbox
- * @with: Its settings from now on, if this succeeds
- *
- * Whether a port can be had is known later: if not, it goes from the settings again, and the session's
- * `error` says why.
- *
- * Return: 0; -EBUSY, -errno with the session's `error` saying why, and nothing changed.
- */
-int netnode_apply(struct session *s, const struct settings *with);
-
-/* What the nodes read as. Return: 0 or -errno. */
-int netnode_render_allow(const struct session *s, struct buf *out);
-int netnode_render_denied(const struct session *s, struct buf *out);
-int netnode_render_ports(const struct session *s, struct buf *out);
+/* Each appends what the node reads as. Return: 0 or -errno. */
+int network_render_allow(const struct node *n, struct buf *out);
+int network_render_denied(const struct node *n, struct buf *out);
 
 #endif

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "vm/confine.h"
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 
 #define FUSE_PAGES 256u /* what libfuse and we ask for: 1 MiB */
 
@@ -268,8 +267,9 @@ int report_check(const struct conf *conf, struct buf *out, bool *ret_failed)
 	return doctor(NULL, conf, look_for_room(conf->spool_dir), out, ret_failed);
 }
 
-int report_doctor(struct fs *fs, struct buf *out)
+int report_doctor(const struct node *n, struct buf *out)
 {
+	struct fs *fs = n->fs;
 	bool failed;
 
 	/* What was seen last: a disk that hangs must not stop the loop. */
@@ -281,10 +281,12 @@ static void isolation_line(void *data, const char *key, const char *value)
 	(void)buf_printf(data, "%s: %s\n", key, value);
 }
 
-int report_isolation(struct fs *fs, struct buf *out)
+int report_isolation(const struct node *n, struct buf *out)
 {
+	struct fs *fs = n->fs;
 	vm_isolation(fs->vm, isolation_line, out);
-	confine_tell(isolation_line, out);
+	if (fs->tell_confinement)
+		fs->tell_confinement(isolation_line, out);
 	isolation_line(out, "mount",
 		       fs->conf->allow_other ? "every user; each session is its maker's (mode "
 					       "0700, checked by the kernel)"

@@ -4,11 +4,10 @@
 #define XSBX_FS_TREE_REPORT_H
 
 #include "fs/config/daemon.h"
+#include "fs/session/node.h"
 
-struct fs;
-
-int report_doctor(struct fs *fs, struct buf *out);
-int report_isolation(struct fs *fs, struct buf *out);
+int report_doctor(const struct node *n, struct buf *out);
+int report_isolation(const struct node *n, struct buf *out);
 
 /**
  * report_check() - What `xsbxfs --check` prints, without a mount

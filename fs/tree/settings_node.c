@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "fs/mount.h"
-#include "network.h"
+#include "fs/session/fs.h"
+#include "fs/session/network.h"
 #include "fs/config/network.h"
 #include "fs/session/offer.h"
 #include "vm/base/problem.h"
@@ -26,7 +26,7 @@ static int take_effect(struct session *s, const struct settings *with)
 		return 0;
 	frozen = settings_frozen_change(&s->settings, with);
 	if (!frozen)
-		return netnode_apply(s, with);
+		return network_apply(s, with);
 	session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
 			 "%s cannot change while the sandbox runs", frozen);
 	return -EBUSY;
@@ -55,7 +55,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 		session_problem(s, NULL);
 	settings_clear(&s->settings);
 	s->settings = *with;
-	s->config_mtime = fs_now();
+	s->config_mtime = clock_now();
 	session_touch(s);
 	return 0;
 }
@@ -132,6 +132,11 @@ static bool writes(const struct handle *h)
 	return (h->flags & O_ACCMODE) != O_RDONLY;
 }
 
+static bool is_list(const struct handle *h)
+{
+	return node_kind_of(h->ino) == NODE_NET_ALLOW;
+}
+
 static bool appends(const struct handle *h)
 {
 	return h->flags & O_APPEND;
@@ -146,30 +151,27 @@ static int commit(struct handle *h)
 	int e;
 
 	if (!appends(h))
-		return h->kind == NODE_NET_ALLOW ? config_allow(s, text, len)
-						 : config_replace(s, text, len);
-	e = h->kind == NODE_NET_ALLOW ? add_to_list(s, text, len)
-				      : apply(s, &s->settings, text, len);
+		return is_list(h) ? config_allow(s, text, len) : config_replace(s, text, len);
+	e = is_list(h) ? add_to_list(s, text, len) : apply(s, &s->settings, text, len);
 	/* Whole lines are added once: others may have taken them back when more is written. */
 	if (e == 0 && len && text[len - 1] == '\n')
 		h->text.len = 0;
 	return e;
 }
 
-static int config_open(struct fs *fs, struct handle *h, const struct node *n)
+int config_render(const struct node *n, struct buf *out)
 {
-	(void)fs;
-	if (writes(h)) {
-		h->text.limit = SETTINGS_TEXT_MAX;
-		return 0;
-	}
-	if (h->kind == NODE_NET_ALLOW)
-		return netnode_render_allow(n->s, &h->text);
-	return settings_render(&n->s->settings, &h->text);
+	return settings_render(&n->s->settings, out);
 }
 
-static int config_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-			uint64_t offset)
+static int config_open(struct handle *h)
+{
+	if (writes(h))
+		h->text.limit = SETTINGS_TEXT_MAX;
+	return 0; /* what is read is rendered */
+}
+
+static int config_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	size_t len;
 	int e;
@@ -179,7 +181,7 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 	if (!appends(h) && offset < h->text.len)
 		buf_truncate(&h->text, (size_t)offset); /* it starts over */
 	len = h->text.len;
-	e = quota_take(fs, h->s, len, len + size);
+	e = quota_take(h->fs, h->s, len, len + size);
 	if (e == 0)
 		e = buf_append(&h->text, data, size);
 	/* Of a program that writes in blocks there is more to come, and half of a text would take back what its
@@ -197,9 +199,8 @@ static int config_write(struct fs *fs, struct handle *h, const void *data, size_
 	return e;
 }
 
-static int config_truncate(struct fs *fs, struct handle *h, uint64_t size)
+static int config_truncate(struct handle *h, uint64_t size)
 {
-	(void)fs;
 	if (size > h->text.len)
 		return -EINVAL;
 	if (size == 0)
@@ -207,9 +208,8 @@ static int config_truncate(struct fs *fs, struct handle *h, uint64_t size)
 	return buf_truncate(&h->text, (size_t)size);
 }
 
-static int config_flush(struct fs *fs, struct handle *h, bool killed)
+static int config_flush(struct handle *h, bool killed)
 {
-	(void)fs;
 	h->killed = killed;
 	if (!writes(h) || !h->dirty || killed || h->s->dead)
 		return 0;
@@ -217,12 +217,11 @@ static int config_flush(struct fs *fs, struct handle *h, bool killed)
 	return commit(h);
 }
 
-static void config_release(struct fs *fs, struct handle *h)
+static void config_release(struct handle *h)
 {
 	bool emptied = writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
 
-	(void)fs;
-	if (h->kind == NODE_NET_ALLOW && emptied && !h->failed && !h->killed && !h->s->dead)
+	if (is_list(h) && emptied && !h->failed && !h->killed && !h->s->dead)
 		(void)config_allow(h->s, "", 0); /* an empty list is always fine */
 }
 

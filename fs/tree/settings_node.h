@@ -4,6 +4,7 @@
 #define XSBX_FS_TREE_SETTINGS_NODE_H
 
 #include "fs/request/handle.h"
+#include "fs/session/node.h"
 
 /*
  * Theory of operation
@@ -24,6 +25,9 @@
 struct session;
 
 extern const struct handle_ops config_ops; /* config, net/allow */
+
+/* Appends what `config` reads as. Return: 0 or -ENOMEM. */
+int config_render(const struct node *n, struct buf *out);
 
 /* Replaces the session's settings by template defaults and @text. Return: 0 or -errno. */
 int config_replace(struct session *s, const char *text, size_t len);

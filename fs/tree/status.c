@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/session/binding.h"
 #include "fs/session/session.h"
 
@@ -103,9 +103,9 @@ static json_t *run_json(const struct run *r)
 	return o;
 }
 
-int status_run(const struct run *r, struct buf *out)
+int status_run(const struct node *n, struct buf *out)
 {
-	return put_json(out, run_json(r));
+	return put_json(out, run_json(n->r));
 }
 
 static json_t *settings_json(const struct settings *st)
@@ -210,11 +210,12 @@ static json_t *network_json(const struct session *s)
 			 traffic, "ports", ports, "lost", s->standing.code[0] != '\0');
 }
 
-int status_session(struct session *s, struct buf *out)
+int status_session(const struct node *n, struct buf *out)
 {
+	struct session *s = n->s;
 	json_t *o = json_object(), *runs = json_object();
 
-	lease_info(s);
+	binding_info(s);
 	json_object_set_new(o, "session", json_string(s->name));
 	json_object_set_new(o, "template", json_string(s->t->name));
 	json_object_set_new(o, "state", json_string(session_state_str(s->state)));
@@ -235,9 +236,10 @@ int status_session(struct session *s, struct buf *out)
 	return put_json(out, o);
 }
 
-int status_template(struct fs *fs, const struct conf_template *t, struct buf *out)
+int status_template(const struct node *n, struct buf *out)
 {
-	const char *why = NULL, *manifest = vm_image(fs->vm, t->image, &why);
+	const struct conf_template *t = n->t;
+	const char *why = NULL, *manifest = vm_image(n->fs->vm, t->image, &why);
 	json_t *o = json_object(), *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
 
 	json_object_set_new(o, "template", json_string(t->name));
@@ -338,8 +340,9 @@ static json_t *admission_json(struct fs *fs, const struct vm_status *st)
 	return o;
 }
 
-int status_root(struct fs *fs, struct buf *out)
+int status_root(const struct node *n, struct buf *out)
 {
+	struct fs *fs = n->fs;
 	json_t *o = json_object(), *templates = json_array(), *snapshots = json_array();
 	struct vm_status st;
 

@@ -8,22 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/request/reply.h"
-#include "fs/session/run.h"
+#include "fs/session/opened.h"
 #include "fs/session/session.h"
 
 #define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */
 #define STATUS_UNKNOWN 4096u	  /* also of a status that there will never be: reading fails */
-
-static enum run_output output_of(enum node_kind kind)
-{
-	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT)
-		return RUN_STDOUT;
-	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR)
-		return RUN_STDERR;
-	return RUN_BOTH;
-}
 
 size_t stream_status_text(const struct run *r, char text[8])
 {
@@ -37,22 +28,45 @@ static bool is_whole(const struct session *s, const struct run *r)
 	return !session_input_pending(s) && (!r || run_ended(r));
 }
 
-uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run *r)
+/* Of a node that waits. */
+static uint64_t unknown_size(const struct node *n, uint64_t most)
 {
-	const struct handle_ops *ops = node_defs[n->kind].ops;
+	return handles_stream(&n->s->fs->handles, n->ino) ? most : 0;
+}
+
+static uint64_t output_size(const struct node *n, const struct run *r)
+{
+	return r ? spool_size(run_spool(r, node_output(n->kind))) : 0;
+}
+
+int stream_size(const struct node *n, uint64_t *ret_size)
+{
+	const struct run *r = n->s->latest;
+
+	*ret_size = is_whole(n->s, r)
+			    ? output_size(n, r)
+			    : unknown_size(n, 2 * n->s->fs->conf->output_bytes + OUTPUT_UNKNOWN);
+	return 0;
+}
+
+int run_stream_size(const struct node *n, uint64_t *ret_size)
+{
+	*ret_size = output_size(n, n->r);
+	return 0;
+}
+
+int status_wait_size(const struct node *n, uint64_t *ret_size)
+{
+	const struct run *r = n->r ? n->r : n->s->latest;
 	char text[8];
 
-	if (ops != &run_stream_ops && !is_whole(n->s, r)) {
-		if (!handles_stream(fs, n->ino))
-			return 0;
-		return ops == &status_wait_ops ? STATUS_UNKNOWN
-					       : 2 * fs->conf->output_bytes + OUTPUT_UNKNOWN;
-	}
-	if (ops == &status_wait_ops && r)
-		return run_has_status(r) ? stream_status_text(r, text) : STATUS_UNKNOWN;
-	if (ops == &status_wait_ops)
-		return 0;
-	return r ? spool_size(run_spool(r, output_of(n->kind))) : 0;
+	if (!is_whole(n->s, r))
+		*ret_size = unknown_size(n, STATUS_UNKNOWN);
+	else if (!r)
+		*ret_size = 0;
+	else
+		*ret_size = run_has_status(r) ? stream_status_text(r, text) : STATUS_UNKNOWN;
+	return 0;
 }
 
 /* ---- which run ---- */
@@ -68,9 +82,10 @@ static bool is_stale(const struct handle *h)
  * open: it is waited for as long as a run may take, and then the reader gets an error, for what it would see
  * is the run before.
  */
-static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			uint64_t offset, bool nonblock)
+static void await_input(struct handle *h, struct req *req, size_t size, uint64_t offset,
+			bool nonblock)
 {
+	struct fs *fs = h->fs;
 	const uint64_t now = uv_now(fs->loop);
 
 	if (is_stale(h)) {
@@ -90,9 +105,9 @@ static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t
 	} else {
 		if (!h->deadline && h->s->settings.timeout_s) {
 			h->deadline = now + h->s->settings.timeout_s * 1000ull;
-			fs_alarm(fs, h->deadline);
+			alarm_set(&fs->alarm, h->deadline);
 		}
-		wait_park(fs, h, req, size, offset);
+		wait_park(h, req, size, offset);
 	}
 }
 
@@ -101,68 +116,25 @@ static bool bind_run(struct handle *h)
 {
 	if (!h->bound && !is_stale(h) && (h->r || !session_input_pending(h->s))) {
 		if (!h->r)
-			handle_bind(h, h->s->latest);
+			opened_bind(h, h->s->latest);
 		h->bound = true;
 		h->deadline = 0;
 	}
 	return h->bound;
 }
 
-static int stream_open(struct fs *fs, struct handle *h, const struct node *n)
+static int stream_open(struct handle *h)
 {
-	(void)fs;
-	(void)n;
 	h->stream = !bind_run(h) || (h->r && !run_ended(h->r));
 	return 0;
 }
 
-static struct waitlist *stream_waits(struct fs *fs, struct handle *h)
+static struct waitlist *stream_waits(struct handle *h)
 {
-	(void)fs;
 	return &h->s->wait;
 }
 
 /* ---- output ---- */
-
-const struct spool *stream_spool(const struct handle *h)
-{
-	return run_spool(h->r, output_of(h->kind));
-}
-
-void stream_unreadable(struct handle *h, struct req *req, int err)
-{
-	if (!h->s->dead)
-		session_problemf(h->s, "output-unreadable",
-				 "See the disk of spool_dir; run it again.",
-				 "output of run %u that was kept on disk can't be read: %s",
-				 h->r->number, strerror(-err));
-	reply_err(req, -EIO);
-}
-
-void stream_bytes(struct handle *h, struct req *req, const void *bytes, size_t len, uint64_t offset)
-{
-	h->cursor = offset + len;
-	reply_buf(req, bytes, len);
-}
-
-/* Return: true if there were bytes (or an error) and the request is answered, or will be. */
-static bool answer_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			  uint64_t offset)
-{
-	const struct spool *sp = h->r ? stream_spool(h) : NULL;
-	const ssize_t n =
-		sp ? spool_read(sp, &fs->depot, offset, fs->io, MIN(size, sizeof(fs->io))) : 0;
-
-	if (n == -EAGAIN)
-		fetch_output(&fs->fetch, h, req, size, offset);
-	else if (n < 0 && offset >= sp->len)
-		reply_err(req, (int)n); /* what is missing: `error` has said so */
-	else if (n < 0)
-		stream_unreadable(h, req, (int)n);
-	else if (n > 0)
-		stream_bytes(h, req, fs->io, (size_t)n, offset);
-	return n != 0;
-}
 
 /*
  * For the page cache, fewer bytes than were asked for are the end of the file: sendfile(2) would stop there, and a
@@ -174,51 +146,49 @@ static bool suits_cache(const struct spool *sp, size_t size, uint64_t offset)
 	return !sp->err || (offset < sp->len && size <= sp->len - offset);
 }
 
-/* Likewise, with an eye to who asks. */
-static bool reply_output(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			 uint64_t offset)
+/* Return: true if there were bytes (or an error) and the request is answered, or will be. */
+static bool reply_output(struct handle *h, struct req *req, size_t size, uint64_t offset)
 {
-	const struct spool *sp = h->r ? stream_spool(h) : NULL;
+	const struct spool *sp = fetch_spool(h);
 
 	if (sp && h->cached && !suits_cache(sp, size, offset)) {
 		reply_err(req, -EIO);
 		return true;
 	}
-	return answer_output(fs, h, req, size, offset);
+	return fetch_output(h, req, size, offset);
 }
 
-static void stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			uint64_t offset, bool nonblock)
+static void stream_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
+			bool nonblock)
 {
 	bool bound = bind_run(h);
 
 	if (!bound) {
-		await_input(fs, h, req, size, offset, nonblock);
+		await_input(h, req, size, offset, nonblock);
 		return;
 	}
 	if (h->cached && h->r && !run_ended(h->r)) {
 		reply_err(req, -EIO);
 		return;
 	}
-	if (reply_output(fs, h, req, size, offset))
+	if (reply_output(h, req, size, offset))
 		return;
 	if (!h->r || run_ended(h->r))
 		reply_buf(req, "", 0);
 	else if (nonblock)
 		reply_err(req, -EAGAIN);
 	else
-		wait_park(fs, h, req, size, offset);
+		wait_park(h, req, size, offset);
 }
 
 /* poll(2) knows no offset: once the run has ended, or has written anything, a read may succeed. */
-static unsigned stream_poll(struct fs *fs, struct handle *h)
+static unsigned stream_poll(struct handle *h)
 {
-	(void)fs;
 	if (!bind_run(h))
 		return is_stale(h) ? POLLIN | POLLRDNORM : 0;
 	if (!h->r || run_ended(h->r))
 		return POLLIN | POLLRDNORM;
-	return run_spool(h->r, output_of(h->kind))->len > h->cursor ? POLLIN | POLLRDNORM : 0;
+	return fetch_spool(h)->len > h->cursor ? POLLIN | POLLRDNORM : 0;
 }
 
 const struct handle_ops stream_ops = {
@@ -228,11 +198,11 @@ const struct handle_ops stream_ops = {
 	.waits = stream_waits,
 };
 
-static void run_stream_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			    uint64_t offset, bool nonblock)
+static void run_stream_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
+			    bool nonblock)
 {
 	(void)nonblock;
-	if (!reply_output(fs, h, req, size, offset))
+	if (!reply_output(h, req, size, offset))
 		reply_buf(req, "", 0);
 }
 
@@ -242,15 +212,15 @@ const struct handle_ops run_stream_ops = {
 
 /* ---- exit status ---- */
 
-static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			uint64_t offset, bool nonblock)
+static void status_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
+			bool nonblock)
 {
 	bool bound = bind_run(h);
 	char text[8];
 	size_t len;
 
 	if (!bound) {
-		await_input(fs, h, req, size, offset, nonblock);
+		await_input(h, req, size, offset, nonblock);
 		return;
 	}
 	if (h->r && !run_ended(h->r)) {
@@ -259,7 +229,7 @@ static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t
 		else if (nonblock)
 			reply_err(req, -EAGAIN);
 		else
-			wait_park(fs, h, req, size, offset);
+			wait_park(h, req, size, offset);
 		return;
 	}
 	if (!h->r || !run_has_status(h->r)) {
@@ -271,9 +241,8 @@ static void status_read(struct fs *fs, struct handle *h, struct req *req, size_t
 	reply_buf(req, text + offset, MIN(size, len - (size_t)offset));
 }
 
-static unsigned status_poll(struct fs *fs, struct handle *h)
+static unsigned status_poll(struct handle *h)
 {
-	(void)fs;
 	if (!bind_run(h))
 		return is_stale(h) ? POLLIN | POLLRDNORM : 0;
 	return !h->r || run_ended(h->r) ? POLLIN | POLLRDNORM : 0;

@@ -4,6 +4,7 @@
 #define XSBX_FS_TREE_STREAM_H
 
 #include "fs/request/handle.h"
+#include "fs/session/node.h"
 
 /*
  * Theory of operation
@@ -26,25 +27,14 @@
  * or programs would look for the end there, and sendfile(2) would stop at what the page cache holds.
  */
 
-struct req;
-struct run;
-struct session;
-struct spool;
-
 extern const struct handle_ops stream_ops;	/* output, at the top */
 extern const struct handle_ops run_stream_ops;	/* output, below runs/N/ */
 extern const struct handle_ops status_wait_ops; /* exit_code at the top, runs/N/wait */
 
-/* The size that node @n, of the above kinds, shows of @r, which may be NULL: no run yet. */
-uint64_t stream_size(const struct fs *fs, const struct node *n, const struct run *r);
-
-/* The bytes that a handle on an output reads; it has a run. */
-const struct spool *stream_spool(const struct handle *h);
-/* Answers a read of output at @offset, and remembers for poll(2) how far @h has read. */
-void stream_bytes(struct handle *h, struct req *req, const void *bytes, size_t len,
-		  uint64_t offset);
-/* Answers a read of what is on disk and can't be read back; the session's `error` says why. */
-void stream_unreadable(struct handle *h, struct req *req, int err);
+/* The sizes of these nodes. */
+int stream_size(const struct node *n, uint64_t *ret_size);
+int run_stream_size(const struct node *n, uint64_t *ret_size);
+int status_wait_size(const struct node *n, uint64_t *ret_size);
 
 /* "0\n"; @r has a status. Return: its length. */
 size_t stream_status_text(const struct run *r, char text[8]);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes whose text is rendered when they are opened. */
+/* Nodes whose text is rendered when they are opened, and the short ones of these texts. */
 #ifndef XSBX_FS_TREE_TEXT_H
 #define XSBX_FS_TREE_TEXT_H
 
 #include "fs/request/handle.h"
-
-struct fs;
+#include "fs/session/node.h"
 
 extern const struct handle_ops text_ops;
 
@@ -13,23 +12,18 @@ extern const struct handle_ops text_ops;
 void text_reply(struct req *req, const struct buf *text, size_t size, uint64_t offset);
 
 /* For handle_ops: reads the handle's `text`. */
-void text_read(struct fs *fs, struct handle *h, struct req *req, size_t size, uint64_t offset,
-	       bool nonblock);
+void text_read(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
 
-/* Appends what the node reads as now. Return: 0 or -errno. */
-int text_render(struct fs *fs, const struct node *n, struct buf *out);
-
-/**
- * text_size() - The size to show for a rendered node
- * @fs: Mount
- * @n: Node
- * @ret_size: Result
- *
- * While the node is open, it is the size of the text of the newest open: a program that asks for the
- * size after the open gets that of what it reads.
- *
- * Return: 0 or -errno.
- */
-int text_size(struct fs *fs, const struct node *n, uint64_t *ret_size);
+/* What nodes read as. Each appends to @out. Return: 0 or -errno. */
+int text_error(const struct node *n, struct buf *out);
+int text_complaint(const struct node *n, struct buf *out);
+int text_state(const struct node *n, struct buf *out);
+int text_summary(const struct node *n, struct buf *out);
+int text_code(const struct node *n, struct buf *out);
+int text_console(const struct node *n, struct buf *out);
+int text_run_code(const struct node *n, struct buf *out);
+int text_run_state(const struct node *n, struct buf *out);
+int text_run_summary(const struct node *n, struct buf *out);
+int text_exit_code(const struct node *n, struct buf *out);
 
 #endif

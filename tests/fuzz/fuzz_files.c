@@ -7,6 +7,7 @@
 #include <fuse_lowlevel.h>
 #include <stdint.h>
 
+#include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "tests/unit/fixture/fixture.h"
 #include "vm/base/log.h"
@@ -425,7 +426,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 1; i < NAMES; i++)
 		if (entry[i].used)
 			forget(entry[i].ino, entry[i].lookups);
-	assert(session_find(bed->fs, 0, "f")->files.nodes.n == 0);
+	assert(session_find(bed->fs, 0, "f")->files->nodes.n == 0);
 	assert(bed_rmdir(bed, "python/f") == 0);
 	fake_settle();
 	fake_check_all();

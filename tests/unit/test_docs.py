@@ -46,17 +46,15 @@ store = read("vm/store/main.c")
 want("man/xsbxfs-store.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', store))
 want("man/xsbxfs-store.8", "variables", re.findall(r'(?:take_|get)env\("(\w+)"\)', store))
 
-nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/tree/node.c"), re.M)
+nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/tree/table.c"), re.M)
 want("man/xsbxfs.5", "nodes", nodes)
 want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"',
                                            read("fs/session/session.c", "fs/session/run.c")))
 want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/tree/ctl.c")))
 
-# ENOENT, ENOTDIR and EISDIR mean what they always mean; EBADF and ECANCELED are never seen by a caller.
-usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED"}
-ops = read("fs/fuse/ops.c", "fs/request/handle.c", "fs/session/session.c", "fs/session/events.c", "fs/files/files.c",
-           *[f"fs/tree/{name}.c" for name in (
-               "changes", "settings_node", "dir", "input", "names", "scratch", "stream", "text")])
+# ENOENT, ENOTDIR and EISDIR mean what they always mean; the others are never seen by a caller.
+usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED", "EADDRINUSE", "ECONNABORTED", "EINPROGRESS"}
+ops = "".join(sources(f"fs/{folder}/*.c") for folder in ("request", "session", "files", "tree", "fuse"))
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 
 # Every word that can stand behind `code:` has its line in the table.

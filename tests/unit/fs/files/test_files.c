@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tests/unit/fixture/fixture.h"
+#include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 
 #define FILES "python/demo/files"
@@ -456,7 +457,7 @@ static void test_interrupted_in_flight(void **state)
 	assert_int_equal(s->forgotten, 2);
 	fake_answer(s, 0, &a_dir);
 	assert_int_equal(s->nreleases, 2);
-	assert_int_equal(session_find(b->fs, 0, "demo")->files.nodes.n, 0);
+	assert_int_equal(session_find(b->fs, 0, "demo")->files->nodes.n, 0);
 }
 
 /* A kernel that ends the mount when a request has waited too long. */
@@ -464,7 +465,7 @@ static void test_waits_that_are_too_long(void **state)
 {
 	struct bed *b = *state;
 	struct req *pending = create(b, bed_ino(b, FILES), "x"), *sent, *later;
-	struct files *files = &session_find(b->fs, 0, "demo")->files;
+	struct files *files = session_find(b->fs, 0, "demo")->files;
 	struct sandbox *s;
 
 	clock_advance(10);

@@ -9,6 +9,7 @@
 #include <fuse_lowlevel.h>
 
 #include "tests/unit/fixture/fixture.h"
+#include "fs/tree/events_node.h"
 #include "fs/fuse/ops.h"
 
 #define TOP "python/demo/"
@@ -159,7 +160,7 @@ static void test_ring(void **state)
 		events_add(&b->fs->events, NULL, "test", words);
 	}
 	f = bed_opened(b, "events", O_RDONLY);
-	assert_int_equal(bed_size(b, "events"), events_size(&b->fs->events, NULL));
+	assert_int_equal(bed_size(b, "events"), events_size(b->fs, NULL));
 	text = drain(b, &f, 100);
 	assert_int_equal(strlen(text), end_of(b, &f));
 	assert_int_equal(count_lines(text), EVENTS_KEPT);

@@ -284,7 +284,7 @@ static void test_list_of_a_removed_session(void **state)
 	free(s->settings.work);
 	s->settings.work = strdup("/work");
 	f = bed_opened(b, TOP "files.changes", O_RDONLY);
-	handle_get(b->fs, f.fh)->asked = true;
+	handle_get(&b->fs->handles, f.fh)->asked = true;
 	assert_int_equal(bed_rmdir(b, "python/demo"), 0);
 	assert_error(bed_read(b, &f, 10, 0), -ESTALE);
 	bed_close(b, &f);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes: what an inode number stands for. */
-#ifndef XSBX_FS_TREE_NODE_H
-#define XSBX_FS_TREE_NODE_H
+#ifndef XSBX_FS_SESSION_NODE_H
+#define XSBX_FS_SESSION_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "fs/config/daemon.h"
-#include "fs/request/reply.h"
+#include "run.h"
 
 /*
  * Theory of operation
@@ -27,9 +26,7 @@
  */
 
 struct fs;
-struct run;
 struct session;
-struct handle_ops;
 
 enum node_kind {
 	NODE_NONE,
@@ -82,17 +79,9 @@ enum node_kind {
 	NODE_NKINDS,
 };
 
-struct node_def {
-	const char *name;	      /* NULL where the name is not fixed */
-	enum node_kind parent;	      /* NODE_NONE for the root */
-	mode_t mode;		      /* type and permissions */
-	const struct handle_ops *ops; /* of an open handle; NULL for directories and links */
-};
-
-extern const struct node_def node_defs[NODE_NKINDS];
-
 /* A resolved inode number; valid until control returns to the loop. */
 struct node {
+	struct fs *fs;
 	enum node_kind kind;
 	uint64_t ino;
 	uint32_t sub;
@@ -104,6 +93,9 @@ struct node {
 
 uint64_t node_ino(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub);
 
+/* The kind that an inode number names, which may be none that there is. */
+enum node_kind node_kind_of(uint64_t ino);
+
 /* The inode number of another node of the same session as @n, or of a run of it. */
 uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub);
 uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t sub);
@@ -111,19 +103,10 @@ uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t 
 /* Return: 0, or -ESTALE if what @ino named is gone. */
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
 
-/* What the kernel may keep of nodes of this kind. */
-enum reply_keep node_keep(enum node_kind kind);
+/* Which output of a run nodes of this kind show. */
+enum run_output node_output(enum node_kind kind);
 
 /* Is this kind part of a run's directory? */
 bool node_in_run(enum node_kind kind);
-
-/**
- * node_child() - The kind of a fixed child
- * @parent: Kind of the directory
- * @name: Name looked for
- *
- * Return: The kind, or NODE_NONE.
- */
-enum node_kind node_child(enum node_kind parent, const char *name);
 
 #endif

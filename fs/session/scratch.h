@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
-#ifndef XSBX_FS_TREE_SCRATCH_H
-#define XSBX_FS_TREE_SCRATCH_H
+#ifndef XSBX_FS_SESSION_SCRATCH_H
+#define XSBX_FS_SESSION_SCRATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,6 @@
 #define SCRATCH_FILES_MAX 64u	     /* of one session, those unlinked but still open included */
 #define SCRATCH_SIZE_MAX  (1u << 20) /* bytes of one file */
 
-struct handle_ops;
 struct session;
 
 /*
@@ -40,9 +39,6 @@ struct scratch {
 	uint32_t last_id;
 };
 
-void scratch_init(struct scratch *sc);
-/* Of all files of a session. */
-uint64_t scratch_bytes(const struct session *s);
 /* Of a session that is removed; what is open stays as long as it is. */
 void scratch_unlink_all(struct session *s);
 
@@ -58,23 +54,15 @@ int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size);
 /* Return: 0, -ENAMETOOLONG, -EDQUOT (too many), -ENOMEM. */
 int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
 		   struct scratch_file **ret_f);
+/* The same in place of @old, of that name, which may be NULL and is unlinked then by the caller. */
+int scratch_create_over(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+			const struct scratch_file *old, struct scratch_file **ret_f);
 void scratch_unlink(struct session *s, struct scratch_file *f);
-
-/**
- * scratch_rename() - RENAME within a session
- * @s: Session
- * @from_dir: Directory of @from
- * @from: A scratch file, or `in`, `config`, `net/allow`
- * @to_dir: Directory of @to
- * @to: A scratch name, or `in`, `stdin`, `config`, `net/allow`: then the file's content is taken as
- *	if it had been written there, and the file is gone
- * @flags: RENAME_NOREPLACE or 0
- *
- * Return: 0, -ENOENT, -EPERM (another node), -EEXIST, -EINVAL, or what writing would say.
- */
-int scratch_rename(struct session *s, enum node_kind from_dir, const char *from,
-		   enum node_kind to_dir, const char *to, unsigned flags);
-
-extern const struct handle_ops scratch_ops;
+/* A handle on it is closed. */
+void scratch_close(struct session *s, struct scratch_file *f);
+/* Does it go with its name? @f may be NULL. */
+bool scratch_goes(const struct scratch_file *f);
+/* A file came to a directory, or went from it. */
+void scratch_touch(struct session *s, enum node_kind dir);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions on a copy of a directory of the host: files.changes, `commit` and `discard`. */
-#ifndef XSBX_FS_TREE_CHANGES_H
-#define XSBX_FS_TREE_CHANGES_H
+/* Sessions on a copy of a directory of the host: what was changed there, and what of it was read. */
+#ifndef XSBX_FS_SESSION_CHANGES_H
+#define XSBX_FS_SESSION_CHANGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,6 @@
 #include "vm/base/buf.h"
 #include "vm/vm.h"
 
-struct handle_ops;
 struct session;
 
 /*
@@ -33,20 +32,14 @@ struct changes {
 /* The session has a sandbox that is ready. */
 void changes_begin(struct session *s);
 
-/* Nothing runs in the sandbox, as a commit has asked; or it could not be stopped, with -errno. */
-void changes_still(struct session *s, int err);
-
 /* Forgets what was changed. */
 void changes_drop(struct session *s);
 
-/* Verbs of `ctl`. Return: 0; -EINVAL where files/ does not come from the host; -EBUSY while there are
- * runs, or an earlier commit is on its way; -errno. The session's `error` says why. */
-int changes_commit(struct session *s);
-int changes_discard(struct session *s);
+/* Somebody reads the list @c of what was changed while changes.epoch was @epoch: that may be committed. Return: 0 or
+ * -ENOMEM. */
+int changes_remember(struct session *s, unsigned epoch, const struct vm_changes *c);
 
-#define CHANGES_UNKNOWN \
-	(32u << 20) /* more than the list can be: its size while it is open, see stream.h */
-
-extern const struct handle_ops changes_ops;
+/* The line at @at of a list of @len bytes: @ret_len is its length, without its end. Return: where the next one begins. */
+size_t changes_line(const char *text, size_t len, size_t at, size_t *ret_len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sandboxes with a network are given of the host's: certificates, and the way to its proxy. */
-#ifndef XSBX_FS_NETENV_H
-#define XSBX_FS_NETENV_H
+#ifndef XSBX_FS_SESSION_NETENV_H
+#define XSBX_FS_SESSION_NETENV_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the mount can still be seen where it was made. */
-#ifndef XSBX_FS_MOUNTWATCH_H
-#define XSBX_FS_MOUNTWATCH_H
+#ifndef XSBX_FS_FUSE_MOUNTWATCH_H
+#define XSBX_FS_FUSE_MOUNTWATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

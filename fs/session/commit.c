@@ -1,82 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions on a copy of a directory of the host: files.changes, `commit` and `discard`. */
-#include "changes.h"
+/* `commit` and `discard`: what a session has changed goes to the host, or is forgotten. */
+#include "commit.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/mount.h"
 #include "vm/base/log.h"
-#include "fs/session/binding.h"
-#include "fs/session/quota.h"
-#include "fs/request/reply.h"
-#include "fs/session/session.h"
-#include "text.h"
+#include "binding.h"
+#include "fs.h"
+#include "pause.h"
+#include "session.h"
 
-/* Who waits for an answer; holds a reference. */
-struct asker {
+/* One that was asked for; holds a reference. */
+struct commit {
 	struct session *s;
-	uint64_t handle; /* of a list */
-	unsigned epoch;
-	bool is_reviewed; /* a commit: of this, and nothing else */
+	bool is_reviewed; /* it is of this, and nothing else */
 	struct buf reviewed;
 	char changed[600]; /* what is not as it was */
 };
 
-static void asker_free(struct asker *a)
+static void commit_free(struct commit *a)
 {
 	session_unref(a->s);
 	buf_clear(&a->reviewed);
 	free(a);
 }
 
-void changes_drop(struct session *s)
-{
-	vm_work_free(s->changes.work);
-	s->changes.work = NULL;
-	s->changes.epoch++;
-	s->changes.is_reviewed = s->changes.is_asked = false;
-	buf_clear(&s->changes.reviewed);
-	buf_clear(&s->changes.asked);
-}
-
-void changes_begin(struct session *s)
-{
-	changes_drop(s);
-	if (*s->settings.work)
-		s->changes.work = vm_work_of(s->sandbox);
-}
-
-static struct asker *asker_new(struct session *s)
-{
-	struct asker *a = calloc(1, sizeof(*a));
-
-	if (a) {
-		a->s = session_ref(s);
-		a->epoch = s->changes.epoch;
-	}
-	return a;
-}
-
 /* ---- versions ---- */
-
-/* The line at @at of @len bytes, without its end. Return: where the next one begins. */
-static size_t line_at(const char *text, size_t len, size_t at, size_t *ret_len)
-{
-	const char *end = memchr(text + at, '\n', len - at);
-
-	*ret_len = end ? (size_t)(end - text) - at : len - at;
-	return at + *ret_len + (end != NULL);
-}
 
 static bool has_line(const char *text, size_t len, const char *line, size_t n)
 {
 	size_t have;
 
 	for (size_t at = 0; at < len;) {
-		const size_t next = line_at(text, len, at, &have);
+		const size_t next = changes_line(text, len, at, &have);
 
 		if (have == n && memcmp(text + at, line, n) == 0)
 			return true;
@@ -97,7 +56,7 @@ static void name_missing(const char *a, size_t a_len, const char *b, size_t b_le
 		const char *line = a + at;
 		const size_t used = strlen(words);
 
-		at = line_at(a, a_len, at, &len);
+		at = changes_line(a, a_len, at, &len);
 		if (len <= VM_WORK_SUM || has_line(b, b_len, line, len))
 			continue;
 		snprintf(words + used, size - used, "%s%s%.*s", used ? "; " : "", how,
@@ -112,7 +71,7 @@ static size_t same_lines(const char *a, size_t a_len, const char *b, size_t b_le
 	size_t at = 0, len;
 
 	while (at < a_len && at < b_len) {
-		const size_t next = line_at(a, a_len, at, &len);
+		const size_t next = changes_line(a, a_len, at, &len);
 
 		if (next > b_len || memcmp(a + at, b + at, next - at) != 0)
 			break;
@@ -124,7 +83,7 @@ static size_t same_lines(const char *a, size_t a_len, const char *b, size_t b_le
 /* Is what could be made now what was read? */
 static bool judge(void *data, const struct vm_changes *c)
 {
-	struct asker *a = data;
+	struct commit *a = data;
 	const struct buf *r = &a->reviewed;
 	size_t at;
 
@@ -139,148 +98,6 @@ static bool judge(void *data, const struct vm_changes *c)
 			     a->changed, sizeof(a->changed));
 	return false;
 }
-
-/* A list for the reader, without the sums. Return: 0 or -errno. */
-static int show(struct buf *to, const struct vm_changes *c)
-{
-	size_t len;
-	int e = 0;
-
-	for (size_t at = 0; e == 0 && at < c->len;) {
-		const char *line = c->text + at;
-
-		at = line_at(c->text, c->len, at, &len);
-		if (len > VM_WORK_SUM)
-			e = buf_append(to, line + VM_WORK_SUM, len - VM_WORK_SUM);
-		if (e == 0)
-			e = buf_append(to, "\n", 1);
-	}
-	return e;
-}
-
-/* ---- the list ---- */
-
-static void settle(struct handle *h, int err)
-{
-	h->bound = true;
-	h->cursor = (uint64_t)-err;
-}
-
-/* What was read may be committed. */
-static int remember(const struct asker *a, const struct vm_changes *c)
-{
-	struct changes *mine = &a->s->changes;
-
-	if (a->epoch != mine->epoch)
-		return 0;
-	buf_clear(&mine->reviewed);
-	mine->is_reviewed = true;
-	return buf_append(&mine->reviewed, c->text, c->len);
-}
-
-static void on_list(void *data, int err, const struct vm_changes *c)
-{
-	struct asker *a = data;
-	struct fs *fs = a->s->fs;
-	struct handle *h = handle_get(fs, a->handle);
-
-	if (h && !h->bound) {
-		if (err == 0) /* it is shown, and remembered */
-			err = quota_take(fs, a->s, 0, 2 * c->len);
-		if (err == 0)
-			err = show(&h->text, c);
-		if (err == 0)
-			err = remember(a, c);
-		if (err < 0 && err != -EDQUOT)
-			session_problemf(a->s, "no-list", "Read files.changes again.",
-					 "the changes could not be listed: %s", c->why);
-		settle(h, err);
-	}
-	wait_wake(fs, &a->s->wait);
-	asker_free(a);
-}
-
-static int ask_list(struct session *s, uint64_t handle)
-{
-	struct asker *a = asker_new(s);
-	int e = -ENOMEM;
-
-	if (!a)
-		return e;
-	a->handle = handle;
-	e = vm_work_do(s->changes.work, VM_WORK_LIST, NULL, on_list, a);
-	if (e < 0)
-		asker_free(a);
-	return e;
-}
-
-/* One list for each open, made when it is first read. */
-static void begin(struct handle *h)
-{
-	struct session *s = h->s;
-	int e;
-
-	if (h->bound)
-		return;
-	if (s->dead) { /* also where a list is on its way: nobody waits on a session that is gone */
-		settle(h, -ESTALE);
-		return;
-	}
-	if (h->asked)
-		return;
-	if (s->changes.committing || s->pause.state == PAUSE_ASKED)
-		return;
-	if (!s->changes.work) {
-		settle(h, 0);
-		return;
-	}
-	e = ask_list(s, handle_id(h));
-	if (e < 0)
-		settle(h, e);
-	h->asked = true;
-}
-
-static void changes_read(struct fs *fs, struct handle *h, struct req *req, size_t size,
-			 uint64_t offset, bool nonblock)
-{
-	begin(h);
-	if (!h->bound && nonblock)
-		reply_err(req, -EAGAIN);
-	else if (!h->bound)
-		wait_park(fs, h, req, size, offset);
-	else if (h->cursor)
-		reply_err(req, -(int)h->cursor);
-	else
-		text_reply(req, &h->text, size, offset);
-}
-
-static unsigned changes_poll(struct fs *fs, struct handle *h)
-{
-	(void)fs;
-	begin(h);
-	return h->bound ? POLLIN | POLLRDNORM : 0;
-}
-
-static struct waitlist *changes_waits(struct fs *fs, struct handle *h)
-{
-	(void)fs;
-	return &h->s->wait;
-}
-
-static int changes_open(struct fs *fs, struct handle *h, const struct node *n)
-{
-	(void)fs;
-	(void)n;
-	h->stream = true;
-	return 0;
-}
-
-const struct handle_ops changes_ops = {
-	.open = changes_open,
-	.read = changes_read,
-	.poll = changes_poll,
-	.waits = changes_waits,
-};
 
 /* ---- verbs ---- */
 
@@ -304,7 +121,7 @@ static int check(struct session *s)
 }
 
 /* What a commit has come to, in `error` if not all of it worked. */
-static void conclude(struct asker *a, int err, const struct vm_changes *c)
+static void conclude(struct commit *a, int err, const struct vm_changes *c)
 {
 	struct session *s = a->s;
 	static const char fix[] = "files.changes lists what is left; mend it and commit again.";
@@ -349,11 +166,11 @@ static bool is_unheard(const struct session *s)
 
 static void on_commit(void *data, int err, const struct vm_changes *c)
 {
-	struct asker *a = data;
+	struct commit *a = data;
 	struct session *s = a->s;
 
 	s->changes.committing = false;
-	pause_commit_over(s);
+	pause_still_over(s);
 	if (is_unheard(s) && err < 0) {
 		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
 			 err == -ECANCELED ? "the changes are not those that were read last, or "
@@ -365,10 +182,10 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	} else if (!is_unheard(s)) {
 		conclude(a, err, c);
 		session_touch(s);
-		lease_pump(s);
-		wait_wake(s->fs, &s->wait);
+		binding_pump(s);
+		wait_wake(&s->wait);
 	}
-	asker_free(a);
+	commit_free(a);
 }
 
 /* What was read until now is to be committed, whoever reads meanwhile. */
@@ -394,21 +211,41 @@ static void give_back(struct changes *c)
 static int ask_commit(struct session *s)
 {
 	struct changes *mine = &s->changes;
-	struct asker *a = asker_new(s);
-	int e = -ENOMEM;
+	struct commit *a = calloc(1, sizeof(*a));
+	int e;
 
 	if (!a)
-		return e;
+		return -ENOMEM;
+	a->s = session_ref(s);
 	a->is_reviewed = mine->is_asked;
 	a->reviewed = mine->asked;
 	mine->asked = (struct buf){0};
 	e = vm_work_do(mine->work, VM_WORK_COMMIT, judge, on_commit, a);
 	if (e < 0)
-		asker_free(a);
+		commit_free(a);
 	return e;
 }
 
-int changes_commit(struct session *s)
+/* Nothing runs in the sandbox; or it could not be stopped, with -errno. */
+static void on_still(struct session *s, int err)
+{
+	if (err == 0)
+		err = s->changes.work ? ask_commit(s) : -ESTALE;
+	if (err == 0)
+		return;
+	s->changes.committing = false;
+	give_back(&s->changes);
+	pause_still_over(s);
+	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
+			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"
+			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
+					     : strerror(-err));
+	if (is_unheard(s))
+		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
+			 strerror(-err));
+}
+
+int commit_begin(struct session *s)
 {
 	int e = check(s);
 
@@ -416,7 +253,7 @@ int changes_commit(struct session *s)
 		return e;
 	take_reviewed(&s->changes);
 	s->changes.committing = true;
-	e = pause_for_commit(s);
+	e = pause_until_still(s, on_still);
 	if (e < 0) {
 		s->changes.committing = false;
 		give_back(&s->changes);
@@ -428,25 +265,7 @@ int changes_commit(struct session *s)
 	return e;
 }
 
-void changes_still(struct session *s, int err)
-{
-	if (err == 0)
-		err = s->changes.work ? ask_commit(s) : -ESTALE;
-	if (err == 0)
-		return;
-	s->changes.committing = false;
-	give_back(&s->changes);
-	pause_commit_over(s);
-	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
-			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"
-			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
-					     : strerror(-err));
-	if (is_unheard(s))
-		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
-			 strerror(-err));
-}
-
-int changes_discard(struct session *s)
+int commit_discard(struct session *s)
 {
 	static const struct problem discarded = {
 		.code = "discarded",
@@ -456,10 +275,10 @@ int changes_discard(struct session *s)
 
 	if (e < 0)
 		return e;
-	lease_cut(s, &discarded);
+	binding_cut(s, &discarded);
 	changes_drop(s);
-	lease_set_state(s, SESSION_NEW);
+	session_set_state(s, SESSION_NEW);
 	session_problem(s, NULL);
-	wait_wake(s->fs, &s->wait);
+	wait_wake(&s->wait);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is passed in of the host's network: certificates, proxies, and what that opens. */
-/* modules: fs/netenv.c fs/config/network.c vm/base/problem.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
+/* modules: fs/session/netenv.c fs/config/network.c vm/base/problem.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* modules: vm/base/buf.c vm/base/log.c */
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "fs/config/daemon.h"
-#include "fs/netenv.h"
+#include "fs/session/netenv.h"
 
 static char path[] = "/tmp/xsbxfs-unit.ca.XXXXXX";
 

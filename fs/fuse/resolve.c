@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every request begins with: the mount, and the node that its inode number names. */
+#include "fs/tree/dir.h"
+#include "fs/tree/table.h"
+#include "ops_internal.h"
+
+struct fs *ops_fs(fuse_req_t req)
+{
+	struct fs *fs = fuse_req_userdata(req);
+	struct req_ctx ctx;
+
+	req_ctx(core(req), &ctx);
+	fs->caller = ctx.uid;
+	return fs;
+}
+
+bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
+{
+	int e = node_resolve(ops_fs(req), ino, ret_n);
+
+	if (e < 0)
+		reply_err(core(req), e);
+	return e == 0;
+}
+
+bool ops_in_files(const struct node *n)
+{
+	return n->kind == NODE_FILE || n->kind == NODE_FILES;
+}
+
+void ops_reply_node(fuse_req_t req, struct fs *fs, const struct node *n)
+{
+	struct reply_entry e = {.ino = n->ino, .keep = node_defs[n->kind].keep};
+	int err = dir_stat(fs, n, &e.st);
+
+	if (err < 0)
+		reply_err(core(req), err);
+	else
+		reply_entry(core(req), &e);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mount: all sessions, and what they share. */
+#ifndef XSBX_FS_SESSION_FS_H
+#define XSBX_FS_SESSION_FS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+#include <uv.h>
+
+#include "agent/files/lockbook.h"
+#include "complaint.h"
+#include "depot.h"
+#include "events.h"
+#include "fetch.h"
+#include "fs/config/daemon.h"
+#include "fs/request/alarm.h"
+#include "fs/request/clock.h"
+#include "fs/request/handle.h"
+#include "fs/request/waitlist.h"
+#include "netenv.h"
+#include "owner.h"
+
+#define FS_SESSIONS_MAX 8192u
+#define FS_IO_MAX	(1u << 20) /* most bytes of one READ or WRITE */
+
+struct session;
+struct vm;
+
+/* Counters since the mount, for `metrics`. */
+struct fs_stats {
+	uint64_t sessions_created, sessions_closed;
+	uint64_t runs[16]; /* by enum run_state, on reaching it */
+	uint64_t output_bytes;
+	uint64_t denied; /* by networks */
+	uint64_t requests;
+};
+
+/* What is above sessions and follows them: files/. Set once. */
+struct session_watch {
+	/* A session is made. Return: 0 or -errno, and then there is none. */
+	int (*made)(struct session *s);
+	/* Its sandbox is up, */
+	void (*ready)(struct session *s);
+	/* ... or gone: what waited for it waits no more. */
+	void (*gone)(struct session *s);
+	/* Nobody has a reference any more. */
+	void (*freed)(struct session *s);
+};
+
+/*
+ * - One per process, lives from before the mount until after the last handle is closed.
+ * - A slot holds a session or NULL; slot_gen[i] grows each time slot i is given away again, so
+ *   that an inode number of an earlier session is known to be stale.
+ */
+struct fs {
+	uv_loop_t *loop;
+	struct conf *conf;
+	struct vm *vm;
+	int spool_dir; /* descriptor of the directory that the depot is in */
+	uid_t uid;     /* who mounted */
+	gid_t gid;
+	enum owner_shown shown; /* whose files/ are; set by the caller */
+	struct timespec started;
+	uint64_t started_ms; /* uv_now() then */
+
+	LIST_HEAD(sessions, session) sessions; /* with removed ones of which something is open */
+	struct session *slot[FS_SESSIONS_MAX];
+	uint16_t slot_gen[FS_SESSIONS_MAX];
+	unsigned nslots; /* slots ever used */
+	struct timespec template_mtime[CONF_TEMPLATES_MAX];
+
+	struct handles handles;
+	struct lockbook locks; /* of the nodes that are not the agent's, see nodelock.h */
+	struct events events;
+	struct complaints complaints;
+	uid_t caller;	    /* of the request that is being served */
+	struct depot depot; /* of output */
+	struct fetch fetch;
+	struct fs_stats stats;
+	struct netenv netenv; /* set by the caller, or all zeroes */
+	const struct session_watch *watch;
+	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
+	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
+				 void *data);
+	struct alarm alarm; /* the next deadline of any session, or of who waits */
+	uv_timer_t renew;   /* where the kernel limits how long a request may take */
+	uint64_t renew_ms;
+	bool stopping;
+	char io[FS_IO_MAX]; /* scratch for replies, never kept across a return to the loop */
+};
+
+#endif

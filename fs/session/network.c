@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session keeps of its network: refusals, ports, changes while the sandbox runs. */
+#include "network.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs.h"
+#include "fs/config/network.h"
+#include "session.h"
+
+/* A sandbox can be refused many things a second; `events` is everybody's. */
+#define EVENTS_BURST 20u
+#define EVENTS_MS    1000u
+
+/* ---- net/denied ---- */
+
+void netlog_fini(struct netlog *log)
+{
+	for (unsigned i = 0; i < NETLOG_KEPT; i++)
+		free(log->line[i]);
+	*log = (struct netlog){0};
+}
+
+/* "2026-11-22T05:10:11.123Z" */
+static void write_time(int64_t ms, char ret_text[32])
+{
+	time_t s = (time_t)(ms / 1000);
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&s, &tm);
+	n = strftime(ret_text, 24, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(ret_text + n, 32 - n, ".%03dZ", (int)(ms % 1000));
+}
+
+/* One line, or two where some were not reported. Return: text of the caller's, or NULL. */
+static char *make_line(const struct sandbox_denied *d)
+{
+	char time[32], lost[64] = "", port[8] = "-", *line;
+
+	write_time(d->time_ms, time);
+	if (d->port)
+		snprintf(port, sizeof(port), "%u", d->port);
+	if (d->lost)
+		snprintf(lost, sizeof(lost), "# %u more, too many at a time\n", d->lost);
+	if (asprintf(&line, "%s%s %s %s %s\n", lost, time, d->name, port, d->reason) < 0)
+		return NULL;
+	return line;
+}
+
+/* May `events` have another one? */
+static bool may_report(struct netlog *log, uint64_t now)
+{
+	uint64_t due = (now - log->refilled_ms) / EVENTS_MS;
+
+	if (log->total == 0 || due >= EVENTS_BURST) {
+		log->left = EVENTS_BURST;
+		log->refilled_ms = now;
+	} else {
+		log->left = MIN(log->left + (unsigned)due, EVENTS_BURST);
+		log->refilled_ms += due * EVENTS_MS;
+	}
+	if (!log->left)
+		return false;
+	log->left--;
+	return true;
+}
+
+void network_denied(struct session *s, const struct sandbox_denied *what)
+{
+	struct netlog *log = &s->netlog;
+	char **slot = &log->line[log->next % NETLOG_KEPT], *line = make_line(what);
+	bool report = may_report(log, uv_now(s->fs->loop));
+
+	log->total += 1ull + what->lost;
+	s->fs->stats.denied += 1ull + what->lost;
+	log->mtime = clock_now();
+	if (report)
+		events_add_denied(&s->fs->events, s, what, log->quiet + what->lost);
+	log->quiet = report ? 0 : log->quiet + 1 + what->lost;
+	if (!line)
+		return;
+	free(*slot);
+	*slot = line;
+	log->next++;
+}
+
+/* ---- ports ---- */
+
+static void render_port(void *data, const struct sandbox_port *port)
+{
+	(void)buf_printf(data, "%u %u http://127.0.0.1:%u/\n", port->guest, port->host, port->host);
+}
+
+int network_list_ports(const struct session *s, struct buf *out)
+{
+	if (s->sandbox)
+		sandbox_ports(s->sandbox, render_port, out);
+	return 0;
+}
+
+void network_ports_changed(struct session *s)
+{
+	struct buf words = {0};
+	const char *text;
+
+	s->ports_mtime = clock_now();
+	(void)network_list_ports(s, &words);
+	for (size_t i = 0; i < words.len; i++)
+		if (words.data[i] == '\n')
+			words.data[i] = i + 1 < words.len ? ',' : '\0';
+	text = buf_str(&words);
+	events_add(&s->fs->events, s, "ports", text && *text ? text : "none");
+	buf_clear(&words);
+}
+
+/* ---- changes while the sandbox runs ---- */
+
+/* A port that was asked for while the sandbox runs. Both are looked at when the answer comes. */
+struct asked {
+	struct session *s; /* reference */
+	uint32_t epoch;	   /* of the sandbox that was asked */
+	struct sandbox_port port;
+};
+
+static const struct sandbox_port *find_port(const struct sandbox_port *ports, size_t n,
+					    const struct sandbox_port *p)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ports[i].guest == p->guest && ports[i].host == p->host)
+			return &ports[i];
+	return NULL;
+}
+
+/* Says in the session's `error` why a port could not be forwarded. Return: the error for a writer. */
+static int refuse_port(struct session *s, const struct sandbox_port *p, int e, const char *why)
+{
+	if (e == -EOPNOTSUPP) {
+		session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
+				 "ports cannot be added while the sandbox runs: it began with "
+				 "neither network nor ports, so nothing leads there");
+		return -EBUSY;
+	}
+	session_problemf(s, e == -EADDRINUSE ? "port-taken" : "port",
+			 "Name another port, or leave out the one of this machine to get one that "
+			 "is free.",
+			 "port %u cannot be forwarded: %s", p->guest, *why ? why : strerror(-e));
+	s->config_error = true;
+	return e;
+}
+
+/* A setting that is not honoured must not be shown as if it were. */
+static void forget_port(struct session *s, const struct sandbox_port *p)
+{
+	struct sandbox_port ports[SANDBOX_PORTS_MAX];
+	size_t n = netset_list_ports(s->settings.ports, ports), kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (ports[i].guest != p->guest || ports[i].host != p->host)
+			ports[kept++] = ports[i];
+	netset_put_ports(&s->settings, ports, kept);
+	s->config_mtime = clock_now();
+}
+
+static void on_forwarded(void *data, int err, const struct sandbox_port *port, const char *why)
+{
+	struct asked *a = data;
+	struct session *s = a->s;
+
+	(void)port; /* sandbox_ports() has it */
+	if (err < 0 && err != -ESTALE && !s->dead && s->sandbox && s->epoch == a->epoch) {
+		refuse_port(s, &a->port, err, why);
+		forget_port(s, &a->port);
+		events_add(&s->fs->events, s, "port", s->error.cause);
+	}
+	session_unref(s);
+	free(a);
+}
+
+static int forward(struct session *s, const struct sandbox_port *p)
+{
+	struct asked *a = malloc(sizeof(*a));
+	char why[VM_WHY_MAX] = "";
+	int e;
+
+	if (!a)
+		return -ENOMEM;
+	*a = (struct asked){session_ref(s), s->epoch, *p};
+	e = sandbox_forward(s->sandbox, p->guest, p->host, on_forwarded, a, why);
+	if (e == 0)
+		return 0;
+	session_unref(s);
+	free(a);
+	return refuse_port(s, p, e, why);
+}
+
+/* Those that are no longer wanted go first: their ports of this machine may be wanted by others. */
+static int apply_ports(struct session *s, const char *from, const char *to)
+{
+	struct sandbox_port old[SANDBOX_PORTS_MAX], new[SANDBOX_PORTS_MAX];
+	size_t nold = netset_list_ports(from, old), nnew = netset_list_ports(to, new), i;
+	int e = 0;
+
+	for (i = 0; i < nold; i++)
+		if (!find_port(new, nnew, &old[i]))
+			(void)sandbox_unforward(s->sandbox, old[i].guest);
+	for (i = 0; i < nnew && e == 0; i++)
+		if (!find_port(old, nold, &new[i]))
+			e = forward(s, &new[i]);
+	return e;
+}
+
+int network_apply(struct session *s, const struct settings *with)
+{
+	bool ports = strcmp(s->settings.ports, with->ports) != 0;
+	char why[VM_WHY_MAX] = "";
+	int e = ports ? apply_ports(s, s->settings.ports, with->ports) : 0;
+
+	if (e == 0 && with->network && strcmp(s->settings.allow, with->allow) != 0) {
+		_cleanup_free_ char *list = netenv_allow(&s->fs->netenv, with);
+
+		e = list ? sandbox_allow(s->sandbox, list, strlen(list), why) : -ENOMEM;
+		if (e < 0)
+			session_problemf(s, "network", "", "the list was not taken: %s",
+					 *why ? why : strerror(-e));
+	}
+	if (e < 0 && ports) { /* back to what it was; what is asked for twice is refused once */
+		struct problem first = s->error;
+
+		(void)apply_ports(s, with->ports, s->settings.ports);
+		s->error = first;
+	}
+	return e;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a session: to take runs, the verbs of `ctl`, and to end. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "binding.h"
+#include "fs.h"
+#include "session.h"
+
+/* ---- runs ---- */
+
+/* @why: filled in unless the session is dead. */
+static int may_submit(const struct session *s, struct problem *why)
+{
+	if (s->dead)
+		return -ESTALE;
+	if (s->state == SESSION_CLOSED) {
+		*why = s->closed;
+		return -ESTALE;
+	}
+	if (s->nqueued >= SESSION_QUEUE_MAX) {
+		problem_set(why, "queue-full", "Wait for a run to end, or use another session.",
+			    "%u runs of this session are queued already", s->nqueued);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+int session_can_submit(struct session *s)
+{
+	struct problem why = {0};
+	int e = may_submit(s, &why);
+
+	if (why.code[0])
+		session_problem(s, &why);
+	return e;
+}
+
+int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
+{
+	int e = session_can_submit(s);
+
+	if (e < 0)
+		return e;
+	if (!session_add_run(s, code, &s->next_stdin, mtime))
+		return -ENOMEM;
+	s->stdin_taken++;
+	binding_pump(s);
+	wait_wake(&s->wait);
+	return 0;
+}
+
+int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime)
+{
+	struct problem why = {0};
+	int e = may_submit(s, &why);
+	struct buf none = {0};
+	struct run *r;
+
+	if (e == 0)
+		return session_submit(s, code, mtime);
+	assert(!s->dead && why.code[0]);
+	r = session_add_run(s, code, &none, mtime);
+	if (!r)
+		return -ENOMEM;
+	binding_refuse(s, r, &why);
+	wait_wake(&s->wait);
+	return 0;
+}
+
+int session_start(struct session *s)
+{
+	if (s->dead || s->state == SESSION_CLOSED)
+		return -ESTALE;
+	return s->sandbox ? 0 : binding_start(s);
+}
+
+/* ---- ctl ---- */
+
+int session_interrupt(struct session *s)
+{
+	if (!s->active) {
+		session_problemf(s, "not-running", "", "there is no run to interrupt");
+		return -ESRCH;
+	}
+	return sandbox_signal(s->sandbox, s->active->number, SANDBOX_INTERRUPT);
+}
+
+int session_kill(struct session *s)
+{
+	static const struct problem killed = {
+		.code = "killed",
+		.cause = "killed by ctl before it began",
+	};
+	struct run *r = TAILQ_FIRST(&s->queue);
+
+	if (s->active)
+		return sandbox_signal(s->sandbox, s->active->number, SANDBOX_KILL);
+	if (!r) {
+		session_problemf(s, "not-running", "", "there is no run to kill");
+		return -ESRCH;
+	}
+	binding_refuse(s, r, &killed);
+	wait_wake(&s->wait);
+	return 0;
+}
+
+int session_reset(struct session *s)
+{
+	static const struct problem reset = {
+		.code = "reset",
+		.cause = "the session was reset before this run began",
+	};
+	int e;
+
+	if (s->changes.committing) { /* what was stopped for it would go on */
+		session_problemf(s, "busy", "Wait until it has ended.",
+				 "changes are being taken over");
+		return -EBUSY;
+	}
+	if (s->active) {
+		s->reset_asked = true;
+		e = session_kill(s);
+		return e == -ESRCH ? 0 : e; /* it has just ended */
+	}
+	if (s->state == SESSION_IDLE || s->state == SESSION_PAUSED) {
+		pause_void(s);
+		e = sandbox_reset(s->sandbox);
+		if (e == -EBUSY) /* not READY yet, maybe from another reset */
+			s->reset_asked = true;
+		else if (e < 0)
+			return e;
+		session_touch(s);
+		events_add(&s->fs->events, s, "session", "interpreter reset");
+		return 0;
+	}
+	if (s->state == SESSION_STARTING)
+		return 0; /* it will be as fresh as can be */
+	binding_cut(s, &reset);
+	changes_drop(s);
+	session_set_state(s, SESSION_NEW);
+	session_problem(s, NULL);
+	return 0;
+}
+
+int session_close(struct session *s)
+{
+	static const struct problem closed = {
+		.code = "closed",
+		.cause = "the session was closed by ctl",
+		.fix = "echo reset > ctl gives the session a new sandbox.",
+	};
+
+	binding_cut(s, &closed);
+	session_set_closed(s, &closed);
+	wait_wake(&s->wait);
+	return 0;
+}
+
+int session_resume(struct session *s)
+{
+	const int e = pause_end(s);
+
+	if (e < 0)
+		return e;
+	wait_wake(&s->wait);
+	binding_pump(s);
+	return 0;
+}
+
+/* ---- time ---- */
+
+/* Lets go of a sandbox that nobody has used for idle_timeout_s. */
+static uint64_t check_idle(struct session *s, uint64_t now)
+{
+	struct problem idle = {
+		.code = "idle-timeout",
+		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
+		       "it "
+		       "for ever.",
+	};
+	uint64_t due;
+
+	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
+	    s->changes.committing || !s->settings.idle_timeout_s)
+		return UINT64_MAX;
+	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
+	if (now < due)
+		return due;
+	snprintf(idle.cause, sizeof(idle.cause), "the session was closed after %u s without use",
+		 s->settings.idle_timeout_s);
+	binding_cut(s, &idle);
+	session_set_closed(s, &idle);
+	wait_wake(&s->wait);
+	return UINT64_MAX;
+}
+
+uint64_t session_tick(struct session *s, uint64_t now)
+{
+	const uint64_t next = check_idle(s, now);
+
+	return MIN(next,
+		   wait_tick(&s->wait, now)); /* reads that wait for a run to begin, see stream.c */
+}
+
+/* ---- the end ---- */
+
+/* What nobody can get at any more by its name. What is open of it, its handles keep. */
+static void let_go(struct session *s)
+{
+	struct run *r;
+
+	while ((r = TAILQ_FIRST(&s->runs))) {
+		TAILQ_REMOVE(&s->runs, r, link);
+		run_unref(r);
+	}
+	s->nruns = 0;
+	if (s->latest)
+		run_unref(s->latest);
+	s->latest = NULL;
+	changes_drop(s);
+	scratch_unlink_all(s);
+	settings_clear(&s->settings);
+	netlog_fini(&s->netlog);
+	buf_clear(&s->next_stdin);
+	buf_clear(&s->last_code);
+	buf_clear(&s->console);
+}
+
+void session_destroy(struct session *s)
+{
+	static const struct problem gone = {
+		.code = "removed",
+		.cause = "the session was removed before this run began",
+	};
+	struct fs *fs = s->fs;
+
+	assert(!s->dead);
+	s->dead = true;
+	binding_cut(s, &gone);
+	s->state = SESSION_CLOSED;
+	wait_wake(&s->wait); /* every run has ended: all of them find something to answer */
+	wait_flush(&s->wait, -ESTALE);
+	let_go(s);
+	events_add(&fs->events, s, "session", "removed");
+	fs->template_mtime[s->template_index] = clock_now();
+	fs->slot[s->slot] = NULL;
+	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & 0xfff;
+	session_unref(s);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names in the fixed tree that are not fixed: templates, sessions, runs, scratch files. */
+#include "children.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "fs/session/scratch.h"
+#include "fs/session/session.h"
+
+int templates_find(const struct node *dir, const char *name, uint64_t *ret_ino)
+{
+	const struct conf *c = dir->fs->conf;
+
+	for (unsigned i = 0; i < c->ntemplates; i++) {
+		if (strcmp(c->template[i].name, name))
+			continue;
+		*ret_ino = node_ino(NODE_TEMPLATE, i, 0, 0);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void templates_list(const struct node *dir, node_put_fn put, void *data)
+{
+	const struct conf *c = dir->fs->conf;
+
+	for (unsigned i = 0; i < c->ntemplates; i++)
+		put(data, node_ino(NODE_TEMPLATE, i, 0, 0), S_IFDIR, c->template[i].name);
+}
+
+int sessions_find(const struct node *dir, const char *name, uint64_t *ret_ino)
+{
+	const struct session *s = session_find(dir->fs, dir->template_index, name);
+
+	if (!s)
+		return -ENOENT;
+	*ret_ino = node_of_session(s, NODE_SESSION, 0);
+	return 0;
+}
+
+void sessions_list(const struct node *dir, node_put_fn put, void *data)
+{
+	for (unsigned i = 0; i < dir->fs->nslots; i++) {
+		const struct session *s = dir->fs->slot[i];
+
+		if (s && s->template_index == dir->template_index)
+			put(data, node_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
+	}
+}
+
+/* "7", not "07" nor "+7". Return: 0 if it is no number of a run. */
+static uint32_t run_number(const char *name)
+{
+	char *end;
+	unsigned long v;
+
+	if (name[0] < '1' || name[0] > '9')
+		return 0;
+	errno = 0;
+	v = strtoul(name, &end, 10);
+	return *end || errno || v > UINT32_MAX ? 0 : (uint32_t)v;
+}
+
+int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
+{
+	*ret_ino = node_of_session(dir->s, NODE_RUN, run_number(name));
+	return 0;
+}
+
+void runs_list(const struct node *dir, node_put_fn put, void *data)
+{
+	const struct run *r;
+	char number[16];
+
+	TAILQ_FOREACH(r, &dir->s->runs, link) {
+		snprintf(number, sizeof(number), "%u", r->number);
+		put(data, node_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
+	}
+}
+
+int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino)
+{
+	const struct scratch_file *f = scratch_find(dir->s, dir->kind, name);
+
+	if (!f)
+		return -ENOENT;
+	*ret_ino = node_of_session(dir->s, NODE_SCRATCH, f->id);
+	return 0;
+}
+
+void beside_list(const struct node *dir, node_put_fn put, void *data)
+{
+	const struct scratch_file *f;
+
+	TAILQ_FOREACH(f, &dir->s->scratch.files, link)
+		if (!f->unlinked && f->dir == dir->kind)
+			put(data, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG, f->name);
+}
+
+void latest_target(const struct node *n, char target[16])
+{
+	snprintf(target, 16, "%u", n->s->latest ? n->s->latest->number : 0);
+}
+
+int latest_size(const struct node *n, uint64_t *ret_size)
+{
+	char target[16];
+
+	latest_target(n, target);
+	*ret_size = strlen(target);
+	return 0;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `events` node: the event log, as a file that goes on. */
+#include "events_node.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "fs/request/reply.h"
+#include "fs/session/fs.h"
+
+/*
+ * For each open, offset 0 is where the oldest line began that was kept then, at `base`, and the end moves on. `cursor`
+ * and `text` say what is read next, at offset `expected`; a read elsewhere looks for its place. A reader
+ * too slow for the ring goes on with the oldest line there still is, whose offsets move to where it is.
+ *
+ * The size that all see is counted from the oldest open, so that nobody's gets smaller while he follows.
+ */
+static int events_open(struct handle *h)
+{
+	const struct events *ev = &h->fs->events;
+
+	h->cursor = events_first(ev);
+	h->base = events_first_byte(ev);
+	return 0;
+}
+
+/* Goes to @offset of this open: behind what was dropped, and before what is not there yet. */
+static void seek(const struct events *ev, struct handle *h, uint64_t offset)
+{
+	const uint64_t at = h->base + offset;
+	uint64_t pos = events_first_byte(ev);
+
+	buf_clear(&h->text);
+	h->expected = offset;
+	h->cursor = events_first(ev);
+	if (at < pos)
+		h->base = pos - offset;
+	for (; h->cursor < ev->next; h->cursor++) {
+		const char *line = ev->line[h->cursor % EVENTS_KEPT];
+		const size_t len = strlen(line);
+
+		if (pos + len > at) {
+			const size_t skip = at > pos ? (size_t)(at - pos) : 0;
+
+			if (skip && buf_append(&h->text, line + skip, len - skip) == 0)
+				h->cursor++;
+			return;
+		}
+		pos += len;
+	}
+}
+
+static void fill(const struct events *ev, struct handle *h, size_t size)
+{
+	if (h->cursor < events_first(ev)) {
+		h->cursor = events_first(ev);
+		h->base = events_first_byte(ev) - h->expected - h->text.len;
+	}
+	while (h->cursor < ev->next && h->text.len < size) {
+		const char *line = ev->line[h->cursor % EVENTS_KEPT];
+
+		if (buf_append(&h->text, line, strlen(line)) < 0)
+			return;
+		h->cursor++;
+	}
+}
+
+static void events_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
+			bool nonblock)
+{
+	struct fs *fs = h->fs;
+	uint64_t now = uv_now(fs->loop);
+	size_t n;
+
+	if (offset != h->expected)
+		seek(&fs->events, h, offset);
+	fill(&fs->events, h, size);
+	n = MIN(size, h->text.len);
+	if (n) {
+		h->deadline = 0;
+		reply_buf(req, h->text.data, n);
+		memmove(h->text.data, h->text.data + n, h->text.len - n);
+		h->text.len -= n;
+		h->expected += n;
+	} else if (nonblock) {
+		reply_err(req, -EAGAIN);
+	} else if (h->deadline && now >= h->deadline) {
+		h->deadline = 0;
+		reply_buf(req, "", 0);
+	} else {
+		if (!h->deadline) {
+			h->deadline = now + EVENTS_IDLE_S * 1000;
+			alarm_set(&fs->alarm, h->deadline);
+		}
+		wait_park(h, req, size, offset);
+	}
+}
+
+static unsigned events_poll(struct handle *h)
+{
+	return h->text.len || h->cursor < h->fs->events.next ? POLLIN | POLLRDNORM : 0;
+}
+
+static struct waitlist *events_waits(struct handle *h)
+{
+	return &h->fs->events.wait;
+}
+
+const struct handle_ops events_ops = {
+	.open = events_open,
+	.read = events_read,
+	.poll = events_poll,
+	.waits = events_waits,
+};
+
+uint64_t events_size(const struct fs *fs, const struct handle *h)
+{
+	const struct events *ev = &fs->events;
+	uint64_t first = events_first_byte(ev);
+	const struct handle *o;
+
+	if (h)
+		return ev->bytes - h->base;
+	TAILQ_FOREACH(o, &fs->handles.open, link)
+		if (o->ops == &events_ops)
+			first = MIN(first, o->base);
+	return ev->bytes - first;
+}

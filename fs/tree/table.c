@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of nodes. See table.h. */
+#include "table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "fs/session/network.h"
+#include "fs/session/scratch.h"
+#include "fs/session/session.h"
+#include "changes_node.h"
+#include "children.h"
+#include "ctl_node.h"
+#include "events_node.h"
+#include "help.h"
+#include "input.h"
+#include "metrics.h"
+#include "network.h"
+#include "report.h"
+#include "scratch_node.h"
+#include "settings_node.h"
+#include "status.h"
+#include "stream.h"
+#include "text.h"
+
+#define DIR_  S_IFDIR
+#define FILE_ S_IFREG
+
+/* ---- times: the last change of what the node shows ---- */
+
+#define TIME(name, when)                                  \
+	static struct timespec name(const struct node *n) \
+	{                                                 \
+		return when;                              \
+	}
+
+TIME(mount_time, n->fs->started)
+TIME(events_time, n->fs->events.mtime)
+TIME(template_time, n->fs->template_mtime[n->template_index])
+TIME(session_time, n->s->changed)
+TIME(stdin_time, n->s->stdin_mtime)
+TIME(state_time, n->s->state_mtime)
+TIME(error_time, n->s->error_mtime)
+TIME(config_time, n->s->config_mtime)
+TIME(console_time, n->s->console_mtime)
+TIME(runs_time, n->s->runs_mtime)
+TIME(net_time, n->s->net_changed)
+TIME(ports_time, n->s->ports_mtime)
+TIME(submit_time, n->r->submitted)
+TIME(run_output_time, n->r->last_output)
+TIME(output_time, n->s->latest ? n->s->latest->last_output : n->s->created)
+TIME(denied_time, n->s->netlog.mtime.tv_sec ? n->s->netlog.mtime : n->s->created)
+
+static struct timespec time_of_run(const struct run *r)
+{
+	if (run_ended(r))
+		return r->ended;
+	return r->started.tv_sec ? r->started : r->submitted;
+}
+
+TIME(run_time, time_of_run(n->r))
+TIME(latest_time, n->s->latest ? time_of_run(n->s->latest) : n->s->created)
+
+static struct timespec in_time(const struct node *n)
+{
+	const struct handle *w = input_writer(n->s);
+
+	return w ? w->mtime : n->s->in_mtime;
+}
+
+static struct timespec complaint_time(const struct node *n)
+{
+	const struct complaint *c = complaint_of(n->fs, n->sub);
+
+	return c ? c->time : n->fs->started;
+}
+
+/* ---- sizes ---- */
+
+static int in_size(const struct node *n, uint64_t *ret_size)
+{
+	const struct handle *w = input_writer(n->s);
+
+	*ret_size = w ? w->text.len : n->s->last_code.len;
+	return 0;
+}
+
+static int stdin_size(const struct node *n, uint64_t *ret_size)
+{
+	*ret_size = n->s->next_stdin.len;
+	return 0;
+}
+
+static int all_events(const struct node *n, uint64_t *ret_size)
+{
+	*ret_size = events_size(n->fs, NULL);
+	return 0;
+}
+
+/* ---- is it there? ---- */
+
+static bool has_in(const struct node *n)
+{
+	return !n->s->in_absent || input_writer(n->s);
+}
+
+static bool has_work(const struct node *n)
+{
+	return *n->s->settings.work;
+}
+
+static bool has_latest(const struct node *n)
+{
+	return n->s->latest || session_input_pending(n->s);
+}
+
+static bool keeps_latest(const struct node *n)
+{
+	return n->s->latest && session_run(n->s, n->s->latest->number);
+}
+
+static bool run_has_code(const struct node *n)
+{
+	return run_has_status(n->r);
+}
+
+/* ---- texts ---- */
+
+static int root_readme(const struct node *n, struct buf *out)
+{
+	return help_root(n->fs->conf, out);
+}
+
+static int template_readme(const struct node *n, struct buf *out)
+{
+	return help_template(n->fs->conf, n->t, out);
+}
+
+static int session_readme(const struct node *n, struct buf *out)
+{
+	return help_session(n->t, &n->s->settings, out);
+}
+
+static int ports(const struct node *n, struct buf *out)
+{
+	return network_list_ports(n->s, out);
+}
+
+/* ---- truncate(2) by the path ---- */
+
+/* What counts is what is written next. */
+static int truncate_nothing(const struct node *n, uint64_t size)
+{
+	(void)n;
+	(void)size;
+	return 0;
+}
+
+static int truncate_allow(const struct node *n, uint64_t size)
+{
+	return size == 0 ? config_allow(n->s, "", 0) : -EINVAL;
+}
+
+static int truncate_scratch(const struct node *n, uint64_t size)
+{
+	struct scratch_file *f = scratch_by_id(n->s, n->sub);
+
+	return f ? scratch_resize(n->s, f, size) : -ESTALE;
+}
+
+/* ---- the table ---- */
+
+const struct node_def node_defs[NODE_NKINDS] = {
+	/* Anybody may try to make something in these two, so that we say what is wrong with it, not the kernel. */
+	[NODE_ROOT] = {NULL, NODE_NONE, DIR_ | 01777, NULL, NULL, mount_time,
+		       .find = templates_find, .list = templates_list, .keep = REPLY_KEEP_ALL},
+	[NODE_ROOT_README] = {"README.md", NODE_ROOT, FILE_ | 0444, &text_ops, root_readme,
+			      mount_time},
+	[NODE_ROOT_STATUS] = {"status.json", NODE_ROOT, FILE_ | 0444, &text_ops, status_root,
+			      events_time},
+	[NODE_ISOLATION] = {"isolation", NODE_ROOT, FILE_ | 0444, &text_ops, report_isolation,
+			    mount_time},
+	[NODE_DOCTOR] = {"doctor", NODE_ROOT, FILE_ | 0444, &text_ops, report_doctor, mount_time},
+	[NODE_METRICS] = {"metrics", NODE_ROOT, FILE_ | 0444, &text_ops, metrics_render,
+			  events_time},
+	[NODE_EVENTS] = {"events", NODE_ROOT, FILE_ | 0400, &events_ops, NULL, events_time,
+			 .size = all_events},
+	[NODE_ROOT_ERROR] = {"error", NODE_ROOT, FILE_ | 0400, &text_ops, text_complaint,
+			     complaint_time},
+	[NODE_TEMPLATE] = {NULL, NODE_ROOT, DIR_ | 01777, NULL, NULL, template_time,
+			   .find = sessions_find, .list = sessions_list, .keep = REPLY_KEEP_ALL},
+	[NODE_TEMPLATE_JSON] = {"template.json", NODE_TEMPLATE, FILE_ | 0444, &text_ops,
+				status_template, mount_time},
+	[NODE_TEMPLATE_README] = {"README.md", NODE_TEMPLATE, FILE_ | 0444, &text_ops,
+				  template_readme, mount_time},
+	[NODE_SESSION] = {NULL, NODE_TEMPLATE, DIR_ | 0700, NULL, NULL, session_time,
+			  .find = beside_find, .list = beside_list, .keep = REPLY_KEEP_ALL},
+	[NODE_IN] = {"in", NODE_SESSION, FILE_ | 0600, &input_ops, text_code, in_time,
+		     .size = in_size, .is_there = has_in, .truncate = input_truncate_path},
+	[NODE_STDIN] = {"stdin", NODE_SESSION, FILE_ | 0200, &stdin_ops, NULL, stdin_time,
+			.size = stdin_size, .truncate = input_truncate_path},
+	[NODE_STDOUT] = {"stdout", NODE_SESSION, FILE_ | 0400, &stream_ops, NULL, output_time,
+			 .size = stream_size},
+	[NODE_STDERR] = {"stderr", NODE_SESSION, FILE_ | 0400, &stream_ops, NULL, output_time,
+			 .size = stream_size},
+	[NODE_OUTPUT] = {"output", NODE_SESSION, FILE_ | 0400, &stream_ops, NULL, output_time,
+			 .size = stream_size},
+	[NODE_EXIT_CODE] = {"exit_code", NODE_SESSION, FILE_ | 0400, &status_wait_ops, NULL,
+			    latest_time, .size = status_wait_size, .is_there = has_latest},
+	[NODE_SUMMARY] = {"summary", NODE_SESSION, FILE_ | 0400, &text_ops, text_summary,
+			  latest_time},
+	[NODE_STATE] = {"state", NODE_SESSION, FILE_ | 0400, &text_ops, text_state, state_time},
+	[NODE_STATUS] = {"status.json", NODE_SESSION, FILE_ | 0400, &text_ops, status_session,
+			 state_time},
+	[NODE_ERROR] = {"error", NODE_SESSION, FILE_ | 0400, &text_ops, text_error, error_time},
+	[NODE_CONFIG] = {"config", NODE_SESSION, FILE_ | 0600, &config_ops, config_render,
+			 config_time, .truncate = truncate_nothing},
+	[NODE_CTL] = {"ctl", NODE_SESSION, FILE_ | 0200, &ctl_ops, NULL, state_time,
+		      .truncate = truncate_nothing},
+	[NODE_CHANGES] = {"files.changes", NODE_SESSION, FILE_ | 0400, &changes_ops,
+			  .size = changes_size, .is_there = has_work},
+	[NODE_CONSOLE] = {"console", NODE_SESSION, FILE_ | 0400, &text_ops, text_console,
+			  console_time},
+	[NODE_FILES] = {"files", NODE_SESSION, DIR_ | 0700, NULL, .keep = REPLY_KEEP_NAME},
+	[NODE_RUNS] = {"runs", NODE_SESSION, DIR_ | 0700, NULL, NULL, runs_time, .find = runs_find,
+		       .list = runs_list},
+	[NODE_README] = {"README.md", NODE_SESSION, FILE_ | 0400, &text_ops, session_readme,
+			 config_time},
+	[NODE_NET] = {"net", NODE_SESSION, DIR_ | 0700, NULL, NULL, net_time, .find = beside_find,
+		      .list = beside_list},
+	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops, network_render_allow,
+			    config_time, .truncate = truncate_allow},
+	[NODE_NET_DENIED] = {"denied", NODE_NET, FILE_ | 0400, &text_ops, network_render_denied,
+			     denied_time},
+	[NODE_PORTS] = {"ports", NODE_SESSION, FILE_ | 0400, &text_ops, ports, ports_time},
+	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops,
+			  .truncate = truncate_scratch},
+	[NODE_LATEST] = {"latest", NODE_RUNS, S_IFLNK | 0777, NULL, NULL, runs_time,
+			 .size = latest_size, .is_there = keeps_latest},
+	[NODE_RUN] = {NULL, NODE_RUNS, DIR_ | 0700, NULL, NULL, run_time},
+	[NODE_RUN_IN] = {"in", NODE_RUN, FILE_ | 0400, &text_ops, text_run_code, submit_time},
+	[NODE_RUN_STDOUT] = {"stdout", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
+			     run_output_time, .size = run_stream_size},
+	[NODE_RUN_STDERR] = {"stderr", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
+			     run_output_time, .size = run_stream_size},
+	[NODE_RUN_OUTPUT] = {"output", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
+			     run_output_time, .size = run_stream_size},
+	[NODE_RUN_EXIT_CODE] = {"exit_code", NODE_RUN, FILE_ | 0400, &text_ops, text_exit_code,
+				run_time, .is_there = run_has_code},
+	[NODE_RUN_STATE] = {"state", NODE_RUN, FILE_ | 0400, &text_ops, text_run_state, run_time},
+	[NODE_RUN_STATUS] = {"status.json", NODE_RUN, FILE_ | 0400, &text_ops, status_run,
+			     run_time},
+	[NODE_RUN_SUMMARY] = {"summary", NODE_RUN, FILE_ | 0400, &text_ops, text_run_summary,
+			      run_time},
+	[NODE_RUN_WAIT] = {"wait", NODE_RUN, FILE_ | 0400, &status_wait_ops, NULL, run_time,
+			   .size = status_wait_size},
+	[NODE_FILE] = {NULL, NODE_FILES, FILE_ | 0600, NULL},
+};
+
+enum node_kind node_child(enum node_kind parent, const char *name)
+{
+	for (int k = 0; k < NODE_NKINDS; k++)
+		if (node_defs[k].parent == parent && node_defs[k].name &&
+		    !strcmp(node_defs[k].name, name))
+			return (enum node_kind)k;
+	return NODE_NONE;
+}

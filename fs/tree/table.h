@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of nodes: of each kind its name, its place, and what it shows and does. */
+#ifndef XSBX_FS_TREE_TABLE_H
+#define XSBX_FS_TREE_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "vm/base/buf.h"
+#include "fs/request/handle.h"
+#include "fs/request/reply.h"
+#include "fs/session/node.h"
+
+/* Called for each name in a directory; the same for listings and lookups. */
+typedef void (*node_put_fn)(void *data, uint64_t ino, mode_t type, const char *name);
+
+/* Return values of functions that have one are 0 or -errno. Where there is none: */
+struct node_def {
+	const char *name;	      /* it is not fixed */
+	enum node_kind parent;	      /* NODE_NONE: the root */
+	mode_t mode;		      /* type and permissions */
+	const struct handle_ops *ops; /* of an open handle: a directory or link */
+	/* What it reads as: its text comes from elsewhere. Called when it is opened to be read. */
+	int (*render)(const struct node *n, struct buf *out);
+	/* When what it shows was changed: now. */
+	struct timespec (*mtime)(const struct node *n);
+	/* That of the text that is rendered, or 0. */
+	int (*size)(const struct node *n, uint64_t *ret_size);
+	/* Is it there? It always is. */
+	bool (*is_there)(const struct node *n);
+	/* truncate(2) by its path: it is refused. */
+	int (*truncate)(const struct node *n, uint64_t size);
+	/* Of a directory: names that are not fixed. There are no such. */
+	int (*find)(const struct node *dir, const char *name, uint64_t *ret_ino);
+	void (*list)(const struct node *dir, node_put_fn put, void *data);
+	enum reply_keep keep; /* what the kernel may keep */
+};
+
+extern const struct node_def node_defs[NODE_NKINDS];
+
+/**
+ * node_child() - The kind of a fixed child
+ * @parent: Kind of the directory
+ * @name: Name looked for
+ *
+ * Return: The kind, or NODE_NONE.
+ */
+enum node_kind node_child(enum node_kind parent, const char *name);
+
+#endif
