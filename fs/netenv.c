@@ -11,7 +11,6 @@
 
 #include "vm/base/log.h"
 #include "fs/config/daemon.h"
-#include "fs/config/network.h"
 
 /* Where distributions keep all certificates in one file. */
 static const char *const host_files[] = {
@@ -175,31 +174,31 @@ void netenv_fini(struct netenv *ne)
 	*ne = (struct netenv){0};
 }
 
-static bool has_own(const struct settings *settings, const char *name)
+static bool has_own(const struct sandbox_spec *spec, const char *name)
 {
-	for (size_t i = 0; i < settings->nenv; i++)
-		if (strcmp(settings->env[i].name, name) == 0)
+	for (size_t i = 0; i < spec->nenv; i++)
+		if (strcmp(spec->env[i].name, name) == 0)
 			return true;
 	return false;
 }
 
-size_t netenv_add(const struct netenv *ne, const struct settings *settings, bool network,
+size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, bool network,
 		  struct sandbox_env *env, size_t n)
 {
 	if (!network)
 		return n;
 	for (size_t i = 0; i < ne->nenv; i++)
-		if (!has_own(settings, ne->env[i].name))
+		if (!has_own(spec, ne->env[i].name))
 			env[n++] = ne->env[i];
 	return n;
 }
 
-char *netenv_allow(const struct netenv *ne, const struct settings *settings)
+char *netenv_allow(const struct netenv *ne, const struct sandbox_spec *spec)
 {
-	const bool more = settings->network && ne->allow && *ne->allow;
+	const bool more = spec->network && ne->allow && *ne->allow;
 	char *list;
 
-	if (asprintf(&list, "%s%s%s", settings->allow, more ? " " : "", more ? ne->allow : "") < 0)
+	if (asprintf(&list, "%s%s%s", spec->allow, more ? " " : "", more ? ne->allow : "") < 0)
 		return NULL;
 	return list;
 }

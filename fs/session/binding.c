@@ -9,8 +9,6 @@
 
 #include "vm/base/log.h"
 #include "fs/mount.h"
-#include "fs/config/network.h"
-#include "fs/config/paths.h"
 #include "quota.h"
 
 void lease_set_state(struct session *s, enum session_state state)
@@ -350,81 +348,52 @@ static const struct sandbox_events lease_events = {
 static size_t list_env(const struct fs *fs, const struct settings *st, bool network,
 		       struct sandbox_env env[ENV_MAX])
 {
-	for (size_t i = 0; i < st->nenv; i++)
-		env[i] = (struct sandbox_env){st->env[i].name, st->env[i].value};
-	return netenv_add(&fs->netenv, st, network, env, st->nenv);
-}
-
-static enum vm_backend backend_of(const struct settings *st)
-{
-	return st->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM;
+	if (st->spec.nenv)
+		memcpy(env, st->spec.env, st->spec.nenv * sizeof(*env));
+	return netenv_add(&fs->netenv, &st->spec, network, env, st->spec.nenv);
 }
 
 /* Does a sandbox with these settings have an interface? Ports need one, even if no way leads out of it. */
 static bool is_wired(const struct settings *st)
 {
-	return st->network || *st->ports;
+	return st->spec.network || st->spec.nports;
 }
 
-/* Is it for whoever begins the session, and nobody knows now who that will be? */
+/* Does it write with the rights of whoever begins the session, and nobody knows now who that will be? */
 static bool is_owners(const struct conf *conf, const struct settings *st)
 {
-	return conf->allow_other && geteuid() == 0 && (*st->rw || *st->work);
+	bool writes = st->spec.work;
+
+	for (size_t i = 0; i < st->spec.npaths; i++)
+		writes = writes || st->spec.paths[i].write;
+	return conf->allow_other && geteuid() == 0 && writes;
 }
 
 void lease_prepare(struct fs *fs)
 {
 	struct sandbox_env env[ENV_MAX];
-	struct sandbox_port ports[SANDBOX_PORTS_MAX];
 
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
 		const struct conf_template *t = &fs->conf->template[i];
-		struct paths paths;
-		const int r = paths_init(&paths, &t->settings);
-		const struct sandbox_spec spec = {
-			.name = t->name,
-			.image = t->image,
-			.language = t->language,
-			.backend = backend_of(&t->settings),
-			.memory_mb = t->settings.memory_mb,
-			.cpus = t->settings.cpus,
-			.owner = geteuid(),
-			.group = getegid(),
-			.paths = paths.path,
-			.npaths = paths.n,
-			.image_view = *t->settings.view != '\0',
-			.work = *t->settings.work ? t->settings.work : NULL,
-			.template_env = env,
-			.ntemplate_env = list_env(fs, &t->settings, t->settings.network, env),
-			.template_limits = t->settings.limits,
-			.packages = t->settings.packages,
-			.warmup = t->warmup,
-			.pool = t->pool,
-			.network = is_wired(&t->settings),
-			.allow = t->settings.allow,
-			.ports = ports,
-			.nports = netset_list_ports(t->settings.ports, ports),
-		};
+		struct sandbox_spec spec = t->settings.spec;
 
-		if (t->prepare && r == 0 && !is_owners(fs->conf, &t->settings))
+		spec.name = t->name;
+		spec.owner = geteuid();
+		spec.group = getegid();
+		spec.template_env = env;
+		spec.ntemplate_env = list_env(fs, &t->settings, spec.network, env);
+		spec.template_limits = spec.limits;
+		spec.network = is_wired(&t->settings);
+		if (t->prepare && !is_owners(fs->conf, &t->settings))
 			vm_prepare(fs->vm, &spec);
-		paths_clear(&paths);
 	}
 }
 
-/* The template's warm-up is for the template's packages. */
-static const char *warmup_of(const struct session *s)
-{
-	const struct conf_template *t = s->t;
-
-	return strcmp(t->settings.packages, s->settings.packages) == 0 ? t->warmup : NULL;
-}
-
 /* Does it differ from its template in size or backend, or in having a network? */
-static bool is_odd(const struct settings *s, const struct settings *base)
+static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 {
-	return is_wired(s) != is_wired(base) || s->backend != base->backend ||
-	       s->memory_mb != base->memory_mb || s->cpus != base->cpus;
+	return is_wired(s) != is_wired(base) || s->spec.backend != base->spec.backend ||
+	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
 }
 
 int lease_start(struct session *s)
@@ -432,49 +401,30 @@ int lease_start(struct session *s)
 	char name[160];
 	struct sandbox_env env[ENV_MAX], template_env[ENV_MAX];
 	const struct settings *base = &s->t->settings;
-	struct sandbox_port ports[SANDBOX_PORTS_MAX];
-	struct paths paths;
-	_cleanup_free_ char *allow = netenv_allow(&s->fs->netenv, &s->settings);
-	int e = paths_init(&paths, &s->settings);
-	const struct sandbox_spec spec = {
-		.name = name,
-		.image = s->t->image,
-		.language = s->t->language,
-		.backend = backend_of(&s->settings),
-		.memory_mb = s->settings.memory_mb,
-		.cpus = s->settings.cpus,
-		.owner = s->uid,
-		.group = s->gid,
-		.paths = paths.path,
-		.npaths = paths.n,
-		.image_view = *s->settings.view != '\0',
-		.work = *s->settings.work ? s->settings.work : NULL,
-		.env = env,
-		.nenv = list_env(s->fs, &s->settings, s->settings.network, env),
-		.template_env = template_env,
-		.ntemplate_env = list_env(s->fs, base, s->settings.network, template_env),
-		.limits = s->settings.limits,
-		.template_limits = base->limits,
-		.packages = s->settings.packages,
-		.warmup = warmup_of(s),
-		.pool = s->t->pool,
-		.network = is_wired(&s->settings),
-		.allow = allow,
-		.ports = ports,
-		.nports = netset_list_ports(s->settings.ports, ports),
-		.odd = is_odd(&s->settings, base),
-	};
+	struct sandbox_spec spec = s->settings.spec;
+	_cleanup_free_ char *allow = netenv_allow(&s->fs->netenv, &spec);
+	int e;
 
 	assert(!s->sandbox && !s->dead);
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
-	s->lease = e < 0 || !allow ? NULL : calloc(1, sizeof(*s->lease));
-	if (!s->lease) {
-		paths_clear(&paths);
+	spec.name = name;
+	spec.owner = s->uid;
+	spec.group = s->gid;
+	spec.nenv = list_env(s->fs, &s->settings, spec.network, env);
+	spec.env = env;
+	spec.ntemplate_env = list_env(s->fs, base, spec.network, template_env);
+	spec.template_env = template_env;
+	spec.template_limits = base->spec.limits;
+	if (strcmp(base->spec.packages, spec.packages) != 0)
+		spec.warmup = NULL; /* it is for the template's packages */
+	spec.network = is_wired(&s->settings);
+	spec.allow = allow;
+	spec.ad_hoc = is_ad_hoc(&s->settings, base);
+	s->lease = allow ? calloc(1, sizeof(*s->lease)) : NULL;
+	if (!s->lease)
 		return -ENOMEM;
-	}
 	s->lease->s = s;
 	e = sandbox_new(s->fs->vm, &spec, &lease_events, s->lease, &s->sandbox);
-	paths_clear(&paths);
 	if (e < 0) {
 		free(s->lease);
 		s->lease = NULL;

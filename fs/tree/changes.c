@@ -45,7 +45,7 @@ void changes_drop(struct session *s)
 void changes_begin(struct session *s)
 {
 	changes_drop(s);
-	if (*s->settings.work)
+	if (s->settings.spec.work)
 		s->changes.work = vm_work_of(s->sandbox);
 }
 
@@ -287,7 +287,7 @@ const struct handle_ops changes_ops = {
 /* Return: 0, or why these verbs can't be carried out now. */
 static int check(struct session *s)
 {
-	if (!*s->settings.work) {
+	if (!s->settings.spec.work) {
 		session_problemf(s, "no-work", "Use a template that has work = DIRECTORY.",
 				 "files/ of this session is no copy of a directory of the host");
 		return -EINVAL;

@@ -167,7 +167,7 @@ static bool absent(const struct node *n)
 {
 	switch ((int)n->kind) {
 	case NODE_IN: return n->s->in_absent && !input_writer(n->s);
-	case NODE_CHANGES: return !*n->s->settings.work;
+	case NODE_CHANGES: return !n->s->settings.spec.work;
 	case NODE_EXIT_CODE: return !n->s->latest && !session_input_pending(n->s);
 	case NODE_LATEST: return !n->s->latest || !session_run(n->s, n->s->latest->number);
 	case NODE_RUN_EXIT_CODE: return !run_has_status(n->r);
