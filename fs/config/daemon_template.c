@@ -86,8 +86,7 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
 		      const struct conf_source *src)
 {
-	static const struct settings_limits no_limits; /* conf_template_settle() holds them */
-	const struct key_context ctx = {.limits = &no_limits};
+	const struct key_context ctx = {.limits = NULL}; /* conf_template_settle() has them */
 	const struct key *k = key_find(CONF_TEMPLATE, key);
 	struct problem why;
 	int r;
@@ -95,7 +94,7 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 	if (!k)
 		k = key_find(CONF_SESSION, key);
 	r = k ? key_set(k, &t->settings, value, &ctx, &why)
-	      : settings_set(&t->settings, key, value, &no_limits, &why);
+	      : settings_set(&t->settings, key, value, NULL, &why);
 	return conf_refuse(src, r, "", &why);
 }
 

@@ -227,8 +227,7 @@ int key_print(const struct key *k, const void *base, struct buf *out)
 
 int key_init(enum conf_section section, void *base)
 {
-	static const struct settings_limits no_limits;
-	const struct key_context ctx = {.limits = &no_limits};
+	const struct key_context ctx = {.limits = NULL};
 	struct problem why;
 
 	for_each_key(k, section)

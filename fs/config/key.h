@@ -66,7 +66,7 @@ struct key {
 
 /* What a value is read for. */
 struct key_context {
-	const struct settings_limits *limits; /* NULL only where a key has none */
+	const struct settings_limits *limits; /* NULL: it will be held against them later */
 	bool option; /* of the command line, where a path may be of the current directory */
 };
 

@@ -108,6 +108,8 @@ static int check_list(const char *list, const struct settings_limits *limits, st
 	if (r < 0)
 		return problem_set(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
 				   "allow: %s", words);
+	if (!limits)
+		return 0;
 	r = vm_allow_works(list, strlen(list), limits->max_allow, &limits->host_ports, words);
 	if (r == -EADDRNOTAVAIL)
 		return refuse_place(why, words, &limits->host_ports);

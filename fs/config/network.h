@@ -15,7 +15,7 @@
  * @s: Settings
  * @text: Names; comments and newlines are fine
  * @len: Its length
- * @limits: What is allowed
+ * @limits: What is allowed, or NULL: netset_check() follows
  * @why: Filled in if it fails
  *
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.

@@ -52,7 +52,7 @@ int settings_copy(struct settings *dst, const struct settings *src);
  * @s: Settings
  * @key: As in `config`, e.g. "memory_mb" or "env.LANG"
  * @value: Text
- * @limits: What is allowed
+ * @limits: What is allowed, or NULL: settings_fit() follows
  * @ret_why: Filled in if it fails: which key, what is wrong with it, what would be right
  *
  * What goes together only in all, such as `allow` and `network`, is for settings_fit().

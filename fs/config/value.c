@@ -56,7 +56,7 @@ const char *value_port(const char *text, uint16_t *ret_port)
 
 static unsigned limit_of(const struct key *k, const struct settings_limits *limits)
 {
-	return k->limit ? *(const unsigned *)((const char *)limits + k->limit) : 0;
+	return limits && k->limit ? *(const unsigned *)((const char *)limits + k->limit) : 0;
 }
 
 /* Return: 0, or -EINVAL if @n is more than is allowed. */
@@ -121,12 +121,6 @@ int value_fit(const struct key *k, unsigned *n, const struct settings_limits *li
 	return 0;
 }
 
-static int print_number(const struct key *k, const void *at, struct buf *out)
-{
-	(void)k;
-	return buf_printf(out, "%u", *(const unsigned *)at);
-}
-
 static int set_size(const struct value *v)
 {
 	static const char suffixes[] = "KMGT";
@@ -184,89 +178,51 @@ int value_word(const struct key *k, const char *value)
 	return -EINVAL;
 }
 
-static int set_flag(const struct value *v)
+/* What else may be written for "yes" and "on", behind what for "no" and "off". */
+static int read_flag(const char *text)
 {
 	static const char *const words[] = {"no", "yes", "off", "on", "false", "true", "0", "1"};
-	const bool onoff = strcmp(v->k->words[0], "off") == 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (strcmp(v->text, words[i]) == 0) {
-			*(bool *)v->at = i % 2;
-			return 0;
-		}
+		if (strcmp(text, words[i]) == 0)
+			return i % 2;
 	}
-	return invalid(v,
-		       onoff ? "Write on or off (or yes, no, true, false)."
-			     : "Write yes or no (or on, off, true, false).",
-		       onoff ? "is neither on nor off" : "is neither yes nor no");
-}
-
-static int print_flag(const struct key *k, const void *at, struct buf *out)
-{
-	return buf_printf(out, "%s", k->words[*(const bool *)at]);
-}
-
-/* "a, b or c" */
-static void list_words(const struct key *k, char *text, size_t size)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(k->words) && k->words[i]; i++) {
-		const bool last = i + 1 == ARRAY_SIZE(k->words) || !k->words[i + 1];
-
-		n += (size_t)snprintf(text + n, size - n, "%s%s",
-				      i == 0 ? ""
-				      : last ? " or "
-					     : ", ",
-				      k->words[i]);
-	}
+	return -EINVAL;
 }
 
 static int refuse_word(const struct value *v)
 {
-	const char *const *words = v->k->words;
-	char list[64], fix[128], what[128];
+	const char *const *w = v->k->words;
+	const bool flag = v->k->type == KEY_FLAG, yes = strcmp(w[0], "no") == 0;
+	char list[64], fix[128] = "", what[128];
 
-	list_words(v->k, list, sizeof(list));
-	/* Of what a user is not to write the words say enough. */
-	snprintf(fix, sizeof(fix), v->k->section == CONF_SESSION ? "Write %s = %s." : "",
-		 v->k->name, list);
-	if (v->k->type == KEY_SWITCH)
-		snprintf(what, sizeof(what), "is neither %s nor %s", words[0], words[1]);
+	snprintf(list, sizeof(list), "%s%s%s or %s", w[0], w[2] ? ", " : "", w[2] ? w[1] : "",
+		 w[2] ? w[2] : w[1]);
+	if (flag)
+		snprintf(fix, sizeof(fix), "Write %s or %s (or %s, true, false).", w[1], w[0],
+			 yes ? "on, off" : "yes, no");
+	else if (v->k->section == CONF_SESSION)
+		snprintf(fix, sizeof(fix), "Write %s = %s.", v->k->name, list);
+	if (flag || v->k->type == KEY_SWITCH)
+		snprintf(what, sizeof(what), "is neither %s nor %s", w[flag], w[!flag]);
 	else
 		snprintf(what, sizeof(what), "is not %s", list);
 	return invalid(v, fix, what);
 }
 
-static int set_switch(const struct value *v)
+static int set_word(const struct value *v)
 {
-	const int i = value_word(v->k, v->text);
+	const int i = v->k->type == KEY_FLAG ? read_flag(v->text) : value_word(v->k, v->text);
 
 	if (i < 0)
 		return refuse_word(v);
-	*(bool *)v->at = i;
+	if (v->k->type == KEY_WORD)
+		return value_keep(v->at, v->text);
+	if (v->k->type == KEY_CHOICE)
+		*(unsigned *)v->at = (unsigned)i;
+	else
+		*(bool *)v->at = i;
 	return 0;
-}
-
-/* What is the first of the two is not worth a word. */
-static int print_switch(const struct key *k, const void *at, struct buf *out)
-{
-	return *(const bool *)at ? buf_printf(out, "%s", k->words[1]) : 0;
-}
-
-static int set_choice(const struct value *v)
-{
-	const int i = value_word(v->k, v->text);
-
-	if (i < 0)
-		return refuse_word(v);
-	*(unsigned *)v->at = (unsigned)i;
-	return 0;
-}
-
-static int print_choice(const struct key *k, const void *at, struct buf *out)
-{
-	return buf_printf(out, "%s", k->words[*(const unsigned *)at]);
 }
 
 /* ---- texts ---- */
@@ -280,30 +236,6 @@ int value_keep(void *field, const char *text)
 	free(*(char **)field);
 	*(char **)field = copy;
 	return 0;
-}
-
-static int set_text(const struct value *v)
-{
-	return value_keep(v->at, v->text);
-}
-
-static int print_text(const struct key *k, const void *at, struct buf *out)
-{
-	const char *text = *(char *const *)at;
-
-	(void)k;
-	return text ? buf_append(out, text, strlen(text)) : 0;
-}
-
-static int set_word(const struct value *v)
-{
-	return value_word(v->k, v->text) < 0 ? refuse_word(v) : value_keep(v->at, v->text);
-}
-
-static int set_name(const struct value *v)
-{
-	return plain_name_ok(v->text) ? value_keep(v->at, v->text)
-				      : invalid(v, "", "is not a name");
 }
 
 bool value_has_control(const char *text)
@@ -342,12 +274,11 @@ static int set_path(const struct value *v)
 		return value_keep(v->at, v->text);
 	if (!home && !v->ctx->option)
 		return invalid(v, "", "does not begin with / or ~/");
-	if (!home) {
+	if (!home)
 		cwd = getcwd(NULL, 0);
-		if (!cwd)
-			return problem_set(v->why, "invalid", "",
-					   "%s: the current directory has no path", v->k->name);
-	}
+	if (!home && !cwd)
+		return problem_set(v->why, "invalid", "", "%s: the current directory has no path",
+				   v->k->name);
 	if (asprintf(&path, "%s/%s", home ? value_home() : cwd, home ? v->text + 2 : v->text) < 0)
 		return -ENOMEM;
 	free(*(char **)v->at);
@@ -355,24 +286,33 @@ static int set_path(const struct value *v)
 	return 0;
 }
 
-/* What else may be wrong with it the program that uses it knows, and says. */
-static int set_url(const struct value *v)
+/* What is wrong with a URL, or NULL. What else may be the program that uses it knows, and says. */
+static const char *check_url(const char *text)
 {
-	const bool web =
-		strncmp(v->text, "https://", 8) == 0 || strncmp(v->text, "http://", 7) == 0;
+	const bool web = strncmp(text, "https://", 8) == 0 || strncmp(text, "http://", 7) == 0;
 
-	if (*v->text && (!web || strpbrk(v->text, "@?# \"'")))
-		return invalid(v, "",
-			       "is not https://HOST/BUCKET/PREFIX; credentials belong into the "
-			       "environment");
-	return value_keep(v->at, v->text);
+	return !*text || (web && !strpbrk(text, "@?# \"'"))
+		       ? NULL
+		       : "is not https://HOST/BUCKET/PREFIX; credentials belong into the "
+			 "environment";
 }
 
-static int set_region(const struct value *v)
+static const char *check_region(const char *text)
 {
-	if (strspn(v->text, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(v->text))
-		return invalid(v, "", "is no region, such as us-east-1");
-	return value_keep(v->at, v->text);
+	return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(text)
+		       ? NULL
+		       : "is no region, such as us-east-1";
+}
+
+static int set_text(const struct value *v)
+{
+	const enum key_type type = v->k->type;
+	const char *wrong = type == KEY_URL				  ? check_url(v->text)
+			    : type == KEY_REGION			  ? check_region(v->text)
+			    : type == KEY_NAME && !plain_name_ok(v->text) ? "is not a name"
+									  : NULL;
+
+	return wrong ? invalid(v, "", wrong) : value_keep(v->at, v->text);
 }
 
 static int set_max_allow(const struct value *v)
@@ -393,35 +333,36 @@ static int set_max_allow(const struct value *v)
 
 /* ---- types ---- */
 
-static const struct {
-	int (*set)(const struct value *v);
-	int (*print)(const struct key *k, const void *at, struct buf *out); /* of a session's */
-} types[KEY_NPLAIN] = {
-	[KEY_FLAG] = {set_flag, print_flag},
-	[KEY_SWITCH] = {set_switch, print_switch},
-	[KEY_CHOICE] = {set_choice, print_choice},
-	[KEY_NUMBER] = {set_number, print_number},
-	[KEY_SIZE] = {set_size, NULL},
-	[KEY_HOST_PORTS] = {set_host_ports, NULL},
-	[KEY_TEXT] = {set_text, print_text},
-	[KEY_WORD] = {set_word, print_text},
-	[KEY_NAME] = {set_name, print_text},
-	[KEY_PATH] = {set_path, print_text},
-	[KEY_PROGRAM] = {set_path, print_text},
-	[KEY_URL] = {set_url, print_text},
-	[KEY_REGION] = {set_region, print_text},
-	[KEY_MAX_ALLOW] = {set_max_allow, print_text},
-};
-
 int value_set(const struct key *k, void *at, const char *value, const struct key_context *ctx,
 	      struct problem *why)
 {
+	static int (*const set[KEY_NPLAIN])(const struct value *v) = {
+		[KEY_FLAG] = set_word,	  [KEY_SWITCH] = set_word,
+		[KEY_CHOICE] = set_word,  [KEY_NUMBER] = set_number,
+		[KEY_SIZE] = set_size,	  [KEY_HOST_PORTS] = set_host_ports,
+		[KEY_TEXT] = set_text,	  [KEY_WORD] = set_word,
+		[KEY_NAME] = set_text,	  [KEY_PATH] = set_path,
+		[KEY_PROGRAM] = set_path, [KEY_URL] = set_text,
+		[KEY_REGION] = set_text,  [KEY_MAX_ALLOW] = set_max_allow,
+	};
 	const struct value v = {k, at, value, ctx, why};
 
-	return types[k->type].set(&v);
+	return set[k->type](&v);
 }
 
 int value_print(const struct key *k, const void *at, struct buf *out)
 {
-	return types[k->type].print(k, at, out);
+	const char *text;
+
+	if (k->type == KEY_NUMBER)
+		return buf_printf(out, "%u", *(const unsigned *)at);
+	if (k->type == KEY_CHOICE)
+		text = k->words[*(const unsigned *)at];
+	else if (k->type == KEY_FLAG)
+		text = k->words[*(const bool *)at];
+	else if (k->type == KEY_SWITCH) /* the first of them goes without saying */
+		text = *(const bool *)at ? k->words[1] : "";
+	else
+		text = *(char *const *)at;
+	return buf_append(out, text, strlen(text));
 }

@@ -291,6 +291,14 @@ static void test_network(void **state)
 		       "[template raw]: allow: the administrator does not allow \"example.com\"");
 	assert_refused("[template raw]\nnetwork = on\n[limits]\nallow_network = no\n",
 		       "[template raw]: network: sandboxes may have none");
+	/* This machine's ports are opened somewhere else than they are named. */
+	assert_int_equal(read_text(&c, "[template raw]\nnetwork = on\nallow = host.internal:5432\n"
+				       "[limits]\nhost_ports = 5432\n"),
+			 0);
+	conf_clear(&c);
+	assert_refused("[template raw]\nnetwork = on\nallow = host.internal:5433\n"
+		       "[limits]\nhost_ports = 5432\n",
+		       "[template raw]: allow: host.internal:5433");
 	assert_int_equal(read_text(&c, "[limits]\nallow_network = no\n[template raw]\nports=80\n"),
 			 0);
 	assert_true(c.limits.deny_network);
