@@ -31,7 +31,7 @@ static struct sandbox_env *env_find(const struct sandbox_spec *s, const char *na
 	return NULL;
 }
 
-static size_t env_bytes(const struct sandbox_spec *s)
+size_t env_bytes(const struct sandbox_spec *s)
 {
 	size_t sum = 0;
 

@@ -20,6 +20,9 @@ int env_set(struct sandbox_spec *s, const char *name, const char *value, struct 
  * is what was asked for. Return: 0 or -EINVAL. */
 int env_unset(struct sandbox_spec *s, const char *key, struct problem *why);
 
+/* Return: how long names and values are, in all. */
+size_t env_bytes(const struct sandbox_spec *s);
+
 /* Appends `env.NAME = value` lines. Return: 0 or what buf_append() said. */
 int env_render(const struct sandbox_spec *s, struct buf *out);
 

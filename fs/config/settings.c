@@ -42,12 +42,11 @@ int settings_copy(struct settings *dst, const struct settings *src)
 size_t settings_bytes(const struct settings *s)
 {
 	const struct sandbox_spec *spec = &s->spec;
-	size_t n = strlen(spec->packages) + strlen(spec->allow) + strlen(spec->warmup);
+	const char *const texts[] = {spec->packages, spec->allow, spec->warmup};
+	size_t n = env_bytes(spec);
 
-	for (size_t i = 0; i < spec->nenv; i++)
-		n += strlen(spec->env[i].name) + strlen(spec->env[i].value);
-	for (size_t i = 0; i < spec->npaths; i++)
-		n += strlen(spec->paths[i].source) + strlen(spec->paths[i].target);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		n += texts[i] ? strlen(texts[i]) : 0;
 	return n;
 }
 
@@ -68,33 +67,15 @@ static int refuse_key(const char *key, struct problem *why)
 			   problem_quote(key).text);
 }
 
-/* Has @k the same value in both? Return: also true for want of memory. */
-static bool is_same(const struct key *k, const struct settings *a, const struct settings *b)
-{
-	struct buf left = {0}, right = {0};
-	const bool same = key_print(k, a, &left) < 0 || key_print(k, b, &right) < 0 ||
-			  (left.len == right.len &&
-			   (!left.len || memcmp(left.data, right.data, left.len) == 0));
-
-	buf_clear(&left);
-	buf_clear(&right);
-	return same;
-}
-
-/* What was read can be written back. */
-static int keep_fixed(const struct settings *s, const struct key *k, const char *value,
-		      struct problem *why)
+/* Is @text how @k's value is written? Return: also true for want of memory. */
+static bool reads(const struct settings *s, const struct key *k, const char *text)
 {
 	struct buf now = {0};
-	int r = key_print(k, s, &now);
+	const char *written = key_print(k, s, &now) == 0 ? buf_str(&now) : NULL;
+	const bool same = !written || strcmp(written, text) == 0;
 
-	if (r == 0 &&
-	    (strlen(value) != now.len || (now.len && memcmp(value, now.data, now.len) != 0)))
-		r = problem_set(why, "not-allowed",
-				"Ask the administrator for a template that has it.",
-				"%s: only the configuration file can change it", k->name);
 	buf_clear(&now);
-	return r;
+	return same;
 }
 
 int settings_set(struct settings *s, const char *key, const char *value,
@@ -107,8 +88,14 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		return env_set(&s->spec, key + 4, value, ret_why);
 	if (!k)
 		return refuse_key(key, ret_why);
+	/* What was read can be written back. */
 	if (k->flags & KEY_FIXED)
-		return keep_fixed(s, k, value, ret_why);
+		return reads(s, k, value)
+			       ? 0
+			       : problem_set(ret_why, "not-allowed",
+					     "Ask the administrator for a template that has it.",
+					     "%s: only the configuration file can change it",
+					     k->name);
 	return key_set(k, s, value, &ctx, ret_why);
 }
 
@@ -275,7 +262,12 @@ const char *settings_frozen_change(const struct settings *a, const struct settin
 {
 	for_each_key(k, CONF_SESSION)
 	{
-		if (!(k->flags & KEY_LIVE) && !is_same(k, a, b))
+		struct buf text = {0};
+		const char *is = key_print(k, b, &text) == 0 ? buf_str(&text) : NULL;
+		const bool same = (k->flags & KEY_LIVE) || !is || reads(a, k, is);
+
+		buf_clear(&text);
+		if (!same)
 			return k->name;
 	}
 	return env_same(&a->spec, &b->spec) ? NULL : "env";
