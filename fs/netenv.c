@@ -3,11 +3,9 @@
 #include "netenv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "vm/base/log.h"
 #include "fs/config/daemon.h"
@@ -30,24 +28,13 @@ static const char *const ca_variables[] = {
 
 static int read_ca(struct netenv *ne, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	struct stat st;
-	ssize_t n;
+	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if (st.st_size > VM_CA_MAX)
-		return -EFBIG;
 	ne->ca.limit = VM_CA_MAX;
-	if (buf_reserve(&ne->ca, (size_t)st.st_size + 1) < 0)
-		return -ENOMEM;
-	while ((n = read(fd, ne->ca.data + ne->ca.len, ne->ca.cap - ne->ca.len)) > 0)
-		ne->ca.len += (size_t)n;
-	if (n < 0)
-		return -errno;
-	if (!memmem(ne->ca.data, ne->ca.len, "-----BEGIN", 10))
+	r = buf_load(&ne->ca, path);
+	if (r < 0)
+		return r;
+	if (!ne->ca.len || !memmem(ne->ca.data, ne->ca.len, "-----BEGIN", 10))
 		return -EINVAL;
 	ne->ca_path = realpath(path, NULL);
 	return ne->ca_path ? 0 : -errno;

@@ -104,9 +104,6 @@ static char *beside_or(const char *name, const char *installed)
 
 /* ---- the beginning and the end of a configuration ---- */
 
-static const enum conf_section sections[] = {CONF_GLOBAL, CONF_LIMITS,	 CONF_NETWORK,
-					     CONF_STORE,  CONF_PACKAGES, CONF_OPTION};
-
 int conf_init(struct conf *c)
 {
 	/* The first is the one that examples show. */
@@ -114,10 +111,8 @@ int conf_init(struct conf *c)
 	const struct conf_source nowhere = {0};
 
 	*c = (struct conf){0};
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		if (key_init(sections[i], c) < 0)
-			return -ENOMEM;
-	}
+	if (key_init(CONF_GLOBAL, CONF_OPTION, c) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
 		if (!conf_template_get(c, builtin[i], &nowhere))
 			return -ENOMEM;
@@ -128,8 +123,7 @@ int conf_init(struct conf *c)
 void conf_clear(struct conf *c)
 {
 	free(c->mountpoint);
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		key_clear(sections[i], c);
+	key_clear(CONF_GLOBAL, CONF_OPTION, c);
 	for (size_t i = 0; i < PACKAGES_NKINDS; i++)
 		packages_clear(&c->packages.list[i]);
 	for (size_t i = 0; i < c->ntemplates; i++) {
@@ -137,6 +131,42 @@ void conf_clear(struct conf *c)
 		settings_clear(&c->template[i].settings);
 	}
 	*c = (struct conf){0};
+}
+
+static const struct {
+	enum packages_kind kind;
+	size_t offset;
+	const char *key, *standard;
+} lists[] = {
+	{PACKAGES_PYTHON, offsetof(struct conf, python_list), "python_list", "pypi-top-10000.txt"},
+	{PACKAGES_NPM, offsetof(struct conf, npm_list), "npm_list", "npm-top-10000.txt"},
+};
+
+/* Those names of packages that are allowed: a list that is named, or that comes with the program. */
+static int settle_packages(struct conf *c, const struct conf_source *src)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct packages_list *l = &c->packages.list[lists[i].kind];
+		const char *named = *(char **)((char *)c + lists[i].offset);
+		_cleanup_free_ char *standard = NULL;
+		int r;
+
+		if (named && strcmp(named, "any") == 0) {
+			l->any = true;
+			continue;
+		}
+		if (asprintf(&standard, "%s/%s", c->installer, lists[i].standard) < 0) {
+			standard = NULL;
+			return -ENOMEM;
+		}
+		r = packages_load(l, lists[i].kind, named ? named : standard);
+		/* Without the one that comes with the program, no name is on it. */
+		if (r == -ENOMEM || (r < 0 && named))
+			return conf_fail(src, -r, "%s: %s cannot be read: %s", lists[i].key,
+					 problem_quote(named ? named : standard).text,
+					 strerror(-r));
+	}
+	return 0;
 }
 
 int conf_settle(struct conf *c, const struct conf_source *src)
@@ -161,7 +191,7 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	    !c->image_builder || !c->installer)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
-	r = conf_settle_packages(c, src);
+	r = settle_packages(c, src);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < c->ntemplates; i++) {

@@ -56,7 +56,7 @@ static void read_section(struct reader *r, char *text)
 	while (end > name && strchr(" \t", end[-1]))
 		end--;
 	*end = '\0';
-	for (enum conf_section i = 0; i < CONF_TEMPLATE; i++) {
+	for (enum conf_section i = 0; i < CONF_OPTION; i++) {
 		if (strcmp(name, key_section(i)) == 0) {
 			r->section = i;
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the configuration share: daemon.c, daemon_key.c, daemon_template.c, daemon_file.c. For
+/* What the parts of the configuration share: daemon_key.c, daemon_template.c, daemon_file.c, daemon.c. For
  * them, their tests and fuzz targets only. */
 #ifndef XSBX_FS_CONFIG_DAEMON_INTERNAL_H
 #define XSBX_FS_CONFIG_DAEMON_INTERNAL_H
@@ -59,9 +59,6 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
  * limits. Return: as conf_set(). */
 int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src);
-
-/* Reads the lists of packages' names. Return: as conf_set(). */
-int conf_settle_packages(struct conf *c, const struct conf_source *src);
 
 /* Finds out which templates are to be prepared. Return: as conf_set(). */
 int conf_settle_prepare(struct conf *c, const struct conf_source *src);

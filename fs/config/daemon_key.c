@@ -57,14 +57,10 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 static int set_option(struct conf *c, const char *name, const char *value,
 		      const struct conf_source *src)
 {
-	/* [store] is the administrator's. */
-	static const enum conf_section sections[] = {CONF_GLOBAL, CONF_LIMITS, CONF_NETWORK,
-						     CONF_PACKAGES, CONF_OPTION};
+	for (enum conf_section i = 0; i <= CONF_OPTION; i++) {
+		const struct key *k = key_find(i, name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		const struct key *k = key_find(sections[i], name);
-
-		if (k)
+		if (k && i != CONF_STORE) /* which is the administrator's */
 			return set_key(c, k, value, src);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(generic); i++) {
@@ -88,7 +84,7 @@ int conf_set(struct conf *c, enum conf_section section, const char *key, const c
 		return set_option(c, key, value, src);
 	if (k)
 		return set_key(c, k, value, src);
-	for (enum conf_section i = 0; i < CONF_TEMPLATE; i++) {
+	for (enum conf_section i = 0; i < CONF_OPTION; i++) {
 		if (key_find(i, key))
 			return conf_fail(src, EINVAL, "%s: belongs into the section [%s]", key,
 					 key_section(i));

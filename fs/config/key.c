@@ -163,10 +163,9 @@ static const struct key keys[] = {
 
 const char *key_section(enum conf_section section)
 {
-	static const char *const names[CONF_TEMPLATE + 1] = {
-		[CONF_GLOBAL] = "xsbxfs",     [CONF_LIMITS] = "limits",
-		[CONF_NETWORK] = "network",   [CONF_STORE] = "store",
-		[CONF_PACKAGES] = "packages", [CONF_TEMPLATE] = "template",
+	static const char *const names[CONF_NSECTIONS] = {
+		[CONF_GLOBAL] = "xsbxfs", [CONF_LIMITS] = "limits",	[CONF_NETWORK] = "network",
+		[CONF_STORE] = "store",	  [CONF_PACKAGES] = "packages",
 	};
 
 	return names[section];
@@ -225,24 +224,24 @@ int key_print(const struct key *k, const void *base, struct buf *out)
 	}
 }
 
-int key_init(enum conf_section section, void *base)
+int key_init(enum conf_section first, enum conf_section last, void *base)
 {
 	const struct key_context ctx = {.limits = NULL};
 	struct problem why;
 
-	for_each_key(k, section)
-	{
-		if (k->standard && key_set(k, base, k->standard, &ctx, &why) < 0)
+	for (const struct key *k = keys; k < keys + ARRAY_SIZE(keys); k++) {
+		if (k->section >= first && k->section <= last && k->standard &&
+		    key_set(k, base, k->standard, &ctx, &why) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-void key_clear(enum conf_section section, void *base)
+void key_clear(enum conf_section first, enum conf_section last, void *base)
 {
-	for_each_key(k, section)
-	{
-		if (k->type >= KEY_TEXT && k->type < KEY_NPLAIN)
+	for (const struct key *k = keys; k < keys + ARRAY_SIZE(keys); k++) {
+		if (k->section >= first && k->section <= last && k->type >= KEY_TEXT &&
+		    k->type < KEY_NPLAIN)
 			free(*(char **)key_at(k, base));
 	}
 }

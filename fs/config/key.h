@@ -10,16 +10,17 @@ struct buf;
 struct problem;
 struct settings_limits;
 
-/* Where a key stands. */
+/* Where a key stands. What comes before CONF_TEMPLATE is of struct conf, the others are of struct settings. */
 enum conf_section {
 	CONF_GLOBAL,
 	CONF_LIMITS,
 	CONF_NETWORK,
 	CONF_STORE,
 	CONF_PACKAGES,
-	CONF_TEMPLATE, /* the last that a file has in brackets */
-	CONF_SESSION,  /* a session's `config`; [template NAME] has these as well */
-	CONF_OPTION,   /* of the command line only */
+	CONF_OPTION, /* of the command line only */
+	CONF_TEMPLATE,
+	CONF_SESSION, /* `config`; [template NAME] has these as well */
+	CONF_NSECTIONS,
 };
 
 /* What its value is; the type that it is kept as. */
@@ -55,7 +56,7 @@ struct key {
 	const char *name;
 	enum conf_section section;
 	enum key_type type;
-	size_t offset;	      /* in struct conf; of templates and sessions in struct settings */
+	size_t offset;
 	const char *standard; /* what it is if nothing is said; or NULL */
 	unsigned min, max;
 	unsigned flags;
@@ -70,7 +71,7 @@ struct key_context {
 	bool option; /* of the command line, where a path may be of the current directory */
 };
 
-/* As in brackets. */
+/* As in brackets, or NULL. */
 const char *key_section(enum conf_section section);
 
 /* The key of @section behind @k, the first for NULL; or NULL. */
@@ -101,10 +102,10 @@ int key_print(const struct key *k, const void *base, struct buf *out);
 /* Where the value is. Constness is the caller's affair, as with strchr(). */
 void *key_at(const struct key *k, const void *base);
 
-/* Sets all keys of @section to what they are if nothing is said. Return: 0 or -ENOMEM. */
-int key_init(enum conf_section section, void *base);
+/* Sets all keys of the sections from @first to @last to what they are if nothing is said. Return: 0 or -ENOMEM. */
+int key_init(enum conf_section first, enum conf_section last, void *base);
 
 /* Frees what key_set() has made of the plain types. */
-void key_clear(enum conf_section section, void *base);
+void key_clear(enum conf_section first, enum conf_section last, void *base);
 
 #endif

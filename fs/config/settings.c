@@ -17,7 +17,7 @@
 int settings_init(struct settings *s)
 {
 	*s = (struct settings){0};
-	if (key_init(CONF_SESSION, s) == 0 && key_init(CONF_TEMPLATE, s) == 0)
+	if (key_init(CONF_TEMPLATE, CONF_SESSION, s) == 0)
 		return 0;
 	settings_clear(s);
 	return -ENOMEM;
