@@ -7,7 +7,6 @@
 
 #include "vm/spawn/policy.h"
 #include "fs/config/daemon.h"
-#include "fs/config/paths.h"
 #include "fs/tree/report.h"
 
 int permit(const struct conf *conf, const char *runtime_dir, const char *ca_path,
@@ -15,7 +14,6 @@ int permit(const struct conf *conf, const char *runtime_dir, const char *ca_path
 {
 	const size_t n = conf->ntemplates;
 	_cleanup_free_ struct policy_view *views = calloc(n + 1, sizeof(*views));
-	struct paths *paths = calloc(n + 1, sizeof(*paths));
 	struct vm_config vm = report_vm_config(conf);
 	const struct policy_config cfg = {
 		.vm = &vm,
@@ -26,26 +24,22 @@ int permit(const struct conf *conf, const char *runtime_dir, const char *ca_path
 		.view = views,
 		.nviews = n,
 	};
-	int r = views && paths ? 0 : -ENOMEM;
+	int r = views ? 0 : -ENOMEM;
 
 	vm.runtime_dir = runtime_dir;
 	vm.ca_path = ca_path;
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		const struct conf_template *t = &conf->template[i];
+		const struct sandbox_spec *spec = &conf->template[i].settings.spec;
 
-		r = paths_init(&paths[i], &t->settings);
 		views[i] = (struct policy_view){
-			.path = paths[i].path,
-			.npaths = paths[i].n,
-			.work = *t->settings.work ? t->settings.work : NULL,
-			.image = *t->settings.view ? t->image : NULL,
+			.path = spec->paths,
+			.npaths = spec->npaths,
+			.work = spec->work,
+			.image = spec->image_view ? spec->image : NULL,
 		};
 	}
 	policy_prepare(vm.cache_dir);
 	if (r == 0)
 		r = policy_new(&cfg, ret_policy);
-	for (size_t i = 0; paths && i < n; i++)
-		paths_clear(&paths[i]);
-	free(paths);
 	return r;
 }

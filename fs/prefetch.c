@@ -36,7 +36,7 @@ int prefetch_choose(struct conf *conf, const char **ret_name)
 		struct conf_template *t = &conf->template[i];
 
 		t->prepare = !conf->nnames && t->prepare;
-		t->pool = (struct vm_pool){0};
+		t->settings.spec.pool = (struct vm_pool){0};
 	}
 	for (size_t n = 0; n < conf->nnames; n++) {
 		size_t i = 0;

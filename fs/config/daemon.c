@@ -6,12 +6,11 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <pwd.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "daemon_internal.h"
+#include "value.h"
 #include "vm/base/problem.h"
 
 #ifndef XSBX_LIBEXECDIR
@@ -48,47 +47,13 @@ const char conf_usage[] =
 	"Unmount with: fusermount3 -u MOUNTPOINT\n"
 	"Configuration: /etc/xsbxfs.conf, ~/.config/xsbxfs.conf, -c, -o; the later wins.\n";
 
-int conf_fail(const struct conf_source *src, int err, const char *fmt, ...)
-{
-	char words[1600];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(words, sizeof(words), fmt, ap);
-	va_end(ap);
-	if (src->file && src->line)
-		snprintf(src->why, src->why_size, "%s:%u: %s", src->file, src->line, words);
-	else if (src->file)
-		snprintf(src->why, src->why_size, "%s: %s", src->file, words);
-	else
-		snprintf(src->why, src->why_size, "%s", words);
-	return -err;
-}
-
 /* ---- paths ---- */
-
-/* The home directory, or "/" if there is none. */
-static const char *home_dir(void)
-{
-	const char *home = getenv("HOME");
-	const struct passwd *pw;
-
-	if (home && *home == '/')
-		return home;
-	pw = getpwuid(getuid());
-	return pw && pw->pw_dir && *pw->pw_dir == '/' ? pw->pw_dir : "/";
-}
 
 static char *join(const char *dir, const char *name)
 {
 	char *path;
 
 	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
-}
-
-char *conf_expand_home(const char *path)
-{
-	return strncmp(path, "~/", 2) == 0 ? join(home_dir(), path + 2) : strdup(path);
 }
 
 /* $@variable/@name if that is set to an absolute path, as the XDG specification has it; else @fallback
@@ -100,7 +65,7 @@ static char *xdg_path(const char *variable, const char *fallback, const char *na
 
 	if (value && *value == '/')
 		return join(value, name);
-	dir = join(home_dir(), fallback);
+	dir = join(value_home(), fallback);
 	return dir ? join(dir, name) : NULL;
 }
 
@@ -145,31 +110,8 @@ int conf_init(struct conf *c)
 	static const char *const builtin[] = {"shell", "python", "javascript", "raw", "dev"};
 	const struct conf_source nowhere = {0};
 
-	*c = (struct conf){
-		.qemu = strdup("qemu-system-x86_64"),
-		.accel = strdup("auto"),
-		.prepare = strdup("yes"),
-		.kernel = strdup("auto"),
-		.ca_certificates = strdup("host"),
-		.limits.max_allow = strdup("*"),
-		.admission_s = 120,
-		.memory_percent = 200,
-		.cpu_percent = 200,
-		.queue = 1024,
-		.queue_user = 256,
-		.max_sessions = 1024,
-		.boot_s = 60,
-		.snapshot_bytes = 4ull << 30,
-		.output_bytes = 64u << 20,
-		.history_bytes = 256u << 20,
-		.history_runs = 100,
-		.allow_network = true,
-		.store_read = true,
-		.store_timeout_s = 120,
-		.layer_bytes = 4ull << 30,
-	};
-	if (!c->qemu || !c->accel || !c->kernel || !c->prepare || !c->ca_certificates ||
-	    !c->limits.max_allow)
+	*c = (struct conf){0};
+	if (key_init(CONF_GLOBAL, CONF_OPTION, c) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
 		if (!conf_template_get(c, builtin[i], &nowhere))
@@ -180,26 +122,51 @@ int conf_init(struct conf *c)
 
 void conf_clear(struct conf *c)
 {
-	char *strings[] = {
-		c->mountpoint,	    c->notify,	      c->cache_dir,	c->runtime_dir,
-		c->spool_dir,	    c->qemu,	      c->agent,		c->accel,
-		c->kernel,	    c->prepare,	      c->image_builder, c->limits.max_allow,
-		c->ca_certificates, c->store_program, c->store_url,	c->store_region,
-		c->installer,	    c->offline,	      c->python_index,	c->python_hosts,
-		c->npm_registry,    c->npm_hosts,     c->python_list,	c->npm_list};
-
-	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		free(strings[i]);
+	free(c->mountpoint);
+	key_clear(CONF_GLOBAL, CONF_OPTION, c);
 	for (size_t i = 0; i < PACKAGES_NKINDS; i++)
 		packages_clear(&c->packages.list[i]);
 	for (size_t i = 0; i < c->ntemplates; i++) {
 		free(c->template[i].name);
-		free(c->template[i].image);
-		free(c->template[i].language);
-		free(c->template[i].warmup);
 		settings_clear(&c->template[i].settings);
 	}
 	*c = (struct conf){0};
+}
+
+static const struct {
+	enum packages_kind kind;
+	size_t offset;
+	const char *key, *standard;
+} lists[] = {
+	{PACKAGES_PYTHON, offsetof(struct conf, python_list), "python_list", "pypi-top-10000.txt"},
+	{PACKAGES_NPM, offsetof(struct conf, npm_list), "npm_list", "npm-top-10000.txt"},
+};
+
+/* Those names of packages that are allowed: a list that is named, or that comes with the program. */
+static int settle_packages(struct conf *c, const struct conf_source *src)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct packages_list *l = &c->packages.list[lists[i].kind];
+		const char *named = *(char **)((char *)c + lists[i].offset);
+		_cleanup_free_ char *standard = NULL;
+		int r;
+
+		if (named && strcmp(named, "any") == 0) {
+			l->any = true;
+			continue;
+		}
+		if (asprintf(&standard, "%s/%s", c->installer, lists[i].standard) < 0) {
+			standard = NULL;
+			return -ENOMEM;
+		}
+		r = packages_load(l, lists[i].kind, named ? named : standard);
+		/* Without the one that comes with the program, no name is on it. */
+		if (r == -ENOMEM || (r < 0 && named))
+			return conf_fail(src, -r, "%s: %s cannot be read: %s", lists[i].key,
+					 problem_quote(named ? named : standard).text,
+					 strerror(-r));
+	}
+	return 0;
 }
 
 int conf_settle(struct conf *c, const struct conf_source *src)
@@ -224,7 +191,7 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	    !c->image_builder || !c->installer)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
-	r = conf_settle_packages(c, src);
+	r = settle_packages(c, src);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < c->ntemplates; i++) {

@@ -10,13 +10,9 @@
 
 /* A template: a directory at the root of the mount. */
 struct conf_template {
-	char *name;	/* directory, under the rules for session names */
-	char *image;	/* image in the cache; defaults to the name */
-	char *language; /* python, javascript, raw; defaults to the name if it is one of these */
+	char *name; /* directory, under the rules for session names */
+	/* With its image, which defaults to the name, its language, warm-up and pool. */
 	struct settings settings;
-	struct vm_pool pool; /* clones that wait to be used */
-	char *warmup;	     /* code that is run in a sandbox before the first run; or NULL */
-	bool own_backend;    /* it is in the configuration */
 	bool asleep;  /* not to be made ready until somebody uses it, or `prepare` names it */
 	bool prepare; /* they do from the mount on */
 };
@@ -31,7 +27,7 @@ enum conf_action {
 	CONF_HELP
 };
 
-/* Owns its strings. Sections and keys: man/xsbxfs.conf.5. */
+/* Owns its strings. Sections and keys: key.c, man/xsbxfs.conf.5. */
 struct conf {
 	enum conf_action action;
 	char *const *names; /* of templates, for --prefetch and --export; arguments, not copied */
@@ -48,7 +44,7 @@ struct conf {
 	char *qemu;	   /* default qemu-system-x86_64 */
 	char *agent;	   /* default: beside the program, else libexec directory */
 	char *accel;	   /* auto, kvm, tcg */
-	enum settings_backend backend; /* of templates that do not say */
+	enum vm_backend backend; /* of templates that do not say */
 	char *image_builder; /* default: scripts/images beside the program, else installed; or "none" */
 	char *prepare;	     /* yes, no, or names of templates */
 	char *kernel;	     /* auto, own, stock */

@@ -56,8 +56,8 @@ static void read_section(struct reader *r, char *text)
 	while (end > name && strchr(" \t", end[-1]))
 		end--;
 	*end = '\0';
-	for (enum conf_section i = 0; i < CONF_NSECTIONS; i++) {
-		if (i != CONF_TEMPLATE && strcmp(name, conf_section_str[i]) == 0) {
+	for (enum conf_section i = 0; i < CONF_OPTION; i++) {
+		if (strcmp(name, key_section(i)) == 0) {
 			r->section = i;
 			return;
 		}

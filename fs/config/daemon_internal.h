@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the configuration share: daemon.c, daemon_key.c, daemon_template.c, daemon_file.c. For
+/* What the parts of the configuration share: daemon_key.c, daemon_template.c, daemon_file.c, daemon.c. For
  * them, their tests and fuzz targets only. */
 #ifndef XSBX_FS_CONFIG_DAEMON_INTERNAL_H
 #define XSBX_FS_CONFIG_DAEMON_INTERNAL_H
@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "daemon.h"
+#include "key.h"
 
 #define CONF_FILE_BYTES (1u << 20) /* most of one file */
 
@@ -21,26 +22,16 @@ struct conf_source {
 /* Writes "file:line: " and the message to @src; returns -@err. */
 int conf_fail(const struct conf_source *src, int err, const char *fmt, ...) printf_like(3, 4);
 
+/* The same of what is wrong with a value, @r, behind @whose. Return: @r. */
+int conf_refuse(const struct conf_source *src, int r, const char *whose, const struct problem *why);
+
 /* Everything at its built-in default, with the three built-in templates. Return: 0 or -ENOMEM. */
 int conf_init(struct conf *c);
 
-enum conf_section {
-	CONF_GLOBAL,
-	CONF_LIMITS,
-	CONF_NETWORK,
-	CONF_STORE,
-	CONF_PACKAGES,
-	CONF_TEMPLATE,
-	CONF_NSECTIONS,
-};
-
-/* Names as in brackets. */
-extern const char *const conf_section_str[CONF_NSECTIONS];
-
 /**
- * conf_set() - Set one key of [xsbxfs], [limits] or [network], or an option
+ * conf_set() - Set one key of a section other than [template NAME], or an option
  * @c: Configuration
- * @section: Where it stands; ignored for an option (@src without a file), which may be of any
+ * @section: Where it stands; ignored for an option (@src without a file), which may be of any but [store]
  * @key: Name
  * @value: Text, or NULL for an option without one
  * @src: Where it comes from
@@ -69,17 +60,11 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 int conf_template_settle(struct conf_template *t, const struct conf *c,
 			 const struct conf_source *src);
 
-/* Reads the lists of packages' names. Return: as conf_set(). */
-int conf_settle_packages(struct conf *c, const struct conf_source *src);
-
 /* Finds out which templates are to be prepared. Return: as conf_set(). */
 int conf_settle_prepare(struct conf *c, const struct conf_source *src);
 
 /* Fills in the paths that follow from others and from the environment, and settles the templates.
  * Return: as conf_set(). */
 int conf_settle(struct conf *c, const struct conf_source *src);
-
-/* @path in front of which "~/" stands for the home directory. Return: NULL on ENOMEM. */
-char *conf_expand_home(const char *path);
 
 #endif

@@ -11,38 +11,6 @@
 
 #define NAME_BYTES 128 /* most bytes of a name */
 
-static void entry_clear(struct settings_env *e)
-{
-	free(e->name);
-	free(e->value);
-}
-
-void env_clear(struct settings *s)
-{
-	for (size_t i = 0; i < s->nenv; i++)
-		entry_clear(&s->env[i]);
-	free(s->env);
-	s->env = NULL;
-	s->nenv = 0;
-}
-
-int env_copy(struct settings *dst, const struct settings *src)
-{
-	if (src->nenv == 0)
-		return 0;
-	dst->env = calloc(src->nenv, sizeof(*dst->env));
-	if (!dst->env)
-		return -ENOMEM;
-	dst->nenv = src->nenv;
-	for (size_t i = 0; i < src->nenv; i++) {
-		dst->env[i].name = strdup(src->env[i].name);
-		dst->env[i].value = strdup(src->env[i].value);
-		if (!dst->env[i].name || !dst->env[i].value)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static bool env_name_ok(const char *name)
 {
 	size_t len = strlen(name);
@@ -53,16 +21,17 @@ static bool env_name_ok(const char *name)
 	       len;
 }
 
-static struct settings_env *env_find(const struct settings *s, const char *name)
+/* A spec does not change what it only names; this one's variables are its own. */
+static struct sandbox_env *env_find(const struct sandbox_spec *s, const char *name)
 {
 	for (size_t i = 0; i < s->nenv; i++) {
 		if (strcmp(s->env[i].name, name) == 0)
-			return &s->env[i];
+			return (struct sandbox_env *)&s->env[i];
 	}
 	return NULL;
 }
 
-static size_t env_bytes(const struct settings *s)
+size_t env_bytes(const struct sandbox_spec *s)
 {
 	size_t sum = 0;
 
@@ -87,7 +56,7 @@ static bool is_quoted(const char *value, size_t len)
 	return len >= 2 && value[0] == '"' && value[len - 1] == '"';
 }
 
-static int check_env_value(const struct settings *s, const struct settings_env *old,
+static int check_env_value(const struct sandbox_spec *s, const struct sandbox_env *old,
 			   const char *name, const char *value, size_t len, struct problem *why)
 {
 	size_t before = old ? strlen(old->name) + strlen(old->value) : 0;
@@ -116,9 +85,9 @@ static int check_env_value(const struct settings *s, const struct settings_env *
 	return 0;
 }
 
-static int env_add(struct settings *s, const char *name, char *value)
+static int env_add(struct sandbox_spec *s, const char *name, char *value)
 {
-	struct settings_env *grown = reallocarray(s->env, s->nenv + 1, sizeof(*s->env));
+	struct sandbox_env *grown = reallocarray((void *)s->env, s->nenv + 1, sizeof(*grown));
 	char *copy = strdup(name);
 
 	if (grown)
@@ -127,16 +96,14 @@ static int env_add(struct settings *s, const char *name, char *value)
 		free(copy);
 		return -ENOMEM;
 	}
-	s->env[s->nenv].name = copy;
-	s->env[s->nenv].value = value;
-	s->nenv++;
+	grown[s->nenv++] = (struct sandbox_env){copy, value};
 	return 0;
 }
 
-int env_set(struct settings *s, const char *name, const char *value, struct problem *why)
+int env_set(struct sandbox_spec *s, const char *name, const char *value, struct problem *why)
 {
 	size_t len = strlen(value);
-	struct settings_env *old;
+	struct sandbox_env *old;
 	char *copy;
 	int r;
 
@@ -155,7 +122,7 @@ int env_set(struct settings *s, const char *name, const char *value, struct prob
 	if (!copy)
 		return -ENOMEM;
 	if (old) {
-		free(old->value);
+		free((char *)old->value);
 		old->value = copy;
 		return 0;
 	}
@@ -165,9 +132,9 @@ int env_set(struct settings *s, const char *name, const char *value, struct prob
 	return r;
 }
 
-int env_unset(struct settings *s, const char *key, struct problem *why)
+int env_unset(struct sandbox_spec *s, const char *key, struct problem *why)
 {
-	struct settings_env *e;
+	struct sandbox_env *e;
 	int r;
 
 	if (strncmp(key, "env.", 4) != 0)
@@ -180,7 +147,8 @@ int env_unset(struct settings *s, const char *key, struct problem *why)
 	e = env_find(s, key + 4);
 	if (!e)
 		return 0;
-	entry_clear(e);
+	free((char *)e->name);
+	free((char *)e->value);
 	s->nenv--;
 	memmove(e, e + 1, (size_t)(s->env + s->nenv - e) * sizeof(*e));
 	return 0;
@@ -195,7 +163,7 @@ static bool needs_quotes(const char *value)
 	       (is_quoted(value, len) || strchr(" \t", value[0]) || strchr(" \t", value[len - 1]));
 }
 
-int env_render(const struct settings *s, struct buf *out)
+int env_render(const struct sandbox_spec *s, struct buf *out)
 {
 	int r = 0;
 
@@ -207,12 +175,12 @@ int env_render(const struct settings *s, struct buf *out)
 	return r;
 }
 
-bool env_same(const struct settings *a, const struct settings *b)
+bool env_same(const struct sandbox_spec *a, const struct sandbox_spec *b)
 {
 	if (a->nenv != b->nenv)
 		return false;
 	for (size_t i = 0; i < a->nenv; i++) {
-		const struct settings_env *e = env_find(b, a->env[i].name);
+		const struct sandbox_env *e = env_find(b, a->env[i].name);
 
 		if (!e || strcmp(e->value, a->env[i].value) != 0)
 			return false;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vm/base/allow.h"
+#include "value.h"
 #include "vm/base/util.h"
 #include "vm/base/problem.h"
 
@@ -107,6 +108,8 @@ static int check_list(const char *list, const struct settings_limits *limits, st
 	if (r < 0)
 		return problem_set(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
 				   "allow: %s", words);
+	if (!limits)
+		return 0;
 	r = vm_allow_works(list, strlen(list), limits->max_allow, &limits->host_ports, words);
 	if (r == -EADDRNOTAVAIL)
 		return refuse_place(why, words, &limits->host_ports);
@@ -134,31 +137,31 @@ int netset_allow(struct settings *s, const char *text, size_t len,
 		free(list);
 		return r;
 	}
-	free(s->allow);
-	s->allow = list;
+	free((char *)s->spec.allow);
+	s->spec.allow = list;
 	return 0;
 }
 
 int netset_check(const struct settings *s, const struct settings_limits *limits,
 		 struct problem *why)
 {
-	if (s->network && limits->deny_network)
+	if (s->spec.network && limits->deny_network)
 		return problem_set(why, "not-allowed",
 				   "Write network = off, or ask the administrator for "
 				   "allow_network = yes.",
 				   "network: sandboxes may have none here");
-	if (!s->network && *s->allow)
+	if (!s->spec.network && *s->spec.allow)
 		return problem_set(why, "network-off",
 				   "Write network = on as well; or leave allow empty.",
 				   "allow: names can only be reached with network = on");
-	return check_list(s->allow, limits, why);
+	return check_list(s->spec.allow, limits, why);
 }
 
 int netset_render_allow(const struct settings *s, struct buf *out)
 {
 	int r = 0;
 
-	for (const char *p = s->allow; *p && r >= 0;) {
+	for (const char *p = s->spec.allow; *p && r >= 0;) {
 		const size_t n = strcspn(p, " ");
 
 		r = buf_printf(out, "%.*s\n", (int)n, p);
@@ -169,29 +172,15 @@ int netset_render_allow(const struct settings *s, struct buf *out)
 
 /* ---- ports ---- */
 
-/* A number from 1 to 65535, without a sign or zeroes in front. Return: what is behind it, or NULL. */
-static const char *read_port(const char *text, uint16_t *ret_port)
-{
-	unsigned n = 0;
-	size_t i;
-
-	for (i = 0; i < 5 && isdigit((unsigned char)text[i]); i++)
-		n = n * 10 + (unsigned)(text[i] - '0');
-	if (*text == '0' || n == 0 || n > 65535)
-		return NULL;
-	*ret_port = (uint16_t)n;
-	return text + i;
-}
-
 /* "80" or "3000:80". Return: false if it is neither. */
 static bool read_pair(const char *word, struct sandbox_port *ret_port)
 {
 	struct sandbox_port p = {0};
-	const char *rest = read_port(word, &p.guest);
+	const char *rest = value_port(word, &p.guest);
 
 	if (rest && *rest == ':') {
 		p.host = p.guest;
-		rest = read_port(rest + 1, &p.guest);
+		rest = value_port(rest + 1, &p.guest);
 	}
 	if (!rest || *rest)
 		return false;
@@ -233,25 +222,14 @@ static int add_port(const char *word, struct sandbox_port *ports, size_t n, stru
 
 int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_t n)
 {
-	char text[SANDBOX_PORTS_MAX * sizeof("65535:65535 ")] = "";
-	size_t len = 0;
-	char *copy;
+	struct sandbox_port *copy = calloc(n + 1, sizeof(*copy));
 
-	for (size_t i = 0; i < n; i++) {
-		const char *blank = i ? " " : "";
-		size_t room = sizeof(text) - len;
-
-		if (ports[i].host)
-			len += (size_t)snprintf(text + len, room, "%s%u:%u", blank, ports[i].host,
-						ports[i].guest);
-		else
-			len += (size_t)snprintf(text + len, room, "%s%u", blank, ports[i].guest);
-	}
-	copy = strdup(text);
 	if (!copy)
 		return -ENOMEM;
-	free(s->ports);
-	s->ports = copy;
+	memcpy(copy, ports, n * sizeof(*copy));
+	free((void *)s->spec.ports);
+	s->spec.ports = copy;
+	s->spec.nports = n;
 	return 0;
 }
 
@@ -273,18 +251,18 @@ int netset_ports(struct settings *s, const char *value, struct problem *why)
 	return r < 0 ? r : netset_put_ports(s, ports, n);
 }
 
-size_t netset_list_ports(const char *ports, struct sandbox_port ret_ports[static SANDBOX_PORTS_MAX])
+int netset_print_ports(const struct sandbox_spec *spec, struct buf *out)
 {
-	char word[sizeof("65535:65535")];
-	size_t n = 0;
+	int r = 0;
 
-	while (*ports && n < SANDBOX_PORTS_MAX) {
-		size_t len = strcspn(ports, " ");
+	for (size_t i = 0; i < spec->nports && r == 0; i++) {
+		const struct sandbox_port *p = &spec->ports[i];
 
-		snprintf(word, sizeof(word), "%.*s", (int)len, ports);
-		if (read_pair(word, &ret_ports[n]))
-			n++;
-		ports += len + (ports[len] == ' ');
+		r = buf_append(out, " ", i > 0);
+		if (r == 0 && p->host)
+			r = buf_printf(out, "%u:", p->host);
+		if (r == 0)
+			r = buf_printf(out, "%u", p->guest);
 	}
-	return n;
+	return r;
 }

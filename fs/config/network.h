@@ -6,8 +6,7 @@
 #include "settings.h"
 
 /*
- * - `allow` and `ports` are kept in one form only: words with single blanks between them, lower case,
- *   none of them twice.
+ * - `allow` is kept in one form only: words with single blanks between them, lower case, none of them twice.
  * - `allow` is empty unless `network` is on.
  */
 
@@ -16,7 +15,7 @@
  * @s: Settings
  * @text: Names; comments and newlines are fine
  * @len: Its length
- * @limits: What is allowed
+ * @limits: What is allowed, or NULL: netset_check() follows
  * @why: Filled in if it fails
  *
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
@@ -34,9 +33,8 @@ int netset_check(const struct settings *s, const struct settings_limits *limits,
 /* Makes @ports the ports. Return: 0 or -ENOMEM. */
 int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_t n);
 
-/* Return: how many ports there are in @ports, as settings keep them. */
-size_t netset_list_ports(const char *ports,
-			 struct sandbox_port ret_ports[static SANDBOX_PORTS_MAX]);
+/* Appends the ports as netset_ports() takes them. Return: 0 or what buf_append() said. */
+int netset_print_ports(const struct sandbox_spec *spec, struct buf *out);
 
 /* Appends an allow list as settings keep it, one name a line. Return: 0 or what buf_append() said. */
 int netset_render_allow(const struct settings *s, struct buf *out);

@@ -4,10 +4,8 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "vm/base/buf.h"
 #include "vm/base/problem.h"
@@ -104,36 +102,6 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static char *read_file(const char *path, int *ret_err)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	_cleanup_free_ char *text = NULL;
-	struct stat st;
-	ssize_t n = 0;
-	size_t len = 0;
-
-	*ret_err = -EFBIG;
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		*ret_err = -errno;
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode))
-		*ret_err = -EINVAL;
-	if (!S_ISREG(st.st_mode) || st.st_size > LIST_MAX)
-		return NULL;
-	text = malloc((size_t)st.st_size + 1);
-	*ret_err = -ENOMEM;
-	while (text && len < (size_t)st.st_size &&
-	       (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
-		len += (size_t)n;
-	if (!text || n < 0) {
-		*ret_err = text ? -errno : -ENOMEM;
-		return NULL;
-	}
-	text[len] = '\0';
-	return steal_ptr(text);
-}
-
 static uint64_t letters_of(const char *name)
 {
 	uint64_t bits = 0;
@@ -145,14 +113,17 @@ static uint64_t letters_of(const char *name)
 
 int packages_load(struct packages_list *l, enum packages_kind kind, const char *path)
 {
+	struct buf text = {.limit = LIST_MAX};
 	size_t lines = 1;
 	char *rest, *line;
-	int r;
+	int r = buf_load(&text, path);
 
 	*l = (struct packages_list){0};
-	l->text = read_file(path, &r);
-	if (!l->text)
-		return r;
+	if (r < 0 || !buf_str(&text)) {
+		buf_clear(&text);
+		return r < 0 ? r : -ENOMEM;
+	}
+	l->text = text.data;
 	for (const char *p = l->text; *p; p++)
 		lines += *p == '\n';
 	l->name = calloc(lines, sizeof(*l->name));

@@ -2,14 +2,13 @@
 /* Paths of the host that a template shows to its sandboxes: the keys `ro`, `rw` and `work`. */
 #include "paths.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "vm/base/buf.h"
+#include "value.h"
 #include "vm/base/path.h"
 #include "vm/base/problem.h"
 
@@ -35,18 +34,9 @@ static bool is_plain(const char *path)
 	return true;
 }
 
-static bool has_control(const char *text)
-{
-	for (; *text; text++) {
-		if (iscntrl((unsigned char)*text))
-			return true;
-	}
-	return false;
-}
-
 static int check_target(const char *key, const char *target, struct problem *why)
 {
-	if (!is_plain(target) || has_control(target))
+	if (!is_plain(target) || value_has_control(target))
 		return problem_set(why, "invalid",
 				   "Write an absolute path without \".\", \"..\" or a slash at "
 				   "the end.",
@@ -74,17 +64,19 @@ static int check_source(const char *key, const char *source, struct problem *why
 		return problem_set(why, "invalid", "Name directories with files.",
 				   "%s: %s is more than files of the host", key,
 				   problem_quote(source).text);
-	if (strpbrk(source, " \t:") || has_control(source))
+	if (strpbrk(source, " \t:") || value_has_control(source))
 		return problem_set(why, "invalid", "Rename it, or show a directory above it.",
 				   "%s: \"%s\" holds a blank, a colon or a control character", key,
 				   problem_quote(source).text);
 	return 0;
 }
 
-/* One PATH[:TARGET], which is taken apart. */
-static int add_path(struct buf *out, const char *key, char *word, struct problem *why)
+/* One PATH[:TARGET], which is taken apart, as the next of @list's. */
+static int add_path(struct sandbox_spec *list, bool write, char *word, struct problem *why)
 {
+	const char *key = write ? "rw" : "ro";
 	char *target = strchr(word, ':'), source[PATH_MAX];
+	struct vm_path *grown;
 	int r;
 
 	if (target)
@@ -104,137 +96,121 @@ static int add_path(struct buf *out, const char *key, char *word, struct problem
 		r = check_target(key, target, why);
 	if (r < 0)
 		return r;
-	r = buf_printf(out, "%s%s", out->len ? " " : "", source);
-	if (r == 0 && strcmp(source, target) != 0)
-		r = buf_printf(out, ":%s", target);
-	return r;
+	grown = reallocarray((void *)list->paths, list->npaths + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	list->paths = grown;
+	grown[list->npaths] = (struct vm_path){strdup(source), strdup(target), write};
+	return grown[list->npaths].source && grown[list->npaths++].target ? 0 : -ENOMEM;
 }
 
-int paths_set_view(char **field, const char *value, struct problem *ret_why)
+/* Moves @list's paths into the place of those of @s that are of their kind. `ro` comes first. */
+static int move_in(struct sandbox_spec *s, struct sandbox_spec *list, bool write)
 {
-	char *text;
+	struct vm_path *all = calloc(s->npaths + list->npaths + 1, sizeof(*all));
+	size_t n = 0;
 
-	if (strcmp(value, "host") != 0 && strcmp(value, "image") != 0)
-		return problem_set(ret_why, "invalid", "Write view = host or view = image.",
-				   "view: \"%s\" is neither host nor image",
-				   problem_quote(value).text);
-	text = strdup(strcmp(value, "image") == 0 ? value : "");
-	if (!text)
+	if (!all)
 		return -ENOMEM;
-	free(*field);
-	*field = text;
+	for (int kind = false; kind <= true; kind++) {
+		const struct sandbox_spec *from = kind == write ? list : s;
+
+		for (size_t i = 0; i < from->npaths; i++)
+			if (from->paths[i].write == kind)
+				all[n++] = from->paths[i];
+	}
+	for (size_t i = 0; i < s->npaths; i++) {
+		if (s->paths[i].write == write) {
+			free((char *)s->paths[i].source);
+			free((char *)s->paths[i].target);
+		}
+	}
+	free((void *)s->paths);
+	s->paths = all;
+	s->npaths = n;
+	list->npaths = 0;
 	return 0;
 }
 
-int paths_set_work(char **field, const char *value, struct problem *ret_why)
+int paths_set(struct sandbox_spec *s, bool write, const char *value, struct problem *why)
 {
-	char source[PATH_MAX], *text;
-	struct stat st;
-	int r;
-
-	if (*value && *value != '/')
-		return problem_set(ret_why, "invalid", "Write an absolute path.",
-				   "work: \"%s\" does not begin with /", problem_quote(value).text);
-	if (*value && (!realpath(value, source) || stat(source, &st) < 0))
-		return problem_set(ret_why, "invalid",
-				   "Name a directory that is there when xsbxfs starts.",
-				   "work: %s: %s", problem_quote(value).text, strerror(errno));
-	if (*value && !S_ISDIR(st.st_mode))
-		return problem_set(ret_why, "invalid", "Name a directory.",
-				   "work: %s is not a directory", problem_quote(value).text);
-	r = *value ? check_source("work", source, ret_why) : 0;
-	if (r < 0)
-		return r;
-	text = strdup(*value ? source : "");
-	if (!text)
-		return -ENOMEM;
-	free(*field);
-	*field = text;
-	return 0;
-}
-
-int paths_set(char **field, const char *key, const char *value, struct problem *ret_why)
-{
+	const char *key = write ? "rw" : "ro";
 	_cleanup_free_ char *copy = strdup(value);
-	struct buf out = {0};
-	char *save = NULL, *text = NULL;
+	struct sandbox_spec list = {.name = NULL};
+	struct buf text = {0};
+	char *save = NULL;
 	int r = copy ? 0 : -ENOMEM;
 
 	for (char *word = r == 0 ? strtok_r(copy, " \t", &save) : NULL; word && r == 0;
 	     word = strtok_r(NULL, " \t", &save))
-		r = add_path(&out, key, word, ret_why);
-	if (r == 0 && out.len > TEXT_MAX)
-		r = problem_set(ret_why, "invalid", "Show a directory above them.",
+		r = add_path(&list, write, word, why);
+	if (r == 0)
+		r = paths_print(&list, write, &text);
+	if (r == 0 && text.len > TEXT_MAX)
+		r = problem_set(why, "invalid", "Show a directory above them.",
 				"%s: the paths have more than %d characters", key, TEXT_MAX);
-	if (r == 0) {
-		text = strndup(out.len ? out.data : "", out.len);
-		r = text ? 0 : -ENOMEM;
-	}
-	buf_clear(&out);
-	if (r < 0)
-		return r;
-	free(*field);
-	*field = text;
-	return 0;
+	if (r == 0)
+		r = move_in(s, &list, write);
+	buf_clear(&text);
+	spec_free(&list);
+	return r;
 }
 
-static size_t count(const char *text)
+int paths_set_work(struct sandbox_spec *s, const char *value, struct problem *why)
 {
-	size_t n = *text != '\0';
-
-	for (; *text; text++)
-		n += *text == ' ';
-	return n;
-}
-
-int paths_fit(const struct settings *s, struct problem *ret_why)
-{
-	const size_t n = count(s->ro) + count(s->rw);
-	const char *key = *s->ro     ? "ro"
-			  : *s->rw   ? "rw"
-			  : *s->work ? "work"
-			  : *s->view ? "view"
-				     : NULL;
-
-	if (key && s->backend != SETTINGS_PROCESS)
-		return problem_set(ret_why, "not-here", "Write backend = process.",
-				   "%s: this is for processes, and not for a microvm", key);
-	if (n > VM_PATHS_MAX)
-		return problem_set(ret_why, "too-many", "Show directories above them.",
-				   "ro, rw: %zu paths are more than %u", n, VM_PATHS_MAX);
-	return 0;
-}
-
-static int list(struct paths *p, char **text, const char *value, bool write)
-{
-	char *save = NULL;
-
-	*text = strdup(value);
-	if (!*text)
-		return -ENOMEM;
-	for (char *word = strtok_r(*text, " ", &save); word && p->n < VM_PATHS_MAX;
-	     word = strtok_r(NULL, " ", &save)) {
-		char *target = strchr(word, ':');
-
-		if (target)
-			*target++ = '\0';
-		p->path[p->n++] = (struct vm_path){word, target ? target : word, write};
-	}
-	return 0;
-}
-
-int paths_init(struct paths *p, const struct settings *s)
-{
+	char source[PATH_MAX];
+	struct stat st;
 	int r;
 
-	*p = (struct paths){0};
-	r = list(p, &p->text[0], s->ro, false);
-	return r < 0 ? r : list(p, &p->text[1], s->rw, true);
+	if (*value && *value != '/')
+		return problem_set(why, "invalid", "Write an absolute path.",
+				   "work: \"%s\" does not begin with /", problem_quote(value).text);
+	if (*value && (!realpath(value, source) || stat(source, &st) < 0))
+		return problem_set(why, "invalid",
+				   "Name a directory that is there when xsbxfs starts.",
+				   "work: %s: %s", problem_quote(value).text, strerror(errno));
+	if (*value && !S_ISDIR(st.st_mode))
+		return problem_set(why, "invalid", "Name a directory.",
+				   "work: %s is not a directory", problem_quote(value).text);
+	if (*value) {
+		r = check_source("work", source, why);
+		return r < 0 ? r : value_keep(&s->work, source);
+	}
+	free((char *)s->work);
+	s->work = NULL;
+	return 0;
 }
 
-void paths_clear(struct paths *p)
+int paths_print(const struct sandbox_spec *s, bool write, struct buf *out)
 {
-	free(p->text[0]);
-	free(p->text[1]);
-	*p = (struct paths){0};
+	const char *blank = "";
+	int r = 0;
+
+	for (size_t i = 0; i < s->npaths && r == 0; i++) {
+		const struct vm_path *p = &s->paths[i];
+		const bool elsewhere = strcmp(p->source, p->target) != 0;
+
+		if (p->write != write)
+			continue;
+		r = buf_printf(out, "%s%s%s%s", blank, p->source, elsewhere ? ":" : "",
+			       elsewhere ? p->target : "");
+		blank = " ";
+	}
+	return r;
+}
+
+int paths_fit(const struct sandbox_spec *s, struct problem *why)
+{
+	const char *key = s->npaths	  ? s->paths[0].write ? "rw" : "ro"
+			  : s->work	  ? "work"
+			  : s->image_view ? "view"
+					  : NULL;
+
+	if (key && s->backend != VM_PROCESS)
+		return problem_set(why, "not-here", "Write backend = process.",
+				   "%s: this is for processes, and not for a microvm", key);
+	if (s->npaths > VM_PATHS_MAX)
+		return problem_set(why, "too-many", "Show directories above them.",
+				   "ro, rw: %zu paths are more than %u", s->npaths, VM_PATHS_MAX);
+	return 0;
 }

@@ -3,40 +3,29 @@
 #ifndef XSBX_FS_CONFIG_PATHS_H
 #define XSBX_FS_CONFIG_PATHS_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
+#include "vm/base/buf.h"
 #include "vm/vm.h"
-#include "settings.h"
 
 /**
  * paths_set() - Take the value of `ro` or `rw` from the configuration
- * @field: Of struct settings; replaced by the paths as they are found, links resolved
- * @key: For messages
+ * @s: Its paths that are of this key are replaced by those that are named, as they are found, links resolved
+ * @write: `rw`
  * @value: PATH[:TARGET] with blanks between them; "" for none
- * @ret_why: Filled in if it fails
+ * @why: Filled in if it fails
  *
- * Return: 0, -EINVAL with @field unchanged, -ENOMEM.
+ * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
  */
-int paths_set(char **field, const char *key, const char *value, struct problem *ret_why);
-
-/* The same for `view`: "host", which is kept as "", or "image". */
-int paths_set_view(char **field, const char *value, struct problem *ret_why);
+int paths_set(struct sandbox_spec *s, bool write, const char *value, struct problem *why);
 
 /* The same for `work`: one directory. */
-int paths_set_work(char **field, const char *value, struct problem *ret_why);
+int paths_set_work(struct sandbox_spec *s, const char *value, struct problem *why);
 
-/* Can a sandbox with these settings have what they show? Return: 0, or -EINVAL with @ret_why filled in. */
-int paths_fit(const struct settings *s, struct problem *ret_why);
+/* Appends `ro` or `rw` as paths_set() takes it. Return: 0 or what buf_append() said. */
+int paths_print(const struct sandbox_spec *s, bool write, struct buf *out);
 
-/* Paths as the seam has them; owns their text. */
-struct paths {
-	struct vm_path path[VM_PATHS_MAX];
-	size_t n;
-	char *text[2];
-};
-
-/* Return: 0 or -ENOMEM; paths_clear() is due in any case. */
-int paths_init(struct paths *p, const struct settings *s);
-void paths_clear(struct paths *p);
+/* Can a sandbox have what it shows? Return: 0, or -EINVAL with @why filled in. */
+int paths_fit(const struct sandbox_spec *s, struct problem *why);
 
 #endif

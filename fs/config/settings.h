@@ -16,42 +16,29 @@
 	49152 /* of all names and values, so that what is rendered can be parsed */
 #define SETTINGS_TEXT_MAX 131072 /* bytes of one `config` write */
 
-enum settings_backend { SETTINGS_MICROVM, SETTINGS_PROCESS, SETTINGS_NBACKENDS };
-
-struct settings_env {
-	char *name, *value;
-};
-
-/* Owns its strings; a struct of all zeroes may be passed to settings_clear(). */
+/*
+ * Owns all that its spec names; a struct of all zeroes may be passed to settings_clear().
+ *
+ * - What the spec says is what was set. Whose sandbox it is, and what the template's are like, is added when one
+ *   is made; so is an interface for ports without a network, and what the host's proxy needs.
+ * - `packages` and `allow` of the spec are never NULL after settings_init(); see packages.h, network.h.
+ */
 struct settings {
-	enum settings_backend backend;
-	unsigned memory_mb;
-	unsigned cpus;
+	struct sandbox_spec spec;
 	unsigned timeout_s;	 /* 0: none */
 	unsigned grace_s;	 /* from SIGTERM to SIGKILL at that time */
 	unsigned idle_timeout_s; /* 0: never */
 	bool fresh;
-	bool network;
-	struct sandbox_limits limits;
-	char *packages;		     /* these three: never NULL after settings_init() */
-	char *allow, *ports;	     /* see network.h */
-	char *ro, *rw, *work, *view; /* nor these; see paths.h; only the configuration sets them */
-	struct settings_env *env;
-	size_t nenv;
 };
 
 /* What the administrator allows; 0: no limit. */
 struct settings_limits {
+	bool allow_process, deny_network;
 	unsigned max_memory_mb, max_cpus, max_timeout_s, max_grace_s, max_idle_timeout_s;
 	unsigned max_processes, max_open_files, max_file_size_mb;
-	bool allow_process, deny_network;
 	char *max_allow; /* allow list that no session's may go beyond; NULL: no limit */
 	struct vm_host_ports host_ports; /* of this machine, as host.internal */
 };
-
-const char *settings_backend_str(enum settings_backend backend);
-/* Return: 0, -EINVAL if there is no backend of this name. */
-int settings_backend_parse(const char *value, enum settings_backend *ret_backend);
 
 /* The built-in defaults of interface.md. Return: 0 or -ENOMEM. */
 int settings_init(struct settings *s);
@@ -65,7 +52,7 @@ int settings_copy(struct settings *dst, const struct settings *src);
  * @s: Settings
  * @key: As in `config`, e.g. "memory_mb" or "env.LANG"
  * @value: Text
- * @limits: What is allowed
+ * @limits: What is allowed, or NULL: settings_fit() follows
  * @ret_why: Filled in if it fails: which key, what is wrong with it, what would be right
  *
  * What goes together only in all, such as `allow` and `network`, is for settings_fit().
@@ -81,13 +68,10 @@ int settings_set(struct settings *s, const char *key, const char *value,
  * @limits: What is allowed
  * @ret_why: Filled in if it fails
  *
- * Return: 0, -EINVAL if a value that is no default is not allowed.
+ * Return: 0, -EINVAL if a value that is no default is not allowed, or if those that are right one by one do not
+ * fit together; -ENOMEM.
  */
 int settings_fit(struct settings *s, const struct settings_limits *limits, struct problem *ret_why);
-
-/* Do settings that are right one by one fit together? Return: 0, -EINVAL, -ENOMEM. */
-int settings_agree(const struct settings *s, const struct settings_limits *limits,
-		   struct problem *ret_why);
 
 /**
  * settings_parse() - Apply a whole text of `key = value` lines, `#` comments and empty lines

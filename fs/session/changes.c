@@ -19,7 +19,7 @@ void changes_drop(struct session *s)
 void changes_begin(struct session *s)
 {
 	changes_drop(s);
-	if (*s->settings.work)
+	if (s->settings.spec.work)
 		s->changes.work = vm_work_of(s->sandbox);
 }
 

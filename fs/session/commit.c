@@ -104,7 +104,7 @@ static bool judge(void *data, const struct vm_changes *c)
 /* Return: 0, or why these verbs can't be carried out now. */
 static int check(struct session *s)
 {
-	if (!*s->settings.work) {
+	if (!s->settings.spec.work) {
 		session_problemf(s, "no-work", "Use a template that has work = DIRECTORY.",
 				 "files/ of this session is no copy of a directory of the host");
 		return -EINVAL;

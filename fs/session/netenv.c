@@ -3,15 +3,12 @@
 #include "netenv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "vm/base/log.h"
 #include "fs/config/daemon.h"
-#include "fs/config/network.h"
 
 /* Where distributions keep all certificates in one file. */
 static const char *const host_files[] = {
@@ -31,24 +28,13 @@ static const char *const ca_variables[] = {
 
 static int read_ca(struct netenv *ne, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	struct stat st;
-	ssize_t n;
+	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if (st.st_size > VM_CA_MAX)
-		return -EFBIG;
 	ne->ca.limit = VM_CA_MAX;
-	if (buf_reserve(&ne->ca, (size_t)st.st_size + 1) < 0)
-		return -ENOMEM;
-	while ((n = read(fd, ne->ca.data + ne->ca.len, ne->ca.cap - ne->ca.len)) > 0)
-		ne->ca.len += (size_t)n;
-	if (n < 0)
-		return -errno;
-	if (!memmem(ne->ca.data, ne->ca.len, "-----BEGIN", 10))
+	r = buf_load(&ne->ca, path);
+	if (r < 0)
+		return r;
+	if (!ne->ca.len || !memmem(ne->ca.data, ne->ca.len, "-----BEGIN", 10))
 		return -EINVAL;
 	ne->ca_path = realpath(path, NULL);
 	return ne->ca_path ? 0 : -errno;
@@ -175,31 +161,31 @@ void netenv_fini(struct netenv *ne)
 	*ne = (struct netenv){0};
 }
 
-static bool has_own(const struct settings *settings, const char *name)
+static bool has_own(const struct sandbox_spec *spec, const char *name)
 {
-	for (size_t i = 0; i < settings->nenv; i++)
-		if (strcmp(settings->env[i].name, name) == 0)
+	for (size_t i = 0; i < spec->nenv; i++)
+		if (strcmp(spec->env[i].name, name) == 0)
 			return true;
 	return false;
 }
 
-size_t netenv_add(const struct netenv *ne, const struct settings *settings, bool network,
+size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, bool network,
 		  struct sandbox_env *env, size_t n)
 {
 	if (!network)
 		return n;
 	for (size_t i = 0; i < ne->nenv; i++)
-		if (!has_own(settings, ne->env[i].name))
+		if (!has_own(spec, ne->env[i].name))
 			env[n++] = ne->env[i];
 	return n;
 }
 
-char *netenv_allow(const struct netenv *ne, const struct settings *settings)
+char *netenv_allow(const struct netenv *ne, const struct sandbox_spec *spec)
 {
-	const bool more = settings->network && ne->allow && *ne->allow;
+	const bool more = spec->network && ne->allow && *ne->allow;
 	char *list;
 
-	if (asprintf(&list, "%s%s%s", settings->allow, more ? " " : "", more ? ne->allow : "") < 0)
+	if (asprintf(&list, "%s%s%s", spec->allow, more ? " " : "", more ? ne->allow : "") < 0)
 		return NULL;
 	return list;
 }

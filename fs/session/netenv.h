@@ -11,7 +11,7 @@
 #define NETENV_MAX 16 /* variables */
 
 struct conf;
-struct settings;
+struct sandbox_spec;
 
 /*
  * - Made once, when the daemon starts: after that it may not read such files any more.
@@ -40,17 +40,17 @@ void netenv_fini(struct netenv *ne);
 /**
  * netenv_add() - Add its variables to a session's
  * @ne: What there is
- * @settings: Of the session; one with a variable of the same name keeps its own
+ * @spec: Of the session; one with a variable of the same name keeps its own
  * @network: Is it to have a network?
  * @env: Room for NETENV_MAX more
  * @n: How many there are
  *
  * Return: how many there are now; as many as before without a network.
  */
-size_t netenv_add(const struct netenv *ne, const struct settings *settings, bool network,
+size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, bool network,
 		  struct sandbox_env *env, size_t n);
 
 /* A session's list with what is to be allowed beyond it. Return: text of the caller's, or NULL. */
-char *netenv_allow(const struct netenv *ne, const struct settings *settings);
+char *netenv_allow(const struct netenv *ne, const struct sandbox_spec *spec);
 
 #endif

@@ -128,13 +128,12 @@ struct asked {
 	struct sandbox_port port;
 };
 
-static const struct sandbox_port *find_port(const struct sandbox_port *ports, size_t n,
-					    const struct sandbox_port *p)
+static bool has_port(const struct sandbox_spec *spec, const struct sandbox_port *p)
 {
-	for (size_t i = 0; i < n; i++)
-		if (ports[i].guest == p->guest && ports[i].host == p->host)
-			return &ports[i];
-	return NULL;
+	for (size_t i = 0; i < spec->nports; i++)
+		if (spec->ports[i].guest == p->guest && spec->ports[i].host == p->host)
+			return true;
+	return false;
 }
 
 /* Says in the session's `error` why a port could not be forwarded. Return: the error for a writer. */
@@ -157,12 +156,13 @@ static int refuse_port(struct session *s, const struct sandbox_port *p, int e, c
 /* A setting that is not honoured must not be shown as if it were. */
 static void forget_port(struct session *s, const struct sandbox_port *p)
 {
+	const struct sandbox_spec *spec = &s->settings.spec;
 	struct sandbox_port ports[SANDBOX_PORTS_MAX];
-	size_t n = netset_list_ports(s->settings.ports, ports), kept = 0;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (ports[i].guest != p->guest || ports[i].host != p->host)
-			ports[kept++] = ports[i];
+	for (size_t i = 0; i < spec->nports; i++)
+		if (spec->ports[i].guest != p->guest || spec->ports[i].host != p->host)
+			ports[kept++] = spec->ports[i];
 	netset_put_ports(&s->settings, ports, kept);
 	s->config_mtime = clock_now();
 }
@@ -200,39 +200,38 @@ static int forward(struct session *s, const struct sandbox_port *p)
 }
 
 /* Those that are no longer wanted go first: their ports of this machine may be wanted by others. */
-static int apply_ports(struct session *s, const char *from, const char *to)
+static int apply_ports(struct session *s, const struct sandbox_spec *from,
+		       const struct sandbox_spec *to)
 {
-	struct sandbox_port old[SANDBOX_PORTS_MAX], new[SANDBOX_PORTS_MAX];
-	size_t nold = netset_list_ports(from, old), nnew = netset_list_ports(to, new), i;
 	int e = 0;
 
-	for (i = 0; i < nold; i++)
-		if (!find_port(new, nnew, &old[i]))
-			(void)sandbox_unforward(s->sandbox, old[i].guest);
-	for (i = 0; i < nnew && e == 0; i++)
-		if (!find_port(old, nold, &new[i]))
-			e = forward(s, &new[i]);
+	for (size_t i = 0; i < from->nports; i++)
+		if (!has_port(to, &from->ports[i]))
+			(void)sandbox_unforward(s->sandbox, from->ports[i].guest);
+	for (size_t i = 0; i < to->nports && e == 0; i++)
+		if (!has_port(from, &to->ports[i]))
+			e = forward(s, &to->ports[i]);
 	return e;
 }
 
 int network_apply(struct session *s, const struct settings *with)
 {
-	bool ports = strcmp(s->settings.ports, with->ports) != 0;
+	const struct sandbox_spec *old = &s->settings.spec, *new = &with->spec;
 	char why[VM_WHY_MAX] = "";
-	int e = ports ? apply_ports(s, s->settings.ports, with->ports) : 0;
+	int e = apply_ports(s, old, new);
 
-	if (e == 0 && with->network && strcmp(s->settings.allow, with->allow) != 0) {
-		_cleanup_free_ char *list = netenv_allow(&s->fs->netenv, with);
+	if (e == 0 && new->network && strcmp(old->allow, new->allow) != 0) {
+		_cleanup_free_ char *list = netenv_allow(&s->fs->netenv, new);
 
 		e = list ? sandbox_allow(s->sandbox, list, strlen(list), why) : -ENOMEM;
 		if (e < 0)
 			session_problemf(s, "network", "", "the list was not taken: %s",
 					 *why ? why : strerror(-e));
 	}
-	if (e < 0 && ports) { /* back to what it was; what is asked for twice is refused once */
+	if (e < 0) { /* back to what it was; what is asked for twice is refused once */
 		struct problem first = s->error;
 
-		(void)apply_ports(s, with->ports, s->settings.ports);
+		(void)apply_ports(s, new, old);
 		s->error = first;
 	}
 	return e;

@@ -50,7 +50,8 @@ static char *settled(const struct session *s, const char *words, const char **re
 	char *copy = strdup(words);
 
 	*ret_why = "the registry's answer can't be used";
-	if (copy && packages_settle(&copy, s->t->language, &s->fs->conf->packages, &why) == 0) {
+	if (copy && packages_settle(&copy, s->t->settings.spec.language, &s->fs->conf->packages,
+				    &why) == 0) {
 		if (strlen(copy) <= OFFER_MAX)
 			return copy;
 		*ret_why = "there are too many to be named here";
@@ -83,16 +84,17 @@ static void on_answer(void *data, const char *words, const char *why)
 void offer_look_up(struct session *s, const struct settings *with, struct problem *why)
 {
 	const struct vm_offer_for what = {
-		.backend = with->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM,
-		.image_view = *with->view != '\0',
-		.image = s->t->image,
-		.language = s->t->language,
+		.backend = with->spec.backend,
+		.image_view = with->spec.image_view,
+		.image = s->t->settings.spec.image,
+		.language = s->t->settings.spec.language,
 		.owner = s->uid,
 	};
 	struct offer *o;
-	char *words = strdup(with->packages);
+	char *words = strdup(with->spec.packages);
 
-	if (!words || packages_open(&words, s->t->language, &s->fs->conf->packages) < 0) {
+	if (!words ||
+	    packages_open(&words, s->t->settings.spec.language, &s->fs->conf->packages) < 0) {
 		free(words);
 		return;
 	}

@@ -13,103 +13,90 @@
 #include "session.h"
 
 /* The variables of @st, and those that go with a network. Return: how many. */
-static size_t list_env(const struct fs *fs, const struct settings *st, bool network,
+static size_t list_env(const struct fs *fs, const struct settings *st,
 		       struct sandbox_env env[SPEC_ENV_MAX])
 {
-	for (size_t i = 0; i < st->nenv; i++)
-		env[i] = (struct sandbox_env){st->env[i].name, st->env[i].value};
-	return netenv_add(&fs->netenv, st, network, env, st->nenv);
+	const struct sandbox_spec *spec = &st->spec;
+
+	if (spec->nenv)
+		memcpy(env, spec->env, spec->nenv * sizeof(*env));
+	return netenv_add(&fs->netenv, spec, spec->network, env, spec->nenv);
 }
 
 /* Does a sandbox with these settings have an interface? Ports need one, even if no way leads out of it. */
 static bool is_wired(const struct settings *st)
 {
-	return st->network || *st->ports;
+	return st->spec.network || st->spec.nports;
 }
 
 /* Does it differ from its template in size or backend, or in having a network? */
-static bool is_odd(const struct settings *s, const struct settings *base)
+static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 {
-	return is_wired(s) != is_wired(base) || s->backend != base->backend ||
-	       s->memory_mb != base->memory_mb || s->cpus != base->cpus;
+	return is_wired(s) != is_wired(base) || s->spec.backend != base->spec.backend ||
+	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
 }
 
-/* What follows from the template @t and settings @st of a sandbox of it. Return: 0 or -errno. */
-static int fill(struct spec *spec, const struct fs *fs, const struct conf_template *t,
-		const struct settings *st)
+/* What follows from the settings @st of a sandbox, and those of its template @base. */
+static void fill(struct spec *spec, const struct fs *fs, const struct settings *base,
+		 const struct settings *st)
 {
-	const struct settings *base = &t->settings;
-	const int e = paths_init(&spec->paths, st);
+	struct sandbox_spec *sandbox = &spec->sandbox;
 
-	spec->sandbox = (struct sandbox_spec){
-		.name = t->name,
-		.image = t->image,
-		.language = t->language,
-		.backend = st->backend == SETTINGS_PROCESS ? VM_PROCESS : VM_MICROVM,
-		.memory_mb = st->memory_mb,
-		.cpus = st->cpus,
-		.paths = spec->paths.path,
-		.npaths = spec->paths.n,
-		.image_view = *st->view != '\0',
-		.work = *st->work ? st->work : NULL,
-		.template_env = spec->template_env,
-		.ntemplate_env = list_env(fs, base, st->network, spec->template_env),
-		.template_limits = base->limits,
-		.packages = st->packages,
-		/* The template's warm-up is for the template's packages. */
-		.warmup = strcmp(base->packages, st->packages) == 0 ? t->warmup : NULL,
-		.pool = t->pool,
-		.network = is_wired(st),
-		.ports = spec->ports,
-		.nports = netset_list_ports(st->ports, spec->ports),
-	};
-	return e;
+	*sandbox = st->spec;
+	sandbox->template_env = spec->template_env;
+	sandbox->ntemplate_env = list_env(fs, base, spec->template_env);
+	sandbox->template_limits = base->spec.limits;
+	sandbox->network = is_wired(st);
 }
 
 int spec_of_session(struct spec *spec, const struct session *s)
 {
-	const struct settings *st = &s->settings;
-	const int e = fill(spec, s->fs, s->t, st);
+	const struct settings *st = &s->settings, *base = &s->t->settings;
 	struct sandbox_spec *sandbox = &spec->sandbox;
 
-	spec->allow = netenv_allow(&s->fs->netenv, st);
+	fill(spec, s->fs, base, st);
+	spec->allow = netenv_allow(&s->fs->netenv, &st->spec);
 	snprintf(spec->name, sizeof(spec->name), "%s-%s", s->t->name, s->name);
 	sandbox->name = spec->name;
 	sandbox->owner = s->uid;
 	sandbox->group = s->gid;
 	sandbox->env = spec->env;
-	sandbox->nenv = list_env(s->fs, st, st->network, spec->env);
-	sandbox->limits = st->limits;
+	sandbox->nenv = list_env(s->fs, st, spec->env);
 	sandbox->allow = spec->allow;
-	sandbox->odd = is_odd(st, &s->t->settings);
-	return e < 0 || !spec->allow ? -ENOMEM : 0;
+	sandbox->ad_hoc = is_ad_hoc(st, base);
+	if (strcmp(base->spec.packages, st->spec.packages) != 0)
+		sandbox->warmup = NULL; /* it is for the template's packages */
+	return spec->allow ? 0 : -ENOMEM;
 }
 
 void spec_clear(struct spec *spec)
 {
-	paths_clear(&spec->paths);
 	free(spec->allow);
 	spec->allow = NULL;
 }
 
-/* Is it for whoever begins the session, and nobody knows now who that will be? */
+/* Does it write with the rights of whoever begins the session, and nobody knows now who that will be? */
 static bool is_owners(const struct conf *conf, const struct settings *st)
 {
-	return conf->allow_other && geteuid() == 0 && (*st->rw || *st->work);
+	bool writes = st->spec.work;
+
+	for (size_t i = 0; i < st->spec.npaths; i++)
+		writes = writes || st->spec.paths[i].write;
+	return conf->allow_other && geteuid() == 0 && writes;
 }
 
 void spec_prepare(struct fs *fs)
 {
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
 		const struct conf_template *t = &fs->conf->template[i];
-		struct spec spec = {0};
-		const int e = fill(&spec, fs, t, &t->settings);
+		struct spec spec;
 
+		if (!t->prepare || is_owners(fs->conf, &t->settings))
+			continue;
+		fill(&spec, fs, &t->settings, &t->settings);
+		spec.sandbox.name = t->name;
 		spec.sandbox.owner = geteuid();
 		spec.sandbox.group = getegid();
-		spec.sandbox.allow = t->settings.allow;
-		if (t->prepare && e == 0 && !is_owners(fs->conf, &t->settings))
-			vm_prepare(fs->vm, &spec.sandbox);
-		spec_clear(&spec);
+		vm_prepare(fs->vm, &spec.sandbox);
 	}
 }

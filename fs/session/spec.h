@@ -4,7 +4,6 @@
 #define XSBX_FS_SESSION_SPEC_H
 
 #include "vm/vm.h"
-#include "fs/config/paths.h"
 #include "fs/config/settings.h"
 #include "netenv.h"
 
@@ -18,8 +17,6 @@ struct spec {
 	struct sandbox_spec sandbox;
 	char name[160];
 	struct sandbox_env env[SPEC_ENV_MAX], template_env[SPEC_ENV_MAX];
-	struct sandbox_port ports[SANDBOX_PORTS_MAX];
-	struct paths paths;
 	char *allow;
 };
 

@@ -103,7 +103,7 @@ static int printf_like(3, 4) example(struct buf *out, const char *comment, const
 static int root_examples(const struct conf *c, struct buf *out)
 {
 	const char *name = c->template[0].name;
-	const struct sample *s = sample_for(c->template[0].language);
+	const struct sample *s = sample_for(c->template[0].settings.spec.language);
 	char waits[64];
 	int r;
 
@@ -157,12 +157,12 @@ static int root_templates(const struct conf *c, struct buf *out)
 	for (size_t i = 0; i < shown && r >= 0; i++) {
 		const struct conf_template *t = &c->template[i];
 
-		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name, t->language,
-			       t->settings.memory_mb,
+		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name,
+			       t->settings.spec.language, t->settings.spec.memory_mb,
 			       seconds(t->settings.timeout_s, "no time limit for").text,
-			       packages(t->settings.packages).text,
-			       t->settings.network ? "; with a network" : "",
-			       t->settings.backend == SETTINGS_PROCESS ? "; as a process" : "");
+			       packages(t->settings.spec.packages).text,
+			       t->settings.spec.network ? "; with a network" : "",
+			       t->settings.spec.backend == VM_PROCESS ? "; as a process" : "");
 	}
 	if (r >= 0 && shown < c->ntemplates)
 		r = buf_printf(out, "- and %zu more: `ls`\n", c->ntemplates - shown);
@@ -242,12 +242,12 @@ int help_root(const struct conf *c, struct buf *out)
 
 int help_template(const struct conf *c, const struct conf_template *t, struct buf *out)
 {
-	const struct sample *s = sample_for(t->language);
+	const struct sample *s = sample_for(t->settings.spec.language);
 	char waits[64], made[64];
 	int r;
 
 	snprintf(waits, sizeof(waits), "waits for the end: %s", s->printed);
-	snprintf(made, sizeof(made), "a %s sandbox", t->language);
+	snprintf(made, sizeof(made), "a %s sandbox", t->settings.spec.language);
 	r = buf_printf(out, "# Template %s\n\n", t->name);
 	if (r >= 0)
 		r = example(out, made, "mkdir demo");
@@ -264,8 +264,8 @@ int help_template(const struct conf *c, const struct conf_template *t, struct bu
 		"\nA session begins with %u MiB of memory%s, %u processor%s, %s a run,\n"
 		"and is closed when idle: %s. `template.json` shows the rest, and what the\n"
 		"image holds. A session's `config` changes its settings.\n",
-		t->settings.memory_mb, at_most(c->limits.max_memory_mb, " MiB").text,
-		t->settings.cpus, t->settings.cpus == 1 ? "" : "s",
+		t->settings.spec.memory_mb, at_most(c->limits.max_memory_mb, " MiB").text,
+		t->settings.spec.cpus, t->settings.spec.cpus == 1 ? "" : "s",
 		seconds(t->settings.timeout_s, "no time limit for").text,
 		seconds(t->settings.idle_timeout_s, "never").text);
 }
@@ -292,10 +292,10 @@ static int session_examples(const struct sample *e, bool fresh, struct buf *out)
 
 int help_session(const struct conf_template *t, const struct settings *s, struct buf *out)
 {
-	int r = buf_printf(out, "# A %s sandbox\n\n", t->language);
+	int r = buf_printf(out, "# A %s sandbox\n\n", t->settings.spec.language);
 
 	if (r >= 0)
-		r = session_examples(sample_for(t->language), s->fresh, out);
+		r = session_examples(sample_for(t->settings.spec.language), s->fresh, out);
 	if (r < 0)
 		return r;
 	return buf_printf(
@@ -319,12 +319,13 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `console` | boot log |\n"
 		"| `status.json` | all there is to know |\n\n"
 		"Now: %u MiB of memory, %u processor%s, %s a run, closed when idle: %s%s.\n",
-		*s->work ? ", `commit`, `discard`" : "",
-		*s->work ? "| `files.changes` | how `files/` differs from the host's directory, "
-			   "which "
-			   "`commit` changes |\n"
-			 : "",
-		s->memory_mb, s->cpus, s->cpus == 1 ? "" : "s",
+		s->spec.work ? ", `commit`, `discard`" : "",
+		s->spec.work
+			? "| `files.changes` | how `files/` differs from the host's directory, "
+			  "which "
+			  "`commit` changes |\n"
+			: "",
+		s->spec.memory_mb, s->spec.cpus, s->spec.cpus == 1 ? "" : "s",
 		seconds(s->timeout_s, "no time limit for").text,
 		seconds(s->idle_timeout_s, "never").text,
 		s->fresh ? ",\nand a new sandbox for every run: nothing lasts" : "");

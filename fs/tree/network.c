@@ -25,7 +25,7 @@ int network_render_allow(const struct node *n, struct buf *out)
 	const struct session *s = n->s;
 	int r = 0;
 
-	if (!s->settings.network)
+	if (!s->settings.spec.network)
 		return buf_printf(out, "# This sandbox has no network. Before its first run, or "
 				       "after `close`:\n# echo 'network = on' >> config\n");
 	if (s->fs->netenv.allow && *s->fs->netenv.allow)

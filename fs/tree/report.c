@@ -201,7 +201,7 @@ static void check_networks(struct checks *c, const struct conf *conf)
 static bool has_machines(const struct conf *conf)
 {
 	for (size_t i = 0; i < conf->ntemplates; i++) {
-		if (conf->template[i].settings.backend == SETTINGS_MICROVM)
+		if (conf->template[i].settings.spec.backend == VM_MICROVM)
 			return true;
 	}
 	return false;

@@ -69,7 +69,8 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 	if (e == 0)
 		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
 	if (e == 0) {
-		e = packages_settle(&with.packages, s->t->language, &s->fs->conf->packages, &why);
+		e = packages_settle((char **)&with.spec.packages, with.spec.language,
+				    &s->fs->conf->packages, &why);
 		if (e == -EINVAL)
 			offer_look_up(s, &with, &why);
 	}
@@ -93,7 +94,7 @@ static int take_list(const struct session *s, struct settings *with, const char 
 		return problem_set(why, "invalid", "Write plain text.",
 				   "the list holds a NUL byte");
 	e = netset_allow(with, text, len, &s->fs->conf->limits, why);
-	if (e < 0 || with->network || !*with->allow)
+	if (e < 0 || with->spec.network || !*with->spec.allow)
 		return e;
 	problem_set(why, "network-off",
 		    "echo 'network = on' >> config, before the first run or after `close`.",
@@ -115,7 +116,7 @@ int config_allow(struct session *s, const char *text, size_t len)
 static int add_to_list(struct session *s, const char *text, size_t len)
 {
 	struct buf all = {0};
-	int e = buf_printf(&all, "%s\n", s->settings.allow);
+	int e = buf_printf(&all, "%s\n", s->settings.spec.allow);
 
 	if (e == 0)
 		e = buf_append(&all, text, len);

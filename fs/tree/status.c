@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/config/network.h"
 #include "fs/session/binding.h"
 #include "fs/session/session.h"
 
@@ -110,21 +111,27 @@ int status_run(const struct node *n, struct buf *out)
 
 static json_t *settings_json(const struct settings *st)
 {
-	const struct sandbox_limits *l = &st->limits;
+	const struct sandbox_spec *spec = &st->spec;
+	const struct sandbox_limits *l = &spec->limits;
 	json_t *env = json_object();
+	struct buf ports = {0};
+	json_t *o;
 
-	for (size_t i = 0; i < st->nenv; i++)
-		json_object_set_new(env, st->env[i].name, any_string(st->env[i].value));
-	return json_pack(
-		"{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
-		"s:o, s:o}",
-		"backend", settings_backend_str(st->backend), "memory_mb", (int)st->memory_mb,
-		"cpus", (int)st->cpus, "timeout_s", (int)st->timeout_s, "grace_s", (int)st->grace_s,
-		"idle_timeout_s", (int)st->idle_timeout_s, "processes", (int)l->processes,
-		"open_files", (int)l->open_files, "file_size_mb", (int)l->file_size_mb, "files_mb",
-		(int)l->files_mb, "files_inodes", (int)l->files_inodes, "fresh", st->fresh,
-		"network", st->network, "packages", any_string(st->packages), "allow",
-		any_string(st->allow), "ports", any_string(st->ports), "env", env);
+	for (size_t i = 0; i < spec->nenv; i++)
+		json_object_set_new(env, spec->env[i].name, any_string(spec->env[i].value));
+	(void)netset_print_ports(spec, &ports);
+	o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
+		      "s:s%, s:o}",
+		      "backend", spec_backend_str(spec->backend), "memory_mb", (int)spec->memory_mb,
+		      "cpus", (int)spec->cpus, "timeout_s", (int)st->timeout_s, "grace_s",
+		      (int)st->grace_s, "idle_timeout_s", (int)st->idle_timeout_s, "processes",
+		      (int)l->processes, "open_files", (int)l->open_files, "file_size_mb",
+		      (int)l->file_size_mb, "files_mb", (int)l->files_mb, "files_inodes",
+		      (int)l->files_inodes, "fresh", st->fresh, "network", spec->network,
+		      "packages", any_string(spec->packages), "allow", any_string(spec->allow),
+		      "ports", ports.len ? ports.data : "", ports.len, "env", env);
+	buf_clear(&ports);
+	return o;
 }
 
 static void isolation_line(void *data, const char *key, const char *value)
@@ -239,12 +246,12 @@ int status_session(const struct node *n, struct buf *out)
 int status_template(const struct node *n, struct buf *out)
 {
 	const struct conf_template *t = n->t;
-	const char *why = NULL, *manifest = vm_image(n->fs->vm, t->image, &why);
+	const char *why = NULL, *manifest = vm_image(n->fs->vm, t->settings.spec.image, &why);
 	json_t *o = json_object(), *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
 
 	json_object_set_new(o, "template", json_string(t->name));
-	json_object_set_new(o, "language", json_string(t->language));
-	json_object_set_new(o, "image_name", json_string(t->image));
+	json_object_set_new(o, "language", json_string(t->settings.spec.language));
+	json_object_set_new(o, "image_name", json_string(t->settings.spec.image));
 	json_object_set_new(o, "image", image ? image : json_null());
 	if (!image)
 		json_object_set_new(
@@ -276,10 +283,8 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 		(int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits, "misses",
 		(json_int_t)st->misses, "refills", (json_int_t)st->refills, "refill_ms",
 		(json_int_t)st->refill_ms, "refill_sum_ms", (json_int_t)st->refill_sum_ms);
-	const enum settings_backend backend =
-		st->backend == VM_PROCESS ? SETTINGS_PROCESS : SETTINGS_MICROVM;
 	json_t *kind = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:o}", "image", st->image,
-				 "language", st->language, "backend", settings_backend_str(backend),
+				 "language", st->language, "backend", spec_backend_str(st->backend),
 				 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "network",
 				 st->network, "packages", any_string(st->packages), "warmup",
 				 *st->warmup ? any_string(st->warmup) : json_null());
@@ -358,15 +363,16 @@ int status_root(const struct node *n, struct buf *out)
 		struct vm_image_status image;
 		json_t *o_image;
 
-		vm_image_status(fs->vm, t->image, &image);
-		o_image = json_pack("{s:s, s:s, s:o, s:I}", "name", t->image, "state", image.state,
-				    "step", *image.step ? any_string(image.step) : json_null(),
+		vm_image_status(fs->vm, t->settings.spec.image, &image);
+		o_image = json_pack("{s:s, s:s, s:o, s:I}", "name", t->settings.spec.image, "state",
+				    image.state, "step",
+				    *image.step ? any_string(image.step) : json_null(),
 				    "elapsed_ms", (json_int_t)image.elapsed_ms);
 		json_array_append_new(
 			templates,
 			json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language",
-				  t->language, "ready",
-				  t->settings.backend == SETTINGS_PROCESS ||
+				  t->settings.spec.language, "ready",
+				  t->settings.spec.backend == VM_PROCESS ||
 					  strcmp(image.state, "ready") == 0,
 				  "problem",
 				  *image.problem ? any_string(image.problem) : json_null(), "image",

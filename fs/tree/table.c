@@ -107,7 +107,7 @@ static bool has_in(const struct node *n)
 
 static bool has_work(const struct node *n)
 {
-	return *n->s->settings.work;
+	return n->s->settings.spec.work;
 }
 
 static bool has_latest(const struct node *n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the configuration: an input with an odd number of bytes is a file, another one is a -o. */
-/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_template.c fs/config/daemon_packages.c fs/config/packages.c fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c vm/base/problem.c fs/tree/help.c vm/base/buf.c */
+/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_template.c fs/config/packages.c fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/spec.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c vm/base/problem.c fs/tree/help.c vm/base/buf.c */
 /* modules: vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* libs: inih */
 #include <assert.h>
@@ -53,8 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		r = conf_settle(&c, &src);
 	assert(r == 0 || (r < 0 && *why)); /* the errno may be that of a file it names */
 	for (size_t i = 0; i < c.ntemplates && r == 0; i++) {
-		assert(plain_name_ok(c.template[i].name) && plain_name_ok(c.template[i].image));
-		assert(c.template[i].settings.memory_mb >= 128);
+		assert(plain_name_ok(c.template[i].name) &&
+		       plain_name_ok(c.template[i].settings.spec.image));
+		assert(c.template[i].settings.spec.memory_mb >= 128);
 		assert(help_session(&c.template[i], &c.template[i].settings, &help) == 0);
 	}
 	assert(r < 0 || help_root(&c, &help) == 0);

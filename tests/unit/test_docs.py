@@ -29,11 +29,9 @@ def want(page, what, names):
         failures.append(f"{page} lacks {what}: {' '.join(missing) or '(none found in the code)'}")
 
 
-keys = re.findall(r'^\t\{"(\w+)", CONF_(GLOBAL|LIMITS|NETWORK|STORE|PACKAGES)', read("fs/config/daemon_key.c"), re.M)
-settings = re.findall(r'^\t\{"(\w+)", KEY_', read("fs/config/settings.c"), re.M)
-want("man/xsbxfs.conf.5", "keys", [key for key, _ in keys])
-want("man/xsbxfs.conf.5", "settings", settings + ["image", "language"])
-want("man/xsbxfs.conf.example", "keys", [key for key, _ in keys] + settings)
+keys = re.findall(r'^\t\{"(\w+)", CONF_(\w+)', read("fs/config/key.c"), re.M)
+want("man/xsbxfs.conf.5", "keys", [key for key, section in keys if section != "OPTION"])
+want("man/xsbxfs.conf.example", "keys", [key for key, section in keys if section != "OPTION"])
 
 want("man/xsbxfs-net.8", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument',
                                               read("vm/net/filter/main.c")))
@@ -73,7 +71,7 @@ if codes - lines or len(codes) < 80:
     failures.append("man/xsbxfs.5 lacks codes of errors: " +
                     (" ".join(sorted(codes - lines)) or "(few found in the code)"))
 
-conf = read("fs/config/daemon.c")
+conf = read("fs/config/daemon.c", "fs/config/value.c")
 want("man/xsbxfs.1", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', conf))
 want("man/xsbxfs.1", "mount options", ["allow_other", "notify"] + re.findall(
     r'"(\w+)"', re.search(r"generic\[\] = \{(.*?)\};", read("fs/config/daemon_key.c"), re.S).group(1)))

@@ -3,9 +3,11 @@
 #include "buf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int buf_reserve(struct buf *b, size_t len)
 {
@@ -100,6 +102,25 @@ int buf_write_at(struct buf *b, size_t offset, const void *data, size_t len)
 	}
 	memcpy(b->data + offset, data, len);
 	return 0;
+}
+
+int buf_load(struct buf *b, const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	r = buf_reserve(b, (size_t)st.st_size);
+	if (r < 0)
+		return r;
+	while ((n = read(fd, b->data + b->len, b->cap - b->len)) > 0)
+		b->len += (size_t)n;
+	return n < 0 ? -errno : 0;
 }
 
 const char *buf_str(struct buf *b)

@@ -31,6 +31,9 @@ int buf_write_at(struct buf *b, size_t offset, const void *data, size_t len);
 /* Shortens, or fills up with zeroes. Return as above. */
 int buf_truncate(struct buf *b, size_t len);
 
+/* Appends what a regular file holds. Return as above, -EINVAL if it is something else, or -errno. */
+int buf_load(struct buf *b, const char *path);
+
 /* A terminated view of the contents, "" if empty; NULL on ENOMEM. Stays the buffer's. */
 const char *buf_str(struct buf *b);
 

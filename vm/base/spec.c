@@ -12,6 +12,13 @@
 #define ENV_NAME_MAX  256u
 #define ENV_VALUE_MAX 4096u
 
+const char *spec_backend_str(enum vm_backend backend)
+{
+	static const char *const names[VM_NBACKENDS] = VM_BACKEND_NAMES;
+
+	return names[backend];
+}
+
 /* ---- copies ---- */
 
 static char *text(const char *from, bool *bad)
@@ -85,7 +92,7 @@ int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src)
 
 	if (r < 0)
 		return r;
-	s.name = strndup(src->name, SANDBOX_NAME_MAX);
+	s.name = strndup(src->name ? src->name : "", SANDBOX_NAME_MAX);
 	bad = !s.name;
 	s.image = text(src->image, &bad);
 	s.language = text(src->language, &bad);

@@ -11,6 +11,13 @@
 
 enum vm_backend { VM_MICROVM, VM_PROCESS, VM_NBACKENDS };
 
+#define VM_BACKEND_NAMES                                           \
+	{                                                          \
+		[VM_MICROVM] = "microvm", [VM_PROCESS] = "process" \
+	}
+
+const char *spec_backend_str(enum vm_backend backend);
+
 /* A port of the sandbox that can be reached at 127.0.0.1 of the host. */
 struct sandbox_port {
 	uint16_t guest, host; /* host 0, where something is asked for: any that is free */
@@ -96,7 +103,7 @@ struct sandbox_spec {
 	const char *warmup;
 	bool alone; /* of no template: neither snapshots nor a pool */
 	struct vm_pool pool;
-	bool odd; /* not as its template says: a snapshot is made only if it is asked for again */
+	bool ad_hoc; /* not as its template says: a snapshot is made only if it is asked for again */
 };
 
 /* Longest that is copied of a name. */
@@ -105,7 +112,7 @@ struct sandbox_spec {
 /**
  * spec_copy() - A spec with strings and arrays of its own
  * @dst: Result; on failure as it was
- * @src: What was asked for; texts that are NULL become "", and no processors one
+ * @src: What was asked for; texts that are NULL become "", but `work`, and no processors one
  *
  * `install` stays the caller's, as it was.
  *

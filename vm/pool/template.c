@@ -395,7 +395,7 @@ struct template *template_get(struct pool *p, const struct sandbox_spec *spec)
 		return NULL;
 	t->used_at = uv_now(p->ctx->loop);
 	t->want = spec->pool;
-	t->ad_hoc = spec->odd && !t->prepared;
+	t->ad_hoc = spec->ad_hoc && !t->prepared;
 	template_refresh(t);
 	return t;
 }

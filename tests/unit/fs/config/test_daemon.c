@@ -40,10 +40,10 @@ static void test_defaults(void **state)
 	assert_int_equal(c.ntemplates, 5);
 	for (size_t i = 0; i < 5; i++) {
 		assert_string_equal(c.template[i].name, builtin[i].name);
-		assert_string_equal(c.template[i].image, builtin[i].image);
-		assert_string_equal(c.template[i].language, builtin[i].language);
+		assert_string_equal(c.template[i].settings.spec.image, builtin[i].image);
+		assert_string_equal(c.template[i].settings.spec.language, builtin[i].language);
 		/* What nobody uses costs no clone. */
-		assert_int_equal(c.template[i].pool.target, i < 4);
+		assert_int_equal(c.template[i].settings.spec.pool.target, i < 4);
 		assert_int_equal(c.template[i].prepare, i < 4);
 	}
 	conf_clear(&c);
@@ -69,9 +69,9 @@ static void test_prepare(void **state)
 	conf_clear(&c);
 	/* What the configuration says of such a name counts. */
 	assert_int_equal(read_text(&c, "[template dev]\nimage = python\npool = 2\n"), 0);
-	assert_string_equal(c.template[4].image, "python");
-	assert_string_equal(c.template[4].language, "python");
-	assert_int_equal(c.template[4].pool.low, 2);
+	assert_string_equal(c.template[4].settings.spec.image, "python");
+	assert_string_equal(c.template[4].settings.spec.language, "python");
+	assert_int_equal(c.template[4].settings.spec.pool.low, 2);
 	conf_clear(&c);
 	assert_refused("prepare = raw examen\n", "examen");
 }
@@ -84,12 +84,12 @@ static void test_pool(void **state)
 	assert_int_equal(read_text(&c, "[template raw]\npool = 5\n[template python]\npool = 8\n"
 				       "pool_low = 2\npool_age_s = 0\n"),
 			 0);
-	assert_int_equal(c.template[1].pool.target, 8);
-	assert_int_equal(c.template[1].pool.low, 2);
-	assert_int_equal(c.template[1].pool.age_s, 0);
-	assert_int_equal(c.template[3].pool.target, 5);
-	assert_int_equal(c.template[3].pool.low, 5); /* what is taken is replaced */
-	assert_int_equal(c.template[2].pool.low, 1);
+	assert_int_equal(c.template[1].settings.spec.pool.target, 8);
+	assert_int_equal(c.template[1].settings.spec.pool.low, 2);
+	assert_int_equal(c.template[1].settings.spec.pool.age_s, 0);
+	assert_int_equal(c.template[3].settings.spec.pool.target, 5);
+	assert_int_equal(c.template[3].settings.spec.pool.low, 5); /* what is taken is replaced */
+	assert_int_equal(c.template[2].settings.spec.pool.low, 1);
 	conf_clear(&c);
 	assert_refused("[template raw]\npool = 1001\n", "pool");
 	assert_refused("[template raw]\npool_age_s = soon\n", "pool_age_s");
@@ -128,12 +128,12 @@ static void test_file(void **state)
 	assert_string_equal(c.store_region, "eu-1");
 	assert_true(c.store_read && c.store_write);
 	assert_int_equal(c.ntemplates, 6);
-	assert_int_equal(c.template[3].settings.memory_mb, 512);
+	assert_int_equal(c.template[3].settings.spec.memory_mb, 512);
 	assert_string_equal(c.template[5].name, "data-1");
-	assert_string_equal(c.template[5].image, "python");
-	assert_string_equal(c.template[5].language, "python");
-	assert_int_equal(c.template[5].settings.cpus, 2);
-	assert_string_equal(c.template[5].settings.env[0].value, " x ");
+	assert_string_equal(c.template[5].settings.spec.image, "python");
+	assert_string_equal(c.template[5].settings.spec.language, "python");
+	assert_int_equal(c.template[5].settings.spec.cpus, 2);
+	assert_string_equal(c.template[5].settings.spec.env[0].value, " x ");
 	conf_clear(&c);
 }
 
@@ -220,7 +220,7 @@ static void test_long_value(void **state)
 	memset(text + n, 'v', SETTINGS_ENV_VALUE);
 	text[n + SETTINGS_ENV_VALUE] = '\0';
 	assert_int_equal(read_text(&c, text), 0);
-	assert_int_equal(strlen(c.template[3].settings.env[0].value), SETTINGS_ENV_VALUE);
+	assert_int_equal(strlen(c.template[3].settings.spec.env[0].value), SETTINGS_ENV_VALUE);
 	conf_clear(&c);
 }
 
@@ -247,7 +247,7 @@ static void test_templates(void **state)
 				   "[template only-a-name-and-an-image-python]\nimage = python\n"),
 			 0);
 	assert_int_equal(strlen(c.template[5].name), 64);
-	assert_string_equal(c.template[6].language, "python");
+	assert_string_equal(c.template[6].settings.spec.language, "python");
 	conf_clear(&c);
 	for (int i = 0; i < CONF_TEMPLATES_MAX; i++)
 		p += sprintf(p, "[template t%d]\nlanguage=raw\n", i);
@@ -262,9 +262,9 @@ static void test_templates_within_limits(void **state)
 	assert_int_equal(read_text(&c, "[template raw]\ncpus = 2\n[limits]\nmax_cpus = 2\n"
 				       "max_memory_mb = 128\nmax_timeout_s = 10\n"),
 			 0);
-	assert_int_equal(c.template[1].settings.memory_mb, 128);
+	assert_int_equal(c.template[1].settings.spec.memory_mb, 128);
 	assert_int_equal(c.template[1].settings.timeout_s, 10);
-	assert_int_equal(c.template[3].settings.cpus, 2);
+	assert_int_equal(c.template[3].settings.spec.cpus, 2);
 	conf_clear(&c);
 	assert_refused("[template raw]\ncpus = 4\n[limits]\nmax_cpus = 2\n",
 		       "[template raw]: cpus");
@@ -279,8 +279,9 @@ static void test_network(void **state)
 				       "*.example.org:8443\nports = 3000:80 8080\n"
 				       "[limits]\nmax_allow = example.com *.example.org:8443\n"),
 			 0);
-	assert_string_equal(c.template[3].settings.allow, "example.com *.example.org:8443");
-	assert_string_equal(c.template[3].settings.ports, "3000:80 8080");
+	assert_string_equal(c.template[3].settings.spec.allow, "example.com *.example.org:8443");
+	assert_int_equal(c.template[3].settings.spec.nports, 2);
+	assert_int_equal(c.template[3].settings.spec.ports[0].host, 3000);
 	assert_false(c.limits.deny_network);
 	conf_clear(&c);
 	assert_refused("[template raw]\nallow = example.com\n", "network = on");
@@ -290,6 +291,14 @@ static void test_network(void **state)
 		       "[template raw]: allow: the administrator does not allow \"example.com\"");
 	assert_refused("[template raw]\nnetwork = on\n[limits]\nallow_network = no\n",
 		       "[template raw]: network: sandboxes may have none");
+	/* This machine's ports are opened somewhere else than they are named. */
+	assert_int_equal(read_text(&c, "[template raw]\nnetwork = on\nallow = host.internal:5432\n"
+				       "[limits]\nhost_ports = 5432\n"),
+			 0);
+	conf_clear(&c);
+	assert_refused("[template raw]\nnetwork = on\nallow = host.internal:5433\n"
+		       "[limits]\nhost_ports = 5432\n",
+		       "[template raw]: allow: host.internal:5433");
 	assert_int_equal(read_text(&c, "[limits]\nallow_network = no\n[template raw]\nports=80\n"),
 			 0);
 	assert_true(c.limits.deny_network);
@@ -350,7 +359,7 @@ static void test_example(void **state)
 	assert_int_equal(c.boot_s, 60);
 	assert_true(c.output_bytes == 64u << 20 && c.history_bytes == 256u << 20);
 	assert_int_equal(c.ntemplates, 6);
-	assert_int_equal(c.template[5].settings.memory_mb, 1024);
+	assert_int_equal(c.template[5].settings.spec.memory_mb, 1024);
 	conf_clear(&c);
 }
 

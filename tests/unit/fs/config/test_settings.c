@@ -23,9 +23,9 @@ static char *render(const struct settings *s)
 
 static const char *env_value(const struct settings *s, const char *name)
 {
-	for (size_t i = 0; i < s->nenv; i++) {
-		if (strcmp(s->env[i].name, name) == 0)
-			return s->env[i].value;
+	for (size_t i = 0; i < s->spec.nenv; i++) {
+		if (strcmp(s->spec.env[i].name, name) == 0)
+			return s->spec.env[i].value;
 	}
 	return NULL;
 }
@@ -34,23 +34,23 @@ static void test_defaults(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(f->s.backend, SETTINGS_MICROVM);
-	assert_int_equal(f->s.memory_mb, 192);
-	assert_int_equal(f->s.cpus, 1);
+	assert_int_equal(f->s.spec.backend, VM_MICROVM);
+	assert_int_equal(f->s.spec.memory_mb, 192);
+	assert_int_equal(f->s.spec.cpus, 1);
 	assert_int_equal(f->s.timeout_s, 30);
 	assert_int_equal(f->s.grace_s, 2);
 	assert_int_equal(f->s.idle_timeout_s, 300);
 	assert_false(f->s.fresh);
-	assert_false(f->s.network);
-	assert_string_equal(f->s.packages, "");
-	assert_string_equal(f->s.allow, "");
-	assert_string_equal(f->s.ports, "");
-	assert_int_equal(f->s.nenv, 0);
-	assert_int_equal(f->s.limits.processes, 512);
-	assert_int_equal(f->s.limits.open_files, 4096);
-	assert_int_equal(f->s.limits.file_size_mb, 0);
-	assert_int_equal(f->s.limits.files_mb, 0);
-	assert_int_equal(f->s.limits.files_inodes, 0);
+	assert_false(f->s.spec.network);
+	assert_string_equal(f->s.spec.packages, "");
+	assert_string_equal(f->s.spec.allow, "");
+	assert_int_equal(f->s.spec.nports, 0);
+	assert_int_equal(f->s.spec.nenv, 0);
+	assert_int_equal(f->s.spec.limits.processes, 512);
+	assert_int_equal(f->s.spec.limits.open_files, 4096);
+	assert_int_equal(f->s.spec.limits.file_size_mb, 0);
+	assert_int_equal(f->s.spec.limits.files_mb, 0);
+	assert_int_equal(f->s.spec.limits.files_inodes, 0);
 }
 
 static void test_takes_text(void **state)
@@ -61,8 +61,8 @@ static void test_takes_text(void **state)
 				  "idle_timeout_s = 604800\nfresh = yes\nbackend = microvm\n"
 				  "network = off\npackages =\nallow=\nports = \nenv.A = 1"),
 			 0);
-	assert_int_equal(f->s.memory_mb, 256);
-	assert_int_equal(f->s.cpus, 2);
+	assert_int_equal(f->s.spec.memory_mb, 256);
+	assert_int_equal(f->s.spec.cpus, 2);
 	assert_int_equal(f->s.timeout_s, 0);
 	assert_int_equal(f->s.idle_timeout_s, 604800);
 	assert_true(f->s.fresh);
@@ -71,7 +71,7 @@ static void test_takes_text(void **state)
 	assert_int_equal(parse(f, "\xef\xbb\xbf"
 				  "cpus = 3\r\ntimeout_s = 5\r\nenv.B = x\r\n"),
 			 0);
-	assert_int_equal(f->s.cpus, 3);
+	assert_int_equal(f->s.spec.cpus, 3);
 	assert_int_equal(f->s.timeout_s, 5);
 	assert_string_equal(env_value(&f->s, "B"), "x");
 }
@@ -81,8 +81,8 @@ static void test_last_line_wins(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(parse(f, "cpus = 2\ncpus = 4\nenv.A=1\nenv.A=2\n"), 0);
-	assert_int_equal(f->s.cpus, 4);
-	assert_int_equal(f->s.nenv, 1);
+	assert_int_equal(f->s.spec.cpus, 4);
+	assert_int_equal(f->s.spec.nenv, 1);
 	assert_string_equal(env_value(&f->s, "A"), "2");
 }
 
@@ -159,7 +159,7 @@ static void test_limits(void **state)
 	assert_int_equal(settings_set(&f->s, "memory_mb", "256", &l, &f->why), 0);
 	assert_int_equal(settings_set(&f->s, "memory_mb", "257", &l, &f->why), -EINVAL);
 	assert_string_equal(f->why.code, "limit");
-	assert_int_equal(f->s.memory_mb, 256);
+	assert_int_equal(f->s.spec.memory_mb, 256);
 	assert_int_equal(settings_set(&f->s, "cpus", "3", &l, &f->why), -EINVAL);
 	assert_int_equal(settings_set(&f->s, "timeout_s", "60", &l, &f->why), 0);
 	/* No end at all is more than any limit. */
@@ -185,10 +185,10 @@ static void test_limits_inside(void **state)
 	assert_int_equal(parse(f, "processes = 64\nopen_files = 65536\nfile_size_mb = 7\n"
 				  "files_inodes = 1000\n"),
 			 0);
-	assert_int_equal(f->s.limits.processes, 64);
-	assert_int_equal(f->s.limits.open_files, 65536);
-	assert_int_equal(f->s.limits.file_size_mb, 7);
-	assert_int_equal(f->s.limits.files_inodes, 1000);
+	assert_int_equal(f->s.spec.limits.processes, 64);
+	assert_int_equal(f->s.spec.limits.open_files, 65536);
+	assert_int_equal(f->s.spec.limits.file_size_mb, 7);
+	assert_int_equal(f->s.spec.limits.files_inodes, 1000);
 	assert_refused(f, "processes = 63", "invalid", "processes");
 	assert_refused(f, "processes = 0", "invalid", "processes");
 	assert_refused(f, "open_files = 65537", "invalid", "open_files");
@@ -198,7 +198,7 @@ static void test_limits_inside(void **state)
 	assert_refused(f, "files_mb = 145", "invalid", "files_mb");
 	assert_int_equal(parse(f, "files_mb = 300\nmemory_mb = 512"), 0);
 	assert_refused(f, "memory_mb = 256", "invalid", "files_mb");
-	assert_int_equal(f->s.memory_mb, 512);
+	assert_int_equal(f->s.spec.memory_mb, 512);
 
 	assert_int_equal(settings_set(&f->s, "processes", "101", &l, &f->why), -EINVAL);
 	assert_int_equal(settings_set(&f->s, "open_files", "201", &l, &f->why), -EINVAL);
@@ -223,7 +223,7 @@ static void test_env(void **state)
 	assert_string_equal(env_value(&f->s, "U"), "gr\xc3\xbc\xc3\x9f");
 	assert_int_equal(parse(f, "unset env.Q\nunset\tenv.NEVER"), 0);
 	assert_null(env_value(&f->s, "Q"));
-	assert_int_equal(f->s.nenv, 5);
+	assert_int_equal(f->s.spec.nenv, 5);
 	assert_string_equal(env_value(&f->s, "QQ"), "\"x\"");
 
 	assert_refused(f, "env.1A = x", "invalid", "env.1A");

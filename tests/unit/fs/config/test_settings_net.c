@@ -15,27 +15,27 @@ static void test_network(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(parse(f, "network = on"), 0);
-	assert_true(f->s.network);
-	assert_string_equal(f->s.allow, "");
+	assert_true(f->s.spec.network);
+	assert_string_equal(f->s.spec.allow, "");
 	assert_int_equal(parse(f, "allow = Example.COM,  a.b:8443\t*.c.org a.b:8443 10.0.0.1 *:22"),
 			 0);
-	assert_string_equal(f->s.allow, "example.com a.b:8443 *.c.org 10.0.0.1 *:22");
+	assert_string_equal(f->s.spec.allow, "example.com a.b:8443 *.c.org 10.0.0.1 *:22");
 	assert_refused(f, "allow = a..b", "invalid", "a..b");
 	assert_refused(f, "allow = x:0", "invalid", "x:0");
 	assert_refused(f, "allow = ::1", "invalid", "IPv6");
 	assert_refused(f, "allow = \xc3\xa4.org", "invalid", "??.org");
-	assert_string_equal(f->s.allow, "example.com a.b:8443 *.c.org 10.0.0.1 *:22");
+	assert_string_equal(f->s.spec.allow, "example.com a.b:8443 *.c.org 10.0.0.1 *:22");
 
 	/* Without a network there is nothing to allow: an inherited list goes, one that is written is refused. */
 	assert_refused(f, "network = off\nallow = x.org", "network-off", "network = on");
 	assert_refused(f, "allow = x.org\nnetwork = off", "network-off", "network = on");
-	assert_string_equal(f->s.allow, "example.com a.b:8443 *.c.org 10.0.0.1 *:22");
+	assert_string_equal(f->s.spec.allow, "example.com a.b:8443 *.c.org 10.0.0.1 *:22");
 	assert_int_equal(parse(f, "network = off"), 0);
-	assert_string_equal(f->s.allow, "");
+	assert_string_equal(f->s.spec.allow, "");
 	assert_refused(f, "allow = x.org", "network-off", "network = on");
 	assert_int_equal(parse(f, "allow = x.org\nnetwork = yes"), 0);
 	assert_int_equal(parse(f, "allow ="), 0);
-	assert_string_equal(f->s.allow, "");
+	assert_string_equal(f->s.spec.allow, "");
 	assert_refused(f, "network = maybe", "invalid", "neither on nor off");
 }
 
@@ -59,17 +59,27 @@ static void test_long_allow(void **state)
 	assert_int_equal(parse(f, text), 0);
 }
 
+static void assert_ports(const struct fixture *f, const char *text)
+{
+	struct buf b = {0};
+
+	assert_int_equal(netset_print_ports(&f->s.spec, &b), 0);
+	assert_string_equal(buf_str(&b), text);
+	buf_clear(&b);
+}
+
 static void test_ports(void **state)
 {
 	struct fixture *f = *state;
-	struct sandbox_port ports[SANDBOX_PORTS_MAX];
+	const struct sandbox_port *ports;
 	static const char *const bad[] = {"0",	   "65536",	  "x",	  "80:",  ":80",
 					  "1:2:3", "080",	  "-1",	  "80/x", "+80",
 					  "80:0",  "99999999999", "8 0x", "1.2",  "80-90"};
 
 	assert_int_equal(parse(f, "ports = 8080  3000:80,65535"), 0);
-	assert_string_equal(f->s.ports, "8080 3000:80 65535");
-	assert_int_equal(netset_list_ports(f->s.ports, ports), 3);
+	assert_ports(f, "8080 3000:80 65535");
+	assert_int_equal(f->s.spec.nports, 3);
+	ports = f->s.spec.ports;
 	assert_int_equal(ports[0].guest, 8080);
 	assert_int_equal(ports[0].host, 0);
 	assert_int_equal(ports[1].guest, 80);
@@ -89,7 +99,7 @@ static void test_ports(void **state)
 	assert_int_equal(parse(f, "ports = 1 2 3 4 5 6 7 8 9 10"), 0);
 	assert_refused(f, "ports = 1 2 3 4 5 6 7 8 9 10 11", "too-many", "10");
 	assert_int_equal(parse(f, "ports ="), 0);
-	assert_string_equal(f->s.ports, "");
+	assert_ports(f, "");
 }
 
 /* This machine is no address of a sandbox's, and has a name of its own. */

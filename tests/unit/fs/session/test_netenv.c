@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is passed in of the host's network: certificates, proxies, and what that opens. */
-/* modules: fs/session/netenv.c fs/config/network.c vm/base/problem.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
+/* modules: fs/session/netenv.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* modules: vm/base/buf.c vm/base/log.c */
 #include <errno.h>
 #include <setjmp.h>
@@ -56,8 +56,8 @@ static int setup(void **state)
 static void test_certificates(void **state)
 {
 	static const char pem[] = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n";
-	struct settings_env own = {(char *)"SSL_CERT_FILE", (char *)"mine"};
-	struct settings st = {.network = true, .env = &own, .nenv = 1};
+	const struct sandbox_env own = {"SSL_CERT_FILE", "mine"};
+	struct sandbox_spec st = {.network = true, .env = &own, .nenv = 1};
 	struct sandbox_env env[NETENV_MAX + 1];
 	struct netenv ne;
 	char why[256];
@@ -104,7 +104,7 @@ static void test_bad_certificates(void **state)
 
 static void test_proxy(void **state)
 {
-	struct settings st = {.network = true, .allow = (char *)"example.com"};
+	struct sandbox_spec st = {.network = true, .allow = "example.com"};
 	struct sandbox_env env[NETENV_MAX];
 	char why[256], none[] = "none", *list;
 	struct netenv ne;
@@ -130,7 +130,7 @@ static void test_proxy(void **state)
 	assert_string_equal(list, "example.com proxy.example.org:3128 10.0.0.1:3129");
 	free(list);
 	st.network = false;
-	st.allow = (char *)"";
+	st.allow = "";
 	list = netenv_allow(&ne, &st);
 	assert_string_equal(list, "");
 	free(list);

@@ -281,8 +281,8 @@ static void test_list_of_a_removed_session(void **state)
 	struct session *s = session_find(b->fs, 0, "demo");
 	struct file f;
 
-	free(s->settings.work);
-	s->settings.work = strdup("/work");
+	free((char *)s->settings.spec.work);
+	s->settings.spec.work = strdup("/work");
 	f = bed_opened(b, TOP "files.changes", O_RDONLY);
 	handle_get(&b->fs->handles, f.fh)->asked = true;
 	assert_int_equal(bed_rmdir(b, "python/demo"), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The README.md nodes say what the configuration says, and stay short. */
-/* modules: fs/tree/help.c fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_template.c fs/config/daemon_packages.c fs/config/packages.c fs/config/settings.c fs/config/settings_parse.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c vm/base/problem.c vm/base/buf.c */
+/* modules: fs/tree/help.c fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_template.c fs/config/packages.c fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/spec.c fs/config/paths.c vm/base/path.c fs/config/env.c fs/config/network.c vm/base/problem.c vm/base/buf.c */
 /* modules: vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* libs: inih */
 #include <setjmp.h>
@@ -92,22 +92,23 @@ static void test_kinds(void **state)
 	(void)state;
 	assert_non_null(data);
 	assert_int_equal(conf_template_set(data, "language", "python", &src), 0);
-	free(data->settings.packages);
-	data->settings.packages = strdup("pandas==2.3.3");
-	assert_non_null(data->settings.packages);
+	free((char *)data->settings.spec.packages);
+	data->settings.spec.packages = strdup("pandas==2.3.3");
+	assert_non_null(data->settings.spec.packages);
 	assert_int_equal(help_root(&conf, &b), 0);
 	assert_shows(&b, "`data/` python, 192 MiB, 30 s a run; with pandas==2.3.3\n");
 	assert_shows(&b, "`python/` python, 192 MiB, 30 s a run\n");
 	buf_clear(&b);
-	free(data->settings.packages);
-	data->settings.packages = strdup("numpy==2.3.3 pandas==2.3.3 python-dateutil==2.9.0.post0");
-	assert_non_null(data->settings.packages);
-	data->settings.network = true;
+	free((char *)data->settings.spec.packages);
+	data->settings.spec.packages =
+		strdup("numpy==2.3.3 pandas==2.3.3 python-dateutil==2.9.0.post0");
+	assert_non_null(data->settings.spec.packages);
+	data->settings.spec.network = true;
 	assert_int_equal(help_root(&conf, &b), 0);
 	assert_shows(&b, "30 s a run; with 3 packages; with a network\n");
 	assert_shows(&b, "machine, or a process\nin a jail where the list of templates says so");
 	buf_clear(&b);
-	data->settings.backend = SETTINGS_PROCESS;
+	data->settings.spec.backend = VM_PROCESS;
 	assert_int_equal(help_root(&conf, &b), 0);
 	assert_shows(&b, "with 3 packages; with a network; as a process\n");
 	assert_true(lines(&b, &longest) <= 60);
@@ -127,8 +128,8 @@ static void test_template_and_session(void **state)
 	buf_clear(&b);
 
 	assert_int_equal(settings_copy(&s, &conf.template[2].settings), 0);
-	s.memory_mb = 333;
-	s.cpus = 2;
+	s.spec.memory_mb = 333;
+	s.spec.cpus = 2;
 	assert_int_equal(help_session(&conf.template[2], &s, &b), 0);
 	assert_shows(&b, "console.log(x + 1)");
 	assert_shows(&b, "333 MiB of memory, 2 processors, 30 s a run");

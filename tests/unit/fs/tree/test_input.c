@@ -298,15 +298,15 @@ static void test_config(void **state)
 	assert_int_equal(demo(b)->settings.timeout_s, 5);
 	assert_int_equal(bed_add(b, "python/demo/config", "cpus = 2\n"), 0);
 	assert_int_equal(demo(b)->settings.timeout_s, 5);
-	assert_int_equal(demo(b)->settings.cpus, 2);
+	assert_int_equal(demo(b)->settings.spec.cpus, 2);
 	assert_int_equal(bed_put(b, "python/demo/config", "memory_mb = 256\n"), 0);
 	assert_int_equal(demo(b)->settings.timeout_s, 30);
 	assert_int_equal(bed_size(b, "python/demo/config"),
 			 strlen(bed_cat(b, "python/demo/config")));
 
 	assert_int_equal(bed_put(b, "python/demo/config", "cpus = 3\nnonsense = 1\n"), -EINVAL);
-	assert_int_equal(demo(b)->settings.cpus, 1);
-	assert_int_equal(demo(b)->settings.memory_mb, 256);
+	assert_int_equal(demo(b)->settings.spec.cpus, 1);
+	assert_int_equal(demo(b)->settings.spec.memory_mb, 256);
 	bed_ready(b);
 	assert_int_equal(bed_add(b, "python/demo/config", "memory_mb = 512\n"), -EBUSY);
 	bed_expect_error(b, "python/demo", "frozen");
@@ -334,16 +334,16 @@ static void test_config_in_pieces(void **state)
 	assert_int_equal(bed_write_bytes(b, &f, block, 4096), 0);
 	assert_int_equal(bed_write(b, &f, "eout_s = 9\n"), 0);
 	assert_int_equal(bed_close(b, &f), 0);
-	assert_int_equal(demo(b)->settings.cpus, 2);
+	assert_int_equal(demo(b)->settings.spec.cpus, 2);
 	assert_int_equal(demo(b)->settings.timeout_s, 9);
 
 	/* A block without the end of any line says nothing yet. */
 	f = bed_opened(b, "python/demo/config", O_WRONLY | O_TRUNC);
 	memset(block, '#', sizeof(block));
 	assert_int_equal(bed_write_bytes(b, &f, block, 4096), 0);
-	assert_int_equal(demo(b)->settings.cpus, 2);
+	assert_int_equal(demo(b)->settings.spec.cpus, 2);
 	assert_int_equal(bed_write(b, &f, "\ncpus = 3\n"), 0);
-	assert_int_equal(demo(b)->settings.cpus, 3);
+	assert_int_equal(demo(b)->settings.spec.cpus, 3);
 	assert_int_equal(bed_close(b, &f), 0);
 
 	/* No end of line at all: at the flush. */
@@ -352,7 +352,7 @@ static void test_config_in_pieces(void **state)
 	put_text(block, "cpus = 4");
 	assert_int_equal(bed_write_bytes(b, &f, block, 4096), 0);
 	assert_int_equal(bed_close(b, &f), 0);
-	assert_int_equal(demo(b)->settings.cpus, 4);
+	assert_int_equal(demo(b)->settings.spec.cpus, 4);
 }
 
 static void test_config_after_a_refused_write(void **state)
@@ -363,12 +363,12 @@ static void test_config_after_a_refused_write(void **state)
 	assert_int_equal(bed_write(b, &f, "cpus = 2\n"), 0);
 	assert_int_equal(bed_write(b, &f, "bad\n"), -EINVAL);
 	assert_int_equal(bed_write(b, &f, "timeout_s = 3\n"), 0);
-	assert_int_equal(demo(b)->settings.cpus, 2);
+	assert_int_equal(demo(b)->settings.spec.cpus, 2);
 	assert_int_equal(demo(b)->settings.timeout_s, 3);
 	f.offset = 0;
 	assert_int_equal(bed_write(b, &f, "worse\n"), -EINVAL);
 	assert_int_equal(bed_write(b, &f, "cpus = 3\n"), 0);
-	assert_int_equal(demo(b)->settings.cpus, 3);
+	assert_int_equal(demo(b)->settings.spec.cpus, 3);
 	assert_int_equal(demo(b)->settings.timeout_s, 30);
 	assert_int_equal(bed_close(b, &f), 0);
 }
@@ -389,7 +389,7 @@ static void test_config_too_long(void **state)
 	}
 	assert_int_equal(e, -EFBIG);
 	assert_int_equal(bed_close(b, &f), 0);
-	assert_int_equal(demo(b)->settings.cpus, 1);
+	assert_int_equal(demo(b)->settings.spec.cpus, 1);
 }
 
 static void test_dead_session(void **state)

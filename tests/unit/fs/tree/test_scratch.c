@@ -62,11 +62,11 @@ static void test_rename_onto_others(void **state)
 
 	bed_put(b, TOP "t", "cpus = 2\n");
 	assert_int_equal(bed_rename(b, TOP "t", TOP "config", 0), 0);
-	assert_int_equal(demo(b)->settings.cpus, 2);
+	assert_int_equal(demo(b)->settings.spec.cpus, 2);
 	bed_put(b, TOP "t", "bad\n");
 	assert_int_equal(bed_rename(b, TOP "t", TOP "config", 0), -EINVAL);
 	assert_true(bed_exists(b, TOP "t"));
-	assert_int_equal(demo(b)->settings.cpus, 2);
+	assert_int_equal(demo(b)->settings.spec.cpus, 2);
 	assert_int_equal(bed_rename(b, TOP "t", TOP "stdin", 0), 0);
 	assert_int_equal(bed_size(b, TOP "stdin"), 4);
 	bed_put(b, TOP "t", "x");

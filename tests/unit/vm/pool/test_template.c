@@ -393,7 +393,7 @@ static struct sandbox_spec odd_kind(unsigned n)
 	struct sandbox_spec spec = bed_spec();
 
 	spec.memory_mb += n;
-	spec.odd = true;
+	spec.ad_hoc = true;
 	spec.pool.target = 0;
 	return spec;
 }

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of the configuration and of sessions: one table says where each may stand, and what it may be. */
+#include "key.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "network.h"
+#include "paths.h"
+#include "value.h"
+#include "vm/base/problem.h"
+
+/*
+ * Theory of operation
+ *
+ * A row describes a key: the section it stands in, what its value may be and where that lives, what it is if
+ * nothing is said, which limit of the administrator bounds it, whether it may change under a running sandbox,
+ * and the comment that `config` shows. Everything else walks the table: files, options, `config`, what is
+ * freed. Only `env.NAME`, which is many keys, stands apart.
+ *
+ * Some keys mean something only together with others, or with the template: settings.c, network.c, paths.c
+ * and packages.c look at those.
+ */
+
+#define CONF(field)  offsetof(struct conf, field)
+#define SET(field)   offsetof(struct settings, field)
+#define SPEC(field)  offsetof(struct settings, spec.field)
+#define LIMIT(field) offsetof(struct settings_limits, field)
+
+#define WEEK_S	     (86400u * 7)
+#define MIB	     (1u << 20)
+#define YES_NO	     .words = {"no", "yes"}
+#define BACKENDS     .words = VM_BACKEND_NAMES
+
+/* Those of sessions in the order in which they are shown. */
+static const struct key keys[] = {
+	{"cache_dir", CONF_GLOBAL, KEY_PATH, CONF(cache_dir)},
+	{"runtime_dir", CONF_GLOBAL, KEY_PATH, CONF(runtime_dir)},
+	{"spool_dir", CONF_GLOBAL, KEY_PATH, CONF(spool_dir)},
+	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(qemu), "qemu-system-x86_64"},
+	{"agent", CONF_GLOBAL, KEY_PATH, CONF(agent)},
+	{"accel", CONF_GLOBAL, KEY_WORD, CONF(accel), "auto", .words = {"auto", "kvm", "tcg"}},
+	{"image_builder", CONF_GLOBAL, KEY_PROGRAM, CONF(image_builder)},
+	{"backend", CONF_GLOBAL, KEY_CHOICE, CONF(backend), "microvm", BACKENDS},
+	{"prepare", CONF_GLOBAL, KEY_TEXT, CONF(prepare), "yes"},
+	{"kernel", CONF_GLOBAL, KEY_WORD, CONF(kernel), "auto", .words = {"auto", "own", "stock"}},
+	{"allow_other", CONF_GLOBAL, KEY_FLAG, CONF(allow_other), "no", YES_NO},
+	{"max_vms", CONF_GLOBAL, KEY_NUMBER, CONF(max_vms), "0", 0, 100000},
+	{"max_vms_user", CONF_GLOBAL, KEY_NUMBER, CONF(max_vms_user), "0", 0, 100000},
+	{"memory_overcommit", CONF_GLOBAL, KEY_NUMBER, CONF(memory_percent), "200", 10, 10000},
+	{"memory_reserve", CONF_GLOBAL, KEY_SIZE, CONF(reserve_bytes), "0", 0, 16 * MIB},
+	{"cpu_overcommit", CONF_GLOBAL, KEY_NUMBER, CONF(cpu_percent), "200", 10, 10000},
+	{"admission_queue", CONF_GLOBAL, KEY_NUMBER, CONF(queue), "1024", 1, 100000},
+	{"admission_queue_user", CONF_GLOBAL, KEY_NUMBER, CONF(queue_user), "256", 0, 100000},
+	{"max_sessions", CONF_GLOBAL, KEY_NUMBER, CONF(max_sessions), "1024", 0, 1000000},
+	{"admission_timeout_s", CONF_GLOBAL, KEY_NUMBER, CONF(admission_s), "120", 1, WEEK_S},
+	{"boot_timeout_s", CONF_GLOBAL, KEY_NUMBER, CONF(boot_s), "60", 1, 3600},
+	{"force_mitigations", CONF_GLOBAL, KEY_FLAG, CONF(force_mitigations), "no", YES_NO},
+	{"snapshot_limit", CONF_GLOBAL, KEY_SIZE, CONF(snapshot_bytes), "4G", 0, 16 * MIB},
+	{"output_limit", CONF_GLOBAL, KEY_SIZE, CONF(output_bytes), "64M", 0, MIB},
+	{"history_limit", CONF_GLOBAL, KEY_SIZE, CONF(history_bytes), "256M", 0, 16 * MIB},
+	{"history_runs", CONF_GLOBAL, KEY_NUMBER, CONF(history_runs), "100", 1, 100000},
+
+	{"max_memory_mb", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_memory_mb), "0", 128, MIB},
+	{"max_cpus", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_cpus), "0", 0, 64},
+	{"max_timeout_s", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_timeout_s), "0", 0, WEEK_S},
+	{"max_grace_s", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_grace_s), "0", 0, 60},
+	{"max_idle_timeout_s", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_idle_timeout_s), "0", 0,
+	 WEEK_S},
+	{"max_processes", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_processes), "0", 64, 16384},
+	{"max_open_files", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_open_files), "0", 64, 65536},
+	{"max_file_size_mb", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_file_size_mb), "0", 0, MIB},
+	{"allow_process", CONF_LIMITS, KEY_FLAG, CONF(limits.allow_process), "no", YES_NO},
+	{"allow_network", CONF_LIMITS, KEY_FLAG, CONF(allow_network), "yes", YES_NO},
+	{"max_allow", CONF_LIMITS, KEY_MAX_ALLOW, CONF(limits.max_allow), "*"},
+	{"host_ports", CONF_LIMITS, KEY_HOST_PORTS, CONF(limits.host_ports)},
+
+	{"ca_certificates", CONF_NETWORK, KEY_PATH, CONF(ca_certificates), "host",
+	 .words = {"host", "none"}},
+	{"proxy", CONF_NETWORK, KEY_SWITCH, CONF(pass_proxy), "none", .words = {"none", "pass"}},
+
+	{"program", CONF_STORE, KEY_PATH, CONF(store_program)},
+	{"url", CONF_STORE, KEY_URL, CONF(store_url)},
+	{"region", CONF_STORE, KEY_REGION, CONF(store_region)},
+	{"read", CONF_STORE, KEY_FLAG, CONF(store_read), "yes", YES_NO},
+	{"write", CONF_STORE, KEY_FLAG, CONF(store_write), "no", YES_NO},
+	{"timeout_s", CONF_STORE, KEY_NUMBER, CONF(store_timeout_s), "120", 1, 86400},
+
+	{"installer", CONF_PACKAGES, KEY_PATH, CONF(installer)},
+	{"python_index", CONF_PACKAGES, KEY_TEXT, CONF(python_index)},
+	{"python_hosts", CONF_PACKAGES, KEY_TEXT, CONF(python_hosts)},
+	{"npm_registry", CONF_PACKAGES, KEY_TEXT, CONF(npm_registry)},
+	{"npm_hosts", CONF_PACKAGES, KEY_TEXT, CONF(npm_hosts)},
+	{"offline", CONF_PACKAGES, KEY_PATH, CONF(offline)},
+	{"python_list", CONF_PACKAGES, KEY_PATH, CONF(python_list), .words = {"any"}},
+	{"npm_list", CONF_PACKAGES, KEY_PATH, CONF(npm_list), .words = {"any"}},
+	{"layer_limit", CONF_PACKAGES, KEY_SIZE, CONF(layer_bytes), "4G", 0, 16 * MIB},
+
+	{"notify", CONF_OPTION, KEY_PATH, CONF(notify)},
+
+	{"image", CONF_TEMPLATE, KEY_NAME, SPEC(image)},
+	{"language", CONF_TEMPLATE, KEY_WORD, SPEC(language),
+	 .words = {"python", "javascript", "raw"}},
+	{"warmup", CONF_TEMPLATE, KEY_TEXT, SPEC(warmup), ""},
+	{"pool", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.target), "1", 0, 1000},
+	{"pool_low", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.low), "1", 0, 1000},
+	{"pool_age_s", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.age_s), "600", 0, WEEK_S},
+
+	{"backend", CONF_SESSION, KEY_CHOICE, SPEC(backend), "microvm", BACKENDS,
+	 .comment = "Where code runs: microvm, or process (where the administrator allows it)."},
+	{"memory_mb", CONF_SESSION, KEY_NUMBER, SPEC(memory_mb), "192", 128, MIB,
+	 .limit = LIMIT(max_memory_mb), .comment = "Memory of the sandbox in MiB, 128 or more."},
+	{"cpus", CONF_SESSION, KEY_NUMBER, SPEC(cpus), "1", 1, 64, .limit = LIMIT(max_cpus),
+	 .comment = "Virtual processors, 1 to 64."},
+	{"timeout_s", CONF_SESSION, KEY_NUMBER, SET(timeout_s), "30", 0, WEEK_S,
+	 KEY_LIVE | KEY_ENDLESS, LIMIT(max_timeout_s),
+	 .comment = "Longest time a run may take, in seconds; 0 is no limit."},
+	{"grace_s", CONF_SESSION, KEY_NUMBER, SET(grace_s), "2", 0, 60, KEY_LIVE,
+	 LIMIT(max_grace_s),
+	 .comment = "Seconds between SIGTERM and SIGKILL at that time, 0 to 60."},
+	{"idle_timeout_s", CONF_SESSION, KEY_NUMBER, SET(idle_timeout_s), "300", 0, WEEK_S,
+	 KEY_LIVE | KEY_ENDLESS, LIMIT(max_idle_timeout_s),
+	 .comment = "Close the sandbox after so many seconds without a run; 0 is never."},
+	{"fresh", CONF_SESSION, KEY_FLAG, SET(fresh), "no", .flags = KEY_LIVE, YES_NO,
+	 .comment = "yes: every run gets a new sandbox, which is destroyed after it."},
+	{"processes", CONF_SESSION, KEY_NUMBER, SPEC(limits.processes), "512", 64, 16384,
+	 .limit = LIMIT(max_processes), .comment = "Processes and threads at once, 64 to 16384."},
+	{"open_files", CONF_SESSION, KEY_NUMBER, SPEC(limits.open_files), "4096", 64, 65536,
+	 .limit = LIMIT(max_open_files), .comment = "Open files of a process, 64 to 65536."},
+	{"file_size_mb", CONF_SESSION, KEY_NUMBER, SPEC(limits.file_size_mb), "0", 0, MIB,
+	 KEY_ENDLESS, LIMIT(max_file_size_mb),
+	 .comment = "Largest file that code can write, in MiB; 0 is no limit."},
+	{"files_mb", CONF_SESSION, KEY_NUMBER, SPEC(limits.files_mb), "0", 0, MIB,
+	 .comment = "Room in files/ in MiB, at most three quarters of memory_mb; 0 is two fifths "
+		    "of it."},
+	{"files_inodes", CONF_SESSION, KEY_NUMBER, SPEC(limits.files_inodes), "0", 0, 16 * MIB,
+	 .comment = "Files in files/; 0 is 341 for each MiB of memory_mb."},
+	{"packages", CONF_SESSION, KEY_TEXT, SPEC(packages), "",
+	 .comment = "Packages to install, each with its version: NAME==VERSION, or NAME@VERSION "
+		    "of npm."},
+	{"network", CONF_SESSION, KEY_FLAG, SPEC(network), "no", .words = {"off", "on"},
+	 .comment = "on: what `allow` names can be reached, and nothing else."},
+	{"allow", CONF_SESSION, KEY_ALLOW, 0, "", .flags = KEY_LIVE,
+	 .comment = "Names that can be reached: example.com api.example.com:8443 *.example.org"},
+	{"ports", CONF_SESSION, KEY_PORTS, 0, .flags = KEY_LIVE,
+	 .comment = "Ports of the sandbox to be had at 127.0.0.1: 8080, or 3000:80 to choose that "
+		    "one too."},
+	{"ro", CONF_SESSION, KEY_RO, 0, .flags = KEY_FIXED,
+	 .comment = "What is seen of the host, as everybody may read it: PATH[:TARGET]. Set in "
+		    "xsbxfs.conf."},
+	{"rw", CONF_SESSION, KEY_RW, 0, .flags = KEY_FIXED,
+	 .comment = "What of the host may be changed, with its owner's rights. Set in "
+		    "xsbxfs.conf."},
+	{"work", CONF_SESSION, KEY_WORK, 0, .flags = KEY_FIXED,
+	 .comment = "What files/ begins as; changes are taken over by `commit`. Set in "
+		    "xsbxfs.conf."},
+	{"view", CONF_SESSION, KEY_SWITCH, SPEC(image_view), "host", .flags = KEY_FIXED,
+	 .words = {"host", "image"},
+	 .comment = "Whose programs processes see: the host's, or with image those of the "
+		    "image."},
+};
+
+const char *key_section(enum conf_section section)
+{
+	static const char *const names[CONF_NSECTIONS] = {
+		[CONF_GLOBAL] = "xsbxfs", [CONF_LIMITS] = "limits",	[CONF_NETWORK] = "network",
+		[CONF_STORE] = "store",	  [CONF_PACKAGES] = "packages",
+	};
+
+	return names[section];
+}
+
+const struct key *key_next(enum conf_section section, const struct key *k)
+{
+	for (k = k ? k + 1 : keys; k < keys + ARRAY_SIZE(keys); k++) {
+		if (k->section == section)
+			return k;
+	}
+	return NULL;
+}
+
+const struct key *key_find(enum conf_section section, const char *name)
+{
+	for_each_key(k, section)
+	{
+		if (strcmp(k->name, name) == 0)
+			return k;
+	}
+	return NULL;
+}
+
+void *key_at(const struct key *k, const void *base)
+{
+	return (char *)base + k->offset;
+}
+
+int key_set(const struct key *k, void *base, const char *value, const struct key_context *ctx,
+	    struct problem *why)
+{
+	struct settings *s = base;
+
+	switch ((int)k->type) {
+	case KEY_ALLOW: return netset_allow(s, value, strlen(value), ctx->limits, why);
+	case KEY_PORTS: return netset_ports(s, value, why);
+	case KEY_RO: return paths_set(&s->spec, false, value, why);
+	case KEY_RW: return paths_set(&s->spec, true, value, why);
+	case KEY_WORK: return paths_set_work(&s->spec, value, why);
+	default: return value_set(k, key_at(k, base), value, ctx, why);
+	}
+}
+
+int key_print(const struct key *k, const void *base, struct buf *out)
+{
+	const struct settings *s = base;
+
+	switch ((int)k->type) {
+	case KEY_ALLOW: return buf_printf(out, "%s", s->spec.allow);
+	case KEY_PORTS: return netset_print_ports(&s->spec, out);
+	case KEY_RO: return paths_print(&s->spec, false, out);
+	case KEY_RW: return paths_print(&s->spec, true, out);
+	case KEY_WORK: return s->spec.work ? buf_printf(out, "%s", s->spec.work) : 0;
+	default: return value_print(k, key_at(k, base), out);
+	}
+}
+
+int key_init(enum conf_section first, enum conf_section last, void *base)
+{
+	const struct key_context ctx = {.limits = NULL};
+	struct problem why;
+
+	for (const struct key *k = keys; k < keys + ARRAY_SIZE(keys); k++) {
+		if (k->section >= first && k->section <= last && k->standard &&
+		    key_set(k, base, k->standard, &ctx, &why) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void key_clear(enum conf_section first, enum conf_section last, void *base)
+{
+	for (const struct key *k = keys; k < keys + ARRAY_SIZE(keys); k++) {
+		if (k->section >= first && k->section <= last && k->type >= KEY_TEXT &&
+		    k->type < KEY_NPLAIN)
+			free(*(char **)key_at(k, base));
+	}
+}
