@@ -119,7 +119,7 @@ int fs_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 void fs_stop(struct fs *fs)
 {
 	static const struct problem ending = {
-		.code = "unmounted",
+		.code = PROBLEM_UNMOUNTED,
 		.cause = "xsbxfs was ended before this run began",
 	};
 

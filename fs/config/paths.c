@@ -47,7 +47,7 @@ static bool has_control(const char *text)
 static int check_target(const char *key, const char *target, struct problem *why)
 {
 	if (!is_plain(target) || has_control(target))
-		return problem_set(why, "invalid",
+		return problem_set(why, PROBLEM_INVALID,
 				   "Write an absolute path without \".\", \"..\" or a slash at "
 				   "the end.",
 				   "%s: nothing can be shown at \"%s\"", key,
@@ -56,7 +56,8 @@ static int check_target(const char *key, const char *target, struct problem *why
 		const bool room = i == ARRAY_SIZE(own) - 1;
 
 		if ((!room && path_is_within(target, own[i])) || path_is_within(own[i], target))
-			return problem_set(why, "invalid", "Write PATH:TARGET with another target.",
+			return problem_set(why, PROBLEM_INVALID,
+					   "Write PATH:TARGET with another target.",
 					   "%s: nothing can be shown at %s, because a sandbox "
 					   "has %s of its own",
 					   key, problem_quote(target).text, own[i]);
@@ -71,11 +72,11 @@ static int check_source(const char *key, const char *source, struct problem *why
 	for (size_t i = 0; i < ARRAY_SIZE(host); i++)
 		is_host = is_host || path_is_within(source, host[i]);
 	if (is_host)
-		return problem_set(why, "invalid", "Name directories with files.",
+		return problem_set(why, PROBLEM_INVALID, "Name directories with files.",
 				   "%s: %s is more than files of the host", key,
 				   problem_quote(source).text);
 	if (strpbrk(source, " \t:") || has_control(source))
-		return problem_set(why, "invalid", "Rename it, or show a directory above it.",
+		return problem_set(why, PROBLEM_INVALID, "Rename it, or show a directory above it.",
 				   "%s: \"%s\" holds a blank, a colon or a control character", key,
 				   problem_quote(source).text);
 	return 0;
@@ -92,11 +93,11 @@ static int add_path(struct buf *out, const char *key, char *word, struct problem
 	else
 		target = word;
 	if (*word != '/')
-		return problem_set(why, "invalid", "Write absolute paths with blanks between them.",
-				   "%s: \"%s\" does not begin with /", key,
-				   problem_quote(word).text);
+		return problem_set(
+			why, PROBLEM_INVALID, "Write absolute paths with blanks between them.",
+			"%s: \"%s\" does not begin with /", key, problem_quote(word).text);
 	if (!realpath(word, source))
-		return problem_set(why, "invalid",
+		return problem_set(why, PROBLEM_INVALID,
 				   "Name a file or directory that is there when xsbxfs starts.",
 				   "%s: %s: %s", key, problem_quote(word).text, strerror(errno));
 	r = check_source(key, source, why);
@@ -115,7 +116,7 @@ int paths_set_view(char **field, const char *value, struct problem *ret_why)
 	char *text;
 
 	if (strcmp(value, "host") != 0 && strcmp(value, "image") != 0)
-		return problem_set(ret_why, "invalid", "Write view = host or view = image.",
+		return problem_set(ret_why, PROBLEM_INVALID, "Write view = host or view = image.",
 				   "view: \"%s\" is neither host nor image",
 				   problem_quote(value).text);
 	text = strdup(strcmp(value, "image") == 0 ? value : "");
@@ -133,14 +134,14 @@ int paths_set_work(char **field, const char *value, struct problem *ret_why)
 	int r;
 
 	if (*value && *value != '/')
-		return problem_set(ret_why, "invalid", "Write an absolute path.",
+		return problem_set(ret_why, PROBLEM_INVALID, "Write an absolute path.",
 				   "work: \"%s\" does not begin with /", problem_quote(value).text);
 	if (*value && (!realpath(value, source) || stat(source, &st) < 0))
-		return problem_set(ret_why, "invalid",
+		return problem_set(ret_why, PROBLEM_INVALID,
 				   "Name a directory that is there when xsbxfs starts.",
 				   "work: %s: %s", problem_quote(value).text, strerror(errno));
 	if (*value && !S_ISDIR(st.st_mode))
-		return problem_set(ret_why, "invalid", "Name a directory.",
+		return problem_set(ret_why, PROBLEM_INVALID, "Name a directory.",
 				   "work: %s is not a directory", problem_quote(value).text);
 	r = *value ? check_source("work", source, ret_why) : 0;
 	if (r < 0)
@@ -164,7 +165,7 @@ int paths_set(char **field, const char *key, const char *value, struct problem *
 	     word = strtok_r(NULL, " \t", &save))
 		r = add_path(&out, key, word, ret_why);
 	if (r == 0 && out.len > TEXT_MAX)
-		r = problem_set(ret_why, "invalid", "Show a directory above them.",
+		r = problem_set(ret_why, PROBLEM_INVALID, "Show a directory above them.",
 				"%s: the paths have more than %d characters", key, TEXT_MAX);
 	if (r == 0) {
 		text = strndup(out.len ? out.data : "", out.len);
@@ -197,10 +198,10 @@ int paths_fit(const struct settings *s, struct problem *ret_why)
 				     : NULL;
 
 	if (key && s->backend != SETTINGS_PROCESS)
-		return problem_set(ret_why, "not-here", "Write backend = process.",
+		return problem_set(ret_why, PROBLEM_NOT_HERE, "Write backend = process.",
 				   "%s: this is for processes, and not for a microvm", key);
 	if (n > VM_PATHS_MAX)
-		return problem_set(ret_why, "too-many", "Show directories above them.",
+		return problem_set(ret_why, PROBLEM_TOO_MANY, "Show directories above them.",
 				   "ro, rw: %zu paths are more than %u", n, VM_PATHS_MAX);
 	return 0;
 }

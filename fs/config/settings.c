@@ -224,7 +224,7 @@ static int refuse_limit(struct problem *why, const struct key *k, unsigned n, un
 	snprintf(fix, sizeof(fix),
 		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
 		 k->name, limit, (k->flags & ENDLESS) ? " (0 would be without end)" : "");
-	return problem_set(why, "limit", fix,
+	return problem_set(why, PROBLEM_LIMIT, fix,
 			   "%s: %u is more than the administrator allows, which is %u", k->name, n,
 			   limit);
 }
@@ -239,10 +239,10 @@ static int set_number(struct settings *s, const struct key *k, const char *value
 		 "Write a whole number from %u to %u without a unit, e.g. %s = %u.", k->min, k->max,
 		 k->name, k->standard);
 	if (!read_number(value, &n))
-		return problem_set(why, "invalid", fix, "%s: \"%s\" is not a whole number", k->name,
-				   problem_quote(value).text);
+		return problem_set(why, PROBLEM_INVALID, fix, "%s: \"%s\" is not a whole number",
+				   k->name, problem_quote(value).text);
 	if (n < k->min || n > k->max)
-		return problem_set(why, "invalid", fix, "%s: %u is too %s", k->name, n,
+		return problem_set(why, PROBLEM_INVALID, fix, "%s: %u is too %s", k->name, n,
 				   n < k->min ? "small" : "large");
 	if (over_limit(k, n, limit))
 		return refuse_limit(why, k, n, limit);
@@ -267,16 +267,16 @@ static int set_flag(struct settings *s, const struct key *k, const char *value, 
 		return 0;
 	}
 	if (k->flags & ONOFF)
-		return problem_set(why, "invalid", "Write on or off (or yes, no, true, false).",
-				   "%s: \"%s\" is neither on nor off", k->name,
-				   problem_quote(value).text);
-	return problem_set(why, "invalid", "Write yes or no (or on, off, true, false).",
+		return problem_set(
+			why, PROBLEM_INVALID, "Write on or off (or yes, no, true, false).",
+			"%s: \"%s\" is neither on nor off", k->name, problem_quote(value).text);
+	return problem_set(why, PROBLEM_INVALID, "Write yes or no (or on, off, true, false).",
 			   "%s: \"%s\" is neither yes nor no", k->name, problem_quote(value).text);
 }
 
 static int refuse_process(struct problem *why)
 {
-	return problem_set(why, "not-allowed",
+	return problem_set(why, PROBLEM_NOT_ALLOWED,
 			   "Write backend = microvm, or ask the administrator for "
 			   "allow_process = yes.",
 			   "backend: processes of this host are not allowed here");
@@ -288,7 +288,7 @@ static int set_backend(struct settings *s, const struct key *k, const char *valu
 	enum settings_backend b;
 
 	if (settings_backend_parse(value, &b) < 0)
-		return problem_set(why, "invalid", "Write backend = microvm or process.",
+		return problem_set(why, PROBLEM_INVALID, "Write backend = microvm or process.",
 				   "%s: there is no backend \"%s\"", k->name,
 				   problem_quote(value).text);
 	if (b == SETTINGS_PROCESS && !limits->allow_process)
@@ -323,7 +323,7 @@ static int set_words(struct settings *s, const struct key *k, const char *value,
 	if ((k->flags & FIXED) && strcmp(value, *words) == 0)
 		return 0;
 	if (k->flags & FIXED)
-		return problem_set(why, "not-allowed",
+		return problem_set(why, PROBLEM_NOT_ALLOWED,
 				   "Ask the administrator for a template that has it.",
 				   "%s: only the configuration file can change it", k->name);
 	copy = strdup(value);
@@ -353,7 +353,7 @@ int settings_set(struct settings *s, const char *key, const char *value,
 		case KEY_PORTS: return netset_ports(s, value, ret_why);
 		}
 	}
-	return problem_set(ret_why, "unknown-key", known_keys, "there is no setting \"%s\"",
+	return problem_set(ret_why, PROBLEM_UNKNOWN_KEY, known_keys, "there is no setting \"%s\"",
 			   problem_quote(key).text);
 }
 
@@ -362,7 +362,7 @@ static int check_room(const struct settings *s, struct problem *why)
 {
 	if (s->limits.files_mb <= s->memory_mb / 4 * 3)
 		return 0;
-	return problem_set(why, "invalid", "Write less files_mb, or more memory_mb.",
+	return problem_set(why, PROBLEM_INVALID, "Write less files_mb, or more memory_mb.",
 			   "files_mb: %u is more than three quarters of memory_mb, which is %u",
 			   s->limits.files_mb, s->memory_mb);
 }

@@ -35,7 +35,7 @@ static int parse_line(struct settings *s, char *line, const struct settings_limi
 		return env_unset(s, trim(line + 5), why);
 	if (!value)
 		return problem_set(
-			why, "invalid",
+			why, PROBLEM_INVALID,
 			"Write one \"key = value\" a line, or a comment with # in front.",
 			"\"%s\" has no \"=\"", problem_quote(line).text);
 	*value = '\0';
@@ -61,10 +61,11 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	int r;
 
 	if (len > SETTINGS_TEXT_MAX)
-		return problem_set(ret_why, "too-long", "Write at most 131072 bytes of settings.",
+		return problem_set(ret_why, PROBLEM_TOO_LONG,
+				   "Write at most 131072 bytes of settings.",
 				   "the settings have %zu bytes", len);
 	if (len > 0 && memchr(text, '\0', len))
-		return problem_set(ret_why, "invalid", "Write plain text.",
+		return problem_set(ret_why, PROBLEM_INVALID, "Write plain text.",
 				   "the settings hold a NUL byte");
 	if (len >= 3 && memcmp(text, bom, 3) == 0) {
 		text += 3;

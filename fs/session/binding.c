@@ -65,7 +65,7 @@ static void timed_out(struct run *r)
 {
 	struct problem *p = &r->result.problem;
 
-	snprintf(p->code, sizeof(p->code), "timeout");
+	p->code = PROBLEM_TIMEOUT;
 	snprintf(p->cause, sizeof(p->cause),
 		 "run %u was ended because it took longer than timeout_s = %u", r->number,
 		 r->timeout_s);
@@ -81,9 +81,9 @@ static void finish(struct session *s, const struct vm_result *result)
 
 	s->active = NULL;
 	run_ended_with(r, result);
-	if (result->outcome == VM_TIMEOUT && !r->result.problem.code[0])
+	if (result->outcome == VM_TIMEOUT && !r->result.problem.code)
 		timed_out(r);
-	if (r->result.problem.code[0])
+	if (r->result.problem.code)
 		session_problem(s, &r->result.problem);
 	run_over(s, r);
 	run_unref(r);
@@ -138,8 +138,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
-		if (strcmp(s->error.code, PROBLEM_IMAGE_MISSING) == 0 ||
-		    strcmp(s->error.code, PROBLEM_PACKAGES_WAIT) == 0)
+		if (s->error.code == PROBLEM_IMAGE_MISSING ||
+		    s->error.code == PROBLEM_PACKAGES_INSTALLING)
 			session_problem(s, NULL); /* what was waited for is there */
 		lease_info(s);
 		changes_begin(s);
@@ -233,7 +233,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 static void on_run_exit(void *data, uint32_t run, const struct vm_result *result)
 {
 	struct session *s = ((struct lease *)data)->s;
-	static const struct problem fresh = {.code = "fresh", .cause = "fresh = yes"};
+	static const struct problem fresh = {.code = PROBLEM_RESET, .cause = "fresh = yes"};
 
 	if (!s || !s->active || s->active->number != run)
 		return;
@@ -294,7 +294,7 @@ static void on_frozen(void *data, int err)
 static void on_closed(void *data, const struct problem *problem)
 {
 	static const struct problem silent = {
-		.code = "closed", .cause = "the sandbox was closed because xsbxfs is ending"};
+		.code = PROBLEM_CLOSED, .cause = "the sandbox was closed because xsbxfs is ending"};
 	struct lease *lease = data;
 	struct session *s = lease->s;
 	bool was_up, anew;
@@ -323,7 +323,8 @@ static void on_closed(void *data, const struct problem *problem)
 		session_problem(s, problem);
 		lease_set_state(s, anew ? SESSION_NEW : SESSION_FAILED);
 	}
-	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem->code, problem->cause);
+	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem_code_str(problem->code),
+		 problem->cause);
 	wait_wake(s->fs, &s->wait);
 	if (anew)
 		lease_pump(s);
@@ -478,7 +479,8 @@ int lease_start(struct session *s)
 	if (e < 0) {
 		free(s->lease);
 		s->lease = NULL;
-		session_problemf(s, "no-sandbox", "", "no sandbox could be made: %s", strerror(-e));
+		session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s",
+				 strerror(-e));
 		lease_set_state(s, SESSION_FAILED);
 		return e;
 	}
@@ -519,7 +521,7 @@ void lease_pump(struct session *s)
 	if (!r)
 		return;
 	if (!s->sandbox) {
-		struct problem p = {.code = "no-sandbox"};
+		struct problem p = {.code = PROBLEM_NO_SANDBOX};
 
 		e = lease_start(s);
 		if (e < 0) {
@@ -533,7 +535,7 @@ void lease_pump(struct session *s)
 	if (e == -EBUSY || e == -EAGAIN)
 		return; /* READY will come */
 	if (e < 0) {
-		struct problem p = {.code = "not-sent"};
+		struct problem p = {.code = PROBLEM_NOT_SENT};
 
 		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
 		lease_refuse(s, r, &p);

@@ -151,7 +151,7 @@ void run_lost_problem(const struct run *r, struct problem *ret_p)
 
 	for (int i = 0; i < RUN_NOUTPUTS && !err; i++)
 		err = r->spool[i].err;
-	*ret_p = (struct problem){.code = "output-lost"};
+	*ret_p = (struct problem){.code = PROBLEM_OUTPUT_LOST};
 	snprintf(ret_p->cause, sizeof(ret_p->cause),
 		 "output of run %u could not be kept: %s; its files end with an error where it is "
 		 "missing",
@@ -179,7 +179,7 @@ static void add_loss(struct run *r)
 	const size_t len = strlen(p->cause);
 
 	run_lost_problem(r, &loss);
-	if (!p->code[0])
+	if (!p->code)
 		*p = loss;
 	else
 		snprintf(p->cause + len, sizeof(p->cause) - len, "; %s", loss.cause);

@@ -184,7 +184,7 @@ void session_unref(struct session *s)
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
-		.code = "removed",
+		.code = PROBLEM_REMOVED,
 		.cause = "the session was removed before this run began",
 	};
 	struct fs *fs = s->fs;
@@ -215,7 +215,8 @@ void session_problem(struct session *s, const struct problem *problem)
 	s->error_mtime = fs_now();
 }
 
-void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
+void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
+		      ...)
 {
 	struct problem p;
 	va_list ap;
@@ -250,7 +251,8 @@ static int may_submit(const struct session *s, struct problem *why)
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
-		problem_set(why, "queue-full", "Wait for a run to end, or use another session.",
+		problem_set(why, PROBLEM_QUEUE_FULL,
+			    "Wait for a run to end, or use another session.",
 			    "%u runs of this session are queued already", s->nqueued);
 		return -EBUSY;
 	}
@@ -262,7 +264,7 @@ int session_can_submit(struct session *s)
 	struct problem why = {0};
 	int e = may_submit(s, &why);
 
-	if (why.code[0])
+	if (why.code)
 		session_problem(s, &why);
 	return e;
 }
@@ -375,7 +377,7 @@ int session_submit_late(struct session *s, struct buf *code, const struct timesp
 
 	if (e == 0)
 		return session_submit(s, code, mtime);
-	assert(!s->dead && why.code[0]);
+	assert(!s->dead && why.code);
 	r = add_run(s, code, &none, mtime);
 	if (!r)
 		return -ENOMEM;
@@ -396,7 +398,7 @@ int session_start(struct session *s)
 int session_interrupt(struct session *s)
 {
 	if (!s->active) {
-		session_problemf(s, "not-running", "", "there is no run to interrupt");
+		session_problemf(s, PROBLEM_NOT_RUNNING, "", "there is no run to interrupt");
 		return -ESRCH;
 	}
 	return sandbox_signal(s->sandbox, s->active->number, SANDBOX_INTERRUPT);
@@ -405,7 +407,7 @@ int session_interrupt(struct session *s)
 int session_kill(struct session *s)
 {
 	static const struct problem killed = {
-		.code = "killed",
+		.code = PROBLEM_KILLED,
 		.cause = "killed by ctl before it began",
 	};
 	struct run *r = TAILQ_FIRST(&s->queue);
@@ -413,7 +415,7 @@ int session_kill(struct session *s)
 	if (s->active)
 		return sandbox_signal(s->sandbox, s->active->number, SANDBOX_KILL);
 	if (!r) {
-		session_problemf(s, "not-running", "", "there is no run to kill");
+		session_problemf(s, PROBLEM_NOT_RUNNING, "", "there is no run to kill");
 		return -ESRCH;
 	}
 	lease_refuse(s, r, &killed);
@@ -424,13 +426,13 @@ int session_kill(struct session *s)
 int session_reset(struct session *s)
 {
 	static const struct problem reset = {
-		.code = "reset",
+		.code = PROBLEM_RESET,
 		.cause = "the session was reset before this run began",
 	};
 	int e;
 
 	if (s->changes.committing) { /* what was stopped for it would go on */
-		session_problemf(s, "busy", "Wait until it has ended.",
+		session_problemf(s, PROBLEM_BUSY, "Wait until it has ended.",
 				 "changes are being taken over");
 		return -EBUSY;
 	}
@@ -462,7 +464,7 @@ int session_reset(struct session *s)
 int session_close(struct session *s)
 {
 	static const struct problem closed = {
-		.code = "closed",
+		.code = PROBLEM_CLOSED,
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox.",
 	};
@@ -486,7 +488,7 @@ void session_touch(struct session *s)
 static uint64_t check_idle(struct session *s, uint64_t now)
 {
 	struct problem idle = {
-		.code = "idle-timeout",
+		.code = PROBLEM_IDLE_TIMEOUT,
 		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
 		       "it "
 		       "for ever.",

@@ -82,7 +82,7 @@ static void await_input(struct fs *fs, struct handle *h, struct req *req, size_t
 	} else if (h->deadline && now >= h->deadline) {
 		h->deadline = 0;
 		session_problemf(
-			h->s, "in-open",
+			h->s, PROBLEM_IN_OPEN,
 			"Close it: its code runs when the last descriptor is closed. runs/ has the "
 			"runs there are.",
 			"a program that has written to `in` keeps it open");
@@ -132,7 +132,7 @@ const struct spool *stream_spool(const struct handle *h)
 void stream_unreadable(struct handle *h, struct req *req, int err)
 {
 	if (!h->s->dead)
-		session_problemf(h->s, "output-unreadable",
+		session_problemf(h->s, PROBLEM_OUTPUT_UNREADABLE,
 				 "See the disk of spool_dir; run it again.",
 				 "output of run %u that was kept on disk can't be read: %s",
 				 h->r->number, strerror(-err));

@@ -196,7 +196,7 @@ static void failed(struct package_jobs *in)
 	struct package_job *job = in->current;
 
 	if (job->ask) { /* nothing was to be kept */
-		package_ask_answer(job, in->why.code[0] ? &in->why : NULL);
+		package_ask_answer(job, in->why.code ? &in->why : NULL);
 		package_job_forget(in, job);
 		over(in);
 		return;
@@ -420,7 +420,7 @@ void package_jobs_ran(struct package_jobs *in, bool well)
 	const struct package_job *job = in->current;
 
 	words_end(&in->words);
-	if (in->ctx->closing && !in->why.code[0])
+	if (in->ctx->closing && !in->why.code)
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	if (!well || in->ctx->closing || job->ask)
 		give_up(in);
@@ -442,7 +442,7 @@ void package_job_next(struct package_jobs *in)
 	in->current = job;
 	in->words = (struct words){.line = on_line, .data = in};
 	in->bytes = 0;
-	in->why.code[0] = '\0';
+	in->why.code = PROBLEM_NONE;
 	in->index[0] = in->hosts[0] = '\0';
 	job->started_at = uv_now(in->ctx->loop);
 	context_hold(in->ctx);

@@ -172,7 +172,7 @@ void package_jobs_explain(const struct wait *w, struct problem *p)
 {
 	const struct package_job *job = w->on;
 
-	problem_set(p, PROBLEM_PACKAGES_WAIT,
+	problem_set(p, PROBLEM_PACKAGES_INSTALLING,
 		    "Wait: the run begins when they are there. `console` shows how far it is.",
 		    "the packages are being installed: %s",
 		    job->line[0] ? job->line : "it begins soon");
@@ -216,7 +216,8 @@ int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, str
 	}
 	if (job->step == PACKAGE_FAILED) {
 		job->step = PACKAGE_QUEUED;
-		job->line[0] = job->problem.code[0] = '\0';
+		job->line[0] = '\0';
+		job->problem.code = PROBLEM_NONE;
 	}
 	job->prepared = job->prepared || !w;
 	if (w)

@@ -44,7 +44,8 @@ static unsigned timeout_ms(const struct package_job *job)
 static void on_state(void *data, enum sandbox_state state)
 {
 	struct installer *in = data;
-	const char *script = in->jobs->current->step == PACKAGE_RUN ? in->jobs->script : pack_script;
+	const char *script =
+		in->jobs->current->step == PACKAGE_RUN ? in->jobs->script : pack_script;
 	const struct sandbox_run run = {
 		.id = 1,
 		.code = script,
@@ -80,7 +81,8 @@ static void explain(struct installer *in, const struct vm_result *result)
 	char quote[700];
 
 	if (result->outcome == VM_TIMEOUT)
-		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, "Try again, or name fewer packages.",
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED,
+			    "Try again, or name fewer packages.",
 			    "the installer took more than %u seconds",
 			    timeout_ms(in->jobs->current) / 1000);
 	else if (result->outcome != VM_DONE)
@@ -109,8 +111,8 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	(void)run;
 	package_jobs_watch_stop(in->jobs);
 	/* Why it was ended is known, if we have done that. */
-	in->done = result->outcome == VM_DONE && result->status == 0 && !in->jobs->why.code[0];
-	if (!in->done && !in->jobs->why.code[0])
+	in->done = result->outcome == VM_DONE && result->status == 0 && !in->jobs->why.code;
+	if (!in->done && !in->jobs->why.code)
 		explain(in, result);
 	sandbox_close(in->sandbox);
 }
@@ -121,7 +123,7 @@ static void on_closed(void *data, const struct problem *problem)
 
 	package_jobs_watch_stop(in->jobs);
 	in->sandbox = NULL;
-	if (!in->done && problem && !in->jobs->why.code[0]) {
+	if (!in->done && problem && !in->jobs->why.code) {
 		in->jobs->why = *problem;
 		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, problem->fix,
 			    "the sandbox for the installer did not start: %.900s", problem->cause);
