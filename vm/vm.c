@@ -59,6 +59,7 @@ static void on_probed(struct probe *p)
 		s->ticket.held = false;
 	if (p->fatal) {
 		log_warn("accelerator: none, no machine can be started: %s", p->problem.cause);
+		p->problem.logged = true;
 		context_event(&vm->ctx, problem_code_str(p->problem.code), "%s", p->problem.cause);
 	} else {
 		log_info("accelerator: %s. %s", p->accel, probe_why(p));
@@ -84,6 +85,7 @@ static void on_spawner_lost(void *data)
 	problem_set(&p, PROBLEM_SPAWNER_LOST, "Unmount, and mount again.",
 		    "the process that starts sandboxes is gone, and all sandboxes with it");
 	log_error("%s", p.cause);
+	p.logged = true;
 	vm->ctx.spawner_lost = true;
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_fail(s, &p);

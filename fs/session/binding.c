@@ -65,13 +65,12 @@ static void timed_out(struct run *r)
 {
 	struct problem *p = &r->result.problem;
 
-	p->code = PROBLEM_TIMEOUT;
-	snprintf(p->cause, sizeof(p->cause),
-		 "run %u was ended because it took longer than timeout_s = %u", r->number,
-		 r->timeout_s);
-	snprintf(p->fix, sizeof(p->fix),
-		 "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
-		 r->timeout_s * 4);
+	problem_set(p, PROBLEM_TIMEOUT, "",
+		    "run %u was ended because it took longer than timeout_s = %u", r->number,
+		    r->timeout_s);
+	problem_add_fix(
+		p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
+		r->timeout_s * 4);
 }
 
 /* The active run has ended. */
@@ -87,6 +86,13 @@ static void finish(struct session *s, const struct vm_result *result)
 		session_problem(s, &r->result.problem);
 	run_over(s, r);
 	run_unref(r);
+}
+
+/* Of something that ended by itself. */
+static void log_end(const struct session *s, const struct problem *p)
+{
+	log_warn("%s/%s: %s%s%s", s->t->name, s->name, problem_code_str(p->code),
+		 p->logged ? "" : ": ", p->logged ? "" : p->cause);
 }
 
 void lease_cut(struct session *s, const struct problem *why)
@@ -270,6 +276,7 @@ static void on_network_lost(void *data, const struct problem *problem)
 		return;
 	s->standing = *problem;
 	session_problem(s, problem);
+	log_end(s, problem);
 	events_add(&s->fs->events, s, "network", problem->cause);
 	s->ports_mtime = fs_now();
 }
@@ -323,8 +330,7 @@ static void on_closed(void *data, const struct problem *problem)
 		session_problem(s, problem);
 		lease_set_state(s, anew ? SESSION_NEW : SESSION_FAILED);
 	}
-	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem_code_str(problem->code),
-		 problem->cause);
+	log_end(s, problem);
 	wait_wake(s->fs, &s->wait);
 	if (anew)
 		lease_pump(s);
@@ -428,6 +434,14 @@ static bool is_odd(const struct settings *s, const struct settings *base)
 	       s->memory_mb != base->memory_mb || s->cpus != base->cpus;
 }
 
+static int no_sandbox(struct session *s, int err)
+{
+	session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s", strerror(-err));
+	log_end(s, &s->error);
+	lease_set_state(s, SESSION_FAILED);
+	return err;
+}
+
 int lease_start(struct session *s)
 {
 	char name[160];
@@ -471,7 +485,7 @@ int lease_start(struct session *s)
 	s->lease = e < 0 || !allow ? NULL : calloc(1, sizeof(*s->lease));
 	if (!s->lease) {
 		paths_clear(&paths);
-		return -ENOMEM;
+		return no_sandbox(s, -ENOMEM);
 	}
 	s->lease->s = s;
 	e = sandbox_new(s->fs->vm, &spec, &lease_events, s->lease, &s->sandbox);
@@ -479,10 +493,7 @@ int lease_start(struct session *s)
 	if (e < 0) {
 		free(s->lease);
 		s->lease = NULL;
-		session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s",
-				 strerror(-e));
-		lease_set_state(s, SESSION_FAILED);
-		return e;
+		return no_sandbox(s, e);
 	}
 	buf_clear(&s->console);
 	s->console_lost = false;
@@ -521,13 +532,10 @@ void lease_pump(struct session *s)
 	if (!r)
 		return;
 	if (!s->sandbox) {
-		struct problem p = {.code = PROBLEM_NO_SANDBOX};
+		if (lease_start(s) < 0) {
+			const struct problem why = s->error;
 
-		e = lease_start(s);
-		if (e < 0) {
-			snprintf(p.cause, sizeof(p.cause), "no sandbox could be made: %s",
-				 strerror(-e));
-			refuse_all(s, &p);
+			refuse_all(s, &why);
 		}
 		return;
 	}
@@ -535,9 +543,10 @@ void lease_pump(struct session *s)
 	if (e == -EBUSY || e == -EAGAIN)
 		return; /* READY will come */
 	if (e < 0) {
-		struct problem p = {.code = PROBLEM_NOT_SENT};
+		struct problem p;
 
-		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
+		problem_set(&p, PROBLEM_NOT_SENT, "", "the run could not be sent: %s",
+			    strerror(-e));
 		lease_refuse(s, r, &p);
 		wait_wake(s->fs, &s->wait);
 		lease_pump(s); /* nothing else would try those behind it */

@@ -487,12 +487,7 @@ void session_touch(struct session *s)
 /* Lets go of a sandbox that nobody has used for idle_timeout_s. */
 static uint64_t check_idle(struct session *s, uint64_t now)
 {
-	struct problem idle = {
-		.code = PROBLEM_IDLE_TIMEOUT,
-		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
-		       "it "
-		       "for ever.",
-	};
+	struct problem idle;
 	uint64_t due;
 
 	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
@@ -501,8 +496,10 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
 		return due;
-	snprintf(idle.cause, sizeof(idle.cause), "the session was closed after %u s without use",
-		 s->settings.idle_timeout_s);
+	problem_set(&idle, PROBLEM_IDLE_TIMEOUT,
+		    "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps it "
+		    "for ever.",
+		    "the session was closed after %u s without use", s->settings.idle_timeout_s);
 	lease_cut(s, &idle);
 	lease_close(s, &idle);
 	wait_wake(s->fs, &s->wait);

@@ -46,6 +46,19 @@ void problem_add(struct problem *p, const char *fmt, ...)
 	va_end(ap);
 }
 
+void problem_add_fix(struct problem *p, const char *fmt, ...)
+{
+	const size_t len = strlen(p->fix), room = sizeof(p->fix) - len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(p->fix + len, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room)
+		p->fix[len] = '\0';
+}
+
 void problem_name_line(struct problem *p, unsigned line)
 {
 	char cause[sizeof(p->cause)];

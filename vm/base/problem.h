@@ -4,6 +4,7 @@
 #define XSBX_VM_BASE_PROBLEM_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "problem_codes.h"
 #include "util.h"
@@ -24,9 +25,10 @@
  * Who decides. A problem goes up, by return or by callback, to what owns the thing that failed: the build queue, the
  * pool, the sandbox, the session. That one decides what becomes of it: another attempt, another way, or the end.
  *
- * Who logs. Whoever decides, once, and nobody else: not who returned the errno or filled in the problem, and not who
- * is told that it is over. What an attempt failed of is information, if there is another one; what a user is refused
- * for a mistake of his own is told to him, in `error`, and to no log.
+ * Who logs. Whoever decides, once, and nobody else: not who returned the errno, and not who filled in the problem. If
+ * many wait for what failed (an image, packages, QEMU's answer, the spawner), its owner logs the cause and says so in
+ * the problem (`logged`); each of those who wait then logs no more than that it ended of this. What an attempt failed
+ * of is information, if there is another one. What a user is refused is told to him, in `error`, and to no log.
  *
  * For a caller of the kernel an errno is made of it at the very end, in fs/.
  *
@@ -37,6 +39,7 @@ struct problem {
 	enum problem_code code;
 	char cause[1024];
 	char fix[512]; /* or "" */
+	bool logged;   /* by the owner of what failed, with the cause */
 };
 
 /* The name of @code in `error`; of PROBLEM_NONE "". */
@@ -60,6 +63,9 @@ void problem_setv(struct problem *p, enum problem_code code, const char *fix, co
 
 /* Appends to the cause as much as fits. */
 void problem_add(struct problem *p, const char *fmt, ...) printf_like(2, 3);
+
+/* Appends to what to do about it, or leaves that as it is if it doesn't fit: half a sentence is none. */
+void problem_add_fix(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 
 /* Puts "line N: " in front of the cause. */
 void problem_name_line(struct problem *p, unsigned line);

@@ -208,6 +208,7 @@ static void failed(struct package_jobs *in)
 		log_info("packages %.200s: %s", job->need.packages, in->why.cause);
 		context_event(in->ctx, "packages", "%.200s: not installed: %.300s",
 			      job->need.packages, in->why.cause);
+		job->problem.logged = true;
 		wait_done(&in->waits, job, &job->problem);
 	}
 	over(in);

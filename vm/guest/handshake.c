@@ -43,9 +43,8 @@ void handshake_failed(struct guest *g, const struct problem *why)
 
 	if (g->ops->drain && g->backend)
 		g->ops->drain(g->backend);
-	problem_set(&p, PROBLEM_BOOT_FAILED, FIX_BOOT_FAILED, "%.300s", why->cause);
-	if (why->fix[0])
-		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);
+	problem_set(&p, PROBLEM_BOOT_FAILED, why->fix[0] ? why->fix : FIX_BOOT_FAILED, "%.300s",
+		    why->cause);
 	if (g->console.total)
 		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));

@@ -53,6 +53,26 @@ static void set_from_itself(void **state)
 	assert_string_equal(p.cause, "no start: it ended");
 }
 
+/* To what is there comes more; half of it does not. */
+static void adds(void **state)
+{
+	static char many[4000];
+	struct problem p;
+
+	(void)state;
+	problem_set(&p, PROBLEM_FAILED, "Mend it.", "it failed");
+	p.logged = true;
+	problem_add_fix(&p, " Wait %u s.", 3);
+	assert_string_equal(p.fix, "Mend it. Wait 3 s.");
+	memset(many, 'x', sizeof(many) - 1);
+	problem_add_fix(&p, "%s", many);
+	assert_string_equal(p.fix, "Mend it. Wait 3 s.");
+	problem_add(&p, " %s", many);
+	assert_int_equal(strlen(p.cause), sizeof(p.cause) - 1);
+	problem_set(&p, PROBLEM_FAILED, "", "another");
+	assert_false(p.logged);
+}
+
 static void lines(void **state)
 {
 	struct problem p;
@@ -67,10 +87,8 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(set),
-		cmocka_unit_test(set_from_itself),
-		cmocka_unit_test(lines),
+		cmocka_unit_test(names), cmocka_unit_test(set),	  cmocka_unit_test(set_from_itself),
+		cmocka_unit_test(adds),	 cmocka_unit_test(lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
