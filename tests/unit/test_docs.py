@@ -75,6 +75,18 @@ idle = [name for enum, name in codes if not re.search(rf"\bPROBLEM_{enum}\b", bo
 if idle:
     failures.append(f"vm/base/problem_codes.h has codes that nothing gives: {' '.join(idle)}")
 
+# Whoever looks for the place where something is refused finds it.
+named = set()
+for said, places in re.findall(r"^\| ((?:`[a-z-]+` ?)+) \| ((?:`[\w./]+` ?)+) \|", read("vm/README.md"), re.M):
+    where = read(*re.findall(r"`(.*?)`", places))
+    for name in re.findall(r"`(.*?)`", said):
+        named.add(name)
+        if not any(re.search(rf"\bPROBLEM_{enum}\b", where) for enum, code in codes if code == name):
+            failures.append(f"vm/README.md: {name} is not given in {places}")
+if named != {name for _, name in codes}:
+    failures.append("vm/README.md does not say where these are given, or has others: " +
+                    " ".join(sorted(named ^ {name for _, name in codes})))
+
 # It is made from the table, and the maker sees what is wrong with one.
 MAKER = f"{ROOT}/scripts/man-codes"
 PARTS = ("man/xsbxfs.5", "man/xsbxfs.conf.5", "vm/base/problem_codes.h")
