@@ -175,6 +175,8 @@ int session_close(struct session *s);
 
 /* Sets what the `error` node says. NULL: nothing, or what is wrong with the sandbox for good. */
 void session_problem(struct session *s, const struct problem *problem);
+
+/* problem_set(), and the former: for what is decided in fs/ and told to nobody else. */
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
 		      ...) printf_like(4, 5);
 
