@@ -316,6 +316,7 @@ cppcheck:
 man-lint:
 	$(call say,MANDOC,$(man))
 	$(Q)$(if $(man),mandoc -Tlint -Wwarning $(man))
+	$(Q)scripts/man-codes --check
 
 shellcheck:
 	$(call say,SHELL,$(words $(scripts)) scripts)

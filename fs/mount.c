@@ -101,7 +101,7 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 void mount_stop(struct fs *fs)
 {
 	static const struct problem ending = {
-		.code = "unmounted",
+		.code = PROBLEM_UNMOUNTED,
 		.cause = "xsbxfs was ended before this run began",
 	};
 

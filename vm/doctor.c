@@ -53,7 +53,7 @@ static void check_qemu(const struct doctor *d, const struct probe *p)
 			p->problem.cause);
 	else if (!p->done)
 		finding(d, "qemu", VM_WARN, "Look again in two seconds.", "still being asked");
-	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") != 0)
+	else if (p->fatal && p->problem.code != PROBLEM_KVM_UNUSABLE)
 		finding(d, "qemu", d->lack, p->problem.fix, "%s", p->problem.cause);
 	else
 		finding(d, "qemu", VM_OK, "", "version %s", p->qemu);
@@ -63,7 +63,7 @@ static void check_accel(const struct doctor *d, const struct probe *p)
 {
 	if (!p->done)
 		finding(d, "kvm", VM_WARN, "Look again in two seconds.", "still being tried out");
-	else if (p->fatal && strcmp(p->problem.code, "kvm-unusable") == 0)
+	else if (p->fatal && p->problem.code == PROBLEM_KVM_UNUSABLE)
 		finding(d, "kvm", d->lack, p->problem.fix, "%s", p->problem.cause);
 	else if (strcmp(p->accel, "kvm") == 0)
 		finding(d, "kvm", VM_OK, "", "%s", probe_why(p));

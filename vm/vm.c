@@ -59,7 +59,8 @@ static void on_probed(struct probe *p)
 		s->ticket.held = false;
 	if (p->fatal) {
 		log_warn("accelerator: none, no machine can be started: %s", p->problem.cause);
-		context_event(&vm->ctx, p->problem.code, "%s", p->problem.cause);
+		p->problem.logged = true;
+		context_event(&vm->ctx, problem_code_str(p->problem.code), "%s", p->problem.cause);
 	} else {
 		log_info("accelerator: %s. %s", p->accel, probe_why(p));
 		context_event(&vm->ctx, "accelerator", "%s: %s", p->accel, probe_why(p));
@@ -81,14 +82,15 @@ static void on_spawner_lost(void *data)
 	struct problem p;
 	struct sandbox *s;
 
-	problem_set(&p, "spawner-lost", "Unmount, and mount again.",
+	problem_set(&p, PROBLEM_SPAWNER_LOST, "Unmount, and mount again.",
 		    "the process that starts sandboxes is gone, and all sandboxes with it");
 	log_error("%s", p.cause);
+	p.logged = true;
 	vm->ctx.spawner_lost = true;
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
 		sandbox_fail(s, &p);
 	pool_close(&vm->pool);
-	context_event(&vm->ctx, p.code, "%s", p.cause);
+	context_event(&vm->ctx, problem_code_str(p.code), "%s", p.cause);
 }
 
 /* More is known of files than before. */
@@ -216,7 +218,7 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 	}
 	vm->backends.probe.loop = NULL;
 	vm->backends.probe.done = vm->backends.probe.fatal = true;
-	problem_set(&vm->backends.probe.problem, "no-probe", "Unmount, and mount again.",
+	problem_set(&vm->backends.probe.problem, PROBLEM_NO_PROBE, "Unmount, and mount again.",
 		    "nothing could be started: %s", strerror(-r));
 }
 

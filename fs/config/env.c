@@ -45,7 +45,7 @@ static int check_env_name(const char *name, struct problem *why)
 	if (env_name_ok(name))
 		return 0;
 	return problem_set(
-		why, "invalid",
+		why, PROBLEM_INVALID,
 		"Use letters, digits and underscores, and no digit first, e.g. env.LANG.",
 		"env.%s: not a name for a variable", problem_quote(name).text);
 }
@@ -62,23 +62,24 @@ static int check_env_value(const struct sandbox_spec *s, const struct sandbox_en
 	size_t before = old ? strlen(old->name) + strlen(old->value) : 0;
 
 	if (len > SETTINGS_ENV_VALUE)
-		return problem_set(why, "too-long", "Write at most 4096 bytes.",
+		return problem_set(why, PROBLEM_TOO_LONG, "Write at most 4096 bytes.",
 				   "env.%s: the value has %zu bytes", name, len);
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)value[i];
 
 		if ((c < ' ' && c != '\t') || c == 0x7f)
-			return problem_set(
-				why, "invalid", "Leave out control characters other than tabs.",
-				"env.%s: the value holds a control character (%#04x)", name, c);
+			return problem_set(why, PROBLEM_INVALID,
+					   "Leave out control characters other than tabs.",
+					   "env.%s: the value holds a control character (%#04x)",
+					   name, c);
 	}
 	if (!old && s->nenv >= SETTINGS_ENV_MAX)
-		return problem_set(why, "too-many", "Remove one with: unset env.NAME",
+		return problem_set(why, PROBLEM_TOO_MANY, "Remove one with: unset env.NAME",
 				   "env.%s: there are %d variables already, which is the most",
 				   name, SETTINGS_ENV_MAX);
 	if (env_bytes(s) - before + strlen(name) + len > SETTINGS_ENV_BYTES)
 		return problem_set(
-			why, "too-long",
+			why, PROBLEM_TOO_LONG,
 			"Put large data into a file below files/ instead of the environment.",
 			"env.%s: all variables together may have %d bytes", name,
 			SETTINGS_ENV_BYTES);
@@ -138,7 +139,7 @@ int env_unset(struct sandbox_spec *s, const char *key, struct problem *why)
 	int r;
 
 	if (strncmp(key, "env.", 4) != 0)
-		return problem_set(why, "invalid",
+		return problem_set(why, PROBLEM_INVALID,
 				   "Write unset env.NAME, or set the key to its default.",
 				   "unset: \"%s\" is not a variable", problem_quote(key).text);
 	r = check_env_name(key + 4, why);

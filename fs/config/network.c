@@ -74,7 +74,7 @@ static int refuse_most(struct problem *why, const char *entry, const char *most)
 		 "Allowed here is: %.300s (max_allow, set under [limits] in "
 		 "xsbxfs.conf).",
 		 *most ? most : "nothing");
-	return problem_set(why, "not-allowed", fix,
+	return problem_set(why, PROBLEM_NOT_ALLOWED, fix,
 			   "allow: the administrator does not allow \"%s\"",
 			   problem_quote(entry).text);
 }
@@ -92,7 +92,7 @@ static int refuse_place(struct problem *why, const char *words, const struct vm_
 		n += (size_t)snprintf(fix + n, sizeof(fix) - n, " %u", ports->port[i]);
 	if (!ports->n)
 		snprintf(fix + n, sizeof(fix) - n, " none.");
-	return problem_set(why, "not-reachable", fix, "allow: %s", words);
+	return problem_set(why, PROBLEM_NOT_REACHABLE, fix, "allow: %s", words);
 }
 
 static int check_list(const char *list, const struct settings_limits *limits, struct problem *why)
@@ -106,7 +106,7 @@ static int check_list(const char *list, const struct settings_limits *limits, st
 		if (*c < ' ' || *c > '~')
 			*c = '?'; /* it may quote what the user wrote */
 	if (r < 0)
-		return problem_set(why, r == -E2BIG ? "too-long" : "invalid", allow_fix,
+		return problem_set(why, r == -E2BIG ? PROBLEM_TOO_LONG : PROBLEM_INVALID, allow_fix,
 				   "allow: %s", words);
 	if (!limits)
 		return 0;
@@ -128,7 +128,7 @@ int netset_allow(struct settings *s, const char *text, size_t len,
 	int r = tidy(text, len, &list);
 
 	if (r == -E2BIG)
-		return problem_set(why, "too-long", "Write fewer.",
+		return problem_set(why, PROBLEM_TOO_LONG, "Write fewer.",
 				   "allow: the list has more than %d words", WORDS_MAX);
 	if (r < 0)
 		return r;
@@ -146,12 +146,12 @@ int netset_check(const struct settings *s, const struct settings_limits *limits,
 		 struct problem *why)
 {
 	if (s->spec.network && limits->deny_network)
-		return problem_set(why, "not-allowed",
+		return problem_set(why, PROBLEM_NOT_ALLOWED,
 				   "Write network = off, or ask the administrator for "
 				   "allow_network = yes.",
 				   "network: sandboxes may have none here");
 	if (!s->spec.network && *s->spec.allow)
-		return problem_set(why, "network-off",
+		return problem_set(why, PROBLEM_NETWORK_OFF,
 				   "Write network = on as well; or leave allow empty.",
 				   "allow: names can only be reached with network = on");
 	return check_list(s->spec.allow, limits, why);
@@ -196,24 +196,24 @@ static int add_port(const char *word, struct sandbox_port *ports, size_t n, stru
 	struct sandbox_port p;
 
 	if (!read_pair(word, &p))
-		return problem_set(why, "invalid", ports_fix,
+		return problem_set(why, PROBLEM_INVALID, ports_fix,
 				   "ports: \"%s\" is neither PORT nor HOST:SANDBOX, with "
 				   "numbers from 1 to 65535",
 				   problem_quote(word).text);
 	if (p.host && p.host < PORT_FREE_FOR_ALL)
-		return problem_set(why, "invalid", ports_fix,
+		return problem_set(why, PROBLEM_INVALID, ports_fix,
 				   "ports: %u of this machine is below %u, and those are kept "
 				   "for the system's services",
 				   p.host, PORT_FREE_FOR_ALL);
 	if (n == SANDBOX_PORTS_MAX)
-		return problem_set(why, "too-many", "Forward fewer.",
+		return problem_set(why, PROBLEM_TOO_MANY, "Forward fewer.",
 				   "ports: at most %d can be forwarded", SANDBOX_PORTS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		if (ports[i].guest == p.guest)
-			return problem_set(why, "invalid", "Name each port once.",
+			return problem_set(why, PROBLEM_INVALID, "Name each port once.",
 					   "ports: %u of the sandbox is there twice", p.guest);
 		if (p.host && ports[i].host == p.host)
-			return problem_set(why, "invalid", "Name each port once.",
+			return problem_set(why, PROBLEM_INVALID, "Name each port once.",
 					   "ports: %u of this machine is there twice", p.host);
 	}
 	ports[n] = p;

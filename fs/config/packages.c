@@ -222,7 +222,7 @@ static int refuse_unlisted(struct problem *why, enum packages_kind kind,
 		 "xsbxfs.conf.",
 		 like ? "Did you mean " : "", like ? like : "", like ? "? " : "",
 		 kind == PACKAGES_PYTHON ? "python" : "npm");
-	return problem_set(why, "not-listed", fix,
+	return problem_set(why, PROBLEM_NOT_LISTED, fix,
 			   "packages: \"%s\" is not among the names that may be installed",
 			   problem_quote(name).text);
 }
@@ -239,14 +239,15 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 	snprintf(fix, sizeof(fix), "Write NAME%sVERSION with the exact version, e.g. %s.",
 		 k->separator, k->example);
 	if (strlen(word) > PACKAGES_WORD_MAX)
-		return problem_set(why, "invalid", fix, "packages: \"%s\" is too long",
+		return problem_set(why, PROBLEM_INVALID, fix, "packages: \"%s\" is too long",
 				   problem_quote(word).text);
 	if (!at && any)
 		at = version = word + strlen(word);
 	else if (at)
 		version = at + strlen(k->separator);
 	else
-		return problem_set(why, "invalid", fix, "packages: \"%s\" has no exact version",
+		return problem_set(why, PROBLEM_INVALID, fix,
+				   "packages: \"%s\" has no exact version",
 				   problem_quote(word).text);
 	snprintf(name, sizeof(name), "%.*s", (int)(at - word), word);
 	bracket = kind == PACKAGES_PYTHON ? strchr(name, '[') : NULL;
@@ -255,11 +256,11 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 		*bracket = '\0';
 	}
 	if (!name_ok(kind, name) || (bracket && !extras_ok(extras)))
-		return problem_set(why, "invalid", fix,
+		return problem_set(why, PROBLEM_INVALID, fix,
 				   "packages: \"%s\" does not begin with a package's name",
 				   problem_quote(word).text);
 	if (*at && !version_ok(version))
-		return problem_set(why, "invalid", fix,
+		return problem_set(why, PROBLEM_INVALID, fix,
 				   "packages: \"%s\" is no exact version of %s",
 				   problem_quote(version).text, problem_quote(name).text);
 	normalize(kind, name);
@@ -296,7 +297,7 @@ static int settle_all(char *text, enum packages_kind kind, const struct packages
 		int r;
 
 		if (w->n == PACKAGES_MAX)
-			return problem_set(why, "too-many", "Name fewer.",
+			return problem_set(why, PROBLEM_TOO_MANY, "Name fewer.",
 					   "packages: there are more than %d", PACKAGES_MAX);
 		r = settle_word(word, kind, l, any, w->text[w->n], why);
 		if (r < 0)
@@ -318,7 +319,7 @@ static int join(const struct lines *w, struct buf *out, struct problem *why)
 		if (last && strcmp(last, word) == 0)
 			continue;
 		if (last && same_name(last, word))
-			return problem_set(why, "conflict", "Name each package once.",
+			return problem_set(why, PROBLEM_CONFLICT, "Name each package once.",
 					   "packages: \"%s\" and \"%s\" are one package",
 					   problem_quote(last).text, problem_quote(word).text);
 		r = buf_printf(out, "%s%s", i ? " " : "", word);
@@ -340,7 +341,7 @@ static int settle(char **words, const char *language, const struct packages_rule
 	while (kind < PACKAGES_NKINDS && strcmp(kinds[kind].language, language) != 0)
 		kind++;
 	if (kind == PACKAGES_NKINDS)
-		return problem_set(ret_why, "invalid",
+		return problem_set(ret_why, PROBLEM_INVALID,
 				   "Leave it empty, or use a template of python or javascript.",
 				   "packages: there are none for the language %s", language);
 	w = calloc(1, sizeof(*w));
@@ -351,7 +352,7 @@ static int settle(char **words, const char *language, const struct packages_rule
 	if (r == 0)
 		r = join(w, &out, ret_why);
 	if (r == -EFBIG)
-		r = problem_set(ret_why, "too-many", "Name fewer.",
+		r = problem_set(ret_why, PROBLEM_TOO_MANY, "Name fewer.",
 				"packages: they take more than %d bytes", PACKAGES_TEXT_MAX);
 	if (r >= 0) {
 		char *settled = out.len ? strndup(out.data, out.len) : strdup("");

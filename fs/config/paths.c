@@ -37,7 +37,7 @@ static bool is_plain(const char *path)
 static int check_target(const char *key, const char *target, struct problem *why)
 {
 	if (!is_plain(target) || value_has_control(target))
-		return problem_set(why, "invalid",
+		return problem_set(why, PROBLEM_INVALID,
 				   "Write an absolute path without \".\", \"..\" or a slash at "
 				   "the end.",
 				   "%s: nothing can be shown at \"%s\"", key,
@@ -46,7 +46,8 @@ static int check_target(const char *key, const char *target, struct problem *why
 		const bool room = i == ARRAY_SIZE(own) - 1;
 
 		if ((!room && path_is_within(target, own[i])) || path_is_within(own[i], target))
-			return problem_set(why, "invalid", "Write PATH:TARGET with another target.",
+			return problem_set(why, PROBLEM_INVALID,
+					   "Write PATH:TARGET with another target.",
 					   "%s: nothing can be shown at %s, because a sandbox "
 					   "has %s of its own",
 					   key, problem_quote(target).text, own[i]);
@@ -61,11 +62,11 @@ static int check_source(const char *key, const char *source, struct problem *why
 	for (size_t i = 0; i < ARRAY_SIZE(host); i++)
 		is_host = is_host || path_is_within(source, host[i]);
 	if (is_host)
-		return problem_set(why, "invalid", "Name directories with files.",
+		return problem_set(why, PROBLEM_INVALID, "Name directories with files.",
 				   "%s: %s is more than files of the host", key,
 				   problem_quote(source).text);
 	if (strpbrk(source, " \t:") || value_has_control(source))
-		return problem_set(why, "invalid", "Rename it, or show a directory above it.",
+		return problem_set(why, PROBLEM_INVALID, "Rename it, or show a directory above it.",
 				   "%s: \"%s\" holds a blank, a colon or a control character", key,
 				   problem_quote(source).text);
 	return 0;
@@ -84,11 +85,11 @@ static int add_path(struct sandbox_spec *list, bool write, char *word, struct pr
 	else
 		target = word;
 	if (*word != '/')
-		return problem_set(why, "invalid", "Write absolute paths with blanks between them.",
-				   "%s: \"%s\" does not begin with /", key,
-				   problem_quote(word).text);
+		return problem_set(
+			why, PROBLEM_INVALID, "Write absolute paths with blanks between them.",
+			"%s: \"%s\" does not begin with /", key, problem_quote(word).text);
 	if (!realpath(word, source))
-		return problem_set(why, "invalid",
+		return problem_set(why, PROBLEM_INVALID,
 				   "Name a file or directory that is there when xsbxfs starts.",
 				   "%s: %s: %s", key, problem_quote(word).text, strerror(errno));
 	r = check_source(key, source, why);
@@ -147,7 +148,7 @@ int paths_set(struct sandbox_spec *s, bool write, const char *value, struct prob
 	if (r == 0)
 		r = paths_print(&list, write, &text);
 	if (r == 0 && text.len > TEXT_MAX)
-		r = problem_set(why, "invalid", "Show a directory above them.",
+		r = problem_set(why, PROBLEM_INVALID, "Show a directory above them.",
 				"%s: the paths have more than %d characters", key, TEXT_MAX);
 	if (r == 0)
 		r = move_in(s, &list, write);
@@ -163,14 +164,14 @@ int paths_set_work(struct sandbox_spec *s, const char *value, struct problem *wh
 	int r;
 
 	if (*value && *value != '/')
-		return problem_set(why, "invalid", "Write an absolute path.",
+		return problem_set(why, PROBLEM_INVALID, "Write an absolute path.",
 				   "work: \"%s\" does not begin with /", problem_quote(value).text);
 	if (*value && (!realpath(value, source) || stat(source, &st) < 0))
-		return problem_set(why, "invalid",
+		return problem_set(why, PROBLEM_INVALID,
 				   "Name a directory that is there when xsbxfs starts.",
 				   "work: %s: %s", problem_quote(value).text, strerror(errno));
 	if (*value && !S_ISDIR(st.st_mode))
-		return problem_set(why, "invalid", "Name a directory.",
+		return problem_set(why, PROBLEM_INVALID, "Name a directory.",
 				   "work: %s is not a directory", problem_quote(value).text);
 	if (*value) {
 		r = check_source("work", source, why);
@@ -207,10 +208,10 @@ int paths_fit(const struct sandbox_spec *s, struct problem *why)
 					  : NULL;
 
 	if (key && s->backend != VM_PROCESS)
-		return problem_set(why, "not-here", "Write backend = process.",
+		return problem_set(why, PROBLEM_NOT_HERE, "Write backend = process.",
 				   "%s: this is for processes, and not for a microvm", key);
 	if (s->npaths > VM_PATHS_MAX)
-		return problem_set(why, "too-many", "Show directories above them.",
+		return problem_set(why, PROBLEM_TOO_MANY, "Show directories above them.",
 				   "ro, rw: %zu paths are more than %u", s->npaths, VM_PATHS_MAX);
 	return 0;
 }

@@ -63,7 +63,7 @@ static int refuse_key(const char *key, struct problem *why)
 			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s, ", k->name);
 	}
 	snprintf(known + n - 2, sizeof(known) - n + 2, " and env.NAME.");
-	return problem_set(why, "unknown-key", known, "there is no setting \"%s\"",
+	return problem_set(why, PROBLEM_UNKNOWN_KEY, known, "there is no setting \"%s\"",
 			   problem_quote(key).text);
 }
 
@@ -92,7 +92,7 @@ int settings_set(struct settings *s, const char *key, const char *value,
 	if (k->flags & KEY_FIXED)
 		return reads(s, k, value)
 			       ? 0
-			       : problem_set(ret_why, "not-allowed",
+			       : problem_set(ret_why, PROBLEM_NOT_ALLOWED,
 					     "Ask the administrator for a template that has it.",
 					     "%s: only the configuration file can change it",
 					     k->name);
@@ -106,7 +106,7 @@ static int check_room(const struct sandbox_spec *s, struct problem *why)
 {
 	if (s->limits.files_mb <= s->memory_mb / 4 * 3)
 		return 0;
-	return problem_set(why, "invalid", "Write less files_mb, or more memory_mb.",
+	return problem_set(why, PROBLEM_INVALID, "Write less files_mb, or more memory_mb.",
 			   "files_mb: %u is more than three quarters of memory_mb, which is %u",
 			   s->limits.files_mb, s->memory_mb);
 }
@@ -118,7 +118,7 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 	int r = 0;
 
 	if (s->spec.backend == VM_PROCESS && !limits->allow_process)
-		r = problem_set(why, "not-allowed",
+		r = problem_set(why, PROBLEM_NOT_ALLOWED,
 				"Write backend = microvm, or ask the administrator for "
 				"allow_process = yes.",
 				"backend: processes of this host are not allowed here");
@@ -169,7 +169,7 @@ static int parse_line(struct settings *s, char *line, const struct settings_limi
 		return env_unset(&s->spec, trim(line + 5), why);
 	if (!value)
 		return problem_set(
-			why, "invalid",
+			why, PROBLEM_INVALID,
 			"Write one \"key = value\" a line, or a comment with # in front.",
 			"\"%s\" has no \"=\"", problem_quote(line).text);
 	*value = '\0';
@@ -216,10 +216,11 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	int r;
 
 	if (len > SETTINGS_TEXT_MAX)
-		return problem_set(ret_why, "too-long", "Write at most 131072 bytes of settings.",
+		return problem_set(ret_why, PROBLEM_TOO_LONG,
+				   "Write at most 131072 bytes of settings.",
 				   "the settings have %zu bytes", len);
 	if (len > 0 && memchr(text, '\0', len))
-		return problem_set(ret_why, "invalid", "Write plain text.",
+		return problem_set(ret_why, PROBLEM_INVALID, "Write plain text.",
 				   "the settings hold a NUL byte");
 	copy = strndup(len ? text : "", len);
 	r = copy ? settings_copy(&changed, s) : -ENOMEM;

@@ -22,7 +22,7 @@ struct value {
 
 static int invalid(const struct value *v, const char *fix, const char *what)
 {
-	return problem_set(v->why, "invalid", fix, "%s: \"%s\" %s", v->k->name,
+	return problem_set(v->why, PROBLEM_INVALID, fix, "%s: \"%s\" %s", v->k->name,
 			   problem_quote(v->text).text, what);
 }
 
@@ -72,7 +72,7 @@ static int check_limit(const struct key *k, uint64_t n, const struct settings_li
 	snprintf(fix, sizeof(fix),
 		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
 		 k->name, limit, endless ? " (0 would be without end)" : "");
-	return problem_set(why, "limit", fix,
+	return problem_set(why, PROBLEM_LIMIT, fix,
 			   "%s: %" PRIu64 " is more than the administrator allows, which is %u",
 			   k->name, n, limit);
 }
@@ -86,7 +86,7 @@ static int refuse_number(const struct value *v, const char *what)
 	snprintf(fix, sizeof(fix), "Write a whole number from %u to %u without a unit, %s%s%s%s.",
 		 k->min, k->max, bound ? "or 0 for no limit" : "e.g. ", bound ? "" : k->name,
 		 bound ? "" : " = ", bound ? "" : k->standard);
-	return problem_set(v->why, "invalid", fix, "%s: %s", k->name, what);
+	return problem_set(v->why, PROBLEM_INVALID, fix, "%s: %s", k->name, what);
 }
 
 static int set_number(const struct value *v)
@@ -156,7 +156,7 @@ static int set_host_ports(const struct value *v)
 		const char *rest;
 
 		if (read.n == VM_HOST_PORTS_MAX)
-			return problem_set(v->why, "invalid", "", "%s: more than %d ports",
+			return problem_set(v->why, PROBLEM_INVALID, "", "%s: more than %d ports",
 					   v->k->name, VM_HOST_PORTS_MAX);
 		rest = value_port(word, &read.port[read.n++]);
 		if (!rest || *rest)
@@ -265,10 +265,11 @@ static int set_path(const struct value *v)
 	char *path;
 
 	if (*v->text == '\0')
-		return problem_set(v->why, "invalid", "", "%s: a path is missing", v->k->name);
-	if (value_has_control(v->text))
-		return problem_set(v->why, "invalid", "", "%s: the path holds a control character",
+		return problem_set(v->why, PROBLEM_INVALID, "", "%s: a path is missing",
 				   v->k->name);
+	if (value_has_control(v->text))
+		return problem_set(v->why, PROBLEM_INVALID, "",
+				   "%s: the path holds a control character", v->k->name);
 	if (*v->text == '/' || value_word(v->k, v->text) >= 0 ||
 	    (v->k->type == KEY_PROGRAM && !strchr(v->text, '/')))
 		return value_keep(v->at, v->text);
@@ -277,8 +278,8 @@ static int set_path(const struct value *v)
 	if (!home)
 		cwd = getcwd(NULL, 0);
 	if (!home && !cwd)
-		return problem_set(v->why, "invalid", "", "%s: the current directory has no path",
-				   v->k->name);
+		return problem_set(v->why, PROBLEM_INVALID, "",
+				   "%s: the current directory has no path", v->k->name);
 	if (asprintf(&path, "%s/%s", home ? value_home() : cwd, home ? v->text + 2 : v->text) < 0)
 		return -ENOMEM;
 	free(*(char **)v->at);
@@ -327,7 +328,7 @@ static int set_max_allow(const struct value *v)
 	}
 	r = vm_allow_check(v->text, strlen(v->text), words);
 	if (r == -EINVAL || r == -E2BIG)
-		return problem_set(v->why, "invalid", "", "%s: %s", v->k->name, words);
+		return problem_set(v->why, PROBLEM_INVALID, "", "%s: %s", v->k->name, words);
 	return r < 0 ? r : value_keep(v->at, v->text);
 }
 

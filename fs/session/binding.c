@@ -32,6 +32,13 @@ void binding_refuse(struct session *s, struct run *r, const struct problem *why)
 	run_unref(r);
 }
 
+/* Of something that ended by itself. */
+static void log_end(const struct session *s, const struct problem *p)
+{
+	log_warn("%s/%s: %s%s%s", s->t->name, s->name, problem_code_str(p->code),
+		 p->logged ? "" : ": ", p->logged ? "" : p->cause);
+}
+
 static void refuse_all(struct session *s, const struct problem *why)
 {
 	struct run *r;
@@ -44,13 +51,12 @@ static void timed_out(struct run *r)
 {
 	struct problem *p = &r->result.problem;
 
-	snprintf(p->code, sizeof(p->code), "timeout");
-	snprintf(p->cause, sizeof(p->cause),
-		 "run %u was ended because it took longer than timeout_s = %u", r->number,
-		 r->timeout_s);
-	snprintf(p->fix, sizeof(p->fix),
-		 "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
-		 r->timeout_s * 4);
+	problem_set(p, PROBLEM_TIMEOUT, "",
+		    "run %u was ended because it took longer than timeout_s = %u", r->number,
+		    r->timeout_s);
+	problem_add_fix(
+		p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
+		r->timeout_s * 4);
 }
 
 /* The active run has ended. */
@@ -60,9 +66,9 @@ static void finish(struct session *s, const struct vm_result *result)
 
 	s->active = NULL;
 	run_ended_with(r, result);
-	if (result->outcome == VM_TIMEOUT && !r->result.problem.code[0])
+	if (result->outcome == VM_TIMEOUT && !r->result.problem.code)
 		timed_out(r);
-	if (r->result.problem.code[0])
+	if (r->result.problem.code)
 		session_problem(s, &r->result.problem);
 	run_over(s, r);
 	run_unref(r);
@@ -117,8 +123,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
-		if (strcmp(s->error.code, PROBLEM_IMAGE_MISSING) == 0 ||
-		    strcmp(s->error.code, PROBLEM_PACKAGES_WAIT) == 0)
+		if (s->error.code == PROBLEM_IMAGE_MISSING ||
+		    s->error.code == PROBLEM_PACKAGES_INSTALLING)
 			session_problem(s, NULL); /* what was waited for is there */
 		binding_info(s);
 		changes_begin(s);
@@ -212,7 +218,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 static void on_run_exit(void *data, uint32_t run, const struct vm_result *result)
 {
 	struct session *s = ((struct binding *)data)->s;
-	static const struct problem fresh = {.code = "fresh", .cause = "fresh = yes"};
+	static const struct problem fresh = {.code = PROBLEM_RESET, .cause = "fresh = yes"};
 
 	if (!s || !s->active || s->active->number != run)
 		return;
@@ -249,6 +255,7 @@ static void on_network_lost(void *data, const struct problem *problem)
 		return;
 	s->standing = *problem;
 	session_problem(s, problem);
+	log_end(s, problem);
 	events_add(&s->fs->events, s, "network", problem->cause);
 	s->ports_mtime = clock_now();
 }
@@ -278,7 +285,7 @@ static void on_frozen(void *data, int err)
 static void on_closed(void *data, const struct problem *problem)
 {
 	static const struct problem silent = {
-		.code = "closed", .cause = "the sandbox was closed because xsbxfs is ending"};
+		.code = PROBLEM_CLOSED, .cause = "the sandbox was closed because xsbxfs is ending"};
 	struct binding *lease = data;
 	struct session *s = lease->s;
 	bool was_up, anew;
@@ -307,7 +314,7 @@ static void on_closed(void *data, const struct problem *problem)
 		session_problem(s, problem);
 		session_set_state(s, anew ? SESSION_NEW : SESSION_FAILED);
 	}
-	log_warn("%s/%s: %s: %s", s->t->name, s->name, problem->code, problem->cause);
+	log_end(s, problem);
 	wait_wake(&s->wait);
 	if (anew)
 		binding_pump(s);
@@ -328,6 +335,14 @@ static const struct sandbox_events binding_events = {
 
 /* ---- starting and feeding ---- */
 
+static int no_sandbox(struct session *s, int err)
+{
+	session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s", strerror(-err));
+	log_end(s, &s->error);
+	session_set_state(s, SESSION_FAILED);
+	return err;
+}
+
 int binding_start(struct session *s)
 {
 	struct spec spec;
@@ -337,7 +352,7 @@ int binding_start(struct session *s)
 	s->binding = e < 0 ? NULL : calloc(1, sizeof(*s->binding));
 	if (!s->binding) {
 		spec_clear(&spec);
-		return -ENOMEM;
+		return no_sandbox(s, -ENOMEM);
 	}
 	s->binding->s = s;
 	e = sandbox_new(s->fs->vm, &spec.sandbox, &binding_events, s->binding, &s->sandbox);
@@ -345,9 +360,7 @@ int binding_start(struct session *s)
 	if (e < 0) {
 		free(s->binding);
 		s->binding = NULL;
-		session_problemf(s, "no-sandbox", "", "no sandbox could be made: %s", strerror(-e));
-		session_set_state(s, SESSION_FAILED);
-		return e;
+		return no_sandbox(s, e);
 	}
 	buf_clear(&s->console);
 	s->console_lost = false;
@@ -386,13 +399,10 @@ void binding_pump(struct session *s)
 	if (!r)
 		return;
 	if (!s->sandbox) {
-		struct problem p = {.code = "no-sandbox"};
+		if (binding_start(s) < 0) {
+			const struct problem why = s->error;
 
-		e = binding_start(s);
-		if (e < 0) {
-			snprintf(p.cause, sizeof(p.cause), "no sandbox could be made: %s",
-				 strerror(-e));
-			refuse_all(s, &p);
+			refuse_all(s, &why);
 		}
 		return;
 	}
@@ -400,9 +410,10 @@ void binding_pump(struct session *s)
 	if (e == -EBUSY || e == -EAGAIN)
 		return; /* READY will come */
 	if (e < 0) {
-		struct problem p = {.code = "not-sent"};
+		struct problem p;
 
-		snprintf(p.cause, sizeof(p.cause), "the run could not be sent: %s", strerror(-e));
+		problem_set(&p, PROBLEM_NOT_SENT, "", "the run could not be sent: %s",
+			    strerror(-e));
 		binding_refuse(s, r, &p);
 		wait_wake(&s->wait);
 		binding_pump(s); /* nothing else would try those behind it */

@@ -105,12 +105,12 @@ static bool judge(void *data, const struct vm_changes *c)
 static int check(struct session *s)
 {
 	if (!s->settings.spec.work) {
-		session_problemf(s, "no-work", "Use a template that has work = DIRECTORY.",
+		session_problemf(s, PROBLEM_NO_WORK, "Use a template that has work = DIRECTORY.",
 				 "files/ of this session is no copy of a directory of the host");
 		return -EINVAL;
 	}
 	if (s->active || s->nqueued || s->changes.committing) {
-		session_problemf(s, "busy", "Wait until it has ended.",
+		session_problemf(s, PROBLEM_BUSY, "Wait until it has ended.",
 				 s->changes.committing
 					 ? "changes are being taken over already"
 					 : "a run is active or queued: it may be in the middle of "
@@ -130,7 +130,7 @@ static void conclude(struct commit *a, int err, const struct vm_changes *c)
 
 	if (err == -ECANCELED) {
 		session_problemf(
-			s, "changed",
+			s, PROBLEM_CHANGED,
 			"Nothing was committed. Read files.changes again, and commit again.",
 			"the changes are not those that were read last: %s",
 			a->changed[0] ? a->changed : "nothing was read since the last commit");
@@ -138,7 +138,8 @@ static void conclude(struct commit *a, int err, const struct vm_changes *c)
 		return;
 	}
 	if (err < 0) {
-		session_problemf(s, "commit", fix, "the changes could not be made: %s", c->why);
+		session_problemf(s, PROBLEM_COMMIT, fix, "the changes could not be made: %s",
+				 c->why);
 		return;
 	}
 	snprintf(words, sizeof(words), "%llu of %llu changes made",
@@ -155,7 +156,7 @@ static void conclude(struct commit *a, int err, const struct vm_changes *c)
 	for (size_t i = 0; i < len; i++)
 		reasons[i] = c->text[i] == '\n' ? ';' : c->text[i];
 	reasons[len] = '\0';
-	session_problemf(s, "commit", fix, "%s, not these: %s", words, reasons);
+	session_problemf(s, PROBLEM_COMMIT, fix, "%s, not these: %s", words, reasons);
 }
 
 /* Can nobody read in the session what has become of a commit? */
@@ -236,7 +237,7 @@ static void on_still(struct session *s, int err)
 	s->changes.committing = false;
 	give_back(&s->changes);
 	pause_still_over(s);
-	session_problemf(s, "commit", "Commit again.", "nothing was made: %s",
+	session_problemf(s, PROBLEM_COMMIT, "Commit again.", "nothing was made: %s",
 			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"
 			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
 					     : strerror(-err));
@@ -257,7 +258,7 @@ int commit_begin(struct session *s)
 	if (e < 0) {
 		s->changes.committing = false;
 		give_back(&s->changes);
-		session_problemf(s, "busy", "Wait until the state is idle, and commit again.",
+		session_problemf(s, PROBLEM_BUSY, "Wait until the state is idle, and commit again.",
 				 "what runs in the sandbox can't be stopped now: %s", strerror(-e));
 	} else if (s->changes.committing) {
 		session_problem(s, NULL); /* what comes of it is told when it is over */
@@ -268,7 +269,7 @@ int commit_begin(struct session *s)
 int commit_discard(struct session *s)
 {
 	static const struct problem discarded = {
-		.code = "discarded",
+		.code = PROBLEM_DISCARDED,
 		.cause = "the changes were discarded, and the sandbox with them",
 	};
 	int e = check(s);

@@ -55,13 +55,13 @@ static void explain_place(const struct fs *fs, const struct node *dir, const cha
 
 	if (dir->kind != NODE_ROOT) {
 		problem_set(
-			p, "not-here",
+			p, PROBLEM_NOT_HERE,
 			"Make sessions below a template, and directories of your own below files/.",
 			"\"%s\": no directory can be made here", problem_quote(name).text);
 		return;
 	}
 	list_templates(fs->conf, names, sizeof(names));
-	problem_set(p, "no-such-template",
+	problem_set(p, PROBLEM_NO_SUCH_TEMPLATE,
 		    "Make sessions below a template. More templates come from the "
 		    "configuration file: man 5 xsbxfs.conf.",
 		    "\"%s\" is no template; there are: %s", problem_quote(name).text, names);
@@ -74,25 +74,26 @@ static void explain(const struct fs *fs, const struct node *dir, const char *nam
 	case -EPERM: explain_place(fs, dir, name, p); break;
 	case -EINVAL:
 	case -ENAMETOOLONG:
-		problem_set(p, "bad-name",
+		problem_set(p, PROBLEM_BAD_NAME,
 			    "Use 1 to 64 of the characters A-Z a-z 0-9 . _ - and begin with "
 			    "neither a dot nor a dash.",
 			    "\"%s\" can't be the name of a session", problem_quote(name).text);
 		break;
 	case -EDQUOT:
-		problem_set(p, "too-many-sessions",
+		problem_set(p, PROBLEM_TOO_MANY_SESSIONS,
 			    "Remove one: rmdir of its directory; and close what is open of "
 			    "removed ones.",
 			    "\"%s\": this user has as many sessions as are allowed",
 			    problem_quote(name).text);
 		break;
 	case -ENOSPC:
-		problem_set(p, "too-many-sessions", "Remove some: rmdir of their directories.",
+		problem_set(p, PROBLEM_TOO_MANY_SESSIONS,
+			    "Remove some: rmdir of their directories.",
 			    "\"%s\": this mount has as many sessions as it can have",
 			    problem_quote(name).text);
 		break;
 	default:
-		problem_set(p, "failed", "", "\"%s\": %s", problem_quote(name).text,
+		problem_set(p, PROBLEM_FAILED, "", "\"%s\": %s", problem_quote(name).text,
 			    strerror(-err));
 		break;
 	}
@@ -112,7 +113,7 @@ void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, ui
 	struct problem p = {0};
 
 	/* That it is there already is nothing that needs an explanation: mkdir -p asks that way. */
-	if (err == -EEXIST || (err == 0 && (!old || !old->problem.code[0])))
+	if (err == -EEXIST || (err == 0 && (!old || !old->problem.code)))
 		return;
 	if (err < 0)
 		explain(fs, dir, name, err, &p);

@@ -22,7 +22,7 @@ const struct spool *fetch_spool(const struct handle *h)
 static void unreadable(struct handle *h, struct req *req, int err)
 {
 	if (!h->s->dead)
-		session_problemf(h->s, "output-unreadable",
+		session_problemf(h->s, PROBLEM_OUTPUT_UNREADABLE,
 				 "See the disk of spool_dir; run it again.",
 				 "output of run %u that was kept on disk can't be read: %s",
 				 h->r->number, strerror(-err));

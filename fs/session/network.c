@@ -140,12 +140,13 @@ static bool has_port(const struct sandbox_spec *spec, const struct sandbox_port 
 static int refuse_port(struct session *s, const struct sandbox_port *p, int e, const char *why)
 {
 	if (e == -EOPNOTSUPP) {
-		session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
+		session_problemf(s, PROBLEM_FROZEN,
+				 "echo close > ctl; echo reset > ctl; then change it.",
 				 "ports cannot be added while the sandbox runs: it began with "
 				 "neither network nor ports, so nothing leads there");
 		return -EBUSY;
 	}
-	session_problemf(s, e == -EADDRINUSE ? "port-taken" : "port",
+	session_problemf(s, e == -EADDRINUSE ? PROBLEM_PORT_TAKEN : PROBLEM_PORT,
 			 "Name another port, or leave out the one of this machine to get one that "
 			 "is free.",
 			 "port %u cannot be forwarded: %s", p->guest, *why ? why : strerror(-e));
@@ -225,7 +226,7 @@ int network_apply(struct session *s, const struct settings *with)
 
 		e = list ? sandbox_allow(s->sandbox, list, strlen(list), why) : -ENOMEM;
 		if (e < 0)
-			session_problemf(s, "network", "", "the list was not taken: %s",
+			session_problemf(s, PROBLEM_NETWORK, "", "the list was not taken: %s",
 					 *why ? why : strerror(-e));
 	}
 	if (e < 0) { /* back to what it was; what is asked for twice is refused once */

@@ -2,7 +2,6 @@
 /* Packages that were asked for without a version: the newest ones are offered in `error`. */
 #include "offer.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,19 +28,6 @@ static struct session *asker(const struct offer *o)
 	return strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
 }
 
-static void printf_like(2, 3) add_fix(struct problem *p, const char *fmt, ...)
-{
-	const size_t len = strlen(p->fix), room = sizeof(p->fix) - len;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(p->fix + len, room, fmt, ap);
-	va_end(ap);
-	if (n < 0 || (size_t)n >= room)
-		p->fix[len] = '\0'; /* half a sentence is none */
-}
-
 /* What a registry says is no more to be believed than what a user writes. Return: it in the one way of
  * writing it, to be freed; NULL, with *ret_why, if it is of no use. */
 static char *settled(const struct session *s, const char *words, const char **ret_why)
@@ -66,13 +52,15 @@ static void on_answer(void *data, const char *words, const char *why)
 	struct session *s = asker(o);
 	char *offered = s && words ? settled(s, words, &why) : NULL;
 
-	if (offered)
-		snprintf(o->why.fix, sizeof(o->why.fix),
-			 "Write an exact version. The newest that fit: echo 'packages = %s' >> "
-			 "config",
-			 offered);
-	else if (s)
-		add_fix(&o->why, " The newest could not be looked up: %.250s", why);
+	if (offered) {
+		o->why.fix[0] = '\0';
+		problem_add_fix(&o->why,
+				"Write an exact version. The newest that fit: echo 'packages = %s' "
+				">> config",
+				offered);
+	} else if (s) {
+		problem_add_fix(&o->why, " The newest could not be looked up: %.250s", why);
+	}
 	if (s) {
 		session_problem(s, &o->why);
 		s->config_error = true;
@@ -102,7 +90,8 @@ void offer_look_up(struct session *s, const struct settings *with, struct proble
 	if (o) {
 		*o = (struct offer){s->fs, s->slot, s->generation, *why};
 		if (vm_offer(s->fs->vm, &what, words, on_answer, o) == 0)
-			add_fix(why, "%s",
+			problem_add_fix(
+				why, "%s",
 				" The newest is being looked up: look here again in some seconds.");
 		else
 			free(o);

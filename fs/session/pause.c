@@ -33,14 +33,14 @@ int pause_begin(struct session *s)
 	if (p->asked)
 		return 0;
 	if (s->state != SESSION_IDLE || s->active || s->nqueued || s->changes.committing) {
-		session_problemf(s, "busy", "Wait until the state is idle.",
+		session_problemf(s, PROBLEM_BUSY, "Wait until the state is idle.",
 				 "only an idle session can be paused");
 		return -EBUSY;
 	}
 	e = freeze(s);
 	if (e < 0) {
-		session_problemf(s, "busy", "Try it again.", "the session can't be paused: %s",
-				 strerror(-e));
+		session_problemf(s, PROBLEM_BUSY, "Try it again.",
+				 "the session can't be paused: %s", strerror(-e));
 		return e;
 	}
 	p->asked = true;
@@ -52,7 +52,7 @@ int pause_end(struct session *s)
 	struct pause *p = &s->pause;
 
 	if (!p->asked || s->changes.committing) {
-		session_problemf(s, "not-paused", "",
+		session_problemf(s, PROBLEM_NOT_PAUSED, "",
 				 p->asked ? "changes are being taken over"
 					  : "the session is not paused");
 		return p->asked ? -EBUSY : -EINVAL;
@@ -108,7 +108,7 @@ void pause_answered(struct session *s, int err)
 		p->still(s, err);
 	} else if (err < 0) {
 		p->asked = false;
-		session_problemf(s, "not-paused", "Try it again, or reset the session.",
+		session_problemf(s, PROBLEM_NOT_PAUSED, "Try it again, or reset the session.",
 				 "what runs in the sandbox could not be stopped: %s",
 				 strerror(-err));
 	} else {

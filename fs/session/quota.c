@@ -66,7 +66,7 @@ int quota_open(struct fs *fs, const struct node *n)
 	/* Who is not the owner is privileged. */
 	if (!o || o->uid != fs->caller || o->count < QUOTA_OPEN + (helps ? QUOTA_OPEN_MORE : 0))
 		return 0;
-	problem_set(&p, "too-many-open", "Close some.",
+	problem_set(&p, PROBLEM_TOO_MANY_OPEN, "Close some.",
 		    "%u files and directories of this mount are open, which is all that one user "
 		    "may have",
 		    QUOTA_OPEN);
@@ -80,7 +80,7 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 	if (quota_used(fs, quota_whose(fs, s)) + more <= QUOTA_BYTES)
 		return 0;
 	problem_set(
-		&p, "too-much-text",
+		&p, PROBLEM_TOO_MUCH_TEXT,
 		"Wait until runs have ended, close what is open, remove old runs (rmdir runs/N), "
 		"or "
 		"put the data into files/.",

@@ -151,18 +151,16 @@ void run_lost_problem(const struct run *r, struct problem *ret_p)
 
 	for (int i = 0; i < RUN_NOUTPUTS && !err; i++)
 		err = r->spool[i].err;
-	*ret_p = (struct problem){.code = "output-lost"};
-	snprintf(ret_p->cause, sizeof(ret_p->cause),
-		 "output of run %u could not be kept: %s; its files end with an error where it is "
-		 "missing",
-		 r->number, strerror(-err));
-	snprintf(ret_p->fix, sizeof(ret_p->fix), "%s",
-		 err == -ENOMEM ? "Free some memory, and run it again."
-		 : err == -EDQUOT
-			 ? "Remove runs or sessions with long output, and run it again: one user's "
-			   "may "
-			   "take three quarters of the disk."
-			 : "Make room on the disk of spool_dir, or mend it, and run it again.");
+	problem_set(
+		ret_p, PROBLEM_OUTPUT_LOST,
+		err == -ENOMEM ? "Free some memory, and run it again."
+		: err == -EDQUOT
+			? "Remove runs or sessions with long output, and run it again: one user's "
+			  "may take three quarters of the disk."
+			: "Make room on the disk of spool_dir, or mend it, and run it again.",
+		"output of run %u could not be kept: %s; its files end with an error where it is "
+		"missing",
+		r->number, strerror(-err));
 }
 
 static uint64_t us_between(const struct timespec *a, const struct timespec *b)
@@ -176,13 +174,12 @@ static uint64_t us_between(const struct timespec *a, const struct timespec *b)
 static void add_loss(struct run *r)
 {
 	struct problem *p = &r->result.problem, loss;
-	const size_t len = strlen(p->cause);
 
 	run_lost_problem(r, &loss);
-	if (!p->code[0])
+	if (!p->code)
 		*p = loss;
 	else
-		snprintf(p->cause + len, sizeof(p->cause) - len, "; %s", loss.cause);
+		problem_add(p, "; %s", loss.cause);
 }
 
 void run_ended_with(struct run *r, const struct vm_result *result)

@@ -61,7 +61,7 @@ int scratch_create_over(struct session *s, enum node_kind dir, const char *name,
 	if (strlen(name) >= sizeof(f->name))
 		return -ENAMETOOLONG;
 	if (s->scratch.n - scratch_goes(old) >= SCRATCH_FILES_MAX) {
-		session_problemf(s, "too-many-files", "Keep files below files/.",
+		session_problemf(s, PROBLEM_TOO_MANY_FILES, "Keep files below files/.",
 				 "a session's directory takes at most %u files of other names",
 				 SCRATCH_FILES_MAX);
 		return -EDQUOT;

@@ -185,7 +185,8 @@ void session_problem(struct session *s, const struct problem *problem)
 	s->error_mtime = clock_now();
 }
 
-void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
+void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
+		      ...)
 {
 	struct problem p;
 	va_list ap;

@@ -185,8 +185,10 @@ void session_set_closed(struct session *s, const struct problem *why);
 
 /* Sets what the `error` node says. NULL: nothing, or what is wrong with the sandbox for good. */
 void session_problem(struct session *s, const struct problem *problem);
-void session_problemf(struct session *s, const char *code, const char *fix, const char *cause, ...)
-	printf_like(4, 5);
+
+/* problem_set(), and the former: for what is decided in fs/ and told to nobody else. */
+void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
+		      ...) printf_like(4, 5);
 
 /* Is there code in an `in` that is open, so that it may become a run any moment? */
 bool session_input_pending(const struct session *s);

@@ -20,7 +20,8 @@ static int may_submit(const struct session *s, struct problem *why)
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
-		problem_set(why, "queue-full", "Wait for a run to end, or use another session.",
+		problem_set(why, PROBLEM_QUEUE_FULL,
+			    "Wait for a run to end, or use another session.",
 			    "%u runs of this session are queued already", s->nqueued);
 		return -EBUSY;
 	}
@@ -32,7 +33,7 @@ int session_can_submit(struct session *s)
 	struct problem why = {0};
 	int e = may_submit(s, &why);
 
-	if (why.code[0])
+	if (why.code)
 		session_problem(s, &why);
 	return e;
 }
@@ -60,7 +61,7 @@ int session_submit_late(struct session *s, struct buf *code, const struct timesp
 
 	if (e == 0)
 		return session_submit(s, code, mtime);
-	assert(!s->dead && why.code[0]);
+	assert(!s->dead && why.code);
 	r = session_add_run(s, code, &none, mtime);
 	if (!r)
 		return -ENOMEM;
@@ -81,7 +82,7 @@ int session_start(struct session *s)
 int session_interrupt(struct session *s)
 {
 	if (!s->active) {
-		session_problemf(s, "not-running", "", "there is no run to interrupt");
+		session_problemf(s, PROBLEM_NOT_RUNNING, "", "there is no run to interrupt");
 		return -ESRCH;
 	}
 	return sandbox_signal(s->sandbox, s->active->number, SANDBOX_INTERRUPT);
@@ -90,7 +91,7 @@ int session_interrupt(struct session *s)
 int session_kill(struct session *s)
 {
 	static const struct problem killed = {
-		.code = "killed",
+		.code = PROBLEM_KILLED,
 		.cause = "killed by ctl before it began",
 	};
 	struct run *r = TAILQ_FIRST(&s->queue);
@@ -98,7 +99,7 @@ int session_kill(struct session *s)
 	if (s->active)
 		return sandbox_signal(s->sandbox, s->active->number, SANDBOX_KILL);
 	if (!r) {
-		session_problemf(s, "not-running", "", "there is no run to kill");
+		session_problemf(s, PROBLEM_NOT_RUNNING, "", "there is no run to kill");
 		return -ESRCH;
 	}
 	binding_refuse(s, r, &killed);
@@ -109,13 +110,13 @@ int session_kill(struct session *s)
 int session_reset(struct session *s)
 {
 	static const struct problem reset = {
-		.code = "reset",
+		.code = PROBLEM_RESET,
 		.cause = "the session was reset before this run began",
 	};
 	int e;
 
 	if (s->changes.committing) { /* what was stopped for it would go on */
-		session_problemf(s, "busy", "Wait until it has ended.",
+		session_problemf(s, PROBLEM_BUSY, "Wait until it has ended.",
 				 "changes are being taken over");
 		return -EBUSY;
 	}
@@ -147,7 +148,7 @@ int session_reset(struct session *s)
 int session_close(struct session *s)
 {
 	static const struct problem closed = {
-		.code = "closed",
+		.code = PROBLEM_CLOSED,
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox.",
 	};
@@ -174,12 +175,7 @@ int session_resume(struct session *s)
 /* Lets go of a sandbox that nobody has used for idle_timeout_s. */
 static uint64_t check_idle(struct session *s, uint64_t now)
 {
-	struct problem idle = {
-		.code = "idle-timeout",
-		.fix = "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps "
-		       "it "
-		       "for ever.",
-	};
+	struct problem idle;
 	uint64_t due;
 
 	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
@@ -188,8 +184,10 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
 		return due;
-	snprintf(idle.cause, sizeof(idle.cause), "the session was closed after %u s without use",
-		 s->settings.idle_timeout_s);
+	problem_set(&idle, PROBLEM_IDLE_TIMEOUT,
+		    "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps it "
+		    "for ever.",
+		    "the session was closed after %u s without use", s->settings.idle_timeout_s);
 	binding_cut(s, &idle);
 	session_set_closed(s, &idle);
 	wait_wake(&s->wait);
@@ -231,7 +229,7 @@ static void let_go(struct session *s)
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
-		.code = "removed",
+		.code = PROBLEM_REMOVED,
 		.cause = "the session was removed before this run began",
 	};
 	struct fs *fs = s->fs;

@@ -67,7 +67,7 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 		if (err == 0)
 			err = changes_remember(a->s, a->epoch, c);
 		if (err < 0 && err != -EDQUOT)
-			session_problemf(a->s, "no-list", "Read files.changes again.",
+			session_problemf(a->s, PROBLEM_NO_LIST, "Read files.changes again.",
 					 "the changes could not be listed: %s", c->why);
 		settle(h, err);
 	}

@@ -56,10 +56,10 @@ static int parse_verb(const char *text, size_t len, enum ctl_verb *ret_verb, str
 		}
 	}
 	if (is_later(text, len))
-		return problem_set(why, "unsupported", verbs_known,
+		return problem_set(why, PROBLEM_UNSUPPORTED, verbs_known,
 				   "\"%s\" is not available in this version",
 				   problem_quote_bytes(text, len).text);
-	return problem_set(why, "unknown-verb", verbs_known, "there is no verb \"%s\"",
+	return problem_set(why, PROBLEM_UNKNOWN_VERB, verbs_known, "there is no verb \"%s\"",
 			   problem_quote_bytes(text, len).text);
 }
 
@@ -77,7 +77,7 @@ int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *re
 	size_t n = 0;
 
 	if (len > CTL_TEXT_MAX)
-		return problem_set(ret_why, "too-long", verbs_known,
+		return problem_set(ret_why, PROBLEM_TOO_LONG, verbs_known,
 				   "%zu bytes are too much for a list of verbs", len);
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -92,7 +92,7 @@ int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *re
 			stop--;
 		if (text < stop) {
 			if (n == CTL_VERBS_MAX)
-				return problem_set(ret_why, "too-many", verbs_known,
+				return problem_set(ret_why, PROBLEM_TOO_MANY, verbs_known,
 						   "more than %d verbs in one write",
 						   CTL_VERBS_MAX);
 			r = parse_verb(text, (size_t)(stop - text), &verbs[n], ret_why);

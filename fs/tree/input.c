@@ -65,13 +65,13 @@ bool input_killed(pid_t pid)
 int input_check(struct session *s, const void *data, size_t len, uint64_t offset)
 {
 	if (offset > SESSION_CODE_MAX || len > SESSION_CODE_MAX - offset) {
-		session_problemf(s, "code-too-long",
+		session_problemf(s, PROBLEM_CODE_TOO_LONG,
 				 "Put the bulk into files/, and import or read it from there.",
 				 "code may be at most %u bytes long", SESSION_CODE_MAX);
 		return -EFBIG;
 	}
 	if (memchr(data, '\0', len)) {
-		session_problemf(s, "nul-byte", "Pass binary data through files/ or stdin.",
+		session_problemf(s, PROBLEM_NUL_BYTE, "Pass binary data through files/ or stdin.",
 				 "code must not contain NUL bytes");
 		return -EINVAL;
 	}
@@ -124,7 +124,8 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	if (e < 0)
 		return e;
 	if (offset > h->text.len) {
-		session_problemf(h->s, "nul-byte", "Write code from its beginning to its end.",
+		session_problemf(h->s, PROBLEM_NUL_BYTE,
+				 "Write code from its beginning to its end.",
 				 "a gap in the code would be NUL bytes");
 		return -EINVAL;
 	}
@@ -139,7 +140,7 @@ static int refuse_again(struct handle *h)
 {
 	if (h->failed == -EBUSY || h->failed == -EDQUOT || h->failed == -ENOMEM)
 		session_problemf(
-			h->s, "write-refused",
+			h->s, PROBLEM_WRITE_REFUSED,
 			"Write all of it again: open `in` anew, or truncate it to 0 first.",
 			"an earlier write of this code was refused (%s), so what follows is no "
 			"whole program",
@@ -215,9 +216,9 @@ static int input_flush(struct handle *h, bool killed)
 static void drop(struct session *s, int err)
 {
 	log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-err));
-	if (!s->error.code[0])
-		session_problemf(s, "dropped", "Write it again.", "code did not become a run: %s",
-				 strerror(-err));
+	if (!s->error.code)
+		session_problemf(s, PROBLEM_DROPPED, "Write it again.",
+				 "code did not become a run: %s", strerror(-err));
 }
 
 static void input_release(struct handle *h)
@@ -288,7 +289,7 @@ static int stdin_write(struct handle *h, const void *data, size_t size, uint64_t
 		return -ESTALE;
 	offset = stdin_place(h, offset);
 	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
-		session_problemf(s, "stdin-too-long",
+		session_problemf(s, PROBLEM_STDIN_TOO_LONG,
 				 "Put the data into files/, and read it from there.",
 				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
 		return -EFBIG;

@@ -27,7 +27,7 @@ static int take_effect(struct session *s, const struct settings *with)
 	frozen = settings_frozen_change(&s->settings, with);
 	if (!frozen)
 		return network_apply(s, with);
-	session_problemf(s, "frozen", "echo close > ctl; echo reset > ctl; then change it.",
+	session_problemf(s, PROBLEM_FROZEN, "echo close > ctl; echo reset > ctl; then change it.",
 			 "%s cannot change while the sandbox runs", frozen);
 	return -EBUSY;
 }
@@ -35,7 +35,7 @@ static int take_effect(struct session *s, const struct settings *with)
 /* What was wrong with them is mended when they are set well. */
 static int failed(struct session *s, int e)
 {
-	if (e != -ENOMEM && s->error.code[0])
+	if (e != -ENOMEM && s->error.code)
 		s->config_error = true;
 	return e;
 }
@@ -45,7 +45,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 {
 	if (e == 0)
 		e = take_effect(s, with);
-	else if (why->code[0])
+	else if (why->code)
 		session_problem(s, why);
 	if (e < 0) {
 		settings_clear(with);
@@ -91,12 +91,12 @@ static int take_list(const struct session *s, struct settings *with, const char 
 	int e;
 
 	if (len && memchr(text, '\0', len))
-		return problem_set(why, "invalid", "Write plain text.",
+		return problem_set(why, PROBLEM_INVALID, "Write plain text.",
 				   "the list holds a NUL byte");
 	e = netset_allow(with, text, len, &s->fs->conf->limits, why);
 	if (e < 0 || with->spec.network || !*with->spec.allow)
 		return e;
-	problem_set(why, "network-off",
+	problem_set(why, PROBLEM_NETWORK_OFF,
 		    "echo 'network = on' >> config, before the first run or after `close`.",
 		    "this sandbox has no network, so there is nothing to allow");
 	return -ENETDOWN;

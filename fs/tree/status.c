@@ -48,9 +48,9 @@ static json_t *any_string(const char *s)
 
 static json_t *problem_json(const struct problem *p)
 {
-	if (!p->code[0])
+	if (!p->code)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "code", any_string(p->code), "cause",
+	return json_pack("{s:o, s:o, s:o}", "code", any_string(problem_code_str(p->code)), "cause",
 			 any_string(p->cause), "fix", any_string(p->fix));
 }
 
@@ -214,7 +214,7 @@ static json_t *network_json(const struct session *s)
 				    "bytes_out", (json_int_t)t.bytes_out, "connections",
 				    (json_int_t)t.connections, "open", (int)t.open);
 	return json_pack("{s:I, s:o, s:o, s:b}", "denied", (json_int_t)s->netlog.total, "traffic",
-			 traffic, "ports", ports, "lost", s->standing.code[0] != '\0');
+			 traffic, "ports", ports, "lost", s->standing.code != PROBLEM_NONE);
 }
 
 int status_session(const struct node *n, struct buf *out)

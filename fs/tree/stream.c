@@ -97,7 +97,7 @@ static void await_input(struct handle *h, struct req *req, size_t size, uint64_t
 	} else if (h->deadline && now >= h->deadline) {
 		h->deadline = 0;
 		session_problemf(
-			h->s, "in-open",
+			h->s, PROBLEM_IN_OPEN,
 			"Close it: its code runs when the last descriptor is closed. runs/ has the "
 			"runs there are.",
 			"a program that has written to `in` keeps it open");

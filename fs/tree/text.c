@@ -15,9 +15,9 @@ static int render_error(const struct problem *p, struct buf *out)
 {
 	int r;
 
-	if (!p || !p->code[0])
+	if (!p || !p->code)
 		return 0;
-	r = buf_printf(out, "code: %s\ncause: %s\n%s%s%s", p->code, p->cause,
+	r = buf_printf(out, "code: %s\ncause: %s\n%s%s%s", problem_code_str(p->code), p->cause,
 		       p->fix[0] ? "fix: " : "", p->fix, p->fix[0] ? "\n" : "");
 	if (r == 0) /* it may quote a guest, and is read on a terminal */
 		log_printable(out->data, out->len, true);

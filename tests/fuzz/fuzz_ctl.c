@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	enum ctl_verb verbs[CTL_VERBS_MAX];
-	struct problem why = {.code = ""};
+	struct problem why = {.code = PROBLEM_NONE};
 	size_t n = 0;
 	int r = ctl_parse((const char *)data, size, verbs, &n, &why);
 
@@ -20,6 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < n; i++)
 		assert(ctl_verb_str(verbs[i])[0]);
 	if (r < 0)
-		assert(*why.code && *why.cause && *why.fix);
+		assert(why.code && *why.cause && *why.fix);
 	return 0;
 }

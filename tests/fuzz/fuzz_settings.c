@@ -15,7 +15,7 @@ static void check_round_trip(const struct settings *s)
 {
 	static const struct settings_limits none;
 	struct buf text = {0}, text2 = {0};
-	struct problem why = {.code = ""};
+	struct problem why = {.code = PROBLEM_NONE};
 	struct settings again;
 
 	assert(settings_render(s, &text) == 0);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					     .max_timeout_s = 60,
 					     .max_idle_timeout_s = 60,
 					     .max_allow = most};
-	struct problem why = {.code = ""};
+	struct problem why = {.code = PROBLEM_NONE};
 	struct buf before = {0}, after = {0};
 	struct settings s;
 	int r;
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r == 0) {
 		check_round_trip(&s);
 	} else {
-		assert(*why.code && *why.cause && *why.fix);
+		assert(why.code && *why.cause && *why.fix);
 		assert(settings_render(&s, &after) == 0);
 		assert(before.len == after.len && memcmp(before.data, after.data, after.len) == 0);
 	}

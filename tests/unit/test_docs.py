@@ -4,7 +4,9 @@
 import glob
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 failures = []
@@ -55,21 +57,58 @@ usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED", "EADDRINUSE", "ECO
 ops = "".join(sources(f"fs/{folder}/*.c") for folder in ("request", "session", "files", "tree", "fuse"))
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 
-# Every word that can stand behind `code:` has its line in the table.
-said = r"\b(?:problem_set|session_problemf)\("
-both = sources("fs/**/*.[ch]") + sources("vm/**/*.[ch]")
-codes = set(re.findall(r'\.code = "([a-z-]+)"', both))
-codes |= set(re.findall(r'\bcode, sizeof\([^)]*\bcode\), "([a-z-]+)"', both))
-defined = dict(re.findall(r'#define (PROBLEM_\w+)\s+"([a-z-]+)"', both))
-for call in re.findall(said + r"[^,;]+,([^;]*?),", both):
-    codes |= set(re.findall(r'"([a-z-]+)"', call)) | {defined[name] for name in defined if name in call}
-# What becomes of a session with `fresh` after a run, and of a machine that nobody has, is told nobody.
-codes -= {"fresh", "not-saved"}
+# Every code of `error` is in the page, once, and nothing else is; each is given by something.
+codes = re.findall(r'^\tX\(\w+, (\w+), "([a-z-]+)"', read("vm/base/problem_codes.h"), re.M)
 table = read("man/xsbxfs.5").split(".Sh CODES OF ERRORS")[1].split(".Sh ")[0]
-lines = set(re.findall(r"[\w-]+", " ".join(re.findall(r"^\.It Li (.*)$", table, re.M))))
-if codes - lines or len(codes) < 80:
-    failures.append("man/xsbxfs.5 lacks codes of errors: " +
-                    (" ".join(sorted(codes - lines)) or "(few found in the code)"))
+lines = re.findall(r"^\.It Li (.*)$", table, re.M)
+if sorted(lines) != sorted(name for _, name in codes) or len(codes) < 80:
+    failures.append("man/xsbxfs.5 has other codes of errors than vm/base/problem_codes.h: " +
+                    " ".join(sorted(set(lines) ^ {name for _, name in codes})))
+if len(set(lines)) != len(lines):
+    failures.append("man/xsbxfs.5 has a code of errors twice")
+both = sources("fs/**/*.[ch]") + sources("vm/**/*.[ch]") + read("tests/unit/fixture/backend_local.c")
+idle = [name for enum, name in codes if not re.search(rf"\bPROBLEM_{enum}\b", both)]
+if idle:
+    failures.append(f"vm/base/problem_codes.h has codes that nothing gives: {' '.join(idle)}")
+
+# Whoever looks for the place where something is refused finds it.
+named = set()
+for said, places in re.findall(r"^\| ((?:`[a-z-]+` ?)+) \| ((?:`[\w./]+` ?)+) \|", read("vm/README.md"), re.M):
+    where = read(*re.findall(r"`(.*?)`", places))
+    for name in re.findall(r"`(.*?)`", said):
+        named.add(name)
+        if not any(re.search(rf"\bPROBLEM_{enum}\b", where) for enum, code in codes if code == name):
+            failures.append(f"vm/README.md: {name} is not given in {places}")
+if named != {name for _, name in codes}:
+    failures.append("vm/README.md does not say where these are given, or has others: " +
+                    " ".join(sorted(named ^ {name for _, name in codes})))
+
+# It is made from the table, and the maker sees what is wrong with one.
+MAKER = f"{ROOT}/scripts/man-codes"
+PARTS = ("man/xsbxfs.5", "man/xsbxfs.conf.5", "vm/base/problem_codes.h")
+
+
+def made(old, new):
+    """What becomes of a tree whose table has @new where there was @old."""
+    with tempfile.TemporaryDirectory() as tree:
+        for part in PARTS:
+            os.makedirs(os.path.dirname(f"{tree}/{part}"), exist_ok=True)
+            with open(f"{tree}/{part}", "w", encoding="utf-8") as file:
+                file.write(read(part).replace(old, new, 1) if part == PARTS[2] else read(part))
+        done = subprocess.run([MAKER, "--check", tree], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              encoding="utf-8", check=False)
+        return done.returncode, done.stdout
+
+
+for old, new, status, words in (
+        ("", "", 0, ""),
+        ("There is no such setting.", "There is none.", 1, "run scripts/man-codes"),
+        ('KILLED, "killed"', 'KILLED, "closed"', 1, "closed is there twice"),
+        ('KILLED, "killed", YES', 'KILLED, "killed", MAYBE', 1, "YES, LATER or NO"),
+        ("X(VERBS, BUSY", "X(RUNS, BUSY", 1, "order of the groups")):
+    got = made(old, new)
+    if got[0] != status or words not in got[1]:
+        failures.append(f"scripts/man-codes, with {new or 'the table as it is'}: {got}")
 
 conf = read("fs/config/daemon.c", "fs/config/value.c")
 want("man/xsbxfs.1", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', conf))

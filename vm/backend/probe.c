@@ -67,7 +67,7 @@ static void decide(struct probe *p)
 	p->unclear = p->qemu_unclear || (p->wish != ACCEL_TCG && undecided);
 	p->fatal = true;
 	if (!p->qemu_ok) {
-		problem_set(&p->problem, "no-qemu",
+		problem_set(&p->problem, PROBLEM_NO_QEMU,
 			    p->qemu_unclear
 				    ? "It is asked again soon; if that goes on, see whether the "
 				      "host is short of memory or processes."
@@ -75,11 +75,11 @@ static void decide(struct probe *p)
 				      "the program; then mount again.",
 			    "%s", p->qemu);
 	} else if (!new_enough(p->qemu)) {
-		problem_set(&p->problem, "old-qemu", "Install QEMU 7.2 or later.",
+		problem_set(&p->problem, PROBLEM_OLD_QEMU, "Install QEMU 7.2 or later.",
 			    "QEMU %s is too old: 7.2 is needed", p->qemu);
 	} else if (p->wish == ACCEL_KVM && !kvm) {
 		problem_set(
-			&p->problem, "kvm-unusable",
+			&p->problem, PROBLEM_KVM_UNUSABLE,
 			p->kvm.state == KVM_DENIED
 				? "Give whoever mounts rights on /dev/kvm (usermod -aG kvm USER, "
 				  "and "
@@ -89,7 +89,7 @@ static void decide(struct probe *p)
 			"the configuration asks for KVM, but: %s", p->kvm.why);
 	} else {
 		p->fatal = false;
-		p->problem.code[0] = '\0';
+		p->problem.code = PROBLEM_NONE;
 	}
 }
 

@@ -98,14 +98,15 @@ static void on_exited(struct child *c, int status)
 
 	/* What earlier runs have died of says nothing about this. */
 	if (c->oom_kills > c->stats.oom_noted && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		problem_set(&p, PROBLEM_OOM, "Give the session more memory (memory_mb).",
+		problem_set(&p, PROBLEM_OUT_OF_MEMORY, "Give the session more memory (memory_mb).",
 			    "the sandbox's memory was full when its first process needed some");
 	else if (WIFSIGNALED(status))
-		problem_set(
-			&p, "agent-killed", "Reset the session; more memory may help (memory_mb).",
-			"the sandbox's first process was killed by signal %d", WTERMSIG(status));
+		problem_set(&p, PROBLEM_AGENT_KILLED,
+			    "Reset the session; more memory may help (memory_mb).",
+			    "the sandbox's first process was killed by signal %d",
+			    WTERMSIG(status));
 	else
-		problem_set(&p, "agent-exited", "Reset the session.",
+		problem_set(&p, PROBLEM_AGENT_EXITED, "Reset the session.",
 			    "the sandbox's first process ended with status %d",
 			    WEXITSTATUS(status));
 	agent_process_over(c->data, &p);

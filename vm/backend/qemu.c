@@ -200,7 +200,7 @@ static void on_failed(struct child *c, int err, const char *step)
 {
 	struct problem p;
 
-	problem_set(&p, "qemu-failed", "xsbxfs --check shows whether QEMU is usable.",
+	problem_set(&p, PROBLEM_QEMU_FAILED, "xsbxfs --check shows whether QEMU is usable.",
 		    "QEMU was not started: %s: %s", step, strerror(-err));
 	child_over(c->data, &p);
 }
@@ -214,18 +214,19 @@ static void on_exited(struct child *c, int status)
 	if (b->qmp.reader.open)
 		reader_drain(&b->qmp.reader);
 	if (c->oom_kills > c->stats.oom_noted && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		problem_set(&p, PROBLEM_OOM,
+		problem_set(&p, PROBLEM_OUT_OF_MEMORY,
 			    "Reset the session; see what else uses the host's memory.",
 			    "the host had no memory for QEMU, and killed it after %.1f s", seconds);
 	else if (WIFSIGNALED(status))
-		problem_set(&p, "qemu-killed", "Reset the session; look for a lack of memory.",
+		problem_set(&p, PROBLEM_QEMU_KILLED,
+			    "Reset the session; look for a lack of memory.",
 			    "QEMU was killed by signal %d (%s) after %.1f s", WTERMSIG(status),
 			    strsignal(WTERMSIG(status)), seconds);
 	else if (WEXITSTATUS(status))
-		problem_set(&p, "qemu-exited", "", "QEMU ended with status %d after %.1f s",
+		problem_set(&p, PROBLEM_QEMU_EXITED, "", "QEMU ended with status %d after %.1f s",
 			    WEXITSTATUS(status), seconds);
 	else
-		problem_set(&p, "machine-off", "", "the machine %s itself%s after %.1f s",
+		problem_set(&p, PROBLEM_MACHINE_OFF, "", "the machine %s itself%s after %.1f s",
 			    b->reset ? "reset" : "switched", b->reset ? "" : " off", seconds);
 	child_over(b, &p);
 }
@@ -329,7 +330,7 @@ static void on_clone_reply(void *data, json_t *ret, const char *error)
 	(void)ret;
 	if (!error || b->destroying || b->child_gone || is_ending(b))
 		return;
-	problem_set(&p, "clone-failed", "", "the snapshot can't be restored: %s", error);
+	problem_set(&p, PROBLEM_CLONE_FAILED, "", "the snapshot can't be restored: %s", error);
 	tell_down(b, &p);
 }
 
@@ -377,7 +378,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	int r = images_open(b->all->images, spec->image, &image, &why);
 
 	if (r < 0) {
-		problem_set(ret_problem, r == -ENOEXEC ? "no-agent" : "no-image",
+		problem_set(ret_problem, r == -ENOEXEC ? PROBLEM_NO_AGENT : PROBLEM_NO_IMAGE,
 			    r == -ENOEXEC ? "Build the agent (make), or set `agent` to it."
 					  : "Build the images: scripts/images",
 			    "%s", why);
@@ -391,7 +392,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		r = spawn(b, spec, &image, &e, state);
 	if (r < 0) {
 		qemu_ends_close(&e);
-		problem_set(ret_problem, r == -EPIPE ? "spawner-lost" : "no-resources",
+		problem_set(ret_problem, r == -EPIPE ? PROBLEM_SPAWNER_LOST : PROBLEM_NO_RESOURCES,
 			    r == -EPIPE ? "Unmount, and mount again." : "",
 			    "QEMU can't be started: %s", strerror(-r));
 		return r;
@@ -423,7 +424,7 @@ static int qemu_start(struct backends *all, const struct backend_spec *spec,
 	}
 	b = calloc(1, sizeof(*b));
 	if (!b) {
-		problem_set(ret_problem, "no-memory", "", "there is no memory for a sandbox");
+		problem_set(ret_problem, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
 		return -ENOMEM;
 	}
 	b->all = all;

@@ -2,19 +2,31 @@
 /* What went wrong, in words. */
 #include "problem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-void problem_setv(struct problem *p, const char *code, const char *fix, const char *cause,
-		  va_list ap)
+#define NAME(group, enumerator, name, ...) [PROBLEM_##enumerator] = (name),
+
+const char *problem_code_str(enum problem_code code)
 {
-	*p = (struct problem){.code = ""};
-	snprintf(p->code, sizeof(p->code), "%s", code);
-	snprintf(p->fix, sizeof(p->fix), "%s", fix);
-	vsnprintf(p->cause, sizeof(p->cause), cause, ap);
+	static const char *const names[] = {[PROBLEM_NONE] = "", PROBLEM_CODES(NAME)};
+
+	static_assert(ARRAY_SIZE(names) == PROBLEM_NCODES, "a name for each code");
+	return names[code];
 }
 
-int problem_set(struct problem *p, const char *code, const char *fix, const char *cause, ...)
+void problem_setv(struct problem *p, enum problem_code code, const char *fix, const char *cause,
+		  va_list ap)
+{
+	struct problem new = {.code = code};
+
+	snprintf(new.fix, sizeof(new.fix), "%s", fix);
+	vsnprintf(new.cause, sizeof(new.cause), cause, ap);
+	*p = new;
+}
+
+int problem_set(struct problem *p, enum problem_code code, const char *fix, const char *cause, ...)
 {
 	va_list ap;
 
@@ -32,6 +44,19 @@ void problem_add(struct problem *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(p->cause + len, sizeof(p->cause) - len, fmt, ap);
 	va_end(ap);
+}
+
+void problem_add_fix(struct problem *p, const char *fmt, ...)
+{
+	const size_t len = strlen(p->fix), room = sizeof(p->fix) - len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(p->fix + len, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room)
+		p->fix[len] = '\0';
 }
 
 void problem_name_line(struct problem *p, unsigned line)

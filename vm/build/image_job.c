@@ -153,11 +153,13 @@ static void failed(struct image_jobs *ij, struct image_job *job, const char *why
 	snprintf(job->problem, sizeof(job->problem), "%.690s", why);
 	log_warn("image %s: not built: %s", job->name, why);
 	context_event(ij->ctx, "image", "%s: not built: %.400s", job->name, why);
-	problem_set(&p, "image-failed", "", "the image '%s' can't be built: %s", job->name, why);
-	snprintf(
-		p.fix, sizeof(p.fix),
+	problem_set(&p, PROBLEM_IMAGE_FAILED, "", "the image '%s' can't be built: %s", job->name,
+		    why);
+	problem_add_fix(
+		&p,
 		"Mend what it says and try again, or run it by hand to see all of it: %.300s %.64s",
 		ij->program, job->name);
+	p.logged = true;
 	wait_done(&ij->waits, job, &p);
 }
 

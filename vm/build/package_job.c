@@ -209,7 +209,7 @@ static void failed(struct package_jobs *in)
 	struct package_job *job = in->current;
 
 	if (job->ask) { /* nothing was to be kept */
-		package_ask_answer(job, in->why.code[0] ? &in->why : NULL);
+		package_ask_answer(job, in->why.code ? &in->why : NULL);
 		package_job_forget(in, job);
 		over(in);
 		return;
@@ -218,9 +218,10 @@ static void failed(struct package_jobs *in)
 	job->ended_at = uv_now(in->ctx->loop);
 	job->problem = in->why;
 	if (!in->ctx->closing) {
-		log_info("packages %.200s: %s", job->need.packages, in->why.cause);
+		log_warn("packages %.200s: %s", job->need.packages, in->why.cause);
 		context_event(in->ctx, "packages", "%.200s: not installed: %.300s",
 			      job->need.packages, in->why.cause);
+		job->problem.logged = true;
 		wait_done(&in->waits, job, &job->problem);
 	}
 	over(in);
@@ -462,7 +463,7 @@ void package_jobs_ran(struct package_jobs *in, bool well)
 	const struct package_job *job = in->current;
 
 	lines_end(&in->lines);
-	if (in->ctx->closing && !in->why.code[0])
+	if (in->ctx->closing && !in->why.code)
 		problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
 	if (!well || in->ctx->closing || job->ask)
 		give_up(in);
@@ -484,7 +485,7 @@ static void begin_next(struct package_jobs *in)
 	in->current = job;
 	in->lines = (struct lines){.line = on_line, .data = in};
 	in->bytes = 0;
-	in->why.code[0] = '\0';
+	in->why.code = PROBLEM_NONE;
 	in->index[0] = in->hosts[0] = '\0';
 	job->started_at = uv_now(in->ctx->loop);
 	context_hold(in->ctx);
@@ -537,7 +538,8 @@ int package_jobs_ask(struct package_jobs *in, const struct layer_need *need, str
 	}
 	if (job->step == PACKAGE_FAILED) {
 		job->step = PACKAGE_QUEUED;
-		job->line[0] = job->problem.code[0] = '\0';
+		job->line[0] = '\0';
+		job->problem.code = PROBLEM_NONE;
 	}
 	job->prepared = job->prepared || !w;
 	if (w)

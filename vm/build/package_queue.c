@@ -168,7 +168,7 @@ void package_jobs_explain(const struct wait *w, struct problem *p)
 {
 	const struct package_job *job = w->on;
 
-	problem_set(p, PROBLEM_PACKAGES_WAIT,
+	problem_set(p, PROBLEM_PACKAGES_INSTALLING,
 		    "Wait: the run begins when they are there. `console` shows how far it is.",
 		    "the packages are being installed: %s",
 		    job->line[0] ? job->line : "it begins soon");

@@ -96,7 +96,7 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 	g->unheard = 0;
 	r = take_frame(g, h, in);
 	if (r == -EPROTO) {
-		problem_set(&p, "agent-protocol", "Reset the session.",
+		problem_set(&p, PROBLEM_AGENT_PROTOCOL, "Reset the session.",
 			    "the agent in the sandbox sent a %s message that makes no sense",
 			    proto_type_name(h->type));
 		guest_fail(g, &p);
@@ -114,8 +114,8 @@ static void on_lost(void *data, int err)
 		guest_hangup(g);
 		return;
 	}
-	problem_set(&p, err == -EPROTO ? "agent-protocol" : "agent-lost", "Reset the session.",
-		    "the connection to the agent in the sandbox failed: %s",
+	problem_set(&p, err == -EPROTO ? PROBLEM_AGENT_PROTOCOL : PROBLEM_AGENT_LOST,
+		    "Reset the session.", "the connection to the agent in the sandbox failed: %s",
 		    err == -EPROTO ? "what came was no message" : strerror(-err));
 	guest_fail(g, &p);
 }

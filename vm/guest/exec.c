@@ -54,7 +54,7 @@ void exec_abandon(struct guest *g)
 	if (!g->exec.id)
 		return;
 	if (g->asked)
-		problem_set(&r.problem, "closed", "", "the sandbox was closed %s",
+		problem_set(&r.problem, PROBLEM_CLOSED, "", "the sandbox was closed %s",
 			    g->exec.sent ? "during the run" : "before the run began");
 	else
 		r.problem = g->problem;
@@ -84,7 +84,8 @@ void exec_overdue(struct guest *g)
 	}
 	g->exec.settled = true;
 	g->exec.outcome = g->exec.killing ? VM_KILLED : VM_TIMEOUT;
-	problem_set(&p, "agent-silent", "Reset the session; what the run had written is kept.",
+	problem_set(&p, PROBLEM_AGENT_SILENT,
+		    "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox was to end the run, and has not for %u s",
 		    LATE_MS / 1000);
 	guest_fail(g, &p);
@@ -120,7 +121,7 @@ static void explain_gone(const struct guest *g, const struct proto_exit *e, stru
 			 (e->gone == PROTO_GONE_SIGNAL && e->status == SIGKILL &&
 			  g->exec.oom_kills > g->oom_kills);
 
-	problem_set(ret_p, "interpreter-gone",
+	problem_set(ret_p, PROBLEM_INTERPRETER_GONE,
 		    "Run again what had set the variables: the next run has a fresh interpreter.",
 		    "the interpreter, and with it the state of earlier runs, was gone before the "
 		    "run began: ");
@@ -182,16 +183,18 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 		outcome_known(&r, r.outcome);
 	r.fresh = e.fresh; /* what was killed before it began has harmed nothing */
 	if (r.outcome == VM_OOM)
-		problem_set(&r.problem, PROBLEM_OOM, "Give the session more memory (memory_mb).",
+		problem_set(&r.problem, PROBLEM_OUT_OF_MEMORY,
+			    "Give the session more memory (memory_mb).",
 			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
 	if (e.how == PROTO_HOW_GONE)
 		explain_gone(g, &e, &r.problem);
 	else if (e.how == PROTO_HOW_NOT_TAKEN)
-		problem_set(&r.problem, "not-taken",
+		problem_set(&r.problem, PROBLEM_NOT_TAKEN,
 			    "echo reset > ctl gives the session an interpreter that can.",
 			    "the interpreter could not take the run: %s", strerror((int)e.status));
 	else if (r.outcome == VM_REFUSED)
-		problem_set(&r.problem, "no-interpreter", "Try again; see the session's console.",
+		problem_set(&r.problem, PROBLEM_NO_INTERPRETER,
+			    "Try again; see the session's console.",
 			    "the sandbox had no interpreter for the run, and could not start one");
 	g->oom_kills = kills;
 	g->usage_stale = true;

@@ -172,9 +172,10 @@ static void agent_silent(struct guest *g)
 {
 	struct problem p;
 
-	problem_set(
-		&p, "agent-silent", "Reset the session; the machine hung or had no memory left.",
-		"the agent in the sandbox has not answered for %u s", g->unheard * BEAT_MS / 1000);
+	problem_set(&p, PROBLEM_AGENT_SILENT,
+		    "Reset the session; the machine hung or had no memory left.",
+		    "the agent in the sandbox has not answered for %u s",
+		    g->unheard * BEAT_MS / 1000);
 	guest_fail(g, &p);
 }
 
@@ -204,7 +205,7 @@ static void on_grace(uv_timer_t *timer)
 	struct guest *g = timer->data;
 	struct problem p;
 
-	problem_set(&p, "agent-lost", "Reset the session.",
+	problem_set(&p, PROBLEM_AGENT_LOST, "Reset the session.",
 		    "the connection to the agent in the sandbox is lost");
 	guest_fail(g, &p);
 }

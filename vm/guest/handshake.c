@@ -44,13 +44,12 @@ static void failed(struct guest *g, const struct problem *why)
 
 	if (g->ops->drain && g->backend)
 		g->ops->drain(g->backend);
-	problem_set(&p, "boot-failed", FIX_BOOT_FAILED, "%.300s", why->cause);
-	if (why->fix[0])
-		snprintf(p.fix, sizeof(p.fix), "%s", why->fix);
+	problem_set(&p, PROBLEM_BOOT_FAILED, why->fix[0] ? why->fix : FIX_BOOT_FAILED, "%.300s",
+		    why->cause);
 	if (g->console.total)
 		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));
-	else if (strcmp(why->code, PROBLEM_NO_JAIL) != 0) /* where nothing ran, nothing was said */
+	else if (why->code != PROBLEM_NO_JAIL) /* where nothing ran, nothing was said */
 		problem_add(&p, "; the console shows nothing");
 	guest_fail(g, &p);
 }
@@ -70,7 +69,7 @@ void handshake_overdue(struct guest *g)
 	struct problem p;
 
 	static_assert(ARRAY_SIZE(waited_for) == GUEST_NPHASES, "words for each phase");
-	problem_set(&p, "agent-silent",
+	problem_set(&p, PROBLEM_AGENT_SILENT,
 		    "The machine may be overloaded: try again, or raise boot_timeout_s.",
 		    "%s within %u s", waited_for[g->phase], (unsigned)(g->allowed_ms / 1000));
 	if (g->phase == GUEST_RESET)
@@ -91,7 +90,7 @@ static bool push(struct guest *g, struct channel_frame *f)
 		return true;
 	}
 	channel_frame_free(f);
-	problem_set(&p, "no-memory", "", "there is no memory for a message to the sandbox");
+	problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a message to the sandbox");
 	guest_fail(g, &p);
 	return false;
 }
@@ -213,7 +212,7 @@ static void on_saved(void *data, const char *error)
 		guest_close(g);
 		return;
 	}
-	problem_set(&p, "not-saved", "", "QEMU can't copy a machine: %s", error);
+	problem_set(&p, PROBLEM_NOT_SAVED, "", "QEMU can't copy a machine: %s", error);
 	guest_fail(g, &p);
 }
 
@@ -227,7 +226,7 @@ static void save(struct guest *g)
 	r = g->ops->save(g->backend, on_saved);
 	if (r == 0)
 		return;
-	problem_set(&p, "not-saved", "", "QEMU was not asked for a copy: %s", strerror(-r));
+	problem_set(&p, PROBLEM_NOT_SAVED, "", "QEMU was not asked for a copy: %s", strerror(-r));
 	guest_fail(g, &p);
 }
 
@@ -343,7 +342,8 @@ int handshake_on_failed(struct guest *g, struct proto_in *in)
 {
 	const uint32_t err = get_u32(in);
 	const struct proto_str words = get_str(in, 4096);
-	const char *code = g->phase == GUEST_RESET ? "reset-failed" : "setup-failed";
+	const enum problem_code code =
+		g->phase == GUEST_RESET ? PROBLEM_RESET_FAILED : PROBLEM_SETUP_FAILED;
 	struct problem p;
 	char text[512];
 
@@ -394,13 +394,14 @@ int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct 
 		return 0;
 	}
 	if (h->id == WARMUP_RUN)
-		problem_set(&p, "warmup-failed",
+		problem_set(&p, PROBLEM_WARMUP_FAILED,
 			    "Correct the template's warmup in xsbxfs.conf, or give it more memory.",
 			    "the template's warmup %s: %s",
 			    e.how == PROTO_HOW_TIMEOUT ? "took too long" : "failed",
 			    tail_quote(&g->said, NULL, quote, sizeof(quote)));
 	else
-		problem_set(&p, "not-warm", "", "the interpreter failed at its first program");
+		problem_set(&p, PROBLEM_NOT_WARM, "",
+			    "the interpreter failed at its first program");
 	guest_fail(g, &p);
 	return 0;
 }
@@ -441,14 +442,14 @@ static void on_down(void *data, const struct problem *problem)
 		return;
 	}
 	if (tail_contains(&g->console, PANIC))
-		problem_set(&p, "guest-panic",
+		problem_set(&p, PROBLEM_GUEST_PANIC,
 			    "Reset the session; more memory may help (memory_mb).",
 			    "the kernel in the sandbox gave up: %s",
 			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));
-	else if (strcmp(p.code, "machine-off") == 0 && g->console.total)
+	else if (p.code == PROBLEM_MACHINE_OFF && g->console.total)
 		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&g->console, NULL, quote, sizeof(quote)));
-	if (strcmp(p.code, PROBLEM_OOM) == 0)
+	if (p.code == PROBLEM_OUT_OF_MEMORY)
 		exec_out_of_memory(g);
 	guest_fail(g, &p);
 }
@@ -510,7 +511,7 @@ void handshake_start(struct guest *g, int ram, int state)
 	r = channel_open(&g->channel, g->all->ctx->loop, stream, &g->all->scratch, &dispatch_events,
 			 g);
 	if (r < 0) {
-		problem_set(&p, "no-resources", "", "no connection to the sandbox: %s",
+		problem_set(&p, PROBLEM_NO_RESOURCES, "", "no connection to the sandbox: %s",
 			    strerror(-r));
 		guest_fail(g, &p);
 		return;

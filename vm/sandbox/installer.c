@@ -111,8 +111,8 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	(void)run;
 	package_jobs_watch_stop(in->jobs);
 	/* Why it was ended is known, if we have done that. */
-	in->done = result->outcome == VM_DONE && result->status == 0 && !in->jobs->why.code[0];
-	if (!in->done && !in->jobs->why.code[0])
+	in->done = result->outcome == VM_DONE && result->status == 0 && !in->jobs->why.code;
+	if (!in->done && !in->jobs->why.code)
 		explain(in, result);
 	sandbox_close(in->sandbox);
 }
@@ -123,7 +123,7 @@ static void on_closed(void *data, const struct problem *problem)
 
 	package_jobs_watch_stop(in->jobs);
 	in->sandbox = NULL;
-	if (!in->done && problem && !in->jobs->why.code[0]) {
+	if (!in->done && problem && !in->jobs->why.code) {
 		in->jobs->why = *problem;
 		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, problem->fix,
 			    "the sandbox for the installer did not start: %.900s", problem->cause);

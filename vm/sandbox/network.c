@@ -57,7 +57,7 @@ static void lost(struct network *n, const char *how)
 
 	if (n->closing)
 		return;
-	problem_set(&p, n->served ? "network-lost" : "no-network",
+	problem_set(&p, n->served ? PROBLEM_NETWORK_LOST : PROBLEM_NO_NETWORK,
 		    n->served ? "Copy what you need out of files/, and make a new session."
 			      : "See `doctor` for what this host lacks.",
 		    "the process that filters the sandbox's network %s", how);
@@ -217,7 +217,7 @@ void network_start(struct sandbox *s)
 	r = card < 0 ? card : start(n, card, stream);
 	if (r >= 0)
 		return;
-	problem_set(&p, "no-network", "See `doctor` for what this host lacks.",
+	problem_set(&p, PROBLEM_NO_NETWORK, "See `doctor` for what this host lacks.",
 		    "the sandbox's network can't be started: %s", strerror(-r));
 	n->ops->fail(s, &p);
 }

@@ -56,7 +56,7 @@ static void port_taken(struct port *p, int err)
 	char why[VM_WHY_MAX];
 
 	explain_port(p, err, why, sizeof(why));
-	problem_set(&problem, "port-taken",
+	problem_set(&problem, PROBLEM_PORT_TAKEN,
 		    "Give another one in `ports`, or none, and a free one is chosen.",
 		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
 	p->network->ops->fail(p->network->s, &problem);

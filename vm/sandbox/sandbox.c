@@ -193,7 +193,7 @@ static void no_place(struct sandbox *s)
 
 	schedule_explain(s, why, sizeof(why), &fix);
 	s->vm->refused++;
-	problem_set(&p, "no-place", fix, "no place for another sandbox in %u s: %s",
+	problem_set(&p, PROBLEM_NO_PLACE, fix, "no place for another sandbox in %u s: %s",
 		    s->vm->admission_s, why);
 	sandbox_fail(s, &p);
 }
@@ -290,7 +290,7 @@ static void wait_for_place(struct sandbox *s)
 	struct problem p;
 
 	if (!admission_possible(&vm->admission, &s->ticket)) {
-		problem_set(&p, "no-place", "Ask for less memory (memory_mb).",
+		problem_set(&p, PROBLEM_NO_PLACE, "Ask for less memory (memory_mb).",
 			    "a sandbox of %u MiB can never have a place: all sandboxes together "
 			    "may have %llu MiB%s",
 			    s->spec.memory_mb, (unsigned long long)vm->admission.limits.memory_mb,
@@ -302,7 +302,7 @@ static void wait_for_place(struct sandbox *s)
 	}
 	if (!admission_queue_room(&vm->admission, s->ticket.owner)) {
 		vm->refused++;
-		problem_set(&p, "too-many-waiting",
+		problem_set(&p, PROBLEM_TOO_MANY_WAITING,
 			    "Try again when some of them have ended, or raise admission_queue or "
 			    "admission_queue_user.",
 			    "%u others wait for a place for their sandbox already",
@@ -329,7 +329,7 @@ static void begin(struct sandbox *s)
 	if (s->vm->ctx.closing) {
 		sandbox_close(s);
 	} else if ((s->spec.npaths || s->spec.work || s->spec.image_view) && !s->ops->views) {
-		problem_set(&p, "no-paths", "Write backend = process.",
+		problem_set(&p, PROBLEM_NO_PATHS, "Write backend = process.",
 			    "ro, rw, work and view are for processes, not for a "
 			    "machine");
 		sandbox_fail(s, &p);
@@ -463,7 +463,7 @@ static void boot(struct sandbox *s)
 	if (r == 0)
 		return;
 	s->nopen--;
-	problem_set(&p, "no-memory", "", "there is no memory for a sandbox");
+	problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
 	sandbox_fail(s, &p);
 }
 
@@ -581,7 +581,7 @@ static bool take_idle(struct sandbox *s)
 	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0) {
 		struct problem p;
 
-		problem_set(&p, "no-memory", "", "there is no memory for a sandbox");
+		problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
 		sandbox_fail(s, &p);
 		return true;
 	}

@@ -71,6 +71,10 @@ def refusal(name, packages, code, *words):
         has(f"{name}: {word}", error, word)
     same(f"{name}: no half layer", layers(), before)
     same(f"{name}: state", s.word(), "failed")
+    log = read(os.environ["LOG"], "r")
+    cause = error.split("\ncause: ")[1].split("\n")[0]
+    same(f"{name}: logged once, with the cause", log.count(f": {cause}\n"), 1)
+    same(f"{name}: logged once, by its session", log.count(f"python/{name}: {code}\n"), 1)
     s.remove()
 
 

@@ -173,7 +173,7 @@ static void test_sandbox_fails_while_one_waits(void **state)
 	struct bed *b = *state;
 	struct req *made = create(b, bed_ino(b, FILES), "new");
 
-	fake_die(fake_sandbox(), "no-place");
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
 	assert_error(made, -ESTALE);
 	fake_faults.new_err = -ENOMEM;
 	assert_error(create(b, bed_ino(b, FILES), "new"), -EIO);

@@ -17,7 +17,7 @@ static void test_lost(void **state)
 
 	bed_put(b, TOP "in", "never began");
 	fake_output(s, VM_STDOUT, "last words");
-	fake_die(s, "agent-lost");
+	fake_die(s, PROBLEM_AGENT_LOST);
 	assert_error(r, -EIO); /* no status is guessed */
 	bed_expect(b, TOP "runs/1/state", "lost\n");
 	bed_expect(b, TOP "runs/2/state", "refused\n");
@@ -66,7 +66,7 @@ static void test_dies_while_idle(void **state)
 	struct sandbox *s = bed_run(b, "x");
 
 	fake_exit(s, VM_DONE, 0);
-	fake_die(s, "oom");
+	fake_die(s, PROBLEM_OUT_OF_MEMORY);
 	bed_expect(b, TOP "state", "closed\n");
 	bed_expect(b, TOP "exit_code", "0\n");
 }
@@ -81,7 +81,7 @@ static void test_failed_to_start(void **state)
 	f = bed_opened(b, TOP "exit_code", O_RDONLY);
 	r = bed_read(b, &f, 10, 0);
 	assert_waits(r);
-	fake_die(fake_sandbox(), "no-place");
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
 	assert_error(r, -EIO);
 	bed_expect(b, TOP "state", "failed\n");
 	bed_expect(b, TOP "runs/1/state", "refused\n");
@@ -145,7 +145,8 @@ static void test_queue_goes_on_after_one_cannot_be_sent(void **state)
 static void test_refused_by_the_sandbox(void **state)
 {
 	struct bed *b = *state;
-	const struct vm_result r = {.outcome = VM_REFUSED, .problem = {.code = "no-interpreter"}};
+	const struct vm_result r = {.outcome = VM_REFUSED,
+				    .problem = {.code = PROBLEM_NO_INTERPRETER}};
 	struct sandbox *s = bed_run(b, "x");
 
 	bed_put(b, TOP "in", "y");
@@ -194,7 +195,7 @@ static void test_fresh_and_lost(void **state)
 	bed_put(b, TOP "config", "fresh = yes\n");
 	bed_run(b, "one");
 	bed_put(b, TOP "in", "two");
-	fake_die(fake_sandbox(), "agent-lost");
+	fake_die(fake_sandbox(), PROBLEM_AGENT_LOST);
 	bed_expect(b, TOP "runs/1/state", "lost\n");
 	assert_false(bed_exists(b, TOP "runs/1/exit_code"));
 	fake_state(fake_sandbox(), SANDBOX_READY);
@@ -264,7 +265,7 @@ static void test_reset_at_the_end(void **state)
 	bed_put(b, TOP "ctl", "reset\n");
 	bed_put(b, TOP "ctl", "reset\n"); /* it is not READY */
 	bed_put(b, TOP "in", "y");
-	fake_die(s, "agent-silent");
+	fake_die(s, PROBLEM_AGENT_SILENT);
 	assert_int_equal(fake_count(), 2);
 	bed_expect(b, TOP "state", "starting\n");
 	bed_expect(b, TOP "runs/2/state", "queued\n");

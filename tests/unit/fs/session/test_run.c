@@ -269,7 +269,7 @@ static void test_summaries(void **state)
 	bed_ready(b);
 	bed_put(b, TOP "in", "y");
 	assert_non_null(strstr(bed_cat(b, TOP "runs/1/summary"), "run 1: running for "));
-	fake_die(fake_sandbox(), "agent-lost");
+	fake_die(fake_sandbox(), PROBLEM_AGENT_LOST);
 	bed_expect(b, TOP "runs/1/summary",
 		   "run 1: lost, no exit status: the sandbox is gone, nothing on stdout, "
 		   "nothing on stderr\n");

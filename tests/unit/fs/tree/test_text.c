@@ -102,7 +102,7 @@ static void test_session_status(void **state)
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(o, "usage"), "processes")), 3);
 	json_decref(o);
-	fake_die(s, "agent-lost");
+	fake_die(s, PROBLEM_AGENT_LOST);
 	o = load(b, TOP "status.json");
 	assert_string_equal(string_in(o, NULL, "state"), "closed");
 	assert_string_equal(string_in(o, "error", "code"), "agent-lost");
@@ -120,7 +120,7 @@ static void test_run_status(void **state)
 			      .user_us = 1000,
 			      .fresh = true,
 			      .dropped = {0, 12},
-			      .problem = {.code = "odd", .cause = "\xff\xfe"}};
+			      .problem = {.code = PROBLEM_FAILED, .cause = "\xff\xfe"}};
 	struct sandbox *s = bed_run(b, "12345");
 	json_t *o;
 

@@ -70,7 +70,7 @@ static void words(void **state)
 
 	(void)state;
 	memset(many, 'x', sizeof(many) - 1);
-	problem_set(&p, "code", "fix", "%d", 42);
+	problem_set(&p, PROBLEM_FAILED, "fix", "%d", 42);
 	assert_string_equal(p.cause, "42");
 	problem_add(&p, "; %s", "more");
 	assert_string_equal(p.cause, "42; more");

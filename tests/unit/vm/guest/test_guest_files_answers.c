@@ -128,7 +128,7 @@ static void violation(const struct vm_file *req, uint32_t id_xor, const void *da
 	answer(f->h.id ^ id_xor, 0, data, len);
 	fake_free(f);
 	assert_true(fake_spin(is_true, &closed));
-	assert_string_equal(problem.code, "agent-protocol");
+	assert_string_equal(problem_code_str(problem.code), "agent-protocol");
 	assert_true(a.there && b.there);
 	assert_int_equal(a.err, -ESTALE);
 	assert_int_equal(b.err, -ESTALE);

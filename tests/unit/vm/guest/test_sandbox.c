@@ -76,7 +76,7 @@ static void start_fails(void **state)
 	fake_agent.start_error = -EIO;
 	open_sandbox(&seen[0], 0);
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "fake");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "agent-failed");
 }
 
 static void boot_deadline(void **state)
@@ -85,7 +85,7 @@ static void boot_deadline(void **state)
 	open_sandbox(&seen[0], 0);
 	until(&seen[0], SANDBOX_STARTING);
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "boot-failed");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "boot-failed");
 	assert_non_null(strstr(seen[0].problem.cause, "within 1 s"));
 	assert_non_null(strstr(seen[0].problem.cause, "console shows nothing"));
 }
@@ -98,9 +98,9 @@ static void boot_ends(void **state)
 	fake_send(PROTO_LOG, 0, 0, "one\nKernel panic: no\ntwo\n", 25);
 	fake_settle();
 	assert_int_equal(seen[0].console.len, 25);
-	fake_down("qemu-exited", "QEMU ended");
+	fake_down(PROBLEM_QEMU_EXITED, "QEMU ended");
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "boot-failed");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "boot-failed");
 	assert_non_null(strstr(seen[0].problem.cause, "QEMU ended; "));
 	assert_non_null(strstr(seen[0].problem.cause, "with: Kernel panic: no / two"));
 }
@@ -120,7 +120,7 @@ static void setup_fails(void **state)
 	put_str(&o, proto_cstr("mount of /tmp"));
 	fake_send(PROTO_FAILED, 0, 0, bytes, o.len);
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "setup-failed");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "setup-failed");
 	assert_non_null(strstr(seen[0].problem.cause, "mount of /tmp: No space left"));
 }
 
@@ -288,12 +288,12 @@ static void lost_if_sent(void **state)
 	open_ready(&seen[0], 0);
 	run_one(&seen[0], 1);
 	fake_free(fake_expect(PROTO_RUN));
-	fake_down("qemu-killed", "QEMU was killed by signal 9");
+	fake_down(PROBLEM_QEMU_KILLED, "QEMU was killed by signal 9");
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].nexits, 1);
 	assert_int_equal(seen[0].result.outcome, VM_LOST);
-	assert_string_equal(seen[0].result.problem.code, "qemu-killed");
-	assert_string_equal(seen[0].problem.code, "qemu-killed");
+	assert_string_equal(problem_code_str(seen[0].result.problem.code), "qemu-killed");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "qemu-killed");
 }
 
 /* The first process of a sandbox is killed when memory has run out, and the run with it. */
@@ -304,12 +304,12 @@ static void out_of_memory(void **state)
 	run_one(&seen[0], 1);
 	fake_free(fake_expect(PROTO_RUN));
 	fake_hang_up();
-	fake_down("out-of-memory", "its memory was full");
+	fake_down(PROBLEM_OUT_OF_MEMORY, "its memory was full");
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].nexits, 1);
 	assert_int_equal(seen[0].result.outcome, VM_OOM);
 	assert_int_equal(seen[0].result.status, 137);
-	assert_string_equal(seen[0].problem.code, "out-of-memory");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "out-of-memory");
 }
 
 static void panic_is_named(void **state)
@@ -319,9 +319,9 @@ static void panic_is_named(void **state)
 	fake_send(PROTO_LOG, 0, 0, "[ 9.1] Kernel panic - not syncing: out of memory\n", 49);
 	fake_settle();
 	fake_hang_up();
-	fake_down("machine-off", "the machine switched itself off");
+	fake_down(PROBLEM_MACHINE_OFF, "the machine switched itself off");
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "guest-panic");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "guest-panic");
 	assert_non_null(strstr(seen[0].problem.cause, "not syncing: out of memory"));
 }
 
@@ -332,9 +332,9 @@ static void last_words_are_quoted(void **state)
 	fake_send(PROTO_LOG, 0, 0, "[ 9.1] reboot: Power down\n", 26);
 	fake_settle();
 	fake_hang_up();
-	fake_down("machine-off", "the machine switched itself off");
+	fake_down(PROBLEM_MACHINE_OFF, "the machine switched itself off");
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "machine-off");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "machine-off");
 	assert_non_null(
 		strstr(seen[0].problem.cause, "off; the console ends with: [ 9.1] reboot: P"));
 }
@@ -345,7 +345,7 @@ static void hang_up_without_reason(void **state)
 	open_ready(&seen[0], 0);
 	fake_hang_up();
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "agent-lost");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "agent-lost");
 }
 
 static void closes_in_output(void **state)
@@ -362,7 +362,7 @@ static void closes_in_output(void **state)
 	assert_string_equal(buf_str(&seen[0].output[VM_STDOUT]), "first");
 	assert_int_equal(seen[0].nexits, 1);
 	assert_int_equal(seen[0].result.outcome, VM_LOST);
-	assert_string_equal(seen[0].result.problem.code, "closed");
+	assert_string_equal(problem_code_str(seen[0].result.problem.code), "closed");
 	assert_true(seen[0].asked);
 }
 
@@ -399,7 +399,7 @@ static void silent_agent(void **state)
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].result.outcome, VM_TIMEOUT);
 	assert_int_equal(seen[0].result.status, 124);
-	assert_string_equal(seen[0].problem.code, "agent-silent");
+	assert_string_equal(problem_code_str(seen[0].problem.code), "agent-silent");
 }
 
 static void resets(void **state)

@@ -153,7 +153,7 @@ static void hostile(void **state)
 		fake_free(fake_expect(PROTO_RUN));
 		sends[i]();
 		until_closed(&seen[0]);
-		assert_string_equal(seen[0].problem.code, "agent-protocol");
+		assert_string_equal(problem_code_str(seen[0].problem.code), "agent-protocol");
 		assert_int_equal(seen[0].result.outcome, VM_LOST);
 	}
 }

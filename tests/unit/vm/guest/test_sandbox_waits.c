@@ -31,7 +31,7 @@ static void no_place_in_time(void **state)
 		open_ready(&seen[i], i);
 	open_sandbox(&seen[4], 9);
 	until_closed(&seen[4]);
-	assert_string_equal(seen[4].problem.code, "no-place");
+	assert_string_equal(problem_code_str(seen[4].problem.code), "no-place");
 	assert_non_null(strstr(seen[4].problem.cause, "all 4 places are taken"));
 	assert_non_null(strstr(seen[4].problem.fix, "max_vms"));
 	assert_int_equal(seen[4].nstates, 0);
@@ -67,7 +67,7 @@ static void too_many_wait(void **state)
 	open_sandbox(&seen[4], 4);
 	open_sandbox(&seen[5], 4);
 	until_closed(&seen[5]); /* at once */
-	assert_string_equal(seen[5].problem.code, "too-many-waiting");
+	assert_string_equal(problem_code_str(seen[5].problem.code), "too-many-waiting");
 	assert_non_null(strstr(seen[5].problem.fix, "admission_queue"));
 	open_sandbox(&seen[6], 5); /* another's queue is not full */
 	fake_settle();

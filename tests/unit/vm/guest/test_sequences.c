@@ -219,7 +219,7 @@ static void do_sandbox(void)
 	if (s->nfiles && pick(2))
 		fake_answer_at(s, pick((unsigned)s->nfiles), pick(3) ? 0 : -ENOENT, &reply);
 	else if (pick(25) == 0)
-		fake_die(s, "agent-lost");
+		fake_die(s, PROBLEM_AGENT_LOST);
 	else if (s->run)
 		report_of_run(s);
 	else if (s->state != SANDBOX_READY)

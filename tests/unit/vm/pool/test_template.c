@@ -114,7 +114,7 @@ static void retried(bool at_once)
 	machines_of(bed.user[1].s->guest)->mute = true;
 	bed_pass(MINUTE);
 	assert_int_equal(bed.user[1].nclosed, 1);
-	assert_string_equal(bed.user[1].problem.code, "agent-silent");
+	assert_string_equal(problem_code_str(bed.user[1].problem.code), "agent-silent");
 	bed_assert_state(bed_template(), TEMPLATE_READY);
 }
 
@@ -153,7 +153,7 @@ static void clone_is_silent(void **state)
 static void given_up(bool while_retrying)
 {
 	struct sandbox_spec spec = bed_spec();
-	struct problem p = {.code = "port-taken"};
+	struct problem p = {.code = PROBLEM_PORT_TAKEN};
 	struct template *t;
 
 	spec.pool.target = 0;
@@ -164,11 +164,11 @@ static void given_up(bool while_retrying)
 	assert_int_equal(machines.started[MACHINE_CLONE], 1);
 	assert_int_equal(bed.user[1].nready, 0);
 	if (while_retrying)
-		guest_fail(bed.user[1].s->guest, &(struct problem){.code = "agent-lost"});
+		guest_fail(bed.user[1].s->guest, &(struct problem){.code = PROBLEM_AGENT_LOST});
 	sandbox_fail(bed.user[1].s, &p);
 	bed_settle();
 	assert_int_equal(bed.user[1].nclosed, 1);
-	assert_string_equal(bed.user[1].problem.code, "port-taken");
+	assert_string_equal(problem_code_str(bed.user[1].problem.code), "port-taken");
 	assert_int_equal(bed.user[1].nready, 0);
 	assert_int_equal(t->clone_failures, while_retrying);
 }

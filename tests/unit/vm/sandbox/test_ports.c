@@ -127,7 +127,7 @@ static void taken_for_a_clone(void **state)
 	bed_ask(&bed.user[1], &spec);
 	bed_settle();
 	assert_int_equal(bed.user[1].nclosed, 1);
-	assert_string_equal(bed.user[1].problem.code, "port-taken");
+	assert_string_equal(problem_code_str(bed.user[1].problem.code), "port-taken");
 	assert_int_equal(machines.started[MACHINE_COLD], booted);
 	assert_int_equal(bed_template()->clone_failures, 0);
 	close(listener);
@@ -177,7 +177,7 @@ static void none_can_be_bound(void **state)
 	bed_ask(&bed.user[1], &spec);
 	bed_settle();
 	assert_int_equal(bed.user[1].nclosed, 1);
-	assert_string_equal(bed.user[1].problem.code, "port-taken");
+	assert_string_equal(problem_code_str(bed.user[1].problem.code), "port-taken");
 }
 
 int main(void)
