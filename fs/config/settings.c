@@ -199,7 +199,7 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 {
 	static const char bom[] = "\xef\xbb\xbf";
 	_cleanup_free_ char *copy = NULL;
-	struct settings changed;
+	struct settings changed = {0};
 	int r;
 
 	if (len > SETTINGS_TEXT_MAX)

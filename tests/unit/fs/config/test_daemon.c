@@ -175,16 +175,6 @@ static void test_file_mistakes(void **state)
 	assert_refused("[xsbxfs]\n= 3\n", "there is no key \"\"");
 }
 
-static void test_keys_without_a_section(void **state)
-{
-	struct conf c;
-
-	(void)state;
-	assert_int_equal(read_text(&c, "max_vms = 3\n"), 0);
-	assert_int_equal(c.max_vms, 3);
-	conf_clear(&c);
-}
-
 static void test_hostile_files(void **state)
 {
 	static const char nul[] = "[xsbxfs]\nmax_\0vms = 3\n";
@@ -371,7 +361,6 @@ int main(void)
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_file_mistakes),
-		cmocka_unit_test(test_keys_without_a_section),
 		cmocka_unit_test(test_hostile_files),
 		cmocka_unit_test(test_long_value),
 		cmocka_unit_test(test_templates),
