@@ -166,7 +166,10 @@ static void test_file_mistakes(void **state)
 	/* Who is allowed what is not decided by what is asked for. */
 	assert_refused("[xsbxfs]\nbackend = process\n", "not allowed here");
 	assert_refused("[template python]\nbackend = process\n", "not allowed here");
-	assert_refused("[limits]\nmax_memory_mb = 64\n", "max_memory_mb");
+	assert_refused("[limits]\nmax_memory_mb = 64\n",
+		       "max_memory_mb: 64 is too small. Write a whole number from 128 to 1048576 "
+		       "without a unit, or 0 for no limit.");
+	assert_refused("max_vms ; = 3\nmax_vm = 3\n", "t.conf:1: expected");
 	assert_refused("[store]\nurl = ftp://h/b\n", "is not https://");
 	assert_refused("[store]\nurl = https://me:secret@h/b\n", "belong into the environment");
 	assert_refused("[store]\nregion = Mars\n", "is no region");
