@@ -10,7 +10,7 @@
 #include "value.h"
 #include "vm/base/problem.h"
 
-/* As long as nothing is said: as many as there should be; and as [xsbxfs] has it, VM_NBACKENDS. */
+/* As long as nothing is said: as many as there should be. Likewise VM_NBACKENDS: what [xsbxfs] says. */
 #define POOL_LOW_ALL UINT_MAX
 
 /* Templates whose name says more than an image of that name would. `shell` is what `raw` is under a name

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "vm/base/allow.h"
-#include "value.h"
 #include "vm/base/util.h"
 #include "vm/base/problem.h"
 
@@ -172,20 +171,14 @@ int netset_render_allow(const struct settings *s, struct buf *out)
 
 /* ---- ports ---- */
 
-/* "80" or "3000:80". Return: false if it is neither. */
-static bool read_pair(const char *word, struct sandbox_port *ret_port)
+/* "80" or "3000:80". Return: 0 or -EINVAL. */
+static int read_pair(const char *word, struct sandbox_port *ret_port)
 {
-	struct sandbox_port p = {0};
-	const char *rest = value_port(word, &p.guest);
+	const char *colon = strchr(word, ':'), *guest = colon ? colon + 1 : word;
 
-	if (rest && *rest == ':') {
-		p.host = p.guest;
-		rest = value_port(rest + 1, &p.guest);
-	}
-	if (!rest || *rest)
-		return false;
-	*ret_port = p;
-	return true;
+	if (colon && allow_port(word, (size_t)(colon - word), &ret_port->host) < 0)
+		return -EINVAL;
+	return allow_port(guest, strlen(guest), &ret_port->guest);
 }
 
 #define PORT_FREE_FOR_ALL 1024u /* below are those of the system's services, whoever mounts */
@@ -193,9 +186,9 @@ static bool read_pair(const char *word, struct sandbox_port *ret_port)
 /* Return: 0 or -EINVAL. */
 static int add_port(const char *word, struct sandbox_port *ports, size_t n, struct problem *why)
 {
-	struct sandbox_port p;
+	struct sandbox_port p = {0};
 
-	if (!read_pair(word, &p))
+	if (read_pair(word, &p) < 0)
 		return problem_set(why, PROBLEM_INVALID, ports_fix,
 				   "ports: \"%s\" is neither PORT nor HOST:SANDBOX, with "
 				   "numbers from 1 to 65535",

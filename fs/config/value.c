@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "settings.h"
+#include "vm/base/allow.h"
 #include "vm/base/problem.h"
 
 /* A value that is read: of which key, where it is put, and where it is said what is wrong with it. */
@@ -26,6 +27,18 @@ static int invalid(const struct value *v, const char *fix, const char *what)
 			   problem_quote(v->text).text, what);
 }
 
+char *value_trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r\n");
+	len = strlen(text);
+	while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
 /* ---- numbers ---- */
 
 /* Digits. Return: what is behind them; NULL if there are none, or too many. */
@@ -41,17 +54,6 @@ static const char *read_digits(const char *text, uint64_t *ret_number)
 	}
 	*ret_number = n;
 	return i > 0 ? text + i : NULL;
-}
-
-const char *value_port(const char *text, uint16_t *ret_port)
-{
-	uint64_t n = 0;
-	const char *rest = read_digits(text, &n);
-
-	if (*text == '0' || n == 0 || n > UINT16_MAX)
-		return NULL;
-	*ret_port = (uint16_t)n;
-	return rest;
 }
 
 static unsigned limit_of(const struct key *k, const struct settings_limits *limits)
@@ -153,13 +155,10 @@ static int set_host_ports(const struct value *v)
 		return -ENOMEM;
 	for (const char *word = strtok_r(copy, " \t,", &save); word;
 	     word = strtok_r(NULL, " \t,", &save)) {
-		const char *rest;
-
 		if (read.n == VM_HOST_PORTS_MAX)
 			return problem_set(v->why, PROBLEM_INVALID, "", "%s: more than %d ports",
 					   v->k->name, VM_HOST_PORTS_MAX);
-		rest = value_port(word, &read.port[read.n++]);
-		if (!rest || *rest)
+		if (allow_port(word, strlen(word), &read.port[read.n++]) < 0)
 			return invalid(&(struct value){.k = v->k, .text = word, .why = v->why}, "",
 				       "is no port: a number from 1 to 65535");
 	}

@@ -22,11 +22,11 @@ int value_fit(const struct key *k, unsigned *n, const struct settings_limits *li
 /* Which of the key's words it is. Return: -EINVAL if it is none. */
 int value_word(const struct key *k, const char *value);
 
-/* A port: 1 to 65535, without a sign or zeroes in front. Return: what is behind it, or NULL. */
-const char *value_port(const char *text, uint16_t *ret_port);
-
 /* Puts a copy of @text in the place of what @field, a char *, has. Return: 0 or -ENOMEM. */
 int value_keep(void *field, const char *text);
+
+/* Cuts blanks and line ends off both ends. */
+char *value_trim(char *text);
 
 bool value_has_control(const char *text);
 

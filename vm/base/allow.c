@@ -69,7 +69,7 @@ static bool looks_like_address(const char *name)
 	return last[strspn(last, "0123456789")] == '\0';
 }
 
-static int parse_port(const char *word, size_t len, uint16_t *ret_port)
+int allow_port(const char *word, size_t len, uint16_t *ret_port)
 {
 	unsigned port = 0;
 
@@ -99,7 +99,7 @@ static const char *parse_word(const char *word, size_t len, struct allow_entry *
 		return "write the name alone, without http:// and without a path";
 	if (colon && memchr(colon + 1, ':', len - host - 1))
 		return "IPv6 addresses cannot be reached";
-	if (colon && parse_port(colon + 1, len - host - 1, &e->port) < 0)
+	if (colon && allow_port(colon + 1, len - host - 1, &e->port) < 0)
 		return "a port is a number from 1 to 65535";
 	if (host == 1 && word[0] == '*') {
 		e->kind = ALLOW_ALL;

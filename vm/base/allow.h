@@ -59,6 +59,9 @@ struct allow {
  */
 size_t allow_word(const char *text, size_t len, size_t *at);
 
+/* A port: 1 to 65535, without a sign or zeroes in front, and nothing else. Return: 0 or -EINVAL. */
+int allow_port(const char *word, size_t len, uint16_t *ret_port);
+
 /**
  * allow_parse() - Read a list
  * @text: Its text; need not be terminated

@@ -30,7 +30,7 @@
  * directories that templates open for writing, and as root only in those that are root's.
  */
 
-#define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/settings.c */
+#define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/key.c */
 #define CPUS_MAX      64u
 #define PROCESSES_MAX 16384u
 
