@@ -58,7 +58,7 @@ scripts = $(shell git ls-files --cached --others --exclude-standard | \
 , := ,
 
 uses = $(if $(shell grep -ls 'include <$(1)>' $(daemon_c)),$(2))
-pkgs := fuse3 libuv jansson $(call uses,seccomp.h,libseccomp) $(call uses,openssl/evp.h,libcrypto) $(call uses,zstd.h,libzstd)
+pkgs := fuse3 libuv jansson inih $(call uses,seccomp.h,libseccomp) $(call uses,openssl/evp.h,libcrypto) $(call uses,zstd.h,libzstd)
 pkg = $(shell $(PKG_CONFIG) $(1))
 
 CFLAGS ?= -O2 -g
@@ -174,7 +174,7 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 # The top of a test says what it is made of, and so do the fixtures that it names:
 #	/* modules: fs/config/settings.c vm/base/buf.c tests/unit/fixture/vm_fake.c */
 # "vm" stands for what of the sandboxes' side is needed and is not in the list.
-#	/* libs: jansson uv */
+#	/* libs: inih uv */
 
 .PHONY: check check-unit check-mount check-process check-vm check-lab check-night tests bench fuzz fuzz-smoke coverage
 

@@ -1,110 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files: sections and keys. */
+/* Configuration files: sections and keys, by way of inih. */
 #include "daemon_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <ini.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "value.h"
 #include "vm/base/problem.h"
 
 /*
- * A line is a section, `key = value` or `key: value`, or a comment behind # or ;. Behind a value, a blank and a
- * semicolon begin one as well. A template may consist of the name of its section.
+ * inih reads lines through a function of ours, which sees each of them first. That is where line
+ * numbers come from, where bytes that make no sense are found, and where sections are read: inih
+ * keeps only the first 49 bytes of a section's name and says nothing of a section without keys, and a
+ * template may consist of its name alone.
  */
+
+/* Debian's build has its longest line, 200 bytes unless told, in a variable. Others have a constant. */
+/* NOLINTNEXTLINE(readability-redundant-declaration): only Debian's header has it. */
+extern int ini_max_line __attribute__((weak));
 
 #define LINE_BYTES 8192
 
 struct reader {
+	FILE *file;
 	struct conf *conf;
 	struct conf_source *src;
 	enum conf_section section; /* keys before any section are global */
 	struct conf_template *template;
+	size_t bytes;
+	char *line;
+	size_t line_cap;
+	int result; /* the first failure ends it all */
 };
 
+static int fail(struct reader *r, const char *words)
+{
+	r->result = conf_fail(r->src, EINVAL, "%s", words);
+	return r->result;
+}
+
 /* `[name]` and nothing behind it but a comment. */
-static int read_section(struct reader *r, char *text)
+static void read_section(struct reader *r, char *text)
 {
 	static const char prefix[] = "template";
-	char *end = strchr(text, ']'), *behind = end ? value_trim(end + 1) : NULL, *name;
+	char *end = strchr(text, ']'), *name = text + 1;
 
-	if (!end || (*behind && !strchr("#;", *behind)))
-		return conf_fail(r->src, EINVAL, "a section is written [name], alone on its line");
-	*end = '\0';
-	name = value_trim(text + 1);
-	for (r->section = 0; r->section < CONF_OPTION; r->section++) {
-		if (strcmp(name, key_section(r->section)) == 0)
-			return 0;
+	if (!end || (end[1 + strspn(end + 1, " \t")] != '\0' &&
+		     !strchr("#;", end[1 + strspn(end + 1, " \t")]))) {
+		fail(r, "a section is written [name], alone on its line");
+		return;
 	}
-	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    !isblank((unsigned char)name[strlen(prefix)]))
-		return conf_fail(r->src, EINVAL,
-				 "there is no section [%s]; the sections are [xsbxfs], [limits], "
-				 "[network], [store], [packages] and [template NAME]",
-				 problem_quote(name).text);
-	r->section = CONF_TEMPLATE;
-	r->template = conf_template_get(r->conf, value_trim(name + strlen(prefix)), r->src);
-	return r->template ? 0 : -EINVAL;
-}
-
-static int read_key(struct reader *r, char *text)
-{
-	char *value;
-
-	for (char *p = text + 1; (p = strchr(p, ';')); p++) {
-		if (isblank((unsigned char)p[-1])) {
-			*p = '\0';
-			break;
+	name += strspn(name, " \t");
+	while (end > name && strchr(" \t", end[-1]))
+		end--;
+	*end = '\0';
+	for (enum conf_section i = 0; i < CONF_OPTION; i++) {
+		if (strcmp(name, key_section(i)) == 0) {
+			r->section = i;
+			return;
 		}
 	}
-	value = strpbrk(text, "=:");
-	if (!value)
-		return conf_fail(r->src, EINVAL,
-				 "expected \"key = value\", \"[section]\" or a comment");
-	*value++ = '\0';
-	text = value_trim(text);
-	value = value_trim(value);
-	return r->section == CONF_TEMPLATE ? conf_template_set(r->template, text, value, r->src)
-					   : conf_set(r->conf, r->section, text, value, r->src);
+	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+	    !isblank((unsigned char)name[strlen(prefix)])) {
+		r->result =
+			conf_fail(r->src, EINVAL,
+				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
+				  "[network], [store], [packages] and [template NAME]",
+				  problem_quote(name).text);
+		return;
+	}
+	name += strlen(prefix);
+	name += strspn(name, " \t");
+	r->section = CONF_TEMPLATE;
+	r->template = conf_template_get(r->conf, name, r->src);
+	if (!r->template)
+		r->result = -EINVAL;
 }
 
-static int read_line(struct reader *r, char *text)
+/* Checks a line, and says what inih shall see of it. Return: NULL if it is wrong. */
+static char *check_line(struct reader *r, size_t len, size_t room)
 {
 	static const char bom[] = "\xef\xbb\xbf";
+	char *text = r->line;
 
+	r->bytes += len;
+	if (r->bytes > CONF_FILE_BYTES || strlen(text) != len) {
+		fail(r, "this is not a text file of at most 1 MiB");
+		return NULL;
+	}
+	while (len > 0 && strchr("\r\n", text[len - 1]))
+		text[--len] = '\0';
 	if (r->src->line == 1 && strncmp(text, bom, 3) == 0)
 		text += 3;
-	text = value_trim(text);
+	text += strspn(text, " \t"); /* to inih, blanks in front would continue the line above */
 	if (*text == '\0' || strchr("#;", *text))
-		return 0;
-	if (*text == '[')
-		return read_section(r, text);
-	if (strlen(text) + sizeof("\n") > LINE_BYTES)
-		return conf_fail(r->src, EINVAL, "the line is too long");
-	return read_key(r, text);
+		return (char *)"";
+	if (*text == '[') {
+		read_section(r, text);
+		return r->result < 0 ? NULL : (char *)"";
+	}
+	if (strlen(text) + sizeof("\n") > room)
+		fail(r, "the line is too long");
+	else if (!strpbrk(text, "=:"))
+		fail(r, "expected \"key = value\", \"[section]\" or a comment");
+	return r->result < 0 ? NULL : text;
+}
+
+/* Hands inih its next line. */
+static char *read_line(char *str, int num, void *data)
+{
+	struct reader *r = data;
+	ssize_t len;
+	char *text;
+
+	if (r->result < 0)
+		return NULL;
+	errno = 0;
+	len = getline(&r->line, &r->line_cap, r->file);
+	if (len < 0) {
+		if (ferror(r->file))
+			r->result = conf_fail(r->src, errno ? errno : EIO, "cannot be read: %s",
+					      strerror(errno ? errno : EIO));
+		return NULL;
+	}
+	r->src->line++;
+	text = check_line(r, (size_t)len, (size_t)num);
+	if (!text)
+		return NULL;
+	snprintf(str, (size_t)num, "%s\n", text);
+	return str;
+}
+
+/* inih's callback for a key. Return: 0 if it is wrong, as inih wants it. */
+static int on_ini_key(void *data, const char *section, const char *key, const char *value)
+{
+	struct reader *r = data;
+
+	(void)section;
+	if (r->section == CONF_TEMPLATE)
+		r->result = conf_template_set(r->template, key, value, r->src);
+	else
+		r->result = conf_set(r->conf, r->section, key, value, r->src);
+	return r->result >= 0;
 }
 
 int conf_read(struct conf *c, FILE *file, struct conf_source *src)
 {
-	struct reader reader = {.conf = c, .src = src};
-	_cleanup_free_ char *line = NULL;
-	size_t room = 0, bytes = 0;
-	ssize_t len;
-	int r = 0;
+	struct reader r = {.file = file, .conf = c, .src = src};
+	int line;
 
 	src->line = 0;
-	errno = 0;
-	while (r == 0 && (len = getline(&line, &room, file)) >= 0) {
-		src->line++;
-		bytes += (size_t)len;
-		if (bytes > CONF_FILE_BYTES || strlen(line) != (size_t)len)
-			r = conf_fail(src, EINVAL, "this is not a text file of at most 1 MiB");
-		else
-			r = read_line(&reader, line);
+	if (&ini_max_line)
+		ini_max_line = LINE_BYTES;
+	line = ini_parse_stream(read_line, &r, on_ini_key, &r);
+	free(r.line);
+	if (r.result == 0 && line != 0) {
+		src->line = line > 0 ? (unsigned)line : 0;
+		r.result = conf_fail(src, EINVAL, "cannot be understood");
 	}
-	if (r == 0 && ferror(file))
-		r = conf_fail(src, errno ? errno : EIO, "cannot be read: %s",
-			      strerror(errno ? errno : EIO));
-	return r;
+	return r.result;
 }

@@ -143,24 +143,37 @@ int settings_fit(struct settings *s, const struct settings_limits *limits, struc
 
 /* ---- from text ---- */
 
+/* Cuts blanks, and the CR of a CRLF, off both ends of a line. */
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r");
+	len = strlen(text);
+	while (len > 0 && strchr(" \t\r", text[len - 1]))
+		len--;
+	text[len] = '\0';
+	return text;
+}
+
 static int parse_line(struct settings *s, char *line, const struct settings_limits *limits,
 		      struct problem *why)
 {
 	char *value;
 
-	line = value_trim(line);
+	line = trim(line);
 	if (*line == '\0' || *line == '#')
 		return 0;
 	value = strchr(line, '=');
 	if (!value && strncmp(line, "unset", 5) == 0 && isblank((unsigned char)line[5]))
-		return env_unset(&s->spec, value_trim(line + 5), why);
+		return env_unset(&s->spec, trim(line + 5), why);
 	if (!value)
 		return problem_set(
 			why, PROBLEM_INVALID,
 			"Write one \"key = value\" a line, or a comment with # in front.",
 			"\"%s\" has no \"=\"", problem_quote(line).text);
 	*value = '\0';
-	return settings_set(s, value_trim(line), value_trim(value + 1), limits, why);
+	return settings_set(s, trim(line), trim(value + 1), limits, why);
 }
 
 static int parse_lines(struct settings *s, char *text, const struct settings_limits *limits,

@@ -27,18 +27,6 @@ static int invalid(const struct value *v, const char *fix, const char *what)
 			   problem_quote(v->text).text, what);
 }
 
-char *value_trim(char *text)
-{
-	size_t len;
-
-	text += strspn(text, " \t\r\n");
-	len = strlen(text);
-	while (len > 0 && strchr(" \t\r\n", text[len - 1]))
-		len--;
-	text[len] = '\0';
-	return text;
-}
-
 /* ---- numbers ---- */
 
 /* Digits. Return: what is behind them; NULL if there are none, or too many. */

@@ -25,9 +25,6 @@ int value_word(const struct key *k, const char *value);
 /* Puts a copy of @text in the place of what @field, a char *, has. Return: 0 or -ENOMEM. */
 int value_keep(void *field, const char *text);
 
-/* Cuts blanks and line ends off both ends. */
-char *value_trim(char *text);
-
 bool value_has_control(const char *text);
 
 /* The home directory, or "/" if there is none. */

@@ -233,7 +233,7 @@ static void test_templates(void **state)
 	assert_refused("[template raw]\nmemory_mb = 64\n", "t.conf:2: memory_mb: 64 is too small");
 	assert_refused("[template raw]\nnetwork = perhaps\n", "t.conf:2: network");
 	assert_refused("[template raw]\nspeed = 9\n", "t.conf:2: there is no setting \"speed\"");
-	/* Names as long as they may be. */
+	/* inih keeps 49 bytes of a section's name; the template has all of it. */
 	assert_int_equal(read_text(&c,
 				   "[template a234567890123456789012345678901234567890123456789"
 				   "012345678901234]\nlanguage=raw\n"
