@@ -252,18 +252,17 @@ void manifest_clear(struct manifest *m)
 
 int manifest_add(struct manifest *m, const struct manifest_chunk *c)
 {
-	/* There is room for as many as the next power of two. */
-	if ((m->nchunks & (m->nchunks - 1)) == 0) {
-		struct manifest_chunk *more =
-			m->nchunks == MANIFEST_CHUNKS_MAX
-				? NULL
-				: realloc(m->chunks, MAX(2 * m->nchunks, 1u) * sizeof(*more));
+	struct manifest_chunk *more = m->chunks;
 
-		if (!more)
-			return m->nchunks == MANIFEST_CHUNKS_MAX ? -EFBIG : -ENOMEM;
-		m->chunks = more;
-	}
-	m->chunks[m->nchunks++] = *c;
+	if (m->nchunks == MANIFEST_CHUNKS_MAX)
+		return -EFBIG;
+	/* There is room for as many as the next power of two. */
+	if (!more || (m->nchunks & (m->nchunks - 1)) == 0)
+		more = realloc(m->chunks, MAX(2 * m->nchunks, 1u) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	m->chunks = more;
+	more[m->nchunks++] = *c;
 	return 0;
 }
 

@@ -30,6 +30,7 @@ int program_start(struct program *p, uv_loop_t *l, struct spawner *sp, const voi
 		  size_t size)
 {
 	const struct order *order = request;
+	size_t len;
 
 	(void)l;
 	(void)sp;
@@ -38,7 +39,8 @@ int program_start(struct program *p, uv_loop_t *l, struct spawner *sp, const voi
 		return start_fails;
 	assert_true(nrunning < 2);
 	running[nrunning++] = p;
-	strcat(strcat(started, order->store.key), " ");
+	len = strlen(started);
+	snprintf(started + len, sizeof(started) - len, "%s ", order->store.key);
 	return 0;
 }
 
