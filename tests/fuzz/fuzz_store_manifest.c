@@ -19,7 +19,7 @@ static void check(const struct manifest *m)
 		assert(store_key_valid(m->files[i].name));
 	assert(m->nchunks <= MANIFEST_CHUNKS_MAX);
 	for (size_t i = 0; i < m->nchunks; i++) {
-		const struct manifest_chunk *c = &m->chunks[i], *last = c - 1;
+		const struct manifest_chunk *c = &m->chunks[i], *last = i ? c - 1 : c;
 		uint32_t len;
 
 		assert(c->file < m->nfiles);

@@ -31,14 +31,6 @@ struct fetch {
 	} pieces[STORE_PARALLEL];
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* ---- the manifest ---- */
 
 static enum store_end judge_manifest(struct fetch *f, enum store_kind kind, const char *key)
@@ -144,7 +136,7 @@ static enum store_end fetch_chunks(struct fetch *f)
 
 			if (piece->req.state == S3_DONE)
 				end = take(f, piece);
-			if (piece->req.state != S3_BUSY)
+			if (end == STORE_DONE && piece->req.state != S3_BUSY)
 				ask(f, piece);
 			busy |= piece->req.state == S3_BUSY;
 		}
@@ -183,14 +175,14 @@ static enum store_end fetch_into(struct fetch *f, const char *dir, uint64_t begu
 		return store_fail(f->st, r == -EBADMSG ? STORE_DAMAGED : STORE_FAILED,
 				  "the whole is not what it should be: %s", strerror(-r));
 	store_say("fetched %s %.12s: %" PRIu64 " KiB in %" PRIu64 " ms", store_kind_str(f->m.kind),
-		  f->m.key, f->got >> 10, now_ms() - begun);
+		  f->m.key, f->got >> 10, s3_now_ms() - begun);
 	return STORE_DONE;
 }
 
 enum store_end store_get(struct store *st, enum store_kind kind, const char *key, const char *dir)
 {
 	static struct fetch f;
-	const uint64_t begun = now_ms();
+	const uint64_t begun = s3_now_ms();
 	enum store_end end;
 
 	assemble_clean(dir);

@@ -47,7 +47,7 @@ static int read_record(struct import *im, struct bundle_record *ret_record)
 /* All chunks follow their manifest; with @a NULL they are passed over. */
 static int import_chunks(struct import *im, size_t n, struct assembly *a)
 {
-	struct bundle_record record;
+	struct bundle_record record = {0};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
@@ -145,7 +145,7 @@ static int import_link(struct import *im, size_t len)
 /* Return: 1 at the end, 0, or -errno. */
 static int import_next(struct import *im)
 {
-	struct bundle_record record;
+	struct bundle_record record = {0};
 	int r = read_record(im, &record);
 
 	if (r < 0)

@@ -50,7 +50,7 @@ static const char *const verb_str[] = {
 };
 static_assert(ARRAY_SIZE(verb_str) == S3_NVERBS, "a name for each verb");
 
-static uint64_t now_ms(void)
+uint64_t s3_now_ms(void)
 {
 	struct timespec ts;
 
@@ -111,7 +111,7 @@ struct s3 *s3_new(const struct s3_config *cfg)
 		return NULL;
 	s3->cfg = cfg;
 	TAILQ_INIT(&s3->requests);
-	s3->deadline = now_ms() + cfg->timeout_s * 1000ull;
+	s3->deadline = s3_now_ms() + cfg->timeout_s * 1000ull;
 	s3->multi = curl_global_init(CURL_GLOBAL_DEFAULT) == 0 ? curl_multi_init() : NULL;
 	if (!s3->multi) {
 		free(s3);
@@ -219,7 +219,7 @@ static bool set_up(struct s3 *s3, struct s3_request *req)
 {
 	CURL *easy = req->easy = curl_easy_init();
 	char url[1024 + S3_OBJECT_MAX + 2];
-	const uint64_t now = now_ms();
+	const uint64_t now = s3_now_ms();
 	const uint64_t left = s3->deadline > now ? s3->deadline - now : 1;
 
 	if (!easy)
@@ -316,9 +316,9 @@ static void over(struct s3 *s3, struct s3_request *req, CURLcode code)
 {
 	int r = judge(s3, req, code);
 
-	if (r == -EAGAIN && --req->tries && now_ms() < s3->deadline) {
+	if (r == -EAGAIN && --req->tries && s3_now_ms() < s3->deadline) {
 		release(s3, req);
-		req->retry_at = now_ms() + RETRY_MS;
+		req->retry_at = s3_now_ms() + RETRY_MS;
 		s3->why[0] = '\0';
 		return;
 	}
@@ -334,7 +334,7 @@ void s3_step(struct s3 *s3)
 
 	for (req = TAILQ_FIRST(&s3->requests); req; req = next) {
 		next = TAILQ_NEXT(req, link);
-		if (!req->easy && req->retry_at <= now_ms())
+		if (!req->easy && req->retry_at <= s3_now_ms())
 			begin(s3, req);
 	}
 	curl_multi_perform(s3->multi, &running);

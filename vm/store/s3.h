@@ -75,6 +75,9 @@ void s3_step(struct s3 *s3);
 /* Submits a request and waits for its end. Return: its result. */
 int s3_do(struct s3 *s3, struct s3_request *req);
 
+/* A clock that only goes on. */
+uint64_t s3_now_ms(void);
+
 /* What went wrong first, in words; "" if nothing. */
 const char *s3_why(const struct s3 *s3);
 

@@ -62,6 +62,37 @@ static void there_and_back(void **state)
 	buf_clear(&again);
 }
 
+/* Chunks of one file end where those of the next begin, in the text as well. */
+static void chunks_of_two(void **state)
+{
+	struct manifest m = example(), got;
+	struct buf text = {0};
+
+	(void)state;
+	m.chunks = NULL;
+	m.nchunks = 0;
+	m.files[1].bytes = CHUNK_MIN + 1;
+	for (uint32_t i = 0; i < 5; i++) {
+		const struct manifest_chunk c = {i / 3, i % 3, 1 + i, SUM};
+
+		assert_int_equal(manifest_add(&m, &c), 0);
+	}
+	assert_int_equal(manifest_print(&m, NULL, 0, &text), 0);
+	assert_int_equal(manifest_parse(text.data, text.len, NULL, &got), 0);
+	assert_int_equal(got.nchunks, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(got.chunks[i].file, m.chunks[i].file);
+		assert_int_equal(got.chunks[i].index, m.chunks[i].index);
+		assert_int_equal(got.chunks[i].stored, i + 1);
+	}
+	assert_int_equal(manifest_chunk_bytes(&got, &got.chunks[4]), 1);
+	assert_int_equal(manifest_data(&got), 4 * CHUNK_MIN + 1);
+	assert_int_equal(manifest_stored(&got), 15);
+	manifest_clear(&got);
+	manifest_clear(&m);
+	buf_clear(&text);
+}
+
 static void padded(void **state)
 {
 	const struct manifest m = example();
@@ -233,10 +264,10 @@ static void records(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_and_back), cmocka_unit_test(padded),
-		cmocka_unit_test(authenticated),  cmocka_unit_test(refused),
-		cmocka_unit_test(packed),	  cmocka_unit_test(bomb),
-		cmocka_unit_test(records),
+		cmocka_unit_test(there_and_back), cmocka_unit_test(chunks_of_two),
+		cmocka_unit_test(padded),	  cmocka_unit_test(authenticated),
+		cmocka_unit_test(refused),	  cmocka_unit_test(packed),
+		cmocka_unit_test(bomb),		  cmocka_unit_test(records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
