@@ -83,17 +83,17 @@ int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg)
 	TAILQ_INIT(&in->installs);
 	TAILQ_INIT(&in->waits);
 	*c = (struct vm_packages){
-		.dir = package_job_copy(cfg->dir, &bad),
-		.python_index = package_job_copy(cfg->python_index, &bad),
-		.python_hosts = package_job_copy(cfg->python_hosts, &bad),
-		.npm_registry = package_job_copy(cfg->npm_registry, &bad),
-		.npm_hosts = package_job_copy(cfg->npm_hosts, &bad),
+		.dir = copy_text(cfg->dir, &bad),
+		.python_index = copy_text(cfg->python_index, &bad),
+		.python_hosts = copy_text(cfg->python_hosts, &bad),
+		.npm_registry = copy_text(cfg->npm_registry, &bad),
+		.npm_hosts = copy_text(cfg->npm_hosts, &bad),
 		.layer_bytes = cfg->layer_bytes,
 	};
 	if (cfg->offline && *cfg->offline) {
 		c->offline = realpath(cfg->offline, NULL);
 		if (!c->offline)
-			c->offline = package_job_copy(cfg->offline, &bad);
+			c->offline = copy_text(cfg->offline, &bad);
 	}
 	in->script = read_script(cfg->dir);
 	if (asprintf(&in->source, "%s\n%s\n%s", c->python_index ? c->python_index : "",

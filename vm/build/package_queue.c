@@ -23,14 +23,6 @@
 #define NEWEST	  "newest "
 #define TEMPLATES ((uid_t)-1)
 
-char *package_job_copy(const char *text, bool *bad)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*bad = *bad || (text && *text && !c);
-	return c;
-}
-
 static void need_free(struct layer_need *n)
 {
 	free((char *)n->image);
@@ -60,9 +52,9 @@ struct package_job *package_job_new(struct package_jobs *in, const char *key,
 		return NULL;
 	memcpy(job->key, key, sizeof(job->key));
 	job->need = *need;
-	job->need.image = package_job_copy(need->image, &bad);
-	job->need.language = package_job_copy(need->language, &bad);
-	job->need.packages = package_job_copy(need->packages, &bad);
+	job->need.image = copy_text(need->image, &bad);
+	job->need.language = copy_text(need->language, &bad);
+	job->need.packages = copy_text(need->packages, &bad);
 	if (bad) {
 		need_free(&job->need);
 		free(job);
