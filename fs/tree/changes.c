@@ -34,7 +34,7 @@ static void asker_free(struct asker *a)
 
 void changes_drop(struct session *s)
 {
-	vm_work_free(s->changes.work);
+	workdir_free(s->changes.work);
 	s->changes.work = NULL;
 	s->changes.epoch++;
 	s->changes.is_reviewed = s->changes.is_asked = false;
@@ -46,7 +46,7 @@ void changes_begin(struct session *s)
 {
 	changes_drop(s);
 	if (*s->settings.work)
-		s->changes.work = vm_work_of(s->sandbox);
+		s->changes.work = workdir_of(s->sandbox);
 }
 
 static struct asker *asker_new(struct session *s)
@@ -98,10 +98,10 @@ static void name_missing(const char *a, size_t a_len, const char *b, size_t b_le
 		const size_t used = strlen(words);
 
 		at = line_at(a, a_len, at, &len);
-		if (len <= VM_WORK_SUM || has_line(b, b_len, line, len))
+		if (len <= WORKDIR_SUM || has_line(b, b_len, line, len))
 			continue;
 		snprintf(words + used, size - used, "%s%s%.*s", used ? "; " : "", how,
-			 (int)MIN(len - VM_WORK_SUM, 100u), line + VM_WORK_SUM);
+			 (int)MIN(len - WORKDIR_SUM, 100u), line + WORKDIR_SUM);
 		n++;
 	}
 }
@@ -150,8 +150,8 @@ static int show(struct buf *to, const struct vm_changes *c)
 		const char *line = c->text + at;
 
 		at = line_at(c->text, c->len, at, &len);
-		if (len > VM_WORK_SUM)
-			e = buf_append(to, line + VM_WORK_SUM, len - VM_WORK_SUM);
+		if (len > WORKDIR_SUM)
+			e = buf_append(to, line + WORKDIR_SUM, len - WORKDIR_SUM);
 		if (e == 0)
 			e = buf_append(to, "\n", 1);
 	}
@@ -208,7 +208,7 @@ static int ask_list(struct session *s, uint64_t handle)
 	if (!a)
 		return e;
 	a->handle = handle;
-	e = vm_work_do(s->changes.work, VM_WORK_LIST, NULL, on_list, a);
+	e = workdir_do(s->changes.work, WORKDIR_LIST, NULL, on_list, a);
 	if (e < 0)
 		asker_free(a);
 	return e;
@@ -402,7 +402,7 @@ static int ask_commit(struct session *s)
 	a->is_reviewed = mine->is_asked;
 	a->reviewed = mine->asked;
 	mine->asked = (struct buf){0};
-	e = vm_work_do(mine->work, VM_WORK_COMMIT, judge, on_commit, a);
+	e = workdir_do(mine->work, WORKDIR_COMMIT, judge, on_commit, a);
 	if (e < 0)
 		asker_free(a);
 	return e;

@@ -104,7 +104,7 @@ static void on_work(struct deferred *d)
 		return;
 	g->torn_down = true;
 	exec_abandon(g);
-	guestfile_fail(&g->files, -ESTALE);
+	guest_file_fail(&g->files, -ESTALE);
 	if (g->backend)
 		g->ops->destroy(g->backend);
 	if (g->channel.open)
@@ -245,7 +245,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->networked = g->spec.network && g->ops->take_card;
 	g->work.run = on_work;
 	g->started_at = uv_now(all->ctx->loop);
-	guestfile_init(&g->files, &g->channel);
+	guest_file_init(&g->files, &g->channel);
 	init_timer(g, &g->deadline);
 	init_timer(g, &g->heartbeat);
 	init_timer(g, &g->grace);
@@ -284,7 +284,7 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
 		return -ESTALE;
 	g->usage_stale = true;
-	return guestfile_request(&g->files, req, fn, data);
+	return guest_file_request(&g->files, req, fn, data);
 }
 
 static bool is_idle(const struct guest *g)
