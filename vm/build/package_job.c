@@ -132,15 +132,14 @@ void package_jobs_cut(struct package_jobs *in)
 /* ---- what is needed ---- */
 
 void package_jobs_need(const struct package_jobs *in, const struct backend_ops *ops,
-		       bool image_view, const char *image, const char *language,
-		       const char *packages, struct layer_need *ret_need)
+		       const struct sandbox_spec *spec, struct layer_need *ret_need)
 {
 	*ret_need = (struct layer_need){
 		.form = ops->needs_image ? LAYER_EROFS : LAYER_TREE,
-		.host = !ops->needs_image && !image_view,
-		.image = image,
-		.language = language,
-		.packages = packages,
+		.host = !ops->needs_image && !spec->image_view,
+		.image = spec->image,
+		.language = spec->language,
+		.packages = spec->packages,
 		.source = in->source,
 	};
 }
@@ -561,6 +560,10 @@ int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops
 			  const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
 			  void *data)
 {
+	const struct sandbox_spec spec = {.image_view = what->image_view,
+					  .image = what->image,
+					  .language = what->language,
+					  .packages = packages};
 	struct package_ask *ask;
 	struct layer_need need;
 	struct package_job *job;
@@ -568,7 +571,7 @@ int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops
 	const char *why;
 	int r;
 
-	package_jobs_need(in, ops, what->image_view, what->image, what->language, packages, &need);
+	package_jobs_need(in, ops, &spec, &need);
 	if (!in->script || !in->ctx->spawner || in->ctx->spawner_lost || in->ctx->closing)
 		return -ENOENT;
 	if (asks_of(in, what->owner) >= ASKS_USER)

@@ -79,14 +79,12 @@ struct package_job *package_job_find(const struct package_jobs *in, const char *
 
 void package_jobs_unwait(struct package_jobs *in, struct wait *w)
 {
-	const struct package_job *wanted = w->on;
-	struct package_job *job;
+	struct package_job *job = w->on;
 
 	if (!wait_is_on(w))
 		return;
 	wait_cancel(w);
-	job = package_job_find(in, wanted->key);
-	if (job && job->step == PACKAGE_QUEUED && !job->prepared && !job->ask &&
+	if (job->step == PACKAGE_QUEUED && !job->prepared && !job->ask &&
 	    !wait_any(&in->waits, job))
 		package_job_forget(in, job);
 }
@@ -136,13 +134,8 @@ struct package_job *package_job_choose(struct package_jobs *in)
 	struct package_job *job;
 
 	/* Who waits for packages comes before who only asks. */
-	TAILQ_FOREACH(w, &in->waits, link) {
-		const struct package_job *wanted = w->on;
-
-		job = package_job_find(in, wanted->key);
-		if (job)
-			consider(in, job, w->owner, &c);
-	}
+	TAILQ_FOREACH(w, &in->waits, link)
+		consider(in, w->on, w->owner, &c);
 	TAILQ_FOREACH(job, &in->installs, link) {
 		if (job->prepared)
 			consider(in, job, TEMPLATES, &c);

@@ -292,27 +292,18 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-static int send_freeze(struct guest *g, uint32_t on)
-{
-	uint8_t payload[4];
-	struct proto_out o = {payload, 0, sizeof(payload), false};
-
-	put_u32(&o, on);
-	return channel_send(&g->channel, PROTO_FREEZE, 0, payload, o.len) < 0 ? -ENOMEM : 0;
-}
-
 int guest_freeze(struct guest *g)
 {
-	int r = is_idle(g) && !g->freezing ? send_freeze(g, 1) : -EBUSY;
-
-	g->freezing = g->freezing || r == 0;
-	return r;
+	if (!is_idle(g) || g->freezing)
+		return -EBUSY;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
+	return g->freezing ? 0 : -ENOMEM;
 }
 
 void guest_thaw(struct guest *g)
 {
 	if (is_idle(g))
-		(void)send_freeze(g, 0);
+		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, 0);
 }
 
 int guest_reset(struct guest *g)
