@@ -102,7 +102,7 @@ static void on_vm_closed(void *data)
 static void on_stop_timer(uv_timer_t *timer)
 {
 	struct daemon *d = timer->data;
-	const bool commits = d->fs->vm && vm_work_under_way(d->fs->vm);
+	const bool commits = d->fs->vm && workdir_under_way(d->fs->vm);
 
 	if (commits && d->rounds++ < COMMIT_ROUNDS) {
 		log_info("waiting for a commit, whose changes are being made");

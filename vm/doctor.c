@@ -69,8 +69,8 @@ static void check_accel(const struct doctor *d, const struct probe *p)
 		finding(d, "kvm", VM_OK, "", "%s", probe_why(p));
 	else
 		finding(d, "kvm", VM_WARN,
-			survey_kvm_fix("", (enum kvm_state)p->kvm.state, geteuid() == 0), "%s%s",
-			probe_why(p), p->unclear ? " It is tried again by itself." : "");
+			host_check_kvm_fix("", (enum kvm_state)p->kvm.state, geteuid() == 0),
+			"%s%s", probe_why(p), p->unclear ? " It is tried again by itself." : "");
 }
 
 static void check_image(const struct doctor *d, struct images *images, const char *name)
@@ -118,7 +118,7 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 		closedir(dir);
 }
 
-static void tell(const struct doctor *d, const char *name, const struct survey *s)
+static void tell(const struct doctor *d, const char *name, const struct host_check *s)
 {
 	finding(d, name, s->level, s->fix, "%s", s->found);
 }
@@ -147,11 +147,11 @@ static int try_namespaces(void)
 static void check_jails(const struct doctor *d, bool may_try)
 {
 	const bool privileged = geteuid() == 0;
-	struct survey_group groups[JAIL_NLIMITS];
-	struct survey s;
+	struct host_check_group groups[JAIL_NLIMITS];
+	struct host_check s;
 	int r;
 
-	survey_userns("", privileged, &s);
+	host_check_userns("", privileged, &s);
 	r = may_try && s.level == VM_OK ? try_namespaces() : 0;
 	if (r < 0)
 		finding(d, "user namespaces", VM_FAIL,
@@ -161,17 +161,17 @@ static void check_jails(const struct doctor *d, bool may_try)
 			"namespaces can't be made: %s", strerror(-r));
 	else
 		tell(d, "user namespaces", &s);
-	survey_ids(privileged, jail_has_private_ids(), &s);
+	host_check_ids(privileged, jail_has_private_ids(), &s);
 	tell(d, "ids", &s);
-	survey_seccomp("", &s);
+	host_check_seccomp("", &s);
 	tell(d, "seccomp", &s);
-	survey_landlock(confine_landlock(), &s);
+	host_check_landlock(confine_landlock(), &s);
 	tell(d, "landlock", &s);
 	for (enum jail_control c = 0; c < JAIL_NLIMITS; c++) {
-		groups[c] = (struct survey_group){.name = jail_control_str(c)};
+		groups[c] = (struct host_check_group){.name = jail_control_str(c)};
 		groups[c].error = jail_cgroup_look(c, &groups[c].version);
 	}
-	survey_groups(groups, JAIL_NLIMITS, privileged, &s);
+	host_check_groups(groups, JAIL_NLIMITS, privileged, &s);
 	tell(d, "control groups", &s);
 }
 
@@ -249,12 +249,12 @@ static void check_store(const struct doctor *d, const struct vm *vm, const struc
 static void check_network(const struct doctor *d, const char *agent)
 {
 	char path[PATH_MAX];
-	struct survey s;
+	struct host_check s;
 
-	survey_network("",
-		       net_jail_find(agent, NET_PROGRAM_NET, path) == 0 &&
-			       net_jail_find(agent, NET_PROGRAM_DIAL, path) == 0,
-		       &s);
+	host_check_network("",
+			   net_jail_find(agent, NET_PROGRAM_NET, path) == 0 &&
+				   net_jail_find(agent, NET_PROGRAM_DIAL, path) == 0,
+			   &s);
 	tell(d, "network", &s);
 }
 
@@ -263,15 +263,15 @@ static void check_packages(const struct doctor *d, const struct vm_config *cfg,
 			   struct images *images, const char *cache_dir, bool in_a_hurry)
 {
 	char path[PATH_MAX];
-	struct survey_layers l = {.dir = path, .limit = cfg->packages.layer_bytes};
-	struct survey s;
+	struct host_check_layers l = {.dir = path, .limit = cfg->packages.layer_bytes};
+	struct host_check s;
 	const char *why;
-	const bool image[SURVEY_NREGISTRIES] = {
-		[SURVEY_PYTHON] = images && images_manifest(images, "python", &why),
-		[SURVEY_NPM] = images && images_manifest(images, "javascript", &why),
+	const bool image[HOST_CHECK_NREGISTRIES] = {
+		[HOST_CHECK_PYTHON] = images && images_manifest(images, "python", &why),
+		[HOST_CHECK_NPM] = images && images_manifest(images, "javascript", &why),
 	};
 
-	survey_packages(&cfg->packages, getenv("PATH"), image, &s);
+	host_check_packages(&cfg->packages, getenv("PATH"), image, &s);
 	tell(d, "packages", &s);
 	snprintf(path, sizeof(path), "%s/layers", cache_dir);
 	/* It is made when it is first needed, and so is what it is in. */
@@ -280,7 +280,7 @@ static void check_packages(const struct doctor *d, const struct vm_config *cfg,
 	else
 		l.error = access(path, W_OK | X_OK) < 0 ? -errno : 0;
 	l.more = !layer_usage(path, in_a_hurry ? FILES_IN_A_HURRY : 0, &l.n, &l.bytes);
-	survey_layers(&l, &s);
+	host_check_layers(&l, &s);
 	tell(d, "package layers", &s);
 }
 

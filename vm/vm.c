@@ -260,7 +260,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	vm->recheck.data = vm;
 	prefork_init(&vm->backends.prefork, &vm->backends, &process_prefork_ops, has_prefork_room,
 		     vm);
-	/* The timers of the background, of the admission and of the shelf, and the spawner. */
+	/* The timers of the pool, of the admission and of the jails in reserve, and the spawner. */
 	vm->nparts = spawner ? 4 : 3;
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);

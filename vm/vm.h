@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* Its parts, by noun. Who is in fs/ includes vm.h. */
+/* Its parts, by noun: fs/ includes this header, not them. */
 #include "vm/guest/file.h"
 #include "vm/base/config.h"
 #include "vm/build/offer.h"

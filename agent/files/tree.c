@@ -66,8 +66,10 @@ static int get_name(const struct files *f, struct proto_in *in, uint64_t parent,
 	const bool ok = get_component(in, ret_name);
 	int r;
 
-	if (!get_end(in))
-		return files_malformed(in);
+	if (!get_end(in)) {
+		(void)files_malformed(in);
+		return -EPROTO;
+	}
 	r = find_dir(f, parent, ret_dir);
 	return r < 0 ? r : ok ? 0 : -EINVAL;
 }

@@ -281,14 +281,14 @@ static bool same_name(const char *a, const char *b)
 	return len == 1 + strcspn(b + 1, "=@[") && strncmp(a, b, len) == 0;
 }
 
-struct lines {
+struct words {
 	char text[PACKAGES_MAX][PACKAGES_WORD_MAX + 1];
 	char *sorted[PACKAGES_MAX];
 	size_t n;
 };
 
 static int settle_all(char *text, enum packages_kind kind, const struct packages_list *l, bool any,
-		      struct lines *w, struct problem *why)
+		      struct words *w, struct problem *why)
 {
 	char *save = NULL;
 
@@ -309,7 +309,7 @@ static int settle_all(char *text, enum packages_kind kind, const struct packages
 	return 0;
 }
 
-static int join(const struct lines *w, struct buf *out, struct problem *why)
+static int join(const struct words *w, struct buf *out, struct problem *why)
 {
 	int r = 0;
 
@@ -330,7 +330,7 @@ static int join(const struct lines *w, struct buf *out, struct problem *why)
 static int settle(char **words, const char *language, const struct packages_rules *rules, bool any,
 		  struct problem *ret_why)
 {
-	_cleanup_free_ struct lines *w = NULL;
+	_cleanup_free_ struct words *w = NULL;
 	_cleanup_free_ char *copy = NULL;
 	struct buf out = {.limit = PACKAGES_TEXT_MAX};
 	enum packages_kind kind = 0;

@@ -8,7 +8,7 @@
 
 void changes_drop(struct session *s)
 {
-	vm_work_free(s->changes.work);
+	workdir_free(s->changes.work);
 	s->changes.work = NULL;
 	s->changes.epoch++;
 	s->changes.is_reviewed = s->changes.is_asked = false;
@@ -20,7 +20,7 @@ void changes_begin(struct session *s)
 {
 	changes_drop(s);
 	if (s->settings.spec.work)
-		s->changes.work = vm_work_of(s->sandbox);
+		s->changes.work = workdir_of(s->sandbox);
 }
 
 int changes_remember(struct session *s, unsigned epoch, const struct vm_changes *c)

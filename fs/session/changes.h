@@ -20,7 +20,7 @@ struct session;
  * - While `committing` no run begins, no list is made, and files/ can't be changed.
  */
 struct changes {
-	struct vm_work *work;
+	struct workdir *work;
 	struct buf reviewed;
 	bool is_reviewed;
 	struct buf asked;

@@ -57,10 +57,10 @@ static void name_missing(const char *a, size_t a_len, const char *b, size_t b_le
 		const size_t used = strlen(words);
 
 		at = changes_line(a, a_len, at, &len);
-		if (len <= VM_WORK_SUM || has_line(b, b_len, line, len))
+		if (len <= WORKDIR_SUM || has_line(b, b_len, line, len))
 			continue;
 		snprintf(words + used, size - used, "%s%s%.*s", used ? "; " : "", how,
-			 (int)MIN(len - VM_WORK_SUM, 100u), line + VM_WORK_SUM);
+			 (int)MIN(len - WORKDIR_SUM, 100u), line + WORKDIR_SUM);
 		n++;
 	}
 }
@@ -221,7 +221,7 @@ static int ask_commit(struct session *s)
 	a->is_reviewed = mine->is_asked;
 	a->reviewed = mine->asked;
 	mine->asked = (struct buf){0};
-	e = vm_work_do(mine->work, VM_WORK_COMMIT, judge, on_commit, a);
+	e = workdir_do(mine->work, WORKDIR_COMMIT, judge, on_commit, a);
 	if (e < 0)
 		commit_free(a);
 	return e;

@@ -39,8 +39,8 @@ static int show(struct buf *to, const struct vm_changes *c)
 		const char *line = c->text + at;
 
 		at = changes_line(c->text, c->len, at, &len);
-		if (len > VM_WORK_SUM)
-			e = buf_append(to, line + VM_WORK_SUM, len - VM_WORK_SUM);
+		if (len > WORKDIR_SUM)
+			e = buf_append(to, line + WORKDIR_SUM, len - WORKDIR_SUM);
 		if (e == 0)
 			e = buf_append(to, "\n", 1);
 	}
@@ -83,7 +83,7 @@ static int ask_list(struct session *s, uint64_t handle)
 	if (!a)
 		return -ENOMEM;
 	*a = (struct asker){session_ref(s), handle, s->changes.epoch};
-	e = vm_work_do(s->changes.work, VM_WORK_LIST, NULL, on_list, a);
+	e = workdir_do(s->changes.work, WORKDIR_LIST, NULL, on_list, a);
 	if (e < 0)
 		asker_free(a);
 	return e;

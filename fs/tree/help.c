@@ -38,13 +38,13 @@ static const struct sample *sample_for(const char *language)
 }
 
 /* One number in words, where 0 stands for "no end". */
-struct lines {
+struct words {
 	char text[48];
 };
 
-static struct lines seconds(unsigned n, const char *none)
+static struct words seconds(unsigned n, const char *none)
 {
-	struct lines w;
+	struct words w;
 
 	if (n == 0)
 		snprintf(w.text, sizeof(w.text), "%s", none);
@@ -53,9 +53,9 @@ static struct lines seconds(unsigned n, const char *none)
 	return w;
 }
 
-static struct lines bytes(uint64_t n)
+static struct words bytes(uint64_t n)
 {
-	struct lines w;
+	struct words w;
 
 	if (n >= 1 << 20 && n % (1 << 20) == 0)
 		snprintf(w.text, sizeof(w.text), "%" PRIu64 " MiB", n >> 20);
@@ -67,9 +67,9 @@ static struct lines bytes(uint64_t n)
 }
 
 /* `limit` as a remark behind a setting, or nothing. */
-static struct lines at_most(unsigned limit, const char *unit)
+static struct words at_most(unsigned limit, const char *unit)
 {
-	struct lines w = {""};
+	struct words w = {""};
 
 	if (limit)
 		snprintf(w.text, sizeof(w.text), " (at most %u%s)", limit, unit);
@@ -77,9 +77,9 @@ static struct lines at_most(unsigned limit, const char *unit)
 }
 
 /* A limit of the administrator, where 0 stands for none. */
-static struct lines limit(unsigned n, const char *unit)
+static struct words limit(unsigned n, const char *unit)
 {
-	struct lines w;
+	struct words w;
 
 	if (n)
 		snprintf(w.text, sizeof(w.text), "up to %u%s", n, unit);
@@ -135,9 +135,9 @@ static int root_examples(const struct conf *c, struct buf *out)
 }
 
 /* What a template has that was installed, if it has any. */
-static struct lines packages(const char *text)
+static struct words packages(const char *text)
 {
-	struct lines w = {""};
+	struct words w = {""};
 	unsigned n = 1;
 
 	if (!*text)

@@ -3,90 +3,86 @@
 #include "agent_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 
-static void part_gone(struct agent_process *h)
+static void on_console(struct program *p, const void *bytes, size_t len)
 {
-	if (--h->nopen)
-		return;
-	h->gone(h);
-}
-
-static void on_console_closed(struct reader *r)
-{
-	part_gone(r->data);
-}
-
-static void on_console(struct reader *r, const void *bytes, size_t len)
-{
-	struct agent_process *h = r->data;
+	struct agent_process *h = p->data;
 
 	if (!h->destroying)
 		h->events->console(h->data, bytes, len);
 }
 
-void agent_process_over(struct agent_process *h, const struct problem *p)
+static void on_started(struct program *p)
 {
-	h->child_gone = true;
-	if (h->destroying)
-		part_gone(h);
-	else
-		h->events->down(h->data, p);
-}
+	struct agent_process *h = p->data;
 
-void agent_process_started(struct child *c)
-{
-	struct agent_process *h = c->data;
-
+	if (h->started)
+		h->started(h);
+	/* The stream is there from the beginning. */
 	if (!h->destroying)
 		h->events->up(h->data);
 }
 
-int agent_process_start(struct agent_process *h, const struct backend_spec *spec,
-			agent_process_spawn_fn spawn, int *ret_stream)
+static void on_over(struct program *p)
 {
-	_cleanup_close_ int ours = -1, theirs = -1, out = -1, in = -1;
-	int pair[2], p[2], r;
+	struct agent_process *h = p->data;
+	struct problem why;
+
+	h->over = true;
+	if (h->destroying) {
+		h->gone(h);
+		return;
+	}
+	h->explain(p, &why);
+	h->events->down(h->data, &why);
+}
+
+static void on_last(struct deferred *d)
+{
+	struct agent_process *h = container_of(d, struct agent_process, last);
+
+	h->gone(h);
+}
+
+int agent_process_start(struct agent_process *h, const struct order *order, int card,
+			int *ret_stream)
+{
+	struct context *ctx = h->all->ctx;
+	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	in = p[0];
-	out = p[1];
-	h->child.data = h;
-	r = spawn(h, spec, theirs, out);
+
+	const int fds[] = {pair[1], card};
+
+	h->last.run = on_last;
+	h->program = (struct program){.fds = fds,
+				      .nfds = card < 0 ? 1 : 2,
+				      .bytes = on_console,
+				      .started = on_started,
+				      .over = on_over,
+				      .data = h};
+	r = program_start(&h->program, ctx->loop, ctx->spawner, order, sizeof(*order));
+	h->program.fds = NULL;
+	close(pair[1]);
 	if (r < 0)
-		return r;
-	h->nopen = 1;
-	h->console.data = h;
-	h->console.bytes = on_console;
-	h->console.closed = on_console_closed;
-	if (reader_open(&h->console, h->all->ctx->loop, steal_fd(&in)) == 0)
-		h->nopen++;
-	*ret_stream = steal_fd(&ours);
-	return 0;
+		close(pair[0]);
+	else
+		*ret_stream = pair[0];
+	return r;
 }
 
 void agent_process_destroy(struct agent_process *h)
 {
 	h->destroying = true;
-	child_kill(&h->child);
-	reader_close(&h->console);
-	if (h->child_gone)
-		part_gone(h);
-}
-
-void agent_process_drain(struct agent_process *h)
-{
-	if (h->console.open)
-		reader_drain(&h->console);
+	if (h->over)
+		context_defer(h->all->ctx, &h->last);
+	else
+		child_kill(&h->program.child);
 }
 
 pid_t agent_process_pid(const struct agent_process *h)
 {
-	return h->child.state == CHILD_RUNNING ? h->child.pid : 0;
+	return h->program.child.state == CHILD_RUNNING ? h->program.child.pid : 0;
 }

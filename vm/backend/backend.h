@@ -46,9 +46,6 @@ struct backends {
 
 struct backend_ops;
 
-/* What a kind of sandbox runs in. */
-const struct backend_ops *backends_ops(const struct backends *all, enum vm_backend backend);
-
 struct backend_spec {
 	const char *name;  /* for messages */
 	const char *image; /* image name */
@@ -149,7 +146,8 @@ struct backend_ops {
 	 */
 	int (*take_card)(struct backend *b, bool *ret_stream);
 
-	/* Reads what the console holds but was not delivered yet; before an end is explained. */
+	/* Reads what the console holds but was not delivered yet; before an end is explained. NULL if `down` comes
+	 * behind all of it. */
 	void (*drain)(struct backend *b);
 };
 
@@ -159,5 +157,12 @@ extern const struct prefork_ops process_prefork_ops;
 #ifdef XSBX_LOCAL_BACKEND
 extern const struct backend_ops backend_local;
 #endif
+
+/* What a kind of sandbox runs in. */
+static inline const struct backend_ops *backends_ops(const struct backends *all,
+						     enum vm_backend backend)
+{
+	return backend == VM_PROCESS ? &backend_process : all->machine;
+}
 
 #endif

@@ -75,26 +75,14 @@ static void on_console(void *data, const void *bytes, size_t len)
 static const struct backend_events waiting_events = {
 	.up = on_up, .console = on_console, .down = on_down};
 
-/* ---- what those say that are taken down ---- */
-
-static void on_late_up(void *data)
-{
-	(void)data;
-}
-
-static void on_late_down(void *data, const struct problem *problem)
-{
-	(void)data;
-	(void)problem;
-}
+/* ---- those that are taken down say nothing any more but that they are gone ---- */
 
 static void on_destroyed(void *data)
 {
 	context_release(data);
 }
 
-static const struct backend_events parting_events = {
-	.up = on_late_up, .console = on_console, .down = on_late_down, .destroyed = on_destroyed};
+static const struct backend_events parting_events = {.destroyed = on_destroyed};
 
 /* ---- the reserve ---- */
 

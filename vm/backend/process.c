@@ -34,12 +34,10 @@
  * agent is kept in reserve, see prefork.c.
  */
 
-/* `order` is what spawn() starts; `stream` is ours while it is in reserve. */
 struct backend {
 	struct agent_process hosted;
-	const struct order *order;
-	int stream;
-	int card; /* where its network card comes from, until it is taken, or -1 */
+	int stream; /* ours while it is in reserve, or -1 */
+	int card;   /* where its network card comes from, until it is taken, or -1 */
 };
 
 /* All that makes two jails alike: the order, without a name, and what has the names in it: which version of
@@ -62,57 +60,52 @@ static void on_gone(struct agent_process *h)
 	free(b);
 }
 
-static void on_started(struct child *c)
+static void on_started(struct agent_process *h)
 {
-	struct agent_process *h = c->data;
-
 	h->all->jail_seen[VM_PROCESS] = true;
-	h->all->jail[VM_PROCESS] = c->report;
-	agent_process_started(c);
+	h->all->jail[VM_PROCESS] = h->program.child.report;
 }
 
-static void on_failed(struct child *c, int err, const char *step)
+static void explain_failed(const struct program *p, struct problem *ret)
 {
-	struct problem p;
 	char fix[400];
 
-	if (c->no_card) {
-		snprintf(
-			fix, sizeof(fix),
-			"%s Sessions in virtual machines need no such file, installers of packages "
-			"do.",
-			process_jail_tun_fix(err));
-		problem_set(&p, PROBLEM_NO_JAIL, fix,
-			    "the sandbox can't have a network: /dev/net/tun: %s", strerror(-err));
-	} else {
-		problem_set(&p, PROBLEM_NO_JAIL,
+	if (!p->child.no_card) {
+		problem_set(ret, PROBLEM_NO_JAIL,
 			    "See `doctor` for what this host lacks; nothing is run without a jail.",
-			    "the sandbox did not start: %s: %s", step, strerror(-err));
+			    "the sandbox did not start: %s: %s", p->step, strerror(-p->failed));
+		return;
 	}
-	agent_process_over(c->data, &p);
+	snprintf(fix, sizeof(fix),
+		 "%s Sessions in virtual machines need no such file, installers of packages do.",
+		 process_jail_tun_fix(p->failed));
+	problem_set(ret, PROBLEM_NO_JAIL, fix, "the sandbox can't have a network: /dev/net/tun: %s",
+		    strerror(-p->failed));
 }
 
-static void on_exited(struct child *c, int status)
+static void explain_end(const struct program *p, struct problem *ret)
 {
-	struct problem p;
+	const struct child *c = &p->child;
 
 	/* What earlier runs have died of says nothing about this. */
-	if (c->oom_kills > c->stats.oom_noted && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		problem_set(&p, PROBLEM_OUT_OF_MEMORY, "Give the session more memory (memory_mb).",
+	if (p->failed)
+		explain_failed(p, ret);
+	else if (c->oom_kills > c->stats.oom_noted && WIFSIGNALED(p->status) &&
+		 WTERMSIG(p->status) == SIGKILL)
+		problem_set(ret, PROBLEM_OUT_OF_MEMORY, "Give the session more memory (memory_mb).",
 			    "the sandbox's memory was full when its first process needed some");
-	else if (WIFSIGNALED(status))
-		problem_set(&p, PROBLEM_AGENT_KILLED,
+	else if (WIFSIGNALED(p->status))
+		problem_set(ret, PROBLEM_AGENT_KILLED,
 			    "Reset the session; more memory may help (memory_mb).",
 			    "the sandbox's first process was killed by signal %d",
-			    WTERMSIG(status));
+			    WTERMSIG(p->status));
 	else
-		problem_set(&p, PROBLEM_AGENT_EXITED, "Reset the session.",
+		problem_set(ret, PROBLEM_AGENT_EXITED, "Reset the session.",
 			    "the sandbox's first process ended with status %d",
-			    WEXITSTATUS(status));
-	agent_process_over(c->data, &p);
+			    WEXITSTATUS(p->status));
 }
 
-/* The socket on which the jail's card will come, and the jail's end of it. Return: 0 or -errno. */
+/* The sockets on which the jail's card will come. Return: 0 or -errno. */
 static int open_card(struct backend *b, int *ret_theirs)
 {
 	int sv[2];
@@ -124,48 +117,35 @@ static int open_card(struct backend *b, int *ret_theirs)
 	return 0;
 }
 
-static int spawn(struct agent_process *h, const struct backend_spec *spec, int stream, int console)
-{
-	struct backend *b = container_of(h, struct backend, hosted);
-	_cleanup_close_ int card = -1;
-	int fds[3] = {stream, console}, r = 0;
-	struct spawn_spec s = {b->order, sizeof(*b->order), fds, 2};
-
-	(void)spec;
-	if (b->order->sandbox.flags & ORDER_NETWORK)
-		r = open_card(b, &card);
-	if (r < 0)
-		return r;
-	if (card >= 0)
-		fds[s.nfds++] = card;
-	h->child.started = on_started;
-	h->child.failed = on_failed;
-	h->child.exited = on_exited;
-	return child_start(h->all->ctx->spawner, &s, &h->child);
-}
-
 /* Return: 0 or -errno. */
 static int make(struct backends *all, const struct order *order,
 		const struct backend_events *events, void *data, struct backend **ret_backend,
 		int *ret_stream)
 {
 	struct backend *b = calloc(1, sizeof(*b));
-	int r;
+	_cleanup_close_ int card = -1;
+	int r = 0;
 
 	if (!b)
 		return -ENOMEM;
-	b->hosted =
-		(struct agent_process){.all = all, .events = events, .data = data, .gone = on_gone};
+	b->hosted = (struct agent_process){.all = all,
+					   .events = events,
+					   .data = data,
+					   .started = on_started,
+					   .explain = explain_end,
+					   .gone = on_gone};
 	b->stream = b->card = -1;
-	b->order = order;
-	r = agent_process_start(&b->hosted, NULL, spawn, ret_stream);
-	b->order = NULL;
+	if (order->sandbox.flags & ORDER_NETWORK)
+		r = open_card(b, &card);
 	if (r == 0)
+		r = agent_process_start(&b->hosted, order, card, ret_stream);
+	if (r == 0) {
 		*ret_backend = b;
-	else if (b->card >= 0)
+		return 0;
+	}
+	if (b->card >= 0)
 		close(b->card);
-	if (r < 0)
-		free(b);
+	free(b);
 	return r;
 }
 
@@ -257,21 +237,16 @@ static void process_info(struct backend *b, struct backend_info *ret_info)
 	const pid_t pid = agent_process_pid(&b->hosted);
 
 	*ret_info = (struct backend_info){.accel = "none",
-					  .kept = pid ? b->hosted.child.kept : -1,
+					  .kept = pid ? b->hosted.program.child.kept : -1,
 					  .pid = pid,
-					  .report = pid ? &b->hosted.child.report : NULL,
-					  .stats = pid ? &b->hosted.child.stats : NULL};
+					  .report = pid ? &b->hosted.program.child.report : NULL,
+					  .stats = pid ? &b->hosted.program.child.stats : NULL};
 }
 
 static int process_take_card(struct backend *b, bool *ret_stream)
 {
 	*ret_stream = false;
 	return b->card < 0 ? -EBUSY : steal_fd(&b->card);
-}
-
-static void process_drain(struct backend *b)
-{
-	agent_process_drain(&b->hosted);
 }
 
 /* ---- in reserve ---- */
@@ -291,7 +266,7 @@ static struct backend *prefork_make(struct backends *all, const void *bytes, siz
 
 static bool prefork_alive(const struct backend *b)
 {
-	struct pollfd p = {.fd = b->hosted.child.pidfd, .events = POLLIN};
+	struct pollfd p = {.fd = b->hosted.program.child.pidfd, .events = POLLIN};
 
 	return agent_process_pid(&b->hosted) && poll(&p, 1, 0) == 0;
 }
@@ -318,5 +293,4 @@ const struct backend_ops backend_process = {
 	.destroy = process_destroy,
 	.info = process_info,
 	.take_card = process_take_card,
-	.drain = process_drain,
 };

@@ -10,7 +10,6 @@
 #include "vm/spawn/order.h"
 #include "qemu_argv.h"
 #include "qemu_cpu.h"
-#include "qemu_ends.h"
 #include "qmp.h"
 #include "vm/base/reader.h"
 #include "vm/image/layer.h"
@@ -231,10 +230,62 @@ static void on_exited(struct child *c, int status)
 	child_over(b, &p);
 }
 
+/* ---- both ends of what QEMU shares with us ---- */
+
+/* Each is a socket pair, but `words`, a pipe; -1 where there is none. */
+struct ends {
+	int agent[2], console[2], control[2], words[2];
+	int card[2]; /* of a machine with a network */
+};
+
+static void close_pair(int pair[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (pair[i] >= 0)
+			close(pair[i]);
+		pair[i] = -1;
+	}
+}
+
+/* Opens all; what was opened before a failure is for ends_close(). Return: 0 or -errno. */
+static int ends_open(struct ends *e, bool network)
+{
+	int *const pairs[] = {e->agent, e->console, e->control, e->card};
+	int r = 0;
+
+	*e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(pairs) - (network ? 0 : 1); i++)
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]) < 0)
+			r = -errno;
+	if (r == 0 && pipe2(e->words, O_CLOEXEC) < 0)
+		r = -errno;
+	return r;
+}
+
+/* Closes those that nobody has taken. */
+static void ends_close(struct ends *e)
+{
+	int *const pairs[] = {e->agent, e->console, e->control, e->words, e->card};
+
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		close_pair(pairs[i]);
+}
+
+/* The same file once more, for reading: clones must not share an offset, and the same descriptor would.
+ * Return: descriptor or -errno. */
+static int open_again(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* ---- starting ---- */
 
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
-		 const struct qemu_ends *e, int state)
+		 const struct ends *e, int state)
 {
 	struct order order = {.program = ORDER_MACHINE,
 			      .machine = {
@@ -281,7 +332,7 @@ static void open_reader(struct backend *b, struct reader *r, int *fd,
 }
 
 /* Takes our ends but the agent's. */
-static void listen_to(struct backend *b, struct qemu_ends *e)
+static void listen_to(struct backend *b, struct ends *e)
 {
 	open_reader(b, &b->console, &e->console[0], on_console);
 	open_reader(b, &b->words, &e->words[0], on_words);
@@ -372,7 +423,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		 struct problem *ret_problem)
 {
 	_cleanup_close_ int state = -1;
-	struct qemu_ends e;
+	struct ends e;
 	struct image image;
 	const char *why;
 	int r = images_open(b->all->images, spec->image, &image, &why);
@@ -384,14 +435,14 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 			    "%s", why);
 		return r;
 	}
-	r = qemu_ends_open(&e, spec->network);
+	r = ends_open(&e, spec->network);
 	if (r == 0 && spec->mode != MACHINE_COLD)
-		r = state = spec->mode == MACHINE_CLONE ? qemu_ends_open_again(spec->state)
+		r = state = spec->mode == MACHINE_CLONE ? open_again(spec->state)
 							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
 	if (r >= 0)
 		r = spawn(b, spec, &image, &e, state);
 	if (r < 0) {
-		qemu_ends_close(&e);
+		ends_close(&e);
 		problem_set(ret_problem, r == -EPIPE ? PROBLEM_SPAWNER_LOST : PROBLEM_NO_RESOURCES,
 			    r == -EPIPE ? "Unmount, and mount again." : "",
 			    "QEMU can't be started: %s", strerror(-r));
@@ -405,7 +456,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		child_kill(&b->child);
 	*ret_stream = steal_fd(&e.agent[0]);
 	b->card = steal_fd(&e.card[0]);
-	qemu_ends_close(&e);
+	ends_close(&e);
 	if (spec->mode == MACHINE_RECORD)
 		b->state = steal_fd(&state);
 	return 0;

@@ -23,32 +23,22 @@ int fileio_open(int dir, const char *name)
 }
 
 /* @at: NULL for where the descriptor stands. */
-static int read_all(int fd, char *buf, size_t len, off_t *at)
+static ssize_t once(int fd, char *buf, size_t len, const off_t *at, bool writes)
 {
-	while (len) {
-		const ssize_t n = at ? pread(fd, buf, len, *at) : read(fd, buf, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		buf += n;
-		len -= (size_t)n;
-		if (at)
-			*at += n;
-	}
-	return 0;
+	if (writes)
+		return at ? pwrite(fd, buf, len, *at) : write(fd, buf, len);
+	return at ? pread(fd, buf, len, *at) : read(fd, buf, len);
 }
 
-static int write_all(int fd, const char *buf, size_t len, off_t *at)
+static int all(int fd, char *buf, size_t len, off_t *at, bool writes)
 {
 	while (len) {
-		const ssize_t n = at ? pwrite(fd, buf, len, *at) : write(fd, buf, len);
+		const ssize_t n = once(fd, buf, len, at, writes);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
+			return n < 0 ? -errno : writes ? -EIO : -EBADMSG;
 		buf += n;
 		len -= (size_t)n;
 		if (at)
@@ -59,20 +49,20 @@ static int write_all(int fd, const char *buf, size_t len, off_t *at)
 
 int fileio_read(int fd, void *buf, size_t len)
 {
-	return read_all(fd, buf, len, NULL);
+	return all(fd, buf, len, NULL, false);
 }
 
 int fileio_read_at(int fd, void *buf, size_t len, off_t at)
 {
-	return read_all(fd, buf, len, &at);
+	return all(fd, buf, len, &at, false);
 }
 
 int fileio_write(int fd, const void *buf, size_t len)
 {
-	return write_all(fd, buf, len, NULL);
+	return all(fd, (char *)buf, len, NULL, true);
 }
 
 int fileio_write_at(int fd, const void *buf, size_t len, off_t at)
 {
-	return write_all(fd, buf, len, &at);
+	return all(fd, (char *)buf, len, &at, true);
 }

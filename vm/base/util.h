@@ -56,6 +56,15 @@ static inline int steal_fd(int *fd)
 	return stolen;
 }
 
+/* Return: a copy, NULL for "" and NULL. *@bad is set if there is no memory. */
+static inline char *copy_text(const char *text, bool *bad)
+{
+	char *copy = text && *text ? strdup(text) : NULL;
+
+	*bad = *bad || (text && *text && !copy);
+	return copy;
+}
+
 /* Is it a name that a session, a template or an image may have? It is part of paths on the host. */
 #define PLAIN_NAME_MAX 64u
 static inline bool plain_name_ok(const char *name)

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-void wait_for(struct wait *w, struct wait_list *list, const void *on)
+void wait_for(struct wait *w, struct wait_list *list, void *on)
 {
 	assert(!w->list);
 	w->list = list;
@@ -29,7 +29,7 @@ void wait_done(struct wait_list *list, const void *on, const struct problem *pro
 		if (w->on != on)
 			continue;
 		wait_cancel(w);
-		wait_for(w, &those, on);
+		wait_for(w, &those, w->on);
 	}
 	/* One that is told may cancel another. */
 	while ((w = TAILQ_FIRST(&those))) {

@@ -20,8 +20,8 @@ TAILQ_HEAD(wait_list, wait);
 struct wait {
 	TAILQ_ENTRY(wait) link;
 	struct wait_list *list;
-	const void *on; /* what it waits for, for whoever keeps the list */
-	uid_t owner;	/* for whom */
+	void *on;    /* what it waits for, for whoever keeps the list */
+	uid_t owner; /* for whom */
 	/* It waits no more: what it waited for is there, or, because of @problem, won't be. */
 	void (*done)(struct wait *w, const struct problem *problem);
 	/* Meanwhile: a line of what is said by whoever makes it. May be NULL. */
@@ -29,7 +29,7 @@ struct wait {
 };
 
 /* Waits for @on, at the end of @list. */
-void wait_for(struct wait *w, struct wait_list *list, const void *on);
+void wait_for(struct wait *w, struct wait_list *list, void *on);
 
 /* Does not wait any more, if it did; `done` is not called. */
 void wait_cancel(struct wait *w);

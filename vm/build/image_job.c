@@ -99,28 +99,26 @@ void image_jobs_wait(struct image_jobs *ij, const char *image, bool unpack, stru
 	wait_for(w, &ij->waits, find(ij, image, unpack));
 }
 
-void image_jobs_explain(const struct image_jobs *ij, const char *image, bool unpack,
-			struct problem *p)
+void image_jobs_explain(const struct wait *w, struct problem *p)
 {
-	const struct image_job *job = find(ij, image, unpack);
+	const struct image_job *job = w->on;
 
 	problem_set(
 		p, PROBLEM_IMAGE_MISSING,
 		"Wait: the run begins when the image is there. `events` at the root shows how far "
 		"it is.",
-		"the image '%s' is not there yet and is being built: %s", image,
-		job && job->step[0] ? job->step : "it begins soon");
+		"the image '%s' is not there yet and is being built: %s", job->name,
+		job->step[0] ? job->step : "it begins soon");
 }
 
-void image_jobs_explain_late(const struct image_jobs *ij, const char *image, bool unpack,
-			     struct problem *p)
+void image_jobs_explain_late(const struct wait *w, struct problem *p)
 {
-	const struct image_job *job = find(ij, image, unpack);
+	const struct image_job *job = w->on;
 
 	problem_set(p, PROBLEM_IMAGE_MISSING,
 		    "Reset the session when `events` says that it is there.",
-		    "the image '%s' was not built within %u minutes; the last of it: %s", image,
-		    IMAGE_JOB_MS / 60000, job ? job->step : "nothing");
+		    "the image '%s' was not built within %u minutes; the last of it: %s", job->name,
+		    IMAGE_JOB_MS / 60000, job->step);
 }
 
 /* ---- what the program says ---- */

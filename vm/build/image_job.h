@@ -78,11 +78,9 @@ bool image_jobs_lacks(struct image_jobs *ij, const struct backend_ops *ops, bool
  */
 void image_jobs_wait(struct image_jobs *ij, const char *image, bool unpack, struct wait *w);
 
-/* What somebody waits for, in words; and that it did not come in IMAGE_JOB_MS. */
-void image_jobs_explain(const struct image_jobs *ij, const char *image, bool unpack,
-			struct problem *p);
-void image_jobs_explain_late(const struct image_jobs *ij, const char *image, bool unpack,
-			     struct problem *p);
+/* What @w waits for, in words; and that it did not come in IMAGE_JOB_MS. */
+void image_jobs_explain(const struct wait *w, struct problem *p);
+void image_jobs_explain_late(const struct wait *w, struct problem *p);
 
 /* What is known of an image that is missing; NULL if it was never asked for. */
 const struct image_job *image_jobs_look(const struct image_jobs *ij, const char *image);

@@ -12,9 +12,6 @@
 
 /* ---- package_queue.c ---- */
 
-/* A copy, NULL for "". *@bad: set if there is no memory. */
-char *package_job_copy(const char *text, bool *bad);
-
 /* Return: the install of a layer, or NULL. */
 struct package_job *package_job_find(const struct package_jobs *in, const char *key);
 

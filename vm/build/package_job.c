@@ -83,17 +83,17 @@ int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg)
 	TAILQ_INIT(&in->installs);
 	TAILQ_INIT(&in->waits);
 	*c = (struct vm_packages){
-		.dir = package_job_copy(cfg->dir, &bad),
-		.python_index = package_job_copy(cfg->python_index, &bad),
-		.python_hosts = package_job_copy(cfg->python_hosts, &bad),
-		.npm_registry = package_job_copy(cfg->npm_registry, &bad),
-		.npm_hosts = package_job_copy(cfg->npm_hosts, &bad),
+		.dir = copy_text(cfg->dir, &bad),
+		.python_index = copy_text(cfg->python_index, &bad),
+		.python_hosts = copy_text(cfg->python_hosts, &bad),
+		.npm_registry = copy_text(cfg->npm_registry, &bad),
+		.npm_hosts = copy_text(cfg->npm_hosts, &bad),
 		.layer_bytes = cfg->layer_bytes,
 	};
 	if (cfg->offline && *cfg->offline) {
 		c->offline = realpath(cfg->offline, NULL);
 		if (!c->offline)
-			c->offline = package_job_copy(cfg->offline, &bad);
+			c->offline = copy_text(cfg->offline, &bad);
 	}
 	in->script = read_script(cfg->dir);
 	if (asprintf(&in->source, "%s\n%s\n%s", c->python_index ? c->python_index : "",
@@ -132,15 +132,14 @@ void package_jobs_cut(struct package_jobs *in)
 /* ---- what is needed ---- */
 
 void package_jobs_need(const struct package_jobs *in, const struct backend_ops *ops,
-		       bool image_view, const char *image, const char *language,
-		       const char *packages, struct layer_need *ret_need)
+		       const struct sandbox_spec *spec, struct layer_need *ret_need)
 {
 	*ret_need = (struct layer_need){
 		.form = ops->needs_image ? LAYER_EROFS : LAYER_TREE,
-		.host = !ops->needs_image && !image_view,
-		.image = image,
-		.language = language,
-		.packages = packages,
+		.host = !ops->needs_image && !spec->image_view,
+		.image = spec->image,
+		.language = spec->language,
+		.packages = spec->packages,
 		.source = in->source,
 	};
 }
@@ -563,6 +562,10 @@ int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops
 			  const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
 			  void *data)
 {
+	const struct sandbox_spec spec = {.image_view = what->image_view,
+					  .image = what->image,
+					  .language = what->language,
+					  .packages = packages};
 	struct package_ask *ask;
 	struct layer_need need;
 	struct package_job *job;
@@ -570,7 +573,7 @@ int package_jobs_versions(struct package_jobs *in, const struct backend_ops *ops
 	const char *why;
 	int r;
 
-	package_jobs_need(in, ops, what->image_view, what->image, what->language, packages, &need);
+	package_jobs_need(in, ops, &spec, &need);
 	if (!in->script || !in->ctx->spawner || in->ctx->spawner_lost || in->ctx->closing)
 		return -ENOENT;
 	if (asks_of(in, what->owner) >= ASKS_USER)

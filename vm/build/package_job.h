@@ -125,19 +125,9 @@ struct package_jobs {
 int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg);
 void package_jobs_fini(struct package_jobs *in);
 
-/**
- * package_jobs_need() - What a sandbox's packages mean on this host
- * @in: Jobs
- * @ops: Where the sandbox runs
- * @image_view: As a process that sees its image's programs
- * @image: Its image
- * @language: Its language
- * @packages: Canonical text, not empty
- * @ret_need: Result; its strings are the arguments'
- */
+/* What the packages of @spec mean on this host, of which @ops is the backend; the strings of *@ret_need are @spec's. */
 void package_jobs_need(const struct package_jobs *in, const struct backend_ops *ops,
-		       bool image_view, const char *image, const char *language,
-		       const char *packages, struct layer_need *ret_need);
+		       const struct sandbox_spec *spec, struct layer_need *ret_need);
 
 /**
  * package_jobs_layer() - The layer of a sandbox's packages, if it is there

@@ -23,14 +23,6 @@
 #define NEWEST	  "newest "
 #define TEMPLATES ((uid_t)-1)
 
-char *package_job_copy(const char *text, bool *bad)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*bad = *bad || (text && *text && !c);
-	return c;
-}
-
 static void need_free(struct layer_need *n)
 {
 	free((char *)n->image);
@@ -60,9 +52,9 @@ struct package_job *package_job_new(struct package_jobs *in, const char *key,
 		return NULL;
 	memcpy(job->key, key, sizeof(job->key));
 	job->need = *need;
-	job->need.image = package_job_copy(need->image, &bad);
-	job->need.language = package_job_copy(need->language, &bad);
-	job->need.packages = package_job_copy(need->packages, &bad);
+	job->need.image = copy_text(need->image, &bad);
+	job->need.language = copy_text(need->language, &bad);
+	job->need.packages = copy_text(need->packages, &bad);
 	if (bad) {
 		need_free(&job->need);
 		free(job);
@@ -87,14 +79,12 @@ struct package_job *package_job_find(const struct package_jobs *in, const char *
 
 void package_jobs_unwait(struct package_jobs *in, struct wait *w)
 {
-	const struct package_job *wanted = w->on;
-	struct package_job *job;
+	struct package_job *job = w->on;
 
 	if (!wait_is_on(w))
 		return;
 	wait_cancel(w);
-	job = package_job_find(in, wanted->key);
-	if (job && job->step == PACKAGE_QUEUED && !job->prepared && !job->ask &&
+	if (job->step == PACKAGE_QUEUED && !job->prepared && !job->ask &&
 	    !wait_any(&in->waits, job))
 		package_job_forget(in, job);
 }
@@ -144,13 +134,8 @@ struct package_job *package_job_choose(struct package_jobs *in)
 	struct package_job *job;
 
 	/* Who waits for packages comes before who only asks. */
-	TAILQ_FOREACH(w, &in->waits, link) {
-		const struct package_job *wanted = w->on;
-
-		job = package_job_find(in, wanted->key);
-		if (job)
-			consider(in, job, w->owner, &c);
-	}
+	TAILQ_FOREACH(w, &in->waits, link)
+		consider(in, w->on, w->owner, &c);
 	TAILQ_FOREACH(job, &in->installs, link) {
 		if (job->prepared)
 			consider(in, job, TEMPLATES, &c);

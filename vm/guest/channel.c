@@ -176,6 +176,15 @@ int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const vo
 	return 0;
 }
 
+int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint32_t n)
+{
+	uint8_t wire[4];
+	struct proto_out o = {wire, 0, sizeof(wire), false};
+
+	put_u32(&o, n);
+	return channel_send(ch, type, id, wire, o.len);
+}
+
 /* ---- reading ---- */
 
 static void on_lost(struct channel *ch, int err)

@@ -94,6 +94,9 @@ void channel_push(struct channel *ch, struct channel_frame *f, enum channel_clas
 int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const void *payload,
 		 size_t len);
 
+/* Likewise a number. */
+int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint32_t n);
+
 /**
  * channel_feed() - Take bytes as if they had been read
  * @ch: Channel

@@ -78,8 +78,8 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_STDIN_CREDIT: return exec_on_stdin_credit(g, h, in);
 	case PROTO_USAGE_REPLY: return on_usage(g, in);
 	case PROTO_LOG: return on_log(g, in);
-	case PROTO_FILE_REPLY: return guestfile_reply(&g->files, h->id, in);
-	case PROTO_LOCKED: return guestfile_locked(&g->files, in);
+	case PROTO_FILE_REPLY: return guest_file_reply(&g->files, h->id, in);
+	case PROTO_LOCKED: return guest_file_locked(&g->files, in);
 	case PROTO_FROZEN: return on_frozen(g, in);
 	default: return -EPROTO;
 	}

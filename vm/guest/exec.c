@@ -209,14 +209,11 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 static void grant(struct guest *g, uint32_t n)
 {
 	struct exec *x = &g->exec;
-	uint8_t wire[4];
-	struct proto_out o = {wire, 0, sizeof(wire), false};
 
 	x->consumed += n;
 	if (x->held || x->consumed < OUTPUT_WINDOW / 2)
 		return;
-	put_u32(&o, x->consumed);
-	if (channel_send(&g->channel, PROTO_CREDIT, x->id, wire, sizeof(wire)) < 0)
+	if (channel_send_u32(&g->channel, PROTO_CREDIT, x->id, x->consumed) < 0)
 		return;
 	x->credit += x->consumed;
 	x->consumed = 0;
@@ -352,13 +349,11 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 
 int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 {
-	uint8_t wire[4];
-	struct proto_out o = {wire, 0, sizeof(wire), false};
+	const uint32_t wire = sig == SANDBOX_KILL ? PROTO_KILL : PROTO_INTERRUPT;
 
 	if (g->phase != GUEST_UP || id != g->exec.id || !id)
 		return -ESRCH;
-	put_u32(&o, sig == SANDBOX_KILL ? PROTO_KILL : PROTO_INTERRUPT);
-	if (channel_send(&g->channel, PROTO_SIGNAL, id, wire, sizeof(wire)) < 0)
+	if (channel_send_u32(&g->channel, PROTO_SIGNAL, id, wire) < 0)
 		return -ENOMEM;
 	if (sig == SANDBOX_KILL && !g->exec.killing) {
 		g->exec.killing = true;

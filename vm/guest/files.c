@@ -34,7 +34,7 @@
 #define SLOT_BITS 8
 
 static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
-static_assert(GUESTFILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
+static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
 
 struct file_piece {
 	STAILQ_ENTRY(file_piece) link;
@@ -99,7 +99,7 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(ops) == VM_NFILEOPS, "a row for each operation");
 
-void guestfile_init(struct guestfiles *gf, struct channel *channel)
+void guest_file_init(struct guest_files *gf, struct channel *channel)
 {
 	gf->channel = channel;
 	STAILQ_INIT(&gf->waiting);
@@ -245,7 +245,7 @@ static struct file_call *call_new(const struct vm_file *req, vm_file_fn fn, void
 }
 
 /* Sends what may be in flight. */
-static void pump(struct guestfiles *gf)
+static void pump(struct guest_files *gf)
 {
 	struct file_piece *p;
 
@@ -266,8 +266,8 @@ static void pump(struct guestfiles *gf)
 }
 
 /* Puts @n pieces of a request into the queue. Return: their bytes, or -ENOMEM and none is there. */
-static ssize_t make_pieces(struct guestfiles *gf, const struct vm_file *req, struct file_call *call,
-			   unsigned n)
+static ssize_t make_pieces(struct guest_files *gf, const struct vm_file *req,
+			   struct file_call *call, unsigned n)
 {
 	struct file_piece *pieces[PIECES_MAX];
 	ssize_t bytes = 0;
@@ -291,7 +291,7 @@ static int check_request(const struct vm_file *req)
 {
 	const size_t newname_max = req->op == VM_SYMLINK ? PROTO_LINK_MAX : PROTO_NAME_MAX;
 
-	if ((req->op == VM_READ || req->op == VM_WRITE) && req->size > GUESTFILE_REQUEST_MAX)
+	if ((req->op == VM_READ || req->op == VM_WRITE) && req->size > GUEST_FILE_REQUEST_MAX)
 		return -EINVAL;
 	if (req->name && strlen(req->name) > PROTO_NAME_MAX)
 		return -ENAMETOOLONG;
@@ -307,7 +307,7 @@ static bool gives_back(const struct vm_file *req)
 	       req->op == VM_CANCEL_LOCK || (req->op == VM_LOCK && req->lock.type == VM_UNLOCK);
 }
 
-int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_fn fn, void *data)
+int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn, void *data)
 {
 	struct file_call *call = NULL;
 	unsigned npieces = 1;
@@ -316,7 +316,7 @@ int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_
 
 	if (r < 0)
 		return r;
-	if (gf->held > GUESTFILE_HELD_MAX && !gives_back(req))
+	if (gf->held > GUEST_FILE_HELD_MAX && !gives_back(req))
 		return -ENOMEM;
 	if (!ops[req->op].silent) {
 		assert(fn);
@@ -401,7 +401,7 @@ static void reply_error(struct file_call *call, unsigned number, int err)
 
 static int reply_call(struct file_call *call, unsigned number, struct proto_in *in)
 {
-	int err = guestfile_errno(get_u32(in));
+	int err = guest_file_errno(get_u32(in));
 
 	if (in->bad)
 		return -EPROTO;
@@ -412,11 +412,11 @@ static int reply_call(struct file_call *call, unsigned number, struct proto_in *
 	if (call->op == VM_READ || call->op == VM_WRITE)
 		return reply_transfer(call, number, in);
 	if (call->op == VM_READDIR)
-		return guestfile_answer_dir(call, in);
-	return guestfile_answer(call, in);
+		return guest_file_answer_dir(call, in);
+	return guest_file_answer(call, in);
 }
 
-int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in)
+int guest_file_reply(struct guest_files *gf, uint32_t id, struct proto_in *in)
 {
 	const unsigned i = id & (PROTO_FILES_INFLIGHT - 1);
 	struct file_call *call = gf->slot[i].call;
@@ -427,7 +427,7 @@ int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in)
 	call->unanswered--;
 	r = reply_call(call, gf->slot[i].piece, in);
 	if (r < 0) {
-		/* The connection ends; guestfile_fail() answers. */
+		/* The connection ends; guest_file_fail() answers. */
 		call->unanswered++;
 		return r;
 	}
@@ -441,7 +441,7 @@ int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in)
 	return 0;
 }
 
-static void lock_done(struct guestfiles *gf, struct file_call *call, int err)
+static void lock_done(struct guest_files *gf, struct file_call *call, int err)
 {
 	static const struct vm_file_reply granted = {.handle = 0};
 
@@ -450,7 +450,7 @@ static void lock_done(struct guestfiles *gf, struct file_call *call, int err)
 	call_free(call);
 }
 
-int guestfile_locked(struct guestfiles *gf, struct proto_in *in)
+int guest_file_locked(struct guest_files *gf, struct proto_in *in)
 {
 	uint64_t token = get_u64(in);
 	uint32_t err = get_u32(in);
@@ -461,7 +461,7 @@ int guestfile_locked(struct guestfiles *gf, struct proto_in *in)
 			break;
 	if (!get_end(in) || !call)
 		return -EPROTO;
-	lock_done(gf, call, guestfile_errno(err));
+	lock_done(gf, call, guest_file_errno(err));
 	return 0;
 }
 
@@ -474,7 +474,7 @@ static void fail_piece(struct file_call *call, int err)
 	call_free(call);
 }
 
-void guestfile_fail(struct guestfiles *gf, int err)
+void guest_file_fail(struct guest_files *gf, int err)
 {
 	struct file_call *lock;
 	struct file_piece *p;

@@ -9,17 +9,17 @@
 #include "channel.h"
 #include "file.h"
 
-#define GUESTFILE_REQUEST_MAX (1u << 20)  /* bytes of one read or write */
-#define GUESTFILE_HELD_MAX    (64u << 20) /* bytes of requests that wait for their turn */
+#define GUEST_FILE_REQUEST_MAX (1u << 20)  /* bytes of one read or write */
+#define GUEST_FILE_HELD_MAX    (64u << 20) /* bytes of requests that wait for their turn */
 
 struct file_call;
 
 /*
- * - Embedded in a guest, zeroed and then guestfile_init().
+ * - Embedded in a guest, zeroed and then guest_file_init().
  * - `slot[i].call` is the request whose piece is in flight under the id `round << 8 | i`.
  * - `waiting` are pieces in the order of their calls; they go out as slots become free.
  */
-struct guestfiles {
+struct guest_files {
 	struct channel *channel;
 	struct {
 		struct file_call *call;
@@ -33,18 +33,19 @@ struct guestfiles {
 	TAILQ_HEAD(file_calls, file_call) locks; /* calls that wait for a lock, without a slot */
 };
 
-void guestfile_init(struct guestfiles *gf, struct channel *channel);
+void guest_file_init(struct guest_files *gf, struct channel *channel);
 
 /* See sandbox_file(). Return: 0, -ENOMEM, -EINVAL or -ENAMETOOLONG for what can't be asked. */
-int guestfile_request(struct guestfiles *gf, const struct vm_file *req, vm_file_fn fn, void *data);
+int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn,
+		       void *data);
 
 /* A FILE_REPLY. Return: 0, or -EPROTO if no honest agent sends this. */
-int guestfile_reply(struct guestfiles *gf, uint32_t id, struct proto_in *in);
+int guest_file_reply(struct guest_files *gf, uint32_t id, struct proto_in *in);
 
 /* A LOCKED. Return: likewise. */
-int guestfile_locked(struct guestfiles *gf, struct proto_in *in);
+int guest_file_locked(struct guest_files *gf, struct proto_in *in);
 
 /* Answers everything with @err. */
-void guestfile_fail(struct guestfiles *gf, int err);
+void guest_file_fail(struct guest_files *gf, int err);
 
 #endif

@@ -7,7 +7,7 @@
 #include "files_internal.h"
 #include "vm/base/util.h"
 
-int guestfile_errno(uint32_t err)
+int guest_file_errno(uint32_t err)
 {
 	return err < 134 ? -(int)err : -EIO;
 }
@@ -83,7 +83,7 @@ static int reply_lock(struct proto_in *in, struct vm_lock *ret)
 }
 
 /* Entries with impossible names are left out; the others get terminated copies. */
-int guestfile_answer_dir(struct file_call *call, struct proto_in *in)
+int guest_file_answer_dir(struct file_call *call, struct proto_in *in)
 {
 	const size_t len = (size_t)(in->end - in->p);
 	struct vm_file_reply reply = {0};
@@ -121,7 +121,7 @@ int guestfile_answer_dir(struct file_call *call, struct proto_in *in)
 	return 0;
 }
 
-int guestfile_answer(struct file_call *call, struct proto_in *in)
+int guest_file_answer(struct file_call *call, struct proto_in *in)
 {
 	struct vm_file_reply reply = {0};
 	struct proto_str s;
@@ -155,7 +155,7 @@ int guestfile_answer(struct file_call *call, struct proto_in *in)
 	case VM_STATFS: reply_statfs(in, &reply.statfs); break;
 	case VM_TEST_LOCK: r = reply_lock(in, &reply.lock); break;
 	case VM_LOCK:
-		/* An answer that is none yet: see guestfile_locked(). */
+		/* An answer that is none yet: see guest_file_locked(). */
 		call->waits = get_u32(in) && call->may_wait;
 		if (call->waits && get_end(in))
 			return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of guestfile share: calls, and the checking of answers. */
+/* What files.c and files_answer.c share: calls, and the checking of answers. */
 #ifndef XSBX_VM_GUEST_FILES_INTERNAL_H
 #define XSBX_VM_GUEST_FILES_INTERNAL_H
 
 #include "files.h"
 
-#define PIECES_MAX (GUESTFILE_REQUEST_MAX / PROTO_DATA_MAX)
+#define PIECES_MAX (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
 
 struct file_call {
 	TAILQ_ENTRY(file_call) link; /* of those that wait for a lock */
@@ -21,7 +21,7 @@ struct file_call {
 };
 
 /* An error number that any file system might give. */
-int guestfile_errno(uint32_t err);
+int guest_file_errno(uint32_t err);
 
 /*
  * Answer a call from what the agent sent: a directory, and everything but directories, reads and
@@ -29,7 +29,7 @@ int guestfile_errno(uint32_t err);
  *
  * Return: 0, or -EPROTO, and the call is not answered, if no honest agent sends this.
  */
-int guestfile_answer_dir(struct file_call *call, struct proto_in *in);
-int guestfile_answer(struct file_call *call, struct proto_in *in);
+int guest_file_answer_dir(struct file_call *call, struct proto_in *in);
+int guest_file_answer(struct file_call *call, struct proto_in *in);
 
 #endif

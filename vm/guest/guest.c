@@ -104,7 +104,7 @@ static void on_work(struct deferred *d)
 		return;
 	g->torn_down = true;
 	exec_abandon(g);
-	guestfile_fail(&g->files, -ESTALE);
+	guest_file_fail(&g->files, -ESTALE);
 	if (g->backend)
 		g->ops->destroy(g->backend);
 	if (g->channel.open)
@@ -246,7 +246,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->networked = g->spec.network && g->ops->take_card;
 	g->work.run = on_work;
 	g->started_at = uv_now(all->ctx->loop);
-	guestfile_init(&g->files, &g->channel);
+	guest_file_init(&g->files, &g->channel);
 	init_timer(g, &g->deadline);
 	init_timer(g, &g->heartbeat);
 	init_timer(g, &g->grace);
@@ -285,7 +285,7 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
 		return -ESTALE;
 	g->usage_stale = true;
-	return guestfile_request(&g->files, req, fn, data);
+	return guest_file_request(&g->files, req, fn, data);
 }
 
 static bool is_idle(const struct guest *g)
@@ -293,27 +293,18 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-static int send_freeze(struct guest *g, uint32_t on)
-{
-	uint8_t payload[4];
-	struct proto_out o = {payload, 0, sizeof(payload), false};
-
-	put_u32(&o, on);
-	return channel_send(&g->channel, PROTO_FREEZE, 0, payload, o.len) < 0 ? -ENOMEM : 0;
-}
-
 int guest_freeze(struct guest *g)
 {
-	int r = is_idle(g) && !g->freezing ? send_freeze(g, 1) : -EBUSY;
-
-	g->freezing = g->freezing || r == 0;
-	return r;
+	if (!is_idle(g) || g->freezing)
+		return -EBUSY;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
+	return g->freezing ? 0 : -ENOMEM;
 }
 
 void guest_thaw(struct guest *g)
 {
 	if (is_idle(g))
-		(void)send_freeze(g, 0);
+		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, 0);
 }
 
 int guest_reset(struct guest *g)

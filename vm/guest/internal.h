@@ -79,7 +79,7 @@ struct guest {
 
 	struct backend *backend;
 	struct channel channel;
-	struct guestfiles files;
+	struct guest_files files;
 	struct exec exec;
 	uint64_t oom_kills; /* in it, when the last run ended */
 	struct guest_clock clock;

@@ -375,9 +375,9 @@ static int sandbox_job(const struct policy *p, const struct order_sandbox *o, st
 	agent_args(job, jail);
 	policy_env(job, "PATH=" SYSTEM_PATH ":" PROCESS_JAIL_BIN);
 	add_target(job, AGENT_PROCESS_AGENT_FD);
-	add_output(job);
 	if (network)
 		add_target(job, AGENT_PROCESS_CARD_FD);
+	add_output(job);
 	job->jail = &jail->spec;
 	job->flags = SPAWN_OOM_FIRST;
 	return 0;

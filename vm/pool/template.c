@@ -129,8 +129,7 @@ bool template_layer(struct template *t)
 
 	if (!*t->spec.packages || t->layer)
 		return true;
-	package_jobs_need(t->pool->packages, t->ops, t->view.image, t->spec.image, t->spec.language,
-			  t->spec.packages, &need);
+	package_jobs_need(t->pool->packages, t->ops, &t->spec, &need);
 	t->layer = package_jobs_layer(t->pool->packages, &need);
 	return t->layer;
 }
@@ -152,8 +151,7 @@ void template_install(struct template *t)
 
 	if (template_layer(t))
 		return;
-	package_jobs_need(t->pool->packages, t->ops, t->view.image, t->spec.image, t->spec.language,
-			  t->spec.packages, &need);
+	package_jobs_need(t->pool->packages, t->ops, &t->spec, &need);
 	t->packages_failed = package_jobs_ask(t->pool->packages, &need, NULL, &p) < 0;
 	if (t->packages_failed)
 		snprintf(t->problem, sizeof(t->problem), "%.500s", p.cause);

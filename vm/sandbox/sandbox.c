@@ -55,7 +55,7 @@ static void report_wait(struct sandbox *s)
 	if (s->needs == NEEDS_PACKAGES)
 		package_jobs_explain(&s->wait, &p);
 	else
-		image_jobs_explain(&s->vm->image_jobs, s->spec.image, s->spec.image_view, &p);
+		image_jobs_explain(&s->wait, &p);
 	sandbox_tell(s, awaits, &p);
 }
 
@@ -207,9 +207,7 @@ static void on_deadline(uv_timer_t *timer)
 		return;
 	switch (s->needs) {
 	case NEEDS_PLACE: no_place(s); return;
-	case NEEDS_IMAGE:
-		image_jobs_explain_late(&s->vm->image_jobs, s->spec.image, s->spec.image_view, &p);
-		break;
+	case NEEDS_IMAGE: image_jobs_explain_late(&s->wait, &p); break;
 	case NEEDS_PACKAGES: package_jobs_explain_late(&p); break;
 	case NEEDS_SNAPSHOT: /* the disk does not answer: then without it */
 		leave(s);
@@ -267,8 +265,7 @@ static bool find_layer(struct sandbox *s, struct layer_need *need)
 
 	if (!*s->spec.packages || s->layer)
 		return true;
-	package_jobs_need(jobs, s->ops, s->spec.image_view, s->spec.image, s->spec.language,
-			  s->spec.packages, need);
+	package_jobs_need(jobs, s->ops, &s->spec, need);
 	s->layer = package_jobs_layer(jobs, need);
 	return s->layer;
 }

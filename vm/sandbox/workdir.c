@@ -30,7 +30,7 @@
 
 #define WORDS_MAX (16u << 20)
 
-struct vm_work {
+struct workdir {
 	struct vm *vm;
 	int upper;
 	uint32_t view; /* enum order_view */
@@ -43,22 +43,22 @@ struct vm_work {
 struct workdir_task {
 	TAILQ_ENTRY(workdir_task) link;
 	struct vm *vm;
-	enum vm_work_op op;
+	enum workdir_op op;
 	struct program program;
 	struct buf said;
 	int begin;   /* a byte for it to begin, and one to make what it has listed; or -1 */
 	bool judged; /* it was given leave to make it */
 	int err;     /* why it was ended */
-	vm_work_judge_fn judge;
-	vm_work_fn fn;
+	workdir_judge_fn judge;
+	workdir_fn fn;
 	void *data;
 };
 
-struct vm_work *vm_work_of(const struct sandbox *s)
+struct workdir *workdir_of(const struct sandbox *s)
 {
 	struct guest_info guest = {.backend = {.kept = -1}};
 	const struct backend_info *info = &guest.backend;
-	struct vm_work *w;
+	struct workdir *w;
 	int view;
 
 	if (!s->view.work || !s->guest)
@@ -76,11 +76,11 @@ struct vm_work *vm_work_of(const struct sandbox *s)
 	w->ids = info->report ? (uint32_t)info->report->layer[JAIL_L_IDS].value : 0;
 	if (w->upper >= 0 && view >= 0)
 		return w;
-	vm_work_free(w);
+	workdir_free(w);
 	return NULL;
 }
 
-void vm_work_free(struct vm_work *w)
+void workdir_free(struct workdir *w)
 {
 	if (!w)
 		return;
@@ -156,7 +156,7 @@ static void on_bytes(struct program *p, const void *bytes, size_t len)
 	struct workdir_task *t = p->data;
 	int e = t->err ? 0 : buf_append(&t->said, bytes, len);
 
-	if (e == 0 && t->op == VM_WORK_COMMIT && !t->judged && !t->err)
+	if (e == 0 && t->op == WORKDIR_COMMIT && !t->judged && !t->err)
 		e = look(t);
 	if (e == 0)
 		return;
@@ -169,16 +169,16 @@ static void on_started(struct program *p)
 	struct workdir_task *t = p->data;
 
 	(void)!write(t->begin, "", 1);
-	if (t->op != VM_WORK_COMMIT)
+	if (t->op != WORKDIR_COMMIT)
 		close(steal_fd(&t->begin));
 }
 
 /* ---- the question ---- */
 
-static int ask(const struct vm_work *w, struct workdir_task *t)
+static int ask(const struct workdir *w, struct workdir_task *t)
 {
 	const struct order order = {.program = ORDER_CHANGES,
-				    .changes = {.commit = t->op == VM_WORK_COMMIT,
+				    .changes = {.commit = t->op == WORKDIR_COMMIT,
 						.view = w->view,
 						.owner = w->owner,
 						.group = w->group,
@@ -203,7 +203,7 @@ static int ask(const struct vm_work *w, struct workdir_task *t)
 	return r;
 }
 
-int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
+int workdir_do(struct workdir *w, enum workdir_op op, workdir_judge_fn judge, workdir_fn fn,
 	       void *data)
 {
 	struct workdir_task *t = w->vm->ctx.closing ? NULL : calloc(1, sizeof(*t));
@@ -241,7 +241,7 @@ void workdir_cut(struct vm *vm)
 	}
 }
 
-bool vm_work_under_way(const struct vm *vm)
+bool workdir_under_way(const struct vm *vm)
 {
 	const struct workdir_task *t;
 

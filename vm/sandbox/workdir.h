@@ -9,27 +9,27 @@
 
 struct sandbox;
 struct vm;
-struct vm_work;
+struct workdir;
 
 /**
- * vm_work_of() - Hold on to what a sandbox changes in the directory that it began with
+ * workdir_of() - Hold on to what a sandbox changes in the directory that it began with
  * @s: Sandbox, READY
  *
  * It stays when the sandbox is gone, with the memory it takes.
  *
- * Return: To be freed with vm_work_free(), before vm_close() is done; NULL if there is none, or no memory.
+ * Return: To be freed with workdir_free(), before vm_close() is done; NULL if there is none, or no memory.
  */
-struct vm_work *vm_work_of(const struct sandbox *s);
-void vm_work_free(struct vm_work *w);
+struct workdir *workdir_of(const struct sandbox *s);
+void workdir_free(struct workdir *w);
 
-enum vm_work_op {
-	VM_WORK_LIST, /* a line for each: "SUM A PATH", "SUM M PATH" or "SUM D PATH", or "SUM ? PATH" for what
+enum workdir_op {
+	WORKDIR_LIST, /* a line for each: "SUM A PATH", "SUM M PATH" or "SUM D PATH", or "SUM ? PATH" for what
 			 * can't be looked into, "!" behind the letter of what deserves a second look; names
 			 * escaped */
-	VM_WORK_COMMIT, /* make them, with the owner's rights; lines "PATH: why not" */
+	WORKDIR_COMMIT, /* make them, with the owner's rights; lines "PATH: why not" */
 };
 
-#define VM_WORK_SUM \
+#define WORKDIR_SUM \
 	33u /* bytes of a line before the letter: 32 digits that stand for what is made */
 
 struct vm_changes {
@@ -40,13 +40,13 @@ struct vm_changes {
 };
 
 /* @err: 0 or -errno; -EFBIG for a list that is too long. */
-typedef void (*vm_work_fn)(void *data, int err, const struct vm_changes *c);
+typedef void (*workdir_fn)(void *data, int err, const struct vm_changes *c);
 
 /* Before a commit: may these changes be made, which are listed as above? Nothing else is made then. */
-typedef bool (*vm_work_judge_fn)(void *data, const struct vm_changes *c);
+typedef bool (*workdir_judge_fn)(void *data, const struct vm_changes *c);
 
 /**
- * vm_work_do() - List or make the changes
+ * workdir_do() - List or make the changes
  * @w: Changes; may be freed while this is on its way
  * @op: Which
  * @judge: Called once before a commit, from the loop, unless it fails before; NULL for a list
@@ -55,10 +55,10 @@ typedef bool (*vm_work_judge_fn)(void *data, const struct vm_changes *c);
  *
  * Return: 0 or -errno; @fn is only called if 0.
  */
-int vm_work_do(struct vm_work *w, enum vm_work_op op, vm_work_judge_fn judge, vm_work_fn fn,
+int workdir_do(struct workdir *w, enum workdir_op op, workdir_judge_fn judge, workdir_fn fn,
 	       void *data);
 
 /* Is anything being made in a directory now? */
-bool vm_work_under_way(const struct vm *vm);
+bool workdir_under_way(const struct vm *vm);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "vm/base/path.h"
+#include "vm/base/util.h"
 #include "policy_internal.h"
 #include "vm/host/kvm.h"
 #include "vm/jail/view.h"
@@ -33,14 +34,6 @@
 #define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/key.c */
 #define CPUS_MAX      64u
 #define PROCESSES_MAX 16384u
-
-static char *copy(const char *text, bool *bad)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*bad = *bad || (text && *text && !c);
-	return c;
-}
 
 /* One that is not there yet is looked for where it should be. */
 static void find(const char *program, char ret_path[PATH_MAX])
@@ -88,7 +81,7 @@ static void note_places(struct policy *p, bool *bad)
 		snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, e->d_name);
 		if (e->d_name[0] == '.' || !realpath(path, real) || path_is_below(real, p->images))
 			continue;
-		p->place[p->nplaces++] = copy(real, bad);
+		p->place[p->nplaces++] = copy_text(real, bad);
 	}
 	if (dir)
 		closedir(dir);
@@ -109,12 +102,12 @@ static void note_writable(struct sealed_view *v, const char *source)
 static void seal_view(struct sealed_view *to, const struct policy_view *from, bool *bad)
 {
 	to->roots = to->roots_groups = true;
-	to->work = copy(from->work, bad);
-	to->image = copy(from->image, bad);
+	to->work = copy_text(from->work, bad);
+	to->image = copy_text(from->image, bad);
 	for (size_t i = 0; i < from->npaths && i < VM_PATHS_MAX; i++) {
 		to->path[to->npaths++] =
-			(struct vm_path){copy(from->path[i].source, bad),
-					 copy(from->path[i].target, bad), from->path[i].write};
+			(struct vm_path){copy_text(from->path[i].source, bad),
+					 copy_text(from->path[i].target, bad), from->path[i].write};
 		if (from->path[i].write)
 			note_writable(to, from->path[i].source);
 	}
@@ -177,21 +170,21 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	find(vm->store.program, p->store);
 	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
 		find(path, p->prepare);
-	p->ca = copy(vm->ca_path, bad);
+	p->ca = copy_text(vm->ca_path, bad);
 	p->layer_bytes = packages->layer_bytes;
 	if (packages->offline && realpath(packages->offline, path))
-		p->offline = copy(path, bad);
+		p->offline = copy_text(path, bad);
 	else
-		p->offline = copy(packages->offline, bad);
-	p->store_url = copy(vm->store.url, bad);
-	p->store_region = copy(vm->store.region, bad);
+		p->offline = copy_text(packages->offline, bad);
+	p->store_url = copy_text(vm->store.url, bad);
+	p->store_region = copy_text(vm->store.region, bad);
 	p->store_timeout_s = vm->store.timeout_s;
 	p->store_read = vm->store.read;
 	p->store_write = vm->store.write;
-	p->python_index = copy(packages->python_index, bad);
-	p->python_hosts = copy(packages->python_hosts, bad);
-	p->npm_registry = copy(packages->npm_registry, bad);
-	p->npm_hosts = copy(packages->npm_hosts, bad);
+	p->python_index = copy_text(packages->python_index, bad);
+	p->python_hosts = copy_text(packages->python_hosts, bad);
+	p->npm_registry = copy_text(packages->npm_registry, bad);
+	p->npm_hosts = copy_text(packages->npm_hosts, bad);
 	note_places(p, bad);
 }
 

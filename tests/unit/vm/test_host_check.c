@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
-/* modules: vm/host_check.c vm/backend/process_jail.c vm/host_check_packages.c vm/jail/view.c vm/base/digest.c tests/unit/fixture/host_fixture.c */
+/* modules: vm/host_check.c vm/backend/process_jail.c vm/jail/view.c vm/base/digest.c tests/unit/fixture/host_fixture.c */
 /* libs: crypto */
 #include <errno.h>
 #include <limits.h>
@@ -22,9 +22,9 @@
 
 static void userns(bool privileged, enum vm_level level, const char *part, const char *fix)
 {
-	struct survey s;
+	struct host_check s;
 
-	survey_userns(root, privileged, &s);
+	host_check_userns(root, privileged, &s);
 	assert_int_equal(s.level, level);
 	assert_non_null(strstr(s.found, part));
 	assert_non_null(strstr(s.fix, fix));
@@ -54,17 +54,17 @@ static void user_namespaces(void **state)
 
 static void seccomp(void **state)
 {
-	struct survey s;
+	struct host_check s;
 
 	(void)state;
-	survey_seccomp(root, &s);
+	host_check_seccomp(root, &s);
 	assert_int_equal(s.level, VM_FAIL);
 	put("/proc/sys/kernel/seccomp/actions_avail", "kill_thread trap errno allow\n");
-	survey_seccomp(root, &s);
+	host_check_seccomp(root, &s);
 	assert_int_equal(s.level, VM_FAIL);
 	assert_non_null(strstr(s.found, "end a process"));
 	put("/proc/sys/kernel/seccomp/actions_avail", "kill_process kill_thread errno allow\n");
-	survey_seccomp(root, &s);
+	host_check_seccomp(root, &s);
 	assert_int_equal(s.level, VM_OK);
 }
 
@@ -78,11 +78,11 @@ static void landlock(void **state)
 		{-ENOSYS, VM_WARN, "none"}, {-EOPNOTSUPP, VM_WARN, "booted"}, {0, VM_WARN, "none"},
 		{1, VM_WARN, "first"},	    {4, VM_OK, "ABI 4 (6,"},	      {7, VM_OK, "ABI 7"},
 	};
-	struct survey s;
+	struct host_check s;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		survey_landlock(cases[i].abi, &s);
+		host_check_landlock(cases[i].abi, &s);
 		assert_int_equal(s.level, cases[i].level);
 		assert_non_null(strstr(s.found, cases[i].part));
 	}
@@ -90,39 +90,39 @@ static void landlock(void **state)
 
 static void ids(void **state)
 {
-	struct survey s;
+	struct host_check s;
 
 	(void)state;
-	survey_ids(true, true, &s);
+	host_check_ids(true, true, &s);
 	assert_int_equal(s.level, VM_OK);
-	survey_ids(true, false, &s);
+	host_check_ids(true, false, &s);
 	assert_int_equal(s.level, VM_WARN);
 	assert_non_null(strstr(s.fix, "container"));
-	survey_ids(false, false, &s);
+	host_check_ids(false, false, &s);
 	assert_int_equal(s.level, VM_WARN);
 	assert_non_null(strstr(s.fix, "root"));
 }
 
 static void groups(void **state)
 {
-	struct survey_group g[] = {{"memory", 1, 0}, {"pids", 2, 0}, {"cpu", 2, 0}};
-	struct survey s;
+	struct host_check_group g[] = {{"memory", 1, 0}, {"pids", 2, 0}, {"cpu", 2, 0}};
+	struct host_check s;
 
 	(void)state;
-	survey_groups(g, 3, true, &s);
+	host_check_groups(g, 3, true, &s);
 	assert_int_equal(s.level, VM_OK);
 	assert_string_equal(s.found, "limits for memory (v1), pids (v2), cpu (v2)");
 	g[2].error = -ENOENT;
-	survey_groups(g, 3, false, &s);
+	host_check_groups(g, 3, false, &s);
 	assert_int_equal(s.level, VM_WARN);
 	assert_non_null(strstr(s.found, "limits for memory (v1), pids (v2); no limits for cpu "));
 	assert_non_null(strstr(s.fix, "systemd-run --user --scope -p Delegate=yes"));
 	g[0].error = g[1].error = g[2].error = -EBUSY;
-	survey_groups(g, 3, true, &s);
+	host_check_groups(g, 3, true, &s);
 	assert_non_null(strstr(s.found, "no limits for memory (others are in our group), pids"));
 	assert_non_null(strstr(s.fix, "systemd-run --scope -p Delegate=yes"));
 	g[0].error = g[1].error = g[2].error = -EACCES;
-	survey_groups(g, 3, false, &s);
+	host_check_groups(g, 3, false, &s);
 	assert_non_null(strstr(s.found, strerror(EACCES)));
 	assert_non_null(strstr(s.fix, "root"));
 }
@@ -130,34 +130,34 @@ static void groups(void **state)
 static void kvm(void **state)
 {
 	(void)state;
-	assert_non_null(strstr(survey_kvm_fix(root, KVM_UNUSABLE, true), "modprobe"));
+	assert_non_null(strstr(host_check_kvm_fix(root, KVM_UNUSABLE, true), "modprobe"));
 	put("/dev/kvm", "");
-	assert_non_null(strstr(survey_kvm_fix(root, KVM_UNUSABLE, true), "nested"));
-	assert_non_null(strstr(survey_kvm_fix(root, KVM_DENIED, false), "usermod"));
-	assert_non_null(strstr(survey_kvm_fix(root, KVM_DENIED, true), "chgrp"));
-	assert_non_null(strstr(survey_kvm_fix(root, KVM_UNDECIDED, true), "tried again"));
+	assert_non_null(strstr(host_check_kvm_fix(root, KVM_UNUSABLE, true), "nested"));
+	assert_non_null(strstr(host_check_kvm_fix(root, KVM_DENIED, false), "usermod"));
+	assert_non_null(strstr(host_check_kvm_fix(root, KVM_DENIED, true), "chgrp"));
+	assert_non_null(strstr(host_check_kvm_fix(root, KVM_UNDECIDED, true), "tried again"));
 }
 
 static void network(void **state)
 {
 	char path[PATH_MAX + 16];
-	struct survey s;
+	struct host_check s;
 
 	(void)state;
-	survey_network(root, false, &s);
+	host_check_network(root, false, &s);
 	assert_int_equal(s.level, VM_WARN);
 	assert_non_null(strstr(s.found, "no xsbxfs-net"));
-	survey_network(root, true, &s);
+	host_check_network(root, true, &s);
 	assert_int_equal(s.level, VM_WARN);
 	assert_non_null(strstr(s.found, strerror(ENOENT)));
 	assert_non_null(strstr(s.fix, "modprobe tun"));
 	put("/dev/net/tun", "");
-	survey_network(root, true, &s);
+	host_check_network(root, true, &s);
 	assert_int_equal(s.level, VM_OK);
 	snprintf(path, sizeof(path), "%s/dev/net/tun", root);
 	assert_int_equal(chmod(path, 0), 0);
 	if (geteuid() != 0) {
-		survey_network(root, true, &s);
+		host_check_network(root, true, &s);
 		assert_int_equal(s.level, VM_WARN);
 	}
 	assert_non_null(strstr(process_jail_tun_fix(-EACCES), "chmod 666 /dev/net/tun"));
@@ -185,9 +185,9 @@ static void packages_say(const struct vm_packages *cfg, const char *path, bool i
 			 enum vm_level level, const char *part, const char *fix)
 {
 	const bool images[] = {image, image};
-	struct survey s;
+	struct host_check s;
 
-	survey_packages(cfg, path, images, &s);
+	host_check_packages(cfg, path, images, &s);
 	if (!strstr(s.found, part))
 		fail_msg("\"%s\" is missing in: %s", part, s.found);
 	if (!strstr(s.fix, fix))
@@ -241,19 +241,19 @@ static void packages(void **state)
 
 static void layers(void **state)
 {
-	struct survey_layers l = {.dir = "/cache/layers", .limit = 4ull << 30};
-	struct survey s;
+	struct host_check_layers l = {.dir = "/cache/layers", .limit = 4ull << 30};
+	struct host_check s;
 
 	(void)state;
-	survey_layers(&l, &s);
+	host_check_layers(&l, &s);
 	assert_int_equal(s.level, VM_OK);
 	assert_string_equal(s.found, "0, 0 MiB, at most 4096 MiB, in /cache/layers");
-	l = (struct survey_layers){.dir = "/l", .n = 3, .bytes = 7u << 20, .more = true};
-	survey_layers(&l, &s);
+	l = (struct host_check_layers){.dir = "/l", .n = 3, .bytes = 7u << 20, .more = true};
+	host_check_layers(&l, &s);
 	assert_int_equal(s.level, VM_OK);
 	assert_string_equal(s.found, "3, more than 7 MiB, no limit, in /l");
 	l.error = -EROFS;
-	survey_layers(&l, &s);
+	host_check_layers(&l, &s);
 	assert_int_equal(s.level, VM_WARN);
 	assert_non_null(strstr(s.found, strerror(EROFS)));
 	assert_non_null(strstr(s.fix, "cache_dir"));

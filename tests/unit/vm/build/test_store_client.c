@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who asks the store's client for something, when it is his turn, and what he is told. */
-/* modules: vm/build/store_client.c vm/store/kind.c vm/spawn/order.c vm/base/tail.c */
+/* modules: vm/build/store_client.c vm/store/kind.c vm/spawn/order.c vm/base/lines.c */
 /* libs: uv */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* File requests: how they are packed and split. */
-/* modules: tests/unit/fixture/guestfile_fixture.c tests/unit/fixture/fake_agent.c vm */
+/* modules: tests/unit/fixture/guest_file_fixture.c tests/unit/fixture/fake_agent.c vm */
 /* libs: uv crypto jansson seccomp */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "tests/unit/fixture/guestfile_fixture.h"
+#include "tests/unit/fixture/guest_file_fixture.h"
 
 /* ---- questions ---- */
 
@@ -250,7 +250,7 @@ static void window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, guestfile_bed_setup, guestfile_bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, guest_file_bed_setup, guest_file_bed_teardown)
 		T(packs),      T(silent_ones),	    T(refuses),	    T(read_one),
 		T(read_split), T(short_and_failed), T(write_split), T(window),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* File requests: what is believed of their answers. */
-/* modules: tests/unit/fixture/guestfile_fixture.c tests/unit/fixture/fake_agent.c vm */
+/* modules: tests/unit/fixture/guest_file_fixture.c tests/unit/fixture/fake_agent.c vm */
 /* libs: uv crypto jansson seccomp */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "tests/unit/fixture/guestfile_fixture.h"
+#include "tests/unit/fixture/guest_file_fixture.h"
 
 /* ---- what is believed ---- */
 
@@ -209,7 +209,7 @@ static void all_answered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, guestfile_bed_setup, guestfile_bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, guest_file_bed_setup, guest_file_bed_teardown)
 		T(attr_is_tamed),  T(odd_entries),  T(directory), T(read_too_much),
 		T(wrote_too_much), T(wrong_id),	    T(cut_entry), T(cut_directory),
 		T(long_directory), T(all_answered),
