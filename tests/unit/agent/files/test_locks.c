@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "tests/unit/fixture/fixture.h"
+#include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "vm/base/util.h"
 
@@ -145,7 +146,7 @@ static void test_renewed_without_an_answer(void **state)
 	struct sandbox *s = bed_ready(b);
 	struct file f = open_remote(b, s);
 	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true), *interrupted;
-	struct files *files = &session_find(b->fs, 0, "demo")->files;
+	struct files *files = session_find(b->fs, 0, "demo")->files;
 
 	interrupted = setlk(&f, 2, F_WRLCK, 0, 0, true);
 	files_renew(files, uv_now(b->fs->loop));
