@@ -246,7 +246,7 @@ static void check_session(const struct session *s)
 	assert_true(nqueued <= SESSION_QUEUE_MAX);
 	assert_true(!s->active || s->active->state == RUN_RUNNING);
 	assert_int_equal(s->active != NULL, s->state == SESSION_RUNNING);
-	assert_int_equal(s->sandbox != NULL, s->lease != NULL);
+	assert_int_equal(s->sandbox != NULL, s->binding != NULL);
 	assert_int_equal(s->sandbox != NULL, s->state == SESSION_STARTING ||
 						     s->state == SESSION_IDLE ||
 						     s->state == SESSION_RUNNING);
