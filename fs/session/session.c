@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: their table, their queue of runs, their history, the verbs of `ctl`. */
+/* Sessions: their table, their state and problems, their history of runs. */
 #include "session.h"
 
 #include <assert.h>

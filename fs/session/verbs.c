@@ -196,10 +196,9 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 
 uint64_t session_tick(struct session *s, uint64_t now)
 {
-	const uint64_t next = check_idle(s, now);
+	const uint64_t idle = check_idle(s, now), waits = wait_tick(&s->wait, now);
 
-	return MIN(next,
-		   wait_tick(&s->wait, now)); /* reads that wait for a run to begin, see stream.c */
+	return MIN(idle, waits);
 }
 
 /* ---- the end ---- */

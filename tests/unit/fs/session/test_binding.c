@@ -337,16 +337,6 @@ static void test_console(void **state)
 	assert_int_equal(text[len - 1], 'l'); /* the newest is kept */
 }
 
-static void test_environment(void **state)
-{
-	struct bed *b = *state;
-
-	bed_put(b, TOP "config", "env.A = 1\nenv.B = \nmemory_mb = 300\n");
-	bed_ready(b);
-	assert_int_equal(fake_sandbox()->nenv, 2);
-	assert_int_equal(fake_sandbox()->memory_mb, 300);
-}
-
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
@@ -367,7 +357,6 @@ int main(void)
 		test(test_late_reports),
 		test(test_rmdir),
 		test(test_console),
-		test(test_environment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,14 +11,6 @@
 
 #define TOP "python/demo/"
 
-static void test_names(void **state)
-{
-	(void)state;
-	assert_string_equal(run_state_str(RUN_QUEUED), "queued");
-	assert_string_equal(run_state_str(RUN_TIMEOUT), "timeout");
-	assert_string_equal(run_state_str(RUN_REFUSED), "refused");
-}
-
 /* Whatever is written when, `output` has all of it in its order, in memory and on disk. */
 static void test_merged(void **state)
 {
@@ -61,25 +53,6 @@ static void test_only_stderr(void **state)
 	bed_expect(b, TOP "output", "e");
 	bed_expect(b, TOP "stdout", "");
 	assert_int_equal(bed_size(b, TOP "output"), 1);
-}
-
-static void test_bytes_of_any_value(void **state)
-{
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
-	char all[256];
-	struct file f;
-	struct req *r;
-
-	for (unsigned i = 0; i < 256; i++)
-		all[i] = (char)i;
-	fake_output_bytes(s, VM_STDOUT, all, sizeof(all));
-	fake_exit(s, VM_DONE, 0);
-	f = bed_opened(b, TOP "stdout", O_RDONLY);
-	r = bed_read(b, &f, 1000, 0);
-	assert_int_equal(r->size, 256);
-	assert_memory_equal(r->data, all, 256);
-	bed_close(b, &f);
 }
 
 static void some_output(struct sandbox *s, enum vm_stream stream, size_t pieces)
@@ -280,10 +253,9 @@ int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),  test(test_merged),     test(test_only_stderr),
-		test(test_bytes_of_any_value), test(test_disk_full),  test(test_summaries),
-		test(test_hole_of_one),	       test(test_disk_hangs), test(test_read_from_disk),
-		test(test_unreadable),
+		test(test_merged),	   test(test_only_stderr), test(test_disk_full),
+		test(test_summaries),	   test(test_hole_of_one), test(test_disk_hangs),
+		test(test_read_from_disk), test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

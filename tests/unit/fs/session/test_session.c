@@ -14,43 +14,6 @@ static struct session *demo(struct bed *b)
 	return session_find(b->fs, 0, "demo");
 }
 
-static void test_ends_of_runs(void **state)
-{
-	static const struct {
-		enum vm_outcome outcome;
-		unsigned status;
-		const char *state, *exit_code; /* NULL: there is none */
-	} rows[] = {
-		{VM_DONE, 0, "done\n", "0\n"},		 {VM_DONE, 1, "done\n", "1\n"},
-		{VM_DONE, 255, "done\n", "255\n"},	 {VM_DONE, 139, "done\n", "139\n"},
-		{VM_TIMEOUT, 124, "timeout\n", "124\n"}, {VM_KILLED, 137, "killed\n", "137\n"},
-		{VM_OOM, 137, "oom\n", "137\n"},	 {VM_REFUSED, 0, "refused\n", NULL},
-	};
-	struct bed *b = *state;
-	char path[64];
-
-	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct sandbox *s = bed_run(b, "x");
-		struct file f = bed_opened(b, TOP "exit_code", O_RDONLY);
-
-		fake_output(s, VM_STDOUT, "kept");
-		fake_exit(s, rows[i].outcome, rows[i].status);
-		snprintf(path, sizeof(path), TOP "runs/%u/state", i + 1);
-		bed_expect(b, path, rows[i].state);
-		snprintf(path, sizeof(path), TOP "runs/%u/exit_code", i + 1);
-		bed_expect(b, TOP "stdout", "kept");
-		bed_expect(b, TOP "state", "idle\n");
-		if (rows[i].exit_code) {
-			bed_expect(b, path, rows[i].exit_code);
-			bed_expect(b, TOP "exit_code", rows[i].exit_code);
-		} else {
-			assert_false(bed_exists(b, path));
-			assert_error(bed_read(b, &f, 10, 0), -EIO);
-		}
-		bed_close(b, &f);
-	}
-}
-
 static void test_summary(void **state)
 {
 	struct bed *b = *state;
@@ -121,21 +84,6 @@ static void test_states(void **state)
 }
 
 /* ---- ctl ---- */
-
-static void test_interrupt(void **state)
-{
-	struct bed *b = *state;
-	struct sandbox *s;
-
-	assert_int_equal(ctl(b, "interrupt"), -ESRCH);
-	bed_expect_error(b, "python/demo", "not-running");
-	s = bed_run(b, "x");
-	assert_int_equal(ctl(b, "interrupt"), 0);
-	assert_int_equal(s->signals[SANDBOX_INTERRUPT], 1);
-	fake_exit(s, VM_DONE, 130);
-	bed_expect(b, TOP "exit_code", "130\n");
-	assert_int_equal(ctl(b, "interrupt"), -ESRCH);
-}
 
 static void test_kill(void **state)
 {
@@ -367,27 +315,6 @@ static void test_history_runs(void **state)
 	assert_int_equal(bed_rmdir(b, TOP "runs/06"), -ENOENT);
 }
 
-static void test_history_bytes(void **state)
-{
-	struct bed *b = *state;
-	char *big = calloc(1, 1 << 20);
-	struct sandbox *s;
-
-	b->conf.history_bytes = 3 << 20;
-	for (int i = 0; i < 5; i++) {
-		s = bed_run(b, "x");
-		fake_output_bytes(s, VM_STDOUT, big, 1 << 20);
-		fake_exit(s, VM_DONE, 0);
-	}
-	bed_run(b, "x");
-	assert_string_equal(bed_ls(b, TOP "runs"), "latest 4 5 6 ");
-	b->conf.history_bytes = 0;
-	fake_exit(s, VM_DONE, 0);
-	bed_run(b, "x");
-	assert_string_equal(bed_ls(b, TOP "runs"), "latest 7 "); /* never the newest */
-	free(big);
-}
-
 static void test_removed_run_lives_on_in_its_handle(void **state)
 {
 	struct bed *b = *state;
@@ -407,31 +334,6 @@ static void test_removed_run_lives_on_in_its_handle(void **state)
 	bed_close(b, &f);
 	bed_run(b, "z");
 	assert_string_equal(bed_ls(b, TOP "runs"), "latest 2 "); /* numbers are not used again */
-}
-
-static void test_quota(void **state)
-{
-	struct bed *b = *state;
-	char name[80];
-
-	b->conf.max_sessions = 2;
-	assert_int_equal(bed_mkdir(b, "raw/second"), 0);
-	assert_int_equal(bed_mkdir(b, "raw/third"), -EDQUOT);
-	assert_int_equal(bed_rmdir(b, "raw/second"), 0);
-	assert_int_equal(bed_mkdir(b, "raw/third"), 0);
-	b->conf.max_sessions = 0;
-	assert_int_equal(bed_mkdir(b, "raw/third"), -EEXIST);
-	assert_int_equal(bed_mkdir(b, "python/third"), 0); /* names are a template's */
-	assert_int_equal(bed_mkdir(b, "raw/.hidden"), -EINVAL);
-	assert_int_equal(bed_mkdir(b, "raw/-x"), -EINVAL);
-	assert_int_equal(bed_mkdir(b, "raw/a b"), -EINVAL);
-	assert_int_equal(bed_mkdir(b, "raw/template.json"), -EEXIST);
-	snprintf(name, sizeof(name), "raw/%065d", 1);
-	assert_int_equal(bed_mkdir(b, name), -ENAMETOOLONG);
-	snprintf(name, sizeof(name), "raw/%064d", 1);
-	assert_int_equal(bed_mkdir(b, name), 0);
-	assert_int_equal(bed_mkdir(b, "elsewhere"), -EPERM);
-	assert_int_equal(bed_mkdir(b, "python/demo/x"), -EPERM);
 }
 
 static void test_table_full(void **state)
@@ -454,11 +356,9 @@ int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
-		test(test_ends_of_runs),
 		test(test_summary),
 		test(test_timeout_in_words),
 		test(test_states),
-		test(test_interrupt),
 		test(test_kill),
 		test(test_reset),
 		test(test_close),
@@ -470,9 +370,7 @@ int main(void)
 		test(test_reset_outlasts_idle_timeout),
 		test(test_queue),
 		test(test_history_runs),
-		test(test_history_bytes),
 		test(test_removed_run_lives_on_in_its_handle),
-		test(test_quota),
 		test(test_table_full),
 	};
 

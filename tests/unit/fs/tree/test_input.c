@@ -15,45 +15,6 @@ static struct session *demo(struct bed *b)
 	return session_find(b->fs, 0, "demo");
 }
 
-static void test_echo(void **state)
-{
-	struct bed *b = *state;
-	struct file f = bed_opened(b, IN, O_WRONLY | O_TRUNC);
-	struct sandbox *s;
-
-	/* `echo x > in`: dup2() closes the first descriptor before there is anything. */
-	assert_int_equal(bed_flush(b, &f), 0);
-	assert_int_equal(bed_write(b, &f, "print(1)\n"), 0);
-	assert_int_equal(demo(b)->last_number, 0);
-	assert_int_equal(bed_flush(b, &f), 0);
-	assert_int_equal(demo(b)->last_number, 0);
-	bed_release(b, &f);
-	assert_int_equal(demo(b)->last_number, 1);
-
-	s = bed_ready(b);
-	assert_string_equal(s->code, "print(1)\n");
-	assert_int_equal(s->timeout_ms, 30000);
-	bed_expect(b, IN, "print(1)\n");
-	assert_int_equal(bed_size(b, IN), 9);
-}
-
-static void test_several_writers_of_one_open(void **state)
-{
-	struct bed *b = *state;
-	struct file f = bed_opened(b, IN, O_WRONLY | O_TRUNC);
-	const char *parts[] = {"a\n", "b\n", "c\n"};
-
-	/* `{ echo a; /bin/echo b; echo c; } > in` */
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(bed_write(b, &f, parts[i]), 0);
-		assert_int_equal(bed_flush(b, &f), 0);
-		assert_int_equal(demo(b)->last_number, 0);
-	}
-	bed_release(b, &f);
-	assert_int_equal(demo(b)->last_number, 1);
-	bed_expect(b, IN, "a\nb\nc\n");
-}
-
 static void test_nothing_written(void **state)
 {
 	struct bed *b = *state;
@@ -290,30 +251,6 @@ static void test_stdin_and_a_refused_run(void **state)
 
 /* ---- config ---- */
 
-static void test_config(void **state)
-{
-	struct bed *b = *state;
-
-	assert_int_equal(bed_put(b, "python/demo/config", "timeout_s = 5\n"), 0);
-	assert_int_equal(demo(b)->settings.timeout_s, 5);
-	assert_int_equal(bed_add(b, "python/demo/config", "cpus = 2\n"), 0);
-	assert_int_equal(demo(b)->settings.timeout_s, 5);
-	assert_int_equal(demo(b)->settings.spec.cpus, 2);
-	assert_int_equal(bed_put(b, "python/demo/config", "memory_mb = 256\n"), 0);
-	assert_int_equal(demo(b)->settings.timeout_s, 30);
-	assert_int_equal(bed_size(b, "python/demo/config"),
-			 strlen(bed_cat(b, "python/demo/config")));
-
-	assert_int_equal(bed_put(b, "python/demo/config", "cpus = 3\nnonsense = 1\n"), -EINVAL);
-	assert_int_equal(demo(b)->settings.spec.cpus, 1);
-	assert_int_equal(demo(b)->settings.spec.memory_mb, 256);
-	bed_ready(b);
-	assert_int_equal(bed_add(b, "python/demo/config", "memory_mb = 512\n"), -EBUSY);
-	bed_expect_error(b, "python/demo", "frozen");
-	assert_int_equal(bed_add(b, "python/demo/config", "timeout_s = 7\n"), 0); /* live */
-	assert_int_equal(bed_run(b, "x")->timeout_ms, 7000);
-}
-
 /* Into the middle of a block: without a terminator. */
 static void put_text(char *at, const char *text)
 {
@@ -417,8 +354,6 @@ int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
-		test(test_echo),
-		test(test_several_writers_of_one_open),
 		test(test_nothing_written),
 		test(test_append),
 		test(test_rewrite_in_place),
@@ -428,7 +363,6 @@ int main(void)
 		test(test_stdin_is_for_one_run),
 		test(test_stdin_held_open),
 		test(test_stdin_and_a_refused_run),
-		test(test_config),
 		test(test_config_in_pieces),
 		test(test_config_after_a_refused_write),
 		test(test_config_too_long),

@@ -192,25 +192,6 @@ static void remove_tree(struct bed *b, const char *path)
 	assert_int_equal(bed_rmdir(b, path), 0);
 }
 
-static void test_rm_r(void **state)
-{
-	struct bed *b = *state;
-	struct sandbox *s;
-
-	bed_put(b, TOP "temp", "x");
-	remove_tree(b, "python/demo");
-	assert_false(bed_exists(b, "python/demo"));
-	bed_mkdir(b, "python/demo");
-	s = bed_run(b, "x");
-	fake_exit(s, VM_DONE, 0);
-	bed_run(b, "y");
-	bed_put(b, TOP "in", "queued");
-	bed_put(b, TOP "ctl", "close\n");
-	fake_settle();
-	remove_tree(b, "python/demo");
-	assert_false(bed_exists(b, "python/demo"));
-}
-
 static void test_rm_r_of_runs_that_go_on(void **state)
 {
 	struct bed *b = *state;
@@ -280,7 +261,6 @@ int main(void)
 		test(test_wild_numbers),
 		test(test_stale_handles),
 		test(test_many_handles),
-		test(test_rm_r),
 		test(test_rm_r_of_runs_that_go_on),
 		test(test_times),
 		test(test_listing_is_of_one_moment),

@@ -13,22 +13,6 @@ static struct session *demo(struct bed *b)
 	return session_find(b->fs, 0, "demo");
 }
 
-static void test_write_beside_and_rename(void **state)
-{
-	struct bed *b = *state;
-
-	/* sed -i, rsync, mv */
-	assert_int_equal(bed_put(b, TOP "sedAbc12", "print(1)\n"), 0);
-	bed_expect(b, TOP "sedAbc12", "print(1)\n");
-	assert_int_equal(bed_size(b, TOP "sedAbc12"), 9);
-	assert_int_equal(demo(b)->last_number, 0);
-	assert_int_equal(bed_rename(b, TOP "sedAbc12", TOP "in", 0), 0);
-	assert_int_equal(demo(b)->last_number, 1);
-	assert_false(bed_exists(b, TOP "sedAbc12"));
-	bed_expect(b, TOP "in", "print(1)\n");
-	bed_expect(b, TOP "runs/1/in", "print(1)\n");
-}
-
 static void test_backup_and_new_file(void **state)
 {
 	struct bed *b = *state;
@@ -225,7 +209,6 @@ int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
-		test(test_write_beside_and_rename),
 		test(test_backup_and_new_file),
 		test(test_rename_onto_others),
 		test(test_rename_among_themselves),

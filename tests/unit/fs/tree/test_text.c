@@ -70,17 +70,6 @@ static void test_what_is_sized_is_what_is_read(void **state)
 	}
 }
 
-static void test_text_stays_while_open(void **state)
-{
-	struct bed *b = *state;
-	struct file f = bed_opened(b, TOP "state", O_RDONLY);
-
-	bed_run(b, "x");
-	assert_bytes(bed_read(b, &f, 100, 0), "new\n");
-	bed_close(b, &f);
-	bed_expect(b, TOP "state", "running\n");
-}
-
 static void test_session_status(void **state)
 {
 	struct bed *b = *state;
@@ -158,26 +147,6 @@ static void test_root_and_template_status(void **state)
 	json_decref(o);
 }
 
-static void test_error(void **state)
-{
-	struct bed *b = *state;
-
-	bed_expect(b, TOP "error", "");
-	bed_put(b, TOP "ctl", "fly\n");
-	bed_expect_error(b, "python/demo", "unknown-verb");
-	assert_non_null(strstr(bed_cat(b, TOP "error"), "\nfix: "));
-	bed_put(b, TOP "in", "x");
-	bed_expect(b, TOP "error", "");
-}
-
-static void test_doctor_and_isolation(void **state)
-{
-	struct bed *b = *state;
-
-	assert_non_null(strstr(bed_cat(b, "doctor"), "warn accelerator: none -- get one\n"));
-	assert_non_null(strstr(bed_cat(b, "isolation"), "microvm: a machine of its own\n"));
-}
-
 /* Each metric: HELP, TYPE, then its samples; numbers that can be read. */
 static void test_metrics(void **state)
 {
@@ -217,12 +186,9 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
 	const struct CMUnitTest tests[] = {
 		test(test_what_is_sized_is_what_is_read),
-		test(test_text_stays_while_open),
 		test(test_session_status),
 		test(test_run_status),
 		test(test_root_and_template_status),
-		test(test_error),
-		test(test_doctor_and_isolation),
 		test(test_metrics),
 	};
 
