@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """The host's locks on files, as the agent holds them: against processes of the sandbox, which this one plays.
 
 Usage: see agent_fixture.py. SEED repeats what the model did."""

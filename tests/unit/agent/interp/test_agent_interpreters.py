@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """The agent's interpreters: as they begin, warmed, in reserve, replaced.
 
 Usage: see agent_fixture.py."""

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """Runs of the agent: how they end, what they write, what they are fed.
 
 Usage: see agent_fixture.py."""

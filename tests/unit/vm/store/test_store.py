@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbxfs-store
 """xsbxfs-store against a real S3 server that checks signatures, and bundles."""
 
 import glob
