@@ -258,12 +258,10 @@ def test_wrong_manifests(bed):
 
 
 def test_nobody_there(bed):
-    begun = time.monotonic()
     Run("get", "layer", "a" * 64, bed.dir(), url="http://127.0.0.1:1/cache").must(AWAY)
     with Hole() as hole:
         Run("--stall", 1, "get", "layer", "a" * 64, bed.dir(), url=hole.url + "/cache").must(AWAY)
         Run("--timeout", 1, "get", "layer", "a" * 64, bed.dir(), url=hole.url + "/c").must(AWAY)
-    assert time.monotonic() - begun < 60
 
 
 # ---- cut off, and resumed ----
