@@ -68,8 +68,10 @@ def beside_a_run():
 
 
 def whole_mount_with_events():
-    """Even `events`, which waits for the next line for ever, answers to a signal."""
-    same("it ends by the signal", shell(f"timeout 3 grep -rIs needle {MNT}")[0], 124)
+    """`events` waits for the next line for ever: not for grep -r, which asks without waiting, and whoever waits
+    answers to a signal."""
+    shell(f"grep -rIs needle {MNT}")
+    same("it ends by the signal", shell(f"timeout 3 cat {MNT}/events")[0], 124)
 
 
 main(walk, beside_a_run, whole_mount_with_events)
