@@ -304,11 +304,11 @@ coverage:
 # ---- tiers ----
 # Each has what the one before has, and more; see tests/README.md. .ci/run is the third of the four.
 
-.PHONY: check-save check-push check-night
+.PHONY: check-save check-push check-night tidy-changed
 
 # What was changed: since the last commit, or since this branch left the one that it is to be merged into.
-BASE ?= $(shell git rev-parse -q --verify '@{upstream}' || git rev-parse -q --verify origin/HEAD || \
-	git rev-parse -q --verify main || echo HEAD)
+BASE ?= $(shell for name in '@{upstream}' origin/HEAD main HEAD; do \
+	git rev-parse -q --verify "$$name" 2>/dev/null && break; done)
 others := git ls-files --others --exclude-standard
 unsaved = $(sort $(shell git diff --name-only --diff-filter=d HEAD; $(others)))
 changed = $(sort $(shell git diff --name-only --diff-filter=d $$(git merge-base $(BASE) HEAD); $(others)))
@@ -330,6 +330,10 @@ check-push:
 	$(Q)$(MAKE) --no-print-directory $(call unit_files,test_*) $(local)
 	$(Q)$(if $(changed_c),$(MAKE) --no-print-directory tidy lint_c='$(changed_c)')
 	$(Q)$(run_tests) --unit --local $(T)
+
+# For the merge tier; all of it where it can't be known what was changed.
+tidy-changed:
+	$(Q)$(MAKE) --no-print-directory tidy lint_c='$(or $(changed_c),$(lint_c))'
 
 # All there is: also the tests that say `night`, every fuzzer for as long as a night allows, what is checked in the
 # laboratory, all lints, and how much of each folder the tests run. What fails keeps nothing else from being tried.

@@ -166,7 +166,7 @@ def everything_killed():
 def twice():
     """A second daemon on a mount point that is in use is refused, and does no harm."""
     mnt, daemon, pids = scene("twice", busy=False)
-    status, _, err = shell(f"timeout 20 {os.environ['XSBXFS']} -f -o {','.join(OPTIONS)} "
+    status, _, err = shell(f"timeout {SOON:.0f} {os.environ['XSBXFS']} -f -o {','.join(OPTIONS)} "
                            f"-c {os.environ['CONF']} {mnt}")
     if status in (0, 124):
         fail("a second daemon mounted over the first", (status, err))
