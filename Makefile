@@ -138,6 +138,9 @@ $(O)/test/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(XCFLAGS) -DXSBX_LOCAL_BACKEND -MMD -MP -c -o $@ $<
 
+# gcc's own fork() looks after the counters by what a static program has not.
+$(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
+
 # Only what says where things are installed is built again when that changes.
 placed := $(shell grep -ls 'XSBX_LIBEXECDIR\|XSBX_DATADIR' $(host_c))
 $(call objs,obj,$(placed)) $(call objs,test/obj,$(placed)): $(O)/places
