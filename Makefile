@@ -301,7 +301,7 @@ fuzz-corpus: $(fuzzers)
 coverage:
 	$(Q)$(MAKE) --no-print-directory COV=1 tests
 	$(Q)find build/cov -name '*.gcda' -delete
-	$(Q)BUILD=build/cov tests/run --unit --local
+	$(Q)BUILD=build/cov GCOV_ERROR_FILE=/dev/null tests/run --unit --local
 	$(Q)find build/cov -name '*.gcda' | xargs gcov -n 2>/dev/null | tests/coverage tests/coverage.floor
 
 # ---- tiers ----

@@ -68,8 +68,12 @@ class Bed:
 
     def start(self):
         """Mount, and wait until it is ready."""
+        conf = list(self.test.conf)
+        # Emulated, beside much else, a boot takes longer than a daemon waits for by itself.
+        if self.test.kind == "vm" and not any("boot_timeout_s" in line for line in conf):
+            conf.insert(0, f"boot_timeout_s = {min(3600, round(60 * slack()))}")
         with open(self.conf, "w") as file:
-            file.write("".join(f"{line}\n" for line in self.test.conf))
+            file.write("".join(f"{line}\n" for line in conf))
         if not self.test.mount:
             return True
         fifo = f"{self.dir}/ready"
