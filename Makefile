@@ -298,10 +298,12 @@ fuzz-corpus: $(fuzzers)
 		$(O)/fuzz/NAME -runs=0 -verbosity=0 -artifact_prefix=$(O)/fuzz/NAME- $$seeds || exit 255'
 
 # Fails where less of a folder is run than tests/coverage.floor says.
+# Whether tests pass is said elsewhere: some are confused by programs that complain that they can't write their counters,
+# from inside of jails and once they are confined, where what they run is not counted either.
 coverage:
 	$(Q)$(MAKE) --no-print-directory COV=1 tests
 	$(Q)find build/cov -name '*.gcda' -delete
-	$(Q)BUILD=build/cov GCOV_ERROR_FILE=/dev/null tests/run --unit --local
+	$(Q)BUILD=build/cov GCOV_ERROR_FILE=/dev/null tests/run --unit --local || :
 	$(Q)find build/cov -name '*.gcda' | xargs gcov -n 2>/dev/null | tests/coverage tests/coverage.floor
 
 # ---- tiers ----
