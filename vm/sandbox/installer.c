@@ -44,7 +44,8 @@ static unsigned timeout_ms(const struct package_job *job)
 static void on_state(void *data, enum sandbox_state state)
 {
 	struct installer *in = data;
-	const char *script = in->jobs->current->step == PACKAGE_RUN ? in->jobs->script : pack_script;
+	const char *script =
+		in->jobs->current->step == PACKAGE_RUN ? in->jobs->script : pack_script;
 	const struct sandbox_run run = {
 		.id = 1,
 		.code = script,
@@ -80,7 +81,8 @@ static void explain(struct installer *in, const struct vm_result *result)
 	char quote[700];
 
 	if (result->outcome == VM_TIMEOUT)
-		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, "Try again, or name fewer packages.",
+		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED,
+			    "Try again, or name fewer packages.",
 			    "the installer took more than %u seconds",
 			    timeout_ms(in->jobs->current) / 1000);
 	else if (result->outcome != VM_DONE)

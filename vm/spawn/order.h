@@ -39,9 +39,9 @@ enum order_program {
 
 /* Where a machine's memory is, and how it begins. */
 enum machine_mode {
-	MACHINE_COLD,   /* memory of its own; boots */
+	MACHINE_COLD,	/* memory of its own; boots */
 	MACHINE_RECORD, /* memory in a file, written through; boots */
-	MACHINE_CLONE,  /* a private copy of that file; begins where the one was that it is from */
+	MACHINE_CLONE,	/* a private copy of that file; begins where the one was that it is from */
 	MACHINE_NMODES,
 };
 
