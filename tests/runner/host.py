@@ -4,7 +4,6 @@
 import os
 import signal
 import subprocess
-import time
 
 CONNECTIONS = "/sys/fs/fuse/connections"
 
@@ -86,12 +85,3 @@ def reap():
             pass
     except ChildProcessError:
         pass
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True

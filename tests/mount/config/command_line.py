@@ -13,7 +13,7 @@ HOW = ["-o", ",".join(OPTIONS)] if BACKEND == "process" else []
 def call(*args, **env):
     how = HOW if mounts(args) else []
     done = subprocess.run([XSBXFS, *how, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          check=False, timeout=30, env={**os.environ, **env},
+                          check=False, timeout=SOON, env={**os.environ, **env},
                           stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -88,7 +88,7 @@ def relative():
     mnt = f"{SCRATCH}/relative"
     os.mkdir(mnt)
     done = subprocess.run([XSBXFS, *HOW, "-c", os.environ["CONF"], "relative"], cwd=SCRATCH, check=False,
-                          timeout=30)
+                          timeout=SOON)
     same("a relative mount point", done.returncode, 0)
     ok("is mounted", mounted(mnt))
     shell(f"fusermount3 -u {mnt}")

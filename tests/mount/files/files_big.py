@@ -21,11 +21,11 @@ def large():
             file.write(os.urandom(1 << 20))
     digest = hashlib.sha256(read(source)).hexdigest()
     begin = time.monotonic()
-    same("cp in", shell(f"cp {source} {s / 'files/big'}", timeout=400)[::2], (0, b""))
+    same("cp in", shell(f"cp {source} {s / 'files/big'}", timeout=13 * SOON)[::2], (0, b""))
     print(f"(in: {BIG / 1e6 / (time.monotonic() - begin):.0f} MB/s)")
     same("in the sandbox", s.run("sha256sum < big\n").out.split()[0], digest)
     begin = time.monotonic()
-    same("cp out", shell(f"cp {s / 'files/big'} {source}.2", timeout=400)[::2], (0, b""))
+    same("cp out", shell(f"cp {s / 'files/big'} {source}.2", timeout=13 * SOON)[::2], (0, b""))
     print(f"(out: {BIG / 1e6 / (time.monotonic() - begin):.0f} MB/s)")
     same("cmp", shell(f"cmp {source} {source}.2")[0], 0)
     same("in odd pieces", shell(f"dd if={source} of={s / 'files/odd'} bs=65521 status=none; "
@@ -43,14 +43,14 @@ def many():
     for i in range(MANY):
         write(f"{SCRATCH}/many/f{i}", f"file {i}\n")
     begin = time.monotonic()
-    same("cp -r in", shell(f"cp -r {SCRATCH}/many {s / 'files'}/", timeout=400)[::2], (0, b""))
+    same("cp -r in", shell(f"cp -r {SCRATCH}/many {s / 'files'}/", timeout=13 * SOON)[::2], (0, b""))
     print(f"(created: {MANY / (time.monotonic() - begin):.0f} files/s)")
     same("in the sandbox", s.run("ls many | wc -l; cat many/* | wc -l\n").out, f"{MANY}\n{MANY}\n")
     begin = time.monotonic()
-    same("diff -r", shell(f"diff -r {SCRATCH}/many {s / 'files/many'}", timeout=400)[0], 0)
+    same("diff -r", shell(f"diff -r {SCRATCH}/many {s / 'files/many'}", timeout=13 * SOON)[0], 0)
     print(f"(read: {MANY / (time.monotonic() - begin):.0f} files/s)")
     same("find", int(shell(f"find {s / 'files'} -type f | wc -l")[1]), MANY)
-    same("rm -r", shell(f"rm -r {s / 'files/many'}", timeout=400)[::2], (0, b""))
+    same("rm -r", shell(f"rm -r {s / 'files/many'}", timeout=13 * SOON)[::2], (0, b""))
     same("gone", s.run("ls\n").out, "")
 
 

@@ -71,7 +71,7 @@ def touch_after(s, change):
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
         same("mapped", p.stdout.readline() != "", True)
         change(s)
-        rest = p.communicate("\n", timeout=60 * SLOW)[0]
+        rest = p.communicate("\n", timeout=2 * SOON)[0]
     return p.returncode, rest
 
 

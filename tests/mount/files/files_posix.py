@@ -200,7 +200,7 @@ def sparse():
     except OSError as error:
         fail("SEEK_DATA", error)
     os.close(fd)
-    same("cp --sparse", shell(f"timeout 20 cp --sparse=always {F}/sparse {SCRATCH}/sparse")[0], 0)
+    same("cp --sparse", shell(f"cp --sparse=always {F}/sparse {SCRATCH}/sparse")[0], 0)
     ok("the copy is sparse too", os.stat(f"{SCRATCH}/sparse").st_blocks < 10000)
     os.unlink(f"{F}/sparse")
     try:

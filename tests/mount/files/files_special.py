@@ -31,7 +31,6 @@ def listed_but_not_opened():
         ok(f"{name}: is not taken for a file", not stat.S_ISREG(info.st_mode) or info.st_size == 0,
            info)
         same(f"{name}: no device number", os.major(info.st_rdev), 0)
-        begin = time.monotonic()
         for flags in (os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_NONBLOCK):
             try:
                 # A pipe that the kernel opened by itself would block here.
@@ -41,8 +40,7 @@ def listed_but_not_opened():
             except OSError as error:
                 ok(f"{name}: refused", error.errno in (errno.EPERM, errno.EACCES, errno.ENXIO,
                                                        errno.EOPNOTSUPP), error)
-        ok(f"{name}: nothing waited", time.monotonic() - begin < SOON)
-        same(f"{name}: can be removed", shell(f"timeout 30 rm -f {path}")[0], 0)
+        same(f"{name}: can be removed", shell(f"rm -f {path}")[0], 0)
 
 
 def set_id():

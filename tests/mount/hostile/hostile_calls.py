@@ -25,7 +25,7 @@ def results(text):
 def outside():
     """What succeeds on this host, by name."""
     os.mkdir(f"{SCRATCH}/control")
-    done = subprocess.run([PROBE], cwd=f"{SCRATCH}/control", check=False, timeout=60,
+    done = subprocess.run([PROBE], cwd=f"{SCRATCH}/control", check=False, timeout=2 * SOON,
                           stdout=subprocess.PIPE)
     got = results(done.stdout.decode())
     able = {name for name, word in got.items() if word == "possible"}

@@ -117,7 +117,7 @@ class Scene:
     def ended(self, begin, seconds=30):
         """Nothing is left; tells how long that took."""
         try:
-            self.daemon.wait(seconds)
+            self.daemon.wait(seconds * slack())
         except subprocess.TimeoutExpired:
             fail(f"{self.name}: the daemon does not end")
             self.daemon.kill()

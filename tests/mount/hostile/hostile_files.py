@@ -155,7 +155,7 @@ def pipes():
 
     thread = threading.Thread(target=reader, daemon=True)
     thread.start()
-    ok("nobody waited", done.wait(SECONDS + 30 * SLOW))
+    ok("nobody waited", done.wait(SECONDS + SOON))
     write(s / "files/stop", "")
     s.result()
     ok("the file was read meanwhile", 100000 in lengths, lengths)
@@ -176,7 +176,7 @@ def deep():
             os.stat(path)
             depth += 1
     ok("as deep as a path goes", depth >= 30, depth)
-    status, _, _ = shell(f"timeout 60 rm -rf {s / 'files'}/d*")
+    status, _, _ = shell(f"timeout {2 * SOON:.0f} rm -rf {s / 'files'}/d*")
     ok("it can be removed, or not, from outside", status != 124, status)
     same("the session is well", s.run("print('fine')\n").out, "fine\n")
     s.remove()

@@ -66,7 +66,7 @@ def kinds():
         # System V's segments would stay; so little of them is taken outside that it does not matter.
         part = 1 if kind == "System V segments" else 8
         control = subprocess.run([sys.executable, "-c", program(kind, part)], check=False,
-                                 stdout=subprocess.PIPE, timeout=60)
+                                 stdout=subprocess.PIPE, timeout=2 * SOON)
         same(f"control: {kind}: a part of it outside", reached(control.stdout.decode()), part)
         s = Session(kind.replace(" ", "-").replace("/", ""), "python",
                     config=f"memory_mb = {LIMIT}\ntimeout_s = {60 * SLOW}\n")

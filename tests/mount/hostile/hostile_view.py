@@ -54,7 +54,7 @@ def writable():
         inside -= {f"/proc/pressure/{what}" for what in ("cpu", "io", "memory")}
     same("nothing of the view can be written but what is memory of its own", sorted(inside)[:10], [])
     done = subprocess.run([sys.executable, "-c", f"TOPS = ['/proc', '/etc']\n{WRITABLE}"],
-                          check=False, stdout=subprocess.PIPE, timeout=60)
+                          check=False, stdout=subprocess.PIPE, timeout=2 * SOON)
     if os.geteuid() == 0:
         found = listed(done.stdout.decode())
         ok("control: outside, the same look finds a lot", len(found) > 100, len(found))
@@ -100,7 +100,7 @@ def routes():
     # Opening a device can have consequences by itself.
     outside = [r for r in ROUTES if not r.startswith("/dev/")]
     done = subprocess.run([sys.executable, "-c", f"ROUTES = {outside}\n{READABLE}"], check=False,
-                          stdout=subprocess.PIPE, timeout=30)
+                          stdout=subprocess.PIPE, timeout=SOON)
     found = listed(done.stdout.decode())
     ok("control: outside, the same look finds some", len(found) > (8 if os.geteuid() == 0 else 3),
        sorted(found))

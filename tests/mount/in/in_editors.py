@@ -37,7 +37,7 @@ class Terminal:
             self.screen += data
 
     def expect(self, text, seconds=10):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * slack()
         while text not in self.screen and time.monotonic() < end:
             self.look(0.05)
         ok(f"the terminal shows {text!r}", text in self.screen, short(self.screen[-600:]))
@@ -48,7 +48,7 @@ class Terminal:
         self.look(0.3)
 
     def end(self, seconds=10):
-        stop = time.monotonic() + seconds
+        stop = time.monotonic() + seconds * slack()
         while time.monotonic() < stop:
             self.look(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)

@@ -62,7 +62,7 @@ def refused(conf, *options):
     done = subprocess.run([os.environ["XSBXFS"], "--check", "-c", path, "-o",
                            ",".join(["allow_process=yes", *options])],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          timeout=60)
+                          timeout=2 * SOON)
     return done.stdout.decode()
 
 

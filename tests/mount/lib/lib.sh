@@ -68,10 +68,10 @@ refused()
 	fi
 }
 
-# wait_for SECONDS COMMAND...
+# wait_for SECONDS COMMAND...: on a quiet host; a host with much else to do has PATIENCE times as many.
 wait_for()
 {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * ${PATIENCE:-1}))
 
 	shift
 	until "$@"; do

@@ -175,7 +175,7 @@ class Land:
     def control(self, probe):
         """What comes of a probe on this machine."""
         done = subprocess.run([sys.executable, "-c", f"{PROBES}\nprint({probe})"],
-                              stdout=subprocess.PIPE, check=True, timeout=60)
+                              stdout=subprocess.PIPE, check=True, timeout=2 * SOON)
         return done.stdout.decode().strip()
 
     def session(self, name, config, template="python"):
@@ -183,7 +183,7 @@ class Land:
 
     def end(self):
         shell(f"fusermount3 -u {self.mnt}")
-        self.daemon.wait(60)
+        self.daemon.wait(2 * SOON)
         same("the daemon ends well", self.daemon.returncode, 0)
 
 

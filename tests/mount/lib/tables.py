@@ -9,6 +9,8 @@ from xsbx import *
 def run_table(session, cases, end="\n"):
     """Each case: name, code, stdout (text, or a pattern), exit status (None: some), pattern of stderr
     ("": none at all; None: any). `end` is put behind the code."""
+    with open(session / "config", "a") as config:
+        config.write(f"timeout_s = {round(30 * slack())}\n")
     for name, code, stdout, status, stderr in cases:
         result = session.run(code + end)
         if not code + end:

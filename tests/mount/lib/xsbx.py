@@ -13,6 +13,8 @@ import threading
 import time
 import traceback
 
+from patience import slack, wait_until
+
 MNT = os.environ["MNT"]
 BUILD = os.environ["BUILD"]
 SCRATCH = os.environ["SCRATCH"]
@@ -22,9 +24,9 @@ VM = BACKEND == "vm"
 # Under emulation everything takes its time; what a test waits for is scaled by this.
 SLOW = 4 if VM else 1
 
-# Seconds in which what waits for nothing is done, however busy the host is; what it could wait for by
-# mistake takes longer.
-SOON = 30 * SLOW
+# Seconds in which what waits for nothing is done, however busy the host is. No test says that something was quick:
+# what it could wait for by mistake is to have its end seen, or to last longer than any test.
+SOON = 30 * SLOW * slack()
 
 # What a mount of a test's own needs, as tests/run gives it to those it makes.
 OPTIONS = ["prepare=no"]
@@ -112,16 +114,11 @@ def raises(what, *numbers):
 def wait_for(condition, seconds=5.0):
     """Wait until the condition holds; return its last value. A host that has much else to do, or is
     slow, takes a multiple of the seconds that are enough elsewhere."""
-    end = time.monotonic() + 4 * seconds * SLOW
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(0.01)
+    return wait_until(condition, 4 * seconds * SLOW, 0.01)
 
 
 @contextlib.contextmanager
-def together(action, count, seconds=120):
+def together(action, count, seconds=120 * slack()):
     """Run action(0), action(1), ... at the same time, beside the block; then wait for them. Gives a list
     of what went wrong in them."""
     problems = []
@@ -162,7 +159,7 @@ def write(path, data):
 
 def shell(command, **options):
     """Run a shell command; return (status, stdout, stderr)."""
-    options.setdefault("timeout", 180 * SLOW)
+    options.setdefault("timeout", 180 * SLOW * slack())
     done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, **options)
     return done.returncode, done.stdout, done.stderr

@@ -26,7 +26,7 @@ def waiting():
     d.submit("echo d\n")
     with raises("refused after the time", errno.EIO):
         read(d / "exit_code")
-    ok("which was kept", 7.5 < time.monotonic() - begin < 8 + SOON, time.monotonic() - begin)
+    ok("which was kept", time.monotonic() - begin > 7.5, time.monotonic() - begin)
     same("state", d.state_of(1), "refused")
     has("with a reason", d.text("error"), "cause:")
     b.remove()

@@ -16,7 +16,7 @@ def mount(name, *options):
         yield mnt
     finally:
         daemon.terminate()
-        daemon.wait(20 * SLOW)
+        daemon.wait(SOON)
 
 
 def refused(s, code, words):

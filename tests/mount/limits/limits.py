@@ -185,10 +185,8 @@ def fork_bomb():
     if not held():
         return
     s = Session("bomb", config=f"timeout_s = {5 * SLOW}\n")
-    begin = time.monotonic()
     s.run(":() { : | : & }; : 2> /dev/null; sleep 1000\n")
     same("it ends", s.state_of(1), "timeout")
-    ok("in time", time.monotonic() - begin < 90 * SLOW, time.monotonic() - begin)
     s.ctl("reset")
     same("and then all is well", s.run("echo fine\n").out, "fine\n")
 

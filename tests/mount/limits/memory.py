@@ -30,9 +30,6 @@ while True:
     keep.append(os.urandom(1 << 20))
 """
 
-# Most of the time that a run may take: emulated, beside others, each of these takes its time.
-LONG = 200
-
 
 def compresses(s):
     return s.run("import os; print(os.path.exists('/sys/block/zram0'))").out == "True\n"
@@ -70,7 +67,6 @@ def without_end():
         same(f"{name}: what it wrote is kept", result.out, "so far\n")
         same(f"{name}: why it ended", (result.code, s.state_of(s.runs()[-1])), (137, "oom"))
         print(f"{name} without end: {took:.1f} s")
-        ok(f"{name}: long before its time is up", took < LONG, took)
         fresh(s)
         s.remove()
 
@@ -82,7 +78,6 @@ def many_children():
     took = time.monotonic() - begin
     print(f"children: {took:.1f} s")
     same("why it ended", (result.code, s.state_of(s.runs()[-1])), (137, "oom"))
-    ok("long before its time is up", took < LONG, took)
     fresh(s)
 
 

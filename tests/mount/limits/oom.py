@@ -33,9 +33,7 @@ def oom():
 def fork_bomb():
     s = Session("bomb", config="timeout_s = 10\n")
     s.run("true\n")
-    begin = time.monotonic()
-    result = s.run(":() { : | : & }; :\n")
-    ok("it ends in time", time.monotonic() - begin < SOON, result)
+    s.run(":() { : | : & }; :\n")
     wait_for(lambda: s.word() in ("idle", "closed"), 10)
     if s.word() == "closed":
         fail("a fork bomb ended the session", s.text("error"))

@@ -13,7 +13,7 @@ CONF = os.environ["CONF"]
 
 def call(*args, **options):
     done = subprocess.run([XSBXFS, "-c", CONF, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          check=False, timeout=60, stdin=subprocess.DEVNULL, **options)
+                          check=False, timeout=2 * SOON, stdin=subprocess.DEVNULL, **options)
     return done.returncode, done.stderr
 
 
@@ -40,7 +40,7 @@ def over_what_is_needed():
     shutil.copytree(os.path.dirname(XSBXFS), bin_dir, ignore=shutil.ignore_patterns("obj", "tests", "unit"))
     program = f"{bin_dir}/{os.path.basename(XSBXFS)}"
     for place in (bin_dir, top):
-        done = subprocess.run([program, "-c", CONF, place], stderr=subprocess.PIPE, check=False, timeout=60)
+        done = subprocess.run([program, "-c", CONF, place], stderr=subprocess.PIPE, check=False, timeout=2 * SOON)
         same(f"mounting over the program in {place}", done.returncode, 1)
         has("says what is there", done.stderr, b"would be hidden")
         ok("nothing is mounted", not mounted(place))
@@ -139,7 +139,7 @@ def control_characters():
     """What a terminal would obey is not sent to it."""
     evil = f"{SCRATCH}/\x1b]0;pwned\x07\u009b2J"
     for args in ([evil], ["-c", evil, SCRATCH], ["--frob\x1b[2J", SCRATCH], ["-o", "\x1b[2J", SCRATCH]):
-        done = subprocess.run([XSBXFS, *args], stderr=subprocess.PIPE, check=False, timeout=60)
+        done = subprocess.run([XSBXFS, *args], stderr=subprocess.PIPE, check=False, timeout=2 * SOON)
         ok("it is refused", done.returncode > 0)
         ok("in words that a terminal can take", not any(c < 32 and c != 10 for c in done.stderr)
            and b"\xc2\x9b" not in done.stderr, done.stderr)

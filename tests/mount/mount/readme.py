@@ -38,7 +38,7 @@ def type_in(steps):
     script = "".join(f"{command}\necho '{MARK}'\n" for command, _ in steps)
     done = subprocess.run(["bash", "-c", script.replace("/sbx/", f"{MNT}/")], check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, cwd=SCRATCH, timeout=60 * SLOW)
+                          stderr=subprocess.STDOUT, text=True, cwd=SCRATCH, timeout=2 * SOON)
     return done.stdout.split(f"{MARK}\n")[:-1]
 
 

@@ -212,7 +212,7 @@ def test_first():
 
 def test_end():
     daemon.terminate()
-    same("the daemon's end", daemon.wait(30), 0)
+    same("the daemon's end", daemon.wait(SOON), 0)
     shell("umount /etc/hosts")
 
 

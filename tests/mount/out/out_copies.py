@@ -50,7 +50,7 @@ def try_all(s, tools, start, node="stdout"):
                 os.unlink(path)
         start()
         try:
-            status, _, err = shell(command.format(s / node, COPY), timeout=60 * SLOW)
+            status, _, err = shell(command.format(s / node, COPY), timeout=2 * SOON)
         except subprocess.TimeoutExpired:
             fail(f"{name}: no end")
             continue

@@ -61,22 +61,20 @@ def all_tools():
     same("it runs still", s.state_of(2), "running")
     write(s / "files/go", "")
     for name, child in children.items():
-        same(f"{name} in the middle of a run", child.communicate(timeout=90)[0], WANT)
+        same(f"{name} in the middle of a run", child.communicate(timeout=3 * SOON)[0], WANT)
     same("size at the end", os.stat(s / "stdout").st_size, len(WANT))
 
 
 def satisfied():
     """Tools that have seen enough go before the end."""
-    s = Session("satisfied")
+    s = Session("satisfied", config="timeout_s = 3000\n")
     s.submit("echo a; echo b; read -r x < <(sleep 600)\n")
     for command in (f"head -n 2 {s / 'stdout'}", f"grep -m1 b {s / 'stdout'}",
                     f"head -c 4 {s / 'stdout'}", f"sed 2q {s / 'stdout'}",
                     f"dd if={s / 'stdout'} bs=4 count=1 status=none"):
-        begin = time.monotonic()
         status, out, err = shell(command)
-        ok(f"{command.split()[0]} returns at once", time.monotonic() - begin < SOON)
+        same(f"{command.split()[0]} returns before the end", s.word(), "running")
         ok(f"{command.split()[0]}: output", status == 0 and out in (b"a\nb\n", b"b\n"), f"{out} {err}")
-    same("it runs still", s.word(), "running")
     s.ctl("kill")
 
 
@@ -125,12 +123,10 @@ def blocking_code():
 def idle():
     """With nothing queued or active, reads do not wait."""
     s = Session("idle")
-    begin = time.monotonic()
     same("stdout of a new session", read(s / "stdout"), b"")
     s.run("echo x\n")
     fd = os.open(s / "in", os.O_WRONLY | os.O_TRUNC)
     same("in is open, with nothing in it", read(s / "stdout"), b"x\n")
-    ok("and it does not take long", time.monotonic() - begin < SOON)
     os.write(fd, b"echo later\n")
     os.close(fd)
     same("now it is a run", s.result().stdout, b"later\n")

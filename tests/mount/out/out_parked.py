@@ -47,12 +47,10 @@ def parked():
     time.sleep(0.3)
     same("all of them wait", got, [])
 
-    begin = time.monotonic()
     for i in range(200):
         read(f"{MNT}/status.json")
         os.stat(s / "stdout")
         os.listdir(s.path)
-    ok("others are served", time.monotonic() - begin < SOON, time.monotonic() - begin)
     other = Session("other")
     same("another session runs code", other.run("echo fine\n").stdout, b"fine\n")
     write(other / "files/x", b"data")
@@ -60,11 +58,9 @@ def parked():
     other.remove()
     same("still waiting", got, [])
 
-    begin = time.monotonic()
     s.ctl("kill")
     for thread in threads:
         thread.join(SOON)
-    ok("all are woken at once", time.monotonic() - begin < SOON, time.monotonic() - begin)
     same("each of them", len(got), READERS)
     same("with the right answer", {node: data for node, data in got},
          {"stdout": b"", "exit_code": b"137\n", "output": b"", "runs/2/wait": b"137\n"})

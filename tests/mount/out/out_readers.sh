@@ -65,7 +65,7 @@ print(len(d))")" "$size"
 	if command -v perl >/dev/null; then
 		is "$name: perl" "$(perl -ne 'END { print $. }' "$file")" 10000
 	fi
-	is "$name: tail -f" "$(timeout 1 tail -f "$file" | tail -n 1)" "line 010000"
+	is "$name: tail -f" "$(timeout 60 tail -f "$file" | grep -m 1 -x "line 010000")" "line 010000"
 done
 
 is "stderr" "$(cat "$S/stderr")" $'1\n2\n3\n4\n5'

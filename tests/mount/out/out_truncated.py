@@ -30,7 +30,7 @@ def truncated():
 
 
 def endless():
-    s = Session("endless", config="timeout_s = 2\n")
+    s = Session("endless", config=f"timeout_s = {round(2 * slack())}\n")
     result = s.run("yes\n")
     same("endless output ends at the deadline", (len(result.stdout), result.code), (LIMIT, 124))
     same("state", s.state_of(1), "timeout")

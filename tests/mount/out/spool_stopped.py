@@ -39,9 +39,9 @@ def main_test():
     same("the first as well", read(a / "runs/1/stdout"), kept)
     same("no problem", a.text("error"), "")
     daemon.terminate()
-    same("its daemon ends well", daemon.wait(60), 0)
+    same("its daemon ends well", daemon.wait(2 * SOON), 0)
     lower.terminate()
-    same("and the disk's", lower.wait(60), 0)
+    same("and the disk's", lower.wait(2 * SOON), 0)
 
 
 def stopped(a, b):

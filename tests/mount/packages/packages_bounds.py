@@ -53,14 +53,11 @@ class Own(Host):
     def refused(self, name, *words):
         """The installation ends before it has done what it would, and says why."""
         s = self.session(name, f"{name}==1.0")
-        began = time.monotonic()
         same(f"{name}: refused", s.run("1\n").code, "EIO")
-        took = time.monotonic() - began
         for word in ("code: packages-failed", *words):
             has(f"{name}: {word}", s.text("error"), word)
         same(f"{name}: nothing is left", [n for n in layers(self.cache) if n.startswith(".")], [])
         s.remove()
-        return took
 
     def told(self):
         found = [json.loads(line) for line in read_ready(f"{self.mnt}/events").splitlines()]
@@ -86,8 +83,7 @@ def disk():
 def nearly_full():
     """Without a limit there is still what others need of the disk."""
     host = Own("nearly", "0")
-    took = host.refused("unnamed", "there is no room for packages", "No space left")
-    ok("at once", took < 25, took)
+    host.refused("unnamed", "there is no room for packages", "No space left")
     host.close()
 
 

@@ -19,7 +19,7 @@ def reachable(language):
     tool = ("uv", "/usr/local/bin/uv") if language == "python" else (
         "bun", "/usr/local/lib/node_modules/@oven/bun-linux-x64-baseline/bin/bun")
     done = subprocess.run([f"{PACKAGES}/prepare", language, "host", *tool], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False, timeout=120,
+                          stderr=subprocess.STDOUT, check=False, timeout=4 * SOON,
                           env={**os.environ, "XSBXFS_CACHE": CACHE})
     hosts = [line.split()[1] for line in done.stdout.decode().splitlines() if line.startswith("host ")]
     if done.returncode or not hosts:

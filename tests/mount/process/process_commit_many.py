@@ -28,7 +28,7 @@ def many():
         s.ctl("reset")
     begun = time.monotonic()
     host.daemon.terminate()
-    same("the daemon ends", host.daemon.wait(90), 0)
+    same("the daemon ends", host.daemon.wait(3 * SOON), 0)
     print(f"ended after {time.monotonic() - begun:.1f} s")
     sizes = [os.path.getsize(f"{d}/{f}") for d, _, files in os.walk(top) for f in files]
     same("each file is new, and whole", (len(sizes), set(sizes)), (MANY, {102}))

@@ -70,7 +70,7 @@ def no_rights():
     has("doctor: mended", doctor(), "ok   network: ")
     same("mended", as_user(MEMBER, lambda: again(f"{host.mnt}/raw/b")), (["eth0", "lo"], "idle", ""))
     as_user(MEMBER, lambda: os.kill(host.daemon.pid, 15))
-    same("the daemon ends", host.daemon.wait(20), 0)
+    same("the daemon ends", host.daemon.wait(SOON), 0)
     libc.umount2(b"/dev/net/tun", 2)
 
 

@@ -237,7 +237,7 @@ def listed_after_changes():
     s = host.session("one")
     same("changed inside", s.run("for f in */*; do echo x >>$f; done\n").code, 0)
     for name in names:
-        status, out, _ = shell(f"timeout 10 ls -f {s / 'files'}/d_{name} | head -n 100")
+        status, out, _ = shell(f"timeout {SOON:.0f} ls -f {s / 'files'}/d_{name} | head -n 100")
         same(f"names of d_{name}", sorted(out.split()), sorted([b".", b"..", name.encode()]))
     host.close()
 

@@ -106,7 +106,7 @@ def errand():
     same("and who was not, but by us", asked.count(f"refused.test:{port}"), 1)
     sh("the end", "rmdir errand", "")
     same("unmounted", shell(f"fusermount3 -u {mnt}")[0], 0)
-    same("the daemon ends well", daemon.wait(60), 0)
+    same("the daemon ends well", daemon.wait(2 * SOON), 0)
 
 
 main(errand)

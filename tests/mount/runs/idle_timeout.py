@@ -29,13 +29,14 @@ def closes():
 
 
 def busy():
-    s = Session("busy", config="idle_timeout_s = 4\n")
-    same("a long run is not idle", s.run("sleep 5; echo done\n").stdout, b"done\n")
+    idle = 4 * round(min(slack(), 4))  # a busy host has longer pauses of its own
+    s = Session("busy", config=f"idle_timeout_s = {idle}\ntimeout_s = 0\n")
+    same("a long run is not idle", s.run(f"sleep {idle + 1}; echo done\n").stdout, b"done\n")
     for i in range(5):
-        time.sleep(1)
+        time.sleep(idle / 4)
         same("nor is a session that is used", s.run(f"echo {i}\n").out, f"{i}\n")
     for i in range(5):
-        time.sleep(1)
+        time.sleep(idle / 4)
         write(s / "files/x", str(i))
     same("nor one whose files are used", s.word(), "idle")
 

@@ -6,8 +6,10 @@ a fresh one. Ends that a run has told of are no such thing."""
 # timeout: 60
 from xsbx import *
 
-# Ends the interpreter from behind, and says so in a file.
-KILLER = "sleep 0.1; kill -%d %s; touch gone"
+# Says in a file that the interpreter is gone: that who waits for it, the agent, knows it.
+WATCH = "while kill -0 %s; do sleep 0.01; done 2>/dev/null; touch gone"
+# Ends it from behind, when it is told to.
+KILLER = "while [ ! -e go ]; do sleep 0.01; done; kill -%d %s; " + WATCH
 
 # What is set, with the killer started, and what shows whether it is set.
 LANGUAGES = {
@@ -23,10 +25,16 @@ LANGUAGES = {
 def end(s, name, sig):
     """A run that sets something, after which the interpreter is killed."""
     parent = "$$" if name == "raw" else "$PPID"
-    code = LANGUAGES[name][0].format(killer=KILLER % (sig, parent))
+    code = LANGUAGES[name][0].format(killer=KILLER % (sig, parent, parent))
     same(f"{name}: setting", s.run(code).code, 0)
+    write(s / "files/go", "")
+    await_gone(s, name)
+    os.unlink(s / "files/go")
+
+
+def await_gone(s, what):
     gone = s / "files/gone"
-    ok(f"{name}: killed", wait_for(lambda: os.path.exists(gone), 10))
+    ok(f"{what}: killed", wait_for(lambda: os.path.exists(gone), 10))
     os.unlink(gone)
 
 
@@ -105,9 +113,12 @@ def known():
         same(f"{code}: the next run", s.run("print(1)").out, "1\n")
     # Right behind its answer it may be part of the run or not, but it is never silent.
     for _ in range(10):
-        s.run("import os, threading\nx = 1\nthreading.Timer(0.002, os._exit, (0,)).start()")
+        s.run(f"import os, subprocess, threading\nx = 1\n"
+              f"p = subprocess.Popen(['sh', '-c', '{WATCH % '$PPID'}'], stdout=subprocess.DEVNULL)\n"
+              f"threading.Timer(0.002, os._exit, (0,)).start()")
         fresh = s.json("status.json")["latest"]["interpreter"] == "fresh"
-        time.sleep(0.1 * SLOW)
+        if not fresh:
+            await_gone(s, "right behind the answer")
         s.run("print('x' in globals())")
         n = s.runs()[-1]
         ok("right behind the answer", fresh or s.state_of(n) == "refused", s.text("summary"))

@@ -78,10 +78,8 @@ def by_signal():
         name = number.name
         mnt, daemon, pids = scene(name)
         ok(f"{name}: there are processes to end", len(pids) >= 3, pids)
-        begin = time.monotonic()
         daemon.send_signal(number)
         nothing_left(name, mnt, daemon, pids)
-        ok(f"{name}: soon", time.monotonic() - begin < SOON, time.monotonic() - begin)
         same(f"{name}: exit status", daemon.returncode, 0)
 
 
@@ -168,7 +166,7 @@ def everything_killed():
 def twice():
     """A second daemon on a mount point that is in use is refused, and does no harm."""
     mnt, daemon, pids = scene("twice", busy=False)
-    status, _, err = shell(f"timeout 20 {os.environ['XSBXFS']} -f -o {','.join(OPTIONS)} "
+    status, _, err = shell(f"timeout {SOON:.0f} {os.environ['XSBXFS']} -f -o {','.join(OPTIONS)} "
                            f"-c {os.environ['CONF']} {mnt}")
     if status in (0, 124):
         fail("a second daemon mounted over the first", (status, err))

@@ -49,7 +49,7 @@ def timeout():
     begin = time.monotonic()
     ended("timeout", "echo so far; read -r x < <(sleep 60); echo never\n", "timeout", 124,
           b"so far\n")
-    ok("in time", 2.9 < time.monotonic() - begin < SOON, time.monotonic() - begin)
+    ok("not too early", time.monotonic() - begin > 2.9, time.monotonic() - begin)
     ended("timeout of a busy loop", "while :; do :; done\n", "timeout", 124)
     ended("with signals ignored", "trap '' TERM INT HUP; while :; do sleep 0.1; done\n", "timeout",
           124)
@@ -78,12 +78,13 @@ def killed():
 def times():
     begin = time.time()
     result = s.run("sleep 0.3\n")
+    most = 1000 * (time.time() - begin)
     same("sleep", result.code, 0)
     n = s.runs()[-1]
     summary = s.text("summary")
     found = re.search(r" in ([0-9.]+) (ms|s), nothing on stdout, nothing on stderr$", summary.rstrip())
     took = float(found[1]) * (1000 if found[2] == "s" else 1) if found else 0
-    ok("the time it took, in what unit fits", 290 <= took < 1000 * SOON, summary)
+    ok("the time it took, in what unit fits", 290 <= took <= most + 100, (summary, most))
     # Microseconds were measured, and no more digits are shown.
     times = re.findall(r'"(?:wall|user|system)_ms": ([^,]*)', s.text(f"runs/{n}/status.json"))
     ok("numbers", len(times) == 3 and all(re.fullmatch(r"\d+\.\d{1,3}", t) for t in times), times)

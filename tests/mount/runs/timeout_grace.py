@@ -55,8 +55,8 @@ def language(name):
         # A shell says how its child has ended.
         ok(f"{name}, {what}: stderr", not result.err or name == "raw" and
            result.err.startswith("Terminated"), result)
-        # Far less than the grace of a minute.
-        ok(f"{name}, {what}: it ends when nothing is left", took < 55)
+        # Far less than the grace of a minute; on a busy host that can't be told.
+        ok(f"{name}, {what}: it ends when nothing is left", took < 55 * slack(), took)
         show, fresh = FRESH[name]
         write(s / "config", "timeout_s = 60\n")
         same(f"{name}, {what}: the state afterwards", s.run(show).out, fresh)
@@ -98,7 +98,7 @@ def stubborn():
     begin = time.monotonic()
     s.ctl("kill")
     same("killed in its grace", s.result().code, 124)
-    ok("at once", time.monotonic() - begin < 40)
+    ok("at once", time.monotonic() - begin < 55 * slack())
     for bad in "grace_s = 61\n", "grace_s = -1\n", "grace_s = x\n":
         with raises(bad, errno.EINVAL):
             write(s / "config", bad)

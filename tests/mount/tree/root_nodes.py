@@ -61,7 +61,7 @@ def doctor():
     has("which names are allowed", found["package names"], " of Python's, ")
     options = f"allow_network=no,installer={INSTALLER},layer_limit=0,offline=/no,python_list=any"
     done = subprocess.run([os.environ["XSBXFS"], "--check", "-o", options], check=False,
-                          stdout=subprocess.PIPE, timeout=60).stdout.decode()
+                          stdout=subprocess.PIPE, timeout=2 * SOON).stdout.decode()
     for words in ("ok   networks of sessions: none ([limits] allow_network)\n", "any of Python's",
                   "MiB, no limit, in /", "can't be read: /no"):
         has("--check", done, words)

@@ -41,7 +41,7 @@ def mount(name):
 
 def unmount(mnt, daemon):
     daemon.terminate()
-    daemon.wait(20 * SLOW)
+    daemon.wait(SOON)
 
 
 def snapshot_of(mnt, template):

@@ -98,7 +98,7 @@ def forget(path):
 
 def most_threads(pid, path):
     """How many QEMU has at most, until they are all that it can have, or it is gone."""
-    most, end = 0, time.monotonic() + 60
+    most, end = 0, time.monotonic() + 2 * SOON
     while most < WORKERS and time.monotonic() < end and alive(pid):
         forget(path)
         most = max(most, len(os.listdir(f"/proc/{pid}/task")))

@@ -53,7 +53,7 @@ def mount(top, *options):
 
 def unmount(daemon):
     daemon.terminate()
-    daemon.wait(20 * SLOW)
+    daemon.wait(SOON)
 
 
 def image(top, name="raw"):

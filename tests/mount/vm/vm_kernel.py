@@ -107,13 +107,13 @@ def mount(name, kernel, conf=""):
         line = [x for x in read(f"{mnt}/doctor", "r").splitlines() if " kernel: " in x][0]
         if line.startswith("fail"):
             daemon.terminate()
-            daemon.wait(10)
+            daemon.wait(SOON)
             skip(f"no own kernel is built (scripts/images --kernel own): {line}")
         has(f"doctor tells of the {kernel} kernel", line, f"kernel: {kernel} ")
         yield mnt, line
     finally:
         daemon.terminate()
-        daemon.wait(20 * SLOW)
+        daemon.wait(SOON)
 
 
 def probe(kernel):

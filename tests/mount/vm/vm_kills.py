@@ -101,7 +101,7 @@ class Scene:
         if how == "unmount":
             shell(f"fusermount3 -u {self.mnt}")
         try:
-            self.daemon.wait(10)
+            self.daemon.wait(SOON)
         except subprocess.TimeoutExpired:
             fail(f"{what}: the daemon does not end")
             self.daemon.kill()

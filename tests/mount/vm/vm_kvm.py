@@ -24,7 +24,7 @@ def mount(name, *options):
 
 def unmount(daemon):
     daemon.terminate()
-    same("the daemon's end", daemon.wait(20 * SLOW), 0)
+    same("the daemon's end", daemon.wait(SOON), 0)
 
 
 def verdict(mnt):

@@ -20,7 +20,7 @@ def mount(name, *options):
 
 def unmount(daemon):
     daemon.terminate()
-    daemon.wait(20 * SLOW)
+    daemon.wait(SOON)
 
 
 def status(mnt):

@@ -29,7 +29,7 @@ def mount(name, script):
         yield mnt
     finally:
         daemon.terminate()
-        daemon.wait(20 * SLOW)
+        daemon.wait(SOON)
 
 
 def once():

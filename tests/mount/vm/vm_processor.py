@@ -70,7 +70,7 @@ def boot(cpu):
          "-serial", "stdio", "-kernel", KERNEL, "-initrd", initrd, "-append",
          "console=ttyS0 quiet panic=-1 cryptomgr.notests no_timer_check mitigations=off "
          "tsc=reliable tsc_early_khz=2000000"],
-        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60 * SLOW)
+        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=2 * SOON)
     return done.stdout.decode(errors="replace")
 
 

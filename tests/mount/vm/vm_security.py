@@ -66,7 +66,7 @@ PYTHON = [
 
 def on_host(code, command):
     done = subprocess.run([*command, code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=False, cwd=SCRATCH, timeout=60)
+                          check=False, cwd=SCRATCH, timeout=2 * SOON)
     return "YES" in done.stdout.decode()
 
 

@@ -30,7 +30,7 @@ def mount(name, url, *lines, write="yes"):
 
 def unmount(daemon):
     daemon.terminate()
-    daemon.wait(20 * SLOW)
+    daemon.wait(SOON)
 
 
 def status(mnt):
@@ -115,7 +115,7 @@ def xsbxfs(*args, cache, builder="none", conf=None):
                conf or os.environ["CONF"], "-o",
                f"cache_dir={cache},runtime_dir={SCRATCH}/run,image_builder={builder}",
                *args[1 + (args[0] != "--prefetch"):]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=4 * SOON)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """The agent as a plain process: the protocol, the connection, and one run of each other language.
 
 Usage: see agent_fixture.py."""

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """Files of the agent's working directory, as the host asks for them.
 
 Usage: see agent_fixture.py."""

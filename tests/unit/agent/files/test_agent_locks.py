@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """The host's locks on files, as the agent holds them: against processes of the sandbox, which this one plays.
 
 Usage: see agent_fixture.py. SEED repeats what the model did."""
@@ -11,7 +12,7 @@ import random
 import struct
 import time
 
-from agent_fixture import RELEASE, Case, integers, main
+from agent_fixture import DEADLINE, RELEASE, Case, integers, main
 
 LOCK, TEST_LOCK, DROP_LOCKS, CANCEL_LOCK = range(54, 58)
 LOCKED = 75
@@ -53,7 +54,7 @@ class Bed(Case):
         except OSError as e:
             return errno.errorcode[e.errno]
 
-    def locked(self, timeout=20):
+    def locked(self, timeout=DEADLINE):
         """The next wait that has ended. Return: its token and how."""
         kind, _, data = self.agent.take(0, timeout)
         self.assertEqual(kind, LOCKED)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
 """The agent's interpreters: as they begin, warmed, in reserve, replaced.
 
 Usage: see agent_fixture.py."""
@@ -13,6 +14,7 @@ import unittest
 
 from agent_fixture import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, GONE_SILENT, HELLO_OK, READY, RESET,
                        SANITIZED, SETUP, TIMEOUT, Case, integers, is_running, main, session_processes, text)
+from patience import wait_until
 
 
 class Interpreters(Case):
@@ -37,9 +39,7 @@ class Interpreters(Case):
             pid = int(self.run_code('import os, random; x = 1; print(os.getpid())').out)
             draws.add(self.run_code('print(random.random())').out)
             self.assertEqual(len(self.reserve(pid)), 2)
-            end = time.monotonic() + 10
-            while self.agent.usage()[-1] != 1 and time.monotonic() < end:
-                time.sleep(0.01)  # a copy that has just been made is not known yet
+            wait_until(lambda: self.agent.usage()[-1] == 1, 60)  # a copy that has just been made is not known yet
             self.assertEqual(self.agent.usage()[-1], 1)
             self.assertNotIn(pid, seen)
             seen.add(pid)

@@ -73,9 +73,9 @@ class ProcessCases(DriverCase):
 
     def test_audit_hook_that_raises(self):
         s = self.session()
-        self.expect(s, 'import sys\nsys.addaudithook(lambda *a: 1 / 0)', '', timeout=10)
+        self.expect(s, 'import sys\nsys.addaudithook(lambda *a: 1 / 0)', '')
         with self.assertRaises(Gone) as caught:  # nothing can be done in there any more
-            s.run('1', timeout=10)
+            s.run('1')
         self.compare(caught.exception.result, '', b'', 1, 'ZeroDivisionError')
         s = self.session()
         self.expect(s, '''
@@ -83,8 +83,8 @@ class ProcessCases(DriverCase):
             def hook(event, args):
                 if event.startswith('sys.set'): 1 / 0
             x = 1
-            sys.addaudithook(hook)''', '', 0, '', timeout=10)
-        self.expect(s, 'print(x)', '1\n', 0, '', timeout=10)
+            sys.addaudithook(hook)''', '', 0, '')
+        self.expect(s, 'print(x)', '1\n', 0, '')
 
     def test_interrupt(self):
         s = self.session()
@@ -109,8 +109,7 @@ class ProcessCases(DriverCase):
         for _ in range(20):  # between runs nothing happens
             s.interrupt()
         self.expect(s, 'signal.signal(signal.SIGINT, signal.SIG_IGN); print(x)', '6\n')
-        r = self.interrupted(s, 'signal.pthread_sigmask(0, [2]); print("go"); time.sleep(.5); sys.x',
-                             timeout=10)
+        r = self.interrupted(s, 'signal.pthread_sigmask(0, [2]); print("go"); time.sleep(.5); sys.x')
         r = self.interrupted(s, 'print("go"); time.sleep(100)')
         self.compare(r, '', 'go\n', 130, 'KeyboardInterrupt')
         r = self.interrupted(s, 'import asyncio\nprint("go")\nasyncio.run(asyncio.sleep(100))')

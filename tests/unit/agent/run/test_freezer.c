@@ -24,10 +24,10 @@
 #include "agent/run/killer.h"
 #include "agent/core/proc_signal.h"
 #include "agent/core/util.h"
+#include "tests/unit/fixture/patience.h"
 
 #define SKIP	  77
 #define PROCESSES 8
-#define PATIENCE  60000 /* ms; a busy host takes its time */
 
 /* What each process has counted so far; shared with all of them. */
 static atomic_uint *count;
@@ -107,7 +107,7 @@ static void await_progress(unsigned n)
 	const unsigned was = count[n];
 
 	for (unsigned ms = 0; count[n] == was; ms++) {
-		assert_true(ms < PATIENCE);
+		assert_true((int)ms < patience_ms());
 		nap(1);
 	}
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/patience.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/packets.h"
 #include "vm/base/util.h"
@@ -81,7 +82,7 @@ static void go(void)
 	uv_timer_t timer;
 
 	uv_timer_init(&loop, &timer);
-	uv_timer_start(&timer, on_late, 5000, 0);
+	uv_timer_start(&timer, on_late, (uint64_t)patience_ms(), 0);
 	uv_prepare_init(&loop, &prepare);
 	uv_prepare_start(&prepare, on_turn);
 	while (!closed && !late)

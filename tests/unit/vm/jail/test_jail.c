@@ -311,7 +311,7 @@ static void all_die(void **state)
 	/* Only when the last process that holds it is gone does the pipe end. */
 	for (;;) {
 		p = (struct pollfd){.fd = pipes[0], .events = POLLIN};
-		assert_int_equal(poll(&p, 1, 10000), 1);
+		assert_int_equal(poll(&p, 1, patience_ms()), 1);
 		if (read(pipes[0], &byte, 1) == 0)
 			break;
 	}

@@ -89,7 +89,7 @@ static void write_to(const char *dir, const char *file, const char *text)
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	for (int i = 0; n < 0 && i < 500; i++) {
+	for (int i = 0; n < 0 && i < patience_ms() / 10; i++) {
 		if (i > 0)
 			usleep(10000);
 		n = write(fd, text, strlen(text));

@@ -167,7 +167,8 @@ static void once_more(void **state)
 		assert_int_equal(r.failed, -ETIMEDOUT);
 		assert_string_equal(r.step, first.step);
 	}
-	assert_true(uv_hrtime() - begin < PATIENCE_MS * 1000000ull);
+	/* Had each of them waited, this had been longer. */
+	assert_true(uv_hrtime() - begin < 5 * PATIENCE_MS * 1000000ull);
 	others_start();
 	unmount_silent();
 	usleep(PATIENCE_MS * 1000);
@@ -240,7 +241,7 @@ static void the_end(void **state)
 	assert_true(spawner_fixture_has_children());
 	uv_close((uv_handle_t *)&silent.poll, NULL);
 	spawner_fixture_teardown(state);
-	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
 	unmount_silent();
 	close(silent.fd);
 	*state = NULL;
@@ -273,7 +274,7 @@ static bool is_mounted(void)
 
 static void let_go(struct pollfd *p)
 {
-	assert_int_equal(poll(p, 1, 10000), 1);
+	assert_int_equal(poll(p, 1, patience_ms()), 1);
 	close(p->fd);
 }
 
@@ -298,7 +299,7 @@ static void the_end_of_the_daemon(void **state)
 	(void)state;
 	if (!jail_has_private_ids())
 		skip();
-	guard_a_mount(6000);
+	guard_a_mount(patience_ms());
 	assert_true(mount_silent());
 	p.fd = pidfd_open(spawner_pid(sp), 0);
 	ask(&waiting, below, JAIL_RW, JAIL_OWNED);
@@ -308,8 +309,9 @@ static void the_end_of_the_daemon(void **state)
 	spawner_unmount(sp);
 	assert_true(is_mounted());
 	say_goodbye();
-	for (int ms = 0; is_mounted(); ms += 10) {
-		assert_true(ms < 1000);
+	while (is_mounted()) {
+		uv_run(&loop, UV_RUN_NOWAIT);
+		assert_false(waiting.over);
 		usleep(10000);
 	}
 	unmount_silent();

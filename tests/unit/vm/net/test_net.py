@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbxfs-net test/netbed
 """xsbxfs-net: which names and addresses get through, how many bytes and connections, and ports."""
 
 import collections

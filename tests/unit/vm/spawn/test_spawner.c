@@ -22,6 +22,8 @@
 #include "vm/spawn/client.h"
 #include "vm/base/util.h"
 
+#define RUN_MS 60000 /* for what takes milliseconds */
+
 static bool died;
 
 static void on_died(void *data)
@@ -62,12 +64,12 @@ static void output_and_status(void **state)
 	struct program c;
 
 	(void)state;
-	run(&c, "echo hello; echo lost >&2; exit 3", 0, 5000);
+	run(&c, "echo hello; echo lost >&2; exit 3", 0, RUN_MS);
 	assert_string_equal(c.output, "hello\n");
 	assert_int_equal(c.failed, 0);
 	assert_true(WIFEXITED(c.status));
 	assert_int_equal(WEXITSTATUS(c.status), 3);
-	run(&c, "kill -TERM $$", 0, 5000);
+	run(&c, "kill -TERM $$", 0, RUN_MS);
 	assert_true(WIFSIGNALED(c.status));
 	assert_int_equal(WTERMSIG(c.status), SIGTERM);
 }
@@ -77,7 +79,7 @@ static void more_than_is_kept(void **state)
 	struct program c;
 
 	(void)state;
-	run(&c, "yes | head -c 300000", 0, 10000);
+	run(&c, "yes | head -c 300000", 0, RUN_MS);
 	assert_int_equal(c.len, sizeof(c.output) - 1);
 	assert_int_equal(c.status, 0);
 }
@@ -117,17 +119,17 @@ static void clean_child(void **state)
 	(void)state;
 	signal(SIGPIPE, SIG_IGN);
 	/* The fourth is the directory that is being listed. */
-	run(&c, "exec ls /proc/self/fd", 0, 5000);
+	run(&c, "exec ls /proc/self/fd", 0, RUN_MS);
 	assert_string_equal(c.output, "0\n1\n2\n3\n");
 	run(&c, "grep -E '^(Sig(Blk|Ign)|NoNewPrivs)' /proc/self/status | sort | tr -d '\\n\\t '",
 	    0, 5000);
 	assert_string_equal(c.output, "NoNewPrivs:1SigBlk:0000000000000000SigIgn:0000000000000000");
-	run(&c, "cut -d' ' -f1,6 /proc/$$/stat; :", 0, 5000);
+	run(&c, "cut -d' ' -f1,6 /proc/$$/stat; :", 0, RUN_MS);
 	pid = strtol(c.output, &end, 10);
 	assert_int_equal(pid, strtol(end, NULL, 10)); /* the number of its session */
-	run(&c, "tr '\\0' '\\n' </proc/$$/environ", 0, 5000);
+	run(&c, "tr '\\0' '\\n' </proc/$$/environ", 0, RUN_MS);
 	assert_string_equal(c.output, "");
-	run(&c, "cat /proc/self/oom_score_adj", SPAWN_OOM_FIRST, 5000);
+	run(&c, "cat /proc/self/oom_score_adj", SPAWN_OOM_FIRST, RUN_MS);
 	assert_string_equal(c.output, "500\n");
 	signal(SIGPIPE, SIG_DFL);
 }
@@ -138,7 +140,7 @@ static void probes_kvm(void **state)
 	struct program c;
 
 	(void)state;
-	run(&c, "", SPAWN_KVM_PROBE, 2000);
+	run(&c, "", SPAWN_KVM_PROBE, RUN_MS);
 	assert_int_equal(c.len, sizeof(v));
 	memcpy(&v, c.output, sizeof(v));
 	assert_non_null(strstr(v.why, "KVM"));
@@ -177,6 +179,7 @@ static void killed_early(void **state)
 	assert_true(WIFSIGNALED(c.status));
 }
 
+/* Whether it has gone, at once or after a while. */
 static bool gone_within(pid_t pid, int ms)
 {
 	_cleanup_close_ int fd = pidfd_open(pid, 0);
@@ -191,9 +194,9 @@ static void orphans(void **state)
 	struct program c;
 
 	(void)state;
-	run(&c, "sleep 1000 >/dev/null & echo $!", 0, 5000);
+	run(&c, "sleep 1000 >/dev/null & echo $!", 0, RUN_MS);
 	assert_int_equal(c.status, 0);
-	assert_true(gone_within((pid_t)strtol(c.output, NULL, 10), 2000));
+	assert_true(gone_within((pid_t)strtol(c.output, NULL, 10), patience_ms()));
 }
 
 static void big_request(void **state)
@@ -224,7 +227,7 @@ static void spawner_dies(void **state)
 	while (!died || !ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_true(WIFSIGNALED(c.status));
-	assert_true(gone_within(child, 2000));
+	assert_true(gone_within(child, patience_ms()));
 	assert_int_equal(spawner_fixture_kept(&late, argv, 0, 1000, on_done), -EPIPE);
 }
 
@@ -237,7 +240,7 @@ static void ignores_signals(void **state)
 	kill(spawner_pid(sp), SIGTERM);
 	kill(spawner_pid(sp), SIGINT);
 	kill(spawner_pid(sp), SIGHUP);
-	run(&c, "echo alive", 0, 5000);
+	run(&c, "echo alive", 0, RUN_MS);
 	assert_string_equal(c.output, "alive\n");
 	assert_int_not_equal(getsid(spawner_pid(sp)), getsid(0));
 }
@@ -248,7 +251,7 @@ static void only_child(const char *what)
 
 	for (int i = 0; i < 500; i++) {
 		run(&c, "read -r all < /proc/$PPID/task/$PPID/children; test \"$all\" = $$", 0,
-		    5000);
+		    RUN_MS);
 		if (c.status == 0)
 			return;
 		usleep(10000);
@@ -354,7 +357,7 @@ static void daemon_dies(void **state)
 	assert_int_equal(read(p[0], &numbers[1], sizeof(pid_t)), sizeof(pid_t));
 	close(p[0]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_true(gone_within(numbers[0], 5000)); /* reaped by its guard */
+	assert_true(gone_within(numbers[0], patience_ms())); /* reaped by its guard */
 	assert_true(gone_within(numbers[1], 0));
 	assert_int_equal(access(dir, F_OK), -1);
 	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
@@ -385,7 +388,7 @@ static void guard_hangs(void **state)
 	assert_int_equal(spawner_start(&free_rules, &own), 0);
 	guard = guard_of(spawner_pid(own));
 	kill(guard, SIGSTOP);
-	alarm(20);
+	alarm((unsigned)patience_ms() / 1000);
 	spawner_stop(own);
 	alarm(0);
 	assert_int_equal(kill(guard, SIGCONT), 0);
@@ -425,7 +428,7 @@ static bool left_after(char *dir, bool stop, pid_t holder)
 		lock = lock_of(dir, holder);
 	spawner_stop(own);
 	kill(pid, SIGCONT);
-	assert_true(gone_within(pid, 5000));
+	assert_true(gone_within(pid, patience_ms()));
 	if (lock >= 0)
 		close(lock);
 	return access(dir, F_OK) == 0;

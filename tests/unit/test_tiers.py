@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""make check-save builds what T names and nothing else; a host with much else to do is given more time; the tests
+that took longest start first."""
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import patience
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+failures = []
+
+
+def same(what, got, want):
+    if got != want:
+        failures.append(f"{what}: got {got}, want {want}")
+
+
+def built(*args):
+    """What make would build, into an empty directory."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    with tempfile.TemporaryDirectory() as build:
+        done = subprocess.run(["make", "-n", "-C", ROOT, f"O={build}", "CC=cc", *args], env=env, check=False,
+                              encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    same(f"make -n {args}", done.returncode, 0)
+    return [word[len(build) + 1:] for line in done.stdout.splitlines() if line.startswith("cc ")
+            for word in [line.split(" -o ")[1].split()[0]]]
+
+
+TEST = "tests/unit/vm/base/test_buf.c"
+with open(f"{ROOT}/{TEST}", encoding="utf-8") as source:
+    modules = re.search(r"/\* modules: (.*) \*/", source.read())[1].split()
+same("a test of a module, and its modules", sorted(built("check-save", "T=test_buf")),
+     sorted([f"obj/{path[:-2]}.o" for path in [TEST, *modules]] + ["unit/test_buf"]))
+agent = built("check-save", "T=test_agent_locks")
+same("a test in Python: what it needs", sorted(name for name in agent if not name.startswith("obj/")),
+     ["drivers/turn.so", "xsbx-agent"])
+mount = [name for name in built("check-save", "T=in_order") if not name.startswith(("obj/", "test/obj/"))]
+same("a test of a mount", sorted(mount),
+     ["drivers/turn.so", "test/xsbxfs", "xsbx-agent", "xsbxfs-dial", "xsbxfs-net"])
+
+# On a quiet host a wait ends when it says, on a busy one later: the load when it has waited for so long counts.
+patience.os = type("Os", (), {"getloadavg": staticmethod(lambda: (20, 1, 0)), "cpu_count": staticmethod(lambda: 2)})
+same("ten times as slow", patience.slack(), 10)
+begin = time.monotonic()
+same("nothing comes", patience.wait_until(lambda: False, 0.05), False)
+same("after ten times as long", time.monotonic() - begin >= 0.5, True)
+same("what comes late is taken", patience.wait_until(lambda: time.monotonic() > begin + 0.7, 0.05), True)
+patience.os.getloadavg = lambda: (0.1, 0.1, 0)
+same("a quiet host", patience.slack(), 1)
+
+# The order of tests.
+sys.path.insert(0, f"{ROOT}/tests")
+loader = importlib.machinery.SourceFileLoader("runner_main", f"{ROOT}/tests/run")
+run = importlib.util.module_from_spec(importlib.util.spec_from_loader("runner_main", loader))
+loader.exec_module(run)
+with tempfile.TemporaryDirectory() as place:
+    run.DURATIONS = f"{place}/sub/durations.json"
+    args = type("Args", (), {"unit": False, "local": True, "process": False, "vm": False, "night": False,
+                             "names": ["in_order", "ctl", "names"]})
+
+    def passed(name, seconds):
+        return next(t for t in run.collect(args, place) if t.name == name), ("passed", seconds, 0, "")
+
+    run.keep_durations([passed("ctl", 70.0), passed("in_order", 1.0), passed("names", 500.0)])
+    same("the longest of the last time first", [t.name for t in run.collect(args, place)], ["names", "ctl", "in_order"])
+    with open(run.DURATIONS, "w", encoding="utf-8") as file:
+        file.write("[not what it should be")
+    same("a record that is spoilt costs the order only", len(run.collect(args, place)), 3)
+
+for line in failures:
+    print(line)
+sys.exit(1 if failures else 0)
