@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # "files": all of them are named. "folders": a folder that is named stands for what is in it.
 MAPS = {"agent": "files", "vm": "files", "fs": "files", "tests": "folders", "images": "files"}
 # Whose map is still to be drawn. Empty once it is.
-LATER = ("vm", "fs")
+LATER = ()
 
 
 def named(text):

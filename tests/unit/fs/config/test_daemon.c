@@ -169,7 +169,6 @@ static void test_file_mistakes(void **state)
 	assert_refused("[limits]\nmax_memory_mb = 64\n",
 		       "max_memory_mb: 64 is too small. Write a whole number from 128 to 1048576 "
 		       "without a unit, or 0 for no limit.");
-	assert_refused("max_vms ; = 3\nmax_vm = 3\n", "t.conf:1: expected");
 	assert_refused("[store]\nurl = ftp://h/b\n", "is not https://");
 	assert_refused("[store]\nurl = https://me:secret@h/b\n", "belong into the environment");
 	assert_refused("[store]\nregion = Mars\n", "is no region");
