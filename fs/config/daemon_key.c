@@ -27,6 +27,8 @@ enum key_type {
 	KEY_URL,
 	KEY_REGION,
 	KEY_LIST, /* a path, or "any" */
+	KEY_LOG_LEVEL,
+	KEY_LOG_FORMAT,
 };
 
 struct key {
@@ -98,6 +100,8 @@ static const struct key keys[] = {
 	{"python_list", CONF_PACKAGES, KEY_LIST, AT(python_list)},
 	{"npm_list", CONF_PACKAGES, KEY_LIST, AT(npm_list)},
 	{"layer_limit", CONF_PACKAGES, KEY_SIZE, AT(layer_bytes), 0, 1u << 24},
+	{"log_level", CONF_GLOBAL, KEY_LOG_LEVEL, AT(log_level)},
+	{"log_format", CONF_GLOBAL, KEY_LOG_FORMAT, AT(log_format)},
 	{"notify", CONF_NSECTIONS, KEY_PATH, AT(notify)},
 };
 
@@ -358,6 +362,18 @@ static int set_proxy(struct conf *c, const struct key *k, const char *value,
 	return 0;
 }
 
+static int set_log(struct conf *c, const struct key *k, const char *value,
+		   const struct conf_source *src)
+{
+	const bool level = k->type == KEY_LOG_LEVEL;
+
+	if ((level ? log_level_parse(value, strlen(value), at(c, k))
+		   : log_format_parse(value, at(c, k))) == 0)
+		return 0;
+	return conf_fail(src, EINVAL, "%s: \"%s\" is not %s", k->name, problem_quote(value).text,
+			 level ? "error, warning, info or debug" : "text or json");
+}
+
 /* ---- keys ---- */
 
 static int set_key(struct conf *c, const struct key *k, const char *value,
@@ -388,6 +404,8 @@ static int set_key(struct conf *c, const struct key *k, const char *value,
 			       ? set_names(c, k, value)
 			       : set_path(c, k, value, src);
 	case KEY_PROXY: return set_proxy(c, k, value, src);
+	case KEY_LOG_LEVEL:
+	case KEY_LOG_FORMAT: return set_log(c, k, value, src);
 	case KEY_URL: return set_url(c, k, value, src);
 	case KEY_REGION: return set_region(c, k, value, src);
 	case KEY_LIST:
