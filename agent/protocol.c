@@ -193,6 +193,7 @@ static const char *const type_names[] = {
 	[PROTO_CLOCK_OK] = "CLOCK_OK",
 	[PROTO_LOCKED] = "LOCKED",
 	[PROTO_FROZEN] = "FROZEN",
+	[PROTO_TRACED] = "TRACED",
 };
 
 const char *proto_type_name(unsigned type)

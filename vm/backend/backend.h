@@ -50,8 +50,9 @@ struct backend_ops;
 const struct backend_ops *backends_ops(const struct backends *all, enum vm_backend backend);
 
 struct backend_spec {
-	const char *name;  /* for messages */
-	const char *image; /* image name */
+	const char *name;	       /* for messages */
+	const struct log_label *label; /* for the log; may change, and outlives the backend */
+	const char *image;	       /* image name */
 	unsigned memory_mb, cpus;
 	unsigned processes; /* of user code; 0: a default */
 	enum machine_mode mode;

@@ -12,6 +12,7 @@
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
 #include "process_jail.h"
+#include "vm/base/log.h"
 #include "vm/base/problem.h"
 #include "vm/jail/view.h"
 #include "vm/image/layer.h"
@@ -66,6 +67,7 @@ static void on_started(struct child *c)
 {
 	struct agent_process *h = c->data;
 
+	log_trace(c->label, "backend", "the jail runs, process %d", (int)c->pid);
 	h->all->jail_seen[VM_PROCESS] = true;
 	h->all->jail[VM_PROCESS] = c->report;
 	agent_process_started(c);
@@ -144,7 +146,7 @@ static int spawn(struct agent_process *h, const struct backend_spec *spec, int s
 }
 
 /* Return: 0 or -errno. */
-static int make(struct backends *all, const struct order *order,
+static int make(struct backends *all, const struct order *order, const struct log_label *label,
 		const struct backend_events *events, void *data, struct backend **ret_backend,
 		int *ret_stream)
 {
@@ -155,6 +157,7 @@ static int make(struct backends *all, const struct order *order,
 		return -ENOMEM;
 	b->hosted =
 		(struct agent_process){.all = all, .events = events, .data = data, .gone = on_gone};
+	b->hosted.child.label = label;
 	b->stream = b->card = -1;
 	b->order = order;
 	r = agent_process_start(&b->hosted, NULL, spawn, ret_stream);
@@ -230,13 +233,16 @@ static int process_start(struct backends *all, const struct backend_spec *spec,
 	if (r == 0 && reserve)
 		b = prefork_take(&all->prefork, &d, sizeof(d), events, data);
 	if (b) {
+		b->hosted.child.label = spec->label;
+		log_trace(spec->label, "backend", "a jail in reserve is taken, process %d",
+			  (int)b->hosted.child.pid);
 		*ret_stream = steal_fd(&b->stream);
 		*ret_backend = b;
 		return 1;
 	}
 	if (r == 0) {
 		order_set(d.order.sandbox.name, spec->name);
-		r = make(all, &d.order, events, data, ret_backend, ret_stream);
+		r = make(all, &d.order, spec->label, events, data, ret_backend, ret_stream);
 	}
 	if (r < 0)
 		explain(all, spec, r, ret_problem);
@@ -283,7 +289,7 @@ static struct backend *prefork_make(struct backends *all, const void *bytes, siz
 	int stream = -1;
 
 	(void)len;
-	if (make(all, &d->order, events, data, &b, &stream) == 0)
+	if (make(all, &d->order, NULL, events, data, &b, &stream) == 0)
 		b->stream = stream;
 	return b;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "vm/base/log.h"
 #include "vm/base/problem.h"
 
 static int on_log(struct guest *g, struct proto_in *in)
@@ -14,6 +15,19 @@ static int on_log(struct guest *g, struct proto_in *in)
 		tail_add(&g->console, bytes.data, bytes.len);
 		g->events->console(g->data, bytes.data, bytes.len);
 	}
+	return 0;
+}
+
+static int on_traced(struct guest *g, struct proto_in *in)
+{
+	struct agent_trace_line line;
+	const int r = agent_trace_take(&g->trace, in, log_now(), &line);
+
+	if (r <= 0)
+		return r;
+	if (line.lost)
+		log_trace(&g->label, "guest", "%u lines of the agent's are left out", line.lost);
+	log_heard(LOG_LEVEL_DEBUG, &g->label, "agent", line.at, line.text);
 	return 0;
 }
 
@@ -78,6 +92,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_STDIN_CREDIT: return exec_on_stdin_credit(g, h, in);
 	case PROTO_USAGE_REPLY: return on_usage(g, in);
 	case PROTO_LOG: return on_log(g, in);
+	case PROTO_TRACED: return on_traced(g, in);
 	case PROTO_FILE_REPLY: return guestfile_reply(&g->files, h->id, in);
 	case PROTO_LOCKED: return guestfile_locked(&g->files, in);
 	case PROTO_FROZEN: return on_frozen(g, in);

@@ -180,6 +180,7 @@ static int start_child(struct network *n, int control, int words, int card, bool
 	n->child.started = on_started;
 	n->child.failed = on_failed;
 	n->child.exited = on_exited;
+	n->child.label = &n->s->label;
 	return child_start(n->s->vm->ctx.spawner, &s, &n->child);
 }
 
