@@ -183,6 +183,7 @@ static int fixed_truncate(struct fs *fs, const struct node *n, struct handle *h,
 		return f ? scratch_resize(n->s, f, size) : -ESTALE;
 	case NODE_NET_ALLOW: return size == 0 ? config_allow(n->s, "", 0) : -EINVAL;
 	case NODE_CONFIG:
+	case NODE_ROOT_CTL:
 	case NODE_CTL: return 0; /* what counts is what is written next */
 	default: return -EACCES;
 	}

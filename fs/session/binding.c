@@ -41,6 +41,7 @@ static void run_over(struct session *s, struct run *r)
 	s->fs->stats.runs[r->state]++;
 	s->runs_mtime = r->ended;
 	events_add_run(&s->fs->events, s, r);
+	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
 }
 
 void lease_refuse(struct session *s, struct run *r, const struct problem *why)
@@ -436,8 +437,10 @@ int lease_start(struct session *s)
 	struct paths paths;
 	_cleanup_free_ char *allow = netenv_allow(&s->fs->netenv, &s->settings);
 	int e = paths_init(&paths, &s->settings);
+	const struct run *first = TAILQ_FIRST(&s->queue);
 	const struct sandbox_spec spec = {
 		.name = name,
+		.label = {s->path, first ? first->number : 0, first ? first->began : 0},
 		.image = s->t->image,
 		.language = s->t->language,
 		.backend = backend_of(&s->settings),
@@ -467,6 +470,7 @@ int lease_start(struct session *s)
 
 	assert(!s->sandbox && !s->dead);
 	snprintf(name, sizeof(name), "%s-%s", s->t->name, s->name);
+	log_trace(&spec.label, "fs", "asks for a sandbox");
 	s->lease = e < 0 || !allow ? NULL : calloc(1, sizeof(*s->lease));
 	if (!s->lease) {
 		paths_clear(&paths);
@@ -492,6 +496,7 @@ static int hand_over(struct session *s, struct run *r)
 {
 	const struct sandbox_run run = {
 		.id = r->number,
+		.began = r->began,
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.stdin_data = r->input.len ? r->input.data : NULL,

@@ -41,6 +41,7 @@ static struct timespec node_mtime(struct fs *fs, const struct node *n)
 	switch ((int)n->kind) {
 	case NODE_ROOT:
 	case NODE_ROOT_README:
+	case NODE_ROOT_CTL:
 	case NODE_TEMPLATE_JSON:
 	case NODE_TEMPLATE_README: return fs->started;
 	case NODE_ROOT_STATUS:
@@ -89,6 +90,7 @@ static int node_size(struct fs *fs, const struct node *n, uint64_t *ret_size)
 	case NODE_CHANGES: /* known when it is read */
 		*ret_size = handles_stream(fs, n->ino) ? CHANGES_UNKNOWN : 0;
 		return 0;
+	case NODE_ROOT_CTL:
 	case NODE_CTL: *ret_size = 0; return 0;
 	case NODE_EVENTS: *ret_size = events_size(&fs->events, NULL); return 0;
 	case NODE_LATEST:

@@ -10,6 +10,7 @@
 #include "changes.h"
 #include "fs/mount.h"
 #include "input.h"
+#include "root_ctl.h"
 #include "scratch.h"
 #include "fs/session/session.h"
 #include "stream.h"
@@ -28,6 +29,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_METRICS] = {"metrics", NODE_ROOT, FILE_ | 0444, &text_ops},
 	[NODE_EVENTS] = {"events", NODE_ROOT, FILE_ | 0400, &events_ops},
 	[NODE_ROOT_ERROR] = {"error", NODE_ROOT, FILE_ | 0400, &text_ops},
+	[NODE_ROOT_CTL] = {"ctl", NODE_ROOT, FILE_ | 0200, &root_ctl_ops},
 	[NODE_TEMPLATE] = {NULL, NODE_ROOT, DIR_ | 01777, NULL},
 	[NODE_TEMPLATE_JSON] = {"template.json", NODE_TEMPLATE, FILE_ | 0444, &text_ops},
 	[NODE_TEMPLATE_README] = {"README.md", NODE_TEMPLATE, FILE_ | 0444, &text_ops},
