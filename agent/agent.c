@@ -116,7 +116,7 @@ static bool take_spare(struct agent *a)
 
 	if (taken != SPARE_TAKEN)
 		return taken == SPARE_SOON;
-	log_trace("a spare interpreter is taken, process %d", (int)a->spares.active->pid);
+	log_trace("a spare interpreter is taken");
 	/* What was ready before a snapshot, or is a copy, has the randomness of others. */
 	if (!a->seed_due)
 		a->seed_due = getrandom(a->seed, sizeof(a->seed), 0) == sizeof(a->seed);
@@ -413,7 +413,7 @@ static void send_traced(void *data, uint64_t us, const char *text)
 
 	if (!a->conn.open || conn_full(&a->conn))
 		return;
-	f = frame_new(PROTO_TRACED, a->run.state == RUN_NONE ? 0 : a->run.id, 12 + len);
+	f = frame_new(PROTO_TRACED, a->traced, 12 + len);
 	if (!f)
 		return;
 	put_u64(&f->out, us);

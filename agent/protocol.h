@@ -120,7 +120,7 @@ enum proto_type {
 	PROTO_LOCKED,	    /* u64 token, u32 errno: how the wait of a LOCK ended */
 	PROTO_FROZEN, /* u32 errno: how FREEZE ended. EBUSY: not all of it could be stopped, or there is
 			     * a run; it goes on */
-	PROTO_TRACED, /* u64 us since HELLO or RUN has come, str words: a step, for the daemon's log; only if
+	PROTO_TRACED, /* u64 us since RUN `id`, or with 0 HELLO, has come, str words: a step, for the daemon's log; only if
 			     * it was asked for, and not each */
 };
 

@@ -76,6 +76,7 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	a->frozen.due = false;
 	conn_renew(&a->conn, generation);
 	log_tracing(h->flags & PROTO_F_TRACE);
+	a->traced = 0;
 	log_trace("greeted");
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
@@ -225,6 +226,7 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 	if (r < 0)
 		return r;
 	log_tracing(req.flags & PROTO_RUN_TRACE);
+	a->traced = h->id;
 	r = run_submit(&a->run, h->id, &req);
 	log_trace("%u bytes of code have arrived", req.code.len);
 	if (r < 0) {

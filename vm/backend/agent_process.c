@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "vm/base/log.h"
+
 static void part_gone(struct agent_process *h)
 {
 	if (--h->nopen)
@@ -39,6 +41,7 @@ void agent_process_started(struct child *c)
 {
 	struct agent_process *h = c->data;
 
+	log_trace(c->label, "backend", "the agent runs, process %d", (int)c->pid);
 	if (!h->destroying)
 		h->events->up(h->data);
 }
@@ -58,6 +61,8 @@ int agent_process_start(struct agent_process *h, const struct backend_spec *spec
 	in = p[0];
 	out = p[1];
 	h->child.data = h;
+	if (spec)
+		h->child.label = spec->label;
 	r = spawn(h, spec, theirs, out);
 	if (r < 0)
 		return r;

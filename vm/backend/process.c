@@ -67,7 +67,6 @@ static void on_started(struct child *c)
 {
 	struct agent_process *h = c->data;
 
-	log_trace(c->label, "backend", "the jail runs, process %d", (int)c->pid);
 	h->all->jail_seen[VM_PROCESS] = true;
 	h->all->jail[VM_PROCESS] = c->report;
 	agent_process_started(c);

@@ -30,9 +30,10 @@ static void copy_printable(char *out, struct proto_str words)
 	out[words.len] = '\0';
 }
 
-int agent_trace_take(struct agent_trace *t, struct proto_in *in, uint64_t now,
+int agent_trace_take(struct agent_trace *t, uint32_t id, struct proto_in *in, uint64_t now,
 		     struct agent_trace_line *ret_line)
 {
+	const uint64_t from = id && id == t->run ? t->asked : t->greeted;
 	const uint64_t us = get_u64(in);
 	const struct proto_str words = get_str(in, PROTO_TRACED_MAX);
 
@@ -41,7 +42,7 @@ int agent_trace_take(struct agent_trace *t, struct proto_in *in, uint64_t now,
 	if (!has_room(t, now))
 		return 0;
 	copy_printable(ret_line->text, words);
-	ret_line->at = us > (now - t->asked) / 1000 ? now : t->asked + us * 1000;
+	ret_line->at = us > (now - from) / 1000 ? now : from + us * 1000;
 	ret_line->lost = t->lost;
 	t->lost = 0;
 	return 1;

@@ -13,7 +13,9 @@
  * and of many that come at once most are only counted. What they say is never believed.
  */
 struct agent_trace {
-	uint64_t asked;	 /* log_now() when it was told to say what happens */
+	/* log_now() when it was told to say what happens: by HELLO, and by the last RUN. */
+	uint64_t greeted, asked;
+	uint32_t run;	 /* which that was */
 	unsigned room;	 /* so many lines may still come at once */
 	uint64_t filled; /* when that was last added to */
 	unsigned lost;	 /* lines that had no room */
@@ -31,13 +33,14 @@ struct agent_trace_line {
 /**
  * agent_trace_take() - Read a TRACED frame
  * @t: Of this agent
+ * @id: Of its header
  * @in: Payload
  * @now: log_now()
  * @ret_line: Result
  *
  * Return: 1, 0 if there is no room for the line, or -EPROTO.
  */
-int agent_trace_take(struct agent_trace *t, struct proto_in *in, uint64_t now,
+int agent_trace_take(struct agent_trace *t, uint32_t id, struct proto_in *in, uint64_t now,
 		     struct agent_trace_line *ret_line);
 
 #endif

@@ -18,10 +18,10 @@ static int on_log(struct guest *g, struct proto_in *in)
 	return 0;
 }
 
-static int on_traced(struct guest *g, struct proto_in *in)
+static int on_traced(struct guest *g, uint32_t id, struct proto_in *in)
 {
 	struct agent_trace_line line;
-	const int r = agent_trace_take(&g->trace, in, log_now(), &line);
+	const int r = agent_trace_take(&g->trace, id, in, log_now(), &line);
 
 	if (r <= 0)
 		return r;
@@ -92,7 +92,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_STDIN_CREDIT: return exec_on_stdin_credit(g, h, in);
 	case PROTO_USAGE_REPLY: return on_usage(g, in);
 	case PROTO_LOG: return on_log(g, in);
-	case PROTO_TRACED: return on_traced(g, in);
+	case PROTO_TRACED: return on_traced(g, h->id, in);
 	case PROTO_FILE_REPLY: return guestfile_reply(&g->files, h->id, in);
 	case PROTO_LOCKED: return guestfile_locked(&g->files, in);
 	case PROTO_FROZEN: return on_frozen(g, in);

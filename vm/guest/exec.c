@@ -348,6 +348,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	exec_init(&g->exec, run);
 	g->label.run = run->id;
 	g->label.began = run->began;
+	g->trace.run = run->id;
 	g->trace.asked = log_now();
 	log_trace(&g->label, "guest", "sends the code, %zu bytes", run->code_len);
 	g->exec.oom_kills = oom_kills(g);

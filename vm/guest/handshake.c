@@ -107,7 +107,7 @@ void handshake_hello(struct guest *g)
 	g->generation++;
 	g->channel.generation = (uint8_t)g->generation;
 	g->due = DUE_HELLO;
-	g->trace.asked = log_now();
+	g->trace.greeted = log_now();
 	log_trace(&g->label, "guest", "greets the agent");
 	if (f) {
 		f->header.flags = log_has(LOG_LEVEL_DEBUG) ? PROTO_F_TRACE : 0;
