@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run, followed in the log from `in` to its result: by its name, in order, with times, and without what is in it."""
 # backends: local process vm
+# night: vm
 # conf: log_level = debug
 import re
 
