@@ -368,6 +368,8 @@ int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 
 	if (g->phase != GUEST_UP || id != g->exec.id || !id)
 		return -ESRCH;
+	log_trace(&g->label, "guest", "is to be %s",
+		  sig == SANDBOX_KILL ? "killed" : "interrupted");
 	put_u32(&o, sig == SANDBOX_KILL ? PROTO_KILL : PROTO_INTERRUPT);
 	if (channel_send(&g->channel, PROTO_SIGNAL, id, wire, sizeof(wire)) < 0)
 		return -ENOMEM;
