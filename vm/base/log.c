@@ -139,12 +139,15 @@ static bool send_line(enum log_level level, const char *text)
 	return write(relay, line, (size_t)n) == n;
 }
 
-static void compose(const struct log_line *l, char *out, size_t size)
+static void compose(const struct log_line *line, char *out, size_t size)
 {
+	struct log_line l = *line;
+
+	l.level_word = levels[l.level].word;
 	if (format == LOG_JSON)
-		log_line_json(l, out, size);
+		log_line_json(&l, out, size);
 	else
-		log_line_text(l, out, size);
+		log_line_text(&l, out, size);
 }
 
 static void send_or_count(const struct log_line *l)

@@ -131,7 +131,7 @@ size_t log_line_json(const struct log_line *l, char *out, size_t size)
 	assert(size >= JSON_LEAST);
 	put(&t, "{\"time\":");
 	put_time(&t, l->time_us);
-	put(&t, ",\"level\":\"%s\"", log_level_str(l->level));
+	put(&t, ",\"level\":\"%s\"", l->level_word);
 	if (has_name(l)) {
 		put(&t, ",\"session\":");
 		put_string(&t, l->label->who, NAME_MAX_);

@@ -23,7 +23,7 @@ static const struct log_label nobody;
 
 static struct log_line line_of(const struct log_label *label, const char *part, const char *text)
 {
-	return (struct log_line){LOG_LEVEL_DEBUG, label, part, 1012399999, 0, text};
+	return (struct log_line){LOG_LEVEL_DEBUG, "debug", label, part, 1012399999, 0, text};
 }
 
 static void as_text(void **state)
@@ -90,7 +90,7 @@ static void as_json(void **state)
 	json_decref(o);
 
 	l = line_of(NULL, NULL, "x");
-	l.level = LOG_LEVEL_WARN;
+	l.level_word = "warning";
 	o = parsed(&l, 512);
 	assert_int_equal(json_object_size(o), 3);
 	assert_string_equal(field(o, "level"), "warning");
@@ -102,7 +102,7 @@ static void as_json(void **state)
 static void dates(void **state)
 {
 	(void)state;
-	for (int64_t day = 0; day < 366 * 500; day += 17) {
+	for (int64_t day = 0; day < 366 * 500; day += 97) {
 		const time_t t = (time_t)(day * 86400 + day % 86400);
 		struct log_line l = line_of(NULL, NULL, "");
 		char want[64];
@@ -125,7 +125,7 @@ static void as_json_of_anything(void **state)
 	unsigned seed = 1;
 
 	(void)state;
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 3000; i++) {
 		const size_t len = (size_t)rand_r(&seed) % sizeof(text);
 		const struct log_label label = {text, 7, 1};
 		const struct log_line l = line_of(&label, i % 2 ? text : NULL, text);
