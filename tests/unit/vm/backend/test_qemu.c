@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. */
 /* modules: vm/backend/qemu.c vm/backend/qemu_ends.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/tail.c vm/base/problem.c */
-/* modules: vm/spawn/order.c vm/backend/qemu_cpu.c vm/host/tsc.c */
+/* modules: vm/base/log.c vm/base/log_line.c vm/spawn/order.c vm/backend/qemu_cpu.c vm/host/tsc.c */
 /* libs: uv jansson */
 #include <errno.h>
 #include <fcntl.h>

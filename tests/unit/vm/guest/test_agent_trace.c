@@ -49,7 +49,7 @@ static void words(void **state)
 	assert_int_equal(strlen(l.text), PROTO_TRACED_MAX);
 	for (const char *c = l.text; *c; c++)
 		assert_true(*c >= ' ' && *c < 0x7f);
-	assert_int_equal(take(&t, 0, 0, "a\n\0\x1b[1m\xe2\x80\xae", 10, SECOND, &l), 1);
+	assert_int_equal(take(&t, 0, 0, "a\n\0\x1b[1m\xe2\x82\xac", 10, SECOND, &l), 1);
 	assert_string_equal(l.text, "a???[1m???");
 	assert_int_equal(take(&t, 0, 0, all, PROTO_TRACED_MAX + 1, SECOND, &l), -EPROTO);
 }
