@@ -11,7 +11,6 @@
 
 #include "agent/core/conn.h"
 #include "agent/core/guest_env.h"
-#include "agent/core/log.h"
 #include "agent/core/util.h"
 
 /*
@@ -135,8 +134,6 @@ static ssize_t stream_send(struct stream *s, size_t want)
 	}
 	f->out.len += (size_t)n;
 	if (fresh) {
-		if (r->sequence == 0)
-			log_trace("it has written something");
 		r->sequence++;
 		conn_send(r->conn, fresh);
 	} else {
