@@ -89,15 +89,14 @@ static int check_env_value(const struct sandbox_spec *s, const struct sandbox_en
 static int env_add(struct sandbox_spec *s, const char *name, char *value)
 {
 	struct sandbox_env *grown = reallocarray((void *)s->env, s->nenv + 1, sizeof(*grown));
-	char *copy = strdup(name);
 
-	if (grown)
-		s->env = grown;
-	if (!grown || !copy) {
-		free(copy);
+	if (!grown)
 		return -ENOMEM;
-	}
-	grown[s->nenv++] = (struct sandbox_env){copy, value};
+	s->env = grown;
+	grown[s->nenv] = (struct sandbox_env){strdup(name), value};
+	if (!grown[s->nenv].name)
+		return -ENOMEM;
+	s->nenv++;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vm/policy/job.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
 #include "vm/spawn/policy_internal.h"

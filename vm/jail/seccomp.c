@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which system calls a program may make, and why. */
-#include "seccomp.h"
+#include "vm/jail/seccomp.h"
 
 #include <errno.h>
 #include <fcntl.h>

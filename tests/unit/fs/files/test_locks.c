@@ -10,7 +10,6 @@
 
 #include "fs/files/files.h"
 #include "tests/unit/fixture/fixture.h"
-#include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "vm/base/util.h"
 

@@ -14,11 +14,10 @@
 
 #include "vm/backend/backend.h"
 #include "vm/backend/qemu_argv.h"
-#include "vm/backend/backend.h"
 
 static uv_loop_t loop;
 static struct context ctx;
-static struct backends all;
+static struct backends backends;
 static struct backend *machine;
 static struct child *child;
 static int words, control; /* QEMU's ends */
@@ -37,10 +36,10 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 	return 0;
 }
 
-int qemu_describe(struct backends *v, const struct backend_spec *spec, struct buf *out,
+int qemu_describe(struct backends *all, const struct backend_spec *spec, struct buf *out,
 		  const char **ret_why)
 {
-	(void)v;
+	(void)all;
 	(void)spec;
 	(void)out;
 	*ret_why = "";
@@ -103,17 +102,18 @@ static void begin(enum machine_mode mode)
 		.name = "test", .image = "raw", .memory_mb = 64, .cpus = 1, .mode = mode};
 
 	ndown = nsaved = ndestroyed = 0;
-	memset(&all, 0, sizeof(all));
-	all.ctx = &ctx;
+	memset(&backends, 0, sizeof(backends));
+	backends.ctx = &ctx;
 	assert_int_equal(uv_loop_init(&loop), 0);
 	ctx.loop = &loop;
-	all.probe.accel = "tcg";
-	strcpy(all.probe.qemu, "9.2.0");
-	tsc_start(&all.tsc);
+	backends.probe.accel = "tcg";
+	strcpy(backends.probe.qemu, "9.2.0");
+	tsc_start(&backends.tsc);
 	state = open("/dev/null", O_RDWR | O_CLOEXEC);
 	spec.ram = spec.state = state;
 	assert_int_equal(
-		backend_qemu.start(&all, &spec, &events, NULL, &machine, &stream, &problem), 0);
+		backend_qemu.start(&backends, &spec, &events, NULL, &machine, &stream, &problem),
+		0);
 }
 
 /* Killed, as a process is: what it had open is closed, and the spawner says so some time later. */
