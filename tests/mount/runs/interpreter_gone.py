@@ -111,19 +111,23 @@ def known():
     for code, status in ("import os; os._exit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 137):
         same(code, s.run(code).code, status)
         same(f"{code}: the next run", s.run("print(1)").out, "1\n")
-    # Right behind its answer it may be part of the run or not, but it is never silent.
+    # Right behind its answer it may be part of the run, or of the next one, or between them, but it is never silent.
+    leaving = "import os, threading\nx = 1\nthreading.Timer(0.002, os._exit, (0,)).start()"
     for _ in range(10):
-        s.run(f"import os, subprocess, threading\nx = 1\n"
-              f"p = subprocess.Popen(['sh', '-c', '{WATCH % '$PPID'}'], stdout=subprocess.DEVNULL)\n"
-              f"threading.Timer(0.002, os._exit, (0,)).start()")
-        fresh = s.json("status.json")["latest"]["interpreter"] == "fresh"
-        if not fresh:
-            await_gone(s, "right behind the answer")
-        s.run("print('x' in globals())")
-        n = s.runs()[-1]
-        ok("right behind the answer", fresh or s.state_of(n) == "refused", s.text("summary"))
-        if s.state_of(n) == "refused":
+        if s.run(leaving).code == "EIO":
+            s.run(leaving)  # that of before came late
+        told = is_fresh(s)
+        time.sleep(0.1 * SLOW)
+        result = s.run("print('x' in globals())")
+        was_refused = s.state_of(s.runs()[-1]) == "refused"
+        ok("right behind the answer", told or was_refused or result.out == "True\n" or is_fresh(s),
+           (result, s.text("summary")))
+        if was_refused:
             same("and then it runs", s.run("print(1)").out, "1\n")
+
+
+def is_fresh(s):
+    return s.json("status.json")["latest"]["interpreter"] == "fresh"
 
 
 main(python, raw, javascript, known, full)
