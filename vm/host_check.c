@@ -16,8 +16,8 @@
 #include "vm/base/util.h"
 #include "vm/jail/view.h"
 
-void host_check_say(struct host_check *ret, enum vm_level level, const char *fix, const char *fmt,
-		    ...)
+printf_like(4, 5) static void say(struct host_check *ret, enum vm_level level, const char *fix,
+				  const char *fmt, ...)
 {
 	va_list ap;
 
@@ -70,29 +70,26 @@ void host_check_userns(const char *root, bool privileged, struct host_check *ret
 	const long most = read_number(root, "/proc/sys/user/max_user_namespaces", LONG_MAX);
 
 	if (!exists(root, "/proc/self/ns/user"))
-		host_check_say(ret, VM_FAIL,
-			       "Take a kernel with CONFIG_USER_NS: no sandbox runs without.",
-			       "the kernel has none");
+		say(ret, VM_FAIL, "Take a kernel with CONFIG_USER_NS: no sandbox runs without.",
+		    "the kernel has none");
 	else if (most == 0)
-		host_check_say(ret, VM_FAIL,
-			       "sysctl user.max_user_namespaces=16384, and in /etc/sysctl.d.",
-			       "forbidden for everybody (user.max_user_namespaces is 0)");
+		say(ret, VM_FAIL, "sysctl user.max_user_namespaces=16384, and in /etc/sysctl.d.",
+		    "forbidden for everybody (user.max_user_namespaces is 0)");
 	else if (privileged)
-		host_check_say(ret, VM_OK, "", "allowed");
+		say(ret, VM_OK, "", "allowed");
 	else if (read_number(root, "/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
-		host_check_say(
-			ret, VM_FAIL,
-			"sysctl kernel.unprivileged_userns_clone=1, and in /etc/sysctl.d; or "
-			"mount as root.",
-			"only root may make them (kernel.unprivileged_userns_clone is 0)");
+		say(ret, VM_FAIL,
+		    "sysctl kernel.unprivileged_userns_clone=1, and in /etc/sysctl.d; or "
+		    "mount as root.",
+		    "only root may make them (kernel.unprivileged_userns_clone is 0)");
 	else if (read_number(root, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0))
-		host_check_say(ret, VM_FAIL,
-			       "Give xsbxfs an AppArmor profile with the rule `userns,`; or sysctl "
-			       "kernel.apparmor_restrict_unprivileged_userns=0; or mount as root.",
-			       "AppArmor takes the rights away that they give "
-			       "(kernel.apparmor_restrict_unprivileged_userns is 1)");
+		say(ret, VM_FAIL,
+		    "Give xsbxfs an AppArmor profile with the rule `userns,`; or sysctl "
+		    "kernel.apparmor_restrict_unprivileged_userns=0; or mount as root.",
+		    "AppArmor takes the rights away that they give "
+		    "(kernel.apparmor_restrict_unprivileged_userns is 1)");
 	else
-		host_check_say(ret, VM_OK, "", "allowed for every user");
+		say(ret, VM_OK, "", "allowed for every user");
 }
 
 void host_check_seccomp(const char *root, struct host_check *ret)
@@ -100,51 +97,45 @@ void host_check_seccomp(const char *root, struct host_check *ret)
 	char actions[256];
 
 	if (!read_text(root, "/proc/sys/kernel/seccomp/actions_avail", actions, sizeof(actions)))
-		host_check_say(ret, VM_FAIL,
-			       "Take a kernel with CONFIG_SECCOMP_FILTER: no sandbox runs without.",
-			       "the kernel can't filter system calls");
+		say(ret, VM_FAIL,
+		    "Take a kernel with CONFIG_SECCOMP_FILTER: no sandbox runs without.",
+		    "the kernel can't filter system calls");
 	else if (!strstr(actions, "kill_process"))
-		host_check_say(ret, VM_FAIL, "Take Linux 4.14 or newer.",
-			       "the kernel's filters can't end a process");
+		say(ret, VM_FAIL, "Take Linux 4.14 or newer.",
+		    "the kernel's filters can't end a process");
 	else
-		host_check_say(ret, VM_OK, "", "the kernel filters system calls");
+		say(ret, VM_OK, "", "the kernel filters system calls");
 }
 
 void host_check_landlock(int abi, struct host_check *ret)
 {
 	if (abi == -EOPNOTSUPP)
-		host_check_say(
-			ret, VM_WARN,
-			"Add landlock to lsm= on the kernel's command line, for a second layer "
-			"beside the view of files.",
-			"switched off when the kernel was booted");
+		say(ret, VM_WARN,
+		    "Add landlock to lsm= on the kernel's command line, for a second layer "
+		    "beside the view of files.",
+		    "switched off when the kernel was booted");
 	else if (abi < 2)
-		host_check_say(
-			ret, VM_WARN,
-			"Take Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK, for a second "
-			"layer beside the view of files.",
-			"the kernel has none, or only its first version");
+		say(ret, VM_WARN,
+		    "Take Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK, for a second "
+		    "layer beside the view of files.",
+		    "the kernel has none, or only its first version");
 	else
-		host_check_say(
-			ret, VM_OK, "", "ABI %d%s", abi,
-			abi < 6 ? " (6, of Linux 6.12, also keeps signals and abstract sockets in)"
-				: "");
+		say(ret, VM_OK, "", "ABI %d%s", abi,
+		    abi < 6 ? " (6, of Linux 6.12, also keeps signals and abstract sockets in)"
+			    : "");
 }
 
 void host_check_ids(bool privileged, bool private_ids, struct host_check *ret)
 {
 	if (private_ids)
-		host_check_say(ret, VM_OK, "",
-			       "each sandbox has ids on the host that nobody else has");
+		say(ret, VM_OK, "", "each sandbox has ids on the host that nobody else has");
 	else if (privileged)
-		host_check_say(
-			ret, VM_WARN,
-			"Mount where root has all ids, not in a container that has a part of them.",
-			"root here can't give ids away: sandboxes have its own on the host");
+		say(ret, VM_WARN,
+		    "Mount where root has all ids, not in a container that has a part of them.",
+		    "root here can't give ids away: sandboxes have its own on the host");
 	else
-		host_check_say(ret, VM_WARN,
-			       "Mount as root: each sandbox then has an id of its own.",
-			       "sandboxes have your own id on the host, behind all other walls");
+		say(ret, VM_WARN, "Mount as root: each sandbox then has an id of its own.",
+		    "sandboxes have your own id on the host, behind all other walls");
 }
 
 static const char *groups_fix(int error, bool privileged)
@@ -186,11 +177,11 @@ void host_check_groups(const struct host_check_group *groups, size_t n, bool pri
 		error = absent ? g->error : error;
 	}
 	if (!error)
-		host_check_say(ret, VM_OK, "", "limits for %s", there);
+		say(ret, VM_OK, "", "limits for %s", there);
 	else
-		host_check_say(ret, VM_WARN, groups_fix(error, privileged),
-			       "%s%s%sno limits for %s: those of single processes hold instead",
-			       *there ? "limits for " : "", there, *there ? "; " : "", missing);
+		say(ret, VM_WARN, groups_fix(error, privileged),
+		    "%s%s%sno limits for %s: those of single processes hold instead",
+		    *there ? "limits for " : "", there, *there ? "; " : "", missing);
 }
 
 void host_check_network(const char *root, bool programs, struct host_check *ret)
@@ -201,19 +192,16 @@ void host_check_network(const char *root, bool programs, struct host_check *ret)
 	snprintf(path, sizeof(path), "%s/dev/net/tun", root);
 	err = access(path, R_OK | W_OK) < 0 ? -errno : 0;
 	if (!programs)
-		host_check_say(
-			ret, VM_WARN, "Install the whole package: they belong beside the agent.",
-			"no xsbxfs-net and xsbxfs-dial: sessions can have no network and no ports");
+		say(ret, VM_WARN, "Install the whole package: they belong beside the agent.",
+		    "no xsbxfs-net and xsbxfs-dial: sessions can have no network and no ports");
 	else if (err < 0)
-		host_check_say(
-			ret, VM_WARN, process_jail_tun_fix(err),
-			"virtual machines can have one; process sandboxes, and what installs "
-			"packages, "
-			"can't: /dev/net/tun: %s",
-			strerror(-err));
+		say(ret, VM_WARN, process_jail_tun_fix(err),
+		    "virtual machines can have one; process sandboxes, and what installs "
+		    "packages, "
+		    "can't: /dev/net/tun: %s",
+		    strerror(-err));
 	else
-		host_check_say(ret, VM_OK, "",
-			       "virtual machines and process sandboxes can have one");
+		say(ret, VM_OK, "", "virtual machines and process sandboxes can have one");
 }
 
 const char *host_check_kvm_fix(const char *root, enum kvm_state state, bool privileged)
@@ -328,16 +316,16 @@ void host_check_packages(const struct vm_packages *cfg, const char *path,
 	const char *fix = "";
 
 	if (!has_file(cfg->dir, "prepare", X_OK) || !has_file(cfg->dir, "install", R_OK)) {
-		host_check_say(ret, VM_WARN,
-			       "Install the whole package, or name the directory: installer in "
-			       "[packages].",
-			       "none can be installed: no prepare and install in %.200s",
-			       cfg->dir ? cfg->dir : "(nowhere)");
+		say(ret, VM_WARN,
+		    "Install the whole package, or name the directory: installer in "
+		    "[packages].",
+		    "none can be installed: no prepare and install in %.200s",
+		    cfg->dir ? cfg->dir : "(nowhere)");
 		return;
 	}
 	if (is_set(cfg->offline) && access(cfg->offline, R_OK | X_OK) < 0) {
-		host_check_say(ret, VM_WARN, "Correct offline in [packages].",
-			       "the directory they come from can't be read: %.200s", cfg->offline);
+		say(ret, VM_WARN, "Correct offline in [packages].",
+		    "the directory they come from can't be read: %.200s", cfg->offline);
 		return;
 	}
 	for (int i = 0; i < HOST_CHECK_NREGISTRIES; i++) {
@@ -346,9 +334,9 @@ void host_check_packages(const struct vm_packages *cfg, const char *path,
 
 		fix = *fix ? fix : mend;
 	}
-	host_check_say(ret, *fix ? VM_WARN : VM_OK, fix, "%s; %s%s%.150s", words[HOST_CHECK_PYTHON],
-		       words[HOST_CHECK_NPM], is_set(cfg->offline) ? "; all from " : "",
-		       is_set(cfg->offline) ? cfg->offline : "");
+	say(ret, *fix ? VM_WARN : VM_OK, fix, "%s; %s%s%.150s", words[HOST_CHECK_PYTHON],
+	    words[HOST_CHECK_NPM], is_set(cfg->offline) ? "; all from " : "",
+	    is_set(cfg->offline) ? cfg->offline : "");
 }
 
 void host_check_layers(const struct host_check_layers *l, struct host_check *ret)
@@ -359,11 +347,11 @@ void host_check_layers(const struct host_check_layers *l, struct host_check *ret
 	if (l->limit)
 		snprintf(limit, sizeof(limit), "at most %llu MiB", most);
 	if (l->error)
-		host_check_say(ret, VM_WARN,
-			       "Give the user who mounts the right to write there, or name another "
-			       "cache_dir: until then, no packages that are missing are installed.",
-			       "%.200s: %s", l->dir, strerror(-l->error));
+		say(ret, VM_WARN,
+		    "Give the user who mounts the right to write there, or name another "
+		    "cache_dir: until then, no packages that are missing are installed.",
+		    "%.200s: %s", l->dir, strerror(-l->error));
 	else
-		host_check_say(ret, VM_OK, "", "%u, %s%llu MiB, %s, in %.200s", l->n,
-			       l->more ? "more than " : "", mib, limit, l->dir);
+		say(ret, VM_OK, "", "%u, %s%llu MiB, %s, in %.200s", l->n,
+		    l->more ? "more than " : "", mib, limit, l->dir);
 }

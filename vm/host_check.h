@@ -18,10 +18,6 @@ struct host_check {
 	const char *fix; /* "" if there is nothing to mend */
 };
 
-/* Fills in @ret; @fmt makes what was found. */
-void host_check_say(struct host_check *ret, enum vm_level level, const char *fix, const char *fmt,
-		    ...) printf_like(4, 5);
-
 /* In all of them, @root is put before the paths of /proc and /dev: "" but for tests. */
 
 /**

@@ -32,7 +32,6 @@
  */
 
 struct vm;
-struct policy;
 struct spawner;
 
 /* Progress and news that belong to no sandbox. */

@@ -88,7 +88,6 @@ void files_cancel_lock(const struct file_op *op);
 void files_undo_lock(const struct file_op *op);
 /* What the caller gets for @err. */
 int files_lock_error(const struct file_op *op, int err);
-void files_tell_forget(struct session *s, uint64_t remote, uint64_t lookups);
 void files_tell_release(struct session *s, uint64_t handle);
 
 #endif

@@ -44,7 +44,7 @@ struct filenode_move files_move_of(const struct file_op *op)
 
 /* ---- what needs no answer ---- */
 
-void files_tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
+static void tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
 {
 	const struct vm_file rq = {.op = VM_FORGET, .node = remote, .lookups = lookups};
 
@@ -65,7 +65,7 @@ void files_node_gone(void *data, const struct filenode *fn)
 	struct session *s = data;
 
 	if (fn->epoch == s->epoch)
-		files_tell_forget(s, fn->remote, fn->told);
+		tell_forget(s, fn->remote, fn->told);
 }
 
 /* The caller is gone: what the agent gave it must be given back. */
@@ -76,7 +76,7 @@ void files_undo(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_LOOKUP:
 	case VM_MKDIR:
 	case VM_SYMLINK:
-	case VM_LINK: files_tell_forget(op->s, reply->node, 1); break;
+	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
 	default: break; /* a lock was taken back when its caller gave up */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "fs.h"
-#include "fs/config/network.h"
 #include "session.h"
 
 /* The variables of @st, and those that go with a network. Return: how many. */

@@ -15,13 +15,17 @@
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-#define printf_like(fmt, args)		__attribute__((format(printf, fmt, args)))
+/* Calls an event of whoever owns @o, if it is one that the owner wants to know. */
+#define tell_owner(o, event, ...) \
+	((o)->events->event ? (o)->events->event((o)->data, ##__VA_ARGS__) : (void)0)
+
+#define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* Releases what a local variable holds when it goes out of scope. */
-#define _cleanup_(fn)			__attribute__((cleanup(fn)))
-#define _cleanup_free_			_cleanup_(cleanup_free)
-#define _cleanup_close_			_cleanup_(cleanup_close)
-#define _cleanup_file_			_cleanup_(cleanup_file)
+#define _cleanup_(fn)	       __attribute__((cleanup(fn)))
+#define _cleanup_free_	       _cleanup_(cleanup_free)
+#define _cleanup_close_	       _cleanup_(cleanup_close)
+#define _cleanup_file_	       _cleanup_(cleanup_file)
 
 static inline void cleanup_free(void *p)
 {

@@ -288,25 +288,19 @@ static bool can_build(const struct image_jobs *ij)
 	return ij->program && ij->machines && !ij->ctx->spawner_lost;
 }
 
-bool image_jobs_missing(struct image_jobs *ij, const char *image, bool eager)
-{
-	struct image there;
-	const char *why;
-
-	return can_build(ij) && images_open(ij->images, image, &there, &why) == -ENOENT &&
-	       want(ij, image, false, eager);
-}
-
 bool image_jobs_lacks(struct image_jobs *ij, const struct backend_ops *ops, bool image_view,
 		      const char *image, bool eager)
 {
 	char path[PATH_MAX];
+	struct image there;
 	const char *why;
+	int r;
 
-	if (!image_view)
-		return ops->needs_image && image_jobs_missing(ij, image, eager);
-	return can_build(ij) && images_tree(ij->images, image, path, &why) == -ENOENT &&
-	       want(ij, image, true, eager);
+	if ((!image_view && !ops->needs_image) || !can_build(ij))
+		return false;
+	r = image_view ? images_tree(ij->images, image, path, &why)
+		       : images_open(ij->images, image, &there, &why);
+	return r == -ENOENT && want(ij, image, image_view, eager);
 }
 
 void image_jobs_cut(struct image_jobs *ij)

@@ -55,17 +55,15 @@ int image_jobs_init(struct image_jobs *ij, const char *program);
 void image_jobs_fini(struct image_jobs *ij);
 
 /**
- * image_jobs_missing() - Is an image missing that could be built?
+ * image_jobs_lacks() - Does a sandbox lack its image, and can that be built?
  * @ij: Jobs
+ * @ops: What it runs in
+ * @image_view: Does it see the image's files? Then these have to be there
  * @image: Name
  * @eager: Try also what has failed not long ago
  *
- * Has it built in the background if so. Return: false if it is there, or can't be had.
+ * Has it built in the background if so. Return: false if it needs none, if it is there, or can't be had.
  */
-bool image_jobs_missing(struct image_jobs *ij, const char *image, bool eager);
-
-/* Does a sandbox like this lack its image, or, where it sees the image's files, these? Otherwise as
- * image_jobs_missing(). */
 bool image_jobs_lacks(struct image_jobs *ij, const struct backend_ops *ops, bool image_view,
 		      const char *image, bool eager);
 

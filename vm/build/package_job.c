@@ -264,13 +264,11 @@ static void give_up(struct package_jobs *in)
 printf_like(3, 4) static void give_up_because(struct package_jobs *in, const char *fix,
 					      const char *fmt, ...)
 {
-	char cause[800];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(cause, sizeof(cause), fmt, ap);
+	problem_setv(&in->why, PROBLEM_PACKAGES_FAILED, fix, fmt, ap);
 	va_end(ap);
-	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, fix, "%s", cause);
 	give_up(in);
 }
 

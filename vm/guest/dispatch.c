@@ -12,7 +12,7 @@ static int on_log(struct guest *g, struct proto_in *in)
 
 	if (bytes.len) {
 		tail_add(&g->console, bytes.data, bytes.len);
-		guest_tell(g, console, bytes.data, bytes.len);
+		tell_owner(g, console, bytes.data, bytes.len);
 	}
 	return 0;
 }
@@ -59,7 +59,7 @@ static int on_frozen(struct guest *g, struct proto_in *in)
 	if (!get_end(in) || !g->freezing || error > 4095)
 		return -EPROTO;
 	g->freezing = false;
-	guest_tell(g, frozen, -(int)error);
+	tell_owner(g, frozen, -(int)error);
 	return 0;
 }
 

@@ -37,7 +37,7 @@ static void finish(struct guest *g, struct vm_result *result)
 
 	result->reached = g->exec.reached;
 	memset(&g->exec, 0, sizeof(g->exec));
-	guest_tell(g, exit, id, result);
+	tell_owner(g, exit, id, result);
 }
 
 static void outcome_known(struct vm_result *r, enum vm_outcome outcome)
@@ -245,7 +245,7 @@ int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_i
 	x->credit -= bytes.len;
 	x->got[stream] += bytes.len;
 	if (bytes.len)
-		guest_tell(g, output, x->id, stream, bytes.data, bytes.len);
+		tell_owner(g, output, x->id, stream, bytes.data, bytes.len);
 	if (g->phase == GUEST_UP)
 		grant(g, bytes.len);
 	return 0;

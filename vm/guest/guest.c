@@ -52,7 +52,7 @@ static void end(struct guest *g, const struct problem *problem)
 	g->phase = GUEST_ENDING;
 	context_defer(g->all->ctx, &g->work);
 	if (problem)
-		guest_tell(g, problem, problem);
+		tell_owner(g, problem, problem);
 }
 
 void guest_close(struct guest *g)
@@ -84,7 +84,7 @@ void guest_part_closed(struct guest *g)
 	if (g->nopen)
 		return;
 	context_undefer(g->all->ctx, &g->work);
-	guest_tell(g, closed, g->asked ? NULL : &g->problem);
+	tell_owner(g, closed, g->asked ? NULL : &g->problem);
 	g->all->count--;
 	context_wake(g->all->ctx);
 	guest_free(g);
@@ -164,8 +164,7 @@ void guest_ask_usage(struct guest *g)
 {
 	g->usage_stale = false;
 	channel_send(&g->channel, PROTO_USAGE, 0, NULL, 0);
-	if (g->events->asked)
-		g->events->asked(g->data);
+	tell_owner(g, asked);
 }
 
 static void agent_silent(struct guest *g)

@@ -207,8 +207,7 @@ static void on_saved(void *data, const char *error)
 	if (g->phase == GUEST_ENDING)
 		return;
 	if (!error) {
-		if (g->events->saved)
-			g->events->saved(g->data);
+		tell_owner(g, saved);
 		guest_close(g);
 		return;
 	}
@@ -245,8 +244,7 @@ static void come_up(struct guest *g)
 {
 	g->phase = GUEST_UP;
 	guest_deadline(g, 0);
-	if (g->events->up)
-		g->events->up(g->data);
+	tell_owner(g, up);
 }
 
 /* The interpreter is there, or has done what it was to do. */
@@ -426,7 +424,7 @@ static void on_console(void *data, const void *bytes, size_t len)
 	struct guest *g = data;
 
 	tail_add(&g->console, bytes, len);
-	guest_tell(g, console, bytes, len);
+	tell_owner(g, console, bytes, len);
 }
 
 static void on_down(void *data, const struct problem *problem)

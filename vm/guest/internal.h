@@ -104,10 +104,6 @@ struct guest {
 	bool usage_stale; /* something happened since it was asked for */
 };
 
-/* Tells its owner, if that wants to know. */
-#define guest_tell(g, event, ...) \
-	((g)->events->event ? (g)->events->event((g)->data, __VA_ARGS__) : (void)0)
-
 /* Restarts the one deadline; 0: none. */
 void guest_deadline(struct guest *g, uint64_t ms);
 

@@ -39,9 +39,8 @@
 #define UNLOAD_MS   1200000u /* ms without use: no snapshot in memory */
 #define RETRY_MS    5000u    /* after a clone that did not start, */
 #define REST_MS	    60000u   /* after many: each takes the spawner's time */
-#define SILENT	    3u /* heartbeats without a frame: a ping was not answered for a whole one */
-#define AD_HOC_MAX  4u /* templates that are not as the configuration says, with snapshots */
-#define AD_HOC_USES 2u /* sandboxes before there is one */
+#define AD_HOC_MAX  4u	     /* templates that are not as the configuration says, with snapshots */
+#define AD_HOC_USES 2u	     /* sandboxes before there is one */
 
 /* ---- idle guests ---- */
 

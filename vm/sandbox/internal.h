@@ -116,10 +116,6 @@ struct sandbox {
 	TAILQ_ENTRY(sandbox) link;
 };
 
-/* Tells its owner, if that wants to know. */
-#define sandbox_tell(s, event, ...) \
-	((s)->events->event ? (s)->events->event((s)->data, __VA_ARGS__) : (void)0)
-
 /* Ends a sandbox because of @problem. The first end counts. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
 

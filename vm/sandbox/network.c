@@ -30,9 +30,6 @@
  * A second helper on the same card would begin in the middle of frames and connections.
  */
 
-#define CONTROL_FD 3
-#define CARD_FD	   4
-
 static void part_gone(struct network *n)
 {
 	const struct network_ops *ops = n->ops;
@@ -69,7 +66,7 @@ static void lost(struct network *n, const char *how)
 	if (!n->served)
 		n->ops->fail(s, &p);
 	else if (s->state != SANDBOX_CLOSING)
-		sandbox_tell(s, network_lost, &p);
+		tell_owner(s, network_lost, &p);
 }
 
 static void on_started(struct program *p)
@@ -113,7 +110,7 @@ static void on_denied(void *data, const struct net_denied *what)
 		.reason = net_reason_str(what->reason),
 	};
 
-	sandbox_tell(n->s, denied, &denied);
+	tell_owner(n->s, denied, &denied);
 }
 
 static void on_stats(void *data, const struct net_stats *stats)

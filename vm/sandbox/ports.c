@@ -44,12 +44,6 @@ static void explain_port(const struct port *p, int err, char *out, size_t size)
 				    : strerror(-err));
 }
 
-static void tell_ports(struct network *n)
-{
-	if (n->s->events->ports)
-		n->s->events->ports(n->s->data);
-}
-
 static void port_taken(struct port *p, int err)
 {
 	struct problem problem;
@@ -96,7 +90,7 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	p->state = PORT_BOUND;
 	if (p->fn)
 		p->fn(p->data, 0, &port, NULL);
-	tell_ports(n);
+	tell_owner(n->s, ports);
 	n->ops->changed(n->s);
 }
 

@@ -25,23 +25,12 @@
  *
  * Every way to the end goes through end(): it only marks the sandbox as CLOSING, so it may be called from anywhere,
  * in particular from a call of the seam, in which no callback may run. What comes from the guest is heard no more.
- * The loop then takes the guest and the network down; when they are gone, `closed` is called and the memory freed. The place in the admission
- * is given back when the guest's memory is really free.
+ * The loop then takes the guest and the network down; when they are gone, `closed` is called and the memory
+ * freed. The place in the admission is given back when the guest's memory is really free.
  */
-
-static const char *const state_str[] = {
-	[SANDBOX_WAITING] = "waiting", [SANDBOX_STARTING] = "starting", [SANDBOX_READY] = "ready",
-	[SANDBOX_RUNNING] = "running", [SANDBOX_CLOSING] = "closing",
-};
-static_assert(ARRAY_SIZE(state_str) == SANDBOX_NSTATES, "a name for each state");
 
 static void begin(struct sandbox *s);
 static void start(struct sandbox *s);
-
-const char *sandbox_state_str(enum sandbox_state state)
-{
-	return state_str[state];
-}
 
 /* ---- states ---- */
 
@@ -56,7 +45,7 @@ static void report_wait(struct sandbox *s)
 		package_jobs_explain(&s->wait, &p);
 	else
 		image_jobs_explain(&s->wait, &p);
-	sandbox_tell(s, awaits, &p);
+	tell_owner(s, awaits, &p);
 }
 
 static void report(struct sandbox *s)
@@ -67,7 +56,7 @@ static void report(struct sandbox *s)
 	    (s->state == SANDBOX_READY && !network_is_ready(s)))
 		return;
 	if (s->state == SANDBOX_READY && s->start != START_COLD && !s->introduced && s->ops->save)
-		sandbox_tell(s, console, is_clone, sizeof(is_clone) - 1);
+		tell_owner(s, console, is_clone, sizeof(is_clone) - 1);
 	s->introduced = s->state == SANDBOX_READY || s->introduced;
 	s->reported = s->state;
 	s->events->state(s->data, s->state);
@@ -235,8 +224,8 @@ static void on_progress(struct wait *w, const char *line)
 	if (s->state == SANDBOX_CLOSING)
 		return;
 	if (s->needs == NEEDS_PACKAGES) {
-		sandbox_tell(s, console, line, strlen(line));
-		sandbox_tell(s, console, "\n", 1);
+		tell_owner(s, console, line, strlen(line));
+		tell_owner(s, console, "\n", 1);
 	}
 	s->awaits = s->needs == NEEDS_PACKAGES || s->needs == NEEDS_IMAGE;
 	defer(s);
@@ -360,7 +349,7 @@ static void on_console(void *data, const void *bytes, size_t len)
 {
 	const struct sandbox *s = data;
 
-	sandbox_tell(s, console, bytes, len);
+	tell_owner(s, console, bytes, len);
 }
 
 static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
@@ -368,7 +357,7 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 {
 	const struct sandbox *s = data;
 
-	sandbox_tell(s, output, run, stream, bytes, len);
+	tell_owner(s, output, run, stream, bytes, len);
 }
 
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
@@ -383,14 +372,14 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 		context_wake(&s->vm->ctx);
 	if (s->state == SANDBOX_RUNNING)
 		set_state(s, SANDBOX_READY);
-	sandbox_tell(s, exit, run, result);
+	tell_owner(s, exit, run, result);
 }
 
 static void on_frozen(void *data, int err)
 {
 	const struct sandbox *s = data;
 
-	sandbox_tell(s, frozen, err);
+	tell_owner(s, frozen, err);
 }
 
 static void on_asked(void *data)

@@ -22,10 +22,7 @@ enum sandbox_state {
 	SANDBOX_READY,	  /* takes a run */
 	SANDBOX_RUNNING,
 	SANDBOX_CLOSING,
-	SANDBOX_NSTATES,
 };
-
-const char *sandbox_state_str(enum sandbox_state state);
 
 struct sandbox_info {
 	enum sandbox_state state;

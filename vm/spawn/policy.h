@@ -10,7 +10,6 @@
 
 #include "order.h"
 
-struct spawn_job;
 struct view;
 struct vm_config;
 struct vm_path;
