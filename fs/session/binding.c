@@ -20,6 +20,7 @@ static void run_over(struct session *s, struct run *r)
 	s->fs->stats.runs[r->state]++;
 	s->runs_mtime = r->ended;
 	events_add_run(&s->fs->events, s, r);
+	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
 }
 
 void binding_refuse(struct session *s, struct run *r, const struct problem *why)
@@ -372,6 +373,7 @@ static int hand_over(struct session *s, struct run *r)
 {
 	const struct sandbox_run run = {
 		.id = r->number,
+		.began = r->began,
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.stdin_data = r->input.len ? r->input.data : NULL,
