@@ -111,7 +111,7 @@ int conf_init(struct conf *c)
 	static const char *const builtin[] = {"shell", "python", "javascript", "raw", "dev"};
 	const struct conf_source nowhere = {0};
 
-	*c = (struct conf){0};
+	*c = (struct conf){.log_level = LOG_NLEVELS};
 	if (key_init(CONF_GLOBAL, CONF_OPTION, c) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
@@ -428,7 +428,7 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 	for (size_t i = 0; i < a->noptions && r >= 0; i++)
 		r = conf_set_options(c, a->options[i], src);
 	if (r >= 0 && a->log_format)
-		r = conf_set(c, CONF_NSECTIONS, "log_format", a->log_format, src);
+		r = conf_set(c, CONF_GLOBAL, "log_format", a->log_format, src);
 	if (r >= 0)
 		r = conf_settle(c, src);
 	if (r >= 0 && c->action == CONF_MOUNT)

@@ -356,6 +356,7 @@ int binding_start(struct session *s)
 		return no_sandbox(s, -ENOMEM);
 	}
 	s->binding->s = s;
+	log_trace(&spec.sandbox.label, "fs", "asks for a sandbox");
 	e = sandbox_new(s->fs->vm, &spec.sandbox, &binding_events, s->binding, &s->sandbox);
 	spec_clear(&spec);
 	if (e < 0) {

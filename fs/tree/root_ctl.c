@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "fs/mount.h"
+#include "fs/session/fs.h"
 #include "fs/session/complaint.h"
 #include "fs/session/quota.h"
 #include "vm/base/log.h"
@@ -14,18 +14,16 @@ static void refuse(struct fs *fs, const char *text, size_t len)
 {
 	struct problem p;
 
-	problem_set(&p, "unknown-verb", "Write error, warning, info or debug.",
+	problem_set(&p, PROBLEM_UNKNOWN_VERB, "Write error, warning, info or debug.",
 		    "\"%s\" is no level of the log", problem_quote_bytes(text, len).text);
 	complaint_tell(fs, quota_whose(fs, NULL), &p);
 }
 
-static int root_ctl_write(struct fs *fs, struct handle *h, const void *data, size_t size,
-			  uint64_t offset)
+static int root_ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	const char *text = data;
 	enum log_level level;
 
-	(void)h;
 	(void)offset;
 	while (size && isspace((unsigned char)text[size - 1]))
 		size--;
@@ -34,17 +32,16 @@ static int root_ctl_write(struct fs *fs, struct handle *h, const void *data, siz
 		size--;
 	}
 	if (log_level_parse(text, size, &level) < 0) {
-		refuse(fs, text, size);
+		refuse(h->fs, text, size);
 		return -EINVAL;
 	}
-	vm_log_level(fs->vm, level);
+	vm_log_level(h->fs->vm, level);
 	log_info("log level: %s", log_level_str(level));
 	return 0;
 }
 
-static int root_ctl_truncate(struct fs *fs, struct handle *h, uint64_t size)
+static int root_ctl_truncate(struct handle *h, uint64_t size)
 {
-	(void)fs;
 	(void)h;
 	(void)size;
 	return 0;

@@ -139,7 +139,7 @@ static int make(struct backends *all, const struct order *order, const struct lo
 	if (order->sandbox.flags & ORDER_NETWORK)
 		r = open_card(b, &card);
 	if (r == 0)
-		r = agent_process_start(&b->hosted, order, card, ret_stream);
+		r = agent_process_start(&b->hosted, order, label, card, ret_stream);
 	if (r == 0) {
 		*ret_backend = b;
 		return 0;
@@ -212,9 +212,9 @@ static int process_start(struct backends *all, const struct backend_spec *spec,
 	if (r == 0 && reserve)
 		b = prefork_take(&all->prefork, &d, sizeof(d), events, data);
 	if (b) {
-		b->hosted.child.label = spec->label;
+		b->hosted.program.child.label = spec->label;
 		log_trace(spec->label, "backend", "a jail in reserve is taken, process %d",
-			  (int)b->hosted.child.pid);
+			  (int)b->hosted.program.child.pid);
 		*ret_stream = steal_fd(&b->stream);
 		*ret_backend = b;
 		return 1;

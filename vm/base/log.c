@@ -27,19 +27,10 @@ static bool journal;
 static void (*diverted)(void *data, enum log_level level, const char *text);
 static void *diverted_data;
 
-static const struct {
-	int priority;
-	const char *word;
-} levels[] = {
-	[LOG_LEVEL_ERROR] = {LOG_ERR, "error"},
-	[LOG_LEVEL_WARN] = {LOG_WARNING, "warning"},
-	[LOG_LEVEL_INFO] = {LOG_INFO, "info"},
-	[LOG_LEVEL_DEBUG] = {LOG_DEBUG, "debug"},
-};
-static_assert(ARRAY_SIZE(levels) == LOG_NLEVELS, "a row for each level");
-
-static const char *const format_str[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json"};
-static_assert(ARRAY_SIZE(format_str) == LOG_NFORMATS, "a name for each");
+static const char *const level_names[] = LOG_LEVEL_NAMES;
+static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
+static_assert(ARRAY_SIZE(level_names) == LOG_NLEVELS && ARRAY_SIZE(priorities) == LOG_NLEVELS,
+	      "one of each for each level");
 
 /* ---- settings ---- */
 
@@ -55,25 +46,14 @@ enum log_level log_level(void)
 
 const char *log_level_str(enum log_level level)
 {
-	return levels[level].word;
+	return level_names[level];
 }
 
 int log_level_parse(const char *text, size_t len, enum log_level *ret_level)
 {
 	for (int l = 0; l < LOG_NLEVELS; l++) {
-		if (strlen(levels[l].word) == len && memcmp(text, levels[l].word, len) == 0) {
+		if (strlen(level_names[l]) == len && memcmp(text, level_names[l], len) == 0) {
 			*ret_level = (enum log_level)l;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-int log_format_parse(const char *text, enum log_format *ret_format)
-{
-	for (int f = 0; f < LOG_NFORMATS; f++) {
-		if (strcmp(text, format_str[f]) == 0) {
-			*ret_format = (enum log_format)f;
 			return 0;
 		}
 	}
@@ -143,7 +123,7 @@ static void compose(const struct log_line *line, char *out, size_t size)
 {
 	struct log_line l = *line;
 
-	l.level_word = levels[l.level].word;
+	l.level_word = level_names[l.level];
 	if (format == LOG_JSON)
 		log_line_json(&l, out, size);
 	else
@@ -176,12 +156,12 @@ static void send_or_count(const struct log_line *l)
 static void print(const struct log_line *l)
 {
 	char text[LINE_SIZE], line[LINE_SIZE + 64];
-	const char *word = l->level == LOG_LEVEL_INFO ? "" : levels[l->level].word;
+	const char *word = l->level == LOG_LEVEL_INFO ? "" : level_names[l->level];
 	int n;
 
 	compose(l, text, sizeof(text));
 	if (journal)
-		n = snprintf(line, sizeof(line), "<%d>%s\n", levels[l->level].priority, text);
+		n = snprintf(line, sizeof(line), "<%d>%s\n", priorities[l->level], text);
 	else if (format == LOG_JSON)
 		n = snprintf(line, sizeof(line), "%s\n", text);
 	else
@@ -265,7 +245,7 @@ static void serve_line(char *line, size_t len)
 		return;
 	line[len] = '\0';
 	log_printable(line + 1, len - 1, false);
-	syslog(levels[level].priority, "%s", line + 1);
+	syslog(priorities[level], "%s", line + 1);
 }
 
 /* Takes the whole lines from the beginning of the @len bytes of @buf. Return: how many bytes are left, moved there. */

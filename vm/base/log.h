@@ -13,7 +13,17 @@
 #include "util.h"
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_NLEVELS };
-enum log_format { LOG_TEXT, LOG_JSON, LOG_NFORMATS };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+/* As they are called in the configuration. */
+#define LOG_LEVEL_NAMES                             \
+	{                                           \
+		"error", "warning", "info", "debug" \
+	}
+#define LOG_FORMAT_NAMES       \
+	{                      \
+		"text", "json" \
+	}
 
 /*
  * Whom a line is about, so that one run can be followed through everything that works for it. Made in fs/, carried
@@ -29,12 +39,11 @@ struct log_label {
 void log_open(enum log_level level);
 enum log_level log_level(void);
 
-/* As it is written in the configuration: error, warning, info, debug. Return: 0 or -EINVAL. */
+/* By its name. Return: 0 or -EINVAL. */
 int log_level_parse(const char *text, size_t len, enum log_level *ret_level);
 const char *log_level_str(enum log_level level);
 
-/* How lines look: text, unless asked for; text or json. Return: 0 or -EINVAL. */
-int log_format_parse(const char *text, enum log_format *ret_format);
+/* How lines look; before it, text. */
 void log_set_format(enum log_format format);
 
 /**

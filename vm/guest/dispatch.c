@@ -95,6 +95,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_FILE_REPLY: return guest_file_reply(&g->files, h->id, in);
 	case PROTO_LOCKED: return guest_file_locked(&g->files, in);
 	case PROTO_FROZEN: return on_frozen(g, in);
+	case PROTO_TRACED: return on_traced(g, h->id, in);
 	default: return -EPROTO;
 	}
 }

@@ -367,6 +367,8 @@ int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 
 	if (g->phase != GUEST_UP || id != g->exec.id || !id)
 		return -ESRCH;
+	log_trace(&g->label, "guest", "is to be %s",
+		  sig == SANDBOX_KILL ? "killed" : "interrupted");
 	if (channel_send_u32(&g->channel, PROTO_SIGNAL, id, wire) < 0)
 		return -ENOMEM;
 	if (sig == SANDBOX_KILL && !g->exec.killing) {

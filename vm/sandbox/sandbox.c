@@ -373,6 +373,8 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	/* Whoever waits for RUNNING hears of it before the end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		do_work(s);
+	s->label.run = 0;
+	s->label.began = 0;
 	slots_release(&s->vm->slots, &s->slot);
 	if (s->vm->slots.waiting)
 		context_wake(&s->vm->ctx);
@@ -475,6 +477,8 @@ static void on_admitted(struct ticket *t)
 	leave(s);
 	s->vm->started++;
 	s->admitted_at = uv_now(s->vm->ctx.loop);
+	log_trace(&s->label, "sandbox", "has a place, after %u ms",
+		  (unsigned)(s->admitted_at - s->asked_at));
 	set_state(s, SANDBOX_STARTING);
 	report(s);
 	if (s->state == SANDBOX_CLOSING)

@@ -204,7 +204,7 @@ static void through_a_guest(void **state)
 	assert_string_equal(log_so_far(), "");
 	fake_send(PROTO_TRACED, 0, 2, "short", 5);
 	until_closed(&seen[0]);
-	assert_string_equal(seen[0].problem.code, "agent-protocol");
+	assert_int_equal(seen[0].problem.code, PROBLEM_AGENT_PROTOCOL);
 }
 
 /* Of thousands of lines at once the log has some, and says of how many it has not. */
