@@ -46,6 +46,7 @@ static void send_ready(struct agent *a, struct debt *d)
 {
 	struct frame *f = frame_new(PROTO_READY, d->id, DRIVER_VERSION + 16);
 
+	log_trace("ready");
 	d->due = false;
 	if (!f)
 		return;
@@ -115,6 +116,7 @@ static bool take_spare(struct agent *a)
 
 	if (taken != SPARE_TAKEN)
 		return taken == SPARE_SOON;
+	log_trace("a spare interpreter is taken");
 	/* What was ready before a snapshot, or is a copy, has the randomness of others. */
 	if (!a->seed_due)
 		a->seed_due = getrandom(a->seed, sizeof(a->seed), 0) == sizeof(a->seed);
@@ -141,6 +143,7 @@ static void advance_none(struct agent *a)
 		return;
 	a->seed_due = false; /* a new process has new randomness */
 	r = interp_start(a->spares.active, INTERP_ACTIVE, &step);
+	log_trace("the interpreter starts, process %d", (int)a->spares.active->pid);
 	if (r < 0) {
 		a->wanted = false;
 		agent_fail(a, -r, step);
@@ -401,6 +404,23 @@ static void send_log(struct agent *a)
 	conn_send(&a->conn, f);
 }
 
+/* Each line goes out in its turn, behind what it is about; where the connection is full it does not. */
+static void send_traced(void *data, uint64_t us, const char *text)
+{
+	struct agent *a = data;
+	const uint32_t len = (uint32_t)strnlen(text, PROTO_TRACED_MAX);
+	struct frame *f;
+
+	if (!a->conn.open || conn_full(&a->conn))
+		return;
+	f = frame_new(PROTO_TRACED, a->traced, 12 + len);
+	if (!f)
+		return;
+	put_u64(&f->out, us);
+	put_str(&f->out, (struct proto_str){text, len});
+	conn_send(&a->conn, f);
+}
+
 static bool before_wait(struct loop *l)
 {
 	struct agent *a = container_of(l, struct agent, loop);
@@ -498,6 +518,7 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 	int r;
 
 	a->env = env;
+	log_trace_to(send_traced, a);
 	parts_init(a);
 	umask(0);
 	/* Each file the host looks at is a descriptor of ours. */
@@ -522,6 +543,7 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 
 void agent_fini(struct agent *a)
 {
+	log_trace_to(NULL, NULL);
 	proc_exempt(0, 0);
 	killer_all();
 	for (size_t n = 0; n < ARRAY_SIZE(a->spares.slots); n++)

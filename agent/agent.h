@@ -44,6 +44,7 @@ struct agent {
 	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */
 	struct debt ready;     /* READY to SETUP or RESET */
 	struct debt warm;      /* READY to WARM */
+	uint32_t traced;       /* run, or 0: from whose arrival the time of the trace counts */
 	bool seed_due;	       /* `seed` has to be given to the interpreter */
 	bool seeding;	       /* and is on its way */
 	bool restart;	       /* the interpreter was killed to be started again */

@@ -155,7 +155,7 @@ static const char *const type_names[] = {
 	NAME(HELLO_OK),	 NAME(PONG),	    NAME(READY),	NAME(FAILED),
 	NAME(OUTPUT),	 NAME(EXIT),	    NAME(STDIN_CREDIT), NAME(USAGE_REPLY),
 	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
-	NAME(FROZEN)};
+	NAME(FROZEN),	 NAME(TRACED)};
 
 const char *proto_type_name(unsigned type)
 {

@@ -42,6 +42,7 @@
 #define PROTO_TRUST_MAX	     (1u << 20)
 #define PROTO_ENTROPY	     32u
 #define PROTO_ENV_MAX	     128u
+#define PROTO_TRACED_MAX     200u
 
 enum proto_type {
 	/* host to agent */
@@ -49,7 +50,8 @@ enum proto_type {
 		1,    /* u32 version, u32 generation, u64 realtime_ns, u8[32] entropy, str hostname.
 			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first,
 			  * and ends a run of an older generation without EXIT; nodes stay.
-			  * A clock that is ahead by less than a second is left to CLOCK. */
+			  * A clock that is ahead by less than a second is left to CLOCK.
+			  * PROTO_F_TRACE: TRACED says what happens, until a RUN says otherwise */
 	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
 	PROTO_SETUP,  /* struct proto_setup: sizes the quota'd directories, starts the interpreter.
 			  * Answered by READY or FAILED. Sent again, it replaces the interpreter
@@ -118,9 +120,12 @@ enum proto_type {
 	PROTO_LOCKED,	    /* u64 token, u32 errno: how the wait of a LOCK ended */
 	PROTO_FROZEN, /* u32 errno: how FREEZE ended. EBUSY: not all of it could be stopped, or there is
 			     * a run; it goes on */
+	PROTO_TRACED, /* u64 us since RUN `id`, or with 0 HELLO, has come, str words: a step, for the daemon's log; only if
+			     * it was asked for, and not each */
 };
 
-#define PROTO_F_EOF 0x01u /* on STDIN */
+#define PROTO_F_EOF   0x01u /* on STDIN */
+#define PROTO_F_TRACE 0x01u /* on HELLO */
 
 /* The low eight bits of `flags` of OUTPUT. */
 enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };
@@ -184,6 +189,7 @@ struct proto_setup {
 
 #define PROTO_RUN_STDIN 0x01u /* flags: STDIN frames follow; without it stdin is at end of file */
 #define PROTO_RUN_TRIAL 0x02u /* it leaves nothing that anybody would miss */
+#define PROTO_RUN_TRACE 0x04u /* TRACED says what happens, from now on; without it nothing does */
 
 struct proto_run {
 	uint32_t flags;

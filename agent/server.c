@@ -75,6 +75,9 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	freezer_thaw(&a->freezer);
 	a->frozen.due = false;
 	conn_renew(&a->conn, generation);
+	log_tracing(h->flags & PROTO_F_TRACE);
+	a->traced = 0;
+	log_trace("greeted");
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
 	locks_clear(&a->files.locks);
@@ -222,7 +225,10 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 
 	if (r < 0)
 		return r;
+	log_tracing(req.flags & PROTO_RUN_TRACE);
+	a->traced = h->id;
 	r = run_submit(&a->run, h->id, &req);
+	log_trace("%u bytes of code have arrived", req.code.len);
 	if (r < 0) {
 		log_line("run %u: %s", h->id, strerror(-r));
 		run_send_refused(&a->conn, h->id);

@@ -465,9 +465,12 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "xsbxfs: %s\n", why);
 		return 2;
 	}
-	log_open(d.conf.debug		       ? LOG_LEVEL_DEBUG
-		 : d.conf.action == CONF_MOUNT ? LOG_LEVEL_INFO
-					       : LOG_LEVEL_WARN);
+	log_open(d.conf.debug			   ? LOG_LEVEL_DEBUG
+		 : d.conf.log_level != LOG_NLEVELS ? d.conf.log_level
+		 : d.conf.action == CONF_MOUNT	   ? LOG_LEVEL_INFO
+						   : LOG_LEVEL_WARN);
+	log_set_format(d.conf.log_format);
+	log_to_journal(log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM")));
 	switch (d.conf.action) {
 	case CONF_HELP: fputs(conf_usage, stdout); return 0;
 	case CONF_VERSION: printf("xsbxfs %s\n", XSBX_VERSION); return 0;

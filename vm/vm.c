@@ -48,6 +48,13 @@ static const struct context_ops context_ops = {
 	.work = on_work,
 };
 
+void vm_log_level(struct vm *vm, enum log_level level)
+{
+	log_open(level);
+	if (vm->ctx.spawner)
+		spawner_log_level(vm->ctx.spawner, level);
+}
+
 /* ---- beginning ---- */
 
 static void on_probed(struct probe *p)

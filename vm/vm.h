@@ -11,6 +11,7 @@
 /* Its parts, by noun: fs/ includes this header, not them. */
 #include "vm/guest/file.h"
 #include "vm/base/config.h"
+#include "vm/base/log.h"
 #include "vm/build/offer.h"
 #include "vm/sandbox/sandbox.h"
 #include "vm/sandbox/sandbox_net.h"
@@ -55,6 +56,9 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 
 /* Closes every sandbox, then calls @done once from the loop; @vm is invalid after that. */
 void vm_close(struct vm *vm, void (*done)(void *data), void *data);
+
+/* What is logged from now on, by the spawner too; agents hear of it with their next run. */
+void vm_log_level(struct vm *vm, enum log_level level);
 
 /**
  * vm_prepare() - Have a kind of sandbox ready before anybody asks for one

@@ -14,7 +14,7 @@
  * Invariants
  * 1. A frame that has begun to go out is finished before any other.
  * 2. Urgent frames (answers that cost nothing: PONG, READY ...) overtake bulk frames (OUTPUT,
- *    EXIT, FILE_REPLY, LOCKED, LOG); frames of one kind keep their order.
+ *    EXIT, FILE_REPLY, LOCKED, LOG, TRACED); frames of one kind keep their order.
  * 3. Nothing leaves before the first HELLO, and frames of an older generation that were not begun
  *    are dropped when a new one starts.
  * 4. Bulk frames that keep coming are held for CONN_HOLD_US, to go out together, unless one of them

@@ -11,13 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util.h"
+
 #define LOG_SIZE (128u << 10)
+#define PREFIX	 "xsbx-agent: "
 
 static struct {
 	uint8_t data[LOG_SIZE];
 	size_t first, used;
 	size_t dropped;
 } ring;
+
+bool log_traces;
+
+static struct {
+	void (*take)(void *data, uint64_t us, const char *text);
+	void *data;
+	uint64_t from; /* now_us() */
+} trace;
 
 static void log_put(const void *data, size_t len)
 {
@@ -46,9 +57,33 @@ void log_bytes(const void *data, size_t len)
 		log_put(data, len);
 }
 
+void log_trace_to(void (*take)(void *data, uint64_t us, const char *text), void *data)
+{
+	trace.take = take;
+	trace.data = data;
+	log_traces = log_traces && take;
+}
+
+void log_tracing(bool on)
+{
+	log_traces = on && trace.take;
+	trace.from = now_us();
+}
+
+void log_step(const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	trace.take(trace.data, now_us() - trace.from, text);
+}
+
 void log_line(const char *fmt, ...)
 {
-	char line[512] = "xsbx-agent: ";
+	char line[512] = PREFIX;
 	size_t len = strlen(line);
 	va_list ap;
 	int n;
@@ -61,6 +96,8 @@ void log_line(const char *fmt, ...)
 	len += (size_t)n;
 	if (len > sizeof(line) - 2)
 		len = sizeof(line) - 2;
+	line[len] = '\0';
+	log_trace("%s", line + strlen(PREFIX));
 	line[len++] = '\n';
 	log_bytes(line, len);
 }

@@ -3,13 +3,37 @@
 #ifndef XSBX_AGENT_CORE_LOG_H
 #define XSBX_AGENT_CORE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * log_line() - Add one line, with the agent's prefix and a newline
  * @fmt: As for printf(); no newline at the end
  */
 void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * log_trace() - Say what happens, if the host wants to know: a step on the way of a run, or up
+ * @fmt: As for printf(). Nothing of user code, its input, its output or its variables
+ */
+#define log_trace(...)                         \
+	do {                                   \
+		if (log_traces)                \
+			log_step(__VA_ARGS__); \
+	} while (0)
+extern bool log_traces; /* for the macro alone */
+void log_step(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * log_trace_to() - Who takes the trace, to which belong the lines of the log
+ * @take: Gets one line without its end, and the us since log_tracing(); NULL: nobody does
+ * @data: Its first argument
+ */
+void log_trace_to(void (*take)(void *data, uint64_t us, const char *text), void *data);
+
+/** log_tracing() - Begin a trace, or leave it; its time counts from now. */
+void log_tracing(bool on);
 
 /**
  * log_bytes() - Add bytes as they are (kernel messages, what interpreters print when they start)

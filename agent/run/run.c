@@ -197,6 +197,7 @@ static void run_end(struct run *r)
 		drain_add(&r->drains, r->out[i].src.fd);
 		r->out[i].src.fd = -1;
 	}
+	log_trace("all that it has written is on its way, in %u pieces", r->sequence);
 	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	loop_disarm(r->loop, &r->deadline);
@@ -296,6 +297,7 @@ void run_on_done(struct run *r, int status)
 		killer_ignore(&r->killer, r->interp->pid);
 	if (r->state != RUN_ACTIVE)
 		return; /* it is being killed */
+	log_trace("the interpreter has answered, status %d", status);
 	run_set_cost(r, NULL);
 	if (status < 0) {
 		run_settle(r, PROTO_HOW_NOT_TAKEN, (uint32_t)-status, r->interp->pid == 0);
@@ -317,6 +319,7 @@ void run_on_death(struct run *r, int wait_status, const struct rusage *ru)
 		r->result.fresh = 1;
 	if (r->state != RUN_ACTIVE)
 		return; /* on_killed() goes on if it is being killed */
+	log_trace("the interpreter has ended in the run");
 	status = WIFSIGNALED(wait_status) ? STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
 					  : (uint32_t)WEXITSTATUS(wait_status);
 	run_settle(r, how_ended(r, status), status, true);
@@ -331,6 +334,7 @@ static void on_killed(struct killer *k)
 
 static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_t grace_us)
 {
+	log_trace("what it runs is being ended, process %d first", (int)r->interp->pid);
 	/* If the interpreter is not reaped before its processes are gone, this is the cost. */
 	run_set_cost(r, NULL);
 	r->result.how = how;
@@ -384,6 +388,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 	}
 	r->interp->holds = r->interp->holds || !r->trial;
 	r->state = RUN_ACTIVE;
+	log_trace("handed to the interpreter, process %d", (int)r->interp->pid);
 	loop_arm(r->loop, &r->settle, LISTEN_US);
 	if (r->timeout_ms)
 		loop_arm(r->loop, &r->deadline, (uint64_t)r->timeout_ms * 1000);

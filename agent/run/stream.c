@@ -11,6 +11,7 @@
 
 #include "agent/core/conn.h"
 #include "agent/core/guest_env.h"
+#include "agent/core/log.h"
 #include "agent/core/util.h"
 
 /*
@@ -134,6 +135,8 @@ static ssize_t stream_send(struct stream *s, size_t want)
 	}
 	f->out.len += (size_t)n;
 	if (fresh) {
+		if (r->sequence == 0)
+			log_trace("it has written something");
 		r->sequence++;
 		conn_send(r->conn, fresh);
 	} else {

@@ -32,13 +32,14 @@ const char conf_usage[] =
 	"Mounts a file system in which each directory is a sandbox for untrusted code.\n"
 	"\n"
 	"  -f, --foreground     stay in the foreground and log to standard error\n"
-	"  -d, --debug          likewise, and log much more\n"
+	"  -d, --debug          likewise, and trace each run: log_level=debug\n"
 	"  -c, --config FILE    read FILE as well; may be given several times\n"
 	"  -o OPTION[,...]      keys of xsbxfs.conf(5), such as max_vms=4, and\n"
 	"     allow_other       other users may use the mount too\n"
 	"     notify=FIFO       write a byte to FIFO once the mount is ready\n"
 	"      --check          say whether this machine can run sandboxes, and what to mend\n"
 	"      --prefetch       get or make images and snapshots now, without a mount\n"
+	"      --log-format FMT  text, or json: one object a line\n"
 	"      --export FILE    likewise, and put them into a file for hosts without a network\n"
 	"      --import FILE    put what is in such a file into the cache\n"
 	"      --version        show the version\n"
@@ -110,7 +111,7 @@ int conf_init(struct conf *c)
 	static const char *const builtin[] = {"shell", "python", "javascript", "raw", "dev"};
 	const struct conf_source nowhere = {0};
 
-	*c = (struct conf){0};
+	*c = (struct conf){.log_level = LOG_NLEVELS};
 	if (key_init(CONF_GLOBAL, CONF_OPTION, c) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
@@ -297,6 +298,7 @@ struct arguments {
 	const char **files, **options; /* of -c and -o, in their order */
 	size_t nfiles, noptions;
 	const char *mountpoint;
+	const char *log_format; /* or NULL */
 };
 
 /* There is nothing that the mount is made from, so what stands for it is one of two words. */
@@ -308,7 +310,7 @@ static bool is_source(const char *word)
 static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
 			  const struct conf_source *src)
 {
-	enum { OPT_CHECK = 256, OPT_PREFETCH, OPT_EXPORT, OPT_IMPORT, OPT_VERSION };
+	enum { OPT_CHECK = 256, OPT_PREFETCH, OPT_EXPORT, OPT_IMPORT, OPT_LOG_FORMAT, OPT_VERSION };
 	static const struct option longopts[] = {
 		{"foreground", no_argument, NULL, 'f'},
 		{"debug", no_argument, NULL, 'd'},
@@ -317,6 +319,7 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 		{"prefetch", no_argument, NULL, OPT_PREFETCH},
 		{"export", required_argument, NULL, OPT_EXPORT},
 		{"import", required_argument, NULL, OPT_IMPORT},
+		{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -339,6 +342,7 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 			c->action = opt == OPT_EXPORT ? CONF_EXPORT : CONF_IMPORT;
 			c->file = optarg;
 			break;
+		case OPT_LOG_FORMAT: a->log_format = optarg; break;
 		case OPT_VERSION: c->action = CONF_VERSION; return 0;
 		case ':':
 			return conf_fail(src, EINVAL, "%s: a value is missing behind it",
@@ -423,6 +427,8 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 	src->file = NULL;
 	for (size_t i = 0; i < a->noptions && r >= 0; i++)
 		r = conf_set_options(c, a->options[i], src);
+	if (r >= 0 && a->log_format)
+		r = conf_set(c, CONF_GLOBAL, "log_format", a->log_format, src);
 	if (r >= 0)
 		r = conf_settle(c, src);
 	if (r >= 0 && c->action == CONF_MOUNT)

@@ -5,6 +5,7 @@
 
 #include "packages.h"
 #include "settings.h"
+#include "vm/base/log.h"
 
 #define CONF_TEMPLATES_MAX 64
 
@@ -34,6 +35,8 @@ struct conf {
 	size_t nnames;
 	const char *file; /* of --export and --import; likewise */
 	bool foreground, debug;
+	enum log_level log_level; /* LOG_NLEVELS: not said, and it depends on what is done */
+	enum log_format log_format;
 	bool allow_other; /* other users may use the mount; permissions still count */
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written there once the mount is ready; or NULL */

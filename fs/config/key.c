@@ -61,6 +61,9 @@ static const struct key keys[] = {
 	{"output_limit", CONF_GLOBAL, KEY_SIZE, CONF(output_bytes), "64M", 0, MIB},
 	{"history_limit", CONF_GLOBAL, KEY_SIZE, CONF(history_bytes), "256M", 0, 16 * MIB},
 	{"history_runs", CONF_GLOBAL, KEY_NUMBER, CONF(history_runs), "100", 1, 100000},
+	{"log_level", CONF_GLOBAL, KEY_CHOICE, CONF(log_level), .words = LOG_LEVEL_NAMES},
+	{"log_format", CONF_GLOBAL, KEY_CHOICE, CONF(log_format), "text",
+	 .words = LOG_FORMAT_NAMES},
 
 	{"max_memory_mb", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_memory_mb), "0", 128, MIB},
 	{"max_cpus", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_cpus), "0", 0, 64},

@@ -60,9 +60,9 @@ struct key {
 	const char *standard; /* what it is if nothing is said; or NULL */
 	unsigned min, max;
 	unsigned flags;
-	size_t limit; /* offset in struct settings_limits, or 0 */
-	const char *words[4];
-	const char *comment; /* in `config` */
+	size_t limit;	      /* offset in struct settings_limits, or 0 */
+	const char *words[5]; /* NULL after the last */
+	const char *comment;  /* in `config` */
 };
 
 /* What a value is read for. */

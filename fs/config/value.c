@@ -181,10 +181,17 @@ static int refuse_word(const struct value *v)
 {
 	const char *const *w = v->k->words;
 	const bool flag = v->k->type == KEY_FLAG, yes = strcmp(w[0], "no") == 0;
-	char list[64], fix[128] = "", what[128];
+	char list[64] = "", fix[128] = "", what[128];
 
-	snprintf(list, sizeof(list), "%s%s%s or %s", w[0], w[2] ? ", " : "", w[2] ? w[1] : "",
-		 w[2] ? w[2] : w[1]);
+	for (size_t i = 0; w[i]; i++) {
+		const size_t len = strlen(list);
+
+		snprintf(list + len, sizeof(list) - len, "%s%s",
+			 i == 0	    ? ""
+			 : w[i + 1] ? ", "
+				    : " or ",
+			 w[i]);
+	}
 	if (flag)
 		snprintf(fix, sizeof(fix), "Write %s or %s (or %s, true, false).", w[1], w[0],
 			 yes ? "on, off" : "yes, no");

@@ -20,6 +20,7 @@ static void run_over(struct session *s, struct run *r)
 	s->fs->stats.runs[r->state]++;
 	s->runs_mtime = r->ended;
 	events_add_run(&s->fs->events, s, r);
+	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
 }
 
 void binding_refuse(struct session *s, struct run *r, const struct problem *why)
@@ -355,6 +356,7 @@ int binding_start(struct session *s)
 		return no_sandbox(s, -ENOMEM);
 	}
 	s->binding->s = s;
+	log_trace(&spec.sandbox.label, "fs", "asks for a sandbox");
 	e = sandbox_new(s->fs->vm, &spec.sandbox, &binding_events, s->binding, &s->sandbox);
 	spec_clear(&spec);
 	if (e < 0) {
@@ -372,6 +374,7 @@ static int hand_over(struct session *s, struct run *r)
 {
 	const struct sandbox_run run = {
 		.id = r->number,
+		.began = r->began,
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.stdin_data = r->input.len ? r->input.data : NULL,

@@ -47,6 +47,7 @@ struct run {
 	struct spool spool[RUN_NOUTPUTS];
 	struct vm_result result;
 	struct timespec submitted, started, ended, last_output;
+	uint64_t began; /* log_now() when it was submitted */
 };
 
 const char *run_state_str(enum run_state state);

@@ -100,6 +100,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 		.console = {.limit = 2 * SESSION_CONSOLE_MAX},
 	};
 	snprintf(s->name, sizeof(s->name), "%s", name);
+	snprintf(s->path, sizeof(s->path), "%s/%s", t->name, name);
 	s->changed = s->net_changed = s->ports_mtime = s->state_mtime = s->config_mtime =
 		s->files_mtime = s->runs_mtime = s->in_mtime = s->stdin_mtime = s->error_mtime =
 			s->console_mtime = s->created;
@@ -319,6 +320,9 @@ struct run *session_add_run(struct session *s, struct buf *code, struct buf *inp
 		run_unref(s->latest);
 	s->latest = run_ref(r);
 	s->runs_mtime = r->submitted;
+	r->began = log_now();
+	log_trace(run_label(s, r), "fs", "received, %zu bytes of code; %u runs are queued",
+		  r->code.len, s->nqueued);
 	session_problem(s, NULL);
 	trim_history(s);
 	events_add_run(&s->fs->events, s, r);

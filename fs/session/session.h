@@ -64,6 +64,7 @@ struct session {
 	unsigned slot, generation, refs;
 	bool dead;
 	char name[65];
+	char path[136]; /* "python/demo" */
 	const struct conf_template *t;
 	unsigned template_index;
 	uid_t uid;
@@ -121,6 +122,9 @@ struct session {
 };
 
 const char *session_state_str(enum session_state state);
+
+/* Whose a line of the log is; run_label() for as long as the statement takes that it is in. */
+#define run_label(s, r) (&(const struct log_label){(s)->path, (r)->number, (r)->began})
 
 /**
  * session_create() - mkdir of a session

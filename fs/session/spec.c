@@ -51,12 +51,15 @@ static void fill(struct spec *spec, const struct fs *fs, const struct settings *
 int spec_of_session(struct spec *spec, const struct session *s)
 {
 	const struct settings *st = &s->settings, *base = &s->t->settings;
+	const struct run *first = TAILQ_FIRST(&s->queue);
 	struct sandbox_spec *sandbox = &spec->sandbox;
 
 	fill(spec, s->fs, base, st);
 	spec->allow = netenv_allow(&s->fs->netenv, &st->spec);
 	snprintf(spec->name, sizeof(spec->name), "%s-%s", s->t->name, s->name);
 	sandbox->name = spec->name;
+	sandbox->label =
+		(struct log_label){s->path, first ? first->number : 0, first ? first->began : 0};
 	sandbox->owner = s->uid;
 	sandbox->group = s->gid;
 	sandbox->env = spec->env;

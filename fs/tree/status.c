@@ -353,6 +353,7 @@ int status_root(const struct node *n, struct buf *out)
 
 	vm_status(fs->vm, &st);
 	json_object_set_new(o, "version", json_string(XSBX_VERSION));
+	json_object_set_new(o, "log_level", json_string(log_level_str(log_level())));
 	json_object_set_new(o, "uptime_s",
 			    json_integer((json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000)));
 	json_object_set_new(o, "accelerator", any_string(st.accel));

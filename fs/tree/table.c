@@ -18,6 +18,7 @@
 #include "metrics.h"
 #include "network.h"
 #include "report.h"
+#include "root_ctl.h"
 #include "scratch_node.h"
 #include "settings_node.h"
 #include "status.h"
@@ -188,6 +189,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 			 .size = all_events},
 	[NODE_ROOT_ERROR] = {"error", NODE_ROOT, FILE_ | 0400, &text_ops, text_complaint,
 			     complaint_time},
+	[NODE_ROOT_CTL] = {"ctl", NODE_ROOT, FILE_ | 0200, &root_ctl_ops, NULL, mount_time,
+			   .truncate = truncate_nothing},
 	[NODE_TEMPLATE] = {NULL, NODE_ROOT, DIR_ | 01777, NULL, NULL, template_time,
 			   .find = sessions_find, .list = sessions_list, .keep = REPLY_KEEP_ALL},
 	[NODE_TEMPLATE_JSON] = {"template.json", NODE_TEMPLATE, FILE_ | 0444, &text_ops,

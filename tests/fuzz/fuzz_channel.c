@@ -119,6 +119,14 @@ static void on_gone(void *data)
 	*(bool *)data = true;
 }
 
+static void on_line(void *data, enum log_level level, const char *text)
+{
+	(void)data;
+	assert(level < LOG_NLEVELS && strlen(text) < 2048);
+	for (; *text; text++)
+		assert(((unsigned char)*text >= ' ' && *text != 0x7f) || *text == '\t');
+}
+
 static struct vm *start(uv_loop_t *loop, struct sandbox **ret_sandbox)
 {
 	const struct vm_config cfg = {.cache_dir = "/nonexistent",
@@ -170,7 +178,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	log_open(LOG_LEVEL_ERROR);
+	log_open(LOG_LEVEL_DEBUG); /* so that what agents say of runs is looked at */
+	log_divert(on_line, NULL);
 	exits = closes = answers = 0;
 	output = 0;
 	vm = start(&loop, &s);

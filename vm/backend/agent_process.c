@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "vm/base/log.h"
+
 static void on_console(struct program *p, const void *bytes, size_t len)
 {
 	struct agent_process *h = p->data;
@@ -17,6 +19,7 @@ static void on_started(struct program *p)
 {
 	struct agent_process *h = p->data;
 
+	log_trace(p->child.label, "backend", "the agent runs, process %d", (int)p->child.pid);
 	if (h->started)
 		h->started(h);
 	/* The stream is there from the beginning. */
@@ -45,8 +48,8 @@ static void on_last(struct deferred *d)
 	h->gone(h);
 }
 
-int agent_process_start(struct agent_process *h, const struct order *order, int card,
-			int *ret_stream)
+int agent_process_start(struct agent_process *h, const struct order *order,
+			const struct log_label *label, int card, int *ret_stream)
 {
 	struct context *ctx = h->all->ctx;
 	int pair[2], r;
@@ -57,7 +60,8 @@ int agent_process_start(struct agent_process *h, const struct order *order, int 
 	const int fds[] = {pair[1], card};
 
 	h->last.run = on_last;
-	h->program = (struct program){.fds = fds,
+	h->program = (struct program){.label = label,
+				      .fds = fds,
 				      .nfds = card < 0 ? 1 : 2,
 				      .bytes = on_console,
 				      .started = on_started,

@@ -28,13 +28,14 @@ struct agent_process {
  * agent_process_start() - Start the agent
  * @h: See there
  * @order: Which; its descriptors are the stream, the card, if there is one, and the output
+ * @label: As in struct backend_spec, or NULL
  * @card: The other end of where its card is left, or -1
  * @ret_stream: Our end of the stream; the caller's
  *
  * Return: 0 or -errno; then there is nothing to end.
  */
-int agent_process_start(struct agent_process *h, const struct order *order, int card,
-			int *ret_stream);
+int agent_process_start(struct agent_process *h, const struct order *order,
+			const struct log_label *label, int card, int *ret_stream);
 
 /* For struct backend_ops. */
 void agent_process_destroy(struct agent_process *h);

@@ -47,8 +47,9 @@ struct backends {
 struct backend_ops;
 
 struct backend_spec {
-	const char *name;  /* for messages */
-	const char *image; /* image name */
+	const char *name;	       /* for messages */
+	const struct log_label *label; /* for the log; may change, and outlives the backend */
+	const char *image;	       /* image name */
 	unsigned memory_mb, cpus;
 	unsigned processes; /* of user code; 0: a default */
 	enum machine_mode mode;

@@ -12,6 +12,7 @@
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
 #include "process_jail.h"
+#include "vm/base/log.h"
 #include "vm/base/problem.h"
 #include "vm/jail/view.h"
 #include "vm/image/layer.h"
@@ -118,7 +119,7 @@ static int open_card(struct backend *b, int *ret_theirs)
 }
 
 /* Return: 0 or -errno. */
-static int make(struct backends *all, const struct order *order,
+static int make(struct backends *all, const struct order *order, const struct log_label *label,
 		const struct backend_events *events, void *data, struct backend **ret_backend,
 		int *ret_stream)
 {
@@ -138,7 +139,7 @@ static int make(struct backends *all, const struct order *order,
 	if (order->sandbox.flags & ORDER_NETWORK)
 		r = open_card(b, &card);
 	if (r == 0)
-		r = agent_process_start(&b->hosted, order, card, ret_stream);
+		r = agent_process_start(&b->hosted, order, label, card, ret_stream);
 	if (r == 0) {
 		*ret_backend = b;
 		return 0;
@@ -211,13 +212,16 @@ static int process_start(struct backends *all, const struct backend_spec *spec,
 	if (r == 0 && reserve)
 		b = prefork_take(&all->prefork, &d, sizeof(d), events, data);
 	if (b) {
+		b->hosted.program.child.label = spec->label;
+		log_trace(spec->label, "backend", "a jail in reserve is taken, process %d",
+			  (int)b->hosted.program.child.pid);
 		*ret_stream = steal_fd(&b->stream);
 		*ret_backend = b;
 		return 1;
 	}
 	if (r == 0) {
 		order_set(d.order.sandbox.name, spec->name);
-		r = make(all, &d.order, events, data, ret_backend, ret_stream);
+		r = make(all, &d.order, spec->label, events, data, ret_backend, ret_stream);
 	}
 	if (r < 0)
 		explain(all, spec, r, ret_problem);
@@ -259,7 +263,7 @@ static struct backend *prefork_make(struct backends *all, const void *bytes, siz
 	int stream = -1;
 
 	(void)len;
-	if (make(all, &d->order, events, data, &b, &stream) == 0)
+	if (make(all, &d->order, NULL, events, data, &b, &stream) == 0)
 		b->stream = stream;
 	return b;
 }

@@ -139,6 +139,8 @@ static void on_event(void *data, const char *name, json_t *details)
 	const char *status = json_string_value(json_object_get(details, "status"));
 	const char *reason = json_string_value(json_object_get(details, "reason"));
 
+	if (strcmp(name, "MIGRATION") == 0 && status)
+		log_trace(b->child.label, "backend", "migration: %s", status);
 	if (!b->destroying && strcmp(name, "MIGRATION") == 0 && status)
 		on_migration(b, status);
 	if (strcmp(name, "SHUTDOWN") == 0 && reason)
@@ -147,6 +149,8 @@ static void on_event(void *data, const char *name, json_t *details)
 	if (b->destroying || strcmp(name, "VSERPORT_CHANGE") != 0 || !id ||
 	    strcmp(id, QEMU_AGENT_ID) != 0)
 		return;
+	log_trace(b->child.label, "backend", "the agent's port is %s",
+		  json_is_true(json_object_get(details, "open")) ? "open" : "closed");
 	if (json_is_true(json_object_get(details, "open")))
 		b->events->up(b->data);
 	else
@@ -191,6 +195,7 @@ static void on_started(struct child *c)
 {
 	struct backend *b = c->data;
 
+	log_trace(c->label, "backend", "QEMU runs, process %d", (int)c->pid);
 	b->all->jail_seen[VM_MICROVM] = true;
 	b->all->jail[VM_MICROVM] = c->report;
 }
@@ -315,6 +320,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	if (spec->network)
 		fds[s.nfds++] = e->card[1];
 	b->child.data = b;
+	b->child.label = spec->label;
 	b->child.started = on_started;
 	b->child.failed = on_failed;
 	b->child.exited = on_exited;

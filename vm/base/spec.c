@@ -94,6 +94,7 @@ int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src)
 		return r;
 	s.name = strndup(src->name ? src->name : "", SANDBOX_NAME_MAX);
 	bad = !s.name;
+	s.label.who = text(src->label.who, &bad);
 	s.image = text(src->image, &bad);
 	s.language = text(src->language, &bad);
 	s.packages = text(src->packages, &bad);
@@ -119,6 +120,7 @@ int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src)
 	struct sandbox_spec s = *src;
 
 	s.name = src->image;
+	s.label = (struct log_label){.who = src->image};
 	s.env = src->template_env;
 	s.nenv = src->ntemplate_env;
 	s.limits = src->template_limits;
@@ -129,8 +131,8 @@ int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src)
 
 void spec_free(struct sandbox_spec *s)
 {
-	const char *const texts[] = {s->name,	s->image, s->language, s->packages,
-				     s->warmup, s->allow, s->work};
+	const char *const texts[] = {s->name,	  s->label.who, s->image, s->language,
+				     s->packages, s->warmup,	s->allow, s->work};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		free((char *)texts[i]);

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "log.h"
+
 enum vm_backend { VM_MICROVM, VM_PROCESS, VM_NBACKENDS };
 
 #define VM_BACKEND_NAMES                                           \
@@ -66,8 +68,10 @@ struct vm_pool {
 };
 
 struct sandbox_spec {
-	const char *name;     /* for messages and as the guest's host name, e.g. "python-demo" */
-	const char *image;    /* image name */
+	const char *name; /* for messages and as the guest's host name, e.g. "python-demo" */
+	struct log_label
+		label;	   /* for the log: whose it is, and the run that it is wanted for; copied */
+	const char *image; /* image name */
 	const char *language; /* python, javascript, raw */
 	enum vm_backend backend;
 	unsigned memory_mb, cpus;

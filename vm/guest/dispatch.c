@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "vm/base/log.h"
 #include "vm/base/problem.h"
 
 static int on_log(struct guest *g, struct proto_in *in)
@@ -14,6 +15,19 @@ static int on_log(struct guest *g, struct proto_in *in)
 		tail_add(&g->console, bytes.data, bytes.len);
 		tell_owner(g, console, bytes.data, bytes.len);
 	}
+	return 0;
+}
+
+static int on_traced(struct guest *g, uint32_t id, struct proto_in *in)
+{
+	struct agent_trace_line line;
+	const int r = agent_trace_take(&g->trace, id, in, log_now(), &line);
+
+	if (r <= 0)
+		return r;
+	if (line.lost)
+		log_trace(&g->label, "guest", "%u lines of the agent's are left out", line.lost);
+	log_heard(LOG_LEVEL_DEBUG, &g->label, "agent", line.at, line.text);
 	return 0;
 }
 
@@ -81,6 +95,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_FILE_REPLY: return guest_file_reply(&g->files, h->id, in);
 	case PROTO_LOCKED: return guest_file_locked(&g->files, in);
 	case PROTO_FROZEN: return on_frozen(g, in);
+	case PROTO_TRACED: return on_traced(g, h->id, in);
 	default: return -EPROTO;
 	}
 }

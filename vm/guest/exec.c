@@ -7,6 +7,7 @@
 
 #include "vm/jail/cgroup_stat.h"
 #include "internal.h"
+#include "vm/base/log.h"
 #include "vm/base/problem.h"
 
 #define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
@@ -35,6 +36,11 @@ static void finish(struct guest *g, struct vm_result *result)
 {
 	const uint32_t id = g->exec.id;
 
+	log_trace(&g->label, "guest", "the run has ended: %s, status %u, %u.%u ms in the sandbox",
+		  outcome_str[result->outcome], result->status, (unsigned)(result->wall_us / 1000),
+		  (unsigned)(result->wall_us / 100 % 10));
+	g->label.run = 0;
+	g->label.began = 0;
 	result->reached = g->exec.reached;
 	memset(&g->exec, 0, sizeof(g->exec));
 	tell_owner(g, exit, id, result);
@@ -241,7 +247,9 @@ int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_i
 	stream = h->flags == PROTO_STDOUT ? VM_STDOUT : VM_STDERR;
 	if (bytes.len > x->credit || bytes.len > x->limit[stream] - x->got[stream])
 		return -EPROTO;
-	x->sequence++;
+	if (!x->sequence++)
+		log_trace(&g->label, "guest", "first output, %u bytes of %s", bytes.len,
+			  stream == VM_STDOUT ? "stdout" : "stderr");
 	x->credit -= bytes.len;
 	x->got[stream] += bytes.len;
 	if (bytes.len)
@@ -319,7 +327,8 @@ static void exec_init(struct exec *x, const struct sandbox_run *run)
 int guest_run(struct guest *g, const struct sandbox_run *run)
 {
 	const struct proto_run r = {
-		.flags = run->stdin_data ? PROTO_RUN_STDIN : 0,
+		.flags = (run->stdin_data ? PROTO_RUN_STDIN : 0) |
+			 (log_has(LOG_LEVEL_DEBUG) ? PROTO_RUN_TRACE : 0),
 		.timeout_ms = run->timeout_ms,
 		.grace_ms = run->grace_ms,
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
@@ -337,6 +346,11 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	if (!f)
 		return -ENOMEM;
 	exec_init(&g->exec, run);
+	g->label.run = run->id;
+	g->label.began = run->began;
+	g->trace.run = run->id;
+	g->trace.asked = log_now();
+	log_trace(&g->label, "guest", "sends the code, %zu bytes", run->code_len);
 	g->exec.oom_kills = oom_kills(g);
 	proto_run_pack(&f->out, &r);
 	f->started = &g->exec.sent;
@@ -353,6 +367,8 @@ int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 
 	if (g->phase != GUEST_UP || id != g->exec.id || !id)
 		return -ESRCH;
+	log_trace(&g->label, "guest", "is to be %s",
+		  sig == SANDBOX_KILL ? "killed" : "interrupted");
 	if (channel_send_u32(&g->channel, PROTO_SIGNAL, id, wire) < 0)
 		return -ENOMEM;
 	if (sig == SANDBOX_KILL && !g->exec.killing) {

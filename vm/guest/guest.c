@@ -46,6 +46,7 @@ static void end(struct guest *g, const struct problem *problem)
 {
 	if (g->phase == GUEST_ENDING)
 		return;
+	log_trace(&g->label, "guest", "ends: %s", problem ? problem->cause : "it was closed");
 	g->asked = !problem;
 	if (problem)
 		g->problem = *problem;
@@ -238,6 +239,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->ops = cfg->ops;
 	g->events = events;
 	g->data = data;
+	g->label = g->spec.label;
 	g->view = view_of(&g->spec);
 	g->layer = layer_ref(cfg->layer);
 	g->mode = cfg->mode;
@@ -268,6 +270,7 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 		return r;
 	spec_free(&g->spec);
 	g->spec = copy;
+	g->label = g->spec.label;
 	g->view = view_of(&g->spec);
 	g->background = false;
 	g->unheard = 0;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "internal.h"
+#include "vm/base/log.h"
 #include "vm/base/problem.h"
 
 /*
@@ -107,7 +108,10 @@ void handshake_hello(struct guest *g)
 	g->generation++;
 	g->channel.generation = (uint8_t)g->generation;
 	g->due = DUE_HELLO;
+	g->trace.greeted = log_now();
+	log_trace(&g->label, "guest", "greets the agent");
 	if (f) {
+		f->header.flags = log_has(LOG_LEVEL_DEBUG) ? PROTO_F_TRACE : 0;
 		put_u32(&f->out, PROTO_VERSION);
 		put_u32(&f->out, g->generation);
 		put_u64(&f->out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
@@ -143,6 +147,7 @@ void handshake_setup(struct guest *g)
 		setup.env[i].value = proto_cstr(g->spec.env[i].value);
 		size += 8 + setup.env[i].name.len + setup.env[i].value.len;
 	}
+	log_trace(&g->label, "guest", "asks for an interpreter: %s", g->spec.language);
 	f = channel_frame_new(PROTO_SETUP, 0, size);
 	if (f)
 		proto_setup_pack(&f->out, &setup);
@@ -242,6 +247,7 @@ static void set_up(struct guest *g)
 
 static void come_up(struct guest *g)
 {
+	log_trace(&g->label, "guest", "is up");
 	g->phase = GUEST_UP;
 	guest_deadline(g, 0);
 	tell_owner(g, up);
@@ -303,6 +309,7 @@ int handshake_on_hello(struct guest *g, struct proto_in *in)
 	if (!get_end(in) || version != PROTO_VERSION || generation != g->generation ||
 	    g->due != DUE_HELLO)
 		return -EPROTO;
+	log_trace(&g->label, "guest", "the agent has answered");
 	/* After an introduction SETUP is on its way already. */
 	g->due = g->phase == GUEST_BOOT ? DUE_NOTHING : DUE_READY;
 	guest_advance(g);
@@ -332,6 +339,7 @@ int handshake_on_ready(struct guest *g, struct proto_in *in)
 		return 0; /* an interpreter that has ended was replaced */
 	g->due = DUE_NOTHING;
 	take_words(g->interpreter, sizeof(g->interpreter), version);
+	log_trace(&g->label, "guest", "the interpreter is ready: %s", g->interpreter);
 	guest_advance(g);
 	return 0;
 }
@@ -479,8 +487,14 @@ static uint64_t boot_ms(const struct guest *g)
 
 void handshake_start(struct guest *g, int ram, int state)
 {
+	static const char *const mode_words[] = {
+		[MACHINE_COLD] = "is started",
+		[MACHINE_RECORD] = "is started, to be copied",
+		[MACHINE_CLONE] = "a copy is started",
+	};
 	const struct backend_spec spec = {
 		.name = g->spec.name,
+		.label = &g->label,
 		.image = g->spec.image,
 		.memory_mb = g->spec.memory_mb,
 		.cpus = g->spec.cpus,
@@ -496,8 +510,10 @@ void handshake_start(struct guest *g, int ram, int state)
 	struct problem p = {0};
 	int stream, r, up;
 
+	static_assert(ARRAY_SIZE(mode_words) == MACHINE_NMODES, "words for each");
 	/* A clone's agent has heard the machine's it was copied from. */
 	g->generation = g->mode == MACHINE_CLONE;
+	log_trace(&g->label, "guest", "%s: %s", g->ops->name, mode_words[g->mode]);
 	guest_deadline(g, boot_ms(g));
 	up = g->ops->start(g->all->backends, &spec, &backend_events, g, &g->backend, &stream, &p);
 	if (up < 0) {

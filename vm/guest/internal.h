@@ -3,6 +3,7 @@
 #ifndef XSBX_VM_GUEST_INTERNAL_H
 #define XSBX_VM_GUEST_INTERNAL_H
 
+#include "agent_trace.h"
 #include "clock.h"
 #include "files.h"
 #include "guest.h"
@@ -65,8 +66,10 @@ struct guest {
 	void *data;
 
 	struct sandbox_spec spec; /* owned */
-	struct view view;	  /* of `spec` */
-	struct layer *layer;	  /* holds a reference; or NULL */
+	struct log_label label;	  /* of `spec`; with the run that it has, while it has one */
+	struct agent_trace trace;
+	struct view view;    /* of `spec` */
+	struct layer *layer; /* holds a reference; or NULL */
 	enum machine_mode mode;
 	bool background, networked;
 

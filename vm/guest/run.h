@@ -12,7 +12,8 @@
 enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
 
 struct sandbox_run {
-	uint32_t id; /* number of the run, from 1 */
+	uint32_t id;	/* number of the run, from 1 */
+	uint64_t began; /* log_now() when it was received, for the log; or 0 */
 	const void *code;
 	size_t code_len;	/* copied during the call */
 	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */

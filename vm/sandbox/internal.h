@@ -90,6 +90,7 @@ struct sandbox {
 	const struct sandbox_events *events;
 	void *data;
 	struct sandbox_spec spec; /* owned */
+	struct log_label label;	  /* of `spec`; with the run that it has, while it has one */
 	struct view view;	  /* of `spec` */
 	const struct backend_ops *ops;
 

@@ -182,7 +182,8 @@ static int start(struct network *n, int card, bool stream)
 	_cleanup_close_ int ours = sv[0], theirs = sv[1];
 	const int fds[] = {theirs, card};
 
-	n->filter = (struct program){.fds = fds,
+	n->filter = (struct program){.label = &n->s->label,
+				     .fds = fds,
 				     .nfds = ARRAY_SIZE(fds),
 				     .lines = &n->said,
 				     .started = on_started,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "vm/base/log.h"
 #include "network.h"
 #include "vm/image/layer.h"
 
@@ -210,6 +211,8 @@ static void on_deadline(uv_timer_t *timer)
 /* Something is made that it needs; others wait too, and it has no place as long. */
 static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
 {
+	log_trace(&s->label, "sandbox", "waits for its %s",
+		  needs == NEEDS_IMAGE ? "image" : "packages");
 	s->needs = needs;
 	s->awaits = true;
 	uv_timer_start(&s->deadline, on_deadline, ms, 0);
@@ -299,6 +302,8 @@ static void wait_for_place(struct sandbox *s)
 	if (s->ops->needs_image)
 		probe_want(&vm->backends.probe);
 	s->ticket.held = s->ops->needs_image && !vm->backends.probe.done;
+	log_trace(&s->label, "sandbox", "waits for a place: %u MiB, as %s", s->ticket.memory_mb,
+		  s->ops->name);
 	admission_wait(&vm->admission, &s->ticket);
 	s->needs = NEEDS_PLACE;
 	uv_timer_start(&s->deadline, on_deadline, vm->admission_s * 1000ull, 0);
@@ -341,6 +346,7 @@ static void on_up(void *data)
 	admission_started(&s->vm->admission, &s->ticket);
 	context_wake(&s->vm->ctx);
 	context_work(&s->vm->ctx);
+	log_trace(&s->label, "sandbox", "is ready");
 	network_start(s);
 	set_state(s, SANDBOX_READY);
 }
@@ -367,6 +373,8 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	/* Whoever waits for RUNNING hears of it before the end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		do_work(s);
+	s->label.run = 0;
+	s->label.began = 0;
 	slots_release(&s->vm->slots, &s->slot);
 	if (s->vm->slots.waiting)
 		context_wake(&s->vm->ctx);
@@ -399,6 +407,7 @@ static void on_problem(void *data, const struct problem *problem)
 		end(s, problem);
 		return;
 	}
+	log_trace(&s->label, "sandbox", "the copy did not come up; it boots instead");
 	template_clone_failed(s->template, problem);
 	s->start = START_COLD;
 }
@@ -468,12 +477,15 @@ static void on_admitted(struct ticket *t)
 	leave(s);
 	s->vm->started++;
 	s->admitted_at = uv_now(s->vm->ctx.loop);
+	log_trace(&s->label, "sandbox", "has a place, after %u ms",
+		  (unsigned)(s->admitted_at - s->asked_at));
 	set_state(s, SANDBOX_STARTING);
 	report(s);
 	if (s->state == SANDBOX_CLOSING)
 		return;
 	s->needs = NEEDS_SNAPSHOT;
 	if (s->template && template_wait(s->template, &s->wait)) {
+		log_trace(&s->label, "sandbox", "waits for the snapshot to be read");
 		uv_timer_start(&s->deadline, on_deadline, s->vm->guests.boot_s * 1000ull, 0);
 		return;
 	}
@@ -508,6 +520,7 @@ static int make(struct vm *vm, const struct sandbox_spec *spec, const struct san
 
 	if (r == 0) {
 		s->vm = vm;
+		s->label = s->spec.label;
 		s->view = view_of(&s->spec);
 		s->ops = backends_ops(&vm->backends, spec->backend);
 		s->events = events;
@@ -560,6 +573,7 @@ static bool take_idle(struct sandbox *s)
 	s->nopen++;
 	s->start = START_WARM;
 	s->was_up = true;
+	log_trace(&s->label, "sandbox", "takes an idle one from the pool");
 	s->admitted_at = s->asked_at;
 	s->state = SANDBOX_READY;
 	vm->started++;
@@ -606,7 +620,11 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
+	s->label.run = run->id;
+	s->label.began = run->began;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
+		log_trace(&s->label, "sandbox", "waits for a processor: %u runs compute",
+			  s->vm->slots.busy);
 		context_wake(&s->vm->ctx);
 		return -EAGAIN;
 	}

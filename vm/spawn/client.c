@@ -225,6 +225,14 @@ static int send_in_turn(struct spawner *sp, const char *message, size_t len, con
 	return (int)MIN(r, 0);
 }
 
+void spawner_log_level(struct spawner *sp, enum log_level level)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_LOG, .id = level};
+
+	if (!sp->dead)
+		(void)send_in_turn(sp, (const char *)&req, sizeof(req), NULL, 0);
+}
+
 /* Of a process that may run without our knowing. If it can't be asked for, its owner waits for the news. */
 static void ask_kill(const struct child *c)
 {
@@ -340,10 +348,21 @@ static void on_ended_unheard(struct child *c)
 	c->failed(c, -ESRCH, "it ended before anything was heard of it");
 }
 
-static void on_note(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+/* The note's text ends: the spawner is not to be wrong about that, but it costs nothing. */
+static void on_log(const struct child *c, struct spawn_note *note)
+{
+	note->what[sizeof(note->what) - 1] = '\0';
+	if (note->step < LOG_NLEVELS)
+		log_heard((enum log_level)note->step, c ? c->label : NULL, "spawner", note->at,
+			  note->what);
+}
+
+static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = child_find(sp, note->id);
 
+	if (note->op == SPAWN_NOTE_LOG)
+		on_log(c, note);
 	if (!c)
 		return;
 	switch (note->op) {

@@ -12,6 +12,7 @@
 
 #include "wire.h"
 
+struct log_label;
 struct spawner;
 
 struct spawn_spec {
@@ -39,11 +40,12 @@ struct child {
 	bool doomed; /* to be killed as soon as it is there */
 	pid_t pid;
 	int pidfd;
-	struct jail_report report; /* of a jailed one, from `started` on */
-	struct cgroup_stat stats;  /* likewise, to the end of `exited` */
-	int kept;		   /* likewise: the directory that its jail keeps, or -1 */
-	bool no_card;		   /* in `failed`: for want of its jail's network card */
-	uint64_t oom_kills;	   /* in `exited`: processes of its jail, for want of memory */
+	struct jail_report report;     /* of a jailed one, from `started` on */
+	struct cgroup_stat stats;      /* likewise, to the end of `exited` */
+	int kept;		       /* likewise: the directory that its jail keeps, or -1 */
+	bool no_card;		       /* in `failed`: for want of its jail's network card */
+	uint64_t oom_kills;	       /* in `exited`: processes of its jail, for want of memory */
+	const struct log_label *label; /* whose it is, for the log; may change; or NULL */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */
 	void (*failed)(struct child *c, int err, const char *step);

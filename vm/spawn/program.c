@@ -106,8 +106,11 @@ int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const 
 	for (size_t i = 0; i < p->nfds; i++)
 		fds[i] = p->fds[i];
 	fds[p->nfds] = theirs;
-	p->child = (struct child){
-		.started = on_started, .failed = on_failed, .exited = on_exited, .data = p};
+	p->child = (struct child){.label = p->label,
+				  .started = on_started,
+				  .failed = on_failed,
+				  .exited = on_exited,
+				  .data = p};
 	p->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = p};
 	r = child_start(sp, &spec, &p->child);
 	if (r < 0)

@@ -27,7 +27,8 @@ struct program {
 	/* These take what it writes; without either the first of it goes to `output`. */
 	struct lines *lines;
 	void (*bytes)(struct program *p, const void *bytes, size_t len);
-	unsigned limit_ms; /* it is killed after so long, and is `late`; 0: never */
+	const struct log_label *label; /* as in struct child */
+	unsigned limit_ms;	       /* it is killed after so long, and is `late`; 0: never */
 	void (*started)(struct program *p); /* may be NULL */
 	void (*over)(struct program *p);
 	void *data;

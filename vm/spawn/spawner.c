@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "vm/base/fdpass.h"
+#include "vm/base/log.h"
 #include "guard.h"
 #include "server.h"
 #include "vm/jail/cgroup.h"
@@ -78,7 +79,8 @@ struct server {
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
 	int patience_ms, end_ms;
 	struct hung hung[HUNG_MAX];
-	size_t nhung; /* ever */
+	size_t nhung;	/* ever */
+	uint32_t about; /* id of what is being done, for the log */
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
 };
@@ -89,6 +91,17 @@ static int note_send(struct server *s, const struct spawn_note *note, const int 
 	const ssize_t n = fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
 
 	return (int)MIN(n, 0);
+}
+
+/* A line of the log, which the daemon writes. It is nothing to wait for: one that has no room is lost. */
+static void say(void *data, enum log_level level, const char *text)
+{
+	const struct server *s = data;
+	struct spawn_note note = {
+		.op = SPAWN_NOTE_LOG, .id = s->about, .step = level, .at = log_now()};
+
+	snprintf(note.what, sizeof(note.what), "%s", text);
+	(void)fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT);
 }
 
 /* That it has ended, or never began. If this is lost, the daemon waits for it for ever; but the end of the
@@ -111,6 +124,7 @@ static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error
 				  .jail_step = e->fault.step};
 
 	memcpy(note.what, e->fault.what, sizeof(note.what));
+	log_debug("not started, step %u: %s", e->step, strerror(-e->error));
 	last_note(s, &note);
 }
 
@@ -227,6 +241,14 @@ static void kid_remove(struct server *s, size_t i)
 	s->kids[i] = s->kids[--s->nkids];
 }
 
+/* For the log: a name, and neither its place nor its arguments. */
+static const char *program_of(const struct spawn_job *job)
+{
+	const char *path = job->argv[0] ? job->argv[0] : "a task", *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* Return: the process id, or 0 with @e filled in. Does not return in the child. */
 static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail_cell *cell,
 			int *ret_pidfd, struct spawn_error *e)
@@ -302,6 +324,7 @@ static bool raise_kid(struct server *s, uint32_t id, const struct spawn_job *job
 		return false;
 	/* What the daemon has not got a hold on nobody could end. */
 	e->step = SPAWN_STEP_DESCRIPTORS;
+	log_debug("%s runs in process %d", program_of(job), (int)pid);
 	e->error = spawn_started(s, id, pid, pidfd, cell, kept);
 	return e->error == 0;
 }
@@ -324,6 +347,9 @@ static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 	status = p[0];
 	pid = give_birth(job, p, &cell, &pidfd, &e);
 	close(p[1]);
+	if (pid > 0)
+		log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid,
+			  program_of(job));
 	if (!pid) {
 		jail_release(&cell);
 		note_hung(s, job, &e);
@@ -394,6 +420,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	if (len < sizeof(req))
 		return;
 	memcpy(&req, message, sizeof(req));
+	s->about = req.id;
 	switch (req.op) {
 	case SPAWN_OP_SPAWN:
 		if (!daemon_has(s, ENDED_ASKING))
@@ -409,6 +436,10 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 		break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
+	case SPAWN_OP_LOG:
+		if (req.id < LOG_NLEVELS)
+			log_open((enum log_level)req.id);
+		break;
 	default: break;
 	}
 }
@@ -481,6 +512,10 @@ static void reap(struct server *s)
 
 			if (s->kids[i].pid != pid)
 				continue;
+			s->about = s->kids[i].id;
+			log_debug("process %d ended, %s %d", (int)pid,
+				  WIFSIGNALED(status) ? "signal" : "status",
+				  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 			/* Nobody can look once its groups are removed. */
 			note.oom_kills = oom_kills(&s->kids[i].cell);
 			kid_remove(s, i);
@@ -539,6 +574,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
 	jail_source_patience(s.patience_ms, s.sock);
 	guard_set(guarded, NULL, rules->runtime_dir);
+	log_divert(say, &s);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "vm/base/log.h"
+
 struct spawn_job;
 struct spawner;
 
@@ -56,6 +58,9 @@ void spawner_unmount(struct spawner *sp);
 void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data);
 
 pid_t spawner_pid(const struct spawner *sp);
+
+/* What the spawner says from now on, in the daemon's log; it begins with the level that it was forked with. */
+void spawner_log_level(struct spawner *sp, enum log_level level);
 
 /* Has messages go to the system's log from now on, until spawner_stop(). */
 void spawner_log(const struct spawner *sp);

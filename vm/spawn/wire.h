@@ -19,6 +19,7 @@ enum spawn_op {
 	SPAWN_OP_UNMOUNT, /* the guarded mount point, of which the daemon knows that it is its own */
 	SPAWN_OP_STOP,
 	SPAWN_OP_KILL, /* the process that was started for the request of this id */
+	SPAWN_OP_LOG,  /* `id` is the enum log_level from now on */
 };
 
 /* How a job is done. */
@@ -37,19 +38,21 @@ enum spawn_note_op {
 	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and what there is of struct cgroup_stat */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
+	SPAWN_NOTE_LOG, /* a line for the daemon's log, about this id; may be lost */
 };
 
 struct spawn_note {
 	uint32_t op, id;
 	int32_t pid;
-	int32_t error;	    /* FAILED: -errno */
-	uint32_t step;	    /* FAILED: enum spawn_step */
-	int32_t status;	    /* EXITED: as from wait(2) */
-	uint32_t oom_kills; /* EXITED: in its jail, for want of memory */
-	uint32_t stats;	    /* STARTED: bits of enum cgroup_stat_file */
-	uint32_t kept;	    /* STARTED: behind these there is the directory that is kept */
-	uint32_t jail_step; /* FAILED in SPAWN_STEP_JAIL: which of its steps */
-	char what[JAIL_WHAT_MAX];
+	int32_t error;		   /* FAILED: -errno */
+	uint32_t step;		   /* FAILED: enum spawn_step; LOG: enum log_level */
+	int32_t status;		   /* EXITED: as from wait(2) */
+	uint32_t oom_kills;	   /* EXITED: in its jail, for want of memory */
+	uint32_t stats;		   /* STARTED: bits of enum cgroup_stat_file */
+	uint32_t kept;		   /* STARTED: behind these there is the directory that is kept */
+	uint32_t jail_step;	   /* FAILED in SPAWN_STEP_JAIL: which of its steps */
+	char what[JAIL_WHAT_MAX];  /* LOG: the line */
+	uint64_t at;		   /* LOG: log_now() when it was said */
 	struct jail_report report; /* STARTED: what holds of the jail */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The place where the mount goes, and the runtime directory that belongs to it. */
-/* modules: fs/mountpoint.c vm/base/path.c vm/base/log.c */
+/* modules: fs/mountpoint.c vm/base/path.c vm/base/log.c vm/base/log_line.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -42,6 +42,14 @@ static void test_command_line(void **state)
 	assert_int_equal(load(&c, "-d", "link/"), 0);
 	assert_string_equal(c.mountpoint, expected);
 	assert_true(c.foreground && c.debug);
+	assert_int_equal(c.log_level, LOG_NLEVELS);
+	assert_int_equal(c.log_format, LOG_TEXT);
+	conf_clear(&c);
+	assert_int_equal(
+		load(&c, "--log-format", "json", "-o", "log_level=warning,log_format=text", "mnt"),
+		0);
+	assert_int_equal(c.log_level, LOG_LEVEL_WARN);
+	assert_int_equal(c.log_format, LOG_JSON);
 	conf_clear(&c);
 
 	assert_int_equal(load(&c, "-o",
@@ -94,6 +102,9 @@ static void test_command_line_mistakes(void **state)
 	assert_int_equal(load(&c), -EINVAL);
 	assert_says("Name a directory");
 	conf_clear(&c);
+	REFUSED(-EINVAL, "log_format: \"xml\" is not text or json", "--log-format=xml", "mnt");
+	REFUSED(-EINVAL, "log_level: \"loud\" is not error, warning, info or debug", "-o",
+		"log_level=loud", "mnt");
 	REFUSED(-EINVAL, "too much", "mnt", "more");
 	REFUSED(-EINVAL, "there is no option \"-x\"", "-x", "mnt");
 	REFUSED(-EINVAL, "there is no option \"--foo\"", "--foo", "mnt");

@@ -13,7 +13,7 @@ static void test_listings(void **state)
 	struct bed *b = *state;
 
 	assert_string_equal(bed_ls(b, ""), "README.md status.json isolation doctor metrics events "
-					   "error python raw ");
+					   "error ctl python raw ");
 	assert_string_equal(bed_ls(b, "python"), "template.json README.md demo ");
 	assert_string_equal(bed_ls(b, "raw"), "template.json README.md ");
 	assert_string_equal(bed_ls(b, "python/demo"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that go through a pipe to the system's log, which is the test's own syslog(3) here. */
-/* modules: vm/base/log.c */
+/* modules: vm/base/log.c vm/base/log_line.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -20,6 +20,7 @@
 #include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
 #include "vm/spawn/client.h"
+#include "vm/base/log.h"
 #include "vm/base/util.h"
 
 #define RUN_MS 60000 /* for what takes milliseconds */
@@ -449,11 +450,55 @@ static void runtime_directories(void **state)
 	assert_int_equal(rmdir(taken), 0);
 }
 
+/* What the spawner says arrives here, with the name of whose process it is, and only at the level that was asked for,
+ * which may change. */
+static void its_log(void **state)
+{
+	static const struct log_label label = {.who = "python/demo", .run = 3};
+	static const char *const argv[] = {"/bin/sh", "-c", "read secret", NULL};
+	char said[4096];
+	struct program c = {0};
+	int ends[2];
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	log_relay(ends[1]);
+	run(&c, "exit 0", 0, 5000);
+	log_open(LOG_LEVEL_DEBUG);
+	run(&c, "exit 0", 0, 5000); /* the spawner's own is as it was */
+	assert_int_equal(read(ends[0], said, sizeof(said)), -1);
+
+	spawner_log_level(sp, LOG_LEVEL_DEBUG);
+	memset(&c, 0, sizeof(c));
+	ndone = 0;
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 5000, on_done), 0);
+	c.child.label = &label;
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	n = read(ends[0], said, sizeof(said) - 1);
+	assert_true(n > 0);
+	said[n] = '\0';
+	assert_true(strncmp(said, "3python/demo#3 spawner: child forked, process ", 46) == 0);
+	assert_non_null(strstr(said, "\n3python/demo#3 spawner: sh runs in process "));
+	assert_non_null(strstr(said, " ended, status 1\n"));
+	assert_null(strstr(said, "secret"));
+
+	spawner_log_level(sp, LOG_LEVEL_INFO);
+	run(&c, "exit 0", 0, 5000);
+	assert_int_equal(read(ends[0], said, sizeof(said)), -1);
+	log_open(LOG_LEVEL_INFO);
+	log_relay(-1);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_fixture_teardown)
 		T(output_and_status),
+		T(its_log),
 		T(more_than_is_kept),
 		T(not_there),
 		T(deadline),
