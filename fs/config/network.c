@@ -96,28 +96,24 @@ static int refuse_place(struct problem *why, const char *words, const struct vm_
 
 static int check_list(const char *list, const struct settings_limits *limits, struct problem *why)
 {
+	const size_t len = strlen(list);
 	char words[VM_WHY_MAX] = "";
-	int r = vm_allow_check(list, strlen(list), words);
+	const int r = limits ? vm_allow_permitted(list, len, limits->max_allow, &limits->host_ports,
+						  words)
+			     : vm_allow_check(list, len, words);
 
-	if (r == -ENOMEM)
-		return r;
 	for (char *c = words; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?'; /* it may quote what the user wrote */
-	if (r < 0)
+	switch (-r) {
+	case 0:
+	case ENOMEM: return r;
+	case EADDRNOTAVAIL: return refuse_place(why, words, &limits->host_ports);
+	case EPERM: return refuse_most(why, words, limits->max_allow);
+	default:
 		return problem_set(why, r == -E2BIG ? PROBLEM_TOO_LONG : PROBLEM_INVALID, allow_fix,
 				   "allow: %s", words);
-	if (!limits)
-		return 0;
-	r = vm_allow_works(list, strlen(list), limits->max_allow, &limits->host_ports, words);
-	if (r == -EADDRNOTAVAIL)
-		return refuse_place(why, words, &limits->host_ports);
-	if (r < 0)
-		return r;
-	if (!limits->max_allow)
-		return 0;
-	r = vm_allow_within(list, strlen(list), limits->max_allow, words);
-	return r == -EPERM ? refuse_most(why, words, limits->max_allow) : r;
+	}
 }
 
 int netset_allow(struct settings *s, const char *text, size_t len,

@@ -121,51 +121,38 @@ static bool host_is_open(const struct allow_entry *e, const struct vm_host_ports
 	return false;
 }
 
-int vm_allow_works(const char *text, size_t len, const char *most,
-		   const struct vm_host_ports *ports, char ret_why[static VM_WHY_MAX])
+/* Return: 0, or -EADDRNOTAVAIL with @ret_why. */
+static int check_works(const struct allow_entry *e, const struct allow *most,
+		       const struct vm_host_ports *ports, char ret_why[static VM_WHY_MAX])
+{
+	const char *fault = NULL;
+	char entry[VM_WHY_MAX];
+
+	if (is_host(e) && !host_is_open(e, ports))
+		fault = ports->n ? "the administrator does not open that port of this machine"
+				 : "the administrator opens no ports of this machine";
+	else if (!is_spelt_out(most, e))
+		fault = find_fault(e);
+	if (!fault)
+		return 0;
+	name_entry(e, entry);
+	snprintf(ret_why, VM_WHY_MAX, "%.48s: %s", entry, fault);
+	return -EADDRNOTAVAIL;
+}
+
+int vm_allow_permitted(const char *text, size_t len, const char *most,
+		       const struct vm_host_ports *ports, char ret_why[static VM_WHY_MAX])
 {
 	struct allow list, all = {0};
-	const char *fault = NULL;
 	int r = allow_parse(text, len, &list, ret_why);
 
 	if (r < 0)
 		return r;
 	if (most)
 		r = allow_parse(most, strlen(most), &all, ret_why);
-	for (size_t i = 0; i < list.nentries && r == 0; i++) {
-		const struct allow_entry *e = &list.entries[i];
-		char entry[VM_WHY_MAX];
-
-		if (is_host(e) && !host_is_open(e, ports))
-			fault = ports->n ? "the administrator does not open that port of this "
-					   "machine"
-					 : "the administrator opens no ports of this machine";
-		else if (!is_spelt_out(&all, e))
-			fault = find_fault(e);
-		if (!fault)
-			continue;
-		name_entry(e, entry);
-		snprintf(ret_why, VM_WHY_MAX, "%.48s: %s", entry, fault);
-		r = -EADDRNOTAVAIL;
-	}
-	allow_fini(&list);
-	allow_fini(&all);
-	return r;
-}
-
-int vm_allow_within(const char *text, size_t len, const char *most, char ret_why[static VM_WHY_MAX])
-{
-	struct allow list, all;
-	int r = allow_parse(text, len, &list, ret_why);
-
-	if (r < 0)
-		return r;
-	r = allow_parse(most, strlen(most), &all, ret_why);
-	if (r < 0) {
-		allow_fini(&list);
-		return r;
-	}
-	for (size_t i = 0; i < list.nentries && r == 0; i++) {
+	for (size_t i = 0; i < list.nentries && r == 0; i++)
+		r = check_works(&list.entries[i], &all, ports, ret_why);
+	for (size_t i = 0; i < list.nentries && most && r == 0; i++) {
 		if (is_host(&list.entries[i]) || entry_is_within(&all, &list.entries[i]))
 			continue;
 		name_entry(&list.entries[i], ret_why);

@@ -20,30 +20,18 @@
 int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
 
 /**
- * vm_allow_works() - Can everything in a list work at all?
- * @text: Its text, which is a list
- * @len: Length in bytes
- * @most: What the administrator permits; an address that is spelt out there is taken; or NULL
- * @ports: Of this machine
- * @ret_why: What can't work, and why, if it fails
- *
- * Return: 0, -EADDRNOTAVAIL, or as vm_allow_check().
- */
-int vm_allow_works(const char *text, size_t len, const char *most,
-		   const struct vm_host_ports *ports, char ret_why[static VM_WHY_MAX]);
-
-/**
- * vm_allow_within() - Does a list open only what another one opens?
- * @text: List
+ * vm_allow_permitted() - Is this an allow list that can work, and that opens only what another one opens?
+ * @text: Its text, as above
  * @len: Its length
- * @most: The other one, terminated
- * @ret_why: The first entry that goes beyond it, if -EPERM is returned; else as above
+ * @most: The other one, terminated: what the administrator permits; or NULL, which is everything
+ * @ports: Of this machine, which are opened
+ * @ret_why: What is wrong with it; for -EPERM the first entry that goes beyond @most
  *
  * An address that is spelt out may be private; `*` does not cover that.
  *
- * Return: 0, -EPERM, or as vm_allow_check().
+ * Return: 0; -EADDRNOTAVAIL if something in it can't work at all; -EPERM; or as vm_allow_check().
  */
-int vm_allow_within(const char *text, size_t len, const char *most,
-		    char ret_why[static VM_WHY_MAX]);
+int vm_allow_permitted(const char *text, size_t len, const char *most,
+		       const struct vm_host_ports *ports, char ret_why[static VM_WHY_MAX]);
 
 #endif

@@ -322,11 +322,9 @@ void network_tell_all(const struct vm *vm,
 int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
 {
 	struct network *n = s->network;
-	int r = vm_allow_check(text, len, ret_why);
 	char *copy;
+	int r;
 
-	if (r < 0)
-		return r;
 	if (!n || n->closing) {
 		snprintf(ret_why, VM_WHY_MAX, "the sandbox has no network");
 		return -EOPNOTSUPP;
@@ -338,7 +336,8 @@ int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[
 	copy = strndup(text, len);
 	if (!copy)
 		return -ENOMEM;
-	r = n->gateway ? gateway_allow(n->gateway, text, len, ret_why) : 0;
+	r = n->gateway ? gateway_allow(n->gateway, text, len, ret_why)
+		       : vm_allow_check(text, len, ret_why);
 	if (r < 0) {
 		free(copy);
 		return r;
