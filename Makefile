@@ -114,9 +114,9 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(Q)$(link) $(call pkg,--libs libuv)
 
 # Plays the daemon's and the dialer's part for xsbxfs-net.
-netbed_c := tests/net/netbed.c $(call in,vm/net,gateway gateway_dial dialer) \
+net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway gateway_dial dialer) \
 	$(call in,vm/base,allow net_reason) $(filter-out vm/net/dial/main.c,$(dial_c))
-$(O)/test/netbed: $(call objs,obj,$(netbed_c))
+$(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(link) $(call pkg,--libs libuv)
@@ -219,7 +219,7 @@ $(O)/test/vectors: $(call objs,obj,$(wildcard tests/vectors/*.c))
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(O)/xsbxfs-net $(O)/xsbxfs-dial $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
-tests: all $(units) $(local) $(O)/test/netbed $(O)/test/probe $(O)/test/vectors
+tests: all $(units) $(local) $(O)/test/net_fixture $(O)/test/probe $(O)/test/vectors
 
 # What T names, wherever it lies. As for the runner, `*` and `?` stand for anything.
 levels = $(1) $(1)/* $(1)/*/* $(1)/*/*/*
@@ -258,7 +258,7 @@ $(O)/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $^ $(if $(filter %.a,$^),$(LIBS))
 
-bench: all $(benches) $(local) $(O)/test/netbed
+bench: all $(benches) $(local) $(O)/test/net_fixture
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
 
 fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_c))

@@ -92,10 +92,10 @@ static void look_at(void *data, const struct vm_template_status *st)
 	struct vm_image_status image;
 
 	vm_image_status(y->p->fs->vm, st->image, &image);
-	if ((strcmp(st->state, "ready") == 0 && st->kept) || strcmp(st->state, "plain") == 0) {
+	if ((strcmp(st->state, "ready") == 0 && st->saved) || strcmp(st->state, "plain") == 0) {
 		y->ready++;
 		tell(y, st, NULL);
-	} else if (st->unkept) {
+	} else if (st->save_failed) {
 		y->failed++;
 		tell(y, st, "its snapshot can't be kept on the disk");
 	} else if (st->packages_failed || strcmp(st->state, "broken") == 0) {

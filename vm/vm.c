@@ -433,8 +433,8 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.key = t->key,
 			.layer = t->layer ? t->layer->key : "",
 			.packages_failed = t->packages_failed,
-			.kept = t->saved,
-			.unkept = t->save_failed,
+			.saved = t->saved,
+			.save_failed = t->save_failed,
 			.fetched = t->fetched,
 		};
 

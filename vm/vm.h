@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seam between the mount (fs/) and sandboxes (vm/): all that fs/ may know of them. */
+/* The interface between the mount (fs/) and sandboxes (vm/): all that fs/ may know about them. */
 #ifndef XSBX_VM_VM_H
 #define XSBX_VM_VM_H
 
@@ -20,7 +20,7 @@
 #include "vm/sandbox/workdir.h"
 
 /*
- * Rules of the seam
+ * Rules of the interface
  *
  * - One thread, one libuv loop. Nothing here blocks.
  * - A callback never runs inside a call of these headers: it always comes from the loop.
@@ -35,17 +35,17 @@
 struct vm;
 struct spawner;
 
-/* Progress and news that belong to no sandbox. */
+/* Events that belong to no sandbox. */
 struct vm_events {
 	void (*event)(void *data, const char *kind, const char *words); /* a line for `events` */
 };
 
 /**
- * vm_new() - Make the machinery: accelerator probe, templates, admission
+ * vm_new() - Create the machinery behind all sandboxes: accelerator probe, templates, admission
  * @loop: Loop that everything runs on
  * @spawner: Started by spawner_start(), before the loop; stays the caller's
  * @cfg: Copied as far as needed
- * @events: News; kept, must outlive the vm
+ * @events: Kept, must outlive the vm
  * @data: First argument of the callbacks in @events
  * @ret_vm: Result; end it with vm_close()
  *
@@ -61,7 +61,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data);
 void vm_log_level(struct vm *vm, enum log_level level);
 
 /**
- * vm_prepare() - Have a kind of sandbox ready before anybody asks for one
+ * vm_prepare() - Keep a kind of sandbox ready before anybody asks for one
  * @vm: Machinery
  * @spec: What the sandboxes will be; copied as far as needed
  *
@@ -79,11 +79,11 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
  */
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why);
 
-/* How things stand with an image that may be missing. */
+/* State of an image that may be missing. */
 struct vm_image_status {
 	const char *state;   /* "ready", "missing", "waiting", "building", "failed" */
 	const char *step;    /* the last line of its builder, or "" */
-	const char *problem; /* "" unless it is missing or has failed */
+	const char *problem; /* "" unless it is missing or its build has failed */
 	uint64_t elapsed_ms; /* since the build began; 0 unless it has */
 };
 
@@ -98,25 +98,25 @@ void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *re
  * @fn: Called once from the loop, unless an error is returned
  * @data: Its first argument
  *
- * It is done as an installation is, in a sandbox that sees the registry and nothing else, and takes no longer
- * than half a minute once it has begun.
+ * This runs like an installation, in a sandbox that reaches the registry and nothing else, and is limited to half
+ * a minute once it has started.
  *
- * Return: 0, -EBUSY if this user has asked for enough already, or -errno.
+ * Return: 0, -EBUSY if this user has too many requests pending, or -errno.
  */
 int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
 	     void *data);
 
 enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };
 
-/* One finding of the doctor. @fix is "" where nothing is to mend. */
+/* One finding of the doctor. @fix is "" if nothing needs fixing. */
 typedef void (*vm_check_fn)(void *data, const char *name, enum vm_level level, const char *found,
 			    const char *fix);
 
-/* Looks at this host: QEMU, accelerator, images, memory, limits. @vm may be NULL (xsbxfs --check);
- * then the accelerator is probed here and now, which takes up to two seconds. */
+/* Checks this host: QEMU, accelerator, images, memory, limits. @vm may be NULL (xsbxfs --check);
+ * the accelerator is then probed synchronously, which takes up to two seconds. */
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data);
 
-/* `key: value` lines of what is really enforced for each backend. */
+/* `key: value` lines about what is actually enforced for each backend. */
 void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const char *value),
 		  void *data);
 

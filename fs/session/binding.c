@@ -287,12 +287,12 @@ static void on_closed(void *data, const struct problem *problem)
 {
 	static const struct problem silent = {
 		.code = PROBLEM_CLOSED, .cause = "the sandbox was closed because xsbxfs is ending"};
-	struct binding *lease = data;
-	struct session *s = lease->s;
+	struct binding *b = data;
+	struct session *s = b->s;
 	bool was_up, anew;
 
-	buf_clear(&lease->input);
-	free(lease);
+	buf_clear(&b->input);
+	free(b);
 	if (!s)
 		return;
 	was_up = s->ready;

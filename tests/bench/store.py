@@ -10,7 +10,7 @@ import time
 from common import *
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net"))
-from s3bed import Server, find_server  # noqa: E402
+from s3_server import Server, find_server  # noqa: E402
 
 
 def timed(series, argv, env=None):

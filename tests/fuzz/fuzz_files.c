@@ -41,7 +41,7 @@ struct pending {
 	char name[2];
 };
 
-static struct bed *bed;
+static struct fixture *fx;
 static struct entry entry[NAMES]; /* 0: files/ itself */
 static struct pending pending[PENDING];
 static unsigned npending;
@@ -388,15 +388,15 @@ static struct sandbox *set_up(void)
 {
 	struct session *s;
 
-	assert(bed_mkdir(bed, "python/f") == 0);
-	s = session_find(bed->fs, 0, "f");
+	assert(fx_mkdir(fx, "python/f") == 0);
+	s = session_find(fx->fs, 0, "f");
 	assert(s && session_start(s) == 0);
 	fake_state(s->sandbox, SANDBOX_STARTING);
 	fake_state(s->sandbox, SANDBOX_READY);
 	memset(entry, 0, sizeof(entry));
 	memset(&moving, 0, sizeof(moving));
 	entry[0] = (struct entry){
-		.ino = bed_ino(bed, "python/f/files"), .used = true, .hashed = true, .dir = true};
+		.ino = fx_ino(fx, "python/f/files"), .used = true, .hashed = true, .dir = true};
 	return s->sandbox;
 }
 
@@ -405,10 +405,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sandbox *s;
 	void *state;
 
-	if (!bed) {
+	if (!fx) {
 		log_open(LOG_LEVEL_ERROR);
-		bed_up(&state);
-		bed = state;
+		fx_setup(&state);
+		fx = state;
 	}
 	s = set_up();
 	in = data;
@@ -426,8 +426,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 1; i < NAMES; i++)
 		if (entry[i].used)
 			forget(entry[i].ino, entry[i].lookups);
-	assert(session_find(bed->fs, 0, "f")->files->nodes.n == 0);
-	assert(bed_rmdir(bed, "python/f") == 0);
+	assert(session_find(fx->fs, 0, "f")->files->nodes.n == 0);
+	assert(fx_rmdir(fx, "python/f") == 0);
 	fake_settle();
 	fake_check_all();
 	req_check_all();

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 
-from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Bed, Lab, lookup, receive_all
+from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, Lab, lookup, receive_all
 
 NAMES = [f"web.test={WEB}", f"a.b.wild.test={WEB}", f"other.test={OTHER}", "loop.test=127.0.0.1",
          f"private.test={PRIVATE}", "meta.test=169.254.169.254", f"own.test={OWN}",
@@ -103,8 +103,8 @@ class Guest:
 
     stream = ()
 
-    def __init__(self, lab, bed):
-        self.lab, self.bed, self.space, self.host = lab, bed, lab.guest, lab.host
+    def __init__(self, lab, gateway):
+        self.lab, self.gateway, self.space, self.host = lab, gateway, lab.guest, lab.host
 
     def name(self, name):
         rcode, address = lookup(self.space, name)
@@ -112,7 +112,7 @@ class Guest:
         return address
 
     def denied(self, name, port, reason):
-        self.bed.wait_denied(name, port, reason, self.begun - 1)
+        self.gateway.wait_denied(name, port, reason, self.begun - 1)
 
     def cut(self, sock):
         """The connection ends without an answer."""
@@ -164,10 +164,10 @@ class Guest:
 
     def test_nothing_is_left(self):
         end = time.monotonic() + LIMIT
-        while (line := self.bed.ask("stats", "stats")).split()[5] != "0":
+        while (line := self.gateway.ask("stats", "stats")).split()[5] != "0":
             assert time.monotonic() < end, line
             time.sleep(0.05)
-        fds = os.listdir(f"/proc/{self.bed.pid}/fd")
+        fds = os.listdir(f"/proc/{self.gateway.pid}/fd")
         assert len(fds) < 40, fds
 
 
@@ -196,7 +196,7 @@ def run_tests(guest, names):
     """Return how many failed."""
     bad = 0
     for name in names:
-        guest.since, guest.begun = len(guest.bed.lines), time.time()
+        guest.since, guest.begun = len(guest.gateway.lines), time.time()
         try:
             getattr(guest, name)()
             print(f"ok {name} {time.time() - guest.begun:.2f}", flush=True)
@@ -204,7 +204,7 @@ def run_tests(guest, names):
             bad += 1
             traceback.print_exc()
             print(f"FAILED {name}", flush=True)
-    guest.bed.stop()
+    guest.gateway.stop()
     return bad
 
 
@@ -214,17 +214,17 @@ def main(tests):
     wanted = sys.argv[1:] or [name for name in dir(tests) if name.startswith("test_")]
     lab = Lab()
     start_servers(lab, scratch)
-    bed = Bed(lab, NAMES, lab.tap)
-    bed.allow(LIST)
-    bad = run_tests(tests(lab, bed), wanted)
+    gateway = Gateway(lab, NAMES, lab.tap)
+    gateway.allow(LIST)
+    bad = run_tests(tests(lab, gateway), wanted)
     # The same over a stream, with larger packets.
     lab = Lab(mtu=16000)
     start_servers(lab, scratch)
     ours, theirs = socket.socketpair()
     pump(lab.tap, ours)
-    bed = Bed(lab, NAMES, theirs.fileno(), "--stream", ["--mtu", "16000"])
+    gateway = Gateway(lab, NAMES, theirs.fileno(), "--stream", ["--mtu", "16000"])
     theirs.close()
-    bed.allow(LIST)
-    bad += run_tests(tests(lab, bed), [name for name in wanted if name in tests.stream])
+    gateway.allow(LIST)
+    bad += run_tests(tests(lab, gateway), [name for name in wanted if name in tests.stream])
     sys.stdout.flush()
     os._exit(bad > 0)  # there are threads

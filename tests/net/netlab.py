@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three network namespaces for xsbxfs-net: a guest, this machine, and the internet.
 
-    guest --TAP-- xsbxfs-net, netbed --- host --veth-- internet
+    guest --TAP-- xsbxfs-net, net_fixture --- host --veth-- internet
 
 The guest is the kernel of a namespace whose only device is a TAP; its frames go to xsbxfs-net. The
 host is where the gateway resolves (by a table) and connects. The internet is a namespace with public
@@ -149,15 +149,15 @@ class Lab:
         return listener.getsockname()[1]
 
 
-class Bed:
+class Gateway:
     """xsbxfs-net with its gateway, in the host."""
 
     def __init__(self, lab, names, card, kind="--packet", options=()):
         build = os.environ.get("BUILD", "build")
         with lab.host.entered():
             self.process = subprocess.Popen(
-                [f"{build}/test/netbed", f"{build}/xsbxfs-net", kind, str(card), *options, "--",
-                 *names], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[card],
+                [f"{build}/test/net_fixture", f"{build}/xsbxfs-net", kind, str(card), *options,
+                 "--", *names], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[card],
                 text=True)
         self.lines, self.seen = [], 0
         self.changed = threading.Condition()

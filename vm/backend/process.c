@@ -36,7 +36,7 @@
  */
 
 struct backend {
-	struct agent_process hosted;
+	struct agent_process agent;
 	int stream; /* ours while it is in reserve, or -1 */
 	int card;   /* where its network card comes from, until it is taken, or -1 */
 };
@@ -53,7 +53,7 @@ struct recipe_bytes {
 
 static void on_gone(struct agent_process *h)
 {
-	struct backend *b = container_of(h, struct backend, hosted);
+	struct backend *b = container_of(h, struct backend, agent);
 
 	h->events->destroyed(h->data);
 	if (b->card >= 0)
@@ -129,17 +129,17 @@ static int make(struct backends *all, const struct order *order, const struct lo
 
 	if (!b)
 		return -ENOMEM;
-	b->hosted = (struct agent_process){.all = all,
-					   .events = events,
-					   .data = data,
-					   .started = on_started,
-					   .explain = explain_end,
-					   .gone = on_gone};
+	b->agent = (struct agent_process){.all = all,
+					  .events = events,
+					  .data = data,
+					  .started = on_started,
+					  .explain = explain_end,
+					  .gone = on_gone};
 	b->stream = b->card = -1;
 	if (order->sandbox.flags & ORDER_NETWORK)
 		r = open_card(b, &card);
 	if (r == 0)
-		r = agent_process_start(&b->hosted, order, label, card, ret_stream);
+		r = agent_process_start(&b->agent, order, label, card, ret_stream);
 	if (r == 0) {
 		*ret_backend = b;
 		return 0;
@@ -212,9 +212,9 @@ static int process_start(struct backends *all, const struct backend_spec *spec,
 	if (r == 0 && reserve)
 		b = prefork_take(&all->prefork, &d, sizeof(d), events, data);
 	if (b) {
-		b->hosted.program.child.label = spec->label;
+		b->agent.program.child.label = spec->label;
 		log_trace(spec->label, "backend", "a jail in reserve is taken, process %d",
-			  (int)b->hosted.program.child.pid);
+			  (int)b->agent.program.child.pid);
 		*ret_stream = steal_fd(&b->stream);
 		*ret_backend = b;
 		return 1;
@@ -233,18 +233,18 @@ static void process_destroy(struct backend *b)
 	if (b->stream >= 0)
 		close(b->stream);
 	b->stream = -1;
-	agent_process_destroy(&b->hosted);
+	agent_process_destroy(&b->agent);
 }
 
 static void process_info(struct backend *b, struct backend_info *ret_info)
 {
-	const pid_t pid = agent_process_pid(&b->hosted);
+	const pid_t pid = agent_process_pid(&b->agent);
 
 	*ret_info = (struct backend_info){.accel = "none",
-					  .kept = pid ? b->hosted.program.child.kept : -1,
+					  .kept = pid ? b->agent.program.child.kept : -1,
 					  .pid = pid,
-					  .report = pid ? &b->hosted.program.child.report : NULL,
-					  .stats = pid ? &b->hosted.program.child.stats : NULL};
+					  .report = pid ? &b->agent.program.child.report : NULL,
+					  .stats = pid ? &b->agent.program.child.stats : NULL};
 }
 
 static int process_take_card(struct backend *b, bool *ret_stream)
@@ -270,15 +270,15 @@ static struct backend *prefork_make(struct backends *all, const void *bytes, siz
 
 static bool prefork_alive(const struct backend *b)
 {
-	struct pollfd p = {.fd = b->hosted.program.child.pidfd, .events = POLLIN};
+	struct pollfd p = {.fd = b->agent.program.child.pidfd, .events = POLLIN};
 
-	return agent_process_pid(&b->hosted) && poll(&p, 1, 0) == 0;
+	return agent_process_pid(&b->agent) && poll(&p, 1, 0) == 0;
 }
 
 static void prefork_give(struct backend *b, const struct backend_events *events, void *data)
 {
-	b->hosted.events = events;
-	b->hosted.data = data;
+	b->agent.events = events;
+	b->agent.data = data;
 }
 
 const struct prefork_ops process_prefork_ops = {

@@ -8,18 +8,18 @@
 #include <stdint.h>
 
 /*
- * A list is words, divided by blanks, commas or newlines; a # and what follows it on its line is a
- * comment. A word is one of
+ * A list consists of words separated by blanks, commas or newlines; # starts a comment that ends with the
+ * line. A word is one of
  *
  *	example.com	that name
- *	*.example.com	every name below it, at any depth, not the name itself
- *	192.0.2.7	that address, by its number or through a name, private or not
+ *	*.example.com	every subdomain, at any depth, but not the domain itself
+ *	192.0.2.7	that address, given as such or resolved from a name, private or not
  *	*		every public host, on every port
  *
- * and may end in `:PORT`. Without a port the first three mean ports 80 and 443.
+ * optionally followed by `:PORT`. Without a port the first three mean ports 80 and 443.
  *
- * The name ALLOW_HOST stands for the host itself, at its loopback address. It is only reached if the list
- * has that very name, and the port is one that the administrator opens.
+ * The name ALLOW_HOST stands for the host's loopback address. It is reachable only if the list contains
+ * exactly that name, and the administrator has opened the port.
  */
 #define ALLOW_HOST	  "host.internal"
 #define ALLOW_TEXT_MAX	  32768
@@ -28,21 +28,21 @@
 
 enum allow_kind { ALLOW_NAME, ALLOW_BELOW, ALLOW_ADDRESS, ALLOW_ALL };
 
-/* What a list says of one connection. */
+/* What a list says about a connection. */
 enum allow_verdict {
 	ALLOW_REFUSED,
-	ALLOW_GUARDED, /* if what the connection says it wants is the same name */
-	ALLOW_FREE,    /* whatever it says: by `*`, an address that the list spells out, the host */
+	ALLOW_GUARDED, /* allowed if the name sent over the connection (SNI, Host) is the same */
+	ALLOW_FREE,    /* allowed whatever is sent: `*`, a listed address, the host */
 };
 
 struct allow_entry {
-	const char *name; /* lower case, without a dot at its end; in the list's `text` */
-	uint32_t address; /* in network order */
+	const char *name; /* lower case, without a trailing dot; points into the list's `text` */
+	uint32_t address; /* in network byte order */
 	uint16_t port;	  /* 0: the kind's default */
 	enum allow_kind kind;
 };
 
-/* All zeroes is a valid list, which allows nothing. */
+/* All zeroes is a valid list that allows nothing. */
 struct allow {
 	struct allow_entry *entries;
 	size_t nentries;
@@ -50,24 +50,24 @@ struct allow {
 };
 
 /**
- * allow_word() - The next word of a list
- * @text: Its text; need not be terminated
+ * allow_word() - Find the next word of a list
+ * @text: Text of the list; need not be terminated
  * @len: Length in bytes
- * @at: Where to look, dividers and comments are passed over; afterwards where the word begins
+ * @at: Where to start; on return, where the word begins, past separators and comments
  *
- * Return: its length, 0 if there is none.
+ * Return: the word's length, 0 if there is none.
  */
 size_t allow_word(const char *text, size_t len, size_t *at);
 
-/* A port: 1 to 65535, without a sign or zeroes in front, and nothing else. Return: 0 or -EINVAL. */
+/* Parses a port: 1 to 65535, without a sign or leading zeroes. Return: 0 or -EINVAL. */
 int allow_port(const char *word, size_t len, uint16_t *ret_port);
 
 /**
- * allow_parse() - Read a list
- * @text: Its text; need not be terminated
+ * allow_parse() - Parse a list
+ * @text: Text of the list; need not be terminated
  * @len: Length in bytes
- * @ret_allow: The list; end it with allow_fini(). Untouched on failure
- * @ret_why: What is wrong, for people, if -EINVAL or -E2BIG is returned; at least 128 bytes
+ * @ret_allow: The list; release it with allow_fini(). Untouched on failure
+ * @ret_why: Human-readable reason if -EINVAL or -E2BIG is returned; at least 128 bytes
  *
  * Return: 0, -EINVAL, -E2BIG, -ENOMEM.
  */
@@ -76,36 +76,36 @@ int allow_parse(const char *text, size_t len, struct allow *ret_allow, char ret_
 void allow_fini(struct allow *allow);
 
 /**
- * allow_name() - May this name be connected to?
+ * allow_name() - Is a connection to this name allowed?
  * @allow: List
- * @name: In lower case, without a dot at its end
- * @port: Port, or 0: on any port at all
+ * @name: In lower case, without a trailing dot
+ * @port: Port, or 0 for any
  *
  * Return: The most generous verdict of all entries.
  */
 enum allow_verdict allow_name(const struct allow *allow, const char *name, uint16_t port);
 
-/* Is this address spelt out in the list, for @port? @address is in network order. */
+/* Does the list contain this address, for @port? @address is in network byte order. */
 bool allow_literal(const struct allow *allow, uint32_t address, uint16_t port);
 
-/* All addresses that are spelt out for @port, in network order. Return: how many. */
+/* All addresses listed for @port, in network byte order. Return: how many. */
 size_t allow_addresses(const struct allow *allow, uint16_t port,
 		       uint32_t ret_addresses[static ALLOW_ENTRIES_MAX]);
 
-/* Does the list open every public address on @port? */
+/* Does the list allow every public address on @port? */
 bool allow_everything(const struct allow *allow, uint16_t port);
 
 /**
- * allow_canonical() - Bring a host name into the form in which names are compared
+ * allow_canonical() - Bring a host name into canonical form, for comparison
  * @name: Name; need not be terminated
  * @len: Its length
- * @ret_name: Lower case, terminated, without a dot at its end
+ * @ret_name: Lower case, terminated, without a trailing dot
  *
- * Return: 0, or -EINVAL for what is no host name.
+ * Return: 0, or -EINVAL if it is not a host name.
  */
 int allow_canonical(const char *name, size_t len, char ret_name[static ALLOW_NAME_MAX + 1]);
 
-/* Is a name, in its canonical form, below another one, at any depth? */
+/* Is the canonical name @name a subdomain of @top, at any depth? */
 bool allow_is_below(const char *name, const char *top);
 
 #endif

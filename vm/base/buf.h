@@ -22,19 +22,19 @@ struct buf {
 int buf_append(struct buf *b, const void *data, size_t len);
 int buf_printf(struct buf *b, const char *fmt, ...) printf_like(2, 3);
 
-/* Makes room for @len more bytes behind `len`. Return as above. */
+/* Makes room for @len more bytes after the contents. Return as above. */
 int buf_reserve(struct buf *b, size_t len);
 
 /* Writes at any offset; a gap is filled with zeroes. Return as above. */
 int buf_write_at(struct buf *b, size_t offset, const void *data, size_t len);
 
-/* Shortens, or fills up with zeroes. Return as above. */
+/* Shortens the contents, or extends them with zeroes. Return as above. */
 int buf_truncate(struct buf *b, size_t len);
 
-/* Appends what a regular file holds. Return as above, -EINVAL if it is something else, or -errno. */
+/* Appends the contents of a regular file. Return as above, -EINVAL if it is not a regular file, or -errno. */
 int buf_load(struct buf *b, const char *path);
 
-/* A terminated view of the contents, "" if empty; NULL on ENOMEM. Stays the buffer's. */
+/* The contents as a terminated string, "" if empty; NULL if out of memory. Owned by the buffer. */
 const char *buf_str(struct buf *b);
 
 /* Frees the contents and keeps the limit. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the configuration says of sandboxes and of this host. Part of vm.h. */
+/* Configuration of sandboxes and of this host. Part of vm.h. */
 #ifndef XSBX_VM_BASE_CONFIG_H
 #define XSBX_VM_BASE_CONFIG_H
 
@@ -9,7 +9,7 @@
 
 struct policy;
 
-/* Ports of this machine's loopback address that sandboxes may reach as host.internal. */
+/* Ports of the host's loopback address that sandboxes may reach as host.internal. */
 #define VM_HOST_PORTS_MAX 32
 
 struct vm_host_ports {
@@ -17,54 +17,54 @@ struct vm_host_ports {
 	unsigned n;
 };
 
-/* The shared store of what is expensive to make: a bucket. Credentials are in the environment. */
+/* The shared store of snapshots and layers: a bucket. Credentials come from the environment. */
 struct vm_store {
-	const char *url;     /* https://host/bucket/prefix; NULL or "": there is none */
+	const char *url;     /* https://host/bucket/prefix; NULL or "": none */
 	const char *region;  /* or NULL */
 	const char *program; /* xsbxfs-store */
 	bool read, write;
 	unsigned timeout_s; /* for one object */
 };
 
-/* Where packages come from; what is NULL or "" is looked up in this host's own settings. */
+/* Where packages come from; anything NULL or "" is taken from the host's own settings. */
 struct vm_packages {
-	const char *dir; /* holds the programs `prepare` and `install` */
+	const char *dir; /* contains the programs `prepare` and `install` */
 	const char *python_index, *python_hosts;
 	const char *npm_registry, *npm_hosts;
-	const char *offline;  /* a directory that has all there is: no network is used then */
-	uint64_t layer_bytes; /* most disk space for what was installed; 0: as much as it needs */
+	const char *offline;  /* directory with all packages; the network is not used then */
+	uint64_t layer_bytes; /* disk space limit for installed packages; 0: none */
 };
 
 struct vm_config {
-	const char *cache_dir;	 /* holds images/templates/NAME */
-	const char *runtime_dir; /* this mount's own directory, 0700, exists; for what must be found
-				  * again after a crash */
+	const char *cache_dir;	 /* contains images/templates/NAME */
+	const char *runtime_dir; /* this mount's own directory, mode 0700, exists; for files needed
+				  * after a crash */
 	const char *qemu;	 /* program, e.g. "qemu-system-x86_64" */
 	const char *agent;	 /* the agent's static binary */
 	const char *accel;	 /* "auto", "kvm", "tcg" */
 	const char *kernel;	 /* "auto", "own", "stock"; NULL: "auto" */
-	const char *image_builder; /* program that builds images that are missing, or "none" */
+	const char *image_builder; /* program that builds missing images, or "none" */
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
 	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */
-	bool shared;		 /* by several users: none of them may have everything */
-	unsigned memory_percent; /* of the host's memory that may be promised; 0: 200 */
+	bool shared;		 /* by several users: none of them may take everything */
+	unsigned memory_percent; /* of the host's memory that may be committed; 0: 200 */
 	unsigned cpu_percent;	 /* of its processors; 0: 200 */
-	uint64_t reserve_bytes;	 /* of its memory to be left alone; 0: derived */
+	uint64_t reserve_bytes;	 /* memory to leave unused; 0: derived */
 	unsigned queue;		 /* how many may wait for a place; 0: no limit */
 	unsigned queue_user;	 /* of one user */
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
-	bool mitigate;		 /* sandboxes never have the processor speculate as it likes */
-	bool no_machines; /* no template's sessions begin as machines: nobody may need QEMU */
-	uint64_t snapshot_bytes; /* most disk space for snapshots; 0: as much as they need */
+	bool mitigate;		 /* speculation mitigations are always on in sandboxes */
+	bool no_machines;	 /* no template uses machines by default: QEMU may be missing */
+	uint64_t snapshot_bytes; /* disk space limit for snapshots; 0: none */
 	struct vm_host_ports
-		host_ports; /* of this machine, for sandboxes that list host.internal */
-	/* Certificates that sandboxes with a network find at VM_CA_FILE, read-only: the bytes, and the
-	 * file of the host that they are from. They must outlive the vm. NULL: none. */
+		host_ports; /* of the host, for sandboxes whose list has host.internal */
+	/* Certificates for sandboxes with a network, read-only at VM_CA_FILE: their bytes, and the
+	 * host's file they come from. Must outlive the vm. NULL: none. */
 	const void *ca;
 	size_t ca_len; /* at most VM_CA_MAX */
 	const char *ca_path;
-	const struct policy *policy; /* that the spawner has; must outlive the vm */
+	const struct policy *policy; /* the spawner's; must outlive the vm */
 	struct vm_store store;
 	struct vm_packages packages;
 };

@@ -9,14 +9,14 @@
 
 struct digest;
 
-/* Return: NULL for want of memory. */
+/* Return: NULL if out of memory. */
 struct digest *digest_new(void);
 void digest_add(struct digest *d, const void *data, size_t len);
 
-/* Ends and frees it; @d may be NULL. Return: 0 or -ENOMEM, if anything went wrong on the way. */
+/* Finishes and frees it; @d may be NULL. Return: 0, or -ENOMEM if anything has failed before. */
 int digest_end(struct digest *d, char ret_hex[DIGEST_HEX]);
 
-/* Of what is there as a whole. Return: 0 or -ENOMEM. */
+/* The digest of one piece of data. Return: 0 or -ENOMEM. */
 int digest_of(const void *data, size_t len, char ret_hex[DIGEST_HEX]);
 
 #endif

@@ -9,13 +9,13 @@
 #define FDPASS_MAX 32u /* descriptors of one message */
 
 /**
- * fdpass_send() - Send a message, and descriptors with it
+ * fdpass_send() - Send a message with descriptors
  * @sock: Unix socket
  * @message: Bytes
  * @len: How many
- * @fds: Descriptors; stay the caller's
+ * @fds: Descriptors; owned by the caller
  * @nfds: How many, at most FDPASS_MAX; 0 is fine
- * @flags: Of sendmsg(); MSG_NOSIGNAL goes without saying
+ * @flags: For sendmsg(); MSG_NOSIGNAL is implied
  *
  * Return: bytes sent, or -errno, -EAGAIN if the socket is full.
  */
@@ -25,18 +25,18 @@ ssize_t fdpass_send(int sock, const void *message, size_t len, const int *fds, s
 /**
  * fdpass_receive() - Receive a message, and the descriptors that came with it
  * @sock: Unix socket
- * @message: Room
+ * @message: Buffer
  * @size: Its size
- * @ret_fds: Room for descriptors; they are the caller's, and close at exec
- * @max: So many at most, no more than FDPASS_MAX; if more came, those are closed
- * @ret_nfds: How many there are
- * @flags: Of recvmsg(); MSG_CMSG_CLOEXEC goes without saying
+ * @ret_fds: Descriptors, owned by the caller, close-on-exec
+ * @max: Room in @ret_fds, at most FDPASS_MAX; any further ones are closed
+ * @ret_nfds: How many were received
+ * @flags: For recvmsg(); MSG_CMSG_CLOEXEC is implied
  *
- * A process that has as many descriptors as it may have gets the message without any of them, all or
- * nothing: whoever reads it looks whether those are there that it speaks of.
+ * If the process is at its limit of open files, the message arrives without descriptors, all or
+ * nothing: the caller has to check that those it expects are there.
  *
- * Return: bytes of the message, 0 at the end, -EMSGSIZE if a packet did not fit, or -errno; no
- * descriptor unless it succeeds.
+ * Return: bytes of the message, 0 at the end, -EMSGSIZE if a packet did not fit, or -errno; on
+ * failure there are no descriptors.
  */
 ssize_t fdpass_receive(int sock, void *message, size_t size, int *ret_fds, size_t max,
 		       size_t *ret_nfds, int flags);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network that a guest sees, on all sides of its card. Its name server is the gateway. */
+/* Addresses of the network between a guest and its gateway, which is also its name server. */
 #ifndef XSBX_VM_BASE_GUEST_NET_H
 #define XSBX_VM_BASE_GUEST_NET_H
 

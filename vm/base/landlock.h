@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock: what a process and its children may do with files, as a second layer. */
+/* Landlock: limits what a process and its children may do with files, as a second layer. */
 #ifndef XSBX_VM_BASE_LANDLOCK_H
 #define XSBX_VM_BASE_LANDLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where more than reading and running is allowed. Device files can be made nowhere. */
+/* An exception for one path. Device files can't be created anywhere. */
 struct landlock_rule {
-	const char *path; /* left out if it does not exist */
-	bool tree;	  /* make, write, remove; else only write to what is there */
-	bool read;	  /* no more than that: for what does not lie below the root */
+	const char *path; /* ignored if it does not exist */
+	bool tree;	  /* create, write, remove; else only write to existing files */
+	bool read;	  /* read only: for paths that are not below the root */
 };
 
-#define LANDLOCK_READ_ALL 0x01u /* whatever lies below the root may be read and run */
-#define LANDLOCK_SCOPED	  0x02u /* no signals or abstract sockets out of here, where the kernel can */
+#define LANDLOCK_READ_ALL 0x01u /* everything below the root may be read and executed */
+#define LANDLOCK_SCOPED	  0x02u /* no signals or abstract sockets to the outside, if supported */
 
-/** landlock_abi() - What the kernel has. Return: version from 1, or -errno if it has none. */
+/** landlock_abi() - The kernel's Landlock version. Return: 1 or higher, or -errno if it has none. */
 int landlock_abi(void);
 
 /**
- * landlock_confine() - Restrict this thread for ever
+ * landlock_confine() - Restrict this thread for good
  * @rules: Exceptions
  * @n: How many
  * @flags: LANDLOCK_*
  *
- * Needs no_new_privs. Nothing can be mounted afterwards. ABI 1 does not count as Landlock: it would
- * forbid to move files from one directory to another.
+ * Needs no_new_privs. Nothing can be mounted afterwards. ABI 1 is not used: it forbids moving files
+ * from one directory to another.
  *
- * Return: The ABI, 0 if the kernel has none that can be used, or -errno.
+ * Return: the ABI version, 0 if the kernel has no usable one, or -errno.
  */
 int landlock_confine(const struct landlock_rule *rules, size_t n, unsigned flags);
 

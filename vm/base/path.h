@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as text, and the directories on the way to them. */
+/* Paths as text, and creating the directories they lead through. */
 #ifndef XSBX_VM_BASE_PATH_H
 #define XSBX_VM_BASE_PATH_H
 
@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 /*
- * Is @path below @dir, and not @dir itself? Both are absolute, without "..", empty parts, or a slash at the
- * end. Only their text is compared: whether links lie in them is for the caller to know.
+ * Is @path strictly below @dir? Both are absolute, without "..", empty components, or a trailing slash.
+ * Only text is compared: resolving symbolic links is up to the caller.
  */
 bool path_is_below(const char *path, const char *dir);
 
@@ -16,14 +16,14 @@ bool path_is_below(const char *path, const char *dir);
 bool path_is_within(const char *path, const char *dir);
 
 /*
- * A directory of ours that several processes use, and whoever is the last one takes away: makes it, unless it is
- * there, for its owner alone. One that somebody else has made stays. Which it is says its sticky bit, which
- * means nothing where nobody else may write. Return: 0 or -errno.
+ * Creates a directory with mode 0700, unless it exists. It is shared by several processes of ours, and the last one
+ * removes it. The sticky bit, which has no other effect there, marks it as ours, so that a directory made by somebody
+ * else is never removed. Return: 0 or -errno.
  */
 int path_make_shared(const char *dir);
 void path_leave_shared(const char *dir);
 
-/* Makes a directory, and those above it that are not there, all with @mode. Return: 0 or -errno. */
+/* Creates a directory and its missing parents, all with @mode. Return: 0 or -errno. */
 int path_make(const char *path, mode_t mode);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, in words, for whoever reads `error`: a code, the cause, and what to do about it. */
+/* What went wrong, for readers of `error`: a code, the cause, and what to do about it. */
 #ifndef XSBX_VM_BASE_PROBLEM_H
 #define XSBX_VM_BASE_PROBLEM_H
 
@@ -12,72 +12,71 @@
 /*
  * The error contract
  * ------------------
- * Who returns -errno. A function that can fail returns 0 (or something positive) or -errno, and says nothing: who
- * called it knows what it was for. What it was to hand out (ret_...) stays as it was.
+ * Who returns -errno. A function that can fail returns 0 (or a positive value) or -errno, and logs nothing: its
+ * caller knows what it was for. On failure its outputs (ret_...) are not modified.
  *
- * Who fills in a problem. Where the reader of `error` needs more than an errno, a struct problem goes along, as the
- * last argument. It is filled in by whoever knows the cause, with problem_set() and nothing else, and only if the
- * function fails; words that never change may be a constant. Who is told of a problem may add to its cause
- * (problem_add()), and gives it another code only if that says more to the user: boot-failed, for whatever it was that
- * a machine died of. Bytes of a guest or of a user are made printable before they come into a cause:
- * problem_quote(), or the tail of a stream.
+ * Who fills in a problem. Where the reader of `error` needs more than an errno, a struct problem is passed as the
+ * last argument. The function that knows the cause fills it in, with problem_set() and nothing else, and only if it
+ * fails; a fixed text may be a constant. Callers may add to the cause (problem_add()), and replace the code only if
+ * another one tells the user more: boot-failed, whatever a machine died of. Bytes from a guest or a user are made
+ * printable before they become part of a cause: problem_quote(), or tail_quote().
  *
- * Who decides. A problem goes up, by return or by callback, to what owns the thing that failed: the build queue, the
- * pool, the sandbox, the session. That one decides what becomes of it: another attempt, another way, or the end.
+ * Who decides. A problem is passed up, by return or callback, to the owner of what failed: the build queue, the
+ * pool, the sandbox, the session. The owner decides: retry, fall back to something else, or give up.
  *
- * Who logs. Whoever decides, once, and nobody else: not who returned the errno, and not who filled in the problem. If
- * many wait for what failed (an image, packages, QEMU's answer, the spawner), its owner logs the cause and says so in
- * the problem (`logged`); each of those who wait then logs no more than that it ended of this. What an attempt failed
- * of is information, if there is another one. What a user is refused is told to him, in `error`, and to no log.
+ * Who logs. The owner that decides, once, and nobody below it. If many wait for what failed (an image, packages,
+ * QEMU's answer, the spawner), its owner logs the cause and sets `logged` in the problem; those who wait then log
+ * only that they have ended because of it. A failed attempt is logged at level info if another one follows. What a
+ * user is refused is reported to that user in `error`, and not logged.
  *
- * For a caller of the kernel an errno is made of it at the very end, in fs/.
+ * Only fs/ turns a problem into an errno, when it replies to the kernel.
  *
- * Codes are written by the daemon and read by nobody but users: no file and no peer of ours brings any, and the agent
- * sends an errno and words, which a guest makes a problem of.
+ * Codes are made by the daemon, for users: they are never read from a file or from a peer. The agent sends an errno
+ * and a text, from which the guest makes a problem.
  */
 struct problem {
 	enum problem_code code;
 	char cause[1024];
 	char fix[512]; /* or "" */
-	bool logged;   /* by the owner of what failed, with the cause */
+	bool logged;   /* the owner of what failed has logged the cause */
 };
 
-/* The name of @code in `error`; of PROBLEM_NONE "". */
+/* The name of @code as in `error`; "" for PROBLEM_NONE. */
 const char *problem_code_str(enum problem_code code);
 
 /**
- * problem_set() - Say what went wrong
- * @p: Filled in; what it said before is gone, but may be an argument
- * @code: What kind of thing it is
- * @fix: What to do about it, a sentence to the user, or ""
- * @cause: What happened, as for printf(); cut short if it is too long
+ * problem_set() - Describe what went wrong
+ * @p: Overwritten; its old texts may be arguments
+ * @code: Kind of problem
+ * @fix: What to do about it, a sentence addressed to the user, or ""
+ * @cause: What happened, as for printf(); truncated if it is too long
  *
- * Return: -EINVAL, always: for whoever refuses what a user wrote.
+ * Return: always -EINVAL, a convenience for parsers of user input.
  */
 int problem_set(struct problem *p, enum problem_code code, const char *fix, const char *cause, ...)
 	printf_like(4, 5);
 
-/* The same, with the arguments of somebody else. */
+/* The same, with a va_list. */
 void problem_setv(struct problem *p, enum problem_code code, const char *fix, const char *cause,
 		  va_list ap) printf_like(4, 0);
 
-/* Appends to the cause as much as fits. */
+/* Appends to the cause, as much as fits. */
 void problem_add(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 
-/* Appends to what to do about it, or leaves that as it is if it doesn't fit: half a sentence is none. */
+/* Appends to `fix`, or leaves it unchanged if the whole text does not fit. */
 void problem_add_fix(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 
-/* Puts "line N: " in front of the cause. */
+/* Prepends "line N: " to the cause. */
 void problem_name_line(struct problem *p, unsigned line);
 
-/* Something a user wrote, cut short and made printable, for a message. */
+/* User input, shortened and made printable, for a message. */
 struct problem_quoted {
 	char text[48];
 };
 
 struct problem_quoted problem_quote_bytes(const char *text, size_t len);
 
-/* Likewise for a string; the text lives until the end of the full expression. */
+/* The same for a string; the result is valid until the end of the full expression. */
 #define problem_quote(str) problem_quote_bytes(str, strlen(str))
 
 #endif

@@ -4,15 +4,15 @@
 #define XSBX_VM_BASE_PROBLEM_CODES_H
 
 /*
- * Programs compare the names, so they stay as they are. scripts/man-codes makes the table of xsbxfs(5) from what is
- * here; `make man-lint` fails where that was forgotten. Words between backquotes are names: of a file if they are one
- * of ours or have a slash, of a setting if they look like one, else as they are written.
+ * Programs compare the names, so they must not change. scripts/man-codes generates the table in xsbxfs(5) from this
+ * file; `make man-lint` fails if that was forgotten. Words in backquotes are set as file names if they are nodes of
+ * ours or contain a slash, as settings if they look like one, else literally.
  *
- * Is it safe to try the same again?
- * YES:   nothing was run or changed, and it may well work now.
- * LATER: likewise, but not before what it waits for has come, or what it lacks was mended.
- * NO:    not as it is: it would be refused again, or may have had an effect already.
- * (A run that is `refused` has not begun, whatever the code.)
+ * Is it safe to retry?
+ * YES:   nothing was run or changed, and a retry may succeed at once.
+ * LATER: likewise, but only after what it waits for has arrived, or what is missing was fixed.
+ * NO:    not unchanged: it would be refused again, or may have had an effect already.
+ * (A run that is `refused` has not started, whatever the code.)
  */
 
 /* X(group, title) */
@@ -27,7 +27,7 @@
 	X(END, "A sandbox that ended")                                       \
 	X(RUNS, "Runs")
 
-/* One argument a line, which clang-format would not leave so. */
+/* One argument per line, which clang-format would change. */
 /* clang-format off */
 
 /* X(group, enumerator, name, retry, meaning, what to do or "") */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what a process writes to a pipe or socket, as it comes. */
+/* Reads from a pipe or socket on the loop, as data arrives. */
 #ifndef XSBX_VM_BASE_READER_H
 #define XSBX_VM_BASE_READER_H
 
@@ -11,8 +11,8 @@
  * Embedded by its owner, who sets `bytes`, `closed` and `data` and keeps it until `closed`.
  *
  * - `bytes` is never called with 0 bytes; it may close the reader.
- * - `open` from a successful reader_open() to reader_close().
- * - At the end of file or at an error the reader falls silent; `ended` says so.
+ * - `open` is true from a successful reader_open() to reader_close().
+ * - After end of file or an error nothing more is read; `ended` is set.
  */
 struct reader {
 	uv_poll_t poll;
@@ -24,13 +24,13 @@ struct reader {
 	void *data;
 };
 
-/* Starts to read @fd, which becomes the reader's, also on failure. Return: 0 or -errno. */
+/* Starts reading @fd and takes ownership of it, even on failure. Return: 0 or -errno. */
 int reader_open(struct reader *r, uv_loop_t *loop, int fd);
 
-/* Reads what is there right now, without waiting; a quarter MiB at most. */
+/* Reads what is available right now, without waiting; 256 KiB at most. */
 void reader_drain(struct reader *r);
 
-/* Only if it is open; idempotent. */
+/* Does nothing unless it is open; idempotent. */
 void reader_close(struct reader *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small helpers that everything on the host may use: cleanup attributes, macros. */
+/* Small helpers for all code on the host: cleanup attributes, macros. */
 #ifndef XSBX_VM_BASE_UTIL_H
 #define XSBX_VM_BASE_UTIL_H
 
@@ -15,7 +15,7 @@
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* Calls an event of whoever owns @o, if it is one that the owner wants to know. */
+/* Calls an event callback of the owner of @o, unless it is NULL. */
 #define tell_owner(o, event, ...) \
 	((o)->events->event ? (o)->events->event((o)->data, ##__VA_ARGS__) : (void)0)
 
@@ -44,7 +44,7 @@ static inline void cleanup_file(FILE **f)
 		fclose(*f);
 }
 
-/* Hands the ownership of a pointer or descriptor out of a scope. */
+/* Transfers ownership of a pointer or descriptor out of a scope. */
 #define steal_ptr(p)                         \
 	__extension__({                      \
 		__typeof__(p) stolen_ = (p); \
@@ -60,7 +60,7 @@ static inline int steal_fd(int *fd)
 	return stolen;
 }
 
-/* Return: a copy, NULL for "" and NULL. *@bad is set if there is no memory. */
+/* Return: a copy; NULL for "" and NULL. *@bad is set if out of memory. */
 static inline char *copy_text(const char *text, bool *bad)
 {
 	char *copy = text && *text ? strdup(text) : NULL;
@@ -69,7 +69,7 @@ static inline char *copy_text(const char *text, bool *bad)
 	return copy;
 }
 
-/* Is it a name that a session, a template or an image may have? It is part of paths on the host. */
+/* Is this a valid name for a session, a template or an image? It becomes part of paths on the host. */
 #define PLAIN_NAME_MAX 64u
 static inline bool plain_name_ok(const char *name)
 {

@@ -11,14 +11,14 @@
 
 #include "agent/protocol.h"
 
-/* The longest payload an agent has reason to send. */
+/* The longest payload that an agent may send. */
 #define CHANNEL_PAYLOAD_MAX (PROTO_DATA_MAX + 4096u)
 
-/* A frame to be sent. Belongs to whoever made it until channel_push(). */
+/* A frame to be sent. Owned by its creator until channel_push(). */
 struct channel_frame {
 	STAILQ_ENTRY(channel_frame) link;
 	size_t len, sent; /* bytes of `wire` */
-	bool *started;	  /* if not NULL: set once any byte has left */
+	bool *started;	  /* if not NULL: set once any byte was sent */
 	struct proto_header header;
 	struct proto_out out; /* the payload is written here */
 	uint8_t wire[];
@@ -30,16 +30,16 @@ STAILQ_HEAD(channel_queue, channel_frame);
 enum channel_class { CHANNEL_CONTROL, CHANNEL_BULK, CHANNEL_NCLASSES };
 
 struct channel_events {
-	/* A frame of the current generation. Anything but 0 ends the connection with that error,
-	 * -ECANCELED without a word. Must not close the channel: @in leads into its memory. */
+	/* A frame of the current generation. Any result but 0 ends the connection with that error,
+	 * -ECANCELED silently. Must not close the channel: @in points into its memory. */
 	int (*frame)(void *data, const struct proto_header *h, struct proto_in *in);
-	/* The connection is over, once: 0 for the far end's end of file, or -errno. */
+	/* The connection has ended, once: 0 for end of file from the peer, or -errno. */
 	void (*lost)(void *data, int err);
-	/* Half of what was queued in the bulk class has gone, or all of it. */
+	/* Half of the queued bulk frames have been sent, or all of them. */
 	void (*drained)(void *data);
 };
 
-/* Room to read into, shared by all channels of a loop: none needs it between two turns. */
+/* Read buffer shared by all channels of a loop: none keeps data in it across iterations. */
 struct channel_scratch {
 	uint8_t bytes[256u << 10];
 };
@@ -53,7 +53,7 @@ struct channel {
 	uv_poll_t poll;
 	int fd;
 	uint8_t generation;
-	bool open, lost; /* `lost`: nothing is read or written any more */
+	bool open, lost; /* `lost`: nothing more is read or written */
 	const struct channel_events *events;
 	void *data;
 	struct channel_scratch *scratch;
@@ -66,14 +66,14 @@ struct channel {
 	void (*closed)(void *data);
 };
 
-/* Takes @fd, a stream socket, also on failure. Return: 0 or -errno. */
+/* Takes ownership of @fd, a stream socket, even on failure. Return: 0 or -errno. */
 int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
 		 const struct channel_events *events, void *data);
 
-/* Has the far end gone, also if the loop has not come to notice it? */
+/* Has the peer hung up, even if the loop has not noticed yet? */
 bool channel_hung_up(const struct channel *ch);
 
-/* Drops what is queued; @closed is called once, with the channel's data, from the loop. */
+/* Drops queued frames; @closed is called once, with the channel's data, from the loop. */
 void channel_close(struct channel *ch, void (*closed)(void *data));
 
 /**
@@ -82,28 +82,28 @@ void channel_close(struct channel *ch, void (*closed)(void *data));
  * @id: Run or request
  * @payload_max: Room for the payload, which is then written through the frame's `out`
  *
- * Return: The frame, or NULL for want of memory.
+ * Return: the frame, or NULL if out of memory.
  */
 struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_t payload_max);
 void channel_frame_free(struct channel_frame *f);
 
-/* Sends a frame, which is the channel's from now on, as soon as its turn comes. */
+/* Queues a frame for sending; the channel owns it from now on. */
 void channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl);
 
-/* A frame with @len bytes of payload, for the simple cases. Return: 0 or -ENOMEM. */
+/* Sends a frame with @len bytes of payload. Return: 0 or -ENOMEM. */
 int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const void *payload,
 		 size_t len);
 
-/* Likewise a number. */
+/* Likewise with a number as payload. */
 int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint32_t n);
 
 /**
- * channel_feed() - Take bytes as if they had been read
+ * channel_feed() - Process bytes as if they had been read
  * @ch: Channel
- * @bytes: From the agent, so anything
+ * @bytes: From the agent: not trusted
  * @len: How many
  *
- * Return: 0, or -errno for which the connection has to end.
+ * Return: 0, or -errno: the connection has to end with that error.
  */
 int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a sandbox, by requests that are answered from the loop. Part of vm.h. */
+/* Requests for files of a sandbox, answered from the loop. Part of vm.h. */
 #ifndef XSBX_VM_GUEST_FILE_H
 #define XSBX_VM_GUEST_FILE_H
 
@@ -52,12 +52,12 @@ enum vm_lock_type { VM_UNLOCK, VM_LOCK_SHARED, VM_LOCK_EXCLUSIVE };
 /* See struct proto_lock in the agent's protocol.h. */
 struct vm_lock {
 	uint64_t owner;
-	uint64_t token;	     /* of a LOCK: its own, for CANCEL_LOCK */
-	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
+	uint64_t token;	     /* of a LOCK: identifies it for CANCEL_LOCK */
+	uint64_t start, end; /* first and last byte; end INT64_MAX: to the end of the file */
 	enum vm_lock_type type;
-	bool wait;  /* the answer comes when it is granted or has failed */
-	bool whole; /* flock(2)'s */
-	bool undo;  /* CANCEL_LOCK: also if it was granted */
+	bool wait;  /* the answer is sent when it is granted or has failed */
+	bool whole; /* of flock(2) */
+	bool undo;  /* CANCEL_LOCK: even if it was granted */
 	uint32_t pid;
 };
 
@@ -68,8 +68,8 @@ struct vm_attr {
 	struct timespec atime, mtime, ctime;
 };
 
-/* A request; which fields count depends on @op, see enum proto_type in the agent's protocol.h.
- * Strings and @data need only live until sandbox_file() returns. */
+/* A request; which fields are used depends on @op, see enum proto_type in the agent's protocol.h.
+ * Strings and @data need only be valid until sandbox_file() returns. */
 struct vm_file {
 	enum vm_file_op op;
 	uint64_t node; /* the node, or the parent directory */
@@ -85,7 +85,7 @@ struct vm_file {
 	struct vm_lock lock;
 	struct timespec atime, mtime;
 	const void *data; /* WRITE */
-	size_t size;	  /* READ: most bytes wanted, WRITE: bytes of @data, READDIR: most bytes */
+	size_t size;	  /* READ, READDIR: most bytes wanted; WRITE: bytes of @data */
 };
 
 struct vm_dirent {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File requests to an agent: packed, split, pipelined; their answers checked and put together. */
+/* File requests to an agent: encoded, split, pipelined; their answers validated and reassembled. */
 #ifndef XSBX_VM_GUEST_FILES_H
 #define XSBX_VM_GUEST_FILES_H
 
@@ -16,8 +16,8 @@ struct file_call;
 
 /*
  * - Embedded in a guest, zeroed and then guest_file_init().
- * - `slot[i].call` is the request whose piece is in flight under the id `round << 8 | i`.
- * - `waiting` are pieces in the order of their calls; they go out as slots become free.
+ * - `slot[i].call` is the call with a piece in flight under the id `round << 8 | i`.
+ * - `waiting` has pieces in the order of their calls; they are sent as slots become free.
  */
 struct guest_files {
 	struct channel *channel;
@@ -35,17 +35,17 @@ struct guest_files {
 
 void guest_file_init(struct guest_files *gf, struct channel *channel);
 
-/* See sandbox_file(). Return: 0, -ENOMEM, -EINVAL or -ENAMETOOLONG for what can't be asked. */
+/* See sandbox_file(). Return: 0, -ENOMEM, or -EINVAL or -ENAMETOOLONG for an invalid request. */
 int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn,
 		       void *data);
 
-/* A FILE_REPLY. Return: 0, or -EPROTO if no honest agent sends this. */
+/* Handles a FILE_REPLY. Return: 0, or -EPROTO if it violates the protocol. */
 int guest_file_reply(struct guest_files *gf, uint32_t id, struct proto_in *in);
 
-/* A LOCKED. Return: likewise. */
+/* Handles a LOCKED. Return: likewise. */
 int guest_file_locked(struct guest_files *gf, struct proto_in *in);
 
-/* Answers everything with @err. */
+/* Answers all pending calls with @err. */
 void guest_file_fail(struct guest_files *gf, int err);
 
 #endif

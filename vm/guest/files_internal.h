@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files.c and files_answer.c share: calls, and the checking of answers. */
+/* Shared by files.c and files_answer.c: calls, and validation of answers. */
 #ifndef XSBX_VM_GUEST_FILES_INTERNAL_H
 #define XSBX_VM_GUEST_FILES_INTERNAL_H
 
@@ -12,22 +12,22 @@ struct file_call {
 	enum vm_file_op op;
 	vm_file_fn fn;
 	void *data;
-	size_t size; /* bytes asked for, or to be written */
+	size_t size; /* bytes to be read or written */
 	unsigned npieces, unanswered;
 	uint64_t token; /* LOCK */
 	bool may_wait, waits;
 	int32_t result[PIECES_MAX]; /* bytes, or -errno */
-	uint8_t *bytes;		    /* READ of several pieces: where they are put together */
+	uint8_t *bytes;		    /* READ of several pieces: where they are reassembled */
 };
 
-/* An error number that any file system might give. */
+/* Maps an error number from the agent to one that a file system may return. */
 int guest_file_errno(uint32_t err);
 
 /*
- * Answer a call from what the agent sent: a directory, and everything but directories, reads and
+ * Answer a call from what the agent sent: READDIR, and everything except READDIR, reads and
  * writes.
  *
- * Return: 0, or -EPROTO, and the call is not answered, if no honest agent sends this.
+ * Return: 0, or -EPROTO if it violates the protocol; the call is not answered then.
  */
 int guest_file_answer_dir(struct file_call *call, struct proto_in *in);
 int guest_file_answer(struct file_call *call, struct proto_in *in);

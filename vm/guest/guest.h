@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest: something that runs user code, and the conversation with the agent in it, from start to end. */
+/* A guest: a backend that runs user code, and the connection to the agent in it, from start to end. */
 #ifndef XSBX_VM_GUEST_GUEST_H
 #define XSBX_VM_GUEST_GUEST_H
 
@@ -15,33 +15,33 @@
 #include "vm/base/spec.h"
 
 /*
- * A guest knows no template, no place and no user: whoever owns it does. Its owner is told by the events what
- * becomes of it, and may be another one later (guest_introduce()).
+ * A guest knows nothing about templates, places or users; its owner does. It reports to its owner through
+ * events, and can be handed to another owner (guest_introduce()).
  *
- * - Events come from the loop only, never within a call of this header, but for `problem`.
- * - guest_close() asks for its end, which may also come by itself. `closed` is called once, when nothing is left
- *   of it, and the pointer is invalid after that.
+ * - Events come from the loop only, never during a call to a function of this header, except `problem`.
+ * - guest_close() asks for its end, which may also come by itself. `closed` is called once, when everything is
+ *   released; the pointer is invalid after that.
  * - Each run that guest_run() has accepted ends in one `exit`, after its last `output` and before `closed`; each
- *   request for files is answered once, with -ESTALE if the guest goes first.
+ *   file request is answered once, with -ESTALE if the guest ends first.
  */
 
 struct guest;
 struct layer;
 
-/* What all guests are given, once. Embedded in the machinery, which fills it in. */
+/* Shared by all guests. Embedded in struct vm, which fills it in. */
 struct guests {
 	struct context *ctx;
 	struct backends *backends;
 	unsigned boot_s; /* longest time from start to `up` */
-	const void *ca;	 /* certificates for guests with a network; the caller's */
+	const void *ca;	 /* certificates for guests with a network; owned by the caller */
 	size_t ca_len;
-	unsigned count; /* of those that are there; who ends the machinery waits for none */
+	unsigned count; /* guests in existence; the machinery ends when there are none */
 	struct channel_scratch scratch;
 };
 
-/* What an owner does not care for is NULL. */
+/* Any of these may be NULL. */
 struct guest_events {
-	/* It takes runs: at first, and after each reset. */
+	/* Ready for runs: after the start, and after each reset. */
 	void (*up)(void *data);
 	void (*console)(void *data, const void *bytes, size_t len);
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
@@ -49,11 +49,11 @@ struct guest_events {
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
-	/* It is being asked what it uses. */
+	/* Its usage is being queried. */
 	void (*asked)(void *data);
-	/* Of one that is recorded: it was copied. It is of no use any more, and the copy is whole when it is closed. */
+	/* With MACHINE_RECORD: it was saved. It can't be used any more, and the copy is complete when it is closed. */
 	void (*saved)(void *data);
-	/* It has to end because of that. The only one that may come within a call of this header. */
+	/* It has to end because of @problem. The only event that may come during a call. */
 	void (*problem)(void *data, const struct problem *problem);
 	/* The end. @problem is NULL if it was asked for by guest_close(). */
 	void (*closed)(void *data, const struct problem *problem);
@@ -62,35 +62,35 @@ struct guest_events {
 struct guest_config {
 	const struct backend_ops *ops;
 	const struct sandbox_spec *spec; /* copied */
-	struct layer *layer;		 /* its packages, or NULL; gets a reference */
+	struct layer *layer;		 /* its packages, or NULL; the guest takes a reference */
 	enum machine_mode mode;
 	int ram, state;	 /* as for backend_ops.start */
-	bool background; /* nobody waits for it; its interpreter is exercised before it is up */
+	bool background; /* no user waits for it; its interpreter is exercised before `up` */
 };
 
 /**
  * guest_new() - Start a guest
- * @all: What guests are given
- * @cfg: What is wanted
+ * @all: Shared by all guests
+ * @cfg: Configuration
  * @events: Kept
  * @data: First argument of @events' callbacks
  * @ret_guest: Result
  *
- * Return: 0, -E2BIG, -ENOMEM. All else that can go wrong arrives as `closed`.
+ * Return: 0, -E2BIG, -ENOMEM. All other failures are reported by `closed`.
  */
 int guest_new(struct guests *all, const struct guest_config *cfg, const struct guest_events *events,
 	      void *data, struct guest **ret_guest);
 
 /**
- * guest_introduce() - Give an idle guest to somebody else
+ * guest_introduce() - Hand an idle guest to another owner
  * @g: Guest that is up
- * @spec: What it is to be from now on: name, variables and limits are told its agent; copied
- * @events: Of its new owner
+ * @spec: Its new spec: name, variables and limits are sent to the agent; copied
+ * @events: Of the new owner
  * @data: Their first argument
  *
- * Runs may follow at once: what they find is theirs.
+ * Runs may follow at once: they see the new spec.
  *
- * Return: 0, -E2BIG or -ENOMEM, and nothing has changed but whom it tells.
+ * Return: 0, -E2BIG or -ENOMEM; on failure only the owner has changed.
  */
 int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 		    const struct guest_events *events, void *data);
@@ -98,7 +98,7 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 /* Idempotent. */
 void guest_close(struct guest *g);
 
-/* Ends it because of @problem, unless it is ending. */
+/* Ends it because of @problem, unless it is ending already. */
 void guest_fail(struct guest *g, const struct problem *problem);
 
 /* ---- runs ---- */
@@ -110,7 +110,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run);
 void guest_hold(struct guest *g, bool hold);
 int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig);
 
-/* A fresh interpreter; `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
+/* Restarts the interpreter; `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
 int guest_reset(struct guest *g);
 
 /* See sandbox_freeze(). */
@@ -120,7 +120,7 @@ void guest_thaw(struct guest *g);
 /* See sandbox_file(). */
 int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *data);
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 struct guest_info {
 	struct backend_info backend;
@@ -131,23 +131,23 @@ struct guest_info {
 
 void guest_info(const struct guest *g, struct guest_info *ret_info);
 
-/* The last known. Return: 0 or -ENODATA. */
+/* The last known usage. Return: 0 or -ENODATA. */
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
 
 bool guest_is_up(const struct guest *g);
 
-/* It was told to end, or has to. */
+/* Was it closed, or has it failed? */
 bool guest_is_ending(const struct guest *g);
 
-/* It was killed, and is not gone since long: it sits in the kernel. */
+/* Was it killed long ago without being gone? Then it is stuck in the kernel. */
 bool guest_lingers(const struct guest *g);
 
-/* Nothing has been heard of it for longer than an answer takes; and: is its other end gone, also if that was not
- * noticed yet? */
+/* Has it been silent for longer than an answer takes; and: has it closed its end, even if the loop has not noticed
+ * yet? */
 bool guest_is_silent(const struct guest *g);
 bool guest_hung_up(const struct guest *g);
 
-/* The other end of its network card, once. Return: a descriptor, or -errno; -EOPNOTSUPP where there is none. */
+/* The host's end of its network card, once. Return: a descriptor, or -errno; -EOPNOTSUPP if it has none. */
 int guest_take_card(struct guest *g, bool *ret_stream);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sandboxes in which packages are installed, and in which a file system is made of them. */
+/* Sandboxes that install packages, and pack them into a file system. */
 #ifndef XSBX_VM_SANDBOX_INSTALLER_H
 #define XSBX_VM_SANDBOX_INSTALLER_H
 
@@ -16,11 +16,11 @@ struct installer {
 	struct vm *vm;
 	struct package_jobs *jobs;
 	struct sandbox *sandbox; /* or NULL */
-	bool sent, done;	 /* its run was handed over; it has ended well */
+	bool sent, done;	 /* its run was sent; it has succeeded */
 	struct vm_install view;	 /* what it sees */
 };
 
-/* What package jobs need of it; their data is the installer. */
+/* The operations for package jobs; their data is the installer. */
 extern const struct package_ops installer_ops;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of sandbox/ share: the machinery behind all sandboxes, and one sandbox. */
+/* Shared by the files of sandbox/: struct vm, the machinery behind all sandboxes, and struct sandbox. */
 #ifndef XSBX_VM_SANDBOX_INTERNAL_H
 #define XSBX_VM_SANDBOX_INTERNAL_H
 
@@ -27,7 +27,7 @@ enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_NKINDS };
 
 TAILQ_HEAD(sandbox_list, sandbox);
 
-/* All parts of the machinery. They don't know each other but for what vm.c has told them. */
+/* All parts of the machinery. They know each other only by the callbacks that vm.c has set. */
 struct vm {
 	struct context ctx;
 	const struct vm_events *events;
@@ -43,7 +43,7 @@ struct vm {
 	struct pool pool;
 	struct dialer_process dialer_process;
 	struct vm_host_ports host_ports;
-	bool net_seen; /* `net_report` is of the last network's filter */
+	bool net_seen; /* `net_report` was filled in by the last network's filter */
 	struct jail_report net_report;
 
 	/* See schedule.c. */
@@ -53,7 +53,7 @@ struct vm {
 	struct host host;
 	struct host_reading reading;
 	uint64_t read_at;   /* ms of the loop's clock */
-	uv_timer_t recheck; /* while somebody waits for what nothing here tells of */
+	uv_timer_t recheck; /* while someone waits for a resource whose release is not notified */
 
 	struct sandbox_list sandboxes;
 	uint64_t started, failed, refused, starts[START_NKINDS];
@@ -64,12 +64,12 @@ struct vm {
 	void *closed_data;
 };
 
-/* As vm_new(), with other machines than the usual ones. */
+/* As vm_new(), with another machine backend than the usual one. */
 int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawner *spawner,
 		const struct vm_config *cfg, const struct vm_events *events, void *data,
 		struct vm **ret_vm);
 
-/* What keeps a sandbox from going on. Each but NEEDS_NOTHING has its deadline. */
+/* What a sandbox is waiting for. Each but NEEDS_NOTHING has a deadline. */
 enum sandbox_needs {
 	NEEDS_NOTHING,
 	NEEDS_IMAGE,
@@ -79,11 +79,11 @@ enum sandbox_needs {
 };
 
 /*
- * - `state` is what callers see, `reported` what the `state` callback said last.
- * - From CLOSING on nothing is begun; `problem` is set unless `asked`.
- * - `wait` waits while it needs IMAGE, PACKAGES or SNAPSHOT; `guest` is NULL while it needs anything, and between
- *   a clone that did not come up and the machine that boots instead.
- * - `nopen` counts what must be gone before `closed`: the timer, the guest, the network.
+ * - `state` is what callers see, `reported` the last one given to the `state` callback.
+ * - From CLOSING on nothing new starts; `problem` is set unless `asked`.
+ * - `wait` is active while it needs IMAGE, PACKAGES or SNAPSHOT; `guest` is NULL while it needs anything, and between
+ *   a clone that failed and the machine that boots instead.
+ * - `nopen` counts what must be closed before `closed`: the timer, the guest, the network.
  */
 struct sandbox {
 	struct vm *vm;
@@ -98,12 +98,12 @@ struct sandbox {
 	enum sandbox_needs needs;
 	bool asked, torn_down;
 	bool was_up;
-	bool introduced; /* the console says what it is, if it did not boot */
+	bool introduced; /* its start was noted on the console, if it did not boot */
 	bool awaits;	 /* its user is to be told what it waits for */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
-	struct deferred work; /* tells of a new state, or takes everything down */
+	struct deferred work; /* reports a new state, or tears everything down */
 
 	struct wait wait;
 	struct layer *layer;	   /* of its packages; or NULL */
@@ -111,25 +111,25 @@ struct sandbox {
 	struct ticket ticket;
 	struct slot slot; /* HELD from before a run until its end; WAITING only while READY */
 	struct guest *guest;
-	struct network *network;	/* where it leads to; or NULL */
+	struct network *network;	/* or NULL */
 	uv_timer_t deadline;		/* of what it needs */
 	uint64_t asked_at, admitted_at; /* ms of the loop's clock, or 0 */
 	TAILQ_ENTRY(sandbox) link;
 };
 
-/* Ends a sandbox because of @problem. The first end counts. */
+/* Ends a sandbox because of @problem, unless it is ending already. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
 
 /* ---- schedule.c ---- */
 
-/* Looks at the host, and sets the limits by that and by the configuration. Return: 0 or -errno. */
+/* Sets the limits from the host's resources and the configuration. Return: 0 or -errno. */
 int schedule_init(struct vm *vm, const struct vm_config *cfg);
 void schedule_fini(struct vm *vm);
 
-/* Lets in who can have a place or processors now. */
+/* Admits those for whom there is a place or processors now. */
 void schedule_all(struct vm *vm);
 
-/* Brings up to date what the admission knows of the host. */
+/* Updates what the admission knows about the host. */
 void schedule_look(struct vm *vm);
 
 /* Why @s waits for a place, and what to do about it. */
@@ -137,7 +137,7 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 
 /* ---- workdir.c ---- */
 
-/* At the end of the machinery: nobody waits for lists any more. */
+/* At the end of the machinery: cancels pending lists. */
 void workdir_cut(struct vm *vm);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between network.c and ports.c. */
+/* Shared by network.c and ports.c. */
 #ifndef XSBX_VM_SANDBOX_NETWORK_INTERNAL_H
 #define XSBX_VM_SANDBOX_NETWORK_INTERNAL_H
 
@@ -24,7 +24,7 @@ struct port {
 	uint16_t guest, host;
 	int listener;
 	struct dialer_request request;
-	sandbox_forward_fn fn; /* or NULL: the spec's, without which there is no sandbox */
+	sandbox_forward_fn fn; /* or NULL: a port of the spec, which the sandbox can't do without */
 	void *data;
 };
 
@@ -38,24 +38,24 @@ struct network {
 
 	struct gateway *gateway; /* from network_start() until its helper has ended */
 	struct program filter;	 /* xsbxfs-net */
-	struct lines said;	 /* ... by it */
+	struct lines said;	 /* its output */
 	struct sandbox_traffic traffic;
 	bool has_traffic;
 	bool started, served, child_gone, closing;
-	bool lost;	/* its helper has ended, and there is no other */
+	bool lost;	/* the filter has ended, and is not restarted */
 	unsigned nopen; /* the filter, the gateway, and one until network_close() */
 };
 
-/* Begins to bind the ports of a sandbox that is asked for; those that can't be had end it. */
+/* Starts binding the ports of a new sandbox; a port that is not available ends it. */
 void network_bind(struct network *n, const struct sandbox_port *ports, size_t nports);
 
-/* Hands all that are bound to the gateway. Return: 0 or -errno. */
+/* Hands all bound ports to the gateway. Return: 0 or -errno. */
 int network_hand_over_ports(struct network *n);
 
-/* Nobody is behind them any more: they are given up, so that who connects is refused. */
+/* Nothing serves the ports any more: closes them, so that connections are refused. */
 void network_lose_ports(struct network *n);
 
-/* Gives them all up. */
+/* Closes all of them. */
 void network_end_ports(struct network *n);
 
 #endif

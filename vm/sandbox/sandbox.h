@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sandbox: its life, its runs, and what is told of them. Part of vm.h. */
+/* One sandbox: its life cycle, its runs, and its events. Part of vm.h. */
 #ifndef XSBX_VM_SANDBOX_SANDBOX_H
 #define XSBX_VM_SANDBOX_SANDBOX_H
 
@@ -18,8 +18,8 @@ struct sandbox_spec;
 
 enum sandbox_state {
 	SANDBOX_WAITING,  /* for admission */
-	SANDBOX_STARTING, /* boots; the interpreter starts */
-	SANDBOX_READY,	  /* takes a run */
+	SANDBOX_STARTING, /* booting; the interpreter is starting */
+	SANDBOX_READY,	  /* accepts a run */
 	SANDBOX_RUNNING,
 	SANDBOX_CLOSING,
 };
@@ -38,27 +38,27 @@ struct sandbox_info {
 
 /* A connection or lookup of a sandbox that was refused. */
 struct sandbox_denied {
-	int64_t time_ms; /* since 1970 */
-	uint32_t lost; /* so many before this one were not reported, because there were too many */
-	uint16_t port; /* 0: none */
+	int64_t time_ms;  /* since 1970 */
+	uint32_t lost;	  /* number of refusals before this one that were too many to be reported */
+	uint16_t port;	  /* 0: none */
 	const char *name; /* or address; printable, without blanks */
 	const char *reason;
 };
 
-/* What its owner does not care for is NULL, but `state` and `closed` are not. */
+/* Any of these may be NULL, except `state` and `closed`. */
 struct sandbox_events {
 	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
-	/* While STARTING: what it waits for, if that takes long. */
+	/* While STARTING: what it is waiting for, if that takes long. */
 	void (*awaits)(void *data, const struct problem *what);
 	void (*console)(void *data, const void *bytes, size_t len);
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
-	/* The network refused something. */
+	/* The network has refused something. */
 	void (*denied)(void *data, const struct sandbox_denied *what);
-	/* What sandbox_ports() says has changed. */
+	/* The result of sandbox_ports() has changed. */
 	void (*ports)(void *data);
-	/* There is no network any more, until the sandbox is replaced; the rest of it lives on. */
+	/* The network has failed, until the sandbox is replaced; the sandbox itself goes on. */
 	void (*network_lost)(void *data, const struct problem *problem);
 	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
@@ -67,45 +67,45 @@ struct sandbox_events {
 };
 
 /**
- * sandbox_new() - Ask for a sandbox
+ * sandbox_new() - Create a sandbox
  * @vm: Machinery
- * @spec: What is wanted; copied
+ * @spec: Its configuration; copied
  * @events: Callbacks; kept, must outlive the sandbox
  * @data: First argument of the callbacks
  * @ret_sandbox: Result; goes through its states by itself
  *
  * Return: 0, -ENOMEM, or -E2BIG for too many paths, or too many or too long variables (PROTO_ENV_MAX;
- * names of 256 bytes, values of 4096). Everything else that can go wrong arrives as `closed`.
+ * names of 256 bytes, values of 4096). All other failures are reported by `closed`.
  */
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox);
 
-/* Return: 0; -EBUSY unless READY; -EAGAIN if all processors are busy: then `state` says READY once
- * more when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
+/* Return: 0; -EBUSY unless READY; -EAGAIN if all processors are busy: `state` is then called with READY
+ * again when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
 
-/* While held, no more output is asked for than is under way already (1 MiB): the program waits when it
- * writes, as on a full pipe. Ends with the run, and with the time that the agent has to end it in. */
+/* While held, no output beyond what is in flight (1 MiB) is requested: the program blocks when it writes,
+ * as on a full pipe. The hold ends with the run, or when the agent is to end it. */
 void sandbox_hold(struct sandbox *s, bool hold);
 
 /* Return: 0, -ESRCH if no run @id is active. */
 int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
 
-/* Stops all that runs in it; `frozen` says when, unless it is thawed, reset or closed first. What it holds can
- * be looked at and changed through files/; no run is to be sent. Return: 0, -EBUSY unless READY, -ENOMEM. */
+/* Freezes all processes in it; `frozen` is called when done, unless it is thawed, reset or closed first. Its files
+ * remain accessible; no run may be sent. Return: 0, -EBUSY unless READY, -ENOMEM. */
 int sandbox_freeze(struct sandbox *s);
 void sandbox_thaw(struct sandbox *s);
 
-/* A fresh interpreter; READY again when it is there. Return: 0, -EBUSY unless READY. */
+/* Restarts the interpreter; READY again when that is done. Return: 0, -EBUSY unless READY. */
 int sandbox_reset(struct sandbox *s);
 
-/* Idempotent. A run that is active ends as LOST, one not yet sent as REFUSED. */
+/* Idempotent. An active run ends as LOST, one not yet sent as REFUSED. */
 void sandbox_close(struct sandbox *s);
 
 /**
  * sandbox_file() - Send a file request
  * @s: Sandbox, READY or RUNNING
- * @req: Request; reads and writes may be up to 1 MiB, they are split and pipelined below
+ * @req: Request; reads and writes of up to 1 MiB are split and pipelined
  * @fn: Called once, from the loop; NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
  * @data: Its first argument
  *
@@ -116,22 +116,22 @@ int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, vo
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
 
-/* What a sandbox, or the run it was to have, waits for. */
+/* What a sandbox, or its next run, is waiting for. */
 struct sandbox_wait {
 	const char *what;  /* "place" or "processor" */
-	char why[256];	   /* what is lacking, in words */
-	unsigned turn, of; /* 1: the next one, of so many that wait */
-	uint64_t ms;	   /* for so long */
+	char why[256];	   /* what is lacking, as text */
+	unsigned turn, of; /* position in the queue, from 1, and its length */
+	uint64_t ms;	   /* time waited so far */
 };
 
-/* Return: whether it waits. */
+/* Return: whether it is waiting. */
 bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
 
-/* The guest's last known usage (asked for at the end of each run, and every few seconds while one
- * is active or files were touched), never waits. Return: 0 or -ENODATA. */
+/* The guest's last known usage (queried at the end of each run, and every few seconds while one
+ * is active or files were accessed); never blocks. Return: 0 or -ENODATA. */
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
 
-/* The same of one sandbox: each layer of its jail, as it was seen when it had been started. No line if
+/* The same for one sandbox: each layer of its jail, as observed after its start. No line if
  * it has none. */
 void sandbox_isolation(const struct sandbox *s,
 		       void (*line)(void *data, const char *key, const char *value), void *data);

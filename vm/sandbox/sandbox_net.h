@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network of a sandbox: what it may reach, and its ports. Part of vm.h. */
+/* The network of a sandbox: its allow list, and its ports. Part of vm.h. */
 #ifndef XSBX_VM_SANDBOX_SANDBOX_NET_H
 #define XSBX_VM_SANDBOX_SANDBOX_NET_H
 
@@ -12,24 +12,24 @@ struct sandbox;
 struct sandbox_port;
 
 /**
- * sandbox_allow() - Replace the allow list, at once, also for open connections
+ * sandbox_allow() - Replace the allow list, at once, even for open connections
  * @s: Sandbox, in any state
- * @text: List; empty for nothing
+ * @text: List; empty to allow nothing
  * @len: Its length
- * @ret_why: Why not, for people
+ * @ret_why: Human-readable reason on failure
  *
- * Return: 0; -EINVAL or -E2BIG for what is no list, and nothing has changed; -EOPNOTSUPP for a sandbox
- * without a network; -ENETDOWN for one that has lost it; -errno.
+ * Return: 0; -EINVAL or -E2BIG for an invalid list, with nothing changed; -EOPNOTSUPP for a sandbox
+ * without a network; -ENETDOWN if its network has failed; -errno.
  */
 int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
 
-/* What is forwarded now, with the ports that the host really gave. Ports of the spec are there as soon
- * as they are bound, which is before the sandbox is READY. */
+/* The ports forwarded now, with the actual host ports. Ports of the spec are included once they are
+ * bound, which is before the sandbox is READY. */
 void sandbox_ports(const struct sandbox *s, void (*fn)(void *data, const struct sandbox_port *port),
 		   void *data);
 
-/* The answer to sandbox_forward(): @err is 0 and @port what there is now; or it is -errno and @why is
- * the reason, for people. */
+/* The answer to sandbox_forward(): @err is 0 and @port the new forwarding; or it is -errno and @why a
+ * human-readable reason. */
 typedef void (*sandbox_forward_fn)(void *data, int err, const struct sandbox_port *port,
 				   const char *why);
 
@@ -38,28 +38,28 @@ typedef void (*sandbox_forward_fn)(void *data, int err, const struct sandbox_por
  * @s: Sandbox, in any state but CLOSING
  * @guest: Its port
  * @host: Port of the host, or 0 for any that is free
- * @fn: Called once, from the loop: 0; -EADDRINUSE: somebody has that port; -EACCES: it takes
- *	privileges; -ESTALE: the sandbox went first; -errno
+ * @fn: Called once, from the loop: 0; -EADDRINUSE: the port is in use; -EACCES: the port needs
+ *	privileges; -ESTALE: the sandbox has ended first; -errno
  * @data: Its first argument
- * @ret_why: Why not, for people
+ * @ret_why: Human-readable reason on failure
  *
- * Return: 0; -EEXIST: the sandbox's port is forwarded already; -ENOSPC: there are SANDBOX_PORTS_MAX;
- * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ENETDOWN: it has lost it; -ESTALE: it is closing; @fn is only called if 0.
+ * Return: 0; -EEXIST: the sandbox's port is forwarded already; -ENOSPC: SANDBOX_PORTS_MAX is reached;
+ * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ENETDOWN: its network has failed; -ESTALE: it is closing; @fn is only called if 0.
  */
 int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
 		    void *data, char ret_why[static VM_WHY_MAX]);
 
-/* Ends that at once; connections stay. If sandbox_forward() has not answered yet, it does so now, with
- * -ESTALE. Return: 0 or -ENOENT. */
+/* Stops forwarding at once; open connections stay. If sandbox_forward() has not answered yet, it does so,
+ * with -ESTALE. Return: 0 or -ENOENT. */
 int sandbox_unforward(struct sandbox *s, uint16_t guest);
 
 struct sandbox_traffic {
 	uint64_t bytes_in, bytes_out; /* as the sandbox sees it */
 	uint64_t connections;
-	unsigned open; /* of those, now */
+	unsigned open; /* of those, open now */
 };
 
-/* The last known figures of its network (asked for along with sandbox_usage()), never waits. Return: 0 or
+/* The last known traffic counters (queried along with sandbox_usage()); never blocks. Return: 0 or
  * -ENODATA. */
 int sandbox_traffic(const struct sandbox *s, struct sandbox_traffic *ret_traffic);
 

@@ -237,7 +237,7 @@ def descriptors():
 
 
 def environment():
-    ok("control: the daemon has an environment", "TESTBED" in os.environ)
+    ok("control: the daemon has an environment", "TEST_DIR" in os.environ)
     for language in ("raw", "python"):
         s = Session("environment", language)
         code = "cat /proc/*/environ /proc/self/environ 2>/dev/null | tr '\\0' '\\n'; env\n"
@@ -246,7 +246,7 @@ def environment():
                    "capture_output=True, text=True).stdout)\n"
         out = s.run(code).out
         has(f"{language}: it has its own", out, "HOME=/home/user")
-        for name in ("TESTBED", "XSBX_", "SCRATCH", "XDG_", "TMPDIR", "ASAN_OPTIONS"):
+        for name in ("TEST_DIR", "XSBX_", "SCRATCH", "XDG_", "TMPDIR", "ASAN_OPTIONS"):
             ok(f"{language}: nothing of the host's: {name}", f"\n{name}" not in f"\n{out}", short(out))
         ok(f"{language}: nor a path of the host", MNT not in out, short(out))
 

@@ -35,7 +35,7 @@ sleep 1000 & # what stays behind holds up nobody
 """
 
 
-def bed(name, *files):
+def scratch(name, *files):
     """A cache with nothing in it, and a builder of its own."""
     top = f"{SCRATCH}/{name}"
     os.makedirs(f"{top}/mnt")
@@ -62,7 +62,7 @@ def image(top, name="raw"):
 
 
 def waits():
-    top = bed("waits", "wait")
+    top = scratch("waits", "wait")
     daemon = mount(top)
     same("missing", image(top)["state"], "missing")
     s = Session("demo", mnt=f"{top}/mnt")
@@ -81,7 +81,7 @@ def waits():
 
 
 def fails():
-    top = bed("fails", "fail")
+    top = scratch("fails", "fail")
     daemon = mount(top)
     s = Session("demo", mnt=f"{top}/mnt")
     s.submit("echo hello\n")
@@ -96,7 +96,7 @@ def fails():
 
 def prepared():
     """Nobody asks, and it is built all the same."""
-    top = bed("prepared")
+    top = scratch("prepared")
     daemon = mount(top, "prepare=raw")
     ok("there", wait_for(lambda: image(top)["state"] == "ready", 20), image(top))
 
@@ -109,7 +109,7 @@ def prepared():
 
 def ended():
     """An unmount while it is built leaves none of its processes."""
-    top = bed("ended", "wait")
+    top = scratch("ended", "wait")
     daemon = mount(top, "prepare=raw")
     wait_for(lambda: os.path.exists(f"{top}/pid") and read(f"{top}/pid"), 20)
     pid = int(read(f"{top}/pid"))
@@ -120,7 +120,7 @@ def ended():
 
 
 def none():
-    top = bed("none")
+    top = scratch("none")
     daemon = mount(top, "image_builder=none")
     s = Session("demo", mnt=f"{top}/mnt")
     s.submit("true\n")

@@ -9,7 +9,7 @@ refuses, or has something wrong costs nothing but what it would have saved."""
 # log-allow: the store
 from xsbx import *
 
-from s3bed import Hole, Server, find_server  # noqa: E402
+from s3_server import Hole, Server, find_server  # noqa: E402
 
 vm_only()
 

@@ -8,7 +8,7 @@ one that is damaged in the store, and none at all, they are installed."""
 # log-allow: the store
 from layers import *
 
-from s3bed import Server, find_server  # noqa: E402
+from s3_server import Server, find_server  # noqa: E402
 
 vm_only()
 need_language("python")

@@ -23,7 +23,7 @@ KERNEL = {UNLOCK: fcntl.F_UNLCK, SHARED: fcntl.F_RDLCK, EXCLUSIVE: fcntl.F_WRLCK
 OFD_GETLK, OFD_SETLK = 36, 37
 
 
-class Bed(Case):
+class LockCase(Case):
     def setUp(self):
         super().setUp()
         self.node, _, self.handle = self.agent.create('x')
@@ -97,7 +97,7 @@ class Bed(Case):
         return [self.seen(fd, byte) for byte in range(length)]
 
 
-class Locks(Bed):
+class Locks(LockCase):
     def wait_outlives(self, kind, flags=0):
         """A process waits by one descriptor, and closes another, by which it had something."""
         fd, other = self.local(), self.agent.open(self.node, os.O_RDWR)
@@ -253,7 +253,7 @@ class Locks(Bed):
         self.assertEqual({self.locked(), self.locked()}, {(first, 'ok'), (second, 'ok')})
 
 
-class Model(Bed):
+class Model(LockCase):
     """Random requests of owners on both sides, against a table of bytes."""
     BYTES, STEPS = 12, 2500
 

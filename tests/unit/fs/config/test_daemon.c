@@ -372,5 +372,5 @@ int main(void)
 		cmocka_unit_test(test_example),
 	};
 
-	return cmocka_run_group_tests(tests, conf_bed_setup, conf_bed_teardown);
+	return cmocka_run_group_tests(tests, conf_fixture_setup, conf_fixture_teardown);
 }

@@ -327,7 +327,8 @@ static void test_frozen(void **state)
 
 int main(void)
 {
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, settings_bed_setup, settings_bed_teardown)
+#define TEST(fn) \
+	cmocka_unit_test_setup_teardown(fn, settings_fixture_setup, settings_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_defaults),
 		TEST(test_takes_text),

@@ -196,7 +196,8 @@ static void test_network_limits(void **state)
 
 int main(void)
 {
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, settings_bed_setup, settings_bed_teardown)
+#define TEST(fn) \
+	cmocka_unit_test_setup_teardown(fn, settings_fixture_setup, settings_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_network),	 TEST(test_long_allow),	    TEST(test_ports),
 		TEST(test_this_machine), TEST(test_network_limits),

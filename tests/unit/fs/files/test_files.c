@@ -23,37 +23,38 @@ static fuse_req_t native(struct req *req)
 	return (fuse_req_t)req;
 }
 
-static struct req *create(struct bed *b, uint64_t dir, const char *name)
+static struct req *create(struct fixture *fx, uint64_t dir, const char *name)
 {
 	struct fuse_file_info fi = {.flags = O_WRONLY};
-	struct req *req = req_new(b->pid);
+	struct req *req = req_new(fx->pid);
 
 	ops.create(native(req), dir, name, 0644, &fi);
 	return req;
 }
 
-static struct req *open_ino(struct bed *b, uint64_t ino, int flags)
+static struct req *open_ino(struct fixture *fx, uint64_t ino, int flags)
 {
 	struct fuse_file_info fi = {.flags = flags};
-	struct req *req = req_new(b->pid);
+	struct req *req = req_new(fx->pid);
 
 	ops.open(native(req), ino, &fi);
 	return req;
 }
 
-static struct req *opendir_ino(struct bed *b, uint64_t ino)
+static struct req *opendir_ino(struct fixture *fx, uint64_t ino)
 {
 	struct fuse_file_info fi = {.flags = O_RDONLY};
-	struct req *req = req_new(b->pid);
+	struct req *req = req_new(fx->pid);
 
 	ops.opendir(native(req), ino, &fi);
 	return req;
 }
 
-static struct req *readdir_fh(struct bed *b, uint64_t ino, uint64_t fh, size_t size, uint64_t at)
+static struct req *readdir_fh(struct fixture *fx, uint64_t ino, uint64_t fh, size_t size,
+			      uint64_t at)
 {
 	struct fuse_file_info fi = {.fh = fh};
-	struct req *req = req_new(b->pid);
+	struct req *req = req_new(fx->pid);
 
 	ops.readdir(native(req), ino, size, (off_t)at, &fi);
 	return req;
@@ -68,9 +69,9 @@ static void release(uint64_t ino, uint64_t fh, bool dir)
 	assert_error(req, 0);
 }
 
-static struct req *getattr(struct bed *b, uint64_t ino)
+static struct req *getattr(struct fixture *fx, uint64_t ino)
 {
-	struct req *req = req_new(b->pid);
+	struct req *req = req_new(fx->pid);
 
 	ops.getattr(native(req), ino, NULL);
 	return req;
@@ -85,10 +86,10 @@ static void forget(uint64_t ino, uint64_t n)
 }
 
 /* Looks up a name for which the agent has @reply. Return: the inode number. */
-static uint64_t found(struct bed *b, struct sandbox *s, uint64_t dir, const char *name,
+static uint64_t found(struct fixture *fx, struct sandbox *s, uint64_t dir, const char *name,
 		      const struct vm_file_reply *reply)
 {
-	struct req *req = bed_lookup(b, dir, name);
+	struct req *req = fx_lookup(fx, dir, name);
 
 	assert_waits(req);
 	assert_int_equal(s->file[s->nfiles - 1].rq.op, VM_LOOKUP);
@@ -99,11 +100,11 @@ static uint64_t found(struct bed *b, struct sandbox *s, uint64_t dir, const char
 }
 
 /* The same for a link, whose target is asked for as well. */
-static uint64_t found_link(struct bed *b, struct sandbox *s, uint64_t dir, const char *name,
+static uint64_t found_link(struct fixture *fx, struct sandbox *s, uint64_t dir, const char *name,
 			   const struct vm_file_reply *reply, const char *target)
 {
 	const struct vm_file_reply t = {.data = target, .size = strlen(target)};
-	struct req *req = bed_lookup(b, dir, name);
+	struct req *req = fx_lookup(fx, dir, name);
 
 	fake_answer_at(s, s->nfiles - 1, 0, reply);
 	assert_waits(req);
@@ -118,17 +119,17 @@ static uint64_t found_link(struct bed *b, struct sandbox *s, uint64_t dir, const
 
 static void test_empty_and_starting_nothing(void **state)
 {
-	struct bed *b = *state;
-	uint64_t root = bed_ino(b, FILES);
+	struct fixture *fx = *state;
+	uint64_t root = fx_ino(fx, FILES);
 	struct req *req = req_new(0);
 	struct stat st;
 
-	assert_string_equal(bed_ls(b, FILES), "");
-	assert_error(bed_lookup(b, root, "x"), -ENOENT);
-	assert_int_equal(bed_unlink(b, FILES "/x"), -ENOENT);
-	assert_int_equal(bed_rmdir(b, FILES "/x"), -ENOENT);
-	assert_int_equal(bed_rename(b, FILES "/x", FILES "/y", 0), -ENOENT);
-	assert_int_equal(bed_stat(b, FILES, &st), 0);
+	assert_string_equal(fx_ls(fx, FILES), "");
+	assert_error(fx_lookup(fx, root, "x"), -ENOENT);
+	assert_int_equal(fx_unlink(fx, FILES "/x"), -ENOENT);
+	assert_int_equal(fx_rmdir(fx, FILES "/x"), -ENOENT);
+	assert_int_equal(fx_rename(fx, FILES "/x", FILES "/y", 0), -ENOENT);
+	assert_int_equal(fx_stat(fx, FILES, &st), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
 	assert_int_equal(st.st_uid, 1000);
 	ops.statfs(native(req), root);
@@ -138,15 +139,15 @@ static void test_empty_and_starting_nothing(void **state)
 
 static void test_writing_starts_one_and_waits(void **state)
 {
-	struct bed *b = *state;
-	uint64_t root = bed_ino(b, FILES);
-	struct req *made = create(b, root, "new"), *looked = bed_lookup(b, root, "new");
+	struct fixture *fx = *state;
+	uint64_t root = fx_ino(fx, FILES);
+	struct req *made = create(fx, root, "new"), *looked = fx_lookup(fx, root, "new");
 	struct sandbox *s = fake_sandbox();
 
 	assert_non_null(s);
 	assert_waits(made);
 	assert_waits(looked); /* behind it */
-	bed_expect(b, "python/demo/state", "starting\n");
+	fx_expect(fx, "python/demo/state", "starting\n");
 	assert_int_equal(s->nfiles, 0);
 	fake_state(s, SANDBOX_READY);
 	assert_int_equal(s->nfiles, 2);
@@ -170,23 +171,23 @@ static void test_writing_starts_one_and_waits(void **state)
 
 static void test_sandbox_fails_while_one_waits(void **state)
 {
-	struct bed *b = *state;
-	struct req *made = create(b, bed_ino(b, FILES), "new");
+	struct fixture *fx = *state;
+	struct req *made = create(fx, fx_ino(fx, FILES), "new");
 
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
 	assert_error(made, -ESTALE);
 	fake_faults.new_err = -ENOMEM;
-	assert_error(create(b, bed_ino(b, FILES), "new"), -EIO);
+	assert_error(create(fx, fx_ino(fx, FILES), "new"), -EIO);
 }
 
 static void test_listing_from_before_the_sandbox(void **state)
 {
-	struct bed *b = *state;
-	uint64_t root = bed_ino(b, FILES);
-	struct req *dir = opendir_ino(b, root), *r;
+	struct fixture *fx = *state;
+	uint64_t root = fx_ino(fx, FILES);
+	struct req *dir = opendir_ino(fx, root), *r;
 
-	bed_ready(b);
-	r = readdir_fh(b, root, dir->fh, 4096, 2);
+	fx_ready(fx);
+	r = readdir_fh(fx, root, dir->fh, 4096, 2);
 	assert_int_equal(r->kind, ANSWER_BUF);
 	assert_int_equal(r->size, 0);
 	release(root, dir->fh, true);
@@ -197,10 +198,10 @@ static void test_listing_from_before_the_sandbox(void **state)
 
 static void test_requests_reach_the_agent(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES), ino = found(b, s, root, "x", &a_file);
-	struct req *opened = open_ino(b, ino, O_RDWR | O_APPEND), *r;
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES), ino = found(fx, s, root, "x", &a_file);
+	struct req *opened = open_ino(fx, ino, O_RDWR | O_APPEND), *r;
 	struct file f = {.ino = ino};
 	struct vm_file_reply data = {.data = "hello", .size = 5};
 
@@ -210,29 +211,29 @@ static void test_requests_reach_the_agent(void **state)
 	fake_answer(s, 0, &a_file);
 	f.fh = opened->fh;
 	f.offset = 1000;
-	r = bed_read(b, &f, 4096, 0);
+	r = fx_read(fx, &f, 4096, 0);
 	assert_int_equal(s->file[0].rq.op, VM_READ);
 	assert_int_equal(s->file[0].rq.handle, 70);
 	assert_int_equal(s->file[0].rq.offset, 1000);
 	assert_int_equal(s->file[0].rq.size, 4096);
 	fake_answer(s, 0, &data);
 	assert_bytes(r, "hello");
-	r = bed_read(b, &f, 4096, 0);
+	r = fx_read(fx, &f, 4096, 0);
 	fake_answer(s, -EIO, NULL);
 	assert_error(r, -EIO);
-	assert_int_equal(bed_flush(b, &f), 0);
+	assert_int_equal(fx_flush(fx, &f), 0);
 	release(ino, f.fh, false);
 	assert_int_equal(s->nreleases, 1);
-	assert_error(bed_read(b, &f, 1, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 1, 0), -EBADF);
 }
 
 static void test_answers_in_any_order(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES);
-	struct req *a = bed_lookup(b, root, "a"), *c = bed_lookup(b, root, "c"),
-		   *g = getattr(b, root);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES);
+	struct req *a = fx_lookup(fx, root, "a"), *c = fx_lookup(fx, root, "c"),
+		   *g = getattr(fx, root);
 
 	assert_int_equal(s->nfiles, 3);
 	fake_answer_at(s, 2, 0, &a_dir);
@@ -255,14 +256,14 @@ static void test_listing(void **state)
 	};
 	const struct vm_file_reply both = {.entries = entries, .nentries = 2},
 				   none = {.entries = NULL};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES), next;
-	struct req *dir = opendir_ino(b, root), *r;
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES), next;
+	struct req *dir = opendir_ino(fx, root), *r;
 	size_t pos = 0;
 
 	fake_answer(s, 0, &a_dir);
-	r = readdir_fh(b, root, dir->fh, 4096, 0);
+	r = readdir_fh(fx, root, dir->fh, 4096, 0);
 	assert_int_equal(s->file[0].rq.offset, 0);
 	fake_answer(s, 0, &both);
 	assert_string_equal(req_dirent(r, &pos, &next), ".");
@@ -271,11 +272,11 @@ static void test_listing(void **state)
 	assert_string_equal(req_dirent(r, &pos, &next), "two");
 	assert_null(req_dirent(r, &pos, &next));
 	assert_int_equal(next, 202);
-	r = readdir_fh(b, root, dir->fh, 4096, 1); /* behind "." */
+	r = readdir_fh(fx, root, dir->fh, 4096, 1); /* behind "." */
 	fake_answer(s, 0, &both);
 	pos = 0;
 	assert_string_equal(req_dirent(r, &pos, &next), "..");
-	r = readdir_fh(b, root, dir->fh, 4096, 202);
+	r = readdir_fh(fx, root, dir->fh, 4096, 202);
 	assert_int_equal(s->file[0].rq.offset, 200);
 	fake_answer(s, 0, &none);
 	assert_int_equal(r->size, 0);
@@ -292,17 +293,17 @@ static void test_listing_counted(void **state)
 		{.ino = 3, .next = INT64_MAX, .type = S_IFREG, .name = "last"},
 	};
 	const struct vm_file_reply none = {.entries = NULL};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES), at = 0, next;
-	struct req *dir = opendir_ino(b, root), *r;
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES), at = 0, next;
+	struct req *dir = opendir_ino(fx, root), *r;
 
 	fake_answer(s, 0, &a_dir);
 	for (size_t i = 0; i < 3; i++) {
 		const struct vm_file_reply one = {.entries = &rows[i], .nentries = 1};
 		size_t pos = 0;
 
-		r = readdir_fh(b, root, dir->fh, 4096, at);
+		r = readdir_fh(fx, root, dir->fh, 4096, at);
 		assert_int_equal(s->file[0].rq.offset, i ? rows[i - 1].next : 0);
 		fake_answer(s, 0, &one);
 		if (i == 0) {
@@ -313,7 +314,7 @@ static void test_listing_counted(void **state)
 		assert_null(req_dirent(r, &pos, &next));
 		at = next;
 	}
-	r = readdir_fh(b, root, dir->fh, 4096, at);
+	r = readdir_fh(fx, root, dir->fh, 4096, at);
 	assert_int_equal(s->file[0].rq.offset, INT64_MAX);
 	fake_answer(s, 0, &none);
 	assert_int_equal(r->size, 0);
@@ -329,13 +330,13 @@ static void test_links_of_the_sandbox(void **state)
 		    {"/etc/passwd", ".outside-files/etc/passwd"},
 		    {"/home/user/y", "../y"},
 		    {"a/../..", ".outside-files/%2E/a/%2E%2E/%2E%2E"}};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t dir = found(b, s, bed_ino(b, FILES), "d", &a_dir), link;
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t dir = found(fx, s, fx_ino(fx, FILES), "d", &a_dir), link;
 	struct vm_file_reply l = a_file;
 
 	l.attr.mode = S_IFLNK | 0777;
-	link = found_link(b, s, dir, "l", &l, "/a");
+	link = found_link(fx, s, dir, "l", &l, "/a");
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct vm_file_reply t = {.data = rows[i].target,
 						.size = strlen(rows[i].target)};
@@ -352,21 +353,21 @@ static void test_links_of_the_sandbox(void **state)
 static void test_size_of_links(void **state)
 {
 	const struct vm_file_reply t = {.data = "/etc/passwd", .size = 11};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES), link;
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES), link;
 	struct vm_file_reply l = a_file;
 	struct req *req;
 
 	l.attr.mode = S_IFLNK | 0777;
-	link = found_link(b, s, root, "l", &l, "/etc/passwd");
-	req = getattr(b, link);
+	link = found_link(fx, s, root, "l", &l, "/etc/passwd");
+	req = getattr(fx, link);
 	fake_answer(s, 0, &l);
 	assert_waits(req);
 	fake_answer(s, 0, &t);
 	assert_int_equal(req->kind, ANSWER_ATTR);
 	assert_int_equal(req->st.st_size, strlen(".outside-files/etc/passwd"));
-	req = getattr(b, link);
+	req = getattr(fx, link);
 	fake_answer(s, 0, &l);
 	fake_answer(s, -EIO, NULL);
 	assert_int_equal(req->kind, ANSWER_ATTR);
@@ -384,10 +385,10 @@ static void test_size_of_links(void **state)
 
 static void test_two_directories(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES), dir = found(b, s, root, "d", &a_dir),
-		 file = found(b, s, root, "f", &a_file);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES), dir = found(fx, s, root, "d", &a_dir),
+		 file = found(fx, s, root, "f", &a_file);
 	struct req *r = req_new(0);
 
 	ops.rename(native(r), root, "f", dir, "g", RENAME_NOREPLACE);
@@ -403,15 +404,15 @@ static void test_two_directories(void **state)
 	assert_int_equal(s->file[0].rq.newparent, 8);
 	fake_answer(s, 0, &a_file);
 	assert_int_equal(r->ino, file);
-	bed_mkdir(b, "python/two");
+	fx_mkdir(fx, "python/two");
 	r = req_new(0);
-	ops.rename(native(r), root, "f", bed_ino(b, "python/two/files"), "f", 0);
+	ops.rename(native(r), root, "f", fx_ino(fx, "python/two/files"), "f", 0);
 	assert_error(r, -EXDEV);
 	r = req_new(0);
-	ops.rename(native(r), root, "f", bed_ino(b, "python/demo"), "in", 0);
+	ops.rename(native(r), root, "f", fx_ino(fx, "python/demo"), "in", 0);
 	assert_error(r, -EXDEV);
 	r = req_new(0);
-	ops.link(native(r), file, bed_ino(b, "python/two/files"), "f");
+	ops.link(native(r), file, fx_ino(fx, "python/two/files"), "f");
 	assert_error(r, -EXDEV);
 }
 
@@ -419,8 +420,8 @@ static void test_two_directories(void **state)
 
 static void test_interrupted_before_it_was_sent(void **state)
 {
-	struct bed *b = *state;
-	struct req *made = create(b, bed_ino(b, FILES), "x");
+	struct fixture *fx = *state;
+	struct req *made = create(fx, fx_ino(fx, FILES), "x");
 
 	req_interrupt(made);
 	assert_error(made, -EINTR); /* at once */
@@ -430,11 +431,11 @@ static void test_interrupted_before_it_was_sent(void **state)
 
 static void test_interrupted_in_flight(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES);
-	struct req *made = create(b, root, "x"), *looked = bed_lookup(b, root, "y"),
-		   *dir = opendir_ino(b, root), *quick = getattr(b, root);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES);
+	struct req *made = create(fx, root, "x"), *looked = fx_lookup(fx, root, "y"),
+		   *dir = opendir_ino(fx, root), *quick = getattr(fx, root);
 
 	req_interrupt(made);
 	req_interrupt(looked);
@@ -457,27 +458,27 @@ static void test_interrupted_in_flight(void **state)
 	assert_int_equal(s->forgotten, 2);
 	fake_answer(s, 0, &a_dir);
 	assert_int_equal(s->nreleases, 2);
-	assert_int_equal(session_find(b->fs, 0, "demo")->files->nodes.n, 0);
+	assert_int_equal(session_find(fx->fs, 0, "demo")->files->nodes.n, 0);
 }
 
 /* A kernel that ends the mount when a request has waited too long. */
 static void test_waits_that_are_too_long(void **state)
 {
-	struct bed *b = *state;
-	struct req *pending = create(b, bed_ino(b, FILES), "x"), *sent, *later;
-	struct files *files = session_find(b->fs, 0, "demo")->files;
+	struct fixture *fx = *state;
+	struct req *pending = create(fx, fx_ino(fx, FILES), "x"), *sent, *later;
+	struct files *files = session_find(fx->fs, 0, "demo")->files;
 	struct sandbox *s;
 
 	clock_advance(10);
-	files_renew(files, uv_now(b->fs->loop) - 11);
+	files_renew(files, uv_now(fx->fs->loop) - 11);
 	assert_int_equal(req_waiting(), 1);
-	files_renew(files, uv_now(b->fs->loop) - 10);
+	files_renew(files, uv_now(fx->fs->loop) - 10);
 	assert_error(pending, -EAGAIN);
-	s = bed_ready(b);
-	sent = create(b, bed_ino(b, FILES), "y");
+	s = fx_ready(fx);
+	sent = create(fx, fx_ino(fx, FILES), "y");
 	clock_advance(10);
-	later = create(b, bed_ino(b, FILES), "z");
-	files_renew(files, uv_now(b->fs->loop) - 10);
+	later = create(fx, fx_ino(fx, FILES), "z");
+	files_renew(files, uv_now(fx->fs->loop) - 10);
 	assert_error(sent, -EAGAIN);
 	fake_answer(s, 0, &a_file); /* it was made all the same */
 	assert_int_equal(s->nreleases, 1);
@@ -487,31 +488,31 @@ static void test_waits_that_are_too_long(void **state)
 
 static void test_sandbox_goes(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b), *next;
-	uint64_t root = bed_ino(b, FILES), ino = found(b, s, root, "x", &a_file);
-	struct req *opened = open_ino(b, ino, O_RDWR), *r;
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx), *next;
+	uint64_t root = fx_ino(fx, FILES), ino = found(fx, s, root, "x", &a_file);
+	struct req *opened = open_ino(fx, ino, O_RDWR), *r;
 	struct file f = {.ino = ino};
 
 	fake_answer(s, 0, &a_file);
 	f.fh = opened->fh;
-	r = bed_read(b, &f, 10, 0);
-	bed_put(b, "python/demo/ctl", "close\n");
+	r = fx_read(fx, &f, 10, 0);
+	fx_put(fx, "python/demo/ctl", "close\n");
 	assert_waits(r);
 	fake_settle();
 	assert_error(r, -ESTALE);
-	assert_error(bed_lookup(b, root, "x"), -ESTALE);
-	assert_error(create(b, root, "x"), -ESTALE);
-	assert_error(opendir_ino(b, root), -ESTALE);
-	assert_error(getattr(b, ino), -ESTALE);
-	assert_error(bed_read(b, &f, 10, 0), -ESTALE);
-	bed_put(b, "python/demo/ctl", "reset\n");
-	next = bed_ready(b);
+	assert_error(fx_lookup(fx, root, "x"), -ESTALE);
+	assert_error(create(fx, root, "x"), -ESTALE);
+	assert_error(opendir_ino(fx, root), -ESTALE);
+	assert_error(getattr(fx, ino), -ESTALE);
+	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
+	fx_put(fx, "python/demo/ctl", "reset\n");
+	next = fx_ready(fx);
 	assert_ptr_not_equal(next, s);
-	assert_error(getattr(b, ino), -ESTALE); /* another sandbox's node 7 is another file */
-	assert_error(bed_read(b, &f, 10, 0), -ESTALE);
-	assert_error(open_ino(b, ino, O_RDONLY), -ESTALE);
-	assert_int_not_equal(found(b, next, root, "x", &a_file), ino);
+	assert_error(getattr(fx, ino), -ESTALE); /* another sandbox's node 7 is another file */
+	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
+	assert_error(open_ino(fx, ino, O_RDONLY), -ESTALE);
+	assert_int_not_equal(found(fx, next, root, "x", &a_file), ino);
 	release(ino, f.fh, false);
 	forget(ino, 1);
 	assert_int_equal(next->nreleases, 0); /* the new one knows nothing of it */
@@ -520,13 +521,13 @@ static void test_sandbox_goes(void **state)
 
 static void test_session_removed_in_flight(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	uint64_t root = bed_ino(b, FILES), ino = found(b, s, root, "x", &a_file);
-	struct req *r = getattr(b, ino), *opened = open_ino(b, ino, O_RDONLY);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t root = fx_ino(fx, FILES), ino = found(fx, s, root, "x", &a_file);
+	struct req *r = getattr(fx, ino), *opened = open_ino(fx, ino, O_RDONLY);
 
-	bed_rmdir(b, "python/demo");
-	assert_error(getattr(b, ino), -ESTALE);
+	fx_rmdir(fx, "python/demo");
+	assert_error(getattr(fx, ino), -ESTALE);
 	fake_answer(s, 0, &a_file); /* an answer that was on its way */
 	assert_error(r, -ESTALE);
 	fake_settle();
@@ -536,40 +537,40 @@ static void test_session_removed_in_flight(void **state)
 
 static void test_closed_by_an_idle_timeout_but_not_in_use(void **state)
 {
-	struct bed *b = *state;
-	uint64_t root = bed_ino(b, FILES);
+	struct fixture *fx = *state;
+	uint64_t root = fx_ino(fx, FILES);
 	struct sandbox *s;
 
-	bed_put(b, "python/demo/config", "idle_timeout_s = 10\n");
-	s = bed_ready(b);
+	fx_put(fx, "python/demo/config", "idle_timeout_s = 10\n");
+	s = fx_ready(fx);
 	for (int i = 0; i < 5; i++) {
 		clock_advance(9000);
-		found(b, s, root, "x", &a_file); /* use */
+		found(fx, s, root, "x", &a_file); /* use */
 	}
-	bed_expect(b, "python/demo/state", "idle\n");
+	fx_expect(fx, "python/demo/state", "idle\n");
 	clock_advance(10000);
-	bed_expect(b, "python/demo/state", "closed\n");
+	fx_expect(fx, "python/demo/state", "closed\n");
 }
 
 /* What is being committed can be looked at, and is not changed. */
 static void test_during_commit(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
-	const uint64_t dir = bed_ino(b, "python/demo/files");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	const uint64_t dir = fx_ino(fx, "python/demo/files");
 	struct req *req;
 
 	fake_exit(s, VM_DONE, 0);
-	session_find(b->fs, 0, "demo")->changes.committing = true;
-	assert_error(create(b, dir, "new"), -EBUSY);
+	session_find(fx->fs, 0, "demo")->changes.committing = true;
+	assert_error(create(fx, dir, "new"), -EBUSY);
 	assert_int_equal(s->nfiles, 0);
-	assert_int_equal(session_reset(session_find(b->fs, 0, "demo")), -EBUSY);
-	req = opendir_ino(b, dir);
+	assert_int_equal(session_reset(session_find(fx->fs, 0, "demo")), -EBUSY);
+	req = opendir_ino(fx, dir);
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);
 	assert_error(req, -EIO);
-	session_find(b->fs, 0, "demo")->changes.committing = false;
-	req = create(b, dir, "new");
+	session_find(fx->fs, 0, "demo")->changes.committing = false;
+	req = create(fx, dir, "new");
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);
 	assert_error(req, -EIO);
@@ -577,7 +578,7 @@ static void test_during_commit(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_during_commit),
 		test(test_empty_and_starting_nothing),

@@ -53,16 +53,16 @@ static void flush(const struct file *f, uint64_t owner)
 
 /* ---- below files/ ---- */
 
-static struct file open_remote(struct bed *b, struct sandbox *s)
+static struct file open_remote(struct fixture *fx, struct sandbox *s)
 {
 	static const struct vm_file_reply file = {
 		.node = 7,
 		.handle = 70,
 		.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
 	struct fuse_file_info fi = {.flags = O_RDWR};
-	struct req *req = req_new(b->pid);
+	struct req *req = req_new(fx->pid);
 
-	ops.create(native(req), bed_ino(b, FILES), "x", 0644, &fi);
+	ops.create(native(req), fx_ino(fx, FILES), "x", 0644, &fi);
 	fake_answer(s, 0, &file);
 	assert_int_equal(req->kind, ANSWER_CREATE);
 	return (struct file){.ino = req->ino, .fh = req->fh, .flags = O_RDWR};
@@ -71,9 +71,9 @@ static struct file open_remote(struct bed *b, struct sandbox *s)
 /* A signal that is there before the request can be sent must not overtake it. */
 static void test_interrupted_at_once(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_remote(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_remote(fx, s);
 	struct fuse_file_info fi = {.fh = f.fh, .lock_owner = 1};
 	struct flock fl = {.l_type = F_WRLCK};
 	struct req *req = req_new(0);
@@ -83,15 +83,15 @@ static void test_interrupted_at_once(void **state)
 	assert_error(req, -EINTR);
 	assert_int_equal(s->nfiles, 0);
 	assert_int_equal(s->ncancels, 0);
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 static void test_interrupted_while_it_waits(void **state)
 {
 	static const struct vm_file_reply granted = {.handle = 0};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_remote(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_remote(fx, s);
 	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true);
 
 	assert_waits(req);
@@ -108,16 +108,16 @@ static void test_interrupted_while_it_waits(void **state)
 	assert_error(req, 0);
 	clock_advance(2000);
 	assert_int_equal(s->ncancels, 2);
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 /* Who is told EINTR has what he had before: the agent is to see to that, before anything he asks next. */
 static void test_given_up(void **state)
 {
 	static const struct vm_file_reply granted = {.handle = 0};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_remote(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_remote(fx, s);
 	struct req *req = setlk(&f, 1, F_RDLCK, 0, 10, false);
 	uint64_t token;
 
@@ -136,20 +136,20 @@ static void test_given_up(void **state)
 		assert_int_equal(s->nfiles,
 				 0); /* no unlock, which would take the shared one along */
 	}
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 /* A kernel that ends the mount when a request has waited too long, and an agent that does not answer. */
 static void test_renewed_without_an_answer(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_remote(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_remote(fx, s);
 	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true), *interrupted;
-	struct files *files = session_find(b->fs, 0, "demo")->files;
+	struct files *files = session_find(fx->fs, 0, "demo")->files;
 
 	interrupted = setlk(&f, 2, F_WRLCK, 0, 0, true);
-	files_renew(files, uv_now(b->fs->loop));
+	files_renew(files, uv_now(fx->fs->loop));
 	assert_waits(req);
 	assert_int_equal(s->ncancels, 2);
 	req_interrupt(interrupted);
@@ -159,16 +159,16 @@ static void test_renewed_without_an_answer(void **state)
 	assert_true(s->cancelled.undo);
 	fake_answer(s, -EINTR, NULL);
 	fake_answer(s, -EINTR, NULL);
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 /* close(2) says nothing of what becomes of locks. */
 static void test_close_without_an_answer(void **state)
 {
 	static const struct vm_file_reply granted = {.handle = 0};
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_remote(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_remote(fx, s);
 	struct fuse_file_info fi = {.fh = f.fh, .lock_owner = 1};
 	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, false);
 
@@ -181,15 +181,15 @@ static void test_close_without_an_answer(void **state)
 	clock_advance(1000);
 	assert_error(req, 0);
 	fake_answer(s, 0, &granted);
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 /* ---- nodes of the daemon ---- */
 
 static void test_share_of_a_user(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, NOTES, O_RDWR | O_CREAT);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, NOTES, O_RDWR | O_CREAT);
 	struct fuse_file_info fi = {.fh = f.fh, .lock_owner = 999999};
 	struct flock fl = {.l_type = F_RDLCK, .l_start = 1, .l_len = 1};
 	struct req *req;
@@ -222,14 +222,14 @@ static void test_share_of_a_user(void **state)
 		assert_error(setlk(&f, 2, F_UNLCK, at, 1, false), 0);
 	for (uint64_t o = 1; o < n; o++)
 		flush(&f, o);
-	bed_release(b, &f);
-	assert_int_equal(b->fs->locks.nranges, 0);
+	fx_release(fx, &f);
+	assert_int_equal(fx->fs->locks.nranges, 0);
 }
 
 static void test_full_and_holes(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, NOTES, O_RDWR | O_CREAT);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, NOTES, O_RDWR | O_CREAT);
 	off_t at = 2;
 
 	assert_error(setlk(&f, 1, F_WRLCK, 1000000, 0, false), 0);
@@ -238,14 +238,14 @@ static void test_full_and_holes(void **state)
 	for (off_t hole = 0; hole < 1000; hole++)
 		assert_error(setlk(&f, 1, F_UNLCK, 1000001 + 2 * hole, 1, false), 0);
 	flush(&f, 1);
-	bed_release(b, &f);
-	assert_int_equal(b->fs->locks.nranges, 0);
+	fx_release(fx, &f);
+	assert_int_equal(fx->fs->locks.nranges, 0);
 }
 
 static void test_waits_of_a_user(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, NOTES, O_RDWR | O_CREAT);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, NOTES, O_RDWR | O_CREAT);
 	struct req *waits[1000], *req;
 	unsigned n = 0;
 
@@ -257,15 +257,15 @@ static void test_waits_of_a_user(void **state)
 	while (n--)
 		req_interrupt(waits[n]);
 	flush(&f, 1);
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 /* flock(2): two who share and both want it alone. A conversion gives up what there was. */
 static void test_two_conversions(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, NOTES, O_RDWR | O_CREAT);
-	struct file g = bed_opened(b, NOTES, O_RDWR);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, NOTES, O_RDWR | O_CREAT);
+	struct file g = fx_opened(fx, NOTES, O_RDWR);
 	struct req *one, *two;
 
 	assert_error(lock_whole(&f, 1, LOCK_SH | LOCK_NB), 0);
@@ -275,9 +275,9 @@ static void test_two_conversions(void **state)
 	two = lock_whole(&g, 2, LOCK_EX);
 	assert_error(two, 0);
 	assert_waits(one);
-	bed_release(b, &g);
+	fx_release(fx, &g);
 	assert_error(one, 0);
-	bed_release(b, &f);
+	fx_release(fx, &f);
 }
 
 /* ---- a model ---- */
@@ -298,7 +298,7 @@ struct asked {
 };
 
 static struct model {
-	struct bed *b;
+	struct fixture *fx;
 	struct file handle[OWNERS][2];
 	bool left
 		[OWNERS]; /* its first handle is closed, but for somebody else's sake not yet released */
@@ -376,7 +376,7 @@ static void compare(void)
 	unsigned nranges = 0;
 
 	for (unsigned o = 0; o < OWNERS; o++) {
-		const struct lock_holder *h = lockbook_find(&m.b->fs->locks, file, o + 1);
+		const struct lock_holder *h = lockbook_find(&m.fx->fs->locks, file, o + 1);
 		uint8_t got[BYTES] = {0};
 
 		for (const struct lock_range *r = h ? h->ranges : NULL; r; r = r->next, nranges++)
@@ -385,7 +385,7 @@ static void compare(void)
 			got[0] = h->whole;
 		assert_memory_equal(got, m.held[o], BYTES);
 	}
-	assert_int_equal(nranges, m.b->fs->locks.nranges);
+	assert_int_equal(nranges, m.fx->fs->locks.nranges);
 }
 
 static void ask(unsigned o)
@@ -429,8 +429,8 @@ static void leave(unsigned o)
 	if (m.left[o] || whole_owner(o)) {
 		if (whole_owner(o))
 			m.held[o][0] = 0;
-		bed_release(m.b, f);
-		*f = bed_opened(m.b, NOTES, O_RDWR);
+		fx_release(m.fx, f);
+		*f = fx_opened(m.fx, NOTES, O_RDWR);
 		if (whole_owner(o))
 			m.handle[o][1] = *f;
 		m.left[o] = false;
@@ -448,12 +448,12 @@ static void test_model(void **state)
 
 	printf("SEED=%u\n", seed);
 	srandom(seed);
-	m = (struct model){.b = *state};
+	m = (struct model){.fx = *state};
 	for (unsigned o = 0; o < OWNERS; o++)
 		for (unsigned i = 0; i < 2; i++)
 			m.handle[o][i] = i && whole_owner(o)
 						 ? m.handle[o][0]
-						 : bed_opened(m.b, NOTES, O_RDWR | O_CREAT);
+						 : fx_opened(m.fx, NOTES, O_RDWR | O_CREAT);
 	for (unsigned n = 0; n < STEPS; n++) {
 		unsigned o = (unsigned)random() % OWNERS;
 
@@ -480,12 +480,12 @@ static void test_model(void **state)
 	}
 	for (unsigned o = 0; o < OWNERS; o++)
 		for (unsigned i = 0; i < (whole_owner(o) ? 1 : 2); i++)
-			bed_release(m.b, &m.handle[o][i]);
-	assert_int_equal(m.b->fs->locks.nholders, 0);
-	assert_int_equal(m.b->fs->locks.nranges, 0);
+			fx_release(m.fx, &m.handle[o][i]);
+	assert_int_equal(m.fx->fs->locks.nholders, 0);
+	assert_int_equal(m.fx->fs->locks.nranges, 0);
 }
 
-#define test(fn) cmocka_unit_test_setup_teardown(fn, bed_up, bed_down)
+#define test(fn) cmocka_unit_test_setup_teardown(fn, fx_setup, fx_teardown)
 
 int main(void)
 {

@@ -20,12 +20,12 @@ static fuse_req_t native(struct req *req)
 }
 
 /* A file of the sandbox, open. */
-static struct file open_file(struct bed *b, struct sandbox *s)
+static struct file open_file(struct fixture *fx, struct sandbox *s)
 {
 	struct fuse_file_info fi = {.flags = O_RDWR};
 	struct req *made = req_new(0);
 
-	ops.create(native(made), bed_ino(b, TOP "files"), "f", 0644, &fi);
+	ops.create(native(made), fx_ino(fx, TOP "files"), "f", 0644, &fi);
 	fake_answer(s, 0, &a_file);
 	assert_int_equal(made->kind, ANSWER_CREATE);
 	return (struct file){.ino = made->ino, .fh = made->fh, .flags = O_RDWR};
@@ -42,9 +42,9 @@ static struct req *setattr(uint64_t ino, const struct stat *attr, int valid)
 
 static void test_setattr_of_a_file(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_file(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_file(fx, s);
 	struct stat st = {
 		.st_mode = S_IFREG | 0600, .st_size = 9, .st_uid = 1000, .st_mtim = {5, 6}};
 	struct req *r = setattr(f.ino, &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE);
@@ -67,48 +67,48 @@ static void test_setattr_of_a_file(void **state)
 	assert_int_equal(r->kind, ANSWER_ATTR);
 	st.st_uid = 0;
 	assert_error(setattr(f.ino, &st, FUSE_SET_ATTR_UID), -EPERM);
-	assert_error(setattr(bed_ino(b, TOP "in"), &st, FUSE_SET_ATTR_UID), -EPERM);
+	assert_error(setattr(fx_ino(fx, TOP "in"), &st, FUSE_SET_ATTR_UID), -EPERM);
 	st.st_gid = getgid() + 1;
-	assert_error(setattr(bed_ino(b, "python"), &st, FUSE_SET_ATTR_GID), -EPERM);
-	bed_close(b, &f);
+	assert_error(setattr(fx_ino(fx, "python"), &st, FUSE_SET_ATTR_GID), -EPERM);
+	fx_close(fx, &f);
 }
 
 static void test_setattr_of_fixed_nodes(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct stat st = {.st_mode = S_IFREG | 0755, .st_mtim = {1000, 0}}, is;
 
-	bed_put(b, TOP "temp", "x");
-	setattr(bed_ino(b, TOP "temp"), &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_MTIME);
-	bed_stat(b, TOP "temp", &is);
+	fx_put(fx, TOP "temp", "x");
+	setattr(fx_ino(fx, TOP "temp"), &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_MTIME);
+	fx_stat(fx, TOP "temp", &is);
 	assert_int_equal(is.st_mode, S_IFREG | 0755);
 	assert_int_equal(is.st_mtim.tv_sec, 1000);
-	setattr(bed_ino(b, TOP "in"), &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_MTIME);
-	bed_stat(b, TOP "in", &is);
+	setattr(fx_ino(fx, TOP "in"), &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_MTIME);
+	fx_stat(fx, TOP "in", &is);
 	assert_int_equal(is.st_mode, S_IFREG | 0600); /* as cp -p wants it, not as it says */
 	assert_int_equal(is.st_mtim.tv_sec, 1000);
-	assert_int_equal(bed_truncate(b, TOP "config", 0), 0);
-	assert_int_equal(bed_truncate(b, TOP "ctl", 0), 0);
-	assert_int_equal(bed_truncate(b, TOP "stdout", 0), -EACCES);
-	assert_int_equal(bed_truncate(b, TOP "temp", 0), 0);
-	assert_int_equal(bed_size(b, TOP "temp"), 0);
+	assert_int_equal(fx_truncate(fx, TOP "config", 0), 0);
+	assert_int_equal(fx_truncate(fx, TOP "ctl", 0), 0);
+	assert_int_equal(fx_truncate(fx, TOP "stdout", 0), -EACCES);
+	assert_int_equal(fx_truncate(fx, TOP "temp", 0), 0);
+	assert_int_equal(fx_size(fx, TOP "temp"), 0);
 }
 
 static void test_setattr_of_files_without_a_sandbox(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct stat st = {.st_mode = S_IFDIR | 0755};
 
-	assert_int_equal(setattr(bed_ino(b, TOP "files"), &st, FUSE_SET_ATTR_MODE)->kind,
+	assert_int_equal(setattr(fx_ino(fx, TOP "files"), &st, FUSE_SET_ATTR_MODE)->kind,
 			 ANSWER_ATTR);
 	assert_int_equal(fake_count(), 0);
 }
 
 static void test_space_and_seeking(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_file(b, s), fixed = bed_opened(b, TOP "state", O_RDONLY);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_file(fx, s), fixed = fx_opened(fx, TOP "state", O_RDONLY);
 	struct fuse_file_info fi = {.fh = f.fh}, fi2 = {.fh = fixed.fh};
 	const struct vm_file_reply space = {.statfs = {.bsize = 4096, .blocks = 10, .bfree = 3}},
 				   place = {.offset = 99}, written = {.size = 4};
@@ -140,28 +140,28 @@ static void test_space_and_seeking(void **state)
 	assert_int_equal(s->file[0].rq.offset, 8);
 	fake_answer(s, 0, &written);
 	assert_int_equal(r->size, 4);
-	bed_close(b, &f);
-	bed_close(b, &fixed);
+	fx_close(fx, &f);
+	fx_close(fx, &fixed);
 }
 
 static void test_forget_many(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_ready(b);
-	struct file f = open_file(b, s);
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_file(fx, s);
 	struct fuse_forget_data gone[] = {
-		{f.ino, 1}, {FUSE_ROOT_ID, 5}, {bed_ino(b, TOP "in"), 1}, {12345, 1}};
+		{f.ino, 1}, {FUSE_ROOT_ID, 5}, {fx_ino(fx, TOP "in"), 1}, {12345, 1}};
 	struct req *r = req_new(0);
 
 	ops.forget_multi(native(r), 4, gone);
 	assert_int_equal(s->forgotten, 1);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 }
 
 static void test_refused(void **state)
 {
-	struct bed *b = *state;
-	uint64_t files = bed_ino(b, TOP "files"), top = bed_ino(b, "python/demo");
+	struct fixture *fx = *state;
+	uint64_t files = fx_ino(fx, TOP "files"), top = fx_ino(fx, "python/demo");
 	struct req *r = req_new(0);
 	struct file f;
 
@@ -169,21 +169,21 @@ static void test_refused(void **state)
 	assert_error(r, -EPERM);
 	ops.symlink(native(r = req_new(0)), "target", top, "link");
 	assert_error(r, -EPERM);
-	ops.link(native(r = req_new(0)), bed_ino(b, TOP "in"), top, "in2");
+	ops.link(native(r = req_new(0)), fx_ino(fx, TOP "in"), top, "in2");
 	assert_error(r, -EPERM);
 	ops.readlink(native(r = req_new(0)), top);
 	assert_error(r, -EINVAL);
-	assert_int_equal(bed_open(b, TOP "stdout", O_RDWR, &f), -EACCES);
-	assert_int_equal(bed_open(b, TOP "runs/latest", O_RDONLY, &f), -ENOENT);
-	assert_int_equal(bed_open(b, "events", O_WRONLY, &f), -EACCES);
-	fake_exit(bed_run(b, "x"), VM_DONE, 0);
-	ops.readlink(native(r = req_new(0)), bed_ino(b, TOP "runs/latest"));
+	assert_int_equal(fx_open(fx, TOP "stdout", O_RDWR, &f), -EACCES);
+	assert_int_equal(fx_open(fx, TOP "runs/latest", O_RDONLY, &f), -ENOENT);
+	assert_int_equal(fx_open(fx, "events", O_WRONLY, &f), -EACCES);
+	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
+	ops.readlink(native(r = req_new(0)), fx_ino(fx, TOP "runs/latest"));
 	assert_string_equal(r->data, "1");
 }
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_setattr_of_a_file),
 		test(test_setattr_of_fixed_nodes),

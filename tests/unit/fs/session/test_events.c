@@ -15,13 +15,13 @@
 #define TOP "python/demo/"
 
 /* Reads what there is, up to the point where a read would wait. */
-static char *drain(struct bed *b, struct file *f, size_t size)
+static char *drain(struct fixture *fx, struct file *f, size_t size)
 {
 	struct buf text = {0};
 	struct req *r;
 	char *all;
 
-	while ((r = bed_read(b, f, size, O_NONBLOCK))->kind == ANSWER_BUF) {
+	while ((r = fx_read(fx, f, size, O_NONBLOCK))->kind == ANSWER_BUF) {
 		assert_true(r->size > 0 && r->size <= size);
 		buf_append(&text, r->data, r->size);
 		f->offset += r->size;
@@ -47,14 +47,14 @@ static void test_a_run(void **state)
 		"session new", "run queued",	  "session starting", "session idle",
 		"run running", "session running", "run done",	      "session idle",
 	};
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct file f;
 	char *text, *save = NULL;
 	unsigned seen = 0;
 
-	fake_exit(bed_run(b, "x"), VM_DONE, 3);
-	f = bed_opened(b, "events", O_RDONLY);
-	text = drain(b, &f, 65536);
+	fake_exit(fx_run(fx, "x"), VM_DONE, 3);
+	f = fx_opened(fx, "events", O_RDONLY);
+	text = drain(fx, &f, 65536);
 	for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
 		json_t *o = json_loads(p, 0, NULL);
 		char is[64];
@@ -76,160 +76,160 @@ static void test_a_run(void **state)
 	}
 	assert_int_equal(seen, (1u << ARRAY_SIZE(expected)) - 1);
 	free(text);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 }
 
 static void test_readers_wait_for_the_next_line(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, "events", O_RDONLY), g = bed_opened(b, "events", O_RDONLY);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, "events", O_RDONLY), g = fx_opened(fx, "events", O_RDONLY);
 	struct pollwait *pw = pollwait_new();
 	struct req *r, *q;
 
-	free(drain(b, &f, 65536));
-	free(drain(b, &g, 65536));
-	assert_int_equal(bed_poll(b, &f, pw)->number, 0);
-	r = bed_read(b, &f, 65536, 0);
-	q = bed_read(b, &g, 65536, 0);
+	free(drain(fx, &f, 65536));
+	free(drain(fx, &g, 65536));
+	assert_int_equal(fx_poll(fx, &f, pw)->number, 0);
+	r = fx_read(fx, &f, 65536, 0);
+	q = fx_read(fx, &g, 65536, 0);
 	assert_waits(r);
-	bed_mkdir(b, "raw/x");
+	fx_mkdir(fx, "raw/x");
 	assert_int_equal(count_lines(r->data), 1);
 	assert_non_null(strstr(r->data, "\"session\":\"raw/x\""));
 	assert_string_equal(r->data, q->data); /* everybody gets every line */
 	assert_true(pw->notified);
 	f.offset += r->size;
-	bed_mkdir(b, "raw/y");
-	assert_int_equal(bed_poll(b, &f, NULL)->number, POLLIN | POLLRDNORM);
-	r = bed_read(b, &f, 5, 0); /* in pieces */
+	fx_mkdir(fx, "raw/y");
+	assert_int_equal(fx_poll(fx, &f, NULL)->number, POLLIN | POLLRDNORM);
+	r = fx_read(fx, &f, 5, 0); /* in pieces */
 	assert_int_equal(r->size, 5);
 	f.offset += 5;
-	assert_int_equal(bed_poll(b, &f, NULL)->number, POLLIN | POLLRDNORM);
-	free(drain(b, &f, 5));
-	r = bed_read(b, &f, 5, 0);
+	assert_int_equal(fx_poll(fx, &f, NULL)->number, POLLIN | POLLRDNORM);
+	free(drain(fx, &f, 5));
+	r = fx_read(fx, &f, 5, 0);
 	req_interrupt(r);
 	assert_error(r, -EINTR);
-	bed_close(b, &f);
-	bed_close(b, &g);
+	fx_close(fx, &f);
+	fx_close(fx, &g);
 }
 
 /* A program that reads everything gets past it: after a while without news the file ends. */
 static void test_end_of_file_when_idle(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, "events", O_RDONLY);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, "events", O_RDONLY);
 	struct req *r;
 
-	free(drain(b, &f, 65536));
-	r = bed_read(b, &f, 100, 0);
+	free(drain(fx, &f, 65536));
+	r = fx_read(fx, &f, 100, 0);
 	clock_advance(EVENTS_IDLE_S * 1000 - 1);
 	assert_waits(r);
 	clock_advance(1);
 	assert_bytes(r, "");
-	r = bed_read(b, &f, 65536, 0); /* and starts over */
+	r = fx_read(fx, &f, 65536, 0); /* and starts over */
 	clock_advance(20000);
-	bed_mkdir(b, "raw/x");
+	fx_mkdir(fx, "raw/x");
 	assert_int_equal(count_lines(r->data), 1);
 	f.offset += r->size;
-	r = bed_read(b, &f, 65536, 0);
+	r = fx_read(fx, &f, 65536, 0);
 	clock_advance(20000);
 	assert_waits(r);
 	clock_advance(10000);
 	assert_bytes(r, "");
-	bed_close(b, &f);
+	fx_close(fx, &f);
 }
 
-static uint64_t end_of(struct bed *b, const struct file *f)
+static uint64_t end_of(struct fixture *fx, const struct file *f)
 {
 	struct fuse_file_info fi = {.fh = f->fh};
 	struct req *r = req_new(0);
 
 	ops.getattr((fuse_req_t)r, f->ino, &fi);
 	assert_int_equal(r->kind, ANSWER_ATTR);
-	(void)b;
+	(void)fx;
 	return (uint64_t)r->st.st_size;
 }
 
 static void test_ring(void **state)
 {
-	struct bed *b = *state;
-	struct file slow = bed_opened(b, "events", O_RDONLY), f;
+	struct fixture *fx = *state;
+	struct file slow = fx_opened(fx, "events", O_RDONLY), f;
 	char *text, words[32];
 
 	for (unsigned i = 0; i < 3 * EVENTS_KEPT; i++) {
 		snprintf(words, sizeof(words), "number %u.", i);
-		events_add(&b->fs->events, NULL, "test", words);
+		events_add(&fx->fs->events, NULL, "test", words);
 	}
-	f = bed_opened(b, "events", O_RDONLY);
-	assert_int_equal(bed_size(b, "events"), events_size(b->fs, NULL));
-	text = drain(b, &f, 100);
-	assert_int_equal(strlen(text), end_of(b, &f));
+	f = fx_opened(fx, "events", O_RDONLY);
+	assert_int_equal(fx_size(fx, "events"), events_size(fx->fs, NULL));
+	text = drain(fx, &f, 100);
+	assert_int_equal(strlen(text), end_of(fx, &f));
 	assert_int_equal(count_lines(text), EVENTS_KEPT);
 	assert_non_null(strstr(text, "\"words\":\"number 2000.\""));
 	assert_non_null(strstr(text, "\"words\":\"number 2999.\""));
 	free(text);
-	text = drain(b, &slow, 65536); /* goes on with the oldest there is */
+	text = drain(fx, &slow, 65536); /* goes on with the oldest there is */
 	assert_int_equal(count_lines(text), EVENTS_KEPT);
 	free(text);
-	bed_close(b, &f);
-	bed_close(b, &slow);
+	fx_close(fx, &f);
+	fx_close(fx, &slow);
 }
 
 /* Who seeks to the end gets what comes then, and who reads back from there gets the lines before. */
 static void test_seek(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, "events", O_RDONLY), late;
-	char *all = drain(b, &f, 65536), *last;
-	uint64_t end = end_of(b, &f), before;
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, "events", O_RDONLY), late;
+	char *all = drain(fx, &f, 65536), *last;
+	uint64_t end = end_of(fx, &f), before;
 
 	assert_int_equal(end, strlen(all));
 	f.offset = end - 10;
-	last = drain(b, &f, 3);
+	last = drain(fx, &f, 3);
 	assert_string_equal(last, all + end - 10);
 	free(last);
 	free(all);
 	assert_int_equal(f.offset, end);
 	for (unsigned i = 0; i < 2 * EVENTS_KEPT; i++) {
-		before = (uint64_t)bed_size(b, "events");
-		events_add(&b->fs->events, NULL, "test", "more");
-		assert_true((uint64_t)bed_size(b, "events") >
+		before = (uint64_t)fx_size(fx, "events");
+		events_add(&fx->fs->events, NULL, "test", "more");
+		assert_true((uint64_t)fx_size(fx, "events") >
 			    before); /* as long as it is followed */
 	}
-	late = bed_opened(b, "events", O_RDONLY);
-	late.offset = end_of(b, &late);
-	assert_error(bed_read(b, &late, 100, O_NONBLOCK), -EAGAIN);
-	events_add(&b->fs->events, NULL, "test", "latest");
-	last = drain(b, &late, 100);
+	late = fx_opened(fx, "events", O_RDONLY);
+	late.offset = end_of(fx, &late);
+	assert_error(fx_read(fx, &late, 100, O_NONBLOCK), -EAGAIN);
+	events_add(&fx->fs->events, NULL, "test", "latest");
+	last = drain(fx, &late, 100);
 	assert_int_equal(count_lines(last), 1);
 	assert_non_null(strstr(last, "latest"));
 	free(last);
-	all = drain(b, &f, 65536); /* the oldest are gone, the others are whole */
+	all = drain(fx, &f, 65536); /* the oldest are gone, the others are whole */
 	assert_int_equal(count_lines(all), EVENTS_KEPT);
 	assert_int_equal(all[0], '{');
-	assert_int_equal(end_of(b, &f), f.offset);
+	assert_int_equal(end_of(fx, &f), f.offset);
 	free(all);
-	bed_close(b, &late);
-	bed_close(b, &f);
+	fx_close(fx, &late);
+	fx_close(fx, &f);
 }
 
 static void test_words_of_any_bytes(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, "events", O_RDONLY);
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, "events", O_RDONLY);
 	char *text;
 
-	free(drain(b, &f, 65536));
-	events_add(&b->fs->events, NULL, "test", "a \"quoted\"\nline\x01");
-	events_add(&b->fs->events, NULL, "test", "\xff\xfe");
-	text = drain(b, &f, 65536);
+	free(drain(fx, &f, 65536));
+	events_add(&fx->fs->events, NULL, "test", "a \"quoted\"\nline\x01");
+	events_add(&fx->fs->events, NULL, "test", "\xff\xfe");
+	text = drain(fx, &f, 65536);
 	assert_int_equal(count_lines(text), 2);
 	free(text);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 }
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_a_run),
 		test(test_readers_wait_for_the_next_line),

@@ -14,10 +14,10 @@
 /* Whatever is written when, `output` has all of it in its order, in memory and on disk. */
 static void test_merged(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	static const size_t sizes[] = {1, 100, 5000, 20000, 70000};
 	struct buf both = {0}, one[VM_NSTREAMS] = {{0}, {0}};
-	struct sandbox *s = bed_run(b, "x");
+	struct sandbox *s = fx_run(fx, "x");
 	char *piece = malloc(70000);
 
 	srandom(7);
@@ -29,14 +29,14 @@ static void test_merged(void **state)
 		fake_output_bytes(s, st, piece, n);
 		buf_append(&both, piece, n);
 		buf_append(&one[st], piece, n);
-		assert_int_equal(bed_size(b, TOP "runs/1/output"), both.len);
+		assert_int_equal(fx_size(fx, TOP "runs/1/output"), both.len);
 	}
-	assert_string_equal(bed_cat(b, TOP "runs/1/output"), buf_str(&both));
+	assert_string_equal(fx_cat(fx, TOP "runs/1/output"), buf_str(&both));
 	fake_exit(s, VM_DONE, 0);
-	assert_string_equal(bed_cat(b, TOP "output"), buf_str(&both));
-	assert_string_equal(bed_cat(b, TOP "stdout"), buf_str(&one[VM_STDOUT]));
-	assert_string_equal(bed_cat(b, TOP "stderr"), buf_str(&one[VM_STDERR]));
-	assert_int_equal(bed_size(b, TOP "output"), both.len);
+	assert_string_equal(fx_cat(fx, TOP "output"), buf_str(&both));
+	assert_string_equal(fx_cat(fx, TOP "stdout"), buf_str(&one[VM_STDOUT]));
+	assert_string_equal(fx_cat(fx, TOP "stderr"), buf_str(&one[VM_STDERR]));
+	assert_int_equal(fx_size(fx, TOP "output"), both.len);
 	buf_clear(&both);
 	buf_clear(&one[0]);
 	buf_clear(&one[1]);
@@ -45,14 +45,14 @@ static void test_merged(void **state)
 
 static void test_only_stderr(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
 
 	fake_output(s, VM_STDERR, "e");
 	fake_exit(s, VM_DONE, 0);
-	bed_expect(b, TOP "output", "e");
-	bed_expect(b, TOP "stdout", "");
-	assert_int_equal(bed_size(b, TOP "output"), 1);
+	fx_expect(fx, TOP "output", "e");
+	fx_expect(fx, TOP "stdout", "");
+	assert_int_equal(fx_size(fx, TOP "output"), 1);
 }
 
 static void some_output(struct sandbox *s, enum vm_stream stream, size_t pieces)
@@ -66,13 +66,13 @@ static void some_output(struct sandbox *s, enum vm_stream stream, size_t pieces)
 }
 
 /* Reads on from where @f stands. Return: bytes read before what ended it, which is left in @ret_err. */
-static size_t read_on(struct bed *b, struct file *f, int *ret_err)
+static size_t read_on(struct fixture *fx, struct file *f, int *ret_err)
 {
 	const uint64_t begin = f->offset;
 	struct req *r;
 
 	do {
-		r = bed_read(b, f, 100000, 0);
+		r = fx_read(fx, f, 100000, 0);
 		f->offset += r->kind == ANSWER_BUF ? r->size : 0;
 	} while (r->kind == ANSWER_BUF && r->size);
 	*ret_err = r->kind == ANSWER_ERR ? r->err : 0;
@@ -85,8 +85,8 @@ static void test_disk_full(void **state)
 	static const char *const nodes[] = {"stdout", "runs/1/stdout", "output", "runs/1/output"};
 	const struct rlimit small = {64 << 10, RLIM_INFINITY};
 	const size_t all = (64 << 10) * 50;
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
 	struct rlimit before;
 	size_t kept = 0;
 	struct file f;
@@ -101,61 +101,61 @@ static void test_disk_full(void **state)
 		clock_work();
 	}
 	setrlimit(RLIMIT_FSIZE, &before);
-	bed_expect_error(b, "python/demo", "output-lost");
+	fx_expect_error(fx, "python/demo", "output-lost");
 	assert_false(s->held); /* it may be for good */
-	f = bed_opened(b, TOP "stdout", O_RDONLY);
-	kept = read_on(b, &f, &err); /* and does not wait for more */
+	f = fx_opened(fx, TOP "stdout", O_RDONLY);
+	kept = read_on(fx, &f, &err); /* and does not wait for more */
 	assert_int_equal(err, -EIO);
 	assert_true(kept >= SPOOL_WAITING && kept < all);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 	fake_exit(s, VM_DONE, 6);
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
 		char path[64];
 
 		snprintf(path, sizeof(path), TOP "%s", nodes[i]);
-		assert_int_equal(bed_size(b, path), all + (i >= 2));
-		f = bed_opened(b, path, O_RDONLY);
-		assert_true(read_on(b, &f, &err) >= SPOOL_WAITING);
+		assert_int_equal(fx_size(fx, path), all + (i >= 2));
+		f = fx_opened(fx, path, O_RDONLY);
+		assert_true(read_on(fx, &f, &err) >= SPOOL_WAITING);
 		assert_int_equal(err, -EIO);
-		bed_close(b, &f);
+		fx_close(fx, &f);
 	}
-	bed_expect(b, TOP "stderr", "e");
-	bed_expect(b, TOP "exit_code", "6\n");
-	bed_expect_error(b, "python/demo", "output-lost");
-	assert_non_null(strstr(bed_cat(b, TOP "summary"), " more were lost)"));
-	assert_non_null(strstr(bed_cat(b, TOP "runs/1/status.json"), "\"code\": \"output-lost\""));
-	assert_non_null(strstr(bed_cat(b, TOP "runs/1/status.json"), "File too large"));
+	fx_expect(fx, TOP "stderr", "e");
+	fx_expect(fx, TOP "exit_code", "6\n");
+	fx_expect_error(fx, "python/demo", "output-lost");
+	assert_non_null(strstr(fx_cat(fx, TOP "summary"), " more were lost)"));
+	assert_non_null(strstr(fx_cat(fx, TOP "runs/1/status.json"), "\"code\": \"output-lost\""));
+	assert_non_null(strstr(fx_cat(fx, TOP "runs/1/status.json"), "File too large"));
 }
 
 /* What both have is missing from `output` as soon as it is missing from one of them. */
 static void test_hole_of_one(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
 	struct file f;
 	int err;
 
-	b->fs->depot.err = -ENOSPC;
+	fx->fs->depot.err = -ENOSPC;
 	some_output(s, VM_STDOUT, 60);
 	fake_output(s, VM_STDERR, "later");
 	fake_exit(s, VM_DONE, 0);
-	b->fs->depot.err = 0;
-	bed_expect(b, TOP "stderr", "later");
-	assert_int_equal(bed_size(b, TOP "output"), (64 << 10) * 60 + 5);
-	f = bed_opened(b, TOP "output", O_RDONLY);
-	assert_true(read_on(b, &f, &err) > 0);
+	fx->fs->depot.err = 0;
+	fx_expect(fx, TOP "stderr", "later");
+	assert_int_equal(fx_size(fx, TOP "output"), (64 << 10) * 60 + 5);
+	f = fx_opened(fx, TOP "output", O_RDONLY);
+	assert_true(read_on(fx, &f, &err) > 0);
 	assert_int_equal(err, -EIO);
 	f.offset = 0;
-	assert_int_equal(bed_read(b, &f, 4096, BED_CACHED)->size, 4096);
-	assert_error(bed_read(b, &f, 1 << 23, BED_CACHED), -EIO); /* no short one */
-	bed_close(b, &f);
+	assert_int_equal(fx_read(fx, &f, 4096, FX_CACHED)->size, 4096);
+	assert_error(fx_read(fx, &f, 1 << 23, FX_CACHED), -EIO); /* no short one */
+	fx_close(fx, &f);
 }
 
 /* A disk that hangs holds up who prints, and nothing else; nothing is missing. */
 static void test_disk_hangs(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
 	struct file f;
 	int err;
 
@@ -164,25 +164,25 @@ static void test_disk_hangs(void **state)
 	some_output(s, VM_STDOUT, 20);
 	assert_true(s->held);
 	assert_true(clock_has_work());
-	bed_expect(b, TOP "state", "running\n");
-	f = bed_opened(b, TOP "runs/1/stdout", O_RDONLY);
-	assert_int_equal(read_on(b, &f, &err), (64 << 10) * 40);
+	fx_expect(fx, TOP "state", "running\n");
+	f = fx_opened(fx, TOP "runs/1/stdout", O_RDONLY);
+	assert_int_equal(read_on(fx, &f, &err), (64 << 10) * 40);
 	assert_int_equal(err, 0);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 	clock_work();
 	assert_false(s->held);
 	fake_exit(s, VM_DONE, 0);
-	f = bed_opened(b, TOP "stdout", O_RDONLY);
-	assert_int_equal(read_on(b, &f, &err), (64 << 10) * 40);
+	f = fx_opened(fx, TOP "stdout", O_RDONLY);
+	assert_int_equal(read_on(fx, &f, &err), (64 << 10) * 40);
 	assert_int_equal(err, 0);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 }
 
 /* What is on disk only is read by another thread; who waits for that can be interrupted. */
 static void test_read_from_disk(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
 	struct req *first, *second, *third;
 	struct file f;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), file;
@@ -191,67 +191,67 @@ static void test_read_from_disk(void **state)
 	fake_exit(s, VM_DONE, 0);
 	clock_work();
 	/* Something that knows no RWF_NOWAIT, as some file systems don't. */
-	file = b->fs->depot.fd;
-	b->fs->depot.fd = null;
-	f = bed_opened(b, TOP "stdout", O_RDONLY);
+	file = fx->fs->depot.fd;
+	fx->fs->depot.fd = null;
+	f = fx_opened(fx, TOP "stdout", O_RDONLY);
 	f.offset = 100;
-	first = bed_read(b, &f, 1 << 20, 0);
-	second = bed_read(b, &f, 70000, 0);
-	third = bed_read(b, &f, 70000, O_NONBLOCK);
+	first = fx_read(fx, &f, 1 << 20, 0);
+	second = fx_read(fx, &f, 70000, 0);
+	third = fx_read(fx, &f, 70000, O_NONBLOCK);
 	assert_waits(first);
 	assert_waits(second);
 	assert_waits(third);
-	b->fs->fetch.job.fd = b->fs->depot.fd = file;
+	fx->fs->fetch.job.fd = fx->fs->depot.fd = file;
 	req_interrupt(first);
 	assert_error(first, -EINTR);
 	clock_work();
 	assert_int_equal(second->size, 70000);
 	assert_int_equal(((const char *)second->data)[69999], 'x');
 	assert_int_equal(third->size, 70000);
-	bed_close(b, &f);
+	fx_close(fx, &f);
 	close(null);
 }
 
 /* What was kept and can't be read back is an error with words. */
 static void test_unreadable(void **state)
 {
-	struct bed *b = *state;
-	struct sandbox *s = bed_run(b, "x");
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
 	struct file f;
 
 	some_output(s, VM_STDOUT, 3);
 	fake_exit(s, VM_DONE, 0);
 	clock_work();
-	assert_int_equal(ftruncate(b->fs->depot.fd, 64 << 10), 0);
-	f = bed_opened(b, TOP "stdout", O_RDONLY);
+	assert_int_equal(ftruncate(fx->fs->depot.fd, 64 << 10), 0);
+	f = fx_opened(fx, TOP "stdout", O_RDONLY);
 	f.offset = 65000;
-	bed_read(b, &f, 1000, 0);
+	fx_read(fx, &f, 1000, 0);
 	clock_work();
-	bed_expect_error(b, "python/demo", "output-unreadable");
+	fx_expect_error(fx, "python/demo", "output-unreadable");
 	f.offset = 0;
-	assert_int_equal(bed_read(b, &f, 100, 0)->size, 100);
-	bed_close(b, &f);
+	assert_int_equal(fx_read(fx, &f, 100, 0)->size, 100);
+	fx_close(fx, &f);
 }
 
 static void test_summaries(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 
-	bed_put(b, TOP "in", "x");
-	assert_non_null(strstr(bed_cat(b, TOP "summary"), "run 1: queued for "));
-	bed_ready(b);
-	bed_put(b, TOP "in", "y");
-	assert_non_null(strstr(bed_cat(b, TOP "runs/1/summary"), "run 1: running for "));
+	fx_put(fx, TOP "in", "x");
+	assert_non_null(strstr(fx_cat(fx, TOP "summary"), "run 1: queued for "));
+	fx_ready(fx);
+	fx_put(fx, TOP "in", "y");
+	assert_non_null(strstr(fx_cat(fx, TOP "runs/1/summary"), "run 1: running for "));
 	fake_die(fake_sandbox(), PROBLEM_AGENT_LOST);
-	bed_expect(b, TOP "runs/1/summary",
-		   "run 1: lost, no exit status: the sandbox is gone, nothing on stdout, "
-		   "nothing on stderr\n");
-	assert_non_null(strstr(bed_cat(b, TOP "summary"), "run 2: refused, it never ran: "));
+	fx_expect(fx, TOP "runs/1/summary",
+		  "run 1: lost, no exit status: the sandbox is gone, nothing on stdout, "
+		  "nothing on stderr\n");
+	assert_non_null(strstr(fx_cat(fx, TOP "summary"), "run 2: refused, it never ran: "));
 }
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_merged),	   test(test_only_stderr), test(test_disk_full),
 		test(test_summaries),	   test(test_hole_of_one), test(test_disk_hangs),

@@ -10,22 +10,22 @@
 
 static void test_listings(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 
-	assert_string_equal(bed_ls(b, ""), "README.md status.json isolation doctor metrics events "
+	assert_string_equal(fx_ls(fx, ""), "README.md status.json isolation doctor metrics events "
 					   "error ctl python raw ");
-	assert_string_equal(bed_ls(b, "python"), "template.json README.md demo ");
-	assert_string_equal(bed_ls(b, "raw"), "template.json README.md ");
-	assert_string_equal(bed_ls(b, "python/demo"),
+	assert_string_equal(fx_ls(fx, "python"), "template.json README.md demo ");
+	assert_string_equal(fx_ls(fx, "raw"), "template.json README.md ");
+	assert_string_equal(fx_ls(fx, "python/demo"),
 			    "in stdin stdout stderr output summary state status.json error config "
 			    "ctl console files runs README.md net ports ");
-	bed_put(b, TOP "temp", "x");
-	fake_exit(bed_run(b, "x"), VM_DONE, 0);
-	assert_string_equal(bed_ls(b, "python/demo"),
+	fx_put(fx, TOP "temp", "x");
+	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
+	assert_string_equal(fx_ls(fx, "python/demo"),
 			    "in stdin stdout stderr output exit_code summary state status.json "
 			    "error config ctl console files runs README.md net ports temp ");
-	assert_string_equal(bed_ls(b, TOP "runs"), "latest 1 ");
-	assert_string_equal(bed_ls(b, TOP "runs/1"),
+	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 ");
+	assert_string_equal(fx_ls(fx, TOP "runs/1"),
 			    "in stdout stderr output exit_code state status.json summary wait ");
 }
 
@@ -50,13 +50,13 @@ static void test_modes(void **state)
 		{TOP "runs/1/in", S_IFREG | 0400},
 		{TOP "runs/latest", S_IFLNK | 0777},
 	};
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 
-	bed_put(b, TOP "in", "x");
+	fx_put(fx, TOP "in", "x");
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct stat st;
 
-		assert_int_equal(bed_stat(b, rows[i].path, &st), 0);
+		assert_int_equal(fx_stat(fx, rows[i].path, &st), 0);
 		if (st.st_mode != rows[i].mode)
 			fail_msg("%s: mode %o", rows[i].path, st.st_mode);
 		assert_int_equal(st.st_uid, strchr(rows[i].path, '/') ? 1000 : getuid());
@@ -71,18 +71,18 @@ static void test_lookups_that_fail(void **state)
 		TOP "runs/0",  TOP "runs/01",	TOP "runs/+1",	   TOP "runs/99999999999",
 		TOP "runs/1x", TOP "exit_code", TOP "runs/latest", TOP "files/x",
 	};
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	char name[300];
 	uint64_t ino;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++)
-		if (bed_walk(b, paths[i], &ino) != -ENOENT)
+		if (fx_walk(fx, paths[i], &ino) != -ENOENT)
 			fail_msg("%s is there", paths[i]);
 	assert_int_equal(fake_count(), 0); /* looking starts nothing */
-	assert_int_equal(bed_walk(b, TOP "in/x", &ino), -ENOTDIR);
+	assert_int_equal(fx_walk(fx, TOP "in/x", &ino), -ENOTDIR);
 	memset(name, 'n', sizeof(name));
 	name[299] = '\0';
-	assert_int_equal(bed_walk(b, name, &ino), -ENAMETOOLONG);
+	assert_int_equal(fx_walk(fx, name, &ino), -ENAMETOOLONG);
 }
 
 static void test_stale_numbers(void **state)
@@ -90,22 +90,22 @@ static void test_stale_numbers(void **state)
 	static const char *const paths[] = {"python/demo",   TOP "in",	 TOP "stdout",
 					    TOP "files",     TOP "runs", TOP "runs/1",
 					    TOP "runs/1/in", TOP "temp"};
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	uint64_t ino[ARRAY_SIZE(paths)];
 	struct stat st;
 
-	bed_put(b, TOP "temp", "x");
-	bed_run(b, "secret");
+	fx_put(fx, TOP "temp", "x");
+	fx_run(fx, "secret");
 	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++)
-		ino[i] = bed_ino(b, paths[i]);
-	assert_int_equal(bed_rmdir(b, "python/demo"), 0);
-	assert_int_equal(bed_mkdir(b, "python/demo"), 0); /* in the same slot */
-	bed_put(b, TOP "temp", "y");
-	bed_run(b, "other");
+		ino[i] = fx_ino(fx, paths[i]);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/demo"), 0); /* in the same slot */
+	fx_put(fx, TOP "temp", "y");
+	fx_run(fx, "other");
 	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++) {
-		assert_int_equal(bed_stat_ino(b, ino[i], &st), -ESTALE);
-		assert_error(bed_lookup(b, ino[i], "in"), -ESTALE);
-		assert_int_not_equal(bed_ino(b, paths[i]), ino[i]);
+		assert_int_equal(fx_stat_ino(fx, ino[i], &st), -ESTALE);
+		assert_error(fx_lookup(fx, ino[i], "in"), -ESTALE);
+		assert_int_not_equal(fx_ino(fx, paths[i]), ino[i]);
 	}
 }
 
@@ -123,112 +123,112 @@ static void test_wild_numbers(void **state)
 		(uint64_t)NODE_RUN_STDOUT << 57 | 5,
 		(uint64_t)NODE_SCRATCH << 57 | 5,
 	};
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct stat st;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(wild); i++)
-		if (bed_stat_ino(b, wild[i], &st) != -ESTALE)
+		if (fx_stat_ino(fx, wild[i], &st) != -ESTALE)
 			fail_msg("%llx is something", (unsigned long long)wild[i]);
 }
 
 static void test_stale_handles(void **state)
 {
-	struct bed *b = *state;
-	struct file f = bed_opened(b, TOP "state", O_RDONLY), g;
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, TOP "state", O_RDONLY), g;
 
-	bed_close(b, &f);
-	assert_error(bed_read(b, &f, 10, 0), -EBADF);
-	assert_error(bed_poll(b, &f, pollwait_new()), -EBADF);
-	g = bed_opened(b, TOP "state", O_RDONLY);
+	fx_close(fx, &f);
+	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
+	assert_error(fx_poll(fx, &f, pollwait_new()), -EBADF);
+	g = fx_opened(fx, TOP "state", O_RDONLY);
 	assert_int_equal((uint32_t)g.fh, (uint32_t)f.fh); /* the same place in the table */
 	assert_int_not_equal(g.fh, f.fh);
-	assert_error(bed_read(b, &f, 10, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
 	f.fh = UINT64_MAX;
-	assert_error(bed_read(b, &f, 10, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
 	f.fh = 0;
-	assert_error(bed_read(b, &f, 10, 0), -EBADF);
-	bed_close(b, &g);
+	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
+	fx_close(fx, &g);
 }
 
 static void test_many_handles(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct file f[300];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(f); i++)
-		f[i] = bed_opened(b, TOP "state", O_RDONLY);
+		f[i] = fx_opened(fx, TOP "state", O_RDONLY);
 	for (unsigned i = 0; i < ARRAY_SIZE(f); i += 2)
-		bed_close(b, &f[i]);
+		fx_close(fx, &f[i]);
 	for (unsigned i = 0; i < ARRAY_SIZE(f); i += 2)
-		f[i] = bed_opened(b, TOP "state", O_RDONLY);
+		f[i] = fx_opened(fx, TOP "state", O_RDONLY);
 	for (unsigned i = 0; i < ARRAY_SIZE(f); i++) {
-		assert_bytes(bed_read(b, &f[i], 10, 0), "new\n");
+		assert_bytes(fx_read(fx, &f[i], 10, 0), "new\n");
 		for (unsigned j = 0; j < i; j++)
 			assert_int_not_equal(f[i].fh, f[j].fh);
 	}
 	for (unsigned i = 1; i < ARRAY_SIZE(f); i++)
-		bed_close(b, &f[i]); /* f[0] is left for the end of the mount */
+		fx_close(fx, &f[i]); /* f[0] is left for the end of the mount */
 }
 
 /* rm -r: whatever it takes on its way, in any state, it gets to the end. */
-static void remove_tree(struct bed *b, const char *path)
+static void remove_tree(struct fixture *fx, const char *path)
 {
-	char *names = strdup(bed_ls(b, path)), *save = NULL, child[256];
+	char *names = strdup(fx_ls(fx, path)), *save = NULL, child[256];
 
 	for (char *p = strtok_r(names, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
 		struct stat st;
 
 		snprintf(child, sizeof(child), "%s/%s", path, p);
-		assert_int_equal(bed_stat(b, child, &st), 0);
+		assert_int_equal(fx_stat(fx, child, &st), 0);
 		if (strcmp(p, "files") == 0)
-			assert_int_equal(bed_rmdir(b, child),
+			assert_int_equal(fx_rmdir(fx, child),
 					 0); /* cannot be read without a sandbox */
 		else if (S_ISDIR(st.st_mode))
-			remove_tree(b, child);
+			remove_tree(fx, child);
 		else
-			assert_int_equal(bed_unlink(b, child), 0);
+			assert_int_equal(fx_unlink(fx, child), 0);
 	}
 	free(names);
-	assert_int_equal(bed_rmdir(b, path), 0);
+	assert_int_equal(fx_rmdir(fx, path), 0);
 }
 
 static void test_rm_r_of_runs_that_go_on(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 
-	fake_exit(bed_run(b, "x"), VM_DONE, 0);
-	bed_run(b, "y");
-	bed_put(b, TOP "in", "queued");
-	remove_tree(b, TOP "runs");
-	assert_string_equal(bed_ls(b, TOP "runs"), "");
+	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
+	fx_run(fx, "y");
+	fx_put(fx, TOP "in", "queued");
+	remove_tree(fx, TOP "runs");
+	assert_string_equal(fx_ls(fx, TOP "runs"), "");
 	fake_output(fake_sandbox(), VM_STDOUT, "no history, and goes on");
 	fake_exit(fake_sandbox(), VM_DONE, 0);
 	assert_string_equal(fake_sandbox()->code, "queued");
 	fake_output(fake_sandbox(), VM_STDOUT, "z");
 	fake_exit(fake_sandbox(), VM_DONE, 9);
-	bed_expect(b, TOP "stdout", "z");
-	bed_expect(b, TOP "exit_code", "9\n");
+	fx_expect(fx, TOP "stdout", "z");
+	fx_expect(fx, TOP "exit_code", "9\n");
 }
 
 static void test_times(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct stat before, after;
-	struct sandbox *s = bed_run(b, "x");
+	struct sandbox *s = fx_run(fx, "x");
 
-	assert_int_equal(bed_stat(b, TOP "runs/1", &before), 0);
+	assert_int_equal(fx_stat(fx, TOP "runs/1", &before), 0);
 	usleep(2000);
 	fake_output(s, VM_STDOUT, "y");
-	assert_int_equal(bed_stat(b, TOP "runs/1/stdout", &after), 0);
+	assert_int_equal(fx_stat(fx, TOP "runs/1/stdout", &after), 0);
 	assert_true(after.st_mtim.tv_sec > before.st_mtim.tv_sec ||
 		    after.st_mtim.tv_nsec > before.st_mtim.tv_nsec);
-	assert_int_equal(bed_stat(b, TOP "stdout", &before), 0);
+	assert_int_equal(fx_stat(fx, TOP "stdout", &before), 0);
 	assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof(after.st_mtim));
 	fake_exit(s, VM_DONE, 0);
 	usleep(2000);
-	bed_run(b, "later");
-	assert_int_equal(bed_stat(b, TOP "runs/1", &before), 0);
-	assert_int_equal(bed_stat(b, TOP "runs/2", &after), 0);
+	fx_run(fx, "later");
+	assert_int_equal(fx_stat(fx, TOP "runs/1", &before), 0);
+	assert_int_equal(fx_stat(fx, TOP "runs/2", &after), 0);
 	assert_true(after.st_mtim.tv_sec > before.st_mtim.tv_sec ||
 		    after.st_mtim.tv_nsec > before.st_mtim.tv_nsec);
 }
@@ -236,23 +236,23 @@ static void test_times(void **state)
 /* A listing shows the moment of its opening, however slowly it is read. */
 static void test_listing_is_of_one_moment(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	char name[64];
 
 	for (int i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "raw/session-number-%d", i);
-		assert_int_equal(bed_mkdir(b, name), 0);
+		assert_int_equal(fx_mkdir(fx, name), 0);
 	}
-	assert_non_null(strstr(bed_ls(b, "raw"), " session-number-39 "));
-	assert_int_equal(bed_rmdir(b, "raw/session-number-0"), 0);
-	assert_null(strstr(bed_ls(b, "raw"), "number-0 "));
-	assert_int_equal(bed_rmdir(b, "raw"), -EPERM);
-	assert_int_equal(bed_rmdir(b, "raw/session-number-0"), -ENOENT);
+	assert_non_null(strstr(fx_ls(fx, "raw"), " session-number-39 "));
+	assert_int_equal(fx_rmdir(fx, "raw/session-number-0"), 0);
+	assert_null(strstr(fx_ls(fx, "raw"), "number-0 "));
+	assert_int_equal(fx_rmdir(fx, "raw"), -EPERM);
+	assert_int_equal(fx_rmdir(fx, "raw/session-number-0"), -ENOENT);
 }
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_listings),
 		test(test_modes),

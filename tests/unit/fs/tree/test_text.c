@@ -9,10 +9,10 @@
 
 #define TOP "python/demo/"
 
-static json_t *load(struct bed *b, const char *path)
+static json_t *load(struct fixture *fx, const char *path)
 {
 	json_error_t why;
-	json_t *o = json_loads(bed_cat(b, path), 0, &why);
+	json_t *o = json_loads(fx_cat(fx, path), 0, &why);
 
 	if (!o)
 		fail_msg("%s: %s", path, why.text);
@@ -47,33 +47,33 @@ static void test_what_is_sized_is_what_is_read(void **state)
 		TOP "runs/1/summary",
 		TOP "runs/1/exit_code",
 	};
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 
-	fake_exit(bed_run(b, "x"), VM_DONE, 0);
+	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(paths); i++) {
-		struct file f = bed_opened(b, paths[i], O_RDONLY);
+		struct file f = fx_opened(fx, paths[i], O_RDONLY);
 		struct stat st;
 		struct req *r;
 
-		bed_mkdir(b, "raw/changes-numbers");
-		assert_int_equal(bed_stat_ino(b, f.ino, &st), 0);
-		r = bed_read(b, &f, 1 << 20, 0);
+		fx_mkdir(fx, "raw/changes-numbers");
+		assert_int_equal(fx_stat_ino(fx, f.ino, &st), 0);
+		r = fx_read(fx, &f, 1 << 20, 0);
 		if (r->size != (size_t)st.st_size)
 			fail_msg("%s: %zu instead of %zu bytes", paths[i], r->size,
 				 (size_t)st.st_size);
 		f.offset = r->size;
-		assert_bytes(bed_read(b, &f, 10, 0), "");
+		assert_bytes(fx_read(fx, &f, 10, 0), "");
 		f.offset = 1;
-		assert_true(bed_read(b, &f, 1, 0)->size <= 1);
-		bed_close(b, &f);
-		bed_rmdir(b, "raw/changes-numbers");
+		assert_true(fx_read(fx, &f, 1, 0)->size <= 1);
+		fx_close(fx, &f);
+		fx_rmdir(fx, "raw/changes-numbers");
 	}
 }
 
 static void test_session_status(void **state)
 {
-	struct bed *b = *state;
-	json_t *o = load(b, TOP "status.json");
+	struct fixture *fx = *state;
+	json_t *o = load(fx, TOP "status.json");
 	struct sandbox *s;
 
 	assert_string_equal(string_in(o, NULL, "state"), "new");
@@ -81,9 +81,9 @@ static void test_session_status(void **state)
 	assert_true(json_is_null(json_object_get(o, "latest")));
 	assert_true(json_is_null(json_object_get(o, "error")));
 	json_decref(o);
-	s = bed_run(b, "x");
+	s = fx_run(fx, "x");
 	s->usage = (struct sandbox_usage){.mem_total_kib = 1000, .processes = 3};
-	o = load(b, TOP "status.json");
+	o = load(fx, TOP "status.json");
 	assert_string_equal(string_in(o, NULL, "state"), "running");
 	assert_string_equal(string_in(o, "sandbox", "interpreter"), "Fake 1.0");
 	assert_string_equal(string_in(o, "sandbox", "start"), "cold");
@@ -92,7 +92,7 @@ static void test_session_status(void **state)
 		json_integer_value(json_object_get(json_object_get(o, "usage"), "processes")), 3);
 	json_decref(o);
 	fake_die(s, PROBLEM_AGENT_LOST);
-	o = load(b, TOP "status.json");
+	o = load(fx, TOP "status.json");
 	assert_string_equal(string_in(o, NULL, "state"), "closed");
 	assert_string_equal(string_in(o, "error", "code"), "agent-lost");
 	assert_string_equal(string_in(o, "sandbox", "interpreter"), "Fake 1.0"); /* kept */
@@ -102,7 +102,7 @@ static void test_session_status(void **state)
 
 static void test_run_status(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	struct vm_result r = {.outcome = VM_DONE,
 			      .status = 7,
 			      .wall_us = 1500,
@@ -110,12 +110,12 @@ static void test_run_status(void **state)
 			      .fresh = true,
 			      .dropped = {0, 12},
 			      .problem = {.code = PROBLEM_FAILED, .cause = "\xff\xfe"}};
-	struct sandbox *s = bed_run(b, "12345");
+	struct sandbox *s = fx_run(fx, "12345");
 	json_t *o;
 
 	fake_output(s, VM_STDOUT, "abc");
 	fake_result(s, &r);
-	o = load(b, TOP "runs/1/status.json");
+	o = load(fx, TOP "runs/1/status.json");
 	assert_int_equal(json_integer_value(json_object_get(o, "exit_code")), 7);
 	assert_int_equal(json_integer_value(json_object_get(o, "code_bytes")), 5);
 	assert_true(json_is_true(json_object_get(o, "truncated")));
@@ -130,18 +130,18 @@ static void test_run_status(void **state)
 
 static void test_root_and_template_status(void **state)
 {
-	struct bed *b = *state;
-	json_t *o = load(b, "status.json");
+	struct fixture *fx = *state;
+	json_t *o = load(fx, "status.json");
 
 	assert_string_equal(string_in(o, NULL, "accelerator"), "tcg");
 	assert_int_equal(json_array_size(json_object_get(o, "templates")), 2);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "sessions"), "new")),
 			 1);
 	json_decref(o);
-	o = load(b, "python/template.json");
+	o = load(fx, "python/template.json");
 	assert_string_equal(string_in(o, "image", "python"), "3.11.2");
 	json_decref(o);
-	o = load(b, "raw/template.json"); /* without an image */
+	o = load(fx, "raw/template.json"); /* without an image */
 	assert_true(json_is_null(json_object_get(o, "image")));
 	assert_string_equal(string_in(o, NULL, "problem"), "there is no such image");
 	json_decref(o);
@@ -150,12 +150,12 @@ static void test_root_and_template_status(void **state)
 /* Each metric: HELP, TYPE, then its samples; numbers that can be read. */
 static void test_metrics(void **state)
 {
-	struct bed *b = *state;
+	struct fixture *fx = *state;
 	char *text, *save = NULL, family[128] = "";
 
-	fake_exit(bed_run(b, "x"), VM_OOM, 137);
-	fake_output(bed_run(b, "y"), VM_STDOUT, "12345");
-	text = strdup(bed_cat(b, "metrics"));
+	fake_exit(fx_run(fx, "x"), VM_OOM, 137);
+	fake_output(fx_run(fx, "y"), VM_STDOUT, "12345");
+	text = strdup(fx_cat(fx, "metrics"));
 	assert_non_null(strstr(text, "\nxsbxfs_runs_total{state=\"oom\"} 1\n"));
 	assert_non_null(strstr(text, "\nxsbxfs_runs_total{state=\"done\"} 0\n"));
 	assert_non_null(strstr(text, "\nxsbxfs_output_bytes_total 5\n"));
@@ -183,7 +183,7 @@ static void test_metrics(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, bed_up, bed_down)
+#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_what_is_sized_is_what_is_read),
 		test(test_session_status),

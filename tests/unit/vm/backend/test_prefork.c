@@ -73,7 +73,7 @@ static void pass(unsigned seconds)
 {
 	for (unsigned n = rack.made, ms = 0; ms < seconds * 1000; ms += 100) {
 		machines_skip(100);
-		uv_run(&bed.loop, UV_RUN_NOWAIT);
+		uv_run(&fx.loop, UV_RUN_NOWAIT);
 		if (n == rack.made)
 			continue;
 		n = rack.made;
@@ -87,8 +87,8 @@ static void pass(unsigned seconds)
 static int setup(void **state)
 {
 	memset(&rack, 0, sizeof(rack));
-	bed_setup(state);
-	prefork_init(&rack.reserve, &bed.vm->backends, &ops, has_room, NULL);
+	fx_setup(state);
+	prefork_init(&rack.reserve, &fx.vm->backends, &ops, has_room, NULL);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static int teardown(void **state)
 {
 	prefork_clear(&rack.reserve);
 	uv_close((uv_handle_t *)&rack.reserve.timer, NULL);
-	return bed_teardown(state);
+	return fx_teardown(state);
 }
 
 static void made_anew(void **state)

@@ -126,7 +126,7 @@ static char said[65536];
 
 static int set_up(void **state)
 {
-	const int r = sandbox_bed_setup(state);
+	const int r = sandbox_fixture_setup(state);
 
 	if (r != 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -1;
@@ -137,7 +137,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	int r = sandbox_bed_teardown(state);
+	int r = sandbox_fixture_teardown(state);
 
 	log_relay(-1);
 	close(ends[0]);

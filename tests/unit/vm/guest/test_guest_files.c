@@ -250,7 +250,8 @@ static void window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, guest_file_bed_setup, guest_file_bed_teardown)
+#define T(f) \
+	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
 		T(packs),      T(silent_ones),	    T(refuses),	    T(read_one),
 		T(read_split), T(short_and_failed), T(write_split), T(window),
 	};

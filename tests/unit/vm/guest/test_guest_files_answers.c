@@ -209,7 +209,8 @@ static void all_answered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, guest_file_bed_setup, guest_file_bed_teardown)
+#define T(f) \
+	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
 		T(attr_is_tamed),  T(odd_entries),  T(directory), T(read_too_much),
 		T(wrote_too_much), T(wrong_id),	    T(cut_entry), T(cut_directory),
 		T(long_directory), T(all_answered),

@@ -422,7 +422,7 @@ static void resets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, sandbox_bed_setup, sandbox_bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
 		T(greets),
 		T(comes_up),
 		T(start_fails),

@@ -175,7 +175,7 @@ static void other_generation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, sandbox_bed_setup, sandbox_bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
 		T(output_credit), T(stdin_flow), T(stdin_empty), T(hostile), T(other_generation),
 	};
 

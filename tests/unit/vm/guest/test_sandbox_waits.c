@@ -178,7 +178,7 @@ static void closed_while_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, sandbox_bed_setup, sandbox_bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
 		T(waits_for_a_place),	   T(no_place_in_time),
 		T(says_why_it_waits),	   T(too_many_wait),
 		T(closed_while_waiting),   T(waits_for_a_processor),

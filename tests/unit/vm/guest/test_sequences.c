@@ -10,7 +10,7 @@
 #include "vm/base/log.h"
 
 /*
- * The kernel, sandboxes, time and a careless user take turns. bed_down() then checks that each request was
+ * The kernel, sandboxes, time and a careless user take turns. fx_teardown() then checks that each request was
  * answered exactly once, that every sandbox has ended, and that nothing is left in the spool directory;
  * the sanitizers check the rest.
  */
@@ -27,7 +27,7 @@ struct open_file {
 };
 
 struct play {
-	struct bed *b;
+	struct fixture *fx;
 	struct open_file open[OPEN_MAX];
 	struct req *loose[16]; /* of files/ */
 };
@@ -90,7 +90,7 @@ static void do_open(struct play *p)
 	if (o->used)
 		return;
 	any_path(path, sizeof(path));
-	o->used = bed_open(p->b, path, modes[pick(ARRAY_SIZE(modes))] | O_CREAT, &o->f) == 0;
+	o->used = fx_open(p->fx, path, modes[pick(ARRAY_SIZE(modes))] | O_CREAT, &o->f) == 0;
 	memset(o->waiting, 0, sizeof(o->waiting));
 }
 
@@ -102,19 +102,19 @@ static void do_io(struct play *p)
 	if (!o->used)
 		return;
 	if ((o->f.flags & O_ACCMODE) != O_RDONLY && pick(3)) {
-		(void)bed_write(p->b, &o->f, words[pick(ARRAY_SIZE(words))]);
+		(void)fx_write(p->fx, &o->f, words[pick(ARRAY_SIZE(words))]);
 		if (pick(8) == 0)
-			(void)bed_ftruncate(p->b, &o->f, pick(4));
+			(void)fx_ftruncate(p->fx, &o->f, pick(4));
 		if (pick(2) == 0)
-			(void)bed_flush(p->b, &o->f);
+			(void)fx_flush(p->fx, &o->f);
 	} else if ((o->f.flags & O_ACCMODE) != O_WRONLY) {
-		r = bed_read(p->b, &o->f, 1 + pick(5000), pick(4) ? 0 : O_NONBLOCK);
+		r = fx_read(p->fx, &o->f, 1 + pick(5000), pick(4) ? 0 : O_NONBLOCK);
 		if (r->kind == ANSWER_NONE_YET)
 			keep_waiting(o->waiting, ARRAY_SIZE(o->waiting), r);
 		else if (r->kind == ANSWER_BUF)
 			o->f.offset += r->size;
 		if (pick(4) == 0)
-			(void)bed_poll(p->b, &o->f, pollwait_new());
+			(void)fx_poll(p->fx, &o->f, pollwait_new());
 	}
 }
 
@@ -137,7 +137,7 @@ static void do_close(struct play *p)
 	for (unsigned i = 0; i < ARRAY_SIZE(o->waiting); i++)
 		if (o->waiting[i] && o->waiting[i]->kind == ANSWER_NONE_YET)
 			req_interrupt(o->waiting[i]);
-	(void)bed_close(p->b, &o->f);
+	(void)fx_close(p->fx, &o->f);
 	o->used = false;
 }
 
@@ -148,19 +148,19 @@ static void do_names(struct play *p)
 	any_path(a, sizeof(a));
 	any_path(c, sizeof(c));
 	switch (pick(8)) {
-	case 0: (void)bed_mkdir(p->b, sessions[pick(ARRAY_SIZE(sessions))]); break;
+	case 0: (void)fx_mkdir(p->fx, sessions[pick(ARRAY_SIZE(sessions))]); break;
 	case 1:
 		if (pick(4) == 0)
-			(void)bed_rmdir(p->b, sessions[pick(ARRAY_SIZE(sessions))]);
+			(void)fx_rmdir(p->fx, sessions[pick(ARRAY_SIZE(sessions))]);
 		break;
-	case 2: (void)bed_unlink(p->b, a); break;
-	case 3: (void)bed_rename(p->b, a, c, pick(2)); break;
-	case 4: (void)bed_put(p->b, a, words[pick(ARRAY_SIZE(words))]); break;
-	case 5: (void)bed_add(p->b, a, words[pick(ARRAY_SIZE(words))]); break;
+	case 2: (void)fx_unlink(p->fx, a); break;
+	case 3: (void)fx_rename(p->fx, a, c, pick(2)); break;
+	case 4: (void)fx_put(p->fx, a, words[pick(ARRAY_SIZE(words))]); break;
+	case 5: (void)fx_add(p->fx, a, words[pick(ARRAY_SIZE(words))]); break;
 	case 6:
 		snprintf(a, sizeof(a), "%s/runs/%u", sessions[pick(ARRAY_SIZE(sessions))],
 			 1 + pick(5));
-		(void)bed_rmdir(p->b, a);
+		(void)fx_rmdir(p->fx, a);
 		break;
 	default: break;
 	}
@@ -173,7 +173,7 @@ static void do_files(struct play *p)
 	uint64_t dir;
 
 	snprintf(path, sizeof(path), "%s/files", sessions[pick(ARRAY_SIZE(sessions))]);
-	if (bed_walk(p->b, path, &dir) < 0)
+	if (fx_walk(p->fx, path, &dir) < 0)
 		return;
 	r = req_new(0);
 	switch (pick(4)) {
@@ -257,9 +257,9 @@ static void check_session(const struct session *s)
 
 static void check(const struct play *p)
 {
-	for (unsigned i = 0; i < p->b->fs->nslots; i++)
-		if (p->b->fs->slot[i])
-			check_session(p->b->fs->slot[i]);
+	for (unsigned i = 0; i < p->fx->fs->nslots; i++)
+		if (p->fx->fs->slot[i])
+			check_session(p->fx->fs->slot[i]);
 }
 
 static void step(struct play *p)
@@ -289,15 +289,15 @@ static void test_random_sequences(void **state)
 
 		(void)state;
 		srandom(seed);
-		assert_int_equal(bed_up(&up), 0);
-		p.b = up;
-		p.b->conf.history_runs = 4;
-		bed_mkdir(p.b, "raw/y");
+		assert_int_equal(fx_setup(&up), 0);
+		p.fx = up;
+		p.fx->conf.history_runs = 4;
+		fx_mkdir(p.fx, "raw/y");
 		for (unsigned i = 0; i < STEPS; i++) {
 			step(&p);
 			check(&p);
 		}
-		assert_int_equal(bed_down(&up), 0); /* with whatever is open */
+		assert_int_equal(fx_teardown(&up), 0); /* with whatever is open */
 	}
 }
 

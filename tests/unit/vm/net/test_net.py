@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# needs: xsbxfs-net test/netbed
+# needs: xsbxfs-net test/net_fixture
 """xsbxfs-net: which names and addresses get through, how many bytes and connections, and ports."""
 
 import collections
@@ -14,7 +14,7 @@ import threading
 import time
 
 from netguest import LIST, Guest, main  # noqa: E402
-from netlab import (GATEWAY, GUEST, LIMIT, OTHER, OWN, PRIVATE, WEB, Bed, lookup,  # noqa: E402
+from netlab import (GATEWAY, GUEST, LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, lookup,  # noqa: E402
                     query, receive_all)
 
 NXDOMAIN, REFUSED, FORMERR = 3, 5, 1
@@ -183,7 +183,7 @@ class Reach(Guest):
         self.denied("gone.test", 80, "name does not resolve")
 
     def test_literal(self):
-        self.bed.allow(f"{PRIVATE}:8080 private.test:8080")
+        self.gateway.allow(f"{PRIVATE}:8080 private.test:8080")
         try:
             for address in (PRIVATE, self.name("private.test")):
                 with self.space.connect(address, 8080) as sock:
@@ -192,7 +192,7 @@ class Reach(Guest):
             self.refused(PRIVATE, 80)
             self.denied(PRIVATE, 80, "port not allowed")
         finally:
-            self.bed.allow(LIST)
+            self.gateway.allow(LIST)
 
     # -- other protocols --
 
@@ -230,7 +230,7 @@ class Reach(Guest):
         cut = self.space.connect(web, 9000)
         cut.sendall(b"hello")
         assert cut.recv(100) == b"hello"
-        self.bed.allow(LIST.replace("web.test", "x.test"))
+        self.gateway.allow(LIST.replace("web.test", "x.test"))
         try:
             self.cut(cut)
             self.denied("web.test", 9000, "no longer allowed")
@@ -241,18 +241,18 @@ class Reach(Guest):
             assert b"200 OK" in kept.recv(1000)
         finally:
             kept.close()
-            self.bed.allow(LIST)
+            self.gateway.allow(LIST)
         assert b"200 OK" in self.get(self.space, self.name("web.test"), "web.test")
 
     def test_bad_lists(self):
         for bad in ("exa mple..com", "a*.com", "x:0", "x:65536", "1.2.3", "::1", "*.1.2.3.4",
                     "-x.com", "x" * 64, "caf\u00e9.fr"):
-            answer = self.bed.ask(f"allow {bad}", "allowed")
+            answer = self.gateway.ask(f"allow {bad}", "allowed")
             assert answer.startswith("error 22 "), (bad, answer)
         assert b"200 OK" in self.get(self.space, self.name("web.test"), "web.test")
 
     def test_everything_public(self):
-        self.bed.allow("*")
+        self.gateway.allow("*")
         try:
             assert self.get(self.space, WEB, "whatever").endswith(WEB.encode())
             assert self.tls(self.space, self.name("other.test"), "web.test") == b"hi"
@@ -269,7 +269,7 @@ class Reach(Guest):
             sock.sendall(b"x")
             assert sock.recv(1) == b"x"
         finally:
-            self.bed.allow(LIST)
+            self.gateway.allow(LIST)
         self.cut(sock)
 
     # -- bytes --
@@ -346,15 +346,15 @@ class Reach(Guest):
     def test_flood_of_refusals(self):
         """A part of them is reported, and how many are not."""
         self.flood([f"n{i}.evil.test" for i in range(1000)])
-        self.bed.ask("stats", "stats")
-        lines = [x for x in self.bed.lines[self.since:] if ".evil.test" in x]
+        self.gateway.ask("stats", "stats")
+        lines = [x for x in self.gateway.lines[self.since:] if ".evil.test" in x]
         assert 150 <= len(lines) < 1000, len(lines)
         # Reports come back, so that the next one is made, and says what is missing until then.
         for i in range(int(LIMIT / 0.1)):
             time.sleep(0.1)
             lookup(self.space, f"last{i}.evil.test")
-            self.bed.ask("stats", "stats")
-            lines = [x for x in self.bed.lines[self.since:] if ".evil.test" in x]
+            self.gateway.ask("stats", "stats")
+            lines = [x for x in self.gateway.lines[self.since:] if ".evil.test" in x]
             if any(" last" in x for x in lines):
                 break
         # Whoever comes first may get that report: one of the flood, if it took its time.
@@ -370,9 +370,9 @@ class Reach(Guest):
             sock.sendall(b"from the guest")
 
         self.lab.serve(self.space, "0.0.0.0", 8080, web)
-        answer = self.bed.ask("forward 8080 0", "forward").split()
+        answer = self.gateway.ask("forward 8080 0", "forward").split()
         port = int(answer[2])
-        self.bed.allow("")  # works without a way out
+        self.gateway.allow("")  # works without a way out
         try:
             bad = []
 
@@ -390,48 +390,49 @@ class Reach(Guest):
                 thread.join()
             assert not bad, len(bad)
         finally:
-            self.bed.allow(LIST)
-        assert self.bed.ask("forward 8080 0", "forward").startswith("error 17 ")
-        assert self.bed.ask(f"forward 8081 {port}", "forward").startswith("error 98 ")
-        assert self.bed.ask("forward 8082 80", "forward").startswith("error 98 ")
+            self.gateway.allow(LIST)
+        assert self.gateway.ask("forward 8080 0", "forward").startswith("error 17 ")
+        assert self.gateway.ask(f"forward 8081 {port}", "forward").startswith("error 98 ")
+        assert self.gateway.ask("forward 8082 80", "forward").startswith("error 98 ")
         for i in range(9):
-            assert self.bed.ask(f"forward {9000 + i} 0", "forward").startswith("forward"), i
-        assert self.bed.ask("forward 9999 0", "forward").startswith("error 28 ")
-        self.bed.ask("unforward 8080", "unforward")
+            assert self.gateway.ask(f"forward {9000 + i} 0", "forward").startswith("forward"), i
+        assert self.gateway.ask("forward 9999 0", "forward").startswith("error 28 ")
+        self.gateway.ask("unforward 8080", "unforward")
         end = time.monotonic() + LIMIT
         with contextlib.suppress(ConnectionError):
             while time.monotonic() < end:
                 self.host.connect("127.0.0.1", port).close()
             raise AssertionError("still forwarded")
-        answer = self.bed.ask(f"forward 8080 {port}", "forward")
+        answer = self.gateway.ask(f"forward 8080 {port}", "forward")
         assert answer == f"forward 8080 {port}", answer
         with self.host.connect("127.0.0.1", port) as sock:
             sock.sendall(b"x")
             assert receive_all(sock) == b"from the guest"
-        with self.host.connect("127.0.0.1", int(self.bed.find("forward 9003").split()[2])) as sock:
+        other = int(self.gateway.find("forward 9003").split()[2])
+        with self.host.connect("127.0.0.1", other) as sock:
             assert receive_all(sock) == b""  # nobody listens there, in the guest
-        with open(f"/proc/{self.bed.process.pid}/net/tcp") as file:
+        with open(f"/proc/{self.gateway.process.pid}/net/tcp") as file:
             local = [x.split()[1] for x in file if x.split()[3] == "0A"]
         assert f"0100007F:{port:04X}" in local and f"00000000:{port:04X}" not in local
 
     def test_port_without_listener(self):
-        self.bed.ask("crowd", "crowd")
-        assert self.bed.ask("forward 8090 0", "forward").startswith("forward 8090 ")
-        self.bed.ask("quiet", "quiet")
-        self.bed.ask("stats", "stats")  # one that leads nowhere, and all else as it was
-        self.bed.ask("unforward 8090", "unforward")
-        assert self.bed.ask("forward 8090 0", "forward").startswith("forward 8090 ")
-        self.bed.ask("unforward 8090", "unforward")
-        self.bed.ask("stats", "stats")
+        self.gateway.ask("crowd", "crowd")
+        assert self.gateway.ask("forward 8090 0", "forward").startswith("forward 8090 ")
+        self.gateway.ask("quiet", "quiet")
+        self.gateway.ask("stats", "stats")  # one that leads nowhere, and all else as it was
+        self.gateway.ask("unforward 8090", "unforward")
+        assert self.gateway.ask("forward 8090 0", "forward").startswith("forward 8090 ")
+        self.gateway.ask("unforward 8090", "unforward")
+        self.gateway.ask("stats", "stats")
 
     def test_answered_again(self):
         """A guest whose queue of new connections is full drops what comes, and answers once more."""
         ours, theirs = socket.socketpair()
-        bed = Bed(self.lab, [], theirs.fileno(), "--stream")
+        gateway = Gateway(self.lab, [], theirs.fileno(), "--stream")
         theirs.close()
         ours.settimeout(LIMIT)
         card = Card(ours)
-        port = int(bed.ask("forward 8080 0", "forward").split()[2])
+        port = int(gateway.ask("forward 8080 0", "forward").split()[2])
         with self.host.connect("127.0.0.1", port) as sock:
             sock.sendall(b"question")
             syn = card.segment()
@@ -445,12 +446,12 @@ class Reach(Guest):
             assert confirmed.flags == ACK and not confirmed.data, confirmed
             again = card.segment()
             assert again.data == b"question" and again.seq == lost.seq, again
-        bed.stop()
+        gateway.stop()
 
     # -- the helper itself --
 
     def test_confinement(self):
-        pid = self.bed.pid
+        pid = self.gateway.pid
         assert os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
         with open(f"/proc/{pid}/status") as file:
             status = dict(line.split(":", 1) for line in file)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# needs: xsbxfs-net test/netbed
+# needs: xsbxfs-net test/net_fixture
 """xsbxfs-net: the names that TLS and HTTP carry are those that were asked for, or it ends."""
 
 import os

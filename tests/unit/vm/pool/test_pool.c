@@ -19,19 +19,19 @@
 
 static void miss_and_hit(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
+	t = fx_open_first(&spec);
 	assert_int_equal(t->misses, 1);
 	assert_int_equal(t->hits, 0);
 	assert_int_equal(machines.started[MACHINE_RECORD], 1);
 	assert_int_equal(machines.started[MACHINE_CLONE], 2);
-	bed_open(&bed.user[1], &spec, "warm");
+	fx_open(&fx.user[1], &spec, "warm");
 	assert_int_equal(t->hits, 1);
 	assert_int_equal(t->nready, 1);
-	bed_pass(1000);
+	fx_pass(1000);
 	assert_int_equal(t->nready, 2);
 	assert_int_equal(machines.started[MACHINE_CLONE], 3);
 	assert_int_equal(machines.started[MACHINE_RECORD], 1);
@@ -40,109 +40,109 @@ static void miss_and_hit(void **state)
 /* With nothing in the pool, a clone is made at once. */
 static void cloned_on_demand(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 
 	(void)state;
-	bed_open_first(&spec);
-	bed_open(&bed.user[1], &spec, "warm");
-	bed_open(&bed.user[2], &spec, "warm");
-	bed_open(&bed.user[3], &spec, "snapshot");
-	assert_int_equal(bed_template()->misses, 2);
+	fx_open_first(&spec);
+	fx_open(&fx.user[1], &spec, "warm");
+	fx_open(&fx.user[2], &spec, "warm");
+	fx_open(&fx.user[3], &spec, "snapshot");
+	assert_int_equal(fx_template()->misses, 2);
 }
 
 static void low_water_mark(void **state)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 	struct template *t;
 
 	(void)state;
 	spec.pool = (struct vm_pool){.target = 4, .low = 2};
-	t = bed_open_first(&spec);
-	bed_open(&bed.user[1], &spec, "warm");
-	bed_open(&bed.user[2], &spec, "warm");
-	bed_pass(MINUTE);
+	t = fx_open_first(&spec);
+	fx_open(&fx.user[1], &spec, "warm");
+	fx_open(&fx.user[2], &spec, "warm");
+	fx_pass(MINUTE);
 	assert_int_equal(t->nready, 2); /* not fewer than two */
-	bed_open(&bed.user[3], &spec, "warm");
-	bed_pass(1000);
+	fx_open(&fx.user[3], &spec, "warm");
+	fx_pass(1000);
 	assert_int_equal(t->nready, 4);
 }
 
 static void no_pool(void **state)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 
 	(void)state;
 	spec.pool = (struct vm_pool){.target = 0};
-	bed_open_first(&spec);
-	bed_pass(MINUTE);
+	fx_open_first(&spec);
+	fx_pass(MINUTE);
 	assert_int_equal(machines.started[MACHINE_CLONE], 0);
-	bed_open(&bed.user[1], &spec, "snapshot");
+	fx_open(&fx.user[1], &spec, "snapshot");
 }
 
 static void too_old(void **state)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 	const struct idle *i;
 	struct template *t;
 	uint64_t then;
 
 	(void)state;
 	spec.pool.age_s = 60;
-	t = bed_open_first(&spec);
-	then = uv_now(&bed.loop);
-	bed_watch(t);
-	bed_pass(MINUTE / 2);
+	t = fx_open_first(&spec);
+	then = uv_now(&fx.loop);
+	fx_watch(t);
+	fx_pass(MINUTE / 2);
 	assert_int_equal(machines.started[MACHINE_CLONE], 2);
-	bed_pass(2 * MINUTE / 3);
+	fx_pass(2 * MINUTE / 3);
 	assert_int_equal(t->nready, 2);
 	TAILQ_FOREACH(i, &t->idle, link)
 		assert_true(i->guest->ready_at > then);
 	assert_int_equal(machines.started[MACHINE_CLONE], 4);
-	assert_int_equal(bed.least_ready, 2); /* each went when another one was there */
+	assert_int_equal(fx.least_ready, 2); /* each went when another one was there */
 }
 
 /* Also where the pool has as many places as it may have. */
 static void too_old_in_little_room(void **state)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 	struct template *t;
 	uint64_t then;
 
 	(void)state;
-	bed_restart(3);
+	fx_restart(3);
 	spec.pool = (struct vm_pool){.target = 1, .low = 1, .age_s = 60};
-	t = bed_open_first(&spec);
-	then = uv_now(&bed.loop);
-	bed_watch(t);
-	bed_pass(2 * MINUTE);
+	t = fx_open_first(&spec);
+	then = uv_now(&fx.loop);
+	fx_watch(t);
+	fx_pass(2 * MINUTE);
 	assert_int_equal(t->nready, 1);
 	assert_true(TAILQ_FIRST(&t->idle)->guest->ready_at > then);
-	assert_int_equal(bed.least_ready, 1);
+	assert_int_equal(fx.least_ready, 1);
 }
 
 /* One without snapshots, whose clones don't start: they are tried again later and later, and then are there. */
 static void later_and_later(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	static struct backend_ops plain;
 	struct template *t;
 	unsigned before;
 
 	(void)state;
-	bed_open(&bed.user[0], &spec, "cold");
-	t = bed_template();
+	fx_open(&fx.user[0], &spec, "cold");
+	t = fx_template();
 	plain = *t->ops;
 	plain.save = NULL;
 	t->ops = &plain;
 	t->state = TEMPLATE_PLAIN;
 	before = machines.started[MACHINE_COLD];
 	machines.dies[MACHINE_COLD] = true;
-	bed_pass(30000); /* after 5 s, 10 s, 20 s, ... */
+	fx_pass(30000); /* after 5 s, 10 s, 20 s, ... */
 	assert_in_range(machines.started[MACHINE_COLD] - before, 3, 4);
-	bed_pass(4 * MINUTE);
+	fx_pass(4 * MINUTE);
 	assert_in_range(machines.started[MACHINE_COLD] - before, 6, 9);
 	machines.dies[MACHINE_COLD] = false;
-	bed_pass(MINUTE + 1000);
+	fx_pass(MINUTE + 1000);
 	assert_int_equal(t->nready, 2);
 	assert_int_equal(t->clone_failures, 0);
 }
@@ -158,17 +158,17 @@ static void mute_all(const struct template *t, bool mute)
 /* A clone that was not heard of for a while is in the pool, but nobody is given it. */
 static void silent(void **state)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
+	t = fx_open_first(&spec);
 	machines.sleeps[MACHINE_CLONE] = true; /* what is to take their place takes its time */
 	mute_all(t, true);
-	bed_pass(20000);
+	fx_pass(20000);
 	assert_int_equal(t->nready, 2);
 	machines.sleeps[MACHINE_CLONE] = false;
-	bed_open(&bed.user[1], &spec, "snapshot");
+	fx_open(&fx.user[1], &spec, "snapshot");
 	assert_int_equal(t->hits, 0);
 	assert_int_equal(t->nready, 2);
 }
@@ -176,83 +176,83 @@ static void silent(void **state)
 /* It is replaced, but goes only when the other one is there. */
 static void silent_is_replaced(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	const struct idle *i;
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
+	t = fx_open_first(&spec);
 	mute_all(t, true);
-	bed_watch(t);
+	fx_watch(t);
 	for (unsigned n = 0; n < 35; n++)
-		bed_pass(1000);
-	assert_true(bed.least_ready >= 1);
+		fx_pass(1000);
+	assert_true(fx.least_ready >= 1);
 	assert_int_equal(t->nready, 2);
 	assert_int_equal(machines.started[MACHINE_CLONE], 4);
 	TAILQ_FOREACH(i, &t->idle, link)
 		assert_false(machines_of(i->guest)->mute);
-	bed_open(&bed.user[1], &spec, "warm");
+	fx_open(&fx.user[1], &spec, "warm");
 }
 
 static void one_is_silent(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	struct guest *bad;
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
+	t = fx_open_first(&spec);
 	bad = TAILQ_FIRST(&t->idle)->guest;
 	bad->unheard = 3;
-	bed_open(&bed.user[1], &spec, "warm");
-	assert_ptr_not_equal(bed.user[1].s->guest, bad);
-	bed_open(&bed.user[2], &spec, "snapshot");
+	fx_open(&fx.user[1], &spec, "warm");
+	assert_ptr_not_equal(fx.user[1].s->guest, bad);
+	fx_open(&fx.user[2], &spec, "snapshot");
 	bad->unheard = 0; /* it was only slow */
-	bed_open(&bed.user[3], &spec, "warm");
-	assert_ptr_equal(bed.user[3].s->guest, bad);
+	fx_open(&fx.user[3], &spec, "warm");
+	assert_ptr_equal(fx.user[3].s->guest, bad);
 }
 
 /* A machine that is gone is not handed out, also if nobody has noticed yet. */
 static void one_is_gone(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	struct guest *gone;
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
+	t = fx_open_first(&spec);
 	gone = TAILQ_FIRST(&t->idle)->guest;
 	assert_int_equal(shutdown(machines_of(gone)->fd, SHUT_RDWR), 0);
-	bed_ask(&bed.user[1], &spec);
-	assert_ptr_not_equal(bed.user[1].s->guest, gone);
-	bed_settle();
-	assert_int_equal(bed.user[1].nready, 1);
-	assert_string_equal(bed_start_of(&bed.user[1]), "warm");
+	fx_ask(&fx.user[1], &spec);
+	assert_ptr_not_equal(fx.user[1].s->guest, gone);
+	fx_settle();
+	assert_int_equal(fx.user[1].nready, 1);
+	assert_string_equal(fx_start_of(&fx.user[1]), "warm");
 }
 
 static void dead_is_replaced(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	struct problem p = {.cause = "it is gone"};
 	struct backend *b;
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
+	t = fx_open_first(&spec);
 	b = machines_of(TAILQ_FIRST(&t->idle)->guest);
 	b->events->down(b->data, &p);
-	bed_settle();
+	fx_settle();
 	assert_int_equal(t->nready, 1);
-	bed_pass(1000);
+	fx_pass(1000);
 	assert_int_equal(t->nready, 2);
-	bed_assert_state(t, TEMPLATE_READY);
+	fx_assert_state(t, TEMPLATE_READY);
 }
 
 /* ---- places ---- */
 
 static struct sandbox_spec another_kind(void)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 
 	spec.image = spec.language = "javascript";
 	spec.pool = (struct vm_pool){.target = 0};
@@ -265,188 +265,188 @@ static struct template *fill_four_places(const struct sandbox_spec *spec,
 {
 	struct template *t;
 
-	bed_restart(4);
-	t = bed_open_first(spec);
-	bed_open(&bed.user[1], other, "cold");
+	fx_restart(4);
+	t = fx_open_first(spec);
+	fx_open(&fx.user[1], other, "cold");
 	return t;
 }
 
 /* Never more than half of all places. */
 static void half_of_the_places(void **state)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 
 	(void)state;
-	bed_restart(6);
+	fx_restart(6);
 	spec.pool = (struct vm_pool){.target = 8, .low = 8};
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(10 * MINUTE / 2);
-	assert_int_equal(bed_template()->nready, 3);
-	assert_int_equal(bed.vm->admission.running, 4);
+	fx_open(&fx.user[0], &spec, "cold");
+	fx_pass(10 * MINUTE / 2);
+	assert_int_equal(fx_template()->nready, 3);
+	assert_int_equal(fx.vm->admission.running, 4);
 }
 
 static void clones_give_way(void **state)
 {
-	const struct sandbox_spec spec = bed_spec(), other = another_kind();
+	const struct sandbox_spec spec = fx_spec(), other = another_kind();
 	struct template *t;
 
 	(void)state;
 	t = fill_four_places(&spec, &other);
 	assert_int_equal(t->nready, 2);
-	bed_open(&bed.user[2], &other, "cold");
+	fx_open(&fx.user[2], &other, "cold");
 	assert_int_equal(t->nready, 1);
-	bed_open(&bed.user[3], &other, "cold");
+	fx_open(&fx.user[3], &other, "cold");
 	assert_int_equal(t->nready, 0);
-	assert_false(pool_yield(&bed.vm->pool));
-	bed_ask(&bed.user[4], &other);
-	bed_pass(MINUTE);
-	assert_int_equal(bed.user[4].nready, 0); /* nobody else gives way */
-	assert_int_equal(pool_places(&bed.vm->pool), 0);
-	bed_close(&bed.user[1]);
-	assert_int_equal(bed.user[4].nready, 1);
+	assert_false(pool_yield(&fx.vm->pool));
+	fx_ask(&fx.user[4], &other);
+	fx_pass(MINUTE);
+	assert_int_equal(fx.user[4].nready, 0); /* nobody else gives way */
+	assert_int_equal(pool_places(&fx.vm->pool), 0);
+	fx_close(&fx.user[1]);
+	assert_int_equal(fx.user[4].nready, 1);
 }
 
 /* Who comes later is not given a clone while others wait for a place, which that clone has. */
 static void waiting_users_come_first(void **state)
 {
-	const struct sandbox_spec spec = bed_spec(), other = another_kind();
+	const struct sandbox_spec spec = fx_spec(), other = another_kind();
 	struct template *t;
 
 	(void)state;
 	t = fill_four_places(&spec, &other);
 	machines.destroy_sleeps = true; /* a clone on its way out has its place for a while */
-	bed_ask(&bed.user[2], &other);
-	bed_settle();
-	assert_true(admission_contended(&bed.vm->admission));
-	bed_ask(&bed.user[3], &spec);
-	bed_settle();
-	assert_int_equal(bed.user[3].nready, 0);
+	fx_ask(&fx.user[2], &other);
+	fx_settle();
+	assert_true(admission_contended(&fx.vm->admission));
+	fx_ask(&fx.user[3], &spec);
+	fx_settle();
+	assert_int_equal(fx.user[3].nready, 0);
 	assert_int_equal(t->hits, 0);
 	machines.destroy_sleeps = false;
-	bed_pass(1000);
-	assert_int_equal(bed.user[2].nready, 1);
-	assert_int_equal(bed.user[3].nready, 1);
+	fx_pass(1000);
+	assert_int_equal(fx.user[2].nready, 1);
+	assert_int_equal(fx.user[3].nready, 1);
 }
 
 static void builder_gives_way(void **state)
 {
-	const struct sandbox_spec spec = bed_spec(), other = another_kind();
+	const struct sandbox_spec spec = fx_spec(), other = another_kind();
 	struct template *t;
 
 	(void)state;
-	bed_restart(2);
-	t = bed_begin_building(&spec);
-	bed_open(&bed.user[1], &other, "cold");
+	fx_restart(2);
+	t = fx_begin_building(&spec);
+	fx_open(&fx.user[1], &other, "cold");
 	assert_null(t->builder);
-	bed_assert_state(t, TEMPLATE_NONE);
+	fx_assert_state(t, TEMPLATE_NONE);
 	assert_int_equal(t->build_failures, 0);
 	machines.sleeps[MACHINE_RECORD] = false;
-	bed_pass(MINUTE);
-	bed_assert_state(t, TEMPLATE_NONE);
-	bed_close(&bed.user[1]);
-	bed_pass(2000);
-	bed_assert_state(t, TEMPLATE_READY);
+	fx_pass(MINUTE);
+	fx_assert_state(t, TEMPLATE_NONE);
+	fx_close(&fx.user[1]);
+	fx_pass(2000);
+	fx_assert_state(t, TEMPLATE_READY);
 }
 
 /* A killed machine that does not go away is no hope for those who wait. */
 static void lingering_clone(void **state)
 {
-	const struct sandbox_spec spec = bed_spec(), other = another_kind();
+	const struct sandbox_spec spec = fx_spec(), other = another_kind();
 	struct template *t;
 
 	(void)state;
 	t = fill_four_places(&spec, &other);
 	machines.destroy_sleeps = true;
-	bed_ask(&bed.user[2], &other);
-	bed_settle();
+	fx_ask(&fx.user[2], &other);
+	fx_settle();
 	TAILQ_LAST(&t->idle, idle_list)->guest->backend->stuck = true;
 	machines.destroy_sleeps = false;
-	bed_pass(5000);
-	assert_int_equal(bed.user[2].nready, 0);
-	bed_pass(6000);
-	assert_int_equal(bed.user[2].nready, 1);
+	fx_pass(5000);
+	assert_int_equal(fx.user[2].nready, 0);
+	fx_pass(6000);
+	assert_int_equal(fx.user[2].nready, 1);
 	TAILQ_LAST(&t->idle, idle_list)->guest->backend->stuck = false;
-	bed_pass(2000);
+	fx_pass(2000);
 }
 
 /* ---- without use ---- */
 
 static void emptied_when_unused(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	struct template *t;
 
 	(void)state;
-	t = bed_open_first(&spec);
-	bed_pass(9 * MINUTE);
+	t = fx_open_first(&spec);
+	fx_pass(9 * MINUTE);
 	assert_int_equal(t->nready, 2);
-	bed_pass(2 * MINUTE);
+	fx_pass(2 * MINUTE);
 	assert_int_equal(t->nready, 0);
-	bed_assert_state(t, TEMPLATE_READY);
-	bed_pass(10 * MINUTE);
-	bed_assert_state(t, TEMPLATE_UNKNOWN);
-	assert_int_equal(template_memory(&bed.vm->pool), 0);
-	bed_open(&bed.user[1], &spec, "snapshot"); /* read again */
-	bed_pass(1000);
+	fx_assert_state(t, TEMPLATE_READY);
+	fx_pass(10 * MINUTE);
+	fx_assert_state(t, TEMPLATE_UNKNOWN);
+	assert_int_equal(template_memory(&fx.vm->pool), 0);
+	fx_open(&fx.user[1], &spec, "snapshot"); /* read again */
+	fx_pass(1000);
 	assert_int_equal(t->nready, 2);
 	assert_int_equal(machines.started[MACHINE_RECORD], 1);
 }
 
 static void kept_when_prepared(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 	struct template *t;
 
 	(void)state;
-	vm_prepare(bed.vm, &spec);
-	bed_pass(2000);
-	t = bed_template();
-	bed_assert_state(t, TEMPLATE_READY);
+	vm_prepare(fx.vm, &spec);
+	fx_pass(2000);
+	t = fx_template();
+	fx_assert_state(t, TEMPLATE_READY);
 	assert_int_equal(t->nready, 2);
-	bed_pass(30 * MINUTE);
+	fx_pass(30 * MINUTE);
 	assert_int_equal(t->nready, 2);
-	bed_open(&bed.user[0], &spec, "warm");
-	assert_int_equal(bed.vm->starts[START_COLD], 0);
+	fx_open(&fx.user[0], &spec, "warm");
+	assert_int_equal(fx.vm->starts[START_COLD], 0);
 }
 
 /* ---- the end ---- */
 
-/* bed_teardown() looks at what is left. */
+/* fx_teardown() looks at what is left. */
 static void ends_while_filling(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 
 	(void)state;
 	machines.sleeps[MACHINE_CLONE] = true;
-	bed_open(&bed.user[0], &spec, "cold");
-	bed_pass(2000);
-	assert_int_equal(bed_template()->nfilling, 1);
+	fx_open(&fx.user[0], &spec, "cold");
+	fx_pass(2000);
+	assert_int_equal(fx_template()->nfilling, 1);
 }
 
 static void ends_while_ready(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 
 	(void)state;
-	bed_open_first(&spec);
-	bed_open(&bed.user[1], &spec, "warm");
+	fx_open_first(&spec);
+	fx_open(&fx.user[1], &spec, "warm");
 }
 
 /* The clone was given away, and has not heard of it. */
 static void ends_while_adopted(void **state)
 {
-	const struct sandbox_spec spec = bed_spec();
+	const struct sandbox_spec spec = fx_spec();
 
 	(void)state;
-	bed_open_first(&spec);
-	bed_ask(&bed.user[1], &spec);
-	assert_string_equal(bed_start_of(&bed.user[1]), "warm");
+	fx_open_first(&spec);
+	fx_ask(&fx.user[1], &spec);
+	assert_string_equal(fx_start_of(&fx.user[1]), "warm");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, bed_setup, bed_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, fx_setup, fx_teardown)
 		T(miss_and_hit),
 		T(cloned_on_demand),
 		T(low_water_mark),

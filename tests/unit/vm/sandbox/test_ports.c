@@ -44,7 +44,7 @@ static int start_server(struct dialer *d)
 static void on_dialer_closed(struct dialer *d)
 {
 	(void)d;
-	context_wake(&bed.vm->ctx);
+	context_wake(&fx.vm->ctx);
 }
 
 struct dialer *dialer_process_get(struct dialer_process *p)
@@ -74,10 +74,10 @@ bool dialer_process_close(struct dialer_process *p)
 
 static int set_up(void **state)
 {
-	const int r = bed_setup(state);
+	const int r = fx_setup(state);
 
 	memset(&dialer, 0, sizeof(dialer));
-	dialer_init(&dialer, &bed.loop);
+	dialer_init(&dialer, &fx.loop);
 	dialer.start = start_server;
 	dialer.closed = on_dialer_closed;
 	return r;
@@ -102,13 +102,13 @@ static unsigned bound_ports(const struct user *u)
 /* Networked sandboxes have their snapshot. */
 static struct sandbox_spec start(void)
 {
-	struct sandbox_spec spec = bed_spec();
+	struct sandbox_spec spec = fx_spec();
 
 	spec.network = true;
 	spec.pool.target = 0;
-	bed_ask(&bed.user[0], &spec);
-	bed_pass(10000);
-	bed_assert_state(bed_template(), TEMPLATE_READY);
+	fx_ask(&fx.user[0], &spec);
+	fx_pass(10000);
+	fx_assert_state(fx_template(), TEMPLATE_READY);
 	return spec;
 }
 
@@ -124,12 +124,12 @@ static void taken_for_a_clone(void **state)
 	machines.sleeps[MACHINE_CLONE] = true;
 	spec.ports = &port;
 	spec.nports = 1;
-	bed_ask(&bed.user[1], &spec);
-	bed_settle();
-	assert_int_equal(bed.user[1].nclosed, 1);
-	assert_string_equal(problem_code_str(bed.user[1].problem.code), "port-taken");
+	fx_ask(&fx.user[1], &spec);
+	fx_settle();
+	assert_int_equal(fx.user[1].nclosed, 1);
+	assert_string_equal(problem_code_str(fx.user[1].problem.code), "port-taken");
 	assert_int_equal(machines.started[MACHINE_COLD], booted);
-	assert_int_equal(bed_template()->clone_failures, 0);
+	assert_int_equal(fx_template()->clone_failures, 0);
 	close(listener);
 }
 
@@ -145,16 +145,16 @@ static void left_at_once(void **state)
 	machines.sleeps[MACHINE_CLONE] = true;
 	spec.ports = &port;
 	spec.nports = 1;
-	bed_ask(&bed.user[1], &spec);
-	bed_settle();
-	assert_int_equal(bound_ports(&bed.user[1]), 1);
+	fx_ask(&fx.user[1], &spec);
+	fx_settle();
+	assert_int_equal(bound_ports(&fx.user[1]), 1);
 	assert_int_equal(listener_open(&port.host), -1);
-	sandbox_close(bed.user[1].s);
+	sandbox_close(fx.user[1].s);
 	listener = listener_open(&port.host);
 	assert_true(listener >= 0);
 	close(listener);
-	bed_settle();
-	assert_int_equal(bed.user[1].nclosed, 1);
+	fx_settle();
+	assert_int_equal(fx.user[1].nclosed, 1);
 }
 
 static int start_nothing(struct dialer *d)
@@ -174,18 +174,18 @@ static void none_can_be_bound(void **state)
 	machines.sleeps[MACHINE_CLONE] = true;
 	spec.ports = ports;
 	spec.nports = 2;
-	bed_ask(&bed.user[1], &spec);
-	bed_settle();
-	assert_int_equal(bed.user[1].nclosed, 1);
-	assert_string_equal(problem_code_str(bed.user[1].problem.code), "port-taken");
+	fx_ask(&fx.user[1], &spec);
+	fx_settle();
+	assert_int_equal(fx.user[1].nclosed, 1);
+	assert_string_equal(problem_code_str(fx.user[1].problem.code), "port-taken");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(taken_for_a_clone, set_up, bed_teardown),
-		cmocka_unit_test_setup_teardown(left_at_once, set_up, bed_teardown),
-		cmocka_unit_test_setup_teardown(none_can_be_bound, set_up, bed_teardown),
+		cmocka_unit_test_setup_teardown(taken_for_a_clone, set_up, fx_teardown),
+		cmocka_unit_test_setup_teardown(left_at_once, set_up, fx_teardown),
+		cmocka_unit_test_setup_teardown(none_can_be_bound, set_up, fx_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ import tempfile
 import time
 import traceback
 
-from s3bed import Hole, Server, find_server  # noqa: E402
+from s3_server import Hole, Server, find_server  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "build")
 PROGRAM = os.path.abspath(os.path.join(BUILD, "xsbxfs-store"))
@@ -53,7 +53,7 @@ class Run:
         return self
 
 
-class Bed:
+class Fixture:
     """Directories with objects, and addresses."""
 
     def __init__(self, scratch, server):
@@ -100,63 +100,63 @@ def names(path):
 
 # ---- put and get ----
 
-def test_put_and_get(bed):
-    path, key = bed.object()
-    put = Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE, "0 KiB were there")
-    Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE, "the store has it")
+def test_put_and_get(fx):
+    path, key = fx.object()
+    put = Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE, "0 KiB were there")
+    Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE, "the store has it")
     assert put.err == ""
-    there = bed.dir()
-    Run("get", "snapshot", key, there, url=bed.url).must(DONE, "fetched")
+    there = fx.dir()
+    Run("get", "snapshot", key, there, url=fx.url).must(DONE, "fetched")
     assert same(f"{path}/{key}", f"{there}/{key}") and names(there) == [key]
     assert blocks(f"{there}/{key}/ram") < MIB, "the holes were filled"
     assert os.stat(f"{there}/{key}").st_mode & 0o777 == 0o700
     assert os.stat(f"{there}/{key}/ram").st_mode & 0o777 == 0o600
-    Run("get", "snapshot", key, there, url=bed.url).must(DONE)
+    Run("get", "snapshot", key, there, url=fx.url).must(DONE)
     for kind in ("layer", "image"):
-        Run("put", kind, key, path, url=bed.url).must(DONE)
-        there = bed.dir()
-        Run("get", kind, key, there, url=bed.url).must(DONE)
+        Run("put", kind, key, path, url=fx.url).must(DONE)
+        there = fx.dir()
+        Run("get", kind, key, there, url=fx.url).must(DONE)
         assert same(f"{path}/{key}", f"{there}/{key}")
         assert os.stat(f"{there}/{key}/ram").st_mode & 0o777 == 0o644
         assert os.stat(f"{there}/{key}").st_mode & 0o777 == 0o755
 
 
-def test_many_chunks_in_parallel(bed):
-    path, key = bed.object(size=40 * MIB, data=((0, 5 * MIB), (30 * MIB, 2 * MIB)))
-    Run("--chunk", 64, "put", "layer", key, path, url=bed.url).must(DONE)
-    there = bed.dir()
-    Run("get", "layer", key, there, url=bed.url).must(DONE)
+def test_many_chunks_in_parallel(fx):
+    path, key = fx.object(size=40 * MIB, data=((0, 5 * MIB), (30 * MIB, 2 * MIB)))
+    Run("--chunk", 64, "put", "layer", key, path, url=fx.url).must(DONE)
+    there = fx.dir()
+    Run("get", "layer", key, there, url=fx.url).must(DONE)
     assert same(f"{path}/{key}", f"{there}/{key}")
 
 
-def test_absent(bed):
-    there = bed.dir()
-    Run("get", "snapshot", "0" * 64, there, url=bed.url).must(ABSENT, "does not have it")
-    Run("get", "snapshot", "0" * 64, there, url=bed.server.url + "x/pre").must(ABSENT)
+def test_absent(fx):
+    there = fx.dir()
+    Run("get", "snapshot", "0" * 64, there, url=fx.url).must(ABSENT, "does not have it")
+    Run("get", "snapshot", "0" * 64, there, url=fx.server.url + "x/pre").must(ABSENT)
     assert names(there) == []
 
 
-def test_kinds_are_apart(bed):
-    path, key = bed.object()
-    Run("put", "layer", key, path, url=bed.url).must(DONE)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url).must(ABSENT)
+def test_kinds_are_apart(fx):
+    path, key = fx.object()
+    Run("put", "layer", key, path, url=fx.url).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url).must(ABSENT)
 
 
-def test_credentials(bed):
-    path, key = bed.object()
+def test_credentials(fx):
+    path, key = fx.object()
     wrong = {"AWS_SECRET_ACCESS_KEY": "another"}
-    Run("put", "layer", key, path, url=bed.url, env=wrong).must(AWAY, "credentials")
+    Run("put", "layer", key, path, url=fx.url, env=wrong).must(AWAY, "credentials")
     unknown = {"AWS_ACCESS_KEY_ID": "nobody"}
-    Run("put", "layer", key, path, url=bed.url, env=unknown).must(AWAY, "credentials")
-    Run("put", "layer", key, path, url=bed.url).must(DONE)
-    Run("get", "layer", key, bed.dir(), url=bed.url, env=wrong).must(AWAY, "credentials")
+    Run("put", "layer", key, path, url=fx.url, env=unknown).must(AWAY, "credentials")
+    Run("put", "layer", key, path, url=fx.url).must(DONE)
+    Run("get", "layer", key, fx.dir(), url=fx.url, env=wrong).must(AWAY, "credentials")
     region = {"AWS_REGION": "eu-central-1"}
-    Run("get", "layer", key, bed.dir(), url=bed.url, env=region).must(DONE)
+    Run("get", "layer", key, fx.dir(), url=fx.url, env=region).must(DONE)
 
 
-def test_credentials_are_not_seen(bed):
+def test_credentials_are_not_seen(fx):
     with Hole() as hole:
-        run = Run("get", "layer", "a" * 64, bed.dir(), url=hole.url + "/cache/pre", wait=False,
+        run = Run("get", "layer", "a" * 64, fx.dir(), url=hole.url + "/cache/pre", wait=False,
                   env={"XSBXFS_STORE_SECRET": "very secret"})
         hole.wait()
         proc = f"/proc/{run.process.pid}"
@@ -173,35 +173,35 @@ def test_credentials_are_not_seen(bed):
         run.wait()
 
 
-def test_addresses(bed):
-    there = bed.dir()
+def test_addresses(fx):
+    there = fx.dir()
     for url in ("ftp://host/b", "https://user@host/b", "https://host", "https://host/b?x=1",
                 "https://host/../b", "file:///etc", "https://host/b/%2e", "http://store.test/b"):
         Run("get", "layer", "a", there, url=url).must(FAILED, "the address of the store")
     for args in (("get", "layer", "../a", there), ("get", "thing", "a", there), ("get", "layer"),
                  ("put", "layer", ".part-a", there), ("dance",)):
-        Run(*args, url=bed.url).must(USAGE)
+        Run(*args, url=fx.url).must(USAGE)
 
 
-def test_clock_and_limit(bed):
-    path, key = bed.object()
-    Run("--tsc", 2000000, "put", "snapshot", key, path, url=bed.url).must(DONE)
-    Run("--tsc", 2000200, "get", "snapshot", key, bed.dir(), url=bed.url).must(ABSENT, "clock")
-    Run("--limit", 100000, "get", "snapshot", key, bed.dir(), url=bed.url).must(FAILED, "allowed")
-    Run("--tsc", 2000090, "get", "snapshot", key, bed.dir(), url=bed.url).must(DONE)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url).must(DONE)
+def test_clock_and_limit(fx):
+    path, key = fx.object()
+    Run("--tsc", 2000000, "put", "snapshot", key, path, url=fx.url).must(DONE)
+    Run("--tsc", 2000200, "get", "snapshot", key, fx.dir(), url=fx.url).must(ABSENT, "clock")
+    Run("--limit", 100000, "get", "snapshot", key, fx.dir(), url=fx.url).must(FAILED, "allowed")
+    Run("--tsc", 2000090, "get", "snapshot", key, fx.dir(), url=fx.url).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url).must(DONE)
 
 
-def test_secret(bed):
+def test_secret(fx):
     mine, other = {"XSBXFS_STORE_SECRET": "mine"}, {"XSBXFS_STORE_SECRET": "other"}
-    path, key = bed.object()
-    Run("put", "snapshot", key, path, url=bed.url, env=mine).must(DONE)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url, env=mine).must(DONE)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url, env=other).must(DAMAGED, "authenticated")
-    Run("get", "snapshot", key, bed.dir(), url=bed.url).must(DONE)
-    path, key = bed.object()
-    Run("put", "snapshot", key, path, url=bed.url).must(DONE)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url, env=mine).must(DAMAGED, "authenticated")
+    path, key = fx.object()
+    Run("put", "snapshot", key, path, url=fx.url, env=mine).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url, env=mine).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url, env=other).must(DAMAGED, "authenticated")
+    Run("get", "snapshot", key, fx.dir(), url=fx.url).must(DONE)
+    path, key = fx.object()
+    Run("put", "snapshot", key, path, url=fx.url).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url, env=mine).must(DAMAGED, "authenticated")
 
 
 # ---- a store that has something wrong ----
@@ -213,64 +213,64 @@ def change(server, name, *, flip=None, size=None, add=b""):
     server.write(name, bytes(data[:size]) + add)
 
 
-def test_wrong_chunks(bed):
+def test_wrong_chunks(fx):
     for wrong in ({"flip": 1000}, {"size": 1000}, {"size": 0}, {"add": b"more"}):
-        before = set(bed.stored("chunk"))
-        path, key = bed.object()
-        Run("put", "snapshot", key, path, url=bed.url).must(DONE)
-        chunk = max(set(bed.stored("chunk")) - before, key=lambda n: len(bed.server.read(n)))
-        change(bed.server, chunk, **wrong)
-        there = bed.dir()
-        Run("get", "snapshot", key, there, url=bed.url).must(DAMAGED)
+        before = set(fx.stored("chunk"))
+        path, key = fx.object()
+        Run("put", "snapshot", key, path, url=fx.url).must(DONE)
+        chunk = max(set(fx.stored("chunk")) - before, key=lambda n: len(fx.server.read(n)))
+        change(fx.server, chunk, **wrong)
+        there = fx.dir()
+        Run("get", "snapshot", key, there, url=fx.url).must(DAMAGED)
         assert not os.path.exists(f"{there}/{key}")
-        Run("put", "snapshot", key, path, url=bed.url).must(DONE, "the store has it")
-        Run("get", "snapshot", key, there, url=bed.url).must(DAMAGED)
-        Run("--anew", "put", "snapshot", key, path, url=bed.url).must(DONE)
-        Run("get", "snapshot", key, there, url=bed.url).must(DONE)
+        Run("put", "snapshot", key, path, url=fx.url).must(DONE, "the store has it")
+        Run("get", "snapshot", key, there, url=fx.url).must(DAMAGED)
+        Run("--anew", "put", "snapshot", key, path, url=fx.url).must(DONE)
+        Run("get", "snapshot", key, there, url=fx.url).must(DONE)
         assert same(f"{path}/{key}", f"{there}/{key}") and names(there) == [key]
-        bed.server.remove(chunk)
-        Run("get", "snapshot", key, bed.dir(), url=bed.url).must(DAMAGED, "missing")
+        fx.server.remove(chunk)
+        Run("get", "snapshot", key, fx.dir(), url=fx.url).must(DAMAGED, "missing")
 
 
-def test_wrong_manifests(bed):
-    path, key = bed.object()
-    Run("put", "snapshot", key, path, url=bed.url).must(DONE)
-    place = next(p for p in bed.stored("snapshot") if key in p)
-    good = bed.server.read(place)
-    other_path, other = bed.object()
-    Run("put", "snapshot", other, other_path, url=bed.url).must(DONE)
-    of_other = bed.server.read(next(p for p in bed.stored("snapshot") if other in p))
+def test_wrong_manifests(fx):
+    path, key = fx.object()
+    Run("put", "snapshot", key, path, url=fx.url).must(DONE)
+    place = next(p for p in fx.stored("snapshot") if key in p)
+    good = fx.server.read(place)
+    other_path, other = fx.object()
+    Run("put", "snapshot", other, other_path, url=fx.url).must(DONE)
+    of_other = fx.server.read(next(p for p in fx.stored("snapshot") if other in p))
     line = good.index(b"\n") + 1
     for text in (b"", b"x" * 100, good[:-200], of_other, good[line:], bytes(9 * MIB),
                  good.replace(b'"ram"', b'"../ram"'), good.replace(b'"bytes": 3145728',
                                                                     b'"bytes": 31457280000000000'),
                  good[:line] + b"[" * 100000, good.replace(b'"state"', b'"ram"')):
-        bed.server.write(place, text)
-        there = bed.dir()
-        Run("get", "snapshot", key, there, url=bed.url).must(DAMAGED)
+        fx.server.write(place, text)
+        there = fx.dir()
+        Run("get", "snapshot", key, there, url=fx.url).must(DAMAGED)
         assert names(there) == []
     # All chunks are right, and it is not the file.
     at = good.index(b'"sha256": "', good.index(b'"ram"')) + 11
-    bed.server.write(place, good[:at] + b"0" * 64 + good[at + 64:])
-    there = bed.dir()
-    Run("get", "snapshot", key, there, url=bed.url).must(DAMAGED, "whole")
+    fx.server.write(place, good[:at] + b"0" * 64 + good[at + 64:])
+    there = fx.dir()
+    Run("get", "snapshot", key, there, url=fx.url).must(DAMAGED, "whole")
     assert names(there) == []
 
 
-def test_nobody_there(bed):
-    Run("get", "layer", "a" * 64, bed.dir(), url="http://127.0.0.1:1/cache").must(AWAY)
+def test_nobody_there(fx):
+    Run("get", "layer", "a" * 64, fx.dir(), url="http://127.0.0.1:1/cache").must(AWAY)
     with Hole() as hole:
-        Run("--stall", 1, "get", "layer", "a" * 64, bed.dir(), url=hole.url + "/cache").must(AWAY)
-        Run("--timeout", 1, "get", "layer", "a" * 64, bed.dir(), url=hole.url + "/c").must(AWAY)
+        Run("--stall", 1, "get", "layer", "a" * 64, fx.dir(), url=hole.url + "/cache").must(AWAY)
+        Run("--timeout", 1, "get", "layer", "a" * 64, fx.dir(), url=hole.url + "/c").must(AWAY)
 
 
 # ---- cut off, and resumed ----
 
-def test_get_is_resumed(bed):
-    path, key = bed.object(size=20 * MIB, data=((0, 8 * MIB),))
-    Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE)
-    there = bed.dir()
-    with Hole(bed.server.port, after=4 * MIB) as hole:
+def test_get_is_resumed(fx):
+    path, key = fx.object(size=20 * MIB, data=((0, 8 * MIB),))
+    Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE)
+    there = fx.dir()
+    with Hole(fx.server.port, after=4 * MIB) as hole:
         run = Run("get", "snapshot", key, there, url=hole.url + "/cache/pre", wait=False)
         hole.wait()
         part = f"{there}/.part-{key}"
@@ -279,78 +279,78 @@ def test_get_is_resumed(bed):
         run.process.send_signal(signal.SIGKILL)
         run.wait()
     assert names(there) == [f".part-{key}"]
-    with Hole(bed.server.port, after=8 * MIB) as counted:
+    with Hole(fx.server.port, after=8 * MIB) as counted:
         Run("get", "snapshot", key, there, url=counted.url + "/cache/pre").must(DONE, "going on")
         assert counted.passed < 6 * MIB, counted.passed
     assert same(f"{path}/{key}", f"{there}/{key}") and names(there) == [key]
 
 
-def test_what_was_left_is_not_trusted(bed):
-    path, key = bed.object(size=20 * MIB, data=((0, 8 * MIB),))
-    Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE)
-    there = bed.dir()
-    with Hole(bed.server.port, after=4 * MIB) as hole:
+def test_what_was_left_is_not_trusted(fx):
+    path, key = fx.object(size=20 * MIB, data=((0, 8 * MIB),))
+    Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE)
+    there = fx.dir()
+    with Hole(fx.server.port, after=4 * MIB) as hole:
         Run("--stall", 1, "get", "snapshot", key, there, url=hole.url + "/cache/pre").must(AWAY)
     with open(f"{there}/.part-{key}/ram", "r+b") as file:
         file.write(b"something else")
-    Run("get", "snapshot", key, there, url=bed.url).must(DAMAGED, "whole")
-    Run("get", "snapshot", key, there, url=bed.url).must(DONE)
+    Run("get", "snapshot", key, there, url=fx.url).must(DAMAGED, "whole")
+    Run("get", "snapshot", key, there, url=fx.url).must(DONE)
     assert same(f"{path}/{key}", f"{there}/{key}")
 
 
-def test_server_killed_and_put_resumed(bed):
-    path, key = bed.object(size=40 * MIB, data=((0, 12 * MIB),))
-    with Hole(bed.server.port, after=6 * MIB, requests=True) as hole:
+def test_server_killed_and_put_resumed(fx):
+    path, key = fx.object(size=40 * MIB, data=((0, 12 * MIB),))
+    with Hole(fx.server.port, after=6 * MIB, requests=True) as hole:
         run = Run("--chunk", 64, "put", "snapshot", key, path, url=hole.url + "/cache/pre",
                   wait=False)
         hole.wait()
     run.wait().must(AWAY)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url).must(ABSENT)
-    again = Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url).must(ABSENT)
+    again = Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE)
     assert int(again.out.split(", ")[1].split()[0]) > 3000, again.out
-    there = bed.dir()
-    Run("get", "snapshot", key, there, url=bed.url).must(DONE)
+    there = fx.dir()
+    Run("get", "snapshot", key, there, url=fx.url).must(DONE)
     assert same(f"{path}/{key}", f"{there}/{key}")
 
 
-def test_two_at_once(bed):
-    path, key = bed.object(size=20 * MIB, data=((0, 8 * MIB),))
-    Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE)
-    there = bed.dir()
-    runs = [Run("get", "snapshot", key, there, url=bed.url, wait=False) for _ in range(3)]
+def test_two_at_once(fx):
+    path, key = fx.object(size=20 * MIB, data=((0, 8 * MIB),))
+    Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE)
+    there = fx.dir()
+    runs = [Run("get", "snapshot", key, there, url=fx.url, wait=False) for _ in range(3)]
     for run in runs:
         run.wait().must(DONE)
     assert len([r for r in runs if "fetched" in r.out]) == 1
     assert same(f"{path}/{key}", f"{there}/{key}") and names(there) == [key]
-    path, key = bed.object()
-    runs = [Run("put", "snapshot", key, path, url=bed.url, wait=False) for _ in range(3)]
+    path, key = fx.object()
+    runs = [Run("put", "snapshot", key, path, url=fx.url, wait=False) for _ in range(3)]
     for run in runs:
         run.wait().must(DONE)
-    Run("get", "snapshot", key, bed.dir(), url=bed.url).must(DONE)
+    Run("get", "snapshot", key, fx.dir(), url=fx.url).must(DONE)
 
 
-def test_disk_full(bed):
-    path, key = bed.object(size=20 * MIB, data=((0, 8 * MIB),))
-    Run("--chunk", 64, "put", "snapshot", key, path, url=bed.url).must(DONE)
+def test_disk_full(fx):
+    path, key = fx.object(size=20 * MIB, data=((0, 8 * MIB),))
+    Run("--chunk", 64, "put", "snapshot", key, path, url=fx.url).must(DONE)
     for size in ("2m", "6m"):  # seen before, and met on the way
-        there = bed.dir()
+        there = fx.dir()
         before = ["unshare", "-rm", "sh", "-c",
                   f"mount -t tmpfs -o size={size} none {there} && \"$@\"; e=$?; "
                   f"ls -A {there} | sed s/^/left:/; exit $e", "sh"]
-        run = Run("get", "snapshot", key, there, url=bed.url, before=before)
+        run = Run("get", "snapshot", key, there, url=fx.url, before=before)
         run.must(FAILED, "No space left")
         assert "left:" not in run.out, run.out
 
 
 # ---- bundles ----
 
-def make_cache(bed):
+def make_cache(fx):
     """A cache with two snapshots and an image: (path, items)."""
-    cache = bed.dir()
+    cache = fx.dir()
     items = []
     for kind, folder in (("snapshot", "snapshots"), ("snapshot", "snapshots"), ("image", "images"),
                          ("layer", "layers")):
-        path, key = bed.object()
+        path, key = fx.object()
         if kind == "image":
             os.rename(f"{path}/{key}", f"{path}/python-0123")
             key = "python-0123"
@@ -360,12 +360,12 @@ def make_cache(bed):
     return cache, items
 
 
-def test_bundle(bed):
-    cache, items = make_cache(bed)
-    bundle = f"{bed.dir()}/bundle"
+def test_bundle(fx):
+    cache, items = make_cache(fx)
+    bundle = f"{fx.dir()}/bundle"
     Run("export", bundle, cache, *items).must(DONE)
     assert os.path.getsize(bundle) < 4 * MIB
-    other = f"{bed.dir()}/cache"
+    other = f"{fx.dir()}/cache"
     Run("import", bundle, other).must(DONE, "imported 4 objects, 0 were there")
     assert os.readlink(f"{other}/images/templates/python") == "../python-0123"
     os.unlink(f"{other}/images/templates/python")
@@ -380,21 +380,21 @@ def test_bundle(bed):
     Run("export", bundle, cache, "snapshot:../x").must(USAGE)
 
 
-def test_bundle_secret(bed):
+def test_bundle_secret(fx):
     mine, other = {"XSBXFS_STORE_SECRET": "mine"}, {"XSBXFS_STORE_SECRET": "other"}
-    cache, items = make_cache(bed)
-    bundle = f"{bed.dir()}/bundle"
+    cache, items = make_cache(fx)
+    bundle = f"{fx.dir()}/bundle"
     Run("export", bundle, cache, *items, env=mine).must(DONE)
-    Run("import", bundle, bed.dir(), env=mine).must(DONE)
-    Run("import", bundle, bed.dir()).must(DONE)
-    empty = bed.dir()
+    Run("import", bundle, fx.dir(), env=mine).must(DONE)
+    Run("import", bundle, fx.dir()).must(DONE)
+    empty = fx.dir()
     Run("import", bundle, empty, env=other).must(DAMAGED, "authenticated")
     assert not glob.glob(f"{empty}/*/*")
 
 
-def test_wrong_bundles(bed):
-    cache, items = make_cache(bed)
-    bundle = f"{bed.dir()}/bundle"
+def test_wrong_bundles(fx):
+    cache, items = make_cache(fx)
+    bundle = f"{fx.dir()}/bundle"
     Run("export", bundle, cache, *items).must(DONE)
     with open(bundle, "rb") as file:
         good = file.read()
@@ -403,7 +403,7 @@ def test_wrong_bundles(bed):
     for at in places:
         with open(bundle, "wb") as file:
             file.write(good[:at] + bytes([good[at] ^ 0x11]) + good[at + 1:])
-        there = bed.dir()
+        there = fx.dir()
         run = Run("import", bundle, there)
         # Room that was left for a manifest, and its line for who has a secret, mean nothing.
         assert run.end in (DONE, DAMAGED, FAILED), run.end
@@ -416,7 +416,7 @@ def test_wrong_bundles(bed):
     for size in (0, 10, 16, 20, 1000, len(good) // 2, len(good) - 8, len(good) - 1):
         with open(bundle, "wb") as file:
             file.write(good[:size])
-        Run("import", bundle, bed.dir()).must(DAMAGED)
+        Run("import", bundle, fx.dir()).must(DAMAGED)
 
 
 def main():
@@ -433,7 +433,7 @@ def main():
             os.mkdir(f"{scratch}/{name}")
             begun = time.monotonic()
             try:
-                test(Bed(f"{scratch}/{name}", server))
+                test(Fixture(f"{scratch}/{name}", server))
                 print(f"ok {name} {time.monotonic() - begun:.1f} s")
             except Exception:  # noqa: BLE001 - the next test is to have its turn
                 traceback.print_exc()

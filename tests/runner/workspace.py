@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where one test lies, and what it may not leave there."""
+"""The directory, daemon and mount of one test, and what it may not leave behind."""
 
 import os
 import re
@@ -26,8 +26,8 @@ def ended(child, seconds):
     return True
 
 
-class Bed:
-    """Where one test lies: directories, a daemon, a mount. Runs in a process of its own."""
+class Workspace:
+    """Directories, a daemon and a mount for one test. Runs in a process of its own."""
 
     def __init__(self, test, build):
         self.test, self.build = test, build
@@ -50,7 +50,7 @@ class Bed:
         tools = f"{cache}/xsbxfs/images/tools"
         env.update(
             MNT=self.mnt, BUILD=self.build, SCRATCH=f"{self.dir}/scratch", BACKEND=self.test.kind,
-            CONF=self.conf, LOG=self.log, TESTBED=self.dir, HOME=f"{self.dir}/home",
+            CONF=self.conf, LOG=self.log, TEST_DIR=self.dir, HOME=f"{self.dir}/home",
             XDG_RUNTIME_DIR=f"{self.dir}/run", TMPDIR=f"{self.dir}/tmp",
             XSBX_AGENT=f"{self.build}/xsbx-agent", XSBX_DRIVERS=f"{self.build}/drivers",
             PYTHONDONTWRITEBYTECODE="1", CCACHE_DISABLE="1",

@@ -20,7 +20,7 @@
 #include "vm/base/util.h"
 
 /*
- * usage: netbed PROGRAM (--stream FD | --packet FD) [OPTION...] [-- NAME=ADDRESS...]
+ * usage: net_fixture PROGRAM (--stream FD | --packet FD) [OPTION...] [-- NAME=ADDRESS...]
  *
  * What is in front of the -- goes to PROGRAM. The names behind it resolve to these addresses, and no
  * others do; several for one name are all its addresses. Lines that are read:
