@@ -18,12 +18,10 @@
 #include "vm/spawn/registry.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/spawner.h"
-#include "background.h"
 #include "fs/fuse/devfuse.h"
 #include "mount.h"
 #include "fs/session/spec.h"
 #include "mountpoint.h"
-#include "permit.h"
 #include "prefetch.h"
 #include "fs/tree/report.h"
 #include "fs/session/session.h"
@@ -56,13 +54,67 @@ struct daemon {
 	struct policy *policy; /* that it has */
 	char *runtime_dir;
 	int lock;
-	int parent; /* waits there, or -1: see background.h */
+	int parent; /* waits there, or -1: see background() */
 	bool stopping;
 	bool over;	 /* no signals and timers any more */
 	unsigned rounds; /* that the end has waited for commits */
 	struct prefetch prefetch;
 	int status; /* of the process */
 };
+
+/* ---- the way into the background ---- */
+
+/* Forks. Return, in the child: the descriptor at whose other end the parent waits; the parent itself does
+ * not return, and ends as the start has ended. */
+static int background(void)
+{
+	char why[1024];
+	int fds[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+		log_error("cannot go into the background: %s", strerror(errno));
+		exit(1);
+	}
+	if (pid == 0) {
+		close(fds[0]);
+		setsid();
+		return fds[1];
+	}
+	close(fds[1]);
+	n = read(fds[0], why, sizeof(why) - 1);
+	if (n == 1 && why[0] == '\0')
+		_exit(0);
+	if (n > 0)
+		_exit(1); /* the child has said why, on the same standard error */
+	waitpid(pid, &status, 0);
+	fprintf(stderr, "xsbxfs: error: the daemon died while it started\n");
+	_exit(1);
+}
+
+/* The start went well: goes on without a terminal. Neither does anything for @parent -1, which is the foreground. */
+static void background_ready(int parent)
+{
+	int fd;
+
+	if (parent < 0)
+		return;
+	(void)!chdir("/");
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < 3; i++)
+		dup2(fd, i);
+	close(fd);
+	(void)!write(parent, "", 1);
+	close(parent);
+}
+
+/* It did not, as was said on standard error. */
+static void background_failed(int parent, const char *why)
+{
+	if (parent >= 0)
+		(void)!write(parent, why, strlen(why));
+}
 
 static void die(struct daemon *d, const char *why)
 {
@@ -73,7 +125,7 @@ static void die(struct daemon *d, const char *why)
 	spawner_stop(d->spawner);
 	if (d->lock >= 0)
 		remove_tree_at_once(d->runtime_dir);
-	path_leave_shared(d->conf.runtime_dir);
+	path_leave_shared(d->conf.vm.runtime_dir);
 	exit(1);
 }
 
@@ -223,10 +275,10 @@ static void announce(struct daemon *d)
 static void confine_daemon(struct daemon *d)
 {
 	const struct confine_spec spec = {
-		.cache_dir = d->conf.cache_dir,
+		.cache_dir = d->conf.vm.cache_dir,
 		.runtime_dir = d->runtime_dir,
 		.spool_dir = d->conf.spool_dir,
-		.agent = d->conf.agent,
+		.agent = d->conf.vm.agent,
 		.notify = d->conf.notify,
 	};
 	const char *step;
@@ -250,7 +302,7 @@ static const struct vm_events vm_events = {.event = on_vm_event};
 
 static void start_machinery(struct daemon *d)
 {
-	struct vm_config cfg = report_vm_config(&d->conf);
+	struct vm_config cfg = d->conf.vm;
 	char why[1024];
 	int e;
 
@@ -273,6 +325,42 @@ static void start_machinery(struct daemon *d)
 	}
 }
 
+/* What the configuration permits the spawner to start. Return: 0 or -ENOMEM. */
+static int permit(struct daemon *d)
+{
+	const struct conf *conf = &d->conf;
+	const size_t n = conf->ntemplates;
+	_cleanup_free_ struct policy_view *views = calloc(n + 1, sizeof(*views));
+	struct vm_config vm = conf->vm;
+	const struct policy_config cfg = {
+		.vm = &vm,
+		.max_memory_mb = conf->limits.max_memory_mb,
+		.max_cpus = conf->limits.max_cpus,
+		.max_processes = conf->limits.max_processes,
+		.others = conf->allow_other,
+		.view = views,
+		.nviews = n,
+	};
+	int r = views ? 0 : -ENOMEM;
+
+	vm.runtime_dir = d->runtime_dir;
+	vm.ca_path = d->fs->netenv.ca_path;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct sandbox_spec *spec = &conf->template[i].settings.spec;
+
+		views[i] = (struct policy_view){
+			.path = spec->paths,
+			.npaths = spec->npaths,
+			.work = spec->work,
+			.image = spec->image_view ? spec->image : NULL,
+		};
+	}
+	policy_prepare(vm.cache_dir);
+	if (r == 0)
+		r = policy_new(&cfg, &d->policy);
+	return r;
+}
+
 /* It is forked with all that it may ever be asked for, and believes nothing else. */
 static void start_spawner(struct daemon *d)
 {
@@ -281,7 +369,7 @@ static void start_spawner(struct daemon *d)
 
 	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
 		die(d, why);
-	if (permit(&d->conf, d->runtime_dir, d->fs->netenv.ca_path, &d->policy) < 0)
+	if (permit(d) < 0)
 		die(d, "out of memory");
 	rules.data = d->policy;
 	if (d->conf.action == CONF_MOUNT)
@@ -296,14 +384,14 @@ static void check_mountpoint(struct daemon *d)
 	const struct conf *c = &d->conf;
 	const struct mountpoint_use uses[] = {
 		{"xsbxfs itself", "/proc/self/exe", false},
-		{"the agent", c->agent, false},
-		{"xsbxfs-store", c->store_program, false},
-		{"QEMU", c->qemu, false},
-		{"the builder of images", c->image_builder, false},
-		{"the installer of packages", c->installer, false},
-		{"the cache", c->cache_dir, true},
+		{"the agent", c->vm.agent, false},
+		{"xsbxfs-store", c->vm.store.program, false},
+		{"QEMU", c->vm.qemu, false},
+		{"the builder of images", c->vm.image_builder, false},
+		{"the installer of packages", c->vm.packages.dir, false},
+		{"the cache", c->vm.cache_dir, true},
 		{"the directory of long outputs", c->spool_dir, true},
-		{"the runtime directory", c->runtime_dir, true},
+		{"the runtime directory", c->vm.runtime_dir, true},
 		{"the system", "/usr", false},
 		{"the system", "/etc", false},
 		{"the system", "/dev", false},
@@ -328,8 +416,9 @@ static void start(struct daemon *d)
 		check_mountpoint(d);
 	signal(SIGXFSZ, SIG_IGN); /* a file of output that may not grow is an error like others */
 	/* Without a mount, the cache stands for it: it is filled by one at a time. */
-	if (mountpoint_claim(d->conf.runtime_dir, mounts ? d->conf.mountpoint : d->conf.cache_dir,
-			     &d->runtime_dir, &d->lock, why, sizeof(why)) < 0)
+	if (mountpoint_claim(d->conf.vm.runtime_dir,
+			     mounts ? d->conf.mountpoint : d->conf.vm.cache_dir, &d->runtime_dir,
+			     &d->lock, why, sizeof(why)) < 0)
 		die(d, why);
 	registry_reap(d->runtime_dir);
 	if (mounts && mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
@@ -388,7 +477,7 @@ static int run(struct daemon *d)
 	policy_free(d->policy);
 	uv_loop_close(&d->loop);
 	remove_tree_at_once(d->runtime_dir);
-	path_leave_shared(d->conf.runtime_dir);
+	path_leave_shared(d->conf.vm.runtime_dir);
 	close(d->lock);
 	if (!idle)
 		_exit(d->status); /* which does not wait for the thread, as exit(3) does */

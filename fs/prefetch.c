@@ -134,7 +134,7 @@ static void list_item(void *data, const struct vm_template_status *st)
 
 	if (strcmp(st->state, "plain") == 0)
 		return;
-	list_image(p->items, p->fs->conf->cache_dir, st->image);
+	list_image(p->items, p->fs->conf->vm.cache_dir, st->image);
 	if (*st->layer)
 		fprintf(p->items, "layer:%s\n", st->layer);
 	fprintf(p->items, "snapshot:%s\n", st->key);
@@ -150,8 +150,8 @@ static void finish(struct prefetch *p, const struct tally *y)
 	if (store.problem[0])
 		say("warn store: %s", store.problem);
 	if (p->items) {
-		list_image(p->items, p->fs->conf->cache_dir, "kernel");
-		list_image(p->items, p->fs->conf->cache_dir, "kernel-own");
+		list_image(p->items, p->fs->conf->vm.cache_dir, "kernel");
+		list_image(p->items, p->fs->conf->vm.cache_dir, "kernel-own");
 		vm_templates(p->fs->vm, list_item, p);
 		fflush(p->items);
 	}
@@ -213,10 +213,10 @@ int prefetch_export(const struct conf *conf, char *const items[], size_t n)
 
 	if (!argv)
 		return 1;
-	argv[0] = conf->store_program;
+	argv[0] = conf->vm.store.program;
 	argv[1] = "export";
 	argv[2] = conf->file;
-	argv[3] = conf->cache_dir;
+	argv[3] = conf->vm.cache_dir;
 	for (size_t i = 0; i < n; i++)
 		argv[4 + i] = items[i];
 	return become(argv);
@@ -224,7 +224,7 @@ int prefetch_export(const struct conf *conf, char *const items[], size_t n)
 
 int prefetch_import(const struct conf *conf)
 {
-	const char *const argv[] = {conf->store_program, "import", conf->file, conf->cache_dir,
+	const char *const argv[] = {conf->vm.store.program, "import", conf->file, conf->vm.cache_dir,
 				    NULL};
 
 	return become(argv);

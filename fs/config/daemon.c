@@ -156,10 +156,9 @@ static int settle_packages(struct conf *c, const struct conf_source *src)
 			l->any = true;
 			continue;
 		}
-		if (asprintf(&standard, "%s/%s", c->installer, lists[i].standard) < 0) {
-			standard = NULL;
+		standard = join(c->vm.packages.dir, lists[i].standard);
+		if (!standard)
 			return -ENOMEM;
-		}
 		r = packages_load(l, lists[i].kind, named ? named : standard);
 		/* Without the one that comes with the program, no name is on it. */
 		if (r == -ENOMEM || (r < 0 && named))
@@ -170,26 +169,37 @@ static int settle_packages(struct conf *c, const struct conf_source *src)
 	return 0;
 }
 
+static bool has_machines(const struct conf *c)
+{
+	for (size_t i = 0; i < c->ntemplates; i++) {
+		if (c->template[i].settings.spec.backend == VM_MICROVM)
+			return true;
+	}
+	return false;
+}
+
 int conf_settle(struct conf *c, const struct conf_source *src)
 {
 	int r;
 
-	if (!c->cache_dir)
-		c->cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
-	if (!c->runtime_dir)
-		c->runtime_dir = default_runtime_dir();
-	if (!c->spool_dir && c->cache_dir && asprintf(&c->spool_dir, "%s/spool", c->cache_dir) < 0)
-		c->spool_dir = NULL;
-	if (!c->agent)
-		c->agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
-	if (!c->store_program)
-		c->store_program = beside_or("xsbxfs-store", XSBX_LIBEXECDIR "/xsbxfs-store");
-	if (!c->image_builder)
-		c->image_builder = beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
-	if (!c->installer)
-		c->installer = beside_or("../images/packages", XSBX_DATADIR "/images/packages");
-	if (!c->cache_dir || !c->runtime_dir || !c->spool_dir || !c->agent || !c->store_program ||
-	    !c->image_builder || !c->installer)
+	if (!c->vm.cache_dir)
+		c->vm.cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
+	if (!c->vm.runtime_dir)
+		c->vm.runtime_dir = default_runtime_dir();
+	if (!c->spool_dir && c->vm.cache_dir)
+		c->spool_dir = join(c->vm.cache_dir, "spool");
+	if (!c->vm.agent)
+		c->vm.agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
+	if (!c->vm.store.program)
+		c->vm.store.program = beside_or("xsbxfs-store", XSBX_LIBEXECDIR "/xsbxfs-store");
+	if (!c->vm.image_builder)
+		c->vm.image_builder =
+			beside_or("../scripts/images", XSBX_DATADIR "/scripts/images");
+	if (!c->vm.packages.dir)
+		c->vm.packages.dir =
+			beside_or("../images/packages", XSBX_DATADIR "/images/packages");
+	if (!c->vm.cache_dir || !c->vm.runtime_dir || !c->spool_dir || !c->vm.agent ||
+	    !c->vm.store.program || !c->vm.image_builder || !c->vm.packages.dir)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
 	r = settle_packages(c, src);
@@ -200,6 +210,9 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		if (r < 0)
 			return r;
 	}
+	c->vm.shared = c->allow_other;
+	c->vm.host_ports = c->limits.host_ports;
+	c->vm.no_machines = !has_machines(c);
 	return conf_settle_prepare(c, src);
 }
 

@@ -198,64 +198,15 @@ static void check_networks(struct checks *c, const struct conf *conf)
 	check(c, "networks of sessions", VM_OK, found, "");
 }
 
-static bool has_machines(const struct conf *conf)
-{
-	for (size_t i = 0; i < conf->ntemplates; i++) {
-		if (conf->template[i].settings.spec.backend == VM_MICROVM)
-			return true;
-	}
-	return false;
-}
-
-struct vm_config report_vm_config(const struct conf *conf)
-{
-	return (struct vm_config){
-		.cache_dir = conf->cache_dir,
-		.runtime_dir = conf->runtime_dir,
-		.qemu = conf->qemu,
-		.agent = conf->agent,
-		.accel = conf->accel,
-		.kernel = conf->kernel,
-		.image_builder = conf->image_builder,
-		.max_vms = conf->max_vms,
-		.max_vms_user = conf->max_vms_user,
-		.shared = conf->allow_other,
-		.memory_percent = conf->memory_percent,
-		.cpu_percent = conf->cpu_percent,
-		.reserve_bytes = conf->reserve_bytes,
-		.queue = conf->queue,
-		.queue_user = conf->queue_user,
-		.admission_s = conf->admission_s,
-		.boot_s = conf->boot_s,
-		.host_ports = conf->limits.host_ports,
-		.no_machines = !has_machines(conf),
-		.snapshot_bytes = conf->snapshot_bytes,
-		.mitigate = conf->force_mitigations,
-		.store = {conf->store_url, conf->store_region, conf->store_program,
-			  conf->store_read, conf->store_write, conf->store_timeout_s},
-		.packages =
-			{
-				.dir = conf->installer,
-				.python_index = conf->python_index,
-				.python_hosts = conf->python_hosts,
-				.npm_registry = conf->npm_registry,
-				.npm_hosts = conf->npm_hosts,
-				.offline = conf->offline,
-				.layer_bytes = conf->layer_bytes,
-			},
-	};
-}
-
 /* @room: on the disk for long outputs. */
 static int doctor(struct vm *vm, const struct conf *conf, int64_t room, struct buf *out,
 		  bool *ret_failed)
 {
-	const struct vm_config cfg = report_vm_config(conf);
 	struct checks c = {.out = out};
 
 	check_fuse(&c, conf);
 	check_disk(&c, conf, room);
-	vm_doctor(vm, &cfg, check, &c);
+	vm_doctor(vm, &conf->vm, check, &c);
 	check_networks(&c, conf);
 	check_lists(&c, conf);
 	*ret_failed = c.failed;

@@ -19,9 +19,6 @@ int report_isolation(const struct node *n, struct buf *out);
  */
 int report_check(const struct conf *conf, struct buf *out, bool *ret_failed);
 
-/* The part of the configuration that vm/ wants to know. */
-struct vm_config report_vm_config(const struct conf *conf);
-
 /* The kernel's limit on how long a FUSE request may take, in seconds; 0: none. */
 unsigned report_request_timeout(void);
 

@@ -25,18 +25,18 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(read_text(&c, "\n"), 0);
 	assert_int_equal(c.action, CONF_MOUNT);
-	assert_string_equal(c.qemu, "qemu-system-x86_64");
-	assert_string_equal(c.accel, "auto");
-	assert_string_equal(c.kernel, "auto");
+	assert_string_equal(c.vm.qemu, "qemu-system-x86_64");
+	assert_string_equal(c.vm.accel, "auto");
+	assert_string_equal(c.vm.kernel, "auto");
 	assert_true(c.output_bytes == 64u << 20);
 	assert_true(c.history_bytes == 256u << 20);
 	assert_int_equal(c.history_runs, 100);
-	assert_int_equal(c.max_vms, 0);
+	assert_int_equal(c.vm.max_vms, 0);
 	assert_int_equal(c.max_sessions, 1024);
-	assert_true(strncmp(c.cache_dir, dir, strlen(dir)) == 0);
-	assert_int_equal(strncmp(c.spool_dir, c.cache_dir, strlen(c.cache_dir)), 0);
-	assert_string_equal(c.spool_dir + strlen(c.cache_dir), "/spool");
-	assert_non_null(strstr(c.agent, "/xsbx-agent"));
+	assert_true(strncmp(c.vm.cache_dir, dir, strlen(dir)) == 0);
+	assert_int_equal(strncmp(c.spool_dir, c.vm.cache_dir, strlen(c.vm.cache_dir)), 0);
+	assert_string_equal(c.spool_dir + strlen(c.vm.cache_dir), "/spool");
+	assert_non_null(strstr(c.vm.agent, "/xsbx-agent"));
 	assert_int_equal(c.ntemplates, 5);
 	for (size_t i = 0; i < 5; i++) {
 		assert_string_equal(c.template[i].name, builtin[i].name);
@@ -113,20 +113,20 @@ static void test_file(void **state)
 				   "[template data-1]\nimage = python\ncpus = 2\nenv.A = \" x \"\n"
 				   "[ template\traw ]\nmemory_mb = 512\n"),
 			 0);
-	assert_int_equal(c.max_vms, 3);
-	assert_string_equal(c.cache_dir, "/a b");
+	assert_int_equal(c.vm.max_vms, 3);
+	assert_string_equal(c.vm.cache_dir, "/a b");
 	assert_true(c.output_bytes == 8u << 20);
 	assert_true(c.history_bytes == 2ull << 30);
 	assert_int_equal(c.history_runs, 5);
 	assert_true(strncmp(c.spool_dir, dir, strlen(dir)) == 0);
-	assert_string_equal(c.accel, "tcg");
-	assert_string_equal(c.kernel, "stock");
+	assert_string_equal(c.vm.accel, "tcg");
+	assert_string_equal(c.vm.kernel, "stock");
 	assert_true(c.allow_other);
-	assert_string_equal(c.qemu, "qemu-system-aarch64");
+	assert_string_equal(c.vm.qemu, "qemu-system-aarch64");
 	assert_int_equal(c.limits.max_cpus, 4);
-	assert_string_equal(c.store_url, "https://s3.test/b/p");
-	assert_string_equal(c.store_region, "eu-1");
-	assert_true(c.store_read && c.store_write);
+	assert_string_equal(c.vm.store.url, "https://s3.test/b/p");
+	assert_string_equal(c.vm.store.region, "eu-1");
+	assert_true(c.vm.store.read && c.vm.store.write);
 	assert_int_equal(c.ntemplates, 6);
 	assert_int_equal(c.template[3].settings.spec.memory_mb, 512);
 	assert_string_equal(c.template[5].name, "data-1");
@@ -347,8 +347,8 @@ static void test_example(void **state)
 	assert_int_equal(conf_read(&c, file, &src), 0);
 	assert_int_equal(conf_settle(&c, &src), 0);
 	fclose(file);
-	assert_int_equal(c.admission_s, 120);
-	assert_int_equal(c.boot_s, 60);
+	assert_int_equal(c.vm.admission_s, 120);
+	assert_int_equal(c.vm.boot_s, 60);
 	assert_true(c.output_bytes == 64u << 20 && c.history_bytes == 256u << 20);
 	assert_int_equal(c.ntemplates, 6);
 	assert_int_equal(c.template[5].settings.spec.memory_mb, 1024);

@@ -35,8 +35,8 @@ static void test_command_line(void **state)
 	assert_true(c.foreground);
 	assert_false(c.debug);
 	assert_true(c.allow_other);
-	assert_int_equal(c.max_vms, 2);
-	assert_string_equal(c.accel, "kvm");
+	assert_int_equal(c.vm.max_vms, 2);
+	assert_string_equal(c.vm.accel, "kvm");
 	conf_clear(&c);
 
 	assert_int_equal(load(&c, "-d", "link/"), 0);
@@ -59,7 +59,7 @@ static void test_command_line(void **state)
 	snprintf(expected, sizeof(expected), "%s/fifo", dir);
 	assert_string_equal(c.notify, expected);
 	snprintf(expected, sizeof(expected), "%s/a,b", dir);
-	assert_string_equal(c.cache_dir, expected);
+	assert_string_equal(c.vm.cache_dir, expected);
 	assert_int_equal(c.limits.max_cpus, 2);
 	conf_clear(&c);
 
@@ -138,10 +138,10 @@ static void test_order_of_sources(void **state)
 	write_file("b.conf", "[xsbxfs]\nhistory_runs = 3\nboot_timeout_s = 3\n");
 	assert_int_equal(
 		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf"), 0);
-	assert_int_equal(c.max_vms, 1);
+	assert_int_equal(c.vm.max_vms, 1);
 	assert_int_equal(c.max_sessions, 2);
 	assert_int_equal(c.history_runs, 3);
-	assert_int_equal(c.boot_s, 4);
+	assert_int_equal(c.vm.boot_s, 4);
 	conf_clear(&c);
 
 	assert_int_equal(chmod(".config/xsbxfs.conf", 0666), 0);
