@@ -12,7 +12,7 @@
 #include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
 #include "fs/session/session.h"
-#include "fs/tree/input.h"
+#include "fs/tree/nodes.h"
 #include "fs/tree/report.h"
 
 static uint64_t on_alarm(void *data, uint64_t now)

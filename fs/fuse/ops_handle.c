@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "fs/tree/dir.h"
-#include "fs/tree/input.h"
+#include "fs/tree/nodes.h"
 #include "fs/tree/names.h"
 #include "fs/tree/table.h"
 #include "fs/files/files.h"
@@ -284,7 +284,7 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 	}
 	if (h->ops && h->ops->poll)
 		revents = h->ops->poll(h);
-	if (pw && h->ops && h->ops->waits)
+	if (pw && h->waits)
 		wait_poll(h, pw);
 	else if (pw)
 		pollwait_free(pw);

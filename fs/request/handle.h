@@ -35,8 +35,6 @@ struct handle_ops {
 	void (*release)(struct handle *h);
 	/* Return: POLLIN and so on, as of now. NULL: always ready. */
 	unsigned (*poll)(struct handle *h);
-	/* Where readers of this handle wait. NULL: they never do. */
-	struct waitlist *(*waits)(struct handle *h);
 };
 
 /*
@@ -48,7 +46,7 @@ struct handle {
 	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
 	LIST_ENTRY(handle) opened;	/* those of the same opener */
 	LIST_ENTRY(handle) near;	/* those of the same bucket, by inode */
-	TAILQ_ENTRY(handle) poll_link;	/* on a waitlist's `polled` while `poll` is set */
+	TAILQ_ENTRY(handle) poll_link;	/* on the `polled` of `waits` while `poll` is set */
 	TAILQ_ENTRY(handle) input_link; /* writers of `in`: on the session's list of inputs */
 	uint32_t index, generation;
 	const struct handle_ops *ops;
@@ -61,7 +59,7 @@ struct handle {
 	struct run *r;
 	void (*disown)(struct handle *h);
 	struct pollwait *poll;
-	struct waitlist *poll_list;
+	struct waitlist *waits; /* where its readers wait; set by its `open`. NULL: they never do */
 
 	struct buf text; /* rendered text; what was written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */

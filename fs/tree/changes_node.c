@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `files.changes` node: what a session has changed in its copy of a directory of the host. */
-#include "changes_node.h"
+#include "nodes.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,10 +11,9 @@
 #include "fs/session/fs.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
-#include "text.h"
 
 #define CHANGES_UNKNOWN \
-	(32u << 20) /* more than the list can be: its size while it is open, see stream.h */
+	(32u << 20) /* more than the list can be: its size while it is open, see stream.c */
 
 /* A list that was asked for; holds a reference. */
 struct asker {
@@ -135,13 +134,9 @@ static unsigned changes_poll(struct handle *h)
 	return h->bound ? POLLIN | POLLRDNORM : 0;
 }
 
-static struct waitlist *changes_waits(struct handle *h)
-{
-	return &h->s->wait;
-}
-
 static int changes_open(struct handle *h)
 {
+	h->waits = &h->s->wait;
 	h->stream = true;
 	return 0;
 }
@@ -150,12 +145,10 @@ const struct handle_ops changes_ops = {
 	.open = changes_open,
 	.read = changes_read,
 	.poll = changes_poll,
-	.waits = changes_waits,
 };
 
 /* Known when it is read. */
-int changes_size(const struct node *n, uint64_t *ret_size)
+uint64_t changes_size(const struct node *n)
 {
-	*ret_size = handles_stream(&n->s->fs->handles, n->ino) ? CHANGES_UNKNOWN : 0;
-	return 0;
+	return handles_stream(&n->s->fs->handles, n->ino) ? CHANGES_UNKNOWN : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names in the fixed tree that are not fixed: templates, sessions, runs, scratch files. */
-#include "children.h"
+#include "nodes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -106,11 +106,10 @@ void latest_target(const struct node *n, char target[16])
 	snprintf(target, 16, "%u", n->s->latest ? n->s->latest->number : 0);
 }
 
-int latest_size(const struct node *n, uint64_t *ret_size)
+uint64_t latest_size(const struct node *n)
 {
 	char target[16];
 
 	latest_target(n, target);
-	*ret_size = strlen(target);
-	return 0;
+	return strlen(target);
 }

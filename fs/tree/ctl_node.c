@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `ctl` node: what is written to it is done. */
-#include "ctl_node.h"
+/* The `ctl` nodes: what is written to a session's is done; the root's says what is logged. */
+#include "nodes.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 
 #include "fs/session/commit.h"
+#include "fs/session/fs.h"
 #include "fs/session/pause.h"
+#include "fs/session/quota.h"
 #include "fs/session/session.h"
+#include "vm/base/log.h"
 #include "ctl.h"
 
 static int run_verb(struct session *s, enum ctl_verb verb)
@@ -47,7 +51,8 @@ static int ctl_write(struct handle *h, const void *data, size_t size, uint64_t o
 	return e;
 }
 
-static int ctl_truncate(struct handle *h, uint64_t size)
+/* What counts is what is written next. */
+static int truncate_nothing(struct handle *h, uint64_t size)
 {
 	(void)h;
 	(void)size;
@@ -56,5 +61,42 @@ static int ctl_truncate(struct handle *h, uint64_t size)
 
 const struct handle_ops ctl_ops = {
 	.write = ctl_write,
-	.truncate = ctl_truncate,
+	.truncate = truncate_nothing,
+};
+
+/* ---- of the root ---- */
+
+static void refuse_level(struct fs *fs, const char *text, size_t len)
+{
+	struct problem p;
+
+	problem_set(&p, PROBLEM_UNKNOWN_VERB, "Write error, warning, info or debug.",
+		    "\"%s\" is no level of the log", problem_quote_bytes(text, len).text);
+	complaint_tell(fs, quota_whose(fs, NULL), &p);
+}
+
+static int root_ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
+{
+	const char *text = data;
+	enum log_level level;
+
+	(void)offset;
+	while (size && isspace((unsigned char)text[size - 1]))
+		size--;
+	while (size && isspace((unsigned char)*text)) {
+		text++;
+		size--;
+	}
+	if (log_level_parse(text, size, &level) < 0) {
+		refuse_level(h->fs, text, size);
+		return -EINVAL;
+	}
+	vm_log_level(h->fs->vm, level);
+	log_info("log level: %s", log_level_str(level));
+	return 0;
+}
+
+const struct handle_ops root_ctl_ops = {
+	.write = root_ctl_write,
+	.truncate = truncate_nothing,
 };

@@ -14,7 +14,7 @@
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
 #include "table.h"
-#include "text.h"
+#include "nodes.h"
 
 /* ---- attributes ---- */
 
@@ -43,9 +43,10 @@ static int node_size(const struct node *n, uint64_t *ret_size)
 {
 	const struct node_def *def = &node_defs[n->kind];
 
-	if (def->size)
-		return def->size(n, ret_size);
-	return def->render ? text_size(n, ret_size) : 0;
+	if (!def->size)
+		return def->render ? text_size(n, ret_size) : 0;
+	*ret_size = def->size(n);
+	return 0;
 }
 
 static struct timespec node_mtime(const struct node *n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `events` node: the event log, as a file that goes on. */
-#include "events_node.h"
+#include "nodes.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,8 +18,9 @@
  */
 static int events_open(struct handle *h)
 {
-	const struct events *ev = &h->fs->events;
+	struct events *ev = &h->fs->events;
 
+	h->waits = &ev->wait;
 	h->cursor = events_first(ev);
 	h->base = events_first_byte(ev);
 	return 0;
@@ -102,16 +103,10 @@ static unsigned events_poll(struct handle *h)
 	return h->text.len || h->cursor < h->fs->events.next ? POLLIN | POLLRDNORM : 0;
 }
 
-static struct waitlist *events_waits(struct handle *h)
-{
-	return &h->fs->events.wait;
-}
-
 const struct handle_ops events_ops = {
 	.open = events_open,
 	.read = events_read,
 	.poll = events_poll,
-	.waits = events_waits,
 };
 
 uint64_t events_size(const struct fs *fs, const struct handle *h)

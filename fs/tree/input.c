@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are written: `in`, `stdin`. See input.h. */
-#include "input.h"
+/* Nodes that are written: `in`, `stdin`. */
+#include "nodes.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,24 @@
 #include "fs/session/fs.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
-#include "text.h"
+
+/*
+ * Theory of operation: when a run starts
+ * --------------------------------------
+ * Each open of `in` for writing has a buffer of its own. Shells flush a descriptor several times (the
+ * first time before there is any data, and again whenever a child that inherited it exits), so FLUSH
+ * says nothing but that RELEASE may be near; the buffer becomes a run at RELEASE, which the kernel
+ * sends when the last duplicate is closed. It arrives before anything else that the same program
+ * asks afterwards, because there is one queue and one thread. But whoever has inherited the descriptor keeps it
+ * open longer than that: so while there is code in an open `in`, the waiting nodes wait for what becomes of it,
+ * see session_input_pending(), instead of showing the run before.
+ *
+ * A writer that dies of a signal is flushed and released like any other; at its FLUSH the kernel's
+ * task flags show that it is on its way out, and what it wrote is thrown away.
+ *
+ * What can be refused is refused in OPEN or WRITE, because shells do not look at what close(2)
+ * returns.
+ */
 
 /* Task flags in /proc/PID/stat, see the kernel's include/linux/sched.h. */
 #define TASK_EXITING  0x00000004ul

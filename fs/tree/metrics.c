@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `metrics` node: Prometheus text format. */
-#include "metrics.h"
+#include "nodes.h"
 
 #include <inttypes.h>
 

@@ -13,8 +13,7 @@
 #include "fs/session/quota.h"
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
-#include "input.h"
-#include "settings_node.h"
+#include "nodes.h"
 #include "table.h"
 
 int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,

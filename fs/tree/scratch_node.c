@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open scratch files. */
-#include "scratch_node.h"
+#include "nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,6 @@
 #include "fs/session/fs.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
-#include "text.h"
 
 static int scratch_open(struct handle *h)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that change settings: `config`, `net/allow`. See settings_node.h. */
-#include "settings_node.h"
+/* Nodes that change settings: `config`, `net/allow`. */
+#include "nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,22 @@
 #include "vm/base/problem.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
-#include "text.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Both nodes are texts that are replaced by `>` and added to by `>>`, and both change the session's
+ * settings: `net/allow` is one of them, `allow`, as lines. So what a write to either means is worked
+ * out on a copy, checked as a whole, put into effect in the sandbox where there is one, and only
+ * then kept.
+ *
+ * Each write is checked and applied with all that this open wrote before it, because only write(2)
+ * can still tell a shell of an error. A program that writes in blocks may cut a line in two: then the
+ * last line is left for the next write, or for the flush.
+ *
+ * Opening `config` and writing nothing changes nothing. `net/allow` is a list, and `: > net/allow`
+ * empties it: when the file is closed, for a shell flushes it before it has written anything.
+ */
 
 /* ---- settings ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON nodes. Keys are added, not renamed: programs read these. */
-#include "status.h"
+#include "nodes.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that show a run's output and exit status. See stream.h. */
-#include "stream.h"
+/* Nodes that show a run's output and exit status. */
+#include "nodes.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,6 +12,27 @@
 #include "fs/request/reply.h"
 #include "fs/session/opened.h"
 #include "fs/session/session.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * At the top of a session, `stdout`, `stderr`, `output` and `exit_code` belong to the run that was the
+ * newest when they were opened, and a read at the end of what there is waits until there is more or
+ * the run has ended. Which run that is may have to be found out at the first read: if somebody's
+ * program is about to become a run (its writer has flushed and not yet released `in`), the read
+ * waits for that first.
+ *
+ * Below runs/N/ the same nodes never wait; only `wait` does.
+ *
+ * The size is exact once the run has ended. Until then the waiting nodes show 0, not the size so far:
+ * a program that reads as many bytes as it was told would otherwise stop short (node's readFileSync
+ * does). Those of runs/N/ show the size so far.
+ *
+ * But 0 is what a program that copies takes for an empty file, without a single read. So while a waiting node
+ * is open whose size is not known, the size shown is more than there can ever be: who reads to the end is
+ * right, and who wants as many bytes as that fails, instead of making an empty copy. Such an open can't be sought in,
+ * or programs would look for the end there, and sendfile(2) would stop at what the page cache holds.
+ */
 
 #define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */
 #define STATUS_UNKNOWN 4096u	  /* also of a status that there will never be: reading fails */
@@ -39,34 +60,30 @@ static uint64_t output_size(const struct node *n, const struct run *r)
 	return r ? spool_size(run_spool(r, node_output(n->kind))) : 0;
 }
 
-int stream_size(const struct node *n, uint64_t *ret_size)
+uint64_t stream_size(const struct node *n)
 {
 	const struct run *r = n->s->latest;
 
-	*ret_size = is_whole(n->s, r)
-			    ? output_size(n, r)
-			    : unknown_size(n, 2 * n->s->fs->conf->output_bytes + OUTPUT_UNKNOWN);
-	return 0;
+	return is_whole(n->s, r)
+		       ? output_size(n, r)
+		       : unknown_size(n, 2 * n->s->fs->conf->output_bytes + OUTPUT_UNKNOWN);
 }
 
-int run_stream_size(const struct node *n, uint64_t *ret_size)
+uint64_t run_stream_size(const struct node *n)
 {
-	*ret_size = output_size(n, n->r);
-	return 0;
+	return output_size(n, n->r);
 }
 
-int status_wait_size(const struct node *n, uint64_t *ret_size)
+uint64_t status_wait_size(const struct node *n)
 {
 	const struct run *r = n->r ? n->r : n->s->latest;
 	char text[8];
 
 	if (!is_whole(n->s, r))
-		*ret_size = unknown_size(n, STATUS_UNKNOWN);
-	else if (!r)
-		*ret_size = 0;
-	else
-		*ret_size = run_has_status(r) ? stream_status_text(r, text) : STATUS_UNKNOWN;
-	return 0;
+		return unknown_size(n, STATUS_UNKNOWN);
+	if (!r)
+		return 0;
+	return run_has_status(r) ? stream_status_text(r, text) : STATUS_UNKNOWN;
 }
 
 /* ---- which run ---- */
@@ -125,13 +142,9 @@ static bool bind_run(struct handle *h)
 
 static int stream_open(struct handle *h)
 {
+	h->waits = &h->s->wait;
 	h->stream = !bind_run(h) || (h->r && !run_ended(h->r));
 	return 0;
-}
-
-static struct waitlist *stream_waits(struct handle *h)
-{
-	return &h->s->wait;
 }
 
 /* ---- output ---- */
@@ -195,7 +208,6 @@ const struct handle_ops stream_ops = {
 	.open = stream_open,
 	.read = stream_read,
 	.poll = stream_poll,
-	.waits = stream_waits,
 };
 
 static void run_stream_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
@@ -252,5 +264,4 @@ const struct handle_ops status_wait_ops = {
 	.open = stream_open,
 	.read = status_read,
 	.poll = status_poll,
-	.waits = stream_waits,
 };

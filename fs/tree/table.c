@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of nodes. See table.h. */
-#include "table.h"
+#include "nodes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,21 +9,9 @@
 #include "fs/session/network.h"
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
-#include "changes_node.h"
-#include "children.h"
-#include "ctl_node.h"
-#include "events_node.h"
+#include "nodes.h"
 #include "help.h"
-#include "input.h"
-#include "metrics.h"
-#include "network.h"
 #include "report.h"
-#include "root_ctl.h"
-#include "scratch_node.h"
-#include "settings_node.h"
-#include "status.h"
-#include "stream.h"
-#include "text.h"
 
 #define DIR_  S_IFDIR
 #define FILE_ S_IFREG
@@ -79,24 +67,21 @@ static struct timespec complaint_time(const struct node *n)
 
 /* ---- sizes ---- */
 
-static int in_size(const struct node *n, uint64_t *ret_size)
+static uint64_t in_size(const struct node *n)
 {
 	const struct handle *w = input_writer(n->s);
 
-	*ret_size = w ? w->text.len : n->s->last_code.len;
-	return 0;
+	return w ? w->text.len : n->s->last_code.len;
 }
 
-static int stdin_size(const struct node *n, uint64_t *ret_size)
+static uint64_t stdin_size(const struct node *n)
 {
-	*ret_size = n->s->next_stdin.len;
-	return 0;
+	return n->s->next_stdin.len;
 }
 
-static int all_events(const struct node *n, uint64_t *ret_size)
+static uint64_t all_events(const struct node *n)
 {
-	*ret_size = events_size(n->fs, NULL);
-	return 0;
+	return events_size(n->fs, NULL);
 }
 
 /* ---- is it there? ---- */
@@ -232,10 +217,9 @@ const struct node_def node_defs[NODE_NKINDS] = {
 			 config_time},
 	[NODE_NET] = {"net", NODE_SESSION, DIR_ | 0700, NULL, NULL, net_time, .find = beside_find,
 		      .list = beside_list},
-	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops, network_render_allow,
-			    config_time, .truncate = truncate_allow},
-	[NODE_NET_DENIED] = {"denied", NODE_NET, FILE_ | 0400, &text_ops, network_render_denied,
-			     denied_time},
+	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops, text_allow, config_time,
+			    .truncate = truncate_allow},
+	[NODE_NET_DENIED] = {"denied", NODE_NET, FILE_ | 0400, &text_ops, text_denied, denied_time},
 	[NODE_PORTS] = {"ports", NODE_SESSION, FILE_ | 0400, &text_ops, ports, ports_time},
 	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops,
 			  .truncate = truncate_scratch},

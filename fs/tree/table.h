@@ -27,7 +27,7 @@ struct node_def {
 	/* When what it shows was changed: now. */
 	struct timespec (*mtime)(const struct node *n);
 	/* That of the text that is rendered, or 0. */
-	int (*size)(const struct node *n, uint64_t *ret_size);
+	uint64_t (*size)(const struct node *n);
 	/* Is it there? It always is. */
 	bool (*is_there)(const struct node *n);
 	/* truncate(2) by its path: it is refused. */

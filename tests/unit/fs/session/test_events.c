@@ -9,7 +9,7 @@
 #include <fuse_lowlevel.h>
 
 #include "tests/unit/fixture/fixture.h"
-#include "fs/tree/events_node.h"
+#include "fs/tree/nodes.h"
 #include "fs/fuse/ops.h"
 
 #define TOP "python/demo/"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "tests/unit/fixture/fixture.h"
-#include "fs/tree/input.h"
+#include "fs/tree/nodes.h"
 
 #define IN "python/demo/in"
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The nodes of the fixed tree, as table.c puts them together: what can be done with an open one, and what each reads as. */
+#ifndef XSBX_FS_TREE_NODES_H
+#define XSBX_FS_TREE_NODES_H
+
+#include "table.h"
+
+/* ---- texts that are rendered when they are opened ---- */
+
+extern const struct handle_ops text_ops;
+
+/* Answers a read of a text that is there as a whole. */
+void text_reply(struct req *req, const struct buf *text, size_t size, uint64_t offset);
+
+/* For handle_ops: reads the handle's `text`. */
+void text_read(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
+
+/* What nodes read as. Each appends to @out. Return: 0 or -errno. */
+int text_error(const struct node *n, struct buf *out);
+int text_complaint(const struct node *n, struct buf *out);
+int text_state(const struct node *n, struct buf *out);
+int text_summary(const struct node *n, struct buf *out);
+int text_code(const struct node *n, struct buf *out);
+int text_console(const struct node *n, struct buf *out);
+int text_allow(const struct node *n, struct buf *out);
+int text_denied(const struct node *n, struct buf *out);
+int text_run_code(const struct node *n, struct buf *out);
+int text_run_state(const struct node *n, struct buf *out);
+int text_run_summary(const struct node *n, struct buf *out);
+int text_exit_code(const struct node *n, struct buf *out);
+
+/* One JSON object and a newline. */
+int status_root(const struct node *n, struct buf *out);
+int status_template(const struct node *n, struct buf *out);
+int status_session(const struct node *n, struct buf *out);
+int status_run(const struct node *n, struct buf *out);
+
+/* All metrics, in the text exposition format 0.0.4. */
+int metrics_render(const struct node *n, struct buf *out);
+
+/* ---- a run's output and exit status ---- */
+
+extern const struct handle_ops stream_ops;	/* output, at the top */
+extern const struct handle_ops run_stream_ops;	/* output, below runs/N/ */
+extern const struct handle_ops status_wait_ops; /* exit_code at the top, runs/N/wait */
+
+uint64_t stream_size(const struct node *n);
+uint64_t run_stream_size(const struct node *n);
+uint64_t status_wait_size(const struct node *n);
+
+/* "0\n"; @r has a status. Return: its length. */
+size_t stream_status_text(const struct run *r, char text[8]);
+
+/* ---- what is written ---- */
+
+extern const struct handle_ops input_ops; /* in */
+extern const struct handle_ops stdin_ops;
+
+/* May these bytes be (more of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); the session's `error` says why. */
+int input_check(struct session *s, const void *data, size_t len, uint64_t offset);
+
+/* The writer of `in` whose buffer is what `in` shows now, or NULL: then it is the last code. */
+struct handle *input_writer(struct session *s);
+
+/* Truncation by path: of the newest writer's buffer, else of the last code. Return: 0 or -errno. */
+int input_truncate_path(const struct node *n, uint64_t size);
+
+/* Is process @pid being killed by a signal? */
+bool input_killed(pid_t pid);
+
+extern const struct handle_ops ctl_ops;	     /* ctl of a session */
+extern const struct handle_ops root_ctl_ops; /* that of the root: the name of a level of the log */
+
+extern const struct handle_ops config_ops; /* config, net/allow */
+
+/* Appends what `config` reads as. Return: 0 or -ENOMEM. */
+int config_render(const struct node *n, struct buf *out);
+
+/* Replaces the session's settings by template defaults and @text. Return: 0 or -errno. */
+int config_replace(struct session *s, const char *text, size_t len);
+
+/* Replaces the session's allow list. Return: 0 or -errno. */
+int config_allow(struct session *s, const char *text, size_t len);
+
+extern const struct handle_ops scratch_ops; /* open scratch files */
+
+/* ---- what goes on ---- */
+
+/* A reader of `events` that has waited this long without a line gets end of file, so that a program which walks the whole
+ * tree gets past it. */
+#define EVENTS_IDLE_S 30u
+
+extern const struct handle_ops events_ops;
+
+/* The size to show: bytes of all lines that are kept. For @h, if not NULL, as its offsets count. */
+uint64_t events_size(const struct fs *fs, const struct handle *h);
+
+extern const struct handle_ops changes_ops; /* files.changes */
+uint64_t changes_size(const struct node *n);
+
+/* ---- names that are not fixed, for struct node_def ---- */
+
+int templates_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void templates_list(const struct node *dir, node_put_fn put, void *data);
+int sessions_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void sessions_list(const struct node *dir, node_put_fn put, void *data);
+int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void runs_list(const struct node *dir, node_put_fn put, void *data);
+int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void beside_list(const struct node *dir, node_put_fn put, void *data);
+
+/* Target of runs/latest, and its size. */
+void latest_target(const struct node *n, char target[16]);
+uint64_t latest_size(const struct node *n);
+
+#endif
