@@ -224,8 +224,8 @@ int prefetch_export(const struct conf *conf, char *const items[], size_t n)
 
 int prefetch_import(const struct conf *conf)
 {
-	const char *const argv[] = {conf->vm.store.program, "import", conf->file, conf->vm.cache_dir,
-				    NULL};
+	const char *const argv[] = {conf->vm.store.program, "import", conf->file,
+				    conf->vm.cache_dir, NULL};
 
 	return become(argv);
 }

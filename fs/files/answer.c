@@ -1,16 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `files/`: from the agent's answers to the kernel's. */
+/* `files/`: a request on its way, what the agent is told beside it, and from its answers to the kernel's. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "filelink.h"
 #include "internal.h"
 #include "fs/session/fs.h"
 #include "fs/request/reply.h"
-#include "fs/session/opened.h"
 #include "fs/session/session.h"
+
+/* ---- a request ---- */
+
+void files_op_list(struct file_op *op, struct file_ops *list)
+{
+	if (op->list)
+		TAILQ_REMOVE(op->list, op, link);
+	op->list = list;
+	if (list)
+		TAILQ_INSERT_TAIL(list, op, link);
+}
+
+void files_op_free(struct file_op *op)
+{
+	struct session *s = op->s;
+
+	files_op_list(op, NULL);
+	free(op->name);
+	free(op->newname);
+	free(op);
+	session_unref(s);
+}
+
+struct req *files_op_req(struct file_op *op)
+{
+	struct req *req = op->req;
+
+	op->req = NULL;
+	if (req)
+		req_on_interrupt(req, NULL, NULL);
+	return req;
+}
+
+struct filenode_move files_move_of(const struct file_op *op)
+{
+	return (struct filenode_move){op->index, op->newparent, op->name, op->newname};
+}
+
+/* ---- what needs no answer ---- */
+
+static void tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
+{
+	const struct vm_file rq = {.op = VM_FORGET, .node = remote, .lookups = lookups};
+
+	if (s->sandbox)
+		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
+}
+
+void files_tell_release(struct session *s, uint64_t handle)
+{
+	const struct vm_file rq = {.op = VM_RELEASE, .handle = handle};
+
+	if (s->sandbox)
+		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
+}
+
+static void node_gone(void *data, const struct filenode *fn)
+{
+	struct session *s = data;
+
+	if (fn->epoch == s->epoch)
+		tell_forget(s, fn->remote, fn->told);
+}
+
+/* The caller is gone: what the agent gave it must be given back. */
+void files_undo(struct file_op *op, const struct vm_file_reply *reply)
+{
+	switch ((int)op->rq.op) {
+	case VM_CREATE: files_tell_release(op->s, reply->handle); /* fall through */
+	case VM_LOOKUP:
+	case VM_MKDIR:
+	case VM_SYMLINK:
+	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
+	case VM_OPEN:
+	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
+	default: break; /* a lock was taken back when its caller gave up */
+	}
+}
+
+/* ---- locks ---- */
+
+static void cancel(const struct file_op *op, bool undo)
+{
+	const struct vm_file rq = {.op = VM_CANCEL_LOCK,
+				   .lock = {.token = op->rq.lock.token, .undo = undo}};
+
+	if (op->s->sandbox)
+		(void)sandbox_file(op->s->sandbox, &rq, NULL, NULL);
+}
+
+bool files_waits_for_lock(const struct file_op *op)
+{
+	return op->rq.op == VM_LOCK && op->rq.lock.wait;
+}
+
+void files_cancel_lock(const struct file_op *op)
+{
+	if (files_waits_for_lock(op))
+		cancel(op, false);
+}
+
+void files_undo_lock(const struct file_op *op)
+{
+	if (op->rq.op == VM_LOCK && op->rq.lock.token)
+		cancel(op, true);
+}
+
+int files_lock_error(const struct file_op *op, int err)
+{
+	/* What close(2) would return; the sandbox is gone, or will be. */
+	if (op->rq.op == VM_DROP_LOCKS)
+		return 0;
+	/* The kernel takes EINTR for a signal's, and starts the call anew, which needs a signal. */
+	if (op->rq.op == VM_LOCK && err == -EINTR && op->renew)
+		return -EAGAIN;
+	if (op->rq.op == VM_LOCK && err == -EINTR && !op->give_up)
+		return -EIO;
+	return err;
+}
+
+/* ---- attributes ---- */
 
 /* Preferred: lets copying tools send large pieces, which are pipelined. */
 #define BLOCK_SIZE (1u << 20)
@@ -64,7 +187,7 @@ void files_root_stat(const struct session *s, struct stat *st)
 
 void files_forget(struct session *s, uint32_t index, uint64_t lookups)
 {
-	filenode_forget(&s->files->nodes, index, lookups, files_node_gone, s);
+	filenode_forget(&s->files->nodes, index, lookups, node_gone, s);
 }
 
 /* Makes the handle that an OPEN or CREATE ends with. Return: 0 or -errno. */
@@ -72,7 +195,7 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 		       struct reply_open *ret_o)
 {
 	const struct node n = {.fs = op->s->fs, .kind = NODE_FILE, .ino = ino, .s = op->s};
-	struct handle *h = opened_new(&n, NULL, op->open_flags);
+	struct handle *h = node_open(&n, NULL, op->open_flags);
 
 	if (!h) {
 		files_tell_release(op->s, reply->handle);
@@ -153,9 +276,15 @@ static void answer_rename(struct file_op *op)
 {
 	const struct filenode_move m = files_move_of(op);
 
-	filenode_moved(&op->s->files->nodes, &m, op->rq.flags & RENAME_EXCHANGE, files_node_gone,
-		       op->s);
+	filenode_moved(&op->s->files->nodes, &m, op->rq.flags & RENAME_EXCHANGE, node_gone, op->s);
 	reply_err(files_op_req(op), 0);
+}
+
+/* The agent's are shown behind those: what they are is its file system's affair, and an overlay counts from 1,
+ * "." and ".." wherever they are among the others. The greatest, which means the end to some, stays what it is. */
+static uint64_t offset_shown(uint64_t agents)
+{
+	return agents < INT64_MAX - OFFSET_DOTDOT ? agents + OFFSET_DOTDOT : INT64_MAX;
 }
 
 /* "." and "..", which the agent leaves out. Return: bytes put at the head of fs->io. */
@@ -182,7 +311,7 @@ void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply,
 		const struct vm_dirent *d = &reply->entries[i];
 
 		if (!reply_dirent(req, fs->io, cap, &len, d->name, shown_ino(op->s, d->ino),
-				  shown_mode(d->type), files_offset_shown(d->next)))
+				  shown_mode(d->type), offset_shown(d->next)))
 			break;
 	}
 	reply_buf(req, fs->io, len);
@@ -205,6 +334,94 @@ void files_answer_statfs(struct file_op *op, const struct vm_statfs *a)
 	reply_statfs(files_op_req(op), &st);
 }
 
+/* ---- links ---- */
+
+/*
+ * A link's size is that of its target, and some programs make room for no more than that. What is shown
+ * need not be what the guest has (filelink.h), so wherever an answer describes a link, its target is
+ * asked for too.
+ */
+
+/* Where the link lies that @op is about. */
+static uint32_t link_depth(const struct file_op *op, bool *ret_exact)
+{
+	const struct filenodes *nodes = &op->s->files->nodes;
+
+	switch ((int)op->rq.op) {
+	case VM_GETATTR:
+	case VM_SETATTR:
+	case VM_READLINK: return filenode_depth(nodes, op->index, ret_exact);
+	case VM_LINK: return filenode_depth_in(nodes, op->newparent, ret_exact);
+	default: return filenode_depth_in(nodes, op->index, ret_exact);
+	}
+}
+
+static void answer_readlink(struct file_op *op, const struct vm_file_reply *reply)
+{
+	const struct filenode *fn = filenode_get(&op->s->files->nodes, op->index);
+	char target[PATH_MAX];
+	uint32_t depth, up;
+	bool exact = false;
+	int e = -EINVAL;
+
+	depth = link_depth(op, &exact);
+	if (fn && fn->class == FILENODE_LINK)
+		e = filelink_show(reply->data, reply->size, depth, exact, target, sizeof(target),
+				  &up);
+	if (e < 0) {
+		reply_err(files_op_req(op), e);
+		return;
+	}
+	filenode_count_on(&op->s->files->nodes, op->index, up);
+	reply_readlink(files_op_req(op), target);
+}
+
+static void set_size(struct file_op *op, const char *target, size_t len)
+{
+	char shown[PATH_MAX];
+	uint32_t depth, up;
+	bool exact = false;
+
+	depth = link_depth(op, &exact);
+	if (filelink_show(target, len, depth, exact, shown, sizeof(shown), &up) == 0)
+		op->linked.attr.size = strlen(shown);
+}
+
+static bool describes_a_link(const struct file_op *op, const struct vm_file_reply *reply)
+{
+	switch ((int)op->rq.op) {
+	case VM_LOOKUP:
+	case VM_SYMLINK:
+	case VM_LINK:
+	case VM_GETATTR:
+	case VM_SETATTR: return S_ISLNK(reply->attr.mode);
+	default: return false;
+	}
+}
+
+bool files_measure_link(struct file_op *op, const struct vm_file_reply *reply, vm_file_fn fn)
+{
+	const bool named = op->rq.op == VM_LOOKUP || op->rq.op == VM_SYMLINK;
+	const struct vm_file rq = {.op = VM_READLINK, .node = named ? reply->node : op->rq.node};
+
+	if (!op->req || !describes_a_link(op, reply))
+		return false;
+	op->linked = *reply;
+	op->measuring = true;
+	return sandbox_file(op->s->sandbox, &rq, fn, op) == 0;
+}
+
+const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
+						const struct vm_file_reply *reply)
+{
+	/* A target that cannot be read now leaves the size that the guest said. */
+	if (err == 0)
+		set_size(op, reply->data, reply->size);
+	return &op->linked;
+}
+
+/* ---- all of them ---- */
+
 void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 {
 	switch (op->rq.op) {
@@ -215,7 +432,7 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_CREATE: answer_entry(op, reply); break;
 	case VM_GETATTR:
 	case VM_SETATTR: answer_attr(op, reply); break;
-	case VM_READLINK: files_answer_readlink(op, reply); break;
+	case VM_READLINK: answer_readlink(op, reply); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_answer_open(op, reply); break;
 	case VM_READ: reply_buf(files_op_req(op), reply->data, reply->size); break;

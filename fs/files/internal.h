@@ -7,23 +7,8 @@
 #include "files.h"
 
 /* Offsets behind "." and "..", which are put before the agent's entries. */
-#define OFFSET_DOT    1u
-#define OFFSET_DOTDOT 2u
-
-/* The agent's are shown behind those: what they are is its file system's affair, and an overlay counts from 1,
- * "." and ".." wherever they are among the others. The greatest, which means the end to some, stays what it is. */
-static inline uint64_t files_offset_shown(uint64_t agents)
-{
-	return agents < INT64_MAX - OFFSET_DOTDOT ? agents + OFFSET_DOTDOT : INT64_MAX;
-}
-
-static inline uint64_t files_offset_of_agent(uint64_t shown)
-{
-	if (shown >= INT64_MAX)
-		return shown;
-	return shown > OFFSET_DOTDOT ? shown - OFFSET_DOTDOT : 0;
-}
-
+#define OFFSET_DOT	 1u
+#define OFFSET_DOTDOT	 2u
 #define DOTS_SIZE	 64u   /* what "." and ".." take of the answer to a READDIR */
 #define FILES_GIVE_UP_MS 1000u /* after the agent was told to end a wait */
 
@@ -60,8 +45,6 @@ void files_answer_open(struct file_op *op, const struct vm_file_reply *reply);
 void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply, uint64_t offset);
 void files_answer_statfs(struct file_op *op, const struct vm_statfs *a);
 
-void files_answer_readlink(struct file_op *op, const struct vm_file_reply *reply);
-void files_node_gone(void *data, const struct filenode *fn);
 /* The names of a RENAME. */
 struct filenode_move files_move_of(const struct file_op *op);
 

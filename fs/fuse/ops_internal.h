@@ -26,7 +26,7 @@ bool ops_in_files(const struct node *n);
 /* Answers a lookup with what there is at @n. */
 void ops_reply_node(fuse_req_t req, struct fs *fs, const struct node *n);
 
-/* Handlers in ops_handle.c and ops_lock.c. */
+/* Handlers in ops_handle.c. */
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi);

@@ -22,26 +22,18 @@ void handles_fini(struct handles *hs)
 	while ((h = TAILQ_FIRST(&hs->open)))
 		handle_free(h);
 	free(hs->table);
-	free(hs->generation);
 }
 
 static int handles_grow(struct handles *hs)
 {
-	uint32_t cap = hs->cap ? hs->cap * 2 : 64;
-	struct handle **table = realloc(hs->table, cap * sizeof(*table));
-	uint32_t *generation;
+	const uint32_t cap = hs->cap ? hs->cap * 2 : 64;
+	struct handle_slot *table = reallocarray(hs->table, cap, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
+	for (uint32_t i = hs->cap; i < cap; i++)
+		table[i] = (struct handle_slot){NULL, 1};
 	hs->table = table;
-	generation = realloc(hs->generation, cap * sizeof(*generation));
-	if (!generation)
-		return -ENOMEM;
-	hs->generation = generation;
-	for (uint32_t i = hs->cap; i < cap; i++) {
-		table[i] = NULL;
-		generation[i] = 1;
-	}
 	hs->cap = cap;
 	return 0;
 }
@@ -84,29 +76,24 @@ static void opener_remove(struct handle *h)
 	free(o);
 }
 
-struct handle *handle_new(struct handles *hs, const struct handle_spec *spec)
+struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer)
 {
-	_cleanup_free_ struct handle *h = calloc(1, sizeof(*h));
+	_cleanup_free_ struct handle *h = malloc(sizeof(*h));
 	uint32_t i;
 
-	if (!h || (hs->nopen == hs->cap && handles_grow(hs) < 0) ||
-	    opener_add(hs, spec->payer, h) < 0)
+	if (!h)
 		return NULL;
-	for (i = hs->hint; hs->table[i]; i++)
+	*h = *like;
+	if ((hs->nopen == hs->cap && handles_grow(hs) < 0) || opener_add(hs, payer, h) < 0)
+		return NULL;
+	for (i = hs->hint; hs->table[i].h; i++)
 		;
 	hs->hint = i + 1;
-	hs->table[i] = h;
+	hs->table[i].h = h;
 	hs->nopen++;
 	h->index = i;
-	h->generation = hs->generation[i];
+	h->generation = hs->table[i].generation;
 	h->all = hs;
-	h->ops = spec->ops;
-	h->ino = spec->ino;
-	h->flags = spec->flags;
-	h->fs = spec->fs;
-	h->s = spec->s;
-	h->r = spec->r;
-	h->disown = spec->disown;
 	TAILQ_INSERT_HEAD(&hs->open, h, link);
 	LIST_INSERT_HEAD(&hs->by_ino[h->ino % HANDLE_BUCKETS], h, near);
 	return steal_ptr(h);
@@ -117,9 +104,9 @@ void handle_free(struct handle *h)
 	struct handles *hs = h->all;
 
 	wait_unpoll(h);
-	assert(hs->table[h->index] == h);
-	hs->table[h->index] = NULL;
-	hs->generation[h->index]++;
+	assert(hs->table[h->index].h == h);
+	hs->table[h->index].h = NULL;
+	hs->table[h->index].generation++;
 	hs->nopen--;
 	hs->hint = MIN(hs->hint, h->index);
 	TAILQ_REMOVE(&hs->open, h, link);
@@ -139,7 +126,7 @@ uint64_t handle_id(const struct handle *h)
 struct handle *handle_get(const struct handles *hs, uint64_t fh)
 {
 	const uint32_t index = (uint32_t)fh;
-	struct handle *h = index < hs->cap ? hs->table[index] : NULL;
+	struct handle *h = index < hs->cap ? hs->table[index].h : NULL;
 
 	return h && h->generation == fh >> 32 ? h : NULL;
 }

@@ -95,32 +95,29 @@ struct opener {
 struct handles {
 	LIST_HEAD(, opener) openers[HANDLE_BUCKETS]; /* by uid */
 	LIST_HEAD(, handle) by_ino[HANDLE_BUCKETS];
-	struct handle **table; /* by index; NULL where free */
-	uint32_t *generation;
+	struct handle_slot {
+		struct handle *h; /* NULL: free */
+		uint32_t generation;
+	} * table; /* by index */
 	uint32_t cap, nopen;
 	uint32_t hint; /* no free index is below it */
 	bool closed;   /* the mount ends: nothing waits any more */
 	TAILQ_HEAD(open_list, handle) open;
 };
 
-/* What a handle is made of; see struct handle. */
-struct handle_spec {
-	const struct handle_ops *ops;
-	uint64_t ino;
-	int flags;
-	uid_t payer; /* whose memory it takes */
-	struct fs *fs;
-	struct session *s;
-	struct run *r;
-	void (*disown)(struct handle *h);
-};
-
 void handles_init(struct handles *hs);
 void handles_fini(struct handles *hs);
 
-/* Return: a new handle in the table, or NULL for want of memory; then @spec's references are the caller's still. Whether
- * there may be one more is the caller's affair. */
-struct handle *handle_new(struct handles *hs, const struct handle_spec *spec);
+/**
+ * handle_new() - Put a handle into the table
+ * @hs: Table
+ * @like: Its ops, ino, flags, fs, s, r and disown; zeroes otherwise
+ * @payer: Whose memory it takes
+ *
+ * Whether there may be one more is the caller's affair. Return: the handle, or NULL for want of memory; then @like's
+ * references are the caller's still.
+ */
+struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer);
 /* Return: who has handles open, or NULL if @uid has none. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes: what an inode number stands for. See node.h. */
+/* Nodes: what an inode number stands for, and handles on them. See node.h. */
 #include "node.h"
 
 #include <assert.h>
 #include <errno.h>
 
 #include "fs.h"
+#include "quota.h"
 #include "session.h"
 
 #define ROOT_INO 1u /* FUSE_ROOT_ID */
@@ -37,11 +38,6 @@ uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub)
 	return n->s ? node_of_session(n->s, kind, sub) : node_ino(kind, n->template_index, 0, sub);
 }
 
-bool node_in_run(enum node_kind kind)
-{
-	return kind >= NODE_RUN && kind <= NODE_RUN_WAIT;
-}
-
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 {
 	struct node n = {.fs = fs, .kind = node_kind_of(ino), .ino = ino, .sub = (uint32_t)ino};
@@ -61,7 +57,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		n.t = n.s->t;
 		n.template_index = n.s->template_index;
 	}
-	if (node_in_run(n.kind)) {
+	if (n.kind >= NODE_RUN && n.kind <= NODE_RUN_WAIT) {
 		n.r = session_run(n.s, n.sub);
 		if (!n.r)
 			return -ESTALE;
@@ -77,4 +73,41 @@ enum run_output node_output(enum node_kind kind)
 	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR)
 		return RUN_STDERR;
 	return RUN_BOTH;
+}
+
+static void disown(struct handle *h)
+{
+	if (h->r)
+		run_unref(h->r);
+	if (h->s)
+		session_unref(h->s);
+}
+
+struct handle *node_open(const struct node *n, const struct handle_ops *ops, int flags)
+{
+	const struct handle like = {
+		.ops = ops,
+		.ino = n->ino,
+		.flags = flags,
+		.fs = n->fs,
+		.s = n->s,
+		.r = n->r,
+		.disown = disown,
+	};
+	struct handle *h = handle_new(&n->fs->handles, &like, quota_whose(n->fs, n->s));
+
+	if (h && n->s)
+		session_ref(n->s);
+	if (h && n->r)
+		run_ref(n->r);
+	return h;
+}
+
+void node_bind_run(struct handle *h, struct run *r)
+{
+	struct run *old = h->r;
+
+	h->r = r ? run_ref(r) : NULL;
+	if (old)
+		run_unref(old);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes: what an inode number stands for. */
+/* Nodes: what an inode number stands for, and handles on them. */
 #ifndef XSBX_FS_SESSION_NODE_H
 #define XSBX_FS_SESSION_NODE_H
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "fs/config/daemon.h"
+#include "fs/request/handle.h"
 #include "run.h"
 
 /*
@@ -107,7 +108,11 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
 /* Which output of a run nodes of this kind show. */
 enum run_output node_output(enum node_kind kind);
 
-/* Is this kind part of a run's directory? */
-bool node_in_run(enum node_kind kind);
+/* Return: a handle in the mount's table, which has references on @n's session and run until it is freed, or NULL for want
+ * of memory. Whether there may be one more, quota_open() says. */
+struct handle *node_open(const struct node *n, const struct handle_ops *ops, int flags);
+
+/* Binds @h to @r (a reference) instead of what it was bound to. */
+void node_bind_run(struct handle *h, struct run *r);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "fs/session/fs.h"
 #include "fs/request/reply.h"
-#include "fs/session/opened.h"
 #include "fs/session/session.h"
 
 /*
@@ -133,7 +132,7 @@ static bool bind_run(struct handle *h)
 {
 	if (!h->bound && !is_stale(h) && (h->r || !session_input_pending(h->s))) {
 		if (!h->r)
-			opened_bind(h, h->s->latest);
+			node_bind_run(h, h->s->latest);
 		h->bound = true;
 		h->deadline = 0;
 	}
