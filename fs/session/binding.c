@@ -36,8 +36,8 @@ void binding_refuse(struct session *s, struct run *r, const struct problem *why)
 /* Of something that ended by itself. */
 static void log_end(const struct session *s, const struct problem *p)
 {
-	log_warn("%s/%s: %s%s%s", s->t->name, s->name, problem_code_str(p->code),
-		 p->logged ? "" : ": ", p->logged ? "" : p->cause);
+	log_warn("%s: %s%s%s", s->path, problem_code_str(p->code), p->logged ? "" : ": ",
+		 p->logged ? "" : p->cause);
 }
 
 static void refuse_all(struct session *s, const struct problem *why)
@@ -75,6 +75,17 @@ static void finish(struct session *s, const struct vm_result *result)
 	run_unref(r);
 }
 
+/* The session has no sandbox any more. */
+static void unbind(struct session *s)
+{
+	s->binding = NULL;
+	s->sandbox = NULL;
+	s->standing = (struct problem){0};
+	s->ready = s->reset_asked = false;
+	s->epoch++;
+	s->fs->watch->gone(s);
+}
+
 void binding_cut(struct session *s, const struct problem *why)
 {
 	if (s->sandbox) {
@@ -85,12 +96,7 @@ void binding_cut(struct session *s, const struct problem *why)
 			s->active->input = (struct buf){0};
 		}
 		s->binding->s = NULL;
-		s->binding = NULL;
-		s->sandbox = NULL;
-		s->standing = (struct problem){0};
-		s->ready = s->reset_asked = false;
-		s->epoch++;
-		s->fs->watch->gone(s);
+		unbind(s);
 		pause_void(s);
 	}
 	if (s->active) {
@@ -114,13 +120,19 @@ void binding_info(struct session *s)
 
 /* ---- what the sandbox reports ---- */
 
-static void on_state(void *data, enum sandbox_state state)
+/* Return: the session that a report is for, or NULL if it has let go of the sandbox or was removed. */
+static struct session *reported(void *data)
 {
 	struct session *s = ((struct binding *)data)->s;
 
-	if (!s || s->dead)
-		return;
-	if (state != SANDBOX_READY)
+	return s && !s->dead ? s : NULL;
+}
+
+static void on_state(void *data, enum sandbox_state state)
+{
+	struct session *s = reported(data);
+
+	if (!s || state != SANDBOX_READY)
 		return;
 	if (!s->ready) {
 		s->ready = true;
@@ -141,9 +153,9 @@ static void on_state(void *data, enum sandbox_state state)
 /* Starting takes long, and the session's `error` says why. */
 static void on_awaits(void *data, const struct problem *what)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = reported(data);
 
-	if (s && !s->dead)
+	if (s)
 		session_problem(s, what);
 }
 
@@ -242,17 +254,17 @@ static void on_run_exit(void *data, uint32_t run, const struct vm_result *result
 
 static void on_denied(void *data, const struct sandbox_denied *what)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = reported(data);
 
-	if (s && !s->dead)
+	if (s)
 		network_denied(s, what);
 }
 
 static void on_network_lost(void *data, const struct problem *problem)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = reported(data);
 
-	if (!s || s->dead)
+	if (!s)
 		return;
 	s->standing = *problem;
 	session_problem(s, problem);
@@ -263,17 +275,17 @@ static void on_network_lost(void *data, const struct problem *problem)
 
 static void on_ports(void *data)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = reported(data);
 
-	if (s && !s->dead)
+	if (s)
 		network_ports_changed(s);
 }
 
 static void on_frozen(void *data, int err)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = reported(data);
 
-	if (!s || s->dead)
+	if (!s)
 		return;
 	pause_answered(s, err);
 	if (s->changes.committing)
@@ -299,12 +311,7 @@ static void on_closed(void *data, const struct problem *problem)
 	pause_void(s);
 	/* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
-	s->binding = NULL;
-	s->sandbox = NULL;
-	s->standing = (struct problem){0};
-	s->ready = s->reset_asked = false;
-	s->epoch++;
-	s->fs->watch->gone(s);
+	unbind(s);
 	if (!problem)
 		problem = &silent;
 	if (!anew)

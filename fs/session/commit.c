@@ -173,13 +173,13 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	s->changes.committing = false;
 	pause_still_over(s);
 	if (is_unheard(s) && err < 0) {
-		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
+		log_warn("%s: commit: nothing was made: %s", s->path,
 			 err == -ECANCELED ? "the changes are not those that were read last, or "
 					     "xsbxfs is ending"
 					   : c->why);
 	} else if (is_unheard(s) && c->failures) {
-		log_warn("%s/%s: commit: %llu of %llu changes could not be made", s->t->name,
-			 s->name, (unsigned long long)c->failures, (unsigned long long)c->changes);
+		log_warn("%s: commit: %llu of %llu changes could not be made", s->path,
+			 (unsigned long long)c->failures, (unsigned long long)c->changes);
 	} else if (!is_unheard(s)) {
 		conclude(a, err, c);
 		session_touch(s);
@@ -242,8 +242,7 @@ static void on_still(struct session *s, int err)
 			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
 					     : strerror(-err));
 	if (is_unheard(s))
-		log_warn("%s/%s: commit: nothing was made: %s", s->t->name, s->name,
-			 strerror(-err));
+		log_warn("%s: commit: nothing was made: %s", s->path, strerror(-err));
 }
 
 int commit_begin(struct session *s)

@@ -32,15 +32,13 @@ uint64_t events_first(const struct events *ev)
 static void add(struct events *ev, const struct session *s, json_t *o)
 {
 	struct timespec now = clock_now();
-	char path[160], **slot = &ev->line[ev->next % EVENTS_KEPT];
+	char **slot = &ev->line[ev->next % EVENTS_KEPT];
 	_cleanup_free_ char *text = NULL;
 	char *line;
 
 	json_object_set_new(o, "time", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
-	if (s) {
-		snprintf(path, sizeof(path), "%s/%s", s->t->name, s->name);
-		json_object_set_new(o, "session", json_string(path));
-	}
+	if (s)
+		json_object_set_new(o, "session", json_string(s->path));
 	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS));
 	json_decref(o);
 	if (!text || asprintf(&line, "%s\n", text) < 0)
@@ -55,39 +53,29 @@ static void add(struct events *ev, const struct session *s, json_t *o)
 
 void events_add(struct events *ev, const struct session *s, const char *kind, const char *words)
 {
-	json_t *o = json_object();
-
-	json_object_set_new(o, "event", json_string(kind));
-	json_object_set_new(o, strcmp(kind, "session") ? "words" : "state", json_string(words));
-	add(ev, s, o);
+	add(ev, s,
+	    json_pack("{s:s, s:o*}", "event", kind, strcmp(kind, "session") ? "words" : "state",
+		      json_string(words)));
 }
 
 void events_add_run(struct events *ev, const struct session *s, const struct run *r)
 {
-	json_t *o = json_object();
-
-	json_object_set_new(o, "event", json_string("run"));
-	json_object_set_new(o, "run", json_integer(r->number));
-	json_object_set_new(o, "state", json_string(run_state_str(r->state)));
-	if (run_has_status(r))
-		json_object_set_new(o, "exit_code", json_integer(r->result.status));
-	if (run_ended(r))
-		json_object_set_new(o, "wall_ms", json_real((double)r->result.wall_us / 1000));
-	add(ev, s, o);
+	add(ev, s,
+	    json_pack("{s:s, s:I, s:s, s:o*, s:o*}", "event", "run", "run", (json_int_t)r->number,
+		      "state", run_state_str(r->state), "exit_code",
+		      run_has_status(r) ? json_integer(r->result.status) : NULL, "wall_ms",
+		      run_ended(r) ? json_real((double)r->result.wall_us / 1000) : NULL));
 }
 
 void events_add_denied(struct events *ev, const struct session *s,
 		       const struct sandbox_denied *what, unsigned unreported)
 {
-	json_t *o = json_object();
-
-	json_object_set_new(o, "event", json_string("denied"));
-	json_object_set_new(o, "name", json_string(what->name));
-	json_object_set_new(o, "port", what->port ? json_integer(what->port) : json_null());
-	json_object_set_new(o, "reason", json_string(what->reason));
-	if (unreported)
-		json_object_set_new(o, "unreported", json_integer(unreported));
-	add(ev, s, o);
+	add(ev, s,
+	    json_pack("{s:s, s:o*, s:o*, s:o*, s:o*}", "event", "denied", "name",
+		      json_string(what->name), "port",
+		      what->port ? json_integer(what->port) : json_null(), "reason",
+		      json_string(what->reason), "unreported",
+		      unreported ? json_integer(unreported) : NULL));
 }
 
 uint64_t events_first_byte(const struct events *ev)

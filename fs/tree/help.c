@@ -88,7 +88,7 @@ static struct words limit(unsigned n, const char *unit)
 	return w;
 }
 
-/* A command, and at the same column for all of them what it does. */
+/* A command, and at the same column for all of them what it does. Return: 0 or -ENOMEM, so that several can be or-ed. */
 static int printf_like(3, 4) example(struct buf *out, const char *comment, const char *command, ...)
 {
 	char text[256];
@@ -115,22 +115,14 @@ static int root_examples(const struct conf *c, struct buf *out)
 		"or a process\n"
 		"in a jail where the list of templates says so. Paths here are relative to this "
 		"directory.\n\n");
-	if (r >= 0)
-		r = example(out, "a sandbox", "mkdir %s/demo", name);
-	if (r >= 0)
-		r = example(out, "run code", "echo '%s' > %s/demo/in", s->first, name);
-	if (r >= 0)
-		r = example(out, waits, "cat %s/demo/stdout", name);
-	if (r >= 0)
-		r = example(out, "0", "cat %s/demo/exit_code", name);
-	if (r >= 0)
-		r = example(out, "one line about the run", "cat %s/demo/summary", name);
-	if (r >= 0)
-		r = example(out, "into its working directory", "cp data.csv %s/demo/files/", name);
-	if (r >= 0)
-		r = example(out, "run a file", "cp job.%s %s/demo/in", s->ending, name);
-	if (r >= 0)
-		r = example(out, "destroy it and all that is in it", "rmdir %s/demo", name);
+	r |= example(out, "a sandbox", "mkdir %s/demo", name);
+	r |= example(out, "run code", "echo '%s' > %s/demo/in", s->first, name);
+	r |= example(out, waits, "cat %s/demo/stdout", name);
+	r |= example(out, "0", "cat %s/demo/exit_code", name);
+	r |= example(out, "one line about the run", "cat %s/demo/summary", name);
+	r |= example(out, "into its working directory", "cp data.csv %s/demo/files/", name);
+	r |= example(out, "run a file", "cp job.%s %s/demo/in", s->ending, name);
+	r |= example(out, "destroy it and all that is in it", "rmdir %s/demo", name);
 	return r;
 }
 
@@ -233,11 +225,8 @@ int help_root(const struct conf *c, struct buf *out)
 {
 	int r = root_examples(c, out);
 
-	if (r >= 0)
-		r = root_templates(c, out);
-	if (r >= 0)
-		r = root_rules(c, out);
-	return r;
+	r |= root_templates(c, out);
+	return r | root_rules(c, out);
 }
 
 int help_template(const struct conf *c, const struct conf_template *t, struct buf *out)
@@ -249,14 +238,10 @@ int help_template(const struct conf *c, const struct conf_template *t, struct bu
 	snprintf(waits, sizeof(waits), "waits for the end: %s", s->printed);
 	snprintf(made, sizeof(made), "a %s sandbox", t->settings.spec.language);
 	r = buf_printf(out, "# Template %s\n\n", t->name);
-	if (r >= 0)
-		r = example(out, made, "mkdir demo");
-	if (r >= 0)
-		r = example(out, "run code", "echo '%s' > demo/in", s->first);
-	if (r >= 0)
-		r = example(out, waits, "cat demo/stdout");
-	if (r >= 0)
-		r = example(out, "destroy it", "rmdir demo");
+	r |= example(out, made, "mkdir demo");
+	r |= example(out, "run code", "echo '%s' > demo/in", s->first);
+	r |= example(out, waits, "cat demo/stdout");
+	r |= example(out, "destroy it", "rmdir demo");
 	if (r < 0)
 		return r;
 	return buf_printf(
@@ -278,15 +263,12 @@ static int session_examples(const struct sample *e, bool fresh, struct buf *out)
 	snprintf(waits, sizeof(waits), "waits for the end: %s", e->printed);
 	snprintf(lasts, sizeof(lasts), "state lasts: %s", e->printed);
 	r = example(out, "run code", "echo '%s' > in", e->first);
-	if (r >= 0)
-		r = example(out, waits, "cat stdout");
-	if (r >= 0)
-		r = example(out, "run a file", "cp job.%s in; cat exit_code", e->ending);
+	r |= example(out, waits, "cat stdout");
+	r |= example(out, "run a file", "cp job.%s in; cat exit_code", e->ending);
 	if (fresh || r < 0)
 		return r;
 	r = example(out, "set a variable", "echo '%s' > in", e->set);
-	if (r >= 0)
-		r = example(out, lasts, "echo '%s' > in; cat stdout", e->get);
+	r |= example(out, lasts, "echo '%s' > in; cat stdout", e->get);
 	return r;
 }
 

@@ -232,7 +232,7 @@ static int input_flush(struct handle *h, bool killed)
 /* Too late for its writer to be told. */
 static void drop(struct session *s, int err)
 {
-	log_warn("%s/%s: code was dropped: %s", s->t->name, s->name, strerror(-err));
+	log_warn("%s: code was dropped: %s", s->path, strerror(-err));
 	if (!s->error.code)
 		session_problemf(s, PROBLEM_DROPPED, "Write it again.",
 				 "code did not become a run: %s", strerror(-err));

@@ -13,6 +13,13 @@ static void head(struct buf *out, const char *name, const char *type, const char
 	buf_printf(out, "# HELP xsbxfs_%s %s\n# TYPE xsbxfs_%s %s\n", name, help, name, type);
 }
 
+/* One of several samples of a metric. */
+static void sample(struct buf *out, const char *name, const char *label, const char *value,
+		   uint64_t v)
+{
+	buf_printf(out, "xsbxfs_%s{%s=\"%s\"} %" PRIu64 "\n", name, label, value, v);
+}
+
 static void single(struct buf *out, const char *name, const char *type, const char *help,
 		   uint64_t v)
 {
@@ -29,16 +36,15 @@ static void sessions(const struct fs *fs, struct buf *out)
 			n[fs->slot[i]->state]++;
 	head(out, "sessions", "gauge", "Sessions by state.");
 	for (int i = 0; i < SESSION_NSTATES; i++)
-		buf_printf(out, "xsbxfs_sessions{state=\"%s\"} %u\n",
-			   session_state_str((enum session_state)i), n[i]);
+		sample(out, "sessions", "state", session_state_str((enum session_state)i), n[i]);
 }
 
 static void runs(const struct fs *fs, struct buf *out)
 {
 	head(out, "runs_total", "counter", "Runs that have ended, by how.");
 	for (int i = RUN_DONE; i < RUN_NSTATES; i++)
-		buf_printf(out, "xsbxfs_runs_total{state=\"%s\"} %" PRIu64 "\n",
-			   run_state_str((enum run_state)i), fs->stats.runs[i]);
+		sample(out, "runs_total", "state", run_state_str((enum run_state)i),
+		       fs->stats.runs[i]);
 }
 
 struct pools {
@@ -86,12 +92,9 @@ static void admission(const struct fs *fs, struct buf *out)
 	single(out, "runs_waiting", "gauge", "Runs that wait for a processor.", a.runs_waiting);
 	head(out, "admission_memory_bytes", "gauge",
 	     "Memory that may be promised to sandboxes, is promised, and is held by snapshots.");
-	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"budget\"} %" PRIu64 "\n",
-		   a.memory_mb << 20);
-	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"promised\"} %" PRIu64 "\n",
-		   a.promised_mb << 20);
-	buf_printf(out, "xsbxfs_admission_memory_bytes{what=\"snapshots\"} %" PRIu64 "\n",
-		   a.snapshots_mb << 20);
+	sample(out, "admission_memory_bytes", "what", "budget", a.memory_mb << 20);
+	sample(out, "admission_memory_bytes", "what", "promised", a.promised_mb << 20);
+	sample(out, "admission_memory_bytes", "what", "snapshots", a.snapshots_mb << 20);
 	head(out, "admission_processors", "gauge",
 	     "Processors that runs may have without waiting, and have.");
 	buf_printf(out, "xsbxfs_admission_processors{what=\"budget\"} %u.%02u\n", a.cpus / 100,
@@ -117,13 +120,11 @@ static void store(const struct fs *fs, struct buf *out)
 	if (!st.url)
 		return;
 	head(out, "store_requests_total", "counter", "Objects of the store, by what came of it.");
-	buf_printf(out, "xsbxfs_store_requests_total{result=\"fetched\"} %" PRIu64 "\n",
-		   st.fetched);
-	buf_printf(out, "xsbxfs_store_requests_total{result=\"absent\"} %" PRIu64 "\n", st.absent);
-	buf_printf(out, "xsbxfs_store_requests_total{result=\"damaged\"} %" PRIu64 "\n",
-		   st.damaged);
-	buf_printf(out, "xsbxfs_store_requests_total{result=\"put\"} %" PRIu64 "\n", st.put);
-	buf_printf(out, "xsbxfs_store_requests_total{result=\"failed\"} %" PRIu64 "\n", st.failed);
+	sample(out, "store_requests_total", "result", "fetched", st.fetched);
+	sample(out, "store_requests_total", "result", "absent", st.absent);
+	sample(out, "store_requests_total", "result", "damaged", st.damaged);
+	sample(out, "store_requests_total", "result", "put", st.put);
+	sample(out, "store_requests_total", "result", "failed", st.failed);
 }
 
 int metrics_render(const struct node *n, struct buf *out)
@@ -154,10 +155,9 @@ int metrics_render(const struct node *n, struct buf *out)
 	single(out, "sandboxes_failed_total", "counter", "Sandboxes that failed to start or died.",
 	       st.failed);
 	head(out, "sandboxes_started_by_total", "counter", "Sandboxes started, by how.");
-	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"warm\"} %" PRIu64 "\n", st.warm);
-	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"snapshot\"} %" PRIu64 "\n",
-		   st.snapshot);
-	buf_printf(out, "xsbxfs_sandboxes_started_by_total{start=\"cold\"} %" PRIu64 "\n", st.cold);
+	sample(out, "sandboxes_started_by_total", "start", "warm", st.warm);
+	sample(out, "sandboxes_started_by_total", "start", "snapshot", st.snapshot);
+	sample(out, "sandboxes_started_by_total", "start", "cold", st.cold);
 	admission(fs, out);
 	pools(fs, out);
 	store(fs, out);

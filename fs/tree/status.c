@@ -67,39 +67,38 @@ static json_t *reached_json(unsigned reached)
 	return list;
 }
 
+static json_t *stream_json(const struct run *r, enum vm_stream stream)
+{
+	return json_pack("{s:I, s:b, s:I, s:I}", "bytes",
+			 (json_int_t)run_spool(r, (enum run_output)stream)->len, "truncated",
+			 run_truncated(r, stream), "dropped_bytes",
+			 (json_int_t)r->result.dropped[stream], "lost_bytes",
+			 (json_int_t)r->spool[stream].lost);
+}
+
+/* What is only known of a run that was one. */
+static json_t *usage_of_run(const struct vm_result *result)
+{
+	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o}", "wall_ms", ms(result->wall_us),
+			 "user_ms", ms(result->user_us), "system_ms", ms(result->system_us),
+			 "max_rss_kib", (json_int_t)result->maxrss_kib, "interpreter",
+			 result->fresh ? "fresh" : "kept", "reached",
+			 reached_json(result->reached));
+}
+
 static json_t *run_json(const struct run *r)
 {
-	static const char *const streams[] = {"stdout", "stderr"};
-	json_t *o = json_object();
+	json_t *o = json_pack(
+		"{s:I, s:s, s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:o}", "run", (json_int_t)r->number,
+		"state", run_state_str(r->state), "exit_code",
+		run_has_status(r) ? json_integer(r->result.status) : json_null(), "stdout",
+		stream_json(r, VM_STDOUT), "stderr", stream_json(r, VM_STDERR), "truncated",
+		run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR), "code_bytes",
+		(json_int_t)r->code.len, "submitted", seconds(&r->submitted), "started",
+		seconds(&r->started), "ended", seconds(&r->ended));
 
-	json_object_set_new(o, "run", json_integer(r->number));
-	json_object_set_new(o, "state", json_string(run_state_str(r->state)));
-	json_object_set_new(o, "exit_code",
-			    run_has_status(r) ? json_integer(r->result.status) : json_null());
-	for (int i = 0; i < VM_NSTREAMS; i++)
-		json_object_set_new(o, streams[i],
-				    json_pack("{s:I, s:b, s:I, s:I}", "bytes",
-					      (json_int_t)run_spool(r, (enum run_output)i)->len,
-					      "truncated", run_truncated(r, (enum vm_stream)i),
-					      "dropped_bytes", (json_int_t)r->result.dropped[i],
-					      "lost_bytes", (json_int_t)r->spool[i].lost));
-	json_object_set_new(
-		o, "truncated",
-		json_boolean(run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR)));
-	json_object_set_new(o, "code_bytes", json_integer((json_int_t)r->code.len));
-	json_object_set_new(o, "submitted", seconds(&r->submitted));
-	json_object_set_new(o, "started", seconds(&r->started));
-	json_object_set_new(o, "ended", seconds(&r->ended));
-	if (run_ended(r) && r->started.tv_sec) {
-		json_object_set_new(o, "wall_ms", ms(r->result.wall_us));
-		json_object_set_new(o, "user_ms", ms(r->result.user_us));
-		json_object_set_new(o, "system_ms", ms(r->result.system_us));
-		json_object_set_new(o, "max_rss_kib",
-				    json_integer((json_int_t)r->result.maxrss_kib));
-		json_object_set_new(o, "interpreter",
-				    json_string(r->result.fresh ? "fresh" : "kept"));
-		json_object_set_new(o, "reached", reached_json(r->result.reached));
-	}
+	if (run_ended(r) && r->started.tv_sec)
+		json_object_update_new(o, usage_of_run(&r->result));
 	json_object_set_new(o, "problem", problem_json(&r->result.problem));
 	return o;
 }
@@ -154,20 +153,15 @@ static json_t *sandbox_json(struct session *s)
 
 	if (!i->backend)
 		return json_null();
-	o = json_object();
-	json_object_set_new(o, "backend", json_string(i->backend));
-	json_object_set_new(o, "accelerator", any_string(i->accel));
-	json_object_set_new(o, "start", any_string(i->start));
-	json_object_set_new(o, "interpreter", any_string(i->interpreter));
-	json_object_set_new(o, "waited_ms", json_integer((json_int_t)i->waited_ms));
-	json_object_set_new(o, "boot_ms", json_integer((json_int_t)i->boot_ms));
-	json_object_set_new(o, "setup_ms", json_integer((json_int_t)i->setup_ms));
-	json_object_set_new(o, "running", json_boolean(s->sandbox != NULL));
-	if (s->sandbox) {
-		json_object_set_new(o, "pid", json_integer(i->pid));
-		json_object_set_new(o, "host_rss_kib", json_integer((json_int_t)i->rss_kib));
-		json_object_set_new(o, "isolation", isolation_json(s));
-	}
+	o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:b}", "backend", i->backend,
+		      "accelerator", any_string(i->accel), "start", any_string(i->start),
+		      "interpreter", any_string(i->interpreter), "waited_ms",
+		      (json_int_t)i->waited_ms, "boot_ms", (json_int_t)i->boot_ms, "setup_ms",
+		      (json_int_t)i->setup_ms, "running", s->sandbox != NULL);
+	if (s->sandbox)
+		json_object_update_new(o, json_pack("{s:I, s:I, s:o}", "pid", (json_int_t)i->pid,
+						    "host_rss_kib", (json_int_t)i->rss_kib,
+						    "isolation", isolation_json(s)));
 	return o;
 }
 
@@ -220,45 +214,37 @@ static json_t *network_json(const struct session *s)
 int status_session(const struct node *n, struct buf *out)
 {
 	struct session *s = n->s;
-	json_t *o = json_object(), *runs = json_object();
+	json_t *runs;
 
 	binding_info(s);
-	json_object_set_new(o, "session", json_string(s->name));
-	json_object_set_new(o, "template", json_string(s->t->name));
-	json_object_set_new(o, "state", json_string(session_state_str(s->state)));
-	json_object_set_new(o, "created", seconds(&s->created));
-	json_object_set_new(o, "settings", settings_json(&s->settings));
-	json_object_set_new(o, "sandbox", sandbox_json(s));
-	json_object_set_new(o, "waiting", waiting_json(s));
-	json_object_set_new(o, "usage", usage_json(s));
-	json_object_set_new(o, "network", network_json(s));
-	json_object_set_new(runs, "submitted", json_integer(s->last_number));
-	json_object_set_new(runs, "queued", json_integer(s->nqueued));
-	json_object_set_new(runs, "kept", json_integer(s->nruns));
-	json_object_set_new(runs, "removed", json_integer(s->removed_runs));
-	json_object_set_new(runs, "waiting_reads", json_integer(s->wait.nwaiters));
-	json_object_set_new(o, "runs", runs);
-	json_object_set_new(o, "latest", s->latest ? run_json(s->latest) : json_null());
-	json_object_set_new(o, "error", problem_json(&s->error));
-	return put_json(out, o);
+	runs = json_pack("{s:I, s:I, s:I, s:I, s:I}", "submitted", (json_int_t)s->last_number,
+			 "queued", (json_int_t)s->nqueued, "kept", (json_int_t)s->nruns, "removed",
+			 (json_int_t)s->removed_runs, "waiting_reads",
+			 (json_int_t)s->wait.nwaiters);
+	return put_json(out,
+			json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+				  "session", s->name, "template", s->t->name, "state",
+				  session_state_str(s->state), "created", seconds(&s->created),
+				  "settings", settings_json(&s->settings), "sandbox",
+				  sandbox_json(s), "waiting", waiting_json(s), "usage",
+				  usage_json(s), "network", network_json(s), "runs", runs, "latest",
+				  s->latest ? run_json(s->latest) : json_null(), "error",
+				  problem_json(&s->error)));
 }
 
 int status_template(const struct node *n, struct buf *out)
 {
-	const struct conf_template *t = n->t;
-	const char *why = NULL, *manifest = vm_image(n->fs->vm, t->settings.spec.image, &why);
-	json_t *o = json_object(), *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
+	const struct settings *st = &n->t->settings;
+	const char *why = NULL, *manifest = vm_image(n->fs->vm, st->spec.image, &why);
+	json_t *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
+	json_t *problem = NULL;
 
-	json_object_set_new(o, "template", json_string(t->name));
-	json_object_set_new(o, "language", json_string(t->settings.spec.language));
-	json_object_set_new(o, "image_name", json_string(t->settings.spec.image));
-	json_object_set_new(o, "image", image ? image : json_null());
 	if (!image)
-		json_object_set_new(
-			o, "problem",
-			any_string(manifest ? "the image's manifest is not JSON" : why));
-	json_object_set_new(o, "settings", settings_json(&t->settings));
-	return put_json(out, o);
+		problem = any_string(manifest ? "the image's manifest is not JSON" : why);
+	return put_json(out, json_pack("{s:s, s:s, s:s, s:o, s:o*, s:o}", "template", n->t->name,
+				       "language", st->spec.language, "image_name", st->spec.image,
+				       "image", image ? image : json_null(), "problem", problem,
+				       "settings", settings_json(st)));
 }
 
 static json_t *sessions_json(const struct fs *fs)
@@ -345,51 +331,43 @@ static json_t *admission_json(struct fs *fs, const struct vm_status *st)
 	return o;
 }
 
+static json_t *template_json(struct fs *fs, const struct conf_template *t)
+{
+	const struct sandbox_spec *spec = &t->settings.spec;
+	struct vm_image_status st;
+	json_t *image;
+
+	vm_image_status(fs->vm, spec->image, &st);
+	image = json_pack("{s:s, s:s, s:o, s:I}", "name", spec->image, "state", st.state, "step",
+			  *st.step ? any_string(st.step) : json_null(), "elapsed_ms",
+			  (json_int_t)st.elapsed_ms);
+	return json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language", spec->language,
+			 "ready", spec->backend == VM_PROCESS || strcmp(st.state, "ready") == 0,
+			 "problem", *st.problem ? any_string(st.problem) : json_null(), "image",
+			 image);
+}
+
 int status_root(const struct node *n, struct buf *out)
 {
 	struct fs *fs = n->fs;
-	json_t *o = json_object(), *templates = json_array(), *snapshots = json_array();
+	json_t *templates = json_array(), *snapshots = json_array(), *sandboxes;
 	struct vm_status st;
 
 	vm_status(fs->vm, &st);
-	json_object_set_new(o, "version", json_string(XSBX_VERSION));
-	json_object_set_new(o, "log_level", json_string(log_level_str(log_level())));
-	json_object_set_new(o, "uptime_s",
-			    json_integer((json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000)));
-	json_object_set_new(o, "accelerator", any_string(st.accel));
-	json_object_set_new(o, "accelerator_why", any_string(st.accel_why));
-	json_object_set_new(o, "qemu", any_string(st.qemu));
-	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
-		const struct conf_template *t = &fs->conf->template[i];
-		struct vm_image_status image;
-		json_t *o_image;
-
-		vm_image_status(fs->vm, t->settings.spec.image, &image);
-		o_image = json_pack("{s:s, s:s, s:o, s:I}", "name", t->settings.spec.image, "state",
-				    image.state, "step",
-				    *image.step ? any_string(image.step) : json_null(),
-				    "elapsed_ms", (json_int_t)image.elapsed_ms);
-		json_array_append_new(
-			templates,
-			json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language",
-				  t->settings.spec.language, "ready",
-				  t->settings.spec.backend == VM_PROCESS ||
-					  strcmp(image.state, "ready") == 0,
-				  "problem",
-				  *image.problem ? any_string(image.problem) : json_null(), "image",
-				  o_image));
-	}
-	json_object_set_new(o, "templates", templates);
-	json_object_set_new(o, "sessions", sessions_json(fs));
-	json_object_set_new(o, "admission", admission_json(fs, &st));
-	json_object_set_new(o, "sandboxes",
-			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "started",
-				      (json_int_t)st.started, "failed", (json_int_t)st.failed,
-				      "warm", (json_int_t)st.warm, "snapshot",
-				      (json_int_t)st.snapshot, "cold", (json_int_t)st.cold));
-	json_object_set_new(o, "pooled", json_integer(st.pooled));
+	for (size_t i = 0; i < fs->conf->ntemplates; i++)
+		json_array_append_new(templates, template_json(fs, &fs->conf->template[i]));
 	vm_templates(fs->vm, add_snapshot, snapshots);
-	json_object_set_new(o, "snapshots", snapshots);
-	json_object_set_new(o, "store", store_json(fs));
-	return put_json(out, o);
+	sandboxes = json_pack("{s:I, s:I, s:I, s:I, s:I}", "started", (json_int_t)st.started,
+			      "failed", (json_int_t)st.failed, "warm", (json_int_t)st.warm,
+			      "snapshot", (json_int_t)st.snapshot, "cold", (json_int_t)st.cold);
+	return put_json(
+		out,
+		json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
+			  "version", XSBX_VERSION, "log_level", log_level_str(log_level()),
+			  "uptime_s", (json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000),
+			  "accelerator", any_string(st.accel), "accelerator_why",
+			  any_string(st.accel_why), "qemu", any_string(st.qemu), "templates",
+			  templates, "sessions", sessions_json(fs), "admission",
+			  admission_json(fs, &st), "sandboxes", sandboxes, "pooled",
+			  (json_int_t)st.pooled, "snapshots", snapshots, "store", store_json(fs)));
 }
