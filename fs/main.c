@@ -215,13 +215,6 @@ static void on_prefetched(void *data, bool failed)
 	stop(d, failed ? "not everything is ready" : "everything is ready");
 }
 
-static bool is_in_use(void *data)
-{
-	const struct daemon *d = data;
-
-	return !TAILQ_EMPTY(&d->fs->handles.open);
-}
-
 static void on_unmounted(void *data, int err, const char *why)
 {
 	if (err < 0)
@@ -238,7 +231,6 @@ static void mount_fuse(struct daemon *d)
 
 	d->fs->tell_confinement = confine_tell;
 	d->fs->shown = owner_choose(d->conf.allow_other);
-	d->fuse.busy = is_in_use;
 	d->fuse.ended = on_unmounted;
 	d->fuse.data = d;
 	if (devfuse_mount(&d->fuse, d->fs, &d->conf, d->spawner, &why) < 0)

@@ -146,7 +146,7 @@ int conf_template_settle(struct conf_template *t, const struct conf *c,
 				 "[template %s]: pool_low = %u is more than pool = %u, so the pool "
 				 "would never be full",
 				 t->name, spec->pool.low, spec->pool.target);
-	r = packages_settle((char **)&spec->packages, spec->language, &c->packages, &why);
+	r = packages_settle((char **)&spec->packages, spec->language, &c->packages, false, &why);
 	if (r == 0)
 		r = settings_fit(&t->settings, &c->limits, &why);
 	snprintf(whose, sizeof(whose), "[template %s]: ", t->name);

@@ -227,9 +227,9 @@ static int refuse_unlisted(struct problem *why, enum packages_kind kind,
 			   problem_quote(name).text);
 }
 
-/* Takes a word apart, checks its parts, and writes it anew. @any: it may have no version. */
+/* Takes a word apart, checks its parts, and writes it anew. @open: it may have no version. */
 static int settle_word(const char *word, enum packages_kind kind, const struct packages_list *l,
-		       bool any, char out[PACKAGES_WORD_MAX + 1], struct problem *why)
+		       bool open, char out[PACKAGES_WORD_MAX + 1], struct problem *why)
 {
 	const struct kind *k = &kinds[kind];
 	char name[PACKAGES_WORD_MAX + 1], extras[PACKAGES_WORD_MAX + 1] = "", fix[256];
@@ -241,7 +241,7 @@ static int settle_word(const char *word, enum packages_kind kind, const struct p
 	if (strlen(word) > PACKAGES_WORD_MAX)
 		return problem_set(why, PROBLEM_INVALID, fix, "packages: \"%s\" is too long",
 				   problem_quote(word).text);
-	if (!at && any)
+	if (!at && open)
 		at = version = word + strlen(word);
 	else if (at)
 		version = at + strlen(k->separator);
@@ -287,7 +287,7 @@ struct words {
 	size_t n;
 };
 
-static int settle_all(char *text, enum packages_kind kind, const struct packages_list *l, bool any,
+static int settle_all(char *text, enum packages_kind kind, const struct packages_list *l, bool open,
 		      struct words *w, struct problem *why)
 {
 	char *save = NULL;
@@ -299,7 +299,7 @@ static int settle_all(char *text, enum packages_kind kind, const struct packages
 		if (w->n == PACKAGES_MAX)
 			return problem_set(why, PROBLEM_TOO_MANY, "Name fewer.",
 					   "packages: there are more than %d", PACKAGES_MAX);
-		r = settle_word(word, kind, l, any, w->text[w->n], why);
+		r = settle_word(word, kind, l, open, w->text[w->n], why);
 		if (r < 0)
 			return r;
 		w->sorted[w->n] = w->text[w->n];
@@ -327,13 +327,14 @@ static int join(const struct words *w, struct buf *out, struct problem *why)
 	return r;
 }
 
-static int settle(char **words, const char *language, const struct packages_rules *rules, bool any,
-		  struct problem *ret_why)
+int packages_settle(char **words, const char *language, const struct packages_rules *rules,
+		    bool open, struct problem *ret_why)
 {
 	_cleanup_free_ struct words *w = NULL;
 	_cleanup_free_ char *copy = NULL;
 	struct buf out = {.limit = PACKAGES_TEXT_MAX};
 	enum packages_kind kind = 0;
+	char *settled = NULL;
 	int r;
 
 	if (!**words)
@@ -348,33 +349,20 @@ static int settle(char **words, const char *language, const struct packages_rule
 	copy = strdup(*words);
 	if (!w || !copy)
 		return -ENOMEM;
-	r = settle_all(copy, kind, &rules->list[kind], any, w, ret_why);
+	r = settle_all(copy, kind, &rules->list[kind], open, w, ret_why);
 	if (r == 0)
 		r = join(w, &out, ret_why);
 	if (r == -EFBIG)
 		r = problem_set(ret_why, PROBLEM_TOO_MANY, "Name fewer.",
 				"packages: they take more than %d bytes", PACKAGES_TEXT_MAX);
 	if (r >= 0) {
-		char *settled = out.len ? strndup(out.data, out.len) : strdup("");
-
+		settled = strndup(out.len ? out.data : "", out.len);
 		r = settled ? 0 : -ENOMEM;
-		if (settled)
-			free(*words);
-		*words = settled ? settled : *words;
+	}
+	if (settled) {
+		free(*words);
+		*words = settled;
 	}
 	buf_clear(&out);
 	return r;
-}
-
-int packages_settle(char **words, const char *language, const struct packages_rules *rules,
-		    struct problem *ret_why)
-{
-	return settle(words, language, rules, false, ret_why);
-}
-
-int packages_open(char **words, const char *language, const struct packages_rules *rules)
-{
-	struct problem why;
-
-	return settle(words, language, rules, true, &why);
 }

@@ -45,18 +45,12 @@ void packages_clear(struct packages_list *l);
  * @words: Text of a user's; replaced by names as the registry writes them, sorted, each once
  * @language: Of the sandbox: python, javascript, raw
  * @rules: What is allowed
+ * @open: Versions may be missing, which a registry can fill in
  * @ret_why: Filled in if it fails
  *
  * Return: 0, -EINVAL, -ENOMEM; on failure @words is as it was.
  */
 int packages_settle(char **words, const char *language, const struct packages_rules *rules,
-		    struct problem *ret_why);
-
-/**
- * packages_open() - As packages_settle(), but versions may be missing, which a registry can fill in
- *
- * Return: 0, -EINVAL, -ENOMEM; on failure @words is as it was.
- */
-int packages_open(char **words, const char *language, const struct packages_rules *rules);
+		    bool open, struct problem *ret_why);
 
 #endif

@@ -69,7 +69,7 @@ void files_tell_release(struct session *s, uint64_t handle)
 		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
 }
 
-static void node_gone(void *data, const struct filenode *fn)
+void files_node_gone(void *data, const struct filenode *fn)
 {
 	struct session *s = data;
 
@@ -187,7 +187,7 @@ void files_root_stat(const struct session *s, struct stat *st)
 
 void files_forget(struct session *s, uint32_t index, uint64_t lookups)
 {
-	filenode_forget(&s->files->nodes, index, lookups, node_gone, s);
+	filenode_forget(&s->files->nodes, index, lookups);
 }
 
 /* Makes the handle that an OPEN or CREATE ends with. Return: 0 or -errno. */
@@ -276,7 +276,7 @@ static void answer_rename(struct file_op *op)
 {
 	const struct filenode_move m = files_move_of(op);
 
-	filenode_moved(&op->s->files->nodes, &m, op->rq.flags & RENAME_EXCHANGE, node_gone, op->s);
+	filenode_moved(&op->s->files->nodes, &m, op->rq.flags & RENAME_EXCHANGE);
 	reply_err(files_op_req(op), 0);
 }
 

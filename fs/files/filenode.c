@@ -41,9 +41,9 @@ static int compare(const struct filenode *a, const struct filenode *b)
 RB_GENERATE_STATIC(filenode_tree, filenode, link, compare)
 #pragma GCC diagnostic pop
 
-void filenodes_init(struct filenodes *fns)
+void filenodes_init(struct filenodes *fns, filenode_gone_fn gone, void *data)
 {
-	*fns = (struct filenodes){.hint = 1};
+	*fns = (struct filenodes){.hint = 1, .gone = gone, .data = data};
 	RB_INIT(&fns->tree);
 }
 
@@ -59,7 +59,7 @@ void filenodes_fini(struct filenodes *fns)
 	for (uint32_t i = 0; i < fns->cap; i++)
 		node_free(fns->table[i]);
 	free(fns->table);
-	filenodes_init(fns);
+	filenodes_init(fns, NULL, NULL);
 }
 
 struct filenode *filenode_get(const struct filenodes *fns, uint32_t index)
@@ -138,13 +138,12 @@ static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 }
 
 /* Removes @fn if nothing holds it any more, and then its parent likewise. */
-static void put(struct filenodes *fns, struct filenode *fn, filenode_gone_fn gone, void *data)
+static void put(struct filenodes *fns, struct filenode *fn)
 {
 	while (fn && fn->lookups == 0 && fn->children == 0) {
 		struct filenode *parent = filenode_get(fns, fn->parent);
 
-		if (gone)
-			gone(data, fn);
+		fns->gone(fns->data, fn);
 		hide(fns, fn);
 		fns->table[fn->index] = NULL;
 		fns->hint = MIN(fns->hint, fn->index);
@@ -198,15 +197,14 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 	return fn;
 }
 
-void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n, filenode_gone_fn gone,
-		     void *data)
+void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n)
 {
 	struct filenode *fn = filenode_get(fns, index);
 
 	if (!fn)
 		return;
 	fn->lookups -= MIN(fn->lookups, n);
-	put(fns, fn, gone, data);
+	put(fns, fn);
 }
 
 /* ---- places ---- */
@@ -307,8 +305,7 @@ static bool is_above(const struct filenodes *fns, const struct filenode *fn, uin
 	return at != NULL;
 }
 
-static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, const char *name,
-		 filenode_gone_fn gone, void *data)
+static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, const char *name)
 {
 	for (struct filenode *fn = list, *next; fn; fn = next) {
 		struct filenode *old = filenode_get(fns, fn->parent);
@@ -323,7 +320,7 @@ static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, 
 		set_parent(fns, fn, filenode_get(fns, parent) ? parent : 0);
 		if (old) {
 			old->children--;
-			put(fns, old, gone, data);
+			put(fns, old);
 		}
 		if (!copy)
 			continue; /* never found again is safe, too */
@@ -333,12 +330,11 @@ static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, 
 	}
 }
 
-void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange,
-		    filenode_gone_fn gone, void *data)
+void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange)
 {
 	struct filenode *there = exchange ? take(fns, m->newparent, m->newname) : NULL;
 	struct filenode *here = take(fns, m->parent, m->name);
 
-	give(fns, here, m->newparent, m->newname, gone, data);
-	give(fns, there, m->parent, m->name, gone, data);
+	give(fns, here, m->newparent, m->newname);
+	give(fns, there, m->parent, m->name);
 }

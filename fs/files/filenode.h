@@ -61,10 +61,15 @@ struct filenode {
 
 RB_HEAD(filenode_tree, filenode);
 
+/* Called when a node goes, so that the agent can be told. */
+typedef void (*filenode_gone_fn)(void *data, const struct filenode *fn);
+
 struct filenodes {
 	struct filenode **table; /* by index; NULL where free */
 	uint32_t cap, n, hint;
 	struct filenode_tree tree; /* by place, then (epoch, remote) */
+	filenode_gone_fn gone;
+	void *data;
 };
 
 /* What a lookup said. */
@@ -76,10 +81,8 @@ struct filenode_found {
 	const char *name;
 };
 
-/* Called when a node goes, so that the agent can be told. */
-typedef void (*filenode_gone_fn)(void *data, const struct filenode *fn);
-
-void filenodes_init(struct filenodes *fns);
+/* @gone: called with @data when a node is forgotten, but not from filenodes_fini(). */
+void filenodes_init(struct filenodes *fns, filenode_gone_fn gone, void *data);
 void filenodes_fini(struct filenodes *fns);
 
 struct filenode *filenode_get(const struct filenodes *fns, uint32_t index);
@@ -87,9 +90,8 @@ struct filenode *filenode_get(const struct filenodes *fns, uint32_t index);
 /* A lookup has been answered. Return: the node, with one more lookup, or NULL for want of memory. */
 struct filenode *filenode_look(struct filenodes *fns, const struct filenode_found *found);
 
-/* The kernel has forgotten @n lookups of @index. @gone may be called, for it and for its parents. */
-void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n, filenode_gone_fn gone,
-		     void *data);
+/* The kernel has forgotten @n lookups of @index. It may go, and its parents. */
+void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 
 /* How many directories lie between the root and what is in the directory @dir, 0 for the root. @ret_exact:
  * whether that is certain, and not just the least that it can be; may be NULL. */
@@ -109,7 +111,6 @@ struct filenode_move {
 /* It is about to be moved. Return: 0, or -EXDEV if links below it count on its depth. */
 int filenode_may_move(struct filenodes *fns, const struct filenode_move *m);
 /* It has been moved. @exchange: and what had the new name, has the old one now. */
-void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange,
-		    filenode_gone_fn gone, void *data);
+void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange);
 
 #endif

@@ -380,7 +380,7 @@ static int on_made(struct session *s)
 	if (!f)
 		return -ENOMEM;
 	f->s = s;
-	filenodes_init(&f->nodes);
+	filenodes_init(&f->nodes, files_node_gone, s);
 	TAILQ_INIT(&f->pending);
 	TAILQ_INIT(&f->sent);
 	s->files = f;

@@ -45,6 +45,8 @@ void files_answer_open(struct file_op *op, const struct vm_file_reply *reply);
 void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply, uint64_t offset);
 void files_answer_statfs(struct file_op *op, const struct vm_statfs *a);
 
+/* The agent is told: for filenodes_init(), with the session. */
+void files_node_gone(void *data, const struct filenode *fn);
 /* The names of a RENAME. */
 struct filenode_move files_move_of(const struct file_op *op);
 

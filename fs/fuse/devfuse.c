@@ -168,7 +168,7 @@ static bool is_busy(void *data)
 {
 	const struct devfuse *d = data;
 
-	return d->busy(d->data);
+	return !TAILQ_EMPTY(&d->fs->handles.open);
 }
 
 static void on_unmounted_here(void *data)

@@ -21,7 +21,6 @@ struct spawner;
  */
 struct devfuse {
 	/* Set by the owner. */
-	bool (*busy)(void *data); /* is anything open? */
 	void (*ended)(void *data, int err, const char *why);
 	void *data;
 

@@ -28,7 +28,8 @@ static void escape(const char *path, char *out, size_t size)
 	out[n] = '\0';
 }
 
-bool mountwatch_find(const char *table, const char *path, char *device, size_t size)
+/* Finds in @table the device that is mounted at @path, the topmost one; or, if that is NULL, whether there is @device. */
+static bool find(const char *table, const char *path, char *device, size_t size)
 {
 	char want[4096 * 4 + 1] = "", line_device[32];
 	bool found = false;
@@ -98,7 +99,7 @@ bool mountwatch_sees(const struct mountwatch *w)
 	_cleanup_free_ char *table = w->fd >= 0 ? read_table(w->fd) : NULL;
 	char device[sizeof(w->device)] = "";
 
-	return table && mountwatch_find(table, w->path, device, sizeof(device)) &&
+	return table && find(table, w->path, device, sizeof(device)) &&
 	       strcmp(device, w->device) == 0 && has_type(table, device, " - fuse.xsbxfs ");
 }
 
@@ -129,7 +130,7 @@ static void on_news(uv_poll_t *poll, int status, int events)
 		stop(w);
 		return;
 	}
-	if (w->gone == !mountwatch_find(table, NULL, w->device, sizeof(w->device)))
+	if (w->gone == !find(table, NULL, w->device, sizeof(w->device)))
 		return;
 	/* It may come back: moved by two calls, or mounted again from a copy. */
 	w->gone = !w->gone;
@@ -150,7 +151,7 @@ int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path)
 	if (fd < 0)
 		return -errno;
 	table = read_table(fd);
-	if (!table || !mountwatch_find(table, path, w->device, sizeof(w->device)))
+	if (!table || !find(table, path, w->device, sizeof(w->device)))
 		return -ENOENT;
 	r = uv_poll_init(loop, &w->poll, fd);
 	if (r < 0)

@@ -48,15 +48,4 @@ bool mountwatch_sees(const struct mountwatch *w);
 /* Stops watching. Nothing happens if nothing was watched. */
 void mountwatch_close(struct mountwatch *w);
 
-/**
- * mountwatch_find() - Look for a file system in a table of mounts
- * @table: Text as of /proc/self/mountinfo
- * @path: Find the device that is mounted there, the topmost one; or NULL
- * @device: If @path is NULL: the device to look for; else the result
- * @size: Bytes at @device
- *
- * Return: Is there one?
- */
-bool mountwatch_find(const char *table, const char *path, char *device, size_t size);
-
 #endif

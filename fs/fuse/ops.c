@@ -46,10 +46,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fs *fs = ops_fs(req);
 	struct vm_file rq = {.op = VM_LOOKUP, .name = name};
 	struct node dir, n;
-	int e;
 
 	if (!ops_resolve(req, parent, &dir))
 		return;
@@ -57,11 +55,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 		return;
 	}
-	e = dir_lookup(fs, &dir, name, &n);
-	if (e < 0)
-		reply_err(core(req), e);
-	else
-		ops_reply_node(req, fs, &n);
+	ops_reply_node(req, dir_lookup(&dir, name, &n), &n);
 }
 
 static void forget(struct fs *fs, fuse_ino_t ino, uint64_t lookups)
@@ -85,6 +79,14 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 	reply_none(core(req));
 }
 
+static void reply_stat(fuse_req_t req, int e, const struct node *n, const struct stat *st)
+{
+	if (e < 0)
+		reply_err(core(req), e);
+	else
+		reply_attr(core(req), st, node_defs[n->kind].keep);
+}
+
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = ops_fs(req);
@@ -102,15 +104,12 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		files_request(&n, h, core(req), &rq, NULL, 0);
 		return;
 	}
-	e = dir_stat(fs, &n, &st);
+	e = dir_stat(&n, &st);
 	/* With a handle it is for lseek(2), which wants the end of what this open reads. */
 	if (n.kind == NODE_EVENTS && fi && (h = handle_get(&fs->handles, fi->fh)) &&
 	    h->ops == &events_ops)
 		st.st_size = (off_t)events_size(fs, h);
-	if (e < 0)
-		reply_err(core(req), e);
-	else
-		reply_attr(core(req), &st, node_defs[n.kind].keep);
+	reply_stat(req, e, &n, &st);
 }
 
 static void files_setattr(fuse_req_t req, const struct node *n, const struct stat *attr, int valid,
@@ -163,16 +162,15 @@ static void fixed_setattr(const struct node *n, const struct stat *attr, int val
 }
 
 /* Owners do not change. Tools that copy give the session's, or that of another file below files/. */
-static bool keeps_owner(const struct fs *fs, const struct node *n, const struct stat *attr,
-			int valid)
+static bool keeps_owner(const struct node *n, const struct stat *attr, int valid)
 {
 	const uid_t uid = valid & FUSE_SET_ATTR_UID ? attr->st_uid : UINT32_MAX;
 	const gid_t gid = valid & FUSE_SET_ATTR_GID ? attr->st_gid : UINT32_MAX;
 
 	if (n->kind == NODE_FILE)
 		return owner_is_kept(n->s, uid, gid);
-	return (uid == UINT32_MAX || uid == (n->s ? n->s->uid : fs->uid)) &&
-	       (gid == UINT32_MAX || gid == (n->s ? n->s->gid : fs->gid));
+	return (uid == UINT32_MAX || uid == (n->s ? n->s->uid : n->fs->uid)) &&
+	       (gid == UINT32_MAX || gid == (n->s ? n->s->gid : n->fs->gid));
 }
 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
@@ -186,7 +184,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 
 	if (!ops_resolve(req, ino, &n))
 		return;
-	if (!keeps_owner(fs, &n, attr, valid)) {
+	if (!keeps_owner(&n, attr, valid)) {
 		reply_err(core(req), -EPERM);
 		return;
 	}
@@ -199,30 +197,26 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 	if (e == 0 && n.s)
 		fixed_setattr(&n, attr, valid);
 	if (e == 0)
-		e = dir_stat(fs, &n, &st);
-	if (e < 0)
-		reply_err(core(req), e);
-	else
-		reply_attr(core(req), &st, node_defs[n.kind].keep);
+		e = dir_stat(&n, &st);
+	reply_stat(req, e, &n, &st);
 }
 
 /* Only asked where the kernel does not check permissions, and so only by whoever mounted. */
 static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	struct vm_file rq = {.op = VM_GETATTR, .flags = (uint32_t)mask & (R_OK | W_OK | X_OK)};
-	struct fs *fs = ops_fs(req);
 	struct stat st;
 	struct node n;
 	int e = 0;
 
 	if (!ops_resolve(req, ino, &n))
 		return;
-	if (!rq.flags || fs->caller == 0) {
+	if (!rq.flags || n.fs->caller == 0) {
 		reply_err(core(req), 0);
 	} else if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
 	} else {
-		e = dir_stat(fs, &n, &st);
+		e = dir_stat(&n, &st);
 		reply_err(core(req), e < 0 ? e : files_access(st.st_mode, rq.flags));
 	}
 }
@@ -261,12 +255,9 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		return;
 	}
 	req_ctx(core(req), &ctx);
-	e = names_mkdir(ops_fs(req), &dir, name, &ctx, &n);
-	complaint_mkdir(ops_fs(req), &dir, name, ctx.uid, e);
-	if (e < 0)
-		reply_err(core(req), e);
-	else
-		ops_reply_node(req, ops_fs(req), &n);
+	e = names_mkdir(&dir, name, &ctx, &n);
+	complaint_mkdir(dir.fs, &dir, name, ctx.uid, e);
+	ops_reply_node(req, e, &n);
 }
 
 static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, enum vm_file_op op)
@@ -279,8 +270,8 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, enu
 	if (ops_in_files(&dir))
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
 	else
-		reply_err(core(req), op == VM_RMDIR ? names_rmdir(ops_fs(req), &dir, name)
-						    : names_unlink(ops_fs(req), &dir, name));
+		reply_err(core(req),
+			  op == VM_RMDIR ? names_rmdir(&dir, name) : names_unlink(&dir, name));
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)

@@ -127,7 +127,6 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_CREATE, .name = name, .mode = mode & 0777};
-	struct fs *fs = ops_fs(req);
 	struct reply_entry entry = {0};
 	struct reply_open o;
 	struct node dir, n;
@@ -140,14 +139,14 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		files_request(&dir, NULL, core(req), &rq, NULL, fi->flags);
 		return;
 	}
-	e = names_create(fs, &dir, name, mode, &n);
+	e = names_create(&dir, name, mode, &n);
 	if (e == 0)
 		e = open_fixed(&n, fi->flags, &o);
 	if (e == 0) {
 		entry.ino = n.ino;
-		e = dir_stat(fs, &n, &entry.st);
+		e = dir_stat(&n, &entry.st);
 		if (e < 0)
-			close_handle(handle_get(&fs->handles, o.fh));
+			close_handle(handle_get(&n.fs->handles, o.fh));
 	}
 	if (e < 0)
 		reply_err(core(req), e);
@@ -197,20 +196,19 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct handle *h = handle_of(req, fi);
-	struct fs *fs = ops_fs(req);
 	struct req_ctx ctx;
 	struct node n;
 	int e = 0;
 
 	if (!h)
 		return;
-	if (!h->ops && node_resolve(fs, ino, &n) == 0) {
+	if (!h->ops && node_resolve(h->fs, ino, &n) == 0) {
 		files_flush(&n, h, core(req), fi->lock_owner);
 		return;
 	}
-	nodelock_flush(&fs->locks, h, fi->lock_owner);
+	nodelock_flush(&h->fs->locks, h, fi->lock_owner);
 	req_ctx(core(req), &ctx);
-	if (h->ops && h->ops->flush && (h->flags & O_ACCMODE) != O_RDONLY)
+	if (h->ops && h->ops->flush && handle_writes(h))
 		e = h->ops->flush(h, input_killed(ctx.pid));
 	reply_err(core(req), e);
 }

@@ -23,8 +23,8 @@ bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 /* Is this node the agent's? */
 bool ops_in_files(const struct node *n);
 
-/* Answers a lookup with what there is at @n. */
-void ops_reply_node(fuse_req_t req, struct fs *fs, const struct node *n);
+/* Answers a lookup with what there is at @n, or with @err if that is one. */
+void ops_reply_node(fuse_req_t req, int err, const struct node *n);
 
 /* Handlers in ops_handle.c. */
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

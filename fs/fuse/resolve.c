@@ -28,13 +28,17 @@ bool ops_in_files(const struct node *n)
 	return n->kind == NODE_FILE || n->kind == NODE_FILES;
 }
 
-void ops_reply_node(fuse_req_t req, struct fs *fs, const struct node *n)
+void ops_reply_node(fuse_req_t req, int err, const struct node *n)
 {
-	struct reply_entry e = {.ino = n->ino, .keep = node_defs[n->kind].keep};
-	int err = dir_stat(fs, n, &e.st);
+	struct reply_entry e = {0};
 
-	if (err < 0)
+	if (err == 0)
+		err = dir_stat(n, &e.st);
+	if (err < 0) {
 		reply_err(core(req), err);
-	else
-		reply_entry(core(req), &e);
+		return;
+	}
+	e.ino = n->ino;
+	e.keep = node_defs[n->kind].keep;
+	reply_entry(core(req), &e);
 }

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "vm/base/util.h"
@@ -116,6 +117,11 @@ void handle_free(struct handle *h)
 		h->disown(h);
 	buf_clear(&h->text);
 	free(h);
+}
+
+bool handle_writes(const struct handle *h)
+{
+	return (h->flags & O_ACCMODE) != O_RDONLY;
 }
 
 uint64_t handle_id(const struct handle *h)

@@ -122,6 +122,8 @@ struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t p
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);
 uint64_t handle_id(const struct handle *h);
+/* Was it opened for writing? */
+bool handle_writes(const struct handle *h);
 /* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */
 const struct handle *handle_find(const struct handles *hs, uint64_t ino,
 				 const struct handle_ops *ops);

@@ -45,7 +45,8 @@ off_t depot_place(uint32_t slot)
 	return (off_t)slot * DEPOT_BLOCK;
 }
 
-int64_t depot_room(int dir)
+/* Bytes free where @dir is, or -errno. */
+static int64_t depot_room(int dir)
 {
 	struct statvfs st;
 

@@ -34,7 +34,6 @@ enum block_state {
 	BLOCK_WAITING, /* in the queue, in memory, as from now on it does not change */
 	BLOCK_WRITING, /* a job reads it */
 	BLOCK_STORED,  /* on disk, and no longer in memory */
-	BLOCK_NSTATES,
 };
 
 /*
@@ -85,8 +84,6 @@ struct depot {
 void depot_init(struct depot *d, uv_loop_t *loop, int dir);
 /* Where a slot begins in the file. */
 off_t depot_place(uint32_t slot);
-/* Bytes free where @dir is, or -errno; waits for the disk. */
-int64_t depot_room(int dir);
 /* No more jobs. The one that is under way goes on. */
 void depot_close(struct depot *d);
 /* Return: false if a job is still under way, so that @d has to stay where it is. */

@@ -169,10 +169,10 @@ static bool has_own(const struct sandbox_spec *spec, const char *name)
 	return false;
 }
 
-size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, bool network,
-		  struct sandbox_env *env, size_t n)
+size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, struct sandbox_env *env,
+		  size_t n)
 {
-	if (!network)
+	if (!spec->network)
 		return n;
 	for (size_t i = 0; i < ne->nenv; i++)
 		if (!has_own(spec, ne->env[i].name))

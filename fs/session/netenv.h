@@ -41,14 +41,13 @@ void netenv_fini(struct netenv *ne);
  * netenv_add() - Add its variables to a session's
  * @ne: What there is
  * @spec: Of the session; one with a variable of the same name keeps its own
- * @network: Is it to have a network?
  * @env: Room for NETENV_MAX more
  * @n: How many there are
  *
  * Return: how many there are now; as many as before without a network.
  */
-size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, bool network,
-		  struct sandbox_env *env, size_t n);
+size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, struct sandbox_env *env,
+		  size_t n);
 
 /* A session's list with what is to be allowed beyond it. Return: text of the caller's, or NULL. */
 char *netenv_allow(const struct netenv *ne, const struct sandbox_spec *spec);

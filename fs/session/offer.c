@@ -21,11 +21,9 @@ struct offer {
 
 static struct session *asker(const struct offer *o)
 {
-	struct session *s = o->fs->slot[o->slot];
+	struct session *s = session_by_slot(o->fs, o->slot, o->generation);
 
-	if (!s || s->generation != o->generation || !s->config_error)
-		return NULL;
-	return strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
+	return s && s->config_error && strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
 }
 
 /* What a registry says is no more to be believed than what a user writes. Return: it in the one way of
@@ -37,7 +35,7 @@ static char *settled(const struct session *s, const char *words, const char **re
 
 	*ret_why = "the registry's answer can't be used";
 	if (copy && packages_settle(&copy, s->t->settings.spec.language, &s->fs->conf->packages,
-				    &why) == 0) {
+				    false, &why) == 0) {
 		if (strlen(copy) <= OFFER_MAX)
 			return copy;
 		*ret_why = "there are too many to be named here";
@@ -78,11 +76,12 @@ void offer_look_up(struct session *s, const struct settings *with, struct proble
 		.language = s->t->settings.spec.language,
 		.owner = s->uid,
 	};
+	struct problem ignored;
 	struct offer *o;
 	char *words = strdup(with->spec.packages);
 
-	if (!words ||
-	    packages_open(&words, s->t->settings.spec.language, &s->fs->conf->packages) < 0) {
+	if (!words || packages_settle(&words, s->t->settings.spec.language, &s->fs->conf->packages,
+				      true, &ignored) < 0) {
 		free(words);
 		return;
 	}

@@ -12,7 +12,6 @@ enum pause_state {
 	PAUSE_NONE,
 	PAUSE_ASKED, /* the agent stops what runs */
 	PAUSE_STILL, /* nothing runs */
-	PAUSE_NSTATES,
 };
 
 /*

@@ -26,7 +26,8 @@ static uint64_t session_bytes(const struct session *s)
 	return n;
 }
 
-uint64_t quota_used(const struct fs *fs, uid_t uid)
+/* What all sessions and open handles of a user take now, in bytes. */
+static uint64_t quota_used(const struct fs *fs, uid_t uid)
 {
 	const struct opener *o = handle_opener(&fs->handles, uid);
 	const struct session *s;
@@ -90,9 +91,9 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 	return refuse(fs, s, &p);
 }
 
-int quota_take(struct fs *fs, struct session *s, size_t from, size_t to)
+int quota_take(struct session *s, size_t from, size_t to)
 {
-	return to > from ? quota_check(fs, s, to - from) : 0;
+	return to > from ? quota_check(s->fs, s, to - from) : 0;
 }
 
 bool quota_disk_full(const struct fs *fs, uid_t uid)

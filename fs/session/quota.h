@@ -35,15 +35,13 @@ struct session;
 
 /**
  * quota_take() - May a user have so much more?
- * @fs: Mount
- * @s: Session that it is for; its owner pays, and its `error` says what is wrong. NULL: the caller of
- *	the request that is being served, and the root's
+ * @s: Session that it is for; its owner pays, and its `error` says what is wrong
  * @from: Bytes that this one text has already
  * @to: ... that it is to have
  *
  * Return: 0 or -EDQUOT.
  */
-int quota_take(struct fs *fs, struct session *s, size_t from, size_t to);
+int quota_take(struct session *s, size_t from, size_t to);
 
 /* Whose memory it takes what is there of a session, or (NULL) of the root for the caller of the request. */
 uid_t quota_whose(const struct fs *fs, const struct session *s);
@@ -52,11 +50,9 @@ uid_t quota_whose(const struct fs *fs, const struct session *s);
  * -EDQUOT, said like that of texts. */
 int quota_open(struct fs *fs, const struct node *n);
 
-/* Likewise, with @more than all that he has already; 0: may he have that? */
+/* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of the request that is being
+ * served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
-
-/* What all sessions and open handles of a user take now, in bytes. */
-uint64_t quota_used(const struct fs *fs, uid_t uid);
 
 /* Has a user so much output on the disk that no more of it is kept? */
 bool quota_disk_full(const struct fs *fs, uid_t uid);

@@ -53,8 +53,8 @@ bool scratch_goes(const struct scratch_file *f)
 	return f && !f->opens;
 }
 
-int scratch_create_over(struct session *s, enum node_kind dir, const char *name, mode_t mode,
-			const struct scratch_file *old, struct scratch_file **ret_f)
+int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+		   const struct scratch_file *old, struct scratch_file **ret_f)
 {
 	struct scratch_file *f;
 
@@ -80,12 +80,6 @@ int scratch_create_over(struct session *s, enum node_kind dir, const char *name,
 	s->scratch.n++;
 	*ret_f = f;
 	return 0;
-}
-
-int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
-		   struct scratch_file **ret_f)
-{
-	return scratch_create_over(s, dir, name, mode, NULL, ret_f);
 }
 
 void scratch_close(struct session *s, struct scratch_file *f)
@@ -119,7 +113,7 @@ int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size)
 
 	if (s->dead)
 		return -ESTALE;
-	e = size > f->data.limit ? -EFBIG : quota_take(s->fs, s, f->data.len, (size_t)size);
+	e = size > f->data.limit ? -EFBIG : quota_take(s, f->data.len, (size_t)size);
 	if (e < 0)
 		return e;
 	f->mtime = clock_now();

@@ -51,12 +51,10 @@ struct scratch_file *scratch_by_id(const struct session *s, uint32_t id);
 /* Makes it shorter, or longer with NUL bytes. Return: 0, -EFBIG, -EDQUOT, or -ENOMEM. */
 int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size);
 
-/* Return: 0, -ENAMETOOLONG, -EDQUOT (too many), -ENOMEM. */
+/* Makes one, in place of @old, of that name, which may be NULL and is unlinked then by the caller. Return: 0,
+ * -ENAMETOOLONG, -EDQUOT (too many), -ENOMEM. */
 int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
-		   struct scratch_file **ret_f);
-/* The same in place of @old, of that name, which may be NULL and is unlinked then by the caller. */
-int scratch_create_over(struct session *s, enum node_kind dir, const char *name, mode_t mode,
-			const struct scratch_file *old, struct scratch_file **ret_f);
+		   const struct scratch_file *old, struct scratch_file **ret_f);
 void scratch_unlink(struct session *s, struct scratch_file *f);
 /* A handle on it is closed. */
 void scratch_close(struct session *s, struct scratch_file *f);

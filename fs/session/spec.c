@@ -19,7 +19,7 @@ static size_t list_env(const struct fs *fs, const struct settings *st,
 
 	if (spec->nenv)
 		memcpy(env, spec->env, spec->nenv * sizeof(*env));
-	return netenv_add(&fs->netenv, spec, spec->network, env, spec->nenv);
+	return netenv_add(&fs->netenv, spec, env, spec->nenv);
 }
 
 /* Does a sandbox with these settings have an interface? Ports need one, even if no way leads out of it. */

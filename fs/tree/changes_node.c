@@ -60,7 +60,7 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 
 	if (h && !h->bound) {
 		if (err == 0) /* it is shown, and remembered */
-			err = quota_take(fs, a->s, 0, 2 * c->len);
+			err = quota_take(a->s, 0, 2 * c->len);
 		if (err == 0)
 			err = show(&h->text, c);
 		if (err == 0)

@@ -68,14 +68,14 @@ static int scratch_stat(const struct node *n, struct stat *st)
 	return 0;
 }
 
-int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st)
+int dir_stat(const struct node *n, struct stat *ret_st)
 {
 	struct stat st = {
 		.st_ino = n->ino,
 		.st_mode = node_defs[n->kind].mode,
 		.st_nlink = 1,
-		.st_uid = n->s ? n->s->uid : fs->uid,
-		.st_gid = n->s ? n->s->gid : fs->gid,
+		.st_uid = n->s ? n->s->uid : n->fs->uid,
+		.st_gid = n->s ? n->s->gid : n->fs->gid,
 		.st_blksize = 4096,
 	};
 	uint64_t size = 0;
@@ -115,16 +115,16 @@ static bool absent(const struct node *n)
 }
 
 /* The number of a directory's fixed child. */
-static uint64_t child_ino(const struct fs *fs, const struct node *dir, enum node_kind kind)
+static uint64_t child_ino(const struct node *dir, enum node_kind kind)
 {
 	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET;
 
 	if (kind == NODE_ROOT_ERROR)
-		return node_sibling(dir, kind, fs->caller);
+		return node_sibling(dir, kind, dir->fs->caller);
 	return node_sibling(dir, kind, epoch ? dir->s->dir_epoch : dir->sub);
 }
 
-int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct node *ret_n)
+int dir_lookup(const struct node *dir, const char *name, struct node *ret_n)
 {
 	enum node_kind kind = node_child(dir->kind, name);
 	struct node n;
@@ -136,14 +136,14 @@ int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct n
 	if (strlen(name) > NAME_MAX)
 		return -ENAMETOOLONG;
 	if (kind != NODE_NONE) {
-		ino = child_ino(fs, dir, kind);
+		ino = child_ino(dir, kind);
 	} else {
 		e = node_defs[dir->kind].find ? node_defs[dir->kind].find(dir, name, &ino)
 					      : -ENOENT;
 		if (e < 0)
 			return e;
 	}
-	if (node_resolve(fs, ino, &n) < 0 || absent(&n))
+	if (node_resolve(dir->fs, ino, &n) < 0 || absent(&n))
 		return -ENOENT;
 	*ret_n = n;
 	return 0;
@@ -165,14 +165,15 @@ static void put(void *data, uint64_t ino, mode_t mode, const char *name)
 	(void)buf_append(data, &e, sizeof(e));
 }
 
-static void put_fixed(struct fs *fs, struct buf *b, const struct node *dir)
+static void put_fixed(struct buf *b, const struct node *dir)
 {
 	for (int k = 0; k < NODE_NKINDS; k++) {
 		struct node n;
 
 		if (node_defs[k].parent != dir->kind || !node_defs[k].name)
 			continue;
-		if (node_resolve(fs, child_ino(fs, dir, (enum node_kind)k), &n) == 0 && !absent(&n))
+		if (node_resolve(dir->fs, child_ino(dir, (enum node_kind)k), &n) == 0 &&
+		    !absent(&n))
 			put(b, n.ino, node_defs[k].mode, node_defs[k].name);
 	}
 }
@@ -183,7 +184,7 @@ int dir_open(struct handle *h, const struct node *dir)
 {
 	put(&h->text, dir->ino, S_IFDIR, ".");
 	put(&h->text, dir->ino, S_IFDIR, "..");
-	put_fixed(h->fs, &h->text, dir);
+	put_fixed(&h->text, dir);
 	if (node_defs[dir->kind].list)
 		node_defs[dir->kind].list(dir, put, &h->text);
 	return 0;

@@ -13,18 +13,17 @@ struct handle;
 struct req;
 
 /* Attributes of a node other than NODE_FILE. Return: 0 or -errno. */
-int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st);
+int dir_stat(const struct node *n, struct stat *ret_st);
 
 /**
  * dir_lookup() - Find a name in a directory of the fixed tree
- * @fs: Mount
  * @dir: Directory, not one below `files/`
  * @name: Name
  * @ret_n: Result
  *
  * Return: 0, -ENOENT, -ENOTDIR.
  */
-int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct node *ret_n);
+int dir_lookup(const struct node *dir, const char *name, struct node *ret_n);
 
 /* Makes the listing of @dir in an open handle: later reads show this, whatever happens. */
 int dir_open(struct handle *h, const struct node *dir);

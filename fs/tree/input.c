@@ -105,17 +105,12 @@ struct handle *input_writer(struct session *s)
 	return newest;
 }
 
-static bool writes(const struct handle *h)
-{
-	return (h->flags & O_ACCMODE) != O_RDONLY;
-}
-
 static int input_open(struct handle *h)
 {
 	struct session *s = h->s;
 	int e;
 
-	if (!writes(h))
+	if (!handle_writes(h))
 		return 0; /* its text is rendered */
 	e = session_can_submit(s);
 	if (e < 0)
@@ -148,7 +143,7 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	}
 	e = session_can_submit(h->s);
 	if (e == 0)
-		e = quota_take(h->s->fs, h->s, h->text.len, (size_t)offset + size);
+		e = quota_take(h->s, h->text.len, (size_t)offset + size);
 	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
 }
 
@@ -221,7 +216,7 @@ int input_truncate_path(const struct node *n, uint64_t size)
 
 static int input_flush(struct handle *h, bool killed)
 {
-	if (!writes(h) || !h->dirty)
+	if (!handle_writes(h) || !h->dirty)
 		return 0;
 	h->killed = killed;
 	if (killed)
@@ -243,7 +238,7 @@ static void input_release(struct handle *h)
 	struct session *s = h->s;
 	int e;
 
-	if (!writes(h))
+	if (!handle_writes(h))
 		return;
 	TAILQ_REMOVE(&s->inputs, h, input_link);
 	if (s->dead)
@@ -311,7 +306,7 @@ static int stdin_write(struct handle *h, const void *data, size_t size, uint64_t
 				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
 		return -EFBIG;
 	}
-	e = quota_take(s->fs, s, s->next_stdin.len, (size_t)offset + size);
+	e = quota_take(s, s->next_stdin.len, (size_t)offset + size);
 	if (e < 0)
 		return e;
 	s->stdin_mtime = clock_now();

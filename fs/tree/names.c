@@ -16,27 +16,27 @@
 #include "nodes.h"
 #include "table.h"
 
-int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
+int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n)
 {
 	struct session *s;
 	struct node old;
 	int e;
 
-	if (dir_lookup(fs, dir, name, &old) == 0)
+	if (dir_lookup(dir, name, &old) == 0)
 		return -EEXIST;
 	if (dir->kind != NODE_TEMPLATE)
 		return -EPERM;
-	e = session_create(fs, dir->template_index, name, ctx->uid, ctx->gid, &s);
+	e = session_create(dir->fs, dir->template_index, name, ctx->uid, ctx->gid, &s);
 	if (e < 0)
 		return e;
-	return node_resolve(fs, node_of_session(s, NODE_SESSION, 0), ret_n);
+	return node_resolve(dir->fs, node_of_session(s, NODE_SESSION, 0), ret_n);
 }
 
-int names_rmdir(struct fs *fs, const struct node *dir, const char *name)
+int names_rmdir(const struct node *dir, const char *name)
 {
 	struct node n;
-	int e = dir_lookup(fs, dir, name, &n);
+	int e = dir_lookup(dir, name, &n);
 
 	if (e < 0)
 		return e;
@@ -52,11 +52,11 @@ int names_rmdir(struct fs *fs, const struct node *dir, const char *name)
 	}
 }
 
-int names_unlink(struct fs *fs, const struct node *dir, const char *name)
+int names_unlink(const struct node *dir, const char *name)
 {
 	struct scratch_file *f;
 	struct node n;
-	int e = dir_lookup(fs, dir, name, &n);
+	int e = dir_lookup(dir, name, &n);
 
 	if (e < 0)
 		return e;
@@ -74,8 +74,7 @@ int names_unlink(struct fs *fs, const struct node *dir, const char *name)
 	return 0;
 }
 
-int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t mode,
-		 struct node *ret_n)
+int names_create(const struct node *dir, const char *name, mode_t mode, struct node *ret_n)
 {
 	struct scratch_file *f;
 	int e;
@@ -87,14 +86,14 @@ int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t
 		if (e < 0)
 			return e;
 		dir->s->in_absent = false;
-		return node_resolve(fs, node_of_session(dir->s, NODE_IN, 0), ret_n);
+		return node_resolve(dir->fs, node_of_session(dir->s, NODE_IN, 0), ret_n);
 	}
 	if (node_child(dir->kind, name) != NODE_NONE)
 		return -EPERM; /* exit_code, before there is one */
-	e = scratch_create(dir->s, dir->kind, name, mode, &f);
+	e = scratch_create(dir->s, dir->kind, name, mode, NULL, &f);
 	if (e < 0)
 		return e;
-	return node_resolve(fs, node_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
+	return node_resolve(dir->fs, node_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
 }
 
 /* ---- rename ---- */
@@ -140,9 +139,9 @@ static int move_in_away(struct session *s, enum node_kind to_dir, const char *to
 		return -ENOENT;
 	if (node_child(to_dir, to) != NODE_NONE)
 		return -EPERM;
-	e = quota_take(s->fs, s, scratch_goes(old) ? old->data.len : 0, s->last_code.len);
+	e = quota_take(s, scratch_goes(old) ? old->data.len : 0, s->last_code.len);
 	if (e == 0)
-		e = scratch_create_over(s, to_dir, to, 0600, old, &f);
+		e = scratch_create(s, to_dir, to, 0600, old, &f);
 	if (e < 0)
 		return e;
 	assert(f);

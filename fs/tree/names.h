@@ -6,23 +6,20 @@
 #include "fs/session/node.h"
 #include "fs/request/reply.h"
 
-struct fs;
-
 /* mkdir: a session, where @dir is a template. Return: 0 or -errno. */
-int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
+int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n);
 
 /* rmdir: a session; the directory of a run; anything else of a session stays, without an
  * error, so that `rm -r` of a session gets to the end. Return: 0 or -errno. */
-int names_rmdir(struct fs *fs, const struct node *dir, const char *name);
+int names_rmdir(const struct node *dir, const char *name);
 
 /* unlink: a scratch file, or `in` (until it is made again). Other nodes of a session stay where they are,
  * without an error, for the sake of `rm -r`. Return: 0 or -errno. */
-int names_unlink(struct fs *fs, const struct node *dir, const char *name);
+int names_unlink(const struct node *dir, const char *name);
 
 /**
  * names_create() - open(O_CREAT) of a name that is not there
- * @fs: Mount
  * @dir: Directory
  * @name: `in` after its removal, or the name of a scratch file in a session's directory
  * @mode: Permissions
@@ -30,8 +27,7 @@ int names_unlink(struct fs *fs, const struct node *dir, const char *name);
  *
  * Return: 0 or -errno.
  */
-int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t mode,
-		 struct node *ret_n);
+int names_create(const struct node *dir, const char *name, mode_t mode, struct node *ret_n);
 
 /**
  * names_rename() - Within a session's directory and net/

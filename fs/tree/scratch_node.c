@@ -44,7 +44,7 @@ static int scratch_write(struct handle *h, const void *data, size_t size, uint64
 
 	if (h->s->dead)
 		return -ESTALE;
-	e = to > f->data.limit ? -EFBIG : quota_take(h->fs, h->s, f->data.len, (size_t)to);
+	e = to > f->data.limit ? -EFBIG : quota_take(h->s, f->data.len, (size_t)to);
 	if (e < 0)
 		return e;
 	f->mtime = clock_now();

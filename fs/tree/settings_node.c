@@ -85,7 +85,7 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
 	if (e == 0) {
 		e = packages_settle((char **)&with.spec.packages, with.spec.language,
-				    &s->fs->conf->packages, &why);
+				    &s->fs->conf->packages, false, &why);
 		if (e == -EINVAL)
 			offer_look_up(s, &with, &why);
 	}
@@ -143,11 +143,6 @@ static int add_to_list(struct session *s, const char *text, size_t len)
 
 /* ---- the nodes ---- */
 
-static bool writes(const struct handle *h)
-{
-	return (h->flags & O_ACCMODE) != O_RDONLY;
-}
-
 static bool is_list(const struct handle *h)
 {
 	return node_kind_of(h->ino) == NODE_NET_ALLOW;
@@ -182,7 +177,7 @@ int config_render(const struct node *n, struct buf *out)
 
 static int config_open(struct handle *h)
 {
-	if (writes(h))
+	if (handle_writes(h))
 		h->text.limit = SETTINGS_TEXT_MAX;
 	return 0; /* what is read is rendered */
 }
@@ -197,7 +192,7 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	if (!appends(h) && offset < h->text.len)
 		buf_truncate(&h->text, (size_t)offset); /* it starts over */
 	len = h->text.len;
-	e = quota_take(h->fs, h->s, len, len + size);
+	e = quota_take(h->s, len, len + size);
 	if (e == 0)
 		e = buf_append(&h->text, data, size);
 	/* Of a program that writes in blocks there is more to come, and half of a text would take back what its
@@ -227,7 +222,7 @@ static int config_truncate(struct handle *h, uint64_t size)
 static int config_flush(struct handle *h, bool killed)
 {
 	h->killed = killed;
-	if (!writes(h) || !h->dirty || killed || h->s->dead)
+	if (!handle_writes(h) || !h->dirty || killed || h->s->dead)
 		return 0;
 	h->dirty = false;
 	return commit(h);
@@ -235,7 +230,7 @@ static int config_flush(struct handle *h, bool killed)
 
 static void config_release(struct handle *h)
 {
-	bool emptied = writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
+	bool emptied = handle_writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
 
 	if (is_list(h) && emptied && !h->failed && !h->killed && !h->s->dead)
 		(void)config_allow(h->s, "", 0); /* an empty list is always fine */

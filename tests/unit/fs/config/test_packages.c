@@ -47,14 +47,14 @@ static void accepted(const char *language, const char *text, const char *settled
 {
 	struct problem why = {0};
 	char *words = strdup(text);
-	int r = packages_settle(&words, language, &rules, &why);
+	int r = packages_settle(&words, language, &rules, false, &why);
 
 	if (r < 0)
 		print_error("%s: %s\n", text, why.cause);
 	assert_int_equal(r, 0);
 	assert_string_equal(words, settled);
 	/* What is settled stays as it is. */
-	assert_int_equal(packages_settle(&words, language, &rules, &why), 0);
+	assert_int_equal(packages_settle(&words, language, &rules, false, &why), 0);
 	assert_string_equal(words, settled);
 	free(words);
 }
@@ -65,7 +65,7 @@ static void refused(const char *language, const char *text, const char *code, co
 	struct problem why = {0};
 	char *words = strdup(text);
 
-	assert_int_equal(packages_settle(&words, language, &rules, &why), -EINVAL);
+	assert_int_equal(packages_settle(&words, language, &rules, false, &why), -EINVAL);
 	assert_string_equal(words, text);
 	assert_string_equal(problem_code_str(why.code), code);
 	if (!strstr(why.cause, cause) || !strstr(why.fix, fix))

@@ -21,11 +21,19 @@ struct fixture {
 	uint64_t told;
 };
 
+static void on_gone(void *data, const struct filenode *fn)
+{
+	struct fixture *f = data;
+
+	f->ngone++;
+	f->told += fn->told;
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	filenodes_init(&f->fns);
+	filenodes_init(&f->fns, on_gone, f);
 	*state = f;
 	return 0;
 }
@@ -37,14 +45,6 @@ static int teardown(void **state)
 	filenodes_fini(&f->fns);
 	free(f);
 	return 0;
-}
-
-static void on_gone(void *data, const struct filenode *fn)
-{
-	struct fixture *f = data;
-
-	f->ngone++;
-	f->told += fn->told;
 }
 
 static uint32_t look_at(struct fixture *f, uint64_t remote, uint32_t mode, uint32_t parent,
@@ -89,7 +89,7 @@ static bool exact(const struct fixture *f, uint32_t index)
 
 static void forget(struct fixture *f, uint32_t index, uint64_t n)
 {
-	filenode_forget(&f->fns, index, n, on_gone, f);
+	filenode_forget(&f->fns, index, n);
 }
 
 static int move(struct fixture *f, uint32_t parent, const char *name, uint32_t newparent,
@@ -99,7 +99,7 @@ static int move(struct fixture *f, uint32_t parent, const char *name, uint32_t n
 	int e = filenode_may_move(&f->fns, &m);
 
 	if (e == 0)
-		filenode_moved(&f->fns, &m, false, on_gone, f);
+		filenode_moved(&f->fns, &m, false);
 	return e;
 }
 
@@ -262,7 +262,7 @@ static void test_exchanged(void **state)
 
 	assert_int_equal(filenode_may_move(&f->fns, &m), 0);
 	assert_int_equal(filenode_may_move(&f->fns, &back), 0);
-	filenode_moved(&f->fns, &m, true, on_gone, f);
+	filenode_moved(&f->fns, &m, true);
 	assert_int_equal(dir(f, 11, 0, "x"), b);
 	assert_int_equal(depth(f, b), 0);
 	assert_int_equal(depth(f, x), 0);
@@ -390,7 +390,7 @@ static void test_random_sequences(void **state)
 							name[random() % 3]};
 
 			if (filenode_may_move(&f->fns, &m) == 0)
-				filenode_moved(&f->fns, &m, random() % 2, on_gone, f);
+				filenode_moved(&f->fns, &m, random() % 2);
 		} else {
 			index = look_at(f, (uint64_t)random() % 30, mode[random() % 3], index,
 					name[random() % 3]);

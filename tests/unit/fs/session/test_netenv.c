@@ -69,10 +69,11 @@ static void test_certificates(void **state)
 	assert_int_equal(ne.ca.len, strlen(pem));
 	assert_memory_equal(ne.ca.data, pem, strlen(pem));
 	assert_string_equal(ne.ca_path, path);
-	n = netenv_add(&ne, &st, true, env, 0);
+	n = netenv_add(&ne, &st, env, 0);
 	assert_string_equal(value(env, n, "REQUESTS_CA_BUNDLE"), VM_CA_FILE);
 	assert_null(value(env, n, "SSL_CERT_FILE")); /* the session has its own */
-	assert_int_equal(netenv_add(&ne, &st, false, env, 0), 0);
+	st.network = false;
+	assert_int_equal(netenv_add(&ne, &st, env, 0), 0);
 	netenv_fini(&ne);
 	unlink(path);
 }
@@ -121,7 +122,7 @@ static void test_proxy(void **state)
 	netenv_fini(&ne);
 	assert_int_equal(init(&ne, none, true, why), 0);
 	assert_string_equal(ne.allow, "proxy.example.org:3128 10.0.0.1:3129");
-	n = netenv_add(&ne, &st, true, env, 0);
+	n = netenv_add(&ne, &st, env, 0);
 	assert_int_equal(n, 3);
 	assert_string_equal(value(env, n, "http_proxy"), "http://me:word@proxy.example.org:3128/x");
 	assert_string_equal(value(env, n, "no_proxy"), "localhost,.example.net");
