@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "vm/base/path.h"
@@ -100,10 +99,8 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 
 void mount_stop(struct fs *fs)
 {
-	static const struct problem ending = {
-		.code = PROBLEM_UNMOUNTED,
-		.cause = "xsbxfs was ended before this run began",
-	};
+	static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
+					      .cause = "xsbxfs was ended before this run began"};
 
 	if (fs->stopping)
 		return;

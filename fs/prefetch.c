@@ -39,14 +39,12 @@ int prefetch_choose(struct conf *conf, const char **ret_name)
 		t->settings.spec.pool = (struct vm_pool){0};
 	}
 	for (size_t n = 0; n < conf->nnames; n++) {
-		size_t i = 0;
+		struct conf_template *t = conf_template_find(conf, conf->names[n]);
 
-		while (i < conf->ntemplates && strcmp(conf->template[i].name, conf->names[n]) != 0)
-			i++;
 		*ret_name = conf->names[n];
-		if (i == conf->ntemplates)
+		if (!t)
 			return -ENOENT;
-		conf->template[i].prepare = true;
+		t->prepare = true;
 	}
 	return 0;
 }

@@ -203,17 +203,12 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
 	r = settle_packages(c, src);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < c->ntemplates; i++) {
-		r = conf_template_settle(&c->template[i], c, src);
-		if (r < 0)
-			return r;
-	}
+	if (r == 0)
+		r = conf_settle_templates(c, src);
 	c->vm.shared = c->allow_other;
 	c->vm.host_ports = c->limits.host_ports;
 	c->vm.no_machines = !has_machines(c);
-	return conf_settle_prepare(c, src);
+	return r;
 }
 
 /* ---- files ---- */

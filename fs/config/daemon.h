@@ -73,6 +73,9 @@ struct conf {
 int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size);
 void conf_clear(struct conf *c);
 
+/* Return: the template called @name, or NULL. */
+struct conf_template *conf_template_find(struct conf *c, const char *name);
+
 /* Usage text for --help. */
 extern const char conf_usage[];
 

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "vm/base/problem.h"

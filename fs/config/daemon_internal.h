@@ -55,13 +55,9 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 /* Reads sections and keys; @src says how the file is called. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
-/* Fills in image and language where they follow from other values, and holds the settings against the
- * limits. Return: as conf_set(). */
-int conf_template_settle(struct conf_template *t, const struct conf *c,
-			 const struct conf_source *src);
-
-/* Finds out which templates are to be prepared. Return: as conf_set(). */
-int conf_settle_prepare(struct conf *c, const struct conf_source *src);
+/* Fills in what of the templates follows from other values, holds their settings against the limits, and finds out which of
+ * them are to be prepared. Return: as conf_set(). */
+int conf_settle_templates(struct conf *c, const struct conf_source *src);
 
 /* Fills in the paths that follow from others and from the environment, and settles the templates.
  * Return: as conf_set(). */

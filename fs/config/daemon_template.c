@@ -38,15 +38,22 @@ static bool is_language(const char *word)
 	return value_word(key_find(CONF_TEMPLATE, "language"), word) >= 0;
 }
 
-struct conf_template *conf_template_get(struct conf *c, const char *name,
-					const struct conf_source *src)
+struct conf_template *conf_template_find(struct conf *c, const char *name)
 {
-	struct conf_template *t;
-
 	for (size_t i = 0; i < c->ntemplates; i++) {
 		if (strcmp(c->template[i].name, name) == 0)
 			return &c->template[i];
 	}
+	return NULL;
+}
+
+struct conf_template *conf_template_get(struct conf *c, const char *name,
+					const struct conf_source *src)
+{
+	struct conf_template *t = conf_template_find(c, name);
+
+	if (t)
+		return t;
 	if (!plain_name_ok(name)) {
 		conf_fail(
 			src, EINVAL,
@@ -86,7 +93,7 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
 		      const struct conf_source *src)
 {
-	const struct key_context ctx = {.limits = NULL}; /* conf_template_settle() has them */
+	const struct key_context ctx = {.limits = NULL}; /* conf_settle_templates() has them */
 	const struct key *k = key_find(CONF_TEMPLATE, key);
 	struct problem why;
 	int r;
@@ -127,8 +134,8 @@ static int settle_image(struct conf_template *t, const struct conf_source *src)
 	return value_keep(&spec->language, language);
 }
 
-int conf_template_settle(struct conf_template *t, const struct conf *c,
-			 const struct conf_source *src)
+/* Fills in what follows from other values, and holds the settings against the limits. */
+static int settle_one(struct conf_template *t, const struct conf *c, const struct conf_source *src)
 {
 	struct sandbox_spec *spec = &t->settings.spec;
 	char whose[PLAIN_NAME_MAX + sizeof("[template ]: ")];
@@ -153,7 +160,8 @@ int conf_template_settle(struct conf_template *t, const struct conf *c,
 	return conf_refuse(src, r, whose, &why);
 }
 
-int conf_settle_prepare(struct conf *c, const struct conf_source *src)
+/* Finds out which templates are to be prepared. */
+static int settle_prepare(struct conf *c, const struct conf_source *src)
 {
 	const bool all = strcmp(c->prepare, "yes") == 0, none = strcmp(c->prepare, "no") == 0;
 	_cleanup_free_ char *names = strdup(c->prepare);
@@ -167,16 +175,23 @@ int conf_settle_prepare(struct conf *c, const struct conf_source *src)
 		return 0;
 	for (char *name = strtok_r(names, " \t", &save); name;
 	     name = strtok_r(NULL, " \t", &save)) {
-		size_t i = 0;
+		struct conf_template *t = conf_template_find(c, name);
 
-		while (i < c->ntemplates && strcmp(c->template[i].name, name) != 0)
-			i++;
-		if (i == c->ntemplates)
+		if (!t)
 			return conf_fail(src, EINVAL,
 					 "prepare: there is no template \"%s\"; write yes, no, or "
 					 "names of templates with blanks between them",
 					 problem_quote(name).text);
-		c->template[i].prepare = true;
+		t->prepare = true;
 	}
 	return 0;
+}
+
+int conf_settle_templates(struct conf *c, const struct conf_source *src)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->ntemplates && r == 0; i++)
+		r = settle_one(&c->template[i], c, src);
+	return r < 0 ? r : settle_prepare(c, src);
 }

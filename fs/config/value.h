@@ -3,8 +3,6 @@
 #ifndef XSBX_FS_CONFIG_VALUE_H
 #define XSBX_FS_CONFIG_VALUE_H
 
-#include <stdint.h>
-
 #include "key.h"
 
 /* Reads a value of one of the plain types into @at. Return: as key_set(). */

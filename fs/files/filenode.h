@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 #include <uv/tree.h>
 
 /*

@@ -4,7 +4,6 @@
 #define XSBX_FS_FUSE_MOUNTWATCH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <uv.h>
 
 /*

@@ -2,10 +2,8 @@
 /* Answers to the kernel, by libfuse. */
 #include "reply.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
-#include <string.h>
 
 #include "agent/protocol.h"
 #include "vm/base/util.h"

@@ -302,14 +302,13 @@ static void on_closed(void *data, const struct problem *problem)
 	struct binding *b = data;
 	struct session *s = b->s;
 	bool was_up, anew;
-
 	buf_clear(&b->input);
 	free(b);
 	if (!s)
 		return;
 	was_up = s->ready;
-	pause_void(s);
-	/* A reset came when the sandbox was ending already, which could not be seen yet. */
+	pause_void(
+		s); /* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
 	unbind(s);
 	if (!problem)
@@ -327,19 +326,16 @@ static void on_closed(void *data, const struct problem *problem)
 	if (anew)
 		binding_pump(s);
 }
-
-static const struct sandbox_events binding_events = {
-	.state = on_state,
-	.awaits = on_awaits,
-	.console = on_console,
-	.output = on_output,
-	.exit = on_run_exit,
-	.denied = on_denied,
-	.ports = on_ports,
-	.network_lost = on_network_lost,
-	.frozen = on_frozen,
-	.closed = on_closed,
-};
+static const struct sandbox_events binding_events = {.state = on_state,
+						     .awaits = on_awaits,
+						     .console = on_console,
+						     .output = on_output,
+						     .exit = on_run_exit,
+						     .denied = on_denied,
+						     .ports = on_ports,
+						     .network_lost = on_network_lost,
+						     .frozen = on_frozen,
+						     .closed = on_closed};
 
 /* ---- starting and feeding ---- */
 

@@ -4,7 +4,6 @@
 #define XSBX_FS_SESSION_CHANGES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "vm/base/buf.h"
 #include "vm/vm.h"

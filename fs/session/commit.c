@@ -269,8 +269,7 @@ int commit_discard(struct session *s)
 {
 	static const struct problem discarded = {
 		.code = PROBLEM_DISCARDED,
-		.cause = "the changes were discarded, and the sandbox with them",
-	};
+		.cause = "the changes were discarded, and the sandbox with them"};
 	int e = check(s);
 
 	if (e < 0)

@@ -2,7 +2,6 @@
 /* The event log: JSON Lines of everything that happens. */
 #include "events.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

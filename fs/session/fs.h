@@ -18,7 +18,6 @@
 #include "fs/request/alarm.h"
 #include "fs/request/clock.h"
 #include "fs/request/handle.h"
-#include "fs/request/waitlist.h"
 #include "netenv.h"
 #include "owner.h"
 

@@ -3,8 +3,6 @@
 #ifndef XSBX_FS_SESSION_NETENV_H
 #define XSBX_FS_SESSION_NETENV_H
 
-#include <stdbool.h>
-
 #include "vm/base/buf.h"
 #include "vm/vm.h"
 

@@ -2,9 +2,7 @@
 /* What a session keeps of its network: refusals, ports, changes while the sandbox runs. */
 #include "network.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,11 +95,10 @@ static void render_port(void *data, const struct sandbox_port *port)
 	(void)buf_printf(data, "%u %u http://127.0.0.1:%u/\n", port->guest, port->host, port->host);
 }
 
-int network_list_ports(const struct session *s, struct buf *out)
+void network_list_ports(const struct session *s, struct buf *out)
 {
 	if (s->sandbox)
 		sandbox_ports(s->sandbox, render_port, out);
-	return 0;
 }
 
 void network_ports_changed(struct session *s)
@@ -110,7 +107,7 @@ void network_ports_changed(struct session *s)
 	const char *text;
 
 	s->ports_mtime = clock_now();
-	(void)network_list_ports(s, &words);
+	network_list_ports(s, &words);
 	for (size_t i = 0; i < words.len; i++)
 		if (words.data[i] == '\n')
 			words.data[i] = i + 1 < words.len ? ',' : '\0';

@@ -44,7 +44,7 @@ void network_ports_changed(struct session *s);
  */
 int network_apply(struct session *s, const struct settings *with);
 
-/* Its ports, a line for each. Return: 0 or -ENOMEM. */
-int network_list_ports(const struct session *s, struct buf *out);
+/* Its ports, a line for each. */
+void network_list_ports(const struct session *s, struct buf *out);
 
 #endif

@@ -3,7 +3,6 @@
 #ifndef XSBX_FS_SESSION_NODE_H
 #define XSBX_FS_SESSION_NODE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "fs/config/daemon.h"

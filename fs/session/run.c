@@ -231,11 +231,12 @@ bool run_truncated(const struct run *r, enum vm_stream stream)
 	return r->result.dropped[stream] > 0;
 }
 
-static int put_bytes_on(struct buf *out, uint64_t n, const char *stream)
+static void put_bytes_on(struct buf *out, uint64_t n, const char *stream)
 {
 	if (n == 0)
-		return buf_printf(out, ", nothing on %s", stream);
-	return buf_printf(out, ", %" PRIu64 " byte%s on %s", n, n == 1 ? "" : "s", stream);
+		buf_printf(out, ", nothing on %s", stream);
+	else
+		buf_printf(out, ", %" PRIu64 " byte%s on %s", n, n == 1 ? "" : "s", stream);
 }
 
 /* "41 ms", "3.2 s" */

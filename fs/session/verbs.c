@@ -2,7 +2,6 @@
 /* What is asked of a session: to take runs, the verbs of `ctl`, and to end. */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "binding.h"
 #include "fs.h"
@@ -90,10 +89,8 @@ int session_interrupt(struct session *s)
 
 int session_kill(struct session *s)
 {
-	static const struct problem killed = {
-		.code = PROBLEM_KILLED,
-		.cause = "killed by ctl before it began",
-	};
+	static const struct problem killed = {.code = PROBLEM_KILLED,
+					      .cause = "killed by ctl before it began"};
 	struct run *r = TAILQ_FIRST(&s->queue);
 
 	if (s->active)
@@ -110,9 +107,7 @@ int session_kill(struct session *s)
 int session_reset(struct session *s)
 {
 	static const struct problem reset = {
-		.code = PROBLEM_RESET,
-		.cause = "the session was reset before this run began",
-	};
+		.code = PROBLEM_RESET, .cause = "the session was reset before this run began"};
 	int e;
 
 	if (s->changes.committing) { /* what was stopped for it would go on */
@@ -150,8 +145,7 @@ int session_close(struct session *s)
 	static const struct problem closed = {
 		.code = PROBLEM_CLOSED,
 		.cause = "the session was closed by ctl",
-		.fix = "echo reset > ctl gives the session a new sandbox.",
-	};
+		.fix = "echo reset > ctl gives the session a new sandbox."};
 
 	binding_cut(s, &closed);
 	session_set_closed(s, &closed);
@@ -228,9 +222,7 @@ static void let_go(struct session *s)
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
-		.code = PROBLEM_REMOVED,
-		.cause = "the session was removed before this run began",
-	};
+		.code = PROBLEM_REMOVED, .cause = "the session was removed before this run began"};
 	struct fs *fs = s->fs;
 
 	assert(!s->dead);

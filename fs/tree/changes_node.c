@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "fs/request/reply.h"
 #include "fs/session/fs.h"

@@ -13,15 +13,12 @@
 
 int templates_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
-	const struct conf *c = dir->fs->conf;
+	const struct conf_template *t = conf_template_find(dir->fs->conf, name);
 
-	for (unsigned i = 0; i < c->ntemplates; i++) {
-		if (strcmp(c->template[i].name, name))
-			continue;
-		*ret_ino = node_ino(NODE_TEMPLATE, i, 0, 0);
-		return 0;
-	}
-	return -ENOENT;
+	if (!t)
+		return -ENOENT;
+	*ret_ino = node_ino(NODE_TEMPLATE, (unsigned)(t - dir->fs->conf->template), 0, 0);
+	return 0;
 }
 
 void templates_list(const struct node *dir, node_put_fn put, void *data)

@@ -2,7 +2,6 @@
 /* Nodes that are written: `in`, `stdin`. */
 #include "nodes.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

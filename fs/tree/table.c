@@ -13,8 +13,10 @@
 #include "help.h"
 #include "report.h"
 
-#define DIR_  S_IFDIR
-#define FILE_ S_IFREG
+#define DIR_				       S_IFDIR
+#define FILE_				       S_IFREG
+/* A file whose text is rendered when it is opened. */
+#define TEXT(name, parent, mode, render, time) name, parent, FILE_ | (mode), &text_ops, render, time
 
 /* ---- times: the last change of what the node shows ---- */
 
@@ -130,7 +132,8 @@ static int session_readme(const struct node *n, struct buf *out)
 
 static int ports(const struct node *n, struct buf *out)
 {
-	return network_list_ports(n->s, out);
+	network_list_ports(n->s, out);
+	return 0;
 }
 
 /* ---- truncate(2) by the path ---- */
@@ -161,27 +164,22 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	/* Anybody may try to make something in these two, so that we say what is wrong with it, not the kernel. */
 	[NODE_ROOT] = {NULL, NODE_NONE, DIR_ | 01777, NULL, NULL, mount_time,
 		       .find = templates_find, .list = templates_list, .keep = REPLY_KEEP_ALL},
-	[NODE_ROOT_README] = {"README.md", NODE_ROOT, FILE_ | 0444, &text_ops, root_readme,
-			      mount_time},
-	[NODE_ROOT_STATUS] = {"status.json", NODE_ROOT, FILE_ | 0444, &text_ops, status_root,
-			      events_time},
-	[NODE_ISOLATION] = {"isolation", NODE_ROOT, FILE_ | 0444, &text_ops, report_isolation,
-			    mount_time},
-	[NODE_DOCTOR] = {"doctor", NODE_ROOT, FILE_ | 0444, &text_ops, report_doctor, mount_time},
-	[NODE_METRICS] = {"metrics", NODE_ROOT, FILE_ | 0444, &text_ops, metrics_render,
-			  events_time},
+	[NODE_ROOT_README] = {TEXT("README.md", NODE_ROOT, 0444, root_readme, mount_time)},
+	[NODE_ROOT_STATUS] = {TEXT("status.json", NODE_ROOT, 0444, status_root, events_time)},
+	[NODE_ISOLATION] = {TEXT("isolation", NODE_ROOT, 0444, report_isolation, mount_time)},
+	[NODE_DOCTOR] = {TEXT("doctor", NODE_ROOT, 0444, report_doctor, mount_time)},
+	[NODE_METRICS] = {TEXT("metrics", NODE_ROOT, 0444, metrics_render, events_time)},
 	[NODE_EVENTS] = {"events", NODE_ROOT, FILE_ | 0400, &events_ops, NULL, events_time,
 			 .size = all_events},
-	[NODE_ROOT_ERROR] = {"error", NODE_ROOT, FILE_ | 0400, &text_ops, text_complaint,
-			     complaint_time},
+	[NODE_ROOT_ERROR] = {TEXT("error", NODE_ROOT, 0400, text_complaint, complaint_time)},
 	[NODE_ROOT_CTL] = {"ctl", NODE_ROOT, FILE_ | 0200, &root_ctl_ops, NULL, mount_time,
 			   .truncate = truncate_nothing},
 	[NODE_TEMPLATE] = {NULL, NODE_ROOT, DIR_ | 01777, NULL, NULL, template_time,
 			   .find = sessions_find, .list = sessions_list, .keep = REPLY_KEEP_ALL},
-	[NODE_TEMPLATE_JSON] = {"template.json", NODE_TEMPLATE, FILE_ | 0444, &text_ops,
-				status_template, mount_time},
-	[NODE_TEMPLATE_README] = {"README.md", NODE_TEMPLATE, FILE_ | 0444, &text_ops,
-				  template_readme, mount_time},
+	[NODE_TEMPLATE_JSON] = {TEXT("template.json", NODE_TEMPLATE, 0444, status_template,
+				     mount_time)},
+	[NODE_TEMPLATE_README] = {TEXT("README.md", NODE_TEMPLATE, 0444, template_readme,
+				       mount_time)},
 	[NODE_SESSION] = {NULL, NODE_TEMPLATE, DIR_ | 0700, NULL, NULL, session_time,
 			  .find = beside_find, .list = beside_list, .keep = REPLY_KEEP_ALL},
 	[NODE_IN] = {"in", NODE_SESSION, FILE_ | 0600, &input_ops, text_code, in_time,
@@ -196,50 +194,44 @@ const struct node_def node_defs[NODE_NKINDS] = {
 			 .size = stream_size},
 	[NODE_EXIT_CODE] = {"exit_code", NODE_SESSION, FILE_ | 0400, &status_wait_ops, NULL,
 			    latest_time, .size = status_wait_size, .is_there = has_latest},
-	[NODE_SUMMARY] = {"summary", NODE_SESSION, FILE_ | 0400, &text_ops, text_summary,
-			  latest_time},
-	[NODE_STATE] = {"state", NODE_SESSION, FILE_ | 0400, &text_ops, text_state, state_time},
-	[NODE_STATUS] = {"status.json", NODE_SESSION, FILE_ | 0400, &text_ops, status_session,
-			 state_time},
-	[NODE_ERROR] = {"error", NODE_SESSION, FILE_ | 0400, &text_ops, text_error, error_time},
+	[NODE_SUMMARY] = {TEXT("summary", NODE_SESSION, 0400, text_summary, latest_time)},
+	[NODE_STATE] = {TEXT("state", NODE_SESSION, 0400, text_state, state_time)},
+	[NODE_STATUS] = {TEXT("status.json", NODE_SESSION, 0400, status_session, state_time)},
+	[NODE_ERROR] = {TEXT("error", NODE_SESSION, 0400, text_error, error_time)},
 	[NODE_CONFIG] = {"config", NODE_SESSION, FILE_ | 0600, &config_ops, config_render,
 			 config_time, .truncate = truncate_nothing},
 	[NODE_CTL] = {"ctl", NODE_SESSION, FILE_ | 0200, &ctl_ops, NULL, state_time,
 		      .truncate = truncate_nothing},
 	[NODE_CHANGES] = {"files.changes", NODE_SESSION, FILE_ | 0400, &changes_ops,
 			  .size = changes_size, .is_there = has_work},
-	[NODE_CONSOLE] = {"console", NODE_SESSION, FILE_ | 0400, &text_ops, text_console,
-			  console_time},
+	[NODE_CONSOLE] = {TEXT("console", NODE_SESSION, 0400, text_console, console_time)},
 	[NODE_FILES] = {"files", NODE_SESSION, DIR_ | 0700, NULL, .keep = REPLY_KEEP_NAME},
 	[NODE_RUNS] = {"runs", NODE_SESSION, DIR_ | 0700, NULL, NULL, runs_time, .find = runs_find,
 		       .list = runs_list},
-	[NODE_README] = {"README.md", NODE_SESSION, FILE_ | 0400, &text_ops, session_readme,
-			 config_time},
+	[NODE_README] = {TEXT("README.md", NODE_SESSION, 0400, session_readme, config_time)},
 	[NODE_NET] = {"net", NODE_SESSION, DIR_ | 0700, NULL, NULL, net_time, .find = beside_find,
 		      .list = beside_list},
 	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops, text_allow, config_time,
 			    .truncate = truncate_allow},
-	[NODE_NET_DENIED] = {"denied", NODE_NET, FILE_ | 0400, &text_ops, text_denied, denied_time},
-	[NODE_PORTS] = {"ports", NODE_SESSION, FILE_ | 0400, &text_ops, ports, ports_time},
+	[NODE_NET_DENIED] = {TEXT("denied", NODE_NET, 0400, text_denied, denied_time)},
+	[NODE_PORTS] = {TEXT("ports", NODE_SESSION, 0400, ports, ports_time)},
 	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops,
 			  .truncate = truncate_scratch},
 	[NODE_LATEST] = {"latest", NODE_RUNS, S_IFLNK | 0777, NULL, NULL, runs_time,
 			 .size = latest_size, .is_there = keeps_latest},
 	[NODE_RUN] = {NULL, NODE_RUNS, DIR_ | 0700, NULL, NULL, run_time},
-	[NODE_RUN_IN] = {"in", NODE_RUN, FILE_ | 0400, &text_ops, text_run_code, submit_time},
+	[NODE_RUN_IN] = {TEXT("in", NODE_RUN, 0400, text_run_code, submit_time)},
 	[NODE_RUN_STDOUT] = {"stdout", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
 			     run_output_time, .size = run_stream_size},
 	[NODE_RUN_STDERR] = {"stderr", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
 			     run_output_time, .size = run_stream_size},
 	[NODE_RUN_OUTPUT] = {"output", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
 			     run_output_time, .size = run_stream_size},
-	[NODE_RUN_EXIT_CODE] = {"exit_code", NODE_RUN, FILE_ | 0400, &text_ops, text_exit_code,
-				run_time, .is_there = run_has_code},
-	[NODE_RUN_STATE] = {"state", NODE_RUN, FILE_ | 0400, &text_ops, text_run_state, run_time},
-	[NODE_RUN_STATUS] = {"status.json", NODE_RUN, FILE_ | 0400, &text_ops, status_run,
-			     run_time},
-	[NODE_RUN_SUMMARY] = {"summary", NODE_RUN, FILE_ | 0400, &text_ops, text_run_summary,
-			      run_time},
+	[NODE_RUN_EXIT_CODE] = {TEXT("exit_code", NODE_RUN, 0400, text_exit_code, run_time),
+				.is_there = run_has_code},
+	[NODE_RUN_STATE] = {TEXT("state", NODE_RUN, 0400, text_run_state, run_time)},
+	[NODE_RUN_STATUS] = {TEXT("status.json", NODE_RUN, 0400, status_run, run_time)},
+	[NODE_RUN_SUMMARY] = {TEXT("summary", NODE_RUN, 0400, text_run_summary, run_time)},
 	[NODE_RUN_WAIT] = {"wait", NODE_RUN, FILE_ | 0400, &status_wait_ops, NULL, run_time,
 			   .size = status_wait_size},
 	[NODE_FILE] = {NULL, NODE_FILES, FILE_ | 0600, NULL},
