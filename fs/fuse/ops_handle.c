@@ -306,10 +306,10 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	h = node_open(&n, NULL, fi->flags);
-	if (h)
-		e = dir_open(h, &n);
-	if (e == 0)
+	if (h) {
+		dir_open(h, &n);
 		e = check_room(h);
+	}
 	if (e < 0) {
 		if (h)
 			handle_free(h);

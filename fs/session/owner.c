@@ -84,14 +84,16 @@ bool owner_is_kept(const struct session *s, uid_t uid, gid_t gid)
 
 const char *owner_words(enum owner_shown shown)
 {
-	switch (shown) {
-	case OWNER_NOBODY_BY_STAT:
-		return "directories in files/ are shown as nobody's: git does not trust them";
-	case OWNER_NOBODY_FOR_ROOT:
-		return "files of root's sessions are shown as nobody's: git does not trust them; "
-		       "those of other users are shown as theirs, and their git DOES";
-	case OWNER_SESSION: break;
-	}
-	return "files are shown as their session owner's, and git DOES trust them; the kernel, "
-	       "which checks permissions here, leaves no choice";
+	static const char *const words[] = {
+		[OWNER_SESSION] =
+			"files are shown as their session owner's, and git DOES trust them; the "
+			"kernel, which checks permissions here, leaves no choice",
+		[OWNER_NOBODY_FOR_ROOT] =
+			"files of root's sessions are shown as nobody's: git does not trust them; "
+			"those of other users are shown as theirs, and their git DOES",
+		[OWNER_NOBODY_BY_STAT] =
+			"directories in files/ are shown as nobody's: git does not trust them",
+	};
+
+	return words[shown];
 }

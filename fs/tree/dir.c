@@ -180,14 +180,13 @@ static void put_fixed(struct buf *b, const struct node *dir)
 
 /* ".." may show the directory's own number: nothing but getcwd(3)'s slow path looks at it, and the kernel
  * answers that itself. */
-int dir_open(struct handle *h, const struct node *dir)
+void dir_open(struct handle *h, const struct node *dir)
 {
 	put(&h->text, dir->ino, S_IFDIR, ".");
 	put(&h->text, dir->ino, S_IFDIR, "..");
 	put_fixed(&h->text, dir);
 	if (node_defs[dir->kind].list)
 		node_defs[dir->kind].list(dir, put, &h->text);
-	return 0;
 }
 
 void dir_read(struct handle *h, struct req *req, size_t size, uint64_t offset)

@@ -47,14 +47,6 @@ static int take_effect(struct session *s, const struct settings *with)
 	return -EBUSY;
 }
 
-/* What was wrong with them is mended when they are set well. */
-static int failed(struct session *s, int e)
-{
-	if (e != -ENOMEM && s->error.code)
-		s->config_error = true;
-	return e;
-}
-
 /* Takes over @with; unless making it ended with an error, @e, which @why may explain. */
 static int settle(struct session *s, struct settings *with, int e, const struct problem *why)
 {
@@ -64,7 +56,9 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 		session_problem(s, why);
 	if (e < 0) {
 		settings_clear(with);
-		return failed(s, e);
+		if (e != -ENOMEM && s->error.code)
+			s->config_error = true; /* mended when they are set well */
+		return e;
 	}
 	if (s->config_error)
 		session_problem(s, NULL);

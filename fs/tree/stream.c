@@ -173,9 +173,7 @@ static bool reply_output(struct handle *h, struct req *req, size_t size, uint64_
 static void stream_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
 			bool nonblock)
 {
-	bool bound = bind_run(h);
-
-	if (!bound) {
+	if (!bind_run(h)) {
 		await_input(h, req, size, offset, nonblock);
 		return;
 	}
@@ -226,11 +224,10 @@ const struct handle_ops run_stream_ops = {
 static void status_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
 			bool nonblock)
 {
-	bool bound = bind_run(h);
 	char text[8];
 	size_t len;
 
-	if (!bound) {
+	if (!bind_run(h)) {
 		await_input(h, req, size, offset, nonblock);
 		return;
 	}

@@ -578,26 +578,25 @@ static void test_during_commit(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_during_commit),
-		test(test_empty_and_starting_nothing),
-		test(test_writing_starts_one_and_waits),
-		test(test_sandbox_fails_while_one_waits),
-		test(test_listing_from_before_the_sandbox),
-		test(test_requests_reach_the_agent),
-		test(test_answers_in_any_order),
-		test(test_listing),
-		test(test_listing_counted),
-		test(test_links_of_the_sandbox),
-		test(test_size_of_links),
-		test(test_two_directories),
-		test(test_interrupted_before_it_was_sent),
-		test(test_interrupted_in_flight),
-		test(test_waits_that_are_too_long),
-		test(test_sandbox_goes),
-		test(test_session_removed_in_flight),
-		test(test_closed_by_an_idle_timeout_but_not_in_use),
+		fx_test(test_during_commit),
+		fx_test(test_empty_and_starting_nothing),
+		fx_test(test_writing_starts_one_and_waits),
+		fx_test(test_sandbox_fails_while_one_waits),
+		fx_test(test_listing_from_before_the_sandbox),
+		fx_test(test_requests_reach_the_agent),
+		fx_test(test_answers_in_any_order),
+		fx_test(test_listing),
+		fx_test(test_listing_counted),
+		fx_test(test_links_of_the_sandbox),
+		fx_test(test_size_of_links),
+		fx_test(test_two_directories),
+		fx_test(test_interrupted_before_it_was_sent),
+		fx_test(test_interrupted_in_flight),
+		fx_test(test_waits_that_are_too_long),
+		fx_test(test_sandbox_goes),
+		fx_test(test_session_removed_in_flight),
+		fx_test(test_closed_by_an_idle_timeout_but_not_in_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

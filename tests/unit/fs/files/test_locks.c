@@ -485,21 +485,19 @@ static void test_model(void **state)
 	assert_int_equal(m.fx->fs->locks.nranges, 0);
 }
 
-#define test(fn) cmocka_unit_test_setup_teardown(fn, fx_setup, fx_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(test_interrupted_at_once),
-		test(test_interrupted_while_it_waits),
-		test(test_given_up),
-		test(test_renewed_without_an_answer),
-		test(test_close_without_an_answer),
-		test(test_share_of_a_user),
-		test(test_full_and_holes),
-		test(test_waits_of_a_user),
-		test(test_two_conversions),
-		test(test_model),
+		fx_test(test_interrupted_at_once),
+		fx_test(test_interrupted_while_it_waits),
+		fx_test(test_given_up),
+		fx_test(test_renewed_without_an_answer),
+		fx_test(test_close_without_an_answer),
+		fx_test(test_share_of_a_user),
+		fx_test(test_full_and_holes),
+		fx_test(test_waits_of_a_user),
+		fx_test(test_two_conversions),
+		fx_test(test_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,14 +183,13 @@ static void test_refused(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_setattr_of_a_file),
-		test(test_setattr_of_fixed_nodes),
-		test(test_setattr_of_files_without_a_sandbox),
-		test(test_space_and_seeking),
-		test(test_forget_many),
-		test(test_refused),
+		fx_test(test_setattr_of_a_file),
+		fx_test(test_setattr_of_fixed_nodes),
+		fx_test(test_setattr_of_files_without_a_sandbox),
+		fx_test(test_space_and_seeking),
+		fx_test(test_forget_many),
+		fx_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -339,24 +339,23 @@ static void test_console(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_lost),
-		test(test_no_processor),
-		test(test_dies_while_idle),
-		test(test_failed_to_start),
-		test(test_no_memory_for_a_sandbox),
-		test(test_run_cannot_be_sent),
-		test(test_queue_goes_on_after_one_cannot_be_sent),
-		test(test_refused_by_the_sandbox),
-		test(test_fresh),
-		test(test_fresh_and_lost),
-		test(test_offer),
-		test(test_offer_fails),
-		test(test_reset_at_the_end),
-		test(test_late_reports),
-		test(test_rmdir),
-		test(test_console),
+		fx_test(test_lost),
+		fx_test(test_no_processor),
+		fx_test(test_dies_while_idle),
+		fx_test(test_failed_to_start),
+		fx_test(test_no_memory_for_a_sandbox),
+		fx_test(test_run_cannot_be_sent),
+		fx_test(test_queue_goes_on_after_one_cannot_be_sent),
+		fx_test(test_refused_by_the_sandbox),
+		fx_test(test_fresh),
+		fx_test(test_fresh_and_lost),
+		fx_test(test_offer),
+		fx_test(test_offer_fails),
+		fx_test(test_reset_at_the_end),
+		fx_test(test_late_reports),
+		fx_test(test_rmdir),
+		fx_test(test_console),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

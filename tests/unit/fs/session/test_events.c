@@ -229,14 +229,13 @@ static void test_words_of_any_bytes(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_a_run),
-		test(test_readers_wait_for_the_next_line),
-		test(test_end_of_file_when_idle),
-		test(test_ring),
-		test(test_seek),
-		test(test_words_of_any_bytes),
+		fx_test(test_a_run),
+		fx_test(test_readers_wait_for_the_next_line),
+		fx_test(test_end_of_file_when_idle),
+		fx_test(test_ring),
+		fx_test(test_seek),
+		fx_test(test_words_of_any_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,11 +251,10 @@ static void test_summaries(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_merged),	   test(test_only_stderr), test(test_disk_full),
-		test(test_summaries),	   test(test_hole_of_one), test(test_disk_hangs),
-		test(test_read_from_disk), test(test_unreadable),
+		fx_test(test_merged),	      fx_test(test_only_stderr), fx_test(test_disk_full),
+		fx_test(test_summaries),      fx_test(test_hole_of_one), fx_test(test_disk_hangs),
+		fx_test(test_read_from_disk), fx_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

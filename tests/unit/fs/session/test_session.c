@@ -354,24 +354,23 @@ static void test_table_full(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_summary),
-		test(test_timeout_in_words),
-		test(test_states),
-		test(test_kill),
-		test(test_reset),
-		test(test_close),
-		test(test_idle_timeout),
-		test(test_idle_timeout_off_and_live),
-		test(test_idle_timeout_while_code_is_written),
-		test(test_refused_for_its_own_reason),
-		test(test_list_of_a_removed_session),
-		test(test_reset_outlasts_idle_timeout),
-		test(test_queue),
-		test(test_history_runs),
-		test(test_removed_run_lives_on_in_its_handle),
-		test(test_table_full),
+		fx_test(test_summary),
+		fx_test(test_timeout_in_words),
+		fx_test(test_states),
+		fx_test(test_kill),
+		fx_test(test_reset),
+		fx_test(test_close),
+		fx_test(test_idle_timeout),
+		fx_test(test_idle_timeout_off_and_live),
+		fx_test(test_idle_timeout_while_code_is_written),
+		fx_test(test_refused_for_its_own_reason),
+		fx_test(test_list_of_a_removed_session),
+		fx_test(test_reset_outlasts_idle_timeout),
+		fx_test(test_queue),
+		fx_test(test_history_runs),
+		fx_test(test_removed_run_lives_on_in_its_handle),
+		fx_test(test_table_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

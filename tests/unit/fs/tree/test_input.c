@@ -352,21 +352,20 @@ static void test_dead_session(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_nothing_written),
-		test(test_append),
-		test(test_rewrite_in_place),
-		test(test_killed_writer),
-		test(test_refused_code),
-		test(test_sizes_while_writing),
-		test(test_stdin_is_for_one_run),
-		test(test_stdin_held_open),
-		test(test_stdin_and_a_refused_run),
-		test(test_config_in_pieces),
-		test(test_config_after_a_refused_write),
-		test(test_config_too_long),
-		test(test_dead_session),
+		fx_test(test_nothing_written),
+		fx_test(test_append),
+		fx_test(test_rewrite_in_place),
+		fx_test(test_killed_writer),
+		fx_test(test_refused_code),
+		fx_test(test_sizes_while_writing),
+		fx_test(test_stdin_is_for_one_run),
+		fx_test(test_stdin_held_open),
+		fx_test(test_stdin_and_a_refused_run),
+		fx_test(test_config_in_pieces),
+		fx_test(test_config_after_a_refused_write),
+		fx_test(test_config_too_long),
+		fx_test(test_dead_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,18 +252,17 @@ static void test_listing_is_of_one_moment(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_listings),
-		test(test_modes),
-		test(test_lookups_that_fail),
-		test(test_stale_numbers),
-		test(test_wild_numbers),
-		test(test_stale_handles),
-		test(test_many_handles),
-		test(test_rm_r_of_runs_that_go_on),
-		test(test_times),
-		test(test_listing_is_of_one_moment),
+		fx_test(test_listings),
+		fx_test(test_modes),
+		fx_test(test_lookups_that_fail),
+		fx_test(test_stale_numbers),
+		fx_test(test_wild_numbers),
+		fx_test(test_stale_handles),
+		fx_test(test_many_handles),
+		fx_test(test_rm_r_of_runs_that_go_on),
+		fx_test(test_times),
+		fx_test(test_listing_is_of_one_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

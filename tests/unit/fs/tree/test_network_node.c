@@ -266,14 +266,13 @@ static void test_flood(void **state)
 	fx_close(fx, &f);
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, fx_setup, fx_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_off),	   TEST(test_list),	TEST(test_writers), TEST(test_renamed),
-		TEST(test_live),   TEST(test_live_off), TEST(test_ports),   TEST(test_taken_port),
-		TEST(test_denied), TEST(test_flood),
+		fx_test(test_off),     fx_test(test_list),	 fx_test(test_writers),
+		fx_test(test_renamed), fx_test(test_live),	 fx_test(test_live_off),
+		fx_test(test_ports),   fx_test(test_taken_port), fx_test(test_denied),
+		fx_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

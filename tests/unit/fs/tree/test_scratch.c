@@ -207,17 +207,16 @@ static void test_names(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_backup_and_new_file),
-		test(test_rename_onto_others),
-		test(test_rename_among_themselves),
-		test(test_refused_renames_keep_the_file),
-		test(test_limits),
-		test(test_backup_anew_at_the_limit),
-		test(test_unlinked_while_open),
-		test(test_open_outlives_session),
-		test(test_names),
+		fx_test(test_backup_and_new_file),
+		fx_test(test_rename_onto_others),
+		fx_test(test_rename_among_themselves),
+		fx_test(test_refused_renames_keep_the_file),
+		fx_test(test_limits),
+		fx_test(test_backup_anew_at_the_limit),
+		fx_test(test_unlinked_while_open),
+		fx_test(test_open_outlives_session),
+		fx_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -319,19 +319,18 @@ static void test_rmdir_wakes_readers(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_before_the_first_run),
-		test(test_follow_output),
-		test(test_below_runs_nothing_waits_but_wait),
-		test(test_interrupt_and_nonblock),
-		test(test_open_is_bound_to_its_run),
-		test(test_open_input),
-		test(test_input_that_stays),
-		test(test_session_removed_while_input_pends),
-		test(test_poll),
-		test(test_unmount),
-		test(test_rmdir_wakes_readers),
+		fx_test(test_before_the_first_run),
+		fx_test(test_follow_output),
+		fx_test(test_below_runs_nothing_waits_but_wait),
+		fx_test(test_interrupt_and_nonblock),
+		fx_test(test_open_is_bound_to_its_run),
+		fx_test(test_open_input),
+		fx_test(test_input_that_stays),
+		fx_test(test_session_removed_while_input_pends),
+		fx_test(test_poll),
+		fx_test(test_unmount),
+		fx_test(test_rmdir_wakes_readers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

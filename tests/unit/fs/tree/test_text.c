@@ -183,13 +183,12 @@ static void test_metrics(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, fx_setup, fx_teardown)
 	const struct CMUnitTest tests[] = {
-		test(test_what_is_sized_is_what_is_read),
-		test(test_session_status),
-		test(test_run_status),
-		test(test_root_and_template_status),
-		test(test_metrics),
+		fx_test(test_what_is_sized_is_what_is_read),
+		fx_test(test_session_status),
+		fx_test(test_run_status),
+		fx_test(test_root_and_template_status),
+		fx_test(test_metrics),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
