@@ -67,6 +67,8 @@ static int open_spool(const char *dir)
 
 int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 {
+	const int spool = open_spool(conf->spool_dir);
+
 	fs->loop = loop;
 	fs->conf = conf;
 	fs->uid = getuid();
@@ -75,13 +77,12 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	fs->started_ms = uv_now(loop);
 	for (unsigned i = 0; i < CONF_TEMPLATES_MAX; i++)
 		fs->template_mtime[i] = fs->started;
-	fs->spool_dir = open_spool(conf->spool_dir);
-	if (fs->spool_dir < 0)
-		return fs->spool_dir;
+	if (spool < 0)
+		return spool;
 	handles_init(&fs->handles);
 	nodelock_init(&fs->locks);
 	events_init(&fs->events);
-	depot_init(&fs->depot, loop, fs->spool_dir);
+	depot_init(&fs->depot, loop, spool);
 	fs->depot.relieved = binding_relieved;
 	fs->depot.data = fs;
 	fetch_init(&fs->fetch, &fs->depot);
@@ -146,7 +147,7 @@ bool mount_fini(struct fs *fs)
 	netenv_fini(&fs->netenv);
 	idle = fetch_fini(&fs->fetch);
 	idle = depot_fini(&fs->depot) && idle;
-	if (idle && fs->spool_dir >= 0)
-		close(fs->spool_dir);
+	if (idle)
+		close(fs->depot.dir);
 	return idle;
 }

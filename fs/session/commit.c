@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `commit` and `discard`: what a session has changed goes to the host, or is forgotten. */
-#include "commit.h"
+#include "changes.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -57,8 +57,7 @@ struct fs {
 	uv_loop_t *loop;
 	struct conf *conf;
 	struct vm *vm;
-	int spool_dir; /* descriptor of the directory that the depot is in */
-	uid_t uid;     /* who mounted */
+	uid_t uid; /* who mounted */
 	gid_t gid;
 	enum owner_shown shown; /* whose files/ are; set by the caller */
 	struct timespec started;

@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "fs/session/commit.h"
+#include "fs/session/changes.h"
 #include "fs/session/fs.h"
 #include "fs/session/pause.h"
 #include "fs/session/quota.h"

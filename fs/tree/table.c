@@ -9,7 +9,6 @@
 #include "fs/session/network.h"
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
-#include "nodes.h"
 #include "help.h"
 #include "report.h"
 
