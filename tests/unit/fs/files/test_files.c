@@ -458,7 +458,7 @@ static void test_interrupted_in_flight(void **state)
 	assert_int_equal(s->forgotten, 2);
 	fake_answer(s, 0, &a_dir);
 	assert_int_equal(s->nreleases, 2);
-	assert_int_equal(session_find(fx->fs, 0, "demo")->files->nodes.n, 0);
+	assert_int_equal(fx_demo(fx)->files->nodes.n, 0);
 }
 
 /* A kernel that ends the mount when a request has waited too long. */
@@ -466,7 +466,7 @@ static void test_waits_that_are_too_long(void **state)
 {
 	struct fixture *fx = *state;
 	struct req *pending = create(fx, fx_ino(fx, FILES), "x"), *sent, *later;
-	struct files *files = session_find(fx->fs, 0, "demo")->files;
+	struct files *files = fx_demo(fx)->files;
 	struct sandbox *s;
 
 	clock_advance(10);
@@ -561,15 +561,15 @@ static void test_during_commit(void **state)
 	struct req *req;
 
 	fake_exit(s, VM_DONE, 0);
-	session_find(fx->fs, 0, "demo")->changes.committing = true;
+	fx_demo(fx)->changes.committing = true;
 	assert_error(create(fx, dir, "new"), -EBUSY);
 	assert_int_equal(s->nfiles, 0);
-	assert_int_equal(session_reset(session_find(fx->fs, 0, "demo")), -EBUSY);
+	assert_int_equal(session_reset(fx_demo(fx)), -EBUSY);
 	req = opendir_ino(fx, dir);
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);
 	assert_error(req, -EIO);
-	session_find(fx->fs, 0, "demo")->changes.committing = false;
+	fx_demo(fx)->changes.committing = false;
 	req = create(fx, dir, "new");
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);

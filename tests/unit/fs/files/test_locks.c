@@ -146,7 +146,7 @@ static void test_renewed_without_an_answer(void **state)
 	struct sandbox *s = fx_ready(fx);
 	struct file f = open_remote(fx, s);
 	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true), *interrupted;
-	struct files *files = session_find(fx->fs, 0, "demo")->files;
+	struct files *files = fx_demo(fx)->files;
 
 	interrupted = setlk(&f, 2, F_WRLCK, 0, 0, true);
 	files_renew(files, uv_now(fx->fs->loop));

@@ -9,11 +9,6 @@
 #define TOP	      "python/demo/"
 #define ctl(b, verbs) fx_put(b, TOP "ctl", verbs "\n")
 
-static struct session *demo(struct fixture *fx)
-{
-	return session_find(fx->fs, 0, "demo");
-}
-
 static void test_summary(void **state)
 {
 	struct fixture *fx = *state;
@@ -226,7 +221,7 @@ static void test_idle_timeout_while_code_is_written(void **state)
 static void test_list_of_a_removed_session(void **state)
 {
 	struct fixture *fx = *state;
-	struct session *s = session_find(fx->fs, 0, "demo");
+	struct session *s = fx_demo(fx);
 	struct file f;
 
 	free((char *)s->settings.spec.work);
@@ -310,7 +305,7 @@ static void test_history_runs(void **state)
 	/* Queued runs are not history. */
 	for (int i = 0; i < 5; i++)
 		fx_put(fx, TOP "in", "q");
-	assert_int_equal(demo(fx)->nruns, 5);
+	assert_int_equal(fx_demo(fx)->nruns, 5);
 	assert_int_equal(fx_rmdir(fx, TOP "runs/99"), -ENOENT);
 	assert_int_equal(fx_rmdir(fx, TOP "runs/06"), -ENOENT);
 }

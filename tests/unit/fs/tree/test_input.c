@@ -10,11 +10,6 @@
 
 #define IN "python/demo/in"
 
-static struct session *demo(struct fixture *fx)
-{
-	return session_find(fx->fs, 0, "demo");
-}
-
 static void test_nothing_written(void **state)
 {
 	struct fixture *fx = *state;
@@ -22,7 +17,7 @@ static void test_nothing_written(void **state)
 	assert_int_equal(fx_put(fx, IN, ""), 0);
 	assert_int_equal(fx_add(fx, IN, ""), 0);
 	fx_expect(fx, IN, "");
-	assert_int_equal(demo(fx)->last_number, 0);
+	assert_int_equal(fx_demo(fx)->last_number, 0);
 	assert_int_equal(fake_count(), 0);
 
 	/* Written and taken back. */
@@ -31,7 +26,7 @@ static void test_nothing_written(void **state)
 	assert_int_equal(fx_write(fx, &f, "x"), 0);
 	assert_int_equal(fx_ftruncate(fx, &f, 0), 0);
 	fx_close(fx, &f);
-	assert_int_equal(demo(fx)->last_number, 0);
+	assert_int_equal(fx_demo(fx)->last_number, 0);
 }
 
 static void test_append(void **state)
@@ -42,7 +37,7 @@ static void test_append(void **state)
 	fx_put(fx, IN, "a = 1\n");
 	fx_add(fx, IN, "print(a)\n");
 	fx_expect(fx, IN, "print(a)\n"); /* and not the code before once more */
-	assert_int_equal(demo(fx)->last_number, 2);
+	assert_int_equal(fx_demo(fx)->last_number, 2);
 
 	/* Two at once: each by itself, wherever the other is. */
 	f = fx_opened(fx, IN, O_WRONLY | O_APPEND);
@@ -68,11 +63,11 @@ static void test_rewrite_in_place(void **state)
 	assert_int_equal(fx_write(fx, &f, "2"), 0);
 	fx_close(fx, &f);
 	fx_expect(fx, IN, "print(2)\n");
-	assert_int_equal(demo(fx)->last_number, 2);
+	assert_int_equal(fx_demo(fx)->last_number, 2);
 	/* Opened for writing, and only read. */
 	f = fx_opened(fx, IN, O_RDWR);
 	fx_close(fx, &f);
-	assert_int_equal(demo(fx)->last_number, 2);
+	assert_int_equal(fx_demo(fx)->last_number, 2);
 }
 
 /* Ends up as a zombie with the flags of a process that a signal has killed. */
@@ -106,9 +101,9 @@ static void test_killed_writer(void **state)
 	assert_int_equal(fx_write(fx, &f, "half"), 0);
 	fx->pid = killed;
 	assert_int_equal(fx_flush(fx, &f), 0);
-	assert_false(session_input_pending(demo(fx)));
+	assert_false(session_input_pending(fx_demo(fx)));
 	fx_release(fx, &f);
-	assert_int_equal(demo(fx)->last_number, 0);
+	assert_int_equal(fx_demo(fx)->last_number, 0);
 
 	/* A child that is killed takes nothing from the shell that goes on. */
 	fx->pid = fine;
@@ -142,7 +137,7 @@ static void test_refused_code(void **state)
 	f.offset = UINT64_MAX / 4;
 	assert_int_equal(fx_write(fx, &f, "x"), -EFBIG);
 	fx_close(fx, &f);
-	assert_int_equal(demo(fx)->last_number, 0); /* what was taken is no whole program */
+	assert_int_equal(fx_demo(fx)->last_number, 0); /* what was taken is no whole program */
 	f = fx_opened(fx, IN, O_WRONLY | O_TRUNC);
 	assert_int_equal(fx_write_bytes(fx, &f, big, SESSION_CODE_MAX), 0);
 	fx_close(fx, &f);
@@ -157,7 +152,7 @@ static void test_refused_code(void **state)
 	assert_int_equal(fx_write(fx, &f, "fine"), 0);
 	fx_close(fx, &f);
 	fx_expect(fx, IN, "fine");
-	assert_int_equal(demo(fx)->last_number, 2);
+	assert_int_equal(fx_demo(fx)->last_number, 2);
 	free(big);
 }
 
@@ -177,7 +172,7 @@ static void test_sizes_while_writing(void **state)
 	assert_int_equal(fx_truncate(fx, IN, 0), 0);
 	assert_int_equal(fx_size(fx, IN), 0);
 	assert_int_equal(fx_truncate(fx, IN, 10), -EINVAL);
-	assert_int_equal(demo(fx)->last_number, 2);
+	assert_int_equal(fx_demo(fx)->last_number, 2);
 }
 
 /* ---- stdin ---- */
@@ -243,7 +238,7 @@ static void test_stdin_and_a_refused_run(void **state)
 	assert_int_equal(fx_write(fx, &f, "one"), 0);
 	fx_put(fx, "python/demo/ctl", "close\n");
 	fx_close(fx, &code);
-	assert_int_equal(demo(fx)->last_number, 1);
+	assert_int_equal(fx_demo(fx)->last_number, 1);
 	assert_int_equal(fx_write(fx, &f, "two"), 0);
 	assert_int_equal(fx_size(fx, "python/demo/stdin"), 6);
 	fx_close(fx, &f);
@@ -271,16 +266,16 @@ static void test_config_in_pieces(void **state)
 	assert_int_equal(fx_write_bytes(fx, &f, block, 4096), 0);
 	assert_int_equal(fx_write(fx, &f, "eout_s = 9\n"), 0);
 	assert_int_equal(fx_close(fx, &f), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 2);
-	assert_int_equal(demo(fx)->settings.timeout_s, 9);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 2);
+	assert_int_equal(fx_demo(fx)->settings.timeout_s, 9);
 
 	/* A block without the end of any line says nothing yet. */
 	f = fx_opened(fx, "python/demo/config", O_WRONLY | O_TRUNC);
 	memset(block, '#', sizeof(block));
 	assert_int_equal(fx_write_bytes(fx, &f, block, 4096), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 2);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 2);
 	assert_int_equal(fx_write(fx, &f, "\ncpus = 3\n"), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 3);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 3);
 	assert_int_equal(fx_close(fx, &f), 0);
 
 	/* No end of line at all: at the flush. */
@@ -289,7 +284,7 @@ static void test_config_in_pieces(void **state)
 	put_text(block, "cpus = 4");
 	assert_int_equal(fx_write_bytes(fx, &f, block, 4096), 0);
 	assert_int_equal(fx_close(fx, &f), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 4);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 4);
 }
 
 static void test_config_after_a_refused_write(void **state)
@@ -300,13 +295,13 @@ static void test_config_after_a_refused_write(void **state)
 	assert_int_equal(fx_write(fx, &f, "cpus = 2\n"), 0);
 	assert_int_equal(fx_write(fx, &f, "bad\n"), -EINVAL);
 	assert_int_equal(fx_write(fx, &f, "timeout_s = 3\n"), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 2);
-	assert_int_equal(demo(fx)->settings.timeout_s, 3);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 2);
+	assert_int_equal(fx_demo(fx)->settings.timeout_s, 3);
 	f.offset = 0;
 	assert_int_equal(fx_write(fx, &f, "worse\n"), -EINVAL);
 	assert_int_equal(fx_write(fx, &f, "cpus = 3\n"), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 3);
-	assert_int_equal(demo(fx)->settings.timeout_s, 30);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 3);
+	assert_int_equal(fx_demo(fx)->settings.timeout_s, 30);
 	assert_int_equal(fx_close(fx, &f), 0);
 }
 
@@ -326,7 +321,7 @@ static void test_config_too_long(void **state)
 	}
 	assert_int_equal(e, -EFBIG);
 	assert_int_equal(fx_close(fx, &f), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 1);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 1);
 }
 
 static void test_dead_session(void **state)

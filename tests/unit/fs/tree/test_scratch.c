@@ -8,11 +8,6 @@
 
 #define TOP "python/demo/"
 
-static struct session *demo(struct fixture *fx)
-{
-	return session_find(fx->fs, 0, "demo");
-}
-
 static void test_backup_and_new_file(void **state)
 {
 	struct fixture *fx = *state;
@@ -26,18 +21,18 @@ static void test_backup_and_new_file(void **state)
 	assert_int_equal(fx_rename(fx, TOP "in", TOP "in2", 0), -ENOENT);
 	assert_int_equal(fx_put(fx, TOP "in", "new"), 0);
 	assert_int_equal(fx_unlink(fx, TOP "in~"), 0);
-	assert_int_equal(demo(fx)->last_number, 2);
+	assert_int_equal(fx_demo(fx)->last_number, 2);
 	fx_expect(fx, TOP "in", "new");
 
 	/* install(1): unlinks first */
 	assert_int_equal(fx_unlink(fx, TOP "in"), 0);
 	assert_false(fx_exists(fx, TOP "in"));
 	assert_int_equal(fx_put(fx, TOP "in", "newer"), 0);
-	assert_int_equal(demo(fx)->last_number, 3);
+	assert_int_equal(fx_demo(fx)->last_number, 3);
 	/* Away and back again: what comes back is a program, and runs. */
 	assert_int_equal(fx_rename(fx, TOP "in", TOP "x", 0), 0);
 	assert_int_equal(fx_rename(fx, TOP "x", TOP "in", 0), 0);
-	assert_int_equal(demo(fx)->last_number, 4);
+	assert_int_equal(fx_demo(fx)->last_number, 4);
 }
 
 static void test_rename_onto_others(void **state)
@@ -46,11 +41,11 @@ static void test_rename_onto_others(void **state)
 
 	fx_put(fx, TOP "t", "cpus = 2\n");
 	assert_int_equal(fx_rename(fx, TOP "t", TOP "config", 0), 0);
-	assert_int_equal(demo(fx)->settings.spec.cpus, 2);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 2);
 	fx_put(fx, TOP "t", "bad\n");
 	assert_int_equal(fx_rename(fx, TOP "t", TOP "config", 0), -EINVAL);
 	assert_true(fx_exists(fx, TOP "t"));
-	assert_int_equal(demo(fx)->settings.spec.cpus, 2);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 2);
 	assert_int_equal(fx_rename(fx, TOP "t", TOP "stdin", 0), 0);
 	assert_int_equal(fx_size(fx, TOP "stdin"), 4);
 	fx_put(fx, TOP "t", "x");
@@ -100,7 +95,7 @@ static void test_refused_renames_keep_the_file(void **state)
 	assert_int_equal(fx_rename(fx, TOP "t", TOP "in", 0), 0);
 	fx_put(fx, TOP "t", "");
 	assert_int_equal(fx_rename(fx, TOP "t", TOP "in", 0), 0); /* no program, no run */
-	assert_int_equal(demo(fx)->last_number, 1);
+	assert_int_equal(fx_demo(fx)->last_number, 1);
 }
 
 static void test_limits(void **state)
@@ -175,7 +170,7 @@ static void test_unlinked_while_open(void **state)
 	assert_int_equal(fx_write(fx, &f, "ANOTHER"), 0);
 	fx_close(fx, &f);
 	fx_expect(fx, TOP "in", "another");
-	assert_int_equal(demo(fx)->last_number, 1);
+	assert_int_equal(fx_demo(fx)->last_number, 1);
 }
 
 static void test_open_outlives_session(void **state)

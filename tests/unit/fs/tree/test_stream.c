@@ -8,11 +8,6 @@
 
 #define TOP "python/demo/"
 
-static struct session *demo(struct fixture *fx)
-{
-	return session_find(fx->fs, 0, "demo");
-}
-
 static void test_before_the_first_run(void **state)
 {
 	struct fixture *fx = *state;
@@ -292,7 +287,7 @@ static void test_unmount(void **state)
 	assert_int_equal(req_waiting(), 0);
 	assert_bytes(r1, "");
 	assert_bytes(r2, "137\n");
-	assert_int_equal(demo(fx)->state, SESSION_CLOSED);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
 }
 
 static void test_rmdir_wakes_readers(void **state)
