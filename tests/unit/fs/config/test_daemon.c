@@ -297,26 +297,6 @@ static void test_network(void **state)
 	conf_clear(&c);
 }
 
-static void test_names(void **state)
-{
-	(void)state;
-	assert_true(plain_name_ok("a"));
-	assert_true(plain_name_ok("A.b_c-9"));
-	assert_true(plain_name_ok("_"));
-	assert_false(plain_name_ok(""));
-	assert_false(plain_name_ok("."));
-	assert_false(plain_name_ok(".."));
-	assert_false(plain_name_ok(".a"));
-	assert_false(plain_name_ok("-a"));
-	assert_false(plain_name_ok("a/b"));
-	assert_false(plain_name_ok("a b"));
-	assert_false(plain_name_ok("\xc3\xa4"));
-	assert_true(
-		plain_name_ok("a234567890123456789012345678901234567890123456789012345678901234"));
-	assert_false(
-		plain_name_ok("a2345678901234567890123456789012345678901234567890123456789012345"));
-}
-
 /* The example says nothing as it is, and the defaults once its keys are uncommented. */
 static void test_example(void **state)
 {
@@ -368,7 +348,6 @@ int main(void)
 		cmocka_unit_test(test_templates),
 		cmocka_unit_test(test_templates_within_limits),
 		cmocka_unit_test(test_network),
-		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_example),
 	};
 
