@@ -16,11 +16,10 @@
 
 struct proc {
 	pid_t pid, parent;
-	uint64_t
-		start; /* clock ticks since boot; identifies a process together with pid; 0: hidden */
-	bool live;     /* not a zombie */
-	bool ours;     /* descends from the agent */
-	int fd;	       /* pidfd, while it is being ended */
+	uint64_t start; /* clock ticks since boot; with pid it identifies a process; 0: hidden */
+	bool live;	/* not a zombie */
+	bool ours;	/* descends from the agent */
+	int fd;		/* pidfd, while it is being ended */
 };
 
 /* Values from /proc/PID/stat; times in clock ticks. */
