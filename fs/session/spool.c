@@ -40,7 +40,7 @@ static int reserve(struct spool *sp, uint32_t n)
 	return 0;
 }
 
-/* The block that grows, a new one if need be; NULL for want of memory. */
+/* The block that grows, a new one if need be; NULL if out of memory. */
 static struct block *last_block(struct spool *sp)
 {
 	struct block *b;
