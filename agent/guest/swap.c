@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed memory as a guest's swap, and a guard against a guest that only swaps. */
+/* Compressed memory as a guest's swap, and a guard against thrashing. */
 #include "swap.h"
 
 #include <errno.h>

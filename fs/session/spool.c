@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that only grow: small ones in memory, more in the depot's blocks. */
+/* Append-only output: small amounts in memory, more in the depot's blocks. */
 #include "spool.h"
 
 #include <assert.h>
