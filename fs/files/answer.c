@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `files/`: from the agent's answers to the kernel's. */
+/* `files/`: turns answers of the agent into answers to the kernel. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `files/`: symbolic links, and the size of what is shown of them. */
+/* `files/`: symbolic links, and their sizes as shown. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>

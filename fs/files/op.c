@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `files/`: a request on its way, and what the agent is told beside it. */
+/* `files/`: a pending request, and messages to the agent that have no answer. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open handles: their table, and what can be done with each. */
+/* Open handles: their table, and their operations. */
 #ifndef XSBX_FS_REQUEST_HANDLE_H
 #define XSBX_FS_REQUEST_HANDLE_H
 
@@ -22,7 +22,7 @@ struct waitlist;
 TAILQ_HEAD(polled_list, handle);
 
 struct handle_ops {
-	/* After the handle is made; an error undoes it. NULL: nothing to do. */
+	/* Called after the handle is created; an error undoes it. NULL: nothing to do. */
 	int (*open)(struct handle *h);
 	/* Answers @req now or later. @nonblock: the caller's O_NONBLOCK as of this read. */
 	void (*read)(struct handle *h, struct req *req, size_t size, uint64_t offset,
@@ -30,31 +30,31 @@ struct handle_ops {
 	/* Return: 0 or -errno; all or nothing. */
 	int (*write)(struct handle *h, const void *data, size_t size, uint64_t offset);
 	int (*truncate)(struct handle *h, uint64_t size);
-	/* @killed: the caller is dying of a signal. */
+	/* @killed: the caller is being killed by a signal. */
 	int (*flush)(struct handle *h, bool killed);
 	void (*release)(struct handle *h);
-	/* Return: POLLIN and so on, as of now. NULL: always ready. */
+	/* Return: POLLIN and so on, at present. NULL: always ready. */
 	unsigned (*poll)(struct handle *h);
 	/* Where readers of this handle wait. NULL: they never do. */
 	struct waitlist *(*waits)(struct handle *h);
 };
 
 /*
- * - In the table from handle_new() until handle_free(); named to the kernel by {index, generation}.
- * - `fs`, `s` and `r` are whoever's who opened it, and `disown` gives the last two back, which may be NULL. Nothing of
- *   them is known here.
+ * - In the table from handle_new() until handle_free(); the kernel knows it as {index, generation}.
+ * - `fs`, `s` and `r` are set by the opener and opaque here; `disown` releases the last two, which may be
+ *   NULL.
  */
 struct handle {
 	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
-	LIST_ENTRY(handle) opened;	/* those of the same opener */
-	LIST_ENTRY(handle) near;	/* those of the same bucket, by inode */
+	LIST_ENTRY(handle) opened;	/* handles of the same opener */
+	LIST_ENTRY(handle) near;	/* handles of the same hash bucket, by inode */
 	TAILQ_ENTRY(handle) poll_link;	/* on a waitlist's `polled` while `poll` is set */
 	TAILQ_ENTRY(handle) input_link; /* writers of `in`: on the session's list of inputs */
 	uint32_t index, generation;
 	const struct handle_ops *ops;
 	uint64_t ino;
 	int flags;	       /* O_* of the open */
-	struct opener *opener; /* whose memory `text` takes */
+	struct opener *opener; /* charged for the memory of `text` */
 	struct handles *all;
 	struct fs *fs;
 	struct session *s;
@@ -63,28 +63,27 @@ struct handle {
 	struct pollwait *poll;
 	struct waitlist *poll_list;
 
-	struct buf text; /* rendered text; what was written so far; a directory's listing */
+	struct buf text; /* rendered text; data written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */
-	bool killed;	 /* ... but the writer died of a signal: commit nothing */
-	int failed;	 /* ... but a write was refused, with this -errno: it is no whole program */
-	bool stream;	 /* opened while its size was not known */
-	bool cached;	 /* the read that is being answered fills the page cache, see op_read() */
-	bool bound;	 /* a waiting node: `r` is decided, or the list of changes is there */
-	bool asked;	 /* for the list of changes */
-	/* Output: the byte behind the last one read. files.changes: why there is no list. events: number of the first
+	bool killed;	 /* the writer was killed by a signal: commit nothing */
+	int failed;	 /* a write was refused, with this -errno: the program is incomplete */
+	bool stream;	 /* opened while its size was unknown */
+	bool cached;	 /* the current read fills the page cache, see op_read() */
+	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
+	bool asked;	 /* the list of changes was requested */
+	/* Output: offset after the last byte read. files.changes: why there is no list. events: number of the first
 	 * event of this open. */
 	uint64_t cursor;
-	/* events: where offset 0 is, and where the next read is if it reads on. stdin: the same for what is written,
-	 * since what was there was taken for the time of the number `expected`. */
+	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for writes; `expected`
+	 * is the value of `stdin_taken` they refer to. */
 	uint64_t base, expected;
-	uint64_t
-		deadline; /* uv_now() until which a read waits for something to begin; 0: not set */
-	uint64_t remote;  /* files/: the agent's handle */
-	uint32_t epoch;	  /* files/: the sandbox it belongs to */
+	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
+	uint64_t remote;   /* files/: the agent's handle */
+	uint32_t epoch;	   /* files/: the sandbox it belongs to */
 	struct timespec mtime; /* writers: of the last write */
 };
 
-/* Whose memory open handles take: the session's owner, or who opened them. There while he has any. */
+/* The user charged for open handles: the session's owner, or who opened them. Exists while there are any. */
 struct opener {
 	LIST_ENTRY(opener) link; /* of the same bucket */
 	uid_t uid;
@@ -100,17 +99,17 @@ struct handles {
 	struct handle **table; /* by index; NULL where free */
 	uint32_t *generation;
 	uint32_t cap, nopen;
-	uint32_t hint; /* no free index is below it */
-	bool closed;   /* the mount ends: nothing waits any more */
+	uint32_t hint; /* no lower index is free */
+	bool closed;   /* the mount is ending: nothing waits any more */
 	TAILQ_HEAD(open_list, handle) open;
 };
 
-/* What a handle is made of; see struct handle. */
+/* Initial values of a handle; see struct handle. */
 struct handle_spec {
 	const struct handle_ops *ops;
 	uint64_t ino;
 	int flags;
-	uid_t payer; /* whose memory it takes */
+	uid_t payer; /* the user charged for its memory */
 	struct fs *fs;
 	struct session *s;
 	struct run *r;
@@ -120,17 +119,17 @@ struct handle_spec {
 void handles_init(struct handles *hs);
 void handles_fini(struct handles *hs);
 
-/* Return: a new handle in the table, or NULL for want of memory; then @spec's references are the caller's still. Whether
- * there may be one more is the caller's affair. */
+/* Return: a new handle in the table, or NULL if out of memory; @spec's references then still belong to the caller, who
+ * also checks limits. */
 struct handle *handle_new(struct handles *hs, const struct handle_spec *spec);
-/* Return: who has handles open, or NULL if @uid has none. */
+/* Return: the opener for @uid, or NULL if it has no open handles. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);
 uint64_t handle_id(const struct handle *h);
-/* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */
+/* Return: a handle of node @ino with these @ops (NULL: any of unknown size), or NULL. */
 const struct handle *handle_find(const struct handles *hs, uint64_t ino,
 				 const struct handle_ops *ops);
-/* Is node @ino open by a handle that cannot know the size? */
+/* Is node @ino open by a handle of unknown size? */
 bool handles_stream(const struct handles *hs, uint64_t ino);
 /* Return: the handle, or NULL if @fh is stale. */
 struct handle *handle_get(const struct handles *hs, uint64_t fh);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open handles of nodes: what they keep of a session, and who pays for them. */
+/* Open handles of nodes: their references to a session, and the user charged for them. */
 #include "opened.h"
 
 #include "fs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in the fixed tree that are not fixed: templates, sessions, runs, scratch files. */
+/* Variable names in the fixed tree: templates, sessions, runs, scratch files. */
 #ifndef XSBX_FS_TREE_CHILDREN_H
 #define XSBX_FS_TREE_CHILDREN_H
 
@@ -15,7 +15,7 @@ void runs_list(const struct node *dir, node_put_fn put, void *data);
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void beside_list(const struct node *dir, node_put_fn put, void *data);
 
-/* Target of runs/latest, and its size. */
+/* The target of runs/latest, and its length. */
 void latest_target(const struct node *n, char target[16]);
 int latest_size(const struct node *n, uint64_t *ret_size);
 

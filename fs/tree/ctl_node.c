@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `ctl` node: what is written to it is done. */
+/* The `ctl` node: executes the verbs written to it. */
 #include "ctl_node.h"
 
 #include <assert.h>

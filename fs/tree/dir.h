@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed tree: attributes, lookup and listings of everything but what is below `files/`. */
+/* The fixed tree: attributes, lookup and listings of all nodes except those below `files/`. */
 #ifndef XSBX_FS_TREE_DIR_H
 #define XSBX_FS_TREE_DIR_H
 
@@ -26,7 +26,7 @@ int dir_stat(struct fs *fs, const struct node *n, struct stat *ret_st);
  */
 int dir_lookup(struct fs *fs, const struct node *dir, const char *name, struct node *ret_n);
 
-/* Makes the listing of @dir in an open handle: later reads show this, whatever happens. */
+/* Renders the listing of @dir into an open handle: later reads show this snapshot. */
 int dir_open(struct handle *h, const struct node *dir);
 void dir_read(struct handle *h, struct req *req, size_t size, uint64_t offset);
 

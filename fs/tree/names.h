@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, removing and renaming names of the fixed tree: what mkdir, rm and mv mean there. */
+/* Creating, removing and renaming names of the fixed tree: what mkdir, rm and mv do there. */
 #ifndef XSBX_FS_TREE_NAMES_H
 #define XSBX_FS_TREE_NAMES_H
 
@@ -8,20 +8,20 @@
 
 struct fs;
 
-/* mkdir: a session, where @dir is a template. Return: 0 or -errno. */
+/* mkdir: creates a session, if @dir is a template. Return: 0 or -errno. */
 int names_mkdir(struct fs *fs, const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n);
 
-/* rmdir: a session; the directory of a run; anything else of a session stays, without an
- * error, so that `rm -r` of a session gets to the end. Return: 0 or -errno. */
+/* rmdir: removes a session or the directory of a run; for any other directory of a session it succeeds without
+ * effect, so that `rm -r` of a session works. Return: 0 or -errno. */
 int names_rmdir(struct fs *fs, const struct node *dir, const char *name);
 
-/* unlink: a scratch file, or `in` (until it is made again). Other nodes of a session stay where they are,
- * without an error, for the sake of `rm -r`. Return: 0 or -errno. */
+/* unlink: removes a scratch file, or `in` (until it is created again). For other nodes of a session it succeeds
+ * without effect, for `rm -r`. Return: 0 or -errno. */
 int names_unlink(struct fs *fs, const struct node *dir, const char *name);
 
 /**
- * names_create() - open(O_CREAT) of a name that is not there
+ * names_create() - open(O_CREAT) of a name that does not exist
  * @fs: Mount
  * @dir: Directory
  * @name: `in` after its removal, or the name of a scratch file in a session's directory
@@ -34,15 +34,15 @@ int names_create(struct fs *fs, const struct node *dir, const char *name, mode_t
 		 struct node *ret_n);
 
 /**
- * names_rename() - Within a session's directory and net/
+ * names_rename() - Rename within a session's directory and net/
  * @dir: Directory of @name
  * @name: A scratch file, or `in`, `config`, `net/allow`
  * @newdir: Directory of @newname
- * @newname: A scratch name, or `in`, `stdin`, `config`, `net/allow`: then the file's content is taken as
- *	if it had been written there, and the file is gone
+ * @newname: A scratch name, or `in`, `stdin`, `config`, `net/allow`: the content of the file is then written
+ *	to that node, and the file removed
  * @flags: RENAME_NOREPLACE or 0
  *
- * Return: 0, -ENOENT, -EPERM (another node), -EXDEV, -EEXIST, -EINVAL, or what writing would say.
+ * Return: 0, -ENOENT, -EPERM (another node), -EXDEV, -EEXIST, -EINVAL, or as for write(2).
  */
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags);

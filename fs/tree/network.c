@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session shows of its network: net/allow, net/denied. */
+/* The nodes of a session's network: net/allow, net/denied. */
 #include "network.h"
 
 #include <inttypes.h>

@@ -10,16 +10,16 @@ int report_doctor(const struct node *n, struct buf *out);
 int report_isolation(const struct node *n, struct buf *out);
 
 /**
- * report_check() - What `xsbxfs --check` prints, without a mount
+ * report_check() - Produce the output of `xsbxfs --check`, without a mount
  * @conf: Configuration
- * @out: Where to
- * @ret_failed: True if a check failed
+ * @out: The output is appended here
+ * @ret_failed: True if a check has failed
  *
  * Return: 0 or -errno.
  */
 int report_check(const struct conf *conf, struct buf *out, bool *ret_failed);
 
-/* The part of the configuration that vm/ wants to know. */
+/* The part of the configuration that vm/ needs. */
 struct vm_config report_vm_config(const struct conf *conf);
 
 /* The kernel's limit on how long a FUSE request may take, in seconds; 0: none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that show a run's output and exit status. See stream.h. */
+/* Nodes for a run's output and exit status. See stream.h. */
 #include "stream.h"
 
 #include <assert.h>
