@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent: what a connection, interpreters, a run and files are together. */
+/* The agent: combines a connection, interpreters, a run and files. */
 #ifndef XSBX_AGENT_AGENT_H
 #define XSBX_AGENT_AGENT_H
 
@@ -17,7 +17,7 @@
 
 struct guest_env;
 
-/* An answer that is owed. */
+/* A pending answer to the host. */
 struct debt {
 	bool due;
 	uint32_t id;
@@ -29,24 +29,24 @@ struct agent {
 	struct conn conn;
 	struct files files;
 	struct interp_config config;
-	struct spares spares; /* the interpreters; the active one is the run's */
+	struct spares spares; /* the interpreters; the active one executes runs */
 	struct run run;
-	struct loss loss; /* of state, which the next run is to be told */
+	struct loss loss; /* loss of state to report with the next run */
 	struct loop_source signals, kmsg;
 	struct loop_timer kmsg_timer;
 
 	struct swap_guard guard;
-	uint64_t blamed; /* when a run was ended for want of memory */
+	uint64_t blamed; /* when a run was ended because memory was exhausted */
 	struct freezer freezer;
 	struct debt frozen;    /* FROZEN to FREEZE */
 	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
-	bool wanted;	       /* an interpreter ought to be there */
+	bool wanted;	       /* there should be an interpreter */
 	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */
 	struct debt ready;     /* READY to SETUP or RESET */
 	struct debt warm;      /* READY to WARM */
-	uint32_t traced;       /* run, or 0: from whose arrival the time of the trace counts */
-	bool seed_due;	       /* `seed` has to be given to the interpreter */
-	bool seeding;	       /* and is on its way */
+	uint32_t traced;       /* run from whose arrival the time of the trace counts, or 0 */
+	bool seed_due;	       /* `seed` has to be sent to the interpreter */
+	bool seeding;	       /* it was sent, but not acknowledged yet */
 	bool restart;	       /* the interpreter was killed to be started again */
 	bool retried; /* one that was killed on its way up was started again, for this debt */
 	uint8_t seed[PROTO_ENTROPY];
@@ -54,11 +54,11 @@ struct agent {
 };
 
 /**
- * agent_init() - Prepare to serve
+ * agent_init() - Initialize the agent
  * @a: Agent, zeroed
- * @env: Where it is; must stay
+ * @env: Its environment; must stay valid
  * @fd: Connection to the host
- * @local: It is a socket whose end of file ends the agent
+ * @local: @fd is a socket whose end of file ends the agent
  * @ret_step: On failure, what failed, as a static string
  *
  * Return: 0 or -errno.
@@ -69,21 +69,21 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 /** agent_fini() - End user code, release everything. */
 void agent_fini(struct agent *a);
 
-/** agent_advance() - Do what can be done now towards what is owed. */
+/** agent_advance() - Take the next steps towards all pending answers. */
 void agent_advance(struct agent *a);
 
 /**
  * agent_restart() - Replace the interpreter
  * @a: Agent, with or without one
  *
- * The new one is there, or on its way, after the next agent_advance().
+ * The new one is started by the next agent_advance().
  */
 void agent_restart(struct agent *a);
 
 /** agent_send_frozen() - Answer FREEZE. @err: 0 or -errno. */
 void agent_send_frozen(struct agent *a, int err);
 
-/** agent_fail() - Answer all that waits for an interpreter: there is none. */
+/** agent_fail() - Answer everything that waits for an interpreter: there is none. */
 void agent_fail(struct agent *a, int error, const char *what);
 
 #endif

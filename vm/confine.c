@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon confines itself when it has started. */
+/* The daemon's own confinement, entered once it has started. */
 #include "confine.h"
 
 #include <dirent.h>

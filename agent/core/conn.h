@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to the host: frames in, queues of frames out, never blocking. */
+/* The connection to the host: receives frames, and queues frames to be sent, without blocking. */
 #ifndef XSBX_AGENT_CORE_CONN_H
 #define XSBX_AGENT_CORE_CONN_H
 
@@ -12,16 +12,16 @@
 
 /*
  * Invariants
- * 1. A frame that has begun to go out is finished before any other.
- * 2. Urgent frames (answers that cost nothing: PONG, READY ...) overtake bulk frames (OUTPUT,
- *    EXIT, FILE_REPLY, LOCKED, LOG, TRACED); frames of one kind keep their order.
- * 3. Nothing leaves before the first HELLO, and frames of an older generation that were not begun
+ * 1. A frame that was partly sent is completed before any other.
+ * 2. Urgent frames (cheap answers: PONG, READY ...) overtake bulk frames (OUTPUT,
+ *    EXIT, FILE_REPLY, LOCKED, LOG, TRACED); frames of the same kind keep their order.
+ * 3. Nothing is sent before the first HELLO, and frames of an older generation that were not started
  *    are dropped when a new one starts.
- * 4. Bulk frames that keep coming are held for CONN_HOLD_US, to go out together, unless one of them
- *    ends something (EXIT, FILE_REPLY, LOCKED) or CONN_HOLD bytes are waiting. The first after a pause, or
+ * 4. Bulk frames in quick succession are held for CONN_HOLD_US, to be sent together, unless one of them
+ *    ends something (EXIT, FILE_REPLY, LOCKED) or CONN_HOLD bytes are queued. The first one after a pause, or
  *    after standard input, is never held.
- * 5. Producers that can wait ask conn_full() first; input is not read while more than
- *    CONN_STALL bytes wait to go out, so the queues are bounded by what one more frame can add.
+ * 5. Producers that can wait check conn_full() first; input is not read while more than
+ *    CONN_STALL bytes are queued, so the queues are bounded by what one more frame can add.
  */
 
 #define CONN_FULL    (256u << 10)
@@ -31,7 +31,7 @@
 
 #define CONN_HOLD_US 10000u
 
-/* A frame to be sent. Payload is packed through `out`, which points behind the header. */
+/* A frame to be sent. Its payload is written through `out`, which points after the header. */
 struct frame {
 	struct frame *next;
 	struct proto_out out;
@@ -49,9 +49,9 @@ struct frame_queue {
 struct conn {
 	struct loop *loop;
 	struct loop_source src;
-	bool local;	     /* a socket: end of file is the end, not a host that comes back */
-	bool open;	     /* HELLO was seen */
-	uint32_t generation; /* of which frames carry the lowest eight bits */
+	bool local;	     /* a socket: end of file is final, the host does not reconnect */
+	bool open;	     /* HELLO was received */
+	uint32_t generation; /* frames carry its lowest eight bits */
 	bool readable, writable;
 	bool stalled; /* parsing stopped because of CONN_STALL */
 
@@ -60,14 +60,14 @@ struct conn {
 	int (*on_frame)(struct conn *c, const struct proto_header *h, const uint8_t *payload);
 
 	struct frame_queue urgent, bulk;
-	unsigned prompt; /* frames in `bulk` that are not to be held */
+	unsigned prompt; /* frames in `bulk` that must not be held */
 	bool flushing;	 /* `bulk` is being emptied */
 	uint64_t held;	 /* now_us() until which new bulk frames are held */
 	struct loop_timer hold;
 	struct frame *current; /* being written; its wire form starts at data[] */
-	size_t sent;	       /* bytes of `current` that went out or are staged */
+	size_t sent;	       /* bytes of `current` that were sent or are staged */
 
-	uint8_t stage[CONN_STAGE]; /* small frames on their way out together */
+	uint8_t stage[CONN_STAGE]; /* small frames to be sent together */
 	size_t stage_first, stage_end;
 
 	uint8_t *in;
@@ -75,71 +75,71 @@ struct conn {
 };
 
 /**
- * conn_init() - Take over a descriptor
+ * conn_init() - Initialize a connection on a descriptor
  * @c: Connection, zeroed, with on_frame set
- * @loop: Loop it lives in
+ * @loop: Its event loop
  * @fd: virtio port or socket, made non-blocking here
- * @local: It is a socket whose end of file ends the agent
+ * @local: @fd is a socket whose end of file ends the agent
  *
  * Return: 0 or -errno.
  */
 int conn_init(struct conn *c, struct loop *loop, int fd, bool local);
 
-/** conn_fini() - Close it and free what is queued. */
+/** conn_fini() - Close it and free queued frames. */
 void conn_fini(struct conn *c);
 
 /**
  * conn_receive() - Read and handle frames, up to a bounded number of bytes
  * @c: Connection
  *
- * Return: 0, -EPROTO if the host broke the protocol, -EPIPE at the end of a local connection.
+ * Return: 0, -EPROTO if the host violated the protocol, -EPIPE at the end of a local connection.
  */
 int conn_receive(struct conn *c);
 
-/** conn_transmit() - Write as much as the descriptor takes. Return: 0 or -errno. */
+/** conn_transmit() - Write as much as the descriptor accepts. Return: 0 or -errno. */
 int conn_transmit(struct conn *c);
 
-/** conn_more() - True if there is something to do without waiting for an event. */
+/** conn_more() - True if there is work to do without waiting for an event. */
 bool conn_more(struct conn *c);
 
-/** conn_holds() - True if what is queued waits for more, and nothing else is to be done. */
+/** conn_holds() - True if queued frames are being held, and there is no other work. */
 bool conn_holds(const struct conn *c);
 
-/** conn_hurry() - What is queued next is not held: somebody waits for it. */
+/** conn_hurry() - Don't hold the next frame: the host is waiting for it. */
 void conn_hurry(struct conn *c);
 
 /** conn_full() - True if producers of bulk frames should wait. */
 bool conn_full(const struct conn *c);
 
-/** conn_renew() - Start a generation: what was queued for an older one is dropped. */
+/** conn_renew() - Start a generation: frames queued for an older one are dropped. */
 void conn_renew(struct conn *c, uint32_t generation);
 
 /**
- * frame_new() - Make a frame to be filled through its `out`
+ * frame_new() - Allocate a frame to be filled through its `out`
  * @type: enum proto_type
  * @id: Run or request
- * @cap: Most bytes of payload
+ * @cap: Largest payload
  *
- * Return: the frame, or NULL for want of memory.
+ * Return: the frame, or NULL if out of memory.
  */
 struct frame *frame_new(enum proto_type type, uint32_t id, size_t cap);
 
 /**
- * frame_trim() - Give back payload space that was not used
+ * frame_trim() - Free unused payload space
  * @f: A filled frame
  *
  * Return: the frame, which may have moved.
  */
 struct frame *frame_trim(struct frame *f);
 
-/** conn_send() - Queue a frame, which belongs to the connection from now on. */
+/** conn_send() - Queue a frame; the connection owns it from now on. */
 void conn_send(struct conn *c, struct frame *f);
 
 /**
- * conn_last_bulk() - The newest bulk frame, to append to it
+ * conn_last_bulk() - Get the newest bulk frame, to append to it
  * @c: Connection
  *
- * Return: a frame of which nothing was sent, or NULL. After appending, tell conn_grown().
+ * Return: a frame that was not partly sent, or NULL. Call conn_grown() after appending.
  */
 struct frame *conn_last_bulk(struct conn *c);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A seccomp filter for user code, made by hand: the agent has no library for it. */
+/* A seccomp filter for user code, assembled by hand: the agent has no library for it. */
 #ifndef XSBX_AGENT_CORE_FILTER_H
 #define XSBX_AGENT_CORE_FILTER_H
 
-#define FILTER_AGENT 0x01u /* what is done to the agent as to a process of the same user */
+#define FILTER_AGENT 0x01u /* calls that act on the agent as a process of the same user */
 #define FILTER_KERNEL \
-	0x02u /* what a guest's kernel should not be asked; a jail has a filter for that */
-#define FILTER_FILTERS 0x04u /* filters beside this one */
-#define FILTER_LIMITS  0x08u /* limits of others, who may be a thread of the agent's */
+	0x02u /* risky calls into a guest's kernel; a jail has its own filter for these */
+#define FILTER_FILTERS 0x04u /* installing further filters */
+#define FILTER_LIMITS  0x08u /* limits of other processes, which may be threads of the agent */
 
 /**
- * filter_confine() - Refuse system calls to this process and all that come from it, for ever
- * @what: Which, bits of FILTER_*
+ * filter_confine() - Permanently deny system calls to this process and its descendants
+ * @what: Which ones, bits of FILTER_*
  *
  * Needs no_new_privs. Return: 0, or -1 with errno.
  */

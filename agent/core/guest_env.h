@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the agent finds itself: what its set-up left for the rest of the program to know. */
+/* The agent's environment: what its set-up has found out for the rest of the program. */
 #ifndef XSBX_AGENT_CORE_GUEST_ENV_H
 #define XSBX_AGENT_CORE_GUEST_ENV_H
 
@@ -10,35 +10,34 @@
 #define GUEST_ENV_WRITE_MAX 32
 #define GUEST_ENV_PACKAGES  "/run/xsbx/packages" /* in a guest and in a jail */
 
-/* Compressed memory as swap: what PID 1 opens while everything is still in reach; -1 and 0 if there is no such
- * thing. */
+/* Compressed memory as swap: files that PID 1 opens before it loses access to them; -1 and 0 if not
+ * available. */
 struct swap {
-	int stat_fd;	 /* what the compressed memory takes */
-	uint64_t size;	 /* what may be swapped out, in bytes */
-	uint64_t limit;	 /* the most it may take, in bytes */
-	int pressure_fd; /* becomes ready when tasks wait for memory much of the time */
+	int stat_fd;	 /* memory taken by the compressed pages */
+	uint64_t size;	 /* swap space in bytes */
+	uint64_t limit;	 /* memory limit for compressed pages, in bytes */
+	int pressure_fd; /* becomes ready when tasks stall on memory for much of the time */
 };
 
 #define SWAP_NONE ((struct swap){.stat_fd = -1, .pressure_fd = -1})
 
 /*
- * init.c fills this in as PID 1 of a guest, main.c for --jail and --local. The protocol server asks it and
- * knows nothing of mounts and machines.
+ * Filled in by init.c as PID 1 of a guest, and by main.c for --jail and --local. The protocol server depends
+ * only on this, not on mounts or machines.
  */
 struct guest_env {
 	const char *work;     /* working directory of user code, absolute */
 	const char *home;     /* its HOME */
 	const char *lib;      /* interpreter drivers */
-	const char *packages; /* what was installed for its interpreter, read-only; NULL: nothing */
-	bool jail;	      /* PID 1 of a PID namespace: host name, quotas, processes are ours */
-	bool guest;	      /* the machine is ours: clock, host name, entropy, quotas */
-	uint64_t memory_kib;  /* of a jail: its limit */
+	const char *packages; /* packages installed for its interpreter, read-only, or NULL */
+	bool jail;	      /* PID 1 of a PID namespace: controls host name, quotas, processes */
+	bool guest;	      /* controls the machine: clock, host name, entropy, quotas */
+	uint64_t memory_kib;  /* memory limit of a jail */
 	const char
-		*write[GUEST_ENV_WRITE_MAX]; /* of a jail: what of the host user code may change */
+		*write[GUEST_ENV_WRITE_MAX]; /* in a jail: host paths that user code may change */
 	size_t nwrite;
-	const char
-		*store; /* memory that what is changed in `work` goes to, or NULL: `work` itself */
-	bool drop;	/* user code runs as uid and gid, without capabilities */
+	const char *store; /* tmpfs that receives changes to `work`, or NULL: `work` itself */
+	bool drop;	   /* user code runs as uid and gid, without capabilities */
 	uid_t uid;
 	gid_t gid;
 	int random_fd; /* /dev/random in a guest, else -1 */

@@ -8,9 +8,9 @@
 
 /*
  * Sources and timers are embedded in the objects they belong to; the loop allocates nothing.
- * Events are taken one at a time, in the order in which the kernel queued them. So a handler may
- * remove and free any source, its own included, without leaving a stale event behind, and bytes
- * of two pipes are read in the order in which the pipes became readable.
+ * Events are fetched one at a time, in the order in which the kernel queued them. So a handler may
+ * remove and free any source, including its own, without leaving a stale event, and two pipes
+ * are read in the order in which they became readable.
  */
 
 struct loop_source {
@@ -29,31 +29,31 @@ struct loop_timer {
 struct loop {
 	int epfd;
 	struct loop_timer *timers; /* armed ones, earliest first */
-	struct loop_source clock;  /* wakes us for them */
-	uint64_t clock_at;	   /* when it does, or 0 */
-	bool due;		   /* some timer may be */
+	struct loop_source clock;  /* timerfd for them */
+	uint64_t clock_at;	   /* its time, or 0 */
+	bool due;		   /* some timer may be due */
 	bool stop;
 	int result; /* what loop_run() returns */
 
-	/* Called before each wait. Returns true if there is more to do, so that the loop only looks
-	 * for events and does not sleep. */
+	/* Called before each wait. Returns true if there is more to do: the loop then polls for
+	 * events without sleeping. */
 	bool (*before_wait)(struct loop *l);
-	bool calm; /* set by a handler: what it did is nothing to before_wait() */
+	bool calm; /* set by a handler: before_wait() need not be called */
 };
 
 /**
- * loop_init() - Make a loop
+ * loop_init() - Initialize a loop
  * @l: Loop, zeroed
  *
  * Return: 0 or -errno.
  */
 int loop_init(struct loop *l);
 
-/** loop_fini() - Release what loop_init() took. */
+/** loop_fini() - Release the resources of loop_init(). */
 void loop_fini(struct loop *l);
 
 /**
- * loop_watch() - Watch a descriptor, or change what for
+ * loop_watch() - Watch a descriptor, or change the events to watch for
  * @l: Loop
  * @s: Source with fd and ready set
  * @events: EPOLL* mask; 0 stops watching, which also silences EPOLLHUP
@@ -65,19 +65,19 @@ int loop_watch(struct loop *l, struct loop_source *s, uint32_t events);
 /**
  * loop_close() - Stop watching a source and close its descriptor
  * @l: Loop
- * @s: Source; one that is closed already is left alone
+ * @s: Source; nothing happens if it is closed already
  */
 void loop_close(struct loop *l, struct loop_source *s);
 
 /**
- * loop_arm() - Fire a timer once, some time from now
+ * loop_arm() - Fire a timer once, after a delay
  * @l: Loop
- * @t: Timer with fire set; an armed one is moved
- * @delay_us: Microseconds; with 0, after the next before_wait()
+ * @t: Timer with fire set; re-armed if it is armed
+ * @delay_us: Microseconds; 0: after the next before_wait()
  */
 void loop_arm(struct loop *l, struct loop_timer *t, uint64_t delay_us);
 
-/** loop_disarm() - Forget a timer; harmless if it is not armed. */
+/** loop_disarm() - Cancel a timer; harmless if it is not armed. */
 void loop_disarm(struct loop *l, struct loop_timer *t);
 
 /** loop_stop() - Make loop_run() return @result. */
@@ -87,7 +87,7 @@ void loop_stop(struct loop *l, int result);
  * loop_run() - Handle events until loop_stop()
  * @l: Loop
  *
- * Return: what loop_stop() was given, or -errno if waiting failed.
+ * Return: the argument of loop_stop(), or -errno if waiting failed.
  */
 int loop_run(struct loop *l);
 

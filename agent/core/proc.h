@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the processes of user code, and numbers that /proc has. */
+/* Finding the processes of user code, and reading values from /proc. */
 #ifndef XSBX_AGENT_CORE_PROC_H
 #define XSBX_AGENT_CORE_PROC_H
 
@@ -10,19 +10,19 @@
 
 /*
  * User code is every descendant of the agent: as PID 1, or as a subreaper, the agent inherits
- * whatever detaches itself, so no descendant can leave. Nothing else is ever signalled. Exempt
- * are interpreters that have not been given any code yet.
+ * all processes that detach themselves, so no descendant can escape. Nothing else is ever signalled.
+ * Interpreters that have not received any code yet are exempt.
  */
 
 struct proc {
 	pid_t pid, parent;
-	uint64_t start; /* clock ticks since boot; with pid it names one process; 0: it is hidden */
+	uint64_t start; /* clock ticks since boot; with pid it identifies a process; 0: hidden */
 	bool live;	/* not a zombie */
 	bool ours;	/* descends from the agent */
-	int fd;		/* while it is being ended */
+	int fd;		/* pidfd, while it is being ended */
 };
 
-/* What /proc/PID/stat says; times in clock ticks. */
+/* Values from /proc/PID/stat; times in clock ticks. */
 struct proc_stat {
 	char state;
 	pid_t parent;
@@ -36,7 +36,7 @@ struct proc_set {
 	size_t n, cap;
 };
 
-/** proc_parse_stat() - Read the text of /proc/PID/stat. Return: 0 or -EINVAL. */
+/** proc_parse_stat() - Parse the text of /proc/PID/stat. Return: 0 or -EINVAL. */
 int proc_parse_stat(const char *text, struct proc_stat *ret_s);
 
 /** proc_read_stat() - The same from a file. Return: 0 or -errno. */
@@ -45,10 +45,10 @@ int proc_read_stat(const char *path, struct proc_stat *ret_s);
 /** proc_set_clear() - Empty a set and free its memory. */
 void proc_set_clear(struct proc_set *set);
 
-/** proc_jailed() - We are PID 1 of a jail: all there is is ours, and /proc may hide some of it. */
+/** proc_jailed() - We are PID 1 of a jail: all processes are ours, and /proc may hide some of them. */
 void proc_jailed(void);
 
-/** proc_exempt() - Name the two descendants that are not user code; 0 for none. */
+/** proc_exempt() - Set the two descendants that are not user code; 0 for none. */
 void proc_exempt(pid_t one, pid_t two);
 
 /**
@@ -60,34 +60,34 @@ void proc_exempt(pid_t one, pid_t two);
 int proc_scan(struct proc_set *set);
 
 /**
- * proc_children() - As proc_scan(), faster, and possibly without children of a process that lost
- * others in the same moment
+ * proc_children() - As proc_scan(), but faster, and may miss children of a process that is losing
+ * other children at the same time
  */
 int proc_children(struct proc_set *set);
 
-/** proc_set_has() - True if this very process is in the set. */
+/** proc_set_has() - True if exactly this process is in the set. */
 bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);
 
-/** proc_set_has_pid() - True if one of this number is, which may have ended since. */
+/** proc_set_has_pid() - True if a process with this id is in the set; it may have ended since. */
 bool proc_set_has_pid(const struct proc_set *set, pid_t pid);
 
-/** proc_set_find() - The process of this number in a set that proc_scan() has filled, or NULL. */
+/** proc_set_find() - Find a process by id in a set filled by proc_scan(). Return: it or NULL. */
 struct proc *proc_set_find(struct proc_set *set, pid_t pid);
 
-/** proc_is() - True if the process that was found has not ended, nor its number been given away. */
+/** proc_is() - True if the process has not ended, nor its id been reused. */
 bool proc_is(const struct proc *p);
 
-/** proc_number() - The number behind @key in a file of /proc, to this base, or 0. */
+/** proc_number() - Read the number after @key in a file of /proc, in this base. Return: it or 0. */
 uint64_t proc_number(const char *path, const char *key, int base);
 
-/** proc_last_pid() - The newest process number, which changes with each fork; 0 if unknown. */
+/** proc_last_pid() - The newest process id, which changes with each fork; 0 if unknown. */
 pid_t proc_last_pid(void);
 
-/** proc_forked_since() - Is there a newer process than @newest, which proc_last_pid() has said? Only PID 1,
- * whose numbers nobody else takes, can tell; else false. */
+/** proc_forked_since() - Is there a newer process than @newest, a result of proc_last_pid()? Only known to
+ * PID 1, in whose namespace all processes are its own; else false. */
 bool proc_forked_since(pid_t newest);
 
-/** proc_oom_kills() - How many processes the kernel killed for want of memory since boot. */
+/** proc_oom_kills() - How many processes the kernel's OOM killer has killed since boot. */
 uint64_t proc_oom_kills(void);
 
 /* Memory of a process that is not shared with a file or another process, or 0. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stopping, asking and ending the processes of user code. */
+/* Stopping, terminating and killing the processes of user code. */
 #ifndef XSBX_AGENT_CORE_PROC_SIGNAL_H
 #define XSBX_AGENT_CORE_PROC_SIGNAL_H
 
@@ -9,67 +9,67 @@
 struct proc_set;
 
 /**
- * proc_kill_except() - Stop, then kill, all user code but some
- * @keep: Processes to be left alone, with all that descends from them; NULL for none
+ * proc_kill_except() - Stop, then kill, all user code with exceptions
+ * @keep: Processes to spare, with all their descendants; NULL for none
  * @not_kept: Process that is killed even if an ancestor of it is kept; 0 for none
  *
- * Everything is stopped before anything is killed, so that nothing forks away in between. What
- * forked in the meantime is found by the next call: call until it returns 0.
+ * Everything is stopped before anything is killed, so that nothing escapes by forking. Processes
+ * forked in the meantime are found by the next call: repeat until it returns 0.
  *
- * Return: number of processes that were alive and not to be kept, or -errno.
+ * Return: number of live processes that were not to be kept, or -errno.
  */
 int proc_kill_except(const struct proc_set *keep, pid_t not_kept);
 
 /**
- * proc_ask_except() - Ask all user code but some to end: SIGTERM
+ * proc_ask_except() - Send SIGTERM to all user code with exceptions
  * @keep, @not_kept: As for proc_kill_except()
  *
- * Return: number of processes that were asked, or -errno.
+ * Return: number of processes that were signalled, or -errno.
  */
 int proc_ask_except(const struct proc_set *keep, pid_t not_kept);
 
 /**
- * proc_count_except() - How many live processes of user code there are but for some
+ * proc_count_except() - Count the live processes of user code with exceptions
  * @keep, @not_kept: As for proc_kill_except()
- * @one: One more that is not counted, or 0
+ * @one: One more process that is not counted, or 0
  *
  * Return: the number, or -errno.
  */
 int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one);
 
-#define PROC_CHASED 16 /* most that proc_chase() stops */
+#define PROC_CHASED 16 /* most processes that proc_chase() stops */
 
 /**
- * proc_chase() - Stop the newest process, until none is newer
+ * proc_chase() - Stop the newest process, until there is no newer one
  * @ret_fds: Filled with PROC_CHASED descriptors, -1 for none, for proc_chase_over()
  *
- * A process that forks and ends, and so its child, and the next, is another one by the time that a scan
- * comes to look at it. This asks for the newest number and sends SIGSTOP at once, to whomever it is: the
- * scan behind it tells whether it should have been. Does nothing unless we are PID 1.
+ * A chain of processes that each fork a child and exit is always ahead of a scan. This
+ * gets the newest process id and sends SIGSTOP to it at once, whatever it is: the
+ * following scan shows whether that was right. Does nothing unless we are PID 1.
  */
 void proc_chase(int ret_fds[PROC_CHASED]);
 
-/** proc_chase_over() - Let go on what is left of them. */
+/** proc_chase_over() - Continue those that still exist. */
 void proc_chase_over(int fds[PROC_CHASED]);
 
-/** proc_scan_stopped() - As proc_scan(), of those that stand still: each thread is stopped, or gone. */
+/** proc_scan_stopped() - As proc_scan(), for stopped processes: each thread is stopped, or gone. */
 int proc_scan_stopped(struct proc_set *set);
 
 /**
  * proc_stop_running() - Stop all user code
  *
- * Return: number of processes that did not stand still yet, or -errno: call until it is 0.
+ * Return: number of processes that are not stopped yet, or -errno: repeat until it is 0.
  */
 int proc_stop_running(void);
 
 /** proc_running() - As proc_stop_running(), but only counts. */
 int proc_running(void);
 
-/** proc_switches() - How often the threads of all user code gave a processor back, and how many there are:
- * another sum means that something ran, or ended. Return: 0 or -errno. */
+/** proc_switches() - Context switches of all threads of user code, and the number of threads:
+ * a different sum means that something ran, or ended. Return: 0 or -errno. */
 int proc_switches(uint64_t *ret_sum);
 
-/** proc_continue_except() - Let user code go on that was stopped, but for those of a set. */
+/** proc_continue_except() - Continue stopped user code, except the processes in a set. */
 void proc_continue_except(const struct proc_set *keep);
 
 #endif

@@ -14,7 +14,7 @@ struct guest_env;
 
 struct spawn {
 	const struct guest_env *env;
-	bool spare;	   /* yields to all others, see interp.h */
+	bool spare;	   /* has lowest priority, see interp.h */
 	char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;
 	int log_fd;	/* becomes 1 and 2 */
@@ -27,11 +27,11 @@ struct spawn {
 
 /**
  * spawn_run() - Start it
- * @s: What and how
+ * @s: What to start
  * @ret_pid: The child
- * @ret_step: On failure, what failed, as a static string
+ * @ret_step: On failure, the step that failed, as a static string
  *
- * Return: 0 when the program was executed, or -errno; then no child is left.
+ * Return: 0 when the program was executed, or -errno; no child is left then.
  */
 int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step);
 

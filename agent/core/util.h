@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small things every file of the agent needs. */
+/* Small helpers for all files of the agent. */
 #ifndef XSBX_AGENT_CORE_UTIL_H
 #define XSBX_AGENT_CORE_UTIL_H
 
@@ -9,7 +9,7 @@
 
 #include "vm/base/util.h"
 
-/* Microseconds of a clock that never jumps. */
+/* Microseconds of the monotonic clock. */
 static inline uint64_t now_us(void)
 {
 	struct timespec ts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file server: from a request to its answer. */
+/* The file server: dispatches requests and packs their answers. */
 #include "files.h"
 
 #include <errno.h>

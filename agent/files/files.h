@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file server: the host's operations on the working directory. */
+/* The file server: carries out the host's operations on the working directory. */
 #ifndef XSBX_AGENT_FILES_FILES_H
 #define XSBX_AGENT_FILES_FILES_H
 
@@ -20,16 +20,16 @@ struct files {
 	struct locks locks;
 	const struct guest_env *env;
 	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
-	int proc_fd; /* /proc/self/fd, to open again what a node pins */
+	int proc_fd; /* /proc/self/fd, to reopen a node's file */
 	dev_t dev;
 };
 
 /**
- * files_init() - Begin to serve a directory
+ * files_init() - Start serving a directory
  * @f: Server, zeroed
- * @env: Knows the directory, and whose permissions count
- * @loop: For what waits
- * @conn: Where the end of a wait is told
+ * @env: Has the directory, and the user whose permissions apply
+ * @loop: For waits
+ * @conn: Connection to report the end of waits on
  *
  * Return: 0 or -errno.
  */
@@ -52,9 +52,9 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 		  struct frame **ret_reply);
 
 /**
- * files_space() - How full the working directory's quota is
+ * files_space() - Get the usage of the working directory's quota
  * @f: Server
- * @usage: What it says of files is filled in
+ * @usage: Its members about files are filled in
  */
 void files_space(const struct files *f, struct proto_usage *usage);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A holder of locks: what he has in the kernel, by an open file of his own, and the same in the book. */
+/* A holder of locks: its locks in the kernel, through an open file of its own, and their copy in the book. */
 #include "holder.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds and who waits for which locks. */
+/* A table of locks, their holders and waiters. */
 #include "lockbook.h"
 
 #include <assert.h>

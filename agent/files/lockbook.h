@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds and who waits for which locks. Used by the agent for files, by the daemon for its own nodes. */
+/* A table of locks, their holders and waiters. Used by the agent for files, and by the daemon for its own nodes. */
 #ifndef XSBX_AGENT_FILES_LOCKBOOK_H
 #define XSBX_AGENT_FILES_LOCKBOOK_H
 
@@ -11,22 +11,22 @@
 
 /*
  * Invariants
- * - A holder is one (file, owner). Its ranges are in order and do not overlap; neighbours of one type
- *   are one range.
- * - Ranges (fcntl) and the lock of the whole file (flock) have nothing to do with each other.
- * - `nranges` counts what there is, for a holder and in all, with what is kept to undo a change.
+ * - A holder is a (file, owner) pair. Its ranges are sorted and do not overlap; adjacent ranges of the same
+ *   type are merged.
+ * - Locks of ranges (fcntl) and of the whole file (flock) are independent.
+ * - `nranges` is the number of ranges, per holder and in total, including those kept to undo a change.
  *
  * Bounds
- * - A lock is refused when there are LOCKBOOK_HOLDERS or LOCKBOOK_RANGES, or its user has his share of
- *   them. It makes two ranges at most, so there may be one more.
- * - Giving back takes room only where it leaves a hole in the middle of a range. For that there is as much
- *   again, of the share and of all, so that it is not refused because locks took all there was.
+ * - A lock is refused when LOCKBOOK_HOLDERS, LOCKBOOK_RANGES, or the user's share of them is
+ *   reached. It adds at most two ranges, so the limit may be exceeded by one.
+ * - Unlocking needs a range only if it splits an existing one. There is a reserve of the same size
+ *   for that, per user and in total, so that unlocking is not refused because locks have used up the limit.
  */
 
 #define LOCKBOOK_HOLDERS 4096u
 #define LOCKBOOK_RANGES	 65536u
 
-/* What one user may have. */
+/* Limits of one user. */
 struct lock_share {
 	unsigned holders, ranges;
 };
@@ -36,7 +36,7 @@ struct lock_file {
 	uint64_t dev, ino;
 };
 
-/* What somebody wants. */
+/* A lock request. */
 struct lock_ask {
 	struct lock_file file;
 	uint64_t owner;
@@ -44,8 +44,8 @@ struct lock_ask {
 	enum proto_lock_type type;
 	bool whole;
 	uint32_t pid, uid;
-	uint64_t handle; /* by which it is asked */
-	uint64_t token;	 /* by which it can be undone, or 0 */
+	uint64_t handle; /* through which it is requested */
+	uint64_t token;	 /* identifies it for undoing, or 0 */
 };
 
 struct lock_range {
@@ -54,9 +54,9 @@ struct lock_range {
 	enum proto_lock_type type;
 };
 
-/* The last change of a holder, and what it had there before. */
+/* The last change of a holder, and the previous locks in its range. */
 struct lock_undo {
-	uint64_t token; /* 0: there is none */
+	uint64_t token; /* 0: none */
 	uint64_t start, end;
 	struct lock_range *was;
 	bool whole;
@@ -67,17 +67,17 @@ struct lock_holder {
 	LIST_ENTRY(lock_holder) link;
 	struct lock_file file;
 	uint64_t owner;
-	uint64_t handle; /* by which it got something last */
+	uint64_t handle; /* through which it last got a lock */
 	uint32_t pid, uid;
 	unsigned nranges;
 	struct lock_undo undo;
 	struct lock_range *ranges;
 	enum proto_lock_type whole;
-	unsigned waits; /* that will be its own: it is not empty yet */
+	unsigned waits; /* pending waits for it: it is not empty while there are any */
 	int fd;		/* the agent's; -1 in the daemon */
 };
 
-/* Embedded in whatever waits. */
+/* Embedded in a waiting request. */
 struct lock_waiter {
 	TAILQ_ENTRY(lock_waiter) link;
 	struct lock_ask ask;
@@ -85,37 +85,37 @@ struct lock_waiter {
 
 struct lockbook {
 	LIST_HEAD(lock_holders, lock_holder) holders;
-	TAILQ_HEAD(lock_waiters, lock_waiter) waiters; /* in the order of their coming */
+	TAILQ_HEAD(lock_waiters, lock_waiter) waiters; /* in order of arrival */
 	unsigned nholders, nranges;
 	struct lock_share share;
 };
 
-/* Memory for a change, taken before it begins, so that it can't fail any more. */
+/* Memory for a change, allocated in advance, so that the change can't fail. */
 struct lock_spare {
 	struct lock_range *range[2];
 };
 
-/* A book that one user may fill. `share` may be made smaller afterwards. */
+/* Initializes a book that one user may fill completely. `share` may be reduced afterwards. */
 void lockbook_init(struct lockbook *b);
 
 /** lockbook_find() - The holder of (@file, @owner), or NULL. */
 struct lock_holder *lockbook_find(const struct lockbook *b, struct lock_file file, uint64_t owner);
 
-/** lockbook_new() - A holder that holds nothing yet. Return: it, or NULL: out of memory, or too many. */
+/** lockbook_new() - Create a holder without locks. Return: it, or NULL if out of memory, or too many. */
 struct lock_holder *lockbook_new(struct lockbook *b, const struct lock_ask *ask);
 
-/** lockbook_free() - Forget a holder with all it holds; its descriptor is the caller's. */
+/** lockbook_free() - Free a holder and its locks; the caller owns its descriptor. */
 void lockbook_free(struct lockbook *b, struct lock_holder *h);
 
-/** lockbook_empty() - Is there nothing that the holder has, or will have? */
+/** lockbook_empty() - Has the holder no locks, and no pending waits? */
 bool lockbook_empty(const struct lock_holder *h);
 
 /**
- * lockbook_reserve() - Take the memory for one lockbook_apply()
+ * lockbook_reserve() - Allocate the memory for one lockbook_apply()
  * @b: Book
- * @h: Who is to have it, or NULL: somebody new
+ * @h: Holder, or NULL for a new one
  * @ask: What is wanted
- * @ret_spare: Memory
+ * @ret_spare: The memory
  *
  * Return: 0 or -ENOLCK.
  */
@@ -123,32 +123,32 @@ int lockbook_reserve(const struct lockbook *b, const struct lock_holder *h,
 		     const struct lock_ask *ask, struct lock_spare *ret_spare);
 void lockbook_unreserve(struct lock_spare *spare);
 
-/** lockbook_apply() - Give the holder what @ask says, or take it; frees what is left of @spare. */
+/** lockbook_apply() - Apply a lock or unlock request to the holder; frees the rest of @spare. */
 void lockbook_apply(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask,
 		    struct lock_spare *spare);
 
-/* What is held from @at on: a range of @list or the hole before the next, cut off at @end. */
+/* The lock at @at: a range of @list, or the gap before the next one, cut off at @end. */
 struct lock_range lockbook_piece(const struct lock_range *list, uint64_t at, uint64_t end);
 
-/* Takes what undoes the change that was made by @token, if it was the holder's last one. Its `was` is the
- * caller's. */
+/* Returns the undo record for the change made by @token, if it was the holder's last one. The caller owns
+ * its `was`. */
 struct lock_undo lockbook_take_undo(struct lockbook *b, struct lock_holder *h, uint64_t token);
 void lockbook_free_undo(struct lock_undo *u);
 
 /**
- * lockbook_conflict() - What is in the way
+ * lockbook_conflict() - Find a conflicting lock
  * @b: Book
  * @ask: What is wanted
- * @after: Look only at holders behind this one; NULL: at all
- * @ret_range: The range in the way, or NULL; not for whole files
+ * @after: Only consider holders after this one; NULL: all
+ * @ret_range: The conflicting range, or NULL; not set for whole files
  *
- * Return: its holder, or NULL: nothing is.
+ * Return: its holder, or NULL if there is none.
  */
 struct lock_holder *lockbook_conflict(const struct lockbook *b, const struct lock_ask *ask,
 				      const struct lock_holder *after,
 				      const struct lock_range **ret_range);
 
-/** lockbook_deadlocks() - If this waited, would it wait for itself? */
+/** lockbook_deadlocks() - Would waiting for this cause a deadlock? */
 bool lockbook_deadlocks(const struct lockbook *b, const struct lock_ask *ask);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for locks: parked in the book, or in a thread that blocks in the kernel. See locks.h. */
+/* Waits for locks: parked in the book, or in a thread that blocks in the kernel. See locks.h. */
 #include "lockwait.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host holds of files/: nodes and handles, by numbers that are never used twice. */
+/* Nodes and handles of files/ that the host refers to, by numbers that are never reused. */
 #ifndef XSBX_AGENT_FILES_NODE_H
 #define XSBX_AGENT_FILES_NODE_H
 
@@ -9,8 +9,8 @@
 #define NODE_ROOT    1
 #define NODE_BUCKETS 4096u
 
-/* A file the host knows. The descriptor pins it, so it stays the same file whatever happens to its
- * names. One file is one node, however many names lead to it. */
+/* A file known to the host. The descriptor pins it, so it stays the same file whatever happens to its
+ * names. All names of a file refer to the same node. */
 struct node {
 	struct node *id_next, *ino_next;
 	uint64_t id;
@@ -23,9 +23,9 @@ struct node {
 
 #define DIR_BUF 16384u
 
-/* A directory being listed: what getdents64() gave and the host did not take yet. */
+/* A directory being listed: entries from getdents64() that the host has not read yet. */
 struct dir_buf {
-	uint64_t next; /* offset at which the buffered entries go on */
+	uint64_t next; /* offset of the first buffered entry */
 	size_t first, end;
 	uint8_t data[DIR_BUF] __attribute__((aligned(8)));
 };
@@ -46,30 +46,30 @@ struct node_table {
 };
 
 /**
- * node_get() - Find the node of a file, or make one; counts one lookup
+ * node_get() - Find or create the node of a file; counts one lookup
  * @t: Table
- * @fd: O_PATH descriptor of the file; the table owns it from now on, on failure too
+ * @fd: O_PATH descriptor of the file; the table takes ownership, even on failure
  * @ret_node: The node
  *
  * Return: 0 or -errno.
  */
 int node_get(struct node_table *t, int fd, struct node **ret_node);
 
-/** node_find() - The node of that number, or NULL. */
+/** node_find() - Find a node by number. Return: it or NULL. */
 struct node *node_find(const struct node_table *t, uint64_t id);
 
 /**
- * node_forget() - Take back lookups; a node without any is freed
+ * node_forget() - Subtract lookups; a node without any is freed
  * @t: Table
- * @id: Node; unknown ones and the root are left alone
+ * @id: Node; unknown ones and the root are ignored
  * @lookups: How many
  */
 void node_forget(struct node_table *t, uint64_t id, uint64_t lookups);
 
 /**
- * handle_new() - Remember an open descriptor
+ * handle_new() - Create a handle for an open descriptor
  * @t: Table
- * @fd: Descriptor; the table owns it from now on, on failure too
+ * @fd: Descriptor; the table takes ownership, even on failure
  * @is_dir: It is a directory that will be listed
  * @ret_id: The number of the handle
  *
@@ -77,13 +77,13 @@ void node_forget(struct node_table *t, uint64_t id, uint64_t lookups);
  */
 int handle_new(struct node_table *t, int fd, int is_dir, uint64_t *ret_id);
 
-/** handle_find() - The handle of that number, or NULL. */
+/** handle_find() - Find a handle by number. Return: it or NULL. */
 struct handle *handle_find(const struct node_table *t, uint64_t id);
 
-/** handle_free() - Close a handle; unknown ones are left alone. */
+/** handle_free() - Close a handle; unknown ones are ignored. */
 void handle_free(struct node_table *t, uint64_t id);
 
-/** node_clear() - Forget and close everything. */
+/** node_clear() - Free and close everything. */
 void node_clear(struct node_table *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the requests of the file server share. */
+/* Shared by the requests of the file server. */
 #include "ops.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The certificates of authorities that a guest is given by its host. */
+/* CA certificates that a guest gets from its host. */
 #include "ca.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time, randomness and name of a guest: wrong and shared by all copies after a restore. */
+/* Time, entropy and name of a guest: after a restore they are wrong, and the same in all clones. */
 #include "clock.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What makes one guest different from the next: time, randomness, name. */
+/* Per-guest state: time, entropy, host name. */
 #ifndef XSBX_AGENT_GUEST_CLOCK_H
 #define XSBX_AGENT_GUEST_CLOCK_H
 
@@ -10,10 +10,10 @@
 uint64_t clock_now(void);
 
 /**
- * clock_set() - Set the wall clock to the time at which a message was written
+ * clock_set() - Set the wall clock to the time at which a message was sent
  * @realtime_ns: That time
  *
- * It can only be later now, so a clock that is a little ahead of it may well be right, and is left.
+ * It is later by now, so a clock that is slightly ahead may be right, and is not changed.
  *
  * Return: 0 or -errno.
  */
@@ -23,16 +23,16 @@ int clock_set(uint64_t realtime_ns);
 int clock_step(int64_t delta_ns);
 
 /**
- * clock_stir() - Credit the kernel's random generator with entropy and make it start anew
+ * clock_stir() - Add entropy to the kernel's random number generator, and reseed it
  * @random_fd: /dev/random
- * @entropy: Bytes nobody else knows
+ * @entropy: Secret random bytes
  * @len: How many, at most 64
  *
  * Return: 0 or -errno.
  */
 int clock_stir(int random_fd, const uint8_t *entropy, size_t len);
 
-/** clock_name() - Set the host name; a NUL or nothing in it leaves it. Return: 0 or -errno. */
+/** clock_name() - Set the host name, unless it is empty or contains a NUL. Return: 0 or -errno. */
 int clock_name(const char *name, size_t len);
 
 #endif

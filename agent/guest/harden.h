@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What user code of a guest must not reach. */
+/* Hides from user code what it must not access in a guest. */
 #ifndef XSBX_AGENT_GUEST_HARDEN_H
 #define XSBX_AGENT_GUEST_HARDEN_H
 
 /** harden_sysctls() - Set kernel parameters through /proc/sys; absent ones are skipped. */
 void harden_sysctls(void);
 
-/** harden_memory() - Have the kernel notice early that memory is used up. */
+/** harden_memory() - Make the kernel detect early that memory is exhausted. */
 void harden_memory(void);
 
 /**
@@ -18,7 +18,7 @@ void harden_memory(void);
 int harden_dev(const char *dir);
 
 /**
- * harden_proc() - Cover what is dangerous in a mounted /proc
+ * harden_proc() - Hide dangerous files in a mounted /proc
  * @proc: Where it is mounted
  * @null: A /dev/null to cover files with
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PID 1 of a guest: from the kernel's first program to a machine that can serve. */
+/* PID 1 of a guest: sets the machine up, from the first program to a running agent. */
 #ifndef XSBX_AGENT_GUEST_INIT_H
 #define XSBX_AGENT_GUEST_INIT_H
 

@@ -7,15 +7,15 @@
 
 #define NET_CARD "eth0"
 
-/* Loopback, and the card, if the machine has one. What fails is logged. */
+/* Configures loopback, and the card, if the machine has one. Failures are logged. */
 void net_up(void);
 
-/* Puts the name server into @root's /etc/resolv.conf, if there is a card, and makes its /etc/hosts one
- * that can be written to. Return: 0 or -errno. */
+/* Writes the name server to @root's /etc/resolv.conf, if there is a card, and makes its /etc/hosts
+ * writable. Return: 0 or -errno. */
 int net_resolver(const char *root);
 
-/* Puts the machine's own name into /etc/hosts, where that can be done: programs look it up, and no name
- * server need be asked. Return: 0 or -errno. */
+/* Adds the machine's host name to /etc/hosts, if that is writable, so that programs can resolve it
+ * without a name server. Return: 0 or -errno. */
 int net_name(const char *name, size_t len);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed memory as a guest's swap, and a guard against a guest that only swaps. */
+/* Compressed memory as a guest's swap, and a guard against thrashing. */
 #include "swap.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
  * sees pages go out one after the other, takes this for progress and may go on for minutes before it
  * ends something. So we watch: when tasks have to wait for memory much of the time (PSI) and the
  * compressed memory has grown large, or swap is nearly full, or the compressed memory has grown at
- * all while hardly anything is saved, the run is over, and says that it was for want of memory.
+ * all while hardly anything is saved, the run is over, and says that it was out of memory.
  * That point is below the limits: a killed process needs memory to end, too. If no run is active,
  * or if memory is short again right after one was ended, what earlier runs left behind is to blame,
  * and all user code goes.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed memory as a guest's swap, and a guard against a guest that only swaps. */
+/* Compressed memory as a guest's swap, and a guard against thrashing. */
 #ifndef XSBX_AGENT_GUEST_SWAP_H
 #define XSBX_AGENT_GUEST_SWAP_H
 
@@ -8,9 +8,9 @@
 
 /**
  * swap_on() - Turn swap on, if the kernel can compress memory
- * @ret_swap: What the guard needs
+ * @ret_swap: Input for the guard
  *
- * What fails is logged; the guest works without it. To be called before user code can run.
+ * Failures are logged; the guest works without swap. Call it before user code can run.
  */
 void swap_on(struct swap *ret_swap);
 
@@ -18,11 +18,11 @@ struct swap_guard {
 	struct loop *loop;
 	struct swap swap;
 	struct loop_source pressure;
-	void (*spent)(struct swap_guard *g); /* there is no more memory; may come again and again */
+	void (*spent)(struct swap_guard *g); /* memory is exhausted; may be called repeatedly */
 };
 
 /**
- * swap_guard_init() - Watch over the guest's memory
+ * swap_guard_init() - Start watching the guest's memory
  * @g: Guard with loop, swap and spent set
  */
 void swap_guard_init(struct swap_guard *g);

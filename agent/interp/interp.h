@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An interpreter: one process that lives for many runs, spoken to through its driver. */
+/* An interpreter: one process that executes many runs, controlled through its driver. */
 #ifndef XSBX_AGENT_INTERP_INTERP_H
 #define XSBX_AGENT_INTERP_INTERP_H
 
@@ -28,14 +28,14 @@ enum interp_state {
 struct interp_config {
 	int language; /* index into the table of languages, -1 before the first SETUP */
 	uint32_t nproc, nofile;
-	uint64_t fsize; /* 0: none */
+	uint64_t fsize; /* file size limit; 0: none */
 	char **envp;	/* owned, as is every string */
 };
 
-/* How it is treated until it gets to run code. */
+/* Its priority until it runs code. */
 enum interp_rank {
-	INTERP_ACTIVE, /* like any program */
-	INTERP_SPARE, /* yields the processor to all others, and is the first to go for want of memory */
+	INTERP_ACTIVE, /* that of any program */
+	INTERP_SPARE,  /* lowest for the processor, and the OOM killer's first choice */
 };
 
 struct interp {
@@ -46,31 +46,31 @@ struct interp {
 
 	enum interp_state state;
 	enum interp_rank rank;
-	pid_t pid;		/* 0 if there is none, or if a copy has not told it yet */
-	bool used;		/* it was given a turn */
-	bool holds;		/* ... which has left something that would be missed */
-	bool unread;		/* it has ended and never took the last request */
-	bool warm;		/* it has exercised itself */
-	bool can_copy;		/* its driver knows DRIVER_COPY */
-	bool can_seed;		/* ... and seeds that come with a turn */
-	bool can_prove;		/* ... and that what it answers is true */
+	pid_t pid;		/* 0 if there is none, or if a copy has not reported it yet */
+	bool used;		/* it has executed a turn */
+	bool holds;		/* it has state that would be missed */
+	bool unread;		/* it has ended without reading the last request */
+	bool warm;		/* it was exercised */
+	bool can_copy;		/* its driver supports DRIVER_COPY */
+	bool can_seed;		/* its driver accepts a seed with a turn */
+	bool can_prove;		/* its driver can authenticate its answers */
 	struct loop_source ctl; /* our end of the driver's socket */
-	struct loop_source out; /* what it printed before its first turn, for the log */
+	struct loop_source out; /* its output before the first turn, for the log */
 	int bell;
 	enum driver_type doing;
 	uint8_t key[DRIVER_KEY_SIZE];
-	uint8_t nonce[DRIVER_NONCE]; /* what the answer has to have in its place */
+	uint8_t nonce[DRIVER_NONCE]; /* expected in the answer */
 	struct loop_timer deadline;
 
 	struct rest rest; /* where it waits for requests */
-	bool answered;	  /* it says that it has done what was asked, and is not at rest yet */
-	int answer;	  /* the status it says */
+	bool answered;	  /* it has reported completion, but is not at rest yet */
+	int answer;	  /* the status it has reported */
 	struct loop_timer look;
 	uint64_t look_us;
 
 	char version[DRIVER_VERSION + 1];
 	uint64_t born;	   /* now_us() at the start of the process */
-	uint64_t start_us; /* from there to DRIVER_READY */
+	uint64_t start_us; /* time from there to DRIVER_READY */
 
 	void (*on_ready)(struct interp *i);
 	void (*on_done)(struct interp *i, enum driver_type what, int status);
@@ -85,11 +85,11 @@ struct interp {
 const char *interp_state_name(enum interp_state s);
 
 /**
- * interp_configure() - Remember what interpreters are to be started with
- * @env: Where the agent is
- * @c: What it was until now, and is afterwards
- * @s: The host's settings
- * @ret_changed: True if they differ from the ones before
+ * interp_configure() - Set the configuration that interpreters are started with
+ * @env: Environment of the agent
+ * @c: Configuration; updated
+ * @s: Settings from the host
+ * @ret_changed: True if they differ from the previous ones
  *
  * Return: 0, -EINVAL for an unknown language or a variable with a bad name, -ENOMEM.
  */
@@ -102,15 +102,15 @@ void interp_config_fini(struct interp_config *c);
 /**
  * interp_start() - Start the process
  * @i: Interpreter in state INTERP_NONE, configured
- * @rank: What it is started as
- * @ret_step: On failure, what failed, as a static string
+ * @rank: Its priority
+ * @ret_step: On failure, the step that failed, as a static string
  *
  * Return: 0 or -errno.
  */
 int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step);
 
 /**
- * interp_copy() - Have an interpreter make a copy of itself
+ * interp_copy() - Make an interpreter fork a copy of itself
  * @from: In state INTERP_IDLE, unused, with can_copy
  * @to: In state INTERP_NONE; becomes INTERP_STARTING, and ready soon
  *
@@ -121,17 +121,17 @@ int interp_copy(struct interp *from, struct interp *to);
 /** interp_set_rank() - Make a spare, or the copy of one, an active interpreter, or the reverse. */
 void interp_set_rank(struct interp *i, enum interp_rank rank);
 
-/** interp_rest() - Spare time is enough for what is wanted of a spare. */
+/** interp_rest() - Return a spare interpreter to the lowest priority. */
 void interp_rest(struct interp *i);
 
-/** interp_hurry() - Something is wanted of a spare: it yields to nobody from now on. */
+/** interp_hurry() - Something waits for a spare interpreter: give it normal priority. */
 void interp_hurry(struct interp *i);
 
 /**
- * interp_run() - Hand over a turn
+ * interp_run() - Send a turn to an interpreter
  * @i: Interpreter in state INTERP_IDLE
  * @turn: Number of the run
- * @fds: stdin, stdout, stderr, code; still the caller's
+ * @fds: stdin, stdout, stderr, code; owned by the caller
  * @code_len: Bytes of code
  * @seed: 32 bytes of new randomness, to be used before the code is run, or NULL
  *
@@ -140,22 +140,22 @@ void interp_hurry(struct interp *i);
 int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
 	       const uint8_t *seed);
 
-/** interp_warm() - Let an idle interpreter exercise itself. Return: 0 or -errno. */
+/** interp_warm() - Make an idle interpreter exercise itself. Return: 0 or -errno. */
 int interp_warm(struct interp *i);
 
-/** interp_seed() - Give an idle interpreter new randomness. Return: 0 or -errno. */
+/** interp_seed() - Send new entropy to an idle interpreter. Return: 0 or -errno. */
 int interp_seed(struct interp *i, const uint8_t seed[32]);
 
-/** interp_tidy() - Nobody waits for an idle interpreter: let it get ready for its next turn. */
+/** interp_tidy() - Let an idle interpreter clean up for its next turn, while nothing waits for it. */
 void interp_tidy(struct interp *i);
 
-/** interp_is_deaf() - True if the interpreter ignores SIGINT: it is not ready, or its user's code is so. */
+/** interp_is_deaf() - True if the interpreter ignores SIGINT: not ready yet, or ignored by user code. */
 bool interp_is_deaf(const struct interp *i);
 
-/** interp_unread() - True if the driver has not taken the last request yet. */
+/** interp_unread() - True if the driver has not read the last request yet. */
 bool interp_unread(const struct interp *i);
 
-/** interp_listens() - False if it has ended, or is about to, and its death was not seen yet. */
+/** interp_listens() - False if it has ended, or is about to, even if that was not noticed yet. */
 bool interp_listens(const struct interp *i);
 
 /** interp_interrupt() - Send SIGINT to the process group of an interpreter in a turn. */
@@ -164,21 +164,21 @@ void interp_interrupt(struct interp *i);
 /** interp_kill() - End the process; on_death follows. */
 void interp_kill(struct interp *i);
 
-/** interp_give_up() - It can't be asked for anything: the same, unless it is ending by itself. */
+/** interp_give_up() - It does not accept requests: kill it, unless it is ending by itself. */
 void interp_give_up(struct interp *i);
 
 /**
  * interp_reaped() - A child was reaped
  * @i: Interpreter
- * @pid: Which
- * @wait_status: How
- * @ru: Its cost
+ * @pid: Process id
+ * @wait_status: Status from wait4()
+ * @ru: Its resource usage
  *
  * Return: true if it was the interpreter.
  */
 bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct rusage *ru);
 
-/** interp_fini() - Close what leads to a process that is gone. */
+/** interp_fini() - Close the descriptors of a process that is gone. */
 void interp_fini(struct interp *i);
 
 #endif

@@ -28,7 +28,7 @@ void loss_note(struct loss *l, enum proto_gone why, uint32_t number);
  * @l: Loss
  * @wait_status: How the process ended
  * @killed: The agent has sent SIGKILL
- * @oom: So has the kernel, to some process, for want of memory
+ * @oom: The OOM killer has ended some process
  */
 void loss_note_death(struct loss *l, int wait_status, bool killed, bool oom);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a process waits: what the kernel says of its main thread. */
+/* Finds where a process is blocked, from what the kernel reports about its main thread. */
 #include "rest.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interpreters in reserve: when they are made, and what becomes of them. */
+/* Spare interpreters: when they are made, and how they are used. */
 #include "spare.h"
 
 #include <stdint.h>

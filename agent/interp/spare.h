@@ -56,7 +56,7 @@ void spare_advance(struct spares *all);
 /** spare_drop() - What is in reserve does not fit any more: end it. */
 void spare_drop(struct spares *all);
 
-/** spare_fail() - Spare or zygote is of no use: end it. */
+/** spare_fail() - The spare or zygote is unusable: end it. */
 void spare_fail(struct spares *all, struct interp *i, const char *why);
 
 /** spare_on_ready() - Spare or zygote has started. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run cost: processor time and memory of the interpreter and its children. */
+/* Resource usage of a run: processor time and memory of the interpreter and its children. */
 #ifndef XSBX_AGENT_RUN_ACCT_H
 #define XSBX_AGENT_RUN_ACCT_H
 
@@ -10,15 +10,15 @@
 
 /*
  * What is counted. Processor time: the interpreter's own (all threads), exact to the microsecond,
- * plus that of its children which ended and were waited for during the run, as the kernel shows it
+ * plus that of children that ended and were waited for during the run, as reported by the kernel
  * (in ticks of 10 ms). The split of the interpreter's own time between user and system is the
- * kernel's estimate. Not counted: background processes, and children nobody waited for.
- * Memory: the largest resident set of the interpreter itself during the run; if it died, also that
+ * kernel's estimate. Not counted: background processes, and children that were not waited for.
+ * Memory: the peak resident set of the interpreter itself during the run; if it died, also that
  * of its children.
  */
 
 struct acct {
-	/* Of one process, kept open: opening costs more than reading. */
+	/* Files in /proc of one process, kept open: opening costs more than reading. */
 	pid_t pid;
 	int stat_fd, status_fd, clear_fd;
 	clockid_t clock;
@@ -38,27 +38,27 @@ struct acct_cost {
 /** acct_init() - Prepare; nothing is open. */
 void acct_init(struct acct *a);
 
-/** acct_fini() - Close what is open. */
+/** acct_fini() - Close open files. */
 void acct_fini(struct acct *a);
 
 /**
- * acct_prepare() - Note where the counters of a process stand, and reset its memory high-water mark
+ * acct_prepare() - Read the counters of a process, and reset its memory high-water mark
  * @a: Filled in; all 0 if the counters cannot be read
  * @pid: Interpreter
  *
- * It takes long on an emulated processor: to be done between two runs, when nobody waits.
+ * Slow on an emulated processor: call it between runs, when nothing is waiting.
  */
 void acct_prepare(struct acct *a, pid_t pid);
 
 /**
- * acct_begin() - A run begins now
- * @a: What acct_prepare() noted, of this process or another
+ * acct_begin() - Start accounting for a run
+ * @a: Result of acct_prepare(), for this process or another
  * @pid: Interpreter
  */
 void acct_begin(struct acct *a, pid_t pid);
 
 /**
- * acct_end() - The cost since acct_begin(), of an interpreter that is alive
+ * acct_end() - Compute the usage since acct_begin(), for a live interpreter
  * @a: What acct_begin() noted
  * @ret_cost: The difference
  */

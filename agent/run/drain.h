@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pipes of ended runs: kept open and emptied for as long as somebody may write to them. */
+/* Pipes of ended runs: kept open and drained as long as a process may write to them. */
 #ifndef XSBX_AGENT_RUN_DRAIN_H
 #define XSBX_AGENT_RUN_DRAIN_H
 
@@ -7,14 +7,14 @@
 
 #include "agent/core/loop.h"
 
-/* Two for each run that left a process behind. Who writes to one more dies. */
+/* Two for each run that left a process behind. Beyond that, writers get SIGPIPE. */
 #define DRAIN_MAX 1024u
 
 struct drain {
 	struct loop_source src;
 	struct drain *next; /* older */
 	struct drains *all;
-	bool fresh; /* of the last run: the interpreter still holds the other end */
+	bool fresh; /* of the last run: the interpreter still has the other end open */
 };
 
 struct drains {
@@ -24,11 +24,11 @@ struct drains {
 };
 
 /**
- * drain_add() - Take over a pipe of a run that has ended
- * @all: Where it goes; the oldest is closed if there are DRAIN_MAX
+ * drain_add() - Add a pipe of a run that has ended
+ * @all: Drains; the oldest is closed if there are DRAIN_MAX
  * @fd: Read end, non-blocking, owned by the drain from now on; -1 is ignored
  *
- * It is emptied from the next drain_listen() on.
+ * It is drained from the next drain_listen() on.
  */
 void drain_add(struct drains *all, int fd);
 
@@ -36,11 +36,11 @@ void drain_add(struct drains *all, int fd);
 void drain_listen(struct drains *all);
 
 /**
- * drain_hush() - A run begins: do not watch the pipes of the last one until drain_listen()
+ * drain_hush() - A run starts: stop watching the pipes of the last one until drain_listen()
  * @all: Drains
  *
- * The interpreter lets go of these pipes as it takes up the new run, and would wake us for that
- * twice before it comes to the code.
+ * The interpreter closes these pipes when it starts the new run, which would wake us up
+ * twice before it executes the code.
  */
 void drain_hush(struct drains *all);
 

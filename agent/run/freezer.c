@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stops all user code for a while, so that somebody can look at what it has made. */
+/* Stops all user code for a while, so that its files can be examined. */
 #include "freezer.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stops all user code for a while, so that somebody can look at what it has made. */
+/* Stops all user code for a while, so that its files can be examined. */
 #ifndef XSBX_AGENT_RUN_FREEZER_H
 #define XSBX_AGENT_RUN_FREEZER_H
 
@@ -13,36 +13,35 @@ enum freezer_state { FREEZER_THAWED, FREEZER_FREEZING, FREEZER_FROZEN, FREEZER_N
 
 struct freezer {
 	struct loop *loop;
-	void (*done)(struct freezer *f,
-		     int err); /* of freezer_start(); 0: all of it stands still */
+	void (*done)(struct freezer *f, int err); /* of freezer_start(); 0: all of it is stopped */
 	enum freezer_state state;
 	struct loop_timer timer;
 	uint64_t until;
-	unsigned clean;		/* scans in a row that found nothing that runs */
-	uint64_t switches;	/* proc_switches() since when it is FROZEN */
-	struct proc_set before; /* what stood still already, and is to go on doing so */
+	unsigned clean;		/* consecutive scans that found nothing running */
+	uint64_t switches;	/* proc_switches() when it became FROZEN */
+	struct proc_set before; /* processes that were stopped already, and stay stopped */
 };
 
 /**
  * freezer_start() - Stop all user code
  * @f: Freezer with loop and done set, THAWED
  *
- * `done` is called once from the loop, unless freezer_thaw() comes first. If not all of it could be
- * stopped in time, it goes on.
+ * `done` is called once from the loop, unless freezer_thaw() is called first. If not all of it could be
+ * stopped in time, it is continued.
  *
  * Return: 0 or -errno.
  */
 int freezer_start(struct freezer *f);
 
 /**
- * freezer_check() - Has nothing run since all of it stood still?
+ * freezer_check() - Has nothing run since everything was stopped?
  * @f: Freezer, FROZEN
  *
  * Return: 0, -ECANCELED if something has, or -errno.
  */
 int freezer_check(const struct freezer *f);
 
-/** freezer_thaw() - Let it go on, but for what stood still before. Does nothing when THAWED. */
+/** freezer_thaw() - Continue it, except what was stopped before. Does nothing when THAWED. */
 void freezer_thaw(struct freezer *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What System V's calls made and nobody removed. */
+/* Left-over System V IPC objects. */
 #include "ipc.h"
 
 #include <stddef.h>

@@ -16,37 +16,37 @@ struct killer {
 	struct loop_timer timer;
 	bool active;
 	uint64_t since;
-	unsigned clean; /* how sure it is that nothing is left, see CLEAN */
-	bool chases;	/* somebody forks, and was not found */
-	bool hard;	/* no more questions are asked */
+	unsigned clean; /* consecutive scans that found nothing, see CLEAN */
+	bool chases;	/* a forking process was not found by scans */
+	bool hard;	/* SIGKILL from now on */
 	bool asked;	/* SIGTERM was sent */
-	uint64_t until; /* now_us() until which that is given time, or 0 */
-	pid_t over;	/* it has done what it had to: nobody waits for its end */
+	uint64_t until; /* now_us() until which SIGTERM may take effect, or 0 */
+	pid_t over;	/* process whose end need not be waited for */
 	const struct proc_set *keep;
 	pid_t not_kept;
 	void (*done)(struct killer *k);
 };
 
 /**
- * killer_start() - Begin to end user code
+ * killer_start() - Start ending user code
  * @k: Killer with loop and done set; done is called once, from the loop, when nothing is left
- * @keep: Processes to be left alone, with their descendants; NULL for none; must stay until done
+ * @keep: Processes to spare, with their descendants; NULL for none; must stay valid until done
  * @not_kept: Process to be killed in any case, or 0
  */
 void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept);
 
 /**
- * killer_start_asking() - The same, after SIGTERM to all of it, and @grace_us to act on that
+ * killer_start_asking() - The same, but first send SIGTERM and wait for @grace_us
  *
- * When nothing is left but what killer_ignore() names, that time is over.
+ * The wait ends early when nothing is left but the process of killer_ignore().
  */
 void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
 			 uint64_t grace_us);
 
-/** killer_ignore() - This process may be killed as soon as it is the only one. */
+/** killer_ignore() - This process may be killed as soon as it is the only one left. */
 void killer_ignore(struct killer *k, pid_t pid);
 
-/** killer_hurry() - The time for programs to act on SIGTERM is over. */
+/** killer_hurry() - End the grace period after SIGTERM. */
 void killer_hurry(struct killer *k);
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: code goes to the interpreter, output and exit status come back. */
+/* One run: sends code to the interpreter, returns output and exit status. */
 #ifndef XSBX_AGENT_RUN_RUN_H
 #define XSBX_AGENT_RUN_RUN_H
 
@@ -26,22 +26,22 @@ enum run_state {
 	RUN_NONE,
 	RUN_WAITING,  /* for an interpreter */
 	RUN_ACTIVE,   /* the interpreter has the code */
-	RUN_KILLING,  /* its processes are being ended */
-	RUN_DRAINING, /* it has ended; what is in the pipes is being sent */
+	RUN_KILLING,  /* its processes are being killed */
+	RUN_DRAINING, /* it has ended; output left in the pipes is being sent */
 	RUN_NSTATES,
 };
 
 enum stream_state {
 	STREAM_IDLE,	/* no run, or it is draining: not watched */
 	STREAM_WATCHED, /* the next write wakes us */
-	STREAM_QUIET,	/* it was read a moment ago: not watched until the next tick */
-	STREAM_PAUSED,	/* not watched, for want of credit or of room in the queue */
+	STREAM_QUIET,	/* it was just read: not watched until the next tick */
+	STREAM_PAUSED,	/* not watched, because credit or queue space is exhausted */
 	STREAM_NSTATES,
 };
 
 /* Standard output or standard error. */
 struct stream {
-	struct loop_source src; /* read end; -1 once nobody can write any more */
+	struct loop_source src; /* read end; -1 once there are no writers */
 	struct run *run;
 	enum proto_stream which;
 	int spare[2]; /* a pipe for the next run, or -1 */
@@ -68,15 +68,15 @@ struct run {
 	int null_fd;		    /* standard input of runs that have none */
 	int code_fd;		    /* empty, for the code of the next run, or -1 */
 	struct stream out[2];
-	struct stream *wrote; /* of these, the one that woke us last, or NULL */
+	struct stream *wrote; /* the stream that woke us last, or NULL */
 	uint32_t sequence;
 	uint64_t credit;
 	struct stdin_pipe in;
 	struct loop_timer deadline;
-	struct loop_timer interrupt; /* one that has to wait for the driver */
+	struct loop_timer interrupt; /* an interrupt that has to wait for the driver */
 	struct loop_timer tick;	     /* reads the stream that is STREAM_QUIET */
 	struct killer killer;
-	bool abandoned; /* nobody waits for it: no EXIT */
+	bool abandoned; /* the host has dropped it: no EXIT */
 
 	uint64_t began; /* now_us() */
 	struct acct acct;
@@ -85,10 +85,10 @@ struct run {
 
 	/* Of all runs. */
 	struct drains drains;
-	struct proc_set background; /* user code that was there before the run */
-	pid_t background_at;	    /* proc_last_pid() when that was looked up */
+	struct proc_set background; /* user code that existed before the run */
+	pid_t background_at;	    /* proc_last_pid() at that time */
 	uint64_t oom_kills;	    /* proc_oom_kills() before the run */
-	uint64_t oom_at;	    /* now_us() when that was looked up */
+	uint64_t oom_at;	    /* now_us() at that time */
 	struct loop_timer settle;
 };
 
@@ -99,67 +99,67 @@ struct run {
 void run_init(struct run *r);
 
 /**
- * run_submit() - Take a RUN frame
+ * run_submit() - Accept a RUN frame
  * @r: In state RUN_NONE; goes to RUN_WAITING
  * @id: Number of the run
- * @req: The request; nothing of it is kept
+ * @req: The request; not kept
  *
- * Return: 0 or -errno; then the run is as before.
+ * Return: 0 or -errno; on failure the run is unchanged.
  */
 int run_submit(struct run *r, uint32_t id, const struct proto_run *req);
 
-/** run_begin() - Hand a waiting run to the interpreter, which is idle, with a seed or NULL. */
+/** run_begin() - Send a waiting run to the idle interpreter, with a seed or NULL. */
 void run_begin(struct run *r, const uint8_t *seed);
 
-/** run_refuse() - No interpreter can be had: end a waiting run with PROTO_HOW_REFUSED. */
+/** run_refuse() - No interpreter is available: end a waiting run with PROTO_HOW_REFUSED. */
 void run_refuse(struct run *r);
 
 /**
- * run_gone() - The state it counts on is lost, and it was not begun: end it with PROTO_HOW_GONE
- * @r: In RUN_WAITING, or in RUN_ACTIVE if the driver never took the code
- * @l: What has become of the state
+ * run_gone() - The interpreter's state was lost before the run: end it with PROTO_HOW_GONE
+ * @r: In RUN_WAITING, or in RUN_ACTIVE if the driver has not read the code
+ * @l: How the state was lost
  */
 void run_gone(struct run *r, const struct loss *l);
 
-/** run_saw_oom() - Has the kernel of our guest killed a process for want of memory since the last run? */
+/** run_saw_oom() - Has the OOM killer of our guest killed a process since the last run? */
 bool run_saw_oom(struct run *r);
 
-/** run_send_refused() - Answer a RUN frame that could not be taken at all. */
+/** run_send_refused() - Answer a RUN frame that could not be accepted. */
 void run_send_refused(struct conn *c, uint32_t id);
 
-/** run_on_done() - The driver says that the turn is over. */
+/** run_on_done() - The driver has reported the end of the turn. */
 void run_on_done(struct run *r, int status);
 
 /** run_on_death() - The interpreter ended during the run. */
 void run_on_death(struct run *r, int wait_status, const struct rusage *ru);
 
 /**
- * run_on_orphan() - A process has ended that was nobody's child any more
- * @r: Run, to which its time is added, unless it was there before
+ * run_on_orphan() - An orphaned process has ended
+ * @r: Run that is charged for its time, unless the process is older
  * @pid: Process
- * @ru: What it has used, with all that it had waited for
+ * @ru: Its resource usage, including children that it waited for
  */
 void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru);
 
-/** run_signal() - The host asks to interrupt or kill. */
+/** run_signal() - The host requests an interrupt or a kill. */
 void run_signal(struct run *r, enum proto_signal sig);
 
 /**
- * run_out_of_memory() - End the active run: it takes more memory than there is
+ * run_out_of_memory() - End the active run because memory is exhausted
  * @r: Run
- * @all: All user code is to go, also what earlier runs left behind
+ * @all: End all user code, including processes left by earlier runs
  *
- * Return: false if no run is active, true also if it is being ended already.
+ * Return: false if no run is active; true even if it is being ended already.
  */
 bool run_out_of_memory(struct run *r, bool all);
 
-/** run_credit() - The host grants more output. */
+/** run_credit() - The host has granted more output. */
 void run_credit(struct run *r, uint32_t bytes);
 
 /** run_resume() - The connection has room again. */
 void run_resume(struct run *r);
 
-/** run_abandon() - Nobody waits for the run any more: end what it started, say nothing. */
+/** run_abandon() - The host has dropped the run: end its processes without an answer. */
 void run_abandon(struct run *r);
 
 /** run_fini() - Close what runs left behind. */

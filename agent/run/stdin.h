@@ -21,8 +21,8 @@ struct stdin_pipe {
 	struct loop_source src; /* write end of the pipe, -1 once closed */
 	uint32_t run;
 	bool active;	   /* the run was started with PROTO_RUN_STDIN */
-	bool eof;	   /* the host sent all there is */
-	bool closed;	   /* the program has closed its end; the rest is dropped */
+	bool eof;	   /* the host has sent everything */
+	bool closed;	   /* the program has closed its end; further input is dropped */
 	uint32_t granted;  /* bytes the host may still send */
 	uint32_t consumed; /* bytes taken since credit was last given */
 	size_t first, end;
@@ -30,10 +30,10 @@ struct stdin_pipe {
 };
 
 /**
- * stdin_start() - Begin with the input of a run, and grant the first credit
+ * stdin_start() - Start the input of a run, and grant the first credit
  * @f: Pipe with loop and conn set
  * @run: Number of the run
- * @env: Whose user the pipe is to belong to
+ * @env: Names the user who will own the pipe
  * @ret_fd: The program's end, to be passed on and closed
  *
  * Return: 0 or -errno.
@@ -41,16 +41,16 @@ struct stdin_pipe {
 int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd);
 
 /**
- * stdin_frame() - Take a STDIN frame
+ * stdin_frame() - Handle a STDIN frame
  * @f: Pipe
  * @data: Bytes
  * @eof: They are the last
  *
- * Return: 0, or -EPROTO if there are more than was granted.
+ * Return: 0, or -EPROTO if there are more than were granted.
  */
 int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof);
 
-/** stdin_stop() - The run is over: close the pipe and forget what is left. */
+/** stdin_stop() - The run is over: close the pipe and drop pending input. */
 void stdin_stop(struct stdin_pipe *f);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to runs: from the pipes of a run to OUTPUT frames. */
+/* Private to runs: reads the pipes of a run and sends OUTPUT frames. */
 #ifndef XSBX_AGENT_RUN_STREAM_H
 #define XSBX_AGENT_RUN_STREAM_H
 
 #include "run.h"
 
-/** stream_prepare() - Make the pipe for the next run ahead, while nobody waits. */
+/** stream_prepare() - Make the pipe for the next run in advance, while idle. */
 void stream_prepare(struct stream *s);
 
 /**
- * stream_open() - Take the pipe of a stream, or make it
+ * stream_open() - Use the prepared pipe of a stream, or make one
  * @s: Stream of a run
  * @limit: Most bytes to send
  * @ret_fd: The program's end, to be passed on and closed
@@ -18,23 +18,23 @@ void stream_prepare(struct stream *s);
  */
 int stream_open(struct stream *s, uint64_t limit, int *ret_fd);
 
-/** stream_watch() - Begin to read. Return: 0 or -errno. */
+/** stream_watch() - Start reading. Return: 0 or -errno. */
 int stream_watch(struct stream *s);
 
-/** stream_resume() - Read again if that was paused and can go on. */
+/** stream_resume() - Resume reading if it was paused and can continue. */
 void stream_resume(struct stream *s);
 
 /** stream_tick() - The run's tick: read a stream that is STREAM_QUIET. */
 void stream_tick(struct stream *s);
 
-/** stream_settle() - The run has ended: fix how much of the pipe belongs to it, stop watching. */
+/** stream_settle() - The run has ended: determine how much of the pipe belongs to it, stop watching. */
 void stream_settle(struct stream *s);
 
 /**
- * stream_drain() - After stream_settle(): move what belongs to the run
+ * stream_drain() - After stream_settle(): send what belongs to the run
  * @s: Stream
  *
- * Return: true when all of it was moved, false if credit or room is wanting.
+ * Return: true when all of it was sent, false if credit or room is lacking.
  */
 bool stream_drain(struct stream *s);
 

@@ -254,7 +254,7 @@ static int refuse_key(const char *key, struct problem *why)
 			   problem_quote(key).text);
 }
 
-/* Is @text how @k's value is written? Return: also true for want of memory. */
+/* Is @text how @k's value is written? Return: true also if out of memory. */
 static bool reads(const struct settings *s, const struct key *k, const char *text)
 {
 	struct buf now = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host is shown of a sandbox's symbolic links. See filelink.h. */
+/* How a sandbox's symbolic links are shown to the host. See filelink.h. */
 #include "filelink.h"
 
 #include <errno.h>

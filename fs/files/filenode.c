@@ -67,7 +67,7 @@ struct filenode *filenode_get(const struct filenodes *fns, uint32_t index)
 	return index < fns->cap ? fns->table[index] : NULL;
 }
 
-/* Return: a free index, or 0 for want of memory. */
+/* Return: a free index, or 0 if out of memory. */
 static uint32_t free_index(struct filenodes *fns)
 {
 	struct filenode **table;
@@ -115,7 +115,7 @@ static void set_parent(struct filenodes *fns, struct filenode *fn, uint32_t inde
 		parent->children++;
 }
 
-/* Return: a node like @key, whose name it takes over, or NULL for want of memory. */
+/* Return: a node like @key, whose name it takes over, or NULL if out of memory. */
 static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 {
 	uint32_t index = free_index(fns);

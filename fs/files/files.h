@@ -15,20 +15,20 @@
 /*
  * Theory of operation
  * -------------------
- * Every request becomes one request to the agent and is answered when the agent's answer is there; many
- * are in flight. Nothing is cached on this side: what the sandbox does is seen at once.
+ * Every request becomes one request to the agent, and is answered when the agent has answered; many
+ * are in flight. Nothing is cached on this side: changes made in the sandbox are visible at once.
  *
  * While a session has no sandbox, its `files/` is an empty directory, and reading it starts nothing. The
- * first request that would write asks for a sandbox and waits for it in `pending`, and whatever comes
- * after it waits behind it. When the sandbox goes, requests and nodes of its epoch fail with ESTALE.
+ * first request that would write requests a sandbox and waits for it in `pending`, and later
+ * requests wait behind it. When the sandbox ends, requests and nodes of its epoch fail with ESTALE.
  *
- * The sandbox is hostile: names have been checked by vm/, links are shown by filelink.h and the kernel
- * finds them at places that filenode.h keeps track of, what is neither file, directory nor link cannot be opened, and owner and set-id bits are not its to
- * choose. See also the agent's file server, which never follows a path.
+ * The sandbox is hostile: names are validated by vm/, link targets are rewritten by filelink.h, and
+ * filenode.h keeps track of where the kernel finds them; only files, directories and links can be opened, and
+ * the sandbox can't choose owners or set-id bits. See also the agent's file server, which never follows a path.
  *
- * An interrupted caller is let go at once while its request waits for a sandbox. A request that the
- * agent already has gets another second, because an interrupted write(2) that did happen is worse
- * than a short delay; then the caller gets EINTR, and the answer is undone when it comes.
+ * An interrupted caller is released at once while its request waits for a sandbox. A request that was
+ * sent to the agent gets another second, because an interrupted write(2) that has taken effect is worse
+ * than a short delay; then the caller gets EINTR, and the effects are undone when the answer arrives.
  */
 
 struct handle;
@@ -42,7 +42,7 @@ struct files {
 	struct session *s;
 	struct filenodes nodes;
 	TAILQ_HEAD(file_ops, file_op) pending, sent;
-	uint64_t last_token; /* of a wait for a lock */
+	uint64_t last_token; /* of a lock request that may wait */
 };
 
 /* Keeps a session's `files`. */
@@ -52,11 +52,11 @@ extern const struct session_watch files_watch;
 uint64_t files_tick(struct files *f, uint64_t now);
 
 /**
- * files_request() - Do what the kernel asks for
- * @n: NODE_FILES or NODE_FILE: the node, or the directory of the name
+ * files_request() - Carry out a request of the kernel
+ * @n: NODE_FILES or NODE_FILE: the node, or the parent directory of the name
  * @h: Open handle, or NULL
  * @req: Answered now or later
- * @rq: What to do: op, names, flags, offset, data. node and handle are filled in here
+ * @rq: Operation, names, flags, offset, data; node and handle are filled in here
  * @newparent: For RENAME and LINK: the other directory; else NULL
  * @open_flags: For OPEN, CREATE, OPENDIR: the caller's flags, for the handle
  */
@@ -64,30 +64,30 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		   const struct node *newparent, int open_flags);
 
 void files_forget(struct session *s, uint32_t index, uint64_t lookups);
-/* The handle is closed: tells the agent. */
+/* Releases the handle in the agent, after it was closed. */
 void files_release(struct handle *h);
 
 /**
- * files_lock() - Lock, unlock, or look what is in the way
+ * files_lock() - Lock, unlock, or test for a conflicting lock
  * @n: NODE_FILE
  * @h: Open handle
  * @req: Answered now or later
- * @ask: What is asked; its file does not matter
+ * @ask: The request; its file is ignored
  * @op: VM_LOCK or VM_TEST_LOCK
- * @wait: Until it is granted
+ * @wait: Wait until it is granted
  */
 void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
 		enum vm_file_op op, bool wait);
-/* A process has closed a descriptor: its ranges of the file go. */
+/* A process has closed a descriptor: releases its ranges of the file. */
 void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner);
-/* Ends with EAGAIN all waits for locks, and what has waited for an answer since @before (uv_now()), or longer. */
+/* Ends with EAGAIN all waits for locks, and requests that have waited for an answer since @before (uv_now()). */
 void files_renew(struct files *f, uint64_t before);
 
-/* access(2) with these R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with them in `flags`
- * is answered like that. Return: 0 or -EACCES. */
+/* access(2) with R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with these in `flags`
+ * is answered accordingly. Return: 0 or -EACCES. */
 int files_access(mode_t mode, uint32_t mask);
 
-/* The root's attributes without asking. */
+/* The root's attributes, without asking the agent. */
 void files_root_stat(const struct session *s, struct stat *st);
 
 #endif

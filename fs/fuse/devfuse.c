@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's side of the mount: made, served, and taken away. */
+/* The FUSE mount and its connection to the kernel: mounting, serving requests, unmounting. */
 #include "devfuse.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's side of the mount: made, served, and taken away. */
+/* The FUSE mount and its connection to the kernel: mounting, serving requests, unmounting. */
 #ifndef XSBX_FS_FUSE_DEVFUSE_H
 #define XSBX_FS_FUSE_DEVFUSE_H
 
@@ -14,10 +14,10 @@ struct fs;
 struct spawner;
 
 /*
- * Embedded by its owner, zeroed, with watch.fd -1; it stays until the loop has run dry.
+ * Embedded by its owner, zeroed, with watch.fd -1; kept until the loop has ended.
  *
- * - `ended` is called from the loop when nothing is mounted any more, or requests cannot be had: @err is 0 for
- *   an unmount, and @why says it in words. It may be called again until devfuse_unmount().
+ * - `ended` is called from the loop when it was unmounted, or requests can't be received: @err is 0 for
+ *   an unmount, and @why explains it. It may be called repeatedly until devfuse_unmount().
  */
 struct devfuse {
 	/* Set by the owner. */
@@ -27,24 +27,24 @@ struct devfuse {
 	struct fs *fs;
 	struct fuse_session *se;
 	struct fuse_buf request;
-	struct spawner *spawner; /* unmounts: we may not, confined as we are */
+	struct spawner *spawner; /* unmounts, because the confined daemon may not */
 	uv_poll_t poll;
 	struct mountwatch watch;
 	bool mounted;
 };
 
-/* Mounts @fs; on failure *ret_why says what the matter is,
- * and `mounted` whether it is there for all that. */
+/* Mounts @fs; on failure *ret_why says why,
+ * and `mounted` whether it is mounted nevertheless. */
 int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct spawner *spawner,
 		  const char **ret_why);
 
-/* From now on, requests are answered in @loop. */
+/* Starts serving requests in @loop. */
 void devfuse_serve(struct devfuse *d, uv_loop_t *loop, const char *mountpoint);
 
-/* Takes the mount away, if it is there. */
+/* Unmounts, if it is mounted. */
 void devfuse_unmount(struct devfuse *d);
 
-/* Frees its memory, when no request is waiting for its answer. */
+/* Frees its memory, once all requests are answered. */
 void devfuse_free(struct devfuse *d);
 
 #endif

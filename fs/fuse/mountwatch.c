@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the mount can still be seen where it was made. See mountwatch.h. */
+/* Watches whether the mount is still visible in the daemon's mount namespace. See mountwatch.h. */
 #include "mountwatch.h"
 
 #include <errno.h>

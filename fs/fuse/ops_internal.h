@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the request handlers share. */
+/* Shared by the files of the request handlers. */
 #ifndef XSBX_FS_FUSE_OPS_INTERNAL_H
 #define XSBX_FS_FUSE_OPS_INTERNAL_H
 
@@ -14,13 +14,13 @@ static inline struct req *core(fuse_req_t req)
 	return (struct req *)req;
 }
 
-/* The mount, which knows then for whom the request is. */
+/* The mount; also records the caller of the request in it. */
 struct fs *ops_fs(fuse_req_t req);
 
-/* Resolves an inode number, or answers. Return: false if it is answered. */
+/* Resolves an inode number, or answers with an error. Return: false if it was answered. */
 bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 
-/* Is this node the agent's? */
+/* Is this node served by the agent? */
 bool ops_in_files(const struct node *n);
 
 /* Answers a lookup with what there is at @n, or with @err if that is one. */

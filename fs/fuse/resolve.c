@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every request begins with: the mount, and the node that its inode number names. */
+/* The first steps of every request: the mount, and the node of its inode number. */
 #include "fs/tree/dir.h"
 #include "fs/tree/table.h"
 #include "ops_internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What time it is. */
+/* The wall clock. */
 #include "clock.h"
 
 struct timespec clock_now(void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What time it is. */
+/* The wall clock. */
 #ifndef XSBX_FS_REQUEST_CLOCK_H
 #define XSBX_FS_REQUEST_CLOCK_H
 
 #include <time.h>
 
-/* Wall-clock time now, for what users see; what is waited for goes by uv_now(). */
+/* The current wall-clock time, for times shown to users; timeouts use uv_now(). */
 struct timespec clock_now(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open handles: their table, and what can be done with each. */
+/* Open handles: their table, and their operations. */
 #include "handle.h"
 
 #include <assert.h>

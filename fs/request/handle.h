@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open handles: their table, and what can be done with each. */
+/* Open handles: their table, and their operations. */
 #ifndef XSBX_FS_REQUEST_HANDLE_H
 #define XSBX_FS_REQUEST_HANDLE_H
 
@@ -22,7 +22,7 @@ struct waitlist;
 TAILQ_HEAD(polled_list, handle);
 
 struct handle_ops {
-	/* After the handle is made; an error undoes it. NULL: nothing to do. */
+	/* Called after the handle is created; an error undoes it. NULL: nothing to do. */
 	int (*open)(struct handle *h);
 	/* Answers @req now or later. @nonblock: the caller's O_NONBLOCK as of this read. */
 	void (*read)(struct handle *h, struct req *req, size_t size, uint64_t offset,
@@ -30,17 +30,17 @@ struct handle_ops {
 	/* Return: 0 or -errno; all or nothing. */
 	int (*write)(struct handle *h, const void *data, size_t size, uint64_t offset);
 	int (*truncate)(struct handle *h, uint64_t size);
-	/* @killed: the caller is dying of a signal. */
+	/* @killed: the caller is being killed by a signal. */
 	int (*flush)(struct handle *h, bool killed);
 	void (*release)(struct handle *h);
-	/* Return: POLLIN and so on, as of now. NULL: always ready. */
+	/* Return: POLLIN and so on, at present. NULL: always ready. */
 	unsigned (*poll)(struct handle *h);
 };
 
 /*
- * - In the table from handle_new() until handle_free(); named to the kernel by {index, generation}.
- * - `fs`, `s` and `r` are whoever's who opened it, and `disown` gives the last two back, which may be NULL. Nothing of
- *   them is known here.
+ * - In the table from handle_new() until handle_free(); the kernel knows it as {index, generation}.
+ * - `fs`, `s` and `r` are set by the opener and opaque here; `disown` releases the last two, which may be
+ *   NULL.
  */
 struct handle {
 	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
@@ -52,7 +52,7 @@ struct handle {
 	const struct handle_ops *ops;
 	uint64_t ino;
 	int flags;	       /* O_* of the open */
-	struct opener *opener; /* whose memory `text` takes */
+	struct opener *opener; /* charged for the memory of `text` */
 	struct handles *all;
 	struct fs *fs;
 	struct session *s;
@@ -61,28 +61,27 @@ struct handle {
 	struct pollwait *poll;
 	struct waitlist *waits; /* where its readers wait; set by its `open`. NULL: they never do */
 
-	struct buf text; /* rendered text; what was written so far; a directory's listing */
+	struct buf text; /* rendered text; data written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */
-	bool killed;	 /* ... but the writer died of a signal: commit nothing */
-	int failed;	 /* ... but a write was refused, with this -errno: it is no whole program */
-	bool stream;	 /* opened while its size was not known */
-	bool cached;	 /* the read that is being answered fills the page cache, see op_read() */
-	bool bound;	 /* a waiting node: `r` is decided, or the list of changes is there */
-	bool asked;	 /* for the list of changes */
-	/* Output: the byte behind the last one read. files.changes: why there is no list. events: number of the first
+	bool killed;	 /* the writer was killed by a signal: commit nothing */
+	int failed;	 /* a write was refused, with this -errno: the program is incomplete */
+	bool stream;	 /* opened while its size was unknown */
+	bool cached;	 /* the current read fills the page cache, see op_read() */
+	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
+	bool asked;	 /* the list of changes was requested */
+	/* Output: offset after the last byte read. files.changes: why there is no list. events: number of the first
 	 * event of this open. */
 	uint64_t cursor;
-	/* events: where offset 0 is, and where the next read is if it reads on. stdin: the same for what is written,
-	 * since what was there was taken for the time of the number `expected`. */
+	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for writes; `expected`
+	 * is the value of `stdin_taken` they refer to. */
 	uint64_t base, expected;
-	uint64_t
-		deadline; /* uv_now() until which a read waits for something to begin; 0: not set */
-	uint64_t remote;  /* files/: the agent's handle */
-	uint32_t epoch;	  /* files/: the sandbox it belongs to */
+	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
+	uint64_t remote;   /* files/: the agent's handle */
+	uint32_t epoch;	   /* files/: the sandbox it belongs to */
 	struct timespec mtime; /* writers: of the last write */
 };
 
-/* Whose memory open handles take: the session's owner, or who opened them. There while he has any. */
+/* The user charged for open handles: the session's owner, or who opened them. Exists while there are any. */
 struct opener {
 	LIST_ENTRY(opener) link; /* of the same bucket */
 	uid_t uid;
@@ -100,8 +99,8 @@ struct handles {
 		uint32_t generation;
 	} * table; /* by index */
 	uint32_t cap, nopen;
-	uint32_t hint; /* no free index is below it */
-	bool closed;   /* the mount ends: nothing waits any more */
+	uint32_t hint; /* no lower index is free */
+	bool closed;   /* the mount is ending: nothing waits any more */
 	TAILQ_HEAD(open_list, handle) open;
 };
 
@@ -114,7 +113,7 @@ void handles_fini(struct handles *hs);
  * @like: Its ops, ino, flags, fs, s, r and disown; zeroes otherwise
  * @payer: Whose memory it takes
  *
- * Whether there may be one more is the caller's affair. Return: the handle, or NULL for want of memory; then @like's
+ * The caller checks limits. Return: the handle, or NULL if out of memory; then @like's
  * references are the caller's still.
  */
 struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer);
@@ -127,7 +126,7 @@ bool handle_writes(const struct handle *h);
 /* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */
 const struct handle *handle_find(const struct handles *hs, uint64_t ino,
 				 const struct handle_ops *ops);
-/* Is node @ino open by a handle that cannot know the size? */
+/* Is node @ino open by a handle of unknown size? */
 bool handles_stream(const struct handles *hs, uint64_t ino);
 /* Return: the handle, or NULL if @fh is stale. */
 struct handle *handle_get(const struct handles *hs, uint64_t fh);

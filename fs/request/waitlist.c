@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that wait: parked reads, and who polls. See waitlist.h. */
+/* Waiting requests: parked reads, and polls. See waitlist.h. */
 #include "waitlist.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's hold on a sandbox. See the theory of operation in session.h. */
+/* The link between a session and its sandbox. See the theory of operation in session.h. */
 #include "binding.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions on a copy of a directory of the host: what was changed there, and what of it was read. */
+/* Sessions on a copy of a host directory: what was changed there, and what of it was reviewed. */
 #include "changes.h"
 
 #include <string.h>

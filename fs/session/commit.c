@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `commit` and `discard`: what a session has changed goes to the host, or is forgotten. */
+/* `commit` and `discard`: the changes of a session are applied to the host, or discarded. */
 #include "changes.h"
 
 #include <errno.h>

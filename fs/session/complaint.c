@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root's `error`: what was refused outside of sessions, in words, for each user. */
+/* The root's `error`: problems outside of sessions, for each user. */
 #include "complaint.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root's `error`: what was refused outside of sessions, a directory above all, in words, for each user. */
+/* The root's `error`: problems outside of sessions, mostly of mkdir, for each user. */
 #ifndef XSBX_FS_SESSION_COMPLAINT_H
 #define XSBX_FS_SESSION_COMPLAINT_H
 
@@ -8,15 +8,15 @@
 
 #include "vm/base/problem.h"
 
-#define COMPLAINTS_MAX 32u /* users whose last one is remembered */
+#define COMPLAINTS_MAX 32u /* users whose last problem is remembered */
 
 struct fs;
 struct node;
 
 /*
- * What goes wrong before there is a session has no session's `error` to be told in. Names are a
- * user's own business, so each sees only what he was refused: the node has another inode number, and
- * another owner, for each of them.
+ * If something fails before there is a session, there is no session's `error` to report it in. Names are
+ * private, so users see only their own problems: the node has a different inode number and owner
+ * for each of them.
  */
 struct complaint {
 	uid_t uid;
@@ -26,23 +26,23 @@ struct complaint {
 
 struct complaints {
 	struct complaint of[COMPLAINTS_MAX];
-	unsigned used, next; /* next: whose place is taken when all are used */
+	unsigned used, next; /* next: the entry to reuse when all are in use */
 };
 
 /**
- * complaint_mkdir() - Remember how mkdir(2) went
+ * complaint_mkdir() - Record the result of mkdir(2)
  * @fs: Mount
- * @dir: Where
- * @name: What was to be made
- * @uid: By whom
- * @err: 0, which clears what was there, or -errno
+ * @dir: Parent directory
+ * @name: Name of the new directory
+ * @uid: Caller
+ * @err: 0, which clears an earlier problem, or -errno
  */
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err);
 
-/* Likewise for what else a user was refused where there is no session: @problem, copied. */
+/* The same for any other failure outside of sessions; @problem is copied. */
 void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem);
 
-/* Return: the user's last one, or NULL. */
+/* Return: the user's last problem, or NULL. */
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of output: in memory until they are on disk. See depot.h. */
+/* Blocks of output: kept in memory until they are on disk. See depot.h. */
 #include "depot.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of output: in memory until they are on disk, in one unnamed file for the whole mount. */
+/* Blocks of output: kept in memory until they are on disk, in one unnamed file for the whole mount. */
 #ifndef XSBX_FS_SESSION_DEPOT_H
 #define XSBX_FS_SESSION_DEPOT_H
 
@@ -12,33 +12,33 @@
 /*
  * Theory of operation
  * -------------------
- * However many runs are kept, there is one file, and so one descriptor. It has no name: its room is the
- * file system's again as soon as the daemon is gone, whatever ended it. It is divided into slots of one
- * block each; the slots of runs that are forgotten are punched out of it, and used again.
+ * However many runs are kept, there is one file, and so one descriptor. It has no name: its space is
+ * freed as soon as the daemon has ended, for whatever reason. It is divided into slots of one
+ * block each; the slots of removed runs are punched out of the file, and reused.
  *
- * A block grows in memory. Once it is full, or nothing more will come, depot_put() queues it, and it
- * stays in memory until a thread of libuv's pool has written it: the loop never waits for a disk. One such
- * job is under way at a time, so a disk that hangs holds up one thread, and what waits for it is counted
- * in `waiting`. A write that fails takes nothing away: its blocks stay in memory and are tried again every
- * second, while `err` says what is wrong. It is for those who fill blocks to stop when too much waits.
+ * A block grows in memory. When it is full or complete, depot_put() queues it, and it stays in memory
+ * until a thread of libuv's pool has written it: the loop never waits for the disk. Only one such
+ * job is under way at a time, so a disk that hangs blocks one thread; the bytes queued for it are counted
+ * in `waiting`. If a write fails, nothing is lost: its blocks stay in memory, and are retried every
+ * second; `err` has the error meanwhile. Producers have to stop when too much is waiting.
  *
- * The directory may vanish and the file system may be read-only when the file is needed first, so it is made at
- * the start; if that fails, it is tried again with each job.
+ * The directory may vanish, or the file system become read-only, before the file is needed, so it is created at
+ * the start; if that fails, each job tries again.
  */
 
 #define DEPOT_BLOCK (64u << 10)
 #define DEPOT_BATCH 16u /* blocks written by one job */
 
 enum block_state {
-	BLOCK_OPEN,    /* grows, in memory */
-	BLOCK_WAITING, /* in the queue, in memory, as from now on it does not change */
-	BLOCK_WRITING, /* a job reads it */
+	BLOCK_OPEN,    /* growing, in memory */
+	BLOCK_WAITING, /* in the queue, in memory; does not change any more */
+	BLOCK_WRITING, /* being written by a job */
 	BLOCK_STORED,  /* on disk, and no longer in memory */
 };
 
 /*
- * - `data` is there unless STORED; `slot` means something in WRITING and STORED only.
- * - Several spools may have a reference, but then nobody appends to it.
+ * - `data` is set unless STORED; `slot` is valid in WRITING and STORED only.
+ * - Several spools may have a reference; nothing is appended to it then.
  */
 struct block {
 	TAILQ_ENTRY(block) link; /* of the queue, while WAITING */
@@ -50,23 +50,23 @@ struct block {
 
 struct depot {
 	uv_loop_t *loop;
-	int dir;	/* where the file is made; the caller's */
-	int fd;		/* the file, or -1: there is none yet */
+	int dir;	/* directory of the file; owned by the caller */
+	int fd;		/* the file, or -1 if there is none yet */
 	int err;	/* -errno of the last write, until one succeeds */
-	int64_t room;	/* bytes free on the disk as of the last job, or -errno */
+	int64_t room;	/* free bytes on the disk as of the last job, or -errno */
 	size_t waiting; /* bytes of blocks in WAITING and WRITING */
 	TAILQ_HEAD(block_queue, block) queue;
-	uint32_t nslots, nused; /* slots in the file; those of them that hold a block */
-	uint32_t *vacant;	/* slots to use again */
+	uint32_t nslots, nused; /* slots in the file; slots with a block */
+	uint32_t *vacant;	/* slots to reuse */
 	uint32_t nvacant;
-	uint32_t *left;	     /* slots whose room is still to be given back */
+	uint32_t *left;	     /* slots whose space is still to be freed */
 	uint32_t nleft, cap; /* cap: of `vacant` and of `left` each */
 	uv_timer_t retry;
-	/* Less waits, or `err` has changed. May be NULL. */
+	/* Less is waiting, or `err` has changed. May be NULL. */
 	void (*relieved)(void *data);
 	void *data;
 
-	bool busy; /* a job is under way; then its parts are the other thread's */
+	bool busy; /* a job is under way and owned by the other thread */
 	bool closing;
 	uv_work_t work;
 	struct depot_job {
@@ -76,17 +76,17 @@ struct depot {
 		unsigned nblocks, nwritten;
 		uint32_t slot[DEPOT_BATCH], left[DEPOT_BATCH];
 		unsigned nleft;
-		bool empty; /* cut the file to nothing */
+		bool empty; /* truncate the file to 0 */
 	} job;
 };
 
-/* @dir: descriptor of a directory, which stays the caller's; may be of no use, see above. */
+/* @dir: descriptor of a directory, owned by the caller; may be unusable, see above. */
 void depot_init(struct depot *d, uv_loop_t *loop, int dir);
-/* Where a slot begins in the file. */
+/* Offset of a slot in the file. */
 off_t depot_place(uint32_t slot);
 /* No more jobs. The one that is under way goes on. */
 void depot_close(struct depot *d);
-/* Return: false if a job is still under way, so that @d has to stay where it is. */
+/* Return: false if a job is still under way, so that @d must not be freed. */
 bool depot_fini(struct depot *d);
 
 /* Return: an empty block with one reference, or NULL. */
@@ -94,10 +94,10 @@ struct block *block_new(void);
 struct block *block_ref(struct block *b);
 void block_unref(struct depot *d, struct block *b);
 
-/* Adds to an OPEN block what it has room for. Return: how many bytes, or -ENOMEM. */
+/* Appends to an OPEN block what fits. Return: how many bytes, or -ENOMEM. */
 ssize_t block_append(struct block *b, const void *data, size_t len);
 
-/* Has an OPEN block written that nobody appends to any more. */
+/* Queues a complete OPEN block for writing. */
 void depot_put(struct depot *d, struct block *b);
 
 /**
@@ -105,10 +105,10 @@ void depot_put(struct depot *d, struct block *b);
  * @d: Depot
  * @b: Block
  * @offset: Within the block
- * @out: Room
- * @len: How many bytes; they are there
+ * @out: Buffer
+ * @len: How many bytes; the block has at least as many
  *
- * Return: 0, -EAGAIN if the disk would have to be waited for, or -errno.
+ * Return: 0, -EAGAIN if it would block on the disk, or -errno.
  */
 int depot_read(const struct depot *d, const struct block *b, uint32_t offset, void *out,
 	       size_t len);

@@ -27,7 +27,7 @@ uint64_t events_first(const struct events *ev)
 	return ev->next > EVENTS_KEPT ? ev->next - EVENTS_KEPT : 0;
 }
 
-/* Takes over @o. A line that cannot be made for want of memory is left out. */
+/* Takes over @o. A line is dropped if out of memory. */
 static void add(struct events *ev, const struct session *s, json_t *o)
 {
 	struct timespec now = clock_now();

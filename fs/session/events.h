@@ -7,10 +7,10 @@
 
 #include "fs/request/waitlist.h"
 
-#define EVENTS_KEPT 1000u /* newest lines that a new reader still gets */
+#define EVENTS_KEPT 1000u /* newest lines, which a new reader gets */
 
-/* Digits of a number that is no integer: times to tens of microseconds, and none that only show how
- * a binary fraction comes near 0.087. */
+/* Precision of numbers that are not integers: times to tens of microseconds, without digits that only
+ * show the binary approximation of 0.087. */
 #define REAL_DIGITS 15
 
 struct run;
@@ -32,11 +32,11 @@ void events_fini(struct events *ev);
 void events_add(struct events *ev, const struct session *s, const char *kind, const char *words);
 /* Adds a line about a run: its number, state, and when it has ended, status and times. */
 void events_add_run(struct events *ev, const struct session *s, const struct run *r);
-/* Adds a line about something that a network refused; @unreported refusals before it have no line. */
+/* Adds a line about a refusal by a network; @unreported refusals before it have no line. */
 void events_add_denied(struct events *ev, const struct session *s,
 		       const struct sandbox_denied *what, unsigned unreported);
 
-/* Number of the oldest line that is kept, and where it begins, counted from the first byte ever. */
+/* Number of the oldest line that is kept, and its offset, counted from the first byte ever. */
 uint64_t events_first(const struct events *ev);
 uint64_t events_first_byte(const struct events *ev);
 

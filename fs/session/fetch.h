@@ -17,12 +17,12 @@
 /*
  * Theory of operation
  * -------------------
- * What the kernel has in its page cache is read on the loop, see depot_read(). A read that would have to wait
- * for the disk is parked here like any other that waits: it can be interrupted, and holds up nobody. One
- * after the other they are carried out by a thread of libuv's pool, so that a disk that hangs holds up
- * one thread, and one buffer is enough.
+ * Data in the kernel's page cache is read on the loop, see depot_read(). A read that would block on the
+ * disk is parked here like any other waiting read: it can be interrupted, and blocks nothing else. A thread
+ * of libuv's pool carries them out one after the other, so that a disk that hangs blocks one thread,
+ * and one buffer is enough.
  *
- * - `serial` is that of the waiter that the job is for, which may be gone when it is done.
+ * - `serial` identifies the waiter that the job is for, which may be gone when the job is done.
  */
 struct fetch {
 	struct depot *depot;
@@ -44,14 +44,14 @@ struct fetch {
 };
 
 void fetch_init(struct fetch *f, struct depot *depot);
-/* Return: false if a job is still under way, so that @f has to stay where it is. */
+/* Return: false if a job is still under way, so that @f must not be freed. */
 bool fetch_fini(struct fetch *f);
 
-/* Answers @req with output at @offset, now, or when the disk has been read. Return: false if there is none yet, and no
- * error: then the request is the caller's still. */
+/* Answers @req with output at @offset, now, or when the disk has been read. Return: false if there is none yet and no
+ * error; the caller then still owns the request. */
 bool fetch_output(struct handle *h, struct req *req, size_t size, uint64_t offset);
 
-/* The bytes that a handle on an output reads, or NULL if it has no run. */
+/* The output that a handle reads, or NULL if it has no run. */
 const struct spool *fetch_spool(const struct handle *h);
 
 #endif

@@ -36,22 +36,22 @@ struct fs_stats {
 	uint64_t requests;
 };
 
-/* What is above sessions and follows them: files/. Set once. */
+/* Callbacks for files/, which is layered above sessions. Set once. */
 struct session_watch {
-	/* A session is made. Return: 0 or -errno, and then there is none. */
+	/* A session is created. Return: 0, or -errno to fail the creation. */
 	int (*made)(struct session *s);
-	/* Its sandbox is up, */
+	/* Its sandbox is up. */
 	void (*ready)(struct session *s);
-	/* ... or gone: what waited for it waits no more. */
+	/* Its sandbox is gone: ends what waits for it. */
 	void (*gone)(struct session *s);
-	/* Nobody has a reference any more. */
+	/* The last reference is gone. */
 	void (*freed)(struct session *s);
 };
 
 /*
- * - One per process, lives from before the mount until after the last handle is closed.
- * - A slot holds a session or NULL; slot_gen[i] grows each time slot i is given away again, so
- *   that an inode number of an earlier session is known to be stale.
+ * - One per process; lives from before the mount until after the last handle is closed.
+ * - A slot holds a session or NULL; slot_gen[i] is incremented each time slot i is reused, so
+ *   that inode numbers of an earlier session are recognized as stale.
  */
 struct fs {
 	uv_loop_t *loop;
@@ -59,21 +59,21 @@ struct fs {
 	struct vm *vm;
 	uid_t uid; /* who mounted */
 	gid_t gid;
-	enum owner_shown shown; /* whose files/ are; set by the caller */
+	enum owner_shown shown; /* owner shown for files/; set by the caller */
 	struct timespec started;
-	uint64_t started_ms; /* uv_now() then */
+	uint64_t started_ms; /* uv_now() at the start */
 
-	LIST_HEAD(sessions, session) sessions; /* with removed ones of which something is open */
+	LIST_HEAD(sessions, session) sessions; /* including removed ones that have open handles */
 	struct session *slot[FS_SESSIONS_MAX];
 	uint16_t slot_gen[FS_SESSIONS_MAX];
 	unsigned nslots; /* slots ever used */
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
 	struct handles handles;
-	struct lockbook locks; /* of the nodes that are not the agent's, see nodelock.h */
+	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
 	struct complaints complaints;
-	uid_t caller;	    /* of the request that is being served */
+	uid_t caller;	    /* of the current request */
 	struct depot depot; /* of output */
 	struct fetch fetch;
 	struct fs_stats stats;
@@ -82,11 +82,11 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
-	struct alarm alarm; /* the next deadline of any session, or of who waits */
-	uv_timer_t renew;   /* where the kernel limits how long a request may take */
+	struct alarm alarm; /* the next deadline of any session or waiting request */
+	uv_timer_t renew;   /* used if the kernel limits how long a request may take */
 	uint64_t renew_ms;
 	bool stopping;
-	char io[FS_IO_MAX]; /* scratch for replies, never kept across a return to the loop */
+	char io[FS_IO_MAX]; /* scratch buffer for replies, not preserved across a return to the loop */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes with a network are given of the host's: certificates, and the way to its proxy. */
+/* Host settings for sandboxes with a network: certificates, and the address of its proxy. */
 #include "netenv.h"
 
 #include <errno.h>

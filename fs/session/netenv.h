@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes with a network are given of the host's: certificates, and the way to its proxy. */
+/* Host settings for sandboxes with a network: certificates, and the address of its proxy. */
 #ifndef XSBX_FS_SESSION_NETENV_H
 #define XSBX_FS_SESSION_NETENV_H
 
@@ -12,8 +12,8 @@ struct conf;
 struct sandbox_spec;
 
 /*
- * - Made once, when the daemon starts: after that it may not read such files any more.
- * - `allow` holds what has to be allowed beyond a session's own list, "" for nothing.
+ * - Read once, when the daemon starts: later it may not access these files any more.
+ * - `allow` has what is allowed in addition to a session's own list, or "".
  */
 struct netenv {
 	struct sandbox_env env[NETENV_MAX]; /* names are constants, values are owned */
@@ -24,13 +24,13 @@ struct netenv {
 };
 
 /**
- * netenv_init() - Read what the configuration says is to be passed in
- * @ne: Filled in; end it with netenv_fini() whatever the result
+ * netenv_init() - Read the settings selected by the configuration
+ * @ne: Filled in; release it with netenv_fini() whatever the result
  * @conf: Configuration
- * @ret_why: What is wrong, in words, if it fails
+ * @ret_why: Human-readable reason on failure
  * @why_size: Its size
  *
- * Return: 0; -errno of the file; -EINVAL for one that holds no certificates.
+ * Return: 0; -errno of the file; -EINVAL if it contains no certificates.
  */
 int netenv_init(struct netenv *ne, const struct conf *conf, char *ret_why, size_t why_size);
 void netenv_fini(struct netenv *ne);
@@ -42,12 +42,12 @@ void netenv_fini(struct netenv *ne);
  * @env: Room for NETENV_MAX more
  * @n: How many there are
  *
- * Return: how many there are now; as many as before without a network.
+ * Return: how many there are now; unchanged without a network.
  */
 size_t netenv_add(const struct netenv *ne, const struct sandbox_spec *spec, struct sandbox_env *env,
 		  size_t n);
 
-/* A session's list with what is to be allowed beyond it. Return: text of the caller's, or NULL. */
+/* A session's list extended by `allow`. Return: text owned by the caller, or NULL. */
 char *netenv_allow(const struct netenv *ne, const struct sandbox_spec *spec);
 
 #endif

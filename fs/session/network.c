@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session keeps of its network: refusals, ports, changes while the sandbox runs. */
+/* The network of a session: its refusals, its ports, changes while the sandbox runs. */
 #include "network.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session keeps of its network: refusals, ports, changes while the sandbox runs. */
+/* The network of a session: its refusals, its ports, changes while the sandbox runs. */
 #ifndef XSBX_FS_SESSION_NETWORK_H
 #define XSBX_FS_SESSION_NETWORK_H
 
@@ -10,37 +10,37 @@
 #include "vm/vm.h"
 #include "fs/config/settings.h"
 
-#define NETLOG_KEPT 256 /* refusals of a session that net/denied shows */
+#define NETLOG_KEPT 256 /* newest refusals, which net/denied shows */
 
 /* Refusals of a session. All zeroes is empty and valid. */
 struct netlog {
 	char *line[NETLOG_KEPT]; /* by number modulo NETLOG_KEPT, with newlines */
 	uint64_t next;		 /* number of the next line */
-	uint64_t total;		 /* refusals, with those that were not reported one by one */
+	uint64_t total;		 /* refusals, including those not reported individually */
 	struct timespec mtime;
-	unsigned quiet;	      /* refusals since the last one that `events` has */
-	unsigned left;	      /* events that may be made now */
-	uint64_t refilled_ms; /* uv_now() when `left` last grew */
+	unsigned quiet;	      /* refusals since the last one in `events` */
+	unsigned left;	      /* events that may still be written (rate limit) */
+	uint64_t refilled_ms; /* uv_now() when `left` was last increased */
 };
 
 struct session;
 
 void netlog_fini(struct netlog *log);
 
-/* The sandbox's `denied`. */
+/* Callback `denied` of the sandbox. */
 void network_denied(struct session *s, const struct sandbox_denied *what);
-/* The sandbox's `ports`. */
+/* Callback `ports` of the sandbox. */
 void network_ports_changed(struct session *s);
 
 /**
- * network_apply() - Put changed settings into effect in the sandbox that runs
+ * network_apply() - Apply changed settings to the running sandbox
  * @s: Session with a sandbox
- * @with: Its settings from now on, if this succeeds
+ * @with: Its new settings, effective if this succeeds
  *
- * Whether a port can be had is known later: if not, it goes from the settings again, and the session's
+ * Whether a port is available is known later: if not, it is removed from the settings again, and the session's
  * `error` says why.
  *
- * Return: 0; -EBUSY, -errno with the session's `error` saying why, and nothing changed.
+ * Return: 0; -EBUSY or -errno with nothing changed; the session's `error` says why.
  */
 int network_apply(struct session *s, const struct settings *with);
 

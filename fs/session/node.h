@@ -12,17 +12,17 @@
 /*
  * Theory of operation
  * -------------------
- * All nodes but those below `files/` are fixed by the interface, so an inode number is not an index
- * into a table of objects but says what the node is:
+ * All nodes except those below `files/` are fixed, so an inode number is not an index
+ * into a table of objects, but encodes the node:
  *
  *	bit 62..57   56..44   43..32       31..0
  *	    kind     slot     generation   sub
  *
- * The slot is that of the session (or, for a template's nodes, of the template), the generation tells
- * this user of the slot from earlier ones, and `sub` is the number of a run, or an index into the
- * session's table of files or of scratch files. Nothing needs to be remembered when the kernel
- * looks a node up or forgets it, and a number from the past resolves to ESTALE, never to memory
- * that belongs to something else. Bit 63 stays clear for programs that take it for a sign.
+ * The slot is that of the session (or of the template, for its nodes), the generation distinguishes
+ * the session from earlier ones in that slot, and `sub` is the number of a run, or an index into the
+ * session's table of files or of scratch files. No state is kept when the kernel looks up or
+ * forgets a node, and an old number resolves to ESTALE, never to another object.
+ * Bit 63 stays clear for programs that take it for a sign.
  */
 
 struct fs;
@@ -94,24 +94,24 @@ struct node {
 
 uint64_t node_ino(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub);
 
-/* The kind that an inode number names, which may be none that there is. */
+/* The kind encoded in an inode number; may be invalid. */
 enum node_kind node_kind_of(uint64_t ino);
 
-/* The inode number of another node of the same session as @n, or of a run of it. */
+/* The inode number of another node of the same session as @n, or of one of its runs. */
 uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub);
 uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t sub);
 
-/* Return: 0, or -ESTALE if what @ino named is gone. */
+/* Return: 0, or -ESTALE if the node is gone. */
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
 
-/* Which output of a run nodes of this kind show. */
+/* Which output of a run is shown by nodes of this kind. */
 enum run_output node_output(enum node_kind kind);
 
-/* Return: a handle in the mount's table, which has references on @n's session and run until it is freed, or NULL for want
- * of memory. Whether there may be one more, quota_open() says. */
+/* Return: a handle in the mount's table, which has references on @n's session and run until it is freed, or NULL if out
+ * of memory. quota_open() checks whether another one is allowed. */
 struct handle *node_open(const struct node *n, const struct handle_ops *ops, int flags);
 
-/* Binds @h to @r (a reference) instead of what it was bound to. */
+/* Binds @h to the run @r, with a reference, instead of the one before. */
 void node_bind_run(struct handle *h, struct run *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packages that were asked for without a version: the newest ones are offered in `error`. */
+/* Packages requested without a version: `error` suggests the newest ones. */
 #include "offer.h"
 
 #include <stdlib.h>

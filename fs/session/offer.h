@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packages that were asked for without a version: the newest ones are offered in `error`. */
+/* Packages requested without a version: `error` suggests the newest ones. */
 #ifndef XSBX_FS_SESSION_OFFER_H
 #define XSBX_FS_SESSION_OFFER_H
 
@@ -8,13 +8,13 @@ struct settings;
 struct problem;
 
 /**
- * offer_look_up() - Have versions looked up that are missing
+ * offer_look_up() - Look up missing package versions
  * @s: Session
  * @with: Settings that were refused
- * @why: ... with these words; a fix is added to them that says what follows
+ * @why: Reason of the refusal; a fix is added that announces the answer
  *
- * Does nothing if that is not what is wrong with them. Nobody waits: the answer becomes part of the session's
- * `error` when it is there, if that still says the same.
+ * Does nothing if they were refused for another reason. Does not block: the answer is added to the session's
+ * `error` when it arrives, unless that has changed.
  */
 void offer_look_up(struct session *s, const struct settings *with, struct problem *why);
 

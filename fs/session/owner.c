@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose the files of a sandbox are, as the host sees it. See owner.h. */
+/* The owner that the host sees for files of a sandbox. See owner.h. */
 #include "owner.h"
 
 #include <linux/capability.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose the files of a sandbox are, as the host sees it. */
+/* The owner that the host sees for files of a sandbox. */
 #ifndef XSBX_FS_SESSION_OWNER_H
 #define XSBX_FS_SESSION_OWNER_H
 
@@ -9,45 +9,45 @@
 /*
  * Theory of operation
  * -------------------
- * A tree can say what is to be run by those who look at it: a repository's `core.fsmonitor` is run by
- * `git status`. Git therefore trusts only what belongs to whoever runs it, and looks at the directories of
- * a repository. So what is below `files/` is shown as nobody's: then git refuses it, and says how
+ * A directory tree can make the host run commands: `git status` runs the `core.fsmonitor` of a repository.
+ * Git therefore trusts only repositories whose directories are owned by the user who runs it. So everything
+ * below `files/` is shown as owned by nobody: git then refuses it, and says how
  * to make an exception.
  *
- * But the kernel goes by the same owner where it checks what may be done. Root is refused nothing, so in
- * root's sessions everything is nobody's. Anybody else would be kept from his own files, unless the
- * kernel does not check (no `default_permissions`), which it need not where only one user can enter.
- * Even then it asks for the owner in some places (to set an ACL, which `cp -p` tries), by what it was
- * told last. So there only directories are nobody's, and only in what stat(2) says; in answers to
- * lookups, which begin all that is done by a path, they are the session owner's.
+ * But the kernel uses the same owner for its permission checks. Root is refused nothing, so in
+ * root's sessions everything is owned by nobody. Any other user would be denied access to his own files,
+ * unless the kernel does not check (no `default_permissions`), which is fine if only one user has access.
+ * Even then it checks the owner in some places (to set an ACL, which `cp -p` tries), using the
+ * attributes it got last. So only directories are owned by nobody there, and only in answers to stat(2); in
+ * answers to lookups, with which any operation on a path starts, they belong to the session's owner.
  *
- * In a mount for everybody the kernel has to check, and users other than root see their files as theirs.
+ * In a mount for all users the kernel has to check, and users other than root see their files as their own.
  */
 enum owner_shown {
-	OWNER_SESSION,	       /* whoever made the session */
+	OWNER_SESSION,	       /* the owner of the session */
 	OWNER_NOBODY_FOR_ROOT, /* nobody, in sessions of root */
-	OWNER_NOBODY_BY_STAT,  /* nobody, of directories, in what stat(2) says */
+	OWNER_NOBODY_BY_STAT,  /* nobody, for directories, in answers to stat(2) */
 };
 
 struct session;
 struct stat;
 
-/* What this process can show, in a mount for everybody (@shared) or for itself alone. */
+/* The owner this process can show, in a mount for all users (@shared) or for its own. */
 enum owner_shown owner_choose(bool shared);
 
-/* Has the kernel to check permissions? */
+/* Does the kernel have to check permissions? */
 bool owner_is_checked(enum owner_shown shown);
 
 /**
- * owner_show() - Fill in the owner of what is below files/
+ * owner_show() - Fill in the owner of a file below files/
  * @s: Session
- * @asked: For stat(2), and not beside another answer
- * @st: Its st_mode is known; st_uid and st_gid are set, and the sticky bit goes where it would keep
- *      whoever is not the owner shown from removing things
+ * @asked: The attributes are for stat(2), not part of another answer
+ * @st: With st_mode; st_uid and st_gid are set, and the sticky bit is cleared if it would keep users other
+ *      than the owner shown from removing entries
  */
 void owner_show(const struct session *s, bool asked, struct stat *st);
 
-/* Is this the owner that a file has already, or is shown to have? UINT32_MAX: not to be changed. */
+/* Is this the actual or the shown owner of a file? UINT32_MAX: not to be changed. */
 bool owner_is_kept(const struct session *s, uid_t uid, gid_t gid);
 
 /* One line for `isolation`. */

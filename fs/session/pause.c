@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes that stand still: the verbs `pause` and `resume`, and while changes are taken over. */
+/* Paused sandboxes: the verbs `pause` and `resume`, and pausing during a commit. */
 #include "pause.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes that stand still: the verbs `pause` and `resume`, and while changes are taken over. */
+/* Paused sandboxes: the verbs `pause` and `resume`, and pausing during a commit. */
 #ifndef XSBX_FS_SESSION_PAUSE_H
 #define XSBX_FS_SESSION_PAUSE_H
 
@@ -16,8 +16,8 @@ enum pause_state {
 
 /*
  * Embedded in a session.
- * - Unless `state` is PAUSE_NONE no run begins.
- * - `asked` is the user's wish: `resume` ends it. `still` is a commit's, and ends with it.
+ * - Unless `state` is PAUSE_NONE no run starts.
+ * - `asked`: paused by the user, until `resume`. `still`: paused by a commit, until it ends.
  */
 struct pause {
 	enum pause_state state;
@@ -25,23 +25,23 @@ struct pause {
 	void (*still)(struct session *s, int err);
 };
 
-/* Verbs of `ctl`. Return: 0; -EBUSY while there are runs or it is starting; -EINVAL to resume what was not
- * paused; -errno. The session's `error` says why. Whoever ends it has runs begin again. */
+/* Verbs of `ctl`. Return: 0; -EBUSY while there are runs or it is starting; -EINVAL to resume when not
+ * paused; -errno. The session's `error` says why. The caller of pause_end() restarts the queue. */
 int pause_begin(struct session *s);
 int pause_end(struct session *s);
 
-/* For a commit: @still is called when nothing runs, or can't be stopped, with -errno; now, if that is known. Return:
+/* For a commit: @still is called when all is stopped, or with -errno if that fails; at once if it is known. Return:
  * 0 or -errno. */
 int pause_until_still(struct session *s, void (*still)(struct session *s, int err));
 void pause_still_over(struct session *s);
 
-/* The agent's answer. Runs may begin again, and readers go on. */
+/* The agent's answer. Runs may start again, and readers go on. */
 void pause_answered(struct session *s, int err);
 
-/* The sandbox is gone, or all in it is started anew. */
+/* The sandbox is gone, or was reset. */
 void pause_void(struct session *s);
 
-/* Return: -EBUSY if @rq would change something that is being taken over, or 0. */
+/* Return: -EBUSY if @rq would change files during a commit, or 0. */
 int pause_may(const struct session *s, const struct vm_file *rq);
 
 #endif

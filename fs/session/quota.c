@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the daemon's memory a user's texts take, and of the disk his output. See quota.h. */
+/* Limits per user: memory of the daemon for texts, and disk space for output. See quota.h. */
 #include "quota.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the daemon's memory a user's texts take, and of the disk his output. */
+/* Limits per user: memory of the daemon for texts, and disk space for output. */
 #ifndef XSBX_FS_SESSION_QUOTA_H
 #define XSBX_FS_SESSION_QUOTA_H
 
@@ -10,23 +10,22 @@
 /*
  * Theory of operation
  * -------------------
- * What users write, and what is rendered for who reads, lies in memory: the code of runs, standard
- * input of those that wait, files beside the nodes, the text of each open handle. Each is limited by
- * itself, but there can be many of them. So all of one user's are added up when more is to come, and past
- * the limit it is refused with EDQUOT. A session's texts are its owner's, whoever reads them; those of the
- * root and of templates are of whoever has opened them.
+ * Texts that users write, and those rendered for readers, are kept in memory: the code of runs, standard
+ * input of queued runs, scratch files, the text of each open handle. Each has a limit of its own, but there
+ * can be many of them. So the texts of a user are summed up before more is added, and beyond
+ * the limit it is refused with EDQUOT. Texts of a session are charged to its owner, whoever reads them; those
+ * of the root and of templates to the user who has opened them.
  *
- * Texts are not counted as they come and go: a sum of what is there can't be wrong. It is one of a user's own, and
- * he has only so many sessions and open handles: without an end to these, each open of his would take the more of
- * everybody's time the more there are, and keep memory for itself, besides what it shows.
+ * The sum is computed each time instead of being maintained, so it can't be wrong. It covers one user only, whose
+ * sessions and open handles are limited too: otherwise each open would take time proportional to their number, at
+ * the expense of all users, and memory for the handle itself.
  *
- * Output that is kept is on a disk that all users of the mount share. Where there are several, one's output
- * takes at most three quarters of what is stored and free together, so that whoever fills the disk does not
- * do so for others. As long as no more than that is stored at all, nothing has to be added up.
+ * Output is kept on a disk that all users of the mount share. If there are several, the output of one of them
+ * takes at most three quarters of the stored and free space together, so that a user who fills the disk does
+ * not fill it for others. While the total is below that, nothing has to be summed up.
  */
 #define QUOTA_BYTES (256u << 20) /* of one user */
-#define QUOTA_OPEN \
-	16384u /* open files and directories of one user, those below files/ among them */
+#define QUOTA_OPEN  16384u /* open files and directories of one user, including those below files/ */
 
 struct fs;
 struct node;
@@ -42,11 +41,11 @@ struct session;
  */
 int quota_take(struct session *s, size_t from, size_t to);
 
-/* Whose memory it takes what is there of a session, or (NULL) of the root for the caller of the request. */
+/* The user charged for texts of a session, or (NULL) of the root: then the caller of the request. */
 uid_t quota_whose(const struct fs *fs, const struct session *s);
 
-/* May the caller open @n, or make something in it? `error` and `ctl` can be opened some times beyond the limit. Return: 0 or
- * -EDQUOT, said like that of texts. */
+/* May the caller open @n, or create something in it? A few more opens of `error` and `ctl` are allowed. Return: 0 or
+ * -EDQUOT, reported as for texts. */
 int quota_open(struct fs *fs, const struct node *n);
 
 /* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of the request that is being

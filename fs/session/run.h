@@ -12,7 +12,7 @@
 #include "vm/vm.h"
 #include "spool.h"
 
-/* Words of the `state` node: run_state_str(). */
+/* As text in the `state` node: run_state_str(). */
 enum run_state {
 	RUN_QUEUED,
 	RUN_RUNNING,
@@ -28,22 +28,22 @@ enum run_state {
 enum run_output { RUN_STDOUT, RUN_STDERR, RUN_BOTH, RUN_NOUTPUTS };
 
 /*
- * - QUEUED -> RUNNING -> one of the others, or QUEUED -> REFUSED; then nothing changes.
- * - `spool[RUN_BOTH]` is only filled from the moment when both streams have something: until
- *   then the one that has is also the merged output, see run_spool().
- * - `status` is only meaningful if run_has_status().
+ * - QUEUED -> RUNNING -> one of the others, or QUEUED -> REFUSED; these are final.
+ * - `spool[RUN_BOTH]` is only used once both streams have data: until
+ *   then the one with data is also the merged output, see run_spool().
+ * - `status` is only valid if run_has_status().
  * - Freed with its last reference.
  */
 struct run {
 	TAILQ_ENTRY(run) link;	/* the session's history, oldest first */
 	TAILQ_ENTRY(run) queue; /* the session's queue while QUEUED */
-	LIST_ENTRY(run) kept;	/* all of the session's, as long as anybody has a reference */
+	LIST_ENTRY(run) kept;	/* all runs of the session that have a reference */
 	unsigned refs;
 	uint32_t number;
 	enum run_state state;
-	unsigned timeout_s; /* that it was started with */
+	unsigned timeout_s; /* as it was started with */
 	struct buf code, input;
-	struct depot *depot; /* that the spools are in */
+	struct depot *depot; /* for the spools */
 	struct spool spool[RUN_NOUTPUTS];
 	struct vm_result result;
 	struct timespec submitted, started, ended, last_output;
@@ -53,45 +53,45 @@ struct run {
 const char *run_state_str(enum run_state state);
 
 /**
- * run_new() - A run in state QUEUED
+ * run_new() - Create a run in state QUEUED
  * @depot: For its output; outlives it
  * @number: From 1, within its session
  * @code: Moved from
  * @input: Standard input; moved from
  *
- * Return: The run, with one reference, or NULL for want of memory (nothing is moved then).
+ * Return: the run, with one reference, or NULL if out of memory (nothing is moved then).
  */
 struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, struct buf *input);
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
 
 bool run_ended(const struct run *r);
-/* Ended, and with an exit status that is known. */
+/* Has it ended with a known exit status? */
 bool run_has_status(const struct run *r);
 
-/* It was sent, to take no longer than @timeout_s; 0 is no limit. */
+/* It was sent, with a time limit of @timeout_s; 0: none. */
 void run_started(struct run *r, unsigned timeout_s);
 /* Appends output. */
 void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
-/* Would so much more of it need room on the disk that was not thought of yet? */
+/* Would this much more output need additional space on the disk? */
 bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len);
-/* What more there is of this output is lost, because of @err. */
+/* Any further bytes of this output are lost, because of @err. */
 void run_stop_keeping(struct run *r, enum vm_stream stream, int err);
-/* Is output missing that could not be kept? */
+/* Is output missing because it could not be kept? */
 bool run_lost(const struct run *r);
-/* ... and why, in words. */
+/* The reason, as text. */
 void run_lost_problem(const struct run *r, struct problem *ret_p);
-/* Should it print no more until the disk has caught up? */
+/* Should its output be held until the disk has caught up? */
 bool run_is_behind(const struct run *r);
 void run_ended_with(struct run *r, const struct vm_result *result);
-/* Ends it without ever having started it. */
+/* Ends a run that was never started. */
 void run_refuse(struct run *r, const struct problem *why);
 
-/* Where the bytes of one of the three outputs are. */
+/* The spool of one of the three outputs. */
 const struct spool *run_spool(const struct run *r, enum run_output which);
 /* Bytes of output kept, for the history's limit. */
 uint64_t run_bytes(const struct run *r);
-/* Output was cut off at the limit, or could not be kept. */
+/* Was output cut off at the limit, or could it not be kept? */
 bool run_truncated(const struct run *r, enum vm_stream stream);
 
 /* The line of the `summary` node. */

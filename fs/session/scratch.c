@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
+/* Scratch files: temporary files of editors and copying tools next to `in` or net/allow. */
 #include "scratch.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch files: what editors and copying tools put beside `in` or net/allow for a moment. */
+/* Scratch files: temporary files of editors and copying tools next to `in` or net/allow. */
 #ifndef XSBX_FS_SESSION_SCRATCH_H
 #define XSBX_FS_SESSION_SCRATCH_H
 
@@ -12,21 +12,21 @@
 #include "vm/base/buf.h"
 #include "node.h"
 
-#define SCRATCH_FILES_MAX 64u	     /* of one session, those unlinked but still open included */
+#define SCRATCH_FILES_MAX 64u	     /* per session, including unlinked ones that are still open */
 #define SCRATCH_SIZE_MAX  (1u << 20) /* bytes of one file */
 
 struct session;
 
 /*
- * - Known by its id, which is never used again in a session.
- * - Lives until it has no name and no open handle.
+ * - Identified by its id, which is never reused within a session.
+ * - Freed when it has neither a name nor an open handle.
  */
 struct scratch_file {
 	TAILQ_ENTRY(scratch_file) link;
 	uint32_t id;
 	unsigned opens;
 	bool unlinked;
-	enum node_kind dir; /* that it is in: NODE_SESSION or NODE_NET */
+	enum node_kind dir; /* its directory: NODE_SESSION or NODE_NET */
 	char name[256];
 	mode_t mode; /* permissions */
 	struct buf data;
@@ -39,16 +39,16 @@ struct scratch {
 	uint32_t last_id;
 };
 
-/* Of a session that is removed; what is open stays as long as it is. */
+/* Removes all files of a removed session; open ones stay until they are closed. */
 void scratch_unlink_all(struct session *s);
 
-/* Can there be such files in directories of this kind? */
+/* Can directories of this kind contain such files? */
 bool scratch_takes(enum node_kind dir);
 
 struct scratch_file *scratch_find(const struct session *s, enum node_kind dir, const char *name);
 struct scratch_file *scratch_by_id(const struct session *s, uint32_t id);
 
-/* Makes it shorter, or longer with NUL bytes. Return: 0, -EFBIG, -EDQUOT, or -ENOMEM. */
+/* Truncates it, or extends it with NUL bytes. Return: 0, -EFBIG, -EDQUOT, or -ENOMEM. */
 int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size);
 
 /* Makes one, in place of @old, of that name, which may be NULL and is unlinked then by the caller. Return: 0,
@@ -56,11 +56,11 @@ int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size);
 int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
 		   const struct scratch_file *old, struct scratch_file **ret_f);
 void scratch_unlink(struct session *s, struct scratch_file *f);
-/* A handle on it is closed. */
+/* A handle on it was closed. */
 void scratch_close(struct session *s, struct scratch_file *f);
-/* Does it go with its name? @f may be NULL. */
+/* Is it freed when it is unlinked? @f may be NULL. */
 bool scratch_goes(const struct scratch_file *f);
-/* A file came to a directory, or went from it. */
+/* A file was added to a directory, or removed from it. */
 void scratch_touch(struct session *s, enum node_kind dir);
 
 #endif

@@ -72,7 +72,7 @@ static int free_slot(const struct fs *fs)
 	return best;
 }
 
-/* Return: a session that is in no table yet, or NULL for want of memory. */
+/* Return: a session that is in no table yet, or NULL if out of memory. */
 static struct session *session_new(struct fs *fs, unsigned template_index, unsigned slot,
 				   const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandbox a session wants, or a template. */
+/* The spec of the sandbox that a session needs, or a template. */
 #include "spec.h"
 
 #include <errno.h>

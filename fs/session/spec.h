@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandbox a session wants, or a template. */
+/* The spec of the sandbox that a session needs, or a template. */
 #ifndef XSBX_FS_SESSION_SPEC_H
 #define XSBX_FS_SESSION_SPEC_H
 
@@ -12,7 +12,7 @@ struct session;
 
 #define SPEC_ENV_MAX (SETTINGS_ENV_MAX + NETENV_MAX)
 
-/* `sandbox` points into the rest of it, and into what it was made of. */
+/* `sandbox` points into the rest of it, and into what it was made from. */
 struct spec {
 	struct sandbox_spec sandbox;
 	char name[160];
@@ -20,11 +20,11 @@ struct spec {
 	char *allow;
 };
 
-/* Return: 0 or -errno; spec_clear() it whatever the result. */
+/* Return: 0 or -errno; spec_clear() is due whatever the result. */
 int spec_of_session(struct spec *spec, const struct session *s);
 void spec_clear(struct spec *spec);
 
-/* Has those templates made ready that the configuration says, from the start of the mount. */
+/* Prepares the templates that the configuration names, at the start of the mount. */
 void spec_prepare(struct fs *fs);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that only grow: small ones in memory, more in the depot's blocks. */
+/* Append-only output: small amounts in memory, more in the depot's blocks. */
 #include "spool.h"
 
 #include <assert.h>
@@ -40,7 +40,7 @@ static int reserve(struct spool *sp, uint32_t n)
 	return 0;
 }
 
-/* The block that grows, a new one if need be; NULL for want of memory. */
+/* The block that grows, a new one if need be; NULL if out of memory. */
 static struct block *last_block(struct spool *sp)
 {
 	struct block *b;

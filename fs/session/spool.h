@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that only grow: small ones in memory, more in the depot's blocks. */
+/* Append-only output: small amounts in memory, more in the depot's blocks. */
 #ifndef XSBX_FS_SESSION_SPOOL_H
 #define XSBX_FS_SESSION_SPOOL_H
 
@@ -9,15 +9,15 @@
 
 #include "depot.h"
 
-#define SPOOL_MEMORY  (16u << 10) /* bytes that stay in memory for good */
-#define SPOOL_WAITING (2u << 20)  /* bytes of one spool that may wait for the disk ... */
-#define DEPOT_WAITING (64u << 20) /* ... and of all */
+#define SPOOL_MEMORY  (16u << 10) /* bytes that always stay in memory */
+#define SPOOL_WAITING (2u << 20)  /* bytes of one spool that may wait for the disk */
+#define DEPOT_WAITING (64u << 20) /* the same for all spools together */
 
 /*
  * - Bytes [0, len) can be read; they never change.
- * - block[i] has those from i * DEPOT_BLOCK on; all blocks but the last are full.
- * - Once something could not be kept, `err` says why (-errno), `lost` counts it, and nothing is taken any
- *   more: there is one hole, at the end.
+ * - block[i] starts at offset i * DEPOT_BLOCK; all blocks but the last are full.
+ * - Once something could not be kept, `err` says why (-errno), `lost` counts the bytes, and no more are
+ *   accepted: there is one gap, at the end.
  * - Zeroed memory is an empty spool.
  */
 struct spool {
@@ -36,31 +36,31 @@ void spool_fini(struct spool *sp, struct depot *d);
  * @data: Bytes
  * @len: How many
  *
- * What can't be written for now is kept in memory, up to the limits above; past them it is lost if writing
- * fails, but taken all the same if the disk is only slow: see spool_is_behind().
+ * Bytes that can't be written yet are kept in memory, up to the limits above; beyond them they are lost if writing
+ * fails, but still accepted if the disk is only slow: see spool_is_behind().
  */
 void spool_append(struct spool *sp, struct depot *d, const void *data, size_t len);
 
-/* No more bytes come. */
+/* The spool is complete. */
 void spool_seal(struct spool *sp, struct depot *d);
 
-/* Counts bytes as lost that were to come next. */
+/* Counts the next bytes as lost. */
 void spool_lose(struct spool *sp, int err, uint64_t len);
 
-/* Makes empty @dst a copy of @src, which shares its blocks. */
+/* Makes the empty @dst a copy of @src that shares its blocks. */
 void spool_copy(struct spool *dst, const struct spool *src);
 
-/* Should whoever fills it wait until the disk has caught up? */
+/* Should the producer wait until the disk has caught up? */
 bool spool_is_behind(const struct spool *sp, const struct depot *d);
 
-/* Its size as it is shown: with what was lost, so that no reader takes the rest for all of it. */
+/* The size to show: including lost bytes, so that no reader takes the rest for all of it. */
 uint64_t spool_size(const struct spool *sp);
 
-/* The block that holds the byte at @offset, which is there. @ret_at: where in it. */
+/* The block with the byte at @offset, which must exist. @ret_at: offset in the block. */
 struct block *spool_block(const struct spool *sp, uint64_t offset, uint32_t *ret_at);
 
-/* Return: bytes read at @offset, as many as there are and fit; 0 at the end, -EIO where something was lost,
- * -EAGAIN if a disk would have to be waited for, or -errno. */
+/* Return: bytes read at @offset, as many as exist and fit; 0 at the end, -EIO where bytes were lost,
+ * -EAGAIN if it would block on the disk, or -errno. */
 ssize_t spool_read(const struct spool *sp, const struct depot *d, uint64_t offset, void *data,
 		   size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a session: to take runs, the verbs of `ctl`, and to end. */
+/* Operations on a session: submitting runs, the verbs of `ctl`, and ending it. */
 #include <assert.h>
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `files.changes` node: what a session has changed in its copy of a directory of the host. */
+/* The `files.changes` node: changes of a session in its copy of a host directory. */
 #include "nodes.h"
 
 #include <errno.h>

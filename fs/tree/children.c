@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in the fixed tree that are not fixed: templates, sessions, runs, scratch files. */
+/* Variable names in the fixed tree: templates, sessions, runs, scratch files. */
 #include "nodes.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 #include "vm/vm.h"
 
-#define CTL_VERBS_MAX 16   /* of one write */
+#define CTL_VERBS_MAX 16   /* in one write */
 #define CTL_TEXT_MAX  4096 /* bytes of one write */
 
 enum ctl_verb {
@@ -25,14 +25,14 @@ enum ctl_verb {
 const char *ctl_verb_str(enum ctl_verb verb);
 
 /**
- * ctl_parse() - Read verbs, one a line
- * @text: Bytes from a user, not terminated; empty lines, blanks around a verb and CRLF are fine
+ * ctl_parse() - Parse verbs, one per line
+ * @text: User input, not terminated; empty lines, blanks around a verb and CRLF are accepted
  * @len: How many
- * @ret_verbs: The verbs in their order, room for CTL_VERBS_MAX; untouched if it fails
+ * @ret_verbs: The verbs in order, room for CTL_VERBS_MAX; untouched on failure
  * @ret_nverbs: How many; may be 0
- * @ret_why: Filled in if it fails
+ * @ret_why: Filled in on failure
  *
- * Return: 0 or -EINVAL; one line that is wrong refuses all of it.
+ * Return: 0 or -EINVAL; a single invalid line causes everything to be refused.
  */
 int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *ret_nverbs,
 	      struct problem *ret_why);

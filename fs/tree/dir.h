@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fixed tree: attributes, lookup and listings of everything but what is below `files/`. */
+/* The fixed tree: attributes, lookup and listings of all nodes except those below `files/`. */
 #ifndef XSBX_FS_TREE_DIR_H
 #define XSBX_FS_TREE_DIR_H
 

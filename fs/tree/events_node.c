@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `events` node: the event log, as a file that goes on. */
+/* The `events` node: the event log, as a file that keeps growing. */
 #include "nodes.h"
 
 #include <errno.h>

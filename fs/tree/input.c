@@ -15,19 +15,19 @@
 /*
  * Theory of operation: when a run starts
  * --------------------------------------
- * Each open of `in` for writing has a buffer of its own. Shells flush a descriptor several times (the
+ * Each open of `in` for writing has its own buffer. Shells flush a descriptor several times (the
  * first time before there is any data, and again whenever a child that inherited it exits), so FLUSH
- * says nothing but that RELEASE may be near; the buffer becomes a run at RELEASE, which the kernel
- * sends when the last duplicate is closed. It arrives before anything else that the same program
- * asks afterwards, because there is one queue and one thread. But whoever has inherited the descriptor keeps it
- * open longer than that: so while there is code in an open `in`, the waiting nodes wait for what becomes of it,
- * see session_input_pending(), instead of showing the run before.
+ * only means that RELEASE may follow soon; the buffer becomes a run at RELEASE, which the kernel
+ * sends when the last duplicate is closed. It arrives before any later request of the same
+ * program, because there is one queue and one thread. But a process that inherited the descriptor may keep it
+ * open longer: so while an open `in` contains code, the waiting nodes wait until it becomes a run,
+ * see session_input_pending(), instead of showing the previous run.
  *
- * A writer that dies of a signal is flushed and released like any other; at its FLUSH the kernel's
- * task flags show that it is on its way out, and what it wrote is thrown away.
+ * A writer killed by a signal is flushed and released like any other; at its FLUSH the kernel's
+ * task flags show that it is exiting, and what it wrote is discarded.
  *
- * What can be refused is refused in OPEN or WRITE, because shells do not look at what close(2)
- * returns.
+ * Errors are reported in OPEN or WRITE where possible, because shells ignore the result of
+ * close(2).
  */
 
 /* Task flags in /proc/PID/stat, see the kernel's include/linux/sched.h. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, removing and renaming names of the fixed tree. See names.h. */
+/* Creating, removing and renaming names of the fixed tree. See names.h. */
 #include "names.h"
 
 #include <assert.h>

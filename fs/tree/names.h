@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, removing and renaming names of the fixed tree: what mkdir, rm and mv mean there. */
+/* Creating, removing and renaming names of the fixed tree: what mkdir, rm and mv do there. */
 #ifndef XSBX_FS_TREE_NAMES_H
 #define XSBX_FS_TREE_NAMES_H
 
@@ -30,15 +30,15 @@ int names_unlink(const struct node *dir, const char *name);
 int names_create(const struct node *dir, const char *name, mode_t mode, struct node *ret_n);
 
 /**
- * names_rename() - Within a session's directory and net/
+ * names_rename() - Rename within a session's directory and net/
  * @dir: Directory of @name
  * @name: A scratch file, or `in`, `config`, `net/allow`
  * @newdir: Directory of @newname
- * @newname: A scratch name, or `in`, `stdin`, `config`, `net/allow`: then the file's content is taken as
- *	if it had been written there, and the file is gone
+ * @newname: A scratch name, or `in`, `stdin`, `config`, `net/allow`: the content of the file is then written
+ *	to that node, and the file removed
  * @flags: RENAME_NOREPLACE or 0
  *
- * Return: 0, -ENOENT, -EPERM (another node), -EXDEV, -EEXIST, -EINVAL, or what writing would say.
+ * Return: 0, -ENOENT, -EPERM (another node), -EXDEV, -EEXIST, -EINVAL, or as for write(2).
  */
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags);

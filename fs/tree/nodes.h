@@ -9,13 +9,13 @@
 
 extern const struct handle_ops text_ops;
 
-/* Answers a read of a text that is there as a whole. */
+/* Answers a read from a complete text. */
 void text_reply(struct req *req, const struct buf *text, size_t size, uint64_t offset);
 
 /* For handle_ops: reads the handle's `text`. */
 void text_read(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
 
-/* What nodes read as. Each appends to @out. Return: 0 or -errno. */
+/* The contents of nodes. Each appends to @out. Return: 0 or -errno. */
 int text_error(const struct node *n, struct buf *out);
 int text_complaint(const struct node *n, struct buf *out);
 int text_state(const struct node *n, struct buf *out);
@@ -56,13 +56,13 @@ size_t stream_status_text(const struct run *r, char text[8]);
 extern const struct handle_ops input_ops; /* in */
 extern const struct handle_ops stdin_ops;
 
-/* May these bytes be (more of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); the session's `error` says why. */
+/* Can these bytes be (part of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); the session's `error` says why. */
 int input_check(struct session *s, const void *data, size_t len, uint64_t offset);
 
-/* The writer of `in` whose buffer is what `in` shows now, or NULL: then it is the last code. */
+/* The writer of `in` whose buffer `in` shows now, or NULL: it shows the last code. */
 struct handle *input_writer(struct session *s);
 
-/* Truncation by path: of the newest writer's buffer, else of the last code. Return: 0 or -errno. */
+/* Truncates by path: the newest writer's buffer, else the last code. Return: 0 or -errno. */
 int input_truncate_path(const struct node *n, uint64_t size);
 
 /* Is process @pid being killed by a signal? */
@@ -73,7 +73,7 @@ extern const struct handle_ops root_ctl_ops; /* that of the root: the name of a 
 
 extern const struct handle_ops config_ops; /* config, net/allow */
 
-/* Appends what `config` reads as. Return: 0 or -ENOMEM. */
+/* Appends the content of `config`. Return: 0 or -ENOMEM. */
 int config_render(const struct node *n, struct buf *out);
 
 /* Replaces the session's settings by template defaults and @text. Return: 0 or -errno. */
@@ -86,13 +86,13 @@ extern const struct handle_ops scratch_ops; /* open scratch files */
 
 /* ---- what goes on ---- */
 
-/* A reader of `events` that has waited this long without a line gets end of file, so that a program which walks the whole
- * tree gets past it. */
+/* A reader of `events` that has waited this long without a line gets end of file, so that programs that walk the whole
+ * tree are not blocked. */
 #define EVENTS_IDLE_S 30u
 
 extern const struct handle_ops events_ops;
 
-/* The size to show: bytes of all lines that are kept. For @h, if not NULL, as its offsets count. */
+/* The size to show: bytes of all lines that are kept. With @h not NULL, relative to its offsets. */
 uint64_t events_size(const struct fs *fs, const struct handle *h);
 
 extern const struct handle_ops changes_ops; /* files.changes */
@@ -109,7 +109,7 @@ void runs_list(const struct node *dir, node_put_fn put, void *data);
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void beside_list(const struct node *dir, node_put_fn put, void *data);
 
-/* Target of runs/latest, and its size. */
+/* The target of runs/latest, and its length. */
 void latest_target(const struct node *n, char target[16]);
 uint64_t latest_size(const struct node *n);
 

@@ -10,10 +10,10 @@ int report_doctor(const struct node *n, struct buf *out);
 int report_isolation(const struct node *n, struct buf *out);
 
 /**
- * report_check() - What `xsbxfs --check` prints, without a mount
+ * report_check() - Produce the output of `xsbxfs --check`, without a mount
  * @conf: Configuration
- * @out: Where to
- * @ret_failed: True if a check failed
+ * @out: The output is appended here
+ * @ret_failed: True if a check has failed
  *
  * Return: 0 or -errno.
  */

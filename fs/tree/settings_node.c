@@ -17,17 +17,17 @@
 /*
  * Theory of operation
  * -------------------
- * Both nodes are texts that are replaced by `>` and added to by `>>`, and both change the session's
- * settings: `net/allow` is one of them, `allow`, as lines. So what a write to either means is worked
- * out on a copy, checked as a whole, put into effect in the sandbox where there is one, and only
+ * Both nodes are texts that are replaced by `>` and appended to by `>>`, and both change the session's
+ * settings: `net/allow` is one of them, `allow`, as lines. So a write to either is first applied
+ * to a copy of the settings, validated as a whole, applied to the sandbox if there is one, and only
  * then kept.
  *
- * Each write is checked and applied with all that this open wrote before it, because only write(2)
- * can still tell a shell of an error. A program that writes in blocks may cut a line in two: then the
- * last line is left for the next write, or for the flush.
+ * Each write is validated and applied together with all earlier writes of the same open, because write(2) is
+ * the last chance to report an error to a shell. A program that writes in blocks may split a line: then the
+ * last line is deferred to the next write, or to the flush.
  *
  * Opening `config` and writing nothing changes nothing. `net/allow` is a list, and `: > net/allow`
- * empties it: when the file is closed, for a shell flushes it before it has written anything.
+ * empties it: when the file is closed, because a shell flushes it before it has written anything.
  */
 
 /* ---- settings ---- */

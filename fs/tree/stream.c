@@ -16,21 +16,21 @@
  * Theory of operation
  * -------------------
  * At the top of a session, `stdout`, `stderr`, `output` and `exit_code` belong to the run that was the
- * newest when they were opened, and a read at the end of what there is waits until there is more or
- * the run has ended. Which run that is may have to be found out at the first read: if somebody's
- * program is about to become a run (its writer has flushed and not yet released `in`), the read
+ * newest when they were opened, and a read at the end of the present output waits until there is more or
+ * the run has ended. Which run that is may only be known at the first read: if code is
+ * about to become a run (its writer has flushed, but not yet released `in`), the read
  * waits for that first.
  *
  * Below runs/N/ the same nodes never wait; only `wait` does.
  *
- * The size is exact once the run has ended. Until then the waiting nodes show 0, not the size so far:
- * a program that reads as many bytes as it was told would otherwise stop short (node's readFileSync
- * does). Those of runs/N/ show the size so far.
+ * The size is exact once the run has ended. Until then the waiting nodes show 0, not the present size:
+ * a program that reads as many bytes as st_size would otherwise stop short (as node's readFileSync
+ * does). Those of runs/N/ show the present size.
  *
- * But 0 is what a program that copies takes for an empty file, without a single read. So while a waiting node
- * is open whose size is not known, the size shown is more than there can ever be: who reads to the end is
- * right, and who wants as many bytes as that fails, instead of making an empty copy. Such an open can't be sought in,
- * or programs would look for the end there, and sendfile(2) would stop at what the page cache holds.
+ * But copying programs take a size of 0 for an empty file, without a single read. So while a waiting node
+ * of unknown size is open, the size shown is larger than any output can be: programs that read to the end work,
+ * and programs that expect that many bytes fail, instead of making an empty copy. Such an open file is not seekable,
+ * or programs would look for its end there, and sendfile(2) would stop at the end of the page cache.
  */
 
 #define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes whose text is rendered when they are opened, and the short ones of these texts. */
+/* Nodes whose text is rendered when they are opened; renders the short ones. */
 #include "nodes.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent as a process of this host: what the process backend and the one for tests share. */
+/* The agent as a process of the host: shared by the process backend and the one for tests. */
 #include "agent_process.h"
 
 #include <errno.h>

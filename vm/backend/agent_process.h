@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent as a process of this host: what the process backend and the one for tests share. */
+/* The agent as a process of the host: shared by the process backend and the one for tests. */
 #ifndef XSBX_VM_BACKEND_AGENT_PROCESS_H
 #define XSBX_VM_BACKEND_AGENT_PROCESS_H
 
@@ -7,17 +7,17 @@
 #include "vm/spawn/program.h"
 
 #define AGENT_PROCESS_AGENT_FD 3 /* the agent's end of the stream */
-#define AGENT_PROCESS_CARD_FD  4 /* where the jail leaves its network card, before the agent runs */
+#define AGENT_PROCESS_CARD_FD  4 /* where the jail puts its network card, before the agent runs */
 
-/* Embedded in a struct backend, which sets all up to `gone`, and zeroes the rest. What it says is the console. */
+/* Embedded in a struct backend, which sets the members up to `gone`, and zeroes the rest. Its output is the console. */
 struct agent_process {
 	struct backends *all;
 	const struct backend_events *events;
 	void *data;
 	void (*started)(struct agent_process *h); /* or NULL */
-	/* Why did it not start, or end? */
+	/* Explains why it did not start, or has ended. */
 	void (*explain)(const struct program *p, struct problem *ret_problem);
-	void (*gone)(struct agent_process *h); /* nothing is left of it: free it */
+	void (*gone)(struct agent_process *h); /* everything is released: free it */
 
 	struct program program;
 	bool over, destroying;
@@ -26,13 +26,13 @@ struct agent_process {
 
 /**
  * agent_process_start() - Start the agent
- * @h: See there
+ * @h: See struct agent_process
  * @order: Which; its descriptors are the stream, the card, if there is one, and the output
  * @label: As in struct backend_spec, or NULL
- * @card: The other end of where its card is left, or -1
- * @ret_stream: Our end of the stream; the caller's
+ * @card: The other end of the socket for its card, or -1
+ * @ret_stream: Our end of the stream; owned by the caller
  *
- * Return: 0 or -errno; then there is nothing to end.
+ * Return: 0 or -errno; on failure there is nothing to destroy.
  */
 int agent_process_start(struct agent_process *h, const struct order *order,
 			const struct log_label *label, int card, int *ret_stream);
@@ -40,7 +40,7 @@ int agent_process_start(struct agent_process *h, const struct order *order,
 /* For struct backend_ops. */
 void agent_process_destroy(struct agent_process *h);
 
-/* The process id, or 0 if it does not run. */
+/* The process id, or 0 if it is not running. */
 pid_t agent_process_pid(const struct agent_process *h);
 
 #endif

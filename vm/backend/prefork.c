@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jails kept in reserve, each with an agent and nothing else, for whoever finds the pool empty. */
+/* Spare jails, each running just an agent, for sandboxes that find the pool empty. */
 #include "prefork.h"
 
 #include <string.h>

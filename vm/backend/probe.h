@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host can run machines with: QEMU's version, and whether KVM is of use. */
+/* What this host can run machines with: QEMU's version, and whether KVM is usable. */
 #ifndef XSBX_VM_BACKEND_PROBE_H
 #define XSBX_VM_BACKEND_PROBE_H
 
@@ -10,11 +10,11 @@
 #include "vm/base/problem.h"
 
 /*
- * - `done` once both questions are answered; until then `accel` is "probing".
+ * - `done` once both probes have completed; until then `accel` is "probing".
  * - `fatal` if no machine can be started on this host; `problem` says why.
- * - `unclear` if what was asked died, was late, or could not be started for want of something, which says
- *   nothing about this host: it is asked again, and `tries` counts how often in a row. Machines are held
- *   back for the first few of these; while that lasts, `problem` has the cause.
+ * - `unclear` if a probe died, timed out, or could not be started for lack of resources, which says
+ *   nothing about this host: it is repeated, and `tries` counts how often in a row. No machines are started
+ *   during the first few tries; meanwhile `problem` has the cause.
  */
 struct probe {
 	enum accel_wish wish;
@@ -22,7 +22,7 @@ struct probe {
 	struct problem problem;
 	const char *accel; /* "probing", "kvm", "tcg" */
 	struct kvm_verdict kvm;
-	char qemu[128]; /* version, or why there is none */
+	char qemu[128]; /* version, or why it is unknown */
 	bool qemu_ok, qemu_unclear;
 	bool unclear;
 	unsigned tries;
@@ -30,8 +30,8 @@ struct probe {
 	uv_loop_t *loop;
 	struct spawner *spawner;
 	struct program version, trial;
-	unsigned pending; /* questions */
-	uv_timer_t timer; /* until they are asked again */
+	unsigned pending; /* probes */
+	uv_timer_t timer; /* until they are repeated */
 	uint64_t asked_at;
 	bool closing;
 	void (*on_done)(struct probe *p);
@@ -40,33 +40,33 @@ struct probe {
 };
 
 /**
- * probe_start() - Begin to look
- * @p: Zeroed; `data` is the caller's; keep it until probe_close() is through
+ * probe_start() - Start probing
+ * @p: Zeroed; `data` is the caller's; keep it until probe_close() completes
  * @loop: Loop
  * @sp: Spawner
- * @wish: What the configuration says
- * @on_done: Called from the loop for the first result, and for each that is another one than before
+ * @wish: Accelerator from the configuration
+ * @on_done: Called from the loop with the first result, and with each result that differs from the one before
  *
  * Return: 0 or -errno.
  */
 int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
 		void (*on_done)(struct probe *p));
 
-/* Somebody needs a machine: if there can't be any, as it was found some time ago, asks once more, for it
- * may have been mended. `done` is false then until there is a result. */
+/* A machine is needed: if an earlier probe has found that none can be started, probes once more, because it may
+ * have been fixed. `done` is false until there is a result. */
 void probe_want(struct probe *p);
 
-/* The same here and now, for a process that has no loop: takes a second, or ten on a host
- * that has no time. */
+/* Probes synchronously, for a process without a loop: takes a second, or ten on a busy
+ * host. */
 void probe_sync(struct probe *p, const char *qemu, const char *wish);
 
-/* Ends it, whatever it does; @on_closed is called from the loop. Only after a probe_start() that succeeded. */
+/* Ends it in any state; @on_closed is called from the loop. Only after a successful probe_start(). */
 void probe_close(struct probe *p, void (*on_closed)(struct probe *p));
 
-/* One sentence about the choice of the accelerator. */
+/* One sentence that explains the choice of the accelerator. */
 const char *probe_why(const struct probe *p);
 
-/* Takes "QEMU emulator version 7.2.22 (...)" apart. Return: 0 or -EPROTO. */
+/* Parses "QEMU emulator version 7.2.22 (...)". Return: 0 or -EPROTO. */
 int probe_parse_version(const char *text, char *out, size_t size);
 
 #endif

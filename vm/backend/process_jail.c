@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jail of a process sandbox: what code in it finds. */
+/* The jail of a process sandbox: what code in it can see. */
 #include "process_jail.h"
 
 #include <assert.h>

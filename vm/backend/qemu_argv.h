@@ -28,13 +28,13 @@ enum qemu_fd {
 
 struct qemu_machine {
 	const char *qemu;    /* program */
-	const char *version; /* what it said when it was asked */
+	const char *version; /* as it reports it */
 	const char *name;    /* shown by ps; must have no comma */
 	enum machine_mode mode;
 	bool kvm;
 	bool packages;	  /* a second disk, QEMU_FD_PACKAGES */
 	bool own_kernel;  /* devices by the command line, not by ACPI */
-	uint64_t tsc_khz; /* of the host; only used for emulation */
+	uint64_t tsc_khz; /* of the host; only used with emulation */
 	unsigned memory_mb, cpus;
 	bool network;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processor that QEMU is to show a guest. */
+/* The CPU model that QEMU presents to a guest. */
 #include "qemu_cpu.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a copy of a machine depends on. */
+/* Describes what a saved machine depends on. */
 #include <string.h>
 
 #include "backend.h"

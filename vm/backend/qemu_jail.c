@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QEMU's cell: what a guest that breaks out of its machine finds. */
+/* QEMU's jail: confines a guest that breaks out of its machine. */
 #include "qemu_jail.h"
 
 #include <errno.h>

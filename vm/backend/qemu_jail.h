@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QEMU's cell: what a guest that breaks out of its machine finds. */
+/* QEMU's jail: confines a guest that breaks out of its machine. */
 #ifndef XSBX_VM_BACKEND_QEMU_JAIL_H
 #define XSBX_VM_BACKEND_QEMU_JAIL_H
 
@@ -12,21 +12,21 @@
 struct qemu_jail {
 	struct jail_spec spec;
 	char program[PATH_MAX]; /* for argv[0] */
-	/* What `spec` points to. */
+	/* Storage that `spec` points to. */
 	char lib[VIEW_LEADS_MAX], lib64[VIEW_LEADS_MAX];
 	char texts[8 * PATH_MAX];
 	size_t len;
 };
 
 /**
- * qemu_jail() - Describe the cell of a machine
- * @qemu: Program: a path, or a name to be looked for in PATH
+ * qemu_jail() - Describe the jail of a machine
+ * @qemu: Program: a path, or a name to be looked up in PATH
  * @kvm: It needs /dev/kvm
- * @memory_mb: Most memory of its process, guest and all, or 0 for no limit
+ * @memory_mb: Memory limit of the process, including the guest, or 0 for none
  * @cpus: Virtual processors
  * @ret_jail: Result
  *
- * Return: 0, or -ENOENT where there is no such program.
+ * Return: 0, or -ENOENT if there is no such program.
  */
 int qemu_jail(const char *qemu, bool kvm, unsigned memory_mb, unsigned cpus,
 	      struct qemu_jail *ret_jail);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QEMU's control connection: commands out, replies and events in, one JSON object a line. */
+/* QEMU's control connection (QMP): sends commands, receives replies and events, one JSON object per line. */
 #ifndef XSBX_VM_BACKEND_QMP_H
 #define XSBX_VM_BACKEND_QMP_H
 
@@ -12,17 +12,17 @@
 #include "vm/base/buf.h"
 #include "vm/base/reader.h"
 
-#define QMP_LINE_MAX	(64u << 10) /* of what QEMU may say at once: a guest may have taken it over */
+#define QMP_LINE_MAX	(64u << 10) /* longest line from QEMU, which a guest may have taken over */
 #define QMP_PENDING_MAX 32u
 
 struct qmp_command;
 
-/* One of @ret and @error is NULL; both belong to the connection. */
+/* One of @ret and @error is NULL; both are owned by the connection. */
 typedef void (*qmp_reply_fn)(void *data, json_t *ret, const char *error);
 
 struct qmp_events {
 	void (*event)(void *data, const char *name, json_t *details); /* @details may be NULL */
-	/* The connection is over, once; 0 for QEMU's end of file. Commands were answered before. */
+	/* The connection has ended, once; 0 for end of file. All commands were answered before. */
 	void (*lost)(void *data, int err);
 	void (*closed)(void *data);
 };
@@ -42,32 +42,32 @@ struct qmp {
 	bool greeted, lost;
 };
 
-/* Sets up what is needed to take bytes, but reads none. */
+/* Initializes it for qmp_feed(), without a socket. */
 void qmp_init(struct qmp *q, const struct qmp_events *events, void *data);
 
-/* Takes @fd, our end of the socket, also on failure, and negotiates. May be called before QEMU is
- * there. Return: 0 or -errno. */
+/* Takes ownership of @fd, our end of the socket, even on failure, and negotiates. May be called before QEMU
+ * has started. Return: 0 or -errno. */
 int qmp_open(struct qmp *q, uv_loop_t *loop, int fd);
 
-/* Whatever is pending is answered first. `closed` follows from the loop. */
+/* Pending commands are answered first. `closed` is called from the loop. */
 void qmp_close(struct qmp *q);
 
 /**
  * qmp_execute() - Send a command
  * @q: Connection
  * @name: Command
- * @arguments: Its arguments, stolen; or NULL
+ * @arguments: Its arguments, taken over; or NULL
  * @fn: Called once, from the loop; or NULL
  * @data: Its first argument
  *
- * Return: 0, -EPIPE, -EBUSY for too many at once, -ENOMEM.
+ * Return: 0, -EPIPE, -EBUSY if too many are pending, -ENOMEM.
  */
 int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn fn, void *data);
 
-/* Gives QEMU a copy of a descriptor, which commands may then call "fd:NAME". As qmp_execute(). */
+/* Passes QEMU a copy of a descriptor, which commands can refer to as "fd:NAME". As qmp_execute(). */
 int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *data);
 
-/* Takes bytes as if they had been read. Return: 0, or -errno for which the connection must end. */
+/* Processes bytes as if they had been read. Return: 0, or -errno: the connection must end with that error. */
 int qmp_feed(struct qmp *q, const char *bytes, size_t len);
 
 #endif

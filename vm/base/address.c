@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which addresses are out in the public internet. */
+/* Which IP addresses belong to the public internet. */
 #include "address.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock: what a process and its children may do with files, as a second layer. */
+/* Landlock: limits what a process and its children may do with files, as a second layer. */
 #include "landlock.h"
 
 #include <errno.h>

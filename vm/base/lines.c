@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program says for people: told line by line, and the last of it kept. */
+/* Messages of a program: split into lines, and the last bytes kept. */
 #include "lines.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why something was refused. */
+/* Why a network filter refused something. */
 #include "net_reason.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets with descriptors, both ways over a SOCK_SEQPACKET socket, on the loop. */
+/* Packets with descriptors, in both directions over a SOCK_SEQPACKET socket, on the loop. */
 #include "packets.h"
 
 #include <errno.h>

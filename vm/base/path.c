@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as text, and the directories on the way to them. */
+/* Paths as text, and creating the directories they lead through. */
 #include "path.h"
 
 #include <errno.h>

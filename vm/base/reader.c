@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what a process writes to a pipe or socket, as it comes. */
+/* Reads from a pipe or socket on the loop, as data arrives. */
 #include "reader.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
 /* Return: the install of a layer, or NULL. */
 struct package_job *package_job_find(const struct package_jobs *in, const char *key);
 
-/* A job for @need, at the end of the queue. Return: NULL for want of memory. */
+/* A job for @need, at the end of the queue. Return: NULL if out of memory. */
 struct package_job *package_job_new(struct package_jobs *in, const char *key,
 				    const struct layer_need *need);
 void package_job_forget(struct package_jobs *in, struct package_job *job);

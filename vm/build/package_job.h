@@ -106,7 +106,7 @@ struct package_jobs {
 
 	int lock;
 	bool fetched; /* it came from the store */
-	bool damaged; /* what the store has of it is of no use */
+	bool damaged; /* the copy in the store is unusable */
 	uv_work_t work;
 	int result; /* of the work */
 	bool full;  /* ... is that of layer_room() */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest's wall clock, kept with the host's. */
+/* Keeps a guest's wall clock in step with the host's. */
 #include "clock.h"
 
 #include <errno.h>

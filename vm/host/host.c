@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what the host has to give. */
+/* Reads the resources of the host. */
 #include "host.h"
 
 #include <ctype.h>

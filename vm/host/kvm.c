@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is /dev/kvm of any use? Asked by running something, because opening it proves nothing. */
+/* Tests whether KVM is usable by running a guest, because opening /dev/kvm proves nothing. */
 #include "kvm.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast the host's time stamp counter runs. */
+/* The frequency of the host's time stamp counter. */
 #include "tsc.h"
 
 #include <time.h>

@@ -24,7 +24,7 @@ struct image {
  * @agent: The agent's static binary
  * @kernel: "own", "stock", or "auto": our own if it is there
  *
- * Return: The cache, NULL for want of memory.
+ * Return: The cache, NULL if out of memory.
  */
 struct images *images_new(const char *cache_dir, const char *agent, const char *kernel);
 void images_free(struct images *im);

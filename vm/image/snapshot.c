@@ -385,7 +385,7 @@ int snapshot_store(const char *dir, const char *key, const struct snapshot *s, u
 	r = store_into(fd, key, s);
 	snprintf(path, sizeof(path), "%s/%s", dir, key);
 	if (r == 0 && rename(hidden, path) < 0) {
-		/* Another mount was faster, or what is there is of no use. */
+		/* Another mount was faster, or the existing one is unusable. */
 		(void)snapshot_remove(dir, key);
 		r = rename(hidden, path) < 0 ? -errno : 0;
 	}

@@ -50,7 +50,7 @@ int snapshot_load(const char *dir, const char *key, struct snapshot *ret_s);
  */
 int snapshot_store(const char *dir, const char *key, const struct snapshot *s, uint64_t limit);
 
-/* Removes one that is of no use. Return: 0 if it is not found under its name any more, or -errno. */
+/* Removes an unusable one. Return: 0 if its name no longer exists, or -errno. */
 int snapshot_remove(const char *dir, const char *key);
 
 /* Removes what was not used for longest until the rest has no more than @limit bytes; 0: no limit. */

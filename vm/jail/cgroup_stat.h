@@ -24,7 +24,7 @@ struct cgroup_stat {
 
 void cgroup_stat_close(struct cgroup_stat *g);
 
-/* How many processes the kernel has killed for want of memory; 0 also if nobody counts them. */
+/* How many processes the kernel has killed on OOM; 0 also if nobody counts them. */
 uint64_t cgroup_stat_oom_kills(const struct cgroup_stat *g);
 
 /* The same; it is remembered, so that later ones can be told from these. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Idle clones that wait for somebody to need them, and everything else done in the background. */
+/* The pool: idle guests ready to be taken, and all other background work. */
 #include "pool.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Idle guests that wait for somebody to need them, and everything else done in the background. */
+/* The pool: idle guests ready to be taken, and all other background work. */
 #ifndef XSBX_VM_POOL_POOL_H
 #define XSBX_VM_POOL_POOL_H
 
@@ -16,13 +16,13 @@
 
 /* Set once, by whoever embeds a pool. */
 struct pool_ops {
-	/* Brings up to date what the admission knows of the host. */
+	/* Updates what the admission knows about the host. */
 	void (*look)(void *data);
-	/* Is a sandbox starting that somebody has asked for? */
+	/* Is a sandbox starting that a user has asked for? */
 	bool (*starting)(void *data);
 };
 
-/* Embedded in the machinery, which sets all up to `data`. */
+/* Embedded in struct vm, which sets the members up to `data`. */
 struct pool {
 	struct context *ctx;
 	struct backends *backends;
@@ -32,37 +32,37 @@ struct pool {
 	struct store_client *store;
 	struct admission *admission;
 	const struct slots *slots;
-	uint64_t snapshot_bytes; /* most on the disk */
+	uint64_t snapshot_bytes; /* limit on the disk */
 	const struct pool_ops *ops;
 	void *data;
 
 	struct template_list templates;
 	unsigned ntemplates;
-	uv_timer_t timer; /* the caller's to close */
+	uv_timer_t timer; /* closed by the caller */
 };
 
 void pool_init(struct pool *p);
 
-/* Something is to be done in the background now or soon. */
+/* Schedules background work, now or soon. */
 void pool_wake(struct pool *p);
 
 /**
  * pool_take() - Take an idle guest
  * @t: Of this template
- * @ticket: For whoever takes it, in state TICKET_NONE: gets the guest's place
+ * @ticket: The taker's, in state TICKET_NONE: receives the guest's place
  *
- * Return: a guest, for guest_introduce() at once; NULL if there is none that is well.
+ * Return: a guest, to be passed to guest_introduce() at once; NULL if no healthy one is available.
  */
 struct guest *pool_take(struct template *t, struct ticket *ticket);
 
-/* Somebody waits for a place: ends one that nobody has asked for. Return: whether there was one, or
- * one is still on its way out. */
+/* A user waits for a place: ends one guest that no user has asked for. Return: whether there was one, or
+ * one is still ending. */
 bool pool_yield(struct pool *p);
 
-/* Idle guests and machines being copied; they have places in the admission. */
+/* Number of idle guests and of machines being saved; they occupy places in the admission. */
 unsigned pool_places(const struct pool *p);
 
-/* At the end of the machinery: nothing is begun any more, and what nobody has asked for ends. */
+/* At the end of the machinery: nothing new starts, and guests that no user has asked for end. */
 void pool_close(struct pool *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates: what is known of them, and their snapshots found, checked and given up. */
+/* Templates: their state, and finding, verifying and discarding their snapshots. */
 #include "template.h"
 
 #include <assert.h>

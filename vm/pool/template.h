@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates: what sandboxes have in common, the snapshot they are cloned from, the pool of clones. */
+/* Templates: the common configuration of sandboxes, the snapshot they are cloned from, their idle clones. */
 #ifndef XSBX_VM_POOL_TEMPLATE_H
 #define XSBX_VM_POOL_TEMPLATE_H
 
@@ -20,24 +20,24 @@ struct layer;
 struct pool;
 
 enum template_state {
-	TEMPLATE_UNKNOWN,  /* nobody has looked for a snapshot yet */
-	TEMPLATE_LOADING,  /* it is being read and checked */
-	TEMPLATE_NONE,	   /* there is none; one is made when there is time */
-	TEMPLATE_BUILDING, /* a machine boots that will be copied */
+	TEMPLATE_UNKNOWN,  /* a snapshot was not looked for yet */
+	TEMPLATE_LOADING,  /* it is being read and verified */
+	TEMPLATE_NONE,	   /* there is none; one is built when there is time */
+	TEMPLATE_BUILDING, /* a machine is booting that will be saved */
 	TEMPLATE_READY,	   /* can be cloned */
-	TEMPLATE_PLAIN,	   /* of a backend that has no snapshots, and never another state */
+	TEMPLATE_PLAIN,	   /* the backend has no snapshots; the state never changes */
 	TEMPLATE_BROKEN,   /* does not work here: sandboxes boot */
 	TEMPLATE_NSTATES,
 };
 
-/* A guest that waits for somebody to need it. */
+/* An idle guest. */
 struct idle {
 	TAILQ_ENTRY(idle) link;
 	struct template *template;
 	struct guest *guest;
 	struct ticket ticket;
-	bool ready;		/* else it is on its way up */
-	char shown[DIGEST_HEX]; /* view_stamp() when it was begun */
+	bool ready;		/* else it is starting */
+	char shown[DIGEST_HEX]; /* view_stamp() when it was started */
 	uint64_t asked_at;	/* ms of the loop's clock */
 };
 
@@ -46,9 +46,9 @@ TAILQ_HEAD(template_list, template);
 
 /*
  * - `snapshot` is open if and only if READY; `recording` only while BUILDING.
- * - `builder` is set from the start of BUILDING until that guest is gone, and has its place by `builder_ticket`.
- * - `waits` has who has a place and waits for LOADING to end.
- * - `idle` has the guests that nobody uses, ready ones first; `nready` and `nfilling` add up to it.
+ * - `builder` is set from the start of BUILDING until that guest is gone; `builder_ticket` holds its place.
+ * - `waits` has the waits of sandboxes that have a place, for LOADING to end.
+ * - `idle` has the unused guests, ready ones first; its length is `nready` + `nfilling`.
  * - `refs` counts the sandboxes and jobs that point here.
  */
 struct template
@@ -57,94 +57,94 @@ struct template
 	TAILQ_ENTRY(template) link;
 	unsigned refs;
 
-	struct sandbox_spec spec; /* what all of them have in common; owned */
+	struct sandbox_spec spec; /* common to all its sandboxes; owned */
 	struct view view;	  /* of `spec` */
 	const struct backend_ops *ops;
 	struct layer *layer; /* of its packages, as long as it is in use; or NULL */
 
 	enum template_state state;
-	char key[DIGEST_HEX]; /* of the snapshot that is or would be right now */
+	char key[DIGEST_HEX]; /* of the snapshot that is current, or would be */
 	struct snapshot snapshot, recording;
 	struct guest *builder;
 	struct ticket builder_ticket;
-	bool recorded; /* the builder was copied */
+	bool recorded; /* the builder was saved */
 	struct wait_list waits;
 	unsigned clone_failures, build_failures; /* in a row */
 	uint64_t retry_at;			 /* ms of the loop's clock */
 	char problem[512];
-	bool packages_failed;	 /* as `problem` says */
-	bool asked;		 /* the store was asked for what has this key */
-	bool fetching;		 /* it is, right now */
-	bool damaged;		 /* what the store has of it is of no use */
-	bool fetched;		 /* it is from there */
-	bool saved, save_failed; /* it is on the disk; it should be, and can't */
+	bool packages_failed;	 /* because of `problem` */
+	bool asked;		 /* the store was queried for this key */
+	bool fetching;		 /* it is being fetched from the store */
+	bool damaged;		 /* the store's copy is unusable */
+	bool fetched;		 /* it came from the store */
+	bool saved, save_failed; /* it is on the disk; it could not be written */
 
-	bool prepared; /* to be ready before it is used, and to stay so */
-	bool ad_hoc;   /* not as the configuration says: a snapshot is made at its second use */
-	unsigned uses; /* sandboxes that were asked for */
+	bool prepared; /* to be kept ready before its first use */
+	bool ad_hoc;   /* not from the configuration: a snapshot is built at its second use */
+	unsigned uses; /* sandboxes requested */
 
 	struct idle_list idle;
 	struct vm_pool want;
-	bool refilling; /* there were fewer than the low-water mark, and are not yet as many as wanted */
+	bool refilling; /* it fell below the low-water mark, and is not full again */
 	unsigned nready, nfilling;
 	uint64_t used_at, refreshed_at, hits, misses, built_ms;
 	uint64_t refills, refill_ms, refill_sum_ms;
 };
 
 /**
- * template_get() - The template of a sandbox, made if it is new, brought up to date
+ * template_get() - Find or create the template of a sandbox, and update it
  * @p: Pool
- * @spec: What the sandbox is to be
+ * @spec: Spec of the sandbox
  *
- * Return: The template, or NULL if there can't be any; sandboxes then boot.
+ * Return: the template, or NULL if there can't be any; sandboxes then boot.
  */
 struct template *template_get(struct pool *p, const struct sandbox_spec *spec);
 
-/* Begins to look for the snapshot of a template in state UNKNOWN, if its key is known. */
+/* Starts looking for the snapshot of a template in state UNKNOWN, if its key is known. */
 void template_load(struct template *t);
 
-/* Brings the key up to date; if it has changed, what was made with the old one is given up. */
+/* Recomputes the key; if it has changed, everything made with the old one is discarded. */
 void template_refresh(struct template *t);
 
-/* Gives up what the template has ready: the snapshot, its idle guests, a machine that is being made. */
+/* Discards what the template has ready: the snapshot, its idle guests, a machine being built. */
 void template_drop(struct template *t);
 
-/* Are its packages there, or has it none? They stay there then, as long as the template is in use. */
+/* Are its packages installed, or has it none? If so, they stay installed while the template is in use. */
 bool template_layer(struct template *t);
 
-/* Lets go of the packages of templates that nobody uses now: if room is needed, theirs can go. */
+/* Releases the packages of templates that are not in use, so that they can be evicted. */
 void template_free_layers(struct pool *p);
 
-/* Has the packages of a template that is to be ready before it is used installed, if they are missing. */
+/* Installs missing packages of a template that is to be kept ready. */
 void template_install(struct template *t);
 
-/* Has it what is needed to know how to start? If not, @w waits for that. Return: whether it waits. */
+/* Is it known how to start? If not, @w waits for that. Return: whether it waits. */
 bool template_wait(struct template *t, struct wait *w);
 
-/* A clone works; a clone does not work because of @problem. */
+/* A clone has worked; a clone has failed because of @problem. */
 void template_clone_works(struct template *t);
 void template_clone_failed(struct template *t, const struct problem *problem);
 
-/* More is known about files than before: brings all keys up to date. */
+/* More digests are known than before: recomputes all keys. */
 void template_refresh_all(struct pool *p);
 
-/* Has a guest booted that is copied. Called in the background. */
+/* Boots a guest to be saved. Called in the background. */
 void template_build(struct template *t);
 
-/* Of that: it failed; or it is READY, and put on the disk by a worker thread. Return: 0 or -errno. */
+/* The snapshot has failed; or it is READY, and a worker thread writes it to the disk. Return: 0 or -errno. */
 void template_build_failed(struct template *t, const char *why);
 int template_store(struct template *t);
 
-/* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
+/* Queries the store for the snapshot, once for each key. Return: whether an answer is pending. */
 bool template_fetch(struct template *t);
 
 /**
- * template_start() - Start a guest that nobody has asked for
+ * template_start() - Start a guest that no user has asked for
  * @t: Of this template
  * @mode: MACHINE_RECORD, into the template's `recording`; MACHINE_CLONE, of its snapshot; MACHINE_COLD
- * @ticket: Zeroed; gets a place
- * @events: Of the guest, with
- * @data: their first argument
+ * @ticket: Zeroed; receives a place
+ * @events: Events of the guest
+ * @data: Their first argument
  * @ret_guest: Result
  *
  * Return: false if there is no place for it now, or no memory.
@@ -155,15 +155,15 @@ bool template_start(struct template *t, enum machine_mode mode, struct ticket *t
 /* Ends all idle guests of @t. */
 void template_empty(struct template *t);
 
-/* Bytes of the host's memory that snapshots hold for clones to start from. It is not in any sandbox's
- * claim, and it can't be evicted. The memory of a machine that is being recorded is in that machine's
- * claim, and moves here when it is gone. */
+/* Host memory in bytes held by snapshots for clones to start from. It is not charged to any sandbox, and
+ * can't be evicted. The memory of a machine being saved is charged to that machine, and counted here when
+ * it is gone. */
 uint64_t template_memory(const struct pool *p);
 
 const char *template_state_str(enum template_state state);
 
-/* Somebody waits for memory: lets go of the snapshot that was not used for longest, of those that no
- * sandbox needs. Return: whether there was one. */
+/* A user waits for memory: releases the least recently used snapshot that no sandbox needs.
+ * Return: whether there was one. */
 bool template_yield(struct pool *p);
 
 /* At the end of the machinery. */

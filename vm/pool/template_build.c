@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a template's snapshot: a machine boots, is exercised, and is copied. */
+/* Building a template's snapshot: a machine boots, is exercised, and is saved. */
 #include <string.h>
 
 #include "vm/base/log.h"

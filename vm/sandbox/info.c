@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about one sandbox: how it started, what it uses, what is around it. */
+/* Queries about one sandbox: how it was started, its usage, its isolation. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sandboxes in which packages are installed, and in which a file system is made of them. */
+/* Sandboxes that install packages, and pack them into a file system. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox's network: its list, its ports, its helper. */
+/* A sandbox's network: its allow list, its ports, its filter process. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

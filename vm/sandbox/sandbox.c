@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox: what it waits for, the guest that it takes then, and what is told of both. */
+/* A sandbox: what it waits for, the guest it then takes, and its events. */
 #include "sandbox.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets sandboxes and runs in: the budgets, how the host is doing, and why somebody waits. */
+/* Admits sandboxes and runs: the budgets, the state of the host, and the reasons for waiting. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

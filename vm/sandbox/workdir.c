@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of sandboxes that work on a copy of a directory of the host: held, listed, taken over. */
+/* Changes of sandboxes that work on a copy of a host directory: kept, listed, committed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clearing up when nobody else is left to do it: the mount point and the runtime directory. */
+/* The guard: cleans up the mount point and the runtime directory when no other process is left to do it. */
 #include "guard.h"
 
 #include <errno.h>

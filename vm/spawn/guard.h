@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clearing up when nobody else is left to do it: the mount point and the runtime directory. */
+/* The guard: cleans up the mount point and the runtime directory when no other process is left to do it. */
 #ifndef XSBX_VM_SPAWN_GUARD_H
 #define XSBX_VM_SPAWN_GUARD_H
 
@@ -12,35 +12,35 @@ struct guarded {
 };
 
 /**
- * guard_start() - Fork the guard, and from it the spawner; in both this returns
- * @ret_guarded: What the spawner fills in with guard_set()
- * @ret_tie: In the daemon: a descriptor for log_relay(), whose end tells the guard that the daemon is gone
+ * guard_start() - Fork the guard, and from it the spawner
+ * @ret_guarded: Filled in by the spawner, with guard_set()
+ * @ret_tie: In the daemon: a descriptor for log_relay(); its closing tells the guard that the daemon is gone
  *
  * @ret_spawner: In the daemon: the spawner's process id
  *
- * Return: 0 in the spawner, in the daemon the guard's process id (it ends when the spawner has ended,
- * and cleared up if that did not), or -errno.
+ * Return: 0 in the spawner; in the daemon, the guard's process id (it exits after the spawner, and has
+ * cleaned up if the spawner did not); or -errno.
  */
 pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner);
 
 /* Either may be NULL. */
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir);
 
-/* Detaches the mount point, of a daemon that is there: as root, or by the set-id program that mounted. */
+/* Unmounts lazily while the daemon is running: as root, or through the set-id program that mounted. */
 void guard_unmount(const struct guarded *g);
 
-/* After an end in good order: removes the runtime directory, and the one above it if no other mount of
- * this user has its own there, unless a successor of the daemon has it by now. The daemon can't: it may not
- * change what lies around its own directories. */
+/* After a clean exit: removes the runtime directory, unless a new daemon uses it already, and its parent
+ * directory, if no other mount of this user is using it. The daemon can't do this itself: its confinement
+ * does not extend to the parents of its directories. */
 void guard_leave(const struct guarded *g);
 
-/* Likewise after any other end; and detaches the mount point, if nobody answers there any more. */
+/* The same after any other exit; also detaches the mount point, if nothing serves it any more. */
 void guard_clean(const struct guarded *g);
 
 /**
  * guard_isolate() - Leave the caller's terminal, working directory and descriptors
- * @fd: The one to keep
- * @name: For the process
+ * @fd: Descriptor to keep
+ * @name: New name of the process
  *
  * Return: @fd's new number, or -errno.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox has changed in its copy of a directory of the host: listed, and taken over. */
+/* What a sandbox has changed in its copy of a host directory: lists and commits it. */
 #include "overlay_diff.h"
 
 #include <dirent.h>

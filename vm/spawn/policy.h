@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner may start: settled by the configuration before there is a spawner, and never changed. */
+/* What the spawner may start: fixed by the configuration before the spawner is forked, and never changed. */
 #ifndef XSBX_VM_SPAWN_POLICY_H
 #define XSBX_VM_SPAWN_POLICY_H
 
@@ -14,40 +14,40 @@ struct view;
 struct vm_config;
 struct vm_path;
 
-/* Paths of the host that a template shows. */
+/* Paths of the host that a template makes visible. */
 struct policy_view {
 	const struct vm_path *path;
 	size_t npaths;
 	const char *work;  /* or NULL */
-	const char *image; /* whose programs are seen instead of the host's, or NULL */
+	const char *image; /* whose programs are used instead of the host's, or NULL */
 };
 
 struct policy_config {
 	const struct vm_config *vm;
 	unsigned max_memory_mb, max_cpus,
-		max_processes; /* of a sandbox; 0: as much as can be asked for */
-	bool others;	       /* users other than the one who mounts have sessions */
+		max_processes; /* of a sandbox; 0: no limit below the built-in one */
+	bool others;	       /* users other than the mounting one have sessions */
 	const struct policy_view *view;
 	size_t nviews;
 };
 
 struct policy;
 
-/* Makes what the daemon has of its own in the cache. To be called before policy_new(), which looks where that
- * really lies, through whatever links there are on the way: later, none is followed any more. */
+/* Creates the daemon's own directories in the cache. Call it before policy_new(), which resolves symbolic links in
+ * their paths: later, none is followed any more. */
 void policy_prepare(const char *cache_dir);
 
-/* Copies what it needs, and finds the programs. Return: 0 or -ENOMEM. */
+/* Copies what it needs, and locates the programs. Return: 0 or -ENOMEM. */
 int policy_new(const struct policy_config *cfg, struct policy **ret_policy);
 void policy_free(struct policy *p);
 
 /**
- * policy_find_view() - The number of a view, for an order
+ * policy_find_view() - Find the number of a view, for an order
  * @p: Policy
- * @v: What a sandbox is to see
+ * @v: View of a sandbox
  * @image: Its image
  *
- * Return: enum order_view, or -ENOENT if no template has such a one.
+ * Return: enum order_view, or -ENOENT if no template has it.
  */
 int policy_find_view(const struct policy *p, const struct view *v, const char *image);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the policy share. */
+/* Shared by the files of the policy. */
 #ifndef XSBX_VM_SPAWN_POLICY_INTERNAL_H
 #define XSBX_VM_SPAWN_POLICY_INTERNAL_H
 
@@ -17,35 +17,35 @@ struct sealed_view {
 	struct vm_path path[VM_PATHS_MAX];
 	size_t npaths;
 	char *work, *image;
-	bool writes;		  /* something of the host, by `rw` or `work` */
-	bool roots, roots_groups; /* all that it writes to belongs to root, to root's group */
+	bool writes;		  /* it can write to the host, by `rw` or `work` */
+	bool roots, roots_groups; /* all of that belongs to root, to root's group */
 };
 
-/* Paths are absolute. "": there is no such program, or it is not wanted. */
+/* Paths are absolute. "": the program was not found, or is not wanted. */
 struct policy {
 	struct order_limits most;
 	bool others, mitigate;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
 	char *ca, *offline;   /* or NULL */
-	uint64_t layer_bytes; /* most of all layers; 0: no limit */
+	uint64_t layer_bytes; /* limit for all layers together; 0: none */
 	char *store_url, *store_region;
 	unsigned store_timeout_s;
 	bool store_read, store_write;
 	char *python_index, *python_hosts, *npm_registry, *npm_hosts; /* or NULL */
-	char *place[POLICY_PLACES_MAX]; /* beside `images`, where images lay at the start */
+	char *place[POLICY_PLACES_MAX]; /* besides `images`, where images were at the start */
 	size_t nplaces;
 	struct sealed_view *view;
 	size_t nviews;
 };
 
 /**
- * policy_tree() - Where an image's files are, unpacked
+ * policy_tree() - Find the unpacked files of an image
  * @p: Policy
  * @image: Name
  * @ret_path: Result, without links
  *
- * Return: 0, -ENOENT if they are not there, -EPERM if that is not where images lie.
+ * Return: 0, -ENOENT if there are none, -EPERM if they are not in a directory for images.
  */
 int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MAX]);
 

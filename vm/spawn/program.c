@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that works for the daemon in the background, and what it says. */
+/* A program that runs in the background for the daemon, and its output. */
 #include "program.h"
 
 #include <assert.h>

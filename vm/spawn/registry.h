@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes a mount has, written down so that the next start can end what a crash left. */
+/* Records the processes of a mount, so that the next start can end those left by a crash. */
 #ifndef XSBX_VM_SPAWN_REGISTRY_H
 #define XSBX_VM_SPAWN_REGISTRY_H
 
 #include <sys/types.h>
 
-/* Notes the spawner @pid, and this process, in @runtime_dir/processes. Return: 0 or -errno. */
+/* Records the spawner @pid, and this process, in @runtime_dir/processes. Return: 0 or -errno. */
 int registry_write(const char *runtime_dir, pid_t pid);
 
 /**
- * registry_reap() - End what an instance that crashed has left
+ * registry_reap() - End processes left by an instance that crashed
  * @runtime_dir: Directory of that instance
  *
- * Kills its spawner, with which all its sandboxes die, if it is still there. A process is only
- * signalled if it is the one that was noted: same boot, same number, same start time.
+ * Kills its spawner if it still exists; all its sandboxes die with it. A process is only
+ * signalled if it is the recorded one: same boot, same process id, same start time.
  *
- * Return: 0 if nothing is left, 1 if something was killed, -EBUSY if the instance is alive and
- * well, -ENOENT if nothing is noted, or -errno.
+ * Return: 0 if nothing is left, 1 if something was killed, -EBUSY if the instance is still
+ * running, -ENOENT if nothing is recorded, or -errno.
  */
 int registry_reap(const char *runtime_dir);
 

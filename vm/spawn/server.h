@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's own side of spawner.h: what its process does after the fork. */
+/* The spawner's side of spawner.h: what its process does after the fork. */
 #ifndef XSBX_VM_SPAWN_SERVER_H
 #define XSBX_VM_SPAWN_SERVER_H
 
@@ -8,19 +8,19 @@
 #include "spawner.h"
 #include "wire.h"
 
-/* A descriptor of the request's, and its number in the child. */
+/* A descriptor of the request, and its number in the child. */
 struct spawn_target {
 	uint32_t from;
 	int to;
 };
 
 /*
- * What is to be done, filled in by the spawner's rules. It begins as all zeroes.
+ * A child to be started, filled in by the spawner's rules. Zeroed at first.
  *
- * - `argv` and `envp` are terminated by NULL. The program is argv[0], an absolute path; in a jail, one
- *   inside.
- * - The child has the descriptors in `target` and no others, but that 0, 1, 2 are /dev/null unless given.
- * - The strings and the jail are the rules', and stay to the next job.
+ * - `argv` and `envp` are terminated by NULL. The program is argv[0], an absolute path, inside the jail if
+ *   there is one.
+ * - The child has only the descriptors in `target`; 0, 1, 2 are /dev/null unless given.
+ * - The strings and the jail are owned by the rules, and valid until the next job.
  */
 struct spawn_job {
 	uint32_t flags; /* SPAWN_OOM_FIRST, ... */
@@ -28,11 +28,11 @@ struct spawn_job {
 	struct spawn_target target[SPAWN_FDS_MAX];
 	size_t ntargets;
 	const struct jail_spec *jail; /* or NULL */
-	int fds[SPAWN_FDS_MAX];	      /* of the request; not for the rules */
+	int fds[SPAWN_FDS_MAX];	      /* of the request; not used by the rules */
 	size_t nfds;
 };
 
-/* What a child writes to its status pipe if it does not come to run its program. */
+/* What a child writes to its status pipe if it fails to execute its program. */
 struct spawn_error {
 	uint32_t step;		 /* enum spawn_step */
 	int32_t error;		 /* -errno */
@@ -40,28 +40,28 @@ struct spawn_error {
 };
 
 /**
- * spawner_serve() - Be the spawner
+ * spawner_serve() - Main function of the spawner
  * @rules: What it may start
  * @sock: SEQPACKET socket to the daemon; every other descriptor is closed
- * @guarded: To be filled in with what the rules say
+ * @guarded: Filled in according to the rules
  *
- * All signals are blocked when it is called. Serves until the other end is closed, cleans up, and
+ * All signals are blocked when it is called. Serves until the peer closes its end, cleans up, and
  * exits.
  */
 __attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, int sock,
 					     struct guarded *guarded);
 
-/* Is what the rules came up with something that can be done, with descriptors that the daemon may give?
+/* Checks a job filled in by the rules, and that the daemon may pass these descriptors.
  * Return: 0 or -errno. */
 int spawner_check(const struct spawn_job *job);
 
 /**
- * spawner_child() - Be a child: arrange everything, and run the program
- * @job: What is to be done
- * @status_fd: Write end of a pipe of which the spawner alone has the other; closed when the program
- *	       runs, gets a struct spawn_error if it does not
- * @cell: Of a jailed one, and
- * @go: the pipe that jail_clone() gave
+ * spawner_child() - Main function of a child: set everything up, and execute the program
+ * @job: Its job
+ * @status_fd: Write end of a pipe whose read end only the spawner has; closed on exec, receives
+ *	       a struct spawn_error on failure
+ * @cell: Of a jailed child, and
+ * @go: the pipe from jail_clone()
  */
 __attribute__((noreturn)) void spawner_child(const struct spawn_job *job, int status_fd,
 					     struct jail_cell *cell, int go);

@@ -61,7 +61,7 @@ struct s3_request {
 /* Return: whether @url is one that can be used; if not, @ret_why says why. */
 bool s3_url_valid(const char *url, bool authenticated, const char **ret_why);
 
-/* @cfg must outlive it. Return: NULL for want of memory. */
+/* @cfg must outlive it. Return: NULL if out of memory. */
 struct s3 *s3_new(const struct s3_config *cfg);
 
 /* Ends what is under way. */
