@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "fs/config/daemon_internal.h"
+#include "fs/tree/table.h"
 #include "tests/unit/fixture/fixture.h"
 
 #define TOP "python/demo/"
@@ -27,6 +29,19 @@ static void test_listings(void **state)
 	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 ");
 	assert_string_equal(fx_ls(fx, TOP "runs/1"),
 			    "in stdout stderr output exit_code state status.json summary wait ");
+}
+
+/* What the root has itself would hide a template of that name. */
+static void test_templates_called_like_nodes(void **state)
+{
+	struct fixture *fx = *state;
+	char why[512];
+	const struct conf_source src = {.why = why, .why_size = sizeof(why)};
+
+	for (int k = 0; k < NODE_NKINDS; k++) {
+		if (node_defs[k].parent == NODE_ROOT && node_defs[k].name)
+			assert_null(conf_template_get(&fx->conf, node_defs[k].name, &src));
+	}
 }
 
 static void test_modes(void **state)
@@ -254,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_listings),
+		fx_test(test_templates_called_like_nodes),
 		fx_test(test_modes),
 		fx_test(test_lookups_that_fail),
 		fx_test(test_stale_numbers),
