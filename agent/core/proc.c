@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util.h"
+
 /*
  * In a jail, /proc has hidepid, so that user code does not see what waits beside it; and the kernel hides
  * by that also from us, who have capabilities only there, a process that may not be dumped and whose
@@ -41,21 +43,29 @@ static bool is_exempt(pid_t pid)
 	return pid == exempt[0] || pid == exempt[1];
 }
 
-/* Reads a small file of /proc as text. Return: its length or -errno. */
-static ssize_t read_text(const char *path, char *buf, size_t size)
+ssize_t proc_text(const char *path, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, size - 1);
 	if (n < 0)
-		n = -errno;
-	close(fd);
-	if (n >= 0)
-		buf[n] = '\0';
+		return -errno;
+	buf[n] = '\0';
 	return n;
+}
+
+void proc_text_again(int fd, char *buf, size_t size)
+{
+	const ssize_t n = fd < 0 ? 0 : pread(fd, buf, size - 1, 0);
+
+	buf[n > 0 ? n : 0] = '\0';
+}
+
+int proc_write(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
 int proc_parse_stat(const char *text, struct proc_stat *ret_s)
@@ -102,7 +112,7 @@ int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 int proc_read_stat(const char *path, struct proc_stat *ret_s)
 {
 	char buf[1024];
-	const ssize_t n = read_text(path, buf, sizeof(buf));
+	const ssize_t n = proc_text(path, buf, sizeof(buf));
 
 	return n < 0 ? (int)n : proc_parse_stat(buf, ret_s);
 }
@@ -134,16 +144,12 @@ static bool is_running(int pidfd)
 bool proc_is(const struct proc *p)
 {
 	struct proc now;
-	bool is;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	if (p->start)
 		return proc_look(p->pid, &now) == 0 && now.start == p->start;
 	fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	is = fd >= 0 && is_running(fd);
-	if (fd >= 0)
-		close(fd);
-	return is;
+	return fd >= 0 && is_running(fd);
 }
 
 static int set_add(struct proc_set *set, const struct proc *p)
@@ -244,7 +250,7 @@ static pid_t highest(void)
 	last = now;
 	if (!again)
 		return now;
-	return read_text("/proc/sys/kernel/pid_max", buf, sizeof(buf)) < 0
+	return proc_text("/proc/sys/kernel/pid_max", buf, sizeof(buf)) < 0
 		       ? PID_LIMIT
 		       : (pid_t)strtol(buf, NULL, 10);
 }
@@ -253,15 +259,10 @@ static pid_t highest(void)
 static int add_unlisted(struct proc_set *set, pid_t pid)
 {
 	struct proc p = {.pid = pid, .parent = getpid(), .live = true};
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* which takes no thread for a process */
-	int r = 0;
+	_cleanup_close_ int fd =
+		(int)syscall(SYS_pidfd_open, pid, 0); /* which takes no thread for a process */
 
-	if (fd < 0)
-		return 0;
-	if (proc_look(pid, &p) == 0 || is_running(fd))
-		r = set_add(set, &p);
-	close(fd);
-	return r;
+	return fd >= 0 && (proc_look(pid, &p) == 0 || is_running(fd)) ? set_add(set, &p) : 0;
 }
 
 static int add_hidden(struct proc_set *set)
@@ -326,7 +327,7 @@ static int children_of(struct proc_set *set, pid_t pid, const char *tid)
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, tid);
-	n = read_text(path, buf, sizeof(buf));
+	n = proc_text(path, buf, sizeof(buf));
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH ? 0 : (int)n;
 	if ((size_t)n == sizeof(buf) - 1)
@@ -390,7 +391,7 @@ uint64_t proc_private_kib(pid_t pid)
 	char path[32], buf[128];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
-	if (read_text(path, buf, sizeof(buf)) < 0 ||
+	if (proc_text(path, buf, sizeof(buf)) < 0 ||
 	    sscanf(buf, "%*u %llu %llu", &resident, &shared) != 2 || shared > resident)
 		return 0;
 	return (resident - shared) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
@@ -399,32 +400,22 @@ uint64_t proc_private_kib(pid_t pid)
 /* Reads a file of /proc that is asked for again and again, through a descriptor kept open. */
 static bool read_kept(int *fd, const char *path, char *buf, size_t size)
 {
-	ssize_t n;
-
 	if (*fd < 0)
 		*fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*fd < 0)
-		return false;
-	n = pread(*fd, buf, size - 1, 0);
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	proc_text_again(*fd, buf, size);
+	return *buf;
 }
 
 uint64_t proc_number(const char *path, const char *key, int base)
 {
-	FILE *f = fopen(path, "re");
-	uint64_t value = 0;
+	_cleanup_file_ FILE *f = fopen(path, "re");
 	char line[256];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, strlen(key)) == 0) {
-			value = strtoull(line + strlen(key), NULL, base);
-			break;
-		}
+		if (strncmp(line, key, strlen(key)) == 0)
+			return strtoull(line + strlen(key), NULL, base);
 	}
-	if (f)
-		fclose(f);
-	return value;
+	return 0;
 }
 
 pid_t proc_last_pid(void)

@@ -36,6 +36,15 @@ struct proc_set {
 	size_t n, cap;
 };
 
+/** proc_text() - Read a small file of /proc as text. Return: its length or -errno. */
+ssize_t proc_text(const char *path, char *buf, size_t size);
+
+/** proc_text_again() - The same from a descriptor that is kept, from the beginning; "" if that fails. */
+void proc_text_again(int fd, char *buf, size_t size);
+
+/** proc_write() - Write @text to a file of /proc or /sys. Return: 0 or -errno. */
+int proc_write(const char *path, const char *text);
+
 /** proc_parse_stat() - Read the text of /proc/PID/stat. Return: 0 or -EINVAL. */
 int proc_parse_stat(const char *text, struct proc_stat *ret_s);
 

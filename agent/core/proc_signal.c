@@ -177,8 +177,7 @@ int proc_scan_stopped(struct proc_set *set)
 	return r;
 }
 
-/* Return: number of processes that don't stand still, or -errno. */
-static int count_running(bool stop)
+int proc_running(bool stop)
 {
 	struct proc_set all = {0};
 	int running = 0;
@@ -197,16 +196,6 @@ static int count_running(bool stop)
 	}
 	proc_set_clear(&all);
 	return r < 0 ? r : running;
-}
-
-int proc_stop_running(void)
-{
-	return count_running(true);
-}
-
-int proc_running(void)
-{
-	return count_running(false);
 }
 
 static uint64_t thread_switches(pid_t pid, const char *tid)

@@ -21,6 +21,7 @@
 #include "agent/core/log.h"
 #include "net.h"
 #include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
 #include "agent/guest/swap.h"
 #include "agent/core/util.h"
 
@@ -332,11 +333,10 @@ static int switch_root(const char **ret_step)
 static void privilege(void)
 {
 	const struct sched_param p = {.sched_priority = 1};
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	const int r = proc_write("/proc/self/oom_score_adj", "-1000");
 
-	if (fd < 0 || write(fd, "-1000", 5) < 0)
-		log_line("oom_score_adj: %s", strerror(errno));
-	close_fd(&fd);
+	if (r < 0)
+		log_line("oom_score_adj: %s", strerror(-r));
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p) < 0)
 		log_line("real-time priority: %s", strerror(errno));
 }

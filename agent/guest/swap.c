@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/core/log.h"
+#include "agent/core/proc.h"
 #include "agent/core/util.h"
 
 /*
@@ -62,24 +63,12 @@ static const char signature[] = {'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2
 /* Tasks waited for 150 ms within half a second. */
 static const char trigger[] = "some 150000 500000";
 
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), r = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		r = -errno;
-	close(fd);
-	return r;
-}
-
 static int put_number(const char *path, uint64_t n)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return put(path, text);
+	return proc_write(path, text);
 }
 
 /* What mkswap(8) writes. */
@@ -120,7 +109,7 @@ static int set_up(uint64_t memory, struct swap *ret_swap)
 	ret_swap->size = size;
 	ret_swap->limit = memory * LIMIT / 100 / PAGE * PAGE;
 	/* The fastest, as far as the kernel has it; its default will do as well. */
-	(void)put(ZRAM "comp_algorithm", "lz4");
+	(void)proc_write(ZRAM "comp_algorithm", "lz4");
 	r = put_number(ZRAM "disksize", size);
 	if (r == 0)
 		r = put_number(ZRAM "mem_limit", ret_swap->limit);
@@ -134,12 +123,12 @@ static int set_up(uint64_t memory, struct swap *ret_swap)
 /* To have pages near a page brought in with it is of use for disks only. */
 static void tune(void)
 {
-	(void)put("/proc/sys/vm/page-cluster", "0");
-	(void)put("/proc/sys/vm/swappiness", "100");
+	(void)proc_write("/proc/sys/vm/page-cluster", "0");
+	(void)proc_write("/proc/sys/vm/swappiness", "100");
 	/* What harden_memory() asks for is too much with swap: a program that fills memory quickly has
 	 * nothing but pages of the last moments. Without any, a guest that has no memory left for its
 	 * programs' text does nothing but read that. */
-	(void)put("/sys/kernel/mm/lru_gen/min_ttl_ms", "40");
+	(void)proc_write("/sys/kernel/mm/lru_gen/min_ttl_ms", "40");
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
 		log_line("mlockall: %s", strerror(errno));
 }

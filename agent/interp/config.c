@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
 #include "agent/core/spawn.h"
 #include "agent/core/util.h"
 
@@ -73,14 +74,8 @@ static bool variable_ok(const struct proto_env *e)
 static uint32_t nproc_limit(const struct guest_env *env, uint32_t wanted)
 {
 	const uint32_t spare = 256;
-	FILE *f = env->guest ? fopen("/proc/sys/kernel/threads-max", "re") : NULL;
-	unsigned long max = 0;
-	char line[32];
+	const uint64_t max = env->guest ? proc_number("/proc/sys/kernel/threads-max", "", 10) : 0;
 
-	if (f && fgets(line, sizeof(line), f))
-		max = strtoul(line, NULL, 10);
-	if (f)
-		fclose(f);
 	return max > 2 * spare && wanted > max - spare ? (uint32_t)max - spare : wanted;
 }
 

@@ -70,9 +70,11 @@ static const char *const state_names[] = {
 };
 _Static_assert(ARRAY_SIZE(state_names) == INTERP_NSTATES, "each state has a name");
 
-const char *interp_state_name(enum interp_state s)
+void interp_log_end(const char *which, enum interp_state was, int wait_status)
 {
-	return s < INTERP_NSTATES ? state_names[s] : "unknown";
+	log_line("%s (%s) ended, %s %d", which, state_names[was],
+		 WIFSIGNALED(wait_status) ? "signal" : "status",
+		 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
 }
 
 static void interp_gone(struct interp *i, int wait_status, const struct rusage *ru)
@@ -91,7 +93,7 @@ static void on_interp_deadline(struct loop_timer *t)
 		interp_gone(i, 0, &none);
 		return;
 	}
-	log_line("the interpreter (%s) did not answer in time", interp_state_name(i->state));
+	log_line("the interpreter (%s) did not answer in time", state_names[i->state]);
 	interp_kill(i);
 }
 
@@ -524,15 +526,14 @@ void interp_rest(struct interp *i)
 static void interp_oom_score(const struct interp *i, const char *score)
 {
 	char path[64];
-	int fd;
+	int r;
 
 	if (!i->env->guest || i->pid <= 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", i->pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, score, strlen(score)) < 0)
-		log_line("%s: %s", path, strerror(errno));
-	close_fd(&fd);
+	r = proc_write(path, score);
+	if (r < 0)
+		log_line("%s: %s", path, strerror(-r));
 }
 
 void interp_set_rank(struct interp *i, enum interp_rank rank)

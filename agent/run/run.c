@@ -19,6 +19,7 @@
 #include "agent/core/guest_env.h"
 #include "stream.h"
 #include "agent/core/util.h"
+#include "vm/base/io.h"
 
 /*
  * Theory of operation
@@ -76,26 +77,19 @@ static int code_prepare(void)
 static int code_fd(struct run *r, struct proto_str code)
 {
 	int fd = r->code_fd >= 0 ? r->code_fd : code_prepare();
-	uint32_t done = 0;
+	int e;
 
 	r->code_fd = -1;
 	if (fd < 0)
 		return -errno;
-	while (done < code.len) {
-		ssize_t n = pwrite(fd, code.data + done, code.len - done, done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			goto fail;
-		done += (uint32_t)n;
-	}
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+	e = fileio_write_at(fd, code.data, code.len, 0);
+	if (e == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		e = -errno;
+	if (e == 0)
 		return fd;
-fail:
-	done = (uint32_t)errno;
 	close(fd);
-	return -(int)done;
+	return e;
 }
 
 static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
@@ -178,8 +172,8 @@ static void on_settle(struct loop_timer *t)
 	interp_tidy(r->interp);
 	run_look_around(r);
 	run_note_oom(r);
-	stream_prepare(&r->out[0]);
-	stream_prepare(&r->out[1]);
+	(void)stream_prepare(&r->out[0]);
+	(void)stream_prepare(&r->out[1]);
 	if (r->code_fd < 0)
 		r->code_fd = code_prepare();
 	if (r->interp->pid > 0)
@@ -260,18 +254,13 @@ static void run_set_cost(struct run *r, const struct rusage *ru)
 	r->result.maxrss_kib = c.maxrss_kib;
 }
 
-static uint64_t tv_us(const struct timeval *tv)
-{
-	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
-}
-
 void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
 {
 	if ((r->state != RUN_ACTIVE && r->state != RUN_KILLING) ||
 	    proc_set_has_pid(&r->background, pid))
 		return;
-	r->orphans_user_us += tv_us(&ru->ru_utime);
-	r->orphans_system_us += tv_us(&ru->ru_stime);
+	r->orphans_user_us += timeval_us(&ru->ru_utime);
+	r->orphans_system_us += timeval_us(&ru->ru_stime);
 }
 
 bool run_saw_oom(struct run *r)

@@ -5,8 +5,19 @@
 
 #include "run.h"
 
-/** stream_prepare() - Make the pipe for the next run ahead, while nobody waits. */
-void stream_prepare(struct stream *s);
+/**
+ * stream_pipe() - Make a pipe between the agent and user code
+ * @env: Whose user it is to belong to
+ * @ours: 0 or 1: which end is the agent's, and never blocks
+ * @ret_fds: Its ends
+ *
+ * Return: 0 or -errno.
+ */
+int stream_pipe(const struct guest_env *env, int ours, int ret_fds[2]);
+
+/** stream_prepare() - Make the pipe for the next run, if there is none: ahead, while nobody waits. Return: 0 or
+ * -errno. */
+int stream_prepare(struct stream *s);
 
 /**
  * stream_open() - Take the pipe of a stream, or make it
