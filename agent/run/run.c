@@ -509,7 +509,8 @@ void run_init(struct run *r)
 	}
 	r->null_fd = r->code_fd = -1;
 	acct_init(&r->acct);
-	r->in.loop = r->drains.loop = r->killer.loop = r->loop;
+	drain_init(&r->drains, r->loop);
+	r->in.loop = r->killer.loop = r->loop;
 	r->in.conn = r->conn;
 	r->in.src.fd = -1;
 	r->killer.done = on_killed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/holder.c agent/files/lockwait.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
+/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
