@@ -2,7 +2,6 @@
 /* What this host can run machines with. */
 #include "probe.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 
 #include "vm/jail/setup.h"
 #include "vm/spawn/order.h"
-#include "qemu_cpu.h"
+#include "qemu_argv.h"
 #include "qemu_jail.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"

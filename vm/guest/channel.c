@@ -48,11 +48,6 @@ struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_
 	return f;
 }
 
-void channel_frame_free(struct channel_frame *f)
-{
-	free(f);
-}
-
 static struct channel_frame *next_frame(struct channel *ch)
 {
 	struct channel_frame *f = ch->current;
@@ -93,7 +88,7 @@ static void frames_sent(struct channel *ch, size_t n)
 		n -= part;
 		if (f->sent == f->len) {
 			ch->current = NULL;
-			channel_frame_free(f);
+			free(f);
 		}
 	}
 }
@@ -152,7 +147,7 @@ void channel_push(struct channel *ch, struct channel_frame *f, enum channel_clas
 	bool idle = !next_frame(ch);
 
 	if (!ch->open || ch->lost) {
-		channel_frame_free(f);
+		free(f);
 		return;
 	}
 	seal_frame(ch, f);
@@ -455,7 +450,7 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	begin_frame(ch);
 	while ((f = ch->current)) {
 		ch->current = NULL;
-		channel_frame_free(f);
+		free(f);
 		begin_frame(ch);
 	}
 	free(ch->partial);

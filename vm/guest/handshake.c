@@ -90,7 +90,7 @@ static bool push(struct guest *g, struct channel_frame *f)
 		channel_push(&g->channel, f, CHANNEL_CONTROL);
 		return true;
 	}
-	channel_frame_free(f);
+	free(f);
 	problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a message to the sandbox");
 	guest_fail(g, &p);
 	return false;

@@ -131,10 +131,6 @@ void template_refresh_all(struct pool *p);
 /* Has a guest booted that is copied. Called in the background. */
 void template_build(struct template *t);
 
-/* Of that: it failed; or it is READY, and put on the disk by a worker thread. Return: 0 or -errno. */
-void template_build_failed(struct template *t, const char *why);
-int template_store(struct template *t);
-
 /* Has the store asked for the snapshot, once for each key. Return: whether an answer is to come. */
 bool template_fetch(struct template *t);
 

@@ -2,7 +2,6 @@
 /* Questions about one sandbox: how it started, what it uses, what is around it. */
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "internal.h"
 #include "network.h"
@@ -14,26 +13,17 @@ static const char *const start_str[] = {
 };
 static_assert(ARRAY_SIZE(start_str) == START_NKINDS, "a name for each way to start");
 
-static FILE *open_statm(pid_t pid)
+static uint64_t rss_kib(pid_t pid)
 {
+	_cleanup_file_ FILE *f = NULL;
+	unsigned long long pages;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	return fopen(path, "re");
-}
-
-static uint64_t rss_kib(pid_t pid)
-{
-	_cleanup_file_ FILE *f = open_statm(pid);
-	const char *resident;
-	char line[128];
-
-	if (!f || !fgets(line, sizeof(line), f))
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%*u %llu", &pages) != 1)
 		return 0;
-	resident = strchr(line, ' ');
-	if (!resident)
-		return 0;
-	return strtoull(resident, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	return pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
