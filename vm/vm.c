@@ -2,10 +2,7 @@
 /* The machinery behind all sandboxes: what the host can do, who gets a place, and the end. */
 #include "vm.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "vm/net/dialer_process.h"

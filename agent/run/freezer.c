@@ -3,8 +3,6 @@
 #include "freezer.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <string.h>
 
 #include "agent/core/log.h"
 #include "agent/core/proc_signal.h"

@@ -9,7 +9,6 @@
 
 #include "stream.h"
 #include "agent/core/conn.h"
-#include "agent/core/log.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
 

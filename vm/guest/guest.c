@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "internal.h"
 #include "vm/base/log.h"

@@ -2,7 +2,6 @@
 /* A sandbox: what it waits for, the guest that it takes then, and what is told of both. */
 #include "sandbox.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lets sandboxes and runs in: the budgets, how the host is doing, and why somebody waits. */
 #include <assert.h>
-#include <errno.h>
-#include <string.h>
 
 #include "vm/jail/cgroup_stat.h"
-#include "vm/base/log.h"
 #include "internal.h"
 
 /*

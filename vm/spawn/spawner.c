@@ -2,10 +2,8 @@
 /* The spawner: the small process that is the parent of every sandbox's processes. */
 #include "spawner.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
