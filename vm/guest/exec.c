@@ -75,8 +75,6 @@ static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
  * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
 void exec_overdue(struct guest *g)
 {
-	struct problem p;
-
 	if (!g->exec.id) {
 		if (g->usage_stale)
 			guest_ask_usage(g);
@@ -90,11 +88,9 @@ void exec_overdue(struct guest *g)
 	}
 	g->exec.settled = true;
 	g->exec.outcome = g->exec.killing ? VM_KILLED : VM_TIMEOUT;
-	problem_set(&p, PROBLEM_AGENT_SILENT,
-		    "Reset the session; what the run had written is kept.",
+	guest_failf(g, PROBLEM_AGENT_SILENT, "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox was to end the run, and has not for %u s",
 		    LATE_MS / 1000);
-	guest_fail(g, &p);
 }
 
 void exec_out_of_memory(struct guest *g)

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 
 #include "internal.h"
 #include "vm/base/log.h"
@@ -63,6 +64,17 @@ void guest_close(struct guest *g)
 void guest_fail(struct guest *g, const struct problem *problem)
 {
 	end(g, problem);
+}
+
+void guest_failf(struct guest *g, enum problem_code code, const char *fix, const char *cause, ...)
+{
+	struct problem p;
+	va_list ap;
+
+	va_start(ap, cause);
+	problem_setv(&p, code, fix, cause, ap);
+	va_end(ap);
+	end(g, &p);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -169,13 +181,10 @@ void guest_ask_usage(struct guest *g)
 
 static void agent_silent(struct guest *g)
 {
-	struct problem p;
-
-	problem_set(&p, PROBLEM_AGENT_SILENT,
+	guest_failf(g, PROBLEM_AGENT_SILENT,
 		    "Reset the session; the machine hung or had no memory left.",
 		    "the agent in the sandbox has not answered for %u s",
 		    g->unheard * BEAT_MS / 1000);
-	guest_fail(g, &p);
 }
 
 static void on_heartbeat(uv_timer_t *timer)
@@ -202,11 +211,9 @@ static void on_heartbeat(uv_timer_t *timer)
 static void on_grace(uv_timer_t *timer)
 {
 	struct guest *g = timer->data;
-	struct problem p;
 
-	problem_set(&p, PROBLEM_AGENT_LOST, "Reset the session.",
+	guest_failf(g, PROBLEM_AGENT_LOST, "Reset the session.",
 		    "the connection to the agent in the sandbox is lost");
-	guest_fail(g, &p);
 }
 
 void guest_hangup(struct guest *g)
