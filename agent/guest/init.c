@@ -140,14 +140,10 @@ static bool has_card(void)
 	bool found = false;
 
 	while (d && !found && (e = readdir(d))) {
-		char path[300], kind[16] = "";
-		FILE *f;
+		char path[300];
 
 		snprintf(path, sizeof(path), "/sys/bus/virtio/devices/%s/device", e->d_name);
-		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
-		found = f && fgets(kind, sizeof(kind), f) && strtoul(kind, NULL, 16) == 1;
-		if (f)
-			fclose(f);
+		found = e->d_name[0] != '.' && proc_number(path, "", 16) == 1;
 	}
 	if (d)
 		closedir(d);
@@ -179,18 +175,11 @@ static int try_port(void)
 	int port = -ENOENT;
 
 	while (d && port < 0 && (e = readdir(d))) {
-		ssize_t n;
-		int fd;
-
 		if (e->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/name", e->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
+		if (proc_text(path, name, sizeof(name)) < 0)
 			continue;
-		n = read(fd, name, sizeof(name) - 1);
-		close(fd);
-		name[n > 0 ? n : 0] = '\0';
 		name[strcspn(name, "\n")] = '\0';
 		if (strcmp(name, PORT_NAME) != 0)
 			continue;

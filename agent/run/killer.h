@@ -32,16 +32,11 @@ struct killer {
  * @k: Killer with loop and done set; done is called once, from the loop, when nothing is left
  * @keep: Processes to be left alone, with their descendants; NULL for none; must stay until done
  * @not_kept: Process to be killed in any case, or 0
- */
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept);
-
-/**
- * killer_start_asking() - The same, after SIGTERM to all of it, and @grace_us to act on that
+ * @grace_us: So long it has to act on SIGTERM first; 0: it is not asked
  *
  * When nothing is left but what killer_ignore() names, that time is over.
  */
-void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
-			 uint64_t grace_us);
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us);
 
 /** killer_ignore() - This process may be killed as soon as it is the only one. */
 void killer_ignore(struct killer *k, pid_t pid);

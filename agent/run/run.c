@@ -211,6 +211,15 @@ static void run_end(struct run *r)
 	}
 }
 
+/* The same for one that was never handed over. */
+static void run_end_unbegun(struct run *r, enum proto_how how, uint32_t status, bool fresh)
+{
+	r->result.how = how;
+	r->result.status = status;
+	r->result.fresh = fresh;
+	run_end(r);
+}
+
 static void run_drain(struct run *r)
 {
 	/* Both are tried: past its limit one needs no credit. */
@@ -331,7 +340,7 @@ static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_
 	r->interp->holds = false; /* which the result says, whenever its death is seen */
 	r->state = RUN_KILLING;
 	loop_disarm(r->loop, &r->deadline);
-	killer_start_asking(&r->killer, &r->background, r->interp->pid, grace_us);
+	killer_start(&r->killer, &r->background, r->interp->pid, grace_us);
 }
 
 static void on_tick(struct loop_timer *t)
@@ -371,8 +380,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 		interp_give_up(r->interp);
 		if (r->interp->holds)
 			return; /* its death ends the run, too */
-		r->result.fresh = 1;
-		run_refuse(r);
+		run_end_unbegun(r, PROTO_HOW_REFUSED, 255, true);
 		return;
 	}
 	r->interp->holds = r->interp->holds || !r->trial;
@@ -396,22 +404,16 @@ void run_send_refused(struct conn *c, uint32_t id)
 
 void run_refuse(struct run *r)
 {
-	r->result.how = PROTO_HOW_REFUSED;
-	r->result.status = 255;
-	run_end(r);
+	run_end_unbegun(r, PROTO_HOW_REFUSED, 255, false);
 }
 
 void run_gone(struct run *r, const struct loss *l)
 {
 	r->result.gone = l->why;
-	if (r->state == RUN_ACTIVE) {
+	if (r->state == RUN_ACTIVE)
 		run_settle(r, PROTO_HOW_GONE, l->number, true);
-		return;
-	}
-	r->result.how = PROTO_HOW_GONE;
-	r->result.status = l->number;
-	r->result.fresh = 1;
-	run_end(r);
+	else
+		run_end_unbegun(r, PROTO_HOW_GONE, l->number, true);
 }
 
 /*
@@ -439,18 +441,14 @@ void run_signal(struct run *r, enum proto_signal sig)
 	if (r->state == RUN_ACTIVE && sig == PROTO_INTERRUPT) {
 		on_interrupt(&r->interrupt);
 	} else if (r->state == RUN_WAITING && sig == PROTO_INTERRUPT) {
-		r->result.how = PROTO_HOW_DONE;
-		r->result.status = STATUS_SIGNAL + SIGINT;
-		run_end(r);
+		run_end_unbegun(r, PROTO_HOW_DONE, STATUS_SIGNAL + SIGINT, false);
 	} else if (r->state == RUN_ACTIVE) {
 		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
 	} else if (r->state == RUN_KILLING && sig == PROTO_KILL) {
 		killer_hurry(&r->killer);
 	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
-		r->result.how = PROTO_HOW_KILLED;
-		r->result.status = STATUS_SIGNAL + SIGKILL;
-		r->result.fresh = 1; /* the caller sees to it */
-		run_end(r);
+		/* The caller sees to it that it is fresh. */
+		run_end_unbegun(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, true);
 	}
 }
 

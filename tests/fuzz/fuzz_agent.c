@@ -226,20 +226,14 @@ static void on_fake_kill(struct loop_timer *t)
 	k->done(k);
 }
 
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us)
 {
+	(void)grace_us;
 	(void)keep;
 	(void)not_kept;
 	k->active = true;
 	k->timer.fire = on_fake_kill;
 	loop_arm(k->loop, &k->timer, 0);
-}
-
-void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
-			 uint64_t grace_us)
-{
-	(void)grace_us;
-	killer_start(k, keep, not_kept);
 }
 
 void killer_ignore(struct killer *k, pid_t pid)

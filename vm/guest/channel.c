@@ -186,7 +186,8 @@ static void on_lost(struct channel *ch, int err)
 {
 	ch->lost = true;
 	uv_poll_stop(&ch->poll);
-	ch->events->lost(ch->data, err);
+	if (err != -ECANCELED)
+		ch->events->lost(ch->data, err == -EPIPE || err == -ECONNRESET ? 0 : err);
 }
 
 /* How long the frame that begins at @bytes is, as far as @len bytes tell: its header, or all of it.
@@ -355,12 +356,8 @@ static void on_readable(struct channel *ch)
 
 	for (unsigned i = 0; i < READ_ROUNDS && r > 0; i++)
 		r = read_once(ch);
-	if (r == -ECANCELED) {
-		ch->lost = true;
-		uv_poll_stop(&ch->poll);
-	} else if (r < 0) {
-		on_lost(ch, r == -EPIPE || r == -ECONNRESET ? 0 : r);
-	}
+	if (r < 0)
+		on_lost(ch, r);
 }
 
 static void on_writable(struct channel *ch)
@@ -368,7 +365,7 @@ static void on_writable(struct channel *ch)
 	int r = flush(ch);
 
 	if (r < 0 && r != -EAGAIN) {
-		on_lost(ch, r == -EPIPE || r == -ECONNRESET ? 0 : r);
+		on_lost(ch, r);
 		return;
 	}
 	poll_again(ch);

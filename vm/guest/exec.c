@@ -142,12 +142,8 @@ static void explain_gone(const struct guest *g, const struct proto_exit *e, stru
 /* The run may be looked at before the guest has been asked. */
 static void note_full(struct guest *g, uint8_t flags)
 {
-	unsigned full = 0;
+	const unsigned full = flags & (VM_REACHED_FILES | VM_REACHED_INODES);
 
-	if (flags & PROTO_FULL_FILES)
-		full |= VM_REACHED_FILES;
-	if (flags & PROTO_FULL_INODES)
-		full |= VM_REACHED_INODES;
 	g->exec.reached |= full;
 	g->usage.reached &= ~(VM_REACHED_FILES | VM_REACHED_INODES);
 	g->usage.reached |= full;
