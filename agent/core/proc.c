@@ -2,7 +2,6 @@
 /* Finding the processes of user code in /proc, and numbers that it has. */
 #include "proc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -66,6 +65,25 @@ int proc_write(const char *path, const char *text)
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+DIR *proc_threads(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return opendir(path);
+}
+
+pid_t proc_next(DIR *d)
+{
+	struct dirent *e;
+
+	while ((e = readdir(d))) {
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+			return (pid_t)strtol(e->d_name, NULL, 10);
+	}
+	return 0;
 }
 
 int proc_parse_stat(const char *text, struct proc_stat *ret_s)
@@ -285,24 +303,21 @@ static int add_hidden(struct proc_set *set)
 
 int proc_scan(struct proc_set *set)
 {
-	DIR *d = opendir("/proc");
-	struct dirent *e;
+	_cleanup_dir_ DIR *d = opendir("/proc");
 	size_t kept = 0;
+	pid_t pid;
 	int r = 0;
 
 	if (!d)
 		return -errno;
 	set->n = 0;
-	while (r == 0 && (e = readdir(d))) {
+	while (r == 0 && (pid = proc_next(d))) {
 		struct proc p;
 
-		if (e->d_name[0] < '1' || e->d_name[0] > '9')
-			continue;
 		/* One that ended since is not an error. */
-		if (proc_look((pid_t)strtol(e->d_name, NULL, 10), &p) == 0)
+		if (proc_look(pid, &p) == 0)
 			r = set_add(set, &p);
 	}
-	closedir(d);
 	if (r < 0)
 		return r;
 	if (set->n)
@@ -320,13 +335,13 @@ int proc_scan(struct proc_set *set)
 }
 
 /* Adds the children of one thread. */
-static int children_of(struct proc_set *set, pid_t pid, const char *tid)
+static int children_of(struct proc_set *set, pid_t pid, pid_t tid)
 {
 	char path[96], buf[4096] = "";
 	const char *p = buf;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
 	n = proc_text(path, buf, sizeof(buf));
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH ? 0 : (int)n;
@@ -353,20 +368,14 @@ static int children_of(struct proc_set *set, pid_t pid, const char *tid)
 
 static int children_of_all(struct proc_set *set, pid_t pid)
 {
-	char path[32];
-	struct dirent *e;
-	DIR *d;
+	_cleanup_dir_ DIR *d = proc_threads(pid);
+	pid_t tid;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
 	if (!d)
 		return errno == ENOENT ? 0 : -errno;
-	while (r == 0 && (e = readdir(d))) {
-		if (e->d_name[0] != '.')
-			r = children_of(set, pid, e->d_name);
-	}
-	closedir(d);
+	while (r == 0 && (tid = proc_next(d)))
+		r = children_of(set, pid, tid);
 	return r;
 }
 

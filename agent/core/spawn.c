@@ -192,7 +192,7 @@ static int step_filter(const struct spawn *s)
 
 static int step_exec(const struct spawn *s)
 {
-	return execvpe(s->argv[0], s->argv, s->envp);
+	return execvpe(s->argv[0], (char *const *)s->argv, s->envp);
 }
 
 static const struct {

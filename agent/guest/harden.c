@@ -135,8 +135,9 @@ static int fill_dev(int dir)
 int harden_dev(const char *dir)
 {
 	const unsigned long flags = MS_NOSUID | MS_NOEXEC;
+	_cleanup_close_ int fd = -1;
 	char path[128];
-	int fd, r;
+	int r;
 
 	if (mount("dev", dir, "tmpfs", flags, "mode=755,size=64k,nr_inodes=64") < 0)
 		return -errno;
@@ -144,7 +145,6 @@ int harden_dev(const char *dir)
 	if (fd < 0)
 		return -errno;
 	r = fill_dev(fd);
-	close(fd);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "%s/pts", dir);

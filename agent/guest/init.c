@@ -101,21 +101,19 @@ static int mount_early(const char **ret_step)
 
 static int load_module(const char *name)
 {
+	_cleanup_close_ int fd = -1;
 	char path[128];
-	int fd, r;
 
 	snprintf(path, sizeof(path), "/lib/modules/%.100s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST ? -errno : 0;
-	close(fd);
-	return r;
+	return syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 static int load_modules(const char **ret_step)
 {
-	FILE *f = fopen("/lib/modules.order", "re");
+	_cleanup_file_ FILE *f = fopen("/lib/modules.order", "re");
 	char name[128];
 	int r = 0;
 
@@ -129,13 +127,12 @@ static int load_modules(const char **ret_step)
 		if (r < 0)
 			r = step_failed(ret_step, "loading", name, -r);
 	}
-	fclose(f);
 	return r;
 }
 
 static bool has_card(void)
 {
-	DIR *d = opendir("/sys/bus/virtio/devices");
+	_cleanup_dir_ DIR *d = opendir("/sys/bus/virtio/devices");
 	struct dirent *e;
 	bool found = false;
 
@@ -145,8 +142,6 @@ static bool has_card(void)
 		snprintf(path, sizeof(path), "/sys/bus/virtio/devices/%s/device", e->d_name);
 		found = e->d_name[0] != '.' && proc_number(path, "", 16) == 1;
 	}
-	if (d)
-		closedir(d);
 	return found;
 }
 
@@ -170,7 +165,7 @@ static int load_card(const char **ret_step)
 static int try_port(void)
 {
 	char path[300], name[64];
-	DIR *d = opendir("/sys/class/virtio-ports");
+	_cleanup_dir_ DIR *d = opendir("/sys/class/virtio-ports");
 	struct dirent *e;
 	int port = -ENOENT;
 
@@ -188,8 +183,6 @@ static int try_port(void)
 		if (port < 0)
 			port = -errno;
 	}
-	if (d)
-		closedir(d);
 	return port;
 }
 
@@ -281,7 +274,7 @@ static int mount_new(const char **ret_step)
 /* Empties a directory of the initramfs, which lives in memory. */
 static void empty(int dir, dev_t dev)
 {
-	DIR *d = fdopendir(dir);
+	_cleanup_dir_ DIR *d = fdopendir(dir);
 	struct dirent *e;
 	struct stat st;
 
@@ -297,8 +290,6 @@ static void empty(int dir, dev_t dev)
 		}
 		(void)unlinkat(dir, e->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
 	}
-	if (d)
-		closedir(d);
 }
 
 static int switch_root(const char **ret_step)

@@ -77,20 +77,14 @@ static int write_header(uint64_t size)
 		char boot[1024];
 		uint32_t version, last_page, nr_badpages;
 	} head = {.version = 1, .last_page = (uint32_t)(size / PAGE - 1)};
-	char *page = calloc(1, PAGE);
-	int fd = open(DEVICE, O_WRONLY | O_CLOEXEC), r = 0;
+	static char page[PAGE];
+	_cleanup_close_ int fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
 
-	if (!page || fd < 0) {
-		r = page ? -errno : -ENOMEM;
-	} else {
-		memcpy(page, &head, sizeof(head));
-		memcpy(page + PAGE - sizeof(signature), signature, sizeof(signature));
-		if (pwrite(fd, page, PAGE, 0) != (ssize_t)PAGE)
-			r = -EIO;
-	}
-	close_fd(&fd);
-	free(page);
-	return r;
+	if (fd < 0)
+		return -errno;
+	memcpy(page, &head, sizeof(head));
+	memcpy(page + PAGE - sizeof(signature), signature, sizeof(signature));
+	return pwrite(fd, page, PAGE, 0) == (ssize_t)PAGE ? 0 : -EIO;
 }
 
 static uint64_t memory_bytes(void)

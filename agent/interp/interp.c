@@ -2,7 +2,6 @@
 /* An interpreter's process: starting it, talking to its driver, noticing its end. */
 #include "interp.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -493,19 +492,12 @@ int interp_copy(struct interp *from, struct interp *to)
 /* Sets the scheduling policy of all threads. */
 static void interp_schedule(const struct interp *i, int policy)
 {
+	_cleanup_dir_ DIR *d = i->env->guest ? proc_threads(i->pid) : NULL;
 	const struct sched_param none = {0};
-	char path[64];
-	struct dirent *e;
-	DIR *d;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", i->pid);
-	d = i->env->guest ? opendir(path) : NULL;
-	while (d && (e = readdir(d))) {
-		if (e->d_name[0] != '.')
-			(void)sched_setscheduler((pid_t)strtol(e->d_name, NULL, 10), policy, &none);
-	}
-	if (d)
-		closedir(d);
+	while (d && (tid = proc_next(d)))
+		(void)sched_setscheduler(tid, policy, &none);
 }
 
 void interp_hurry(struct interp *i)

@@ -337,13 +337,13 @@ int guest_take_card(struct guest *g, bool *ret_stream)
 
 void guest_info(const struct guest *g, struct guest_info *ret_info)
 {
-	*ret_info = (struct guest_info){
-		.backend = {.accel = "", .kept = -1},
-		.interpreter = g->interpreter,
-		.started_at = g->started_at,
-		.hello_at = g->hello_at,
-		.ready_at = g->ready_at,
-	};
+	*ret_info = (struct guest_info){.backend = {.accel = "", .kept = -1}, .interpreter = ""};
+	if (!g)
+		return;
+	ret_info->interpreter = g->interpreter;
+	ret_info->started_at = g->started_at;
+	ret_info->hello_at = g->hello_at;
+	ret_info->ready_at = g->ready_at;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
 }

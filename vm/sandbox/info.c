@@ -28,10 +28,9 @@ static uint64_t rss_kib(pid_t pid)
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 {
-	struct guest_info g = {.backend = {.accel = ""}, .interpreter = ""};
+	struct guest_info g;
 
-	if (s->guest)
-		guest_info(s->guest, &g);
+	guest_info(s->guest, &g);
 	*ret_info = (struct sandbox_info){
 		.state = s->state,
 		.backend = s->ops->name,
@@ -59,10 +58,9 @@ int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)
 void sandbox_isolation(const struct sandbox *s,
 		       void (*line)(void *data, const char *key, const char *value), void *data)
 {
-	struct guest_info g = {.interpreter = ""};
+	struct guest_info g;
 
-	if (s->guest)
-		guest_info(s->guest, &g);
+	guest_info(s->guest, &g);
 	if (g.backend.report)
 		jail_report_tell(g.backend.report, "", line, data);
 	network_tell(s, line, data);

@@ -126,12 +126,11 @@ static void sample(struct vm *vm)
 
 	TAILQ_FOREACH(slot, &vm->slots.holders, link) {
 		const struct sandbox *s = container_of(slot, struct sandbox, slot);
-		struct guest_info info = {.interpreter = ""};
+		struct guest_info info;
 		const struct backend_info *b = &info.backend;
 		uint64_t ms = 0;
 
-		if (s->guest)
-			guest_info(s->guest, &info);
+		guest_info(s->guest, &info);
 		if ((b->stats && cgroup_stat_demand_ms(b->stats, &ms)) ||
 		    (b->pid > 0 && host_demand_ms(&vm->host, b->pid, &ms) == 0))
 			slots_sample(&vm->slots, slot, ms, now);

@@ -230,7 +230,7 @@ int overlay_commit_link(const struct overlay_entry *e, const char *raw, unsigned
 
 static int remove_below(int dir, unsigned depth)
 {
-	DIR *d = fdopendir(dir);
+	_cleanup_dir_ DIR *d = fdopendir(dir);
 	struct dirent *entry;
 	int r = d ? 0 : -errno;
 
@@ -242,7 +242,6 @@ static int remove_below(int dir, unsigned depth)
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			r = overlay_remove(dirfd(d), entry->d_name, depth + 1);
 	}
-	closedir(d);
 	return r;
 }
 
