@@ -101,7 +101,8 @@ void agent_send_frozen(struct agent *a, int err)
 	conn_send(&a->conn, f);
 }
 
-void agent_fail(struct agent *a, int error, const char *what)
+/* Answers all that waits for an interpreter: there is none. */
+static void agent_fail(struct agent *a, int error, const char *what)
 {
 	log_line("%s: %s", what, strerror(error));
 	if (a->ready.due)
@@ -187,7 +188,8 @@ static void advance_idle(struct agent *a)
 	}
 }
 
-void agent_advance(struct agent *a)
+/* Does what can be done now towards what is owed. */
+static void agent_advance(struct agent *a)
 {
 	/* A run that waits takes the seed along: nothing could come before that. */
 	bool seeded;

@@ -27,7 +27,8 @@
  * 3), no place is ever found.
  */
 
-int rest_parse(const char *text, struct rest *ret_r)
+/* Reads a line of /proc/PID/syscall. Return: 0, -EAGAIN if the thread waits in no system call, -EINVAL. */
+static int rest_parse(const char *text, struct rest *ret_r)
 {
 	int end = 0;
 

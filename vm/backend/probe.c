@@ -37,7 +37,8 @@
 #define QEMU_MIN_MAJOR 7
 #define QEMU_MIN_MINOR 2
 
-int probe_parse_version(const char *text, char *out, size_t size)
+/* Takes "QEMU emulator version 7.2.22 (...)" apart. Return: 0 or -EPROTO. */
+static int parse_version(const char *text, char *out, size_t size)
 {
 	static const char before[] = "QEMU emulator version ";
 	const char *v = strstr(text, before);
@@ -105,8 +106,7 @@ static bool passing(int err)
 static void take_version(struct probe *p, const char *output, int err, bool late, int status)
 {
 	p->qemu_unclear = false;
-	p->qemu_ok =
-		!err && status == 0 && probe_parse_version(output, p->qemu, sizeof(p->qemu)) == 0;
+	p->qemu_ok = !err && status == 0 && parse_version(output, p->qemu, sizeof(p->qemu)) == 0;
 	if (p->qemu_ok)
 		return;
 	if (err) {

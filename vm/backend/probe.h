@@ -66,7 +66,4 @@ void probe_close(struct probe *p, void (*on_closed)(struct probe *p));
 /* One sentence about the choice of the accelerator. */
 const char *probe_why(const struct probe *p);
 
-/* Takes "QEMU emulator version 7.2.22 (...)" apart. Return: 0 or -EPROTO. */
-int probe_parse_version(const char *text, char *out, size_t size);
-
 #endif
