@@ -59,18 +59,19 @@ static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
 
 int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner)
 {
-	_cleanup_free_ struct spawner *sp = calloc(1, sizeof(*sp));
+	_cleanup_free_ struct spawner *sp = NULL;
 	_cleanup_close_ int ours = -1, theirs = -1;
 	struct guarded *guarded;
 	sigset_t all, before;
 	int pair[2];
 
-	if (!sp)
-		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	ours = pair[0];
 	theirs = pair[1];
+	sp = calloc(1, sizeof(*sp));
+	if (!sp)
+		return -ENOMEM;
 	/* It is born deaf: a signal to the whole process group can't hit it before it is set up. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
