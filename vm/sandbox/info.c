@@ -13,14 +13,19 @@ static const char *const start_str[] = {
 };
 static_assert(ARRAY_SIZE(start_str) == START_NKINDS, "a name for each way to start");
 
-static uint64_t rss_kib(pid_t pid)
+static FILE *open_statm(pid_t pid)
 {
-	_cleanup_file_ FILE *f = NULL;
-	unsigned long long pages;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	f = fopen(path, "re");
+	return fopen(path, "re");
+}
+
+static uint64_t rss_kib(pid_t pid)
+{
+	_cleanup_file_ FILE *f = open_statm(pid);
+	unsigned long long pages = 0;
+
 	if (!f || fscanf(f, "%*u %llu", &pages) != 1)
 		return 0;
 	return pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
