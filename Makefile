@@ -35,7 +35,7 @@ endif
 below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
 in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
-agent_c := $(call below,agent) vm/base/landlock.c
+agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass net_reason)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass packets)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \

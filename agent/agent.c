@@ -55,11 +55,10 @@ static void send_ready(struct agent *a, struct debt *d)
 	conn_send(&a->conn, f);
 }
 
-static void send_failed(struct agent *a, struct debt *d, int error, const char *what)
+void agent_refuse(struct agent *a, uint32_t id, int error, const char *what)
 {
-	struct frame *f = frame_new(PROTO_FAILED, d->id, 8 + strlen(what));
+	struct frame *f = frame_new(PROTO_FAILED, id, 8 + strlen(what));
 
-	d->due = false;
 	if (!f)
 		return;
 	put_u32(&f->out, (uint32_t)error);
@@ -67,20 +66,24 @@ static void send_failed(struct agent *a, struct debt *d, int error, const char *
 	conn_send(&a->conn, f);
 }
 
+static void send_failed(struct agent *a, struct debt *d, int error, const char *what)
+{
+	d->due = false;
+	agent_refuse(a, d->id, error, what);
+}
+
 static void send_hello_ok(struct agent *a)
 {
 	struct frame *f = frame_new(PROTO_HELLO_OK, a->hello.id, 256);
-	struct timespec up;
 	struct utsname u;
 
 	a->hello.due = false;
 	if (!f)
 		return;
-	clock_gettime(CLOCK_BOOTTIME, &up);
 	uname(&u);
 	put_u32(&f->out, PROTO_VERSION);
 	put_u32(&f->out, a->conn.generation);
-	put_u64(&f->out, (uint64_t)up.tv_sec * 1000000 + (uint64_t)up.tv_nsec / 1000);
+	put_u64(&f->out, clock_us(CLOCK_BOOTTIME));
 	put_str(&f->out, proto_cstr(u.release));
 	conn_send(&a->conn, f);
 	if (a->kmsg.fd >= 0 && !a->kmsg.events)
@@ -98,7 +101,8 @@ void agent_send_frozen(struct agent *a, int err)
 	conn_send(&a->conn, f);
 }
 
-void agent_fail(struct agent *a, int error, const char *what)
+/* Answers all that waits for an interpreter: there is none. */
+static void agent_fail(struct agent *a, int error, const char *what)
 {
 	log_line("%s: %s", what, strerror(error));
 	if (a->ready.due)
@@ -184,7 +188,8 @@ static void advance_idle(struct agent *a)
 	}
 }
 
-void agent_advance(struct agent *a)
+/* Does what can be done now towards what is owed. */
+static void agent_advance(struct agent *a)
 {
 	/* A run that waits takes the seed along: nothing could come before that. */
 	bool seeded;
@@ -278,10 +283,7 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 	a->seeding = false;
 	a->seed_due = false;
 	if (!turn && !i->killed)
-		log_line("the interpreter (%s) ended, %s %d", interp_state_name(was),
-			 WIFSIGNALED(wait_status) ? "signal" : "status",
-			 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
-						  : WEXITSTATUS(wait_status));
+		interp_log_end("the interpreter", was, wait_status);
 	if (is_loss(a, i))
 		loss_note_death(&a->loss, wait_status, i->killed, run_saw_oom(&a->run));
 	if (a->run.state == RUN_ACTIVE && i->unread) {
@@ -379,7 +381,7 @@ static void on_memory_spent(struct swap_guard *g)
 	if (a->spares.active->holds)
 		loss_note(&a->loss, PROTO_GONE_OOM, 0);
 	agent_restart(a);
-	killer_start(&a->sweeper, NULL, 0);
+	killer_start(&a->sweeper, NULL, 0, 0);
 }
 
 static void on_kmsg_timer(struct loop_timer *t)

@@ -69,9 +69,6 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 /** agent_fini() - End user code, release everything. */
 void agent_fini(struct agent *a);
 
-/** agent_advance() - Take the next steps towards all pending answers. */
-void agent_advance(struct agent *a);
-
 /**
  * agent_restart() - Replace the interpreter
  * @a: Agent, with or without one
@@ -83,7 +80,7 @@ void agent_restart(struct agent *a);
 /** agent_send_frozen() - Answer FREEZE. @err: 0 or -errno. */
 void agent_send_frozen(struct agent *a, int err);
 
-/** agent_fail() - Answer everything that waits for an interpreter: there is none. */
-void agent_fail(struct agent *a, int error, const char *what);
+/** agent_refuse() - Answer a request with FAILED. */
+void agent_refuse(struct agent *a, uint32_t id, int error, const char *what);
 
 #endif

@@ -16,7 +16,6 @@
 #include "agent/core/log.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
-#include "agent/core/util.h"
 
 #define USER_ID 1000
 

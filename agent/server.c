@@ -3,7 +3,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,18 +20,6 @@
 #include "agent/core/util.h"
 
 #define PING_MAX 64u
-
-/* Answers a request at once with FAILED. */
-static void refuse(struct agent *a, uint32_t id, int error, const char *what)
-{
-	struct frame *f = frame_new(PROTO_FAILED, id, 8 + strlen(what));
-
-	if (!f)
-		return;
-	put_u32(&f->out, (uint32_t)error);
-	put_str(&f->out, proto_cstr(what));
-	conn_send(&a->conn, f);
-}
 
 /* Sets what was copied along with the machine. Failures are told and survived: a run without the
  * right host name is better than none. */
@@ -163,17 +150,17 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		return r;
 	thaw(a);
 	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
-		refuse(a, h->id, EBUSY, "SETUP while something is under way");
+		agent_refuse(a, h->id, EBUSY, "SETUP while something is under way");
 		return 0;
 	}
 	r = quota_set(a->env, s.files_bytes, s.tmp_bytes, s.files_inodes, s.tmp_inodes);
 	if (r < 0) {
-		refuse(a, h->id, -r, "setting the size of the working directory");
+		agent_refuse(a, h->id, -r, "setting the size of the working directory");
 		return 0;
 	}
 	r = interp_configure(a->env, &a->config, &s, &changed);
 	if (r < 0) {
-		refuse(a, h->id, -r, "language or environment");
+		agent_refuse(a, h->id, -r, "language or environment");
 	} else if (changed) {
 		spare_drop(&a->spares);
 		restart(a, h->id);
@@ -194,13 +181,13 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	if (a->run.state == RUN_NONE && a->ready.due && !a->warm.due)
 		return 0;
 	if (a->run.state != RUN_NONE || a->warm.due) {
-		refuse(a, h->id, EBUSY, "RESET while something is under way");
+		agent_refuse(a, h->id, EBUSY, "RESET while something is under way");
 		return 0;
 	}
 	/* Whoever asks for a reset wants to be rid of what earlier runs left behind, and may have to
 	 * be: with a fork bomb in the background no interpreter would start. */
 	restart(a, h->id);
-	killer_start(&a->sweeper, NULL, 0);
+	killer_start(&a->sweeper, NULL, 0, 0);
 	return 0;
 }
 
@@ -209,7 +196,7 @@ static int on_warm(struct agent *a, const struct proto_header *h, struct proto_i
 	if (!get_end(in))
 		return -EPROTO;
 	if (a->run.state != RUN_NONE || a->warm.due) {
-		refuse(a, h->id, EBUSY, "WARM while something is under way");
+		agent_refuse(a, h->id, EBUSY, "WARM while something is under way");
 		return 0;
 	}
 	a->warm = (struct debt){true, h->id};
@@ -283,21 +270,17 @@ static int on_credit(struct agent *a, const struct proto_header *h, struct proto
 static uint64_t cpu_used_us(void)
 {
 	uint64_t tick = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
-	FILE *f = fopen("/proc/stat", "re");
-	char line[256] = "", *p = line;
+	char text[256], *p = text + 4;
 	uint64_t ticks = 0;
 
 	/* "cpu  user nice system idle iowait irq softirq ..." */
-	if (f && fgets(line, sizeof(line), f) && strncmp(line, "cpu ", 4) == 0) {
-		p += 4;
+	if (proc_text("/proc/stat", text, sizeof(text)) > 0 && strncmp(text, "cpu ", 4) == 0) {
 		for (int i = 0; i < 7; i++) {
 			uint64_t v = strtoull(p, &p, 10);
 
 			ticks += i == 3 || i == 4 ? 0 : v;
 		}
 	}
-	if (f)
-		fclose(f);
 	return ticks * tick;
 }
 
@@ -307,8 +290,7 @@ static uint64_t jail_cpu_us(int who)
 
 	if (getrusage(who, &ru) < 0)
 		return 0;
-	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+	return timeval_us(&ru.ru_utime) + timeval_us(&ru.ru_stime);
 }
 
 /* In a jail /proc/meminfo and /proc/stat are the host's. What counts against the limit is memory of
@@ -319,13 +301,11 @@ static void jail_usage(const struct agent *a, const struct proc_set *set, struct
 
 	u->cpu_us = jail_cpu_us(RUSAGE_SELF) + jail_cpu_us(RUSAGE_CHILDREN);
 	for (size_t i = 0; i < set->n; i++) {
-		struct timespec ts;
 		clockid_t clock;
 
 		used += proc_private_kib(set->v[i].pid);
-		if (clock_getcpuclockid(set->v[i].pid, &clock) == 0 &&
-		    clock_gettime(clock, &ts) == 0)
-			u->cpu_us += (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+		if (clock_getcpuclockid(set->v[i].pid, &clock) == 0)
+			u->cpu_us += clock_us(clock);
 	}
 	u->mem_total_kib = a->env->memory_kib;
 	u->mem_available_kib = used < a->env->memory_kib ? a->env->memory_kib - used : 0;

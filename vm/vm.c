@@ -2,10 +2,7 @@
 /* The machinery behind all sandboxes: what the host can do, who gets a place, and the end. */
 #include "vm.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "vm/net/dialer_process.h"
@@ -444,14 +441,11 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 {
-	const char *manifest;
-
 	if (!vm->backends.machine->needs_image) {
 		*ret_why = "";
 		return "{\"name\": \"none\", \"tools\": {}}";
 	}
-	manifest = images_manifest(vm->backends.images, name, ret_why);
-	return manifest;
+	return images_manifest(vm->backends.images, name, ret_why);
 }
 
 void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status)

@@ -3,8 +3,6 @@
 #ifndef XSBX_VM_VM_H
 #define XSBX_VM_VM_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 

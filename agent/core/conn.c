@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "log.h"
 #include "util.h"
 
 /*
@@ -63,6 +62,8 @@ int conn_init(struct conn *c, struct loop *loop, int fd, bool local)
 	c->in = malloc(IN_SIZE);
 	if (!c->in)
 		return -ENOMEM;
+	TAILQ_INIT(&c->urgent.frames);
+	TAILQ_INIT(&c->bulk.frames);
 	c->loop = loop;
 	c->local = local;
 	c->src.fd = fd;
@@ -74,13 +75,12 @@ int conn_init(struct conn *c, struct loop *loop, int fd, bool local)
 
 static void queue_clear(struct frame_queue *q)
 {
-	while (q->first) {
-		struct frame *f = q->first;
+	struct frame *f;
 
-		q->first = f->next;
+	while ((f = TAILQ_FIRST(&q->frames))) {
+		TAILQ_REMOVE(&q->frames, f, link);
 		free(f);
 	}
-	q->last = NULL;
 	q->bytes = 0;
 }
 
@@ -153,18 +153,14 @@ void conn_send(struct conn *c, struct frame *f)
 {
 	struct frame_queue *q = is_bulk(f->type) ? &c->bulk : &c->urgent;
 
-	if (q->last)
-		q->last->next = f;
-	else
-		q->first = f;
-	q->last = f;
+	TAILQ_INSERT_TAIL(&q->frames, f, link);
 	q->bytes += PROTO_HEADER + f->out.len;
 	c->prompt += is_prompt(f->type);
 }
 
 struct frame *conn_last_bulk(struct conn *c)
 {
-	return c->bulk.last;
+	return TAILQ_LAST(&c->bulk.frames, frames);
 }
 
 void conn_grown(struct conn *c, size_t len)
@@ -174,13 +170,11 @@ void conn_grown(struct conn *c, size_t len)
 
 static struct frame *queue_pop(struct frame_queue *q)
 {
-	struct frame *f = q->first;
+	struct frame *f = TAILQ_FIRST(&q->frames);
 
 	if (!f)
 		return NULL;
-	q->first = f->next;
-	if (!q->first)
-		q->last = NULL;
+	TAILQ_REMOVE(&q->frames, f, link);
 	q->bytes -= PROTO_HEADER + f->out.len;
 	return f;
 }
@@ -190,7 +184,7 @@ static bool bulk_due(struct conn *c)
 {
 	uint64_t now;
 
-	if (!c->bulk.first)
+	if (!c->bulk.bytes)
 		return false;
 	if (c->flushing || c->prompt || c->bulk.bytes >= CONN_HOLD)
 		return true;
@@ -210,7 +204,7 @@ static struct frame *bulk_pop(struct conn *c)
 	if (!f)
 		return NULL;
 	c->prompt -= is_prompt(f->type);
-	c->flushing = c->bulk.first != NULL;
+	c->flushing = c->bulk.bytes;
 	if (!c->flushing)
 		c->held = now_us() + CONN_HOLD_US;
 	return f;
@@ -394,7 +388,7 @@ bool conn_more(struct conn *c)
 {
 	bool in = (c->readable || c->stalled) && conn_queued(c) < CONN_STALL;
 	bool out = c->open &&
-		   (c->current || c->stage_first < c->stage_end || c->urgent.first || bulk_due(c));
+		   (c->current || c->stage_first < c->stage_end || c->urgent.bytes || bulk_due(c));
 
 	return in || (out && c->writable);
 }

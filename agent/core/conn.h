@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "loop.h"
 #include "agent/protocol.h"
@@ -33,7 +34,7 @@
 
 /* A frame to be sent. Its payload is written through `out`, which points after the header. */
 struct frame {
-	struct frame *next;
+	TAILQ_ENTRY(frame) link;
 	struct proto_out out;
 	uint16_t type;
 	uint8_t flags;
@@ -42,7 +43,7 @@ struct frame {
 };
 
 struct frame_queue {
-	struct frame *first, *last;
+	TAILQ_HEAD(frames, frame) frames;
 	size_t bytes;
 };
 

@@ -3,7 +3,6 @@
 #include "loop.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 

@@ -2,7 +2,6 @@
 /* Finding the processes of user code in /proc, and numbers that it has. */
 #include "proc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +10,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "util.h"
 
 /*
  * In a jail, /proc has hidepid, so that user code does not see what waits beside it; and the kernel hides
@@ -41,21 +42,48 @@ static bool is_exempt(pid_t pid)
 	return pid == exempt[0] || pid == exempt[1];
 }
 
-/* Reads a small file of /proc as text. Return: its length or -errno. */
-static ssize_t read_text(const char *path, char *buf, size_t size)
+ssize_t proc_text(const char *path, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, size - 1);
 	if (n < 0)
-		n = -errno;
-	close(fd);
-	if (n >= 0)
-		buf[n] = '\0';
+		return -errno;
+	buf[n] = '\0';
 	return n;
+}
+
+void proc_text_again(int fd, char *buf, size_t size)
+{
+	const ssize_t n = fd < 0 ? 0 : pread(fd, buf, size - 1, 0);
+
+	buf[n > 0 ? n : 0] = '\0';
+}
+
+int proc_write(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+DIR *proc_threads(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return opendir(path);
+}
+
+pid_t proc_next(DIR *d)
+{
+	struct dirent *e;
+
+	while ((e = readdir(d))) {
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+			return (pid_t)strtol(e->d_name, NULL, 10);
+	}
+	return 0;
 }
 
 int proc_parse_stat(const char *text, struct proc_stat *ret_s)
@@ -102,7 +130,7 @@ int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 int proc_read_stat(const char *path, struct proc_stat *ret_s)
 {
 	char buf[1024];
-	const ssize_t n = read_text(path, buf, sizeof(buf));
+	const ssize_t n = proc_text(path, buf, sizeof(buf));
 
 	return n < 0 ? (int)n : proc_parse_stat(buf, ret_s);
 }
@@ -134,16 +162,12 @@ static bool is_running(int pidfd)
 bool proc_is(const struct proc *p)
 {
 	struct proc now;
-	bool is;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	if (p->start)
 		return proc_look(p->pid, &now) == 0 && now.start == p->start;
 	fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	is = fd >= 0 && is_running(fd);
-	if (fd >= 0)
-		close(fd);
-	return is;
+	return fd >= 0 && is_running(fd);
 }
 
 static int set_add(struct proc_set *set, const struct proc *p)
@@ -244,7 +268,7 @@ static pid_t highest(void)
 	last = now;
 	if (!again)
 		return now;
-	return read_text("/proc/sys/kernel/pid_max", buf, sizeof(buf)) < 0
+	return proc_text("/proc/sys/kernel/pid_max", buf, sizeof(buf)) < 0
 		       ? PID_LIMIT
 		       : (pid_t)strtol(buf, NULL, 10);
 }
@@ -253,15 +277,10 @@ static pid_t highest(void)
 static int add_unlisted(struct proc_set *set, pid_t pid)
 {
 	struct proc p = {.pid = pid, .parent = getpid(), .live = true};
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* which takes no thread for a process */
-	int r = 0;
+	_cleanup_close_ int fd =
+		(int)syscall(SYS_pidfd_open, pid, 0); /* which takes no thread for a process */
 
-	if (fd < 0)
-		return 0;
-	if (proc_look(pid, &p) == 0 || is_running(fd))
-		r = set_add(set, &p);
-	close(fd);
-	return r;
+	return fd >= 0 && (proc_look(pid, &p) == 0 || is_running(fd)) ? set_add(set, &p) : 0;
 }
 
 static int add_hidden(struct proc_set *set)
@@ -284,24 +303,21 @@ static int add_hidden(struct proc_set *set)
 
 int proc_scan(struct proc_set *set)
 {
-	DIR *d = opendir("/proc");
-	struct dirent *e;
+	_cleanup_dir_ DIR *d = opendir("/proc");
 	size_t kept = 0;
+	pid_t pid;
 	int r = 0;
 
 	if (!d)
 		return -errno;
 	set->n = 0;
-	while (r == 0 && (e = readdir(d))) {
+	while (r == 0 && (pid = proc_next(d))) {
 		struct proc p;
 
-		if (e->d_name[0] < '1' || e->d_name[0] > '9')
-			continue;
 		/* One that ended since is not an error. */
-		if (proc_look((pid_t)strtol(e->d_name, NULL, 10), &p) == 0)
+		if (proc_look(pid, &p) == 0)
 			r = set_add(set, &p);
 	}
-	closedir(d);
 	if (r < 0)
 		return r;
 	if (set->n)
@@ -319,14 +335,14 @@ int proc_scan(struct proc_set *set)
 }
 
 /* Adds the children of one thread. */
-static int children_of(struct proc_set *set, pid_t pid, const char *tid)
+static int children_of(struct proc_set *set, pid_t pid, pid_t tid)
 {
 	char path[96], buf[4096] = "";
 	const char *p = buf;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, tid);
-	n = read_text(path, buf, sizeof(buf));
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
+	n = proc_text(path, buf, sizeof(buf));
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH ? 0 : (int)n;
 	if ((size_t)n == sizeof(buf) - 1)
@@ -352,20 +368,14 @@ static int children_of(struct proc_set *set, pid_t pid, const char *tid)
 
 static int children_of_all(struct proc_set *set, pid_t pid)
 {
-	char path[32];
-	struct dirent *e;
-	DIR *d;
+	_cleanup_dir_ DIR *d = proc_threads(pid);
+	pid_t tid;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	d = opendir(path);
 	if (!d)
 		return errno == ENOENT ? 0 : -errno;
-	while (r == 0 && (e = readdir(d))) {
-		if (e->d_name[0] != '.')
-			r = children_of(set, pid, e->d_name);
-	}
-	closedir(d);
+	while (r == 0 && (tid = proc_next(d)))
+		r = children_of(set, pid, tid);
 	return r;
 }
 
@@ -390,7 +400,7 @@ uint64_t proc_private_kib(pid_t pid)
 	char path[32], buf[128];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
-	if (read_text(path, buf, sizeof(buf)) < 0 ||
+	if (proc_text(path, buf, sizeof(buf)) < 0 ||
 	    sscanf(buf, "%*u %llu %llu", &resident, &shared) != 2 || shared > resident)
 		return 0;
 	return (resident - shared) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
@@ -399,32 +409,22 @@ uint64_t proc_private_kib(pid_t pid)
 /* Reads a file of /proc that is asked for again and again, through a descriptor kept open. */
 static bool read_kept(int *fd, const char *path, char *buf, size_t size)
 {
-	ssize_t n;
-
 	if (*fd < 0)
 		*fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*fd < 0)
-		return false;
-	n = pread(*fd, buf, size - 1, 0);
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	proc_text_again(*fd, buf, size);
+	return *buf;
 }
 
 uint64_t proc_number(const char *path, const char *key, int base)
 {
-	FILE *f = fopen(path, "re");
-	uint64_t value = 0;
+	_cleanup_file_ FILE *f = fopen(path, "re");
 	char line[256];
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, key, strlen(key)) == 0) {
-			value = strtoull(line + strlen(key), NULL, base);
-			break;
-		}
+		if (strncmp(line, key, strlen(key)) == 0)
+			return strtoull(line + strlen(key), NULL, base);
 	}
-	if (f)
-		fclose(f);
-	return value;
+	return 0;
 }
 
 pid_t proc_last_pid(void)

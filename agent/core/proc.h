@@ -3,6 +3,7 @@
 #ifndef XSBX_AGENT_CORE_PROC_H
 #define XSBX_AGENT_CORE_PROC_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,21 @@ struct proc_set {
 	struct proc *v;
 	size_t n, cap;
 };
+
+/** proc_text() - Read a small file of /proc as text. Return: its length or -errno. */
+ssize_t proc_text(const char *path, char *buf, size_t size);
+
+/** proc_text_again() - The same from a descriptor that stays open, from the beginning; "" if that fails. */
+void proc_text_again(int fd, char *buf, size_t size);
+
+/** proc_write() - Write @text to a file of /proc or /sys. Return: 0 or -errno. */
+int proc_write(const char *path, const char *text);
+
+/** proc_threads() - Open the list of a process's threads. Return: it, or NULL with errno. */
+DIR *proc_threads(pid_t pid);
+
+/** proc_next() - The next process of /proc, or the next thread of proc_threads(); 0 at the end. */
+pid_t proc_next(DIR *d);
 
 /** proc_parse_stat() - Parse the text of /proc/PID/stat. Return: 0 or -EINVAL. */
 int proc_parse_stat(const char *text, struct proc_stat *ret_s);

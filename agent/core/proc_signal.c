@@ -2,7 +2,6 @@
 /* Stopping, asking and ending the processes of user code, by pidfd. */
 #include "proc_signal.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +22,13 @@ static int proc_signal(const struct proc *p, int sig)
 	else
 		close_fd(&fd);
 	return fd;
+}
+
+static void tell(const struct proc *p, int sig)
+{
+	int fd = proc_signal(p, sig);
+
+	close_fd(&fd);
 }
 
 static void proc_finish(int fd)
@@ -137,30 +143,26 @@ int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one)
 }
 
 /* Is this thread stopped, by a signal or by one who traces it, or gone? */
-static bool is_still_thread(pid_t pid, const char *tid)
+static bool is_still_thread(pid_t pid, pid_t tid)
 {
 	char path[64];
 	struct proc_stat s;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 	return proc_read_stat(path, &s) < 0 || strchr("TtZX", s.state);
 }
 
 /* Of what /proc hides nobody can tell: it counts as running until it is gone. */
 static bool is_still(const struct proc *p)
 {
+	_cleanup_dir_ DIR *d = proc_threads(p->pid);
 	bool still = true;
-	struct dirent *e;
-	char path[32];
-	DIR *d;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
-	d = opendir(path);
 	if (!d)
 		return !proc_is(p);
-	while (still && (e = readdir(d)))
-		still = e->d_name[0] == '.' || is_still_thread(p->pid, e->d_name);
-	closedir(d);
+	while (still && (tid = proc_next(d)))
+		still = is_still_thread(p->pid, tid);
 	return still;
 }
 
@@ -177,43 +179,28 @@ int proc_scan_stopped(struct proc_set *set)
 	return r;
 }
 
-/* Return: number of processes that don't stand still, or -errno. */
-static int count_running(bool stop)
+int proc_running(bool stop)
 {
 	struct proc_set all = {0};
 	int running = 0;
 	int r = proc_scan(&all);
 
 	for (size_t i = 0; r == 0 && i < all.n; i++) {
-		int fd;
-
 		if (!all.v[i].live || is_still(&all.v[i]))
 			continue;
 		running++;
-		if (!stop)
-			continue;
-		fd = proc_signal(&all.v[i], SIGSTOP);
-		close_fd(&fd);
+		if (stop)
+			tell(&all.v[i], SIGSTOP);
 	}
 	proc_set_clear(&all);
 	return r < 0 ? r : running;
 }
 
-int proc_stop_running(void)
-{
-	return count_running(true);
-}
-
-int proc_running(void)
-{
-	return count_running(false);
-}
-
-static uint64_t thread_switches(pid_t pid, const char *tid)
+static uint64_t thread_switches(pid_t pid, pid_t tid)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	return proc_number(path, "voluntary_ctxt_switches:", 10) +
 	       proc_number(path, "nonvoluntary_ctxt_switches:", 10);
 }
@@ -225,18 +212,11 @@ int proc_switches(uint64_t *ret_sum)
 	int r = proc_scan(&all);
 
 	for (size_t i = 0; r == 0 && i < all.n; i++) {
-		struct dirent *e;
-		char path[32];
-		DIR *d;
+		_cleanup_dir_ DIR *d = proc_threads(all.v[i].pid);
+		pid_t tid;
 
-		snprintf(path, sizeof(path), "/proc/%d/task", all.v[i].pid);
-		d = opendir(path);
-		while (d && (e = readdir(d))) {
-			if (e->d_name[0] != '.')
-				sum += (1ull << 40) + thread_switches(all.v[i].pid, e->d_name);
-		}
-		if (d)
-			closedir(d);
+		while (d && (tid = proc_next(d)))
+			sum += (1ull << 40) + thread_switches(all.v[i].pid, tid);
 	}
 	proc_set_clear(&all);
 	if (r == 0)
@@ -251,11 +231,8 @@ void proc_continue_except(const struct proc_set *keep)
 	if (proc_scan(&all) == 0) {
 		/* Children first: no parent sees one that is stopped. */
 		for (size_t i = all.n; i-- > 0;) {
-			int fd = -1;
-
 			if (all.v[i].live && !proc_set_has(keep, all.v[i].pid, all.v[i].start))
-				fd = proc_signal(&all.v[i], SIGCONT);
-			close_fd(&fd);
+				tell(&all.v[i], SIGCONT);
 		}
 	}
 	proc_set_clear(&all);

@@ -3,6 +3,7 @@
 #ifndef XSBX_AGENT_CORE_PROC_SIGNAL_H
 #define XSBX_AGENT_CORE_PROC_SIGNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -56,14 +57,12 @@ void proc_chase_over(int fds[PROC_CHASED]);
 int proc_scan_stopped(struct proc_set *set);
 
 /**
- * proc_stop_running() - Stop all user code
+ * proc_running() - How many processes of user code do not stand still
+ * @stop: They are to
  *
- * Return: number of processes that are not stopped yet, or -errno: repeat until it is 0.
+ * Return: number of them, or -errno; with @stop, call until it is 0.
  */
-int proc_stop_running(void);
-
-/** proc_running() - As proc_stop_running(), but only counts. */
-int proc_running(void);
+int proc_running(bool stop);
 
 /** proc_switches() - Context switches of all threads of user code, and the number of threads:
  * a different sum means that something ran, or ended. Return: 0 or -errno. */

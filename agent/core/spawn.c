@@ -6,10 +6,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,6 +18,7 @@
 #include "filter.h"
 #include "vm/base/landlock.h"
 #include "guest_env.h"
+#include "proc.h"
 #include "util.h"
 
 /*
@@ -32,39 +31,7 @@
  * process of an earlier run has used the limit up; PDEATHSIG is lost at setresuid().
  */
 
-#define SPAWN_ERR 5 /* the report pipe, in the child */
-
-enum spawn_step {
-	STEP_SESSION,
-	STEP_FDS,
-	STEP_SIGNALS,
-	STEP_OOM,
-	STEP_RANK,
-	STEP_CAPS,
-	STEP_IDS,
-	STEP_LIMITS,
-	STEP_CHDIR,
-	STEP_CONFINE,
-	STEP_FILTER,
-	STEP_EXEC,
-	STEP_NSTEPS,
-};
-
-static const char *const step_names[] = {
-	[STEP_SESSION] = "setsid",
-	[STEP_FDS] = "descriptors",
-	[STEP_SIGNALS] = "signals",
-	[STEP_OOM] = "oom_score_adj",
-	[STEP_RANK] = "scheduling policy",
-	[STEP_CAPS] = "capabilities",
-	[STEP_IDS] = "user and group",
-	[STEP_LIMITS] = "resource limits",
-	[STEP_CHDIR] = "working directory",
-	[STEP_CONFINE] = "confinement",
-	[STEP_FILTER] = "filter of system calls",
-	[STEP_EXEC] = "starting the interpreter",
-};
-_Static_assert(ARRAY_SIZE(step_names) == STEP_NSTEPS, "each step has a name");
+#define SPAWN_ERR 5 /* the report pipe, in the child, from its first step on */
 
 struct spawn_report {
 	int step, error;
@@ -92,11 +59,18 @@ static int step_fds(const struct spawn *s, int err_fd)
 	return (int)syscall(SYS_close_range, SPAWN_ERR + 1, ~0u, 0);
 }
 
-static int step_signals(void)
+static int step_session(const struct spawn *s)
+{
+	(void)s;
+	return setsid();
+}
+
+static int step_signals(const struct spawn *s)
 {
 	struct sigaction sa = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
+	(void)s;
 	for (int sig = 1; sig < NSIG; sig++) {
 		if (sig != SIGKILL && sig != SIGSTOP)
 			(void)sigaction(sig, &sa, NULL); /* the C library keeps two for itself */
@@ -110,15 +84,11 @@ static int step_oom(const struct spawn *s)
 {
 	/* On a host the first to go is user code, and it can't be set back later. */
 	const char *score = s->env->jail ? "900" : s->spare ? "1000" : "0";
-	int fd, r;
+	const int r =
+		s->env->guest || s->env->jail ? proc_write("/proc/self/oom_score_adj", score) : 0;
 
-	if (!s->env->guest && !s->env->jail)
-		return 0;
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	r = write(fd, score, strlen(score)) > 0 ? 0 : -1;
-	close(fd);
+	if (r < 0)
+		errno = -r;
 	return r;
 }
 
@@ -177,6 +147,12 @@ static int step_limits(const struct spawn *s)
 	return setrlimit(RLIMIT_CORE, &core);
 }
 
+static int step_chdir(const struct spawn *s)
+{
+	umask(022);
+	return chdir(s->env->work);
+}
+
 /* In a jail: no capabilities, whether or not there was an identity to change, and Landlock. The
  * system calls were filtered before the agent was started. */
 static int step_confine(const struct spawn *s)
@@ -214,7 +190,31 @@ static int step_filter(const struct spawn *s)
 	return filter_confine(FILTER_FILTERS | (s->env->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
 }
 
-static void spawn_fail(int err_fd, enum spawn_step step)
+static int step_exec(const struct spawn *s)
+{
+	return execvpe(s->argv[0], (char *const *)s->argv, s->envp);
+}
+
+static const struct {
+	const char *name;
+	int (*take)(const struct spawn *s); /* negative with errno if it fails */
+} steps[] = {
+	{"setsid", step_session},
+	{"signals", step_signals},
+	{"oom_score_adj", step_oom},
+	{"scheduling policy", step_rank},
+	{"capabilities", step_caps},
+	{"user and group", step_ids},
+	{"resource limits", step_limits},
+	{"working directory", step_chdir},
+	{"confinement", step_confine},
+	{"filter of system calls", step_filter},
+	{"starting the interpreter", step_exec},
+};
+
+#define STEP_FDS ((int)ARRAY_SIZE(steps)) /* before all of these */
+
+static void spawn_fail(int err_fd, int step)
 {
 	struct spawn_report report = {step, errno};
 
@@ -227,29 +227,10 @@ static void spawn_child(const struct spawn *s, int err_fd)
 {
 	if (step_fds(s, err_fd) < 0)
 		spawn_fail(err_fd, STEP_FDS);
-	if (setsid() < 0)
-		spawn_fail(SPAWN_ERR, STEP_SESSION);
-	if (step_signals() < 0)
-		spawn_fail(SPAWN_ERR, STEP_SIGNALS);
-	if (step_oom(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_OOM);
-	if (step_rank(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_RANK);
-	if (step_caps(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_CAPS);
-	if (step_ids(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_IDS);
-	if (step_limits(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_LIMITS);
-	umask(022);
-	if (chdir(s->env->work) < 0)
-		spawn_fail(SPAWN_ERR, STEP_CHDIR);
-	if (step_confine(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_CONFINE);
-	if (step_filter(s) < 0)
-		spawn_fail(SPAWN_ERR, STEP_FILTER);
-	execvpe(s->argv[0], s->argv, s->envp);
-	spawn_fail(SPAWN_ERR, STEP_EXEC);
+	for (int i = 0; i < STEP_FDS; i++) {
+		if (steps[i].take(s) < 0)
+			spawn_fail(SPAWN_ERR, i);
+	}
 }
 
 int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
@@ -283,8 +264,8 @@ int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 		return 0;
 	}
 	(void)waitpid(pid, NULL, 0);
-	if (n != sizeof(report) || report.step < 0 || report.step >= STEP_NSTEPS)
+	if (n != sizeof(report) || report.step < 0 || report.step > STEP_FDS)
 		return -EIO;
-	*ret_step = step_names[report.step];
+	*ret_step = report.step == STEP_FDS ? "descriptors" : steps[report.step].name;
 	return report.error > 0 ? -report.error : -EIO;
 }

@@ -9,16 +9,17 @@
 
 struct guest_env;
 
-#define SPAWN_CTL  3 /* descriptor numbers in the child */
-#define SPAWN_BELL 4
+#define SPAWN_BELL	4 /* descriptor numbers in the child; and as words, for its arguments */
+#define SPAWN_CTL_WORD	"3"
+#define SPAWN_BELL_WORD "4"
 
 struct spawn {
 	const struct guest_env *env;
-	bool spare;	   /* has lowest priority, see interp.h */
-	char *const *argv; /* argv[0] is looked up in the agent's PATH */
+	bool spare;		 /* has lowest priority, see interp.h */
+	const char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;
 	int log_fd;	/* becomes 1 and 2 */
-	int ctl_fd;	/* becomes SPAWN_CTL */
+	int ctl_fd;	/* becomes SPAWN_CTL_WORD */
 	int bell_fd;	/* becomes SPAWN_BELL, or -1 */
 	uint32_t nproc; /* rlimits */
 	uint32_t nofile;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vm/base/util.h"
+
 /* The descriptor to ask about a file: that of the handle if there is one, else of the node. */
 static int either_fd(const struct files *f, uint64_t node, uint64_t handle)
 {
@@ -40,7 +42,7 @@ int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
 static int set_size(const struct files *f, const struct node *n, uint64_t handle, uint64_t size)
 {
 	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
-	int fd, r;
+	_cleanup_close_ int fd = -1;
 
 	if (size > INT64_MAX)
 		return -EFBIG;
@@ -49,9 +51,7 @@ static int set_size(const struct files *f, const struct node *n, uint64_t handle
 	fd = files_reopen(f, n, O_WRONLY);
 	if (fd < 0)
 		return fd;
-	r = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
-	close(fd);
-	return r;
+	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 
 static int set_times(const struct files *f, const struct node *n, const struct proto_setattr *s)

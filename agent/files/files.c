@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>

@@ -9,23 +9,11 @@
 #include <unistd.h>
 
 #include "agent/core/util.h"
+#include "vm/base/io.h"
 
 #define DIR_  "/run/xsbx"
 #define FILE_ DIR_ "/ca.pem"
 #define NEW   DIR_ "/.ca.pem"
-
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
 
 /* A clone has the file already; programs that read it at this moment see one or the other. */
 int ca_write(const void *data, size_t len)
@@ -37,7 +25,7 @@ int ca_write(const void *data, size_t len)
 	fd = open(NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, data, len);
+	r = fileio_write(fd, data, len);
 	close_fd(&fd);
 	if (r == 0 && rename(NEW, FILE_) < 0)
 		r = -errno;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/core/log.h"
+#include "agent/core/proc.h"
 #include "agent/core/util.h"
 
 /*
@@ -70,19 +71,15 @@ static const struct setting sysctls[] = {
 /* Writes what the kernel has of a list of settings below a directory. */
 static void apply(const char *dir, const struct setting *list, size_t n)
 {
-	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < n; i++) {
+		char path[128];
+		int r;
 
-	for (size_t i = 0; dir_fd >= 0 && i < n; i++) {
-		const struct setting *s = &list[i];
-		int fd = openat(dir_fd, s->name, O_WRONLY | O_CLOEXEC);
-
-		if (fd < 0 && errno == ENOENT)
-			continue; /* this kernel does not have it */
-		if (fd < 0 || write(fd, s->value, strlen(s->value)) < 0)
-			log_line("%s/%s: %s", dir, s->name, strerror(errno));
-		close_fd(&fd);
+		snprintf(path, sizeof(path), "%s/%s", dir, list[i].name);
+		r = proc_write(path, list[i].value);
+		if (r < 0 && r != -ENOENT) /* which this kernel does not have */
+			log_line("%s: %s", path, strerror(-r));
 	}
-	close_fd(&dir_fd);
 }
 
 void harden_sysctls(void)
@@ -138,8 +135,9 @@ static int fill_dev(int dir)
 int harden_dev(const char *dir)
 {
 	const unsigned long flags = MS_NOSUID | MS_NOEXEC;
+	_cleanup_close_ int fd = -1;
 	char path[128];
-	int fd, r;
+	int r;
 
 	if (mount("dev", dir, "tmpfs", flags, "mode=755,size=64k,nr_inodes=64") < 0)
 		return -errno;
@@ -147,7 +145,6 @@ int harden_dev(const char *dir)
 	if (fd < 0)
 		return -errno;
 	r = fill_dev(fd);
-	close(fd);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "%s/pts", dir);

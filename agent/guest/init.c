@@ -21,6 +21,7 @@
 #include "agent/core/log.h"
 #include "net.h"
 #include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
 #include "agent/guest/swap.h"
 #include "agent/core/util.h"
 
@@ -100,21 +101,19 @@ static int mount_early(const char **ret_step)
 
 static int load_module(const char *name)
 {
+	_cleanup_close_ int fd = -1;
 	char path[128];
-	int fd, r;
 
 	snprintf(path, sizeof(path), "/lib/modules/%.100s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST ? -errno : 0;
-	close(fd);
-	return r;
+	return syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 static int load_modules(const char **ret_step)
 {
-	FILE *f = fopen("/lib/modules.order", "re");
+	_cleanup_file_ FILE *f = fopen("/lib/modules.order", "re");
 	char name[128];
 	int r = 0;
 
@@ -128,28 +127,21 @@ static int load_modules(const char **ret_step)
 		if (r < 0)
 			r = step_failed(ret_step, "loading", name, -r);
 	}
-	fclose(f);
 	return r;
 }
 
 static bool has_card(void)
 {
-	DIR *d = opendir("/sys/bus/virtio/devices");
+	_cleanup_dir_ DIR *d = opendir("/sys/bus/virtio/devices");
 	struct dirent *e;
 	bool found = false;
 
 	while (d && !found && (e = readdir(d))) {
-		char path[300], kind[16] = "";
-		FILE *f;
+		char path[300];
 
 		snprintf(path, sizeof(path), "/sys/bus/virtio/devices/%s/device", e->d_name);
-		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
-		found = f && fgets(kind, sizeof(kind), f) && strtoul(kind, NULL, 16) == 1;
-		if (f)
-			fclose(f);
+		found = e->d_name[0] != '.' && proc_number(path, "", 16) == 1;
 	}
-	if (d)
-		closedir(d);
 	return found;
 }
 
@@ -173,23 +165,16 @@ static int load_card(const char **ret_step)
 static int try_port(void)
 {
 	char path[300], name[64];
-	DIR *d = opendir("/sys/class/virtio-ports");
+	_cleanup_dir_ DIR *d = opendir("/sys/class/virtio-ports");
 	struct dirent *e;
 	int port = -ENOENT;
 
 	while (d && port < 0 && (e = readdir(d))) {
-		ssize_t n;
-		int fd;
-
 		if (e->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/name", e->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
+		if (proc_text(path, name, sizeof(name)) < 0)
 			continue;
-		n = read(fd, name, sizeof(name) - 1);
-		close(fd);
-		name[n > 0 ? n : 0] = '\0';
 		name[strcspn(name, "\n")] = '\0';
 		if (strcmp(name, PORT_NAME) != 0)
 			continue;
@@ -198,8 +183,6 @@ static int try_port(void)
 		if (port < 0)
 			port = -errno;
 	}
-	if (d)
-		closedir(d);
 	return port;
 }
 
@@ -291,7 +274,7 @@ static int mount_new(const char **ret_step)
 /* Empties a directory of the initramfs, which lives in memory. */
 static void empty(int dir, dev_t dev)
 {
-	DIR *d = fdopendir(dir);
+	_cleanup_dir_ DIR *d = fdopendir(dir);
 	struct dirent *e;
 	struct stat st;
 
@@ -307,8 +290,6 @@ static void empty(int dir, dev_t dev)
 		}
 		(void)unlinkat(dir, e->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
 	}
-	if (d)
-		closedir(d);
 }
 
 static int switch_root(const char **ret_step)
@@ -332,11 +313,10 @@ static int switch_root(const char **ret_step)
 static void privilege(void)
 {
 	const struct sched_param p = {.sched_priority = 1};
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	const int r = proc_write("/proc/self/oom_score_adj", "-1000");
 
-	if (fd < 0 || write(fd, "-1000", 5) < 0)
-		log_line("oom_score_adj: %s", strerror(errno));
-	close_fd(&fd);
+	if (r < 0)
+		log_line("oom_score_adj: %s", strerror(-r));
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p) < 0)
 		log_line("real-time priority: %s", strerror(errno));
 }

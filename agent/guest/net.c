@@ -77,7 +77,8 @@ static bool has_card(int fd)
 
 void net_up(void)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int r;
 
 	r = fd < 0 ? -errno : set_up(fd, "lo");
 	if (r < 0)
@@ -85,7 +86,6 @@ void net_up(void)
 	r = has_card(fd) ? set_address(fd) : 0;
 	if (r < 0)
 		log_line("network card: %s", strerror(-r));
-	close_fd(&fd);
 }
 
 /* The image is read-only, so a file of ours lies over one of its own. Return: 0 or -errno. */
@@ -111,11 +111,10 @@ static int cover(const char *root, const char *name, const char *text)
 
 int net_resolver(const char *root)
 {
-	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
-	const bool card = has_card(sock);
+	_cleanup_close_ int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int r;
 
-	close_fd(&sock);
-	if (!card)
+	if (!has_card(sock))
 		return 0;
 	r = cover(root, "resolv.conf", NET_RESOLV_CONF);
 	return r < 0 ? r : cover(root, "hosts", HOSTS);
@@ -123,15 +122,15 @@ int net_resolver(const char *root)
 
 int net_name(const char *name, size_t len)
 {
+	_cleanup_close_ int fd = open("/run/hosts", O_WRONLY | O_CLOEXEC);
 	char text[512];
-	int fd = open("/run/hosts", O_WRONLY | O_CLOEXEC), n, r = 0;
+	int n;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	n = snprintf(text, sizeof(text), HOSTS "127.0.1.1\t%.*s\n", (int)len, name);
 	/* In place, for the mount is of this very file; and never empty, for somebody may read it. */
 	if (n >= (int)sizeof(text) || pwrite(fd, text, (size_t)n, 0) != n || ftruncate(fd, n) < 0)
-		r = -EIO;
-	close_fd(&fd);
-	return r;
+		return -EIO;
+	return 0;
 }

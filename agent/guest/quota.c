@@ -66,7 +66,7 @@ int quota_set(const struct guest_env *env, uint64_t files_bytes, uint64_t tmp_by
 /* What lies deeper than WIPE_DEPTH stays: whoever hid it there will find his session closed. */
 static void wipe(int dir, unsigned depth)
 {
-	DIR *d = fdopendir(dir);
+	_cleanup_dir_ DIR *d = fdopendir(dir);
 	struct dirent *e;
 
 	if (!d)
@@ -85,8 +85,6 @@ static void wipe(int dir, unsigned depth)
 			wipe(fd, depth + 1);
 		(void)unlinkat(dir, e->d_name, AT_REMOVEDIR);
 	}
-	if (d)
-		closedir(d);
 }
 
 void quota_wipe(const struct guest_env *env)

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "agent/core/log.h"
+#include "agent/core/proc.h"
 #include "agent/core/util.h"
 
 /*
@@ -62,24 +62,12 @@ static const char signature[] = {'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2
 /* Tasks waited for 150 ms within half a second. */
 static const char trigger[] = "some 150000 500000";
 
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), r = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		r = -errno;
-	close(fd);
-	return r;
-}
-
 static int put_number(const char *path, uint64_t n)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return put(path, text);
+	return proc_write(path, text);
 }
 
 /* What mkswap(8) writes. */
@@ -89,20 +77,14 @@ static int write_header(uint64_t size)
 		char boot[1024];
 		uint32_t version, last_page, nr_badpages;
 	} head = {.version = 1, .last_page = (uint32_t)(size / PAGE - 1)};
-	char *page = calloc(1, PAGE);
-	int fd = open(DEVICE, O_WRONLY | O_CLOEXEC), r = 0;
+	static char page[PAGE];
+	_cleanup_close_ int fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
 
-	if (!page || fd < 0) {
-		r = page ? -errno : -ENOMEM;
-	} else {
-		memcpy(page, &head, sizeof(head));
-		memcpy(page + PAGE - sizeof(signature), signature, sizeof(signature));
-		if (pwrite(fd, page, PAGE, 0) != (ssize_t)PAGE)
-			r = -EIO;
-	}
-	close_fd(&fd);
-	free(page);
-	return r;
+	if (fd < 0)
+		return -errno;
+	memcpy(page, &head, sizeof(head));
+	memcpy(page + PAGE - sizeof(signature), signature, sizeof(signature));
+	return pwrite(fd, page, PAGE, 0) == (ssize_t)PAGE ? 0 : -EIO;
 }
 
 static uint64_t memory_bytes(void)
@@ -120,7 +102,7 @@ static int set_up(uint64_t memory, struct swap *ret_swap)
 	ret_swap->size = size;
 	ret_swap->limit = memory * LIMIT / 100 / PAGE * PAGE;
 	/* The fastest, as far as the kernel has it; its default will do as well. */
-	(void)put(ZRAM "comp_algorithm", "lz4");
+	(void)proc_write(ZRAM "comp_algorithm", "lz4");
 	r = put_number(ZRAM "disksize", size);
 	if (r == 0)
 		r = put_number(ZRAM "mem_limit", ret_swap->limit);
@@ -134,12 +116,12 @@ static int set_up(uint64_t memory, struct swap *ret_swap)
 /* To have pages near a page brought in with it is of use for disks only. */
 static void tune(void)
 {
-	(void)put("/proc/sys/vm/page-cluster", "0");
-	(void)put("/proc/sys/vm/swappiness", "100");
+	(void)proc_write("/proc/sys/vm/page-cluster", "0");
+	(void)proc_write("/proc/sys/vm/swappiness", "100");
 	/* What harden_memory() asks for is too much with swap: a program that fills memory quickly has
 	 * nothing but pages of the last moments. Without any, a guest that has no memory left for its
 	 * programs' text does nothing but read that. */
-	(void)put("/sys/kernel/mm/lru_gen/min_ttl_ms", "40");
+	(void)proc_write("/sys/kernel/mm/lru_gen/min_ttl_ms", "40");
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
 		log_line("mlockall: %s", strerror(errno));
 }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "agent/core/guest_env.h"
+#include "agent/core/proc.h"
 #include "agent/core/spawn.h"
 #include "agent/core/util.h"
 
@@ -20,7 +21,7 @@
 
 static const struct language {
 	const char *name, *program, *driver;
-	const char *options[INTERP_OPTIONS]; /* of 31 bytes at most */
+	const char *options[INTERP_OPTIONS];
 	bool has_bell;
 } languages[] = {
 	{"python", "python3", "repl.py", {"-s", "-B"}, false},
@@ -38,23 +39,18 @@ void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 	const struct language *l = &languages[i->config->language];
 	struct interp_argv *a = ret_argv;
 	const char *bun = i->env->guest ? NULL : getenv("XSBX_BUN");
-	int n = 0;
+	size_t n = 0;
 
 	memset(a, 0, sizeof(*a));
-	snprintf(a->program, sizeof(a->program), "%s", bun && l->has_bell ? bun : l->program);
-	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
-	snprintf(a->ctl, sizeof(a->ctl), "%d", SPAWN_CTL);
-	snprintf(a->bell, sizeof(a->bell), "%d", SPAWN_BELL);
 	a->has_bell = l->has_bell;
-	a->v[n++] = a->program;
-	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++) {
-		snprintf(a->option[k], sizeof(a->option[k]), "%s", l->options[k]);
-		a->v[n++] = a->option[k];
-	}
+	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
+	a->v[n++] = bun && l->has_bell ? bun : l->program;
+	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++)
+		a->v[n++] = l->options[k];
 	a->v[n++] = a->driver;
-	a->v[n++] = a->ctl;
+	a->v[n++] = SPAWN_CTL_WORD;
 	if (l->has_bell)
-		a->v[n++] = a->bell;
+		a->v[n++] = SPAWN_BELL_WORD;
 }
 
 static bool str_is(struct proto_str s, const char *text)
@@ -73,14 +69,8 @@ static bool variable_ok(const struct proto_env *e)
 static uint32_t nproc_limit(const struct guest_env *env, uint32_t wanted)
 {
 	const uint32_t spare = 256;
-	FILE *f = env->guest ? fopen("/proc/sys/kernel/threads-max", "re") : NULL;
-	unsigned long max = 0;
-	char line[32];
+	const uint64_t max = env->guest ? proc_number("/proc/sys/kernel/threads-max", "", 10) : 0;
 
-	if (f && fgets(line, sizeof(line), f))
-		max = strtoul(line, NULL, 10);
-	if (f)
-		fclose(f);
 	return max > 2 * spare && wanted > max - spare ? (uint32_t)max - spare : wanted;
 }
 

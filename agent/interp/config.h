@@ -8,12 +8,10 @@
 #define INTERP_ARGV_MAX 8
 #define INTERP_OPTIONS	3 /* of an interpreter, at most */
 
-/* The argument vector of an interpreter; points into itself. */
+/* The argument vector of an interpreter; may point into itself. */
 struct interp_argv {
-	char *v[INTERP_ARGV_MAX];
-	char program[4096], option[INTERP_OPTIONS][32];
+	const char *v[INTERP_ARGV_MAX];
 	char driver[4096];
-	char ctl[16], bell[16];
 	bool has_bell; /* its runtime cannot wait for a datagram */
 };
 

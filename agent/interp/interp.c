@@ -2,7 +2,6 @@
 /* An interpreter's process: starting it, talking to its driver, noticing its end. */
 #include "interp.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -70,9 +69,11 @@ static const char *const state_names[] = {
 };
 _Static_assert(ARRAY_SIZE(state_names) == INTERP_NSTATES, "each state has a name");
 
-const char *interp_state_name(enum interp_state s)
+void interp_log_end(const char *which, enum interp_state was, int wait_status)
 {
-	return s < INTERP_NSTATES ? state_names[s] : "unknown";
+	log_line("%s (%s) ended, %s %d", which, state_names[was],
+		 WIFSIGNALED(wait_status) ? "signal" : "status",
+		 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
 }
 
 static void interp_gone(struct interp *i, int wait_status, const struct rusage *ru)
@@ -91,7 +92,7 @@ static void on_interp_deadline(struct loop_timer *t)
 		interp_gone(i, 0, &none);
 		return;
 	}
-	log_line("the interpreter (%s) did not answer in time", interp_state_name(i->state));
+	log_line("the interpreter (%s) did not answer in time", state_names[i->state]);
 	interp_kill(i);
 }
 
@@ -491,19 +492,12 @@ int interp_copy(struct interp *from, struct interp *to)
 /* Sets the scheduling policy of all threads. */
 static void interp_schedule(const struct interp *i, int policy)
 {
+	_cleanup_dir_ DIR *d = i->env->guest ? proc_threads(i->pid) : NULL;
 	const struct sched_param none = {0};
-	char path[64];
-	struct dirent *e;
-	DIR *d;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", i->pid);
-	d = i->env->guest ? opendir(path) : NULL;
-	while (d && (e = readdir(d))) {
-		if (e->d_name[0] != '.')
-			(void)sched_setscheduler((pid_t)strtol(e->d_name, NULL, 10), policy, &none);
-	}
-	if (d)
-		closedir(d);
+	while (d && (tid = proc_next(d)))
+		(void)sched_setscheduler(tid, policy, &none);
 }
 
 void interp_hurry(struct interp *i)
@@ -524,15 +518,14 @@ void interp_rest(struct interp *i)
 static void interp_oom_score(const struct interp *i, const char *score)
 {
 	char path[64];
-	int fd;
+	int r;
 
 	if (!i->env->guest || i->pid <= 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", i->pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, score, strlen(score)) < 0)
-		log_line("%s: %s", path, strerror(errno));
-	close_fd(&fd);
+	r = proc_write(path, score);
+	if (r < 0)
+		log_line("%s: %s", path, strerror(-r));
 }
 
 void interp_set_rank(struct interp *i, enum interp_rank rank)

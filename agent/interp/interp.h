@@ -82,7 +82,8 @@ struct interp {
 	bool killed; /* by us */
 };
 
-const char *interp_state_name(enum interp_state s);
+/** interp_log_end() - Say in the log that @which has ended, in what state, and how. */
+void interp_log_end(const char *which, enum interp_state was, int wait_status);
 
 /**
  * interp_configure() - Set the configuration that interpreters are started with

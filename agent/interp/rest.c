@@ -3,7 +3,6 @@
 #include "rest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/core/log.h"
+#include "agent/core/proc.h"
 #include "agent/core/util.h"
 
 /*
@@ -27,7 +27,8 @@
  * 3), no place is ever found.
  */
 
-int rest_parse(const char *text, struct rest *ret_r)
+/* Reads a line of /proc/PID/syscall. Return: 0, -EAGAIN if the thread waits in no system call, -EINVAL. */
+static int rest_parse(const char *text, struct rest *ret_r)
 {
 	int end = 0;
 
@@ -45,20 +46,10 @@ static int rest_read(pid_t pid, struct rest *ret_r)
 {
 	char path[32], buf[256];
 	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, sizeof(buf) - 1);
-	if (n < 0)
-		n = -errno;
-	close(fd);
-	if (n < 0)
-		return (int)n;
-	buf[n] = '\0';
-	return rest_parse(buf, ret_r);
+	n = proc_text(path, buf, sizeof(buf));
+	return n < 0 ? (int)n : rest_parse(buf, ret_r);
 }
 
 /* What a driver can wait for requests with. */

@@ -19,15 +19,6 @@ struct rest {
 };
 
 /**
- * rest_parse() - Read a line of /proc/PID/syscall
- * @text: The line
- * @ret_r: Filled in on success
- *
- * Return: 0, -EAGAIN if the thread waits in no system call, -EINVAL for anything else.
- */
-int rest_parse(const char *text, struct rest *ret_r);
-
-/**
  * rest_find() - Take where a driver waits for its first request as its place
  * @pid: Process that has not been given any code
  * @ret_r: The place, if that is REST_THERE

@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "agent/core/log.h"
 #include "agent/core/proc.h"
@@ -204,9 +203,8 @@ void spare_on_death(struct spares *all, struct interp *i, enum interp_state was,
 	exempt(all);
 	if (i->killed)
 		return;
-	log_line("the %s interpreter (%s) ended, %s %d", i == all->zygote ? "zygote" : "spare",
-		 interp_state_name(was), WIFSIGNALED(wait_status) ? "signal" : "status",
-		 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
+	interp_log_end(i == all->zygote ? "the zygote interpreter" : "the spare interpreter", was,
+		       wait_status);
 	all->failures++;
 	/* Copies that never get ready: start from the beginning. */
 	if (i == all->spare && all->failures >= FAILURES_MAX)

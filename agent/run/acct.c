@@ -20,12 +20,13 @@ static int open_proc(pid_t pid, const char *name, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/* Reads a file of /proc from its beginning as text; empty if that fails. */
-static void read_again(int fd, char *buf, size_t size)
+/* Leaves it as it is if the clock cannot be read. */
+static void read_clock(const struct acct *a, uint64_t *own_us)
 {
-	ssize_t n = fd < 0 ? 0 : pread(fd, buf, size - 1, 0);
+	const uint64_t us = a->clock ? clock_us(a->clock) : 0;
 
-	buf[n > 0 ? n : 0] = '\0';
+	if (us)
+		*own_us = us;
 }
 
 /* The counters as they are now, in the fields for acct_begin(). */
@@ -33,11 +34,10 @@ static void acct_read(const struct acct *a, struct acct *ret_now)
 {
 	uint64_t tick = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	struct proc_stat s;
-	struct timespec ts;
 	char buf[1024];
 
 	memset(ret_now, 0, sizeof(*ret_now));
-	read_again(a->stat_fd, buf, sizeof(buf));
+	proc_text_again(a->stat_fd, buf, sizeof(buf));
 	if (proc_parse_stat(buf, &s) < 0)
 		return;
 	ret_now->faults = s.faults;
@@ -46,8 +46,7 @@ static void acct_read(const struct acct *a, struct acct *ret_now)
 	ret_now->child_user_us = s.cutime * tick;
 	ret_now->child_system_us = s.cstime * tick;
 	ret_now->own_us = ret_now->user_us + ret_now->system_us;
-	if (a->clock && clock_gettime(a->clock, &ts) == 0)
-		ret_now->own_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	read_clock(a, &ret_now->own_us);
 }
 
 void acct_init(struct acct *a)
@@ -70,7 +69,7 @@ static uint64_t read_maxrss(const struct acct *a)
 	const char *line;
 	char buf[4096];
 
-	read_again(a->status_fd, buf, sizeof(buf));
+	proc_text_again(a->status_fd, buf, sizeof(buf));
 	line = strstr(buf, "\nVmHWM:");
 	return line ? strtoull(line + 7, NULL, 10) : 0;
 }
@@ -104,13 +103,10 @@ void acct_prepare(struct acct *a, pid_t pid)
 
 void acct_begin(struct acct *a, pid_t pid)
 {
-	struct timespec ts;
-
 	if (pid != a->pid)
 		acct_prepare(a, pid);
 	/* Threads may have worked since. The rest only serves to split this, or is rare. */
-	if (a->clock && clock_gettime(a->clock, &ts) == 0)
-		a->own_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	read_clock(a, &a->own_us);
 }
 
 static uint64_t diff(uint64_t later, uint64_t earlier)
@@ -138,16 +134,11 @@ void acct_end(const struct acct *a, struct acct_cost *ret_cost)
 	ret_cost->maxrss_kib = now.faults == a->faults ? a->maxrss_kib : read_maxrss(a);
 }
 
-static uint64_t tv_us(const struct timeval *tv)
-{
-	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
-}
-
 void acct_end_dead(const struct acct *a, const struct rusage *ru, struct acct_cost *ret_cost)
 {
-	uint64_t user = diff(tv_us(&ru->ru_utime), a->user_us + a->child_user_us);
-	uint64_t sys = diff(tv_us(&ru->ru_stime), a->system_us + a->child_system_us);
-	uint64_t total = diff(tv_us(&ru->ru_utime) + tv_us(&ru->ru_stime),
+	uint64_t user = diff(timeval_us(&ru->ru_utime), a->user_us + a->child_user_us);
+	uint64_t sys = diff(timeval_us(&ru->ru_stime), a->system_us + a->child_system_us);
+	uint64_t total = diff(timeval_us(&ru->ru_utime) + timeval_us(&ru->ru_stime),
 			      a->own_us + a->child_user_us + a->child_system_us);
 
 	split(total, user, sys, ret_cost);

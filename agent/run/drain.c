@@ -11,13 +11,15 @@
 
 #include "agent/core/util.h"
 
+void drain_init(struct drains *all, struct loop *loop)
+{
+	all->loop = loop;
+	TAILQ_INIT(&all->list);
+}
+
 static void drain_free(struct drain *s)
 {
-	struct drain **p = &s->all->newest;
-
-	while (*p != s)
-		p = &(*p)->next;
-	*p = s->next;
+	TAILQ_REMOVE(&s->all->list, s, link);
 	s->all->n--;
 	loop_close(s->all->loop, &s->src);
 	free(s);
@@ -39,7 +41,7 @@ static void on_drain_ready(struct loop_source *src, uint32_t events)
 
 void drain_add(struct drains *all, int fd)
 {
-	struct drain *s, *oldest;
+	struct drain *s;
 
 	if (fd < 0)
 		return;
@@ -51,22 +53,17 @@ void drain_add(struct drains *all, int fd)
 	s->src = (struct loop_source){.fd = fd, .ready = on_drain_ready};
 	s->all = all;
 	s->fresh = true;
-	s->next = all->newest;
-	all->newest = s;
-	all->n++;
-	if (all->n > DRAIN_MAX) {
-		for (oldest = s; oldest->next; oldest = oldest->next)
-			;
-		drain_free(oldest);
-	}
+	TAILQ_INSERT_HEAD(&all->list, s, link);
+	if (++all->n > DRAIN_MAX)
+		drain_free(TAILQ_LAST(&all->list, drain_list));
 }
 
 void drain_listen(struct drains *all)
 {
 	struct drain *s, *next;
 
-	for (s = all->newest; s; s = next) {
-		next = s->next;
+	for (s = TAILQ_FIRST(&all->list); s; s = next) {
+		next = TAILQ_NEXT(s, link);
 		if (!s->fresh && !s->src.events)
 			(void)fcntl(s->src.fd, F_SETPIPE_SZ, DRAIN_PIPE); /* not if it is full */
 		if (loop_watch(all->loop, &s->src, EPOLLIN) < 0)
@@ -76,7 +73,9 @@ void drain_listen(struct drains *all)
 
 void drain_hush(struct drains *all)
 {
-	for (struct drain *s = all->newest; s; s = s->next) {
+	struct drain *s;
+
+	TAILQ_FOREACH(s, &all->list, link) {
 		if (s->fresh)
 			(void)loop_watch(all->loop, &s->src, 0);
 		s->fresh = false;
@@ -85,13 +84,6 @@ void drain_hush(struct drains *all)
 
 void drain_clear(struct drains *all)
 {
-	struct drain *s, *next;
-
-	for (s = all->newest; s; s = next) {
-		next = s->next;
-		loop_close(all->loop, &s->src);
-		free(s);
-	}
-	all->newest = NULL;
-	all->n = 0;
+	while (!TAILQ_EMPTY(&all->list))
+		drain_free(TAILQ_FIRST(&all->list));
 }

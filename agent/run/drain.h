@@ -4,6 +4,7 @@
 #define XSBX_AGENT_RUN_DRAIN_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "agent/core/loop.h"
 
@@ -12,16 +13,19 @@
 
 struct drain {
 	struct loop_source src;
-	struct drain *next; /* older */
+	TAILQ_ENTRY(drain) link;
 	struct drains *all;
 	bool fresh; /* of the last run: the interpreter still has the other end open */
 };
 
 struct drains {
 	struct loop *loop;
-	struct drain *newest;
+	TAILQ_HEAD(drain_list, drain) list; /* the newest first */
 	unsigned n;
 };
+
+/** drain_init() - Prepare; @loop is where they are watched. */
+void drain_init(struct drains *all, struct loop *loop);
 
 /**
  * drain_add() - Add a pipe of a run that has ended

@@ -3,8 +3,6 @@
 #include "freezer.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <string.h>
 
 #include "agent/core/log.h"
 #include "agent/core/proc_signal.h"
@@ -33,7 +31,7 @@ static void on_round(struct loop_timer *t)
 	struct freezer *f = container_of(t, struct freezer, timer);
 	const uint64_t now = now_us();
 	const pid_t newest = proc_last_pid();
-	int running = proc_stop_running();
+	int running = proc_running(true);
 
 	if (running == 0 && proc_forked_since(newest)) {
 		int fds[PROC_CHASED];
@@ -45,7 +43,7 @@ static void on_round(struct loop_timer *t)
 	}
 
 	f->clean = running == 0 ? f->clean + 1 : 0;
-	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_stop_running() == 0) {
+	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_running(true) == 0) {
 		f->state = FREEZER_FROZEN;
 		f->done(f, 0);
 	} else if (running < 0 || now > f->until) {
@@ -77,7 +75,8 @@ int freezer_start(struct freezer *f)
 int freezer_check(const struct freezer *f)
 {
 	uint64_t now;
-	int r = proc_running(); /* a switch is counted where it ends: not yet of what is at it */
+	int r = proc_running(
+		false); /* a switch is counted where it ends: not yet of what is at it */
 
 	if (r == 0)
 		r = proc_switches(&now);

@@ -3,7 +3,6 @@
 #ifndef XSBX_AGENT_RUN_FREEZER_H
 #define XSBX_AGENT_RUN_FREEZER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/core/loop.h"

@@ -95,13 +95,6 @@ static void on_killer_timer(struct loop_timer *t)
 	k->done(k);
 }
 
-void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
-			 uint64_t grace_us)
-{
-	killer_start(k, keep, not_kept);
-	k->until = grace_us ? k->since + grace_us : 0;
-}
-
 void killer_ignore(struct killer *k, pid_t pid)
 {
 	k->over = pid;
@@ -116,13 +109,13 @@ void killer_hurry(struct killer *k)
 	loop_arm(k->loop, &k->timer, 0);
 }
 
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us)
 {
 	k->asked = false;
-	k->until = 0;
 	k->over = 0;
 	k->active = true;
 	k->since = now_us();
+	k->until = grace_us ? k->since + grace_us : 0;
 	k->clean = 0;
 	k->chases = k->hard = false;
 	k->keep = keep;

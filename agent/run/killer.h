@@ -32,16 +32,11 @@ struct killer {
  * @k: Killer with loop and done set; done is called once, from the loop, when nothing is left
  * @keep: Processes to spare, with their descendants; NULL for none; must stay valid until done
  * @not_kept: Process to be killed in any case, or 0
- */
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept);
-
-/**
- * killer_start_asking() - The same, but first send SIGTERM and wait for @grace_us
+ * @grace_us: Send SIGTERM first and wait for so long; 0: kill at once
  *
  * The wait ends early when nothing is left but the process of killer_ignore().
  */
-void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
-			 uint64_t grace_us);
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us);
 
 /** killer_ignore() - This process may be killed as soon as it is the only one left. */
 void killer_ignore(struct killer *k, pid_t pid);

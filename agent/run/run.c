@@ -19,6 +19,7 @@
 #include "agent/core/guest_env.h"
 #include "stream.h"
 #include "agent/core/util.h"
+#include "vm/base/io.h"
 
 /*
  * Theory of operation
@@ -76,26 +77,19 @@ static int code_prepare(void)
 static int code_fd(struct run *r, struct proto_str code)
 {
 	int fd = r->code_fd >= 0 ? r->code_fd : code_prepare();
-	uint32_t done = 0;
+	int e;
 
 	r->code_fd = -1;
 	if (fd < 0)
 		return -errno;
-	while (done < code.len) {
-		ssize_t n = pwrite(fd, code.data + done, code.len - done, done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			goto fail;
-		done += (uint32_t)n;
-	}
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+	e = fileio_write_at(fd, code.data, code.len, 0);
+	if (e == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		e = -errno;
+	if (e == 0)
 		return fd;
-fail:
-	done = (uint32_t)errno;
 	close(fd);
-	return -(int)done;
+	return e;
 }
 
 static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
@@ -178,8 +172,8 @@ static void on_settle(struct loop_timer *t)
 	interp_tidy(r->interp);
 	run_look_around(r);
 	run_note_oom(r);
-	stream_prepare(&r->out[0]);
-	stream_prepare(&r->out[1]);
+	(void)stream_prepare(&r->out[0]);
+	(void)stream_prepare(&r->out[1]);
 	if (r->code_fd < 0)
 		r->code_fd = code_prepare();
 	if (r->interp->pid > 0)
@@ -215,6 +209,15 @@ static void run_end(struct run *r)
 			loop_stop(r->loop, -ENOMEM); /* an EXIT that never comes is worse */
 		}
 	}
+}
+
+/* The same for one that was never handed over. */
+static void run_end_unbegun(struct run *r, enum proto_how how, uint32_t status, bool fresh)
+{
+	r->result.how = how;
+	r->result.status = status;
+	r->result.fresh = fresh;
+	run_end(r);
 }
 
 static void run_drain(struct run *r)
@@ -260,18 +263,13 @@ static void run_set_cost(struct run *r, const struct rusage *ru)
 	r->result.maxrss_kib = c.maxrss_kib;
 }
 
-static uint64_t tv_us(const struct timeval *tv)
-{
-	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
-}
-
 void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
 {
 	if ((r->state != RUN_ACTIVE && r->state != RUN_KILLING) ||
 	    proc_set_has_pid(&r->background, pid))
 		return;
-	r->orphans_user_us += tv_us(&ru->ru_utime);
-	r->orphans_system_us += tv_us(&ru->ru_stime);
+	r->orphans_user_us += timeval_us(&ru->ru_utime);
+	r->orphans_system_us += timeval_us(&ru->ru_stime);
 }
 
 bool run_saw_oom(struct run *r)
@@ -342,7 +340,7 @@ static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_
 	r->interp->holds = false; /* which the result says, whenever its death is seen */
 	r->state = RUN_KILLING;
 	loop_disarm(r->loop, &r->deadline);
-	killer_start_asking(&r->killer, &r->background, r->interp->pid, grace_us);
+	killer_start(&r->killer, &r->background, r->interp->pid, grace_us);
 }
 
 static void on_tick(struct loop_timer *t)
@@ -382,8 +380,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 		interp_give_up(r->interp);
 		if (r->interp->holds)
 			return; /* its death ends the run, too */
-		r->result.fresh = 1;
-		run_refuse(r);
+		run_end_unbegun(r, PROTO_HOW_REFUSED, 255, true);
 		return;
 	}
 	r->interp->holds = r->interp->holds || !r->trial;
@@ -407,22 +404,16 @@ void run_send_refused(struct conn *c, uint32_t id)
 
 void run_refuse(struct run *r)
 {
-	r->result.how = PROTO_HOW_REFUSED;
-	r->result.status = 255;
-	run_end(r);
+	run_end_unbegun(r, PROTO_HOW_REFUSED, 255, false);
 }
 
 void run_gone(struct run *r, const struct loss *l)
 {
 	r->result.gone = l->why;
-	if (r->state == RUN_ACTIVE) {
+	if (r->state == RUN_ACTIVE)
 		run_settle(r, PROTO_HOW_GONE, l->number, true);
-		return;
-	}
-	r->result.how = PROTO_HOW_GONE;
-	r->result.status = l->number;
-	r->result.fresh = 1;
-	run_end(r);
+	else
+		run_end_unbegun(r, PROTO_HOW_GONE, l->number, true);
 }
 
 /*
@@ -450,18 +441,14 @@ void run_signal(struct run *r, enum proto_signal sig)
 	if (r->state == RUN_ACTIVE && sig == PROTO_INTERRUPT) {
 		on_interrupt(&r->interrupt);
 	} else if (r->state == RUN_WAITING && sig == PROTO_INTERRUPT) {
-		r->result.how = PROTO_HOW_DONE;
-		r->result.status = STATUS_SIGNAL + SIGINT;
-		run_end(r);
+		run_end_unbegun(r, PROTO_HOW_DONE, STATUS_SIGNAL + SIGINT, false);
 	} else if (r->state == RUN_ACTIVE) {
 		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
 	} else if (r->state == RUN_KILLING && sig == PROTO_KILL) {
 		killer_hurry(&r->killer);
 	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
-		r->result.how = PROTO_HOW_KILLED;
-		r->result.status = STATUS_SIGNAL + SIGKILL;
-		r->result.fresh = 1; /* the caller sees to it */
-		run_end(r);
+		/* The caller sees to it that it is fresh. */
+		run_end_unbegun(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, true);
 	}
 }
 
@@ -520,7 +507,8 @@ void run_init(struct run *r)
 	}
 	r->null_fd = r->code_fd = -1;
 	acct_init(&r->acct);
-	r->in.loop = r->drains.loop = r->killer.loop = r->loop;
+	drain_init(&r->drains, r->loop);
+	r->in.loop = r->killer.loop = r->loop;
 	r->in.conn = r->conn;
 	r->in.src.fd = -1;
 	r->killer.done = on_killed;

@@ -3,13 +3,12 @@
 #include "stdin.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "stream.h"
 #include "agent/core/conn.h"
-#include "agent/core/log.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
 
@@ -68,18 +67,10 @@ static void on_stdin_ready(struct loop_source *s, uint32_t events)
 int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd)
 {
 	int fds[2];
+	int r = stream_pipe(env, 1, fds);
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	if (fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ||
-	    /* A pipe belongs to who made it; /dev/stdin opens it again, as the user. */
-	    (env->drop && fchown(fds[0], env->uid, env->gid) < 0)) {
-		int r = -errno;
-
-		close(fds[0]);
-		close(fds[1]);
+	if (r < 0)
 		return r;
-	}
 	f->src = (struct loop_source){.fd = fds[1], .ready = on_stdin_ready};
 	f->run = run;
 	f->active = true;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -41,39 +42,43 @@
 #define TICK_US	  1000u
 #define FIRST_US  5000u /* after this, a run is not a short one */
 
-static int make_pipe(const struct guest_env *env, int fds[2])
+int stream_pipe(const struct guest_env *env, int ours, int ret_fds[2])
 {
+	int fds[2];
+
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ||
-	    /* A pipe belongs to who made it; /dev/stdout opens it again, as the user. */
-	    (env->drop && fchown(fds[1], env->uid, env->gid) < 0)) {
+	if (fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0 ||
+	    /* A pipe belongs to who made it; /dev/stdin and /dev/stdout open it again, as the user. */
+	    (env->drop && fchown(fds[!ours], env->uid, env->gid) < 0)) {
 		int r = -errno;
 
-		close_fd(&fds[0]);
-		close_fd(&fds[1]);
+		close(fds[0]);
+		close(fds[1]);
 		return r;
 	}
-	(void)fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
+	memcpy(ret_fds, fds, sizeof(fds));
 	return 0;
 }
 
-void stream_prepare(struct stream *s)
+int stream_prepare(struct stream *s)
 {
-	if (s->spare[0] < 0 && make_pipe(s->run->env, s->spare) < 0)
-		s->spare[0] = s->spare[1] = -1; /* it will be tried again when it is needed */
+	int r;
+
+	if (s->spare[0] >= 0)
+		return 0;
+	r = stream_pipe(s->run->env, 0, s->spare);
+	if (r == 0)
+		(void)fcntl(s->spare[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
+	return r;
 }
 
 int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 {
-	if (s->spare[0] < 0) {
-		int r = make_pipe(s->run->env, s->spare);
+	int r = stream_prepare(s);
 
-		if (r < 0) {
-			s->spare[0] = s->spare[1] = -1;
-			return r;
-		}
-	}
+	if (r < 0)
+		return r;
 	s->src.fd = s->spare[0];
 	*ret_fd = s->spare[1];
 	s->spare[0] = s->spare[1] = -1;

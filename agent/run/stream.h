@@ -5,8 +5,19 @@
 
 #include "run.h"
 
-/** stream_prepare() - Make the pipe for the next run in advance, while idle. */
-void stream_prepare(struct stream *s);
+/**
+ * stream_pipe() - Make a pipe between the agent and user code
+ * @env: Its user will own it
+ * @ours: 0 or 1: the agent's end, which never blocks
+ * @ret_fds: Its ends
+ *
+ * Return: 0 or -errno.
+ */
+int stream_pipe(const struct guest_env *env, int ours, int ret_fds[2]);
+
+/** stream_prepare() - Make the pipe for the next run, in advance, while idle, if there is none. Return: 0 or
+ * -errno. */
+int stream_prepare(struct stream *s);
 
 /**
  * stream_open() - Use the prepared pipe of a stream, or make one

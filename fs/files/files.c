@@ -341,7 +341,7 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 		.lock = {.owner = ask->owner,
 			 .start = ask->start,
 			 .end = ask->end,
-			 .type = (enum vm_lock_type)ask->type,
+			 .type = ask->type,
 			 .whole = ask->whole,
 			 .wait = wait && ask->type != PROTO_UNLOCK,
 			 .pid = ask->pid},

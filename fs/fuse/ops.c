@@ -123,12 +123,12 @@ static void files_setattr(fuse_req_t req, const struct node *n, const struct sta
 		.mtime = attr->st_mtim,
 	};
 
-	rq.valid = (valid & FUSE_SET_ATTR_MODE ? VM_SET_MODE : 0) |
-		   (valid & FUSE_SET_ATTR_SIZE ? VM_SET_SIZE : 0) |
-		   (valid & FUSE_SET_ATTR_ATIME ? VM_SET_ATIME : 0) |
-		   (valid & FUSE_SET_ATTR_MTIME ? VM_SET_MTIME : 0) |
-		   (valid & FUSE_SET_ATTR_ATIME_NOW ? VM_SET_ATIME_NOW : 0) |
-		   (valid & FUSE_SET_ATTR_MTIME_NOW ? VM_SET_MTIME_NOW : 0);
+	rq.valid = (valid & FUSE_SET_ATTR_MODE ? PROTO_SET_MODE : 0) |
+		   (valid & FUSE_SET_ATTR_SIZE ? PROTO_SET_SIZE : 0) |
+		   (valid & FUSE_SET_ATTR_ATIME ? PROTO_SET_ATIME : 0) |
+		   (valid & FUSE_SET_ATTR_MTIME ? PROTO_SET_MTIME : 0) |
+		   (valid & FUSE_SET_ATTR_ATIME_NOW ? PROTO_SET_ATIME_NOW : 0) |
+		   (valid & FUSE_SET_ATTR_MTIME_NOW ? PROTO_SET_MTIME_NOW : 0);
 	if (!rq.valid)
 		rq.op = VM_GETATTR;
 	files_request(n, h, core(req), &rq, NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/holder.c agent/files/lockwait.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c */
+/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -208,10 +208,11 @@ bool interp_reaped(struct interp *i, pid_t pid, int wait_status, const struct ru
 	return false;
 }
 
-const char *interp_state_name(enum interp_state s)
+void interp_log_end(const char *which, enum interp_state was, int wait_status)
 {
-	(void)s;
-	return "fake";
+	(void)which;
+	(void)was;
+	(void)wait_status;
 }
 
 /* ---- the fake killer: there is nobody to kill but the interpreter ---- */
@@ -225,20 +226,14 @@ static void on_fake_kill(struct loop_timer *t)
 	k->done(k);
 }
 
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept)
+void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us)
 {
+	(void)grace_us;
 	(void)keep;
 	(void)not_kept;
 	k->active = true;
 	k->timer.fire = on_fake_kill;
 	loop_arm(k->loop, &k->timer, 0);
-}
-
-void killer_start_asking(struct killer *k, const struct proc_set *keep, pid_t not_kept,
-			 uint64_t grace_us)
-{
-	(void)grace_us;
-	killer_start(k, keep, not_kept);
 }
 
 void killer_ignore(struct killer *k, pid_t pid)

@@ -2,7 +2,6 @@
 /* What this host can run machines with. */
 #include "probe.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 
 #include "vm/jail/setup.h"
 #include "vm/spawn/order.h"
-#include "qemu_cpu.h"
+#include "qemu_argv.h"
 #include "qemu_jail.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
@@ -38,7 +37,8 @@
 #define QEMU_MIN_MAJOR 7
 #define QEMU_MIN_MINOR 2
 
-int probe_parse_version(const char *text, char *out, size_t size)
+/* Takes "QEMU emulator version 7.2.22 (...)" apart. Return: 0 or -EPROTO. */
+static int parse_version(const char *text, char *out, size_t size)
 {
 	static const char before[] = "QEMU emulator version ";
 	const char *v = strstr(text, before);
@@ -106,8 +106,7 @@ static bool passing(int err)
 static void take_version(struct probe *p, const char *output, int err, bool late, int status)
 {
 	p->qemu_unclear = false;
-	p->qemu_ok =
-		!err && status == 0 && probe_parse_version(output, p->qemu, sizeof(p->qemu)) == 0;
+	p->qemu_ok = !err && status == 0 && parse_version(output, p->qemu, sizeof(p->qemu)) == 0;
 	if (p->qemu_ok)
 		return;
 	if (err) {

@@ -66,7 +66,4 @@ void probe_close(struct probe *p, void (*on_closed)(struct probe *p));
 /* One sentence that explains the choice of the accelerator. */
 const char *probe_why(const struct probe *p);
 
-/* Parses "QEMU emulator version 7.2.22 (...)". Return: 0 or -EPROTO. */
-int probe_parse_version(const char *text, char *out, size_t size);
-
 #endif

@@ -21,14 +21,9 @@
  * Theory of operation
  * -------------------
  * The same agent with the same protocol, over a socket pair instead of a machine's port, and with a
- * jail around it instead of a machine. What user code sees is the host's /usr, read-only, with an
- * /etc that has no accounts of the host, and memory of its own to write to. It shares the kernel
+ * jail around it instead of a machine; what is in there: see process_jail.c. It shares the kernel
  * with the host: that is the difference to a microVM, and why the administrator has to allow it.
- *
- * The agent is PID 1 of the PID namespace. It keeps, inside its user namespace, what it needs to be
- * the system of its users: to end and look at their processes, to start them under the user's id,
- * to serve their files, to set the size of their memory file systems. What it starts has nothing of
- * that. When it ends, the kernel ends all that is left.
+ * The agent is PID 1 of the PID namespace: when it ends, the kernel ends all that is left.
  *
  * A start takes little more than the interpreter does, so there are no snapshots; the pool has
  * sandboxes that were started as any other, and exercised. For who finds it empty a jail with an

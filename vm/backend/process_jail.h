@@ -4,7 +4,6 @@
 #define XSBX_VM_BACKEND_PROCESS_JAIL_H
 
 #include <limits.h>
-#include <stdbool.h>
 
 #include "vm/jail/jail.h"
 #include "vm/jail/view.h"

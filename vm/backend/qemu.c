@@ -9,7 +9,6 @@
 #include "backend.h"
 #include "vm/spawn/order.h"
 #include "qemu_argv.h"
-#include "qemu_cpu.h"
 #include "qmp.h"
 #include "vm/base/reader.h"
 #include "vm/image/layer.h"

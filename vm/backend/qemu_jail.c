@@ -2,7 +2,6 @@
 /* QEMU's jail: confines a guest that breaks out of its machine. */
 #include "qemu_jail.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>

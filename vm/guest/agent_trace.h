@@ -3,7 +3,6 @@
 #ifndef XSBX_VM_GUEST_AGENT_TRACE_H
 #define XSBX_VM_GUEST_AGENT_TRACE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/protocol.h"

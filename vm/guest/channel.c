@@ -48,11 +48,6 @@ struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_
 	return f;
 }
 
-void channel_frame_free(struct channel_frame *f)
-{
-	free(f);
-}
-
 static struct channel_frame *next_frame(struct channel *ch)
 {
 	struct channel_frame *f = ch->current;
@@ -93,7 +88,7 @@ static void frames_sent(struct channel *ch, size_t n)
 		n -= part;
 		if (f->sent == f->len) {
 			ch->current = NULL;
-			channel_frame_free(f);
+			free(f);
 		}
 	}
 }
@@ -152,7 +147,7 @@ void channel_push(struct channel *ch, struct channel_frame *f, enum channel_clas
 	bool idle = !next_frame(ch);
 
 	if (!ch->open || ch->lost) {
-		channel_frame_free(f);
+		free(f);
 		return;
 	}
 	seal_frame(ch, f);
@@ -191,7 +186,8 @@ static void on_lost(struct channel *ch, int err)
 {
 	ch->lost = true;
 	uv_poll_stop(&ch->poll);
-	ch->events->lost(ch->data, err);
+	if (err != -ECANCELED)
+		ch->events->lost(ch->data, err == -EPIPE || err == -ECONNRESET ? 0 : err);
 }
 
 /* How long the frame that begins at @bytes is, as far as @len bytes tell: its header, or all of it.
@@ -360,12 +356,8 @@ static void on_readable(struct channel *ch)
 
 	for (unsigned i = 0; i < READ_ROUNDS && r > 0; i++)
 		r = read_once(ch);
-	if (r == -ECANCELED) {
-		ch->lost = true;
-		uv_poll_stop(&ch->poll);
-	} else if (r < 0) {
-		on_lost(ch, r == -EPIPE || r == -ECONNRESET ? 0 : r);
-	}
+	if (r < 0)
+		on_lost(ch, r);
 }
 
 static void on_writable(struct channel *ch)
@@ -373,7 +365,7 @@ static void on_writable(struct channel *ch)
 	int r = flush(ch);
 
 	if (r < 0 && r != -EAGAIN) {
-		on_lost(ch, r == -EPIPE || r == -ECONNRESET ? 0 : r);
+		on_lost(ch, r);
 		return;
 	}
 	poll_again(ch);
@@ -455,7 +447,7 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	begin_frame(ch);
 	while ((f = ch->current)) {
 		ch->current = NULL;
-		channel_frame_free(f);
+		free(f);
 		begin_frame(ch);
 	}
 	free(ch->partial);

@@ -14,7 +14,7 @@
 /* The longest payload that an agent may send. */
 #define CHANNEL_PAYLOAD_MAX (PROTO_DATA_MAX + 4096u)
 
-/* A frame to be sent. Owned by its creator until channel_push(). */
+/* A frame to be sent. Owned by its creator until channel_push(); else free() ends it. */
 struct channel_frame {
 	STAILQ_ENTRY(channel_frame) link;
 	size_t len, sent; /* bytes of `wire` */
@@ -85,7 +85,6 @@ void channel_close(struct channel *ch, void (*closed)(void *data));
  * Return: the frame, or NULL if out of memory.
  */
 struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_t payload_max);
-void channel_frame_free(struct channel_frame *f);
 
 /* Queues a frame for sending; the channel owns it from now on. */
 void channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl);

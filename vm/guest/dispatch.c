@@ -103,7 +103,6 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 static int on_frame(void *data, const struct proto_header *h, struct proto_in *in)
 {
 	struct guest *g = data;
-	struct problem p;
 	int r;
 
 	if (g->phase == GUEST_ENDING)
@@ -111,10 +110,9 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 	g->unheard = 0;
 	r = take_frame(g, h, in);
 	if (r == -EPROTO) {
-		problem_set(&p, PROBLEM_AGENT_PROTOCOL, "Reset the session.",
+		guest_failf(g, PROBLEM_AGENT_PROTOCOL, "Reset the session.",
 			    "the agent in the sandbox sent a %s message that makes no sense",
 			    proto_type_name(h->type));
-		guest_fail(g, &p);
 	}
 	return r < 0 ? r : g->phase == GUEST_ENDING ? -ECANCELED : 0;
 }
@@ -122,17 +120,15 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 static void on_lost(void *data, int err)
 {
 	struct guest *g = data;
-	struct problem p;
 
 	/* Its end was closed, with something unread or not: what it ran in may say why. */
 	if (err == 0 || err == -ECONNRESET || err == -EPIPE) {
 		guest_hangup(g);
 		return;
 	}
-	problem_set(&p, err == -EPROTO ? PROBLEM_AGENT_PROTOCOL : PROBLEM_AGENT_LOST,
+	guest_failf(g, err == -EPROTO ? PROBLEM_AGENT_PROTOCOL : PROBLEM_AGENT_LOST,
 		    "Reset the session.", "the connection to the agent in the sandbox failed: %s",
 		    err == -EPROTO ? "what came was no message" : strerror(-err));
-	guest_fail(g, &p);
 }
 
 static void on_drained(void *data)

@@ -75,8 +75,6 @@ static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
  * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
 void exec_overdue(struct guest *g)
 {
-	struct problem p;
-
 	if (!g->exec.id) {
 		if (g->usage_stale)
 			guest_ask_usage(g);
@@ -90,11 +88,9 @@ void exec_overdue(struct guest *g)
 	}
 	g->exec.settled = true;
 	g->exec.outcome = g->exec.killing ? VM_KILLED : VM_TIMEOUT;
-	problem_set(&p, PROBLEM_AGENT_SILENT,
-		    "Reset the session; what the run had written is kept.",
+	guest_failf(g, PROBLEM_AGENT_SILENT, "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox was to end the run, and has not for %u s",
 		    LATE_MS / 1000);
-	guest_fail(g, &p);
 }
 
 void exec_out_of_memory(struct guest *g)
@@ -146,12 +142,8 @@ static void explain_gone(const struct guest *g, const struct proto_exit *e, stru
 /* The run may be looked at before the guest has been asked. */
 static void note_full(struct guest *g, uint8_t flags)
 {
-	unsigned full = 0;
+	const unsigned full = flags & (VM_REACHED_FILES | VM_REACHED_INODES);
 
-	if (flags & PROTO_FULL_FILES)
-		full |= VM_REACHED_FILES;
-	if (flags & PROTO_FULL_INODES)
-		full |= VM_REACHED_INODES;
 	g->exec.reached |= full;
 	g->usage.reached &= ~(VM_REACHED_FILES | VM_REACHED_INODES);
 	g->usage.reached |= full;

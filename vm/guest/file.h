@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "agent/protocol.h"
+
 enum vm_file_op {
 	VM_LOOKUP,
 	VM_FORGET,
@@ -38,23 +40,14 @@ enum vm_file_op {
 	VM_NFILEOPS,
 };
 
-#define VM_FILES_ROOT	 1u /* node of the working directory */
-
-#define VM_SET_MODE	 0x01u
-#define VM_SET_SIZE	 0x02u
-#define VM_SET_ATIME	 0x04u
-#define VM_SET_MTIME	 0x08u
-#define VM_SET_ATIME_NOW 0x10u
-#define VM_SET_MTIME_NOW 0x20u
-
-enum vm_lock_type { VM_UNLOCK, VM_LOCK_SHARED, VM_LOCK_EXCLUSIVE };
+#define VM_FILES_ROOT 1u /* node of the working directory */
 
 /* See struct proto_lock in the agent's protocol.h. */
 struct vm_lock {
 	uint64_t owner;
 	uint64_t token;	     /* of a LOCK: identifies it for CANCEL_LOCK */
 	uint64_t start, end; /* first and last byte; end INT64_MAX: to the end of the file */
-	enum vm_lock_type type;
+	enum proto_lock_type type;
 	bool wait;  /* the answer is sent when it is granted or has failed */
 	bool whole; /* of flock(2) */
 	bool undo;  /* CANCEL_LOCK: even if it was granted */
@@ -79,7 +72,7 @@ struct vm_file {
 	const char *newname; /* also the target of SYMLINK */
 	uint32_t flags;	     /* O_*, RENAME_*, FALLOC_*, SEEK_* */
 	uint32_t mode;
-	uint32_t valid;		 /* VM_SET_* */
+	uint32_t valid;		 /* PROTO_SET_* */
 	uint64_t offset, length; /* SETATTR: the new size is `length` */
 	uint64_t lookups;	 /* FORGET */
 	struct vm_lock lock;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* File requests to an agent. */
-#include "files_internal.h"
+#include "files.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "vm/base/util.h"
 
@@ -31,10 +32,24 @@
  * cannot be are left out of a directory.
  */
 
-#define SLOT_BITS 8
+#define SLOT_BITS  8
+#define PIECES_MAX (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
 
 static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
 static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
+
+struct file_call {
+	TAILQ_ENTRY(file_call) link; /* of those that wait for a lock */
+	enum vm_file_op op;
+	vm_file_fn fn;
+	void *data;
+	size_t size; /* bytes to be read or written */
+	unsigned npieces, unanswered;
+	uint64_t token; /* LOCK */
+	bool may_wait, waits;
+	int32_t result[PIECES_MAX]; /* bytes, or -errno */
+	uint8_t *bytes;		    /* READ of several pieces: where they are reassembled */
+};
 
 struct file_piece {
 	STAILQ_ENTRY(file_piece) link;
@@ -65,37 +80,54 @@ enum part {
 	LOCK,
 };
 
+/* What there is in an answer, behind the errno. */
+enum answer {
+	A_NONE, /* there is no answer */
+	A_NOTHING,
+	A_ENTRY,
+	A_CREATED, /* an entry and a handle */
+	A_ATTRIBUTES,
+	A_TARGET,
+	A_HANDLE,
+	A_OFFSET,
+	A_TRANSFER, /* what was read or written */
+	A_LISTING,
+	A_STATFS,
+	A_LOCK,
+	A_WAITS,
+};
+
 static const struct {
 	enum proto_type type;
-	bool silent; /* has no answer */
+	enum answer answer;
 	enum part parts[5];
 } ops[] = {
-	[VM_LOOKUP] = {PROTO_F_LOOKUP, false, {NODE, NAME}},
-	[VM_FORGET] = {PROTO_F_FORGET, true, {NODE, LOOKUPS}},
-	[VM_GETATTR] = {PROTO_F_GETATTR, false, {NODE, HANDLE}},
-	[VM_SETATTR] = {PROTO_F_SETATTR, false, {ATTRIBUTES}},
-	[VM_READLINK] = {PROTO_F_READLINK, false, {NODE}},
-	[VM_MKDIR] = {PROTO_F_MKDIR, false, {NODE, MODE, NAME}},
-	[VM_SYMLINK] = {PROTO_F_SYMLINK, false, {NODE, NAME, NEWNAME}},
-	[VM_LINK] = {PROTO_F_LINK, false, {NODE, NEWPARENT, NEWNAME}},
-	[VM_UNLINK] = {PROTO_F_UNLINK, false, {NODE, NAME}},
-	[VM_RMDIR] = {PROTO_F_RMDIR, false, {NODE, NAME}},
-	[VM_RENAME] = {PROTO_F_RENAME, false, {NODE, NEWPARENT, FLAGS, NAME, NEWNAME}},
-	[VM_OPEN] = {PROTO_F_OPEN, false, {NODE, FLAGS}},
-	[VM_CREATE] = {PROTO_F_CREATE, false, {NODE, FLAGS, MODE, NAME}},
-	[VM_READ] = {PROTO_F_READ, false, {HANDLE, OFFSET, SIZE}},
-	[VM_WRITE] = {PROTO_F_WRITE, false, {HANDLE, OFFSET, DATA}},
-	[VM_RELEASE] = {PROTO_F_RELEASE, true, {HANDLE}},
-	[VM_FSYNC] = {PROTO_F_FSYNC, false, {HANDLE}},
-	[VM_FALLOCATE] = {PROTO_F_FALLOCATE, false, {HANDLE, FLAGS, OFFSET, LENGTH}},
-	[VM_SEEK] = {PROTO_F_SEEK, false, {HANDLE, OFFSET, FLAGS}},
-	[VM_OPENDIR] = {PROTO_F_OPENDIR, false, {NODE}},
-	[VM_READDIR] = {PROTO_F_READDIR, false, {HANDLE, OFFSET, SIZE}},
-	[VM_STATFS] = {PROTO_F_STATFS, false, {NOTHING}},
-	[VM_LOCK] = {PROTO_F_LOCK, false, {LOCK}},
-	[VM_TEST_LOCK] = {PROTO_F_TEST_LOCK, false, {LOCK}},
-	[VM_DROP_LOCKS] = {PROTO_F_DROP_LOCKS, false, {HANDLE, OWNER}},
-	[VM_CANCEL_LOCK] = {PROTO_F_CANCEL_LOCK, true, {TOKEN, UNDO}},
+	[VM_LOOKUP] = {PROTO_F_LOOKUP, A_ENTRY, {NODE, NAME}},
+	[VM_FORGET] = {PROTO_F_FORGET, A_NONE, {NODE, LOOKUPS}},
+	[VM_GETATTR] = {PROTO_F_GETATTR, A_ATTRIBUTES, {NODE, HANDLE}},
+	[VM_SETATTR] = {PROTO_F_SETATTR, A_ATTRIBUTES, {ATTRIBUTES}},
+	[VM_READLINK] = {PROTO_F_READLINK, A_TARGET, {NODE}},
+	[VM_MKDIR] = {PROTO_F_MKDIR, A_ENTRY, {NODE, MODE, NAME}},
+	[VM_SYMLINK] = {PROTO_F_SYMLINK, A_ENTRY, {NODE, NAME, NEWNAME}},
+	[VM_LINK] = {PROTO_F_LINK, A_ENTRY, {NODE, NEWPARENT, NEWNAME}},
+	[VM_UNLINK] = {PROTO_F_UNLINK, A_NOTHING, {NODE, NAME}},
+	[VM_RMDIR] = {PROTO_F_RMDIR, A_NOTHING, {NODE, NAME}},
+	[VM_RENAME] = {PROTO_F_RENAME, A_NOTHING, {NODE, NEWPARENT, FLAGS, NAME, NEWNAME}},
+	[VM_OPEN] = {PROTO_F_OPEN, A_HANDLE, {NODE, FLAGS}},
+	[VM_CREATE] = {PROTO_F_CREATE, A_CREATED, {NODE, FLAGS, MODE, NAME}},
+	[VM_READ] = {PROTO_F_READ, A_TRANSFER, {HANDLE, OFFSET, SIZE}},
+	[VM_WRITE] = {PROTO_F_WRITE, A_TRANSFER, {HANDLE, OFFSET, DATA}},
+	[VM_RELEASE] = {PROTO_F_RELEASE, A_NONE, {HANDLE}},
+	[VM_FSYNC] = {PROTO_F_FSYNC, A_NOTHING, {HANDLE}},
+	[VM_FALLOCATE] = {PROTO_F_FALLOCATE, A_NOTHING, {HANDLE, FLAGS, OFFSET, LENGTH}},
+	[VM_SEEK] = {PROTO_F_SEEK, A_OFFSET, {HANDLE, OFFSET, FLAGS}},
+	[VM_OPENDIR] = {PROTO_F_OPENDIR, A_HANDLE, {NODE}},
+	[VM_READDIR] = {PROTO_F_READDIR, A_LISTING, {HANDLE, OFFSET, SIZE}},
+	[VM_STATFS] = {PROTO_F_STATFS, A_STATFS, {NOTHING}},
+	[VM_LOCK] = {PROTO_F_LOCK, A_WAITS, {LOCK}},
+	[VM_TEST_LOCK] = {PROTO_F_TEST_LOCK, A_LOCK, {LOCK}},
+	[VM_DROP_LOCKS] = {PROTO_F_DROP_LOCKS, A_NOTHING, {HANDLE, OWNER}},
+	[VM_CANCEL_LOCK] = {PROTO_F_CANCEL_LOCK, A_NONE, {TOKEN, UNDO}},
 };
 static_assert(ARRAY_SIZE(ops) == VM_NFILEOPS, "a row for each operation");
 
@@ -125,11 +157,6 @@ static void pack_setattr(struct proto_out *o, const struct vm_file *req)
 		.mtime_ns = (uint32_t)req->mtime.tv_nsec,
 	};
 
-	static_assert(VM_SET_MODE == PROTO_SET_MODE && VM_SET_SIZE == PROTO_SET_SIZE &&
-			      VM_SET_ATIME == PROTO_SET_ATIME && VM_SET_MTIME == PROTO_SET_MTIME &&
-			      VM_SET_ATIME_NOW == PROTO_SET_ATIME_NOW &&
-			      VM_SET_MTIME_NOW == PROTO_SET_MTIME_NOW,
-		      "the seam and the protocol agree");
 	proto_setattr_pack(o, &s);
 }
 
@@ -147,10 +174,6 @@ static void pack_lock(struct proto_out *o, const struct vm_file *req)
 		.pid = v->pid,
 	};
 
-	static_assert((int)VM_UNLOCK == (int)PROTO_UNLOCK &&
-			      (int)VM_LOCK_SHARED == (int)PROTO_LOCK_SHARED &&
-			      (int)VM_LOCK_EXCLUSIVE == (int)PROTO_LOCK_EXCLUSIVE,
-		      "the seam and the protocol agree");
 	proto_lock_pack(o, &l);
 }
 
@@ -212,7 +235,7 @@ static void call_free(struct file_call *call)
 
 static void piece_free(struct file_piece *p)
 {
-	channel_frame_free(p->frame);
+	free(p->frame);
 	free(p);
 }
 
@@ -304,7 +327,7 @@ static int check_request(const struct vm_file *req)
 static bool gives_back(const struct vm_file *req)
 {
 	return req->op == VM_FORGET || req->op == VM_RELEASE || req->op == VM_DROP_LOCKS ||
-	       req->op == VM_CANCEL_LOCK || (req->op == VM_LOCK && req->lock.type == VM_UNLOCK);
+	       req->op == VM_CANCEL_LOCK || (req->op == VM_LOCK && req->lock.type == PROTO_UNLOCK);
 }
 
 int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn, void *data)
@@ -318,7 +341,7 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 		return r;
 	if (gf->held > GUEST_FILE_HELD_MAX && !gives_back(req))
 		return -ENOMEM;
-	if (!ops[req->op].silent) {
+	if (ops[req->op].answer != A_NONE) {
 		assert(fn);
 		call = call_new(req, fn, data);
 		if (!call)
@@ -332,6 +355,171 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 	}
 	gf->held += (size_t)bytes;
 	pump(gf);
+	return 0;
+}
+
+/* ---- what an answer holds ---- */
+
+/* An error number of the agent's, as one that a file system may return. */
+static int known_errno(uint32_t err)
+{
+	return err < 134 ? -(int)err : -EIO;
+}
+
+static struct timespec reply_time(int64_t s, uint32_t ns)
+{
+	return (struct timespec){.tv_sec = s, .tv_nsec = ns < 1000000000 ? (long)ns : 0};
+}
+
+static bool known_type(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+	case S_IFDIR:
+	case S_IFLNK:
+	case S_IFIFO:
+	case S_IFSOCK:
+	case S_IFCHR:
+	case S_IFBLK: return true;
+	default: return false;
+	}
+}
+
+/* Return: 0, or -EIO for what is no file that could be shown. */
+static int reply_attr(struct proto_in *in, struct vm_attr *ret)
+{
+	struct proto_attr a;
+
+	proto_attr_get(in, &a);
+	ret->ino = a.ino;
+	ret->mode = a.mode & (S_IFMT | 0777 | S_ISVTX);
+	ret->nlink = a.nlink;
+	ret->size = MIN(a.size, (uint64_t)INT64_MAX);
+	ret->blocks = MIN(a.blocks, (uint64_t)INT64_MAX / 512);
+	ret->atime = reply_time(a.atime, a.atime_ns);
+	ret->mtime = reply_time(a.mtime, a.mtime_ns);
+	ret->ctime = reply_time(a.ctime, a.ctime_ns);
+	return in->bad || known_type(a.mode) ? 0 : -EIO;
+}
+
+static int reply_entry(struct proto_in *in, struct vm_file_reply *ret)
+{
+	ret->node = get_u64(in);
+	if (reply_attr(in, &ret->attr) < 0 || (!in->bad && ret->node == 0))
+		return -EIO;
+	return 0;
+}
+
+static void reply_statfs(struct proto_in *in, struct vm_statfs *ret)
+{
+	ret->bsize = get_u64(in);
+	ret->blocks = get_u64(in);
+	ret->bfree = get_u64(in);
+	ret->files = get_u64(in);
+	ret->ffree = get_u64(in);
+	if (ret->bsize == 0 || ret->bsize > 1u << 20)
+		ret->bsize = 4096;
+	ret->bfree = MIN(ret->bfree, ret->blocks);
+	ret->ffree = MIN(ret->ffree, ret->files);
+}
+
+static int reply_lock(struct proto_in *in, struct vm_lock *ret)
+{
+	uint32_t type = get_u32(in);
+
+	ret->type = (enum proto_lock_type)type;
+	ret->start = get_u64(in);
+	ret->end = get_u64(in);
+	ret->pid = get_u32(in);
+	if (in->bad)
+		return 0; /* which the caller sees */
+	return type > PROTO_LOCK_EXCLUSIVE || ret->end > INT64_MAX || ret->start > ret->end ? -EIO
+											    : 0;
+}
+
+/* Entries with impossible names are left out; the others get terminated copies. Return: as reply_other(). */
+static int reply_listing(struct file_call *call, struct proto_in *in)
+{
+	const size_t len = (size_t)(in->end - in->p);
+	struct vm_file_reply reply = {0};
+	struct vm_dirent *entries;
+	_cleanup_free_ void *memory = NULL;
+	char *names;
+
+	if (len > call->size)
+		return -EPROTO;
+	/* The smallest entry has 24 bytes and a name; the names with their terminators fit in len. */
+	memory = malloc((len / 25 + 1) * sizeof(*entries) + len + 1);
+	if (!memory) {
+		call->fn(call->data, -ENOMEM, NULL);
+		return 0;
+	}
+	entries = memory;
+	names = (char *)(entries + len / 25 + 1);
+	while (!in->bad && in->p < in->end) {
+		struct vm_dirent *e = &entries[reply.nentries];
+		struct proto_dirent d;
+
+		proto_dirent_get(in, &d);
+		if (in->bad)
+			return -EPROTO;
+		if (!proto_name_ok(d.name) || !known_type(d.type))
+			continue;
+		*e = (struct vm_dirent){d.ino, d.next, d.type & S_IFMT, names};
+		memcpy(names, d.name.data, d.name.len);
+		names += d.name.len;
+		*names++ = '\0';
+		reply.nentries++;
+	}
+	reply.entries = entries;
+	call->fn(call->data, 0, &reply);
+	return 0;
+}
+
+/* Of all but reads, writes and directories. Return: 0, or -EPROTO if it violates the protocol; the call is not
+ * answered then. */
+static int reply_other(struct file_call *call, struct proto_in *in)
+{
+	struct vm_file_reply reply = {0};
+	struct proto_str s;
+	int r = 0;
+
+	switch (ops[call->op].answer) {
+	case A_ENTRY: r = reply_entry(in, &reply); break;
+	case A_CREATED:
+		r = reply_entry(in, &reply);
+		reply.handle = get_u64(in);
+		break;
+	case A_ATTRIBUTES: r = reply_attr(in, &reply.attr); break;
+	case A_TARGET:
+		s = get_str(in, PROTO_LINK_MAX);
+		if (s.len == 0 || memchr(s.data, '\0', s.len))
+			r = -EIO;
+		reply.data = s.data;
+		reply.size = s.len;
+		break;
+	case A_HANDLE: reply.handle = get_u64(in); break;
+	case A_OFFSET:
+		reply.offset = get_u64(in);
+		if (reply.offset > INT64_MAX)
+			r = -EIO;
+		break;
+	case A_STATFS: reply_statfs(in, &reply.statfs); break;
+	case A_LOCK: r = reply_lock(in, &reply.lock); break;
+	case A_WAITS:
+		/* An answer that is none yet: see guest_file_locked(). */
+		call->waits = get_u32(in) && call->may_wait;
+		if (call->waits && get_end(in))
+			return 0;
+		break;
+	case A_NONE:
+	case A_NOTHING:
+	case A_TRANSFER:
+	case A_LISTING: break;
+	}
+	if (!get_end(in))
+		return -EPROTO;
+	call->fn(call->data, r, r < 0 ? NULL : &reply);
 	return 0;
 }
 
@@ -390,7 +578,7 @@ static int reply_transfer(struct file_call *call, unsigned number, struct proto_
 /* A piece failed as a whole. */
 static void reply_error(struct file_call *call, unsigned number, int err)
 {
-	if (call->op != VM_READ && call->op != VM_WRITE) {
+	if (ops[call->op].answer != A_TRANSFER) {
 		call->fn(call->data, err, NULL);
 		return;
 	}
@@ -401,7 +589,7 @@ static void reply_error(struct file_call *call, unsigned number, int err)
 
 static int reply_call(struct file_call *call, unsigned number, struct proto_in *in)
 {
-	int err = guest_file_errno(get_u32(in));
+	int err = known_errno(get_u32(in));
 
 	if (in->bad)
 		return -EPROTO;
@@ -409,11 +597,9 @@ static int reply_call(struct file_call *call, unsigned number, struct proto_in *
 		reply_error(call, number, err);
 		return 0;
 	}
-	if (call->op == VM_READ || call->op == VM_WRITE)
+	if (ops[call->op].answer == A_TRANSFER)
 		return reply_transfer(call, number, in);
-	if (call->op == VM_READDIR)
-		return guest_file_answer_dir(call, in);
-	return guest_file_answer(call, in);
+	return ops[call->op].answer == A_LISTING ? reply_listing(call, in) : reply_other(call, in);
 }
 
 int guest_file_reply(struct guest_files *gf, uint32_t id, struct proto_in *in)
@@ -461,7 +647,7 @@ int guest_file_locked(struct guest_files *gf, struct proto_in *in)
 			break;
 	if (!get_end(in) || !call)
 		return -EPROTO;
-	lock_done(gf, call, guest_file_errno(err));
+	lock_done(gf, call, known_errno(err));
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
+#include <stdarg.h>
 
 #include "internal.h"
 #include "vm/base/log.h"
@@ -64,6 +64,17 @@ void guest_close(struct guest *g)
 void guest_fail(struct guest *g, const struct problem *problem)
 {
 	end(g, problem);
+}
+
+void guest_failf(struct guest *g, enum problem_code code, const char *fix, const char *cause, ...)
+{
+	struct problem p;
+	va_list ap;
+
+	va_start(ap, cause);
+	problem_setv(&p, code, fix, cause, ap);
+	va_end(ap);
+	end(g, &p);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -170,13 +181,10 @@ void guest_ask_usage(struct guest *g)
 
 static void agent_silent(struct guest *g)
 {
-	struct problem p;
-
-	problem_set(&p, PROBLEM_AGENT_SILENT,
+	guest_failf(g, PROBLEM_AGENT_SILENT,
 		    "Reset the session; the machine hung or had no memory left.",
 		    "the agent in the sandbox has not answered for %u s",
 		    g->unheard * BEAT_MS / 1000);
-	guest_fail(g, &p);
 }
 
 static void on_heartbeat(uv_timer_t *timer)
@@ -203,11 +211,9 @@ static void on_heartbeat(uv_timer_t *timer)
 static void on_grace(uv_timer_t *timer)
 {
 	struct guest *g = timer->data;
-	struct problem p;
 
-	problem_set(&p, PROBLEM_AGENT_LOST, "Reset the session.",
+	guest_failf(g, PROBLEM_AGENT_LOST, "Reset the session.",
 		    "the connection to the agent in the sandbox is lost");
-	guest_fail(g, &p);
 }
 
 void guest_hangup(struct guest *g)
@@ -331,13 +337,13 @@ int guest_take_card(struct guest *g, bool *ret_stream)
 
 void guest_info(const struct guest *g, struct guest_info *ret_info)
 {
-	*ret_info = (struct guest_info){
-		.backend = {.accel = "", .kept = -1},
-		.interpreter = g->interpreter,
-		.started_at = g->started_at,
-		.hello_at = g->hello_at,
-		.ready_at = g->ready_at,
-	};
+	*ret_info = (struct guest_info){.backend = {.accel = "", .kept = -1}, .interpreter = ""};
+	if (!g)
+		return;
+	ret_info->interpreter = g->interpreter;
+	ret_info->started_at = g->started_at;
+	ret_info->hello_at = g->hello_at;
+	ret_info->ready_at = g->ready_at;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
 }

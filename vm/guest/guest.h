@@ -129,6 +129,7 @@ struct guest_info {
 	uint64_t started_at, hello_at, ready_at;
 };
 
+/* @g: or NULL: nothing is known then. */
 void guest_info(const struct guest *g, struct guest_info *ret_info);
 
 /* The last known usage. Return: 0 or -ENODATA. */

@@ -84,15 +84,12 @@ void handshake_overdue(struct guest *g)
 /* For want of memory it ends the guest. Return: whether it was sent. */
 static bool push(struct guest *g, struct channel_frame *f)
 {
-	struct problem p;
-
 	if (f && !f->out.bad) {
 		channel_push(&g->channel, f, CHANNEL_CONTROL);
 		return true;
 	}
-	channel_frame_free(f);
-	problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a message to the sandbox");
-	guest_fail(g, &p);
+	free(f);
+	guest_failf(g, PROBLEM_NO_MEMORY, "", "there is no memory for a message to the sandbox");
 	return false;
 }
 
@@ -207,7 +204,6 @@ static void warm_up(struct guest *g)
 static void on_saved(void *data, const char *error)
 {
 	struct guest *g = data;
-	struct problem p;
 
 	if (g->phase == GUEST_ENDING)
 		return;
@@ -216,13 +212,11 @@ static void on_saved(void *data, const char *error)
 		guest_close(g);
 		return;
 	}
-	problem_set(&p, PROBLEM_NOT_SAVED, "", "QEMU can't copy a machine: %s", error);
-	guest_fail(g, &p);
+	guest_failf(g, PROBLEM_NOT_SAVED, "", "QEMU can't copy a machine: %s", error);
 }
 
 static void save(struct guest *g)
 {
-	struct problem p;
 	int r;
 
 	g->phase = GUEST_SAVE;
@@ -230,8 +224,7 @@ static void save(struct guest *g)
 	r = g->ops->save(g->backend, on_saved);
 	if (r == 0)
 		return;
-	problem_set(&p, PROBLEM_NOT_SAVED, "", "QEMU was not asked for a copy: %s", strerror(-r));
-	guest_fail(g, &p);
+	guest_failf(g, PROBLEM_NOT_SAVED, "", "QEMU was not asked for a copy: %s", strerror(-r));
 }
 
 /* ---- from phase to phase ---- */
@@ -382,7 +375,6 @@ static void take_output(struct guest *g, struct proto_in *in)
 
 int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct problem p;
 	char quote[400];
 	struct proto_exit e;
 
@@ -400,15 +392,13 @@ int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct 
 		return 0;
 	}
 	if (h->id == WARMUP_RUN)
-		problem_set(&p, PROBLEM_WARMUP_FAILED,
+		guest_failf(g, PROBLEM_WARMUP_FAILED,
 			    "Correct the template's warmup in xsbxfs.conf, or give it more memory.",
 			    "the template's warmup %s: %s",
 			    e.how == PROTO_HOW_TIMEOUT ? "took too long" : "failed",
 			    tail_quote(&g->said, NULL, quote, sizeof(quote)));
 	else
-		problem_set(&p, PROBLEM_NOT_WARM, "",
-			    "the interpreter failed at its first program");
-	guest_fail(g, &p);
+		guest_failf(g, PROBLEM_NOT_WARM, "", "the interpreter failed at its first program");
 	return 0;
 }
 
@@ -525,9 +515,8 @@ void handshake_start(struct guest *g, int ram, int state)
 	r = channel_open(&g->channel, g->all->ctx->loop, stream, &g->all->scratch, &dispatch_events,
 			 g);
 	if (r < 0) {
-		problem_set(&p, PROBLEM_NO_RESOURCES, "", "no connection to the sandbox: %s",
+		guest_failf(g, PROBLEM_NO_RESOURCES, "", "no connection to the sandbox: %s",
 			    strerror(-r));
-		guest_fail(g, &p);
 		return;
 	}
 	g->nopen++;

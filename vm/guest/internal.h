@@ -107,6 +107,10 @@ struct guest {
 	bool usage_stale; /* something happened since it was asked for */
 };
 
+/* As problem_set(), and guest_fail(). */
+void guest_failf(struct guest *g, enum problem_code code, const char *fix, const char *cause, ...)
+	printf_like(4, 5);
+
 /* Restarts the one deadline; 0: none. */
 void guest_deadline(struct guest *g, uint64_t ms);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/protocol.h"
 #include "vm/base/problem.h"
 
 enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
@@ -39,8 +40,8 @@ enum vm_outcome {
 const char *vm_outcome_str(enum vm_outcome outcome);
 
 /* Limits that were met without ending anything. */
-#define VM_REACHED_FILES     0x01u
-#define VM_REACHED_INODES    0x02u
+#define VM_REACHED_FILES     PROTO_FULL_FILES
+#define VM_REACHED_INODES    PROTO_FULL_INODES
 #define VM_REACHED_PROCESSES 0x04u
 
 struct vm_result {

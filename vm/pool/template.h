@@ -131,10 +131,6 @@ void template_refresh_all(struct pool *p);
 /* Boots a guest to be saved. Called in the background. */
 void template_build(struct template *t);
 
-/* The snapshot has failed; or it is READY, and a worker thread writes it to the disk. Return: 0 or -errno. */
-void template_build_failed(struct template *t, const char *why);
-int template_store(struct template *t);
-
 /* Queries the store for the snapshot, once for each key. Return: whether an answer is pending. */
 bool template_fetch(struct template *t);
 

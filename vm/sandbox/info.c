@@ -2,7 +2,6 @@
 /* Queries about one sandbox: how it was started, its usage, its isolation. */
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "internal.h"
 #include "network.h"
@@ -25,23 +24,18 @@ static FILE *open_statm(pid_t pid)
 static uint64_t rss_kib(pid_t pid)
 {
 	_cleanup_file_ FILE *f = open_statm(pid);
-	const char *resident;
-	char line[128];
+	unsigned long long pages = 0;
 
-	if (!f || !fgets(line, sizeof(line), f))
+	if (!f || fscanf(f, "%*u %llu", &pages) != 1)
 		return 0;
-	resident = strchr(line, ' ');
-	if (!resident)
-		return 0;
-	return strtoull(resident, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	return pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 {
-	struct guest_info g = {.backend = {.accel = ""}, .interpreter = ""};
+	struct guest_info g;
 
-	if (s->guest)
-		guest_info(s->guest, &g);
+	guest_info(s->guest, &g);
 	*ret_info = (struct sandbox_info){
 		.state = s->state,
 		.backend = s->ops->name,
@@ -69,10 +63,9 @@ int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)
 void sandbox_isolation(const struct sandbox *s,
 		       void (*line)(void *data, const char *key, const char *value), void *data)
 {
-	struct guest_info g = {.interpreter = ""};
+	struct guest_info g;
 
-	if (s->guest)
-		guest_info(s->guest, &g);
+	guest_info(s->guest, &g);
 	if (g.backend.report)
 		jail_report_tell(g.backend.report, "", line, data);
 	network_tell(s, line, data);

@@ -2,8 +2,8 @@
 /* A sandbox: what it waits for, the guest it then takes, and its events. */
 #include "sandbox.h"
 
-#include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "internal.h"
@@ -100,6 +100,23 @@ void sandbox_fail(struct sandbox *s, const struct problem *problem)
 	end(s, problem);
 }
 
+static void printf_like(4, 5) sandbox_failf(struct sandbox *s, enum problem_code code,
+					    const char *fix, const char *cause, ...)
+{
+	struct problem p;
+	va_list ap;
+
+	va_start(ap, cause);
+	problem_setv(&p, code, fix, cause, ap);
+	va_end(ap);
+	end(s, &p);
+}
+
+static void no_memory(struct sandbox *s)
+{
+	sandbox_failf(s, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
+}
+
 void sandbox_close(struct sandbox *s)
 {
 	end(s, NULL);
@@ -177,15 +194,13 @@ static void on_work(struct deferred *d)
 
 static void no_place(struct sandbox *s)
 {
-	struct problem p;
 	const char *fix;
 	char why[256];
 
 	schedule_explain(s, why, sizeof(why), &fix);
 	s->vm->refused++;
-	problem_set(&p, PROBLEM_NO_PLACE, fix, "no place for another sandbox in %u s: %s",
-		    s->vm->admission_s, why);
-	sandbox_fail(s, &p);
+	sandbox_failf(s, PROBLEM_NO_PLACE, fix, "no place for another sandbox in %u s: %s",
+		      s->vm->admission_s, why);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -276,27 +291,24 @@ static void wait_for_packages(struct sandbox *s, const struct layer_need *need)
 static void wait_for_place(struct sandbox *s)
 {
 	struct vm *vm = s->vm;
-	struct problem p;
 
 	if (!admission_possible(&vm->admission, &s->ticket)) {
-		problem_set(&p, PROBLEM_NO_PLACE, "Ask for less memory (memory_mb).",
-			    "a sandbox of %u MiB can never have a place: all sandboxes together "
-			    "may have %llu MiB%s",
-			    s->spec.memory_mb, (unsigned long long)vm->admission.limits.memory_mb,
-			    vm->admission.limits.owner_memory_mb
-				    ? ", and those of one user three quarters of it"
-				    : "");
-		sandbox_fail(s, &p);
+		sandbox_failf(s, PROBLEM_NO_PLACE, "Ask for less memory (memory_mb).",
+			      "a sandbox of %u MiB can never have a place: all sandboxes together "
+			      "may have %llu MiB%s",
+			      s->spec.memory_mb, (unsigned long long)vm->admission.limits.memory_mb,
+			      vm->admission.limits.owner_memory_mb
+				      ? ", and those of one user three quarters of it"
+				      : "");
 		return;
 	}
 	if (!admission_queue_room(&vm->admission, s->ticket.owner)) {
 		vm->refused++;
-		problem_set(&p, PROBLEM_TOO_MANY_WAITING,
-			    "Try again when some of them have ended, or raise admission_queue or "
-			    "admission_queue_user.",
-			    "%u others wait for a place for their sandbox already",
-			    vm->admission.waiting);
-		sandbox_fail(s, &p);
+		sandbox_failf(s, PROBLEM_TOO_MANY_WAITING,
+			      "Try again when some of them have ended, or raise admission_queue or "
+			      "admission_queue_user.",
+			      "%u others wait for a place for their sandbox already",
+			      vm->admission.waiting);
 		return;
 	}
 	if (s->ops->needs_image)
@@ -315,15 +327,13 @@ static void begin(struct sandbox *s)
 {
 	struct image_jobs *images = &s->vm->image_jobs;
 	struct layer_need need;
-	struct problem p;
 
 	if (s->vm->ctx.closing) {
 		sandbox_close(s);
 	} else if ((s->spec.npaths || s->spec.work || s->spec.image_view) && !s->ops->views) {
-		problem_set(&p, PROBLEM_NO_PATHS, "Write backend = process.",
-			    "ro, rw, work and view are for processes, not for a "
-			    "machine");
-		sandbox_fail(s, &p);
+		sandbox_failf(s, PROBLEM_NO_PATHS, "Write backend = process.",
+			      "ro, rw, work and view are for processes, not for a "
+			      "machine");
 	} else if (image_jobs_lacks(images, s->ops, s->spec.image_view, s->spec.image, true)) {
 		await(s, NEEDS_IMAGE, IMAGE_JOB_MS);
 		image_jobs_wait(images, s->spec.image, s->spec.image_view, &s->wait);
@@ -450,7 +460,6 @@ static void boot(struct sandbox *s)
 		.ram = clone ? s->template->snapshot.ram : -1,
 		.state = clone ? s->template->snapshot.state : -1,
 	};
-	struct problem p;
 	int r;
 
 	s->nopen++;
@@ -458,8 +467,7 @@ static void boot(struct sandbox *s)
 	if (r == 0)
 		return;
 	s->nopen--;
-	problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
-	sandbox_fail(s, &p);
+	no_memory(s);
 }
 
 static void start(struct sandbox *s)
@@ -579,10 +587,7 @@ static bool take_idle(struct sandbox *s)
 	vm->started++;
 	vm->starts[START_WARM]++;
 	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0) {
-		struct problem p;
-
-		problem_set(&p, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
-		sandbox_fail(s, &p);
+		no_memory(s);
 		return true;
 	}
 	network_start(s);

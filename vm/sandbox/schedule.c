@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Admits sandboxes and runs: the budgets, the state of the host, and the reasons for waiting. */
 #include <assert.h>
-#include <errno.h>
-#include <string.h>
 
 #include "vm/jail/cgroup_stat.h"
-#include "vm/base/log.h"
 #include "internal.h"
 
 /*
@@ -129,12 +126,11 @@ static void sample(struct vm *vm)
 
 	TAILQ_FOREACH(slot, &vm->slots.holders, link) {
 		const struct sandbox *s = container_of(slot, struct sandbox, slot);
-		struct guest_info info = {.interpreter = ""};
+		struct guest_info info;
 		const struct backend_info *b = &info.backend;
 		uint64_t ms = 0;
 
-		if (s->guest)
-			guest_info(s->guest, &info);
+		guest_info(s->guest, &info);
 		if ((b->stats && cgroup_stat_demand_ms(b->stats, &ms)) ||
 		    (b->pid > 0 && host_demand_ms(&vm->host, b->pid, &ms) == 0))
 			slots_sample(&vm->slots, slot, ms, now);

@@ -56,7 +56,7 @@ struct workdir_task {
 
 struct workdir *workdir_of(const struct sandbox *s)
 {
-	struct guest_info guest = {.backend = {.kept = -1}};
+	struct guest_info guest;
 	const struct backend_info *info = &guest.backend;
 	struct workdir *w;
 	int view;

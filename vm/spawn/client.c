@@ -59,46 +59,36 @@ static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
 
 int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner)
 {
-	struct spawner *sp = calloc(1, sizeof(*sp));
+	_cleanup_free_ struct spawner *sp = NULL;
+	_cleanup_close_ int ours = -1, theirs = -1;
 	struct guarded *guarded;
 	sigset_t all, before;
-	int pair[2], err;
+	int pair[2];
 
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	sp = calloc(1, sizeof(*sp));
 	if (!sp)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		goto err_free;
 	/* It is born deaf: a signal to the whole process group can't hit it before it is set up. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	sp->guard = guard_start(&guarded, &sp->tie, &sp->pid);
-	if (sp->guard != 0)
-		sigprocmask(SIG_SETMASK, &before, NULL);
-	if (sp->guard < 0) {
-		errno = -sp->guard;
-		goto err_pair;
-	}
 	if (sp->guard == 0)
-		spawner_serve(rules, pair[1], guarded);
-	close(pair[1]);
-	sp->sock = pair[0];
+		spawner_serve(rules, theirs, guarded);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (sp->guard < 0)
+		return sp->guard;
+	sp->sock = steal_fd(&ours);
 	sp->guard_fd = pidfd_open(sp->guard, 0); /* later that may not be allowed */
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
 	fcntl(sp->tie, F_SETFL, O_NONBLOCK);
 	TAILQ_INIT(&sp->children);
 	STAILQ_INIT(&sp->unsent);
-	*ret_spawner = sp;
+	*ret_spawner = steal_ptr(sp);
 	return 0;
-
-err_pair:
-	err = errno;
-	close(pair[0]);
-	close(pair[1]);
-	errno = err;
-err_free:
-	err = errno;
-	free(sp);
-	return -err;
 }
 
 pid_t spawner_pid(const struct spawner *sp)

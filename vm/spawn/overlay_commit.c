@@ -137,30 +137,24 @@ int overlay_commit_file(const struct overlay_entry *e, struct digest *d, const c
 {
 	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, e->u.st_mtim};
 	_cleanup_close_ int in = overlay_open(e->upper, e->name, S_IFREG, O_RDONLY), out = -1;
+	int r = MIN(in, 0), same;
 	char tmp[TMP_SIZE];
-	int r;
 
-	if (in < 0) {
-		(void)agree(d, want);
-		return in;
-	}
 	temporary(tmp);
-	out = openat(e->base, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (out < 0) {
-		r = -errno;
-		(void)agree(d, want);
-		return r;
+	if (r == 0) {
+		out = openat(e->base, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			     0600);
+		r = out < 0 ? -errno : copy(in, out, e->u.st_size, d);
 	}
-	r = copy(in, out, e->u.st_size, d);
-	if (r < 0)
-		(void)agree(d, want);
-	else
-		r = agree(d, want);
+	same = agree(d, want); /* which ends the sum in any case */
+	if (r == 0)
+		r = same;
 	if (r == 0 && (fchmod(out, e->u.st_mode & OVERLAY_MODE) < 0 || futimens(out, times) < 0))
 		r = -errno;
 	if (r == 0)
 		return place(e, tmp);
-	(void)unlinkat(e->base, tmp, 0);
+	if (out >= 0)
+		(void)unlinkat(e->base, tmp, 0);
 	return r;
 }
 
@@ -236,7 +230,7 @@ int overlay_commit_link(const struct overlay_entry *e, const char *raw, unsigned
 
 static int remove_below(int dir, unsigned depth)
 {
-	DIR *d = fdopendir(dir);
+	_cleanup_dir_ DIR *d = fdopendir(dir);
 	struct dirent *entry;
 	int r = d ? 0 : -errno;
 
@@ -248,7 +242,6 @@ static int remove_below(int dir, unsigned depth)
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			r = overlay_remove(dirfd(d), entry->d_name, depth + 1);
 	}
-	closedir(d);
 	return r;
 }
 

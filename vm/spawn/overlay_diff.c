@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -363,30 +362,44 @@ static void unseen(struct walk *w, int err)
 	tell(w, err);
 }
 
+static void merge_kind(struct walk *w, const struct overlay_entry *e)
+{
+	if (is_whiteout(&e->u))
+		merge_removed(w, e);
+	else if (S_ISDIR(e->u.st_mode))
+		merge_dir(w, e);
+	else if (S_ISREG(e->u.st_mode))
+		merge_file(w, e);
+	else if (S_ISLNK(e->u.st_mode))
+		merge_link(w, e);
+	else
+		merge_other(w, e);
+}
+
+/* Calls @fn with the name's path. */
+static void with_path(struct walk *w, const struct overlay_entry *e,
+		      void (*fn)(struct walk *w, const struct overlay_entry *e))
+{
+	const size_t len = w->len;
+
+	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
+				   e->name);
+	if (w->len < sizeof(w->path))
+		fn(w, e);
+	else
+		unseen(w, -ENAMETOOLONG);
+	w->len = len;
+	w->path[len] = '\0';
+}
+
 static void merge_name(struct walk *w, int upper, int base, const char *name)
 {
 	struct overlay_entry e = {.upper = upper, .base = base, .name = name};
-	const size_t len = w->len;
 
 	if (fstatat(upper, name, &e.u, AT_SYMLINK_NOFOLLOW) < 0)
 		return; /* gone */
 	e.there = base >= 0 && fstatat(base, name, &e.b, AT_SYMLINK_NOFOLLOW) == 0;
-	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
-				   name);
-	if (w->len >= sizeof(w->path))
-		unseen(w, -ENAMETOOLONG);
-	else if (is_whiteout(&e.u))
-		merge_removed(w, &e);
-	else if (S_ISDIR(e.u.st_mode))
-		merge_dir(w, &e);
-	else if (S_ISREG(e.u.st_mode))
-		merge_file(w, &e);
-	else if (S_ISLNK(e.u.st_mode))
-		merge_link(w, &e);
-	else
-		merge_other(w, &e);
-	w->len = len;
-	w->path[len] = '\0';
+	with_path(w, &e, merge_kind);
 }
 
 /* ---- directories ---- */
@@ -423,19 +436,10 @@ static void each(struct walk *w, int dir, int upper, int base,
 static void merge_hidden(struct walk *w, int upper, int base, const char *name)
 {
 	struct overlay_entry e = {.upper = upper, .base = base, .name = name, .there = true};
-	const size_t len = w->len;
 	struct stat st;
 
-	if (fstatat(upper, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return;
-	w->len += (size_t)snprintf(w->path + len, sizeof(w->path) - len, "%s%s", len ? "/" : "",
-				   name);
-	if (w->len < sizeof(w->path))
-		merge_removed(w, &e);
-	else
-		unseen(w, -ENAMETOOLONG);
-	w->len = len;
-	w->path[len] = '\0';
+	if (fstatat(upper, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		with_path(w, &e, merge_removed);
 }
 
 static void merge(struct walk *w, int upper, int base)

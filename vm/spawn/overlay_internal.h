@@ -5,7 +5,6 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
 #include "vm/base/digest.h"

@@ -72,8 +72,8 @@ void policy_prepare(const char *cache_dir)
 static void note_places(struct policy *p, bool *bad)
 {
 	char path[PATH_MAX + 300], real[PATH_MAX];
+	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *e;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/images/templates", p->cache);
 	dir = opendir(path);
@@ -83,8 +83,6 @@ static void note_places(struct policy *p, bool *bad)
 			continue;
 		p->place[p->nplaces++] = copy_text(real, bad);
 	}
-	if (dir)
-		closedir(dir);
 }
 
 /* ---- views ---- */

@@ -3,11 +3,9 @@
 #include "registry.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/pidfd.h>
 

@@ -2,10 +2,8 @@
 /* The spawner: the small process that is the parent of every sandbox's processes. */
 #include "spawner.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -234,11 +232,20 @@ static int kids_reserve(struct server *s)
 	return 0;
 }
 
-/* It is gone, with all that it was the first process of. */
-static void kid_remove(struct server *s, size_t i)
+static struct kid *find_kid(const struct server *s, pid_t pid)
 {
-	jail_release(&s->kids[i].cell);
-	s->kids[i] = s->kids[--s->nkids];
+	for (size_t i = 0; i < s->nkids; i++) {
+		if (s->kids[i].pid == pid)
+			return &s->kids[i];
+	}
+	return NULL;
+}
+
+/* It is gone, with all that it was the first process of. */
+static void kid_remove(struct server *s, struct kid *k)
+{
+	jail_release(&k->cell);
+	*k = s->kids[--s->nkids];
 }
 
 /* For the log: a name, and neither its place nor its arguments. */
@@ -462,15 +469,6 @@ static bool receive(struct server *s)
 	return !s->stop;
 }
 
-static bool is_kid(const struct server *s, pid_t pid)
-{
-	for (size_t i = 0; i < s->nkids; i++) {
-		if (s->kids[i].pid == pid)
-			return true;
-	}
-	return false;
-}
-
 /* Kills the processes that became children by the death of their parents, and with @all every
  * child. */
 static void kill_children(const struct server *s, bool all)
@@ -488,7 +486,7 @@ static void kill_children(const struct server *s, bool all)
 
 			if (end == pos)
 				break;
-			if (all || !is_kid(s, pid))
+			if (all || !find_kid(s, pid))
 				kill(pid, SIGKILL);
 		}
 	}
@@ -504,24 +502,19 @@ static void reap(struct server *s)
 
 	(void)!read(s->sigfd, &info, sizeof(info));
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		for (size_t i = 0; i < s->nkids; i++) {
-			struct spawn_note note = {.op = SPAWN_NOTE_EXITED,
-						  .id = s->kids[i].id,
-						  .pid = pid,
-						  .status = status};
+		struct kid *k = find_kid(s, pid);
+		struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .pid = pid, .status = status};
 
-			if (s->kids[i].pid != pid)
-				continue;
-			s->about = s->kids[i].id;
-			log_debug("process %d ended, %s %d", (int)pid,
-				  WIFSIGNALED(status) ? "signal" : "status",
-				  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-			/* Nobody can look once its groups are removed. */
-			note.oom_kills = oom_kills(&s->kids[i].cell);
-			kid_remove(s, i);
-			last_note(s, &note);
-			break;
-		}
+		if (!k)
+			continue;
+		s->about = note.id = k->id;
+		log_debug("process %d ended, %s %d", (int)pid,
+			  WIFSIGNALED(status) ? "signal" : "status",
+			  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		/* Nobody can look once its groups are removed. */
+		note.oom_kills = oom_kills(&k->cell);
+		kid_remove(s, k);
+		last_note(s, &note);
 	}
 	kill_children(s, false);
 }
@@ -533,15 +526,15 @@ static void end_children(struct server *s)
 	const int64_t end = now_ms() + s->end_ms;
 	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
 	struct signalfd_siginfo info;
+	struct kid *k;
 	pid_t pid;
 
 	for (;;) {
 		kill_children(s, true);
 		pid = waitpid(-1, NULL, WNOHANG);
-		for (size_t i = 0; pid > 0 && i < s->nkids; i++) {
-			if (s->kids[i].pid == pid)
-				kid_remove(s, i--);
-		}
+		k = pid > 0 ? find_kid(s, pid) : NULL;
+		if (k)
+			kid_remove(s, k);
 		if (pid < 0 || now_ms() >= end)
 			break;
 		/* Orphans come without a signal. */

@@ -232,15 +232,6 @@ static void names(void **state)
 	assert_true(proto_name_ok(proto_cstr(" \n\xff")));
 }
 
-static void type_names(void **state)
-{
-	(void)state;
-	assert_string_equal(proto_type_name(PROTO_RUN), "RUN");
-	assert_string_equal(proto_type_name(PROTO_FILE_REPLY), "FILE_REPLY");
-	assert_string_equal(proto_type_name(0), "unknown");
-	assert_string_equal(proto_type_name(0xffffffff), "unknown");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,7 +239,6 @@ int main(void)
 		cmocka_unit_test(bad_cursor), cmocka_unit_test(impossible_exits),
 		cmocka_unit_test(full),	      cmocka_unit_test(too_many_variables),
 		cmocka_unit_test(dirents),    cmocka_unit_test(names),
-		cmocka_unit_test(type_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,7 @@ static void test_killed(void **state)
 		await_progress(start(forks_away));
 		loop.stop = false;
 		answer = 1;
-		killer_start(&killer, &keep, 0);
+		killer_start(&killer, &keep, 0, 0);
 		assert_int_equal(loop_run(&loop), 0);
 		assert_int_equal(answer, 0);
 		expect_standstill();

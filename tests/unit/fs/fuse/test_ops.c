@@ -50,13 +50,13 @@ static void test_setattr_of_a_file(void **state)
 	struct req *r = setattr(f.ino, &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE);
 
 	assert_int_equal(s->file[0].rq.op, VM_SETATTR);
-	assert_int_equal(s->file[0].rq.valid, VM_SET_MODE | VM_SET_SIZE);
+	assert_int_equal(s->file[0].rq.valid, PROTO_SET_MODE | PROTO_SET_SIZE);
 	assert_int_equal(s->file[0].rq.mode, 0600);
 	assert_int_equal(s->file[0].rq.length, 9);
 	fake_answer(s, 0, &a_file);
 	assert_int_equal(r->kind, ANSWER_ATTR);
 	r = setattr(f.ino, &st, FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW);
-	assert_int_equal(s->file[0].rq.valid, VM_SET_MTIME | VM_SET_ATIME_NOW);
+	assert_int_equal(s->file[0].rq.valid, PROTO_SET_MTIME | PROTO_SET_ATIME_NOW);
 	assert_int_equal(s->file[0].rq.mtime.tv_nsec, 6);
 	fake_answer(s, -ENOSPC, NULL);
 	assert_error(r, -ENOSPC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. */
 /* modules: vm/backend/qemu.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
-/* modules: vm/spawn/order.c vm/backend/qemu_cpu.c vm/host/tsc.c */
+/* modules: vm/spawn/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
 /* libs: uv jansson */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <cmocka.h>
 
 #include "vm/backend/backend.h"

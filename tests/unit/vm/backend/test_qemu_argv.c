@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of a machine, emulated and with KVM. */
-/* modules: vm/backend/qemu_argv.c vm/backend/qemu_cpu.c */
+/* modules: vm/backend/qemu_argv.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

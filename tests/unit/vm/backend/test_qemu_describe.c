@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a snapshot's key is made of: whatever of a machine changes, the text does. */
-/* modules: vm/backend/qemu_describe.c vm/backend/qemu_argv.c vm/backend/qemu_cpu.c vm/base/buf.c */
+/* modules: vm/backend/qemu_describe.c vm/backend/qemu_argv.c vm/base/buf.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

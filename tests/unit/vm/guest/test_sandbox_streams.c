@@ -2,7 +2,6 @@
 /* A sandbox's output and input, and an agent that is hostile. */
 /* modules: tests/unit/fixture/sandbox_fixture.c tests/unit/fixture/fake_agent.c vm */
 /* libs: uv crypto jansson seccomp */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

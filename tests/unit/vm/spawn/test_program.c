@@ -168,18 +168,9 @@ static void one_after_the_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(words_and_status, spawner_fixture_setup,
-						spawner_fixture_teardown),
-		cmocka_unit_test_setup_teardown(many_words, spawner_fixture_setup,
-						spawner_fixture_teardown),
-		cmocka_unit_test_setup_teardown(not_there, spawner_fixture_setup,
-						spawner_fixture_teardown),
-		cmocka_unit_test_setup_teardown(left_behind, spawner_fixture_setup,
-						spawner_fixture_teardown),
-		cmocka_unit_test_setup_teardown(killed, spawner_fixture_setup,
-						spawner_fixture_teardown),
-		cmocka_unit_test_setup_teardown(one_after_the_other, spawner_fixture_setup,
-						spawner_fixture_teardown),
+#define T(f) cmocka_unit_test_setup_teardown(f, spawner_fixture_setup, spawner_fixture_teardown)
+		T(words_and_status), T(many_words), T(not_there),
+		T(left_behind),	     T(killed),	    T(one_after_the_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
