@@ -3,6 +3,8 @@
 #ifndef XSBX_VM_BASE_IO_H
 #define XSBX_VM_BASE_IO_H
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -11,6 +13,16 @@
  * Return: a descriptor, -EBADMSG if it is not a regular file, or -errno.
  */
 int fileio_open(int dir, const char *name);
+
+/* Opens a directory in a directory, to read what is in it; a symbolic link is not followed. Return: NULL with errno. */
+DIR *fileio_list(int dir, const char *name);
+
+/* Is @fd what @name in @dir still leads to? */
+bool fileio_is_at(int fd, int dir, const char *name);
+
+/* Locks a directory as long as the descriptor is open. Return: a descriptor, -EAGAIN if somebody else has locked it, or
+ * it was renamed or removed meanwhile, or -errno. */
+int fileio_lock(const char *path);
 
 /* Reads exactly @len bytes from the current offset. Return: 0, -EBADMSG if the file is shorter, or -errno. */
 int fileio_read(int fd, void *buf, size_t len);

@@ -3,6 +3,7 @@
 #ifndef XSBX_VM_BASE_UTIL_H
 #define XSBX_VM_BASE_UTIL_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #define _cleanup_free_	       _cleanup_(cleanup_free)
 #define _cleanup_close_	       _cleanup_(cleanup_close)
 #define _cleanup_file_	       _cleanup_(cleanup_file)
+#define _cleanup_dir_	       _cleanup_(cleanup_dir)
 
 static inline void cleanup_free(void *p)
 {
@@ -42,6 +44,12 @@ static inline void cleanup_file(FILE **f)
 {
 	if (*f)
 		fclose(*f);
+}
+
+static inline void cleanup_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
 }
 
 /* Transfers ownership of a pointer or descriptor out of a scope. */

@@ -3,14 +3,18 @@
 #include "cgroup.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "cell.h"
 #include "cgroup_stat.h"
+#include "vm/base/io.h"
 #include "vm/base/util.h"
 
 /*
@@ -32,7 +36,16 @@
  * Processor time is counted where that costs nothing: each group of version 2 does, also where it has
  * no controllers, and to be born in one is free. To be moved into a group of version 1 is not, but it
  * is done where there is no other.
+ *
+ * A spawner holds a lock on its group as long as it lives. Whoever makes a group of his own looks at
+ * those beside it, and removes what nobody has locked. A group that still has processes can't be
+ * removed, and stays for the next one.
  */
+
+#define CLAIM_TRIES    50
+#define SWEEP_TRIES    100
+#define SWEEP_PAUSE_NS 10000000
+#define CPU_PERIOD_US  100000u
 
 static const char *const controller[] = {
 	[JAIL_C_MEMORY] = "memory",
@@ -58,6 +71,151 @@ static struct group {
 	int version, error;
 	int parent, dir;
 } groups[JAIL_NCONTROLS];
+
+/* ---- limits ---- */
+
+/* For versions 1 and 2. */
+static const char *const limit_file[][2] = {
+	[JAIL_C_MEMORY] = {"memory.limit_in_bytes", "memory.max"},
+	[JAIL_C_PIDS] = {"pids.max", "pids.max"},
+	[JAIL_C_CPU] = {"cpu.cfs_quota_us", "cpu.max"},
+};
+static_assert(ARRAY_SIZE(limit_file) == JAIL_NLIMITS, "a file for each limit");
+
+/* Return: 0 or -errno. */
+static int write_file(int dir, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* A kernel may have a controller, but not its limit. */
+static bool has_limit(int dir, enum jail_control c, int version)
+{
+	return faccessat(dir, limit_file[c][version - 1], F_OK, 0) == 0;
+}
+
+static int limit_memory(int dir, int version, uint64_t value)
+{
+	const char *file = limit_file[JAIL_C_MEMORY][version - 1];
+	static const char with_swap[] = "memory.memsw.limit_in_bytes";
+	char text[48];
+	int r;
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	r = write_file(dir, file, text);
+	/* Without swap, or without accounting for it, there is no such file. */
+	if (version == 2) {
+		(void)write_file(dir, "memory.swap.max", "0");
+		return r;
+	}
+	/* In a group that was left, the limit of both together may be a lower one, and has to go up first. */
+	if (write_file(dir, with_swap, text) == 0 && r == -EINVAL)
+		r = write_file(dir, file, text);
+	/* What is in sockets' buffers is counted by itself, on top. */
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value / 4);
+	(void)write_file(dir, "memory.kmem.tcp.limit_in_bytes", text);
+	return r;
+}
+
+static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
+{
+	const unsigned long long us = value * CPU_PERIOD_US / 100;
+	char text[48];
+	int r;
+
+	if (c == JAIL_C_COUNT)
+		return 0;
+	if (c == JAIL_C_MEMORY)
+		return limit_memory(dir, version, value);
+	if (c == JAIL_C_PIDS)
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	else if (version == 2)
+		snprintf(text, sizeof(text), "%llu %u", us, CPU_PERIOD_US);
+	else
+		snprintf(text, sizeof(text), "%llu", us);
+	r = write_file(dir, limit_file[c][version - 1], text);
+	/* Version 1 takes no more than a group above has; that one's limit is the lower one, and holds. */
+	if (r == -EINVAL && c == JAIL_C_CPU && version == 1)
+		r = write_file(dir, limit_file[c][0], "-1");
+	return r;
+}
+
+/* ---- groups of daemons that were killed with everybody who would have cleared up ---- */
+
+/* Removes the groups in a group once their processes are gone, for which it waits a little, @tries
+ * times for each, and then itself. */
+static void remove_group(int parent, const char *name, int dir, unsigned tries)
+{
+	const struct timespec pause = {0, SWEEP_PAUSE_NS};
+	_cleanup_dir_ DIR *list = fileio_list(dir, ".");
+	const struct dirent *e;
+
+	while (list && (e = readdir(list))) {
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		for (unsigned i = 0; unlinkat(dir, e->d_name, AT_REMOVEDIR) < 0; i++) {
+			if (errno != EBUSY || i + 1 >= tries)
+				break;
+			nanosleep(&pause, NULL);
+		}
+	}
+	if (list)
+		(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Of its processes the last may still be ending. */
+static void sweep_one(int parent, const char *name)
+{
+	_cleanup_close_ int dir =
+		openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir >= 0)
+		remove_group(parent, name, dir, SWEEP_TRIES);
+}
+
+/* Removes groups below @parent that a dead spawner left, but not @ours. */
+static void sweep_dead(int parent, const char *ours)
+{
+	_cleanup_dir_ DIR *list = fileio_list(parent, ".");
+	const struct dirent *e;
+
+	while (list && (e = readdir(list))) {
+		_cleanup_close_ int dir = -1;
+
+		if (strncmp(e->d_name, JAIL_GROUP_PREFIX, strlen(JAIL_GROUP_PREFIX)) != 0 ||
+		    strcmp(e->d_name, ours) == 0)
+			continue;
+		dir = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+			remove_group(parent, e->d_name, dir, 1);
+	}
+}
+
+/* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
+static int claim(int parent, const char *name)
+{
+	const struct timespec pause = {0, 1000000};
+
+	for (int i = 0; i < CLAIM_TRIES; i++) {
+		_cleanup_close_ int dir = -1;
+
+		if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* Another may have come in between, found no lock, and removed it. */
+		if (dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) == 0 &&
+		    fileio_is_at(dir, parent, name))
+			return steal_fd(&dir);
+		if (dir < 0 && errno != ENOENT)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return -EAGAIN;
+}
+
+/* ---- where the groups are ---- */
 
 static bool has_word(const char *list, const char *word, const char *separators)
 {
@@ -160,8 +318,8 @@ static int make_group(int parent)
 	char name[32];
 
 	group_name(name);
-	cgroup_sweep_dead(parent, name);
-	return cgroup_sweep_claim(parent, name);
+	sweep_dead(parent, name);
+	return claim(parent, name);
 }
 
 /* The daemon, the guard and this process step aside, if there is nobody else. */
@@ -178,7 +336,7 @@ static int step_aside(int dir)
 		return -errno;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
 		snprintf(pid, sizeof(pid), "%d", (int)all[i]);
-		r = jail_limit_write(leaf, "cgroup.procs", pid);
+		r = write_file(leaf, "cgroup.procs", pid);
 	}
 	close(leaf);
 	return r;
@@ -190,10 +348,10 @@ static int enable(struct group *g, const char *name)
 	int r;
 
 	snprintf(word, sizeof(word), "+%s", name);
-	r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
+	r = write_file(g->parent, "cgroup.subtree_control", word);
 	if (r == -EBUSY && step_aside(g->dir) == 0)
-		r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
-	return r < 0 ? r : jail_limit_write(g->dir, "cgroup.subtree_control", word);
+		r = write_file(g->parent, "cgroup.subtree_control", word);
+	return r < 0 ? r : write_file(g->dir, "cgroup.subtree_control", word);
 }
 
 static int look_for(struct group *g, enum jail_control c)
@@ -216,7 +374,7 @@ static int look_for(struct group *g, enum jail_control c)
 		return g->dir;
 	r = g->version == 2 ? enable(g, name) : 0;
 	/* A kernel may have the controller but not this limit. */
-	if (r == 0 && !jail_limit_can(g->dir, c, g->version))
+	if (r == 0 && !has_limit(g->dir, c, g->version))
 		r = -ENOENT;
 	return r;
 }
@@ -328,7 +486,7 @@ static int make_cell(const struct group *g, enum jail_control c, unsigned index,
 	dir = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	r = jail_limit_set(dir, c, g->version, value);
+	r = set_limit(dir, c, g->version, value);
 	if (r == 0)
 		return dir;
 	close(dir);
@@ -433,7 +591,7 @@ int jail_cgroup_enter(const struct jail_cell *cell)
 
 		if (!(cell->groups & 1u << c) || groups[c].version == 2)
 			continue;
-		r = jail_limit_write(groups[c].dir, path, "0");
+		r = write_file(groups[c].dir, path, "0");
 		if (r < 0)
 			return r;
 	}
@@ -477,7 +635,7 @@ void jail_cgroup_sweep(void)
 			_cleanup_close_ int parent = open_own(controller[c], version);
 
 			if (parent >= 0)
-				cgroup_sweep_one(parent, name);
+				sweep_one(parent, name);
 		}
 	}
 }

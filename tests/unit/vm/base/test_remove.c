@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removing directories: all that is in them and nothing else, however it is nested. */
-/* modules: vm/base/remove.c */
+/* modules: vm/base/io.c vm/base/remove.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
