@@ -36,7 +36,7 @@ struct backends {
 	const struct policy *policy; /* of the spawner; the caller's */
 	char *qemu;		     /* program */
 	struct probe probe;
-	struct tsc_meter tsc;
+	struct tsc_sample tsc;
 	struct digest_jobs digests;
 	struct prefork prefork;
 	/* What holds of the jail of the last one of each kind that was started. */

@@ -438,8 +438,7 @@ static void go(struct package_jobs *in, enum package_step step)
 	case PACKAGE_PACK: r = in->ops->run(in->data); break;
 	case PACKAGE_FETCH:
 	case PACKAGE_QUEUED:
-	case PACKAGE_FAILED:
-	case PACKAGE_NSTEPS: break;
+	case PACKAGE_FAILED: break;
 	}
 	if (r < 0)
 		give_up_because(in, "", "no packages can be installed: %s", strerror(-r));

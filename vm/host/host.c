@@ -38,22 +38,28 @@
 
 /* ---- texts ---- */
 
-int host_parse_meminfo(const char *text, const char *name, uint64_t *ret_kib)
+/* The number behind @name and @mark at the beginning of a line. Return: 0 or -ENODATA. */
+static int parse_value(const char *text, const char *name, char mark, uint64_t *ret_value)
 {
 	const size_t len = strlen(name);
 
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, name, len) == 0 && line[len] == ':') {
+		if (strncmp(line, name, len) == 0 && line[len] == mark) {
 			const char *p = line + len + 1 + strspn(line + len + 1, " \t");
 
 			if (!isdigit((unsigned char)*p))
 				return -ENODATA;
-			*ret_kib = strtoull(p, NULL, 10);
+			*ret_value = strtoull(p, NULL, 10);
 			return 0;
 		}
 	}
 	return -ENODATA;
+}
+
+int host_parse_meminfo(const char *text, const char *name, uint64_t *ret_kib)
+{
+	return parse_value(text, name, ':', ret_kib);
 }
 
 int host_parse_pressure(const char *text, unsigned *ret_centi)
@@ -97,22 +103,6 @@ int host_parse_limit(const char *text, uint64_t *ret_limit)
 	/* The first generation writes "none" as the largest number of pages there could be. */
 	*ret_limit = errno || n > (1ull << 60) ? UINT64_MAX : n;
 	return 0;
-}
-
-/* "name number" lines, as of memory.stat. Return: 0 or -ENODATA. */
-static int parse_stat(const char *text, const char *name, uint64_t *ret_value)
-{
-	const size_t len = strlen(name);
-
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, name, len) == 0 && line[len] == ' ' &&
-		    isdigit((unsigned char)line[len + 1])) {
-			*ret_value = strtoull(line + len + 1, NULL, 10);
-			return 0;
-		}
-	}
-	return -ENODATA;
 }
 
 /* ---- files ---- */
@@ -334,7 +324,7 @@ static void read_group(const struct host *h, const struct host_group *g, uint64_
 	if (read_limit(h, g, g->v2 ? "memory.current" : "memory.usage_in_bytes", &used) < 0)
 		return;
 	if (slurp(h, text, "%s/memory.stat", g->dir) < 0 ||
-	    parse_stat(text, g->v2 ? "inactive_file" : "total_inactive_file", &cold) < 0)
+	    parse_value(text, g->v2 ? "inactive_file" : "total_inactive_file", ' ', &cold) < 0)
 		cold = 0;
 	used -= MIN(cold, used);
 	*ret_left = limit - MIN(used, limit);

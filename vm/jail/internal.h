@@ -21,6 +21,12 @@ int idmap_take(uint32_t i);
 /* In the spawner, when the child was made. */
 void idmap_close(void);
 
+/* Writes a file of a process in /proc that says what its user namespace maps. Return: 0 or -errno. */
+int jail_map_write(pid_t pid, const char *name, const char *text);
+
+/* Ends a child, and waits for it. */
+void jail_child_kill(pid_t pid);
+
 /* ---- device.c ---- */
 
 #define JAIL_DEVICE_NODE "node"
