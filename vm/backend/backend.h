@@ -21,7 +21,7 @@
 
 struct buf;
 struct problem;
-struct view;
+struct sandbox_spec;
 struct cgroup_stat;
 struct layer;
 struct backend; /* one of these per sandbox; each backend has its own */
@@ -53,12 +53,11 @@ struct backend_spec {
 	unsigned memory_mb, cpus;
 	unsigned processes; /* of user code; 0: a default */
 	enum machine_mode mode;
-	bool background; /* nobody waits for it */
-	int ram, state;	 /* descriptors; only needed during the call */
-	const struct view
-		*view; /* what is seen of the host, or NULL; only with backend_ops.views */
-	bool network;  /* it has a network card */
-	const struct layer *layer; /* its packages, or NULL */
+	bool background;		 /* nobody waits for it */
+	int ram, state;			 /* descriptors; only needed during the call */
+	const struct sandbox_spec *view; /* says what is seen of the host; or NULL */
+	bool network;			 /* it has a network card */
+	const struct layer *layer;	 /* its packages, or NULL */
 };
 
 struct backend_events {

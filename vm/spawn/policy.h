@@ -10,7 +10,7 @@
 
 #include "order.h"
 
-struct view;
+struct sandbox_spec;
 struct vm_config;
 struct vm_path;
 
@@ -44,11 +44,10 @@ void policy_free(struct policy *p);
 /**
  * policy_find_view() - The number of a view, for an order
  * @p: Policy
- * @v: What a sandbox is to see
- * @image: Its image
+ * @spec: What a sandbox is to see; NULL: nothing
  *
  * Return: enum order_view, or -ENOENT if no template has such a one.
  */
-int policy_find_view(const struct policy *p, const struct view *v, const char *image);
+int policy_find_view(const struct policy *p, const struct sandbox_spec *spec);
 
 #endif
