@@ -33,6 +33,28 @@ DIR *fileio_list(int dir, const char *name)
 	return d;
 }
 
+struct fileio_identity fileio_identity(const struct stat *st)
+{
+	return (struct fileio_identity){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+	};
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool fileio_same(const struct fileio_identity *a, const struct fileio_identity *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
+}
+
 bool fileio_is_at(int fd, int dir, const char *name)
 {
 	struct stat opened, named;

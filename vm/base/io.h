@@ -6,7 +6,9 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /*
  * Opens a regular file in a directory for reading. Does not block on a FIFO, nor follow a symbolic link.
@@ -16,6 +18,16 @@ int fileio_open(int dir, const char *name);
 
 /* Opens a directory in a directory, to read what is in it; a symbolic link is not followed. Return: NULL with errno. */
 DIR *fileio_list(int dir, const char *name);
+
+/* Which file it is, and whether it was changed: nobody can set the time of change. */
+struct fileio_identity {
+	uint64_t dev, ino, size;
+	struct timespec mtime, ctime;
+};
+
+struct stat;
+struct fileio_identity fileio_identity(const struct stat *st);
+bool fileio_same(const struct fileio_identity *a, const struct fileio_identity *b);
 
 /* Is @fd what @name in @dir still leads to? */
 bool fileio_is_at(int fd, int dir, const char *name);

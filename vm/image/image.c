@@ -17,6 +17,7 @@
 #include "vm/base/buf.h"
 #include "cpio.h"
 #include "vm/base/digest.h"
+#include "vm/base/io.h"
 #include "vm/base/util.h"
 
 /*
@@ -44,18 +45,10 @@ static const char *const wish_str[] = {
 	[KERNEL_AUTO] = "auto", [KERNEL_OWN] = "own", [KERNEL_STOCK] = "stock"};
 static_assert(ARRAY_SIZE(wish_str) == KERNEL_NWISHES, "a name for each wish");
 
-/* Which file it is, and whether it was rewritten. */
-struct identity {
-	dev_t dev;
-	ino_t ino;
-	off_t size;
-	struct timespec mtime, ctime;
-};
-
 /* An image of which a version is open. */
 struct entry {
 	TAILQ_ENTRY(entry) link;
-	struct identity dir;
+	struct fileio_identity dir;
 	int rootfs;
 	struct buf manifest;
 	char name[]; /* as in templates/ */
@@ -64,7 +57,7 @@ struct entry {
 struct images {
 	char *templates, *agent;
 	TAILQ_HEAD(image_entries, entry) entries;
-	struct identity kernel_dir, agent_file;
+	struct fileio_identity kernel_dir, agent_file;
 	enum kernel_wish wish;
 	bool own; /* what is open is our own kernel */
 	int kernel, initrd;
@@ -145,26 +138,8 @@ static int printf_like(3, 4) fail(struct images *im, int r, const char *fmt, ...
 	return r;
 }
 
-static struct identity identity_of(const struct stat *st)
-{
-	struct identity id;
-
-	memset(&id, 0, sizeof(id));
-	id.dev = st->st_dev;
-	id.ino = st->st_ino;
-	id.size = st->st_size;
-	id.mtime = st->st_mtim;
-	id.ctime = st->st_ctim;
-	return id;
-}
-
-static bool same(const struct identity *a, const struct identity *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 /* The directory that a template's link leads to now. Return: a descriptor or -errno. */
-static int open_version(struct images *im, const char *name, struct identity *ret_id)
+static int open_version(struct images *im, const char *name, struct fileio_identity *ret_id)
 {
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
@@ -179,7 +154,7 @@ static int open_version(struct images *im, const char *name, struct identity *re
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail(im, -errno, "the image '%s' can't be opened: %s", name,
 			    strerror(errno));
-	*ret_id = identity_of(&st);
+	*ret_id = fileio_identity(&st);
 	return steal_fd(&fd);
 }
 
@@ -239,7 +214,7 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 {
 	struct entry *e = find(im, name), *fresh;
 	_cleanup_close_ int dir = -1;
-	struct identity id;
+	struct fileio_identity id;
 	int r;
 
 	dir = open_version(im, name, &id);
@@ -247,7 +222,7 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 		forget(im, e);
 		return dir;
 	}
-	if (e && same(&e->dir, &id)) {
+	if (e && fileio_same(&e->dir, &id)) {
 		*ret_entry = e;
 		return 0;
 	}
@@ -351,7 +326,7 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 static int load_kernel(struct images *im)
 {
 	_cleanup_close_ int dir = -1, agent = -1;
-	struct identity dir_id, agent_id;
+	struct fileio_identity dir_id, agent_id;
 	const bool own = wants_own(im);
 	const char *name = own ? OWN : STOCK;
 	struct stat st;
@@ -364,8 +339,9 @@ static int load_kernel(struct images *im)
 	if (agent < 0 || fstat(agent, &st) < 0)
 		return fail(im, -ENOEXEC, "the agent %s can't be opened: %s", im->agent,
 			    strerror(errno));
-	agent_id = identity_of(&st);
-	if (im->initrd >= 0 && same(&dir_id, &im->kernel_dir) && same(&agent_id, &im->agent_file))
+	agent_id = fileio_identity(&st);
+	if (im->initrd >= 0 && fileio_same(&dir_id, &im->kernel_dir) &&
+	    fileio_same(&agent_id, &im->agent_file))
 		return 0;
 	r = open_kernel(im, dir, name, agent);
 	if (r < 0)

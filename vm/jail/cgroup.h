@@ -39,6 +39,8 @@ const char *jail_control_str(enum jail_control c);
 /* Moves this process in, where it was not born there. Return: 0 or -errno. */
 int jail_cgroup_enter(const struct jail_cell *cell);
 void jail_cgroup_remove(struct jail_cell *cell);
+
+/* Away with every control group of this process. */
 void jail_cgroup_remove_all(void);
 
 /* Opens what the groups of @cell count. */

@@ -91,11 +91,6 @@ void jail_release(struct jail_cell *cell)
 	jail_cell_return(cell);
 }
 
-void jail_release_all(void)
-{
-	jail_cgroup_remove_all();
-}
-
 static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, pid_t pid)
 {
 	char uids[96], gids[96];
