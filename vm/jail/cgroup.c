@@ -14,6 +14,7 @@
 
 #include "cell.h"
 #include "cgroup_stat.h"
+#include "vm/base/cgroups.h"
 #include "vm/base/io.h"
 #include "vm/base/util.h"
 
@@ -217,18 +218,6 @@ static int claim(int parent, const char *name)
 
 /* ---- where the groups are ---- */
 
-static bool has_word(const char *list, const char *word, const char *separators)
-{
-	char copy[1024], *rest = copy, *item;
-
-	snprintf(copy, sizeof(copy), "%s", list);
-	while ((item = strsep(&rest, separators))) {
-		if (strcmp(item, word) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void group_name(char out[32])
 {
 	snprintf(out, 32, JAIL_GROUP_PREFIX "%08x", jail_instance_id());
@@ -246,58 +235,36 @@ static void cut_aside(char *path)
 		path[len - n] = '\0';
 }
 
-/* Our own group in a hierarchy, as /proc/self/cgroup has it. Version 2 is the one without names. */
-static bool own_path(const char *name, int version, char ret[PATH_MAX])
+struct sought {
+	int version, dir;
+};
+
+static int open_place(void *data, const char *point, const char *root, const char *own)
 {
-	_cleanup_file_ FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[PATH_MAX + 128];
+	char path[PATH_MAX], full[2 * PATH_MAX];
+	struct sought *s = data;
+	const char *below = path;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*path++ = '\0';
-		path[strcspn(path, "\n")] = '\0';
-		if (version == 2 ? list[1] == '\0' : has_word(list + 1, name, ",")) {
-			snprintf(ret, PATH_MAX, "%s", path);
-			if (version == 2)
-				cut_aside(ret);
-			return true;
-		}
-	}
-	return false;
+	snprintf(path, sizeof(path), "%s", own);
+	if (s->version == 2)
+		cut_aside(path);
+	/* A group above what is mounted can't be named: then the top of it is the place. */
+	if (strcmp(root, "/") != 0)
+		below = strncmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "";
+	snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
+	s->dir = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0)
+		s->dir = -errno;
+	return 1;
 }
 
-/* Opens the directory of our own group. Return: descriptor or -errno. */
+/* Opens the directory of our own group, where it is seen first. Return: descriptor or -errno. */
 static int open_own(const char *name, int version)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char line[3 * PATH_MAX], own[PATH_MAX], root[PATH_MAX], point[PATH_MAX], type[32],
-		options[1024], full[3 * PATH_MAX];
+	struct sought s = {version, -ENOENT};
 
-	if (!own_path(name, version, own))
-		return -ENOENT;
-	f = fopen("/proc/self/mountinfo", "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		const char *rest = strstr(line, " - ");
-		const char *below = own;
-		int fd;
-
-		if (!rest || sscanf(line, "%*d %*d %*s %4095s %4095s", root, point) != 2 ||
-		    sscanf(rest, " - %31s %*s %1023s", type, options) != 2)
-			continue;
-		if (strcmp(type, version == 2 ? "cgroup2" : "cgroup") != 0 ||
-		    (version == 1 && !has_word(options, name, ",")))
-			continue;
-		/* A group above what is mounted can't be named: then the top of it is the place. */
-		if (strcmp(root, "/") != 0)
-			below = strncmp(own, root, strlen(root)) == 0 ? own + strlen(root) : "";
-		snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
-		fd = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-	return -ENOENT;
+	(void)cgroups_find("", version == 2 ? "" : name, open_place, &s);
+	return s.dir;
 }
 
 /* Is a controller listed in the own group of version 2? */
@@ -310,7 +277,7 @@ static bool listed(int parent, const char *name)
 	if (n < 0)
 		return false;
 	text[n] = '\0';
-	return has_word(text, name, " \n");
+	return cgroups_has_word(text, name, " \n");
 }
 
 static int make_group(int parent)
