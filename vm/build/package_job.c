@@ -55,20 +55,14 @@ static void begin_next(struct package_jobs *in);
 
 static char *read_script(const char *dir)
 {
-	char path[PATH_MAX], *text = NULL;
-	size_t len = 0;
-	FILE *f;
+	_cleanup_file_ FILE *f = NULL;
+	char path[PATH_MAX], *text;
 
 	if (!dir || snprintf(path, sizeof(path), "%s/install", dir) >= (int)sizeof(path))
 		return NULL;
 	f = fopen(path, "re");
-	if (!f)
-		return NULL;
-	text = calloc(1, SCRIPT_MAX);
-	if (text)
-		len = fread(text, 1, SCRIPT_MAX - 1, f);
-	fclose(f);
-	if (len)
+	text = f ? calloc(1, SCRIPT_MAX) : NULL;
+	if (text && fread(text, 1, SCRIPT_MAX - 1, f) > 0)
 		return text;
 	free(text);
 	return NULL;
@@ -446,12 +440,10 @@ static void go(struct package_jobs *in, enum package_step step)
 
 static void fetched(struct package_jobs *in)
 {
-	if (!in->ctx->closing) {
+	if (in->ctx->closing)
+		give_up_because(in, "", "xsbxfs is ending"); /* of a directory there is none yet */
+	else
 		go(in, PACKAGE_BEGIN);
-		return;
-	}
-	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
-	failed(in);
 }
 
 void package_jobs_ran(struct package_jobs *in, bool well)

@@ -354,9 +354,9 @@ static void add_children(const struct host *h, int pid, const char *tid, struct 
 static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *ns)
 {
 	char path[PATH_MAX], text[TEXT_MAX];
+	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *e;
 	int threads = 0;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/proc/%d/task", h->root, pid);
 	dir = opendir(path);
@@ -374,7 +374,6 @@ static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *
 		threads++;
 		add_children(h, pid, e->d_name, f);
 	}
-	closedir(dir);
 	return threads;
 }
 

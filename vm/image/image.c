@@ -101,6 +101,14 @@ static void entry_free(struct entry *e)
 	free(e);
 }
 
+static void forget(struct images *im, struct entry *e)
+{
+	if (!e)
+		return;
+	TAILQ_REMOVE(&im->entries, e, link);
+	entry_free(e);
+}
+
 static void kernel_close(struct images *im)
 {
 	if (im->kernel >= 0)
@@ -117,10 +125,8 @@ void images_free(struct images *im)
 
 	if (!im)
 		return;
-	while ((e = TAILQ_FIRST(&im->entries))) {
-		TAILQ_REMOVE(&im->entries, e, link);
-		entry_free(e);
-	}
+	while ((e = TAILQ_FIRST(&im->entries)))
+		forget(im, e);
 	kernel_close(im);
 	free(im->templates);
 	free(im->agent);
@@ -199,14 +205,6 @@ static struct entry *find(struct images *im, const char *name)
 			return e;
 	}
 	return NULL;
-}
-
-static void forget(struct images *im, struct entry *e)
-{
-	if (!e)
-		return;
-	TAILQ_REMOVE(&im->entries, e, link);
-	entry_free(e);
 }
 
 /* The current version of an image that has a root file system. */
@@ -352,15 +350,22 @@ static int load_kernel(struct images *im)
 	return 0;
 }
 
-int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
+/* An image, with the kernel that it needs. */
+static int load_all(struct images *im, const char *name, struct entry **ret_entry,
+		    const char **ret_why)
 {
-	struct entry *e = NULL;
 	int r = load_kernel(im);
 
-	if (r == 0)
-		r = load(im, name, &e);
 	*ret_why = im->why;
-	if (r < 0 || !e)
+	return r < 0 ? r : load(im, name, ret_entry);
+}
+
+int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
+{
+	struct entry *e;
+	int r = load_all(im, name, &e, ret_why);
+
+	if (r < 0)
 		return r;
 	*ret_image = (struct image){im->kernel, im->own, im->initrd, e->rootfs, im->initrd_sha256};
 	return 0;
@@ -368,13 +373,9 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 const char *images_manifest(struct images *im, const char *name, const char **ret_why)
 {
-	struct entry *e = NULL;
-	int r = load_kernel(im);
+	struct entry *e;
 
-	if (r == 0)
-		r = load(im, name, &e);
-	*ret_why = im->why;
-	return r < 0 || !e ? NULL : buf_str(&e->manifest);
+	return load_all(im, name, &e, ret_why) < 0 ? NULL : buf_str(&e->manifest);
 }
 
 bool images_is_kernel(const char *name)

@@ -261,10 +261,8 @@ void assemble_close(struct assembly *a, bool remove)
 			close(a->files[i]);
 		a->files[i] = -1;
 	}
-	free(a->have);
-	free(a->chunk);
-	a->have = NULL;
-	a->chunk = NULL;
+	free(steal_ptr(a->have));
+	free(steal_ptr(a->chunk));
 	cleanup_close(&a->journal);
 	cleanup_close(&a->fd);
 	cleanup_close(&a->dirfd);
