@@ -135,7 +135,8 @@ void remove_abandoned(const char *dir, const char *prefix, unsigned age_s)
 		    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= (int)sizeof(path))
 			continue;
 		fd = fileio_lock(path);
-		if (fd >= 0 && fstat(fd, &st) == 0 && time(NULL) - st.st_mtim.tv_sec >= age_s)
+		if (fd >= 0 && fstat(fd, &st) == 0 &&
+		    (!age_s || time(NULL) - st.st_mtim.tv_sec >= age_s))
 			(void)remove_tree(path);
 	}
 }

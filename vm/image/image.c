@@ -362,10 +362,10 @@ static int load_all(struct images *im, const char *name, struct entry **ret_entr
 
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
 {
-	struct entry *e;
+	struct entry *e = NULL;
 	int r = load_all(im, name, &e, ret_why);
 
-	if (r < 0)
+	if (r < 0 || !e)
 		return r;
 	*ret_image = (struct image){im->kernel, im->own, im->initrd, e->rootfs, im->initrd_sha256};
 	return 0;
@@ -373,9 +373,10 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 
 const char *images_manifest(struct images *im, const char *name, const char **ret_why)
 {
-	struct entry *e;
+	struct entry *e = NULL;
+	int r = load_all(im, name, &e, ret_why);
 
-	return load_all(im, name, &e, ret_why) < 0 ? NULL : buf_str(&e->manifest);
+	return r < 0 || !e ? NULL : buf_str(&e->manifest);
 }
 
 bool images_is_kernel(const char *name)
