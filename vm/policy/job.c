@@ -68,15 +68,10 @@ static void add_string(const char **list, const char *string)
 		scratch.full = true;
 }
 
-void policy_args(struct spawn_job *job, ...)
+void policy_add_args(struct spawn_job *job, const char *const *args)
 {
-	const char *arg;
-	va_list ap;
-
-	va_start(ap, job);
-	while ((arg = va_arg(ap, const char *)))
-		add_string(job->argv, arg);
-	va_end(ap);
+	while (*args)
+		add_string(job->argv, *args++);
 }
 
 void policy_env(struct spawn_job *job, const char *variable)
@@ -138,7 +133,7 @@ static int version_job(const struct policy *p, struct spawn_job *job)
 {
 	if (!p->qemu[0])
 		return -ENOENT;
-	policy_args(job, p->qemu, "--version", NULL);
+	policy_args(job, p->qemu, "--version");
 	add_target(job, STDOUT_FILENO);
 	return 0;
 }
@@ -158,7 +153,7 @@ static int trial_job(const struct policy *p, struct spawn_job *job)
 		return r;
 	job->jail = &jail->spec;
 	job->flags = SPAWN_KVM_PROBE;
-	policy_args(job, "kvm-trial", NULL);
+	policy_args(job, "kvm-trial");
 	add_target(job, STDOUT_FILENO);
 	return 0;
 }
@@ -214,7 +209,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
 	qemu_argv(&machine, argv);
 	for (size_t i = 0; i < argv->argc; i++)
-		policy_args(job, argv->argv[i], NULL);
+		policy_args(job, argv->argv[i]);
 	policy_env(job, "LC_ALL=C");
 	machine_targets(o, job);
 	job->jail = &jail->spec;
@@ -346,14 +341,14 @@ static void agent_args(struct spawn_job *job, const struct process_jail *jail)
 	const struct jail_spec *j = &jail->spec;
 
 	policy_args(job, PROCESS_JAIL_AGENT, "--jail", policy_text("%d", AGENT_PROCESS_AGENT_FD),
-		    "--memory", number((j->memory >> 10) - (PROCESS_JAIL_OVERHEAD_MB << 10)), NULL);
+		    "--memory", number((j->memory >> 10) - (PROCESS_JAIL_OVERHEAD_MB << 10)));
 	for (uint32_t i = 0; i < j->nmounts; i++) {
 		if (j->mounts[i].kind != JAIL_RW)
 			continue;
-		policy_args(job, "--write", j->mounts[i].target, NULL);
+		policy_args(job, "--write", j->mounts[i].target);
 	}
 	if (j->keep)
-		policy_args(job, "--store", PROCESS_JAIL_STORE, NULL);
+		policy_args(job, "--store", PROCESS_JAIL_STORE);
 }
 
 static int sandbox_job(const struct policy *p, const struct order_sandbox *o, struct spawn_job *job)
@@ -420,7 +415,7 @@ static int changes_job(const struct policy *p, const struct order_changes *o, st
 			    {RLIMIT_CPU, 0, CHANGES_CPU_S}},
 	};
 	view_show(j, o->commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, v->work, OVERLAY_BASE);
-	policy_args(job, o->commit ? OVERLAY_COMMIT : OVERLAY_LIST, NULL);
+	policy_args(job, o->commit ? OVERLAY_COMMIT : OVERLAY_LIST);
 	add_targets(job, (const int[]){OVERLAY_BEGIN_FD, OVERLAY_UPPER_FD, OVERLAY_WORDS_FD, -1});
 	job->jail = j;
 	job->flags = SPAWN_TREE;
@@ -436,7 +431,7 @@ static int filter_job(const struct policy *p, const struct order_filter *o, stru
 	if (r < 0)
 		return r;
 	policy_args(job, NET_JAIL_PROGRAM, "--control", "3", o->stream ? "--stream" : "--receive",
-		    "4", "--confined", NULL);
+		    "4", "--confined");
 	policy_env(job, "LC_ALL=C");
 	add_targets(job, (const int[]){3, 4, STDERR_FILENO, -1});
 	job->jail = &scratch.net.spec;
@@ -450,7 +445,7 @@ static int dialer_job(const struct policy *p, struct spawn_job *job)
 
 	if (r < 0)
 		return r;
-	policy_args(job, NET_JAIL_PROGRAM, "3", NULL);
+	policy_args(job, NET_JAIL_PROGRAM, "3");
 	policy_env(job, "LC_ALL=C");
 	add_target(job, 3);
 	job->jail = &scratch.net.spec;
@@ -503,14 +498,13 @@ static int store_job(const struct policy *p, const struct order_store *o, struct
 	if (!p->store[0])
 		return -ENOENT;
 	policy_args(job, p->store, "--url", p->store_url, "--timeout", number(p->store_timeout_s),
-		    "--stall", STALL_S, "--limit", number(o->limit), "--tsc", number(o->tsc_khz),
-		    NULL);
+		    "--stall", STALL_S, "--limit", number(o->limit), "--tsc", number(o->tsc_khz));
 	if (p->store_region)
-		policy_args(job, "--region", p->store_region, NULL);
+		policy_args(job, "--region", p->store_region);
 	if (o->anew)
-		policy_args(job, "--anew", NULL);
+		policy_args(job, "--anew");
 	policy_args(job, o->get ? "get" : "put", store_kind_str(kind), o->key,
-		    policy_text("%s/%s", p->cache, store_kind_dir(kind)), NULL);
+		    policy_text("%s/%s", p->cache, store_kind_dir(kind)));
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST;
 	return 0;
@@ -527,10 +521,10 @@ static int image_job(const struct policy *p, const struct order_image *o, struct
 
 	if (!p->builder[0])
 		return -ENOENT;
-	policy_args(job, p->builder, NULL);
+	policy_args(job, p->builder);
 	if (o->unpack)
-		policy_args(job, "--unpack", NULL);
-	policy_args(job, o->image, NULL);
+		policy_args(job, "--unpack");
+	policy_args(job, o->image);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL;
@@ -544,12 +538,11 @@ static int packages_job(const struct policy *p, const struct order_packages *o,
 
 	if (!p->prepare[0])
 		return -ENOENT;
-	policy_args(job, p->prepare, languages[o->language].name, o->image[0] ? "image" : "host",
-		    NULL);
+	policy_args(job, p->prepare, languages[o->language].name, o->image[0] ? "image" : "host");
 	if (o->image[0])
-		policy_args(job, o->image, NULL);
+		policy_args(job, o->image);
 	else
-		policy_args(job, languages[o->language].tool, languages[o->language].file, NULL);
+		policy_args(job, languages[o->language].tool, languages[o->language].file);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass_one(job, "XSBXFS_PYTHON_INDEX", p->python_index);
 	pass_one(job, "XSBXFS_PYTHON_HOSTS", p->python_hosts);

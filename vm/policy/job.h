@@ -28,7 +28,8 @@ int policy_job(const void *policy, const void *order, size_t len, size_t nfds,
 /* ---- for those that make jobs ---- */
 
 /* Adds arguments, up to NULL, or a variable; the strings have to stay. */
-void policy_args(struct spawn_job *job, ...) __attribute__((sentinel));
+void policy_add_args(struct spawn_job *job, const char *const *args);
+#define policy_args(job, ...) policy_add_args(job, (const char *const[]){__VA_ARGS__, NULL})
 void policy_env(struct spawn_job *job, const char *variable);
 
 /* A string for these, made up; kept until the next job. */
