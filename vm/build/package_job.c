@@ -55,14 +55,20 @@ static void begin_next(struct package_jobs *in);
 
 static char *read_script(const char *dir)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char path[PATH_MAX], *text;
+	char path[PATH_MAX], *text = NULL;
+	size_t len = 0;
+	FILE *f;
 
 	if (!dir || snprintf(path, sizeof(path), "%s/install", dir) >= (int)sizeof(path))
 		return NULL;
 	f = fopen(path, "re");
-	text = f ? calloc(1, SCRIPT_MAX) : NULL;
-	if (text && fread(text, 1, SCRIPT_MAX - 1, f) > 0)
+	if (!f)
+		return NULL;
+	text = calloc(1, SCRIPT_MAX);
+	if (text)
+		len = fread(text, 1, SCRIPT_MAX - 1, f);
+	fclose(f);
+	if (len)
 		return text;
 	free(text);
 	return NULL;
