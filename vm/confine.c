@@ -146,19 +146,6 @@ static int drop_capabilities(void)
 #define FILTERED true
 #endif
 
-static int filter_calls(void)
-{
-	struct sock_fprog prog;
-	int r;
-
-	if (!FILTERED)
-		return 0;
-	r = jail_seccomp_filter(JAIL_DAEMON, &prog);
-	if (r < 0)
-		return r;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
-}
-
 int confine_rings(void)
 {
 	static struct sock_filter code[] = {
@@ -202,7 +189,7 @@ int confine(const struct confine_spec *spec, const char **ret_step)
 	if (r < 0)
 		return r;
 	*ret_step = "system calls";
-	return filter_calls();
+	return FILTERED ? jail_seccomp_install(JAIL_DAEMON, false) : 0;
 }
 
 int confine_landlock(void)

@@ -98,10 +98,10 @@ static void check_kernel(const struct doctor *d, struct images *images)
 
 static void check_images(const struct doctor *d, struct images *images, const char *cache_dir)
 {
+	_cleanup_dir_ DIR *dir = NULL;
 	char path[PATH_MAX];
 	struct dirent *e;
 	unsigned n = 0;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/images/templates", cache_dir);
 	dir = opendir(path);
@@ -114,8 +114,6 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 	if (!n)
 		finding(d, "images", d->lack, "Build the images: scripts/images",
 			"there are none in %s", path);
-	if (dir)
-		closedir(dir);
 }
 
 static void tell(const struct doctor *d, const char *name, const struct host_check *s)

@@ -243,7 +243,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	vm->data = data;
 	vm->backends.machine = machine;
 	connect_parts(vm);
-	tsc_start(&vm->backends.tsc);
+	tsc_sample(&vm->backends.tsc);
 	r = context_init(&vm->ctx, loop, spawner, cfg->cache_dir, cfg->runtime_dir, &context_ops,
 			 vm);
 	if (r == 0)

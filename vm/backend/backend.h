@@ -20,7 +20,7 @@
 
 struct buf;
 struct problem;
-struct view;
+struct sandbox_spec;
 struct cgroup_stat;
 struct layer;
 struct backend; /* one of these per sandbox; each backend has its own */
@@ -35,7 +35,7 @@ struct backends {
 	const struct policy *policy; /* the spawner's; owned by the caller */
 	char *qemu;		     /* program */
 	struct probe probe;
-	struct tsc_meter tsc;
+	struct tsc_sample tsc;
 	struct digest_jobs digests;
 	struct prefork prefork;
 	/* State of the jail of the last one of each kind that was started. */
@@ -54,8 +54,8 @@ struct backend_spec {
 	enum machine_mode mode;
 	bool background; /* no user waits for it */
 	int ram, state;	 /* descriptors; only used during the call */
-	const struct view
-		*view; /* what it sees of the host, or NULL; only with backend_ops.views */
+	const struct sandbox_spec
+		*view; /* says what it sees of the host, or NULL; only with backend_ops.views */
 	bool network;  /* it has a network card */
 	const struct layer *layer; /* its packages, or NULL */
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "vm/jail/cgroup.h"
 #include "vm/jail/setup.h"
 #include "vm/spawn/order.h"
 #include "qemu_argv.h"
@@ -348,7 +349,7 @@ static void trial_sync(struct kvm_verdict *ret_verdict, const char *qemu)
 		waitpid(pid, NULL, 0);
 	}
 	jail_release(&cell);
-	jail_release_all();
+	jail_cgroup_remove_all();
 }
 
 void probe_sync(struct probe *p, const char *qemu, const char *wish)

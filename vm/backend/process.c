@@ -149,17 +149,17 @@ static int make(struct backends *all, const struct order *order, const struct lo
 static int describe(const struct backends *all, const struct backend_spec *spec,
 		    struct recipe_bytes *d)
 {
-	const struct view *v = spec->view;
+	const struct sandbox_spec *v = spec->view;
 	const struct vm_install *in = v ? v->install : NULL;
 	struct order_sandbox *o = &d->order.sandbox;
 	int view = in ? (in->pack ? ORDER_VIEW_PACK : ORDER_VIEW_INSTALL)
-		      : policy_find_view(all->policy, v, spec->image);
+		      : policy_find_view(all->policy, v);
 	const char *why;
 
 	memset(d, 0, sizeof(*d)); /* no holes, where bytes are compared */
 	if (view < 0)
 		return view;
-	if (v && v->image && images_tree(all->images, spec->image, d->tree, &why) < 0)
+	if (v && v->image_view && images_tree(all->images, spec->image, d->tree, &why) < 0)
 		return -ENOENT;
 	view_stamp(v, d->shown);
 	d->order.program = ORDER_SANDBOX;
@@ -189,7 +189,7 @@ static void explain(struct backends *all, const struct backend_spec *spec, int e
 	const char *why = strerror(-err);
 	char path[PATH_MAX];
 
-	if (spec->view && spec->view->image)
+	if (spec->view && spec->view->image_view)
 		(void)images_tree(all->images, spec->image, path, &why);
 	problem_set(p, PROBLEM_NO_JAIL, "", "the sandbox can't be started: %s", why);
 }

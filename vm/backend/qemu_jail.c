@@ -19,7 +19,7 @@
  * There is no network. Nothing can be written but what came as a descriptor.
  *
  * As root each machine has an id of its own on the host, which owns nothing there. So what it opens
- * must be readable by everybody, but for /dev/kvm, of which it gets a node of its own (jail/device.c).
+ * must be readable by everybody, but for /dev/kvm, of which it gets a node of its own (jail/mounts.c).
  * Where there can be none it needs the group's rights: that group is left to it, and no other, and
  * never root's.
  */

@@ -12,8 +12,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "util.h"
 
 /*
@@ -57,19 +59,14 @@ static int move_up(struct removal *rm, int from, const char *name)
 
 static int enter(struct removal *rm, int from, const char *name)
 {
-	const int fd = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const int r = -errno;
+	DIR *dir = fileio_list(from, name);
 
-	if (dir) {
-		/* That of the top is a path, and known to the caller. */
-		snprintf(rm->name[rm->depth], sizeof(rm->name[0]), "%s", rm->depth ? name : "");
-		rm->dir[rm->depth++] = dir;
-		return 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	return r;
+	if (!dir)
+		return -errno;
+	/* That of the top is a path, and known to the caller. */
+	snprintf(rm->name[rm->depth], sizeof(rm->name[0]), "%s", rm->depth ? name : "");
+	rm->dir[rm->depth++] = dir;
+	return 0;
 }
 
 static int remove_one(struct removal *rm, int from, const char *name)
@@ -122,6 +119,26 @@ int remove_tree(const char *path)
 	while (rm.depth)
 		closedir(rm.dir[--rm.depth]);
 	return r;
+}
+
+void remove_abandoned(const char *dir, const char *prefix, unsigned age_s)
+{
+	_cleanup_dir_ DIR *d = opendir(dir);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		_cleanup_close_ int fd = -1;
+		char path[PATH_MAX];
+		struct stat st;
+
+		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||
+		    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= (int)sizeof(path))
+			continue;
+		fd = fileio_lock(path);
+		if (fd >= 0 && fstat(fd, &st) == 0 &&
+		    (!age_s || time(NULL) - st.st_mtim.tv_sec >= age_s))
+			(void)remove_tree(path);
+	}
 }
 
 int remove_tree_at_once(const char *path)

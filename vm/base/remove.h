@@ -11,4 +11,8 @@ int remove_tree(const char *path);
  * is not affected. */
 int remove_tree_at_once(const char *path);
 
+/* Removes the directories in @dir whose names begin with @prefix, that nobody has locked, and that were not changed for
+ * @age_s seconds, with 0 at any time: what was begun and never finished. */
+void remove_abandoned(const char *dir, const char *prefix, unsigned age_s);
+
 #endif

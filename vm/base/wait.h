@@ -34,11 +34,6 @@ void wait_for(struct wait *w, struct wait_list *list, void *on);
 /* Stops waiting, if it is; `done` is not called. */
 void wait_cancel(struct wait *w);
 
-static inline bool wait_is_on(const struct wait *w)
-{
-	return w->list;
-}
-
 /* Ends all waits for @on, in the order in which they were started. A waiter may start waiting for it again from
  * its `done`. */
 void wait_done(struct wait_list *list, const void *on, const struct problem *problem);

@@ -438,8 +438,7 @@ static void go(struct package_jobs *in, enum package_step step)
 	case PACKAGE_PACK: r = in->ops->run(in->data); break;
 	case PACKAGE_FETCH:
 	case PACKAGE_QUEUED:
-	case PACKAGE_FAILED:
-	case PACKAGE_NSTEPS: break;
+	case PACKAGE_FAILED: break;
 	}
 	if (r < 0)
 		give_up_because(in, "", "no packages can be installed: %s", strerror(-r));
@@ -447,12 +446,10 @@ static void go(struct package_jobs *in, enum package_step step)
 
 static void fetched(struct package_jobs *in)
 {
-	if (!in->ctx->closing) {
+	if (in->ctx->closing)
+		give_up_because(in, "", "xsbxfs is ending"); /* of a directory there is none yet */
+	else
 		go(in, PACKAGE_BEGIN);
-		return;
-	}
-	problem_set(&in->why, PROBLEM_PACKAGES_FAILED, "", "xsbxfs is ending");
-	failed(in);
 }
 
 void package_jobs_ran(struct package_jobs *in, bool well)

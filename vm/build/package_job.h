@@ -32,7 +32,6 @@ enum package_step {
 	PACKAGE_PUBLISH, /* the layer gets its name */
 	PACKAGE_ABANDON, /* what there is of it is removed */
 	PACKAGE_FAILED,
-	PACKAGE_NSTEPS,
 };
 
 /* Somebody wants to know what there is. */

@@ -81,7 +81,7 @@ void package_jobs_unwait(struct package_jobs *in, struct wait *w)
 {
 	struct package_job *job = w->on;
 
-	if (!wait_is_on(w))
+	if (!w->list)
 		return;
 	wait_cancel(w);
 	if (job->step == PACKAGE_QUEUED && !job->prepared && !job->ask &&

@@ -246,7 +246,6 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->events = events;
 	g->data = data;
 	g->label = g->spec.label;
-	g->view = view_of(&g->spec);
 	g->layer = layer_ref(cfg->layer);
 	g->mode = cfg->mode;
 	g->background = cfg->background;
@@ -277,7 +276,6 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 	spec_free(&g->spec);
 	g->spec = copy;
 	g->label = g->spec.label;
-	g->view = view_of(&g->spec);
 	g->background = false;
 	g->unheard = 0;
 	/* Frames of one class keep their order, and runs come behind these. */

@@ -493,7 +493,7 @@ void handshake_start(struct guest *g, int ram, int state)
 		.background = g->background,
 		.ram = ram,
 		.state = state,
-		.view = &g->view,
+		.view = &g->spec,
 		.network = g->networked,
 		.layer = g->layer,
 	};

@@ -9,7 +9,6 @@
 #include "guest.h"
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
-#include "vm/jail/view.h"
 
 /* How far it has come. Each phase but UP has a deadline. */
 enum guest_phase {
@@ -68,7 +67,6 @@ struct guest {
 	struct sandbox_spec spec; /* owned */
 	struct log_label label;	  /* of `spec`; with the run that it has, while it has one */
 	struct agent_trace trace;
-	struct view view;    /* of `spec` */
 	struct layer *layer; /* holds a reference; or NULL */
 	enum machine_mode mode;
 	bool background, networked;

@@ -271,20 +271,8 @@ void admission_place(struct admission *a, struct ticket *t)
 
 bool admission_full(const struct admission *a)
 {
-	if (!a->waiting)
-		return false;
-	switch (a->lack) {
-	case LACK_PLACE:
-	case LACK_MEMORY:
-	case LACK_HOST_MEMORY:
-	case LACK_PRESSURE: return true;
-	case LACK_NOTHING:
-	case LACK_OWN_PLACE:
-	case LACK_OWN_MEMORY:
-	case LACK_START:
-	case ADMISSION_NLACKS: return false;
-	}
-	return false;
+	return a->waiting && (a->lack == LACK_PLACE || a->lack == LACK_MEMORY ||
+			      a->lack == LACK_HOST_MEMORY || a->lack == LACK_PRESSURE);
 }
 
 void admission_started(struct admission *a, struct ticket *t)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vm/base/cgroups.h"
 #include "vm/base/util.h"
 
 /*
@@ -38,22 +39,28 @@
 
 /* ---- texts ---- */
 
-int host_parse_meminfo(const char *text, const char *name, uint64_t *ret_kib)
+/* The number behind @name and @mark at the beginning of a line. Return: 0 or -ENODATA. */
+static int parse_value(const char *text, const char *name, char mark, uint64_t *ret_value)
 {
 	const size_t len = strlen(name);
 
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, name, len) == 0 && line[len] == ':') {
+		if (strncmp(line, name, len) == 0 && line[len] == mark) {
 			const char *p = line + len + 1 + strspn(line + len + 1, " \t");
 
 			if (!isdigit((unsigned char)*p))
 				return -ENODATA;
-			*ret_kib = strtoull(p, NULL, 10);
+			*ret_value = strtoull(p, NULL, 10);
 			return 0;
 		}
 	}
 	return -ENODATA;
+}
+
+int host_parse_meminfo(const char *text, const char *name, uint64_t *ret_kib)
+{
+	return parse_value(text, name, ':', ret_kib);
 }
 
 int host_parse_pressure(const char *text, unsigned *ret_centi)
@@ -97,22 +104,6 @@ int host_parse_limit(const char *text, uint64_t *ret_limit)
 	/* The first generation writes "none" as the largest number of pages there could be. */
 	*ret_limit = errno || n > (1ull << 60) ? UINT64_MAX : n;
 	return 0;
-}
-
-/* "name number" lines, as of memory.stat. Return: 0 or -ENODATA. */
-static int parse_stat(const char *text, const char *name, uint64_t *ret_value)
-{
-	const size_t len = strlen(name);
-
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, name, len) == 0 && line[len] == ' ' &&
-		    isdigit((unsigned char)line[len + 1])) {
-			*ret_value = strtoull(line + len + 1, NULL, 10);
-			return 0;
-		}
-	}
-	return -ENODATA;
 }
 
 /* ---- files ---- */
@@ -186,71 +177,6 @@ static int add_groups(struct host *h, bool v2, const char *mount, const char *pa
 	}
 }
 
-/* Does a list of words between commas have @word? */
-static bool lists(const char *list, size_t len, const char *word)
-{
-	const size_t n = strlen(word);
-
-	for (const char *p = list; p + n <= list + len; p++) {
-		if ((p == list || p[-1] == ',') && strncmp(p, word, n) == 0 &&
-		    (p + n == list + len || p[n] == ','))
-			return true;
-	}
-	return false;
-}
-
-/* The daemon's group, by /proc/self/cgroup; @controller is "" for the second generation. */
-static bool own_group(const char *text, const char *controller, char *ret_path, size_t size)
-{
-	const char *line = text;
-
-	while (*line) {
-		const char *end = line + strcspn(line, "\n");
-		const char *names = memchr(line, ':', (size_t)(end - line));
-		const char *path = names ? memchr(names + 1, ':', (size_t)(end - names - 1)) : NULL;
-
-		if (path) {
-			const size_t len = (size_t)(path - names - 1);
-			const size_t n = (size_t)(end - path - 1);
-
-			if ((*controller ? lists(names + 1, len, controller) : len == 0) &&
-			    n < size && path[1] == '/') {
-				memcpy(ret_path, path + 1, n);
-				ret_path[n] = '\0';
-				return true;
-			}
-		}
-		line = *end ? end + 1 : end;
-	}
-	return false;
-}
-
-/* One mount of /proc/self/mountinfo: `36 35 98:0 /root /point opts tags - type source super`. */
-struct mount_line {
-	char *root, *point, *type, *super;
-};
-
-static bool parse_mount(char *line, struct mount_line *ret_mount)
-{
-	char *field[5], *save = NULL, *tail = strstr(line, " - ");
-
-	if (!tail)
-		return false;
-	*tail = '\0';
-	tail += 3;
-	for (unsigned i = 0; i < ARRAY_SIZE(field); i++) {
-		field[i] = strtok_r(i ? NULL : line, " ", &save);
-		if (!field[i])
-			return false;
-	}
-	ret_mount->root = field[3];
-	ret_mount->point = field[4];
-	ret_mount->type = strtok_r(tail, " \n", &save);
-	ret_mount->super =
-		ret_mount->type && strtok_r(NULL, " ", &save) ? strtok_r(NULL, " \n", &save) : NULL;
-	return ret_mount->super != NULL;
-}
-
 /* What of @path lies below @root, which is what a mount in a container shows. */
 static const char *below(const char *root, const char *path)
 {
@@ -263,45 +189,31 @@ static const char *below(const char *root, const char *path)
 	return "/";
 }
 
-static int take_mount(struct host *h, const char *groups, char *line)
-{
-	static const char *const controllers[] = {"memory", "cpu"};
-	struct mount_line m;
-	char path[PATH_MAX];
-	int r = 0;
+struct search {
+	struct host *host;
+	bool v2;
+};
 
-	if (!parse_mount(line, &m))
-		return 0;
-	if (strcmp(m.type, "cgroup2") == 0 && own_group(groups, "", path, sizeof(path)))
-		return add_groups(h, true, m.point, below(m.root, path));
-	if (strcmp(m.type, "cgroup") != 0)
-		return 0;
-	for (unsigned i = 0; r == 0 && i < ARRAY_SIZE(controllers); i++) {
-		if (lists(m.super, strlen(m.super), controllers[i]) &&
-		    own_group(groups, controllers[i], path, sizeof(path)))
-			r = add_groups(h, false, m.point, below(m.root, path));
-	}
-	return r;
+static int take_mount(void *data, const char *point, const char *root, const char *own)
+{
+	const struct search *s = data;
+
+	return add_groups(s->host, s->v2, point, below(root, own));
 }
 
 int host_open(struct host *h, const char *root)
 {
-	_cleanup_free_ char *line = NULL;
-	_cleanup_file_ FILE *f = NULL;
-	char path[PATH_MAX];
-	size_t size = 0;
-	char groups[TEXT_MAX];
+	static const char *const controllers[] = {"", "memory", "cpu"};
 	int r = 0;
 
 	*h = (struct host){.root = strdup(root)};
 	if (!h->root)
 		return -ENOMEM;
-	if (slurp(h, groups, "/proc/self/cgroup") < 0)
-		return 0;
-	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
-	f = fopen(path, "re");
-	while (r == 0 && f && getline(&line, &size, f) > 0)
-		r = take_mount(h, groups, line);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(controllers); i++) {
+		struct search s = {h, !*controllers[i]};
+
+		r = cgroups_find(root, controllers[i], take_mount, &s);
+	}
 	return r;
 }
 
@@ -334,7 +246,7 @@ static void read_group(const struct host *h, const struct host_group *g, uint64_
 	if (read_limit(h, g, g->v2 ? "memory.current" : "memory.usage_in_bytes", &used) < 0)
 		return;
 	if (slurp(h, text, "%s/memory.stat", g->dir) < 0 ||
-	    parse_stat(text, g->v2 ? "inactive_file" : "total_inactive_file", &cold) < 0)
+	    parse_value(text, g->v2 ? "inactive_file" : "total_inactive_file", ' ', &cold) < 0)
 		cold = 0;
 	used -= MIN(cold, used);
 	*ret_left = limit - MIN(used, limit);
@@ -442,9 +354,9 @@ static void add_children(const struct host *h, int pid, const char *tid, struct 
 static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *ns)
 {
 	char path[PATH_MAX], text[TEXT_MAX];
+	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *e;
 	int threads = 0;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/proc/%d/task", h->root, pid);
 	dir = opendir(path);
@@ -462,7 +374,6 @@ static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *
 		threads++;
 		add_children(h, pid, e->d_name, f);
 	}
-	closedir(dir);
 	return threads;
 }
 

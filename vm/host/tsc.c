@@ -52,19 +52,14 @@ uint64_t tsc_khz_between(const struct tsc_sample *a, const struct tsc_sample *b)
 	return (uint64_t)((unsigned __int128)(b->ticks - a->ticks) * 1000000u / ns);
 }
 
-void tsc_start(struct tsc_meter *m)
-{
-	tsc_sample(&m->start);
-}
-
-uint64_t tsc_khz(const struct tsc_meter *m)
+uint64_t tsc_khz(const struct tsc_sample *since)
 {
 	struct tsc_sample now;
 	uint64_t khz;
 
 	do {
 		tsc_sample(&now);
-		khz = tsc_khz_between(&m->start, &now);
-	} while (!khz && now.ns - m->start.ns < ENOUGH_NS);
+		khz = tsc_khz_between(since, &now);
+	} while (!khz && now.ns - since->ns < ENOUGH_NS);
 	return khz;
 }

@@ -10,19 +10,13 @@ struct tsc_sample {
 	uint64_t ticks, ns;
 };
 
-struct tsc_meter {
-	struct tsc_sample start;
-};
-
 void tsc_sample(struct tsc_sample *ret_sample);
 
 /* Between two samples. Return: kHz, 0 if they are too close together to tell. */
 uint64_t tsc_khz_between(const struct tsc_sample *a, const struct tsc_sample *b);
 
-void tsc_start(struct tsc_meter *m);
-
-/* Measured since tsc_start(), the better the longer ago that was; waits up to 20 ms if that has
+/* Measured since a sample, the better the longer ago that was taken; waits up to 20 ms if that has
  * only just been. Return: kHz. */
-uint64_t tsc_khz(const struct tsc_meter *m);
+uint64_t tsc_khz(const struct tsc_sample *since);
 
 #endif

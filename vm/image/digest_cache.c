@@ -36,28 +36,6 @@
 #define BLOCK	  (1u << 20)
 #define STEP_NS	  100000000ll /* longer than any step of a file system's clock */
 
-static struct digest_identity identity_of(const struct stat *st)
-{
-	return (struct digest_identity){
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime = st->st_mtim,
-		.ctime = st->st_ctim,
-	};
-}
-
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool same_identity(const struct digest_identity *a, const struct digest_identity *b)
-{
-	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
-}
-
 /* ---- in memory ---- */
 
 static void move_to_front(struct digest_cache *c, unsigned i)
@@ -70,14 +48,14 @@ static void move_to_front(struct digest_cache *c, unsigned i)
 
 int digest_cache_find(struct digest_cache *c, int fd, char ret_hex[DIGEST_HEX])
 {
-	struct digest_identity id;
+	struct fileio_identity id;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	id = identity_of(&st);
+	id = fileio_identity(&st);
 	for (unsigned i = 0; i < c->n; i++) {
-		if (!same_identity(&c->known[i].id, &id))
+		if (!fileio_same(&c->known[i].id, &id))
 			continue;
 		memcpy(ret_hex, c->known[i].hex, DIGEST_HEX);
 		move_to_front(c, i);
@@ -141,6 +119,7 @@ static int read_through(int fd, const int *stop, struct digest *d)
 
 int digest_cache_compute(int fd, const int *stop, struct digest_known *ret_known)
 {
+	struct fileio_identity now;
 	struct digest *d;
 	struct stat st;
 	int r, r2;
@@ -150,7 +129,7 @@ int digest_cache_compute(int fd, const int *stop, struct digest_known *ret_known
 	wait_for_step(&st.st_ctim);
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	ret_known->id = identity_of(&st);
+	ret_known->id = fileio_identity(&st);
 	d = digest_new();
 	r = d ? read_through(fd, stop, d) : -ENOMEM;
 	r2 = digest_end(d, ret_known->hex);
@@ -159,10 +138,8 @@ int digest_cache_compute(int fd, const int *stop, struct digest_known *ret_known
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	/* The page cache's pages reach the disk later, which changes nothing here. */
-	return identity_of(&st).size == ret_known->id.size &&
-			       same_time(&st.st_ctim, &ret_known->id.ctime)
-		       ? 0
-		       : -EAGAIN;
+	now = fileio_identity(&st);
+	return fileio_same(&now, &ret_known->id) ? 0 : -EAGAIN;
 }
 
 /* ---- on the disk ---- */
@@ -174,7 +151,7 @@ static bool is_hex(const char *s)
 
 static bool parse(const char *line, struct digest_known *ret_known)
 {
-	struct digest_identity *id = &ret_known->id;
+	struct fileio_identity *id = &ret_known->id;
 	int64_t ms, cs;
 	long mn, cn;
 	int end = 0;
@@ -190,7 +167,7 @@ static bool parse(const char *line, struct digest_known *ret_known)
 
 static void print(FILE *f, const struct digest_known *k)
 {
-	const struct digest_identity *id = &k->id;
+	const struct fileio_identity *id = &k->id;
 
 	fprintf(f, "%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRId64 ".%09ld %" PRId64 ".%09ld %s\n",
 		id->dev, id->ino, id->size, (int64_t)id->mtime.tv_sec, id->mtime.tv_nsec,

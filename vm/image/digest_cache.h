@@ -3,20 +3,11 @@
 #ifndef XSBX_VM_IMAGE_DIGEST_CACHE_H
 #define XSBX_VM_IMAGE_DIGEST_CACHE_H
 
-#include <stdint.h>
-#include <sys/types.h>
-#include <time.h>
-
 #include "vm/base/digest.h"
-
-/* Which file it is, and whether it was changed: nobody can set the time of change. */
-struct digest_identity {
-	uint64_t dev, ino, size;
-	struct timespec mtime, ctime;
-};
+#include "vm/base/io.h"
 
 struct digest_known {
-	struct digest_identity id;
+	struct fileio_identity id;
 	char hex[DIGEST_HEX];
 };
 

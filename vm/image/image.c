@@ -17,6 +17,7 @@
 #include "vm/base/buf.h"
 #include "cpio.h"
 #include "vm/base/digest.h"
+#include "vm/base/io.h"
 #include "vm/base/util.h"
 
 /*
@@ -44,18 +45,10 @@ static const char *const wish_str[] = {
 	[KERNEL_AUTO] = "auto", [KERNEL_OWN] = "own", [KERNEL_STOCK] = "stock"};
 static_assert(ARRAY_SIZE(wish_str) == KERNEL_NWISHES, "a name for each wish");
 
-/* Which file it is, and whether it was rewritten. */
-struct identity {
-	dev_t dev;
-	ino_t ino;
-	off_t size;
-	struct timespec mtime, ctime;
-};
-
 /* An image of which a version is open. */
 struct entry {
 	TAILQ_ENTRY(entry) link;
-	struct identity dir;
+	struct fileio_identity dir;
 	int rootfs;
 	struct buf manifest;
 	char name[]; /* as in templates/ */
@@ -64,7 +57,7 @@ struct entry {
 struct images {
 	char *templates, *agent;
 	TAILQ_HEAD(image_entries, entry) entries;
-	struct identity kernel_dir, agent_file;
+	struct fileio_identity kernel_dir, agent_file;
 	enum kernel_wish wish;
 	bool own; /* what is open is our own kernel */
 	int kernel, initrd;
@@ -108,6 +101,14 @@ static void entry_free(struct entry *e)
 	free(e);
 }
 
+static void forget(struct images *im, struct entry *e)
+{
+	if (!e)
+		return;
+	TAILQ_REMOVE(&im->entries, e, link);
+	entry_free(e);
+}
+
 static void kernel_close(struct images *im)
 {
 	if (im->kernel >= 0)
@@ -124,10 +125,8 @@ void images_free(struct images *im)
 
 	if (!im)
 		return;
-	while ((e = TAILQ_FIRST(&im->entries))) {
-		TAILQ_REMOVE(&im->entries, e, link);
-		entry_free(e);
-	}
+	while ((e = TAILQ_FIRST(&im->entries)))
+		forget(im, e);
 	kernel_close(im);
 	free(im->templates);
 	free(im->agent);
@@ -145,26 +144,8 @@ static int printf_like(3, 4) fail(struct images *im, int r, const char *fmt, ...
 	return r;
 }
 
-static struct identity identity_of(const struct stat *st)
-{
-	struct identity id;
-
-	memset(&id, 0, sizeof(id));
-	id.dev = st->st_dev;
-	id.ino = st->st_ino;
-	id.size = st->st_size;
-	id.mtime = st->st_mtim;
-	id.ctime = st->st_ctim;
-	return id;
-}
-
-static bool same(const struct identity *a, const struct identity *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 /* The directory that a template's link leads to now. Return: a descriptor or -errno. */
-static int open_version(struct images *im, const char *name, struct identity *ret_id)
+static int open_version(struct images *im, const char *name, struct fileio_identity *ret_id)
 {
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
@@ -179,7 +160,7 @@ static int open_version(struct images *im, const char *name, struct identity *re
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail(im, -errno, "the image '%s' can't be opened: %s", name,
 			    strerror(errno));
-	*ret_id = identity_of(&st);
+	*ret_id = fileio_identity(&st);
 	return steal_fd(&fd);
 }
 
@@ -226,20 +207,12 @@ static struct entry *find(struct images *im, const char *name)
 	return NULL;
 }
 
-static void forget(struct images *im, struct entry *e)
-{
-	if (!e)
-		return;
-	TAILQ_REMOVE(&im->entries, e, link);
-	entry_free(e);
-}
-
 /* The current version of an image that has a root file system. */
 static int load(struct images *im, const char *name, struct entry **ret_entry)
 {
 	struct entry *e = find(im, name), *fresh;
 	_cleanup_close_ int dir = -1;
-	struct identity id;
+	struct fileio_identity id;
 	int r;
 
 	dir = open_version(im, name, &id);
@@ -247,7 +220,7 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 		forget(im, e);
 		return dir;
 	}
-	if (e && same(&e->dir, &id)) {
+	if (e && fileio_same(&e->dir, &id)) {
 		*ret_entry = e;
 		return 0;
 	}
@@ -351,7 +324,7 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 static int load_kernel(struct images *im)
 {
 	_cleanup_close_ int dir = -1, agent = -1;
-	struct identity dir_id, agent_id;
+	struct fileio_identity dir_id, agent_id;
 	const bool own = wants_own(im);
 	const char *name = own ? OWN : STOCK;
 	struct stat st;
@@ -364,8 +337,9 @@ static int load_kernel(struct images *im)
 	if (agent < 0 || fstat(agent, &st) < 0)
 		return fail(im, -ENOEXEC, "the agent %s can't be opened: %s", im->agent,
 			    strerror(errno));
-	agent_id = identity_of(&st);
-	if (im->initrd >= 0 && same(&dir_id, &im->kernel_dir) && same(&agent_id, &im->agent_file))
+	agent_id = fileio_identity(&st);
+	if (im->initrd >= 0 && fileio_same(&dir_id, &im->kernel_dir) &&
+	    fileio_same(&agent_id, &im->agent_file))
 		return 0;
 	r = open_kernel(im, dir, name, agent);
 	if (r < 0)
@@ -376,14 +350,21 @@ static int load_kernel(struct images *im)
 	return 0;
 }
 
+/* An image, with the kernel that it needs. */
+static int load_all(struct images *im, const char *name, struct entry **ret_entry,
+		    const char **ret_why)
+{
+	int r = load_kernel(im);
+
+	*ret_why = im->why;
+	return r < 0 ? r : load(im, name, ret_entry);
+}
+
 int images_open(struct images *im, const char *name, struct image *ret_image, const char **ret_why)
 {
 	struct entry *e = NULL;
-	int r = load_kernel(im);
+	int r = load_all(im, name, &e, ret_why);
 
-	if (r == 0)
-		r = load(im, name, &e);
-	*ret_why = im->why;
 	if (r < 0 || !e)
 		return r;
 	*ret_image = (struct image){im->kernel, im->own, im->initrd, e->rootfs, im->initrd_sha256};
@@ -393,11 +374,8 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 const char *images_manifest(struct images *im, const char *name, const char **ret_why)
 {
 	struct entry *e = NULL;
-	int r = load_kernel(im);
+	int r = load_all(im, name, &e, ret_why);
 
-	if (r == 0)
-		r = load(im, name, &e);
-	*ret_why = im->why;
 	return r < 0 || !e ? NULL : buf_str(&e->manifest);
 }
 

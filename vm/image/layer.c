@@ -67,7 +67,7 @@ void layers_fini(struct layers *ls)
 static bool open_layer(struct layer *l, const char *dir)
 {
 	char path[PATH_MAX];
-	struct stat st, now;
+	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, l->key) >= (int)sizeof(path))
 		return false;
@@ -75,9 +75,7 @@ static bool open_layer(struct layer *l, const char *dir)
 	if (l->dir < 0 || flock(l->dir, LOCK_SH | LOCK_NB) < 0 || fstat(l->dir, &st) < 0)
 		return false;
 	/* It may have been renamed, to be removed, before it was locked. */
-	if (stat(path, &now) < 0 || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
-		return false;
-	if (st.st_uid != geteuid() || (st.st_mode & 022))
+	if (!fileio_is_at(l->dir, AT_FDCWD, path) || st.st_uid != geteuid() || (st.st_mode & 022))
 		return false;
 	l->file = fileio_open(l->dir, "layer.erofs");
 	if (l->file >= 0 && (fstat(l->file, &st) < 0 || st.st_size == 0))

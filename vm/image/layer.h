@@ -14,7 +14,7 @@ struct images;
 #define LAYER_FILES_MAX 500000u /* while it is made; named in the manual */
 
 /* What a sandbox can use: a directory, or a file system in a file. */
-enum layer_form { LAYER_TREE, LAYER_EROFS, LAYER_NFORMS };
+enum layer_form { LAYER_TREE, LAYER_EROFS };
 
 /* An open layer. It stays on the disk as long as it is open. */
 struct layer {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Package layers on the disk: begun, given their names, and removed. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "layer.h"
 #include "measure.h"
+#include "vm/base/io.h"
 #include "vm/base/remove.h"
 #include "vm/base/util.h"
 
@@ -47,22 +46,6 @@ static bool is_there(const char *dir, const char *key)
 	return path_of(path, dir, "", key) == 0 && access(path, F_OK) == 0;
 }
 
-/* Locks the directory @path, which may vanish meanwhile. Return: a descriptor or -errno. */
-static int lock(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	struct stat st, now;
-
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
-	if (fstat(fd, &st) < 0 || stat(path, &now) < 0 || st.st_ino != now.st_ino ||
-	    st.st_dev != now.st_dev)
-		return -EAGAIN;
-	return steal_fd(&fd);
-}
-
 /* A directory for somebody in a jail. */
 static int make_open(int dir, const char *name)
 {
@@ -82,7 +65,7 @@ static int begin(const char *dir, const char *key, int *ret_lock)
 	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
 		return -errno;
 	/* What a crash left there is not of use. */
-	fd = lock(path);
+	fd = fileio_lock(path);
 	if (fd >= 0) {
 		if (is_there(dir, key))
 			return -EEXIST;
@@ -96,7 +79,7 @@ static int begin(const char *dir, const char *key, int *ret_lock)
 		return fd;
 	if (mkdir(path, 0711) < 0)
 		return errno == EEXIST ? -EAGAIN : -errno;
-	fd = lock(path);
+	fd = fileio_lock(path);
 	if (fd < 0)
 		return fd;
 	r = is_there(dir, key) ? -EEXIST : make_open(fd, "out");
@@ -136,7 +119,7 @@ bool layer_usage(const char *dir, unsigned most, unsigned *ret_n, uint64_t *ret_
 	char path[PATH_MAX];
 	struct dirent *e;
 	bool all = true;
-	DIR *d = opendir(dir);
+	_cleanup_dir_ DIR *d = opendir(dir);
 
 	*ret_n = 0;
 	while (d && (e = readdir(d))) {
@@ -146,8 +129,6 @@ bool layer_usage(const char *dir, unsigned most, unsigned *ret_n, uint64_t *ret_
 		if (all && measure_tree(&m, path) == -E2BIG)
 			all = false;
 	}
-	if (d)
-		closedir(d);
 	*ret_bytes = m.bytes;
 	return all;
 }
@@ -207,7 +188,7 @@ static bool remove_layer(const char *dir, const char *key)
 
 	if (path_of(path, dir, "", key) < 0 || path_of(away, dir, ".tmp-gone-", key) < 0)
 		return false;
-	fd = lock(path);
+	fd = fileio_lock(path);
 	if (fd < 0 || rename(path, away) < 0)
 		return false;
 	(void)remove_tree(away);
@@ -222,7 +203,7 @@ static void prune(const char *dir, const char *keep, uint64_t limit)
 	uint64_t all = 0;
 	struct dirent *e;
 	unsigned n = 0;
-	DIR *d = opendir(dir);
+	_cleanup_dir_ DIR *d = opendir(dir);
 
 	while (known && d && n < LAYERS_MAX && (e = readdir(d))) {
 		char path[PATH_MAX];
@@ -236,8 +217,6 @@ static void prune(const char *dir, const char *keep, uint64_t limit)
 		known[n].used = st.st_mtim;
 		all += known[n++].bytes;
 	}
-	if (d)
-		closedir(d);
 	if (known)
 		qsort(known, n, sizeof(*known), by_age);
 	for (unsigned i = 0; i < n && (limit ? all > limit : is_nearly_full(dir)); i++) {
@@ -338,19 +317,5 @@ int layer_publish(const char *dir, const char *key, enum layer_form form, uint64
 
 void layer_clean(const char *dir)
 {
-	struct dirent *e;
-	DIR *d = opendir(dir);
-
-	while (d && (e = readdir(d))) {
-		_cleanup_close_ int fd = -1;
-		char path[PATH_MAX];
-
-		if (strncmp(e->d_name, ".tmp-", 5) != 0 || path_of(path, dir, "", e->d_name) < 0)
-			continue;
-		fd = lock(path);
-		if (fd >= 0)
-			(void)remove_tree(path);
-	}
-	if (d)
-		closedir(d);
+	remove_abandoned(dir, ".tmp-", 0);
 }

@@ -2,13 +2,12 @@
 /* What directories take on the disk, also while somebody changes them. */
 #include "measure.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "vm/base/util.h"
+#include "vm/base/io.h"
 
 /*
  * Whoever fills the directory may mean to mislead who counts. So names are followed from one open
@@ -24,23 +23,9 @@ struct walk {
 	bool hidden; /* there was a directory that may not be read */
 };
 
-static int enter(struct walk *w, int fd)
-{
-	DIR *dir = fdopendir(fd);
-	int r = -errno;
-
-	if (!dir) {
-		close(fd);
-		return r;
-	}
-	w->dir[w->depth++] = dir;
-	return 0;
-}
-
 static int add(struct measure *m, struct walk *w, int dir, const char *name)
 {
 	struct stat st;
-	int fd;
 
 	/* What has vanished counts as well, or somebody who removes as fast as he makes keeps us here. */
 	if (m->most && m->files >= m->most)
@@ -54,12 +39,14 @@ static int add(struct measure *m, struct walk *w, int dir, const char *name)
 		return 0;
 	if (w->depth == DEPTH_MAX)
 		return -E2BIG;
-	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		return enter(w, fd);
+	w->dir[w->depth] = fileio_list(dir, name);
+	if (w->dir[w->depth]) {
+		w->depth++;
+		return 0;
+	}
 	/* The rest is counted all the same: whoever only looks whether it is too much needs no more. */
 	w->hidden |= errno == EACCES;
-	return errno == EMFILE || errno == ENFILE ? -errno : 0;
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
 }
 
 static bool is_dots(const char *name)

@@ -222,7 +222,7 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
 /* Adds up what is kept. Return: bytes; @ret_oldest has what was not used for longest. */
 static uint64_t survey(const char *dir, struct kept *ret_oldest)
 {
-	DIR *d = opendir(dir);
+	_cleanup_dir_ DIR *d = opendir(dir);
 	struct dirent *e;
 	uint64_t sum = 0;
 
@@ -242,8 +242,6 @@ static uint64_t survey(const char *dir, struct kept *ret_oldest)
 		if (!ret_oldest->name[0] || earlier(&k.used, &ret_oldest->used))
 			*ret_oldest = k;
 	}
-	if (d)
-		closedir(d);
 	return sum;
 }
 
@@ -283,23 +281,8 @@ int snapshot_remove(const char *dir, const char *key)
 
 void snapshot_clean(const char *dir)
 {
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		_cleanup_close_ int fd = -1;
-		char path[PATH_MAX];
-
-		if (strncmp(e->d_name, ".new-", 5) != 0 && strncmp(e->d_name, ".old-", 5) != 0)
-			continue;
-		fd = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		remove_tree(path);
-	}
-	if (d)
-		closedir(d);
+	remove_abandoned(dir, ".new-", 0);
+	remove_abandoned(dir, ".old-", 0);
 }
 
 static int store_file(int dir, const char *name, int from, char ret_hex[DIGEST_HEX],

@@ -3,14 +3,19 @@
 #include "cgroup.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "cell.h"
 #include "cgroup_stat.h"
+#include "vm/base/cgroups.h"
+#include "vm/base/io.h"
 #include "vm/base/util.h"
 
 /*
@@ -32,7 +37,16 @@
  * Processor time is counted where that costs nothing: each group of version 2 does, also where it has
  * no controllers, and to be born in one is free. To be moved into a group of version 1 is not, but it
  * is done where there is no other.
+ *
+ * A spawner holds a lock on its group as long as it lives. Whoever makes a group of his own looks at
+ * those beside it, and removes what nobody has locked. A group that still has processes can't be
+ * removed, and stays for the next one.
  */
+
+#define CLAIM_TRIES    50
+#define SWEEP_TRIES    100
+#define SWEEP_PAUSE_NS 10000000
+#define CPU_PERIOD_US  100000u
 
 static const char *const controller[] = {
 	[JAIL_C_MEMORY] = "memory",
@@ -59,17 +73,150 @@ static struct group {
 	int parent, dir;
 } groups[JAIL_NCONTROLS];
 
-static bool has_word(const char *list, const char *word, const char *separators)
-{
-	char copy[1024], *rest = copy, *item;
+/* ---- limits ---- */
 
-	snprintf(copy, sizeof(copy), "%s", list);
-	while ((item = strsep(&rest, separators))) {
-		if (strcmp(item, word) == 0)
-			return true;
-	}
-	return false;
+/* For versions 1 and 2. */
+static const char *const limit_file[][2] = {
+	[JAIL_C_MEMORY] = {"memory.limit_in_bytes", "memory.max"},
+	[JAIL_C_PIDS] = {"pids.max", "pids.max"},
+	[JAIL_C_CPU] = {"cpu.cfs_quota_us", "cpu.max"},
+};
+static_assert(ARRAY_SIZE(limit_file) == JAIL_NLIMITS, "a file for each limit");
+
+/* Return: 0 or -errno. */
+static int write_file(int dir, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
+
+/* A kernel may have a controller, but not its limit. */
+static bool has_limit(int dir, enum jail_control c, int version)
+{
+	return faccessat(dir, limit_file[c][version - 1], F_OK, 0) == 0;
+}
+
+static int limit_memory(int dir, int version, uint64_t value)
+{
+	const char *file = limit_file[JAIL_C_MEMORY][version - 1];
+	static const char with_swap[] = "memory.memsw.limit_in_bytes";
+	char text[48];
+	int r;
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	r = write_file(dir, file, text);
+	/* Without swap, or without accounting for it, there is no such file. */
+	if (version == 2) {
+		(void)write_file(dir, "memory.swap.max", "0");
+		return r;
+	}
+	/* In a group that was left, the limit of both together may be a lower one, and has to go up first. */
+	if (write_file(dir, with_swap, text) == 0 && r == -EINVAL)
+		r = write_file(dir, file, text);
+	/* What is in sockets' buffers is counted by itself, on top. */
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value / 4);
+	(void)write_file(dir, "memory.kmem.tcp.limit_in_bytes", text);
+	return r;
+}
+
+static int set_limit(int dir, enum jail_control c, int version, uint64_t value)
+{
+	const unsigned long long us = value * CPU_PERIOD_US / 100;
+	char text[48];
+	int r;
+
+	if (c == JAIL_C_COUNT)
+		return 0;
+	if (c == JAIL_C_MEMORY)
+		return limit_memory(dir, version, value);
+	if (c == JAIL_C_PIDS)
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	else if (version == 2)
+		snprintf(text, sizeof(text), "%llu %u", us, CPU_PERIOD_US);
+	else
+		snprintf(text, sizeof(text), "%llu", us);
+	r = write_file(dir, limit_file[c][version - 1], text);
+	/* Version 1 takes no more than a group above has; that one's limit is the lower one, and holds. */
+	if (r == -EINVAL && c == JAIL_C_CPU && version == 1)
+		r = write_file(dir, limit_file[c][0], "-1");
+	return r;
+}
+
+/* ---- groups of daemons that were killed with everybody who would have cleared up ---- */
+
+/* Removes the groups in a group once their processes are gone, for which it waits a little, @tries
+ * times for each, and then itself. */
+static void remove_group(int parent, const char *name, int dir, unsigned tries)
+{
+	const struct timespec pause = {0, SWEEP_PAUSE_NS};
+	_cleanup_dir_ DIR *list = fileio_list(dir, ".");
+	const struct dirent *e;
+
+	while (list && (e = readdir(list))) {
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		for (unsigned i = 0; unlinkat(dir, e->d_name, AT_REMOVEDIR) < 0; i++) {
+			if (errno != EBUSY || i + 1 >= tries)
+				break;
+			nanosleep(&pause, NULL);
+		}
+	}
+	if (list)
+		(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Of its processes the last may still be ending. */
+static void sweep_one(int parent, const char *name)
+{
+	_cleanup_close_ int dir =
+		openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir >= 0)
+		remove_group(parent, name, dir, SWEEP_TRIES);
+}
+
+/* Removes groups below @parent that a dead spawner left, but not @ours. */
+static void sweep_dead(int parent, const char *ours)
+{
+	_cleanup_dir_ DIR *list = fileio_list(parent, ".");
+	const struct dirent *e;
+
+	while (list && (e = readdir(list))) {
+		_cleanup_close_ int dir = -1;
+
+		if (strncmp(e->d_name, JAIL_GROUP_PREFIX, strlen(JAIL_GROUP_PREFIX)) != 0 ||
+		    strcmp(e->d_name, ours) == 0)
+			continue;
+		dir = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+			remove_group(parent, e->d_name, dir, 1);
+	}
+}
+
+/* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
+static int claim(int parent, const char *name)
+{
+	const struct timespec pause = {0, 1000000};
+
+	for (int i = 0; i < CLAIM_TRIES; i++) {
+		_cleanup_close_ int dir = -1;
+
+		if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* Another may have come in between, found no lock, and removed it. */
+		if (dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) == 0 &&
+		    fileio_is_at(dir, parent, name))
+			return steal_fd(&dir);
+		if (dir < 0 && errno != ENOENT)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return -EAGAIN;
+}
+
+/* ---- where the groups are ---- */
 
 static void group_name(char out[32])
 {
@@ -88,58 +235,36 @@ static void cut_aside(char *path)
 		path[len - n] = '\0';
 }
 
-/* Our own group in a hierarchy, as /proc/self/cgroup has it. Version 2 is the one without names. */
-static bool own_path(const char *name, int version, char ret[PATH_MAX])
+struct sought {
+	int version, dir;
+};
+
+static int open_place(void *data, const char *point, const char *root, const char *own)
 {
-	_cleanup_file_ FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[PATH_MAX + 128];
+	char path[PATH_MAX], full[2 * PATH_MAX];
+	struct sought *s = data;
+	const char *below = path;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*path++ = '\0';
-		path[strcspn(path, "\n")] = '\0';
-		if (version == 2 ? list[1] == '\0' : has_word(list + 1, name, ",")) {
-			snprintf(ret, PATH_MAX, "%s", path);
-			if (version == 2)
-				cut_aside(ret);
-			return true;
-		}
-	}
-	return false;
+	snprintf(path, sizeof(path), "%s", own);
+	if (s->version == 2)
+		cut_aside(path);
+	/* A group above what is mounted can't be named: then the top of it is the place. */
+	if (strcmp(root, "/") != 0)
+		below = strncmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "";
+	snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
+	s->dir = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0)
+		s->dir = -errno;
+	return 1;
 }
 
-/* Opens the directory of our own group. Return: descriptor or -errno. */
+/* Opens the directory of our own group, where it is seen first. Return: descriptor or -errno. */
 static int open_own(const char *name, int version)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char line[3 * PATH_MAX], own[PATH_MAX], root[PATH_MAX], point[PATH_MAX], type[32],
-		options[1024], full[3 * PATH_MAX];
+	struct sought s = {version, -ENOENT};
 
-	if (!own_path(name, version, own))
-		return -ENOENT;
-	f = fopen("/proc/self/mountinfo", "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		const char *rest = strstr(line, " - ");
-		const char *below = own;
-		int fd;
-
-		if (!rest || sscanf(line, "%*d %*d %*s %4095s %4095s", root, point) != 2 ||
-		    sscanf(rest, " - %31s %*s %1023s", type, options) != 2)
-			continue;
-		if (strcmp(type, version == 2 ? "cgroup2" : "cgroup") != 0 ||
-		    (version == 1 && !has_word(options, name, ",")))
-			continue;
-		/* A group above what is mounted can't be named: then the top of it is the place. */
-		if (strcmp(root, "/") != 0)
-			below = strncmp(own, root, strlen(root)) == 0 ? own + strlen(root) : "";
-		snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
-		fd = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-	return -ENOENT;
+	(void)cgroups_find("", version == 2 ? "" : name, open_place, &s);
+	return s.dir;
 }
 
 /* Is a controller listed in the own group of version 2? */
@@ -152,7 +277,7 @@ static bool listed(int parent, const char *name)
 	if (n < 0)
 		return false;
 	text[n] = '\0';
-	return has_word(text, name, " \n");
+	return cgroups_has_word(text, name, " \n");
 }
 
 static int make_group(int parent)
@@ -160,8 +285,8 @@ static int make_group(int parent)
 	char name[32];
 
 	group_name(name);
-	cgroup_sweep_dead(parent, name);
-	return cgroup_sweep_claim(parent, name);
+	sweep_dead(parent, name);
+	return claim(parent, name);
 }
 
 /* The daemon, the guard and this process step aside, if there is nobody else. */
@@ -178,7 +303,7 @@ static int step_aside(int dir)
 		return -errno;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
 		snprintf(pid, sizeof(pid), "%d", (int)all[i]);
-		r = jail_limit_write(leaf, "cgroup.procs", pid);
+		r = write_file(leaf, "cgroup.procs", pid);
 	}
 	close(leaf);
 	return r;
@@ -190,10 +315,10 @@ static int enable(struct group *g, const char *name)
 	int r;
 
 	snprintf(word, sizeof(word), "+%s", name);
-	r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
+	r = write_file(g->parent, "cgroup.subtree_control", word);
 	if (r == -EBUSY && step_aside(g->dir) == 0)
-		r = jail_limit_write(g->parent, "cgroup.subtree_control", word);
-	return r < 0 ? r : jail_limit_write(g->dir, "cgroup.subtree_control", word);
+		r = write_file(g->parent, "cgroup.subtree_control", word);
+	return r < 0 ? r : write_file(g->dir, "cgroup.subtree_control", word);
 }
 
 static int look_for(struct group *g, enum jail_control c)
@@ -216,7 +341,7 @@ static int look_for(struct group *g, enum jail_control c)
 		return g->dir;
 	r = g->version == 2 ? enable(g, name) : 0;
 	/* A kernel may have the controller but not this limit. */
-	if (r == 0 && !jail_limit_can(g->dir, c, g->version))
+	if (r == 0 && !has_limit(g->dir, c, g->version))
 		r = -ENOENT;
 	return r;
 }
@@ -328,7 +453,7 @@ static int make_cell(const struct group *g, enum jail_control c, unsigned index,
 	dir = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	r = jail_limit_set(dir, c, g->version, value);
+	r = set_limit(dir, c, g->version, value);
 	if (r == 0)
 		return dir;
 	close(dir);
@@ -433,7 +558,7 @@ int jail_cgroup_enter(const struct jail_cell *cell)
 
 		if (!(cell->groups & 1u << c) || groups[c].version == 2)
 			continue;
-		r = jail_limit_write(groups[c].dir, path, "0");
+		r = write_file(groups[c].dir, path, "0");
 		if (r < 0)
 			return r;
 	}
@@ -477,7 +602,7 @@ void jail_cgroup_sweep(void)
 			_cleanup_close_ int parent = open_own(controller[c], version);
 
 			if (parent >= 0)
-				cgroup_sweep_one(parent, name);
+				sweep_one(parent, name);
 		}
 	}
 }

@@ -42,7 +42,7 @@ struct idmap {
 	bool groups; /* all other groups for themselves */
 };
 
-static int write_map(pid_t pid, const char *name, const char *text)
+int jail_map_write(pid_t pid, const char *name, const char *text)
 {
 	_cleanup_close_ int fd = -1;
 	char path[64];
@@ -50,6 +50,13 @@ static int write_map(pid_t pid, const char *name, const char *text)
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+void jail_child_kill(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 /* Lines for all ids but @a and @b. */
@@ -73,16 +80,16 @@ static int write_maps(pid_t pid, const struct idmap *m)
 	int r;
 
 	snprintf(one, sizeof(one), "%u %u 1\n", m->owner, m->inside);
-	r = write_map(pid, "uid_map", one);
+	r = jail_map_write(pid, "uid_map", one);
 	if (r < 0)
 		return r;
 	snprintf(one, sizeof(one), "%u %u 1\n", m->group, m->inside);
 	memcpy(all, one, sizeof(one));
 	if (m->groups)
 		add_others(all, sizeof(all), m->group, m->inside);
-	r = write_map(pid, "gid_map", all);
+	r = jail_map_write(pid, "gid_map", all);
 	/* In a container, there are groups that are not ours to give. */
-	return r == -EPERM && m->groups ? write_map(pid, "gid_map", one) : r;
+	return r == -EPERM && m->groups ? jail_map_write(pid, "gid_map", one) : r;
 }
 
 static int map_and_open(const struct idmap *m, pid_t pid)
@@ -111,9 +118,7 @@ static int make_map(const struct idmap *m)
 			pause(); /* with all signals blocked, but for the one that ends it */
 	}
 	fd = map_and_open(m, pid);
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	jail_child_kill(pid);
 	return fd;
 }
 

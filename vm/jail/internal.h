@@ -21,22 +21,11 @@ int idmap_take(uint32_t i);
 /* In the spawner, when the child was made. */
 void idmap_close(void);
 
-/* ---- device.c ---- */
+/* Writes a file of a process in /proc that says what its user namespace maps. Return: 0 or -errno. */
+int jail_map_write(pid_t pid, const char *name, const char *text);
 
-#define JAIL_DEVICE_NODE "node"
-
-/* In the spawner, before the child is made: a node for the device that the spec asks for beside the usual
- * ones, which belongs to the jail. If there can be none, the host's is taken. */
-void jail_device_open(const struct jail_spec *spec, const struct jail_cell *cell);
-
-/* Is there such a node? */
-bool jail_device_given(void);
-
-/* In the child: a mount of a directory with that node alone, or -1. */
-int jail_device_take(void);
-
-/* In the spawner, when the child was made. */
-void jail_device_close(void);
+/* Ends a child, and waits for it. */
+void jail_child_kill(pid_t pid);
 
 /* ---- mounts.c ---- */
 
@@ -48,9 +37,17 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		      struct jail_fault *fault);
 
-/* ---- stat.c ---- */
+/* In the spawner, before the child is made: a node for the device that the spec asks for beside the usual
+ * ones, which belongs to the jail. If there can be none, the host's is taken. */
+void jail_device_open(const struct jail_spec *spec, const struct jail_cell *cell);
 
-/* Of a host of so many processors on which nothing has happened. Made at the first call; NULL without
+/* Is there such a node? */
+bool jail_device_given(void);
+
+/* In the spawner, when the child was made. */
+void jail_device_close(void);
+
+/* /proc/stat, of a host of so many processors on which nothing has happened. Made at the first call; NULL without
  * memory for it. */
 const char *jail_stat_text(void);
 

@@ -113,9 +113,9 @@ static int copy_from(int dir, const char *path, uint64_t attr, bool below)
 	return r < 0 ? r : steal_fd(&fd);
 }
 
-static int copy_mount(const char *path, uint64_t attr, bool below)
+static int copy_mount(const char *path, uint64_t attr)
 {
-	return copy_from(AT_FDCWD, path, attr, below);
+	return copy_from(AT_FDCWD, path, attr, false);
 }
 
 static int attach(int fd, const char *target)
@@ -209,6 +209,133 @@ static int make_overlay(const char *top, const char *target, uint32_t user)
 	return r;
 }
 
+/* ---- a device that a jail may open, whoever owns it on the host ---- */
+
+/*
+ * As root, a jail has an id on the host that owns nothing, so it may open a device only if everybody may, or
+ * by a group that it would have to be given. /dev/kvm is 0660 with the group kvm at one host, 0600 at the
+ * next. So the spawner makes a node of its own for the same device, on a memory file system that nobody else
+ * sees, and the node belongs to the jail's id. The memory file system has to be made by the spawner: of one
+ * that belongs to the jail's user namespace, the kernel opens no devices.
+ *
+ * Where that can't be done (a container whose root may make no nodes, a daemon without root), the host's node
+ * is shown as it is, and what rights there are decide.
+ */
+
+#define DEVICE_NODE "node"
+
+static int given = -1;
+
+/* Return: a mount with the device @name as a node of @owner's, or -errno. */
+static int make_node(const char *name, uid_t owner)
+{
+	_cleanup_close_ int mount = -1;
+	char path[64];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/%s", name);
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISCHR(st.st_mode))
+		return -ENODEV;
+	mount = new_mount("tmpfs", "nr_inodes=2,mode=755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (mount < 0)
+		return mount;
+	if (mknodat(mount, DEVICE_NODE, S_IFCHR | 0600, st.st_rdev) < 0 ||
+	    fchownat(mount, DEVICE_NODE, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(mount, DEVICE_NODE, 0600, 0) < 0)
+		return -errno;
+	/* Out of the way of the child's descriptors. */
+	fd = fcntl(mount, F_DUPFD_CLOEXEC, JAIL_FDS_MAX);
+	return fd < 0 ? -errno : fd;
+}
+
+void jail_device_open(const struct jail_spec *spec, const struct jail_cell *cell)
+{
+	given = -1;
+	for (uint32_t i = 0; cell->private_ids && i < spec->nmounts; i++) {
+		const struct jail_mount *m = &spec->mounts[i];
+
+		if (m->kind == JAIL_DEV && *m->source && !strchr(m->source, '/'))
+			given = make_node(m->source, jail_user_id(spec, cell));
+		if (given >= 0)
+			break;
+	}
+}
+
+bool jail_device_given(void)
+{
+	return given >= 0;
+}
+
+/* A mount of a directory with that node alone, or -1. */
+static int take_given(void)
+{
+	return steal_fd(&given);
+}
+
+void jail_device_close(void)
+{
+	if (given >= 0)
+		close(take_given());
+}
+
+/* ---- /proc/stat ---- */
+
+/*
+ * The host's tells, a hundred times a second, how busy each processor is, and with what. Programs read it
+ * for how many there are, and for when the host was started, by which they reckon when processes were.
+ * So it has these two, and of everything else nothing has ever happened.
+ */
+#define ZEROS " 0 0 0 0 0 0 0 0 0 0\n"
+
+/* Keeps "cpu3" of its line, and "btime 1700000000". */
+static void copy_line(FILE *out, const char *line)
+{
+	if (strncmp(line, "cpu", 3) == 0)
+		fprintf(out, "%.*s" ZEROS, (int)strcspn(line, " \n"), line);
+	else if (strncmp(line, "btime ", 6) == 0)
+		fputs(line, out);
+}
+
+static void write_text(FILE *out)
+{
+	_cleanup_file_ FILE *in = fopen("/proc/stat", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0;
+
+	while (in && getline(&line, &room, in) >= 0)
+		copy_line(out, line);
+	fputs("intr 0\nctxt 0\nprocesses 0\nprocs_running 1\nprocs_blocked 0\nsoftirq" ZEROS, out);
+}
+
+static char *make_text(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	bool good;
+
+	if (!out)
+		return NULL;
+	write_text(out);
+	good = !ferror(out);
+	if (fclose(out) == 0 && good)
+		return text;
+	free(text);
+	return NULL;
+}
+
+const char *jail_stat_text(void)
+{
+	static char *text;
+
+	if (!text)
+		text = make_text();
+	return text;
+}
+
 /* ---- /dev and /proc ---- */
 
 /* The host's device @name, at @dev. That it is read-only is no matter for what is written to it, but
@@ -220,7 +347,7 @@ static int add_dev(const char *dev, const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", dev, name);
 	snprintf(host, sizeof(host), "/dev/%s", name);
-	fd = copy_mount(host, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	fd = copy_mount(host, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	return fd < 0 ? fd : attach_made(fd, path);
 }
 
@@ -234,8 +361,8 @@ static int add_given(const char *dev, const char *name, int mount)
 	r = attach_made(mount, dir);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "%s/given/" JAIL_DEVICE_NODE, dev);
-	fd = copy_mount(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	snprintf(path, sizeof(path), "%s/given/" DEVICE_NODE, dev);
+	fd = copy_mount(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	snprintf(path, sizeof(path), "%s/%s", dev, name);
 	r = fd < 0 ? fd : attach_made(fd, path);
 	if (r == 0 && (umount2(dir, MNT_DETACH) < 0 || rmdir(dir) < 0))
@@ -253,7 +380,7 @@ static int add_wanted(const char *dev, const char *name)
 
 static int fill_dev(const char *dev, const char *more)
 {
-	const int mount = jail_device_take();
+	const int mount = take_given();
 	char path[PATH_MAX];
 	int r = 0;
 
@@ -312,10 +439,8 @@ static int make_stat(const char *proc)
 	r = make_file("stat", text);
 	if (r < 0)
 		return r;
-	fd = copy_mount("stat",
-			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-				MOUNT_ATTR_NOEXEC,
-			false);
+	fd = copy_mount("stat", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					MOUNT_ATTR_NOEXEC);
 	snprintf(path, sizeof(path), "%s/stat", proc);
 	r = cover(path, fd);
 	return r == 0 && unlink("stat") < 0 ? -errno : r;
@@ -334,7 +459,7 @@ static int make_proc(const char *proc)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_covered); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_covered[i]);
 		if (access(path, F_OK) == 0)
-			r = cover(path, copy_mount("/dev/null", device, false));
+			r = cover(path, copy_mount("/dev/null", device));
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_emptied); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_emptied[i]);
@@ -345,7 +470,7 @@ static int make_proc(const char *proc)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_frozen); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_frozen[i]);
 		if (access(path, F_OK) == 0)
-			r = cover(path, copy_mount(path, attr | MOUNT_ATTR_RDONLY, false));
+			r = cover(path, copy_mount(path, attr | MOUNT_ATTR_RDONLY));
 	}
 	return r;
 }

@@ -437,6 +437,8 @@ static int export(scmp_filter_ctx ctx, const struct sock_filter *ours, size_t be
 
 static int build(enum jail_use use, struct sock_fprog *ret_prog)
 {
+	static int (*const parts[])(scmp_filter_ctx ctx, enum jail_use use) = {
+		add_lists, add_clone, add_sockets, add_pairs, add_rest};
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	int r;
 
@@ -445,29 +447,11 @@ static int build(enum jail_use use, struct sock_fprog *ret_prog)
 	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	/* From 2.5 on, a tree. An older library makes a list, which is slower and as good. */
 	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	if (r == 0)
-		r = add_lists(ctx, use);
-	if (r == 0)
-		r = add_clone(ctx, use);
-	if (r == 0)
-		r = add_sockets(ctx, use);
-	if (r == 0)
-		r = add_pairs(ctx, use);
-	if (r == 0)
-		r = add_rest(ctx, use);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
+		r = parts[i](ctx, use);
 	if (r == 0)
 		r = export(ctx, by_hand, ARRAY_SIZE(by_hand), ret_prog);
 	seccomp_release(ctx);
-	return r;
-}
-
-int jail_seccomp_filter(enum jail_use use, struct sock_fprog *ret_prog)
-{
-	static struct sock_fprog made[JAIL_NUSES];
-	int r = made[use].filter ? 0 : build(use, &made[use]);
-
-	if (r == 0)
-		*ret_prog = made[use];
 	return r;
 }
 
@@ -501,25 +485,43 @@ static int refuse_bit(scmp_filter_ctx ctx, size_t i, unsigned bit)
 	return r;
 }
 
-int jail_seccomp_no_setid(struct sock_fprog *ret_prog)
+static int build_no_setid(struct sock_fprog *ret_prog)
 {
-	static struct sock_fprog made;
-	scmp_filter_ctx ctx = made.filter ? NULL : seccomp_init(SCMP_ACT_ALLOW);
-	/* Its mode is behind a pointer; programs know how to do without it. */
-	int r = ctx ? seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0) : 0;
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int r;
 
-	if (!made.filter && !ctx)
+	if (!ctx)
 		return -ENOMEM;
-	for (size_t i = 0; ctx && r == 0 && i < ARRAY_SIZE(givers); i++) {
+	/* Its mode is behind a pointer; programs know how to do without it. */
+	r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(givers); i++) {
 		r = refuse_bit(ctx, i, S_ISUID);
 		if (r == 0)
 			r = refuse_bit(ctx, i, S_ISGID);
 	}
-	if (ctx && r == 0)
-		r = export(ctx, NULL, 0, &made);
-	if (ctx)
-		seccomp_release(ctx);
 	if (r == 0)
-		*ret_prog = made;
+		r = export(ctx, NULL, 0, ret_prog);
+	seccomp_release(ctx);
 	return r;
+}
+
+static struct sock_fprog made[JAIL_NUSES], made_no_setid;
+
+int jail_seccomp_prepare(enum jail_use use, bool no_setid)
+{
+	int r = made[use].filter ? 0 : build(use, &made[use]);
+
+	return r == 0 && no_setid && !made_no_setid.filter ? build_no_setid(&made_no_setid) : r;
+}
+
+int jail_seccomp_install(enum jail_use use, bool no_setid)
+{
+	int r = jail_seccomp_prepare(use, no_setid);
+
+	if (r < 0)
+		return r;
+	if ((no_setid && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &made_no_setid) < 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &made[use]) < 0)
+		return -errno;
+	return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef XSBX_VM_JAIL_SECCOMP_H
 #define XSBX_VM_JAIL_SECCOMP_H
 
-struct sock_fprog;
+#include <stdbool.h>
 
 /* What a program is: it decides which system calls it may make. */
 enum jail_use {
@@ -17,10 +17,11 @@ enum jail_use {
 	JAIL_NUSES,
 };
 
-/* The filter of a use, made at the first call; it stays ours. Return: 0 or -errno. */
-int jail_seccomp_filter(enum jail_use use, struct sock_fprog *ret_prog);
+/* Makes the filter of a use, unless it is there: then children inherit it. @no_setid: and one that forbids set-id bits.
+ * Return: 0 or -errno. */
+int jail_seccomp_prepare(enum jail_use use, bool no_setid);
 
-/* A filter to be added to one of these: no set-id bits. Return: 0 or -errno. */
-int jail_seccomp_no_setid(struct sock_fprog *ret_prog);
+/* Puts this thread under them, for good. Needs no_new_privs or the capability. Return: 0 or -errno. */
+int jail_seccomp_install(enum jail_use use, bool no_setid);
 
 #endif

@@ -7,9 +7,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <signal.h>
 #include <string.h>
@@ -67,13 +65,10 @@ static const unsigned namespaces[] = {
 int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault)
 {
 	struct jail_cell cell;
-	struct sock_fprog prog;
 	int r;
 
 	/* Making it takes longer than all the rest; here it is made once, and children inherit it. */
-	r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
-	if (r == 0 && (spec->flags & JAIL_NO_SETID))
-		r = jail_seccomp_no_setid(&prog);
+	r = jail_seccomp_prepare((enum jail_use)spec->use, spec->flags & JAIL_NO_SETID);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "");
 	(void)jail_stat_text(); /* likewise */
@@ -96,23 +91,6 @@ void jail_release(struct jail_cell *cell)
 	jail_cell_return(cell);
 }
 
-void jail_release_all(void)
-{
-	jail_cgroup_remove_all();
-}
-
-static int write_proc(pid_t pid, const char *name, const char *text)
-{
-	_cleanup_close_ int fd = -1;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		return -errno;
-	return 0;
-}
-
 static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, pid_t pid)
 {
 	char uids[96], gids[96];
@@ -131,17 +109,10 @@ static int map_ids(const struct jail_spec *spec, const struct jail_cell *cell, p
 			 cell->private_ids ? cell->base : getegid());
 	}
 	if (!cell->private_ids)
-		r = write_proc(pid, "setgroups", "deny");
+		r = jail_map_write(pid, "setgroups", "deny");
 	if (r == 0)
-		r = write_proc(pid, "uid_map", uids);
-	return r < 0 ? r : write_proc(pid, "gid_map", gids);
-}
-
-static void kill_child(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+		r = jail_map_write(pid, "uid_map", uids);
+	return r < 0 ? r : jail_map_write(pid, "gid_map", gids);
 }
 
 /* Everything that has to be done to the child from outside; then it may go on. */
@@ -221,7 +192,7 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 	close(go[0]);
 	close(go[1]);
 	if (r < 0 && pid > 0)
-		kill_child(pid);
+		jail_child_kill(pid);
 	if (r < 0 && pidfd >= 0)
 		close(pidfd);
 	if (r < 0)
@@ -345,21 +316,6 @@ static int confine_files(const struct jail_spec *spec)
 	return r < 0 ? r : 0;
 }
 
-static int filter_calls(const struct jail_spec *spec)
-{
-	struct sock_fprog prog, no_setid;
-	int r = jail_seccomp_filter((enum jail_use)spec->use, &prog);
-
-	if (r == 0 && (spec->flags & JAIL_NO_SETID)) {
-		r = jail_seccomp_no_setid(&no_setid);
-		if (r == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &no_setid) < 0)
-			r = -errno;
-	}
-	if (r < 0)
-		return r;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
-}
-
 /* From the last mount to the last privilege. */
 static int close_doors(const struct jail_spec *spec, const struct jail_cell *cell,
 		       struct jail_fault *fault)
@@ -377,7 +333,7 @@ static int close_doors(const struct jail_spec *spec, const struct jail_cell *cel
 		r = confine_files(spec);
 	if (r < 0)
 		return jail_fault_set(fault, JAIL_STEP_LANDLOCK, r, "");
-	r = filter_calls(spec);
+	r = jail_seccomp_install((enum jail_use)spec->use, spec->flags & JAIL_NO_SETID);
 	return r < 0 ? jail_fault_set(fault, JAIL_STEP_SECCOMP, r, "") : 0;
 }
 

@@ -19,9 +19,6 @@
 int jail_place(const struct jail_spec *spec, struct jail_cell *ret_cell, struct jail_fault *fault);
 void jail_release(struct jail_cell *cell);
 
-/* Away with every control group. */
-void jail_release_all(void);
-
 /**
  * jail_clone() - Fork into new namespaces
  * @spec: Spec

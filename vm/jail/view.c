@@ -13,17 +13,6 @@
 #include "vm/base/util.h"
 #include "vm/base/spec.h"
 
-struct view view_of(const struct sandbox_spec *spec)
-{
-	return (struct view){.path = spec->paths,
-			     .npaths = spec->npaths,
-			     .image = spec->image_view,
-			     .install = spec->install,
-			     .work = spec->work,
-			     .owner = spec->owner,
-			     .group = spec->group};
-}
-
 bool view_wanted(const struct sandbox_spec *spec)
 {
 	return spec->npaths > 0 || spec->work || spec->image_view || spec->install;
@@ -49,20 +38,20 @@ static void add_stamp(struct digest *d, const char *path)
 	digest_add(d, what, sizeof(what));
 }
 
-void view_stamp(const struct view *v, char ret[DIGEST_HEX])
+void view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX])
 {
 	struct digest *d;
 
 	ret[0] = '\0';
-	if (!v || (!v->npaths && !v->work))
+	if (!spec || (!spec->npaths && !spec->work))
 		return;
 	d = digest_new();
 	if (!d)
 		return;
-	for (size_t i = 0; i < v->npaths; i++)
-		add_stamp(d, v->path[i].source);
-	if (v->work)
-		add_stamp(d, v->work);
+	for (size_t i = 0; i < spec->npaths; i++)
+		add_stamp(d, spec->paths[i].source);
+	if (spec->work)
+		add_stamp(d, spec->work);
 	(void)digest_end(d, ret);
 }
 

@@ -12,30 +12,15 @@
 #include "jail.h"
 
 struct sandbox_spec;
-struct vm_install;
-struct vm_path;
 
-/* What a template shows, as its spec says it; the strings are the spec's. One of all zeroes shows nothing. */
-struct view {
-	const struct vm_path *path;
-	size_t npaths;
-	bool image;			  /* programs and libraries are those of the image */
-	const struct vm_install *install; /* it installs packages; the installer's, or NULL */
-	const char *work;		  /* what the working directory begins as, or NULL */
-	/* Whose rights code in the sandbox has below `work` and what it may write to. */
-	uid_t owner;
-	gid_t group;
-};
-
-/* What a sandbox like @spec sees, for as long as @spec stays as it is. */
-struct view view_of(const struct sandbox_spec *spec);
+/* ---- what a sandbox is to see, as its spec says it ---- */
 
 /* Is there anything in it that only the process backend has? */
 bool view_wanted(const struct sandbox_spec *spec);
 
 /* Which directories and files of the host have the names that it shows: another text when those are given to
- * others, which a jail that was made before then does not see. "" if it shows none. @v may be NULL. */
-void view_stamp(const struct view *v, char ret[DIGEST_HEX]);
+ * others, which a jail that was made before then does not see. "" if it shows none. @spec may be NULL. */
+void view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX]);
 
 /* ---- parts of a jail's description ---- */
 

@@ -40,12 +40,17 @@ void dialer_init(struct dialer *d, uv_loop_t *loop)
 	d->packets.takes_fds = true;
 }
 
+/* It is not asked for any more. */
+static void forget(struct dialer_request *rq)
+{
+	free(steal_ptr(rq->message));
+	rq->id = 0;
+}
+
 static void finish(struct dialer_request *rq, int result, uint16_t port, int *fd)
 {
 	TAILQ_REMOVE(&rq->dialer->requests, rq, link);
-	free(rq->message);
-	rq->message = NULL;
-	rq->id = 0;
+	forget(rq);
 	rq->done(rq, result, port, fd);
 }
 
@@ -76,8 +81,7 @@ static int send_request(struct dialer *d, struct dialer_request *rq)
 	if (r < 0)
 		return r;
 	rq->sent = true;
-	free(rq->message);
-	rq->message = NULL;
+	free(steal_ptr(rq->message));
 	return 0;
 }
 
@@ -201,9 +205,7 @@ static int ask(struct dialer *d, struct dialer_request *rq)
 	if (r == 0 && d->packets.open)
 		r = send_request(d, rq);
 	if (r < 0) {
-		free(rq->message);
-		rq->message = NULL;
-		rq->id = 0;
+		forget(rq);
 		return r;
 	}
 	TAILQ_INSERT_TAIL(&d->requests, rq, link);
@@ -262,9 +264,7 @@ void dialer_cancel(struct dialer_request *rq)
 		(void)packets_send(&rq->dialer->packets, &msg, sizeof(msg), NULL, 0, -1);
 	rq->dialer->gave_up |= rq->sent && rq->listens;
 	TAILQ_REMOVE(&rq->dialer->requests, rq, link);
-	free(rq->message);
-	rq->message = NULL;
-	rq->id = 0;
+	forget(rq);
 }
 
 void dialer_close(struct dialer *d)

@@ -6,8 +6,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "gateway_internal.h"
+#include "dialer.h"
 #include "vm/base/net_reason.h"
+#include "vm/base/packets.h"
 #include "vm/base/util.h"
 
 /*
@@ -15,12 +16,191 @@
  * -------------------
  * The helper asks for a connection by name, or by address where the list names addresses. It is not
  * trusted to ask only for what is allowed: its list and ours are the same text, and ours counts.
- * gateway_dial.c has the dialer connect; what comes of it is passed to the helper as a descriptor, and
- * the bytes never come through the daemon.
+ * The dialer connects; what comes of it is passed to the helper as a descriptor, and the bytes never
+ * come through the daemon.
  *
  * A helper that reads nothing while it asks for more is not waited for: there are only so many
  * requests that can be open, and answers that can wait.
+ *
+ * The list is what this process knows, addresses are what the dialer finds. So with each request goes
+ * what the list says of addresses: those that it spells out for this port may be anywhere. Where the
+ * list was written by the administrator, the hosts that it names may be anywhere as well; not those
+ * that are merely let through by a `*`.
+ *
+ * The host has a name of its own, which is not resolved: it leads to the loopback address, and to those
+ * ports alone that the administrator opens.
+ *
+ * A list that is replaced ends the requests that it no longer allows.
  */
+
+#define DIALS_MAX 256
+
+struct gateway {
+	uv_loop_t *loop;
+	struct gateway_config cfg;
+	struct packets packets;
+	struct allow allow;
+	TAILQ_HEAD(gateway_dials, dial) dials;
+	unsigned ndials;
+	uint16_t forwards[NET_FORWARDS_MAX];
+	unsigned nforwards;
+	void (*closed)(void *data);
+	void *closed_data;
+};
+
+struct dial {
+	TAILQ_ENTRY(dial) link;
+	struct gateway *gw;
+	uint32_t id, address;
+	uint16_t port;
+	struct dialer_request request;
+	char name[ALLOW_NAME_MAX + 1];
+};
+
+/* ---- requests ---- */
+
+static void dial_free(struct dial *d)
+{
+	dialer_cancel(&d->request);
+	TAILQ_REMOVE(&d->gw->dials, d, link);
+	d->gw->ndials--;
+	free(d);
+}
+
+/* Tells the helper, and forgets it. Takes over @fd, if it is not -1. */
+static void answer(struct dial *d, unsigned reason, int fd)
+{
+	const struct net_dialed msg = {{NET_DIALED, d->id}, reason};
+
+	(void)packets_send(&d->gw->packets, &msg, sizeof(msg), NULL, 0, fd);
+	dial_free(d);
+}
+
+static bool is_host(const struct dial *d)
+{
+	return !d->address && strcmp(d->name, ALLOW_HOST) == 0;
+}
+
+static bool host_is_open(const struct gateway *gw, uint16_t port)
+{
+	for (unsigned i = 0; i < gw->cfg.host_ports.n; i++)
+		if (gw->cfg.host_ports.port[i] == port)
+			return true;
+	return false;
+}
+
+/* Does the list allow it? Its addresses are another question. */
+static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict)
+{
+	const struct allow *allow = &d->gw->allow;
+
+	*ret_verdict = ALLOW_FREE;
+	if (!d->address) {
+		*ret_verdict = allow_name(allow, d->name, d->port);
+		if (*ret_verdict != ALLOW_REFUSED && is_host(d) && !host_is_open(d->gw, d->port))
+			return NET_PORT;
+		return *ret_verdict == ALLOW_REFUSED ? NET_NAME : NET_OK;
+	}
+	return allow_literal(allow, d->address, d->port) || allow_everything(allow, d->port)
+		       ? NET_OK
+		       : NET_ADDRESS;
+}
+
+static void on_done(struct dialer_request *rq, int result, uint16_t port, int *fd)
+{
+	(void)port;
+	answer(rq->data, (unsigned)result, steal_fd(fd));
+}
+
+static int connect_it(struct dial *d, enum allow_verdict verdict)
+{
+	const uint32_t loopback = htonl(INADDR_LOOPBACK);
+	uint32_t spared[ALLOW_ENTRIES_MAX];
+	const struct gateway_config *cfg = &d->gw->cfg;
+	struct dialer_target to = {
+		.owner = cfg->owner,
+		.user = cfg->user,
+		.name = d->name,
+		.address = d->address,
+		.port = d->port,
+		.anywhere = cfg->trusted_names && !d->address && verdict == ALLOW_GUARDED,
+		.spared = spared,
+		.nspared = allow_addresses(&d->gw->allow, d->port, spared),
+	};
+
+	if (is_host(d)) {
+		to.name = "127.0.0.1";
+		to.address = loopback;
+		to.spared = &loopback;
+		to.nspared = 1;
+	}
+	d->request.done = on_done;
+	d->request.data = d;
+	return dialer_connect(cfg->dialer, &d->request, &to);
+}
+
+/* A request of the helper's. Return: 0, or -EPROTO for one that an honest helper does not make. */
+static int begin_dial(struct gateway *gw, const struct net_dial *msg)
+{
+	char canonical[ALLOW_NAME_MAX + 1];
+	enum allow_verdict verdict;
+	struct dial *d;
+	unsigned reason;
+
+	if (msg->port == 0 || allow_canonical(msg->name, strlen(msg->name), canonical) < 0 ||
+	    strcmp(canonical, msg->name) != 0)
+		return -EPROTO;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -EPROTO;
+	d->gw = gw;
+	d->id = msg->header.id;
+	d->address = msg->address;
+	d->port = msg->port;
+	memcpy(d->name, msg->name, sizeof(d->name));
+	gw->ndials++;
+	TAILQ_INSERT_TAIL(&gw->dials, d, link);
+	/* The filter counts a connection when it is made, and several may be on their way. */
+	reason = gw->ndials > DIALS_MAX ? NET_BUSY : check_list(d, &verdict);
+	if (reason == NET_OK && connect_it(d, verdict) < 0)
+		reason = NET_UNREACHABLE;
+	if (reason != NET_OK)
+		answer(d, reason, -1);
+	return 0;
+}
+
+/* The helper no longer wants it; there need not be such a request. */
+static void hang_up(struct gateway *gw, uint32_t id)
+{
+	struct dial *d;
+
+	TAILQ_FOREACH(d, &gw->dials, link)
+		if (d->id == id)
+			break;
+	if (d)
+		dial_free(d);
+}
+
+/* Ends the requests that the list no longer allows. */
+static void recheck(struct gateway *gw)
+{
+	enum allow_verdict verdict;
+	struct dial *d, *next;
+
+	for (d = TAILQ_FIRST(&gw->dials); d; d = next) {
+		next = TAILQ_NEXT(d, link);
+		if (check_list(d, &verdict) != NET_OK)
+			answer(d, NET_WITHDRAWN, -1);
+	}
+}
+
+static void end_dials(struct gateway *gw)
+{
+	while (!TAILQ_EMPTY(&gw->dials))
+		dial_free(TAILQ_FIRST(&gw->dials));
+}
+
+/* ---- the helper ---- */
 
 union message {
 	struct net_header header;
@@ -42,32 +222,28 @@ static bool is_text(const char *text, size_t size)
 /* One message from the helper. Return: 0 or -EPROTO. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
-	switch (len < sizeof(m->header) ? 0 : m->header.type) {
-	case NET_READY:
-		if (len != sizeof(m->header))
-			return -EPROTO;
-		gw->cfg.events->ready(gw->cfg.data);
-		return 0;
+	static const size_t size[] = {
+		[NET_READY] = sizeof(m->header),   [NET_DIAL] = sizeof(m->dial),
+		[NET_HANG_UP] = sizeof(m->header), [NET_DENIED] = sizeof(m->denied),
+		[NET_STATS] = sizeof(m->stats),
+	};
+	const uint32_t type = len < sizeof(m->header) ? 0 : m->header.type;
+
+	if (type >= ARRAY_SIZE(size) || len != size[type])
+		return -EPROTO;
+	switch (type) {
+	case NET_READY: gw->cfg.events->ready(gw->cfg.data); return 0;
 	case NET_DIAL:
-		if (len != sizeof(m->dial) || !is_text(m->dial.name, sizeof(m->dial.name)))
-			return -EPROTO;
-		return gateway_dial(gw, &m->dial);
-	case NET_HANG_UP:
-		if (len != sizeof(m->header))
-			return -EPROTO;
-		gateway_hang_up(gw, m->header.id);
-		return 0;
+		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
+								   : -EPROTO;
+	case NET_HANG_UP: hang_up(gw, m->header.id); return 0;
 	case NET_DENIED:
-		if (len != sizeof(m->denied) || m->denied.reason >= NET_NREASONS ||
+		if (m->denied.reason >= NET_NREASONS ||
 		    !is_text(m->denied.name, sizeof(m->denied.name)))
 			return -EPROTO;
 		gw->cfg.events->denied(gw->cfg.data, &m->denied);
 		return 0;
-	case NET_STATS:
-		if (len != sizeof(m->stats))
-			return -EPROTO;
-		gw->cfg.events->stats(gw->cfg.data, &m->stats);
-		return 0;
+	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
 	default: return -EPROTO;
 	}
 }
@@ -82,7 +258,7 @@ static void on_ended(struct packets *p, int err)
 {
 	struct gateway *gw = container_of(p, struct gateway, packets);
 
-	gateway_end_dials(gw);
+	end_dials(gw);
 	gw->cfg.events->ended(gw->cfg.data, err);
 }
 
@@ -135,7 +311,7 @@ int gateway_allow(struct gateway *gw, const char *text, size_t len,
 	}
 	allow_fini(&gw->allow);
 	gw->allow = list;
-	gateway_recheck(gw);
+	recheck(gw);
 	return 0;
 }
 
@@ -182,7 +358,7 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 {
 	gw->closed = closed;
 	gw->closed_data = data;
-	gateway_end_dials(gw);
+	end_dials(gw);
 	allow_fini(&gw->allow);
 	packets_close(&gw->packets);
 }

@@ -13,7 +13,9 @@
 #include "vm/jail/cell.h"
 #include "vm/host/kvm.h"
 #include "vm/net/jail_spec.h"
-#include "internal.h"
+#include "job.h"
+#include "vm/spawn/policy_internal.h"
+#include "vm/spawn/server.h"
 #include "vm/backend/process_jail.h"
 #include "vm/backend/qemu_argv.h"
 #include "vm/backend/qemu_jail.h"
@@ -54,38 +56,36 @@ static struct {
 	bool full;
 } scratch;
 
-void policy_arg(struct spawn_job *job, const char *arg)
+static void add_string(const char **list, const char *string)
 {
 	size_t n = 0;
 
-	while (job->argv[n])
+	while (list[n])
 		n++;
 	if (n < SPAWN_STRINGS_MAX)
-		job->argv[n] = arg;
+		list[n] = string;
 	else
 		scratch.full = true;
+}
+
+void policy_add_args(struct spawn_job *job, const char *const *args)
+{
+	while (*args)
+		add_string(job->argv, *args++);
 }
 
 void policy_env(struct spawn_job *job, const char *variable)
 {
-	size_t n = 0;
-
-	while (job->envp[n])
-		n++;
-	if (n < SPAWN_STRINGS_MAX)
-		job->envp[n] = variable;
-	else
-		scratch.full = true;
+	add_string(job->envp, variable);
 }
 
-const char *policy_text(struct spawn_job *job, const char *fmt, ...)
+const char *policy_text(const char *fmt, ...)
 {
 	const size_t room = sizeof(scratch.text) - scratch.len;
 	char *text = scratch.text + scratch.len;
 	va_list ap;
 	int n;
 
-	(void)job;
 	va_start(ap, fmt);
 	n = vsnprintf(text, room, fmt, ap);
 	va_end(ap);
@@ -97,7 +97,12 @@ const char *policy_text(struct spawn_job *job, const char *fmt, ...)
 	return text;
 }
 
-/* The number of the next descriptor, */
+static const char *number(uint64_t value)
+{
+	return policy_text("%" PRIu64, value);
+}
+
+/* The next descriptor gets that number. */
 static void add_target(struct spawn_job *job, int to)
 {
 	const uint32_t from = job->ntargets ? job->target[job->ntargets - 1].from + 1 : 0;
@@ -106,7 +111,14 @@ static void add_target(struct spawn_job *job, int to)
 	job->target[job->ntargets++] = (struct spawn_target){from, to};
 }
 
-/* and of one to which all words go. */
+/* Several of them, up to -1. */
+static void add_targets(struct spawn_job *job, const int *to)
+{
+	while (*to >= 0)
+		add_target(job, *to++);
+}
+
+/* To one go all words. */
 static void add_output(struct spawn_job *job)
 {
 	add_target(job, STDOUT_FILENO);
@@ -121,8 +133,7 @@ static int version_job(const struct policy *p, struct spawn_job *job)
 {
 	if (!p->qemu[0])
 		return -ENOENT;
-	policy_arg(job, p->qemu);
-	policy_arg(job, "--version");
+	policy_args(job, p->qemu, "--version");
 	add_target(job, STDOUT_FILENO);
 	return 0;
 }
@@ -142,7 +153,7 @@ static int trial_job(const struct policy *p, struct spawn_job *job)
 		return r;
 	job->jail = &jail->spec;
 	job->flags = SPAWN_KVM_PROBE;
-	policy_arg(job, "kvm-trial");
+	policy_args(job, "kvm-trial");
 	add_target(job, STDOUT_FILENO);
 	return 0;
 }
@@ -151,12 +162,16 @@ static int trial_job(const struct policy *p, struct spawn_job *job)
 
 static void machine_targets(const struct order_machine *o, struct spawn_job *job)
 {
-	static const int always[] = {QEMU_FD_CONTROL, QEMU_FD_AGENT,  QEMU_FD_CONSOLE,
-				     QEMU_FD_KERNEL,  QEMU_FD_INITRD, QEMU_FD_ROOTFS};
+	static const int always[] = {QEMU_FD_CONTROL,
+				     QEMU_FD_AGENT,
+				     QEMU_FD_CONSOLE,
+				     QEMU_FD_KERNEL,
+				     QEMU_FD_INITRD,
+				     QEMU_FD_ROOTFS,
+				     -1};
 
 	add_output(job);
-	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-		add_target(job, always[i]);
+	add_targets(job, always);
 	if (o->flags & ORDER_PACKED)
 		add_target(job, QEMU_FD_PACKAGES);
 	if (o->mode != MACHINE_COLD) {
@@ -194,7 +209,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 	jail->spec.flags |= p->mitigate ? JAIL_MITIGATE : 0u;
 	qemu_argv(&machine, argv);
 	for (size_t i = 0; i < argv->argc; i++)
-		policy_arg(job, argv->argv[i]);
+		policy_args(job, argv->argv[i]);
 	policy_env(job, "LC_ALL=C");
 	machine_targets(o, job);
 	job->jail = &jail->spec;
@@ -325,23 +340,15 @@ static void agent_args(struct spawn_job *job, const struct process_jail *jail)
 {
 	const struct jail_spec *j = &jail->spec;
 
-	policy_arg(job, PROCESS_JAIL_AGENT);
-	policy_arg(job, "--jail");
-	policy_arg(job, policy_text(job, "%d", AGENT_PROCESS_AGENT_FD));
-	policy_arg(job, "--memory");
-	policy_arg(job, policy_text(job, "%llu",
-				    (unsigned long long)((j->memory >> 10) -
-							 (PROCESS_JAIL_OVERHEAD_MB << 10))));
+	policy_args(job, PROCESS_JAIL_AGENT, "--jail", policy_text("%d", AGENT_PROCESS_AGENT_FD),
+		    "--memory", number((j->memory >> 10) - (PROCESS_JAIL_OVERHEAD_MB << 10)));
 	for (uint32_t i = 0; i < j->nmounts; i++) {
 		if (j->mounts[i].kind != JAIL_RW)
 			continue;
-		policy_arg(job, "--write");
-		policy_arg(job, j->mounts[i].target);
+		policy_args(job, "--write", j->mounts[i].target);
 	}
-	if (j->keep) {
-		policy_arg(job, "--store");
-		policy_arg(job, PROCESS_JAIL_STORE);
-	}
+	if (j->keep)
+		policy_args(job, "--store", PROCESS_JAIL_STORE);
 }
 
 static int sandbox_job(const struct policy *p, const struct order_sandbox *o, struct spawn_job *job)
@@ -408,10 +415,8 @@ static int changes_job(const struct policy *p, const struct order_changes *o, st
 			    {RLIMIT_CPU, 0, CHANGES_CPU_S}},
 	};
 	view_show(j, o->commit ? JAIL_RW : JAIL_RO, JAIL_NO_LINKS, v->work, OVERLAY_BASE);
-	policy_arg(job, o->commit ? OVERLAY_COMMIT : OVERLAY_LIST);
-	add_target(job, OVERLAY_BEGIN_FD);
-	add_target(job, OVERLAY_UPPER_FD);
-	add_target(job, OVERLAY_WORDS_FD);
+	policy_args(job, o->commit ? OVERLAY_COMMIT : OVERLAY_LIST);
+	add_targets(job, (const int[]){OVERLAY_BEGIN_FD, OVERLAY_UPPER_FD, OVERLAY_WORDS_FD, -1});
 	job->jail = j;
 	job->flags = SPAWN_TREE;
 	return 0;
@@ -425,16 +430,10 @@ static int filter_job(const struct policy *p, const struct order_filter *o, stru
 
 	if (r < 0)
 		return r;
-	policy_arg(job, NET_JAIL_PROGRAM);
-	policy_arg(job, "--control");
-	policy_arg(job, "3");
-	policy_arg(job, o->stream ? "--stream" : "--receive");
-	policy_arg(job, "4");
-	policy_arg(job, "--confined");
+	policy_args(job, NET_JAIL_PROGRAM, "--control", "3", o->stream ? "--stream" : "--receive",
+		    "4", "--confined");
 	policy_env(job, "LC_ALL=C");
-	add_target(job, 3);
-	add_target(job, 4);
-	add_target(job, STDERR_FILENO);
+	add_targets(job, (const int[]){3, 4, STDERR_FILENO, -1});
 	job->jail = &scratch.net.spec;
 	job->flags = SPAWN_OOM_FIRST;
 	return 0;
@@ -446,8 +445,7 @@ static int dialer_job(const struct policy *p, struct spawn_job *job)
 
 	if (r < 0)
 		return r;
-	policy_arg(job, NET_JAIL_PROGRAM);
-	policy_arg(job, "3");
+	policy_args(job, NET_JAIL_PROGRAM, "3");
 	policy_env(job, "LC_ALL=C");
 	add_target(job, 3);
 	job->jail = &scratch.net.spec;
@@ -478,13 +476,7 @@ static void pass(struct spawn_job *job, const char *const names[], size_t n)
 static void pass_one(struct spawn_job *job, const char *name, const char *value)
 {
 	if (value)
-		policy_env(job, policy_text(job, "%s=%s", name, value));
-}
-
-static void add_number(struct spawn_job *job, const char *option, uint64_t value)
-{
-	policy_arg(job, option);
-	policy_arg(job, policy_text(job, "%" PRIu64, value));
+		policy_env(job, policy_text("%s=%s", name, value));
 }
 
 static int store_job(const struct policy *p, const struct order_store *o, struct spawn_job *job)
@@ -505,24 +497,14 @@ static int store_job(const struct policy *p, const struct order_store *o, struct
 		return -EPERM;
 	if (!p->store[0])
 		return -ENOENT;
-	policy_arg(job, p->store);
-	policy_arg(job, "--url");
-	policy_arg(job, p->store_url);
-	add_number(job, "--timeout", p->store_timeout_s);
-	policy_arg(job, "--stall");
-	policy_arg(job, STALL_S);
-	add_number(job, "--limit", o->limit);
-	add_number(job, "--tsc", o->tsc_khz);
-	if (p->store_region) {
-		policy_arg(job, "--region");
-		policy_arg(job, p->store_region);
-	}
+	policy_args(job, p->store, "--url", p->store_url, "--timeout", number(p->store_timeout_s),
+		    "--stall", STALL_S, "--limit", number(o->limit), "--tsc", number(o->tsc_khz));
+	if (p->store_region)
+		policy_args(job, "--region", p->store_region);
 	if (o->anew)
-		policy_arg(job, "--anew");
-	policy_arg(job, o->get ? "get" : "put");
-	policy_arg(job, store_kind_str(kind));
-	policy_arg(job, policy_text(job, "%s", o->key));
-	policy_arg(job, policy_text(job, "%s/%s", p->cache, store_kind_dir(kind)));
+		policy_args(job, "--anew");
+	policy_args(job, o->get ? "get" : "put", store_kind_str(kind), o->key,
+		    policy_text("%s/%s", p->cache, store_kind_dir(kind)));
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST;
 	return 0;
@@ -539,10 +521,10 @@ static int image_job(const struct policy *p, const struct order_image *o, struct
 
 	if (!p->builder[0])
 		return -ENOENT;
-	policy_arg(job, p->builder);
+	policy_args(job, p->builder);
 	if (o->unpack)
-		policy_arg(job, "--unpack");
-	policy_arg(job, policy_text(job, "%s", o->image));
+		policy_args(job, "--unpack");
+	policy_args(job, o->image);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL;
@@ -556,15 +538,11 @@ static int packages_job(const struct policy *p, const struct order_packages *o,
 
 	if (!p->prepare[0])
 		return -ENOENT;
-	policy_arg(job, p->prepare);
-	policy_arg(job, languages[o->language].name);
-	policy_arg(job, o->image[0] ? "image" : "host");
-	if (o->image[0]) {
-		policy_arg(job, policy_text(job, "%s", o->image));
-	} else {
-		policy_arg(job, languages[o->language].tool);
-		policy_arg(job, languages[o->language].file);
-	}
+	policy_args(job, p->prepare, languages[o->language].name, o->image[0] ? "image" : "host");
+	if (o->image[0])
+		policy_args(job, o->image);
+	else
+		policy_args(job, languages[o->language].tool, languages[o->language].file);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass_one(job, "XSBXFS_PYTHON_INDEX", p->python_index);
 	pass_one(job, "XSBXFS_PYTHON_HOSTS", p->python_hosts);

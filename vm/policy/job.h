@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+#include "vm/base/util.h"
+
+struct order_local;
+struct policy;
 struct spawn_job;
 
 /**
@@ -20,5 +24,18 @@ struct spawn_job;
  */
 int policy_job(const void *policy, const void *order, size_t len, size_t nfds,
 	       struct spawn_job *ret_job);
+
+/* ---- for those that make jobs ---- */
+
+/* Adds arguments, up to NULL, or a variable; the strings have to stay. */
+void policy_add_args(struct spawn_job *job, const char *const *args);
+#define policy_args(job, ...) policy_add_args(job, (const char *const[]){__VA_ARGS__, NULL})
+void policy_env(struct spawn_job *job, const char *variable);
+
+/* A string for these, made up; kept until the next job. */
+const char *policy_text(const char *fmt, ...) printf_like(1, 2);
+
+/* tests/unit/fixture/backend_local.c, only in the daemon for tests */
+int local_job(const struct policy *p, const struct order_local *o, struct spawn_job *job);
 
 #endif

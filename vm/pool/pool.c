@@ -116,7 +116,7 @@ static bool fill(struct template *t)
 		return false;
 	i->template = t;
 	i->asked_at = uv_now(t->pool->ctx->loop);
-	view_stamp(&t->view, i->shown);
+	view_stamp(&t->spec, i->shown);
 	if (!template_start(t, t->ops->save ? MACHINE_CLONE : MACHINE_COLD, &i->ticket,
 			    &idle_events, i, &i->guest)) {
 		free(i);
@@ -133,7 +133,7 @@ static bool is_stale(const struct idle *i)
 {
 	char now[DIGEST_HEX];
 
-	view_stamp(&i->template->view, now);
+	view_stamp(&i->template->spec, now);
 	return strcmp(now, i->shown) != 0;
 }
 
@@ -352,8 +352,8 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 	if (!t->refreshed_at || now - t->refreshed_at >= WATCH_MS) {
 		template_refresh(t);
 		t->refreshed_at = t->key[0] ? now : 0;
-		if (!t->key[0] &&
-		    image_jobs_lacks(t->pool->images, t->ops, t->view.image, t->spec.image, false))
+		if (!t->key[0] && image_jobs_lacks(t->pool->images, t->ops, t->spec.image_view,
+						   t->spec.image, false))
 			return;
 		template_install(t);
 	}

@@ -108,7 +108,6 @@ static struct template *make(struct pool *p, const struct sandbox_spec *spec)
 		return NULL;
 	}
 	t->pool = p;
-	t->view = view_of(&t->spec);
 	t->ops = backends_ops(p->backends, spec->backend);
 	t->state = t->ops->save ? TEMPLATE_UNKNOWN : TEMPLATE_PLAIN;
 	TAILQ_INIT(&t->waits);

@@ -58,7 +58,6 @@ struct template
 	unsigned refs;
 
 	struct sandbox_spec spec; /* common to all its sandboxes; owned */
-	struct view view;	  /* of `spec` */
 	const struct backend_ops *ops;
 	struct layer *layer; /* of its packages, as long as it is in use; or NULL */
 

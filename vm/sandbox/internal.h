@@ -91,7 +91,6 @@ struct sandbox {
 	void *data;
 	struct sandbox_spec spec; /* owned */
 	struct log_label label;	  /* of `spec`; with the run that it has, while it has one */
-	struct view view;	  /* of `spec` */
 	const struct backend_ops *ops;
 
 	enum sandbox_state state, reported;

@@ -529,7 +529,6 @@ static int make(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	if (r == 0) {
 		s->vm = vm;
 		s->label = s->spec.label;
-		s->view = view_of(&s->spec);
 		s->ops = backends_ops(&vm->backends, spec->backend);
 		s->events = events;
 		s->data = data;

@@ -13,7 +13,6 @@
 #include "vm/spawn/policy.h"
 #include "vm/spawn/program.h"
 #include "vm/spawn/overlay_diff.h"
-#include "vm/jail/view.h"
 
 /*
  * Theory of operation
@@ -61,7 +60,7 @@ struct workdir *workdir_of(const struct sandbox *s)
 	struct workdir *w;
 	int view;
 
-	if (!s->view.work || !s->guest)
+	if (!s->spec.work || !s->guest)
 		return NULL;
 	guest_info(s->guest, &guest);
 	w = info->kept < 0 ? NULL : calloc(1, sizeof(*w));
@@ -69,10 +68,10 @@ struct workdir *workdir_of(const struct sandbox *s)
 		return NULL;
 	w->vm = s->vm;
 	w->upper = fcntl(info->kept, F_DUPFD_CLOEXEC, 0);
-	view = policy_find_view(s->vm->backends.policy, &s->view, s->spec.image);
+	view = policy_find_view(s->vm->backends.policy, &s->spec);
 	w->view = (uint32_t)view;
-	w->owner = s->view.owner;
-	w->group = s->view.group;
+	w->owner = s->spec.owner;
+	w->group = s->spec.group;
 	w->ids = info->report ? (uint32_t)info->report->layer[JAIL_L_IDS].value : 0;
 	if (w->upper >= 0 && view >= 0)
 		return w;

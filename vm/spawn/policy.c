@@ -11,6 +11,7 @@
 #include "vm/base/util.h"
 #include "policy_internal.h"
 #include "vm/host/kvm.h"
+#include "vm/base/spec.h"
 #include "vm/jail/view.h"
 
 /*
@@ -118,13 +119,13 @@ static bool same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool shows(const struct sealed_view *s, const struct view *v, const char *image)
+static bool shows(const struct sealed_view *s, const struct sandbox_spec *spec)
 {
-	if (s->npaths != v->npaths || !same(s->work, v->work) ||
-	    !same(s->image, v->image ? image : NULL))
+	if (s->npaths != spec->npaths || !same(s->work, spec->work) ||
+	    !same(s->image, spec->image_view ? spec->image : NULL))
 		return false;
 	for (size_t i = 0; i < s->npaths; i++) {
-		const struct vm_path *a = &s->path[i], *b = &v->path[i];
+		const struct vm_path *a = &s->path[i], *b = &spec->paths[i];
 
 		if (strcmp(a->source, b->source) != 0 || strcmp(a->target, b->target) != 0 ||
 		    a->write != b->write)
@@ -133,12 +134,12 @@ static bool shows(const struct sealed_view *s, const struct view *v, const char 
 	return true;
 }
 
-int policy_find_view(const struct policy *p, const struct view *v, const char *image)
+int policy_find_view(const struct policy *p, const struct sandbox_spec *spec)
 {
-	if (!v || (!v->npaths && !v->work && !v->image))
+	if (!spec || (!spec->npaths && !spec->work && !spec->image_view))
 		return ORDER_VIEW_NONE;
 	for (size_t i = 0; i < p->nviews; i++) {
-		if (shows(&p->view[i], v, image))
+		if (shows(&p->view[i], spec))
 			return (int)(ORDER_VIEW_FIRST + i);
 	}
 	return -ENOENT;

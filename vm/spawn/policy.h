@@ -9,7 +9,7 @@
 
 #include "order.h"
 
-struct view;
+struct sandbox_spec;
 struct vm_config;
 struct vm_path;
 
@@ -43,11 +43,10 @@ void policy_free(struct policy *p);
 /**
  * policy_find_view() - Find the number of a view, for an order
  * @p: Policy
- * @v: View of a sandbox
- * @image: Its image
+ * @spec: What a sandbox is to see; NULL: nothing
  *
  * Return: enum order_view, or -ENOENT if no template has it.
  */
-int policy_find_view(const struct policy *p, const struct view *v, const char *image);
+int policy_find_view(const struct policy *p, const struct sandbox_spec *spec);
 
 #endif

@@ -547,7 +547,7 @@ static void end_children(struct server *s)
 static void clean_up(struct server *s)
 {
 	end_children(s);
-	jail_release_all();
+	jail_cgroup_remove_all();
 	if (s->stop)
 		guard_leave(s->guarded);
 	else

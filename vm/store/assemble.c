@@ -2,12 +2,10 @@
 /* Putting objects together. */
 #include "assemble.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -55,15 +53,6 @@ bool assemble_exists(const char *dir, const char *key)
 
 /* ---- beginning ---- */
 
-/* Return: whether the name still leads to what is open and locked. */
-static bool is_current(const char *path, int fd)
-{
-	struct stat a, b;
-
-	return lstat(path, &a) == 0 && fstat(fd, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
-}
-
 /* Opens and locks the directory, or finds that another one was faster. */
 static int claim(struct assembly *a, unsigned wait_ms)
 {
@@ -71,19 +60,13 @@ static int claim(struct assembly *a, unsigned wait_ms)
 	unsigned waited = 0;
 
 	for (;; waited += POLL_NS / 1000000) {
-		_cleanup_close_ int fd = -1;
-
 		if (assemble_exists(a->dir, a->m->key))
 			return -EEXIST;
 		if (mkdir(a->part, 0700) < 0 && errno != EEXIST)
 			return -errno;
-		fd = open(a->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0 && errno != ENOENT)
-			return -errno;
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(a->part, fd)) {
-			a->fd = steal_fd(&fd);
-			return 0;
-		}
+		a->fd = fileio_lock(a->part);
+		if (a->fd >= 0 || (a->fd != -EAGAIN && a->fd != -ENOENT))
+			return MIN(a->fd, 0);
 		if (waited >= wait_ms)
 			return -EBUSY;
 		nanosleep(&pause, NULL);
@@ -92,19 +75,15 @@ static int claim(struct assembly *a, unsigned wait_ms)
 
 static int empty(int dir)
 {
-	DIR *d = fdopendir(dup(dir));
+	_cleanup_dir_ DIR *d = fileio_list(dir, ".");
 	struct dirent *e;
 	int r = d ? 0 : -errno;
 
-	if (d)
-		rewinddir(d);
 	while (d && (e = readdir(d))) {
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
 		    unlinkat(dir, e->d_name, 0) < 0)
 			r = -errno;
 	}
-	if (d)
-		closedir(d);
 	return r;
 }
 
@@ -282,10 +261,8 @@ void assemble_close(struct assembly *a, bool remove)
 			close(a->files[i]);
 		a->files[i] = -1;
 	}
-	free(a->have);
-	free(a->chunk);
-	a->have = NULL;
-	a->chunk = NULL;
+	free(steal_ptr(a->have));
+	free(steal_ptr(a->chunk));
 	cleanup_close(&a->journal);
 	cleanup_close(&a->fd);
 	cleanup_close(&a->dirfd);
@@ -294,23 +271,5 @@ void assemble_close(struct assembly *a, bool remove)
 
 void assemble_clean(const char *dir)
 {
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		_cleanup_close_ int fd = -1;
-		char path[PATH_MAX];
-		struct stat st;
-
-		if (strncmp(e->d_name, STORE_PART, strlen(STORE_PART)) != 0 ||
-		    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) >= (int)sizeof(path))
-			continue;
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0 || fstat(fd, &st) < 0 || time(NULL) - st.st_mtim.tv_sec < STALE_S ||
-		    flock(fd, LOCK_EX | LOCK_NB) < 0)
-			continue;
-		remove_tree(path);
-	}
-	if (d)
-		closedir(d);
+	remove_abandoned(dir, STORE_PART, STALE_S);
 }

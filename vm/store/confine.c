@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -71,16 +69,6 @@ static int confine_files(const struct store_confinement *c)
 #define BOUNDED true
 #endif
 
-static int filter_calls(void)
-{
-	struct sock_fprog prog;
-	int r = jail_seccomp_filter(JAIL_STORE, &prog);
-
-	if (r < 0)
-		return r;
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
-}
-
 int store_confine(struct store_confinement *c)
 {
 	/* With 0 the kernel would still hand a core to a program, if the host has one for that. */
@@ -105,5 +93,5 @@ int store_confine(struct store_confinement *c)
 	if (r < 0)
 		return r;
 	c->why = "system calls";
-	return filter_calls();
+	return jail_seccomp_install(JAIL_STORE, false);
 }

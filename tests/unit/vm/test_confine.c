@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -129,10 +128,7 @@ static bool pairs(int type)
 
 static unsigned under(enum jail_use use)
 {
-	struct sock_fprog prog;
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || jail_seccomp_filter(use, &prog) < 0 ||
-	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || jail_seccomp_install(use, false) < 0)
 		return 255;
 	return (unsigned)sends(0) | (unsigned)sends(1) << 1 | (unsigned)!pairs(SOCK_STREAM) << 2 |
 	       (unsigned)!pairs(SOCK_SEQPACKET) << 3;

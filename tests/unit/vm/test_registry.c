@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reaping what a crashed instance left, and nothing else. */
-/* modules: vm/spawn/registry.c vm/base/remove.c */
+/* modules: vm/spawn/registry.c vm/base/io.c vm/base/remove.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "dial.h"
 #include "server.h"
 
 /*

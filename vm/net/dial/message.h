@@ -52,8 +52,6 @@ struct dial_done {
 	uint16_t port, pad; /* DIAL_LISTEN: the one it is */
 };
 
-#define DIAL_SPARED_MAX ALLOW_ENTRIES_MAX
-
 static_assert(sizeof(struct dial_connect) == 24 + ALLOW_NAME_MAX + 3, "no holes");
 static_assert(sizeof(struct dial_done) == 16, "no holes");
 

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #define DIAL_ADDRESSES_MAX 8
+#define DIAL_THREADS	   16 /* for lookups, each of which may take seconds; main.c makes as many */
 
 struct dial_server;
 

@@ -34,7 +34,7 @@ static int tell_stats(struct net *net)
 		.bytes_out = net->bytes_out,
 		.connections = net->connections,
 		.denied = net->denied.total,
-		.open = flow_count(&net->flows),
+		.open = net->flows.count,
 		.names = (uint32_t)net->aliases.nslots,
 	};
 

@@ -74,11 +74,6 @@ void flow_init(struct flows *flows)
 	TAILQ_INIT(&flows->list);
 }
 
-unsigned flow_count(const struct flows *flows)
-{
-	return flows->count;
-}
-
 static struct flow *new_flow(struct net *net, int guest, int host)
 {
 	struct flow *f = calloc(1, sizeof(*f));

@@ -18,7 +18,6 @@ struct flows {
 };
 
 void flow_init(struct flows *flows);
-unsigned flow_count(const struct flows *flows);
 
 /**
  * flow_accept() - Take up a connection of the guest

@@ -55,7 +55,7 @@ int forward_remove(struct net *net, uint32_t port)
 /* Hands a connection from outside to the guest. Return: false if the stack cannot take it now. */
 static bool hand_in(struct net *net, const struct forward *f, int host)
 {
-	const int guest = stack_connect(net->stack, f->port);
+	const int guest = stack_connect(f->port);
 
 	if (guest == -EAGAIN)
 		return false;
@@ -70,7 +70,7 @@ void forward_prepare(struct net *net, int *timeout_ms)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards); i++) {
 		struct forward *f = &net->forwards[i];
-		const bool ready = f->waiting < 0 && flow_count(&net->flows) < FLOWS_MAX;
+		const bool ready = f->waiting < 0 && net->flows.count < FLOWS_MAX;
 
 		f->place = -1;
 		if (f->listener >= 0)
@@ -89,7 +89,7 @@ void forward_run(struct net *net)
 			f->waiting = -1;
 		if (f->waiting >= 0 || !pollset_events(&net->set, f->place))
 			continue;
-		for (unsigned n = 0; n < ACCEPTS && flow_count(&net->flows) < FLOWS_MAX; n++) {
+		for (unsigned n = 0; n < ACCEPTS && net->flows.count < FLOWS_MAX; n++) {
 			const int host =
 				accept4(f->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 

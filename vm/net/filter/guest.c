@@ -89,7 +89,7 @@ static bool begin_connection(struct net *net, const struct frame *f)
 	if (find_half_open(&net->half_open, f, net->now) >= 0)
 		return true;
 	reason = net_find_way(net, f->dst, f->dport, &way);
-	if (reason == NET_OK && flow_count(&net->flows) >= FLOWS_MAX)
+	if (reason == NET_OK && net->flows.count >= FLOWS_MAX)
 		reason = NET_BUSY;
 	if (reason == NET_OK && stack_open(net->stack, f->dst, f->dport) < 0)
 		reason = NET_ADDRESS;

@@ -373,7 +373,6 @@ int http_check(struct http *h, const uint8_t *data, size_t len, const char *name
 		h->phase = HTTP_CHUNK;
 		return 2;
 	case HTTP_TRAILER: return check_trailer(h, p, len);
-	case HTTP_NPHASES: break;
 	}
 	return -EACCES;
 }

@@ -9,7 +9,7 @@
 
 #define HTTP_HEAD_MAX 32768 /* of a request's line and headers */
 
-enum http_phase { HTTP_HEAD, HTTP_BODY, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER, HTTP_NPHASES };
+enum http_phase { HTTP_HEAD, HTTP_BODY, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER };
 
 /* All zeroes before the first byte of a connection. */
 struct http {

@@ -120,16 +120,12 @@ static void on_slirp_notify(void *data)
 static int listen_for_stack(void)
 {
 	const struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	if (fd < 0)
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 ||
+	    listen(fd, BACKLOG) < 0)
 		return -errno;
-	if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 || listen(fd, BACKLOG) < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	return fd;
+	return steal_fd(&fd);
 }
 
 int stack_new(unsigned mtu, void (*send)(void *data, const void *frame, size_t len), void *data,
@@ -247,21 +243,15 @@ int stack_forward(struct stack *st, uint16_t port)
 	return 0;
 }
 
-int stack_connect(struct stack *st, uint16_t port)
+int stack_connect(uint16_t port)
 {
 	struct sockaddr_un name;
 	const socklen_t len = forward_name(port, &name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	(void)st;
-	if (fd < 0)
+	if (fd < 0 || connect(fd, (struct sockaddr *)&name, len) < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&name, len) < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	return fd;
+	return steal_fd(&fd);
 }
 
 static int on_slirp_add_poll(int fd, int events, void *data)

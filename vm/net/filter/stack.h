@@ -52,7 +52,7 @@ int stack_accept(struct stack *st);
 int stack_forward(struct stack *st, uint16_t port);
 
 /* Connects to a port of the guest. Return: a socket, -EAGAIN: try again in the next turn; -errno */
-int stack_connect(struct stack *st, uint16_t port);
+int stack_connect(uint16_t port);
 
 /* Around poll(): adds the stack's descriptors and shortens *@timeout_ms; does what is due. */
 void stack_prepare(struct stack *st, struct pollset *set, int *timeout_ms);

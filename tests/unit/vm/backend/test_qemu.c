@@ -107,7 +107,7 @@ static void begin(enum machine_mode mode)
 	ctx.loop = &loop;
 	backends.probe.accel = "tcg";
 	strcpy(backends.probe.qemu, "9.2.0");
-	tsc_start(&backends.tsc);
+	tsc_sample(&backends.tsc);
 	state = open("/dev/null", O_RDWR | O_CLOEXEC);
 	spec.ram = spec.state = state;
 	assert_int_equal(

@@ -119,6 +119,61 @@ static void more_than_fits(void **state)
 	assert_true(tail_contains(&w.said, "xxxthe end of it\nnext"));
 }
 
+/* ---- the last bytes, and how they are quoted ---- */
+
+static void add_tail(struct tail *t, const char *text)
+{
+	tail_add(t, text, strlen(text));
+}
+
+static void quotes(void **state)
+{
+	struct tail t = {0};
+	char out[64];
+
+	(void)state;
+	assert_string_equal(tail_quote(&t, NULL, out, sizeof(out)), "");
+	add_tail(&t, "\n\none\r\n\x1b[1mtwo\x1b[0m\n\n\tthree\x01\n");
+	assert_string_equal(tail_quote(&t, NULL, out, sizeof(out)), "one / two /  three");
+	assert_string_equal(tail_quote(&t, "two", out, sizeof(out)), "two /  three");
+	assert_string_equal(tail_quote(&t, "absent", out, sizeof(out)), "one / two /  three");
+	assert_true(tail_contains(&t, "three"));
+	assert_false(tail_contains(&t, "four"));
+}
+
+static void cuts(void **state)
+{
+	struct tail t = {0};
+	char out[16];
+
+	(void)state;
+	add_tail(&t, "a very long line\nshort\nlast line\n");
+	assert_string_equal(tail_quote(&t, NULL, out, sizeof(out)), "last line");
+	assert_string_equal(tail_quote(&t, "very", out, sizeof(out)), "very long line ");
+}
+
+static void keeps_the_end(void **state)
+{
+	static char many[3 * TAIL_SIZE];
+	struct tail t = {0};
+	char out[32];
+
+	(void)state;
+	memset(many, 'x', sizeof(many));
+	add_tail(&t, "begin\n");
+	tail_add(&t, many, sizeof(many));
+	for (unsigned i = 0; i < 100; i++)
+		add_tail(&t, "0123456789abcdef");
+	add_tail(&t, "\nend");
+	assert_false(tail_contains(&t, "begin"));
+	assert_true(tail_contains(&t, "xxx0123"));
+	assert_string_equal(tail_quote(&t, "end", out, sizeof(out)), "end");
+	for (unsigned i = 0; i < 40; i++)
+		add_tail(&t, "\xc3\xa4\xc3\xa4\xc3\xa4");
+	tail_quote(&t, NULL, out, sizeof(out));
+	assert_int_not_equal((unsigned char)out[0] & 0xc0, 0x80);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +181,9 @@ int main(void)
 		cmocka_unit_test(no_line_end),
 		cmocka_unit_test(bytes_of_all_kinds),
 		cmocka_unit_test(more_than_fits),
+		cmocka_unit_test(quotes),
+		cmocka_unit_test(cuts),
+		cmocka_unit_test(keeps_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,8 +67,12 @@ static void adds(void **state)
 	memset(many, 'x', sizeof(many) - 1);
 	problem_add_fix(&p, "%s", many);
 	assert_string_equal(p.fix, "Mend it. Wait 3 s.");
-	problem_add(&p, " %s", many);
-	assert_int_equal(strlen(p.cause), sizeof(p.cause) - 1);
+	problem_add(&p, "; %s", "more");
+	assert_string_equal(p.cause, "it failed; more");
+	for (int i = 0; i < 2; i++) {
+		problem_add(&p, " %s", many);
+		assert_int_equal(strlen(p.cause), sizeof(p.cause) - 1);
+	}
 	problem_set(&p, PROBLEM_FAILED, "", "another");
 	assert_false(p.logged);
 }

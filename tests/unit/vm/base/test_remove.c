@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removing directories: all that is in them and nothing else, however it is nested. */
-/* modules: vm/base/remove.c */
+/* modules: vm/base/io.c vm/base/remove.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "vm/base/io.h"
 #include "vm/base/remove.h"
 #include "vm/base/util.h"
 
@@ -103,11 +104,38 @@ static void deep(void **state)
 	assert_int_not_equal(access(dir, F_OK), 0);
 }
 
+/* What nobody is at any more goes; what is locked, young, of another name or no directory stays. */
+static void abandoned(void **state)
+{
+	int lock;
+
+	(void)state;
+	assert_int_equal(mkdir(in(".new-1"), 0755), 0);
+	assert_int_equal(mkdir(in(".new-2"), 0755), 0);
+	assert_int_equal(mkdir(in("new-3"), 0755), 0);
+	put(".new-4");
+	lock = fileio_lock(in(".new-2"));
+	assert_true(lock >= 0);
+	assert_int_equal(fileio_lock(in(".new-2")), -EAGAIN);
+	assert_int_equal(fileio_lock(in(".new-5")), -ENOENT);
+	remove_abandoned(dir, ".new-", 3600);
+	assert_int_equal(access(in(".new-1"), F_OK), 0);
+	remove_abandoned(dir, ".new-", 0);
+	assert_int_not_equal(access(in(".new-1"), F_OK), 0);
+	assert_int_equal(access(in(".new-2"), F_OK), 0);
+	assert_int_equal(access(in("new-3"), F_OK), 0);
+	assert_int_equal(access(in(".new-4"), F_OK), 0);
+	close(lock);
+	remove_abandoned(dir, ".new-", 0);
+	assert_int_not_equal(access(in(".new-2"), F_OK), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_of_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(deep, setup, teardown),
+		cmocka_unit_test_setup_teardown(abandoned, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

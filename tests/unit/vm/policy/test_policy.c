@@ -573,18 +573,19 @@ static void commits(void **state)
 static void finds_views(void **state)
 {
 	struct vm_path paths[] = {{"/usr/share", "/shown", false}, {users, "/mine", true}};
-	struct view v = {.path = paths, .npaths = 2};
+	struct sandbox_spec s = {.paths = paths, .npaths = 2};
 
 	(void)state;
-	assert_int_equal(policy_find_view(alone, NULL, "raw"), ORDER_VIEW_NONE);
-	assert_int_equal(policy_find_view(alone, &v, "raw"), SHOWN);
+	assert_int_equal(policy_find_view(alone, NULL), ORDER_VIEW_NONE);
+	assert_int_equal(policy_find_view(alone, &s), SHOWN);
 	paths[1].write = false;
-	assert_int_equal(policy_find_view(alone, &v, "raw"), -ENOENT);
-	v = (struct view){.image = true};
-	assert_int_equal(policy_find_view(alone, &v, "python"), IMAGE);
-	assert_int_equal(policy_find_view(alone, &v, "raw"), -ENOENT);
-	v = (struct view){.work = users};
-	assert_int_equal(policy_find_view(alone, &v, "raw"), WORK);
+	assert_int_equal(policy_find_view(alone, &s), -ENOENT);
+	s = (struct sandbox_spec){.image_view = true, .image = "python"};
+	assert_int_equal(policy_find_view(alone, &s), IMAGE);
+	s.image = "raw";
+	assert_int_equal(policy_find_view(alone, &s), -ENOENT);
+	s = (struct sandbox_spec){.work = users};
+	assert_int_equal(policy_find_view(alone, &s), WORK);
 }
 
 int main(void)
