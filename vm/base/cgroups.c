@@ -48,6 +48,16 @@ static bool own_path(const char *prefix, const char *controller, char ret[PATH_M
 	return false;
 }
 
+/* What of our group's path @own lies below @root; "" if it lies elsewhere. */
+static const char *below(const char *root, const char *own)
+{
+	const size_t len = strcmp(root, "/") == 0 ? 0 : strlen(root);
+
+	if (strncmp(own, root, len) != 0 || (own[len] && own[len] != '/') || strstr(own, "/.."))
+		return "";
+	return strcmp(own + len, "/") == 0 ? "" : own + len;
+}
+
 int cgroups_find(const char *prefix, const char *controller, cgroups_fn found, void *data)
 {
 	char own[PATH_MAX], root[PATH_MAX], point[PATH_MAX], type[32], options[1024];
@@ -69,7 +79,7 @@ int cgroups_find(const char *prefix, const char *controller, cgroups_fn found, v
 			continue;
 		if (strcmp(type, wanted) == 0 &&
 		    (!*controller || cgroups_has_word(options, controller, ",")))
-			r = found(data, point, root, own);
+			r = found(data, point, below(root, own));
 	}
 	return r;
 }

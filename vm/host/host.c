@@ -159,7 +159,7 @@ static int add_group(struct host *h, bool v2, const char *dir)
 static int add_groups(struct host *h, bool v2, const char *mount, const char *path)
 {
 	char dir[PATH_MAX];
-	int n = snprintf(dir, sizeof(dir), "%s%s", mount, strcmp(path, "/") == 0 ? "" : path);
+	int n = snprintf(dir, sizeof(dir), "%s%s", mount, path);
 	size_t least = strlen(mount);
 
 	if (n < 0 || (size_t)n >= sizeof(dir))
@@ -177,28 +177,16 @@ static int add_groups(struct host *h, bool v2, const char *mount, const char *pa
 	}
 }
 
-/* What of @path lies below @root, which is what a mount in a container shows. */
-static const char *below(const char *root, const char *path)
-{
-	const size_t len = strlen(root);
-
-	if (strcmp(root, "/") == 0)
-		return path;
-	if (strncmp(path, root, len) == 0 && (path[len] == '/' || !path[len]))
-		return path[len] ? path + len : "/";
-	return "/";
-}
-
 struct search {
 	struct host *host;
 	bool v2;
 };
 
-static int take_mount(void *data, const char *point, const char *root, const char *own)
+static int take_mount(void *data, const char *point, const char *own)
 {
 	const struct search *s = data;
 
-	return add_groups(s->host, s->v2, point, below(root, own));
+	return add_groups(s->host, s->v2, point, own);
 }
 
 int host_open(struct host *h, const char *root)

@@ -239,19 +239,14 @@ struct sought {
 	int version, dir;
 };
 
-static int open_place(void *data, const char *point, const char *root, const char *own)
+static int open_place(void *data, const char *point, const char *own)
 {
-	char path[PATH_MAX], full[2 * PATH_MAX];
+	char full[2 * PATH_MAX];
 	struct sought *s = data;
-	const char *below = path;
 
-	snprintf(path, sizeof(path), "%s", own);
+	snprintf(full, sizeof(full), "%s%s", point, own);
 	if (s->version == 2)
-		cut_aside(path);
-	/* A group above what is mounted can't be named: then the top of it is the place. */
-	if (strcmp(root, "/") != 0)
-		below = strncmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "";
-	snprintf(full, sizeof(full), "%s/%s", point, strstr(below, "..") ? "" : below);
+		cut_aside(full);
 	s->dir = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		s->dir = -errno;

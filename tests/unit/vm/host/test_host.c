@@ -207,6 +207,33 @@ static void first_generation(void **state)
 	host_close(&h);
 }
 
+/* A group that the mount does not show has no name there: its top counts, and never a namesake elsewhere. */
+static void outside_of_the_mount(void **state)
+{
+	static const char *const own[] = {"/pod-2/x", "/other", "/../pod/x", "/pod/../x"};
+	struct host h;
+
+	(void)state;
+	put("/proc/self/mountinfo", "30 23 0:26 /pod /cg rw - cgroup2 cgroup2 rw\n");
+	put("/cg/cpu.max", "50000 100000\n");
+	put("/cg/x/cpu.max", "25000 100000\n");
+	put("/cg-2/x/cpu.max", "10000 100000\n");
+	put("/x/cpu.max", "10000 100000\n");
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "0::%s\n", own[i]);
+		put("/proc/self/cgroup", line);
+		assert_int_equal(host_open(&h, root), 0);
+		assert_int_equal(host_cpus(&h), 50);
+		host_close(&h);
+	}
+	put("/proc/self/cgroup", "0::/pod/x\n");
+	assert_int_equal(host_open(&h, root), 0);
+	assert_int_equal(host_cpus(&h), 25);
+	host_close(&h);
+}
+
 static void processors(void **state)
 {
 	struct host h;
@@ -280,6 +307,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nonsense, setup, host_fixture_teardown),
 		cmocka_unit_test_setup_teardown(unified, setup, host_fixture_teardown),
 		cmocka_unit_test_setup_teardown(first_generation, setup, host_fixture_teardown),
+		cmocka_unit_test_setup_teardown(outside_of_the_mount, setup, host_fixture_teardown),
 		cmocka_unit_test_setup_teardown(processors, setup, host_fixture_teardown),
 		cmocka_unit_test_setup_teardown(demand, setup, host_fixture_teardown),
 		cmocka_unit_test(real),
