@@ -30,7 +30,7 @@ struct layer {
 /* The open layers of a cache directory. */
 struct layers {
 	char *dir;
-	uint64_t limit; /* of bytes on the disk; 0: no limit */
+	uint64_t limit; /* maximum bytes on the disk; 0: no limit */
 	TAILQ_HEAD(layer_list, layer) open;
 };
 

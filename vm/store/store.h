@@ -23,7 +23,7 @@ struct store {
 	struct s3_config s3;
 	const char *secret; /* authenticates manifests; or NULL */
 	uint64_t tsc_khz;   /* of this machine, for snapshots that depend on it; or 0 */
-	uint64_t limit;	    /* of bytes on the disk of a fetched object; 0: none */
+	uint64_t limit;	    /* maximum bytes on the disk of a fetched object; 0: none */
 	uint32_t chunk_bytes;
 	bool anew;		 /* put it even if the store has it: that copy is damaged */
 	char why[STORE_WHY_MAX]; /* why it failed */
