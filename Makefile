@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds and tests xsbxfs. `make help` lists what there is.
+# Builds and tests xsbxfs. `make help` lists the targets.
 #
 #   SAN=1    with AddressSanitizer and UndefinedBehaviorSanitizer, into build/san
 #   COV=1    with coverage counters, into build/cov (what `make coverage` uses)
 #   DEV=1    warnings are errors
 #   V=1      show commands
 #   O=DIR    build somewhere else
-#   T=NAMES  only these tests, and only what they need is built, e.g. make check-mount T='in_writers runs_*'
+#   T=NAMES  builds and runs only these tests, e.g. make check-mount T='in_writers runs_*'
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -40,7 +40,7 @@ net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpas
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass packets)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
-# What the daemon shares with these programs.
+# Sources shared by the daemon and these programs.
 shared_c := vm/store/kind.c agent/protocol.c agent/files/lockbook.c
 daemon_c := $(fs_c) $(filter-out vm/store/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
 host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
@@ -79,7 +79,7 @@ XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflag
 XLDFLAGS := -pie -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS)
 LIBS := $(call pkg,--libs $(pkgs))
 
-# The sanitizers have no static runtime; such an agent serves the tests on the host.
+# The sanitizers have no static runtime, so such an agent is only for tests on the host.
 agent_link := $(if $(SAN),-pie,-static-pie)
 
 # ---- programs ----
@@ -113,7 +113,7 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(call pkg,--libs libuv)
 
-# Plays the daemon's and the dialer's part for xsbxfs-net.
+# Plays the roles of the daemon and the dialer for xsbxfs-net.
 net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway dialer) \
 	$(call in,vm/base,allow net_reason) $(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
@@ -121,7 +121,7 @@ $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
 	@mkdir -p $(@D)
 	$(Q)$(link) $(call pkg,--libs libuv)
 
-# The daemon for tests: the same, and a backend that runs the agent as a plain process of the host.
+# The daemon for tests: with an additional backend that runs the agent as a plain process of the host.
 local_c := $(shell grep -ls XSBX_LOCAL_BACKEND $(daemon_c))
 $(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) tests/unit/fixture/backend_local.c) \
 		$(call objs,test/obj,$(local_c))
@@ -141,14 +141,14 @@ $(O)/test/obj/%.o: %.c
 # gcc's own fork() looks after the counters by what a static program has not.
 $(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
 
-# Only what says where things are installed is built again when that changes.
+# Rebuilds only what depends on the installation paths when they change.
 placed := $(shell grep -ls 'XSBX_LIBEXECDIR\|XSBX_DATADIR' $(host_c))
 $(call objs,obj,$(placed)) $(call objs,test/obj,$(placed)): $(O)/places
 $(O)/places: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBEXECDIR) $(DATADIR)' | cmp -s - $@ || echo '$(LIBEXECDIR) $(DATADIR)' >$@
 
-# Only what says the version is built again when the version changes.
+# Rebuilds only what depends on the version when it changes.
 versioned := $(shell grep -ls XSBX_VERSION $(host_c))
 $(call objs,obj,$(versioned)) $(call objs,test/obj,$(versioned)): $(O)/version
 $(O)/version: FORCE
@@ -156,7 +156,7 @@ $(O)/version: FORCE
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
 .PHONY: FORCE
 
-# The interpreters' drivers as sandboxes without a machine use them; turn.so is a bash builtin.
+# The interpreters' drivers for sandboxes that are not virtual machines; turn.so is a bash builtin.
 drivers_src := $(wildcard images/drivers/repl.*)
 drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(drivers_src))
 
@@ -174,12 +174,12 @@ $(O)/drivers/repl.%: images/drivers/repl.%
 	$(Q)cp $< $@
 
 # ---- tests ----
-# The top of a test says what it is made of, and so do the fixtures that it names:
+# A test declares its source files at its top, as do the fixtures that it uses:
 #	/* modules: fs/config/settings.c vm/base/buf.c tests/unit/fixture/vm_fake.c */
-# "vm" stands for what of the sandboxes' side is needed and is not in the list.
+# "vm" stands for everything from vm/ that is needed and is not in the list.
 #	/* libs: inih uv */
 
-# and that of a test in Python, which of the programs it runs:
+# and a test in Python declares the programs that it runs:
 #	# needs: xsbx-agent drivers
 
 .PHONY: check check-unit check-mount check-process check-vm check-lab tests bench fuzz fuzz-smoke fuzz-corpus coverage
@@ -204,13 +204,13 @@ $(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call named,$(1))) $(call ar
 endef
 $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 
-# Runs in sandboxes, in whatever view of files these have.
+# Runs in sandboxes, with any view of files.
 $(O)/test/probe: $(call objs,obj,$(wildcard tests/hostile/*.c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
 
-# Runs in machines and on the host; what each computes is compared.
+# Runs in machines and on the host; the results are compared.
 $(O)/test/vectors: $(call objs,obj,$(wildcard tests/vectors/*.c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
@@ -221,12 +221,12 @@ run_tests = BUILD=$(O) tests/run $(if $(V),-v)
 
 tests: all $(units) $(local) $(O)/test/net_fixture $(O)/test/probe $(O)/test/vectors
 
-# What T names, wherever it lies. As for the runner, `*` and `?` stand for anything.
+# The tests named by T, in any folder. As in the runner, `*` and `?` are wildcards.
 levels = $(1) $(1)/* $(1)/*/* $(1)/*/*/*
 files_of = $(sort $(foreach t,$(3),$(wildcard $(foreach d,$(call levels,$(1)),$(d)/$(t).$(2)))))
 needs = $(foreach n,$(sort $(shell sed -n 's,^. needs: *,,p' $(1) </dev/null)),$(if \
 	$(filter drivers,$(n)),$(drivers),$(O)/$(n)))
-# The programs of tests of modules, and what those in Python run.
+# The programs of tests of modules, and those that tests in Python run.
 unit_files = $(strip $(patsubst %.c,$(O)/unit/%,$(notdir $(call files_of,tests/unit,c,$(1)))) \
 	$(call needs,$(call files_of,tests/unit,py,$(1))))
 mount_files = $(strip $(foreach e,py sh,$(call files_of,tests/mount,$(e),$(1))))
@@ -282,7 +282,7 @@ fuzz: $(fuzzers)
 	@echo 'Run one as long as you like: $(O)/fuzz/NAME [corpus directory]. There are:'
 	@printf '  %s\n' $(fuzzers)
 
-# As many at once as there are processors. Finds are kept apart from the seeds, in the build directory.
+# As many at a time as there are processors. Findings are kept in the build directory, not with the seeds.
 fuzz-smoke: $(fuzzers)
 	$(Q)printf '%s\n' $(notdir $(fuzzers)) | xargs -P "$$(nproc)" -I NAME sh -c '\
 		seeds=tests/fuzz/corpus/NAME; mkdir -p $(O)/fuzz/corpus/NAME; [ -d "$$seeds" ] || seeds=; \
@@ -291,15 +291,15 @@ fuzz-smoke: $(fuzzers)
 			-artifact_prefix=$(O)/fuzz/NAME- $(O)/fuzz/corpus/NAME $$seeds || exit 255'
 	@echo 'no crash, no leak, no undefined behaviour'
 
-# What is known to be difficult, once: the seeds in tests/fuzz/corpus.
+# Runs the seeds in tests/fuzz/corpus once, which are known difficult cases.
 fuzz-corpus: $(fuzzers)
 	$(Q)printf '%s\n' $(notdir $(fuzzers)) | xargs -P "$$(nproc)" -I NAME sh -c '\
 		seeds=tests/fuzz/corpus/NAME; [ -d "$$seeds" ] || exit 0; \
 		$(O)/fuzz/NAME -runs=0 -verbosity=0 -artifact_prefix=$(O)/fuzz/NAME- $$seeds || exit 255'
 
-# Fails where less of a folder is run than tests/coverage.floor says.
-# Whether tests pass is said elsewhere: some are confused by programs that complain that they can't write their counters,
-# from inside of jails and once they are confined, where what they run is not counted either.
+# Fails if the coverage of a folder is below tests/coverage.floor.
+# Failing tests are ignored here: some are confused by messages of programs that can't write their counters, because
+# they are in jails or have confined themselves; what these execute is not counted either.
 coverage:
 	$(Q)$(MAKE) --no-print-directory COV=1 tests
 	$(Q)find build/cov -name '*.gcda' -delete
@@ -307,17 +307,17 @@ coverage:
 	$(Q)find build/cov -name '*.gcda' | xargs gcov -n 2>/dev/null | tests/coverage tests/coverage.floor
 
 # ---- tiers ----
-# Each has what the one before has, and more; see tests/README.md. .ci/run is the third of the four.
+# Each includes the previous one; see tests/README.md. .ci/run is the third of the four.
 
 .PHONY: check-save check-push check-night tidy-changed
 
-# What was changed: since the last commit, or since this branch left the one that it is to be merged into.
+# Changed files: since the last commit, or since this branch forked from the one that it will be merged into.
 BASE ?= $(shell for name in '@{upstream}' origin/HEAD main HEAD; do \
 	git rev-parse -q --verify "$$name" 2>/dev/null && break; done)
 others := git ls-files --others --exclude-standard
 unsaved = $(sort $(shell git diff --name-only --diff-filter=d HEAD; $(others)))
 changed = $(sort $(shell git diff --name-only --diff-filter=d $$(git merge-base $(BASE) HEAD); $(others)))
-# Without T, the tests that are called like what was changed.
+# Without T, the tests named like the changed files.
 save_t = $(or $(T),$(foreach n,$(sort $(basename $(notdir $(filter %.c %.h %.py %.sh,$(unsaved))))),$(if \
 	$(call files_of,tests/unit,c,test_$(n:test_%=%)),test_$(n:test_%=%),$(if $(call files_of,tests/unit,py,$(n))$(call mount_files,$(n)),$(n)))))
 
@@ -328,7 +328,7 @@ check-save: $$(call unit_files,$$(save_t)) $$(if $$(call mount_files,$$(save_t))
 	$(Q)scripts/layers --includes
 	$(Q)$(if $(filter $(all_c),$(unsaved)),clang-format --dry-run --Werror $(filter $(all_c),$(unsaved)))
 
-# Of a header that was changed, the file of the same name is looked at.
+# For a changed header, the source file of the same name is checked.
 changed_c = $(filter $(lint_c),$(changed) $(patsubst %.h,%.c,$(filter %.h,$(changed))))
 check-push:
 	$(Q)$(MAKE) --no-print-directory layers format-check
@@ -336,12 +336,12 @@ check-push:
 	$(Q)$(if $(changed_c),$(MAKE) --no-print-directory tidy lint_c='$(changed_c)')
 	$(Q)$(run_tests) --unit --local $(T)
 
-# For the merge tier; all of it where it can't be known what was changed.
+# For the merge tier; checks everything if the changes can't be determined.
 tidy-changed:
 	$(Q)$(MAKE) --no-print-directory tidy lint_c='$(or $(changed_c),$(lint_c))'
 
-# All there is: also the tests that say `night`, every fuzzer for as long as a night allows, what is checked in the
-# laboratory, all lints, and how much of each folder the tests run. What fails keeps nothing else from being tried.
+# Everything: also the tests marked `night`, every fuzzer for as long as a night allows, the tests in the laboratory,
+# all lints, and the coverage of each folder. Continues after failures.
 night = echo "== $(1)"; $(MAKE) --no-print-directory $(1) || failed="$$failed; $(1)"
 check-night: tests
 	$(Q)failed=; $(call night,lint format-check); \
@@ -356,12 +356,12 @@ check-night: tests
 
 lint: layers tidy cppcheck man-lint shellcheck
 
-# The order of the folders, by includes and by what objects call.
+# Checks the order of the folders, by includes and by calls between objects.
 layers: $(call objs,obj,$(host_c))
 	$(call say,LAYERS,$(words $(host_c)) objects)
 	$(Q)scripts/layers --build $(O)
 
-# Without what is built against bash's headers, which are not lint-clean.
+# Without files that use bash's headers, which are not lint-clean.
 lint_c := $(filter-out images/drivers/%,$(filter %.c,$(all_c)))
 
 tidy:
@@ -371,7 +371,7 @@ tidy:
 		-DXSBX_VERSION=\"x\" -DXSBX_LIBEXECDIR=\"x\" -DXSBX_DATADIR=\"x\"' sh \
 		2>$(O)/tidy.log || { cat $(O)/tidy.log; exit 1; }
 
-# cppcheck reads no system headers, but has to know the macros of these two.
+# cppcheck does not read system headers, but needs the macros of these two.
 macros = $(shell printf '\043include <sys/queue.h>\n\043include <uv/tree.h>\n' | $(CC) -E -xc - | \
 	sed -n 's,^. 1 "\(.*\(queue\|tree\)\.h\)".*,--include=\1,p')
 

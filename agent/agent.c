@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent: its parts put together, and who waits for what. */
+/* The agent: combines its parts, and tracks pending answers. */
 #include "agent.h"
 
 #include <errno.h>
@@ -26,14 +26,14 @@
 /*
  * Theory of operation
  * -------------------
- * Handlers of events only note what happened: frames note what is owed (`struct debt`), the
- * interpreter its state, the run its state. Before each wait, agent_advance() looks at all of it
- * and takes the next step, so the order in which things happen to arrive does not matter: a RUN
- * that comes while the interpreter is starting waits, a HELLO is answered when the interpreter has
- * taken its new seed, an interpreter that died is replaced at once.
+ * Event handlers only record what happened: frames record pending answers (`struct debt`), the
+ * interpreter and the run their states. Before each wait, agent_advance() examines all of it
+ * and takes the next step, so the order of events does not matter: a RUN that arrives while the
+ * interpreter is starting waits, HELLO is answered when the interpreter has received its new seed,
+ * and an interpreter that has died is replaced at once.
  *
- * An interpreter that cannot be started, or dies as soon as it is ready, is not tried again
- * until somebody asks for one.
+ * An interpreter that cannot be started, or dies as soon as it is ready, is not restarted until
+ * one is requested.
  */
 
 #define LOG_FRAME    (16u << 10)

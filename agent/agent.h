@@ -48,7 +48,7 @@ struct agent {
 	bool seed_due;	       /* `seed` has to be sent to the interpreter */
 	bool seeding;	       /* it was sent, but not acknowledged yet */
 	bool restart;	       /* the interpreter was killed to be started again */
-	bool retried; /* one that was killed on its way up was started again, for this debt */
+	bool retried;	       /* one that was killed while starting was restarted, for this debt */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
 };

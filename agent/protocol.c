@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing and unpacking of the agent protocol; shared by the agent and by vm/. */
+/* Packs and unpacks the agent protocol; shared by the agent and vm/. */
 #include "protocol.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent protocol: frames between the host (vm/) and the agent, and how they are packed. */
+/* The agent protocol: frames between the host (vm/) and the agent, and their encoding. */
 #ifndef XSBX_AGENT_PROTOCOL_H
 #define XSBX_AGENT_PROTOCOL_H
 
@@ -12,22 +12,22 @@
  * -------------------
  * One byte stream (virtio-serial or a socketpair) carries frames in both directions: a header of
  * 12 bytes {u32 length, u16 type, u16 flags, u32 id}, then `length` bytes of payload. All integers
- * are little-endian; `str` is a u32 length and that many bytes, no terminator. Many requests are in
- * flight; `id` names the run (RUN, OUTPUT, EXIT ...) or the request (files, PING, SETUP).
+ * are little-endian; `str` is a u32 length and that many bytes, no terminator. Many requests may be in
+ * flight; `id` identifies the run (RUN, OUTPUT, EXIT ...) or the request (files, PING, SETUP).
  *
  * Generations. The upper eight bits of `flags` are the generation that HELLO announced. The host
- * starts a new generation whenever the far end may be another one than before (after a restore);
- * frames of another generation are dropped by both ends, so nothing sent to one incarnation is
- * ever taken for an answer of the next.
+ * starts a new generation whenever the agent may be another one than before (after a restore);
+ * frames of another generation are dropped on both sides, so nothing sent to one incarnation is
+ * mistaken for an answer of the next.
  *
  * Credits. Output: RUN grants the agent a number of bytes it may send as OUTPUT for that run,
  * CREDIT adds to it; an agent without credit stops reading the pipe and the program blocks, as on
  * any full pipe. Input: the agent grants STDIN bytes in the same way with STDIN_CREDIT. File
- * requests are bounded by the host, which has at most PROTO_FILES_INFLIGHT unanswered.
+ * requests are limited by the host to PROTO_FILES_INFLIGHT unanswered ones.
  *
- * Both ends treat the other as hostile: a length is checked before anything is allocated, a
- * payload is read through a cursor that cannot run past its end, a malformed frame ends the
- * connection. A run ends once, by EXIT, after its last OUTPUT.
+ * Both sides treat the other as hostile: lengths are checked before anything is allocated, payloads
+ * are read through a cursor that cannot run past the end, and a malformed frame ends the
+ * connection. A run ends exactly once, with EXIT, after its last OUTPUT.
  */
 
 #define PROTO_VERSION	     1u
@@ -37,7 +37,7 @@
 #define PROTO_DATA_MAX	     (128u << 10) /* most bytes in one OUTPUT, STDIN, or file transfer */
 #define PROTO_FILES_INFLIGHT 256u
 #define PROTO_NAME_MAX	     255u
-#define PROTO_GIVE_UP_MS     20000u /* ending a run, before the agent gives up by itself and says so */
+#define PROTO_GIVE_UP_MS     20000u /* to end a run, before the agent gives up and reports that */
 #define PROTO_LINK_MAX	     4095u
 #define PROTO_TRUST_MAX	     (1u << 20)
 #define PROTO_ENTROPY	     32u
@@ -49,30 +49,30 @@ enum proto_type {
 	PROTO_HELLO =
 		1,    /* u32 version, u32 generation, u64 realtime_ns, u8[32] entropy, str hostname.
 			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first,
-			  * and ends a run of an older generation without EXIT; nodes stay.
-			  * A clock that is ahead by less than a second is left to CLOCK.
-			  * PROTO_F_TRACE: TRACED says what happens, until a RUN says otherwise */
+			  * and ends a run of an older generation without EXIT; nodes stay valid.
+			  * A clock that is ahead by less than a second is corrected by CLOCK.
+			  * PROTO_F_TRACE: TRACED reports steps, until a RUN disables it */
 	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
 	PROTO_SETUP,  /* struct proto_setup: sizes the quota'd directories, starts the interpreter.
 			  * Answered by READY or FAILED. Sent again, it replaces the interpreter
-			  * only if that would be started differently. */
+			  * only if it would be started differently. */
 	PROTO_RUN,    /* struct proto_run. Answered by OUTPUT..., EXIT */
 	PROTO_STDIN,  /* bytes; PROTO_F_EOF on the last */
 	PROTO_SIGNAL, /* u32 enum proto_signal, for run `id` */
 	PROTO_CREDIT, /* u32 bytes, for run `id` */
-	PROTO_RESET,  /* ends all user code, in the background too, and starts a fresh interpreter;
+	PROTO_RESET, /* ends all user code, including background processes, and starts a fresh interpreter;
 			  * answered by READY or FAILED. Not during a run */
-	PROTO_USAGE,  /* answered by USAGE_REPLY */
-	PROTO_SHUTDOWN, /* end everything; no answer, the far end goes away */
+	PROTO_USAGE,	/* answered by USAGE_REPLY */
+	PROTO_SHUTDOWN, /* end everything; no answer, the connection is closed */
 	PROTO_WARM,	/* exercise the interpreter; answered by READY or FAILED */
 	PROTO_CLOCK, /* s64 ns to add to the wall clock, at any time; answered by CLOCK_OK at once */
-	PROTO_TRUST, /* up to 1 MiB: certificates, for user code to find in a file that it cannot write
-		      * to; no answer. For guests; elsewhere nothing happens */
-	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, whether nothing has run since,
-		       * or ECANCELED, and it goes on. No run begins until: 0: let it go
-		       * on, no answer. HELLO, SETUP and RESET do that as well */
+	PROTO_TRUST, /* up to 1 MiB: certificates, put into a file that user code can only read;
+		      * no answer. For guests; ignored elsewhere */
+	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
+		       * run since, else ECANCELED, and code continues. u32 0: continue, no answer; no run
+		       * starts until then. HELLO, SETUP and RESET do that as well */
 
-	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless said otherwise. `node` and
+	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
 	PROTO_F_LOOKUP = 32, /* u64 parent, str name -> entry */
 	PROTO_F_FORGET,	     /* n x { u64 node, u64 lookups }; no answer */
@@ -94,34 +94,34 @@ enum proto_type {
 	PROTO_F_FALLOCATE,   /* u64 handle, u32 mode, u64 offset, u64 length */
 	PROTO_F_SEEK, /* u64 handle, u64 offset, u32 whence (SEEK_DATA, SEEK_HOLE) -> u64 offset */
 	PROTO_F_OPENDIR, /* u64 node -> u64 handle */
-	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent, as many as have room in
+	PROTO_F_READDIR, /* u64 handle, u64 offset, u32 size -> n x dirent, as many as fit into
 			  * `size` bytes as struct fuse_dirent; without "." and "..", none at the end */
 	PROTO_F_STATFS,	 /* -> u64 block size, blocks, free, files, free files */
 	PROTO_F_LOCK,	 /* struct proto_lock -> u32 1 if it waits: LOCKED follows; else 0 */
-	PROTO_F_TEST_LOCK, /* struct proto_lock -> u32 type, u64 start, u64 end, u32 pid: what is in the
-			    * way, PROTO_UNLOCK if nothing is; pid 0: a process of the sandbox's */
-	PROTO_F_DROP_LOCKS, /* u64 handle, u64 owner: all ranges that the owner holds of this file */
-	PROTO_F_CANCEL_LOCK, /* u64 token, u32 undo; no answer to this one, but a LOCK that waits ends:
-			      * LOCKED with EINTR, unless it was granted. With undo 1 one that was granted is
-			      * taken back, and its owner has what he had before. */
+	PROTO_F_TEST_LOCK, /* struct proto_lock -> u32 type, u64 start, u64 end, u32 pid: a conflicting
+			    * lock, PROTO_UNLOCK if there is none; pid 0: a process of the sandbox */
+	PROTO_F_DROP_LOCKS, /* u64 handle, u64 owner: drops all ranges of this file that the owner holds */
+	PROTO_F_CANCEL_LOCK, /* u64 token, u32 undo; has no answer itself, but a waiting LOCK ends: LOCKED
+			      * with EINTR, unless it was granted. With undo 1 a granted one is revoked,
+			      * and its owner's previous locks are restored. */
 
 	/* agent to host */
 	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
 	PROTO_PONG,
 	PROTO_READY,	    /* str interpreter version, u64 interpreter start in us */
-	PROTO_FAILED,	    /* u32 errno, str words: what could not be set up */
+	PROTO_FAILED,	    /* u32 errno, str message: what could not be set up */
 	PROTO_OUTPUT,	    /* flags: enum proto_stream; u32 sequence from 0, bytes to the end */
 	PROTO_EXIT,	    /* flags: PROTO_FULL_*; struct proto_exit */
 	PROTO_STDIN_CREDIT, /* u32 bytes, for run `id` */
 	PROTO_USAGE_REPLY,  /* struct proto_usage */
 	PROTO_LOG,	    /* bytes for the `console` node */
-	PROTO_FILE_REPLY,   /* u32 errno (0: success), then what the request says */
-	PROTO_CLOCK_OK,	    /* u64 realtime_ns, when CLOCK was read and done */
-	PROTO_LOCKED,	    /* u64 token, u32 errno: how the wait of a LOCK ended */
-	PROTO_FROZEN, /* u32 errno: how FREEZE ended. EBUSY: not all of it could be stopped, or there is
-			     * a run; it goes on */
-	PROTO_TRACED, /* u64 us since RUN `id`, or with 0 HELLO, has come, str words: a step, for the daemon's log; only if
-			     * it was asked for, and not each */
+	PROTO_FILE_REPLY,   /* u32 errno (0: success), then as noted at the request */
+	PROTO_CLOCK_OK,	    /* u64 realtime_ns, at the time CLOCK was handled */
+	PROTO_LOCKED,	    /* u64 token, u32 errno: result of a LOCK that waited */
+	PROTO_FROZEN, /* u32 errno: result of FREEZE. EBUSY: not all code could be stopped, or there is
+			     * a run; code continues */
+	PROTO_TRACED, /* u64 us since RUN `id` (0: HELLO) was received, str text: a step, for the daemon's log; only if
+			     * requested, and not all of them */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN */
@@ -132,28 +132,28 @@ enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };
 
 enum proto_signal { PROTO_INTERRUPT = 1, PROTO_KILL = 2 };
 
-/* On EXIT: the working directory has no room left, or no more files. */
+/* On EXIT: the working directory is out of space or inodes. */
 #define PROTO_FULL_FILES  0x01u
 #define PROTO_FULL_INODES 0x02u
 
-/* How a run ended, as far as the agent knows. */
+/* How a run has ended, as seen by the agent. */
 enum proto_how {
-	PROTO_HOW_DONE,	   /* by itself */
-	PROTO_HOW_TIMEOUT, /* the agent ended it at its deadline */
-	PROTO_HOW_KILLED,  /* the host said PROTO_KILL */
-	PROTO_HOW_OOM,	   /* the kernel killed it for want of memory */
-	PROTO_HOW_REFUSED, /* it was never started (no interpreter could be had) */
-	PROTO_HOW_GONE,	   /* nor was this one: the interpreter had ended, and all state with it */
-	PROTO_HOW_NOT_TAKEN, /* nor this one: `status` is the errno that the interpreter's driver got */
+	PROTO_HOW_DONE,	     /* by itself */
+	PROTO_HOW_TIMEOUT,   /* the agent ended it at its deadline */
+	PROTO_HOW_KILLED,    /* the host has sent PROTO_KILL */
+	PROTO_HOW_OOM,	     /* killed by the OOM killer */
+	PROTO_HOW_REFUSED,   /* not started (no interpreter was available) */
+	PROTO_HOW_GONE,	     /* not started: the interpreter had ended, and its state is lost */
+	PROTO_HOW_NOT_TAKEN, /* not started: `status` is the errno from the interpreter's driver */
 	PROTO_NHOW,
 };
 
-/* With PROTO_HOW_GONE: what became of the interpreter. */
+/* With PROTO_HOW_GONE: how the interpreter has ended. */
 enum proto_gone {
 	PROTO_GONE_EXITED, /* `status` is its exit status */
 	PROTO_GONE_SIGNAL, /* `status` is the signal */
-	PROTO_GONE_OOM,	   /* ended for want of memory, by the kernel or the agent */
-	PROTO_GONE_SILENT, /* it did not listen to the agent any more, which ended it */
+	PROTO_GONE_OOM,	   /* killed because of lack of memory, by the kernel or the agent */
+	PROTO_GONE_SILENT, /* it did not respond, and was ended by the agent */
 	PROTO_NGONE,
 };
 
@@ -165,7 +165,7 @@ struct proto_header {
 	uint32_t id;
 };
 
-/* A string inside a received payload, or to be packed: not terminated. */
+/* A string in a received payload, or to be packed: not terminated. */
 struct proto_str {
 	const char *data;
 	uint32_t len;
@@ -180,24 +180,24 @@ struct proto_setup {
 	uint64_t files_bytes;	   /* quota of the working directory; 0: what memory allows */
 	uint64_t tmp_bytes;	   /* the same for /tmp */
 	uint32_t files_inodes, tmp_inodes;
-	uint32_t nproc;	 /* RLIMIT_NPROC of user code; 0 in each of the three: a default */
+	uint32_t nproc;	 /* RLIMIT_NPROC of user code; in all three, 0 is a default */
 	uint32_t nofile; /* RLIMIT_NOFILE */
-	uint64_t fsize;	 /* RLIMIT_FSIZE; by default there is none */
+	uint64_t fsize;	 /* RLIMIT_FSIZE; default: none */
 	uint32_t nenv;
 	struct proto_env env[PROTO_ENV_MAX];
 };
 
-#define PROTO_RUN_STDIN 0x01u /* flags: STDIN frames follow; without it stdin is at end of file */
-#define PROTO_RUN_TRIAL 0x02u /* it leaves nothing that anybody would miss */
-#define PROTO_RUN_TRACE 0x04u /* TRACED says what happens, from now on; without it nothing does */
+#define PROTO_RUN_STDIN 0x01u /* flags: STDIN frames follow; else stdin is at end of file */
+#define PROTO_RUN_TRIAL 0x02u /* it leaves no state worth keeping */
+#define PROTO_RUN_TRACE 0x04u /* TRACED reports steps from now on; else it is disabled */
 
 struct proto_run {
 	uint32_t flags;
 	uint32_t timeout_ms; /* 0: none */
 	uint32_t grace_ms;   /* between SIGTERM at that time and SIGKILL */
 	uint64_t limit
-		[2];	 /* most bytes to send of stdout and stderr; the rest is read and dropped */
-	uint32_t credit; /* bytes of OUTPUT granted from the start */
+		[2];	 /* of bytes to send from stdout and stderr; the rest is read and dropped */
+	uint32_t credit; /* bytes of OUTPUT granted initially */
 	struct proto_str code;
 };
 
@@ -249,15 +249,15 @@ struct proto_setattr {
 
 enum proto_lock_type { PROTO_UNLOCK, PROTO_LOCK_SHARED, PROTO_LOCK_EXCLUSIVE };
 
-#define PROTO_LOCK_WAIT	 0x01u /* flags: until it can be had */
-#define PROTO_LOCK_WHOLE 0x02u /* that of flock(2), whatever the range */
+#define PROTO_LOCK_WAIT	 0x01u /* flags: wait until it is available */
+#define PROTO_LOCK_WHOLE 0x02u /* a flock(2) lock; the range is ignored */
 
-/* Locks belong to an owner, a number that the host chooses: for ranges a process or an open file, for
- * whole files an open file. They end with DROP_LOCKS, or with the handle they were asked by. */
+/* Locks belong to an owner, a number chosen by the host: for ranges a process or an open file, for
+ * whole files an open file. They end with DROP_LOCKS, or with the handle they were requested through. */
 struct proto_lock {
 	uint64_t handle, owner;
 	uint64_t token;	     /* for CANCEL_LOCK; 0: never */
-	uint64_t start, end; /* the last byte; INT64_MAX: to the end */
+	uint64_t start, end; /* `end` is the last byte; INT64_MAX: to the end */
 	uint32_t flags;	     /* PROTO_LOCK_* */
 	uint32_t type;	     /* enum proto_lock_type */
 	uint32_t pid;	     /* on the host */
@@ -276,7 +276,7 @@ struct proto_dirent {
 	struct proto_str name;
 };
 
-/* Writing cursor: fills a buffer the caller owns; `bad` once something did not fit. */
+/* Writing cursor: fills a buffer of the caller; `bad` once something did not fit. */
 struct proto_out {
 	uint8_t *data;
 	size_t len, cap;
@@ -300,7 +300,7 @@ void proto_header_pack(const struct proto_header *h, uint8_t wire[PROTO_HEADER])
 /**
  * proto_header_unpack() - Read and check a header
  * @wire: PROTO_HEADER bytes
- * @ret_h: Where to put it
+ * @ret_h: Result
  *
  * Return: 0, or -EPROTO if the length is over PROTO_PAYLOAD_MAX.
  */
@@ -322,13 +322,13 @@ struct proto_str get_str(struct proto_in *in, uint32_t max);
 /* The rest of the payload. */
 struct proto_str get_rest(struct proto_in *in);
 void get_bytes(struct proto_in *in, void *dst, size_t len);
-/* True if nothing was bad and nothing is left over. */
+/* True if nothing was bad and the whole payload was read. */
 bool get_end(const struct proto_in *in);
 
 struct proto_str proto_cstr(const char *s);
 
-/* Packing and unpacking of the structs above; unpack returns 0 or -EPROTO, checks limits, and
- * leaves strings pointing into the payload. */
+/* Pack and unpack the structs above; unpack returns 0 or -EPROTO, checks limits, and lets
+ * strings point into the payload. */
 void proto_setup_pack(struct proto_out *o, const struct proto_setup *s);
 int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s);
 void proto_run_pack(struct proto_out *o, const struct proto_run *r);
@@ -349,8 +349,8 @@ bool proto_dirent_pack(struct proto_out *o, const struct proto_dirent *d);
 void proto_dirent_get(struct proto_in *in, struct proto_dirent *ret_d);
 
 /**
- * proto_name_ok() - May this be the name of a directory entry?
- * @s: One path component as the far end sent it
+ * proto_name_ok() - Is this a valid name of a directory entry?
+ * @s: A path component from the other side
  *
  * Return: false if it is empty, ".", "..", too long, or has a slash or a NUL.
  */

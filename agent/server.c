@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each frame of the host means. */
+/* Dispatches frames from the host. */
 #include "server.h"
 
 #include <errno.h>

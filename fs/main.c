@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xsbxfs: start, the loop, the end. */
+/* xsbxfs: start, event loop, shutdown. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,15 +28,15 @@
 /*
  * Theory of operation
  * -------------------
- * Start, in this order, because each step needs the ones before it: read the configuration; go into the
- * background (the parent waits for word that the mount is there); claim the runtime directory and
- * clear away what a killed instance left; settle what may ever be started, and fork the spawner with that
- * (vm/policy/policy.c), while the process is small and has read nothing of anybody else's; then the loop,
- * the machinery, the mount; then give up all rights that are not needed any more (vm/confine.c).
+ * Start, in this order, because each step needs the previous ones: read the configuration; move to the
+ * background (the parent waits until the file system is mounted); claim the runtime directory and clean
+ * up after a killed instance; make the policy of what may be started, and fork the spawner with it
+ * (vm/spawn/policy.c), while the process is small and has not read any untrusted data; then create the
+ * loop and struct vm, and mount; finally drop all rights that are not needed any more (vm/confine.c).
  *
- * The end has one way, whatever asks for it (SIGTERM, SIGINT, unmount, death of the spawner): sessions
- * end and every waiting request is answered, the sandboxes are closed, the mount is detached, the
- * loop runs dry, the spawner goes.
+ * Shutdown is always the same, whatever causes it (SIGTERM, SIGINT, unmount, death of the spawner):
+ * sessions end and all waiting requests are answered, the sandboxes are closed, the mount is detached,
+ * the loop ends, the spawner exits.
  */
 
 #define STOP_AFTER_MS 5000 /* the end waits no longer than this for sandboxes */
@@ -63,8 +63,8 @@ struct daemon {
 
 /* ---- the way into the background ---- */
 
-/* Forks. Return, in the child: the descriptor at whose other end the parent waits; the parent itself does
- * not return, and ends as the start has ended. */
+/* Forks. Return, in the child: a pipe on whose other end the parent waits. The parent does not
+ * return; it exits with the result of the start. */
 static int background(void)
 {
 	char why[1024];
@@ -108,7 +108,7 @@ static void background_ready(int parent)
 	close(parent);
 }
 
-/* It did not, as was said on standard error. */
+/* The start has failed, as reported on standard error. */
 static void background_failed(int parent, const char *why)
 {
 	if (parent >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount as a whole: its start and its end. */
+/* The mount as a whole: start and end. */
 #include "mount.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount as a whole: its start and its end. */
+/* The mount as a whole: start and end. */
 #ifndef XSBX_FS_MOUNT_H
 #define XSBX_FS_MOUNT_H
 
@@ -11,18 +11,18 @@
 /**
  * mount_init() - Set up an empty mount
  * @fs: Zeroed memory; fs->vm is set by the caller
- * @loop: Loop that everything runs on
- * @conf: Configuration; stays the caller's, must outlive @fs
+ * @loop: The event loop
+ * @conf: Configuration; owned by the caller, must outlive @fs
  *
  * Return: 0 or -errno (the spool directory could not be opened).
  */
 int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf);
 
-/* Ends every session and answers every waiting request; the sandboxes end by vm_close(). */
+/* Ends all sessions and answers all waiting requests; sandboxes are ended by vm_close(). */
 void mount_stop(struct fs *fs);
 
-/* Frees what is left, after the loop's last turn. Return: false if a disk has still not answered, so that
- * @fs has to stay where it is. */
+/* Frees everything, after the loop's last iteration. Return: false if disk operations are still pending, so
+ * that @fs must not be freed. */
 bool mount_fini(struct fs *fs);
 
 #endif

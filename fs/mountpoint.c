@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place where the mount goes. See mountpoint.h. */
+/* The mountpoint. See mountpoint.h. */
 #include "mountpoint.h"
 
 #include <errno.h>

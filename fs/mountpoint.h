@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The place where the mount goes: what an earlier instance left there, and this instance's own directory. */
+/* The mountpoint: cleans up after an earlier instance, and claims this instance's runtime directory. */
 #ifndef XSBX_FS_MOUNTPOINT_H
 #define XSBX_FS_MOUNTPOINT_H
 
@@ -7,34 +7,34 @@
 #include <stddef.h>
 
 /**
- * mountpoint_prepare() - Make sure that something can be mounted
+ * mountpoint_prepare() - Make sure that the mountpoint is usable
  * @path: Mountpoint
- * @ret_why: In words, if it fails
- * @why_size: Bytes at @ret_why
+ * @ret_why: On failure, a message
+ * @why_size: Size of @ret_why
  *
- * Detaches the dead mount of an instance that was killed.
+ * Detaches the dead mount of a killed instance.
  *
  * Return: 0 or -errno.
  */
 int mountpoint_prepare(const char *path, char *ret_why, size_t why_size);
 
-/* A file or directory that is used while the mount is there. */
+/* A file or directory that the daemon uses while mounted. */
 struct mountpoint_use {
 	const char *what; /* for the message: "the agent" */
-	const char *path; /* NULL and names without a slash are passed over */
+	const char *path; /* NULL and names without a slash are ignored */
 	bool inside;	  /* a directory: nothing may be mounted inside it either */
 };
 
 /**
- * mountpoint_check() - Refuse to be mounted over what is needed
+ * mountpoint_check() - Refuse to hide files that the daemon needs
  * @path: Mountpoint, absolute and without links
- * @uses: What is needed
- * @n: How many
- * @ret_why: In words, if it fails
- * @why_size: Bytes at @ret_why
+ * @uses: Files that are needed
+ * @n: Number of files
+ * @ret_why: On failure, a message
+ * @why_size: Size of @ret_why
  *
- * A program that lies below the mount would be looked for through the mount, by those who serve it: they
- * would wait for themselves, for ever.
+ * To open a file below the mount, the daemon would send a request to itself and wait for its own
+ * answer, forever.
  *
  * Return: 0 or -EBUSY.
  */
@@ -43,12 +43,12 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
 
 /**
  * mountpoint_claim() - Make and lock the runtime directory that belongs to a mountpoint
- * @parent: Parent of all runtime directories; made if need be
+ * @parent: Parent of all runtime directories; made if necessary
  * @path: Mountpoint
  * @ret_dir: Result, to be freed
  * @ret_lock: Descriptor that holds the lock; children that may outlive the daemon inherit it
- * @ret_why: In words, if it fails
- * @why_size: Bytes at @ret_why
+ * @ret_why: On failure, a message
+ * @why_size: Size of @ret_why
  *
  * Return: 0, -EBUSY (another instance has it), -errno.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a machine ready without a mount. */
+/* Prepares a host without mounting. */
 #include "prefetch.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 /*
  * Theory of operation
  * -------------------
- * The machinery is the same as with a mount, and does what it does in the background anyway: images
- * that are missing are built, snapshots fetched, or made and offered. Only that nobody uses them, no
- * clones are kept waiting, and that it ends when all is on the disk.
+ * struct vm is used as with a mount, and does its usual background work: missing images are built,
+ * snapshots are fetched, or made and offered. The difference is that there are no users, no pools of
+ * clones, and that it ends when everything is on the disk.
  *
- * A bundle is written afterwards by xsbxfs-store, into which another process turns: this one has given
- * up the right to run programs by then, and tells it over a pipe what to take.
+ * A bundle is written afterwards by xsbxfs-store, which is executed by another process: by then this one
+ * can't run programs any more, and sends it the list of objects through a pipe.
  */
 
 #define TICK_MS	   100u

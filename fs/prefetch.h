@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --prefetch, --export, --import: a machine is made ready without a mount. */
+/* --prefetch, --export, --import: prepares a host without mounting. */
 #ifndef XSBX_FS_PREFETCH_H
 #define XSBX_FS_PREFETCH_H
 
@@ -12,10 +12,10 @@ struct fs;
 struct vm_events;
 
 /*
- * Embedded by its owner, who keeps it until the loop has run dry.
+ * Embedded by its owner, who keeps it until the loop has ended.
  *
  * - `done` is called once, from the loop, unless prefetch_close() comes first.
- * - `items` gets a line for each object that a bundle of all this would have; or is NULL.
+ * - `items` gets a line for each object that belongs into a bundle; or is NULL.
  */
 struct prefetch {
 	struct fs *fs;
@@ -23,22 +23,22 @@ struct prefetch {
 	void (*done)(void *data, bool failed);
 	void *data;
 	uv_timer_t timer;
-	unsigned waited; /* turns of the timer */
+	unsigned waited; /* ticks of the timer */
 	bool open;
 };
 
-/* Chooses what is to be made ready: the templates that are named, or all that are to be prepared. Return:
- * 0, or -ENOENT for a name that is none, which is *ret_name. */
+/* Selects the templates to prepare: those named, or all that the configuration prepares. Return: 0, or
+ * -ENOENT for an unknown name, which is *ret_name. */
 int prefetch_choose(struct conf *conf, const char **ret_name);
 
-/* Begins; the machinery is there. */
+/* Starts; fs->vm must exist. */
 void prefetch_start(struct prefetch *p);
 void prefetch_close(struct prefetch *p);
 
-/* News of the machinery, as lines on standard output. */
+/* Prints events of struct vm as lines on standard output. */
 extern const struct vm_events prefetch_events;
 
-/* Becomes the program that writes a bundle of @n items, or reads one. Return: 1, if it can't. */
+/* Executes the program that writes a bundle of @n items, or reads one. Return: 1 on failure. */
 int prefetch_export(const struct conf *conf, char *const items[], size_t n);
 int prefetch_import(const struct conf *conf);
 

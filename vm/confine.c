@@ -22,18 +22,18 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon reads what guests send, and is the only process that does. Should one of them find a
- * way in, it finds no rights: the daemon has forked the spawner, mounted, and needs little more than
- * its descriptors. What is left to it:
+ * The daemon reads data from guests, and is the only process that does. If a guest takes it over, it
+ * gains few privileges: the daemon has forked the spawner, mounted, and needs little more than its
+ * descriptors. It keeps access to:
  *
- *  - files: the images, the agent, what the kernel tells in /proc and /sys (of the host's load, and
- *    of processes that write to a node), the time zone; to write, snapshots and layers in its cache, its
- *    runtime directory, and where output is spooled. By Landlock, where the kernel has it. Links in the
- *    cache that lead out of it when the daemon starts are followed.
+ *  - files: the images, the agent, information in /proc and /sys (about the host's load, and about
+ *    processes that write to a node), the time zone; for writing, snapshots and layers in its cache, its
+ *    runtime directory, and the spool of outputs. This uses Landlock, if the kernel has it. Links that
+ *    lead out of the cache when the daemon starts are followed.
  *  - system calls: a list, see jail/seccomp.c.
- *  - the spawner, of which it can only ask what is listed in order.h: see policy.c.
- *  - as root, two capabilities: to end processes that have an id of their own, and to get at a cache
- *    that belongs to the user who said sudo.
+ *  - the spawner, but only for the orders listed in order.h: see policy.c.
+ *  - as root, two capabilities: to kill processes with their own ids, and to access a cache that belongs
+ *    to the user who invoked sudo.
  */
 
 #define RULES_MAX     64u

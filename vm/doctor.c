@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host offers and lacks, and what is really enforced: `doctor`, --check, `isolation`. */
+/* Reports what this host offers and lacks, and what is really enforced: `doctor`, --check, `isolation`. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host has to make jails, networks and packages of, found without making any; for `doctor`. */
+/* What this host offers for jails, networks and packages, found without creating any; for `doctor`. */
 #include "host_check.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status of the machinery: sandboxes, templates, the store, admission. Part of vm.h. */
+/* Status of vm/: sandboxes, templates, the store, admission. Part of vm.h. */
 #ifndef XSBX_VM_STATUS_H
 #define XSBX_VM_STATUS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machinery behind all sandboxes: what the host can do, who gets a place, and the end. */
+/* The manager of all sandboxes: what the host can do, admission, and shutdown. */
 #include "vm.h"
 
 #include <errno.h>
@@ -322,7 +322,7 @@ static void on_spawner_detached(void *data)
 	part_closed(data);
 }
 
-/* Closes the machinery's own handles once nothing else is left. */
+/* Closes the struct's own handles once nothing else is left. */
 static void try_close(struct vm *vm)
 {
 	if (!vm->ctx.closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->guests.count || vm->ctx.holds ||

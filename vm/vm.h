@@ -39,7 +39,7 @@ struct vm_events {
 };
 
 /**
- * vm_new() - Create the machinery behind all sandboxes: accelerator probe, templates, admission
+ * vm_new() - Create the manager of all sandboxes: accelerator probe, templates, admission
  * @loop: Loop that everything runs on
  * @spawner: Started by spawner_start(), before the loop; stays the caller's
  * @cfg: Copied as far as needed
@@ -63,7 +63,7 @@ void vm_log_level(struct vm *vm, enum log_level level);
  * @vm: Machinery
  * @spec: What the sandboxes will be; copied as far as needed
  *
- * Its snapshot is loaded or made and its pool filled, in the background, as long as the machinery lives.
+ * Its snapshot is loaded or made and its pool filled, in the background, until vm_close().
  */
 void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
 

@@ -22,9 +22,9 @@
  * One conn_receive() reads a bounded number of bytes, so that a host that uploads a large file does
  * not keep the agent from reading the pipes of a run in between.
  *
- * The port takes at most 32 KiB at a time, each in a buffer of its own that costs an exit to the
- * host and a round through its event loop: so small frames that wait together are sent together,
- * through `stage`, and what keeps coming waits a moment for what follows.
+ * The port accepts at most 32 KiB at a time, each in its own buffer, which costs an exit to the
+ * host and a round through its event loop: so small frames that are queued are sent together,
+ * through `stage`, and frames in quick succession are held for a moment.
  */
 
 #define IN_SIZE	    ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)

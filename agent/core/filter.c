@@ -19,23 +19,23 @@
 /*
  * Theory of operation
  * -------------------
- * Three things are refused. The first is whatever may be done by one process to another of the same
- * user, if that other is the agent, which always is process 1: where the daemon has no root, agent and user
- * code share an id, and the kernel would let one limit, slow down or signal the other. Its threads,
- * which wait for locks, have numbers that are not known beforehand. What can be done to a thread alone
- * delays the lock that it waits for, no more; signals the agent ignores, as process 1; and for what needs
- * more than the id, user code lacks the agent's capabilities. What remains are limits, which are a whole
- * process's by the number of any thread: those of others user code can't set then, not even of its own
- * children. The second,
- * in guests, are the parts of the kernel that a program in a sandbox has no use for and in which
- * most holes were found; what needs a privilege is among them although user code has none. So are the
- * system calls of other architectures, of which the lists below know nothing. The third, in jails, are
- * filters of its own: the kernel has one limit for the memory of all programs of this kind. It is
- * refused as if the kernel knew no filters, which is what programs that confine themselves look for.
+ * Three things are refused. The first is anything that a process may do to another process of the same
+ * user, if that is the agent, which is always process 1: if the daemon is not root, agent and user code
+ * share an id, and the kernel would let user code limit, slow down or signal the agent. The numbers of
+ * the agent's threads, which wait for locks, are not known in advance. Calls that affect only a thread
+ * merely delay the lock that it waits for; the agent ignores signals, as process 1; and for calls that
+ * need more than the id, user code lacks the agent's capabilities. That leaves limits, which apply to a
+ * whole process given the number of any thread: so user code can't set limits of other processes, not
+ * even of its own children. The second, in guests, are the parts of the kernel that programs in a
+ * sandbox don't need and in which most vulnerabilities were found, including calls that need privileges
+ * which user code does not have, and the system calls of other architectures, which are not in the
+ * lists below. The third, in jails, are further filters: the kernel has one memory limit for all
+ * programs of this kind. They are refused as by a kernel without filters, which programs that confine
+ * themselves can handle.
  *
- * It is a list of what is refused, not of what is allowed: behind it is a kernel that belongs to the
- * guest, and ordinary programs, debuggers among them, are to find what they know. A refusal is EPERM,
- * or EAFNOSUPPORT for a socket, which programs meet elsewhere, too.
+ * It is a list of what is refused, not of what is allowed: the kernel belongs to the guest, and ordinary
+ * programs, including debuggers, should work as usual. A refusal is EPERM, or EAFNOSUPPORT for a socket,
+ * which also occur elsewhere.
  */
 
 #if defined(__x86_64__)

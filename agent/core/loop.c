@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop: epoll for descriptors, a sorted list for the few timers there are. */
+/* The event loop: epoll for descriptors, a sorted list for the few timers. */
 #include "loop.h"
 
 #include <errno.h>
@@ -11,10 +11,9 @@
 /*
  * Theory of operation
  * -------------------
- * Most waits end long before a timer would. One that is given a timeout would have the kernel start a
- * timer and take it back each time; so the timers' time is told by a descriptor, which is set when there
- * is an earlier one to come, and not moved when the earliest goes away: then it wakes us for nothing,
- * once.
+ * Most waits end long before a timer expires. With a timeout, the kernel would start and cancel a timer
+ * for each wait; so timers use a descriptor (timerfd), which is set when an earlier timer is added, and
+ * not changed when the earliest one is removed: at worst this causes one unnecessary wake-up.
  */
 
 static void on_clock(struct loop_source *s, uint32_t events)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the processes of user code in /proc, and numbers that it has. */
+/* Finds the processes of user code in /proc, and reads their numbers. */
 #include "proc.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "util.h"
 
 /*
- * In a jail, /proc has hidepid, so that user code does not see what waits beside it; and the kernel hides
- * by that also from us, who have capabilities only there, a process that may not be dumped and whose
- * first thread has ended, or is about to. Its threads may go on for ever, and as long as it is not gone
- * its children are not known for ours. So there each number that may be a process's is tried.
+ * In a jail, /proc has hidepid, so that user code does not see the spare interpreters. As we have
+ * capabilities only in the jail, the kernel also hides from us any undumpable process whose first
+ * thread has ended or is about to end. Its other threads may run forever, and until it is gone its
+ * children are not recognized as ours. So in a jail every possible process number is tried.
  */
 
 #define PID_LIMIT 4194304 /* the kernel's own, where it does not say */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stopping, asking and ending the processes of user code, by pidfd. */
+/* Stops, terminates and kills the processes of user code, by pidfd. */
 #include "proc_signal.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting a process as user code. */
+/* Starts processes as user code. */
 #include "spawn.h"
 
 #include <errno.h>

@@ -91,7 +91,7 @@ static int holder_try(struct lockbook *book, struct lock_holder *h, const struct
 	return r == -EWOULDBLOCK ? -EAGAIN : r;
 }
 
-/* The kernel is to have what the book says of the range that was asked for. */
+/* Makes the kernel's locks match the lockbook, in the requested range. */
 static void holder_settle(const struct lock_holder *h, const struct lock_ask *ask)
 {
 	struct lock_range piece;

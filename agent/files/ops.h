@@ -6,8 +6,8 @@
 #include "files.h"
 
 /*
- * Each reads its arguments from @in, carries the request out with the user's permissions, and
- * packs what follows the errno of the answer into @out.
+ * Each reads its arguments from @in, executes the request with the user's permissions, and
+ * packs the answer, except its errno, into @out.
  *
  * Return: 0 or -errno. If the payload was malformed, nothing was done and @in is bad.
  */
@@ -40,10 +40,10 @@ int files_test_lock(struct files *f, struct proto_in *in, struct proto_out *out)
 int files_drop_locks(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_cancel_lock(struct files *f, struct proto_in *in, struct proto_out *out);
 
-/* Added to every open: nothing may wait, become a controlling terminal, or be inherited. */
+/* Added to every open: it must not block, become a controlling terminal, or be inherited. */
 #define FILES_OPEN_ADD	(O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* Permissions that are passed on: all but the set-id bits. */
+/* Permissions that are passed on: all except the set-id bits. */
 #define FILES_MODE_MASK (S_IRWXU | S_IRWXG | S_IRWXO | S_ISVTX)
 
 /* The name of a descriptor in /proc/self/fd. */
@@ -54,17 +54,17 @@ struct files_fd_name {
 struct files_fd_name files_fd_name(int fd);
 
 /**
- * files_reopen() - Open what a node pins
+ * files_reopen() - Open the file of a node
  * @f: Server
  * @n: Node of a regular file or a directory
  * @flags: O_*
  *
- * Return: descriptor, -ELOOP for a symbolic link, -ENXIO for what must not be opened, or another
- * -errno.
+ * Return: descriptor, -ELOOP for a symbolic link, -ENXIO for a type that must not be opened, or
+ * another -errno.
  */
 int files_reopen(const struct files *f, const struct node *n, int flags);
 
-/** files_attr() - The attributes of a descriptor. Return: 0 or -errno. */
+/** files_attr() - Get the attributes of a descriptor. Return: 0 or -errno. */
 int files_attr(int fd, struct proto_attr *ret_a);
 
 /** files_malformed() - Mark a request as malformed. Return: -EPROTO. */

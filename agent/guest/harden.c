@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What user code of a guest must not reach: kernel parameters, devices, parts of /proc. */
+/* Closes what user code of a guest must not reach: kernel parameters, devices, parts of /proc. */
 #include "harden.h"
 
 #include <errno.h>
@@ -18,11 +18,10 @@
 /*
  * Theory of operation
  * -------------------
- * User code is an ordinary user without capabilities and without a way to get any, so most of this
- * is the second lock on the door. The first lines that matter: no user namespaces (which would
- * hand out capabilities over large parts of the kernel), no unprivileged BPF or userfaultfd, no
- * module may be loaded any more, and a kernel that notices damage to itself stops at once, which
- * ends the machine, rather than going on.
+ * User code runs as an ordinary user without capabilities and without a way to get any, so most of this
+ * is defence in depth. The most important parts: no user namespaces (which would grant capabilities
+ * over large parts of the kernel), no unprivileged BPF or userfaultfd, no more module loading, and a
+ * kernel that detects damage to itself panics, which ends the machine, instead of continuing.
  */
 
 struct setting {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PID 1 of a guest: modules, root file system, mounts, and the way to the host. */
+/* PID 1 of a guest: modules, root file system, mounts, and the connection to the host. */
 #include "init.h"
 
 #include <dirent.h>
@@ -28,14 +28,14 @@
 /*
  * Theory of operation
  * -------------------
- * The kernel starts us from an initramfs that holds this program, modules, and nothing else. We
- * see all devices there; what we need of them for ever (the host's port, the kernel's log, the
- * random generator, the console) stays open as descriptors. The new root is put together beside
- * it: the read-only image, a /dev with six devices, a /proc that shows users their own processes
- * only, a read-only /sys, and tmpfs where something may be written. Then the initramfs is emptied,
- * its mounts go, and the new root takes its place: nothing that was only hidden is left.
+ * The kernel starts us from an initramfs that contains only this program and modules. All devices
+ * are visible there; those that we need permanently (the host's port, the kernel's log, the random
+ * generator, the console) stay open as descriptors. The new root is built next to it: the read-only
+ * image, a /dev with six devices, a /proc that shows users only their own processes, a read-only
+ * /sys, and tmpfs for writable directories. Then the initramfs is emptied, its mounts are detached,
+ * and the new root takes its place: nothing is left that is merely hidden.
  *
- * Every mount that user code sees is nosuid, and nodev but for /dev.
+ * All mounts visible to user code are nosuid, and nodev except for /dev.
  */
 
 #define NEW	   "/new"

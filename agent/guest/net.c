@@ -23,9 +23,9 @@
 /*
  * Theory of operation
  * -------------------
- * Every sandbox sees the same network: itself, and one neighbour, which is its gateway and its name
- * server (vm/base/guest_net.h). So it is set up once, before a machine is copied,
- * and is right in all clones. The largest packet is the card's own: the host tells it.
+ * Every sandbox has the same network: itself, and one neighbour, which is its gateway and name
+ * server (vm/base/guest_net.h). So it is set up once, before a machine is saved, and is valid in all
+ * clones. The MTU is the card's, as set by the host.
  */
 
 #define HOSTS "127.0.0.1\tlocalhost\n::1\tlocalhost\n"

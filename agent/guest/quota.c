@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much user code may store: sizes of the tmpfs mounts that init made. */
+/* Storage quotas of user code: the sizes of tmpfs mounts. */
 #include "quota.h"
 
 #include <dirent.h>

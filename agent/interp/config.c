@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What interpreters are started with: languages and environment. */
+/* Command lines and environment of interpreters. */
 #include "config.h"
 
 #include <errno.h>

@@ -31,24 +31,23 @@
  * Theory of operation
  * -------------------
  * The socket to the driver lives in the same process as user code, which may find, read, write and
- * close it, and hand it to its children. So what arrives there is a claim, and is judged:
+ * close it, and pass it to its children. So messages are only claims, and are verified:
  *
- *  - by who sent it: the kernel tells the process, and it has to be the interpreter;
- *  - by a token of the request that is in flight, which only native code in that process can make;
- *  - by what the interpreter does then. Where its main thread waits for requests, with what
- *    instruction and at what depth of the stack, was noted before it was given any code. A request is
- *    done when the thread is there again (rest.c). Until then the turn goes on, and its
- *    deadline counts; what is claimed last before is what counts.
+ *  - by their sender: the kernel reports the process, which has to be the interpreter;
+ *  - by a token of the request in flight, which only native code in that process can make;
+ *  - by what the interpreter does next. The place where its main thread waits for requests
+ *    (instruction and stack depth) was recorded before it received any code. A request is done when
+ *    the thread is there again (rest.c). Until then the turn continues, including its deadline, and
+ *    the last claim before that is the one that counts.
  *
- * The end of the process ends a turn just as well, with its wait status. Of a process that ends between
- * two turns, or on its way up, we hear twice: its end of the socket is closed, and some time later
- * it can be waited for. From the first on it is INTERP_ENDING and is asked for nothing; it is killed only
- * if the second does not follow, so that what is told of its end is how it ended. A driver that does not become
+ * The end of the process also ends a turn, with its wait status. The end of a process between two turns,
+ * or while starting, is noticed twice: its side of the socket is closed, and some time later it can be
+ * waited for. From the first on it is INTERP_ENDING and gets no requests; it is killed only if the
+ * second does not follow, so that the real cause of its end is reported. A driver that does not become
  * ready, or does not answer WARM or SEED in time, is killed; a turn has the run's own deadline.
  *
- * A copy (interp_copy()) is a child of ours that the kernel names to us with its first message. Until
- * that has come there is no process to kill: the copy's socket is closed, which it takes for its
- * end.
+ * A copy (interp_copy()) is a child of ours that the kernel identifies with its first message. Before
+ * that there is no process to kill: instead, the copy's socket is closed, which makes it exit.
  */
 
 #define READY_US    60000000u /* emulated processors are slow */

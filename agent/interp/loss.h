@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss of an interpreter's state between two runs, of which the next run is to hear. */
+/* The loss of an interpreter's state between two runs, which is reported by the next run. */
 #ifndef XSBX_AGENT_INTERP_LOSS_H
 #define XSBX_AGENT_INTERP_LOSS_H
 
@@ -9,22 +9,22 @@
 #include "agent/protocol.h"
 
 /*
- * A run that ends the interpreter says so itself. An interpreter that ends while nothing runs would
- * be replaced without anybody's knowledge, and the next program would begin with nothing of what
- * the earlier ones had made. So that run is not begun, and ends with the loss as its reason; the
- * one after it runs on what is there. Whoever asks for a fresh interpreter has lost nothing.
+ * A run that ends the interpreter reports that itself. An interpreter that ends while idle would be
+ * replaced silently, and the next program would not find the state that it expects. So the next run
+ * is not started, and ends with the loss as its reason; the one after it runs normally. Nothing is
+ * lost if a fresh interpreter is requested.
  */
 struct loss {
-	bool due; /* nobody was told yet */
+	bool due; /* not reported yet */
 	enum proto_gone why;
 	uint32_t number; /* exit status or signal */
 };
 
-/** loss_note() - State is gone; of several causes the first is kept. */
+/** loss_note() - Record a loss of state; the first of several causes is kept. */
 void loss_note(struct loss *l, enum proto_gone why, uint32_t number);
 
 /**
- * loss_note_death() - State is gone with its process
+ * loss_note_death() - Record a loss of state because the process has ended
  * @l: Loss
  * @wait_status: How the process ended
  * @killed: The agent has sent SIGKILL

@@ -17,13 +17,13 @@
 /*
  * Theory of operation
  * -------------------
- * /proc/PID/syscall has, of a thread that sleeps, the system call it sleeps in, its arguments, the
- * stack pointer and the program counter. Both of these are the kernel's record of how the thread
- * entered it. A driver waits for all its requests with one instruction at one depth of its stack;
- * code that was called by the driver and makes the same call itself is deeper.
+ * /proc/PID/syscall shows, for a sleeping thread, its system call, the arguments, the stack pointer
+ * and the program counter. The latter two are recorded by the kernel when the thread enters it. A
+ * driver waits for all its requests with one instruction at one stack depth; code that is called by
+ * the driver and makes the same call itself is deeper in the stack.
  *
- * Reading it takes the right to trace the process, which the agent has in a guest and in a jail.
- * Where it has not (a plain process of an ordinary user, or a host with kernel.yama.ptrace_scope of
+ * Reading it needs permission to trace the process, which the agent has in a guest and in a jail.
+ * Where it does not (a plain process of an ordinary user, or a host with kernel.yama.ptrace_scope =
  * 3), no place is ever found.
  */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spare interpreters: when they are made, and how they are used. */
+/* Spare interpreters: making and using them. */
 #include "spare.h"
 
 #include <stdint.h>
@@ -13,25 +13,25 @@
  * Theory of operation
  * -------------------
  * Starting an interpreter and importing what programs usually import takes a second or more on an
- * emulated processor. That is nothing to wait for after a run that was killed, or that called
- * os._exit(). So beside the active interpreter there is a spare, which has done all that and has
- * not been given any code; it takes the active one's place as soon as that is gone.
+ * emulated processor. Users should not have to wait for that after a run that was killed, or that
+ * called os._exit(). So there is a spare besides the active interpreter, which has done all that and
+ * has not received any code; it replaces the active one as soon as that has ended.
  *
- * A new spare is made when nobody waits for anything. Where the driver can copy its process
- * (DRIVER_CAN_COPY), a third interpreter, the zygote, is there for nothing but being copied: that
- * takes some milliseconds, the copies share their memory, and one reset can follow another at
- * once. Otherwise a process is started, when the sandbox has been idle for a while.
+ * A new spare is made when nothing is pending. If the driver can copy its process (DRIVER_CAN_COPY),
+ * a third interpreter, the zygote, only exists to be copied: that takes some milliseconds, the
+ * copies share their memory, and resets can follow each other quickly. Otherwise a process is
+ * started, when the sandbox has been idle for a while.
  *
- * WARM, which the host sends to a machine before it takes its snapshot, makes all of them; so in
- * clones they are there from the first moment, and their memory is that of the snapshot. To that
- * end a spare is exercised like any other interpreter, but gets its new randomness only when it is
- * wanted: until then its pages stay shared.
+ * WARM, which the host sends to a machine before saving its snapshot, makes all of them; so in
+ * clones they exist from the start, and share the snapshot's memory. For that reason a spare is
+ * exercised like any other interpreter, but gets its new random seed only when it is used: until
+ * then its pages stay shared.
  *
- * User code cannot look into these processes, nor see them in a /proc with hidepid. They have its
- * user id, and so it may send them signals: one that was stopped is continued when it is wanted,
- * one that was killed is missed then, and an interpreter is started as if there had been none. The
- * agent does not count them among the processes of user code, and does not end them along with
- * those (proc_exempt()). When memory runs out the kernel takes them first.
+ * User code cannot inspect these processes, nor see them in a /proc with hidepid. They have its user
+ * id, so it may send them signals: a stopped one is continued when it is needed; a killed one is
+ * noticed then, and an interpreter is started as if there had been no spare. The agent does not
+ * count them as processes of user code, and does not end them with those (proc_exempt()). The OOM
+ * killer chooses them first.
  */
 
 #define START_US      1000000u /* idle for so long, a process may be started */

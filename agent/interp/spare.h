@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The active interpreter, and those in reserve: ready and never used, for the moment when it ends. */
+/* The active interpreter, and spare ones: ready and unused, to replace it when it ends. */
 #ifndef XSBX_AGENT_INTERP_SPARE_H
 #define XSBX_AGENT_INTERP_SPARE_H
 
@@ -12,60 +12,60 @@
 /*
  * Embedded by its owner, who sets the first three and prepares the slots.
  *
- * - The three pointers lead to the three slots; which is which changes.
+ * - The three pointers refer to the three slots, in changing order.
  */
 struct spares {
 	struct loop *loop;
-	bool (*quiet)(const struct spares *all); /* does nobody wait for anything? */
-	void (*changed)(struct spares *all);	 /* another one is active */
+	bool (*quiet)(const struct spares *all); /* is nothing pending? */
+	void (*changed)(struct spares *all);	 /* `active` has changed */
 
 	struct interp slots[3];
-	struct interp *active; /* it runs code */
+	struct interp *active; /* executes runs */
 	struct interp *spare, *zygote;
 	struct loop_timer timer;
 	unsigned failures; /* in a row */
 };
 
-/** spare_init() - Prepare; there is no spare yet. */
+/** spare_init() - Initialize; there is no spare yet. */
 void spare_init(struct spares *all);
 
 enum spare_taken {
-	SPARE_NONE, /* a new one has to be started */
-	SPARE_SOON, /* one will be there when the zygote has finished what it is doing */
-	SPARE_TAKEN, /* there is an active one, or it is on its way; its randomness is that of others */
+	SPARE_NONE,  /* a new one has to be started */
+	SPARE_SOON,  /* there will be one when the zygote has finished its current request */
+	SPARE_TAKEN, /* one is active, or starting; its random seed is not unique */
 };
 
 /**
- * spare_take() - Get an active interpreter out of the spare
+ * spare_take() - Make the spare the active interpreter
  * @all: Without an active interpreter
- * @warming: WARM has to be answered: a zygote that is not warm yet is to become so
+ * @warming: WARM is pending: a zygote that is not warm yet is warmed
  */
 enum spare_taken spare_take(struct spares *all, bool warming);
 
 /**
- * spare_warm() - Serve WARM
+ * spare_warm() - Handle WARM
  * @all: With an idle active interpreter
  *
- * Return: true when the active interpreter and the spare, if there can be one, are warm.
+ * Return: true when the active interpreter, and the spare if one is possible, are warm.
  */
 bool spare_warm(struct spares *all);
 
 /** spare_advance() - Take the next step towards a spare. */
 void spare_advance(struct spares *all);
 
-/** spare_drop() - What is in reserve does not fit any more: end it. */
+/** spare_drop() - End spare and zygote, which are not suitable any more. */
 void spare_drop(struct spares *all);
 
-/** spare_fail() - The spare or zygote is unusable: end it. */
+/** spare_fail() - End a spare or zygote that is unusable. */
 void spare_fail(struct spares *all, struct interp *i, const char *why);
 
-/** spare_on_ready() - Spare or zygote has started. */
+/** spare_on_ready() - A spare or zygote has started. */
 void spare_on_ready(struct spares *all);
 
-/** spare_on_done() - Spare or zygote has done what it was asked. */
+/** spare_on_done() - A spare or zygote has completed a request. */
 void spare_on_done(struct spares *all, struct interp *i, enum driver_type what, int status);
 
-/** spare_on_death() - Spare or zygote is gone; @was as for interp.on_death. */
+/** spare_on_death() - A spare or zygote has ended; @was as for interp.on_death. */
 void spare_on_death(struct spares *all, struct interp *i, enum interp_state was, int wait_status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver's answer proves itself with: a keyed hash of the request's nonce. */
+/* Tokens that authenticate a driver's answers: a keyed hash of the request's nonce. */
 #ifndef XSBX_AGENT_INTERP_TOKEN_H
 #define XSBX_AGENT_INTERP_TOKEN_H
 
@@ -9,8 +9,8 @@
 #include "driver.h"
 
 /*
- * The hash is SipHash-2-4, by J.-P. Aumasson and D. J. Bernstein: made for short messages, and
- * without the key nobody can tell the hash of one from those of others.
+ * The hash is SipHash-2-4, by J.-P. Aumasson and D. J. Bernstein: designed for short messages, and
+ * not predictable without the key.
  */
 
 static inline uint64_t token_turn(uint64_t x, int bits)
@@ -35,10 +35,10 @@ static inline void token_rounds(uint64_t v[4], int n)
 }
 
 /**
- * token_make() - Turn a request's nonce into what the answer to it has in its place
- * @key: What the agent and the driver share
- * @nonce: The request's
- * @ret_token: What goes into the answer; may be @nonce
+ * token_make() - Make the token of a request's nonce, for the answer
+ * @key: Key shared by the agent and the driver
+ * @nonce: Nonce of the request
+ * @ret_token: Result; may be @nonce
  */
 static inline void token_make(const uint8_t key[DRIVER_KEY_SIZE], const uint8_t nonce[DRIVER_NONCE],
 			      uint8_t ret_token[DRIVER_NONCE])

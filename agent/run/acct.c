@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run cost, from the interpreter's counters in /proc. */
+/* Resource usage of a run, from the interpreter's counters in /proc. */
 #include "acct.h"
 
 #include <fcntl.h>

@@ -11,15 +11,14 @@
 /*
  * Theory of operation
  * -------------------
- * SIGSTOP can be neither caught nor blocked. A signal on its way makes fork(2) begin anew, so what was told
- * to stop has no child that nobody knows of: a scan that finds every thread of every process stopped,
- * while nothing was forked, and behind it a second one that finds the same, have seen all there are. Who
- * forks and ends at once is never there when a scan comes to look; he is chased. What wakes a stopped
- * process is SIGCONT. Nobody is left who could send it, but code that means to can have a timer of the
- * kernel's do it. So whoever relies on it asks afterwards whether anything was given a processor in the
- * meantime.
+ * SIGSTOP can be neither caught nor blocked. A pending signal restarts fork(2), so a process that was sent
+ * SIGSTOP has no unknown child: if two consecutive scans find every thread of every process stopped, and
+ * nothing was forked in between, they have seen all processes. A process that forks and exits at once is
+ * never found by a scan, and has to be chased. Only SIGCONT wakes a stopped process. No process is left
+ * that could send it, but code can prepare a kernel timer that does. So whoever relies on the freeze has
+ * to check afterwards that nothing has run in the meantime.
  *
- * A thread that sits in the kernel for long can't be waited for: then all go on, and the answer is EBUSY.
+ * A thread that stays in the kernel for long can't be waited for: then all continue, and the answer is EBUSY.
  */
 
 #define ROUND_US 1000u

@@ -30,27 +30,27 @@
  *	                    |                  `--deadline, KILL--> KILLING
  *	                    `--KILL, refuse--> NONE
  *
- * Completion. When the driver's answer arrives, or the interpreter's exit, everything the turn
- * wrote is already in the two pipes. Their fill is asked for once (FIONREAD) and exactly that much
- * is sent before EXIT: no waiting for end of file, which a background process can hold up, and no
- * waiting for silence. What comes later belongs to no run: the pipe goes to the drains.
+ * Completion. When the driver's answer arrives, or the interpreter has exited, all output of the
+ * turn is already in the two pipes. Its size is queried once (FIONREAD) and exactly that much is
+ * sent before EXIT: no waiting for end of file, which a background process can delay, and no
+ * waiting for silence. Later output belongs to no run: the pipe is passed to the drains.
  *
- * Killing. Everything the run started has to go, also what called setsid() or detached itself;
- * background processes of earlier runs stay, and so does what these start. So the set of processes
- * that were there before is needed. Looking it up costs milliseconds on an emulated processor;
- * therefore it is done after a run has ended, when nobody waits, and again before the next
- * only if some process was created in between, which the newest process number tells.
+ * Killing. All processes started by the run are killed, including those that called setsid() or
+ * were daemonized; background processes of earlier runs and their children are not. So the set of
+ * processes before the run is needed. Determining it takes milliseconds on an emulated processor;
+ * therefore it is done after a run has ended, when nobody waits, and repeated before the next
+ * only if a process was created in between, as shown by the newest process number.
  *
- * At its deadline a run is asked to end first, by SIGTERM to all of these, and has a while to act on
- * that. Whether its interpreter answers then or ends, its state counts as gone.
+ * At its deadline a run is first asked to end, by SIGTERM to all of these, and has a grace period.
+ * Whether its interpreter then answers or ends, its state counts as lost.
  *
- * Cost. What the interpreter and the children it has waited for have used can be looked up; of others
- * we learn when they end, because then they are ours to wait for. So a run that is killed is charged
- * with all it has started, and one that ends by itself with all but what goes on without it.
+ * Cost. The usage of the interpreter and the children it has waited for can be queried; that of
+ * others is known when they end, because they are reparented to us. So a run that is killed is charged
+ * for all its processes, and one that ends by itself for all except those that continue.
  *
  * Order of stdout and stderr. In a guest with one processor the agent runs with real-time
- * priority, so a write to a watched pipe hands the processor to the agent before the writer goes
- * on; the sequence of OUTPUT frames is then that of the writes (see stream.c).
+ * priority, so a write to a watched pipe switches to the agent before the writer continues; the
+ * order of OUTPUT frames is then that of the writes (see stream.c).
  */
 
 #define LISTEN_US	  20000u /* after this, a run is not a short one */

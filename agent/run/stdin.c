@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard input of a run. A program that closes it early is no error: what follows is dropped. */
+/* Standard input of a run. If a program closes it early, the rest is dropped, which is not an error. */
 #include "stdin.h"
 
 #include <errno.h>

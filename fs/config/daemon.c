@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's configuration: defaults, files, command line, and what follows from them. */
+/* The daemon's configuration: defaults, files, command line, and derived values. */
 #include "daemon.h"
 
 #include <errno.h>

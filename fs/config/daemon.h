@@ -11,11 +11,11 @@
 
 /* A template: a directory at the root of the mount. */
 struct conf_template {
-	char *name; /* directory, under the rules for session names */
-	/* With its image, which defaults to the name, its language, warm-up and pool. */
+	char *name; /* directory; the rules for session names apply */
+	/* Includes its image, which defaults to the name, language, warm-up and pool. */
 	struct settings settings;
-	bool asleep;  /* not to be made ready until somebody uses it, or `prepare` names it */
-	bool prepare; /* they do from the mount on */
+	bool asleep;  /* not prepared until it is used, or `prepare` names it */
+	bool prepare; /* named by `prepare`: prepared at mount time */
 };
 
 enum conf_action {
@@ -35,38 +35,38 @@ struct conf {
 	size_t nnames;
 	const char *file; /* of --export and --import; likewise */
 	bool foreground, debug;
-	enum log_level log_level; /* LOG_NLEVELS: not said, and it depends on what is done */
+	enum log_level log_level; /* LOG_NLEVELS: not configured, it depends on the action */
 	enum log_format log_format;
-	bool allow_other; /* other users may use the mount; permissions still count */
+	bool allow_other; /* other users may use the mount; permissions still apply */
 	/* What vm/ is told of it. The paths that nobody named follow from the environment, see conf_settle(); runtime_dir is
 	 * the parent of the mount's own. `ca`, `ca_path` and `policy` are left to the caller. */
 	struct vm_config vm;
 	char *mountpoint; /* absolute, symlinks resolved */
-	char *notify; /* -o notify=FIFO: a byte is written there once the mount is ready; or NULL */
-	char *spool_dir; /* where long outputs spill; default `spool` in the cache directory */
-	enum vm_backend backend; /* of templates that do not say */
+	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */
+	char *spool_dir;	 /* for long outputs; default `spool` in the cache directory */
+	enum vm_backend backend; /* default of templates */
 	char *prepare;		 /* yes, no, or names of templates */
 	unsigned max_sessions;	 /* of one user; 0: no limit */
-	uint64_t output_bytes;	 /* limit of stdout and of stderr of a run */
-	uint64_t history_bytes;	 /* of the outputs a session keeps */
-	unsigned history_runs;	 /* how many runs a session keeps */
+	uint64_t output_bytes;	 /* limit of stdout and of stderr of a run, each */
+	uint64_t history_bytes;	 /* of outputs kept by a session */
+	unsigned history_runs;	 /* number of runs kept by a session */
 	bool allow_network;	 /* of [limits] */
 	char *ca_certificates;	 /* "host", "none", or a path */
 	bool pass_proxy;
 	struct settings_limits limits;
-	char *python_list, *npm_list; /* files of names, or "any"; default beside the installer */
+	char *python_list, *npm_list; /* files with names, or "any"; default beside the installer */
 	struct packages_rules packages;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;
 };
 
 /**
- * conf_load() - Read everything there is: defaults, /etc/xsbxfs.conf, ~/.config/xsbxfs.conf, -c, -o
- * @c: Filled in; release with conf_clear() whatever the result
+ * conf_load() - Read all configuration: defaults, /etc/xsbxfs.conf, ~/.config/xsbxfs.conf, -c, -o
+ * @c: Filled in; release with conf_clear() even on failure
  * @argc: Command line
  * @argv: Command line
- * @ret_why: In words that can be printed as they are (file and line where there is one), if it fails
- * @why_size: Bytes at @ret_why
+ * @ret_why: On failure, a message that can be printed (with file and line if there is one)
+ * @why_size: Size of @ret_why
  *
  * Return: 0, or -EINVAL, -ENOENT (a file named by -c), -ENOMEM ...
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files: sections and keys, by way of inih. */
+/* Configuration files: sections and keys, parsed with inih. */
 #include "daemon_internal.h"
 
 #include <ctype.h>
@@ -10,10 +10,9 @@
 #include "vm/base/problem.h"
 
 /*
- * inih reads lines through a function of ours, which sees each of them first. That is where line
- * numbers come from, where bytes that make no sense are found, and where sections are read: inih
- * keeps only the first 49 bytes of a section's name and says nothing of a section without keys, and a
- * template may consist of its name alone.
+ * inih reads lines through a function of ours, which sees each line first. It counts lines, detects
+ * invalid bytes, and parses sections, because inih truncates section names to 49 bytes and does not
+ * report sections without keys, and a template may consist of just its name.
  */
 
 /* Debian's build has its longest line, 200 bytes unless told, in a variable. Others have a constant. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the configuration share: daemon_key.c, daemon_template.c, daemon_file.c, daemon.c. For
- * them, their tests and fuzz targets only. */
+/* Shared by the parts of the configuration: daemon_key.c, daemon_template.c, daemon_file.c, daemon.c. Only
+ * for these, their tests and fuzz targets. */
 #ifndef XSBX_FS_CONFIG_DAEMON_INTERNAL_H
 #define XSBX_FS_CONFIG_DAEMON_INTERNAL_H
 
@@ -9,9 +9,9 @@
 #include "daemon.h"
 #include "key.h"
 
-#define CONF_FILE_BYTES (1u << 20) /* most of one file */
+#define CONF_FILE_BYTES (1u << 20) /* largest configuration file */
 
-/* Where a value comes from, for messages; and where the message goes. */
+/* The origin of a value, for messages; and the buffer for the message. */
 struct conf_source {
 	const char *file; /* NULL: an option or an argument */
 	unsigned line;
@@ -22,44 +22,44 @@ struct conf_source {
 /* Writes "file:line: " and the message to @src; returns -@err. */
 int conf_fail(const struct conf_source *src, int err, const char *fmt, ...) printf_like(3, 4);
 
-/* The same of what is wrong with a value, @r, behind @whose. Return: @r. */
+/* The same for an invalid value (@r, @why), with the prefix @whose. Return: @r. */
 int conf_refuse(const struct conf_source *src, int r, const char *whose, const struct problem *why);
 
-/* Everything at its built-in default, with the three built-in templates. Return: 0 or -ENOMEM. */
+/* Sets built-in defaults, with the three built-in templates. Return: 0 or -ENOMEM. */
 int conf_init(struct conf *c);
 
 /**
  * conf_set() - Set one key of a section other than [template NAME], or an option
  * @c: Configuration
- * @section: Where it stands; ignored for an option (@src without a file), which may be of any but [store]
+ * @section: Its section; ignored for an option (@src without a file), which may be from any except [store]
  * @key: Name
  * @value: Text, or NULL for an option without one
- * @src: Where it comes from
+ * @src: Its origin
  *
- * Return: 0, -EINVAL with words in @src, -ENOMEM.
+ * Return: 0, -EINVAL with a message in @src, -ENOMEM.
  */
 int conf_set(struct conf *c, enum conf_section section, const char *key, const char *value,
 	     const struct conf_source *src);
 
-/* All of one `-o a,b=c`; a backslash takes the meaning from a comma. Return: as conf_set(). */
+/* Sets all options of one `-o a,b=c`; a comma is escaped by a backslash. Return: as conf_set(). */
 int conf_set_options(struct conf *c, const char *text, const struct conf_source *src);
 
-/* The template called @name, added if there is none. Return: NULL with words in @src. */
+/* Finds the template called @name, or adds it. Return: NULL on failure, with a message in @src. */
 struct conf_template *conf_template_get(struct conf *c, const char *name,
 					const struct conf_source *src);
 
-/* One key of a [template NAME] section. Return: as conf_set(). */
+/* Sets one key of a [template NAME] section. Return: as conf_set(). */
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
 		      const struct conf_source *src);
 
-/* Reads sections and keys; @src says how the file is called. Return: as conf_set(), -EIO. */
+/* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
 /* Fills in what of the templates follows from other values, holds their settings against the limits, and finds out which of
  * them are to be prepared. Return: as conf_set(). */
 int conf_settle_templates(struct conf *c, const struct conf_source *src);
 
-/* Fills in the paths that follow from others and from the environment, and settles the templates.
+/* Fills in paths derived from others and from the environment, and settles the templates.
  * Return: as conf_set(). */
 int conf_settle(struct conf *c, const struct conf_source *src);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One key of a configuration file, or an option, and what is said if it is wrong. */
+/* Sets a key of a configuration file, or an option, and reports errors. */
 #include "daemon_internal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of the configuration and of sessions: one table says where each may stand, and what it may be. */
+/* The keys of the configuration and of sessions: a table of their sections, types and ranges. */
 #include "key.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 /*
  * Theory of operation
  *
- * A row describes a key: the section it stands in, what its value may be and where that lives, what it is if
- * nothing is said, which limit of the administrator bounds it, whether it may change under a running sandbox,
- * and the comment that `config` shows. Everything else walks the table: files, options, `config`, what is
- * freed. Only `env.NAME`, which is many keys, stands apart.
+ * A row describes a key: its section, the type of its value and where it is stored, its default, the
+ * administrator's limit for it, whether it may change while a sandbox runs, and the comment shown in
+ * `config`. Everything else iterates over the table: files, options, `config`, freeing. Only `env.NAME`,
+ * which stands for many keys, is handled separately.
  *
- * Some keys mean something only together with others, or with the template: settings.c, network.c, paths.c
- * and packages.c look at those.
+ * Some keys depend on others, or on the template: these are handled by settings.c, network.c, paths.c
+ * and packages.c.
  */
 
 #define CONF(field)  offsetof(struct conf, field)

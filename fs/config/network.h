@@ -6,16 +6,16 @@
 #include "settings.h"
 
 /*
- * - `allow` is kept in one form only: words with single blanks between them, lower case, none of them twice.
+ * - `allow` is stored in canonical form: lower-case words separated by single blanks, without duplicates.
  * - `allow` is empty unless `network` is on.
  */
 
 /**
  * netset_allow() - Set the allow list
  * @s: Settings
- * @text: Names; comments and newlines are fine
+ * @text: Names; comments and newlines are accepted
  * @len: Its length
- * @limits: What is allowed, or NULL: netset_check() follows
+ * @limits: Limits; NULL: netset_check() will check them
  * @why: Filled in if it fails
  *
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
@@ -26,17 +26,17 @@ int netset_allow(struct settings *s, const char *text, size_t len,
 /* Sets the ports, `8080 3000:80`. Return: as netset_allow(). */
 int netset_ports(struct settings *s, const char *value, struct problem *why);
 
-/* Do network and allow list go together, and are they allowed? Return: 0, -EINVAL. */
+/* Are network and allow list consistent and permitted? Return: 0, -EINVAL. */
 int netset_check(const struct settings *s, const struct settings_limits *limits,
 		 struct problem *why);
 
-/* Makes @ports the ports. Return: 0 or -ENOMEM. */
+/* Replaces the ports. Return: 0 or -ENOMEM. */
 int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_t n);
 
-/* Appends the ports as netset_ports() takes them. Return: 0 or what buf_append() said. */
+/* Appends the ports in a form that netset_ports() accepts. Return: as buf_append(). */
 int netset_print_ports(const struct sandbox_spec *spec, struct buf *out);
 
-/* Appends an allow list as settings keep it, one name a line. Return: 0 or what buf_append() said. */
+/* Appends the stored allow list, one name per line. Return: as buf_append(). */
 int netset_render_allow(const struct settings *s, struct buf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packages that a session asks for: read, checked against lists of names, and written one way. */
+/* The packages that a session requests: parsed, checked against lists of names, and made canonical. */
 #include "packages.h"
 
 #include <ctype.h>
@@ -13,17 +13,17 @@
 /*
  * Theory of operation
  * -------------------
- * A package is written as its installer takes it: NAME==VERSION for Python, NAME@VERSION for
- * JavaScript. The version is exact, because the packages are part of what identifies a layer, and
- * "the newest" would mean something else tomorrow. What a package itself depends on is the
- * installer's affair.
+ * A package is written in its installer's syntax: NAME==VERSION for Python, NAME@VERSION for
+ * JavaScript. The version is exact, because the packages are part of a layer's identity, and
+ * "the newest" would mean something else tomorrow. Dependencies of packages are resolved by the
+ * installer.
  *
- * Python's registry takes My.Package, my_package and my-package for one name (PEP 503); here all are
- * written the last way, and so are the lists. The words are sorted, so that the same packages in
- * another order are the same layer.
+ * Python's registry treats My.Package, my_package and my-package as the same name (PEP 503); here, and
+ * in the lists, all are written the last way. The words are sorted, so that the same packages in
+ * another order use the same layer.
  *
- * The lists protect from names that were made up to look like others. They say nothing about what a
- * package does: that is what the sandbox is for.
+ * The lists protect against names that imitate others. They don't say anything about what a package
+ * does: that is what the sandbox is for.
  */
 
 #define LIST_MAX      (16u << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packages that a session asks for: read, checked against lists of names, and written one way. */
+/* The packages that a session requests: parsed, checked against lists of names, and made canonical. */
 #ifndef XSBX_FS_CONFIG_PACKAGES_H
 #define XSBX_FS_CONFIG_PACKAGES_H
 
@@ -9,31 +9,31 @@
 
 struct problem;
 
-#define PACKAGES_MAX	  64   /* of one sandbox */
-#define PACKAGES_WORD_MAX 300  /* bytes of one, with its version */
+#define PACKAGES_MAX	  64   /* per sandbox */
+#define PACKAGES_WORD_MAX 300  /* bytes of one package with its version */
 #define PACKAGES_TEXT_MAX 4096 /* bytes of all */
 
-/* Names that may be asked for, sorted. */
+/* Permitted names, sorted. */
 struct packages_list {
 	bool any;	   /* all of them */
 	char *text;	   /* the file */
 	char **name;	   /* point into `text` */
-	uint64_t *letters; /* of each: those it has, as bits */
+	uint64_t *letters; /* for each name: the letters in it, as bits */
 	size_t n;
 };
 
 enum packages_kind { PACKAGES_PYTHON, PACKAGES_NPM, PACKAGES_NKINDS };
 
-/* What the administrator lets through. */
+/* What the administrator permits. */
 struct packages_rules {
 	struct packages_list list[PACKAGES_NKINDS];
 };
 
 /**
- * packages_load() - Read a list of names, one a line
- * @l: Filled in; release with packages_clear() whatever the result
- * @kind: Of what
- * @path: File; # begins a comment line
+ * packages_load() - Read a list of names, one per line
+ * @l: Filled in; release with packages_clear() even on failure
+ * @kind: Kind of packages
+ * @path: File; lines starting with # are comments
  *
  * Return: 0, -EFBIG, -ENOMEM, or -errno.
  */

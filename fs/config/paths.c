@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of the host that a template shows to its sandboxes: the keys `ro`, `rw` and `work`. */
+/* Host paths that are visible in a template's sandboxes: the keys `ro`, `rw` and `work`. */
 #include "paths.h"
 
 #include <errno.h>

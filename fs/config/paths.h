@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of the host that a template shows to its sandboxes: the keys `ro`, `rw` and `work`. */
+/* Host paths that are visible in a template's sandboxes: the keys `ro`, `rw` and `work`. */
 #ifndef XSBX_FS_CONFIG_PATHS_H
 #define XSBX_FS_CONFIG_PATHS_H
 
@@ -9,10 +9,10 @@
 #include "vm/vm.h"
 
 /**
- * paths_set() - Take the value of `ro` or `rw` from the configuration
- * @s: Its paths that are of this key are replaced by those that are named, as they are found, links resolved
+ * paths_set() - Set the value of `ro` or `rw` from the configuration
+ * @s: Its paths of this key are replaced by those in @value, with links resolved
  * @write: `rw`
- * @value: PATH[:TARGET] with blanks between them; "" for none
+ * @value: PATH[:TARGET], separated by blanks; "" for none
  * @why: Filled in if it fails
  *
  * Return: 0, -EINVAL with @s unchanged, -ENOMEM.
@@ -22,10 +22,10 @@ int paths_set(struct sandbox_spec *s, bool write, const char *value, struct prob
 /* The same for `work`: one directory. */
 int paths_set_work(struct sandbox_spec *s, const char *value, struct problem *why);
 
-/* Appends `ro` or `rw` as paths_set() takes it. Return: 0 or what buf_append() said. */
+/* Appends `ro` or `rw` in a form that paths_set() accepts. Return: as buf_append(). */
 int paths_print(const struct sandbox_spec *s, bool write, struct buf *out);
 
-/* Can a sandbox have what it shows? Return: 0, or -EINVAL with @why filled in. */
+/* Are its paths possible with its other settings? Return: 0, or -EINVAL with @why filled in. */
 int paths_fit(const struct sandbox_spec *s, struct problem *why);
 
 #endif

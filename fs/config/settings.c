@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a session: checked one by one and all together, read from text, written as text. */
+/* The settings of a session: checking them individually and together, parsing and printing them. */
 #include "settings.h"
 
 #include <ctype.h>
@@ -185,7 +185,7 @@ static int env_render(const struct sandbox_spec *s, struct buf *out)
 	return r;
 }
 
-/* The same names and values, in any order? */
+/* Do both have the same variables, in any order? */
 static bool env_same(const struct sandbox_spec *a, const struct sandbox_spec *b)
 {
 	if (a->nenv != b->nenv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of keys as text: read, checked, written. */
+/* Parses, checks and prints values of keys. */
 #include "value.h"
 
 #include <ctype.h>

@@ -279,8 +279,8 @@ static void answer_rename(struct file_op *op)
 	reply_err(files_op_req(op), 0);
 }
 
-/* The agent's are shown behind those: what they are is its file system's affair, and an overlay counts from 1,
- * "." and ".." wherever they are among the others. The greatest, which means the end to some, stays what it is. */
+/* The agent's offsets are shifted past those: they depend on its file system, and an overlay's start at 1, with
+ * "." and ".." anywhere among the others. The largest, which marks the end in some, is not shifted. */
 static uint64_t offset_shown(uint64_t agents)
 {
 	return agents < INT64_MAX - OFFSET_DOTDOT ? agents + OFFSET_DOTDOT : INT64_MAX;
@@ -336,9 +336,9 @@ void files_answer_statfs(struct file_op *op, const struct vm_statfs *a)
 /* ---- links ---- */
 
 /*
- * A link's size is that of its target, and some programs make room for no more than that. What is shown
- * need not be what the guest has (filelink.h), so wherever an answer describes a link, its target is
- * asked for too.
+ * A link's size is the length of its target, and some programs allocate exactly that. The target shown
+ * may differ from the guest's (filelink.h), so whenever an answer describes a link, its target is
+ * requested as well.
  */
 
 /* Where the link lies that @op is about. */

@@ -19,8 +19,8 @@
 /* ---- attributes ---- */
 
 /*
- * While a node with a text is open, its size is that of the text of the newest open: a program that asks for the
- * size after the open gets that of what it reads.
+ * While a text node is open, its size is that of the text of the newest open: a program that queries the
+ * size after opening it gets the size of what it reads.
  */
 static int text_size(const struct node *n, uint64_t *ret_size)
 {

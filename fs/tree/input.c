@@ -51,9 +51,9 @@ static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
 }
 
 /*
- * Who closes files because it ends has no memory any more. Who closes them in execve(2) has: then it holds a lock
- * that the kernel (6.18) also takes for /proc/PID/stat, and waits for our answer. /proc/PID/statm takes none that
- * anybody sleeps with, and is one short line, unlike /proc/PID/status with its groups.
+ * A process that closes files because it exits has no memory any more. One that closes them in execve(2) has: it
+ * then holds a lock that the kernel (6.18) also takes for /proc/PID/stat, while it waits for our answer. Reading
+ * /proc/PID/statm takes no lock that is held while sleeping, and is one short line, unlike /proc/PID/status.
  */
 static bool has_memory(pid_t pid)
 {

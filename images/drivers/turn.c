@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the drivers do with system calls: the control socket, and the descriptors of a turn. */
+/* The native part of drivers: the control socket, and the descriptors of a turn. */
 #include "turn.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Things that user code of a sandbox must not be able to do, each tried by a function. */
+/* Probes: functions that try what a sandbox's user code must not be able to do. */
 #ifndef XSBX_TESTS_HOSTILE_PROBE_H
 #define XSBX_TESTS_HOSTILE_PROBE_H
 
 #include <stddef.h>
 
 /*
- * A probe runs in a process of its own, so it may leave behind what ends with a process. It must do
- * no harm where it succeeds: it is run on the host, too, to show that it can succeed.
+ * A probe runs in its own process, so it need not clean up what ends with the process. It must be
+ * harmless if it succeeds: it is also run on the host, to show that it can succeed.
  *
- * Return: 0 or more if the thing is possible; else -errno.
+ * Return: 0 or more if it is possible; else -errno.
  */
 struct probe {
 	const char *name;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes and mounts of this host, for who looks after tests: what there is, and ending it."""
+"""Processes and mounts of this host, for the test runner: listing and ending them."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ CONNECTIONS = "/sys/fs/fuse/connections"
 
 
 def processes():
-    """pid -> (parent, state, command) of everything that runs."""
+    """pid -> (parent, state, command) of all processes."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -79,7 +79,7 @@ def kill_all(pids, sig=signal.SIGKILL):
 
 
 def reap():
-    """Collect children that ended, including the orphans that came to us."""
+    """Reap children that ended, including orphans reparented to us."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

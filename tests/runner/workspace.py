@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory, daemon and mount of one test, and what it may not leave behind."""
+"""The directory, daemon and mount of one test, and the check that it leaves nothing behind."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def ended(child, seconds):
 
 
 class Workspace:
-    """Directories, a daemon and a mount for one test. Runs in a process of its own."""
+    """Directories, a daemon and a mount for one test. Runs in its own process."""
 
     def __init__(self, test, build):
         self.test, self.build = test, build
@@ -142,7 +142,7 @@ class Workspace:
             return status, file.read()
 
     def stop(self):
-        """Unmount, and look for what should not be there."""
+        """Unmount, and check that nothing is left."""
         if self.daemon:
             if any(point == self.mnt for point, _, _ in mounts_below(self.mnt)):
                 done = subprocess.run(["fusermount3", "-u", self.mnt], check=False,

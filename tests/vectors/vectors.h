@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instructions are tried, and what a processor has of them. */
+/* The table of instructions to test, and processor features. */
 #ifndef XSBX_TESTS_VECTORS_VECTORS_H
 #define XSBX_TESTS_VECTORS_VECTORS_H
 
@@ -37,7 +37,7 @@ enum form { RM, RMI, RVM, RVMI, RVMX, RMV, MR, MRI, VM, VMI, GATHER, LOAD, STORE
 enum prefix { P_NO, P_66, P_F3, P_F2 };
 enum map { M_0F = 1, M_0F38, M_0F3A };
 
-/* What the registers hold before. */
+/* The initial content of registers. */
 enum input { INTEGERS, SINGLES, DOUBLES, HALVES, COUNTS, NINPUTS };
 
 #define GENERAL 1u  /* reg is a general register */

@@ -9,16 +9,16 @@
 /*
  * Theory of operation
  * -------------------
- * The pool has sandboxes with an interpreter that was exercised. When it is empty, or is to be,
- * somebody waits for all of it: namespaces, control groups, mounts, the agent, the interpreter. All
- * but the last is the same for all sandboxes of a kind, and takes most of the time of a shell. So one
- * of each kind that was asked for lately is kept here, an empty jail of a megabyte. It has no name
- * yet, and no variables: they come with the agent's first messages, as they always do.
+ * The pool has sandboxes with an exercised interpreter. When it is empty, or disabled, users have to
+ * wait for everything: namespaces, control groups, mounts, the agent, the interpreter. All except the
+ * last are the same for all sandboxes of a kind, and take most of the start-up time of a shell. So one
+ * jail of each recently requested kind is kept here, empty, with a megabyte of memory. It has no name
+ * and no variables yet: these are always sent with the agent's first messages.
  *
- * A recipe is compared byte for byte, so nothing is handed out that differs in any way from what
- * would have been made. It is made anew some milliseconds after it was taken, when whoever took
- * it has most likely got his result, and only if there is room for somebody who can do without. One
- * that does not come up is tried again later and later: each takes the spawner's time, which is everybody's.
+ * A recipe is compared byte for byte, so a jail is never used if it differs in any way from what would
+ * have been made. A new one is made some milliseconds after one was taken, when the user most likely
+ * has his result, and only if there is room for something optional. If it fails to start, retries are
+ * increasingly delayed: each takes time of the spawner, which all share.
  */
 
 #define RECIPES_MAX 4u

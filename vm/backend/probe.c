@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host can run machines with. */
+/* Determines what machines can run with on this host: QEMU, KVM. */
 #include "probe.h"
 
 #include <ctype.h>
@@ -21,13 +21,13 @@
 /*
  * Theory of operation
  * -------------------
- * Two questions are asked at the start, and by running something: which version QEMU is, and whether KVM is of
- * use. An answer is a fact about this host. That a program was killed, was late, or could not be started for
- * want of memory is none; taken for one, it would keep machines away until the next mount. So it is asked again:
- * a few times at once, while whoever needs a machine is held back, then in the background.
+ * Two things are determined at the start, by running programs: the version of QEMU, and whether KVM is
+ * usable. An answer is a fact about this host. That a program was killed, was too slow, or could not be started
+ * because memory was short is not; if it were treated as one, there would be no machines until the next mount.
+ * So the probe is repeated: a few times at once, while sandboxes that need a machine wait, then in the background.
  *
- * A fact can change too: QEMU gets installed, /dev/kvm its rights. So when there can be no machines, and somebody
- * needs one, it is asked once more.
+ * Facts can change too: QEMU gets installed, permissions of /dev/kvm change. So if there can be no machines, and a
+ * sandbox needs one, the probe is repeated.
  */
 
 #define VERSION_MS     5000

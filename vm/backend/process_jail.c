@@ -14,11 +14,11 @@
 #include "vm/base/spec.h"
 
 /*
- * What user code sees is the host's /usr, read-only, or an image's, with an /etc that has no accounts
- * of the host, memory of its own to write to, and what its template shows. The agent is the first
- * process; it keeps, inside its user namespace, what it needs to be the system of its users: to end and
- * look at their processes, to start them under the user's id, to serve their files, to set the size of
- * their memory file systems. What it starts has nothing of that.
+ * User code sees the host's /usr, read-only, or an image's, with an /etc without the host's accounts, its
+ * own memory file systems for writing, and its template's paths. The agent is the first process; inside
+ * its user namespace it keeps the capabilities that it needs to manage user code: to kill and inspect its
+ * processes, to start them with the user's id, to serve files, to resize memory file systems. Processes
+ * that it starts have none of these.
  */
 
 #define USER_ID		  1000

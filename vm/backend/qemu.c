@@ -27,12 +27,12 @@
  * that is not open yet wait in the socket, so a greeting could be sent at any time, but the time of
  * day in it would be as old as the boot took.
  *
- * A machine is copied by a migration into a file, of everything but its memory, which is a file
- * already. A clone is a machine that maps this memory privately and takes the migration in. Its
- * commands wait in the control socket before it is started, so nothing is waited for and nothing is
- * asked twice; that its agent's port is open is told by the same event as after a boot.
+ * A machine is saved by a migration to a file, of everything except its memory, which is a file
+ * already. A clone is a machine that maps this memory privately and reads the migration. Its
+ * commands are queued in the control socket before it starts, which saves round trips; the opening
+ * of the agent's port is reported by the same event as after a boot.
  *
- * Nothing in a machine is worth an orderly end: it is killed. It runs in a cell, see qemu_jail.c.
+ * Machines contain nothing that needs an orderly shutdown: they are killed. They run in a jail, see qemu_jail.c.
  */
 
 #define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What everything on the sandboxes' side is given. */
+/* The context that is passed to everything in vm/. */
 #include "context.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all modules of vm/ share: the loop, the spawner, a place to report events, and a count of what has to end
- * before the machinery may end. */
+ * before struct vm may end. */
 #ifndef XSBX_VM_BASE_CONTEXT_H
 #define XSBX_VM_BASE_CONTEXT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes that are done when all of it is done. */
+/* Complete reads and writes. */
 #include "io.h"
 
 #include <errno.h>

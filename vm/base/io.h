@@ -19,7 +19,7 @@ int fileio_open(int dir, const char *name);
 /* Opens a directory in a directory, to read what is in it; a symbolic link is not followed. Return: NULL with errno. */
 DIR *fileio_list(int dir, const char *name);
 
-/* Which file it is, and whether it was changed: nobody can set the time of change. */
+/* Identifies a file and its content: the time of change (ctime) cannot be set. */
 struct fileio_identity {
 	uint64_t dev, ino, size;
 	struct timespec mtime, ctime;

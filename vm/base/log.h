@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's log, and the trace that is part of it: standard error while in the foreground, else syslog, by way of
+/* The daemon's log, which includes the trace: written to standard error in the foreground, else to syslog, through
  * the guard. */
 #ifndef XSBX_VM_BASE_LOG_H
 #define XSBX_VM_BASE_LOG_H
@@ -15,7 +15,7 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_NLEVELS };
 enum log_format { LOG_TEXT, LOG_JSON };
 
-/* As they are called in the configuration. */
+/* Their names in the configuration. */
 #define LOG_LEVEL_NAMES                             \
 	{                                           \
 		"error", "warning", "info", "debug" \
@@ -26,79 +26,79 @@ enum log_format { LOG_TEXT, LOG_JSON };
 	}
 
 /*
- * Whom a line is about, so that one run can be followed through everything that works for it. Made in fs/, carried
- * along by value; who keeps one sees to it that `who` lives as long.
+ * The subject of a line, so that a run can be followed through all processes that work for it. Made in fs/ and
+ * copied by value; whoever keeps a copy has to make sure that `who` lives as long.
  */
 struct log_label {
-	const char *who; /* the session, "python/demo"; NULL: nobody's */
+	const char *who; /* the session, "python/demo"; NULL: none */
 	uint32_t run;	 /* its run, or 0 */
-	uint64_t began;	 /* log_now() when that was received, or 0: not known */
+	uint64_t began;	 /* log_now() when the run was received; 0: unknown */
 };
 
-/* The least important level that is still written; before it, INFO. May be called at any time, by any thread. */
+/* Sets the least important level that is written, initially INFO. May be called at any time, by any thread. */
 void log_open(enum log_level level);
 enum log_level log_level(void);
 
-/* By its name. Return: 0 or -EINVAL. */
+/* Parses the name of a level. Return: 0 or -EINVAL. */
 int log_level_parse(const char *text, size_t len, enum log_level *ret_level);
 const char *log_level_str(enum log_level level);
 
-/* How lines look; before it, text. */
+/* Sets the format of lines, initially text. */
 void log_set_format(enum log_format format);
 
 /**
- * log_is_journal() - Is this the journal of systemd?
+ * log_is_journal() - Is standard error connected to systemd's journal?
  * @fd: Standard error
  * @stream: $JOURNAL_STREAM, "DEVICE:INODE", or NULL
  */
 bool log_is_journal(int fd, const char *stream);
 
-/* Lines on standard error begin with their priority, for the journal, which knows time and name by itself. */
+/* Prefixes lines on standard error with their priority, for the journal, which adds time and name itself. */
 void log_to_journal(bool on);
 
 /**
- * log_relay() - Have messages written by another process, instead of to standard error
- * @fd: Of a pipe, not blocking, at whose other end log_serve() reads; -1: no longer
+ * log_relay() - Let another process write messages, instead of standard error
+ * @fd: A non-blocking pipe, from whose other end log_serve() reads; -1: stop it
  *
- * Who has confined itself can't connect to the system's log. While that doesn't take more, messages are counted, and
- * the number is said once it does.
+ * A process that has confined itself can't connect to the system's log. While the pipe is full, messages are dropped
+ * and counted; their number is logged afterwards.
  */
 void log_relay(int fd);
 
 /**
- * log_serve() - Write to the system's log what comes from log_relay(), up to the end of file
- * @fd: Of a pipe
- * @pid: Of whose messages they are
+ * log_serve() - Write messages from log_relay() to the system's log, until the end of file
+ * @fd: A pipe
+ * @pid: Process that sends the messages
  *
- * The bytes are not trusted: a line is made printable again, and cut where it is too long.
+ * The bytes are not trusted: lines are made printable again, and truncated if they are too long.
  */
 void log_serve(int fd, pid_t pid);
 
 /**
- * log_divert() - Have messages taken by a function, instead of written: in a process that hands them to another
- * @take: Called with one line, printable; NULL: no longer
+ * log_divert() - Pass messages to a function, instead of writing them: for a process that sends them to another
+ * @take: Called with a printable line; NULL: stop it
  * @data: Its first argument
  */
 void log_divert(void (*take)(void *data, enum log_level level, const char *text), void *data);
 
 /**
- * log_printable() - Make text fit for a terminal or a line of a log
- * @text: Changed in place: control characters, those of UTF-8 too, become '?'
+ * log_printable() - Make text safe for a terminal or a line of a log
+ * @text: Changed in place: control characters, including those in UTF-8, become '?'
  * @len: Bytes
- * @lines: Leave ends of lines as they are
+ * @lines: Keep line feeds
  */
 void log_printable(char *text, size_t len, bool lines);
 
 /* ---- lines ---- */
 
-/* One line, made printable: names and words of others may be in it. */
+/* Writes a line, made printable, as it may contain untrusted text. */
 void log_write(enum log_level level, const char *fmt, ...) printf_like(2, 3);
 
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 
-/* For log_has() alone: what is off costs one load, and its arguments are not evaluated. */
+/* Only for log_has(): a disabled level costs one load, and its arguments are not evaluated. */
 extern atomic_int log_most;
 #define log_has(level) ((int)(level) <= atomic_load_explicit(&log_most, memory_order_relaxed))
 
@@ -109,11 +109,11 @@ extern atomic_int log_most;
 	} while (0)
 
 /**
- * log_trace() - A step on somebody's way, at the level DEBUG
+ * log_trace() - Log a step of a run or session, at the level DEBUG
  * @label: struct log_label, or NULL
- * @part: Who takes the step, one word
+ * @part: Component that takes the step, one word
  *
- * The rest as for printf(). Nothing of what user code, its input or its variables hold may be in it.
+ * The rest as for printf(). It must not contain any part of user code, its input or its variables.
  */
 #define log_trace(label, part, ...)                         \
 	do {                                                \
@@ -123,7 +123,7 @@ extern atomic_int log_most;
 void log_step(const struct log_label *label, const char *part, const char *fmt, ...)
 	printf_like(3, 4);
 
-/* The same of what another process has said; unless the level is off. @at: log_now() there. @text is made printable. */
+/* The same for a step of another process, unless the level is off. @at: its log_now(). @text is made printable. */
 void log_heard(enum log_level level, const struct log_label *label, const char *part, uint64_t at,
 	       const char *text);
 

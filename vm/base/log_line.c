@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a line of the log looks, as text and as JSON. */
+/* Formats lines of the log, as text and as JSON. */
 #include "log_line.h"
 
 #include <assert.h>

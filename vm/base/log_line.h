@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a line of the log looks, as text and as JSON. For log.c. */
+/* Formats lines of the log, as text and as JSON. For log.c. */
 #ifndef XSBX_VM_BASE_LOG_LINE_H
 #define XSBX_VM_BASE_LOG_LINE_H
 
@@ -16,17 +16,17 @@ struct log_line {
 };
 
 /**
- * log_line_text() - "python/demo#3 +12.4 ms spawner: the text", of which there is as much as is known
+ * log_line_text() - Format as "python/demo#3 +12.4 ms spawner: the text", without the unknown parts
  * @l: Line
- * @out: Room; what does not fit is cut
- * @size: Its size
+ * @out: Result, truncated if necessary
+ * @size: Size of @out
  *
  * Return: bytes without the terminator.
  */
 size_t log_line_text(const struct log_line *l, char *out, size_t size);
 
-/* One object of JSON, whole and valid whatever the text holds: what is cut is the message. Needs no memory. @size: 512
- * at least. */
+/* Formats as a JSON object, complete and valid with any text: only the message is truncated. Does not allocate. @size:
+ * at least 512. */
 size_t log_line_json(const struct log_line *l, char *out, size_t size);
 
 #endif

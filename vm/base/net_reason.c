@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a network filter refused something. */
+/* Reasons for refusals of the network filter. */
 #include "net_reason.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, in words. */
+/* Problems: error codes with explanations. */
 #include "problem.h"
 
 #include <assert.h>

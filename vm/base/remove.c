@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing directories. */
+/* Removes directories. */
 #include "remove.h"
 
 #include <dirent.h>
@@ -19,9 +19,9 @@
 #include "util.h"
 
 /*
- * What strangers have made may be nested so deeply that no path reaches its end, and no process may have a
- * descriptor for each directory on the way. So names are followed from one open directory to the next,
- * and what lies deeper than there is room for is moved to the top, where its turn comes later.
+ * Untrusted trees may be nested so deeply that no path can name the innermost directory, and no process can
+ * hold a descriptor for each level. So names are followed from one open directory to the next, and
+ * directories below the limit are moved to the top, to be removed later.
  */
 #define DEPTH_MAX 64u
 #define MOVED_MAX 16u /* names that are tried for what is moved */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files with holes. */
+/* Sparse files. */
 #include "sparse.h"
 
 #include <errno.h>

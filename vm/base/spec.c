@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox is to be: copied, compared, freed. */
+/* The specification of a sandbox: copying, comparing, freeing. */
 #include "spec.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox is to be: its kind, its limits, what it sees, its network; the one description of it. Part of
+/* The specification of a sandbox: its kind, limits, visible files, and network. Part of
  * vm.h. */
 #ifndef XSBX_VM_BASE_SPEC_H
 #define XSBX_VM_BASE_SPEC_H
@@ -20,9 +20,9 @@ enum vm_backend { VM_MICROVM, VM_PROCESS, VM_NBACKENDS };
 
 const char *spec_backend_str(enum vm_backend backend);
 
-/* A port of the sandbox that can be reached at 127.0.0.1 of the host. */
+/* A port of the sandbox that is reachable at 127.0.0.1 of the host. */
 struct sandbox_port {
-	uint16_t guest, host; /* host 0, where something is asked for: any that is free */
+	uint16_t guest, host; /* host 0 in a request: any free port */
 };
 
 #define SANDBOX_PORTS_MAX 10
@@ -31,48 +31,46 @@ struct sandbox_env {
 	const char *name, *value;
 };
 
-/* A file or directory of the host that a process sandbox sees, with all that is mounted below it. */
+/* A file or directory of the host that is visible in a process sandbox, including mounts below it. */
 struct vm_path {
-	const char *
-		source; /* absolute; a link in it is not followed, the sandbox does not start then */
-	const char *target; /* where it is seen; absolute */
-	bool write; /* with the rights of the sandbox's owner; else as everybody may read it */
+	const char *source; /* absolute; with a symbolic link in it the sandbox does not start */
+	const char *target; /* path in the sandbox; absolute */
+	bool write; /* with the permissions of the sandbox's owner; else read-only, as for others */
 };
 
 #define VM_PATHS_MAX 16u
 
-/* What a sandbox sees in which packages are installed, or packed: the layer that is being made, and
- * what installs. */
+/* For a sandbox in which packages are installed or packed: the layer that is being made, and the
+ * installer's parameters. */
 struct vm_install {
 	bool pack;
 	const char *key;      /* the layer's */
-	const char *image;    /* for whose programs; "": the host's */
+	const char *image;    /* whose programs are used; "": the host's */
 	const char *language; /* python, javascript */
 };
 
-/* What user code may have at most, beside memory and processors; the same whatever it runs in. In
+/* Limits of user code, besides memory and processors; the same for all backends. In
  * each, 0 is a default. */
 struct sandbox_limits {
-	unsigned processes;    /* at once, threads among them */
-	unsigned open_files;   /* of a process */
-	unsigned file_size_mb; /* the largest file; 0: there is no such limit */
+	unsigned processes;    /* at the same time, including threads */
+	unsigned open_files;   /* per process */
+	unsigned file_size_mb; /* the largest file; 0: no limit */
 	unsigned files_mb;     /* the working directory; 0: two fifths of the memory */
 	unsigned files_inodes; /* files in it; 0: as the memory allows */
 };
 
-/* Sandboxes of a kind that should wait, ready to be used. */
+/* The pool of sandboxes of a kind that are kept ready for use. */
 struct vm_pool {
-	unsigned target; /* so many */
-	unsigned low;	 /* made when there are fewer than this; at most `target` */
+	unsigned target; /* number of them */
+	unsigned low;	 /* refilled when there are fewer than this; at most `target` */
 	unsigned age_s;	 /* replaced when they are older; 0: never */
 };
 
 struct sandbox_spec {
-	const char *name; /* for messages and as the guest's host name, e.g. "python-demo" */
-	struct log_label
-		label;	   /* for the log: whose it is, and the run that it is wanted for; copied */
-	const char *image; /* image name */
-	const char *language; /* python, javascript, raw */
+	const char *name;	/* for messages and as the guest's host name, e.g. "python-demo" */
+	struct log_label label; /* for the log: its session, and the run that needs it; copied */
+	const char *image;	/* image name */
+	const char *language;	/* python, javascript, raw */
 	enum vm_backend backend;
 	unsigned memory_mb, cpus;
 	struct sandbox_limits limits;
@@ -80,58 +78,58 @@ struct sandbox_spec {
 	gid_t group;		     /* the owner's */
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
-	bool image_view; /* programs are the image's and not the host's; only for VM_PROCESS */
+	bool image_view; /* programs are the image's, not the host's; only for VM_PROCESS */
 	const struct vm_install
 		*install; /* or NULL; must outlive the sandbox; only for VM_PROCESS */
 	const char *
-		work; /* directory of the host that files/ begins as, or NULL; only for VM_PROCESS */
+		work; /* directory of the host, the initial content of files/; or NULL; only for VM_PROCESS */
 	const struct sandbox_env *env; /* copied */
 	size_t nenv;
-	/* The variables and limits of the template itself, with which snapshots are made; copied. */
+	/* The variables and limits of the template, which are used for snapshots; copied. */
 	const struct sandbox_env *template_env;
 	size_t ntemplate_env;
 	struct sandbox_limits template_limits;
 	/*
-	 * Its network. With `network` it has an interface, which leads nowhere but to the names and
+	 * Its network. With `network` it has an interface, which can only connect to the names and
 	 * addresses in `allow`, a list as in vm/base/allow.h, "" or NULL for none, and to which `ports`
-	 * lead. A port that can't be had ends the sandbox, with the problem "port-taken".
+	 * are forwarded. A port that is not available ends the sandbox, with the problem "port-taken".
 	 */
 	bool network;
-	bool trusted_names; /* the list is the administrator's: what it names may be anywhere */
+	bool trusted_names; /* the list is the administrator's: names may resolve to any address */
 	const char *allow;
 	const struct sandbox_port *ports;
 	size_t nports;	      /* at most SANDBOX_PORTS_MAX */
 	const char *packages; /* names with versions, sorted; NULL or "": none */
-	/* Code that is run, when the interpreter is there, in each sandbox that boots, and so is in the
-	 * snapshot; NULL or "": none. If it fails, the sandbox does. */
+	/* Code that is run in each sandbox that boots, once the interpreter is ready, and so is part of the
+	 * snapshot; NULL or "": none. If it fails, so does the sandbox. */
 	const char *warmup;
-	bool alone; /* of no template: neither snapshots nor a pool */
+	bool alone; /* without a template: neither snapshots nor a pool */
 	struct vm_pool pool;
-	bool ad_hoc; /* not as its template says: a snapshot is made only if it is asked for again */
+	bool ad_hoc; /* differs from its template: a snapshot is made only if it is requested again */
 };
 
-/* Longest that is copied of a name. */
+/* Names are truncated to this. */
 #define SANDBOX_NAME_MAX 64u
 
 /**
- * spec_copy() - A spec with strings and arrays of its own
- * @dst: Result; on failure as it was
- * @src: What was asked for; texts that are NULL become "", but `work`, and no processors one
+ * spec_copy() - Make a deep copy of a spec
+ * @dst: Result; unchanged on failure
+ * @src: Original; strings that are NULL become "", except `work`, and 0 cpus become 1
  *
- * `install` stays the caller's, as it was.
+ * `install` is not copied, and stays the caller's.
  *
  * Return: 0, -ENOMEM, or -E2BIG for too many paths, ports or variables (PROTO_ENV_MAX), or too long ones (names of
  * 256 bytes, values of 4096).
  */
 int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src);
 
-/* The same of what all sandboxes of its kind have in common: the template's variables and limits, no ports. */
+/* The same, with only what all sandboxes of its kind share: the template's variables and limits, no ports. */
 int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src);
 
-/* Is a sandbox like @spec of the kind that spec_copy_kind() has made? */
+/* Is a sandbox like @spec of the kind @kind, from spec_copy_kind()? */
 bool spec_is_kind(const struct sandbox_spec *kind, const struct sandbox_spec *spec);
 
-/* What spec_copy() has made; all zeroes afterwards. */
+/* Frees a result of spec_copy(); all zeroes afterwards. */
 void spec_free(struct sandbox_spec *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for something that somebody is making. */
+/* Waits for something that is being made. */
 #include "wait.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building images that are missing, by the program that users build them with. */
+/* Builds missing images, with the same program as users do. */
 #include "image_job.h"
 
 #include <assert.h>
@@ -15,22 +15,22 @@
 /*
  * Theory of operation
  * -------------------
- * A template whose image is missing is not an error yet: the program that builds images is run, by
- * the spawner, with the image's name; one at a time, because builds share downloads and the disk. It
- * is the same program that is run by hand, and the two exclude each other with a lock of its own.
+ * A missing image is not an error yet: the spawner runs the program that builds images, with the
+ * image's name; one at a time, because builds share downloads and the disk. It is the same program
+ * that users run, and it uses a lock against running twice.
  *
- * Each line that it prints is told to `events` and to the log. Its last lines explain a failure, and
- * end with what to do about it, because the program's own messages do.
+ * Each line that it prints goes to `events` and to the log. Its last lines explain a failure, and
+ * end with what to do about it, as the program's own messages do.
  *
- * A process that sees an image's files needs them as a directory: the program unpacks it, in the same
- * way, and builds it before if need be. (Mounting the file system instead would spare the disk space, but
- * only root can, on few kernels without a loop device; a directory works for everybody.)
+ * A process sandbox that uses an image's files needs them as a directory: the program unpacks the image,
+ * and builds it first if necessary. (Mounting the file system instead would save disk space, but only
+ * root can do that, and few kernels without a loop device; a directory works for everybody.)
  *
- * A session that needs the image waits, without a place in the admission, so nobody else waits for
- * it. What was prepared ahead has its turn when the template is looked at next.
+ * A session that needs the image waits without a place in the admission, so it does not block others.
+ * Prepared templates are handled when they are checked next.
  *
- * When the daemon ends, the program is killed. Its children come to the spawner as orphans and are
- * killed there; the half-made image has no name yet, and the next build sweeps it away.
+ * When the daemon ends, the program is killed. Its orphaned children are reparented to the spawner and
+ * killed there; the incomplete image has no final name, and the next build removes it.
  */
 
 #define RETRY_MS    600000u /* after a failure, if nobody asks */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking which versions of packages there are. Part of vm.h. */
+/* Queries which versions of packages exist. Part of vm.h. */
 #ifndef XSBX_VM_BUILD_OFFER_H
 #define XSBX_VM_BUILD_OFFER_H
 
@@ -8,16 +8,16 @@
 
 #include "vm/base/spec.h"
 
-/* Where packages would be used. */
+/* The sandbox that packages would be used in. */
 struct vm_offer_for {
 	enum vm_backend backend;
 	bool image_view; /* as in struct sandbox_spec */
 	const char *image, *language;
-	uid_t owner; /* who asks */
+	uid_t owner; /* the user who asks */
 };
 
-/* The answer: @words are the packages with versions, as the registry knows them and not checked here, or
- * NULL, and then @why says in words why there are none. */
+/* The answer: @words are the packages with versions, as reported by the registry and not checked here; or
+ * NULL, with the reason in @why. */
 typedef void (*vm_offer_fn)(void *data, const char *words, const char *why);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the installer share. */
+/* Shared by the files of the package installer. */
 #ifndef XSBX_VM_BUILD_PACKAGE_INTERNAL_H
 #define XSBX_VM_BUILD_PACKAGE_INTERNAL_H
 
 #include "package_job.h"
 #include "vm/base/util.h"
 
-#define PACKAGE_MIRROR	  "/run/xsbx/mirror" /* where the offline mirror is seen */
+#define PACKAGE_MIRROR	  "/run/xsbx/mirror" /* path of the offline mirror in sandboxes */
 #define PACKAGE_MEMORY_MB 512u		     /* of its sandboxes */
 #define PACKAGE_CPUS	  2u
 
@@ -21,21 +21,21 @@ struct package_job *package_job_new(struct package_jobs *in, const char *key,
 void package_job_forget(struct package_jobs *in, struct package_job *job);
 void package_job_free(struct package_job *job);
 
-/* Whose turn it is, and what is installed for him. Return: NULL if nothing is queued. */
+/* Picks the next job, in turns between users. Return: NULL if nothing is queued. */
 struct package_job *package_job_choose(struct package_jobs *in);
 
-/* What runs for an ask has said a line, which may be a part of the answer. */
+/* Handles a line of output that may be part of the answer to @ask. */
 void package_ask_line(struct package_ask *ask, const char *line);
 
-/* Tells all who ask, and forgets them; @why: NULL if it went well. */
+/* Answers and frees all asks of the job; @why: NULL on success. */
 void package_ask_answer(struct package_job *job, const struct problem *why);
 
-/* ---- package_watch.c: while a sandbox works, closes it if it takes too much room ---- */
+/* ---- package_watch.c: closes an installing sandbox if it uses too much disk space ---- */
 
 void package_jobs_watch_start(struct package_jobs *in);
 void package_jobs_watch_stop(struct package_jobs *in);
-/* Says why it ends: what layer_room() has found. */
+/* Explains the result of layer_room(). */
 void package_jobs_explain_room(struct package_jobs *in, int result, uint64_t bytes);
-void package_jobs_watch_close(struct package_jobs *in); /* at the end of the machinery */
+void package_jobs_watch_close(struct package_jobs *in); /* when struct vm ends */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Installing packages that sandboxes ask for, into layers. */
+/* Installs the packages that sandboxes request into layers. */
 #include "package_job.h"
 
 #include <assert.h>
@@ -18,27 +18,27 @@
 /*
  * Theory of operation
  * -------------------
- * A sandbox whose layer is missing waits, without a place in the admission, as one does whose image
- * is missing; and the layer is made, one at a time:
+ * A sandbox whose layer is missing waits, without a place in the admission, like one whose image is
+ * missing; and layers are made, one at a time:
  *
  *	QUEUED -> FETCH -> BEGIN -> PREPARE -> RUN -> PACK -> PUBLISH -> there
  *	                               |        |      |        |
  *	                               +--------+------+--------+-> ABANDON -> FAILED
  *
- * FETCH asks the store, where there is one and the layer is a single file; what it did not bring is
- * made here. What is made here is offered to it.
+ * FETCH queries the store, if there is one and the layer is a single file; if it is not there, it is
+ * made here. Layers made here are offered to the store.
  *
- * BEGIN, PUBLISH and ABANDON work on the disk, in a worker thread; BEGIN waits as long as another
- * mount is at the same layer, and may find that this one has made it. PREPARE runs a program of the
- * user's, which the spawner starts. RUN and PACK have sandboxes, see sandbox/installer.c; a layer that is
- * used as a directory is not packed. What they take of the disk meanwhile is looked at, see
- * package_watch.c. Whose turn it is, when others are QUEUED, see package_queue.c.
+ * BEGIN, PUBLISH and ABANDON work on the disk, in a worker thread; BEGIN waits while another mount is
+ * making the same layer, and may find that it has been made. PREPARE runs a program as the user, which
+ * the spawner starts. RUN and PACK use sandboxes, see sandbox/installer.c; a layer that is used as a
+ * directory is not packed. Their disk usage is watched, see package_watch.c. For the order of QUEUED
+ * jobs see package_queue.c.
  *
- * Until PUBLISH the layer has no name. Whoever is killed before that leaves a directory that nobody has
- * locked, which the next mount removes, or the next one who needs the layer.
+ * Until PUBLISH the layer has no final name. A daemon that is killed before that leaves an unlocked
+ * directory, which is removed by the next mount, or when the layer is needed again.
  *
- * All that is said on the way goes to `events` and to the console of those who wait; its end explains
- * a failure.
+ * All output goes to `events` and to the console of waiting sandboxes; its last lines explain a
+ * failure.
  */
 
 #define LOCK_NS	   200000000l /* between two looks at what another mount does */

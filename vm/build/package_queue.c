@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which packages are to be installed, and what is installed next. */
+/* The queue of package installations, and the choice of the next one. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,15 +9,15 @@
 /*
  * Theory of operation
  * -------------------
- * One thing is installed at a time, and may take minutes, so whose turn it is matters where several users
- * have sessions. The next one is for whoever was served longest ago of all who want something: a user
- * whose sandboxes wait for packages, or who asks which versions there are, and, as one more user, all
- * templates that are to be ready before they are used. What several users want comes as soon as it
- * would for any of them. So who wants much waits for himself.
+ * Only one installation runs at a time, and may take minutes, so the order matters if several users have
+ * sessions. The next one is for the user who was served least recently, among those with requests: users
+ * whose sandboxes wait for packages, or who query versions, and, as another user, all templates that are
+ * prepared before they are used. A job requested by several users is served with the first of them. So
+ * users with many requests only delay themselves.
  *
- * What nobody waits for any more is forgotten, unless a template wants it, or it was begun: then it will
- * be of use to the next one who asks. What has failed is remembered for a while, for templates,
- * which are asked for again and again.
+ * Jobs that nobody waits for any more are dropped, unless a template needs them, or they have started:
+ * then the result will be used by the next request. Failures are remembered for a while, because
+ * templates repeat their requests.
  */
 
 #define NEWEST	  "newest "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an installation takes of the disk, while it goes on. */
+/* Watches the disk usage of a running installation. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,14 +9,14 @@
 /*
  * Theory of operation
  * -------------------
- * An installer writes what strangers' archives have it write, to the host's disk, and how much that is
- * would else only be known when it has ended. So every now and then, as long as it or the packer
- * works, a worker thread looks at their directory and at the file system, and when there is too much of
- * the one or too little left of the other they are ended. What is written between two looks has to fit
- * beside what layer_room() wants to be left.
+ * An installer unpacks untrusted archives to the host's disk, and their size would otherwise only be
+ * known at the end. So while it or the packer runs, a worker thread periodically measures their
+ * directory and the free space of the file system, and they are ended if the directory is too large or
+ * the free space too small. The reserve of layer_room() has to cover what is written between two
+ * measurements.
  *
- * The timer exists from the first installation to the end of the machinery. A look may outlast the
- * installation it was for: then its result is nobody's.
+ * The timer exists from the first installation to the end of struct vm. A measurement may outlast the
+ * installation it was for: then its result is ignored.
  */
 
 #define LOOK_MS 1000u /* from the end of one look to the next */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared store, by a program that may use the network. */
+/* The shared store, through a program that may use the network. */
 #include "store_client.h"
 
 #include <errno.h>
@@ -14,18 +14,17 @@
 /*
  * Theory of operation
  * -------------------
- * xsbxfs-store is run for each object, by the spawner: one that fetches and one that offers at a
- * time. It has the user's credentials by its environment, and confines itself. What it prints is
- * told to `events`.
+ * The spawner runs xsbxfs-store for each object: one fetching and one offering at a time. It gets the
+ * user's credentials through its environment, and confines itself. Its output goes to `events`.
  *
- * A store that is slow, gone or wrong must cost nothing but what it would have saved. So nobody waits
- * for it but what is done in the background; and when it fails twice in a row it is left alone, for
- * half a minute at first and then twice as long each time, up to ten minutes. It says so, once. Then
- * one question finds out whether it is back.
+ * A store that is slow, unreachable or broken must cost nothing except what it would have saved. So only
+ * background work waits for it; and after two failures in a row it is not used, for half a minute at
+ * first, and then twice as long each time, up to ten minutes. This is reported once. Then a single
+ * request checks whether it is back.
  *
- * What the store has is checked by that program, against checksums that come from the store itself,
- * and authenticated if there is a secret. When a snapshot is loaded its own checksums are looked at
- * once more, as those of any other.
+ * Objects from the store are verified by that program, against checksums that come from the store itself,
+ * and authenticated if there is a secret. When a snapshot is loaded its own checksums are verified again,
+ * like those of any other.
  */
 
 #define FAILURES     2u

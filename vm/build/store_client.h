@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared store: what other hosts have made is fetched, and what is made here is offered. */
+/* The shared store: fetches objects that other hosts have made, and offers those made here. */
 #ifndef XSBX_VM_BUILD_STORE_CLIENT_H
 #define XSBX_VM_BUILD_STORE_CLIENT_H
 
@@ -14,26 +14,26 @@
 #include "vm/spawn/program.h"
 #include "vm/store/kind.h"
 
-/* What is known when it is over; @why is "" or one sentence. */
+/* Called at the end of a job; @why is "" or one sentence. */
 typedef void (*store_fn)(void *data, const char *key, enum store_end end, const char *why);
 
-/* Something that is to be fetched or offered. */
+/* An object to be fetched or offered. */
 struct store_job {
 	TAILQ_ENTRY(store_job) link;
 	enum store_kind kind;
 	char key[STORE_KEY_MAX + 1];
 	uint64_t tsc_khz, limit;
-	bool anew;     /* what the store has of it is damaged */
-	store_fn done; /* of what is fetched */
+	bool anew;     /* the copy in the store is damaged */
+	store_fn done; /* only for fetching */
 	void *data;
 };
 
 TAILQ_HEAD(store_job_list, store_job);
 
-/* Programs run one after the other in a lane. */
+/* A queue whose jobs run one after the other. */
 struct store_lane {
 	struct store_client *store;
-	bool get; /* else put */
+	bool get; /* it fetches; else it puts */
 	struct store_job_list jobs;
 	struct store_job *current; /* the first of `jobs`, while its program runs */
 	struct program program;
@@ -42,10 +42,10 @@ struct store_lane {
 
 /*
  * - `done` of a job is called exactly once, from the loop or from store_client_cut().
- * - While `now` is before `again_at` nothing is asked for: the store did not answer.
+ * - Until `again_at` nothing is requested, because the store did not answer.
  */
 struct store_client {
-	struct context *ctx; /* NULL: it was never begun */
+	struct context *ctx; /* NULL: not initialized */
 	char *program, *url; /* `url` is NULL if there is no store */
 	bool read, write;
 	struct store_lane get, put;
@@ -59,27 +59,27 @@ int store_client_init(struct store_client *f, struct context *ctx, const struct 
 void store_client_fini(struct store_client *f);
 
 /**
- * store_client_get() - Have something fetched in the background, into its place in the cache
+ * store_client_get() - Fetch an object into the cache, in the background
  * @f: Client
- * @kind: What
- * @key: Name
- * @tsc_khz: What it has to fit, or 0
- * @limit: Most bytes it may take, or 0
- * @done: Called when it is there, or it is known that it won't be
+ * @kind: Kind of the object
+ * @key: Its key
+ * @tsc_khz: Frequency that it has to match, or 0
+ * @limit: Largest size in bytes, or 0
+ * @done: Called when it was fetched, or has failed
  * @data: Its first argument
  *
- * Return: false if it can't be had: there is no store, or it is left alone for now.
+ * Return: false if there is no store, or it is not being used for now.
  */
 bool store_client_get(struct store_client *f, enum store_kind kind, const char *key,
 		      uint64_t tsc_khz, uint64_t limit, store_fn done, void *data);
 
-/* Has something offered, if that is wanted. @anew: although the store seems to have it. */
+/* Offers an object, if configured. @anew: even if the store has it. */
 void store_client_put(struct store_client *f, enum store_kind kind, const char *key,
 		      uint64_t tsc_khz, bool anew);
 
 void store_client_status(const struct store_client *f, struct vm_store_status *ret_status);
 
-/* At the end: kills the programs. */
+/* Shutdown: kills the programs. */
 void store_client_cut(struct store_client *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent says of a run's way through its guest, on its way into the daemon's log. */
+/* Receives an agent's trace of a run, for the daemon's log. */
 #include "agent_trace.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's end of the connection to an agent. */
+/* The host's side of the connection to an agent. */
 #include "channel.h"
 
 #include <assert.h>

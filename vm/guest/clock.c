@@ -10,18 +10,18 @@
 /*
  * Theory of operation
  * -------------------
- * HELLO holds the time, but the time at which it was written: a guest that comes to read it late, on a
- * busy host a tenth of a second, would be late by just that. So the agent is asked for its own time
- * right behind HELLO. It read its clock after the question left and before the answer came, and so
- * the error is known to within the time that lies between the two. What is sent back is a difference,
- * not a time: it stays true however long it is under way.
+ * HELLO contains the time at which it was written: a guest that reads it late, on a busy host by a
+ * tenth of a second, would be late by that much. So the agent's time is queried right after HELLO. The
+ * agent reads its clock between the query and the answer, so the error is known up to the round-trip
+ * time. The correction that is sent back is a difference, not a time: it stays valid however long it
+ * takes to arrive.
  *
- * An answer that took too long says too little, and the question is asked again, a few times. User
- * code waits for that only where it would have waited for the interpreter anyway.
+ * If an answer took too long it is too imprecise, and the query is repeated, a few times. User code
+ * only waits for that when it would have waited for the interpreter anyway.
  *
- * Guests drift, emulated ones more than others, and a host that slept leaves them behind. So the
- * question is asked again with heartbeats, in particular of idle clones: whoever is given one finds
- * its clock right.
+ * Guests drift, emulated ones in particular, and fall behind when the host sleeps. So the query is
+ * repeated with heartbeats, above all for idle clones, to have their clocks correct when they are
+ * used.
  */
 
 #define MS	    1000000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest's frames: taken apart, and handed to whom they concern. */
+/* Parses a guest's frames and dispatches them. */
 #include <errno.h>
 #include <string.h>
 

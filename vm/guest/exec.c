@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run's way through a guest: code and input in, output and result out. */
+/* Executes runs in a guest: sends code and input, receives output and result. */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest's life: deadlines, heartbeats, and the end of everything it had. */
+/* The life cycle of a guest: deadlines, heartbeats, and cleanup. */
 #include "guest.h"
 
 #include <assert.h>
@@ -14,21 +14,21 @@
 /*
  * Theory of operation
  * -------------------
- *	BOOT -> SETUP -> [WARM ->] UP <-> RESET		(a clone, or one that boots)
- *	              -> WARM -> SETTLE -> SAVE		(one that is recorded)
+ *	BOOT -> SETUP -> [WARM ->] UP <-> RESET		(a clone, or a normal boot)
+ *	              -> WARM -> SETTLE -> SAVE		(to be saved as a snapshot)
  *	any -> ENDING -> closed
  *
- * The way up is handshake.c's; a run's way through the guest exec.c's, which goes on within UP.
+ * Start-up is in handshake.c; runs, which happen within UP, are in exec.c.
  *
- * Every way to the end goes through end(): it only marks the guest as ENDING, so it may be called from
- * anywhere, in particular from a call of guest.h, in which no event may come. The loop then ends the
- * active run, answers the file requests, and takes everything down; the results are out before the machine
- * is. When the last handle is closed and the last process reaped, `closed` is called and the memory freed.
+ * Every guest ends through end(): it only marks the guest as ENDING, so it may be called from anywhere, in
+ * particular within calls of guest.h, during which no event may be emitted. The loop then ends the active
+ * run, answers the file requests, and closes everything; results are reported before the machine has ended.
+ * When the last handle is closed and the last process reaped, `closed` is called and the memory freed.
  *
- * Whatever waits for the agent has a deadline, of which there is one at a time: the phase's until the
- * guest is up, then the run's. Between them heartbeats find an agent that fell silent. They count
- * beats instead of reading the clock, because a daemon that was stopped for a while must not take its own
- * absence for the agent's.
+ * Every wait for the agent has a deadline, of which there is one at a time: the phase's until the guest
+ * is up, then the run's. In between, heartbeats detect an agent that does not respond. They count beats
+ * instead of reading the clock, because a daemon that was stopped for a while must not mistake its own
+ * pause for the agent's.
  */
 
 #define BEAT_MS	    5000

@@ -35,7 +35,7 @@ struct guests {
 	unsigned boot_s; /* longest time from start to `up` */
 	const void *ca;	 /* certificates for guests with a network; owned by the caller */
 	size_t ca_len;
-	unsigned count; /* guests in existence; the machinery ends when there are none */
+	unsigned count; /* guests in existence; struct vm ends when there are none */
 	struct channel_scratch scratch;
 };
 

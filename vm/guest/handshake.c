@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest's way up: started, greeted, set up, exercised, and, if it is recorded, copied. */
+/* A guest's start-up: boot, HELLO, SETUP, exercises, and saving it if it is to be a snapshot. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 /*
  * Theory of operation
  * -------------------
- * Each step asks the agent for something and notes in `due` which answer has to come. When it has, or when the
- * clock that was in doubt is right, guest_advance() looks at the phase and takes the next step. A guest that nobody
- * waits for has its interpreter exercised first; one that boots does what its template wants (warmup); one that is
- * recorded is then left alone for a moment, so that nothing is on its way between it and us, and copied.
+ * Each step sends a request to the agent and records in `due` which answer is expected. When it has arrived, or
+ * when the clock was corrected, guest_advance() takes the next step of the phase. A guest that no user waits for
+ * exercises its interpreter first; one that boots runs its template's warm-up; one that is to be a snapshot is then
+ * left idle for a moment, so that no messages are in flight, and saved.
  *
- * One that has to end on its way up says why by its console's last lines.
+ * A guest that fails to start explains it with the last lines of its console.
  */
 
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */

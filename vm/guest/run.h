@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: as it is asked for, and how it ended. Part of vm.h. */
+/* Runs: the request and the result. Part of vm.h. */
 #ifndef XSBX_VM_GUEST_RUN_H
 #define XSBX_VM_GUEST_RUN_H
 
@@ -20,13 +20,13 @@ struct sandbox_run {
 	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
 	size_t stdin_len;
 	unsigned timeout_ms;	     /* 0: none */
-	unsigned grace_ms;	     /* from SIGTERM at that time to SIGKILL */
-	uint64_t limit[VM_NSTREAMS]; /* bytes of output; the rest is dropped and counted */
+	unsigned grace_ms;	     /* between SIGTERM at the timeout and SIGKILL */
+	uint64_t limit[VM_NSTREAMS]; /* of bytes of output; the rest is dropped and counted */
 };
 
 enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
 
-/* How a run ended. Words as in the `state` node: see vm_outcome_str(). */
+/* How a run has ended. Names as in the `state` node: see vm_outcome_str(). */
 enum vm_outcome {
 	VM_DONE,
 	VM_TIMEOUT,
@@ -39,7 +39,7 @@ enum vm_outcome {
 
 const char *vm_outcome_str(enum vm_outcome outcome);
 
-/* Limits that were met without ending anything. */
+/* Limits that were reached, without ending the run. */
 #define VM_REACHED_FILES     PROTO_FULL_FILES
 #define VM_REACHED_INODES    PROTO_FULL_INODES
 #define VM_REACHED_PROCESSES 0x04u
@@ -47,18 +47,18 @@ const char *vm_outcome_str(enum vm_outcome outcome);
 struct vm_result {
 	enum vm_outcome outcome;
 	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
-	bool fresh;	 /* the interpreter's state is gone */
+	bool fresh;	 /* the interpreter's state is lost */
 	uint64_t wall_us, user_us, system_us, maxrss_kib;
 	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
-	unsigned reached; /* VM_REACHED_*: at its end, or when the guest was asked during it */
-	struct problem problem; /* for LOST and REFUSED, and where there is something to say */
+	unsigned reached;	       /* VM_REACHED_*: at its end, or at a query during the run */
+	struct problem problem;	       /* for LOST and REFUSED, and others with an explanation */
 };
 
 struct sandbox_usage {
 	uint64_t mem_total_kib, mem_available_kib, cpu_us, files_used, files_total;
 	uint64_t inodes_used, inodes_total;
 	unsigned processes;
-	unsigned reached; /* VM_REACHED_*; of files also as the last run has left them */
+	unsigned reached; /* VM_REACHED_*; those of files also at the end of the last run */
 };
 
 #endif

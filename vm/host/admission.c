@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may have a sandbox now, and who waits. */
+/* Decides which sandboxes may start now, and which wait. */
 #include "admission.h"
 
 #include <assert.h>
@@ -8,20 +8,20 @@
 /*
  * Theory of operation
  * -------------------
- * Four things must be there for a sandbox to start:
+ * A sandbox needs four things to start:
  *
  * - a place, of which there is a fixed number;
- * - memory that was not promised yet. More is promised than the host has, because an idle clone
- *   uses a tenth of what it may grow to; snapshots count with what they hold;
- * - memory that the host really has: what the machine may grow to, on top of what those that are
- *   starting may still take, and a floor that is left alone. And the host must not be suffering;
- * - a turn to start, because starting is work for the processors. While what runs has them all,
- *   sandboxes start one by one: starting never stops altogether because others compute.
+ * - memory within the budget. The budget exceeds the host's memory, because an idle clone uses a
+ *   tenth of its maximum; snapshots count with their actual size;
+ * - memory that the host really has: the machine's maximum, in addition to what starting sandboxes
+ *   may still allocate, and a reserve. And the host must not be under memory pressure;
+ * - a turn to start, because starting needs processor time. While runs use all processors,
+ *   sandboxes start one by one: starting never stops completely because of runs.
  *
- * A release is followed by admission_next() until it says NULL, so one sandbox that goes wakes
- * those that fit into the gap and nobody else.
+ * After a release, admission_next() is called until it returns NULL, so a sandbox that ends only
+ * wakes those that fit into the gap.
  *
- * Nothing here reads a clock or the host: who embeds it says how things are, in `now`.
+ * Nothing here reads a clock or the host: the present state is passed in `now`.
  */
 
 void admission_init(struct admission *a, const struct admission_limits *limits)

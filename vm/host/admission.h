@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may have a sandbox now, and who waits: places, memory, and fairness between owners. */
+/* Decides which sandboxes may start now and which wait: by places, memory, and fairness between owners. */
 #ifndef XSBX_VM_HOST_ADMISSION_H
 #define XSBX_VM_HOST_ADMISSION_H
 
@@ -14,55 +14,55 @@ enum ticket_state { TICKET_NONE, TICKET_WAITING, TICKET_STARTING, TICKET_RUNNING
  * admission_wait(). */
 struct ticket {
 	uid_t owner;
-	unsigned memory_mb; /* of the host, all told */
-	bool held;	    /* nothing could be started yet: it waits behind all others */
+	unsigned memory_mb; /* of the host's memory, in total */
+	bool held;	    /* it could not be started yet: it waits behind all others */
 	enum ticket_state state;
 	uint64_t number;		    /* order of arrival */
-	uint64_t pass;			    /* for admission_next(): was looked at */
-	void (*admitted)(struct ticket *t); /* by whoever calls admission_next() */
+	uint64_t pass;			    /* for admission_next(): already examined */
+	void (*admitted)(struct ticket *t); /* called by the caller of admission_next() */
 	TAILQ_ENTRY(ticket) link;
 };
 
 TAILQ_HEAD(ticket_list, ticket);
 
-/* What those who wait lack. */
+/* What waiting tickets lack. */
 enum admission_lack {
 	LACK_NOTHING,
 	LACK_PLACE,	  /* all are taken */
-	LACK_OWN_PLACE,	  /* the owner has as many as one may have */
-	LACK_MEMORY,	  /* all that sandboxes may have together is promised */
-	LACK_OWN_MEMORY,  /* the owner was promised as much as one may have */
-	LACK_HOST_MEMORY, /* the host really has not enough */
-	LACK_PRESSURE,	  /* the host is short of memory, and slow for it */
-	LACK_START,	  /* others are starting, or processors are busy */
+	LACK_OWN_PLACE,	  /* the owner has reached his limit */
+	LACK_MEMORY,	  /* the budget of all sandboxes is used up */
+	LACK_OWN_MEMORY,  /* the owner has reached his limit of memory */
+	LACK_HOST_MEMORY, /* the host does not have enough available */
+	LACK_PRESSURE,	  /* the host is slow because memory is short */
+	LACK_START,	  /* others are starting, or the processors are busy */
 	ADMISSION_NLACKS,
 };
 
-/* Set by whoever embeds it, and fixed. 0 is no limit where it says so. */
+/* Constant, set by the embedding struct. 0 means no limit where noted. */
 struct admission_limits {
 	unsigned places;
-	unsigned starting;	  /* how many may start at the same time */
+	unsigned starting;	  /* most that may start at the same time */
 	unsigned owner_places;	  /* of one owner; 0: all */
-	uint64_t memory_mb;	  /* budget: what may be promised */
+	uint64_t memory_mb;	  /* budget of all sandboxes */
 	uint64_t owner_memory_mb; /* of one owner; 0: all */
-	unsigned queue;		  /* how many may wait; 0: no limit */
+	unsigned queue;		  /* most that may wait; 0: no limit */
 	unsigned owner_queue;	  /* of one owner; 0: no limit */
-	uint64_t floor_mb;	  /* of the host's memory, never to be used up */
-	unsigned pressure;	  /* hundredths of a per cent from which on nobody is let in */
+	uint64_t floor_mb;	  /* of the host's memory, to be left free */
+	unsigned pressure;	  /* hundredths of a percent at which nothing is admitted */
 };
 
-/* How things are; set before admission_next() and admission_room(). */
+/* The present state; set before admission_next() and admission_room(). */
 struct admission_now {
-	bool known;	       /* the two below are */
+	bool known;	       /* the next two are known */
 	uint64_t available_mb; /* of the host's memory */
-	unsigned pressure;     /* hundredths of a per cent; 0 if nobody knows */
+	unsigned pressure;     /* hundredths of a percent; 0 if unknown */
 	uint64_t sealed_mb;    /* held by snapshots */
-	bool busy;	       /* what runs has the processors: one may start at a time, no more */
+	bool busy;	       /* runs use all processors: only one may start at a time */
 };
 
 /*
- * - running counts tickets that are STARTING or RUNNING, memory_used_mb is the sum of theirs, and
- *   starting_mb that of those that are STARTING.
+ * - running is the number of tickets STARTING or RUNNING, memory_used_mb their memory, and
+ *   starting_mb the memory of those STARTING.
  * - starting <= running <= places; starting <= limits.starting; memory_used_mb <= memory_mb.
  */
 struct admission {
@@ -71,8 +71,8 @@ struct admission {
 	unsigned running, starting, waiting;
 	uint64_t memory_used_mb, starting_mb;
 	uint64_t last_number, passes;
-	enum admission_lack lack; /* of those who wait, when it was last tried */
-	struct ticket_list queue; /* WAITING, in the order of their arrival */
+	enum admission_lack lack; /* of waiting tickets, at the last attempt */
+	struct ticket_list queue; /* WAITING, in order of arrival */
 	struct ticket_list placed;
 };
 
@@ -87,49 +87,49 @@ bool admission_queue_room(const struct admission *a, uid_t owner);
 void admission_wait(struct admission *a, struct ticket *t);
 
 /**
- * admission_next() - Give a place to one who waits
+ * admission_next() - Give a place to a waiting ticket
  * @a: Admission
  *
- * Of the owners who wait, the one with the fewest places comes first; among equals, and among the
- * claims of one owner, who came first. A claim for memory that does not fit keeps back the owner's
- * later ones, and those of others that are not smaller: or it would never have its turn, or one
- * large claim could keep everybody else waiting. Sets `lack` if somebody has to go on waiting.
+ * The waiting owner with the fewest places comes first; ties, and tickets of one owner, are served in
+ * order of arrival. A ticket whose memory does not fit blocks later ones of its owner, and others'
+ * that are not smaller. Otherwise it would never get its turn, or one large ticket could block
+ * everybody else. Sets `lack` if tickets have to keep waiting.
  *
- * Return: The ticket, now STARTING, or NULL if nobody can have one at present.
+ * Return: The ticket, now STARTING, or NULL if none can be admitted at present.
  */
 struct ticket *admission_next(struct admission *a);
 
-/* Why this one waits: its owner's own limit, or what is lacking in general. */
+/* Why this one waits: its owner's limit, or what is lacking in general. */
 enum admission_lack admission_why(const struct admission *a, const struct ticket *t);
 
-/* How many would come before this one, and it: 1 is the first in turn. */
+/* Its position in the queue; 1 is the next to be served. */
 unsigned admission_turn(const struct admission *a, const struct ticket *t);
 
-/* Does somebody wait for more than what his own limit keeps from him? Then whatever there is goes to
- * those who wait. */
+/* Does an owner wait for another reason than his own limit? Then free resources go to waiting
+ * tickets. */
 bool admission_contended(const struct admission *a);
 
-/* Does the owner's own limit allow one more? */
+/* Does the owner's limit allow one more? */
 bool admission_own_room(const struct admission *a, uid_t owner, unsigned memory_mb);
 
-/* Is there room for somebody who can do without, and does nobody wait for it? */
+/* Is there room for something optional, that no ticket waits for? */
 bool admission_room(const struct admission *a, unsigned memory_mb);
 
-/* Gives a place to a claim in state TICKET_NONE, for which there is room. It is not counted as
- * starting: it keeps nobody else from it. */
+/* Gives a place to a ticket in state TICKET_NONE, for which there is room. It does not count as
+ * starting, so it keeps no other from starting. */
 void admission_place(struct admission *a, struct ticket *t);
 
-/* Does somebody wait for room that a sandbox less would give, and not just for others to have
- * started? */
+/* Does a ticket wait for room that ending a sandbox would free, and not just for others to finish
+ * starting? */
 bool admission_full(const struct admission *a);
 
-/* It has started: another may. */
+/* It has started: another may start. */
 void admission_started(struct admission *a, struct ticket *t);
 
-/* Gives the place of @from, which has one, to @to, which has none, for its own owner. */
+/* Moves the place of @from to @to, which has none; it then counts for the owner of @to. */
 void admission_move(struct admission *a, struct ticket *from, struct ticket *to);
 
-/* Gives up a place, or the wait for one; TICKET_NONE again. */
+/* Gives up a place, or stops waiting; TICKET_NONE again. */
 void admission_release(struct admission *a, struct ticket *t);
 
 #endif

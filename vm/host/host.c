@@ -19,18 +19,17 @@
 /*
  * Theory of operation
  * -------------------
- * /proc/meminfo speaks of the whole machine, also in a container. What the daemon and its children
- * may really have is decided by the control groups they are in, of which any ancestor can have a
- * limit; so all of them are asked, from the daemon's own up to the top of the mount. The two
- * generations of control groups differ in the names of files only, and hosts exist that mount
- * both.
+ * /proc/meminfo describes the whole machine, even in a container. What the daemon and its children
+ * may really use depends on their control groups, of which any ancestor can have a limit; so all of
+ * them are read, from the daemon's group up to the top of the mount. The two versions of control
+ * groups only differ in file names, and some hosts mount both.
  *
- * What a group has left is its limit less what it uses, where file pages that nobody has touched
- * for a while are not counted as used: the kernel takes them back when it needs to, just as
- * MemAvailable counts them for the machine.
+ * The available memory of a group is its limit minus its usage, where inactive file pages don't count
+ * as used: the kernel reclaims them when necessary, and MemAvailable includes them in the same way for
+ * the machine.
  *
- * All of this is text from elsewhere. What can't be read or makes no sense is taken for not being
- * there: a limit that is not known is no limit, and the machine's own figures always remain.
+ * All of this is parsed from text. Anything that is unreadable or invalid counts as missing: an
+ * unknown limit is no limit, and the values of the machine always remain.
  */
 
 #define TEXT_MAX    16384u /* more than any of the files has */

@@ -19,23 +19,23 @@
 /*
  * Theory of operation
  * -------------------
- * There are hosts, virtual machines themselves, where /dev/kvm can be opened and machines be made,
- * but where every instruction of a guest kernel is interpreted, slower than by QEMU, or fails
- * altogether. So a very small guest is run through KVM's own interface: 64-bit code with page
- * tables, segments and an interrupt table, which does what such hosts are known to fail at, and what
- * every kernel does when it boots (restores the FPU's state, takes a breakpoint, counts bits, asks
- * for the processor's features), then takes the time of a loop by its own time stamp counter, again and
- * again. It reports by a write to an I/O port.
+ * On some hosts, which are virtual machines themselves, /dev/kvm can be opened and machines can be
+ * created, but every instruction of a guest kernel is interpreted, slower than by QEMU, or fails
+ * completely. So a very small guest is run through the KVM API: 64-bit code with page tables, segments
+ * and an interrupt table, which executes what is known to fail on such hosts and what every kernel
+ * executes at boot (restores the FPU's state, takes a breakpoint, counts bits, reads processor
+ * features), then measures the time of a loop with its own time stamp counter, repeatedly. It reports by
+ * writing to an I/O port.
  *
- * That time is compared with the same loop's outside, the shortest of each: on a busy host most loops are
- * interrupted, which makes them long, but not all, for each takes less than a hundredth of the time that the
- * kernel lets a process run. Where instructions are interpreted no loop is short.
+ * That time is compared with the same loop outside, using the minimum of each: on a busy host most loops
+ * are interrupted, and take longer, but not all, as each takes less than a hundredth of a scheduler time
+ * slice. If instructions are interpreted, no loop is short.
  *
- * All of it happens in a child process, which may hang in the kernel or die. How long it may compute is
- * limited by the processor time that it had, which a busy host gives late but does not make more. Only a
- * host that does not get round to it at all leaves it undecided.
+ * All of it happens in a child process, which may hang in the kernel or die. Its processor time is
+ * limited; on a busy host it gets that time late, but does not need more. The result is only undecided if
+ * the host does not give it that time at all.
  *
- * The child is in the cell that QEMU will run in, so that it has no other rights than QEMU has.
+ * The child runs in the same jail as QEMU, so that it has the same permissions.
  */
 
 #define GUEST_SIZE  (2u << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which runs may have the processors now. */
+/* Decides which runs may use the processors now. */
 #include "slots.h"
 
 #include <stddef.h>
@@ -9,22 +9,22 @@
 /*
  * Theory of operation
  * -------------------
- * A run has a time limit, and that is meant for its own work. When forty runs share two processors,
- * each gets a twentieth of what it would have alone, and those that would have ended in two seconds
- * are cut off at thirty. So a run whose turn has not come stays queued, outside its sandbox, and
- * its time begins when its code is handed over.
+ * The time limit of a run is meant for its own work. If forty runs share two processors, each gets a
+ * twentieth of what it would get alone, and runs that would take two seconds are cut off at thirty.
+ * So runs are queued, outside their sandboxes, until it is their turn, and their time starts when
+ * their code is sent.
  *
- * As long as the busy runs together have no more processors than the budget, nobody waits. When it
- * is used up, runs are handed over as others end, and one that has waited for a second goes ahead
- * all the same: then the processors are shared, which makes a short run after long ones slow instead
- * of late. That has an end too, at `most`: from there on a run waits until another has ended. A run
- * of an owner who has no other busy one waits for neither: another's burst is none of his business,
- * nor are runs that another never ends.
+ * While the busy runs together use no more processors than the budget, none waits. When it is used
+ * up, runs are started as others end, and a run that has waited for a second is started anyway: then
+ * the processors are shared, which makes a short run after long ones slow instead of late. This is
+ * limited by `most`: beyond it a run waits until another has ended. An owner's run does not wait at
+ * all if he has no other busy run: he should not suffer from another's burst, or from another's runs
+ * that never end.
  *
- * Only what computes counts. A run that sleeps, or waits for a connection, would otherwise keep
- * others waiting for nothing. How much each one computes is looked at only while somebody waits;
- * whoever wanted less than a fifth of a processor since the last look is not busy. What was wanted
- * counts, not what was had, or a crowd would look idle just because each has so little.
+ * Only runs that compute count. A run that sleeps, or waits for a connection, would otherwise block
+ * others for nothing. Processor use is sampled only while runs wait; a run that has demanded less than
+ * a fifth of a processor since the last sample is not busy. Demand counts, not usage, because many runs
+ * that share the processors would otherwise look idle.
  */
 
 #define BUSY_PERCENT 20u

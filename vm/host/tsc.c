@@ -7,11 +7,11 @@
 
 /*
  * A stock kernel on an emulated microvm has nothing to calibrate the counter with, so it is told
- * the frequency, and its clock is as good as that number. Of the numbers to be had, what the
- * processor says of itself (leaf 0x15) is often missing in a virtual machine, and rounded; a
- * measurement against the host's clock has neither trouble, and whatever error that clock has the
- * guest then shares. Each sample brackets the clock by the counter and keeps the narrowest of
- * several brackets, so an interruption in between does no harm.
+ * the frequency, and its clock is as precise as that number. The processor's own information (CPUID
+ * leaf 0x15) is often missing in a virtual machine, and rounded; a measurement against the host's
+ * clock has neither problem, and makes the guest share that clock's error. Each sample reads the
+ * counter before and after the clock and keeps the closest of several pairs, so that interruptions
+ * don't matter.
  */
 
 #define BRACKETS   16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast the host's time stamp counter runs: an emulated guest sees the same counter. */
+/* Measures the frequency of the host's time stamp counter: an emulated guest sees the same counter. */
 #ifndef XSBX_VM_HOST_TSC_H
 #define XSBX_VM_HOST_TSC_H
 
@@ -12,7 +12,7 @@ struct tsc_sample {
 
 void tsc_sample(struct tsc_sample *ret_sample);
 
-/* Between two samples. Return: kHz, 0 if they are too close together to tell. */
+/* The frequency between two samples. Return: kHz, 0 if they are too close together to tell. */
 uint64_t tsc_khz_between(const struct tsc_sample *a, const struct tsc_sample *b);
 
 /* Measured since a sample, the better the longer ago that was taken; waits up to 20 ms if that has

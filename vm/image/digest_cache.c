@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in large files that rarely change. */
+/* A cache of digests of large files that rarely change. */
 #include "digest_cache.h"
 
 #include <errno.h>
@@ -16,18 +16,18 @@
 /*
  * Theory of operation
  * -------------------
- * A kernel and a root file system are some hundred megabytes, which take the better part of a second
- * to read through. So their checksums are kept, in memory and in a small file of the cache
- * directory, under what tells that a file is the same and was not written to: device, number, size,
- * time of modification and time of change. The last one can't be set, so a file that was altered
- * and given its old size and times is another one here. One that was merely touched is read again,
- * and found to be the same.
+ * A kernel and a root file system have some hundred megabytes, which take most of a second to read.
+ * So their checksums are kept, in memory and in a small file of the cache directory. The key is
+ * what shows that a file is the same and was not modified: device, inode, size, modification time
+ * and change time (ctime). As ctime can't be set, a file that was modified and given its old size
+ * and times is recognized as different. A file that was merely touched is read again, with the same
+ * result.
  *
- * The clock of a file system has steps of some milliseconds. What is changed twice within one of
- * them looks as if it had been changed once; therefore a file is left alone until its last change is
- * a while ago, and is not believed if it was changed while it was being read.
+ * File system timestamps have a granularity of some milliseconds. Two changes within that time look
+ * like one; therefore a file is not read until some time after its last change, and the result is
+ * discarded if it was changed while being read.
  *
- * The file has a line for each: five numbers and the checksum. Who could write to it could as well
+ * The file has a line for each: five numbers and the checksum. Whoever can write to it could as well
  * replace the images themselves.
  */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the files that machines are made of, worked out by a worker thread. */
+/* Computes digests of the files that machines are made of, in a worker thread. */
 #include "digest_job.h"
 
 #include <errno.h>

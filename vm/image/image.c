@@ -23,17 +23,17 @@
 /*
  * Theory of operation
  * -------------------
- * A version of an image is a directory that never changes; a link leads to the current one. So it
- * is enough to look at which directory the link leads to: if it is the one whose files are open,
- * they are right, however long ago they were opened; if not, they are opened anew. A version that
- * was replaced or removed stays alive as long as a machine runs on it, through the descriptor.
+ * A version of an image is a directory that never changes; a link points to the current one. So it is
+ * sufficient to check the link's target: if it is the directory whose files are open, they are current,
+ * however long ago they were opened; if not, they are reopened. A version that was replaced or removed
+ * exists, through the descriptor, as long as a machine uses it.
  *
- * There may be two kernels: the distribution's, which is always built, and one of our own, which is
- * faster and has less to attack, but takes minutes to build. It is taken when it is there.
+ * There may be two kernels: the distribution's, which is always built, and our own, which is faster and
+ * has a smaller attack surface, but takes minutes to build. It is used if it exists.
  *
- * The initrd is the archive of boot modules of the distribution's kernel, followed by one that
- * holds the agent as /init; with our own kernel, which has everything built in, it is the agent alone.
- * It is put together once, in sealed memory, of which all machines map the same pages.
+ * The initrd is the archive of boot modules of the distribution's kernel, followed by one with the
+ * agent as /init; with our own kernel, which has everything built in, it is only the agent. It is
+ * built once, in sealed memory, whose pages are shared by all machines.
  */
 
 #define MANIFEST_MAX (1u << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Package layers that are open, and how they are called. */
+/* Open package layers, and their keys. */
 #include "layer.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 /*
  * Theory of operation
  * -------------------
- * A layer is a directory DIR/KEY that never changes. Its name is a hash of what it was made from:
- * the packages, where they came from, and what they were installed for, which is the interpreter's
- * version, the C library's, and the processor. Not the image: one that differs in other ways can use
- * the same layers. Nor what is in it: with exact versions asked for, that is only known to differ in
- * what these themselves depend on; a snapshot's key has the content, see qemu_describe().
+ * A layer is a directory DIR/KEY that never changes. Its key is a hash of its inputs: the packages,
+ * their origin, and the target, which is the version of the interpreter and the C library, and the
+ * processor. The image is not included: images that differ in other ways can share layers. Neither is
+ * the content: with exact versions of packages, it can only differ in their dependencies; a
+ * snapshot's key includes the content, see qemu_describe().
  *
- * A shared lock on the directory says that it is in use. Whoever needs the room takes it away only
- * if there is no such lock; the time of its last change is that of its last use.
+ * A shared lock on the directory marks it as in use. To free disk space, only layers without such a
+ * lock are removed; the modification time is the time of the last use.
  */
 
 #define PROCEDURE 1u /* to be changed with how layers are made */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Package layers on the disk: begun, given their names, and removed. */
+/* Package layers on the disk: making, publishing and removing them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,14 +16,14 @@
 /*
  * Theory of operation
  * -------------------
- * What is being made has the name .tmp-KEY, and is locked by whoever makes it, so that two mounts that
- * need the same layer don't both make it, and one that finds the directory not locked knows that it
- * was left by a crash. The name is given when all is there, by a rename; nothing else is ever seen.
- * What is to be removed gets such a name first, too.
+ * An unfinished layer is named .tmp-KEY, and is locked by the process that makes it, so that two mounts
+ * that need the same layer don't both make it, and an unlocked directory is recognized as left by a
+ * crash. A complete layer is renamed to its key; nothing incomplete is ever visible. Layers to be
+ * removed are renamed to such a temporary name first.
  *
- * The directories that the installer and the packer write to may be written by everybody, since
- * who they are outside of their jails is not known here; nobody else can reach them, because the
- * directory they are in belongs to us. Of what they leave only what is expected is taken.
+ * The directories for the installer and the packer are world-writable, because their ids outside of
+ * their jails are not known here; nobody else can reach them, because their parent directory belongs to
+ * us. Only the expected files are taken from them.
  */
 
 #define LAYERS_MAX  4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What directories take on the disk, also while somebody changes them. */
+/* Measures the disk usage of directories, even while they are being changed. */
 #include "measure.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include "vm/base/io.h"
 
 /*
- * Whoever fills the directory may mean to mislead who counts. So names are followed from one open
- * directory to the next, with no path that could get too long, and however deep it is, no more
- * descriptors are needed than this has room for.
+ * The content of the directory may be malicious. So names are followed from one open directory to
+ * the next, without paths that could get too long, and with a fixed number of descriptors at any
+ * depth.
  */
 #define DEPTH_MAX 128u
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What directories take on the disk, also while somebody changes them. */
+/* Measures the disk usage of directories, even while they are being changed. */
 #ifndef XSBX_VM_IMAGE_MEASURE_H
 #define XSBX_VM_IMAGE_MEASURE_H
 
 #include <stdint.h>
 
-/* A sum; zeroed but for `most` by who begins. */
+/* A sum; initialized to zero, except `most`. */
 struct measure {
 	uint64_t
-		bytes; /* each name of a file counts for its share, also if the others are elsewhere */
-	unsigned files; /* whatever has a name */
-	unsigned most;	/* stop after so many; 0: never */
+		bytes; /* a file with n links counts 1/n for each of them, even if others are elsewhere */
+	unsigned files; /* directory entries of any type */
+	unsigned most;	/* stop after that many; 0: never */
 };
 
 /**
- * measure_tree() - Add what a file or a directory takes
+ * measure_tree() - Add the size of a file or a directory
  * @m: Sum
- * @path: Where it is. Links in it are not followed, and what is mounted in it is not part of it
+ * @path: Its path. Links in it are not followed, and other file systems mounted in it are skipped
  *
- * What vanishes meanwhile does not count, and is no error.
+ * Files that are removed in the meantime are ignored.
  *
- * Return: 0, -E2BIG if there is more than `most`, or it is nested deeper than anybody needs, or -errno
- * if it could not be looked at; the sum is then of a part: with -EACCES, of all but what is in
- * directories that may not be read.
+ * Return: 0, -E2BIG if there are more than `most` files, or it is nested too deep, or -errno if
+ * something could not be read; the sum is then partial: with -EACCES, only the content of unreadable
+ * directories is missing.
  */
 int measure_tree(struct measure *m, const char *path);
 

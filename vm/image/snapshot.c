@@ -20,17 +20,16 @@
 /*
  * Theory of operation
  * -------------------
- * A snapshot that clones use is memory: a memfd, sealed as soon as it is complete, so that neither
- * a clone nor a machine somebody broke out of can alter what all others start from. Each clone
- * maps it privately. What is on disk only serves to make that memory again. It is read once, and
- * the checksum is made of the very bytes that were copied, so it is not possible to have one thing
- * checked and another one used.
+ * The snapshot used by clones is in memory: a memfd, sealed as soon as it is complete, so that neither
+ * a clone nor a compromised QEMU can modify what all others start from. Each clone maps it privately.
+ * The copy on disk only serves to restore that memory. It is read once, and the checksum is computed
+ * from the bytes that were copied, so it is not possible that one thing is verified and another one
+ * used.
  *
  * On disk a snapshot is a directory DIR/KEY with ram (holes where the memory is zero), state and
- * manifest.json. It is made as DIR/.new-PID-N, whose lock is held while it is being written, and
- * renamed when all is written; nobody ever changes it then. A hidden directory nobody has locked
- * is what a crash left. The time of the last change of the directory KEY itself is that of the
- * last use.
+ * manifest.json. It is written as DIR/.new-PID-N, which is locked meanwhile, and renamed when it is
+ * complete; afterwards it is never modified. A hidden directory that is not locked was left by a
+ * crash. The modification time of the directory KEY is the time of its last use.
  */
 
 #define FORMAT	     1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots of templates: in memory as clones need them, and on disk for the next start. */
+/* Snapshots of templates: in memory for clones, and on disk for the next start. */
 #ifndef XSBX_VM_IMAGE_SNAPSHOT_H
 #define XSBX_VM_IMAGE_SNAPSHOT_H
 
@@ -8,30 +8,30 @@
 
 #include "vm/base/digest.h"
 
-/* A machine at rest. Both are sealed memory; -1 if there is none. */
+/* A stopped machine. Both descriptors are sealed memory files, or -1. */
 struct snapshot {
-	int ram;	  /* as large as the guest's memory, with holes */
-	int state;	  /* of the devices */
-	uint64_t tsc_khz; /* what the guest takes for the frequency of its time stamp counter */
-	uint64_t bytes;	  /* of memory that is really used */
+	int ram;	  /* as large as the guest's memory, sparse */
+	int state;	  /* of devices */
+	uint64_t tsc_khz; /* the frequency of the time stamp counter that the guest assumes */
+	uint64_t bytes;	  /* of memory that is in use */
 };
 
-/* None of these needs a loop; those with a @dir may take seconds, and are for worker threads. */
+/* None of these needs a loop; those with a @dir may take seconds: call them in worker threads. */
 
 void snapshot_init(struct snapshot *s);
 
-/* Memory for a machine to be recorded. Return: 0 or -errno. */
+/* Makes the memory of a machine that will be saved. Return: 0 or -errno. */
 int snapshot_new(struct snapshot *ret_s, unsigned memory_mb);
 
-/* Nothing can change it from here on; the machine that wrote it must be gone. Return: 0 or -errno. */
+/* Makes it immutable; the machine that wrote it must have exited. Return: 0 or -errno. */
 int snapshot_seal(struct snapshot *s);
 
 void snapshot_close(struct snapshot *s);
 
 /**
- * snapshot_load() - Take a snapshot from the disk, if it is what was stored there
+ * snapshot_load() - Load a snapshot from the disk, and verify it
  * @dir: Directory of snapshots
- * @key: Name, DIGEST_HEX - 1 characters
+ * @key: Key, DIGEST_HEX - 1 characters
  * @ret_s: Result, sealed
  *
  * Return: 0, -ENOENT if there is none, -EBADMSG if it is damaged or not ours, or -errno.
@@ -39,13 +39,13 @@ void snapshot_close(struct snapshot *s);
 int snapshot_load(const char *dir, const char *key, struct snapshot *ret_s);
 
 /**
- * snapshot_store() - Put a sealed snapshot on the disk
- * @dir: Directory of snapshots; made if need be
- * @key: Name
+ * snapshot_store() - Write a sealed snapshot to the disk
+ * @dir: Directory of snapshots; made if necessary
+ * @key: Key
  * @s: Snapshot
- * @limit: Most bytes of the directory, 0 for none: what was not used for longest has to go
+ * @limit: Maximum bytes of the directory, 0 for none; least recently used ones are removed
  *
- * Until the last step it has a hidden name. Return: 0, -EFBIG if it alone is larger than the
+ * It has a hidden name until it is complete. Return: 0, -EFBIG if it alone is larger than the
  * limit, or -errno.
  */
 int snapshot_store(const char *dir, const char *key, const struct snapshot *s, uint64_t limit);
@@ -53,10 +53,10 @@ int snapshot_store(const char *dir, const char *key, const struct snapshot *s, u
 /* Removes an unusable one. Return: 0 if its name no longer exists, or -errno. */
 int snapshot_remove(const char *dir, const char *key);
 
-/* Removes what was not used for longest until the rest has no more than @limit bytes; 0: no limit. */
+/* Removes least recently used snapshots until the rest has no more than @limit bytes; 0: no limit. */
 void snapshot_trim(const char *dir, uint64_t limit);
 
-/* Removes what was begun and never finished, unless somebody is at it now. */
+/* Removes unfinished snapshots that nobody is writing any more. */
 void snapshot_clean(const char *dir);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a jail may use up of what the kernel counts for the whole host, or for whoever made the jail. */
+/* Limits a jail's use of kernel resources that are counted per host, or for the jail's creator. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,20 +10,20 @@
 #include "vm/base/util.h"
 
 /*
- * The kernel counts instances of inotify for the user of a namespace and for the one who made it, too:
- * without a limit of its own, a jail takes all that the host's root has. Settings below `user` are those
- * of the user namespace of the process that writes them, those below `net` of its network namespace.
- * Namespaces and fanotify are refused by the filter of system calls as well. (Those of mounts cannot be
+ * The kernel counts inotify instances for the user of a namespace and also for the namespace's creator:
+ * without its own limit, a jail could use up those of the host's root. Settings below `user` apply to
+ * the user namespace of the process that writes them, those below `net` to its network namespace.
+ * Namespaces and fanotify are also refused by the system call filter. (Mount namespaces cannot be
  * forbidden here: the kernel makes one for each mount that is not attached yet.)
  *
- * Of TCP, the memory of all sockets of the host has one limit, which no namespace can have for itself;
- * of what is in a jail's buffers, control groups count all but what nobody has accepted yet, and where
- * they refuse more, each socket still gets a little. So buffers begin small and do not grow far, which is
- * enough for any rate, as the peer is always on this host; few connections wait to be accepted; and what
- * is closed is soon forgotten.
+ * The memory of all TCP sockets of the host has a single limit, which cannot be set per namespace;
+ * control groups count a jail's socket buffers except those of connections not accepted yet, and even
+ * beyond the limit each socket still gets a little. So buffers start small and do not grow much, which
+ * is enough for any rate, as the peer is always on this host; few connections may wait to be accepted;
+ * and closed ones are soon forgotten.
  *
- * The table of neighbours of IPv6 is one for all namespaces. A jail's network has no IPv6 anyway. Of
- * IPv4, the card has one neighbour, its gateway: see NET_PREFIX.
+ * The IPv6 neighbour table is shared by all namespaces, but a jail's network has no IPv6. For IPv4, the
+ * card has one neighbour, its gateway: see NET_PREFIX.
  */
 struct setting {
 	const char *path, *value;

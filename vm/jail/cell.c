@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a jail has of the host while it is there: its number and ids; and what kept it from being. */
+/* The host resources of one jail: its number, ids and control groups; and why making a jail failed. */
 #include "cell.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a jail has of the host while it is there: its number and ids; and what kept it from being. */
+/* The host resources of one jail: its number, ids and control groups; and why making a jail failed. */
 #ifndef XSBX_VM_JAIL_CELL_H
 #define XSBX_VM_JAIL_CELL_H
 
@@ -9,7 +9,7 @@
 
 #include "jail.h"
 
-/* What failed. Names in cell.c. */
+/* The step that failed. Names in cell.c. */
 enum jail_step {
 	JAIL_STEP_SPEC,
 	JAIL_STEP_PLACE,
@@ -36,7 +36,7 @@ enum jail_step {
 	JAIL_NSTEPS,
 };
 
-/* Why there is no jail: the step, its errno, and what it was about. */
+/* Why there is no jail: the failed step, its errno, and the object concerned. */
 struct jail_fault {
 	uint32_t step;
 	int32_t error; /* -errno */
@@ -48,54 +48,54 @@ const char *jail_step_str(enum jail_step step);
 /* Fills in a fault. Return: @error. */
 int jail_fault_set(struct jail_fault *f, enum jail_step step, int error, const char *what);
 
-/* What one sandbox has of the host: a number, from which its ids and its control groups follow. */
+/* The host resources of one sandbox: a number, from which its ids and control groups are derived. */
 struct jail_cell {
 	bool taken;
 	unsigned index;
-	bool private_ids; /* ids of its own; else the daemon's */
+	bool private_ids; /* it has its own ids; else the daemon's */
 	uint32_t base;	  /* its first id on the host */
-	unsigned groups;  /* bits of enum jail_control: there is a directory */
-	int into;	  /* v2 control group to be born in, or -1 */
-	bool into_counts; /* and that it only counts */
+	unsigned groups;  /* bits of enum jail_control: its directory exists */
+	int into;	  /* v2 control group to clone into, or -1 */
+	bool into_counts; /* that group only counts */
 	struct jail_report report;
 };
 
 /**
- * jail_cell_take() - Give away a number that is free, and the ids that follow from it
- * @cell: Gets them; all else of it becomes as if there were nothing
+ * jail_cell_take() - Allocate a free number and the ids derived from it
+ * @cell: Result; its other members are reset
  *
- * Return: 0, or -EAGAIN if all are taken. Give it back by jail_cell_return().
+ * Return: 0, or -EAGAIN if all are taken. Release it with jail_cell_return().
  */
 int jail_cell_take(struct jail_cell *cell);
 void jail_cell_return(struct jail_cell *cell);
 
-/* Is it one of those that this spawner gives to jails? */
+/* Is it an id that this spawner gives to jails? */
 bool jail_has_id(uint32_t id);
 
-/* Could a jail of this spawner's begin with it? */
+/* Could it be the first id of one of this spawner's jails? */
 bool jail_is_first_id(uint32_t id);
 
-/* The id on the host of `user` of a spec. */
+/* The host's id for `user` of a spec. */
 uint32_t jail_user_id(const struct jail_spec *spec, const struct jail_cell *cell);
 
-/* The id on the host that the program begins with. */
+/* The host's id that the program starts with. */
 uint32_t jail_first_id(const struct jail_spec *spec, const struct jail_cell *cell);
 
-/* Has it an id of its own for what its program starts? */
+/* Does it have a second id for processes that its program starts? */
 bool jail_has_two_ids(const struct jail_spec *spec, const struct jail_cell *cell);
 
-/* Does it work with the ids of an owner on the host? */
+/* Does it use the ids of an owner on the host? */
 bool jail_is_as_owner(const struct jail_spec *spec, const struct jail_cell *cell);
 
 /* ---- the instance: a daemon with its guard and its spawner ---- */
 
-/* Before these are forked, so that all three agree. */
+/* Called before these are forked, so that all three agree. */
 void jail_instance_begin(pid_t daemon);
 
 /* A number that no other instance of this host is likely to have. */
 uint32_t jail_instance_id(void);
 
-/* The daemon's process id; 0 if nobody began an instance. */
+/* The daemon's process id; 0 if there is no instance. */
 pid_t jail_instance_daemon(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control groups, version 2 or 1, for as much as this host lets us have. */
+/* Control groups, version 2 or 1, as far as this host permits. */
 #include "cgroup.h"
 
 #include <assert.h>
@@ -21,26 +21,26 @@
 /*
  * Theory of operation
  * -------------------
- * Each of the three controllers is looked for by itself, because a host may have them in different
+ * Each of the three controllers is searched separately, because a host may have them in different
  * places: mounted as version 1, or listed in our own group of version 2. Below our own group a group
- * is made for this spawner, and below that one for each cell, all named so that a second daemon
- * beside us is in nobody's way.
+ * is made for this spawner, and below that one for each jail, with names that don't conflict with
+ * those of another daemon.
  *
- * Version 2 gives controllers only to children of a group that holds no processes itself. If our
- * group holds nobody but the daemon and us (a service with Delegate=yes, or a scope), both move into
- * a leaf of their own; if others are there, it is not ours to clear up, and the limit is absent.
+ * Version 2 enables controllers only for children of a group without processes. If our group only
+ * contains the daemon and us (a service with Delegate=yes, or a scope), both move to a new leaf
+ * group; if it contains others, we must not move them, and the limit is absent.
  *
- * A controller that cannot be had is an ABSENT layer with its errno in the report. The limits by
- * setrlimit(2) hold in any case. Where a controller works, there is no sandbox without its limit: one whose
- * group can't be made or limited does not start.
+ * An unavailable controller is an ABSENT layer with its errno in the report. The limits set by
+ * setrlimit(2) apply in any case. If a controller works, there is no sandbox without its limit: if its
+ * group can't be made or limited, it does not start.
  *
- * Processor time is counted where that costs nothing: each group of version 2 does, also where it has
- * no controllers, and to be born in one is free. To be moved into a group of version 1 is not, but it
- * is done where there is no other.
+ * Processor time is counted where that is cheap: every group of version 2 counts it, even without
+ * controllers, and cloning into one is free. Moving a process into a group of version 1 is not, but is
+ * done if there is no other.
  *
- * A spawner holds a lock on its group as long as it lives. Whoever makes a group of his own looks at
- * those beside it, and removes what nobody has locked. A group that still has processes can't be
- * removed, and stays for the next one.
+ * A spawner holds a lock on its group as long as it lives. When a spawner makes its group, it removes
+ * sibling groups that are not locked. A group that still has processes can't be removed, and is left
+ * for the next one.
  */
 
 #define CLAIM_TRIES    50
@@ -91,7 +91,7 @@ static int write_file(int dir, const char *name, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* A kernel may have a controller, but not its limit. */
+/* Does the kernel support the limit? It may have a controller without it. */
 static bool has_limit(int dir, enum jail_control c, int version)
 {
 	return faccessat(dir, limit_file[c][version - 1], F_OK, 0) == 0;
@@ -176,7 +176,7 @@ static void sweep_one(int parent, const char *name)
 		remove_group(parent, name, dir, SWEEP_TRIES);
 }
 
-/* Removes groups below @parent that a dead spawner left, but not @ours. */
+/* Removes groups below @parent that dead spawners left behind, except @ours. */
 static void sweep_dead(int parent, const char *ours)
 {
 	_cleanup_dir_ DIR *list = fileio_list(parent, ".");
@@ -194,7 +194,7 @@ static void sweep_dead(int parent, const char *ours)
 	}
 }
 
-/* Makes a group that stays ours while we live. Return: its descriptor, or -errno. */
+/* Makes a group that is ours as long as we live. Return: its descriptor, or -errno. */
 static int claim(int parent, const char *name)
 {
 	const struct timespec pause = {0, 1000000};

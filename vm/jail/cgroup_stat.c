@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the control groups of a jail have counted. */
+/* Counters of a jail's control groups. */
 #include "cgroup_stat.h"
 
 #include <stdlib.h>

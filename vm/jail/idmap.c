@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths that a jail may write to with the rights of their owner on the host: id-mapped mounts. */
+/* Id-mapped mounts: paths that a jail may write to with the permissions of their owner on the host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -17,19 +17,19 @@
 /*
  * Theory of operation
  * -------------------
- * As root, a sandbox has an id on the host that owns nothing. To let it work in a directory of its
- * owner's, the directory is mounted for it in such a way that the owner's id on the disk and the
- * sandbox's id are the same: what it makes there belongs to the owner, and where the owner may
- * write, it may. Files of anybody else, root among them, it can read at most.
+ * If the daemon is root, a sandbox has an id on the host that owns nothing. To let it work in a directory
+ * of its owner, the directory is mounted such that the owner's id on the disk is mapped to the sandbox's
+ * id: files that it makes there belong to the owner, and it may write where the owner may. Files of
+ * others, including root, it can at most read.
  *
- * Only who is root on the file system may make such a mount, so the spawner makes it, before the
- * child exists, and the child inherits it. The kernel takes the pair of ids from a user namespace
- * that somebody has to be in when it is made: a process that lives as long as that takes.
+ * Only root of the file system may make such a mount, so the spawner makes it before the child exists,
+ * and the child inherits it. The kernel takes the id mapping from a user namespace, which needs a
+ * process to exist: one that lives just long enough.
  *
- * To open the directory is then the spawner's too, and with it the wait for a server that may not answer: see
+ * So the spawner also has to open the directory, and wait for a server that may not answer: see
  * source.c.
  *
- * Without ids of its own, the sandbox has the daemon's id, and needs nothing of this.
+ * Without its own ids, the sandbox has the daemon's id, and needs none of this.
  */
 
 static int mapped[JAIL_MOUNTS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the jail share: the parts that a jail is set up of. */
+/* Shared by the files of jail/: the steps of setting up a jail. */
 #ifndef XSBX_VM_JAIL_INTERNAL_H
 #define XSBX_VM_JAIL_INTERNAL_H
 
@@ -11,14 +11,14 @@
 
 /* ---- idmap.c ---- */
 
-/* In the spawner, before the child is made: the mounts that are JAIL_OWNED, where they need it. */
+/* In the spawner, before the child is made: opens the JAIL_OWNED mounts, where they need id mapping. */
 int idmap_open(const struct jail_spec *spec, const struct jail_cell *cell,
 	       struct jail_fault *fault);
 
-/* In the child: the mount number @i, or -1 if it needs nothing special. */
+/* In the child: the mount number @i, or -1 if it needs no id mapping. */
 int idmap_take(uint32_t i);
 
-/* In the spawner, when the child was made. */
+/* In the spawner, after the child was made. */
 void idmap_close(void);
 
 /* Writes a file of a process in /proc that says what its user namespace maps. Return: 0 or -errno. */
@@ -29,22 +29,22 @@ void jail_child_kill(pid_t pid);
 
 /* ---- mounts.c ---- */
 
-/* Opens all sources while paths of the host mean what they say, and rights are what they were. */
+/* Opens all sources while the host's paths and the old privileges are still available. */
 int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		     struct jail_fault *fault);
 
-/* Puts the view together and makes it all there is. */
+/* Builds the view and makes it the root. */
 int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		      struct jail_fault *fault);
 
-/* In the spawner, before the child is made: a node for the device that the spec asks for beside the usual
- * ones, which belongs to the jail. If there can be none, the host's is taken. */
+/* In the spawner, before the child is made: makes a node, owned by the jail, for the additional device that
+ * the spec requests. If that is impossible, the host's node is used. */
 void jail_device_open(const struct jail_spec *spec, const struct jail_cell *cell);
 
 /* Is there such a node? */
 bool jail_device_given(void);
 
-/* In the spawner, when the child was made. */
+/* In the spawner, after the child was made. */
 void jail_device_close(void);
 
 /* /proc/stat, of a host of so many processors on which nothing has happened. Made at the first call; NULL without
@@ -53,20 +53,20 @@ const char *jail_stat_text(void);
 
 /* ---- netns.c ---- */
 
-/* The loopback interface of this network namespace is to be used. Return: 0 or -errno. */
+/* Brings up the loopback interface of this network namespace. Return: 0 or -errno. */
 int jail_loopback_up(void);
 
-/* In the spawner, before the child is made: looks up what network cards are made with, if the spec asks for
- * one. */
+/* In the spawner, before the child is made: looks up the device that makes network cards, if the spec
+ * requests one. */
 void jail_card_find(const struct jail_spec *spec);
 
-/* In the child: opens that, with the old view of /proc and the old identity. Return: a descriptor or -errno. */
+/* In the child: opens it, with the old view of /proc and the old identity. Return: a descriptor or -errno. */
 int jail_card_open(void);
 
-/* In the spawner, when the child was made. */
+/* In the spawner, after the child was made. */
 void jail_card_lose(void);
 
-/* Makes a card of it, gives it an address, and sends it to @socket, which is closed, as @card is.
+/* Makes a card with it, sets its address, and sends it to @socket; closes both @socket and @card.
  * Return: 0 or -errno. */
 int jail_card_set_up(int card, int socket);
 
@@ -77,15 +77,15 @@ int jail_card_set_up(int card, int socket);
 #define JAIL_TCP_RECEIVE       "1048576"
 #define JAIL_TCP_SEND	       "262144"
 
-/* In the child, with the old view, in which there are settings of the kernel: what it may use up.
+/* In the child, with the old view, which has the kernel's settings: limits what it may use up.
  * Return: 0 or -errno. */
 int jail_budget_set(const struct jail_spec *spec);
 
-/* For this process and all that come from it, for ever: no speculation past a store or an indirect branch
- * of others, where the kernel lets a process choose. What came of it is in the report. */
+/* Disables speculation past stores and others' indirect branches, for this process and its descendants,
+ * permanently, where the kernel lets a process choose. The result is in the report. */
 void jail_mitigate(void);
 
-/* What /proc/PID/status says of speculation, as a number, and that in words. */
+/* The speculation lines of /proc/PID/status as a number, and that number in words. */
 uint64_t jail_speculation(const char *status);
 void jail_speculation_str(uint64_t value, char *out, size_t size);
 

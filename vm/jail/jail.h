@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jail: what a process of a sandbox may see, use and do, and what was really put around it. */
+/* The jail: what a sandbox's process may see, use and do, and which layers are really in effect. */
 #ifndef XSBX_VM_JAIL_JAIL_H
 #define XSBX_VM_JAIL_JAIL_H
 
@@ -17,28 +17,27 @@
 
 enum jail_mount_kind {
 	JAIL_DIR,     /* an empty directory */
-	JAIL_LINK,    /* a symbolic link; `source` is where it leads */
+	JAIL_LINK,    /* a symbolic link; `source` is its target */
 	JAIL_FILE,    /* a file; `source` is its content */
-	JAIL_RO,      /* `source` of the host, read-only with all that is mounted below it */
+	JAIL_RO,      /* `source` of the host, read-only, including mounts below it */
 	JAIL_RW,      /* the same, writable */
-	JAIL_TMPFS,   /* memory; `source` are its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
-	JAIL_OVERLAY, /* what is in base below `source`; changes go to upper in work, also below it,
-		       * where there has to be memory; base itself goes */
-	JAIL_PROC,    /* of the new PID namespace, with parts covered */
+	JAIL_TMPFS,   /* memory; `source` has its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
+	JAIL_OVERLAY, /* the content of base below `source`; changes go to upper in work, also below
+		       * it, which must be in memory; base itself is removed */
+	JAIL_PROC,    /* of the new PID namespace, partly covered */
 	JAIL_DEV,     /* the few devices that programs need, terminals, shared memory, and, with a
-		     * `source`, the device of that name */
+		     * `source`, the device with that name */
 	JAIL_NKINDS,
 };
 
 #define JAIL_OPTIONAL 0x01u /* left out if the host does not have it */
 #define JAIL_NOEXEC   0x02u
-#define JAIL_OWNED \
-	0x04u /* of JAIL_RO, JAIL_RW: with the rights of the spec's `owner` on the host */
+#define JAIL_OWNED    0x04u /* JAIL_RO, JAIL_RW: with the host permissions of the spec's `owner` */
 #define JAIL_NO_LINKS \
-	0x08u /* a symbolic link in the source is an error, or as if it were not there */
+	0x08u /* a symbolic link in the source is an error, or the source counts as missing */
 
-/* Mounts are made in their order. Directories on the way to a target are made where the view can be
- * written, which is everywhere but below JAIL_RO and JAIL_RW. */
+/* Mounts are made in order. Missing parent directories of a target are made where the view is
+ * writable, which is everywhere except below JAIL_RO and JAIL_RW. */
 struct jail_mount {
 	uint32_t kind, flags;
 	const char *source, *target; /* the target is absolute, in the jail */
@@ -46,47 +45,47 @@ struct jail_mount {
 
 struct jail_rlimit {
 	uint32_t resource, pad;
-	uint64_t value; /* lowered to what we are allowed */
+	uint64_t value; /* lowered to our own limit */
 };
 
-#define JAIL_LOOPBACK	0x01u /* the network namespace's own interface is up */
-#define JAIL_LANDLOCK	0x02u /* confine by Landlock too; then nothing can be mounted any more */
-#define JAIL_TWO_IDS	0x04u /* a second id for the program's own children, if the host can */
-#define JAIL_DATA_LIMIT 0x08u /* `memory` limits each process where no control group does */
-#define JAIL_HOST_NET	0x40u /* the host's network: no namespace of its own for that */
+#define JAIL_LOOPBACK	0x01u /* bring up the loopback interface of the network namespace */
+#define JAIL_LANDLOCK	0x02u /* confine with Landlock as well; afterwards nothing can be mounted */
+#define JAIL_TWO_IDS	0x04u /* a second id for the program's children, if the host supports it */
+#define JAIL_DATA_LIMIT 0x08u /* `memory` limits each process if no control group does */
+#define JAIL_HOST_NET	0x40u /* the host's network: no separate network namespace */
 #define JAIL_CARD	0x80u /* a network card, see netns.c; its other end goes to `card_socket` */
-#define JAIL_HOST_GROUP 0x10u /* as root: keep the rights of `host_group` on the host, no others */
-#define JAIL_NO_SETID	0x20u /* no file can be given a set-id bit, as others could run it */
+#define JAIL_HOST_GROUP 0x10u /* as root: keep only the permissions of `host_group` on the host */
+#define JAIL_NO_SETID	0x20u /* set-id bits cannot be set on files, which others could run */
 
 #define JAIL_MITIGATE \
-	0x800u /* the processor does not speculate as it likes, where the kernel can say so */
+	0x800u /* restrict the processor's speculation, where the kernel supports it */
 #define JAIL_AS_OWNER 0x400u /* as root: id 0 inside is `owner`, and 1 and 2 are two of `foreign` */
 
 /*
- * - The program has id 0 inside, and `user` for what it starts, where two ids were asked for and the
- *   host can give them; else it has `user`, and that is the only id there is.
- * - Nothing of the host can be seen but by `mounts`; there is no network but by `flags`.
- * - Strings live as long as the call.
+ * - The program has id 0 inside, and `user` for its children, if two ids were requested and the
+ *   host supports it; else it has `user`, which is the only id.
+ * - The host is visible only through `mounts`; there is no network except as set in `flags`.
+ * - Strings have to be valid during the call.
  */
 struct jail_spec {
 	uint32_t use, flags;
-	uint32_t user; /* id inside, both user's and group's */
+	uint32_t user; /* id inside, of both user and group */
 	uint32_t nmounts, nrlimits;
-	uint32_t pids;	      /* most processes, or 0 */
+	uint32_t pids;	      /* limit of processes, or 0 */
 	uint32_t cpu_percent; /* of one processor, or 0 */
 	uint32_t host_group;
-	uint32_t owner, owner_group; /* of what is JAIL_OWNED */
+	uint32_t owner, owner_group; /* of mounts that are JAIL_OWNED */
 	int32_t card_socket;	     /* descriptor in the child, closed before the program runs */
-	uint32_t foreign;   /* first id on the host of another jail, whose files it reads */
-	uint64_t memory;    /* bytes, or 0 */
-	uint64_t keep_caps; /* bits; in the jail's own user namespace only */
+	uint32_t foreign;	     /* first host id of another jail, whose files it reads */
+	uint64_t memory;	     /* bytes, or 0 */
+	uint64_t keep_caps;	     /* bits; only in the jail's user namespace */
 	const char *host_name;
-	const char *keep; /* a directory inside, of which the daemon gets a descriptor; or NULL */
+	const char *keep; /* a directory inside for which the daemon gets a descriptor; or NULL */
 	struct jail_mount mounts[JAIL_MOUNTS_MAX];
 	struct jail_rlimit rlimits[JAIL_RLIMITS_MAX];
 };
 
-/* ---- what really came of it ---- */
+/* ---- which layers are in effect ---- */
 
 enum jail_layer {
 	JAIL_L_USER,
@@ -97,7 +96,7 @@ enum jail_layer {
 	JAIL_L_CGROUP,
 	JAIL_L_NET,
 	JAIL_L_IDS,  /* `value`: the id on the host */
-	JAIL_L_CAPS, /* `value`: those that are left */
+	JAIL_L_CAPS, /* `value`: the remaining ones */
 	JAIL_L_NNP,
 	JAIL_L_SECCOMP,	 /* `value`: filters */
 	JAIL_L_LANDLOCK, /* `value`: ABI of the kernel */
@@ -105,14 +104,14 @@ enum jail_layer {
 	JAIL_L_PIDS,
 	JAIL_L_CPU,
 	JAIL_L_COUNTERS,    /* `value`: timers and queued signals, if limited */
-	JAIL_L_SPECULATION, /* `value`: as budget.c has it */
+	JAIL_L_SPECULATION, /* `value`: see budget.c */
 	JAIL_NLAYERS,
 };
 
 enum jail_state {
 	JAIL_UNASKED,
 	JAIL_ABSENT, /* `error` says why */
-	JAIL_HOLDS,  /* seen from outside after the program was started */
+	JAIL_HOLDS,  /* verified from outside after the program was started */
 };
 
 struct jail_finding {
@@ -126,7 +125,7 @@ struct jail_report {
 	struct jail_finding layer[JAIL_NLAYERS];
 };
 
-/* Can each sandbox have ids of the host that nobody else has? */
+/* Can each sandbox have host ids of its own? */
 bool jail_has_private_ids(void);
 
 /* A layer's name, for `isolation`: "namespace.user", "seccomp". */
@@ -135,7 +134,7 @@ const char *jail_layer_str(enum jail_layer layer);
 /* One finding in words, e.g. "on, ABI 7" or "none: Permission denied". */
 void jail_finding_str(const struct jail_report *r, enum jail_layer layer, char *out, size_t size);
 
-/* All layers that were asked for; @prefix stands before their names. */
+/* Calls @line for all requested layers; @prefix is put before their names. */
 void jail_report_tell(const struct jail_report *r, const char *prefix,
 		      void (*line)(void *data, const char *key, const char *value), void *data);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jail's view of files: put together on a memory file system, then all there is. */
+/* Builds the jail's file tree on a memory file system, and makes it the root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,23 +15,23 @@
 /*
  * Theory of operation
  * -------------------
- * The view is made in two passes. The first opens what it takes from the host, as detached copies
- * of mounts, while the process still has the host's root and its old identity, so that a source may
- * lie below a directory that only the daemon's user can enter. The second runs with the identity of
- * the jail (files of a mount made by an id that the user namespace does not have could not be
- * made), hangs a memory file system over the root, fills it, and pivots into it; then the old root
- * goes, with everything that hung there. Nothing that is only hidden is left.
+ * The view is built in two passes. The first opens the sources on the host, as detached copies of
+ * mounts, while the process still has the host's root and its old identity, so that a source may be
+ * below a directory that only the daemon's user can enter. The second runs with the identity of the
+ * jail (on a mount made by an id outside of the user namespace, files could not be created), mounts a
+ * memory file system over the root, fills it, and pivots into it; then the old root is detached, with
+ * everything mounted there. Nothing is left that is merely hidden.
  *
- * That holds only if nobody has anything open there: mounts that were copied into the jail's user namespace are
- * locked to each other, and locked ones stay together when they are detached. One descriptor of a file that the
- * child opened by its path on the host would keep alive all that was mounted below that file's mount, for as
- * long as the jail lives, whoever unmounts it on the host. So what stays open is opened by the spawner.
+ * That is only true if nothing is open there: mounts that were copied into the jail's user namespace are locked
+ * to each other, and locked ones stay together when they are detached. A single descriptor of a file that the
+ * child opened by its path on the host would keep alive everything mounted below that file's mount, as long as
+ * the jail exists, even if it is unmounted on the host. So files that stay open are opened by the spawner.
  *
- * A copy is given its attributes, read-only and nosuid for all that is mounted below it as well,
- * before it is attached anywhere: at no moment can something be reached that will be closed later.
+ * A copy gets its attributes (read-only and nosuid, also for mounts below it) before it is attached: at no
+ * time is anything reachable that will be restricted later.
  *
- * Targets are looked up below the new root only, and nothing in it was made by anybody else yet.
- * But a target below a bound directory goes through a directory of the host, where it has to exist.
+ * Targets are only looked up below the new root, where nothing was made by others yet. But a target
+ * below a bound directory is in a directory of the host, where it has to exist.
  */
 
 #define ROOT_OPTIONS "mode=755,size=256k,nr_inodes=1024"
@@ -212,14 +212,14 @@ static int make_overlay(const char *top, const char *target, uint32_t user)
 /* ---- a device that a jail may open, whoever owns it on the host ---- */
 
 /*
- * As root, a jail has an id on the host that owns nothing, so it may open a device only if everybody may, or
- * by a group that it would have to be given. /dev/kvm is 0660 with the group kvm at one host, 0600 at the
- * next. So the spawner makes a node of its own for the same device, on a memory file system that nobody else
- * sees, and the node belongs to the jail's id. The memory file system has to be made by the spawner: of one
- * that belongs to the jail's user namespace, the kernel opens no devices.
+ * If the daemon is root, a jail has an id on the host that owns nothing, so it may open a device only if it is
+ * accessible to everybody, or with a group that it would have to be given. /dev/kvm is 0660 with the group kvm
+ * on one host, 0600 on the next. So the spawner makes another node for the same device, owned by the jail's id,
+ * on a private memory file system. That has to be made by the spawner: the kernel does not open devices on a
+ * file system that belongs to the jail's user namespace.
  *
- * Where that can't be done (a container whose root may make no nodes, a daemon without root), the host's node
- * is shown as it is, and what rights there are decide.
+ * If that is impossible (a container whose root may not make nodes, a daemon that is not root), the host's node
+ * is mounted, and its permissions decide.
  */
 
 #define DEVICE_NODE "node"
@@ -284,9 +284,9 @@ void jail_device_close(void)
 /* ---- /proc/stat ---- */
 
 /*
- * The host's tells, a hundred times a second, how busy each processor is, and with what. Programs read it
- * for how many there are, and for when the host was started, by which they reckon when processes were.
- * So it has these two, and of everything else nothing has ever happened.
+ * The host's /proc/stat reveals, a hundred times a second, how busy each processor is, and with what. Programs
+ * read it for the number of processors, and for the boot time, from which they compute start times of
+ * processes. So it contains these two, and zeroes for everything else.
  */
 #define ZEROS " 0 0 0 0 0 0 0 0 0 0\n"
 

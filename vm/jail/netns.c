@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jail's network: loopback, and a card whose other end somebody else holds. */
+/* The jail's network: loopback, and a card whose other end is held by another process. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,16 +19,16 @@
 /*
  * Theory of operation
  * -------------------
- * The card is a TAP device of the jail's own network namespace. Whoever holds its descriptor sees
- * each Ethernet frame that goes out, and makes those that come in: that is xsbxfs-net, and the
- * descriptor is sent to it before the program runs, which never had it. The program is
- * left without the capability to change anything of it.
+ * The card is a TAP device of the jail's own network namespace. The holder of its descriptor receives
+ * outgoing Ethernet frames, and sends incoming ones: this is xsbxfs-net, to which the descriptor is
+ * sent before the program runs, which never has access to it. The program does not have the
+ * capability to change the card.
  *
- * The device file is opened with the old identity, by the child; the kernel notes at that moment which
- * network namespace it is for, and asks for the capability in that namespace, where we have it. So this
- * needs no privileges on the host. But it is looked up by the spawner. What the child looks up lies in its own
- * copy of the host's mounts, and whoever has such a file open keeps all alive that hangs together with its
- * mount there, such as file systems that were unmounted long since.
+ * The device file is opened by the child, with the old identity; at that moment the kernel records its
+ * network namespace, and checks for the capability in that namespace, where we have it. So no privileges
+ * on the host are needed. But the path is looked up by the spawner: files opened by the child would be
+ * in its own copy of the host's mounts, and such an open file keeps all connected mounts alive, such as
+ * file systems that were unmounted on the host long ago.
  */
 
 #define DEVICE	 "/dev/net/tun"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a jail holds: looked up from outside, and put in words. */
+/* Which layers of a jail are in effect: checked from outside, and in words. */
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which system calls a program may make, and why. */
+/* Seccomp filters: the system calls that each program may make, and why. */
 #include "vm/jail/seccomp.h"
 
 #include <errno.h>
@@ -24,24 +24,24 @@
 /*
  * Theory of operation
  * -------------------
- * A list of what is allowed. Whatever is on no list does not exist (ENOSYS), and so does whatever a
- * newer kernel brings; programs know how to do without. What programs are known to try is refused
- * with EPERM, which they report better. Another architecture's calls, which have other numbers and
- * would pass as something else, end the process.
+ * The lists contain what is allowed. Any other call fails as if it did not exist (ENOSYS), including
+ * calls of newer kernels; programs can handle that. Calls that programs are known to try are refused
+ * with EPERM, which they report better. Calls of another architecture, which have other numbers and
+ * would be mistaken for different calls, kill the process.
  *
- * User code gets about what container engines allow it, without the parts of the kernel that
- * had the most holes: io_uring, user namespaces, keyrings, BPF, userfaultfd, tracing. The agent runs
- * under the same list as its user code: what it may do and they may not, it may by its capabilities.
+ * User code may use about the same calls as in containers, without the parts of the kernel that had
+ * the most vulnerabilities: io_uring, user namespaces, keyrings, BPF, userfaultfd, tracing. The agent
+ * has the same list as user code: its additional rights come from its capabilities.
  *
- * QEMU gets less: no new programs by fork, no ids, no terminals. It filters itself further when it
- * has started (-sandbox). The network's helper opens connections, and neither files nor programs.
+ * QEMU gets less: no new programs by fork, no ids, no terminals. It filters itself further after
+ * its start (-sandbox). xsbxfs-net may open connections, but neither files nor programs.
  *
- * The daemon has a filter too, when it has started: no programs, no processes, no network. And so has
- * the program that talks to a store: files and connections, no programs. Who looks through what a sandbox has
- * changed has files alone.
+ * The daemon has a filter too, after its start: no programs, no processes, no network. So does the
+ * program that talks to a store: files and connections, no programs. The process that lists a
+ * sandbox's changes may only use files.
  *
- * A filter is made once for each use and installed as it is: making one takes two milliseconds, and
- * installing it 0.1 (it is a binary tree; a list would take four times as long).
+ * A filter is made once for each use: making one takes two milliseconds, and installing it 0.1 (it is
+ * a binary tree; a list would take four times as long).
  */
 
 #define S	      (1u << JAIL_SANDBOX)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which system calls a program may make. */
+/* Seccomp filters: the system calls that each program may make. */
 #ifndef XSBX_VM_JAIL_SECCOMP_H
 #define XSBX_VM_JAIL_SECCOMP_H
 
 #include <stdbool.h>
 
-/* What a program is: it decides which system calls it may make. */
+/* The kind of a program, which determines the system calls that it may make. */
 enum jail_use {
 	JAIL_SANDBOX, /* the agent and user code */
 	JAIL_QEMU,
-	JAIL_NET,    /* the network's helper */
-	JAIL_DIAL,   /* the one who makes connections; its network is the host's */
-	JAIL_DAEMON, /* the daemon itself, which has no jail, but such a filter; see confine.h */
-	JAIL_CHANGES, /* who looks through a sandbox's changes, see spawn/overlay_diff.c: files, and nothing else */
+	JAIL_NET,    /* xsbxfs-net */
+	JAIL_DIAL,   /* xsbxfs-dial, which makes connections in the host's network */
+	JAIL_DAEMON, /* the daemon itself, which has a filter but no jail; see confine.h */
+	JAIL_CHANGES, /* lists a sandbox's changes, see spawn/overlay_diff.c: file system calls only */
 	JAIL_STORE, /* xsbxfs-store, which confines itself; see vm/store/confine.c */
 	JAIL_NUSES,
 };

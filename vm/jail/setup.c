@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jail: namespaces, identity, limits and privileges of a process, one step after the other. */
+/* Sets up a jail: namespaces, identity, limits and privileges of a process. */
 #include "setup.h"
 
 #include <errno.h>
@@ -26,17 +26,17 @@
 /*
  * Theory of operation
  * -------------------
- * QEMU, the network's helper and the process backend's sandboxes are put behind the same walls by
- * this code; a struct jail_spec says what differs. The spawner calls jail_place(), jail_clone() and
- * jail_verify(); the child calls jail_enter() and then runs its program.
+ * QEMU, xsbxfs-net and the process backend's sandboxes are all confined by this code; their
+ * differences are in struct jail_spec. The spawner calls jail_place(), jail_clone() and
+ * jail_verify(); the child calls jail_enter() and then executes its program.
  *
- * The child is born in new namespaces of every kind but time. Its ids inside are mapped by the
- * spawner: as root to a range of the host's ids that nobody else has, so that even a process that
- * left all namespaces behind could signal, trace or read nothing of anybody; without root to the
- * daemon's own id, which is the only one the kernel allows. Limits of control groups are there
- * before it runs its first instruction.
+ * The child is cloned into new namespaces of every kind except time. Its ids are mapped by the
+ * spawner: if it is root, to a range of host ids that nobody else has, so that even a process that
+ * escaped from all namespaces could not signal, trace or read anything of others; else to the
+ * daemon's own id, which is the only one the kernel allows. Limits of control groups are set before
+ * it executes its first instruction.
  *
- * The order of the child's steps is not free:
+ * The order of the child's steps matters:
  *  - sources of mounts are opened first, with the old identity (see mounts.c);
  *  - ids come before PDEATHSIG, which a change of identity clears, and before the mounts, whose
  *    files must belong to an id that exists inside;
@@ -44,11 +44,11 @@
  *  - the bounding set needs CAP_SETPCAP and goes before the capabilities do;
  *  - seccomp is last, as it forbids most of the rest.
  *
- * Any step that fails ends the child, with the step, its errno and what it was about on the status
- * pipe; there is no "without". The exceptions are in the spec (JAIL_OPTIONAL) and in the report: a
- * kernel without Landlock and a host without control groups still have all other layers, and
- * `isolation` says which are missing. What the report says holds was read from /proc/PID when the
- * program was already running.
+ * Any step that fails ends the child, and the step, its errno and the object concerned are written
+ * to the status pipe; no step is skipped. The exceptions are in the spec (JAIL_OPTIONAL) and in the
+ * report: a kernel without Landlock and a host without control groups still have all other layers,
+ * and `isolation` shows which are missing. The layers in the report were verified in /proc/PID while
+ * the program was already running.
  */
 
 #define CAP_LIMIT 64

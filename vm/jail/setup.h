@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a process comes to be in a jail: what the spawner does, and what its child. */
+/* Starts a process in a jail: the spawner's part and the child's part. */
 #ifndef XSBX_VM_JAIL_SETUP_H
 #define XSBX_VM_JAIL_SETUP_H
 
@@ -9,10 +9,10 @@
 #include "jail.h"
 
 /**
- * jail_place() - Find a place: a number, ids, control groups with their limits
- * @spec: What is wanted
- * @ret_cell: Result; give it back with jail_release() when its last process is gone
- * @fault: Why not
+ * jail_place() - Allocate a number, ids, and control groups with their limits
+ * @spec: Spec
+ * @ret_cell: Result; release it with jail_release() after its last process has exited
+ * @fault: Why it failed
  *
  * Return: 0 or -errno.
  */
@@ -24,8 +24,8 @@ void jail_release(struct jail_cell *cell);
  * @spec: Spec
  * @cell: From jail_place()
  * @ret_pidfd: In the parent: the child's
- * @ret_go: In the child: a pipe for jail_enter(), whose other end the parent holds
- * @fault: Why not
+ * @ret_go: In the child: a pipe for jail_enter(), the parent has its other end
+ * @fault: Why it failed
  *
  * Return: 0 in the child, its process id in the parent, or -errno.
  */
@@ -33,22 +33,22 @@ pid_t jail_clone(const struct jail_spec *spec, struct jail_cell *cell, int *ret_
 		 struct jail_fault *fault);
 
 /**
- * jail_join() - In the child, before anything else: into the control groups
- * @cell: From jail_place(), whose descriptors are still open
- * @fault: Why not
+ * jail_join() - In the child, before anything else: enter the control groups
+ * @cell: From jail_place(), with its descriptors still open
+ * @fault: Why it failed
  *
  * Return: 0 or -errno; the process must then end.
  */
 int jail_join(const struct jail_cell *cell, struct jail_fault *fault);
 
 /**
- * jail_enter() - In the child: everything but exec
+ * jail_enter() - In the child: everything except exec
  * @spec: Spec
  * @cell: From jail_place()
  * @go: From jail_clone(); closed
  * @tied: Called after the last change of identity, to tie the process to its parent
  * @data: Its argument
- * @fault: Why not
+ * @fault: Why it failed
  *
  * Return: 0 or -errno; the process must then end.
  */
@@ -56,11 +56,11 @@ int jail_enter(const struct jail_spec *spec, struct jail_cell *cell, int go, voi
 	       int data, struct jail_fault *fault);
 
 /**
- * jail_verify() - Look from outside at what holds, after the program was started
+ * jail_verify() - Check from outside which layers are in effect, after the program was started
  * @spec: Spec
  * @pid: Process
  * @cell: Its `report` is filled in
- * @fault: What was to hold and does not
+ * @fault: Which required layer is missing
  *
  * Return: 0 or -errno; the process must then be killed.
  */
@@ -68,11 +68,11 @@ int jail_verify(const struct jail_spec *spec, pid_t pid, struct jail_cell *cell,
 		struct jail_fault *fault);
 
 /**
- * jail_keep() - Take hold of a directory of a jail, which then stays when its processes are gone
- * @spec: Says which
- * @pid: Its first process, which runs
- * @ret_fd: Result, for looking up only; -1 if nothing was asked for
- * @fault: Why not
+ * jail_keep() - Open a directory of a jail, so that it outlives the jail's processes
+ * @spec: Names the directory
+ * @pid: The jail's first process, which is running
+ * @ret_fd: Result (O_PATH); -1 if the spec names none
+ * @fault: Why it failed
  *
  * Return: 0 or -errno.
  */

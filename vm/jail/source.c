@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the host is mounted in a jail: opened, also where a server may never answer. */
+/* Opens the host directories to be mounted in a jail, without hanging on servers that never answer. */
 #include "source.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 /*
  * Theory of operation
  * -------------------
- * What the spawner opens for a child, it would wait for itself, and all other sandboxes with it. What the kernel
- * can look up by itself it is asked for at once; the rest is opened by a process that can be left behind.
+ * If the spawner opened files for a child itself, it could block, and all other sandboxes with it. Paths that the
+ * kernel can resolve from its caches are opened directly; others are opened by a process that can be abandoned.
  */
 
 static int patience_ms = -1; /* for ever */

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the host is mounted in a jail: opened, also where a server may never answer. */
+/* Opens the host directories to be mounted in a jail, without hanging on servers that never answer. */
 #ifndef XSBX_VM_JAIL_SOURCE_H
 #define XSBX_VM_JAIL_SOURCE_H
 
 struct jail_mount;
 struct statx;
 
-/* For how long a word of another process is waited for in the spawner, and the socket of the daemon, without
- * which none is. */
+/* Sets how long the spawner waits for another process, and the daemon's socket: waiting ends when the daemon
+ * is gone. */
 void jail_source_patience(int ms, int sock);
 
-/* Waits for so long. Return: 0 when there is something to be read, or its end, -ETIMEDOUT, or -ECANCELED if
- * there is nobody any more for whom it would be. */
+/* Waits that long. Return: 0 when @from is readable or at its end, -ETIMEDOUT, or -ECANCELED if the daemon
+ * is gone. */
 int jail_source_await(int from);
 
-/* The source of a mount, as it is asked for. Return: a descriptor (O_PATH) or -errno. */
+/* Opens the source of a mount. Return: a descriptor (O_PATH) or -errno. */
 int jail_source_open(const struct jail_mount *m);
 
-/* The same in the spawner, with that patience. */
+/* The same in the spawner, with that timeout. */
 int jail_source_open_patiently(const struct jail_mount *m);
 
-/* What is known of @fd without asking anybody, as a server might never answer: kind, ids, device. Return: 0
- * or -errno. */
+/* Gets type, ids and device of @fd from caches only, because a server might never answer. Return: 0 or
+ * -errno. */
 int jail_source_look(int fd, struct statx *ret_stat);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What jails see of the host: its programs and libraries, and what a session's template shows. */
+/* Which parts of the host are visible in jails: programs and libraries, and paths of a session's template. */
 #include "view.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allow lists, held against their grammar and against what an administrator permits. */
+/* Checks allow lists: their grammar, and whether an administrator permits them. */
 #include "allow_check.h"
 
 #include <errno.h>

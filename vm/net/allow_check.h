@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody wrote as an allow list: is it one, can it work, and does it open more than it may? */
+/* Checks an allow list: is it valid, can it work, and does it stay within the permitted list? */
 #ifndef XSBX_VM_NET_ALLOW_CHECK_H
 #define XSBX_VM_NET_ALLOW_CHECK_H
 
@@ -10,7 +10,7 @@
 #define VM_WHY_MAX 128
 
 /**
- * vm_allow_check() - Is this an allow list?
+ * vm_allow_check() - Is this a valid allow list?
  * @text: Its text, as vm/base/allow.h describes it; need not be terminated
  * @len: Its length
  * @ret_why: What is wrong with it, for people
@@ -20,14 +20,14 @@
 int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
 
 /**
- * vm_allow_permitted() - Is this an allow list that can work, and that opens only what another one opens?
+ * vm_allow_permitted() - Is this an allow list that can work, and that stays within another one?
  * @text: Its text, as above
  * @len: Its length
- * @most: The other one, terminated: what the administrator permits; or NULL, which is everything
- * @ports: Of this machine, which are opened
+ * @most: The list that the administrator permits, terminated; NULL permits everything
+ * @ports: Ports of this machine that are permitted
  * @ret_why: What is wrong with it; for -EPERM the first entry that goes beyond @most
  *
- * An address that is spelt out may be private; `*` does not cover that.
+ * A literal address may be private; `*` does not include private addresses.
  *
  * Return: 0; -EADDRNOTAVAIL if something in it can't work at all; -EPERM; or as vm_allow_check().
  */

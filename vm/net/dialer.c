@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's end of xsbxfs-dial, which makes all connections of a mount. */
+/* The daemon's client of xsbxfs-dial, which makes all connections of a mount. */
 #include "dialer.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
  * Theory of operation
  * -------------------
  * Requests are kept until they are answered. One that can't be sent, because the process has just ended
- * and its socket is not closed yet, waits for the next process; one that was sent to a process that
- * ended has failed: nobody knows how far it came.
+ * and its socket is not closed yet, waits for the next process; one that was sent to a process that has
+ * ended fails, because its progress is unknown.
  *
- * A port that is given up before the answer is there may have been bound by then; the socket comes with
- * an answer that nobody waits for, and is closed. Who asks for the same port meanwhile is told that it
- * is taken, but behind that answer: so asking once more is enough.
+ * A request for a port that is cancelled before the answer may have been executed already; then the
+ * socket arrives with an unexpected answer, and is closed. A new request for the same port is told that
+ * it is taken, but after that answer: so it is sufficient to retry once.
  *
- * A process that ends soon after it was started is not started again at once, or a host on which it
- * can't run would be kept busy by a guest that asks and asks.
+ * A process that ends soon after its start is not restarted at once; otherwise a guest with many
+ * requests would keep a host busy on which the process can't run.
  */
 
 #define PAUSE_MS 1000

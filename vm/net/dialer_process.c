@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the networks of all sandboxes share: the process that makes connections. */
+/* The process that makes connections, shared by the networks of all sandboxes. */
 #include "dialer_process.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's end of a sandbox's network: it decides where xsbxfs-net may connect to. */
+/* The daemon's side of a sandbox's network: decides where xsbxfs-net may connect to. */
 #include "gateway.h"
 
 #include <errno.h>
@@ -22,15 +22,15 @@
  * A helper that reads nothing while it asks for more is not waited for: there are only so many
  * requests that can be open, and answers that can wait.
  *
- * The list is what this process knows, addresses are what the dialer finds. So with each request goes
- * what the list says of addresses: those that it spells out for this port may be anywhere. Where the
- * list was written by the administrator, the hosts that it names may be anywhere as well; not those
- * that are merely let through by a `*`.
+ * This process knows the list, and the dialer finds addresses. So each request contains the list's
+ * literal addresses for this port, which may be non-public. If the list was written by the
+ * administrator, hosts that it names may have non-public addresses as well; but not those that are
+ * only matched by a `*`.
  *
- * The host has a name of its own, which is not resolved: it leads to the loopback address, and to those
- * ports alone that the administrator opens.
+ * The host has a special name, which is not resolved: it leads to the loopback address, and only to
+ * ports that the administrator opens.
  *
- * A list that is replaced ends the requests that it no longer allows.
+ * When the list is replaced, requests that are no longer allowed end.
  */
 
 #define DIALS_MAX 256
@@ -139,7 +139,7 @@ static int connect_it(struct dial *d, enum allow_verdict verdict)
 	return dialer_connect(cfg->dialer, &d->request, &to);
 }
 
-/* A request of the helper's. Return: 0, or -EPROTO for one that an honest helper does not make. */
+/* Handles a request of the helper. Return: 0, or -EPROTO if an honest helper would not make it. */
 static int begin_dial(struct gateway *gw, const struct net_dial *msg)
 {
 	char canonical[ALLOW_NAME_MAX + 1];
@@ -169,7 +169,7 @@ static int begin_dial(struct gateway *gw, const struct net_dial *msg)
 	return 0;
 }
 
-/* The helper no longer wants it; there need not be such a request. */
+/* The helper cancels a request, which need not exist. */
 static void hang_up(struct gateway *gw, uint32_t id)
 {
 	struct dial *d;
@@ -181,7 +181,7 @@ static void hang_up(struct gateway *gw, uint32_t id)
 		dial_free(d);
 }
 
-/* Ends the requests that the list no longer allows. */
+/* Ends requests that the list no longer allows. */
 static void recheck(struct gateway *gw)
 {
 	enum allow_verdict verdict;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of the network's two programs: xsbxfs-net, and xsbxfs-dial. */
+/* Jail specs of the two network programs, xsbxfs-net and xsbxfs-dial. */
 #include "jail_spec.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 /*
  * Theory of operation
  * -------------------
- * xsbxfs-net reads what a guest sends, so it has the emptiest of all cells: its program and libraries,
+ * xsbxfs-net reads data from a guest, so it has the most restricted jail: its program and libraries,
  * read-only, no /proc, no /dev, a network namespace without any interface, and memory for a few
  * hundred connections.
  *
- * xsbxfs-dial never sees a byte that a guest has sent, but names. It has the host's network, in which it
- * is nobody: its user namespace has no rights over it. It sees the few files that say how names are
- * resolved on this host, in the version of when it was started: these are copies of mounts, and whoever
- * replaces a file by another leaves the old one here. So the daemon looks whether they are still the
- * same, and has the process replaced if not. It may look at them by stat(2), not read them.
+ * xsbxfs-dial never sees data from a guest, except names. It is in the host's network, but its user
+ * namespace has no privileges there. The few files that configure name resolution are visible, in
+ * their version at its start: these are copies of mounts, and if a file is replaced on the host, the
+ * old one stays here. So the daemon checks whether they are still the same, and replaces the process
+ * if not. The daemon can stat(2) these files, but not read them.
  */
 
 #define CELL_USER   1000u

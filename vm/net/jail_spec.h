@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of the network's two programs: xsbxfs-net, and xsbxfs-dial. */
+/* Jail specs of the two network programs, xsbxfs-net and xsbxfs-dial. */
 #ifndef XSBX_VM_NET_JAIL_SPEC_H
 #define XSBX_VM_NET_JAIL_SPEC_H
 
@@ -16,17 +16,17 @@ struct net_jail {
 };
 
 enum net_program {
-	NET_PROGRAM_NET,  /* one for each sandbox: its own network namespace, which stays empty */
-	NET_PROGRAM_DIAL, /* one for all: the host's network, and what its resolver reads */
+	NET_PROGRAM_NET,  /* one for each sandbox: in its own, empty network namespace */
+	NET_PROGRAM_DIAL, /* one for all: in the host's network, with the resolver's files */
 };
 
-/* Where a program is: beside the agent. Return: 0, or -errno where there is none. */
+/* Finds a program, in the agent's directory. Return: 0, or -errno if it is missing. */
 int net_jail_find(const char *agent, enum net_program program, char ret_path[PATH_MAX]);
 
-/* Describes the cell of a program. Return: 0, or -errno where there is no such program. */
+/* Makes the jail spec of a program. Return: 0, or -errno if the program is missing. */
 int net_jail(const char *agent, enum net_program program, struct net_jail *ret_jail);
 
-/* Tells files of the resolver from other versions of them: a number that changes with them. */
+/* Return: a number that changes when the resolver's files change. */
 uint64_t net_jail_resolver_version(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an order to what is done for it: the program, its arguments, its descriptors, its jail. */
+/* Turns an order into a job: the program, its arguments, its descriptors, its jail. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>

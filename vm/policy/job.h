@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an order to what is done for it. */
+/* Turns an order into a job. */
 #ifndef XSBX_VM_POLICY_JOB_H
 #define XSBX_VM_POLICY_JOB_H
 
@@ -12,15 +12,15 @@ struct policy;
 struct spawn_job;
 
 /**
- * policy_job() - In the spawner: what is to be done for an order, if it is allowed
+ * policy_job() - In the spawner: make the job of an order, if it is allowed
  * @policy: struct policy
  * @order: Bytes from the daemon
- * @len: How many
- * @nfds: How many descriptors came with them
- * @ret_job: Filled in, but for the descriptors; its strings are good until the next call
+ * @len: Number of bytes
+ * @nfds: Number of descriptors that came with them
+ * @ret_job: Filled in, except the descriptors; its strings are valid until the next call
  *
- * Return: 0, -EBADMSG if it is no order, -EPERM if it is not allowed, -ENOENT if what it needs is not
- * there, or -errno.
+ * Return: 0, -EBADMSG if it is malformed, -EPERM if it is not allowed, -ENOENT if something it needs is
+ * missing, or -errno.
  */
 int policy_job(const void *policy, const void *order, size_t len, size_t nfds,
 	       struct spawn_job *ret_job);

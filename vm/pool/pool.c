@@ -245,7 +245,7 @@ void pool_close(struct pool *p)
 
 /* ---- the background ---- */
 
-/* How busy the machinery is with what somebody waits for. */
+/* Work in progress that users are waiting for. */
 struct load {
 	bool starting; /* or waiting for a place */
 	bool loading;  /* a snapshot is read */

@@ -62,7 +62,7 @@ bool pool_yield(struct pool *p);
 /* Number of idle guests and of machines being saved; they occupy places in the admission. */
 unsigned pool_places(const struct pool *p);
 
-/* At the end of the machinery: nothing new starts, and guests that no user has asked for end. */
+/* When struct vm ends: nothing new starts, and guests without a user end. */
 void pool_close(struct pool *p);
 
 #endif

@@ -571,13 +571,12 @@ void template_clone_failed(struct template *t, const struct problem *problem)
 /* ---- its making ---- */
 
 /*
- * The machine is a guest that nobody gets to use: it boots with memory that is kept,
- * is set up as the template says, exercises its interpreter, and is left alone for a moment, so that
- * nothing is on its way between it and us. Then QEMU writes down the state of the devices, and the
- * machine is killed; what it leaves, memory and state, is sealed and is the snapshot. It can be
- * cloned from that moment on; putting it on the disk happens behind that.
+ * The machine is a guest without a user: it boots with memory in a file, is set up for the template,
+ * exercises its interpreter, and is left idle for a moment, so that no messages are in flight. Then
+ * QEMU saves the state of devices, and the machine is killed; its memory and state are sealed and are
+ * the snapshot. It can be cloned from then on; it is written to the disk afterwards.
  *
- * Until it is renamed there nothing has a name: whoever is killed in between leaves nothing.
+ * Until it is renamed there, nothing has a final name: a daemon that is killed leaves nothing behind.
  */
 
 static void finished(struct template *t, uint64_t took_ms)

@@ -161,7 +161,7 @@ const char *template_state_str(enum template_state state);
  * Return: whether there was one. */
 bool template_yield(struct pool *p);
 
-/* At the end of the machinery. */
+/* When struct vm ends. */
 void template_free_all(struct pool *p);
 
 #endif

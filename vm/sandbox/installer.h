@@ -11,7 +11,7 @@
 struct sandbox;
 struct vm;
 
-/* One sandbox at a time. Embedded in the machinery, with `vm` and `jobs` set. */
+/* One sandbox at a time. Embedded in struct vm, with `vm` and `jobs` set. */
 struct installer {
 	struct vm *vm;
 	struct package_jobs *jobs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of sandbox/: struct vm, the machinery behind all sandboxes, and struct sandbox. */
+/* Shared by the files of sandbox/: struct vm, which runs all sandboxes, and struct sandbox. */
 #ifndef XSBX_VM_SANDBOX_INTERNAL_H
 #define XSBX_VM_SANDBOX_INTERNAL_H
 
@@ -27,7 +27,7 @@ enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_NKINDS };
 
 TAILQ_HEAD(sandbox_list, sandbox);
 
-/* All parts of the machinery. They know each other only by the callbacks that vm.c has set. */
+/* All parts of vm/. They know each other only by the callbacks that vm.c has set. */
 struct vm {
 	struct context ctx;
 	const struct vm_events *events;
@@ -136,7 +136,7 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 
 /* ---- workdir.c ---- */
 
-/* At the end of the machinery: cancels pending lists. */
+/* When struct vm ends: cancels pending lists. */
 void workdir_cut(struct vm *vm);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox: what it waits for, the guest it then takes, and its events. */
+/* A sandbox: its waits, the guest it gets, and its events. */
 #include "sandbox.h"
 
 #include <errno.h>
@@ -19,15 +19,15 @@
  *	     \        |  +-reset-+         |
  *	      +-------+----> CLOSING <-----+---> closed
  *
- * Until it has a guest a sandbox waits, for one thing at a time: its image to be built, its packages to be installed,
- * a place, the snapshot it will be cloned from. begin() looks what is lacking, and is called again when that is there.
- * Then it takes an idle guest from the pool, or has one cloned or booted. A clone that does not come up is no reason
- * to let its user down: when it is gone, another guest is booted, in the same place.
+ * Until it has a guest, a sandbox waits for one thing at a time: its image to be built, its packages to be installed,
+ * a place, the snapshot it will be cloned from. begin() determines what is missing, and is called again when that is
+ * available. Then it takes an idle guest from the pool, or has one cloned or booted. If a clone fails to start, this
+ * is hidden from the user: when it has ended, another guest is booted, in the same place.
  *
- * Every way to the end goes through end(): it only marks the sandbox as CLOSING, so it may be called from anywhere,
- * in particular from a call of the seam, in which no callback may run. What comes from the guest is heard no more.
- * The loop then takes the guest and the network down; when they are gone, `closed` is called and the memory
- * freed. The place in the admission is given back when the guest's memory is really free.
+ * Every sandbox ends through end(): it only marks the sandbox as CLOSING, so it may be called from anywhere, in
+ * particular within calls of the interface, during which no callback may run. Further events of the guest are ignored.
+ * The loop then closes the guest and the network; when they have ended, `closed` is called and the memory freed.
+ * The place in the admission is released when the guest's memory is really free.
  */
 
 static void begin(struct sandbox *s);

@@ -8,15 +8,15 @@
 /*
  * Theory of operation
  * -------------------
- * admission.c decides who may have a sandbox, slots.c which runs may have processors; neither knows
- * the host or the time. This file does, and calls them whenever something was given back.
+ * admission.c decides which sandboxes may start, slots.c which runs may use processors; neither knows
+ * the host or the time. This file does, and calls them whenever something was released.
  *
- * That the host has memory again, or that a run has begun to sleep, is told by nobody. So while
- * somebody waits for that, and only then, a timer looks again.
+ * There are no events for the host having memory again, or a run starting to sleep. So while any
+ * sandbox or run waits for that, and only then, a timer checks again.
  *
- * When memory is what is lacking, what nobody asked for gives way: clones in the pool, then
- * snapshots that have no clones. Sessions don't: an idle session is somebody's state, and ends by
- * its own idle_timeout_s or not at all.
+ * If memory is lacking, whatever no user has requested is ended: clones in the pool, then snapshots
+ * without clones. Sessions are not: an idle session has a user's state, and ends by its own
+ * idle_timeout_s or not at all.
  */
 
 #define MEMORY_PERCENT	   92	 /* of the host's memory, times the overcommit */

@@ -17,14 +17,13 @@
 /*
  * Theory of operation
  * -------------------
- * What a sandbox changes is in a memory file system that the jail has made for it, with a quota of bytes
- * and one of inodes. The daemon holds a descriptor of it, so it outlives the sandbox: a session that
- * is closed can still be asked what it changed, and the changes can be taken over. Nobody sees
- * them as files any more; `files/` is ESTALE then.
+ * A sandbox's changes are in a memory file system made by its jail, with quotas of bytes and inodes. The
+ * daemon holds a descriptor of it, so it outlives the sandbox: the changes of a closed session can still be
+ * listed and committed. They are not visible as files any more; `files/` is ESTALE then.
  *
- * The daemon itself could neither look there nor write to the directory: it has confined itself to its
- * own directories. For each question there is a process, see spawn/overlay_diff.c, in a jail with the two trees
- * and the rights of the session's owner. It reads what the sandbox has made, so what it says is bounded.
+ * The daemon itself can neither read them nor write to the directory: it has confined itself to its own
+ * directories. Each request is executed by a process, see spawn/overlay_diff.c, in a jail with the two trees
+ * and the permissions of the session's owner. As it reads untrusted files, its output is limited.
  */
 
 #define WORDS_MAX (16u << 20)

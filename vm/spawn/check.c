@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner lets a job have, whatever its rules made of a request: above all, which descriptors. */
+/* Checks jobs independently of the spawner's rules: above all, their descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -32,9 +32,9 @@ static bool is_mounted_here(unsigned major, unsigned minor)
 }
 
 /*
- * What a sandbox has changed lies in memory of its own, and belongs to an id of a jail, where jails have such.
- * Where they have not, everything in memory is the same user's: /dev/shm, /run/user. So it has to be a
- * memory file system of a jail's.
+ * A sandbox's changes are in its own memory file system, owned by a jail's id, if jails have their own ids.
+ * If not, all memory file systems belong to the same user: /dev/shm, /run/user. So it has to be checked
+ * that the memory file system is a jail's.
  */
 static bool is_upper(int fd, const struct statx *st)
 {
@@ -46,10 +46,10 @@ static bool is_upper(int fd, const struct statx *st)
 }
 
 /*
- * Descriptors come from the daemon, which may be somebody else's. From a directory of the host's, or a place
- * that was only looked up, who is in a jail gets at all that lies below and above it, with whatever rights his
- * id has there; a file that was opened to be read he can open once more, to be written. So of directories only
- * changes come through, and files go to machines alone, whose Landlock rules let them be read.
+ * Descriptors come from the daemon, which may be compromised. With a directory of the host, or an O_PATH
+ * descriptor, a jailed process can access everything below and above it, with the permissions of its id; a file
+ * that was opened for reading can be reopened for writing. So the only directories that are passed are those
+ * with changes, and files are passed only to machines, whose Landlock rules make them read-only.
  */
 static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
 {

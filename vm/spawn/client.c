@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting processes through the spawner: the daemon's side, on the loop. */
+/* The daemon's client of the spawner: starts processes, on the event loop. */
 #include "client.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting processes through the spawner: the daemon's side, on the loop. */
+/* The daemon's client of the spawner: starts processes, on the event loop. */
 #ifndef XSBX_VM_SPAWN_CLIENT_H
 #define XSBX_VM_SPAWN_CLIENT_H
 
@@ -16,9 +16,9 @@ struct log_label;
 struct spawner;
 
 struct spawn_spec {
-	const void *request; /* what the spawner's rules understand: a struct order */
+	const void *request; /* for the spawner's rules: a struct order */
 	size_t size;
-	const int *fds; /* in the order of which the rules know */
+	const int *fds; /* in the order that the rules expect */
 	size_t nfds;
 };
 
@@ -37,15 +37,15 @@ struct child {
 	struct spawner *spawner;
 	uint32_t id;
 	enum child_state state;
-	bool doomed; /* to be killed as soon as it is there */
+	bool doomed; /* to be killed as soon as it has started */
 	pid_t pid;
 	int pidfd;
-	struct jail_report report;     /* of a jailed one, from `started` on */
-	struct cgroup_stat stats;      /* likewise, to the end of `exited` */
-	int kept;		       /* likewise: the directory that its jail keeps, or -1 */
-	bool no_card;		       /* in `failed`: for want of its jail's network card */
-	uint64_t oom_kills;	       /* in `exited`: processes of its jail, for want of memory */
-	const struct log_label *label; /* whose it is, for the log; may change; or NULL */
+	struct jail_report report; /* of its jail, from `started` on */
+	struct cgroup_stat stats;  /* likewise, until the end of `exited` */
+	int kept;		   /* likewise: the kept directory of its jail, or -1 */
+	bool no_card;		   /* in `failed`: its jail's network card could not be made */
+	uint64_t oom_kills;	   /* in `exited`: processes of its jail killed by the OOM killer */
+	const struct log_label *label; /* for the log; may change; or NULL */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */
 	void (*failed)(struct child *c, int err, const char *step);
@@ -53,26 +53,26 @@ struct child {
 	void *data;
 };
 
-/* Joins the spawner to a loop. Return: 0 or -errno. */
+/* Attaches the spawner to a loop. Return: 0 or -errno. */
 int spawner_attach(struct spawner *sp, uv_loop_t *loop);
 
-/* As spawner_watch(), for vm.c: called before the children are said to have ended. */
+/* Like spawner_watch(), for vm.c: called before the children are reported as ended. */
 void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data);
 
-/* Leaves the loop, when there are no children any more; @done is called from the loop. */
+/* Detaches it from the loop, after all children have ended; @done is called from the loop. */
 void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data);
 
 /**
- * child_start() - Ask for a process
+ * child_start() - Request a process
  * @sp: Spawner, attached to a loop
  * @spec: What to start; only needed during the call
  * @c: See struct child
  *
- * Return: 0, -EPIPE if there is no spawner any more, -E2BIG, -ENOMEM.
+ * Return: 0, -EPIPE if the spawner is gone, -E2BIG, -ENOMEM.
  */
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c);
 
-/* SIGKILL, at once or as soon as the process is there. Nothing happens if it is gone. */
+/* Sends SIGKILL, at once or as soon as the process has started. Does nothing if it has ended. */
 void child_kill(struct child *c);
 
 #endif

@@ -25,15 +25,15 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon has confined itself, and cannot detach a mount; the spawner does it, also for a daemon
- * that was killed. The guard is the spawner's parent, and does it for both: it waits for the daemon's
- * end, which is the end of file of a pipe, and for the spawner's, and looks whether that was in good
- * order. What comes through the pipe meanwhile are the daemon's messages for the system's log, which
- * it can't connect to any more. The guard does nothing else, and needs a few pages of memory.
+ * The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the daemon was
+ * killed. The guard is the spawner's parent, and does it if both were killed: it waits for the daemon's
+ * end, which is the end of file of a pipe, and for the spawner's, and checks whether it exited normally.
+ * The pipe also transports the daemon's messages for the system's log, to which the daemon can't connect
+ * any more. The guard does nothing else, and needs a few pages of memory.
  *
- * Either may come late, when a successor of the daemon has mounted in the same place, whose runtime directory
- * has the same name, or is the same. No number tells the two mounts apart, as the kernel gives those of the
- * first to the second. But who mounts there has taken the lock in that directory before.
+ * Both may act late, when a new daemon has mounted at the same mountpoint, with a runtime directory of the
+ * same name, or the same one. The two mounts can't be told apart by number, because the kernel reuses
+ * numbers. But a daemon that mounts there has taken the lock in that directory before.
  */
 
 #define LOCK "lock" /* which mountpoint_claim() takes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders: read, and held against what may be asked for. */
+/* Parses orders, and checks them against the policy. */
 #include "order.h"
 
 #include <assert.h>

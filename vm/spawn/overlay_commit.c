@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes made in a directory of the host: files, links and directories, one at a time. */
+/* Applies changes to a directory of the host: files, links and directories, one at a time. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

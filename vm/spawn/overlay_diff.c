@@ -19,20 +19,20 @@
 /*
  * Theory of operation
  * -------------------
- * The kernel keeps what a sandbox has changed apart from the directory that it sees: the upper layer of
- * an overlay (Documentation/filesystems/overlayfs.rst). A file there is a new or changed one, a character
- * device 0/0 stands for one that was removed, and a directory with the attribute "opaque" hides all that
- * is below the one of the same name. Both trees are walked at once.
+ * The kernel stores a sandbox's changes separately from the original directory: in the upper layer of an
+ * overlay (Documentation/filesystems/overlayfs.rst). A file there is new or changed, a character device
+ * 0/0 stands for a removed one, and a directory with the attribute "opaque" hides everything below the
+ * original directory of that name. Both trees are traversed in parallel.
  *
- * Being there does not make a file a changed one: opening it to write was enough. It is compared.
+ * A file in the upper layer may be unchanged, if it was only opened for writing. So it is compared.
  *
- * All of this is the sandbox's: its names, what they are, and it may go on changing them meanwhile. So
- * this runs in a process of its own, in a jail that holds nothing but the two trees, with the rights
- * of the owner, in which nothing is looked up but one name at a time below an open directory, no link
- * is followed and no mount entered. A file becomes visible when it is whole. Links are made only
- * where they lead to what lies below the directory; devices, sockets and FIFOs never.
+ * All of this is untrusted: names, types, and the sandbox may change them at the same time. So this runs
+ * in its own process, in a jail that contains only the two trees, with the owner's permissions; only
+ * single names below an open directory are looked up, links are not followed and mounts not crossed.
+ * Files become visible when they are complete. Links are made only if they lead to something below the
+ * directory; devices, sockets and FIFOs never.
  *
- * What can't be made is told and left out; the rest is made. Whoever mends the reason can do it again.
+ * Changes that can't be made are reported and skipped; the rest is made. They can be retried later.
  */
 
 #define OPAQUE		 "user.overlay.opaque"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which changes deserve a second look: names of what programs run by themselves. */
+/* Marks changes that deserve a second look: names of files that programs execute automatically. */
 #include <string.h>
 #include <strings.h>
 
@@ -7,10 +7,10 @@
 #include "vm/base/util.h"
 
 /*
- * Programs of the host that run what lies in a directory without being told to: git its hooks and what its
- * configuration names, shells and tools that obey a file of the directory they are started in, editors
- * their workspaces'. The table can't be complete: what it names is worth a look, what it does not name
- * may be as well. Some file systems don't tell case apart, so it does not count here.
+ * Some programs of the host execute files of a directory automatically: git its hooks and commands in its
+ * configuration, shells and tools that read a file of their current directory, editors their workspace
+ * settings. The table can't be complete: names in it deserve a look, but others may as well. Case is
+ * ignored, because some file systems are case-insensitive.
  */
 
 /* As any part of a path: all that is below counts. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner may start: taken from the configuration. */
+/* What the spawner may start, according to the configuration. */
 #include "policy.h"
 
 #include <dirent.h>
@@ -17,19 +17,19 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon reads what guests send. Whoever finds a way into it has its socket to the spawner, which
- * has all rights of whoever mounted. So the spawner believes nothing of it: it was forked with this
- * policy in its memory, before the daemon had read a byte that is not its administrator's, and no
- * message changes it. An order (order.h) names one of the programs that xsbxfs consists of, and says in
- * a few bounded numbers and names what differs from one time to the next. Which file is run, its arguments,
- * its variables, the number of each descriptor, and its jail follow here: programs and the host's paths from
- * the configuration, variables from the environment in which xsbxfs was started.
+ * The daemon reads data from guests. An attacker who takes it over has its socket to the spawner, which
+ * has all privileges of the user who mounted. So the spawner does not trust the daemon: it was forked with
+ * this policy in its memory, before the daemon had read any data except the administrator's, and no
+ * message changes it. An order (order.h) names one of the programs that xsbxfs consists of, and contains
+ * the variable parts as a few bounded numbers and names. The file to execute, its arguments, variables,
+ * descriptor numbers, and jail are determined here: programs and host paths from the configuration,
+ * variables from the environment in which xsbxfs was started.
  *
- * What is left to a daemon that is somebody else's: to start what it may start anyway, as often as
- * there is room, in jails of the size that a session may have. To feed it with descriptors of its own:
- * a machine's disk, a list of changes. Where several users have sessions, and root mounted, to say
- * whose a session is: it alone hears that from the kernel. So it can act as any user, but within the
- * directories that templates open for writing, and as root only in those that are root's.
+ * A compromised daemon can still start the permitted programs, as often as there is room, in jails with
+ * the limits of a session. It can pass its own descriptors to them: a machine's disk, a list of changes.
+ * If several users have sessions, and root has mounted, it can lie about the owner of a session, which
+ * only the daemon learns from the kernel. So it can act as any user, but only within the directories that
+ * templates open for writing, and as root only in those owned by root.
  */
 
 #define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/key.c */

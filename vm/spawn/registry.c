@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes a mount has. */
+/* The registry of a mount's processes. */
 #include "registry.h"
 
 #include <errno.h>

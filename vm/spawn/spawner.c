@@ -33,28 +33,28 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon never forks: it is large, and a fork would copy its page tables and everything it
- * knows. Instead it forks this process once, while it is small, and asks it for everything else.
+ * The daemon never forks: it is large, and a fork would copy its page tables and all its data. Instead
+ * it forks this process once, while it is small, and sends requests to it.
  *
- * The protocol is one datagram per request and per piece of news, so there is nothing to parse but
- * fixed structs. One request after the other, in one thread; starting a program takes a millisecond or
- * two, in which the daemon goes on with its own work.
+ * The protocol is one datagram per request and per notification, so there are only fixed structs to
+ * parse. Requests are executed one after the other, in one thread; starting a program takes a
+ * millisecond or two, while the daemon continues its own work.
  *
- * What may be started is not the daemon's to say, which may be somebody else's by then: a request is
- * judged, and made into a job, by rules that the spawner was forked with, see policy.c.
+ * The daemon, which may be compromised, does not decide what may be started: requests are checked, and
+ * turned into jobs, by rules that the spawner was forked with, see policy.c.
  *
- * That a child dies with its parent is ensured three times over. PDEATHSIG kills it if the spawner
- * dies; the end of file of the socket tells the spawner that the daemon died, whatever killed it;
- * and orphans of a child (which can only be there with the backend for tests, a machine has
- * none) come to the spawner, which is a subreaper, and are killed at once.
+ * Three mechanisms ensure that children die with their parent. PDEATHSIG kills them if the spawner
+ * dies; the end of file of the socket tells the spawner that the daemon has died, whatever the cause;
+ * and orphans of a child (which only exist with the backend for tests, machines have none) are
+ * reparented to the spawner, which is a subreaper, and are killed at once.
  *
- * Nothing is waited for without an end, as this thread is everybody's: a path of the host that a child opens,
- * or the program that it runs, may lie on a server that does not answer any more. Then the child sleeps
- * where not even SIGKILL reaches it. It is given up, and its place stays taken until it is gone. Who asks for the
- * same in the next moments is refused at once; a queue of such would keep all others waiting behind it.
+ * Every wait has a limit, as all sandboxes share this thread: a path of the host that a child opens, or
+ * the program that it executes, may be on a server that does not answer any more. Then the child sleeps
+ * uninterruptibly, so that even SIGKILL has no effect. It is abandoned, and its place stays taken until it has
+ * ended. The same request is refused at once for a while; a queue of them would block all others.
  *
- * The spawner sits in a session of its own with all signals blocked, so Ctrl-C on a terminal, or a
- * TERM to everything named xsbxfs, reaches the daemon alone, and it decides what ends when.
+ * The spawner is in its own session with all signals blocked, so Ctrl-C on a terminal, or a TERM to
+ * everything named xsbxfs, only reaches the daemon, which decides what ends when.
  */
 
 struct kid {

@@ -11,18 +11,18 @@
 struct spawn_job;
 struct spawner;
 
-/* What a spawner does, settled when it is forked. */
+/* The rules of a spawner, fixed when it is forked. */
 struct spawner_rules {
-	/* What is to be done for a request: called in the spawner, with `data` as it was at the fork.
-	 * For the daemon it is policy_job(). Return: 0, or -errno if nothing is. */
+	/* Makes the job of a request: called in the spawner, with `data` as it was at the fork.
+	 * The daemon uses policy_job(). Return: 0, or -errno to refuse it. */
 	int (*job)(const void *data, const void *request, size_t len, size_t nfds,
 		   struct spawn_job *ret_job);
 	const void *data;
 	const char *
-		mountpoint; /* absolute; detached at the end, if a dead mount of ours is there; or NULL */
+		mountpoint; /* absolute; detached at the end, if it is a dead mount of ours; or NULL */
 	const char
 		*runtime_dir; /* absolute; removed with its contents if the daemon dies; or NULL */
-	int patience_ms; /* with a child that does not come to run its program, or does not die; or 0 */
+	int patience_ms;      /* timeout for a child to execute its program, or to die; or 0 */
 };
 
 /**
@@ -30,43 +30,43 @@ struct spawner_rules {
  * @rules: Only needed during the call
  * @ret_spawner: Result; end it with spawner_stop()
  *
- * The spawner outlives a killed daemon just long enough to kill every child, detach the mount, and
- * remove the contents of the runtime directory. It keeps none of the caller's descriptors, its terminal,
- * or its working directory.
+ * The spawner outlives a killed daemon just long enough to kill all children, detach the mount, and
+ * remove the contents of the runtime directory. It does not keep the caller's descriptors, terminal,
+ * or working directory.
  *
  * Return: 0 or -errno.
  */
 int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner);
 
-/* The mount is there, and is to be detached if the daemon dies without a word. Return: 0 or -errno. */
+/* The file system is mounted: it will be detached if the daemon dies unexpectedly. Return: 0 or -errno. */
 int spawner_mounted(struct spawner *sp);
 
 /**
- * spawner_unmount() - Detach the mount point that is guarded, which has to be the caller's own mount
+ * spawner_unmount() - Detach the guarded mount point, which has to be the caller's own mount
  * @sp: Spawner
  *
- * The daemon can't do it itself once it has confined itself. It is done before spawner_stop() returns.
+ * The daemon can't do it itself after confining itself. It is done before spawner_stop() returns.
  */
 void spawner_unmount(struct spawner *sp);
 
 /**
- * spawner_watch() - Be told if the spawner dies, which it never should: nothing can start then
+ * spawner_watch() - Get notified if the spawner dies, which should never happen: nothing can start then
  * @sp: Spawner
- * @died: Called once at most, from the loop; the mount should shut down
+ * @died: Called at most once, from the loop; the mount should shut down
  * @data: Its argument
  */
 void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data);
 
 pid_t spawner_pid(const struct spawner *sp);
 
-/* What the spawner says from now on, in the daemon's log; it begins with the level that it was forked with. */
+/* Sets the level of the spawner's messages in the daemon's log; initially the level at the fork. */
 void spawner_log_level(struct spawner *sp, enum log_level level);
 
-/* Has messages go to the system's log from now on, until spawner_stop(). */
+/* Sends messages to the system's log from now on, until spawner_stop(). */
 void spawner_log(const struct spawner *sp);
 
-/* Ends the spawner: it kills what is left and exits, without touching what it guarded; waits for
- * that, a second at most. One that is still joined to a loop leaves that unusable. NULL is fine. */
+/* Ends the spawner: it kills remaining children and exits, without touching the mount and directory;
+ * waits up to a second for that. If it is still attached to a loop, the loop is unusable. NULL is fine. */
 void spawner_stop(struct spawner *sp);
 
 #endif

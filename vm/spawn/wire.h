@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the daemon (client.c) and the spawner (spawner.c): datagrams on a SEQPACKET socket. */
+/* Messages between the daemon (client.c) and the spawner (spawner.c): packets on a SEQPACKET socket. */
 #ifndef XSBX_VM_SPAWN_WIRE_H
 #define XSBX_VM_SPAWN_WIRE_H
 
@@ -14,19 +14,19 @@
 #define SPAWN_STRINGS_MAX 256u
 
 enum spawn_op {
-	SPAWN_OP_SPAWN = 1, /* what its rules understand follows; descriptors in SCM_RIGHTS */
-	SPAWN_OP_MOUNTED,   /* the mount is there, and to be cleared away at the end */
-	SPAWN_OP_UNMOUNT, /* the guarded mount point, of which the daemon knows that it is its own */
+	SPAWN_OP_SPAWN = 1, /* followed by a request for its rules; descriptors in SCM_RIGHTS */
+	SPAWN_OP_MOUNTED,   /* the file system is mounted, and has to be detached at the end */
+	SPAWN_OP_UNMOUNT,   /* detach the guarded mount point, which is the daemon's own */
 	SPAWN_OP_STOP,
-	SPAWN_OP_KILL, /* the process that was started for the request of this id */
-	SPAWN_OP_LOG,  /* `id` is the enum log_level from now on */
+	SPAWN_OP_KILL, /* the process that was started by the request with this id */
+	SPAWN_OP_LOG,  /* `id` is the new enum log_level */
 };
 
-/* How a job is done. */
-#define SPAWN_OOM_FIRST	  0x01u /* the kernel should kill it before it kills the daemon */
-#define SPAWN_NICE	  0x04u /* it is in no hurry */
-#define SPAWN_TOOL	  0x08u /* a program of the user's: it may need one that gains privileges */
-#define SPAWN_SMALL_PAGES 0x10u /* no huge pages: it has many places that it uses little of */
+/* Flags of a job. */
+#define SPAWN_OOM_FIRST	  0x01u /* the OOM killer should prefer it to the daemon */
+#define SPAWN_NICE	  0x04u /* low priority */
+#define SPAWN_TOOL	  0x08u /* a program of the user: it may need to execute set-uid programs */
+#define SPAWN_SMALL_PAGES 0x10u /* no huge pages: its memory use is sparse */
 #define SPAWN_TREE	  0x20u /* no program: overlay_diff_serve() with the arguments */
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
@@ -35,7 +35,7 @@ struct spawn_request {
 };
 
 enum spawn_note_op {
-	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and what there is of struct cgroup_stat */
+	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and open files of struct cgroup_stat */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
 	SPAWN_NOTE_LOG, /* a line for the daemon's log, about this id; may be lost */
@@ -47,19 +47,19 @@ struct spawn_note {
 	int32_t error;		   /* FAILED: -errno */
 	uint32_t step;		   /* FAILED: enum spawn_step; LOG: enum log_level */
 	int32_t status;		   /* EXITED: as from wait(2) */
-	uint32_t oom_kills;	   /* EXITED: in its jail, for want of memory */
+	uint32_t oom_kills;	   /* EXITED: processes of its jail killed by the OOM killer */
 	uint32_t stats;		   /* STARTED: bits of enum cgroup_stat_file */
-	uint32_t kept;		   /* STARTED: behind these there is the directory that is kept */
-	uint32_t jail_step;	   /* FAILED in SPAWN_STEP_JAIL: which of its steps */
+	uint32_t kept;		   /* STARTED: the kept directory follows these descriptors */
+	uint32_t jail_step;	   /* FAILED in SPAWN_STEP_JAIL: enum jail_step */
 	char what[JAIL_WHAT_MAX];  /* LOG: the line */
-	uint64_t at;		   /* LOG: log_now() when it was said */
-	struct jail_report report; /* STARTED: what holds of the jail */
+	uint64_t at;		   /* LOG: log_now() of the line */
+	struct jail_report report; /* STARTED: layers of the jail in effect */
 };
 
-/* What went wrong between fork and the program's first instruction. */
+/* The step that failed between the request and the program's first instruction. */
 enum spawn_step {
-	SPAWN_STEP_REFUSED, /* it is no order, or not allowed */
-	SPAWN_STEP_PROGRAM, /* what belongs to it is not there */
+	SPAWN_STEP_REFUSED, /* the request is malformed, or not allowed */
+	SPAWN_STEP_PROGRAM, /* something it needs is missing */
 	SPAWN_STEP_FORK,
 	SPAWN_STEP_PDEATHSIG,
 	SPAWN_STEP_PRIVILEGES,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting objects together. */
+/* Assembles objects. */
 #include "assemble.h"
 
 #include <errno.h>

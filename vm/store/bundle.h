@@ -10,20 +10,20 @@
 #include "manifest.h"
 
 /*
- * A bundle is BUNDLE_MAGIC and records. Each record has a head of eight bytes, type and length, both
- * with the lowest byte first.
+ * A bundle is BUNDLE_MAGIC followed by records. Each record has a header of eight bytes, type and length,
+ * both little-endian.
  */
 #define BUNDLE_MAGIC	  "xsbxfs-bundle 1\n"
 #define BUNDLE_MAGIC_LEN  16u
 #define BUNDLE_HEAD	  8u
 #define BUNDLE_LINK_MAX	  (2u * STORE_KEY_MAX + 2u)
-#define BUNDLE_RECORD_MAX (CHUNK_MAX + CHUNK_MAX / 128u) /* no chunk is larger */
+#define BUNDLE_RECORD_MAX (CHUNK_MAX + CHUNK_MAX / 128u) /* at least the largest chunk */
 
 enum bundle_type {
-	BUNDLE_MANIFEST = 1, /* of an object; its chunks follow, in order */
+	BUNDLE_MANIFEST = 1, /* of an object; followed by its chunks, in order */
 	BUNDLE_CHUNK,
-	BUNDLE_LINK, /* "NAME KEY\n": the image NAME is the one of that key, which came before */
-	BUNDLE_END,  /* nothing; if it is missing, so is the rest of the file */
+	BUNDLE_LINK, /* "NAME KEY\n": the image NAME is the object with that key, which came before */
+	BUNDLE_END, /* empty; if it is missing, the file is truncated */
 };
 
 struct bundle_record {
@@ -31,12 +31,12 @@ struct bundle_record {
 	uint32_t len;
 };
 
-/* Takes a head apart. Return: 0, or -EBADMSG if there is no such type, or it can't be as long. */
+/* Parses a header. Return: 0, or -EBADMSG if the type is unknown or the length is too large. */
 int bundle_head(const uint8_t head[BUNDLE_HEAD], struct bundle_record *ret_record);
 
 void bundle_put_head(const struct bundle_record *record, uint8_t ret_head[BUNDLE_HEAD]);
 
-/* Takes a link apart. Return: 0 or -EBADMSG. */
+/* Parses a link. Return: 0 or -EBADMSG. */
 int bundle_link(const char *text, size_t len, char ret_name[STORE_KEY_MAX + 1],
 		char ret_key[STORE_KEY_MAX + 1]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xsbxfs-store's own confinement. */
+/* Confines xsbxfs-store. */
 #include "confine.h"
 
 #include <errno.h>

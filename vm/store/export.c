@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing bundles. */
+/* Writes bundles. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetching an object from the store. */
+/* Fetches an object from the store. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading bundles. */
+/* Reads bundles. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

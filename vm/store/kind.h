@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon and xsbxfs-store agree about: kinds of objects, keys, how the program ends. */
+/* Definitions shared by the daemon and xsbxfs-store: kinds of objects, keys, exit statuses. */
 #ifndef XSBX_VM_STORE_KIND_H
 #define XSBX_VM_STORE_KIND_H
 
@@ -17,14 +17,14 @@ enum store_kind {
 	STORE_NKINDS,
 };
 
-/* As the program's exit status. */
+/* The program's exit status. */
 enum store_end {
 	STORE_DONE,
-	STORE_FAILED,  /* here: no space, no rights */
-	STORE_USAGE,   /* called in a wrong way */
-	STORE_ABSENT,  /* the store does not have it */
-	STORE_AWAY,    /* the store does not answer, or refuses */
-	STORE_DAMAGED, /* what it has is not what it should be */
+	STORE_FAILED,  /* a local error: no space, no permission */
+	STORE_USAGE,   /* invalid arguments */
+	STORE_ABSENT,  /* not in the store */
+	STORE_AWAY,    /* the store does not answer, or denies access */
+	STORE_DAMAGED, /* the store's copy is invalid */
 	STORE_NENDS,
 };
 
@@ -33,10 +33,10 @@ const char *store_kind_str(enum store_kind kind);
 /* Return: kind, or STORE_NKINDS. */
 enum store_kind store_kind_of(const char *name);
 
-/* The directory of the cache in which objects of a kind lie. */
+/* The directory of the cache that contains objects of a kind. */
 const char *store_kind_dir(enum store_kind kind);
 
-/* Letters, digits, and . _ - inside: what is safe as a name of a file and in an address. */
+/* Letters, digits, and . _ - inside: safe as a file name and in a URL. */
 bool store_key_valid(const char *key);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing manifests. */
+/* Parses and prints manifests. */
 #include "manifest.h"
 
 #include <errno.h>

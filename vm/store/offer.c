@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of this machine, chunk by chunk. */
+/* Reads local objects, chunk by chunk. */
 #include "offer.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offering an object to the store. */
+/* Offers an object to the store. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An S3-compatible bucket, by libcurl. */
+/* A client for S3-compatible buckets, using libcurl. */
 #include "s3.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xsbxfs-store: how its verbs say what they do, and what went wrong. */
+/* xsbxfs-store: progress and error messages of its commands. */
 #include "store.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which IPv6 networks this machine is in. See local.h. */
+/* Recognizes addresses in this machine's IPv6 networks. See local.h. */
 #include "local.h"
 
 #include <ifaddrs.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which IPv6 networks this machine is in. */
+/* Recognizes addresses in this machine's IPv6 networks. */
 #ifndef XSBX_VM_NET_DIAL_LOCAL_H
 #define XSBX_VM_NET_DIAL_LOCAL_H
 
@@ -9,22 +9,21 @@ struct ifaddrs;
 struct sockaddr;
 
 /*
- * What is behind the router of a home or an office has public IPv6 addresses, where with IPv4 it has
- * private ones: printers, cameras, the router's own pages. So no range of addresses tells them from
- * the internet, but that they are in the network of one of this machine's interfaces.
+ * Devices behind a home or office router (printers, cameras, the router's own pages) have private IPv4
+ * addresses, but public IPv6 addresses. They cannot be told from the internet by address range, only
+ * by being in the network of one of this machine's interfaces.
  */
 
 /**
- * local_contains() - Is this an IPv6 address of a network of one of these interfaces?
- * @list: As of getifaddrs(3)
- * @sa: Address; of another family it is not
+ * local_contains() - Is this an IPv6 address in the network of one of these interfaces?
+ * @list: From getifaddrs(3)
+ * @sa: Address; false for other families
  *
  * Networks of a single address count: they are this machine's own.
  */
 bool local_contains(const struct ifaddrs *list, const struct sockaddr *sa);
 
-/* The same for the interfaces that there are now. If they can't be listed, any IPv6 address is taken for
- * a local one. */
+/* The same for the current interfaces. If they can't be listed, every IPv6 address counts as local. */
 bool local_is(const struct sockaddr *sa);
 
 #endif

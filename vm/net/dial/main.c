@@ -14,15 +14,14 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon reads what guests send, and has no right to open a connection or to read how names are
- * resolved here. This process has that right and little else: it is started for the first sandbox
- * that has a network, in a jail with the host's network, the files that the resolver reads, and
- * nothing more. It is asked for a connection by name or address, or for a listening socket at
- * 127.0.0.1, and answers with an open descriptor. Of allow lists it knows nothing: the daemon asks for
- * what they allow. That addresses which are not public are out of bounds is checked here, where
- * names are resolved.
+ * The daemon reads data from guests, and is not permitted to open connections or to read the resolver's
+ * configuration. This process is, and to do little else: it is started for the first sandbox with a
+ * network, in a jail with the host's network and only the files that the resolver reads. It gets
+ * requests for connections by name or address, or for a listening socket on 127.0.0.1, and answers with
+ * an open descriptor. It does not know allow lists: the daemon only requests what they allow. It
+ * refuses non-public addresses, because it resolves the names.
  *
- * Whatever is sent over the connections never comes through here.
+ * Data of the connections never passes through this process.
  */
 
 #define USAGE                     \

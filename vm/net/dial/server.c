@@ -20,18 +20,18 @@
 /*
  * Theory of operation
  * -------------------
- * Addresses are checked after they are resolved and one by one before they are connected to, and the
- * connection is to that very address: there is no second lookup that could say otherwise. One that
- * is not public, or in an IPv6 network that this machine is in, is passed over, unless the daemon spares
- * it. A public address can still be one of this machine; that shows when the connection stands, because then
- * both ends have it.
+ * Addresses are checked after they are resolved, each before it is connected to, and the connection is
+ * made to that very address: there is no second lookup with a different result. Addresses that are not
+ * public, or in an IPv6 network of this machine, are skipped, unless permitted by the daemon. A public
+ * address can still belong to this machine; this is detected after connecting, because then both ends
+ * have the same address.
  *
- * getaddrinfo() runs in libuv's threads. There are only so many, and all sandboxes share them, so
- * each has RESOLVING_EACH lookups at work at a time, and all of one user RESOLVING_USER, which leaves
- * some to others; the rest wait.
+ * getaddrinfo() runs in libuv's threads. Their number is limited, and all sandboxes share them, so each
+ * may have RESOLVING_EACH lookups in progress, and all of one user RESOLVING_USER, which leaves some to
+ * others; the rest are queued.
  *
  * A dial has three handles or requests: a lookup, a poll handle for each attempt, and a timer. It is
- * freed when the last of them is gone; `over` says that nobody waits for its outcome any more.
+ * freed when the last of them is closed; `over` means that its result is not needed any more.
  */
 
 #define DIALS_MAX      4096
@@ -404,7 +404,7 @@ static int begin(struct dial_server *server, const struct dial_connect *msg, con
 	return 0;
 }
 
-/* Nobody wants it any more; there need not be such a one. */
+/* Cancels a dial, which need not exist. */
 static void cancel(struct dial_server *server, uint32_t id)
 {
 	struct dial *d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves names, connects, and binds, for a daemon that can do none of it. */
+/* Resolves names, connects, and binds, for the daemon, which can do none of these. */
 #ifndef XSBX_VM_NET_DIAL_SERVER_H
 #define XSBX_VM_NET_DIAL_SERVER_H
 
@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #define DIAL_ADDRESSES_MAX 8
-#define DIAL_THREADS	   16 /* for lookups, each of which may take seconds; main.c makes as many */
+#define DIAL_THREADS	   16 /* for lookups, which may take seconds each; main.c sets the pool to this */
 
 struct dial_server;
 
@@ -19,21 +19,21 @@ union dial_address {
 
 struct dial_config {
 	/*
-	 * Answers for names that are known here: fills in addresses, and returns how many. -1: ask
+	 * Resolves names that are known here: fills in addresses, and returns their number. -1: ask
 	 * the system. NULL: always ask the system.
 	 */
 	int (*resolve)(void *data, const char *name,
 		       union dial_address ret_addresses[static DIAL_ADDRESSES_MAX]);
-	/* The daemon has gone, or spoke nonsense; -errno. Nothing follows; close the server. */
+	/* The daemon is gone, or violated the protocol; -errno. No more calls follow; close the server. */
 	void (*ended)(void *data, int err);
 	void *data;
 };
 
-/* Serves at @sock, which it takes over if it succeeds. Return: 0 or -errno. */
+/* Serves requests on @sock, which it owns on success. Return: 0 or -errno. */
 int dial_server_new(uv_loop_t *loop, int sock, const struct dial_config *cfg,
 		    struct dial_server **ret_server);
 
-/* Gives up what it is doing; the memory is gone when the loop has nothing more to do with it. */
+/* Cancels everything; its memory is freed when the loop has closed its handles. */
 void dial_server_close(struct dial_server *server);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synthetic addresses: the guest sees one for each name that it looked up. */
+/* Synthetic addresses: one for each name that the guest has looked up. */
 #include "alias.h"
 
 #include <arpa/inet.h>

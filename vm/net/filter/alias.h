@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synthetic addresses: the guest sees one for each name that it looked up. */
+/* Synthetic addresses: one for each name that the guest has looked up. */
 #ifndef XSBX_VM_NET_FILTER_ALIAS_H
 #define XSBX_VM_NET_FILTER_ALIAS_H
 
@@ -10,14 +10,14 @@
 #include "vm/base/allow.h"
 
 #define ALIAS_MAX  2048
-#define ALIAS_TTL  60	      /* seconds for which the guest may remember one */
+#define ALIAS_TTL  60	      /* seconds for which the guest may cache one */
 #define ALIAS_BASE 0xc6120400 /* 198.18.4.0 */
 
 struct alias {
 	char *name;
 	uint32_t hash;
-	unsigned users; /* connections that are open */
-	time_t used;	/* when it was last asked for */
+	unsigned users; /* open connections */
+	time_t used;	/* time of the last lookup or use */
 };
 
 /* All zeroes is a valid, empty table. */
@@ -27,17 +27,17 @@ struct aliases {
 };
 
 /**
- * alias_get() - The address for a name, a new one if it has none
+ * alias_get() - Get the address of a name, a new one if it has none
  * @t: Table
  * @name: Canonical name
  * @now: Seconds of a monotonic clock
  * @ret_address: In network order
  *
- * Return: 0; -ENOSPC while as many names as there can be were in use lately; -ENOMEM.
+ * Return: 0; -ENOSPC if the table is full of recently used names; -ENOMEM.
  */
 int alias_get(struct aliases *t, const char *name, time_t now, uint32_t *ret_address);
 
-/* What an address stands for, or NULL; counts as use. */
+/* Finds the name of an address, or NULL; counts as a use. */
 struct alias *alias_find(struct aliases *t, uint32_t address, time_t now);
 
 void alias_fini(struct aliases *t);

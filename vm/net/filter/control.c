@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon says, and what is done about it. */
+/* Handles messages from the daemon. */
 #include "control.h"
 
 #include <errno.h>

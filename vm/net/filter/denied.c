@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of what was refused. */
+/* Reports of refused connections and lookups. */
 #include "denied.h"
 
 #include <stdbool.h>

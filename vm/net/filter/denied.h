@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of what was refused. */
+/* Reports of refused connections and lookups. */
 #ifndef XSBX_VM_NET_FILTER_DENIED_H
 #define XSBX_VM_NET_FILTER_DENIED_H
 
@@ -9,7 +9,7 @@
 
 #define DENIED_RECENT 8
 
-/* - `left` reports may be made now; they come back at a steady rate. */
+/* - `left` reports may be made now; it is refilled at a steady rate. */
 struct denied {
 	uint64_t total;
 	uint32_t lost;
@@ -25,14 +25,14 @@ struct denied {
 
 /**
  * denied_make() - Make a report
- * @d: State; all zeroes at first
+ * @d: State, initially all zeroes
  * @reason: Why, enum net_reason
- * @name: What was asked for, a name or an address; any bytes
+ * @name: The requested name or address; any bytes
  * @port: Port, or 0
  * @ret_msg: The report
  *
- * The same thing again within a second, as from a program that tries twice or asks for both kinds of
- * address, is one report; so are floods cut short, and the next report says how much is missing.
+ * Repetitions within a second, as from a program that tries twice or asks for both kinds of address,
+ * are reported once. Floods are cut off, and the next report has the number of missing ones.
  *
  * Return: 1, or 0 if there is nothing to be sent.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Domain name messages, as far as the only name server of a sandbox needs them. */
+/* Parses and writes DNS messages, as far as a sandbox's only name server needs it. */
 #include "dns.h"
 
 #include <errno.h>

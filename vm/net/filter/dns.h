@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Domain name messages, as far as the only name server of a sandbox needs them. */
+/* Parses and writes DNS messages, as far as a sandbox's only name server needs it. */
 #ifndef XSBX_VM_NET_FILTER_DNS_H
 #define XSBX_VM_NET_FILTER_DNS_H
 
@@ -18,8 +18,8 @@ enum dns_type { DNS_A = 1, DNS_PTR = 12, DNS_AAAA = 28, DNS_SVCB = 64, DNS_HTTPS
 enum dns_rcode { DNS_NOERROR = 0, DNS_FORMERR = 1, DNS_NXDOMAIN = 3, DNS_REFUSED = 5 };
 
 /*
- * - `question` has the bytes of the one question as they came, for the answer to repeat.
- * - `name` is canonical if `is_host`; else it is the name with a ? for every odd byte.
+ * - `question` points to the bytes of the only question, to be repeated in the answer.
+ * - `name` is canonical if `is_host`; else it is the name with unusual bytes replaced by ?.
  */
 struct dns_query {
 	uint16_t id, flags, type, class;
@@ -30,22 +30,22 @@ struct dns_query {
 };
 
 /**
- * dns_parse() - Read a query
+ * dns_parse() - Parse a query
  * @msg: Message
  * @len: Its length
- * @ret_query: The query, which points into @msg. With -EINVAL only `id` and `flags` are right
+ * @ret_query: The query, which points into @msg. With -EINVAL only `id` and `flags` are valid
  *
- * Return: 0; -EINVAL: a query, but a malformed one; -EBADMSG: none at all, not to be answered.
+ * Return: 0; -EINVAL: a malformed query; -EBADMSG: not a query, and not to be answered.
  */
 int dns_parse(const uint8_t *msg, size_t len, struct dns_query *ret_query);
 
 /**
  * dns_answer() - Write the answer to a query
- * @q: Query; with DNS_FORMERR only `id` and `flags` count
- * @rcode: What became of it
+ * @q: Query; with DNS_FORMERR only `id` and `flags` are used
+ * @rcode: Result code
  * @address: In network order; 0 for no answer record
- * @ttl: For how long the address holds, in seconds
- * @ret_msg: Where to; DNS_MESSAGE_MAX bytes
+ * @ttl: Lifetime of the address, in seconds
+ * @ret_msg: Result; DNS_MESSAGE_MAX bytes
  *
  * Return: The answer's length.
  */

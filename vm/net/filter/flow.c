@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections: between the stack on one side and the host on the other. */
+/* Flows: connections, relayed between the stack and the host. */
 #include "flow.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports of the guest that listening sockets of the host stand for. */
+/* Forwards connections from listening sockets of the host to ports of the guest. */
 #include "forward.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports of the guest that listening sockets of the host stand for. */
+/* Forwards connections from listening sockets of the host to ports of the guest. */
 #ifndef XSBX_VM_NET_FILTER_FORWARD_H
 #define XSBX_VM_NET_FILTER_FORWARD_H
 
@@ -7,13 +7,13 @@
 
 struct net;
 
-/* Leads from @listener, which becomes ours, to the guest's @port; -1: it leads nowhere. Return: 0 or -EPROTO. */
+/* Forwards from @listener, which is owned here, to the guest's @port; -1: do nothing. Return: 0 or -EPROTO. */
 int forward_add(struct net *net, uint32_t port, int listener);
 
-/* Connections stay. There need not be such a one. Return: 0. */
+/* Stops forwarding, if there is such a port; open connections stay. Return: 0. */
 int forward_remove(struct net *net, uint32_t port);
 
-/* Around poll(). */
+/* To be called before and after poll(). */
 void forward_prepare(struct net *net, int *timeout_ms);
 void forward_run(struct net *net);
 

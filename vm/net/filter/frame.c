@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ethernet frames: what is in one, and the few that we make ourselves. */
+/* Parses Ethernet frames, and makes the few that we send ourselves. */
 #include "frame.h"
 
 #include <string.h>

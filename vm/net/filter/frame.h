@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ethernet frames: what is in one, and the few that we make ourselves. */
+/* Parses Ethernet frames, and makes the few that we send ourselves. */
 #ifndef XSBX_VM_NET_FILTER_FRAME_H
 #define XSBX_VM_NET_FILTER_FRAME_H
 
@@ -8,7 +8,7 @@
 
 #define FRAME_HEADER  14
 #define FRAME_MAX     (FRAME_HEADER + 65535)
-#define FRAME_OWN_MAX 1024 /* of those that we make */
+#define FRAME_OWN_MAX 1024 /* of frames that we make */
 
 #define TCP_FIN	      0x01
 #define TCP_SYN	      0x02
@@ -16,19 +16,19 @@
 #define TCP_ACK	      0x10
 
 enum frame_kind {
-	FRAME_BAD, /* not well-formed, or of a form that honest stacks do not send */
+	FRAME_BAD, /* malformed, or in a form that honest stacks do not send */
 	FRAME_ARP,
 	FRAME_TCP,
 	FRAME_UDP,
-	FRAME_IPV4, /* of another protocol */
+	FRAME_IPV4, /* other protocols */
 	FRAME_IPV6,
-	FRAME_OTHER, /* another protocol on Ethernet */
+	FRAME_OTHER, /* other Ethernet protocols */
 };
 
 /*
  * - Addresses are in network order, ports in the host's.
- * - FRAME_TCP, FRAME_UDP and FRAME_IPV4 have no IP options and are no fragments; there is only one
- *   way to read where they go.
+ * - FRAME_TCP, FRAME_UDP and FRAME_IPV4 have no IP options and are not fragments, so their destination
+ *   is unambiguous.
  * - `payload` is that of TCP or UDP.
  */
 struct frame {
@@ -44,20 +44,20 @@ struct frame {
 };
 
 /**
- * frame_parse() - What is in a frame?
- * @data: The frame, from its Ethernet header
+ * frame_parse() - Parse a frame
+ * @data: The frame, starting with its Ethernet header
  * @len: Its length
  *
- * Return: What was found; it points into @data.
+ * Return: The result, which points into @data.
  */
 struct frame frame_parse(const uint8_t *data, size_t len);
 
 /*
  * Answers to a frame, written to @ret_frame. Return: their length.
  * - a datagram with @len bytes of payload, at most DNS_MESSAGE_MAX
- * - the reset of a connection that was asked for
- * - the news that there is no way for a datagram
- * And a copy of one: the first packet of a connection, or the answer to it, without TCP's options.
+ * - a reset that refuses a connection
+ * - an ICMP error that refuses a datagram
+ * And a copy without TCP options, of the first packet of a connection or the answer to it.
  */
 size_t frame_datagram(const struct frame *f, const void *payload, size_t len,
 		      uint8_t ret_frame[static FRAME_OWN_MAX]);

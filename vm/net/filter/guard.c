@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection may say, by the port it goes to. */
+/* Checks what a connection may send, depending on its port. */
 #include "guard.h"
 
 #include <errno.h>

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection may say, by the port it goes to. */
+/* Checks what a connection may send, depending on its port. */
 #ifndef XSBX_VM_NET_FILTER_GUARD_H
 #define XSBX_VM_NET_FILTER_GUARD_H
 
 #include "hello.h"
 #include "http.h"
 
-/* As much as a guard may ask to see at once. */
+/* The most bytes that a guard may need to see at once. */
 #define GUARD_HOLD_MAX 40960
 
 enum guard_kind {
 	GUARD_OPEN,  /* anything */
 	GUARD_TLS,   /* port 443: TLS, for this name */
 	GUARD_HTTP,  /* port 80: HTTP/1, for this name */
-	GUARD_SNIFF, /* other ports: if it looks like one of these, as these; else anything */
+	GUARD_SNIFF, /* other ports: TLS or HTTP/1 if it looks like it; else anything */
 };
 
 struct guard {
@@ -24,15 +24,15 @@ struct guard {
 	};
 };
 
-/* The guard of a connection to @port, if there is to be one. */
+/* The guard for a connection to @port. */
 struct guard guard_for(uint16_t port);
 
 /**
- * guard_check() - Look at what a client sends
+ * guard_check() - Check data that the client sends
  * @g: Guard
- * @data: What it sends next, from where the last call stopped
- * @len: How much of it there is by now, more than 0
- * @name: The name that the connection is for
+ * @data: Data, from where the last call stopped
+ * @len: Number of bytes so far, more than 0
+ * @name: Name that the connection is for
  * @ret_reason: Why not, if -EACCES is returned
  *
  * Return: How many of these bytes may pass, 0 if more are needed to tell, or -EACCES.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of the guest's frames. */
+/* Handles frames from the guest. */
 #include "guest.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of the guest's frames. */
+/* Handles frames from the guest. */
 #ifndef XSBX_VM_NET_FILTER_GUEST_H
 #define XSBX_VM_NET_FILTER_GUEST_H
 
@@ -9,7 +9,7 @@
 
 #define HALF_OPEN_MAX 64
 
-/* Connections of which the first packet has passed, and the last one of the handshake has not. */
+/* Connections whose TCP handshake has started and is not complete. */
 struct half_open {
 	struct {
 		uint32_t address;
@@ -20,12 +20,12 @@ struct half_open {
 
 #define ANSWERED_MAX 1024 /* a power of two */
 
-/* The last connections to the guest that it has answered, by the number that it acknowledged. */
+/* Recent connections to the guest that it has answered, by acknowledged sequence number. */
 struct answered {
 	uint32_t ack[ANSWERED_MAX];
 };
 
-/* Takes in one frame from the guest; @data is the struct net. */
+/* Handles one frame from the guest; @data is the struct net. */
 void guest_input(void *data, uint8_t *frame, size_t len);
 
 #endif

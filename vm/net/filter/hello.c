@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS as the client speaks it first: which server does it say it wants? */
+/* Checks the server name that a TLS client announces. */
 #include "hello.h"
 
 #include <errno.h>

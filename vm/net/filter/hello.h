@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS as the client speaks it first: which server does it say it wants? */
+/* Checks the server name that a TLS client announces. */
 #ifndef XSBX_VM_NET_FILTER_HELLO_H
 #define XSBX_VM_NET_FILTER_HELLO_H
 
@@ -7,23 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HELLO_MAX 16384 /* of a ClientHello; usual ones have 200 to 2000 bytes */
+#define HELLO_MAX 16384 /* of a ClientHello, which usually has 200 to 2000 bytes */
 
 /* All zeroes before the first byte of a connection. */
 struct hello {
 	bool greeted;  /* the first ClientHello has passed */
-	bool changed;  /* so has a ChangeCipherSpec */
-	bool early;    /* it announced data before the server's answer */
-	bool done;     /* nothing that follows can name a server again */
-	unsigned skip; /* bytes of a record of data that still come */
+	bool changed;  /* a ChangeCipherSpec has passed */
+	bool early;    /* the client announced early data */
+	bool done;     /* nothing that follows can contain a server name */
+	unsigned skip; /* remaining bytes of a data record */
 };
 
 /**
- * hello_check() - Look at what a client sends
- * @h: What passed before
- * @data: What it sends next, from where the last call stopped
- * @len: How much of it there is by now
- * @name: The server name that is allowed, canonical
+ * hello_check() - Check data that the client sends
+ * @h: State
+ * @data: Data, from where the last call stopped
+ * @len: Number of bytes so far
+ * @name: The allowed server name, canonical
  * @ret_reason: Why not, if -EACCES is returned
  *
  * Return: How many of these bytes may pass, 0 if more are needed to tell, or -EACCES. Once @h is

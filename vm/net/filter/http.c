@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/1 as the client speaks it: which host does each request name? */
+/* Checks the host named in each request of an HTTP/1 client. */
 #include "http.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon and xsbxfs-net say to each other. */
+/* Messages between the daemon and xsbxfs-net. */
 #ifndef XSBX_VM_NET_FILTER_MESSAGE_H
 #define XSBX_VM_NET_FILTER_MESSAGE_H
 
@@ -9,20 +9,20 @@
 #include "vm/base/allow.h"
 
 /*
- * One message is one packet of a SOCK_SEQPACKET socket pair: a header, and what follows it by type.
- * Both ends are built from the same source and run on the same machine, so these are plain structs.
- * The daemon believes nothing of what it reads: a message of a wrong size or type ends the helper.
+ * Each message is a packet on a SOCK_SEQPACKET socket pair: a header, followed by data that depends on the
+ * type. Both sides are built from the same source and run on the same machine, so these are plain structs.
+ * The daemon does not trust what it reads: a message with a wrong size or type ends the helper.
  *
  *	to the helper	NET_ALLOW	a new list; its text follows the header
- *			NET_FORWARD	`id` is the guest's port; a listening socket comes along
- *					(if there is room for it, as in NET_DIALED)
+ *			NET_FORWARD	`id` is the guest's port; with a listening socket
+ *					(missing if out of descriptors, as in NET_DIALED)
  *			NET_UNFORWARD	`id` is the guest's port; connections stay
- *			NET_DIALED	the answer to NET_DIAL of that `id`; with NET_OK, a socket
+ *			NET_DIALED	the answer to NET_DIAL with that `id`; with a socket if NET_OK
  *			NET_ASK_STATS
- *	to the daemon	NET_READY	the helper is confined and serves; sent once
- *			NET_DIAL	please connect; `id` is new
- *			NET_HANG_UP	nobody waits for that `id` any more
- *			NET_DENIED	something was refused
+ *	to the daemon	NET_READY	the helper is confined and running; sent once
+ *			NET_DIAL	requests a connection; `id` is new
+ *			NET_HANG_UP	cancels the NET_DIAL with that `id`
+ *			NET_DENIED	a connection or lookup was refused
  *			NET_STATS
  */
 enum net_type {
@@ -54,13 +54,13 @@ struct net_dial {
 	struct net_header header;
 	uint32_t address; /* in network order; 0: by name */
 	uint16_t port, unused;
-	char name[ALLOW_NAME_MAX + 1]; /* the address as text if it is by address */
+	char name[ALLOW_NAME_MAX + 1]; /* the address as text if there is no name */
 };
 
 struct net_denied {
 	struct net_header header;
 	int64_t time_ms; /* since 1970 */
-	uint32_t lost;	 /* as many before this one were not reported, for there were too many */
+	uint32_t lost;	 /* number of earlier reports that were dropped: there were too many */
 	uint16_t port;	 /* 0: none */
 	uint16_t reason; /* enum net_reason */
 	char name[ALLOW_NAME_MAX + 1]; /* or address; printable */
@@ -68,7 +68,7 @@ struct net_denied {
 
 struct net_stats {
 	struct net_header header;
-	uint64_t bytes_in, bytes_out; /* as the guest sees it */
+	uint64_t bytes_in, bytes_out; /* from the guest's point of view */
 	uint64_t connections, denied;
 	uint32_t open, names;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sandbox's way out: where it may go, and what the daemon is told. */
+/* The network of one sandbox: permitted destinations, and messages to the daemon. */
 #include "net.h"
 
 #include <arpa/inet.h>

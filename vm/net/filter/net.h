@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of xsbxfs-net: one sandbox's way out. */
+/* The state of xsbxfs-net, the network of one sandbox. */
 #ifndef XSBX_VM_NET_FILTER_NET_H
 #define XSBX_VM_NET_FILTER_NET_H
 
@@ -16,10 +16,10 @@
 #include "nic.h"
 #include "pollset.h"
 
-/* A port of the guest that a listening socket of the host stands for. */
+/* A port of the guest to which connections to a host's socket are forwarded. */
 struct forward {
 	int listener; /* -1: not in use */
-	int waiting;  /* a connection that the stack did not take yet, or -1 */
+	int waiting;  /* a connection that the stack has not accepted yet, or -1 */
 	uint16_t port;
 	int place;
 };
@@ -38,22 +38,22 @@ struct net {
 	struct forward forwards[NET_FORWARDS_MAX];
 	time_t now; /* monotonic, at the start of the turn */
 	uint64_t bytes_in, bytes_out, connections;
-	int failure; /* -errno: of the conversation with the daemon, while a packet was looked at */
+	int failure; /* -errno: from the connection to the daemon, while a packet was handled */
 };
 
-/* Where a packet of the guest wants to go. */
+/* The destination of a packet of the guest. */
 struct way {
 	char name[ALLOW_NAME_MAX + 1]; /* or the address as text */
 	bool by_name;
-	bool guarded; /* what the connection says has to be checked */
+	bool guarded; /* data of the connection has to be checked */
 };
 
 /**
- * net_find_way() - May the guest connect to an address, and what does it mean by it?
+ * net_find_way() - Determine the destination of an address, and whether it is allowed
  * @net: State
  * @address: In network order
  * @port: Port
- * @ret_way: Where it goes; the name is right in any case
+ * @ret_way: Destination; its name is set in any case
  *
  * Return: NET_OK, or the reason why not (enum net_reason).
  */

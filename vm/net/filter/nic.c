@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's network card: where frames come from and go to. */
+/* The guest's network card: receives and sends frames. */
 #include "nic.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of one turn of the loop. */
+/* The descriptors to poll in one iteration of the loop. */
 #include "pollset.h"
 
 #include <errno.h>

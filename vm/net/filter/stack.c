@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The TCP/IP stack that the guest talks to: libslirp, tied down. */
+/* The TCP/IP stack that the guest talks to: a restricted libslirp. */
 #include "stack.h"
 
 #include <arpa/inet.h>

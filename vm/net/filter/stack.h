@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The TCP/IP stack that the guest talks to: libslirp, tied down. */
+/* The TCP/IP stack that the guest talks to: a restricted libslirp. */
 #ifndef XSBX_VM_NET_FILTER_STACK_H
 #define XSBX_VM_NET_FILTER_STACK_H
 
@@ -11,19 +11,19 @@ struct pollset;
 struct stack;
 
 /**
- * stack_new() - Start a stack; one for each network namespace
+ * stack_new() - Start a stack; one per network namespace
  * @mtu: Largest packet
- * @send: Called for each frame that goes to the guest; it may be called from any function here
+ * @send: Called for each frame to the guest, possibly from any function here
  * @data: Its argument
  * @ret_stack: Result; end it with stack_free()
  *
- * Return: 0; -EADDRINUSE if there is one in this network namespace; -errno.
+ * Return: 0; -EADDRINUSE if this network namespace has one already; -errno.
  */
 int stack_new(unsigned mtu, void (*send)(void *data, const void *frame, size_t len), void *data,
 	      struct stack **ret_stack);
 void stack_free(struct stack *st);
 
-/* Takes in a frame of ARP or TCP. */
+/* Handles an ARP or TCP frame. */
 void stack_input(struct stack *st, const uint8_t *frame, size_t len);
 
 /**
@@ -32,29 +32,29 @@ void stack_input(struct stack *st, const uint8_t *frame, size_t len);
  * @address: In network order
  * @port: TCP port
  *
- * Call it when the guest's first packet for a connection has come, before stack_input().
+ * Call it for the first packet of a connection, before stack_input().
  *
  * Return: 0 or -errno.
  */
 int stack_open(struct stack *st, uint32_t address, uint16_t port);
 
 /**
- * stack_accept() - Fetch the connection that the last frame completed
+ * stack_accept() - Get the connection that the last frame completed
  *
- * Call it after stack_input(): what it returns belongs to where that frame went, if nothing was
- * there before.
+ * Call it after stack_input(): the result belongs to that frame's destination, if nothing was
+ * pending before.
  *
  * Return: A socket, -EAGAIN, or -errno.
  */
 int stack_accept(struct stack *st);
 
-/* Makes a port of the guest reachable by stack_connect(), for good. Return: 0 or -errno. */
+/* Makes a port of the guest reachable by stack_connect(), permanently. Return: 0 or -errno. */
 int stack_forward(struct stack *st, uint16_t port);
 
-/* Connects to a port of the guest. Return: a socket, -EAGAIN: try again in the next turn; -errno */
+/* Connects to a port of the guest. Return: a socket; -EAGAIN: try again in the next iteration; -errno */
 int stack_connect(uint16_t port);
 
-/* Around poll(): adds the stack's descriptors and shortens *@timeout_ms; does what is due. */
+/* Before and after poll(): adds the stack's descriptors and shortens *@timeout_ms; handles events. */
 void stack_prepare(struct stack *st, struct pollset *set, int *timeout_ms);
 void stack_run(struct stack *st, struct pollset *set, bool failed);
 
