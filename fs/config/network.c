@@ -105,15 +105,14 @@ static int check_list(const char *list, const struct settings_limits *limits, st
 	for (char *c = words; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?'; /* it may quote what the user wrote */
-	switch (-r) {
-	case 0:
-	case ENOMEM: return r;
-	case EADDRNOTAVAIL: return refuse_place(why, words, &limits->host_ports);
-	case EPERM: return refuse_most(why, words, limits->max_allow);
-	default:
-		return problem_set(why, r == -E2BIG ? PROBLEM_TOO_LONG : PROBLEM_INVALID, allow_fix,
-				   "allow: %s", words);
-	}
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	if (limits && r == -EADDRNOTAVAIL)
+		return refuse_place(why, words, &limits->host_ports);
+	if (limits && r == -EPERM)
+		return refuse_most(why, words, limits->max_allow);
+	return problem_set(why, r == -E2BIG ? PROBLEM_TOO_LONG : PROBLEM_INVALID, allow_fix,
+			   "allow: %s", words);
 }
 
 int netset_allow(struct settings *s, const char *text, size_t len,

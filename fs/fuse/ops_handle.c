@@ -72,7 +72,7 @@ static int open_fixed(const struct node *n, int flags, struct reply_open *ret_o)
 	h = node_open(n, hops, flags);
 	if (!h)
 		return -ENOMEM;
-	e = def->render && !write ? def->render(n, &h->text) : 0;
+	e = def->render && !write ? node_render(n, &h->text) : 0;
 	if (e == 0 && hops->open)
 		e = hops->open(h);
 	if (e < 0) {
@@ -307,8 +307,9 @@ void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	h = node_open(&n, NULL, fi->flags);
 	if (h) {
-		dir_open(h, &n);
-		e = check_room(h);
+		e = dir_open(h, &n);
+		if (e == 0)
+			e = check_room(h);
 	}
 	if (e < 0) {
 		if (h)

@@ -111,7 +111,7 @@ void network_ports_changed(struct session *s)
 	for (size_t i = 0; i < words.len; i++)
 		if (words.data[i] == '\n')
 			words.data[i] = i + 1 < words.len ? ',' : '\0';
-	text = buf_str(&words);
+	text = words.failed ? "too many to list for want of memory" : buf_str(&words);
 	events_add(&s->fs->events, s, "ports", text && *text ? text : "none");
 	buf_clear(&words);
 }

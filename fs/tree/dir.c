@@ -32,7 +32,7 @@ static int text_size(const struct node *n, uint64_t *ret_size)
 		*ret_size = h->text.len;
 		return 0;
 	}
-	e = node_defs[n->kind].render(n, &b);
+	e = node_render(n, &b);
 	if (e == 0)
 		*ret_size = b.len;
 	buf_clear(&b);
@@ -180,13 +180,14 @@ static void put_fixed(struct buf *b, const struct node *dir)
 
 /* ".." may show the directory's own number: nothing but getcwd(3)'s slow path looks at it, and the kernel
  * answers that itself. */
-void dir_open(struct handle *h, const struct node *dir)
+int dir_open(struct handle *h, const struct node *dir)
 {
 	put(&h->text, dir->ino, S_IFDIR, ".");
 	put(&h->text, dir->ino, S_IFDIR, "..");
 	put_fixed(&h->text, dir);
 	if (node_defs[dir->kind].list)
 		node_defs[dir->kind].list(dir, put, &h->text);
+	return h->text.failed;
 }
 
 void dir_read(struct handle *h, struct req *req, size_t size, uint64_t offset)

@@ -244,3 +244,10 @@ enum node_kind node_child(enum node_kind parent, const char *name)
 			return (enum node_kind)k;
 	return NODE_NONE;
 }
+
+int node_render(const struct node *n, struct buf *out)
+{
+	const int e = node_defs[n->kind].render(n, out);
+
+	return e < 0 ? e : out->failed;
+}

@@ -49,4 +49,7 @@ extern const struct node_def node_defs[NODE_NKINDS];
  */
 enum node_kind node_child(enum node_kind parent, const char *name);
 
+/* Appends the text of a node that renders one: all of it, or it fails. Return: 0 or -errno. */
+int node_render(const struct node *n, struct buf *out);
+
 #endif

@@ -32,6 +32,13 @@ int buf_reserve(struct buf *b, size_t len)
 	return 0;
 }
 
+static int keep_error(struct buf *b, int r)
+{
+	if (b->failed == 0)
+		b->failed = r;
+	return r;
+}
+
 int buf_append(struct buf *b, const void *data, size_t len)
 {
 	int r;
@@ -40,7 +47,7 @@ int buf_append(struct buf *b, const void *data, size_t len)
 		return 0;
 	r = buf_reserve(b, len);
 	if (r < 0)
-		return r;
+		return keep_error(b, r);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
 	return 0;
@@ -66,7 +73,7 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0) {
 		big = NULL;
-		return -ENOMEM;
+		return keep_error(b, -ENOMEM);
 	}
 	return buf_append(b, big, (size_t)n);
 }
@@ -142,4 +149,5 @@ void buf_clear(struct buf *b)
 	free(b->data);
 	b->data = NULL;
 	b->len = b->cap = 0;
+	b->failed = 0;
 }

@@ -11,11 +11,13 @@
  * - `data` may be NULL only while `cap` is 0.
  * - 0 <= len <= cap, and len <= limit unless limit is 0 (no limit).
  * - A buffer of all zeroes is empty, valid, and without a limit.
- * - A failed append leaves the contents as they were.
+ * - A failed append leaves the contents as they were, and its error in `failed`, for callers that add many pieces and
+ *   look once.
  */
 struct buf {
 	char *data;
 	size_t len, cap, limit;
+	int failed; /* the first error of buf_append() or buf_printf(), or 0 */
 };
 
 /* Return: 0, -EFBIG past the limit, -ENOMEM. */
@@ -37,7 +39,7 @@ int buf_load(struct buf *b, const char *path);
 /* The contents as a terminated string, "" if empty; NULL if out of memory. Owned by the buffer. */
 const char *buf_str(struct buf *b);
 
-/* Frees the contents and keeps the limit. */
+/* Frees the contents, forgets `failed`, and keeps the limit. */
 void buf_clear(struct buf *b);
 
 #endif

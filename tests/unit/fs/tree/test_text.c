@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "fs/tree/dir.h"
+#include "fs/tree/table.h"
 #include "tests/unit/fixture/fixture.h"
 
 #define TOP "python/demo/"
@@ -67,6 +69,44 @@ static void test_what_is_sized_is_what_is_read(void **state)
 		assert_true(fx_read(fx, &f, 1, 0)->size <= 1);
 		fx_close(fx, &f);
 		fx_rmdir(fx, "raw/changes-numbers");
+	}
+}
+
+/* Where there is no memory for all of a text or a listing, it is an error, and never a part of it. */
+static void test_all_or_nothing(void **state)
+{
+	static const char *const dirs[] = {"", "python", "python/demo", TOP "runs", TOP "runs/1"};
+	struct fixture *fx = *state;
+	unsigned cut = 0;
+
+	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
+	for (int k = 0; k < NODE_NKINDS; k++) {
+		const enum node_kind kind = (enum node_kind)k;
+		struct node n = {.fs = fx->fs, .kind = kind, .t = &fx->conf.template[0]};
+		struct buf whole = {0};
+
+		if (!node_defs[k].render)
+			continue;
+		n.s = fx_demo(fx);
+		n.r = n.s->latest;
+		assert_int_equal(node_render(&n, &whole), 0);
+		for (size_t limit = 1; limit < whole.len; limit += 61) {
+			struct buf part = {.limit = limit};
+
+			assert_true(node_render(&n, &part) < 0);
+			buf_clear(&part);
+			cut++;
+		}
+		buf_clear(&whole);
+	}
+	assert_true(cut > 100);
+	for (unsigned i = 0; i < ARRAY_SIZE(dirs); i++) {
+		struct handle h = {.text = {.limit = 600}};
+		struct node n;
+
+		assert_int_equal(node_resolve(fx->fs, fx_ino(fx, dirs[i]), &n), 0);
+		assert_true(dir_open(&h, &n) < 0);
+		buf_clear(&h.text);
 	}
 }
 
@@ -166,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_what_is_sized_is_what_is_read),
+		fx_test(test_all_or_nothing),
 		fx_test(test_session_status),
 		fx_test(test_run_status),
 		fx_test(test_root_and_template_status),
