@@ -9,7 +9,7 @@
 #include "vm/base/log.h"
 #include "vm/pool/pool.h"
 #include "vm/spawn/registry.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/spawn/spawner.h"
 #include "vm/base/problem.h"
 #include "vm/sandbox/internal.h"

@@ -12,7 +12,7 @@
 
 #include "tests/unit/fixture/free_rules.h"
 #include "vm/backend/qemu_jail.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/spawn/spawner.h"
 #include "vm/base/util.h"
 

@@ -12,7 +12,7 @@
 #include "qmp.h"
 #include "vm/base/reader.h"
 #include "vm/image/layer.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/base/lines.h"
 #include "vm/base/problem.h"
 

@@ -11,7 +11,7 @@
 #include "vm/base/log.h"
 #include "jail_spec.h"
 #include "vm/spawn/order.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/base/util.h"
 
 struct dial_child {

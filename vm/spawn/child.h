@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's client of the spawner: starts processes, on the event loop. */
-#ifndef XSBX_VM_SPAWN_CLIENT_H
-#define XSBX_VM_SPAWN_CLIENT_H
+/* A process that the daemon has the spawner start, on the event loop. Implemented by spawner.c. */
+#ifndef XSBX_VM_SPAWN_CHILD_H
+#define XSBX_VM_SPAWN_CHILD_H
 
 #include <stdbool.h>
 #include <stddef.h>

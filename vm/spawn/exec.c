@@ -119,7 +119,7 @@ static int child_keep(int fd, int status_fd)
 	return high;
 }
 
-void spawner_child(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
+void spawner_exec(const struct spawn_job *job, int status_fd, struct jail_cell *cell, int go)
 {
 	const struct rlimit no_core = {1, 1};
 	struct jail_fault fault;

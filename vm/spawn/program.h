@@ -8,7 +8,7 @@
 #include <uv.h>
 
 #include "vm/base/reader.h"
-#include "client.h"
+#include "child.h"
 
 #define PROGRAM_OUTPUT 4096u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner: the small process that is the parent of every sandbox's processes. */
-#include "spawner.h"
+/* The spawner's own process: its loop, and the parent of every sandbox's processes. */
+#include "server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 #include "guard.h"
-#include "server.h"
+#include "spawner.h"
 #include "vm/jail/cgroup.h"
 #include "vm/jail/cgroup_stat.h"
 #include "vm/jail/source.h"
@@ -57,6 +57,7 @@
  * everything named xsbxfs, only reaches the daemon, which decides what ends when.
  */
 
+/* A process that was started; the daemon has a struct child for it, with the same id. */
 struct kid {
 	uint32_t id;
 	pid_t pid;
@@ -278,7 +279,7 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 	}
 	if (pid == 0) {
 		close(p[0]);
-		spawner_child(job, p[1], cell, go);
+		spawner_exec(job, p[1], cell, go);
 	}
 	if (pid > 0 && *ret_pidfd < 0)
 		*ret_pidfd = pidfd_open(pid, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's side of spawner.h: what its process does after the fork. */
+/* The spawner's process, from its fork (server.c) to the exec of what it starts (exec.c). */
 #ifndef XSBX_VM_SPAWN_SERVER_H
 #define XSBX_VM_SPAWN_SERVER_H
 
@@ -56,14 +56,14 @@ __attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, 
 int spawner_check(const struct spawn_job *job);
 
 /**
- * spawner_child() - Main function of a child: set everything up, and execute the program
+ * spawner_exec() - Main function of a child: set everything up, and execute the program
  * @job: Its job
  * @status_fd: Write end of a pipe whose read end only the spawner has; closed on exec, receives
  *	       a struct spawn_error on failure
  * @cell: Of a jailed child, and
  * @go: the pipe from jail_clone()
  */
-__attribute__((noreturn)) void spawner_child(const struct spawn_job *job, int status_fd,
+__attribute__((noreturn)) void spawner_exec(const struct spawn_job *job, int status_fd,
 					     struct jail_cell *cell, int go);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's client of the spawner: starts processes, on the event loop. */
-#include "client.h"
+/* The daemon's side of the spawner: starts processes, on the event loop. */
+#include "spawner.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "vm/base/fdpass.h"
 #include "vm/jail/cell.h"
 #include "vm/base/log.h"
-#include "spawner.h"
+#include "child.h"
 #include "server.h"
 #include "vm/base/util.h"
 
@@ -29,6 +29,12 @@ struct unsent {
 	char message[];
 };
 
+/* Who is told that the spawner is gone. */
+struct on_lost {
+	void (*call)(void *data); /* or NULL */
+	void *data;
+};
+
 struct spawner {
 	int sock, tie;
 	pid_t pid, guard; /* the guard is its parent, our child, and ends after it */
@@ -39,8 +45,8 @@ struct spawner {
 	STAILQ_HEAD(unsent_requests, unsent) unsent;
 	uv_poll_t poll; /* while attached */
 	bool attached;
-	void (*died[2])(void *data); /* of spawner_attended(), spawner_watch() */
-	void *died_data[2];
+	struct on_lost before_children; /* of spawner_attended() */
+	struct on_lost after_children;	/* of spawner_watch() */
 	void (*detached)(void *data);
 	void *detached_data;
 };
@@ -103,14 +109,12 @@ void spawner_log(const struct spawner *sp)
 
 void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data)
 {
-	sp->died[1] = died;
-	sp->died_data[1] = data;
+	sp->after_children = (struct on_lost){died, data};
 }
 
 void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
 {
-	sp->died[0] = died;
-	sp->died_data[0] = data;
+	sp->before_children = (struct on_lost){died, data};
 }
 
 /* For what can't come back later. */
@@ -260,8 +264,8 @@ static void spawner_lost(struct spawner *sp)
 
 	sp->dead = true;
 	uv_poll_stop(&sp->poll);
-	if (sp->died[0])
-		sp->died[0](sp->died_data[0]);
+	if (sp->before_children.call)
+		sp->before_children.call(sp->before_children.data);
 	while ((c = TAILQ_FIRST(&sp->children))) {
 		if (c->state == CHILD_RUNNING) {
 			pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
@@ -271,8 +275,8 @@ static void spawner_lost(struct spawner *sp)
 			c->failed(c, -EPIPE, "the spawner is gone");
 		}
 	}
-	if (sp->died[1])
-		sp->died[1](sp->died_data[1]);
+	if (sp->after_children.call)
+		sp->after_children.call(sp->after_children.data);
 }
 
 static struct child *child_find(struct spawner *sp, uint32_t id)
@@ -475,7 +479,7 @@ void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
 	assert(TAILQ_EMPTY(&sp->children));
 	sp->detached = done;
 	sp->detached_data = data;
-	sp->died[0] = NULL;
+	sp->before_children.call = NULL;
 	uv_close((uv_handle_t *)&sp->poll, on_detached);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between the daemon (client.c) and the spawner (spawner.c): packets on a SEQPACKET socket. */
+/* Messages between the daemon (spawner.c) and the spawner (server.c): packets on a SEQPACKET socket. */
 #ifndef XSBX_VM_SPAWN_WIRE_H
 #define XSBX_VM_SPAWN_WIRE_H
 

@@ -13,7 +13,7 @@
 
 #include "vm/spawn/order.h"
 #include "vm/backend/probe.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/spawn/spawner.h"
 #include "vm/spawn/server.h"
 #include "vm/base/util.h"

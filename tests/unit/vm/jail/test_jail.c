@@ -18,7 +18,7 @@
 #include "tests/unit/fixture/jail_fixture.h"
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/jail/cell.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/spawn/overlay_diff.h"
 #include "vm/base/util.h"
 

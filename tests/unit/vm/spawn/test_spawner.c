@@ -19,7 +19,7 @@
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
 

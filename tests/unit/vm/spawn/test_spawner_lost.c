@@ -16,7 +16,7 @@
 
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/base/fdpass.h"
-#include "vm/spawn/client.h"
+#include "vm/spawn/child.h"
 #include "vm/base/util.h"
 
 struct result {
