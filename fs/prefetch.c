@@ -53,7 +53,7 @@ int prefetch_choose(struct conf *conf, const char **ret_name)
 
 struct tally {
 	struct prefetch *p;
-	unsigned ready, failed, waiting;
+	unsigned failed, waiting;
 	bool print;
 };
 
@@ -91,7 +91,6 @@ static void look_at(void *data, const struct vm_template_status *st)
 
 	vm_image_status(y->p->fs->vm, st->image, &image);
 	if ((strcmp(st->state, "ready") == 0 && st->saved) || strcmp(st->state, "plain") == 0) {
-		y->ready++;
 		tell(y, st, NULL);
 	} else if (st->save_failed) {
 		y->failed++;

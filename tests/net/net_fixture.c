@@ -30,7 +30,7 @@
  *	unforward GUEST		answered with `unforward GUEST` or `error ...`
  *	crowd			from now on no listener gets through to PROGRAM: answered with `crowd`
  *	quiet			they do again; answered with `quiet`
- *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN NAMES`
+ *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN`
  *
  * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`.
  */
@@ -69,8 +69,8 @@ static void on_denied(void *data, const struct net_denied *d)
 static void on_stats(void *data, const struct net_stats *s)
 {
 	(void)data;
-	printf("stats %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u\n", s->bytes_in,
-	       s->bytes_out, s->connections, s->denied, s->open, s->names);
+	printf("stats %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s->bytes_in,
+	       s->bytes_out, s->connections, s->denied, s->open);
 }
 
 static void on_dialer_closed(struct dialer *d)

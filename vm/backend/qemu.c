@@ -159,8 +159,10 @@ static void on_event(void *data, const char *name, json_t *details)
 /* Without control there is still the agent; if QEMU is gone, its end says so. */
 static void on_control_lost(void *data, int err)
 {
-	(void)data;
-	(void)err;
+	const struct backend *b = data;
+
+	log_trace(b->child.label, "backend", "its control connection ended: %s",
+		  err ? strerror(-err) : "end of file");
 }
 
 static void on_control_closed(void *data)

@@ -36,7 +36,6 @@
 #define DIALS_MAX 256
 
 struct gateway {
-	uv_loop_t *loop;
 	struct gateway_config cfg;
 	struct packets packets;
 	struct allow allow;
@@ -279,7 +278,6 @@ int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 
 	if (!gw)
 		return -ENOMEM;
-	gw->loop = loop;
 	gw->cfg = *cfg;
 	gw->packets.packet = on_packet;
 	gw->packets.ended = on_ended;

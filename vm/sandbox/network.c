@@ -339,7 +339,7 @@ static void on_stats(void *data, const struct net_stats *stats)
 	n->traffic = (struct sandbox_traffic){.bytes_in = stats->bytes_in,
 					      .bytes_out = stats->bytes_out,
 					      .connections = stats->connections,
-					      .open = stats->open};
+					      .open = (unsigned)stats->open};
 }
 
 static void on_gateway_closed(void *data)

@@ -35,7 +35,6 @@ static int tell_stats(struct net *net)
 		.connections = net->connections,
 		.denied = net->denied.total,
 		.open = net->flows.count,
-		.names = (uint32_t)net->aliases.nslots,
 	};
 
 	net_tell(net, &msg, sizeof(msg));

@@ -69,11 +69,11 @@ struct net_denied {
 struct net_stats {
 	struct net_header header;
 	uint64_t bytes_in, bytes_out; /* from the guest's point of view */
-	uint64_t connections, denied;
-	uint32_t open, names;
+	uint64_t connections, denied, open;
 };
 
 static_assert(sizeof(struct net_dialed) == 12, "no holes");
+static_assert(sizeof(struct net_stats) == 48, "no holes");
 static_assert(sizeof(struct net_dial) == 16 + ALLOW_NAME_MAX + 3, "no holes but at the end");
 
 #endif
