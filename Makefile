@@ -36,8 +36,8 @@ below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
 in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
-net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass net_reason)
-dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass packets)
+net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass rlimit net_reason)
+dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
 # Sources shared by the daemon and these programs.

@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "vm/confine.h"
+#include "vm/base/rlimit.h"
 #include "vm/base/log.h"
 #include "vm/base/path.h"
 #include "vm/policy/job.h"
@@ -236,16 +236,6 @@ static void mount_fuse(struct daemon *d)
 		die(d, why);
 }
 
-static void raise_limits(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 /* The mount is there: says so to whoever waits for it. */
 static void announce(struct daemon *d)
 {
@@ -401,7 +391,7 @@ static void start(struct daemon *d)
 	const bool mounts = d->conf.action == CONF_MOUNT;
 	char why[1024];
 
-	raise_limits();
+	rlimit_raise_files();
 	signal(SIGPIPE, SIG_IGN);
 	if (mounts)
 		check_mountpoint(d);

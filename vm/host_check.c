@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "vm/backend/process_jail.h"
+#include "vm/base/path.h"
 #include "vm/base/util.h"
 #include "vm/jail/view.h"
 
@@ -27,17 +28,9 @@ printf_like(4, 5) static void say(struct host_check *ret, enum vm_level level, c
 	va_end(ap);
 }
 
-static FILE *open_below(const char *root, const char *name)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s%s", root, name);
-	return fopen(path, "re");
-}
-
 static bool read_text(const char *root, const char *name, char *out, size_t size)
 {
-	_cleanup_file_ FILE *f = open_below(root, name);
+	_cleanup_file_ FILE *f = path_open(root, name);
 	const size_t n = f ? fread(out, 1, size - 1, f) : 0;
 
 	out[n] = '\0';

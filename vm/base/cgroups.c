@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "path.h"
 #include "util.h"
 
 bool cgroups_has_word(const char *list, const char *word, const char *separators)
@@ -19,18 +20,10 @@ bool cgroups_has_word(const char *list, const char *word, const char *separators
 	return false;
 }
 
-static FILE *open_below(const char *prefix, const char *name)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s%s", prefix, name);
-	return fopen(path, "re");
-}
-
 /* Our own group, as /proc/self/cgroup has it. Version 2 is the hierarchy without names. */
 static bool own_path(const char *prefix, const char *controller, char ret[PATH_MAX])
 {
-	_cleanup_file_ FILE *f = open_below(prefix, "/proc/self/cgroup");
+	_cleanup_file_ FILE *f = path_open(prefix, "/proc/self/cgroup");
 	char line[PATH_MAX + 128];
 
 	while (f && fgets(line, sizeof(line), f)) {
@@ -69,7 +62,7 @@ int cgroups_find(const char *prefix, const char *controller, cgroups_fn found, v
 
 	if (!own_path(prefix, controller, own))
 		return 0;
-	f = open_below(prefix, "/proc/self/mountinfo");
+	f = path_open(prefix, "/proc/self/mountinfo");
 	while (r == 0 && f && getline(&line, &size, f) > 0) {
 		const char *rest = strstr(line, " - ");
 

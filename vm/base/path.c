@@ -29,6 +29,23 @@ bool path_is_within(const char *path, const char *dir)
 	return common(path, dir);
 }
 
+int path_join(char path[PATH_MAX], const char *dir, const char *prefix, const char *name)
+{
+	return snprintf(path, PATH_MAX, "%s/%s%s", dir, prefix, name) < PATH_MAX ? 0
+										 : -ENAMETOOLONG;
+}
+
+FILE *path_open(const char *root, const char *path)
+{
+	char whole[PATH_MAX];
+
+	if (snprintf(whole, sizeof(whole), "%s%s", root, path) >= (int)sizeof(whole)) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	return fopen(whole, "re");
+}
+
 static int make_one(const char *path, mode_t mode)
 {
 	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;

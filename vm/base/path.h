@@ -3,7 +3,9 @@
 #ifndef XSBX_VM_BASE_PATH_H
 #define XSBX_VM_BASE_PATH_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /*
@@ -14,6 +16,12 @@ bool path_is_below(const char *path, const char *dir);
 
 /* Likewise, or @dir itself. */
 bool path_is_within(const char *path, const char *dir);
+
+/* Puts together @dir/@prefix@name. Return: 0 or -ENAMETOOLONG, with @path cut off. */
+int path_join(char path[PATH_MAX], const char *dir, const char *prefix, const char *name);
+
+/* Opens the absolute @path below another root, "" for this one, for reading. Return: NULL with errno. */
+FILE *path_open(const char *root, const char *path);
 
 /*
  * Creates a directory with mode 0700, unless it exists. It is shared by several processes of ours, and the last one

@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "vm/base/path.h"
 #include "vm/base/util.h"
 
 /*
@@ -174,12 +175,6 @@ static void print(FILE *f, const struct digest_known *k)
 		(int64_t)id->ctime.tv_sec, id->ctime.tv_nsec, k->hex);
 }
 
-static int path_of(char path[PATH_MAX], const char *dir, const char *suffix)
-{
-	return snprintf(path, PATH_MAX, "%s/" NAME "%s", dir, suffix) < PATH_MAX ? 0
-										 : -ENAMETOOLONG;
-}
-
 void digest_cache_load(struct digest_cache *c, const char *dir)
 {
 	_cleanup_file_ FILE *f = NULL;
@@ -188,7 +183,7 @@ void digest_cache_load(struct digest_cache *c, const char *dir)
 	int fd;
 
 	c->n = 0;
-	if (path_of(path, dir, "") < 0)
+	if (path_join(path, dir, NAME, "") < 0)
 		return;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
@@ -238,8 +233,8 @@ int digest_cache_keep(const char *dir, const struct digest_known *k)
 	_cleanup_free_ struct digest_cache *c = NULL;
 	_cleanup_close_ int fd = -1;
 
-	if (path_of(path, dir, "") < 0 || path_of(hidden, dir, ".new") < 0 ||
-	    path_of(lock, dir, ".lock") < 0)
+	if (path_join(path, dir, NAME, "") < 0 || path_join(hidden, dir, NAME, ".new") < 0 ||
+	    path_join(lock, dir, NAME, ".lock") < 0)
 		return -ENAMETOOLONG;
 	/* Other mounts may do the same at the same time. */
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -10,6 +10,7 @@
 #include "layer.h"
 #include "measure.h"
 #include "vm/base/io.h"
+#include "vm/base/path.h"
 #include "vm/base/remove.h"
 #include "vm/base/util.h"
 
@@ -33,17 +34,11 @@
 static const char *const made[] = {[LAYER_TREE] = "out/tree", [LAYER_EROFS] = "packed/layer.erofs"};
 static const char *const name_of[] = {[LAYER_TREE] = "tree", [LAYER_EROFS] = "layer.erofs"};
 
-static int path_of(char path[PATH_MAX], const char *dir, const char *prefix, const char *name)
-{
-	return snprintf(path, PATH_MAX, "%s/%s%s", dir, prefix, name) < PATH_MAX ? 0
-										 : -ENAMETOOLONG;
-}
-
 static bool is_there(const char *dir, const char *key)
 {
 	char path[PATH_MAX];
 
-	return path_of(path, dir, "", key) == 0 && access(path, F_OK) == 0;
+	return path_join(path, dir, "", key) == 0 && access(path, F_OK) == 0;
 }
 
 /* A directory for somebody in a jail. */
@@ -60,7 +55,7 @@ static int begin(const char *dir, const char *key, int *ret_lock)
 	char path[PATH_MAX];
 	int r;
 
-	if (path_of(path, dir, ".tmp-", key) < 0)
+	if (path_join(path, dir, ".tmp-", key) < 0)
 		return -ENAMETOOLONG;
 	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
 		return -errno;
@@ -97,7 +92,7 @@ void layer_abandon(const char *dir, const char *key)
 {
 	char path[PATH_MAX];
 
-	if (path_of(path, dir, ".tmp-", key) == 0)
+	if (path_join(path, dir, ".tmp-", key) == 0)
 		(void)remove_tree(path);
 }
 
@@ -123,7 +118,7 @@ bool layer_usage(const char *dir, unsigned most, unsigned *ret_n, uint64_t *ret_
 
 	*ret_n = 0;
 	while (d && (e = readdir(d))) {
-		if (strlen(e->d_name) != DIGEST_HEX - 1 || path_of(path, dir, "", e->d_name) < 0)
+		if (strlen(e->d_name) != DIGEST_HEX - 1 || path_join(path, dir, "", e->d_name) < 0)
 			continue;
 		++*ret_n;
 		if (all && measure_tree(&m, path) == -E2BIG)
@@ -156,7 +151,7 @@ int layer_room(const char *dir, const char *key, uint64_t limit, uint64_t *ret_b
 	int r;
 
 	*ret_bytes = 0;
-	if (path_of(path, dir, ".tmp-", key) < 0)
+	if (path_join(path, dir, ".tmp-", key) < 0)
 		return -ENAMETOOLONG;
 	if (is_nearly_full(path))
 		return -ENOSPC;
@@ -186,7 +181,7 @@ static bool remove_layer(const char *dir, const char *key)
 	char path[PATH_MAX], away[PATH_MAX];
 	_cleanup_close_ int fd = -1;
 
-	if (path_of(path, dir, "", key) < 0 || path_of(away, dir, ".tmp-gone-", key) < 0)
+	if (path_join(path, dir, "", key) < 0 || path_join(away, dir, ".tmp-gone-", key) < 0)
 		return false;
 	fd = fileio_lock(path);
 	if (fd < 0 || rename(path, away) < 0)
@@ -209,8 +204,8 @@ static void prune(const char *dir, const char *keep, uint64_t limit)
 		char path[PATH_MAX];
 		struct stat st;
 
-		if (strlen(e->d_name) != DIGEST_HEX - 1 || path_of(path, dir, "", e->d_name) < 0 ||
-		    stat(path, &st) < 0)
+		if (strlen(e->d_name) != DIGEST_HEX - 1 ||
+		    path_join(path, dir, "", e->d_name) < 0 || stat(path, &st) < 0)
 			continue;
 		snprintf(known[n].key, sizeof(known[n].key), "%s", e->d_name);
 		known[n].bytes = limit ? size_of(path) : 0;
@@ -276,7 +271,7 @@ static int size_alone(const char *tmp, const char *done, uint64_t *ret_bytes)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rest); i++) {
-		r = path_of(path, tmp, "", rest[i]);
+		r = path_join(path, tmp, "", rest[i]);
 		if (r == 0)
 			r = remove_tree(path);
 	}
@@ -292,9 +287,9 @@ int layer_publish(const char *dir, const char *key, enum layer_form form, uint64
 	char tmp[PATH_MAX], from[PATH_MAX], done[PATH_MAX], to[PATH_MAX], name[PATH_MAX];
 	int r;
 
-	if (path_of(tmp, dir, ".tmp-", key) < 0 || path_of(from, tmp, "", made[form]) < 0 ||
-	    path_of(done, tmp, "", "done") < 0 || path_of(to, done, "", name_of[form]) < 0 ||
-	    path_of(name, dir, "", key) < 0)
+	if (path_join(tmp, dir, ".tmp-", key) < 0 || path_join(from, tmp, "", made[form]) < 0 ||
+	    path_join(done, tmp, "", "done") < 0 || path_join(to, done, "", name_of[form]) < 0 ||
+	    path_join(name, dir, "", key) < 0)
 		return -ENAMETOOLONG;
 	*ret_bytes = 0;
 	if (!is_right(from, form))

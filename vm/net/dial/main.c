@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "server.h"
+#include "vm/base/rlimit.h"
 
 /*
  * Theory of operation
@@ -42,17 +42,6 @@ static void on_ended(void *data, int err)
 	dial_server_close(server);
 }
 
-/* Everybody's connections are made here. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	const struct dial_config cfg = {.ended = on_ended};
@@ -76,7 +65,7 @@ int main(int argc, char **argv)
 	}
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
-	raise_limits();
+	rlimit_raise_files(); /* everybody's connections are made here */
 	snprintf(threads, sizeof(threads), "%d", DIAL_THREADS);
 	setenv("UV_THREADPOOL_SIZE", threads, 1);
 	uv_loop_init(&loop);

@@ -18,6 +18,7 @@
 #include "stack.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/guest_net.h"
+#include "vm/base/rlimit.h"
 #include "vm/base/util.h"
 
 /*
@@ -139,17 +140,13 @@ static struct options parse_options(int argc, char **argv)
 static void confine(const struct options *o)
 {
 	const struct rlimit core = {1, 1}; /* with 0 the host's program for cores could have one */
-	struct rlimit files;
 
 	if (!o->confined && unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		die("no network namespace of its own: %s (see --confined)", strerror(errno));
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		die("no_new_privs: %s", strerror(errno));
 	setrlimit(RLIMIT_CORE, &core);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	rlimit_raise_files();
 	signal(SIGPIPE, SIG_IGN);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths: what is below what; making directories. */
+/* Paths: what is below what; putting them together; making directories. */
 /* modules: vm/base/path.c */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,6 +35,35 @@ static void below(void **state)
 		assert_int_equal(path_is_below(cases[i].path, cases[i].dir), cases[i].below);
 		assert_int_equal(path_is_within(cases[i].path, cases[i].dir), cases[i].within);
 	}
+}
+
+static void joins(void **state)
+{
+	char path[PATH_MAX], longest[PATH_MAX];
+
+	(void)state;
+	assert_int_equal(path_join(path, "/a", ".tmp-", "b"), 0);
+	assert_string_equal(path, "/a/.tmp-b");
+	memset(longest, 'x', sizeof(longest));
+	longest[PATH_MAX - 3] = '\0';
+	assert_int_equal(path_join(path, "/a", "", longest), -ENAMETOOLONG);
+	longest[PATH_MAX - 4] = '\0';
+	assert_int_equal(path_join(path, "/a", "", longest), 0);
+}
+
+/* What does not fit is not another file. */
+static void opens(void **state)
+{
+	char name[PATH_MAX + 8];
+	FILE *f = path_open("/proc", "/self/stat");
+
+	(void)state;
+	assert_non_null(f);
+	fclose(f);
+	memset(name, '/', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_null(path_open("", name));
+	assert_int_equal(errno, ENAMETOOLONG);
 }
 
 static void makes(void **state)
@@ -91,7 +121,8 @@ static void shares(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(below), cmocka_unit_test(makes),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(below), cmocka_unit_test(joins),
+					   cmocka_unit_test(opens), cmocka_unit_test(makes),
 					   cmocka_unit_test(shares)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

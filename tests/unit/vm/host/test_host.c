@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host has: the kernel's texts, also those that make no sense, and limits of groups. */
-/* modules: vm/host/host.c vm/base/cgroups.c tests/unit/fixture/host_fixture.c */
+/* modules: vm/host/host.c vm/base/cgroups.c vm/base/path.c tests/unit/fixture/host_fixture.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What directories take on the disk: counted once, bounded, and also while somebody changes them; and whether
  * there is room for a layer. */
-/* modules: vm/image/measure.c vm/image/layer_disk.c vm/base/io.c vm/base/remove.c */
+/* modules: vm/image/measure.c vm/image/layer_disk.c vm/base/io.c vm/base/path.c vm/base/remove.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
