@@ -33,8 +33,8 @@ struct guest_env {
 	bool jail;	      /* PID 1 of a PID namespace: controls host name, quotas, processes */
 	bool guest;	      /* controls the machine: clock, host name, entropy, quotas */
 	uint64_t memory_kib;  /* memory limit of a jail */
-	const char
-		*write[GUEST_ENV_WRITE_MAX]; /* in a jail: host paths that user code may change */
+	/* In a jail: host paths that user code may change. */
+	const char *write[GUEST_ENV_WRITE_MAX];
 	size_t nwrite;
 	const char *store; /* tmpfs that receives changes to `work`, or NULL: `work` itself */
 	bool drop;	   /* user code runs as uid and gid, without capabilities */

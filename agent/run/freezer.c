@@ -73,9 +73,9 @@ int freezer_start(struct freezer *f)
 
 int freezer_check(const struct freezer *f)
 {
+	/* A switch is counted where it ends: not yet of what is at it. */
+	int r = proc_running(false);
 	uint64_t now;
-	int r = proc_running(
-		false); /* a switch is counted where it ends: not yet of what is at it */
 
 	if (r == 0)
 		r = proc_switches(&now);

@@ -301,8 +301,8 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		return;
 	}
 	session_touch(s);
-	req_on_interrupt(req, on_interrupt,
-			 op); /* may be called at once: not pending yet, it stays */
+	/* It may be called at once: not pending yet, the operation stays. */
+	req_on_interrupt(req, on_interrupt, op);
 	if (op->give_up && files_waits_for_lock(op))
 		op_fail(op, -EINTR);
 	else

@@ -302,13 +302,14 @@ static void on_closed(void *data, const struct problem *problem)
 	struct binding *b = data;
 	struct session *s = b->s;
 	bool was_up, anew;
+
 	buf_clear(&b->input);
 	free(b);
 	if (!s)
 		return;
 	was_up = s->ready;
-	pause_void(
-		s); /* A reset came when the sandbox was ending already, which could not be seen yet. */
+	pause_void(s);
+	/* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
 	unbind(s);
 	if (!problem)

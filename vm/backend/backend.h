@@ -54,9 +54,9 @@ struct backend_spec {
 	enum machine_mode mode;
 	bool background; /* no user waits for it */
 	int ram, state;	 /* descriptors; only used during the call */
-	const struct sandbox_spec
-		*view; /* says what it sees of the host, or NULL; only with backend_ops.views */
-	bool network;  /* it has a network card */
+	/* Says what it sees of the host, or NULL; only with backend_ops.views. */
+	const struct sandbox_spec *view;
+	bool network;		   /* it has a network card */
 	const struct layer *layer; /* its packages, or NULL */
 };
 

@@ -57,8 +57,8 @@ struct vm_config {
 	bool mitigate;		 /* speculation mitigations are always on in sandboxes */
 	bool no_machines;	 /* no template uses machines by default: QEMU may be missing */
 	uint64_t snapshot_bytes; /* disk space limit for snapshots; 0: none */
-	struct vm_host_ports
-		host_ports; /* of the host, for sandboxes whose list has host.internal */
+	/* Of the host, for sandboxes whose list has host.internal. */
+	struct vm_host_ports host_ports;
 	/* Certificates for sandboxes with a network, read-only at VM_CA_FILE: their bytes, and the
 	 * host's file they come from. Must outlive the vm. NULL: none. */
 	const void *ca;

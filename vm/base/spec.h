@@ -79,10 +79,10 @@ struct sandbox_spec {
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
 	bool image_view; /* programs are the image's, not the host's; only for VM_PROCESS */
-	const struct vm_install
-		*install; /* or NULL; must outlive the sandbox; only for VM_PROCESS */
-	const char *
-		work; /* directory of the host, the initial content of files/; or NULL; only for VM_PROCESS */
+	/* Or NULL; must outlive the sandbox; only for VM_PROCESS. */
+	const struct vm_install *install;
+	/* Directory of the host, the initial content of files/; or NULL; only for VM_PROCESS. */
+	const char *work;
 	const struct sandbox_env *env; /* copied */
 	size_t nenv;
 	/* The variables and limits of the template, which are used for snapshots; copied. */

@@ -7,8 +7,8 @@
 
 /* A sum; initialized to zero, except `most`. */
 struct measure {
-	uint64_t
-		bytes; /* a file with n links counts 1/n for each of them, even if others are elsewhere */
+	/* A file with n links counts 1/n for each of them, even if others are elsewhere. */
+	uint64_t bytes;
 	unsigned files; /* directory entries of any type */
 	unsigned most;	/* stop after that many; 0: never */
 };

@@ -22,8 +22,8 @@ struct dialer_process {
 	uint32_t last_owner;
 	bool seen; /* `report` is valid, for the last process that was started */
 	struct jail_report report;
-	LIST_HEAD(dial_children, dial_child)
-	children; /* the current process, and others that are about to end */
+	/* The current process, and others that are about to end. */
+	LIST_HEAD(dial_children, dial_child) children;
 };
 
 /* Gets the dialer; its process is started on first use. */

@@ -51,8 +51,9 @@ TAILQ_HEAD(template_list, template);
  * - `idle` has the unused guests, ready ones first; its length is `nready` + `nfilling`.
  * - `refs` counts the sandboxes and jobs that point here.
  */
-struct template
-{
+/* clang-format off */ /* which takes the name for C++ */
+struct template {
+	/* clang-format on */
 	struct pool *pool;
 	TAILQ_ENTRY(template) link;
 	unsigned refs;

@@ -30,8 +30,8 @@ struct sandbox_info {
 	const char *start;   /* "cold", "snapshot", "warm" */
 	const char *accel;
 	pid_t pid; /* of the process on the host, or 0 */
-	uint64_t waited_ms, boot_ms,
-		setup_ms;	 /* admission; to the agent's hello; to interpreter ready */
+	/* Of the admission; to the agent's hello; to the interpreter being ready. */
+	uint64_t waited_ms, boot_ms, setup_ms;
 	const char *interpreter; /* version text, "" until known */
 	uint64_t rss_kib;	 /* of the host process now, 0 if unknown */
 };

@@ -23,9 +23,9 @@ struct policy_view {
 
 struct policy_config {
 	const struct vm_config *vm;
-	unsigned max_memory_mb, max_cpus,
-		max_processes; /* of a sandbox; 0: no limit below the built-in one */
-	bool others;	       /* users other than the mounting one have sessions */
+	/* Of a sandbox; 0: no limit below the built-in one. */
+	unsigned max_memory_mb, max_cpus, max_processes;
+	bool others; /* users other than the mounting one have sessions */
 	const struct policy_view *view;
 	size_t nviews;
 };

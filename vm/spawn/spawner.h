@@ -18,11 +18,11 @@ struct spawner_rules {
 	int (*job)(const void *data, const void *request, size_t len, size_t nfds,
 		   struct spawn_job *ret_job);
 	const void *data;
-	const char *
-		mountpoint; /* absolute; detached at the end, if it is a dead mount of ours; or NULL */
-	const char
-		*runtime_dir; /* absolute; removed with its contents if the daemon dies; or NULL */
-	int patience_ms;      /* timeout for a child to execute its program, or to die; or 0 */
+	/* Absolute; detached at the end, if it is a dead mount of ours; or NULL. */
+	const char *mountpoint;
+	/* Absolute; removed with its contents if the daemon dies; or NULL. */
+	const char *runtime_dir;
+	int patience_ms; /* timeout for a child to execute its program, or to die; or 0 */
 };
 
 /**
