@@ -38,8 +38,8 @@ struct conf {
 	enum log_level log_level; /* LOG_NLEVELS: not configured, it depends on the action */
 	enum log_format log_format;
 	bool allow_other; /* other users may use the mount; permissions still apply */
-	/* What vm/ is told of it. The paths that nobody named follow from the environment, see conf_settle(); runtime_dir is
-	 * the parent of the mount's own. `ca`, `ca_path` and `policy` are left to the caller. */
+	/* What vm/ is told of it. The paths that nobody named follow from the environment, see conf_settle();
+	 * runtime_dir is the parent of the mount's own. `ca`, `ca_path` and `policy` are left to the caller. */
 	struct vm_config vm;
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */

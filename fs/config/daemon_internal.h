@@ -55,8 +55,8 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 /* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
-/* Fills in what of the templates follows from other values, holds their settings against the limits, and finds out which of
- * them are to be prepared. Return: as conf_set(). */
+/* Fills in what of the templates follows from other values, checks their settings against the limits, and finds out
+ * which of them are to be prepared. Return: as conf_set(). */
 int conf_settle_templates(struct conf *c, const struct conf_source *src);
 
 /* Fills in paths derived from others and from the environment, and settles the templates.

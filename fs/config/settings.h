@@ -39,7 +39,7 @@ struct settings_limits {
 	struct vm_host_ports host_ports; /* ports of this machine reachable as host.internal */
 };
 
-/* The built-in defaults of interface.md. Return: 0 or -ENOMEM. */
+/* The built-in defaults, which xsbxfs.conf(5) has. Return: 0 or -ENOMEM. */
 int settings_init(struct settings *s);
 void settings_clear(struct settings *s);
 /* Return: total length of its texts. */

@@ -119,8 +119,8 @@ static int receive(struct devfuse *d)
 	return (int)n;
 }
 
-/* Errors of one request, which was being read when the mount went, or the connection was aborted: the next read says how
- * things are. See fuse_dev_do_read() in the kernel. */
+/* Errors of one request, which was being read when the mount went, or the connection was aborted: the next read says
+ * how things are. See fuse_dev_do_read() in the kernel. */
 static bool is_passing(int err)
 {
 	return err == -EINTR || err == -ENOENT || err == -ECONNABORTED;

@@ -28,7 +28,8 @@ static void escape(const char *path, char *out, size_t size)
 	out[n] = '\0';
 }
 
-/* Finds in @table the device that is mounted at @path, the topmost one; or, if that is NULL, whether there is @device. */
+/* Finds in @table the device that is mounted at @path, the topmost one; or, if that is NULL, whether there is
+ * @device. */
 static bool find(const char *table, const char *path, char *device, size_t size)
 {
 	char want[4096 * 4 + 1] = "", line_device[32];

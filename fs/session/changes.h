@@ -38,12 +38,13 @@ void changes_drop(struct session *s);
  * -ENOMEM. */
 int changes_remember(struct session *s, unsigned epoch, const struct vm_changes *c);
 
-/* The line at @at of a list of @len bytes; @ret_len is its length without the newline. Return: start of the next one. */
+/* The line at @at of a list of @len bytes; @ret_len is its length without the newline. Return: start of the next
+ * one. */
 size_t changes_line(const char *text, size_t len, size_t at, size_t *ret_len);
 
-/* Verbs of `ctl`, in commit.c: what was changed goes to the host, or is forgotten. Return: 0; -EINVAL where files/ does not
- * come from the host; -EBUSY while there are runs, or an earlier commit is on its way; -errno. The session's `error` says
- * why. */
+/* Verbs of `ctl`, in commit.c: what was changed goes to the host, or is forgotten. Return: 0; -EINVAL where files/
+ * does not come from the host; -EBUSY while there are runs, or an earlier commit is on its way; -errno. The session's
+ * `error` says why. */
 int commit_begin(struct session *s);
 int commit_discard(struct session *s);
 

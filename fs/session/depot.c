@@ -221,8 +221,8 @@ static void on_done(uv_work_t *work, int status)
 	if (d->job.nblocks)
 		d->err = status < 0 ? status : d->job.err;
 	take_apart(d);
-	d->busy =
-		false; /* not before: who gives a slot back begins the next job, in this one's place */
+	/* Not before: who gives a slot back begins the next job, in this one's place. */
+	d->busy = false;
 	if (d->err < 0 && before == 0)
 		log_error("output cannot be written to disk, and stays in memory: %s",
 			  strerror(-d->err));

@@ -20,6 +20,7 @@
 #include "fs/request/handle.h"
 #include "netenv.h"
 #include "owner.h"
+#include "run.h"
 
 #define FS_SESSIONS_MAX 8192u
 #define FS_IO_MAX	(1u << 20) /* most bytes of one READ or WRITE */
@@ -30,7 +31,7 @@ struct vm;
 /* Counters since the mount, for `metrics`. */
 struct fs_stats {
 	uint64_t sessions_created, sessions_closed;
-	uint64_t runs[16]; /* by enum run_state, on reaching it */
+	uint64_t runs[RUN_NSTATES]; /* by enum run_state, on reaching it */
 	uint64_t output_bytes;
 	uint64_t denied; /* by networks */
 	uint64_t requests;

@@ -55,7 +55,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		if (!n.s)
 			return -ESTALE;
 		n.t = n.s->t;
-		n.template_index = n.s->template_index;
+		n.template_index = session_template(n.s);
 	}
 	if (n.kind >= NODE_RUN && n.kind <= NODE_RUN_WAIT) {
 		n.r = session_run(n.s, n.sub);

@@ -48,8 +48,8 @@ uid_t quota_whose(const struct fs *fs, const struct session *s);
  * -EDQUOT, reported as for texts. */
 int quota_open(struct fs *fs, const struct node *n);
 
-/* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of the request that is being
- * served, and the root's `error`. */
+/* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of the request that is
+ * being served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
 
 /* Has a user so much output on the disk that no more of it is kept? */

@@ -32,12 +32,17 @@ struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generatio
 	return s && s->generation == generation ? s : NULL;
 }
 
+unsigned session_template(const struct session *s)
+{
+	return (unsigned)(s->t - s->fs->conf->template);
+}
+
 struct session *session_find(struct fs *fs, unsigned template_index, const char *name)
 {
 	for (unsigned i = 0; i < fs->nslots; i++) {
 		struct session *s = fs->slot[i];
 
-		if (s && s->template_index == template_index && !strcmp(s->name, name))
+		if (s && session_template(s) == template_index && !strcmp(s->name, name))
 			return s;
 	}
 	return NULL;
@@ -91,7 +96,6 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 		.generation = fs->slot_gen[slot],
 		.refs = 1,
 		.t = t,
-		.template_index = template_index,
 		.settings = s->settings,
 		.state = SESSION_NEW,
 		.created = clock_now(),

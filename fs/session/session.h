@@ -38,6 +38,14 @@ enum session_state {
 	SESSION_NSTATES,
 };
 
+/* What a sandbox has of its session, see below. */
+struct binding {
+	struct session *s; /* NULL: cut */
+	struct buf input;  /* of the run active at the cut: vm/ reads it until `exit` */
+};
+
+TAILQ_HEAD(run_list, run);
+
 /*
  * Theory of operation
  * -------------------
@@ -52,28 +60,20 @@ enum session_state {
  * - `sandbox` is set only in STARTING, IDLE, RUNNING, PAUSED.
  * - In the slot table until rmdir, then `dead`; freed with the last reference (open handles have one).
  */
-struct binding {
-	struct session *s; /* NULL: cut */
-	struct buf input;  /* of the run active at the cut: vm/ reads it until `exit` */
-};
-
-TAILQ_HEAD(run_list, run);
-
 struct session {
 	struct fs *fs;
 	unsigned slot, generation, refs;
 	bool dead;
 	char name[65];
-	char path[136]; /* "python/demo" */
-	const struct conf_template *t;
-	unsigned template_index;
+	char path[136];		       /* "python/demo" */
+	const struct conf_template *t; /* one of fs->conf->template */
 	uid_t uid;
 	gid_t gid;
 	struct settings settings;
 	enum session_state state;
 	struct timespec created;
-	struct timespec changed,
-		net_changed; /* mtimes of the directories: when scratch files came or went */
+	struct timespec changed;     /* mtime of its directory: when scratch files came or went */
+	struct timespec net_changed; /* likewise, of net/ */
 	struct timespec state_mtime, config_mtime, files_mtime, runs_mtime, ports_mtime;
 
 	struct sandbox *sandbox;
@@ -85,8 +85,8 @@ struct session {
 	char interpreter[128];	  /* with a copy of its version */
 
 	LIST_ENTRY(session) kept; /* fs->sessions */
-	LIST_HEAD(kept_runs, run)
-	kept_runs; /* including removed ones that are still open */
+	/* Including removed ones that are still open. */
+	LIST_HEAD(kept_runs, run) kept_runs;
 	struct run_list runs, queue;
 	unsigned nruns, nqueued;
 	uint32_t last_number;  /* of the newest run, 0: none yet */
@@ -106,8 +106,8 @@ struct session {
 
 	struct waitlist wait;
 	struct problem error;
-	struct problem
-		standing;      /* permanent problem of this sandbox, which `error` falls back to */
+	/* Permanent problem of this sandbox, which `error` falls back to. */
+	struct problem standing;
 	struct problem closed; /* why it is CLOSED */
 	bool config_error;     /* `error` is about settings */
 	struct timespec error_mtime;
@@ -144,6 +144,8 @@ void session_destroy(struct session *s);
 struct session *session_ref(struct session *s);
 void session_unref(struct session *s);
 struct session *session_find(struct fs *fs, unsigned template_index, const char *name);
+/* Index of its template in the configuration. */
+unsigned session_template(const struct session *s);
 struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generation);
 
 /* May a new run be submitted? Return: 0, -ESTALE (closed), -EBUSY (queue full). */

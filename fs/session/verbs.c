@@ -233,7 +233,7 @@ void session_destroy(struct session *s)
 	wait_flush(&s->wait, -ESTALE);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
-	fs->template_mtime[s->template_index] = clock_now();
+	fs->template_mtime[session_template(s)] = clock_now();
 	fs->slot[s->slot] = NULL;
 	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & 0xfff;
 	session_unref(s);

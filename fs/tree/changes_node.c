@@ -11,8 +11,8 @@
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
 
-#define CHANGES_UNKNOWN \
-	(32u << 20) /* more than the list can be: its size while it is open, see stream.c */
+/* More than the list can be: its size while it is open, see stream.c. */
+#define CHANGES_UNKNOWN (32u << 20)
 
 /* A list that was asked for; holds a reference. */
 struct asker {

@@ -44,7 +44,7 @@ void sessions_list(const struct node *dir, node_put_fn put, void *data)
 	for (unsigned i = 0; i < dir->fs->nslots; i++) {
 		const struct session *s = dir->fs->slot[i];
 
-		if (s && s->template_index == dir->template_index)
+		if (s && session_template(s) == dir->template_index)
 			put(data, node_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
 	}
 }

@@ -88,7 +88,8 @@ static struct words limit(unsigned n, const char *unit)
 	return w;
 }
 
-/* A command, and at the same column for all of them what it does. Return: 0 or -ENOMEM, so that several can be or-ed. */
+/* Appends a command, and what it does, at the same column for all of them. Return: 0 or -ENOMEM, so that several can
+ * be or-ed. */
 static int printf_like(3, 4) example(struct buf *out, const char *comment, const char *command, ...)
 {
 	char text[256];

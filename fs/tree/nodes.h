@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of the fixed tree, as table.c puts them together: what can be done with an open one, and what each reads as. */
+/* The nodes of the fixed tree, which table.c lists: what can be done with an open one, and what each reads as. */
 #ifndef XSBX_FS_TREE_NODES_H
 #define XSBX_FS_TREE_NODES_H
 

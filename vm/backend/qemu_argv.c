@@ -17,7 +17,8 @@
  * - The real time clock is cheap, and without it an emulated kernel waits a second for it. The
  *   interval timer and the old interrupt controller are of no use to a kernel that uses ACPI.
  * - An emulated kernel can calibrate nothing, so it is told the frequency of the time stamp
- *   counter, which is the host's, and our own kernel also that of the timer. With KVM the kernel has a better clock of its own.
+ *   counter, which is the host's, and our own kernel also that of the timer. With KVM the kernel has a
+ *   better clock of its own.
  * - An emulated processor does not speculate, so the kernel's mitigations, a fifth of the boot, would
  *   be for nothing there. With KVM they stay on.
  * - What the guest's processor can do: see below.

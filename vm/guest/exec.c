@@ -13,10 +13,10 @@
 #define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
 #define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
 #define LATE_MS		25000u	     /* what the agent may take on top of a run's own time */
-#define QUIET_MS \
-	200 /* after a run, before the guest is asked what it uses: the next run comes first */
+/* After a run, before the guest is asked what it uses: the next run comes first. */
+#define QUIET_MS	200
 
-#define STATUS_KILLED 137
+#define STATUS_KILLED	137
 
 static const char *const outcome_str[] = {
 	[VM_DONE] = "done", [VM_TIMEOUT] = "timeout", [VM_KILLED] = "killed",

@@ -133,12 +133,14 @@ static void on_work(struct deferred *d)
  * for example. Nobody waits for it but its place. */
 static void lingers(struct guest *g)
 {
+	const char *who = g->label.who && *g->label.who ? g->label.who : g->spec.name;
+
 	g->lingers = true;
 	context_wake(g->all->ctx);
-	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", g->spec.name,
+	log_warn("%s: killed %u s ago, and not gone yet; its place stays taken", who,
 		 TEARDOWN_MS / 1000);
-	context_event(g->all->ctx, "lingering", "%s: killed %u s ago, and not gone yet",
-		      g->spec.name, TEARDOWN_MS / 1000);
+	context_event(g->all->ctx, "lingering", "%s: killed %u s ago, and not gone yet", who,
+		      TEARDOWN_MS / 1000);
 }
 
 static void on_deadline(uv_timer_t *timer)

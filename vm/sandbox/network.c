@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox's network: its allow list, its ports, its filter process. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,6 +42,8 @@
  */
 
 #define LOST "the sandbox has lost its network; a new session has one"
+
+static_assert(SANDBOX_PORTS_MAX == NET_FORWARDS_MAX, "as many as xsbxfs-net forwards");
 
 enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
 
@@ -612,10 +615,12 @@ int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_fo
 	    : find_port(n, guest)	 ? -EEXIST
 	    : taken == SANDBOX_PORTS_MAX ? -ENOSPC
 					 : bind_port(n, &port, fn, data, &p);
-	if (r < 0)
+	if (r == -ENOSPC)
+		snprintf(ret_why, VM_WHY_MAX, "port %u: there are %d already", guest,
+			 SANDBOX_PORTS_MAX);
+	else if (r < 0)
 		snprintf(ret_why, VM_WHY_MAX, "port %u: %s", guest,
 			 r == -EEXIST	    ? "it is forwarded already"
-			 : r == -ENOSPC	    ? "there are ten already"
 			 : r == -EOPNOTSUPP ? "the sandbox has no network"
 			 : r == -ENETDOWN   ? LOST
 					    : strerror(-r));

@@ -44,7 +44,8 @@ typedef void (*sandbox_forward_fn)(void *data, int err, const struct sandbox_por
  * @ret_why: Human-readable reason on failure
  *
  * Return: 0; -EEXIST: the sandbox's port is forwarded already; -ENOSPC: SANDBOX_PORTS_MAX is reached;
- * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ENETDOWN: its network has failed; -ESTALE: it is closing; @fn is only called if 0.
+ * -EINVAL: port 0; -EOPNOTSUPP: it has no network; -ENETDOWN: its network has failed; -ESTALE: it is
+ * closing. @fn is only called if 0.
  */
 int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
 		    void *data, char ret_why[static VM_WHY_MAX]);

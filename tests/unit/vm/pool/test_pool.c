@@ -2,6 +2,7 @@
 /* The pool of clones: who is given one, and when it is filled, renewed and emptied. */
 /* modules: tests/unit/fixture/template_fixture.c */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/template_fixture.h"
+#include "vm/base/log.h"
 #include "vm/guest/internal.h"
 #include "vm/pool/pool.h"
 
@@ -369,6 +371,33 @@ static void lingering_clone(void **state)
 	fx_pass(2000);
 }
 
+static void take_line(void *data, enum log_level level, const char *text)
+{
+	(void)level;
+	if (strstr(text, "not gone yet"))
+		snprintf(data, 256, "%s", text);
+}
+
+/* The log calls it what it is called in every other line. */
+static void lingering_by_its_label(void **state)
+{
+	struct sandbox_spec spec = fx_spec();
+	char line[256] = "";
+
+	(void)state;
+	spec.label.who = "python/demo";
+	fx_open_first(&spec);
+	log_divert(take_line, line);
+	machines.destroy_sleeps = true;
+	sandbox_close(fx.user[0].s);
+	fx_pass(12000);
+	log_divert(NULL, NULL);
+	machines.destroy_sleeps = false;
+	fx_pass(2000);
+	assert_string_equal(
+		line, "python/demo: killed 10 s ago, and not gone yet; its place stays taken");
+}
+
 /* ---- without use ---- */
 
 static void emptied_when_unused(void **state)
@@ -464,6 +493,7 @@ int main(void)
 		T(waiting_users_come_first),
 		T(builder_gives_way),
 		T(lingering_clone),
+		T(lingering_by_its_label),
 		T(emptied_when_unused),
 		T(kept_when_prepared),
 		T(ends_while_filling),
