@@ -387,11 +387,13 @@ static void lingering_by_its_label(void **state)
 	(void)state;
 	spec.label.who = "python/demo";
 	fx_open_first(&spec);
+	log_open(LOG_LEVEL_WARN);
 	log_divert(take_line, line);
 	machines.destroy_sleeps = true;
 	sandbox_close(fx.user[0].s);
 	fx_pass(12000);
 	log_divert(NULL, NULL);
+	log_open(LOG_LEVEL_ERROR);
 	machines.destroy_sleeps = false;
 	fx_pass(2000);
 	assert_string_equal(
