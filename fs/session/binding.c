@@ -33,7 +33,7 @@ void binding_refuse(struct session *s, struct run *r, const struct problem *why)
 	run_unref(r);
 }
 
-/* Of something that ended by itself. */
+/* Logs that a sandbox ended without being asked to. */
 static void log_end(const struct session *s, const struct problem *p)
 {
 	log_warn("%s: %s%s%s", s->path, problem_code_str(p->code), p->logged ? "" : ": ",
@@ -100,7 +100,7 @@ void binding_cut(struct session *s, const struct problem *why)
 		pause_void(s);
 	}
 	if (s->active) {
-		/* Its processes end with the sandbox, at somebody's word: that much is known. */
+		/* Its processes are killed with the sandbox. */
 		struct vm_result killed = {
 			.outcome = VM_KILLED, .status = 137, .fresh = true, .problem = *why};
 
@@ -115,12 +115,12 @@ void binding_info(struct session *s)
 		return;
 	sandbox_info(s->sandbox, &s->info);
 	snprintf(s->interpreter, sizeof(s->interpreter), "%s", s->info.interpreter);
-	s->info.interpreter = s->interpreter; /* the sandbox's own goes with it */
+	s->info.interpreter = s->interpreter; /* not the sandbox's, which is freed with it */
 }
 
 /* ---- what the sandbox reports ---- */
 
-/* Return: the session that a report is for, or NULL if it has let go of the sandbox or was removed. */
+/* Return: the session that a report is for, or NULL if it has dropped the sandbox or was removed. */
 static struct session *reported(void *data)
 {
 	struct session *s = ((struct binding *)data)->s;
@@ -138,7 +138,7 @@ static void on_state(void *data, enum sandbox_state state)
 		s->ready = true;
 		if (s->error.code == PROBLEM_IMAGE_MISSING ||
 		    s->error.code == PROBLEM_PACKAGES_INSTALLING)
-			session_problem(s, NULL); /* what was waited for is there */
+			session_problem(s, NULL); /* it waits no longer */
 		binding_info(s);
 		changes_begin(s);
 		s->files_mtime = clock_now();
@@ -238,7 +238,7 @@ static void on_run_exit(void *data, uint32_t run, const struct vm_result *result
 	finish(s, result);
 	session_touch(s);
 	if (s->settings.fresh && s->sandbox) {
-		/* The queue is for other sandboxes: cut without refusing it. */
+		/* Queued runs get another sandbox: binding_cut() must not refuse them. */
 		struct run_list keep = TAILQ_HEAD_INITIALIZER(keep);
 
 		TAILQ_CONCAT(&keep, &s->queue, queue);
@@ -294,7 +294,7 @@ static void on_frozen(void *data, int err)
 	binding_pump(s);
 }
 
-/* The sandbox is gone without our asking. */
+/* The sandbox has ended without being asked to. */
 static void on_closed(void *data, const struct problem *problem)
 {
 	static const struct problem silent = {
@@ -423,7 +423,7 @@ void binding_pump(struct session *s)
 			    strerror(-e));
 		binding_refuse(s, r, &p);
 		wait_wake(&s->wait);
-		binding_pump(s); /* nothing else would try those behind it */
+		binding_pump(s); /* nothing else would start the next one */
 		return;
 	}
 	TAILQ_REMOVE(&s->queue, r, queue);

@@ -13,12 +13,12 @@
 #include "pause.h"
 #include "session.h"
 
-/* One that was asked for; holds a reference. */
+/* A commit under way; holds a reference to its session. */
 struct commit {
 	struct session *s;
-	bool is_reviewed; /* it is of this, and nothing else */
+	bool is_reviewed; /* only these changes may be made */
 	struct buf reviewed;
-	char changed[600]; /* what is not as it was */
+	char changed[600]; /* paths that have changed since, for `error` */
 };
 
 static void commit_free(struct commit *a)
@@ -46,7 +46,7 @@ static bool has_line(const char *text, size_t len, const char *line, size_t n)
 
 #define NAMED_MAX 3u /* paths that are named, of each list */
 
-/* Adds to @words the first lines of @a that @b has not, without their sums. */
+/* Adds to @words the first lines of @a that are not in @b, without their sums. */
 static void name_missing(const char *a, size_t a_len, const char *b, size_t b_len, const char *how,
 			 char *words, size_t size)
 {
@@ -65,7 +65,7 @@ static void name_missing(const char *a, size_t a_len, const char *b, size_t b_le
 	}
 }
 
-/* Where the first line begins that is not the same in both. */
+/* Return: offset of the first line that differs. */
 static size_t same_lines(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t at = 0, len;
@@ -80,7 +80,7 @@ static size_t same_lines(const char *a, size_t a_len, const char *b, size_t b_le
 	return at;
 }
 
-/* Is what could be made now what was read? */
+/* Are the changes still those that were read? */
 static bool judge(void *data, const struct vm_changes *c)
 {
 	struct commit *a = data;
@@ -120,7 +120,7 @@ static int check(struct session *s)
 	return 0;
 }
 
-/* What a commit has come to, in `error` if not all of it worked. */
+/* Reports the result of a commit, in `error` if not all of it worked. */
 static void conclude(struct commit *a, int err, const struct vm_changes *c)
 {
 	struct session *s = a->s;
@@ -147,19 +147,19 @@ static void conclude(struct commit *a, int err, const struct vm_changes *c)
 		 (unsigned long long)c->changes);
 	events_add(&s->fs->events, s, "commit", words);
 	if (!c->failures) {
-		session_problem(s, NULL); /* what went wrong with an earlier one is mended */
+		session_problem(s, NULL); /* problems of an earlier commit are over */
 		return;
 	}
 	len = MIN(c->len, sizeof(reasons) - 1);
 	if (len && c->text[len - 1] == '\n')
-		len--; /* it ends a line, and parts none */
+		len--; /* the last newline separates nothing */
 	for (size_t i = 0; i < len; i++)
 		reasons[i] = c->text[i] == '\n' ? ';' : c->text[i];
 	reasons[len] = '\0';
 	session_problemf(s, PROBLEM_COMMIT, fix, "%s, not these: %s", words, reasons);
 }
 
-/* Can nobody read in the session what has become of a commit? */
+/* Is the session gone, so that a result can only be logged? */
 static bool is_unheard(const struct session *s)
 {
 	return s->dead || s->fs->stopping;
@@ -189,7 +189,7 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	commit_free(a);
 }
 
-/* What was read until now is to be committed, whoever reads meanwhile. */
+/* Sets aside the changes that were read: those are committed, even if somebody reads them again meanwhile. */
 static void take_reviewed(struct changes *c)
 {
 	buf_clear(&c->asked);
@@ -198,7 +198,7 @@ static void take_reviewed(struct changes *c)
 	c->reviewed = (struct buf){0};
 }
 
-/* ... or can be asked for again, unless somebody has read since. */
+/* Undoes take_reviewed() if nothing was committed, unless somebody has read them again since. */
 static void give_back(struct changes *c)
 {
 	if (c->reviewed.len)
@@ -208,7 +208,7 @@ static void give_back(struct changes *c)
 	c->asked = (struct buf){0};
 }
 
-/* Of what was read, if anything was. It has to be read again for the next one. */
+/* Asks for a commit of the changes that were read. They have to be read again before the next commit. */
 static int ask_commit(struct session *s)
 {
 	struct changes *mine = &s->changes;
@@ -227,7 +227,7 @@ static int ask_commit(struct session *s)
 	return e;
 }
 
-/* Nothing runs in the sandbox; or it could not be stopped, with -errno. */
+/* Everything in the sandbox is stopped, or could not be: -errno. */
 static void on_still(struct session *s, int err)
 {
 	if (err == 0)
@@ -260,7 +260,7 @@ int commit_begin(struct session *s)
 		session_problemf(s, PROBLEM_BUSY, "Wait until the state is idle, and commit again.",
 				 "what runs in the sandbox can't be stopped now: %s", strerror(-e));
 	} else if (s->changes.committing) {
-		session_problem(s, NULL); /* what comes of it is told when it is over */
+		session_problem(s, NULL); /* the result is reported later */
 	}
 	return e;
 }

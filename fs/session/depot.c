@@ -57,7 +57,7 @@ static int64_t depot_room(int dir)
 
 static void give_back(const struct depot_job *job)
 {
-	/* Where holes can't be made, the room is used again, and the file cut when nothing is left. */
+	/* Without support for holes, the space is only reused, and the file truncated when it is empty. */
 	for (unsigned i = 0; i < job->nleft; i++)
 		(void)fallocate(job->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				depot_place(job->left[i]), DEPOT_BLOCK);
@@ -90,7 +90,7 @@ static void on_work(uv_work_t *work)
 
 /* ---- slots ---- */
 
-/* Room for every slot on either list, made when the slot is, so that letting go of one can't fail. */
+/* Makes room for more slots, on both lists, so that freeing a slot can't fail. */
 static int grow(struct depot *d)
 {
 	const uint32_t cap = d->cap + SLOTS_MORE;
@@ -154,7 +154,7 @@ static void kick(struct depot *d)
 	job->empty = d->nused == 0;
 	choose_blocks(d);
 	if (!job->nblocks && !job->nleft) {
-		d->err = -ENOMEM; /* for the list of slots */
+		d->err = -ENOMEM; /* grow() has failed */
 		uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 		return;
 	}
@@ -169,7 +169,7 @@ static void on_retry(uv_timer_t *timer)
 	struct depot *d = timer->data;
 
 	if (TAILQ_EMPTY(&d->queue))
-		d->err = 0; /* nothing is left that could be tried */
+		d->err = 0; /* nothing is left to be written */
 	kick(d);
 }
 
@@ -188,7 +188,7 @@ static void slot_free(struct depot *d, uint32_t slot)
 	d->nused--;
 }
 
-/* What was not written waits again, in its order, and in front. */
+/* Ends the job: blocks that were not written go back to the front of the queue, in order. */
 static void take_apart(struct depot *d)
 {
 	struct depot_job *job = &d->job;
@@ -221,7 +221,7 @@ static void on_done(uv_work_t *work, int status)
 	if (d->job.nblocks)
 		d->err = status < 0 ? status : d->job.err;
 	take_apart(d);
-	/* Not before: who gives a slot back begins the next job, in this one's place. */
+	/* Not before: a slot that is freed may start the next job, which reuses `job`. */
 	d->busy = false;
 	if (d->err < 0 && before == 0)
 		log_error("output cannot be written to disk, and stays in memory: %s",

@@ -67,7 +67,7 @@ static void on_done(uv_work_t *work, int status)
 	for (unsigned i = 0; i < f->job.nparts; i++)
 		block_unref(f->depot, f->job.part[i].block);
 	if (w) {
-		struct handle *h = w->h; /* the waiter is gone when its request is taken from it */
+		struct handle *h = w->h; /* wait_unpark() frees the waiter */
 		const uint64_t offset = w->offset;
 
 		if (f->job.err < 0)
@@ -78,13 +78,13 @@ static void on_done(uv_work_t *work, int status)
 	next(f);
 }
 
-/* What is in memory is copied now, the rest is the job's. */
+/* Copies what is in memory now, and leaves the rest to the job. */
 static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_t offset)
 {
 	struct fetch_job *job = &f->job;
 
 	*job = (struct fetch_job){.fd = f->depot->fd};
-	if (offset >= sp->len) { /* there was no memory for what it was to continue */
+	if (offset >= sp->len) { /* output was lost there: out of memory */
 		job->err = -EIO;
 		return;
 	}
@@ -128,7 +128,7 @@ bool fetch_output(struct handle *h, struct req *req, size_t size, uint64_t offse
 		wait_park_on(&fs->fetch.wait, h, req, size, offset);
 		next(&fs->fetch);
 	} else if (n < 0 && offset >= sp->len) {
-		reply_err(req, (int)n); /* what is missing: `error` has said so */
+		reply_err(req, (int)n); /* that output was lost: `error` says why */
 	} else if (n < 0) {
 		unreadable(h, req, (int)n);
 	} else if (n > 0) {

@@ -11,7 +11,7 @@
 #include "fs/config/network.h"
 #include "session.h"
 
-/* A sandbox can be refused many things a second; `events` is everybody's. */
+/* Limits lines in `events`, which all share: a sandbox can have many connections refused in a second. */
 #define EVENTS_BURST 20u
 #define EVENTS_MS    1000u
 
@@ -118,7 +118,7 @@ void network_ports_changed(struct session *s)
 
 /* ---- changes while the sandbox runs ---- */
 
-/* A port that was asked for while the sandbox runs. Both are looked at when the answer comes. */
+/* A port that was added while the sandbox runs. When the answer comes, the sandbox may be another one. */
 struct asked {
 	struct session *s; /* reference */
 	uint32_t epoch;	   /* of the sandbox that was asked */
@@ -151,7 +151,7 @@ static int refuse_port(struct session *s, const struct sandbox_port *p, int e, c
 	return e;
 }
 
-/* A setting that is not honoured must not be shown as if it were. */
+/* Removes a port that could not be forwarded from the settings. */
 static void forget_port(struct session *s, const struct sandbox_port *p)
 {
 	const struct sandbox_spec *spec = &s->settings.spec;
@@ -197,7 +197,7 @@ static int forward(struct session *s, const struct sandbox_port *p)
 	return refuse_port(s, p, e, why);
 }
 
-/* Those that are no longer wanted go first: their ports of this machine may be wanted by others. */
+/* Removes ports first: new ones may use the same ports of this machine. */
 static int apply_ports(struct session *s, const struct sandbox_spec *from,
 		       const struct sandbox_spec *to)
 {
@@ -226,7 +226,7 @@ int network_apply(struct session *s, const struct settings *with)
 			session_problemf(s, PROBLEM_NETWORK, "", "the list was not taken: %s",
 					 *why ? why : strerror(-e));
 	}
-	if (e < 0) { /* back to what it was; what is asked for twice is refused once */
+	if (e < 0) { /* undoes it; only the first problem is reported */
 		struct problem first = s->error;
 
 		(void)apply_ports(s, new, old);

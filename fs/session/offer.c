@@ -12,11 +12,11 @@
 
 #define OFFER_MAX 400u /* bytes of packages in a fix */
 
-/* What was asked, and for whom; the session may be another one, or none, when the answer comes. */
+/* A question to the registry. When the answer comes, the session may be removed, or have other problems. */
 struct offer {
 	struct fs *fs;
 	unsigned slot, generation;
-	struct problem why; /* without what became of it */
+	struct problem why; /* without the offer */
 };
 
 static struct session *asker(const struct offer *o)
@@ -26,8 +26,8 @@ static struct session *asker(const struct offer *o)
 	return s && s->config_error && strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
 }
 
-/* What a registry says is no more to be believed than what a user writes. Return: it in the one way of
- * writing it, to be freed; NULL, with *ret_why, if it is of no use. */
+/* Checks a registry's answer like packages that a user writes. Return: its normal form, to be freed; NULL, with
+ * *ret_why, if it is invalid. */
 static char *settled(const struct session *s, const char *words, const char **ret_why)
 {
 	struct problem why = {0};

@@ -13,11 +13,11 @@
 #include "fs.h"
 #include "session.h"
 
-/* Who has no files, by convention; and for a session of that very user, somebody else. */
+/* A user who owns no files, by convention; and another one, for sessions of that user. */
 #define NOBODY	     65534u
 #define NOBODY_ELSES 65533u
 
-/* Can an owner be named here? In a user namespace perhaps not, and then nobody could write. */
+/* Are both mapped here? In a user namespace they may not be, and then nobody could write. */
 static bool is_mapped(const char *map)
 {
 	_cleanup_file_ FILE *f = fopen(map, "re");
@@ -29,7 +29,7 @@ static bool is_mapped(const char *map)
 	return found;
 }
 
-/* A root that some container has left too little of is refused things like anybody else. */
+/* Are we root with all the capabilities needed? In a container, root may lack some. */
 static bool is_refused_nothing(void)
 {
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -72,7 +72,7 @@ int pause_until_still(struct session *s, void (*still)(struct session *s, int er
 
 	if (p->state == PAUSE_ASKED || (s->sandbox && !s->ready))
 		return -EBUSY;
-	if (s->sandbox) /* also if it is paused: has nothing run since? */
+	if (s->sandbox) /* also if it is paused: checks that nothing has run since */
 		e = freeze(s);
 	if (e < 0)
 		return e;
@@ -98,7 +98,7 @@ void pause_answered(struct session *s, int err)
 	struct pause *p = &s->pause;
 
 	if (p->state != PAUSE_ASKED)
-		return; /* it was not to be any more */
+		return; /* it is no longer wanted */
 	p->state = err < 0 ? PAUSE_NONE : PAUSE_STILL;
 	if (p->still) {
 		if (err < 0 && p->asked) {
@@ -123,7 +123,7 @@ void pause_void(struct session *s)
 
 	*p = (struct pause){.still = p->still};
 	if (awaited)
-		p->still(s, 0); /* what ran in it is being killed */
+		p->still(s, 0); /* everything in it is being killed */
 }
 
 #define OP(op) (1ull << (op))

@@ -10,7 +10,7 @@
 #include "vm/base/problem.h"
 #include "session.h"
 
-#define QUOTA_OPEN_MORE 64u /* for what says that it was too many, and what ends it */
+#define QUOTA_OPEN_MORE 64u /* more for `error`, which explains it, and `ctl`, which can end it */
 
 static uint64_t session_bytes(const struct session *s)
 {
@@ -64,7 +64,7 @@ int quota_open(struct fs *fs, const struct node *n)
 		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL;
 	struct problem p = {0};
 
-	/* Who is not the owner is privileged. */
+	/* A caller who is not the owner is privileged: no limit. */
 	if (!o || o->uid != fs->caller || o->count < QUOTA_OPEN + (helps ? QUOTA_OPEN_MORE : 0))
 		return 0;
 	problem_set(&p, PROBLEM_TOO_MANY_OPEN, "Close some.",

@@ -88,7 +88,7 @@ static enum run_output output_of(enum vm_stream stream)
 	return stream == VM_STDOUT ? RUN_STDOUT : RUN_STDERR;
 }
 
-/* Adds to what has both streams in their order. */
+/* Adds to the output that has both streams, in order of arrival. */
 static void merge(struct run *r, enum vm_stream stream, const void *data, size_t len)
 {
 	const struct spool *other = &r->spool[stream == VM_STDOUT ? RUN_STDERR : RUN_STDOUT];
@@ -96,7 +96,7 @@ static void merge(struct run *r, enum vm_stream stream, const void *data, size_t
 
 	if (spool_size(both) == 0) {
 		if (spool_size(other) == 0)
-			return; /* still only one of them */
+			return; /* there is only one stream so far, which serves as both */
 		spool_copy(both, other);
 	}
 	spool_append(both, r->depot, data, len);
@@ -116,7 +116,7 @@ bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
 {
 	const struct spool *sp = &r->spool[output_of(stream)];
 
-	/* Once for each block. */
+	/* Only asks once for each block. */
 	return !sp->err && sp->len + len > SPOOL_MEMORY &&
 	       (sp->len <= SPOOL_MEMORY || sp->len % DEPOT_BLOCK + len >= DEPOT_BLOCK);
 }
@@ -124,7 +124,7 @@ bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
 void run_stop_keeping(struct run *r, enum vm_stream stream, int err)
 {
 	spool_lose(&r->spool[output_of(stream)], err, 0);
-	/* An empty one begins as a copy of the other, with what is missing there. */
+	/* If it is empty, it will be made as a copy of the other stream, which has the loss noted. */
 	if (spool_size(&r->spool[RUN_BOTH]))
 		spool_lose(&r->spool[RUN_BOTH], err, 0);
 }
@@ -170,7 +170,7 @@ static uint64_t us_between(const struct timespec *a, const struct timespec *b)
 	return us > 0 ? (uint64_t)us : 0;
 }
 
-/* What is missing is told in any case, beside whatever else went wrong. */
+/* Reports lost output, in addition to any other problem. */
 static void add_loss(struct run *r)
 {
 	struct problem *p = &r->result.problem, loss;
@@ -194,7 +194,7 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 		add_loss(r);
 	r->state = state_of_outcome[result->outcome];
 	r->ended = clock_now();
-	if (!r->result.wall_us) /* the sandbox could not say */
+	if (!r->result.wall_us) /* the sandbox has not measured it */
 		r->result.wall_us = us_between(&r->started, &r->ended);
 	buf_clear(&r->input);
 }

@@ -48,7 +48,7 @@ struct session *session_find(struct fs *fs, unsigned template_index, const char 
 	return NULL;
 }
 
-/* Those there are, or those that were removed and of which something is open still. */
+/* Number of the user's sessions; with @dead, of removed ones that still have open files. */
 static unsigned sessions_of(const struct fs *fs, uid_t uid, bool dead)
 {
 	const struct session *s;
@@ -61,8 +61,8 @@ static unsigned sessions_of(const struct fs *fs, uid_t uid, bool dead)
 
 #define SLOTS_FRESH 256u /* slots are used once each before any is used again */
 
-/* The free slot that was used least often: generations wrap, and only then could an inode number of a
- * session long gone name another one. */
+/* The free slot that was used least often, because generations wrap: then an old inode number could mean another
+ * session. */
 static int free_slot(const struct fs *fs)
 {
 	int best = -1;

@@ -35,7 +35,7 @@ static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
 }
 
-/* What follows from the settings @st of a sandbox, and those of its template @base. */
+/* Fills in what depends only on the settings @st, and those of the template, @base. */
 static void fill(struct spec *spec, const struct fs *fs, const struct settings *base,
 		 const struct settings *st)
 {
@@ -77,7 +77,7 @@ void spec_clear(struct spec *spec)
 	spec->allow = NULL;
 }
 
-/* Does it write with the rights of whoever begins the session, and nobody knows now who that will be? */
+/* Does it write to the host as the session's owner, who is not known before there is a session? */
 static bool is_owners(const struct conf *conf, const struct settings *st)
 {
 	bool writes = st->spec.work;

@@ -110,7 +110,7 @@ int session_reset(struct session *s)
 		.code = PROBLEM_RESET, .cause = "the session was reset before this run began"};
 	int e;
 
-	if (s->changes.committing) { /* what was stopped for it would go on */
+	if (s->changes.committing) { /* a reset would let stopped processes go on */
 		session_problemf(s, PROBLEM_BUSY, "Wait until it has ended.",
 				 "changes are being taken over");
 		return -EBUSY;
@@ -132,7 +132,7 @@ int session_reset(struct session *s)
 		return 0;
 	}
 	if (s->state == SESSION_STARTING)
-		return 0; /* it will be as fresh as can be */
+		return 0; /* its interpreter will be a new one anyway */
 	binding_cut(s, &reset);
 	changes_drop(s);
 	session_set_state(s, SESSION_NEW);
@@ -166,7 +166,7 @@ int session_resume(struct session *s)
 
 /* ---- time ---- */
 
-/* Lets go of a sandbox that nobody has used for idle_timeout_s. */
+/* Closes a sandbox that was not used for idle_timeout_s. */
 static uint64_t check_idle(struct session *s, uint64_t now)
 {
 	struct problem idle;
@@ -197,7 +197,7 @@ uint64_t session_tick(struct session *s, uint64_t now)
 
 /* ---- the end ---- */
 
-/* What nobody can get at any more by its name. What is open of it, its handles keep. */
+/* Frees what can no longer be reached by name. Open handles keep references to what they need. */
 static void let_go(struct session *s)
 {
 	struct run *r;
@@ -229,7 +229,7 @@ void session_destroy(struct session *s)
 	s->dead = true;
 	binding_cut(s, &gone);
 	s->state = SESSION_CLOSED;
-	wait_wake(&s->wait); /* every run has ended: all of them find something to answer */
+	wait_wake(&s->wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->wait, -ESTALE);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");

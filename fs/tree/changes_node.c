@@ -14,7 +14,7 @@
 /* More than the list can be: its size while it is open, see stream.c. */
 #define CHANGES_UNKNOWN (32u << 20)
 
-/* A list that was asked for; holds a reference. */
+/* A list under way; holds a reference to its session. */
 struct asker {
 	struct session *s;
 	uint64_t handle;
@@ -58,7 +58,7 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 	struct handle *h = handle_get(&fs->handles, a->handle);
 
 	if (h && !h->bound) {
-		if (err == 0) /* it is shown, and remembered */
+		if (err == 0) /* twice: it is shown, and remembered */
 			err = quota_take(a->s, 0, 2 * c->len);
 		if (err == 0)
 			err = show(&h->text, c);
@@ -95,7 +95,7 @@ static void begin(struct handle *h)
 
 	if (h->bound)
 		return;
-	if (s->dead) { /* also where a list is on its way: nobody waits on a session that is gone */
+	if (s->dead) { /* even if a list is under way: nobody waits on a removed session */
 		settle(h, -ESTALE);
 		return;
 	}
@@ -146,7 +146,7 @@ const struct handle_ops changes_ops = {
 	.poll = changes_poll,
 };
 
-/* Known when it is read. */
+/* The size is not known before it is read. */
 uint64_t changes_size(const struct node *n)
 {
 	return handles_stream(&n->s->fs->handles, n->ino) ? CHANGES_UNKNOWN : 0;

@@ -10,11 +10,11 @@
 #include "fs/session/fs.h"
 
 /*
- * For each open, offset 0 is where the oldest line began that was kept then, at `base`, and the end moves on. `cursor`
- * and `text` say what is read next, at offset `expected`; a read elsewhere looks for its place. A reader
- * too slow for the ring goes on with the oldest line there still is, whose offsets move to where it is.
+ * Offset 0 of an open is the start of the oldest line that was kept at that time, at `base`; the end grows. `cursor`
+ * and `text` are what is read next, at offset `expected`; a read at another offset searches for its line. A reader
+ * too slow for the ring continues with the oldest line that is left, as if it followed what it has read.
  *
- * The size that all see is counted from the oldest open, so that nobody's gets smaller while he follows.
+ * The size shown is that of the oldest open, so that it does not shrink for anybody who follows the file.
  */
 static int events_open(struct handle *h)
 {
@@ -26,7 +26,7 @@ static int events_open(struct handle *h)
 	return 0;
 }
 
-/* Goes to @offset of this open: behind what was dropped, and before what is not there yet. */
+/* Goes to @offset of this open, or to the oldest line if that was dropped, or to the end if it is beyond. */
 static void seek(const struct events *ev, struct handle *h, uint64_t offset)
 {
 	const uint64_t at = h->base + offset;

@@ -37,7 +37,7 @@ static const struct sample *sample_for(const char *language)
 	return &samples[0];
 }
 
-/* One number in words, where 0 stands for "no end". */
+/* Short text, returned by value. */
 struct words {
 	char text[48];
 };
@@ -127,7 +127,7 @@ static int root_examples(const struct conf *c, struct buf *out)
 	return r;
 }
 
-/* What a template has that was installed, if it has any. */
+/* The packages of a template as a remark, or nothing. */
 static struct words packages(const char *text)
 {
 	struct words w = {""};

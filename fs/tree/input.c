@@ -114,7 +114,7 @@ static int input_open(struct handle *h)
 	e = session_can_submit(s);
 	if (e < 0)
 		return e;
-	/* What is appended runs by itself; an open that neither empties nor appends edits what there is. */
+	/* An open without O_TRUNC and O_APPEND edits the last code; appended code is a program of its own. */
 	if (!(h->flags & (O_TRUNC | O_APPEND))) {
 		e = buf_append(&h->text, s->last_code.data, s->last_code.len);
 		if (e < 0)
@@ -129,8 +129,9 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 {
 	int e;
 
+	/* The kernel's offset is then the size of the file, which may be another writer's. */
 	if (h->flags & O_APPEND)
-		offset = h->text.len; /* the kernel goes by a size that may be another writer's */
+		offset = h->text.len;
 	e = input_check(h->s, data, size, offset);
 	if (e < 0)
 		return e;
@@ -146,7 +147,7 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
 }
 
-/* Who tries again, or goes on all the same, has no whole program: the kernel's offset has not moved. */
+/* Refuses all writes after one that failed, because the program would not be complete. */
 static int refuse_again(struct handle *h)
 {
 	if (h->failed == -EBUSY || h->failed == -EDQUOT || h->failed == -ENOMEM)
@@ -168,24 +169,24 @@ static int input_write(struct handle *h, const void *data, size_t size, uint64_t
 	e = input_append(h, data, size, offset);
 	if (e < 0) {
 		h->failed = e;
-		wait_wake(&h->s->wait); /* nobody need wait for what becomes of it */
+		wait_wake(&h->s->wait); /* it will not become a run */
 		return e;
 	}
 	h->dirty = true;
-	h->killed = false; /* it was another that shares the descriptor */
+	h->killed = false; /* another process that shares the descriptor was killed */
 	h->mtime = clock_now();
-	session_touch(h->s); /* somebody is writing code for it */
+	session_touch(h->s);
 	return 0;
 }
 
 static int input_truncate(struct handle *h, uint64_t size)
 {
 	if (size > h->text.len)
-		return -EINVAL; /* would fill up with NUL bytes */
+		return -EINVAL; /* the gap would be NUL bytes */
 	if (size == 0)
 		h->failed = 0; /* it starts over */
 	h->mtime = clock_now();
-	(void)buf_truncate(&h->text, (size_t)size); /* it only gets shorter */
+	(void)buf_truncate(&h->text, (size_t)size); /* shrinking can't fail */
 	wait_wake(&h->s->wait);
 	return 0;
 }
@@ -219,11 +220,11 @@ static int input_flush(struct handle *h, bool killed)
 		return 0;
 	h->killed = killed;
 	if (killed)
-		wait_wake(&h->s->wait); /* nothing will come of it */
+		wait_wake(&h->s->wait); /* it will not become a run */
 	return 0;
 }
 
-/* Too late for its writer to be told. */
+/* Reports code that could not be queued in the log and in `error`: its writer has closed the file. */
 static void drop(struct session *s, int err)
 {
 	log_warn("%s: code was dropped: %s", s->path, strerror(-err));
@@ -242,7 +243,7 @@ static void input_release(struct handle *h)
 	TAILQ_REMOVE(&s->inputs, h, input_link);
 	if (s->dead)
 		return;
-	/* Most that can be refused was refused in open and write; an empty program is no program. */
+	/* Most errors were returned by open and write. Empty code does not run. */
 	if (h->dirty && !h->killed && !h->failed && h->text.len) {
 		e = session_submit_late(s, &h->text, &h->mtime);
 		if (e < 0)
@@ -274,8 +275,8 @@ static int stdin_open(struct handle *h)
 }
 
 /*
- * Where what is written at @offset of this open goes. Once what was there has been taken or emptied, the kernel's
- * offset counts from too early.
+ * Return: where data written at @offset of this open goes. When a run has taken the input, or it was emptied, the
+ * kernel's offset still counts what was there before.
  */
 static uint64_t stdin_place(struct handle *h, uint64_t offset)
 {
@@ -318,7 +319,7 @@ static int stdin_truncate(struct handle *h, uint64_t size)
 	const bool in_step = h->expected == s->stdin_taken;
 	const int e = truncate_text(s, NODE_STDIN, size);
 
-	if (in_step) /* who empties it himself knows where he is */
+	if (in_step) /* an open that empties it itself keeps its base */
 		h->expected = s->stdin_taken;
 	return e;
 }

@@ -98,7 +98,7 @@ int names_create(const struct node *dir, const char *name, mode_t mode, struct n
 
 /* ---- rename ---- */
 
-/* The content of @f becomes that of the node @to. */
+/* Writes the content of @f to the node @to. */
 static int take(struct session *s, struct scratch_file *f, enum node_kind to)
 {
 	struct buf code = {0};

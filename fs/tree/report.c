@@ -50,7 +50,7 @@ unsigned report_request_timeout(void)
 	return least;
 }
 
-/* How much one request may carry. */
+/* Checks how many bytes the kernel puts into one request. */
 static void check_transfers(struct checks *c)
 {
 	_cleanup_file_ FILE *f = fopen("/proc/sys/fs/fuse/max_pages_limit", "re");
@@ -113,7 +113,7 @@ static void check_fuse(struct checks *c, const struct conf *conf)
 		      : "");
 }
 
-/* Looks where it is, or is going to be made at the first mount; waits for the disk. */
+/* Free bytes where @dir is, or will be made at the first mount; waits for the disk. Return: or -errno. */
 static int64_t look_for_room(const char *dir)
 {
 	char path[PATH_MAX], *slash;
@@ -223,7 +223,7 @@ int report_doctor(const struct node *n, struct buf *out)
 	struct fs *fs = n->fs;
 	bool failed;
 
-	/* What was seen last: a disk that hangs must not stop the loop. */
+	/* The last known room: asking a disk that hangs would stop the loop. */
 	return doctor(fs->vm, fs->conf, fs->depot.room, out, &failed);
 }
 

@@ -32,7 +32,7 @@
 
 /* ---- settings ---- */
 
-/* Where there is a sandbox, what of it can change is put into effect. */
+/* Applies @with to the sandbox, if there is one. Return: 0, -EBUSY for what can't change while it runs, -errno. */
 static int take_effect(struct session *s, const struct settings *with)
 {
 	const char *frozen;
@@ -47,7 +47,7 @@ static int take_effect(struct session *s, const struct settings *with)
 	return -EBUSY;
 }
 
-/* Takes over @with; unless making it ended with an error, @e, which @why may explain. */
+/* Applies @with, or reports @why if @e is an error. */
 static int settle(struct session *s, struct settings *with, int e, const struct problem *why)
 {
 	if (e == 0)
@@ -57,7 +57,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 	if (e < 0) {
 		settings_clear(with);
 		if (e != -ENOMEM && s->error.code)
-			s->config_error = true; /* mended when they are set well */
+			s->config_error = true; /* until valid settings are written */
 		return e;
 	}
 	if (s->config_error)
@@ -147,7 +147,7 @@ static bool appends(const struct handle *h)
 	return h->flags & O_APPEND;
 }
 
-/* What this open has written takes effect. */
+/* Applies what was written to this open. */
 static int commit(struct handle *h)
 {
 	struct session *s = h->s;
@@ -158,7 +158,7 @@ static int commit(struct handle *h)
 	if (!appends(h))
 		return is_list(h) ? config_allow(s, text, len) : config_replace(s, text, len);
 	e = is_list(h) ? add_to_list(s, text, len) : apply(s, &s->settings, text, len);
-	/* Whole lines are added once: others may have taken them back when more is written. */
+	/* Whole lines are added only once: somebody may have removed them before more is written. */
 	if (e == 0 && len && text[len - 1] == '\n')
 		h->text.len = 0;
 	return e;
@@ -189,9 +189,9 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	e = quota_take(h->s, len, len + size);
 	if (e == 0)
 		e = buf_append(&h->text, data, size);
-	/* Of a program that writes in blocks there is more to come, and half of a text would take back what its
-	 * other half says. What ends in a whole block takes effect when it is closed, unless what came then was
-	 * refused. */
+	/* A program that writes whole blocks has more to write, and half of a text would reset the settings of the
+	 * other half. So after a whole block, the text takes effect with the next write, or when the file is
+	 * closed. */
 	h->dirty = e == 0 && size % 4096 == 0;
 	if (h->dirty)
 		return 0;
@@ -227,7 +227,7 @@ static void config_release(struct handle *h)
 	bool emptied = handle_writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
 
 	if (is_list(h) && emptied && !h->failed && !h->killed && !h->s->dead)
-		(void)config_allow(h->s, "", 0); /* an empty list is always fine */
+		(void)config_allow(h->s, "", 0); /* an empty list is always valid */
 }
 
 const struct handle_ops config_ops = {

@@ -38,7 +38,7 @@ static json_t *ms(uint64_t us)
 	return json_real((double)us / 1000);
 }
 
-/* Text that may hold any bytes, such as an interpreter's idea of its version. */
+/* A string of text that may hold any bytes, such as an interpreter's version. */
 static json_t *any_string(const char *s)
 {
 	json_t *j = json_string(s ? s : "");
@@ -76,7 +76,7 @@ static json_t *stream_json(const struct run *r, enum vm_stream stream)
 			 (json_int_t)r->spool[stream].lost);
 }
 
-/* What is only known of a run that was one. */
+/* What is only known of a run that was executed. */
 static json_t *usage_of_run(const struct vm_result *result)
 {
 	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o}", "wall_ms", ms(result->wall_us),
@@ -261,7 +261,7 @@ static json_t *sessions_json(const struct fs *fs)
 	return o;
 }
 
-/* All that tells a kind from the others of its image, then how its snapshot and its pool do. */
+/* What distinguishes a template from others with the same image, then the state of its snapshot and pool. */
 static void add_snapshot(void *data, const struct vm_template_status *st)
 {
 	json_t *pool = json_pack(

@@ -34,7 +34,7 @@
  */
 
 #define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */
-#define STATUS_UNKNOWN 4096u	  /* also of a status that there will never be: reading fails */
+#define STATUS_UNKNOWN 4096u	  /* also if there will never be a status: reading fails */
 
 size_t stream_status_text(const struct run *r, char text[8])
 {
@@ -42,13 +42,13 @@ size_t stream_status_text(const struct run *r, char text[8])
 	return (size_t)snprintf(text, 8, "%u\n", r->result.status);
 }
 
-/* Is it known how much there is to be read? */
+/* Is the size final? */
 static bool is_whole(const struct session *s, const struct run *r)
 {
 	return !session_input_pending(s) && (!r || run_ended(r));
 }
 
-/* Of a node that waits. */
+/* The size of a node that waits: @most while it is open, see above. */
 static uint64_t unknown_size(const struct node *n, uint64_t most)
 {
 	return handles_stream(&n->s->fs->handles, n->ino) ? most : 0;
@@ -94,9 +94,8 @@ static bool is_stale(const struct handle *h)
 }
 
 /*
- * Code is being written, so it is not decided which run is shown. How long that takes is up to whoever has `in`
- * open: it is waited for as long as a run may take, and then the reader gets an error, for what it would see
- * is the run before.
+ * Waits while code is being written: the run to show is not known before `in` is closed. After the time that a run
+ * may take, the reader gets an error instead of the output of the previous run.
  */
 static void await_input(struct handle *h, struct req *req, size_t size, uint64_t offset,
 			bool nonblock)
@@ -107,7 +106,7 @@ static void await_input(struct handle *h, struct req *req, size_t size, uint64_t
 	if (is_stale(h)) {
 		reply_err(req, -ESTALE);
 	} else if (h->cached) {
-		reply_err(req, -EIO); /* nobody could interrupt the wait */
+		reply_err(req, -EIO); /* such a wait could not be interrupted */
 	} else if (nonblock) {
 		reply_err(req, -EAGAIN);
 	} else if (h->deadline && now >= h->deadline) {
@@ -149,9 +148,8 @@ static int stream_open(struct handle *h)
 /* ---- output ---- */
 
 /*
- * For the page cache, fewer bytes than were asked for are the end of the file: sendfile(2) would stop there, and a
- * mapping show zeroes. So it gets all, or what there is if that is all of it, or an error: then most programs
- * read instead.
+ * To the page cache, a short read is the end of the file: sendfile(2) would stop there, and a mapping would show
+ * zeroes. So it gets all bytes up to the real end, or an error, after which most programs use read(2).
  */
 static bool suits_cache(const struct spool *sp, size_t size, uint64_t offset)
 {
@@ -241,7 +239,7 @@ static void status_read(struct handle *h, struct req *req, size_t size, uint64_t
 		return;
 	}
 	if (!h->r || !run_has_status(h->r)) {
-		reply_err(req, -EIO); /* lost or refused: no status is better than a guess */
+		reply_err(req, -EIO); /* lost or refused: there is no status */
 		return;
 	}
 	len = stream_status_text(h->r, text);

@@ -137,7 +137,7 @@ static int ports(const struct node *n, struct buf *out)
 
 /* ---- truncate(2) by the path ---- */
 
-/* What counts is what is written next. */
+/* Only what is written afterwards counts. */
 static int truncate_nothing(const struct node *n, uint64_t size)
 {
 	(void)n;
@@ -160,7 +160,7 @@ static int truncate_scratch(const struct node *n, uint64_t size)
 /* ---- the table ---- */
 
 const struct node_def node_defs[NODE_NKINDS] = {
-	/* Anybody may try to make something in these two, so that we say what is wrong with it, not the kernel. */
+	/* Anybody may try to create entries in these two, so that our errors are returned, not the kernel's. */
 	[NODE_ROOT] = {NULL, NODE_NONE, DIR_ | 01777, NULL, NULL, mount_time,
 		       .find = templates_find, .list = templates_list, .keep = REPLY_KEEP_ALL},
 	[NODE_ROOT_README] = {TEXT("README.md", NODE_ROOT, 0444, root_readme, mount_time)},

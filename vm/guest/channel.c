@@ -93,7 +93,7 @@ static void frames_sent(struct channel *ch, size_t n)
 	}
 }
 
-/* What goes out next, in the order of frames_sent(). */
+/* Collects what is to be written next, in the order in which frames_sent() accounts for it. */
 static size_t gather(struct channel *ch, struct iovec iov[WRITE_IOV])
 {
 	size_t n = 0;
@@ -213,7 +213,7 @@ static int dispatch(struct channel *ch, const uint8_t *bytes, size_t size)
 	struct proto_header h;
 
 	proto_header_unpack(bytes, &h);
-	/* The agent's log has no addressee: what it said before it was greeted counts too. */
+	/* The agent's log belongs to no generation: lines from before HELLO are wanted too. */
 	if (h.generation != ch->generation && h.type != PROTO_LOG)
 		return 0;
 	return ch->events->frame(ch->data, &h, &in);
@@ -379,8 +379,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 {
 	struct channel *ch = handle->data;
 
-	/* So libuv reports that the other end was closed before it had read all, and stops polling.
-	 * What came before that, perhaps a result, is still there to be read. */
+	/* libuv reports an error, and stops polling, if the other end was closed before it had read all. What it
+	 * has sent before, perhaps a result, can still be read. */
 	if (status < 0) {
 		on_readable(ch);
 		if (ch->open && !ch->lost)

@@ -134,7 +134,7 @@ static void on_lost(void *data, int err)
 {
 	struct guest *g = data;
 
-	/* Its end was closed, with something unread or not: what it ran in may say why. */
+	/* The agent's end was closed: the backend may soon say why. */
 	if (err == 0 || err == -ECONNRESET || err == -EPIPE) {
 		guest_hangup(g);
 		return;

@@ -72,8 +72,8 @@ void exec_abandon(struct guest *g)
 
 static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
 
-/* On a busy host, or with a fork bomb in it, a guest has a lot to do before the end, and an agent that
- * is late is not a silent one. It gives up by itself, and says so, before it is LATE_MS late. */
+/* The run has not ended in time. On a busy host, or with a fork bomb in it, a guest needs a while to end a run, so a
+ * late agent is not a dead one. It gives up by itself, and reports that, before LATE_MS have passed. */
 void exec_overdue(struct guest *g)
 {
 	if (!g->exec.id) {
@@ -81,7 +81,7 @@ void exec_overdue(struct guest *g)
 			guest_ask_usage(g);
 		return;
 	}
-	if (g->exec.held && !g->exec.late) { /* it could not: what it had printed was in its way */
+	if (g->exec.held && !g->exec.late) { /* held output may have kept it from ending */
 		guest_hold(g, false);
 		g->exec.late = true;
 		guest_deadline(g, LATE_MS);
@@ -102,7 +102,7 @@ void exec_out_of_memory(struct guest *g)
 	g->exec.outcome = VM_OOM;
 }
 
-/* How many of its processes were killed for want of memory so far; 0 where nobody counts. */
+/* Number of its processes killed by the OOM killer so far; 0 where that is not counted. */
 static uint64_t oom_kills(const struct guest *g)
 {
 	struct backend_info b = {0};
@@ -117,7 +117,7 @@ void exec_look(struct guest *g)
 	(void)oom_kills(g);
 }
 
-/* What became of the interpreter between two runs. */
+/* Explains why the interpreter has ended between two runs. */
 static void explain_gone(const struct guest *g, const struct proto_exit *e, struct problem *ret_p)
 {
 	const bool oom = e->gone == PROTO_GONE_OOM ||
@@ -140,7 +140,7 @@ static void explain_gone(const struct guest *g, const struct proto_exit *e, stru
 		problem_add(ret_p, "it had let go of its connection to the agent, and was ended");
 }
 
-/* The run may be looked at before the guest has been asked. */
+/* Notes which limits of files/ were reached: the run may be looked at before the next answer about usage. */
 static void note_full(struct guest *g, uint8_t flags)
 {
 	const unsigned full = flags & (VM_REACHED_FILES | VM_REACHED_INODES);
@@ -167,7 +167,7 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 		return -EPROTO;
 	note_full(g, h->flags);
 	r.outcome = outcome[e.how];
-	/* An agent beside us is not told whom the kernel kills, and why. */
+	/* The agent of a jail is not told of the OOM killer; the control group's counter is. */
 	kills = oom_kills(g);
 	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && kills > g->exec.oom_kills)
 		r.outcome = VM_OOM;
@@ -180,7 +180,7 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 	r.dropped[VM_STDERR] = e.dropped[1];
 	if (r.outcome == VM_TIMEOUT || r.outcome == VM_KILLED || r.outcome == VM_OOM)
 		outcome_known(&r, r.outcome);
-	r.fresh = e.fresh; /* what was killed before it began has harmed nothing */
+	r.fresh = e.fresh; /* not if it was killed before it began: the interpreter is as it was */
 	if (r.outcome == VM_OOM)
 		problem_set(&r.problem, PROBLEM_OUT_OF_MEMORY,
 			    "Give the session more memory (memory_mb).",
@@ -204,7 +204,7 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 
 /* ---- output ---- */
 
-/* Grants anew what was taken, in large pieces. */
+/* @n bytes of output were consumed: permits the agent to send as many more, in large steps. */
 static void grant(struct guest *g, uint32_t n)
 {
 	struct exec *x = &g->exec;
@@ -367,7 +367,7 @@ int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 	if (sig == SANDBOX_KILL && !g->exec.killing) {
 		g->exec.killing = true;
 		guest_hold(g, false);
-		g->exec.late = true; /* what it has printed must not be in its way */
+		g->exec.late = true; /* unread output must not keep it from ending */
 		guest_deadline(g, LATE_MS);
 	}
 	return 0;

@@ -309,7 +309,7 @@ static ssize_t make_pieces(struct guest_files *gf, const struct vm_file *req,
 	return bytes;
 }
 
-/* What the protocol can't carry. */
+/* Refuses what the protocol can't carry. Return: 0 or -errno. */
 static int check_request(const struct vm_file *req)
 {
 	const size_t newname_max = req->op == VM_SYMLINK ? PROTO_LINK_MAX : PROTO_NAME_MAX;
@@ -323,7 +323,7 @@ static int check_request(const struct vm_file *req)
 	return 0;
 }
 
-/* What ends something is never refused: it would be there for ever, in whose way it may be. */
+/* Does it release a handle, a lock or a node? Such requests are never refused, or that would stay for ever. */
 static bool gives_back(const struct vm_file *req)
 {
 	return req->op == VM_FORGET || req->op == VM_RELEASE || req->op == VM_DROP_LOCKS ||
@@ -385,7 +385,7 @@ static bool known_type(uint32_t mode)
 	}
 }
 
-/* Return: 0, or -EIO for what is no file that could be shown. */
+/* Return: 0, or -EIO for attributes that no file can have. */
 static int reply_attr(struct proto_in *in, struct vm_attr *ret)
 {
 	struct proto_attr a;
@@ -507,7 +507,7 @@ static int reply_other(struct file_call *call, struct proto_in *in)
 	case A_STATFS: reply_statfs(in, &reply.statfs); break;
 	case A_LOCK: r = reply_lock(in, &reply.lock); break;
 	case A_WAITS:
-		/* An answer that is none yet: see guest_file_locked(). */
+		/* The lock is not there yet: guest_file_locked() answers later. */
 		call->waits = get_u32(in) && call->may_wait;
 		if (call->waits && get_end(in))
 			return 0;

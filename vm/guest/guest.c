@@ -39,9 +39,9 @@
 #define GRACE_MS    500 /* for a machine whose agent is gone to say why */
 #define TEARDOWN_MS 10000u
 
-/* ---- the one way to the end ---- */
+/* ---- the end ---- */
 
-/* @problem is NULL if it was asked for. */
+/* Ends the guest, the only way to do so; @problem is NULL if the end was asked for. */
 static void end(struct guest *g, const struct problem *problem)
 {
 	if (g->phase == GUEST_ENDING)
@@ -107,7 +107,7 @@ static void on_channel_closed(void *data)
 	guest_part_closed(data);
 }
 
-/* What the loop does for one that is ENDING. */
+/* Called from the loop: takes down a guest that is ENDING. */
 static void on_work(struct deferred *d)
 {
 	struct guest *g = container_of(d, struct guest, work);
@@ -121,7 +121,7 @@ static void on_work(struct deferred *d)
 		g->ops->destroy(g->backend);
 	if (g->channel.open)
 		channel_close(&g->channel, on_channel_closed);
-	/* This one watches over the others, and goes last. */
+	/* The deadline watches the other parts end, so its timer is closed last. */
 	guest_deadline(g, TEARDOWN_MS);
 	uv_close((uv_handle_t *)&g->heartbeat, on_timer_closed);
 	uv_close((uv_handle_t *)&g->grace, on_timer_closed);
@@ -129,8 +129,8 @@ static void on_work(struct deferred *d)
 
 /* ---- deadlines ---- */
 
-/* It was killed, and is not gone: it sits in the kernel, waiting for a disk that does not answer,
- * for example. Nobody waits for it but its place. */
+/* It was killed, but has not ended: its process sits in the kernel, waiting for a disk that does not answer,
+ * for example. Nobody waits for it any longer, but its place stays taken. */
 static void lingers(struct guest *g)
 {
 	const char *who = g->label.who && *g->label.who ? g->label.who : g->spec.name;
@@ -280,7 +280,7 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 	g->label = g->spec.label;
 	g->background = false;
 	g->unheard = 0;
-	/* Frames of one class keep their order, and runs come behind these. */
+	/* Runs are frames of the same class, so they follow these. */
 	handshake_hello(g);
 	handshake_setup(g);
 	return 0;
@@ -373,7 +373,7 @@ bool guest_lingers(const struct guest *g)
 
 bool guest_is_silent(const struct guest *g)
 {
-	/* The channel's end may be seen before its machine's: then it is only a matter of moments. */
+	/* If the channel is lost, the machine's end will be seen in a moment. */
 	return g->channel.lost || uv_is_active((const uv_handle_t *)&g->grace) ||
 	       g->unheard >= SILENT;
 }

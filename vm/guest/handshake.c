@@ -37,7 +37,7 @@
 
 /* ---- how it fails ---- */
 
-/* The way up has failed because of @why: ends the guest, with what its console says. */
+/* It can't come up because of @why: ends the guest, and quotes its console. */
 static void failed(struct guest *g, const struct problem *why)
 {
 	struct problem p = *why;
@@ -50,7 +50,7 @@ static void failed(struct guest *g, const struct problem *why)
 	if (g->console.total)
 		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));
-	else if (why->code != PROBLEM_NO_JAIL) /* where nothing ran, nothing was said */
+	else if (why->code != PROBLEM_NO_JAIL) /* without a jail nothing ran */
 		problem_add(&p, "; the console shows nothing");
 	guest_fail(g, &p);
 }
@@ -81,7 +81,7 @@ void handshake_overdue(struct guest *g)
 
 /* ---- what it is told ---- */
 
-/* For want of memory it ends the guest. Return: whether it was sent. */
+/* Sends @f; without memory for it, ends the guest. Return: whether it was sent. */
 static bool push(struct guest *g, struct channel_frame *f)
 {
 	if (f && !f->out.bad) {
@@ -188,7 +188,7 @@ static void exercise(struct guest *g)
 	send_run(g, EXERCISE_RUN, &run);
 }
 
-/* What the template wants every machine that boots to have done. */
+/* Runs the template's warm-up code, which every machine that boots runs. */
 static void warm_up(struct guest *g)
 {
 	struct proto_run run = {.timeout_ms = WARMUP_MS, .code = proto_cstr(g->spec.warmup)};
@@ -246,7 +246,7 @@ static void come_up(struct guest *g)
 	tell_owner(g, up);
 }
 
-/* The interpreter is there, or has done what it was to do. */
+/* The interpreter is ready, or has finished an exercise: takes the next step. */
 static void warm(struct guest *g)
 {
 	if (g->background && !g->warm_sent) {
@@ -303,13 +303,13 @@ int handshake_on_hello(struct guest *g, struct proto_in *in)
 	    g->due != DUE_HELLO)
 		return -EPROTO;
 	log_trace(&g->label, "guest", "the agent has answered");
-	/* After an introduction SETUP is on its way already. */
+	/* guest_introduce() has sent SETUP already. */
 	g->due = g->phase == GUEST_BOOT ? DUE_NOTHING : DUE_READY;
 	guest_advance(g);
 	return 0;
 }
 
-/* Foreign words, cut and made printable. */
+/* Copies text of the guest, truncated, without what is not printable. */
 static void take_words(char *out, size_t size, struct proto_str words)
 {
 	size_t n = 0;
@@ -362,7 +362,7 @@ int handshake_on_failed(struct guest *g, struct proto_in *in)
 	return 0;
 }
 
-/* What a warm-up says is only of interest if it fails. */
+/* Keeps the output of a warm-up, which is shown if it fails. */
 static void take_output(struct guest *g, struct proto_in *in)
 {
 	struct proto_str bytes;
@@ -501,7 +501,7 @@ void handshake_start(struct guest *g, int ram, int state)
 	int stream, r, up;
 
 	static_assert(ARRAY_SIZE(mode_words) == MACHINE_NMODES, "words for each");
-	/* A clone's agent has heard the machine's it was copied from. */
+	/* A clone's agent has seen generation 1, of the machine it was copied from. */
 	g->generation = g->mode == MACHINE_CLONE;
 	log_trace(&g->label, "guest", "%s: %s", g->ops->name, mode_words[g->mode]);
 	guest_deadline(g, boot_ms(g));

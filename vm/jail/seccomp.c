@@ -264,8 +264,8 @@ static int add_clone(scmp_filter_ctx ctx, enum jail_use use)
 }
 
 /*
- * An end of a pair of datagram sockets need not connect: it sends to any address, and who sees the host's
- * sockets would reach there whom it may make no socket for. The ends of other pairs have but each other.
+ * Permits pairs of connected sockets, but not of datagram sockets: one of those can send to any address, so it
+ * would reach sockets of the host that are visible in the jail. Others only reach the other end of their pair.
  */
 static int add_pairs(scmp_filter_ctx ctx, enum jail_use use)
 {

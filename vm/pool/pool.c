@@ -79,7 +79,7 @@ static void on_up(void *data)
 static void fill_failed(struct template *t, const struct problem *problem)
 {
 	template_clone_failed(t, problem);
-	/* One with snapshots has to make a new one after a few, and waits for that. */
+	/* With snapshots, template_clone_failed() has a new one made after a few failures, and that is waited for. */
 	if (t->state == TEMPLATE_PLAIN)
 		t->retry_at = uv_now(t->pool->ctx->loop) +
 			      MIN(RETRY_MS << MIN(t->clone_failures - 1, 4u), REST_MS);
@@ -93,7 +93,7 @@ static void on_closed(void *data, const struct problem *problem)
 	unlist(i);
 	t->refs--;
 	admission_release(t->pool->admission, &i->ticket);
-	if (t->pool->ctx->closing) /* whatever ends now does so because all does */
+	if (t->pool->ctx->closing) /* everything is being ended */
 		problem = NULL;
 	if (problem && !i->ready)
 		fill_failed(t, problem);
@@ -128,7 +128,7 @@ static bool fill(struct template *t)
 	return true;
 }
 
-/* Does it show what has other names on the host by now, or none? */
+/* Have files of the host that it shows been replaced or removed since it was started? */
 static bool is_stale(const struct idle *i)
 {
 	char now[DIGEST_HEX];
@@ -176,7 +176,7 @@ unsigned pool_places(const struct pool *p)
 	return n;
 }
 
-/* The one that is given up first: not ready yet, or the oldest. */
+/* Return: the idle guest to give up first: one not ready yet, or the oldest; or NULL. */
 static struct idle *last_open(const struct template *t)
 {
 	struct idle *i;
@@ -193,7 +193,7 @@ static bool is_going(const struct guest *g)
 	return guest_is_ending(g) && !guest_lingers(g);
 }
 
-/* Is one on its way out already? */
+/* Is one ending already? */
 static bool any_is_going(const struct pool *p)
 {
 	const struct template *t;
@@ -214,7 +214,7 @@ bool pool_yield(struct pool *p)
 	struct idle *i, *victim = NULL;
 	struct template *t;
 
-	/* One at a time: what is on its way out will do, or the next call. */
+	/* One at a time: the one that is ending may be enough; if not, this is called again. */
 	if (any_is_going(p))
 		return true;
 	TAILQ_FOREACH(t, &p->templates, link) {
@@ -276,8 +276,8 @@ static bool is_to_go(const struct idle *i, uint64_t now)
 	return guest_is_silent(i->guest) || is_stale(i) || (age_ms && now - info.ready_at > age_ms);
 }
 
-/* Replaces what is too old, or silent. Return: how many clones are good, or on their way; the others
- * have places that will be free, *ret_bad. */
+/* Ends one of those that are too old or silent, if there are good ones. Return: number of clones that are good or
+ * starting; *ret_bad is that of the others, whose places will be free. */
 static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 {
 	struct idle *i, *bad = NULL;
@@ -299,13 +299,13 @@ static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 	return good + t->nfilling;
 }
 
-/* Not worth a snapshot, so far. */
+/* Is it used too rarely to be worth a snapshot? */
 static bool is_rare(const struct template *t)
 {
 	return t->ad_hoc && t->uses < AD_HOC_USES;
 }
 
-/* Of those that are ad hoc, with a snapshot, all but those used last give it up. */
+/* If too many ad hoc templates have a snapshot, drops that of the one unused for longest. */
 static void drop_ad_hoc(struct pool *p)
 {
 	struct template *t, *oldest = NULL;
@@ -344,7 +344,7 @@ static void rest(struct template *t, uint64_t now)
 		t->layer = layer_put(t->layer);
 }
 
-/* What is to be ready before it is used does not wait for a use to be looked at. */
+/* Gets a template with prepare = yes ready before it is used. */
 static void look_ahead(struct template *t, struct load *l, uint64_t now)
 {
 	if (!t->prepared)
@@ -371,7 +371,7 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 		return false;
 	if (is_rare(t))
 		return false;
-	/* That costs nobody a processor. */
+	/* Fetching a snapshot takes no processor from anybody. */
 	if (template_fetch(t))
 		return true;
 	if (now >= t->retry_at && !l->starting && l->busy < cpus && !t->builder) {
@@ -402,7 +402,7 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 		t->refilling = true;
 	if (!t->refilling)
 		return false;
-	/* An empty pool waits for starts only, not for runs. */
+	/* A pool that is not empty also waits until processors are free of runs. */
 	if (!room || l->starting || t->nfilling ||
 	    (t->state == TEMPLATE_PLAIN && now < t->retry_at) || (have && l->busy >= cpus))
 		return room;

@@ -90,7 +90,7 @@ static void part_gone(struct network *n)
 
 /* ---- its ports ---- */
 
-/* The words for one that is not to be had. */
+/* Explains why a port is not available. */
 static void explain_port(const struct port *p, int err, char *out, size_t size)
 {
 	const struct sandbox *other;
@@ -123,7 +123,7 @@ static void port_taken(struct port *p, int err)
 	p->network->ops->fail(p->network->s, &problem);
 }
 
-/* The answer to who asked for it, or the end of the sandbox. */
+/* Answers whoever asked for the port; a port of the spec ends the sandbox. */
 static void port_failed(struct port *p, int err)
 {
 	const sandbox_forward_fn fn = p->fn;
@@ -161,7 +161,7 @@ static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *
 	n->ops->changed(n->s);
 }
 
-/* Fills @ret_p, the first that is free; it stays so if this fails. Return: 0 or -errno. */
+/* Starts binding a port in the first free entry, *ret_p, which stays free on failure. Return: 0 or -errno. */
 static int bind_port(struct network *n, const struct sandbox_port *port, sandbox_forward_fn fn,
 		     void *data, struct port **ret_p)
 {
@@ -199,7 +199,7 @@ static void end_port(struct port *p)
 
 	dialer_cancel(&p->request);
 	if (p->state == PORT_BOUND) {
-		/* The helper has it as well, and takes its time to go: the port is free now. */
+		/* The helper has the socket too, and may end later: shutdown() frees the port at once. */
 		shutdown(p->listener, SHUT_RDWR);
 		close(p->listener);
 	}
@@ -225,7 +225,7 @@ static void bind_ports(struct network *n, const struct sandbox_port *ports, size
 
 		if (r < 0) {
 			port_taken(p, r);
-			return; /* that was the sandbox's end */
+			return; /* port_taken() has ended the sandbox */
 		}
 	}
 }
@@ -247,7 +247,7 @@ static void end_ports(struct network *n)
 			end_port(&n->ports[i]);
 }
 
-/* Nothing serves the ports any more: closes them, so that connections are refused. */
+/* The helper is gone: closes the ports, so that connections are refused. */
 static void lose_ports(struct network *n)
 {
 	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++) {
@@ -266,7 +266,7 @@ void network_let_go(struct sandbox *s)
 
 /* ---- the helper ---- */
 
-/* It does not come up, or has gone. */
+/* The helper did not start, or has ended. */
 static void lost(struct network *n, const char *how)
 {
 	struct sandbox *s = n->s;
@@ -350,7 +350,7 @@ static void on_gateway_closed(void *data)
 	part_gone(data);
 }
 
-/* It spoke nonsense, or its process ends, which says more. */
+/* The helper has violated the protocol, or has ended; then the end of its process says more. */
 static void on_gateway_ended(void *data, int err)
 {
 	struct network *n = data;
@@ -368,7 +368,7 @@ static const struct gateway_events gateway_events = {
 	.ended = on_gateway_ended,
 };
 
-/* The conversation begins before the other end is there: it waits in the socket. */
+/* Messages may be sent before the helper runs: they wait in the socket. */
 static int open_gateway(struct network *n, int *control)
 {
 	const struct gateway_config cfg = {

@@ -76,7 +76,7 @@ static void set_state(struct sandbox *s, enum sandbox_state state)
 	defer(s);
 }
 
-/* The one way to the end; @problem is NULL if it was asked for. */
+/* Ends the sandbox, the only way to do so; @problem is NULL if the end was asked for. */
 static void end(struct sandbox *s, const struct problem *problem)
 {
 	if (s->state == SANDBOX_CLOSING)
@@ -152,7 +152,7 @@ static void on_timer_closed(uv_handle_t *handle)
 	part_closed(handle->data);
 }
 
-/* Waits for nothing any more. */
+/* Stops waiting for whatever it waits for. */
 static void leave(struct sandbox *s)
 {
 	if (s->needs == NEEDS_PACKAGES)
@@ -214,7 +214,7 @@ static void on_deadline(uv_timer_t *timer)
 	case NEEDS_PLACE: no_place(s); return;
 	case NEEDS_IMAGE: image_jobs_explain_late(&s->wait, &p); break;
 	case NEEDS_PACKAGES: package_jobs_explain_late(&p); break;
-	case NEEDS_SNAPSHOT: /* the disk does not answer: then without it */
+	case NEEDS_SNAPSHOT: /* the disk does not answer: starts without the snapshot */
 		leave(s);
 		start(s);
 		return;
@@ -223,7 +223,7 @@ static void on_deadline(uv_timer_t *timer)
 	sandbox_fail(s, &p);
 }
 
-/* Something is made that it needs; others wait too, and it has no place as long. */
+/* Waits for something that others may wait for too. It holds no place meanwhile. */
 static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
 {
 	log_trace(&s->label, "sandbox", "waits for its %s",
@@ -265,7 +265,7 @@ static void on_waited(struct wait *w, const struct problem *problem)
 		begin(s);
 }
 
-/* Return: false if there have to be packages, and they are not there. */
+/* Return: false if it needs packages that are not installed yet. */
 static bool find_layer(struct sandbox *s, struct layer_need *need)
 {
 	struct package_jobs *jobs = &s->vm->package_jobs;
@@ -322,7 +322,7 @@ static void wait_for_place(struct sandbox *s)
 	context_wake(&vm->ctx);
 }
 
-/* Looks what is lacking before it can have a place. */
+/* Waits for the next thing it lacks; with nothing else lacking, for a place. */
 static void begin(struct sandbox *s)
 {
 	struct image_jobs *images = &s->vm->image_jobs;
@@ -386,7 +386,7 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 {
 	struct sandbox *s = data;
 
-	/* Whoever waits for RUNNING hears of it before the end. */
+	/* If RUNNING has not been reported yet, it is reported before the run's end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		do_work(s);
 	unlabel(s);
@@ -412,7 +412,7 @@ static void on_asked(void *data)
 
 static void boot(struct sandbox *s);
 
-/* A clone that has not come up is replaced by a machine that boots, when it is gone. */
+/* If a clone does not come up, a machine is booted in its place, once the clone is gone. */
 static void on_problem(void *data, const struct problem *problem)
 {
 	struct sandbox *s = data;
@@ -453,7 +453,7 @@ static const struct guest_events guest_events = {
 	.closed = on_guest_closed,
 };
 
-/* What is left of its way: a guest like this. */
+/* Starts its guest, a clone or a boot. */
 static void boot(struct sandbox *s)
 {
 	const bool clone = s->start == START_SNAPSHOT;
@@ -511,7 +511,8 @@ static void on_slot(struct slot *slot)
 
 	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
 		s->events->state(s->data, SANDBOX_READY);
-	/* What was to run may have been withdrawn; if it is only put off, it will claim again. */
+	/* Whoever wanted to run something may not do so after all: then the processors are free for others. If it
+	 * only runs later, it asks for them again. */
 	if (s->state != SANDBOX_RUNNING && s->slot.state == SLOT_HELD) {
 		slots_release(&s->vm->slots, &s->slot);
 		context_wake(&s->vm->ctx);
@@ -561,20 +562,20 @@ static int make(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	return 0;
 }
 
-/* A control group that bounds the processes of a jail was made when that was. */
+/* An idle jail's control group has its limit of processes already: a sandbox that may have more needs another jail. */
 static bool fits(const struct template *t, const struct sandbox_spec *spec)
 {
 	return t->ops->save || spec->limits.processes <= t->spec.limits.processes;
 }
 
-/* Takes an idle guest. It is up, but its name, its variables and its quota are not yet its user's: they go ahead of
- * whatever he sends. Return: false if there is none. */
+/* Takes an idle guest. It is up, but does not have its user's name, variables and quota yet: they are sent before
+ * anything of his. Return: false if there is none. */
 static bool take_idle(struct sandbox *s)
 {
 	struct template *t = s->template;
 	struct vm *vm = s->vm;
 
-	/* Whoever waits for a place comes first. */
+	/* Not while sandboxes wait for a place: they come first. */
 	if (!t || !fits(t, &s->spec) || admission_contended(&vm->admission) ||
 	    !admission_own_room(&vm->admission, s->spec.owner, s->ticket.memory_mb))
 		return false;
@@ -612,7 +613,7 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 		s->template->refs++;
 		s->template->uses++;
 	}
-	/* With a port that can't be had it is at its end already. */
+	/* It is CLOSING already if one of its ports is not available. */
 	if (s->state != SANDBOX_CLOSING && !take_idle(s))
 		begin(s);
 	return 0;

@@ -131,8 +131,7 @@ bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
  * is active or files were accessed); never blocks. Return: 0 or -ENODATA. */
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
 
-/* The same for one sandbox: each layer of its jail, as observed after its start. No line if
- * it has none. */
+/* Calls @line for each layer of the sandbox's jail, as observed after its start; not at all without a jail. */
 void sandbox_isolation(const struct sandbox *s,
 		       void (*line)(void *data, const char *key, const char *value), void *data);
 

@@ -118,7 +118,7 @@ void schedule_look(struct vm *vm)
 	now->busy = vm->slots.used + (starting + 1) * 100 > vm->slots.budget;
 }
 
-/* How much do those compute that have processors? */
+/* Measures how much processor time the runs that hold processors want. */
 static void sample(struct vm *vm)
 {
 	const uint64_t now = uv_now(vm->ctx.loop);
@@ -148,7 +148,7 @@ static void on_recheck(uv_timer_t *timer)
 	context_wake(&vm->ctx);
 }
 
-/* Is what is lacking something that nothing here will tell of? */
+/* Must this lack be polled? Nothing tells us when the host has memory again, or a run sleeps. Return: ms, or 0: no. */
 static uint64_t recheck_in(const struct vm *vm)
 {
 	if (vm->slots.waiting)

@@ -37,7 +37,7 @@ struct workdir {
 	uint32_t ids; /* first of the sandbox's on the host */
 };
 
-/* A question on its way; goes by itself. */
+/* A request under way; freed when it is answered. */
 struct workdir_task {
 	TAILQ_ENTRY(workdir_task) link;
 	struct vm *vm;
@@ -45,7 +45,7 @@ struct workdir_task {
 	struct program program;
 	struct buf said;
 	int begin;   /* a byte for it to begin, and one to make what it has listed; or -1 */
-	bool judged; /* it was given leave to make it */
+	bool judged; /* it may make what it has listed */
 	int err;     /* why it was ended */
 	workdir_judge_fn judge;
 	workdir_fn fn;
@@ -89,7 +89,7 @@ void workdir_free(struct workdir *w)
 
 /* ---- the answer ---- */
 
-/* The last line says that it is the last one, by its first word. */
+/* Takes the last line, recognized by its first word @word, as the result. Return: 0, or -EIO if it is not there. */
 static int conclude(struct buf *said, const char *word, struct vm_changes *c)
 {
 	unsigned long long changes, failures;
@@ -134,7 +134,7 @@ static void on_over(struct program *p)
 	context_release(&vm->ctx);
 }
 
-/* Gives leave to make what was listed, once all of it was. Return: 0, or -ECANCELED if that is refused. */
+/* Once all changes are listed, permits the process to make them. Return: 0, or -ECANCELED if `judge` refuses. */
 static int look(struct workdir_task *t)
 {
 	struct vm_changes c;
@@ -232,7 +232,7 @@ void workdir_cut(struct vm *vm)
 {
 	struct workdir_task *t;
 
-	/* What is being taken over is: nobody else has it. */
+	/* A commit that has begun is completed: half of it would be in neither place. */
 	TAILQ_FOREACH(t, &vm->workdir_tasks, link) {
 		if (!t->judged)
 			child_kill(&t->program.child);
