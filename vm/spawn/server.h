@@ -64,6 +64,6 @@ int spawner_check(const struct spawn_job *job);
  * @go: the pipe from jail_clone()
  */
 __attribute__((noreturn)) void spawner_exec(const struct spawn_job *job, int status_fd,
-					     struct jail_cell *cell, int go);
+					    struct jail_cell *cell, int go);
 
 #endif
