@@ -119,13 +119,15 @@ static void on_pool_look(void *data)
 	schedule_look(data);
 }
 
+/* Does a user wait for a start that takes processor time? What waits for an image or packages takes none. */
 static bool is_starting(void *data)
 {
 	const struct vm *vm = data;
 	const struct sandbox *s;
 
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
-		if (s->state == SANDBOX_STARTING)
+		if (s->state == SANDBOX_STARTING && s->needs != NEEDS_IMAGE &&
+		    s->needs != NEEDS_PACKAGES)
 			return true;
 	return false;
 }
@@ -224,6 +226,7 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 	vm->backends.probe.done = vm->backends.probe.fatal = true;
 	problem_set(&vm->backends.probe.problem, PROBLEM_NO_PROBE, "Unmount, and mount again.",
 		    "nothing could be started: %s", strerror(-r));
+	on_probed(&vm->backends.probe);
 }
 
 int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawner *spawner,

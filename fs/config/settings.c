@@ -254,12 +254,12 @@ static int refuse_key(const char *key, struct problem *why)
 			   problem_quote(key).text);
 }
 
-/* Is @text how @k's value is written? Return: true also if out of memory. */
+/* Is @text how @k's value is written? Return: false also if out of memory. */
 static bool reads(const struct settings *s, const struct key *k, const char *text)
 {
 	struct buf now = {0};
 	const char *written = key_print(k, s, &now) == 0 ? buf_str(&now) : NULL;
-	const bool same = !written || strcmp(written, text) == 0;
+	const bool same = written && strcmp(written, text) == 0;
 
 	buf_clear(&now);
 	return same;
@@ -452,7 +452,7 @@ const char *settings_frozen_change(const struct settings *a, const struct settin
 	{
 		struct buf text = {0};
 		const char *is = key_print(k, b, &text) == 0 ? buf_str(&text) : NULL;
-		const bool same = (k->flags & KEY_LIVE) || !is || reads(a, k, is);
+		const bool same = (k->flags & KEY_LIVE) || (is && reads(a, k, is));
 
 		buf_clear(&text);
 		if (!same)

@@ -70,9 +70,25 @@ static void refuse_level(struct fs *fs, const char *text, size_t len)
 {
 	struct problem p;
 
-	problem_set(&p, PROBLEM_UNKNOWN_VERB, "Write error, warning, info or debug.",
+	problem_set(&p, PROBLEM_INVALID, "Write error, warning, info or debug.",
 		    "\"%s\" is no level of the log", problem_quote_bytes(text, len).text);
 	complaint_tell(fs, quota_whose(fs, NULL), &p);
+}
+
+/* A log that falls silent says why, before it does. */
+static void set_level(struct fs *fs, enum log_level level)
+{
+	const uid_t whose = quota_whose(fs, NULL);
+	const struct complaint *c = complaint_of(fs, whose);
+	const bool quieter = level < log_level();
+
+	if (quieter)
+		log_info("log level: %s", log_level_str(level));
+	vm_log_level(fs->vm, level);
+	if (!quieter)
+		log_info("log level: %s", log_level_str(level));
+	if (c && c->problem.code == PROBLEM_INVALID)
+		complaint_tell(fs, whose, &(struct problem){0});
 }
 
 static int root_ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
@@ -91,8 +107,7 @@ static int root_ctl_write(struct handle *h, const void *data, size_t size, uint6
 		refuse_level(h->fs, text, size);
 		return -EINVAL;
 	}
-	vm_log_level(h->fs->vm, level);
-	log_info("log level: %s", log_level_str(level));
+	set_level(h->fs, level);
 	return 0;
 }
 

@@ -451,6 +451,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 		problem_set(ret_problem, r == -EPIPE ? PROBLEM_SPAWNER_LOST : PROBLEM_NO_RESOURCES,
 			    r == -EPIPE ? "Unmount, and mount again." : "",
 			    "QEMU can't be started: %s", strerror(-r));
+		ret_problem->logged = r == -EPIPE; /* by the owner of the spawner */
 		return r;
 	}
 	b->nopen = 1;

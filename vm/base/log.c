@@ -179,6 +179,8 @@ static void emit(struct log_line *l, char *text)
 	if (format == LOG_JSON)
 		clock_gettime(CLOCK_REALTIME, &now);
 	l->time_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	if (l->at && format == LOG_JSON) /* it happened then, and is only heard now */
+		l->time_us -= (int64_t)(log_now() - l->at) / 1000;
 	if (diverted)
 		diverted(diverted_data, l->level, text);
 	else if (relay >= 0)

@@ -133,7 +133,7 @@ size_t log_line_json(const struct log_line *l, char *out, size_t size)
 	put_time(&t, l->time_us);
 	put(&t, ",\"level\":\"%s\"", l->level_word);
 	if (has_name(l)) {
-		put(&t, ",\"session\":");
+		put(&t, strchr(l->label->who, '/') ? ",\"session\":" : ",\"template\":");
 		put_string(&t, l->label->who, NAME_MAX_);
 	}
 	if (l->label && l->label->run)

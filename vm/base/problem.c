@@ -36,6 +36,18 @@ int problem_set(struct problem *p, enum problem_code code, const char *fix, cons
 	return -EINVAL;
 }
 
+void problem_wrap(struct problem *p, enum problem_code code, const char *fix, const char *cause,
+		  ...)
+{
+	const bool logged = p->logged;
+	va_list ap;
+
+	va_start(ap, cause);
+	problem_setv(p, code, fix, cause, ap);
+	va_end(ap);
+	p->logged = logged;
+}
+
 void problem_add(struct problem *p, const char *fmt, ...)
 {
 	const size_t len = strlen(p->cause);

@@ -18,7 +18,7 @@
  * Who fills in a problem. Where the reader of `error` needs more than an errno, a struct problem is passed as the
  * last argument. The function that knows the cause fills it in, with problem_set() and nothing else, and only if it
  * fails; a fixed text may be a constant. Callers may add to the cause (problem_add()), and replace the code only if
- * another one tells the user more: boot-failed, whatever a machine died of. Bytes from a guest or a user are made
+ * another one tells the user more (problem_wrap()): boot-failed, whatever a machine died of. Bytes from a guest or a user are made
  * printable before they become part of a cause: problem_quote(), or tail_quote().
  *
  * Who decides. A problem is passed up, by return or callback, to the owner of what failed: the build queue, the
@@ -59,6 +59,10 @@ int problem_set(struct problem *p, enum problem_code code, const char *fix, cons
 /* The same, with a va_list. */
 void problem_setv(struct problem *p, enum problem_code code, const char *fix, const char *cause,
 		  va_list ap) printf_like(4, 0);
+
+/* Replaces @p by what tells the user more, its cause being part of the new one: whether that was logged is kept. */
+void problem_wrap(struct problem *p, enum problem_code code, const char *fix, const char *cause,
+		  ...) printf_like(4, 5);
 
 /* Appends to the cause, as much as fits. */
 void problem_add(struct problem *p, const char *fmt, ...) printf_like(2, 3);

@@ -217,7 +217,8 @@ static void failed(struct package_jobs *in)
 	job->ended_at = uv_now(in->ctx->loop);
 	job->problem = in->why;
 	if (!in->ctx->closing) {
-		log_warn("packages %.200s: %s", job->need.packages, in->why.cause);
+		log_warn("packages %.200s: %s", job->need.packages,
+			 in->why.logged ? "not installed" : in->why.cause);
 		context_event(in->ctx, "packages", "%.200s: not installed: %.300s",
 			      job->need.packages, in->why.cause);
 		job->problem.logged = true;

@@ -20,8 +20,9 @@ struct agent_trace {
 	unsigned lost;	 /* number of dropped lines */
 };
 
-#define AGENT_TRACE_BURST    100u
-#define AGENT_TRACE_EVERY_NS 20000000u /* interval of increasing `room` */
+/* Dozens of short runs a second are traced whole, and a flood takes some 50 kB of log a second. */
+#define AGENT_TRACE_BURST    400u
+#define AGENT_TRACE_EVERY_NS 5000000u /* interval of increasing `room` */
 
 struct agent_trace_line {
 	char text[PROTO_TRACED_MAX + 1];

@@ -18,6 +18,19 @@ static int on_log(struct guest *g, struct proto_in *in)
 	return 0;
 }
 
+static void tell_lost(const struct guest *g, unsigned lost)
+{
+	log_trace(&g->label, "guest", "%u line%s of the agent's %s left out", lost,
+		  lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
+}
+
+void dispatch_end_trace(struct guest *g)
+{
+	if (g->trace.lost)
+		tell_lost(g, g->trace.lost);
+	g->trace.lost = 0;
+}
+
 static int on_traced(struct guest *g, uint32_t id, struct proto_in *in)
 {
 	struct agent_trace_line line;
@@ -26,7 +39,7 @@ static int on_traced(struct guest *g, uint32_t id, struct proto_in *in)
 	if (r <= 0)
 		return r;
 	if (line.lost)
-		log_trace(&g->label, "guest", "%u lines of the agent's are left out", line.lost);
+		tell_lost(g, line.lost);
 	log_heard(LOG_LEVEL_DEBUG, &g->label, "agent", line.at, line.text);
 	return 0;
 }

@@ -39,6 +39,7 @@ static void finish(struct guest *g, struct vm_result *result)
 	log_trace(&g->label, "guest", "the run has ended: %s, status %u, %u.%u ms in the sandbox",
 		  outcome_str[result->outcome], result->status, (unsigned)(result->wall_us / 1000),
 		  (unsigned)(result->wall_us / 100 % 10));
+	dispatch_end_trace(g);
 	g->label.run = 0;
 	g->label.began = 0;
 	result->reached = g->exec.reached;

@@ -40,13 +40,13 @@
 /* The way up has failed because of @why: ends the guest, with what its console says. */
 static void failed(struct guest *g, const struct problem *why)
 {
-	struct problem p;
+	struct problem p = *why;
 	char quote[600];
 
 	if (g->ops->drain && g->backend)
 		g->ops->drain(g->backend);
-	problem_set(&p, PROBLEM_BOOT_FAILED, why->fix[0] ? why->fix : FIX_BOOT_FAILED, "%.300s",
-		    why->cause);
+	problem_wrap(&p, PROBLEM_BOOT_FAILED, why->fix[0] ? why->fix : FIX_BOOT_FAILED, "%.300s",
+		     why->cause);
 	if (g->console.total)
 		problem_add(&p, "; the console ends with: %s",
 			    tail_quote(&g->console, PANIC, quote, sizeof(quote)));

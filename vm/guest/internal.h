@@ -145,6 +145,8 @@ int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct 
 /* ---- dispatch.c: frames ---- */
 
 extern const struct channel_events dispatch_events;
+/* Logs how many lines of the trace were dropped and not reported yet: they belong to the run that ends. */
+void dispatch_end_trace(struct guest *g);
 
 /* ---- exec.c ---- */
 

@@ -543,6 +543,8 @@ static void build_failed(struct template *t, const char *why)
 	t->retry_at = uv_now(t->pool->ctx->loop) + 5000;
 	if (++t->build_failures >= BUILD_FAILURES)
 		broken(t, why);
+	else
+		log_info("no snapshot of %s yet: %s", t->spec.image, why);
 	context_work(t->pool->ctx);
 }
 

@@ -125,8 +125,8 @@ static void on_closed(void *data, const struct problem *problem)
 	in->sandbox = NULL;
 	if (!in->done && problem && !in->jobs->why.code) {
 		in->jobs->why = *problem;
-		problem_set(&in->jobs->why, PROBLEM_PACKAGES_FAILED, problem->fix,
-			    "the sandbox for the installer did not start: %.900s", problem->cause);
+		problem_wrap(&in->jobs->why, PROBLEM_PACKAGES_FAILED, problem->fix,
+			     "the sandbox for the installer did not start: %.900s", problem->cause);
 	}
 	package_jobs_ran(in->jobs, in->done);
 }

@@ -378,6 +378,12 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 	tell_owner(s, output, run, stream, bytes, len);
 }
 
+static void unlabel(struct sandbox *s)
+{
+	s->label.run = 0;
+	s->label.began = 0;
+}
+
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
 {
 	struct sandbox *s = data;
@@ -385,8 +391,7 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	/* Whoever waits for RUNNING hears of it before the end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		do_work(s);
-	s->label.run = 0;
-	s->label.began = 0;
+	unlabel(s);
 	slots_release(&s->vm->slots, &s->slot);
 	if (s->vm->slots.waiting)
 		context_wake(&s->vm->ctx);
@@ -487,8 +492,7 @@ static void on_admitted(struct ticket *t)
 	leave(s);
 	s->vm->started++;
 	s->admitted_at = uv_now(s->vm->ctx.loop);
-	log_trace(&s->label, "sandbox", "has a place, after %u ms",
-		  (unsigned)(s->admitted_at - s->asked_at));
+	log_trace(&s->label, "sandbox", "has a place");
 	set_state(s, SANDBOX_STARTING);
 	report(s);
 	if (s->state == SANDBOX_CLOSING)
@@ -632,13 +636,16 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		log_trace(&s->label, "sandbox", "waits for a processor: %u run%s",
 			  s->vm->slots.busy, s->vm->slots.busy == 1 ? " computes" : "s compute");
 		context_wake(&s->vm->ctx);
+		unlabel(s);
 		return -EAGAIN;
 	}
 	r = guest_run(s->guest, run);
-	if (r < 0)
+	if (r < 0) {
 		slots_release(&s->vm->slots, &s->slot);
-	else
+		unlabel(s);
+	} else {
 		set_state(s, SANDBOX_RUNNING);
+	}
 	return r;
 }
 

@@ -17,9 +17,9 @@ struct sandbox;
 struct sandbox_spec;
 
 enum sandbox_state {
-	SANDBOX_WAITING,  /* for admission */
-	SANDBOX_STARTING, /* booting; the interpreter is starting */
-	SANDBOX_READY,	  /* accepts a run */
+	SANDBOX_WAITING, /* for a place */
+	SANDBOX_STARTING, /* for its image or packages, before that; or booting, the interpreter starting */
+	SANDBOX_READY, /* accepts a run */
 	SANDBOX_RUNNING,
 	SANDBOX_CLOSING,
 };
@@ -47,7 +47,7 @@ struct sandbox_denied {
 
 /* Any of these may be NULL, except `state` and `closed`. */
 struct sandbox_events {
-	void (*state)(void *data, enum sandbox_state state); /* WAITING..RUNNING, on each change */
+	void (*state)(void *data, enum sandbox_state state); /* STARTING..RUNNING, on each change */
 	/* While STARTING: what it is waiting for, if that takes long. */
 	void (*awaits)(void *data, const struct problem *what);
 	void (*console)(void *data, const void *bytes, size_t len);

@@ -25,7 +25,7 @@ def each_line():
         ok("time", TIME.fullmatch(o["time"]), o)
         ok("level", o["level"] in LEVELS, o)
         ok("message", isinstance(o["message"], str) and o["message"], o)
-        ok("no other fields", set(o) <= {"time", "level", "message", "session", "run", "part", "elapsed_ms"}, o)
+        ok("no other fields", set(o) <= {"time", "level", "message", "session", "template", "run", "part", "elapsed_ms"}, o)
     ok("parts", {"fs", "sandbox", "guest", "spawner", "backend", "agent"} <= {o["part"] for o in mine}, mine)
     run = [o for o in mine if o.get("run") == 1]
     ok("of the run", len(run) > 10, mine)

@@ -3,7 +3,7 @@
 """What is logged changes while the mount is there, in the daemon, the spawner and the agents; for who mounted alone."""
 # backends: local process
 # option: allow_other
-# log-allow: "error, warning, info or debug"
+# log-allow: "error, warning, info or debug"|log level: error
 from xsbx import *
 
 CTL = f"{MNT}/ctl"
@@ -57,9 +57,14 @@ def mistakes():
             continue
         with raises(short(text), errno.EINVAL):
             write(CTL, text)
-    has("error says why", read(f"{MNT}/error", "r"), "code: unknown-verb")
+    has("error says why", read(f"{MNT}/error", "r"), "code: invalid")
     has("and how it is right", read(f"{MNT}/error", "r"), "fix: Write error, warning, info or debug.")
     same("nothing has changed", level(), "info")
+    write(CTL, "info")
+    same("a good word empties it", read(f"{MNT}/error", "r"), "")
+    write(CTL, "error")
+    has("why the log falls silent", log(), "log level: error")
+    write(CTL, "info")
     same("size", os.stat(CTL).st_size, 0)
     same("mode", oct(os.stat(CTL).st_mode), "0o100200")
     same("owner", os.stat(CTL).st_uid, os.getuid())

@@ -257,6 +257,39 @@ static void json_on_stderr(void **state)
 	json_decref(o);
 }
 
+/* What is heard late has the time at which it happened. */
+static void json_of_long_ago(void **state)
+{
+	char now[32];
+	json_t *o;
+
+	(void)state;
+	log_set_format(LOG_JSON);
+	log_warn("now");
+	o = json_loads(written(), 0, NULL);
+	assert_non_null(o);
+	snprintf(now, sizeof(now), "%s", field(o, "time"));
+	json_decref(o);
+	log_heard(LOG_LEVEL_WARN, &run, "agent", log_now() - 86400 * 1000000000ull, "yesterday");
+	o = json_loads(written(), 0, NULL);
+	assert_non_null(o);
+	assert_true(strncmp(field(o, "time"), now, 10) < 0);
+	json_decref(o);
+}
+
+/* What is made ahead belongs to a template, and to no session. */
+static void json_of_a_template(void **state)
+{
+	const struct log_label label = {.who = "python"};
+	struct log_line l = line_of(&label, "guest", "is up");
+	json_t *o = parsed(&l, 512);
+
+	(void)state;
+	assert_string_equal(field(o, "template"), "python");
+	assert_null(json_object_get(o, "session"));
+	json_decref(o);
+}
+
 static void take(void *data, enum log_level level, const char *text)
 {
 	snprintf(data, 64, "%d %s", (int)level, text);
@@ -279,11 +312,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_text),
 		cmocka_unit_test(as_json),
+		cmocka_unit_test(json_of_a_template),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(as_json_of_anything),
 		cmocka_unit_test_setup_teardown(levels, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(journal, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_on_stderr, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(json_of_long_ago, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(diverted, set_up, tear_down),
 	};
 

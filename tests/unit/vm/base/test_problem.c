@@ -77,6 +77,21 @@ static void adds(void **state)
 	assert_false(p.logged);
 }
 
+/* What tells the user more is still the same failure: whose cause is logged is not logged again. */
+static void wraps(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	problem_set(&p, PROBLEM_SPAWNER_LOST, "Mount again.", "it is gone");
+	p.logged = true;
+	problem_wrap(&p, PROBLEM_PACKAGES_FAILED, p.fix, "did not start: %s", p.cause);
+	assert_int_equal(p.code, PROBLEM_PACKAGES_FAILED);
+	assert_string_equal(p.cause, "did not start: it is gone");
+	assert_string_equal(p.fix, "Mount again.");
+	assert_true(p.logged);
+}
+
 static void lines(void **state)
 {
 	struct problem p;
@@ -92,7 +107,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names), cmocka_unit_test(set),	  cmocka_unit_test(set_from_itself),
-		cmocka_unit_test(adds),	 cmocka_unit_test(lines),
+		cmocka_unit_test(adds),	 cmocka_unit_test(wraps), cmocka_unit_test(lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
