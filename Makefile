@@ -6,7 +6,7 @@
 #   DEV=1    warnings are errors
 #   V=1      show commands
 #   O=DIR    build somewhere else
-#   T=NAMES  builds and runs only these tests, e.g. make check-mount T='in_writers runs_*'
+#   T=NAMES  builds and runs only these tests, e.g. make check-mount T='in_order run_*'
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -324,7 +324,7 @@ save_t = $(or $(T),$(foreach n,$(sort $(basename $(notdir $(filter %.c %.h %.py 
 .SECONDEXPANSION:
 check-save: names = $(save_t)
 check-save: $$(call unit_files,$$(save_t)) $$(if $$(call mount_files,$$(save_t)),$$(local))
-	$(Q)$(if $(names),$(run_tests) --unit --local $(names),echo 'no test is called like what was changed: say T=NAME')
+	$(Q)$(if $(names),$(run_tests) --unit --local $(names),tests/suggest $(unsaved))
 	$(Q)scripts/layers --includes
 	$(Q)$(if $(filter $(all_c),$(unsaved)),clang-format --dry-run --Werror $(filter $(all_c),$(unsaved)))
 

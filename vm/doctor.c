@@ -339,8 +339,9 @@ void vm_isolation(struct vm *vm, void (*line)(void *data, const char *key, const
 		line(data, "local", "none: plain processes of this host, for tests only");
 		return;
 	}
-	snprintf(text, sizeof(text), "a virtual machine of its own per session (QEMU %s, %s)",
-		 vm->backends.probe.qemu, vm->backends.probe.accel);
+	snprintf(text, sizeof(text), "a virtual machine of its own per session (QEMU%s%s, %s)",
+		 *vm->backends.probe.qemu ? " " : "", vm->backends.probe.qemu,
+		 vm->backends.probe.accel);
 	line(data, "microvm", text);
 	line(data, "microvm.kernel", "its own Linux kernel; nothing is shared with the host's");
 	line(data, "microvm.devices",

@@ -191,7 +191,8 @@ static void run_end(struct run *r)
 		drain_add(&r->drains, r->out[i].src.fd);
 		r->out[i].src.fd = -1;
 	}
-	log_trace("all that it has written is on its way, in %u pieces", r->sequence);
+	log_trace("all that it has written is on its way, in %u piece%s", r->sequence,
+		  r->sequence == 1 ? "" : "s");
 	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	loop_disarm(r->loop, &r->deadline);

@@ -394,14 +394,14 @@ static void on_ready(struct session *s)
 		op_send(op);
 }
 
-static void on_gone(struct session *s)
+static void on_gone(struct session *s, int err)
 {
 	struct files *f = s->files;
 	struct file_op *op;
 
 	/* Those that were sent are answered by vm/, with ESTALE. */
 	while ((op = TAILQ_FIRST(&f->pending)))
-		op_fail(op, -ESTALE);
+		op_fail(op, err);
 }
 
 /* All requests have been answered before. */

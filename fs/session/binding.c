@@ -75,15 +75,15 @@ static void finish(struct session *s, const struct vm_result *result)
 	run_unref(r);
 }
 
-/* The session has no sandbox any more. */
-static void unbind(struct session *s)
+/* The session has no sandbox any more. @err: for those that still wait for one */
+static void unbind(struct session *s, int err)
 {
 	s->binding = NULL;
 	s->sandbox = NULL;
 	s->standing = (struct problem){0};
 	s->ready = s->reset_asked = false;
 	s->epoch++;
-	s->fs->watch->gone(s);
+	s->fs->watch->gone(s, err);
 }
 
 void binding_cut(struct session *s, const struct problem *why)
@@ -96,7 +96,7 @@ void binding_cut(struct session *s, const struct problem *why)
 			s->active->input = (struct buf){0};
 		}
 		s->binding->s = NULL;
-		unbind(s);
+		unbind(s, -ESTALE);
 		pause_void(s);
 	}
 	if (s->active) {
@@ -311,7 +311,7 @@ static void on_closed(void *data, const struct problem *problem)
 	pause_void(s);
 	/* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
-	unbind(s);
+	unbind(s, problem ? -EIO : -ESTALE);
 	if (!problem)
 		problem = &silent;
 	if (!anew)

@@ -43,8 +43,8 @@ struct session_watch {
 	int (*made)(struct session *s);
 	/* Its sandbox is up. */
 	void (*ready)(struct session *s);
-	/* Its sandbox is gone: ends what waits for it. */
-	void (*gone)(struct session *s);
+	/* Its sandbox is gone: ends what waits for it, with @err. */
+	void (*gone)(struct session *s, int err);
 	/* The last reference is gone. */
 	void (*freed)(struct session *s);
 };

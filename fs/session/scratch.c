@@ -107,13 +107,21 @@ void scratch_unlink_all(struct session *s)
 	}
 }
 
-int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size)
+int scratch_may_grow(struct session *s, const struct scratch_file *f, uint64_t size)
 {
-	int e;
-
 	if (s->dead)
 		return -ESTALE;
-	e = size > f->data.limit ? -EFBIG : quota_take(s, f->data.len, (size_t)size);
+	if (size <= f->data.limit)
+		return quota_take(s, f->data.len, (size_t)size);
+	session_problemf(s, PROBLEM_TOO_LONG, "Put it into files/.",
+			 "a file beside the nodes may be at most %u bytes long", SCRATCH_SIZE_MAX);
+	return -EFBIG;
+}
+
+int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size)
+{
+	int e = scratch_may_grow(s, f, size);
+
 	if (e < 0)
 		return e;
 	f->mtime = clock_now();

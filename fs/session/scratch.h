@@ -48,7 +48,9 @@ bool scratch_takes(enum node_kind dir);
 struct scratch_file *scratch_find(const struct session *s, enum node_kind dir, const char *name);
 struct scratch_file *scratch_by_id(const struct session *s, uint32_t id);
 
-/* Truncates it, or extends it with NUL bytes. Return: 0, -EFBIG, -EDQUOT, or -ENOMEM. */
+/* May it have @size bytes? Return: 0, or -EFBIG or -EDQUOT, and the session's `error` says why, or -ESTALE. */
+int scratch_may_grow(struct session *s, const struct scratch_file *f, uint64_t size);
+/* Truncates it, or extends it with NUL bytes. Return: likewise, or -ENOMEM. */
 int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size);
 
 /* Makes one, in place of @old, of that name, which may be NULL and is unlinked then by the caller. Return: 0,

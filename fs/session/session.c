@@ -324,8 +324,8 @@ struct run *session_add_run(struct session *s, struct buf *code, struct buf *inp
 	s->latest = run_ref(r);
 	s->runs_mtime = r->submitted;
 	r->began = log_now();
-	log_trace(run_label(s, r), "fs", "received, %zu bytes of code; %u runs are queued",
-		  r->code.len, s->nqueued);
+	log_trace(run_label(s, r), "fs", "received, %zu bytes of code; %u %s queued", r->code.len,
+		  s->nqueued, s->nqueued == 1 ? "run is" : "runs are");
 	session_problem(s, NULL);
 	trim_history(s);
 	events_add_run(&s->fs->events, s, r);

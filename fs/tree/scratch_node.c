@@ -6,7 +6,6 @@
 #include <fcntl.h>
 
 #include "fs/session/fs.h"
-#include "fs/session/quota.h"
 #include "fs/session/session.h"
 
 static int scratch_open(struct handle *h)
@@ -39,12 +38,8 @@ static void scratch_read(struct handle *h, struct req *req, size_t size, uint64_
 static int scratch_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	struct scratch_file *f = file_of(h);
-	const uint64_t to = MIN(offset, (uint64_t)f->data.limit) + size;
-	int e;
+	int e = scratch_may_grow(h->s, f, MIN(offset, (uint64_t)f->data.limit) + size);
 
-	if (h->s->dead)
-		return -ESTALE;
-	e = to > f->data.limit ? -EFBIG : quota_take(h->s, f->data.len, (size_t)to);
 	if (e < 0)
 		return e;
 	f->mtime = clock_now();

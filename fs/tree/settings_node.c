@@ -176,6 +176,15 @@ static int config_open(struct handle *h)
 	return 0; /* what is read is rendered */
 }
 
+/* What was written before may have been lines that are wanted, so a program's rest is not cut off in silence. */
+static int refuse_long(struct session *s)
+{
+	session_problemf(s, PROBLEM_TOO_LONG, "Write less.",
+			 "more than %u bytes were written in one go", SETTINGS_TEXT_MAX);
+	s->config_error = true; /* mended when they are set well */
+	return -EFBIG;
+}
+
 static int config_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	size_t len;
@@ -189,6 +198,8 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	e = quota_take(h->s, len, len + size);
 	if (e == 0)
 		e = buf_append(&h->text, data, size);
+	if (e == -EFBIG)
+		e = refuse_long(h->s);
 	/* A program that writes whole blocks has more to write, and half of a text would reset the settings of the
 	 * other half. So after a whole block, the text takes effect with the next write, or when the file is
 	 * closed. */

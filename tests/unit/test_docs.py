@@ -71,17 +71,50 @@ idle = [name for enum, name in codes if not re.search(rf"\bPROBLEM_{enum}\b", bo
 if idle:
     failures.append(f"vm/base/problem_codes.h has codes that nothing gives: {' '.join(idle)}")
 
-# Whoever looks for the place where something is refused finds it.
-named = set()
-for said, places in re.findall(r"^\| ((?:`[a-z-]+` ?)+) \| ((?:`[\w./]+` ?)+) \|", read("vm/README.md"), re.M):
-    where = read(*re.findall(r"`(.*?)`", places))
-    for name in re.findall(r"`(.*?)`", said):
-        named.add(name)
-        if not any(re.search(rf"\bPROBLEM_{enum}\b", where) for enum, code in codes if code == name):
-            failures.append(f"vm/README.md: {name} is not given in {places}")
-if named != {name for _, name in codes}:
-    failures.append("vm/README.md does not say where these are given, or has others: " +
-                    " ".join(sorted(named ^ {name for _, name in codes})))
+# Whoever looks for the places where something is refused finds all of them, and nothing else.
+FIXTURE = "tests/unit/fixture/backend_local.c"
+
+
+def given_in(files, codes):
+    """For each code, the files that give it: those that name it, but not to compare with it."""
+    return {name: {path for path, text in files.items() if re.search(rf"(?<![!=]= )\bPROBLEM_{enum}\b", text)}
+            for enum, name in codes}
+
+
+def wrong_places(text, files, codes):
+    """What is wrong with a table of the places in which codes are given."""
+    wrong, named = [], {}
+    given = given_in(files, codes)
+    for said, places in re.findall(r"^\| ((?:`[a-z-]+` ?)+) \| ((?:`[\w./]+` ?)+) \|", text, re.M):
+        names, paths = (re.findall(r"`(.*?)`", words) for words in (said, places))
+        for name in names:
+            named.setdefault(name, set()).update(paths)
+        wrong += [f"{path} gives none of {' '.join(names)}" for path in paths
+                  if not any(path in given.get(name, ()) for name in names)]
+    wrong += [f"{name} is given in {path} too" for name, paths in sorted(named.items())
+              for path in sorted(given.get(name, set()) - paths - {FIXTURE})]
+    wrong += [f"{name} has no row, or is no code" for name in sorted(set(named) ^ {name for _, name in codes})]
+    return wrong
+
+
+files = {path: read(path) for folder in ("fs", "vm") for path in sorted(
+    os.path.relpath(p, ROOT) for p in glob.glob(f"{ROOT}/{folder}/**/*.[ch]", recursive=True))
+    if path != "vm/base/problem_codes.h"}
+files[FIXTURE] = read(FIXTURE)
+failures += [f"vm/README.md, why a run was refused: {line}"
+             for line in wrong_places(read("vm/README.md"), files, codes)]
+
+# This test of the table sees what is wrong with one.
+for table, want_lines in (
+        ("| `a` | `x.c` `y.c` | |\n| `b` | `y.c` | |\n", []),
+        ("| `a` | `x.c` | |\n| `b` | `y.c` | |\n", ["a is given in y.c too"]),
+        ("| `a` | `x.c` `y.c` | |\n| `b` | `x.c` | |\n", ["x.c gives none of b", "b is given in y.c too"]),
+        ("| `a` `b` `c` | `x.c` `y.c` | |\n", ["c has no row, or is no code"]),
+        ("| `a` | `x.c` `y.c` | |\n", ["b has no row, or is no code"])):
+    lines = wrong_places(table, {"x.c": "set(PROBLEM_A); if (e != PROBLEM_B)", "y.c": "PROBLEM_B, PROBLEM_A"},
+                         [("A", "a"), ("B", "b")])
+    if lines != want_lines:
+        failures.append(f"test_docs says of a table {table!r}: {lines}, and not {want_lines}")
 
 # It is made from the table, and the maker sees what is wrong with one.
 MAKER = f"{ROOT}/scripts/man-codes"

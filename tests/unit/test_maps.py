@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The map in a folder's README.md against the tree: what it names is there, and what is there is on it.
+"""The map in a folder's README.md against the tree: what it names is there, and what is there is on it. And the functions
+and files that the text of one mentions exist.
 
 A map is what the tables below "## The map" have in their first column, in backticks: files without suffix, which stand
 for all files of that name (`core/conn` for conn.c and conn.h), with [ch] or a suffix (`util.h`), and folders, which end
@@ -14,8 +15,10 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# "files": all of them are named. "folders": a folder that is named stands for what is in it.
+# "files": all of them are named. "folders": a folder that is named stands for what is in it; but a bold one, which is
+# the head of the lines below it, for its own files only.
 MAPS = {"agent": "files", "vm": "files", "fs": "files", "tests": "folders", "images": "files"}
+TEXTS = ("", "agent/", "fs/", "images/", "tests/", "vm/")
 # Whose map is still to be drawn. Empty once it is.
 LATER = ()
 
@@ -48,10 +51,15 @@ def files_of(top, folder):
                   if os.path.exists(f"{top}/{path}") and not path.endswith("/README.md"))
 
 
-def covers(name, path, kind):
+def heads(text):
+    """The folders that are bold on a map."""
+    return set(re.findall(r"^\| \*\*`?([^`*]+/)`?\*\*", text, re.M))
+
+
+def covers(name, path, kind, bold=()):
     """Whether a name on a map is, or stands for, this file."""
     if name.endswith("/"):
-        return kind == "folders" and path.startswith(name)
+        return kind == "folders" and path.startswith(name) and not (name in bold and "/" in path[len(name):])
     stem = re.sub(r"\.\[ch\]$", "", name)
     return fnmatch.fnmatchcase(path, name) or fnmatch.fnmatchcase(os.path.splitext(path)[0], stem)
 
@@ -59,7 +67,8 @@ def covers(name, path, kind):
 def check(top, folder, kind):
     """What is wrong with a map."""
     with open(f"{top}/{folder}/README.md", encoding="utf-8") as file:
-        names = named(file.read())
+        text = file.read()
+    names, bold = named(text), heads(text)
     files, wrong = files_of(top, folder), []
     if not names:
         return [f"{folder}/README.md has no table below a line '## The map'"]
@@ -69,13 +78,42 @@ def check(top, folder, kind):
         if not there:
             wrong.append(f"{folder}/README.md names {name}, and there is none: delete it, or give its new name")
     for path in files:
-        if not any(covers(name, path, kind) for name in names):
-            wrong.append(f"{folder}/README.md does not name {path}: add it, and what it is for")
+        if not any(covers(name, path, kind, bold) for name in names):
+            wrong.append(f"{folder}/README.md does not name {unnamed(path, kind, bold)}: add it, and what it is for")
     if kind == "files":
         for place in sorted({os.path.dirname(path) for path in files} - {""}):
             if f"{place}/" not in names:
                 wrong.append(f"{folder}/README.md does not name the folder {place}/")
-    return wrong
+    return list(dict.fromkeys(wrong))
+
+
+def unnamed(path, kind, bold):
+    """What a map lacks for this file: the file, or its folder below a bold one."""
+    above = max((head for head in bold if path.startswith(head)), key=len, default="")
+    below = path[len(above):].split("/")
+    return above + below[0] + "/" if kind == "folders" and above and len(below) > 1 else path
+
+
+def sources(top):
+    """What is defined somewhere, and where things are."""
+    files = [f"{folder}/{path}" for folder in (*MAPS, "scripts") for path in files_of(top, folder)]
+    text = []
+    for path in files:
+        if path.endswith((".c", ".h", ".py", ".sh", ".ts")):
+            with open(f"{top}/{path}", encoding="utf-8") as file:
+                text.append(file.read())
+    defined = re.compile(r"^(?:[a-z_][\w *]*?[ *]|#define )(\w+)\(|^ *(?:def|function) (\w+)\(", re.M)
+    return files, {name for found in defined.findall("\n".join(text)) for name in found if name}
+
+
+def mentions(text, files, functions):
+    """What a text mentions, functions in backquotes, and there is none. Capitals are for the reader to fill in."""
+    called = re.findall(r"\b(\w+)\(\)", " ".join(re.findall(r"`([^`\n]+)`", text)))
+    said = re.findall(r"[\w./-]*\w\.(?:[ch]|py)\b(?!\()", text)
+    return [f"mentions {name}(), and there is no such function" for name in dict.fromkeys(called)
+            if name not in functions] + [
+        f"mentions {name}, and there is no such file" for name in dict.fromkeys(said)
+        if not re.search(r"[A-Z]{2}", name) and not any(f"/{path}".endswith(f"/{name}") for path in files)]
 
 
 def planted(kind, readme, *paths):
@@ -99,7 +137,12 @@ def test_the_test():
                                                           "does not name the folder lost/"]),
         (planted("folders", table, *tree, "core/new.h"), []),
         (planted("folders", table, *tree, "new.sh"), ["does not name new.sh"]),
+        (planted("folders", table, *tree, "core/new/a.py", "core/new/b.py"), ["does not name core/new/"]),
+        (planted("folders", table.replace("`loop`", "`new/`"), *tree[:2], "main.c", "core/new/a.py"), []),
         (planted("files", "# X\n", *tree), ["has no table below a line '## The map'"]),
+        (mentions("`go()` in `x/a.c`, `a.c`, `b/test_NAME.c`, gone()", ["x/a.c"], {"go"}), []),
+        (mentions("`gone()`, `y/a.c`", ["x/a.c"], {"go"}), ["mentions gone(), and there is no such function",
+                                                          "mentions y/a.c, and there is no such file"]),
     ) if got != want]
 
 
@@ -112,6 +155,10 @@ def main():
             failures.append(f"there is no {folder}/README.md")
         else:
             print(f"({folder}/README.md is not there yet)")
+    files, functions = sources(ROOT)
+    for place in TEXTS:
+        with open(f"{ROOT}/{place}README.md", encoding="utf-8") as file:
+            failures += [f"{place}README.md {line}" for line in mentions(file.read(), files, functions)]
     for line in failures:
         print(line)
     sys.exit(1 if failures else 0)

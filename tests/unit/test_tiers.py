@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make check-save builds what T names and nothing else; a host with much else to do is given more time; the tests
 that took longest start first."""
+import glob
 import importlib.machinery
 import importlib.util
 import os
@@ -45,6 +46,37 @@ mount = [name for name in built("check-save", "T=in_order") if not name.startswi
 same("a test of a mount", sorted(mount),
      ["drivers/turn.so", "test/xsbxfs", "xsbx-agent", "xsbxfs-dial", "xsbxfs-net"])
 
+# What is not called like a test leads to some all the same.
+def loaded(name):
+    loader = importlib.machinery.SourceFileLoader(f"{name}_main", f"{ROOT}/tests/{name}")
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(f"{name}_main", loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True
+suggest = loaded("suggest")
+codes = suggest.codes_of("--- a/PROBLEM_RESET\n+++ b/x\n PROBLEM_KILLED\n-\tPROBLEM_NO_JAIL;\n+\tPROBLEM_BUSY, PROBLEM_NONE\n",
+                         suggest.read(f"{ROOT}/vm/base/problem_codes.h"))
+same("codes on changed lines", codes, {"PROBLEM_NO_JAIL": "no-jail", "PROBLEM_BUSY": "busy"})
+same("tests that fit, the best first", suggest.suggest(
+    {"tests/unit/fs/session/test_near.c": "/* modules: fs/session/run.c */\n",
+     "tests/unit/fs/tree/test_far.c": "/* modules: fs/tree/table.c */\n/* it is busy */",
+     "tests/unit/vm/test_lists.c": "/* modules: fs/session/pause.c vm */\n",
+     "tests/mount/runs/says.py": "s.error('busy'); no-jail"}, ["fs/session/pause.h"], codes),
+     [("says", "mentions no-jail, mentions busy"), ("test_lists", "has fs/session/pause.c"),
+      ("test_near", "is in its folder")])
+done = subprocess.run(["make", "-n", "-C", ROOT, "check-save", "unsaved=fs/session/pause.c"], check=False,
+                      encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+same("they are asked for", "tests/suggest fs/session/pause.c\n" in done.stdout, True)
+
+# Who tries what is written here has tests that exist.
+for place in ("Makefile", "README.md", "tests/README.md", "images/README.md", "agent/README.md", "vm/README.md", "fs/README.md"):
+    for names in re.findall(r"\bT='([a-z_* ]+)'", suggest.read(f"{ROOT}/{place}")):
+        for name in names.split():
+            same(f"{place}: T={name} names a test", any(glob.glob(f"{ROOT}/tests/{kind}/**/{name}.*", recursive=True)
+                                                       for kind in ("unit", "mount")), True)
+
 # On a quiet host a wait ends when it says, on a busy one later: the load when it has waited for so long counts.
 patience.os = type("Os", (), {"getloadavg": staticmethod(lambda: (20, 1, 0)), "cpu_count": staticmethod(lambda: 2)})
 same("ten times as slow", patience.slack(), 10)
@@ -57,9 +89,7 @@ same("a quiet host", patience.slack(), 1)
 
 # The order of tests.
 sys.path.insert(0, f"{ROOT}/tests")
-loader = importlib.machinery.SourceFileLoader("runner_main", f"{ROOT}/tests/run")
-run = importlib.util.module_from_spec(importlib.util.spec_from_loader("runner_main", loader))
-loader.exec_module(run)
+run = loaded("run")
 with tempfile.TemporaryDirectory() as place:
     run.DURATIONS = f"{place}/sub/durations.json"
     args = type("Args", (), {"unit": False, "local": True, "process": False, "vm": False, "night": False,

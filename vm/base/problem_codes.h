@@ -134,8 +134,9 @@
 	  "There is no run to interrupt or to kill.", \
 	  "") \
 	X(VERBS, BUSY, "busy", LATER, \
-	  "A run, or a commit, is on its way, or what runs can't be stopped.", \
-	  "Wait, and try again.") \
+	  "A run, or a commit, is on its way, what runs can't be stopped, or there is no " \
+	  "sandbox to pause.", \
+	  "Do what the fix says, and try again.") \
 	X(VERBS, NOT_PAUSED, "not-paused", YES, \
 	  "The session is not paused, or could not be.", \
 	  "Try again, or reset it.") \
@@ -181,8 +182,8 @@
 	  "Try again when some have ended, or raise `admission_queue`.") \
 	X(WAITING, IMAGE_MISSING, "image-missing", LATER, \
 	  "The image is being built: wait.", \
-	  "Or it was not built within 30 minutes: reset the session when `events` says that it " \
-	  "is there.") \
+	  "Or it was not built within 30 minutes: run again when `events` says that it is " \
+	  "there.") \
 	X(WAITING, IMAGE_FAILED, "image-failed", LATER, \
 	  "The image can't be built.", \
 	  "Do what the builder's last words say, and run `scripts/images` by hand.") \
@@ -191,7 +192,7 @@
 	  "") \
 	X(WAITING, PACKAGES_FAILED, "packages-failed", LATER, \
 	  "The packages can't be had.", \
-	  "Do what the installer's last words say.") \
+	  "Do what the installer's last words say, and run again.") \
 	X(START, NO_QEMU, "no-qemu", LATER, \
 	  "QEMU was not found, or can't be run.", \
 	  "Install it, or set `qemu`.") \
@@ -232,8 +233,9 @@
 	  "The process that starts sandboxes is gone.", \
 	  "Unmount, and mount again.") \
 	X(START, BOOT_FAILED, "boot-failed", YES, \
-	  "It ended before it was ready: no jail, QEMU, the kernel, the agent.", \
-	  "Look at the cause and at `console`.") \
+	  "It ended before it was ready (no jail, QEMU, the kernel, the agent), or was not " \
+	  "ready within `boot_timeout_s`.", \
+	  "Look at the cause and at `console`, and run again.") \
 	X(START, SETUP_FAILED, "setup-failed", YES, \
 	  "The agent could not prepare it.", \
 	  "Look at `console`.") \
@@ -262,8 +264,8 @@
 	  "It, or the run, took more memory than it may, or the host had none for it.", \
 	  "Raise `memory_mb`.") \
 	X(END, AGENT_SILENT, "agent-silent", NO, \
-	  "Its agent has not come up within `boot_timeout_s`, does not answer, or has not " \
-	  "ended a run that is over.", \
+	  "Its agent does not answer any more, has not ended a run that is over, or has not " \
+	  "started a fresh interpreter in time.", \
 	  "Reset the session; the host may be too busy.") \
 	X(END, AGENT_LOST, "agent-lost", NO, \
 	  "The connection to its agent is gone.", \

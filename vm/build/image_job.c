@@ -115,8 +115,7 @@ void image_jobs_explain_late(const struct wait *w, struct problem *p)
 {
 	const struct image_job *job = w->on;
 
-	problem_set(p, PROBLEM_IMAGE_MISSING,
-		    "Reset the session when `events` says that it is there.",
+	problem_set(p, PROBLEM_IMAGE_MISSING, "Run it again when `events` says that it is there.",
 		    "the image '%s' was not built within %u minutes; the last of it: %s", job->name,
 		    IMAGE_JOB_MS / 60000, job->step);
 }

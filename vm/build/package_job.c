@@ -318,7 +318,7 @@ static void on_over(struct program *t)
 	else if (in->ctx->closing)
 		give_up_because(in, "", "xsbxfs is ending");
 	else if (!WIFEXITED(t->status) || WEXITSTATUS(t->status))
-		give_up_because(in, "Mend what it says, and reset the session to try again.",
+		give_up_because(in, "Mend what it says, and run again.",
 				"packages can't be installed on this host: %s",
 				tail_quote(&in->lines.said, "error: ", quote, sizeof(quote)));
 	else

@@ -161,7 +161,7 @@ void package_jobs_explain(const struct wait *w, struct problem *p)
 
 void package_jobs_explain_late(struct problem *p)
 {
-	problem_set(p, PROBLEM_PACKAGES_FAILED, "Reset the session to try again.",
+	problem_set(p, PROBLEM_PACKAGES_FAILED, "Run it again.",
 		    "the packages were not installed within %u minutes", PACKAGE_JOB_MS / 60000);
 }
 

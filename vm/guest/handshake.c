@@ -33,7 +33,7 @@
 #define WARMUP_LATE_MS	5000u
 #define SETTLE_MS	500u /* the agent's log of the boot goes out in this time */
 #define PANIC		"Kernel panic"
-#define FIX_BOOT_FAILED "See the session's console; then reset the session to try again."
+#define FIX_BOOT_FAILED "See the session's console; the next run tries again."
 
 /* ---- how it fails ---- */
 
@@ -341,16 +341,18 @@ int handshake_on_failed(struct guest *g, struct proto_in *in)
 {
 	const uint32_t err = get_u32(in);
 	const struct proto_str words = get_str(in, 4096);
-	const enum problem_code code =
-		g->phase == GUEST_RESET ? PROBLEM_RESET_FAILED : PROBLEM_SETUP_FAILED;
+	const bool was_up = g->phase == GUEST_RESET;
+	const enum problem_code code = was_up ? PROBLEM_RESET_FAILED : PROBLEM_SETUP_FAILED;
 	struct problem p;
 	char text[512];
 
 	if (!get_end(in) || (g->due != DUE_READY && g->phase != GUEST_WARM))
 		return -EPROTO;
 	take_words(text, sizeof(text), words);
-	problem_set(&p, code, FIX_BOOT_FAILED, "the agent could not prepare the sandbox: %s%s%s",
-		    text, err ? ": " : "", err && err < 134 ? strerror((int)err) : "");
+	problem_set(&p, code,
+		    was_up ? "See the session's console; then reset the session." : FIX_BOOT_FAILED,
+		    "the agent could not prepare the sandbox: %s%s%s", text, err ? ": " : "",
+		    err && err < 134 ? strerror((int)err) : "");
 	/* Only a process sandbox that shows the host's programs can lack it: images have it. */
 	if (err == ENOENT && strcmp(g->spec.language, "javascript") == 0 &&
 	    strcmp(text, "starting the interpreter") == 0)

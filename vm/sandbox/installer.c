@@ -99,7 +99,7 @@ static void explain(struct installer *in, const struct vm_result *result)
 			tail_contains(&in->jobs->lines.said, "no usable wheels")
 				? "Name a version that has a wheel for this Python: packages are "
 				  "not built from source here."
-				: "Correct `packages` in the session's config, then reset it.",
+				: "Correct `packages` in the session's config, and run again.",
 			"the packages can't be installed: %s",
 			tail_quote(&in->jobs->lines.said, "error: ", quote, sizeof(quote)));
 }

@@ -307,7 +307,9 @@ static void wait_for_place(struct sandbox *s)
 		sandbox_failf(s, PROBLEM_TOO_MANY_WAITING,
 			      "Try again when some of them have ended, or raise admission_queue or "
 			      "admission_queue_user.",
-			      "%u others wait for a place for their sandbox already",
+			      vm->admission.waiting == 1
+				      ? "%u other waits for a place for its sandbox already"
+				      : "%u others wait for a place for their sandbox already",
 			      vm->admission.waiting);
 		return;
 	}
@@ -632,8 +634,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	s->label.run = run->id;
 	s->label.began = run->began;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
-		log_trace(&s->label, "sandbox", "waits for a processor: %u runs compute",
-			  s->vm->slots.busy);
+		log_trace(&s->label, "sandbox", "waits for a processor: %u run%s",
+			  s->vm->slots.busy, s->vm->slots.busy == 1 ? " computes" : "s compute");
 		context_wake(&s->vm->ctx);
 		unlabel(s);
 		return -EAGAIN;

@@ -208,12 +208,15 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 	case LACK_PLACE:
 		*ret_fix = "Remove or close sessions that are not needed, or raise max_vms or "
 			   "admission_timeout_s.";
-		snprintf(ret_why, size, "all %u places are taken", a->limits.places);
+		if (a->limits.places == 1)
+			snprintf(ret_why, size, "the only place is taken");
+		else
+			snprintf(ret_why, size, "all %u places are taken", a->limits.places);
 		break;
 	case LACK_OWN_PLACE:
 		*ret_fix = "Remove or close sessions that are not needed.";
-		snprintf(ret_why, size, "the user has %u sandboxes, which is the most for one",
-			 a->limits.owner_places);
+		snprintf(ret_why, size, "the user has %u sandbox%s, which is the most for one",
+			 a->limits.owner_places, a->limits.owner_places == 1 ? "" : "es");
 		break;
 	case LACK_MEMORY:
 		snprintf(ret_why, size,
@@ -259,7 +262,10 @@ static void wait_for_processor(const struct sandbox *s, struct sandbox_wait *w)
 	const struct slots *ss = &s->vm->slots;
 
 	w->what = "processor";
-	snprintf(w->why, sizeof(w->why), "%u runs compute, and have the processors", ss->busy);
+	snprintf(w->why, sizeof(w->why),
+		 ss->busy == 1 ? "%u run computes, and has the processors"
+			       : "%u runs compute, and have the processors",
+		 ss->busy);
 	w->turn = slots_turn(ss, &s->slot);
 	w->of = ss->waiting;
 	w->ms = uv_now(s->vm->ctx.loop) - s->slot.since;

@@ -103,7 +103,7 @@ def of_one_user():
         a.run("true\n")
         b.submit("echo b\n")
         has("it says so", wait_for(lambda: b.json()["waiting"])["reason"], "the most for one")
-        refused(b, "no-place", "the user has 1 sandboxes")
+        refused(b, "no-place", "the user has 1 sandbox")
 
 
 def doctor():

@@ -75,6 +75,9 @@ def refusal(name, packages, code, *words):
     cause = error.split("\ncause: ")[1].split("\n")[0]
     same(f"{name}: logged once, with the cause", log.count(f": {cause}\n"), 1)
     same(f"{name}: logged once, by its session", log.count(f"python/{name}: {code}\n"), 1)
+    ok(f"{name}: no reset is asked for", "reset" not in error, error)
+    write(s / "config", "packages = alpha==1.0 beta==2.0\n")
+    same(f"{name}: mended, it runs", s.run("import beta; print(beta.TWICE)\n").out, "84\n")
     s.remove()
 
 

@@ -62,7 +62,7 @@ def next_run():
     s.run("true")
     same("it runs", s.run("cat").code, 0)
     steps = wait_for(lambda: place(lines("raw/next", 2), "fs", "its result") >= 0 and lines("raw/next", 2))
-    same("it began when it was received", steps[0][1:], ("fs", "received, 3 bytes of code; 1 runs are queued"))
+    same("it began when it was received", steps[0][1:], ("fs", "received, 3 bytes of code; 1 run is queued"))
     ok("nothing is started for it", place(steps, "spawner", "") < 0, steps)
     in_order(steps, ("fs", "received"), ("guest", "sends"), ("guest", "has ended"), ("fs", "its result"))
 

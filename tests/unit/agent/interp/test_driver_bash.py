@@ -142,7 +142,7 @@ class BashCases(DriverCase):
         self.expect(s, 'sleep 100 & echo $! > pid; (sleep 100; echo late) & disown', '', 0, '')
         self.expect(s, 'kill -0 $(cat pid) && echo alive; jobs | grep -c sleep', 'alive\n1\n')
         self.expect(s, 'kill %1; wait %1; echo $?', '143\n')
-        self.expect(s, 'setsid sh -c "(sleep 100 &) ; echo $$ >/dev/null"; echo ok', 'ok\n')
+        self.expect(s, 'setsid sh -c "(sleep 3 &) ; echo $$ >/dev/null"; echo ok', 'ok\n')
         self.expect(s, '(echo sub; exit 3); echo $?; x=$(exit 4); echo $?; (f() { exit 5; }; f) & wait $!; echo $?',
                     'sub\n3\n4\n5\n')
         self.expect(s, 'echo ${nope:?in child} & wait; echo next', 'next\n', 0, 'in child')

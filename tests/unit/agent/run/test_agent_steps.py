@@ -31,7 +31,7 @@ class Steps(Case):
         self.assertEqual(self.agent.finish(id).status, 3)
         self.in_order(self.words(id), f'{len(code)} bytes of code have arrived',
                       'handed to the interpreter, process ', 'the interpreter has answered, status 3',
-                      'all that it has written is on its way, in 1 pieces')
+                      'all that it has written is on its way, in 1 piece')
         self.assertIn('it has written something', self.words(id))
         times = [us for _id, us, _words in self.agent.traced]
         self.assertEqual(times, sorted(times))

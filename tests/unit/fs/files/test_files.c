@@ -175,9 +175,19 @@ static void test_sandbox_fails_while_one_waits(void **state)
 	struct req *made = create(fx, fx_ino(fx, FILES), "new");
 
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
-	assert_error(made, -ESTALE);
+	assert_error(made, -EIO);
 	fake_faults.new_err = -ENOMEM;
 	assert_error(create(fx, fx_ino(fx, FILES), "new"), -EIO);
+}
+
+static void test_session_closed_while_one_waits(void **state)
+{
+	struct fixture *fx = *state;
+	struct req *made = create(fx, fx_ino(fx, FILES), "new");
+
+	assert_waits(made);
+	assert_int_equal(fx_put(fx, "python/demo/ctl", "close\n"), 0);
+	assert_error(made, -ESTALE);
 }
 
 static void test_listing_from_before_the_sandbox(void **state)
@@ -583,6 +593,7 @@ int main(void)
 		fx_test(test_empty_and_starting_nothing),
 		fx_test(test_writing_starts_one_and_waits),
 		fx_test(test_sandbox_fails_while_one_waits),
+		fx_test(test_session_closed_while_one_waits),
 		fx_test(test_listing_from_before_the_sandbox),
 		fx_test(test_requests_reach_the_agent),
 		fx_test(test_answers_in_any_order),

@@ -80,6 +80,26 @@ static void test_states(void **state)
 
 /* ---- ctl ---- */
 
+/* What is said to do brings a session that can be paused. */
+static void test_pause_refused(void **state)
+{
+	struct fixture *fx = *state;
+
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
+	fx_expect_error(fx, "python/demo", "busy");
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "run something first"));
+	fx_put(fx, TOP "in", "x");
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "Wait until"));
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
+	fx_expect(fx, TOP "state", "failed\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "run again"));
+	fx_put(fx, TOP "ctl", "close\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "echo reset > ctl"));
+}
+
 static void test_kill(void **state)
 {
 	struct fixture *fx = *state;
@@ -353,6 +373,7 @@ int main(void)
 		fx_test(test_summary),
 		fx_test(test_timeout_in_words),
 		fx_test(test_states),
+		fx_test(test_pause_refused),
 		fx_test(test_kill),
 		fx_test(test_reset),
 		fx_test(test_close),

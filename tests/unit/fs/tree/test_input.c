@@ -320,8 +320,11 @@ static void test_config_too_long(void **state)
 		e = fx_write_bytes(fx, &f, block, sizeof(block));
 	}
 	assert_int_equal(e, -EFBIG);
+	fx_expect_error(fx, "python/demo", "too-long");
 	assert_int_equal(fx_close(fx, &f), 0);
 	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 1);
+	assert_int_equal(fx_put(fx, "python/demo/config", "cpus = 2\n"), 0);
+	fx_expect(fx, "python/demo/error", "");
 }
 
 static void test_dead_session(void **state)

@@ -103,6 +103,20 @@ static void test_writers(void **state)
 	fx_expect(fx, ALLOW, "a.org\nb.org\n");
 }
 
+static void test_too_long(void **state)
+{
+	struct fixture *fx = *state;
+	static const char blank[SETTINGS_TEXT_MAX];
+	struct file f;
+
+	turn_on(fx, "");
+	f = fx_opened(fx, ALLOW, O_WRONLY | O_APPEND);
+	assert_int_equal(fx_write_bytes(fx, &f, blank, sizeof(blank)), 0);
+	assert_int_equal(fx_write(fx, &f, "a.org\n"), -EFBIG);
+	fx_expect_error(fx, "python/demo", "too-long");
+	fx_release(fx, &f);
+}
+
 /* What sed -i, vim and the like do. */
 static void test_renamed(void **state)
 {
@@ -269,10 +283,10 @@ static void test_flood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_off),     fx_test(test_list),	 fx_test(test_writers),
-		fx_test(test_renamed), fx_test(test_live),	 fx_test(test_live_off),
-		fx_test(test_ports),   fx_test(test_taken_port), fx_test(test_denied),
-		fx_test(test_flood),
+		fx_test(test_off),	fx_test(test_list),    fx_test(test_writers),
+		fx_test(test_too_long), fx_test(test_renamed), fx_test(test_live),
+		fx_test(test_live_off), fx_test(test_ports),   fx_test(test_taken_port),
+		fx_test(test_denied),	fx_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

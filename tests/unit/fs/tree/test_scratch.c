@@ -106,7 +106,10 @@ static void test_limits(void **state)
 
 	assert_int_equal(fx_write_bytes(fx, &f, mib, SCRATCH_SIZE_MAX), 0);
 	assert_int_equal(fx_write(fx, &f, "x"), -EFBIG);
+	fx_expect_error(fx, "python/demo", "too-long");
+	session_problem(fx_demo(fx), NULL);
 	assert_int_equal(fx_ftruncate(fx, &f, SCRATCH_SIZE_MAX + 1), -EFBIG);
+	fx_expect_error(fx, "python/demo", "too-long");
 	assert_int_equal(fx_truncate(fx, TOP "big", 1ull << 40), -EFBIG);
 	assert_int_equal(fx_ftruncate(fx, &f, 5), 0);
 	assert_int_equal(fx_size(fx, TOP "big"), 5);

@@ -88,6 +88,7 @@ static void boot_deadline(void **state)
 	assert_string_equal(problem_code_str(seen[0].problem.code), "boot-failed");
 	assert_non_null(strstr(seen[0].problem.cause, "within 1 s"));
 	assert_non_null(strstr(seen[0].problem.cause, "console shows nothing"));
+	assert_non_null(strstr(seen[0].problem.fix, "boot_timeout_s"));
 }
 
 static void boot_ends(void **state)
@@ -122,6 +123,7 @@ static void setup_fails(void **state)
 	until_closed(&seen[0]);
 	assert_string_equal(problem_code_str(seen[0].problem.code), "setup-failed");
 	assert_non_null(strstr(seen[0].problem.cause, "mount of /tmp: No space left"));
+	assert_non_null(strstr(seen[0].problem.fix, "the next run tries again"));
 }
 
 /* ---- runs ---- */

@@ -75,6 +75,25 @@ static void too_many_wait(void **state)
 	assert_int_equal(vm->refused, 1);
 }
 
+/* One is one. */
+static void words_of_one(void **state)
+{
+	struct sandbox_wait w;
+
+	(void)state;
+	vm->admission.limits.places = 1;
+	vm->admission.limits.queue = 1;
+	open_ready(&seen[0], 0);
+	open_sandbox(&seen[1], 1);
+	fake_settle();
+	assert_true(sandbox_waits(seen[1].s, &w));
+	assert_string_equal(w.why, "the only place is taken");
+	open_sandbox(&seen[2], 2);
+	until_closed(&seen[2]);
+	assert_string_equal(seen[2].problem.cause,
+			    "1 other waits for a place for its sandbox already");
+}
+
 /* ---- processors ---- */
 
 /* Two sandboxes of one user (another's first run waits for nobody), of which the first one's run has
@@ -179,10 +198,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
-		T(waits_for_a_place),	   T(no_place_in_time),
-		T(says_why_it_waits),	   T(too_many_wait),
-		T(closed_while_waiting),   T(waits_for_a_processor),
-		T(processor_not_wanted),   T(closed_while_it_waits_for_a_processor),
+		T(waits_for_a_place),
+		T(no_place_in_time),
+		T(says_why_it_waits),
+		T(words_of_one),
+		T(too_many_wait),
+		T(closed_while_waiting),
+		T(waits_for_a_processor),
+		T(processor_not_wanted),
+		T(closed_while_it_waits_for_a_processor),
 		T(result_before_teardown),
 	};
 
