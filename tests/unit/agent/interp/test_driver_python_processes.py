@@ -68,7 +68,8 @@ class ProcessCases(DriverCase):
         for _ in range(200):
             s.run('print(kept)')
         while not (r := s.run('signal.setitimer(signal.ITIMER_REAL, 0); print("off")')).out:
-            self.assertIn(b'late', r.err)
+            # Where it raises while the traceback is printed, only the status tells.
+            self.assertTrue(b'late' in r.err or r.status, (r.status, r.err))
         self.expect(s, 'print(kept == os.getpid())', 'True\n', 0, '')
 
     def test_audit_hook_that_raises(self):
