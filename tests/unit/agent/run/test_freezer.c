@@ -28,6 +28,7 @@
 
 #define SKIP	  77
 #define PROCESSES 8
+#define CROWD	  101
 
 /* What each process has counted so far; shared with all of them. */
 static atomic_uint *count;
@@ -255,7 +256,7 @@ static void on_killed(struct killer *k)
 /* One with many others, who do nothing. */
 static void idles_in_a_crowd(unsigned n)
 {
-	for (unsigned i = 0; i < 100 && fork() > 0; i++)
+	for (unsigned i = 1; i < CROWD && fork() > 0; i++)
 		;
 	for (count[n]++;; pause())
 		;
@@ -267,11 +268,13 @@ static void test_killed(void **state)
 {
 	struct killer killer = {.loop = &loop, .done = on_killed};
 	struct proc_set keep = {0};
+	unsigned crowd;
 
 	(void)state;
 	signal(SIGCHLD, SIG_IGN);
-	await_progress(start(idles_in_a_crowd));
-	nap(100);
+	crowd = start(idles_in_a_crowd);
+	while (count[crowd] < CROWD)
+		await_progress(crowd);
 	assert_int_equal(proc_scan(&keep), 0);
 	for (unsigned round = 0; round < 20; round++) {
 		nchildren = 1;
