@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what the daemon hears from a network's filter, and from the process that connects. */
-/* modules: vm/net/gateway.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c */
+/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c */
 /* libs: uv */
 #include <assert.h>
 #include <errno.h>
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char list[] = "a.test *.b.test:8443 10.0.0.1 host.internal:9 *:22";
 	struct gateway_config cfg = {.events = &events, .owner = 1, .host_ports = {{9}, 1}};
 	struct dialer dialer = {.start = start_dialer, .closed = on_dialer_closed};
-	char why[GATEWAY_WHY_MAX];
+	char why[VM_WHY_MAX];
 	struct gateway *gw;
 	uv_loop_t loop;
 	int sv[2];

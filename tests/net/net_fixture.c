@@ -165,7 +165,7 @@ static int forward(unsigned guest, unsigned host)
 
 static void obey(char *line)
 {
-	char why[GATEWAY_WHY_MAX] = "";
+	char why[VM_WHY_MAX] = "";
 	unsigned guest, host;
 	int r;
 

@@ -121,13 +121,10 @@ static bool send_line(enum log_level level, const char *text)
 
 static void compose(const struct log_line *line, char *out, size_t size)
 {
-	struct log_line l = *line;
-
-	l.level_word = level_names[l.level];
 	if (format == LOG_JSON)
-		log_line_json(&l, out, size);
+		log_line_json(line, out, size);
 	else
-		log_line_text(&l, out, size);
+		log_line_text(line, out, size);
 }
 
 static void send_or_count(const struct log_line *l)

@@ -123,6 +123,8 @@ static void put_time(struct text *t, int64_t time_us)
 	    (int)(s / 60 % 60), (int)(s % 60), (int)(time_us % 1000000));
 }
 
+static const char *const level_names[] = LOG_LEVEL_NAMES;
+
 size_t log_line_json(const struct log_line *l, char *out, size_t size)
 {
 	struct text t = {out, out + size - 2}; /* room for the brace */
@@ -131,7 +133,7 @@ size_t log_line_json(const struct log_line *l, char *out, size_t size)
 	assert(size >= JSON_LEAST);
 	put(&t, "{\"time\":");
 	put_time(&t, l->time_us);
-	put(&t, ",\"level\":\"%s\"", l->level_word);
+	put(&t, ",\"level\":\"%s\"", level_names[l->level]);
 	if (has_name(l)) {
 		put(&t, strchr(l->label->who, '/') ? ",\"session\":" : ",\"template\":");
 		put_string(&t, l->label->who, NAME_MAX_);

@@ -7,7 +7,6 @@
 
 struct log_line {
 	enum log_level level;
-	const char *level_word;	       /* only for JSON */
 	const struct log_label *label; /* or NULL */
 	const char *part;	       /* or NULL */
 	uint64_t at;		       /* ns of CLOCK_MONOTONIC */

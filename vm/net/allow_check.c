@@ -109,16 +109,19 @@ static const char *find_fault(const struct allow_entry *e)
 	return NULL;
 }
 
-/* The host's ports that an entry asks for are among those that are opened. */
+bool vm_host_port_is_open(const struct vm_host_ports *ports, uint16_t port)
+{
+	for (unsigned i = 0; i < ports->n; i++)
+		if (ports->port[i] == port)
+			return true;
+	return false;
+}
+
+/* One of the ports that an entry for this machine asks for is open. */
 static bool host_is_open(const struct allow_entry *e, const struct vm_host_ports *ports)
 {
-	for (unsigned i = 0; i < ports->n; i++) {
-		const uint16_t port = ports->port[i];
-
-		if (e->port ? port == e->port : port == 80 || port == 443)
-			return true;
-	}
-	return false;
+	return e->port ? vm_host_port_is_open(ports, e->port)
+		       : vm_host_port_is_open(ports, 80) || vm_host_port_is_open(ports, 443);
 }
 
 /* Return: 0, or -EADDRNOTAVAIL with @ret_why. */

@@ -3,7 +3,9 @@
 #ifndef XSBX_VM_NET_ALLOW_CHECK_H
 #define XSBX_VM_NET_ALLOW_CHECK_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "vm/base/config.h"
 
@@ -18,6 +20,9 @@
  * Return: 0; -EINVAL or -E2BIG with @ret_why; -ENOMEM.
  */
 int vm_allow_check(const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
+
+/* Is @port one of those of this machine that are opened? */
+bool vm_host_port_is_open(const struct vm_host_ports *ports, uint16_t port);
 
 /**
  * vm_allow_permitted() - Is this an allow list that can work, and that stays within another one?

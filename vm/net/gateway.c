@@ -80,14 +80,6 @@ static bool is_host(const struct dial *d)
 	return !d->address && strcmp(d->name, ALLOW_HOST) == 0;
 }
 
-static bool host_is_open(const struct gateway *gw, uint16_t port)
-{
-	for (unsigned i = 0; i < gw->cfg.host_ports.n; i++)
-		if (gw->cfg.host_ports.port[i] == port)
-			return true;
-	return false;
-}
-
 /* Does the list allow it? Its addresses are another question. */
 static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict)
 {
@@ -96,7 +88,8 @@ static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict
 	*ret_verdict = ALLOW_FREE;
 	if (!d->address) {
 		*ret_verdict = allow_name(allow, d->name, d->port);
-		if (*ret_verdict != ALLOW_REFUSED && is_host(d) && !host_is_open(d->gw, d->port))
+		if (*ret_verdict != ALLOW_REFUSED && is_host(d) &&
+		    !vm_host_port_is_open(&d->gw->cfg.host_ports, d->port))
 			return NET_PORT;
 		return *ret_verdict == ALLOW_REFUSED ? NET_NAME : NET_OK;
 	}
@@ -292,8 +285,7 @@ int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 	return 0;
 }
 
-int gateway_allow(struct gateway *gw, const char *text, size_t len,
-		  char ret_why[static GATEWAY_WHY_MAX])
+int gateway_allow(struct gateway *gw, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
 {
 	const struct net_header h = {.type = NET_ALLOW};
 	struct allow list;

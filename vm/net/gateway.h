@@ -20,8 +20,6 @@
 struct dialer;
 struct gateway;
 
-#define GATEWAY_WHY_MAX 128
-
 /* Called from the loop; only `ended` may close the gateway. */
 struct gateway_events {
 	void (*ready)(void *data);
@@ -65,7 +63,7 @@ int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
  * Return: 0; -EINVAL or -E2BIG with @ret_why, and nothing has changed; -errno.
  */
 int gateway_allow(struct gateway *gw, const char *text, size_t len,
-		  char ret_why[static GATEWAY_WHY_MAX]);
+		  char ret_why[static VM_WHY_MAX]);
 
 /**
  * gateway_forward() - Forward connections from a socket of the host to a port of the guest

@@ -44,9 +44,9 @@
 #define TEMPLATES_MAX  64u
 #define CLONE_FAILURES 3u
 #define BUILD_FAILURES 3u
-#define RETRY_MS       600000u
+#define BROKEN_MS      600000u
 #define PROCEDURE      5u /* to be changed with what is done to a machine before it is copied */
-#define CLONE_RETRY_MS 5000u
+#define TRY_AGAIN_MS   5000u
 #define TSC_PPM	       50u
 #define NOBODY	       ((uid_t)-1) /* has what was not asked for */
 
@@ -529,7 +529,7 @@ bool template_wait(struct template *t, struct wait *w)
 static void broken(struct template *t, const char *why)
 {
 	t->state = TEMPLATE_BROKEN;
-	t->retry_at = uv_now(t->pool->ctx->loop) + RETRY_MS;
+	t->retry_at = uv_now(t->pool->ctx->loop) + BROKEN_MS;
 	snprintf(t->problem, sizeof(t->problem), "%.500s", why);
 	log_warn("no snapshots of %s (%u MiB), its sandboxes boot: %s", t->spec.image,
 		 t->spec.memory_mb, why);
@@ -540,7 +540,7 @@ static void build_failed(struct template *t, const char *why)
 {
 	snprintf(t->problem, sizeof(t->problem), "%.500s", why);
 	t->state = TEMPLATE_NONE;
-	t->retry_at = uv_now(t->pool->ctx->loop) + 5000;
+	t->retry_at = uv_now(t->pool->ctx->loop) + TRY_AGAIN_MS;
 	if (++t->build_failures >= BUILD_FAILURES)
 		broken(t, why);
 	else
@@ -555,12 +555,13 @@ void template_clone_works(struct template *t)
 
 void template_clone_failed(struct template *t, const struct problem *problem)
 {
-	log_info("a clone of %s did not start: %s", t->spec.image, problem->cause);
 	snprintf(t->problem, sizeof(t->problem), "%.500s", problem->cause);
 	/* For one without snapshots, there is nothing to be made again; but not at once. */
-	t->retry_at = uv_now(t->pool->ctx->loop) + CLONE_RETRY_MS;
-	if (++t->clone_failures < CLONE_FAILURES || t->state != TEMPLATE_READY)
+	t->retry_at = uv_now(t->pool->ctx->loop) + TRY_AGAIN_MS;
+	if (++t->clone_failures < CLONE_FAILURES || t->state != TEMPLATE_READY) {
+		log_info("a clone of %s did not start: %s", t->spec.image, problem->cause);
 		return;
+	}
 	t->clone_failures = 0;
 	template_drop(t);
 	t->state = TEMPLATE_NONE;

@@ -380,7 +380,7 @@ static int open_gateway(struct network *n, int *control)
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
 	};
-	char why[GATEWAY_WHY_MAX];
+	char why[VM_WHY_MAX];
 	int r = gateway_new(n->s->vm->ctx.loop, *control, &cfg, &n->gateway);
 
 	if (r < 0)

@@ -23,7 +23,7 @@ static const struct log_label nobody;
 
 static struct log_line line_of(const struct log_label *label, const char *part, const char *text)
 {
-	return (struct log_line){LOG_LEVEL_DEBUG, "debug", label, part, 1012399999, 0, text};
+	return (struct log_line){LOG_LEVEL_DEBUG, label, part, 1012399999, 0, text};
 }
 
 static void as_text(void **state)
@@ -90,7 +90,7 @@ static void as_json(void **state)
 	json_decref(o);
 
 	l = line_of(NULL, NULL, "x");
-	l.level_word = "warning";
+	l.level = LOG_LEVEL_WARN;
 	o = parsed(&l, 512);
 	assert_int_equal(json_object_size(o), 3);
 	assert_string_equal(field(o, "level"), "warning");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/net/gateway.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c */
+/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -149,7 +149,7 @@ static int tear_down(void **state)
 
 static void allow(const char *text)
 {
-	char why[GATEWAY_WHY_MAX], in[1000];
+	char why[VM_WHY_MAX], in[1000];
 	const struct net_header *h = (struct net_header *)in;
 	ssize_t n;
 
@@ -429,7 +429,7 @@ static void too_many(void **state)
 static void helper_dies(void **state)
 {
 	const struct net_header h = {.type = NET_READY};
-	char why[GATEWAY_WHY_MAX];
+	char why[VM_WHY_MAX];
 
 	(void)state;
 	tell(&h, sizeof(h));
