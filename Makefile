@@ -141,6 +141,9 @@ $(O)/test/obj/%.o: %.c
 # gcc's own fork() looks after the counters by what a static program has not.
 $(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
 
+# As they are compiled in an image.
+$(O)/obj/images/drivers/%.o: XCFLAGS += -Iagent/interp
+
 # Rebuilds only what depends on the installation paths when they change.
 placed := $(shell grep -ls 'XSBX_LIBEXECDIR\|XSBX_DATADIR' $(host_c))
 $(call objs,obj,$(placed)) $(call objs,test/obj,$(placed)): $(O)/places
@@ -157,8 +160,8 @@ $(O)/version: FORCE
 .PHONY: FORCE
 
 # The interpreters' drivers for sandboxes that are not virtual machines; turn.so is a bash builtin.
-drivers_src := $(wildcard images/drivers/repl.*)
-drivers := $(O)/drivers/turn.so $(patsubst images/drivers/%,$(O)/drivers/%,$(drivers_src))
+drivers_src := $(wildcard images/drivers/repl.*) images/drivers/start.py
+drivers := $(O)/drivers/turn.so $(O)/drivers/repl.pyc $(patsubst images/drivers/%,$(O)/drivers/%,$(drivers_src))
 
 all: $(drivers)
 
@@ -169,9 +172,17 @@ $(O)/drivers/turn.so: $(turn_src) $(driver_h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -Iagent/interp -fPIC -shared -o $@ $(filter %.c,$^)
 
-$(O)/drivers/repl.%: images/drivers/repl.%
+$(O)/drivers/%: images/drivers/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
+
+# By the Python that jails show, for the place where they show it. Without it, or after an upgrade of it, the
+# source is compiled at each start: see start.py.
+$(O)/drivers/repl.pyc: images/drivers/repl.py
+	@mkdir -p $(@D)
+	$(Q)PATH=/usr/local/bin:/usr/bin:/bin python3 -I -S -c 'import py_compile, sys; py_compile.compile(sys.argv[1], \
+		sys.argv[2], "/run/xsbx/lib/repl.py", True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)' \
+		$< $@ || : >$@
 
 # ---- tests ----
 # A test declares its source files at its top, as do the fixtures that it uses:

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lease.h"
 #include "agent/run/ipc.h"
 #include "agent/run/killer.h"
 #include "agent/core/log.h"
@@ -212,6 +213,7 @@ static void agent_advance(struct agent *a)
 		advance_idle(a);
 	/* It may have become the zygote, of which there is to be a copy. */
 	spare_advance(&a->spares);
+	lease_advance(a);
 }
 
 static void on_interp_ready(struct interp *i)
@@ -260,7 +262,7 @@ static void died_on_the_way(struct agent *a, const char *when, int wait_status)
 	agent_fail(a, EIO, what);
 }
 
-/* Has state gone that whoever asks for the next run believes to be there? */
+/* Has state gone that the next run would rely on? */
 static bool is_loss(const struct agent *a, const struct interp *i)
 {
 	if (a->run.state == RUN_ACTIVE)
@@ -486,10 +488,12 @@ static void interps_init(struct agent *a)
 						     .ctl.fd = -1,
 						     .out.fd = -1,
 						     .bell = -1,
+						     .rest.file = -1,
 						     .on_ready = on_interp_ready,
 						     .on_done = on_interp_done,
 						     .on_death = on_interp_death};
 	}
+	a->spares.lazy = a->env->jail;
 	spare_init(&a->spares);
 }
 
@@ -500,6 +504,7 @@ static void parts_init(struct agent *a)
 	a->run.conn = &a->conn;
 	a->run.interp = a->spares.active;
 	a->run.env = a->env;
+	a->run.signals = &a->signals;
 	a->run.files = &a->files;
 	run_init(&a->run);
 	a->sweeper.loop = &a->loop;
@@ -523,7 +528,7 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 	log_trace_to(send_traced, a);
 	parts_init(a);
 	umask(0);
-	/* Each file the host looks at is a descriptor of ours. */
+	/* Each file the host has open is a descriptor of ours, as are those that it last looked at. */
 	if (setrlimit(RLIMIT_NOFILE, &nofile) < 0 && getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
 		nofile.rlim_cur = nofile.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &nofile);

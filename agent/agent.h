@@ -38,17 +38,22 @@ struct agent {
 	struct swap_guard guard;
 	uint64_t blamed; /* when a run was ended because memory was exhausted */
 	struct freezer freezer;
-	struct debt frozen;    /* FROZEN to FREEZE */
-	struct killer sweeper; /* RESET ends all user code, not just the interpreter */
-	bool wanted;	       /* there should be an interpreter */
-	struct debt hello;     /* HELLO_OK, after the interpreter was given `seed` */
-	struct debt ready;     /* READY to SETUP or RESET */
-	struct debt warm;      /* READY to WARM */
-	uint32_t traced;       /* run from whose arrival the time of the trace counts, or 0 */
-	bool seed_due;	       /* `seed` has to be sent to the interpreter */
-	bool seeding;	       /* it was sent, but not acknowledged yet */
-	bool restart;	       /* the interpreter was killed to be started again */
-	bool retried;	       /* one that was killed while starting was restarted, for this debt */
+	struct debt frozen;	/* FROZEN to FREEZE */
+	struct killer sweeper;	/* RESET ends all user code, not just the interpreter */
+	bool wanted;		/* there should be an interpreter */
+	struct debt hello;	/* HELLO_OK, after the interpreter was given `seed` */
+	struct debt ready;	/* READY to SETUP or RESET */
+	struct debt warm;	/* READY to WARM */
+	struct debt lease;	/* LEASED to LEASE; see lease.h */
+	struct loop_timer look; /* ... which waits for an interpreter to be at rest */
+	unsigned looks;
+	pid_t newest;	 /* process when it was last seen that there are but interpreters */
+	bool nudged;	 /* which have been nudged since */
+	uint32_t traced; /* run from whose arrival the time of the trace counts, or 0 */
+	bool seed_due;	 /* `seed` has to be sent to the interpreter */
+	bool seeding;	 /* it was sent, but not acknowledged yet */
+	bool restart;	 /* the interpreter was killed to be started again */
+	bool retried;	 /* one that was killed while starting was restarted, for this debt */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
 };

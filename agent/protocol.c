@@ -155,13 +155,28 @@ static const char *const type_names[] = {
 	NAME(HELLO_OK),	 NAME(PONG),	    NAME(READY),	NAME(FAILED),
 	NAME(OUTPUT),	 NAME(EXIT),	    NAME(STDIN_CREDIT), NAME(USAGE_REPLY),
 	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
-	NAME(FROZEN),	 NAME(TRACED)};
+	NAME(FROZEN),	 NAME(TRACED),	    NAME(LEASE),	NAME(LEASED),
+	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH)};
 
 const char *proto_type_name(unsigned type)
 {
 	if (type >= sizeof(type_names) / sizeof(type_names[0]) || !type_names[type])
 		return "unknown";
 	return type_names[type];
+}
+
+bool proto_keeps_lease(unsigned type)
+{
+	switch (type) {
+	case PROTO_PING:
+	case PROTO_STDIN: /* of a run, during which there is none */
+	case PROTO_CREDIT:
+	case PROTO_USAGE:
+	case PROTO_CLOCK:
+	case PROTO_TRUST:
+	case PROTO_LEASE: return true;
+	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_TOUCH;
+	}
 }
 
 /* ---- structs: their numbers, in the order of the wire ---- */

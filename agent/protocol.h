@@ -43,6 +43,7 @@
 #define PROTO_ENTROPY	     32u
 #define PROTO_ENV_MAX	     128u
 #define PROTO_TRACED_MAX     200u
+#define PROTO_CONTENT_MAX    (32u << 10) /* bytes of a file that are sent along with its handle */
 
 enum proto_type {
 	/* host to agent */
@@ -71,6 +72,8 @@ enum proto_type {
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
 		       * run since, else ECANCELED, and code continues. u32 0: continue, no answer; no run
 		       * starts until then. HELLO, SETUP and RESET do that as well */
+	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when any
+		       * other request than for files is made */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -104,6 +107,8 @@ enum proto_type {
 	PROTO_F_CANCEL_LOCK, /* u64 token, u32 undo; has no answer itself, but a waiting LOCK ends: LOCKED
 			      * with EINTR, unless it was granted. With undo 1 a granted one is revoked,
 			      * and its owner's previous locks are restored. */
+	PROTO_F_TOUCH, /* u64 node; no answer. Somebody has read what was kept of the file during a lease: its time
+			* of last access is set as if it had been read here. NOTED follows */
 
 	/* agent to host */
 	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
@@ -122,6 +127,13 @@ enum proto_type {
 			     * a run; code continues */
 	PROTO_TRACED, /* u64 us since RUN `id` (0: HELLO) was received, str text: a step, for the daemon's log; only if
 			     * requested, and not all of them */
+	PROTO_LEASED, /* u32 1: nothing in the sandbox can change files any more but the host's own requests, until
+		       * UNLEASED, or until the host sends anything that makes code run. 0: something could. In the
+		       * order of FILE_REPLYs, as are the next three */
+	PROTO_UNLEASED, /* the lease is over */
+	PROTO_NOTED, /* during a lease, behind a FILE_REPLY or TOUCH: u64 node, attr: what its attributes are now */
+	PROTO_CONTENT, /* during a lease, behind a FILE_REPLY to OPEN: u64 handle, bytes to the end: all that the
+			 * file holds */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN */
@@ -187,9 +199,17 @@ struct proto_setup {
 	struct proto_env env[PROTO_ENV_MAX];
 };
 
-#define PROTO_RUN_STDIN 0x01u /* flags: STDIN frames follow; else stdin is at end of file */
-#define PROTO_RUN_TRIAL 0x02u /* it leaves no state worth keeping */
-#define PROTO_RUN_TRACE 0x04u /* TRACED reports steps from now on; else it is disabled */
+#define PROTO_RUN_ID_WARMUP \
+	4294967294u /* the id of the run that does a `warmup`, as drivers know it */
+
+#define PROTO_RUN_STDIN	 0x01u /* flags: STDIN frames follow; else stdin is at end of file */
+#define PROTO_RUN_TRIAL	 0x02u /* it leaves no state worth keeping */
+#define PROTO_RUN_TRACE	 0x04u /* TRACED reports steps from now on; else it is disabled */
+/* The code is names of packages, one a line: they are imported, in an interpreter that has run nothing and counts as
+ * unused afterwards, so that WARM may make copies of it. Which one it is at is said on stderr, see driver.h.
+ * PROTO_HOW_NOT_TAKEN with ENOSYS: its driver can't. */
+#define PROTO_RUN_IMPORT 0x08u
+#define PROTO_IMPORT_AT	 1 /* a byte before the name, which a line feed ends */
 
 struct proto_run {
 	uint32_t flags;
@@ -307,6 +327,9 @@ void proto_header_pack(const struct proto_header *h, uint8_t wire[PROTO_HEADER])
 int proto_header_unpack(const uint8_t wire[PROTO_HEADER], struct proto_header *ret_h);
 
 const char *proto_type_name(unsigned type);
+
+/** proto_keeps_lease() - Does a frame from the host leave a lease as it is? What does not, makes code run. */
+bool proto_keeps_lease(unsigned type);
 
 void put_u8(struct proto_out *o, uint8_t v);
 void put_u32(struct proto_out *o, uint32_t v);

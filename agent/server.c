@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "lease.h"
 #include "agent/guest/clock.h"
 #include "agent/core/log.h"
 #include "agent/guest/net.h"
@@ -58,7 +59,7 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 		return -EPROTO;
 	memcpy(a->seed, entropy, sizeof(a->seed));
 	renew_machine(a, realtime_ns, name);
-	/* Whatever is under way was asked for by somebody who is gone. */
+	/* Everything under way was requested on a connection that is gone. */
 	freezer_thaw(&a->freezer);
 	a->frozen.due = false;
 	conn_renew(&a->conn, generation);
@@ -124,7 +125,7 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 	return 0;
 }
 
-/* Whoever is asked for something else than to stand still is not to. */
+/* A request for anything but to stand still ends the standing still. */
 static void thaw(struct agent *a)
 {
 	freezer_thaw(&a->freezer);
@@ -232,7 +233,7 @@ static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_
 	/* It may be for a run that ended while the frame was on its way. */
 	if (h->id != a->run.id)
 		return 0;
-	conn_hurry(&a->conn); /* whoever writes to a program that runs looks for its answer */
+	conn_hurry(&a->conn); /* a writer to a running program waits for its answer */
 	return stdin_frame(&a->run.in, data, h->flags & PROTO_F_EOF);
 }
 
@@ -375,14 +376,34 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 	return 0;
 }
 
+static int on_lease(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	if (!get_end(in))
+		return -EPROTO;
+	lease_ask(a, h->id);
+	return 0;
+}
+
 static int on_files(struct agent *a, const struct proto_header *h, const uint8_t *payload)
 {
+	struct proto_in answer;
+	uint64_t handle = 0;
+	uint32_t error = 0;
 	struct frame *reply;
 	int r = files_request(&a->files, h, payload, &reply);
 
-	if (r == 0 && reply)
+	if (r < 0)
+		return r;
+	if (reply) {
+		answer =
+			(struct proto_in){reply->out.data, reply->out.data + reply->out.len, false};
+		error = get_u32(&answer);
+		handle = h->type == PROTO_F_OPEN ? get_u64(&answer) : 0;
 		conn_send(&a->conn, reply);
-	return r;
+	}
+	if (a->files.leased && !error)
+		files_note(&a->files, &a->conn, h, payload, handle);
+	return 0;
 }
 
 typedef int (*frame_fn)(struct agent *a, const struct proto_header *h, struct proto_in *in);
@@ -395,6 +416,7 @@ static const frame_fn handlers[] = {
 	[PROTO_USAGE] = on_usage,   [PROTO_SHUTDOWN] = on_shutdown,
 	[PROTO_WARM] = on_warm,	    [PROTO_CLOCK] = on_clock,
 	[PROTO_TRUST] = on_trust,   [PROTO_FREEZE] = on_freeze,
+	[PROTO_LEASE] = on_lease,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
@@ -403,9 +425,11 @@ static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t 
 	struct proto_in in = {payload, payload + h->length, false};
 	int r = -EPROTO;
 
+	if (!proto_keeps_lease(h->type))
+		lease_drop(a);
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
-	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_CANCEL_LOCK)
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_TOUCH)
 		r = on_files(a, h, payload);
 	if (r < 0)
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,

@@ -184,7 +184,7 @@ static void stop(struct daemon *d, const char *why)
 	vm_close(d->fs->vm, on_vm_closed, d);
 }
 
-/* An end that nobody has asked for, which whoever waits for the process is to see. */
+/* An end that nobody asked for: the exit status says so. */
 static void fail(struct daemon *d, const char *why)
 {
 	if (!d->stopping)
@@ -236,7 +236,7 @@ static void mount_fuse(struct daemon *d)
 		die(d, why);
 }
 
-/* The mount is there: says so to whoever waits for it. */
+/* Tells the parent, or the file --notify names, that the mount is there. */
 static void announce(struct daemon *d)
 {
 	int fd;

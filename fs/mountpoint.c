@@ -158,7 +158,7 @@ static int try_lock(const char *parent, const char *dir, const char *path, int *
 	if (fstat(fd, &ours) < 0 || lstat(path, &named) < 0 || ours.st_ino != named.st_ino ||
 	    ours.st_dev != named.st_dev)
 		return -EAGAIN;
-	/* For the message of who comes next. */
+	/* For the next instance's message. */
 	if (ftruncate(fd, 0) == 0)
 		dprintf(fd, "%d\n", (int)getpid());
 	*ret_lock = steal_fd(&fd);
@@ -206,8 +206,8 @@ static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
 	/* Detached (fusermount3 -uz), it is there as long as somebody has files open. */
 	if (pid && n > 0 && (size_t)n < why_size)
 		snprintf(ret_why + n, why_size - (size_t)n,
-			 ", or, if it is unmounted already and waits for who has files open "
-			 "there: kill %d",
+			 ", or, if it is unmounted already and waits for open files to be "
+			 "closed: kill %d",
 			 pid);
 }
 

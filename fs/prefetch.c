@@ -57,7 +57,7 @@ struct tally {
 	bool print;
 };
 
-/* A line for whoever waits; it may quote what an installer said. */
+/* A line of progress, which may quote an installer. */
 static void printf_like(1, 2) say(const char *fmt, ...)
 {
 	char text[2048];

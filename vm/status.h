@@ -32,7 +32,7 @@ struct vm_template_status {
 	const char *problem; /* the last one, or "" */
 	uint64_t bytes;	     /* memory of the snapshot */
 	uint64_t built_ms;   /* time it took to build, 0 if it was loaded from the disk */
-	unsigned pool, ready, filling;
+	unsigned pool, ready, filling, standby;
 	uint64_t hits, misses;
 	uint64_t refills, refill_ms, refill_sum_ms; /* how many, time of the last one, and of all */
 	bool prepared;

@@ -119,20 +119,20 @@ static void on_pool_look(void *data)
 	schedule_look(data);
 }
 
-/* Does a user wait for a start that takes processor time? What waits for an image or packages takes none. */
-static bool is_starting(void *data)
+/* Starts that users wait for and that take processor time. What waits for an image or packages takes none. */
+static unsigned count_starting(void *data)
 {
 	const struct vm *vm = data;
 	const struct sandbox *s;
+	unsigned n = 0;
 
 	TAILQ_FOREACH(s, &vm->sandboxes, link)
-		if (s->state == SANDBOX_STARTING && s->needs != NEEDS_IMAGE &&
-		    s->needs != NEEDS_PACKAGES)
-			return true;
-	return false;
+		n += s->state == SANDBOX_STARTING && s->needs != NEEDS_IMAGE &&
+		     s->needs != NEEDS_PACKAGES;
+	return n;
 }
 
-static const struct pool_ops pool_ops = {.look = on_pool_look, .starting = is_starting};
+static const struct pool_ops pool_ops = {.look = on_pool_look, .starting = count_starting};
 
 /* Tells the parts of each other. Nothing is done yet. */
 static void connect_parts(struct vm *vm)
@@ -262,13 +262,14 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 		return r;
 	}
 	context_start(&vm->ctx);
+	guests_init(&vm->guests);
 	pool_init(&vm->pool);
 	uv_timer_init(loop, &vm->recheck);
 	vm->recheck.data = vm;
 	prefork_init(&vm->backends.prefork, &vm->backends, &process_prefork_ops, has_prefork_room,
 		     vm);
-	/* The timers of the pool, of the admission and of the jails in reserve, and the spawner. */
-	vm->nparts = spawner ? 4 : 3;
+	/* The timers of the guests, the pool, the admission and the jails in reserve, and the spawner. */
+	vm->nparts = spawner ? 5 : 4;
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
 	start_probe(vm, wish);
@@ -315,6 +316,11 @@ static void on_pool_closed(uv_handle_t *handle)
 	part_closed(container_of((uv_timer_t *)handle, struct vm, pool.timer));
 }
 
+static void on_beat_closed(uv_handle_t *handle)
+{
+	part_closed(container_of((uv_timer_t *)handle, struct vm, guests.beat));
+}
+
 static void on_prefork_closed(uv_handle_t *handle)
 {
 	part_closed(container_of((uv_timer_t *)handle, struct vm, backends.prefork.timer));
@@ -328,11 +334,12 @@ static void on_spawner_detached(void *data)
 /* Closes the struct's own handles once nothing else is left. */
 static void try_close(struct vm *vm)
 {
-	if (!vm->ctx.closing || !TAILQ_EMPTY(&vm->sandboxes) || vm->guests.count || vm->ctx.holds ||
-	    uv_is_closing((uv_handle_t *)&vm->pool.timer) ||
+	if (!vm->ctx.closing || !TAILQ_EMPTY(&vm->sandboxes) || !TAILQ_EMPTY(&vm->guests.list) ||
+	    vm->ctx.holds || uv_is_closing((uv_handle_t *)&vm->pool.timer) ||
 	    !dialer_process_close(&vm->dialer_process))
 		return;
 	uv_close((uv_handle_t *)&vm->pool.timer, on_pool_closed);
+	uv_close((uv_handle_t *)&vm->guests.beat, on_beat_closed);
 	uv_close((uv_handle_t *)&vm->recheck, on_recheck_closed);
 	uv_close((uv_handle_t *)&vm->backends.prefork.timer, on_prefork_closed);
 	if (vm->ctx.spawner)
@@ -421,10 +428,11 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.problem = t->problem,
 			.bytes = t->snapshot.bytes,
 			.built_ms = t->built_ms,
-			.pool = t->want.target,
+			.pool = pool_wanted(t),
 			.prepared = t->prepared,
-			.ready = t->nready,
-			.filling = t->nfilling,
+			.ready = t->nidle[IDLE_READY],
+			.filling = t->nidle[IDLE_FILLING],
+			.standby = t->nidle[IDLE_STANDBY],
 			.hits = t->hits,
 			.misses = t->misses,
 			.refills = t->refills,

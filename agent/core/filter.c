@@ -29,8 +29,9 @@
  * even of its own children. The second, in guests, are the parts of the kernel that programs in a
  * sandbox don't need and in which most vulnerabilities were found, including calls that need privileges
  * which user code does not have, and the system calls of other architectures, which are not in the
- * lists below. The third, in jails, are further filters: the kernel has one memory limit for all
- * programs of this kind. They are refused as by a kernel without filters, which programs that confine
+ * lists below. The third, in jails, are what the agent needs and user code does not, other processes' descriptors,
+ * and further filters: the kernel has one memory limit for all
+ * programs of this kind. Those are refused as by a kernel without filters, which programs that confine
  * themselves can handle.
  *
  * It is a list of what is refused, not of what is allowed: the kernel belongs to the guest, and ordinary
@@ -227,6 +228,12 @@ static void spare_filters(struct program *p)
 	ret(p, SECCOMP_RET_ALLOW);
 }
 
+static void spare_fds(struct program *p)
+{
+	when(p, SYS_pidfd_getfd, 0, 1);
+	ret(p, SECCOMP_RET_ERRNO | EPERM);
+}
+
 int filter_confine(unsigned what)
 {
 	struct program p = {.n = 0};
@@ -237,6 +244,8 @@ int filter_confine(unsigned what)
 		spare_kernel(&p);
 	if (what & FILTER_FILTERS)
 		spare_filters(&p);
+	if (what & FILTER_FDS)
+		spare_fds(&p);
 	if (what & FILTER_LIMITS)
 		spare_limits(&p);
 	if (what & FILTER_AGENT)

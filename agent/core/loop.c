@@ -3,10 +3,14 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
 #include "util.h"
+
+#define LONG_US 500u	 /* so long nobody needs who only wants to get on with an answer */
+#define BUSY_US 1000000u /* who computes now will do so for a while */
 
 /*
  * Theory of operation
@@ -95,6 +99,20 @@ void loop_arm(struct loop *l, struct loop_timer *t, uint64_t delay_us)
 	*p = t;
 	t->armed = true;
 	l->due = l->due || delay_us == 0;
+}
+
+bool loop_give_way(struct loop *l)
+{
+	const uint64_t from = now_us();
+	uint64_t now;
+
+	if (from < l->busy_until)
+		return false;
+	(void)sched_yield();
+	now = now_us();
+	if (now - from > LONG_US)
+		l->busy_until = now + BUSY_US;
+	return true;
 }
 
 void loop_stop(struct loop *l, int result)

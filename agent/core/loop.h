@@ -38,7 +38,8 @@ struct loop {
 	/* Called before each wait. Returns true if there is more to do: the loop then polls for
 	 * events without sleeping. */
 	bool (*before_wait)(struct loop *l);
-	bool calm; /* set by a handler: before_wait() need not be called */
+	uint64_t busy_until; /* now_us() until which nobody is given way to */
+	bool calm;	     /* set by a handler: before_wait() need not be called */
 };
 
 /**
@@ -76,6 +77,16 @@ void loop_close(struct loop *l, struct loop_source *s);
  * @delay_us: Microseconds; 0: after the next before_wait()
  */
 void loop_arm(struct loop *l, struct loop_timer *t, uint64_t delay_us);
+
+/**
+ * loop_give_way() - Let those go on first whom we keep from it, being on their processor
+ * @l: Loop
+ *
+ * Not if somebody took long the last time, for it is the turn of all who compute there.
+ *
+ * Return: false if it did nothing.
+ */
+bool loop_give_way(struct loop *l);
 
 /** loop_disarm() - Cancel a timer; harmless if it is not armed. */
 void loop_disarm(struct loop *l, struct loop_timer *t);

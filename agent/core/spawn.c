@@ -187,7 +187,8 @@ static int step_filter(const struct spawn *s)
 		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
 	if (!s->env->jail)
 		return 0;
-	return filter_confine(FILTER_FILTERS | (s->env->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
+	return filter_confine(FILTER_FILTERS | FILTER_FDS |
+			      (s->env->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
 }
 
 static int step_exec(const struct spawn *s)

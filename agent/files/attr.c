@@ -10,14 +10,16 @@
 #include "vm/base/util.h"
 
 /* The descriptor to ask about a file: that of the handle if there is one, else of the node. */
-static int either_fd(const struct files *f, uint64_t node, uint64_t handle)
+static int either_fd(struct files *f, uint64_t node, uint64_t handle)
 {
 	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
-	const struct node *n = node_find(&f->table, node);
+	struct node *n;
+	int r;
 
 	if (h)
 		return h->fd;
-	return n ? n->fd : -ESTALE;
+	r = node_use(&f->table, node, &n);
+	return r < 0 ? r : n->fd;
 }
 
 int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
@@ -76,15 +78,15 @@ int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
 	const uint32_t times =
 		PROTO_SET_ATIME | PROTO_SET_MTIME | PROTO_SET_ATIME_NOW | PROTO_SET_MTIME_NOW;
 	struct proto_setattr s;
-	const struct node *n;
 	struct proto_attr a;
-	int r = 0;
+	struct node *n;
+	int r;
 
 	if (proto_setattr_unpack(in, &s) < 0)
 		return files_malformed(in);
-	n = node_find(&f->table, s.node);
-	if (!n)
-		return -ESTALE;
+	r = node_use(&f->table, s.node, &n);
+	if (r < 0)
+		return r;
 	if ((s.valid & PROTO_SET_MODE) &&
 	    fchmodat(f->proc_fd, files_fd_name(n->fd).text, s.mode & FILES_MODE_MASK, 0) < 0)
 		return -errno;

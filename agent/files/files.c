@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -46,10 +47,12 @@ static const files_op_fn ops[] = {
 	[PROTO_F_TEST_LOCK - PROTO_F_LOOKUP] = files_test_lock,
 	[PROTO_F_DROP_LOCKS - PROTO_F_LOOKUP] = files_drop_locks,
 	[PROTO_F_CANCEL_LOCK - PROTO_F_LOOKUP] = files_cancel_lock,
+	[PROTO_F_TOUCH - PROTO_F_LOOKUP] = files_touch,
 };
 
 int files_init(struct files *f, const struct guest_env *env, struct loop *loop, struct conn *conn)
 {
+	struct rlimit limit;
 	struct stat st;
 	struct node *root;
 	int fd, r;
@@ -62,10 +65,19 @@ int files_init(struct files *f, const struct guest_env *env, struct loop *loop, 
 	f->dev = st.st_dev;
 	f->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fd = open(env->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (f->proc_fd < 0 || fd < 0)
+	if (f->proc_fd < 0 || fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return -errno;
+	r = node_init(&f->table, f->root_fd, f->proc_fd, (size_t)limit.rlim_cur);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
 	r = node_get(&f->table, fd, &root); /* the first node has number NODE_ROOT */
-	return r < 0 ? r : locks_init(&f->locks, loop, conn, f->proc_fd);
+	if (r == 0)
+		r = locks_init(&f->locks, loop, conn, f->proc_fd);
+	if (r == 0)
+		f->locks.book.share.holders = MIN(LOCKBOOK_HOLDERS, (unsigned)(f->table.limit / 8));
+	return r;
 }
 
 void files_fini(struct files *f)
@@ -135,8 +147,8 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 		  struct frame **ret_reply)
 {
 	bool silent = h->type == PROTO_F_FORGET || h->type == PROTO_F_RELEASE ||
-		      h->type == PROTO_F_CANCEL_LOCK;
-	/* A lock opens again what is open already, whatever the mode has become meanwhile. */
+		      h->type == PROTO_F_CANCEL_LOCK || h->type == PROTO_F_TOUCH;
+	/* A lock, or that something was read, concerns what is open already, whatever the mode has become meanwhile. */
 	bool as_user = h->type < PROTO_F_LOCK;
 	struct proto_in in = {payload, payload + h->length, false};
 	struct frame *reply = frame_new(PROTO_FILE_REPLY, h->id, reply_cap(h, payload));

@@ -3,6 +3,7 @@
 #ifndef XSBX_AGENT_FILES_FILES_H
 #define XSBX_AGENT_FILES_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,6 +23,7 @@ struct files {
 	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
 	int proc_fd; /* /proc/self/fd, to reopen a node's file */
 	dev_t dev;
+	bool leased; /* the host was told that nothing but its requests can change files */
 };
 
 /**
@@ -41,7 +43,7 @@ void files_fini(struct files *f);
 /**
  * files_request() - Carry out one request
  * @f: Server
- * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_CANCEL_LOCK
+ * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_TOUCH
  * @payload: Its payload
  * @ret_reply: The answer to be sent, or NULL for a request that has none
  *
@@ -50,6 +52,17 @@ void files_fini(struct files *f);
  */
 int files_request(struct files *f, const struct proto_header *h, const uint8_t *payload,
 		  struct frame **ret_reply);
+
+/**
+ * files_note() - During a lease: tell the host what a request made of files beside its answer
+ * @f: Server
+ * @conn: Connection on which the answer was queued
+ * @h: Header of the request
+ * @payload: Its payload
+ * @handle: For OPEN, the handle in the answer
+ */
+void files_note(const struct files *f, struct conn *conn, const struct proto_header *h,
+		const uint8_t *payload, uint64_t handle);
 
 /**
  * files_space() - Get the usage of the working directory's quota

@@ -11,6 +11,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "vm/base/util.h"
+
 /* The handle `id`, which must be an open file. */
 static int find_file(const struct files *f, uint64_t id, const struct handle **ret_handle)
 {
@@ -45,6 +47,28 @@ int files_read(struct files *f, struct proto_in *in, struct proto_out *out)
 		return -errno;
 	out->len += (size_t)n;
 	return 0;
+}
+
+int files_touch(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	_cleanup_close_ int fd = -1;
+	struct node *n;
+	char byte;
+	int r;
+
+	(void)out;
+	if (!get_end(in))
+		return files_malformed(in);
+	r = node_use(&f->table, node, &n);
+	if (r < 0)
+		return r;
+	if (n->is.type != S_IFREG)
+		return -EINVAL;
+	fd = files_reopen(f, n, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	return pread(fd, &byte, 1, 0) < 0 ? -errno : 0;
 }
 
 int files_write(struct files *f, struct proto_in *in, struct proto_out *out)

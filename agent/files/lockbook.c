@@ -341,7 +341,7 @@ struct lock_holder *lockbook_conflict(const struct lockbook *b, const struct loc
 	return h;
 }
 
-/* Does somebody who is in the way of @ask wait, over corners, for @owner? */
+/* Does a holder that blocks @ask wait, directly or through others, for @owner? */
 static bool waits_for(const struct lockbook *b, const struct lock_ask *ask, uint64_t owner,
 		      unsigned depth, unsigned *steps)
 {

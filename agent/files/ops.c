@@ -19,9 +19,9 @@ int files_reopen(const struct files *f, const struct node *n, int flags)
 {
 	int fd;
 
-	if (n->type == S_IFLNK)
+	if (n->is.type == S_IFLNK)
 		return -ELOOP;
-	if (n->type != S_IFREG && n->type != S_IFDIR)
+	if (n->is.type != S_IFREG && n->is.type != S_IFDIR)
 		return -ENXIO;
 	fd = openat(f->proc_fd, files_fd_name(n->fd).text, flags | FILES_OPEN_ADD);
 	return fd < 0 ? -errno : fd;

@@ -28,6 +28,7 @@ int files_opendir(struct files *f, struct proto_in *in, struct proto_out *out);
 
 int files_read(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_write(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_touch(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_release(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_fsync(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_fallocate(struct files *f, struct proto_in *in, struct proto_out *out);

@@ -14,9 +14,9 @@
 /*
  * Theory of operation
  * -------------------
- * User code owns the tree and changes it while it is being served, so no path is ever walked: a
+ * User code owns the tree and changes it while it is being served, so no request walks a path: a
  * node is an O_PATH descriptor, and an operation takes a node and at most one checked name
- * component. O_NOFOLLOW is on every open of a name; links are data. To open the file itself, the
+ * component. (Where descriptors run short, node.c closes some, and opens the same file again.) O_NOFOLLOW is on every open of a name; links are data. To open the file itself, the
  * node's descriptor is opened again through /proc/self/fd, which cannot lead anywhere else, and
  * only if it is a regular file or a directory: opening a FIFO waits, opening a device does things,
  * so these answer ENXIO, and symbolic links ELOOP, as open(2) says for both. O_NONBLOCK keeps an
@@ -47,20 +47,21 @@ static bool get_component(struct proto_in *in, struct component *ret_c)
 }
 
 /* The node `id`, which must be a directory. */
-static int find_dir(const struct files *f, uint64_t id, const struct node **ret_node)
+static int find_dir(struct files *f, uint64_t id, const struct node **ret_node)
 {
-	const struct node *n = node_find(&f->table, id);
+	struct node *n;
+	int r = node_use(&f->table, id, &n);
 
-	if (!n)
-		return -ESTALE;
-	if (n->type != S_IFDIR)
+	if (r < 0)
+		return r;
+	if (n->is.type != S_IFDIR)
 		return -ENOTDIR;
 	*ret_node = n;
 	return 0;
 }
 
 /* The end of a request for a name in the directory @parent. Return: 0; -EINVAL if no entry can have it; -errno. */
-static int get_name(const struct files *f, struct proto_in *in, uint64_t parent,
+static int get_name(struct files *f, struct proto_in *in, uint64_t parent,
 		    const struct node **ret_dir, struct component *ret_name)
 {
 	const bool ok = get_component(in, ret_name);
@@ -87,15 +88,14 @@ static int put_node(struct files *f, int fd, struct proto_out *out, const struct
 	if (r < 0)
 		return r;
 	/* On top of a directory of the host, files may be of its device. Nothing is mounted there. */
-	r = n->dev == f->dev || f->env->store ? files_attr(n->fd, &e.attr) : -EXDEV;
+	r = n->is.dev == f->dev || f->env->store ? files_attr(n->fd, &e.attr) : -EXDEV;
 	if (r < 0) {
 		node_forget(&f->table, n->id, 1);
 		return r;
 	}
 	e.node = n->id;
 	proto_entry_pack(out, &e);
-	if (ret_node)
-		*ret_node = n;
+	*ret_node = n;
 	return 0;
 }
 
@@ -103,7 +103,9 @@ static int put_node(struct files *f, int fd, struct proto_out *out, const struct
 static int put_entry(struct files *f, const struct node *dir, const char *name,
 		     struct proto_out *out)
 {
-	return put_node(f, openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), out, NULL);
+	const struct node *n;
+
+	return put_node(f, openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), out, &n);
 }
 
 /* Of what is open: user code may have removed its name, or put something else there. */
@@ -142,15 +144,16 @@ int files_readlink(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t node = get_u64(in);
 	char target[PROTO_LINK_MAX];
-	const struct node *n;
+	struct node *n;
 	ssize_t len;
+	int r;
 
 	if (!get_end(in))
 		return files_malformed(in);
-	n = node_find(&f->table, node);
-	if (!n)
-		return -ESTALE;
-	if (n->type != S_IFLNK)
+	r = node_use(&f->table, node, &n);
+	if (r < 0)
+		return r;
+	if (n->is.type != S_IFLNK)
 		return -EINVAL;
 	len = readlinkat(n->fd, "", target, sizeof(target));
 	if (len < 0)
@@ -202,19 +205,19 @@ int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t node = get_u64(in);
 	uint64_t parent = get_u64(in);
-	const struct node *n, *dir;
+	const struct node *dir, *made;
 	struct component name;
+	struct node *n;
 	int r = get_name(f, in, parent, &dir, &name);
 
-	n = node_find(&f->table, node);
-	if (r == -EPROTO || (n && r < 0))
+	if (r == 0)
+		r = node_use(&f->table, node, &n);
+	if (r < 0)
 		return r;
-	if (!n)
-		return -ESTALE;
 	if (linkat(f->proc_fd, files_fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) <
 	    0)
 		return -errno;
-	return put_open(f, n->fd, out, NULL);
+	return put_open(f, n->fd, out, &made);
 }
 
 static int remove_name(struct files *f, struct proto_in *in, int flags)
@@ -265,10 +268,10 @@ int files_rename(struct files *f, struct proto_in *in, struct proto_out *out)
 	return renameat2(from->fd, name.text, to->fd, newname.text, flags) < 0 ? -errno : 0;
 }
 
-static int put_handle(struct files *f, int fd, int is_dir, struct proto_out *out)
+static int put_handle(struct files *f, int fd, uint64_t node, int is_dir, struct proto_out *out)
 {
 	uint64_t id;
-	int r = handle_new(&f->table, fd, is_dir, &id);
+	int r = handle_new(&f->table, fd, node, is_dir, &id);
 
 	if (r == 0)
 		put_u64(out, id);
@@ -279,18 +282,20 @@ int files_open(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t node = get_u64(in);
 	uint32_t flags = get_u32(in);
-	const struct node *n;
-	int fd;
+	struct node *n;
+	int fd, r;
 
 	if (!get_end(in))
 		return files_malformed(in);
-	n = node_find(&f->table, node);
-	if (!n)
-		return -ESTALE;
-	if (n->type == S_IFDIR)
-		return -EISDIR;
+	r = node_use(&f->table, node, &n);
+	if (r == 0 && n->is.type == S_IFDIR)
+		r = -EISDIR;
+	if (r == 0)
+		r = handle_room(&f->table);
+	if (r < 0)
+		return r;
 	fd = files_reopen(f, n, (int)flags & OPEN_KEEP);
-	return fd < 0 ? fd : put_handle(f, fd, 0, out);
+	return fd < 0 ? fd : put_handle(f, fd, n->id, 0, out);
 }
 
 /* Creates a file, or opens the regular file that is there already. */
@@ -318,7 +323,7 @@ static int create_file(struct files *f, const struct node *dir, const char *name
 		r = node_get(&f->table, fd, &n);
 		if (r < 0)
 			return r;
-		r = n->type == S_IFDIR ? -EISDIR : files_reopen(f, n, keep);
+		r = n->is.type == S_IFDIR ? -EISDIR : files_reopen(f, n, keep);
 		node_forget(&f->table, n->id, 1);
 		return r;
 	}
@@ -334,6 +339,8 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 	struct component name;
 	int fd, r = get_name(f, in, parent, &dir, &name);
 
+	if (r == 0)
+		r = handle_room(&f->table);
 	if (r < 0)
 		return r;
 	fd = create_file(f, dir, name.text, flags, mode);
@@ -344,7 +351,7 @@ int files_create(struct files *f, struct proto_in *in, struct proto_out *out)
 		close(fd);
 		return r;
 	}
-	r = put_handle(f, fd, 0, out);
+	r = put_handle(f, fd, n ? n->id : 0, 0, out);
 	if (r < 0 && n)
 		node_forget(&f->table, n->id, 1);
 	return r;
@@ -359,8 +366,10 @@ int files_opendir(struct files *f, struct proto_in *in, struct proto_out *out)
 	if (!get_end(in))
 		return files_malformed(in);
 	r = find_dir(f, node, &dir);
+	if (r == 0)
+		r = handle_room(&f->table);
 	if (r < 0)
 		return r;
 	fd = files_reopen(f, dir, O_RDONLY | O_DIRECTORY);
-	return fd < 0 ? fd : put_handle(f, fd, 1, out);
+	return fd < 0 ? fd : put_handle(f, fd, dir->id, 1, out);
 }

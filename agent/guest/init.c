@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "harden.h"
+#include "idle.h"
 #include "agent/core/log.h"
 #include "net.h"
 #include "agent/core/guest_env.h"
@@ -345,6 +346,7 @@ int init_guest(struct guest_env *ret_env, const char **ret_step)
 	kmsg_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	harden_sysctls();
 	harden_memory();
+	idle_sysctls();
 	privilege();
 	swap_on(&swap);
 	net_up();

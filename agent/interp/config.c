@@ -3,10 +3,12 @@
 #include "config.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
@@ -21,17 +23,19 @@
 
 static const struct language {
 	const char *name, *program, *driver;
+	const char *compiled; /* runs the driver, already compiled, where there is one; or NULL */
 	const char *options[INTERP_OPTIONS];
 	bool has_bell;
 } languages[] = {
-	{"python", "python3", "repl.py", {"-s", "-B"}, false},
+	{"python", "python3", "repl.py", "start.py", {"-s", "-B"}, false},
 	/* Bun would obey, and fail over, files of the user's in the working directory. */
 	{"javascript",
 	 "bun",
 	 "repl.mjs",
+	 NULL,
 	 {"--config=/dev/null", "--no-env-file", "--no-install"},
 	 true},
-	{"raw", "bash", "repl.sh", {"--norc", "--noprofile"}, false},
+	{"raw", "bash", "repl.sh", NULL, {"--norc", "--noprofile"}, false},
 };
 
 void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
@@ -43,7 +47,10 @@ void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 
 	memset(a, 0, sizeof(*a));
 	a->has_bell = l->has_bell;
-	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
+	snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib,
+		 l->compiled ? l->compiled : l->driver);
+	if (l->compiled && access(a->driver, R_OK) < 0)
+		snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
 	a->v[n++] = bun && l->has_bell ? bun : l->program;
 	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++)
 		a->v[n++] = l->options[k];

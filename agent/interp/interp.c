@@ -57,6 +57,7 @@
 #define DEAF_US	    500000u /* from the end of its socket to that of its process */
 
 /* A driver has answered and is on its way to its place: that takes it some microseconds. */
+#define YIELDS	    8u
 #define LOOKS	    6u
 #define LOOK_NS	    20000u
 #define LOOK_US	    1000u
@@ -139,6 +140,8 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		i->can_copy = m->status & DRIVER_CAN_COPY;
 		i->can_seed = m->status & DRIVER_CAN_SEED;
 		i->can_prove = m->status & DRIVER_CAN_PROVE;
+		i->can_order = m->status & DRIVER_CAN_ORDER;
+		i->can_import = m->status & DRIVER_CAN_IMPORT;
 		if (!i->can_prove)
 			log_line("the image is older than this agent: its driver is believed");
 		i->answered = true;
@@ -216,8 +219,7 @@ static bool interp_look(struct interp *i)
 	enum rest_state s = REST_UNKNOWN;
 
 	if (i->can_prove)
-		s = i->state == INTERP_STARTING ? rest_find(i->pid, &i->rest)
-						: rest_look(i->pid, &i->rest);
+		s = i->state == INTERP_STARTING ? rest_find(i->pid, &i->rest) : rest_look(&i->rest);
 	if (s == REST_AWAY)
 		return false;
 	(void)interp_receive_all(i);
@@ -240,6 +242,12 @@ static void interp_judge(struct interp *i)
 {
 	if (i->look.armed)
 		return;
+	/* What it has sent wakes us before it gets there, and on one processor keeps it from getting there. In a guest we
+	 * run before anybody, and only sleeping lets it go on. */
+	for (unsigned n = 0; n < YIELDS && !i->env->guest && loop_give_way(i->loop); n++) {
+		if (interp_look(i))
+			return;
+	}
 	for (unsigned n = 0; n < LOOKS; n++) {
 		const struct timespec moment = {.tv_nsec = (long)LOOK_NS << n};
 
@@ -289,6 +297,7 @@ static void interp_release(struct interp *i)
 	loop_close(i->loop, &i->ctl);
 	loop_close(i->loop, &i->out);
 	close_fd(&i->bell);
+	rest_forget(&i->rest);
 }
 
 static int interp_socket(struct interp *i, int *ret_child)
@@ -301,6 +310,7 @@ static int interp_socket(struct interp *i, int *ret_child)
 		return -errno;
 	(void)setsockopt(ctl[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	i->ctl = (struct loop_source){.fd = ctl[0], .ready = on_ctl_ready};
+	i->peer = rest_socket(ctl[1]);
 	*ret_child = ctl[1];
 	return getrandom(i->key, sizeof(i->key), 0) == sizeof(i->key) ? 0 : -EIO;
 }
@@ -333,9 +343,9 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 {
 	i->state = INTERP_STARTING;
 	i->rank = rank;
-	i->killed = i->used = i->holds = i->unread = i->warm = i->answered = false;
-	i->can_copy = i->can_seed = i->can_prove = false;
-	i->rest = (struct rest){0};
+	i->killed = i->used = i->holds = i->touched = i->unread = i->warm = i->answered = false;
+	i->can_copy = i->can_seed = i->can_prove = i->can_import = false;
+	rest_forget(&i->rest);
 	i->look.fire = on_look;
 	i->version[0] = '\0';
 	i->deadline.fire = on_interp_deadline;
@@ -438,16 +448,20 @@ static int interp_send(struct interp *i, struct driver_msg *m, const int *fds, s
 }
 
 int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
-	       const uint8_t *seed)
+	       unsigned how, const uint8_t *seed)
 {
 	struct driver_msg m = {.type = DRIVER_RUN, .turn = turn, .code_len = code_len};
 
-	i->used = true;
+	if (i->can_import) /* an older driver knows of the seed alone */
+		m.status = (int32_t)how;
+
+	i->used = i->used || !(how & DRIVER_RUN_IMPORT);
 	if (seed) {
-		m.status = 1;
+		m.status |= DRIVER_RUN_SEED;
 		memcpy(m.seed, seed, sizeof(m.seed));
 	}
-	return interp_send(i, &m, fds, DRIVER_NFDS, 0);
+	return interp_send(i, &m, fds, fds[DRIVER_FD_RECORDS] < 0 ? DRIVER_FD_RECORDS : DRIVER_NFDS,
+			   0);
 }
 
 int interp_warm(struct interp *i)
@@ -485,6 +499,7 @@ int interp_copy(struct interp *from, struct interp *to)
 		return r;
 	}
 	interp_begin(to, INTERP_SPARE, COPY_US);
+	to->touched = from->touched;
 	return 0;
 }
 
@@ -537,12 +552,23 @@ void interp_set_rank(struct interp *i, enum interp_rank rank)
 		interp_hurry(i);
 }
 
+/* Sends what has no answer. */
+static bool interp_tell(const struct interp *i, enum driver_type type)
+{
+	const struct driver_msg m = {.type = type};
+
+	return i->state == INTERP_IDLE && i->can_prove &&
+	       send(i->ctl.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(m);
+}
+
 void interp_tidy(struct interp *i)
 {
-	const struct driver_msg m = {.type = DRIVER_TIDY};
+	(void)interp_tell(i, DRIVER_TIDY);
+}
 
-	if (i->state == INTERP_IDLE && i->can_prove)
-		(void)send(i->ctl.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
+bool interp_nudge(struct interp *i)
+{
+	return interp_tell(i, DRIVER_NUDGE);
 }
 
 bool interp_unread(const struct interp *i)

@@ -46,15 +46,19 @@ struct interp {
 
 	enum interp_state state;
 	enum interp_rank rank;
-	pid_t pid;		/* 0 if there is none, or if a copy has not reported it yet */
-	bool used;		/* it has executed a turn */
-	bool holds;		/* it has state that would be missed */
+	pid_t pid;  /* 0 if there is none, or if a copy has not reported it yet */
+	bool used;  /* it has executed a turn */
+	bool holds; /* it has state that would be missed */
+	bool touched; /* code that is not its driver's was executed in it, or in what it is a copy of */
 	bool unread;		/* it has ended without reading the last request */
 	bool warm;		/* it was exercised */
 	bool can_copy;		/* its driver supports DRIVER_COPY */
 	bool can_seed;		/* its driver accepts a seed with a turn */
 	bool can_prove;		/* its driver can authenticate its answers */
+	bool can_order;		/* its driver writes records */
+	bool can_import;	/* its driver imports packages */
 	struct loop_source ctl; /* our end of the driver's socket */
+	uint64_t peer;		/* the driver's end, by rest_socket() */
 	struct loop_source out; /* its output before the first turn, for the log */
 	int bell;
 	enum driver_type doing;
@@ -132,14 +136,15 @@ void interp_hurry(struct interp *i);
  * interp_run() - Send a turn to an interpreter
  * @i: Interpreter in state INTERP_IDLE
  * @turn: Number of the run
- * @fds: stdin, stdout, stderr, code; owned by the caller
+ * @fds: stdin, stdout, stderr, code, and the pipe for records or -1; owned by the caller
  * @code_len: Bytes of code
+ * @how: DRIVER_RUN_TRIAL, DRIVER_RUN_IMPORT; with the latter it counts as unused afterwards
  * @seed: 32 bytes of new randomness, to be used before the code is run, or NULL
  *
  * Return: 0 or -errno.
  */
 int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
-	       const uint8_t *seed);
+	       unsigned how, const uint8_t *seed);
 
 /** interp_warm() - Make an idle interpreter exercise itself. Return: 0 or -errno. */
 int interp_warm(struct interp *i);
@@ -149,6 +154,14 @@ int interp_seed(struct interp *i, const uint8_t seed[32]);
 
 /** interp_tidy() - Let an idle interpreter clean up for its next turn, while nothing waits for it. */
 void interp_tidy(struct interp *i);
+
+/**
+ * interp_nudge() - Make an idle interpreter's driver begin its wait anew
+ *
+ * Return: false if it was told nothing. Else that has happened when interp_unread() is false, and after that it is at
+ * rest.
+ */
+bool interp_nudge(struct interp *i);
 
 /** interp_is_deaf() - True if the interpreter ignores SIGINT: not ready yet, or ignored by user code. */
 bool interp_is_deaf(const struct interp *i);

@@ -22,6 +22,9 @@
  * copies share their memory, and resets can follow each other quickly. Otherwise a process is
  * started, when the sandbox has been idle for a while.
  *
+ * In a jail, where an interpreter starts in milliseconds, and most sandboxes run something once and are gone, there are
+ * none before one was needed: two more interpreters would be most of what such a sandbox costs.
+ *
  * WARM, which the host sends to a machine before saving its snapshot, makes all of them; so in
  * clones they exist from the start, and share the snapshot's memory. For that reason a spare is
  * exercised like any other interpreter, but gets its new random seed only when it is used: until
@@ -77,6 +80,8 @@ enum spare_taken spare_take(struct spares *all, bool warming)
 {
 	struct interp *s = all->spare, *z = all->zygote;
 
+	all->needed = all->begun;
+	all->begun = true;
 	if (alive(s)) {
 		/* A copy that has not come yet is given its rank when it does. */
 		if (s->pid)
@@ -98,6 +103,11 @@ enum spare_taken spare_take(struct spares *all, bool warming)
 		return alive(z) ? SPARE_SOON : SPARE_NONE;
 	}
 	return SPARE_TAKEN;
+}
+
+static bool is_wanted(const struct spares *all)
+{
+	return !all->lazy || all->needed;
 }
 
 /* Makes a spare, or what is needed for making one. */
@@ -130,8 +140,8 @@ static void spare_make(struct spares *all)
 bool spare_warm(struct spares *all)
 {
 	/* One that has not been used yet, and can be copied, may as well be the zygote. */
-	if (all->active->can_copy && !all->active->used && all->zygote->state == INTERP_NONE &&
-	    !all->failures) {
+	if (is_wanted(all) && all->active->can_copy && !all->active->used &&
+	    all->zygote->state == INTERP_NONE && !all->failures) {
 		change_places(all, &all->zygote);
 		interp_set_rank(all->zygote, INTERP_SPARE);
 		return false;
@@ -141,6 +151,8 @@ bool spare_warm(struct spares *all)
 			interp_give_up(all->active);
 		return false;
 	}
+	if (!is_wanted(all))
+		return true;
 	if (all->failures < FAILURES_MAX)
 		spare_make(all);
 	return all->failures >= FAILURES_MAX || ready(all->spare);
@@ -165,11 +177,12 @@ static void exercise(struct interp *i)
 
 void spare_advance(struct spares *all)
 {
-	uint64_t delay = ready(all->zygote) ? COPY_US : START_US;
+	uint64_t delay = all->lazy || ready(all->zygote) ? COPY_US : START_US;
 
 	exercise(all->zygote);
 	exercise(all->spare);
-	if (all->spare->state != INTERP_NONE || all->active->state != INTERP_IDLE)
+	if (all->spare->state != INTERP_NONE || all->active->state != INTERP_IDLE ||
+	    !is_wanted(all))
 		loop_disarm(all->loop, &all->timer);
 	else if (!all->timer.armed)
 		loop_arm(all->loop, &all->timer, all->failures < FAILURES_MAX ? delay : RETRY_US);
@@ -180,6 +193,7 @@ void spare_drop(struct spares *all)
 	interp_kill(all->spare);
 	interp_kill(all->zygote);
 	all->failures = 0;
+	all->begun = all->needed = false;
 }
 
 void spare_on_ready(struct spares *all)

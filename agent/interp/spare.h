@@ -10,7 +10,7 @@
 #include "interp.h"
 
 /*
- * Embedded by its owner, who sets the first three and prepares the slots.
+ * Embedded by its owner, who sets the first four and prepares the slots.
  *
  * - The three pointers refer to the three slots, in changing order.
  */
@@ -18,12 +18,15 @@ struct spares {
 	struct loop *loop;
 	bool (*quiet)(const struct spares *all); /* is nothing pending? */
 	void (*changed)(struct spares *all);	 /* `active` has changed */
+	bool lazy;				 /* none before an interpreter had to be replaced */
 
 	struct interp slots[3];
 	struct interp *active; /* executes runs */
 	struct interp *spare, *zygote;
 	struct loop_timer timer;
 	unsigned failures; /* in a row */
+	bool begun;	   /* there was an active interpreter, */
+	bool needed;	   /* which had to be replaced */
 };
 
 /** spare_init() - Initialize; there is no spare yet. */

@@ -64,7 +64,7 @@ void drain_listen(struct drains *all)
 
 	for (s = TAILQ_FIRST(&all->list); s; s = next) {
 		next = TAILQ_NEXT(s, link);
-		if (!s->fresh && !s->src.events)
+		if (!s->src.events)
 			(void)fcntl(s->src.fd, F_SETPIPE_SZ, DRAIN_PIPE); /* not if it is full */
 		if (loop_watch(all->loop, &s->src, EPOLLIN) < 0)
 			drain_free(s);

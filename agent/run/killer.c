@@ -20,7 +20,7 @@
 #define HARD_US	   50000u
 #define SLOW_AFTER 50000u
 #define HARD_AFTER 2000000u		      /* then kill(-1), which no fork can outrun */
-#define ASKED_US   20000u		      /* between looks at who is still there */
+#define ASKED_US   20000u		      /* between looks for survivors */
 #define GIVE_UP	   (PROTO_GIVE_UP_MS * 1000u) /* stuck in the kernel: nothing will help */
 #define CLEAN	   50u			      /* empty rounds in a row ... */
 #define SURE	   25u /* ... for which one counts in which nothing was forked */

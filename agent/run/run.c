@@ -17,6 +17,9 @@
 #include "agent/core/log.h"
 #include "agent/interp/loss.h"
 #include "agent/core/guest_env.h"
+#include "apart.h"
+#include "journal.h"
+#include "records.h"
 #include "stream.h"
 #include "agent/core/util.h"
 #include "vm/base/io.h"
@@ -50,9 +53,10 @@
  *
  * Order of stdout and stderr. In a guest with one processor the agent runs with real-time
  * priority, so a write to a watched pipe switches to the agent before the writer continues; the
- * order of OUTPUT frames is then that of the writes (see stream.c).
+ * order of OUTPUT frames is then that of the writes (see stream.c). Elsewhere the kernel tells of it (see journal.c).
  */
 
+#define SETTLE_US	  80u /* in a jail whom EXIT has woken may be on our processor, and comes first */
 #define LISTEN_US	  20000u /* after this, a run is not a short one */
 #define INTERRUPT_US	  60000u /* how old a turn is before it is interrupted */
 #define INTERRUPT_STEP_US 5000u
@@ -99,7 +103,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 	e = code_fd(r, req->code);
 	if (e < 0)
 		return e;
-	r->child_fds[3] = e;
+	r->child_fds[DRIVER_FD_CODE] = e;
 	for (int i = 0; i < 2; i++) {
 		e = stream_open(&r->out[i], req->limit[i], &r->child_fds[1 + i]);
 		if (e < 0)
@@ -122,18 +126,21 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	e = run_open(r, id, req);
 	if (e < 0) {
 		run_close_child_fds(r);
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < 2; i++) {
 			close_fd(&r->out[i].src.fd);
+			close_fd(&r->out[i].writer);
+		}
 		return e;
 	}
 	r->id = id;
 	r->timeout_ms = req->timeout_ms;
 	r->grace_ms = req->grace_ms;
 	r->trial = req->flags & PROTO_RUN_TRIAL;
+	r->import = req->flags & PROTO_RUN_IMPORT;
 	r->code_len = req->code.len;
 	r->credit = req->credit;
 	r->sequence = 0;
-	r->wrote = NULL;
+	r->wrote = r->owed = NULL;
 	r->orphans_user_us = r->orphans_system_us = 0;
 	r->abandoned = false;
 	memset(&r->result, 0, sizeof(r->result));
@@ -174,6 +181,8 @@ static void on_settle(struct loop_timer *t)
 	run_note_oom(r);
 	(void)stream_prepare(&r->out[0]);
 	(void)stream_prepare(&r->out[1]);
+	if (r->interp->can_order)
+		(void)records_prepare(&r->records);
 	if (r->code_fd < 0)
 		r->code_fd = code_prepare();
 	if (r->interp->pid > 0)
@@ -188,9 +197,13 @@ static void run_end(struct run *r)
 	for (int i = 0; i < 2; i++) {
 		r->result.dropped[i] = r->out[i].dropped;
 		(void)loop_watch(r->loop, &r->out[i].src, 0);
+		apart_leave(&r->out[i]);
 		drain_add(&r->drains, r->out[i].src.fd);
 		r->out[i].src.fd = -1;
 	}
+	(void)loop_watch(r->loop, &r->records.src, 0);
+	drain_add(&r->drains, r->records.src.fd);
+	r->records.src.fd = -1;
 	log_trace("all that it has written is on its way, in %u piece%s", r->sequence,
 		  r->sequence == 1 ? "" : "s");
 	stdin_stop(&r->in);
@@ -198,7 +211,7 @@ static void run_end(struct run *r)
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->interrupt);
 	r->state = RUN_NONE;
-	loop_arm(r->loop, &r->settle, 0);
+	loop_arm(r->loop, &r->settle, r->env->guest ? 0 : SETTLE_US);
 	if (!r->abandoned) {
 		f = frame_new(PROTO_EXIT, r->id, 128);
 		if (f) {
@@ -223,10 +236,16 @@ static void run_end_unbegun(struct run *r, enum proto_how how, uint32_t status, 
 
 static void run_drain(struct run *r)
 {
-	/* Both are tried: past its limit one needs no credit. */
-	bool done = stream_drain(&r->out[0]);
+	/* Records are older than the rest. */
+	bool done = records_drain(&r->records) && journal_drain(&r->journal);
 
-	done = stream_drain(&r->out[1]) && done;
+	if (done) {
+		const int first = r->owed == &r->out[1];
+
+		/* Both are tried: past its limit one needs no credit. */
+		done = stream_drain(&r->out[first]);
+		done = stream_drain(&r->out[!first]) && done;
+	}
 	if (done || r->abandoned)
 		run_end(r);
 }
@@ -243,6 +262,8 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	r->result.system_us += r->orphans_system_us;
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->tick);
+	records_settle(&r->records);
+	journal_settle(&r->journal);
 	for (int i = 0; i < 2; i++)
 		stream_settle(&r->out[i]);
 	r->state = RUN_DRAINING;
@@ -348,6 +369,8 @@ static void on_tick(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, tick);
 
+	records_tick(&r->records);
+	journal_tick(&r->journal);
 	stream_tick(&r->out[0]);
 	stream_tick(&r->out[1]);
 }
@@ -360,21 +383,40 @@ static void on_deadline(struct loop_timer *t)
 		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT, r->grace_ms * 1000ull);
 }
 
+/* How its driver is to take it. */
+static unsigned how_taken(const struct run *r)
+{
+	return (r->trial ? DRIVER_RUN_TRIAL : 0) | (r->import ? DRIVER_RUN_IMPORT : 0);
+}
+
 void run_begin(struct run *r, const uint8_t *seed)
 {
 	int e;
 
+	if (r->import && !r->interp->can_import) {
+		run_end_unbegun(r, PROTO_HOW_NOT_TAKEN, ENOSYS, false);
+		return;
+	}
+	/* Of runs without a pause between them, those who are at their end would never be seen to be. */
+	if (r->settle.armed)
+		drain_listen(&r->drains);
 	drain_hush(&r->drains);
 	run_look_around(r);
 	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
 	if (r->began - r->oom_at > OOM_US)
 		run_note_oom(r);
+	if (r->interp->can_order &&
+	    !r->import) /* of which nothing is kept but what the driver says */
+		r->child_fds[DRIVER_FD_RECORDS] = records_open(&r->records);
+	records_watch(&r->records);
+	if (apart_is_on(r))
+		journal_watch(&r->journal);
 	e = stream_watch(&r->out[0]);
 	if (e == 0)
 		e = stream_watch(&r->out[1]);
 	if (e == 0)
-		e = interp_run(r->interp, r->id, r->child_fds, r->code_len, seed);
+		e = interp_run(r->interp, r->id, r->child_fds, r->code_len, how_taken(r), seed);
 	run_close_child_fds(r);
 	if (e < 0) {
 		log_line("cannot hand over run %u: %s", r->id, strerror(-e));
@@ -385,6 +427,8 @@ void run_begin(struct run *r, const uint8_t *seed)
 		return;
 	}
 	r->interp->holds = r->interp->holds || !r->trial;
+	/* An exercise is the host's own code, packages are not. */
+	r->interp->touched = r->interp->touched || !r->trial || r->import;
 	r->state = RUN_ACTIVE;
 	log_trace("handed to the interpreter, process %d", (int)r->interp->pid);
 	loop_arm(r->loop, &r->settle, LISTEN_US);
@@ -480,6 +524,9 @@ void run_resume(struct run *r)
 	if (r->state == RUN_DRAINING) {
 		run_drain(r);
 	} else if (r->state == RUN_ACTIVE || r->state == RUN_KILLING) {
+		if (!records_resume(&r->records))
+			return;
+		journal_resume(&r->journal);
 		stream_resume(&r->out[0]);
 		stream_resume(&r->out[1]);
 	}
@@ -505,7 +552,10 @@ void run_init(struct run *r)
 		r->out[i].run = r;
 		r->out[i].which = which[i];
 		r->out[i].src.fd = r->out[i].spare[0] = r->out[i].spare[1] = -1;
+		r->out[i].writer = -1;
 	}
+	records_init(&r->records, r, stream_put);
+	journal_init(&r->journal, r);
 	r->null_fd = r->code_fd = -1;
 	acct_init(&r->acct);
 	drain_init(&r->drains, r->loop);
@@ -529,9 +579,12 @@ void run_fini(struct run *r)
 	loop_disarm(r->loop, &r->killer.timer);
 	for (int i = 0; i < 2; i++) {
 		loop_close(r->loop, &r->out[i].src);
+		close_fd(&r->out[i].writer);
 		close_fd(&r->out[i].spare[0]);
 		close_fd(&r->out[i].spare[1]);
 	}
+	records_fini(&r->records);
+	journal_fini(&r->journal);
 	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	close_fd(&r->null_fd);

@@ -45,10 +45,52 @@ struct stream {
 	struct run *run;
 	enum proto_stream which;
 	int spare[2]; /* a pipe for the next run, or -1 */
+	unsigned spare_slots;
+	unsigned
+		slots; /* if the kernel tells of its writes and keeps them apart, room for how many; see journal.c */
+	int writer;	/* the program's end, to keep its writes apart or not; or -1 */
+	bool merged;	/* they are not, for there were many in a row */
+	bool muted;	/* nor does the kernel tell of them, for there were even more */
+	unsigned alone; /* so many, `merged` */
+	unsigned ahead; /* `merged`: lines that were read of which the kernel is still to tell */
+	size_t piece_len, piece_sent;
+	char piece[4096]; /* the write that was read last, for it cannot be read in part */
 	enum stream_state state;
 	uint64_t limit_left; /* bytes that may still be sent */
 	uint64_t dropped;
 	size_t drain_left; /* RUN_DRAINING: bytes in the pipe that belong to the run */
+};
+
+/* Sends bytes of a stream, see stream_put(). Return: 0 or -ENOMEM. */
+typedef int records_put(struct stream *s, const void *data, size_t len);
+
+/* What the driver writes to both in the order of its writes. */
+struct records {
+	records_put *put;
+	struct loop_source src; /* read end; -1 if the run has none */
+	struct run *run;
+	int spare[2]; /* a pipe for the next run, or -1 */
+	enum stream_state state;
+	struct driver_record head; /* the last one */
+	size_t have;		   /* bytes of it that have come */
+	size_t left;		   /* bytes that follow it */
+	size_t drain_left;
+};
+
+#define JOURNAL_MAX 512u
+
+/* Writes that the kernel has told of, and that were not read yet. */
+struct journal {
+	struct loop_source src; /* a signalfd; -1 if there is none, and nothing is told */
+	struct run *run;
+	enum stream_state state;
+	bool hushed;	/* other signals are not watched, but looked for at each tick */
+	bool busy;	/* the tick is a shorter one */
+	bool deaf;	/* the kernel could not tell of some */
+	bool silent;	/* at the last tick there was something that it had not told of */
+	unsigned calm;	/* ticks without a write */
+	unsigned n, at; /* how many are known, how many of those were read */
+	uint8_t writes[JOURNAL_MAX]; /* to which of the two */
 };
 
 struct run {
@@ -58,17 +100,22 @@ struct run {
 	struct interp *interp;
 	const struct guest_env *env;
 	const struct files *files;
+	struct loop_source *signals; /* those of the agent, or NULL */
 
 	enum run_state state;
 	uint32_t id;
 	uint32_t timeout_ms, grace_ms;
-	bool trial; /* PROTO_RUN_TRIAL */
+	bool trial;  /* PROTO_RUN_TRIAL */
+	bool import; /* PROTO_RUN_IMPORT */
 	uint32_t code_len;
-	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code */
+	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code, records */
 	int null_fd;		    /* standard input of runs that have none */
 	int code_fd;		    /* empty, for the code of the next run, or -1 */
 	struct stream out[2];
-	struct stream *wrote; /* the stream that woke us last, or NULL */
+	struct records records;
+	struct journal journal;
+	struct stream *wrote; /* the stream that was written last, or NULL */
+	struct stream *owed;  /* what is in it is older than what is in the other one; or NULL */
 	uint32_t sequence;
 	uint64_t credit;
 	struct stdin_pipe in;
@@ -76,7 +123,8 @@ struct run {
 	struct loop_timer interrupt; /* an interrupt that has to wait for the driver */
 	struct loop_timer tick;	     /* reads the stream that is STREAM_QUIET */
 	struct killer killer;
-	bool abandoned; /* the host has dropped it: no EXIT */
+	bool said_short; /* that pipes are */
+	bool abandoned;	 /* the host has dropped it: no EXIT */
 
 	uint64_t began; /* now_us() */
 	struct acct acct;

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "stream.h"
+#include "pipe.h"
 #include "agent/core/conn.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
@@ -67,7 +67,7 @@ static void on_stdin_ready(struct loop_source *s, uint32_t events)
 int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd)
 {
 	int fds[2];
-	int r = stream_pipe(env, 1, fds);
+	int r = pipe_make(env, 1, fds);
 
 	if (r < 0)
 		return r;

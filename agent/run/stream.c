@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +15,9 @@
 #include "agent/core/guest_env.h"
 #include "agent/core/log.h"
 #include "agent/core/util.h"
+#include "apart.h"
+#include "pipe.h"
+#include "records.h"
 
 /*
  * Theory of operation
@@ -34,31 +38,40 @@
  * that can be done is to make it cheap: both stay watched, one read takes the line, and while frames
  * are held anyway nothing else is looked at. A stream is left alone again when it was written twice
  * in a row.
+ *
+ * A stream that has to wait, for credit or room, keeps what is older than anything in the other one, which
+ * therefore waits for it, and is read after it.
+ *
+ * What a driver writes as records (records.c) is older than all that is in the two pipes, and is taken before
+ * it. A program whose driver does that changes from one stream to the other without waking anybody.
+ *
+ * All that holds where we are woken before the writer goes on: in a machine with one processor. Elsewhere both streams
+ * are read by the journal (journal.c), unless it cannot be had; then what is said here still is the best there is.
  */
 
 #define PIPE_SIZE (1 << 20)
 #define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
 #define LINE_SIZE 1024u /* what is read without asking how much there is */
-#define TICK_US	  1000u
 #define FIRST_US  5000u /* after this, a run is not a short one */
 
-int stream_pipe(const struct guest_env *env, int ours, int ret_fds[2])
+/* All pipes of a user together may have fs.pipe-user-pages-soft pages; then there are but short ones. */
+static void say_short(struct run *r)
 {
-	int fds[2];
+	if (!r->said_short)
+		log_line("which of two outputs was written first is not always known: "
+			 "there are only short pipes (fs.pipe-user-pages-soft)");
+	r->said_short = true;
+}
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	if (fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0 ||
-	    /* A pipe belongs to who made it; /dev/stdin and /dev/stdout open it again, as the user. */
-	    (env->drop && fchown(fds[!ours], env->uid, env->gid) < 0)) {
-		int r = -errno;
-
-		close(fds[0]);
-		close(fds[1]);
-		return r;
-	}
-	memcpy(ret_fds, fds, sizeof(fds));
-	return 0;
+/* An idle jail keeps none of the pages that its user may have; a machine has them to itself. */
+static void widen(struct stream *s)
+{
+	(void)fcntl(s->spare[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
+	if (s->run->journal.src.fd < 0)
+		return;
+	s->spare_slots = apart_mark(s->spare);
+	if (!s->spare_slots)
+		say_short(s->run);
 }
 
 int stream_prepare(struct stream *s)
@@ -67,10 +80,15 @@ int stream_prepare(struct stream *s)
 
 	if (s->spare[0] >= 0)
 		return 0;
-	r = stream_pipe(s->run->env, 0, s->spare);
-	if (r == 0)
-		(void)fcntl(s->spare[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
-	return r;
+	r = pipe_make(s->run->env, 0, s->spare);
+	if (r < 0)
+		return r;
+	/* Without the mark there are no records. */
+	(void)fcntl(s->spare[1], F_SETSIG,
+		    s->which == PROTO_STDOUT ? DRIVER_MARK_STDOUT : DRIVER_MARK_STDERR);
+	if (s->run->env->guest)
+		widen(s);
+	return 0;
 }
 
 int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
@@ -79,8 +97,16 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 
 	if (r < 0)
 		return r;
+	if (!s->run->env->guest)
+		widen(s);
 	s->src.fd = s->spare[0];
+	s->slots = s->spare_slots;
+	s->piece_len = s->piece_sent = 0;
 	*ret_fd = s->spare[1];
+	s->writer = s->slots ? fcntl(*ret_fd, F_DUPFD_CLOEXEC, 0) : -1;
+	s->merged = s->muted = false;
+	s->alone = 0;
+	s->ahead = 0;
 	s->spare[0] = s->spare[1] = -1;
 	s->src.events = 0;
 	s->limit_left = limit;
@@ -88,6 +114,15 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 	s->drain_left = 0;
 	s->state = STREAM_IDLE;
 	return 0;
+}
+
+size_t stream_avail(const struct stream *s)
+{
+	int n = 0;
+
+	if (s->src.fd >= 0 && (ioctl(s->src.fd, FIONREAD, &n) < 0 || n < 0))
+		n = 0;
+	return (size_t)n + s->piece_len - s->piece_sent;
 }
 
 /* Reads the pipe. Return: how many bytes, or -errno; 0 also if there were some a moment ago: user code can
@@ -112,44 +147,91 @@ static ssize_t stream_drop(struct stream *s, size_t want)
 	return n;
 }
 
-/* Reads up to @want bytes into the queue of the connection: behind the newest frame if that is of
- * this stream and has room, else into one of its own. */
-static ssize_t stream_send(struct stream *s, size_t want)
+/* Finds where @want bytes go: behind the newest frame if that is of this stream and has room (then
+ * @ret_fresh is NULL), else into one of its own, of at least @least. Return: NULL if there is no memory. */
+static struct frame *stream_frame(const struct stream *s, size_t want, size_t least,
+				  struct frame **ret_fresh)
+{
+	const struct run *r = s->run;
+	struct frame *f = conn_last_bulk(r->conn);
+
+	*ret_fresh = NULL;
+	if (f && f->type == PROTO_OUTPUT && f->id == r->id && f->flags == s->which &&
+	    f->out.cap - f->out.len >= want)
+		return f;
+	f = frame_new(PROTO_OUTPUT, r->id, sizeof(uint32_t) + (want < least ? least : want));
+	if (!f)
+		return NULL;
+	f->flags = (uint8_t)s->which;
+	put_u32(&f->out, r->sequence);
+	*ret_fresh = f;
+	return f;
+}
+
+/* @n bytes were added to @f. */
+static void stream_added(struct stream *s, struct frame *f, size_t n, bool fresh)
 {
 	struct run *r = s->run;
-	struct frame *f = conn_last_bulk(r->conn);
-	struct frame *fresh = NULL;
+
+	f->out.len += n;
+	if (fresh) {
+		if (r->sequence == 0)
+			log_trace("it has written something");
+		r->sequence++;
+		conn_send(r->conn, f);
+	} else {
+		conn_grown(r->conn, n);
+	}
+	s->limit_left -= n;
+	r->credit -= n;
+}
+
+static unsigned count_lines(const uint8_t *data, size_t len)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += data[i] == '\n';
+	return n;
+}
+
+/* Reads up to @want bytes into the queue of the connection. @lines: add of how many lines, or NULL. */
+static ssize_t stream_send(struct stream *s, size_t want, unsigned *lines)
+{
+	/* A frame of one line, as a rule, or one that what follows may fill. */
+	const size_t least = want == LINE_SIZE ? LINE_SIZE : FRAME_MIN;
+	struct frame *fresh, *f = stream_frame(s, want, least, &fresh);
 	ssize_t n;
 
-	if (!f || f->type != PROTO_OUTPUT || f->id != r->id || f->flags != s->which ||
-	    f->out.cap - f->out.len < want) {
-		/* A frame of one line, as a rule, or one that what follows may fill. */
-		size_t least = want == LINE_SIZE ? LINE_SIZE : FRAME_MIN;
-		size_t cap = want < least ? least : want;
-
-		f = fresh = frame_new(PROTO_OUTPUT, r->id, sizeof(uint32_t) + cap);
-		if (!f)
-			return -ENOMEM;
-		f->flags = (uint8_t)s->which;
-		put_u32(&f->out, r->sequence);
-	}
+	if (!f)
+		return -ENOMEM;
 	n = stream_read(s, f->out.data + f->out.len, want);
 	if (n <= 0) {
 		free(fresh);
 		return n;
 	}
-	f->out.len += (size_t)n;
-	if (fresh) {
-		if (r->sequence == 0)
-			log_trace("it has written something");
-		r->sequence++;
-		conn_send(r->conn, fresh);
-	} else {
-		conn_grown(r->conn, (size_t)n);
-	}
-	s->limit_left -= (uint64_t)n;
-	r->credit -= (uint64_t)n;
+	if (lines)
+		*lines += count_lines(f->out.data + f->out.len, (size_t)n);
+	stream_added(s, f, (size_t)n, fresh);
 	return n;
+}
+
+int stream_put(struct stream *s, const void *data, size_t len)
+{
+	const size_t n = len < s->limit_left ? len : (size_t)s->limit_left;
+	struct frame *f, *fresh;
+
+	s->dropped += len - n;
+	if (n == 0)
+		return 0;
+	/* Where both take turns, what follows goes into another one. */
+	f = stream_frame(s, n, s->run->wrote == s ? FRAME_MIN : 0, &fresh);
+	if (!f)
+		return -ENOMEM;
+	memcpy(f->out.data + f->out.len, data, n);
+	stream_added(s, f, n, fresh);
+	s->run->wrote = s;
+	return 0;
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -157,19 +239,94 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Moves up to @avail bytes, at most one frame. Return: how many, 0 if there are none, -EAGAIN if
- * that has to wait for credit or room, or another -errno. */
-static ssize_t stream_move(struct stream *s, size_t avail)
+ssize_t stream_fill(struct stream *s, size_t avail)
+{
+	ssize_t n;
+
+	if (s->piece_sent == s->piece_len) {
+		n = stream_read(s, s->piece, MIN(avail, sizeof(s->piece)));
+		if (n <= 0)
+			return n;
+		s->piece_len = (size_t)n;
+		s->piece_sent = 0;
+	}
+	return (ssize_t)(s->piece_len - s->piece_sent);
+}
+
+/* Of a stream whose writes are kept apart: the kernel drops what a read leaves of one. */
+static ssize_t stream_move_piece(struct stream *s, size_t avail)
+{
+	size_t want;
+	ssize_t n = stream_fill(s, avail);
+	int e;
+
+	if (n <= 0)
+		return n;
+	want = MIN((size_t)n, avail);
+	if (s->limit_left > s->run->credit)
+		want = (size_t)min_u64(want, s->run->credit);
+	if (want == 0 || (s->limit_left && conn_full(s->run->conn)))
+		return -EAGAIN;
+	e = stream_put(s, s->piece + s->piece_sent, want);
+	if (e < 0)
+		return e;
+	s->piece_sent += want;
+	return (ssize_t)want;
+}
+
+ssize_t stream_move(struct stream *s, size_t avail)
 {
 	size_t want;
 
+	if (s->slots)
+		return stream_move_piece(s, avail);
 	if (s->limit_left == 0)
 		return stream_drop(s, avail);
 	want = (size_t)min_u64(min_u64(avail, PROTO_DATA_MAX),
 			       min_u64(s->limit_left, s->run->credit));
 	if (want == 0 || conn_full(s->run->conn))
 		return -EAGAIN;
-	return stream_send(s, want);
+	return stream_send(s, want, NULL);
+}
+
+/* How much one read of at most @avail bytes may take, without a piece. */
+static size_t stream_room(const struct stream *s, size_t avail)
+{
+	const struct frame *f = conn_last_bulk(s->run->conn);
+	size_t want = (size_t)min_u64(min_u64(avail, PROTO_DATA_MAX),
+				      min_u64(s->limit_left, s->run->credit));
+
+	/* Each write may take a read: they are to share a frame. */
+	if (f && f->type == PROTO_OUTPUT && f->id == s->run->id && f->flags == s->which &&
+	    f->out.cap - f->out.len >= sizeof(s->piece))
+		want = MIN(want, f->out.cap - f->out.len);
+	return want;
+}
+
+ssize_t stream_sweep(struct stream *s, size_t avail, unsigned *lines)
+{
+	const size_t whole =
+		MIN(avail, sizeof(s->piece)); /* nothing that is kept apart is longer */
+	ssize_t n;
+
+	if (!s->slots)
+		return stream_move(s, avail);
+	if (s->piece_sent == s->piece_len) {
+		size_t want = stream_room(s, avail);
+
+		if (s->limit_left == 0)
+			return stream_drop(s, avail);
+		if (conn_full(s->run->conn))
+			return -EAGAIN;
+		if (want >= whole) {
+			s->run->wrote = s;
+			return stream_send(s, want, lines);
+		}
+	}
+	n = stream_move_piece(s, avail);
+	if (n > 0 && lines)
+		*lines += count_lines((uint8_t *)s->piece + s->piece_sent - n, (size_t)n);
+	return n;
 }
 
 /* Changes the state, and what the loop watches with it. */
@@ -183,29 +340,39 @@ static int stream_set(struct stream *s, enum stream_state state)
 static bool stream_empty(struct stream *s)
 {
 	bool some = false;
-	int avail = 0;
+	size_t avail;
 
-	while (ioctl(s->src.fd, FIONREAD, &avail) == 0 && avail > 0) {
-		ssize_t n = stream_move(s, (size_t)avail);
+	while ((avail = stream_avail(s)) > 0) {
+		/* Older than that. */
+		ssize_t n = records_take(&s->run->records);
 
+		if (n >= 0)
+			n = stream_move(s, avail);
 		some = true;
 		if (n == -EAGAIN || n == -ENOMEM) {
 			(void)stream_set(s, STREAM_PAUSED);
-			break;
+			if (!s->run->owed)
+				s->run->owed = s;
+			return true;
 		}
 		if (n <= 0 && n != -EINTR)
 			break;
-		if (n == avail)
+		if (n == (ssize_t)avail)
 			break; /* what came since belongs behind what came to the other stream */
 	}
+	if (s->run->owed == s)
+		s->run->owed = NULL;
 	return some;
 }
 
 /* The same for a stream that was just written, as a rule a line: asks only if that was not all. */
 static bool stream_take(struct stream *s)
 {
-	ssize_t n = stream_move(s, LINE_SIZE);
+	ssize_t n;
 
+	if (s->run->records.src.fd >= 0 || s->run->owed || s->slots)
+		return stream_empty(s);
+	n = stream_move(s, LINE_SIZE);
 	if (n > 0 && n < (ssize_t)LINE_SIZE)
 		return true;
 	return stream_empty(s) || n > 0;
@@ -223,6 +390,12 @@ static void on_stream_ready(struct loop_source *src, uint32_t events)
 		(void)stream_empty(other);
 		if (other->state == STREAM_QUIET)
 			(void)stream_set(other, STREAM_WATCHED);
+	} else if (s->run->owed == other) {
+		(void)stream_empty(other);
+		if (other->state == STREAM_PAUSED) {
+			(void)stream_set(s, STREAM_PAUSED);
+			return;
+		}
 	}
 	if (!stream_take(s)) {
 		/* Nothing in it: the end, if nobody can write any more. */
@@ -232,7 +405,7 @@ static void on_stream_ready(struct loop_source *src, uint32_t events)
 	}
 	if (s->state == STREAM_WATCHED && !turn) {
 		(void)stream_set(s, STREAM_QUIET);
-		loop_arm(s->run->loop, &s->run->tick, TICK_US);
+		loop_arm(s->run->loop, &s->run->tick, STREAM_TICK_US);
 		return;
 	}
 	s->run->loop->calm = s->state == STREAM_WATCHED && conn_holds(s->run->conn);
@@ -245,12 +418,14 @@ void stream_tick(struct stream *s)
 	if (!stream_empty(s))
 		(void)stream_set(s, STREAM_WATCHED);
 	else if (s->state == STREAM_QUIET)
-		loop_arm(s->run->loop, &s->run->tick, TICK_US);
+		loop_arm(s->run->loop, &s->run->tick, STREAM_TICK_US);
 }
 
 int stream_watch(struct stream *s)
 {
 	s->src.ready = on_stream_ready;
+	if (apart_is_on(s->run))
+		return stream_set(s, STREAM_IDLE); /* it is read from there */
 	if (s->which == PROTO_STDERR)
 		return stream_set(s, STREAM_WATCHED);
 	loop_arm(s->run->loop, &s->run->tick, FIRST_US);
@@ -266,17 +441,14 @@ void stream_resume(struct stream *s)
 
 void stream_settle(struct stream *s)
 {
-	int avail = 0;
-
 	(void)stream_set(s, STREAM_IDLE);
-	if (s->src.fd >= 0 && ioctl(s->src.fd, FIONREAD, &avail) == 0 && avail > 0)
-		s->drain_left = (size_t)avail;
+	s->drain_left = stream_avail(s);
 }
 
 bool stream_drain(struct stream *s)
 {
 	while (s->drain_left) {
-		ssize_t n = stream_move(s, s->drain_left);
+		ssize_t n = stream_sweep(s, s->drain_left, NULL);
 
 		if (n == -EINTR)
 			continue;

@@ -3,17 +3,11 @@
 #ifndef XSBX_AGENT_RUN_STREAM_H
 #define XSBX_AGENT_RUN_STREAM_H
 
+#include <sys/types.h>
+
 #include "run.h"
 
-/**
- * stream_pipe() - Make a pipe between the agent and user code
- * @env: Its user will own it
- * @ours: 0 or 1: the agent's end, which never blocks
- * @ret_fds: Its ends
- *
- * Return: 0 or -errno.
- */
-int stream_pipe(const struct guest_env *env, int ours, int ret_fds[2]);
+#define STREAM_TICK_US 1000u /* for how long what was just read is left alone */
 
 /** stream_prepare() - Make the pipe for the next run, in advance, while idle, if there is none. Return: 0 or
  * -errno. */
@@ -28,6 +22,47 @@ int stream_prepare(struct stream *s);
  * Return: 0 or -errno.
  */
 int stream_open(struct stream *s, uint64_t limit, int *ret_fd);
+
+/**
+ * stream_put() - Send bytes of a stream that were read already
+ * @s: Stream
+ * @data: The bytes
+ * @len: At most the run's credit; what is beyond the limit is dropped
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int stream_put(struct stream *s, const void *data, size_t len);
+
+/**
+ * stream_fill() - Have bytes in the stream's piece
+ * @s: Stream whose writes are kept apart
+ * @avail: As stream_move()
+ *
+ * Return: how many are there and wait, 0 or -errno.
+ */
+ssize_t stream_fill(struct stream *s, size_t avail);
+
+/** stream_avail() - Return: how many bytes are in the pipe, or were read and have to wait. */
+size_t stream_avail(const struct stream *s);
+
+/**
+ * stream_move() - Send what is in the pipe
+ * @s: Stream
+ * @avail: At most so many bytes; of a stream whose writes are kept apart, those of one piece
+ *
+ * Return: how many, 0 if there are none, -EAGAIN if that has to wait for credit or room, or another -errno.
+ */
+ssize_t stream_move(struct stream *s, size_t avail);
+
+/**
+ * stream_sweep() - Send what is in the pipe, wherever a write ends
+ * @s: Stream
+ * @avail: At most so many bytes
+ * @lines: Adds of how many lines, or NULL
+ *
+ * Return: as stream_move().
+ */
+ssize_t stream_sweep(struct stream *s, size_t avail, unsigned *lines);
 
 /** stream_watch() - Start reading. Return: 0 or -errno. */
 int stream_watch(struct stream *s);

@@ -11,7 +11,8 @@
 #include "vm/base/problem.h"
 
 /* As long as nothing is said: as many as there should be. Likewise VM_NBACKENDS: what [xsbxfs] says. */
-#define POOL_LOW_ALL UINT_MAX
+#define POOL_UNSET UINT_MAX /* not given: follows from the others */
+#define POOL_MAX   4u	    /* of one for which none is given */
 
 /* Templates whose name says more than an image of that name would. `shell` is what `raw` is under a name
  * that tells, so both share a snapshot and its clones. */
@@ -79,7 +80,8 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		return NULL;
 	}
 	t->settings.spec.backend = VM_NBACKENDS;
-	t->settings.spec.pool.low = POOL_LOW_ALL;
+	t->settings.spec.pool.low = POOL_UNSET;
+	t->settings.spec.pool.most = POOL_UNSET;
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (strcmp(known[i].name, name) == 0 && known[i].asleep) {
 			t->asleep = true;
@@ -100,8 +102,12 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 
 	if (!k)
 		k = key_find(CONF_SESSION, key);
-	r = k ? key_set(k, &t->settings, value, &ctx, &why)
-	      : settings_set(&t->settings, key, value, NULL, &why);
+	if (k)
+		r = key_set(k, &t->settings, value, &ctx, &why);
+	else if (strncmp(key, "env.", 4) == 0)
+		r = settings_set(&t->settings, key, value, NULL, &why);
+	else
+		r = settings_refuse_key(key, true, &why);
 	return conf_refuse(src, r, "", &why);
 }
 
@@ -146,7 +152,14 @@ static int settle_one(struct conf_template *t, const struct conf *c, const struc
 		return r;
 	if (spec->backend == VM_NBACKENDS)
 		spec->backend = c->backend;
-	if (spec->pool.low == POOL_LOW_ALL)
+	if (spec->pool.most == POOL_UNSET)
+		spec->pool.most = MAX(spec->pool.target, POOL_MAX);
+	if (spec->pool.most < spec->pool.target)
+		return conf_fail(src, EINVAL,
+				 "[template %s]: pool_max = %u is less than pool = %u, which is "
+				 "the least",
+				 t->name, spec->pool.most, spec->pool.target);
+	if (spec->pool.low == POOL_UNSET)
 		spec->pool.low = spec->pool.target;
 	if (spec->pool.low > spec->pool.target)
 		return conf_fail(src, EINVAL,

@@ -106,8 +106,8 @@ static const struct key keys[] = {
 	{"image", CONF_TEMPLATE, KEY_NAME, SPEC(image)},
 	{"language", CONF_TEMPLATE, KEY_WORD, SPEC(language),
 	 .words = {"python", "javascript", "raw"}},
-	{"warmup", CONF_TEMPLATE, KEY_TEXT, SPEC(warmup), ""},
 	{"pool", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.target), "1", 0, 1000},
+	{"pool_max", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.most), "1", 0, 1000},
 	{"pool_low", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.low), "1", 0, 1000},
 	{"pool_age_s", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.age_s), "600", 0, WEEK_S},
 
@@ -143,6 +143,10 @@ static const struct key keys[] = {
 	{"packages", CONF_SESSION, KEY_TEXT, SPEC(packages), "",
 	 .comment = "Packages to install, each with its version: NAME==VERSION, or NAME@VERSION "
 		    "of npm."},
+	{"warmup", CONF_SESSION, KEY_TEXT, SPEC(warmup), SPEC_WARMUP_AUTO,
+	 .comment = "What machines have done before they are used: auto imports the packages, off "
+		    "nothing; "
+		    "else a line of code."},
 	{"network", CONF_SESSION, KEY_FLAG, SPEC(network), "no", .words = {"off", "on"},
 	 .comment = "on: what `allow` names can be reached, and nothing else."},
 	{"allow", CONF_SESSION, KEY_ALLOW, 0, "", .flags = KEY_LIVE,

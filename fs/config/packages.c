@@ -215,16 +215,20 @@ static int refuse_unlisted(struct problem *why, enum packages_kind kind,
 			   const struct packages_list *l, const char *name)
 {
 	const char *like = closest(l, name);
+	const char *of = kind == PACKAGES_PYTHON ? "python" : "npm";
 	char fix[512];
 
 	snprintf(fix, sizeof(fix),
-		 "%s%.220s%sThe names are the administrator's: %s_list under [packages] in "
-		 "xsbxfs.conf.",
-		 like ? "Did you mean " : "", like ? like : "", like ? "? " : "",
-		 kind == PACKAGES_PYTHON ? "python" : "npm");
-	return problem_set(why, PROBLEM_NOT_LISTED, fix,
-			   "packages: \"%s\" is not among the names that may be installed",
-			   problem_quote(name).text);
+		 "%s%.200s%sFor other names, who mounted this writes %s_list = any under "
+		 "[packages] in "
+		 "xsbxfs.conf, or the path of a file with those that may be had, one a line, "
+		 "and mounts again.",
+		 like ? "Did you mean " : "", like ? like : "",
+		 like ? "? Then write that in packages. " : "", of);
+	return problem_set(
+		why, PROBLEM_NOT_LISTED, fix,
+		"packages: \"%s\" is not in the list of names that may be installed here",
+		problem_quote(name).text);
 }
 
 /* Takes a word apart, checks its parts, and writes it anew. @open: it may have no version. */

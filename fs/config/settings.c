@@ -185,18 +185,17 @@ static int env_render(const struct sandbox_spec *s, struct buf *out)
 	return r;
 }
 
-/* Do both have the same variables, in any order? */
-static bool env_same(const struct sandbox_spec *a, const struct sandbox_spec *b)
+/* Return: the first variable of @a that @b does not have, or with another value; NULL if there is none. */
+static const struct sandbox_env *env_other(const struct sandbox_spec *a,
+					   const struct sandbox_spec *b)
 {
-	if (a->nenv != b->nenv)
-		return false;
 	for (size_t i = 0; i < a->nenv; i++) {
 		const struct sandbox_env *e = env_find(b, a->env[i].name);
 
 		if (!e || strcmp(e->value, a->env[i].value) != 0)
-			return false;
+			return &a->env[i];
 	}
-	return true;
+	return NULL;
 }
 
 /* ---- all of them ---- */
@@ -239,19 +238,22 @@ size_t settings_bytes(const struct settings *s)
 
 /* ---- one setting ---- */
 
-static int refuse_key(const char *key, struct problem *why)
+int settings_refuse_key(const char *key, bool template, struct problem *ret_why)
 {
-	char known[sizeof(why->fix)];
-	size_t n = (size_t)snprintf(known, sizeof(known), "The keys are ");
-
+	problem_set(ret_why, PROBLEM_UNKNOWN_KEY, "The keys are ", "there is no setting \"%s\"",
+		    problem_quote(key).text);
+	for_each_key(k, CONF_TEMPLATE)
+	{
+		if (template)
+			problem_add_fix(ret_why, "%s, ", k->name);
+	}
 	for_each_key(k, CONF_SESSION)
 	{
-		if (!(k->flags & KEY_FIXED))
-			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s, ", k->name);
+		if (template || !(k->flags & KEY_FIXED))
+			problem_add_fix(ret_why, "%s, ", k->name);
 	}
-	snprintf(known + n - 2, sizeof(known) - n + 2, " and env.NAME.");
-	return problem_set(why, PROBLEM_UNKNOWN_KEY, known, "there is no setting \"%s\"",
-			   problem_quote(key).text);
+	problem_add_fix(ret_why, "and env.NAME.");
+	return -EINVAL;
 }
 
 /* Is @text how @k's value is written? Return: false also if out of memory. */
@@ -274,7 +276,7 @@ int settings_set(struct settings *s, const char *key, const char *value,
 	if (strncmp(key, "env.", 4) == 0)
 		return env_set(&s->spec, key + 4, value, ret_why);
 	if (!k)
-		return refuse_key(key, ret_why);
+		return settings_refuse_key(key, false, ret_why);
 	/* What was read can be written back. */
 	if (k->flags & KEY_FIXED)
 		return reads(s, k, value)
@@ -298,6 +300,17 @@ static int check_room(const struct sandbox_spec *s, struct problem *why)
 			   s->limits.files_mb, s->memory_mb);
 }
 
+static int check_warmup(const struct sandbox_spec *s, struct problem *why)
+{
+	const size_t len = s->warmup ? strlen(s->warmup) : 0;
+
+	return len <= SETTINGS_WARMUP_MAX
+		       ? 0
+		       : problem_set(why, PROBLEM_TOO_LONG,
+				     "Write at most 4096 bytes; put what is longer into a package.",
+				     "warmup: the code has %zu bytes", len);
+}
+
 /* Do settings that are right one by one fit together, and are they allowed? */
 static int check_all(const struct settings *s, const struct settings_limits *limits,
 		     struct problem *why)
@@ -311,6 +324,8 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 				"backend: processes of this host are not allowed here");
 	if (r == 0)
 		r = check_room(&s->spec, why);
+	if (r == 0)
+		r = check_warmup(&s->spec, why);
 	if (r == 0)
 		r = netset_check(s, limits, why);
 	return r < 0 ? r : paths_fit(&s->spec, why);
@@ -363,12 +378,12 @@ static int parse_line(struct settings *s, char *line, const struct settings_limi
 	return settings_set(s, trim(line), trim(value + 1), limits, why);
 }
 
-static int parse_lines(struct settings *s, char *text, const struct settings_limits *limits,
-		       struct problem *why)
+static int parse_lines(struct settings *s, char *text, unsigned above,
+		       const struct settings_limits *limits, struct problem *why)
 {
 	char *line;
 
-	for (unsigned n = 1; (line = strsep(&text, "\n")); n++) {
+	for (unsigned n = above + 1; (line = strsep(&text, "\n")); n++) {
 		int r = parse_line(s, line, limits, why);
 
 		if (r == -EINVAL)
@@ -380,12 +395,12 @@ static int parse_lines(struct settings *s, char *text, const struct settings_lim
 }
 
 /* @s is a copy of what was, and @text may be altered. */
-static int parse(struct settings *s, char *text, const struct settings_limits *limits,
-		 struct problem *why)
+static int parse(struct settings *s, char *text, unsigned above,
+		 const struct settings_limits *limits, struct problem *why)
 {
 	/* A list that the text does not mention stays; but not if the text turns the network off. */
 	_cleanup_free_ char *inherited = (char *)steal_ptr(s->spec.allow);
-	int r = parse_lines(s, text, limits, why);
+	int r = parse_lines(s, text, above, limits, why);
 
 	if (r == 0 && !s->spec.allow) {
 		s->spec.allow = s->spec.network ? steal_ptr(inherited) : strdup("");
@@ -394,7 +409,7 @@ static int parse(struct settings *s, char *text, const struct settings_limits *l
 	return r < 0 ? r : check_all(s, limits, why);
 }
 
-int settings_parse(struct settings *s, const char *text, size_t len,
+int settings_parse(struct settings *s, const char *text, size_t len, unsigned above,
 		   const struct settings_limits *limits, struct problem *ret_why)
 {
 	static const char bom[] = "\xef\xbb\xbf";
@@ -413,7 +428,7 @@ int settings_parse(struct settings *s, const char *text, size_t len,
 	r = copy ? settings_copy(&changed, s) : -ENOMEM;
 	if (r < 0)
 		return r;
-	r = parse(&changed, copy + (strncmp(copy, bom, 3) == 0 ? 3 : 0), limits, ret_why);
+	r = parse(&changed, copy + (strncmp(copy, bom, 3) == 0 ? 3 : 0), above, limits, ret_why);
 	settings_clear(r < 0 ? &changed : s);
 	if (r == 0)
 		*s = changed;
@@ -446,8 +461,11 @@ int settings_render(const struct settings *s, struct buf *out)
 	return r < 0 ? r : env_render(&s->spec, out);
 }
 
-const char *settings_frozen_change(const struct settings *a, const struct settings *b)
+bool settings_frozen_change(const struct settings *a, const struct settings *b,
+			    struct settings_key *ret_key)
 {
+	const struct sandbox_env *e;
+
 	for_each_key(k, CONF_SESSION)
 	{
 		struct buf text = {0};
@@ -455,8 +473,15 @@ const char *settings_frozen_change(const struct settings *a, const struct settin
 		const bool same = (k->flags & KEY_LIVE) || (is && reads(a, k, is));
 
 		buf_clear(&text);
-		if (!same)
-			return k->name;
+		if (!same) {
+			snprintf(ret_key->name, sizeof(ret_key->name), "%s", k->name);
+			return true;
+		}
 	}
-	return env_same(&a->spec, &b->spec) ? NULL : "env";
+	e = env_other(&b->spec, &a->spec);
+	if (!e)
+		e = env_other(&a->spec, &b->spec);
+	if (e)
+		snprintf(ret_key->name, sizeof(ret_key->name), "env.%s", e->name);
+	return e;
 }

@@ -13,7 +13,8 @@
 #define SETTINGS_ENV_VALUE 4096 /* bytes of one value */
 #define SETTINGS_ENV_BYTES \
 	49152 /* of all names and values, so that the rendered text can be parsed */
-#define SETTINGS_TEXT_MAX 131072 /* bytes of a write to `config` */
+#define SETTINGS_WARMUP_MAX 4096   /* bytes of code */
+#define SETTINGS_TEXT_MAX   131072 /* bytes of a write to `config` */
 
 /*
  * Owns everything that its spec points to; an all-zero struct may be passed to settings_clear().
@@ -61,6 +62,9 @@ int settings_copy(struct settings *dst, const struct settings *src);
 int settings_set(struct settings *s, const char *key, const char *value,
 		 const struct settings_limits *limits, struct problem *ret_why);
 
+/* Says which keys there are, also those of [template NAME] if @template. Return: -EINVAL. */
+int settings_refuse_key(const char *key, bool template, struct problem *ret_why);
+
 /**
  * settings_fit() - Check settings against the limits
  * @s: Settings; a built-in default above the limit is lowered to it
@@ -78,6 +82,7 @@ int settings_fit(struct settings *s, const struct settings_limits *limits, struc
  * @text: Bytes from a user, not terminated
  * @len: Number of bytes
  * @limits: Limits
+ * @above: How many lines are above the text, for line numbers
  * @ret_why: Filled in if it fails, names the line
  *
  * A line `unset env.NAME` removes a variable. For the effect of `>`, parse into a copy of the template's
@@ -85,14 +90,19 @@ int settings_fit(struct settings *s, const struct settings_limits *limits, struc
  *
  * Return: 0, -EINVAL, -ENOMEM.
  */
-int settings_parse(struct settings *s, const char *text, size_t len,
+int settings_parse(struct settings *s, const char *text, size_t len, unsigned above,
 		   const struct settings_limits *limits, struct problem *ret_why);
 
 /* Appends all effective values, with comments, in a form that settings_parse() accepts. */
 int settings_render(const struct settings *s, struct buf *out);
 
-/* Do @a and @b differ in a key that cannot change while a sandbox runs? Return: the first such key ("env"
- * for any variable), or NULL. */
-const char *settings_frozen_change(const struct settings *a, const struct settings *b);
+/* A key as it is written, also "env.NAME". */
+struct settings_key {
+	char name[192];
+};
+
+/* Do @a and @b differ in a key that cannot change while a sandbox runs? @ret_key: the first such key, if so. */
+bool settings_frozen_change(const struct settings *a, const struct settings *b,
+			    struct settings_key *ret_key);
 
 #endif

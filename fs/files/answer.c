@@ -68,10 +68,11 @@ void files_tell_release(struct session *s, uint64_t handle)
 		(void)sandbox_file(s->sandbox, &rq, NULL, NULL);
 }
 
-void files_node_gone(void *data, const struct filenode *fn)
+void files_node_gone(void *data, struct filenode *fn)
 {
 	struct session *s = data;
 
+	files_unkeep(s->files, fn);
 	if (fn->epoch == s->epoch)
 		tell_forget(s, fn->remote, fn->told);
 }
@@ -134,8 +135,21 @@ int files_lock_error(const struct file_op *op, int err)
 
 /* ---- attributes ---- */
 
-/* Preferred: lets copying tools send large pieces, which are pipelined. */
-#define BLOCK_SIZE (1u << 20)
+/* Preferred sizes of a read or write. Large pieces are pipelined, and what is empty may be about to be filled. But a
+ * program that reads a small file has as much memory pinned as it reads with, whatever it then gets. */
+#define BLOCK_MAX (1u << 20)
+#define BLOCK_MIN 4096u
+
+static blksize_t block_size(const struct vm_attr *a)
+{
+	uint64_t size = BLOCK_MIN;
+
+	if (!S_ISREG(a->mode) || a->size == 0)
+		return BLOCK_MAX;
+	while (size < a->size && size < BLOCK_MAX)
+		size *= 2;
+	return (blksize_t)size;
+}
 
 static uint64_t shown_ino(const struct session *s, uint64_t guest_ino)
 {
@@ -157,7 +171,7 @@ static void attr_stat(const struct session *s, const struct vm_attr *a, bool ask
 		.st_nlink = a->nlink,
 		.st_size = (off_t)MIN(a->size, (uint64_t)INT64_MAX),
 		.st_blocks = (blkcnt_t)MIN(a->blocks, (uint64_t)INT64_MAX),
-		.st_blksize = BLOCK_SIZE,
+		.st_blksize = block_size(a),
 		.st_atim = a->atime,
 		.st_mtim = a->mtime,
 		.st_ctim = a->ctime,
@@ -229,6 +243,9 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 	}
 	attr_stat(op->s, &reply->attr, false, &e.st);
 	e.ino = node_of_session(op->s, NODE_FILE, fn->index);
+	/* Of one that it meets for the first time it could not be told yet to drop them. */
+	if (fn->lookups > 1)
+		e.keep = files_keep(op->s->files, fn, reply->leased);
 	if (op->rq.op != VM_CREATE) {
 		reply_entry(files_op_req(op), &e);
 		return;
@@ -244,6 +261,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 
 static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 {
+	struct filenode *fn;
 	struct stat st;
 
 	attr_stat(op->s, &reply->attr, op->rq.op == VM_GETATTR, &st);
@@ -257,7 +275,9 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 		reply_err(files_op_req(op), files_access(st.st_mode, op->rq.flags));
 		return;
 	}
-	reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
+	fn = filenode_get(&op->s->files->nodes, op->index);
+	reply_attr(files_op_req(op), &st,
+		   op->index ? files_keep(op->s->files, fn, reply->leased) : REPLY_KEEP_NAME);
 }
 
 void files_answer_open(struct file_op *op, const struct vm_file_reply *reply)

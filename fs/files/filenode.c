@@ -36,15 +36,24 @@ static int compare(const struct filenode *a, const struct filenode *b)
 	return a->remote < b->remote ? -1 : a->remote > b->remote;
 }
 
+static int compare_dirs(const struct filenode *a, const struct filenode *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return a->remote < b->remote ? -1 : a->remote > b->remote;
+}
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 RB_GENERATE_STATIC(filenode_tree, filenode, link, compare)
+RB_GENERATE_STATIC(filenode_dirs, filenode, dir, compare_dirs)
 #pragma GCC diagnostic pop
 
 void filenodes_init(struct filenodes *fns, filenode_gone_fn gone, void *data)
 {
 	*fns = (struct filenodes){.hint = 1, .gone = gone, .data = data};
 	RB_INIT(&fns->tree);
+	RB_INIT(&fns->dirs);
 }
 
 static void node_free(struct filenode *fn)
@@ -134,6 +143,8 @@ static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 	fns->n++;
 	set_parent(fns, fn, key->parent);
 	show(fns, fn);
+	fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
+	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
 	return fn;
 }
 
@@ -145,6 +156,8 @@ static void put(struct filenodes *fns, struct filenode *fn)
 
 		fns->gone(fns->data, fn);
 		hide(fns, fn);
+		if (fn->single)
+			RB_REMOVE(filenode_dirs, &fns->dirs, fn);
 		fns->table[fn->index] = NULL;
 		fns->hint = MIN(fns->hint, fn->index);
 		fns->n--;

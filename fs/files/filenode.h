@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <uv/tree.h>
 
 /*
@@ -55,18 +56,25 @@ struct filenode {
 	uint32_t depth_max, counted;
 	uint64_t lookups; /* of the kernel */
 	uint64_t told;
-	bool locked; /* a lock on it was requested */
+	bool locked;		    /* a lock on it was requested */
+	TAILQ_ENTRY(filenode) kept; /* of those whose attributes the kernel may keep */
+	uint64_t kept_until;	    /* uv_now(); 0: it may not */
+	RB_ENTRY(filenode) dir;	    /* of directories, by what they are */
+	bool single;		    /* it is in there */
 };
 
 RB_HEAD(filenode_tree, filenode);
+RB_HEAD(filenode_dirs, filenode);
 
 /* Called when a node goes, so that the agent can be told. */
-typedef void (*filenode_gone_fn)(void *data, const struct filenode *fn);
+typedef void (*filenode_gone_fn)(void *data, struct filenode *fn);
 
 struct filenodes {
 	struct filenode **table; /* by index; NULL where free */
 	uint32_t cap, n, hint;
 	struct filenode_tree tree; /* by place, then (epoch, remote) */
+	struct filenode_dirs dirs; /* by (epoch, remote) */
+	bool doubled;		   /* there have been two nodes for one directory */
 	filenode_gone_fn gone;
 	void *data;
 };

@@ -381,6 +381,7 @@ static int on_made(struct session *s)
 	filenodes_init(&f->nodes, files_node_gone, s);
 	TAILQ_INIT(&f->pending);
 	TAILQ_INIT(&f->sent);
+	TAILQ_INIT(&f->kept);
 	s->files = f;
 	return 0;
 }
@@ -399,9 +400,15 @@ static void on_gone(struct session *s, int err)
 	struct files *f = s->files;
 	struct file_op *op;
 
+	files_drop_kept(f);
 	/* Those that were sent are answered by vm/, with ESTALE. */
 	while ((op = TAILQ_FIRST(&f->pending)))
 		op_fail(op, err);
+}
+
+static void on_stirs(struct session *s)
+{
+	files_drop_kept(s->files);
 }
 
 /* All requests have been answered before. */
@@ -417,5 +424,6 @@ const struct session_watch files_watch = {
 	.made = on_made,
 	.ready = on_ready,
 	.gone = on_gone,
+	.stirs = on_stirs,
 	.freed = on_freed,
 };

@@ -16,11 +16,15 @@
  * Theory of operation
  * -------------------
  * Every request becomes one request to the agent, and is answered when the agent has answered; many
- * are in flight. Nothing is cached on this side: changes made in the sandbox are visible at once.
+ * are in flight. Nothing is kept here: changes made in the sandbox are visible at once. What vm/
+ * knows while nothing in the sandbox can change files (vm/guest/known.h), it answers before sandbox_file() returns.
  *
  * While a session has no sandbox, its `files/` is an empty directory, and reading it starts nothing. The
  * first request that would write requests a sandbox and waits for it in `pending`, and later
  * requests wait behind it. When the sandbox ends, requests and nodes of its epoch fail with ESTALE.
+ *
+ * A path walk asks for the attributes of everything on its way. During a lease the kernel may keep those for a
+ * moment; kept.c knows which, and has it drop them before the sandbox is sent anything that makes code run.
  *
  * The sandbox is hostile: names are validated by vm/, link targets are rewritten by filelink.h, and
  * filenode.h keeps track of where the kernel finds them; only files, directories and links can be opened, and
@@ -42,6 +46,9 @@ struct files {
 	struct session *s;
 	struct filenodes nodes;
 	TAILQ_HEAD(file_ops, file_op) pending, sent;
+	TAILQ_HEAD(file_kept, filenode)
+	kept; /* the kernel may keep their attributes; oldest first */
+	unsigned nkept;
 	uint64_t last_token; /* of a lock request that may wait */
 };
 

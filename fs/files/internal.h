@@ -5,6 +5,7 @@
 
 #include "agent/files/lockbook.h"
 #include "files.h"
+#include "fs/request/reply.h"
 
 /* Offsets after "." and "..", which are inserted before the agent's entries. */
 #define OFFSET_DOT	 1u
@@ -46,7 +47,7 @@ void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply,
 void files_answer_statfs(struct file_op *op, const struct vm_statfs *a);
 
 /* The agent is told: for filenodes_init(), with the session. */
-void files_node_gone(void *data, const struct filenode *fn);
+void files_node_gone(void *data, struct filenode *fn);
 /* The directories and names of a RENAME. */
 struct filenode_move files_move_of(const struct file_op *op);
 
@@ -73,6 +74,13 @@ void files_cancel_lock(const struct file_op *op);
 void files_undo_lock(const struct file_op *op);
 /* Translates @err for the caller. */
 int files_lock_error(const struct file_op *op, int err);
+
+/* What the kernel may keep of an answer about @fn (or NULL), which was given during a lease or not. */
+enum reply_keep files_keep(struct files *f, struct filenode *fn, bool leased);
+void files_unkeep(struct files *f, struct filenode *fn);
+/* Nothing of that is true any more. */
+void files_drop_kept(struct files *f);
+
 void files_tell_release(struct session *s, uint64_t handle);
 
 #endif

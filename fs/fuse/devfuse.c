@@ -99,6 +99,7 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 		return -EIO;
 	}
 	d->mounted = true;
+	fs->kernel = (struct kernel *)d->se;
 	r = spawner_mounted(spawner);
 	if (r < 0)
 		*ret_why = "the spawner does not answer";
@@ -199,6 +200,7 @@ void devfuse_unmount(struct devfuse *d)
 	if (!d->mounted)
 		return;
 	d->mounted = false;
+	d->fs->kernel = NULL;
 	p = (struct pollfd){.fd = fuse_session_fd(d->se)};
 	uv_poll_stop(&d->poll);
 	uv_close((uv_handle_t *)&d->poll, NULL);

@@ -126,7 +126,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi)
 {
-	struct vm_file rq = {.op = VM_CREATE, .name = name, .mode = mode & 0777};
+	struct vm_file rq = {.op = VM_CREATE, .name = name, .mode = mode & 01777};
 	struct reply_entry entry = {0};
 	struct reply_open o;
 	struct node dir, n;

@@ -117,7 +117,7 @@ void handles_fini(struct handles *hs);
  * references are the caller's still.
  */
 struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer);
-/* Return: who has handles open, or NULL if @uid has none. */
+/* Return: the account of @uid's open handles, or NULL if there are none. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);
 uint64_t handle_id(const struct handle *h);

@@ -42,8 +42,12 @@ static struct fuse_entry_param entry_param(const struct reply_entry *e)
 	struct fuse_entry_param p = {
 		.ino = e->ino,
 		.attr = e->st,
-		.attr_timeout = e->keep == REPLY_KEEP_ALL ? STABLE : VOLATILE,
-		.entry_timeout = e->keep == REPLY_KEEP_NOTHING ? VOLATILE : STABLE,
+		.attr_timeout = e->keep == REPLY_KEEP_ALL    ? STABLE
+				: e->keep == REPLY_KEEP_ATTR ? BRIEF
+							     : VOLATILE,
+		.entry_timeout = e->keep == REPLY_KEEP_NOTHING || e->keep == REPLY_KEEP_ATTR
+					 ? VOLATILE
+					 : STABLE,
 	};
 
 	if (!p.attr.st_ino)
@@ -70,6 +74,8 @@ void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep)
 {
 	const double timeouts[] = {[REPLY_KEEP_NOTHING] = VOLATILE,
 				   [REPLY_KEEP_NAME] = BRIEF,
+				   [REPLY_KEEP_NAME_ALONE] = VOLATILE,
+				   [REPLY_KEEP_ATTR] = BRIEF,
 				   [REPLY_KEEP_ALL] = STABLE};
 
 	(void)fuse_reply_attr(native(req), st, timeouts[keep]);
@@ -157,6 +163,13 @@ bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const
 		return false;
 	*ret_len += n;
 	return true;
+}
+
+void kernel_drop_attr(struct kernel *kernel, uint64_t ino)
+{
+	/* A range that begins below 0 is none: attributes alone are dropped, for which the kernel takes no lock that
+	 * a request which is not answered yet could hold. */
+	(void)fuse_lowlevel_notify_inval_inode((struct fuse_session *)kernel, ino, -1, 0);
 }
 
 void pollwait_notify(struct pollwait *pw)

@@ -32,7 +32,9 @@ void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), 
 /* What the kernel may cache of a node, because it only changes through requests of the kernel. */
 enum reply_keep {
 	REPLY_KEEP_NOTHING,
-	REPLY_KEEP_NAME, /* also the attributes, for as long as a path walk takes */
+	REPLY_KEEP_NAME, /* and the attributes, for as long as a path walk takes */
+	REPLY_KEEP_NAME_ALONE,
+	REPLY_KEEP_ATTR, /* the attributes, for as long as a path walk takes, or until kernel_drop_attr() */
 	REPLY_KEEP_ALL,
 };
 
@@ -81,6 +83,12 @@ void reply_none(struct req *req);
  */
 bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const char *name,
 		  uint64_t ino, uint32_t type, uint64_t next);
+
+/* The kernel's end of the mount. */
+struct kernel;
+
+/* Attributes that the kernel may keep are not true any more. Safe while requests on the node are not answered yet. */
+void kernel_drop_attr(struct kernel *kernel, uint64_t ino);
 
 /* poll(2): wakes up the pollers of the handle. */
 void pollwait_notify(struct pollwait *pw);

@@ -294,6 +294,14 @@ static void on_frozen(void *data, int err)
 	binding_pump(s);
 }
 
+static void on_stirs(void *data)
+{
+	struct session *s = reported(data);
+
+	if (s)
+		s->fs->watch->stirs(s);
+}
+
 /* The sandbox has ended without being asked to. */
 static void on_closed(void *data, const struct problem *problem)
 {
@@ -336,6 +344,7 @@ static const struct sandbox_events binding_events = {.state = on_state,
 						     .ports = on_ports,
 						     .network_lost = on_network_lost,
 						     .frozen = on_frozen,
+						     .stirs = on_stirs,
 						     .closed = on_closed};
 
 /* ---- starting and feeding ---- */
@@ -388,6 +397,7 @@ static int hand_over(struct session *s, struct run *r)
 		.limit = {s->fs->conf->output_bytes, s->fs->conf->output_bytes},
 	};
 
+	s->fs->watch->stirs(s);
 	return sandbox_run(s->sandbox, &run);
 }
 
@@ -399,6 +409,7 @@ void binding_pump(struct session *s)
 	if (s->dead || s->active || s->changes.committing || s->pause.state != PAUSE_NONE)
 		return;
 	if (s->reset_asked && s->sandbox) {
+		s->fs->watch->stirs(s);
 		if (sandbox_reset(s->sandbox) == 0)
 			s->reset_asked = false;
 		return; /* READY will come */

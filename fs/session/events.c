@@ -10,16 +10,37 @@
 #include "run.h"
 #include "session.h"
 
+struct event {
+	char *line; /* as it is read; NULL: not yet, or there was no memory for it */
+	struct timespec time;
+	const char *session; /* NULL: none; what follows is in `text` as well */
+	const char *kind, *words;
+	/* Of a run, which has no kind: */
+	uint32_t run;
+	enum run_state state;
+	bool ended, has_status;
+	uint32_t status;
+	uint64_t wall_us;
+	char text[];
+};
+
 void events_init(struct events *ev)
 {
 	*ev = (struct events){.mtime = clock_now()};
 	waitlist_init(&ev->wait);
 }
 
+static void event_free(struct event *e)
+{
+	if (e)
+		free(e->line);
+	free(e);
+}
+
 void events_fini(struct events *ev)
 {
 	for (unsigned i = 0; i < EVENTS_KEPT; i++)
-		free(ev->line[i]);
+		event_free(ev->kept[i]);
 }
 
 uint64_t events_first(const struct events *ev)
@@ -27,54 +48,54 @@ uint64_t events_first(const struct events *ev)
 	return ev->next > EVENTS_KEPT ? ev->next - EVENTS_KEPT : 0;
 }
 
-/* Takes over @o. A line is dropped if out of memory. */
-static void add(struct events *ev, const struct session *s, json_t *o)
+/* ---- lines ---- */
+
+/* Takes over @o. Return: the line, NULL if out of memory. */
+static char *line_of(const struct event *e, json_t *o)
 {
-	struct timespec now = clock_now();
-	char **slot = &ev->line[ev->next % EVENTS_KEPT];
+	const double time = (double)e->time.tv_sec + (double)e->time.tv_nsec / 1e9;
 	_cleanup_free_ char *text = NULL;
 	char *line;
 
-	json_object_set_new(o, "time", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
-	if (s)
-		json_object_set_new(o, "session", json_string(s->path));
+	json_object_set_new(o, "time", json_real(time));
+	if (e->session)
+		json_object_set_new(o, "session", json_string(e->session));
 	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(REAL_DIGITS));
 	json_decref(o);
-	if (!text || asprintf(&line, "%s\n", text) < 0)
-		return;
-	free(*slot);
-	*slot = line;
-	ev->next++;
-	ev->bytes += strlen(line);
-	ev->mtime = now;
-	wait_wake(&ev->wait);
+	return text && asprintf(&line, "%s\n", text) >= 0 ? line : NULL;
 }
 
-void events_add(struct events *ev, const struct session *s, const char *kind, const char *words)
+static json_t *words_object(const struct event *e)
 {
-	add(ev, s,
-	    json_pack("{s:s, s:o*}", "event", kind, strcmp(kind, "session") ? "words" : "state",
-		      json_string(words)));
+	return json_pack("{s:s, s:o*}", "event", e->kind,
+			 strcmp(e->kind, "session") ? "words" : "state", json_string(e->words));
 }
 
-void events_add_run(struct events *ev, const struct session *s, const struct run *r)
+static json_t *run_object(const struct event *e)
 {
-	add(ev, s,
-	    json_pack("{s:s, s:I, s:s, s:o*, s:o*}", "event", "run", "run", (json_int_t)r->number,
-		      "state", run_state_str(r->state), "exit_code",
-		      run_has_status(r) ? json_integer(r->result.status) : NULL, "wall_ms",
-		      run_ended(r) ? json_real((double)r->result.wall_us / 1000) : NULL));
+	return json_pack("{s:s, s:I, s:s, s:o*, s:o*}", "event", "run", "run", (json_int_t)e->run,
+			 "state", run_state_str(e->state), "exit_code",
+			 e->has_status ? json_integer(e->status) : NULL, "wall_ms",
+			 e->ended ? json_real((double)e->wall_us / 1000) : NULL);
 }
 
-void events_add_denied(struct events *ev, const struct session *s,
-		       const struct sandbox_denied *what, unsigned unreported)
+void events_write(struct events *ev)
 {
-	add(ev, s,
-	    json_pack("{s:s, s:o*, s:o*, s:o*, s:o*}", "event", "denied", "name",
-		      json_string(what->name), "port",
-		      what->port ? json_integer(what->port) : json_null(), "reason",
-		      json_string(what->reason), "unreported",
-		      unreported ? json_integer(unreported) : NULL));
+	for (ev->written = MAX(ev->written, events_first(ev)); ev->written < ev->next;
+	     ev->written++) {
+		struct event *e = ev->kept[ev->written % EVENTS_KEPT];
+
+		if (!e->line)
+			e->line = line_of(e, e->kind ? words_object(e) : run_object(e));
+		ev->bytes += strlen(events_line(ev, ev->written));
+	}
+}
+
+const char *events_line(const struct events *ev, uint64_t n)
+{
+	const struct event *e = ev->kept[n % EVENTS_KEPT];
+
+	return e->line ? e->line : "";
 }
 
 uint64_t events_first_byte(const struct events *ev)
@@ -82,6 +103,96 @@ uint64_t events_first_byte(const struct events *ev)
 	uint64_t n = ev->bytes;
 
 	for (uint64_t i = events_first(ev); i < ev->next; i++)
-		n -= strlen(ev->line[i % EVENTS_KEPT]);
+		n -= strlen(events_line(ev, i));
 	return n;
+}
+
+/* ---- events ---- */
+
+/* Puts a copy of @text at *@at, and goes behind it. Return: the copy, or NULL for NULL. */
+static const char *copy(char **at, const char *text)
+{
+	const char *start = *at;
+
+	if (!text)
+		return NULL;
+	*at = stpcpy(*at, text) + 1;
+	return start;
+}
+
+static size_t size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+/* Return: an event with copies of these strings, which may be NULL; NULL if out of memory. */
+static struct event *event_new(const struct session *s, const char *kind, const char *words)
+{
+	const char *path = s ? s->path : NULL;
+	struct event *e = calloc(1, sizeof(*e) + size_of(path) + size_of(kind) + size_of(words));
+	char *at;
+
+	if (!e)
+		return NULL;
+	e->time = clock_now();
+	at = e->text;
+	e->session = copy(&at, path);
+	e->kind = copy(&at, kind);
+	e->words = copy(&at, words);
+	return e;
+}
+
+/* Takes over @e. */
+static void add(struct events *ev, struct event *e)
+{
+	struct event **slot = &ev->kept[ev->next % EVENTS_KEPT];
+
+	event_free(*slot);
+	*slot = e;
+	ev->next++;
+	ev->mtime = e->time;
+	if (ev->readers)
+		events_write(ev);
+	wait_wake(&ev->wait);
+}
+
+void events_add(struct events *ev, const struct session *s, const char *kind, const char *words)
+{
+	struct event *e = event_new(s, kind, words);
+
+	if (e)
+		add(ev, e);
+}
+
+void events_add_run(struct events *ev, const struct session *s, const struct run *r)
+{
+	struct event *e = event_new(s, NULL, NULL);
+
+	if (!e)
+		return;
+	e->run = r->number;
+	e->state = r->state;
+	e->ended = run_ended(r);
+	e->wall_us = r->result.wall_us;
+	e->has_status = run_has_status(r);
+	e->status = r->result.status;
+	add(ev, e);
+}
+
+void events_add_denied(struct events *ev, const struct session *s,
+		       const struct sandbox_denied *what, unsigned unreported)
+{
+	struct event *e = event_new(s, "denied", NULL);
+
+	if (!e)
+		return;
+	e->line = line_of(e, json_pack("{s:s, s:o*, s:o*, s:o*, s:o*}", "event", "denied", "name",
+				       json_string(what->name), "port",
+				       what->port ? json_integer(what->port) : json_null(),
+				       "reason", json_string(what->reason), "unreported",
+				       unreported ? json_integer(unreported) : NULL));
+	if (e->line)
+		add(ev, e);
+	else
+		event_free(e);
 }

@@ -13,14 +13,19 @@
  * show the binary approximation of 0.087. */
 #define REAL_DIGITS 15
 
+struct event;
 struct run;
 struct sandbox_denied;
 struct session;
 
+/* A run has half a dozen events, on the way of its code and of its result; so they are only noted there, and become lines
+ * when somebody looks. Where the log is open, that is at once. */
 struct events {
-	char *line[EVENTS_KEPT]; /* ring: number n is at n % EVENTS_KEPT; terminated */
-	uint64_t next;		 /* number of the next event */
-	uint64_t bytes;		 /* of all lines so far */
+	struct event *kept[EVENTS_KEPT]; /* ring: number n is at n % EVENTS_KEPT */
+	uint64_t next;			 /* number of the next event */
+	uint64_t written;		 /* number of the first that is no line yet */
+	uint64_t bytes;			 /* of all lines so far */
+	unsigned readers;		 /* how many have it open */
 	struct timespec mtime;
 	struct waitlist wait;
 };
@@ -36,8 +41,14 @@ void events_add_run(struct events *ev, const struct session *s, const struct run
 void events_add_denied(struct events *ev, const struct session *s,
 		       const struct sandbox_denied *what, unsigned unreported);
 
-/* Number of the oldest line that is kept, and its offset, counted from the first byte ever. */
+/* Number of the oldest event that is kept. */
 uint64_t events_first(const struct events *ev);
+
+/* Makes lines of all events, for the functions below. */
+void events_write(struct events *ev);
+
+/* Offset of the oldest line, counted from the first byte ever; line number @n. */
 uint64_t events_first_byte(const struct events *ev);
+const char *events_line(const struct events *ev, uint64_t n);
 
 #endif

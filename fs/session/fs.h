@@ -45,6 +45,8 @@ struct session_watch {
 	void (*ready)(struct session *s);
 	/* Its sandbox is gone: ends what waits for it, with @err. */
 	void (*gone)(struct session *s, int err);
+	/* It is about to be sent something that makes code run, or has begun by itself. */
+	void (*stirs)(struct session *s);
 	/* The last reference is gone. */
 	void (*freed)(struct session *s);
 };
@@ -80,6 +82,7 @@ struct fs {
 	struct fs_stats stats;
 	struct netenv netenv; /* set by the caller, or all zeroes */
 	const struct session_watch *watch;
+	struct kernel *kernel; /* NULL: not mounted */
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);

@@ -14,7 +14,7 @@
  * input of queued runs, scratch files, the text of each open handle. Each has a limit of its own, but there
  * can be many of them. So the texts of a user are summed up before more is added, and beyond
  * the limit it is refused with EDQUOT. Texts of a session are charged to its owner, whoever reads them; those
- * of the root and of templates to the user who has opened them.
+ * of the root and of templates to the user who opened them.
  *
  * The sum is computed each time instead of being maintained, so it can't be wrong. It covers one user only, whose
  * sessions and open handles are limited too: otherwise each open would take time proportional to their number, at

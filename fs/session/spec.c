@@ -28,10 +28,26 @@ static bool is_wired(const struct settings *st)
 	return st->spec.network || st->spec.nports;
 }
 
-/* Does it differ from its template in size or backend, or in having a network? */
+/* What is done before its first run. A template's code is for the template's packages: a session that has others, and
+ * no code of its own, has these imported. For processes nothing is imported ahead, as they share no memory. */
+static const char *warmup_of(const struct settings *s, const struct settings *base)
+{
+	const bool packed = *s->spec.packages && s->spec.backend != VM_PROCESS;
+	const char *code = spec_warmup_code(&s->spec);
+
+	if (code && (strcmp(s->spec.packages, base->spec.packages) == 0 ||
+		     strcmp(code, base->spec.warmup) != 0))
+		return code;
+	return packed && (code || strcmp(s->spec.warmup, SPEC_WARMUP_AUTO) == 0) ? SPEC_WARMUP_AUTO
+										 : "";
+}
+
+/* Does it differ from its template in size, backend, packages or warm-up, or in having a network? */
 static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 {
-	return is_wired(s) != is_wired(base) || s->spec.backend != base->spec.backend ||
+	return strcmp(s->spec.packages, base->spec.packages) != 0 ||
+	       strcmp(warmup_of(s, base), warmup_of(base, base)) != 0 ||
+	       is_wired(s) != is_wired(base) || s->spec.backend != base->spec.backend ||
 	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
 }
 
@@ -46,6 +62,7 @@ static void fill(struct spec *spec, const struct fs *fs, const struct settings *
 	sandbox->ntemplate_env = list_env(fs, base, spec->template_env);
 	sandbox->template_limits = base->spec.limits;
 	sandbox->network = is_wired(st);
+	sandbox->warmup = warmup_of(st, base);
 }
 
 int spec_of_session(struct spec *spec, const struct session *s)
@@ -66,8 +83,6 @@ int spec_of_session(struct spec *spec, const struct session *s)
 	sandbox->nenv = list_env(s->fs, st, spec->env);
 	sandbox->allow = spec->allow;
 	sandbox->ad_hoc = is_ad_hoc(st, base);
-	if (strcmp(base->spec.packages, st->spec.packages) != 0)
-		sandbox->warmup = NULL; /* it is for the template's packages */
 	return spec->allow ? 0 : -ENOMEM;
 }
 

@@ -122,6 +122,7 @@ int session_reset(struct session *s)
 	}
 	if (s->state == SESSION_IDLE || s->state == SESSION_PAUSED) {
 		pause_void(s);
+		s->fs->watch->stirs(s);
 		e = sandbox_reset(s->sandbox);
 		if (e == -EBUSY) /* not READY yet, maybe from another reset */
 			s->reset_asked = true;

@@ -21,9 +21,16 @@ static int events_open(struct handle *h)
 	struct events *ev = &h->fs->events;
 
 	h->waits = &ev->wait;
+	ev->readers++;
+	events_write(ev);
 	h->cursor = events_first(ev);
 	h->base = events_first_byte(ev);
 	return 0;
+}
+
+static void events_release(struct handle *h)
+{
+	h->fs->events.readers--;
 }
 
 /* Goes to @offset of this open, or to the oldest line if that was dropped, or to the end if it is beyond. */
@@ -38,7 +45,7 @@ static void seek(const struct events *ev, struct handle *h, uint64_t offset)
 	if (at < pos)
 		h->base = pos - offset;
 	for (; h->cursor < ev->next; h->cursor++) {
-		const char *line = ev->line[h->cursor % EVENTS_KEPT];
+		const char *line = events_line(ev, h->cursor);
 		const size_t len = strlen(line);
 
 		if (pos + len > at) {
@@ -59,7 +66,7 @@ static void fill(const struct events *ev, struct handle *h, size_t size)
 		h->base = events_first_byte(ev) - h->expected - h->text.len;
 	}
 	while (h->cursor < ev->next && h->text.len < size) {
-		const char *line = ev->line[h->cursor % EVENTS_KEPT];
+		const char *line = events_line(ev, h->cursor);
 
 		if (buf_append(&h->text, line, strlen(line)) < 0)
 			return;
@@ -107,16 +114,19 @@ const struct handle_ops events_ops = {
 	.open = events_open,
 	.read = events_read,
 	.poll = events_poll,
+	.release = events_release,
 };
 
-uint64_t events_size(const struct fs *fs, const struct handle *h)
+uint64_t events_size(struct fs *fs, const struct handle *h)
 {
-	const struct events *ev = &fs->events;
-	uint64_t first = events_first_byte(ev);
+	struct events *ev = &fs->events;
 	const struct handle *o;
+	uint64_t first;
 
+	events_write(ev);
 	if (h)
 		return ev->bytes - h->base;
+	first = events_first_byte(ev);
 	TAILQ_FOREACH(o, &fs->handles.open, link)
 		if (o->ops == &events_ops)
 			first = MIN(first, o->base);

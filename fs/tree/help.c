@@ -176,7 +176,8 @@ static int root_rules(const struct conf *c, struct buf *out)
 	return buf_printf(
 		out,
 		"\n## What to know\n\n"
-		"- A session keeps its state: variables, imports and files last from run to run.\n"
+		"- A session keeps its state (variables, imports, files) from run to run; only its "
+		"owner may use it.\n"
 		"- Closing `in` starts a run (of what `>>` appended alone); runs queue. Write "
 		"`stdin` before it.\n"
 		"- `stdout`, `stderr`, `output` and `exit_code` wait for the latest run.\n"
@@ -203,12 +204,13 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"directions.\n"
 		"- Settings: `cat config`; `echo 'timeout_s = 60' >> config`. Only before the "
 		"first run:\n"
-		"  `memory_mb`, `cpus`, `packages`, `network`, variables (`env.NAME = value`).\n"
+		"  `memory_mb`, `cpus`, `packages`, `warmup`, `network`, variables (`env.NAME = "
+		"value`).\n"
 		"- Packages: `packages = pandas==2.3.3`, of npm `lodash@4.17.21`; at first, they "
 		"are waited for.\n"
 		"- A server inside listens at 0.0.0.0: `ports = 8080`; `cat ports` says where it "
 		"is here.\n"
-		"%s- Only its owner may use a session. One without a name: `mktemp -d "
+		"%s- Session names: 1 to %u of A-Z a-z 0-9 . _ - (not first: . -). Any: `mktemp -d "
 		"%s/XXXXXXXX`.\n"
 		"\n## Limits\n\n"
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
@@ -217,9 +219,10 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"\nMore: `doctor` (what is wrong with this host), `isolation` (what is enforced),\n"
 		"`status.json`, `events` (`tail -n 20`), `metrics`; in each session `README.md`; "
 		"man 5 xsbxfs.\n",
-		network_words(c), c->template[0].name, bytes(c->output_bytes).text, c->history_runs,
-		bytes(c->history_bytes).text, limit(c->limits.max_memory_mb, " MiB").text,
-		limit(c->limits.max_cpus, "").text, limit(c->limits.max_timeout_s, " s").text);
+		network_words(c), PLAIN_NAME_MAX, c->template[0].name, bytes(c->output_bytes).text,
+		c->history_runs, bytes(c->history_bytes).text,
+		limit(c->limits.max_memory_mb, " MiB").text, limit(c->limits.max_cpus, "").text,
+		limit(c->limits.max_timeout_s, " s").text);
 }
 
 int help_root(const struct conf *c, struct buf *out)
@@ -247,11 +250,15 @@ int help_template(const struct conf *c, const struct conf_template *t, struct bu
 		return r;
 	return buf_printf(
 		out,
+		"\nThe name of a session has 1 to %u of the characters A-Z a-z 0-9 . _ - and "
+		"begins with "
+		"neither a\ndot nor a dash. If `mkdir` fails, `cat ../error` says why.\n"
 		"\nA session begins with %u MiB of memory%s, %u processor%s, %s a run,\n"
 		"and is closed when idle: %s. `template.json` shows the rest, and what the\n"
 		"image holds. A session's `config` changes its settings.\n",
-		t->settings.spec.memory_mb, at_most(c->limits.max_memory_mb, " MiB").text,
-		t->settings.spec.cpus, t->settings.spec.cpus == 1 ? "" : "s",
+		PLAIN_NAME_MAX, t->settings.spec.memory_mb,
+		at_most(c->limits.max_memory_mb, " MiB").text, t->settings.spec.cpus,
+		t->settings.spec.cpus == 1 ? "" : "s",
 		seconds(t->settings.timeout_s, "no time limit for").text,
 		seconds(t->settings.idle_timeout_s, "never").text);
 }

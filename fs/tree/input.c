@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vm/base/log.h"
+#include "fs/request/reply.h"
 #include "fs/session/fs.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
@@ -214,13 +215,22 @@ int input_truncate_path(const struct node *n, uint64_t size)
 	return truncate_text(n->s, n->kind, size);
 }
 
+/* Size and time of `in` are others now, without a request that has told the kernel. */
+static void input_changed(const struct handle *h)
+{
+	if (h->fs->kernel)
+		kernel_drop_attr(h->fs->kernel, h->ino);
+}
+
 static int input_flush(struct handle *h, bool killed)
 {
 	if (!handle_writes(h) || !h->dirty)
 		return 0;
 	h->killed = killed;
-	if (killed)
+	if (killed) {
 		wait_wake(&h->s->wait); /* it will not become a run */
+		input_changed(h);
+	}
 	return 0;
 }
 
@@ -236,7 +246,7 @@ static void drop(struct session *s, int err)
 static void input_release(struct handle *h)
 {
 	struct session *s = h->s;
-	int e;
+	int e = -ECANCELED;
 
 	if (!handle_writes(h))
 		return;
@@ -249,6 +259,8 @@ static void input_release(struct handle *h)
 		if (e < 0)
 			drop(s, e);
 	}
+	if (h->dirty && (e < 0 || input_writer(s)))
+		input_changed(h); /* it is not what this one has written */
 	wait_wake(&s->wait);
 }
 

@@ -93,7 +93,7 @@ extern const struct handle_ops scratch_ops; /* open scratch files */
 extern const struct handle_ops events_ops;
 
 /* The size to show: bytes of all lines that are kept. With @h not NULL, relative to its offsets. */
-uint64_t events_size(const struct fs *fs, const struct handle *h);
+uint64_t events_size(struct fs *fs, const struct handle *h);
 
 extern const struct handle_ops changes_ops; /* files.changes */
 uint64_t changes_size(const struct node *n);

@@ -35,15 +35,14 @@
 /* Applies @with to the sandbox, if there is one. Return: 0, -EBUSY for what can't change while it runs, -errno. */
 static int take_effect(struct session *s, const struct settings *with)
 {
-	const char *frozen;
+	struct settings_key frozen;
 
 	if (!s->sandbox)
 		return 0;
-	frozen = settings_frozen_change(&s->settings, with);
-	if (!frozen)
+	if (!settings_frozen_change(&s->settings, with, &frozen))
 		return network_apply(s, with);
 	session_problemf(s, PROBLEM_FROZEN, "echo close > ctl; echo reset > ctl; then change it.",
-			 "%s cannot change while the sandbox runs", frozen);
+			 "%s cannot change while the sandbox runs", frozen.name);
 	return -EBUSY;
 }
 
@@ -69,20 +68,80 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 	return 0;
 }
 
+/* How many lines a reader of `config` finds there, above what is added. */
+static unsigned lines_shown(const struct session *s)
+{
+	struct buf shown = {0};
+	unsigned n = 0;
+
+	if (settings_render(&s->settings, &shown) == 0) {
+		for (size_t i = 0; i < shown.len; i++)
+			n += shown.data[i] == '\n';
+	}
+	buf_clear(&shown);
+	return n;
+}
+
+/* Makes settings of @base and a text. @ret_packages: is it packages that are wrong? */
+static int read_settings(struct session *s, const struct settings *base, const char *text,
+			 size_t len, struct settings *with, bool *ret_packages, struct problem *why)
+{
+	const unsigned above = base == &s->settings ? lines_shown(s) : 0;
+	int e = settings_copy(with, base);
+
+	if (e == 0)
+		e = settings_parse(with, text, len, above, &s->fs->conf->limits, why);
+	*ret_packages = e == 0;
+	if (e == 0)
+		e = packages_settle((char **)&with->spec.packages, with->spec.language,
+				    &s->fs->conf->packages, false, why);
+	return e;
+}
+
+/* Would @text do if it were added to what is set? */
+static bool could_be_added(struct session *s, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct settings_key frozen;
+	struct problem why;
+	bool packages;
+	const bool could = read_settings(s, &s->settings, text, len, &with, &packages, &why) == 0 &&
+			   !(s->sandbox && settings_frozen_change(&s->settings, &with, &frozen));
+
+	settings_clear(&with);
+	return could;
+}
+
+/* Whoever writes a line with `>` may mean `>>`, and is not to read of keys he did not write without a word about that.
+ * @e, @with, @why: What came of it. Return: the same error, or -EBUSY. */
+static int explain_replacing(struct session *s, const char *text, size_t len,
+			     const struct settings *with, int e, struct problem *why)
+{
+	struct settings_key frozen;
+	const bool stuck =
+		e == 0 && s->sandbox && settings_frozen_change(&s->settings, with, &frozen);
+
+	if ((e != -EINVAL && !stuck) || !could_be_added(s, text, len))
+		return e;
+	problem_set(why, stuck ? PROBLEM_FROZEN : why->code,
+		    "Use >> to add a line to what is set: echo 'KEY = VALUE' >> config.",
+		    "> starts again from the settings of the template: %s%s",
+		    stuck ? frozen.name : why->cause,
+		    stuck ? " would change with that, and cannot while the sandbox runs" : "");
+	return stuck ? -EBUSY : e;
+}
+
 static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
 {
 	struct settings with = {0};
 	struct problem why = {0};
-	int e = settings_copy(&with, base);
+	bool packages;
+	int e = read_settings(s, base, text, len, &with, &packages, &why);
 
-	if (e == 0)
-		e = settings_parse(&with, text, len, &s->fs->conf->limits, &why);
-	if (e == 0) {
-		e = packages_settle((char **)&with.spec.packages, with.spec.language,
-				    &s->fs->conf->packages, false, &why);
-		if (e == -EINVAL)
-			offer_look_up(s, &with, &why);
-	}
+	if (e == -EINVAL && packages)
+		offer_look_up(s, &with, &why);
+	if (base != &s->settings)
+		e = explain_replacing(s, text, len, &with, e, &why);
 	return settle(s, &with, e, &why);
 }
 

@@ -120,15 +120,16 @@ static json_t *settings_json(const struct settings *st)
 		json_object_set_new(env, spec->env[i].name, any_string(spec->env[i].value));
 	(void)netset_print_ports(spec, &ports);
 	o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
-		      "s:s%, s:o}",
+		      "s:o, s:s%, s:o}",
 		      "backend", spec_backend_str(spec->backend), "memory_mb", (int)spec->memory_mb,
 		      "cpus", (int)spec->cpus, "timeout_s", (int)st->timeout_s, "grace_s",
 		      (int)st->grace_s, "idle_timeout_s", (int)st->idle_timeout_s, "processes",
 		      (int)l->processes, "open_files", (int)l->open_files, "file_size_mb",
 		      (int)l->file_size_mb, "files_mb", (int)l->files_mb, "files_inodes",
 		      (int)l->files_inodes, "fresh", st->fresh, "network", spec->network,
-		      "packages", any_string(spec->packages), "allow", any_string(spec->allow),
-		      "ports", ports.len ? ports.data : "", ports.len, "env", env);
+		      "packages", any_string(spec->packages), "warmup", any_string(spec->warmup),
+		      "allow", any_string(spec->allow), "ports", ports.len ? ports.data : "",
+		      ports.len, "env", env);
 	buf_clear(&ports);
 	return o;
 }
@@ -264,11 +265,12 @@ static json_t *sessions_json(const struct fs *fs)
 /* What distinguishes a template from others with the same image, then the state of its snapshot and pool. */
 static void add_snapshot(void *data, const struct vm_template_status *st)
 {
-	json_t *pool = json_pack(
-		"{s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I}", "target", (int)st->pool, "ready",
-		(int)st->ready, "filling", (int)st->filling, "hits", (json_int_t)st->hits, "misses",
-		(json_int_t)st->misses, "refills", (json_int_t)st->refills, "refill_ms",
-		(json_int_t)st->refill_ms, "refill_sum_ms", (json_int_t)st->refill_sum_ms);
+	json_t *pool = json_pack("{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I}", "target",
+				 (int)st->pool, "ready", (int)st->ready, "filling",
+				 (int)st->filling, "standby", (int)st->standby, "hits",
+				 (json_int_t)st->hits, "misses", (json_int_t)st->misses, "refills",
+				 (json_int_t)st->refills, "refill_ms", (json_int_t)st->refill_ms,
+				 "refill_sum_ms", (json_int_t)st->refill_sum_ms);
 	json_t *kind = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:o}", "image", st->image,
 				 "language", st->language, "backend", spec_backend_str(st->backend),
 				 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "network",

@@ -30,10 +30,14 @@ import { createRequire } from 'node:module';
 import vm from 'node:vm';
 
 const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5, TIDY = 7;
-const CAN_SEED = 2, CAN_PROVE = 4;
+const CAN_SEED = 2, CAN_PROVE = 4, CAN_IMPORT = 16;
+const RUN_SEED = 1, RUN_TRIAL = 2, RUN_IMPORT = 4;
+const WARMUP_TURN = 4294967294; // PROTO_RUN_ID_WARMUP in agent/protocol.h
 const EAGAIN = 11, EINTR = 4, EBADMSG = 74, MSG_DONTWAIT = 0x40;
 const INTERRUPTED = 130;
 const STEPS_MAX = 2000; // differences after which line numbers are no longer followed
+const AHEAD_BYTES = 256; // Bun draws 2 KiB ahead, for requests that are no longer than this
+const AHEAD_TIMES = 16;
 const SOURCES_MAX = 16 << 20; // characters of source kept for error messages
 
 const { symbols: lib } = dlopen(`${import.meta.dir}/turn.so`, {
@@ -45,6 +49,7 @@ const { symbols: lib } = dlopen(`${import.meta.dir}/turn.so`, {
 	turn_note_interrupts: { args: [], returns: 'void' },
 	turn_was_interrupted: { args: [], returns: 'i32' },
 	turn_write: { args: ['i32', 'ptr', 'usize'], returns: 'i32' },
+	turn_renew: { args: ['bool'], returns: 'i32' },
 });
 
 // User code may replace what it likes: these are ours.
@@ -58,6 +63,7 @@ const listeners = process.listeners.bind(process);
 const includes = Function.prototype.call.bind(Array.prototype.includes);
 const inspect = Bun.inspect;
 const later = setImmediate;
+const getRandomValues = crypto.getRandomValues.bind(crypto);
 const define = Object.defineProperty;
 const encoder = new TextEncoder();
 const { Script } = vm;
@@ -365,7 +371,7 @@ function remember(name, source) {
 
 // Bun shows lines of the script that ran: put those of the source in their place.
 function showSource(lines) {
-	const place = lines.map((line) => /^\s+at (?:.* \()?(<run \d+>):\d+/.exec(line)).find(Boolean);
+	const place = lines.map((line) => /^\s+at (?:.* \()?(<run \d+>|<warmup>):\d+/.exec(line)).find(Boolean);
 	const source = place && sources.get(place[1]);
 	if (!source)
 		return lines;
@@ -425,13 +431,18 @@ function onInterrupt() {
 		current?.end(INTERRUPTED);
 }
 
+// What tracebacks call it.
+function nameOf(number) {
+	return number === WARMUP_TURN ? '<warmup>' : `<run ${number}>`;
+}
+
 // What user code may have taken away or bent, for the next run.
 function setUp(number) {
 	bindStreams();
 	exitStatus = null;
 	process.exitCode = 0;
 	process.exit = process.reallyExit = exit;
-	process.argv = [process.execPath, `${cwd()}/<run ${number}>`];
+	process.argv = [process.execPath, `${cwd()}/${nameOf(number)}`];
 	process.off('uncaughtException', onException).on('uncaughtException', onException);
 	process.off('unhandledRejection', onRejection).on('unhandledRejection', onRejection);
 	if (!includes(listeners('SIGINT'), onInterrupt))
@@ -497,13 +508,13 @@ async function outcome(source, name) {
 function run(number, source) {
 	try {
 		setUp(number);
-		remember(`<run ${number}>`, source);
+		remember(nameOf(number), source);
 	} catch {
 		// user code has frozen or bent something of its own
 	}
 	return new Promise((resolve) => {
 		current = { end: resolve };
-		perform(source, `<run ${number}>`, current);
+		perform(source, nameOf(number), current);
 	});
 }
 
@@ -535,6 +546,26 @@ async function warm() {
 	Bun.gc(true);
 }
 
+// --- packages that are imported before there is a user ------------------------------------------
+
+const ENDS = 'it ends the program';
+
+function importPackages(text) {
+	return new Promise((resolve) => {
+		let why; // the first reason counts
+		const end = (status, words = exitStatus === null ? '' : ENDS) => {
+			writeText(2, why === undefined ? words : '');
+			why ??= words;
+			resolve(status);
+		};
+		current = { end };
+		const has = { lib, writeText, describe, cwd, listenerCount, ends: (error) => error === EXIT || exitStatus !== null };
+		import('./repl.imports.mjs')
+			.then(({ importAll }) => importAll(text.split('\n').filter(Boolean), has))
+			.then((reason) => end(reason ? 1 : 0, reason), (error) => end(1, describe(error, '<import>')));
+	});
+}
+
 // --- the socket ---------------------------------------------------------------------------------
 
 const message = new Uint8Array(64);
@@ -549,16 +580,28 @@ function answer(nonce, status) {
 	return lib.turn_send(message, encoder.encode('\0'));
 }
 
+let hasRun = false; // code that nobody knows
+
+// The machine was copied: what has been drawn ahead must not be used in each copy. turn.c has done the rest.
+function reseed() {
+	setRandomSeed(fields.getUint32(32, little));
+	for (let i = 0; hasRun && i < AHEAD_TIMES; i++)
+		getRandomValues(new Uint8Array(AHEAD_BYTES));
+}
+
 async function handle(type) {
 	const nonce = message.slice(8, 24);
 	const number = fields.getUint32(4, little);
 	let status = 0;
-	if (type === SEED || (type === RUN && fields.getInt32(28, little)))
-		setRandomSeed(fields.getUint32(32, little));
+	const how = fields.getInt32(28, little);
+	if (type === SEED || (type === RUN && how & RUN_SEED))
+		reseed();
 	if (type === RUN) {
+		hasRun ||= !(how & RUN_TRIAL) || Boolean(how & RUN_IMPORT);
 		const code = new Uint8Array(fields.getUint32(24, little) + 1);
 		lib.turn_copy_code(code);
-		status = await run(number, new TextDecoder().decode(code.subarray(0, -1)));
+		const text = new TextDecoder().decode(code.subarray(0, -1));
+		status = await (how & RUN_IMPORT ? importPackages(text) : run(number, text));
 		current = null;
 	} else if (type === WARM) {
 		await warm();
@@ -596,7 +639,7 @@ async function main() {
 		define(globalThis, name, { value, configurable: true, enumerable: false, writable: true });
 	setUp(0);
 	fields.setUint32(0, READY, little);
-	fields.setInt32(28, CAN_SEED | CAN_PROVE, little);
+	fields.setInt32(28, CAN_SEED | CAN_PROVE | CAN_IMPORT, little);
 	lib.turn_send(message, encoder.encode(`Bun ${Bun.version}\0`));
 	for (;;) {
 		const { done } = await reader.read();

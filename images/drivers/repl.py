@@ -13,7 +13,7 @@ of the interpreter that runs it: nothing on the usual ways. Four things follow f
   stay good for ever, also in the hands of a log handler made in an earlier run. They are made anew
   only when user code has closed them.
 * Frames of this file are taken out of tracebacks, and sources are handed to `linecache` under the
-  name `<run N>`, so that a traceback looks as it does for a file.
+  name `<run N>` (`<warmup>` for the code of a `warmup`), so that a traceback looks as it does for a file.
 * A process forked by user code that falls out of it ends as a Python program does, and never
   comes back to the loop: only the process that was started answers.
 * Requests are received and answered by turn_python.c; what it calls here is `handle`. An interpreter
@@ -38,7 +38,10 @@ from os.path import dirname, isdir
 from sys import getprofile, gettrace, setprofile, settrace
 
 READY, RUN, DONE, WARM, SEED, COPY, TIDY = range(1, 8)
+IMPORT, TRIAL = 9, 10  # kinds of RUN, as turn_python.c tells them apart
+WARMUP_TURN = 4294967294  # PROTO_RUN_ID_WARMUP in agent/protocol.h
 SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
+MARK = b'\xef\xbb\xbf'  # which some editors begin a text with
 
 OWN = sys._getframe().f_code.co_filename
 ORDER = sys.byteorder
@@ -84,6 +87,7 @@ UNBUFFERED = sys.stdout.write_through  # PYTHONUNBUFFERED
 def make_output(fd):
     raw = FileIO(fd, 'wb', closefd=False)
     raw.name = STREAM_NAMES[fd]
+    ordered(fd, raw)
     stream = Output(BufferedWriter(raw), ENCODINGS[fd], ERRORS[fd], '\n', True)
     stream.mode = 'w'
     return stream
@@ -124,7 +128,7 @@ def usable(stream, fd):
         return False
 
 
-outputs = [make_output(1), make_output(2)]
+outputs = []
 
 
 def flush_all():
@@ -189,7 +193,8 @@ def decode(code):
             return decode_source(code)
         except Exception:
             pass
-    return code.decode('utf-8-sig', 'replace')
+    # By the codec that is there: that of `utf-8-sig` would first be imported.
+    return (code[len(MARK):] if code.startswith(MARK) else code).decode('utf-8', 'replace')
 
 
 def remember(name, path, code):
@@ -347,7 +352,7 @@ def set_up_module(name):
     space['__file__'] = current_file
     space['__doc__'] = None
     try:
-        if sys.argv[0] == '' or sys.argv[0].startswith('<run '):
+        if sys.argv[0] == '' or sys.argv[0].startswith(('<run ', '<warmup>')):
             sys.argv[0] = name
     except Exception:  # whatever user code has made of it
         pass
@@ -438,7 +443,8 @@ def execute(code, name, space):
             pthread_sigmask(SIG_UNBLOCK, (SIGINT,))
             signal(SIGINT, default_int_handler)
             try:
-                exec(compile(code, name, 'exec', 0, True), space)
+                # One with a zero in it is refused.
+                exec(compile(code, name, 'exec', 0, True) if b'\0' in code else compile_text(code, name), space)
                 status = 0
             except BaseException as error:
                 status = 130 if isinstance(error, KeyboardInterrupt) else 1
@@ -472,7 +478,7 @@ def run(turn, code):
         tidy_up()
     is_tidy = False
     own_modules = own_modules or frozenset(modules)
-    name = f'<run {turn}>'
+    name = '<warmup>' if turn == WARMUP_TURN else f'<run {turn}>'
     while spawn_files:
         try:
             unlink(spawn_files.pop())
@@ -538,7 +544,7 @@ def let_go():
     gc.collect()
 
 
-is_tidy = False  # since the last run
+is_tidy = True  # since the last run, or since it was started
 
 
 def tidy_up():
@@ -556,39 +562,17 @@ def tidy_up():
 
 # --- requests that are not runs ------------------------------------------------------------------
 
-# What programs use most, bought once, before the template of all sandboxes is frozen.
-USUAL = '''json re hashlib os subprocess random datetime collections itertools functools math
-typing dataclasses pathlib io string time traceback linecache inspect threading tempfile shutil
-socket contextlib enum copy heapq bisect operator textwrap base64 csv statistics decimal fractions
-logging argparse urllib.parse uuid pickle queue glob signal platform struct zlib asyncio'''
+parts = {}
 
 
-# What programs do most. An emulated processor translates code when it first comes to it, in each
-# clone of a machine anew, so this is done in each before anybody waits for it.
-EXERCISE = r'''
-import hashlib, json, re
-def f(n: int, *rest, word='a', **more):
-    return [i * 2 for i in range(n) if i % 3] or {word: rest}
-class A:
-    def __init__(self, x):
-        self.x = x
-    def __repr__(self):
-        return f'<{self.x!r:>5} {1.5:.2f}>'
-lines = [str(x) for x in (1, 'two', f(9), A(3), 2**70, 7 // 2, 1 / 3, None)]
-for k, v in sorted({'a': 1, 'b': (2, 3)}.items()):
-    lines.append('%s=%s' % (k, v))
-try:
-    lines[99]
-except IndexError as error:
-    lines.append(error.args)
-text = json.dumps({'n': [1, 2.5, 'x', None, True]}, indent=1)
-json.loads(text)
-re.sub(r'(\w+)@', r'\1!', 'me@home')
-hashlib.sha256(text.encode()).hexdigest()
-with open('/dev/null') as file:
-    file.read().split()
-1 / 0
-'''
+def part(name):
+    """Return: what repl.NAME.py defines. It is read when it is first needed."""
+    if name not in parts:
+        path, space = f'{dirname(OWN)}/repl.{name}.py', {}
+        with open(path, 'rb') as file:
+            exec(compile(file.read(), path, 'exec'), space)
+        parts[name] = space
+    return parts[name]
 
 
 def rehearse():
@@ -601,14 +585,6 @@ def rehearse():
     tidy_up()
 
 
-def exercise():
-    from traceback import format_exception
-    try:
-        exec(compile(EXERCISE, '<warm>', 'exec', 0, True), {'__name__': '__main__'})
-    except ZeroDivisionError as error:
-        format_exception(error)
-
-
 warmed = False  # in this process
 
 
@@ -617,18 +593,11 @@ def warm():
     again, warmed = warmed, True
     if is_copy:  # of one that has done the rest
         if again:  # in a clone of the machine
-            exercise()
+            part('warm')['exercise']()
         rehearse()
         return
-    path = list(sys.path)
-    sys.path[:] = own_path  # a file of the user's is no module of the library
-    for name in USUAL.split():
-        try:
-            __import__(name)
-        except Exception:
-            pass
-    sys.path[:] = path
-    exercise()
+    part('warm')['import_usual'](own_path)
+    part('warm')['exercise']()
     rehearse()
     # Objects that live as long as the interpreter: no collection need look at them again, which
     # also leaves the pages that clones of this machine share untouched.
@@ -636,14 +605,42 @@ def warm():
     gc.freeze()
 
 
+def import_packages(names):
+    """Import them in this process, before any user code; see there."""
+    global own_modules
+    part('warm')['import_usual'](own_path)
+    look_around()
+    # A child that ends lets go of the others, as of what user code has imported.
+    own_modules = frozenset(modules)
+    return part('imports')['import_packages'](names.decode().split(), let_in, seed)
+
+
+has_run = False  # code that nobody knows
+
+
+# What draws the same numbers in each clone of a frozen interpreter, and how it begins anew.
+RENEWALS = {
+    'random': lambda module, data: module.seed(data),
+    # OpenSSL notices forks, but not that the machine was copied.
+    '_ssl': lambda module, data: has_run and module.RAND_add(data, 32.0),
+    'tempfile': lambda module, data: setattr(module, '_name_sequence', None),
+    'uuid': lambda module, data: setattr(module, '_node', None),
+    'numpy.random': lambda module, data: module.seed([int.from_bytes(data[i:i + 4], ORDER) for i in range(0, 32, 4)]),
+}
+
+
 def seed(data):
-    """Clones of a frozen interpreter must not draw the same numbers."""
-    if 'random' in modules:
-        modules['random'].seed(data)
-    if 'numpy.random' in modules:
-        modules['numpy.random'].seed([int.from_bytes(data[i:i + 4], ORDER) for i in range(0, 32, 4)])
-    if 'tempfile' in modules:
-        modules['tempfile']._name_sequence = None
+    """Let all begin anew. Return: whether all did; one that does not, keeps no other from it."""
+    done = True
+    for name, renew in RENEWALS.items():
+        try:
+            if name in modules:
+                renew(modules[name], data)
+        except BaseException:  # not the module we think it is
+            done = False
+    if 'imports' in parts and not parts['imports']['reseed'](data):
+        done = False
+    return done
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -657,13 +654,14 @@ def become_copy():
 
 def handle(kind, turn, code, data):
     """Do what is asked for. Return: the status to answer with."""
+    global has_run
     if data:
-        try:
-            seed(data)
-        except Exception:  # not the modules we think they are
-            pass
-    if kind == RUN:
+        seed(data)
+    if kind == RUN or kind == TRIAL:
+        has_run = has_run or kind == RUN
         return run(turn, code)
+    if kind == IMPORT:
+        return import_packages(code)
     if kind == WARM:
         warm()
     elif kind == TIDY:
@@ -674,7 +672,7 @@ def handle(kind, turn, code, data):
 
 
 def load_turn():
-    """Return: the loop of turn.so, and what calls user code.
+    """Return: the loop of turn.so, what calls user code, what compiles it, and what makes `write` of an output.
 
     The "import" fails by design, after it has left the functions behind.
     """
@@ -683,13 +681,14 @@ def load_turn():
         create_dynamic(spec)
     except (ImportError, SystemError):
         pass
-    return sys.__dict__.pop('_xsbx_serve'), sys.__dict__.pop('_xsbx_let_in')
+    return [sys.__dict__.pop('_xsbx_' + name) for name in ('serve', 'let_in', 'compile_text', 'ordered')]
 
 
 def main():
-    global let_in
+    global let_in, compile_text, ordered
     signal(SIGINT, SIG_IGN)
-    serve, let_in = load_turn()
+    serve, let_in, compile_text, ordered = load_turn()
+    outputs[:] = make_output(1), make_output(2)
     ctl = int(sys.argv[1])
     set_up_paths()
     sys.meta_path.insert(0, Finder())

@@ -9,10 +9,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,9 +37,15 @@
  * socket lies high, out of the way of what counts or closes low numbers; the places after it
  * are kept occupied, to be free when a request brings descriptors; and these may come in the
  * places of 0, 1 and 2 themselves.
+ *
+ * Other threads go on while a turn's descriptors are put in place. So the pipe for records comes first: what one
+ * of them writes in between goes to this turn or to where the ended one's output went, and in no other order
+ * than it was written in. The other way round it would see this turn's outputs, with the ended turn's pipe for records,
+ * which nobody reads any more. A turn without such a pipe gets none: the ended one's does not stay.
  */
 
 #define HIGH_FD 1000 /* where the socket goes; the places after it stay occupied, see turn_open */
+#define STEADY	32   /* after so many writes to one output the other one is not expected soon */
 
 static int ctl_fd = -1;
 static int copy_fd = -1; /* of the last DRIVER_COPY */
@@ -45,6 +54,15 @@ static uint8_t copy_key[DRIVER_KEY_SIZE];
 static char *code; /* of the turn, terminated by NUL */
 static size_t code_len;
 static volatile sig_atomic_t interrupted;
+static bool executed; /* code that may have drawn random numbers */
+static int last_out;  /* the output that was written last in this turn, or 0 */
+static int steady;    /* how often in a row, at most STEADY */
+
+/* Where the pipe for records goes, behind the places that are kept. */
+static int records_fd(void)
+{
+	return ctl_fd + DRIVER_NFDS + 2;
+}
 
 static void make_undumpable(void)
 {
@@ -89,12 +107,13 @@ int turn_open(int fd)
 		return -errno;
 	close(fd);
 	ctl_fd = base;
+	(void)dup3(0, records_fd(), O_CLOEXEC);
 	return base;
 }
 
 int turn_raise(int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, ctl_fd + DRIVER_NFDS + 2);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, records_fd() + 1);
 
 	if (high < 0)
 		return -errno;
@@ -125,6 +144,7 @@ static void become_copy(void)
 	(void)setsid();
 	(void)setsockopt(copy_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	memcpy(key, copy_key, sizeof(key));
+	executed = false; /* the kernel has done that at the fork */
 	(void)dup3(copy_fd, ctl_fd, O_CLOEXEC);
 	close(copy_fd);
 	copy_fd = -1;
@@ -174,15 +194,44 @@ static int read_code(int fd, size_t len)
 	return 0;
 }
 
-/* Put the three streams of a turn in place. */
-static void place(int *fds)
+/* Does this request say that the machine was copied? And what code does it bring? */
+static void note_seed(const struct driver_msg *msg)
+{
+	const bool run = msg->type == DRIVER_RUN;
+
+	if (executed && (msg->type == DRIVER_SEED || (run && (msg->status & DRIVER_RUN_SEED))))
+		(void)turn_renew(true);
+	if (run && (!(msg->status & DRIVER_RUN_TRIAL) || (msg->status & DRIVER_RUN_IMPORT))) {
+		executed = true;
+		turn_renew_forget();
+	}
+}
+
+/* Put the pipe for records in place, or, if there is none, what is no such pipe, for the last turn's must not
+ * stay. */
+static void place_records(int fd)
+{
+	if (fd >= 0 && dup3(fd, records_fd(), O_CLOEXEC) >= 0) {
+		close(fd);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+	/* If that does not work (user code may have lowered the limit of descriptors), its place is free. */
+	if (dup3(ctl_fd + 1, records_fd(), O_CLOEXEC) < 0)
+		close(records_fd());
+}
+
+/* Put the three streams of a turn in place, and before them the pipe for records if there is one. */
+static void place(int *fds, int n)
 {
 	/* User code may have closed low descriptors, so that new ones got their numbers. */
-	for (int i = 0; i < DRIVER_NFDS; i++) {
+	for (int i = 0; i < n; i++) {
 		if (fds[i] > STDERR_FILENO)
 			continue;
 		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	}
+	place_records(n > DRIVER_FD_RECORDS ? fds[DRIVER_FD_RECORDS] : -1);
 	for (int i = 0; i <= STDERR_FILENO; i++) {
 		dup2(fds[i], i);
 		close(fds[i]);
@@ -199,6 +248,50 @@ static bool from_parent(struct msghdr *hdr)
 			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
 	}
 	return cred.pid > 0 && cred.pid == getppid();
+}
+
+/*
+ * The C library's two signals for its threads, which it lets nobody else set. It catches them for good once there was
+ * a thread. Without any they come from nobody who means it, and the agent would have to reckon with that: so they are
+ * at their default while there is but the one that waits.
+ */
+static const int library_signals[] = {32, 33};
+
+struct kernel_action {
+	unsigned long handler, flags, restorer, mask;
+};
+
+static struct kernel_action library_actions[2];
+static bool hushed;
+
+static bool is_only_thread(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
+static void set_library_signals(const struct kernel_action *set, struct kernel_action *ret_was)
+{
+	for (int i = 0; i < 2; i++)
+		(void)syscall(SYS_rt_sigaction, library_signals[i], set ? &set[i] : NULL,
+			      ret_was ? &ret_was[i] : NULL, sizeof(set->mask));
+}
+
+static void hush_library(void)
+{
+	static const struct kernel_action nothing[2];
+
+	set_library_signals(NULL, library_actions);
+	hushed = (library_actions[0].handler || library_actions[1].handler) && is_only_thread();
+	if (hushed)
+		set_library_signals(nothing, NULL);
+}
+
+static void unhush_library(void)
+{
+	if (hushed)
+		set_library_signals(library_actions, NULL);
 }
 
 /* Take the descriptors out of a message. Return: how many, at most DRIVER_NFDS. */
@@ -246,17 +339,23 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 
 	make_room();
 	interrupted = 0;
+	last_out = 0;
+	hush_library();
 	len = syscall(SYS_recvmsg, ctl_fd, &hdr, flags | MSG_CMSG_CLOEXEC);
+	r = len < 0 ? -errno : 0;
+	unhush_library();
 	if (len < 0)
-		return -errno;
+		return r;
 	if (len == 0)
 		return 0;
 	n = take_rights(&hdr, fds);
+	/* A nudge has done all that it is for. */
 	if (len != sizeof(*ret_msg) || !from_parent(&hdr) || ret_msg->type == 0 ||
 	    ret_msg->type > DRIVER_TIDY) {
 		close_all(fds, n);
 		return -EBADMSG;
 	}
+	note_seed(ret_msg);
 	if (ret_msg->type == DRIVER_COPY && n == 1) {
 		copy_fd = fds[0];
 		memcpy(copy_key, ret_msg->seed, sizeof(copy_key));
@@ -267,12 +366,12 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 		close_all(fds, n);
 		return ret_msg->type == DRIVER_COPY ? -EBADMSG : (int)ret_msg->type;
 	}
-	if (n != DRIVER_NFDS) {
+	if (n < DRIVER_FD_RECORDS) {
 		close_all(fds, n);
 		return refuse(ret_msg, -EMFILE);
 	}
-	place(fds);
-	r = read_code(fds[DRIVER_NFDS - 1], ret_msg->code_len);
+	place(fds, n);
+	r = read_code(fds[DRIVER_FD_CODE], ret_msg->code_len);
 	(void)reserve(ctl_fd + 1, ctl_fd);
 	return r < 0 ? refuse(ret_msg, r) : DRIVER_RUN;
 }
@@ -322,6 +421,39 @@ void turn_note_interrupts(void)
 int turn_was_interrupted(void)
 {
 	return interrupted;
+}
+
+static bool is_empty(int fd)
+{
+	int n = 0;
+
+	return ioctl(fd, FIONREAD, &n) < 0 || n == 0;
+}
+
+bool turn_is_steady(int fd)
+{
+	if (fd != last_out)
+		steady = 0;
+	last_out = fd;
+	steady += steady < STEADY;
+	return steady == STEADY;
+}
+
+size_t turn_record(int fd, const void *data, size_t len)
+{
+	char buf[DRIVER_RECORD_MAX];
+	const struct driver_record head = {.stream = (uint8_t)fd, .len = (uint16_t)len};
+	const int mark = fd == STDOUT_FILENO ? DRIVER_MARK_STDOUT : DRIVER_MARK_STDERR;
+
+	if (len == 0 || len > sizeof(buf) - sizeof(head))
+		return 0;
+	if (fcntl(records_fd(), F_GETSIG) != DRIVER_MARK_RECORDS || fcntl(fd, F_GETSIG) != mark ||
+	    !is_empty(STDOUT_FILENO) || !is_empty(STDERR_FILENO))
+		return 0;
+	memcpy(buf, &head, sizeof(head));
+	memcpy(buf + sizeof(head), data, len);
+	/* It never waits: if the pipe is full, the other one is where to wait. */
+	return write(records_fd(), buf, sizeof(head) + len) > 0 ? len : 0;
 }
 
 int turn_write(int fd, const char *buf, size_t len)

@@ -3,6 +3,7 @@
 #ifndef XSBX_TURN_H
 #define XSBX_TURN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct driver_msg;
@@ -89,5 +90,35 @@ int turn_was_interrupted(void);
  * Return: 0 or -errno
  */
 int turn_write(int fd, const char *buf, size_t len);
+
+/**
+ * turn_is_steady() - Has this turn been writing to one output alone for a while?
+ * @fd: 1 or 2, which is about to be written
+ *
+ * Then no order has to be kept, and a record would only cost more.
+ */
+bool turn_is_steady(int fd);
+
+/**
+ * turn_renew() - Let libraries that notice forks draw new randomness
+ * @wipe: false: only find out what is there for that, which takes milliseconds, and is known until the next run
+ *
+ * Return: number of ranges of pages that say so, or -errno; -E2BIG: too many to be known
+ */
+int turn_renew(bool wipe);
+
+/** turn_renew_forget() - Code is about to run: what turn_renew() has found will not be true any more. */
+void turn_renew_forget(void);
+
+/**
+ * turn_record() - Write to an output as a record, which keeps the order of both
+ * @fd: 1 or 2
+ * @data: the bytes
+ * @len: number of bytes
+ *
+ * Return: @len, or 0 if nothing was written, and the caller has to write to the descriptor, because it
+ * is not the turn's any more, or to keep the order, or because there are too many bytes
+ */
+size_t turn_record(int fd, const void *data, size_t len);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -100,7 +101,7 @@ enum bash_jump {
 BASH sigjmp_buf top_level;
 BASH volatile sig_atomic_t interrupt_state, terminating_signal;
 BASH int interactive, last_command_exit_value, executing_builtin, read_but_dont_execute,
-	subshell_environment;
+	subshell_environment, indirection_level;
 BASH pid_t dollar_dollar_pid;
 BASH char *this_command_name, *dollar_vars[];
 BASH builtin_fn *this_shell_builtin;
@@ -224,6 +225,7 @@ static int evaluate(char *text)
 	executing_builtin = 0;
 	this_shell_builtin = NULL;
 	this_command_name = NULL;
+	indirection_level = 0; /* 1 in there: how often `set -x` shows the first character of PS4 */
 	reset_parser();
 	jump = sigsetjmp(top_level, 0);
 	if (jump)
@@ -362,11 +364,43 @@ static int copy(void)
 	return -1;
 }
 
+static bool childless;
+static struct sigaction user_chld; /* what SIGCHLD does, while childless */
+
+/* A shell without children has no use for their signal, but anything may send it: by one that it catches it would be
+ * woken, and the agent would have to reckon with that. */
+static void hush_children(void)
+{
+	const struct sigaction nothing = {.sa_handler = SIG_DFL};
+	siginfo_t si;
+
+	childless = waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD &&
+		    sigaction(SIGCHLD, &nothing, &user_chld) == 0;
+}
+
+static void hear_children(void)
+{
+	if (childless)
+		(void)sigaction(SIGCHLD, &user_chld, NULL);
+	childless = false;
+}
+
+/* Wait for a request. Return: as turn_receive(). */
+static int receive(struct driver_msg *ret_msg)
+{
+	int r;
+
+	hush_children();
+	r = turn_receive(ret_msg, 0);
+	hear_children();
+	return r;
+}
+
 /* Answer one request. Return: false if there are no more. */
 static bool serve(void)
 {
 	struct driver_msg msg;
-	int r = turn_receive(&msg, 0);
+	int r = receive(&msg);
 
 	switch (r) {
 	case -EINTR:
@@ -376,7 +410,7 @@ static bool serve(void)
 	case -EBADMSG:
 	case DRIVER_TIDY: return true;
 	case DRIVER_RUN:
-		if (msg.status)
+		if (msg.status & DRIVER_RUN_SEED)
 			seed(msg.seed);
 		msg.status = run_turn();
 		break;

@@ -31,6 +31,10 @@
  * from here (let_in). With threads that is not all: another one may take a signal, and the handler runs
  * in the main thread nevertheless.
  *
+ * What sys.stdout and sys.stderr write goes through put(), which stands in for the method `write` of the
+ * raw file below each, and writes a record (turn_record) or has the method do it. Of many writes in a row to one of
+ * them, it would have the method do each: then it steps aside there until the other one is written, or the next run.
+ *
  * Python's symbols are declared here and not taken from its headers, of which each version has its
  * own: these are all of its stable interface. They are weak so that the object can be loaded into
  * other processes.
@@ -50,18 +54,39 @@ struct python_method {
 };
 
 #define METH_VARARGS 1
+#define METH_O	     8
+#define FILE_INPUT   257 /* Py_file_input */
 
-#define PYTHON	     extern __attribute__((weak))
+/* Py_buffer */
+struct python_buffer {
+	void *data;
+	PyObject *object;
+	ssize_t len, itemsize;
+	int readonly, ndim;
+	char *format;
+	ssize_t *shape, *strides, *suboffsets;
+	void *internal;
+};
+
+#define PYTHON extern __attribute__((weak))
 
 PYTHON PyObject *PyExc_OSError, *PyExc_SystemExit;
 PYTHON PyObject *PyCFunction_NewEx(struct python_method *method, PyObject *self, PyObject *module);
 PYTHON int PySys_SetObject(const char *name, PyObject *value);
 PYTHON int PyArg_ParseTuple(PyObject *args, const char *format, ...);
+PYTHON PyObject *Py_CompileString(const char *text, const char *name, int start);
 PYTHON PyObject *PyObject_CallFunction(PyObject *callable, const char *format, ...);
+PYTHON PyObject *PyObject_CallFunctionObjArgs(PyObject *callable, ...);
 PYTHON PyObject *PyBytes_FromStringAndSize(const char *data, ssize_t len);
+PYTHON int PyObject_GetBuffer(PyObject *object, struct python_buffer *ret_buffer, int flags);
+PYTHON void PyBuffer_Release(struct python_buffer *buffer);
 PYTHON PyObject *PyLong_FromLong(long value);
 PYTHON long PyLong_AsLong(PyObject *number);
 PYTHON void Py_DecRef(PyObject *object);
+PYTHON PyObject *PyObject_GetAttrString(PyObject *object, const char *name);
+PYTHON PyObject *PyDict_GetItemString(PyObject *dict, const char *key);
+PYTHON int PyDict_SetItemString(PyObject *dict, const char *key, PyObject *value);
+PYTHON int PyDict_DelItemString(PyObject *dict, const char *key);
 PYTHON PyObject *PyErr_SetFromErrno(PyObject *type);
 PYTHON void PyErr_SetObject(PyObject *type, PyObject *value);
 PYTHON PyObject *PyErr_Occurred(void);
@@ -125,7 +150,110 @@ static PyObject *let_in(PyObject *self, PyObject *args)
 	return PyLong_FromLong(0);
 }
 
+/* compile_text(code, name): what the builtin compile() makes of bytes without a zero, for which that one first makes the
+ * types of all nodes of a syntax tree, which cost as much as a tenth of Python's start. */
+static PyObject *compile_text(PyObject *self, PyObject *args)
+{
+	const char *code, *name;
+
+	(void)self;
+	if (!PyArg_ParseTuple(args, "ys", &code, &name))
+		return NULL;
+	return Py_CompileString(code, name, FILE_INPUT);
+}
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+/* Of the raw files of both. */
+static struct detour {
+	PyObject *attributes; /* what the file has of its own; only there is its `write` ours */
+	PyObject *method;     /* put() */
+	bool away;	      /* it has stepped aside */
+} detours[2];
+
+static void step_aside(struct detour *d)
+{
+	/* User code may have put something in front of it. */
+	if (d->away || PyDict_GetItemString(d->attributes, "write") != d->method)
+		return;
+	d->away = PyDict_DelItemString(d->attributes, "write") == 0;
+	PyErr_Clear();
+}
+
+static void step_back(struct detour *d)
+{
+	if (!d->away)
+		return;
+	d->away = false;
+	if (!PyDict_GetItemString(d->attributes, "write"))
+		(void)PyDict_SetItemString(d->attributes, "write", d->method);
+	PyErr_Clear();
+}
+
+/* The method `write` of a raw file; @self is the original. */
+static PyObject *put(int fd, PyObject *self, PyObject *data)
+{
+	const int at = fd == STDERR_FILENO;
+	struct python_buffer b;
+	size_t n;
+
+	step_back(&detours[!at]);
+	if (turn_is_steady(fd)) {
+		step_aside(&detours[at]);
+		return PyObject_CallFunctionObjArgs(self, data, NULL);
+	}
+	if (PyObject_GetBuffer(data, &b, 0) < 0)
+		return NULL;
+	n = turn_record(fd, b.data, (size_t)b.len);
+	PyBuffer_Release(&b);
+	return n ? PyLong_FromLong((long)n) : PyObject_CallFunctionObjArgs(self, data, NULL);
+}
+
+static PyObject *put_stdout(PyObject *self, PyObject *data)
+{
+	return put(STDOUT_FILENO, self, data);
+}
+
+static PyObject *put_stderr(PyObject *self, PyObject *data)
+{
+	return put(STDERR_FILENO, self, data);
+}
+
+/* ordered(FD, raw): have the raw file's writes keep the order of both outputs. */
+static PyObject *ordered(PyObject *self, PyObject *args)
+{
+	static struct python_method methods[] = {{"write", put_stdout, METH_O, NULL},
+						 {"write", put_stderr, METH_O, NULL}};
+	PyObject *raw, *original;
+	struct detour new = {.away = true}, old, *d;
+	int fd;
+
+	(void)self;
+	if (!PyArg_ParseTuple(args, "iO", &fd, &raw))
+		return NULL;
+	d = &detours[fd == STDERR_FILENO];
+	original = PyObject_GetAttrString(raw, "write");
+	if (!original)
+		return NULL;
+	new.method = PyCFunction_NewEx(&methods[fd == STDERR_FILENO], original, NULL);
+	Py_DecRef(original);
+	new.attributes = new.method ? PyObject_GetAttrString(raw, "__dict__") : NULL;
+	if (!new.attributes)
+		return NULL;
+	old = *d;
+	*d = new;
+	if (old.method) {
+		Py_DecRef(old.method);
+		Py_DecRef(old.attributes);
+	}
+	step_back(d);
+	return PyLong_FromLong(0);
+}
+
 /* --- the loop --------------------------------------------------------------------------------- */
+
+/* The types by which repl.py knows a DRIVER_RUN with DRIVER_RUN_IMPORT, and one with DRIVER_RUN_TRIAL. */
+enum { TYPE_IMPORT = 9, TYPE_TRIAL };
 
 static PyObject *handler;
 static const char *version;
@@ -134,7 +262,8 @@ static void send_ready(void)
 {
 	const struct driver_msg ready = {.type = DRIVER_READY,
 					 .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED |
-						   DRIVER_CAN_PROVE};
+						   DRIVER_CAN_PROVE | DRIVER_CAN_ORDER |
+						   DRIVER_CAN_IMPORT};
 
 	(void)turn_send(&ready, version);
 }
@@ -142,19 +271,27 @@ static void send_ready(void)
 /* Have repl.py see to a request. Return: the status, or -1 with an exception set. */
 static int handle(uint32_t type, const struct driver_msg *msg)
 {
-	bool seeded = type == DRIVER_SEED || (type == DRIVER_RUN && msg->status);
+	bool seeded =
+		type == DRIVER_SEED || (type == DRIVER_RUN && (msg->status & DRIVER_RUN_SEED));
 	const char *code = NULL;
 	PyObject *result, *text, *seed;
 	size_t len = 0;
 	long status;
 
-	if (type == DRIVER_RUN)
+	if (type == DRIVER_RUN) {
 		code = turn_code(&len);
+		step_back(&detours[0]);
+		step_back(&detours[1]);
+	}
 	text = PyBytes_FromStringAndSize(code, (ssize_t)len);
 	seed = PyBytes_FromStringAndSize((const char *)msg->seed,
 					 seeded ? (ssize_t)sizeof(msg->seed) : 0);
 	if (!text || !seed)
 		return -1;
+	if (type == DRIVER_RUN && (msg->status & DRIVER_RUN_IMPORT))
+		type = TYPE_IMPORT;
+	else if (type == DRIVER_RUN && (msg->status & DRIVER_RUN_TRIAL))
+		type = TYPE_TRIAL;
 	result = PyObject_CallFunction(handler, "IIOO", type, msg->turn, text, seed);
 	Py_DecRef(text);
 	Py_DecRef(seed);
@@ -266,13 +403,16 @@ static PyObject *serve(PyObject *self, PyObject *args)
 	return PyErr_Occurred() ? NULL : PyLong_FromLong(0);
 }
 
-/** PyInit_turn() - The place of Python's initialisation: leaves two functions in `sys`, and fails. */
+/** PyInit_turn() - The place of Python's initialisation: leaves functions in `sys`, and fails. */
 void *PyInit_turn(void);
 
 void *PyInit_turn(void)
 {
-	static struct python_method methods[] = {{"_xsbx_serve", serve, METH_VARARGS, NULL},
-						 {"_xsbx_let_in", let_in, METH_VARARGS, NULL}};
+	static struct python_method methods[] = {
+		{"_xsbx_serve", serve, METH_VARARGS, NULL},
+		{"_xsbx_let_in", let_in, METH_VARARGS, NULL},
+		{"_xsbx_compile_text", compile_text, METH_VARARGS, NULL},
+		{"_xsbx_ordered", ordered, METH_VARARGS, NULL}};
 
 	for (size_t n = 0; n < sizeof(methods) / sizeof(*methods); n++) {
 		PyObject *function = PyCFunction_NewEx(&methods[n], NULL, NULL);

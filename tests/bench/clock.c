@@ -35,6 +35,15 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void sleep_until(uint64_t at)
+{
+	struct timespec t = {.tv_sec = (time_t)(at / 1000000000u),
+			     .tv_nsec = (long)(at % 1000000000u)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
 static void report_span(const char *name, uint64_t start, uint64_t end, int failed)
 {
 	if (failed)
@@ -164,20 +173,25 @@ static int submit(const char *in, uint64_t *ret_closing)
 	return close(fd) < 0 || failed ? -1 : 0;
 }
 
-/* next SESSION CODEFILE N: a program in a session that has run others. `whole` from before the
- * open of `in`, `in` from before its close, both until `stdout` has been read to its end. */
+/* next SESSION CODEFILE N PAUSE: a program in a session that has run others, PAUSE microseconds after the last one.
+ * `whole` from before the open of `in`, `in` from before its close, both until `stdout` has been read to its end. */
 static int bench_next(char *const args[])
 {
 	static char in[PATH_MAX], out[PATH_MAX];
-	long n = strtol(args[2], NULL, 10);
+	long n = strtol(args[2], NULL, 10), pause_us = strtol(args[3], NULL, 10);
 
 	if (load_code(args[1]) < 0)
 		return 1;
 	snprintf(in, sizeof(in), "%s/in", args[0]);
 	snprintf(out, sizeof(out), "%s/stdout", args[0]);
 	for (long i = 0; i < n; i++) {
-		uint64_t start = now(), closing = 0, end;
-		int failed = submit(in, &closing) < 0 || read_all(out) <= 0;
+		uint64_t start, closing = 0, end;
+		int failed;
+
+		if (pause_us)
+			sleep_until(now() + (uint64_t)pause_us * 1000);
+		start = now();
+		failed = submit(in, &closing) < 0 || read_all(out) <= 0;
 
 		end = now();
 		report_span("whole", start, end, failed);
@@ -230,15 +244,6 @@ static int look_at(struct life *l)
 	json_word(text, "start", l->how, sizeof(l->how));
 	json_word(text, "pid", word, sizeof(word));
 	return strtol(word, NULL, 10) > 0 ? pidfd_open((pid_t)strtol(word, NULL, 10), 0) : -1;
-}
-
-static void sleep_until(uint64_t at)
-{
-	struct timespec t = {.tv_sec = (time_t)(at / 1000000000u),
-			     .tv_nsec = (long)(at % 1000000000u)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
 }
 
 static void *live(void *arg)
@@ -416,7 +421,7 @@ static const struct mode {
 	int nargs;
 	int (*fn)(char *const args[]);
 } modes[] = {
-	{"node", 2, bench_node}, {"run", 3, bench_run},	    {"next", 3, bench_next},
+	{"node", 2, bench_node}, {"run", 3, bench_run},	    {"next", 4, bench_next},
 	{"new", 5, bench_new},	 {"spawn", 2, bench_spawn}, {"seq", 3, bench_seq},
 	{"ops", 2, bench_ops},
 };
@@ -430,7 +435,8 @@ int main(int argc, char *argv[])
 		if (argc == modes[i].nargs + 2 + MAX(more, 0) && !strcmp(argv[1], modes[i].name))
 			return modes[i].fn(argv + 2);
 	}
-	fputs("usage: clock node PATH N | run SESSION CODEFILE N | next SESSION CODEFILE N |\n"
+	fputs("usage: clock node PATH N | run SESSION CODEFILE N | next SESSION CODEFILE N PAUSE "
+	      "|\n"
 	      "       new TEMPLATE PREFIX CODEFILE N EVERY | spawn N PROGRAM ARG... |\n"
 	      "       seq DIR BYTES N | ops DIR N\n",
 	      stderr);

@@ -57,6 +57,95 @@ def files_of(label, folder, quick):
         print(series.line("us", 1e3), f"{1e9 / series.percentile(50):9.0f} ops/s", flush=True)
 
 
+TREE = 2000  # files, as a source tree has them
+
+
+def make_trees(base):
+    """What is copied: small files in one directory; a repository's worth of them in many; one large file."""
+    os.mkdir(f"{base}/small")
+    for i in range(1000):
+        with open(f"{base}/small/{i:04}", "wb") as file:
+            file.write(os.urandom(1024))
+    tree = f"{base}/tree"
+    for i in range(TREE):
+        folder = f"{tree}/{i % 40:02}"
+        os.makedirs(folder, exist_ok=True)
+        with open(f"{folder}/{i:04}", "wb") as file:
+            file.write(os.urandom(600 + i))
+    git = ["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for args in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *args], check=True)
+    subprocess.run(["tar", "-C", base, "-cf", f"{base}/tree.tar", "tree"], check=True)
+    with open(f"{base}/large", "wb") as file:
+        for _ in range(100):
+            file.write(os.urandom(MIB))
+
+
+def tree_of(label, folder, base, times, renew=lambda: None):
+    """@renew is called before files are read that were only written: what is known of them is forgotten."""
+    steps = ("up", "down", "tar", "status", "rsync", "rsync again", "large up", "large down")
+    series = {step: Series(f"{label}: {step}", step) for step in steps}
+
+    def step(name, *command):
+        begin = time.monotonic_ns()
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        series[name].add(time.monotonic_ns() - begin if done.returncode == 0 else None)
+        if done.returncode:
+            print(f"({label}: {name} failed: {done.stderr.decode(errors='replace').strip()[:200]})", flush=True)
+
+    git = ["git", "-C", f"{folder}/tree", "status", "--porcelain"]
+    for _ in range(times):
+        step("up", "cp", "-r", f"{base}/small", f"{folder}/small")
+        renew()
+        step("down", "cp", "-r", f"{folder}/small", f"{base}/back")
+        step("tar", "tar", "--no-same-owner", "-C", folder, "-xf", f"{base}/tree.tar")
+        subprocess.run(git, stdout=subprocess.DEVNULL, check=False,
+                       env={**os.environ, **GIT_SAFE})
+        step("status", "env", *(f"{k}={v}" for k, v in GIT_SAFE.items()), *git)
+        for name in "rsync", "rsync again":
+            step(name, "rsync", "-a", "--no-owner", "--no-group", f"{base}/tree/", f"{folder}/synced/")
+        step("large up", "cp", f"{base}/large", f"{folder}/large")
+        step("large down", "cp", f"{folder}/large", f"{base}/back.large")
+        subprocess.run(["rm", "-rf", f"{base}/back", f"{base}/back.large",
+                        *(f"{folder}/{name}" for name in ("small", "tree", "synced", "large"))], check=False)
+    for s in series.values():
+        show(s)
+
+
+# A repository below files/ is shown as somebody else's.
+GIT_SAFE = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+
+
+def trees(bench):
+    heading("files/, whole trees",
+            "up, down: 1000 files of 1 KiB, cp -r. down is of files that a run has touched.",
+            f"tar: tar x of a repository of {TREE} files in 40 directories; status: the second git status in it.",
+            "rsync: rsync -a of it to files/, and again with nothing to do. large: cp of 100 MiB.",
+            "vm, process: xsbxfs. sshfs: over a socketpair to sftp-server, data on tmpfs, with and without its caches.",
+            "tmpfs: the same on the memory file system itself: what the programs and the data take.")
+    times = 1 if bench.quick else 5
+    conf = "[template raw]\nmemory_mb = 768\nfiles_mb = 512\nfiles_inodes = 20000\n"
+    process = f"[limits]\nallow_process = yes\n{conf}backend = process\n"
+    with tempfile.TemporaryDirectory(prefix="xsbx-bench.", dir="/dev/shm") as base:
+        make_trees(base)
+        for label, text in (("process", process), ("vm", conf)):
+            if bench.local:
+                continue
+            with bench.mount(text) as mount:
+                path = mount.session("raw", "trees")
+                run(path, ":")
+                tree_of(label, f"{path}/files", base, times, lambda: run(path, "touch -a small/*"))
+        for label, options in (("sshfs", []), ("sshfs, no cache", [
+                "-o", "dir_cache=no,attr_timeout=0,entry_timeout=0,ac_attr_timeout=0"])):
+            with sshfs(options) as folder:
+                if folder:
+                    tree_of(label, folder, base, times)
+                else:
+                    print(f"({label} left out: sshfs or sftp-server is not installed, or does not mount)")
+        os.mkdir(f"{base}/direct")
+        tree_of("tmpfs", f"{base}/direct", base, times)
+
+
 def files(bench):
     heading("files/",
             "create: open, write 4 KiB, close. openread: open, read to the end, close. One client.",
@@ -65,7 +154,7 @@ def files(bench):
             "local: xsbxfs for tests, over a socketpair to the agent as a process of this host.",
             "sshfs: over a socketpair to sftp-server as a process of this host, no ssh, data on tmpfs;",
             "  so `local` and `sshfs` have the same transport. `no cache` turns off its caches of",
-            "  attributes and names (xsbxfs keeps none that could be stale).")
+            "  attributes and names (xsbxfs keeps them while nothing in the sandbox can change a file).")
     if not bench.local:
         with bench.mount() as mount:
             path = mount.session("raw", "files")

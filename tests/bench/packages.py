@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shutil
 import time
 
 from common import *
@@ -11,7 +12,8 @@ from starts import new_series, show_new, start_new
 
 PANDAS = "packages = pandas==2.3.3"
 WARM = f"{PANDAS}\nwarmup = import pandas as pd"
-KINDS = {"no packages": "", "pandas": PANDAS, "pandas, warmup": WARM}
+KINDS = {"no packages": "", "pandas, off": f"{PANDAS}\nwarmup = off", "pandas": PANDAS, "pandas, code": WARM}
+GAP = 12  # seconds, after which a second session comes
 IMPORT = "import pandas as pd; print(pd.DataFrame({'a': [1, 2]}).a.sum())"
 
 
@@ -75,6 +77,38 @@ def again(bench, cache, pool, n):
                 show(importing)
 
 
+def time_import(mount, name, series):
+    """A session with packages of its own, whose first run imports them."""
+    path = mount.session("python", name)
+    write(f"{path}/config", PANDAS)
+    begin = time.monotonic_ns()
+    out = run(path, "import pandas; print(1)")
+    series.add(time.monotonic_ns() - begin if out == b"1\n" else None)
+    os.rmdir(path)
+
+
+def own(bench, cache, n):
+    """Sessions that name packages, one after the other, with nothing there but the layer."""
+    names = {name: Series(f"python: own pandas, {name}", "close(in) .. end of read(stdout)")
+             for name in ("first", f"second, {GAP} s later", "from the pool")}
+    first, second, pooled = names.values()
+    for _ in range(max(2, n // 8)):
+        shutil.rmtree(f"{cache}/snapshots", ignore_errors=True)
+        with kind_of_mount(bench, "", cache, 1) as mount:
+            time_import(mount, "first", first)
+            time.sleep(GAP)
+            time_import(mount, "second", second)
+
+            def there():
+                return [s for s in mount.status()["snapshots"] if s["packages"] and s["pool"]["ready"]]
+            for i in range(3):
+                if mount.wait(there, 400):
+                    time.sleep(0.5)
+                    time_import(mount, f"pool{i}", pooled)
+    for series in names.values():
+        show(series)
+
+
 def packages(bench):
     if "python" not in bench.templates:
         return
@@ -82,9 +116,12 @@ def packages(bench):
     heading("Packages: pandas 2.3.3 and what it needs, 512 MiB, beside the same without packages",
             "First session: nothing is there but the images; it installs and boots.",
             "Then sessions from the pool, and from the snapshot (pool = 0); clocks as in `hit`.",
-            "`import pandas`: in a session that has run print(1), with and without a warmup of it.")
+            "`import pandas`: in a session that has run print(1); with warmup = off, auto and a line of code.",
+            f"Own pandas: a session that names it, whose first run imports it; a second one {GAP} s after the end",
+            "of the first; others from the pool.")
     with empty_cache() as cache:
         if not first(bench, cache):
             return
+        own(bench, cache, n)
         again(bench, cache, 1, n)
         again(bench, cache, 0, n)

@@ -9,9 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from common import *
+from runs import following
 from starts import new_series, show_new, start_new, warm_up
 
 CONF = "backend = process\n[limits]\nallow_process = yes\n"
@@ -20,6 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # As inside a sandbox; what a version manager puts before them starts slowly.
 PATH = "/usr/local/bin:/usr/bin:/bin"
+
+CROWD = 20
 
 # Close of `in` to the last byte, in milliseconds: from the pool, the next run, without a pool.
 TARGETS = {"python": (1.5, 0.7, 30), "raw": (1.5, 0.7, 3)}
@@ -62,17 +66,12 @@ def pooled(mount, template, target, n):
         show_new(series)
 
 
-def following(mount, template, target, n):
+def next_runs(mount, template, target, n):
     path = mount.session(template, "next")
     for _ in range(5):
         run(path, PROGRAMS[template]["hello"])
-    whole = Series(f"{template}: next run, whole", "open(in) .. end of read(stdout)")
-    inside = Series(f"{template}: next run, in", "close(in) .. end of read(stdout)", target)
-    with program_file(template, "hello") as code:
-        clock({"whole": whole, "in": inside}, "next", path, code, n)
+    following(path, template, target, n)
     os.rmdir(path)
-    show(inside)
-    show(whole)
 
 
 def unpooled(mount, template, target, n):
@@ -172,6 +171,59 @@ def teardown(bench):
         show(one)
 
 
+def at_once(one, n):
+    """Nanoseconds from the moment in which all begin until the last has its answer, or None."""
+    barrier, good = threading.Barrier(n + 1), []
+
+    def wait_and_do(i):
+        barrier.wait()
+        good.append(one(i))
+
+    threads = [threading.Thread(target=wait_and_do, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    barrier.wait()
+    begin = time.perf_counter_ns()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter_ns() - begin if all(good) else None
+
+
+def crowd(bench):
+    heading(f"{CROWD} new process sandboxes at once, until the last has answered",
+            "Clock: from the moment in which all threads begin, each with mkdir (or fork), to the last byte of",
+            "the last one. They are removed, and the pool is full again, before the next series of them.",
+            "`without pool`: nothing is there but one jail, with an agent alone.")
+    n = 5 if bench.quick else 20
+    for template in ("python", "raw"):
+        for what, pool in (("", ""), (", without pool", "pool = 0\n")):
+            with mounted(bench.program, f"{CONF}[template {template}]\n{pool}") as mount:
+                if not pool:
+                    warm_up(mount, template)
+                series = Series(f"{template}: {CROWD} at once{what}", "all begin .. end of the last read(stdout)")
+                for i in range(n):
+                    paths = [f"{mount.path}/{template}/{i}-{k}" for k in range(CROWD)]
+
+                    def one(k):
+                        os.mkdir(paths[k])
+                        return run(paths[k], PROGRAMS[template]["hello"]) == b"1\n"
+
+                    series.add(at_once(one, CROWD))
+                    for path in paths:
+                        os.rmdir(path)
+                    time.sleep(1)
+                show(series)
+        for what, before in (("bwrap", BWRAP), ("no sandbox", [])):
+            if before and not shutil.which(before[0]):
+                continue
+            argv = [*before, *command(template)]
+            series = Series(f"({template}: {what}, {CROWD} at once)", "all begin .. end of the last one's stdout")
+            for _ in range(n):
+                series.add(at_once(lambda _: subprocess.run(argv, stdout=subprocess.PIPE).stdout == b"1\n", CROWD))
+                time.sleep(0.2)
+            show(series)
+
+
 def process(bench):
     heading("Process backend",
             "Clock `in`: from before close(in), of a session just made, to the last byte of stdout.",
@@ -186,7 +238,7 @@ def process(bench):
         hit, following_one, empty = TARGETS.get(template, (None, None, None))
         with mounted(bench.program, CONF) as mount:
             pooled(mount, template, hit, n)
-            following(mount, template, following_one, 5 * n)
+            next_runs(mount, template, following_one, 5 * n)
         with mounted(bench.program, f"{CONF}[template {template}]\npool = 0\n") as mount:
             unpooled(mount, template, empty, n)
         others(template, n)

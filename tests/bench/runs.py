@@ -88,11 +88,23 @@ def lines(bench):
             show(series, "us", 1e3)
 
 
+def following(path, template, target, n):
+    """Runs of a session at once after one another, and after pauses."""
+    for pause, when in (0, ""), (60, ", after 60 ms"):
+        whole = Series(f"{template}: next run{when}, whole", "open(in) .. end of read(stdout)")
+        inside = Series(f"{template}: next run{when}, in", "close(in) .. end of read(stdout)", target)
+        with program_file(template, "hello") as code:
+            clock({"whole": whole, "in": inside}, "next", path, code, n, pause * 1000)
+        show(inside)
+        show(whole)
+
+
 def next_run(bench):
     heading("Next run in the same session",
             "Clock `in`: from before close(in) to the last byte of stdout (end of file).",
             "Clock `whole`: the same, from before open(in).",
-            "The session is as one gets it, from the pool; its first five runs are not counted.")
+            "The session is as one gets it, from the pool; its first five runs are not counted.",
+            "Then the same with 60 ms between runs, in which all processors go to sleep.")
     n = 100 if bench.quick else 500
     for template in bench.templates:
         with bench.mount() as mount:
@@ -102,13 +114,7 @@ def next_run(bench):
             path = mount.session(template, "next")
             for _ in range(5):
                 run(path, PROGRAMS[template]["hello"])
-            whole = Series(f"{template}: next run, whole", "open(in) .. end of read(stdout)")
-            inside = Series(f"{template}: next run, in", "close(in) .. end of read(stdout)",
-                            bench.target(4, 1))
-            with program_file(template, "hello") as code:
-                clock({"whole": whole, "in": inside}, "next", path, code, n)
-            show(inside)
-            show(whole)
+            following(path, template, bench.target(4, 1), n)
 
 
 def nodes(bench):

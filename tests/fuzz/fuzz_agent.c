@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
+/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/run/stream.c agent/run/apart.c agent/run/journal.c agent/run/records.c agent/run/pipe.c agent/run/drain.c agent/run/stdin.c agent/core/proc.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 	*ret_step = "fake";
 	i->rank = rank;
 	i->used = i->warm = i->killed = false;
-	i->can_copy = true;
+	i->can_copy = i->can_order = true;
 	i->deadline.fire = on_answer;
 	i->pid = getpid(); /* whose counters can be read */
 	i->state = INTERP_STARTING;
@@ -97,13 +97,14 @@ static int interp_begin(struct interp *i, enum driver_type what)
 }
 
 int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint32_t code_len,
-	       const uint8_t *seed)
+	       unsigned how, const uint8_t *seed)
 {
 	char code[4096];
 	ssize_t n = pread(fds[3], code, sizeof(code), 0);
 
 	(void)turn;
 	(void)code_len;
+	(void)how;
 	(void)seed;
 	i->used = true;
 	fuzz.verdict = n > 0 ? (unsigned char)code[0] : 0;
@@ -113,6 +114,10 @@ int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint
 		if (n > 0 && write(fds[1 + k], code, (size_t)n) < 0)
 			abort();
 	}
+	/* Not all of it need be one. */
+	if (fds[DRIVER_FD_RECORDS] >= 0 && n > 0 &&
+	    write(fds[DRIVER_FD_RECORDS], code, (size_t)n) < 0)
+		abort();
 	return interp_begin(i, DRIVER_RUN);
 }
 
@@ -142,6 +147,11 @@ void interp_rest(struct interp *i)
 void interp_tidy(struct interp *i)
 {
 	(void)i;
+}
+
+bool interp_nudge(struct interp *i)
+{
+	return i->state == INTERP_IDLE;
 }
 
 bool interp_unread(const struct interp *i)

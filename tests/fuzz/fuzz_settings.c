@@ -16,13 +16,14 @@ static void check_round_trip(const struct settings *s)
 	static const struct settings_limits none;
 	struct buf text = {0}, text2 = {0};
 	struct problem why = {.code = PROBLEM_NONE};
+	struct settings_key key;
 	struct settings again;
 
 	assert(settings_render(s, &text) == 0);
 	assert(text.len <= SETTINGS_TEXT_MAX);
 	assert(settings_init(&again) == 0);
-	assert(settings_parse(&again, text.data, text.len, &none, &why) == 0);
-	assert(!settings_frozen_change(s, &again));
+	assert(settings_parse(&again, text.data, text.len, 0, &none, &why) == 0);
+	assert(!settings_frozen_change(s, &again, &key));
 	assert(settings_render(&again, &text2) == 0);
 	assert(text.len == text2.len && memcmp(text.data, text2.data, text.len) == 0);
 	settings_clear(&again);
@@ -46,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	assert(settings_init(&s) == 0);
 	assert(settings_render(&s, &before) == 0);
-	r = settings_parse(&s, (const char *)data, size, size % 2 ? &some : &none, &why);
+	r = settings_parse(&s, (const char *)data, size, 0, size % 2 ? &some : &none, &why);
 	assert(r == 0 || r == -EINVAL);
 	if (r == 0) {
 		check_round_trip(&s);

@@ -78,7 +78,8 @@ for place in ("Makefile", "README.md", "tests/README.md", "images/README.md", "a
                                                        for kind in ("unit", "mount")), True)
 
 # On a quiet host a wait ends when it says, on a busy one later: the load when it has waited for so long counts.
-patience.os = type("Os", (), {"getloadavg": staticmethod(lambda: (20, 1, 0)), "cpu_count": staticmethod(lambda: 2)})
+patience.os = type("Os", (), {"environ": {}, "getloadavg": staticmethod(lambda: (20, 1, 0)),
+                              "cpu_count": staticmethod(lambda: 2)})
 same("ten times as slow", patience.slack(), 10)
 begin = time.monotonic()
 same("nothing comes", patience.wait_until(lambda: False, 0.05), False)
@@ -86,6 +87,8 @@ same("after ten times as long", time.monotonic() - begin >= 0.5, True)
 same("what comes late is taken", patience.wait_until(lambda: time.monotonic() > begin + 0.7, 0.05), True)
 patience.os.getloadavg = lambda: (0.1, 0.1, 0)
 same("a quiet host", patience.slack(), 1)
+patience.os.environ["SLACK"] = "5"
+same("one that is slow by itself", patience.slack(), 5)
 
 # The order of tests.
 sys.path.insert(0, f"{ROOT}/tests")

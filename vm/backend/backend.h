@@ -53,6 +53,7 @@ struct backend_spec {
 	unsigned processes; /* of user code; 0: a default */
 	enum machine_mode mode;
 	bool background; /* no user waits for it */
+	bool standby;	 /* a clone whose memory is not restored before backend_ops.restore */
 	int ram, state;	 /* descriptors; only used during the call */
 	/* Says what it sees of the host, or NULL; only with backend_ops.views. */
 	const struct sandbox_spec *view;
@@ -121,6 +122,14 @@ struct backend_ops {
 	 * NULL if not supported. Return: 0 or -errno.
 	 */
 	int (*save)(struct backend *b, backend_saved_fn fn);
+
+	/**
+	 * restore - Let a clone that was started with `standby` go on from its snapshot
+	 * @b: A failure brings it down
+	 *
+	 * NULL if clones can't stand by.
+	 */
+	void (*restore)(struct backend *b);
 
 	/**
 	 * describe - Describe everything a saved machine depends on, except its content

@@ -67,9 +67,15 @@ static void explain_failed(const struct program *p, struct problem *ret)
 	char fix[400];
 
 	if (!p->child.no_card) {
-		problem_set(ret, PROBLEM_NO_JAIL,
-			    "See `doctor` for what this host lacks; nothing is run without a jail.",
-			    "the sandbox did not start: %s: %s", p->step, strerror(-p->failed));
+		problem_set(
+			ret, PROBLEM_NO_JAIL,
+			p->failed == -ETIMEDOUT
+				? "What it lies on does not answer: a server, a disk. Mend that, "
+				  "or "
+				  "use another template."
+				: "See `doctor` for what this host lacks; nothing is run without "
+				  "a jail.",
+			"the sandbox did not start: %s: %s", p->step, strerror(-p->failed));
 		return;
 	}
 	snprintf(fix, sizeof(fix),
@@ -145,9 +151,9 @@ static int make(struct backends *all, const struct order *order, const struct lo
 	return r;
 }
 
-/* Return: 0 or -errno. */
+/* Return: 0 or -errno. If not *ret_known, two that are described alike may still see different things. */
 static int describe(const struct backends *all, const struct backend_spec *spec,
-		    struct recipe_bytes *d)
+		    struct recipe_bytes *d, bool *ret_known)
 {
 	const struct sandbox_spec *v = spec->view;
 	const struct vm_install *in = v ? v->install : NULL;
@@ -161,7 +167,7 @@ static int describe(const struct backends *all, const struct backend_spec *spec,
 		return view;
 	if (v && v->image_view && images_tree(all->images, spec->image, d->tree, &why) < 0)
 		return -ENOENT;
-	view_stamp(v, d->shown);
+	*ret_known = view_stamp(v, d->shown) == 0;
 	d->order.program = ORDER_SANDBOX;
 	order_set(o->name, "sandbox");
 	if (spec->layer)
@@ -202,9 +208,10 @@ static int process_start(struct backends *all, const struct backend_spec *spec,
 	const bool reserve = !spec->background && !(spec->view && spec->view->install);
 	struct recipe_bytes d;
 	struct backend *b = NULL;
-	int r = describe(all, spec, &d);
+	bool known = false;
+	int r = describe(all, spec, &d, &known);
 
-	if (r == 0 && reserve)
+	if (r == 0 && reserve && known)
 		b = prefork_take(&all->prefork, &d, sizeof(d), events, data);
 	if (b) {
 		b->agent.program.child.label = spec->label;

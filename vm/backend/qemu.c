@@ -32,6 +32,9 @@
  * commands are queued in the control socket before it starts, which saves round trips; the opening
  * of the agent's port is reported by the same event as after a boot.
  *
+ * A clone that stands by is such a machine without the last command: QEMU is linked, jailed and has made its devices,
+ * which is half of the time of a start, and waits.
+ *
  * Machines contain nothing that needs an orderly shutdown: they are killed. They run in a jail, see qemu_jail.c.
  */
 
@@ -392,13 +395,15 @@ static void on_clone_reply(void *data, json_t *ret, const char *error)
 	tell_down(b, &p);
 }
 
-static int clone_begin(struct backend *b)
+/* If it can't be asked, the agent never answers, and waiting for that is spared. */
+static void qemu_restore(struct backend *b)
 {
-	int r = set_capabilities(b, on_clone_reply);
 	char number[16];
 
+	log_trace(b->child.label, "backend", "restores its memory");
 	snprintf(number, sizeof(number), "%d", QEMU_FD_STATE);
-	return r < 0 ? r : migrate(b, "migrate-incoming", number, on_clone_reply);
+	if (migrate(b, "migrate-incoming", number, on_clone_reply) < 0)
+		child_kill(&b->child);
 }
 
 static void on_save_reply(void *data, json_t *ret, const char *error)
@@ -459,9 +464,10 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	b->nopen = 1;
 	b->started_at = uv_now(b->all->ctx->loop);
 	listen_to(b, &e);
-	/* If this fails the agent never answers, which is noticed. */
-	if (spec->mode == MACHINE_CLONE && clone_begin(b) < 0)
+	if (spec->mode == MACHINE_CLONE && set_capabilities(b, on_clone_reply) < 0)
 		child_kill(&b->child);
+	else if (spec->mode == MACHINE_CLONE && !spec->standby)
+		qemu_restore(b);
 	*ret_stream = steal_fd(&e.agent[0]);
 	b->card = steal_fd(&e.card[0]);
 	ends_close(&e);
@@ -542,6 +548,7 @@ const struct backend_ops backend_qemu = {
 	.destroy = qemu_destroy,
 	.info = qemu_info,
 	.save = qemu_save,
+	.restore = qemu_restore,
 	.describe = qemu_describe,
 	.take_card = qemu_take_card,
 	.drain = qemu_drain,

@@ -18,8 +18,8 @@
  * Who fills in a problem. Where the reader of `error` needs more than an errno, a struct problem is passed as the
  * last argument. The function that knows the cause fills it in, with problem_set() and nothing else, and only if it
  * fails; a fixed text may be a constant. Callers may add to the cause (problem_add()), and replace the code only if
- * another one tells the user more (problem_wrap()): boot-failed, whatever a machine died of. Bytes from a guest or a user are made
- * printable before they become part of a cause: problem_quote(), or tail_quote().
+ * another one tells the user more (problem_wrap()): boot-failed, whatever a machine died of. Bytes from a guest or
+ * a user are made printable before they become part of a cause: problem_quote(), or tail_quote().
  *
  * Who decides. A problem is passed up, by return or callback, to the owner of what failed: the build queue, the
  * pool, the sandbox, the session. The owner decides: retry, fall back to something else, or give up.

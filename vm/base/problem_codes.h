@@ -37,7 +37,7 @@
 	  "Take one of those that it names.") \
 	X(MKDIR, BAD_NAME, "bad-name", NO, \
 	  "A session can't have that name.", \
-	  "Take letters, digits, dots, underscores and dashes.") \
+	  "Take 1 to 64 letters, digits, dots, underscores and dashes, and neither a dot nor a dash first.") \
 	X(MKDIR, TOO_MANY_SESSIONS, "too-many-sessions", LATER, \
 	  "The user, or the mount, has as many sessions as may be.", \
 	  "Remove some.") \
@@ -62,8 +62,9 @@
 	  "at all.", \
 	  "Ask him.") \
 	X(SETTINGS, NOT_LISTED, "not-listed", NO, \
-	  "The package is not among the names that may be installed.", \
-	  "Look at its spelling, or ask the administrator: `python_list`, `npm_list`.") \
+	  "The package is not in the list of names that may be installed here.", \
+	  "Correct its spelling in `packages`; or who mounted writes `python_list` or `npm_list` under " \
+	  "`[packages]` in xsbxfs.conf, with `any` or a file of names, and mounts again.") \
 	X(SETTINGS, NOT_REACHABLE, "not-reachable", NO, \
 	  "`allow` names an address or port of this machine that is not opened.", \
 	  "Ask for `host_ports`.") \
@@ -243,7 +244,7 @@
 	  "The agent could not start a fresh interpreter in it.", \
 	  "Look at `console`.") \
 	X(START, WARMUP_FAILED, "warmup-failed", LATER, \
-	  "The template's `warmup` failed.", \
+	  "The code that is its `warmup` failed.", \
 	  "Correct it, or give it more memory.") \
 	X(START, NOT_WARM, "not-warm", YES, \
 	  "Its interpreter failed at its first program.", \

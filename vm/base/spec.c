@@ -19,6 +19,14 @@ const char *spec_backend_str(enum vm_backend backend)
 	return names[backend];
 }
 
+const char *spec_warmup_code(const struct sandbox_spec *s)
+{
+	return s->warmup && *s->warmup && strcmp(s->warmup, SPEC_WARMUP_AUTO) != 0 &&
+			       strcmp(s->warmup, SPEC_WARMUP_OFF) != 0
+		       ? s->warmup
+		       : NULL;
+}
+
 /* ---- copies ---- */
 
 static char *text(const char *from, bool *bad)

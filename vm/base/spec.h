@@ -61,7 +61,8 @@ struct sandbox_limits {
 
 /* The pool of sandboxes of a kind that are kept ready for use. */
 struct vm_pool {
-	unsigned target; /* number of them */
+	unsigned target; /* number of them, when it is quiet; 0: no pool */
+	unsigned most;	 /* ... when sessions come faster; less than `target` means `target` */
 	unsigned low;	 /* refilled when there are fewer than this; at most `target` */
 	unsigned age_s;	 /* replaced when they are older; 0: never */
 };
@@ -101,12 +102,19 @@ struct sandbox_spec {
 	size_t nports;	      /* at most SANDBOX_PORTS_MAX */
 	const char *packages; /* names with versions, sorted; NULL or "": none */
 	/* Code that is run in each sandbox that boots, once the interpreter is ready, and so is part of the
-	 * snapshot; NULL or "": none. If it fails, so does the sandbox. */
+	 * snapshot: if it fails, so does the sandbox. Or SPEC_WARMUP_AUTO: the snapshot is made after its packages
+	 * were imported, as far as they can be. NULL, "" or SPEC_WARMUP_OFF: neither. */
 	const char *warmup;
 	bool alone; /* without a template: neither snapshots nor a pool */
 	struct vm_pool pool;
 	bool ad_hoc; /* differs from its template: a snapshot is made only if it is requested again */
 };
+
+#define SPEC_WARMUP_AUTO "auto"
+#define SPEC_WARMUP_OFF	 "off"
+
+/* Its warm-up, if that is code; or NULL. */
+const char *spec_warmup_code(const struct sandbox_spec *s);
 
 /* Names are truncated to this. */
 #define SANDBOX_NAME_MAX 64u

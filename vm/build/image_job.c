@@ -92,7 +92,7 @@ const struct image_job *image_jobs_look(const struct image_jobs *ij, const char 
 	return find(ij, image, false);
 }
 
-/* ---- who waits ---- */
+/* ---- waiters ---- */
 
 void image_jobs_wait(struct image_jobs *ij, const char *image, bool unpack, struct wait *w)
 {

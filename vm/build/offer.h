@@ -13,7 +13,7 @@ struct vm_offer_for {
 	enum vm_backend backend;
 	bool image_view; /* as in struct sandbox_spec */
 	const char *image, *language;
-	uid_t owner; /* the user who asks */
+	uid_t owner; /* the requesting user */
 };
 
 /* The answer: @words are the packages with versions, as reported by the registry and not checked here; or

@@ -133,7 +133,7 @@ struct package_job *package_job_choose(struct package_jobs *in)
 	const struct wait *w;
 	struct package_job *job;
 
-	/* Who waits for packages comes before who only asks. */
+	/* Sessions that wait for packages come before mere questions. */
 	TAILQ_FOREACH(w, &in->waits, link)
 		consider(in, w->on, w->owner, &c);
 	TAILQ_FOREACH(job, &in->installs, link) {
@@ -147,7 +147,7 @@ struct package_job *package_job_choose(struct package_jobs *in)
 	return c.job;
 }
 
-/* ---- who waits ---- */
+/* ---- waiters ---- */
 
 void package_jobs_explain(const struct wait *w, struct problem *p)
 {
@@ -165,7 +165,7 @@ void package_jobs_explain_late(struct problem *p)
 		    "the packages were not installed within %u minutes", PACKAGE_JOB_MS / 60000);
 }
 
-/* ---- who asks ---- */
+/* ---- requests ---- */
 
 void package_ask_line(struct package_ask *ask, const char *line)
 {

@@ -160,7 +160,7 @@ static void begin_next(struct store_lane *lane)
 	struct store_job *job;
 
 	while (!lane->current && !lane->store->ctx->closing && (job = TAILQ_FIRST(&lane->jobs))) {
-		/* Who waits in line when the store goes away need not find out for himself. */
+		/* Requests queued when the store becomes unreachable need not each wait for a time-out. */
 		const int r = is_alone(lane->store) ? -EHOSTDOWN : begin(lane, job);
 
 		if (r < 0)

@@ -144,12 +144,18 @@ static void seal_frame(struct channel *ch, struct channel_frame *f)
 
 void channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl)
 {
-	bool idle = !next_frame(ch);
+	bool idle;
 
 	if (!ch->open || ch->lost) {
 		free(f);
 		return;
 	}
+	if (!proto_keeps_lease(f->header.type)) {
+		if (ch->events->stirs)
+			ch->events->stirs(ch->data);
+		ch->commands++;
+	}
+	idle = !next_frame(ch);
 	seal_frame(ch, f);
 	STAILQ_INSERT_TAIL(&ch->queue[cl], f, link);
 	ch->queued[cl] += f->len;

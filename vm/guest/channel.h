@@ -37,6 +37,8 @@ struct channel_events {
 	void (*lost)(void *data, int err);
 	/* Half of the queued bulk frames have been sent, or all of them. */
 	void (*drained)(void *data);
+	/* A frame that ends leases is about to be queued: what is pushed as CONTROL now, goes before it. May be NULL. */
+	void (*stirs)(void *data);
 };
 
 /* Read buffer shared by all channels of a loop: none keeps data in it across iterations. */
@@ -63,6 +65,7 @@ struct channel {
 	struct channel_queue queue[CHANNEL_NCLASSES];
 	size_t queued[CHANNEL_NCLASSES]; /* bytes, without `current` */
 	size_t high;			 /* most bytes of bulk since it was empty or `drained` */
+	uint32_t commands; /* frames that were pushed and end leases: proto_keeps_lease() */
 	void (*closed)(void *data);
 };
 

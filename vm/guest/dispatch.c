@@ -90,6 +90,17 @@ static int on_frozen(struct guest *g, struct proto_in *in)
 	return 0;
 }
 
+static int on_unleased(struct guest *g, struct proto_in *in)
+{
+	int r;
+
+	guest_file_stir(&g->files);
+	r = lease_on_unleased(&g->files.lease, in);
+	if (r == 0)
+		tell_owner(g, stirs);
+	return r;
+}
+
 static int take_frame(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	if (g->phase == GUEST_WARM && (h->type == PROTO_OUTPUT || h->type == PROTO_EXIT))
@@ -107,6 +118,10 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_LOG: return on_log(g, in);
 	case PROTO_FILE_REPLY: return guest_file_reply(&g->files, h->id, in);
 	case PROTO_LOCKED: return guest_file_locked(&g->files, in);
+	case PROTO_LEASED: return lease_on_leased(&g->files.lease, h->id, in);
+	case PROTO_UNLEASED: return on_unleased(g, in);
+	case PROTO_NOTED: return lease_on_noted(&g->files.lease, in);
+	case PROTO_CONTENT: return lease_on_content(&g->files.lease, in);
 	case PROTO_FROZEN: return on_frozen(g, in);
 	case PROTO_TRACED: return on_traced(g, h->id, in);
 	default: return -EPROTO;
@@ -152,4 +167,11 @@ static void on_drained(void *data)
 		exec_pump_stdin(g);
 }
 
-const struct channel_events dispatch_events = {on_frame, on_lost, on_drained};
+static void on_stirs(void *data)
+{
+	struct guest *g = data;
+
+	guest_file_stir(&g->files);
+}
+
+const struct channel_events dispatch_events = {on_frame, on_lost, on_drained, on_stirs};

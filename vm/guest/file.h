@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for files of a sandbox, answered from the loop. Part of vm.h. */
+/* Requests for files of a sandbox, answered from the loop or at once. Part of vm.h. */
 #ifndef XSBX_VM_GUEST_FILE_H
 #define XSBX_VM_GUEST_FILE_H
 
@@ -100,6 +100,7 @@ struct vm_file_reply {
 	size_t nentries;
 	struct vm_statfs statfs;
 	struct vm_lock lock; /* TEST_LOCK: type, start, end, pid */
+	bool leased; /* nothing in the sandbox can change files before it is sent a run or a reset */
 };
 
 /* @err is 0 or -errno; @reply is NULL unless it is 0. */

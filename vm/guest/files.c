@@ -4,10 +4,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "file_wire.h"
 #include "vm/base/util.h"
 
 /*
@@ -24,12 +25,16 @@
  * the result of the whole is what a single read or write would have given: everything up to the
  * first piece that came out short, or its error if nothing came before it.
  *
+ * Programs read small files with large buffers. So of a read whose length nobody knows, the first piece is sent
+ * alone, and the others if that comes back full; not if the read goes on where another one ended that was full.
+ *
+ * What needs not be asked is answered at once (known.h). That takes a lease (lease.h). A file that is opened only to
+ * be read, and is known, is not opened before the lease ends (early.h).
+ *
  * A lock may have to be waited for, for as long as somebody likes. Its first answer says so; the call then
  * gives its slot back, and ends with a LOCKED that has its token.
  *
- * What an answer holds is the guest's word. It is checked against the question (never more bytes
- * than asked for), numbers are brought into the range that a file system may show, and names that
- * cannot be are left out of a directory.
+ * What an answer holds is the guest's word: file_wire.c checks it.
  */
 
 #define SLOT_BITS  8
@@ -40,15 +45,20 @@ static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
 
 struct file_call {
 	TAILQ_ENTRY(file_call) link; /* of those that wait for a lock */
+	struct guest_files *files;
 	enum vm_file_op op;
 	vm_file_fn fn;
 	void *data;
 	size_t size; /* bytes to be read or written */
 	unsigned npieces, unanswered;
 	uint64_t token; /* LOCK */
-	bool may_wait, waits;
+	bool may_wait, waits, urgent;
 	int32_t result[PIECES_MAX]; /* bytes, or -errno */
 	uint8_t *bytes;		    /* READ of several pieces: where they are reassembled */
+	uint64_t offset;	    /* READ */
+	unsigned kept_back;	    /* READ: pieces that are sent when the first is not short */
+	struct known_question question;
+	char names[]; /* of `question`, or its data */
 };
 
 struct file_piece {
@@ -58,82 +68,11 @@ struct file_piece {
 	struct channel_frame *frame;
 };
 
-/* What a request consists of, in the order of the wire. */
-enum part {
-	NOTHING,
-	NODE,
-	HANDLE,
-	NEWPARENT,
-	FLAGS,
-	MODE,
-	OFFSET,
-	LENGTH,
-	SIZE,
-	LOOKUPS,
-	NAME,
-	NEWNAME,
-	DATA,
-	OWNER,
-	TOKEN,
-	UNDO,
-	ATTRIBUTES,
-	LOCK,
-};
-
-/* What there is in an answer, behind the errno. */
-enum answer {
-	A_NONE, /* there is no answer */
-	A_NOTHING,
-	A_ENTRY,
-	A_CREATED, /* an entry and a handle */
-	A_ATTRIBUTES,
-	A_TARGET,
-	A_HANDLE,
-	A_OFFSET,
-	A_TRANSFER, /* what was read or written */
-	A_LISTING,
-	A_STATFS,
-	A_LOCK,
-	A_WAITS,
-};
-
-static const struct {
-	enum proto_type type;
-	enum answer answer;
-	enum part parts[5];
-} ops[] = {
-	[VM_LOOKUP] = {PROTO_F_LOOKUP, A_ENTRY, {NODE, NAME}},
-	[VM_FORGET] = {PROTO_F_FORGET, A_NONE, {NODE, LOOKUPS}},
-	[VM_GETATTR] = {PROTO_F_GETATTR, A_ATTRIBUTES, {NODE, HANDLE}},
-	[VM_SETATTR] = {PROTO_F_SETATTR, A_ATTRIBUTES, {ATTRIBUTES}},
-	[VM_READLINK] = {PROTO_F_READLINK, A_TARGET, {NODE}},
-	[VM_MKDIR] = {PROTO_F_MKDIR, A_ENTRY, {NODE, MODE, NAME}},
-	[VM_SYMLINK] = {PROTO_F_SYMLINK, A_ENTRY, {NODE, NAME, NEWNAME}},
-	[VM_LINK] = {PROTO_F_LINK, A_ENTRY, {NODE, NEWPARENT, NEWNAME}},
-	[VM_UNLINK] = {PROTO_F_UNLINK, A_NOTHING, {NODE, NAME}},
-	[VM_RMDIR] = {PROTO_F_RMDIR, A_NOTHING, {NODE, NAME}},
-	[VM_RENAME] = {PROTO_F_RENAME, A_NOTHING, {NODE, NEWPARENT, FLAGS, NAME, NEWNAME}},
-	[VM_OPEN] = {PROTO_F_OPEN, A_HANDLE, {NODE, FLAGS}},
-	[VM_CREATE] = {PROTO_F_CREATE, A_CREATED, {NODE, FLAGS, MODE, NAME}},
-	[VM_READ] = {PROTO_F_READ, A_TRANSFER, {HANDLE, OFFSET, SIZE}},
-	[VM_WRITE] = {PROTO_F_WRITE, A_TRANSFER, {HANDLE, OFFSET, DATA}},
-	[VM_RELEASE] = {PROTO_F_RELEASE, A_NONE, {HANDLE}},
-	[VM_FSYNC] = {PROTO_F_FSYNC, A_NOTHING, {HANDLE}},
-	[VM_FALLOCATE] = {PROTO_F_FALLOCATE, A_NOTHING, {HANDLE, FLAGS, OFFSET, LENGTH}},
-	[VM_SEEK] = {PROTO_F_SEEK, A_OFFSET, {HANDLE, OFFSET, FLAGS}},
-	[VM_OPENDIR] = {PROTO_F_OPENDIR, A_HANDLE, {NODE}},
-	[VM_READDIR] = {PROTO_F_READDIR, A_LISTING, {HANDLE, OFFSET, SIZE}},
-	[VM_STATFS] = {PROTO_F_STATFS, A_STATFS, {NOTHING}},
-	[VM_LOCK] = {PROTO_F_LOCK, A_WAITS, {LOCK}},
-	[VM_TEST_LOCK] = {PROTO_F_TEST_LOCK, A_LOCK, {LOCK}},
-	[VM_DROP_LOCKS] = {PROTO_F_DROP_LOCKS, A_NOTHING, {HANDLE, OWNER}},
-	[VM_CANCEL_LOCK] = {PROTO_F_CANCEL_LOCK, A_NONE, {TOKEN, UNDO}},
-};
-static_assert(ARRAY_SIZE(ops) == VM_NFILEOPS, "a row for each operation");
-
 void guest_file_init(struct guest_files *gf, struct channel *channel)
 {
 	gf->channel = channel;
+	lease_init(&gf->lease, channel);
+	early_init(&gf->early);
 	STAILQ_INIT(&gf->waiting);
 	TAILQ_INIT(&gf->locks);
 	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++)
@@ -143,84 +82,20 @@ void guest_file_init(struct guest_files *gf, struct channel *channel)
 
 /* ---- questions ---- */
 
-static void pack_setattr(struct proto_out *o, const struct vm_file *req)
-{
-	const struct proto_setattr s = {
-		.node = req->node,
-		.handle = req->handle,
-		.valid = req->valid,
-		.mode = req->mode,
-		.size = req->length,
-		.atime = req->atime.tv_sec,
-		.mtime = req->mtime.tv_sec,
-		.atime_ns = (uint32_t)req->atime.tv_nsec,
-		.mtime_ns = (uint32_t)req->mtime.tv_nsec,
-	};
-
-	proto_setattr_pack(o, &s);
-}
-
-static void pack_lock(struct proto_out *o, const struct vm_file *req)
-{
-	const struct vm_lock *v = &req->lock;
-	const struct proto_lock l = {
-		.handle = req->handle,
-		.owner = v->owner,
-		.token = v->token,
-		.start = v->start,
-		.end = v->end,
-		.flags = (v->wait ? PROTO_LOCK_WAIT : 0) | (v->whole ? PROTO_LOCK_WHOLE : 0),
-		.type = (uint32_t)v->type,
-		.pid = v->pid,
-	};
-
-	proto_lock_pack(o, &l);
-}
-
-/* @skip: of a read or write, so many bytes are not of this piece; @size: so many are. */
-static void pack_part(struct proto_out *o, const struct vm_file *req, enum part part, size_t skip,
-		      size_t size)
-{
-	switch (part) {
-	case NODE: put_u64(o, req->node); break;
-	case HANDLE: put_u64(o, req->handle); break;
-	case NEWPARENT: put_u64(o, req->newparent); break;
-	case FLAGS: put_u32(o, req->flags); break;
-	case MODE: put_u32(o, req->mode); break;
-	case OFFSET: put_u64(o, req->offset + skip); break;
-	case LENGTH: put_u64(o, req->length); break;
-	case SIZE: put_u32(o, (uint32_t)size); break;
-	case LOOKUPS: put_u64(o, req->lookups); break;
-	case NAME: put_str(o, proto_cstr(req->name)); break;
-	case NEWNAME: put_str(o, proto_cstr(req->newname)); break;
-	case DATA: put_bytes(o, (const uint8_t *)req->data + skip, size); break;
-	case OWNER: put_u64(o, req->lock.owner); break;
-	case TOKEN: put_u64(o, req->lock.token); break;
-	case UNDO: put_u32(o, req->lock.undo); break;
-	case ATTRIBUTES: pack_setattr(o, req); break;
-	case LOCK: pack_lock(o, req); break;
-	case NOTHING: break;
-	}
-}
-
 static struct file_piece *piece_new(const struct vm_file *req, struct file_call *call,
 				    unsigned number)
 {
 	const size_t skip = (size_t)number * PROTO_DATA_MAX;
 	const size_t size = MIN(req->size - skip, (size_t)PROTO_DATA_MAX);
-	size_t room = 128 + (req->op == VM_WRITE ? size : 0);
 	struct file_piece *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	room += (req->name ? strlen(req->name) : 0) + (req->newname ? strlen(req->newname) : 0);
-	p->frame = channel_frame_new(ops[req->op].type, 0, room);
+	p->frame = file_wire_pack(req, skip, size);
 	if (!p->frame) {
 		free(p);
 		return NULL;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(ops[0].parts); i++)
-		pack_part(&p->frame->out, req, ops[req->op].parts[i], skip, size);
 	p->call = call;
 	p->number = number;
 	return p;
@@ -239,32 +114,74 @@ static void piece_free(struct file_piece *p)
 	free(p);
 }
 
-static struct file_call *call_new(const struct vm_file *req, vm_file_fn fn, void *data)
+static size_t name_size(const char *name)
 {
-	struct file_call *call = calloc(1, sizeof(*call));
+	return name ? strlen(name) + 1 : 0;
+}
+
+/* Room for @call->names follows. */
+static void keep_question(struct file_call *call, const struct vm_file *req)
+{
+	const size_t first = name_size(req->name), second = name_size(req->newname);
+
+	call->question = (struct known_question){.op = req->op,
+						 .node = req->node,
+						 .newparent = req->newparent,
+						 .handle = req->handle,
+						 .flags = req->flags,
+						 .valid = req->valid,
+						 .size = req->size,
+						 .offset = req->offset};
+	if (first)
+		call->question.name = memcpy(call->names, req->name, first);
+	if (second)
+		call->question.newname = memcpy(call->names + first, req->newname, second);
+	if (known_wants(&call->files->lease.known, req))
+		call->question.data = memcpy(call->names, req->data, req->size);
+}
+
+static unsigned pieces_of(size_t size)
+{
+	return MAX((unsigned)((size + PROTO_DATA_MAX - 1) / PROTO_DATA_MAX), 1u);
+}
+
+static struct file_call *call_new(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn,
+				  void *data)
+{
+	const size_t kept = known_wants(&gf->lease.known, req) ? req->size : 0;
+	struct file_call *call =
+		calloc(1, sizeof(*call) + name_size(req->name) + name_size(req->newname) + kept);
 
 	if (!call)
 		return NULL;
+	call->files = gf;
 	call->op = req->op;
 	call->fn = fn;
 	call->data = data;
 	call->size = req->size;
+	call->offset = req->offset;
 	call->token = req->lock.token;
 	call->may_wait = req->op == VM_LOCK && req->lock.wait;
+	keep_question(call, req);
 	if (req->op == VM_READDIR)
 		call->size = MIN(req->size, (size_t)PROTO_DATA_MAX);
-	if (req->op == VM_READ || req->op == VM_WRITE)
-		call->npieces = (unsigned)((req->size + PROTO_DATA_MAX - 1) / PROTO_DATA_MAX);
-	call->npieces = MAX(call->npieces, 1u);
+	call->npieces = req->op == VM_READ || req->op == VM_WRITE ? pieces_of(req->size) : 1;
 	call->unanswered = call->npieces;
-	if (req->op == VM_READ && call->npieces > 1) {
-		call->bytes = malloc(req->size);
-		if (!call->bytes) {
-			free(call);
-			return NULL;
-		}
-	}
 	return call;
+}
+
+/* Where the pieces of a READ are put together. Return: false if out of memory. */
+static bool call_reserve(struct file_call *call)
+{
+	if (call->op == VM_READ && call->npieces > 1 && !call->kept_back && !call->bytes)
+		call->bytes = malloc(call->size);
+	return call->op != VM_READ || call->npieces == 1 || call->kept_back || call->bytes;
+}
+
+/* Is there a slot for a piece? For each file that is held one is kept free: its open must not wait. */
+static bool has_slot(const struct guest_files *gf, const struct file_piece *p)
+{
+	return !p->call || gf->nfree > (p->call->urgent ? 0 : gf->early.nheld);
 }
 
 /* Sends what may be in flight. */
@@ -272,7 +189,7 @@ static void pump(struct guest_files *gf)
 {
 	struct file_piece *p;
 
-	while ((p = STAILQ_FIRST(&gf->waiting)) && (gf->nfree || !p->call)) {
+	while ((p = STAILQ_FIRST(&gf->waiting)) && has_slot(gf, p)) {
 		STAILQ_REMOVE_HEAD(&gf->waiting, link);
 		gf->held -= p->frame->out.len;
 		if (p->call) {
@@ -283,20 +200,21 @@ static void pump(struct guest_files *gf)
 			gf->slot[i].round = (gf->slot[i].round + 1) & 0xffffff;
 			p->frame->header.id = gf->slot[i].round << SLOT_BITS | i;
 		}
-		channel_push(gf->channel, p->frame, CHANNEL_BULK);
+		channel_push(gf->channel, p->frame,
+			     p->call && p->call->urgent ? CHANNEL_CONTROL : CHANNEL_BULK);
 		free(p);
 	}
 }
 
-/* Puts @n pieces of a request into the queue. Return: their bytes, or -ENOMEM and none is there. */
+/* Puts @n pieces of a request into the queue, from @first on. Return: their bytes, or -ENOMEM and none is there. */
 static ssize_t make_pieces(struct guest_files *gf, const struct vm_file *req,
-			   struct file_call *call, unsigned n)
+			   struct file_call *call, unsigned first, unsigned n)
 {
 	struct file_piece *pieces[PIECES_MAX];
 	ssize_t bytes = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		pieces[i] = piece_new(req, call, i);
+		pieces[i] = piece_new(req, call, first + i);
 		if (!pieces[i]) {
 			while (i--)
 				piece_free(pieces[i]);
@@ -304,8 +222,13 @@ static ssize_t make_pieces(struct guest_files *gf, const struct vm_file *req,
 		}
 		bytes += (ssize_t)pieces[i]->frame->out.len;
 	}
-	for (unsigned i = 0; i < n; i++)
-		STAILQ_INSERT_TAIL(&gf->waiting, pieces[i], link);
+	for (unsigned i = 0; i < n; i++) {
+		if (call && call->urgent)
+			STAILQ_INSERT_HEAD(&gf->waiting, pieces[i], link);
+		else
+			STAILQ_INSERT_TAIL(&gf->waiting, pieces[i], link);
+	}
+	gf->held += (size_t)bytes;
 	return bytes;
 }
 
@@ -330,200 +253,279 @@ static bool gives_back(const struct vm_file *req)
 	       req->op == VM_CANCEL_LOCK || (req->op == VM_LOCK && req->lock.type == PROTO_UNLOCK);
 }
 
-int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn, void *data)
+/* A shorter request for the same, if it is known that the file ends before. */
+static void shorten(const struct known *k, struct vm_file *req, bool *ret_exact)
 {
-	struct file_call *call = NULL;
-	unsigned npieces = 1;
-	ssize_t bytes;
-	int r = check_request(req);
+	const uint64_t rest = known_rest(k, req->node, req->offset);
 
-	if (r < 0)
-		return r;
-	if (gf->held > GUEST_FILE_HELD_MAX && !gives_back(req))
-		return -ENOMEM;
-	if (ops[req->op].answer != A_NONE) {
-		assert(fn);
-		call = call_new(req, fn, data);
-		if (!call)
-			return -ENOMEM;
-		npieces = call->npieces;
-	}
-	bytes = make_pieces(gf, req, call, npieces);
-	if (bytes < 0) {
+	*ret_exact = rest != UINT64_MAX;
+	if (*ret_exact)
+		req->size = (size_t)MIN((uint64_t)req->size, rest);
+}
+
+static bool opens(enum vm_file_op op)
+{
+	return op == VM_OPEN || op == VM_CREATE || op == VM_OPENDIR;
+}
+
+static int send_call(struct guest_files *gf, const struct vm_file *req, struct file_call *call)
+{
+	const unsigned n = call ? call->npieces - call->kept_back : 1;
+
+	if ((call && !call_reserve(call)) || make_pieces(gf, req, call, 0, n) < 0) {
 		call_free(call);
 		return -ENOMEM;
 	}
-	gf->held += (size_t)bytes;
+	if (call)
+		call->unanswered = n;
+	if (opens(req->op))
+		gf->nopen++;
+	else if (req->op == VM_RELEASE && gf->nopen > 0)
+		gf->nopen--;
 	pump(gf);
 	return 0;
 }
 
-/* ---- what an answer holds ---- */
-
-/* An error number of the agent's, as one that a file system may return. */
-static int known_errno(uint32_t err)
+/* A request that has no answer. */
+static int send_message(struct guest_files *gf, struct vm_file *req)
 {
-	return err < 134 ? -(int)err : -EIO;
+	if (req->op == VM_FORGET) {
+		req->lookups = known_forget(&gf->lease.known, req->node, req->lookups);
+		if (!req->lookups)
+			return 0;
+	}
+	if (req->op == VM_RELEASE)
+		known_release(&gf->lease.known, req->handle);
+	return send_call(gf, req, NULL);
 }
 
-static struct timespec reply_time(int64_t s, uint32_t ns)
+/* Reads that the agent does not hear of set the time of the last access, too, as those of a `relatime` file system. */
+static void tell_read(struct guest_files *gf, uint64_t node)
 {
-	return (struct timespec){.tv_sec = s, .tv_nsec = ns < 1000000000 ? (long)ns : 0};
+	uint8_t bytes[8];
+	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+
+	if (!known_touch(&gf->lease.known, node))
+		return;
+	put_u64(&o, node);
+	/* Ahead of a run, which may look. Out of memory, the time stays. */
+	(void)channel_send(gf->channel, PROTO_F_TOUCH, 0, bytes, o.len);
 }
 
-static bool known_type(uint32_t mode)
+/* Sends a request that has an answer. */
+static int send_request(struct guest_files *gf, struct vm_file *req, vm_file_fn fn, void *data)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-	case S_IFDIR:
-	case S_IFLNK:
-	case S_IFIFO:
-	case S_IFSOCK:
-	case S_IFCHR:
-	case S_IFBLK: return true;
-	default: return false;
+	struct file_call *call;
+	bool exact = false;
+
+	if (gf->held > GUEST_FILE_HELD_MAX && !gives_back(req))
+		return -ENOMEM;
+	lease_want(&gf->lease);
+	if (req->op == VM_READ)
+		shorten(&gf->lease.known, req, &exact);
+	call = call_new(gf, req, fn, data);
+	if (!call)
+		return -ENOMEM;
+	if (req->op == VM_READ && !exact &&
+	    !(req->handle == gf->read_handle && req->offset == gf->read_end))
+		call->kept_back = call->npieces - 1;
+	return send_call(gf, req, call);
+}
+
+/* ---- files that are not open yet ---- */
+
+static void release_early(struct guest_files *gf, struct early *e)
+{
+	struct vm_file rq = {.op = VM_RELEASE, .handle = e->remote};
+
+	if (e->state == EARLY_OPEN)
+		(void)send_message(gf, &rq);
+	early_free(&gf->early, e);
+}
+
+/* The agent has opened it, or not: what has waited for that goes on. */
+static void on_early(void *data, int err, const struct vm_file_reply *reply)
+{
+	struct early *e = data;
+	struct guest_files *gf = e->owner;
+	struct early_request *r;
+
+	early_set(&gf->early, e, err ? EARLY_FAILED : EARLY_OPEN);
+	e->err = err;
+	e->remote = err ? 0 : reply->handle;
+	while ((r = STAILQ_FIRST(&e->waiting))) {
+		int error = err;
+
+		STAILQ_REMOVE_HEAD(&e->waiting, link);
+		if (!error)
+			error = guest_file_request(gf, &r->req, r->fn, r->data);
+		if (error && r->fn)
+			r->fn(r->data, error, NULL);
+		free(r);
+	}
+	if (e->closed)
+		release_early(gf, e);
+}
+
+/* Has the agent open it, ahead of all that is not on its way yet. */
+static int early_ask(struct guest_files *gf, struct early *e)
+{
+	const struct vm_file req = {.op = VM_OPEN, .node = e->node, .flags = O_RDONLY};
+	struct file_call *call = call_new(gf, &req, on_early, e);
+	int r;
+
+	if (!call)
+		return -ENOMEM;
+	call->urgent = true;
+	early_set(&gf->early, e, EARLY_ASKED);
+	r = send_call(gf, &req, call);
+	if (r < 0)
+		early_set(&gf->early, e, EARLY_HELD);
+	return r;
+}
+
+void guest_file_stir(struct guest_files *gf)
+{
+	struct early *e;
+	int r;
+
+	while ((e = early_held(&gf->early))) {
+		r = early_ask(gf, e);
+		if (r < 0)
+			on_early(e, r, NULL);
 	}
 }
 
-/* Return: 0, or -EIO for attributes that no file can have. */
-static int reply_attr(struct proto_in *in, struct vm_attr *ret)
+/* Are so many open that the agent might refuse to open what is held? */
+static bool is_full(const struct guest_files *gf)
 {
-	struct proto_attr a;
-
-	proto_attr_get(in, &a);
-	ret->ino = a.ino;
-	ret->mode = a.mode & (S_IFMT | 0777 | S_ISVTX);
-	ret->nlink = a.nlink;
-	ret->size = MIN(a.size, (uint64_t)INT64_MAX);
-	ret->blocks = MIN(a.blocks, (uint64_t)INT64_MAX / 512);
-	ret->atime = reply_time(a.atime, a.atime_ns);
-	ret->mtime = reply_time(a.mtime, a.mtime_ns);
-	ret->ctime = reply_time(a.ctime, a.ctime_ns);
-	return in->bad || known_type(a.mode) ? 0 : -EIO;
+	return gf->nopen + gf->early.nheld >= EARLY_OPEN_MAX;
 }
 
-static int reply_entry(struct proto_in *in, struct vm_file_reply *ret)
+/* Opens it without the agent, if that is of no use. */
+static bool open_early(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn, void *data)
 {
-	ret->node = get_u64(in);
-	if (reply_attr(in, &ret->attr) < 0 || (!in->bad && ret->node == 0))
-		return -EIO;
-	return 0;
+	struct vm_file_reply reply = {.leased = true};
+	struct early *e;
+
+	if (req->op != VM_OPEN || req->flags != O_RDONLY ||
+	    !known_may_open(&gf->lease.known, req->node) || gf->nfree <= gf->early.nheld ||
+	    is_full(gf))
+		return false;
+	e = early_new(&gf->early, req->node, gf);
+	if (!e)
+		return false;
+	reply.handle = e->handle;
+	fn(data, 0, &reply);
+	return true;
 }
 
-static void reply_statfs(struct proto_in *in, struct vm_statfs *ret)
+/* The agent does not know the handles that it has not made.
+ * Return: whether the request goes on, with a handle of the agent's; if not, @ret_r is its result. */
+static bool translate(struct guest_files *gf, struct vm_file *req, vm_file_fn fn, void *data,
+		      int *ret_r)
 {
-	ret->bsize = get_u64(in);
-	ret->blocks = get_u64(in);
-	ret->bfree = get_u64(in);
-	ret->files = get_u64(in);
-	ret->ffree = get_u64(in);
-	if (ret->bsize == 0 || ret->bsize > 1u << 20)
-		ret->bsize = 4096;
-	ret->bfree = MIN(ret->bfree, ret->blocks);
-	ret->ffree = MIN(ret->ffree, ret->files);
+	struct early *e = NULL;
+
+	*ret_r = 0;
+	if (req->op == VM_CANCEL_LOCK)
+		e = early_locking(&gf->early, req->lock.token);
+	else if (req->handle & EARLY_HANDLE)
+		e = early_find(&gf->early, req->handle);
+	else
+		return true;
+	if (!e) {
+		*ret_r = req->op == VM_RELEASE || req->op == VM_CANCEL_LOCK ? 0 : -EBADF;
+		return req->op == VM_CANCEL_LOCK;
+	}
+	if (req->op == VM_RELEASE) {
+		e->closed = e->state == EARLY_ASKED;
+		if (!e->closed)
+			release_early(gf, e);
+		return false;
+	}
+	if (req->op == VM_GETATTR || e->state == EARLY_OPEN) {
+		req->handle = e->remote;
+		return true;
+	}
+	if (e->state == EARLY_FAILED)
+		*ret_r = e->err;
+	if (e->state == EARLY_HELD)
+		*ret_r = early_ask(gf, e);
+	if (*ret_r == 0)
+		*ret_r = early_wait(e, req, fn, data);
+	return false;
 }
 
-static int reply_lock(struct proto_in *in, struct vm_lock *ret)
+int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn, void *data)
 {
-	uint32_t type = get_u32(in);
+	struct known *k = lease_known(&gf->lease);
+	struct vm_file ask = *req;
+	struct vm_file_reply reply;
+	int err, r = check_request(&ask);
 
-	ret->type = (enum proto_lock_type)type;
-	ret->start = get_u64(in);
-	ret->end = get_u64(in);
-	ret->pid = get_u32(in);
-	if (in->bad)
-		return 0; /* which the caller sees */
-	return type > PROTO_LOCK_EXCLUSIVE || ret->end > INT64_MAX || ret->start > ret->end ? -EIO
-											    : 0;
-}
-
-/* Entries with impossible names are left out; the others get terminated copies. Return: as reply_other(). */
-static int reply_listing(struct file_call *call, struct proto_in *in)
-{
-	const size_t len = (size_t)(in->end - in->p);
-	struct vm_file_reply reply = {0};
-	struct vm_dirent *entries;
-	_cleanup_free_ void *memory = NULL;
-	char *names;
-
-	if (len > call->size)
-		return -EPROTO;
-	/* The smallest entry has 24 bytes and a name; the names with their terminators fit in len. */
-	memory = malloc((len / 25 + 1) * sizeof(*entries) + len + 1);
-	if (!memory) {
-		call->fn(call->data, -ENOMEM, NULL);
+	if (r < 0)
+		return r;
+	if (known_answer(k, &ask, &err, &reply)) {
+		if (ask.op == VM_READ)
+			tell_read(gf, ask.node);
+		fn(data, err, err ? NULL : &reply);
 		return 0;
 	}
-	entries = memory;
-	names = (char *)(entries + len / 25 + 1);
-	while (!in->bad && in->p < in->end) {
-		struct vm_dirent *e = &entries[reply.nentries];
-		struct proto_dirent d;
-
-		proto_dirent_get(in, &d);
-		if (in->bad)
-			return -EPROTO;
-		if (!proto_name_ok(d.name) || !known_type(d.type))
-			continue;
-		*e = (struct vm_dirent){d.ino, d.next, d.type & S_IFMT, names};
-		memcpy(names, d.name.data, d.name.len);
-		names += d.name.len;
-		*names++ = '\0';
-		reply.nentries++;
-	}
-	reply.entries = entries;
-	call->fn(call->data, 0, &reply);
-	return 0;
-}
-
-/* Of all but reads, writes and directories. Return: 0, or -EPROTO if it violates the protocol; the call is not
- * answered then. */
-static int reply_other(struct file_call *call, struct proto_in *in)
-{
-	struct vm_file_reply reply = {0};
-	struct proto_str s;
-	int r = 0;
-
-	switch (ops[call->op].answer) {
-	case A_ENTRY: r = reply_entry(in, &reply); break;
-	case A_CREATED:
-		r = reply_entry(in, &reply);
-		reply.handle = get_u64(in);
-		break;
-	case A_ATTRIBUTES: r = reply_attr(in, &reply.attr); break;
-	case A_TARGET:
-		s = get_str(in, PROTO_LINK_MAX);
-		if (s.len == 0 || memchr(s.data, '\0', s.len))
-			r = -EIO;
-		reply.data = s.data;
-		reply.size = s.len;
-		break;
-	case A_HANDLE: reply.handle = get_u64(in); break;
-	case A_OFFSET:
-		reply.offset = get_u64(in);
-		if (reply.offset > INT64_MAX)
-			r = -EIO;
-		break;
-	case A_STATFS: reply_statfs(in, &reply.statfs); break;
-	case A_LOCK: r = reply_lock(in, &reply.lock); break;
-	case A_WAITS:
-		/* The lock is not there yet: guest_file_locked() answers later. */
-		call->waits = get_u32(in) && call->may_wait;
-		if (call->waits && get_end(in))
-			return 0;
-		break;
-	case A_NONE:
-	case A_NOTHING:
-	case A_TRANSFER:
-	case A_LISTING: break;
-	}
-	if (!get_end(in))
-		return -EPROTO;
-	call->fn(call->data, r, r < 0 ? NULL : &reply);
-	return 0;
+	if (!translate(gf, &ask, fn, data, &r))
+		return r;
+	if (file_wire_answer(ask.op) == FILE_ANSWER_NONE)
+		return send_message(gf, &ask);
+	assert(fn);
+	/* Modes, and names by which the agent may have to find files again; or it may have dropped them. */
+	if (early_is_old(&gf->early) || ask.op == VM_SETATTR || ask.op == VM_UNLINK ||
+	    ask.op == VM_RENAME || (opens(ask.op) && is_full(gf)))
+		guest_file_stir(gf);
+	return open_early(gf, &ask, fn, data) ? 0 : send_request(gf, &ask, fn, data);
 }
 
 /* ---- answers ---- */
+
+/* Learns from an answer, and passes it on. */
+static void call_done(struct file_call *call, int err, struct vm_file_reply *reply)
+{
+	struct known *k = lease_known(&call->files->lease);
+
+	if (err && opens(call->op) && call->files->nopen > 0)
+		call->files->nopen--;
+	known_learn(k, &call->question, err, reply);
+	if (!err)
+		reply->leased = k->leased;
+	call->fn(call->data, err, err ? NULL : reply);
+}
+
+static int reply_listing(struct file_call *call, struct proto_in *in)
+{
+	_cleanup_free_ void *memory = NULL;
+	struct vm_file_reply reply = {0};
+	const int r = file_wire_listing(in, call->size, &reply, &memory);
+
+	if (r == -EPROTO)
+		return r;
+	call_done(call, r, &reply);
+	return 0;
+}
+
+/* Of all but reads, writes and directories. */
+static int reply_other(struct file_call *call, struct proto_in *in)
+{
+	struct vm_file_reply reply = {0};
+	bool waits = false;
+	const int r = file_wire_reply(call->op, in, &reply, &waits);
+
+	if (r == -EPROTO)
+		return r;
+	/* The lock is not there yet: guest_file_locked() answers later. */
+	call->waits = waits && call->may_wait;
+	if (!call->waits)
+		call_done(call, r, &reply);
+	return 0;
+}
 
 static size_t piece_size(const struct file_call *call, unsigned number)
 {
@@ -545,7 +547,31 @@ static void transfer_done(struct file_call *call, const void *bytes)
 		if ((size_t)call->result[i] < piece_size(call, i))
 			break;
 	}
-	call->fn(call->data, err, err ? NULL : &reply);
+	if (call->op == VM_READ && reply.size == call->size) {
+		call->files->read_handle = call->question.handle;
+		call->files->read_end = call->offset + call->size;
+	}
+	call_done(call, err, &reply);
+}
+
+/* The first piece of a READ came back full: sends those that were kept back. Return: false if that cannot be; the
+ * read is short then. */
+static bool send_rest(struct file_call *call, const uint8_t *bytes)
+{
+	const unsigned n = call->kept_back;
+	const struct vm_file req = {.op = VM_READ,
+				    .handle = call->question.handle,
+				    .offset = call->offset,
+				    .size = call->size};
+
+	call->kept_back = 0;
+	if (!call_reserve(call) || make_pieces(call->files, &req, call, 1, n) < 0) {
+		call->npieces = 1;
+		return false;
+	}
+	memcpy(call->bytes, bytes, PROTO_DATA_MAX);
+	call->unanswered += n;
+	return true; /* they go out when the slot of the first is free */
 }
 
 /* One piece of a read or write. */
@@ -560,6 +586,11 @@ static int reply_transfer(struct file_call *call, unsigned number, struct proto_
 		n = s.len;
 		if (n > piece_size(call, number))
 			return -EPROTO;
+		if (call->kept_back && n == PROTO_DATA_MAX) {
+			call->result[0] = (int32_t)n;
+			if (send_rest(call, (const uint8_t *)s.data))
+				return 0;
+		}
 		if (call->bytes)
 			memcpy(call->bytes + (size_t)number * PROTO_DATA_MAX, s.data, n);
 		else
@@ -578,8 +609,8 @@ static int reply_transfer(struct file_call *call, unsigned number, struct proto_
 /* A piece failed as a whole. */
 static void reply_error(struct file_call *call, unsigned number, int err)
 {
-	if (ops[call->op].answer != A_TRANSFER) {
-		call->fn(call->data, err, NULL);
+	if (file_wire_answer(call->op) != FILE_ANSWER_TRANSFER) {
+		call_done(call, err, NULL);
 		return;
 	}
 	call->result[number] = err;
@@ -589,7 +620,7 @@ static void reply_error(struct file_call *call, unsigned number, int err)
 
 static int reply_call(struct file_call *call, unsigned number, struct proto_in *in)
 {
-	int err = known_errno(get_u32(in));
+	int err = file_wire_errno(get_u32(in));
 
 	if (in->bad)
 		return -EPROTO;
@@ -597,9 +628,11 @@ static int reply_call(struct file_call *call, unsigned number, struct proto_in *
 		reply_error(call, number, err);
 		return 0;
 	}
-	if (ops[call->op].answer == A_TRANSFER)
-		return reply_transfer(call, number, in);
-	return ops[call->op].answer == A_LISTING ? reply_listing(call, in) : reply_other(call, in);
+	switch ((int)file_wire_answer(call->op)) {
+	case FILE_ANSWER_TRANSFER: return reply_transfer(call, number, in);
+	case FILE_ANSWER_LISTING: return reply_listing(call, in);
+	default: return reply_other(call, in);
+	}
 }
 
 int guest_file_reply(struct guest_files *gf, uint32_t id, struct proto_in *in)
@@ -647,9 +680,11 @@ int guest_file_locked(struct guest_files *gf, struct proto_in *in)
 			break;
 	if (!get_end(in) || !call)
 		return -EPROTO;
-	lock_done(gf, call, known_errno(err));
+	lock_done(gf, call, file_wire_errno(err));
 	return 0;
 }
+
+/* ---- the end ---- */
 
 /* Counts one piece of a call as answered, and answers the call with the last. */
 static void fail_piece(struct file_call *call, int err)
@@ -683,4 +718,6 @@ void guest_file_fail(struct guest_files *gf, int err)
 		piece_free(p);
 	}
 	gf->held = 0;
+	known_fini(&gf->lease.known);
+	early_fini(&gf->early);
 }

@@ -7,7 +7,9 @@
 #include <sys/queue.h>
 
 #include "channel.h"
+#include "early.h"
 #include "file.h"
+#include "lease.h"
 
 #define GUEST_FILE_REQUEST_MAX (1u << 20)  /* bytes of one read or write */
 #define GUEST_FILE_HELD_MAX    (64u << 20) /* bytes of requests that wait for their turn */
@@ -31,11 +33,15 @@ struct guest_files {
 	STAILQ_HEAD(file_pieces, file_piece) waiting;
 	size_t held;				 /* bytes in `waiting` */
 	TAILQ_HEAD(file_calls, file_call) locks; /* calls that wait for a lock, without a slot */
+	uint64_t read_handle, read_end; /* the last READ that was not short, and where it ended */
+	struct guest_lease lease;
+	struct early_table early;
+	unsigned nopen; /* handles that the agent has made, or was asked for */
 };
 
 void guest_file_init(struct guest_files *gf, struct channel *channel);
 
-/* See sandbox_file(). Return: 0, -ENOMEM, or -EINVAL or -ENAMETOOLONG for an invalid request. */
+/* See sandbox_file(); @fn may be called at once. Return: 0, -ENOMEM, or -EINVAL or -ENAMETOOLONG for an invalid request. */
 int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn,
 		       void *data);
 
@@ -44,6 +50,9 @@ int guest_file_reply(struct guest_files *gf, uint32_t id, struct proto_in *in);
 
 /* Handles a LOCKED. Return: likewise. */
 int guest_file_locked(struct guest_files *gf, struct proto_in *in);
+
+/* Something else than the host may soon change files: has the agent open all that the host has open. */
+void guest_file_stir(struct guest_files *gf);
 
 /* Answers all pending calls with @err. */
 void guest_file_fail(struct guest_files *gf, int err);

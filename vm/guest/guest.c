@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 #include "vm/base/log.h"
@@ -14,7 +16,7 @@
 /*
  * Theory of operation
  * -------------------
- *	BOOT -> SETUP -> [WARM ->] UP <-> RESET		(a clone, or a normal boot)
+ *	[STANDBY ->] BOOT -> SETUP -> [WARM ->] UP <-> RESET		(a clone, or a normal boot)
  *	              -> WARM -> SETTLE -> SAVE		(to be saved as a snapshot)
  *	any -> ENDING -> closed
  *
@@ -26,13 +28,17 @@
  * When the last handle is closed and the last process reaped, `closed` is called and the memory freed.
  *
  * Every wait for the agent has a deadline, of which there is one at a time: the phase's until the guest
- * is up, then the run's. In between, heartbeats detect an agent that does not respond. They count beats
- * instead of reading the clock, because a daemon that was stopped for a while must not mistake its own
- * pause for the agent's.
+ * is up, then the run's. In between, heartbeats detect an agent that does not respond; all guests have them at
+ * the same time, so that an idle host is woken once. They count beats instead of reading the clock, because a
+ * daemon that was stopped for a while must not mistake its own pause for the agent's. The agents of guests that
+ * may be taken at any moment are asked often, those of idle sandboxes, of which there may be many for hours,
+ * twice a minute: each question wakes a machine.
  */
 
 #define BEAT_MS	    5000
 #define BEATS_IDLE  8  /* without a frame, before an agent counts as dead */
+#define BEATS_QUIET 5  /* likewise, before that of a sandbox nobody asks anything of is asked */
+#define BEATS_OWNED 10 /* ... and counts as dead */
 #define BEATS_BUSY  14 /* while user code keeps the guest busy */
 #define BEATS_CLOCK 6  /* between questions for the time, while there is other traffic */
 #define SILENT	    3u /* heartbeats without a frame: a question was not answered for a whole one */
@@ -50,6 +56,8 @@ static void end(struct guest *g, const struct problem *problem)
 	g->asked = !problem;
 	if (problem)
 		g->problem = *problem;
+	if (problem && g->importing)
+		(void)imports_blame(g);
 	g->phase = GUEST_ENDING;
 	context_defer(g->all->ctx, &g->work);
 	if (problem)
@@ -86,6 +94,7 @@ static void guest_free(struct guest *g)
 {
 	layer_put(g->layer);
 	spec_free(&g->spec);
+	free(g->imports);
 	free(g);
 }
 
@@ -97,7 +106,9 @@ void guest_part_closed(struct guest *g)
 		return;
 	context_undefer(g->all->ctx, &g->work);
 	tell_owner(g, closed, g->asked ? NULL : &g->problem);
-	g->all->count--;
+	TAILQ_REMOVE(&g->all->list, g, link);
+	if (TAILQ_EMPTY(&g->all->list))
+		uv_timer_stop(&g->all->beat);
 	context_wake(g->all->ctx);
 	guest_free(g);
 }
@@ -123,7 +134,6 @@ static void on_work(struct deferred *d)
 		channel_close(&g->channel, on_channel_closed);
 	/* The deadline watches the other parts end, so its timer is closed last. */
 	guest_deadline(g, TEARDOWN_MS);
-	uv_close((uv_handle_t *)&g->heartbeat, on_timer_closed);
 	uv_close((uv_handle_t *)&g->grace, on_timer_closed);
 }
 
@@ -154,6 +164,7 @@ static void on_deadline(uv_timer_t *timer)
 		break;
 	case GUEST_SETTLE: guest_advance(g); break;
 	case GUEST_UP: exec_overdue(g); break;
+	case GUEST_STANDBY: break;
 	case GUEST_BOOT:
 	case GUEST_SETUP:
 	case GUEST_WARM:
@@ -189,25 +200,35 @@ static void agent_silent(struct guest *g)
 		    g->unheard * BEAT_MS / 1000);
 }
 
-static void on_heartbeat(uv_timer_t *timer)
+static void heartbeat(struct guest *g)
 {
-	struct guest *g = timer->data;
 	const bool busy = g->exec.id;
 
 	if (g->phase != GUEST_UP) {
 		g->unheard = 0;
 		return;
 	}
-	if (g->unheard >= (busy ? BEATS_BUSY : BEATS_IDLE)) {
+	if (g->unheard >= (busy ? BEATS_BUSY : g->background ? BEATS_IDLE : BEATS_OWNED)) {
 		agent_silent(g);
 		return;
 	}
 	exec_look(g);
 	if (busy || g->usage_stale)
 		guest_ask_usage(g);
-	if ((!busy && g->unheard) || ++g->beats % BEATS_CLOCK == 0)
+	if ((!busy && g->unheard >= (g->background ? 1 : BEATS_QUIET)) ||
+	    g->all->beats % BEATS_CLOCK == 0)
 		guest_clock_ask(g);
 	g->unheard++;
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+	struct guests *all = timer->data;
+	struct guest *g;
+
+	all->beats++;
+	TAILQ_FOREACH(g, &all->list, link)
+		heartbeat(g);
 }
 
 static void on_grace(uv_timer_t *timer)
@@ -226,6 +247,13 @@ void guest_hangup(struct guest *g)
 
 /* ---- beginning ---- */
 
+void guests_init(struct guests *all)
+{
+	TAILQ_INIT(&all->list);
+	uv_timer_init(all->ctx->loop, &all->beat);
+	all->beat.data = all;
+}
+
 static void init_timer(struct guest *g, uv_timer_t *timer)
 {
 	uv_timer_init(g->all->ctx->loop, timer);
@@ -239,6 +267,10 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	struct guest *g = calloc(1, sizeof(*g));
 	int r = g ? spec_copy(&g->spec, cfg->spec) : -ENOMEM;
 
+	if (r == 0 && cfg->imports && *cfg->imports && !(g->imports = strdup(cfg->imports))) {
+		spec_free(&g->spec);
+		r = -ENOMEM;
+	}
 	if (r < 0) {
 		free(g);
 		return r;
@@ -251,18 +283,28 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->layer = layer_ref(cfg->layer);
 	g->mode = cfg->mode;
 	g->background = cfg->background;
+	g->brief = cfg->brief;
+	g->phase = cfg->standby ? GUEST_STANDBY : GUEST_BOOT;
 	g->networked = g->spec.network && g->ops->take_card;
 	g->work.run = on_work;
 	g->started_at = uv_now(all->ctx->loop);
 	guest_file_init(&g->files, &g->channel);
 	init_timer(g, &g->deadline);
-	init_timer(g, &g->heartbeat);
 	init_timer(g, &g->grace);
-	all->count++;
-	uv_timer_start(&g->heartbeat, on_heartbeat, BEAT_MS, BEAT_MS);
+	if (TAILQ_EMPTY(&all->list))
+		uv_timer_start(&all->beat, on_beat, BEAT_MS, BEAT_MS);
+	TAILQ_INSERT_TAIL(&all->list, g, link);
 	*ret_guest = g;
 	handshake_start(g, cfg->ram, cfg->state);
 	return 0;
+}
+
+void guest_restore(struct guest *g, bool brief)
+{
+	assert(g->phase == GUEST_STANDBY);
+	g->brief = brief;
+	g->started_at = uv_now(g->all->ctx->loop);
+	handshake_restore(g);
 }
 
 int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
@@ -279,10 +321,12 @@ int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 	g->spec = copy;
 	g->label = g->spec.label;
 	g->background = false;
+	g->exercises = 0;
 	g->unheard = 0;
-	/* Runs are frames of the same class, so they follow these. */
-	handshake_hello(g);
-	handshake_setup(g);
+	/* One that was not greeted yet hears of its new owner then. */
+	g->changed = g->phase != GUEST_UP && g->channel.generation;
+	if (g->phase == GUEST_UP)
+		handshake_again(g);
 	return 0;
 }
 
@@ -322,7 +366,9 @@ int guest_reset(struct guest *g)
 	if (channel_send(&g->channel, PROTO_RESET, 0, NULL, 0) < 0)
 		return -ENOMEM;
 	g->phase = GUEST_RESET;
-	g->due = DUE_READY;
+	/* The answer to a greeting, if that is still to come, comes first. */
+	if (g->due != DUE_HELLO)
+		g->due = DUE_READY;
 	guest_deadline(g, g->all->boot_s * 1000ull);
 	return 0;
 }
@@ -337,13 +383,17 @@ int guest_take_card(struct guest *g, bool *ret_stream)
 
 void guest_info(const struct guest *g, struct guest_info *ret_info)
 {
-	*ret_info = (struct guest_info){.backend = {.accel = "", .kept = -1}, .interpreter = ""};
+	*ret_info = (struct guest_info){
+		.backend = {.accel = "", .kept = -1}, .interpreter = "", .culprit = ""};
 	if (!g)
 		return;
 	ret_info->interpreter = g->interpreter;
 	ret_info->started_at = g->started_at;
 	ret_info->hello_at = g->hello_at;
 	ret_info->ready_at = g->ready_at;
+	ret_info->importing = g->importing;
+	ret_info->import_failed = g->import_failed;
+	ret_info->culprit = g->culprit;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
 }

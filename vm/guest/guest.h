@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
+#include <uv.h>
 
 #include "channel.h"
 #include "file.h"
@@ -28,14 +30,19 @@
 struct guest;
 struct layer;
 
-/* Shared by all guests. Embedded in struct vm, which fills it in. */
+TAILQ_HEAD(guest_list, guest);
+
+/* Shared by all guests. Embedded in struct vm, which fills in the members up to `ca_len`. */
 struct guests {
 	struct context *ctx;
 	struct backends *backends;
 	unsigned boot_s; /* longest time from start to `up` */
 	const void *ca;	 /* certificates for guests with a network; owned by the caller */
 	size_t ca_len;
-	unsigned count; /* guests in existence; struct vm ends when there are none */
+
+	struct guest_list list; /* all; struct vm ends when there are none */
+	uv_timer_t beat;	/* their heartbeat, while there are any; closed by the caller */
+	unsigned beats;
 	struct channel_scratch scratch;
 };
 
@@ -49,6 +56,8 @@ struct guest_events {
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
+	/* A lease of its files has ended that nothing of ours has ended. */
+	void (*stirs)(void *data);
 	/* Its usage is being queried. */
 	void (*asked)(void *data);
 	/* With MACHINE_RECORD: it was saved. It can't be used any more, and the copy is complete when it is closed. */
@@ -66,7 +75,15 @@ struct guest_config {
 	enum machine_mode mode;
 	int ram, state;	 /* as for backend_ops.start */
 	bool background; /* no user waits for it; its interpreter is exercised before `up` */
+	bool brief;	 /* ... no more than is needed */
+	bool standby;	 /* a clone that does not go on before guest_restore() */
+	/* With MACHINE_RECORD: names of packages, one a line, that it imports before all else; or NULL. Copied. */
+	const char *imports;
 };
+
+#define GUEST_CULPRIT_MAX 256
+
+void guests_init(struct guests *all);
 
 /**
  * guest_new() - Start a guest
@@ -82,18 +99,22 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	      void *data, struct guest **ret_guest);
 
 /**
- * guest_introduce() - Hand an idle guest to another owner
- * @g: Guest that is up
+ * guest_introduce() - Hand a guest that no user has asked for to another owner
+ * @g: Guest that is up and idle, or starting
  * @spec: Its new spec: name, variables and limits are sent to the agent; copied
  * @events: Of the new owner
  * @data: Their first argument
  *
- * Runs may follow at once: they see the new spec.
+ * If it is up, runs may follow at once, and see the new spec; else when `up` has come, which does so without further
+ * exercises.
  *
  * Return: 0, -E2BIG or -ENOMEM; on failure only the owner has changed.
  */
 int guest_introduce(struct guest *g, const struct sandbox_spec *spec,
 		    const struct guest_events *events, void *data);
+
+/* Lets one that stands by start; @brief as in struct guest_config. */
+void guest_restore(struct guest *g, bool brief);
 
 /* Idempotent. */
 void guest_close(struct guest *g);
@@ -127,6 +148,10 @@ struct guest_info {
 	const char *interpreter;
 	/* ms of the loop's clock, or 0 */
 	uint64_t started_at, hello_at, ready_at;
+	/* It imports its packages, or did when it ended; the import has failed, not something else meanwhile; and at
+	 * which it was when it ended, or "". */
+	bool importing, import_failed;
+	const char *culprit;
 };
 
 /* @g: or NULL: nothing is known then. */

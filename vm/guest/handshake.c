@@ -15,8 +15,9 @@
  * -------------------
  * Each step sends a request to the agent and records in `due` which answer is expected. When it has arrived, or
  * when the clock was corrected, guest_advance() takes the next step of the phase. A guest that no user waits for
- * exercises its interpreter first; one that boots runs its template's warm-up; one that is to be a snapshot is then
- * left idle for a moment, so that no messages are in flight, and saved.
+ * exercises its interpreter first; one that boots runs its template's warm-up; one that is to be a snapshot imports
+ * packages before all that (imports.c), and is then left idle for a moment, so that no messages are in flight, and
+ * saved.
  *
  * A guest that fails to start explains it with the last lines of its console.
  */
@@ -28,7 +29,8 @@
 #define EXERCISE_MS	60000u
 #define EXERCISE_BYTES	4096u
 #define EXERCISES	3u
-#define WARMUP_RUN	(UINT32_MAX - 1)
+#define EXERCISES_BRIEF 1u
+#define WARMUP_RUN	PROTO_RUN_ID_WARMUP
 #define WARMUP_MS	300000u
 #define WARMUP_LATE_MS	5000u
 #define SETTLE_MS	500u /* the agent's log of the boot goes out in this time */
@@ -58,6 +60,7 @@ static void failed(struct guest *g, const struct problem *why)
 void handshake_overdue(struct guest *g)
 {
 	static const char *const waited_for[] = {
+		[GUEST_STANDBY] = "",
 		[GUEST_BOOT] = "the agent in the sandbox did not answer",
 		[GUEST_SETUP] = "the interpreter did not start",
 		[GUEST_WARM] = "the interpreter could not be exercised",
@@ -73,6 +76,7 @@ void handshake_overdue(struct guest *g)
 	problem_set(&p, PROBLEM_AGENT_SILENT,
 		    "The machine may be overloaded: try again, or raise boot_timeout_s.",
 		    "%s within %u s", waited_for[g->phase], (unsigned)(g->allowed_ms / 1000));
+	g->import_failed = g->importing;
 	if (g->phase == GUEST_RESET)
 		guest_fail(g, &p);
 	else
@@ -120,7 +124,7 @@ void handshake_hello(struct guest *g)
 		guest_clock_ask(g);
 }
 
-void handshake_setup(struct guest *g)
+static void send_setup(struct guest *g)
 {
 	const uint64_t memory = (uint64_t)g->spec.memory_mb << 20;
 	const struct sandbox_limits *l = &g->spec.limits;
@@ -151,6 +155,13 @@ void handshake_setup(struct guest *g)
 	push(g, f);
 }
 
+void handshake_again(struct guest *g)
+{
+	g->changed = false;
+	handshake_hello(g);
+	send_setup(g);
+}
+
 /* The host's certificates, for a guest that can reach something that has one. */
 static bool send_ca(struct guest *g)
 {
@@ -164,12 +175,10 @@ static bool send_ca(struct guest *g)
 	return push(g, f);
 }
 
-static void send_run(struct guest *g, uint32_t id, struct proto_run *run)
+void handshake_run(struct guest *g, uint32_t id, struct proto_run *run)
 {
 	struct channel_frame *f = channel_frame_new(PROTO_RUN, id, run->code.len + 256);
 
-	run->limit[0] = run->limit[1] = EXERCISE_BYTES;
-	run->credit = 2 * EXERCISE_BYTES;
 	if (f)
 		proto_run_pack(&f->out, run);
 	g->due = DUE_RUN;
@@ -182,21 +191,27 @@ static void exercise(struct guest *g)
 	const char *code = strcmp(g->spec.language, "python") == 0	 ? "print(1)\n"
 			   : strcmp(g->spec.language, "javascript") == 0 ? "console.log(1)\n"
 									 : "echo 1\n";
-	struct proto_run run = {
-		.flags = PROTO_RUN_TRIAL, .timeout_ms = EXERCISE_MS, .code = proto_cstr(code)};
+	struct proto_run run = {.flags = PROTO_RUN_TRIAL,
+				.timeout_ms = EXERCISE_MS,
+				.limit = {EXERCISE_BYTES, EXERCISE_BYTES},
+				.credit = 2 * EXERCISE_BYTES,
+				.code = proto_cstr(code)};
 
-	send_run(g, EXERCISE_RUN, &run);
+	handshake_run(g, EXERCISE_RUN, &run);
 }
 
-/* Runs the template's warm-up code, which every machine that boots runs. */
+/* Runs the warm-up code, which every machine that boots runs. */
 static void warm_up(struct guest *g)
 {
-	struct proto_run run = {.timeout_ms = WARMUP_MS, .code = proto_cstr(g->spec.warmup)};
+	struct proto_run run = {.timeout_ms = WARMUP_MS,
+				.limit = {EXERCISE_BYTES, EXERCISE_BYTES},
+				.credit = 2 * EXERCISE_BYTES,
+				.code = proto_cstr(g->spec.warmup)};
 
 	g->warmed_up = true;
 	g->phase = GUEST_WARM;
 	guest_deadline(g, WARMUP_MS + WARMUP_LATE_MS);
-	send_run(g, WARMUP_RUN, &run);
+	handshake_run(g, WARMUP_RUN, &run);
 }
 
 /* ---- copying ---- */
@@ -235,7 +250,7 @@ static void set_up(struct guest *g)
 	g->phase = GUEST_SETUP;
 	g->due = DUE_READY;
 	if (send_ca(g)) /* first: there are interpreters that read it when they start */
-		handshake_setup(g);
+		send_setup(g);
 }
 
 static void come_up(struct guest *g)
@@ -243,22 +258,30 @@ static void come_up(struct guest *g)
 	log_trace(&g->label, "guest", "is up");
 	g->phase = GUEST_UP;
 	guest_deadline(g, 0);
+	if (g->changed)
+		handshake_again(g);
 	tell_owner(g, up);
 }
 
 /* The interpreter is ready, or has finished an exercise: takes the next step. */
 static void warm(struct guest *g)
 {
-	if (g->background && !g->warm_sent) {
+	if (g->background && !g->warming) {
+		if (imports_begin(g))
+			return;
 		g->phase = GUEST_WARM;
-		g->due = DUE_READY;
-		g->warm_sent = true;
-		g->exercises = EXERCISES;
-		channel_send(&g->channel, PROTO_WARM, 0, NULL, 0);
-	} else if (g->exercises) {
+		g->warming = true;
+		g->exercises = g->brief ? EXERCISES_BRIEF : EXERCISES;
+		if (!g->brief) {
+			g->due = DUE_READY;
+			channel_send(&g->channel, PROTO_WARM, 0, NULL, 0);
+			return;
+		}
+	}
+	if (g->exercises) {
 		g->exercises--;
 		exercise(g);
-	} else if (g->mode != MACHINE_CLONE && *g->spec.warmup && !g->warmed_up) {
+	} else if (g->mode != MACHINE_CLONE && spec_warmup_code(&g->spec) && !g->warmed_up) {
 		warm_up(g);
 	} else {
 		g->ready_at = uv_now(g->all->ctx->loop);
@@ -276,6 +299,7 @@ void guest_advance(struct guest *g)
 	if (g->due != DUE_NOTHING)
 		return;
 	switch (g->phase) {
+	case GUEST_STANDBY: break;
 	case GUEST_BOOT: set_up(g); break;
 	case GUEST_SETUP:
 		if (!guest_clock_hold(g))
@@ -380,23 +404,29 @@ int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct 
 	char quote[400];
 	struct proto_exit e;
 
-	if ((h->id != EXERCISE_RUN && h->id != WARMUP_RUN) || g->due != DUE_RUN ||
-	    (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
+	if ((h->id != EXERCISE_RUN && h->id != WARMUP_RUN && !imports_is_run(h->id)) ||
+	    g->due != DUE_RUN || (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
 		return -EPROTO;
 	if (h->type != PROTO_EXIT) {
 		if (h->id == WARMUP_RUN)
 			take_output(g, in);
+		else if (imports_is_run(h->id))
+			imports_on_output(g, h, in);
 		return 0;
 	}
 	g->due = DUE_NOTHING;
+	if (imports_is_run(h->id)) {
+		imports_on_exit(g, &e);
+		return 0;
+	}
 	if (e.how == PROTO_HOW_DONE && e.status == 0) {
 		guest_advance(g);
 		return 0;
 	}
 	if (h->id == WARMUP_RUN)
 		guest_failf(g, PROBLEM_WARMUP_FAILED,
-			    "Correct the template's warmup in xsbxfs.conf, or give it more memory.",
-			    "the template's warmup %s: %s",
+			    "Correct warmup, in config or in xsbxfs.conf, or give it more memory.",
+			    "the warmup %s: %s",
 			    e.how == PROTO_HOW_TIMEOUT ? "took too long" : "failed",
 			    tail_quote(&g->said, NULL, quote, sizeof(quote)));
 	else
@@ -493,6 +523,7 @@ void handshake_start(struct guest *g, int ram, int state)
 		.processes = g->spec.limits.processes,
 		.mode = g->mode,
 		.background = g->background,
+		.standby = g->phase == GUEST_STANDBY,
 		.ram = ram,
 		.state = state,
 		.view = &g->spec,
@@ -506,7 +537,8 @@ void handshake_start(struct guest *g, int ram, int state)
 	/* A clone's agent has seen generation 1, of the machine it was copied from. */
 	g->generation = g->mode == MACHINE_CLONE;
 	log_trace(&g->label, "guest", "%s: %s", g->ops->name, mode_words[g->mode]);
-	guest_deadline(g, boot_ms(g));
+	if (g->phase == GUEST_BOOT)
+		guest_deadline(g, boot_ms(g));
 	up = g->ops->start(g->all->backends, &spec, &backend_events, g, &g->backend, &stream, &p);
 	if (up < 0) {
 		g->backend = NULL;
@@ -524,4 +556,11 @@ void handshake_start(struct guest *g, int ram, int state)
 	g->nopen++;
 	if (up)
 		on_up(g);
+}
+
+void handshake_restore(struct guest *g)
+{
+	g->phase = GUEST_BOOT;
+	guest_deadline(g, boot_ms(g));
+	g->ops->restore(g->backend);
 }

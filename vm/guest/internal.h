@@ -10,14 +10,15 @@
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
 
-/* The phase of a guest. Each phase except UP has a deadline. */
+/* The phase of a guest. Each phase except STANDBY and UP has a deadline. */
 enum guest_phase {
-	GUEST_BOOT,   /* the backend is running, the agent has not answered yet */
-	GUEST_SETUP,  /* it prepares the interpreter */
-	GUEST_WARM,   /* the interpreter is exercised, or runs the template's warm-up */
-	GUEST_SETTLE, /* waiting until nothing is pending, before it is saved */
-	GUEST_SAVE,   /* it is being saved */
-	GUEST_RESET,  /* a fresh interpreter is starting */
+	GUEST_STANDBY, /* a clone whose memory is not restored yet; without a deadline */
+	GUEST_BOOT,    /* the backend is running, the agent has not answered yet */
+	GUEST_SETUP,   /* it prepares the interpreter */
+	GUEST_WARM,    /* the interpreter is exercised, or runs the template's warm-up */
+	GUEST_SETTLE,  /* waiting until nothing is pending, before it is saved */
+	GUEST_SAVE,    /* it is being saved */
+	GUEST_RESET,   /* a fresh interpreter is starting */
 	GUEST_UP,
 	GUEST_ENDING, /* see guest.c */
 	GUEST_NPHASES,
@@ -60,6 +61,7 @@ struct exec {
  */
 struct guest {
 	struct guests *all;
+	TAILQ_ENTRY(guest) link;
 	const struct backend_ops *ops;
 	const struct guest_events *events;
 	void *data;
@@ -69,7 +71,7 @@ struct guest {
 	struct agent_trace trace;
 	struct layer *layer; /* holds a reference; or NULL */
 	enum machine_mode mode;
-	bool background, networked;
+	bool background, brief, networked;
 
 	enum guest_phase phase;
 	enum guest_due due;
@@ -85,17 +87,20 @@ struct guest {
 	uint64_t oom_kills; /* in its jail, when the last run ended */
 	struct guest_clock clock;
 	uint32_t generation; /* of HELLO */
-	bool warm_sent, warmed_up;
+	bool warming, warmed_up;
+	char *imports; /* names of packages, one a line; or NULL */
+	bool imported, importing, import_failed;
+	char culprit
+		[GUEST_CULPRIT_MAX]; /* the package that was being imported at the end; "" if it is not known */
+	bool changed;		     /* it has a new owner, of whom it is told when it is up */
 	unsigned exercises; /* number of remaining ones */
-	struct tail said;   /* output of the template's warm-up */
+	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
 
-	uv_timer_t deadline;  /* of the phase, or of the run */
-	uint64_t allowed_ms;  /* duration of `deadline` */
-	uv_timer_t heartbeat; /* see guest.c */
-	uv_timer_t grace;     /* the agent is gone: time for the backend to report why */
-	unsigned unheard;     /* heartbeats since the last frame */
-	unsigned beats;	      /* heartbeats while it was up */
+	uv_timer_t deadline; /* of the phase, or of the run */
+	uint64_t allowed_ms; /* duration of `deadline` */
+	uv_timer_t grace;    /* the agent is gone: time for the backend to report why */
+	unsigned unheard;    /* heartbeats since the last frame */
 
 	struct tail console;
 	char interpreter[128];
@@ -125,13 +130,19 @@ void guest_hangup(struct guest *g);
 
 /* Starts the backend and opens the channel; a failure ends the guest. @ram, @state: as for backend_ops.start. */
 void handshake_start(struct guest *g, int ram, int state);
+void handshake_restore(struct guest *g);
 
 /* A pending answer has arrived: enters the next phase, if nothing else is due. */
 void guest_advance(struct guest *g);
 
 /* Sends HELLO with the next generation, and queries the agent's clock. */
 void handshake_hello(struct guest *g);
-void handshake_setup(struct guest *g);
+
+/* Tells a guest that is up of its new owner. Runs are frames of the same class, so they follow. */
+void handshake_again(struct guest *g);
+
+/* Sends code that no user has written. */
+void handshake_run(struct guest *g, uint32_t id, struct proto_run *run);
 
 /* The deadline of the phase has passed. */
 void handshake_overdue(struct guest *g);
@@ -141,6 +152,22 @@ int handshake_on_hello(struct guest *g, struct proto_in *in);
 int handshake_on_ready(struct guest *g, struct proto_in *in);
 int handshake_on_failed(struct guest *g, struct proto_in *in);
 int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* ---- imports.c: packages that are imported before a machine is copied ---- */
+
+/* Begins, if there are any that were not imported yet. Return: whether it did; guest_advance() follows. */
+bool imports_begin(struct guest *g);
+
+/* It ends while it imports: at which package was it? Fills in `culprit`, with one of those that were asked for, or
+ * nothing. Return: length of what it has said of that, up to a reason. */
+size_t imports_blame(struct guest *g);
+
+/* Is this the run that imports? */
+bool imports_is_run(uint32_t id);
+
+/* Handle its frames. */
+void imports_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
+void imports_on_exit(struct guest *g, const struct proto_exit *e);
 
 /* ---- dispatch.c: frames ---- */
 

@@ -65,7 +65,7 @@ static int begin(const char *dir, const char *key, int *ret_lock)
 		if (is_there(dir, key))
 			return -EEXIST;
 		r = remove_tree(path);
-		if (r < 0) /* else it would be taken for somebody's who is at it */
+		if (r < 0) /* else it would look like one that is being made */
 			return r;
 		close(steal_fd(&fd));
 		fd = -ENOENT;

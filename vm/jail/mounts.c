@@ -446,6 +446,29 @@ static int make_stat(const char *proc)
 	return r == 0 && unlink("stat") < 0 ? -errno : r;
 }
 
+/* Lays copies of a mount over those of the names that there are; closes @fd. The first one is what the others are copied
+ * from, with its attributes. None is made before it is known that there is the name: to let go of one that is attached
+ * nowhere is to wait until no processor looks at mounts any more. */
+static int cover_all(const char *proc, const char *const *names, size_t n, int fd)
+{
+	_cleanup_close_ int mount_fd = fd;
+	char path[PATH_MAX], first[PATH_MAX] = "";
+	int r = MIN(fd, 0);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", proc, names[i]);
+		if (*first)
+			r = mount(first, path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+		else
+			r = attach(mount_fd, path);
+		if (r == 0 && !*first)
+			snprintf(first, sizeof(first), "%s", path);
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
 static int make_proc(const char *proc)
 {
 	const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
@@ -456,21 +479,16 @@ static int make_proc(const char *proc)
 
 	if (r == 0)
 		r = make_stat(proc);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_covered); i++) {
-		snprintf(path, sizeof(path), "%s/%s", proc, proc_covered[i]);
-		if (access(path, F_OK) == 0)
-			r = cover(path, copy_mount("/dev/null", device));
-	}
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_emptied); i++) {
-		snprintf(path, sizeof(path), "%s/%s", proc, proc_emptied[i]);
-		if (access(path, F_OK) == 0)
-			r = cover(path, new_mount("tmpfs", "mode=555,nr_inodes=1",
-						  attr | MOUNT_ATTR_RDONLY));
-	}
+	if (r == 0)
+		r = cover_all(proc, proc_covered, ARRAY_SIZE(proc_covered),
+			      copy_mount("/dev/null", device));
+	if (r == 0)
+		r = cover_all(proc, proc_emptied, ARRAY_SIZE(proc_emptied),
+			      new_mount("tmpfs", "mode=555,nr_inodes=1", attr | MOUNT_ATTR_RDONLY));
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(proc_frozen); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, proc_frozen[i]);
-		if (access(path, F_OK) == 0)
-			r = cover(path, copy_mount(path, attr | MOUNT_ATTR_RDONLY));
+		fd = copy_mount(path, attr | MOUNT_ATTR_RDONLY);
+		r = fd == -ENOENT ? 0 : cover(path, fd);
 	}
 	return r;
 }

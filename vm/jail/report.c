@@ -44,14 +44,27 @@ const char *jail_layer_str(enum jail_layer layer)
 
 /* ---- looking ---- */
 
-static bool other_namespace(int proc, int self, const char *name)
+/* The spawner's own namespaces, which it never leaves. Return: which one, or 0. */
+static ino_t own_namespace(enum jail_layer layer)
 {
-	struct stat theirs, ours;
+	static ino_t known[ARRAY_SIZE(ns_file)];
+	struct stat st;
 	char path[32];
 
-	snprintf(path, sizeof(path), "ns/%s", name);
-	return fstatat(proc, path, &theirs, 0) == 0 && fstatat(self, path, &ours, 0) == 0 &&
-	       theirs.st_ino != ours.st_ino;
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", ns_file[layer]);
+	if (!known[layer] && stat(path, &st) == 0)
+		known[layer] = st.st_ino;
+	return known[layer];
+}
+
+static bool other_namespace(int proc, enum jail_layer layer)
+{
+	const ino_t ours = own_namespace(layer);
+	struct stat theirs;
+	char path[32];
+
+	snprintf(path, sizeof(path), "ns/%s", ns_file[layer]);
+	return ours && fstatat(proc, path, &theirs, 0) == 0 && theirs.st_ino != ours;
 }
 
 /* A number of /proc/PID/status. Return: false if there is none of this name. */
@@ -163,14 +176,13 @@ static int look(const struct jail_spec *spec, pid_t pid, int proc, struct jail_c
 		struct jail_fault *fault)
 {
 	static const enum jail_layer needed[] = {JAIL_L_CAPS, JAIL_L_NNP, JAIL_L_SECCOMP};
-	_cleanup_close_ int self = open("/proc/self", O_PATH | O_CLOEXEC);
 	struct jail_report *r = &cell->report;
 	char status[8192];
 
 	for (size_t i = 0; i < ARRAY_SIZE(ns_file); i++) {
 		if (i == JAIL_L_NET && (spec->flags & JAIL_HOST_NET))
 			continue;
-		hold(r, (enum jail_layer)i, other_namespace(proc, self, ns_file[i]), 0);
+		hold(r, (enum jail_layer)i, other_namespace(proc, (enum jail_layer)i), 0);
 		if (r->layer[i].state != JAIL_HOLDS)
 			return jail_fault_set(fault, JAIL_STEP_VERIFY, -EPERM, layer_str[i]);
 	}

@@ -31,7 +31,8 @@
  *
  * User code may use about the same calls as in containers, without the parts of the kernel that had
  * the most vulnerabilities: io_uring, user namespaces, keyrings, BPF, userfaultfd, tracing. The agent
- * has the same list as user code: its additional rights come from its capabilities.
+ * has the same list as user code but for pidfd_getfd, which it refuses to that: its additional rights come from
+ * its capabilities.
  *
  * QEMU gets less: no new programs by fork, no ids, no terminals. It filters itself further after
  * its start (-sandbox). xsbxfs-net may open connections, but neither files nor programs.
@@ -151,6 +152,8 @@ static const struct group allowed[] = {
 	    "setresuid setresuid32 setresgid setresgid32 setgroups setgroups32 setfsuid "
 	    "setfsuid32 setfsgid setfsgid32 getresuid32 getresgid32 getuid32 getgid32 "
 	    "geteuid32 getegid32 getgroups32 capset sethostname"},
+	/* An interpreter's socket, for the agent to look at, which refuses it to user code itself. */
+	{S, "pidfd_getfd"},
 	/* System V's and POSIX's ways to share: the IPC namespace has its own. */
 	{S, "shmget shmat shmdt shmctl semget semop semtimedop semtimedop_time64 semctl "
 	    "msgget msgsnd msgrcv msgctl ipc mq_open mq_unlink mq_timedsend "

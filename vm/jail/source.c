@@ -21,6 +21,7 @@
  * -------------------
  * If the spawner opened files for a child itself, it could block, and all other sandboxes with it. Paths that the
  * kernel can resolve from its caches are opened directly; others are opened by a process that can be abandoned.
+ * The daemon opens none but the former: see view_stamp().
  */
 
 static int patience_ms = -1; /* for ever */
@@ -54,15 +55,22 @@ int jail_source_look(int fd, struct statx *ret_stat)
 		       : 0;
 }
 
-static int open_source(const struct jail_mount *m, uint64_t resolve)
+static int open_path(const char *path, uint64_t resolve)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
-	int fd;
+	const int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	if (m->flags & JAIL_NO_LINKS)
-		how.resolve |= RESOLVE_NO_SYMLINKS;
-	fd = (int)syscall(SYS_openat2, AT_FDCWD, m->source, &how, sizeof(how));
 	return fd < 0 ? -errno : fd;
+}
+
+static int open_source(const struct jail_mount *m, uint64_t resolve)
+{
+	return open_path(m->source, resolve | (m->flags & JAIL_NO_LINKS ? RESOLVE_NO_SYMLINKS : 0));
+}
+
+int jail_source_open_cached(const char *path)
+{
+	return open_path(path, RESOLVE_CACHED);
 }
 
 int jail_source_open(const struct jail_mount *m)

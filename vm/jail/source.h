@@ -20,6 +20,10 @@ int jail_source_open(const struct jail_mount *m);
 /* The same in the spawner, with that timeout. */
 int jail_source_open_patiently(const struct jail_mount *m);
 
+/* Opens @path by what the kernel has in its caches, so this never waits. Return: a descriptor (O_PATH), -EAGAIN if a
+ * server or a disk would have to be asked, or another -errno. */
+int jail_source_open_cached(const char *path);
+
 /* Gets type, ids and device of @fd from caches only, because a server might never answer. Return: 0 or
  * -errno. */
 int jail_source_look(int fd, struct statx *ret_stat);

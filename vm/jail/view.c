@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "source.h"
 #include "vm/base/util.h"
 #include "vm/base/spec.h"
 
@@ -18,41 +19,54 @@ bool view_wanted(const struct sandbox_spec *spec)
 	return spec->npaths > 0 || spec->work || spec->image_view || spec->install;
 }
 
-/* Numbers of inodes are given again, often at once; when one was made is not. */
-static void add_stamp(struct digest *d, const char *path)
+/*
+ * A stamp is taken in the daemon's only thread, and what a template shows may lie on a server that does not answer any
+ * more. So it is made of what the kernel knows without asking anybody. A path whose server it would ask, because what it
+ * knew has expired or was never known, has no stamp then, and whatever was made ahead is of no use: the sandbox is
+ * started by the spawner, which asks, and has no more than patience to lose. What it was told is known here afterwards.
+ */
+
+/* Numbers of inodes are given again, often at once; when one was made is not. Return: 0 or -errno. */
+static int add_stamp(struct digest *d, const char *path)
 {
-	const unsigned wanted = STATX_INO | STATX_BTIME | STATX_CTIME;
-	uint64_t what[5] = {0};
+	_cleanup_close_ int fd = jail_source_open_cached(path);
+	const struct statx_timestamp *t;
 	struct statx st;
 
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, wanted, &st) == 0) {
-		const struct statx_timestamp *t =
-			st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
+	if (fd < 0)
+		return fd;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_BTIME | STATX_CTIME,
+		  &st) < 0)
+		return -errno;
+	t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
 
-		what[0] = st.stx_dev_major;
-		what[1] = st.stx_dev_minor;
-		what[2] = st.stx_ino;
-		what[3] = (uint64_t)t->tv_sec;
-		what[4] = t->tv_nsec;
-	}
+	const uint64_t what[] = {st.stx_dev_major, st.stx_dev_minor, st.stx_ino,
+				 (uint64_t)t->tv_sec, t->tv_nsec};
+
 	digest_add(d, what, sizeof(what));
+	return 0;
 }
 
-void view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX])
+int view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX])
 {
 	struct digest *d;
+	int r = 0, e;
 
 	ret[0] = '\0';
 	if (!spec || (!spec->npaths && !spec->work))
-		return;
+		return 0;
 	d = digest_new();
 	if (!d)
-		return;
-	for (size_t i = 0; i < spec->npaths; i++)
-		add_stamp(d, spec->paths[i].source);
-	if (spec->work)
-		add_stamp(d, spec->work);
-	(void)digest_end(d, ret);
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->npaths && r == 0; i++)
+		r = add_stamp(d, spec->paths[i].source);
+	if (spec->work && r == 0)
+		r = add_stamp(d, spec->work);
+	e = digest_end(d, ret);
+	r = r < 0 ? r : e;
+	if (r < 0)
+		ret[0] = '\0';
+	return r;
 }
 
 /* ---- parts of a jail's description ---- */

@@ -18,9 +18,16 @@ struct sandbox_spec;
 /* Does it need anything that only the process backend supports? */
 bool view_wanted(const struct sandbox_spec *spec);
 
-/* Which directories and files of the host have the names that it shows: another text when those are given to
- * others, which a jail that was made before then does not see. "" if it shows none. @spec may be NULL. */
-void view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX]);
+/**
+ * view_stamp() - Which directories and files of the host have the names that a sandbox shows
+ * @spec: Its spec; may be NULL
+ * @ret: Result: another text when those names are given to others, which a jail that was made before then does not
+ *	 see; "" if it shows none
+ *
+ * Never waits. Return: 0, or -errno if that is not known: a path is not there, or (-EAGAIN) it lies on a server that
+ * would have to be asked.
+ */
+int view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX]);
 
 /* ---- parts of a jail's description ---- */
 

@@ -231,7 +231,7 @@ static bool owner_ok(const struct policy *p, const struct sealed_view *v, uint32
 {
 	if (!v->writes || geteuid() != 0)
 		return true;
-	if (!p->others) /* the kernel lets in who has the real ids; what waits is made for the effective ones */
+	if (!p->others) /* the kernel checks the real ids; what waits is made for the effective ones */
 		return owner == 0 && (group == getegid() || group == getgid());
 	return (owner != 0 || v->roots) && (group != 0 || v->roots_groups || owner == 0) &&
 	       !jail_has_id(owner) && !jail_has_id(group);

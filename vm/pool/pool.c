@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "record.h"
 #include "vm/base/log.h"
 #include "vm/image/layer.h"
 
@@ -12,35 +13,59 @@
  * Theory of operation
  * -------------------
  * An idle clone is a guest like any other, set up and exercised, whose events come here; taking it
- * means to give it another owner, see guest_introduce(). Nothing is asked of it at that moment: that
- * it is well is known from its heartbeats, and a machine that ends is out of the pool at once.
+ * changes its owner, see guest_introduce(). It is not pinged at that moment: its heartbeats show that it
+ * is alive, and a machine that exits leaves the pool at once.
  *
- * A clone that has left a ping unanswered is passed over, and replaced when another one is there. If
- * it is only slow it comes back; if it is dead its heartbeats end it.
+ * If none is idle, a user gets the one that is being made: it has a lead over one that would be started then. What
+ * is left of its exercises is skipped, and it hears of its owner when it is up. If none is being made, there is one
+ * that stands by: all of a machine but its memory, which is restored when it is wanted, by a user or for the pool.
  *
- * The pool is filled up to its target when there are fewer than its low-water mark.
+ * A clone with an unanswered ping is passed over, and replaced once another one is ready. If it is only
+ * slow, it becomes usable again; if it is dead, its heartbeats end it.
+ *
+ * A clone is exercised, and then has translated, read and imported what programs need first; while sessions come faster
+ * than that can be done, it is exercised no more than is needed for a quick answer, and replaced when it is quiet. So is
+ * always what is no clone, but started for its session alone.
+ *
+ * The pool is filled up to its target when there are fewer than its low-water mark. Each session that finds it empty
+ * raises both by one, as far as is allowed; each half minute without such a session lowers them again.
  *
  * The background has one timer. It runs while there is something to do or to watch. Clones are made
- * one after the other, and only when no sandbox is starting or waits for a place; if the pool still
- * has one, also only while processors are idle. They have places in the admission, at most half of
+ * while no sandbox waits for a place and processors are idle; one is made in any case if the pool has
+ * none and no sandbox is starting. They have places in the admission, at most half of
  * all, and give them up as soon as anybody waits for a place: pool_yield().
+ *
+ * What shows files of the host is given to nobody while it is not known whether these still have the names that they had
+ * when it was started, see view_stamp(), and is not made then either: a server may have to be asked, which whoever gets
+ * nothing here has the spawner do.
  *
  * A clone that is too old is replaced, not removed: it goes when a younger one is ready. A template
  * that was not used for a while loses its clones, and later the snapshot's memory, unless it is to be
  * prepared always.
  *
- * Sandboxes that are not as their template says (more memory, another number of processors) are of a
- * template of their own, which gets a snapshot at its second use. Of these only a few keep one.
+ * Sandboxes that are not as their template says (more memory, another number of processors, packages of their own) are
+ * of a template of their own, which gets a snapshot at its second use; with packages at its first, for there it saves
+ * seconds in each session. Of these only a few keep one. A first use takes it from none that was used in the last
+ * minutes: who goes through lists of packages would take everybody's.
  */
 
-#define TICK_MS	    50u
-#define WATCH_MS    15000u
-#define IDLE_MS	    600000u  /* ms without use: no pool */
-#define UNLOAD_MS   1200000u /* ms without use: no snapshot in memory */
-#define RETRY_MS    5000u    /* after a clone that did not start, */
-#define REST_MS	    60000u   /* after many: each takes the spawner's time */
-#define AD_HOC_MAX  4u	     /* templates that are not as the configuration says, with snapshots */
-#define AD_HOC_USES 2u	     /* sandboxes before there is one */
+#define SOON_MS	     10u
+#define TICK_MS	     50u
+#define WATCH_MS     15000u
+#define STANDBY	     1u
+#define FIRST_RUN_MS 50u
+#define QUIET_MS     30000u   /* without a session that found none: one less than there was */
+#define STUCK_MS     2000u    /* after which a start is not one that a user should take over */
+#define IDLE_MS	     600000u  /* ms without use: no pool */
+#define UNLOAD_MS    1200000u /* ms without use: no snapshot in memory */
+#define RETRY_MS     5000u    /* after a clone that did not start, */
+#define REST_MS	     60000u   /* after many: each takes the spawner's time */
+#define AD_HOC_MAX \
+	4u /* templates that are not as the configuration says, with snapshots; likewise with packages */
+#define AD_HOC_USES \
+	2u /* sandboxes before there is one; with packages, and room for it, it is made at the first */
+#define AD_HOC_KEPT_MS \
+	180000u /* since its last use, for which none gives way to the first use of another */
 
 /* ---- idle guests ---- */
 
@@ -49,10 +74,20 @@ static void unlist(struct idle *i)
 	struct template *t = i->template;
 
 	TAILQ_REMOVE(&t->idle, i, link);
-	if (i->ready)
-		t->nready--;
+	t->nidle[i->state]--;
+}
+
+static void set_state(struct idle *i, enum idle_state state)
+{
+	struct template *t = i->template;
+
+	unlist(i);
+	i->state = state;
+	t->nidle[state]++;
+	if (state == IDLE_READY)
+		TAILQ_INSERT_HEAD(&t->idle, i, link);
 	else
-		t->nfilling--;
+		TAILQ_INSERT_TAIL(&t->idle, i, link);
 }
 
 static void on_up(void *data)
@@ -61,18 +96,16 @@ static void on_up(void *data)
 	struct template *t = i->template;
 
 	template_clone_works(t);
-	if (i->ready)
+	if (i->state == IDLE_READY)
 		return;
-	unlist(i);
-	i->ready = true;
-	t->nready++;
-	TAILQ_INSERT_HEAD(&t->idle, i, link);
+	set_state(i, IDLE_READY);
 	t->refill_ms = uv_now(t->pool->ctx->loop) - i->asked_at;
 	t->refill_sum_ms += t->refill_ms;
 	t->refills++;
 	/* There may be more than are wanted: the target can fall meanwhile. */
 	context_event(t->pool->ctx, "pool", "%s: %u ready, %u wanted, the last after %llu ms",
-		      t->spec.image, t->nready, t->want.target, (unsigned long long)t->refill_ms);
+		      t->spec.image, t->nidle[IDLE_READY], t->want.target,
+		      (unsigned long long)t->refill_ms);
 	context_work(t->pool->ctx);
 }
 
@@ -95,10 +128,13 @@ static void on_closed(void *data, const struct problem *problem)
 	admission_release(t->pool->admission, &i->ticket);
 	if (t->pool->ctx->closing) /* everything is being ended */
 		problem = NULL;
-	if (problem && !i->ready)
+	if (problem && i->state == IDLE_FILLING)
 		fill_failed(t, problem);
 	else if (problem)
 		log_info("an idle clone of %s ended: %s", t->spec.image, problem->cause);
+	/* Its snapshot was not even read, and is not to blame. */
+	if (problem && i->state == IDLE_STANDBY)
+		t->standby_at = uv_now(t->pool->ctx->loop) + RETRY_MS;
 	context_work(t->pool->ctx);
 	free(i);
 }
@@ -108,44 +144,108 @@ static const struct guest_events idle_events = {
 	.closed = on_closed,
 };
 
-static bool fill(struct template *t)
+/* Where there are no snapshots, what is exercised in full would cost each session more than all else: it would
+ * import what most programs never do. And do sessions come faster than the pool is filled? Then the next is worth more
+ * than one that is exercised in full. */
+static bool is_brief(const struct template *t)
+{
+	return !t->ops->save || t->grown;
+}
+
+/* Starts one, in @state. */
+static bool add(struct template *t, enum idle_state state)
 {
 	struct idle *i = calloc(1, sizeof(*i));
 
 	if (!i)
 		return false;
 	i->template = t;
+	i->state = state;
+	i->brief = is_brief(t);
 	i->asked_at = uv_now(t->pool->ctx->loop);
-	view_stamp(&t->spec, i->shown);
-	if (!template_start(t, t->ops->save ? MACHINE_CLONE : MACHINE_COLD, &i->ticket,
-			    &idle_events, i, &i->guest)) {
+	if (view_stamp(&t->spec, i->shown) < 0 ||
+	    !template_start(t, t->ops->save ? MACHINE_CLONE : MACHINE_COLD, i->brief,
+			    state == IDLE_STANDBY, &i->ticket, &idle_events, i, &i->guest)) {
 		free(i);
 		return false;
 	}
 	t->refs++;
-	t->nfilling++;
+	t->nidle[state]++;
 	TAILQ_INSERT_TAIL(&t->idle, i, link);
 	return true;
 }
 
-/* Have files of the host that it shows been replaced or removed since it was started? */
+/* Is it known what has the names that its sandboxes show? If not, nobody gets what was made ahead. */
+static bool is_known(const struct template *t)
+{
+	char now[DIGEST_HEX];
+
+	return view_stamp(&t->spec, now) == 0;
+}
+
+/* Does it show the files of the host that have their names now? Not so if that is not known. */
+static bool is_current(const struct idle *i)
+{
+	char now[DIGEST_HEX];
+
+	return view_stamp(&i->template->spec, now) == 0 && strcmp(now, i->shown) == 0;
+}
+
+/* Is it known that they have been replaced since it was started? */
 static bool is_stale(const struct idle *i)
 {
 	char now[DIGEST_HEX];
 
-	view_stamp(&i->template->spec, now);
-	return strcmp(now, i->shown) != 0;
+	return view_stamp(&i->template->spec, now) == 0 && strcmp(now, i->shown) != 0;
 }
 
 static bool is_well(const struct idle *i)
 {
-	return i->ready && guest_is_up(i->guest) && !guest_is_silent(i->guest) &&
-	       !guest_hung_up(i->guest) && !is_stale(i);
+	return i->state == IDLE_READY && guest_is_up(i->guest) && !guest_is_silent(i->guest) &&
+	       !guest_hung_up(i->guest) && is_current(i);
 }
+
+static struct guest *hand_over(struct idle *i, struct ticket *ticket)
+{
+	struct guest *g = i->guest;
+
+	unlist(i);
+	i->template->refs--;
+	admission_move(i->template->pool->admission, &i->ticket, ticket);
+	free(i);
+	return g;
+}
+
+/* ---- its size ---- */
+
+unsigned pool_wanted(const struct template *t)
+{
+	return t->want.target ? t->want.target + t->grown : 0;
+}
+
+/* A session has found none. */
+static void grow(struct template *t)
+{
+	/* Before it was full once, that says nothing. */
+	if (!t->refills || !t->want.target || !is_known(t))
+		return;
+	t->grown += pool_wanted(t) < t->want.most;
+	t->grown_at = uv_now(t->pool->ctx->loop);
+}
+
+/* Nobody has found it empty for a while: one less. */
+static void shrink(struct template *t, uint64_t now)
+{
+	if (!t->grown || now - t->grown_at < QUIET_MS)
+		return;
+	t->grown--;
+	t->grown_at = now;
+}
+
+/* ---- taking from it ---- */
 
 struct guest *pool_take(struct template *t, struct ticket *ticket)
 {
-	struct guest *g = NULL;
 	struct idle *i;
 
 	TAILQ_FOREACH(i, &t->idle, link) {
@@ -155,15 +255,52 @@ struct guest *pool_take(struct template *t, struct ticket *ticket)
 	context_work(t->pool->ctx);
 	if (!i) {
 		t->misses++;
+		grow(t);
 		return NULL;
 	}
 	t->hits++;
-	g = i->guest;
-	unlist(i);
-	t->refs--;
-	admission_move(t->pool->admission, &i->ticket, ticket);
-	free(i);
-	return g;
+	t->taken_at = uv_now(t->pool->ctx->loop);
+	return hand_over(i, ticket);
+}
+
+/* Is it starting, and not for so long that it seems to be stuck? */
+static bool is_coming(const struct idle *i)
+{
+	return i->state == IDLE_FILLING &&
+	       uv_now(i->template->pool->ctx->loop) - i->asked_at < STUCK_MS &&
+	       !guest_is_ending(i->guest) && !guest_hung_up(i->guest) && is_current(i);
+}
+
+/* Return: one that stands by, and starts from now on; or NULL. */
+static struct idle *rouse(struct template *t)
+{
+	struct idle *i;
+
+	TAILQ_FOREACH(i, &t->idle, link) {
+		if (i->state == IDLE_STANDBY && !guest_is_ending(i->guest) &&
+		    !guest_hung_up(i->guest))
+			break;
+	}
+	if (!i)
+		return NULL;
+	set_state(i, IDLE_FILLING);
+	i->asked_at = uv_now(t->pool->ctx->loop);
+	i->brief = is_brief(t);
+	guest_restore(i->guest, i->brief);
+	return i;
+}
+
+struct guest *pool_take_early(struct template *t, struct ticket *ticket)
+{
+	struct idle *i;
+
+	TAILQ_FOREACH(i, &t->idle, link) {
+		if (is_coming(i))
+			break;
+	}
+	if (!i)
+		i = rouse(t);
+	return i ? hand_over(i, ticket) : NULL;
 }
 
 unsigned pool_places(const struct pool *p)
@@ -171,8 +308,11 @@ unsigned pool_places(const struct pool *p)
 	const struct template *t;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(t, &p->templates, link)
-		n += t->nready + t->nfilling + (t->builder ? 1 : 0);
+	TAILQ_FOREACH(t, &p->templates, link) {
+		n += t->builder ? 1 : 0;
+		for (size_t s = 0; s < IDLE_NSTATES; s++)
+			n += t->nidle[s];
+	}
 	return n;
 }
 
@@ -247,22 +387,24 @@ void pool_close(struct pool *p)
 
 /* Work in progress that users are waiting for. */
 struct load {
-	bool starting; /* or waiting for a place */
-	bool loading;  /* a snapshot is read */
-	unsigned busy; /* runs, and clones being made */
+	bool waiting;	   /* for a place */
+	bool loading;	   /* a snapshot is read */
+	unsigned starting; /* sandboxes of users */
+	unsigned busy;	   /* these, runs, and clones being made */
 };
 
 static struct load look(const struct pool *p)
 {
 	struct load l = {
-		.starting = admission_contended(p->admission) || p->ops->starting(p->data),
-		.busy = p->slots->held,
+		.waiting = admission_contended(p->admission),
+		.starting = p->ops->starting(p->data),
 	};
 	const struct template *t;
 
+	l.busy = l.starting + p->slots->held;
 	TAILQ_FOREACH(t, &p->templates, link) {
 		l.loading = l.loading || t->state == TEMPLATE_LOADING;
-		l.busy += t->nfilling + (t->builder ? 1 : 0);
+		l.busy += t->nidle[IDLE_FILLING] + (t->builder ? 1 : 0);
 	}
 	return l;
 }
@@ -273,7 +415,8 @@ static bool is_to_go(const struct idle *i, uint64_t now)
 	struct guest_info info;
 
 	guest_info(i->guest, &info);
-	return guest_is_silent(i->guest) || is_stale(i) || (age_ms && now - info.ready_at > age_ms);
+	return guest_is_silent(i->guest) || is_stale(i) ||
+	       (age_ms && now - info.ready_at > age_ms) || (i->brief && !is_brief(i->template));
 }
 
 /* Ends one of those that are too old or silent, if there are good ones. Return: number of clones that are good or
@@ -284,7 +427,7 @@ static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 	unsigned good = 0, nbad = 0;
 
 	TAILQ_FOREACH(i, &t->idle, link) {
-		if (!i->ready || guest_is_ending(i->guest))
+		if (i->state != IDLE_READY || guest_is_ending(i->guest))
 			continue;
 		if (is_to_go(i, now)) {
 			bad = i;
@@ -296,28 +439,50 @@ static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 	*ret_bad = nbad;
 	if (bad && good)
 		guest_close(bad->guest);
-	return good + t->nfilling;
+	return good + t->nidle[IDLE_FILLING];
 }
 
-/* Is it used too rarely to be worth a snapshot? */
-static bool is_rare(const struct template *t)
-{
-	return t->ad_hoc && t->uses < AD_HOC_USES;
-}
-
-/* If too many ad hoc templates have a snapshot, drops that of the one unused for longest. */
-static void drop_ad_hoc(struct pool *p)
+/* Return: the ad hoc template with or without packages that was unused for longest, of the *ret_n that have a snapshot; or
+ * NULL. */
+static struct template *oldest_ad_hoc(const struct pool *p, bool packed, unsigned *ret_n)
 {
 	struct template *t, *oldest = NULL;
-	unsigned n = 0;
 
+	*ret_n = 0;
 	TAILQ_FOREACH(t, &p->templates, link) {
-		if (!t->ad_hoc || (t->state != TEMPLATE_READY && t->state != TEMPLATE_BUILDING))
+		if (!t->ad_hoc || packed != (*t->spec.packages != '\0') ||
+		    (t->state != TEMPLATE_READY && t->state != TEMPLATE_BUILDING))
 			continue;
-		n++;
+		++*ret_n;
 		if (!oldest || t->used_at < oldest->used_at)
 			oldest = t;
 	}
+	return oldest;
+}
+
+/* Can there be one more with packages, without taking that of one which may be used again? */
+static bool has_room(const struct pool *p, uint64_t now)
+{
+	unsigned n;
+	const struct template *oldest = oldest_ad_hoc(p, true, &n);
+
+	return n < AD_HOC_MAX || now - oldest->used_at >= AD_HOC_KEPT_MS;
+}
+
+/* Is it used too rarely to be worth a snapshot? */
+static bool is_rare(const struct template *t, uint64_t now)
+{
+	if (!t->ad_hoc || t->uses >= AD_HOC_USES)
+		return false;
+	return !t->uses || !*t->spec.packages || !has_room(t->pool, now);
+}
+
+/* If too many ad hoc templates with or without packages have a snapshot, drops that of the one unused for longest. */
+static void drop_ad_hoc(struct pool *p, bool packed)
+{
+	unsigned n;
+	struct template *oldest = oldest_ad_hoc(p, packed, &n);
+
 	if (n <= AD_HOC_MAX)
 		return;
 	template_drop(oldest);
@@ -357,7 +522,7 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 			return;
 		template_install(t);
 	}
-	if (!l->starting && !l->loading)
+	if (!l->waiting && !l->starting && !l->loading)
 		template_load(t);
 	l->loading = l->loading || t->state == TEMPLATE_LOADING;
 }
@@ -369,16 +534,43 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 		return t->prepared && t->key[0];
 	if (t->state != TEMPLATE_NONE)
 		return false;
-	if (is_rare(t))
+	if (is_rare(t, now))
 		return false;
 	/* Fetching a snapshot takes no processor from anybody. */
 	if (template_fetch(t))
 		return true;
-	if (now >= t->retry_at && !l->starting && l->busy < cpus && !t->builder) {
-		template_build(t);
+	if (now >= t->retry_at && !l->waiting && !l->starting && l->busy < cpus && !t->builder) {
+		record_start(t);
 		l->busy++;
 	}
 	return true;
+}
+
+/* Has one stand by for whoever finds the pool empty, and for its next filling. Return: true if there is more to do. */
+static bool attend_standby(struct template *t, struct load *l, uint64_t now, unsigned cpus,
+			   bool room)
+{
+	if (!t->ops->restore || t->state != TEMPLATE_READY || !t->want.target ||
+	    t->nidle[IDLE_STANDBY] >= STANDBY || !room)
+		return false;
+	if (!l->waiting && l->busy < cpus && now >= t->standby_at && add(t, IDLE_STANDBY))
+		l->busy++;
+	return true;
+}
+
+/* Ends the oldest of those that are more than wanted. */
+static void trim(struct template *t, unsigned have)
+{
+	struct idle *i;
+
+	if (have <= pool_wanted(t))
+		return;
+	TAILQ_FOREACH_REVERSE(i, &t->idle, idle_list, link) {
+		if (i->state == IDLE_READY && !guest_is_ending(i->guest)) {
+			guest_close(i->guest);
+			return;
+		}
+	}
 }
 
 /* Return: true if there is more to do. */
@@ -396,17 +588,24 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 		return attend_snapshot(t, l, now, cpus);
 	have = renew(t, now, &bad);
 	room = 2 * (pool_places(p) - bad + 1) <= p->admission->limits.places;
-	if (have >= t->want.target)
+	shrink(t, now);
+	trim(t, have);
+	if (have >= pool_wanted(t))
 		t->refilling = false;
-	else if (have < MAX(t->want.low, 1u))
+	else if (have < MAX(t->want.low + t->grown, 1u))
 		t->refilling = true;
+	/* The first run of who has just taken one is not to be disturbed. */
+	if (now - t->taken_at < FIRST_RUN_MS && p->slots->held)
+		return true;
 	if (!t->refilling)
-		return false;
-	/* A pool that is not empty also waits until processors are free of runs. */
-	if (!room || l->starting || t->nfilling ||
-	    (t->state == TEMPLATE_PLAIN && now < t->retry_at) || (have && l->busy >= cpus))
+		return attend_standby(t, l, now, cpus, room);
+	/* The first one does not wait until processors are free of runs. */
+	if (!room || l->waiting || (t->state == TEMPLATE_PLAIN && now < t->retry_at) ||
+	    ((have || l->starting) && l->busy >= cpus))
 		return room;
-	if (fill(t))
+	if (!is_known(t))
+		return false;
+	if (rouse(t) || add(t, IDLE_FILLING))
 		l->busy++;
 	return true;
 }
@@ -414,7 +613,6 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 static void on_tick(uv_timer_t *timer)
 {
 	struct pool *p = timer->data;
-	const unsigned cpus = (unsigned)MAX(get_nprocs(), 1);
 	const uint64_t now = uv_now(p->ctx->loop);
 	struct load l = look(p);
 	bool more = false;
@@ -422,9 +620,10 @@ static void on_tick(uv_timer_t *timer)
 
 	if (p->ctx->closing)
 		return;
-	drop_ad_hoc(p);
+	drop_ad_hoc(p, false);
+	drop_ad_hoc(p, true);
 	TAILQ_FOREACH(t, &p->templates, link) {
-		if (attend(t, &l, now, cpus))
+		if (attend(t, &l, now, p->cpus))
 			more = true;
 	}
 	if (!TAILQ_EMPTY(&p->templates))
@@ -433,13 +632,16 @@ static void on_tick(uv_timer_t *timer)
 
 void pool_wake(struct pool *p)
 {
-	if (!p->ctx->closing)
-		uv_timer_start(&p->timer, on_tick, TICK_MS, 0);
+	/* Later calls don't put it off. */
+	if (!p->ctx->closing &&
+	    (!uv_is_active((uv_handle_t *)&p->timer) || uv_timer_get_due_in(&p->timer) > SOON_MS))
+		uv_timer_start(&p->timer, on_tick, SOON_MS, 0);
 }
 
 void pool_init(struct pool *p)
 {
 	TAILQ_INIT(&p->templates);
+	p->cpus = (unsigned)MAX(get_nprocs(), 1);
 	uv_timer_init(p->ctx->loop, &p->timer);
 	p->timer.data = p;
 }

@@ -18,8 +18,8 @@
 struct pool_ops {
 	/* Updates what the admission knows about the host. */
 	void (*look)(void *data);
-	/* Is a sandbox starting that a user has asked for? */
-	bool (*starting)(void *data);
+	/* How many sandboxes are starting that users have asked for? */
+	unsigned (*starting)(void *data);
 };
 
 /* Embedded in struct vm, which sets the members up to `data`. */
@@ -38,6 +38,7 @@ struct pool {
 
 	struct template_list templates;
 	unsigned ntemplates;
+	unsigned cpus;	  /* of this host: to ask for them takes files */
 	uv_timer_t timer; /* closed by the caller */
 };
 
@@ -55,9 +56,23 @@ void pool_wake(struct pool *p);
  */
 struct guest *pool_take(struct template *t, struct ticket *ticket);
 
+/**
+ * pool_take_early() - Take a guest that is still starting
+ * @t: Of this template; it has no idle guest
+ * @ticket: As for pool_take()
+ *
+ * It has a lead over one that would be started now.
+ *
+ * Return: a guest, to be passed to guest_introduce() at once, or NULL.
+ */
+struct guest *pool_take_early(struct template *t, struct ticket *ticket);
+
 /* A user waits for a place: ends one guest that no user has asked for. Return: whether there was one, or
  * one is still ending. */
 bool pool_yield(struct pool *p);
+
+/* How many idle guests there should be: what the configuration says, and more if sessions come faster. */
+unsigned pool_wanted(const struct template *t);
 
 /* Number of idle guests and of machines being saved; they occupy places in the admission. */
 unsigned pool_places(const struct pool *p);

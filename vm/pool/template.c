@@ -20,9 +20,9 @@
  * Theory of operation
  * -------------------
  * Sandboxes that agree in image, language, memory, processors, the template's own variables and limits
- * and what they see of the host are of one template. What a session sets beyond that (more variables,
- * another quota) is part of SETUP, which
- * every sandbox is sent however it started; an interpreter that does not fit is started anew.
+ * and what they see of the host share a template. What a session sets beyond that (more variables,
+ * another quota) is part of SETUP, which every sandbox is sent however it started; an interpreter that
+ * does not fit is started anew.
  *
  *	UNKNOWN -> LOADING -> READY <-----+
  *	              |                   |
@@ -31,11 +31,11 @@
  *	                       +--------+--> BROKEN
  *
  * Nobody waits for a snapshot to be made: sandboxes boot until there is one. They do wait for one
- * that is being read, which is faster than booting. The key is made of the text that describes the
- * machine, all of it: the checksums of its files, QEMU's version, the command line, what is done to
- * it before it is copied. Before each use it is made again, and if it is another one, an image was
- * replaced, and the snapshot with all idle clones is given up. Large files that were never read take
- * a worker thread some time (see image/digest_cache.c); until then there is no key, and sandboxes boot.
+ * that is being read, which is faster than booting. The key is a digest of everything that determines the
+ * machine: the checksums of its files, QEMU's version, the command line, what is done to it before it is
+ * copied. It is computed again before each use; if it has changed, an image was replaced, and the
+ * snapshot with all idle clones is dropped. Large files that were never read take a worker thread some
+ * time (see image/digest_cache.c); until then there is no key, and sandboxes boot.
  *
  * A snapshot whose clones don't work is removed and made again. If that does not help either, the
  * template is BROKEN for a while, and says so.
@@ -43,9 +43,8 @@
 
 #define TEMPLATES_MAX  64u
 #define CLONE_FAILURES 3u
-#define BUILD_FAILURES 3u
 #define BROKEN_MS      600000u
-#define PROCEDURE      5u /* to be changed with what is done to a machine before it is copied */
+#define PROCEDURE      6u /* to be changed with what is done to a machine before it is copied */
 #define TRY_AGAIN_MS   5000u
 #define TSC_PPM	       50u
 #define NOBODY	       ((uid_t)-1) /* has what was not asked for */
@@ -79,6 +78,7 @@ static void template_free(struct template *t)
 	snapshot_close(&t->snapshot);
 	snapshot_close(&t->recording);
 	layer_put(t->layer);
+	ahead_clear(&t->ahead);
 	spec_free(&t->spec);
 	free(t);
 }
@@ -157,8 +157,9 @@ void template_install(struct template *t)
 
 /* ---- its guests ---- */
 
-bool template_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
-		    const struct guest_events *events, void *data, struct guest **ret_guest)
+bool template_start(struct template *t, enum machine_mode mode, bool brief, bool standby,
+		    struct ticket *ticket, const struct guest_events *events, void *data,
+		    struct guest **ret_guest)
 {
 	const struct snapshot *snap = mode == MACHINE_RECORD ? &t->recording : &t->snapshot;
 	const struct guest_config cfg = {
@@ -169,6 +170,9 @@ bool template_start(struct template *t, enum machine_mode mode, struct ticket *t
 		.ram = mode == MACHINE_COLD ? -1 : snap->ram,
 		.state = mode == MACHINE_COLD ? -1 : snap->state,
 		.background = true,
+		.brief = brief,
+		.standby = standby,
+		.imports = mode == MACHINE_RECORD ? ahead_list(&t->ahead, &t->spec) : NULL,
 	};
 	struct pool *p = t->pool;
 
@@ -302,14 +306,19 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 		.layer = t->layer,
 	};
 	const struct sandbox_limits *l = &t->spec.limits;
+	const char *imports = ahead_list(&t->ahead, &t->spec), *code = spec_warmup_code(&t->spec);
 	struct buf text = {0};
 	int r = t->ops->describe(t->pool->backends, &spec, &text, ret_why);
 
+	if (r == 0 && !imports)
+		r = -ENOMEM;
 	if (r == 0)
 		r = buf_printf(&text, "procedure %u\n%s %u %u\nlimits %u %u %u %u %u\n%s\n",
 			       PROCEDURE, t->spec.language, t->spec.memory_mb, t->spec.cpus,
 			       l->processes, l->open_files, l->file_size_mb, l->files_mb,
-			       l->files_inodes, t->spec.warmup);
+			       l->files_inodes, code ? code : "");
+	if (r == 0 && *imports)
+		r = buf_printf(&text, "imports\n%s", imports);
 	for (size_t i = 0; r == 0 && i < t->spec.nenv; i++)
 		r = buf_printf(&text, "%s=%s\n", t->spec.env[i].name, t->spec.env[i].value);
 	if (r == 0)
@@ -536,12 +545,12 @@ static void broken(struct template *t, const char *why)
 	context_event(t->pool->ctx, "snapshot", "%s: none, sandboxes boot: %s", t->spec.image, why);
 }
 
-static void build_failed(struct template *t, const char *why)
+void template_build_failed(struct template *t, const char *why)
 {
 	snprintf(t->problem, sizeof(t->problem), "%.500s", why);
 	t->state = TEMPLATE_NONE;
 	t->retry_at = uv_now(t->pool->ctx->loop) + TRY_AGAIN_MS;
-	if (++t->build_failures >= BUILD_FAILURES)
+	if (++t->build_failures >= TEMPLATE_BUILD_FAILURES)
 		broken(t, why);
 	else
 		log_info("no snapshot of %s yet: %s", t->spec.image, why);
@@ -568,93 +577,18 @@ void template_clone_failed(struct template *t, const struct problem *problem)
 	start_job(t, JOB_REMOVE, NULL);
 	context_event(t->pool->ctx, "snapshot", "%s: clones don't start, removed: %s",
 		      t->spec.image, problem->cause);
-	build_failed(t, problem->cause);
+	template_build_failed(t, problem->cause);
 }
 
-/* ---- its making ---- */
-
-/*
- * The machine is a guest without a user: it boots with memory in a file, is set up for the template,
- * exercises its interpreter, and is left idle for a moment, so that no messages are in flight. Then
- * QEMU saves the state of devices, and the machine is killed; its memory and state are sealed and are
- * the snapshot. It can be cloned from then on; it is written to the disk afterwards.
- *
- * Until it is renamed there, nothing has a final name: a daemon that is killed leaves nothing behind.
- */
-
-static void finished(struct template *t, uint64_t took_ms)
+void template_store(struct template *t)
 {
-	int r = snapshot_seal(&t->recording);
+	const int r = start_job(t, JOB_STORE, &t->snapshot);
 
-	if (r < 0) {
-		build_failed(t, strerror(-r));
-		return;
-	}
-	t->snapshot = t->recording;
-	snapshot_init(&t->recording);
-	t->state = TEMPLATE_READY;
-	t->saved = t->save_failed = t->fetched = false;
-	t->clone_failures = 0;
-	t->problem[0] = '\0';
-	t->built_ms = took_ms;
-	log_info("snapshot of %s (%u MiB) made: %llu MiB after %llu ms", t->spec.image,
-		 t->spec.memory_mb, (unsigned long long)(t->snapshot.bytes >> 20),
-		 (unsigned long long)took_ms);
-	context_event(t->pool->ctx, "snapshot", "%s: made, %llu MiB after %llu ms", t->spec.image,
-		      (unsigned long long)(t->snapshot.bytes >> 20), (unsigned long long)took_ms);
-	r = start_job(t, JOB_STORE, &t->snapshot);
 	if (r < 0)
 		log_warn("the snapshot of %s can't be kept: %s", t->spec.image, strerror(-r));
 }
 
-static void on_saved(void *data)
-{
-	struct template *t = data;
-
-	t->recorded = true;
-}
-
-/* The machine is gone, so nothing writes to its memory any more. */
-static void on_closed(void *data, const struct problem *problem)
-{
-	struct template *t = data;
-	struct guest_info info;
-
-	guest_info(t->builder, &info);
-	t->builder = NULL;
-	admission_release(t->pool->admission, &t->builder_ticket);
-	if (t->state == TEMPLATE_BUILDING) {
-		t->state = TEMPLATE_NONE;
-		if (t->recorded)
-			finished(t, uv_now(t->pool->ctx->loop) - info.started_at);
-		else if (problem)
-			build_failed(t, problem->cause);
-	}
-	/* Otherwise it had to give way, and has another try later. */
-	snapshot_close(&t->recording);
-	context_work(t->pool->ctx);
-}
-
-static const struct guest_events build_events = {
-	.saved = on_saved,
-	.closed = on_closed,
-};
-
-void template_build(struct template *t)
-{
-	int r = snapshot_new(&t->recording, t->spec.memory_mb);
-
-	if (r < 0) {
-		build_failed(t, strerror(-r));
-		return;
-	}
-	t->recording.tsc_khz = tsc_khz(&t->pool->backends->tsc);
-	t->recorded = false;
-	if (template_start(t, MACHINE_RECORD, &t->builder_ticket, &build_events, t, &t->builder))
-		t->state = TEMPLATE_BUILDING;
-	else
-		snapshot_close(&t->recording);
-}
+/* ---- its memory ---- */
 
 uint64_t template_memory(const struct pool *p)
 {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "ahead.h"
 #include "vm/backend/backend.h"
 #include "vm/base/problem.h"
 #include "vm/base/spec.h"
@@ -19,6 +20,8 @@
 struct layer;
 struct pool;
 
+#define TEMPLATE_BUILD_FAILURES 3u /* in a row; it is broken then */
+
 enum template_state {
 	TEMPLATE_UNKNOWN,  /* a snapshot was not looked for yet */
 	TEMPLATE_LOADING,  /* it is being read and verified */
@@ -30,13 +33,21 @@ enum template_state {
 	TEMPLATE_NSTATES,
 };
 
+enum idle_state {
+	IDLE_STANDBY, /* a clone whose memory is not restored yet */
+	IDLE_FILLING, /* it is starting */
+	IDLE_READY,
+	IDLE_NSTATES,
+};
+
 /* An idle guest. */
 struct idle {
 	TAILQ_ENTRY(idle) link;
 	struct template *template;
 	struct guest *guest;
 	struct ticket ticket;
-	bool ready;		/* else it is starting */
+	enum idle_state state;
+	bool brief;		/* it is exercised no more than is needed */
 	char shown[DIGEST_HEX]; /* view_stamp() when it was started */
 	uint64_t asked_at;	/* ms of the loop's clock */
 };
@@ -48,7 +59,7 @@ TAILQ_HEAD(template_list, template);
  * - `snapshot` is open if and only if READY; `recording` only while BUILDING.
  * - `builder` is set from the start of BUILDING until that guest is gone; `builder_ticket` holds its place.
  * - `waits` has the waits of sandboxes that have a place, for LOADING to end.
- * - `idle` has the unused guests, ready ones first; its length is `nready` + `nfilling`.
+ * - `idle` has the unused guests, ready ones first; `nidle` has their number by state.
  * - `refs` counts the sandboxes and jobs that point here.
  */
 /* clang-format off */ /* which takes the name for C++ */
@@ -61,6 +72,7 @@ struct template {
 	struct sandbox_spec spec; /* common to all its sandboxes; owned */
 	const struct backend_ops *ops;
 	struct layer *layer; /* of its packages, as long as it is in use; or NULL */
+	struct ahead ahead;  /* what of them its snapshot has imported */
 
 	enum template_state state;
 	char key[DIGEST_HEX]; /* of the snapshot that is current, or would be */
@@ -80,13 +92,17 @@ struct template {
 	bool saved, save_failed; /* it is on the disk; it could not be written */
 
 	bool prepared; /* to be kept ready before its first use */
-	bool ad_hoc;   /* not from the configuration: a snapshot is built at its second use */
+	bool ad_hoc; /* not from the configuration: a snapshot is built at its second use, see is_rare() */
 	unsigned uses; /* sandboxes requested */
 
 	struct idle_list idle;
 	struct vm_pool want;
-	bool refilling; /* it fell below the low-water mark, and is not full again */
-	unsigned nready, nfilling;
+	unsigned grown;	   /* idle guests beyond its target, for sessions that found none */
+	uint64_t grown_at; /* or shrunk: ms of the loop's clock */
+	bool refilling;	   /* it fell below the low-water mark, and is not full again */
+	unsigned nidle[IDLE_NSTATES];
+	uint64_t taken_at;   /* the last one: ms of the loop's clock */
+	uint64_t standby_at; /* ms of the loop's clock: not before */
 	uint64_t used_at, refreshed_at, hits, misses, built_ms;
 	uint64_t refills, refill_ms, refill_sum_ms;
 };
@@ -128,8 +144,11 @@ void template_clone_failed(struct template *t, const struct problem *problem);
 /* More digests are known than before: recomputes all keys. */
 void template_refresh_all(struct pool *p);
 
-/* Boots a guest to be saved. Called in the background. */
-void template_build(struct template *t);
+/* Its snapshot could not be made because of @why: it is tried again later, and given up for a while after some times. */
+void template_build_failed(struct template *t, const char *why);
+
+/* Writes its snapshot to the disk, in the background. */
+void template_store(struct template *t);
 
 /* Queries the store for the snapshot, once for each key. Return: whether an answer is pending. */
 bool template_fetch(struct template *t);
@@ -137,6 +156,8 @@ bool template_fetch(struct template *t);
 /**
  * template_start() - Start a guest that no user has asked for
  * @t: Of this template
+ * @brief: Sessions come fast, or it is no clone: it is exercised only as much as is needed
+ * @standby: It is to stand by; only with MACHINE_CLONE
  * @mode: MACHINE_RECORD, into the template's `recording`; MACHINE_CLONE, of its snapshot; MACHINE_COLD
  * @ticket: Zeroed; receives a place
  * @events: Events of the guest
@@ -145,8 +166,9 @@ bool template_fetch(struct template *t);
  *
  * Return: false if there is no place for it now, or no memory.
  */
-bool template_start(struct template *t, enum machine_mode mode, struct ticket *ticket,
-		    const struct guest_events *events, void *data, struct guest **ret_guest);
+bool template_start(struct template *t, enum machine_mode mode, bool brief, bool standby,
+		    struct ticket *ticket, const struct guest_events *events, void *data,
+		    struct guest **ret_guest);
 
 /* Ends all idle guests of @t. */
 void template_empty(struct template *t);

@@ -97,6 +97,7 @@ struct sandbox {
 	enum sandbox_needs needs;
 	bool asked, torn_down;
 	bool was_up;
+	bool took_early; /* its guest was begun for the pool, and is not up yet */
 	bool introduced; /* its start was noted on the console, if it did not boot */
 	bool awaits;	 /* its user is to be told what it waits for */
 	enum sandbox_start start;
@@ -116,8 +117,42 @@ struct sandbox {
 	TAILQ_ENTRY(sandbox) link;
 };
 
+/* ---- state.c ---- */
+
 /* Ends a sandbox because of @problem, unless it is ending already. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
+void printf_like(4, 5) sandbox_failf(struct sandbox *s, enum problem_code code, const char *fix,
+				     const char *cause, ...);
+void sandbox_no_memory(struct sandbox *s);
+
+/* Something about it has changed: the loop looks after it. */
+void sandbox_defer(struct sandbox *s);
+void sandbox_on_work(struct deferred *d);
+
+void sandbox_set_state(struct sandbox *s, enum sandbox_state state);
+
+/* Tells its owner the state, unless he knows it. */
+void sandbox_report(struct sandbox *s);
+
+/* Does at once what a new state asks for, instead of when the loop comes to it. */
+void sandbox_work(struct sandbox *s);
+
+/* One of what `nopen` counts has ended. The last one frees @s. */
+void sandbox_part_closed(struct sandbox *s);
+
+/* Stops waiting for whatever it waits for. */
+void sandbox_leave(struct sandbox *s);
+
+/* ---- start.c ---- */
+
+/* Its run is over: lines about @s name none. */
+void sandbox_unlabel(struct sandbox *s);
+
+/* Takes a guest from the pool: an idle one, or else one that is on its way there. Return: false if there is none. */
+bool sandbox_take(struct sandbox *s);
+
+/* Clones or boots a guest for @s, which has a place. */
+void sandbox_start(struct sandbox *s);
 
 /* ---- schedule.c ---- */
 

@@ -62,6 +62,9 @@ struct sandbox_events {
 	void (*network_lost)(void *data, const struct problem *problem);
 	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
+	/* Its files may change from now on, although it was sent nothing: answers that were given before, as leased, count no
+	 * more. */
+	void (*stirs)(void *data);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct problem *problem);
 };
@@ -106,7 +109,8 @@ void sandbox_close(struct sandbox *s);
  * sandbox_file() - Send a file request
  * @s: Sandbox, READY or RUNNING
  * @req: Request; reads and writes of up to 1 MiB are split and pipelined
- * @fn: Called once, from the loop; NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
+ * @fn: Called once, from the loop or before this returns (what is known of files is answered at once, see
+ *      vm/guest/known.h); NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
  * @data: Its first argument
  *
  * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too

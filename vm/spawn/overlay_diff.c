@@ -38,7 +38,7 @@
 #define OPAQUE		 "user.overlay.opaque"
 #define FAILURES_MAX	 20u /* that are told */
 #define PATH_BYTES	 (OVERLAY_DEPTH_MAX * 256u)
-#define OVERLAY_LIST_MAX (24u << 20) /* bytes of lines: who asks takes less */
+#define OVERLAY_LIST_MAX (24u << 20) /* bytes of lines: callers accept less */
 
 /* A change that was listed. */
 struct listed {

@@ -12,12 +12,15 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
+#include "birth.h"
 #include "guard.h"
+#include "hung.h"
 #include "spawner.h"
 #include "vm/jail/cgroup.h"
 #include "vm/jail/cgroup_stat.h"
@@ -25,10 +28,12 @@
 #include "wire.h"
 #include "vm/base/util.h"
 
-/* Unless the rules say something else. Who is next in turn has to have time left of the 15 s of a clone. */
-#define PATIENCE_MS 5000
-#define END_MS	    20000
-#define HUNG_MAX    8u
+/* Unless the rules say otherwise. The request after a slow one must have time left of a clone's 15 s. */
+#define PATIENCE_MS  5000
+#define END_MS	     20000
+#define BIRTHS_LEAST 2u
+#define BIRTHS_MOST  16u
+#define ASKING_MOST  32u
 
 /*
  * Theory of operation
@@ -37,8 +42,9 @@
  * it forks this process once, while it is small, and sends requests to it.
  *
  * The protocol is one datagram per request and per notification, so there are only fixed structs to
- * parse. Requests are executed one after the other, in one thread; starting a program takes a
- * millisecond or two, while the daemon continues its own work.
+ * parse. Requests are read one after the other, in one thread, which makes their places and forks. What the child does
+ * then, up to the exec of its program, takes twice as long, and is not waited for: meanwhile others are forked, as many
+ * as there are processors. So what is asked for first may be running second.
  *
  * The daemon, which may be compromised, does not decide what may be started: requests are checked, and
  * turned into jobs, by rules that the spawner was forked with, see policy.c.
@@ -48,8 +54,8 @@
  * and orphans of a child (which only exist with the backend for tests, machines have none) are
  * reparented to the spawner, which is a subreaper, and are killed at once.
  *
- * Every wait has a limit, as all sandboxes share this thread: a path of the host that a child opens, or
- * the program that it executes, may be on a server that does not answer any more. Then the child sleeps
+ * Every wait has a limit, as all sandboxes share this thread and its few children on their way: a path of the host that a
+ * child opens, or the program that it executes, may be on a server that does not answer any more. Then the child sleeps
  * uninterruptibly, so that even SIGKILL has no effect. It is abandoned, and its place stays taken until it has
  * ended. The same request is refused at once for a while; a queue of them would block all others.
  *
@@ -62,13 +68,7 @@ struct kid {
 	uint32_t id;
 	pid_t pid;
 	struct jail_cell cell; /* if it is jailed */
-};
-
-/* What was given up a moment ago. */
-struct hung {
-	uint64_t what; /* see paths_of() */
-	int64_t until; /* of now_ms() */
-	struct spawn_error error;
+	struct birth *birth;   /* until its program runs */
 };
 
 struct server {
@@ -77,8 +77,9 @@ struct server {
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
 	int patience_ms, end_ms;
-	struct hung hung[HUNG_MAX];
-	size_t nhung;	/* ever */
+	struct hung hung; /* until then it was not asked again, by now_ms() */
+	size_t nbirths, most_births;
+	size_t nasking; /* of these, those that may wait for a server */
 	uint32_t about; /* id of what is being done, for the log */
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
@@ -174,51 +175,6 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void hash_string(uint64_t *h, const char *s)
-{
-	do
-		*h = (*h ^ (unsigned char)*s) * 0x100000001b3ull; /* FNV-1a */
-	while (*s++);
-}
-
-/* A number for the paths of the host that a job's child opens. */
-static uint64_t paths_of(const struct spawn_job *job)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	if (!job->jail)
-		hash_string(&h, job->argv[0]);
-	for (uint32_t i = 0; job->jail && i < job->jail->nmounts; i++) {
-		const struct jail_mount *m = &job->jail->mounts[i];
-
-		if (m->kind == JAIL_RO || m->kind == JAIL_RW)
-			hash_string(&h, m->source);
-	}
-	return h;
-}
-
-static void note_hung(struct server *s, const struct spawn_job *job, const struct spawn_error *e)
-{
-	if (e->error == -ETIMEDOUT)
-		s->hung[s->nhung++ % HUNG_MAX] =
-			(struct hung){paths_of(job), now_ms() + s->patience_ms, *e};
-}
-
-/* Return: true with what was said the last time. */
-static bool hung_lately(const struct server *s, const struct spawn_job *job, struct spawn_error *e)
-{
-	const uint64_t what = paths_of(job);
-	const int64_t now = now_ms();
-
-	for (size_t i = 0; i < MIN(s->nhung, HUNG_MAX); i++) {
-		if (s->hung[i].what != what || now >= s->hung[i].until)
-			continue;
-		*e = s->hung[i].error;
-		return true;
-	}
-	return false;
-}
-
 /* Makes room for one more, while there is none yet that could not be remembered. Return: 0 or -ENOMEM. */
 static int kids_reserve(struct server *s)
 {
@@ -242,24 +198,37 @@ static struct kid *find_kid(const struct server *s, pid_t pid)
 	return NULL;
 }
 
+/* Its birth is over, if it had one left. */
+static void birth_over(struct server *s, struct kid *k)
+{
+	if (!k->birth)
+		return;
+	s->nbirths--;
+	s->nasking -= birth_asks(k->birth) ? 1 : 0;
+	birth_free(k->birth);
+	k->birth = NULL;
+}
+
 /* It is gone, with all that it was the first process of. */
 static void kid_remove(struct server *s, struct kid *k)
 {
 	jail_release(&k->cell);
+	birth_over(s, k);
 	*k = s->kids[--s->nkids];
 }
 
-/* For the log: a name, and neither its place nor its arguments. */
-static const char *program_of(const struct spawn_job *job)
+/* In a child: what it has of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
+static void leave_siblings(const struct server *s)
 {
-	const char *path = job->argv[0] ? job->argv[0] : "a task", *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
+	for (size_t i = 0; i < s->nkids; i++) {
+		if (s->kids[i].birth)
+			close(s->kids[i].birth->status);
+	}
 }
 
 /* Return: the process id, or 0 with @e filled in. Does not return in the child. */
-static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail_cell *cell,
-			int *ret_pidfd, struct spawn_error *e)
+static pid_t give_birth(const struct server *s, const struct spawn_job *job, struct birth *b,
+			int status, struct jail_cell *cell, struct spawn_error *e)
 {
 	int go = -1;
 	pid_t pid;
@@ -270,7 +239,7 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 		e->error = jail_place(job->jail, cell, &e->fault);
 		if (e->error < 0)
 			return 0;
-		pid = jail_clone(job->jail, cell, ret_pidfd, &go, &e->fault);
+		pid = jail_clone(job->jail, cell, &b->pidfd, &go, &e->fault);
 	} else {
 		/* Without what libraries want done at a fork: they had their descriptors closed. */
 		pid = _Fork();
@@ -278,99 +247,99 @@ static pid_t give_birth(const struct spawn_job *job, const int p[2], struct jail
 			pid = -errno;
 	}
 	if (pid == 0) {
-		close(p[0]);
-		spawner_exec(job, p[1], cell, go);
+		leave_siblings(s);
+		close(b->status);
+		spawner_exec(job, status, cell, go);
 	}
-	if (pid > 0 && *ret_pidfd < 0)
-		*ret_pidfd = pidfd_open(pid, 0);
+	if (pid > 0 && b->pidfd < 0)
+		b->pidfd = pidfd_open(pid, 0);
 	if (pid > 0)
 		return pid;
 	e->error = pid;
 	return 0;
 }
 
-/* Waits until the program runs, or could not be run, and looks whether it is jailed as it should
- * be. Return: false with @e filled in. */
-static bool await_exec(const struct spawn_job *job, int status, pid_t pid, struct jail_cell *cell,
-		       int *ret_kept, struct spawn_error *e)
-{
-	const int r = jail_source_await(status);
-	ssize_t n;
-
-	if (r < 0) {
-		*e = (struct spawn_error){.step = SPAWN_STEP_EXEC, .error = r};
-		if (job->jail) {
-			e->step = SPAWN_STEP_JAIL;
-			jail_fault_set(&e->fault, JAIL_STEP_SOURCE, r, "what it shows of the host");
-		}
-		return false;
-	}
-	do
-		n = read(status, e, sizeof(*e));
-	while (n < 0 && errno == EINTR);
-	if (n == sizeof(*e))
-		return false;
-	if (!job->jail)
-		return true;
-	e->step = SPAWN_STEP_JAIL;
-	e->error = jail_verify(job->jail, pid, cell, &e->fault);
-	if (e->error == 0)
-		e->error = jail_keep(job->jail, pid, ret_kept, &e->fault);
-	return e->error == 0;
-}
-
 /* To the end of what has to succeed of a child that was born. Return: false with @e filled in. */
-static bool raise_kid(struct server *s, uint32_t id, const struct spawn_job *job, int status,
-		      pid_t pid, int pidfd, struct jail_cell *cell, struct spawn_error *e)
+static bool raise_kid(struct server *s, struct kid *k, int given_up, struct spawn_error *e)
 {
+	const struct birth *b = k->birth;
 	_cleanup_close_ int kept = -1;
 
-	if (!await_exec(job, status, pid, cell, &kept, e))
+	if (!birth_end(b, given_up, k->pid, &k->cell, &kept, e))
 		return false;
 	*e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
-	if (pidfd < 0)
+	if (b->pidfd < 0)
 		return false;
 	/* What the daemon has not got a hold on nobody could end. */
 	e->step = SPAWN_STEP_DESCRIPTORS;
-	log_debug("%s runs in process %d", program_of(job), (int)pid);
-	e->error = spawn_started(s, id, pid, pidfd, cell, kept);
+	log_debug("%s runs in process %d", b->program, (int)k->pid);
+	e->error = spawn_started(s, k->id, k->pid, b->pidfd, &k->cell, kept);
 	return e->error == 0;
 }
 
-/* Forks, and waits until the program runs or could not be run. */
+/* The program runs, or could not be run, or that is not waited for any more, because of @given_up. */
+static void settle(struct server *s, struct kid *k, int given_up)
+{
+	struct spawn_error e = {0};
+
+	s->about = k->id;
+	if (!raise_kid(s, k, given_up, &e)) {
+		/* When it is gone, it is reaped as any other. */
+		kill(k->pid, SIGKILL);
+		hung_note(&s->hung, k->birth->what, now_ms() + s->patience_ms, &e);
+		spawn_failed(s, k->id, &e);
+	}
+	birth_over(s, k);
+}
+
+/* Settles those that have come to their end, or have taken too long; with @given_up all. */
+static void settle_all(struct server *s, int given_up)
+{
+	for (size_t i = 0; s->nbirths && i < s->nkids; i++) {
+		struct kid *k = &s->kids[i];
+		struct pollfd p = {.events = POLLIN};
+
+		if (!k->birth)
+			continue;
+		p.fd = k->birth->status;
+		if (poll(&p, 1, 0) > 0)
+			settle(s, k, 0);
+		else if (given_up < 0)
+			settle(s, k, given_up);
+		else if (now_ms() >= k->birth->until)
+			settle(s, k, -ETIMEDOUT);
+	}
+}
+
+/* Forks; what becomes of that is heard later. */
 static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 {
 	struct spawn_error e = {.step = SPAWN_STEP_FORK, .error = kids_reserve(s)};
-	_cleanup_close_ int status = -1, pidfd = -1;
 	struct jail_cell cell = {.into = -1};
-	int p[2];
+	struct birth *b = NULL;
+	int status = -1;
 	pid_t pid;
 
 	if (e.error == 0)
-		e.error = pipe2(p, O_CLOEXEC) < 0 ? -errno : 0;
+		e.error = birth_new(job, &status, &b);
 	if (e.error != 0) {
 		spawn_failed(s, id, &e);
 		return;
 	}
-	status = p[0];
-	pid = give_birth(job, p, &cell, &pidfd, &e);
-	close(p[1]);
-	if (pid > 0)
-		log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid,
-			  program_of(job));
+	pid = give_birth(s, job, b, status, &cell, &e);
+	close(status);
 	if (!pid) {
 		jail_release(&cell);
-		note_hung(s, job, &e);
+		hung_note(&s->hung, b->what, now_ms() + s->patience_ms, &e);
 		spawn_failed(s, id, &e);
+		birth_free(b);
 		return;
 	}
-	if (!raise_kid(s, id, job, status, pid, pidfd, &cell, &e)) {
-		/* When it is gone, it is reaped as any other. */
-		kill(pid, SIGKILL);
-		note_hung(s, job, &e);
-		spawn_failed(s, id, &e);
-	}
-	s->kids[s->nkids++] = (struct kid){id, pid, cell};
+	log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid, b->program);
+	b->until = now_ms() + s->patience_ms;
+	s->kids[s->nkids++] = (struct kid){id, pid, cell, b};
+	s->nbirths++;
+	s->nasking += birth_asks(b) ? 1 : 0;
 }
 
 static enum spawn_step step_of(int error)
@@ -393,7 +362,7 @@ static void judge(struct server *s, uint32_t id, const char *request, size_t len
 	if (e.error == 0)
 		e.error = spawner_check(job);
 	e.step = step_of(e.error);
-	if (e.error == 0 && !hung_lately(s, job, &e))
+	if (e.error == 0 && !hung_lately(&s->hung, hung_paths(job), now_ms(), &e))
 		spawn(s, id, job);
 	else
 		spawn_failed(s, id, &e);
@@ -495,6 +464,14 @@ static void kill_children(const struct server *s, bool all)
 		kill(s->kids[i].pid, SIGKILL);
 }
 
+/* Return: one that can be waited for, or 0. */
+static pid_t next_dead(void)
+{
+	siginfo_t info = {.si_pid = 0};
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? 0 : info.si_pid;
+}
+
 static void reap(struct server *s)
 {
 	struct signalfd_siginfo info;
@@ -502,12 +479,16 @@ static void reap(struct server *s)
 	pid_t pid;
 
 	(void)!read(s->sigfd, &info, sizeof(info));
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = next_dead()) > 0) {
 		struct kid *k = find_kid(s, pid);
-		struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .pid = pid, .status = status};
+		struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .pid = pid};
 
-		if (!k)
+		/* That it has begun is told before its end, and looked at while it has a number. */
+		if (k && k->birth)
+			settle(s, k, 0);
+		if (waitpid(pid, &status, WNOHANG) != pid || !k)
 			continue;
+		note.status = status;
 		s->about = note.id = k->id;
 		log_debug("process %d ended, %s %d", (int)pid,
 			  WIFSIGNALED(status) ? "signal" : "status",
@@ -555,17 +536,54 @@ static void clean_up(struct server *s)
 		guard_clean(s->guarded);
 }
 
+static bool has_room(const struct server *s)
+{
+	return s->nbirths - s->nasking < s->most_births && s->nasking < ASKING_MOST;
+}
+
+/* Requests are left where they are while as many children are on their way as there may be. Return: how many of @p. */
+static nfds_t to_watch(const struct server *s, struct pollfd *p)
+{
+	nfds_t n = 2;
+
+	p[0] = (struct pollfd){.fd = s->sock, .events = POLLRDHUP};
+	if (has_room(s))
+		p[0].events |= POLLIN;
+	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
+	for (size_t i = 0; n < 2 + s->nbirths && i < s->nkids; i++) {
+		if (s->kids[i].birth)
+			p[n++] = (struct pollfd){.fd = s->kids[i].birth->status, .events = POLLIN};
+	}
+	return n;
+}
+
+/* Return: milliseconds until the first of them is given up, or -1. */
+static int time_left(const struct server *s)
+{
+	const int64_t now = now_ms();
+	int64_t left = -1;
+
+	for (size_t i = 0; s->nbirths && i < s->nkids; i++) {
+		const struct birth *b = s->kids[i].birth;
+
+		if (b && (left < 0 || b->until - now < left))
+			left = MAX(b->until - now, 0);
+	}
+	return (int)left;
+}
+
 void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *guarded)
 {
 	struct server s = {
 		.sock = guard_isolate(sock, "xsbxfs-spawner"), .rules = rules, .guarded = guarded};
-	struct pollfd p[2];
+	struct pollfd p[2 + BIRTHS_MOST + ASKING_MOST];
 	sigset_t chld;
 
 	if (s.sock < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		_exit(1);
 	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
 	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
+	s.most_births = MIN(MAX((unsigned)get_nprocs(), BIRTHS_LEAST), BIRTHS_MOST);
 	jail_source_patience(s.patience_ms, s.sock);
 	guard_set(guarded, NULL, rules->runtime_dir);
 	log_divert(say, &s);
@@ -574,16 +592,17 @@ void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *
 	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s.sigfd < 0)
 		_exit(1);
-	p[0] = (struct pollfd){.fd = s.sock, .events = POLLIN};
-	p[1] = (struct pollfd){.fd = s.sigfd, .events = POLLIN};
 	for (;;) {
-		if (poll(p, ARRAY_SIZE(p), -1) < 0)
+		if (poll(p, to_watch(&s, p), time_left(&s)) < 0)
 			continue;
 		if (p[1].revents)
 			reap(&s);
+		settle_all(&s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
 		/* Of one that is gone nothing is done any more: it may have a successor, whose mount and
 		 * directory have the same names. */
-		if ((p[0].revents & POLLHUP) || (p[0].revents && !receive(&s)))
+		if (p[0].revents & POLLHUP)
+			break;
+		if (p[0].revents && has_room(&s) && !receive(&s))
 			break;
 	}
 	clean_up(&s);

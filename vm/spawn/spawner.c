@@ -29,7 +29,7 @@ struct unsent {
 	char message[];
 };
 
-/* Who is told that the spawner is gone. */
+/* Called when the spawner is gone. */
 struct on_lost {
 	void (*call)(void *data); /* or NULL */
 	void *data;

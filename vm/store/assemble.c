@@ -20,16 +20,16 @@
  * Theory of operation
  * -------------------
  * An object is put together in DIR/.part-KEY, which is locked meanwhile. Beside its files there is a
- * journal: the checksum of the manifest, and a line for each chunk that was checked and written. Who is
- * stopped half-way leaves that behind, and who comes next goes on there, if the manifest is still the
- * same one.
+ * journal: the checksum of the manifest, and a line for each chunk that was checked and written. A
+ * transfer that is interrupted leaves both behind, and the next one resumes there, if the manifest is
+ * still the same.
  *
- * The journal is no proof: the machine may have lost power after it was written, and before the
- * chunk was. So in the end every file is read once more as a whole, and its checksum compared; only
- * then does the directory get its name.
+ * The journal proves nothing: the host may have lost power after a line reached the disk and before its
+ * chunk did. So at the end every file is read once more as a whole and its checksum compared; only then
+ * is the directory renamed to its key.
  *
- * A snapshot is the memory of a machine and only its owner's; images and layers are opened by
- * machines that have an id of their own, and may be read by all.
+ * A snapshot is the memory of a machine, which only its owner may read; images and layers are opened by
+ * machines that run under user ids of their own, and are readable by everybody.
  */
 
 #define JOURNAL	   ".done"

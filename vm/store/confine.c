@@ -16,10 +16,10 @@
 /*
  * Theory of operation
  * -------------------
- * The program unpacks what comes from outside, so it keeps what that takes and nothing else: the one
- * directory it writes to or reads from; what finds a host and checks a certificate; no programs, no
- * devices, nobody else's files. It stays the user it is, because the cache is that user's; as root it
- * keeps one capability, to get at a cache that belongs to who said sudo.
+ * The program unpacks bytes from outside, so it keeps only the access that takes: the one directory it
+ * writes to or reads from, and the files that resolving a host and checking a certificate need; no
+ * programs, no devices, no other files. It does not change its user, who owns the cache; as root it keeps
+ * one capability, to reach a cache owned by the user who called sudo.
  */
 
 #define CAP_KEPT (1u << CAP_DAC_OVERRIDE)

@@ -14,9 +14,9 @@
 /*
  * Theory of operation
  * -------------------
- * Who reads a bundle wants the manifest before the chunks, and who writes one knows it only after
- * them. So room is left for it, as much as it can need, and what remains of that room is line feeds
- * at its end, which mean nothing in a manifest.
+ * The reader of a bundle needs the manifest before the chunks, but its writer knows it only after them.
+ * So room is left for the largest manifest there can be; what the real one does not fill is padded with
+ * line feeds, which mean nothing at the end of a manifest.
  */
 
 static int put_record(int fd, enum bundle_type type, const void *data, size_t len)

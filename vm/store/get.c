@@ -12,10 +12,10 @@
 /*
  * Theory of operation
  * -------------------
- * First the manifest, with little patience: whoever waits for an answer would rather do without. It
- * must be of the object that was asked for, and, if there is a secret, authenticated by it. Then the
- * chunks that are not there yet, several at once, each checked before it is unpacked. What was written
- * stays, if it comes to a stop, for the next time; see assemble.c.
+ * First the manifest, with a short time limit, because a caller would rather build the object than wait
+ * long to hear that there is none. It must describe the object that was asked for, and, if there is a
+ * secret, be authenticated by it. Then the missing chunks, several at once, each checked before it is
+ * unpacked. What was written is kept after a failure, for the next attempt; see assemble.c.
  */
 
 struct fetch {

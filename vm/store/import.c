@@ -18,12 +18,12 @@
 /*
  * Theory of operation
  * -------------------
- * A bundle is read once, from its beginning to its end, and believed as little as a bucket: every
- * length is compared with what can be before there is memory for it, every chunk and every file with
- * its checksum. An object that is there already is passed over. A link is made only to an image that
- * is there, and while nobody builds images.
+ * A bundle is read once, from beginning to end, and trusted as little as a bucket: every length is
+ * checked against its limit before memory is allocated for it, every chunk and every file against its
+ * checksum. Objects that exist already are skipped. A link is made only to an image that exists, and
+ * with the lock of the image builder held.
  *
- * What was imported before something turned out to be wrong is right, and stays.
+ * Objects that were complete before an error was found have been checked, and stay.
  */
 
 struct import {

@@ -19,13 +19,13 @@
 /*
  * Theory of operation
  * -------------------
- * A program of its own, because it does what the daemon gave up: it opens connections, and takes
- * apart what comes from there. One call does one thing and ends. What it says on standard output is
- * progress; the last line on standard error says what went wrong, and the exit status what kind of
- * trouble it is (kind.h).
+ * A program of its own, because it does what the daemon gave up the right to: it opens connections, and
+ * parses what arrives on them. One call does one operation and exits. Standard output is for progress;
+ * the last line on standard error says what went wrong, and the exit status of which kind that is
+ * (kind.h).
  *
- * Credentials and the secret come in the environment, are wiped out of it at once, and are never
- * printed. Before the first byte from outside is read it confines itself (confine.c).
+ * Credentials and the secret are passed in the environment, wiped from it at once, and never printed.
+ * The program confines itself (confine.c) before it reads the first byte from outside.
  */
 
 #define USAGE                                                                                    \

@@ -15,20 +15,19 @@
 /*
  * Theory of operation
  * -------------------
- * A manifest is a line, and JSON behind it. The line is "xsbxfs-store 1" and an HMAC-SHA-256 over
- * all that follows it, or "-" if whoever wrote it had no secret. So what is authenticated is bytes,
- * and there is no question of how JSON would have to be written to be the same again. Who has a
- * secret accepts nothing without it.
+ * A manifest is one line followed by JSON. The line is "xsbxfs-store 1" and an HMAC-SHA-256 over all
+ * that follows it, or "-" if its writer had no secret. So bytes are authenticated, and no canonical form
+ * of JSON is needed. A reader that has a secret rejects every manifest without a valid HMAC.
  *
- * All else hangs on the manifest: it names its own kind and key, and every chunk by checksum. What
- * it says is bounded before memory is taken for it.
+ * Everything else follows from the manifest: it contains its own kind and key, and the checksum of every
+ * chunk. Its numbers are checked against limits before memory is allocated for them.
  *
- * One compressed object for each key would be less to write down, and was tried. Chunks go side by side, and
- * one connection gives a fraction of what a store has: a snapshot of 300 MiB, 40 compressed, is put in
- * 0.8 s and fetched in 0.5 at 90 MiB/s a connection, and as one object in 1.2 and 0.9; at 10 MiB/s in
- * 1.3 and 1.2 instead of 4.7 and 4.4. Whoever was cut off goes on, also with what he puts; what is packed
- * is on its way while the next is packed; bytes are checked before they are unpacked, without lying on the
- * disk until the last has come; and snapshots of one kernel have a sixth of theirs in common, or more.
+ * One compressed object per key would be simpler, and was tried. But chunks are transferred in parallel, and
+ * a single connection gets a fraction of a store's bandwidth: a snapshot of 300 MiB, 40 compressed, is put
+ * in 0.8 s and fetched in 0.5 at 90 MiB/s per connection, and as one object in 1.2 and 0.9; at 10 MiB/s in
+ * 1.3 and 1.2 instead of 4.7 and 4.4. Chunks also let interrupted transfers resume in both directions;
+ * compression overlaps with sending; bytes are checked before they are unpacked without being kept on disk
+ * until the last one arrives; and snapshots of one kernel share a sixth of their chunks or more.
  */
 
 #define MAGIC	   "xsbxfs-store 1 "

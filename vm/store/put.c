@@ -12,10 +12,10 @@
 /*
  * Theory of operation
  * -------------------
- * If the store has the manifest, it has all of it, and that is the end of it. Otherwise chunk by
- * chunk: the store is asked whether it has one of that name and size, and if not, gets it. So an
- * upload that was cut off goes on where it was, without a note of it anywhere. The manifest goes last:
- * nobody finds an object that is not complete.
+ * If the store has the manifest, it has the whole object, and nothing is done. Otherwise, for each chunk,
+ * the store is asked whether it has one of that name and size, and if not, is sent it. So an interrupted
+ * upload resumes where it stopped, without any record of it. The manifest is sent last, so that nobody
+ * finds an incomplete object.
  */
 
 struct push {

@@ -18,12 +18,12 @@
  * URL/OBJECT, the bucket being part of the path, and consist of characters that need no escaping. So
  * what is signed is what is sent.
  *
- * What can get better by itself is tried again after a moment: no connection, one that broke off, a
- * server that has trouble of its own. What is wrong stays so. No redirections are followed: the
- * signature would not fit, and nobody else is to be believed.
+ * Transient errors are retried after a pause: no connection, one that was closed early, a server that
+ * answers 5xx or 429. Others are final. Redirects are not followed: the signature would not match, and no
+ * other server is trusted.
  *
- * There are three limits of time: to connect, without a byte, and for everything together. Credentials
- * are only in the memory of libcurl and in the environment; no message has them.
+ * There are three time limits: to connect, between two bytes, and for the whole transfer. Credentials
+ * exist only in libcurl's memory and the environment, and appear in no message.
  */
 
 #define CONNECT_MS    2000L

@@ -100,10 +100,54 @@ def live():
     same("and started again", s.run("echo fine\n").stdout, b"fine\n")
 
 
+def words():
+    """Errors are about what was written, and say where."""
+    s = Session("words", config="memory_mb = 256\nenv.KEPT = 1\n")
+    s.run("true\n")
+    with raises("> with other values of the template's", errno.EBUSY):
+        write(s / "config", "timeout_s = 5\n")
+    error = s.text("error")
+    for word in ("starts again from the settings of the template", "memory_mb", "Use >> to add a line"):
+        has("what > does", error, word)
+    append(s, "timeout_s = 5\n")
+    same("and that works", (values(s)["timeout_s"], s.text("error")), ("5", ""))
+    with raises("what could not be added either", errno.EBUSY):
+        write(s / "config", "timeout_s = 5\ncpus = 2\n")
+    ok("is no case for >>", "Use >>" not in s.text("error"), s.text("error"))
+    for text, name in (("env.NEW = 1\n", "env.NEW"), ("env.KEPT = 2\n", "env.KEPT"), ("unset env.KEPT\n", "env.KEPT")):
+        with raises(text, errno.EBUSY):
+            append(s, text)
+        has("which variable", s.text("error"), f"{name} cannot change")
+    s.ctl("close")
+    s.wait_state("closed")
+    write(s / "config", "memory_mb = 1024\nfiles_mb = 700\n")
+    with raises("two that do not fit together", errno.EINVAL):
+        write(s / "config", "files_mb = 600\n")
+    for word in ("starts again", "memory_mb", "Use >> to add a line"):
+        has("what > does", s.text("error"), word)
+    append(s, "files_mb = 600\n")
+
+
+def lines():
+    s = Session("lines")
+    with raises("replaced", errno.EINVAL):
+        write(s / "config", "timeout_s = 5\n\ncolour = red\n")
+    has("the line of what was written", s.text("error"), "line 3: ")
+    n = len(s.text("config").splitlines())
+    with raises("added", errno.EINVAL):
+        append(s, "timeout_s = 5\ncolour = red\n")
+    has("as it would be read", s.text("error"), f"line {n + 2}: ")
+    append(s, "env.A = 1\n")
+    status, _, err = shell(f"{{ echo 'env.B = 1'; echo 'env.C = 1'; echo 'colour = red'; }} >> {s / 'config'}")
+    ok("line by line", status != 0 and err, err)
+    same("what came before is there", (values(s)["env.B"], values(s)["env.C"]), ("1", "1"))
+    has("the line behind them", s.text("error"), f"line {len(s.text('config').splitlines()) + 1}: ")
+
+
 def by_template():
     info = json.loads(read(f"{MNT}/raw/template.json"))
     ok("template.json shows the settings", "memory_mb" in json.dumps(info), info)
     ok("a template is listed", "template.json" in os.listdir(f"{MNT}/raw"))
 
 
-main(reading, replace_and_add, refused, live, by_template)
+main(reading, replace_and_add, refused, live, words, lines, by_template)

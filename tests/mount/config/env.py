@@ -62,6 +62,14 @@ def big_integers():
     has("or as far as he wants", t.run("print(2**20000)").err, "ValueError")
 
 
+def own_secrets():
+    """With any variable the interpreter starts anew, and shares neither addresses nor hashes with others."""
+    code = "import ctypes\nprint(hash('a'), ctypes.cast(ctypes.CDLL(None).printf, ctypes.c_void_p).value)\n"
+    seen = [Session(f"own{n}", "python", config="env.A = b\n").run(code).out.split() for n in range(3)]
+    for what, values in zip(("hashes", "addresses"), zip(*seen)):
+        same(f"{what} differ", len(set(values)), 3)
+
+
 def refused():
     s = Session("refused")
     for text in ("env.1A = x\n", "env.A-B = x\n", "env.=x\n"):
@@ -75,4 +83,4 @@ def refused():
         write(t / "config", many + "env.W = x\n")
 
 
-main(variables, python, settings_of_python, big_integers, refused)
+main(variables, python, settings_of_python, big_integers, own_secrets, refused)

@@ -83,4 +83,20 @@ def at_once():
     same("appends do not overwrite each other", len(set(lines)), 200)
 
 
-main(large, many, at_once)
+def pieces():
+    """Who reads as stat(2) prefers gets a small file with a small buffer, and a large one in large pieces."""
+    s = Session("pieces")
+    s.run("true\n")
+    path = s / "files/f"
+    for size, want in ((0, 1 << 20), (1, 4096), (4096, 4096), (4097, 8192), (100_000, 1 << 17), (1 << 20, 1 << 20),
+                       (3 << 20, 1 << 20)):
+        write(path, os.urandom(size))
+        same(f"{size} bytes", os.stat(path).st_blksize, want)
+        fd = os.open(path, os.O_RDONLY)
+        same(f"{size} bytes, open", os.fstat(fd).st_blksize, want)
+        os.close(fd)
+        same(f"cp of {size} bytes", shell(f"cp {path} {SCRATCH}/f && cmp {path} {SCRATCH}/f")[0], 0)
+    same("a directory", os.stat(s / "files").st_blksize, 1 << 20)
+
+
+main(large, many, at_once, pieces)

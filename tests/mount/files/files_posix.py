@@ -143,6 +143,8 @@ def directories():
 
 
 def attributes():
+    umask = os.umask(0o022)
+    os.umask(umask)
     write(f"{F}/attr", "x")
     for mode in (0o600, 0o755, 0o444, 0o000, 0o644):
         os.chmod(f"{F}/attr", mode)
@@ -154,6 +156,13 @@ def attributes():
     before = time.time()
     os.utime(f"{F}/attr")
     ok("now", abs(os.stat(f"{F}/attr").st_mtime - before) < 30)
+    for mode in (0o1666, 0o1700, 0o6755):
+        os.close(os.open(f"{F}/made", os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        same(f"made with {mode:o}", stat.S_IMODE(os.stat(f"{F}/made").st_mode), mode & 0o1777 & ~umask)
+        os.unlink(f"{F}/made")
+        os.mkdir(f"{F}/made", mode)
+        same(f"a directory with {mode:o}", stat.S_IMODE(os.stat(f"{F}/made").st_mode), mode & 0o1777 & ~umask)
+        os.rmdir(f"{F}/made")
     os.chmod(f"{F}/attr", 0o6755)
     same("set-id bits are dropped", stat.S_IMODE(os.stat(f"{F}/attr").st_mode) & 0o6000, 0)
     info = os.stat(f"{F}/attr")

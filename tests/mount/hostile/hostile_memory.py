@@ -60,6 +60,18 @@ def reached(text):
     return max([int(line) for line in text.splitlines() if line.isdigit()], default=0)
 
 
+def got(session):
+    """What the program wrote, or None: the sandbox ended, before it was asked or while it was."""
+    try:
+        text = session.text("files/got")
+    except OSError as error:
+        if error.errno != errno.ESTALE:
+            raise
+        session.wait_state("closed")
+        return None
+    return None if session.word() == "closed" else text
+
+
 def kinds():
     # Emulated, each takes its time; and a guest's kernel counts its memory itself.
     for kind in ("memfd", "System V segments", "TCP") if VM else KINDS:
@@ -79,14 +91,16 @@ def kinds():
         s.run(run.format("more"))
         # Where nobody is left to kill, while the last one is still ending, a guest's kernel gives up, and
         # a jail's first process ends: the sandbox says so.
-        gave_up = s.word() == "closed"
+        text = got(s)
+        gave_up = text is None
         if gave_up:
+            text = ""
             has(f"{kind}: the sandbox ended", s.text("error"),
                 "deadlocked on memory" if VM else "memory was full")
-        text = "" if gave_up else s.text("files/got")
         print(f"# {kind}: {reached(text)} MiB of {LIMIT}: {text.strip().splitlines()[-1:]} "
               f"{s.state_of(s.runs()[-1])}", flush=True)
-        said = s.json()["sandbox"]["isolation"]["limit.memory"] if s.json()["sandbox"] else ""
+        # What has ended has no isolation any more.
+        said = "" if gave_up else s.json()["sandbox"]["isolation"]["limit.memory"]
         if gave_up:
             print(f"# {kind}: the sandbox ended: {s.text('error')!r}", flush=True)
         elif "none" in said:

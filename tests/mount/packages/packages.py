@@ -300,6 +300,7 @@ def warmup():
     same("a bad one", s.run("print(1)\n").code, "EIO")
     has("is the template's problem", s.text("error"), "nothing_of_this_name")
     has("in a word", s.text("error"), "code: warmup-failed")
+    has("where", s.text("error"), 'File "<warmup>", line 1')
     other.close()
 
 

@@ -93,11 +93,16 @@ def count(s):
     return read(s / "files/count")
 
 
+def states_under(pid):
+    return [read(f"/proc/{p}/stat", "r").rsplit(")", 1)[1].split()[0] for p in children_of(pid) if alive(p)]
+
+
 def paused():
     """Between `pause` and `resume` nothing runs: what is looked at is what is committed."""
     top, host, s = scene("paused")
     s.run(FLIP + "(kill -STOP $BASHPID; echo woke > woke) &\n")
     ok("it flips", wait_for(lambda: os.path.exists(s / "files/count")))
+    ok("one has stopped itself", wait_for(lambda: "T" in states_under(s.pid())))
     for turn in range(3):
         s.ctl("pause")
         listed = s.text("files.changes")  # waits until all stands still
@@ -113,10 +118,12 @@ def paused():
         ok("it goes on", wait_for(lambda: count(s) not in (b"", seen[1])))
     same("what was stopped before still is", os.path.exists(s / "files/woke"), False)
     same("the interpreter lives", s.run("echo $((6*7))\n").out, "42\n")
-    # What flips all the time is not what was read.
+    # What grows all the time is not what was read. (What flips may be, again.)
+    s.run("(while :; do n=$((n+1)); echo $n >> grows; done) &\n")
+    ok("it grows", wait_for(lambda: os.path.exists(s / "files/grows")))
     s.text("files.changes")
-    was = count(s)
-    ok("it flips on", wait_for(lambda: count(s) not in (b"", was)))
+    was = os.stat(s / "files/grows").st_size
+    ok("it grows on", wait_for(lambda: os.stat(s / "files/grows").st_size > was))
     same("not paused: refused", commit(s), False)
     host.close()
 

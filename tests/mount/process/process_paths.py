@@ -42,6 +42,38 @@ def shown():
     host.close()
 
 
+def handed_over():
+    """Through a socket in a directory that two sessions share, one gets an open file of the other's: what it writes
+    there is seen."""
+    rw = folder("handed", mode=0o755)
+    host = Host("handed", TEMPLATE.format(ro="", rw=rw).replace("raw", "python"))
+    giver, taker = host.session("giver"), host.session("taker")
+    write(taker / "in", f"""import os, socket, time
+s = socket.socket(socket.AF_UNIX); s.bind({rw!r} + '/s'); s.listen(1)
+c, _ = s.accept(); fds = socket.recv_fds(c, 10, 1)[1]
+while not os.path.exists({rw!r} + '/go'): time.sleep(0.05)
+os.write(fds[0], b'newer, and longer')
+print('written')
+""")
+    ok("it listens", wait_for(lambda: os.path.exists(f"{rw}/s"), SOON))
+    run = giver.run(f"""import os, socket
+s = socket.socket(socket.AF_UNIX); s.connect({rw!r} + '/s')
+socket.send_fds(s, [b'x'], [os.open('victim', os.O_CREAT | os.O_WRONLY)]); s.close()
+""")
+    same("it is handed over", (run.code, run.err), (0, ""))
+    for _ in range(30):
+        os.statvfs(giver / "files")
+        same("empty", (os.stat(giver / "files/victim").st_size, read(giver / "files/victim")), (0, b""))
+    held = os.open(giver / "files/victim", os.O_RDONLY)
+    same("empty, still", os.pread(held, 100, 0), b"")
+    write(f"{rw}/go", "")
+    same("the other writes", read(taker / "stdout"), b"written\n")
+    same("and that is seen", (os.stat(giver / "files/victim").st_size, os.pread(held, 100, 0)),
+         (17, b"newer, and longer"))
+    os.close(held)
+    host.close()
+
+
 def set_id():
     """What the sandbox makes belongs to a user of the host: nobody may run it in his name."""
     rw = folder("setid", mode=0o777)
@@ -226,4 +258,4 @@ def mistakes():
     host.close()
 
 
-main(shown, set_id, owners, groups, unprivileged, swapped, replaced, mistakes)
+main(shown, handed_over, set_id, owners, groups, unprivileged, swapped, replaced, mistakes)

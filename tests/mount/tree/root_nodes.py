@@ -20,6 +20,8 @@ def listing():
         # What happens in the sessions of others is not for everybody.
         same(f"{name}: mode", oct(os.stat(f"{MNT}/{name}").st_mode),
              "0o100400" if name == "events" else "0o100444")
+    # Its words become more when it is known what machines run on.
+    wait_for(lambda: json.loads(read(f"{MNT}/status.json"))["accelerator"] != "probing", 20)
     for name in NODES[:-1]:
         # Numbers in it may have changed between the two.
         size, data = os.stat(f"{MNT}/{name}").st_size, read(f"{MNT}/{name}")

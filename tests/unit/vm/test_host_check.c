@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `doctor` says of a host's means for jails, on hosts that the test makes up. */
-/* modules: vm/host_check.c vm/base/path.c vm/backend/process_jail.c vm/jail/view.c vm/base/digest.c tests/unit/fixture/host_fixture.c */
+/* modules: vm/host_check.c vm/base/path.c vm/backend/process_jail.c vm/jail/view.c vm/jail/source.c vm/base/digest.c vm/base/fdpass.c tests/unit/fixture/host_fixture.c */
 /* libs: crypto */
 #include <errno.h>
 #include <limits.h>

@@ -20,13 +20,13 @@
  * -------------------
  * A flow has two descriptors, the stack's and the host's, and two halves, one for each direction.
  * Bytes are read into a buffer that all flows share and written on at once; only what the other side
- * does not take is kept, and then no more is read from where it came from until that is gone. So an
- * idle flow has no buffer, and a slow reader slows its writer down, all the way to the guest's TCP.
+ * does not accept is kept, and its source is not read again until that is written. So an idle flow has
+ * no buffer, and a slow reader slows its writer down, all the way to the guest's TCP.
  *
- * Before the guest's bytes pass, the guard sees them. What it has not cleared yet is kept as well,
- * behind what it has. A guard that has to see the first bytes before anybody is called (TLS, HTTP)
- * does: nobody outside learns of a connection that is refused. To other ports the call is made at
- * once, since there the server may be the one who speaks first.
+ * The guard checks the guest's bytes before they pass. Bytes it has not cleared yet are kept as well,
+ * behind those it has. Where the guard has to see the first bytes (TLS, HTTP), the server is dialled only
+ * after that: nobody outside learns of a connection that is refused. Other ports are dialled at once,
+ * since there the server may speak first.
  *
  *	FLOW_CHECKING	waits for the guest's first bytes
  *	FLOW_DIALING	waits for the daemon, which resolves the name and connects

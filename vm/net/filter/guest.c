@@ -21,23 +21,23 @@
  * -------------------
  * Only ARP and TCP get as far as the TCP/IP stack, and of TCP only what goes to a place that the
  * list allows, in packets that leave no room for interpretation: no options, no fragments, and from
- * the guest's own address. Lookups are answered right here. All else ends here: what a program waits
- * for is refused in the manner of its protocol, so that it fails at once instead of after a minute;
- * what a kernel sends unasked (multicast, router solicitations) is dropped without a word.
+ * the guest's own address. DNS queries are answered right here. Everything else ends here: requests a
+ * program waits for are refused in the manner of their protocol, so that they fail at once instead of
+ * after a minute; what a kernel sends unasked (multicast, router solicitations) is dropped silently.
  *
  * A connection is allowed or refused at its first packet. Which connection a socket of the stack
- * belongs to is known from the packet that ends the handshake (see stack.c); so those that are under
- * way are remembered, few at a time, because the stack has buffers for each of them. As long as the
- * stack may wait for that packet, so long is the connection kept.
+ * belongs to is known from the packet that ends the handshake (see stack.c); so half-open connections
+ * are remembered, a few at a time, because the stack has buffers for each of them, and for as long as
+ * the stack may wait for that packet.
  *
  * A connection to the guest is answered again (SYN, ACK) where the end of the handshake was lost on it:
  * its kernel drops that, and data behind it, while nobody accepts and the queue is full. libslirp reads
  * the options of such an answer as of a first one, and empties its buffers as if there had been nothing:
  * what it was to send then never comes. So it gets to see the options of the first answer only.
  *
- * What the daemon said before the guest sent a packet holds for that packet: a list that was just
- * written to net/allow is the one that the next lookup is judged by. So before a decision the daemon is
- * listened to once more: what it said is there already, for it was sent before the packet was.
+ * A packet is judged by the list that was in force when the guest sent it: a lookup right after a write
+ * to net/allow sees the new list. So the daemon's socket is read once more before each decision: an
+ * update that was sent before the packet has arrived by then.
  */
 
 #define HANDSHAKE_S 80 /* the stack gives up after 75 */

@@ -43,14 +43,14 @@
  *   says the name that it was opened for (guard.c, hello.c, http.c);
  * - in the daemon, by name and address: whether a connection is made at all.
  *
- * So somebody who takes over this process, by way of libslirp say, is where the guest was: the names
- * of the list, on the ports of the list. What he gains is that nobody looks into his connections.
+ * So an attacker who takes over this process, through libslirp say, can still reach only the names and
+ * ports on the list, as the guest could. All that is gained is that connections are no longer inspected.
  *
- * What this cannot do: an allowed server that forwards to others, by whatever it is told inside of
- * TLS, forwards. Put names on the list that belong to those whom you trust.
+ * What this cannot prevent: an allowed server may forward requests to others, by what it is told inside
+ * TLS. Put only names of servers you trust on the list.
  *
- * There is one thread and one poll(). Nothing blocks: what the guest does not take is kept within
- * limits, and nothing more is then read for it. Every refusal is told to the daemon.
+ * There is one thread and one poll(). Nothing blocks: bytes the guest does not accept are kept up to a
+ * limit, beyond which nothing more is read for it. Every refusal is reported to the daemon.
  *
  * System calls while serving: poll, read, write, send, recv, sendmsg, recvmsg, accept, accept4, socket and
  * connect (AF_UNIX), bind and listen (AF_UNIX; and bind of an unused AF_INET socket, with which

@@ -25,9 +25,9 @@
  * socket of the file system. stack_open() names them, one for each first packet that was found to be
  * allowed; what the guest may then talk to is our own listening socket, and nothing else.
  *
- * Which connection is it that arrives there? libslirp cannot say. But it connects while it is handed
- * the frame that completes the handshake, and at no other time: so what can be accepted right after
- * a frame went in is the connection that this frame belongs to, and the frame says where it goes.
+ * libslirp cannot say which connection arrives there. But it connects while it is handed the frame that
+ * completes the handshake, and at no other time: so the connection that can be accepted right after a
+ * frame went in belongs to that frame, which says where it goes.
  *
  * That listening socket needs no file system. libslirp hands the whole of an address structure to
  * connect(), of which it filled in the path; an empty path makes that the abstract address of 108

@@ -381,6 +381,61 @@ class BunCases(DriverCase):
         self.assertEqual(s.process.wait(DEADLINE), 0)
         self.assertTrue(os.path.exists(s.home + '/end'))
 
+    def packages(self, **sources):
+        """An interpreter with packages."""
+        modules = tempfile.mkdtemp(dir=SCRATCH)
+        for name, source in sources.items():
+            os.mkdir(f'{modules}/{name}')
+            with open(f'{modules}/{name}/index.js', 'w', encoding='utf-8') as file:
+                file.write(source)
+        os.mkdir(f'{modules}/types')
+        with open(f'{modules}/types/package.json', 'w', encoding='utf-8') as file:
+            file.write('{"name": "types", "types": "index.d.ts"}')
+        return self.session(env={'NODE_PATH': modules})
+
+    def test_imports(self):
+        s = self.packages(left='console.log("noise"); module.exports = { born: Math.random() }',
+                          right='export const side = "right"; import left from "left"; export { left }')
+        result = s.imports('left', 'types', 'right')
+        self.assertEqual((result.status, result.err), (0, b'\x01left\n\x01types\n\x01right\n'))
+        self.assertEqual(s.simple(WARM), 0)
+        result = s.run('import { left, side } from "right"; console.log(left === require("left"), side)')
+        self.assertEqual((result.status, result.out), (0, b'true right\n'))
+
+    def test_imports_that_clean_up(self):
+        s = self.packages(alpha='clearInterval(setInterval(() => 0, 1e6)); await new Promise((done) => setTimeout(done, 5));'
+                                'export default await require("fs").promises.readFile("/proc/self/stat")',
+                          beta='require("child_process").execSync("true"); const s = require("net").createServer().listen(0);'
+                               's.close(); exports.later = setTimeout',
+                          gamma='require("util").promisify(setTimeout)')
+        result = s.imports('alpha', 'beta', 'gamma')
+        self.assertEqual((result.status, result.err), (0, b'\x01alpha\n\x01beta\n\x01gamma\n'))
+        self.assertEqual(s.simple(WARM), 0)
+        self.expect(s, 'await require("util").promisify(setTimeout)(1); setTimeout(() => console.log(1), 1);'
+                       'await new Promise((done) => require("beta").later(done, 50))', '1\n')
+
+    def test_imports_that_are_refused(self):
+        for source, words in (('throw new Error("so bad")', b'so bad'), ('process.exit(0)', b'ends the program'),
+                              ('setImmediate(() => process.exit(1))', b'ends the program'),
+                              ('globalThis.left = 1', b'global variables'), ('process.chdir("/")', b'current directory'),
+                              ('process.on("SIGINT", () => 0)', b'signals'),
+                              ('require("fs").writeFileSync("left", "")', b'files in it'),
+                              ('setInterval(() => 0, 1000)', b'timers'),
+                              ('require("timers").setTimeout(() => 0, 1e6).unref()', b'timers'),
+                              ('const { setTimeout } = require("node:timers"); setTimeout(() => 0, 1e6)', b'timers'),
+                              ('import { setInterval as s } from "node:timers"; s(() => 0, 1e6)', b'timers'),
+                              ('require("child_process").spawn("sleep", ["60"]).unref()', b'processes'),
+                              ('require("child_process").execSync("setsid sleep 60 >/dev/null 2>&1 &")', b'processes'),
+                              ('new Worker("data:text/javascript,setInterval(() => 0, 1000)")', b'workers'),
+                              ('require("net").createServer().listen(0)', b'sockets'),
+                              ('require("dgram").createSocket("udp4").bind(0)', b'sockets'),
+                              ('Bun.serve({ port: 0, fetch() {} })', b'sockets'),
+                              ('require("fs").watch("/")', b'watches')):
+            s = self.packages(bad=source)
+            result = s.imports('bad')
+            self.assertEqual((result.status, result.out, result.err[:5]), (1, b'', b'\x01bad\n'), source)
+            self.assertIn(words, result.err, source)
+
 
 if __name__ == '__main__':
     sys.exit(main(buns, BunCases))

@@ -28,6 +28,21 @@ class PythonCases(DriverCase):
         self.expect(s, 'é = 1; print(é)', '1\n')
         self.expect(s, '# -*- coding: latin-1 -*-\nprint("\xe9")'.encode('latin-1'), 'é\n')
 
+    def test_what_is_no_text(self):
+        s = self.session()
+        self.expect(s, b'print(1)\0print(2)', '', 1, 'null byte')
+        self.expect(s, b'# coding: nonsense\nprint(1)', '', 1, 'nonsense')
+        self.expect(s, b'print("\xff")', '', 1, 'SyntaxError')
+        self.expect(s, b'\xef\xbb\xbfdef f():\n  1 / 0\nf()', '', 1, '    1 / 0\n')
+        self.expect(s, 'print(1)', '1\n', 0, '')
+
+    def test_first_run_is_cheap(self):
+        """It makes no types of syntax trees, and imports nothing, for which each new sandbox would pay."""
+        look = ('import gc, sys; print(sum(isinstance(o, type) and o.__module__ == "ast" for o in gc.get_objects()),'
+                ' any(name.endswith(".utf_8_sig") for name in sys.modules))')
+        plain = subprocess.run([self.command[0], '-s', '-B', '-c', look], stdout=subprocess.PIPE, check=True)
+        self.expect(self.session(), look, plain.stdout.decode())
+
     def test_state_is_kept(self):
         s = self.session()
         self.expect(s, 'x = 1\nimport json\ndef f(): return x\nclass C: v = 5')

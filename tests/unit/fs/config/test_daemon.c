@@ -87,11 +87,15 @@ static void test_pool(void **state)
 	assert_int_equal(c.template[1].settings.spec.pool.target, 8);
 	assert_int_equal(c.template[1].settings.spec.pool.low, 2);
 	assert_int_equal(c.template[1].settings.spec.pool.age_s, 0);
+	assert_int_equal(c.template[1].settings.spec.pool.most, 8);
+	assert_int_equal(c.template[2].settings.spec.pool.most, 4);
 	assert_int_equal(c.template[3].settings.spec.pool.target, 5);
+	assert_int_equal(c.template[3].settings.spec.pool.most, 5);
 	assert_int_equal(c.template[3].settings.spec.pool.low, 5); /* what is taken is replaced */
 	assert_int_equal(c.template[2].settings.spec.pool.low, 1);
 	conf_clear(&c);
 	assert_refused("[template raw]\npool = 1001\n", "pool");
+	assert_refused("[template raw]\npool = 2\npool_max = 1\n", "pool_max");
 	assert_refused("[template raw]\npool_age_s = soon\n", "pool_age_s");
 	assert_refused("[template raw]\npool = 2\npool_low = 3\n", "pool_low");
 }
@@ -232,6 +236,10 @@ static void test_templates(void **state)
 	assert_refused("[template raw]\nmemory_mb = 64\n", "t.conf:2: memory_mb: 64 is too small");
 	assert_refused("[template raw]\nnetwork = perhaps\n", "t.conf:2: network");
 	assert_refused("[template raw]\nspeed = 9\n", "t.conf:2: there is no setting \"speed\"");
+	/* It names what there is, also what only a template has. */
+	assert_refused("[template raw]\nspeed = 9\n", " pool_max, ");
+	assert_refused("[template raw]\nspeed = 9\n", " rw, ");
+	assert_refused("[template raw]\nspeed = 9\n", " and env.NAME.");
 	/* inih keeps 49 bytes of a section's name; the template has all of it. */
 	assert_int_equal(read_text(&c,
 				   "[template a234567890123456789012345678901234567890123456789"

@@ -146,11 +146,13 @@ static void test_no_name(void **state)
 static void test_not_listed(void **state)
 {
 	(void)state;
-	refused("python", "panda==1.0", "not-listed", "\"panda\" is not among", "pandas?");
+	refused("python", "panda==1.0", "not-listed", "\"panda\" is not in the list",
+		"Did you mean pandas? Then write that in packages.");
 	refused("python", "reqeusts==2.0", "not-listed", "reqeusts", "Did you mean requests?");
-	refused("python", "nothing-like-it==1.0", "not-listed", "", "python_list under [packages]");
+	refused("python", "nothing-like-it==1.0", "not-listed", "",
+		"python_list = any under [packages]");
 	refused("javascript", "lodahs@4.17.21", "not-listed", "", "lodash?");
-	refused("javascript", "xyzzy@4.17.21", "not-listed", "", "npm_list");
+	refused("javascript", "xyzzy@4.17.21", "not-listed", "", "npm_list = any under [packages]");
 	rules.list[PACKAGES_PYTHON].any = true;
 	accepted("python", "nothing-like-it==1.0", "nothing-like-it==1.0");
 	rules.list[PACKAGES_PYTHON].any = false;

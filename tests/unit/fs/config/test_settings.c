@@ -43,6 +43,7 @@ static void test_defaults(void **state)
 	assert_false(f->s.fresh);
 	assert_false(f->s.spec.network);
 	assert_string_equal(f->s.spec.packages, "");
+	assert_string_equal(f->s.spec.warmup, "auto");
 	assert_string_equal(f->s.spec.allow, "");
 	assert_int_equal(f->s.spec.nports, 0);
 	assert_int_equal(f->s.spec.nenv, 0);
@@ -120,7 +121,7 @@ static void test_refuses_bad_lines(void **state)
 	assert_refused(f, "= 2", "unknown-key", "line 1");
 	assert_refused(f, "just words", "invalid", "has no \"=\"");
 	assert_refused(f, "env = 1", "unknown-key", "env");
-	assert_int_equal(settings_parse(&f->s, "cpus = 2\0", 9, &none, &f->why), -EINVAL);
+	assert_int_equal(settings_parse(&f->s, "cpus = 2\0", 9, 0, &none, &f->why), -EINVAL);
 	assert_non_null(strstr(f->why.cause, "NUL"));
 	/* What was written comes back printable and short, whatever it was. */
 	assert_refused(f, "\x1b[31m\xff = 2", "unknown-key", "\"?[31m?\"");
@@ -236,6 +237,7 @@ static void test_env(void **state)
 static void test_env_bounds(void **state)
 {
 	struct fixture *f = *state;
+	struct settings_key key;
 	char *value = malloc(SETTINGS_ENV_VALUE + 2), name[32], *text;
 	struct settings again;
 
@@ -261,8 +263,8 @@ static void test_env_bounds(void **state)
 	text = render(&f->s);
 	assert_true(strlen(text) <= SETTINGS_TEXT_MAX);
 	assert_int_equal(settings_init(&again), 0);
-	assert_int_equal(settings_parse(&again, text, strlen(text), &none, &f->why), 0);
-	assert_null(settings_frozen_change(&f->s, &again));
+	assert_int_equal(settings_parse(&again, text, strlen(text), 0, &none, &f->why), 0);
+	assert_false(settings_frozen_change(&f->s, &again, &key));
 	settings_clear(&again);
 	free(text);
 	free(value);
@@ -274,11 +276,26 @@ static void test_text_bounds(void **state)
 	char *text = malloc(SETTINGS_TEXT_MAX + 1);
 
 	memset(text, '\n', SETTINGS_TEXT_MAX + 1);
-	assert_int_equal(settings_parse(&f->s, text, SETTINGS_TEXT_MAX, &none, &f->why), 0);
-	assert_int_equal(settings_parse(&f->s, text, SETTINGS_TEXT_MAX + 1, &none, &f->why),
+	assert_int_equal(settings_parse(&f->s, text, SETTINGS_TEXT_MAX, 0, &none, &f->why), 0);
+	assert_int_equal(settings_parse(&f->s, text, SETTINGS_TEXT_MAX + 1, 0, &none, &f->why),
 			 -EINVAL);
 	assert_string_equal(problem_code_str(f->why.code), "too-long");
 	free(text);
+}
+
+static void test_warmup_bounds(void **state)
+{
+	struct fixture *f = *state;
+	char text[SETTINGS_WARMUP_MAX + 16] = "warmup = ";
+
+	memset(text + 9, 'x', SETTINGS_WARMUP_MAX);
+	assert_int_equal(parse(f, text), 0);
+	assert_int_equal(strlen(f->s.spec.warmup), SETTINGS_WARMUP_MAX);
+	text[9 + SETTINGS_WARMUP_MAX] = 'x';
+	assert_int_equal(parse(f, text), -EINVAL);
+	assert_string_equal(problem_code_str(f->why.code), "too-long");
+	assert_int_equal(parse(f, "warmup ="), 0);
+	assert_string_equal(f->s.spec.warmup, "");
 }
 
 static void test_render_is_parsed(void **state)
@@ -287,15 +304,17 @@ static void test_render_is_parsed(void **state)
 	struct settings again;
 	char *text, *text2;
 
-	assert_int_equal(parse(f, "memory_mb = 512\nfresh = yes\ntimeout_s = 0\nenv.A = \" b\"\n"
-				  "env.B = \"\"c\"\"\nenv.C = d\t\n"),
+	assert_int_equal(parse(f,
+			       "memory_mb = 512\nfresh = yes\ntimeout_s = 0\nenv.A = \" b\"\n"
+			       "env.B = \"\"c\"\"\nenv.C = d\t\nwarmup = import a; b = \"# c\"\n"),
 			 0);
 	text = render(&f->s);
 	assert_non_null(strstr(text, "\nmemory_mb = 512\n"));
 	assert_non_null(strstr(text, "\npackages =\n"));
+	assert_non_null(strstr(text, "\nwarmup = import a; b = \"# c\"\n"));
 	assert_non_null(strstr(text, "\nenv.A = \" b\"\n"));
 	assert_int_equal(settings_init(&again), 0);
-	assert_int_equal(settings_parse(&again, text, strlen(text), &none, &f->why), 0);
+	assert_int_equal(settings_parse(&again, text, strlen(text), 0, &none, &f->why), 0);
 	text2 = render(&again);
 	assert_string_equal(text, text2);
 	settings_clear(&again);
@@ -306,21 +325,36 @@ static void test_render_is_parsed(void **state)
 static void test_frozen(void **state)
 {
 	struct fixture *f = *state;
+	struct settings_key key;
 	struct settings b;
 
 	assert_int_equal(parse(f, "env.A = 1\nenv.B = 2"), 0);
 	assert_int_equal(settings_copy(&b, &f->s), 0);
-	assert_null(settings_frozen_change(&f->s, &b));
+	assert_false(settings_frozen_change(&f->s, &b, &key));
 	assert_int_equal(parse(f, "timeout_s = 1\nidle_timeout_s = 1\nfresh = yes"), 0);
-	assert_null(settings_frozen_change(&f->s, &b));
+	assert_false(settings_frozen_change(&f->s, &b, &key));
 	assert_int_equal(parse(f, "unset env.A\nenv.A = 1"), 0); /* another order */
-	assert_null(settings_frozen_change(&f->s, &b));
+	assert_false(settings_frozen_change(&f->s, &b, &key));
 	assert_int_equal(parse(f, "env.A = 3"), 0);
-	assert_string_equal(settings_frozen_change(&f->s, &b), "env");
+	assert_true(settings_frozen_change(&f->s, &b, &key));
+	assert_string_equal(key.name, "env.A");
+	assert_int_equal(parse(f, "env.A = 1\nenv.C = 1"), 0);
+	assert_true(settings_frozen_change(&f->s, &b, &key));
+	assert_string_equal(key.name, "env.C");
+	assert_int_equal(parse(f, "unset env.C\nunset env.B"), 0);
+	assert_true(settings_frozen_change(&f->s, &b, &key));
+	assert_string_equal(key.name, "env.B");
 	assert_int_equal(parse(f, "cpus = 3"), 0);
-	assert_string_equal(settings_frozen_change(&f->s, &b), "cpus");
+	assert_true(settings_frozen_change(&f->s, &b, &key));
+	assert_string_equal(key.name, "cpus");
 	assert_int_equal(parse(f, "memory_mb = 1024"), 0);
-	assert_string_equal(settings_frozen_change(&f->s, &b), "memory_mb");
+	assert_true(settings_frozen_change(&f->s, &b, &key));
+	assert_string_equal(key.name, "memory_mb");
+	settings_clear(&b);
+	assert_int_equal(settings_copy(&b, &f->s), 0);
+	assert_int_equal(parse(f, "warmup = off"), 0);
+	assert_true(settings_frozen_change(&f->s, &b, &key));
+	assert_string_equal(key.name, "warmup");
 	settings_clear(&b);
 	settings_clear(&b); /* harmless */
 }
@@ -341,6 +375,7 @@ int main(void)
 		TEST(test_env),
 		TEST(test_env_bounds),
 		TEST(test_text_bounds),
+		TEST(test_warmup_bounds),
 		TEST(test_render_is_parsed),
 		TEST(test_frozen),
 	};

@@ -134,14 +134,14 @@ static void test_this_machine(void **state)
 
 		snprintf(text, sizeof(text), "network = on\nallow = %s\n", lists[i].allow);
 		for (int k = 0; k < 3; k++) {
-			int r = settings_parse(&f->s, text, strlen(text), limits[k], &f->why);
+			int r = settings_parse(&f->s, text, strlen(text), 0, limits[k], &f->why);
 
 			if (r != (good[k] ? 0 : -EINVAL))
 				fail_msg("%s, %d: %d", lists[i].allow, k, r);
 		}
 	}
 	assert_int_equal(
-		settings_parse(&f->s, "network = on\nallow = localhost", 30, &open, &f->why),
+		settings_parse(&f->s, "network = on\nallow = localhost", 30, 0, &open, &f->why),
 		-EINVAL);
 	assert_string_equal(problem_code_str(f->why.code), "not-reachable");
 	assert_non_null(strstr(f->why.fix, "host.internal:PORT"));
@@ -183,15 +183,16 @@ static void test_network_limits(void **state)
 		int r;
 
 		snprintf(text, sizeof(text), "network = on\nallow = %s\n", lists[i].allow);
-		r = settings_parse(&f->s, text, strlen(text), &l, &f->why);
+		r = settings_parse(&f->s, text, strlen(text), 0, &l, &f->why);
 		if (r != (lists[i].ok ? 0 : -EINVAL))
 			fail_msg("%s: %d", lists[i].allow, r);
 		if (r < 0)
 			assert_string_equal(problem_code_str(f->why.code), "not-allowed");
 	}
-	assert_int_equal(settings_parse(&f->s, "network = on", 12, &no, &f->why), -EINVAL);
+	assert_int_equal(settings_parse(&f->s, "network = on", 12, 0, &no, &f->why), -EINVAL);
 	assert_string_equal(problem_code_str(f->why.code), "not-allowed");
-	assert_int_equal(settings_parse(&f->s, "network = off\nports = 80", 24, &no, &f->why), 0);
+	assert_int_equal(settings_parse(&f->s, "network = off\nports = 80", 24, 0, &no, &f->why),
+			 0);
 }
 
 int main(void)

@@ -21,7 +21,7 @@ struct fixture {
 	uint64_t told;
 };
 
-static void on_gone(void *data, const struct filenode *fn)
+static void on_gone(void *data, struct filenode *fn)
 {
 	struct fixture *f = data;
 

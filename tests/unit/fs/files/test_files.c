@@ -426,6 +426,109 @@ static void test_two_directories(void **state)
 	assert_error(r, -EXDEV);
 }
 
+/* ---- what the kernel may keep ---- */
+
+/* Looks a name up during a lease. Return: what the kernel may keep. */
+static enum reply_keep kept(struct fixture *fx, struct sandbox *s, uint64_t dir, const char *name,
+			    const struct vm_file_reply *like)
+{
+	struct vm_file_reply reply = *like;
+	struct req *req = fx_lookup(fx, dir, name);
+
+	reply.leased = true;
+	fake_answer(s, 0, &reply);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	return req->keep;
+}
+
+static void end_run(struct fixture *fx, struct sandbox *s)
+{
+	fake_exit(s, VM_DONE, 0);
+	fake_state(s, SANDBOX_READY);
+	assert_null(fx_demo(fx)->active);
+}
+
+/* Attributes, during a lease; they are dropped before a run, and before a reset. */
+static void test_attributes_for_a_moment(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct reply_fake_dropped dropped = {0};
+	const uint64_t root = fx_ino(fx, FILES), file = found(fx, s, root, "f", &a_file);
+	struct vm_file_reply leased = a_file;
+	struct req *req;
+
+	fx->fs->kernel = (struct kernel *)&dropped;
+	leased.leased = true;
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
+	req = getattr(fx, file);
+	fake_answer(s, 0, &leased);
+	assert_int_equal(req->keep, REPLY_KEEP_ATTR);
+	req = getattr(fx, file);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(req->keep, REPLY_KEEP_NOTHING);
+	assert_int_equal(dropped.n, 0);
+	(void)fx_run(fx, "1");
+	assert_int_equal(dropped.n, 1);
+	assert_int_equal(dropped.ino[0], file);
+	end_run(fx, s);
+	(void)fx_run(fx, "2");
+	assert_int_equal(dropped.n, 1);
+	end_run(fx, s);
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
+	fake_stirs(s);
+	assert_int_equal(dropped.n, 2);
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
+	assert_int_equal(session_reset(fx_demo(fx)), 0);
+	assert_int_equal(dropped.n, 3);
+	fx->fs->kernel = NULL;
+}
+
+/* Not of what the kernel meets for the first time, of what is shown differently to others, of a directory in two
+ * places. */
+static void test_attributes_not_kept(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct reply_fake_dropped dropped = {0};
+	const enum owner_shown shown = fx->fs->shown;
+	const uint64_t root = fx_ino(fx, FILES);
+
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_NOTHING);
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_NOTHING); /* no kernel */
+	fx->fs->kernel = (struct kernel *)&dropped;
+	fx->fs->shown = OWNER_NOBODY_BY_STAT;
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_NOTHING);
+	fx->fs->shown = shown;
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
+	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_NOTHING);
+	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_ATTR);
+	assert_int_equal(kept(fx, s, root, "e", &a_dir), REPLY_KEEP_NOTHING);
+	assert_int_equal(kept(fx, s, root, "e", &a_dir), REPLY_KEEP_NOTHING);
+	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_NOTHING);
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
+	fx->fs->kernel = NULL;
+}
+
+/* Nothing is told of nodes that are forgotten, and all of the others when the sandbox is gone. */
+static void test_attributes_at_the_end(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct reply_fake_dropped dropped = {0};
+	const uint64_t root = fx_ino(fx, FILES), file = found(fx, s, root, "f", &a_file),
+		       dir = found(fx, s, root, "d", &a_dir);
+
+	fx->fs->kernel = (struct kernel *)&dropped;
+	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
+	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_ATTR);
+	forget(file, 2);
+	fake_die(s, PROBLEM_QEMU_FAILED);
+	assert_int_equal(dropped.n, 1);
+	assert_int_equal(dropped.ino[0], dir);
+	fx->fs->kernel = NULL;
+}
+
 /* ---- letting go ---- */
 
 static void test_interrupted_before_it_was_sent(void **state)
@@ -602,6 +705,9 @@ int main(void)
 		fx_test(test_links_of_the_sandbox),
 		fx_test(test_size_of_links),
 		fx_test(test_two_directories),
+		fx_test(test_attributes_for_a_moment),
+		fx_test(test_attributes_not_kept),
+		fx_test(test_attributes_at_the_end),
 		fx_test(test_interrupted_before_it_was_sent),
 		fx_test(test_interrupted_in_flight),
 		fx_test(test_waits_that_are_too_long),

@@ -212,6 +212,40 @@ static void test_seek(void **state)
 	fx_close(fx, &f);
 }
 
+/* While nobody looks no line is written: what a run waits for has no text to make. */
+static void test_written_when_read(void **state)
+{
+	struct fixture *fx = *state;
+	struct events *ev = &fx->fs->events;
+	uint64_t bytes;
+	struct file f;
+	char *text;
+
+	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
+	assert_int_equal(ev->written, 0);
+	assert_int_equal(ev->bytes, 0);
+	bytes = (uint64_t)fx_size(fx, "events");
+	assert_true(bytes > 0 && ev->written == ev->next);
+	fake_exit(fx_run(fx, "y"), VM_DONE, 0);
+	assert_int_equal(ev->bytes, bytes);
+	f = fx_opened(fx, "events", O_RDONLY);
+	assert_int_equal(ev->written, ev->next);
+	events_add(ev, NULL, "test", "at once");
+	assert_int_equal(ev->written, ev->next);
+	text = drain(fx, &f, 65536);
+	assert_int_equal(strlen(text), ev->bytes);
+	free(text);
+	fx_close(fx, &f);
+	events_add(ev, NULL, "test", "later");
+	assert_int_equal(ev->written + 1, ev->next);
+	/* What nobody has seen before it was too old never becomes a line. */
+	bytes = ev->bytes;
+	for (unsigned i = 0; i < EVENTS_KEPT + 5; i++)
+		events_add(ev, NULL, "test", "x");
+	events_write(ev);
+	assert_int_equal(ev->bytes - bytes, fx_size(fx, "events"));
+}
+
 static void test_words_of_any_bytes(void **state)
 {
 	struct fixture *fx = *state;
@@ -235,6 +269,7 @@ int main(void)
 		fx_test(test_end_of_file_when_idle),
 		fx_test(test_ring),
 		fx_test(test_seek),
+		fx_test(test_written_when_read),
 		fx_test(test_words_of_any_bytes),
 	};
 

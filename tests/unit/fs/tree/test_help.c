@@ -77,6 +77,7 @@ static void test_root(void **state)
 	assert_shows(&b, "and 55 more");
 	assert_shows(&b, "memory: up to 777 MiB; processors: no limit set");
 	assert_shows(&b, "5 KiB each");
+	assert_shows(&b, "Session names: 1 to 64 of A-Z a-z 0-9 . _ -");
 	assert_true(lines(&b, &longest) <= 60);
 	assert_true(longest <= 100);
 	buf_clear(&b);
@@ -124,6 +125,7 @@ static void test_template_and_session(void **state)
 	(void)state;
 	assert_int_equal(help_template(&conf, &conf.template[3], &b), 0);
 	assert_shows(&b, "# Template raw");
+	assert_shows(&b, "The name of a session has 1 to 64 of the characters");
 	assert_shows(&b, "echo 'echo $((6 * 7))' > demo/in");
 	buf_clear(&b);
 

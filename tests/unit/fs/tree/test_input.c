@@ -120,6 +120,51 @@ static void test_killed_writer(void **state)
 	assert_false(input_killed(killed));
 }
 
+/* The kernel keeps size and time of `in` for a moment: it is told when they change and it has not asked for that. */
+static void test_what_the_kernel_is_told(void **state)
+{
+	struct fixture *fx = *state;
+	struct reply_fake_dropped dropped = {0};
+	const pid_t killed = killed_child(SIGKILL);
+	const uint64_t in = fx_ino(fx, IN);
+	struct file f, g;
+
+	fx->fs->kernel = (struct kernel *)&dropped;
+	fx_put(fx, IN, "before");
+	fx_put(fx, IN, "");
+	assert_int_equal(dropped.n, 0); /* it has written that itself */
+	f = fx_opened(fx, IN, O_WRONLY | O_TRUNC);
+	assert_int_equal(fx_write(fx, &f, "half"), 0);
+	fx->pid = killed;
+	assert_int_equal(fx_flush(fx, &f), 0);
+	fx->pid = 0;
+	assert_int_equal(fx_size(fx, IN), strlen("before"));
+	assert_int_equal(dropped.n, 1);
+	assert_int_equal(dropped.ino[0], in);
+	fx_release(fx, &f);
+
+	/* Of two writers the one that goes on is shown. */
+	f = fx_opened(fx, IN, O_WRONLY | O_TRUNC);
+	g = fx_opened(fx, IN, O_WRONLY | O_TRUNC);
+	assert_int_equal(fx_write(fx, &f, "first"), 0);
+	assert_int_equal(fx_write(fx, &g, "2nd"), 0);
+	dropped.n = 0;
+	fx_close(fx, &g);
+	assert_int_equal(fx_size(fx, IN), strlen("first"));
+	assert_int_equal(dropped.n, 1);
+	fx_close(fx, &f);
+	assert_int_equal(dropped.n, 1);
+
+	/* Written and taken back, which runs nothing. */
+	f = fx_opened(fx, IN, O_WRONLY | O_TRUNC);
+	assert_int_equal(fx_write(fx, &f, "x"), 0);
+	assert_int_equal(fx_ftruncate(fx, &f, 0), 0);
+	fx_close(fx, &f);
+	assert_int_equal(dropped.n, 2);
+	fx->fs->kernel = NULL;
+	waitpid(killed, NULL, 0);
+}
+
 static void test_refused_code(void **state)
 {
 	struct fixture *fx = *state;
@@ -351,19 +396,13 @@ static void test_dead_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_nothing_written),
-		fx_test(test_append),
-		fx_test(test_rewrite_in_place),
-		fx_test(test_killed_writer),
-		fx_test(test_refused_code),
-		fx_test(test_sizes_while_writing),
-		fx_test(test_stdin_is_for_one_run),
-		fx_test(test_stdin_held_open),
-		fx_test(test_stdin_and_a_refused_run),
-		fx_test(test_config_in_pieces),
-		fx_test(test_config_after_a_refused_write),
-		fx_test(test_config_too_long),
-		fx_test(test_dead_session),
+		fx_test(test_nothing_written),	       fx_test(test_append),
+		fx_test(test_rewrite_in_place),	       fx_test(test_killed_writer),
+		fx_test(test_what_the_kernel_is_told), fx_test(test_refused_code),
+		fx_test(test_sizes_while_writing),     fx_test(test_stdin_is_for_one_run),
+		fx_test(test_stdin_held_open),	       fx_test(test_stdin_and_a_refused_run),
+		fx_test(test_config_in_pieces),	       fx_test(test_config_after_a_refused_write),
+		fx_test(test_config_too_long),	       fx_test(test_dead_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

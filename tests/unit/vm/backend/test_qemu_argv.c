@@ -37,7 +37,8 @@ static void emulated(void **state)
 	assert_string_equal(a.argv[0], "qemu-system-x86_64");
 	assert_null(a.argv[a.argc]);
 	assert_string_equal(value(&a, "-accel", 0), "tcg,tb-size=128");
-	assert_string_equal(value(&a, "-cpu", 0), "max,svm=off,vmx=off,xlevel=0x80000008");
+	assert_string_equal(value(&a, "-cpu", 0),
+			    "max,svm=off,vmx=off,erms=off,fsrm=off,xlevel=0x80000008");
 	assert_string_equal(value(&a, "-m", 0), "192");
 	assert_string_equal(value(&a, "-smp", 0), "2");
 	assert_string_equal(value(&a, "-name", 0), "python-demo");
@@ -85,13 +86,15 @@ static void mistakes(void **state)
 		m.version = wrong[i];
 		qemu_argv(&m, &a);
 		assert_string_equal(value(&a, "-cpu", 0),
-				    "max,svm=off,vmx=off,xlevel=0x80000008,avx2=off,vaes=off,bmi1="
+				    "max,svm=off,vmx=off,erms=off,fsrm=off,xlevel=0x80000008,avx2="
+				    "off,vaes=off,bmi1="
 				    "off,bmi2=off,adx=off");
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		m.version = right[i];
 		qemu_argv(&m, &a);
-		assert_string_equal(value(&a, "-cpu", 0), "max,svm=off,vmx=off,xlevel=0x80000008");
+		assert_string_equal(value(&a, "-cpu", 0),
+				    "max,svm=off,vmx=off,erms=off,fsrm=off,xlevel=0x80000008");
 	}
 	m.kvm = true;
 	m.version = wrong[0];

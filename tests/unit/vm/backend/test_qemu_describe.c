@@ -66,7 +66,8 @@ static void processor(void **state)
 	old = describe("7.2.22", "tcg");
 	fresh = describe("7.2.22", "tcg");
 	assert_string_equal(old, fresh);
-	assert_non_null(strstr(old, "\nmax,svm=off,vmx=off,xlevel=0x80000008,avx2=off"));
+	assert_non_null(
+		strstr(old, "\nmax,svm=off,vmx=off,erms=off,fsrm=off,xlevel=0x80000008,avx2=off"));
 	free(fresh);
 	/* As long as the other, so that only the processor tells them apart. */
 	fresh = describe("10.0.2", "tcg");

@@ -59,7 +59,7 @@ static void on_closed(void *data)
 	((struct seen *)data)->nclosed++;
 }
 
-static const struct channel_events events = {on_frame, on_lost, on_drained};
+static const struct channel_events events = {on_frame, on_lost, on_drained, NULL};
 
 static int setup(void **state)
 {

@@ -3,6 +3,7 @@
 /* modules: tests/unit/fixture/jail_fixture.c tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -466,6 +467,45 @@ static void other_uses(void **state)
 	assert_null(strstr(r.out, "child\n"));
 }
 
+/* Many are built at the same time, by turns of two kinds: each is looked at as what it is to be, even if it ends at once,
+ * or is ended before it was there. */
+static void many_at_once(void **state)
+{
+	static struct jail_fixture_result r[48];
+	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(r); i++) {
+		struct jail_spec spec = jail_fixture_usual();
+		char script[32];
+
+		snprintf(script, sizeof(script), i % 2 && i % 8 != 3 ? "exit %u" : "sleep 100%u",
+			 i);
+		spec.keep_caps = i % 2 ? 0 : 1ull << CAP_KILL;
+		jail_fixture_start(&r[i], &spec, "/bin/sh", script, null);
+		if (i % 8 == 3)
+			child_kill(&r[i].child);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(r); i++) {
+		const struct jail_finding *caps = &r[i].child.report.layer[JAIL_L_CAPS];
+
+		while (!r[i].started && !r[i].over)
+			uv_run(&loop, UV_RUN_ONCE);
+		if (i % 2 == 0) {
+			assert_int_equal(r[i].failed, 0);
+			assert_int_equal(caps->state, JAIL_HOLDS);
+			assert_int_equal(caps->value, 1ull << CAP_KILL);
+			child_kill(&r[i].child);
+		}
+		spawner_fixture_await(&r[i].over);
+		if (i % 8 == 3)
+			assert_true(r[i].failed || WIFSIGNALED(r[i].status));
+		else if (i % 2)
+			assert_int_equal(WEXITSTATUS(r[i].status), i);
+	}
+	spawner_fixture_await_childless();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +538,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(group_limits, spawner_fixture_setup,
 						spawner_fixture_teardown),
 		cmocka_unit_test_setup_teardown(other_uses, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(many_at_once, spawner_fixture_setup,
 						spawner_fixture_teardown),
 	};
 

@@ -17,7 +17,9 @@
 
 #include "tests/unit/fixture/jail_fixture.h"
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/spec.h"
 #include "vm/base/util.h"
+#include "vm/jail/view.h"
 
 #define PATIENCE_MS 700
 
@@ -141,13 +143,74 @@ static void path_below(void **state)
 	ask(&r, below, JAIL_RO, 0);
 	spawner_fixture_await(&r.over);
 	assert_int_equal(r.failed, -ETIMEDOUT);
-	assert_non_null(strstr(r.step, "opening what it shows of the host"));
+	assert_non_null(strstr(r.step, "opening /tmp/xsbx-test."));
 	assert_true(silent.asked > 0);
 	assert_true(spawner_fixture_has_children());
 	others_start();
 	assert_true(spawner_fixture_has_children());
 	unmount_silent();
 	spawner_fixture_await_childless();
+}
+
+/* The daemon, in whose only thread a stamp is taken, does not even ask. */
+static void stamped(void **state)
+{
+	char dir[] = "/tmp/xsbx-test.XXXXXX", path[80], first[DIGEST_HEX], other[DIGEST_HEX];
+	struct vm_path shown[] = {{dir, "/here", false}, {path, "/there", false}};
+	struct sandbox_spec spec = {.paths = shown, .npaths = 1};
+
+	if (!*state)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(view_stamp(&spec, first), 0);
+	assert_int_equal(strlen(first), DIGEST_HEX - 1);
+	snprintf(path, sizeof(path), "%s%s", silent.dir, below);
+	spec.npaths = 2;
+	assert_int_equal(view_stamp(&spec, other), -EAGAIN);
+	assert_string_equal(other, "");
+	spec = (struct sandbox_spec){.paths = shown, .npaths = 1, .work = path};
+	assert_int_equal(view_stamp(&spec, other), -EAGAIN);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(silent.asked, 0);
+	/* The control: of what is known, it says whether that is another. */
+	spec.work = silent.dir;
+	assert_int_equal(view_stamp(&spec, other), 0);
+	assert_string_not_equal(other, first);
+	spec.work = NULL;
+	assert_int_equal(view_stamp(&spec, other), 0);
+	assert_string_equal(other, first);
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(view_stamp(&spec, other), 0);
+	assert_string_not_equal(other, first);
+	assert_int_equal(rmdir(dir), 0);
+	assert_true(view_stamp(&spec, other) < 0);
+}
+
+/* Until then, others are not behind it, nor behind more of its kind than may be on their way otherwise. */
+static void others_meanwhile(void **state)
+{
+	const struct spawner_rules rules = {.job = free_rules.job, .patience_ms = patience_ms()};
+	static struct jail_fixture_result waiting[20];
+
+	spawner_fixture_start(&rules);
+	assert_true(mount_silent());
+	for (size_t i = 0; i < ARRAY_SIZE(waiting); i++)
+		ask(&waiting[i], below, JAIL_RO, 0);
+	while (!silent.asked)
+		on_request(NULL, 0, 0);
+	for (int i = 0; i < 3; i++)
+		others_start();
+	for (size_t i = 0; i < ARRAY_SIZE(waiting); i++)
+		assert_false(waiting[i].over);
+	unmount_silent();
+	close(silent.fd);
+	for (size_t i = 0; i < ARRAY_SIZE(waiting); i++) {
+		spawner_fixture_await(&waiting[i].over);
+		assert_int_not_equal(waiting[i].failed, 0);
+		assert_int_not_equal(waiting[i].failed, -ETIMEDOUT);
+	}
+	spawner_fixture_teardown(state);
 }
 
 /* Who asks for the same just then is not waited for again, until some time has passed. */
@@ -248,6 +311,42 @@ static void the_end(void **state)
 	spawner_fixture_setup(state); /* for the teardown */
 }
 
+/* As spawner_stop() does, which then waits for a second. */
+static void say_goodbye(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++) {
+		socklen_t len = sizeof(int);
+		int type;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
+			assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	}
+}
+
+/* Nor one that is still waited for then. */
+static void the_end_before(void **state)
+{
+	_cleanup_close_ int fd = pidfd_open(spawner_pid(sp), 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct jail_fixture_result r;
+
+	if (!*state)
+		skip();
+	ask(&r, below, JAIL_RO, 0);
+	while (!silent.asked)
+		uv_run(&loop, UV_RUN_ONCE);
+	uv_close((uv_handle_t *)&silent.poll, NULL);
+	say_goodbye();
+	spawner_fixture_await(&r.over);
+	assert_int_equal(r.failed, -ECANCELED);
+	spawner_fixture_teardown(state);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
+	unmount_silent();
+	close(silent.fd);
+	*state = NULL;
+	spawner_fixture_setup(state); /* for the teardown */
+}
+
 /* One that was mounted where the spawner guards, and never hangs. */
 static char guarded[] = "/tmp/xsbx-test.guarded";
 
@@ -276,18 +375,6 @@ static void let_go(struct pollfd *p)
 {
 	assert_int_equal(poll(p, 1, patience_ms()), 1);
 	close(p->fd);
-}
-
-/* As spawner_stop() does, which then waits for a second. */
-static void say_goodbye(void)
-{
-	for (int fd = STDERR_FILENO + 1; fd < 256; fd++) {
-		socklen_t len = sizeof(int);
-		int type;
-
-		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
-			assert_int_equal(shutdown(fd, SHUT_WR), 0);
-	}
 }
 
 /* The end of the daemon, which has its mount detached, is not behind a path that is waited for. */
@@ -346,10 +433,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(its_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(path_below, setup, teardown),
+		cmocka_unit_test_setup_teardown(stamped, setup, teardown),
 		cmocka_unit_test_setup_teardown(once_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(owned, setup, teardown),
 		cmocka_unit_test_setup_teardown(owned_and_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_end_before, setup, teardown),
+		cmocka_unit_test(others_meanwhile),
 		cmocka_unit_test(the_end_of_the_daemon),
 		cmocka_unit_test(late_unmount),
 	};

@@ -32,9 +32,9 @@ static void miss_and_hit(void **state)
 	assert_int_equal(machines.started[MACHINE_CLONE], 2);
 	fx_open(&fx.user[1], &spec, "warm");
 	assert_int_equal(t->hits, 1);
-	assert_int_equal(t->nready, 1);
+	assert_int_equal(t->nidle[IDLE_READY], 1);
 	fx_pass(1000);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	assert_int_equal(machines.started[MACHINE_CLONE], 3);
 	assert_int_equal(machines.started[MACHINE_RECORD], 1);
 }
@@ -63,10 +63,10 @@ static void low_water_mark(void **state)
 	fx_open(&fx.user[1], &spec, "warm");
 	fx_open(&fx.user[2], &spec, "warm");
 	fx_pass(MINUTE);
-	assert_int_equal(t->nready, 2); /* not fewer than two */
+	assert_int_equal(t->nidle[IDLE_READY], 2); /* not fewer than two */
 	fx_open(&fx.user[3], &spec, "warm");
 	fx_pass(1000);
-	assert_int_equal(t->nready, 4);
+	assert_int_equal(t->nidle[IDLE_READY], 4);
 }
 
 static void no_pool(void **state)
@@ -96,7 +96,7 @@ static void too_old(void **state)
 	fx_pass(MINUTE / 2);
 	assert_int_equal(machines.started[MACHINE_CLONE], 2);
 	fx_pass(2 * MINUTE / 3);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	TAILQ_FOREACH(i, &t->idle, link)
 		assert_true(i->guest->ready_at > then);
 	assert_int_equal(machines.started[MACHINE_CLONE], 4);
@@ -117,26 +117,35 @@ static void too_old_in_little_room(void **state)
 	then = uv_now(&fx.loop);
 	fx_watch(t);
 	fx_pass(2 * MINUTE);
-	assert_int_equal(t->nready, 1);
+	assert_int_equal(t->nidle[IDLE_READY], 1);
 	assert_true(TAILQ_FIRST(&t->idle)->guest->ready_at > then);
 	assert_int_equal(fx.least_ready, 1);
+}
+
+/* A template without snapshots, and its first user. */
+static struct template *open_plain(const struct sandbox_spec *spec)
+{
+	static struct backend_ops plain;
+	struct template *t;
+
+	fx_open(&fx.user[0], spec, "cold");
+	t = fx_template();
+	plain = *t->ops;
+	plain.save = NULL;
+	t->ops = &plain;
+	t->state = TEMPLATE_PLAIN;
+	return t;
 }
 
 /* One without snapshots, whose clones don't start: they are tried again later and later, and then are there. */
 static void later_and_later(void **state)
 {
 	const struct sandbox_spec spec = fx_spec();
-	static struct backend_ops plain;
 	struct template *t;
 	unsigned before;
 
 	(void)state;
-	fx_open(&fx.user[0], &spec, "cold");
-	t = fx_template();
-	plain = *t->ops;
-	plain.save = NULL;
-	t->ops = &plain;
-	t->state = TEMPLATE_PLAIN;
+	t = open_plain(&spec);
 	before = machines.started[MACHINE_COLD];
 	machines.dies[MACHINE_COLD] = true;
 	fx_pass(30000); /* after 5 s, 10 s, 20 s, ... */
@@ -145,8 +154,28 @@ static void later_and_later(void **state)
 	assert_in_range(machines.started[MACHINE_COLD] - before, 6, 9);
 	machines.dies[MACHINE_COLD] = false;
 	fx_pass(MINUTE + 1000);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	assert_int_equal(t->clone_failures, 0);
+}
+
+/* Without snapshots each would pay for its exercises alone: they are brief, and nothing better comes later. */
+static void plain_is_brief(void **state)
+{
+	const struct sandbox_spec spec = fx_spec();
+	const struct idle *i;
+	struct template *t;
+	unsigned before;
+
+	(void)state;
+	t = open_plain(&spec);
+	fx_pass(30000);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
+	assert_int_equal(t->grown, 0);
+	TAILQ_FOREACH(i, &t->idle, link)
+		assert_true(i->brief);
+	before = machines.started[MACHINE_COLD];
+	fx_pass(MINUTE);
+	assert_int_equal(machines.started[MACHINE_COLD], before);
 }
 
 static void mute_all(const struct template *t, bool mute)
@@ -168,11 +197,11 @@ static void silent(void **state)
 	machines.sleeps[MACHINE_CLONE] = true; /* what is to take their place takes its time */
 	mute_all(t, true);
 	fx_pass(20000);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	machines.sleeps[MACHINE_CLONE] = false;
 	fx_open(&fx.user[1], &spec, "snapshot");
 	assert_int_equal(t->hits, 0);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 }
 
 /* It is replaced, but goes only when the other one is there. */
@@ -189,7 +218,7 @@ static void silent_is_replaced(void **state)
 	for (unsigned n = 0; n < 35; n++)
 		fx_pass(1000);
 	assert_true(fx.least_ready >= 1);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	assert_int_equal(machines.started[MACHINE_CLONE], 4);
 	TAILQ_FOREACH(i, &t->idle, link)
 		assert_false(machines_of(i->guest)->mute);
@@ -212,6 +241,29 @@ static void one_is_silent(void **state)
 	bad->unheard = 0; /* it was only slow */
 	fx_open(&fx.user[3], &spec, "warm");
 	assert_ptr_equal(fx.user[3].s->guest, bad);
+}
+
+/* What nobody asks anything of sleeps, but for two questions a minute; who may be taken is asked more often. */
+static void idle_ones_are_asked(void **state)
+{
+	const struct sandbox_spec spec = fx_spec();
+	const struct backend *owned, *idle;
+	unsigned before, idle_before;
+	struct template *t;
+
+	(void)state;
+	t = fx_open_first(&spec);
+	fx_open(&fx.user[1], &spec, "warm");
+	fx_pass(MINUTE);
+	owned = machines_of(fx.user[1].s->guest);
+	idle = machines_of(TAILQ_FIRST(&t->idle)->guest);
+	before = owned->questions;
+	idle_before = idle->questions;
+	for (int s = 0; s < 60; s++) /* with their answers */
+		fx_pass(1000);
+	assert_in_range(owned->questions - before, 2, 3);
+	assert_in_range(idle->questions - idle_before, 6, 8);
+	assert_int_equal(fx.user[1].nclosed, 0);
 }
 
 /* A machine that is gone is not handed out, also if nobody has noticed yet. */
@@ -244,9 +296,9 @@ static void dead_is_replaced(void **state)
 	b = machines_of(TAILQ_FIRST(&t->idle)->guest);
 	b->events->down(b->data, &p);
 	fx_settle();
-	assert_int_equal(t->nready, 1);
+	assert_int_equal(t->nidle[IDLE_READY], 1);
 	fx_pass(1000);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	fx_assert_state(t, TEMPLATE_READY);
 }
 
@@ -283,7 +335,7 @@ static void half_of_the_places(void **state)
 	spec.pool = (struct vm_pool){.target = 8, .low = 8};
 	fx_open(&fx.user[0], &spec, "cold");
 	fx_pass(10 * MINUTE / 2);
-	assert_int_equal(fx_template()->nready, 3);
+	assert_int_equal(fx_template()->nidle[IDLE_READY], 3);
 	assert_int_equal(fx.vm->admission.running, 4);
 }
 
@@ -294,11 +346,11 @@ static void clones_give_way(void **state)
 
 	(void)state;
 	t = fill_four_places(&spec, &other);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	fx_open(&fx.user[2], &other, "cold");
-	assert_int_equal(t->nready, 1);
+	assert_int_equal(t->nidle[IDLE_READY], 1);
 	fx_open(&fx.user[3], &other, "cold");
-	assert_int_equal(t->nready, 0);
+	assert_int_equal(t->nidle[IDLE_READY], 0);
 	assert_false(pool_yield(&fx.vm->pool));
 	fx_ask(&fx.user[4], &other);
 	fx_pass(MINUTE);
@@ -410,16 +462,16 @@ static void emptied_when_unused(void **state)
 	(void)state;
 	t = fx_open_first(&spec);
 	fx_pass(9 * MINUTE);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	fx_pass(2 * MINUTE);
-	assert_int_equal(t->nready, 0);
+	assert_int_equal(t->nidle[IDLE_READY], 0);
 	fx_assert_state(t, TEMPLATE_READY);
 	fx_pass(10 * MINUTE);
 	fx_assert_state(t, TEMPLATE_UNKNOWN);
 	assert_int_equal(template_memory(&fx.vm->pool), 0);
 	fx_open(&fx.user[1], &spec, "snapshot"); /* read again */
 	fx_pass(1000);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	assert_int_equal(machines.started[MACHINE_RECORD], 1);
 }
 
@@ -433,9 +485,9 @@ static void kept_when_prepared(void **state)
 	fx_pass(2000);
 	t = fx_template();
 	fx_assert_state(t, TEMPLATE_READY);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	fx_pass(30 * MINUTE);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	fx_open(&fx.user[0], &spec, "warm");
 	assert_int_equal(fx.vm->starts[START_COLD], 0);
 }
@@ -451,7 +503,7 @@ static void ends_while_filling(void **state)
 	machines.sleeps[MACHINE_CLONE] = true;
 	fx_open(&fx.user[0], &spec, "cold");
 	fx_pass(2000);
-	assert_int_equal(fx_template()->nfilling, 1);
+	assert_int_equal(fx_template()->nidle[IDLE_FILLING], 2);
 }
 
 static void ends_while_ready(void **state)
@@ -461,6 +513,23 @@ static void ends_while_ready(void **state)
 	(void)state;
 	fx_open_first(&spec);
 	fx_open(&fx.user[1], &spec, "warm");
+}
+
+/* The clone was given away, and is reset before it has answered the greeting: it answers both. */
+static void reset_while_introduced(void **state)
+{
+	const struct sandbox_spec spec = fx_spec();
+	struct user *u = &fx.user[1];
+
+	(void)state;
+	fx_open_first(&spec);
+	fx_ask(u, &spec);
+	assert_int_equal(u->s->guest->due, DUE_HELLO);
+	assert_int_equal(sandbox_reset(u->s), 0);
+	fx_settle();
+	assert_int_equal(u->nclosed, 0);
+	assert_int_equal(u->s->state, SANDBOX_READY);
+	assert_int_equal(u->s->guest->due, DUE_NOTHING);
 }
 
 /* The clone was given away, and has not heard of it. */
@@ -482,12 +551,15 @@ int main(void)
 		T(cloned_on_demand),
 		T(low_water_mark),
 		T(no_pool),
+		cmocka_unit_test_setup_teardown(no_pool, fx_setup_standby, fx_teardown),
 		T(too_old),
 		T(too_old_in_little_room),
 		T(later_and_later),
+		T(plain_is_brief),
 		T(silent),
 		T(silent_is_replaced),
 		T(one_is_silent),
+		T(idle_ones_are_asked),
 		T(one_is_gone),
 		T(dead_is_replaced),
 		T(half_of_the_places),
@@ -498,6 +570,7 @@ int main(void)
 		T(lingering_by_its_label),
 		T(emptied_when_unused),
 		T(kept_when_prepared),
+		T(reset_while_introduced),
 		T(ends_while_filling),
 		T(ends_while_ready),
 		T(ends_while_adopted),

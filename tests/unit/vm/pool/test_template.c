@@ -52,7 +52,7 @@ static void build_fails(void **state)
 	fx_pass(2 * MINUTE);
 	fx_assert_state(t, TEMPLATE_READY);
 	assert_string_equal(t->problem, "");
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 }
 
 static void save_fails(void **state)
@@ -195,11 +195,11 @@ static void key_changes_while_ready(void **state)
 	t = fx_open_first(&spec);
 	machines.words = "another machine";
 	fx_open(&fx.user[1], &spec, "cold");
-	assert_int_equal(t->nready, 0);
+	assert_int_equal(t->nidle[IDLE_READY], 0);
 	fx_pass(2000);
 	fx_assert_state(t, TEMPLATE_READY);
 	assert_int_equal(fx_recorded(), 2);
-	assert_int_equal(t->nready, 2);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
 	fx_open(&fx.user[2], &spec, "warm");
 }
 
@@ -273,7 +273,7 @@ static void key_unknown(void **state)
 	fx_open(&fx.user[1], &spec, "cold");
 	fx_pass(MINUTE);
 	assert_string_equal(t->key, "");
-	assert_int_equal(t->nready, 0);
+	assert_int_equal(t->nidle[IDLE_READY], 0);
 	assert_int_equal(fx_recorded(), 1);
 	machines.describe_error = 0;
 	template_refresh_all(&fx.vm->pool);
@@ -397,16 +397,6 @@ static struct sandbox_spec odd_kind(unsigned n)
 	return spec;
 }
 
-static unsigned with_snapshot(void)
-{
-	const struct template *t;
-	unsigned n = 0;
-
-	TAILQ_FOREACH(t, &fx.vm->pool.templates, link)
-		n += t->snapshot.ram >= 0;
-	return n;
-}
-
 static void odd_ones(void **state)
 {
 	(void)state;
@@ -420,7 +410,7 @@ static void odd_ones(void **state)
 		fx_open(&fx.user[0], &spec, "cold");
 		fx_pass(MINUTE);
 		assert_int_equal(fx_recorded(), i);
-		assert_int_equal(with_snapshot(), MIN(i, 4u));
+		assert_int_equal(fx_with_snapshot(), MIN(i, 4u));
 		fx_close(&fx.user[0]);
 	}
 	/* The first has to be read again, and another one goes for it. */
@@ -429,7 +419,7 @@ static void odd_ones(void **state)
 
 		fx_open(&fx.user[0], &spec, "snapshot");
 		fx_pass(MINUTE);
-		assert_int_equal(with_snapshot(), 4);
+		assert_int_equal(fx_with_snapshot(), 4);
 		fx_close(&fx.user[0]);
 	}
 	assert_int_equal(fx_recorded(), ODD);

@@ -44,7 +44,7 @@ static void ends_while_storing(void **state)
 	machines_hold_jobs();
 	fx_pass(2000);
 	fx_assert_state(fx_template(), TEMPLATE_READY);
-	assert_true(fx_template()->refs > 1 + fx_template()->nready); /* a job */
+	assert_true(fx_template()->refs > 1 + fx_template()->nidle[IDLE_READY]); /* a job */
 	fx_restart(32);
 	fx_open(&fx.user[0], &spec, "snapshot"); /* it was put there all the same */
 }

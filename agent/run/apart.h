@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to runs: pipes whose writes the kernel tells of, and keeps apart, see journal.c. */
+#ifndef XSBX_AGENT_RUN_APART_H
+#define XSBX_AGENT_RUN_APART_H
+
+#include "run.h"
+
+#define APART_MIN \
+	64u /* so many writes have to find room in a pipe; and so many at a time are many */
+#define APART_PAGE sizeof((struct stream){0}.piece)
+
+/** apart_listen() - Return: a signalfd that tells of writes, with a signal's number of its own and SIGIO; or -1. */
+int apart_listen(void);
+
+/**
+ * apart_mark() - Have the kernel tell of each write to a pipe, and keep writes apart
+ * @fds: The pipe, nobody has written to yet
+ *
+ * Return: how many writes find room in it, or 0 if that is not to be had; then the pipe is as it was.
+ */
+unsigned apart_mark(const int fds[2]);
+
+/** apart_is_on() - Are both outputs of the run such pipes? */
+bool apart_is_on(const struct run *r);
+
+/** apart_keep() - Have the writes of a stream kept apart, or merged. Return: is it so? */
+bool apart_keep(const struct stream *s, bool apart);
+
+/** apart_mute() - Have the kernel not tell of a stream's writes any more, or tell again. */
+void apart_mute(struct stream *s, bool muted);
+
+/** apart_leave() - The run of a stream has ended: what is still written to it is of no interest. */
+void apart_leave(struct stream *s);
+
+#endif
