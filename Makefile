@@ -228,7 +228,7 @@ $(O)/test/vectors: $(call objs,obj,$(wildcard tests/vectors/*.c))
 	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
 
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(O)/xsbxfs-net $(O)/xsbxfs-dial $(drivers)
-run_tests = BUILD=$(O) tests/run $(if $(V),-v)
+run_tests = BUILD=$(O) tests/run $(if $(V),-v) $(if $(AGAIN),--again $(AGAIN))
 
 tests: all $(units) $(local) $(O)/test/net_fixture $(O)/test/probe $(O)/test/vectors
 

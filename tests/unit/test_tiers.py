@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """make check-save builds what T names and nothing else; a host with much else to do is given more time; the tests
 that took longest start first."""
+import contextlib
 import glob
 import importlib.machinery
 import importlib.util
+import io
 import os
 import re
 import subprocess
@@ -106,6 +108,26 @@ with tempfile.TemporaryDirectory() as place:
     with open(run.DURATIONS, "w", encoding="utf-8") as file:
         file.write("[not what it should be")
     same("a record that is spoilt costs the order only", len(run.collect(args, place)), 3)
+
+# A second try.
+def tried_again(failed, again, passes):
+    """(what passed at the second try, what each test is taken for, the exit status) with FAILED tests of two."""
+    tests = [type("T", (), {"name": name, "kind": "local"}) for name in ("a", "b")]
+    results = [(t, ("failed" if t.name in failed else "passed", 1.0, 0.0, "first")) for t in tests]
+    run.run = lambda names, at_once, build, _: [
+        (t, ("passed" if t.name in passes and at_once == 1 else "failed", 1.0, 0.0, "second")) for t in names]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        second = run.try_again(results, place, type("Args", (), {"again": again}))
+        status = run.summary(results, second)
+    same("what passes late is said", "Passed at the second try only:" in said.getvalue(), bool(second))
+    return [t.name for t in second], [result[0] for _, result in results], status
+
+
+same("a second try that passes", tried_again("a", 1, "a"), (["a"], ["passed", "passed"], 0))
+same("one that fails", tried_again("a", 1, ""), ([], ["failed", "passed"], 1))
+same("one of two", tried_again("ab", 2, "b"), (["b"], ["failed", "passed"], 1))
+same("too many for one", tried_again("ab", 1, "ab"), ([], ["failed", "failed"], 1))
+same("none, where it was not asked for", tried_again("a", 0, "a"), ([], ["failed", "passed"], 1))
 
 for line in failures:
     print(line)
