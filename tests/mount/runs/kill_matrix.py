@@ -42,12 +42,20 @@ def pools_full(mnt):
     return not any(p["filling"] for p in pools) and any(p["ready"] for p in pools)
 
 
+def told(pid, what):
+    """b"" of one that has ended: some are there for a moment only, while others are being made."""
+    try:
+        return read(f"/proc/{pid}/{what}")
+    except OSError:
+        return b""
+
+
 def command(pid):
-    return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode()[:80]
+    return told(pid, "cmdline").replace(b"\0", b" ").decode()[:80]
 
 
 def name_of(pid):
-    return read(f"/proc/{pid}/comm", "r").strip()
+    return told(pid, "comm").decode().strip()
 
 
 def forget_users(pids):
