@@ -41,12 +41,8 @@ static void note(int64_t atime)
 					.atime = atime,
 					.mtime = OLD,
 					.ctime = OLD};
-	uint8_t bytes[128];
-	struct proto_out o = {bytes, 0, sizeof(bytes), false};
 
-	put_u64(&o, NODE);
-	proto_attr_pack(&o, &attr);
-	fake_send(PROTO_NOTED, 0, 0, bytes, o.len);
+	send_noted(NODE, &attr);
 }
 
 /* A file of five bytes was opened and closed; all is known of it. */
