@@ -96,6 +96,12 @@ static bool opens(enum vm_file_op op)
 	return op == VM_OPEN || op == VM_CREATE || op == VM_OPENDIR;
 }
 
+/* Does it change modes, or names by which the agent may have to find files again? What was opened before stays open. */
+static bool moves(enum vm_file_op op)
+{
+	return op == VM_SETATTR || op == VM_UNLINK || op == VM_RENAME;
+}
+
 /* Learns from an answer, and passes it on. */
 static void on_answer(void *data, int err, struct vm_file_reply *reply)
 {
@@ -105,6 +111,7 @@ static void on_answer(void *data, int err, struct vm_file_reply *reply)
 
 	if (err && opens(q->about.op) && gf->nopen > 0)
 		gf->nopen--;
+	gf->nmoves -= moves(q->about.op);
 	known_learn(k, &q->about, err, reply);
 	if (reply)
 		reply->leased = k->leased;
@@ -124,6 +131,7 @@ static int send_question(struct guest_files *gf, const struct vm_file *req, unsi
 	}
 	if (opens(req->op))
 		gf->nopen++;
+	gf->nmoves += moves(req->op);
 	return 0;
 }
 
@@ -237,13 +245,13 @@ static bool is_full(const struct guest_files *gf)
 	return gf->nopen + gf->early.nheld >= EARLY_OPEN_MAX;
 }
 
-/* Opens it without the agent, if that is of no use. */
+/* Opens it without the agent, if that is of no use. Behind a request that may forbid it, only the agent can say. */
 static bool open_early(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn, void *data)
 {
 	struct vm_file_reply reply = {.leased = true};
 	struct early *e;
 
-	if (req->op != VM_OPEN || req->flags != O_RDONLY ||
+	if (req->op != VM_OPEN || req->flags != O_RDONLY || gf->nmoves ||
 	    !known_may_open(&gf->lease.known, req->node) || !file_calls_have_slot(&gf->calls) ||
 	    is_full(gf))
 		return false;
@@ -312,9 +320,8 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 	if (file_wire_answer(ask.op) == FILE_ANSWER_NONE)
 		return send_message(gf, &ask);
 	assert(fn);
-	/* Modes, and names by which the agent may have to find files again; or it may have dropped them. */
-	if (early_is_old(&gf->early) || ask.op == VM_SETATTR || ask.op == VM_UNLINK ||
-	    ask.op == VM_RENAME || (opens(ask.op) && is_full(gf)))
+	/* The node of what is held for long may have been dropped by the agent. */
+	if (early_is_old(&gf->early) || moves(ask.op) || (opens(ask.op) && is_full(gf)))
 		guest_file_stir(gf);
 	return open_early(gf, &ask, fn, data) ? 0 : send_request(gf, &ask, fn, data);
 }

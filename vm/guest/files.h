@@ -15,7 +15,8 @@ struct guest_files {
 	struct file_calls calls;
 	struct guest_lease lease;
 	struct early_table early;
-	unsigned nopen; /* handles that the agent has made, or was asked for */
+	unsigned nopen;	 /* handles that the agent has made, or was asked for */
+	unsigned nmoves; /* new modes and names on their way */
 };
 
 void guest_file_init(struct guest_files *gf, struct channel *channel);
