@@ -44,15 +44,10 @@ struct fileio_identity fileio_identity(const struct stat *st)
 	};
 }
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 bool fileio_same(const struct fileio_identity *a, const struct fileio_identity *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
+	       time_compare(&a->mtime, &b->mtime) == 0 && time_compare(&a->ctime, &b->ctime) == 0;
 }
 
 bool fileio_is_at(int fd, int dir, const char *name)

@@ -10,11 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h> /* MIN, MAX; libuv's header brings them in as well */
+#include <time.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)			(sizeof(a) / sizeof((a)[0]))
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* Return: less than, equal to or greater than 0, as @a is before, at or after @b. */
+static inline int time_compare(const struct timespec *a, const struct timespec *b)
+{
+	if (a->tv_sec != b->tv_sec)
+		return a->tv_sec < b->tv_sec ? -1 : 1;
+	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
 
 /* Calls an event callback of the owner of @o, unless it is NULL. */
 #define tell_owner(o, event, ...) \

@@ -116,8 +116,8 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_STDIN_CREDIT: return exec_on_stdin_credit(g, h, in);
 	case PROTO_USAGE_REPLY: return on_usage(g, in);
 	case PROTO_LOG: return on_log(g, in);
-	case PROTO_FILE_REPLY: return guest_file_reply(&g->files, h->id, in);
-	case PROTO_LOCKED: return guest_file_locked(&g->files, in);
+	case PROTO_FILE_REPLY: return file_calls_on_reply(&g->files.calls, h->id, in);
+	case PROTO_LOCKED: return file_calls_on_locked(&g->files.calls, in);
 	case PROTO_LEASED: return lease_on_leased(&g->files.lease, h->id, in);
 	case PROTO_UNLEASED: return on_unleased(g, in);
 	case PROTO_NOTED: return lease_on_noted(&g->files.lease, in);

@@ -19,9 +19,12 @@
  *
  * What opening means must still be true later: a file that is open can be read whatever becomes of its name and mode.
  * So the agent is asked to open what is HELD before anything is sent that could change that: code to run, a new
- * mode or name. It carries out what it is sent in that order. It is asked, too, when a request comes that only the open file can answer; such
- * requests wait until it has answered, and go on with its handle. And of what is held for long, for it drops nodes that it was
- * not asked about for very many requests, unless they are open (the agent's node.h).
+ * mode or name. It carries out what it is sent in that order. While a new mode or name is on its way, only the agent
+ * can say whether a file may be opened, and nothing is opened here.
+ *
+ * It is asked, too, when a request comes that only the open file can answer; such requests wait until it has answered,
+ * and go on with its handle. And of what is held for long, for it drops nodes that it was not asked about for very many
+ * requests, unless they are open (the agent's node.h).
  *
  * The table only remembers; files.c asks.
  */

@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "vm/base/util.h"
-
-#define DAY_S	  86400
 
 #define OVERHEAD  16u /* of the heap, for each piece of memory */
 #define NODE_COST (sizeof(struct known_node) + OVERHEAD)
@@ -251,29 +248,13 @@ static enum name_state name_look(const struct known *k, uint64_t dir, const char
 	return node && node->complete ? NAME_ABSENT : NAME_UNKNOWN;
 }
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
-
-static bool is_same(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool same_times(const struct vm_attr *a, const struct vm_attr *b)
-{
-	return is_same(&a->atime, &b->atime) && is_same(&a->mtime, &b->mtime) &&
-	       is_same(&a->ctime, &b->ctime);
-}
-
 static void attr_set(struct known *k, uint64_t id, const struct vm_attr *attr)
 {
 	struct known_node *node = node_get(k, id);
 
 	if (!node)
 		return;
-	if (!same_times(&node->attr, attr))
+	if (!vm_attr_same_times(&node->attr, attr))
 		node->touched = false;
 	node->attr = *attr;
 	node->has_attr = true;
@@ -306,22 +287,12 @@ static void attr_drop_at(struct known *k, uint64_t dir, const char *text)
 		attr_drop(k, node);
 }
 
-/* Would reading it set the time of its last access, by the rule of `relatime`? */
-static bool is_touched(const struct vm_attr *a)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return !is_later(&a->atime, &a->mtime) || !is_later(&a->atime, &a->ctime) ||
-	       now.tv_sec - a->atime.tv_sec >= DAY_S;
-}
-
 /* It was read. */
 static void attr_touch(struct known *k, uint64_t id)
 {
 	struct known_node *node = node_find(k, id);
 
-	if (node && node->has_attr && is_touched(&node->attr))
+	if (node && node->has_attr && vm_attr_is_touched(&node->attr))
 		node->has_attr = false;
 }
 
@@ -451,7 +422,7 @@ bool known_touch(struct known *k, uint64_t id)
 {
 	struct known_node *node = node_find(k, id);
 
-	if (!node || node->touched || (node->has_attr && !is_touched(&node->attr)))
+	if (!node || node->touched || (node->has_attr && !vm_attr_is_touched(&node->attr)))
 		return false;
 	node->touched = true;
 	node->has_attr = false;

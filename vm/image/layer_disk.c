@@ -170,9 +170,7 @@ static int by_age(const void *a, const void *b)
 {
 	const struct known *ka = a, *kb = b;
 
-	if (ka->used.tv_sec != kb->used.tv_sec)
-		return ka->used.tv_sec < kb->used.tv_sec ? -1 : 1;
-	return (ka->used.tv_nsec > kb->used.tv_nsec) - (ka->used.tv_nsec < kb->used.tv_nsec);
+	return time_compare(&ka->used, &kb->used);
 }
 
 /* Removes a layer that nobody uses. Return: whether it did. */

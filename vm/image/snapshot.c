@@ -213,11 +213,6 @@ static uint64_t bytes_of(int dir, const char *name)
 	return sum;
 }
 
-static bool earlier(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
 /* Adds up what is kept. Return: bytes; @ret_oldest has what was not used for longest. */
 static uint64_t survey(const char *dir, struct kept *ret_oldest)
 {
@@ -238,7 +233,7 @@ static uint64_t survey(const char *dir, struct kept *ret_oldest)
 		k.used = st.st_mtim;
 		k.bytes = bytes_of(dirfd(d), e->d_name);
 		sum += k.bytes;
-		if (!ret_oldest->name[0] || earlier(&k.used, &ret_oldest->used))
+		if (!ret_oldest->name[0] || time_compare(&k.used, &ret_oldest->used) < 0)
 			*ret_oldest = k;
 	}
 	return sum;

@@ -41,12 +41,8 @@ static void note(int64_t atime)
 					.atime = atime,
 					.mtime = OLD,
 					.ctime = OLD};
-	uint8_t bytes[128];
-	struct proto_out o = {bytes, 0, sizeof(bytes), false};
 
-	put_u64(&o, NODE);
-	proto_attr_pack(&o, &attr);
-	fake_send(PROTO_NOTED, 0, 0, bytes, o.len);
+	send_noted(NODE, &attr);
 }
 
 /* A file of five bytes was opened and closed; all is known of it. */
@@ -244,6 +240,37 @@ static void before_a_mode(void **state)
 	assert_false(fake_got(PROTO_F_RELEASE));
 }
 
+/* Until the agent has carried out what may forbid it, only the agent can say whether a file may be opened. */
+static void behind_a_mode(void **state)
+{
+	const struct vm_file changes[] = {
+		{.op = VM_RENAME, .node = 1, .name = "a", .newparent = 2, .newname = "b"},
+		{.op = VM_UNLINK, .node = 1, .name = "a"},
+		{.op = VM_SETATTR, .node = NODE, .valid = PROTO_SET_MODE, .mode = 0},
+	};
+	static const enum proto_type types[] = {PROTO_F_RENAME, PROTO_F_UNLINK, PROTO_F_SETATTR};
+
+	(void)state;
+	know_file(OLD + 1000000000000);
+	for (unsigned i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct answer a, b = {0};
+		struct fake_frame *f;
+
+		release(open_early());
+		assert_int_equal(ask(&changes[i], &a), 0);
+		assert_int_equal(sandbox_file(s, &open_it, on_answer_now, &b), 0);
+		assert_false(b.there);
+		f = fake_expect(types[i]);
+		assert_non_null(f);
+		answer(f->h.id, EPERM, NULL, 0);
+		fake_free(f);
+		until(&a);
+		open_now(EACCES);
+		until(&b);
+		assert_int_equal(b.err, -EACCES);
+	}
+}
+
 /* A lock needs the open file. Its end is not told before it was asked for. */
 static void locks(void **state)
 {
@@ -416,9 +443,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) \
 	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
-		T(never_opened),  T(read_is_seen), T(before_a_run), T(before_it_ends),
-		T(before_a_mode), T(locks),	   T(changed),	    T(gone),
-		T(held_for_long), T(odd_handle),   T(many),	    T(too_many),
+		T(never_opened),  T(read_is_seen),  T(before_a_run), T(before_it_ends),
+		T(before_a_mode), T(behind_a_mode), T(locks),	     T(changed),
+		T(gone),	  T(held_for_long), T(odd_handle),   T(many),
+		T(too_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

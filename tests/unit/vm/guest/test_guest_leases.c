@@ -18,10 +18,15 @@
 #define NODE   7u
 #define HANDLE 9u
 
+static struct proto_attr attr_of(uint64_t size)
+{
+	return (struct proto_attr){
+		.ino = NODE, .mode = S_IFREG | 0644, .nlink = 1, .size = size, .atime = time(NULL)};
+}
+
 static void put_attr(struct proto_out *o, uint64_t size)
 {
-	const struct proto_attr attr = {
-		.ino = NODE, .mode = S_IFREG | 0644, .nlink = 1, .size = size, .atime = time(NULL)};
+	const struct proto_attr attr = attr_of(size);
 
 	proto_attr_pack(o, &attr);
 }
@@ -56,12 +61,9 @@ static bool attr_is_known(uint64_t size)
 
 static void note(uint64_t size)
 {
-	uint8_t bytes[128];
-	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+	const struct proto_attr attr = attr_of(size);
 
-	put_u64(&o, NODE);
-	put_attr(&o, size);
-	fake_send(PROTO_NOTED, 0, 0, bytes, o.len);
+	send_noted(NODE, &attr);
 	fake_settle();
 }
 
@@ -99,15 +101,16 @@ static void nothing_before(void **state)
 /* What an agent says of what it was not asked about is not kept, however much that is. */
 static void unasked(void **state)
 {
+	const struct proto_attr attr = attr_of(3);
+
 	(void)state;
 	lease();
 	for (uint64_t node = NODE; node < 5000; node++) {
-		uint8_t bytes[128];
+		uint8_t bytes[16];
 		struct proto_out o = {bytes, 0, sizeof(bytes), false};
 
+		send_noted(node, &attr);
 		put_u64(&o, node);
-		put_attr(&o, 3);
-		fake_send(PROTO_NOTED, 0, 0, bytes, o.len);
 		put_u64(&o, node);
 		fake_send(PROTO_CONTENT, 0, 0, bytes, o.len);
 		if (node % 64 == 0)
@@ -211,10 +214,7 @@ static void touches(void **state)
 {
 	const struct vm_file end = {
 		.op = VM_READ, .node = NODE, .handle = HANDLE, .offset = 3, .size = MIB};
-	struct proto_attr attr = {
-		.ino = NODE, .mode = S_IFREG | 0644, .nlink = 1, .size = 3, .mtime = time(NULL)};
-	uint8_t bytes[128];
-	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+	struct proto_attr attr = attr_of(3);
 	struct fake_frame *f;
 	struct answer a;
 
@@ -223,9 +223,8 @@ static void touches(void **state)
 	ask_attr(3);
 	assert_true(is_known(&end, PROTO_F_READ, &a));
 	assert_false(fake_got(PROTO_F_TOUCH));
-	put_u64(&o, NODE);
-	proto_attr_pack(&o, &attr);
-	fake_send(PROTO_NOTED, 0, 0, bytes, o.len);
+	attr.mtime = attr.atime;
+	send_noted(NODE, &attr);
 	fake_settle();
 	assert_true(is_known(&end, PROTO_F_READ, &a));
 	f = fake_expect(PROTO_F_TOUCH);
@@ -233,10 +232,8 @@ static void touches(void **state)
 	assert_int_equal(f->payload[0], NODE);
 	fake_free(f);
 	assert_false(attr_is_known(3));
-	attr.atime = attr.mtime + 1;
-	o.len = 8;
-	proto_attr_pack(&o, &attr);
-	fake_send(PROTO_NOTED, 0, 0, bytes, o.len);
+	attr.atime++;
+	send_noted(NODE, &attr);
 	fake_settle();
 	assert_true(is_known(&end, PROTO_F_READ, &a));
 	fake_settle();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is learned from answers during a lease: kept while it is true, and not longer. */
-/* modules: vm/guest/known.c */
+/* modules: vm/guest/known.c vm/guest/file.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls to an agent's files: split, pipelined, their answers reassembled. See file_call.h. */
+#include "file_call.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "channel.h"
+#include "file_wire.h"
+#include "vm/base/util.h"
+
+#define SLOT_BITS  8
+#define PIECES_MAX (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
+
+static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
+static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
+
+struct file_call {
+	TAILQ_ENTRY(file_call) link; /* of those that wait for a lock */
+	struct file_calls *calls;
+	enum vm_file_op op;
+	file_call_fn fn;
+	void *data;
+	uint64_t handle, offset; /* READ */
+	size_t size;		 /* bytes to be read or written */
+	unsigned npieces, unanswered;
+	unsigned kept_back; /* READ: pieces that are sent when the first is not short */
+	uint64_t token;	    /* LOCK */
+	bool may_wait, waits, urgent;
+	int32_t result[PIECES_MAX]; /* bytes, or -errno */
+	uint8_t *bytes;		    /* READ of several pieces: where they are reassembled */
+};
+
+struct file_piece {
+	STAILQ_ENTRY(file_piece) link;
+	struct file_call *call; /* NULL: there is no answer */
+	unsigned number;
+	struct channel_frame *frame;
+};
+
+void file_calls_init(struct file_calls *calls, struct channel *channel, const unsigned *reserved)
+{
+	calls->channel = channel;
+	calls->reserved = reserved;
+	STAILQ_INIT(&calls->waiting);
+	TAILQ_INIT(&calls->locks);
+	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++)
+		calls->free[i] = (uint8_t)(PROTO_FILES_INFLIGHT - 1 - i);
+	calls->nfree = PROTO_FILES_INFLIGHT;
+}
+
+/* ---- what is sent ---- */
+
+int file_call_check(const struct vm_file *req)
+{
+	const size_t newname_max = req->op == VM_SYMLINK ? PROTO_LINK_MAX : PROTO_NAME_MAX;
+
+	if ((req->op == VM_READ || req->op == VM_WRITE) && req->size > GUEST_FILE_REQUEST_MAX)
+		return -EINVAL;
+	if (req->name && strlen(req->name) > PROTO_NAME_MAX)
+		return -ENAMETOOLONG;
+	if (req->newname && strlen(req->newname) > newname_max)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+bool file_calls_have_slot(const struct file_calls *calls)
+{
+	return calls->nfree > *calls->reserved;
+}
+
+static struct file_piece *piece_new(const struct vm_file *req, struct file_call *call,
+				    unsigned number)
+{
+	const size_t skip = (size_t)number * PROTO_DATA_MAX;
+	const size_t size = MIN(req->size - skip, (size_t)PROTO_DATA_MAX);
+	struct file_piece *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->frame = file_wire_pack(req, skip, size);
+	if (!p->frame) {
+		free(p);
+		return NULL;
+	}
+	p->call = call;
+	p->number = number;
+	return p;
+}
+
+static void call_free(struct file_call *call)
+{
+	if (call)
+		free(call->bytes);
+	free(call);
+}
+
+static void piece_free(struct file_piece *p)
+{
+	free(p->frame);
+	free(p);
+}
+
+static unsigned pieces_of(size_t size)
+{
+	return MAX((unsigned)((size + PROTO_DATA_MAX - 1) / PROTO_DATA_MAX), 1u);
+}
+
+/* Does it go on where another one ended that was full? */
+static bool goes_on(const struct file_calls *calls, const struct vm_file *req)
+{
+	return req->handle == calls->read_handle && req->offset == calls->read_end;
+}
+
+static struct file_call *call_new(struct file_calls *calls, const struct vm_file *req, unsigned how,
+				  file_call_fn fn, void *data)
+{
+	struct file_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	call->calls = calls;
+	call->op = req->op;
+	call->fn = fn;
+	call->data = data;
+	call->handle = req->handle;
+	call->offset = req->offset;
+	call->size = req->size;
+	call->token = req->lock.token;
+	call->may_wait = req->op == VM_LOCK && req->lock.wait;
+	call->urgent = how & FILE_CALL_URGENT;
+	if (req->op == VM_READDIR)
+		call->size = MIN(req->size, (size_t)PROTO_DATA_MAX);
+	call->npieces = req->op == VM_READ || req->op == VM_WRITE ? pieces_of(req->size) : 1;
+	if (req->op == VM_READ && !(how & FILE_CALL_EXACT) && !goes_on(calls, req))
+		call->kept_back = call->npieces - 1;
+	call->unanswered = call->npieces - call->kept_back;
+	return call;
+}
+
+/* Where the pieces of a READ are put together. Return: false if out of memory. */
+static bool call_reserve(struct file_call *call)
+{
+	if (call->op == VM_READ && call->npieces > 1 && !call->kept_back && !call->bytes)
+		call->bytes = malloc(call->size);
+	return call->op != VM_READ || call->npieces == 1 || call->kept_back || call->bytes;
+}
+
+static bool has_slot(const struct file_calls *calls, const struct file_piece *p)
+{
+	return !p->call || (p->call->urgent ? calls->nfree > 0 : file_calls_have_slot(calls));
+}
+
+/* Sends what may be in flight. */
+static void pump(struct file_calls *calls)
+{
+	struct file_piece *p;
+
+	while ((p = STAILQ_FIRST(&calls->waiting)) && has_slot(calls, p)) {
+		STAILQ_REMOVE_HEAD(&calls->waiting, link);
+		calls->held -= p->frame->out.len;
+		if (p->call) {
+			unsigned i = calls->free[--calls->nfree];
+
+			calls->slot[i].call = p->call;
+			calls->slot[i].piece = p->number;
+			calls->slot[i].round = (calls->slot[i].round + 1) & 0xffffff;
+			p->frame->header.id = calls->slot[i].round << SLOT_BITS | i;
+		}
+		channel_push(calls->channel, p->frame,
+			     p->call && p->call->urgent ? CHANNEL_CONTROL : CHANNEL_BULK);
+		free(p);
+	}
+}
+
+/* Puts @n pieces of a request into the queue, from @first on. Return: their bytes, or -ENOMEM and none is there. */
+static ssize_t make_pieces(struct file_calls *calls, const struct vm_file *req,
+			   struct file_call *call, unsigned first, unsigned n)
+{
+	struct file_piece *pieces[PIECES_MAX];
+	ssize_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		pieces[i] = piece_new(req, call, first + i);
+		if (!pieces[i]) {
+			while (i--)
+				piece_free(pieces[i]);
+			return -ENOMEM;
+		}
+		bytes += (ssize_t)pieces[i]->frame->out.len;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (call && call->urgent)
+			STAILQ_INSERT_HEAD(&calls->waiting, pieces[i], link);
+		else
+			STAILQ_INSERT_TAIL(&calls->waiting, pieces[i], link);
+	}
+	calls->held += (size_t)bytes;
+	return bytes;
+}
+
+int file_call_send(struct file_calls *calls, const struct vm_file *req, unsigned how,
+		   file_call_fn fn, void *data)
+{
+	struct file_call *call = call_new(calls, req, how, fn, data);
+
+	if (!call)
+		return -ENOMEM;
+	if (!call_reserve(call) || make_pieces(calls, req, call, 0, call->unanswered) < 0) {
+		call_free(call);
+		return -ENOMEM;
+	}
+	pump(calls);
+	return 0;
+}
+
+int file_call_tell(struct file_calls *calls, const struct vm_file *req)
+{
+	const ssize_t r = make_pieces(calls, req, NULL, 0, 1);
+
+	if (r < 0)
+		return (int)r;
+	pump(calls);
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static void call_done(struct file_call *call, int err, struct vm_file_reply *reply)
+{
+	call->fn(call->data, err, err ? NULL : reply);
+}
+
+static int reply_listing(struct file_call *call, struct proto_in *in)
+{
+	_cleanup_free_ void *memory = NULL;
+	struct vm_file_reply reply = {0};
+	const int r = file_wire_listing(in, call->size, &reply, &memory);
+
+	if (r == -EPROTO)
+		return r;
+	call_done(call, r, &reply);
+	return 0;
+}
+
+/* Of all but reads, writes and directories. */
+static int reply_other(struct file_call *call, struct proto_in *in)
+{
+	struct vm_file_reply reply = {0};
+	bool waits = false;
+	const int r = file_wire_reply(call->op, in, &reply, &waits);
+
+	if (r == -EPROTO)
+		return r;
+	/* The lock is not there yet: file_calls_on_locked() answers later. */
+	call->waits = waits && call->may_wait;
+	if (!call->waits)
+		call_done(call, r, &reply);
+	return 0;
+}
+
+static size_t piece_size(const struct file_call *call, unsigned number)
+{
+	return MIN(call->size - (size_t)number * PROTO_DATA_MAX, (size_t)PROTO_DATA_MAX);
+}
+
+/* All pieces of a read or write are there: everything up to the first that came out short. */
+static void transfer_done(struct file_call *call, const void *bytes)
+{
+	struct vm_file_reply reply = {.data = call->op == VM_READ ? bytes : NULL};
+	int err = 0;
+
+	for (unsigned i = 0; i < call->npieces; i++) {
+		if (call->result[i] < 0) {
+			err = i == 0 ? call->result[i] : 0;
+			break;
+		}
+		reply.size += (size_t)call->result[i];
+		if ((size_t)call->result[i] < piece_size(call, i))
+			break;
+	}
+	if (call->op == VM_READ && reply.size == call->size) {
+		call->calls->read_handle = call->handle;
+		call->calls->read_end = call->offset + call->size;
+	}
+	call_done(call, err, &reply);
+}
+
+/* The first piece of a READ came back full: sends those that were kept back. Return: false if that cannot be; the
+ * read is short then. */
+static bool send_rest(struct file_call *call, const uint8_t *bytes)
+{
+	const unsigned n = call->kept_back;
+	const struct vm_file req = {
+		.op = VM_READ, .handle = call->handle, .offset = call->offset, .size = call->size};
+
+	call->kept_back = 0;
+	if (!call_reserve(call) || make_pieces(call->calls, &req, call, 1, n) < 0) {
+		call->npieces = 1;
+		return false;
+	}
+	memcpy(call->bytes, bytes, PROTO_DATA_MAX);
+	call->unanswered += n;
+	return true; /* they go out when the slot of the first is free */
+}
+
+/* One piece of a read or write. */
+static int reply_transfer(struct file_call *call, unsigned number, struct proto_in *in)
+{
+	const void *bytes = call->bytes;
+	size_t n;
+
+	if (call->op == VM_READ) {
+		struct proto_str s = get_rest(in);
+
+		n = s.len;
+		if (n > piece_size(call, number))
+			return -EPROTO;
+		if (call->kept_back && n == PROTO_DATA_MAX) {
+			call->result[0] = (int32_t)n;
+			if (send_rest(call, (const uint8_t *)s.data))
+				return 0;
+		}
+		if (call->bytes)
+			memcpy(call->bytes + (size_t)number * PROTO_DATA_MAX, s.data, n);
+		else
+			bytes = s.data;
+	} else {
+		n = get_u32(in);
+		if (!get_end(in) || n > piece_size(call, number))
+			return -EPROTO;
+	}
+	call->result[number] = (int32_t)n;
+	if (call->unanswered == 0)
+		transfer_done(call, bytes);
+	return 0;
+}
+
+/* A piece failed as a whole. */
+static void reply_error(struct file_call *call, unsigned number, int err)
+{
+	if (file_wire_answer(call->op) != FILE_ANSWER_TRANSFER) {
+		call_done(call, err, NULL);
+		return;
+	}
+	call->result[number] = err;
+	if (call->unanswered == 0)
+		transfer_done(call, call->bytes);
+}
+
+static int reply_call(struct file_call *call, unsigned number, struct proto_in *in)
+{
+	int err = file_wire_errno(get_u32(in));
+
+	if (in->bad)
+		return -EPROTO;
+	if (err) {
+		reply_error(call, number, err);
+		return 0;
+	}
+	switch ((int)file_wire_answer(call->op)) {
+	case FILE_ANSWER_TRANSFER: return reply_transfer(call, number, in);
+	case FILE_ANSWER_LISTING: return reply_listing(call, in);
+	default: return reply_other(call, in);
+	}
+}
+
+int file_calls_on_reply(struct file_calls *calls, uint32_t id, struct proto_in *in)
+{
+	const unsigned i = id & (PROTO_FILES_INFLIGHT - 1);
+	struct file_call *call = calls->slot[i].call;
+	int r;
+
+	if (!call || calls->slot[i].round != id >> SLOT_BITS)
+		return -EPROTO;
+	call->unanswered--;
+	r = reply_call(call, calls->slot[i].piece, in);
+	if (r < 0) {
+		/* The connection ends; file_calls_fail() answers. */
+		call->unanswered++;
+		return r;
+	}
+	calls->slot[i].call = NULL;
+	calls->free[calls->nfree++] = (uint8_t)i;
+	if (call->waits)
+		TAILQ_INSERT_TAIL(&calls->locks, call, link);
+	else if (call->unanswered == 0)
+		call_free(call);
+	pump(calls);
+	return 0;
+}
+
+static void lock_done(struct file_calls *calls, struct file_call *call, int err)
+{
+	struct vm_file_reply granted = {.handle = 0};
+
+	TAILQ_REMOVE(&calls->locks, call, link);
+	call_done(call, err, &granted);
+	call_free(call);
+}
+
+int file_calls_on_locked(struct file_calls *calls, struct proto_in *in)
+{
+	uint64_t token = get_u64(in);
+	uint32_t err = get_u32(in);
+	struct file_call *call;
+
+	TAILQ_FOREACH(call, &calls->locks, link)
+		if (call->token == token)
+			break;
+	if (!get_end(in) || !call)
+		return -EPROTO;
+	lock_done(calls, call, file_wire_errno(err));
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* Counts one piece of a call as answered, and answers the call with the last. */
+static void fail_piece(struct file_call *call, int err)
+{
+	if (--call->unanswered)
+		return;
+	call_done(call, err, NULL);
+	call_free(call);
+}
+
+void file_calls_fail(struct file_calls *calls, int err)
+{
+	struct file_call *lock;
+	struct file_piece *p;
+
+	while ((lock = TAILQ_FIRST(&calls->locks)))
+		lock_done(calls, lock, err);
+	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++) {
+		struct file_call *call = calls->slot[i].call;
+
+		if (!call)
+			continue;
+		calls->slot[i].call = NULL;
+		calls->free[calls->nfree++] = (uint8_t)i;
+		fail_piece(call, err);
+	}
+	while ((p = STAILQ_FIRST(&calls->waiting))) {
+		STAILQ_REMOVE_HEAD(&calls->waiting, link);
+		if (p->call)
+			fail_piece(p->call, err);
+		piece_free(p);
+	}
+	calls->held = 0;
+}
