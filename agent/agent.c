@@ -21,6 +21,7 @@
 #include "agent/core/log.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
+#include "agent/core/proc_signal.h"
 #include "agent/guest/quota.h"
 #include "agent/core/util.h"
 
@@ -346,6 +347,8 @@ static void on_signal(struct loop_source *s, uint32_t events)
 	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
 		size_t n = 0;
 
+		if (proc_untrace(pid, status))
+			continue;
 		while (n < ARRAY_SIZE(a->spares.slots) &&
 		       !interp_reaped(&a->spares.slots[n], pid, status, &ru))
 			n++;

@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proc.h"
@@ -236,4 +238,15 @@ void proc_continue_except(const struct proc_set *keep)
 		}
 	}
 	proc_set_clear(&all);
+}
+
+bool proc_untrace(pid_t pid, int status)
+{
+	const int sig = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+
+	if (!WIFSTOPPED(status))
+		return false;
+	/* With SIGTRAP a tracer is told of an exec: nobody has sent it. */
+	(void)ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)(sig == SIGTRAP ? 0 : sig));
+	return true;
 }

@@ -71,4 +71,13 @@ int proc_switches(uint64_t *ret_sum);
 /** proc_continue_except() - Continue stopped user code, except the processes in a set. */
 void proc_continue_except(const struct proc_set *keep);
 
+/**
+ * proc_untrace() - Let a child go on that has made us its tracer (PTRACE_TRACEME)
+ * @pid: Child
+ * @status: What waiting for it has told. That it stopped is told of such children only, without being asked for
+ *
+ * Return: false if it has ended.
+ */
+bool proc_untrace(pid_t pid, int status);
+
 #endif
