@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "ad_hoc.h"
 #include "record.h"
 #include "vm/base/log.h"
 #include "vm/image/layer.h"
@@ -27,13 +28,15 @@
  * than that can be done, it is exercised no more than is needed for a quick answer, and replaced when it is quiet. So is
  * always what is no clone, but started for its session alone.
  *
- * The pool is filled up to its target when there are fewer than its low-water mark. Each session that finds it empty
- * raises both by one, as far as is allowed; each half minute without such a session lowers them again.
+ * The pool is filled up to its target when there are fewer than its low-water mark. Each session that finds it empty, once
+ * there was a clone in it, raises both by one, as far as is allowed; each half minute without such a session lowers them
+ * again.
  *
  * The background has one timer. It runs while there is something to do or to watch. Clones are made
  * while no sandbox waits for a place and processors are idle; one is made in any case if the pool has
  * none and no sandbox is starting. They have places in the admission, at most half of
- * all, and give them up as soon as anybody waits for a place: pool_yield().
+ * all, and give them up as soon as anybody waits for a place: pool_yield(). What stands by gives its place up for a
+ * template that has no clone at all.
  *
  * What shows files of the host is given to nobody while it is not known whether these still have the names that they had
  * when it was started, see view_stamp(), and is not made then either: a server may have to be asked, which whoever gets
@@ -42,11 +45,6 @@
  * A clone that is too old is replaced, not removed: it goes when a younger one is ready. A template
  * that was not used for a while loses its clones, and later the snapshot's memory, unless it is to be
  * prepared always.
- *
- * Sandboxes that are not as their template says (more memory, another number of processors, packages of their own) are
- * of a template of their own, which gets a snapshot at its second use; with packages at its first, for there it saves
- * seconds in each session. Of these only a few keep one. A first use takes it from none that was used in the last
- * minutes: who goes through lists of packages would take everybody's.
  */
 
 #define SOON_MS	     10u
@@ -60,12 +58,6 @@
 #define UNLOAD_MS    1200000u /* ms without use: no snapshot in memory */
 #define RETRY_MS     5000u    /* after a clone that did not start, */
 #define REST_MS	     60000u   /* after many: each takes the spawner's time */
-#define AD_HOC_MAX \
-	4u /* templates that are not as the configuration says, with snapshots; likewise with packages */
-#define AD_HOC_USES \
-	2u /* sandboxes before there is one; with packages, and room for it, it is made at the first */
-#define AD_HOC_KEPT_MS \
-	180000u /* since its last use, for which none gives way to the first use of another */
 
 /* ---- idle guests ---- */
 
@@ -102,6 +94,8 @@ static void on_up(void *data)
 	t->refill_ms = uv_now(t->pool->ctx->loop) - i->asked_at;
 	t->refill_sum_ms += t->refill_ms;
 	t->refills++;
+	t->filled = true;
+	t->standby_failures = 0;
 	/* There may be more than are wanted: the target can fall meanwhile. */
 	context_event(t->pool->ctx, "pool", "%s: %u ready, %u wanted, the last after %llu ms",
 		      t->spec.image, t->nidle[IDLE_READY], t->want.target,
@@ -109,13 +103,18 @@ static void on_up(void *data)
 	context_work(t->pool->ctx);
 }
 
+/* Return: ms until another one is started, after @failures in a row. */
+static uint64_t back_off_ms(unsigned failures)
+{
+	return MIN(RETRY_MS << MIN(failures - 1, 4u), REST_MS);
+}
+
 static void fill_failed(struct template *t, const struct problem *problem)
 {
 	template_clone_failed(t, problem);
 	/* With snapshots, template_clone_failed() has a new one made after a few failures, and that is waited for. */
 	if (t->state == TEMPLATE_PLAIN)
-		t->retry_at = uv_now(t->pool->ctx->loop) +
-			      MIN(RETRY_MS << MIN(t->clone_failures - 1, 4u), REST_MS);
+		t->retry_at = uv_now(t->pool->ctx->loop) + back_off_ms(t->clone_failures);
 }
 
 static void on_closed(void *data, const struct problem *problem)
@@ -134,7 +133,7 @@ static void on_closed(void *data, const struct problem *problem)
 		log_info("an idle clone of %s ended: %s", t->spec.image, problem->cause);
 	/* Its snapshot was not even read, and is not to blame. */
 	if (problem && i->state == IDLE_STANDBY)
-		t->standby_at = uv_now(t->pool->ctx->loop) + RETRY_MS;
+		t->standby_at = uv_now(t->pool->ctx->loop) + back_off_ms(++t->standby_failures);
 	context_work(t->pool->ctx);
 	free(i);
 }
@@ -220,14 +219,16 @@ static struct guest *hand_over(struct idle *i, struct ticket *ticket)
 
 unsigned pool_wanted(const struct template *t)
 {
-	return t->want.target ? t->want.target + t->grown : 0;
+	/* `most` can have fallen since it grew. */
+	return t->want.target ? MAX(MIN(t->want.target + t->grown, t->want.most), t->want.target)
+			      : 0;
 }
 
 /* A session has found none. */
 static void grow(struct template *t)
 {
-	/* Before it was full once, that says nothing. */
-	if (!t->refills || !t->want.target || !is_known(t))
+	/* Before there was one to be found, that says nothing. */
+	if (!t->filled || !t->want.target || !is_known(t))
 		return;
 	t->grown += pool_wanted(t) < t->want.most;
 	t->grown_at = uv_now(t->pool->ctx->loop);
@@ -389,11 +390,28 @@ void pool_close(struct pool *p)
 struct load {
 	bool waiting;	   /* for a place */
 	bool loading;	   /* a snapshot is read */
+	bool lacking;	   /* a template has no clone at all */
 	unsigned starting; /* sandboxes of users */
 	unsigned busy;	   /* these, runs, and clones being made */
 };
 
-static struct load look(const struct pool *p)
+/* Was it used lately, or is it to be ready always? */
+static bool is_used(const struct template *t, uint64_t now)
+{
+	return t->prepared || now - t->used_at <= IDLE_MS;
+}
+
+/* Has it no clone at all, though it could have? */
+static bool is_lacking(const struct template *t, uint64_t now)
+{
+	if (!t->want.target || t->nidle[IDLE_READY] || t->nidle[IDLE_FILLING] || !is_used(t, now))
+		return false;
+	if (t->state != TEMPLATE_READY && (t->state != TEMPLATE_PLAIN || now < t->retry_at))
+		return false;
+	return is_known(t);
+}
+
+static struct load look(const struct pool *p, uint64_t now)
 {
 	struct load l = {
 		.waiting = admission_contended(p->admission),
@@ -405,6 +423,7 @@ static struct load look(const struct pool *p)
 	TAILQ_FOREACH(t, &p->templates, link) {
 		l.loading = l.loading || t->state == TEMPLATE_LOADING;
 		l.busy += t->nidle[IDLE_FILLING] + (t->builder ? 1 : 0);
+		l.lacking = l.lacking || is_lacking(t, now);
 	}
 	return l;
 }
@@ -442,53 +461,6 @@ static unsigned renew(struct template *t, uint64_t now, unsigned *ret_bad)
 	return good + t->nidle[IDLE_FILLING];
 }
 
-/* Return: the ad hoc template with or without packages that was unused for longest, of the *ret_n that have a snapshot; or
- * NULL. */
-static struct template *oldest_ad_hoc(const struct pool *p, bool packed, unsigned *ret_n)
-{
-	struct template *t, *oldest = NULL;
-
-	*ret_n = 0;
-	TAILQ_FOREACH(t, &p->templates, link) {
-		if (!t->ad_hoc || packed != (*t->spec.packages != '\0') ||
-		    (t->state != TEMPLATE_READY && t->state != TEMPLATE_BUILDING))
-			continue;
-		++*ret_n;
-		if (!oldest || t->used_at < oldest->used_at)
-			oldest = t;
-	}
-	return oldest;
-}
-
-/* Can there be one more with packages, without taking that of one which may be used again? */
-static bool has_room(const struct pool *p, uint64_t now)
-{
-	unsigned n;
-	const struct template *oldest = oldest_ad_hoc(p, true, &n);
-
-	return n < AD_HOC_MAX || now - oldest->used_at >= AD_HOC_KEPT_MS;
-}
-
-/* Is it used too rarely to be worth a snapshot? */
-static bool is_rare(const struct template *t, uint64_t now)
-{
-	if (!t->ad_hoc || t->uses >= AD_HOC_USES)
-		return false;
-	return !t->uses || !*t->spec.packages || !has_room(t->pool, now);
-}
-
-/* If too many ad hoc templates with or without packages have a snapshot, drops that of the one unused for longest. */
-static void drop_ad_hoc(struct pool *p, bool packed)
-{
-	unsigned n;
-	struct template *oldest = oldest_ad_hoc(p, packed, &n);
-
-	if (n <= AD_HOC_MAX)
-		return;
-	template_drop(oldest);
-	oldest->uses = 0;
-}
-
 static void rest(struct template *t, uint64_t now)
 {
 	const uint64_t unused = now - t->used_at;
@@ -499,8 +471,10 @@ static void rest(struct template *t, uint64_t now)
 	}
 	if (t->prepared)
 		return;
-	if (unused > IDLE_MS)
+	if (unused > IDLE_MS) {
 		template_empty(t);
+		t->filled = false;
+	}
 	if (unused > UNLOAD_MS && t->state == TEMPLATE_READY && TAILQ_EMPTY(&t->idle)) {
 		snapshot_close(&t->snapshot);
 		t->state = TEMPLATE_UNKNOWN;
@@ -534,7 +508,7 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 		return t->prepared && t->key[0];
 	if (t->state != TEMPLATE_NONE)
 		return false;
-	if (is_rare(t, now))
+	if (ad_hoc_is_rare(t, now))
 		return false;
 	/* Fetching a snapshot takes no processor from anybody. */
 	if (template_fetch(t))
@@ -551,11 +525,34 @@ static bool attend_standby(struct template *t, struct load *l, uint64_t now, uns
 			   bool room)
 {
 	if (!t->ops->restore || t->state != TEMPLATE_READY || !t->want.target ||
-	    t->nidle[IDLE_STANDBY] >= STANDBY || !room)
+	    t->nidle[IDLE_STANDBY] >= STANDBY || !room || l->lacking || now < t->standby_at)
 		return false;
-	if (!l->waiting && l->busy < cpus && now >= t->standby_at && add(t, IDLE_STANDBY))
-		l->busy++;
+	if (l->waiting || l->busy >= cpus)
+		return true;
+	if (!add(t, IDLE_STANDBY))
+		return false;
+	l->busy++;
 	return true;
+}
+
+/* Has what stands by for the template unused for longest make room for a clone. Return: is there such a one, or is
+ * room being made? */
+static bool spare_place(struct pool *p)
+{
+	struct template *t, *oldest = NULL;
+
+	if (any_is_going(p))
+		return true;
+	TAILQ_FOREACH(t, &p->templates, link) {
+		if (t->nidle[IDLE_STANDBY] && (!oldest || t->used_at < oldest->used_at))
+			oldest = t;
+	}
+	for (struct idle *i = oldest ? TAILQ_FIRST(&oldest->idle) : NULL; i;
+	     i = TAILQ_NEXT(i, link)) {
+		if (i->state == IDLE_STANDBY)
+			guest_close(i->guest);
+	}
+	return oldest;
 }
 
 /* Ends the oldest of those that are more than wanted. */
@@ -582,7 +579,7 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 
 	rest(t, now);
 	look_ahead(t, l, now);
-	if ((!t->prepared && now - t->used_at > IDLE_MS) || !template_layer(t))
+	if (!is_used(t, now) || !template_layer(t))
 		return false;
 	if (t->state != TEMPLATE_READY && t->state != TEMPLATE_PLAIN)
 		return attend_snapshot(t, l, now, cpus);
@@ -599,14 +596,16 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 		return true;
 	if (!t->refilling)
 		return attend_standby(t, l, now, cpus, room);
+	/* What stands by has its place. */
+	if (!room && !t->nidle[IDLE_STANDBY])
+		return is_lacking(t, now) && spare_place(p);
 	/* The first one does not wait until processors are free of runs. */
-	if (!room || l->waiting || (t->state == TEMPLATE_PLAIN && now < t->retry_at) ||
+	if (l->waiting || (t->state == TEMPLATE_PLAIN && now < t->retry_at) ||
 	    ((have || l->starting) && l->busy >= cpus))
-		return room;
-	if (!is_known(t))
+		return true;
+	if (!is_known(t) || (!rouse(t) && (!room || !add(t, IDLE_FILLING))))
 		return false;
-	if (rouse(t) || add(t, IDLE_FILLING))
-		l->busy++;
+	l->busy++;
 	return true;
 }
 
@@ -614,14 +613,13 @@ static void on_tick(uv_timer_t *timer)
 {
 	struct pool *p = timer->data;
 	const uint64_t now = uv_now(p->ctx->loop);
-	struct load l = look(p);
+	struct load l = look(p, now);
 	bool more = false;
 	struct template *t;
 
 	if (p->ctx->closing)
 		return;
-	drop_ad_hoc(p, false);
-	drop_ad_hoc(p, true);
+	ad_hoc_drop(p);
 	TAILQ_FOREACH(t, &p->templates, link) {
 		if (attend(t, &l, now, p->cpus))
 			more = true;

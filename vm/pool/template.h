@@ -92,7 +92,7 @@ struct template {
 	bool saved, save_failed; /* it is on the disk; it could not be written */
 
 	bool prepared; /* to be kept ready before its first use */
-	bool ad_hoc; /* not from the configuration: a snapshot is built at its second use, see is_rare() */
+	bool ad_hoc; /* not from the configuration: a snapshot is built at its second use, see ad_hoc.h */
 	unsigned uses; /* sandboxes requested */
 
 	struct idle_list idle;
@@ -100,9 +100,11 @@ struct template {
 	unsigned grown;	   /* idle guests beyond its target, for sessions that found none */
 	uint64_t grown_at; /* or shrunk: ms of the loop's clock */
 	bool refilling;	   /* it fell below the low-water mark, and is not full again */
+	bool filled;	   /* a clone was ready since it was empty for want of use */
 	unsigned nidle[IDLE_NSTATES];
-	uint64_t taken_at;   /* the last one: ms of the loop's clock */
-	uint64_t standby_at; /* ms of the loop's clock: not before */
+	uint64_t taken_at;	   /* the last one: ms of the loop's clock */
+	uint64_t standby_at;	   /* ms of the loop's clock: not before */
+	unsigned standby_failures; /* in a row */
 	uint64_t used_at, refreshed_at, hits, misses, built_ms;
 	uint64_t refills, refill_ms, refill_sum_ms;
 };

@@ -262,10 +262,58 @@ static void standby_dies(void **state)
 	fx_pass(1000);
 	assert_int_equal(t->clone_failures, 0); /* the snapshot is not to blame */
 	assert_int_equal(standing_by(), 0);
-	fx_pass(10000);
+	assert_true(uv_timer_get_due_in(&fx.vm->pool.timer) >
+		    5000); /* it does not look all the time */
+	fx_pass(20000);
 	assert_int_equal(standing_by(), 1);
 	assert_int_equal(machines.started[MACHINE_CLONE], 3);
 	fx_assert_state(t, TEMPLATE_READY);
+}
+
+/* Where there is no memory for it, it does not try all the time. */
+static void standby_lacks_memory(void **state)
+{
+	const struct sandbox_spec spec = fx_spec_of_one();
+	struct template *t = open_with_standby(&spec);
+	const unsigned room = fx.vm->admission.limits.memory_mb;
+
+	(void)state;
+	fx_open(&fx.user[1], &spec, "warm");
+	fx.vm->admission.limits.memory_mb = fx.vm->admission.memory_used_mb;
+	fx_pass(1000);
+	assert_int_equal(t->nidle[IDLE_READY], 1); /* what stood by */
+	assert_int_equal(standing_by(), 0);
+	assert_true(uv_timer_get_due_in(&fx.vm->pool.timer) > 5000);
+	fx.vm->admission.limits.memory_mb = room;
+	fx_pass(20000);
+	assert_int_equal(standing_by(), 1);
+}
+
+/* A template's only clone comes before what stands by for another one. */
+static void standby_gives_way_to_a_clone(void **state)
+{
+	struct sandbox_spec spec = fx_spec_of_one();
+	struct template *t;
+
+	(void)state;
+	fx_restart(10); /* five for the pool */
+	for (unsigned i = 0; i < 3; i++, spec.memory_mb *= 2) {
+		fx_ask(&fx.user[i], &spec);
+		fx_pass(1000);
+		assert_int_equal(fx.user[i].nready, 1);
+	}
+	fx_close(&fx.user[0]);
+	fx_close(&fx.user[1]);
+	fx_close(&fx.user[2]);
+	fx_ask(&fx.user[3], &spec);
+	fx_pass(2000);
+	assert_int_equal(fx.user[3].nready, 1);
+	fx_pass(MINUTE);
+	TAILQ_FOREACH(t, &fx.vm->pool.templates, link)
+		assert_int_equal(t->nidle[IDLE_READY], 1);
+	assert_int_equal(standing_by(), 0); /* that of the oldest */
+	assert_int_equal(pool_places(&fx.vm->pool), 5);
+	assert_int_equal(machines.started[MACHINE_CLONE], 4 + 2);
 }
 
 /* Whoever waits for a place comes first. */
@@ -345,6 +393,43 @@ static void stays_grown(void **state)
 	}
 }
 
+/* Who finds none because there was none for long has not come too fast. */
+static void grows_only_when_filled(void **state)
+{
+	struct sandbox_spec spec = fx_spec_of_one();
+	struct template *t;
+
+	(void)state;
+	spec.pool.most = 3;
+	t = fx_open_first(&spec);
+	fx_pass(11 * MINUTE);
+	assert_int_equal(t->nidle[IDLE_READY], 0);
+	fx_open(&fx.user[1], &spec, "snapshot");
+	assert_int_equal(t->grown, 0);
+	fx_pass(1000);
+	assert_int_equal(t->nidle[IDLE_READY], 1);
+	fx_open(&fx.user[2], &spec, "warm");
+	fx_open(&fx.user[3], &spec, "snapshot");
+	assert_int_equal(t->grown, 1);
+}
+
+/* It was allowed more when it grew. */
+static void grown_too_far(void **state)
+{
+	struct sandbox_spec spec = fx_spec_of_one();
+	struct template *t;
+
+	(void)state;
+	spec.pool.most = 4;
+	t = fx_open_first(&spec);
+	for (unsigned i = 1; i < 5; i++)
+		fx_open(&fx.user[i], &spec, i == 1 ? "warm" : "snapshot");
+	assert_int_equal(pool_wanted(t), 4);
+	spec.pool.most = 2;
+	fx_open(&fx.user[5], &spec, "snapshot");
+	assert_int_equal(pool_wanted(t), 2);
+}
+
 /* One that is not to have a pool gets none, however often it is asked for. */
 static void grows_from_nothing(void **state)
 {
@@ -378,8 +463,12 @@ int main(void)
 		S(standby_waits),
 		S(standby_dies),
 		S(standby_gives_way),
+		S(standby_lacks_memory),
+		S(standby_gives_way_to_a_clone),
 		T(grows_and_shrinks),
 		T(stays_grown),
+		T(grows_only_when_filled),
+		T(grown_too_far),
 		T(grows_from_nothing),
 	};
 
