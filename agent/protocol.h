@@ -72,8 +72,8 @@ enum proto_type {
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
 		       * run since, else ECANCELED, and code continues. u32 0: continue, no answer; no run
 		       * starts until then. HELLO, SETUP and RESET do that as well */
-	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when any
-		       * other request than for files is made */
+	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
+		       * request is made that proto_keeps_lease() does not name */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */

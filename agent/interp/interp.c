@@ -344,7 +344,7 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 	i->state = INTERP_STARTING;
 	i->rank = rank;
 	i->killed = i->used = i->holds = i->touched = i->unread = i->warm = i->answered = false;
-	i->can_copy = i->can_seed = i->can_prove = i->can_import = false;
+	i->can_copy = i->can_seed = i->can_prove = i->can_order = i->can_import = false;
 	rest_forget(&i->rest);
 	i->look.fire = on_look;
 	i->version[0] = '\0';

@@ -77,3 +77,13 @@ bool apart_is_on(const struct run *r)
 {
 	return r->out[0].slots && r->out[1].slots;
 }
+
+void apart_even_out(struct run *r)
+{
+	for (int i = 0; i < 2 && !apart_is_on(r); i++) {
+		if (!r->out[i].slots)
+			continue;
+		apart_leave(&r->out[i]);
+		r->out[i].slots = 0;
+	}
+}

@@ -20,6 +20,9 @@ int apart_listen(void);
  */
 unsigned apart_mark(const int fds[2]);
 
+/** apart_even_out() - If one output of the run is such a pipe and the other one is not, make neither one. */
+void apart_even_out(struct run *r);
+
 /** apart_is_on() - Are both outputs of the run such pipes? */
 bool apart_is_on(const struct run *r);
 

@@ -14,6 +14,7 @@
 #include "agent/core/util.h"
 #include "pipe.h"
 #include "vm/base/util.h"
+#include "stream.h"
 
 /*
  * Theory of operation
@@ -29,8 +30,7 @@
  * much is in them, takes the records, and then exactly that much.
  */
 
-#define READ_SIZE	16384u
-#define RECORDS_TICK_US 1000u /* as streams have it */
+#define READ_SIZE 16384u
 
 void records_init(struct records *r, struct run *run, records_put *put)
 {
@@ -187,7 +187,7 @@ int records_take(struct records *r)
 static void records_rest(struct records *r)
 {
 	records_set(r, STREAM_QUIET);
-	loop_arm(r->run->loop, &r->run->tick, RECORDS_TICK_US);
+	loop_arm(r->run->loop, &r->run->tick, STREAM_TICK_US);
 }
 
 static void on_records_ready(struct loop_source *src, uint32_t events)

@@ -109,6 +109,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 		if (e < 0)
 			return e;
 	}
+	apart_even_out(r);
 	if (req->flags & PROTO_RUN_STDIN)
 		return stdin_start(&r->in, id, r->env, &r->child_fds[0]);
 	if (r->null_fd < 0)

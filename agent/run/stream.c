@@ -234,11 +234,6 @@ int stream_put(struct stream *s, const void *data, size_t len)
 	return 0;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 ssize_t stream_fill(struct stream *s, size_t avail)
 {
 	ssize_t n;
@@ -264,7 +259,7 @@ static ssize_t stream_move_piece(struct stream *s, size_t avail)
 		return n;
 	want = MIN((size_t)n, avail);
 	if (s->limit_left > s->run->credit)
-		want = (size_t)min_u64(want, s->run->credit);
+		want = (size_t)MIN((uint64_t)want, s->run->credit);
 	if (want == 0 || (s->limit_left && conn_full(s->run->conn)))
 		return -EAGAIN;
 	e = stream_put(s, s->piece + s->piece_sent, want);
@@ -272,6 +267,14 @@ static ssize_t stream_move_piece(struct stream *s, size_t avail)
 		return e;
 	s->piece_sent += want;
 	return (ssize_t)want;
+}
+
+/* Return: how many of @avail bytes may be sent in one frame. */
+static size_t allowed(const struct stream *s, size_t avail)
+{
+	const uint64_t most = MIN(s->limit_left, s->run->credit);
+
+	return (size_t)MIN(most, (uint64_t)MIN(avail, (size_t)PROTO_DATA_MAX));
 }
 
 ssize_t stream_move(struct stream *s, size_t avail)
@@ -282,8 +285,7 @@ ssize_t stream_move(struct stream *s, size_t avail)
 		return stream_move_piece(s, avail);
 	if (s->limit_left == 0)
 		return stream_drop(s, avail);
-	want = (size_t)min_u64(min_u64(avail, PROTO_DATA_MAX),
-			       min_u64(s->limit_left, s->run->credit));
+	want = allowed(s, avail);
 	if (want == 0 || conn_full(s->run->conn))
 		return -EAGAIN;
 	return stream_send(s, want, NULL);
@@ -293,8 +295,7 @@ ssize_t stream_move(struct stream *s, size_t avail)
 static size_t stream_room(const struct stream *s, size_t avail)
 {
 	const struct frame *f = conn_last_bulk(s->run->conn);
-	size_t want = (size_t)min_u64(min_u64(avail, PROTO_DATA_MAX),
-				      min_u64(s->limit_left, s->run->credit));
+	size_t want = allowed(s, avail);
 
 	/* Each write may take a read: they are to share a frame. */
 	if (f && f->type == PROTO_OUTPUT && f->id == s->run->id && f->flags == s->which &&

@@ -10,7 +10,7 @@
 #include "value.h"
 #include "vm/base/problem.h"
 
-/* As long as nothing is said: as many as there should be. Likewise VM_NBACKENDS: what [xsbxfs] says. */
+/* As VM_NBACKENDS is for the backend: nothing was said. */
 #define POOL_UNSET UINT_MAX /* not given: follows from the others */
 #define POOL_MAX   4u	    /* of one for which none is given */
 

@@ -436,6 +436,8 @@ const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 	/* A target that cannot be read now leaves the size that the guest said. */
 	if (err == 0)
 		set_size(op, reply->data, reply->size);
+	/* A run may have begun since the first answer. */
+	op->linked.leased = err == 0 && reply->leased;
 	return &op->linked;
 }
 

@@ -48,7 +48,7 @@ struct channel_scratch {
 
 /*
  * - Embedded by its owner, zeroed before channel_open(), kept until channel_close()'s callback.
- * - Callbacks only come from the loop, none after channel_close().
+ * - Callbacks only come from the loop, but `stirs`, which comes from channel_push(), too; none after channel_close().
  * - `partial` holds the beginning of a frame, never a whole one.
  */
 struct channel {

@@ -20,7 +20,7 @@
  * upper part counts how often the slot was used: an answer to a slot that has moved on is told
  * from a real one.
  *
- * Pieces are answered in any order. Each leaves its result in the call; once the last is there,
+ * Pieces are answered in their order, but for locks. Each leaves its result in the call; once the last is there,
  * the result of the whole is what a single read or write would have given: everything up to the
  * first piece that came out short, or its error if nothing came before it.
  *

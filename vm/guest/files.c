@@ -49,7 +49,8 @@ static struct question *question_new(struct guest_files *gf, const struct vm_fil
 				     vm_file_fn fn, void *data)
 {
 	const size_t first = name_size(req->name), second = name_size(req->newname);
-	const size_t kept = known_wants(&gf->lease.known, req) ? req->size : 0;
+	const bool wanted = known_wants(&gf->lease.known, req);
+	const size_t kept = wanted ? req->size : 0;
 	struct question *q = calloc(1, sizeof(*q) + first + second + kept);
 
 	if (!q)
@@ -69,7 +70,7 @@ static struct question *question_new(struct guest_files *gf, const struct vm_fil
 		q->about.name = memcpy(q->names, req->name, first);
 	if (second)
 		q->about.newname = memcpy(q->names + first, req->newname, second);
-	if (known_wants(&gf->lease.known, req))
+	if (wanted)
 		q->about.data = memcpy(q->names + first + second, req->data, req->size);
 	return q;
 }

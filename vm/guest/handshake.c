@@ -24,7 +24,6 @@
 
 #define INODES_PER_MIB	341u /* 65536 in the default 192 MiB */
 #define RESTORE_MS	15000ull /* a restore takes milliseconds; what takes longer than this is stuck */
-#define RECORD_TIMES	5u	 /* a machine that gives way to all others takes its time */
 #define EXERCISE_RUN	UINT32_MAX
 #define EXERCISE_MS	60000u
 #define EXERCISE_BYTES	4096u
@@ -182,6 +181,7 @@ void handshake_run(struct guest *g, uint32_t id, struct proto_run *run)
 	if (f)
 		proto_run_pack(&f->out, run);
 	g->due = DUE_RUN;
+	g->run = id;
 	push(g, f);
 }
 
@@ -404,8 +404,8 @@ int handshake_on_exercise(struct guest *g, const struct proto_header *h, struct 
 	char quote[400];
 	struct proto_exit e;
 
-	if ((h->id != EXERCISE_RUN && h->id != WARMUP_RUN && !imports_is_run(h->id)) ||
-	    g->due != DUE_RUN || (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
+	if (g->due != DUE_RUN || h->id != g->run ||
+	    (h->type == PROTO_EXIT && proto_exit_unpack(in, &e) < 0))
 		return -EPROTO;
 	if (h->type != PROTO_EXIT) {
 		if (h->id == WARMUP_RUN)

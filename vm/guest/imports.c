@@ -22,9 +22,15 @@
 #define IMPORT_BYTES 8192u /* of the names and a reason */
 #define LATE_MS	     5000u
 
+/* Return: how long they may take, in seconds. */
+static unsigned imports_s(const struct guest *g)
+{
+	return g->all->boot_s * RECORD_TIMES;
+}
+
 bool imports_begin(struct guest *g)
 {
-	const uint32_t ms = g->all->boot_s * 1000u;
+	const uint32_t ms = imports_s(g) * 1000u;
 	struct proto_run run = {
 		.flags = PROTO_RUN_TRIAL | PROTO_RUN_IMPORT,
 		.timeout_ms = ms,
@@ -86,7 +92,7 @@ static void tell_how(const struct guest *g, const struct proto_exit *e, size_t s
 	if (g->said.total > skip && g->said.total <= TAIL_SIZE)
 		tail_add(&why, g->said.bytes + skip, g->said.total - skip);
 	if (e->how == PROTO_HOW_TIMEOUT)
-		snprintf(out, 400, "took more than %u s", g->all->boot_s);
+		snprintf(out, 400, "took more than %u s", imports_s(g));
 	else if (e->how == PROTO_HOW_OOM)
 		snprintf(out, 400, "took more memory than there is");
 	else if (e->how == PROTO_HOW_NOT_TAKEN)

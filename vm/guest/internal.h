@@ -54,6 +54,9 @@ struct exec {
 	enum vm_outcome outcome;
 };
 
+/* A machine that is to be copied gives way to all others, and may take so many times as long as another. */
+#define RECORD_TIMES 5u
+
 /*
  * - In ENDING no frame is handled and nothing is sent; `problem` is set unless `asked`.
  * - `nopen` counts the parts to be closed before `closed`: timers, channel, backend.
@@ -90,6 +93,7 @@ struct guest {
 	bool warming, warmed_up;
 	char *imports; /* names of packages, one a line; or NULL */
 	bool imported, importing, import_failed;
+	uint32_t run; /* id of the one that is due, while `due` is DUE_RUN */
 	char culprit
 		[GUEST_CULPRIT_MAX]; /* the package that was being imported at the end; "" if it is not known */
 	bool changed;		     /* it has a new owner, of whom it is told when it is up */

@@ -28,6 +28,7 @@ struct known *lease_known(struct guest_lease *l)
 
 void lease_want(struct guest_lease *l)
 {
+	(void)lease_known(l);
 	if (l->commands != l->channel->commands) {
 		l->commands = l->channel->commands;
 		l->asked = false;

@@ -447,8 +447,8 @@ static int make_stat(const char *proc)
 }
 
 /* Lays copies of a mount over those of the names that there are; closes @fd. The first one is what the others are copied
- * from, with its attributes. None is made before it is known that there is the name: to let go of one that is attached
- * nowhere is to wait until no processor looks at mounts any more. */
+ * from, with its attributes. Each kernel has one of them at least (`driver` is always there), or it would be attached nowhere:
+ * to let go of such a one is to wait until no processor looks at mounts any more. */
 static int cover_all(const char *proc, const char *const *names, size_t n, int fd)
 {
 	_cleanup_close_ int mount_fd = fd;

@@ -3,7 +3,6 @@
 #include "sandbox.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "internal.h"
@@ -24,7 +23,7 @@
  * available. Then it takes an idle guest from the pool, or has one cloned or booted. If a clone fails to start, this
  * is hidden from the user: when it has ended, another guest is booted, in the same place.
  *
- * Every sandbox ends through end(): it only marks the sandbox as CLOSING, so it may be called from anywhere, in
+ * Every sandbox ends through end() (state.c): it only marks the sandbox as CLOSING, so it may be called from anywhere, in
  * particular within calls of the interface, during which no callback may run. Further events of the guest are ignored.
  * The loop then closes the guest and the network; when they have ended, `closed` is called and the memory freed.
  * The place in the admission is released when the guest's memory is really free.

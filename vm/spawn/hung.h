@@ -14,7 +14,7 @@
 struct hung {
 	struct {
 		uint64_t what; /* hung_paths() */
-		int64_t until; /* of the caller's clock */
+		int64_t until; /* of the caller's clock: it is not asked again before */
 		struct spawn_error error;
 	} last[HUNG_MAX];
 	size_t n; /* ever */

@@ -77,7 +77,7 @@ struct server {
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
 	int patience_ms, end_ms;
-	struct hung hung; /* until then it was not asked again, by now_ms() */
+	struct hung hung; /* by now_ms() */
 	size_t nbirths, most_births;
 	size_t nasking; /* of these, those that may wait for a server */
 	uint32_t about; /* id of what is being done, for the log */

@@ -225,31 +225,63 @@ for n in range(3):
         self.assertEqual((r.out, r.err), (b'o\np\n', b'e\n'))
 
 
-# Makes as many long pipes as its user may have.
-HOLDER = '''import fcntl, os
+# Makes as many long pipes as its user may have, less those that it is told to leave to others.
+HOLDER = '''import fcntl, os, sys
+pipes = []
 try:
     while True:
-        fcntl.fcntl(os.pipe()[1], fcntl.F_SETPIPE_SZ, 1 << 20)
+        pipes.append(os.pipe())
+        fcntl.fcntl(pipes[-1][1], fcntl.F_SETPIPE_SZ, 1 << 20)
 except PermissionError:
+    for fd in sum(pipes[:int(sys.argv[1])], ()):
+        os.close(fd)
     print(flush=True)
     input()
 '''
 
+# What the pipes of both outputs are like: their lengths, and whether writes to them are kept apart.
+LOOK = '''python3 -c '
+from fcntl import *
+import os
+for fd in 1, 2:
+    print(fcntl(fd, F_GETPIPE_SZ), bool(fcntl(fd, F_GETFL) & os.O_DIRECT))
+' '''
+
 
 class ShortPipes(unittest.TestCase):
-    def test_said(self):
-        """Without long pipes the order is not always known, which the agent says, once."""
+    def agent_with(self, pipes):
+        """Return: the agent of a user who can make so many long pipes."""
         if os.getuid():
             self.skipTest('only root can be a user of whom nobody else has pipes')
-        user = 3000000000 + os.getpid()
-        holder = subprocess.Popen([sys.executable, '-c', HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  user=user, group=user, extra_groups=[])
+        user = 3000000000 + os.getpid() + pipes * 10000000
+        holder = subprocess.Popen([sys.executable, '-c', HOLDER, str(pipes)], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, user=user, group=user, extra_groups=[])
         self.addCleanup(holder.communicate, b'\n')
         holder.stdout.readline()
         agent = LocalAgent(user)
         self.addCleanup(agent.close)
         agent.hello()
         agent.setup('raw')
+        return agent
+
+    def test_both_long(self):
+        agent = self.agent_with(4)
+        self.assertEqual(agent.run(LOOK).out, b'1048576 True\n1048576 True\n')
+
+    def test_one_long(self):
+        """That the writes to one are kept apart would tell nobody anything."""
+        agent = self.agent_with(2)
+        out = agent.run(LOOK).out.split()
+        self.assertEqual(out[::2].count(b'1048576'), 1, out)
+        self.assertEqual(out[1::2], [b'False'] * 2)
+        code = 'for i in {1..2000}; do echo $i; done; grep SigPnd -h /proc/$PPID/status >&2; grep ShdPnd -h /proc/$PPID/status >&2'
+        result = agent.run(code)
+        self.assertEqual(len(result.out.split()), 2000)
+        self.assertEqual([int(pending, 16) for pending in result.err.split()[1::2]], [0, 0])
+
+    def test_said(self):
+        """Without long pipes the order is not always known, which the agent says, once."""
+        agent = self.agent_with(0)
         for _ in range(2):
             self.assertEqual(agent.run('echo o; echo e >&2; echo p').out, b'o\np\n')
         agent.ping()

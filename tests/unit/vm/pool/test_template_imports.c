@@ -144,7 +144,7 @@ static void any_end(void **state)
 		machines.import_says = ends[i].says;
 		machines.import_hangs = ends[i].hangs;
 		fx_open(&fx.user[0], &spec, "cold");
-		fx_pass(ends[i].hangs ? 2 * MINUTE : 4000);
+		fx_pass(ends[i].hangs ? 6 * MINUTE : 4000);
 		fx_assert_state(fx_template(), TEMPLATE_READY);
 		assert_int_equal(fx_recorded(), 2);
 		assert_string_equal(machines.imported, ends[i].none ? "alpha\nbeta\n" : "beta\n");
@@ -269,12 +269,37 @@ static void many_own_packages(void **state)
 	}
 }
 
+/* An answer to a run that was not asked for, though there are such. */
+static void answered_as_an_import(void **state)
+{
+	const struct sandbox_spec spec = fx_spec();
+	struct template *t = fx_open_first(&spec);
+
+	(void)state;
+	machines.run_answered_as = UINT32_MAX - 2;
+	fx_open(&fx.user[1], &spec, "warm");
+	fx_pass(200);
+	assert_int_equal(t->nidle[IDLE_READY], 0); /* nor is the snapshot trusted any more */
+	machines.run_answered_as = 0;
+	fx_pass(MINUTE);
+	assert_int_equal(t->nidle[IDLE_READY], 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, fx_setup, fx_teardown)
-		T(imported_first),    T(not_imported), T(keys),	    T(one_fails), T(any_end),
-		T(ends_meanwhile),    T(none_lives),   T(all_fail), T(gives_way), T(own_packages),
+		T(imported_first),
+		T(not_imported),
+		T(keys),
+		T(one_fails),
+		T(any_end),
+		T(ends_meanwhile),
+		T(none_lives),
+		T(all_fail),
+		T(gives_way),
+		T(own_packages),
+		T(answered_as_an_import),
 		T(many_own_packages),
 	};
 
