@@ -28,6 +28,15 @@ finally:
 '''
 
 
+# Some bytes that are merged with what follows, then writes that are kept apart.
+APART = '''import fcntl
+flags = fcntl.fcntl(1, fcntl.F_GETFL)
+fcntl.fcntl(1, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+os.write(1, b"n" * 3000)
+fcntl.fcntl(1, fcntl.F_SETFL, flags | os.O_DIRECT)
+for i in range(3): os.write(1, b"a" * 4000)'''
+
+
 class Shell(Case):
     language = 'raw'
 
@@ -136,6 +145,11 @@ for n in range(3):
 '""", timeout_ms=30000)
         self.assertEqual((r.out, r.err), ((b'x' * 99999 + b'\n') * 15, b'e\n' * 3))
 
+    def test_apart_behind_others(self):
+        """A read that ends in the middle of a write that is kept apart would lose the rest of it."""
+        r = self.stopped(*APART.splitlines())
+        self.assertEqual(r.out, b'n' * 3000 + b'a' * 4000 * 3)
+
     def test_end_after_much(self):
         for code, status in (('kill -9 $$', 137), ('exit 3', 3)):
             r = self.run_code('for i in {1..3000}; do echo $i; done; ' + code, status=status)
@@ -237,8 +251,9 @@ except PermissionError:
 
 
 class ShortPipes(unittest.TestCase):
-    def test_said(self):
-        """Without long pipes the order is not always known, which the agent says, once."""
+    """Without long pipes the order is not always known."""
+
+    def setUp(self):
         if os.getuid():
             self.skipTest('only root can be a user of whom nobody else has pipes')
         user = 3000000000 + os.getpid()
@@ -246,14 +261,33 @@ class ShortPipes(unittest.TestCase):
                                   user=user, group=user, extra_groups=[])
         self.addCleanup(holder.communicate, b'\n')
         holder.stdout.readline()
-        agent = LocalAgent(user)
-        self.addCleanup(agent.close)
-        agent.hello()
-        agent.setup('raw')
+        self.agent = LocalAgent(user)
+        self.addCleanup(self.agent.close)
+        self.agent.hello()
+        self.agent.setup('raw')
+
+    def test_said(self):
+        """The agent says so, once."""
         for _ in range(2):
-            self.assertEqual(agent.run('echo o; echo e >&2; echo p').out, b'o\np\n')
-        agent.ping()
-        self.assertEqual(agent.log.count(b'there are only short pipes'), 1, agent.log)
+            self.assertEqual(self.agent.run('echo o; echo e >&2; echo p').out, b'o\np\n')
+        self.agent.ping()
+        self.assertEqual(self.agent.log.count(b'there are only short pipes'), 1, self.agent.log)
+
+    def test_apart_behind_others(self):
+        """As above; and what is sent in parts for lack of credit does not wait for the next write."""
+        def hook(result):
+            if result.how is None and len(result.out) == 15000:
+                self.agent.send(SIGNAL, integers('I', KILL), id=run)
+            elif result.how is None:
+                self.agent.send(CREDIT, integers('I', 777), id=run)
+        run = self.agent.start(f"python3 -c 'import os\n{APART}'; sleep 1000", credit=1)
+        r = self.agent.finish(run, hook)
+        self.assertEqual(r.out, b'n' * 3000 + b'a' * 4000 * 3)
+
+    def test_limit(self):
+        """What is past it is counted, byte by byte."""
+        r = self.agent.run(f"python3 -c 'import os\n{APART}'", limits=(100, 100))
+        self.assertEqual((r.out, r.dropped), (b'n' * 100, [14900, 0]))
 
 
 class Python(Case):
