@@ -7,7 +7,7 @@
 
 #define APART_MIN \
 	64u /* so many writes have to find room in a pipe; and so many at a time are many */
-#define APART_PAGE sizeof((struct stream){0}.piece)
+#define APART_PAGE 4096u /* what takes more is in several pieces */
 
 /** apart_listen() - Return: a signalfd that tells of writes, with a signal's number of its own and SIGIO; or -1. */
 int apart_listen(void);

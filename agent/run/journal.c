@@ -27,8 +27,8 @@
  * that queue as well.
  *
  * It does not tell how much was written. So the pipes are made to keep writes apart (O_DIRECT): a read gets one write of at
- * most a page, and what is longer is in several, all but the last of them whole pages. A read with less room than
- * that would lose the rest.
+ * most a page, and what is longer is in several, all but the last of them whole pages. What a read has no room for is
+ * lost: stream.c sees to that.
  *
  * So: hear what was written, see how much there is (no more of it may be read, for what has come since belongs behind
  * records that have), take the records, for they are older, and then one write for each signal.
@@ -156,8 +156,8 @@ static int journal_move_line(struct stream *s, size_t *avail)
 {
 	while (*avail) {
 		ssize_t n = stream_fill(s, *avail);
-		const char *piece = s->piece + s->piece_sent;
-		const char *end = n > 0 ? memchr(piece, '\n', (size_t)n) : NULL;
+		const uint8_t *piece = s->piece + s->piece_sent;
+		const uint8_t *end = n > 0 ? memchr(piece, '\n', (size_t)n) : NULL;
 
 		if (n > 0)
 			n = stream_move(s,

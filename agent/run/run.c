@@ -198,7 +198,7 @@ static void run_end(struct run *r)
 	for (int i = 0; i < 2; i++) {
 		r->result.dropped[i] = r->out[i].dropped;
 		(void)loop_watch(r->loop, &r->out[i].src, 0);
-		apart_leave(&r->out[i]);
+		stream_leave(&r->out[i]);
 		drain_add(&r->drains, r->out[i].src.fd);
 		r->out[i].src.fd = -1;
 	}

@@ -53,8 +53,8 @@ struct stream {
 	bool muted;	/* nor does the kernel tell of them, for there were even more */
 	unsigned alone; /* so many, `merged` */
 	unsigned ahead; /* `merged`: lines that were read of which the kernel is still to tell */
-	size_t piece_len, piece_sent;
-	char piece[4096]; /* the write that was read last, for it cannot be read in part */
+	uint8_t *piece; /* what was read last, and not all of it sent: see stream.c */
+	size_t piece_cap, piece_len, piece_sent;
 	enum stream_state state;
 	uint64_t limit_left; /* bytes that may still be sent */
 	uint64_t dropped;

@@ -45,13 +45,17 @@
  * What a driver writes as records (records.c) is older than all that is in the two pipes, and is taken before
  * it. A program whose driver does that changes from one stream to the other without waking anybody.
  *
+ * Writes to a pipe may be kept apart (O_DIRECT), because of the journal or of a program (dd), also behind some that are not.
+ * A read takes what is not, and one that is; and what it has no room for of that one, the kernel drops. So each read is of all
+ * that was there at some moment: it ends where a write does. What may not be sent yet of that is kept in a piece of memory.
+ *
  * All that holds where we are woken before the writer goes on: in a machine with one processor. Elsewhere both streams
  * are read by the journal (journal.c), unless it cannot be had; then what is said here still is the best there is.
  */
 
 #define PIPE_SIZE (1 << 20)
 #define FRAME_MIN 4096u /* room for small writes that follow while the frame waits */
-#define LINE_SIZE 1024u /* what is read without asking how much there is */
+#define LINE_SIZE 1024u /* as much as most lines need */
 #define FIRST_US  5000u /* after this, a run is not a short one */
 
 /* All pipes of a user together may have fs.pipe-user-pages-soft pages; then there are but short ones. */
@@ -136,17 +140,6 @@ static ssize_t stream_read(struct stream *s, void *buf, size_t want)
 	return n;
 }
 
-/* Reads @want bytes past the limit, for nobody. Return: as stream_read(). */
-static ssize_t stream_drop(struct stream *s, size_t want)
-{
-	static char scratch[65536];
-	ssize_t n = stream_read(s, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
-
-	if (n > 0)
-		s->dropped += (uint64_t)n;
-	return n;
-}
-
 /* Finds where @want bytes go: behind the newest frame if that is of this stream and has room (then
  * @ret_fresh is NULL), else into one of its own, of at least @least. Return: NULL if there is no memory. */
 static struct frame *stream_frame(const struct stream *s, size_t want, size_t least,
@@ -195,11 +188,11 @@ static unsigned count_lines(const uint8_t *data, size_t len)
 	return n;
 }
 
-/* Reads up to @want bytes into the queue of the connection. @lines: add of how many lines, or NULL. */
+/* Reads @want bytes, all that there were, into the queue of the connection. @lines: add of how many lines, or NULL. */
 static ssize_t stream_send(struct stream *s, size_t want, unsigned *lines)
 {
 	/* A frame of one line, as a rule, or one that what follows may fill. */
-	const size_t least = want == LINE_SIZE ? LINE_SIZE : FRAME_MIN;
+	const size_t least = want <= LINE_SIZE ? LINE_SIZE : FRAME_MIN;
 	struct frame *fresh, *f = stream_frame(s, want, least, &fresh);
 	ssize_t n;
 
@@ -216,7 +209,8 @@ static ssize_t stream_send(struct stream *s, size_t want, unsigned *lines)
 	return n;
 }
 
-int stream_put(struct stream *s, const void *data, size_t len)
+/* Sends bytes that were read already. @least: of a frame that is made for them, at least so many are to follow. */
+static int put(struct stream *s, const void *data, size_t len, size_t least)
 {
 	const size_t n = len < s->limit_left ? len : (size_t)s->limit_left;
 	struct frame *f, *fresh;
@@ -224,8 +218,7 @@ int stream_put(struct stream *s, const void *data, size_t len)
 	s->dropped += len - n;
 	if (n == 0)
 		return 0;
-	/* Where both take turns, what follows goes into another one. */
-	f = stream_frame(s, n, s->run->wrote == s ? FRAME_MIN : 0, &fresh);
+	f = stream_frame(s, n, least, &fresh);
 	if (!f)
 		return -ENOMEM;
 	memcpy(f->out.data + f->out.len, data, n);
@@ -234,12 +227,30 @@ int stream_put(struct stream *s, const void *data, size_t len)
 	return 0;
 }
 
+int stream_put(struct stream *s, const void *data, size_t len)
+{
+	/* Where both take turns, what follows goes into another one. */
+	return put(s, data, len, s->run->wrote == s ? FRAME_MIN : 0);
+}
+
+/* Room for so many bytes in the piece, which is empty. */
+static bool piece_reserve(struct stream *s, size_t size)
+{
+	if (s->piece_cap < size) {
+		free(s->piece);
+		s->piece_cap = MAX(size, (size_t)APART_PAGE);
+		s->piece = malloc(s->piece_cap);
+		if (!s->piece)
+			s->piece_cap = 0;
+	}
+	return s->piece_cap >= size;
+}
+
 ssize_t stream_fill(struct stream *s, size_t avail)
 {
-	ssize_t n;
-
 	if (s->piece_sent == s->piece_len) {
-		n = stream_read(s, s->piece, MIN(avail, sizeof(s->piece)));
+		ssize_t n = piece_reserve(s, avail) ? stream_read(s, s->piece, avail) : -ENOMEM;
+
 		if (n <= 0)
 			return n;
 		s->piece_len = (size_t)n;
@@ -248,8 +259,8 @@ ssize_t stream_fill(struct stream *s, size_t avail)
 	return (ssize_t)(s->piece_len - s->piece_sent);
 }
 
-/* Of a stream whose writes are kept apart: the kernel drops what a read leaves of one. */
-static ssize_t stream_move_piece(struct stream *s, size_t avail)
+/* Moves what is in the piece, and fills it before if it is empty. @least: as put(). */
+static ssize_t stream_move_piece(struct stream *s, size_t avail, size_t least)
 {
 	size_t want;
 	ssize_t n = stream_fill(s, avail);
@@ -257,76 +268,44 @@ static ssize_t stream_move_piece(struct stream *s, size_t avail)
 
 	if (n <= 0)
 		return n;
-	want = MIN((size_t)n, avail);
+	want = MIN(MIN((size_t)n, avail), (size_t)PROTO_DATA_MAX);
 	if (s->limit_left > s->run->credit)
 		want = (size_t)MIN((uint64_t)want, s->run->credit);
 	if (want == 0 || (s->limit_left && conn_full(s->run->conn)))
 		return -EAGAIN;
-	e = stream_put(s, s->piece + s->piece_sent, want);
+	e = put(s, s->piece + s->piece_sent, want, least);
 	if (e < 0)
 		return e;
 	s->piece_sent += want;
 	return (ssize_t)want;
 }
 
-/* Return: how many of @avail bytes may be sent in one frame. */
-static size_t allowed(const struct stream *s, size_t avail)
-{
-	const uint64_t most = MIN(s->limit_left, s->run->credit);
-
-	return (size_t)MIN(most, (uint64_t)MIN(avail, (size_t)PROTO_DATA_MAX));
-}
-
 ssize_t stream_move(struct stream *s, size_t avail)
 {
-	size_t want;
-
-	if (s->slots)
-		return stream_move_piece(s, avail);
-	if (s->limit_left == 0)
-		return stream_drop(s, avail);
-	want = allowed(s, avail);
-	if (want == 0 || conn_full(s->run->conn))
-		return -EAGAIN;
-	return stream_send(s, want, NULL);
-}
-
-/* How much one read of at most @avail bytes may take, without a piece. */
-static size_t stream_room(const struct stream *s, size_t avail)
-{
-	const struct frame *f = conn_last_bulk(s->run->conn);
-	size_t want = allowed(s, avail);
-
-	/* Each write may take a read: they are to share a frame. */
-	if (f && f->type == PROTO_OUTPUT && f->id == s->run->id && f->flags == s->which &&
-	    f->out.cap - f->out.len >= sizeof(s->piece))
-		want = MIN(want, f->out.cap - f->out.len);
-	return want;
+	return s->slots ? stream_move_piece(s, avail, s->run->wrote == s ? FRAME_MIN : 0)
+			: stream_sweep(s, avail, NULL);
 }
 
 ssize_t stream_sweep(struct stream *s, size_t avail, unsigned *lines)
 {
-	const size_t whole =
-		MIN(avail, sizeof(s->piece)); /* nothing that is kept apart is longer */
+	const uint64_t allowed = MIN(s->limit_left, s->run->credit);
+	const size_t want = (size_t)MIN(allowed, (uint64_t)MIN(avail, (size_t)PROTO_DATA_MAX));
 	ssize_t n;
 
-	if (!s->slots)
-		return stream_move(s, avail);
-	if (s->piece_sent == s->piece_len) {
-		size_t want = stream_room(s, avail);
-
-		if (s->limit_left == 0)
-			return stream_drop(s, avail);
-		if (conn_full(s->run->conn))
+	/* Past the limit it is read as well, and dropped. */
+	if (s->piece_sent == s->piece_len && s->limit_left) {
+		if (want == 0 || conn_full(s->run->conn))
 			return -EAGAIN;
-		if (want >= whole) {
-			s->run->wrote = s;
+		/* A short one is copied behind what is in the newest frame. */
+		if (want == avail && (!s->slots || want > APART_PAGE)) {
+			if (s->slots)
+				s->run->wrote = s;
 			return stream_send(s, want, lines);
 		}
 	}
-	n = stream_move_piece(s, avail);
+	n = stream_move_piece(s, avail, MAX(want, (size_t)FRAME_MIN));
 	if (n > 0 && lines)
-		*lines += count_lines((uint8_t *)s->piece + s->piece_sent - n, (size_t)n);
+		*lines += count_lines(s->piece + s->piece_sent - n, (size_t)n);
 	return n;
 }
 
@@ -366,19 +345,6 @@ static bool stream_empty(struct stream *s)
 	return some;
 }
 
-/* The same for a stream that was just written, as a rule a line: asks only if that was not all. */
-static bool stream_take(struct stream *s)
-{
-	ssize_t n;
-
-	if (s->run->records.src.fd >= 0 || s->run->owed || s->slots)
-		return stream_empty(s);
-	n = stream_move(s, LINE_SIZE);
-	if (n > 0 && n < (ssize_t)LINE_SIZE)
-		return true;
-	return stream_empty(s) || n > 0;
-}
-
 static void on_stream_ready(struct loop_source *src, uint32_t events)
 {
 	struct stream *s = container_of(src, struct stream, src);
@@ -398,7 +364,7 @@ static void on_stream_ready(struct loop_source *src, uint32_t events)
 			return;
 		}
 	}
-	if (!stream_take(s)) {
+	if (!stream_empty(s)) {
 		/* Nothing in it: the end, if nobody can write any more. */
 		if (events & EPOLLHUP)
 			loop_close(s->run->loop, src);
@@ -435,9 +401,16 @@ int stream_watch(struct stream *s)
 
 void stream_resume(struct stream *s)
 {
-	if (s->state == STREAM_PAUSED && !conn_full(s->run->conn) &&
-	    (s->limit_left == 0 || s->run->credit > 0))
+	if (s->state != STREAM_PAUSED || conn_full(s->run->conn) ||
+	    (s->limit_left && !s->run->credit))
+		return;
+	if (s->piece_sent == s->piece_len) {
 		(void)stream_set(s, STREAM_WATCHED);
+		return;
+	}
+	/* Nothing may come that would wake us. */
+	(void)stream_set(s, STREAM_QUIET);
+	loop_arm(s->run->loop, &s->run->tick, 0);
 }
 
 void stream_settle(struct stream *s)
@@ -461,4 +434,12 @@ bool stream_drain(struct stream *s)
 			s->drain_left -= (size_t)n;
 	}
 	return true;
+}
+
+void stream_leave(struct stream *s)
+{
+	apart_leave(s);
+	free(s->piece);
+	s->piece = NULL;
+	s->piece_cap = s->piece_len = s->piece_sent = 0;
 }

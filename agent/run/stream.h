@@ -36,7 +36,7 @@ int stream_put(struct stream *s, const void *data, size_t len);
 /**
  * stream_fill() - Have bytes in the stream's piece
  * @s: Stream whose writes are kept apart
- * @avail: As stream_move()
+ * @avail: What stream_avail() said, less what was moved since
  *
  * Return: how many are there and wait, 0 or -errno.
  */
@@ -48,7 +48,8 @@ size_t stream_avail(const struct stream *s);
 /**
  * stream_move() - Send what is in the pipe
  * @s: Stream
- * @avail: At most so many bytes; of a stream whose writes are kept apart, those of one piece
+ * @avail: At most so many bytes: what stream_avail() said, less what was moved since, or a part of what is in the
+ *	   piece. Of a stream whose writes are kept apart, those of one piece are moved
  *
  * Return: how many, 0 if there are none, -EAGAIN if that has to wait for credit or room, or another -errno.
  */
@@ -57,7 +58,7 @@ ssize_t stream_move(struct stream *s, size_t avail);
 /**
  * stream_sweep() - Send what is in the pipe, wherever a write ends
  * @s: Stream
- * @avail: At most so many bytes
+ * @avail: As stream_fill()
  * @lines: Adds of how many lines, or NULL
  *
  * Return: as stream_move().
@@ -83,5 +84,8 @@ void stream_settle(struct stream *s);
  * Return: true when all of it was sent, false if credit or room is lacking.
  */
 bool stream_drain(struct stream *s);
+
+/** stream_leave() - All of the run was sent. The pipe stays open. */
+void stream_leave(struct stream *s);
 
 #endif

@@ -33,7 +33,7 @@ from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_
                      signal)
 from _thread import _count as count_threads
 from atexit import _run_exitfuncs as run_exit_functions
-from os import F_OK, _exit, access, environ, fstat, getcwd, getpid, register_at_fork, unlink
+from os import F_OK, _exit, access, environ, fstat, getcwd, getpid, register_at_fork, unlink, urandom
 from os.path import dirname, isdir
 from sys import getprofile, gettrace, setprofile, settrace
 
@@ -623,6 +623,8 @@ RENEWALS = {
     'random': lambda module, data: module.seed(data),
     # OpenSSL notices forks, but not that the machine was copied.
     '_ssl': lambda module, data: has_run and module.RAND_add(data, 32.0),
+    # The key that its listeners ask for; code that has run may have children which know it.
+    'multiprocessing.process': lambda module, data: has_run or setattr(module.current_process(), 'authkey', urandom(32)),
     'tempfile': lambda module, data: setattr(module, '_name_sequence', None),
     'uuid': lambda module, data: setattr(module, '_node', None),
     'numpy.random': lambda module, data: module.seed([int.from_bytes(data[i:i + 4], ORDER) for i in range(0, 32, 4)]),

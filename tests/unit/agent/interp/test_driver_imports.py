@@ -188,6 +188,16 @@ class ImportCases(DriverCase):
                 self.expect(s, 'print(tempfile._name_sequence)', 'None\n')
             self.expect(s, f'sys.modules[{name!r}] = kept')
 
+    def test_key_of_multiprocessing(self):
+        """It is made when that is imported, and who knows it may connect to what listens."""
+        look = 'import multiprocessing; key = multiprocessing.current_process().authkey; print(key.hex(), len(key))'
+        s = self.packages(many='import multiprocessing')
+        copies = [self.imported(s, 'many'), self.copy_of(s)]
+        first, second = [copy.run(look, seed=seed).out for copy, seed in zip(copies, (b'a' * 32, b'b' * 32))]
+        self.assertNotEqual(first, second)
+        self.assertTrue(first.endswith(b' 32\n') and second.endswith(b' 32\n'), (first, second))
+        self.assertEqual(copies[0].run(look, seed=b'c' * 32).out, first)  # its children may know it
+
     def test_openssl_after_a_run(self):
         """What a warm-up in the process itself has drawn: the fork does not help there."""
         s = self.packages()

@@ -28,6 +28,15 @@ finally:
 '''
 
 
+# Some bytes that are merged with what follows, then writes that are kept apart.
+APART = '''import fcntl
+flags = fcntl.fcntl(1, fcntl.F_GETFL)
+fcntl.fcntl(1, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+os.write(1, b"n" * 3000)
+fcntl.fcntl(1, fcntl.F_SETFL, flags | os.O_DIRECT)
+for i in range(3): os.write(1, b"a" * 4000)'''
+
+
 class Shell(Case):
     language = 'raw'
 
@@ -135,6 +144,11 @@ for n in range(3):
     os.write(2, b"e\\n")
 '""", timeout_ms=30000)
         self.assertEqual((r.out, r.err), ((b'x' * 99999 + b'\n') * 15, b'e\n' * 3))
+
+    def test_apart_behind_others(self):
+        """A read that ends in the middle of a write that is kept apart would lose the rest of it."""
+        r = self.stopped(*APART.splitlines())
+        self.assertEqual(r.out, b'n' * 3000 + b'a' * 4000 * 3)
 
     def test_end_after_much(self):
         for code, status in (('kill -9 $$', 137), ('exit 3', 3)):
@@ -249,6 +263,8 @@ for fd in 1, 2:
 
 
 class ShortPipes(unittest.TestCase):
+    """Without long pipes the order is not always known."""
+
     def agent_with(self, pipes):
         """Return: the agent of a user who can make so many long pipes."""
         if os.getuid():
@@ -280,12 +296,30 @@ class ShortPipes(unittest.TestCase):
         self.assertEqual([int(pending, 16) for pending in result.err.split()[1::2]], [0, 0])
 
     def test_said(self):
-        """Without long pipes the order is not always known, which the agent says, once."""
+        """The agent says so, once."""
         agent = self.agent_with(0)
         for _ in range(2):
             self.assertEqual(agent.run('echo o; echo e >&2; echo p').out, b'o\np\n')
         agent.ping()
         self.assertEqual(agent.log.count(b'there are only short pipes'), 1, agent.log)
+
+    def test_apart_behind_others(self):
+        """As above; and what is sent in parts for lack of credit does not wait for the next write."""
+        agent = self.agent_with(0)
+        def hook(result):
+            if result.how is None and len(result.out) == 15000:
+                agent.send(SIGNAL, integers('I', KILL), id=run)
+            elif result.how is None:
+                agent.send(CREDIT, integers('I', 777), id=run)
+        run = agent.start(f"python3 -c 'import os\n{APART}'; sleep 1000", credit=1)
+        r = agent.finish(run, hook)
+        self.assertEqual(r.out, b'n' * 3000 + b'a' * 4000 * 3)
+
+    def test_limit(self):
+        """What is past it is counted, byte by byte."""
+        agent = self.agent_with(0)
+        r = agent.run(f"python3 -c 'import os\n{APART}'", limits=(100, 100))
+        self.assertEqual((r.out, r.dropped), (b'n' * 100, [14900, 0]))
 
 
 class Python(Case):
