@@ -152,7 +152,7 @@ static void answer_empty(struct file_op *op)
 	case VM_GETATTR:
 	case VM_SETATTR:
 		files_root_stat(op->s, &st);
-		reply_attr(files_op_req(op), &st, op->index ? REPLY_KEEP_NOTHING : REPLY_KEEP_NAME);
+		reply_attr(files_op_req(op), &st, REPLY_KEEP_NOTHING);
 		break;
 	case VM_OPENDIR: files_answer_open(op, &none); break;
 	case VM_READDIR: files_answer_readdir(op, NULL, op->rq.lookups); break;

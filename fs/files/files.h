@@ -49,7 +49,8 @@ struct files {
 	TAILQ_HEAD(file_kept, filenode)
 	kept; /* the kernel may keep their attributes; oldest first */
 	unsigned nkept;
-	uint64_t last_token; /* of a lock request that may wait */
+	uint64_t root_kept_until; /* 0: it may not keep those of `files/` */
+	uint64_t last_token;	  /* of a lock request that may wait */
 };
 
 /* Keeps a session's `files`. */

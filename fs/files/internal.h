@@ -78,6 +78,8 @@ int files_lock_error(const struct file_op *op, int err);
 /* What the kernel may keep of an answer about @fn (or NULL), which was given during a lease or not. */
 enum reply_keep files_keep(struct files *f, struct filenode *fn, bool leased);
 void files_unkeep(struct files *f, struct filenode *fn);
+/* Likewise of `files/` itself, whose owner and mode are the session's. */
+enum reply_keep files_keep_root(struct files *f, bool leased);
 /* Nothing of that is true any more. */
 void files_drop_kept(struct files *f);
 

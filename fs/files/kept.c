@@ -44,10 +44,26 @@ enum reply_keep files_keep(struct files *f, struct filenode *fn, bool leased)
 	return REPLY_KEEP_ATTR;
 }
 
+enum reply_keep files_keep_root(struct files *f, bool leased)
+{
+	if (!leased || !f->s->fs->kernel)
+		return REPLY_KEEP_NOTHING;
+	f->root_kept_until = uv_now(f->s->fs->loop) + KEPT_MS;
+	return REPLY_KEEP_ATTR;
+}
+
+static void drop_kept_root(struct files *f)
+{
+	if (f->root_kept_until > uv_now(f->s->fs->loop))
+		kernel_drop_attr(f->s->fs->kernel, node_of_session(f->s, NODE_FILES, 0));
+	f->root_kept_until = 0;
+}
+
 void files_drop_kept(struct files *f)
 {
 	struct filenode *fn;
 
+	drop_kept_root(f);
 	while ((fn = TAILQ_FIRST(&f->kept))) {
 		if (f->s->fs->kernel)
 			kernel_drop_attr(f->s->fs->kernel,

@@ -73,8 +73,7 @@ void reply_err(struct req *req, int err)
 void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep)
 {
 	const double timeouts[] = {[REPLY_KEEP_NOTHING] = VOLATILE,
-				   [REPLY_KEEP_NAME] = BRIEF,
-				   [REPLY_KEEP_NAME_ALONE] = VOLATILE,
+				   [REPLY_KEEP_NAME] = VOLATILE,
 				   [REPLY_KEEP_ATTR] = BRIEF,
 				   [REPLY_KEEP_ALL] = STABLE};
 

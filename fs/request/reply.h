@@ -32,8 +32,7 @@ void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), 
 /* What the kernel may cache of a node, because it only changes through requests of the kernel. */
 enum reply_keep {
 	REPLY_KEEP_NOTHING,
-	REPLY_KEEP_NAME, /* and the attributes, for as long as a path walk takes */
-	REPLY_KEEP_NAME_ALONE,
+	REPLY_KEEP_NAME,
 	REPLY_KEEP_ATTR, /* the attributes, for as long as a path walk takes, or until kernel_drop_attr() */
 	REPLY_KEEP_ALL,
 };

@@ -83,6 +83,33 @@ def right_before_a_run():
             os.close(f)
 
 
+def files_itself():
+    """What stat(2) says of files/ is as true as what it says of the directories in it."""
+    s = Session("itself")
+    files = Path(s / "files")
+    os.stat(files)
+    s.run("mkdir first\n")
+    same("of the first run", os.stat(files).st_nlink, 3)
+    fd = os.open(files, os.O_RDONLY)
+    for i in range(20):
+        os.stat(files)
+        before = os.stat(files)
+        s.run(f"mkdir {i}\n")
+        after = os.stat(files)
+        same("links", (after.st_nlink, os.fstat(fd).st_nlink), (before.st_nlink + 1, ) * 2)
+        ok("time", after.st_mtime_ns > before.st_mtime_ns)
+        if i % 5 == 0:
+            quiet(s)
+    os.close(fd)
+    s.run("(while [ ! -e end ]; do [ ! -e go ] || { rmdir go; mkdir came; }; done) >/dev/null 2>&1 &\n")
+    links = os.stat(files).st_nlink
+    os.mkdir(files / "go")
+    os.stat(files)
+    ok("a background process", wait_for(lambda: os.path.exists(files / "came")))
+    same("links, and nothing ran", os.stat(files).st_nlink, links + 1)
+    write(files / "end", "")
+
+
 def open_before_a_run():
     """What was opened before a run stays open, whatever that makes of its name, its mode and its content."""
     s = Session("opened")
@@ -440,6 +467,6 @@ def interpreter_ends():
     same("are seen", read(s / "files/a"), b"3\n")
 
 
-main(by_a_run, right_before_a_run, open_before_a_run, open_and_changed_here, while_it_runs, job, daemon, thread, forked,
-     alarm, event_loop, this_side, last_access, removed_and_open, exchanged, both_append, no_access,
+main(by_a_run, right_before_a_run, files_itself, open_before_a_run, open_and_changed_here, while_it_runs, job, daemon,
+     thread, forked, alarm, event_loop, this_side, last_access, removed_and_open, exchanged, both_append, no_access,
      other_sandboxes, interpreter_ends)
