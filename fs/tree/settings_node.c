@@ -23,7 +23,8 @@
  * then kept.
  *
  * Each write is validated and applied together with all earlier writes of the same open, because write(2) is
- * the last chance to report an error to a shell. A program that writes in blocks may split a line: then the
+ * the last chance to report an error to a shell. After one that was refused so are all others of that open, as in `in`:
+ * a shell's printf writes line by line, and who wrote several is not to have some of them. A program that writes in blocks may split a line: then the
  * last line is deferred to the next write, or to the flush.
  *
  * Opening `config` and writing nothing changes nothing. `net/allow` is a list, and `: > net/allow`
@@ -251,6 +252,8 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 
 	if (h->s->dead)
 		return -ESTALE;
+	if (h->failed)
+		return h->failed; /* `error` says why */
 	if (!appends(h) && offset < h->text.len)
 		buf_truncate(&h->text, (size_t)offset); /* it starts over */
 	len = h->text.len;
@@ -278,8 +281,10 @@ static int config_truncate(struct handle *h, uint64_t size)
 {
 	if (size > h->text.len)
 		return -EINVAL;
-	if (size == 0)
+	if (size == 0) {
 		h->flags |= O_TRUNC;
+		h->failed = 0; /* it starts over */
+	}
 	return buf_truncate(&h->text, (size_t)size);
 }
 
@@ -289,7 +294,8 @@ static int config_flush(struct handle *h, bool killed)
 	if (!handle_writes(h) || !h->dirty || killed || h->s->dead)
 		return 0;
 	h->dirty = false;
-	return commit(h);
+	h->failed = commit(h);
+	return h->failed;
 }
 
 static void config_release(struct handle *h)

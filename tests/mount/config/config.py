@@ -78,6 +78,27 @@ def refused():
     same("works", s.run("echo fine\n").stdout, b"fine\n")
 
 
+def refused_for_good():
+    """Behind a line that is refused none of the same open is taken, and what was wrong stays to be read."""
+    s = Session("for-good", config="timeout_s = 7\n")
+    for mode in (">", ">>"):
+        for command in (r"printf 'timeout_s = %s\n' soon 9 MODE config", r"printf 'colour = red\ntimeout_s = 9\n' MODE config",
+                        "{ echo colour = red; echo timeout_s = 9; } MODE config",
+                        r"printf 'bad name!\nexample.test\n' MODE net/allow"):
+            before = s.text("config")
+            shell(f"cd {s / '.'}; {command.replace('MODE', mode)}")  # bash's printf does not say that it failed
+            same(f"{mode} {command} changes nothing", s.text("config"), before)
+            has("and says why", s.text("error"), "code:")
+    with open(s / "config", "wb", buffering=0) as file:
+        for text in (b"colour = red\n", b"timeout_s = 9\n"):
+            with raises("one by one", errno.EINVAL):
+                file.write(text)
+        os.ftruncate(file.fileno(), 0)
+        os.lseek(file.fileno(), 0, 0)
+        file.write(b"timeout_s = 8\n")
+    same("truncated, it starts over", (values(s)["timeout_s"], s.text("error")), ("8", ""))
+
+
 def live():
     s = Session("live", config="timeout_s = 60\n")
     s.run("true\n")
@@ -150,4 +171,4 @@ def by_template():
     ok("a template is listed", "template.json" in os.listdir(f"{MNT}/raw"))
 
 
-main(reading, replace_and_add, refused, live, words, lines, by_template)
+main(reading, replace_and_add, refused, refused_for_good, live, words, lines, by_template)
