@@ -393,6 +393,7 @@ struct load {
 	bool lacking;	   /* a template has no clone at all */
 	unsigned starting; /* sandboxes of users */
 	unsigned busy;	   /* these, runs, and clones being made */
+	uint64_t next; /* ms of the loop's clock: then something is tried again, at the latest */
 };
 
 /* Was it used lately, or is it to be ready always? */
@@ -414,6 +415,7 @@ static bool is_lacking(const struct template *t, uint64_t now)
 static struct load look(const struct pool *p, uint64_t now)
 {
 	struct load l = {
+		.next = now + WATCH_MS,
 		.waiting = admission_contended(p->admission),
 		.starting = p->ops->starting(p->data),
 	};
@@ -501,6 +503,14 @@ static void look_ahead(struct template *t, struct load *l, uint64_t now)
 	l->loading = l->loading || t->state == TEMPLATE_LOADING;
 }
 
+/* Is it @at yet? If not, that is looked at again then. */
+static bool is_time(struct load *l, uint64_t now, uint64_t at)
+{
+	if (now < at)
+		l->next = MIN(l->next, at);
+	return now >= at;
+}
+
 /* Return: true if there is more to do. */
 static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, unsigned cpus)
 {
@@ -513,10 +523,13 @@ static bool attend_snapshot(struct template *t, struct load *l, uint64_t now, un
 	/* Fetching a snapshot takes no processor from anybody. */
 	if (template_fetch(t))
 		return true;
-	if (now >= t->retry_at && !l->waiting && !l->starting && l->busy < cpus && !t->builder) {
-		record_start(t);
-		l->busy++;
-	}
+	if (!is_time(l, now, t->retry_at))
+		return false;
+	if (l->waiting || l->starting || l->busy >= cpus || t->builder)
+		return true;
+	if (!record_start(t))
+		return false;
+	l->busy++;
 	return true;
 }
 
@@ -525,7 +538,8 @@ static bool attend_standby(struct template *t, struct load *l, uint64_t now, uns
 			   bool room)
 {
 	if (!t->ops->restore || t->state != TEMPLATE_READY || !t->want.target ||
-	    t->nidle[IDLE_STANDBY] >= STANDBY || !room || l->lacking || now < t->standby_at)
+	    t->nidle[IDLE_STANDBY] >= STANDBY || !room || l->lacking ||
+	    !is_time(l, now, t->standby_at))
 		return false;
 	if (l->waiting || l->busy >= cpus)
 		return true;
@@ -599,9 +613,10 @@ static bool attend(struct template *t, struct load *l, uint64_t now, unsigned cp
 	/* What stands by has its place. */
 	if (!room && !t->nidle[IDLE_STANDBY])
 		return is_lacking(t, now) && spare_place(p);
+	if (t->state == TEMPLATE_PLAIN && !is_time(l, now, t->retry_at))
+		return false;
 	/* The first one does not wait until processors are free of runs. */
-	if (l->waiting || (t->state == TEMPLATE_PLAIN && now < t->retry_at) ||
-	    ((have || l->starting) && l->busy >= cpus))
+	if (l->waiting || ((have || l->starting) && l->busy >= cpus))
 		return true;
 	if (!is_known(t) || (!rouse(t) && (!room || !add(t, IDLE_FILLING))))
 		return false;
@@ -625,7 +640,7 @@ static void on_tick(uv_timer_t *timer)
 			more = true;
 	}
 	if (!TAILQ_EMPTY(&p->templates))
-		uv_timer_start(&p->timer, on_tick, more ? TICK_MS : WATCH_MS, 0);
+		uv_timer_start(&p->timer, on_tick, more ? TICK_MS : l.next - now, 0);
 }
 
 void pool_wake(struct pool *p)

@@ -105,19 +105,21 @@ static const struct guest_events build_events = {
 	.closed = on_closed,
 };
 
-void record_start(struct template *t)
+bool record_start(struct template *t)
 {
 	int r = snapshot_new(&t->recording, t->spec.memory_mb);
 
 	if (r < 0) {
 		template_build_failed(t, strerror(-r));
-		return;
+		return false;
 	}
 	t->recording.tsc_khz = tsc_khz(&t->pool->backends->tsc);
 	t->recorded = false;
-	if (template_start(t, MACHINE_RECORD, false, false, &t->builder_ticket, &build_events, t,
-			   &t->builder))
-		t->state = TEMPLATE_BUILDING;
-	else
+	if (!template_start(t, MACHINE_RECORD, false, false, &t->builder_ticket, &build_events, t,
+			    &t->builder)) {
 		snapshot_close(&t->recording);
+		return false;
+	}
+	t->state = TEMPLATE_BUILDING;
+	return true;
 }

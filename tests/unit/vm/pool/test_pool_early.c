@@ -263,8 +263,8 @@ static void standby_dies(void **state)
 	assert_int_equal(t->clone_failures, 0); /* the snapshot is not to blame */
 	assert_int_equal(standing_by(), 0);
 	assert_true(uv_timer_get_due_in(&fx.vm->pool.timer) >
-		    5000); /* it does not look all the time */
-	fx_pass(20000);
+		    3000); /* it does not look all the time */
+	fx_pass(5000);
 	assert_int_equal(standing_by(), 1);
 	assert_int_equal(machines.started[MACHINE_CLONE], 3);
 	fx_assert_state(t, TEMPLATE_READY);
@@ -330,6 +330,31 @@ static void standby_gives_way(void **state)
 	fx_pass(1000);
 	assert_int_equal(fx.user[3].nready, 1);
 	assert_int_equal(pool_places(&fx.vm->pool), 0);
+}
+
+/* What can't be filled is not tried all the time. */
+static void never_fills(void **state)
+{
+	const struct sandbox_spec spec = fx_spec_of_one();
+	struct template *t;
+	unsigned started, often = 0;
+
+	(void)state;
+	fx_open(&fx.user[0], &spec, "cold");
+	machines.dies[MACHINE_COLD] = true;
+	fx_pass(8 * MINUTE);
+	t = fx_template();
+	assert_true(t->clone_failures > 5);
+	for (unsigned i = 0; i < 20; i++) {
+		fx_pass(137);
+		often += uv_timer_get_due_in(&fx.vm->pool.timer) <= 50;
+	}
+	assert_true(often < 5);
+	started = machines.started[MACHINE_COLD];
+	machines.dies[MACHINE_COLD] = false;
+	fx_pass(61000);
+	assert_int_equal(t->nidle[IDLE_READY], 1);
+	assert_int_equal(machines.started[MACHINE_COLD], started + 1);
 }
 
 /* ---- growing and shrinking ---- */
@@ -465,6 +490,7 @@ int main(void)
 		S(standby_gives_way),
 		S(standby_lacks_memory),
 		S(standby_gives_way_to_a_clone),
+		U(never_fills),
 		T(grows_and_shrinks),
 		T(stays_grown),
 		T(grows_only_when_filled),
