@@ -233,6 +233,12 @@ int status_session(const struct node *n, struct buf *out)
 				  problem_json(&s->error)));
 }
 
+/* Programs of processes are the host's as a rule. */
+static bool needs_image(const struct sandbox_spec *spec)
+{
+	return spec->backend != VM_PROCESS || spec->image_view;
+}
+
 int status_template(const struct node *n, struct buf *out)
 {
 	const struct settings *st = &n->t->settings;
@@ -240,7 +246,7 @@ int status_template(const struct node *n, struct buf *out)
 	json_t *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
 	json_t *problem = NULL;
 
-	if (!image)
+	if (!image && needs_image(&st->spec))
 		problem = any_string(manifest ? "the image's manifest is not JSON" : why);
 	return put_json(out, json_pack("{s:s, s:s, s:s, s:o, s:o*, s:o}", "template", n->t->name,
 				       "language", st->spec.language, "image_name", st->spec.image,
@@ -336,17 +342,19 @@ static json_t *admission_json(struct fs *fs, const struct vm_status *st)
 static json_t *template_json(struct fs *fs, const struct conf_template *t)
 {
 	const struct sandbox_spec *spec = &t->settings.spec;
+	const bool needed = needs_image(spec);
+	const char *problem;
 	struct vm_image_status st;
 	json_t *image;
 
 	vm_image_status(fs->vm, spec->image, &st);
+	problem = needed ? st.problem : "";
 	image = json_pack("{s:s, s:s, s:o, s:I}", "name", spec->image, "state", st.state, "step",
 			  *st.step ? any_string(st.step) : json_null(), "elapsed_ms",
 			  (json_int_t)st.elapsed_ms);
 	return json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language", spec->language,
-			 "ready", spec->backend == VM_PROCESS || strcmp(st.state, "ready") == 0,
-			 "problem", *st.problem ? any_string(st.problem) : json_null(), "image",
-			 image);
+			 "ready", !needed || strcmp(st.state, "ready") == 0, "problem",
+			 *problem ? any_string(problem) : json_null(), "image", image);
 }
 
 int status_root(const struct node *n, struct buf *out)

@@ -381,8 +381,8 @@ int handshake_on_failed(struct guest *g, struct proto_in *in)
 	if (err == ENOENT && strcmp(g->spec.language, "javascript") == 0 &&
 	    strcmp(text, "starting the interpreter") == 0)
 		problem_set(&p, code,
-			    "Install bun in the PATH of the daemon, or give the template view = "
-			    "image.",
+			    "Install bun in the PATH of the daemon, or give the template "
+			    "view = image and image = javascript.",
 			    "the interpreter, the program bun, was not found");
 	guest_fail(g, &p);
 	return 0;

@@ -5,7 +5,7 @@
 import re
 import select
 
-from xsbx import *
+from hosts import *
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 INSTALLER = f"{ROOT}/images/packages"
@@ -142,6 +142,19 @@ def templates():
              ["template.json", "README.md"])
 
 
+def named():
+    """A template of processes needs no image, so that there is none of its name is no problem."""
+    mount = Host("named", "[limits]\nallow_process = yes\n[template mine]\nlanguage = python\nbackend = process\n"
+                  "[template other]\nlanguage = python\nbackend = microvm\n")
+    info = {name: json.loads(read(f"{mount.mnt}/{name}/template.json")) for name in ("mine", "other")}
+    whole = {t["name"]: t for t in json.loads(read(f"{mount.mnt}/status.json"))["templates"]}
+    same("one with an image of another name", (whole["mine"]["ready"], whole["mine"]["problem"]), (True, None))
+    same("its own node", info["mine"].get("problem"), None)
+    other = whole["other"]
+    same("a machine does need it", (other["ready"], other["problem"] is None), (other["image"]["state"] == "ready",) * 2)
+    mount.close()
+
+
 def session_status():
     s = Session("status")
     info = s.json()
@@ -165,4 +178,4 @@ def session_status():
     same("error is empty", s.text("error"), "")
 
 
-main(listing, readme, status, doctor, isolation, metrics, events, templates, session_status)
+main(listing, readme, status, doctor, isolation, metrics, events, templates, named, session_status)
