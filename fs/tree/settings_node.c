@@ -252,10 +252,12 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 
 	if (h->s->dead)
 		return -ESTALE;
+	if (!appends(h) && offset < h->text.len) { /* it starts over */
+		buf_truncate(&h->text, (size_t)offset);
+		h->failed = 0;
+	}
 	if (h->failed)
 		return h->failed; /* `error` says why */
-	if (!appends(h) && offset < h->text.len)
-		buf_truncate(&h->text, (size_t)offset); /* it starts over */
 	len = h->text.len;
 	e = quota_take(h->s, len, len + size);
 	if (e == 0)

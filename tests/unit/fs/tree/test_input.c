@@ -339,11 +339,17 @@ static void test_config_after_a_refused_write(void **state)
 
 	assert_int_equal(fx_write(fx, &f, "cpus = 2\n"), 0);
 	assert_int_equal(fx_write(fx, &f, "bad\n"), -EINVAL);
-	assert_int_equal(fx_write(fx, &f, "timeout_s = 3\n"), 0);
+	assert_int_equal(fx_write(fx, &f, "timeout_s = 3\n"),
+			 -EINVAL); /* some of it is worse than nothing */
 	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 2);
+	assert_int_equal(fx_demo(fx)->settings.timeout_s, 30);
+	f.offset = 0; /* it starts over */
+	assert_int_equal(fx_write(fx, &f, "timeout_s = 3\n"), 0);
+	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 1);
 	assert_int_equal(fx_demo(fx)->settings.timeout_s, 3);
-	f.offset = 0;
 	assert_int_equal(fx_write(fx, &f, "worse\n"), -EINVAL);
+	assert_int_equal(fx_ftruncate(fx, &f, 0), 0);
+	f.offset = 0;
 	assert_int_equal(fx_write(fx, &f, "cpus = 3\n"), 0);
 	assert_int_equal(fx_demo(fx)->settings.spec.cpus, 3);
 	assert_int_equal(fx_demo(fx)->settings.timeout_s, 30);
