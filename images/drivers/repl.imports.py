@@ -19,9 +19,11 @@ system it draws anew where it notices forks, as OpenSSL does: no sandbox runs in
 import gc
 import random
 import secrets
-from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal
+from _signal import (ITIMER_PROF, ITIMER_REAL, ITIMER_VIRTUAL, SIG_BLOCK, SIG_IGN, SIGINT, default_int_handler, getitimer,
+                     getsignal, pthread_sigmask, signal)
 from _thread import _count as count_threads
-from os import O_RDWR, WNOHANG, _exit, close, dup, dup2, fork, getcwd, listdir, open as open_file, urandom, waitpid, write
+from os import (O_RDWR, PRIO_PROCESS, WNOHANG, _exit, close, dup, dup2, fork, getcwd, getpriority, listdir, open as open_file,
+                umask, urandom, waitpid, write)
 from sys import modules
 
 AT = b'\x01'
@@ -62,11 +64,30 @@ def modules_of(package):
 
 # --- what else an import may leave ----------------------------------------------------------------
 
+def limits():
+    with open('/proc/self/limits', encoding='ascii') as file:
+        return file.read()
+
+
+def mask():
+    """What no file is created with."""
+    bits = umask(0o077)
+    umask(bits)
+    return bits
+
+
 def surroundings():
     return {
         'the current directory': getcwd(),
         'the files in it': sorted(name for name in listdir('.') if name[0] != '.'),
         'how signals are handled': [getsignal(number) for number in range(1, 65)],
+        'which signals are blocked': pthread_sigmask(SIG_BLOCK, ()),
+        'when signals are due': [getitimer(timer)[1] or bool(getitimer(timer)[0])
+                                 for timer in (ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF)],
+        'the mode of new files': mask(),
+        'the limits of processes': limits(),
+        'the priority': getpriority(PRIO_PROCESS, 0),
+        'the names in __main__': sorted(vars(modules['__main__'])),
     }
 
 

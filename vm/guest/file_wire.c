@@ -171,9 +171,10 @@ enum file_answer file_wire_answer(enum vm_file_op op)
 	}
 }
 
+/* On ENOSYS a kernel never asks for the like again: all files of the mount, of whatever session, would do without. */
 int file_wire_errno(uint32_t err)
 {
-	return err < 134 ? -(int)err : -EIO;
+	return err < 134 && err != ENOSYS ? -(int)err : -EIO;
 }
 
 static struct timespec reply_time(int64_t s, uint32_t ns)
@@ -211,10 +212,23 @@ int file_wire_attr(struct proto_in *in, struct vm_attr *ret)
 	return in->bad || known_type(a.mode) ? 0 : -EIO;
 }
 
-static int reply_entry(struct proto_in *in, struct vm_file_reply *ret)
+/* Is it of the kind that was to be made? If not, the kernel says so to its caller, and keeps to itself that it will
+ * give back neither the lookup nor the handle. */
+static bool fits(enum vm_file_op op, uint32_t mode)
+{
+	switch ((int)op) {
+	case VM_CREATE: return S_ISREG(mode);
+	case VM_MKDIR: return S_ISDIR(mode);
+	case VM_SYMLINK: return S_ISLNK(mode);
+	default: return true;
+	}
+}
+
+static int reply_entry(enum vm_file_op op, struct proto_in *in, struct vm_file_reply *ret)
 {
 	ret->node = get_u64(in);
-	if (file_wire_attr(in, &ret->attr) < 0 || (!in->bad && ret->node == 0))
+	if (file_wire_attr(in, &ret->attr) < 0 ||
+	    (!in->bad && (ret->node == 0 || !fits(op, ret->attr.mode))))
 		return -EIO;
 	return 0;
 }
@@ -286,9 +300,9 @@ int file_wire_reply(enum vm_file_op op, struct proto_in *in, struct vm_file_repl
 	int r = 0;
 
 	switch (ops[op].answer) {
-	case A_ENTRY: r = reply_entry(in, ret_reply); break;
+	case A_ENTRY: r = reply_entry(op, in, ret_reply); break;
 	case A_CREATED:
-		r = reply_entry(in, ret_reply);
+		r = reply_entry(op, in, ret_reply);
 		ret_reply->handle = get_u64(in);
 		if (ret_reply->handle & EARLY_HANDLE)
 			r = -EIO;

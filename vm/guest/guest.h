@@ -148,9 +148,9 @@ struct guest_info {
 	const char *interpreter;
 	/* ms of the loop's clock, or 0 */
 	uint64_t started_at, hello_at, ready_at;
-	/* It imports its packages, or did when it ended; the import has failed, not something else meanwhile; and at
-	 * which it was when it ended, or "". */
-	bool importing, import_failed;
+	/* It imports its packages, or is exercised behind that, or did or was when it ended; the import has failed, not
+	 * something else meanwhile; and at which it was when it ended, or "". */
+	bool imported, import_failed;
 	const char *culprit;
 };
 

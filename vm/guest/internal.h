@@ -92,7 +92,8 @@ struct guest {
 	uint32_t generation; /* of HELLO */
 	bool warming, warmed_up;
 	char *imports; /* names of packages, one a line; or NULL */
-	bool imported, importing, import_failed;
+	bool imported; /* they were begun with, and what follows has not worked yet */
+	bool importing, import_failed;
 	uint32_t run; /* id of the one that is due, while `due` is DUE_RUN */
 	char culprit
 		[GUEST_CULPRIT_MAX]; /* the package that was being imported at the end; "" if it is not known */

@@ -19,7 +19,7 @@
  *
  * A machine whose import fails is replaced by one that does without the package that it was at (ahead.c): what that has
  * left in it nobody knows. One that ends meanwhile for another reason, such as want of memory on the host, is made again
- * as it was, after a while; only if none lives through its imports is that the packages' doing as well.
+ * as it was, after a while; only if none lives through its imports, and the exercises after them, is that the packages' doing as well.
  *
  * Until it is renamed there, nothing has a final name: a daemon that is killed leaves nothing behind.
  */
@@ -54,11 +54,11 @@ static void on_saved(void *data)
 	t->recorded = true;
 }
 
-/* Was it an import that has ended it? */
+/* Was it an import that has ended it? One may end well, and leave an interpreter that can't be exercised. */
 static bool is_to_blame(const struct template *t, const struct guest_info *info)
 {
 	return info->import_failed ||
-	       (info->importing && t->build_failures + 1 >= TEMPLATE_BUILD_FAILURES);
+	       (info->imported && t->build_failures + 1 >= TEMPLATE_BUILD_FAILURES);
 }
 
 /* Return: whether it was an import that has ended it, and the next one does without. */

@@ -107,7 +107,15 @@ class ImportCases(DriverCase):
                 ('import os; os.chdir("/")', 'the current directory'),
                 ('open("left", "w")', 'the files in it'),
                 ('import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)', 'signals'),
-                ('import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)', 'signals')):
+                ('import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)', 'signals'),
+                ('import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])', 'signals are blocked'),
+                ('import signal; signal.alarm(60)', 'signals are due'),
+                ('import signal; signal.setitimer(signal.ITIMER_PROF, 60, 7)', 'signals are due'),
+                ('import os; os.umask(0)', 'the mode of new files'),
+                ('import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (500, r.getrlimit(r.RLIMIT_NOFILE)[1]))', 'the limits'),
+                ('import os; os.nice(1)', 'the priority'),
+                ('import __main__; __main__.left = 1', '__main__'),
+                ('import sys; sys.modules["__main__"] = sys', '__main__')):
             s = self.packages(bad=code + '\n')
             self.refused(s, 'bad', *words)
 

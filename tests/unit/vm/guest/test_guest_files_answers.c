@@ -75,7 +75,45 @@ static void odd_entries(void **state)
 	lookup_error(&no_type, 0, -EIO);
 	lookup_error(NULL, ENOTDIR, -ENOTDIR);
 	lookup_error(NULL, 512, -EIO); /* ERESTARTSYS would confuse the kernel */
+	lookup_error(NULL, ENOSYS,
+		     -EIO); /* it would never ask for the like again, of any session */
 	lookup_error(NULL, 0x80000000u, -EIO);
+}
+
+static void made(const struct vm_file *req, enum proto_type type, uint32_t mode, int expected)
+{
+	const struct proto_entry entry = {.node = 5, .attr = {.mode = mode}};
+	uint8_t bytes[128];
+	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+	struct fake_frame *f;
+	struct answer a;
+
+	proto_entry_pack(&o, &entry);
+	if (req->op == VM_CREATE)
+		put_u64(&o, 6);
+	assert_int_equal(ask(req, &a), 0);
+	f = fake_expect(type);
+	answer(f->h.id, 0, bytes, o.len);
+	fake_free(f);
+	until(&a);
+	assert_int_equal(a.err, expected);
+}
+
+/* The kernel would count no lookup then, nor the handle as open. */
+static void other_than_was_made(void **state)
+{
+	const struct vm_file file = {.op = VM_CREATE, .node = 1, .name = "x"};
+	const struct vm_file dir = {.op = VM_MKDIR, .node = 1, .name = "x"};
+	const struct vm_file link = {.op = VM_SYMLINK, .node = 1, .name = "x", .newname = "y"};
+
+	(void)state;
+	made(&file, PROTO_F_CREATE, S_IFREG, 0);
+	made(&file, PROTO_F_CREATE, S_IFDIR, -EIO);
+	made(&file, PROTO_F_CREATE, S_IFIFO, -EIO);
+	made(&dir, PROTO_F_MKDIR, S_IFDIR, 0);
+	made(&dir, PROTO_F_MKDIR, S_IFREG, -EIO);
+	made(&link, PROTO_F_SYMLINK, S_IFLNK, 0);
+	made(&link, PROTO_F_SYMLINK, S_IFDIR, -EIO);
 }
 
 static void add_dirent(struct proto_out *o, const char *name, size_t len, uint32_t type)
@@ -211,9 +249,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) \
 	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
-		T(attr_is_tamed),  T(odd_entries),  T(directory), T(read_too_much),
-		T(wrote_too_much), T(wrong_id),	    T(cut_entry), T(cut_directory),
-		T(long_directory), T(all_answered),
+		T(attr_is_tamed),  T(odd_entries),  T(directory),	    T(read_too_much),
+		T(wrote_too_much), T(wrong_id),	    T(cut_entry),	    T(cut_directory),
+		T(long_directory), T(all_answered), T(other_than_was_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,20 @@ static void none_lives(void **state)
 	assert_int_equal(fx_recorded(), 4);
 }
 
+/* One that ends well, and leaves an interpreter that is good for nothing. */
+static void none_works(void **state)
+{
+	const struct sandbox_spec spec = packed("alpha==1.0 beta==1.0", "auto");
+
+	(void)state;
+	machines.import_spoils = true;
+	fx_open(&fx.user[0], &spec, "cold");
+	fx_pass(MINUTE);
+	fx_assert_state(fx_template(), TEMPLATE_READY);
+	assert_int_equal(machines.nimports, 3);
+	assert_int_equal(fx_recorded(), 4);
+}
+
 /* Each failure costs a machine: after some of them it is made without. */
 static void all_fail(void **state)
 {
@@ -289,17 +303,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, fx_setup, fx_teardown)
-		T(imported_first),
-		T(not_imported),
-		T(keys),
-		T(one_fails),
-		T(any_end),
-		T(ends_meanwhile),
-		T(none_lives),
-		T(all_fail),
-		T(gives_way),
-		T(own_packages),
-		T(answered_as_an_import),
+		T(imported_first),    T(not_imported),	 T(keys),	  T(one_fails),
+		T(any_end),	      T(ends_meanwhile), T(none_lives),	  T(none_works),
+		T(all_fail),	      T(gives_way),	 T(own_packages), T(answered_as_an_import),
 		T(many_own_packages),
 	};
 
