@@ -19,7 +19,8 @@
  *
  * A machine whose import fails is replaced by one that does without the package that it was at (ahead.c): what that has
  * left in it nobody knows. One that ends meanwhile for another reason, such as want of memory on the host, is made again
- * as it was, after a while; only if none lives through its imports, and the exercises after them, is that the packages' doing as well.
+ * as it was, after a while; only if none lives through its imports, and the exercises after them, is that the packages'
+ * doing as well.
  *
  * Until it is renamed there, nothing has a final name: a daemon that is killed leaves nothing behind.
  */
