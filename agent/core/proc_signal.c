@@ -247,6 +247,6 @@ bool proc_untrace(pid_t pid, int status)
 	if (!WIFSTOPPED(status))
 		return false;
 	/* With SIGTRAP a tracer is told of an exec: nobody has sent it. */
-	(void)ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)(sig == SIGTRAP ? 0 : sig));
+	(void)syscall(SYS_ptrace, PTRACE_DETACH, pid, 0L, (long)(sig == SIGTRAP ? 0 : sig));
 	return true;
 }
