@@ -13,8 +13,8 @@
 #include "agent/core/log.h"
 #include "agent/core/util.h"
 #include "pipe.h"
-#include "vm/base/util.h"
 #include "stream.h"
+#include "vm/base/util.h"
 
 /*
  * Theory of operation

@@ -227,10 +227,15 @@ static int put(struct stream *s, const void *data, size_t len, size_t least)
 	return 0;
 }
 
+/* Return: how many bytes are to follow in a frame. Where both take turns, what follows goes into another one. */
+static size_t to_follow(const struct stream *s)
+{
+	return s->run->wrote == s ? FRAME_MIN : 0;
+}
+
 int stream_put(struct stream *s, const void *data, size_t len)
 {
-	/* Where both take turns, what follows goes into another one. */
-	return put(s, data, len, s->run->wrote == s ? FRAME_MIN : 0);
+	return put(s, data, len, to_follow(s));
 }
 
 /* Room for so many bytes in the piece, which is empty. */
@@ -282,8 +287,7 @@ static ssize_t stream_move_piece(struct stream *s, size_t avail, size_t least)
 
 ssize_t stream_move(struct stream *s, size_t avail)
 {
-	return s->slots ? stream_move_piece(s, avail, s->run->wrote == s ? FRAME_MIN : 0)
-			: stream_sweep(s, avail, NULL);
+	return s->slots ? stream_move_piece(s, avail, to_follow(s)) : stream_sweep(s, avail, NULL);
 }
 
 ssize_t stream_sweep(struct stream *s, size_t avail, unsigned *lines)

@@ -261,8 +261,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 
 static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 {
-	struct filenode *fn;
-	enum reply_keep keep;
+	struct files *f = op->s->files;
 	struct stat st;
 
 	attr_stat(op->s, &reply->attr, op->rq.op == VM_GETATTR, &st);
@@ -276,13 +275,9 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 		reply_err(files_op_req(op), files_access(st.st_mode, op->rq.flags));
 		return;
 	}
-	if (op->index == 0) {
-		keep = files_keep_root(op->s->files, reply->leased);
-	} else {
-		fn = filenode_get(&op->s->files->nodes, op->index);
-		keep = files_keep(op->s->files, fn, reply->leased);
-	}
-	reply_attr(files_op_req(op), &st, keep);
+	reply_attr(files_op_req(op), &st,
+		   op->index ? files_keep(f, filenode_get(&f->nodes, op->index), reply->leased)
+			     : files_keep_root(f, reply->leased));
 }
 
 void files_answer_open(struct file_op *op, const struct vm_file_reply *reply)

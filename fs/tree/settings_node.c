@@ -24,8 +24,8 @@
  *
  * Each write is validated and applied together with all earlier writes of the same open, because write(2) is
  * the last chance to report an error to a shell. After one that was refused so are all others of that open, as in `in`:
- * a shell's printf writes line by line, and who wrote several is not to have some of them. A program that writes in blocks may split a line: then the
- * last line is deferred to the next write, or to the flush.
+ * a shell's printf writes line by line, and who wrote several is not to have some of them. A program that writes in
+ * blocks may split a line: then the last line is deferred to the next write, or to the flush.
  *
  * Opening `config` and writing nothing changes nothing. `net/allow` is a list, and `: > net/allow`
  * empties it: when the file is closed, because a shell flushes it before it has written anything.

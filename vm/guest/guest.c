@@ -391,7 +391,7 @@ void guest_info(const struct guest *g, struct guest_info *ret_info)
 	ret_info->started_at = g->started_at;
 	ret_info->hello_at = g->hello_at;
 	ret_info->ready_at = g->ready_at;
-	ret_info->imported = g->imported;
+	ret_info->imports_unproven = g->imports_unproven;
 	ret_info->import_failed = g->import_failed;
 	ret_info->culprit = g->culprit;
 	if (g->backend)

@@ -150,7 +150,7 @@ struct guest_info {
 	uint64_t started_at, hello_at, ready_at;
 	/* It imports its packages, or is exercised behind that, or did or was when it ended; the import has failed, not
 	 * something else meanwhile; and at which it was when it ended, or "". */
-	bool imported, import_failed;
+	bool imports_unproven, import_failed;
 	const char *culprit;
 };
 

@@ -286,7 +286,7 @@ static void warm(struct guest *g)
 	} else {
 		g->ready_at = uv_now(g->all->ctx->loop);
 		if (g->mode == MACHINE_RECORD) {
-			g->imported = false;
+			g->imports_unproven = false;
 			g->phase = GUEST_SETTLE;
 			guest_deadline(g, SETTLE_MS);
 		} else {

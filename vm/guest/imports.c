@@ -38,9 +38,9 @@ bool imports_begin(struct guest *g)
 		.credit = 2 * IMPORT_BYTES,
 	};
 
-	if (g->mode != MACHINE_RECORD || !g->imports || g->imported)
+	if (g->mode != MACHINE_RECORD || !g->imports || g->imports_unproven)
 		return false;
-	g->imported = g->importing = true;
+	g->imports_unproven = g->importing = true;
 	g->phase = GUEST_WARM;
 	run.code = proto_cstr(g->imports);
 	guest_deadline(g, ms + LATE_MS);

@@ -91,8 +91,8 @@ struct guest {
 	struct guest_clock clock;
 	uint32_t generation; /* of HELLO */
 	bool warming, warmed_up;
-	char *imports; /* names of packages, one a line; or NULL */
-	bool imported; /* they were begun with, and what follows has not worked yet */
+	char *imports;	       /* names of packages, one a line; or NULL */
+	bool imports_unproven; /* they were begun with, and what follows has not worked yet */
 	bool importing, import_failed;
 	uint32_t run; /* id of the one that is due, while `due` is DUE_RUN */
 	char culprit

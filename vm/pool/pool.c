@@ -272,17 +272,24 @@ static bool is_coming(const struct idle *i)
 	       !guest_is_ending(i->guest) && !guest_hung_up(i->guest) && is_current(i);
 }
 
-/* Return: one that stands by, and starts from now on; or NULL. */
-static struct idle *rouse(struct template *t)
+/* Return: the one that stands by, or NULL. */
+static struct idle *standby_of(const struct template *t)
 {
 	struct idle *i;
 
 	TAILQ_FOREACH(i, &t->idle, link) {
-		if (i->state == IDLE_STANDBY && !guest_is_ending(i->guest) &&
-		    !guest_hung_up(i->guest))
+		if (i->state == IDLE_STANDBY)
 			break;
 	}
-	if (!i)
+	return i;
+}
+
+/* Return: one that stands by, and starts from now on; or NULL. */
+static struct idle *rouse(struct template *t)
+{
+	struct idle *i = standby_of(t);
+
+	if (!i || guest_is_ending(i->guest) || guest_hung_up(i->guest))
 		return NULL;
 	set_state(i, IDLE_FILLING);
 	i->asked_at = uv_now(t->pool->ctx->loop);
@@ -561,11 +568,8 @@ static bool spare_place(struct pool *p)
 		if (t->nidle[IDLE_STANDBY] && (!oldest || t->used_at < oldest->used_at))
 			oldest = t;
 	}
-	for (struct idle *i = oldest ? TAILQ_FIRST(&oldest->idle) : NULL; i;
-	     i = TAILQ_NEXT(i, link)) {
-		if (i->state == IDLE_STANDBY)
-			guest_close(i->guest);
-	}
+	if (oldest)
+		guest_close(standby_of(oldest)->guest);
 	return oldest;
 }
 

@@ -59,7 +59,7 @@ static void on_saved(void *data)
 static bool is_to_blame(const struct template *t, const struct guest_info *info)
 {
 	return info->import_failed ||
-	       (info->imported && t->build_failures + 1 >= TEMPLATE_BUILD_FAILURES);
+	       (info->imports_unproven && t->build_failures + 1 >= TEMPLATE_BUILD_FAILURES);
 }
 
 /* Return: whether it was an import that has ended it, and the next one does without. */
