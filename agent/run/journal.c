@@ -297,8 +297,12 @@ static int journal_take(struct journal *j)
 	bool muted[2] = {false, false};
 	unsigned n[2] = {0, 0};
 	size_t avail[2], before;
-	int e;
+	int e = stream_catch_up(r);
 
+	if (e < 0) {
+		journal_set(j, STREAM_PAUSED);
+		return e;
+	}
 	if (!some && !all)
 		return 0;
 	for (unsigned i = j->at; i < j->n; i++)

@@ -27,7 +27,7 @@
  * else is written, and a program that goes from one stream to the other wakes nobody with each line.
  *
  * That holds for what was seen in the other pipes before the records were taken. Who reads those asks first how
- * much is in them, takes the records, and then exactly that much.
+ * much is in them, takes the records, and then exactly that much. What was read and could not be sent is older.
  */
 
 #define READ_SIZE 16384u
@@ -178,7 +178,7 @@ int records_take(struct records *r)
 
 	if (n == 0)
 		return 0;
-	if (records_move(r, n) == 0)
+	if (stream_catch_up(r->run) == 0 && records_move(r, n) == 0)
 		return 1;
 	records_set(r, STREAM_PAUSED);
 	return -EAGAIN;

@@ -237,8 +237,9 @@ static void run_end_unbegun(struct run *r, enum proto_how how, uint32_t status, 
 
 static void run_drain(struct run *r)
 {
-	/* Records are older than the rest. */
-	bool done = records_drain(&r->records) && journal_drain(&r->journal);
+	/* Records are older than the rest, but for what was read of that before. */
+	bool done =
+		stream_catch_up(r) == 0 && records_drain(&r->records) && journal_drain(&r->journal);
 
 	if (done) {
 		const int first = r->owed == &r->out[1];

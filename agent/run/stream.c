@@ -48,6 +48,7 @@
  * Writes to a pipe may be kept apart (O_DIRECT), because of the journal or of a program (dd), also behind some that are not.
  * A read takes what is not, and one that is; and what it has no room for of that one, the kernel drops. So each read is of all
  * that was there at some moment: it ends where a write does. What may not be sent yet of that is kept in a piece of memory.
+ * That is then older than all there is: nobody can see it in the pipe, and a driver that sees nothing there writes records.
  *
  * All that holds where we are woken before the writer goes on: in a machine with one processor. Elsewhere both streams
  * are read by the journal (journal.c), unless it cannot be had; then what is said here still is the best there is.
@@ -285,6 +286,32 @@ static ssize_t stream_move_piece(struct stream *s, size_t avail, size_t least)
 	return (ssize_t)want;
 }
 
+/* Sends the rest of the piece. Return: 0 or -errno. */
+static int stream_send_piece(struct stream *s)
+{
+	while (s->piece_sent < s->piece_len) {
+		const size_t rest = s->piece_len - s->piece_sent;
+		const uint8_t *data = s->piece + s->piece_sent;
+		ssize_t n = stream_move_piece(s, rest, FRAME_MIN);
+
+		if (n < 0)
+			return (int)n;
+		s->drain_left -= MIN(s->drain_left, (size_t)n);
+		if (s->merged)
+			s->ahead += count_lines(data, (size_t)n);
+		else if ((size_t)n == rest && s->piece_len % APART_PAGE)
+			s->ahead++;
+	}
+	return 0;
+}
+
+int stream_catch_up(struct run *r)
+{
+	int e = stream_send_piece(&r->out[0]);
+
+	return e < 0 ? e : stream_send_piece(&r->out[1]);
+}
+
 ssize_t stream_move(struct stream *s, size_t avail)
 {
 	return s->slots ? stream_move_piece(s, avail, to_follow(s)) : stream_sweep(s, avail, NULL);
@@ -324,12 +351,13 @@ static int stream_set(struct stream *s, enum stream_state state)
 static bool stream_empty(struct stream *s)
 {
 	bool some = false;
-	size_t avail;
+	size_t avail = 0;
+	ssize_t n;
 
-	while ((avail = stream_avail(s)) > 0) {
+	while ((n = stream_catch_up(s->run)) < 0 || (avail = stream_avail(s)) > 0) {
 		/* Older than that. */
-		ssize_t n = records_take(&s->run->records);
-
+		if (n == 0)
+			n = records_take(&s->run->records);
 		if (n >= 0)
 			n = stream_move(s, avail);
 		some = true;

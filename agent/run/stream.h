@@ -46,6 +46,16 @@ ssize_t stream_fill(struct stream *s, size_t avail);
 size_t stream_avail(const struct stream *s);
 
 /**
+ * stream_catch_up() - Send what was read of both streams and had to wait
+ * @r: Run
+ *
+ * To be called before anything else of the run is looked for.
+ *
+ * Return: 0, -EAGAIN if it still has to wait, or another -errno.
+ */
+int stream_catch_up(struct run *r);
+
+/**
  * stream_move() - Send what is in the pipe
  * @s: Stream
  * @avail: At most so many bytes: what stream_avail() said, less what was moved since, or a part of what is in the

@@ -11,6 +11,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 import unittest
 
 from agent_fixture import CREDIT, KILL, SIGNAL, Case, LocalAgent, integers, main
@@ -344,6 +345,20 @@ class Python(Case):
                           '    os.write(1 + i % 2, b"%d\\n" % (i + 1))\n'
                           '    print(i + 2, file=sys.stderr if i % 4 else sys.stdout, flush=True)\n')
         self.assertEqual(b''.join(r.both).split(), [b'%d' % i for i in range(900)])
+
+    def test_records_behind_a_piece(self):
+        """What was read and waits for credit is older than records that are written meanwhile: the driver finds nothing
+        in the pipes."""
+        for what, end in ('w' * 4000, 'time.sleep(0.3)'), ('w' * 9000, ''), ('lines\n' * 1500, 'time.sleep(0.3)'), ('w' * 4000, ''):
+            for stream in 1, 2:
+                with self.subTest(what=what[:6], end=end, stream=stream):
+                    run = self.agent.start(f'import os, sys, time\nos.write({stream}, b"{{}}")\ntime.sleep(0.2)\n'
+                                           f'print("e", file=sys.stderr)\nprint("o")\n{end}'.replace('{}', repr(what)[1:-1]),
+                                           credit=100)
+                    time.sleep(0.4)
+                    r = self.agent.finish(run, lambda result: result.how is None and
+                                          self.agent.send(CREDIT, integers('I', 777), id=run))
+                    self.assertEqual(b''.join(r.both).decode(), what + 'e\no\n')
 
 
 if __name__ == '__main__':
