@@ -45,6 +45,10 @@
  *	- what was written after so many others, unread, that there was no room for a signal (1024 in a jail). The kernel
  *	  then sends a plain SIGIO, and what is found without a signal is taken as it lies.
  *
+ * Nor is what lies there for two ticks without a signal waited for any longer. As a rule its writer has lost the processor
+ * between writing and telling, and will tell: that word then is taken for this write, and not for the next. If none
+ * ever comes, the next write's will be, which then lies there without one; what is found so is taken for good.
+ *
  * In each of these only the order of the two streams is concerned; that within a stream is the pipe's.
  *
  * A pipe that keeps writes apart needs a page for each. So it has to be a long one, and a program that writes many lines
@@ -199,8 +203,10 @@ static int journal_play(struct journal *j, size_t *avail[2])
 	for (; j->at < j->n; j->at++) {
 		const uint8_t i = j->writes[j->at];
 		struct stream *s = &j->run->out[i];
+		const size_t before = *avail[i];
 		int r = 0;
 
+		s->skipped = s->ahead || (s->skipped && !before);
 		if (s->ahead)
 			s->ahead--;
 		else
@@ -211,15 +217,35 @@ static int journal_play(struct journal *j, size_t *avail[2])
 	return 0;
 }
 
-/* Nobody will tell of the rest: moves all there is, in whatever order. Return: as above. */
+/* Moves all there is, write by write, of each of which the kernel may tell yet. Return: as above. */
+static int journal_move_early(struct stream *s, size_t *avail)
+{
+	size_t before;
+	int r;
+
+	do {
+		before = *avail;
+		r = journal_move(s, avail);
+		if (!has_to_wait(r) && *avail < before)
+			s->ahead++;
+	} while (r == 0 && *avail && *avail < before);
+	return r;
+}
+
+/* Nobody tells of the rest, or not yet: moves all there is, in whatever order. Return: as above. */
 static int journal_play_all(struct journal *j, size_t *avail[2])
 {
 	for (int i = 0; i < 2; i++) {
-		int r = journal_move_all(&j->run->out[i], avail[i], NULL);
+		struct stream *s = &j->run->out[i];
+		const bool early = j->silent && !s->skipped && !s->merged;
+		int r;
 
+		if (!early)
+			s->ahead = 0;
+		r = early ? journal_move_early(s, avail[i]) : journal_move_all(s, avail[i], NULL);
 		if (has_to_wait(r))
 			return r;
-		j->run->out[i].ahead = 0;
+		s->skipped = false;
 	}
 	j->deaf = false;
 	return 0;

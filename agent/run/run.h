@@ -51,8 +51,10 @@ struct stream {
 	int writer;	/* the program's end, to keep its writes apart or not; or -1 */
 	bool merged;	/* they are not, for there were many in a row */
 	bool muted;	/* nor does the kernel tell of them, for there were even more */
+	bool skipped;	/* what it told of last was taken for what was read ahead of that */
 	unsigned alone; /* so many, `merged` */
-	unsigned ahead; /* `merged`: lines that were read of which the kernel is still to tell */
+	unsigned
+		ahead; /* writes, `merged`: lines, that were read and of which the kernel is still to tell */
 	uint8_t *piece; /* what was read last, and not all of it sent: see stream.c */
 	size_t piece_cap, piece_len, piece_sent;
 	enum stream_state state;

@@ -109,7 +109,7 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 	s->piece_len = s->piece_sent = 0;
 	*ret_fd = s->spare[1];
 	s->writer = s->slots ? fcntl(*ret_fd, F_DUPFD_CLOEXEC, 0) : -1;
-	s->merged = s->muted = false;
+	s->merged = s->muted = s->skipped = false;
 	s->alone = 0;
 	s->ahead = 0;
 	s->spare[0] = s->spare[1] = -1;

@@ -6,17 +6,21 @@
 Usage: see agent_fixture.py."""
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
 import unittest
 
-from agent_fixture import CREDIT, KILL, SIGNAL, Case, LocalAgent, integers, main
+from agent_fixture import CREDIT, KILL, SIGNAL, Case, LocalAgent, integers, main, processes_with
 from patience import wait_until
 
+libc = ctypes.CDLL(None, use_errno=True)
+SYS_PIDFD_GETFD = 438
 SIZES = 1, 100, 4095, 4097, 5000, 8191, 8193, 20000, 1
 
 # A program that knows nothing of us: what it is given is written as it comes.
@@ -234,6 +238,68 @@ for n in range(3):
                          '    print(i, file=open("/dev/stdout", "w")); print(i, file=open("/dev/stderr", "w"))')
         self.assertEqual(r.out.split(), [b'%d' % i for i in range(30)])
         self.assertEqual(r.err.split(), [b'%d' % i for i in range(30)])
+
+    def test_told_late(self):
+        """Who has written may lose the processor before the kernel tells of it: what was read unheard is not taken for
+        what comes later."""
+        outputs = {}
+
+        def hook(result):
+            if result.out == b'a\n' and not outputs.get('late'):
+                self.late(outputs)
+                outputs['late'] = True
+            elif len(result.out + result.err) == 8:
+                self.agent.send(SIGNAL, integers('I', KILL), id=run)
+        run = self.agent.start('echo x >&2; sleep 1000')
+        wait_until(lambda: self.ends(outputs), 10)
+        self.listen(outputs, False)
+        os.write(outputs['out'], b'a\n')
+        os.write(outputs['err'], b'y\n')
+        r = self.agent.finish(run, hook)
+        self.assertEqual(b''.join(r.both), b'x\ny\na\nb\nc\n')
+
+    def ends(self, outputs):
+        """Finds the agent's ends of both pipes, and has them here as well."""
+        agent = self.agent.process.pid
+        child = [pid for pid in processes_with(self.marker) if os.path.basename(os.readlink(f'/proc/{pid}/exe')) == 'sleep']
+        if not child:
+            return False
+        pidfd = os.pidfd_open(agent)
+        pipes = {os.readlink(f'/proc/{child[0]}/fd/{fd}'): name for fd, name in ((1, 'out'), (2, 'err'))}
+        for fd in os.listdir(f'/proc/{agent}/fd'):
+            name = pipes.get(os.readlink(f'/proc/{agent}/fd/{fd}'))
+            if name:
+                ours = libc.syscall(SYS_PIDFD_GETFD, pidfd, int(fd), 0)
+                self.addCleanup(os.close, ours)
+                writes = fcntl.fcntl(ours, fcntl.F_GETFL) & os.O_ACCMODE
+                outputs[name if writes else f'read {name}'] = ours
+                outputs[f'number {name}'] = int(fd) if not writes else outputs.get(f'number {name}')
+        os.close(pidfd)
+        return True
+
+    @staticmethod
+    def listen(outputs, on):
+        """Has the kernel tell the agent of writes to stdout, or not."""
+        number = outputs['number out']
+        saved = os.dup(number) if os.path.exists(f'/proc/self/fd/{number}') else None
+        os.dup2(outputs['read out'], number)
+        fcntl.fcntl(number, fcntl.F_SETFL, os.O_NONBLOCK | (os.O_ASYNC if on else 0))
+        os.close(number)
+        if saved is not None:
+            os.dup2(saved, number)
+            os.close(saved)
+
+    def late(self, outputs):
+        """The kernel tells of a write to stdout that is not there any more, then of one to each."""
+        os.kill(self.agent.process.pid, signal.SIGSTOP)
+        try:
+            self.listen(outputs, True)
+            os.write(outputs['out'], b'a\n')
+            os.read(outputs['read out'], 2)
+            os.write(outputs['err'], b'b\n')
+            os.write(outputs['out'], b'c\n')
+        finally:
+            os.kill(self.agent.process.pid, signal.SIGCONT)
 
     def test_signals_of_others(self):
         r = self.run_code('for i in {1..50}; do kill -RTMIN $PPID; kill -IO $PPID; done; echo o; echo e >&2; echo p')
