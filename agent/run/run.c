@@ -17,10 +17,6 @@
 #include "agent/core/log.h"
 #include "agent/interp/loss.h"
 #include "agent/core/guest_env.h"
-#include "apart.h"
-#include "journal.h"
-#include "records.h"
-#include "stream.h"
 #include "agent/core/util.h"
 #include "vm/base/io.h"
 
@@ -104,12 +100,9 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 	if (e < 0)
 		return e;
 	r->child_fds[DRIVER_FD_CODE] = e;
-	for (int i = 0; i < 2; i++) {
-		e = stream_open(&r->out[i], req->limit[i], &r->child_fds[1 + i]);
-		if (e < 0)
-			return e;
-	}
-	apart_even_out(r);
+	e = output_open(&r->output, id, req->limit, req->credit, &r->child_fds[1]);
+	if (e < 0)
+		return e;
 	if (req->flags & PROTO_RUN_STDIN)
 		return stdin_start(&r->in, id, r->env, &r->child_fds[0]);
 	if (r->null_fd < 0)
@@ -127,10 +120,7 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	e = run_open(r, id, req);
 	if (e < 0) {
 		run_close_child_fds(r);
-		for (int i = 0; i < 2; i++) {
-			close_fd(&r->out[i].src.fd);
-			close_fd(&r->out[i].writer);
-		}
+		output_close(&r->output);
 		return e;
 	}
 	r->id = id;
@@ -139,9 +129,6 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	r->trial = req->flags & PROTO_RUN_TRIAL;
 	r->import = req->flags & PROTO_RUN_IMPORT;
 	r->code_len = req->code.len;
-	r->credit = req->credit;
-	r->sequence = 0;
-	r->wrote = r->owed = NULL;
 	r->orphans_user_us = r->orphans_system_us = 0;
 	r->abandoned = false;
 	memset(&r->result, 0, sizeof(r->result));
@@ -180,10 +167,7 @@ static void on_settle(struct loop_timer *t)
 	interp_tidy(r->interp);
 	run_look_around(r);
 	run_note_oom(r);
-	(void)stream_prepare(&r->out[0]);
-	(void)stream_prepare(&r->out[1]);
-	if (r->interp->can_order)
-		(void)records_prepare(&r->records);
+	output_prepare(&r->output, r->interp->can_order);
 	if (r->code_fd < 0)
 		r->code_fd = code_prepare();
 	if (r->interp->pid > 0)
@@ -195,18 +179,9 @@ static void run_end(struct run *r)
 {
 	struct frame *f;
 
-	for (int i = 0; i < 2; i++) {
-		r->result.dropped[i] = r->out[i].dropped;
-		(void)loop_watch(r->loop, &r->out[i].src, 0);
-		stream_leave(&r->out[i]);
-		drain_add(&r->drains, r->out[i].src.fd);
-		r->out[i].src.fd = -1;
-	}
-	(void)loop_watch(r->loop, &r->records.src, 0);
-	drain_add(&r->drains, r->records.src.fd);
-	r->records.src.fd = -1;
-	log_trace("all that it has written is on its way, in %u piece%s", r->sequence,
-		  r->sequence == 1 ? "" : "s");
+	for (int i = 0; i < 2; i++)
+		r->result.dropped[i] = r->output.out[i].dropped;
+	output_leave(&r->output);
 	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	loop_disarm(r->loop, &r->deadline);
@@ -237,18 +212,7 @@ static void run_end_unbegun(struct run *r, enum proto_how how, uint32_t status, 
 
 static void run_drain(struct run *r)
 {
-	/* Records are older than the rest, but for what was read of that before. */
-	bool done =
-		stream_catch_up(r) == 0 && records_drain(&r->records) && journal_drain(&r->journal);
-
-	if (done) {
-		const int first = r->owed == &r->out[1];
-
-		/* Both are tried: past its limit one needs no credit. */
-		done = stream_drain(&r->out[first]);
-		done = stream_drain(&r->out[!first]) && done;
-	}
-	if (done || r->abandoned)
+	if (output_drain(&r->output) || r->abandoned)
 		run_end(r);
 }
 
@@ -263,11 +227,7 @@ static void run_settle(struct run *r, enum proto_how how, uint32_t status, bool 
 	r->result.user_us += r->orphans_user_us;
 	r->result.system_us += r->orphans_system_us;
 	loop_disarm(r->loop, &r->deadline);
-	loop_disarm(r->loop, &r->tick);
-	records_settle(&r->records);
-	journal_settle(&r->journal);
-	for (int i = 0; i < 2; i++)
-		stream_settle(&r->out[i]);
+	output_settle(&r->output);
 	r->state = RUN_DRAINING;
 	run_drain(r);
 }
@@ -367,16 +327,6 @@ static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_
 	killer_start(&r->killer, &r->background, r->interp->pid, grace_us);
 }
 
-static void on_tick(struct loop_timer *t)
-{
-	struct run *r = container_of(t, struct run, tick);
-
-	records_tick(&r->records);
-	journal_tick(&r->journal);
-	stream_tick(&r->out[0]);
-	stream_tick(&r->out[1]);
-}
-
 static void on_deadline(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, deadline);
@@ -410,13 +360,8 @@ void run_begin(struct run *r, const uint8_t *seed)
 		run_note_oom(r);
 	if (r->interp->can_order &&
 	    !r->import) /* of which nothing is kept but what the driver says */
-		r->child_fds[DRIVER_FD_RECORDS] = records_open(&r->records);
-	records_watch(&r->records);
-	if (apart_is_on(r))
-		journal_watch(&r->journal);
-	e = stream_watch(&r->out[0]);
-	if (e == 0)
-		e = stream_watch(&r->out[1]);
+		r->child_fds[DRIVER_FD_RECORDS] = output_ordered(&r->output);
+	e = output_watch(&r->output);
 	if (e == 0)
 		e = interp_run(r->interp, r->id, r->child_fds, r->code_len, how_taken(r), seed);
 	run_close_child_fds(r);
@@ -517,7 +462,7 @@ bool run_out_of_memory(struct run *r, bool all)
 
 void run_credit(struct run *r, uint32_t bytes)
 {
-	r->credit += bytes;
+	r->output.credit += bytes;
 	run_resume(r);
 }
 
@@ -526,11 +471,7 @@ void run_resume(struct run *r)
 	if (r->state == RUN_DRAINING) {
 		run_drain(r);
 	} else if (r->state == RUN_ACTIVE || r->state == RUN_KILLING) {
-		if (!records_resume(&r->records))
-			return;
-		journal_resume(&r->journal);
-		stream_resume(&r->out[0]);
-		stream_resume(&r->out[1]);
+		output_resume(&r->output);
 	}
 }
 
@@ -546,27 +487,22 @@ void run_abandon(struct run *r)
 
 void run_init(struct run *r)
 {
-	static const enum proto_stream which[2] = {PROTO_STDOUT, PROTO_STDERR};
-
 	for (int i = 0; i < DRIVER_NFDS; i++)
 		r->child_fds[i] = -1;
-	for (int i = 0; i < 2; i++) {
-		r->out[i].run = r;
-		r->out[i].which = which[i];
-		r->out[i].src.fd = r->out[i].spare[0] = r->out[i].spare[1] = -1;
-		r->out[i].writer = -1;
-	}
-	records_init(&r->records, r, stream_put);
-	journal_init(&r->journal, r);
 	r->null_fd = r->code_fd = -1;
 	acct_init(&r->acct);
 	drain_init(&r->drains, r->loop);
+	r->output.loop = r->loop;
+	r->output.conn = r->conn;
+	r->output.env = r->env;
+	r->output.signals = r->signals;
+	r->output.drains = &r->drains;
+	output_init(&r->output);
 	r->in.loop = r->killer.loop = r->loop;
 	r->in.conn = r->conn;
 	r->in.src.fd = -1;
 	r->killer.done = on_killed;
 	r->deadline.fire = on_deadline;
-	r->tick.fire = on_tick;
 	r->settle.fire = on_settle;
 	r->interrupt.fire = on_interrupt;
 	loop_arm(r->loop, &r->settle, 0);
@@ -575,18 +511,10 @@ void run_init(struct run *r)
 void run_fini(struct run *r)
 {
 	loop_disarm(r->loop, &r->deadline);
-	loop_disarm(r->loop, &r->tick);
 	loop_disarm(r->loop, &r->settle);
 	loop_disarm(r->loop, &r->interrupt);
 	loop_disarm(r->loop, &r->killer.timer);
-	for (int i = 0; i < 2; i++) {
-		loop_close(r->loop, &r->out[i].src);
-		close_fd(&r->out[i].writer);
-		close_fd(&r->out[i].spare[0]);
-		close_fd(&r->out[i].spare[1]);
-	}
-	records_fini(&r->records);
-	journal_fini(&r->journal);
+	output_fini(&r->output);
 	stdin_stop(&r->in);
 	run_close_child_fds(r);
 	close_fd(&r->null_fd);

@@ -14,7 +14,8 @@
 #include "agent/core/loop.h"
 #include "agent/core/proc.h"
 #include "agent/protocol.h"
-#include "drain.h"
+#include "agent/output/drain.h"
+#include "agent/output/output.h"
 
 struct conn;
 struct files;
@@ -29,70 +30,6 @@ enum run_state {
 	RUN_KILLING,  /* its processes are being killed */
 	RUN_DRAINING, /* it has ended; output left in the pipes is being sent */
 	RUN_NSTATES,
-};
-
-enum stream_state {
-	STREAM_IDLE,	/* no run, or it is draining: not watched */
-	STREAM_WATCHED, /* the next write wakes us */
-	STREAM_QUIET,	/* it was just read: not watched until the next tick */
-	STREAM_PAUSED,	/* not watched, because credit or queue space is exhausted */
-	STREAM_NSTATES,
-};
-
-/* Standard output or standard error. */
-struct stream {
-	struct loop_source src; /* read end; -1 once there are no writers */
-	struct run *run;
-	enum proto_stream which;
-	int spare[2]; /* a pipe for the next run, or -1 */
-	unsigned spare_slots;
-	unsigned
-		slots; /* if the kernel tells of its writes and keeps them apart, room for how many; see journal.c */
-	int writer;	/* the program's end, to keep its writes apart or not; or -1 */
-	bool merged;	/* they are not, for there were many in a row */
-	bool muted;	/* nor does the kernel tell of them, for there were even more */
-	bool skipped;	/* what it told of last was taken for what was read ahead of that */
-	unsigned alone; /* so many, `merged` */
-	unsigned
-		ahead; /* writes, `merged`: lines, that were read and of which the kernel is still to tell */
-	uint8_t *piece; /* what was read last, and not all of it sent: see stream.c */
-	size_t piece_cap, piece_len, piece_sent;
-	enum stream_state state;
-	uint64_t limit_left; /* bytes that may still be sent */
-	uint64_t dropped;
-	size_t drain_left; /* RUN_DRAINING: bytes in the pipe that belong to the run */
-};
-
-/* Sends bytes of a stream, see stream_put(). Return: 0 or -ENOMEM. */
-typedef int records_put(struct stream *s, const void *data, size_t len);
-
-/* What the driver writes to both in the order of its writes. */
-struct records {
-	records_put *put;
-	struct loop_source src; /* read end; -1 if the run has none */
-	struct run *run;
-	int spare[2]; /* a pipe for the next run, or -1 */
-	enum stream_state state;
-	struct driver_record head; /* the last one */
-	size_t have;		   /* bytes of it that have come */
-	size_t left;		   /* bytes that follow it */
-	size_t drain_left;
-};
-
-#define JOURNAL_MAX 512u
-
-/* Writes that the kernel has told of, and that were not read yet. */
-struct journal {
-	struct loop_source src; /* a signalfd; -1 if there is none, and nothing is told */
-	struct run *run;
-	enum stream_state state;
-	bool hushed;	/* other signals are not watched, but looked for at each tick */
-	bool busy;	/* the tick is a shorter one */
-	bool deaf;	/* the kernel could not tell of some */
-	bool silent;	/* at the last tick there was something that it had not told of */
-	unsigned calm;	/* ticks without a write */
-	unsigned n, at; /* how many are known, how many of those were read */
-	uint8_t writes[JOURNAL_MAX]; /* to which of the two */
 };
 
 struct run {
@@ -113,20 +50,12 @@ struct run {
 	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code, records */
 	int null_fd;		    /* standard input of runs that have none */
 	int code_fd;		    /* empty, for the code of the next run, or -1 */
-	struct stream out[2];
-	struct records records;
-	struct journal journal;
-	struct stream *wrote; /* the stream that was written last, or NULL */
-	struct stream *owed;  /* what is in it is older than what is in the other one; or NULL */
-	uint32_t sequence;
-	uint64_t credit;
+	struct output output;
 	struct stdin_pipe in;
 	struct loop_timer deadline;
 	struct loop_timer interrupt; /* an interrupt that has to wait for the driver */
-	struct loop_timer tick;	     /* reads the stream that is STREAM_QUIET */
 	struct killer killer;
-	bool said_short; /* that pipes are */
-	bool abandoned;	 /* the host has dropped it: no EXIT */
+	bool abandoned; /* the host has dropped it: no EXIT */
 
 	uint64_t began; /* now_us() */
 	struct acct acct;

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "pipe.h"
+#include "agent/output/pipe.h"
 #include "agent/core/conn.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"

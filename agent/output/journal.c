@@ -81,28 +81,28 @@ static bool is_needed(const struct guest_env *env)
 	return !env->guest || sysconf(_SC_NPROCESSORS_ONLN) > 1;
 }
 
-void journal_init(struct journal *j, struct run *run)
+void journal_init(struct journal *j, struct output *output)
 {
-	*j = (struct journal){.run = run, .src = {.fd = -1}};
-	if (is_needed(run->env))
+	*j = (struct journal){.output = output, .src = {.fd = -1}};
+	if (is_needed(output->env))
 		j->src.fd = apart_listen();
 }
 
 /* While much is written: who waits for any signal is woken by each. */
 static void journal_hush(struct journal *j, bool on)
 {
-	struct loop_source *others = j->run->signals;
+	struct loop_source *others = j->output->signals;
 
 	if (!others || j->hushed == on)
 		return;
-	(void)loop_watch(j->run->loop, others, on ? 0 : EPOLLIN);
+	(void)loop_watch(j->output->loop, others, on ? 0 : EPOLLIN);
 	j->hushed = on;
 }
 
 static void journal_set(struct journal *j, enum stream_state state)
 {
 	j->state = state;
-	(void)loop_watch(j->run->loop, &j->src, state == STREAM_WATCHED ? EPOLLIN : 0);
+	(void)loop_watch(j->output->loop, &j->src, state == STREAM_WATCHED ? EPOLLIN : 0);
 	journal_hush(j, false);
 }
 
@@ -115,7 +115,7 @@ static void journal_note(struct journal *j, const struct signalfd_siginfo *si, u
 		return;
 	}
 	for (uint8_t i = 0; i < 2 && si->ssi_code == POLL_IN; i++) {
-		const struct stream *s = &j->run->out[i];
+		const struct stream *s = &j->output->out[i];
 
 		if (si->ssi_fd == s->src.fd && (n[i]++ < s->slots || s->merged))
 			j->writes[j->n++] = i;
@@ -202,7 +202,7 @@ static int journal_play(struct journal *j, size_t *avail[2])
 {
 	for (; j->at < j->n; j->at++) {
 		const uint8_t i = j->writes[j->at];
-		struct stream *s = &j->run->out[i];
+		struct stream *s = &j->output->out[i];
 		const size_t before = *avail[i];
 		int r = 0;
 
@@ -236,7 +236,7 @@ static int journal_move_early(struct stream *s, size_t *avail)
 static int journal_play_all(struct journal *j, size_t *avail[2])
 {
 	for (int i = 0; i < 2; i++) {
-		struct stream *s = &j->run->out[i];
+		struct stream *s = &j->output->out[i];
 		const bool early = j->silent && !s->skipped && !s->merged;
 		int r;
 
@@ -278,7 +278,7 @@ static int journal_play_merged(struct journal *j, struct stream *s, unsigned n, 
 /* Of two, or of one whose writes are kept apart: what was heard of. Return: as above. */
 static int journal_play_apart(struct journal *j, const unsigned n[2], size_t *avail[2])
 {
-	struct stream *out = j->run->out;
+	struct stream *out = j->output->out;
 	int r = journal_play(j, avail);
 
 	for (int i = 0; i < 2 && r == 0; i++) {
@@ -298,7 +298,7 @@ static int journal_play_apart(struct journal *j, const unsigned n[2], size_t *av
 static int journal_play_batch(struct journal *j, const unsigned n[2], size_t *avail[2])
 {
 	const int one = !n[0];
-	struct stream *s = &j->run->out[one];
+	struct stream *s = &j->output->out[one];
 	const size_t before = *avail[one];
 	const unsigned at = j->at;
 	int r;
@@ -316,14 +316,14 @@ static int journal_play_batch(struct journal *j, const unsigned n[2], size_t *av
  * wait (STREAM_PAUSED). */
 static int journal_take(struct journal *j)
 {
-	struct run *r = j->run;
+	struct output *o = j->output;
 	const bool some = journal_hear(j);
 	const bool all = j->deaf && !some;
 	const int count = (int)(j->n - j->at);
 	bool muted[2] = {false, false};
 	unsigned n[2] = {0, 0};
 	size_t avail[2], before;
-	int e = stream_catch_up(r);
+	int e = stream_catch_up(o);
 
 	if (e < 0) {
 		journal_set(j, STREAM_PAUSED);
@@ -334,19 +334,19 @@ static int journal_take(struct journal *j)
 	for (unsigned i = j->at; i < j->n; i++)
 		n[j->writes[i]]++;
 	for (int i = 0; i < 2; i++) {
-		if (r->out[i].merged && n[!i])
-			(void)apart_keep(&r->out[i], true);
-		muted[i] = r->out[i].muted && n[!i];
+		if (o->out[i].merged && n[!i])
+			(void)apart_keep(&o->out[i], true);
+		muted[i] = o->out[i].muted && n[!i];
 		if (n[!i])
-			r->out[i].alone = 0;
+			o->out[i].alone = 0;
 		if (muted[i])
-			apart_mute(&r->out[i], false);
-		avail[i] = stream_avail(&r->out[i]);
+			apart_mute(&o->out[i], false);
+		avail[i] = stream_avail(&o->out[i]);
 	}
 	before = avail[0] + avail[1];
-	e = records_take(&r->records);
+	e = records_take(&o->records);
 	for (int i = 0; i < 2 && e >= 0; i++) {
-		if (muted[i] && has_to_wait(journal_move_all(&r->out[i], &avail[i], NULL)))
+		if (muted[i] && has_to_wait(journal_move_all(&o->out[i], &avail[i], NULL)))
 			e = -EAGAIN;
 	}
 	if (e >= 0)
@@ -363,7 +363,7 @@ static int journal_take(struct journal *j)
 /* @n writes were found. */
 static void journal_rest(struct journal *j, int n)
 {
-	const struct stream *out = j->run->out;
+	const struct stream *out = j->output->out;
 	const bool merged = out[0].merged || out[1].merged;
 	unsigned rate;
 
@@ -380,7 +380,7 @@ static void journal_rest(struct journal *j, int n)
 	j->busy = rate >= BUSY_MANY && !merged;
 	journal_set(j, STREAM_QUIET);
 	journal_hush(j, (merged || rate >= APART_MIN) && !out[0].muted && !out[1].muted);
-	loop_arm(j->run->loop, &j->run->tick, j->busy ? BUSY_US : STREAM_TICK_US);
+	loop_arm(j->output->loop, &j->output->tick, j->busy ? BUSY_US : STREAM_TICK_US);
 }
 
 static void on_journal_ready(struct loop_source *src, uint32_t events)
@@ -410,7 +410,7 @@ static bool journal_calm(struct journal *j)
 
 	j->calm++;
 	for (int i = 0; i < 2; i++) {
-		struct stream *s = &j->run->out[i];
+		struct stream *s = &j->output->out[i];
 
 		if (s->muted) {
 			if (j->calm >= CALM_TICKS)
@@ -425,11 +425,11 @@ static bool journal_calm(struct journal *j)
 
 void journal_tick(struct journal *j)
 {
-	const struct stream *out = j->run->out;
+	const struct stream *out = j->output->out;
 	int n;
 
 	if (j->state == STREAM_QUIET && j->hushed)
-		j->run->signals->ready(j->run->signals, EPOLLIN); /* it may end the run */
+		j->output->signals->ready(j->output->signals, EPOLLIN); /* it may end the run */
 	if (j->state != STREAM_QUIET)
 		return;
 	if (out[0].muted || out[1].muted)
@@ -451,7 +451,7 @@ void journal_tick(struct journal *j)
 
 void journal_resume(struct journal *j)
 {
-	if (j->state == STREAM_PAUSED && !conn_full(j->run->conn))
+	if (j->state == STREAM_PAUSED && !conn_full(j->output->conn))
 		journal_rest(j, journal_take(j));
 }
 
@@ -462,9 +462,9 @@ void journal_settle(struct journal *j)
 
 bool journal_drain(struct journal *j)
 {
-	struct stream *out = j->run->out;
+	struct stream *out = j->output->out;
 
-	if (!apart_is_on(j->run))
+	if (!apart_is_on(j->output))
 		return true;
 	while ((out[0].drain_left || out[1].drain_left) && journal_hear(j)) {
 		if (journal_play(j, (size_t *[]){&out[0].drain_left, &out[1].drain_left}) < 0)
@@ -475,5 +475,5 @@ bool journal_drain(struct journal *j)
 
 void journal_fini(struct journal *j)
 {
-	loop_close(j->run->loop, &j->src);
+	loop_close(j->output->loop, &j->src);
 }

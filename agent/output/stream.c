@@ -60,23 +60,23 @@
 #define FIRST_US  5000u /* after this, a run is not a short one */
 
 /* All pipes of a user together may have fs.pipe-user-pages-soft pages; then there are but short ones. */
-static void say_short(struct run *r)
+static void say_short(struct output *o)
 {
-	if (!r->said_short)
+	if (!o->said_short)
 		log_line("which of two outputs was written first is not always known: "
 			 "there are only short pipes (fs.pipe-user-pages-soft)");
-	r->said_short = true;
+	o->said_short = true;
 }
 
 /* An idle jail keeps none of the pages that its user may have; a machine has them to itself. */
 static void widen(struct stream *s)
 {
 	(void)fcntl(s->spare[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
-	if (s->run->journal.src.fd < 0)
+	if (s->output->journal.src.fd < 0)
 		return;
 	s->spare_slots = apart_mark(s->spare);
 	if (!s->spare_slots)
-		say_short(s->run);
+		say_short(s->output);
 }
 
 int stream_prepare(struct stream *s)
@@ -85,13 +85,13 @@ int stream_prepare(struct stream *s)
 
 	if (s->spare[0] >= 0)
 		return 0;
-	r = pipe_make(s->run->env, 0, s->spare);
+	r = pipe_make(s->output->env, 0, s->spare);
 	if (r < 0)
 		return r;
 	/* Without the mark there are no records. */
 	(void)fcntl(s->spare[1], F_SETSIG,
 		    s->which == PROTO_STDOUT ? DRIVER_MARK_STDOUT : DRIVER_MARK_STDERR);
-	if (s->run->env->guest)
+	if (s->output->env->guest)
 		widen(s);
 	return 0;
 }
@@ -102,7 +102,7 @@ int stream_open(struct stream *s, uint64_t limit, int *ret_fd)
 
 	if (r < 0)
 		return r;
-	if (!s->run->env->guest)
+	if (!s->output->env->guest)
 		widen(s);
 	s->src.fd = s->spare[0];
 	s->slots = s->spare_slots;
@@ -146,18 +146,18 @@ static ssize_t stream_read(struct stream *s, void *buf, size_t want)
 static struct frame *stream_frame(const struct stream *s, size_t want, size_t least,
 				  struct frame **ret_fresh)
 {
-	const struct run *r = s->run;
-	struct frame *f = conn_last_bulk(r->conn);
+	const struct output *o = s->output;
+	struct frame *f = conn_last_bulk(o->conn);
 
 	*ret_fresh = NULL;
-	if (f && f->type == PROTO_OUTPUT && f->id == r->id && f->flags == s->which &&
+	if (f && f->type == PROTO_OUTPUT && f->id == o->id && f->flags == s->which &&
 	    f->out.cap - f->out.len >= want)
 		return f;
-	f = frame_new(PROTO_OUTPUT, r->id, sizeof(uint32_t) + (want < least ? least : want));
+	f = frame_new(PROTO_OUTPUT, o->id, sizeof(uint32_t) + (want < least ? least : want));
 	if (!f)
 		return NULL;
 	f->flags = (uint8_t)s->which;
-	put_u32(&f->out, r->sequence);
+	put_u32(&f->out, o->sequence);
 	*ret_fresh = f;
 	return f;
 }
@@ -165,19 +165,19 @@ static struct frame *stream_frame(const struct stream *s, size_t want, size_t le
 /* @n bytes were added to @f. */
 static void stream_added(struct stream *s, struct frame *f, size_t n, bool fresh)
 {
-	struct run *r = s->run;
+	struct output *o = s->output;
 
 	f->out.len += n;
 	if (fresh) {
-		if (r->sequence == 0)
+		if (o->sequence == 0)
 			log_trace("it has written something");
-		r->sequence++;
-		conn_send(r->conn, f);
+		o->sequence++;
+		conn_send(o->conn, f);
 	} else {
-		conn_grown(r->conn, n);
+		conn_grown(o->conn, n);
 	}
 	s->limit_left -= n;
-	r->credit -= n;
+	o->credit -= n;
 }
 
 static unsigned count_lines(const uint8_t *data, size_t len)
@@ -224,14 +224,14 @@ static int put(struct stream *s, const void *data, size_t len, size_t least)
 		return -ENOMEM;
 	memcpy(f->out.data + f->out.len, data, n);
 	stream_added(s, f, n, fresh);
-	s->run->wrote = s;
+	s->output->wrote = s;
 	return 0;
 }
 
 /* Return: how many bytes are to follow in a frame. Where both take turns, what follows goes into another one. */
 static size_t to_follow(const struct stream *s)
 {
-	return s->run->wrote == s ? FRAME_MIN : 0;
+	return s->output->wrote == s ? FRAME_MIN : 0;
 }
 
 int stream_put(struct stream *s, const void *data, size_t len)
@@ -275,9 +275,9 @@ static ssize_t stream_move_piece(struct stream *s, size_t avail, size_t least)
 	if (n <= 0)
 		return n;
 	want = MIN(MIN((size_t)n, avail), (size_t)PROTO_DATA_MAX);
-	if (s->limit_left > s->run->credit)
-		want = (size_t)MIN((uint64_t)want, s->run->credit);
-	if (want == 0 || (s->limit_left && conn_full(s->run->conn)))
+	if (s->limit_left > s->output->credit)
+		want = (size_t)MIN((uint64_t)want, s->output->credit);
+	if (want == 0 || (s->limit_left && conn_full(s->output->conn)))
 		return -EAGAIN;
 	e = put(s, s->piece + s->piece_sent, want, least);
 	if (e < 0)
@@ -305,11 +305,11 @@ static int stream_send_piece(struct stream *s)
 	return 0;
 }
 
-int stream_catch_up(struct run *r)
+int stream_catch_up(struct output *o)
 {
-	int e = stream_send_piece(&r->out[0]);
+	int e = stream_send_piece(&o->out[0]);
 
-	return e < 0 ? e : stream_send_piece(&r->out[1]);
+	return e < 0 ? e : stream_send_piece(&o->out[1]);
 }
 
 ssize_t stream_move(struct stream *s, size_t avail)
@@ -319,18 +319,18 @@ ssize_t stream_move(struct stream *s, size_t avail)
 
 ssize_t stream_sweep(struct stream *s, size_t avail, unsigned *lines)
 {
-	const uint64_t allowed = MIN(s->limit_left, s->run->credit);
+	const uint64_t allowed = MIN(s->limit_left, s->output->credit);
 	const size_t want = (size_t)MIN(allowed, (uint64_t)MIN(avail, (size_t)PROTO_DATA_MAX));
 	ssize_t n;
 
 	/* Past the limit it is read as well, and dropped. */
 	if (s->piece_sent == s->piece_len && s->limit_left) {
-		if (want == 0 || conn_full(s->run->conn))
+		if (want == 0 || conn_full(s->output->conn))
 			return -EAGAIN;
 		/* A short one is copied behind what is in the newest frame. */
 		if (want == avail && (!s->slots || want > APART_PAGE)) {
 			if (s->slots)
-				s->run->wrote = s;
+				s->output->wrote = s;
 			return stream_send(s, want, lines);
 		}
 	}
@@ -344,7 +344,7 @@ ssize_t stream_sweep(struct stream *s, size_t avail, unsigned *lines)
 static int stream_set(struct stream *s, enum stream_state state)
 {
 	s->state = state;
-	return loop_watch(s->run->loop, &s->src, state == STREAM_WATCHED ? EPOLLIN : 0);
+	return loop_watch(s->output->loop, &s->src, state == STREAM_WATCHED ? EPOLLIN : 0);
 }
 
 /* Moves all there is. Return: true if there was something, or it has to wait (STREAM_PAUSED). */
@@ -354,17 +354,17 @@ static bool stream_empty(struct stream *s)
 	size_t avail = 0;
 	ssize_t n;
 
-	while ((n = stream_catch_up(s->run)) < 0 || (avail = stream_avail(s)) > 0) {
+	while ((n = stream_catch_up(s->output)) < 0 || (avail = stream_avail(s)) > 0) {
 		/* Older than that. */
 		if (n == 0)
-			n = records_take(&s->run->records);
+			n = records_take(&s->output->records);
 		if (n >= 0)
 			n = stream_move(s, avail);
 		some = true;
 		if (n == -EAGAIN || n == -ENOMEM) {
 			(void)stream_set(s, STREAM_PAUSED);
-			if (!s->run->owed)
-				s->run->owed = s;
+			if (!s->output->owed)
+				s->output->owed = s;
 			return true;
 		}
 		if (n <= 0 && n != -EINTR)
@@ -372,24 +372,24 @@ static bool stream_empty(struct stream *s)
 		if (n == (ssize_t)avail)
 			break; /* what came since belongs behind what came to the other stream */
 	}
-	if (s->run->owed == s)
-		s->run->owed = NULL;
+	if (s->output->owed == s)
+		s->output->owed = NULL;
 	return some;
 }
 
 static void on_stream_ready(struct loop_source *src, uint32_t events)
 {
 	struct stream *s = container_of(src, struct stream, src);
-	struct stream *other = &s->run->out[s == s->run->out];
-	const bool turn = s->run->wrote == other; /* they take turns */
+	struct stream *other = &s->output->out[s == s->output->out];
+	const bool turn = s->output->wrote == other; /* they take turns */
 
-	s->run->wrote = s;
+	s->output->wrote = s;
 	if (other->state == STREAM_QUIET) {
 		/* What is in there was written before what woke us. */
 		(void)stream_empty(other);
 		if (other->state == STREAM_QUIET)
 			(void)stream_set(other, STREAM_WATCHED);
-	} else if (s->run->owed == other) {
+	} else if (s->output->owed == other) {
 		(void)stream_empty(other);
 		if (other->state == STREAM_PAUSED) {
 			(void)stream_set(s, STREAM_PAUSED);
@@ -399,15 +399,15 @@ static void on_stream_ready(struct loop_source *src, uint32_t events)
 	if (!stream_empty(s)) {
 		/* Nothing in it: the end, if nobody can write any more. */
 		if (events & EPOLLHUP)
-			loop_close(s->run->loop, src);
+			loop_close(s->output->loop, src);
 		return;
 	}
 	if (s->state == STREAM_WATCHED && !turn) {
 		(void)stream_set(s, STREAM_QUIET);
-		loop_arm(s->run->loop, &s->run->tick, STREAM_TICK_US);
+		loop_arm(s->output->loop, &s->output->tick, STREAM_TICK_US);
 		return;
 	}
-	s->run->loop->calm = s->state == STREAM_WATCHED && conn_holds(s->run->conn);
+	s->output->loop->calm = s->state == STREAM_WATCHED && conn_holds(s->output->conn);
 }
 
 void stream_tick(struct stream *s)
@@ -417,24 +417,24 @@ void stream_tick(struct stream *s)
 	if (!stream_empty(s))
 		(void)stream_set(s, STREAM_WATCHED);
 	else if (s->state == STREAM_QUIET)
-		loop_arm(s->run->loop, &s->run->tick, STREAM_TICK_US);
+		loop_arm(s->output->loop, &s->output->tick, STREAM_TICK_US);
 }
 
 int stream_watch(struct stream *s)
 {
 	s->src.ready = on_stream_ready;
-	if (apart_is_on(s->run))
+	if (apart_is_on(s->output))
 		return stream_set(s, STREAM_IDLE); /* it is read from there */
 	if (s->which == PROTO_STDERR)
 		return stream_set(s, STREAM_WATCHED);
-	loop_arm(s->run->loop, &s->run->tick, FIRST_US);
+	loop_arm(s->output->loop, &s->output->tick, FIRST_US);
 	return stream_set(s, STREAM_QUIET);
 }
 
 void stream_resume(struct stream *s)
 {
-	if (s->state != STREAM_PAUSED || conn_full(s->run->conn) ||
-	    (s->limit_left && !s->run->credit))
+	if (s->state != STREAM_PAUSED || conn_full(s->output->conn) ||
+	    (s->limit_left && !s->output->credit))
 		return;
 	if (s->piece_sent == s->piece_len) {
 		(void)stream_set(s, STREAM_WATCHED);
@@ -442,7 +442,7 @@ void stream_resume(struct stream *s)
 	}
 	/* Nothing may come that would wake us. */
 	(void)stream_set(s, STREAM_QUIET);
-	loop_arm(s->run->loop, &s->run->tick, 0);
+	loop_arm(s->output->loop, &s->output->tick, 0);
 }
 
 void stream_settle(struct stream *s)

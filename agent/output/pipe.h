@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to runs: pipes between the agent and user code. */
-#ifndef XSBX_AGENT_RUN_PIPE_H
-#define XSBX_AGENT_RUN_PIPE_H
+/* Private to outputs: pipes between the agent and user code. */
+#ifndef XSBX_AGENT_OUTPUT_PIPE_H
+#define XSBX_AGENT_OUTPUT_PIPE_H
 
 struct guest_env;
 

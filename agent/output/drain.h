@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipes of ended runs: kept open and drained as long as a process may write to them. */
-#ifndef XSBX_AGENT_RUN_DRAIN_H
-#define XSBX_AGENT_RUN_DRAIN_H
+#ifndef XSBX_AGENT_OUTPUT_DRAIN_H
+#define XSBX_AGENT_OUTPUT_DRAIN_H
 
 #include <stdbool.h>
 #include <sys/queue.h>

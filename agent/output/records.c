@@ -32,9 +32,9 @@
 
 #define READ_SIZE 16384u
 
-void records_init(struct records *r, struct run *run, records_put *put)
+void records_init(struct records *r, struct output *output, records_put *put)
 {
-	*r = (struct records){.run = run, .put = put, .src = {.fd = -1}, .spare = {-1, -1}};
+	*r = (struct records){.output = output, .put = put, .src = {.fd = -1}, .spare = {-1, -1}};
 }
 
 int records_prepare(struct records *r)
@@ -43,7 +43,7 @@ int records_prepare(struct records *r)
 
 	if (r->spare[0] >= 0)
 		return 0;
-	e = pipe_make(r->run->env, 0, r->spare);
+	e = pipe_make(r->output->env, 0, r->spare);
 	if (e < 0)
 		return e;
 	if (fcntl(r->spare[1], F_SETFL, O_NONBLOCK) == 0 &&
@@ -95,8 +95,8 @@ static int records_parse(struct records *r, const uint8_t *data, size_t len)
 
 		if (r->left) {
 			n = (ssize_t)MIN(len, r->left);
-			if (r->put(&r->run->out[r->head.stream == PROTO_STDERR], data, (size_t)n) <
-			    0)
+			if (r->put(&r->output->out[r->head.stream == PROTO_STDERR], data,
+				   (size_t)n) < 0)
 				return -ENOMEM;
 			r->left -= (size_t)n;
 			if (!r->left)
@@ -116,15 +116,15 @@ static int records_parse(struct records *r, const uint8_t *data, size_t len)
  * next record, and its bytes if they are past their stream's limit. */
 static size_t records_room(const struct records *r)
 {
-	const struct run *run = r->run;
+	const struct output *output = r->output;
 
-	if (run->out[0].limit_left == 0 && run->out[1].limit_left == 0)
+	if (output->out[0].limit_left == 0 && output->out[1].limit_left == 0)
 		return READ_SIZE; /* it will be dropped */
-	if (run->credit && !conn_full(run->conn))
-		return (size_t)MIN(run->credit, READ_SIZE);
+	if (output->credit && !conn_full(output->conn))
+		return (size_t)MIN(output->credit, READ_SIZE);
 	if (r->left == 0)
 		return sizeof(r->head) - r->have;
-	return run->out[r->head.stream == PROTO_STDERR].limit_left ? 0 : MIN(r->left, READ_SIZE);
+	return output->out[r->head.stream == PROTO_STDERR].limit_left ? 0 : MIN(r->left, READ_SIZE);
 }
 
 /* Moves up to @avail bytes. Return: how many have to wait. */
@@ -147,12 +147,12 @@ static size_t records_move(struct records *r, size_t avail)
 		avail -= (size_t)n;
 		e = records_parse(r, data, (size_t)n);
 		if (e == -ENOMEM) {
-			loop_stop(r->run->loop, e); /* a hole in the output is worse */
+			loop_stop(r->output->loop, e); /* a hole in the output is worse */
 			return 0;
 		}
 		if (e < 0) {
 			log_line("user code has written to the pipe for records");
-			loop_close(r->run->loop, &r->src);
+			loop_close(r->output->loop, &r->src);
 			return 0;
 		}
 	}
@@ -162,7 +162,7 @@ static size_t records_move(struct records *r, size_t avail)
 static void records_set(struct records *r, enum stream_state state)
 {
 	r->state = state;
-	(void)loop_watch(r->run->loop, &r->src, state == STREAM_WATCHED ? EPOLLIN : 0);
+	(void)loop_watch(r->output->loop, &r->src, state == STREAM_WATCHED ? EPOLLIN : 0);
 }
 
 static size_t records_avail(const struct records *r)
@@ -178,7 +178,7 @@ int records_take(struct records *r)
 
 	if (n == 0)
 		return 0;
-	if (stream_catch_up(r->run) == 0 && records_move(r, n) == 0)
+	if (stream_catch_up(r->output) == 0 && records_move(r, n) == 0)
 		return 1;
 	records_set(r, STREAM_PAUSED);
 	return -EAGAIN;
@@ -187,7 +187,7 @@ int records_take(struct records *r)
 static void records_rest(struct records *r)
 {
 	records_set(r, STREAM_QUIET);
-	loop_arm(r->run->loop, &r->run->tick, STREAM_TICK_US);
+	loop_arm(r->output->loop, &r->output->tick, STREAM_TICK_US);
 }
 
 static void on_records_ready(struct loop_source *src, uint32_t events)
@@ -196,7 +196,7 @@ static void on_records_ready(struct loop_source *src, uint32_t events)
 	int n = records_take(r);
 
 	if (n == 0 && (events & EPOLLHUP))
-		loop_close(r->run->loop, src);
+		loop_close(r->output->loop, src);
 	else if (n > 0)
 		records_rest(r);
 }
@@ -245,7 +245,7 @@ bool records_drain(struct records *r)
 
 void records_fini(struct records *r)
 {
-	loop_close(r->run->loop, &r->src);
+	loop_close(r->output->loop, &r->src);
 	close_fd(&r->spare[0]);
 	close_fd(&r->spare[1]);
 }

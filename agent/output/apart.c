@@ -73,17 +73,17 @@ void apart_leave(struct stream *s)
 	close_fd(&s->writer);
 }
 
-bool apart_is_on(const struct run *r)
+bool apart_is_on(const struct output *o)
 {
-	return r->out[0].slots && r->out[1].slots;
+	return o->out[0].slots && o->out[1].slots;
 }
 
-void apart_even_out(struct run *r)
+void apart_even_out(struct output *o)
 {
-	for (int i = 0; i < 2 && !apart_is_on(r); i++) {
-		if (!r->out[i].slots)
+	for (int i = 0; i < 2 && !apart_is_on(o); i++) {
+		if (!o->out[i].slots)
 			continue;
-		apart_leave(&r->out[i]);
-		r->out[i].slots = 0;
+		apart_leave(&o->out[i]);
+		o->out[i].slots = 0;
 	}
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to runs: what a driver writes for its interpreter's own streams, see agent/interp/driver.h. */
-#ifndef XSBX_AGENT_RUN_RECORDS_H
-#define XSBX_AGENT_RUN_RECORDS_H
+/* Private to outputs: what a driver writes for its interpreter's own streams, see agent/interp/driver.h. */
+#ifndef XSBX_AGENT_OUTPUT_RECORDS_H
+#define XSBX_AGENT_OUTPUT_RECORDS_H
 
-#include "run.h"
+#include "output.h"
 
 /**
  * records_init() - Initialize, without a pipe
@@ -11,7 +11,7 @@
  * @run: Run that they belong to
  * @put: Sends bytes of a stream
  */
-void records_init(struct records *r, struct run *run, records_put *put);
+void records_init(struct records *r, struct output *output, records_put *put);
 
 /** records_prepare() - Make the pipe for the next run, in advance, if there is none. Return: 0 or -errno. */
 int records_prepare(struct records *r);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to runs: which of the two outputs was written when, as the kernel tells it. */
-#ifndef XSBX_AGENT_RUN_JOURNAL_H
-#define XSBX_AGENT_RUN_JOURNAL_H
+/* Private to outputs: which of the two outputs was written when, as the kernel tells it. */
+#ifndef XSBX_AGENT_OUTPUT_JOURNAL_H
+#define XSBX_AGENT_OUTPUT_JOURNAL_H
 
-#include "run.h"
+#include "output.h"
 
 /** journal_init() - Begin to listen, where the order of writes does not follow from how we are woken. */
-void journal_init(struct journal *j, struct run *run);
+void journal_init(struct journal *j, struct output *output);
 
 /** journal_watch() - A run begins: forget what was heard of the last one, start to read. */
 void journal_watch(struct journal *j);

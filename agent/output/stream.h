@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to runs: reads the pipes of a run and sends OUTPUT frames. */
-#ifndef XSBX_AGENT_RUN_STREAM_H
-#define XSBX_AGENT_RUN_STREAM_H
+/* Private to outputs: reads the pipes of a run and sends OUTPUT frames. */
+#ifndef XSBX_AGENT_OUTPUT_STREAM_H
+#define XSBX_AGENT_OUTPUT_STREAM_H
 
 #include <sys/types.h>
 
-#include "run.h"
+#include "output.h"
 
 #define STREAM_TICK_US 1000u /* for how long what was just read is left alone */
 
@@ -53,7 +53,7 @@ size_t stream_avail(const struct stream *s);
  *
  * Return: 0, -EAGAIN if it still has to wait, or another -errno.
  */
-int stream_catch_up(struct run *r);
+int stream_catch_up(struct output *o);
 
 /**
  * stream_move() - Send what is in the pipe

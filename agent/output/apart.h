@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to runs: pipes whose writes the kernel tells of, and keeps apart, see journal.c. */
-#ifndef XSBX_AGENT_RUN_APART_H
-#define XSBX_AGENT_RUN_APART_H
+/* Private to outputs: pipes whose writes the kernel tells of, and keeps apart, see journal.c. */
+#ifndef XSBX_AGENT_OUTPUT_APART_H
+#define XSBX_AGENT_OUTPUT_APART_H
 
-#include "run.h"
+#include "output.h"
 
 #define APART_MIN \
 	64u /* so many writes have to find room in a pipe; and so many at a time are many */
@@ -21,10 +21,10 @@ int apart_listen(void);
 unsigned apart_mark(const int fds[2]);
 
 /** apart_even_out() - If one output of the run is such a pipe and the other one is not, make neither one. */
-void apart_even_out(struct run *r);
+void apart_even_out(struct output *o);
 
 /** apart_is_on() - Are both outputs of the run such pipes? */
-bool apart_is_on(const struct run *r);
+bool apart_is_on(const struct output *o);
 
 /** apart_keep() - Have the writes of a stream kept apart, or merged. Return: is it so? */
 bool apart_keep(const struct stream *s, bool apart);
