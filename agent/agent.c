@@ -386,7 +386,7 @@ static void on_memory_spent(struct swap_guard *g)
 	if (a->spares.active->holds)
 		loss_note(&a->loss, PROTO_GONE_OOM, 0);
 	agent_restart(a);
-	killer_start(&a->sweeper, NULL, 0, 0);
+	killer_start(&a->sweeper, NULL, 0);
 }
 
 static void on_kmsg_timer(struct loop_timer *t)

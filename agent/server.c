@@ -188,7 +188,7 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	/* Whoever asks for a reset wants to be rid of what earlier runs left behind, and may have to
 	 * be: with a fork bomb in the background no interpreter would start. */
 	restart(a, h->id);
-	killer_start(&a->sweeper, NULL, 0, 0);
+	killer_start(&a->sweeper, NULL, 0);
 	return 0;
 }
 

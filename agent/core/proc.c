@@ -24,6 +24,8 @@
 #define PROC_MAX  65536u  /* more cannot be: pid_max is 32768 in a guest */
 
 static pid_t exempt[2];
+static pid_t holders[PROC_HOLDERS_MAX];
+static size_t nholders;
 static bool jailed;
 
 void proc_jailed(void)
@@ -40,6 +42,45 @@ void proc_exempt(pid_t one, pid_t two)
 static bool is_exempt(pid_t pid)
 {
 	return pid == exempt[0] || pid == exempt[1];
+}
+
+int proc_hold(pid_t pid)
+{
+	if (nholders == ARRAY_SIZE(holders))
+		return -EAGAIN;
+	holders[nholders++] = pid;
+	return 0;
+}
+
+static pid_t *holder_find(pid_t pid)
+{
+	for (size_t i = 0; i < nholders; i++) {
+		if (holders[i] == pid)
+			return &holders[i];
+	}
+	return NULL;
+}
+
+void proc_let_go(pid_t pid)
+{
+	pid_t *h = holder_find(pid);
+
+	if (h)
+		*h = holders[--nholders];
+}
+
+/* Leaves those that are user code. */
+static void set_filter(struct proc_set *set)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct proc *p = &set->v[i];
+
+		if (p->ours && !is_exempt(p->pid) && !holder_find(p->pid))
+			set->v[kept++] = *p;
+	}
+	set->n = kept;
 }
 
 ssize_t proc_text(const char *path, char *buf, size_t size)
@@ -250,8 +291,12 @@ static void mark_ours(struct proc_set *set)
 			if (p->ours || p->pid == self)
 				continue;
 			parent = proc_set_find(set, p->parent);
-			if (p->parent == self || (parent && parent->ours))
-				p->ours = changed = true;
+			if (p->parent != self && !(parent && parent->ours))
+				continue;
+			p->ours = changed = true;
+			p->holder = holder_find(p->parent) ? p->parent
+				    : parent		   ? parent->holder
+							   : 0;
 		}
 	}
 }
@@ -304,7 +349,6 @@ static int add_hidden(struct proc_set *set)
 int proc_scan(struct proc_set *set)
 {
 	_cleanup_dir_ DIR *d = opendir("/proc");
-	size_t kept = 0;
 	pid_t pid;
 	int r = 0;
 
@@ -326,16 +370,12 @@ int proc_scan(struct proc_set *set)
 	if (r < 0)
 		return r;
 	mark_ours(set);
-	for (size_t i = 0; i < set->n; i++) {
-		if (set->v[i].ours && !is_exempt(set->v[i].pid))
-			set->v[kept++] = set->v[i];
-	}
-	set->n = kept;
+	set_filter(set);
 	return 0;
 }
 
-/* Adds the children of one thread. */
-static int children_of(struct proc_set *set, pid_t pid, pid_t tid)
+/* Adds the children of one thread. @holder: They are below this one, or 0. */
+static int children_of(struct proc_set *set, pid_t pid, pid_t tid, pid_t holder)
 {
 	char path[96], buf[4096] = "";
 	const char *p = buf;
@@ -359,6 +399,7 @@ static int children_of(struct proc_set *set, pid_t pid, pid_t tid)
 		if (v <= 0 || is_exempt((pid_t)v) || proc_look((pid_t)v, &child) < 0)
 			continue;
 		child.ours = true;
+		child.holder = holder;
 		r = set_add(set, &child);
 		if (r < 0)
 			return r;
@@ -366,7 +407,7 @@ static int children_of(struct proc_set *set, pid_t pid, pid_t tid)
 	return 0;
 }
 
-static int children_of_all(struct proc_set *set, pid_t pid)
+static int children_of_all(struct proc_set *set, pid_t pid, pid_t holder)
 {
 	_cleanup_dir_ DIR *d = proc_threads(pid);
 	pid_t tid;
@@ -375,7 +416,7 @@ static int children_of_all(struct proc_set *set, pid_t pid)
 	if (!d)
 		return errno == ENOENT ? 0 : -errno;
 	while (r == 0 && (tid = proc_next(d)))
-		r = children_of(set, pid, tid);
+		r = children_of(set, pid, tid, holder);
 	return r;
 }
 
@@ -388,10 +429,16 @@ int proc_children(struct proc_set *set)
 	if (access(path, R_OK) < 0)
 		return proc_scan(set);
 	set->n = 0;
-	r = children_of_all(set, getpid());
-	for (size_t i = 0; r == 0 && i < set->n; i++)
-		r = children_of_all(set, set->v[i].pid);
-	return r < 0 ? proc_scan(set) : 0;
+	r = children_of_all(set, getpid(), 0);
+	for (size_t i = 0; r == 0 && i < set->n; i++) {
+		const pid_t pid = set->v[i].pid;
+
+		r = children_of_all(set, pid, holder_find(pid) ? pid : set->v[i].holder);
+	}
+	if (r < 0)
+		return proc_scan(set);
+	set_filter(set);
+	return 0;
 }
 
 uint64_t proc_private_kib(pid_t pid)

@@ -13,6 +13,9 @@
  * User code is every descendant of the agent: as PID 1, or as a subreaper, the agent inherits
  * all processes that detach themselves, so no descendant can escape. Nothing else is ever signalled.
  * Interpreters that have not received any code yet are exempt.
+ *
+ * A holder is a child of the agent that inherits what detaches itself below it, as a subreaper: so whatever descends from
+ * it belongs together, for ever. It is ours, and exempt itself.
  */
 
 struct proc {
@@ -20,6 +23,7 @@ struct proc {
 	uint64_t start; /* clock ticks since boot; with pid it identifies a process; 0: hidden */
 	bool live;	/* not a zombie */
 	bool ours;	/* descends from the agent */
+	pid_t holder;	/* and from this one; or 0 */
 	int fd;		/* pidfd, while it is being ended */
 };
 
@@ -35,6 +39,13 @@ struct proc_stat {
 struct proc_set {
 	struct proc *v;
 	size_t n, cap;
+};
+
+/* Which processes of user code are meant; NULL: all. */
+struct proc_scope {
+	pid_t holder;		     /* those below this one; 0: those that are below none */
+	const struct proc_set *keep; /* without these and their descendants; or NULL */
+	pid_t not_kept;		     /* but with this one; or 0 */
 };
 
 /** proc_text() - Read a small file of /proc as text. Return: its length or -errno. */
@@ -63,6 +74,14 @@ void proc_set_clear(struct proc_set *set);
 
 /** proc_jailed() - We are PID 1 of a jail: all processes are ours, and /proc may hide some of them. */
 void proc_jailed(void);
+
+#define PROC_HOLDERS_MAX 256u
+
+/** proc_hold() - A child of ours is a holder. Return: 0 or -EAGAIN if there are too many. */
+int proc_hold(pid_t pid);
+
+/** proc_let_go() - It is one no more: it has ended. */
+void proc_let_go(pid_t pid);
 
 /** proc_exempt() - Set the two descendants that are not user code; 0 for none. */
 void proc_exempt(pid_t one, pid_t two);

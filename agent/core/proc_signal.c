@@ -44,22 +44,24 @@ static void proc_finish(int fd)
 	close(fd);
 }
 
-/* True if the process or an ancestor of it is to be kept. */
-static bool is_kept(struct proc_set *all, const struct proc *p, const struct proc_set *keep,
-		    pid_t not_kept)
+static bool is_in_scope(struct proc_set *all, const struct proc *p, const struct proc_scope *scope)
 {
-	for (size_t depth = 0; p && depth < all->n + 1; depth++) {
-		if (p->pid == not_kept)
-			return false;
-		if (proc_set_has(keep, p->pid, p->start))
+	if (!scope)
+		return true;
+	if (p->holder != scope->holder)
+		return false;
+	for (size_t depth = 0; p && scope->keep && depth < all->n + 1; depth++) {
+		if (p->pid == scope->not_kept)
 			return true;
+		if (proc_set_has(scope->keep, p->pid, p->start))
+			return false;
 		p = proc_set_find(all, p->parent);
 	}
-	return false;
+	return true;
 }
 
-/* Lists user code; those that are to be kept do not count as live. Return: how many do, or -errno. */
-static int proc_victims(struct proc_set *all, const struct proc_set *keep, pid_t not_kept)
+/* Lists user code; what is out of the scope does not count as live. Return: how many do, or -errno. */
+static int proc_victims(struct proc_set *all, const struct proc_scope *scope)
 {
 	int victims = 0;
 	int r = proc_scan(all);
@@ -71,16 +73,16 @@ static int proc_victims(struct proc_set *all, const struct proc_set *keep, pid_t
 	for (size_t i = 0; i < all->n; i++) {
 		struct proc *p = &all->v[i];
 
-		p->live = p->live && !(keep && is_kept(all, p, keep, not_kept));
+		p->live = p->live && is_in_scope(all, p, scope);
 		victims += p->live;
 	}
 	return victims;
 }
 
-int proc_kill_except(const struct proc_set *keep, pid_t not_kept)
+int proc_kill(const struct proc_scope *scope)
 {
 	struct proc_set all = {0};
-	int victims = proc_victims(&all, keep, not_kept);
+	int victims = proc_victims(&all, scope);
 
 	for (size_t i = 0; i < all.n; i++)
 		all.v[i].fd = all.v[i].live ? proc_signal(&all.v[i], SIGSTOP) : -1;
@@ -117,10 +119,10 @@ void proc_chase_over(int fds[PROC_CHASED])
 	}
 }
 
-int proc_ask_except(const struct proc_set *keep, pid_t not_kept)
+int proc_ask(const struct proc_scope *scope)
 {
 	struct proc_set all = {0};
-	int victims = proc_victims(&all, keep, not_kept);
+	int victims = proc_victims(&all, scope);
 
 	for (size_t i = 0; i < all.n; i++) {
 		int fd = all.v[i].live ? proc_signal(&all.v[i], SIGTERM) : -1;
@@ -133,10 +135,10 @@ int proc_ask_except(const struct proc_set *keep, pid_t not_kept)
 	return victims;
 }
 
-int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one)
+int proc_count(const struct proc_scope *scope, pid_t one)
 {
 	struct proc_set all = {0};
-	int victims = proc_victims(&all, keep, not_kept);
+	int victims = proc_victims(&all, scope);
 
 	for (size_t i = 0; i < all.n; i++)
 		victims -= all.v[i].live && all.v[i].pid == one;

@@ -7,36 +7,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct proc_scope;
 struct proc_set;
 
 /**
- * proc_kill_except() - Stop, then kill, all user code with exceptions
- * @keep: Processes to spare, with all their descendants; NULL for none
- * @not_kept: Process that is killed even if an ancestor of it is kept; 0 for none
+ * proc_kill() - Stop, then kill, user code
+ * @scope: Which; NULL: all
  *
  * Everything is stopped before anything is killed, so that nothing escapes by forking. Processes
  * forked in the meantime are found by the next call: repeat until it returns 0.
  *
- * Return: number of live processes that were not to be kept, or -errno.
+ * Return: number of live processes in the scope, or -errno.
  */
-int proc_kill_except(const struct proc_set *keep, pid_t not_kept);
+int proc_kill(const struct proc_scope *scope);
+
+/** proc_ask() - Send SIGTERM to user code. Return: number of processes that were signalled, or -errno. */
+int proc_ask(const struct proc_scope *scope);
 
 /**
- * proc_ask_except() - Send SIGTERM to all user code with exceptions
- * @keep, @not_kept: As for proc_kill_except()
- *
- * Return: number of processes that were signalled, or -errno.
- */
-int proc_ask_except(const struct proc_set *keep, pid_t not_kept);
-
-/**
- * proc_count_except() - Count the live processes of user code with exceptions
- * @keep, @not_kept: As for proc_kill_except()
- * @one: One more process that is not counted, or 0
+ * proc_count() - Count the live processes of user code
+ * @scope: Which; NULL: all
+ * @one: A process that is not counted, or 0
  *
  * Return: the number, or -errno.
  */
-int proc_count_except(const struct proc_set *keep, pid_t not_kept, pid_t one);
+int proc_count(const struct proc_scope *scope, pid_t one);
 
 #define PROC_CHASED 16 /* most processes that proc_chase() stops */
 

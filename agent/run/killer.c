@@ -25,6 +25,11 @@
 #define CLEAN	   50u			      /* empty rounds in a row ... */
 #define SURE	   25u /* ... for which one counts in which nothing was forked */
 
+static const struct proc_scope *scope_of(const struct killer *k)
+{
+	return k->all ? NULL : &k->scope;
+}
+
 /* Lets programs end by themselves. Return: false when they have, or have had their time. */
 static bool is_patient(struct killer *k)
 {
@@ -32,8 +37,7 @@ static bool is_patient(struct killer *k)
 
 	if (!k->until)
 		return false;
-	n = k->asked ? proc_count_except(k->keep, k->not_kept, k->over)
-		     : proc_ask_except(k->keep, k->not_kept);
+	n = k->asked ? proc_count(scope_of(k), k->over) : proc_ask(scope_of(k));
 	k->asked = true;
 	if (n > 0 && now_us() < k->until) {
 		loop_arm(k->loop, &k->timer, ASKED_US);
@@ -55,7 +59,7 @@ static int kill_round(struct killer *k)
 	if (k->chases)
 		proc_chase(fds);
 	newest = proc_last_pid();
-	n = proc_kill_except(k->keep, k->not_kept);
+	n = proc_kill(scope_of(k));
 	forked = proc_forked_since(newest);
 	if (k->chases)
 		proc_chase_over(fds);
@@ -74,7 +78,7 @@ static void on_killer_timer(struct loop_timer *t)
 		return;
 	age = now_us() - k->since;
 	n = kill_round(k);
-	if (n > 0 && age > HARD_AFTER && getpid() == 1) {
+	if (n > 0 && age > HARD_AFTER && getpid() == 1 && !k->scope.holder) {
 		if (!k->hard)
 			log_line("%d processes outlived %d s of killing: killing all of them", n,
 				 (int)(age / 1000000));
@@ -109,7 +113,7 @@ void killer_hurry(struct killer *k)
 	loop_arm(k->loop, &k->timer, 0);
 }
 
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us)
+void killer_start(struct killer *k, const struct proc_scope *scope, uint64_t grace_us)
 {
 	k->asked = false;
 	k->over = 0;
@@ -118,8 +122,8 @@ void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept,
 	k->until = grace_us ? k->since + grace_us : 0;
 	k->clean = 0;
 	k->chases = k->hard = false;
-	k->keep = keep;
-	k->not_kept = not_kept;
+	k->all = !scope;
+	k->scope = scope ? *scope : (struct proc_scope){0};
 	k->timer.fire = on_killer_timer;
 	loop_arm(k->loop, &k->timer, 0);
 }
@@ -130,7 +134,7 @@ void killer_all(void)
 	unsigned clean = 0;
 
 	for (unsigned round = 0; clean < 2 && round < 5000; round++) {
-		clean = proc_kill_except(NULL, 0) == 0 ? clean + 1 : 0;
+		clean = proc_kill(NULL) == 0 ? clean + 1 : 0;
 		nanosleep(&pause, NULL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

@@ -8,8 +8,7 @@
 #include <sys/types.h>
 
 #include "agent/core/loop.h"
-
-struct proc_set;
+#include "agent/core/proc.h"
 
 struct killer {
 	struct loop *loop;
@@ -22,21 +21,20 @@ struct killer {
 	bool asked;	/* SIGTERM was sent */
 	uint64_t until; /* now_us() until which SIGTERM may take effect, or 0 */
 	pid_t over;	/* process whose end need not be waited for */
-	const struct proc_set *keep;
-	pid_t not_kept;
+	struct proc_scope scope;
+	bool all; /* whatever `scope` says */
 	void (*done)(struct killer *k);
 };
 
 /**
  * killer_start() - Start ending user code
  * @k: Killer with loop and done set; done is called once, from the loop, when nothing is left
- * @keep: Processes to spare, with their descendants; NULL for none; must stay valid until done
- * @not_kept: Process to be killed in any case, or 0
+ * @scope: Which, or NULL for all; its set must stay valid until done
  * @grace_us: Send SIGTERM first and wait for so long; 0: kill at once
  *
  * The wait ends early when nothing is left but the process of killer_ignore().
  */
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us);
+void killer_start(struct killer *k, const struct proc_scope *scope, uint64_t grace_us);
 
 /** killer_ignore() - This process may be killed as soon as it is the only one left. */
 void killer_ignore(struct killer *k, pid_t pid);

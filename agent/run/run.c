@@ -324,7 +324,9 @@ static void run_kill(struct run *r, enum proto_how how, uint32_t status, uint64_
 	r->interp->holds = false; /* which the result says, whenever its death is seen */
 	r->state = RUN_KILLING;
 	loop_disarm(r->loop, &r->deadline);
-	killer_start(&r->killer, &r->background, r->interp->pid, grace_us);
+	killer_start(&r->killer,
+		     &(struct proc_scope){.keep = &r->background, .not_kept = r->interp->pid},
+		     grace_us);
 }
 
 static void on_deadline(struct loop_timer *t)

@@ -236,11 +236,10 @@ static void on_fake_kill(struct loop_timer *t)
 	k->done(k);
 }
 
-void killer_start(struct killer *k, const struct proc_set *keep, pid_t not_kept, uint64_t grace_us)
+void killer_start(struct killer *k, const struct proc_scope *scope, uint64_t grace_us)
 {
 	(void)grace_us;
-	(void)keep;
-	(void)not_kept;
+	(void)scope;
 	k->active = true;
 	k->timer.fire = on_fake_kill;
 	loop_arm(k->loop, &k->timer, 0);

@@ -71,7 +71,7 @@ static int tear_down(void **state)
 		if (pid < 0)
 			break;
 		if (pid == 0)
-			proc_kill_except(NULL, 0);
+			proc_kill(NULL);
 	}
 	signal(SIGCHLD, SIG_DFL);
 	loop_fini(&loop);
@@ -281,7 +281,7 @@ static void test_killed(void **state)
 		await_progress(start(forks_away));
 		loop.stop = false;
 		answer = 1;
-		killer_start(&killer, &keep, 0, 0);
+		killer_start(&killer, &(struct proc_scope){.keep = &keep}, 0);
 		assert_int_equal(loop_run(&loop), 0);
 		assert_int_equal(answer, 0);
 		expect_standstill();
