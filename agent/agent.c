@@ -206,7 +206,8 @@ static void agent_advance(struct agent *a)
 	if (a->spares.active->state == INTERP_NONE)
 		advance_none(a);
 	/* A run that HELLO abandoned has to be gone, or the next RUN would find the place taken. */
-	if (a->hello.due && seeded && (a->run.state == RUN_NONE || a->run.state == RUN_WAITING))
+	if (a->hello.due && seeded && !a->jobs.n &&
+	    (a->run.state == RUN_NONE || a->run.state == RUN_WAITING))
 		send_hello_ok(a);
 	if (a->spares.active->state == INTERP_IDLE && a->ready.due && seeded)
 		send_ready(a, &a->ready);
@@ -352,7 +353,7 @@ static void on_signal(struct loop_source *s, uint32_t events)
 		while (n < ARRAY_SIZE(a->spares.slots) &&
 		       !interp_reaped(&a->spares.slots[n], pid, status, &ru))
 			n++;
-		if (n == ARRAY_SIZE(a->spares.slots))
+		if (n == ARRAY_SIZE(a->spares.slots) && !jobs_reaped(&a->jobs, pid))
 			run_on_orphan(&a->run, pid, &ru);
 	}
 }
@@ -376,8 +377,10 @@ static void on_memory_spent(struct swap_guard *g)
 	struct agent *a = container_of(g, struct agent, guard);
 	bool again = now_us() - a->blamed < BLAME_US;
 
-	if (again || a->run.state != RUN_ACTIVE)
+	if (again || a->run.state != RUN_ACTIVE) {
 		quota_wipe(a->env);
+		jobs_ending(&a->jobs, PROTO_HOW_OOM);
+	}
 	if (a->run.state == RUN_ACTIVE)
 		a->blamed = now_us();
 	if (run_out_of_memory(&a->run, again) || a->sweeper.active)
@@ -441,8 +444,10 @@ static bool before_wait(struct loop *l)
 	if (r < 0)
 		loop_stop(l, r == -EPIPE ? 0 : r);
 	/* Nothing else wakes streams that wait for room. */
-	if (!conn_full(&a->conn))
+	if (!conn_full(&a->conn)) {
 		run_resume(&a->run);
+		jobs_resume(&a->jobs);
+	}
 	return conn_more(&a->conn);
 }
 
@@ -510,6 +515,13 @@ static void parts_init(struct agent *a)
 	a->run.signals = &a->signals;
 	a->run.files = &a->files;
 	run_init(&a->run);
+	a->jobs.loop = &a->loop;
+	a->jobs.conn = &a->conn;
+	a->jobs.env = a->env;
+	a->jobs.config = &a->config;
+	a->jobs.files = &a->files;
+	a->jobs.signals = &a->signals;
+	jobs_init(&a->jobs);
 	a->sweeper.loop = &a->loop;
 	a->sweeper.done = on_swept;
 	a->freezer.loop = &a->loop;
@@ -560,6 +572,7 @@ void agent_fini(struct agent *a)
 		interp_fini(&a->spares.slots[n]);
 	interp_config_fini(&a->config);
 	run_fini(&a->run);
+	jobs_fini(&a->jobs);
 	files_fini(&a->files);
 	conn_fini(&a->conn);
 	swap_guard_fini(&a->guard);

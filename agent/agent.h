@@ -11,6 +11,7 @@
 #include "agent/run/freezer.h"
 #include "agent/core/loop.h"
 #include "agent/interp/loss.h"
+#include "agent/job/job.h"
 #include "agent/run/run.h"
 #include "agent/guest/swap.h"
 #include "agent/interp/spare.h"
@@ -31,6 +32,7 @@ struct agent {
 	struct interp_config config;
 	struct spares spares; /* the interpreters; the active one executes runs */
 	struct run run;
+	struct jobs jobs; /* programs beside it */
 	struct loss loss; /* loss of state to report with the next run */
 	struct loop_source signals, kmsg;
 	struct loop_timer kmsg_timer;

@@ -156,7 +156,8 @@ static const char *const type_names[] = {
 	NAME(OUTPUT),	 NAME(EXIT),	    NAME(STDIN_CREDIT), NAME(USAGE_REPLY),
 	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
 	NAME(FROZEN),	 NAME(TRACED),	    NAME(LEASE),	NAME(LEASED),
-	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH)};
+	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH),
+	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -265,6 +266,52 @@ int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
 	GET(in, ret_r, run_fields);
 	ret_r->code = get_str(in, PROTO_CODE_MAX);
 	return get_end(in) ? 0 : -EPROTO;
+}
+
+static const struct field job_fields[] = {F(job, flags),    F(job, timeout_ms), F(job, grace_ms),
+					  F(job, limit[0]), F(job, limit[1]),	F(job, credit)};
+
+void proto_job_pack(struct proto_out *o, const struct proto_job *j)
+{
+	PUT(o, j, job_fields);
+	put_str(o, j->language);
+	put_str(o, j->cwd);
+	put_str(o, j->env);
+	put_str(o, j->argv);
+	put_str(o, j->code);
+}
+
+static bool words_ok(struct proto_str s)
+{
+	return !s.len || !s.data[s.len - 1];
+}
+
+/* Each is NAME=VALUE. */
+static bool env_ok(struct proto_str s)
+{
+	if (!words_ok(s))
+		return false;
+	for (uint32_t at = 0; at < s.len; at += (uint32_t)strlen(s.data + at) + 1) {
+		if (s.data[at] == '=' || !strchr(s.data + at, '='))
+			return false;
+	}
+	return true;
+}
+
+int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
+{
+	GET(in, ret_j, job_fields);
+	ret_j->language = get_str(in, 32);
+	ret_j->cwd = get_str(in, PROTO_LINK_MAX);
+	ret_j->env = get_str(in, PROTO_CODE_MAX);
+	ret_j->argv = get_str(in, PROTO_CODE_MAX);
+	ret_j->code = get_str(in, PROTO_CODE_MAX);
+	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) ||
+	    memchr(ret_j->cwd.data, '\0', ret_j->cwd.len) ||
+	    (!ret_j->argv.len && !ret_j->code.len) ||
+	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE)))
+		return -EPROTO;
+	return 0;
 }
 
 static const struct field exit_fields[] = {

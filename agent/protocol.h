@@ -74,6 +74,10 @@ enum proto_type {
 		       * starts until then. HELLO, SETUP and RESET do that as well */
 	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
 		       * request is made that proto_keeps_lease() does not name */
+	PROTO_JOB, /* struct proto_job: a program beside the interpreter, `id` >= PROTO_JOB_ID. Answered by OUTPUT...,
+		      * EXIT as a run, or by FAILED if it could not be started. SIGNAL, CREDIT and STDIN as for a run */
+	PROTO_JOB_FORGET, /* ends all that is left of job `id`, also of one that is still running, of which then no
+			   * EXIT comes. Answered by JOB_GONE */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -134,6 +138,7 @@ enum proto_type {
 	PROTO_NOTED, /* during a lease, behind a FILE_REPLY or TOUCH: u64 node, attr: what its attributes are now */
 	PROTO_CONTENT, /* during a lease, behind a FILE_REPLY to OPEN: u64 handle, bytes to the end: all that the
 			 * file holds */
+	PROTO_JOB_GONE, /* nothing is left of job `id`, and nothing of it will come any more */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN */
@@ -142,7 +147,8 @@ enum proto_type {
 /* The low eight bits of `flags` of OUTPUT. */
 enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };
 
-enum proto_signal { PROTO_INTERRUPT = 1, PROTO_KILL = 2 };
+/* Of a job, PROTO_SIGNAL_NUMBER + N is any signal of Linux, for the program alone. */
+enum proto_signal { PROTO_INTERRUPT = 1, PROTO_KILL = 2, PROTO_SIGNAL_NUMBER = 256 };
 
 /* On EXIT: the working directory is out of space or inodes. */
 #define PROTO_FULL_FILES  0x01u
@@ -157,6 +163,7 @@ enum proto_how {
 	PROTO_HOW_REFUSED,   /* not started (no interpreter was available) */
 	PROTO_HOW_GONE,	     /* not started: the interpreter had ended, and its state is lost */
 	PROTO_HOW_NOT_TAKEN, /* not started: `status` is the errno from the interpreter's driver */
+	PROTO_HOW_LOST,	     /* a job: user code has ended what watched it, so nobody knows */
 	PROTO_NHOW,
 };
 
@@ -218,6 +225,24 @@ struct proto_run {
 	uint64_t limit
 		[2];	 /* of bytes to send from stdout and stderr; the rest is read and dropped */
 	uint32_t credit; /* bytes of OUTPUT granted initially */
+	struct proto_str code;
+};
+
+#define PROTO_JOB_ID \
+	0x80000000u /* ids of jobs begin here, those of runs end before; not PROTO_RUN_ID_WARMUP */
+#define PROTO_JOBS_MAX 64u /* of one sandbox that have not been forgotten */
+
+/* Lists of words have a NUL behind each. The program is `argv`, looked up in PATH; or, without, `code`, which is given to
+ * the interpreter of `language` as a file; without that to a shell, unless it begins with "#!" or is a binary. */
+struct proto_job {
+	uint32_t flags; /* PROTO_RUN_STDIN, PROTO_RUN_TRACE */
+	uint32_t timeout_ms, grace_ms;
+	uint64_t limit[2];
+	uint32_t credit;
+	struct proto_str language; /* or empty */
+	struct proto_str cwd;	   /* absolute, or below the working directory; or empty */
+	struct proto_str env;	   /* NAME=VALUE, beside what SETUP has set */
+	struct proto_str argv;
 	struct proto_str code;
 };
 
@@ -356,6 +381,8 @@ void proto_setup_pack(struct proto_out *o, const struct proto_setup *s);
 int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s);
 void proto_run_pack(struct proto_out *o, const struct proto_run *r);
 int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r);
+void proto_job_pack(struct proto_out *o, const struct proto_job *j);
+int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j);
 void proto_exit_pack(struct proto_out *o, const struct proto_exit *e);
 int proto_exit_unpack(struct proto_in *in, struct proto_exit *ret_e);
 void proto_usage_pack(struct proto_out *o, const struct proto_usage *u);

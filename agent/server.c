@@ -68,6 +68,7 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	log_trace("greeted");
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
+	jobs_abandon(&a->jobs);
 	locks_clear(&a->files.locks);
 	a->seed_due = a->spares.active->state != INTERP_NONE &&
 		      a->spares.active->state != INTERP_ENDING && a->run.state != RUN_KILLING;
@@ -188,6 +189,7 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	/* Whoever asks for a reset wants to be rid of what earlier runs left behind, and may have to
 	 * be: with a fork bomb in the background no interpreter would start. */
 	restart(a, h->id);
+	jobs_ending(&a->jobs, PROTO_HOW_KILLED);
 	killer_start(&a->sweeper, NULL, 0);
 	return 0;
 }
@@ -213,6 +215,8 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 
 	if (r < 0)
 		return r;
+	if (h->id >= PROTO_JOB_ID && h->id != PROTO_RUN_ID_WARMUP)
+		return -EPROTO;
 	log_tracing(req.flags & PROTO_RUN_TRACE);
 	a->traced = h->id;
 	r = run_submit(&a->run, h->id, &req);
@@ -224,26 +228,50 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 	return 0;
 }
 
+static int on_job(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct proto_job req;
+	int r = proto_job_unpack(in, &req);
+
+	return r < 0 ? r : jobs_start(&a->jobs, h->id, &req);
+}
+
+static int on_job_forget(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct job *j = jobs_find(&a->jobs, h->id);
+
+	if (!get_end(in) || !j)
+		return -EPROTO;
+	job_forget(j);
+	return 0;
+}
+
 static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
 	struct proto_str data = get_rest(in);
+	struct job *j = jobs_find(&a->jobs, h->id);
 
 	if (data.len > PROTO_DATA_MAX || (h->flags & ~PROTO_F_EOF))
 		return -EPROTO;
 	/* It may be for a run that ended while the frame was on its way. */
-	if (h->id != a->run.id)
+	if (!j && h->id != a->run.id)
 		return 0;
 	conn_hurry(&a->conn); /* a writer to a running program waits for its answer */
-	return stdin_frame(&a->run.in, data, h->flags & PROTO_F_EOF);
+	return stdin_frame(j ? &j->in : &a->run.in, data, h->flags & PROTO_F_EOF);
 }
 
 static int on_signal_frame(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
+	struct job *j = jobs_find(&a->jobs, h->id);
 	uint32_t sig = get_u32(in);
 	bool begun = a->run.state != RUN_WAITING;
 
-	if (!get_end(in) || (sig != PROTO_INTERRUPT && sig != PROTO_KILL))
+	if (!get_end(in))
 		return -EPROTO;
+	if (j)
+		return job_signal(j, sig);
+	if (sig != PROTO_INTERRUPT && sig != PROTO_KILL)
+		return h->id >= PROTO_JOB_ID ? 0 : -EPROTO;
 	if (h->id != a->run.id)
 		return 0;
 	run_signal(&a->run, (enum proto_signal)sig);
@@ -258,11 +286,14 @@ static int on_signal_frame(struct agent *a, const struct proto_header *h, struct
 
 static int on_credit(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
+	struct job *j = jobs_find(&a->jobs, h->id);
 	uint32_t bytes = get_u32(in);
 
 	if (!get_end(in))
 		return -EPROTO;
-	if (h->id == a->run.id)
+	if (j)
+		job_credit(j, bytes);
+	else if (h->id == a->run.id)
 		run_credit(&a->run, bytes);
 	return 0;
 }
@@ -369,7 +400,8 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 	if (!on)
 		return 0;
 	a->frozen = (struct debt){true, h->id};
-	if (a->run.state == RUN_NONE && !a->ready.due && !a->warm.due && !a->sweeper.active)
+	if (a->run.state == RUN_NONE && !a->ready.due && !a->warm.due && !a->sweeper.active &&
+	    !jobs_active(&a->jobs))
 		r = freezer_start(&a->freezer);
 	if (r < 0)
 		agent_send_frozen(a, r);
@@ -409,14 +441,23 @@ static int on_files(struct agent *a, const struct proto_header *h, const uint8_t
 typedef int (*frame_fn)(struct agent *a, const struct proto_header *h, struct proto_in *in);
 
 static const frame_fn handlers[] = {
-	[PROTO_HELLO] = on_hello,   [PROTO_PING] = on_ping,
-	[PROTO_SETUP] = on_setup,   [PROTO_RUN] = on_run,
-	[PROTO_STDIN] = on_stdin,   [PROTO_SIGNAL] = on_signal_frame,
-	[PROTO_CREDIT] = on_credit, [PROTO_RESET] = on_reset,
-	[PROTO_USAGE] = on_usage,   [PROTO_SHUTDOWN] = on_shutdown,
-	[PROTO_WARM] = on_warm,	    [PROTO_CLOCK] = on_clock,
-	[PROTO_TRUST] = on_trust,   [PROTO_FREEZE] = on_freeze,
+	[PROTO_HELLO] = on_hello,
+	[PROTO_PING] = on_ping,
+	[PROTO_SETUP] = on_setup,
+	[PROTO_RUN] = on_run,
+	[PROTO_STDIN] = on_stdin,
+	[PROTO_SIGNAL] = on_signal_frame,
+	[PROTO_CREDIT] = on_credit,
+	[PROTO_RESET] = on_reset,
+	[PROTO_USAGE] = on_usage,
+	[PROTO_SHUTDOWN] = on_shutdown,
+	[PROTO_WARM] = on_warm,
+	[PROTO_CLOCK] = on_clock,
+	[PROTO_TRUST] = on_trust,
+	[PROTO_FREEZE] = on_freeze,
 	[PROTO_LEASE] = on_lease,
+	[PROTO_JOB] = on_job,
+	[PROTO_JOB_FORGET] = on_job_forget,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -2,6 +2,7 @@
 /* Finds the processes of user code in /proc, and reads their numbers. */
 #include "proc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,12 +45,10 @@ static bool is_exempt(pid_t pid)
 	return pid == exempt[0] || pid == exempt[1];
 }
 
-int proc_hold(pid_t pid)
+void proc_hold(pid_t pid)
 {
-	if (nholders == ARRAY_SIZE(holders))
-		return -EAGAIN;
+	assert(nholders < ARRAY_SIZE(holders));
 	holders[nholders++] = pid;
-	return 0;
 }
 
 static pid_t *holder_find(pid_t pid)

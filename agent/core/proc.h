@@ -75,10 +75,10 @@ void proc_set_clear(struct proc_set *set);
 /** proc_jailed() - We are PID 1 of a jail: all processes are ours, and /proc may hide some of them. */
 void proc_jailed(void);
 
-#define PROC_HOLDERS_MAX 256u
+#define PROC_HOLDERS_MAX 64u
 
-/** proc_hold() - A child of ours is a holder. Return: 0 or -EAGAIN if there are too many. */
-int proc_hold(pid_t pid);
+/** proc_hold() - A child of ours is a holder, one of at most PROC_HOLDERS_MAX. */
+void proc_hold(pid_t pid);
 
 /** proc_let_go() - It is one no more: it has ended. */
 void proc_let_go(pid_t pid);

@@ -39,12 +39,12 @@ struct spawn_report {
 
 static int step_fds(const struct spawn *s, int err_fd)
 {
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int from[] = {null_fd, s->log_fd, s->log_fd, s->ctl_fd, s->bell_fd, err_fd};
+	const int in_fd = s->in_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->in_fd;
+	int from[] = {in_fd, s->out_fd, s->err_fd, s->ctl_fd, s->bell_fd, err_fd};
 
 	/* First out of the way of the numbers they are to have. */
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
-		if (from[i] < 0 && i == SPAWN_BELL)
+		if (from[i] < 0 && i > STDERR_FILENO && i < SPAWN_ERR)
 			continue;
 		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 16);
 		if (from[i] < 0)
@@ -150,7 +150,9 @@ static int step_limits(const struct spawn *s)
 static int step_chdir(const struct spawn *s)
 {
 	umask(022);
-	return chdir(s->env->work);
+	if (chdir(s->env->work) < 0)
+		return -1;
+	return s->cwd ? chdir(s->cwd) : 0;
 }
 
 /* In a jail: no capabilities, whether or not there was an identity to change, and Landlock. The
@@ -210,7 +212,7 @@ static const struct {
 	{"working directory", step_chdir},
 	{"confinement", step_confine},
 	{"filter of system calls", step_filter},
-	{"starting the interpreter", step_exec},
+	{"starting the program", step_exec},
 };
 
 #define STEP_FDS ((int)ARRAY_SIZE(steps)) /* before all of these */

@@ -18,10 +18,13 @@ struct spawn {
 	bool spare;		 /* has lowest priority, see interp.h */
 	const char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;
-	int log_fd;	/* becomes 1 and 2 */
-	int ctl_fd;	/* becomes SPAWN_CTL_WORD */
-	int bell_fd;	/* becomes SPAWN_BELL, or -1 */
-	uint32_t nproc; /* rlimits */
+	const char *cwd; /* or NULL: the working directory */
+	int in_fd;	 /* becomes 0; -1: /dev/null */
+	int out_fd;	 /* becomes 1 */
+	int err_fd;	 /* becomes 2 */
+	int ctl_fd;	 /* becomes SPAWN_CTL_WORD, or -1 */
+	int bell_fd;	 /* becomes SPAWN_BELL, or -1 */
+	uint32_t nproc;	 /* rlimits */
 	uint32_t nofile;
 	uint64_t fsize; /* 0: none */
 };

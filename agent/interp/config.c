@@ -38,11 +38,32 @@ static const struct language {
 	{"raw", "bash", "repl.sh", NULL, {"--norc", "--noprofile"}, false},
 };
 
+static bool str_is(struct proto_str s, const char *text)
+{
+	return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
+}
+
+/* On a host, Bun may be anywhere. */
+static const char *program_of(const struct guest_env *env, const struct language *l)
+{
+	const char *bun = env->guest || !l->has_bell ? NULL : getenv("XSBX_BUN");
+
+	return bun ? bun : l->program;
+}
+
+const char *interp_program(const struct guest_env *env, struct proto_str language)
+{
+	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {
+		if (str_is(language, languages[n].name))
+			return program_of(env, &languages[n]);
+	}
+	return NULL;
+}
+
 void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 {
 	const struct language *l = &languages[i->config->language];
 	struct interp_argv *a = ret_argv;
-	const char *bun = i->env->guest ? NULL : getenv("XSBX_BUN");
 	size_t n = 0;
 
 	memset(a, 0, sizeof(*a));
@@ -51,18 +72,13 @@ void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 		 l->compiled ? l->compiled : l->driver);
 	if (l->compiled && access(a->driver, R_OK) < 0)
 		snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
-	a->v[n++] = bun && l->has_bell ? bun : l->program;
+	a->v[n++] = program_of(i->env, l);
 	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++)
 		a->v[n++] = l->options[k];
 	a->v[n++] = a->driver;
 	a->v[n++] = SPAWN_CTL_WORD;
 	if (l->has_bell)
 		a->v[n++] = SPAWN_BELL_WORD;
-}
-
-static bool str_is(struct proto_str s, const char *text)
-{
-	return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
 }
 
 static bool variable_ok(const struct proto_env *e)

@@ -89,6 +89,9 @@ struct interp {
 /** interp_log_end() - Say in the log that @which has ended, in what state, and how. */
 void interp_log_end(const char *which, enum interp_state was, int wait_status);
 
+/** interp_program() - The program that runs code of a language; NULL if there is no such language. */
+const char *interp_program(const struct guest_env *env, struct proto_str language);
+
 /**
  * interp_configure() - Set the configuration that interpreters are started with
  * @env: Environment of the agent

@@ -11,21 +11,49 @@
 
 /* Why, and what it is good for, is said in journal.c. */
 
-static int signal_of_writes(void)
+static uint64_t taken; /* signals, as bits */
+
+static int take_signal(void)
 {
-	return SIGRTMIN;
+	for (int n = SIGRTMIN; n <= SIGRTMAX; n++) {
+		if (taken & UINT64_C(1) << (n - 1))
+			continue;
+		taken |= UINT64_C(1) << (n - 1);
+		return n;
+	}
+	return -1;
 }
 
-int apart_listen(void)
+int apart_listen(int *ret_signal)
 {
+	int fd, n = take_signal();
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, signal_of_writes());
-	sigaddset(&set, SIGIO);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (n < 0)
 		return -1;
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	/* All of them at once: threads that are there when the next one is needed could not be told. */
+	sigemptyset(&set);
+	for (int k = SIGRTMIN; k <= SIGRTMAX; k++)
+		sigaddset(&set, k);
+	sigaddset(&set, SIGIO);
+	fd = sigprocmask(SIG_BLOCK, &set, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, n);
+	sigaddset(&set, SIGIO);
+	if (fd == 0)
+		fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		apart_deafen(&fd, n);
+	*ret_signal = n;
+	return fd;
+}
+
+void apart_deafen(int *fd, int signal)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	taken &= ~(UINT64_C(1) << (signal - 1));
 }
 
 static void unmark(int fd)
@@ -33,14 +61,13 @@ static void unmark(int fd)
 	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
-unsigned apart_mark(const int fds[2])
+unsigned apart_mark(const int fds[2], int signal)
 {
 	const int size = fcntl(fds[1], F_GETPIPE_SZ);
 
 	if (size < (int)(APART_MIN * APART_PAGE) || sysconf(_SC_PAGESIZE) != (long)APART_PAGE)
 		return 0;
-	if (fcntl(fds[0], F_SETOWN, getpid()) < 0 ||
-	    fcntl(fds[0], F_SETSIG, signal_of_writes()) < 0 ||
+	if (fcntl(fds[0], F_SETOWN, getpid()) < 0 || fcntl(fds[0], F_SETSIG, signal) < 0 ||
 	    fcntl(fds[0], F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
 		return 0;
 	if (fcntl(fds[1], F_SETFL, O_DIRECT) == 0)

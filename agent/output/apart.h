@@ -9,16 +9,25 @@
 	64u /* so many writes have to find room in a pipe; and so many at a time are many */
 #define APART_PAGE 4096u /* what takes more is in several pieces */
 
-/** apart_listen() - Return: a signalfd that tells of writes, with a signal's number of its own and SIGIO; or -1. */
-int apart_listen(void);
+/**
+ * apart_listen() - Hear of writes to the pipes of one program
+ * @ret_signal: A signal's number of its own, for apart_mark() and apart_deafen()
+ *
+ * Return: a signalfd, which tells of that one and of SIGIO, of which all are told; or -1: there are too many.
+ */
+int apart_listen(int *ret_signal);
+
+/** apart_deafen() - No more; closes the signalfd. */
+void apart_deafen(int *fd, int signal);
 
 /**
  * apart_mark() - Have the kernel tell of each write to a pipe, and keep writes apart
  * @fds: The pipe, nobody has written to yet
+ * @signal: By this one
  *
  * Return: how many writes find room in it, or 0 if that is not to be had; then the pipe is as it was.
  */
-unsigned apart_mark(const int fds[2]);
+unsigned apart_mark(const int fds[2], int signal);
 
 /** apart_even_out() - If one output of the run is such a pipe and the other one is not, make neither one. */
 void apart_even_out(struct output *o);

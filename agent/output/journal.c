@@ -81,11 +81,18 @@ static bool is_needed(const struct guest_env *env)
 	return !env->guest || sysconf(_SC_NPROCESSORS_ONLN) > 1;
 }
 
+static struct journal *listening; /* all that do */
+
 void journal_init(struct journal *j, struct output *output)
 {
 	*j = (struct journal){.output = output, .src = {.fd = -1}};
-	if (is_needed(output->env))
-		j->src.fd = apart_listen();
+	if (!is_needed(output->env))
+		return;
+	j->src.fd = apart_listen(&j->signal);
+	if (j->src.fd < 0)
+		return;
+	j->next = listening;
+	listening = j;
 }
 
 /* While much is written: who waits for any signal is woken by each. */
@@ -106,12 +113,24 @@ static void journal_set(struct journal *j, enum stream_state state)
 	journal_hush(j, false);
 }
 
+/* The kernel could not tell of a write, nor does it say whose that was. Who waits to be told looks instead. */
+static void journal_all_deaf(void)
+{
+	for (struct journal *j = listening; j; j = j->next) {
+		j->deaf = true;
+		if (j->state != STREAM_WATCHED)
+			continue;
+		journal_set(j, STREAM_QUIET);
+		loop_arm(j->output->loop, &j->output->tick, STREAM_TICK_US);
+	}
+}
+
 /* What one signal says. Anybody of our user may send some; only the kernel's have this code. @n counts those of each
  * stream: what is beyond the slots of its pipe has not been written yet, unless they are shared. */
 static void journal_note(struct journal *j, const struct signalfd_siginfo *si, unsigned n[2])
 {
 	if (si->ssi_signo == SIGIO) {
-		j->deaf = true;
+		journal_all_deaf();
 		return;
 	}
 	for (uint8_t i = 0; i < 2 && si->ssi_code == POLL_IN; i++) {
@@ -475,5 +494,13 @@ bool journal_drain(struct journal *j)
 
 void journal_fini(struct journal *j)
 {
-	loop_close(j->output->loop, &j->src);
+	struct journal **at = &listening;
+
+	if (j->src.fd < 0)
+		return;
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	(void)loop_watch(j->output->loop, &j->src, 0);
+	apart_deafen(&j->src.fd, j->signal);
 }

@@ -71,12 +71,14 @@ struct journal {
 	struct loop_source src; /* a signalfd; -1 if there is none, and nothing is told */
 	struct output *output;
 	enum stream_state state;
-	bool hushed;	/* other signals are not watched, but looked for at each tick */
-	bool busy;	/* the tick is a shorter one */
-	bool deaf;	/* the kernel could not tell of some */
-	bool silent;	/* at the last tick there was something that it had not told of */
-	unsigned calm;	/* ticks without a write */
-	unsigned n, at; /* how many are known, how many of those were read */
+	int signal;	      /* that it reads */
+	struct journal *next; /* of all that listen */
+	bool hushed;	      /* other signals are not watched, but looked for at each tick */
+	bool busy;	      /* the tick is a shorter one */
+	bool deaf;	      /* the kernel could not tell of some */
+	bool silent;	      /* at the last tick there was something that it had not told of */
+	unsigned calm;	      /* ticks without a write */
+	unsigned n, at;	      /* how many are known, how many of those were read */
 	uint8_t writes[JOURNAL_MAX]; /* to which of the two */
 };
 

@@ -74,7 +74,7 @@ static void widen(struct stream *s)
 	(void)fcntl(s->spare[1], F_SETPIPE_SZ, PIPE_SIZE); /* a small one works too */
 	if (s->output->journal.src.fd < 0)
 		return;
-	s->spare_slots = apart_mark(s->spare);
+	s->spare_slots = apart_mark(s->spare, s->output->journal.signal);
 	if (!s->spare_slots)
 		say_short(s->output);
 }

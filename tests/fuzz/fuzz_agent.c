@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
+/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/job/job.c agent/job/program.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 
 #include "agent/agent.h"
 #include "agent/server.h"
+#include "agent/job/holder.h"
 #include "agent/run/killer.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
@@ -48,6 +49,8 @@ static struct {
 	bool raw;
 	unsigned idle;
 	bool (*before_wait)(struct loop *l);
+	unsigned nholders;
+	bool dying[256]; /* holders, by their number */
 } fuzz;
 
 static char root[64];
@@ -225,6 +228,57 @@ void interp_log_end(const char *which, enum interp_state was, int wait_status)
 	(void)wait_status;
 }
 
+/* ---- the fake holder: its job has echoed its code, and says how it ended by its first byte ---- */
+
+static void report(int fd, const struct holder_report *r)
+{
+	if (write(fd, r, sizeof(*r)) < 0)
+		abort();
+}
+
+/* No such process can be. */
+static pid_t holder_pid(unsigned n)
+{
+	return (pid_t)(INT32_MAX - (int)n);
+}
+
+int holder_start(const struct spawn *s, pid_t *ret_pid, int *ret_fd)
+{
+	struct holder_report r = {.news = HOLDER_STARTED, .pid = holder_pid(1000)};
+	char code[4096] = "";
+	int fds[2];
+	ssize_t n = s->ctl_fd < 0 ? 0 : pread(s->ctl_fd, code, sizeof(code), 0);
+
+	if (code[0] == 'n' || fuzz.nholders == ARRAY_SIZE(fuzz.dying))
+		return -EAGAIN;
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		abort();
+	if (n > 0 &&
+	    (write(s->out_fd, code, (size_t)n) < 0 || write(s->err_fd, code, (size_t)n) < 0))
+		abort();
+	r.news = code[0] == 'f' ? HOLDER_FAILED : HOLDER_STARTED;
+	if (code[0] != 's')
+		report(fds[1], &r);
+	r.news = HOLDER_ENDED;
+	r.status = (unsigned char)code[0] << 8;
+	if (code[0] != 'h' && code[0] != 'f' && code[0] != 's')
+		report(fds[1], &r);
+	close(fds[1]);
+	*ret_pid = holder_pid(++fuzz.nholders);
+	*ret_fd = fds[0];
+	return 0;
+}
+
+/* Those below which all was killed. */
+static void holders_reap(void)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(fuzz.dying); i++) {
+		if (fuzz.dying[i])
+			(void)jobs_reaped(&fuzz.agent.jobs, holder_pid(i));
+		fuzz.dying[i] = false;
+	}
+}
+
 /* ---- the fake killer: there is nobody to kill but the interpreter ---- */
 
 static void on_fake_kill(struct loop_timer *t)
@@ -232,15 +286,18 @@ static void on_fake_kill(struct loop_timer *t)
 	struct killer *k = container_of(t, struct killer, timer);
 
 	k->active = false;
-	interp_kill(fuzz.agent.spares.active);
+	if (k->scope.holder)
+		fuzz.dying[INT32_MAX - k->scope.holder] = true;
+	else
+		interp_kill(fuzz.agent.spares.active);
 	k->done(k);
 }
 
 void killer_start(struct killer *k, const struct proc_scope *scope, uint64_t grace_us)
 {
 	(void)grace_us;
-	(void)scope;
 	k->active = true;
+	k->scope = scope ? *scope : (struct proc_scope){0};
 	k->timer.fire = on_fake_kill;
 	loop_arm(k->loop, &k->timer, 0);
 }
@@ -303,7 +360,8 @@ static void host_send(const void *data, size_t len)
 		abort();
 }
 
-static void host_frame(unsigned type, uint8_t flags, uint8_t id, const uint8_t *payload, size_t len)
+static void host_frame(unsigned type, uint8_t flags, uint32_t id, const uint8_t *payload,
+		       size_t len)
 {
 	struct proto_header h = {.length = (uint32_t)len,
 				 .type = (uint16_t)type,
@@ -336,6 +394,7 @@ static void host_feed(void)
 {
 	const uint8_t *p = fuzz.next;
 	size_t len = (size_t)(fuzz.end - p);
+	uint32_t id;
 
 	if (fuzz.raw || len < 5) {
 		host_send(p, len);
@@ -345,7 +404,10 @@ static void host_feed(void)
 	len = p[3] | (size_t)p[4] << 8;
 	if (len > (size_t)(fuzz.end - p) - 5)
 		len = (size_t)(fuzz.end - p) - 5;
-	host_frame(p[0], p[1], p[2], p + 5, len);
+	id = p[2];
+	if (p[0] == PROTO_JOB || p[0] == PROTO_JOB_FORGET || (id > 127 && p[0] != PROTO_RUN))
+		id = PROTO_JOB_ID | (id & 127);
+	host_frame(p[0], p[1], id, p + 5, len);
 	fuzz.next = p + 5 + len;
 }
 
@@ -356,6 +418,7 @@ static bool fuzz_before_wait(struct loop *l)
 
 	if (fuzz.before_wait(l))
 		return true;
+	holders_reap();
 	while (recv(fuzz.host, sink, sizeof(sink), MSG_DONTWAIT) > 0)
 		;
 	if (fuzz.idle++ < ROUNDS)
@@ -388,9 +451,16 @@ static void remove_root(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	const struct rlimit size = {FILE_MAX, FILE_MAX};
+	sigset_t told;
 
 	(void)argc;
 	(void)argv;
+	/* The fuzzer's own thread must not be told of writes, either: it comes after this. */
+	sigemptyset(&told);
+	for (int n = SIGRTMIN; n <= SIGRTMAX; n++)
+		sigaddset(&told, n);
+	if (sigprocmask(SIG_BLOCK, &told, NULL) < 0)
+		abort();
 	snprintf(root, sizeof(root), "%s/fuzz_agent.XXXXXX",
 		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (!mkdtemp(root) || setrlimit(RLIMIT_FSIZE, &size) < 0)

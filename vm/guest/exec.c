@@ -156,14 +156,15 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 		[PROTO_HOW_DONE] = VM_DONE,	    [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
 		[PROTO_HOW_KILLED] = VM_KILLED,	    [PROTO_HOW_OOM] = VM_OOM,
 		[PROTO_HOW_REFUSED] = VM_REFUSED,   [PROTO_HOW_GONE] = VM_REFUSED,
-		[PROTO_HOW_NOT_TAKEN] = VM_REFUSED,
+		[PROTO_HOW_NOT_TAKEN] = VM_REFUSED, [PROTO_HOW_LOST] = VM_LOST,
 	};
 	struct vm_result r = {0};
 	struct proto_exit e;
 	uint64_t kills;
 
 	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
-	if (!g->exec.id || h->id != g->exec.id || proto_exit_unpack(in, &e) < 0)
+	if (!g->exec.id || h->id != g->exec.id || proto_exit_unpack(in, &e) < 0 ||
+	    e.how == PROTO_HOW_LOST) /* is of jobs */
 		return -EPROTO;
 	note_full(g, h->flags);
 	r.outcome = outcome[e.how];

@@ -380,7 +380,7 @@ int handshake_on_failed(struct guest *g, struct proto_in *in)
 		    err && err < 134 ? strerror((int)err) : "");
 	/* Only a process sandbox that shows the host's programs can lack it: images have it. */
 	if (err == ENOENT && strcmp(g->spec.language, "javascript") == 0 &&
-	    strcmp(text, "starting the interpreter") == 0)
+	    strcmp(text, "starting the program") == 0)
 		problem_set(&p, code,
 			    "Install bun in the PATH of the daemon, or give the template "
 			    "view = image and image = javascript.",

@@ -59,6 +59,7 @@ static void refuse_cuts(const uint8_t *data, size_t len, unpack_fn unpack)
 
 static struct proto_setup setup_got;
 static struct proto_run run_got;
+static struct proto_job job_got;
 static struct proto_exit exit_got;
 static struct proto_usage usage_got;
 static struct proto_setattr setattr_got;
@@ -71,6 +72,11 @@ static int unpack_setup(struct proto_in *in)
 static int unpack_run(struct proto_in *in)
 {
 	return proto_run_unpack(in, &run_got);
+}
+
+static int unpack_job(struct proto_in *in)
+{
+	return proto_job_unpack(in, &job_got);
 }
 
 static int unpack_exit(struct proto_in *in)
@@ -102,6 +108,13 @@ static void messages(void **state)
 		.env = {{proto_cstr("A"), proto_cstr("")}, {proto_cstr("LONG"), proto_cstr("b=c")}},
 	};
 	const struct proto_run run = {1, 2000, 500, {3, 1ull << 33}, 4, {"co\0de", 5}};
+	const struct proto_job job = {.flags = PROTO_RUN_STDIN,
+				      .limit = {3, 1ull << 33},
+				      .language = proto_cstr("python"),
+				      .cwd = proto_cstr("/tmp"),
+				      .env = {"A=\0LONG=b=c", 12},
+				      .argv = {"a\0\0b c", 7},
+				      .code = {"co\0de", 5}};
 	const struct proto_exit ex = {PROTO_HOW_OOM, 137, 1, 0, 5, 6, 7, 8, {9, 10}};
 	const struct proto_usage usage = {1, 2, 3, 4, 5, 6, 7, 8};
 	const struct proto_setattr setattr = {1, 2, 3, 4, 5, -6, 7, 8, 9};
@@ -121,6 +134,12 @@ static void messages(void **state)
 	assert_int_equal(run_got.limit[1], 1ull << 33);
 	assert_int_equal(run_got.code.len, 5);
 	o.len = 0;
+	proto_job_pack(&o, &job);
+	refuse_cuts(bytes, o.len, unpack_job);
+	assert_int_equal(job_got.limit[1], 1ull << 33);
+	assert_int_equal(job_got.argv.len, 7);
+	assert_int_equal(job_got.code.len, 5);
+	o.len = 0;
 	proto_exit_pack(&o, &ex);
 	refuse_cuts(bytes, o.len, unpack_exit);
 	assert_int_equal(exit_got.how, PROTO_HOW_OOM);
@@ -134,6 +153,33 @@ static void messages(void **state)
 	refuse_cuts(bytes, o.len, unpack_setattr);
 	assert_int_equal(setattr_got.atime, -6);
 	assert_int_equal(setattr_got.mtime_ns, 9);
+}
+
+static void impossible_jobs(void **state)
+{
+	static const struct proto_job bad[] = {
+		{.code = {"", 0}},
+		{.argv = {"a", 1}},
+		{.code = {"x", 1}, .env = {"A=", 2}},
+		{.code = {"x", 1}, .env = {"A", 2}},
+		{.code = {"x", 1}, .env = {"=x", 3}},
+		{.code = {"x", 1}, .env = {"", 1}},
+		{.code = {"x", 1}, .cwd = {"a\0b", 3}},
+		{.code = {"x", 1}, .flags = PROTO_RUN_TRIAL},
+		{.code = {"x", 1}, .language = {"a language that has a very long name", 36}},
+	};
+	uint8_t bytes[256] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct proto_out o = {bytes, 0, sizeof(bytes), false};
+		struct proto_in in;
+
+		proto_job_pack(&o, &bad[i]);
+		assert_false(o.bad);
+		in = (struct proto_in){bytes, bytes + o.len, false};
+		assert_int_equal(unpack_job(&in), -EPROTO);
+	}
 }
 
 static void impossible_exits(void **state)
@@ -235,10 +281,15 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(header),     cmocka_unit_test(messages),
-		cmocka_unit_test(bad_cursor), cmocka_unit_test(impossible_exits),
-		cmocka_unit_test(full),	      cmocka_unit_test(too_many_variables),
-		cmocka_unit_test(dirents),    cmocka_unit_test(names),
+		cmocka_unit_test(header),
+		cmocka_unit_test(messages),
+		cmocka_unit_test(bad_cursor),
+		cmocka_unit_test(impossible_jobs),
+		cmocka_unit_test(impossible_exits),
+		cmocka_unit_test(full),
+		cmocka_unit_test(too_many_variables),
+		cmocka_unit_test(dirents),
+		cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

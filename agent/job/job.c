@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state machine of a job. */
+#include "job.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/core/conn.h"
+#include "agent/core/guest_env.h"
+#include "agent/core/log.h"
+#include "agent/core/proc.h"
+#include "agent/core/util.h"
+#include "agent/files/files.h"
+#include "agent/interp/interp.h"
+#include "holder.h"
+#include "program.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ *
+ *	STARTING --started--> ACTIVE --ended--> DRAINING --> ENDED --forget--> CLEARING --> gone
+ *	    |                   |                  ^
+ *	    |                   `--deadline, KILL--> KILLING
+ *	    `--failed--> gone
+ *
+ * A job's program is the child of a holder (holder.c), and so is, in the end, all that it leaves behind: that is how we
+ * know what belongs to which job. The program has ended when its holder says so. Its output is then what is in its pipes,
+ * as with a run. What it has started goes on until the job is forgotten.
+ *
+ * A holder shares the user's id in some jails, and can be killed there by user code. How its program ends is not known
+ * then, and said to be so (PROTO_HOW_LOST); what is left of the job belongs to nobody, as what a run leaves behind.
+ *
+ * What is forgotten is killed, and gone when its holder is, which ends by itself when nothing is left below it.
+ */
+
+#define GONE_US \
+	1000000u /* from its last child to its end a holder needs no time; stopped by somebody, it is killed */
+
+enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
+
+static const char *const state_names[] = {
+	[JOB_STARTING] = "starting", [JOB_ACTIVE] = "active", [JOB_KILLING] = "being killed",
+	[JOB_DRAINING] = "draining", [JOB_ENDED] = "ended",   [JOB_CLEARING] = "being cleared",
+};
+_Static_assert(ARRAY_SIZE(state_names) == JOB_NSTATES, "each state has a name");
+
+static void job_set(struct job *j, enum job_state state)
+{
+	log_trace("job %x: %s", j->id & ~PROTO_JOB_ID, state_names[state]);
+	j->state = state;
+}
+
+/* ---- its end ---- */
+
+static void send_empty(struct job *j, enum proto_type type)
+{
+	struct frame *f = frame_new(type, j->id, 0);
+
+	if (f)
+		conn_send(j->all->conn, f);
+	else
+		loop_stop(j->all->loop, -ENOMEM);
+}
+
+/* Its pipes and timers are no more; the holder may be. */
+static void job_close(struct job *j)
+{
+	loop_disarm(j->all->loop, &j->deadline);
+	if (j->open)
+		output_leave(&j->output);
+	j->open = false;
+	drain_listen(&j->all->drains);
+	stdin_stop(&j->in);
+	close_fd(&j->pidfd);
+	j->pid = 0;
+}
+
+static void job_free(struct job *j)
+{
+	job_close(j);
+	loop_disarm(j->all->loop, &j->killer.timer);
+	loop_close(j->all->loop, &j->report);
+	output_fini(&j->output);
+	if (j->holder)
+		proc_let_go(j->holder);
+	TAILQ_REMOVE(&j->all->list, j, link);
+	j->all->n--;
+	free(j);
+}
+
+static void send_exit(struct job *j)
+{
+	struct frame *f = frame_new(PROTO_EXIT, j->id, 128);
+
+	for (int i = 0; i < 2; i++)
+		j->result.dropped[i] = j->output.out[i].dropped;
+	if (!f) {
+		loop_stop(j->all->loop, -ENOMEM); /* an EXIT that never comes is worse */
+		return;
+	}
+	f->flags = files_full(j->all->files);
+	proto_exit_pack(&f->out, &j->result);
+	conn_send(j->all->conn, f);
+}
+
+static void job_drain(struct job *j)
+{
+	if (!output_drain(&j->output))
+		return;
+	send_exit(j);
+	job_close(j);
+	job_set(j, JOB_ENDED);
+}
+
+static void job_settle(struct job *j, enum proto_how how, uint32_t status)
+{
+	loop_disarm(j->all->loop, &j->deadline);
+	j->result.how = how;
+	j->result.status = status;
+	if (!j->result.wall_us)
+		j->result.wall_us = now_us() - j->began;
+	output_settle(&j->output);
+	job_set(j, JOB_DRAINING);
+	job_drain(j);
+}
+
+static void on_killed(struct killer *k);
+
+static void job_end(struct job *j, uint64_t grace_us)
+{
+	assert(j->holder);
+	j->killer.done = on_killed;
+	killer_start(&j->killer, &(struct proc_scope){.holder = j->holder}, grace_us);
+}
+
+/* Nothing is below the holder any more. */
+static void on_killed(struct killer *k)
+{
+	struct job *j = container_of(k, struct job, killer);
+
+	if (!j->heard && j->holder && j->report.fd >= 0)
+		job_end(j, 0); /* nothing yet: it has still to start the program */
+	else if (j->state == JOB_KILLING)
+		job_settle(j, (enum proto_how)j->result.how, j->result.status);
+	else if (j->holder)
+		loop_arm(j->all->loop, &j->deadline, GONE_US); /* jobs_reaped() goes on */
+}
+
+static void job_kill(struct job *j, enum proto_how how, uint32_t status, uint64_t grace_us)
+{
+	j->result.how = how;
+	j->result.status = status;
+	j->result.wall_us = now_us() - j->began;
+	job_set(j, JOB_KILLING);
+	loop_disarm(j->all->loop, &j->deadline);
+	job_end(j, grace_us);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct job *j = container_of(t, struct job, deadline);
+
+	if (j->state == JOB_ACTIVE)
+		job_kill(j, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT, j->grace_ms * 1000ull);
+	else if (j->state == JOB_CLEARING && j->holder)
+		kill(j->holder, SIGKILL);
+}
+
+/* ---- what its holder says ---- */
+
+/* Answers FAILED; of a job that never was, nothing is left when its holder is reaped. */
+static void job_fail(struct job *j, int error, const char *what)
+{
+	struct frame *f = frame_new(PROTO_FAILED, j->id, 8 + strlen(what));
+
+	if (f) {
+		put_u32(&f->out, (uint32_t)error);
+		put_str(&f->out, proto_cstr(what));
+		conn_send(j->all->conn, f);
+	}
+	j->result.how = PROTO_HOW_REFUSED;
+	job_close(j);
+	job_set(j, JOB_ENDED);
+}
+
+static void on_started(struct job *j, const struct holder_report *r)
+{
+	j->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+	j->pid = r->pid;
+	if (j->state != JOB_STARTING)
+		return; /* it is being killed already */
+	job_set(j, JOB_ACTIVE);
+	if (j->timeout_ms)
+		loop_arm(j->all->loop, &j->deadline, j->timeout_ms * 1000ull);
+}
+
+static void on_ended(struct job *j, const struct holder_report *r)
+{
+	const uint32_t status = WIFSIGNALED(r->status)
+					? STATUS_SIGNAL + (uint32_t)WTERMSIG(r->status)
+					: (uint32_t)WEXITSTATUS(r->status);
+
+	close_fd(&j->pidfd);
+	j->pid = 0;
+	j->result.user_us = r->user_us;
+	j->result.system_us = r->system_us;
+	j->result.maxrss_kib = r->maxrss_kib;
+	if (j->state == JOB_ACTIVE)
+		job_settle(j, PROTO_HOW_DONE, status);
+}
+
+/* The holder says no more. It is ending, for nothing is left; or was killed. */
+static void on_silent(struct job *j)
+{
+	loop_close(j->all->loop, &j->report);
+	if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
+		job_settle(j, PROTO_HOW_LOST, 0);
+}
+
+static void take_report(struct job *j, const struct holder_report *r)
+{
+	j->heard = true;
+	switch (r->news) {
+	case HOLDER_FAILED:
+		if (j->state == JOB_STARTING)
+			job_fail(j, r->status, r->step);
+		break;
+	case HOLDER_STARTED: on_started(j, r); break;
+	case HOLDER_ENDED: on_ended(j, r); break;
+	default: assert(!"a report of another kind");
+	}
+}
+
+static void on_report(struct loop_source *src, uint32_t events)
+{
+	struct job *j = container_of(src, struct job, report);
+	struct holder_report r;
+	ssize_t n;
+
+	(void)events;
+	while ((n = read(src->fd, &r, sizeof(r))) == sizeof(r))
+		take_report(j, &r);
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		on_silent(j);
+}
+
+/* ---- its beginning ---- */
+
+static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job *req)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->all = all;
+	j->id = id;
+	j->timeout_ms = req->timeout_ms;
+	j->grace_ms = req->grace_ms;
+	j->pidfd = -1;
+	j->report = (struct loop_source){.fd = -1, .ready = on_report};
+	j->in = (struct stdin_pipe){.loop = all->loop, .conn = all->conn, .src.fd = -1};
+	j->killer.loop = all->loop;
+	j->deadline.fire = on_deadline;
+	j->began = now_us();
+	j->output.loop = all->loop;
+	j->output.conn = all->conn;
+	j->output.env = all->env;
+	j->output.signals = all->signals;
+	j->output.drains = &all->drains;
+	output_init(&j->output);
+	TAILQ_INSERT_TAIL(&all->list, j, link);
+	all->n++;
+	return j;
+}
+
+static int start_holder(struct job *j, const struct program *p, const int fds[3])
+{
+	const struct spawn s = {.env = j->all->env,
+				.argv = p->argv,
+				.envp = p->envp,
+				.cwd = p->cwd,
+				.in_fd = fds[0],
+				.out_fd = fds[1],
+				.err_fd = fds[2],
+				.ctl_fd = p->code,
+				.bell_fd = -1,
+				.nproc = j->all->config->nproc,
+				.nofile = j->all->config->nofile,
+				.fsize = j->all->config->fsize};
+	int r = holder_start(&s, &j->holder, &j->report.fd);
+
+	if (r < 0)
+		return r;
+	proc_hold(j->holder);
+	return loop_watch(j->all->loop, &j->report, EPOLLIN);
+}
+
+static int job_start(struct job *j, const struct proto_job *req, const char **ret_step)
+{
+	int fds[3] = {-1, -1, -1};
+	struct program p;
+	int r;
+
+	*ret_step = "what is to be executed";
+	r = program_make(j->all->env, j->all->config, req, &p);
+	if (r == 0) {
+		*ret_step = "pipes";
+		r = output_open(&j->output, j->id, req->limit, req->credit, &fds[1]);
+		j->open = r == 0;
+		if (r < 0)
+			output_close(&j->output);
+	}
+	if (r == 0 && (req->flags & PROTO_RUN_STDIN))
+		r = stdin_start(&j->in, j->id, j->all->env, &fds[0]);
+	if (r == 0)
+		r = output_watch(&j->output);
+	if (r == 0) {
+		*ret_step = "starting a process";
+		r = start_holder(j, &p, fds);
+	}
+	for (int i = 0; i < 3; i++)
+		close_fd(&fds[i]);
+	program_fini(&p);
+	return r;
+}
+
+int jobs_start(struct jobs *all, uint32_t id, const struct proto_job *req)
+{
+	const char *step;
+	struct job *j;
+	int r;
+
+	if (id < PROTO_JOB_ID || id == PROTO_RUN_ID_WARMUP || jobs_find(all, id) ||
+	    all->n >= PROTO_JOBS_MAX)
+		return -EPROTO;
+	j = job_new(all, id, req);
+	if (!j)
+		return -ENOMEM;
+	log_trace("job %x has arrived", id & ~PROTO_JOB_ID);
+	r = job_start(j, req, &step);
+	if (r < 0)
+		job_fail(j, -r, step);
+	return 0;
+}
+
+/* ---- what the host wants ---- */
+
+struct job *jobs_find(struct jobs *all, uint32_t id)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &all->list, link) {
+		if (j->id == id)
+			return j;
+	}
+	return NULL;
+}
+
+/* Its descriptor shows that it is there yet: an id may have been given to another. */
+static void send_signal(const struct job *j, int sig, bool group)
+{
+	if (j->pidfd < 0 || syscall(SYS_pidfd_send_signal, j->pidfd, group ? 0 : sig, NULL, 0) < 0)
+		return;
+	if (group)
+		(void)kill(-j->pid, sig);
+}
+
+int job_signal(struct job *j, uint32_t sig)
+{
+	if (sig > PROTO_SIGNAL_NUMBER && sig < PROTO_SIGNAL_NUMBER + (uint32_t)NSIG)
+		send_signal(j, (int)(sig - PROTO_SIGNAL_NUMBER), false);
+	else if (sig == PROTO_INTERRUPT)
+		send_signal(j, SIGINT, true);
+	else if (sig != PROTO_KILL)
+		return -EPROTO;
+	else if (j->state == JOB_KILLING)
+		killer_hurry(&j->killer);
+	else if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
+		job_kill(j, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+	return 0;
+}
+
+void job_credit(struct job *j, uint32_t bytes)
+{
+	j->output.credit += bytes;
+	if (j->state == JOB_DRAINING)
+		job_drain(j);
+	else if (j->state < JOB_DRAINING)
+		output_resume(&j->output);
+}
+
+static void job_gone(struct job *j)
+{
+	if (j->forget)
+		send_empty(j, PROTO_JOB_GONE);
+	job_free(j);
+}
+
+/* Ends all of it. Return: false if it is gone, for there was nothing. */
+static bool job_clear(struct job *j)
+{
+	if (!j->holder) {
+		job_gone(j);
+		return false;
+	}
+	if (j->state < JOB_DRAINING)
+		output_settle(&j->output);
+	job_close(j);
+	job_set(j, JOB_CLEARING);
+	job_end(j, 0);
+	return true;
+}
+
+void job_forget(struct job *j)
+{
+	j->forget = true;
+	if (j->state != JOB_CLEARING)
+		(void)job_clear(j);
+}
+
+/* ---- all of them ---- */
+
+void jobs_init(struct jobs *all)
+{
+	TAILQ_INIT(&all->list);
+	drain_init(&all->drains, all->loop);
+}
+
+bool jobs_active(const struct jobs *all)
+{
+	const struct job *j;
+
+	TAILQ_FOREACH(j, &all->list, link) {
+		if (j->state < JOB_ENDED || j->state == JOB_CLEARING)
+			return true;
+	}
+	return false;
+}
+
+bool jobs_reaped(struct jobs *all, pid_t pid)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &all->list, link) {
+		if (j->holder == pid)
+			break;
+	}
+	if (!j)
+		return false;
+	/* It may have said something before; and nothing comes any more, whoever else may have its end of the pipe. */
+	if (j->report.fd >= 0)
+		on_report(&j->report, 0);
+	if (j->report.fd >= 0)
+		on_silent(j);
+	proc_let_go(pid);
+	j->holder = 0;
+	if (j->state == JOB_CLEARING)
+		job_gone(j);
+	return true;
+}
+
+void jobs_resume(struct jobs *all)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &all->list, link)
+		job_credit(j, 0);
+}
+
+void jobs_ending(struct jobs *all, enum proto_how how)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &all->list, link) {
+		if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
+			job_kill(j, how, STATUS_SIGNAL + SIGKILL, 0);
+	}
+}
+
+void jobs_abandon(struct jobs *all)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&all->list); j; j = next) {
+		next = TAILQ_NEXT(j, link);
+		j->forget = false;
+		if (j->state != JOB_CLEARING)
+			(void)job_clear(j);
+	}
+}
+
+void jobs_fini(struct jobs *all)
+{
+	while (!TAILQ_EMPTY(&all->list))
+		job_free(TAILQ_FIRST(&all->list));
+	drain_clear(&all->drains);
+}
