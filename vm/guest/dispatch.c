@@ -101,8 +101,31 @@ static int on_unleased(struct guest *g, struct proto_in *in)
 	return r;
 }
 
+static int take_job_frame(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	switch (h->type) {
+	case PROTO_FAILED: return job_on_failed(g, h, in);
+	case PROTO_OUTPUT: return job_on_output(g, h, in);
+	case PROTO_EXIT: return job_on_exit(g, h, in);
+	case PROTO_STDIN_CREDIT: return job_on_stdin_credit(g, h, in);
+	case PROTO_JOB_GONE: return job_on_gone(g, h, in);
+	default: return -EPROTO;
+	}
+}
+
+/* Ids of requests for files go up to there, too. */
+static bool is_of_job(const struct guest *g, const struct proto_header *h)
+{
+	return h->type == PROTO_JOB_GONE ||
+	       (g->njobs && h->id >= PROTO_JOB_ID && h->id != PROTO_RUN_ID_WARMUP &&
+		(h->type == PROTO_FAILED || h->type == PROTO_OUTPUT || h->type == PROTO_EXIT ||
+		 h->type == PROTO_STDIN_CREDIT));
+}
+
 static int take_frame(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
+	if (is_of_job(g, h))
+		return take_job_frame(g, h, in);
 	if (g->phase == GUEST_WARM && (h->type == PROTO_OUTPUT || h->type == PROTO_EXIT))
 		return handshake_on_exercise(g, h, in);
 	switch (h->type) {

@@ -206,10 +206,8 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 /* ---- output ---- */
 
 /* @n bytes of output were consumed: permits the agent to send as many more, in large steps. */
-static void grant(struct guest *g, uint32_t n)
+static void grant(struct guest *g, struct exec *x, uint32_t n)
 {
-	struct exec *x = &g->exec;
-
 	x->consumed += n;
 	if (x->held || x->consumed < OUTPUT_WINDOW / 2)
 		return;
@@ -219,20 +217,30 @@ static void grant(struct guest *g, uint32_t n)
 	x->consumed = 0;
 }
 
+void exec_hold(struct guest *g, struct exec *x, bool hold)
+{
+	if (!x->id || x->held == hold || x->late)
+		return;
+	x->held = hold;
+	if (!hold)
+		grant(g, x, 0);
+}
+
 void guest_hold(struct guest *g, bool hold)
 {
-	if (!g->exec.id || g->exec.held == hold || g->exec.late)
-		return;
-	g->exec.held = hold;
-	if (!hold)
-		grant(g, 0);
+	exec_hold(g, &g->exec, hold);
 }
 
 int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
+	return exec_take_output(g, &g->exec, h, in);
+}
+
+int exec_take_output(struct guest *g, struct exec *x, const struct proto_header *h,
+		     struct proto_in *in)
+{
 	const uint32_t sequence = get_u32(in);
 	const struct proto_str bytes = get_rest(in);
-	struct exec *x = &g->exec;
 	enum vm_stream stream;
 
 	if (in->bad || !x->id || h->id != x->id || sequence != x->sequence ||
@@ -249,7 +257,7 @@ int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_i
 	if (bytes.len)
 		tell_owner(g, output, x->id, stream, bytes.data, bytes.len);
 	if (g->phase == GUEST_UP)
-		grant(g, bytes.len);
+		grant(g, x, bytes.len);
 	return 0;
 }
 

@@ -127,6 +127,7 @@ static void on_work(struct deferred *d)
 		return;
 	g->torn_down = true;
 	exec_abandon(g);
+	jobs_abandon(g);
 	guest_file_fail(&g->files, -ESTALE);
 	if (g->backend)
 		g->ops->destroy(g->backend);
@@ -202,7 +203,7 @@ static void agent_silent(struct guest *g)
 
 static void heartbeat(struct guest *g)
 {
-	const bool busy = g->exec.id;
+	const bool busy = g->exec.id || guest_has_jobs(g);
 
 	if (g->phase != GUEST_UP) {
 		g->unheard = 0;
@@ -212,6 +213,8 @@ static void heartbeat(struct guest *g)
 		agent_silent(g);
 		return;
 	}
+	if (!jobs_check(g))
+		return;
 	exec_look(g);
 	if (busy || g->usage_stale)
 		guest_ask_usage(g);
@@ -287,6 +290,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->phase = cfg->standby ? GUEST_STANDBY : GUEST_BOOT;
 	g->networked = g->spec.network && g->ops->take_card;
 	g->work.run = on_work;
+	TAILQ_INIT(&g->jobs);
 	g->started_at = uv_now(all->ctx->loop);
 	guest_file_init(&g->files, &g->channel);
 	init_timer(g, &g->deadline);
@@ -347,7 +351,7 @@ static bool is_idle(const struct guest *g)
 
 int guest_freeze(struct guest *g)
 {
-	if (!is_idle(g) || g->freezing)
+	if (!is_idle(g) || g->freezing || guest_has_jobs(g))
 		return -EBUSY;
 	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
 	return g->freezing ? 0 : -ENOMEM;

@@ -25,6 +25,8 @@
  *   released; the pointer is invalid after that.
  * - Each run that guest_run() has accepted ends in one `exit`, after its last `output` and before `closed`; each
  *   file request is answered once, with -ESTALE if the guest ends first.
+ * - Jobs have `output` and `exit` in the same way, by their ids; not after guest_job_forget(), which is answered by
+ *   `gone` or `closed`.
  */
 
 struct guest;
@@ -48,12 +50,15 @@ struct guests {
 
 /* Any of these may be NULL. */
 struct guest_events {
-	/* Ready for runs: after the start, and after each reset. */
+	/* Ready for runs and jobs: after the start, and after each reset. */
 	void (*up)(void *data);
 	void (*console)(void *data, const void *bytes, size_t len);
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
+	/* Of a job: it takes more input; nothing is left of it. */
+	void (*room)(void *data, uint32_t job);
+	void (*gone)(void *data, uint32_t job);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
 	/* A lease of its files has ended that nothing of ours has ended. */
@@ -131,7 +136,39 @@ int guest_run(struct guest *g, const struct sandbox_run *run);
 void guest_hold(struct guest *g, bool hold);
 int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig);
 
-/* Restarts the interpreter; `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
+/* ---- jobs ---- */
+
+/**
+ * guest_job() - Start a program beside the interpreter
+ * @g: Guest that is up
+ * @job: What to start; copied
+ *
+ * Return: 0, -EBUSY unless it is up, -EMFILE if PROTO_JOBS_MAX have not been forgotten, -E2BIG, -ENOMEM.
+ */
+int guest_job(struct guest *g, const struct sandbox_job *job);
+
+/* @sig: enum sandbox_signal. Return: 0, -ESRCH if it does not run, -EINVAL, -ENOMEM. */
+int guest_job_signal(struct guest *g, uint32_t id, unsigned sig);
+
+/**
+ * guest_job_write() - Give a job input
+ * @g: Guest
+ * @id: A job with `input`
+ * @data: Bytes
+ * @len: How many
+ * @last: No more follow
+ *
+ * Return: how many were taken; `room` comes when it may take more. All, and to no effect, if nobody reads it any more.
+ */
+size_t guest_job_write(struct guest *g, uint32_t id, const void *data, size_t len, bool last);
+
+/* See sandbox_hold(). */
+void guest_job_hold(struct guest *g, uint32_t id, bool hold);
+
+/* Ends all that is left of it; `gone` follows. Return: 0, -ESRCH, -ENOMEM. */
+int guest_job_forget(struct guest *g, uint32_t id);
+
+/* Restarts the interpreter; all jobs are killed, and `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
 int guest_reset(struct guest *g);
 
 /* See sandbox_freeze(). */
@@ -161,6 +198,9 @@ void guest_info(const struct guest *g, struct guest_info *ret_info);
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
 
 bool guest_is_up(const struct guest *g);
+
+/* Does any job run, or was one forgotten that is not gone yet? */
+bool guest_has_jobs(const struct guest *g);
 
 /* Was it closed, or has it failed? */
 bool guest_is_ending(const struct guest *g);

@@ -32,7 +32,7 @@ enum guest_due {
 	DUE_RUN,   /* the end of an exercise */
 };
 
-/* The run of a guest; `id` is 0 if there is none. */
+/* The run of a guest, `id` is 0 if there is none; or one of its jobs. */
 struct exec {
 	uint32_t id;
 	bool sent;    /* a byte of RUN was sent: the code may run */
@@ -53,6 +53,17 @@ struct exec {
 	bool settled;	    /* the outcome is known although the agent is silent: */
 	enum vm_outcome outcome;
 };
+
+/* A job, from guest_job() until JOB_GONE. */
+struct guest_job {
+	TAILQ_ENTRY(guest_job) link;
+	struct exec exec;
+	bool ended;	  /* `exit` was told */
+	bool forgotten;	  /* JOB_FORGET was sent */
+	uint64_t overdue; /* beat at which it is, or 0 */
+};
+
+TAILQ_HEAD(guest_jobs, guest_job);
 
 /* A machine that is to be copied gives way to all others, and may take so many times as long as another. */
 #define RECORD_TIMES 5u
@@ -87,6 +98,8 @@ struct guest {
 	struct channel channel;
 	struct guest_files files;
 	struct exec exec;
+	struct guest_jobs jobs;
+	unsigned njobs;
 	uint64_t oom_kills; /* in its jail, when the last run ended */
 	struct guest_clock clock;
 	uint32_t generation; /* of HELLO */
@@ -186,6 +199,11 @@ int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_i
 int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int exec_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
+/* Takes OUTPUT of @x. Return: 0 or -EPROTO. */
+int exec_take_output(struct guest *g, struct exec *x, const struct proto_header *h,
+		     struct proto_in *in);
+void exec_hold(struct guest *g, struct exec *x, bool hold);
+
 /* Sends as much standard input as was granted. */
 void exec_pump_stdin(struct guest *g);
 
@@ -200,5 +218,20 @@ void exec_look(struct guest *g);
 
 /* The active run, if any, was ended because memory was exhausted. */
 void exec_out_of_memory(struct guest *g);
+
+/* ---- job.c ---- */
+
+/* Handle frames of jobs. Return: 0 or -EPROTO. */
+int job_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
+int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
+int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in *in);
+int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *in);
+int job_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* Every few seconds: has one not ended that should have? Return: false if the guest ends because of that. */
+bool jobs_check(struct guest *g);
+
+/* Ends all of them, because the guest ends. */
+void jobs_abandon(struct guest *g);
 
 #endif

@@ -24,7 +24,25 @@ struct sandbox_run {
 	uint64_t limit[VM_NSTREAMS]; /* of bytes of output; the rest is dropped and counted */
 };
 
-enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL };
+#define SANDBOX_JOB_ID PROTO_JOB_ID /* where ids of jobs begin; those of runs end before */
+
+/* A program beside the interpreter. Lists of words have a NUL behind each. All is copied during the call. */
+struct sandbox_job {
+	uint32_t id;	       /* from SANDBOX_JOB_ID; not used before in this sandbox */
+	uint64_t began;	       /* as above */
+	struct proto_str argv; /* words, or empty: `code` is executed */
+	struct proto_str code; /* of `language`; without one a shell's, or as its first line says */
+	const char *language;  /* or "" */
+	const char *cwd;       /* absolute or below the working directory, or "" */
+	struct proto_str env;  /* NAME=VALUE */
+	bool input;	       /* there will be some: sandbox_job_write() */
+	unsigned timeout_ms;   /* as above */
+	unsigned grace_ms;
+	uint64_t limit[VM_NSTREAMS];
+};
+
+/* Of a job, SANDBOX_SIGNAL + N is signal N for the program alone. */
+enum sandbox_signal { SANDBOX_INTERRUPT, SANDBOX_KILL, SANDBOX_SIGNAL = 256 };
 
 /* How a run has ended. Names as in the `state` node: see vm_outcome_str(). */
 enum vm_outcome {

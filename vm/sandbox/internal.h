@@ -109,7 +109,7 @@ struct sandbox {
 	struct layer *layer;	   /* of its packages; or NULL */
 	struct template *template; /* holds a reference; or NULL */
 	struct ticket ticket;
-	struct slot slot; /* HELD from before a run until its end; WAITING only while READY */
+	struct slot slot; /* HELD while a run or a job is there; WAITING only while READY */
 	struct guest *guest;
 	struct network *network;	/* or NULL */
 	uv_timer_t deadline;		/* of what it needs */
@@ -144,6 +144,9 @@ void sandbox_part_closed(struct sandbox *s);
 void sandbox_leave(struct sandbox *s);
 
 /* ---- start.c ---- */
+
+/* Does it run anything? Else its processors are others'. */
+bool sandbox_computes(const struct sandbox *s);
 
 /* Its run is over: lines about @s name none. */
 void sandbox_unlabel(struct sandbox *s);

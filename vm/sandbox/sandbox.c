@@ -219,7 +219,7 @@ static void on_slot(struct slot *slot)
 		s->events->state(s->data, SANDBOX_READY);
 	/* Whoever wanted to run something may not do so after all: then the processors are free for others. If it
 	 * only runs later, it asks for them again. */
-	if (s->state != SANDBOX_RUNNING && s->slot.state == SLOT_HELD) {
+	if (!sandbox_computes(s) && s->slot.state == SLOT_HELD) {
 		slots_release(&s->vm->slots, &s->slot);
 		context_wake(&s->vm->ctx);
 	}
@@ -309,12 +309,55 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 	}
 	r = guest_run(s->guest, run);
 	if (r < 0) {
-		slots_release(&s->vm->slots, &s->slot);
+		if (!sandbox_computes(s))
+			slots_release(&s->vm->slots, &s->slot);
 		sandbox_unlabel(s);
 	} else {
 		sandbox_set_state(s, SANDBOX_RUNNING);
 	}
 	return r;
+}
+
+int sandbox_job(struct sandbox *s, const struct sandbox_job *job)
+{
+	int r;
+
+	if (s->state != SANDBOX_READY && s->state != SANDBOX_RUNNING)
+		return -EBUSY;
+	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
+		context_wake(&s->vm->ctx);
+		return -EAGAIN;
+	}
+	r = guest_job(s->guest, job);
+	if (r < 0 && !sandbox_computes(s))
+		slots_release(&s->vm->slots, &s->slot);
+	return r;
+}
+
+static bool is_up(const struct sandbox *s)
+{
+	return s->state != SANDBOX_CLOSING && s->guest;
+}
+
+int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig)
+{
+	return is_up(s) ? guest_job_signal(s->guest, id, sig) : -ESRCH;
+}
+
+size_t sandbox_job_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last)
+{
+	return is_up(s) ? guest_job_write(s->guest, id, data, len, last) : len;
+}
+
+void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold)
+{
+	if (is_up(s))
+		guest_job_hold(s->guest, id, hold);
+}
+
+int sandbox_job_forget(struct sandbox *s, uint32_t id)
+{
+	return is_up(s) ? guest_job_forget(s->guest, id) : -ESRCH;
 }
 
 void sandbox_hold(struct sandbox *s, bool hold)
@@ -350,6 +393,5 @@ int sandbox_reset(struct sandbox *s)
 
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data)
 {
-	return s->state != SANDBOX_CLOSING && s->guest ? guest_file(s->guest, req, fn, data)
-						       : -ESTALE;
+	return is_up(s) ? guest_file(s->guest, req, fn, data) : -ESTALE;
 }

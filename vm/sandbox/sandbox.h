@@ -54,6 +54,9 @@ struct sandbox_events {
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
+	/* Of a job: it takes more input; nothing is left of it. Its `output` and `exit` are those above. */
+	void (*room)(void *data, uint32_t job);
+	void (*gone)(void *data, uint32_t job);
 	/* The network has refused something. */
 	void (*denied)(void *data, const struct sandbox_denied *what);
 	/* The result of sandbox_ports() has changed. */
@@ -87,6 +90,25 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
  * again when this sandbox may run something; -EFBIG for code over 1 MiB, -ENOMEM. */
 int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
 
+/**
+ * sandbox_job() - Start a program beside the interpreter
+ * @s: Sandbox, READY or RUNNING
+ * @job: What to start; copied
+ *
+ * It has `output` and one `exit`, unless it is forgotten before, and is known until it is forgotten: sandbox_job_forget(),
+ * and `gone`; or until the end of the sandbox.
+ *
+ * Return: 0; -EBUSY unless READY or RUNNING; -EAGAIN if all processors are busy, as sandbox_run(); -EMFILE if there are
+ * PROTO_JOBS_MAX; -E2BIG for more than fits into a message, -ENOMEM.
+ */
+int sandbox_job(struct sandbox *s, const struct sandbox_job *job);
+
+/* As guest_job_signal(), guest_job_write(), guest_job_hold() and guest_job_forget(). */
+int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig);
+size_t sandbox_job_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last);
+void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold);
+int sandbox_job_forget(struct sandbox *s, uint32_t id);
+
 /* While held, no output beyond what is in flight (1 MiB) is requested: the program blocks when it writes,
  * as on a full pipe. The hold ends with the run, or when the agent is to end it. */
 void sandbox_hold(struct sandbox *s, bool hold);
@@ -95,11 +117,11 @@ void sandbox_hold(struct sandbox *s, bool hold);
 int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
 
 /* Freezes all processes in it; `frozen` is called when done, unless it is thawed, reset or closed first. Its files
- * remain accessible; no run may be sent. Return: 0, -EBUSY unless READY, -ENOMEM. */
+ * remain accessible; no run may be sent. Return: 0, -EBUSY unless READY and no job runs, -ENOMEM. */
 int sandbox_freeze(struct sandbox *s);
 void sandbox_thaw(struct sandbox *s);
 
-/* Restarts the interpreter; READY again when that is done. Return: 0, -EBUSY unless READY. */
+/* Restarts the interpreter, and kills all jobs; READY again when that is done. Return: 0, -EBUSY unless READY. */
 int sandbox_reset(struct sandbox *s);
 
 /* Idempotent. An active run ends as LOST, one not yet sent as REFUSED. */

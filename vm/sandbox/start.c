@@ -44,20 +44,53 @@ void sandbox_unlabel(struct sandbox *s)
 	s->label.began = 0;
 }
 
+bool sandbox_computes(const struct sandbox *s)
+{
+	return s->state == SANDBOX_RUNNING || (s->guest && guest_has_jobs(s->guest));
+}
+
+/* It may have run the last it had to. */
+static void leave_processors(struct sandbox *s)
+{
+	if (sandbox_computes(s))
+		return;
+	slots_release(&s->vm->slots, &s->slot);
+	if (s->vm->slots.waiting)
+		context_wake(&s->vm->ctx);
+}
+
 static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
 {
 	struct sandbox *s = data;
 
+	if (run >= SANDBOX_JOB_ID) {
+		leave_processors(s);
+		tell_owner(s, exit, run, result);
+		return;
+	}
 	/* If RUNNING has not been reported yet, it is reported before the run's end. */
 	if (s->reported == SANDBOX_READY && s->state == SANDBOX_RUNNING)
 		sandbox_work(s);
 	sandbox_unlabel(s);
-	slots_release(&s->vm->slots, &s->slot);
-	if (s->vm->slots.waiting)
-		context_wake(&s->vm->ctx);
 	if (s->state == SANDBOX_RUNNING)
 		sandbox_set_state(s, SANDBOX_READY);
+	leave_processors(s);
 	tell_owner(s, exit, run, result);
+}
+
+static void on_room(void *data, uint32_t job)
+{
+	const struct sandbox *s = data;
+
+	tell_owner(s, room, job);
+}
+
+static void on_gone(void *data, uint32_t job)
+{
+	struct sandbox *s = data;
+
+	leave_processors(s);
+	tell_owner(s, gone, job);
 }
 
 static void on_frozen(void *data, int err)
@@ -126,6 +159,8 @@ static const struct guest_events guest_events = {
 	.console = on_console,
 	.output = on_output,
 	.exit = on_exit_of_run,
+	.room = on_room,
+	.gone = on_gone,
 	.frozen = on_frozen,
 	.stirs = on_stirs,
 	.asked = on_asked,

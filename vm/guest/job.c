@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of a guest: programs beside the interpreter. */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "vm/base/log.h"
+#include "vm/base/problem.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A job is known from guest_job() until `gone`. It has one `exit`, behind its last `output`; what it has left behind may
+ * go on after that, until guest_job_forget() and the agent's JOB_GONE. One that is forgotten before its end has no `exit`:
+ * its owner has said that he does not want to know.
+ *
+ * The agent is believed what it says of its own jobs, as of runs; that it says nothing for ever is found by their time.
+ */
+
+#define OUTPUT_WINDOW (1u << 20) /* bytes of output under way at most, of each */
+#define STDIN_QUEUE   (256u << 10)
+#define LATE_BEATS \
+	6 /* heartbeats, of 5 s each, that the agent may take on top of a job's own time */
+#define BEAT_MS 5000u
+
+static struct guest_job *job_find(const struct guest *g, uint32_t id)
+{
+	struct guest_job *j;
+
+	TAILQ_FOREACH(j, &g->jobs, link) {
+		if (j->exec.id == id)
+			return j;
+	}
+	return NULL;
+}
+
+static void job_free(struct guest *g, struct guest_job *j)
+{
+	TAILQ_REMOVE(&g->jobs, j, link);
+	g->njobs--;
+	free(j);
+}
+
+/* ---- its end ---- */
+
+static void finish(struct guest *g, struct guest_job *j, const struct vm_result *result)
+{
+	log_trace(&g->label, "guest", "job %x has ended: %s, status %u",
+		  j->exec.id & ~SANDBOX_JOB_ID, vm_outcome_str(result->outcome), result->status);
+	j->ended = true;
+	if (j->forgotten)
+		return;
+	j->overdue = 0;
+	tell_owner(g, exit, j->exec.id, result);
+}
+
+int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	static const enum vm_outcome outcome[] = {
+		[PROTO_HOW_DONE] = VM_DONE,	 [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
+		[PROTO_HOW_KILLED] = VM_KILLED,	 [PROTO_HOW_OOM] = VM_OOM,
+		[PROTO_HOW_LOST] = VM_LOST,	 [PROTO_HOW_REFUSED] = VM_NOUTCOMES,
+		[PROTO_HOW_GONE] = VM_NOUTCOMES, [PROTO_HOW_NOT_TAKEN] = VM_NOUTCOMES,
+	};
+	struct guest_job *j = job_find(g, h->id);
+	struct vm_result r = {0};
+	struct proto_exit e;
+
+	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
+	if (!j || j->ended || proto_exit_unpack(in, &e) < 0 || outcome[e.how] == VM_NOUTCOMES)
+		return -EPROTO;
+	r.outcome = outcome[e.how];
+	r.status = e.status;
+	r.wall_us = e.wall_us;
+	r.user_us = e.user_us;
+	r.system_us = e.system_us;
+	r.maxrss_kib = e.maxrss_kib;
+	r.dropped[VM_STDOUT] = e.dropped[0];
+	r.dropped[VM_STDERR] = e.dropped[1];
+	if (r.outcome == VM_OOM)
+		problem_set(&r.problem, PROBLEM_OUT_OF_MEMORY,
+			    "Give the session more memory (memory_mb).",
+			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
+	if (r.outcome == VM_LOST)
+		problem_set(&r.problem, PROBLEM_AGENT_LOST, "",
+			    "a process of the sandbox has ended what watched the job: how it ends "
+			    "nobody can tell");
+	g->usage_stale = true;
+	finish(g, j, &r);
+	return 0;
+}
+
+int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t err = get_u32(in);
+	const struct proto_str words = get_str(in, 256);
+	struct vm_result r = {.outcome = VM_REFUSED};
+	struct guest_job *j = job_find(g, h->id);
+	char text[64];
+
+	if (!get_end(in) || !j || j->ended || err > 4095)
+		return -EPROTO;
+	for (uint32_t i = 0; i < sizeof(text); i++)
+		text[i] = i < words.len && i + 1 < sizeof(text)
+				  ? (words.data[i] >= ' ' && words.data[i] <= '~' ? words.data[i]
+										  : '?')
+				  : '\0';
+	problem_set(&r.problem, PROBLEM_NOT_TAKEN, "", "the job could not be started: %s: %s", text,
+		    err && err < 134 ? strerror((int)err) : "no reason given");
+	finish(g, j, &r);
+	return 0;
+}
+
+int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	struct guest_job *j = job_find(g, h->id);
+
+	if (!get_end(in) || !j || !j->forgotten)
+		return -EPROTO;
+	job_free(g, j);
+	tell_owner(g, gone, h->id);
+	return 0;
+}
+
+bool jobs_check(struct guest *g)
+{
+	const struct guest_job *j;
+
+	TAILQ_FOREACH(j, &g->jobs, link) {
+		if (!j->overdue || g->all->beats < j->overdue)
+			continue;
+		guest_failf(g, PROBLEM_AGENT_SILENT, "Reset the session.",
+			    "the agent in the sandbox was to end a job, and has not for %u s",
+			    LATE_BEATS * BEAT_MS / 1000);
+		return false;
+	}
+	return true;
+}
+
+void jobs_abandon(struct guest *g)
+{
+	struct guest_job *j;
+
+	while ((j = TAILQ_FIRST(&g->jobs))) {
+		struct vm_result r = {.outcome = j->exec.sent ? VM_LOST : VM_REFUSED};
+
+		if (g->asked)
+			problem_set(&r.problem, PROBLEM_CLOSED, "", "the sandbox was closed");
+		else
+			r.problem = g->problem;
+		if (!j->ended)
+			finish(g, j, &r);
+		job_free(g, j);
+	}
+}
+
+/* ---- output and input ---- */
+
+int job_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	struct guest_job *j = job_find(g, h->id);
+
+	return !j || j->ended ? -EPROTO : exec_take_output(g, &j->exec, h, in);
+}
+
+void guest_job_hold(struct guest *g, uint32_t id, bool hold)
+{
+	struct guest_job *j = job_find(g, id);
+
+	if (j && !j->ended)
+		exec_hold(g, &j->exec, hold);
+}
+
+int job_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	struct guest_job *j = job_find(g, h->id);
+	const uint32_t n = get_u32(in);
+
+	if (!get_end(in))
+		return -EPROTO;
+	/* It may have been forgotten meanwhile. */
+	if (!j || !j->exec.stdin_open)
+		return 0;
+	if (n > OUTPUT_WINDOW || j->exec.stdin_credit + n > OUTPUT_WINDOW)
+		return -EPROTO;
+	j->exec.stdin_credit += n;
+	if (!j->forgotten)
+		tell_owner(g, room, h->id);
+	return 0;
+}
+
+size_t guest_job_write(struct guest *g, uint32_t id, const void *data, size_t len, bool last)
+{
+	struct guest_job *j = job_find(g, id);
+	struct exec *x = j ? &j->exec : NULL;
+	size_t done = 0;
+
+	/* Nobody reads it any more. */
+	if (!x || !x->stdin_open || j->ended || g->phase == GUEST_ENDING)
+		return len;
+	for (;;) {
+		const size_t n = MIN(MIN(len - done, x->stdin_credit), (size_t)PROTO_DATA_MAX);
+		const bool end = last && done + n == len;
+		struct channel_frame *f;
+
+		if ((n == 0 && !end) || g->channel.queued[CHANNEL_BULK] >= STDIN_QUEUE)
+			return done;
+		f = channel_frame_new(PROTO_STDIN, id, n);
+		if (!f)
+			return done;
+		put_bytes(&f->out, (const char *)data + done, n);
+		f->header.flags = end ? PROTO_F_EOF : 0;
+		channel_push(&g->channel, f, CHANNEL_BULK);
+		done += n;
+		x->stdin_credit -= n;
+		x->stdin_open = !end;
+		if (end)
+			return done;
+	}
+}
+
+/* ---- the seam ---- */
+
+bool guest_has_jobs(const struct guest *g)
+{
+	const struct guest_job *j;
+
+	TAILQ_FOREACH(j, &g->jobs, link) {
+		if (!j->ended || j->forgotten)
+			return true;
+	}
+	return false;
+}
+
+static struct proto_str str(const char *s)
+{
+	return proto_cstr(s ? s : "");
+}
+
+static struct channel_frame *job_frame(const struct sandbox_job *job)
+{
+	const struct proto_job p = {
+		.flags = job->input ? PROTO_RUN_STDIN : 0,
+		.timeout_ms = job->timeout_ms,
+		.grace_ms = job->grace_ms,
+		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},
+		.credit = OUTPUT_WINDOW,
+		.language = str(job->language),
+		.cwd = str(job->cwd),
+		.env = job->env,
+		.argv = job->argv,
+		.code = job->code,
+	};
+	struct channel_frame *f = channel_frame_new(PROTO_JOB, job->id,
+						    96 + p.language.len + p.cwd.len + p.env.len +
+							    p.argv.len + p.code.len);
+
+	if (f)
+		proto_job_pack(&f->out, &p);
+	return f;
+}
+
+/* So many heartbeats from now its end has come. */
+static uint64_t overdue_at(const struct guest *g, const struct sandbox_job *job)
+{
+	if (!job->timeout_ms)
+		return 0;
+	return g->all->beats + 1 + ((uint64_t)job->timeout_ms + job->grace_ms) / BEAT_MS +
+	       LATE_BEATS;
+}
+
+int guest_job(struct guest *g, const struct sandbox_job *job)
+{
+	struct channel_frame *f;
+	struct guest_job *j;
+
+	assert(job->id >= SANDBOX_JOB_ID && job->id != PROTO_RUN_ID_WARMUP &&
+	       !job_find(g, job->id));
+	if (g->phase != GUEST_UP)
+		return -EBUSY;
+	if (g->njobs >= PROTO_JOBS_MAX)
+		return -EMFILE;
+	if ((uint64_t)job->code.len + job->argv.len + job->env.len + 8192 > PROTO_PAYLOAD_MAX)
+		return -E2BIG;
+	j = calloc(1, sizeof(*j));
+	f = j ? job_frame(job) : NULL;
+	if (!f) {
+		free(j);
+		return -ENOMEM;
+	}
+	j->exec = (struct exec){
+		.id = job->id,
+		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},
+		.credit = OUTPUT_WINDOW,
+		.stdin_open = job->input,
+	};
+	j->overdue = overdue_at(g, job);
+	TAILQ_INSERT_TAIL(&g->jobs, j, link);
+	g->njobs++;
+	f->started = &j->exec.sent;
+	channel_push(&g->channel, f, CHANNEL_CONTROL);
+	log_trace(&g->label, "guest", "sends job %x", job->id & ~SANDBOX_JOB_ID);
+	return 0;
+}
+
+static uint32_t wire_signal(unsigned sig)
+{
+	if (sig == SANDBOX_KILL)
+		return PROTO_KILL;
+	return sig == SANDBOX_INTERRUPT ? PROTO_INTERRUPT
+					: PROTO_SIGNAL_NUMBER + (sig - SANDBOX_SIGNAL);
+}
+
+int guest_job_signal(struct guest *g, uint32_t id, unsigned sig)
+{
+	struct guest_job *j = job_find(g, id);
+
+	if (g->phase != GUEST_UP || !j || j->ended)
+		return -ESRCH;
+	if (sig != SANDBOX_KILL && sig != SANDBOX_INTERRUPT &&
+	    (sig <= SANDBOX_SIGNAL || sig >= SANDBOX_SIGNAL + NSIG))
+		return -EINVAL;
+	if (channel_send_u32(&g->channel, PROTO_SIGNAL, id, wire_signal(sig)) < 0)
+		return -ENOMEM;
+	if (sig != SANDBOX_KILL)
+		return 0;
+	exec_hold(g, &j->exec, false);
+	j->exec.late = true; /* unread output must not keep it from ending */
+	j->overdue = g->all->beats + 1 + LATE_BEATS;
+	return 0;
+}
+
+int guest_job_forget(struct guest *g, uint32_t id)
+{
+	struct guest_job *j = job_find(g, id);
+
+	if (!j || j->forgotten || g->phase == GUEST_ENDING)
+		return -ESRCH;
+	if (channel_send(&g->channel, PROTO_JOB_FORGET, id, NULL, 0) < 0)
+		return -ENOMEM;
+	j->forgotten = true;
+	j->overdue = g->all->beats + 1 + LATE_BEATS;
+	return 0;
+}
