@@ -196,6 +196,7 @@ static void agent_advance(struct agent *a)
 	/* A run that waits takes the seed along: nothing could come before that. */
 	bool seeded;
 
+	jobs_advance(&a->jobs);
 	if (a->freezer.state != FREEZER_THAWED)
 		return; /* an interpreter that is stopped answers nobody */
 	if (a->loss.due && a->run.state == RUN_WAITING) {

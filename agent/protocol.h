@@ -77,7 +77,7 @@ enum proto_type {
 	PROTO_JOB, /* struct proto_job: a program beside the interpreter, `id` >= PROTO_JOB_ID. Answered by OUTPUT...,
 		      * EXIT as a run, or by FAILED if it could not be started. SIGNAL, CREDIT and STDIN as for a run */
 	PROTO_JOB_FORGET, /* ends all that is left of job `id`, also of one that is still running, of which then no
-			   * EXIT comes. Answered by JOB_GONE */
+			   * EXIT comes. JOB_GONE follows, or was on its way */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -138,7 +138,7 @@ enum proto_type {
 	PROTO_NOTED, /* during a lease, behind a FILE_REPLY or TOUCH: u64 node, attr: what its attributes are now */
 	PROTO_CONTENT, /* during a lease, behind a FILE_REPLY to OPEN: u64 handle, bytes to the end: all that the
 			 * file holds */
-	PROTO_JOB_GONE, /* nothing is left of job `id`, and nothing of it will come any more */
+	PROTO_JOB_GONE, /* behind EXIT or FAILED, or after JOB_FORGET: nothing is left of job `id`. One for each */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN */

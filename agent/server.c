@@ -240,9 +240,10 @@ static int on_job_forget(struct agent *a, const struct proto_header *h, struct p
 {
 	struct job *j = jobs_find(&a->jobs, h->id);
 
-	if (!get_end(in) || !j)
+	if (!get_end(in) || h->id < PROTO_JOB_ID)
 		return -EPROTO;
-	job_forget(j);
+	if (j) /* else it has just gone by itself */
+		job_forget(j);
 	return 0;
 }
 

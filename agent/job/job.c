@@ -28,9 +28,9 @@
  * -------------------
  *
  *	STARTING --started--> ACTIVE --ended--> DRAINING --> ENDED --forget--> CLEARING --> gone
- *	    |                   |                  ^
+ *	    |                   |                  ^           `--nothing is left--> gone
  *	    |                   `--deadline, KILL--> KILLING
- *	    `--failed--> gone
+ *	    `--failed--> ENDED
  *
  * A job's program is the child of a holder (holder.c), and so is, in the end, all that it leaves behind: that is how we
  * know what belongs to which job. The program has ended when its holder says so. Its output is then what is in its pipes,
@@ -39,7 +39,8 @@
  * A holder shares the user's id in some jails, and can be killed there by user code. How its program ends is not known
  * then, and said to be so (PROTO_HOW_LOST); what is left of the job belongs to nobody, as what a run leaves behind.
  *
- * What is forgotten is killed, and gone when its holder is, which ends by itself when nothing is left below it.
+ * A job is gone when it has ended and its holder has, which ends by itself when nothing is left below it. What is
+ * forgotten is killed, so that this comes soon.
  */
 
 #define GONE_US \
@@ -152,7 +153,7 @@ static void on_killed(struct killer *k)
 	else if (j->state == JOB_KILLING)
 		job_settle(j, (enum proto_how)j->result.how, j->result.status);
 	else if (j->holder)
-		loop_arm(j->all->loop, &j->deadline, GONE_US); /* jobs_reaped() goes on */
+		loop_arm(j->all->loop, &j->deadline, GONE_US); /* jobs_advance() goes on */
 }
 
 static void job_kill(struct job *j, enum proto_how how, uint32_t status, uint64_t grace_us)
@@ -398,33 +399,16 @@ void job_credit(struct job *j, uint32_t bytes)
 		output_resume(&j->output);
 }
 
-static void job_gone(struct job *j)
+void job_forget(struct job *j)
 {
-	if (j->forget)
-		send_empty(j, PROTO_JOB_GONE);
-	job_free(j);
-}
-
-/* Ends all of it. Return: false if it is gone, for there was nothing. */
-static bool job_clear(struct job *j)
-{
-	if (!j->holder) {
-		job_gone(j);
-		return false;
-	}
+	if (j->state == JOB_CLEARING)
+		return;
 	if (j->state < JOB_DRAINING)
 		output_settle(&j->output);
 	job_close(j);
 	job_set(j, JOB_CLEARING);
-	job_end(j, 0);
-	return true;
-}
-
-void job_forget(struct job *j)
-{
-	j->forget = true;
-	if (j->state != JOB_CLEARING)
-		(void)job_clear(j);
+	if (j->holder)
+		job_end(j, 0);
 }
 
 /* ---- all of them ---- */
@@ -463,9 +447,21 @@ bool jobs_reaped(struct jobs *all, pid_t pid)
 		on_silent(j);
 	proc_let_go(pid);
 	j->holder = 0;
-	if (j->state == JOB_CLEARING)
-		job_gone(j);
 	return true;
+}
+
+void jobs_advance(struct jobs *all)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&all->list); j; j = next) {
+		next = TAILQ_NEXT(j, link);
+		if (j->holder || (j->state != JOB_ENDED && j->state != JOB_CLEARING))
+			continue;
+		if (!j->mute)
+			send_empty(j, PROTO_JOB_GONE);
+		job_free(j);
+	}
 }
 
 void jobs_resume(struct jobs *all)
@@ -488,13 +484,11 @@ void jobs_ending(struct jobs *all, enum proto_how how)
 
 void jobs_abandon(struct jobs *all)
 {
-	struct job *j, *next;
+	struct job *j;
 
-	for (j = TAILQ_FIRST(&all->list); j; j = next) {
-		next = TAILQ_NEXT(j, link);
-		j->forget = false;
-		if (j->state != JOB_CLEARING)
-			(void)job_clear(j);
+	TAILQ_FOREACH(j, &all->list, link) {
+		j->mute = true;
+		job_forget(j);
 	}
 }
 

@@ -25,7 +25,7 @@ enum job_state {
 	JOB_ACTIVE,   /* it was executed */
 	JOB_KILLING,  /* its processes are being killed */
 	JOB_DRAINING, /* it has ended; output left in the pipes is being sent */
-	JOB_ENDED,    /* EXIT was sent; what it has started may go on */
+	JOB_ENDED,    /* EXIT or FAILED was sent; what it has started may go on */
 	JOB_CLEARING, /* it was forgotten: all that is left is being killed */
 	JOB_NSTATES,
 };
@@ -47,7 +47,7 @@ struct job {
 	uint64_t began; /* now_us() */
 	bool open;	/* its pipes are */
 	bool heard;	/* of its start */
-	bool forget;	/* JOB_GONE is owed */
+	bool mute;	/* the host has dropped it: no JOB_GONE */
 	struct proto_exit result;
 };
 
@@ -87,6 +87,9 @@ bool jobs_active(const struct jobs *all);
 /** jobs_reaped() - A child of the agent has ended. Return: false if it is no holder. */
 bool jobs_reaped(struct jobs *all, pid_t pid);
 
+/** jobs_advance() - Forget those of which nothing is left, and say so. */
+void jobs_advance(struct jobs *all);
+
 /** jobs_resume() - The connection has room again. */
 void jobs_resume(struct jobs *all);
 
@@ -105,7 +108,7 @@ int job_signal(struct job *j, uint32_t sig);
 /** job_credit() - The host has granted more output. */
 void job_credit(struct job *j, uint32_t bytes);
 
-/** job_forget() - The host wants nothing to be left of it: JOB_GONE follows. */
+/** job_forget() - The host wants nothing to be left of it. */
 void job_forget(struct job *j);
 
 #endif

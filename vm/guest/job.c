@@ -14,8 +14,8 @@
  * Theory of operation
  * -------------------
  * A job is known from guest_job() until `gone`. It has one `exit`, behind its last `output`; what it has left behind may
- * go on after that, until guest_job_forget() and the agent's JOB_GONE. One that is forgotten before its end has no `exit`:
- * its owner has said that he does not want to know.
+ * go on after that, until it ends by itself or by guest_job_forget(), of which the agent's JOB_GONE tells. One that is
+ * forgotten before its end has no `exit`: its owner has said that he does not want to know.
  *
  * The agent is believed what it says of its own jobs, as of runs; that it says nothing for ever is found by their time.
  */
@@ -118,7 +118,7 @@ int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *
 {
 	struct guest_job *j = job_find(g, h->id);
 
-	if (!get_end(in) || !j || !j->forgotten)
+	if (!get_end(in) || !j || !(j->forgotten || j->ended))
 		return -EPROTO;
 	job_free(g, j);
 	tell_owner(g, gone, h->id);

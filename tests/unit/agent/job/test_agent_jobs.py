@@ -11,7 +11,7 @@ import signal
 import time
 import unittest
 
-from agent_fixture import (CREDIT, DONE, FAILED, FREEZE, INTERRUPT, JOB, JOB_FORGET, JOB_ID, KILL, KILLED, LOST, SIGNAL,
+from agent_fixture import (CREDIT, DONE, FAILED, FREEZE, INTERRUPT, JOB, JOB_FORGET, JOB_GONE, JOB_ID, KILL, KILLED, LOST, SIGNAL,
                            SIGNAL_NUMBER, STDIN, TIMEOUT, Case, integers, is_running, main, processes_with)
 from patience import wait_until
 
@@ -170,6 +170,19 @@ class Jobs(Case):
         self.assertEqual(self.names().count('sleep'), 0)
         self.wait_alone()
 
+    def test_gone_by_itself(self):
+        """Of a job that has left nothing behind, nothing is kept."""
+        for _ in range(70):
+            job = self.agent.start_job('echo')
+            self.assertEqual(self.agent.finish_job(job).out, b'\n')
+            self.assertEqual(self.agent.take(job)[0], JOB_GONE)
+        job = self.agent.start_job('sleep 0.5 &')
+        self.agent.finish_job(job)
+        self.assertEqual(self.agent.take(job)[0], JOB_GONE)
+        job = self.agent.start_job(argv=['no-such-program'])
+        self.error(errno.ENOENT, self.agent.finish_job, job)
+        self.assertEqual(self.agent.take(job)[0], JOB_GONE)
+
     def test_forgotten_while_it_runs(self):
         jobs = [self.agent.start_job('echo $$; sleep 1000') for _ in range(3)]
         self.first_output(jobs[0])
@@ -307,7 +320,10 @@ class Protocol(Case):
         self.refused('echo')
 
     def test_forget_nobody(self):
+        """It may have gone by itself a moment ago."""
         self.agent.send(JOB_FORGET, id=JOB_ID + 1)
+        self.agent.ping()
+        self.agent.send(JOB_FORGET, id=1)
         self.assert_closed(self.agent)
 
 
