@@ -30,7 +30,7 @@ void output_init(struct output *o)
 		o->out[i].src.fd = o->out[i].spare[0] = o->out[i].spare[1] = -1;
 		o->out[i].writer = -1;
 	}
-	records_init(&o->records, o, stream_put);
+	records_init(&o->records, o, stream_put, stream_catch_up);
 	journal_init(&o->journal, o);
 	o->tick.fire = on_tick;
 }

@@ -51,9 +51,13 @@ struct stream {
 /* Sends bytes of a stream, see stream_put(). Return: 0 or -ENOMEM. */
 typedef int records_put(struct stream *s, const void *data, size_t len);
 
+/* Sends what was read of both streams and is older than all else, see stream_catch_up(). Return: 0 or -errno. */
+typedef int records_catch_up(struct output *o);
+
 /* What the driver writes to both in the order of its writes. */
 struct records {
 	records_put *put;
+	records_catch_up *catch_up;
 	struct loop_source src; /* read end; -1 if the run has none */
 	struct output *output;
 	int spare[2]; /* a pipe for the next run, or -1 */

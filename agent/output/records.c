@@ -32,9 +32,14 @@
 
 #define READ_SIZE 16384u
 
-void records_init(struct records *r, struct output *output, records_put *put)
+void records_init(struct records *r, struct output *output, records_put *put,
+		  records_catch_up *catch_up)
 {
-	*r = (struct records){.output = output, .put = put, .src = {.fd = -1}, .spare = {-1, -1}};
+	*r = (struct records){.output = output,
+			      .put = put,
+			      .catch_up = catch_up,
+			      .src = {.fd = -1},
+			      .spare = {-1, -1}};
 }
 
 int records_prepare(struct records *r)
@@ -178,7 +183,7 @@ int records_take(struct records *r)
 
 	if (n == 0)
 		return 0;
-	if (stream_catch_up(r->output) == 0 && records_move(r, n) == 0)
+	if (r->catch_up(r->output) == 0 && records_move(r, n) == 0)
 		return 1;
 	records_set(r, STREAM_PAUSED);
 	return -EAGAIN;

@@ -10,8 +10,10 @@
  * @r: Records
  * @run: Run that they belong to
  * @put: Sends bytes of a stream
+ * @catch_up: Sends what is older than records
  */
-void records_init(struct records *r, struct output *output, records_put *put);
+void records_init(struct records *r, struct output *output, records_put *put,
+		  records_catch_up *catch_up);
 
 /** records_prepare() - Make the pipe for the next run, in advance, if there is none. Return: 0 or -errno. */
 int records_prepare(struct records *r);
