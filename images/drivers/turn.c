@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -46,6 +47,8 @@
 
 #define HIGH_FD 1000 /* where the socket goes; the places after it stay occupied, see turn_open */
 #define STEADY	32   /* after so many writes to one output the other one is not expected soon */
+#define LOOKS	100  /* at most, for what was written so to be read, when it comes after all */
+#define LOOK_NS 100000
 
 static int ctl_fd = -1;
 static int copy_fd = -1; /* of the last DRIVER_COPY */
@@ -57,6 +60,7 @@ static volatile sig_atomic_t interrupted;
 static bool executed; /* code that may have drawn random numbers */
 static int last_out;  /* the output that was written last in this turn, or 0 */
 static int steady;    /* how often in a row, at most STEADY */
+static bool unsteady; /* it was STEADY until a moment ago */
 
 /* Where the pipe for records goes, behind the places that are kept. */
 static int records_fd(void)
@@ -339,7 +343,7 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 
 	make_room();
 	interrupted = 0;
-	last_out = 0;
+	last_out = steady = 0;
 	hush_library();
 	len = syscall(SYS_recvmsg, ctl_fd, &hdr, flags | MSG_CMSG_CLOEXEC);
 	r = len < 0 ? -errno : 0;
@@ -430,10 +434,26 @@ static bool is_empty(int fd)
 	return ioctl(fd, FIONREAD, &n) < 0 || n == 0;
 }
 
+/* Waits, not for long, until what was written to both has been read. Return: has it been? */
+static bool are_read(void)
+{
+	const struct timespec look = {.tv_nsec = LOOK_NS};
+
+	for (int i = 0; unsteady && i < LOOKS; i++) {
+		if (is_empty(STDOUT_FILENO) && is_empty(STDERR_FILENO))
+			break;
+		(void)nanosleep(&look, NULL);
+	}
+	unsteady = false;
+	return is_empty(STDOUT_FILENO) && is_empty(STDERR_FILENO);
+}
+
 bool turn_is_steady(int fd)
 {
-	if (fd != last_out)
+	if (fd != last_out) {
+		unsteady = steady == STEADY;
 		steady = 0;
+	}
 	last_out = fd;
 	steady += steady < STEADY;
 	return steady == STEADY;
@@ -448,7 +468,7 @@ size_t turn_record(int fd, const void *data, size_t len)
 	if (len == 0 || len > sizeof(buf) - sizeof(head))
 		return 0;
 	if (fcntl(records_fd(), F_GETSIG) != DRIVER_MARK_RECORDS || fcntl(fd, F_GETSIG) != mark ||
-	    !is_empty(STDOUT_FILENO) || !is_empty(STDERR_FILENO))
+	    !are_read())
 		return 0;
 	memcpy(buf, &head, sizeof(head));
 	memcpy(buf + sizeof(head), data, len);

@@ -116,6 +116,8 @@ void turn_renew_forget(void);
  * @data: the bytes
  * @len: number of bytes
  *
+ * After many writes to one of them alone it waits some milliseconds, at most, for those to be read.
+ *
  * Return: @len, or 0 if nothing was written, and the caller has to write to the descriptor, because it
  * is not the turn's any more, or to keep the order, or because there are too many bytes
  */

@@ -44,6 +44,14 @@ class Records(Case):
         self.assertEqual(r.out.split(), [b'%d' % i for i in range(101)])
         self.assertEqual(r.err, b'e\n')
 
+    def test_order_after_a_stretch(self):
+        """However many writes of one stream alone came before: what follows is in order."""
+        for many in 'for i in range(5000): print(i)', 'for i in range(300): print(".", end="", flush=True)':
+            for _ in range(20):
+                r = self.run_code(f'import sys\n{many}\nprint("E", file=sys.stderr)\nprint("AFTER")\n')
+                both = b''.join(r.both)
+                self.assertTrue(both.endswith(b'E\nAFTER\n'), both[-50:])
+
     def test_a_steady_stream(self):
         """It is written as without us, until the other one is written, or the next run."""
         code = ('import sys\nours = lambda: ["write" in f.buffer.raw.__dict__ for f in (sys.stdout, sys.stderr)]\n'
