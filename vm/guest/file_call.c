@@ -309,7 +309,7 @@ static bool send_rest(struct file_call *call, const uint8_t *bytes)
 /* One piece of a read or write. */
 static int reply_transfer(struct file_call *call, unsigned number, struct proto_in *in)
 {
-	const void *bytes = call->bytes;
+	const void *bytes = NULL;
 	size_t n;
 
 	if (call->op == VM_READ) {
@@ -325,8 +325,7 @@ static int reply_transfer(struct file_call *call, unsigned number, struct proto_
 		}
 		if (call->bytes)
 			memcpy(call->bytes + (size_t)number * PROTO_DATA_MAX, s.data, n);
-		else
-			bytes = s.data;
+		bytes = call->bytes ? (const void *)call->bytes : s.data;
 	} else {
 		n = get_u32(in);
 		if (!get_end(in) || n > piece_size(call, number))
