@@ -14,8 +14,9 @@
  *
  * - There is no process of user code but interpreters that wait for a run. A background process that a run
  *   left, a server behind a port among them, could write at any moment.
- * - Each of those that have executed a user's code, or packages', waits where it should (rest.h), and has one thread. Threads, and the
- *   timers of an event loop, go on between runs; so there is no lease where JavaScript was run.
+ * - Each of those that have executed a user's code, or packages', or may have at their start (LD_PRELOAD), waits where
+ *   it should (rest.h), and has one thread. Threads, and the timers of an event loop, go on between runs; so there is no
+ *   lease where JavaScript was run.
  * - None of those catches a signal. There is nobody who would send one, but the kernel does, for what was set up
  *   before: timers, descriptors with a signal (F_SETSIG, F_NOTIFY, F_SETLEASE: of any number), queues, a parent's end.
  *   The drivers of Python and bash catch none while they wait; a handler of the user's costs the lease.

@@ -221,6 +221,8 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 	a->traced = h->id;
 	r = run_submit(&a->run, h->id, &req);
 	log_trace("%u bytes of code have arrived", req.code.len);
+	/* It may put something where interpreters look when they start. */
+	a->config.loads_other = a->config.loads_other || !(req.flags & PROTO_RUN_TRIAL);
 	if (r < 0) {
 		log_line("run %u: %s", h->id, strerror(-r));
 		run_send_refused(&a->conn, h->id);

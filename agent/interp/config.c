@@ -231,13 +231,36 @@ static bool envp_same(char *const *a, char *const *b)
 	return !a[n] && !b[n];
 }
 
+/* May an interpreter that is started with these execute code that is not its driver's, before any run? */
+static bool loads_other(const struct guest_env *env, const struct proto_setup *s)
+{
+	static const char *const beginnings[] = {"LD_",	 "BASH_ENV",	 "PYTHON",
+						 "BUN_", "NODE_OPTIONS", "OPENSSL_"};
+
+	/* What a directory of packages says of itself (*.pth). */
+	if (env->packages && str_is(s->language, "python"))
+		return true;
+	for (uint32_t n = 0; n < s->nenv; n++) {
+		const struct proto_str name = s->env[n].name;
+
+		for (size_t k = 0; k < ARRAY_SIZE(beginnings); k++) {
+			const size_t len = strlen(beginnings[k]);
+
+			if (name.len >= len && memcmp(name.data, beginnings[k], len) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 int interp_configure(const struct guest_env *env, struct interp_config *c,
 		     const struct proto_setup *s, bool *ret_changed)
 {
 	struct interp_config now = {.language = -1,
 				    .nproc = nproc_limit(env, s->nproc ? s->nproc : NPROC_DEFAULT),
 				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT,
-				    .fsize = s->fsize};
+				    .fsize = s->fsize,
+				    .loads_other = c->loads_other || loads_other(env, s)};
 	int r;
 
 	for (size_t n = 0; n < ARRAY_SIZE(languages); n++) {

@@ -401,6 +401,7 @@ int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 		return r;
 	}
 	interp_begin(i, rank, READY_US);
+	i->touched = i->config->loads_other;
 	return 0;
 }
 

@@ -30,6 +30,7 @@ struct interp_config {
 	uint32_t nproc, nofile;
 	uint64_t fsize; /* file size limit; 0: none */
 	char **envp;	/* owned, as is every string */
+	bool loads_other; /* one that is started may execute code that is not its driver's, before any run */
 };
 
 /* Its priority until it runs code. */

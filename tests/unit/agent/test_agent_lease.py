@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import struct
+import subprocess
 import tempfile
 import time
 import unittest
@@ -155,9 +156,12 @@ class Imported(Leases):
         self.base, self.env = base.name, {'PYTHONUSERBASE': base.name}
         super().setUp()
 
-    def have_imported(self, name, code):
+    def site(self):
         version = '.'.join(self.version.split()[1].split('.')[:2])
-        site = f'{self.base}/lib/python{version}/site-packages'
+        return f'{self.base}/lib/python{version}/site-packages'
+
+    def have_imported(self, name, code):
+        site = self.site()
         os.makedirs(f'{site}/{name}-1.0.dist-info')
         for path, content in {
                 f'{name}.py': code, f'{name}-1.0.dist-info/RECORD': f'{name}.py,,\n',
@@ -179,6 +183,49 @@ class Imported(Leases):
         """The host's own code is known to leave nothing."""
         self.run_code('print(1)', flags=RUN_TRIAL)
         self.assertEqual(self.ask(), 1)
+
+    def test_site(self):
+        """What a directory of packages has executed is not the host's own, even if that is all that has run."""
+        os.makedirs(self.site())
+        with open(f'{self.site()}/ticking.py', 'w', encoding='utf-8') as file:
+            file.write(self.timer)
+        with open(f'{self.site()}/ticking.pth', 'w', encoding='utf-8') as file:
+            file.write('import ticking\n')
+        self.run_code('print(1)', flags=RUN_TRIAL)
+        self.assertEqual(self.ask(), 0)
+
+
+class Preloaded(Leases):
+    """Code that a variable of the user's names is executed before the driver, and goes on beside it."""
+    source = '''#include <pthread.h>
+#include <unistd.h>
+static void *tick(void *data)
+{
+	for (;;)
+		pause();
+	return data;
+}
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, 0, tick, 0);
+}
+'''
+
+    def setUp(self):
+        compiler = shutil.which('cc')
+        if not compiler:
+            self.skipTest('there is no compiler')
+        base = tempfile.TemporaryDirectory()
+        self.addCleanup(base.cleanup)
+        library = f'{base.name}/ticking.so'
+        subprocess.run([compiler, '-shared', '-fPIC', '-pthread', '-x', 'c', '-', '-o', library], input=self.source.encode(),
+                       check=True)
+        self.env = {'LD_PRELOAD': library}
+        super().setUp()
+
+    def test_thread(self):
+        self.assertEqual(self.ask(), 0)
 
 
 @unittest.skipUnless(shutil.which(BUN) or os.path.exists(BUN), 'Bun is not there')
