@@ -75,6 +75,7 @@
 #define BUSY_US	   250u	 /* the tick then */
 #define CALM_TICKS 8u	 /* without a write, after which each is told of again */
 #define ALONE_MANY 1024u /* writes in a row to one stream, of which each need not be told */
+#define DRAIN_MANY 16u	 /* times JOURNAL_MAX: more than there are when a run ends */
 
 static bool is_needed(const struct guest_env *env)
 {
@@ -152,6 +153,7 @@ static bool journal_hear(struct journal *j)
 		return true;
 	j->at = j->n = 0;
 	n = read(j->src.fd, si, sizeof(si));
+	j->more = n == (ssize_t)sizeof(si);
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(*si); i++)
 		journal_note(j, &si[i], of);
 	return j->n > 0;
@@ -485,9 +487,17 @@ bool journal_drain(struct journal *j)
 
 	if (!apart_is_on(j->output))
 		return true;
-	while ((out[0].drain_left || out[1].drain_left) && journal_hear(j)) {
+	/* All that the program has written was told of before it ended. What goes on behind it may tell us for ever, even
+	 * if there is no room for what it writes. */
+	for (unsigned n = 0; n < DRAIN_MANY && (out[0].drain_left || out[1].drain_left); n++) {
+		const bool anew = j->at == j->n;
+
+		if (!journal_hear(j))
+			break;
 		if (journal_play(j, (size_t *[]){&out[0].drain_left, &out[1].drain_left}) < 0)
 			return false;
+		if (anew && !j->more)
+			break;
 	}
 	return true; /* what is left is of no known order */
 }

@@ -81,8 +81,9 @@ struct journal {
 	bool busy;	      /* the tick is a shorter one */
 	bool deaf;	      /* the kernel could not tell of some */
 	bool silent;	      /* at the last tick there was something that it had not told of */
-	unsigned calm;	      /* ticks without a write */
-	unsigned n, at;	      /* how many are known, how many of those were read */
+	bool more;	/* it has told of as many as could be heard at once: there may be more */
+	unsigned calm;	/* ticks without a write */
+	unsigned n, at; /* how many are known, how many of those were read */
 	uint8_t writes[JOURNAL_MAX]; /* to which of the two */
 };
 

@@ -372,6 +372,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 		interp_give_up(r->interp);
 		if (r->interp->holds)
 			return; /* its death ends the run, too */
+		output_settle(&r->output);
 		run_end_unbegun(r, PROTO_HOW_REFUSED, 255, true);
 		return;
 	}
