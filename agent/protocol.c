@@ -166,6 +166,11 @@ const char *proto_type_name(unsigned type)
 	return type_names[type];
 }
 
+bool proto_is_job(uint32_t id)
+{
+	return id >= PROTO_JOB_ID && id <= PROTO_JOB_LAST;
+}
+
 bool proto_keeps_lease(unsigned type)
 {
 	switch (type) {

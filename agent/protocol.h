@@ -74,7 +74,7 @@ enum proto_type {
 		       * starts until then. HELLO, SETUP and RESET do that as well */
 	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
 		       * request is made that proto_keeps_lease() does not name */
-	PROTO_JOB, /* struct proto_job: a program beside the interpreter, `id` >= PROTO_JOB_ID. Answered by OUTPUT...,
+	PROTO_JOB, /* struct proto_job: a program beside the interpreter, see proto_is_job(). Answered by OUTPUT...,
 		      * EXIT as a run, or by FAILED if it could not be started. SIGNAL, CREDIT and STDIN as for a run */
 	PROTO_JOB_FORGET, /* ends all that is left of job `id`, also of one that is still running, of which then no
 			   * EXIT comes. JOB_GONE follows, or was on its way */
@@ -228,8 +228,9 @@ struct proto_run {
 	struct proto_str code;
 };
 
-#define PROTO_JOB_ID \
-	0x80000000u /* ids of jobs begin here, those of runs end before; not PROTO_RUN_ID_WARMUP */
+/* Ids of jobs; those of runs come before, and behind those of what no user has written. */
+#define PROTO_JOB_ID   0x80000000u
+#define PROTO_JOB_LAST 0xefffffffu
 #define PROTO_JOBS_MAX 64u /* of one sandbox that have not been forgotten */
 
 /* Lists of words have a NUL behind each. The program is `argv`, looked up in PATH; or, without, `code`, which is given to
@@ -352,6 +353,9 @@ void proto_header_pack(const struct proto_header *h, uint8_t wire[PROTO_HEADER])
 int proto_header_unpack(const uint8_t wire[PROTO_HEADER], struct proto_header *ret_h);
 
 const char *proto_type_name(unsigned type);
+
+/** proto_is_job() - Is this the id of a job, and not that of a run? */
+bool proto_is_job(uint32_t id);
 
 /** proto_keeps_lease() - Does a frame from the host leave a lease as it is? What does not, makes code run. */
 bool proto_keeps_lease(unsigned type);

@@ -215,7 +215,7 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 
 	if (r < 0)
 		return r;
-	if (h->id >= PROTO_JOB_ID && h->id != PROTO_RUN_ID_WARMUP)
+	if (proto_is_job(h->id))
 		return -EPROTO;
 	log_tracing(req.flags & PROTO_RUN_TRACE);
 	a->traced = h->id;
@@ -242,7 +242,7 @@ static int on_job_forget(struct agent *a, const struct proto_header *h, struct p
 {
 	struct job *j = jobs_find(&a->jobs, h->id);
 
-	if (!get_end(in) || h->id < PROTO_JOB_ID)
+	if (!get_end(in) || !proto_is_job(h->id))
 		return -EPROTO;
 	if (j) /* else it has just gone by itself */
 		job_forget(j);
@@ -274,7 +274,7 @@ static int on_signal_frame(struct agent *a, const struct proto_header *h, struct
 	if (j)
 		return job_signal(j, sig);
 	if (sig != PROTO_INTERRUPT && sig != PROTO_KILL)
-		return h->id >= PROTO_JOB_ID ? 0 : -EPROTO;
+		return proto_is_job(h->id) ? 0 : -EPROTO;
 	if (h->id != a->run.id)
 		return 0;
 	run_signal(&a->run, (enum proto_signal)sig);

@@ -340,8 +340,7 @@ int jobs_start(struct jobs *all, uint32_t id, const struct proto_job *req)
 	struct job *j;
 	int r;
 
-	if (id < PROTO_JOB_ID || id == PROTO_RUN_ID_WARMUP || jobs_find(all, id) ||
-	    all->n >= PROTO_JOBS_MAX)
+	if (!proto_is_job(id) || jobs_find(all, id) || all->n >= PROTO_JOBS_MAX)
 		return -EPROTO;
 	j = job_new(all, id, req);
 	if (!j)

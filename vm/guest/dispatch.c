@@ -117,7 +117,7 @@ static int take_job_frame(struct guest *g, const struct proto_header *h, struct 
 static bool is_of_job(const struct guest *g, const struct proto_header *h)
 {
 	return h->type == PROTO_JOB_GONE ||
-	       (g->njobs && h->id >= PROTO_JOB_ID && h->id != PROTO_RUN_ID_WARMUP &&
+	       (g->njobs && proto_is_job(h->id) &&
 		(h->type == PROTO_FAILED || h->type == PROTO_OUTPUT || h->type == PROTO_EXIT ||
 		 h->type == PROTO_STDIN_CREDIT));
 }

@@ -277,8 +277,7 @@ int guest_job(struct guest *g, const struct sandbox_job *job)
 	struct channel_frame *f;
 	struct guest_job *j;
 
-	assert(job->id >= SANDBOX_JOB_ID && job->id != PROTO_RUN_ID_WARMUP &&
-	       !job_find(g, job->id));
+	assert(proto_is_job(job->id) && !job_find(g, job->id));
 	if (g->phase != GUEST_UP)
 		return -EBUSY;
 	if (g->njobs >= PROTO_JOBS_MAX)

@@ -24,7 +24,7 @@ struct sandbox_run {
 	uint64_t limit[VM_NSTREAMS]; /* of bytes of output; the rest is dropped and counted */
 };
 
-#define SANDBOX_JOB_ID PROTO_JOB_ID /* where ids of jobs begin; those of runs end before */
+#define SANDBOX_JOB_ID PROTO_JOB_ID /* where ids of jobs begin, see proto_is_job() */
 
 /* A program beside the interpreter. Lists of words have a NUL behind each. All is copied during the call. */
 struct sandbox_job {

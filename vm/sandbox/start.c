@@ -63,7 +63,7 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 {
 	struct sandbox *s = data;
 
-	if (run >= SANDBOX_JOB_ID) {
+	if (proto_is_job(run)) {
 		leave_processors(s);
 		tell_owner(s, exit, run, result);
 		return;

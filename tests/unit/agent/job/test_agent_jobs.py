@@ -11,8 +11,8 @@ import signal
 import time
 import unittest
 
-from agent_fixture import (CREDIT, DONE, FAILED, FREEZE, INTERRUPT, JOB, JOB_FORGET, JOB_GONE, JOB_ID, KILL, KILLED, LOST, SIGNAL,
-                           SIGNAL_NUMBER, STDIN, TIMEOUT, Case, integers, is_running, main, processes_with)
+from agent_fixture import (CREDIT, DONE, FAILED, FREEZE, INTERRUPT, JOB, JOB_FORGET, JOB_GONE, JOB_ID, KILL, KILLED, LOST,
+                           RUN, SIGNAL, SIGNAL_NUMBER, STDIN, TIMEOUT, Case, integers, is_running, main, processes_with, text)
 from patience import wait_until
 
 
@@ -301,6 +301,14 @@ class Protocol(Case):
 
     def test_id_of_a_run(self):
         self.refused('echo', id=5)
+
+    def test_ids_of_runs(self):
+        """Those of what no user has written are the highest."""
+        for id in 1, JOB_ID - 1, 0xf0000000, 0xfffffffd, 0xffffffff:
+            self.agent.send(RUN, integers('IIIQQI', 0, 0, 0, 99, 99, 99) + text('echo'), id=id)
+            self.assertEqual(self.agent.finish(id).out, b'\n')
+        self.agent.send(RUN, integers('IIIQQI', 0, 0, 0, 99, 99, 99) + text('echo'), id=0xefffffff)
+        self.assert_closed(self.agent)
 
     def test_id_twice(self):
         self.agent.start_job('sleep 1000', id=JOB_ID + 7)
