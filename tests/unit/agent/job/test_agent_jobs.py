@@ -247,7 +247,7 @@ class Jobs(Case):
         self.agent.send(SIGNAL, integers('I', KILL), id=job)
         self.agent.forget_job(job)
         self.agent.ping()
-        self.assertEqual(self.names().count('sleep'), 2)  # that of the first is nobody's now
+        wait_until(lambda: self.names().count('sleep') == 2, 10)  # that of the first is nobody's now
         self.agent.forget_job(other)
         self.assertEqual(self.names().count('sleep'), 1)
 
