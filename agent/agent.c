@@ -57,21 +57,10 @@ static void send_ready(struct agent *a, struct debt *d)
 	conn_send(&a->conn, f);
 }
 
-void agent_refuse(struct agent *a, uint32_t id, int error, const char *what)
-{
-	struct frame *f = frame_new(PROTO_FAILED, id, 8 + strlen(what));
-
-	if (!f)
-		return;
-	put_u32(&f->out, (uint32_t)error);
-	put_str(&f->out, proto_cstr(what));
-	conn_send(&a->conn, f);
-}
-
 static void send_failed(struct agent *a, struct debt *d, int error, const char *what)
 {
 	d->due = false;
-	agent_refuse(a, d->id, error, what);
+	conn_send_failed(&a->conn, d->id, error, what);
 }
 
 static void send_hello_ok(struct agent *a)

@@ -87,7 +87,4 @@ void agent_restart(struct agent *a);
 /** agent_send_frozen() - Answer FREEZE. @err: 0 or -errno. */
 void agent_send_frozen(struct agent *a, int err);
 
-/** agent_refuse() - Answer a request with FAILED. */
-void agent_refuse(struct agent *a, uint32_t id, int error, const char *what);
-
 #endif

@@ -247,6 +247,9 @@ struct proto_job {
 	struct proto_str code;
 };
 
+#define PROTO_STATUS_TIMEOUT 124u
+#define PROTO_STATUS_SIGNAL  128u /* and the signal's number */
+
 struct proto_exit {
 	uint32_t how;	  /* enum proto_how */
 	uint32_t status;  /* 0..255 */

@@ -152,17 +152,17 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		return r;
 	thaw(a);
 	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
-		agent_refuse(a, h->id, EBUSY, "SETUP while something is under way");
+		conn_send_failed(&a->conn, h->id, EBUSY, "SETUP while something is under way");
 		return 0;
 	}
 	r = quota_set(a->env, s.files_bytes, s.tmp_bytes, s.files_inodes, s.tmp_inodes);
 	if (r < 0) {
-		agent_refuse(a, h->id, -r, "setting the size of the working directory");
+		conn_send_failed(&a->conn, h->id, -r, "setting the size of the working directory");
 		return 0;
 	}
 	r = interp_configure(a->env, &a->config, &s, &changed);
 	if (r < 0) {
-		agent_refuse(a, h->id, -r, "language or environment");
+		conn_send_failed(&a->conn, h->id, -r, "language or environment");
 	} else if (changed) {
 		spare_drop(&a->spares);
 		restart(a, h->id);
@@ -183,7 +183,7 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	if (a->run.state == RUN_NONE && a->ready.due && !a->warm.due)
 		return 0;
 	if (a->run.state != RUN_NONE || a->warm.due) {
-		agent_refuse(a, h->id, EBUSY, "RESET while something is under way");
+		conn_send_failed(&a->conn, h->id, EBUSY, "RESET while something is under way");
 		return 0;
 	}
 	/* Whoever asks for a reset wants to be rid of what earlier runs left behind, and may have to
@@ -199,7 +199,7 @@ static int on_warm(struct agent *a, const struct proto_header *h, struct proto_i
 	if (!get_end(in))
 		return -EPROTO;
 	if (a->run.state != RUN_NONE || a->warm.due) {
-		agent_refuse(a, h->id, EBUSY, "WARM while something is under way");
+		conn_send_failed(&a->conn, h->id, EBUSY, "WARM while something is under way");
 		return 0;
 	}
 	a->warm = (struct debt){true, h->id};

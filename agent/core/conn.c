@@ -159,6 +159,17 @@ void conn_send(struct conn *c, struct frame *f)
 	c->prompt += is_prompt(f->type);
 }
 
+void conn_send_failed(struct conn *c, uint32_t id, int error, const char *what)
+{
+	struct frame *f = frame_new(PROTO_FAILED, id, 8 + strlen(what));
+
+	if (!f)
+		return;
+	put_u32(&f->out, (uint32_t)error);
+	put_str(&f->out, proto_cstr(what));
+	conn_send(c, f);
+}
+
 struct frame *conn_last_bulk(struct conn *c)
 {
 	return TAILQ_LAST(&c->bulk.frames, frames);

@@ -136,6 +136,9 @@ struct frame *frame_trim(struct frame *f);
 /** conn_send() - Queue a frame; the connection owns it from now on. */
 void conn_send(struct conn *c, struct frame *f);
 
+/** conn_send_failed() - Answer request @id with FAILED: @error, positive, and what that is about. */
+void conn_send_failed(struct conn *c, uint32_t id, int error, const char *what);
+
 /**
  * conn_last_bulk() - Get the newest bulk frame, to append to it
  * @c: Connection

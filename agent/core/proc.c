@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/protocol.h"
 #include "util.h"
 
 /*
@@ -438,6 +440,12 @@ int proc_children(struct proc_set *set)
 		return proc_scan(set);
 	set_filter(set);
 	return 0;
+}
+
+uint32_t proc_exit_status(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? PROTO_STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
+					: (uint32_t)WEXITSTATUS(wait_status);
 }
 
 uint64_t proc_private_kib(pid_t pid)

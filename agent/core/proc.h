@@ -125,6 +125,9 @@ bool proc_forked_since(pid_t newest);
 /** proc_oom_kills() - How many processes the kernel's OOM killer has killed since boot. */
 uint64_t proc_oom_kills(void);
 
+/** proc_exit_status() - As what a process has ended with, by wait(2)'s word. */
+uint32_t proc_exit_status(int wait_status);
+
 /* Memory of a process that is not shared with a file or another process, or 0. */
 uint64_t proc_private_kib(pid_t pid);
 

@@ -46,8 +46,6 @@
 #define GONE_US \
 	1000000u /* from its last child to its end a holder needs no time; stopped by somebody, it is killed */
 
-enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
-
 static const char *const state_names[] = {
 	[JOB_STARTING] = "starting", [JOB_ACTIVE] = "active", [JOB_KILLING] = "being killed",
 	[JOB_DRAINING] = "draining", [JOB_ENDED] = "ended",   [JOB_CLEARING] = "being cleared",
@@ -62,9 +60,9 @@ static void job_set(struct job *j, enum job_state state)
 
 /* ---- its end ---- */
 
-static void send_empty(struct job *j, enum proto_type type)
+static void send_gone(struct job *j)
 {
-	struct frame *f = frame_new(type, j->id, 0);
+	struct frame *f = frame_new(PROTO_JOB_GONE, j->id, 0);
 
 	if (f)
 		conn_send(j->all->conn, f);
@@ -98,26 +96,11 @@ static void job_free(struct job *j)
 	free(j);
 }
 
-static void send_exit(struct job *j)
-{
-	struct frame *f = frame_new(PROTO_EXIT, j->id, 128);
-
-	for (int i = 0; i < 2; i++)
-		j->result.dropped[i] = j->output.out[i].dropped;
-	if (!f) {
-		loop_stop(j->all->loop, -ENOMEM); /* an EXIT that never comes is worse */
-		return;
-	}
-	f->flags = files_full(j->all->files);
-	proto_exit_pack(&f->out, &j->result);
-	conn_send(j->all->conn, f);
-}
-
 static void job_drain(struct job *j)
 {
 	if (!output_drain(&j->output))
 		return;
-	send_exit(j);
+	output_send_exit(&j->output, files_full(j->all->files), &j->result);
 	job_close(j);
 	job_set(j, JOB_ENDED);
 }
@@ -171,7 +154,7 @@ static void on_deadline(struct loop_timer *t)
 	struct job *j = container_of(t, struct job, deadline);
 
 	if (j->state == JOB_ACTIVE)
-		job_kill(j, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT, j->grace_ms * 1000ull);
+		job_kill(j, PROTO_HOW_TIMEOUT, PROTO_STATUS_TIMEOUT, j->grace_ms * 1000ull);
 	else if (j->state == JOB_CLEARING && j->holder)
 		kill(j->holder, SIGKILL);
 }
@@ -181,13 +164,7 @@ static void on_deadline(struct loop_timer *t)
 /* Answers FAILED; of a job that never was, nothing is left when its holder is reaped. */
 static void job_fail(struct job *j, int error, const char *what)
 {
-	struct frame *f = frame_new(PROTO_FAILED, j->id, 8 + strlen(what));
-
-	if (f) {
-		put_u32(&f->out, (uint32_t)error);
-		put_str(&f->out, proto_cstr(what));
-		conn_send(j->all->conn, f);
-	}
+	conn_send_failed(j->all->conn, j->id, error, what);
 	j->result.how = PROTO_HOW_REFUSED;
 	job_close(j);
 	job_set(j, JOB_ENDED);
@@ -206,9 +183,7 @@ static void on_started(struct job *j, const struct holder_report *r)
 
 static void on_ended(struct job *j, const struct holder_report *r)
 {
-	const uint32_t status = WIFSIGNALED(r->status)
-					? STATUS_SIGNAL + (uint32_t)WTERMSIG(r->status)
-					: (uint32_t)WEXITSTATUS(r->status);
+	const uint32_t status = proc_exit_status(r->status);
 
 	close_fd(&j->pidfd);
 	j->pid = 0;
@@ -385,7 +360,7 @@ int job_signal(struct job *j, uint32_t sig)
 	else if (j->state == JOB_KILLING)
 		killer_hurry(&j->killer);
 	else if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
-		job_kill(j, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+		job_kill(j, PROTO_HOW_KILLED, PROTO_STATUS_SIGNAL + SIGKILL, 0);
 	return 0;
 }
 
@@ -458,7 +433,7 @@ void jobs_advance(struct jobs *all)
 		if (j->holder || (j->state != JOB_ENDED && j->state != JOB_CLEARING))
 			continue;
 		if (!j->mute)
-			send_empty(j, PROTO_JOB_GONE);
+			send_gone(j);
 		job_free(j);
 	}
 }
@@ -477,7 +452,7 @@ void jobs_ending(struct jobs *all, enum proto_how how)
 
 	TAILQ_FOREACH(j, &all->list, link) {
 		if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
-			job_kill(j, how, STATUS_SIGNAL + SIGKILL, 0);
+			job_kill(j, how, PROTO_STATUS_SIGNAL + SIGKILL, 0);
 	}
 }
 

@@ -3,17 +3,15 @@
 #include "program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent/core/code.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/spawn.h"
 #include "agent/core/util.h"
-#include "vm/base/io.h"
 
 /* Where a program finds its code: nobody can change it, and no other name leads to it. */
 #define CODE_PATH "/proc/self/fd/" SPAWN_CTL_WORD
@@ -119,18 +117,10 @@ static int make_cwd(const struct guest_env *env, struct proto_str cwd, struct pr
 
 static int make_code(struct proto_str code, struct program *p)
 {
-	int r;
-
 	if (!code.len)
 		return 0;
-	p->code = memfd_create("job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (p->code < 0)
-		return -errno;
-	r = fileio_write_at(p->code, code.data, code.len, 0);
-	if (r == 0 && fcntl(p->code, F_ADD_SEALS,
-			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		r = -errno;
-	return r;
+	p->code = code_new();
+	return p->code < 0 ? -errno : code_seal(p->code, code);
 }
 
 int program_make(const struct guest_env *env, const struct interp_config *config,

@@ -2,6 +2,9 @@
 /* Both outputs of a program: what belongs to both of them. How they are read is in stream.c, journal.c and records.c. */
 #include "output.h"
 
+#include <errno.h>
+
+#include "agent/core/conn.h"
 #include "agent/core/log.h"
 #include "agent/core/util.h"
 #include "apart.h"
@@ -119,6 +122,21 @@ void output_leave(struct output *o)
 	o->records.src.fd = -1;
 	log_trace("all that it has written is on its way, in %u piece%s", o->sequence,
 		  o->sequence == 1 ? "" : "s");
+}
+
+void output_send_exit(struct output *o, uint8_t full, struct proto_exit *result)
+{
+	struct frame *f = frame_new(PROTO_EXIT, o->id, 128);
+
+	if (!f) {
+		loop_stop(o->loop, -ENOMEM);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		result->dropped[i] = o->out[i].dropped;
+	f->flags = full;
+	proto_exit_pack(&f->out, result);
+	conn_send(o->conn, f);
 }
 
 void output_resume(struct output *o)

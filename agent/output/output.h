@@ -147,6 +147,16 @@ bool output_drain(struct output *o);
 /** output_leave() - All was sent, or nobody wants it: the pipes go to the drains. */
 void output_leave(struct output *o);
 
+/**
+ * output_send_exit() - Send EXIT, which comes behind all output
+ * @o: Output of which all was sent, or nobody wants it
+ * @full: PROTO_FULL_*: how it is now; the next program, or somebody outside, may make room
+ * @result: How the program has ended; `dropped` is filled in
+ *
+ * Stops the loop if there is no memory: an EXIT that never comes is worse.
+ */
+void output_send_exit(struct output *o, uint8_t full, struct proto_exit *result);
+
 /** output_resume() - There is more credit, or room in the connection: go on if it was paused. */
 void output_resume(struct output *o);
 

@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/core/code.h"
 #include "agent/core/conn.h"
 #include "agent/files/files.h"
 #include "agent/interp/interp.h"
@@ -18,7 +18,6 @@
 #include "agent/interp/loss.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
-#include "vm/base/io.h"
 
 /*
  * Theory of operation
@@ -60,32 +59,22 @@
 
 #define OOM_US		  1000000u /* how old what was noted after the last run may be */
 
-enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
-
 static void run_close_child_fds(struct run *r)
 {
 	for (int i = 0; i < DRIVER_NFDS; i++)
 		close_fd(&r->child_fds[i]);
 }
 
-static int code_prepare(void)
-{
-	return memfd_create("code", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-}
-
 /* Puts the code where the driver can read it and nobody can change it. Return: descriptor. */
 static int code_fd(struct run *r, struct proto_str code)
 {
-	int fd = r->code_fd >= 0 ? r->code_fd : code_prepare();
+	int fd = r->code_fd >= 0 ? r->code_fd : code_new();
 	int e;
 
 	r->code_fd = -1;
 	if (fd < 0)
 		return -errno;
-	e = fileio_write_at(fd, code.data, code.len, 0);
-	if (e == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		e = -errno;
+	e = code_seal(fd, code);
 	if (e == 0)
 		return fd;
 	close(fd);
@@ -169,7 +158,7 @@ static void on_settle(struct loop_timer *t)
 	run_note_oom(r);
 	output_prepare(&r->output, r->interp->can_order);
 	if (r->code_fd < 0)
-		r->code_fd = code_prepare();
+		r->code_fd = code_new();
 	if (r->interp->pid > 0)
 		acct_prepare(&r->acct, r->interp->pid);
 }
@@ -177,10 +166,6 @@ static void on_settle(struct loop_timer *t)
 /* Queues EXIT and closes the books. */
 static void run_end(struct run *r)
 {
-	struct frame *f;
-
-	for (int i = 0; i < 2; i++)
-		r->result.dropped[i] = r->output.out[i].dropped;
 	output_leave(&r->output);
 	stdin_stop(&r->in);
 	run_close_child_fds(r);
@@ -188,17 +173,8 @@ static void run_end(struct run *r)
 	loop_disarm(r->loop, &r->interrupt);
 	r->state = RUN_NONE;
 	loop_arm(r->loop, &r->settle, r->env->guest ? 0 : SETTLE_US);
-	if (!r->abandoned) {
-		f = frame_new(PROTO_EXIT, r->id, 128);
-		if (f) {
-			/* While it is so: the next run, or somebody outside, may make room. */
-			f->flags = files_full(r->files);
-			proto_exit_pack(&f->out, &r->result);
-			conn_send(r->conn, f);
-		} else {
-			loop_stop(r->loop, -ENOMEM); /* an EXIT that never comes is worse */
-		}
-	}
+	if (!r->abandoned)
+		output_send_exit(&r->output, files_full(r->files), &r->result);
 }
 
 /* The same for one that was never handed over. */
@@ -270,7 +246,8 @@ bool run_saw_oom(struct run *r)
 /* A status of 137 that was not our doing: was it the kernel's? */
 static enum proto_how how_ended(struct run *r, uint32_t status)
 {
-	return status == STATUS_SIGNAL + SIGKILL && run_saw_oom(r) ? PROTO_HOW_OOM : PROTO_HOW_DONE;
+	return status == PROTO_STATUS_SIGNAL + SIGKILL && run_saw_oom(r) ? PROTO_HOW_OOM
+									 : PROTO_HOW_DONE;
 }
 
 void run_on_done(struct run *r, int status)
@@ -302,8 +279,7 @@ void run_on_death(struct run *r, int wait_status, const struct rusage *ru)
 	if (r->state != RUN_ACTIVE)
 		return; /* on_killed() goes on if it is being killed */
 	log_trace("the interpreter has ended in the run");
-	status = WIFSIGNALED(wait_status) ? STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
-					  : (uint32_t)WEXITSTATUS(wait_status);
+	status = proc_exit_status(wait_status);
 	run_settle(r, how_ended(r, status), status, true);
 }
 
@@ -334,7 +310,7 @@ static void on_deadline(struct loop_timer *t)
 	struct run *r = container_of(t, struct run, deadline);
 
 	if (r->state == RUN_ACTIVE)
-		run_kill(r, PROTO_HOW_TIMEOUT, STATUS_TIMEOUT, r->grace_ms * 1000ull);
+		run_kill(r, PROTO_HOW_TIMEOUT, PROTO_STATUS_TIMEOUT, r->grace_ms * 1000ull);
 }
 
 /* How its driver is to take it. */
@@ -436,14 +412,14 @@ void run_signal(struct run *r, enum proto_signal sig)
 	if (r->state == RUN_ACTIVE && sig == PROTO_INTERRUPT) {
 		on_interrupt(&r->interrupt);
 	} else if (r->state == RUN_WAITING && sig == PROTO_INTERRUPT) {
-		run_end_unbegun(r, PROTO_HOW_DONE, STATUS_SIGNAL + SIGINT, false);
+		run_end_unbegun(r, PROTO_HOW_DONE, PROTO_STATUS_SIGNAL + SIGINT, false);
 	} else if (r->state == RUN_ACTIVE) {
-		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+		run_kill(r, PROTO_HOW_KILLED, PROTO_STATUS_SIGNAL + SIGKILL, 0);
 	} else if (r->state == RUN_KILLING && sig == PROTO_KILL) {
 		killer_hurry(&r->killer);
 	} else if (r->state == RUN_WAITING && sig == PROTO_KILL) {
 		/* The caller sees to it that it is fresh. */
-		run_end_unbegun(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, true);
+		run_end_unbegun(r, PROTO_HOW_KILLED, PROTO_STATUS_SIGNAL + SIGKILL, true);
 	}
 }
 
@@ -459,7 +435,7 @@ bool run_out_of_memory(struct run *r, bool all)
 		 all ? ", with what earlier ones left behind," : "");
 	if (all)
 		proc_set_clear(&r->background);
-	run_kill(r, PROTO_HOW_OOM, STATUS_SIGNAL + SIGKILL, 0);
+	run_kill(r, PROTO_HOW_OOM, PROTO_STATUS_SIGNAL + SIGKILL, 0);
 	return true;
 }
 
@@ -483,7 +459,7 @@ void run_abandon(struct run *r)
 	r->abandoned = true;
 	killer_hurry(&r->killer);
 	if (r->state == RUN_ACTIVE)
-		run_kill(r, PROTO_HOW_KILLED, STATUS_SIGNAL + SIGKILL, 0);
+		run_kill(r, PROTO_HOW_KILLED, PROTO_STATUS_SIGNAL + SIGKILL, 0);
 	else if (r->state == RUN_WAITING || r->state == RUN_DRAINING)
 		run_end(r);
 }

@@ -10,7 +10,6 @@
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 
-#define OUTPUT_WINDOW	(1u << 20)   /* bytes of output under way at most */
 #define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
 #define LATE_MS		25000u	     /* what the agent may take on top of a run's own time */
 /* After a run, before the guest is asked what it uses: the next run comes first. */
@@ -150,7 +149,7 @@ static void note_full(struct guest *g, uint8_t flags)
 	g->usage.reached |= full;
 }
 
-int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
+int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r)
 {
 	static const enum vm_outcome outcome[] = {
 		[PROTO_HOW_DONE] = VM_DONE,	    [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
@@ -158,34 +157,49 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 		[PROTO_HOW_REFUSED] = VM_REFUSED,   [PROTO_HOW_GONE] = VM_REFUSED,
 		[PROTO_HOW_NOT_TAKEN] = VM_REFUSED, [PROTO_HOW_LOST] = VM_LOST,
 	};
-	struct vm_result r = {0};
+	const int r = proto_exit_unpack(in, ret_e);
+
+	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
+	if (r < 0)
+		return r;
+	*ret_r = (struct vm_result){
+		.outcome = outcome[ret_e->how],
+		.status = ret_e->status,
+		.wall_us = ret_e->wall_us,
+		.user_us = ret_e->user_us,
+		.system_us = ret_e->system_us,
+		.maxrss_kib = ret_e->maxrss_kib,
+		.dropped = {ret_e->dropped[0], ret_e->dropped[1]},
+	};
+	return 0;
+}
+
+void exec_explain_memory(const struct guest *g, struct vm_result *r)
+{
+	if (r->outcome == VM_OOM)
+		problem_set(&r->problem, PROBLEM_OUT_OF_MEMORY,
+			    "Give the session more memory (memory_mb).",
+			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
+}
+
+int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
+{
+	struct vm_result r;
 	struct proto_exit e;
 	uint64_t kills;
 
-	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
-	if (!g->exec.id || h->id != g->exec.id || proto_exit_unpack(in, &e) < 0 ||
-	    e.how == PROTO_HOW_LOST) /* is of jobs */
+	if (!g->exec.id || h->id != g->exec.id || exec_take_exit(in, &e, &r) < 0 ||
+	    r.outcome == VM_LOST) /* is of jobs */
 		return -EPROTO;
 	note_full(g, h->flags);
-	r.outcome = outcome[e.how];
 	/* The agent of a jail is not told of the OOM killer; the control group's counter is. */
 	kills = oom_kills(g);
 	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && kills > g->exec.oom_kills)
 		r.outcome = VM_OOM;
-	r.status = e.status;
-	r.wall_us = e.wall_us;
-	r.user_us = e.user_us;
-	r.system_us = e.system_us;
-	r.maxrss_kib = e.maxrss_kib;
-	r.dropped[VM_STDOUT] = e.dropped[0];
-	r.dropped[VM_STDERR] = e.dropped[1];
 	if (r.outcome == VM_TIMEOUT || r.outcome == VM_KILLED || r.outcome == VM_OOM)
 		outcome_known(&r, r.outcome);
 	r.fresh = e.fresh; /* not if it was killed before it began: the interpreter is as it was */
-	if (r.outcome == VM_OOM)
-		problem_set(&r.problem, PROBLEM_OUT_OF_MEMORY,
-			    "Give the session more memory (memory_mb).",
-			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
+	exec_explain_memory(g, &r);
 	if (e.how == PROTO_HOW_GONE)
 		explain_gone(g, &e, &r.problem);
 	else if (e.how == PROTO_HOW_NOT_TAKEN)
@@ -209,7 +223,7 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 static void grant(struct guest *g, struct exec *x, uint32_t n)
 {
 	x->consumed += n;
-	if (x->held || x->consumed < OUTPUT_WINDOW / 2)
+	if (x->held || x->consumed < EXEC_WINDOW / 2)
 		return;
 	if (channel_send_u32(&g->channel, PROTO_CREDIT, x->id, x->consumed) < 0)
 		return;
@@ -319,7 +333,7 @@ static void exec_init(struct exec *x, const struct sandbox_run *run)
 		.id = run->id,
 		.timeout_ms = run->timeout_ms,
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
-		.credit = OUTPUT_WINDOW,
+		.credit = EXEC_WINDOW,
 		.stdin_data = run->stdin_data,
 		.stdin_len = run->stdin_len,
 		.stdin_open = run->stdin_data,
@@ -334,7 +348,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 		.timeout_ms = run->timeout_ms,
 		.grace_ms = run->grace_ms,
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
-		.credit = OUTPUT_WINDOW,
+		.credit = EXEC_WINDOW,
 		.code = {run->code, (uint32_t)run->code_len},
 	};
 	struct channel_frame *f;

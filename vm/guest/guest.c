@@ -35,7 +35,6 @@
  * twice a minute: each question wakes a machine.
  */
 
-#define BEAT_MS	    5000
 #define BEATS_IDLE  8  /* without a frame, before an agent counts as dead */
 #define BEATS_QUIET 5  /* likewise, before that of a sandbox nobody asks anything of is asked */
 #define BEATS_OWNED 10 /* ... and counts as dead */
@@ -198,7 +197,7 @@ static void agent_silent(struct guest *g)
 	guest_failf(g, PROBLEM_AGENT_SILENT,
 		    "Reset the session; the machine hung or had no memory left.",
 		    "the agent in the sandbox has not answered for %u s",
-		    g->unheard * BEAT_MS / 1000);
+		    g->unheard * GUEST_BEAT_MS / 1000);
 }
 
 static void heartbeat(struct guest *g)
@@ -296,7 +295,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	init_timer(g, &g->deadline);
 	init_timer(g, &g->grace);
 	if (TAILQ_EMPTY(&all->list))
-		uv_timer_start(&all->beat, on_beat, BEAT_MS, BEAT_MS);
+		uv_timer_start(&all->beat, on_beat, GUEST_BEAT_MS, GUEST_BEAT_MS);
 	TAILQ_INSERT_TAIL(&all->list, g, link);
 	*ret_guest = g;
 	handshake_start(g, cfg->ram, cfg->state);

@@ -32,6 +32,9 @@ enum guest_due {
 	DUE_RUN,   /* the end of an exercise */
 };
 
+#define GUEST_BEAT_MS 5000u	 /* between heartbeats */
+#define EXEC_WINDOW   (1u << 20) /* bytes of output under way at most, of a run or a job */
+
 /* The run of a guest, `id` is 0 if there is none; or one of its jobs. */
 struct exec {
 	uint32_t id;
@@ -198,6 +201,12 @@ void dispatch_end_trace(struct guest *g);
 int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int exec_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* Unpacks EXIT, and fills in all of the result that it tells. Return: 0 or -EPROTO. */
+int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r);
+
+/* If it has ended for lack of memory: says so in words. */
+void exec_explain_memory(const struct guest *g, struct vm_result *r);
 
 /* Takes OUTPUT of @x. Return: 0 or -EPROTO. */
 int exec_take_output(struct guest *g, struct exec *x, const struct proto_header *h,

@@ -20,11 +20,9 @@
  * The agent is believed what it says of its own jobs, as of runs; that it says nothing for ever is found by their time.
  */
 
-#define OUTPUT_WINDOW (1u << 20) /* bytes of output under way at most, of each */
-#define STDIN_QUEUE   (256u << 10)
+#define STDIN_QUEUE (256u << 10)
 #define LATE_BEATS \
 	6 /* heartbeats, of 5 s each, that the agent may take on top of a job's own time */
-#define BEAT_MS 5000u
 
 static struct guest_job *job_find(const struct guest *g, uint32_t id)
 {
@@ -59,31 +57,13 @@ static void finish(struct guest *g, struct guest_job *j, const struct vm_result 
 
 int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	static const enum vm_outcome outcome[] = {
-		[PROTO_HOW_DONE] = VM_DONE,	 [PROTO_HOW_TIMEOUT] = VM_TIMEOUT,
-		[PROTO_HOW_KILLED] = VM_KILLED,	 [PROTO_HOW_OOM] = VM_OOM,
-		[PROTO_HOW_LOST] = VM_LOST,	 [PROTO_HOW_REFUSED] = VM_NOUTCOMES,
-		[PROTO_HOW_GONE] = VM_NOUTCOMES, [PROTO_HOW_NOT_TAKEN] = VM_NOUTCOMES,
-	};
 	struct guest_job *j = job_find(g, h->id);
-	struct vm_result r = {0};
 	struct proto_exit e;
+	struct vm_result r;
 
-	static_assert(ARRAY_SIZE(outcome) == PROTO_NHOW, "an outcome for each");
-	if (!j || j->ended || proto_exit_unpack(in, &e) < 0 || outcome[e.how] == VM_NOUTCOMES)
+	if (!j || j->ended || exec_take_exit(in, &e, &r) < 0 || r.outcome == VM_REFUSED)
 		return -EPROTO;
-	r.outcome = outcome[e.how];
-	r.status = e.status;
-	r.wall_us = e.wall_us;
-	r.user_us = e.user_us;
-	r.system_us = e.system_us;
-	r.maxrss_kib = e.maxrss_kib;
-	r.dropped[VM_STDOUT] = e.dropped[0];
-	r.dropped[VM_STDERR] = e.dropped[1];
-	if (r.outcome == VM_OOM)
-		problem_set(&r.problem, PROBLEM_OUT_OF_MEMORY,
-			    "Give the session more memory (memory_mb).",
-			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
+	exec_explain_memory(g, &r);
 	if (r.outcome == VM_LOST)
 		problem_set(&r.problem, PROBLEM_AGENT_LOST, "",
 			    "a process of the sandbox has ended what watched the job: how it ends "
@@ -134,7 +114,7 @@ bool jobs_check(struct guest *g)
 			continue;
 		guest_failf(g, PROBLEM_AGENT_SILENT, "Reset the session.",
 			    "the agent in the sandbox was to end a job, and has not for %u s",
-			    LATE_BEATS * BEAT_MS / 1000);
+			    LATE_BEATS * GUEST_BEAT_MS / 1000);
 		return false;
 	}
 	return true;
@@ -184,7 +164,7 @@ int job_on_stdin_credit(struct guest *g, const struct proto_header *h, struct pr
 	/* It may have been forgotten meanwhile. */
 	if (!j || !j->exec.stdin_open)
 		return 0;
-	if (n > OUTPUT_WINDOW || j->exec.stdin_credit + n > OUTPUT_WINDOW)
+	if (n > EXEC_WINDOW || j->exec.stdin_credit + n > EXEC_WINDOW)
 		return -EPROTO;
 	j->exec.stdin_credit += n;
 	if (!j->forgotten)
@@ -247,7 +227,7 @@ static struct channel_frame *job_frame(const struct sandbox_job *job)
 		.timeout_ms = job->timeout_ms,
 		.grace_ms = job->grace_ms,
 		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},
-		.credit = OUTPUT_WINDOW,
+		.credit = EXEC_WINDOW,
 		.language = str(job->language),
 		.cwd = str(job->cwd),
 		.env = job->env,
@@ -268,7 +248,7 @@ static uint64_t overdue_at(const struct guest *g, const struct sandbox_job *job)
 {
 	if (!job->timeout_ms)
 		return 0;
-	return g->all->beats + 1 + ((uint64_t)job->timeout_ms + job->grace_ms) / BEAT_MS +
+	return g->all->beats + 1 + ((uint64_t)job->timeout_ms + job->grace_ms) / GUEST_BEAT_MS +
 	       LATE_BEATS;
 }
 
@@ -293,7 +273,7 @@ int guest_job(struct guest *g, const struct sandbox_job *job)
 	j->exec = (struct exec){
 		.id = job->id,
 		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},
-		.credit = OUTPUT_WINDOW,
+		.credit = EXEC_WINDOW,
 		.stdin_open = job->input,
 	};
 	j->overdue = overdue_at(g, job);
