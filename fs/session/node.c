@@ -11,7 +11,7 @@
 
 #define ROOT_INO 1u /* FUSE_ROOT_ID */
 
-static_assert(NODE_NKINDS <= 64, "six bits");
+static_assert(NODE_NKINDS <= 128, "seven bits");
 static_assert(FS_SESSIONS_MAX <= 1u << 13, "thirteen bits");
 static_assert(CONF_TEMPLATES_MAX <= 1u << 13, "thirteen bits");
 
@@ -19,13 +19,13 @@ uint64_t node_ino(enum node_kind kind, unsigned slot, unsigned generation, uint3
 {
 	if (kind == NODE_ROOT)
 		return ROOT_INO;
-	return (uint64_t)kind << 57 | (uint64_t)slot << 44 | (uint64_t)(generation & 0xfff) << 32 |
-	       sub;
+	return (uint64_t)kind << 56 | (uint64_t)slot << 43 |
+	       (uint64_t)(generation & NODE_GENERATIONS) << 32 | sub;
 }
 
 enum node_kind node_kind_of(uint64_t ino)
 {
-	return ino == ROOT_INO ? NODE_ROOT : (enum node_kind)(ino >> 57);
+	return ino == ROOT_INO ? NODE_ROOT : (enum node_kind)(ino >> 56);
 }
 
 uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t sub)
@@ -41,7 +41,8 @@ uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub)
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 {
 	struct node n = {.fs = fs, .kind = node_kind_of(ino), .ino = ino, .sub = (uint32_t)ino};
-	unsigned slot = (unsigned)(ino >> 44) & 0x1fff, generation = (unsigned)(ino >> 32) & 0xfff;
+	unsigned slot = (unsigned)(ino >> 43) & 0x1fff;
+	unsigned generation = (unsigned)(ino >> 32) & NODE_GENERATIONS;
 
 	if (n.kind <= NODE_NONE || n.kind >= NODE_NKINDS)
 		return -ESTALE;

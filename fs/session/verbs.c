@@ -5,6 +5,7 @@
 
 #include "binding.h"
 #include "fs.h"
+#include "node.h"
 #include "session.h"
 
 /* ---- runs ---- */
@@ -236,6 +237,6 @@ void session_destroy(struct session *s)
 	events_add(&fs->events, s, "session", "removed");
 	fs->template_mtime[session_template(s)] = clock_now();
 	fs->slot[s->slot] = NULL;
-	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & 0xfff;
+	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & NODE_GENERATIONS;
 	session_unref(s);
 }

@@ -129,14 +129,14 @@ static void test_wild_numbers(void **state)
 	static const uint64_t wild[] = {
 		0,
 		2,
-		63ull << 57,
+		127ull << 56,
 		UINT64_MAX,
 		1ull << 63,
-		(uint64_t)NODE_TEMPLATE << 57 | 99ull << 44,
-		(uint64_t)NODE_SESSION << 57 | 0x1fffull << 44,
-		(uint64_t)NODE_SESSION << 57 | 0xfffull << 32,
-		(uint64_t)NODE_RUN_STDOUT << 57 | 5,
-		(uint64_t)NODE_SCRATCH << 57 | 5,
+		(uint64_t)NODE_TEMPLATE << 56 | 99ull << 43,
+		(uint64_t)NODE_SESSION << 56 | 0x1fffull << 43,
+		(uint64_t)NODE_SESSION << 56 | 0x7ffull << 32,
+		(uint64_t)NODE_RUN_STDOUT << 56 | 5,
+		(uint64_t)NODE_SCRATCH << 56 | 5,
 	};
 	struct fixture *fx = *state;
 	struct stat st;
