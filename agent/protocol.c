@@ -157,7 +157,7 @@ static const char *const type_names[] = {
 	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
 	NAME(FROZEN),	 NAME(TRACED),	    NAME(LEASE),	NAME(LEASED),
 	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH),
-	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE)};
+	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE),	NAME(STDIN_CLOSED)};
 
 const char *proto_type_name(unsigned type)
 {

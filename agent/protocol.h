@@ -139,6 +139,7 @@ enum proto_type {
 	PROTO_CONTENT, /* during a lease, behind a FILE_REPLY to OPEN: u64 handle, bytes to the end: all that the
 			 * file holds */
 	PROTO_JOB_GONE, /* behind EXIT or FAILED, or after JOB_FORGET: nothing is left of job `id`. One for each */
+	PROTO_STDIN_CLOSED, /* nobody reads the input of run or job `id` any more; before its end, at most once */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN */

@@ -10,6 +10,7 @@
 #include "fs/files/files.h"
 #include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
+#include "fs/session/job.h"
 #include "fs/session/session.h"
 #include "fs/tree/nodes.h"
 #include "fs/tree/report.h"
@@ -41,12 +42,18 @@ static void on_renew(uv_timer_t *timer)
 {
 	struct fs *fs = timer->data;
 	struct session *s;
+	struct job *j;
+	struct run *r;
 
 	wait_flush(&fs->events.wait, -EINTR);
 	wait_flush(&fs->fetch.wait, -EINTR);
 	nodelock_give_up(&fs->locks, -EAGAIN);
 	LIST_FOREACH(s, &fs->sessions, kept) {
-		wait_flush(&s->wait, -EINTR);
+		wait_flush(&s->front.wait, -EINTR);
+		TAILQ_FOREACH(j, &s->jobs, link)
+			wait_flush(&j->front.wait, -EINTR);
+		LIST_FOREACH(r, &s->kept_runs, kept)
+			feed_interrupt(&r->feed);
 		if (s->dead) /* its requests below files/ were answered when it went */
 			continue;
 		/* At the next time it would be three times as old. */
@@ -102,6 +109,7 @@ void mount_stop(struct fs *fs)
 {
 	static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
 					      .cause = "xsbxfs was ended before this run began"};
+	struct job *j;
 
 	if (fs->stopping)
 		return;
@@ -113,8 +121,10 @@ void mount_stop(struct fs *fs)
 			continue;
 		binding_cut(s, &ending);
 		session_set_closed(s, &ending);
-		wait_wake(&s->wait);
-		wait_flush(&s->wait, -ENOTCONN);
+		wait_wake(&s->front.wait);
+		wait_flush(&s->front.wait, -ENOTCONN);
+		TAILQ_FOREACH(j, &s->jobs, link)
+			wait_flush(&j->front.wait, -ENOTCONN);
 	}
 	wait_flush(&fs->events.wait, -ENOTCONN);
 	wait_flush(&fs->fetch.wait, -ENOTCONN);

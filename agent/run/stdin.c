@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard input of a run. If a program closes it early, the rest is dropped, which is not an error. */
+/* Standard input of a run or a job. If a program closes it early, the host is told, and the rest is dropped. */
 #include "stdin.h"
 
 #include <errno.h>
@@ -12,11 +12,14 @@
 #include "agent/core/guest_env.h"
 #include "agent/core/util.h"
 
+/* Errors are told whatever is watched, but something has to be: with edges, nothing else is heard of. */
+#define WATCH_END (EPOLLPRI | EPOLLET)
+
 static void stdin_grant(struct stdin_pipe *f)
 {
 	struct frame *frame;
 
-	if (f->eof || !f->consumed)
+	if (f->eof || f->closed || !f->consumed)
 		return;
 	if (f->consumed < STDIN_WINDOW / 4 && f->first < f->end)
 		return;
@@ -29,7 +32,24 @@ static void stdin_grant(struct stdin_pipe *f)
 	conn_send(f->conn, frame);
 }
 
-/* Writes what there is. The pipe is watched only while it is full. */
+/* Nobody reads it any more: what there is, and what comes, is dropped. */
+static void stdin_closed(struct stdin_pipe *f)
+{
+	struct frame *frame;
+
+	if (f->closed)
+		return;
+	f->closed = true;
+	f->first = f->end = 0;
+	loop_close(f->loop, &f->src);
+	if (f->eof)
+		return;
+	frame = frame_new(PROTO_STDIN_CLOSED, f->run, 0);
+	if (frame)
+		conn_send(f->conn, frame);
+}
+
+/* Writes what there is. The pipe is watched for room while it is full, else for the end of its readers. */
 static void stdin_push(struct stdin_pipe *f)
 {
 	ssize_t n = 0;
@@ -44,24 +64,31 @@ static void stdin_push(struct stdin_pipe *f)
 		f->consumed += (uint32_t)n;
 	}
 	if (n < 0 && errno != EAGAIN)
-		f->closed = true;
-	if (f->closed) {
-		f->consumed += (uint32_t)(f->end - f->first);
-		f->first = f->end;
-	}
+		stdin_closed(f);
 	if (f->first == f->end)
 		f->first = f->end = 0;
-	if (f->closed || (f->eof && f->first == f->end))
+	if (f->eof && f->first == f->end)
 		loop_close(f->loop, &f->src);
-	else if (loop_watch(f->loop, &f->src, f->first < f->end ? EPOLLOUT : 0) < 0)
-		f->closed = true;
+	else if (loop_watch(f->loop, &f->src, f->first < f->end ? EPOLLOUT : WATCH_END) < 0)
+		stdin_closed(f);
 	stdin_grant(f);
 }
 
 static void on_stdin_ready(struct loop_source *s, uint32_t events)
 {
-	(void)events;
-	stdin_push(container_of(s, struct stdin_pipe, src));
+	struct stdin_pipe *f = container_of(s, struct stdin_pipe, src);
+
+	if (events & EPOLLERR)
+		stdin_closed(f);
+	stdin_push(f);
+}
+
+void stdin_stop(struct stdin_pipe *f)
+{
+	if (!f->active)
+		return;
+	loop_close(f->loop, &f->src);
+	f->active = false;
 }
 
 int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd)
@@ -79,6 +106,12 @@ int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env,
 	f->granted = 0;
 	f->consumed = STDIN_WINDOW;
 	stdin_grant(f);
+	r = loop_watch(f->loop, &f->src, WATCH_END);
+	if (r < 0) {
+		close(fds[0]);
+		stdin_stop(f);
+		return r;
+	}
 	*ret_fd = fds[0];
 	return 0;
 }
@@ -91,6 +124,8 @@ int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof)
 		return -EPROTO;
 	f->granted -= data.len;
 	f->eof = eof;
+	if (f->closed)
+		return 0;
 	if (f->end + data.len > sizeof(f->data)) {
 		memmove(f->data, f->data + f->first, f->end - f->first);
 		f->end -= f->first;
@@ -100,12 +135,4 @@ int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof)
 	f->end += data.len;
 	stdin_push(f);
 	return 0;
-}
-
-void stdin_stop(struct stdin_pipe *f)
-{
-	if (!f->active)
-		return;
-	loop_close(f->loop, &f->src);
-	f->active = false;
 }

@@ -147,17 +147,18 @@ static int fixed_truncate(const struct node *n, struct handle *h, uint64_t size)
 static void fixed_setattr(const struct node *n, const struct stat *attr, int valid)
 {
 	struct scratch_file *f = n->kind == NODE_SCRATCH ? scratch_by_id(n->s, n->sub) : NULL;
-	struct handle *w = n->kind == NODE_IN ? input_writer(n->s) : NULL;
+	struct handle *w =
+		n->kind == NODE_IN || n->kind == NODE_JOB_IN ? input_writer(n->front) : NULL;
 
 	if (f && (valid & FUSE_SET_ATTR_MODE))
 		f->mode = attr->st_mode & 0777;
 	if (f && (valid & FUSE_SET_ATTR_MTIME))
 		f->mtime = attr->st_mtim;
-	if (n->kind == NODE_IN && (valid & FUSE_SET_ATTR_MTIME)) {
+	if ((n->kind == NODE_IN || n->kind == NODE_JOB_IN) && (valid & FUSE_SET_ATTR_MTIME)) {
 		if (w)
 			w->mtime = attr->st_mtim;
 		else
-			n->s->in_mtime = attr->st_mtim;
+			n->front->in_mtime = attr->st_mtim;
 	}
 }
 

@@ -67,7 +67,8 @@ static int open_fixed(const struct node *n, int flags, struct reply_open *ret_o)
 	struct handle *h;
 	int e;
 
-	if (!hops || (write && !hops->write) || ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
+	if (!hops || (write && !hops->write && !hops->write_late) ||
+	    ((flags & O_ACCMODE) != O_WRONLY && !hops->read))
 		return -EACCES;
 	h = node_open(n, hops, flags);
 	if (!h)
@@ -84,8 +85,10 @@ static int open_fixed(const struct node *n, int flags, struct reply_open *ret_o)
 		close_handle(h);
 		return e;
 	}
-	*ret_o = (struct reply_open){
-		.fh = handle_id(h), .direct_io = true, .noflush = !write, .stream = h->stream};
+	*ret_o = (struct reply_open){.fh = handle_id(h),
+				     .direct_io = true,
+				     .noflush = !write || hops->write_late,
+				     .stream = h->stream};
 	return 0;
 }
 
@@ -182,6 +185,11 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 
 	if (!h)
 		return;
+	if (h->ops && h->ops->write_late) {
+		h->ops->write_late(h, core(req), data, size, (uint64_t)offset,
+				   fi->flags & O_NONBLOCK);
+		return;
+	}
 	if (h->ops) {
 		e = h->ops->write ? h->ops->write(h, data, size, (uint64_t)offset) : -EBADF;
 		if (e < 0)

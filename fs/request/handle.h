@@ -14,7 +14,9 @@
 struct req;
 struct pollwait;
 struct handle;
+struct front;
 struct fs;
+struct job;
 struct run;
 struct session;
 struct waitlist;
@@ -29,6 +31,9 @@ struct handle_ops {
 		     bool nonblock);
 	/* Return: 0 or -errno; all or nothing. */
 	int (*write)(struct handle *h, const void *data, size_t size, uint64_t offset);
+	/* The same, instead, where a write may wait: answers @req now or later. */
+	void (*write_late)(struct handle *h, struct req *req, const void *data, size_t size,
+			   uint64_t offset, bool nonblock);
 	int (*truncate)(struct handle *h, uint64_t size);
 	/* @killed: the caller is being killed by a signal. */
 	int (*flush)(struct handle *h, bool killed);
@@ -39,15 +44,16 @@ struct handle_ops {
 
 /*
  * - In the table from handle_new() until handle_free(); the kernel knows it as {index, generation}.
- * - `fs`, `s` and `r` are set by the opener and opaque here; `disown` releases the last two, which may be
- *   NULL.
+ * - `fs`, `s`, `front`, `job` and `r` are set by the opener and opaque here, and may be NULL; `disown` releases those that
+ *   it has references to.
  */
 struct handle {
-	TAILQ_ENTRY(handle) link;	/* all open handles, newest first */
-	LIST_ENTRY(handle) opened;	/* those of the same opener */
-	LIST_ENTRY(handle) near;	/* those of the same bucket, by inode */
-	TAILQ_ENTRY(handle) poll_link;	/* on the `polled` of `waits` while `poll` is set */
-	TAILQ_ENTRY(handle) input_link; /* writers of `in`: on the session's list of inputs */
+	TAILQ_ENTRY(handle) link;      /* all open handles, newest first */
+	LIST_ENTRY(handle) opened;     /* those of the same opener */
+	LIST_ENTRY(handle) near;       /* those of the same bucket, by inode */
+	TAILQ_ENTRY(handle) poll_link; /* on the `polled` of `waits` while `poll` is set */
+	TAILQ_ENTRY(handle)
+	input_link; /* writers of `in` and `stdin`: on the front's list of them */
 	uint32_t index, generation;
 	const struct handle_ops *ops;
 	uint64_t ino;
@@ -56,6 +62,8 @@ struct handle {
 	struct handles *all;
 	struct fs *fs;
 	struct session *s;
+	struct front *front; /* of the session, or of the job */
+	struct job *job;
 	struct run *r;
 	void (*disown)(struct handle *h);
 	struct pollwait *poll;
@@ -110,7 +118,7 @@ void handles_fini(struct handles *hs);
 /**
  * handle_new() - Put a handle into the table
  * @hs: Table
- * @like: Its ops, ino, flags, fs, s, r and disown; zeroes otherwise
+ * @like: Its ops, ino, flags, what is opaque, and disown; zeroes otherwise
  * @payer: Whose memory it takes
  *
  * The caller checks limits. Return: the handle, or NULL if out of memory; then @like's

@@ -9,6 +9,7 @@
 
 #include "vm/base/log.h"
 #include "fs.h"
+#include "job.h"
 #include "network.h"
 #include "quota.h"
 #include "spec.h"
@@ -46,6 +47,7 @@ static void refuse_all(struct session *s, const struct problem *why)
 
 	while ((r = TAILQ_FIRST(&s->queue)))
 		binding_refuse(s, r, why);
+	launch_refuse(s, why);
 }
 
 static void timed_out(struct run *r)
@@ -53,22 +55,29 @@ static void timed_out(struct run *r)
 	struct problem *p = &r->result.problem;
 
 	problem_set(p, PROBLEM_TIMEOUT, "",
-		    "run %u was ended because it took longer than timeout_s = %u", r->number,
+		    "%s was ended because it took longer than timeout_s = %u", run_words(r).text,
 		    r->timeout_s);
 	problem_add_fix(
 		p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
 		r->timeout_s * 4);
 }
 
-/* The active run has ended. */
-static void finish(struct session *s, const struct vm_result *result)
+static void end_run(struct run *r, const struct vm_result *result)
 {
-	struct run *r = s->active;
-
-	s->active = NULL;
 	run_ended_with(r, result);
 	if (result->outcome == VM_TIMEOUT && !r->result.problem.code)
 		timed_out(r);
+}
+
+/* The active run has ended. */
+static void finish(struct session *s, const struct vm_result *result)
+{
+	struct run *r = s->active, *next = TAILQ_FIRST(&s->queue);
+
+	s->active = NULL;
+	end_run(r, result);
+	if (next)
+		front_join(&s->front, next);
 	if (r->result.problem.code)
 		session_problem(s, &r->result.problem);
 	run_over(s, r);
@@ -91,10 +100,6 @@ void binding_cut(struct session *s, const struct problem *why)
 	if (s->sandbox) {
 		binding_info(s);
 		sandbox_close(s->sandbox);
-		if (s->active) {
-			s->binding->input = s->active->input;
-			s->active->input = (struct buf){0};
-		}
 		s->binding->s = NULL;
 		unbind(s, -ESTALE);
 		pause_void(s);
@@ -107,6 +112,7 @@ void binding_cut(struct session *s, const struct problem *why)
 		finish(s, &killed);
 	}
 	refuse_all(s, why);
+	launch_cut(s, why);
 }
 
 void binding_info(struct session *s)
@@ -136,8 +142,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
-		if (s->error.code == PROBLEM_IMAGE_MISSING ||
-		    s->error.code == PROBLEM_PACKAGES_INSTALLING)
+		if (s->front.error.code == PROBLEM_IMAGE_MISSING ||
+		    s->front.error.code == PROBLEM_PACKAGES_INSTALLING)
 			session_problem(s, NULL); /* it waits no longer */
 		binding_info(s);
 		changes_begin(s);
@@ -147,7 +153,7 @@ static void on_state(void *data, enum sandbox_state state)
 	if (!s->active && s->pause.state != PAUSE_STILL)
 		session_set_state(s, SESSION_IDLE);
 	binding_pump(s);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 }
 
 /* Starting takes long, and the session's `error` says why. */
@@ -182,12 +188,41 @@ static void on_console(void *data, const void *bytes, size_t len)
 	s->console_mtime = clock_now();
 }
 
-/* A run that prints faster than the disk writes has to wait; not so if writing fails, for that may be for
- * good. */
-static void check_pace(struct session *s)
+/* The run or job of this id that is in the sandbox, or NULL. @ret_f: where it is shown */
+static struct run *inside(struct session *s, uint32_t id, struct front **ret_f)
 {
-	if (s->active && s->sandbox)
-		sandbox_hold(s->sandbox, s->fs->depot.err == 0 && run_is_behind(s->active));
+	struct job *j = sandbox_is_job(id) ? job_by_id(s, id) : NULL;
+
+	if (j) {
+		*ret_f = &j->front;
+		return j->inside && job_going(j) ? j->front.latest : NULL;
+	}
+	*ret_f = &s->front;
+	return s->active && s->active->id == id ? s->active : NULL;
+}
+
+/* What prints faster than the disk writes has to wait; not so if writing fails, for that may be for good. */
+static void check_pace(struct session *s, const struct run *r)
+{
+	const bool hold = s->fs->depot.err == 0 && run_is_behind(r);
+
+	if (!s->sandbox)
+		return;
+	if (sandbox_is_job(r->id))
+		sandbox_job_hold(s->sandbox, r->id, hold);
+	else
+		sandbox_hold(s->sandbox, hold);
+}
+
+static void check_paces(struct session *s)
+{
+	const struct job *j;
+
+	if (s->active)
+		check_pace(s, s->active);
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->inside && job_going(j))
+			check_pace(s, j->front.latest);
 }
 
 void binding_relieved(void *data)
@@ -196,45 +231,114 @@ void binding_relieved(void *data)
 
 	for (unsigned i = 0; i < fs->nslots; i++)
 		if (fs->slot[i])
-			check_pace(fs->slot[i]);
+			check_paces(fs->slot[i]);
 }
 
 /* Return: whether something of this run is lost from now on. */
-static bool keep_output(struct session *s, enum vm_stream stream, const void *bytes, size_t len)
+static bool keep_output(struct session *s, struct run *r, enum vm_stream stream, const void *bytes,
+			size_t len)
 {
-	const bool had_lost = run_lost(s->active);
+	const bool had_lost = run_lost(r);
 
-	if (run_wants_disk(s->active, stream, len) && quota_disk_full(s->fs, s->uid))
-		run_stop_keeping(s->active, stream, -EDQUOT);
-	run_output(s->active, stream, bytes, len);
-	return run_lost(s->active) && !had_lost;
+	if (run_wants_disk(r, stream, len) && quota_disk_full(s->fs, s->uid))
+		run_stop_keeping(r, stream, -EDQUOT);
+	run_output(r, stream, bytes, len);
+	return run_lost(r) && !had_lost;
 }
 
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-		      size_t len)
+static void on_output(void *data, uint32_t id, enum vm_stream stream, const void *bytes, size_t len)
 {
 	struct session *s = ((struct binding *)data)->s;
 	struct problem loss;
+	struct front *f;
+	struct run *r = s ? inside(s, id, &f) : NULL;
 
-	if (!s || !s->active || s->active->number != run)
+	if (!r)
 		return;
-	if (keep_output(s, stream, bytes, len)) {
-		run_lost_problem(s->active, &loss);
-		session_problem(s, &loss);
+	if (keep_output(s, r, stream, bytes, len)) {
+		run_lost_problem(r, &loss);
+		front_problem(f, &loss);
 		events_add(&s->fs->events, s, "output", loss.cause);
 	}
-	check_pace(s);
+	check_pace(s, r);
 	s->fs->stats.output_bytes += len;
-	wait_wake(&s->wait);
+	wait_wake(&f->wait);
 }
 
-static void on_run_exit(void *data, uint32_t run, const struct vm_result *result)
+/* ---- standard input ---- */
+
+static bool send_input(void *arg, const void *data, size_t len, bool last, size_t *ret_taken)
+{
+	struct session *s = arg;
+
+	return sandbox_write(s->sandbox, s->active->id, data, len, last, ret_taken);
+}
+
+static void feed_run(struct session *s)
+{
+	if (s->active && s->sandbox && feed_send(&s->active->feed, send_input, s))
+		wait_wake(&s->front.wait);
+}
+
+void binding_feed(struct front *f)
+{
+	if (f->job)
+		launch_feed(f->job);
+	else
+		feed_run(f->s);
+}
+
+static void on_room(void *data, uint32_t id)
 {
 	struct session *s = ((struct binding *)data)->s;
+	struct front *f;
+
+	if (s && inside(s, id, &f))
+		binding_feed(f);
+}
+
+/* The program reads no more of its input. */
+static void on_deaf(void *data, uint32_t id)
+{
+	struct session *s = ((struct binding *)data)->s;
+	struct front *f;
+	struct run *r = s ? inside(s, id, &f) : NULL;
+
+	if (!r)
+		return;
+	feed_over(&r->feed);
+	wait_wake(&f->wait);
+}
+
+/* ---- ends ---- */
+
+static void on_job_exit(struct session *s, uint32_t id, const struct vm_result *result)
+{
+	struct job *j = job_by_id(s, id);
+
+	if (!j || !j->inside || !job_going(j))
+		return;
+	end_run(j->front.latest, result);
+	job_over(j);
+	binding_pump(s);
+}
+
+/* Nothing is left of a job. */
+static void on_gone(void *data, uint32_t id)
+{
+	struct session *s = ((struct binding *)data)->s;
+	struct job *j = s ? job_by_id(s, id) : NULL;
+
+	if (j && !job_going(j))
+		j->inside = false;
+	if (s)
+		binding_pump(s); /* one may have waited for its place */
+}
+
+static void on_run_exit(struct session *s, const struct vm_result *result)
+{
 	static const struct problem fresh = {.code = PROBLEM_RESET, .cause = "fresh = yes"};
 
-	if (!s || !s->active || s->active->number != run)
-		return;
 	finish(s, result);
 	session_touch(s);
 	if (s->settings.fresh && s->sandbox) {
@@ -248,8 +352,18 @@ static void on_run_exit(void *data, uint32_t run, const struct vm_result *result
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
 	}
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	binding_pump(s);
+}
+
+static void on_ended(void *data, uint32_t id, const struct vm_result *result)
+{
+	struct session *s = ((struct binding *)data)->s;
+
+	if (s && sandbox_is_job(id))
+		on_job_exit(s, id, result);
+	else if (s && s->active && s->active->id == id)
+		on_run_exit(s, result);
 }
 
 static void on_denied(void *data, const struct sandbox_denied *what)
@@ -290,7 +404,7 @@ static void on_frozen(void *data, int err)
 	pause_answered(s, err);
 	if (s->changes.committing)
 		return; /* it has only begun */
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	binding_pump(s);
 }
 
@@ -311,7 +425,6 @@ static void on_closed(void *data, const struct problem *problem)
 	struct session *s = b->s;
 	bool was_up, anew;
 
-	buf_clear(&b->input);
 	free(b);
 	if (!s)
 		return;
@@ -331,7 +444,7 @@ static void on_closed(void *data, const struct problem *problem)
 		session_set_state(s, anew ? SESSION_NEW : SESSION_FAILED);
 	}
 	log_end(s, problem);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	if (anew)
 		binding_pump(s);
 }
@@ -339,7 +452,10 @@ static const struct sandbox_events binding_events = {.state = on_state,
 						     .awaits = on_awaits,
 						     .console = on_console,
 						     .output = on_output,
-						     .exit = on_run_exit,
+						     .exit = on_ended,
+						     .room = on_room,
+						     .deaf = on_deaf,
+						     .gone = on_gone,
 						     .denied = on_denied,
 						     .ports = on_ports,
 						     .network_lost = on_network_lost,
@@ -352,7 +468,7 @@ static const struct sandbox_events binding_events = {.state = on_state,
 static int no_sandbox(struct session *s, int err)
 {
 	session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s", strerror(-err));
-	log_end(s, &s->error);
+	log_end(s, &s->front.error);
 	session_set_state(s, SESSION_FAILED);
 	return err;
 }
@@ -390,8 +506,7 @@ static int hand_over(struct session *s, struct run *r)
 		.began = r->began,
 		.code = r->code.data,
 		.code_len = r->code.len,
-		.stdin_data = r->input.len ? r->input.data : NULL,
-		.stdin_len = r->input.len,
+		.input = feed_any(&r->feed),
 		.timeout_ms = s->settings.timeout_s * 1000u,
 		.grace_ms = s->settings.grace_s * 1000u,
 		.limit = {s->fs->conf->output_bytes, s->fs->conf->output_bytes},
@@ -401,46 +516,60 @@ static int hand_over(struct session *s, struct run *r)
 	return sandbox_run(s->sandbox, &run);
 }
 
-void binding_pump(struct session *s)
+/* A run that could not be sent. */
+static void not_sent(struct session *s, struct run *r, int err)
+{
+	struct problem p;
+
+	problem_set(&p, PROBLEM_NOT_SENT, "", "the run could not be sent: %s", strerror(-err));
+	binding_refuse(s, r, &p);
+	wait_wake(&s->front.wait);
+	binding_pump(s); /* nothing else would start the next one */
+}
+
+static void pump_run(struct session *s)
 {
 	struct run *r = TAILQ_FIRST(&s->queue);
 	int e;
 
-	if (s->dead || s->active || s->changes.committing || s->pause.state != PAUSE_NONE)
+	if (s->active || !r)
 		return;
-	if (s->reset_asked && s->sandbox) {
-		s->fs->watch->stirs(s);
-		if (sandbox_reset(s->sandbox) == 0)
-			s->reset_asked = false;
-		return; /* READY will come */
-	}
-	if (!r)
-		return;
-	if (!s->sandbox) {
-		if (binding_start(s) < 0) {
-			const struct problem why = s->error;
-
-			refuse_all(s, &why);
-		}
-		return;
-	}
 	e = s->ready ? hand_over(s, r) : -EBUSY;
 	if (e == -EBUSY || e == -EAGAIN)
 		return; /* READY will come */
 	if (e < 0) {
-		struct problem p;
-
-		problem_set(&p, PROBLEM_NOT_SENT, "", "the run could not be sent: %s",
-			    strerror(-e));
-		binding_refuse(s, r, &p);
-		wait_wake(&s->wait);
-		binding_pump(s); /* nothing else would start the next one */
+		not_sent(s, r, e);
 		return;
 	}
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
 	run_started(r, s->settings.timeout_s);
+	feed_started(&r->feed);
 	session_set_state(s, SESSION_RUNNING);
 	events_add_run(&s->fs->events, s, r);
+	feed_run(s);
+}
+
+void binding_pump(struct session *s)
+{
+	if (s->dead || s->changes.committing || s->pause.state != PAUSE_NONE)
+		return;
+	if (s->reset_asked && s->sandbox && !s->active) {
+		s->fs->watch->stirs(s);
+		if (sandbox_reset(s->sandbox) == 0)
+			s->reset_asked = false;
+		return; /* READY will come */
+	}
+	if (!s->sandbox && (s->nqueued || launch_pending(s)) && binding_start(s) < 0) {
+		const struct problem why = s->front.error;
+
+		refuse_all(s, &why);
+		return;
+	}
+	if (!s->sandbox)
+		return;
+	pump_run(s);
+	if (s->ready && !s->reset_asked)
+		launch_pump(s);
 }

@@ -22,6 +22,9 @@ void binding_cut(struct session *s, const struct problem *why);
 /* Removes a queued run from the queue and ends it unstarted. */
 void binding_refuse(struct session *s, struct run *r, const struct problem *why);
 
+/* More was written to what reads @f's input, or it is at its end: sends what the sandbox takes. */
+void binding_feed(struct front *f);
+
 /* Updates s->info, if there is a sandbox. */
 void binding_info(struct session *s);
 

@@ -184,7 +184,7 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 		conclude(a, err, c);
 		session_touch(s);
 		binding_pump(s);
-		wait_wake(&s->wait);
+		wait_wake(&s->front.wait);
 	}
 	commit_free(a);
 }
@@ -278,6 +278,6 @@ int commit_discard(struct session *s)
 	changes_drop(s);
 	session_set_state(s, SESSION_NEW);
 	session_problem(s, NULL);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	return 0;
 }

@@ -73,8 +73,9 @@ static json_t *words_object(const struct event *e)
 
 static json_t *run_object(const struct event *e)
 {
-	return json_pack("{s:s, s:I, s:s, s:o*, s:o*}", "event", "run", "run", (json_int_t)e->run,
-			 "state", run_state_str(e->state), "exit_code",
+	return json_pack("{s:s, s:o, s:s, s:o*, s:o*}", "event", e->words ? "job" : "run",
+			 e->words ? "job" : "run",
+			 e->words ? json_string(e->words) : json_integer(e->run), "state", run_state_str(e->state), "exit_code",
 			 e->has_status ? json_integer(e->status) : NULL, "wall_ms",
 			 e->ended ? json_real((double)e->wall_us / 1000) : NULL);
 }
@@ -166,7 +167,7 @@ void events_add(struct events *ev, const struct session *s, const char *kind, co
 
 void events_add_run(struct events *ev, const struct session *s, const struct run *r)
 {
-	struct event *e = event_new(s, NULL, NULL);
+	struct event *e = event_new(s, NULL, *r->job ? r->job : NULL);
 
 	if (!e)
 		return;

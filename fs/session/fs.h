@@ -32,6 +32,7 @@ struct vm;
 struct fs_stats {
 	uint64_t sessions_created, sessions_closed;
 	uint64_t runs[RUN_NSTATES]; /* by enum run_state, on reaching it */
+	uint64_t jobs[RUN_NSTATES]; /* likewise, of jobs */
 	uint64_t output_bytes;
 	uint64_t denied; /* by networks */
 	uint64_t requests;
@@ -77,6 +78,7 @@ struct fs {
 	struct events events;
 	struct complaints complaints;
 	uid_t caller;	    /* of the current request */
+	uint32_t fresh;	    /* for node_fresh() */
 	struct depot depot; /* of output */
 	struct fetch fetch;
 	struct fs_stats stats;

@@ -147,7 +147,7 @@ static int refuse_port(struct session *s, const struct sandbox_port *p, int e, c
 			 "Name another port, or leave out the one of this machine to get one that "
 			 "is free.",
 			 "port %u cannot be forwarded: %s", p->guest, *why ? why : strerror(-e));
-	s->config_error = true;
+	s->front.config_error = true;
 	return e;
 }
 
@@ -174,7 +174,7 @@ static void on_forwarded(void *data, int err, const struct sandbox_port *port, c
 	if (err < 0 && err != -ESTALE && !s->dead && s->sandbox && s->epoch == a->epoch) {
 		refuse_port(s, &a->port, err, why);
 		forget_port(s, &a->port);
-		events_add(&s->fs->events, s, "port", s->error.cause);
+		events_add(&s->fs->events, s, "port", s->front.error.cause);
 	}
 	session_unref(s);
 	free(a);
@@ -227,10 +227,10 @@ int network_apply(struct session *s, const struct settings *with)
 					 *why ? why : strerror(-e));
 	}
 	if (e < 0) { /* undoes it; only the first problem is reported */
-		struct problem first = s->error;
+		struct problem first = s->front.error;
 
 		(void)apply_ports(s, new, old);
-		s->error = first;
+		s->front.error = first;
 	}
 	return e;
 }

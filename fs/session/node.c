@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "fs.h"
+#include "job.h"
 #include "quota.h"
 #include "session.h"
 
@@ -63,15 +64,35 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		if (!n.r)
 			return -ESTALE;
 	}
+	if (n.s)
+		n.front = &n.s->front;
+	if (n.kind >= NODE_JOB && n.kind <= NODE_JOB_CTL) {
+		n.job = job_by_number(n.s, n.sub & JOB_NUMBER_MAX);
+		if (!n.job)
+			return -ESTALE;
+		n.front = &n.job->front;
+	}
 	*ret_node = n;
 	return 0;
 }
 
+uint64_t node_fresh(struct fs *fs, uint64_t ino)
+{
+	const enum node_kind kind = node_kind_of(ino);
+
+	if (kind == NODE_STDIN)
+		return (ino & ~(uint64_t)UINT32_MAX) | ++fs->fresh;
+	if (kind == NODE_JOB_STDIN)
+		return (ino & ~(uint64_t)(UINT32_MAX & ~JOB_NUMBER_MAX)) |
+		       (++fs->fresh * (JOB_NUMBER_MAX + 1) & UINT32_MAX);
+	return ino;
+}
+
 enum run_output node_output(enum node_kind kind)
 {
-	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT)
+	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT || kind == NODE_JOB_STDOUT)
 		return RUN_STDOUT;
-	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR)
+	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR || kind == NODE_JOB_STDERR)
 		return RUN_STDERR;
 	return RUN_BOTH;
 }
@@ -80,6 +101,8 @@ static void disown(struct handle *h)
 {
 	if (h->r)
 		run_unref(h->r);
+	if (h->job)
+		job_unref(h->job);
 	if (h->s)
 		session_unref(h->s);
 }
@@ -93,6 +116,8 @@ struct handle *node_open(const struct node *n, const struct handle_ops *ops, int
 		.fs = n->fs,
 		.s = n->s,
 		.r = n->r,
+		.job = n->job,
+		.front = n->front,
 		.disown = disown,
 	};
 	struct handle *h = handle_new(&n->fs->handles, &like, quota_whose(n->fs, n->s));
@@ -101,14 +126,7 @@ struct handle *node_open(const struct node *n, const struct handle_ops *ops, int
 		session_ref(n->s);
 	if (h && n->r)
 		run_ref(n->r);
+	if (h && n->job)
+		job_ref(n->job);
 	return h;
-}
-
-void node_bind_run(struct handle *h, struct run *r)
-{
-	struct run *old = h->r;
-
-	h->r = r ? run_ref(r) : NULL;
-	if (old)
-		run_unref(old);
 }

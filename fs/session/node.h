@@ -19,7 +19,7 @@
  *	    kind     slot     generation   sub
  *
  * The slot is that of the session (or of the template, for its nodes), the generation distinguishes
- * the session from earlier ones in that slot, and `sub` is the number of a run, or an index into the
+ * the session from earlier ones in that slot, and `sub` is the number of a run or of a job, or an index into the
  * session's table of files or of scratch files. No state is kept when the kernel looks up or
  * forgets a node, and an old number resolves to ESTALE, never to another object.
  * Bit 63 stays clear for programs that take it for a sign.
@@ -78,6 +78,20 @@ enum node_kind {
 	NODE_RUN_STATUS,
 	NODE_RUN_SUMMARY,
 	NODE_RUN_WAIT,
+	NODE_JOBS,
+	NODE_JOB, /* `sub` of these is its number */
+	NODE_JOB_IN,
+	NODE_JOB_STDIN,
+	NODE_JOB_STDOUT,
+	NODE_JOB_STDERR,
+	NODE_JOB_OUTPUT,
+	NODE_JOB_EXIT_CODE,
+	NODE_JOB_SUMMARY,
+	NODE_JOB_STATE,
+	NODE_JOB_STATUS,
+	NODE_JOB_ERROR,
+	NODE_JOB_CONFIG,
+	NODE_JOB_CTL,
 	NODE_FILE,
 	NODE_NKINDS,
 };
@@ -90,8 +104,10 @@ struct node {
 	uint32_t sub;
 	const struct conf_template *t; /* of a template's or session's node */
 	unsigned template_index;
-	struct session *s; /* of a session's node */
-	struct run *r;	   /* of a run's node */
+	struct session *s;   /* of a session's node */
+	struct run *r;	     /* of a run's node */
+	struct job *job;     /* of a job's node */
+	struct front *front; /* of a job's or else a session's node */
 };
 
 uint64_t node_ino(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub);
@@ -103,6 +119,17 @@ enum node_kind node_kind_of(uint64_t ino);
 uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub);
 uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t sub);
 
+/**
+ * node_fresh() - Another inode number of a node, by which it is known as well
+ * @ino: Number of a node
+ *
+ * The kernel locks an inode while it is written to. Where writes may wait, each lookup answers with a number of its own, so
+ * that nobody waits for the lock of another, in which he could not be interrupted.
+ *
+ * Return: the number; @ino itself if writes to the node do not wait.
+ */
+uint64_t node_fresh(struct fs *fs, uint64_t ino);
+
 /* Return: 0, or -ESTALE if the node is gone. */
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
 
@@ -112,8 +139,5 @@ enum run_output node_output(enum node_kind kind);
 /* Return: a handle in the mount's table, which has references on @n's session and run until it is freed, or NULL if out
  * of memory. quota_open() checks whether another one is allowed. */
 struct handle *node_open(const struct node *n, const struct handle_ops *ops, int flags);
-
-/* Binds @h to the run @r, with a reference, instead of the one before. */
-void node_bind_run(struct handle *h, struct run *r);
 
 #endif

@@ -23,7 +23,7 @@ static struct session *asker(const struct offer *o)
 {
 	struct session *s = session_by_slot(o->fs, o->slot, o->generation);
 
-	return s && s->config_error && strcmp(s->error.cause, o->why.cause) == 0 ? s : NULL;
+	return s && s->front.config_error && strcmp(s->front.error.cause, o->why.cause) == 0 ? s : NULL;
 }
 
 /* Checks a registry's answer like packages that a user writes. Return: its normal form, to be freed; NULL, with
@@ -61,7 +61,7 @@ static void on_answer(void *data, const char *words, const char *why)
 	}
 	if (s) {
 		session_problem(s, &o->why);
-		s->config_error = true;
+		s->front.config_error = true;
 	}
 	free(offered);
 	free(o);

@@ -8,21 +8,29 @@
 #include "complaint.h"
 #include "fs.h"
 #include "vm/base/problem.h"
-#include "session.h"
+#include "job.h"
 
 #define QUOTA_OPEN_MORE 64u /* more for `error`, which explains it, and `ctl`, which can end it */
 
+static uint64_t front_bytes(const struct front *f)
+{
+	return f->next_stdin.len + f->last_code.len;
+}
+
 static uint64_t session_bytes(const struct session *s)
 {
-	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + s->next_stdin.len +
-		     s->last_code.len + s->changes.reviewed.len + s->changes.asked.len;
+	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + front_bytes(&s->front) +
+		     s->changes.reviewed.len + s->changes.asked.len;
 	const struct scratch_file *f;
 	const struct run *r;
+	const struct job *j;
 
 	TAILQ_FOREACH(f, &s->scratch.files, link)
 		n += f->data.len;
 	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
-		n += sizeof(*r) + r->code.len + r->input.len;
+		n += sizeof(*r) + r->code.len + feed_len(&r->feed);
+	TAILQ_FOREACH(j, &s->jobs, link)
+		n += sizeof(*j) + job_settings_bytes(&j->settings) + front_bytes(&j->front);
 	return n;
 }
 

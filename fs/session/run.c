@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: its code, its state, its output. */
+/* One run: its code, its state, its output. See run.h. */
 #include "run.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fs.h"
@@ -27,19 +28,18 @@ static const enum run_state state_of_outcome[] = {
 };
 static_assert(ARRAY_SIZE(state_of_outcome) == VM_NOUTCOMES, "a state for each outcome");
 
-struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, struct buf *input)
+struct run *run_new(struct depot *depot, uint32_t number, struct buf *code)
 {
 	struct run *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->refs = 1;
-	r->number = number;
+	r->number = r->id = number;
 	r->state = RUN_QUEUED;
 	r->code = *code;
-	r->input = *input;
 	memset(code, 0, sizeof(*code));
-	memset(input, 0, sizeof(*input));
+	feed_init(&r->feed);
 	r->depot = depot;
 	r->submitted = r->last_output = clock_now();
 	return r;
@@ -61,8 +61,19 @@ void run_unref(struct run *r)
 	if (r->kept.le_prev)
 		LIST_REMOVE(r, kept);
 	buf_clear(&r->code);
-	buf_clear(&r->input);
+	feed_fini(&r->feed);
 	free(r);
+}
+
+struct run_words run_words(const struct run *r)
+{
+	struct run_words w;
+
+	if (*r->job)
+		snprintf(w.text, sizeof(w.text), "job %s", r->job);
+	else
+		snprintf(w.text, sizeof(w.text), "run %u", r->number);
+	return w;
 }
 
 bool run_ended(const struct run *r)
@@ -158,9 +169,9 @@ void run_lost_problem(const struct run *r, struct problem *ret_p)
 			? "Remove runs or sessions with long output, and run it again: one user's "
 			  "may take three quarters of the disk."
 			: "Make room on the disk of spool_dir, or mend it, and run it again.",
-		"output of run %u could not be kept: %s; its files end with an error where it is "
+		"output of %s could not be kept: %s; its files end with an error where it is "
 		"missing",
-		r->number, strerror(-err));
+		run_words(r).text, strerror(-err));
 }
 
 static uint64_t us_between(const struct timespec *a, const struct timespec *b)
@@ -196,7 +207,7 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 	r->ended = clock_now();
 	if (!r->result.wall_us) /* the sandbox has not measured it */
 		r->result.wall_us = us_between(&r->started, &r->ended);
-	buf_clear(&r->input);
+	feed_over(&r->feed);
 }
 
 void run_refuse(struct run *r, const struct problem *why)
@@ -205,7 +216,7 @@ void run_refuse(struct run *r, const struct problem *why)
 	r->state = RUN_REFUSED;
 	r->result = (struct vm_result){.outcome = VM_REFUSED, .problem = *why};
 	r->ended = clock_now();
-	buf_clear(&r->input);
+	feed_over(&r->feed);
 }
 
 const struct spool *run_spool(const struct run *r, enum run_output which)
@@ -254,7 +265,7 @@ int run_summary(const struct run *r, struct buf *out)
 {
 	const struct timespec now = clock_now();
 
-	buf_printf(out, "run %u: ", r->number);
+	buf_printf(out, "%s: ", run_words(r).text);
 	switch (r->state) {
 	case RUN_QUEUED:
 		buf_printf(out, "queued for ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: its code, its state, its output. */
+/* One run, of a session's interpreter or of a job: its code, its state, its output. */
 #ifndef XSBX_FS_SESSION_RUN_H
 #define XSBX_FS_SESSION_RUN_H
 
@@ -10,6 +10,7 @@
 
 #include "vm/base/buf.h"
 #include "vm/vm.h"
+#include "feed.h"
 #include "spool.h"
 
 /* As text in the `state` node: run_state_str(). */
@@ -39,10 +40,13 @@ struct run {
 	TAILQ_ENTRY(run) queue; /* the session's queue while QUEUED */
 	LIST_ENTRY(run) kept;	/* all runs of the session that have a reference */
 	unsigned refs;
-	uint32_t number;
+	uint32_t number; /* of a session's; 0 for a job's */
+	uint32_t id;	 /* in its sandbox */
+	char job[65];	 /* name of the job, or "" */
 	enum run_state state;
 	unsigned timeout_s; /* as it was started with */
-	struct buf code, input;
+	struct buf code;
+	struct feed feed;    /* its standard input */
 	struct depot *depot; /* for the spools */
 	struct spool spool[RUN_NOUTPUTS];
 	struct vm_result result;
@@ -57,17 +61,23 @@ const char *run_state_str(enum run_state state);
  * @depot: For its output; outlives it
  * @number: From 1, within its session
  * @code: Moved from
- * @input: Standard input; moved from
  *
  * Return: the run, with one reference, or NULL if out of memory (nothing is moved then).
  */
-struct run *run_new(struct depot *depot, uint32_t number, struct buf *code, struct buf *input);
+struct run *run_new(struct depot *depot, uint32_t number, struct buf *code);
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
 
 bool run_ended(const struct run *r);
 /* Has it ended with a known exit status? */
 bool run_has_status(const struct run *r);
+
+/* What it is called in messages: "run 3", "job build". */
+struct run_words {
+	char text[80];
+};
+
+struct run_words run_words(const struct run *r);
 
 /* It was sent, with a time limit of @timeout_s; 0: none. */
 void run_started(struct run *r, unsigned timeout_s);

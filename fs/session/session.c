@@ -104,9 +104,9 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	};
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	snprintf(s->path, sizeof(s->path), "%s/%s", t->name, name);
+	front_init(&s->front, s, NULL);
 	s->changed = s->net_changed = s->ports_mtime = s->state_mtime = s->config_mtime =
-		s->files_mtime = s->runs_mtime = s->in_mtime = s->stdin_mtime = s->error_mtime =
-			s->console_mtime = s->created;
+		s->files_mtime = s->runs_mtime = s->jobs_mtime = s->console_mtime = s->created;
 	if (fs->watch->made(s) < 0) {
 		settings_clear(&s->settings);
 		free(s);
@@ -115,8 +115,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	LIST_INIT(&s->kept_runs);
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
-	TAILQ_INIT(&s->inputs);
-	waitlist_init(&s->wait);
+	TAILQ_INIT(&s->jobs);
 	TAILQ_INIT(&s->scratch.files);
 	return s;
 }
@@ -163,7 +162,8 @@ struct session *session_ref(struct session *s)
 
 static void session_free(struct session *s)
 {
-	assert(s->dead && !s->binding && !s->active && TAILQ_EMPTY(&s->inputs));
+	assert(s->dead && !s->binding && !s->active && TAILQ_EMPTY(&s->front.inputs) &&
+	       TAILQ_EMPTY(&s->front.feeders) && TAILQ_EMPTY(&s->jobs));
 	assert(LIST_EMPTY(&s->kept_runs) && TAILQ_EMPTY(&s->scratch.files));
 	LIST_REMOVE(s, kept);
 	s->fs->watch->freed(s);
@@ -181,12 +181,7 @@ void session_unref(struct session *s)
 
 void session_problem(struct session *s, const struct problem *problem)
 {
-	if (problem)
-		s->error = *problem;
-	else
-		s->error = s->standing;
-	s->config_error = false;
-	s->error_mtime = clock_now();
+	front_problem(&s->front, problem ? problem : &s->standing);
 }
 
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
@@ -233,18 +228,6 @@ void session_set_closed(struct session *s, const struct problem *why)
 
 /* ---- runs ---- */
 
-bool session_input_pending(const struct session *s)
-{
-	struct handle *h;
-
-	if (s->dead)
-		return false; /* nothing will become a run any more */
-	TAILQ_FOREACH(h, &s->inputs, input_link)
-		if (h->dirty && h->text.len && !h->killed && !h->failed)
-			return true;
-	return false;
-}
-
 /* The history's limits: the oldest ended runs go first, the newest one never. */
 static void trim_history(struct session *s)
 {
@@ -260,7 +243,7 @@ static void trim_history(struct session *s)
 		next = TAILQ_NEXT(r, link);
 		if (s->nruns <= MAX(c->history_runs, 1u) && bytes <= c->history_bytes)
 			break;
-		if (!run_ended(r) || r == s->latest)
+		if (!run_ended(r) || r == s->front.latest)
 			continue;
 		bytes -= n;
 		(void)session_remove_run(s, r->number);
@@ -294,34 +277,27 @@ int session_remove_run(struct session *s, uint32_t number)
 	return 0;
 }
 
-struct run *session_add_run(struct session *s, struct buf *code, struct buf *input,
-			    const struct timespec *mtime)
+struct run *session_add_run(struct session *s, struct buf *code, const struct timespec *mtime)
 {
 	struct buf copy = {0}; /* what `in` reads as */
 	struct run *r;
 
 	if (buf_append(&copy, code->data, code->len) < 0)
 		return NULL;
-	r = run_new(&s->fs->depot, s->last_number + 1, code, input);
+	r = run_new(&s->fs->depot, s->last_number + 1, code);
 	if (!r) {
 		buf_clear(&copy);
 		return NULL;
 	}
 	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
 	s->last_number++;
-	buf_clear(&s->last_code);
-	s->last_code = copy;
-	s->in_mtime = *mtime;
-	s->in_absent = false;
+	front_show(&s->front, r, &copy, mtime);
 
 	TAILQ_INSERT_TAIL(&s->runs, r, link);
 	s->nruns++;
 	run_ref(r); /* not within the macro, which names its argument more than once */
 	TAILQ_INSERT_TAIL(&s->queue, r, queue);
 	s->nqueued++;
-	if (s->latest)
-		run_unref(s->latest);
-	s->latest = run_ref(r);
 	s->runs_mtime = r->submitted;
 	r->began = log_now();
 	log_trace(run_label(s, r), "fs", "received, %zu bytes of code; %u %s queued", r->code.len,

@@ -10,6 +10,7 @@
 
 #include "vm/vm.h"
 #include "changes.h"
+#include "front.h"
 #include "pause.h"
 #include "fs/config/daemon.h"
 #include "fs/request/handle.h"
@@ -41,10 +42,10 @@ enum session_state {
 /* What a sandbox has of its session, see below. */
 struct binding {
 	struct session *s; /* NULL: cut */
-	struct buf input;  /* of the run active at the cut: vm/ reads it until `exit` */
 };
 
 TAILQ_HEAD(run_list, run);
+TAILQ_HEAD(job_list, job);
 
 /*
  * Theory of operation
@@ -92,25 +93,21 @@ struct session {
 	uint32_t last_number;  /* of the newest run, 0: none yet */
 	uint32_t removed_runs; /* by the history's limits, or by rmdir */
 	struct run *active;    /* reference */
-	struct run *latest;    /* reference; the newest run, also after its removal from history */
+	struct front front;
 
-	TAILQ_HEAD(input_list, handle) inputs; /* writers of `in` */
-	struct buf next_stdin;
-	uint64_t stdin_taken; /* how often `next_stdin` was used or emptied */
-	struct buf last_code; /* content of `in` for readers */
-	struct timespec in_mtime, stdin_mtime;
-	bool in_absent;	    /* unlinked by the user */
+	struct job_list jobs; /* oldest first */
+	unsigned njobs;
+	unsigned jobs_going; /* started, and not ended */
+	uint32_t last_job;   /* number of the newest */
+	struct timespec jobs_mtime;
+
 	uint32_t dir_epoch; /* removed files/ and runs/ reappear (see names_rmdir()) with new inode
 			     * numbers, because the kernel considers the old ones dead */
 	struct scratch scratch;
 
-	struct waitlist wait;
-	struct problem error;
 	/* Permanent problem of this sandbox, which `error` falls back to. */
 	struct problem standing;
 	struct problem closed; /* why it is CLOSED */
-	bool config_error;     /* `error` is about settings */
-	struct timespec error_mtime;
 	struct buf console;
 	bool console_lost; /* some of it was dropped: out of memory */
 	struct timespec console_mtime;
@@ -169,8 +166,7 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
  */
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime);
 /* A new run, the newest of the history and the last of the queue, or NULL if out of memory. */
-struct run *session_add_run(struct session *s, struct buf *code, struct buf *input,
-			    const struct timespec *mtime);
+struct run *session_add_run(struct session *s, struct buf *code, const struct timespec *mtime);
 /* Makes sure that there is a sandbox, or that one is starting. Return: 0, -ESTALE (closed), -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);
@@ -182,6 +178,8 @@ int session_interrupt(struct session *s);
 int session_kill(struct session *s);
 int session_reset(struct session *s);
 int session_close(struct session *s);
+/* Standard input of the newest run is at an end. */
+int session_end_input(struct session *s);
 /* Undoes pause_begin(). Return: as pause_end(). */
 int session_resume(struct session *s);
 
@@ -196,8 +194,6 @@ void session_problem(struct session *s, const struct problem *problem);
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
 		      ...) printf_like(4, 5);
 
-/* Does an open `in` have code, so that it may become a run any moment? */
-bool session_input_pending(const struct session *s);
 /* Activity: restarts the idle timeout. */
 void session_touch(struct session *s);
 /* Called by the alarm. Return: the next uv_now() at which to call it, or UINT64_MAX. */

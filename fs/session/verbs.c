@@ -5,6 +5,7 @@
 
 #include "binding.h"
 #include "fs.h"
+#include "job.h"
 #include "node.h"
 #include "session.h"
 
@@ -41,14 +42,16 @@ int session_can_submit(struct session *s)
 int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
 {
 	int e = session_can_submit(s);
+	struct run *r;
 
 	if (e < 0)
 		return e;
-	if (!session_add_run(s, code, &s->next_stdin, mtime))
+	r = session_add_run(s, code, mtime);
+	if (!r)
 		return -ENOMEM;
-	s->stdin_taken++;
+	front_feed(&s->front, r);
 	binding_pump(s);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	return 0;
 }
 
@@ -56,17 +59,16 @@ int session_submit_late(struct session *s, struct buf *code, const struct timesp
 {
 	struct problem why = {0};
 	int e = may_submit(s, &why);
-	struct buf none = {0};
 	struct run *r;
 
 	if (e == 0)
 		return session_submit(s, code, mtime);
 	assert(!s->dead && why.code);
-	r = session_add_run(s, code, &none, mtime);
+	r = session_add_run(s, code, mtime);
 	if (!r)
 		return -ENOMEM;
 	binding_refuse(s, r, &why);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	return 0;
 }
 
@@ -101,7 +103,7 @@ int session_kill(struct session *s)
 		return -ESRCH;
 	}
 	binding_refuse(s, r, &killed);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	return 0;
 }
 
@@ -151,7 +153,21 @@ int session_close(struct session *s)
 
 	binding_cut(s, &closed);
 	session_set_closed(s, &closed);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
+	return 0;
+}
+
+int session_end_input(struct session *s)
+{
+	struct run *r = front_fed(&s->front);
+
+	if (!r) {
+		session_problemf(s, PROBLEM_NOT_RUNNING, "",
+				 "there is no run whose standard input is open");
+		return -ESRCH;
+	}
+	feed_end(&r->feed);
+	binding_feed(&s->front);
 	return 0;
 }
 
@@ -161,7 +177,7 @@ int session_resume(struct session *s)
 
 	if (e < 0)
 		return e;
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	binding_pump(s);
 	return 0;
 }
@@ -175,7 +191,7 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	uint64_t due;
 
 	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
-	    s->changes.committing || !s->settings.idle_timeout_s)
+	    s->jobs_going || s->changes.committing || !s->settings.idle_timeout_s)
 		return UINT64_MAX;
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
@@ -186,15 +202,18 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 		    "the session was closed after %u s without use", s->settings.idle_timeout_s);
 	binding_cut(s, &idle);
 	session_set_closed(s, &idle);
-	wait_wake(&s->wait);
+	wait_wake(&s->front.wait);
 	return UINT64_MAX;
 }
 
 uint64_t session_tick(struct session *s, uint64_t now)
 {
-	const uint64_t idle = check_idle(s, now), waits = wait_tick(&s->wait, now);
+	uint64_t next = MIN(check_idle(s, now), wait_tick(&s->front.wait, now));
+	struct job *j;
 
-	return MIN(idle, waits);
+	TAILQ_FOREACH(j, &s->jobs, link)
+		next = MIN(next, wait_tick(&j->front.wait, now));
+	return next;
 }
 
 /* ---- the end ---- */
@@ -202,22 +221,21 @@ uint64_t session_tick(struct session *s, uint64_t now)
 /* Frees what can no longer be reached by name. Open handles keep references to what they need. */
 static void let_go(struct session *s)
 {
+	struct job *j;
 	struct run *r;
 
+	while ((j = TAILQ_FIRST(&s->jobs)))
+		job_unlink(j); /* all have ended */
 	while ((r = TAILQ_FIRST(&s->runs))) {
 		TAILQ_REMOVE(&s->runs, r, link);
 		run_unref(r);
 	}
 	s->nruns = 0;
-	if (s->latest)
-		run_unref(s->latest);
-	s->latest = NULL;
 	changes_drop(s);
 	scratch_unlink_all(s);
 	settings_clear(&s->settings);
 	netlog_fini(&s->netlog);
-	buf_clear(&s->next_stdin);
-	buf_clear(&s->last_code);
+	front_clear(&s->front);
 	buf_clear(&s->console);
 }
 
@@ -231,8 +249,8 @@ void session_destroy(struct session *s)
 	s->dead = true;
 	binding_cut(s, &gone);
 	s->state = SESSION_CLOSED;
-	wait_wake(&s->wait); /* every run has ended, so that most waiters get an answer */
-	wait_flush(&s->wait, -ESTALE);
+	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
+	wait_flush(&s->front.wait, -ESTALE);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
 	fs->template_mtime[session_template(s)] = clock_now();

@@ -69,7 +69,7 @@ static void on_list(void *data, int err, const struct vm_changes *c)
 					 "the changes could not be listed: %s", c->why);
 		settle(h, err);
 	}
-	wait_wake(&a->s->wait);
+	wait_wake(&a->s->front.wait);
 	asker_free(a);
 }
 
@@ -135,7 +135,7 @@ static unsigned changes_poll(struct handle *h)
 
 static int changes_open(struct handle *h)
 {
-	h->waits = &h->s->wait;
+	h->waits = &h->s->front.wait;
 	h->stream = true;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variable names in the fixed tree: templates, sessions, runs, scratch files. */
+/* Variable names in the fixed tree: templates, sessions, runs, jobs, scratch files. */
 #include "nodes.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
 
@@ -79,6 +80,24 @@ void runs_list(const struct node *dir, node_put_fn put, void *data)
 	}
 }
 
+int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
+{
+	const struct job *j = job_find(dir->s, name);
+
+	if (!j)
+		return -ENOENT;
+	*ret_ino = node_of_session(dir->s, NODE_JOB, j->number);
+	return 0;
+}
+
+void jobs_list(const struct node *dir, node_put_fn put, void *data)
+{
+	const struct job *j;
+
+	TAILQ_FOREACH(j, &dir->s->jobs, link)
+		put(data, node_of_session(dir->s, NODE_JOB, j->number), S_IFDIR, j->name);
+}
+
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
 	const struct scratch_file *f = scratch_find(dir->s, dir->kind, name);
@@ -100,7 +119,7 @@ void beside_list(const struct node *dir, node_put_fn put, void *data)
 
 void latest_target(const struct node *n, char target[16])
 {
-	snprintf(target, 16, "%u", n->s->latest ? n->s->latest->number : 0);
+	snprintf(target, 16, "%u", n->s->front.latest ? n->s->front.latest->number : 0);
 }
 
 uint64_t latest_size(const struct node *n)

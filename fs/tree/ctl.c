@@ -1,31 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of a session's `ctl` node. */
+/* The verbs of the `ctl` nodes of sessions and jobs. See ctl.h. */
 #include "ctl.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vm/base/util.h"
 #include "vm/base/problem.h"
 
-static const char verbs_known[] =
-	"The verbs are interrupt, kill, reset, close, commit, discard, pause and resume, one a "
-	"line.";
-
-static const char *const verb_str[] = {
-	[CTL_INTERRUPT] = "interrupt", [CTL_KILL] = "kill",	[CTL_RESET] = "reset",
-	[CTL_CLOSE] = "close",	       [CTL_COMMIT] = "commit", [CTL_DISCARD] = "discard",
-	[CTL_PAUSE] = "pause",	       [CTL_RESUME] = "resume",
+static const struct {
+	const char *word;
+	unsigned owners; /* enum ctl_owner */
+} verbs[] = {
+	[CTL_INTERRUPT] = {"interrupt", CTL_SESSION | CTL_JOB},
+	[CTL_KILL] = {"kill", CTL_SESSION | CTL_JOB},
+	[CTL_RESET] = {"reset", CTL_SESSION},
+	[CTL_CLOSE] = {"close", CTL_SESSION},
+	[CTL_COMMIT] = {"commit", CTL_SESSION},
+	[CTL_DISCARD] = {"discard", CTL_SESSION},
+	[CTL_PAUSE] = {"pause", CTL_SESSION},
+	[CTL_RESUME] = {"resume", CTL_SESSION},
+	[CTL_START] = {"start", CTL_JOB},
+	[CTL_SIGNAL] = {"signal", CTL_JOB},
+	[CTL_EOF] = {"eof", CTL_SESSION | CTL_JOB},
 };
-static_assert(ARRAY_SIZE(verb_str) == CTL_NVERBS, "a word for each verb");
+static_assert(ARRAY_SIZE(verbs) == CTL_NVERBS, "a word for each verb");
+
+static const char *verbs_known(enum ctl_owner owner)
+{
+	return owner == CTL_JOB
+		       ? "The verbs are start, interrupt, kill, signal NAME and eof, one a line."
+		       : "The verbs are interrupt, kill, reset, close, commit, discard, pause, "
+			 "resume and eof, one a line.";
+}
 
 /* Verbs of later versions: they get an answer of their own, so that nobody hunts for a typing error. */
 static const char *const later[] = {"checkpoint", "fork"};
 
 const char *ctl_verb_str(enum ctl_verb verb)
 {
-	return verb_str[verb];
+	return verbs[verb].word;
 }
 
 static bool is_word(const char *text, size_t len, const char *word)
@@ -33,33 +50,81 @@ static bool is_word(const char *text, size_t len, const char *word)
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
 
+static size_t first_word(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] != ' ' && text[n] != '\t')
+		n++;
+	return n;
+}
+
 /* The first word decides, so that `fork NAME` is answered as well as `fork`. */
 static bool is_later(const char *text, size_t len)
 {
-	size_t first = 0;
-
-	while (first < len && text[first] != ' ' && text[first] != '\t')
-		first++;
 	for (size_t i = 0; i < ARRAY_SIZE(later); i++) {
-		if (is_word(text, first, later[i]))
+		if (is_word(text, first_word(text, len), later[i]))
 			return true;
 	}
 	return false;
 }
 
-static int parse_verb(const char *text, size_t len, enum ctl_verb *ret_verb, struct problem *why)
+/* "TERM", "SIGTERM", "term" or "15". Return: the signal, or 0. */
+static int signal_number(const char *text, size_t len)
 {
+	char name[16], *end;
+	long n;
+
+	if (len == 0 || len >= sizeof(name))
+		return 0;
+	memcpy(name, text, len);
+	name[len] = '\0';
+	n = strtol(name, &end, 10);
+	if (!*end)
+		return n > 0 && n < NSIG ? (int)n : 0;
+	for (int sig = 1; sig < NSIG; sig++) {
+		const char *abbrev = sigabbrev_np(sig);
+
+		if (abbrev &&
+		    strcasecmp(name + (strncasecmp(name, "SIG", 3) == 0 ? 3 : 0), abbrev) == 0)
+			return sig;
+	}
+	return 0;
+}
+
+static int parse_signal(const char *text, size_t len, struct ctl_order *ret_order,
+			struct problem *why)
+{
+	while (len && (*text == ' ' || *text == '\t')) {
+		text++;
+		len--;
+	}
+	ret_order->verb = CTL_SIGNAL;
+	ret_order->sig = signal_number(text, len);
+	if (ret_order->sig)
+		return 0;
+	return problem_set(why, PROBLEM_INVALID, "signal TERM, or another name of signal(7).",
+			   "\"%s\" is no signal", problem_quote_bytes(text, len).text);
+}
+
+static int parse_verb(const char *text, size_t len, enum ctl_owner owner,
+		      struct ctl_order *ret_order, struct problem *why)
+{
+	const size_t first = first_word(text, len);
+
+	if (owner == CTL_JOB && is_word(text, first, verbs[CTL_SIGNAL].word))
+		return parse_signal(text + first, len - first, ret_order, why);
 	for (int v = 0; v < CTL_NVERBS; v++) {
-		if (is_word(text, len, verb_str[v])) {
-			*ret_verb = (enum ctl_verb)v;
+		if ((verbs[v].owners & owner) && is_word(text, len, verbs[v].word)) {
+			*ret_order = (struct ctl_order){.verb = (enum ctl_verb)v};
 			return 0;
 		}
 	}
 	if (is_later(text, len))
-		return problem_set(why, PROBLEM_UNSUPPORTED, verbs_known,
+		return problem_set(why, PROBLEM_UNSUPPORTED, verbs_known(owner),
 				   "\"%s\" is not available in this version",
 				   problem_quote_bytes(text, len).text);
-	return problem_set(why, PROBLEM_UNKNOWN_VERB, verbs_known, "there is no verb \"%s\"",
+	return problem_set(why, PROBLEM_UNKNOWN_VERB, verbs_known(owner), "there is no verb \"%s\"",
 			   problem_quote_bytes(text, len).text);
 }
 
@@ -68,16 +133,16 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *ret_nverbs,
-	      struct problem *ret_why)
+int ctl_parse(const char *text, size_t len, enum ctl_owner owner, struct ctl_order *ret_orders,
+	      size_t *ret_norders, struct problem *ret_why)
 {
-	enum ctl_verb verbs[CTL_VERBS_MAX];
+	struct ctl_order orders[CTL_VERBS_MAX];
 	const char *end = text + len;
 	unsigned line = 0;
 	size_t n = 0;
 
 	if (len > CTL_TEXT_MAX)
-		return problem_set(ret_why, PROBLEM_TOO_LONG, verbs_known,
+		return problem_set(ret_why, PROBLEM_TOO_LONG, verbs_known(owner),
 				   "%zu bytes are too much for a list of verbs", len);
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -92,10 +157,10 @@ int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *re
 			stop--;
 		if (text < stop) {
 			if (n == CTL_VERBS_MAX)
-				return problem_set(ret_why, PROBLEM_TOO_MANY, verbs_known,
+				return problem_set(ret_why, PROBLEM_TOO_MANY, verbs_known(owner),
 						   "more than %d verbs in one write",
 						   CTL_VERBS_MAX);
-			r = parse_verb(text, (size_t)(stop - text), &verbs[n], ret_why);
+			r = parse_verb(text, (size_t)(stop - text), owner, &orders[n], ret_why);
 			if (r < 0) {
 				problem_name_line(ret_why, line);
 				return r;
@@ -105,7 +170,7 @@ int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *re
 		text = next;
 	}
 	if (n)
-		memcpy(ret_verbs, verbs, n * sizeof(*verbs));
-	*ret_nverbs = n;
+		memcpy(ret_orders, orders, n * sizeof(*orders));
+	*ret_norders = n;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of a session's `ctl` node. */
+/* The verbs of the `ctl` nodes of sessions and jobs. */
 #ifndef XSBX_FS_TREE_CTL_H
 #define XSBX_FS_TREE_CTL_H
 
@@ -19,7 +19,18 @@ enum ctl_verb {
 	CTL_DISCARD,
 	CTL_PAUSE,
 	CTL_RESUME,
+	CTL_START,
+	CTL_SIGNAL,
+	CTL_EOF,
 	CTL_NVERBS
+};
+
+/* Whose they are. */
+enum ctl_owner { CTL_SESSION = 1, CTL_JOB = 2 };
+
+struct ctl_order {
+	enum ctl_verb verb;
+	int sig; /* of CTL_SIGNAL */
 };
 
 const char *ctl_verb_str(enum ctl_verb verb);
@@ -28,13 +39,14 @@ const char *ctl_verb_str(enum ctl_verb verb);
  * ctl_parse() - Parse verbs, one per line
  * @text: User input, not terminated; empty lines, blanks around a verb and CRLF are accepted
  * @len: How many
- * @ret_verbs: The verbs in order, room for CTL_VERBS_MAX; untouched on failure
- * @ret_nverbs: How many; may be 0
+ * @owner: Only the verbs of this one are known
+ * @ret_orders: The verbs in order, room for CTL_VERBS_MAX; untouched on failure
+ * @ret_norders: How many; may be 0
  * @ret_why: Filled in on failure
  *
  * Return: 0 or -EINVAL; a single invalid line causes everything to be refused.
  */
-int ctl_parse(const char *text, size_t len, enum ctl_verb *ret_verbs, size_t *ret_nverbs,
-	      struct problem *ret_why);
+int ctl_parse(const char *text, size_t len, enum ctl_owner owner, struct ctl_order *ret_orders,
+	      size_t *ret_norders, struct problem *ret_why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `ctl` nodes: what is written to a session's is done; the root's says what is logged. */
+/* The `ctl` nodes: what is written to a session's or a job's is done; the root's says what is logged. */
 #include "nodes.h"
 
 #include <assert.h>
@@ -8,15 +8,16 @@
 
 #include "fs/session/changes.h"
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/pause.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
 #include "vm/base/log.h"
 #include "ctl.h"
 
-static int run_verb(struct session *s, enum ctl_verb verb)
+static int do_session(struct session *s, const struct ctl_order *o)
 {
-	switch (verb) {
+	switch (o->verb) {
 	case CTL_INTERRUPT: return session_interrupt(s);
 	case CTL_KILL: return session_kill(s);
 	case CTL_RESET: return session_reset(s);
@@ -25,29 +26,52 @@ static int run_verb(struct session *s, enum ctl_verb verb)
 	case CTL_DISCARD: return commit_discard(s);
 	case CTL_PAUSE: return pause_begin(s);
 	case CTL_RESUME: return session_resume(s);
+	case CTL_EOF: return session_end_input(s);
+	case CTL_START:
+	case CTL_SIGNAL:
 	case CTL_NVERBS: break;
 	}
 	assert(0);
 	return -EINVAL;
 }
 
+static int start(struct job *j)
+{
+	const struct timespec now = clock_now();
+	struct buf none = {0};
+
+	return job_start(j, &none, &now);
+}
+
+static int do_job(struct job *j, const struct ctl_order *o)
+{
+	switch ((int)o->verb) {
+	case CTL_START: return start(j);
+	case CTL_INTERRUPT: return job_signal(j, SANDBOX_INTERRUPT);
+	case CTL_KILL: return job_kill(j);
+	case CTL_SIGNAL: return job_signal(j, SANDBOX_SIGNAL + (unsigned)o->sig);
+	case CTL_EOF: return job_end_input(j);
+	default: assert(0); return -EINVAL;
+	}
+}
+
 static int ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
-	enum ctl_verb verbs[CTL_VERBS_MAX];
+	struct ctl_order orders[CTL_VERBS_MAX];
 	struct problem why = {0};
 	size_t n = 0;
 	int e;
 
 	(void)offset;
-	if (h->s->dead)
+	if (h->s->dead || (h->job && h->job->removed))
 		return -ESTALE;
-	e = ctl_parse(data, size, verbs, &n, &why);
+	e = ctl_parse(data, size, h->job ? CTL_JOB : CTL_SESSION, orders, &n, &why);
 	if (e < 0) {
-		session_problem(h->s, &why);
+		front_problem(h->front, &why);
 		return e;
 	}
 	for (size_t i = 0; i < n && e == 0; i++)
-		e = run_verb(h->s, verbs[i]);
+		e = h->job ? do_job(h->job, &orders[i]) : do_session(h->s, &orders[i]);
 	return e;
 }
 

@@ -117,7 +117,8 @@ static bool absent(const struct node *n)
 /* The number of a directory's fixed child. */
 static uint64_t child_ino(const struct node *dir, enum node_kind kind)
 {
-	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET;
+	bool epoch =
+		kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET || kind == NODE_JOBS;
 
 	if (kind == NODE_ROOT_ERROR)
 		return node_sibling(dir, kind, dir->fs->caller);
@@ -143,7 +144,7 @@ int dir_lookup(const struct node *dir, const char *name, struct node *ret_n)
 		if (e < 0)
 			return e;
 	}
-	if (node_resolve(dir->fs, ino, &n) < 0 || absent(&n))
+	if (node_resolve(dir->fs, node_fresh(dir->fs, ino), &n) < 0 || absent(&n))
 		return -ENOENT;
 	*ret_n = n;
 	return 0;

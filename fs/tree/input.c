@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are written: `in`, `stdin`. */
+/* The node `in`, of a session and of a job. */
 #include "nodes.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "vm/base/log.h"
 #include "fs/request/reply.h"
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
 
@@ -79,27 +80,50 @@ bool input_killed(pid_t pid)
 
 /* ---- in ---- */
 
-int input_check(struct session *s, const void *data, size_t len, uint64_t offset)
+/* A job may be any program, a session's code is text for its interpreter. */
+static bool may_be_binary(const struct front *f)
+{
+	return f->job && !f->job->settings.language;
+}
+
+int input_check(struct front *f, const void *data, size_t len, uint64_t offset)
 {
 	if (offset > SESSION_CODE_MAX || len > SESSION_CODE_MAX - offset) {
-		session_problemf(s, PROBLEM_CODE_TOO_LONG,
-				 "Put the bulk into files/, and import or read it from there.",
-				 "code may be at most %u bytes long", SESSION_CODE_MAX);
+		front_problemf(f, PROBLEM_CODE_TOO_LONG,
+			       "Put the bulk into files/, and import or read it from there.",
+			       "code may be at most %u bytes long", SESSION_CODE_MAX);
 		return -EFBIG;
 	}
-	if (memchr(data, '\0', len)) {
-		session_problemf(s, PROBLEM_NUL_BYTE, "Pass binary data through files/ or stdin.",
-				 "code must not contain NUL bytes");
+	if (!may_be_binary(f) && memchr(data, '\0', len)) {
+		front_problemf(f, PROBLEM_NUL_BYTE, "Pass binary data through files/ or stdin.",
+			       "code must not contain NUL bytes");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-struct handle *input_writer(struct session *s)
+static int can_submit(struct front *f)
+{
+	return f->job ? job_can_start(f->job, true) : session_can_submit(f->s);
+}
+
+static int submit_late(struct front *f, struct buf *code, const struct timespec *mtime)
+{
+	return f->job ? job_start_late(f->job, code, mtime)
+		      : session_submit_late(f->s, code, mtime);
+}
+
+/* Was it removed, so that nothing will become a run any more? */
+static bool is_gone(const struct front *f)
+{
+	return f->s->dead || (f->job && f->job->removed);
+}
+
+struct handle *input_writer(const struct front *f)
 {
 	struct handle *h, *newest = NULL;
 
-	TAILQ_FOREACH(h, &s->inputs, input_link)
+	TAILQ_FOREACH(h, &f->inputs, input_link)
 		if (h->dirty && !h->killed)
 			newest = h;
 	return newest;
@@ -107,22 +131,22 @@ struct handle *input_writer(struct session *s)
 
 static int input_open(struct handle *h)
 {
-	struct session *s = h->s;
+	struct front *f = h->front;
 	int e;
 
 	if (!handle_writes(h))
 		return 0; /* its text is rendered */
-	e = session_can_submit(s);
+	e = can_submit(f);
 	if (e < 0)
 		return e;
 	/* An open without O_TRUNC and O_APPEND edits the last code; appended code is a program of its own. */
 	if (!(h->flags & (O_TRUNC | O_APPEND))) {
-		e = buf_append(&h->text, s->last_code.data, s->last_code.len);
+		e = buf_append(&h->text, f->last_code.data, f->last_code.len);
 		if (e < 0)
 			return e;
 	}
 	h->mtime = clock_now();
-	TAILQ_INSERT_TAIL(&s->inputs, h, input_link);
+	TAILQ_INSERT_TAIL(&f->inputs, h, input_link);
 	return 0;
 }
 
@@ -133,16 +157,16 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	/* The kernel's offset is then the size of the file, which may be another writer's. */
 	if (h->flags & O_APPEND)
 		offset = h->text.len;
-	e = input_check(h->s, data, size, offset);
+	e = input_check(h->front, data, size, offset);
 	if (e < 0)
 		return e;
-	if (offset > h->text.len) {
-		session_problemf(h->s, PROBLEM_NUL_BYTE,
-				 "Write code from its beginning to its end.",
-				 "a gap in the code would be NUL bytes");
+	if (offset > h->text.len && !may_be_binary(h->front)) {
+		front_problemf(h->front, PROBLEM_NUL_BYTE,
+			       "Write code from its beginning to its end.",
+			       "a gap in the code would be NUL bytes");
 		return -EINVAL;
 	}
-	e = session_can_submit(h->s);
+	e = can_submit(h->front);
 	if (e == 0)
 		e = quota_take(h->s, h->text.len, (size_t)offset + size);
 	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
@@ -152,12 +176,11 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 static int refuse_again(struct handle *h)
 {
 	if (h->failed == -EBUSY || h->failed == -EDQUOT || h->failed == -ENOMEM)
-		session_problemf(
-			h->s, PROBLEM_WRITE_REFUSED,
-			"Write all of it again: open `in` anew, or truncate it to 0 first.",
-			"an earlier write of this code was refused (%s), so what follows is no "
-			"whole program",
-			strerror(-h->failed));
+		front_problemf(h->front, PROBLEM_WRITE_REFUSED,
+			       "Write all of it again: open `in` anew, or truncate it to 0 first.",
+			       "an earlier write of this code was refused (%s), so what follows is "
+			       "no whole program",
+			       strerror(-h->failed));
 	return h->failed;
 }
 
@@ -170,7 +193,7 @@ static int input_write(struct handle *h, const void *data, size_t size, uint64_t
 	e = input_append(h, data, size, offset);
 	if (e < 0) {
 		h->failed = e;
-		wait_wake(&h->s->wait); /* it will not become a run */
+		wait_wake(&h->front->wait); /* it will not become a run */
 		return e;
 	}
 	h->dirty = true;
@@ -188,31 +211,25 @@ static int input_truncate(struct handle *h, uint64_t size)
 		h->failed = 0; /* it starts over */
 	h->mtime = clock_now();
 	(void)buf_truncate(&h->text, (size_t)size); /* shrinking can't fail */
-	wait_wake(&h->s->wait);
-	return 0;
-}
-
-static int truncate_text(struct session *s, enum node_kind kind, uint64_t size)
-{
-	struct buf *b = kind == NODE_STDIN ? &s->next_stdin : &s->last_code;
-	struct handle *h = TAILQ_LAST(&s->inputs, input_list);
-
-	if (kind == NODE_IN && h) {
-		b = &h->text;
-		h->mtime = clock_now();
-	}
-	if (size > b->len)
-		return -EINVAL;
-	(void)buf_truncate(b, (size_t)size);
-	if (kind == NODE_STDIN && size == 0)
-		s->stdin_taken++;
-	wait_wake(&s->wait);
+	wait_wake(&h->front->wait);
 	return 0;
 }
 
 int input_truncate_path(const struct node *n, uint64_t size)
 {
-	return truncate_text(n->s, n->kind, size);
+	struct front *f = n->front;
+	struct handle *h = TAILQ_LAST(&f->inputs, input_list);
+	struct buf *b = h ? &h->text : &f->last_code;
+
+	if (f->latest && f->job)
+		return can_submit(f); /* it stays what was started */
+	if (size > b->len)
+		return -EINVAL;
+	if (h)
+		h->mtime = clock_now();
+	(void)buf_truncate(b, (size_t)size);
+	wait_wake(&f->wait);
+	return 0;
 }
 
 /* Size and time of `in` are others now, without a request that has told the kernel. */
@@ -228,40 +245,40 @@ static int input_flush(struct handle *h, bool killed)
 		return 0;
 	h->killed = killed;
 	if (killed) {
-		wait_wake(&h->s->wait); /* it will not become a run */
+		wait_wake(&h->front->wait); /* it will not become a run */
 		input_changed(h);
 	}
 	return 0;
 }
 
 /* Reports code that could not be queued in the log and in `error`: its writer has closed the file. */
-static void drop(struct session *s, int err)
+static void drop(struct front *f, int err)
 {
-	log_warn("%s: code was dropped: %s", s->path, strerror(-err));
-	if (!s->error.code)
-		session_problemf(s, PROBLEM_DROPPED, "Write it again.",
-				 "code did not become a run: %s", strerror(-err));
+	log_warn("%s: code was dropped: %s", f->job ? f->job->path : f->s->path, strerror(-err));
+	if (!f->error.code)
+		front_problemf(f, PROBLEM_DROPPED, "Write it again.",
+			       "code did not become a run: %s", strerror(-err));
 }
 
 static void input_release(struct handle *h)
 {
-	struct session *s = h->s;
+	struct front *f = h->front;
 	int e = -ECANCELED;
 
 	if (!handle_writes(h))
 		return;
-	TAILQ_REMOVE(&s->inputs, h, input_link);
-	if (s->dead)
+	TAILQ_REMOVE(&f->inputs, h, input_link);
+	if (is_gone(f))
 		return;
 	/* Most errors were returned by open and write. Empty code does not run. */
 	if (h->dirty && !h->killed && !h->failed && h->text.len) {
-		e = session_submit_late(s, &h->text, &h->mtime);
+		e = submit_late(f, &h->text, &h->mtime);
 		if (e < 0)
-			drop(s, e);
+			drop(f, e);
 	}
-	if (h->dirty && (e < 0 || input_writer(s)))
+	if (h->dirty && (e < 0 || input_writer(f)))
 		input_changed(h); /* it is not what this one has written */
-	wait_wake(&s->wait);
+	wait_wake(&f->wait);
 }
 
 const struct handle_ops input_ops = {
@@ -271,73 +288,4 @@ const struct handle_ops input_ops = {
 	.truncate = input_truncate,
 	.flush = input_flush,
 	.release = input_release,
-};
-
-/* ---- stdin ---- */
-
-static int stdin_open(struct handle *h)
-{
-	if (h->flags & O_TRUNC) {
-		h->s->stdin_taken++;
-		buf_clear(&h->s->next_stdin);
-		h->s->stdin_mtime = clock_now();
-	}
-	h->expected = h->s->stdin_taken;
-	return 0;
-}
-
-/*
- * Return: where data written at @offset of this open goes. When a run has taken the input, or it was emptied, the
- * kernel's offset still counts what was there before.
- */
-static uint64_t stdin_place(struct handle *h, uint64_t offset)
-{
-	const struct session *s = h->s;
-
-	if (h->flags & O_APPEND)
-		return s->next_stdin.len;
-	if (h->expected != s->stdin_taken) {
-		h->expected = s->stdin_taken;
-		h->base = offset;
-	}
-	h->base = MIN(h->base, offset);
-	return offset - h->base;
-}
-
-static int stdin_write(struct handle *h, const void *data, size_t size, uint64_t offset)
-{
-	struct session *s = h->s;
-	int e;
-
-	if (s->dead)
-		return -ESTALE;
-	offset = stdin_place(h, offset);
-	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
-		session_problemf(s, PROBLEM_STDIN_TOO_LONG,
-				 "Put the data into files/, and read it from there.",
-				 "standard input may be at most %u bytes long", SESSION_STDIN_MAX);
-		return -EFBIG;
-	}
-	e = quota_take(s, s->next_stdin.len, (size_t)offset + size);
-	if (e < 0)
-		return e;
-	s->stdin_mtime = clock_now();
-	return buf_write_at(&s->next_stdin, offset, data, size);
-}
-
-static int stdin_truncate(struct handle *h, uint64_t size)
-{
-	struct session *s = h->s;
-	const bool in_step = h->expected == s->stdin_taken;
-	const int e = truncate_text(s, NODE_STDIN, size);
-
-	if (in_step) /* an open that empties it itself keeps its base */
-		h->expected = s->stdin_taken;
-	return e;
-}
-
-const struct handle_ops stdin_ops = {
-	.open = stdin_open,
-	.write = stdin_write,
-	.truncate = stdin_truncate,
 };

@@ -10,6 +10,7 @@
 
 #include "dir.h"
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/quota.h"
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
@@ -21,10 +22,17 @@ int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *
 {
 	struct session *s;
 	struct node old;
+	struct job *j;
 	int e;
 
 	if (dir_lookup(dir, name, &old) == 0)
 		return -EEXIST;
+	if (dir->kind == NODE_JOBS) {
+		e = job_create(dir->s, name, &j);
+		if (e < 0)
+			return e;
+		return node_resolve(dir->fs, node_of_session(dir->s, NODE_JOB, j->number), ret_n);
+	}
 	if (dir->kind != NODE_TEMPLATE)
 		return -EPERM;
 	e = session_create(dir->fs, dir->template_index, name, ctx->uid, ctx->gid, &s);
@@ -45,7 +53,9 @@ int names_rmdir(const struct node *dir, const char *name)
 	switch ((int)n.kind) {
 	case NODE_SESSION: session_destroy(n.s); return 0;
 	case NODE_RUN: return session_remove_run(n.s, n.sub);
+	case NODE_JOB: job_remove(n.job); return 0;
 	case NODE_FILES:
+	case NODE_JOBS:
 	case NODE_NET:
 	case NODE_RUNS: n.s->dir_epoch++; return 0;
 	default: return -EPERM;
@@ -68,8 +78,8 @@ int names_unlink(const struct node *dir, const char *name)
 		f = scratch_by_id(n.s, n.sub);
 		if (f)
 			scratch_unlink(n.s, f);
-	} else if (n.kind == NODE_IN) {
-		n.s->in_absent = true;
+	} else if (n.kind == NODE_IN || n.kind == NODE_JOB_IN) {
+		n.front->in_absent = true;
 	}
 	return 0;
 }
@@ -79,13 +89,20 @@ int names_create(const struct node *dir, const char *name, mode_t mode, struct n
 	struct scratch_file *f;
 	int e;
 
+	if (dir->kind == NODE_JOB && !strcmp(name, "in")) {
+		e = job_can_start(dir->job, true);
+		if (e < 0)
+			return e;
+		dir->front->in_absent = false;
+		return node_resolve(dir->fs, node_sibling(dir, NODE_JOB_IN, dir->sub), ret_n);
+	}
 	if (!scratch_takes(dir->kind))
 		return -EPERM;
 	if (dir->kind == NODE_SESSION && !strcmp(name, "in")) {
 		e = session_can_submit(dir->s);
 		if (e < 0)
 			return e;
-		dir->s->in_absent = false;
+		dir->s->front.in_absent = false;
 		return node_resolve(dir->fs, node_of_session(dir->s, NODE_IN, 0), ret_n);
 	}
 	if (node_child(dir->kind, name) != NODE_NONE)
@@ -109,18 +126,18 @@ static int take(struct session *s, struct scratch_file *f, enum node_kind to)
 	if (to == NODE_NET_ALLOW)
 		return config_allow(s, f->data.data, f->data.len);
 	if (to == NODE_STDIN) {
-		buf_clear(&s->next_stdin);
-		s->stdin_taken++;
-		s->stdin_mtime = f->mtime;
-		return buf_append(&s->next_stdin, f->data.data, f->data.len);
+		buf_clear(&s->front.next_stdin);
+		s->front.stdin_taken++;
+		s->front.stdin_mtime = f->mtime;
+		return buf_append(&s->front.next_stdin, f->data.data, f->data.len);
 	}
 	if (to != NODE_IN)
 		return -EPERM;
 	if (!f->data.len) {
-		s->in_absent = false;
+		s->front.in_absent = false;
 		return 0; /* as with `> in`: no program, no run */
 	}
-	e = input_check(s, f->data.data, f->data.len, 0);
+	e = input_check(&s->front, f->data.data, f->data.len, 0);
 	if (e == 0)
 		e = buf_append(&code, f->data.data, f->data.len);
 	if (e == 0)
@@ -135,23 +152,23 @@ static int move_in_away(struct session *s, enum node_kind to_dir, const char *to
 	struct scratch_file *old = scratch_find(s, to_dir, to), *f = NULL;
 	int e;
 
-	if (s->in_absent)
+	if (s->front.in_absent)
 		return -ENOENT;
 	if (node_child(to_dir, to) != NODE_NONE)
 		return -EPERM;
-	e = quota_take(s, scratch_goes(old) ? old->data.len : 0, s->last_code.len);
+	e = quota_take(s, scratch_goes(old) ? old->data.len : 0, s->front.last_code.len);
 	if (e == 0)
 		e = scratch_create(s, to_dir, to, 0600, old, &f);
 	if (e < 0)
 		return e;
 	assert(f);
-	if (buf_append(&f->data, s->last_code.data, s->last_code.len) < 0) {
+	if (buf_append(&f->data, s->front.last_code.data, s->front.last_code.len) < 0) {
 		scratch_unlink(s, f);
 		return -ENOMEM;
 	}
 	if (old)
 		scratch_unlink(s, old);
-	s->in_absent = true;
+	s->front.in_absent = true;
 	return 0;
 }
 
@@ -160,7 +177,7 @@ static int rename_scratch(struct session *s, enum node_kind from_dir, const char
 {
 	struct scratch_file *f = scratch_find(s, from_dir, from), *old;
 	enum node_kind node = node_child(to_dir, to), moved = node_child(from_dir, from);
-	bool in_is_free = node == NODE_IN && s->in_absent;
+	bool in_is_free = node == NODE_IN && s->front.in_absent;
 	int e;
 
 	if (flags & ~(unsigned)RENAME_NOREPLACE)

@@ -34,6 +34,7 @@ int status_root(const struct node *n, struct buf *out);
 int status_template(const struct node *n, struct buf *out);
 int status_session(const struct node *n, struct buf *out);
 int status_run(const struct node *n, struct buf *out);
+int status_job(const struct node *n, struct buf *out);
 
 /* All metrics, in the text exposition format 0.0.4. */
 int metrics_render(const struct node *n, struct buf *out);
@@ -56,22 +57,24 @@ size_t stream_status_text(const struct run *r, char text[8]);
 extern const struct handle_ops input_ops; /* in */
 extern const struct handle_ops stdin_ops;
 
-/* Can these bytes be (part of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); the session's `error` says why. */
-int input_check(struct session *s, const void *data, size_t len, uint64_t offset);
+/* Can these bytes be (part of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); `error` says why. */
+int input_check(struct front *f, const void *data, size_t len, uint64_t offset);
 
 /* The writer of `in` whose buffer `in` shows now, or NULL: it shows the last code. */
-struct handle *input_writer(struct session *s);
+struct handle *input_writer(const struct front *f);
 
 /* Truncates by path: the newest writer's buffer, else the last code. Return: 0 or -errno. */
 int input_truncate_path(const struct node *n, uint64_t size);
+/* The same for `stdin`: what waits for the next run. */
+int stdin_truncate_path(const struct node *n, uint64_t size);
 
 /* Is process @pid being killed by a signal? */
 bool input_killed(pid_t pid);
 
-extern const struct handle_ops ctl_ops;	     /* ctl of a session */
+extern const struct handle_ops ctl_ops;	     /* ctl of a session, or of a job */
 extern const struct handle_ops root_ctl_ops; /* that of the root: the name of a level of the log */
 
-extern const struct handle_ops config_ops; /* config, net/allow */
+extern const struct handle_ops config_ops; /* config of a session and of a job, net/allow */
 
 /* Appends the content of `config`. Return: 0 or -ENOMEM. */
 int config_render(const struct node *n, struct buf *out);
@@ -81,6 +84,10 @@ int config_replace(struct session *s, const char *text, size_t len);
 
 /* Replaces the session's allow list. Return: 0 or -errno. */
 int config_allow(struct session *s, const char *text, size_t len);
+
+/* The same for a job's: its text is the whole content, or added to what there is. */
+int job_config_render(const struct node *n, struct buf *out);
+int job_config_apply(struct job *j, bool add, const char *text, size_t len);
 
 extern const struct handle_ops scratch_ops; /* open scratch files */
 
@@ -106,6 +113,8 @@ int sessions_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void sessions_list(const struct node *dir, node_put_fn put, void *data);
 int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void runs_list(const struct node *dir, node_put_fn put, void *data);
+int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void jobs_list(const struct node *dir, node_put_fn put, void *data);
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void beside_list(const struct node *dir, node_put_fn put, void *data);
 

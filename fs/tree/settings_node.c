@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/network.h"
 #include "fs/config/network.h"
 #include "fs/session/offer.h"
@@ -56,11 +57,11 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 		session_problem(s, why);
 	if (e < 0) {
 		settings_clear(with);
-		if (e != -ENOMEM && s->error.code)
-			s->config_error = true; /* until valid settings are written */
+		if (e != -ENOMEM && s->front.error.code)
+			s->front.config_error = true; /* until valid settings are written */
 		return e;
 	}
-	if (s->config_error)
+	if (s->front.config_error)
 		session_problem(s, NULL);
 	settings_clear(&s->settings);
 	s->settings = *with;
@@ -215,9 +216,14 @@ static int commit(struct handle *h)
 	const char *text = len ? h->text.data : "";
 	int e;
 
+	if (h->job)
+		e = job_config_apply(h->job, appends(h), text, len);
+	else if (is_list(h))
+		e = appends(h) ? add_to_list(s, text, len) : config_allow(s, text, len);
+	else
+		e = appends(h) ? apply(s, &s->settings, text, len) : config_replace(s, text, len);
 	if (!appends(h))
-		return is_list(h) ? config_allow(s, text, len) : config_replace(s, text, len);
-	e = is_list(h) ? add_to_list(s, text, len) : apply(s, &s->settings, text, len);
+		return e;
 	/* Whole lines are added only once: somebody may have removed them before more is written. */
 	if (e == 0 && len && text[len - 1] == '\n')
 		h->text.len = 0;
@@ -232,16 +238,16 @@ int config_render(const struct node *n, struct buf *out)
 static int config_open(struct handle *h)
 {
 	if (handle_writes(h))
-		h->text.limit = SETTINGS_TEXT_MAX;
+		h->text.limit = h->job ? JOB_TEXT_MAX : SETTINGS_TEXT_MAX;
 	return 0; /* what is read is rendered */
 }
 
 /* What was written before may have been lines that are wanted, so a program's rest is not cut off in silence. */
-static int refuse_long(struct session *s)
+static int refuse_long(const struct handle *h)
 {
-	session_problemf(s, PROBLEM_TOO_LONG, "Write less.",
-			 "more than %u bytes were written in one go", SETTINGS_TEXT_MAX);
-	s->config_error = true; /* mended when they are set well */
+	front_problemf(h->front, PROBLEM_TOO_LONG, "Write less.",
+		       "more than %zu bytes were written in one go", h->text.limit);
+	h->front->config_error = true; /* mended when they are set well */
 	return -EFBIG;
 }
 
@@ -250,7 +256,7 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	size_t len;
 	int e;
 
-	if (h->s->dead)
+	if (h->s->dead || (h->job && h->job->removed))
 		return -ESTALE;
 	if (!appends(h) && offset < h->text.len) { /* it starts over */
 		buf_truncate(&h->text, (size_t)offset);
@@ -263,7 +269,7 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	if (e == 0)
 		e = buf_append(&h->text, data, size);
 	if (e == -EFBIG)
-		e = refuse_long(h->s);
+		e = refuse_long(h);
 	/* A program that writes whole blocks has more to write, and half of a text would reset the settings of the
 	 * other half. So after a whole block, the text takes effect with the next write, or when the file is
 	 * closed. */
@@ -293,7 +299,7 @@ static int config_truncate(struct handle *h, uint64_t size)
 static int config_flush(struct handle *h, bool killed)
 {
 	h->killed = killed;
-	if (!handle_writes(h) || !h->dirty || killed || h->s->dead)
+	if (!handle_writes(h) || !h->dirty || killed || h->s->dead || (h->job && h->job->removed))
 		return 0;
 	h->dirty = false;
 	h->failed = commit(h);

@@ -9,6 +9,7 @@
 #include "fs/session/fs.h"
 #include "fs/config/network.h"
 #include "fs/session/binding.h"
+#include "fs/session/job.h"
 #include "fs/session/session.h"
 
 /* Takes over @o. */
@@ -89,8 +90,9 @@ static json_t *usage_of_run(const struct vm_result *result)
 static json_t *run_json(const struct run *r)
 {
 	json_t *o = json_pack(
-		"{s:I, s:s, s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:o}", "run", (json_int_t)r->number,
-		"state", run_state_str(r->state), "exit_code",
+		"{s:o, s:s, s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:o}", *r->job ? "job" : "run",
+		*r->job ? json_string(r->job) : json_integer(r->number), "state",
+		run_state_str(r->state), "exit_code",
 		run_has_status(r) ? json_integer(r->result.status) : json_null(), "stdout",
 		stream_json(r, VM_STDOUT), "stderr", stream_json(r, VM_STDERR), "truncated",
 		run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR), "code_bytes",
@@ -106,6 +108,38 @@ static json_t *run_json(const struct run *r)
 int status_run(const struct node *n, struct buf *out)
 {
 	return put_json(out, run_json(n->r));
+}
+
+static json_t *job_settings_json(const struct job_settings *js)
+{
+	json_t *argv = json_array(), *env = json_array();
+
+	for (size_t i = 0; i < js->argv.len; i += strlen(js->argv.data + i) + 1)
+		json_array_append_new(argv, any_string(js->argv.data + i));
+	for (size_t i = 0; i < js->env.len; i += strlen(js->env.data + i) + 1)
+		json_array_append_new(env, any_string(js->env.data + i));
+	return json_pack("{s:s?, s:o, s:o, s:o, s:i, s:b}", "language", js->language, "argv", argv,
+			 "cwd", js->cwd ? any_string(js->cwd) : json_null(), "env", env,
+			 "timeout_s", (int)js->timeout_s, "tty", js->tty);
+}
+
+int status_job(const struct node *n, struct buf *out)
+{
+	const struct job *j = n->job;
+	json_t *o = j->front.latest ? run_json(j->front.latest)
+				    : json_pack("{s:s, s:s}", "job", j->name, "state", "new");
+
+	json_object_set_new(o, "session", json_string(j->s->path));
+	json_object_set_new(o, "processes_left", json_boolean(j->inside && !job_going(j)));
+	json_object_set_new(o, "waiting_reads", json_integer(j->front.wait.nwaiters));
+	json_object_set_new(o, "settings", job_settings_json(&j->settings));
+	json_object_set_new(o, "error", problem_json(&j->front.error));
+	return put_json(out, o);
+}
+
+static json_t *jobs_json(const struct session *s)
+{
+	return json_pack("{s:i, s:i}", "kept", (int)s->njobs, "going", (int)s->jobs_going);
 }
 
 static json_t *settings_json(const struct settings *st)
@@ -221,16 +255,16 @@ int status_session(const struct node *n, struct buf *out)
 	runs = json_pack("{s:I, s:I, s:I, s:I, s:I}", "submitted", (json_int_t)s->last_number,
 			 "queued", (json_int_t)s->nqueued, "kept", (json_int_t)s->nruns, "removed",
 			 (json_int_t)s->removed_runs, "waiting_reads",
-			 (json_int_t)s->wait.nwaiters);
-	return put_json(out,
-			json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-				  "session", s->name, "template", s->t->name, "state",
-				  session_state_str(s->state), "created", seconds(&s->created),
-				  "settings", settings_json(&s->settings), "sandbox",
-				  sandbox_json(s), "waiting", waiting_json(s), "usage",
-				  usage_json(s), "network", network_json(s), "runs", runs, "latest",
-				  s->latest ? run_json(s->latest) : json_null(), "error",
-				  problem_json(&s->error)));
+			 (json_int_t)s->front.wait.nwaiters);
+	return put_json(
+		out, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			       "session", s->name, "template", s->t->name, "state",
+			       session_state_str(s->state), "created", seconds(&s->created),
+			       "settings", settings_json(&s->settings), "sandbox", sandbox_json(s),
+			       "waiting", waiting_json(s), "usage", usage_json(s), "network",
+			       network_json(s), "runs", runs, "jobs", jobs_json(s), "latest",
+			       s->front.latest ? run_json(s->front.latest) : json_null(), "error",
+			       problem_json(&s->front.error)));
 }
 
 /* Programs of processes are the host's as a rule. */

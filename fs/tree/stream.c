@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/request/reply.h"
 #include "fs/session/session.h"
 
 /*
  * Theory of operation
  * -------------------
- * At the top of a session, `stdout`, `stderr`, `output` and `exit_code` belong to the run that was the
+ * At the top of a session, and of a job, `stdout`, `stderr`, `output` and `exit_code` belong to the run that was the
  * newest when they were opened, and a read at the end of the present output waits until there is more or
  * the run has ended. Which run that is may only be known at the first read: if code is
  * about to become a run (its writer has flushed, but not yet released `in`), the read
@@ -43,9 +44,9 @@ size_t stream_status_text(const struct run *r, char text[8])
 }
 
 /* Is the size final? */
-static bool is_whole(const struct session *s, const struct run *r)
+static bool is_whole(const struct front *f, const struct run *r)
 {
-	return !session_input_pending(s) && (!r || run_ended(r));
+	return !front_input_pending(f) && (!r || run_ended(r));
 }
 
 /* The size of a node that waits: @most while it is open, see above. */
@@ -61,9 +62,9 @@ static uint64_t output_size(const struct node *n, const struct run *r)
 
 uint64_t stream_size(const struct node *n)
 {
-	const struct run *r = n->s->latest;
+	const struct run *r = n->front->latest;
 
-	return is_whole(n->s, r)
+	return is_whole(n->front, r)
 		       ? output_size(n, r)
 		       : unknown_size(n, 2 * n->s->fs->conf->output_bytes + OUTPUT_UNKNOWN);
 }
@@ -75,10 +76,10 @@ uint64_t run_stream_size(const struct node *n)
 
 uint64_t status_wait_size(const struct node *n)
 {
-	const struct run *r = n->r ? n->r : n->s->latest;
+	const struct run *r = n->r ? n->r : n->front->latest;
 	char text[8];
 
-	if (!is_whole(n->s, r))
+	if (!is_whole(n->front, r))
 		return unknown_size(n, STATUS_UNKNOWN);
 	if (!r)
 		return 0;
@@ -87,10 +88,15 @@ uint64_t status_wait_size(const struct node *n)
 
 /* ---- which run ---- */
 
-/* The session was removed before it was decided which run this handle belongs to: now it never will be. */
+/* The session, or the job, was removed before it was decided which run this handle belongs to: now it never will be. */
 static bool is_stale(const struct handle *h)
 {
-	return h->s->dead && !h->bound && !h->r;
+	return (h->s->dead || (h->job && h->job->removed)) && !h->bound && !h->r;
+}
+
+static unsigned timeout_of(const struct handle *h)
+{
+	return h->job ? h->job->settings.timeout_s : h->s->settings.timeout_s;
 }
 
 /*
@@ -111,15 +117,15 @@ static void await_input(struct handle *h, struct req *req, size_t size, uint64_t
 		reply_err(req, -EAGAIN);
 	} else if (h->deadline && now >= h->deadline) {
 		h->deadline = 0;
-		session_problemf(
-			h->s, PROBLEM_IN_OPEN,
+		front_problemf(
+			h->front, PROBLEM_IN_OPEN,
 			"Close it: its code runs when the last descriptor is closed. runs/ has the "
 			"runs there are.",
 			"a program that has written to `in` keeps it open");
 		reply_err(req, -ETIMEDOUT);
 	} else {
-		if (!h->deadline && h->s->settings.timeout_s) {
-			h->deadline = now + h->s->settings.timeout_s * 1000ull;
+		if (!h->deadline && timeout_of(h)) {
+			h->deadline = now + timeout_of(h) * 1000ull;
 			alarm_set(&fs->alarm, h->deadline);
 		}
 		wait_park(h, req, size, offset);
@@ -129,9 +135,9 @@ static void await_input(struct handle *h, struct req *req, size_t size, uint64_t
 /* Decides which run this handle belongs to, unless a new one is about to begin. */
 static bool bind_run(struct handle *h)
 {
-	if (!h->bound && !is_stale(h) && (h->r || !session_input_pending(h->s))) {
+	if (!h->bound && !is_stale(h) && (h->r || !front_input_pending(h->front))) {
 		if (!h->r)
-			node_bind_run(h, h->s->latest);
+			front_bind(h, h->front->latest);
 		h->bound = true;
 		h->deadline = 0;
 	}
@@ -140,7 +146,7 @@ static bool bind_run(struct handle *h)
 
 static int stream_open(struct handle *h)
 {
-	h->waits = &h->s->wait;
+	h->waits = &h->front->wait;
 	h->stream = !bind_run(h) || (h->r && !run_ended(h->r));
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/network.h"
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
@@ -29,17 +30,19 @@ TIME(mount_time, n->fs->started)
 TIME(events_time, n->fs->events.mtime)
 TIME(template_time, n->fs->template_mtime[n->template_index])
 TIME(session_time, n->s->changed)
-TIME(stdin_time, n->s->stdin_mtime)
+TIME(stdin_time, n->front->stdin_mtime)
 TIME(state_time, n->s->state_mtime)
-TIME(error_time, n->s->error_mtime)
+TIME(error_time, n->front->error_mtime)
 TIME(config_time, n->s->config_mtime)
 TIME(console_time, n->s->console_mtime)
 TIME(runs_time, n->s->runs_mtime)
+TIME(jobs_time, n->s->jobs_mtime)
+TIME(job_config_time, n->job->config_mtime)
 TIME(net_time, n->s->net_changed)
 TIME(ports_time, n->s->ports_mtime)
 TIME(submit_time, n->r->submitted)
 TIME(run_output_time, n->r->last_output)
-TIME(output_time, n->s->latest ? n->s->latest->last_output : n->s->created)
+TIME(output_time, n->front->latest ? n->front->latest->last_output : n->front->created)
 TIME(denied_time, n->s->netlog.mtime.tv_sec ? n->s->netlog.mtime : n->s->created)
 
 static struct timespec time_of_run(const struct run *r)
@@ -50,13 +53,13 @@ static struct timespec time_of_run(const struct run *r)
 }
 
 TIME(run_time, time_of_run(n->r))
-TIME(latest_time, n->s->latest ? time_of_run(n->s->latest) : n->s->created)
+TIME(latest_time, n->front->latest ? time_of_run(n->front->latest) : n->front->created)
 
 static struct timespec in_time(const struct node *n)
 {
-	const struct handle *w = input_writer(n->s);
+	const struct handle *w = input_writer(n->front);
 
-	return w ? w->mtime : n->s->in_mtime;
+	return w ? w->mtime : n->front->in_mtime;
 }
 
 static struct timespec complaint_time(const struct node *n)
@@ -70,14 +73,14 @@ static struct timespec complaint_time(const struct node *n)
 
 static uint64_t in_size(const struct node *n)
 {
-	const struct handle *w = input_writer(n->s);
+	const struct handle *w = input_writer(n->front);
 
-	return w ? w->text.len : n->s->last_code.len;
+	return w ? w->text.len : n->front->last_code.len;
 }
 
 static uint64_t stdin_size(const struct node *n)
 {
-	return n->s->next_stdin.len;
+	return n->front->next_stdin.len;
 }
 
 static uint64_t all_events(const struct node *n)
@@ -89,7 +92,7 @@ static uint64_t all_events(const struct node *n)
 
 static bool has_in(const struct node *n)
 {
-	return !n->s->in_absent || input_writer(n->s);
+	return !n->front->in_absent || input_writer(n->front);
 }
 
 static bool has_work(const struct node *n)
@@ -99,12 +102,12 @@ static bool has_work(const struct node *n)
 
 static bool has_latest(const struct node *n)
 {
-	return n->s->latest || session_input_pending(n->s);
+	return n->front->latest || front_input_pending(n->front);
 }
 
 static bool keeps_latest(const struct node *n)
 {
-	return n->s->latest && session_run(n->s, n->s->latest->number);
+	return n->s->front.latest && session_run(n->s, n->s->front.latest->number);
 }
 
 static bool run_has_code(const struct node *n)
@@ -185,8 +188,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 		     .size = in_size, .is_there = has_in, .truncate = input_truncate_path,
 		     .keep = REPLY_KEEP_ATTR},
 	[NODE_STDIN] = {"stdin", NODE_SESSION, FILE_ | 0200, &stdin_ops, NULL, stdin_time,
-			.size = stdin_size, .truncate = input_truncate_path,
-			.keep = REPLY_KEEP_NAME},
+			.size = stdin_size, .truncate = stdin_truncate_path},
 	[NODE_STDOUT] = {"stdout", NODE_SESSION, FILE_ | 0400, &stream_ops, NULL, output_time,
 			 .size = stream_size, .keep = REPLY_KEEP_NAME},
 	[NODE_STDERR] = {"stderr", NODE_SESSION, FILE_ | 0400, &stream_ops, NULL, output_time,
@@ -239,6 +241,29 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_RUN_SUMMARY] = {TEXT("summary", NODE_RUN, 0400, text_run_summary, run_time)},
 	[NODE_RUN_WAIT] = {"wait", NODE_RUN, FILE_ | 0400, &status_wait_ops, NULL, run_time,
 			   .size = status_wait_size},
+	[NODE_JOBS] = {"jobs", NODE_SESSION, DIR_ | 0700, NULL, NULL, jobs_time, .find = jobs_find,
+		       .list = jobs_list},
+	[NODE_JOB] = {NULL, NODE_JOBS, DIR_ | 0700, NULL, NULL, latest_time},
+	[NODE_JOB_IN] = {"in", NODE_JOB, FILE_ | 0600, &input_ops, text_code, in_time,
+			 .size = in_size, .is_there = has_in, .truncate = input_truncate_path},
+	[NODE_JOB_STDIN] = {"stdin", NODE_JOB, FILE_ | 0200, &stdin_ops, NULL, stdin_time,
+			    .size = stdin_size, .truncate = stdin_truncate_path},
+	[NODE_JOB_STDOUT] = {"stdout", NODE_JOB, FILE_ | 0400, &stream_ops, NULL, output_time,
+			     .size = stream_size},
+	[NODE_JOB_STDERR] = {"stderr", NODE_JOB, FILE_ | 0400, &stream_ops, NULL, output_time,
+			     .size = stream_size},
+	[NODE_JOB_OUTPUT] = {"output", NODE_JOB, FILE_ | 0400, &stream_ops, NULL, output_time,
+			     .size = stream_size},
+	[NODE_JOB_EXIT_CODE] = {"exit_code", NODE_JOB, FILE_ | 0400, &status_wait_ops, NULL,
+				latest_time, .size = status_wait_size, .is_there = has_latest},
+	[NODE_JOB_SUMMARY] = {TEXT("summary", NODE_JOB, 0400, text_summary, latest_time)},
+	[NODE_JOB_STATE] = {TEXT("state", NODE_JOB, 0400, text_state, latest_time)},
+	[NODE_JOB_STATUS] = {TEXT("status.json", NODE_JOB, 0400, status_job, latest_time)},
+	[NODE_JOB_ERROR] = {TEXT("error", NODE_JOB, 0400, text_error, error_time)},
+	[NODE_JOB_CONFIG] = {"config", NODE_JOB, FILE_ | 0600, &config_ops, job_config_render,
+			     job_config_time, .truncate = truncate_nothing},
+	[NODE_JOB_CTL] = {"ctl", NODE_JOB, FILE_ | 0200, &ctl_ops, NULL, latest_time,
+			  .truncate = truncate_nothing},
 	[NODE_FILE] = {NULL, NODE_FILES, FILE_ | 0600, NULL},
 };
 

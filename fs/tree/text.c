@@ -9,6 +9,7 @@
 #include "vm/base/log.h"
 #include "fs/config/network.h"
 #include "fs/session/fs.h"
+#include "fs/session/job.h"
 #include "fs/session/session.h"
 
 /* @p: or NULL */
@@ -27,7 +28,7 @@ static int render_error(const struct problem *p, struct buf *out)
 
 int text_error(const struct node *n, struct buf *out)
 {
-	return render_error(&n->s->error, out);
+	return render_error(&n->front->error, out);
 }
 
 int text_complaint(const struct node *n, struct buf *out)
@@ -39,19 +40,22 @@ int text_complaint(const struct node *n, struct buf *out)
 
 int text_state(const struct node *n, struct buf *out)
 {
-	return buf_printf(out, "%s\n", session_state_str(n->s->state));
+	return buf_printf(out, "%s\n",
+			  n->job ? job_state_str(n->job) : session_state_str(n->s->state));
 }
 
 int text_summary(const struct node *n, struct buf *out)
 {
-	const struct run *r = n->s->latest;
+	const struct run *r = n->front->latest;
 
+	if (!r && n->job)
+		return buf_printf(out, "job %s: not started\n", n->job->name);
 	return r ? run_summary(r, out) : buf_printf(out, "no run yet\n");
 }
 
 int text_code(const struct node *n, struct buf *out)
 {
-	return buf_append(out, n->s->last_code.data, n->s->last_code.len);
+	return buf_append(out, n->front->last_code.data, n->front->last_code.len);
 }
 
 int text_console(const struct node *n, struct buf *out)

@@ -107,7 +107,6 @@ static int take_job_frame(struct guest *g, const struct proto_header *h, struct 
 	case PROTO_FAILED: return job_on_failed(g, h, in);
 	case PROTO_OUTPUT: return job_on_output(g, h, in);
 	case PROTO_EXIT: return job_on_exit(g, h, in);
-	case PROTO_STDIN_CREDIT: return job_on_stdin_credit(g, h, in);
 	case PROTO_JOB_GONE: return job_on_gone(g, h, in);
 	default: return -EPROTO;
 	}
@@ -118,8 +117,7 @@ static bool is_of_job(const struct guest *g, const struct proto_header *h)
 {
 	return h->type == PROTO_JOB_GONE ||
 	       (g->njobs && proto_is_job(h->id) &&
-		(h->type == PROTO_FAILED || h->type == PROTO_OUTPUT || h->type == PROTO_EXIT ||
-		 h->type == PROTO_STDIN_CREDIT));
+		(h->type == PROTO_FAILED || h->type == PROTO_OUTPUT || h->type == PROTO_EXIT));
 }
 
 static int take_frame(struct guest *g, const struct proto_header *h, struct proto_in *in)
@@ -136,7 +134,8 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_CLOCK_OK: return guest_clock_answer(g, h, in);
 	case PROTO_OUTPUT: return exec_on_output(g, h, in);
 	case PROTO_EXIT: return exec_on_exit(g, h, in);
-	case PROTO_STDIN_CREDIT: return exec_on_stdin_credit(g, h, in);
+	case PROTO_STDIN_CREDIT: return input_on_credit(g, h, in);
+	case PROTO_STDIN_CLOSED: return input_on_closed(g, h, in);
 	case PROTO_USAGE_REPLY: return on_usage(g, in);
 	case PROTO_LOG: return on_log(g, in);
 	case PROTO_FILE_REPLY: return file_calls_on_reply(&g->files.calls, h->id, in);
@@ -187,7 +186,7 @@ static void on_drained(void *data)
 	struct guest *g = data;
 
 	if (g->phase != GUEST_ENDING)
-		exec_pump_stdin(g);
+		input_drained(g);
 }
 
 static void on_stirs(void *data)

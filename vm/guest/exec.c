@@ -10,12 +10,11 @@
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 
-#define STDIN_QUEUE_MAX (512u << 10) /* bytes of input queued at most */
-#define LATE_MS		25000u	     /* what the agent may take on top of a run's own time */
+#define LATE_MS	      25000u /* what the agent may take on top of a run's own time */
 /* After a run, before the guest is asked what it uses: the next run comes first. */
-#define QUIET_MS	200
+#define QUIET_MS      200
 
-#define STATUS_KILLED	137
+#define STATUS_KILLED 137
 
 static const char *const outcome_str[] = {
 	[VM_DONE] = "done", [VM_TIMEOUT] = "timeout", [VM_KILLED] = "killed",
@@ -275,56 +274,6 @@ int exec_take_output(struct guest *g, struct exec *x, const struct proto_header 
 	return 0;
 }
 
-/* ---- input ---- */
-
-int exec_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in)
-{
-	const uint32_t n = get_u32(in);
-
-	if (!get_end(in))
-		return -EPROTO;
-	/* The run may have ended meanwhile. */
-	if (h->id == g->exec.id) {
-		g->exec.stdin_credit += n;
-		exec_pump_stdin(g);
-	}
-	return 0;
-}
-
-/* Sends one piece. Return: false if there is nothing (more) that may be sent. */
-static bool send_stdin(struct guest *g)
-{
-	struct exec *x = &g->exec;
-	size_t n = MIN(x->stdin_len - x->stdin_sent, (size_t)PROTO_DATA_MAX);
-	struct channel_frame *f;
-
-	n = MIN(n, x->stdin_credit);
-	if (n == 0 && x->stdin_sent < x->stdin_len)
-		return false;
-	f = channel_frame_new(PROTO_STDIN, x->id, n);
-	if (!f)
-		return false;
-	put_bytes(&f->out, x->stdin_data + x->stdin_sent, n);
-	x->stdin_sent += n;
-	x->stdin_credit -= n;
-	if (x->stdin_sent == x->stdin_len) {
-		f->header.flags = PROTO_F_EOF;
-		x->stdin_open = false;
-	}
-	channel_push(&g->channel, f, CHANNEL_BULK);
-	return x->stdin_open;
-}
-
-void exec_pump_stdin(struct guest *g)
-{
-	struct exec *x = &g->exec;
-
-	while (x->id && x->stdin_open && g->channel.queued[CHANNEL_BULK] < STDIN_QUEUE_MAX) {
-		if (!send_stdin(g))
-			return;
-	}
-}
-
 /* ---- the seam ---- */
 
 static void exec_init(struct exec *x, const struct sandbox_run *run)
@@ -334,16 +283,14 @@ static void exec_init(struct exec *x, const struct sandbox_run *run)
 		.timeout_ms = run->timeout_ms,
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
 		.credit = EXEC_WINDOW,
-		.stdin_data = run->stdin_data,
-		.stdin_len = run->stdin_len,
-		.stdin_open = run->stdin_data,
+		.stdin_open = run->input,
 	};
 }
 
 int guest_run(struct guest *g, const struct sandbox_run *run)
 {
 	const struct proto_run r = {
-		.flags = (run->stdin_data ? PROTO_RUN_STDIN : 0) |
+		.flags = (run->input ? PROTO_RUN_STDIN : 0) |
 			 (log_has(LOG_LEVEL_DEBUG) ? PROTO_RUN_TRACE : 0),
 		.timeout_ms = run->timeout_ms,
 		.grace_ms = run->grace_ms,
@@ -371,7 +318,6 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	proto_run_pack(&f->out, &r);
 	f->started = &g->exec.sent;
 	channel_push(&g->channel, f, CHANNEL_CONTROL);
-	exec_pump_stdin(g);
 	guest_deadline(g,
 		       run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + LATE_MS : 0);
 	return 0;

@@ -56,8 +56,10 @@ struct guest_events {
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
-	/* Of a job: it takes more input; nothing is left of it. */
-	void (*room)(void *data, uint32_t job);
+	/* A run or a job takes more input; reads no more of it. */
+	void (*room)(void *data, uint32_t id);
+	void (*deaf)(void *data, uint32_t id);
+	/* Of a job: nothing is left of it. */
 	void (*gone)(void *data, uint32_t job);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
@@ -136,6 +138,10 @@ int guest_run(struct guest *g, const struct sandbox_run *run);
 void guest_hold(struct guest *g, bool hold);
 int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig);
 
+/* See sandbox_write(). */
+bool guest_write(struct guest *g, uint32_t id, const void *data, size_t len, bool last,
+		 size_t *ret_taken);
+
 /* ---- jobs ---- */
 
 /**
@@ -149,18 +155,6 @@ int guest_job(struct guest *g, const struct sandbox_job *job);
 
 /* @sig: enum sandbox_signal. Return: 0, -ESRCH if it does not run, -EINVAL, -ENOMEM. */
 int guest_job_signal(struct guest *g, uint32_t id, unsigned sig);
-
-/**
- * guest_job_write() - Give a job input
- * @g: Guest
- * @id: A job with `input`
- * @data: Bytes
- * @len: How many
- * @last: No more follow
- *
- * Return: how many were taken; `room` comes when it may take more. All, and to no effect, if nobody reads it any more.
- */
-size_t guest_job_write(struct guest *g, uint32_t id, const void *data, size_t len, bool last);
 
 /* See sandbox_hold(). */
 void guest_job_hold(struct guest *g, uint32_t id, bool hold);

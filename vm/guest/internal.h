@@ -47,9 +47,8 @@ struct exec {
 	uint32_t consumed; /* bytes received and not granted again */
 	bool held;	   /* no credit is granted, see sandbox_hold() */
 	bool late;	   /* ... except that it was needed for the run to end */
-	const uint8_t *stdin_data;
-	size_t stdin_len, stdin_sent;
-	bool stdin_open; /* the last STDIN was not sent yet */
+	bool stdin_open;   /* the last STDIN was not sent yet, and it is read */
+	bool stdin_waits;  /* for room in the channel */
 	uint64_t stdin_credit;
 	uint64_t oom_kills; /* in its jail, before the run */
 	unsigned reached;   /* VM_REACHED_*, seen during the run */
@@ -200,7 +199,6 @@ void dispatch_end_trace(struct guest *g);
 
 int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
-int exec_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
 /* Unpacks EXIT, and fills in all of the result that it tells. Return: 0 or -EPROTO. */
 int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r);
@@ -212,9 +210,6 @@ void exec_explain_memory(const struct guest *g, struct vm_result *r);
 int exec_take_output(struct guest *g, struct exec *x, const struct proto_header *h,
 		     struct proto_in *in);
 void exec_hold(struct guest *g, struct exec *x, bool hold);
-
-/* Sends as much standard input as was granted. */
-void exec_pump_stdin(struct guest *g);
 
 /* The agent has not ended the run in time; or, without a run, it was idle for a moment. */
 void exec_overdue(struct guest *g);
@@ -228,14 +223,25 @@ void exec_look(struct guest *g);
 /* The active run, if any, was ended because memory was exhausted. */
 void exec_out_of_memory(struct guest *g);
 
+/* ---- input.c ---- */
+
+/* Handle frames about standard input, of runs and jobs. Return: 0 or -EPROTO. */
+int input_on_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
+int input_on_closed(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* The channel has room again. */
+void input_drained(struct guest *g);
+
 /* ---- job.c ---- */
+
+/* The job of this id, or NULL. */
+struct guest_job *guest_job_find(struct guest *g, uint32_t id);
 
 /* Handle frames of jobs. Return: 0 or -EPROTO. */
 int job_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *in);
-int job_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
 /* Every few seconds: has one not ended that should have? Return: false if the guest ends because of that. */
 bool jobs_check(struct guest *g);

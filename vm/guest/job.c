@@ -20,11 +20,10 @@
  * The agent is believed what it says of its own jobs, as of runs; that it says nothing for ever is found by their time.
  */
 
-#define STDIN_QUEUE (256u << 10)
 #define LATE_BEATS \
 	6 /* heartbeats, of 5 s each, that the agent may take on top of a job's own time */
 
-static struct guest_job *job_find(const struct guest *g, uint32_t id)
+struct guest_job *guest_job_find(struct guest *g, uint32_t id)
 {
 	struct guest_job *j;
 
@@ -57,7 +56,7 @@ static void finish(struct guest *g, struct guest_job *j, const struct vm_result 
 
 int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct guest_job *j = job_find(g, h->id);
+	struct guest_job *j = guest_job_find(g, h->id);
 	struct proto_exit e;
 	struct vm_result r;
 
@@ -78,7 +77,7 @@ int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in
 	const uint32_t err = get_u32(in);
 	const struct proto_str words = get_str(in, 256);
 	struct vm_result r = {.outcome = VM_REFUSED};
-	struct guest_job *j = job_find(g, h->id);
+	struct guest_job *j = guest_job_find(g, h->id);
 	char text[64];
 
 	if (!get_end(in) || !j || j->ended || err > 4095)
@@ -96,7 +95,7 @@ int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in
 
 int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct guest_job *j = job_find(g, h->id);
+	struct guest_job *j = guest_job_find(g, h->id);
 
 	if (!get_end(in) || !j || !(j->forgotten || j->ended))
 		return -EPROTO;
@@ -137,69 +136,21 @@ void jobs_abandon(struct guest *g)
 	}
 }
 
-/* ---- output and input ---- */
+/* ---- output ---- */
 
 int job_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct guest_job *j = job_find(g, h->id);
+	struct guest_job *j = guest_job_find(g, h->id);
 
 	return !j || j->ended ? -EPROTO : exec_take_output(g, &j->exec, h, in);
 }
 
 void guest_job_hold(struct guest *g, uint32_t id, bool hold)
 {
-	struct guest_job *j = job_find(g, id);
+	struct guest_job *j = guest_job_find(g, id);
 
 	if (j && !j->ended)
 		exec_hold(g, &j->exec, hold);
-}
-
-int job_on_stdin_credit(struct guest *g, const struct proto_header *h, struct proto_in *in)
-{
-	struct guest_job *j = job_find(g, h->id);
-	const uint32_t n = get_u32(in);
-
-	if (!get_end(in))
-		return -EPROTO;
-	/* It may have been forgotten meanwhile. */
-	if (!j || !j->exec.stdin_open)
-		return 0;
-	if (n > EXEC_WINDOW || j->exec.stdin_credit + n > EXEC_WINDOW)
-		return -EPROTO;
-	j->exec.stdin_credit += n;
-	if (!j->forgotten)
-		tell_owner(g, room, h->id);
-	return 0;
-}
-
-size_t guest_job_write(struct guest *g, uint32_t id, const void *data, size_t len, bool last)
-{
-	struct guest_job *j = job_find(g, id);
-	struct exec *x = j ? &j->exec : NULL;
-	size_t done = 0;
-
-	/* Nobody reads it any more. */
-	if (!x || !x->stdin_open || j->ended || g->phase == GUEST_ENDING)
-		return len;
-	for (;;) {
-		const size_t n = MIN(MIN(len - done, x->stdin_credit), (size_t)PROTO_DATA_MAX);
-		const bool end = last && done + n == len;
-		struct channel_frame *f;
-
-		if ((n == 0 && !end) || g->channel.queued[CHANNEL_BULK] >= STDIN_QUEUE)
-			return done;
-		f = channel_frame_new(PROTO_STDIN, id, n);
-		if (!f)
-			return done;
-		put_bytes(&f->out, (const char *)data + done, n);
-		f->header.flags = end ? PROTO_F_EOF : 0;
-		channel_push(&g->channel, f, CHANNEL_BULK);
-		done += n;
-		x->stdin_credit -= n;
-		x->stdin_open = !end;
-		if (end)
-			return done;
-	}
 }
 
 /* ---- the seam ---- */
@@ -257,7 +208,7 @@ int guest_job(struct guest *g, const struct sandbox_job *job)
 	struct channel_frame *f;
 	struct guest_job *j;
 
-	assert(proto_is_job(job->id) && !job_find(g, job->id));
+	assert(proto_is_job(job->id) && !guest_job_find(g, job->id));
 	if (g->phase != GUEST_UP)
 		return -EBUSY;
 	if (g->njobs >= PROTO_JOBS_MAX)
@@ -295,7 +246,7 @@ static uint32_t wire_signal(unsigned sig)
 
 int guest_job_signal(struct guest *g, uint32_t id, unsigned sig)
 {
-	struct guest_job *j = job_find(g, id);
+	struct guest_job *j = guest_job_find(g, id);
 
 	if (g->phase != GUEST_UP || !j || j->ended)
 		return -ESRCH;
@@ -314,7 +265,7 @@ int guest_job_signal(struct guest *g, uint32_t id, unsigned sig)
 
 int guest_job_forget(struct guest *g, uint32_t id)
 {
-	struct guest_job *j = job_find(g, id);
+	struct guest_job *j = guest_job_find(g, id);
 
 	if (!j || j->forgotten || g->phase == GUEST_ENDING)
 		return -ESRCH;

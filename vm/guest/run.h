@@ -16,15 +16,19 @@ struct sandbox_run {
 	uint32_t id;	/* number of the run, from 1 */
 	uint64_t began; /* log_now() when it was received, for the log; or 0 */
 	const void *code;
-	size_t code_len;	/* copied during the call */
-	const void *stdin_data; /* must stay valid until `exit`; NULL: at end of file */
-	size_t stdin_len;
+	size_t code_len;	     /* copied during the call */
+	bool input;		     /* there will be some: sandbox_write() */
 	unsigned timeout_ms;	     /* 0: none */
 	unsigned grace_ms;	     /* between SIGTERM at the timeout and SIGKILL */
 	uint64_t limit[VM_NSTREAMS]; /* of bytes of output; the rest is dropped and counted */
 };
 
-#define SANDBOX_JOB_ID PROTO_JOB_ID /* where ids of jobs begin, see proto_is_job() */
+#define SANDBOX_JOB_ID PROTO_JOB_ID /* where ids of jobs begin */
+
+static inline bool sandbox_is_job(uint32_t id)
+{
+	return id >= SANDBOX_JOB_ID;
+}
 
 /* A program beside the interpreter. Lists of words have a NUL behind each. All is copied during the call. */
 struct sandbox_job {
@@ -35,7 +39,7 @@ struct sandbox_job {
 	const char *language;  /* or "" */
 	const char *cwd;       /* absolute or below the working directory, or "" */
 	struct proto_str env;  /* NAME=VALUE */
-	bool input;	       /* there will be some: sandbox_job_write() */
+	bool input;	       /* there will be some: sandbox_write() */
 	unsigned timeout_ms;   /* as above */
 	unsigned grace_ms;
 	uint64_t limit[VM_NSTREAMS];

@@ -344,9 +344,13 @@ int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig)
 	return is_up(s) ? guest_job_signal(s->guest, id, sig) : -ESRCH;
 }
 
-size_t sandbox_job_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last)
+bool sandbox_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last,
+		   size_t *ret_taken)
 {
-	return is_up(s) ? guest_job_write(s->guest, id, data, len, last) : len;
+	if (is_up(s))
+		return guest_write(s->guest, id, data, len, last, ret_taken);
+	*ret_taken = len;
+	return true;
 }
 
 void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold)

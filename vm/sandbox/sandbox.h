@@ -54,8 +54,10 @@ struct sandbox_events {
 	void (*output)(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
 		       size_t len);
 	void (*exit)(void *data, uint32_t run, const struct vm_result *result);
-	/* Of a job: it takes more input; nothing is left of it. Its `output` and `exit` are those above. */
-	void (*room)(void *data, uint32_t job);
+	/* A run or a job takes more input; has closed its standard input. */
+	void (*room)(void *data, uint32_t id);
+	void (*deaf)(void *data, uint32_t id);
+	/* Of a job: nothing is left of it. Its `output` and `exit` are those above. */
 	void (*gone)(void *data, uint32_t job);
 	/* The network has refused something. */
 	void (*denied)(void *data, const struct sandbox_denied *what);
@@ -103,9 +105,23 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
  */
 int sandbox_job(struct sandbox *s, const struct sandbox_job *job);
 
-/* As guest_job_signal(), guest_job_write(), guest_job_hold() and guest_job_forget(). */
+/* As guest_job_signal(), guest_job_hold() and guest_job_forget(). */
 int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig);
-size_t sandbox_job_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last);
+/**
+ * sandbox_write() - Write standard input of the active run or of a job
+ * @s: Sandbox
+ * @id: Of the run or job
+ * @data: Bytes
+ * @len: How many
+ * @last: They are followed by the end of file
+ * @ret_taken: How many there was room for; `room` is called when there is more
+ *
+ * Who reads no more takes all of it.
+ *
+ * Return: true if all was taken, the end of file too.
+ */
+bool sandbox_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last,
+		   size_t *ret_taken);
 void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold);
 int sandbox_job_forget(struct sandbox *s, uint32_t id);
 

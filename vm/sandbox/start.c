@@ -78,11 +78,18 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	tell_owner(s, exit, run, result);
 }
 
-static void on_room(void *data, uint32_t job)
+static void on_room(void *data, uint32_t id)
 {
 	const struct sandbox *s = data;
 
-	tell_owner(s, room, job);
+	tell_owner(s, room, id);
+}
+
+static void on_deaf(void *data, uint32_t id)
+{
+	const struct sandbox *s = data;
+
+	tell_owner(s, deaf, id);
 }
 
 static void on_gone(void *data, uint32_t job)
@@ -160,6 +167,7 @@ static const struct guest_events guest_events = {
 	.output = on_output,
 	.exit = on_exit_of_run,
 	.room = on_room,
+	.deaf = on_deaf,
 	.gone = on_gone,
 	.frozen = on_frozen,
 	.stirs = on_stirs,

@@ -10,23 +10,56 @@
 
 #include "fs/tree/ctl.h"
 
-static enum ctl_verb verbs[CTL_VERBS_MAX];
+static struct ctl_order verbs[CTL_VERBS_MAX];
 static size_t nverbs;
 static struct problem why;
 
 static int parse(const char *text)
 {
-	return ctl_parse(text, strlen(text), verbs, &nverbs, &why);
+	return ctl_parse(text, strlen(text), CTL_SESSION, verbs, &nverbs, &why);
 }
 
 static void test_each_verb(void **state)
 {
 	(void)state;
 	for (int v = 0; v < CTL_NVERBS; v++) {
-		assert_int_equal(parse(ctl_verb_str((enum ctl_verb)v)), 0);
+		const bool jobs = v == CTL_START || v == CTL_SIGNAL;
+
+		assert_int_equal(parse(ctl_verb_str((enum ctl_verb)v)), jobs ? -EINVAL : 0);
+		if (jobs)
+			continue;
 		assert_int_equal(nverbs, 1);
-		assert_int_equal(verbs[0], v);
+		assert_int_equal(verbs[0].verb, v);
 	}
+}
+
+static int job(const char *text)
+{
+	return ctl_parse(text, strlen(text), CTL_JOB, verbs, &nverbs, &why);
+}
+
+static void test_jobs(void **state)
+{
+	static const struct {
+		const char *text;
+		int sig;
+	} signals[] = {{"signal TERM", 15},   {"signal SIGHUP", 1}, {"signal usr1", 10},
+		       {"signal  \t 15", 15}, {"signal", 0},	    {"signal 0", 0},
+		       {"signal 65", 0},      {"signal -9", 0},	    {"signal SIG", 0},
+		       {"signal TERM X", 0},  {"signals TERM", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		assert_int_equal(job(signals[i].text), signals[i].sig ? 0 : -EINVAL);
+		if (!signals[i].sig)
+			continue;
+		assert_int_equal(verbs[0].verb, CTL_SIGNAL);
+		assert_int_equal(verbs[0].sig, signals[i].sig);
+	}
+	assert_int_equal(job("start\neof\nkill\ninterrupt"), 0);
+	assert_int_equal(nverbs, 4);
+	assert_int_equal(job("reset"), -EINVAL);
+	assert_non_null(strstr(why.fix, "signal NAME"));
 }
 
 static void test_lines(void **state)
@@ -34,9 +67,9 @@ static void test_lines(void **state)
 	(void)state;
 	assert_int_equal(parse("kill\n\n  reset \r\n\tclose\n"), 0);
 	assert_int_equal(nverbs, 3);
-	assert_int_equal(verbs[0], CTL_KILL);
-	assert_int_equal(verbs[1], CTL_RESET);
-	assert_int_equal(verbs[2], CTL_CLOSE);
+	assert_int_equal(verbs[0].verb, CTL_KILL);
+	assert_int_equal(verbs[1].verb, CTL_RESET);
+	assert_int_equal(verbs[2].verb, CTL_CLOSE);
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(nverbs, 0);
 	assert_int_equal(parse(" \r\n\n"), 0);
@@ -58,7 +91,7 @@ static void test_refusals(void **state)
 	assert_int_equal(parse("kill\nreset\nnonsense\n"), -EINVAL);
 	assert_non_null(strstr(why.cause, "line 3: there is no verb \"nonsense\""));
 	assert_int_equal(nverbs, 7); /* untouched */
-	assert_int_equal(ctl_parse("kill\0", 5, verbs, &nverbs, &why), -EINVAL);
+	assert_int_equal(ctl_parse("kill\0", 5, CTL_SESSION, verbs, &nverbs, &why), -EINVAL);
 }
 
 static void test_later_versions(void **state)
@@ -79,13 +112,13 @@ static void test_bounds(void **state)
 
 	(void)state;
 	memset(text, ' ', sizeof(text));
-	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX, verbs, &nverbs, &why), 0);
-	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX + 1, verbs, &nverbs, &why), -EINVAL);
+	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX, CTL_SESSION, verbs, &nverbs, &why), 0);
+	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX + 1, CTL_SESSION, verbs, &nverbs, &why), -EINVAL);
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = "kill\n"[i % 5];
-	assert_int_equal(ctl_parse(text, (size_t)CTL_VERBS_MAX * 5, verbs, &nverbs, &why), 0);
+	assert_int_equal(ctl_parse(text, (size_t)CTL_VERBS_MAX * 5, CTL_SESSION, verbs, &nverbs, &why), 0);
 	assert_int_equal(nverbs, CTL_VERBS_MAX);
-	assert_int_equal(ctl_parse(text, CTL_VERBS_MAX * 5 + 4, verbs, &nverbs, &why), -EINVAL);
+	assert_int_equal(ctl_parse(text, CTL_VERBS_MAX * 5 + 4, CTL_SESSION, verbs, &nverbs, &why), -EINVAL);
 	assert_string_equal(problem_code_str(why.code), "too-many");
 }
 
@@ -94,7 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_verb), cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_later_versions),
-		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_bounds), cmocka_unit_test(test_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ static void test_killed_writer(void **state)
 	assert_int_equal(fx_write(fx, &f, "half"), 0);
 	fx->pid = killed;
 	assert_int_equal(fx_flush(fx, &f), 0);
-	assert_false(session_input_pending(fx_demo(fx)));
+	assert_false(front_input_pending(&fx_demo(fx)->front));
 	fx_release(fx, &f);
 	assert_int_equal(fx_demo(fx)->last_number, 0);
 
@@ -222,6 +222,14 @@ static void test_sizes_while_writing(void **state)
 
 /* ---- stdin ---- */
 
+static void expect_input(const struct fake_input *in, const char *text, bool eof)
+{
+	assert_true(in->open);
+	assert_int_equal(in->got.len, strlen(text));
+	assert_memory_equal(in->got.data, text, in->got.len);
+	assert_int_equal(in->eof, eof);
+}
+
 static void test_stdin_is_for_one_run(void **state)
 {
 	struct fixture *fx = *state;
@@ -231,22 +239,21 @@ static void test_stdin_is_for_one_run(void **state)
 	fx_add(fx, "python/demo/stdin", "second\n");
 	assert_int_equal(fx_size(fx, "python/demo/stdin"), 13);
 	s = fx_run(fx, "input()");
-	assert_int_equal(s->stdin_len, 13);
-	assert_memory_equal(s->stdin_data, "first\nsecond\n", 13);
+	expect_input(&s->in, "first\nsecond\n", true);
 	assert_int_equal(fx_size(fx, "python/demo/stdin"), 0);
 	fx_put(fx, IN, "again"); /* queued: without */
 	fx_put(fx, "python/demo/stdin", "third\n");
 	fake_exit(s, VM_DONE, 0);
 	assert_string_equal(s->code, "again");
-	assert_null(s->stdin_data);
+	assert_false(s->in.open);
 	fake_exit(s, VM_DONE, 0);
 	fx_run(fx, "more");
-	assert_memory_equal(s->stdin_data, "third\n", 6);
+	expect_input(&s->in, "third\n", true);
 	fake_exit(s, VM_DONE, 0);
 	fx_put(fx, "python/demo/stdin", "x");
 	fx_put(fx, "python/demo/stdin", ""); /* `> stdin` takes it back */
 	fx_run(fx, "end");
-	assert_null(s->stdin_data);
+	assert_false(s->in.open);
 }
 
 static void test_stdin_held_open(void **state)
@@ -257,13 +264,16 @@ static void test_stdin_held_open(void **state)
 
 	assert_int_equal(fx_write(fx, &f, "one\n"), 0);
 	s = fx_run(fx, "a");
-	assert_memory_equal(s->stdin_data, "one\n", 4);
+	expect_input(&s->in, "one\n", false);
+	assert_int_equal(fx_write(fx, &f, "more\n"), 0);
+	expect_input(&s->in, "one\nmore\n", false);
 	fake_exit(s, VM_DONE, 0);
-	assert_int_equal(fx_write(fx, &f, "two\n"), 0);
+	assert_int_equal(fx_write(fx, &f, "lost\n"), -EPIPE); /* nobody reads it */
 	fx_run(fx, "b");
-	assert_int_equal(s->stdin_len, 4);
-	assert_memory_equal(s->stdin_data, "two\n", 4);
+	assert_int_equal(fx_write(fx, &f, "two\n"), 0);
+	expect_input(&s->in, "two\n", false);
 	fx_close(fx, &f);
+	expect_input(&s->in, "two\n", true);
 	f = fx_opened(fx, "python/demo/stdin", O_WRONLY);
 	f.offset = SESSION_STDIN_MAX;
 	assert_int_equal(fx_write(fx, &f, "x"), -EFBIG);

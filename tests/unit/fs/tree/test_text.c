@@ -7,6 +7,7 @@
 
 #include "fs/tree/dir.h"
 #include "fs/tree/table.h"
+#include "fs/session/job.h"
 #include "tests/unit/fixture/fixture.h"
 
 #define TOP "python/demo/"
@@ -75,11 +76,13 @@ static void test_what_is_sized_is_what_is_read(void **state)
 /* Where there is no memory for all of a text or a listing, it is an error, and never a part of it. */
 static void test_all_or_nothing(void **state)
 {
-	static const char *const dirs[] = {"", "python", "python/demo", TOP "runs", TOP "runs/1"};
+	static const char *const dirs[] = {"",		 "python",   "python/demo", TOP "runs",
+					   TOP "runs/1", TOP "jobs", TOP "jobs/x"};
 	struct fixture *fx = *state;
 	unsigned cut = 0;
 
 	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/x"), 0);
 	for (int k = 0; k < NODE_NKINDS; k++) {
 		const enum node_kind kind = (enum node_kind)k;
 		struct node n = {.fs = fx->fs, .kind = kind, .t = &fx->conf.template[0]};
@@ -88,7 +91,9 @@ static void test_all_or_nothing(void **state)
 		if (!node_defs[k].render)
 			continue;
 		n.s = fx_demo(fx);
-		n.r = n.s->latest;
+		n.r = n.s->front.latest;
+		n.job = job_find(n.s, "x");
+		n.front = k >= NODE_JOB && k <= NODE_JOB_CTL ? &n.job->front : &n.s->front;
 		assert_int_equal(node_render(&n, &whole), 0);
 		for (size_t limit = 1; limit < whole.len; limit += 61) {
 			struct buf part = {.limit = limit};

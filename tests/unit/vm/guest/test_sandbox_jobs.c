@@ -208,6 +208,14 @@ static void forgotten_early(void **state)
 	close_it(&seen[0]);
 }
 
+static size_t write_to(uint32_t n, const void *data, size_t len, bool last)
+{
+	size_t taken;
+
+	(void)sandbox_write(seen[0].s, JOB(n), data, len, last, &taken);
+	return taken;
+}
+
 static void input(void **state)
 {
 	static const char bytes[3000] = "first";
@@ -219,10 +227,10 @@ static void input(void **state)
 	open_ready(&seen[0], 0);
 	assert_int_equal(call_job(&seen[0], &job), 0);
 	fake_free(fake_expect(PROTO_JOB));
-	assert_int_equal(sandbox_job_write(seen[0].s, JOB(1), bytes, sizeof(bytes), false), 0);
+	assert_int_equal(write_to(1, bytes, sizeof(bytes), false), 0);
 	send_credit(1, 1000);
 	assert_true(fake_spin(has_room, &seen[0]));
-	assert_int_equal(sandbox_job_write(seen[0].s, JOB(1), bytes, sizeof(bytes), true), 1000);
+	assert_int_equal(write_to(1, bytes, sizeof(bytes), true), 1000);
 	f = fake_expect(PROTO_STDIN);
 	assert_int_equal(f->h.length, 1000);
 	assert_int_equal(f->h.flags, 0);
@@ -230,14 +238,14 @@ static void input(void **state)
 	seen[0].nrooms = 0;
 	send_credit(1, 5000);
 	assert_true(fake_spin(has_room, &seen[0]));
-	assert_int_equal(sandbox_job_write(seen[0].s, JOB(1), bytes, 2000, true), 2000);
+	assert_int_equal(write_to(1, bytes, 2000, true), 2000);
 	f = fake_expect(PROTO_STDIN);
 	assert_int_equal(f->h.length, 2000);
 	assert_int_equal(f->h.flags, PROTO_F_EOF);
 	fake_free(f);
 	/* Nobody reads it. */
-	assert_int_equal(sandbox_job_write(seen[0].s, JOB(1), bytes, 2000, true), 2000);
-	assert_int_equal(sandbox_job_write(seen[0].s, JOB(5), bytes, 2000, true), 2000);
+	assert_int_equal(write_to(1, bytes, 2000, true), 2000);
+	assert_int_equal(write_to(5, bytes, 2000, true), 2000);
 	fake_settle();
 	assert_false(fake_got(PROTO_STDIN));
 	close_it(&seen[0]);

@@ -34,31 +34,48 @@ static void output_credit(void **state)
 	assert_int_equal(seen[0].output[VM_STDOUT].len, 512 << 10);
 }
 
+static bool has_room(void *data)
+{
+	return ((struct seen *)data)->nrooms;
+}
+
 static void stdin_flow(void **state)
 {
-	static const char input[300000] = "first";
+	static const char input[900000] = "first";
 	struct sandbox_run run = a_run(1);
 	uint8_t credit[4] = {0x10};
 	struct fake_frame *f;
+	size_t taken, at;
 
 	(void)state;
-	run.stdin_data = input;
-	run.stdin_len = sizeof(input);
+	run.input = true;
 	open_ready(&seen[0], 0);
 	assert_int_equal(call_run(&seen[0], &run), 0);
 	f = fake_expect(PROTO_RUN);
 	assert_int_equal(f->payload[0], PROTO_RUN_STDIN);
 	fake_free(f);
+	assert_false(sandbox_write(seen[0].s, 1, input, sizeof(input), true, &taken));
+	assert_int_equal(taken, 0);
 	fake_settle();
 	assert_false(fake_got(PROTO_STDIN));
 	fake_send(PROTO_STDIN_CREDIT, 0, 1, credit, 4);
+	assert_true(fake_spin(has_room, &seen[0]));
+	assert_false(sandbox_write(seen[0].s, 1, input, sizeof(input), true, &taken));
+	assert_int_equal(taken, 16);
 	f = fake_expect(PROTO_STDIN);
 	assert_int_equal(f->h.length, 16);
 	assert_int_equal(f->h.flags, 0);
 	assert_memory_equal(f->payload, "first", 6);
 	fake_free(f);
-	memset(credit, 0x7f, 4);
+	seen[0].nrooms = 0;
+	credit[2] = 15;
 	fake_send(PROTO_STDIN_CREDIT, 0, 1, credit, 4);
+	assert_true(fake_spin(has_room, &seen[0]));
+	/* More than waits in the channel at a time: it asks for the rest when there is room. */
+	seen[0].nrooms = 0;
+	assert_false(sandbox_write(seen[0].s, 1, input + 16, sizeof(input) - 16, true, &taken));
+	assert_in_range(taken, 256 << 10, sizeof(input) - 17); /* and what the socket holds */
+	at = 16 + taken;
 	for (size_t left = sizeof(input) - 16; left;) {
 		f = fake_expect(PROTO_STDIN);
 		assert_non_null(f);
@@ -66,6 +83,11 @@ static void stdin_flow(void **state)
 		left -= f->h.length;
 		assert_int_equal(f->h.flags, left ? 0 : PROTO_F_EOF);
 		fake_free(f);
+		if (at < sizeof(input) && fake_spin(has_room, &seen[0])) {
+			assert_true(sandbox_write(seen[0].s, 1, input + at, sizeof(input) - at,
+						  true, &taken));
+			at += taken;
+		}
 	}
 	close_it(&seen[0]);
 }
@@ -74,15 +96,39 @@ static void stdin_empty(void **state)
 {
 	struct sandbox_run run = a_run(1);
 	struct fake_frame *f;
+	size_t taken;
 
 	(void)state;
-	run.stdin_data = "";
+	run.input = true;
 	open_ready(&seen[0], 0);
 	assert_int_equal(call_run(&seen[0], &run), 0);
+	assert_true(sandbox_write(seen[0].s, 1, "", 0, true, &taken));
 	f = fake_expect(PROTO_STDIN);
 	assert_int_equal(f->h.length, 0);
 	assert_int_equal(f->h.flags, PROTO_F_EOF);
 	fake_free(f);
+	close_it(&seen[0]);
+}
+
+/* Who has closed his input is told of, once; what is written then is dropped. */
+static void stdin_closed(void **state)
+{
+	struct sandbox_run run = a_run(1);
+	size_t taken;
+
+	(void)state;
+	run.input = true;
+	open_ready(&seen[0], 0);
+	assert_int_equal(call_run(&seen[0], &run), 0);
+	fake_send(PROTO_STDIN_CLOSED, 0, 7, "", 0); /* of no run */
+	fake_send(PROTO_STDIN_CLOSED, 0, 1, "", 0);
+	fake_send(PROTO_STDIN_CLOSED, 0, 1, "", 0);
+	fake_settle();
+	assert_int_equal(seen[0].ndeaf, 1);
+	assert_true(sandbox_write(seen[0].s, 1, "x", 1, false, &taken));
+	assert_int_equal(taken, 1);
+	fake_settle();
+	assert_false(fake_got(PROTO_STDIN));
 	close_it(&seen[0]);
 }
 
@@ -175,7 +221,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
-		T(output_credit), T(stdin_flow), T(stdin_empty), T(hostile), T(other_generation),
+		T(output_credit), T(stdin_flow), T(stdin_empty),
+		T(stdin_closed),  T(hostile),	 T(other_generation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session and a job have alike. See front.h. */
+#include "front.h"
+
+#include <stdarg.h>
+
+#include "fs/request/clock.h"
+
+void front_init(struct front *f, struct session *s, struct job *job)
+{
+	*f = (struct front){.s = s, .job = job, .created = clock_now()};
+	f->in_mtime = f->stdin_mtime = f->error_mtime = f->created;
+	TAILQ_INIT(&f->inputs);
+	TAILQ_INIT(&f->feeders);
+	waitlist_init(&f->wait);
+}
+
+void front_clear(struct front *f)
+{
+	if (f->latest)
+		run_unref(f->latest);
+	f->latest = NULL;
+	buf_clear(&f->next_stdin);
+	buf_clear(&f->last_code);
+}
+
+bool front_input_pending(const struct front *f)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &f->inputs, input_link)
+		if (h->dirty && h->text.len && !h->killed && !h->failed)
+			return true;
+	return false;
+}
+
+void front_problem(struct front *f, const struct problem *problem)
+{
+	f->error = *problem;
+	f->config_error = false;
+	f->error_mtime = clock_now();
+}
+
+void front_problemf(struct front *f, enum problem_code code, const char *fix, const char *cause,
+		    ...)
+{
+	struct problem p;
+	va_list ap;
+
+	va_start(ap, cause);
+	problem_setv(&p, code, fix, cause, ap);
+	va_end(ap);
+	front_problem(f, &p);
+}
+
+void front_show(struct front *f, struct run *r, struct buf *code, const struct timespec *mtime)
+{
+	buf_clear(&f->last_code);
+	f->last_code = *code;
+	*code = (struct buf){0};
+	f->in_mtime = *mtime;
+	f->in_absent = false;
+	if (f->latest)
+		run_unref(f->latest);
+	f->latest = run_ref(r);
+}
+
+void front_bind(struct handle *h, struct run *r)
+{
+	struct run *old = h->r;
+
+	h->r = r ? run_ref(r) : NULL;
+	if (old)
+		run_unref(old);
+}
+
+/* ---- standard input ---- */
+
+struct run *front_fed(const struct front *f)
+{
+	struct run *r = f->latest;
+
+	return r && feed_is_open(&r->feed) ? r : NULL;
+}
+
+void front_join(struct front *f, struct run *r)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &f->feeders, input_link) {
+		if (h->r && feed_is_open(&h->r->feed))
+			continue; /* an earlier run is still reading from it */
+		front_bind(h, r);
+		feed_join(&r->feed);
+	}
+}
+
+void front_feed(struct front *f, struct run *r)
+{
+	feed_begin(&r->feed, &f->next_stdin);
+	f->stdin_taken++;
+	front_join(f, r);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job: its place in its session, and its history. See job.h. */
+#include "job.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs.h"
+#include "vm/base/problem.h"
+
+/* ---- the session's list ---- */
+
+struct job *job_find(const struct session *s, const char *name)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (strcmp(j->name, name) == 0)
+			return j;
+	return NULL;
+}
+
+struct job *job_by_number(const struct session *s, uint32_t number)
+{
+	struct job *j;
+
+	TAILQ_FOREACH_REVERSE(j, &s->jobs, job_list, link)
+		if (j->number == number)
+			return j;
+	return NULL;
+}
+
+struct job *job_by_id(const struct session *s, uint32_t id)
+{
+	return job_by_number(s, id & ~SANDBOX_JOB_ID);
+}
+
+/* Has it ended, and left nothing behind? */
+static bool is_history(const struct job *j)
+{
+	return j->front.latest && run_ended(j->front.latest) && !j->inside;
+}
+
+/* The history's limit: the one that ended first goes, until there are not more. Return: how many are left. */
+static unsigned trim(struct session *s)
+{
+	const unsigned kept = MAX(s->fs->conf->history_runs, 1u);
+	struct job *j, *first = NULL;
+	unsigned ended = 0;
+	char words[128];
+
+	TAILQ_FOREACH(j, &s->jobs, link) {
+		if (!is_history(j))
+			continue;
+		ended++;
+		if (!first ||
+		    time_compare(&j->front.latest->ended, &first->front.latest->ended) < 0)
+			first = j;
+	}
+	if (ended <= kept)
+		return ended;
+	snprintf(words, sizeof(words), "job %s removed from the history", first->name);
+	events_add(&s->fs->events, s, "history", words);
+	job_unlink(first);
+	return trim(s);
+}
+
+/* Return: 0 or -EDQUOT. */
+static int make_room(struct session *s)
+{
+	const unsigned ended = trim(s);
+
+	if (s->njobs - ended < JOBS_MORE)
+		return 0;
+	session_problemf(s, PROBLEM_TOO_MANY, "Remove some: rmdir jobs/NAME.",
+			 "there are %u jobs that were not started, go on, or have left processes "
+			 "behind",
+			 s->njobs - ended);
+	return -EDQUOT;
+}
+
+static uint32_t next_number(struct session *s)
+{
+	do
+		s->last_job = s->last_job % JOB_NUMBER_MAX + 1;
+	while (job_by_number(s, s->last_job));
+	return s->last_job;
+}
+
+/* May there be a job of this name? Return: 0 or -errno. */
+static int check(struct session *s, const char *name)
+{
+	if (!plain_name_ok(name)) {
+		session_problemf(s, PROBLEM_INVALID, "",
+				 "the name of a job has 1 to 64 of A-Z a-z 0-9 . _ - and begins "
+				 "with none of the last two");
+		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
+	}
+	if (job_find(s, name))
+		return -EEXIST;
+	if (!s->settings.fresh)
+		return make_room(s);
+	session_problemf(s, PROBLEM_UNSUPPORTED, "echo 'fresh = no' >> config",
+			 "with fresh = yes there is no sandbox that a job could share");
+	return -EOPNOTSUPP;
+}
+
+int job_create(struct session *s, const char *name, struct job **ret_j)
+{
+	int e = check(s, name);
+	struct job *j;
+
+	if (e < 0)
+		return e;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	e = job_settings_init(&j->settings, &s->settings);
+	if (e < 0) {
+		free(j);
+		return e;
+	}
+	j->s = s;
+	j->refs = 1;
+	j->number = next_number(s);
+	snprintf(j->name, sizeof(j->name), "%s", name);
+	snprintf(j->path, sizeof(j->path), "%s/jobs/%s", s->path, name);
+	front_init(&j->front, s, j);
+	j->config_mtime = s->jobs_mtime = j->front.created;
+	TAILQ_INSERT_TAIL(&s->jobs, j, link);
+	s->njobs++;
+	*ret_j = j;
+	return 0;
+}
+
+struct job *job_ref(struct job *j)
+{
+	j->refs++;
+	return j;
+}
+
+void job_unref(struct job *j)
+{
+	assert(j->refs > 0);
+	if (--j->refs)
+		return;
+	assert(j->removed && !job_going(j));
+	job_settings_clear(&j->settings);
+	free(j);
+}
+
+void job_unlink(struct job *j)
+{
+	struct session *s = j->s;
+
+	assert(!job_going(j) && !j->removed);
+	TAILQ_REMOVE(&s->jobs, j, link);
+	s->njobs--;
+	s->jobs_mtime = clock_now();
+	j->removed = true;
+	j->inside = false;
+	wait_wake(&j->front.wait); /* its run has ended, so that most waiters get an answer */
+	wait_flush(&j->front.wait, -ESTALE);
+	front_clear(&j->front);
+	job_unref(j);
+}
+
+/* ---- its run ---- */
+
+bool job_going(const struct job *j)
+{
+	return j->front.latest && !run_ended(j->front.latest);
+}
+
+const char *job_state_str(const struct job *j)
+{
+	return j->front.latest ? run_state_str(j->front.latest->state) : "new";
+}
+
+void job_over(struct job *j)
+{
+	struct session *s = j->s;
+	struct run *r = j->front.latest;
+
+	assert(run_ended(r) && s->jobs_going > 0);
+	s->jobs_going--;
+	j->waits = false;
+	if (r->result.problem.code)
+		front_problem(&j->front, &r->result.problem);
+	s->fs->stats.jobs[r->state]++;
+	events_add_run(&s->fs->events, s, r);
+	session_touch(s);
+	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));
+	wait_wake(&j->front.wait);
+}

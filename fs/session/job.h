@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job: a program beside a session's interpreter, in the same sandbox. */
+#ifndef XSBX_FS_SESSION_JOB_H
+#define XSBX_FS_SESSION_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "fs/config/job.h"
+#include "front.h"
+#include "session.h"
+
+#define JOB_NUMBER_MAX 0xfffffu /* and then from 1 again; a mask */
+#define JOBS_MORE      256u	/* that have not ended, or have left processes behind */
+#define JOBS_GOING_MAX 63u	/* that were started and have not ended, beside one run */
+
+/*
+ * Theory of operation
+ * -------------------
+ * mkdir makes a job, which is nothing but a name and settings. Closing `in`, or `start`, makes its one run (`front.latest`),
+ * which waits in the session's list for the sandbox to take it: launch_pump(). A run of the session does not keep it
+ * waiting. What is read is bound to this run for ever, so that nobody can be shown another's output.
+ *
+ * A job that has ended may have left processes. So it is `inside` from when it was sent until the sandbox says that
+ * nothing is left of it, and removing it ends them.
+ *
+ * - In its session's list until it is removed, then `removed`; freed with the last reference (open handles have one).
+ * - `waits`: to be sent; its run is QUEUED.
+ */
+struct job {
+	TAILQ_ENTRY(job) link;
+	struct session *s;
+	unsigned refs;
+	bool removed;
+	bool waits, inside;
+	uint32_t number;
+	char name[65];
+	char path[208]; /* "python/demo/jobs/build", for the log */
+	struct job_settings settings;
+	struct timespec config_mtime;
+	struct front front;
+};
+
+/* Whose a line of the log is; for as long as the statement takes that it is in. */
+#define job_label(j) (&(const struct log_label){(j)->path, 0, (j)->front.latest->began})
+
+/* ---- job.c ---- */
+
+/**
+ * job_create() - Create a job, for mkdir
+ * @s: Session
+ * @name: Name, validated here
+ * @ret_j: Result, the session's reference
+ *
+ * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many, none of which has ended), -EOPNOTSUPP (every run has
+ * a sandbox of its own), -ENOMEM; the session's `error` says why.
+ */
+int job_create(struct session *s, const char *name, struct job **ret_j);
+struct job *job_ref(struct job *j);
+void job_unref(struct job *j);
+
+struct job *job_find(const struct session *s, const char *name);
+struct job *job_by_number(const struct session *s, uint32_t number);
+/* The job whose run has this id in the sandbox, or NULL. */
+struct job *job_by_id(const struct session *s, uint32_t id);
+
+/* Was it started, and has it not ended? */
+bool job_going(const struct job *j);
+
+/* Its state, as text in the node: "new", or that of its run. */
+const char *job_state_str(const struct job *j);
+
+/* Its run has ended: counts, and tells whoever waits. */
+void job_over(struct job *j);
+
+/* Takes it out of its session's list. Its run has ended, or there is none. */
+void job_unlink(struct job *j);
+
+/* ---- launch.c: between jobs and their sandbox ---- */
+
+/* Is there a job that waits for a sandbox? */
+bool launch_pending(const struct session *s);
+/* Sends those that wait, to a sandbox that is ready. */
+void launch_pump(struct session *s);
+/* Ends all that wait, unstarted. */
+void launch_refuse(struct session *s, const struct problem *why);
+/* The sandbox is going, and will be heard of no more: ends those that go as well. */
+void launch_cut(struct session *s, const struct problem *why);
+/* It takes input, or there is more. */
+void launch_feed(struct job *j);
+
+/* ---- job_verbs.c: what its nodes ask for ---- */
+
+/* May it be started, with or without (`start`) code? Return: 0, -EBUSY (it was), -EINVAL, -ESTALE; its `error` says why. */
+int job_can_start(struct job *j, bool with_code);
+/**
+ * job_start() - Start it
+ * @j: Job
+ * @code: Moved from; empty for `start`
+ * @mtime: When it was written
+ *
+ * Return: as job_can_start(), -ENOMEM.
+ */
+int job_start(struct job *j, struct buf *code, const struct timespec *mtime);
+/* The same for code that was accepted from its writer: what can't be started becomes refused. Return: 0 or -ENOMEM. */
+int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime);
+
+/* Sends enum sandbox_signal, or SANDBOX_SIGNAL + N. Return: 0, -ESRCH if it is not running, -errno. */
+int job_signal(struct job *j, unsigned sig);
+/* Kills it, or refuses it if it was not sent yet. Return: likewise. */
+int job_kill(struct job *j);
+/* Its standard input is at an end. Return: likewise. */
+int job_end_input(struct job *j);
+
+/* rmdir: kills all that is left of it, and forgets it. */
+void job_remove(struct job *j);
+
+#endif

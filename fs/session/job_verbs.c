@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on a job: starting it, signals, and removing it. See job.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "binding.h"
+#include "fs.h"
+#include "job.h"
+#include "vm/base/log.h"
+
+/* ---- start ---- */
+
+static int may_start(const struct job *j, bool with_code, struct problem *why)
+{
+	const struct session *s = j->s;
+
+	if (j->removed || s->dead)
+		return -ESTALE;
+	if (j->front.latest) {
+		problem_set(why, PROBLEM_BUSY, "Make another one: mkdir jobs/NAME.",
+			    "a job is started once, and this one was");
+		return -EBUSY;
+	}
+	if (with_code && j->settings.argv.len)
+		return problem_set(
+			why, PROBLEM_INVALID,
+			"echo start > ctl starts it; argv = in `config` unsets it.",
+			"argv says what this job executes, so there is no code to write");
+	if (!with_code && !j->settings.argv.len)
+		return problem_set(why, PROBLEM_INVALID,
+				   "Write a program to `in`, or set argv in `config`.",
+				   "there is nothing to start");
+	if (s->state == SESSION_CLOSED) {
+		*why = s->closed;
+		return -ESTALE;
+	}
+	if (s->settings.fresh)
+		return problem_set(why, PROBLEM_UNSUPPORTED, "echo 'fresh = no' >> ../../config",
+				   "with fresh = yes there is no sandbox that a job could share");
+	if (s->jobs_going < JOBS_GOING_MAX)
+		return 0;
+	problem_set(why, PROBLEM_QUEUE_FULL, "Wait for one to end, or use another session.",
+		    "%u jobs of this session go on already", s->jobs_going);
+	return -EBUSY;
+}
+
+int job_can_start(struct job *j, bool with_code)
+{
+	struct problem why = {0};
+	const int e = may_start(j, with_code, &why);
+
+	if (why.code)
+		front_problem(&j->front, &why);
+	return e;
+}
+
+/* Makes its run, which waits. Return: 0 or -ENOMEM. */
+static int add_run(struct job *j, struct buf *code, const struct timespec *mtime)
+{
+	struct session *s = j->s;
+	struct buf copy = {0};
+	struct run *r;
+
+	if (buf_append(&copy, code->data, code->len) < 0)
+		return -ENOMEM;
+	r = run_new(&s->fs->depot, 0, code);
+	if (!r) {
+		buf_clear(&copy);
+		return -ENOMEM;
+	}
+	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
+	snprintf(r->job, sizeof(r->job), "%s", j->name);
+	r->id = SANDBOX_JOB_ID | j->number;
+	r->began = log_now();
+	front_show(&j->front, r, &copy, mtime);
+	run_unref(r); /* the front has one */
+	j->waits = true;
+	s->jobs_going++;
+	s->jobs_mtime = r->submitted;
+	front_problem(&j->front, &(struct problem){0});
+	log_trace(job_label(j), "fs", "received, %zu bytes of code", r->code.len);
+	events_add_run(&s->fs->events, s, r);
+	return 0;
+}
+
+int job_start(struct job *j, struct buf *code, const struct timespec *mtime)
+{
+	int e = job_can_start(j, code->len > 0);
+
+	if (e == 0)
+		e = add_run(j, code, mtime);
+	if (e < 0)
+		return e;
+	front_feed(&j->front, j->front.latest);
+	if (j->settings.input)
+		feed_keep_open(&j->front.latest->feed);
+	binding_pump(j->s);
+	wait_wake(&j->front.wait);
+	return 0;
+}
+
+int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime)
+{
+	struct problem why = {0};
+	int e = may_start(j, true, &why);
+
+	if (e == 0)
+		return job_start(j, code, mtime);
+	if (j->front.latest || !why.code)
+		return e; /* whose results are read stay those of the program that was first */
+	e = add_run(j, code, mtime);
+	if (e < 0)
+		return e;
+	run_refuse(j->front.latest, &why);
+	job_over(j);
+	return 0;
+}
+
+/* ---- while it runs ---- */
+
+static int not_running(struct job *j)
+{
+	front_problemf(&j->front, PROBLEM_NOT_RUNNING, "",
+		       j->front.latest ? "the job has ended" : "the job was not started");
+	return -ESRCH;
+}
+
+int job_signal(struct job *j, unsigned sig)
+{
+	if (!j->inside || !job_going(j))
+		return not_running(j);
+	return sandbox_job_signal(j->s->sandbox, j->front.latest->id, sig);
+}
+
+int job_kill(struct job *j)
+{
+	static const struct problem killed = {.code = PROBLEM_KILLED,
+					      .cause = "killed by ctl before it began"};
+
+	if (!j->waits)
+		return job_signal(j, SANDBOX_KILL);
+	run_refuse(j->front.latest, &killed);
+	job_over(j);
+	return 0;
+}
+
+int job_end_input(struct job *j)
+{
+	if (!job_going(j))
+		return not_running(j);
+	feed_end(&j->front.latest->feed);
+	launch_feed(j);
+	return 0;
+}
+
+void job_remove(struct job *j)
+{
+	static const struct problem removed = {.code = PROBLEM_REMOVED,
+					       .cause = "the job was removed"};
+	const struct vm_result killed = {.outcome = VM_KILLED, .status = 137, .problem = removed};
+
+	if (j->inside)
+		(void)sandbox_job_forget(j->s->sandbox, j->front.latest->id);
+	if (job_going(j)) {
+		if (j->waits)
+			run_refuse(j->front.latest, &removed);
+		else
+			run_ended_with(j->front.latest, &killed);
+		job_over(j);
+	}
+	job_unlink(j);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `config` of a job: what it reads as, and what is written to it. Its open handles are in settings_node.c. */
+#include "nodes.h"
+
+#include <errno.h>
+
+#include "fs/session/fs.h"
+#include "fs/session/job.h"
+#include "vm/base/problem.h"
+
+int job_config_render(const struct node *n, struct buf *out)
+{
+	return job_settings_render(&n->job->settings, out);
+}
+
+static unsigned lines_shown(const struct job *j)
+{
+	struct buf shown = {0};
+	unsigned n = 0;
+
+	if (job_settings_render(&j->settings, &shown) == 0) {
+		for (size_t i = 0; i < shown.len; i++)
+			n += shown.data[i] == '\n';
+	}
+	buf_clear(&shown);
+	return n;
+}
+
+/* Makes settings of those there are, or of the defaults, and a text. */
+static int read_settings(struct job *j, bool add, const char *text, size_t len,
+			 struct job_settings *with, struct problem *why)
+{
+	const char *const languages[] = {j->s->settings.spec.language, NULL};
+	int e = add ? job_settings_copy(with, &j->settings)
+		    : job_settings_init(with, &j->s->settings);
+
+	if (e < 0)
+		return e;
+	return job_settings_parse(with, text, len, add ? lines_shown(j) : 0,
+				  &j->s->fs->conf->limits, languages, why);
+}
+
+/* A job that was started stays what it is. Return: 0 or -EBUSY. */
+static int may_change(const struct job *j, const struct job_settings *with, struct problem *why)
+{
+	const char *key;
+
+	if (!j->front.latest || !job_settings_frozen_change(&j->settings, with, &key))
+		return 0;
+	problem_set(why, PROBLEM_FROZEN, "Make another job: mkdir jobs/NAME.",
+		    "%s cannot change after the start", key);
+	return -EBUSY;
+}
+
+int job_config_apply(struct job *j, bool add, const char *text, size_t len)
+{
+	struct job_settings with = {0};
+	struct front *f = &j->front;
+	struct problem why = {0};
+	int e = read_settings(j, add, text, len, &with, &why);
+
+	if (e == 0)
+		e = may_change(j, &with, &why);
+	if (e < 0) {
+		job_settings_clear(&with);
+		if (why.code) {
+			front_problem(f, &why);
+			f->config_error = true; /* until valid settings are written */
+		}
+		return e;
+	}
+	if (f->config_error)
+		front_problem(f, &(struct problem){0});
+	job_settings_clear(&j->settings);
+	j->settings = with;
+	j->config_mtime = clock_now();
+	session_touch(j->s);
+	return 0;
+}

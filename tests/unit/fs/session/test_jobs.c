@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: programs beside a session's interpreter. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <poll.h>
+
+#include "fs/session/job.h"
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP  "python/demo/"
+#define JOBS TOP "jobs/"
+
+static bool waits(const struct req *req)
+{
+	return req->kind == ANSWER_NONE_YET;
+}
+
+static void expect_data(const struct req *req, const char *text)
+{
+	assert_int_equal(req->kind, ANSWER_BUF);
+	assert_string_equal(req->data, text);
+}
+
+static void expect_error(const struct req *req, int err)
+{
+	assert_int_equal(req->kind, ANSWER_ERR);
+	assert_int_equal(req->err, err);
+}
+
+static void expect_written(const struct req *req, size_t size)
+{
+	assert_int_equal(req->kind, ANSWER_WRITE);
+	assert_int_equal(req->size, size);
+}
+
+/* A job that runs, with its sandbox up. */
+static struct fake_job *started(struct fixture *fx, const char *name)
+{
+	char path[256];
+	struct sandbox *s;
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), JOBS "%s", name);
+	assert_int_equal(fx_mkdir(fx, path), 0);
+	snprintf(path, sizeof(path), JOBS "%s/in", name);
+	assert_int_equal(fx_put(fx, path, "make\n"), 0);
+	s = fake_sandbox();
+	if (!s->up)
+		fake_state(s, SANDBOX_READY);
+	while (fake_job(s, n + 1))
+		n++;
+	return fake_job(s, n);
+}
+
+static void test_a_job(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j;
+	struct file out, code;
+	struct req *req;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "build"), 0);
+	assert_int_equal(fake_count(), 0); /* nothing was started */
+	assert_string_equal(fx_ls(fx, TOP "jobs"), "build ");
+	assert_string_equal(fx_ls(fx, JOBS "build"), "in stdin stdout stderr output summary state "
+						     "status.json error config ctl ");
+	fx_expect(fx, JOBS "build/state", "new\n");
+	fx_expect(fx, JOBS "build/stdout", "");
+	fx_expect(fx, JOBS "build/summary", "job build: not started\n");
+	assert_int_equal(fx_put(fx, JOBS "build/in", "make test\n"), 0);
+	fx_expect(fx, JOBS "build/state", "queued\n");
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_non_null(j);
+	assert_string_equal(j->code, "make test\n");
+	assert_false(j->in.open);
+	fx_expect(fx, JOBS "build/state", "running\n");
+	fx_expect(fx, TOP "state", "idle\n");
+
+	out = fx_opened(fx, JOBS "build/stdout", O_RDONLY);
+	code = fx_opened(fx, JOBS "build/exit_code", O_RDONLY);
+	req = fx_read(fx, &out, 100, 0);
+	assert_true(waits(req));
+	fake_job_output(fake_sandbox(), j, VM_STDOUT, "built\n");
+	expect_data(req, "built\n");
+	fake_job_exit(fake_sandbox(), j, VM_DONE, 3);
+	req = fx_read(fx, &code, 100, 0);
+	expect_data(req, "3\n");
+	fx_close(fx, &out);
+	fx_close(fx, &code);
+	fx_expect(fx, JOBS "build/state", "done\n");
+	fx_expect(fx, JOBS "build/output", "built\n");
+	assert_non_null(strstr(fx_cat(fx, JOBS "build/summary"), "job build: exit 3 in 41 ms"));
+	assert_int_equal(fx_rmdir(fx, JOBS "build"), 0);
+	assert_true(j->forgotten);
+	assert_false(fx_exists(fx, JOBS "build"));
+	fake_job_gone(fake_sandbox(), j);
+}
+
+/* Each job has what is its own, whatever others and the session do meanwhile. */
+static void test_side_by_side(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *a = started(fx, "a"), *b = started(fx, "b");
+	struct sandbox *s = fx_run(fx, "print()");
+
+	assert_ptr_not_equal(a, b);
+	fake_output(s, VM_STDOUT, "session");
+	fake_job_output(s, b, VM_STDOUT, "of b");
+	fake_job_output(s, a, VM_STDERR, "of a");
+	fake_job_exit(s, b, VM_DONE, 0);
+	fake_exit(s, VM_DONE, 1);
+	fake_job_exit(s, a, VM_TIMEOUT, 124);
+	fx_expect(fx, TOP "stdout", "session");
+	fx_expect(fx, TOP "exit_code", "1\n");
+	fx_expect(fx, JOBS "a/stdout", "");
+	fx_expect(fx, JOBS "a/output", "of a");
+	fx_expect(fx, JOBS "a/exit_code", "124\n");
+	fx_expect_error(fx, JOBS "a", "timeout");
+	fx_expect(fx, JOBS "b/stdout", "of b");
+	fx_expect(fx, JOBS "b/exit_code", "0\n");
+	fx_expect(fx, TOP "error", "");
+}
+
+static void test_written_once(void **state)
+{
+	struct fixture *fx = *state;
+	struct file first, second;
+	struct fake_job *j;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	first = fx_opened(fx, JOBS "a/in", O_WRONLY | O_TRUNC);
+	second = fx_opened(fx, JOBS "a/in", O_WRONLY | O_TRUNC);
+	assert_int_equal(fx_write(fx, &first, "first"), 0);
+	assert_int_equal(fx_write(fx, &second, "second"), 0);
+	fx_close(fx, &second);
+	assert_int_equal(fx_write(fx, &first, "more"), -EBUSY);
+	fx_close(fx, &first);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "third"), -EBUSY);
+	fx_expect_error(fx, JOBS "a", "busy");
+	fx_expect(fx, JOBS "a/in", "second");
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_string_equal(j->code, "second");
+	assert_null(fake_job(fake_sandbox(), 1));
+}
+
+static void test_argv(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "start"), -EINVAL);
+	fx_expect_error(fx, JOBS "a", "invalid");
+	assert_int_equal(fx_put(fx, JOBS "a/config", "argv = true\n"), 0);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "code"), -EINVAL);
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "start"), 0);
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_string_equal(j->argv, "true ");
+	assert_string_equal(j->code, "");
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "start"), -EBUSY);
+	assert_int_equal(fx_put(fx, JOBS "a/config", "argv = false\n"), -EBUSY);
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "signal HUP\ninterrupt\nsignal 15"), 0);
+	assert_int_equal(j->nsignals, 3);
+	assert_int_equal(j->sig, SANDBOX_SIGNAL + 15);
+	fake_job_exit(fake_sandbox(), j, VM_DONE, 143);
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "kill"), -ESRCH);
+	fx_expect_error(fx, JOBS "a", "not-running");
+}
+
+static void test_removed_while_it_runs(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j = started(fx, "a");
+	struct file out = fx_opened(fx, JOBS "a/stdout", O_RDONLY);
+	struct req *req;
+
+	fake_job_output(fake_sandbox(), j, VM_STDOUT, "so far");
+	out.offset = 6;
+	req = fx_read(fx, &out, 100, 0);
+	assert_true(waits(req));
+	assert_int_equal(fx_rmdir(fx, JOBS "a"), 0);
+	assert_true(j->forgotten);
+	expect_data(req, ""); /* the end */
+	out.offset = 0;
+	expect_data(fx_read(fx, &out, 100, 0), "so far");
+	/* One of the same name is another one. */
+	started(fx, "a");
+	expect_data(fx_read(fx, &out, 100, 0), "so far");
+	fx_close(fx, &out);
+	fake_job_gone(fake_sandbox(), j);
+}
+
+static void test_sandbox_dies(void **state)
+{
+	struct fixture *fx = *state;
+	struct file code;
+
+	started(fx, "a");
+	code = fx_opened(fx, JOBS "a/exit_code", O_RDONLY);
+	fake_die(fake_sandbox(), PROBLEM_CLOSED);
+	fx_expect(fx, JOBS "a/state", "lost\n");
+	expect_error(fx_read(fx, &code, 100, 0), -EIO);
+	fx_close(fx, &code);
+	assert_int_equal(fx_mkdir(fx, JOBS "b"), 0);
+	assert_int_equal(fx_put(fx, JOBS "b/in", "x"), -ESTALE);
+}
+
+static void test_close_and_reset(void **state)
+{
+	struct fixture *fx = *state;
+
+	started(fx, "a");
+	assert_int_equal(fx_mkdir(fx, JOBS "b"), 0);
+	fake_faults.job_err = -EAGAIN;
+	assert_int_equal(fx_put(fx, JOBS "b/in", "x"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "close"), 0);
+	fx_expect(fx, JOBS "a/state", "killed\n");
+	fx_expect(fx, JOBS "a/exit_code", "137\n");
+	fx_expect(fx, JOBS "b/state", "refused\n");
+	fx_expect_error(fx, JOBS "b", "closed");
+}
+
+/* No processor, then no place, then it can't be sent. */
+static void test_waits_for_the_sandbox(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *a = started(fx, "a");
+	struct sandbox *s = fake_sandbox();
+
+	fake_faults.job_err = -EAGAIN;
+	assert_int_equal(fx_mkdir(fx, JOBS "b"), 0);
+	assert_int_equal(fx_put(fx, JOBS "b/in", "x"), 0);
+	fx_expect(fx, JOBS "b/state", "queued\n");
+	fake_faults.job_err = -EMFILE;
+	fake_state(s, SANDBOX_READY);
+	fx_expect_error(fx, JOBS "b", "too-many");
+	fake_faults.job_err = 0;
+	fake_job_exit(s, a, VM_DONE, 0);
+	fx_expect(fx, JOBS "b/state", "running\n");
+	fx_expect(fx, JOBS "b/error", "");
+	fake_faults.job_err = -ENOMEM;
+	assert_int_equal(fx_mkdir(fx, JOBS "c"), 0);
+	assert_int_equal(fx_put(fx, JOBS "c/in", "x"), 0);
+	fx_expect(fx, JOBS "c/state", "refused\n");
+	fake_faults.job_err = 0;
+	assert_int_equal(fx_mkdir(fx, JOBS "d"), 0);
+	assert_int_equal(fx_put(fx, JOBS "d/in", "x"), 0);
+	fx_expect(fx, JOBS "d/state", "running\n");
+}
+
+static void test_names_and_limits(void **state)
+{
+	struct fixture *fx = *state;
+	char path[64];
+
+	assert_int_equal(fx_mkdir(fx, JOBS ".x"), -EINVAL);
+	assert_int_equal(fx_mkdir(fx, JOBS "-x"), -EINVAL);
+	assert_int_equal(fx_mkdir(fx, JOBS "x"), 0);
+	assert_int_equal(fx_mkdir(fx, JOBS "x"), -EEXIST);
+	assert_int_equal(fx_mkdir(fx, JOBS "x/y"), -EPERM);
+	for (unsigned i = 1; i < JOBS_MORE + fx->conf.history_runs; i++) {
+		snprintf(path, sizeof(path), JOBS "n%u", i);
+		if (i < JOBS_MORE)
+			assert_int_equal(fx_mkdir(fx, path), 0);
+	}
+	assert_int_equal(fx_mkdir(fx, JOBS "more"), -EDQUOT);
+	fx_expect_error(fx, "python/demo", "too-many");
+	for (unsigned i = 1; i <= JOBS_GOING_MAX; i++) {
+		snprintf(path, sizeof(path), JOBS "n%u/in", i);
+		assert_int_equal(fx_put(fx, path, "x"), 0);
+	}
+	assert_int_equal(fx_put(fx, JOBS "x/in", "x"), -EBUSY);
+	fx_expect_error(fx, JOBS "x", "queue-full");
+	assert_int_equal(fx_put(fx, TOP "config", "fresh = yes\n"), 0);
+	assert_int_equal(fx_rmdir(fx, JOBS "x"), 0);
+	assert_int_equal(fx_mkdir(fx, JOBS "x"), -EOPNOTSUPP);
+}
+
+/* Those that ended first go first; what goes on, or has left processes behind, stays. */
+static void test_history(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j, *left = started(fx, "left");
+
+	fx->conf.history_runs = 2;
+	fake_job_exit(fake_sandbox(), left, VM_DONE, 0);
+	for (int i = 0; i < 4; i++) {
+		char name[8] = {(char)('a' + i)};
+
+		j = started(fx, name);
+		fake_job_exit(fake_sandbox(), j, VM_DONE, 0);
+		fake_job_gone(fake_sandbox(), j);
+		clock_advance(1);
+	}
+	assert_int_equal(fx_mkdir(fx, JOBS "new"), 0);
+	assert_string_equal(fx_ls(fx, TOP "jobs"), "left c d new ");
+}
+
+static void test_keeps_the_session(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j;
+	struct session *s = fx_demo(fx);
+
+	assert_int_equal(fx_put(fx, TOP "config", "idle_timeout_s = 10\n"), 0);
+	j = started(fx, "a");
+	assert_int_equal(session_tick(s, uv_now(&fx->loop) + 1000000), UINT64_MAX);
+	fx_expect(fx, TOP "state", "idle\n");
+	fake_job_exit(fake_sandbox(), j, VM_DONE, 0);
+	session_tick(s, uv_now(&fx->loop) + 1000000);
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_expect(fx, JOBS "a/exit_code", "0\n");
+}
+
+static void test_rm_r_of_the_session(void **state)
+{
+	struct fixture *fx = *state;
+	struct file out;
+
+	started(fx, "a");
+	out = fx_opened(fx, JOBS "a/stdout", O_RDONLY);
+	assert_int_equal(fx_unlink(fx, JOBS "a/in"), 0);
+	assert_int_equal(fx_unlink(fx, JOBS "a/stdout"), 0);
+	assert_int_equal(fx_rmdir(fx, JOBS "a"), 0);
+	assert_int_equal(fx_rmdir(fx, TOP "jobs"), 0);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	expect_data(fx_read(fx, &out, 10, 0), "");
+	fx_close(fx, &out);
+}
+
+/* ---- standard input ---- */
+
+static void test_input_before_the_start(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j;
+	struct file f;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	assert_int_equal(fx_put(fx, JOBS "a/stdin", "input"), 0);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "cat"), 0);
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_true(j->in.open && j->in.eof);
+	assert_memory_equal(j->in.got.data, "input", 5);
+	f = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_write(fx, &f, "late"), -EPIPE);
+	fx_expect_error(fx, JOBS "a", "not-running");
+	fx_close(fx, &f);
+}
+
+static void test_live_input(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j;
+	struct file f, g;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	f = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "cat"), 0);
+	assert_int_equal(fx_write(fx, &f, "one"), 0); /* it waits for the sandbox */
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_int_equal(j->in.got.len, 3);
+	g = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_write(fx, &g, "two"), 0);
+	fx_close(fx, &f);
+	assert_false(j->in.eof);
+	assert_int_equal(fx_write(fx, &g, "three"), 0);
+	fx_close(fx, &g);
+	assert_true(j->in.eof);
+	assert_memory_equal(j->in.got.data, "onetwothree", 11);
+}
+
+static void test_back_pressure(void **state)
+{
+	static char block[1 << 18];
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct fake_job *j;
+	struct file f, g;
+	struct req *one, *two;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	f = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	g = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_not_equal(f.ino, g.ino); /* neither is to wait for the other's lock */
+	assert_int_equal(fx_put(fx, JOBS "a/in", "cat"), 0);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	j = fake_job(s, 0);
+	j->in.room = 0;
+	assert_int_equal(fx_write_bytes(fx, &f, block, sizeof(block)), 0);
+	assert_int_equal(fx_write_bytes(fx, &g, block, sizeof(block)), 0);
+	one = fx_write_req(fx, &f, "first", 5, 0);
+	two = fx_write_req(fx, &g, "second", 6, 0);
+	assert_true(waits(one) && waits(two));
+	expect_error(fx_write_req(fx, &g, "x", 1, O_NONBLOCK), -EAGAIN);
+	req_interrupt(two);
+	expect_error(two, -EINTR);
+	two = fx_write_req(fx, &g, "third", 5, 0);
+	fake_room(s, j->id, 100);
+	expect_written(one, 5);
+	fake_room(s, j->id, SIZE_MAX / 4);
+	expect_written(two, 5);
+	assert_int_equal(j->in.got.len, 2 * sizeof(block) + 10);
+	assert_memory_equal(j->in.got.data + 2 * sizeof(block), "firstthird", 10);
+	fx_close(fx, &f);
+	fx_close(fx, &g);
+	assert_true(j->in.eof);
+}
+
+static void test_reader_closes(void **state)
+{
+	static char block[1 << 19];
+	struct fixture *fx = *state;
+	struct fake_job *j;
+	struct sandbox *s;
+	struct file f;
+	struct req *req;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	f = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "head -c 1"), 0);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	j = fake_job(s, 0);
+	j->in.room = 0;
+	assert_int_equal(fx_write_bytes(fx, &f, block, sizeof(block)), 0);
+	req = fx_write_req(fx, &f, "more", 4, 0);
+	assert_true(waits(req));
+	fake_deaf(s, j->id);
+	expect_error(req, -EPIPE);
+	assert_int_equal(fx_write(fx, &f, "x"), -EPIPE);
+	fx_close(fx, &f);
+	fake_job_exit(s, j, VM_DONE, 0);
+}
+
+static void test_eof_by_ctl_and_kept_open(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j;
+	struct file f;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	assert_int_equal(fx_put(fx, JOBS "a/config", "stdin = open\n"), 0);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "cat"), 0);
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_true(j->in.open && !j->in.eof);
+	f = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_write(fx, &f, "late"), 0);
+	assert_int_equal(j->in.got.len, 4);
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "eof"), 0);
+	assert_true(j->in.eof);
+	assert_int_equal(fx_write(fx, &f, "more"), -EPIPE);
+	fx_close(fx, &f);
+}
+
+/* A writer that stays open is the next run's, once there is one. */
+static void test_session_input_goes_on(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, TOP "stdin", O_WRONLY);
+	struct sandbox *s = fx_run(fx, "a");
+
+	assert_int_equal(fx_write(fx, &f, "for a"), 0);
+	assert_int_equal(fx_put(fx, TOP "in", "b"), 0); /* queued */
+	assert_int_equal(fx_write(fx, &f, " too"), 0);
+	assert_int_equal(s->in.got.len, 9);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "b");
+	assert_true(s->in.open && !s->in.eof);
+	assert_int_equal(fx_write(fx, &f, "for b"), 0);
+	assert_int_equal(s->in.got.len, 5);
+	assert_int_equal(fx_put(fx, TOP "ctl", "eof"), 0);
+	assert_true(s->in.eof);
+	fx_close(fx, &f);
+}
+
+static void test_unmount_with_writers(void **state)
+{
+	static char block[1 << 19];
+	struct fixture *fx = *state;
+	struct file f;
+	struct req *req;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	f = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "cat"), 0);
+	assert_int_equal(fx_write_bytes(fx, &f, block, sizeof(block)), 0);
+	req = fx_write_req(fx, &f, "more", 4, 0);
+	assert_true(waits(req));
+	fx_stop(fx);
+	expect_error(req, -EPIPE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_a_job),
+		fx_test(test_side_by_side),
+		fx_test(test_written_once),
+		fx_test(test_argv),
+		fx_test(test_removed_while_it_runs),
+		fx_test(test_sandbox_dies),
+		fx_test(test_close_and_reset),
+		fx_test(test_waits_for_the_sandbox),
+		fx_test(test_names_and_limits),
+		fx_test(test_history),
+		fx_test(test_keeps_the_session),
+		fx_test(test_rm_r_of_the_session),
+		fx_test(test_input_before_the_start),
+		fx_test(test_live_input),
+		fx_test(test_back_pressure),
+		fx_test(test_reader_closes),
+		fx_test(test_eof_by_ctl_and_kept_open),
+		fx_test(test_session_input_goes_on),
+		fx_test(test_unmount_with_writers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
