@@ -20,6 +20,7 @@ static void run_over(struct session *s, struct run *r)
 {
 	s->fs->stats.runs[r->state]++;
 	s->runs_mtime = r->ended;
+	job_run_over(s, r);
 	events_add_run(&s->fs->events, s, r);
 	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
 }
@@ -282,7 +283,7 @@ static void feed_run(struct session *s)
 
 void binding_feed(struct front *f)
 {
-	if (f->job)
+	if (f->job && !f->job->of_session)
 		launch_feed(f->job);
 	else
 		feed_run(f->s);
@@ -499,6 +500,11 @@ int binding_start(struct session *s)
 	return 0;
 }
 
+static unsigned timeout_of(const struct session *s, const struct run *r)
+{
+	return r->own_timeout ? r->timeout_s : s->settings.timeout_s;
+}
+
 static int hand_over(struct session *s, struct run *r)
 {
 	const struct sandbox_run run = {
@@ -507,7 +513,7 @@ static int hand_over(struct session *s, struct run *r)
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.input = feed_any(&r->feed),
-		.timeout_ms = s->settings.timeout_s * 1000u,
+		.timeout_ms = timeout_of(s, r) * 1000u,
 		.grace_ms = s->settings.grace_s * 1000u,
 		.limit = {s->fs->conf->output_bytes, s->fs->conf->output_bytes},
 	};
@@ -544,7 +550,7 @@ static void pump_run(struct session *s)
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
-	run_started(r, s->settings.timeout_s);
+	run_started(r, timeout_of(s, r));
 	feed_started(&r->feed);
 	session_set_state(s, SESSION_RUNNING);
 	events_add_run(&s->fs->events, s, r);

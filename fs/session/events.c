@@ -75,7 +75,8 @@ static json_t *run_object(const struct event *e)
 {
 	return json_pack("{s:s, s:o, s:s, s:o*, s:o*}", "event", e->words ? "job" : "run",
 			 e->words ? "job" : "run",
-			 e->words ? json_string(e->words) : json_integer(e->run), "state", run_state_str(e->state), "exit_code",
+			 e->words ? json_string(e->words) : json_integer(e->run), "state",
+			 run_state_str(e->state), "exit_code",
 			 e->has_status ? json_integer(e->status) : NULL, "wall_ms",
 			 e->ended ? json_real((double)e->wall_us / 1000) : NULL);
 }

@@ -20,7 +20,6 @@ TAILQ_HEAD(input_list, handle);
  * Embedded in a session, and in a job. The nodes `in`, `stdin`, `stdout` and so on work on this, whosever they are.
  *
  * - `latest` is the newest run, also after its removal from the history; a job has one at most, once it was started.
- * - Whoever waits for one of these nodes waits on `wait`.
  */
 struct front {
 	struct session *s; /* whose it is, or whose the job is */
@@ -39,6 +38,7 @@ struct front {
 
 	struct run *latest; /* reference */
 	struct waitlist wait;
+	struct waitlist *waits; /* where who reads its nodes waits: `wait`, or that of the front whose run it is as well */
 
 	struct problem error;
 	bool config_error; /* `error` is about settings */

@@ -13,12 +13,12 @@
 
 /* ---- the session's list ---- */
 
-struct job *job_find(const struct session *s, const char *name)
+struct job *job_find(const struct session *s, const char *name, bool of_session)
 {
 	struct job *j;
 
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (strcmp(j->name, name) == 0)
+		if (j->of_session == of_session && strcmp(j->name, name) == 0)
 			return j;
 	return NULL;
 }
@@ -62,7 +62,8 @@ static unsigned trim(struct session *s)
 	}
 	if (ended <= kept)
 		return ended;
-	snprintf(words, sizeof(words), "job %s removed from the history", first->name);
+	snprintf(words, sizeof(words), "%s %s removed from the history",
+		 first->of_session ? "run" : "job", first->name);
 	events_add(&s->fs->events, s, "history", words);
 	job_unlink(first);
 	return trim(s);
@@ -82,6 +83,12 @@ static int make_room(struct session *s)
 	return -EDQUOT;
 }
 
+/* The directory that it is in has changed. */
+static void touch(const struct job *j)
+{
+	*(j->of_session ? &j->s->runs_mtime : &j->s->jobs_mtime) = clock_now();
+}
+
 static uint32_t next_number(struct session *s)
 {
 	do
@@ -91,26 +98,31 @@ static uint32_t next_number(struct session *s)
 }
 
 /* May there be a job of this name? Return: 0 or -errno. */
-static int check(struct session *s, const char *name)
+static int check(struct session *s, const char *name, bool of_session)
 {
+	if (of_session && name[strspn(name, "0123456789")] == '\0') {
+		session_problemf(s, PROBLEM_INVALID, "mkdir runs/a_name",
+				 "runs without a name have a number, so a name is none");
+		return -EINVAL;
+	}
 	if (!plain_name_ok(name)) {
 		session_problemf(s, PROBLEM_INVALID, "",
 				 "the name of a job has 1 to 64 of A-Z a-z 0-9 . _ - and begins "
 				 "with none of the last two");
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	}
-	if (job_find(s, name))
+	if (job_find(s, name, of_session))
 		return -EEXIST;
-	if (!s->settings.fresh)
+	if (of_session || !s->settings.fresh)
 		return make_room(s);
 	session_problemf(s, PROBLEM_UNSUPPORTED, "echo 'fresh = no' >> config",
 			 "with fresh = yes there is no sandbox that a job could share");
 	return -EOPNOTSUPP;
 }
 
-int job_create(struct session *s, const char *name, struct job **ret_j)
+int job_create(struct session *s, const char *name, bool of_session, struct job **ret_j)
 {
-	int e = check(s, name);
+	int e = check(s, name, of_session);
 	struct job *j;
 
 	if (e < 0)
@@ -124,12 +136,16 @@ int job_create(struct session *s, const char *name, struct job **ret_j)
 		return e;
 	}
 	j->s = s;
+	j->of_session = of_session;
 	j->refs = 1;
 	j->number = next_number(s);
 	snprintf(j->name, sizeof(j->name), "%s", name);
-	snprintf(j->path, sizeof(j->path), "%s/jobs/%s", s->path, name);
+	snprintf(j->path, sizeof(j->path), "%s/%s/%s", s->path, of_session ? "runs" : "jobs", name);
 	front_init(&j->front, s, j);
-	j->config_mtime = s->jobs_mtime = j->front.created;
+	if (of_session)
+		j->front.waits = &s->front.wait;
+	j->config_mtime = j->front.created;
+	touch(j);
 	TAILQ_INSERT_TAIL(&s->jobs, j, link);
 	s->njobs++;
 	*ret_j = j;
@@ -147,7 +163,7 @@ void job_unref(struct job *j)
 	assert(j->refs > 0);
 	if (--j->refs)
 		return;
-	assert(j->removed && !job_going(j));
+	assert(j->removed && (j->of_session || !job_going(j)));
 	job_settings_clear(&j->settings);
 	free(j);
 }
@@ -156,10 +172,10 @@ void job_unlink(struct job *j)
 {
 	struct session *s = j->s;
 
-	assert(!job_going(j) && !j->removed);
+	assert((j->of_session || !job_going(j)) && !j->removed);
 	TAILQ_REMOVE(&s->jobs, j, link);
 	s->njobs--;
-	s->jobs_mtime = clock_now();
+	touch(j);
 	j->removed = true;
 	j->inside = false;
 	wait_wake(&j->front.wait); /* its run has ended, so that most waiters get an answer */
@@ -178,6 +194,19 @@ bool job_going(const struct job *j)
 const char *job_state_str(const struct job *j)
 {
 	return j->front.latest ? run_state_str(j->front.latest->state) : "new";
+}
+
+void job_run_over(struct session *s, struct run *r)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &s->jobs, link) {
+		if (!j->of_session || j->front.latest != r)
+			continue;
+		if (r->result.problem.code)
+			front_problem(&j->front, &r->result.problem);
+		return;
+	}
 }
 
 void job_over(struct job *j)

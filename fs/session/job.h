@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: a program beside a session's interpreter, in the same sandbox. */
+/* A job: a program beside a session's interpreter, in the same sandbox; or a named run of that interpreter. */
 #ifndef XSBX_FS_SESSION_JOB_H
 #define XSBX_FS_SESSION_JOB_H
 
@@ -22,6 +22,10 @@
  * which waits in the session's list for the sandbox to take it: launch_pump(). A run of the session does not keep it
  * waiting. What is read is bound to this run for ever, so that nobody can be shown another's output.
  *
+ * A named run (mkdir runs/NAME, `of_session`) is the same for a run of the session's interpreter: it has a place for its
+ * code, its settings and its results before there is a run, so that many may write to a session and each reads what is
+ * its own. Its run is one of the session's, with a number, and waits in the session's queue.
+ *
  * A job that has ended may have left processes. So it is `inside` from when it was sent until the sandbox says that
  * nothing is left of it, and removing it ends them.
  *
@@ -32,8 +36,9 @@ struct job {
 	TAILQ_ENTRY(job) link;
 	struct session *s;
 	unsigned refs;
+	bool of_session; /* a named run */
 	bool removed;
-	bool waits, inside;
+	bool waits, inside; /* not of a named run */
 	uint32_t number;
 	char name[65];
 	char path[208]; /* "python/demo/jobs/build", for the log */
@@ -48,19 +53,20 @@ struct job {
 /* ---- job.c ---- */
 
 /**
- * job_create() - Create a job, for mkdir
+ * job_create() - Create a job or a named run, for mkdir
  * @s: Session
  * @name: Name, validated here
+ * @of_session: A named run
  * @ret_j: Result, the session's reference
  *
  * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many, none of which has ended), -EOPNOTSUPP (every run has
  * a sandbox of its own), -ENOMEM; the session's `error` says why.
  */
-int job_create(struct session *s, const char *name, struct job **ret_j);
+int job_create(struct session *s, const char *name, bool of_session, struct job **ret_j);
 struct job *job_ref(struct job *j);
 void job_unref(struct job *j);
 
-struct job *job_find(const struct session *s, const char *name);
+struct job *job_find(const struct session *s, const char *name, bool of_session);
 struct job *job_by_number(const struct session *s, uint32_t number);
 /* The job whose run has this id in the sandbox, or NULL. */
 struct job *job_by_id(const struct session *s, uint32_t id);
@@ -68,13 +74,16 @@ struct job *job_by_id(const struct session *s, uint32_t id);
 /* Was it started, and has it not ended? */
 bool job_going(const struct job *j);
 
+/* The run of the session has changed: tells its named run, if it has one. */
+void job_run_over(struct session *s, struct run *r);
+
 /* Its state, as text in the node: "new", or that of its run. */
 const char *job_state_str(const struct job *j);
 
 /* Its run has ended: counts, and tells whoever waits. */
 void job_over(struct job *j);
 
-/* Takes it out of its session's list. Its run has ended, or there is none. */
+/* Takes it out of its session's list. Its run has ended, or there is none, or it is the session's. */
 void job_unlink(struct job *j);
 
 /* ---- launch.c: between jobs and their sandbox ---- */
@@ -106,14 +115,14 @@ int job_start(struct job *j, struct buf *code, const struct timespec *mtime);
 /* The same for code that was accepted from its writer: what can't be started becomes refused. Return: 0 or -ENOMEM. */
 int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime);
 
-/* Sends enum sandbox_signal, or SANDBOX_SIGNAL + N. Return: 0, -ESRCH if it is not running, -errno. */
+/* Sends enum sandbox_signal, or SANDBOX_SIGNAL + N. Return: 0, -ESRCH if it is not running, -EOPNOTSUPP, -errno. */
 int job_signal(struct job *j, unsigned sig);
 /* Kills it, or refuses it if it was not sent yet. Return: likewise. */
 int job_kill(struct job *j);
 /* Its standard input is at an end. Return: likewise. */
 int job_end_input(struct job *j);
 
-/* rmdir: kills all that is left of it, and forgets it. */
+/* rmdir: kills all that is left of it, and forgets it. The run of a named run goes on. */
 void job_remove(struct job *j);
 
 #endif

@@ -22,6 +22,9 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 			    "a job is started once, and this one was");
 		return -EBUSY;
 	}
+	if (j->of_session && !with_code)
+		return problem_set(why, PROBLEM_INVALID, "Write code to `in`.",
+				   "there is nothing to start");
 	if (with_code && j->settings.argv.len)
 		return problem_set(
 			why, PROBLEM_INVALID,
@@ -35,6 +38,14 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 		*why = s->closed;
 		return -ESTALE;
 	}
+	if (j->of_session && s->nqueued >= SESSION_QUEUE_MAX) {
+		problem_set(why, PROBLEM_QUEUE_FULL,
+			    "Wait for a run to end, or use another session.",
+			    "%u runs of this session are queued already", s->nqueued);
+		return -EBUSY;
+	}
+	if (j->of_session)
+		return 0;
 	if (s->settings.fresh)
 		return problem_set(why, PROBLEM_UNSUPPORTED, "echo 'fresh = no' >> ../../config",
 				   "with fresh = yes there is no sandbox that a job could share");
@@ -88,6 +99,8 @@ int job_start(struct job *j, struct buf *code, const struct timespec *mtime)
 {
 	int e = job_can_start(j, code->len > 0);
 
+	if (e == 0 && j->of_session)
+		return session_submit_named(j->s, code, mtime, j);
 	if (e == 0)
 		e = add_run(j, code, mtime);
 	if (e < 0)
@@ -107,7 +120,7 @@ int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime
 
 	if (e == 0)
 		return job_start(j, code, mtime);
-	if (j->front.latest || !why.code)
+	if (j->front.latest || !why.code || j->of_session)
 		return e; /* whose results are read stay those of the program that was first */
 	e = add_run(j, code, mtime);
 	if (e < 0)
@@ -126,8 +139,25 @@ static int not_running(struct job *j)
 	return -ESRCH;
 }
 
+/* The same for a named run, whose run is the session's. */
+static int signal_run(struct job *j, unsigned sig)
+{
+	struct session *s = j->s;
+
+	if (sig != SANDBOX_KILL && sig != SANDBOX_INTERRUPT) {
+		front_problemf(&j->front, PROBLEM_UNSUPPORTED, "",
+			       "an interpreter that goes on takes interrupt and kill only");
+		return -EOPNOTSUPP;
+	}
+	if (!s->active || s->active != j->front.latest)
+		return not_running(j);
+	return sandbox_signal(s->sandbox, s->active->id, (enum sandbox_signal)sig);
+}
+
 int job_signal(struct job *j, unsigned sig)
 {
+	if (j->of_session)
+		return signal_run(j, sig);
 	if (!j->inside || !job_going(j))
 		return not_running(j);
 	return sandbox_job_signal(j->s->sandbox, j->front.latest->id, sig);
@@ -138,6 +168,11 @@ int job_kill(struct job *j)
 	static const struct problem killed = {.code = PROBLEM_KILLED,
 					      .cause = "killed by ctl before it began"};
 
+	if (j->of_session && j->front.latest && j->front.latest->state == RUN_QUEUED) {
+		binding_refuse(j->s, j->front.latest, &killed);
+		wait_wake(&j->s->front.wait);
+		return 0;
+	}
 	if (!j->waits)
 		return job_signal(j, SANDBOX_KILL);
 	run_refuse(j->front.latest, &killed);
@@ -150,7 +185,7 @@ int job_end_input(struct job *j)
 	if (!job_going(j))
 		return not_running(j);
 	feed_end(&j->front.latest->feed);
-	launch_feed(j);
+	binding_feed(&j->front);
 	return 0;
 }
 
@@ -162,7 +197,7 @@ void job_remove(struct job *j)
 
 	if (j->inside)
 		(void)sandbox_job_forget(j->s->sandbox, j->front.latest->id);
-	if (job_going(j)) {
+	if (job_going(j) && !j->of_session) {
 		if (j->waits)
 			run_refuse(j->front.latest, &removed);
 		else

@@ -45,6 +45,7 @@ struct run {
 	char job[65];	 /* name of the job, or "" */
 	enum run_state state;
 	unsigned timeout_s; /* as it was started with */
+	bool own_timeout;   /* that was known before */
 	struct buf code;
 	struct feed feed;    /* its standard input */
 	struct depot *depot; /* for the spools */

@@ -167,6 +167,9 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime);
 /* A new run, the newest of the history and the last of the queue, or NULL if out of memory. */
 struct run *session_add_run(struct session *s, struct buf *code, const struct timespec *mtime);
+/* A run of a named run, from which it has its standard input. Return: as session_submit(). */
+int session_submit_named(struct session *s, struct buf *code, const struct timespec *mtime,
+			 struct job *j);
 /* Makes sure that there is a sandbox, or that one is starting. Return: 0, -ESTALE (closed), -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);

@@ -55,6 +55,30 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 	return 0;
 }
 
+int session_submit_named(struct session *s, struct buf *code, const struct timespec *mtime,
+			 struct job *j)
+{
+	struct buf copy = {0};
+	struct run *r;
+
+	if (buf_append(&copy, code->data, code->len) < 0)
+		return -ENOMEM;
+	r = session_add_run(s, code, mtime);
+	if (!r) {
+		buf_clear(&copy);
+		return -ENOMEM;
+	}
+	r->own_timeout = true;
+	r->timeout_s = j->settings.timeout_s;
+	front_show(&j->front, r, &copy, mtime);
+	front_feed(&j->front, r);
+	if (j->settings.input)
+		feed_keep_open(&r->feed);
+	binding_pump(s);
+	wait_wake(&s->front.wait);
+	return 0;
+}
+
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime)
 {
 	struct problem why = {0};

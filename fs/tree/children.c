@@ -63,8 +63,23 @@ static uint32_t run_number(const char *name)
 	return *end || errno || v > UINT32_MAX ? 0 : (uint32_t)v;
 }
 
+static void put_jobs(const struct session *s, bool of_session, node_put_fn put, void *data)
+{
+	const struct job *j;
+
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->of_session == of_session)
+			put(data, node_of_session(s, NODE_JOB, j->number), S_IFDIR, j->name);
+}
+
 int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
+	const struct job *j = job_find(dir->s, name, true);
+
+	if (j) {
+		*ret_ino = node_of_session(dir->s, NODE_JOB, j->number);
+		return 0;
+	}
 	*ret_ino = node_of_session(dir->s, NODE_RUN, run_number(name));
 	return 0;
 }
@@ -78,11 +93,12 @@ void runs_list(const struct node *dir, node_put_fn put, void *data)
 		snprintf(number, sizeof(number), "%u", r->number);
 		put(data, node_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
 	}
+	put_jobs(dir->s, true, put, data);
 }
 
 int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
-	const struct job *j = job_find(dir->s, name);
+	const struct job *j = job_find(dir->s, name, false);
 
 	if (!j)
 		return -ENOENT;
@@ -92,10 +108,7 @@ int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 
 void jobs_list(const struct node *dir, node_put_fn put, void *data)
 {
-	const struct job *j;
-
-	TAILQ_FOREACH(j, &dir->s->jobs, link)
-		put(data, node_of_session(dir->s, NODE_JOB, j->number), S_IFDIR, j->name);
+	put_jobs(dir->s, false, put, data);
 }
 
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino)

@@ -25,10 +25,10 @@ int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *
 	struct job *j;
 	int e;
 
-	if (dir_lookup(dir, name, &old) == 0)
+	if (dir_lookup(dir, name, &old) == 0 || node_child(dir->kind, name) != NODE_NONE)
 		return -EEXIST;
-	if (dir->kind == NODE_JOBS) {
-		e = job_create(dir->s, name, &j);
+	if (dir->kind == NODE_JOBS || dir->kind == NODE_RUNS) {
+		e = job_create(dir->s, name, dir->kind == NODE_RUNS, &j);
 		if (e < 0)
 			return e;
 		return node_resolve(dir->fs, node_of_session(dir->s, NODE_JOB, j->number), ret_n);

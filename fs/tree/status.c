@@ -126,12 +126,14 @@ static json_t *job_settings_json(const struct job_settings *js)
 int status_job(const struct node *n, struct buf *out)
 {
 	const struct job *j = n->job;
-	json_t *o = j->front.latest ? run_json(j->front.latest)
-				    : json_pack("{s:s, s:s}", "job", j->name, "state", "new");
+	json_t *o =
+		j->front.latest ? run_json(j->front.latest) : json_pack("{s:s}", "state", "new");
 
+	json_object_set_new(o, "name", json_string(j->name));
 	json_object_set_new(o, "session", json_string(j->s->path));
 	json_object_set_new(o, "processes_left", json_boolean(j->inside && !job_going(j)));
-	json_object_set_new(o, "waiting_reads", json_integer(j->front.wait.nwaiters));
+	json_object_set_new(o, "waiting_reads",
+			    json_integer(j->front.waits->nwaiters));
 	json_object_set_new(o, "settings", job_settings_json(&j->settings));
 	json_object_set_new(o, "error", problem_json(&j->front.error));
 	return put_json(out, o);

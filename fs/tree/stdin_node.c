@@ -26,7 +26,7 @@ static int stdin_open(struct handle *h)
 	struct front *f = h->front;
 	struct run *r = front_fed(f);
 
-	h->waits = &f->wait;
+	h->waits = f->waits;
 	h->stream = r != NULL;
 	if (r) {
 		front_bind(h, r);

@@ -49,7 +49,8 @@ int text_summary(const struct node *n, struct buf *out)
 	const struct run *r = n->front->latest;
 
 	if (!r && n->job)
-		return buf_printf(out, "job %s: not started\n", n->job->name);
+		return buf_printf(out, "%s %s: not started\n", n->job->of_session ? "run" : "job",
+				  n->job->name);
 	return r ? run_summary(r, out) : buf_printf(out, "no run yet\n");
 }
 

@@ -498,6 +498,75 @@ static void test_unmount_with_writers(void **state)
 	expect_error(req, -EPIPE);
 }
 
+/* ---- named runs ---- */
+
+static void test_named_runs(void **state)
+{
+	struct fixture *fx = *state;
+	struct file out, code;
+	struct sandbox *s;
+	struct req *req;
+
+	assert_int_equal(fx_mkdir(fx, TOP "runs/7"), -EINVAL);
+	assert_int_equal(fx_mkdir(fx, TOP "runs/latest"), -EEXIST);
+	assert_int_equal(fx_mkdir(fx, TOP "runs/mine"), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "runs/his"), 0);
+	assert_string_equal(fx_ls(fx, TOP "runs"), "mine his ");
+	assert_string_equal(fx_ls(fx, TOP "jobs"), "");
+	fx_expect(fx, TOP "runs/mine/summary", "run mine: not started\n");
+	assert_int_equal(fx_put(fx, TOP "runs/mine/stdin", "for me"), 0);
+	assert_int_equal(fx_put(fx, TOP "runs/his/in", "his()"), 0);
+	assert_int_equal(fx_put(fx, TOP "runs/mine/in", "mine()"), 0);
+	assert_int_equal(fx_put(fx, TOP "runs/mine/in", "again()"), -EBUSY);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	assert_string_equal(s->code, "his()");
+	assert_false(s->in.open);
+	out = fx_opened(fx, TOP "runs/mine/stdout", O_RDONLY);
+	code = fx_opened(fx, TOP "runs/his/exit_code", O_RDONLY);
+	req = fx_read(fx, &out, 100, 0);
+	assert_true(waits(req));
+	fake_output(s, VM_STDOUT, "of him");
+	fake_exit(s, VM_DONE, 1);
+	assert_true(waits(req));
+	assert_string_equal(s->code, "mine()");
+	assert_memory_equal(s->in.got.data, "for me", 6);
+	fake_output(s, VM_STDOUT, "of me");
+	expect_data(req, "of me");
+	expect_data(fx_read(fx, &code, 10, 0), "1\n");
+	assert_int_equal(fx_put(fx, TOP "runs/mine/ctl", "signal TERM"), -EOPNOTSUPP);
+	assert_int_equal(fx_put(fx, TOP "runs/his/ctl", "kill"), -ESRCH);
+	assert_int_equal(fx_put(fx, TOP "runs/mine/ctl", "kill"), 0);
+	assert_int_equal(s->signals[SANDBOX_KILL], 1);
+	assert_int_equal(fx_rmdir(fx, TOP "runs/mine"), 0); /* it goes on */
+	fx_expect(fx, TOP "runs/2/state", "running\n");
+	fake_exit(s, VM_TIMEOUT, 124);
+	out.offset = 5;
+	expect_data(fx_read(fx, &out, 100, 0), "");
+	fx_close(fx, &out);
+	fx_close(fx, &code);
+	fx_expect(fx, TOP "runs/his/output", "of him");
+	fx_expect(fx, TOP "runs/1/output", "of him");
+	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 2 his ");
+}
+
+static void test_named_run_is_refused(void **state)
+{
+	struct fixture *fx = *state;
+
+	fx_run(fx, "x");
+	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
+	assert_int_equal(fx_put(fx, TOP "runs/a/in", "y"), 0);
+	fx_expect(fx, TOP "runs/a/state", "queued\n");
+	assert_int_equal(fx_put(fx, TOP "runs/a/ctl", "kill"), 0);
+	fx_expect(fx, TOP "runs/a/state", "refused\n");
+	fx_expect_error(fx, TOP "runs/a", "killed");
+	assert_int_equal(fx_mkdir(fx, TOP "runs/b"), 0);
+	assert_int_equal(fx_put(fx, TOP "runs/b/in", "y"), 0);
+	fake_die(fake_sandbox(), PROBLEM_CLOSED);
+	fx_expect(fx, TOP "runs/b/state", "refused\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,6 +589,8 @@ int main(void)
 		fx_test(test_eof_by_ctl_and_kept_open),
 		fx_test(test_session_input_goes_on),
 		fx_test(test_unmount_with_writers),
+		fx_test(test_named_runs),
+		fx_test(test_named_run_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

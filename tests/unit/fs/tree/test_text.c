@@ -92,7 +92,7 @@ static void test_all_or_nothing(void **state)
 			continue;
 		n.s = fx_demo(fx);
 		n.r = n.s->front.latest;
-		n.job = job_find(n.s, "x");
+		n.job = job_find(n.s, "x", false);
 		n.front = k >= NODE_JOB && k <= NODE_JOB_CTL ? &n.job->front : &n.s->front;
 		assert_int_equal(node_render(&n, &whole), 0);
 		for (size_t limit = 1; limit < whole.len; limit += 61) {
