@@ -40,6 +40,21 @@ static int read_settings(struct job *j, bool add, const char *text, size_t len,
 				  &j->s->fs->conf->limits, languages, why);
 }
 
+/* What only programs have, which are started. Return: 0 or -EINVAL. */
+static int suits(const struct job *j, const struct job_settings *with, struct problem *why)
+{
+	if (with->root)
+		return problem_set(why, PROBLEM_NOT_ALLOWED, "Write user = user.",
+				   "user: the template allows no root");
+	if (j->of_session && (with->argv.len || with->language || with->tty))
+		return problem_set(why, PROBLEM_INVALID, "Make a job: mkdir jobs/NAME.",
+				   "%s: a run is code for the session's interpreter",
+				   with->argv.len   ? "argv"
+				   : with->language ? "language"
+						    : "tty");
+	return 0;
+}
+
 /* A job that was started stays what it is. Return: 0 or -EBUSY. */
 static int may_change(const struct job *j, const struct job_settings *with, struct problem *why)
 {
@@ -59,6 +74,8 @@ int job_config_apply(struct job *j, bool add, const char *text, size_t len)
 	struct problem why = {0};
 	int e = read_settings(j, add, text, len, &with, &why);
 
+	if (e == 0)
+		e = suits(j, &with, &why);
 	if (e == 0)
 		e = may_change(j, &with, &why);
 	if (e < 0) {

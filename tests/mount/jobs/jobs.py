@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs: programs beside a session's interpreter, each with its own output."""
+# backends: local process vm
+import json
+import time
+
+from xsbx import *
+
+
+class Job:
+    def __init__(self, session, name, config=None):
+        self.dir = session / f"jobs/{name}"
+        os.mkdir(self.dir)
+        if config:
+            write(self / "config", config)
+
+    def __truediv__(self, name):
+        return f"{self.dir}/{name}"
+
+    def start(self, code=None):
+        if code is None:
+            write(self / "ctl", "start\n")
+        else:
+            write(self / "in", code)
+        return self
+
+    def result(self):
+        return Result(read(self / "stdout"), read(self / "stderr"), int(read(self / "exit_code")))
+
+    def run(self, code=None):
+        return self.start(code).result()
+
+    def text(self, node):
+        return read(self / node, "r")
+
+    def word(self, node="state"):
+        return self.text(node).strip()
+
+    def remove(self):
+        os.rmdir(self.dir)
+
+
+def alive_inside(s, what):
+    """Processes of the sandbox whose command line has this, as the sandbox sees them."""
+    return s.run(f"for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$f 2>&-; echo; done | grep -c '[{what[0]}]{what[1:]}'\n").out.strip()
+
+
+def one():
+    s = Session("one")
+    j = Job(s, "build")
+    same("nothing is started yet", (s.word(), j.word()), ("new", "new"))
+    got = j.run("echo out; echo err >&2; exit 3\n")
+    same("its result", (got.stdout, got.stderr, got.code), (b"out\n", b"err\n", 3))
+    has("its summary", j.text("summary"), "job build: exit 3 in ")
+    same("in order", read(j / "output"), b"out\nerr\n")
+    same("the session has run nothing", s.runs(), [])
+    with raises("it is started once", errno.EBUSY):
+        write(j / "in", "echo again\n")
+    has("and says so", j.text("error"), "code: busy")
+    same("files are shared", Job(s, "w").run("echo data >from_job\n").code, 0)
+    same("with the session", s.run("cat from_job\n").out, "data\n")
+    same("interpreters are not", (s.run("x=1\n").code, Job(s, "x").run("echo \"[$x]\"\n").out), (0, "[]\n"))
+    same("exits by signals", Job(s, "k").run("kill -KILL $$\n").code, 137)
+
+
+def many_writers():
+    """Two who write at once never see each other's results."""
+    s = Session("writers")
+    s.run("true\n")
+
+    def writer(i):
+        for n in range(5):
+            got = Job(s, f"w{i}.{n}").run(f"echo {i}.{n}; sleep 0.0{i % 3}; exit {i}\n")
+            same("its own", (got.out, got.code), (f"{i}.{n}\n", i))
+
+    with together(writer, 8, 120) as problems:
+        pass
+    same("no errors", problems, [])
+
+
+def named_runs():
+    """The same for the interpreter: 50 writers, each reads what is its own."""
+    s = Session("named")
+    s.run("total=0\n")
+
+    def writer(i):
+        r = s / f"runs/w{i}"
+        os.mkdir(r)
+        while True:
+            try:
+                write(f"{r}/in", f"total=$((total + 1)); echo {i}\n")
+                break
+            except OSError as e:
+                if e.errno != errno.EBUSY:
+                    raise
+                time.sleep(0.05)
+        same("its own", (read(f"{r}/stdout"), read(f"{r}/exit_code")), (f"{i}\n".encode(), b"0\n"))
+
+    with together(writer, 50, 120) as problems:
+        pass
+    same("no errors", problems, [])
+    same("in one interpreter", s.run("echo $total\n").out, "50\n")
+    r = s / "runs/late"
+    os.mkdir(r)
+    write(f"{r}/config", "timeout_s = 1\n")
+    write(f"{r}/in", "read -r x < <(sleep 60)\n")
+    same("a time limit of its own", read(f"{r}/exit_code"), b"124\n")
+
+
+def at_once():
+    """63 beside one run."""
+    s = Session("many", config="processes = 500\n")
+    s.submit("read -r x < <(sleep 600)\n")
+    s.wait_state("running", 60)
+    jobs = [Job(s, f"j{i}").start(f"echo {i}; sleep 1000\n") for i in range(63)]
+    os.mkdir(s / "jobs/more")
+    with raises("no more", errno.EBUSY):
+        write(s / "jobs/more/in", "true\n")
+    has("and says so", read(s / "jobs/more/error", "r"), "code: queue-full")
+    for i, j in enumerate(jobs):
+        wait_for(lambda: read_all(j, "stdout") == f"{i}\n".encode(), 60)
+    for j in jobs:
+        write(j / "ctl", "kill\n")
+    same("killed", {j.text("exit_code") for j in jobs}, {"137\n"})
+    s.ctl("kill")
+    same("the session's run is another matter", s.result().code, 137)
+
+
+def read_all(j, node):
+    """What there is, without waiting."""
+    fd = os.open(j / node, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return os.read(fd, 1 << 16)
+    except BlockingIOError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def argv_and_place():
+    s = Session("argv")
+    s.run("mkdir sub\n")
+    j = Job(s, "a", "argv = printf '%s|' \"a b\" 'c\n d' ''\ncwd = sub\nenv.WHO = it is me\n")
+    same("argv", j.run().out, "a b|c\n d||")
+    same("cwd, env", Job(s, "b", "cwd = sub\nenv.WHO = it is me\n").run("echo $WHO; pwd\n").out.split("\n")[0], "it is me")
+    has("cwd", Job(s, "c", "cwd = sub\n").run("pwd\n").out, "/sub\n")
+    same("timeout", Job(s, "t", "timeout_s = 1\n").run("sleep 60\n").code, 124)
+    got = Job(s, "n", "argv = /no/such/program\n").start()
+    with raises("what is not there", errno.EIO):
+        read(got / "exit_code")
+    same("was refused", got.word(), "refused")
+    has("and says why", got.text("error"), "No such file")
+    same("a first line is obeyed", Job(s, "s").run("#!/bin/sh\necho $0 | grep -c fd\n").code, 0)
+
+
+def ends():
+    """Removing a job kills all of it, also what has gone away from it, and nothing else."""
+    s = Session("ends")
+    stays = Job(s, "stays").start("sleep 1000.5\n")
+    j = Job(s, "goes").start("setsid sleep 1000.25 & (setsid sh -c 'sleep 1000.75 & sleep 1000.75' &) ; sleep 1000.25\n")
+    if not wait_for(lambda: alive_inside(s, "sleep 1000") == "5", 20):
+        fail("they run", alive_inside(s, "sleep 1000"))
+    j.remove()
+    ok("they are gone", wait_for(lambda: alive_inside(s, "sleep 1000") == "1", 20), alive_inside(s, "sleep 1000"))
+    same("the other is not", stays.word(), "running")
+    same("nor the session", s.run("echo here\n").out, "here\n")
+    left = Job(s, "left").run("sleep 1000.125 >/dev/null 2>&1 & echo started\n")
+    same("it ends although a child goes on", left.out, "started\n")
+    same("which does", alive_inside(s, "sleep 1000.125"), "1")
+    same("and is said to", json.loads(read(s / "jobs/left/status.json"))["processes_left"], True)
+    os.rmdir(s / "jobs/left")
+    ok("until it is removed", wait_for(lambda: alive_inside(s, "sleep 1000.125") == "0", 20))
+    t = Job(s, "t").start("trap 'echo term; exit 7' TERM; echo up; while :; do sleep 0.05; done\n")
+    wait_for(lambda: read_all(t, "stdout") == b"up\n", 20)
+    write(t / "ctl", "signal TERM\n")
+    same("a signal by name", (t.text("stdout"), t.text("exit_code")), ("up\nterm\n", "7\n"))
+    i = Job(s, "i").start("echo up; sleep 100\n")
+    wait_for(lambda: read_all(i, "stdout") == b"up\n", 20)
+    write(i / "ctl", "interrupt\n")
+    same("an interrupt", i.text("exit_code"), "130\n")
+
+
+def with_the_session():
+    s = Session("closes")
+    j = Job(s, "a").start("echo here; sleep 100\n")
+    wait_for(lambda: read_all(j, "stdout") == b"here\n", 20)
+    s.ctl("close")
+    same("closing ends it", (j.word(), j.text("exit_code"), j.text("stdout")), ("killed", "137\n", "here\n"))
+    os.mkdir(s / "jobs/b")
+    with raises("nothing starts", errno.ESTALE):
+        write(s / "jobs/b/in", "true\n")
+    s.ctl("reset")
+    write(s / "jobs/b/in", "echo back\n")
+    same("after a reset it does", read(s / "jobs/b/stdout"), b"back\n")
+    f = Session("fresh", config="fresh = yes\n")
+    with raises("there is no sandbox to share", errno.EOPNOTSUPP):
+        os.mkdir(f / "jobs/x")
+
+
+main(one, many_writers, named_runs, at_once, argv_and_place, ends, with_the_session)
