@@ -91,6 +91,7 @@ def bytes_as_they_are():
 def back_pressure():
     s = Session("slow")
     j, fd = new_job(s, "slow", "sleep 1000\n", "timeout_s = 600\n")
+    wait_for(lambda: read(f"{j}/state") == b"running\n", 60)
     os.set_blocking(fd, False)
     sent = 0
     with raises("it is full some time", errno.EAGAIN):
