@@ -157,7 +157,8 @@ static const char *const type_names[] = {
 	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
 	NAME(FROZEN),	 NAME(TRACED),	    NAME(LEASE),	NAME(LEASED),
 	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH),
-	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE),	NAME(STDIN_CLOSED)};
+	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE),	NAME(STDIN_CLOSED),
+	NAME(JOB_WINDOW)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -274,7 +275,8 @@ int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
 }
 
 static const struct field job_fields[] = {F(job, flags),    F(job, timeout_ms), F(job, grace_ms),
-					  F(job, limit[0]), F(job, limit[1]),	F(job, credit)};
+					  F(job, limit[0]), F(job, limit[1]),	F(job, credit),
+					  F(job, window)};
 
 void proto_job_pack(struct proto_out *o, const struct proto_job *j)
 {
@@ -314,7 +316,7 @@ int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
 	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) ||
 	    memchr(ret_j->cwd.data, '\0', ret_j->cwd.len) ||
 	    (!ret_j->argv.len && !ret_j->code.len) ||
-	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE)))
+	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE | PROTO_JOB_TTY)))
 		return -EPROTO;
 	return 0;
 }

@@ -78,6 +78,7 @@ enum proto_type {
 		      * EXIT as a run, or by FAILED if it could not be started. SIGNAL, CREDIT and STDIN as for a run */
 	PROTO_JOB_FORGET, /* ends all that is left of job `id`, also of one that is still running, of which then no
 			   * EXIT comes. JOB_GONE follows, or was on its way */
+	PROTO_JOB_WINDOW, /* u32 rows << 16 | columns: size of the terminal of job `id` */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -217,7 +218,8 @@ struct proto_setup {
  * unused afterwards, so that WARM may make copies of it. Which one it is at is said on stderr, see driver.h.
  * PROTO_HOW_NOT_TAKEN with ENOSYS: its driver can't. */
 #define PROTO_RUN_IMPORT 0x08u
-#define PROTO_IMPORT_AT	 1 /* a byte before the name, which a line feed ends */
+#define PROTO_JOB_TTY	 0x40u /* a terminal: what it shows is stdout, what it is sent is typed */
+#define PROTO_IMPORT_AT	 1     /* a byte before the name, which a line feed ends */
 
 struct proto_run {
 	uint32_t flags;
@@ -237,10 +239,11 @@ struct proto_run {
 /* Lists of words have a NUL behind each. The program is `argv`, looked up in PATH; or, without, `code`, which is given to
  * the interpreter of `language` as a file; without that to a shell, unless it begins with "#!" or is a binary. */
 struct proto_job {
-	uint32_t flags; /* PROTO_RUN_STDIN, PROTO_RUN_TRACE */
+	uint32_t flags; /* PROTO_RUN_STDIN, PROTO_RUN_TRACE, PROTO_JOB_TTY */
 	uint32_t timeout_ms, grace_ms;
 	uint64_t limit[2];
 	uint32_t credit;
+	uint32_t window;	   /* of the terminal: rows << 16 | columns */
 	struct proto_str language; /* or empty */
 	struct proto_str cwd;	   /* absolute, or below the working directory; or empty */
 	struct proto_str env;	   /* NAME=VALUE, beside what SETUP has set */

@@ -249,6 +249,18 @@ static int on_job_forget(struct agent *a, const struct proto_header *h, struct p
 	return 0;
 }
 
+static int on_job_window(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct job *j = jobs_find(&a->jobs, h->id);
+	const uint32_t window = get_u32(in);
+
+	if (!get_end(in) || !proto_is_job(h->id))
+		return -EPROTO;
+	if (j)
+		job_resize(j, window);
+	return 0;
+}
+
 static int on_stdin(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
 	struct proto_str data = get_rest(in);
@@ -461,6 +473,7 @@ static const frame_fn handlers[] = {
 	[PROTO_LEASE] = on_lease,
 	[PROTO_JOB] = on_job,
 	[PROTO_JOB_FORGET] = on_job_forget,
+	[PROTO_JOB_WINDOW] = on_job_window,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -61,8 +62,9 @@ static int step_fds(const struct spawn *s, int err_fd)
 
 static int step_session(const struct spawn *s)
 {
-	(void)s;
-	return setsid();
+	if (setsid() < 0)
+		return -1;
+	return s->tty ? ioctl(0, TIOCSCTTY, 0) : 0;
 }
 
 static int step_signals(const struct spawn *s)

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static void job_close(struct job *j)
 	if (j->open)
 		output_leave(&j->output);
 	j->open = false;
+	tty_close(&j->tty);
 	drain_listen(&j->all->drains);
 	stdin_stop(&j->in);
 	close_fd(&j->pidfd);
@@ -96,9 +98,14 @@ static void job_free(struct job *j)
 	free(j);
 }
 
+static bool has_tty(const struct job *j)
+{
+	return j->tty.master.fd >= 0;
+}
+
 static void job_drain(struct job *j)
 {
-	if (!output_drain(&j->output))
+	if (!(has_tty(j) ? tty_read(&j->tty) : output_drain(&j->output)))
 		return;
 	output_send_exit(&j->output, files_full(j->all->files), &j->result);
 	job_close(j);
@@ -112,7 +119,8 @@ static void job_settle(struct job *j, enum proto_how how, uint32_t status)
 	j->result.status = status;
 	if (!j->result.wall_us)
 		j->result.wall_us = now_us() - j->began;
-	output_settle(&j->output);
+	if (!has_tty(j))
+		output_settle(&j->output);
 	job_set(j, JOB_DRAINING);
 	job_drain(j);
 }
@@ -253,6 +261,7 @@ static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job
 	j->output.signals = all->signals;
 	j->output.drains = &all->drains;
 	output_init(&j->output);
+	j->tty = (struct tty){.master.fd = -1, .output = &j->output};
 	TAILQ_INSERT_TAIL(&all->list, j, link);
 	all->n++;
 	return j;
@@ -261,6 +270,7 @@ static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job
 static int start_holder(struct job *j, const struct program *p, const int fds[3])
 {
 	const struct spawn s = {.env = j->all->env,
+				.tty = has_tty(j),
 				.argv = p->argv,
 				.envp = p->envp,
 				.cwd = p->cwd,
@@ -280,8 +290,39 @@ static int start_holder(struct job *j, const struct program *p, const int fds[3]
 	return loop_watch(j->all->loop, &j->report, EPOLLIN);
 }
 
+/* @ret_fds: what become 0, 1 and 2 of the program; those that were made also on failure */
+static int open_pipes(struct job *j, const struct proto_job *req, int ret_fds[3])
+{
+	int r = output_open(&j->output, j->id, req->limit, req->credit, &ret_fds[1]);
+
+	j->open = r == 0;
+	if (r < 0)
+		output_close(&j->output);
+	if (r == 0 && (req->flags & PROTO_RUN_STDIN))
+		r = stdin_start(&j->in, j->id, j->all->env, &ret_fds[0]);
+	return r < 0 ? r : output_watch(&j->output);
+}
+
+static int open_tty(struct job *j, const struct proto_job *req, int ret_fds[3])
+{
+	int r;
+
+	output_begin(&j->output, j->id, req->limit, req->credit);
+	r = tty_open(&j->tty, j->all->env, req->window, &ret_fds[0]);
+	for (int i = 1; i < 3 && r == 0; i++) {
+		ret_fds[i] = fcntl(ret_fds[0], F_DUPFD_CLOEXEC, 3);
+		r = ret_fds[i] < 0 ? -errno : 0;
+	}
+	if (r == 0 && (req->flags & PROTO_RUN_STDIN)) {
+		r = tty_typist(&j->tty);
+		r = r < 0 ? r : stdin_type(&j->in, j->id, r);
+	}
+	return r;
+}
+
 static int job_start(struct job *j, const struct proto_job *req, const char **ret_step)
 {
+	const bool tty = req->flags & PROTO_JOB_TTY;
 	int fds[3] = {-1, -1, -1};
 	struct program p;
 	int r;
@@ -289,16 +330,9 @@ static int job_start(struct job *j, const struct proto_job *req, const char **re
 	*ret_step = "what is to be executed";
 	r = program_make(j->all->env, j->all->config, req, &p);
 	if (r == 0) {
-		*ret_step = "pipes";
-		r = output_open(&j->output, j->id, req->limit, req->credit, &fds[1]);
-		j->open = r == 0;
-		if (r < 0)
-			output_close(&j->output);
+		*ret_step = tty ? "a terminal" : "pipes";
+		r = tty ? open_tty(j, req, fds) : open_pipes(j, req, fds);
 	}
-	if (r == 0 && (req->flags & PROTO_RUN_STDIN))
-		r = stdin_start(&j->in, j->id, j->all->env, &fds[0]);
-	if (r == 0)
-		r = output_watch(&j->output);
 	if (r == 0) {
 		*ret_step = "starting a process";
 		r = start_holder(j, &p, fds);
@@ -353,8 +387,10 @@ int job_signal(struct job *j, uint32_t sig)
 {
 	if (sig > PROTO_SIGNAL_NUMBER && sig < PROTO_SIGNAL_NUMBER + (uint32_t)NSIG)
 		send_signal(j, (int)(sig - PROTO_SIGNAL_NUMBER), false);
-	else if (sig == PROTO_INTERRUPT)
+	else if (sig == PROTO_INTERRUPT && !(has_tty(j) && tty_signal(&j->tty, SIGINT) == 0))
 		send_signal(j, SIGINT, true);
+	else if (sig == PROTO_INTERRUPT)
+		return 0;
 	else if (sig != PROTO_KILL)
 		return -EPROTO;
 	else if (j->state == JOB_KILLING)
@@ -364,11 +400,18 @@ int job_signal(struct job *j, uint32_t sig)
 	return 0;
 }
 
+void job_resize(struct job *j, uint32_t window)
+{
+	tty_resize(&j->tty, window);
+}
+
 void job_credit(struct job *j, uint32_t bytes)
 {
 	j->output.credit += bytes;
 	if (j->state == JOB_DRAINING)
 		job_drain(j);
+	else if (has_tty(j))
+		(void)tty_read(&j->tty);
 	else if (j->state < JOB_DRAINING)
 		output_resume(&j->output);
 }
@@ -377,7 +420,7 @@ void job_forget(struct job *j)
 {
 	if (j->state == JOB_CLEARING)
 		return;
-	if (j->state < JOB_DRAINING)
+	if (j->state < JOB_DRAINING && !has_tty(j))
 		output_settle(&j->output);
 	job_close(j);
 	job_set(j, JOB_CLEARING);

@@ -13,6 +13,7 @@
 #include "agent/protocol.h"
 #include "agent/run/killer.h"
 #include "agent/run/stdin.h"
+#include "tty.h"
 
 struct conn;
 struct files;
@@ -41,6 +42,7 @@ struct job {
 	struct loop_source report; /* what the holder says */
 	struct output output;
 	struct stdin_pipe in;
+	struct tty tty;
 	struct killer killer;
 	struct loop_timer deadline;
 	uint32_t timeout_ms, grace_ms;
@@ -104,6 +106,9 @@ void jobs_fini(struct jobs *all);
 
 /** job_signal() - The host wants this sent: enum proto_signal, or PROTO_SIGNAL_NUMBER + N. Return: 0 or -EPROTO. */
 int job_signal(struct job *j, uint32_t sig);
+
+/** job_resize() - Its terminal has another size, see struct proto_job. */
+void job_resize(struct job *j, uint32_t window);
 
 /** job_credit() - The host has granted more output. */
 void job_credit(struct job *j, uint32_t bytes);

@@ -76,23 +76,24 @@ static void put_variable(char **envp, char *entry)
 static int make_envp(const struct interp_config *config, const struct proto_job *req,
 		     struct program *p)
 {
-	const size_t more = count_words(req->env);
+	static const char terminal[] = "TERM=xterm-256color";
+	const size_t more = count_words(req->env), tty = req->flags & PROTO_JOB_TTY ? 1 : 0;
 	const char *word = req->env.data;
 	size_t n = 0;
 
 	while (config->envp[n])
 		n++;
-	p->envp = calloc(n + more + 2, sizeof(*p->envp));
+	p->envp = calloc(n + more + 3, sizeof(*p->envp));
 	if (!p->envp)
 		return -ENOMEM;
-	for (size_t i = 0; i < n + more; i++) {
-		const char *from = i < n ? config->envp[i] : word;
+	for (size_t i = 0; i < n + tty + more; i++) {
+		const char *from = i < n ? config->envp[i] : i < n + tty ? terminal : word;
 		char *entry = strdup(strncmp(from, "XSBX_PYTHON", 11) == 0 ? from + 5 : from);
 
 		if (!entry)
 			return -ENOMEM;
 		put_variable(p->envp, entry);
-		if (i >= n)
+		if (i >= n + tty)
 			word += strlen(word) + 1;
 	}
 	return 0;

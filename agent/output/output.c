@@ -46,9 +46,22 @@ void output_prepare(struct output *o, bool ordered)
 		(void)records_prepare(&o->records);
 }
 
+void output_begin(struct output *o, uint32_t id, const uint64_t limit[2], uint32_t credit)
+{
+	for (int i = 0; i < 2; i++) {
+		o->out[i].limit_left = limit[i];
+		o->out[i].dropped = 0;
+	}
+	o->id = id;
+	o->credit = credit;
+	o->sequence = 0;
+	o->wrote = o->owed = NULL;
+}
+
 int output_open(struct output *o, uint32_t id, const uint64_t limit[2], uint32_t credit,
 		int ret_fds[2])
 {
+	output_begin(o, id, limit, credit);
 	for (int i = 0; i < 2; i++) {
 		int r = stream_open(&o->out[i], limit[i], &ret_fds[i]);
 
@@ -56,10 +69,6 @@ int output_open(struct output *o, uint32_t id, const uint64_t limit[2], uint32_t
 			return r;
 	}
 	apart_even_out(o);
-	o->id = id;
-	o->credit = credit;
-	o->sequence = 0;
-	o->wrote = o->owed = NULL;
 	return 0;
 }
 

@@ -129,6 +129,9 @@ void output_prepare(struct output *o, bool ordered);
 int output_open(struct output *o, uint32_t id, const uint64_t limit[2], uint32_t credit,
 		int ret_fds[2]);
 
+/** output_begin() - The same without pipes: its owner reads what there is, and sends it by stream_put() of the first. */
+void output_begin(struct output *o, uint32_t id, const uint64_t limit[2], uint32_t credit);
+
 /** output_close() - There will be no program after all: close our ends. */
 void output_close(struct output *o);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ttydefaults.h>
 #include <unistd.h>
 
 #include "agent/output/pipe.h"
@@ -78,7 +79,8 @@ static void on_stdin_ready(struct loop_source *s, uint32_t events)
 {
 	struct stdin_pipe *f = container_of(s, struct stdin_pipe, src);
 
-	if (events & EPOLLERR)
+	/* Whoever has a terminal open may come back; nobody takes what is in it until then. */
+	if (f->typed ? (events & EPOLLHUP) && f->first < f->end : events & EPOLLERR)
 		stdin_closed(f);
 	stdin_push(f);
 }
@@ -91,6 +93,26 @@ void stdin_stop(struct stdin_pipe *f)
 	f->active = false;
 }
 
+/* @fd is written to. */
+static int begin(struct stdin_pipe *f, uint32_t run, int fd, bool typed)
+{
+	int r;
+
+	f->src = (struct loop_source){.fd = fd, .ready = on_stdin_ready};
+	f->run = run;
+	f->active = true;
+	f->typed = typed;
+	f->eof = f->closed = false;
+	f->first = f->end = 0;
+	f->granted = 0;
+	f->consumed = STDIN_WINDOW;
+	stdin_grant(f);
+	r = loop_watch(f->loop, &f->src, WATCH_END);
+	if (r < 0)
+		stdin_stop(f);
+	return r;
+}
+
 int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd)
 {
 	int fds[2];
@@ -98,22 +120,17 @@ int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env,
 
 	if (r < 0)
 		return r;
-	f->src = (struct loop_source){.fd = fds[1], .ready = on_stdin_ready};
-	f->run = run;
-	f->active = true;
-	f->eof = f->closed = false;
-	f->first = f->end = 0;
-	f->granted = 0;
-	f->consumed = STDIN_WINDOW;
-	stdin_grant(f);
-	r = loop_watch(f->loop, &f->src, WATCH_END);
-	if (r < 0) {
+	r = begin(f, run, fds[1], false);
+	if (r < 0)
 		close(fds[0]);
-		stdin_stop(f);
-		return r;
-	}
-	*ret_fd = fds[0];
-	return 0;
+	else
+		*ret_fd = fds[0];
+	return r;
+}
+
+int stdin_type(struct stdin_pipe *f, uint32_t run, int fd)
+{
+	return begin(f, run, fd, true);
 }
 
 int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof)
@@ -133,6 +150,8 @@ int stdin_frame(struct stdin_pipe *f, struct proto_str data, bool eof)
 	}
 	memcpy(f->data + f->end, data.data, data.len);
 	f->end += data.len;
+	if (eof && f->typed && f->end < sizeof(f->data))
+		f->data[f->end++] = CEOF;
 	stdin_push(f);
 	return 0;
 }

@@ -23,6 +23,7 @@ struct stdin_pipe {
 	bool active;	   /* the run was started with PROTO_RUN_STDIN */
 	bool eof;	   /* the host has sent everything */
 	bool closed;	   /* the program has closed its end; further input is dropped */
+	bool typed;	   /* on a terminal, whose end of file is a character */
 	uint32_t granted;  /* bytes the host may still send */
 	uint32_t consumed; /* bytes taken since credit was last given */
 	size_t first, end;
@@ -39,6 +40,18 @@ struct stdin_pipe {
  * Return: 0 or -errno.
  */
 int stdin_start(struct stdin_pipe *f, uint32_t run, const struct guest_env *env, int *ret_fd);
+
+/**
+ * stdin_type() - Start the input of a run on a terminal
+ * @f: Pipe with loop and conn set
+ * @run: Number of the run
+ * @fd: The terminal's master, non-blocking; owned from now on
+ *
+ * At the end of the input ^D is typed (VEOF), and the terminal stays as it is.
+ *
+ * Return: 0 or -errno.
+ */
+int stdin_type(struct stdin_pipe *f, uint32_t run, int fd);
 
 /**
  * stdin_frame() - Handle a STDIN frame

@@ -159,6 +159,9 @@ int guest_job_signal(struct guest *g, uint32_t id, unsigned sig);
 /* See sandbox_hold(). */
 void guest_job_hold(struct guest *g, uint32_t id, bool hold);
 
+/* Its terminal has another size. Return: 0, -ESRCH, -ENOMEM. */
+int guest_job_resize(struct guest *g, uint32_t id, unsigned rows, unsigned cols);
+
 /* Ends all that is left of it; `gone` follows. Return: 0, -ESRCH, -ENOMEM. */
 int guest_job_forget(struct guest *g, uint32_t id);
 

@@ -171,10 +171,16 @@ static struct proto_str str(const char *s)
 	return proto_cstr(s ? s : "");
 }
 
+static uint32_t window(unsigned rows, unsigned cols)
+{
+	return (uint32_t)(rows & 0xffff) << 16 | (cols & 0xffff);
+}
+
 static struct channel_frame *job_frame(const struct sandbox_job *job)
 {
 	const struct proto_job p = {
-		.flags = job->input ? PROTO_RUN_STDIN : 0,
+		.flags = (job->input ? PROTO_RUN_STDIN : 0) | (job->tty ? PROTO_JOB_TTY : 0),
+		.window = window(job->rows, job->cols),
 		.timeout_ms = job->timeout_ms,
 		.grace_ms = job->grace_ms,
 		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},
@@ -261,6 +267,15 @@ int guest_job_signal(struct guest *g, uint32_t id, unsigned sig)
 	j->exec.late = true; /* unread output must not keep it from ending */
 	j->overdue = g->all->beats + 1 + LATE_BEATS;
 	return 0;
+}
+
+int guest_job_resize(struct guest *g, uint32_t id, unsigned rows, unsigned cols)
+{
+	const struct guest_job *j = guest_job_find(g, id);
+
+	if (g->phase != GUEST_UP || !j || j->ended)
+		return -ESRCH;
+	return channel_send_u32(&g->channel, PROTO_JOB_WINDOW, id, window(rows, cols));
 }
 
 int guest_job_forget(struct guest *g, uint32_t id)

@@ -40,7 +40,9 @@ struct sandbox_job {
 	const char *cwd;       /* absolute or below the working directory, or "" */
 	struct proto_str env;  /* NAME=VALUE */
 	bool input;	       /* there will be some: sandbox_write() */
-	unsigned timeout_ms;   /* as above */
+	bool tty;	       /* on a terminal of this size: what it shows is stdout */
+	unsigned rows, cols;
+	unsigned timeout_ms; /* as above */
 	unsigned grace_ms;
 	uint64_t limit[VM_NSTREAMS];
 };

@@ -353,6 +353,11 @@ bool sandbox_write(struct sandbox *s, uint32_t id, const void *data, size_t len,
 	return true;
 }
 
+int sandbox_job_resize(struct sandbox *s, uint32_t id, unsigned rows, unsigned cols)
+{
+	return is_up(s) ? guest_job_resize(s->guest, id, rows, cols) : -ESRCH;
+}
+
 void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold)
 {
 	if (is_up(s))

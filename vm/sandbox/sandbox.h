@@ -105,7 +105,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
  */
 int sandbox_job(struct sandbox *s, const struct sandbox_job *job);
 
-/* As guest_job_signal(), guest_job_hold() and guest_job_forget(). */
+/* As guest_job_signal(), guest_job_resize(), guest_job_hold() and guest_job_forget(). */
 int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig);
 /**
  * sandbox_write() - Write standard input of the active run or of a job
@@ -122,6 +122,7 @@ int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig);
  */
 bool sandbox_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last,
 		   size_t *ret_taken);
+int sandbox_job_resize(struct sandbox *s, uint32_t id, unsigned rows, unsigned cols);
 void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold);
 int sandbox_job_forget(struct sandbox *s, uint32_t id);
 

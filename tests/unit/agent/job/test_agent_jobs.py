@@ -318,7 +318,7 @@ class Protocol(Case):
         self.refused('')
 
     def test_words_without_an_end(self):
-        self.agent.send(JOB, integers('IIIQQI', 0, 0, 0, 1, 1, 1) + integers('III', 0, 0, 0) + integers('I', 1) + b'x' +
+        self.agent.send(JOB, integers('IIIQQII', 0, 0, 0, 1, 1, 1, 0) + integers('III', 0, 0, 0) + integers('I', 1) + b'x' +
                         integers('I', 0), id=JOB_ID)
         self.assert_closed(self.agent)
 
