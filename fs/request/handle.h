@@ -74,6 +74,7 @@ struct handle {
 	bool killed;	 /* the writer was killed by a signal: commit nothing */
 	int failed;	 /* a write was refused, with this -errno: the program is incomplete */
 	bool stream;	 /* opened while its size was unknown */
+	bool duplex;	 /* it has no position: reads and writes do not wait for each other */
 	bool cached;	 /* the current read fills the page cache, see op_read() */
 	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
 	bool asked;	 /* the list of changes was requested */

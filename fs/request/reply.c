@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 
 #include "agent/protocol.h"
 #include "vm/base/util.h"
@@ -95,11 +96,25 @@ void reply_create(struct req *req, const struct reply_entry *e, const struct rep
 	(void)fuse_reply_create(native(req), &p, &fi);
 }
 
+/* libfuse 3.14 has no name for it. Where the kernel keeps a position, a read that waits has the lock of it. */
+static void reply_open_duplex(struct req *req, const struct reply_open *o)
+{
+	const struct fuse_open_out out = {
+		.fh = o->fh,
+		.open_flags = FOPEN_DIRECT_IO | FOPEN_STREAM | (o->noflush ? FOPEN_NOFLUSH : 0u),
+	};
+
+	(void)fuse_reply_buf(native(req), (const char *)&out, sizeof(out));
+}
+
 void reply_open(struct req *req, const struct reply_open *o)
 {
 	struct fuse_file_info fi = file_info(o);
 
-	(void)fuse_reply_open(native(req), &fi);
+	if (o->duplex)
+		reply_open_duplex(req, o);
+	else
+		(void)fuse_reply_open(native(req), &fi);
 }
 
 void reply_buf(struct req *req, const void *data, size_t size)

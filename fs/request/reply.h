@@ -46,6 +46,7 @@ struct reply_entry {
 struct reply_open {
 	uint64_t fh;
 	bool stream;	/* not seekable, no pread(2) or sendfile(2) */
+	bool duplex;	/* likewise, and without a position: offsets are 0 */
 	bool direct_io; /* no page cache: the node changes behind the kernel's back */
 	bool noflush;	/* close(2) needs no FLUSH */
 };

@@ -39,11 +39,11 @@ void feed_begin(struct feed *f, struct buf *data)
 	f->state = FEED_ENDING;
 }
 
-void feed_keep_open(struct feed *f)
+void feed_keep_open(struct feed *f, bool typed)
 {
 	assert(f->state == FEED_ENDING || f->state == FEED_OPEN);
 	f->state = FEED_OPEN;
-	f->kept = true;
+	f->typed = typed;
 }
 
 bool feed_is_open(const struct feed *f)
@@ -82,7 +82,7 @@ void feed_join(struct feed *f)
 void feed_leave(struct feed *f)
 {
 	assert(f->nwriters > 0);
-	if (--f->nwriters == 0)
+	if (--f->nwriters == 0 && !f->typed)
 		feed_end(f);
 }
 

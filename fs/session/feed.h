@@ -45,7 +45,7 @@ struct feed {
 	struct buf data; /* not handed over yet: what is behind `sent` */
 	size_t sent;
 	unsigned nwriters;
-	bool kept; /* open without writers, until the first of them has gone */
+	bool typed; /* on a terminal, whose input does not end with its writers */
 	TAILQ_HEAD(parked_list, parked) parked;
 };
 
@@ -55,8 +55,8 @@ void feed_fini(struct feed *f);
 
 /* Begins with this input, which is moved; at end of file behind it unless there is a writer. */
 void feed_begin(struct feed *f, struct buf *data);
-/* It stays open even though there is no writer yet. */
-void feed_keep_open(struct feed *f);
+/* It stays open even though there is no writer yet. @typed: nor any more */
+void feed_keep_open(struct feed *f, bool typed);
 
 /* Can more be written to it? */
 bool feed_is_open(const struct feed *f);

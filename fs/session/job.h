@@ -122,6 +122,9 @@ int job_kill(struct job *j);
 /* Its standard input is at an end. Return: likewise. */
 int job_end_input(struct job *j);
 
+/* Its terminal, if it has one, gets the size of its settings. */
+void job_resize(struct job *j);
+
 /* rmdir: kills all that is left of it, and forgets it. The run of a named run goes on. */
 void job_remove(struct job *j);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ttydefaults.h>
 
 #include "binding.h"
 #include "fs.h"
@@ -106,8 +107,8 @@ int job_start(struct job *j, struct buf *code, const struct timespec *mtime)
 	if (e < 0)
 		return e;
 	front_feed(&j->front, j->front.latest);
-	if (j->settings.input)
-		feed_keep_open(&j->front.latest->feed);
+	if (j->settings.input || j->settings.tty)
+		feed_keep_open(&j->front.latest->feed, j->settings.tty);
 	binding_pump(j->s);
 	wait_wake(&j->front.wait);
 	return 0;
@@ -182,11 +183,26 @@ int job_kill(struct job *j)
 
 int job_end_input(struct job *j)
 {
+	static const char end = CEOF; /* what is typed for it, see termios(3) */
+	struct feed *feed;
+	int e = 0;
+
 	if (!job_going(j))
 		return not_running(j);
-	feed_end(&j->front.latest->feed);
+	feed = &j->front.latest->feed;
+	if (j->settings.tty)
+		e = feed_write(feed, &end, 1);
+	else
+		feed_end(feed);
 	binding_feed(&j->front);
-	return 0;
+	return e;
+}
+
+void job_resize(struct job *j)
+{
+	if (j->inside && job_going(j) && j->settings.tty)
+		(void)sandbox_job_resize(j->s->sandbox, j->front.latest->id, j->settings.rows,
+					 j->settings.cols);
 }
 
 void job_remove(struct job *j)

@@ -82,7 +82,7 @@ uint64_t node_fresh(struct fs *fs, uint64_t ino)
 
 	if (kind == NODE_STDIN)
 		return (ino & ~(uint64_t)UINT32_MAX) | ++fs->fresh;
-	if (kind == NODE_JOB_STDIN)
+	if (kind == NODE_JOB_STDIN || kind == NODE_JOB_TTY)
 		return (ino & ~(uint64_t)(UINT32_MAX & ~JOB_NUMBER_MAX)) |
 		       (++fs->fresh * (JOB_NUMBER_MAX + 1) & UINT32_MAX);
 	return ino;
@@ -90,7 +90,8 @@ uint64_t node_fresh(struct fs *fs, uint64_t ino)
 
 enum run_output node_output(enum node_kind kind)
 {
-	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT || kind == NODE_JOB_STDOUT)
+	if (kind == NODE_STDOUT || kind == NODE_RUN_STDOUT || kind == NODE_JOB_STDOUT ||
+	    kind == NODE_JOB_TTY)
 		return RUN_STDOUT;
 	if (kind == NODE_STDERR || kind == NODE_RUN_STDERR || kind == NODE_JOB_STDERR)
 		return RUN_STDERR;

@@ -73,7 +73,7 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 	front_show(&j->front, r, &copy, mtime);
 	front_feed(&j->front, r);
 	if (j->settings.input)
-		feed_keep_open(&r->feed);
+		feed_keep_open(&r->feed, false);
 	binding_pump(s);
 	wait_wake(&s->front.wait);
 	return 0;

@@ -91,6 +91,7 @@ int job_config_apply(struct job *j, bool add, const char *text, size_t len)
 	job_settings_clear(&j->settings);
 	j->settings = with;
 	j->config_mtime = clock_now();
+	job_resize(j);
 	session_touch(j->s);
 	return 0;
 }

@@ -56,6 +56,14 @@ size_t stream_status_text(const struct run *r, char text[8]);
 
 extern const struct handle_ops input_ops; /* in */
 extern const struct handle_ops stdin_ops;
+extern const struct handle_ops tty_ops; /* a job's terminal */
+
+/* For handle_ops: what is written waits for the next run, or goes to the one that it is bound to. */
+void stdin_write(struct handle *h, struct req *req, const void *data, size_t size, uint64_t offset,
+		 bool nonblock);
+
+/* For handle_ops: what counts is what is written next. */
+int truncate_handle(struct handle *h, uint64_t size);
 
 /* Can these bytes be (part of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); `error` says why. */
 int input_check(struct front *f, const void *data, size_t len, uint64_t offset);

@@ -62,7 +62,7 @@ static uint64_t stdin_place(struct handle *h, uint64_t offset)
 {
 	const struct front *f = h->front;
 
-	if (h->flags & O_APPEND)
+	if ((h->flags & O_APPEND) || h->duplex)
 		return f->next_stdin.len;
 	if (h->expected != f->stdin_taken) {
 		h->expected = f->stdin_taken;
@@ -125,8 +125,8 @@ static void write_live(struct handle *h, struct req *req, const void *data, size
 	binding_feed(h->front);
 }
 
-static void stdin_write(struct handle *h, struct req *req, const void *data, size_t size,
-			uint64_t offset, bool nonblock)
+void stdin_write(struct handle *h, struct req *req, const void *data, size_t size, uint64_t offset,
+		 bool nonblock)
 {
 	int e;
 

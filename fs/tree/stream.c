@@ -132,9 +132,12 @@ static void await_input(struct handle *h, struct req *req, size_t size, uint64_t
 	}
 }
 
-/* Decides which run this handle belongs to, unless a new one is about to begin. */
+/* Decides which run this handle belongs to, unless a new one is about to begin. A job has none before its start, but will
+ * have no other. */
 static bool bind_run(struct handle *h)
 {
+	if (h->job && !h->r && !h->front->latest && !front_input_pending(h->front) && !is_stale(h))
+		return true;
 	if (!h->bound && !is_stale(h) && (h->r || !front_input_pending(h->front))) {
 		if (!h->r)
 			front_bind(h, h->front->latest);

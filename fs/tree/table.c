@@ -100,6 +100,11 @@ static bool has_work(const struct node *n)
 	return n->s->settings.spec.work;
 }
 
+static bool has_tty(const struct node *n)
+{
+	return n->job->settings.tty;
+}
+
 static bool has_latest(const struct node *n)
 {
 	return n->front->latest || front_input_pending(n->front);
@@ -262,6 +267,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_JOB_ERROR] = {TEXT("error", NODE_JOB, 0400, text_error, error_time)},
 	[NODE_JOB_CONFIG] = {"config", NODE_JOB, FILE_ | 0600, &config_ops, job_config_render,
 			     job_config_time, .truncate = truncate_nothing},
+	[NODE_JOB_TTY] = {"tty", NODE_JOB, FILE_ | 0600, &tty_ops, NULL, output_time,
+			  .size = stream_size, .is_there = has_tty, .truncate = truncate_nothing},
 	[NODE_JOB_CTL] = {"ctl", NODE_JOB, FILE_ | 0200, &ctl_ops, NULL, latest_time,
 			  .truncate = truncate_nothing},
 	[NODE_FILE] = {NULL, NODE_FILES, FILE_ | 0600, NULL},

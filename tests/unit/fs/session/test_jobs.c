@@ -498,6 +498,60 @@ static void test_unmount_with_writers(void **state)
 	expect_error(req, -EPIPE);
 }
 
+/* ---- terminals ---- */
+
+static void test_tty(void **state)
+{
+	struct fixture *fx = *state;
+	struct file user, other, stdin_file;
+	struct fake_job *j;
+	struct req *req;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	assert_false(fx_exists(fx, JOBS "a/tty"));
+	assert_int_equal(fx_put(fx, JOBS "a/config", "tty = yes\nrows = 30\nargv = sh\n"), 0);
+	user = fx_opened(fx, JOBS "a/tty", O_RDWR);
+	other = fx_opened(fx, JOBS "a/tty", O_RDONLY);
+	expect_data(fx_read(fx, &other, 10, 0),
+		    ""); /* who only looks on does not wait for the start */
+	req = fx_read(fx, &user, 100, 0);
+	assert_true(waits(req));
+	assert_int_equal(fx_write(fx, &user, "l"), 0);
+	user.offset = 0;
+	assert_int_equal(fx_write(fx, &user, "s\r"), 0);
+	user.offset = 0;
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "start"), 0);
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	j = fake_job(fake_sandbox(), 0);
+	assert_true(j->tty && j->in.open && !j->in.eof);
+	assert_int_equal(j->rows, 30);
+	assert_int_equal(j->cols, 80);
+	assert_memory_equal(j->in.got.data, "ls\r", 3);
+	fake_job_output(fake_sandbox(), j, VM_STDOUT, "$ ls");
+	expect_data(req, "$ ls");
+	req = fx_read(fx, &user, 100, 0);
+	assert_true(waits(req));
+	assert_int_equal(fx_write(fx, &user, "x"), 0); /* while it waits */
+	assert_int_equal(j->in.got.len, 4);
+	fake_job_output(fake_sandbox(), j, VM_STDOUT, "more");
+	expect_data(req, "more");
+	expect_data(fx_read(fx, &other, 10, 0), "$ lsmore");
+	stdin_file = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	fx_close(fx, &stdin_file);
+	fx_close(fx, &user);
+	assert_false(j->in.eof); /* a terminal stays */
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "eof"), 0);
+	assert_int_equal(j->in.got.data[4], 4);
+	assert_int_equal(fx_put(fx, JOBS "a/config", "tty = no\n"), -EBUSY);
+	assert_int_equal(fx_add(fx, JOBS "a/config", "rows = 40\ncols = 100\n"), 0);
+	assert_int_equal(j->rows, 40);
+	assert_int_equal(j->cols, 100);
+	fake_job_exit(fake_sandbox(), j, VM_DONE, 0);
+	fx_expect(fx, JOBS "a/stdout", "$ lsmore");
+	fx_expect(fx, JOBS "a/stderr", "");
+	fx_close(fx, &other);
+}
+
 /* ---- named runs ---- */
 
 static void test_named_runs(void **state)
@@ -589,6 +643,7 @@ int main(void)
 		fx_test(test_eof_by_ctl_and_kept_open),
 		fx_test(test_session_input_goes_on),
 		fx_test(test_unmount_with_writers),
+		fx_test(test_tty),
 		fx_test(test_named_runs),
 		fx_test(test_named_run_is_refused),
 	};

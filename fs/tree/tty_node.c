@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node `tty` of a job: its terminal, both ways. */
+#include "nodes.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "fs/request/reply.h"
+#include "fs/session/fs.h"
+#include "fs/session/job.h"
+
+/*
+ * Reading gives what the terminal shows, which is the job's `stdout`; writing types, as to `stdin`. A descriptor that is
+ * open for writing is one of a user at the terminal: it has no position, so that a read that waits keeps no write
+ * from typing, and it waits for the job to be started. Who only looks on reads a file like `stdout`.
+ */
+
+static bool is_users(const struct handle *h)
+{
+	return handle_writes(h);
+}
+
+static int tty_open(struct handle *h)
+{
+	h->duplex = is_users(h);
+	return is_users(h) ? stdin_ops.open(h) : stream_ops.open(h);
+}
+
+static void tty_read(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock)
+{
+	if (!is_users(h) || h->r)
+		stream_ops.read(h, req, size, is_users(h) ? h->cursor : offset, nonblock);
+	else if (h->s->dead || h->job->removed)
+		reply_err(req, -ESTALE);
+	else if (nonblock)
+		reply_err(req, -EAGAIN);
+	else
+		wait_park(h, req, size, offset);
+}
+
+static void tty_release(struct handle *h)
+{
+	if (is_users(h))
+		stdin_ops.release(h);
+}
+
+static unsigned tty_poll(struct handle *h)
+{
+	const unsigned in = !is_users(h) || h->r ? stream_ops.poll(h) : 0;
+
+	return in | (is_users(h) ? stdin_ops.poll(h) : 0);
+}
+
+const struct handle_ops tty_ops = {
+	.open = tty_open,
+	.read = tty_read,
+	.write_late = stdin_write,
+	.truncate = truncate_handle,
+	.release = tty_release,
+	.poll = tty_poll,
+};
