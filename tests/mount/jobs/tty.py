@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Terminals: interactive programs are used from the host, by files alone and through scripts/xsbx-tty."""
+# backends: local process vm
+import select
+import shlex
+import subprocess
+import tempfile
+
+from xsbx import *
+
+XSBX_TTY = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../scripts/xsbx-tty")
+SECONDS = 20
+
+
+class Screen:
+    """A terminal of ours, in tmux, with a program."""
+    def __init__(self, *command, size=(30, 100)):
+        self.dir = tempfile.mkdtemp()
+        self.tmux("new-session", "-d", "-x", str(size[1]), "-y", str(size[0]),
+                  shlex.join(command) + "; echo ended: $?; exec sleep 10000")
+
+    def tmux(self, *args):
+        return subprocess.run(["tmux", "-f", "/dev/null", "-S", f"{self.dir}/socket", *args], check=True,
+                              env=dict(os.environ, TERM="xterm-256color"), stdout=subprocess.PIPE).stdout.decode()
+
+    def type(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def text(self):
+        return self.tmux("capture-pane", "-p").rstrip("\n")
+
+    def shows(self, what, text):
+        ok(what, wait_for(lambda: text in self.text(), SECONDS), f"{text!r} is not in:\n{self.text()}")
+
+    def close(self):
+        self.tmux("kill-server")
+        shutil.rmtree(self.dir)
+
+
+def by_files():
+    """One open for both ways; who looks on; what was shown can be read for ever."""
+    s = Session("files")
+    j = s / "jobs/cat"
+    os.mkdir(j)
+    ok("without tty there is none", not os.path.exists(f"{j}/tty"))
+    write(f"{j}/config", "tty = yes\nargv = cat\n")
+    user = os.open(f"{j}/tty", os.O_RDWR)
+    write(f"{j}/ctl", "start\n")
+    os.write(user, b"hello\n")
+    got = b""
+    while got.count(b"\n") < 2:
+        got += os.read(user, 100)
+    same("its echo, and what cat says", got, b"hello\r\nhello\r\n")
+    same("a user who has not typed is not polled", select.select([user], [], [], 0)[0], [])
+    os.write(user, b"more\n")
+    ok("poll says when there is something", select.select([user], [], [], SECONDS * 4)[0] == [user])
+    write(f"{j}/ctl", "eof\n")
+    same("the end", read(f"{j}/exit_code"), b"0\n")
+    os.close(user)
+    same("all of it", (read(f"{j}/tty"), read(f"{j}/stdout"), read(f"{j}/stderr")),
+         (b"hello\r\nhello\r\nmore\r\nmore\r\n",) * 2 + (b"",))
+
+
+def shell():
+    need("tmux")
+    s = Session("shell")
+    screen = Screen(XSBX_TTY, s / "", "bash", "--norc", "-i")
+    screen.type("PS1='> '", "Enter")
+    screen.type("echo a$((1))b; stty size", "Enter")
+    screen.shows("a shell", "a1b\n30 100")
+    screen.type("sleep 1000", "Enter")
+    screen.shows("the command", "> sleep 1000")
+    screen.type("C-c")
+    screen.shows("is interrupted", "^C\n>")
+    screen.type("sleep 1000", "Enter")
+    wait_for(lambda: screen.text().count("> sleep 1000") == 2, SECONDS)
+    screen.type("C-z")
+    screen.shows("is stopped", "Stopped")
+    screen.type("kill %1; fg", "Enter")
+    screen.shows("and goes on", "Terminated")
+    screen.tmux("resize-window", "-x", "120", "-y", "40")
+    screen.type("stty size", "Enter")
+    screen.shows("the size follows", "40 120")
+    ok("no complaint", "job control" not in screen.text() and "cannot set" not in screen.text(), screen.text())
+    screen.type("exit 7", "Enter")
+    screen.shows("the status", "ended: 7")
+    same("nothing is left", os.listdir(s / "jobs"), [])
+    screen.close()
+
+
+def editor_and_pager():
+    need("tmux")
+    s = Session("editor")
+    has_ = s.run("type vim >/dev/null 2>&1 && echo vim; type less >/dev/null 2>&1 && echo less; type top >/dev/null 2>&1 && echo top\n").out.split()
+    s.run("seq 1 1000 >numbers\n")
+    screen = Screen(XSBX_TTY, s / "", "bash", "--norc", "-i")
+    screen.type("PS1='> '", "Enter")
+    if "less" in has_:
+        screen.type("less numbers", "Enter")
+        screen.shows("a pager", "\n29\n")
+        screen.type("G")
+        screen.shows("goes to the end", "\n1000\n")
+        screen.type("q")
+    if "vim" in has_:
+        screen.type("vim -u NONE file", "Enter")
+        screen.shows("an editor", "~\n~")
+        screen.type("i", "typed in vim", "Escape", ":wq", "Enter")
+        ok("writes", wait_for(lambda: os.path.exists(s / "files/file") and read(s / "files/file") == b"typed in vim\n", SECONDS))
+    if "top" in has_:
+        screen.type("top", "Enter")
+        screen.shows("top", "PID USER")
+        screen.type("q")
+    screen.type("exit", "Enter")
+    screen.shows("the end", "ended: ")
+    screen.close()
+
+
+def interpreter():
+    need("tmux")
+    s = Session("python", "python")
+    screen = Screen(XSBX_TTY, s / "", "python3", "-q", "-i")
+    screen.shows("a prompt", ">>>")
+    screen.type("x = 6*7; print('got', x)", "Enter")
+    screen.shows("Python", "got 42")
+    screen.type("while True: pass", "Enter", "Enter")
+    screen.type("C-c")
+    screen.shows("is interrupted", "KeyboardInterrupt")
+    screen.type("C-d")
+    screen.shows("and ends", "ended: ")
+    screen.close()
+
+
+main(by_files, shell, editor_and_pager, interpreter)
