@@ -50,10 +50,11 @@ nodes = re.findall(r'^\t\[NODE_\w+\] = \{"([\w.]+)",', read("fs/tree/table.c"), 
 want("man/xsbxfs.5", "nodes", nodes)
 want("man/xsbxfs.5", "states", re.findall(r'\[(?:SESSION|RUN)_[A-Z]+\] = "(\w+)"',
                                            read("fs/session/session.c", "fs/session/run.c")))
-want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = "(\w+)"', read("fs/tree/ctl.c")))
+want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = \{"(\w+)"', read("fs/tree/ctl.c")))
 
 # ENOENT, ENOTDIR and EISDIR mean what they always mean; the others are never seen by a caller.
-usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED", "EADDRINUSE", "ECONNABORTED", "EINPROGRESS"}
+usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED", "EADDRINUSE", "ECONNABORTED", "EINPROGRESS",
+         "EMFILE"}
 ops = "".join(sources(f"fs/{folder}/*.c") for folder in ("request", "session", "files", "tree", "fuse"))
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 
