@@ -139,7 +139,8 @@ enum proto_type {
 	PROTO_NOTED, /* during a lease, behind a FILE_REPLY or TOUCH: u64 node, attr: what its attributes are now */
 	PROTO_CONTENT, /* during a lease, behind a FILE_REPLY to OPEN: u64 handle, bytes to the end: all that the
 			 * file holds */
-	PROTO_JOB_GONE, /* behind EXIT or FAILED, or after JOB_FORGET: nothing is left of job `id`. One for each */
+	PROTO_JOB_GONE, /* behind EXIT or FAILED, or after JOB_FORGET: nothing is left of job `id`; but for what
+			 * was below a holder that user code has killed, which belongs to nobody. One for each */
 	PROTO_STDIN_CLOSED, /* nobody reads the input of run or job `id` any more; before its end, at most once */
 };
 

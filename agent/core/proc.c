@@ -193,6 +193,13 @@ static int proc_look(pid_t pid, struct proc *ret_p)
 	return 0;
 }
 
+pid_t proc_parent(pid_t pid)
+{
+	struct proc p;
+
+	return proc_look(pid, &p) < 0 ? 0 : p.parent;
+}
+
 /* A zombie, all of whose threads have ended, says so. */
 static bool is_running(int pidfd)
 {
@@ -329,6 +336,37 @@ static int add_unlisted(struct proc_set *set, pid_t pid)
 	return fd >= 0 && (proc_look(pid, &p) == 0 || is_running(fd)) ? set_add(set, &p) : 0;
 }
 
+/* Gives hidden ones that are children of @p their parent. */
+static void claim_children(struct proc_set *set, const struct proc *p, pid_t tid)
+{
+	_cleanup_file_ FILE *f = NULL;
+	char path[64];
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", p->pid, tid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &pid) == 1) {
+		struct proc *child = proc_set_find(set, pid);
+
+		if (child && !child->start)
+			child->parent = p->pid;
+	}
+}
+
+/* Whose child a hidden one is its parent's list tells, where the kernel has lists and the parent is not hidden as well; at
+ * the latest when that has ended, and it is a holder's. */
+static void find_parents(struct proc_set *set)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		const struct proc *p = &set->v[i];
+		_cleanup_dir_ DIR *d = p->start ? proc_threads(p->pid) : NULL;
+		pid_t tid;
+
+		while (d && (tid = proc_next(d)))
+			claim_children(set, p, tid);
+	}
+}
+
 static int add_hidden(struct proc_set *set)
 {
 	const size_t listed = set->n;
@@ -342,8 +380,10 @@ static int add_hidden(struct proc_set *set)
 		if (at == listed || set->v[at].pid != pid)
 			r = add_unlisted(set, pid);
 	}
-	if (set->n > listed)
+	if (set->n > listed) {
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
+		find_parents(set);
+	}
 	return r;
 }
 

@@ -77,6 +77,9 @@ void proc_jailed(void);
 
 #define PROC_HOLDERS_MAX 64u
 
+/** proc_parent() - Return: the parent of a process, or 0 if it is hidden or has gone. */
+pid_t proc_parent(pid_t pid);
+
 /** proc_hold() - A child of ours is a holder, one of at most PROC_HOLDERS_MAX. */
 void proc_hold(pid_t pid);
 

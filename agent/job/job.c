@@ -47,6 +47,8 @@
 #define GONE_US \
 	1000000u /* from its last child to its end a holder needs no time; stopped by somebody, it is killed */
 
+#define START_US 2000000u /* a holder that has not started its program by then is ended with it */
+
 static const char *const state_names[] = {
 	[JOB_STARTING] = "starting", [JOB_ACTIVE] = "active", [JOB_KILLING] = "being killed",
 	[JOB_DRAINING] = "draining", [JOB_ENDED] = "ended",   [JOB_CLEARING] = "being cleared",
@@ -130,6 +132,8 @@ static void on_killed(struct killer *k);
 static void job_end(struct job *j, uint64_t grace_us)
 {
 	assert(j->holder);
+	if (!j->ending)
+		j->ending = now_us();
 	j->killer.done = on_killed;
 	killer_start(&j->killer, &(struct proc_scope){.holder = j->holder}, grace_us);
 }
@@ -139,9 +143,12 @@ static void on_killed(struct killer *k)
 {
 	struct job *j = container_of(k, struct job, killer);
 
-	if (!j->heard && j->holder && j->report.fd >= 0)
-		job_end(j, 0); /* nothing yet: it has still to start the program */
-	else if (j->state == JOB_KILLING)
+	if (!j->heard && j->holder && j->report.fd >= 0) {
+		/* Nothing yet: it has still to start the program. One that says nothing was stopped, and goes as well. */
+		if (now_us() - j->ending > j->grace_ms * 1000ull + START_US)
+			kill(j->holder, SIGKILL);
+		job_end(j, 0);
+	} else if (j->state == JOB_KILLING)
 		job_settle(j, (enum proto_how)j->result.how, j->result.status);
 	else if (j->holder)
 		loop_arm(j->all->loop, &j->deadline, GONE_US); /* jobs_advance() goes on */
@@ -182,6 +189,9 @@ static void on_started(struct job *j, const struct holder_report *r)
 {
 	j->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
 	j->pid = r->pid;
+	/* It may have ended meanwhile, and its number be another's. */
+	if (j->pidfd >= 0 && proc_parent(r->pid) != j->holder)
+		close_fd(&j->pidfd);
 	if (j->state != JOB_STARTING)
 		return; /* it is being killed already */
 	job_set(j, JOB_ACTIVE);

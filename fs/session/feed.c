@@ -177,7 +177,7 @@ static bool hand_over(struct feed *f, feed_send_fn send, void *arg)
 	if (f->sent == f->data.len) {
 		f->sent = 0;
 		f->data.len = 0;
-	} else if (f->sent >= FEED_FULL) {
+	} else if (f->data.data && f->sent >= FEED_FULL) {
 		memmove(f->data.data, f->data.data + f->sent, f->data.len - f->sent);
 		f->data.len -= f->sent;
 		f->sent = 0;

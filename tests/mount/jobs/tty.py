@@ -80,7 +80,7 @@ def shell():
     screen.type("kill %1; fg", "Enter")
     screen.shows("and goes on", "Terminated")
     screen.tmux("resize-window", "-x", "120", "-y", "40")
-    screen.type("stty size", "Enter")
+    screen.type("until [[ $(stty size) = 40* ]]; do sleep 0.1; done; stty size", "Enter")
     screen.shows("the size follows", "40 120")
     ok("no complaint", "job control" not in screen.text() and "cannot set" not in screen.text(), screen.text())
     screen.type("exit 7", "Enter")

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/sandbox_fixture.h"
+#include "vm/sandbox/internal.h"
 
 #define JOB(n) (SANDBOX_JOB_ID + (n))
 
@@ -273,6 +274,27 @@ static void held_output(void **state)
 	close_it(&seen[0]);
 }
 
+/* Whose output is held at its time may only be waiting for that. */
+static void overdue_while_held(void **state)
+{
+	struct sandbox_job job = a_job(1);
+
+	(void)state;
+	job.timeout_ms = 1000;
+	open_ready(&seen[0], 0);
+	assert_int_equal(call_job(&seen[0], &job), 0);
+	fake_free(fake_expect(PROTO_JOB));
+	sandbox_job_hold(seen[0].s, JOB(1), true);
+	vm->guests.beats += 20;
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	fake_settle();
+	assert_int_equal(seen[0].nclosed, 0);
+	vm->guests.beats += 20;
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	until_closed(&seen[0]);
+	assert_int_equal(seen[0].problem.code, PROBLEM_AGENT_SILENT);
+}
+
 static void most(void **state)
 {
 	const struct sandbox_job more = a_job(PROTO_JOBS_MAX);
@@ -407,9 +429,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
-		T(request),	    T(beside_a_run), T(signals),     T(not_started),
-		T(forgotten_early), T(input),	     T(held_output), T(most),
-		T(not_up),	    T(processors),   T(hostile),
+		T(request),	T(beside_a_run),       T(signals),
+		T(not_started), T(forgotten_early),    T(input),
+		T(held_output), T(overdue_while_held), T(most),
+		T(not_up),	T(processors),	       T(hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
