@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/job/job.c agent/job/program.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
+/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -405,7 +405,8 @@ static void host_feed(void)
 	if (len > (size_t)(fuzz.end - p) - 5)
 		len = (size_t)(fuzz.end - p) - 5;
 	id = p[2];
-	if (p[0] == PROTO_JOB || p[0] == PROTO_JOB_FORGET || (id > 127 && p[0] != PROTO_RUN))
+	if (p[0] == PROTO_JOB || p[0] == PROTO_JOB_FORGET || p[0] == PROTO_JOB_WINDOW ||
+	    (id > 127 && p[0] != PROTO_RUN))
 		id = PROTO_JOB_ID | (id & 127);
 	host_frame(p[0], p[1], id, p + 5, len);
 	fuzz.next = p + 5 + len;

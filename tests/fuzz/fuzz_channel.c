@@ -154,17 +154,15 @@ static struct vm *start(uv_loop_t *loop, struct sandbox **ret_sandbox)
 /* Up at once, with a run and one of each request under way. */
 static void set_up(struct sandbox *s)
 {
-	const struct sandbox_run run = {.id = 1,
-					.code = "x",
-					.code_len = 1,
-					.stdin_data = "input",
-					.stdin_len = 5,
-					.limit = {1000, 1000}};
+	size_t taken;
+	const struct sandbox_run run = {
+		.id = 1, .code = "x", .code_len = 1, .input = true, .limit = {1000, 1000}};
 
 	s->guest->channel.generation = 1;
 	s->guest->phase = GUEST_UP;
 	s->state = SANDBOX_READY;
 	sandbox_run(s, &run);
+	sandbox_write(s, 1, "input", 5, false, &taken);
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
 		sandbox_file(s, &requests[i], on_answer, &requests[i]);
 }

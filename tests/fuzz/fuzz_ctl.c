@@ -10,15 +10,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	enum ctl_verb verbs[CTL_VERBS_MAX];
+	const enum ctl_owner owner = size % 2 ? CTL_SESSION : CTL_JOB;
+	struct ctl_order orders[CTL_VERBS_MAX];
 	struct problem why = {.code = PROBLEM_NONE};
 	size_t n = 0;
-	int r = ctl_parse((const char *)data, size, verbs, &n, &why);
+	int r = ctl_parse((const char *)data, size, owner, orders, &n, &why);
 
 	assert(r == 0 || r == -EINVAL);
 	assert(n <= CTL_VERBS_MAX);
 	for (size_t i = 0; i < n; i++)
-		assert(ctl_verb_str(verbs[i])[0]);
+		assert(ctl_verb_str(orders[i].verb)[0] &&
+		       (orders[i].verb == CTL_SIGNAL) == (orders[i].sig > 0));
 	if (r < 0)
 		assert(why.code && *why.cause && *why.fix);
 	return 0;
