@@ -113,12 +113,15 @@ static void test_bounds(void **state)
 	(void)state;
 	memset(text, ' ', sizeof(text));
 	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX, CTL_SESSION, verbs, &nverbs, &why), 0);
-	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX + 1, CTL_SESSION, verbs, &nverbs, &why), -EINVAL);
+	assert_int_equal(ctl_parse(text, CTL_TEXT_MAX + 1, CTL_SESSION, verbs, &nverbs, &why),
+			 -EINVAL);
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = "kill\n"[i % 5];
-	assert_int_equal(ctl_parse(text, (size_t)CTL_VERBS_MAX * 5, CTL_SESSION, verbs, &nverbs, &why), 0);
+	assert_int_equal(
+		ctl_parse(text, (size_t)CTL_VERBS_MAX * 5, CTL_SESSION, verbs, &nverbs, &why), 0);
 	assert_int_equal(nverbs, CTL_VERBS_MAX);
-	assert_int_equal(ctl_parse(text, CTL_VERBS_MAX * 5 + 4, CTL_SESSION, verbs, &nverbs, &why), -EINVAL);
+	assert_int_equal(ctl_parse(text, CTL_VERBS_MAX * 5 + 4, CTL_SESSION, verbs, &nverbs, &why),
+			 -EINVAL);
 	assert_string_equal(problem_code_str(why.code), "too-many");
 }
 
@@ -127,7 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_verb), cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_later_versions),
-		cmocka_unit_test(test_bounds), cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_bounds),	  cmocka_unit_test(test_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
