@@ -311,7 +311,7 @@ int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
 	ret_j->language = get_str(in, 32);
 	ret_j->cwd = get_str(in, PROTO_LINK_MAX);
 	ret_j->env = get_str(in, PROTO_CODE_MAX);
-	ret_j->argv = get_str(in, PROTO_CODE_MAX);
+	ret_j->argv = get_str(in, PROTO_ARGV_MAX);
 	ret_j->code = get_str(in, PROTO_CODE_MAX);
 	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) ||
 	    memchr(ret_j->cwd.data, '\0', ret_j->cwd.len) ||

@@ -32,8 +32,9 @@
 
 #define PROTO_VERSION	     1u
 #define PROTO_HEADER	     12u
-#define PROTO_PAYLOAD_MAX    ((1u << 20) + 65536u) /* the code of a run is at most 1 MiB */
+#define PROTO_PAYLOAD_MAX    (3u << 19) /* a job: its words and variables */
 #define PROTO_CODE_MAX	     (1u << 20)
+#define PROTO_ARGV_MAX	     (5u << 18)	  /* of all words of a job */
 #define PROTO_DATA_MAX	     (128u << 10) /* most bytes in one OUTPUT, STDIN, or file transfer */
 #define PROTO_FILES_INFLIGHT 256u
 #define PROTO_NAME_MAX	     255u

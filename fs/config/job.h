@@ -8,8 +8,8 @@
 
 #include "settings.h"
 
-#define JOB_TEXT_MAX  (3u << 20)    /* bytes of a write to `config` */
-#define JOB_ARGV_MAX  (1280u << 10) /* of all words */
+#define JOB_TEXT_MAX  (3u << 20)     /* bytes of a write to `config` */
+#define JOB_ARGV_MAX  PROTO_ARGV_MAX /* bytes of all words */
 #define JOB_WORDS_MAX 65536u
 #define JOB_ENV_MAX   (128u << 10) /* of all variables */
 #define JOB_PATH_MAX  4095u

@@ -88,6 +88,7 @@ static void finish(struct session *s, const struct vm_result *result)
 /* The session has no sandbox any more. @err: for those that still wait for one */
 static void unbind(struct session *s, int err)
 {
+	launch_unbind(s);
 	s->binding = NULL;
 	s->sandbox = NULL;
 	s->standing = (struct problem){0};

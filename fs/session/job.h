@@ -96,6 +96,8 @@ void launch_pump(struct session *s);
 void launch_refuse(struct session *s, const struct problem *why);
 /* The sandbox is going, and will be heard of no more: ends those that go as well. */
 void launch_cut(struct session *s, const struct problem *why);
+/* The sandbox is gone, with what ended jobs had left in it. */
+void launch_unbind(struct session *s);
 /* It takes input, or there is more. */
 void launch_feed(struct job *j);
 

@@ -43,12 +43,19 @@ void launch_cut(struct session *s, const struct problem *why)
 
 	launch_refuse(s, why);
 	TAILQ_FOREACH(j, &s->jobs, link) {
-		j->inside = false;
 		if (!job_going(j))
 			continue;
 		run_ended_with(j->front.latest, &killed);
 		job_over(j);
 	}
+}
+
+void launch_unbind(struct session *s)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &s->jobs, link)
+		j->inside = false;
 }
 
 static bool send_input(void *arg, const void *data, size_t len, bool last, size_t *ret_taken)

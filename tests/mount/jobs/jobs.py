@@ -157,6 +157,8 @@ def argv_and_place():
     same("cwd, env", Job(s, "b", "cwd = sub\nenv.WHO = it is me\n").run("echo $WHO; pwd\n").out.split("\n")[0], "it is me")
     has("cwd", Job(s, "c", "cwd = sub\n").run("pwd\n").out, "/sub\n")
     same("timeout", Job(s, "t", "timeout_s = 1\n").run("sleep 60\n").code, 124)
+    many = ["x" * 65536] * 16
+    same("1 MiB of arguments", Job(s, "l", "argv = printf %s " + " ".join(many) + "\n").run().out, "".join(many))
     got = Job(s, "n", "argv = /no/such/program\n").start()
     with raises("what is not there", errno.EIO):
         read(got / "exit_code")

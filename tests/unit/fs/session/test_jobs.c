@@ -206,6 +206,21 @@ static void test_sandbox_dies(void **state)
 	fx_close(fx, &code);
 	assert_int_equal(fx_mkdir(fx, JOBS "b"), 0);
 	assert_int_equal(fx_put(fx, JOBS "b/in", "x"), -ESTALE);
+	assert_int_equal(fx_put(fx, JOBS "a/ctl", "kill"), -ESRCH);
+	assert_int_equal(fx_rmdir(fx, JOBS "a"), 0);
+}
+
+/* What an ended job has left goes with the sandbox. */
+static void test_sandbox_dies_with_what_is_left(void **state)
+{
+	struct fixture *fx = *state;
+	struct fake_job *j = started(fx, "a");
+
+	fake_job_exit(fake_sandbox(), j, VM_DONE, 0);
+	assert_non_null(strstr(fx_cat(fx, JOBS "a/status.json"), "\"processes_left\": true"));
+	fake_die(fake_sandbox(), PROBLEM_CLOSED);
+	assert_non_null(strstr(fx_cat(fx, JOBS "a/status.json"), "\"processes_left\": false"));
+	assert_int_equal(fx_rmdir(fx, JOBS "a"), 0);
 }
 
 static void test_close_and_reset(void **state)
@@ -630,6 +645,7 @@ int main(void)
 		fx_test(test_argv),
 		fx_test(test_removed_while_it_runs),
 		fx_test(test_sandbox_dies),
+		fx_test(test_sandbox_dies_with_what_is_left),
 		fx_test(test_close_and_reset),
 		fx_test(test_waits_for_the_sandbox),
 		fx_test(test_names_and_limits),

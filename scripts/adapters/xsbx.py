@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in a sandbox of an xsbxfs mount, from Python: what the adapters beside this share. Files are all it uses."""
+import os
+import shlex
+import tempfile
+import threading
+
+
+class Refused(Exception):
+    """A program was not started, or how it ended is not known; .args[0] says why."""
+
+
+def quote(word):
+    return shlex.quote(os.fsdecode(word))
+
+
+def read(path, limit=None):
+    with open(path, "rb", buffering=0) as file:
+        data = bytearray()
+        while piece := file.read(1 << 20):
+            if limit is None or len(data) <= limit:
+                data += piece
+        return bytes(data)
+
+
+def write(path, data):
+    with open(path, "wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view):]
+
+
+def cause(directory):
+    """What its `error` says."""
+    text = read(f"{directory}/error").decode(errors="replace")
+    return next((line[7:] for line in text.splitlines() if line.startswith("cause: ")), "no reason given")
+
+
+class Session:
+    def __init__(self, template, config=""):
+        """@template: a directory of the mount, such as /sbx/shell; @config: lines for the session's `config`"""
+        self.path = tempfile.mkdtemp(prefix="s", dir=template)
+        if config:
+            write(f"{self.path}/config", config.encode())
+
+    def remove(self):
+        os.rmdir(self.path)
+
+    def run(self, argv, stdin=None, cwd=None, env=None, timeout_s=0, limit=None):
+        """
+        Runs a program. @stdin: bytes, or None; @limit: bytes of each output beyond which nothing is kept.
+        Return: (stdout, stderr, exit status, state); raises Refused.
+        """
+        job = tempfile.mkdtemp(prefix="j", dir=f"{self.path}/jobs")
+        try:
+            lines = [f"argv = {' '.join(map(quote, argv))}", f"timeout_s = {timeout_s}"]
+            lines += [f"cwd = {cwd}"] if cwd else []
+            lines += [f"env.{name} = {quote(value)}" for name, value in (env or {}).items()]
+            write(f"{job}/config", "\n".join(lines).encode(errors="surrogateescape") + b"\n")
+            return self.follow(job, stdin, limit)
+        finally:
+            os.rmdir(job)
+
+    def follow(self, job, stdin, limit):
+        feed = open(f"{job}/stdin", "wb", buffering=0) if stdin is not None else None
+        outputs = {}
+        write(f"{job}/ctl", b"start\n")
+        readers = [threading.Thread(target=lambda name=name: outputs.update({name: read(f"{job}/{name}", limit)}))
+                   for name in ("stdout", "stderr")]
+        for reader in readers:
+            reader.start()
+        if feed:
+            with feed:
+                view = memoryview(stdin)
+                try:
+                    while view:
+                        view = view[feed.write(view):]
+                except BrokenPipeError:
+                    pass  # it reads no more
+        for reader in readers:
+            reader.join()
+        state = read(f"{job}/state").decode().strip()
+        if state in ("lost", "refused") or len(outputs) < 2:
+            raise Refused(cause(job))
+        return outputs["stdout"], outputs["stderr"], int(read(f"{job}/exit_code")), state
