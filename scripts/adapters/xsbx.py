@@ -46,10 +46,11 @@ class Session:
     def remove(self):
         os.rmdir(self.path)
 
-    def run(self, argv, stdin=None, cwd=None, env=None, timeout_s=0, limit=None):
+    def run(self, argv, stdin=None, cwd=None, env=None, timeout_s=0, limit=None, outputs=("stdout", "stderr")):
         """
-        Runs a program. @stdin: bytes, or None; @limit: bytes of each output beyond which nothing is kept.
-        Return: (stdout, stderr, exit status, state); raises Refused.
+        Runs a program. @stdin: bytes, or None; @limit: bytes of each output beyond which nothing is kept; @outputs: which
+        are wanted, "output" is both in one.
+        Return: (outputs..., exit status, state); raises Refused.
         """
         job = tempfile.mkdtemp(prefix="j", dir=f"{self.path}/jobs")
         try:
@@ -57,16 +58,16 @@ class Session:
             lines += [f"cwd = {cwd}"] if cwd else []
             lines += [f"env.{name} = {quote(value)}" for name, value in (env or {}).items()]
             write(f"{job}/config", "\n".join(lines).encode(errors="surrogateescape") + b"\n")
-            return self.follow(job, stdin, limit)
+            return self.follow(job, stdin, limit, outputs)
         finally:
             os.rmdir(job)
 
-    def follow(self, job, stdin, limit):
+    def follow(self, job, stdin, limit, wanted):
         feed = open(f"{job}/stdin", "wb", buffering=0) if stdin is not None else None
         outputs = {}
         write(f"{job}/ctl", b"start\n")
         readers = [threading.Thread(target=lambda name=name: outputs.update({name: read(f"{job}/{name}", limit)}))
-                   for name in ("stdout", "stderr")]
+                   for name in wanted]
         for reader in readers:
             reader.start()
         if feed:
@@ -80,6 +81,6 @@ class Session:
         for reader in readers:
             reader.join()
         state = read(f"{job}/state").decode().strip()
-        if state in ("lost", "refused") or len(outputs) < 2:
+        if state in ("lost", "refused") or len(outputs) < len(wanted):
             raise Refused(cause(job))
-        return outputs["stdout"], outputs["stderr"], int(read(f"{job}/exit_code")), state
+        return *(outputs[name] for name in wanted), int(read(f"{job}/exit_code")), state
