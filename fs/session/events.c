@@ -48,6 +48,14 @@ uint64_t events_first(const struct events *ev)
 	return ev->next > EVENTS_KEPT ? ev->next - EVENTS_KEPT : 0;
 }
 
+bool events_concern(const struct events *ev, uint64_t n, const struct session *s)
+{
+	const struct event *e = ev->kept[n % EVENTS_KEPT];
+
+	/* There may have been another one of that name. */
+	return !s || (n >= s->first_event && e->session && strcmp(e->session, s->path) == 0);
+}
+
 /* ---- lines ---- */
 
 /* Takes over @o. Return: the line, NULL if out of memory. */

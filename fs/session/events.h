@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_SESSION_EVENTS_H
 #define XSBX_FS_SESSION_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fs/request/waitlist.h"
@@ -43,6 +44,9 @@ void events_add_denied(struct events *ev, const struct session *s,
 
 /* Number of the oldest event that is kept. */
 uint64_t events_first(const struct events *ev);
+
+/* Is event number @n about this session? NULL: about any, or none. */
+bool events_concern(const struct events *ev, uint64_t n, const struct session *s);
 
 /* Makes lines of all events, for the functions below. */
 void events_write(struct events *ev);

@@ -78,6 +78,7 @@ enum node_kind {
 	NODE_RUN_STATUS,
 	NODE_RUN_SUMMARY,
 	NODE_RUN_WAIT,
+	NODE_SESSION_EVENTS,
 	NODE_JOBS,
 	NODE_JOB, /* `sub` of these is its number */
 	NODE_JOB_IN,

@@ -99,6 +99,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 		.settings = s->settings,
 		.state = SESSION_NEW,
 		.created = clock_now(),
+		.first_event = fs->events.next,
 		.idle_since = uv_now(fs->loop),
 		.console = {.limit = 2 * SESSION_CONSOLE_MAX},
 	};

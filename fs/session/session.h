@@ -92,6 +92,7 @@ struct session {
 	unsigned nruns, nqueued;
 	uint32_t last_number;  /* of the newest run, 0: none yet */
 	uint32_t removed_runs; /* by the history's limits, or by rmdir */
+	uint64_t first_event;  /* number of the first that may be its */
 	struct run *active;    /* reference */
 	struct front front;
 

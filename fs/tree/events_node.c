@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The `events` node: the event log, as a file that keeps growing. */
+/* The `events` nodes: the event log, or what of it concerns a session, as a file that keeps growing. */
 #include "nodes.h"
 
 #include <errno.h>
@@ -8,11 +8,15 @@
 
 #include "fs/request/reply.h"
 #include "fs/session/fs.h"
+#include "fs/session/session.h"
 
 /*
  * Offset 0 of an open is the start of the oldest line that was kept at that time, at `base`; the end grows. `cursor`
  * and `text` are what is read next, at offset `expected`; a read at another offset searches for its line. A reader
  * too slow for the ring continues with the oldest line that is left, as if it followed what it has read.
+ *
+ * Of a session's node, offsets count the lines that concern it, from the first that was kept when it was opened (`base` is 0
+ * then): what the ring drops meanwhile shifts only what is read at an offset again.
  *
  * The size shown is that of the oldest open, so that it does not shrink for anybody who follows the file.
  */
@@ -24,7 +28,7 @@ static int events_open(struct handle *h)
 	ev->readers++;
 	events_write(ev);
 	h->cursor = events_first(ev);
-	h->base = events_first_byte(ev);
+	h->base = h->s ? 0 : events_first_byte(ev);
 	return 0;
 }
 
@@ -37,7 +41,7 @@ static void events_release(struct handle *h)
 static void seek(const struct events *ev, struct handle *h, uint64_t offset)
 {
 	const uint64_t at = h->base + offset;
-	uint64_t pos = events_first_byte(ev);
+	uint64_t pos = h->s ? 0 : events_first_byte(ev);
 
 	buf_clear(&h->text);
 	h->expected = offset;
@@ -48,6 +52,8 @@ static void seek(const struct events *ev, struct handle *h, uint64_t offset)
 		const char *line = events_line(ev, h->cursor);
 		const size_t len = strlen(line);
 
+		if (!events_concern(ev, h->cursor, h->s))
+			continue;
 		if (pos + len > at) {
 			const size_t skip = at > pos ? (size_t)(at - pos) : 0;
 
@@ -63,12 +69,14 @@ static void fill(const struct events *ev, struct handle *h, size_t size)
 {
 	if (h->cursor < events_first(ev)) {
 		h->cursor = events_first(ev);
-		h->base = events_first_byte(ev) - h->expected - h->text.len;
+		if (!h->s)
+			h->base = events_first_byte(ev) - h->expected - h->text.len;
 	}
 	while (h->cursor < ev->next && h->text.len < size) {
 		const char *line = events_line(ev, h->cursor);
 
-		if (buf_append(&h->text, line, strlen(line)) < 0)
+		if (events_concern(ev, h->cursor, h->s) &&
+		    buf_append(&h->text, line, strlen(line)) < 0)
 			return;
 		h->cursor++;
 	}
@@ -91,6 +99,8 @@ static void events_read(struct handle *h, struct req *req, size_t size, uint64_t
 		memmove(h->text.data, h->text.data + n, h->text.len - n);
 		h->text.len -= n;
 		h->expected += n;
+	} else if (h->s && h->s->dead) {
+		reply_buf(req, "", 0); /* there will be no more */
 	} else if (nonblock) {
 		reply_err(req, -EAGAIN);
 	} else if (h->deadline && now >= h->deadline) {
@@ -107,7 +117,13 @@ static void events_read(struct handle *h, struct req *req, size_t size, uint64_t
 
 static unsigned events_poll(struct handle *h)
 {
-	return h->text.len || h->cursor < h->fs->events.next ? POLLIN | POLLRDNORM : 0;
+	struct events *ev = &h->fs->events;
+
+	for (uint64_t n = MAX(h->cursor, events_first(ev)); n < ev->next; n++) {
+		if (events_concern(ev, n, h->s))
+			return POLLIN | POLLRDNORM;
+	}
+	return h->text.len || (h->s && h->s->dead) ? POLLIN | POLLRDNORM : 0;
 }
 
 const struct handle_ops events_ops = {
@@ -128,7 +144,19 @@ uint64_t events_size(struct fs *fs, const struct handle *h)
 		return ev->bytes - h->base;
 	first = events_first_byte(ev);
 	TAILQ_FOREACH(o, &fs->handles.open, link)
-		if (o->ops == &events_ops)
+		if (o->ops == &events_ops && !o->s)
 			first = MIN(first, o->base);
 	return ev->bytes - first;
+}
+
+uint64_t events_size_of(const struct session *s)
+{
+	struct events *ev = &s->fs->events;
+	uint64_t n = 0;
+
+	events_write(ev);
+	for (uint64_t i = events_first(ev); i < ev->next; i++)
+		if (events_concern(ev, i, s))
+			n += strlen(events_line(ev, i));
+	return n;
 }

@@ -107,7 +107,10 @@ extern const struct handle_ops scratch_ops; /* open scratch files */
 
 extern const struct handle_ops events_ops;
 
-/* The size to show: bytes of all lines that are kept. With @h not NULL, relative to its offsets. */
+/* The size to show: bytes of all lines that are kept about a session. */
+uint64_t events_size_of(const struct session *s);
+
+/* The same of all lines. With @h not NULL, relative to its offsets. */
 uint64_t events_size(struct fs *fs, const struct handle *h);
 
 extern const struct handle_ops changes_ops; /* files.changes */

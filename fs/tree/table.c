@@ -88,6 +88,11 @@ static uint64_t all_events(const struct node *n)
 	return events_size(n->fs, NULL);
 }
 
+static uint64_t session_events(const struct node *n)
+{
+	return events_size_of(n->s);
+}
+
 /* ---- is it there? ---- */
 
 static bool has_in(const struct node *n)
@@ -246,6 +251,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_RUN_SUMMARY] = {TEXT("summary", NODE_RUN, 0400, text_run_summary, run_time)},
 	[NODE_RUN_WAIT] = {"wait", NODE_RUN, FILE_ | 0400, &status_wait_ops, NULL, run_time,
 			   .size = status_wait_size},
+	[NODE_SESSION_EVENTS] = {"events", NODE_SESSION, FILE_ | 0400, &events_ops, NULL,
+				 events_time, .size = session_events},
 	[NODE_JOBS] = {"jobs", NODE_SESSION, DIR_ | 0700, NULL, NULL, jobs_time, .find = jobs_find,
 		       .list = jobs_list},
 	[NODE_JOB] = {NULL, NODE_JOBS, DIR_ | 0700, NULL, NULL, latest_time},

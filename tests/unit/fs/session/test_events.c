@@ -79,6 +79,53 @@ static void test_a_run(void **state)
 	fx_close(fx, &f);
 }
 
+/* A session's own has what concerns it, and ends with it. */
+static void test_of_a_session(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f, old;
+	struct req *r;
+	char *text;
+
+	assert_int_equal(fx_mkdir(fx, "python/other"), 0);
+	fake_exit(fx_run(fx, "x"), VM_DONE, 3);
+	assert_int_equal(fx_put(fx, "python/other/in", "y"), 0);
+	f = fx_opened(fx, TOP "events", O_RDONLY);
+	text = drain(fx, &f, 100);
+	assert_int_equal(count_lines(text), 8);
+	assert_null(strstr(text, "other"));
+	assert_int_equal(strlen(text), fx_size(fx, TOP "events"));
+	f.offset = 10;
+	r = fx_read(fx, &f, 20, 0);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_memory_equal(r->data, text + 10, 20);
+	f.offset = strlen(text);
+	free(text);
+	r = fx_read(fx, &f, 1000, 0);
+	assert_int_equal(r->kind, ANSWER_NONE_YET);
+	assert_int_equal(fx_put(fx, "python/other/in", "z"), 0); /* does not concern it */
+	assert_int_equal(r->kind, ANSWER_NONE_YET);
+	old = fx_opened(fx, "python/other/events", O_RDONLY);
+	assert_int_equal(fx_rmdir(fx, "python/other"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/other"), 0);
+	assert_non_null(strstr(fx_cat(fx, "python/other/status.json"), "\"state\": \"new\""));
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_non_null(strstr(r->data, "removed"));
+	f.offset += r->size;
+	r = fx_read(fx, &f, 1000, 0);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_int_equal(r->size, 0);
+	fx_close(fx, &f);
+	fx_close(fx, &old);
+	/* One of the same name has none of the earlier one's. */
+	f = fx_opened(fx, "python/other/events", O_RDONLY);
+	text = drain(fx, &f, 65536);
+	assert_int_equal(count_lines(text), 1);
+	free(text);
+	fx_close(fx, &f);
+}
+
 static void test_readers_wait_for_the_next_line(void **state)
 {
 	struct fixture *fx = *state;
@@ -265,6 +312,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_a_run),
+		fx_test(test_of_a_session),
 		fx_test(test_readers_wait_for_the_next_line),
 		fx_test(test_end_of_file_when_idle),
 		fx_test(test_ring),
