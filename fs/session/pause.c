@@ -56,6 +56,12 @@ int pause_begin(struct session *s)
 				 "only an idle session can be paused");
 		return -EBUSY;
 	}
+	if (s->jobs_going) {
+		session_problemf(s, PROBLEM_BUSY, "Wait until they have ended, or remove them.",
+				 "%u job%s of the session go%s on", s->jobs_going,
+				 s->jobs_going == 1 ? "" : "s", s->jobs_going == 1 ? "es" : "");
+		return -EBUSY;
+	}
 	e = freeze(s);
 	if (e < 0) {
 		session_problemf(s, PROBLEM_BUSY, "Try it again.",

@@ -34,7 +34,7 @@ class Protocol(Case):
         self.assert_ends()
 
     def test_too_long(self):
-        self.agent.send_raw(HEADER.pack((1 << 20) + 65537, PING, 0, 1, 1))
+        self.agent.send_raw(HEADER.pack((3 << 19) + 1, PING, 0, 1, 1))
         self.assert_ends()
 
     def test_truncated_payload(self):

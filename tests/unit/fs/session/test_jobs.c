@@ -76,6 +76,8 @@ static void test_a_job(void **state)
 	assert_false(j->in.open);
 	fx_expect(fx, JOBS "build/state", "running\n");
 	fx_expect(fx, TOP "state", "idle\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause"), -EBUSY);
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "cause: 1 job of the session goes on\n"));
 
 	out = fx_opened(fx, JOBS "build/stdout", O_RDONLY);
 	code = fx_opened(fx, JOBS "build/exit_code", O_RDONLY);
