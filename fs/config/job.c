@@ -93,27 +93,6 @@ size_t job_settings_bytes(const struct job_settings *js)
 
 /* ---- variables ---- */
 
-#define NAME_BYTES 128 /* most bytes of a name */
-
-static bool env_name_ok(const char *name)
-{
-	const size_t len = strlen(name);
-
-	return len > 0 && len <= NAME_BYTES && !strchr("0123456789", *name) &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-		       len;
-}
-
-static int check_env_name(const char *name, struct problem *why)
-{
-	if (env_name_ok(name))
-		return 0;
-	return problem_set(
-		why, PROBLEM_INVALID,
-		"Use letters, digits and underscores, and no digit first, e.g. env.LANG.",
-		"env.%s: not a name for a variable", problem_quote(name).text);
-}
-
 /* Return: offset of the variable @name, or the end. */
 static size_t env_find(const struct buf *env, const char *name)
 {
@@ -140,7 +119,7 @@ static void env_unset(struct buf *env, const char *name)
 
 static int env_set(struct buf *env, const char *name, const char *value, struct problem *why)
 {
-	int e = check_env_name(name, why);
+	int e = settings_check_env_name(name, why);
 
 	if (e < 0)
 		return e;
@@ -334,7 +313,7 @@ static int unset(struct parser *p, char *name)
 				   "Write unset env.NAME, or give the key another value.",
 				   "unset: \"%s\" is not a variable", problem_quote(name).text);
 	env_unset(&p->js->env, name + 4);
-	return check_env_name(name + 4, p->why);
+	return settings_check_env_name(name + 4, p->why);
 }
 
 /* Takes a line, or as many as a quoted value goes on. @name and @value: scratch */

@@ -47,7 +47,7 @@ static size_t env_bytes(const struct sandbox_spec *s)
 	return sum;
 }
 
-static int check_env_name(const char *name, struct problem *why)
+int settings_check_env_name(const char *name, struct problem *why)
 {
 	if (env_name_ok(name))
 		return 0;
@@ -115,7 +115,7 @@ static int env_set(struct sandbox_spec *s, const char *name, const char *value, 
 	char *copy;
 	int r;
 
-	r = check_env_name(name, why);
+	r = settings_check_env_name(name, why);
 	if (r < 0)
 		return r;
 	if (is_quoted(value, len)) {
@@ -151,7 +151,7 @@ static int env_unset(struct sandbox_spec *s, const char *key, struct problem *wh
 		return problem_set(why, PROBLEM_INVALID,
 				   "Write unset env.NAME, or set the key to its default.",
 				   "unset: \"%s\" is not a variable", problem_quote(key).text);
-	r = check_env_name(key + 4, why);
+	r = settings_check_env_name(key + 4, why);
 	if (r < 0)
 		return r;
 	e = env_find(s, key + 4);

@@ -62,6 +62,9 @@ int settings_copy(struct settings *dst, const struct settings *src);
 int settings_set(struct settings *s, const char *key, const char *value,
 		 const struct settings_limits *limits, struct problem *ret_why);
 
+/* Can @name, of env.NAME, be that of a variable? Return: 0 or -EINVAL. */
+int settings_check_env_name(const char *name, struct problem *ret_why);
+
 /* Says which keys there are, also those of [template NAME] if @template. Return: -EINVAL. */
 int settings_refuse_key(const char *key, bool template, struct problem *ret_why);
 

@@ -269,16 +269,9 @@ static void on_output(void *data, uint32_t id, enum vm_stream stream, const void
 
 /* ---- standard input ---- */
 
-static bool send_input(void *arg, const void *data, size_t len, bool last, size_t *ret_taken)
-{
-	struct session *s = arg;
-
-	return sandbox_write(s->sandbox, s->active->id, data, len, last, ret_taken);
-}
-
 static void feed_run(struct session *s)
 {
-	if (s->active && s->sandbox && feed_send(&s->active->feed, send_input, s))
+	if (s->active && launch_input(s, s->active))
 		wait_wake(&s->front.wait);
 }
 

@@ -98,6 +98,8 @@ void launch_refuse(struct session *s, const struct problem *why);
 void launch_cut(struct session *s, const struct problem *why);
 /* The sandbox is gone, with what ended jobs had left in it. */
 void launch_unbind(struct session *s);
+/* Hands over input of a run that was sent, the session's or a job's. Return: as feed_send(). */
+bool launch_input(struct session *s, struct run *r);
 /* It takes input, or there is more. */
 void launch_feed(struct job *j);
 

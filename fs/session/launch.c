@@ -58,16 +58,29 @@ void launch_unbind(struct session *s)
 		j->inside = false;
 }
 
+/* Where input goes. */
+struct target {
+	struct sandbox *sandbox;
+	uint32_t id;
+};
+
 static bool send_input(void *arg, const void *data, size_t len, bool last, size_t *ret_taken)
 {
-	struct job *j = arg;
+	const struct target *to = arg;
 
-	return sandbox_write(j->s->sandbox, j->front.latest->id, data, len, last, ret_taken);
+	return sandbox_write(to->sandbox, to->id, data, len, last, ret_taken);
+}
+
+bool launch_input(struct session *s, struct run *r)
+{
+	struct target to = {s->sandbox, r->id};
+
+	return s->sandbox && feed_send(&r->feed, send_input, &to);
 }
 
 void launch_feed(struct job *j)
 {
-	if (j->inside && job_going(j) && feed_send(&j->front.latest->feed, send_input, j))
+	if (j->inside && job_going(j) && launch_input(j->s, j->front.latest))
 		wait_wake(&j->front.wait);
 }
 

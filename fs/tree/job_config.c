@@ -40,19 +40,28 @@ static int read_settings(struct job *j, bool add, const char *text, size_t len,
 				  &j->s->fs->conf->limits, languages, why);
 }
 
-/* What only programs have, which are started. Return: 0 or -EINVAL. */
+/* The first setting that only a program of its own has, which a run of the session's interpreter is not; or NULL. */
+static const char *of_programs(const struct job_settings *with)
+{
+	return with->argv.len	? "argv"
+	       : with->language ? "language"
+	       : with->cwd	? "cwd"
+	       : with->env.len	? "env"
+	       : with->tty	? "tty"
+				: NULL;
+}
+
+/* Return: 0 or -EINVAL. */
 static int suits(const struct job *j, const struct job_settings *with, struct problem *why)
 {
+	const char *key = j->of_session ? of_programs(with) : NULL;
+
 	if (with->root)
 		return problem_set(why, PROBLEM_NOT_ALLOWED, "Write user = user.",
 				   "user: the template allows no root");
-	if (j->of_session && (with->argv.len || with->language || with->tty))
-		return problem_set(why, PROBLEM_INVALID, "Make a job: mkdir jobs/NAME.",
-				   "%s: a run is code for the session's interpreter",
-				   with->argv.len   ? "argv"
-				   : with->language ? "language"
-						    : "tty");
-	return 0;
+	return key ? problem_set(why, PROBLEM_INVALID, "Make a job: mkdir jobs/NAME.",
+				 "%s: a run is code for the session's interpreter", key)
+		   : 0;
 }
 
 /* A job that was started stays what it is. Return: 0 or -EBUSY. */
