@@ -56,6 +56,11 @@ size_t feed_len(const struct feed *f)
 	return f->data.len - f->sent;
 }
 
+size_t feed_bytes(const struct feed *f)
+{
+	return feed_len(f) + f->parked_len;
+}
+
 bool feed_is_full(const struct feed *f)
 {
 	return feed_len(f) >= FEED_FULL;
@@ -102,6 +107,7 @@ static struct req *unpark(struct parked *p)
 	struct req *req = p->req;
 
 	TAILQ_REMOVE(&p->feed->parked, p, link);
+	p->feed->parked_len -= p->len;
 	free(p);
 	return req;
 }
@@ -125,6 +131,7 @@ void feed_park(struct feed *f, struct req *req, const void *data, size_t len)
 	p->len = len;
 	memcpy(p->data, data, len);
 	TAILQ_INSERT_TAIL(&f->parked, p, link);
+	f->parked_len += len;
 	req_on_interrupt(req, on_interrupt, p); /* may call it at once, and end @p */
 }
 

@@ -47,6 +47,7 @@ struct feed {
 	unsigned nwriters;
 	bool typed; /* on a terminal, whose input does not end with its writers */
 	TAILQ_HEAD(parked_list, parked) parked;
+	size_t parked_len; /* bytes of their writes */
 };
 
 void feed_init(struct feed *f);
@@ -62,8 +63,9 @@ void feed_keep_open(struct feed *f, bool typed);
 bool feed_is_open(const struct feed *f);
 /* Would a write have to wait? */
 bool feed_is_full(const struct feed *f);
-/* Bytes that wait. */
+/* Bytes that wait; and with those of writes that wait, what it takes of memory. */
 size_t feed_len(const struct feed *f);
+size_t feed_bytes(const struct feed *f);
 
 /* Is there input, or may there be some? */
 bool feed_any(const struct feed *f);

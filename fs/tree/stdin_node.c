@@ -21,6 +21,8 @@
  * A job has no next run. So where its input was at an end, a later open is refused at the first write.
  */
 
+#define SMALL (16u << 10) /* bytes that nobody counts */
+
 static int stdin_open(struct handle *h)
 {
 	struct front *f = h->front;
@@ -109,8 +111,13 @@ static void write_live(struct handle *h, struct req *req, const void *data, size
 		       bool nonblock)
 {
 	struct feed *feed = &h->r->feed;
-	const int e = feed_write(feed, data, size);
+	int e = 0;
 
+	/* Also where it has to wait. What is typed does not add up, and adding up all there is takes a while. */
+	if (feed_bytes(feed) + size > SMALL)
+		e = quota_take(h->s, 0, size);
+	if (e == 0)
+		e = feed_write(feed, data, size);
 	if (e == -EAGAIN && !nonblock) {
 		feed_park(feed, req, data, size);
 		return;

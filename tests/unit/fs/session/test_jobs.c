@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "fs/session/job.h"
+#include "fs/session/quota.h"
 #include "tests/unit/fixture/fixture.h"
 
 #define TOP  "python/demo/"
@@ -430,6 +431,36 @@ static void test_back_pressure(void **state)
 	assert_true(j->in.eof);
 }
 
+/* Writes that wait are paid for by their user as well. */
+static void test_waiting_writes_are_limited(void **state)
+{
+	static char block[1 << 20];
+	struct file f[QUOTA_BYTES >> 20];
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *req = NULL;
+	unsigned n = 0;
+
+	assert_int_equal(fx_mkdir(fx, JOBS "a"), 0);
+	f[0] = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+	assert_int_equal(fx_put(fx, JOBS "a/in", "cat"), 0);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_job(s, 0)->in.room = 0;
+	assert_int_equal(fx_write_bytes(fx, &f[0], block, sizeof(block)), 0);
+	for (n = 1; n < ARRAY_SIZE(f); n++) {
+		f[n] = fx_opened(fx, JOBS "a/stdin", O_WRONLY);
+		req = fx_write_req(fx, &f[n], block, sizeof(block), 0);
+		if (!waits(req))
+			break;
+	}
+	expect_error(req, -EDQUOT);
+	fx_expect_error(fx, "python/demo", "too-much-text");
+	assert_int_equal(fx_rmdir(fx, JOBS "a"), 0);
+	for (unsigned i = 0; i <= n; i++)
+		fx_close(fx, &f[i]);
+}
+
 static void test_reader_closes(void **state)
 {
 	static char block[1 << 19];
@@ -661,6 +692,7 @@ int main(void)
 		fx_test(test_input_before_the_start),
 		fx_test(test_live_input),
 		fx_test(test_back_pressure),
+		fx_test(test_waiting_writes_are_limited),
 		fx_test(test_reader_closes),
 		fx_test(test_eof_by_ctl_and_kept_open),
 		fx_test(test_session_input_goes_on),
