@@ -89,11 +89,15 @@ def standard_input():
     s = Session("stdin")
     fd = os.open(s / "stdin", os.O_WRONLY)
     os.write(fd, b"one\n")
-    same("the first run's", s.run("cat\n").out, "one\n")
+    same("the first run's", s.run("read line; echo $line\n").out, "one\n")
+    with raises("between two runs the descriptor that stayed open has no reader", errno.EPIPE):
+        os.write(fd, b"two\n")
+    os.close(fd)
+    fd = os.open(s / "stdin", os.O_WRONLY)
     os.write(fd, b"two\n")
     os.write(fd, b"three\n")
     os.close(fd)
-    same("what is written after that, the next one's", s.run("cat\n").out, "two\nthree\n")
+    same("what a later one writes is the next run's", s.run("cat\n").out, "two\nthree\n")
 
 
 def removed():

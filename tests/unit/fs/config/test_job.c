@@ -180,7 +180,7 @@ static void test_limits(void **state)
 	const size_t fits = JOB_ARGV_MAX - 1; /* and a NUL */
 
 	(void)state;
-	memcpy(text, "argv = ", 7);
+	memcpy(text, "argv = ", sizeof("argv = "));
 	memset(text + 7, 'x', fits);
 	assert_int_equal(job_settings_parse(&js, text, 7 + fits, 0, &limits, languages, &why), 0);
 	assert_int_equal(js.argv.len, JOB_ARGV_MAX);
@@ -196,7 +196,7 @@ static void test_limits(void **state)
 	assert_int_equal(job_settings_parse(&js, text, 7 + 2 * JOB_WORDS_MAX + 2, 0, &limits,
 					    languages, &why),
 			 -EINVAL);
-	memcpy(text, "env.A= ", 7);
+	memcpy(text, "env.A= ", sizeof("env.A= "));
 	memset(text + 7, 'x', JOB_ENV_MAX);
 	assert_int_equal(
 		job_settings_parse(&js, text, 7 + JOB_ENV_MAX - 3, 0, &limits, languages, &why), 0);
