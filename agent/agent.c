@@ -437,6 +437,7 @@ static bool before_wait(struct loop *l)
 	if (!conn_full(&a->conn)) {
 		run_resume(&a->run);
 		jobs_resume(&a->jobs);
+		watch_resume(&a->files.watch);
 	}
 	return conn_more(&a->conn);
 }

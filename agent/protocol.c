@@ -158,7 +158,7 @@ static const char *const type_names[] = {
 	NAME(FROZEN),	 NAME(TRACED),	    NAME(LEASE),	NAME(LEASED),
 	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH),
 	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE),	NAME(STDIN_CLOSED),
-	NAME(JOB_WINDOW)};
+	NAME(JOB_WINDOW), NAME(WATCH),	    NAME(CHANGED)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -181,6 +181,7 @@ bool proto_keeps_lease(unsigned type)
 	case PROTO_USAGE:
 	case PROTO_CLOCK:
 	case PROTO_TRUST:
+	case PROTO_WATCH:
 	case PROTO_LEASE: return true;
 	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_TOUCH;
 	}

@@ -40,6 +40,7 @@
 #define PROTO_NAME_MAX	     255u
 #define PROTO_GIVE_UP_MS     20000u /* to end a run, before the agent gives up and reports that */
 #define PROTO_LINK_MAX	     4095u
+#define PROTO_PATH_MAX	     4095u
 #define PROTO_TRUST_MAX	     (1u << 20)
 #define PROTO_ENTROPY	     32u
 #define PROTO_ENV_MAX	     128u
@@ -80,6 +81,7 @@ enum proto_type {
 	PROTO_JOB_FORGET, /* ends all that is left of job `id`, also of one that is still running, of which then no
 			   * EXIT comes. JOB_GONE follows, or was on its way */
 	PROTO_JOB_WINDOW, /* u32 rows << 16 | columns: size of the terminal of job `id` */
+	PROTO_WATCH,	  /* u32 1: CHANGED tells what changes in the working directory from now on; 0: no more */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -143,6 +145,8 @@ enum proto_type {
 	PROTO_JOB_GONE, /* behind EXIT or FAILED, or after JOB_FORGET: nothing is left of job `id`; but for what
 			 * was below a holder that user code has killed, which belongs to nobody. One for each */
 	PROTO_STDIN_CLOSED, /* nobody reads the input of run or job `id` any more; before its end, at most once */
+	PROTO_CHANGED, /* n x change. In the order of FILE_REPLYs and EXITs: what has happened before one of these was sent
+			* was told before it, unless the connection is full */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN */
@@ -322,6 +326,20 @@ struct proto_lock {
 struct proto_entry {
 	uint64_t node;
 	struct proto_attr attr;
+};
+
+/* change = u8 enum proto_change, u8 1 for a directory, str path below the working directory, str what is said there */
+enum proto_change {
+	PROTO_CHANGE_CREATED,	 /* also if it was moved here from outside */
+	PROTO_CHANGE_MODIFIED,	 /* its content */
+	PROTO_CHANGE_WRITTEN,	 /* closed by one who could write it */
+	PROTO_CHANGE_ATTRIBUTES, /* mode, owner, times, links */
+	PROTO_CHANGE_DELETED,	 /* or moved outside */
+	PROTO_CHANGE_RENAMED,	 /* str: its former path */
+	PROTO_CHANGE_OVERFLOW,	 /* something below this path was not told. str: why, or empty */
+	PROTO_CHANGE_WATCHING,	 /* from here on, everything is told */
+	PROTO_CHANGE_FAILED,	 /* nothing is told any more. path: why */
+	PROTO_NCHANGES,
 };
 
 /* dirent = u64 ino, u64 offset of the next, u32 S_IFMT bits, str name */

@@ -446,10 +446,22 @@ static int on_files(struct agent *a, const struct proto_header *h, const uint8_t
 			(struct proto_in){reply->out.data, reply->out.data + reply->out.len, false};
 		error = get_u32(&answer);
 		handle = h->type == PROTO_F_OPEN ? get_u64(&answer) : 0;
+		watch_drain(&a->files.watch);
 		conn_send(&a->conn, reply);
 	}
 	if (a->files.leased && !error)
 		files_note(&a->files, &a->conn, h, payload, handle);
+	return 0;
+}
+
+static int on_watch(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t on = get_u32(in);
+
+	(void)h;
+	if (!get_end(in) || on > 1)
+		return -EPROTO;
+	watch_set(&a->files.watch, on);
 	return 0;
 }
 
@@ -474,6 +486,7 @@ static const frame_fn handlers[] = {
 	[PROTO_JOB] = on_job,
 	[PROTO_JOB_FORGET] = on_job_forget,
 	[PROTO_JOB_WINDOW] = on_job_window,
+	[PROTO_WATCH] = on_watch,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -147,7 +147,8 @@ static bool is_prompt(uint16_t type)
 
 static bool is_bulk(uint16_t type)
 {
-	return type == PROTO_OUTPUT || type == PROTO_LOG || type == PROTO_TRACED || is_prompt(type);
+	return type == PROTO_OUTPUT || type == PROTO_LOG || type == PROTO_TRACED ||
+	       type == PROTO_CHANGED || is_prompt(type);
 }
 
 void conn_send(struct conn *c, struct frame *f)

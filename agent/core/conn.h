@@ -15,7 +15,7 @@
  * Invariants
  * 1. A frame that was partly sent is completed before any other.
  * 2. Urgent frames (cheap answers: PONG, READY ...) overtake bulk frames (OUTPUT,
- *    EXIT, FILE_REPLY, LOCKED, JOB_GONE, LOG, TRACED); frames of the same kind keep their order.
+ *    EXIT, FILE_REPLY, LOCKED, JOB_GONE, LOG, TRACED, CHANGED); frames of the same kind keep their order.
  * 3. Nothing is sent before the first HELLO, and frames of an older generation that were not started
  *    are dropped when a new one starts.
  * 4. Bulk frames in quick succession are held for CONN_HOLD_US, to be sent together, unless one of them

@@ -63,6 +63,7 @@ int files_init(struct files *f, const struct guest_env *env, struct loop *loop, 
 	if (f->root_fd < 0 || fstat(f->root_fd, &st) < 0)
 		return -errno;
 	f->dev = st.st_dev;
+	watch_init(&f->watch, loop, conn, f->root_fd);
 	f->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fd = open(env->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (f->proc_fd < 0 || fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -83,6 +84,8 @@ int files_init(struct files *f, const struct guest_env *env, struct loop *loop, 
 void files_fini(struct files *f)
 {
 	locks_fini(&f->locks);
+	if (f->watch.loop)
+		watch_set(&f->watch, false);
 	node_clear(&f->table);
 	close_fd(&f->root_fd);
 	close_fd(&f->proc_fd);

@@ -9,6 +9,7 @@
 
 #include "locks.h"
 #include "node.h"
+#include "watch.h"
 #include "agent/protocol.h"
 
 struct conn;
@@ -19,6 +20,7 @@ struct guest_env;
 struct files {
 	struct node_table table;
 	struct locks locks;
+	struct watch watch;
 	const struct guest_env *env;
 	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
 	int proc_fd; /* /proc/self/fd, to reopen a node's file */

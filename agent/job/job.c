@@ -109,6 +109,7 @@ static void job_drain(struct job *j)
 {
 	if (!(has_tty(j) ? tty_read(&j->tty) : output_drain(&j->output)))
 		return;
+	watch_drain(&j->all->files->watch);
 	output_send_exit(&j->output, files_full(j->all->files), &j->result);
 	job_close(j);
 	job_set(j, JOB_ENDED);

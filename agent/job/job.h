@@ -60,7 +60,7 @@ struct jobs {
 	struct conn *conn;
 	const struct guest_env *env;
 	const struct interp_config *config;
-	const struct files *files;
+	struct files *files;
 	struct loop_source *signals;
 
 	TAILQ_HEAD(job_list, job) list;

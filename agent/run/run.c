@@ -173,8 +173,10 @@ static void run_end(struct run *r)
 	loop_disarm(r->loop, &r->interrupt);
 	r->state = RUN_NONE;
 	loop_arm(r->loop, &r->settle, r->env->guest ? 0 : SETTLE_US);
-	if (!r->abandoned)
-		output_send_exit(&r->output, files_full(r->files), &r->result);
+	if (r->abandoned)
+		return;
+	watch_drain(&r->files->watch);
+	output_send_exit(&r->output, files_full(r->files), &r->result);
 }
 
 /* The same for one that was never handed over. */

@@ -38,7 +38,7 @@ struct run {
 	struct conn *conn;
 	struct interp *interp;
 	const struct guest_env *env;
-	const struct files *files;
+	struct files *files;
 	struct loop_source *signals; /* those of the agent, or NULL */
 
 	enum run_state state;

@@ -54,6 +54,13 @@ struct vm_lock {
 	uint32_t pid;
 };
 
+/* What has changed in the working directory, or what is said about the watching itself: see enum proto_change. */
+struct sandbox_change {
+	enum proto_change kind;
+	bool is_dir;
+	struct proto_str path, from; /* any bytes but NUL; checked, but for words */
+};
+
 struct vm_attr {
 	uint64_t ino;
 	uint32_t mode, nlink; /* set-id bits are never set */

@@ -63,6 +63,8 @@ struct guest_events {
 	void (*gone)(void *data, uint32_t job);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
+	/* See sandbox_watch(). */
+	void (*changed)(void *data, const struct sandbox_change *c);
 	/* A lease of its files has ended that nothing of ours has ended. */
 	void (*stirs)(void *data);
 	/* Its usage is being queried. */
@@ -171,6 +173,9 @@ int guest_reset(struct guest *g);
 /* See sandbox_freeze(). */
 int guest_freeze(struct guest *g);
 void guest_thaw(struct guest *g);
+
+/* See sandbox_watch(). */
+int guest_watch(struct guest *g, bool on);
 
 /* See sandbox_file(). */
 int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *data);

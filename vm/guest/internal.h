@@ -116,6 +116,7 @@ struct guest {
 	unsigned exercises; /* number of remaining ones */
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
+	bool watched;	    /* CHANGED is wanted */
 
 	uv_timer_t deadline; /* of the phase, or of the run */
 	uint64_t allowed_ms; /* duration of `deadline` */
@@ -231,6 +232,11 @@ int input_on_closed(struct guest *g, const struct proto_header *h, struct proto_
 
 /* The channel has room again. */
 void input_drained(struct guest *g);
+
+/* ---- watch.c ---- */
+
+/* Handles CHANGED. Return: 0 or -EPROTO. */
+int watch_on_changed(struct guest *g, struct proto_in *in);
 
 /* ---- job.c ---- */
 

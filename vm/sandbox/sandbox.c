@@ -391,6 +391,11 @@ void sandbox_thaw(struct sandbox *s)
 		guest_thaw(s->guest);
 }
 
+int sandbox_watch(struct sandbox *s, bool on)
+{
+	return is_up(s) ? guest_watch(s->guest, on) : -EBUSY;
+}
+
 int sandbox_reset(struct sandbox *s)
 {
 	int r = s->state == SANDBOX_READY ? guest_reset(s->guest) : -EBUSY;

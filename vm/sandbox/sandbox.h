@@ -67,6 +67,8 @@ struct sandbox_events {
 	void (*network_lost)(void *data, const struct problem *problem);
 	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
+	/* Only after sandbox_watch(). */
+	void (*changed)(void *data, const struct sandbox_change *c);
 	/* Its files may change from now on, although it was sent nothing: answers that were given before, as leased, count no
 	 * more. */
 	void (*stirs)(void *data);
@@ -137,6 +139,10 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
  * remain accessible; no run may be sent. Return: 0, -EBUSY unless READY and no job runs, -ENOMEM. */
 int sandbox_freeze(struct sandbox *s);
 void sandbox_thaw(struct sandbox *s);
+
+/* From now on `changed` is called, with PROTO_CHANGE_WATCHING once nothing is missed any more; or no more. Nothing is missed
+ * either of what comes from what is sent to the sandbox afterwards. Return: 0, -EBUSY unless it has been READY, -ENOMEM. */
+int sandbox_watch(struct sandbox *s, bool on);
 
 /* Restarts the interpreter, and kills all jobs; READY again when that is done. Return: 0, -EBUSY unless READY. */
 int sandbox_reset(struct sandbox *s);

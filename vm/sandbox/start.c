@@ -107,6 +107,13 @@ static void on_frozen(void *data, int err)
 	tell_owner(s, frozen, err);
 }
 
+static void on_changed(void *data, const struct sandbox_change *c)
+{
+	const struct sandbox *s = data;
+
+	tell_owner(s, changed, c);
+}
+
 static void on_stirs(void *data)
 {
 	const struct sandbox *s = data;
@@ -170,6 +177,7 @@ static const struct guest_events guest_events = {
 	.deaf = on_deaf,
 	.gone = on_gone,
 	.frozen = on_frozen,
+	.changed = on_changed,
 	.stirs = on_stirs,
 	.asked = on_asked,
 	.problem = on_problem,
