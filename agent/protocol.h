@@ -337,7 +337,8 @@ enum proto_change {
 	PROTO_CHANGE_DELETED,	 /* or moved outside */
 	PROTO_CHANGE_RENAMED,	 /* str: its former path */
 	PROTO_CHANGE_OVERFLOW,	 /* something below this path was not told. str: why, or empty */
-	PROTO_CHANGE_WATCHING,	 /* from here on, everything is told */
+	PROTO_CHANGE_WATCHING,	 /* from here on, everything is told; from the time of WATCH on, if there was no
+				  * OVERFLOW without a path and a reason before it */
 	PROTO_CHANGE_FAILED,	 /* nothing is told any more. path: why */
 	PROTO_NCHANGES,
 };

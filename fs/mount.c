@@ -50,6 +50,7 @@ static void on_renew(uv_timer_t *timer)
 	nodelock_give_up(&fs->locks, -EAGAIN);
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		wait_flush(&s->front.wait, -EINTR);
+		wait_flush(&s->file_events.wait, -EINTR);
 		TAILQ_FOREACH(j, &s->jobs, link)
 			wait_flush(&j->front.wait, -EINTR);
 		LIST_FOREACH(r, &s->kept_runs, kept)
@@ -123,6 +124,7 @@ void mount_stop(struct fs *fs)
 		session_set_closed(s, &ending);
 		wait_wake(&s->front.wait);
 		wait_flush(&s->front.wait, -ENOTCONN);
+		wait_flush(&s->file_events.wait, -ENOTCONN);
 		TAILQ_FOREACH(j, &s->jobs, link)
 			wait_flush(&j->front.wait, -ENOTCONN);
 	}

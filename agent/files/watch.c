@@ -185,6 +185,7 @@ static void end(struct watch *w)
 static void fail(struct watch *w, int err)
 {
 	end(w);
+	w->beginning = w->missed = false;
 	tell(w, PROTO_CHANGE_FAILED, false, strerror(err), "");
 	flush(w);
 }
@@ -225,8 +226,11 @@ static void on_look(struct loop_timer *t)
 	}
 	if (!TAILQ_EMPTY(&w->dirs.todo)) {
 		loop_arm(w->loop, &w->look, 0);
-	} else if (w->beginning || w->missed) {
-		tell(w, w->beginning ? PROTO_CHANGE_WATCHING : PROTO_CHANGE_OVERFLOW, true, "", "");
+	} else {
+		if (w->missed)
+			tell(w, PROTO_CHANGE_OVERFLOW, true, "", "");
+		if (w->beginning)
+			tell(w, PROTO_CHANGE_WATCHING, true, "", "");
 		w->beginning = w->missed = false;
 	}
 	flush(w);
@@ -436,8 +440,12 @@ void watch_set(struct watch *w, bool on)
 	end(w);
 	w->missed = false;
 	w->beginning = on;
-	if (on)
-		begin(w);
+	if (!on)
+		return;
+	begin(w);
+	if (w->look.armed)
+		on_look(&w->look);
+	w->missed = w->beginning;
 }
 
 void watch_drain(struct watch *w)

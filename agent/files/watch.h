@@ -18,7 +18,9 @@ struct frame;
  * -------------------
  * inotify(7) watches directories, not trees: each directory has a watch, and one that comes later gets one when its
  * creation is read. What was made in it before that is found by looking; so it may be told twice, but not missed.
- * Looking at a tree takes long: some directories at a time, between which everything else goes on.
+ * Looking at a tree takes long: some directories at a time, between which everything else goes on. The first ones are
+ * looked at before anything else is done that the host asks for; if those are not all, OVERFLOW comes before WATCHING, for
+ * code may have begun meanwhile.
  *
  * Both halves of a rename follow each other in the kernel's queue, so at most one is without the other: `half`. If the
  * next event is not its other half, or none comes, the name has left the tree.
@@ -39,7 +41,7 @@ struct watch {
 	struct loop_timer rest;	   /* until then nothing is read */
 	struct watchdirs dirs;
 	bool beginning; /* WATCHING is told when all was looked at */
-	bool missed;	/* OVERFLOW is */
+	bool missed;	/* OVERFLOW is; or both, and that first */
 	bool paused;	/* the connection was full */
 	bool many;	/* more directories than can be watched; that was told */
 	struct {

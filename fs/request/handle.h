@@ -53,7 +53,7 @@ struct handle {
 	LIST_ENTRY(handle) near;       /* those of the same bucket, by inode */
 	TAILQ_ENTRY(handle) poll_link; /* on the `polled` of `waits` while `poll` is set */
 	TAILQ_ENTRY(handle)
-	input_link; /* writers of `in` and `stdin`: on the front's list of them */
+	input_link; /* writers of `in` and `stdin`: on the front's list of them; likewise readers of files.events */
 	uint32_t index, generation;
 	const struct handle_ops *ops;
 	uint64_t ino;

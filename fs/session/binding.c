@@ -89,6 +89,7 @@ static void finish(struct session *s, const struct vm_result *result)
 static void unbind(struct session *s, int err)
 {
 	launch_unbind(s);
+	file_events_gone(s);
 	s->binding = NULL;
 	s->sandbox = NULL;
 	s->standing = (struct problem){0};
@@ -150,6 +151,7 @@ static void on_state(void *data, enum sandbox_state state)
 		binding_info(s);
 		changes_begin(s);
 		s->files_mtime = clock_now();
+		file_events_ready(s);
 		s->fs->watch->ready(s);
 	}
 	if (!s->active && s->pause.state != PAUSE_STILL)
@@ -411,6 +413,14 @@ static void on_stirs(void *data)
 		s->fs->watch->stirs(s);
 }
 
+static void on_changed(void *data, const struct sandbox_change *c)
+{
+	struct session *s = reported(data);
+
+	if (s)
+		file_events_changed(s, c);
+}
+
 /* The sandbox has ended without being asked to. */
 static void on_closed(void *data, const struct problem *problem)
 {
@@ -455,6 +465,7 @@ static const struct sandbox_events binding_events = {.state = on_state,
 						     .ports = on_ports,
 						     .network_lost = on_network_lost,
 						     .frozen = on_frozen,
+						     .changed = on_changed,
 						     .stirs = on_stirs,
 						     .closed = on_closed};
 

@@ -113,6 +113,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 		free(s);
 		return NULL;
 	}
+	file_events_init(&s->file_events);
 	LIST_INIT(&s->kept_runs);
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);

@@ -10,6 +10,7 @@
 
 #include "vm/vm.h"
 #include "changes.h"
+#include "file_events.h"
 #include "front.h"
 #include "pause.h"
 #include "fs/config/daemon.h"
@@ -115,6 +116,7 @@ struct session {
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files *files; /* owned by files/, see session_watch */
 	struct changes changes;
+	struct file_events file_events;
 	struct pause pause;
 	struct netlog netlog;
 };

@@ -235,6 +235,7 @@ uint64_t session_tick(struct session *s, uint64_t now)
 	uint64_t next = MIN(check_idle(s, now), wait_tick(&s->front.wait, now));
 	struct job *j;
 
+	next = MIN(next, wait_tick(&s->file_events.wait, now));
 	TAILQ_FOREACH(j, &s->jobs, link)
 		next = MIN(next, wait_tick(&j->front.wait, now));
 	return next;
@@ -275,6 +276,7 @@ void session_destroy(struct session *s)
 	s->state = SESSION_CLOSED;
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->front.wait, -ESTALE);
+	wait_wake(&s->file_events.wait);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
 	fs->template_mtime[session_template(s)] = clock_now();

@@ -307,6 +307,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `ports` | forwarded ports: `guest host url` |\n"
 		"| `files/` | the working directory of the code, live in both directions; where "
 		"`git` refuses it, it says how to make an exception |\n%s"
+		"| `files.events` | what changes there while you read, from either side |\n"
 		"| `runs/N/` | every run; nothing there waits but `wait` |\n"
 		"| `runs/NAME/` | mkdir: a place for one run, whose results nobody else can get |\n"
 		"| `jobs/NAME/` | mkdir: a program beside the interpreter; its `config` says how "

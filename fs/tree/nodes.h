@@ -113,6 +113,9 @@ uint64_t events_size_of(const struct session *s);
 /* The same of all lines. With @h not NULL, relative to its offsets. */
 uint64_t events_size(struct fs *fs, const struct handle *h);
 
+extern const struct handle_ops file_events_ops; /* files.events */
+uint64_t file_events_node_size(const struct node *n);
+
 extern const struct handle_ops changes_ops; /* files.changes */
 uint64_t changes_size(const struct node *n);
 

@@ -221,6 +221,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 		      .truncate = truncate_nothing, .keep = REPLY_KEEP_NAME},
 	[NODE_CHANGES] = {"files.changes", NODE_SESSION, FILE_ | 0400, &changes_ops,
 			  .size = changes_size, .is_there = has_work},
+	[NODE_FILE_EVENTS] = {"files.events", NODE_SESSION, FILE_ | 0400, &file_events_ops,
+			      .size = file_events_node_size},
 	[NODE_CONSOLE] = {TEXT("console", NODE_SESSION, 0400, text_console, console_time)},
 	[NODE_FILES] = {"files", NODE_SESSION, DIR_ | 0700, NULL, .keep = REPLY_KEEP_NAME},
 	[NODE_RUNS] = {"runs", NODE_SESSION, DIR_ | 0700, NULL, NULL, runs_time, .find = runs_find,

@@ -146,6 +146,18 @@ class Told(Watch):
         self.assertEqual([each for each in found if each[0] in (CREATED, DELETED)], [
             (DELETED, 1, 'goes', ''), (CREATED, 1, 'comes', ''), (CREATED, 0, 'comes/x', '')])
 
+    def test_from_the_moment_of_asking(self):
+        self.agent.send(WATCH, integers('I', 1))
+        self.agent.run('echo x > at-once')
+        self.assertIn((CREATED, 0, 'at-once', ''), self.take())
+
+    def test_many_directories(self):
+        for i in range(100):
+            os.makedirs(self.path(f'd{i}', 'x'))
+        self.assertEqual(self.begin(), [(OVERFLOW, 1, '', '')])  # what was asked for meanwhile may be missing
+        self.agent.run('for i in $(seq 0 99); do : > d$i/x/y; done')
+        self.assertEqual(len([each for each in self.take() if each[0] == CREATED]), 100)
+
     def test_names_of_all_bytes(self):
         self.begin()
         for name in ('\n"\\', '\udcff\udcfe', 'x' * 255, ' '):

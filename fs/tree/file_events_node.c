@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `files.events` node: what changes below files/ while it is open, as JSON Lines. */
+#include "nodes.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "fs/request/reply.h"
+#include "fs/session/fs.h"
+#include "fs/session/session.h"
+
+static int file_events_node_open(struct handle *h)
+{
+	h->waits = &h->s->file_events.wait;
+	file_events_open(h);
+	return 0;
+}
+
+static void file_events_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
+			     bool nonblock)
+{
+	struct fs *fs = h->fs;
+	const uint64_t now = uv_now(fs->loop);
+	size_t n;
+	const char *text = file_events_text(h, offset, size, &n);
+
+	if (text) {
+		h->deadline = 0;
+		reply_buf(req, text, n);
+	} else if (h->failed) {
+		reply_err(req, h->failed);
+	} else if (h->s->dead || h->cached || !size) {
+		reply_buf(req, "", 0);
+	} else if (nonblock) {
+		reply_err(req, -EAGAIN);
+	} else if (h->deadline && now >= h->deadline) {
+		h->deadline = 0;
+		reply_buf(req, "", 0);
+	} else {
+		if (!h->deadline) {
+			h->deadline = now + EVENTS_IDLE_S * 1000;
+			alarm_set(&fs->alarm, h->deadline);
+		}
+		wait_park(h, req, size, offset);
+	}
+}
+
+static unsigned file_events_poll(struct handle *h)
+{
+	const bool unread = h->expected < h->base + h->text.len;
+
+	return unread || h->failed || h->s->dead ? POLLIN | POLLRDNORM : 0;
+}
+
+const struct handle_ops file_events_ops = {
+	.open = file_events_node_open,
+	.read = file_events_read,
+	.poll = file_events_poll,
+	.release = file_events_close,
+};
+
+uint64_t file_events_node_size(const struct node *n)
+{
+	return file_events_size(n->s);
+}

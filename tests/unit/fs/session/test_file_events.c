@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of files.events: who gets which, and what is said of those that are lost. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <poll.h>
+
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP  "python/demo/"
+#define NODE TOP "files.events"
+
+/* The value of a key in a line, for as long as nothing else is asked. */
+static const char *value(const char *line, const char *key)
+{
+	static char text[256];
+	char pattern[64];
+	const char *at;
+	size_t n;
+
+	snprintf(pattern, sizeof(pattern), "\"%s\":\"", key);
+	at = strstr(line, pattern);
+	if (!at)
+		return "";
+	at += strlen(pattern);
+	n = strcspn(at, "\"");
+	snprintf(text, sizeof(text), "%.*s", (int)n, at);
+	return text;
+}
+
+/* Reads all that there is, which begins with a line of this kind about this path. */
+static const char *expect_line(struct fixture *fx, struct file *f, const char *kind,
+			       const char *path)
+{
+	const struct req *req = fx_read(fx, f, 1 << 20, 0);
+
+	f->offset += req->size;
+	assert_int_equal(req->kind, ANSWER_BUF);
+	assert_true(req->size > 1);
+	assert_int_equal(req->data[req->size - 1], '\n');
+	assert_string_equal(value(req->data, "kind"), kind);
+	assert_string_equal(value(req->data, "path"), path);
+	return req->data;
+}
+
+static void test_without_a_sandbox(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct sandbox *s;
+
+	expect_line(fx, &f, "watching", "");
+	assert_int_equal(fake_count(), 0);
+	s = fx_run(fx, "1");
+	assert_true(s->watched);
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	assert_error(fx_read(fx, &f, 100, O_NONBLOCK), -EAGAIN);
+	fake_change(s, PROTO_CHANGE_CREATED, "a/b", "");
+	expect_line(fx, &f, "created", "a/b");
+	fx_close(fx, &f);
+	assert_false(s->watched);
+	assert_int_equal(s->nwatches, 2);
+}
+
+static void test_of_a_running_one(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct req *req = fx_read(fx, &f, 1 << 20, 0);
+	struct file late;
+
+	assert_true(s->watched);
+	assert_waits(req);
+	fake_change(s, PROTO_CHANGE_CREATED, "early", "");
+	assert_waits(req);
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	assert_int_equal(req->kind, ANSWER_BUF);
+	assert_string_equal(value(req->data, "kind"), "watching");
+	f.offset += req->size;
+	late = fx_opened(fx, NODE, O_RDONLY);
+	expect_line(fx, &late, "watching", "");
+	fake_change(s, PROTO_CHANGE_RENAMED, "new", "old");
+	assert_string_equal(value(expect_line(fx, &f, "renamed", "new"), "from"), "old");
+	expect_line(fx, &late, "renamed", "new");
+	fx_close(fx, &f);
+	assert_true(s->watched);
+	fx_close(fx, &late);
+	assert_false(s->watched);
+}
+
+static void test_many_lines(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	const char *text, *end;
+	struct req *req;
+
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	assert_bytes(fx_read(fx, &f, 3, 0), "{\"s");
+	f.offset += 3;
+	for (int i = 0; i < 10000; i++)
+		fake_change(s, PROTO_CHANGE_MODIFIED, "one", "");
+	/* The rest of the first line, then what is kept. */
+	req = fx_read(fx, &f, 1 << 20, 0);
+	assert_int_equal(req->kind, ANSWER_BUF);
+	assert_true(req->size < FILE_EVENTS_KEPT + 1000);
+	text = req->data;
+	assert_string_equal(value(text, "kind"), "watching");
+	end = strchr(text, '\n');
+	assert_string_equal(value(end + 1, "kind"), "overflow");
+	f.offset += req->size;
+	fake_change(s, PROTO_CHANGE_DELETED, "two", "");
+	expect_line(fx, &f, "deleted", "two");
+	fx_close(fx, &f);
+}
+
+static void test_cannot_watch(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct file again;
+
+	fake_change(s, PROTO_CHANGE_FAILED, "Too many open files", "");
+	assert_string_equal(value(expect_line(fx, &f, "failed", ""), "reason"),
+			    "Too many open files");
+	assert_error(fx_read(fx, &f, 100, 0), -EIO);
+	again = fx_opened(fx, NODE, O_RDONLY);
+	assert_int_equal(s->nwatches, 2);
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	expect_line(fx, &again, "watching", "");
+	fx_close(fx, &f);
+	fx_close(fx, &again);
+}
+
+static void test_the_end_of_a_sandbox(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct file unbound = fx_opened(fx, NODE, O_RDONLY);
+	const char *text;
+
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	expect_line(fx, &f, "watching", "");
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
+	text = expect_line(fx, &f, "overflow", "");
+	assert_null(strstr(text, "watching")); /* it was watching before */
+	text = expect_line(fx, &unbound, "watching", "");
+	assert_non_null(strstr(text, "overflow"));
+	assert_int_equal(fx_size(fx, NODE), f.offset);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	assert_bytes(fx_read(fx, &f, 100, 0), "");
+	fx_close(fx, &f);
+	fx_close(fx, &unbound);
+}
+
+/* Shells read more than a line, and go back; tail(1) begins where another open ends. */
+static void test_offsets(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY), late;
+	struct req *req;
+
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	fake_change(s, PROTO_CHANGE_CREATED, "a", "");
+	req = fx_read(fx, &f, 4096, 0);
+	f.offset = (uint64_t)(strchr(req->data, '\n') + 1 - req->data);
+	expect_line(fx, &f, "created", "a");
+	late = fx_opened(fx, NODE, O_RDONLY);
+	late.offset = f.offset + 1000;
+	req = fx_read(fx, &late, 4096, 0);
+	assert_waits(req);
+	for (int i = 0; i < 10000; i++) {
+		fake_change(s, PROTO_CHANGE_WRITTEN, "again and again", "");
+		expect_line(fx, &f, "written", "again and again");
+	}
+	assert_int_equal(req->kind, ANSWER_BUF);
+	assert_string_equal(value(req->data, "path"), "again and again");
+	f.offset = 0; /* long gone: the oldest that there is */
+	assert_int_equal(fx_read(fx, &f, 4096, 0)->kind, ANSWER_BUF);
+	fx_close(fx, &f);
+	fx_close(fx, &late);
+}
+
+static void test_poll(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct pollwait *pw = pollwait_new();
+
+	assert_int_equal(fx_poll(fx, &f, pw)->number, 0);
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	assert_true(pw->notified);
+	assert_int_equal(fx_poll(fx, &f, NULL)->number, POLLIN | POLLRDNORM);
+	fx_close(fx, &f);
+}
+
+static void test_names(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	const char *line;
+
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	expect_line(fx, &f, "watching", "");
+	fake_change(s, PROTO_CHANGE_RENAMED, "\xff\xfe", "a\nb");
+	line = expect_line(fx, &f, "renamed", "");
+	assert_string_equal(value(line, "path_hex"), "fffe");
+	assert_string_equal(value(line, "from"), "a\\nb");
+	fx_close(fx, &f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_without_a_sandbox), fx_test(test_of_a_running_one),
+		fx_test(test_many_lines),	 fx_test(test_cannot_watch),
+		fx_test(test_the_end_of_a_sandbox), fx_test(test_poll), fx_test(test_offsets),
+		fx_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
