@@ -136,7 +136,10 @@ uint64_t file_events_size(const struct session *s)
 {
 	const struct handle *h = TAILQ_FIRST(&s->file_events.readers);
 
-	return h ? h->base + h->text.len : 0;
+	if (!h)
+		return 0;
+	/* With 0 tail(1) reads to an end before it shows anything; the first line is on its way. */
+	return MAX(h->base + h->text.len, (uint64_t)1);
 }
 
 static void tell_one(struct handle *h, const struct sandbox_change *c)

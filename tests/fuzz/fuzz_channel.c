@@ -43,6 +43,16 @@ static void on_output(void *data, uint32_t run, enum vm_stream stream, const voi
 	assert(output <= 2000);
 }
 
+static void on_changed(void *data, const struct sandbox_change *c)
+{
+	(void)data;
+	assert(!closes && c->kind < PROTO_NCHANGES);
+	assert(c->path.len <= PROTO_PATH_MAX && c->from.len <= PROTO_PATH_MAX);
+	if (c->kind < PROTO_CHANGE_OVERFLOW)
+		assert(c->path.len && c->path.data[0] != '/' &&
+		       !memchr(c->path.data, '\0', c->path.len));
+}
+
 static void on_exit_run(void *data, uint32_t run, const struct vm_result *result)
 {
 	(void)data;
@@ -62,6 +72,7 @@ static const struct sandbox_events events = {
 	.console = on_console,
 	.output = on_output,
 	.exit = on_exit_run,
+	.changed = on_changed,
 	.closed = on_closed,
 };
 
@@ -163,6 +174,7 @@ static void set_up(struct sandbox *s)
 	s->state = SANDBOX_READY;
 	sandbox_run(s, &run);
 	sandbox_write(s, 1, "input", 5, false, &taken);
+	sandbox_watch(s, true);
 	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
 		sandbox_file(s, &requests[i], on_answer, &requests[i]);
 }
