@@ -142,23 +142,23 @@ int proto_header_unpack(const uint8_t wire[PROTO_HEADER], struct proto_header *r
 #define NAME(type) [PROTO_##type] = #type
 
 static const char *const type_names[] = {
-	NAME(HELLO),	 NAME(PING),	    NAME(SETUP),	NAME(RUN),
-	NAME(STDIN),	 NAME(SIGNAL),	    NAME(CREDIT),	NAME(RESET),
-	NAME(USAGE),	 NAME(SHUTDOWN),    NAME(WARM),		NAME(CLOCK),
-	NAME(TRUST),	 NAME(FREEZE),	    NAME(F_LOOKUP),	NAME(F_FORGET),
-	NAME(F_GETATTR), NAME(F_SETATTR),   NAME(F_READLINK),	NAME(F_MKDIR),
-	NAME(F_SYMLINK), NAME(F_LINK),	    NAME(F_UNLINK),	NAME(F_RMDIR),
-	NAME(F_RENAME),	 NAME(F_OPEN),	    NAME(F_CREATE),	NAME(F_READ),
-	NAME(F_WRITE),	 NAME(F_RELEASE),   NAME(F_FSYNC),	NAME(F_FALLOCATE),
-	NAME(F_SEEK),	 NAME(F_OPENDIR),   NAME(F_READDIR),	NAME(F_STATFS),
-	NAME(F_LOCK),	 NAME(F_TEST_LOCK), NAME(F_DROP_LOCKS), NAME(F_CANCEL_LOCK),
-	NAME(HELLO_OK),	 NAME(PONG),	    NAME(READY),	NAME(FAILED),
-	NAME(OUTPUT),	 NAME(EXIT),	    NAME(STDIN_CREDIT), NAME(USAGE_REPLY),
-	NAME(LOG),	 NAME(FILE_REPLY),  NAME(CLOCK_OK),	NAME(LOCKED),
-	NAME(FROZEN),	 NAME(TRACED),	    NAME(LEASE),	NAME(LEASED),
-	NAME(UNLEASED),	 NAME(NOTED),	    NAME(CONTENT),	NAME(F_TOUCH),
-	NAME(JOB),	 NAME(JOB_FORGET),  NAME(JOB_GONE),	NAME(STDIN_CLOSED),
-	NAME(JOB_WINDOW), NAME(WATCH),	    NAME(CHANGED)};
+	NAME(HELLO),	  NAME(PING),	     NAME(SETUP),	 NAME(RUN),
+	NAME(STDIN),	  NAME(SIGNAL),	     NAME(CREDIT),	 NAME(RESET),
+	NAME(USAGE),	  NAME(SHUTDOWN),    NAME(WARM),	 NAME(CLOCK),
+	NAME(TRUST),	  NAME(FREEZE),	     NAME(F_LOOKUP),	 NAME(F_FORGET),
+	NAME(F_GETATTR),  NAME(F_SETATTR),   NAME(F_READLINK),	 NAME(F_MKDIR),
+	NAME(F_SYMLINK),  NAME(F_LINK),	     NAME(F_UNLINK),	 NAME(F_RMDIR),
+	NAME(F_RENAME),	  NAME(F_OPEN),	     NAME(F_CREATE),	 NAME(F_READ),
+	NAME(F_WRITE),	  NAME(F_RELEASE),   NAME(F_FSYNC),	 NAME(F_FALLOCATE),
+	NAME(F_SEEK),	  NAME(F_OPENDIR),   NAME(F_READDIR),	 NAME(F_STATFS),
+	NAME(F_LOCK),	  NAME(F_TEST_LOCK), NAME(F_DROP_LOCKS), NAME(F_CANCEL_LOCK),
+	NAME(HELLO_OK),	  NAME(PONG),	     NAME(READY),	 NAME(FAILED),
+	NAME(OUTPUT),	  NAME(EXIT),	     NAME(STDIN_CREDIT), NAME(USAGE_REPLY),
+	NAME(LOG),	  NAME(FILE_REPLY),  NAME(CLOCK_OK),	 NAME(LOCKED),
+	NAME(FROZEN),	  NAME(TRACED),	     NAME(LEASE),	 NAME(LEASED),
+	NAME(UNLEASED),	  NAME(NOTED),	     NAME(CONTENT),	 NAME(F_TOUCH),
+	NAME(JOB),	  NAME(JOB_FORGET),  NAME(JOB_GONE),	 NAME(STDIN_CLOSED),
+	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -277,7 +277,7 @@ int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
 
 static const struct field job_fields[] = {F(job, flags),    F(job, timeout_ms), F(job, grace_ms),
 					  F(job, limit[0]), F(job, limit[1]),	F(job, credit),
-					  F(job, window)};
+					  F(job, window),   F(job, nice)};
 
 void proto_job_pack(struct proto_out *o, const struct proto_job *j)
 {
@@ -316,16 +316,16 @@ int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
 	ret_j->code = get_str(in, PROTO_CODE_MAX);
 	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) ||
 	    memchr(ret_j->cwd.data, '\0', ret_j->cwd.len) ||
-	    (!ret_j->argv.len && !ret_j->code.len) ||
+	    (!ret_j->argv.len && !ret_j->code.len) || ret_j->nice > PROTO_NICE_MAX ||
 	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE | PROTO_JOB_TTY)))
 		return -EPROTO;
 	return 0;
 }
 
 static const struct field exit_fields[] = {
-	F(exit, how),	     F(exit, status),	 F(exit, fresh),     F(exit, gone),
-	F(exit, wall_us),    F(exit, user_us),	 F(exit, system_us), F(exit, maxrss_kib),
-	F(exit, dropped[0]), F(exit, dropped[1])};
+	F(exit, how),	     F(exit, status),	  F(exit, fresh),      F(exit, gone),
+	F(exit, wall_us),    F(exit, user_us),	  F(exit, system_us),  F(exit, maxrss_kib),
+	F(exit, dropped[0]), F(exit, dropped[1]), F(exit, read_bytes), F(exit, written_bytes)};
 
 void proto_exit_pack(struct proto_out *o, const struct proto_exit *e)
 {

@@ -81,7 +81,7 @@ enum proto_type {
 	PROTO_JOB_FORGET, /* ends all that is left of job `id`, also of one that is still running, of which then no
 			   * EXIT comes. JOB_GONE follows, or was on its way */
 	PROTO_JOB_WINDOW, /* u32 rows << 16 | columns: size of the terminal of job `id` */
-	PROTO_WATCH,	  /* u32 1: CHANGED tells what changes in the working directory from now on; 0: no more */
+	PROTO_WATCH, /* u32 1: CHANGED tells what changes in the working directory from now on; 0: no more */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -250,12 +250,17 @@ struct proto_job {
 	uint64_t limit[2];
 	uint32_t credit;
 	uint32_t window;	   /* of the terminal: rows << 16 | columns */
+	uint32_t nice;		   /* 0 to PROTO_NICE_MAX: it gives way to others, see nice(1) */
 	struct proto_str language; /* or empty */
 	struct proto_str cwd;	   /* absolute, or below the working directory; or empty */
 	struct proto_str env;	   /* NAME=VALUE, beside what SETUP has set */
 	struct proto_str argv;
 	struct proto_str code;
 };
+
+#define PROTO_NICE_MAX	     19u
+
+#define PROTO_UNKNOWN	     UINT64_MAX
 
 #define PROTO_STATUS_TIMEOUT 124u
 #define PROTO_STATUS_SIGNAL  128u /* and the signal's number */
@@ -270,6 +275,8 @@ struct proto_exit {
 	uint64_t system_us;
 	uint64_t maxrss_kib;
 	uint64_t dropped[2]; /* bytes of stdout and stderr past the limit */
+	/* Bytes that a job's program has read and written by system calls, as have those it has waited for. */
+	uint64_t read_bytes, written_bytes; /* PROTO_UNKNOWN: its kernel does not count them */
 };
 
 struct proto_usage {
@@ -337,9 +344,9 @@ enum proto_change {
 	PROTO_CHANGE_DELETED,	 /* or moved outside */
 	PROTO_CHANGE_RENAMED,	 /* str: its former path */
 	PROTO_CHANGE_OVERFLOW,	 /* something below this path was not told. str: why, or empty */
-	PROTO_CHANGE_WATCHING,	 /* from here on, everything is told; from the time of WATCH on, if there was no
+	PROTO_CHANGE_WATCHING, /* from here on, everything is told; from the time of WATCH on, if there was no
 				  * OVERFLOW without a path and a reason before it */
-	PROTO_CHANGE_FAILED,	 /* nothing is told any more. path: why */
+	PROTO_CHANGE_FAILED, /* nothing is told any more. path: why */
 	PROTO_NCHANGES,
 };
 

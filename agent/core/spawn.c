@@ -98,6 +98,16 @@ static int step_rank(const struct spawn *s)
 {
 	const struct sched_param p = {0};
 
+	char text[12];
+
+	if (s->nice && setpriority(PRIO_PROCESS, 0, (int)s->nice) < 0)
+		return -1;
+	if (s->nice) {
+		/* Where the kernel shares out by sessions, that counts. It can't be had twice in a tenth of a second, and may be
+		 * switched off. */
+		snprintf(text, sizeof(text), "%u", s->nice);
+		(void)proc_write("/proc/self/autogroup", text);
+	}
 	/* In a jail nothing could take it back. */
 	return s->spare && !s->env->jail ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
 }

@@ -16,6 +16,7 @@ struct guest_env;
 struct spawn {
 	const struct guest_env *env;
 	bool spare;		 /* has lowest priority, see interp.h */
+	unsigned nice;		 /* it gives way to others: 0 to PROTO_NICE_MAX */
 	bool tty;		 /* in_fd is a terminal, which becomes its controlling one */
 	const char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;

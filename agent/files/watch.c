@@ -15,8 +15,8 @@
 #include "agent/core/conn.h"
 #include "agent/core/util.h"
 
-#define EVENTS                                                                                 \
-	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM |      \
+#define EVENTS                                                                            \
+	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | \
 	 IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK)
 #define BATCH	  (16u << 10)
 #define LOOKS	  32u	 /* directories at a time */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 
-static struct watchdir *new(const char *name)
+static struct watchdir *new (const char *name)
 {
 	struct watchdir *d = calloc(1, sizeof(*d) + strlen(name) + 1);
 
@@ -65,7 +65,7 @@ int watchdirs_init(struct watchdirs *t)
 	}
 	TAILQ_INIT(&t->todo);
 	t->n = 0;
-	t->root = new("");
+	t->root = new ("");
 	if (!t->root)
 		return -ENOMEM;
 	enter(t, t->root, NULL, false);
@@ -98,7 +98,7 @@ int watchdir_add(struct watchdirs *t, struct watchdir *parent, const char *name,
 		return 0;
 	if (t->n >= WATCHDIR_MAX)
 		return -ENOSPC;
-	d = new(name);
+	d = new (name);
 	if (!d)
 		return -ENOMEM;
 	enter(t, d, parent, told);
@@ -157,7 +157,7 @@ int watchdir_move(struct watchdirs *t, struct watchdir *d, struct watchdir *pare
 	for (const struct watchdir *up = parent; up; up = up->parent)
 		if (up == d)
 			return -EINVAL;
-	to = new(name);
+	to = new (name);
 	if (!to)
 		return -ENOMEM;
 	while ((child = LIST_FIRST(&d->children))) {

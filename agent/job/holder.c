@@ -15,6 +15,7 @@
 
 #include "agent/core/proc_signal.h"
 #include "agent/core/util.h"
+#include "agent/protocol.h"
 
 /*
  * Theory of operation
@@ -42,33 +43,86 @@ static void drop_all_but(int fd)
 		close(i);
 }
 
-static void say_ended(pid_t pid, int status, const struct rusage *ru)
+/* What a process and its children that were waited for have read and written. */
+struct io {
+	uint64_t read, written;
+	uint64_t len; /* of the text that says so, which is read as well */
+};
+
+/* The number behind a word. */
+static uint64_t count_of(const char *text, const char *word)
 {
-	const struct holder_report r = {
+	const char *at = strstr(text, word);
+	uint64_t n = 0;
+
+	if (!at)
+		return PROTO_UNKNOWN;
+	for (at += strlen(word); *at >= '0' && *at <= '9'; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	return n;
+}
+
+static struct io count_own(void)
+{
+	const int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	char text[512];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	n = n < 0 ? 0 : n;
+	text[n] = '\0';
+	return (struct io){count_of(text, "rchar: "), count_of(text, "wchar: "), (uint64_t)n};
+}
+
+/* Between two counts. */
+static void io_of(const struct io *before, const struct io *after, struct holder_report *r)
+{
+	if (!before->len || !after->len)
+		return;
+	r->read_bytes = after->read - before->read - before->len;
+	r->written_bytes = after->written - before->written;
+}
+
+static void say_ended(const struct io *before, pid_t pid, int status, const struct rusage *ru)
+{
+	const struct io after = count_own();
+	struct holder_report r = {
 		.news = HOLDER_ENDED,
 		.pid = pid,
 		.status = status,
 		.user_us = timeval_us(&ru->ru_utime),
 		.system_us = timeval_us(&ru->ru_stime),
 		.maxrss_kib = (uint64_t)ru->ru_maxrss,
+		.read_bytes = PROTO_UNKNOWN,
+		.written_bytes = PROTO_UNKNOWN,
 	};
 
+	io_of(before, &after, &r);
 	tell(3, &r);
 }
 
 static void holder_wait(pid_t program)
 {
+	struct io before = {0};
 	struct rusage ru;
+	siginfo_t info;
 	int status;
 	pid_t pid;
 
-	while ((pid = wait4(-1, &status, __WALL, &ru)) > 0 || errno == EINTR) {
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT | __WALL) < 0 && errno != EINTR)
+			_exit(0);
+		/* Whom it waits for, the kernel adds to what is its own. */
+		if (info.si_pid == program)
+			before = count_own();
+		pid = info.si_pid ? wait4(info.si_pid, &status, __WALL, &ru) : 0;
 		if (pid <= 0 || proc_untrace(pid, status))
 			continue;
 		if (pid == program)
-			say_ended(pid, status, &ru);
+			say_ended(&before, pid, status, &ru);
 	}
-	_exit(0);
 }
 
 static void holder_main(const struct spawn *s, int fd, pid_t agent)

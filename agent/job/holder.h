@@ -20,6 +20,7 @@ struct holder_report {
 	pid_t pid;				 /* of the program */
 	int status;				 /* FAILED: errno; ENDED: as wait(2) tells it */
 	uint64_t user_us, system_us, maxrss_kib; /* ENDED: of it, and of what it has waited for */
+	uint64_t read_bytes, written_bytes;	 /* likewise, or PROTO_UNKNOWN */
 	char step[48];				 /* FAILED: what */
 };
 

@@ -177,6 +177,26 @@ static void on_deadline(struct loop_timer *t)
 
 /* ---- what its holder says ---- */
 
+/* Its descriptor shows that it is there yet: an id may have been given to another. One that has started may have written
+ * something before its holder can say so: the signal is for it, too. */
+static void send_signal(struct job *j, int sig, bool group)
+{
+	if (j->state == JOB_STARTING)
+		j->early[group] |= 1ull << (sig - 1);
+	if (j->pidfd < 0 || syscall(SYS_pidfd_send_signal, j->pidfd, group ? 0 : sig, NULL, 0) < 0)
+		return;
+	if (group)
+		(void)kill(-j->pid, sig);
+}
+
+static void send_early(struct job *j)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		for (int group = 0; group < 2; group++)
+			if (j->early[group] & 1ull << (sig - 1))
+				send_signal(j, sig, group);
+}
+
 /* Answers FAILED; of a job that never was, nothing is left when its holder is reaped. */
 static void job_fail(struct job *j, int error, const char *what)
 {
@@ -196,6 +216,7 @@ static void on_started(struct job *j, const struct holder_report *r)
 	if (j->state != JOB_STARTING)
 		return; /* it is being killed already */
 	job_set(j, JOB_ACTIVE);
+	send_early(j);
 	if (j->timeout_ms)
 		loop_arm(j->all->loop, &j->deadline, j->timeout_ms * 1000ull);
 }
@@ -209,6 +230,8 @@ static void on_ended(struct job *j, const struct holder_report *r)
 	j->result.user_us = r->user_us;
 	j->result.system_us = r->system_us;
 	j->result.maxrss_kib = r->maxrss_kib;
+	j->result.read_bytes = r->read_bytes;
+	j->result.written_bytes = r->written_bytes;
 	if (j->state == JOB_ACTIVE)
 		job_settle(j, PROTO_HOW_DONE, status);
 }
@@ -266,6 +289,8 @@ static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job
 	j->killer.loop = all->loop;
 	j->deadline.fire = on_deadline;
 	j->began = now_us();
+	j->nice = req->nice;
+	j->result.read_bytes = j->result.written_bytes = PROTO_UNKNOWN;
 	j->output.loop = all->loop;
 	j->output.conn = all->conn;
 	j->output.env = all->env;
@@ -281,6 +306,7 @@ static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job
 static int start_holder(struct job *j, const struct program *p, const int fds[3])
 {
 	const struct spawn s = {.env = j->all->env,
+				.nice = j->nice,
 				.tty = has_tty(j),
 				.argv = p->argv,
 				.envp = p->envp,
@@ -383,15 +409,6 @@ struct job *jobs_find(struct jobs *all, uint32_t id)
 			return j;
 	}
 	return NULL;
-}
-
-/* Its descriptor shows that it is there yet: an id may have been given to another. */
-static void send_signal(const struct job *j, int sig, bool group)
-{
-	if (j->pidfd < 0 || syscall(SYS_pidfd_send_signal, j->pidfd, group ? 0 : sig, NULL, 0) < 0)
-		return;
-	if (group)
-		(void)kill(-j->pid, sig);
 }
 
 int job_signal(struct job *j, uint32_t sig)

@@ -45,12 +45,14 @@ struct job {
 	struct tty tty;
 	struct killer killer;
 	struct loop_timer deadline;
-	uint32_t timeout_ms, grace_ms;
+	uint32_t nice, timeout_ms, grace_ms;
 	uint64_t began;	 /* now_us() */
 	uint64_t ending; /* likewise, when it was first to be killed; or 0 */
-	bool open;	 /* its pipes are */
-	bool heard;	 /* of its start */
-	bool mute;	 /* the host has dropped it: no JOB_GONE */
+	uint64_t early
+		[2]; /* signals that came before it was known to have started: a bit each; to its group */
+	bool open;  /* its pipes are */
+	bool heard; /* of its start */
+	bool mute;  /* the host has dropped it: no JOB_GONE */
 	struct proto_exit result;
 };
 

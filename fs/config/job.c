@@ -32,6 +32,8 @@ static const struct key keys[] = {
 	{"rows", CONF_SESSION, KEY_NUMBER, AT(rows), NULL, 1, 1000, KEY_LIVE,
 	 .comment = "Size of the terminal."},
 	{"cols", CONF_SESSION, KEY_NUMBER, AT(cols), NULL, 1, 1000, KEY_LIVE},
+	{"nice", CONF_SESSION, KEY_NUMBER, AT(nice), NULL, 0, PROTO_NICE_MAX,
+	 .comment = "How much it gives way to the interpreter and to other jobs: 0 to 19."},
 	{"user", CONF_SESSION, KEY_SWITCH, AT(root), .words = {"user", "root"},
 	 .comment = "root, where the template allows it."},
 };
@@ -50,6 +52,7 @@ int job_settings_init(struct job_settings *js, const struct settings *of_session
 		.timeout_s = of_session->timeout_s,
 		.rows = 24,
 		.cols = 80,
+		.nice = JOB_NICE,
 		.argv.limit = JOB_ARGV_MAX,
 		.env.limit = JOB_ENV_MAX,
 	};
@@ -486,6 +489,7 @@ bool job_settings_frozen_change(const struct job_settings *a, const struct job_s
 			  : a->timeout_s != b->timeout_s	 ? "timeout_s"
 			  : a->input != b->input		 ? "stdin"
 			  : a->tty != b->tty			 ? "tty"
+			  : a->nice != b->nice			 ? "nice"
 			  : a->root != b->root			 ? "user"
 								 : NULL;
 

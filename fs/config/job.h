@@ -13,6 +13,7 @@
 #define JOB_WORDS_MAX 65536u
 #define JOB_ENV_MAX   (128u << 10) /* of all variables */
 #define JOB_PATH_MAX  4095u
+#define JOB_NICE      5u /* unless set: the interpreter, for which somebody waits, goes first */
 
 /* Owns what it points to; an all-zero struct may be passed to job_settings_clear(). */
 struct job_settings {
@@ -23,6 +24,7 @@ struct job_settings {
 	unsigned timeout_s; /* 0: none */
 	bool tty;
 	unsigned rows, cols;
+	unsigned nice; /* 0 to 19 */
 	bool root;
 	bool input; /* stays open until the first who writes it has gone */
 };

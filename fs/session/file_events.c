@@ -14,10 +14,10 @@
 #define QUOTA_STEP (16u << 10) /* bytes after which it is asked again whether there may be more */
 
 static const char *const kinds[PROTO_NCHANGES] = {
-	[PROTO_CHANGE_CREATED] = "created",	  [PROTO_CHANGE_MODIFIED] = "modified",
-	[PROTO_CHANGE_WRITTEN] = "written",	  [PROTO_CHANGE_ATTRIBUTES] = "attributes",
-	[PROTO_CHANGE_DELETED] = "deleted",	  [PROTO_CHANGE_RENAMED] = "renamed",
-	[PROTO_CHANGE_OVERFLOW] = "overflow",	  [PROTO_CHANGE_WATCHING] = "watching",
+	[PROTO_CHANGE_CREATED] = "created",   [PROTO_CHANGE_MODIFIED] = "modified",
+	[PROTO_CHANGE_WRITTEN] = "written",   [PROTO_CHANGE_ATTRIBUTES] = "attributes",
+	[PROTO_CHANGE_DELETED] = "deleted",   [PROTO_CHANGE_RENAMED] = "renamed",
+	[PROTO_CHANGE_OVERFLOW] = "overflow", [PROTO_CHANGE_WATCHING] = "watching",
 	[PROTO_CHANGE_FAILED] = "failed",
 };
 
@@ -47,9 +47,9 @@ static void put_path(json_t *o, const char *key, struct proto_str path)
 static char *line_of(uint64_t seq, const struct sandbox_change *c)
 {
 	const struct timespec now = clock_now();
-	json_t *o = json_pack("{s:I, s:f, s:s}", "seq", (json_int_t)seq, "time",
-			      (double)now.tv_sec + (double)now.tv_nsec / 1e9, "kind",
-			      kinds[c->kind]);
+	json_t *o =
+		json_pack("{s:I, s:f, s:s}", "seq", (json_int_t)seq, "time",
+			  (double)now.tv_sec + (double)now.tv_nsec / 1e9, "kind", kinds[c->kind]);
 	const bool is_path = c->kind != PROTO_CHANGE_FAILED;
 	char *text;
 

@@ -102,6 +102,7 @@ static int hand_over(struct job *j)
 		.tty = with->tty,
 		.rows = with->rows,
 		.cols = with->cols,
+		.nice = with->nice,
 		.input = feed_any(&r->feed),
 		.timeout_ms = with->timeout_s * 1000u,
 		.grace_ms = s->settings.grace_s * 1000u,

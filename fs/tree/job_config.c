@@ -43,12 +43,13 @@ static int read_settings(struct job *j, bool add, const char *text, size_t len,
 /* The first setting that only a program of its own has, which a run of the session's interpreter is not; or NULL. */
 static const char *of_programs(const struct job_settings *with)
 {
-	return with->argv.len	? "argv"
-	       : with->language ? "language"
-	       : with->cwd	? "cwd"
-	       : with->env.len	? "env"
-	       : with->tty	? "tty"
-				: NULL;
+	return with->argv.len		? "argv"
+	       : with->language		? "language"
+	       : with->cwd		? "cwd"
+	       : with->env.len		? "env"
+	       : with->tty		? "tty"
+	       : with->nice != JOB_NICE ? "nice"
+					: NULL;
 }
 
 /* Return: 0 or -EINVAL. */

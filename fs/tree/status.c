@@ -118,9 +118,19 @@ static json_t *job_settings_json(const struct job_settings *js)
 		json_array_append_new(argv, any_string(js->argv.data + i));
 	for (size_t i = 0; i < js->env.len; i += strlen(js->env.data + i) + 1)
 		json_array_append_new(env, any_string(js->env.data + i));
-	return json_pack("{s:s?, s:o, s:o, s:o, s:i, s:b}", "language", js->language, "argv", argv,
-			 "cwd", js->cwd ? any_string(js->cwd) : json_null(), "env", env,
-			 "timeout_s", (int)js->timeout_s, "tty", js->tty);
+	return json_pack("{s:s?, s:o, s:o, s:o, s:i, s:b, s:i}", "language", js->language, "argv",
+			 argv, "cwd", js->cwd ? any_string(js->cwd) : json_null(), "env", env,
+			 "timeout_s", (int)js->timeout_s, "tty", js->tty, "nice", (int)js->nice);
+}
+
+/* What its program has read and written, as far as the kernel of its sandbox counts that. */
+static json_t *io_json(const struct vm_result *r)
+{
+	const bool known = r->read_bytes != PROTO_UNKNOWN && r->written_bytes != PROTO_UNKNOWN;
+
+	return known ? json_pack("{s:I, s:I}", "read_bytes", (json_int_t)r->read_bytes,
+				 "written_bytes", (json_int_t)r->written_bytes)
+		     : json_null();
 }
 
 int status_job(const struct node *n, struct buf *out)
@@ -129,6 +139,8 @@ int status_job(const struct node *n, struct buf *out)
 	json_t *o =
 		j->front.latest ? run_json(j->front.latest) : json_pack("{s:s}", "state", "new");
 
+	if (j->front.latest && run_ended(j->front.latest))
+		json_object_set_new(o, "io", io_json(&j->front.latest->result));
 	json_object_set_new(o, "name", json_string(j->name));
 	json_object_set_new(o, "session", json_string(j->s->path));
 	json_object_set_new(o, "processes_left", json_boolean(j->inside && !job_going(j)));

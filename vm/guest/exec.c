@@ -169,6 +169,8 @@ int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_resu
 		.system_us = ret_e->system_us,
 		.maxrss_kib = ret_e->maxrss_kib,
 		.dropped = {ret_e->dropped[0], ret_e->dropped[1]},
+		.read_bytes = ret_e->read_bytes,
+		.written_bytes = ret_e->written_bytes,
 	};
 	return 0;
 }

@@ -187,6 +187,7 @@ static struct channel_frame *job_frame(const struct sandbox_job *job)
 	const struct proto_job p = {
 		.flags = (job->input ? PROTO_RUN_STDIN : 0) | (job->tty ? PROTO_JOB_TTY : 0),
 		.window = window(job->rows, job->cols),
+		.nice = job->nice,
 		.timeout_ms = job->timeout_ms,
 		.grace_ms = job->grace_ms,
 		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},

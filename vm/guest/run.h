@@ -42,6 +42,7 @@ struct sandbox_job {
 	bool input;	       /* there will be some: sandbox_write() */
 	bool tty;	       /* on a terminal of this size: what it shows is stdout */
 	unsigned rows, cols;
+	unsigned nice;	     /* it gives way to others: 0 to PROTO_NICE_MAX */
 	unsigned timeout_ms; /* as above */
 	unsigned grace_ms;
 	uint64_t limit[VM_NSTREAMS];
@@ -73,9 +74,10 @@ struct vm_result {
 	unsigned status; /* 0..255; meaningless for LOST and REFUSED */
 	bool fresh;	 /* the interpreter's state is lost */
 	uint64_t wall_us, user_us, system_us, maxrss_kib;
-	uint64_t dropped[VM_NSTREAMS]; /* bytes past the limit */
-	unsigned reached;	       /* VM_REACHED_*: at its end, or at a query during the run */
-	struct problem problem;	       /* for LOST and REFUSED, and others with an explanation */
+	uint64_t dropped[VM_NSTREAMS];	    /* bytes past the limit */
+	uint64_t read_bytes, written_bytes; /* of a job; or PROTO_UNKNOWN */
+	unsigned reached;	/* VM_REACHED_*: at its end, or at a query during the run */
+	struct problem problem; /* for LOST and REFUSED, and others with an explanation */
 };
 
 struct sandbox_usage {

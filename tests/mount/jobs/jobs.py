@@ -213,4 +213,34 @@ def with_the_session():
         os.mkdir(f / "jobs/x")
 
 
-main(one, many_writers, named_runs, at_once, argv_and_place, ends, with_the_session)
+def ranks():
+    """Jobs give way to the interpreter, as far as they are told to, and what they have moved is counted."""
+    s = Session("ranks")
+    nice = "read -ra f < /proc/self/stat; echo ${f[18]}\n"
+    same("the interpreter's", s.run(nice).out, "0\n")
+    for name, config, want in ("usual", None, b"5\n"), ("none", "nice = 0\n", b"0\n"), ("most", "nice = 19\n", b"19\n"):
+        os.mkdir(s / f"jobs/{name}")
+        if config:
+            write(s / f"jobs/{name}/config", config)
+        write(s / f"jobs/{name}/in", nice)
+        same(f"that of a job: {name}", read(s / f"jobs/{name}/stdout"), want)
+    os.mkdir(s / "jobs/wrong")
+    for value in "20", "-1", "x":
+        with raises(f"nice = {value}", errno.EINVAL):
+            write(s / "jobs/wrong/config", f"nice = {value}\n")
+    with raises("not once it has begun", errno.EBUSY):
+        write(s / "jobs/most/config", "nice = 1\n")
+    write(s / "jobs/wrong/in", "head -c 3000000 /dev/zero | tee copy | wc -c\n")
+    same("it copies", read(s / "jobs/wrong/stdout"), b"3000000\n")
+    io = json.loads(read(s / "jobs/wrong/status.json"))["io"]
+    if io is None and not os.path.exists("/proc/self/io"):
+        print("the kernel does not count what is read and written")
+    else:
+        ok("what was read", 9000000 <= io["read_bytes"] < 10000000, io)
+        ok("what was written", 9000000 <= io["written_bytes"] < 10000000, io)
+    os.mkdir(s / "runs/mine")
+    with raises("a run is the interpreter's", errno.EINVAL):
+        write(s / "runs/mine/config", "nice = 1\n")
+
+
+main(one, many_writers, named_runs, at_once, argv_and_place, ends, with_the_session, ranks)

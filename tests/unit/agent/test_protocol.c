@@ -110,12 +110,13 @@ static void messages(void **state)
 	const struct proto_run run = {1, 2000, 500, {3, 1ull << 33}, 4, {"co\0de", 5}};
 	const struct proto_job job = {.flags = PROTO_RUN_STDIN,
 				      .limit = {3, 1ull << 33},
+				      .nice = 19,
 				      .language = proto_cstr("python"),
 				      .cwd = proto_cstr("/tmp"),
 				      .env = {"A=\0LONG=b=c", 12},
 				      .argv = {"a\0\0b c", 7},
 				      .code = {"co\0de", 5}};
-	const struct proto_exit ex = {PROTO_HOW_OOM, 137, 1, 0, 5, 6, 7, 8, {9, 10}};
+	const struct proto_exit ex = {PROTO_HOW_OOM, 137, 1, 0, 5, 6, 7, 8, {9, 10}, 11, 12};
 	const struct proto_usage usage = {1, 2, 3, 4, 5, 6, 7, 8};
 	const struct proto_setattr setattr = {1, 2, 3, 4, 5, -6, 7, 8, 9};
 	uint8_t bytes[1024];
@@ -137,6 +138,7 @@ static void messages(void **state)
 	proto_job_pack(&o, &job);
 	refuse_cuts(bytes, o.len, unpack_job);
 	assert_int_equal(job_got.limit[1], 1ull << 33);
+	assert_int_equal(job_got.nice, 19);
 	assert_int_equal(job_got.argv.len, 7);
 	assert_int_equal(job_got.code.len, 5);
 	o.len = 0;

@@ -202,6 +202,13 @@ class Jobs(Case):
         self.agent.forget_job(job)
         r = self.run_job('kill -SEGV $$', status=128 + signal.SIGSEGV)
 
+    def test_signals_before_it_is_known_to_have_started(self):
+        for sig, status in (SIGNAL_NUMBER + signal.SIGTERM, 143), (INTERRUPT, 130), (SIGNAL_NUMBER + signal.SIGUSR2, 140):
+            job = self.agent.start_job('sleep 1000')
+            self.agent.send(SIGNAL, integers('I', sig), id=job)
+            self.assertEqual(self.agent.finish_rest(job).status, status)
+            self.agent.forget_job(job)
+
     def test_stdin(self):
         job = self.agent.start_job('wc -c', stdin=True)
         left = 1 << 20
@@ -242,6 +249,7 @@ class Jobs(Case):
         holder, = self.children('xsbx-job')
         os.kill(holder, signal.SIGKILL)
         self.assertEqual(self.agent.finish_rest(job).how, LOST)
+        wait_until(lambda: not self.children('xsbx-job'), 10)  # until then, what is below it is the job's
         other = self.agent.start_job('echo up; sleep 1000')
         self.assertEqual(self.first_output(other), b'up\n')
         self.agent.send(SIGNAL, integers('I', KILL), id=job)
@@ -318,7 +326,7 @@ class Protocol(Case):
         self.refused('')
 
     def test_words_without_an_end(self):
-        self.agent.send(JOB, integers('IIIQQII', 0, 0, 0, 1, 1, 1, 0) + integers('III', 0, 0, 0) + integers('I', 1) + b'x' +
+        self.agent.send(JOB, integers('IIIQQIII', 0, 0, 0, 1, 1, 1, 0, 0) + integers('III', 0, 0, 0) + integers('I', 1) + b'x' +
                         integers('I', 0), id=JOB_ID)
         self.assert_closed(self.agent)
 

@@ -218,9 +218,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_without_a_sandbox), fx_test(test_of_a_running_one),
-		fx_test(test_many_lines),	 fx_test(test_cannot_watch),
-		fx_test(test_the_end_of_a_sandbox), fx_test(test_poll), fx_test(test_offsets),
+		fx_test(test_without_a_sandbox),
+		fx_test(test_of_a_running_one),
+		fx_test(test_many_lines),
+		fx_test(test_cannot_watch),
+		fx_test(test_the_end_of_a_sandbox),
+		fx_test(test_poll),
+		fx_test(test_offsets),
 		fx_test(test_names),
 	};
 
