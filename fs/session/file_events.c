@@ -208,12 +208,6 @@ static void ask(struct session *s)
 		s->file_events.state = FILE_EVENTS_ASKED;
 }
 
-void file_events_init(struct file_events *fe)
-{
-	TAILQ_INIT(&fe->readers);
-	waitlist_init(&fe->wait);
-}
-
 void file_events_open(struct handle *h)
 {
 	static const struct sandbox_change watching = {.kind = PROTO_CHANGE_WATCHING,

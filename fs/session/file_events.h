@@ -42,8 +42,6 @@ struct file_events {
 	struct waitlist wait;
 };
 
-void file_events_init(struct file_events *fe);
-
 /* Somebody has opened the node; closes it. */
 void file_events_open(struct handle *h);
 void file_events_close(struct handle *h);

@@ -113,7 +113,8 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 		free(s);
 		return NULL;
 	}
-	file_events_init(&s->file_events);
+	TAILQ_INIT(&s->file_events.readers);
+	waitlist_init(&s->file_events.wait);
 	LIST_INIT(&s->kept_runs);
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
