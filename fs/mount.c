@@ -10,7 +10,6 @@
 #include "fs/files/files.h"
 #include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
-#include "fs/session/job.h"
 #include "fs/session/session.h"
 #include "fs/tree/nodes.h"
 #include "fs/tree/report.h"
@@ -42,17 +41,13 @@ static void on_renew(uv_timer_t *timer)
 {
 	struct fs *fs = timer->data;
 	struct session *s;
-	struct job *j;
 	struct run *r;
 
 	wait_flush(&fs->events.wait, -EINTR);
 	wait_flush(&fs->fetch.wait, -EINTR);
 	nodelock_give_up(&fs->locks, -EAGAIN);
 	LIST_FOREACH(s, &fs->sessions, kept) {
-		wait_flush(&s->front.wait, -EINTR);
-		wait_flush(&s->file_events.wait, -EINTR);
-		TAILQ_FOREACH(j, &s->jobs, link)
-			wait_flush(&j->front.wait, -EINTR);
+		session_flush(s, -EINTR);
 		LIST_FOREACH(r, &s->kept_runs, kept)
 			feed_interrupt(&r->feed);
 		if (s->dead) /* its requests below files/ were answered when it went */
@@ -110,7 +105,6 @@ void mount_stop(struct fs *fs)
 {
 	static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
 					      .cause = "xsbxfs was ended before this run began"};
-	struct job *j;
 
 	if (fs->stopping)
 		return;
@@ -123,10 +117,7 @@ void mount_stop(struct fs *fs)
 		binding_cut(s, &ending);
 		session_set_closed(s, &ending);
 		wait_wake(&s->front.wait);
-		wait_flush(&s->front.wait, -ENOTCONN);
-		wait_flush(&s->file_events.wait, -ENOTCONN);
-		TAILQ_FOREACH(j, &s->jobs, link)
-			wait_flush(&j->front.wait, -ENOTCONN);
+		session_flush(s, -ENOTCONN);
 	}
 	wait_flush(&fs->events.wait, -ENOTCONN);
 	wait_flush(&fs->fetch.wait, -ENOTCONN);

@@ -152,8 +152,8 @@ static struct event *event_new(const struct session *s, const char *kind, const 
 	return e;
 }
 
-/* Takes over @e. */
-static void add(struct events *ev, struct event *e)
+/* Takes over @e, which is about @s or nobody. */
+static void add(struct events *ev, struct session *s, struct event *e)
 {
 	struct event **slot = &ev->kept[ev->next % EVENTS_KEPT];
 
@@ -164,17 +164,19 @@ static void add(struct events *ev, struct event *e)
 	if (ev->readers)
 		events_write(ev);
 	wait_wake(&ev->wait);
+	if (s)
+		wait_wake(&s->events_wait);
 }
 
-void events_add(struct events *ev, const struct session *s, const char *kind, const char *words)
+void events_add(struct events *ev, struct session *s, const char *kind, const char *words)
 {
 	struct event *e = event_new(s, kind, words);
 
 	if (e)
-		add(ev, e);
+		add(ev, s, e);
 }
 
-void events_add_run(struct events *ev, const struct session *s, const struct run *r)
+void events_add_run(struct events *ev, struct session *s, const struct run *r)
 {
 	struct event *e = event_new(s, NULL, *r->job ? r->job : NULL);
 
@@ -186,11 +188,11 @@ void events_add_run(struct events *ev, const struct session *s, const struct run
 	e->wall_us = r->result.wall_us;
 	e->has_status = run_has_status(r);
 	e->status = r->result.status;
-	add(ev, e);
+	add(ev, s, e);
 }
 
-void events_add_denied(struct events *ev, const struct session *s,
-		       const struct sandbox_denied *what, unsigned unreported)
+void events_add_denied(struct events *ev, struct session *s, const struct sandbox_denied *what,
+		       unsigned unreported)
 {
 	struct event *e = event_new(s, "denied", NULL);
 
@@ -202,7 +204,7 @@ void events_add_denied(struct events *ev, const struct session *s,
 				       "reason", json_string(what->reason), "unreported",
 				       unreported ? json_integer(unreported) : NULL));
 	if (e->line)
-		add(ev, e);
+		add(ev, s, e);
 	else
 		event_free(e);
 }

@@ -28,19 +28,19 @@ struct events {
 	uint64_t bytes;			 /* of all lines so far */
 	unsigned readers;		 /* how many have it open */
 	struct timespec mtime;
-	struct waitlist wait;
+	struct waitlist wait; /* readers of all; those of a session's wait there */
 };
 
 void events_init(struct events *ev);
 void events_fini(struct events *ev);
 
 /* Adds a line {time, event: @kind, session?, words: @words}. @s may be NULL. */
-void events_add(struct events *ev, const struct session *s, const char *kind, const char *words);
+void events_add(struct events *ev, struct session *s, const char *kind, const char *words);
 /* Adds a line about a run: its number, state, and when it has ended, status and times. */
-void events_add_run(struct events *ev, const struct session *s, const struct run *r);
+void events_add_run(struct events *ev, struct session *s, const struct run *r);
 /* Adds a line about a refusal by a network; @unreported refusals before it have no line. */
-void events_add_denied(struct events *ev, const struct session *s,
-		       const struct sandbox_denied *what, unsigned unreported);
+void events_add_denied(struct events *ev, struct session *s, const struct sandbox_denied *what,
+		       unsigned unreported);
 
 /* Number of the oldest event that is kept. */
 uint64_t events_first(const struct events *ev);

@@ -115,6 +115,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	}
 	TAILQ_INIT(&s->file_events.readers);
 	waitlist_init(&s->file_events.wait);
+	waitlist_init(&s->events_wait);
 	LIST_INIT(&s->kept_runs);
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);

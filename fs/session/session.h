@@ -91,10 +91,11 @@ struct session {
 	LIST_HEAD(kept_runs, run) kept_runs;
 	struct run_list runs, queue;
 	unsigned nruns, nqueued;
-	uint32_t last_number;  /* of the newest run, 0: none yet */
-	uint32_t removed_runs; /* by the history's limits, or by rmdir */
-	uint64_t first_event;  /* number of the first that may be its */
-	struct run *active;    /* reference */
+	uint32_t last_number;	     /* of the newest run, 0: none yet */
+	uint32_t removed_runs;	     /* by the history's limits, or by rmdir */
+	uint64_t first_event;	     /* number of the first that may be its */
+	struct waitlist events_wait; /* readers of its `events` */
+	struct run *active;	     /* reference */
 	struct front front;
 
 	struct job_list jobs; /* oldest first */
@@ -199,6 +200,9 @@ void session_problem(struct session *s, const struct problem *problem);
 /* problem_set() and session_problem() in one: for problems detected in fs/. */
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
 		      ...) printf_like(4, 5);
+
+/* Answers all reads that wait for it or its jobs with @err (-errno). */
+void session_flush(struct session *s, int err);
 
 /* Activity: restarts the idle timeout. */
 void session_touch(struct session *s);

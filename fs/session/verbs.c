@@ -236,9 +236,21 @@ uint64_t session_tick(struct session *s, uint64_t now)
 	struct job *j;
 
 	next = MIN(next, wait_tick(&s->file_events.wait, now));
+	next = MIN(next, wait_tick(&s->events_wait, now));
 	TAILQ_FOREACH(j, &s->jobs, link)
 		next = MIN(next, wait_tick(&j->front.wait, now));
 	return next;
+}
+
+void session_flush(struct session *s, int err)
+{
+	struct job *j;
+
+	wait_flush(&s->front.wait, err);
+	wait_flush(&s->file_events.wait, err);
+	wait_flush(&s->events_wait, err);
+	TAILQ_FOREACH(j, &s->jobs, link)
+		wait_flush(&j->front.wait, err);
 }
 
 /* ---- the end ---- */
@@ -277,6 +289,7 @@ void session_destroy(struct session *s)
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->front.wait, -ESTALE);
 	wait_wake(&s->file_events.wait);
+	wait_wake(&s->events_wait);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
 	fs->template_mtime[session_template(s)] = clock_now();
