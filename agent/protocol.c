@@ -266,27 +266,8 @@ void proto_run_pack(struct proto_out *o, const struct proto_run *r)
 {
 	PUT(o, r, run_fields);
 	put_str(o, r->code);
-}
-
-int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
-{
-	GET(in, ret_r, run_fields);
-	ret_r->code = get_str(in, PROTO_CODE_MAX);
-	return get_end(in) ? 0 : -EPROTO;
-}
-
-static const struct field job_fields[] = {F(job, flags),    F(job, timeout_ms), F(job, grace_ms),
-					  F(job, limit[0]), F(job, limit[1]),	F(job, credit),
-					  F(job, window),   F(job, nice)};
-
-void proto_job_pack(struct proto_out *o, const struct proto_job *j)
-{
-	PUT(o, j, job_fields);
-	put_str(o, j->language);
-	put_str(o, j->cwd);
-	put_str(o, j->env);
-	put_str(o, j->argv);
-	put_str(o, j->code);
+	put_str(o, r->cwd);
+	put_str(o, r->env);
 }
 
 static bool words_ok(struct proto_str s)
@@ -306,6 +287,34 @@ static bool env_ok(struct proto_str s)
 	return true;
 }
 
+static bool cwd_ok(struct proto_str s)
+{
+	return !memchr(s.data, '\0', s.len);
+}
+
+int proto_run_unpack(struct proto_in *in, struct proto_run *ret_r)
+{
+	GET(in, ret_r, run_fields);
+	ret_r->code = get_str(in, PROTO_CODE_MAX);
+	ret_r->cwd = get_str(in, PROTO_LINK_MAX);
+	ret_r->env = get_str(in, PROTO_CODE_MAX);
+	return get_end(in) && cwd_ok(ret_r->cwd) && env_ok(ret_r->env) ? 0 : -EPROTO;
+}
+
+static const struct field job_fields[] = {F(job, flags),    F(job, timeout_ms), F(job, grace_ms),
+					  F(job, limit[0]), F(job, limit[1]),	F(job, credit),
+					  F(job, window),   F(job, nice)};
+
+void proto_job_pack(struct proto_out *o, const struct proto_job *j)
+{
+	PUT(o, j, job_fields);
+	put_str(o, j->language);
+	put_str(o, j->cwd);
+	put_str(o, j->env);
+	put_str(o, j->argv);
+	put_str(o, j->code);
+}
+
 int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
 {
 	GET(in, ret_j, job_fields);
@@ -314,8 +323,7 @@ int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
 	ret_j->env = get_str(in, PROTO_CODE_MAX);
 	ret_j->argv = get_str(in, PROTO_ARGV_MAX);
 	ret_j->code = get_str(in, PROTO_CODE_MAX);
-	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) ||
-	    memchr(ret_j->cwd.data, '\0', ret_j->cwd.len) ||
+	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) || !cwd_ok(ret_j->cwd) ||
 	    (!ret_j->argv.len && !ret_j->code.len) || ret_j->nice > PROTO_NICE_MAX ||
 	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE | PROTO_JOB_TTY)))
 		return -EPROTO;

@@ -235,6 +235,9 @@ struct proto_run {
 		[2];	 /* of bytes to send from stdout and stderr; the rest is read and dropped */
 	uint32_t credit; /* bytes of OUTPUT granted initially */
 	struct proto_str code;
+	/* For this run alone; of a driver that can't: PROTO_HOW_NOT_TAKEN with ENOSYS. */
+	struct proto_str cwd; /* absolute, or below the working directory; or empty */
+	struct proto_str env; /* NAME=VALUE, a NUL behind each */
 };
 
 /* Ids of jobs; those of runs come before, and behind those of what no user has written. */

@@ -17,4 +17,13 @@ int code_new(void);
  */
 int code_seal(int fd, struct proto_str code);
 
+/**
+ * code_put() - Put something before it
+ * @fd: Of code_new(), empty
+ * @before: What; the code goes behind it
+ *
+ * Return: 0 or -errno.
+ */
+int code_put(int fd, struct proto_str before);
+
 #endif

@@ -70,6 +70,11 @@
  * modules: no variable of the user's, no thread, no child, signal handler or directory. Otherwise the driver
  * stops at the first that was not: the process is good for nothing more.
  *
+ * A turn with DRIVER_RUN_PLACE has a working directory and variables of its own: words before the code, in the same memfd,
+ * each with a NUL behind it: the directory's absolute path, or an empty word; NAME=VALUE of each variable; and an empty
+ * word. They are put in place before the code runs, and what was there before the turn comes back before the answer,
+ * whatever the code has made of it. If that cannot be, the turn is not accepted (-errno), and nothing is different.
+ *
  * A driver that announces it in DRIVER_READY handles DRIVER_COPY, which is sent before any other turn, by
  * making a copy of its process: a child of the agent, in its own session, with the received socket
  * as its CTL and the key in `seed`. The copy sends its own DRIVER_READY first; the original, which
@@ -96,11 +101,13 @@ enum driver_type {
 #define DRIVER_CAN_PROVE  4  /* it supports KEY and TIDY, and waits at one place */
 #define DRIVER_CAN_ORDER  8  /* it writes records, if it gets a pipe for them */
 #define DRIVER_CAN_IMPORT 16 /* it knows of DRIVER_RUN_TRIAL and DRIVER_RUN_IMPORT */
+#define DRIVER_CAN_PLACE  32 /* it knows of DRIVER_RUN_PLACE */
 
 /* `status` of DRIVER_RUN. */
 #define DRIVER_RUN_SEED	  1 /* it contains a seed */
 #define DRIVER_RUN_TRIAL  2 /* an exercise: it draws no random numbers */
 #define DRIVER_RUN_IMPORT 4 /* the code is names of packages, to be imported */
+#define DRIVER_RUN_PLACE  8 /* words come before it, see above */
 
 /* The descriptors of a turn: 0, 1 and 2, and these. */
 enum { DRIVER_FD_CODE = 3, DRIVER_FD_RECORDS, DRIVER_NFDS };
@@ -114,7 +121,7 @@ struct driver_msg {
 	uint32_t type;		     /* enum driver_type */
 	uint32_t turn;		     /* number of the run, for file names such as "<run 3>" */
 	uint8_t nonce[DRIVER_NONCE]; /* chosen by the agent for each request; DONE: its token */
-	uint32_t code_len;	     /* RUN: bytes of code in the memfd */
+	uint32_t code_len;	     /* RUN: bytes of code in the memfd, at its end */
 	int32_t status;		     /* DONE: 0..255, or -errno for a RUN that was not started;
 				      * RUN: DRIVER_RUN_*; READY: DRIVER_CAN_* */
 	uint8_t seed[32];	     /* SEED, RUN, KEY, COPY */

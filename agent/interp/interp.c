@@ -142,6 +142,7 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		i->can_prove = m->status & DRIVER_CAN_PROVE;
 		i->can_order = m->status & DRIVER_CAN_ORDER;
 		i->can_import = m->status & DRIVER_CAN_IMPORT;
+		i->can_place = m->status & DRIVER_CAN_PLACE;
 		if (!i->can_prove)
 			log_line("the image is older than this agent: its driver is believed");
 		i->answered = true;
@@ -455,9 +456,8 @@ int interp_run(struct interp *i, uint32_t turn, const int fds[DRIVER_NFDS], uint
 {
 	struct driver_msg m = {.type = DRIVER_RUN, .turn = turn, .code_len = code_len};
 
-	if (i->can_import) /* an older driver knows of the seed alone */
-		m.status = (int32_t)how;
-
+	/* One that can't knows of the seed alone. */
+	m.status = (int32_t)(i->can_import ? how : how & DRIVER_RUN_PLACE);
 	i->used = i->used || !(how & DRIVER_RUN_IMPORT);
 	if (seed) {
 		m.status |= DRIVER_RUN_SEED;

@@ -58,6 +58,7 @@ struct interp {
 	bool can_prove;		/* its driver can authenticate its answers */
 	bool can_order;		/* its driver writes records */
 	bool can_import;	/* its driver imports packages */
+	bool can_place;		/* ... gives a turn a directory and variables of its own */
 	struct loop_source ctl; /* our end of the driver's socket */
 	uint64_t peer;		/* the driver's end, by rest_socket() */
 	struct loop_source out; /* its output before the first turn, for the log */

@@ -65,8 +65,31 @@ static void run_close_child_fds(struct run *r)
 		close_fd(&r->child_fds[i]);
 }
 
+/* Puts what the run has of its own before its code, see driver.h. Return: 0 or -errno. */
+static int put_place(const struct run *r, int fd, const struct proto_run *req)
+{
+	const bool below = req->cwd.len && req->cwd.data[0] != '/';
+	_cleanup_free_ char *words = NULL;
+	struct proto_out o;
+
+	o = (struct proto_out){.cap = strlen(r->env->work) + req->cwd.len + req->env.len + 3};
+	words = malloc(o.cap);
+	if (!words)
+		return -ENOMEM;
+	o.data = (uint8_t *)words;
+	if (below) {
+		put_bytes(&o, r->env->work, strlen(r->env->work));
+		put_bytes(&o, "/", 1);
+	}
+	put_bytes(&o, req->cwd.data, req->cwd.len);
+	put_bytes(&o, "", 1);
+	put_bytes(&o, req->env.data, req->env.len);
+	put_bytes(&o, "", 1);
+	return code_put(fd, (struct proto_str){words, (uint32_t)o.len});
+}
+
 /* Puts the code where the driver can read it and nobody can change it. Return: descriptor. */
-static int code_fd(struct run *r, struct proto_str code)
+static int code_fd(struct run *r, const struct proto_run *req)
 {
 	int fd = r->code_fd >= 0 ? r->code_fd : code_new();
 	int e;
@@ -74,7 +97,10 @@ static int code_fd(struct run *r, struct proto_str code)
 	r->code_fd = -1;
 	if (fd < 0)
 		return -errno;
-	e = code_seal(fd, code);
+	r->place = req->cwd.len || req->env.len;
+	e = r->place ? put_place(r, fd, req) : 0;
+	if (e == 0)
+		e = code_seal(fd, req->code);
 	if (e == 0)
 		return fd;
 	close(fd);
@@ -85,7 +111,7 @@ static int run_open(struct run *r, uint32_t id, const struct proto_run *req)
 {
 	int e;
 
-	e = code_fd(r, req->code);
+	e = code_fd(r, req);
 	if (e < 0)
 		return e;
 	r->child_fds[DRIVER_FD_CODE] = e;
@@ -318,14 +344,15 @@ static void on_deadline(struct loop_timer *t)
 /* How its driver is to take it. */
 static unsigned how_taken(const struct run *r)
 {
-	return (r->trial ? DRIVER_RUN_TRIAL : 0) | (r->import ? DRIVER_RUN_IMPORT : 0);
+	return (r->trial ? DRIVER_RUN_TRIAL : 0) | (r->import ? DRIVER_RUN_IMPORT : 0) |
+	       (r->place ? DRIVER_RUN_PLACE : 0);
 }
 
 void run_begin(struct run *r, const uint8_t *seed)
 {
 	int e;
 
-	if (r->import && !r->interp->can_import) {
+	if ((r->import && !r->interp->can_import) || (r->place && !r->interp->can_place)) {
 		run_end_unbegun(r, PROTO_HOW_NOT_TAKEN, ENOSYS, false);
 		return;
 	}

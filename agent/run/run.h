@@ -46,6 +46,7 @@ struct run {
 	uint32_t timeout_ms, grace_ms;
 	bool trial;  /* PROTO_RUN_TRIAL */
 	bool import; /* PROTO_RUN_IMPORT */
+	bool place;  /* it has a directory or variables of its own */
 	uint32_t code_len;
 	int child_fds[DRIVER_NFDS]; /* RUN_WAITING: stdin, stdout, stderr, code, records */
 	int null_fd;		    /* standard input of runs that have none */

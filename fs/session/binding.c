@@ -517,6 +517,8 @@ static int hand_over(struct session *s, struct run *r)
 		.began = r->began,
 		.code = r->code.data,
 		.code_len = r->code.len,
+		.cwd = r->cwd,
+		.env = {r->env.data, (uint32_t)r->env.len},
 		.input = feed_any(&r->feed),
 		.timeout_ms = timeout_of(s, r) * 1000u,
 		.grace_ms = s->settings.grace_s * 1000u,

@@ -61,6 +61,8 @@ void run_unref(struct run *r)
 	if (r->kept.le_prev)
 		LIST_REMOVE(r, kept);
 	buf_clear(&r->code);
+	buf_clear(&r->env);
+	free(r->cwd);
 	feed_fini(&r->feed);
 	free(r);
 }

@@ -47,6 +47,8 @@ struct run {
 	unsigned timeout_s; /* as it was started with */
 	bool own_timeout;   /* that was known before */
 	struct buf code;
+	char *cwd;	     /* of its own, or NULL; of a named run */
+	struct buf env;	     /* likewise: NAME=VALUE, a NUL behind each */
 	struct feed feed;    /* its standard input */
 	struct depot *depot; /* for the spools */
 	struct spool spool[RUN_NOUTPUTS];

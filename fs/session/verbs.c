@@ -55,9 +55,20 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 	return 0;
 }
 
+/* What a named run has of its own. Return: 0 or -ENOMEM. */
+static int set_place(struct run *r, const struct job_settings *with)
+{
+	r->cwd = with->cwd ? strdup(with->cwd) : NULL;
+	if (with->cwd && !r->cwd)
+		return -ENOMEM;
+	return buf_append(&r->env, with->env.data, with->env.len);
+}
+
 int session_submit_named(struct session *s, struct buf *code, const struct timespec *mtime,
 			 struct job *j)
 {
+	static const struct problem why = {.code = PROBLEM_NOT_SENT,
+					   .cause = "there was no memory for its settings"};
 	struct buf copy = {0};
 	struct run *r;
 
@@ -68,6 +79,8 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 		buf_clear(&copy);
 		return -ENOMEM;
 	}
+	if (set_place(r, &j->settings) < 0)
+		binding_refuse(s, r, &why);
 	r->own_timeout = true;
 	r->timeout_s = j->settings.timeout_s;
 	front_show(&j->front, r, &copy, mtime);

@@ -45,8 +45,6 @@ static const char *of_programs(const struct job_settings *with)
 {
 	return with->argv.len		? "argv"
 	       : with->language		? "language"
-	       : with->cwd		? "cwd"
-	       : with->env.len		? "env"
 	       : with->tty		? "tty"
 	       : with->nice != JOB_NICE ? "nice"
 					: NULL;

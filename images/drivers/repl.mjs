@@ -30,8 +30,8 @@ import { createRequire } from 'node:module';
 import vm from 'node:vm';
 
 const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5, TIDY = 7;
-const CAN_SEED = 2, CAN_PROVE = 4, CAN_IMPORT = 16;
-const RUN_SEED = 1, RUN_TRIAL = 2, RUN_IMPORT = 4;
+const CAN_SEED = 2, CAN_PROVE = 4, CAN_IMPORT = 16, CAN_PLACE = 32;
+const RUN_SEED = 1, RUN_TRIAL = 2, RUN_IMPORT = 4, RUN_PLACE = 8;
 const WARMUP_TURN = 4294967294; // PROTO_RUN_ID_WARMUP in agent/protocol.h
 const EAGAIN = 11, EINTR = 4, EBADMSG = 74, MSG_DONTWAIT = 0x40;
 const INTERRUPTED = 130;
@@ -45,6 +45,8 @@ const { symbols: lib } = dlopen(`${import.meta.dir}/turn.so`, {
 	turn_raise: { args: ['i32'], returns: 'i32' },
 	turn_receive: { args: ['ptr', 'i32'], returns: 'i32' },
 	turn_copy_code: { args: ['ptr'], returns: 'void' },
+	turn_place_size: { args: [], returns: 'usize' },
+	turn_copy_place: { args: ['ptr'], returns: 'void' },
 	turn_send: { args: ['ptr', 'ptr'], returns: 'i32' },
 	turn_note_interrupts: { args: [], returns: 'void' },
 	turn_was_interrupted: { args: [], returns: 'i32' },
@@ -58,6 +60,7 @@ const { process, Bun, Promise, Uint8Array, TextDecoder, Number, Object, Buffer }
 const require = createRequire(`${process.cwd()}/`);
 const realExit = process.exit;
 const cwd = process.cwd.bind(process);
+const chdir = process.chdir.bind(process);
 const listenerCount = process.listenerCount.bind(process);
 const listeners = process.listeners.bind(process);
 const includes = Function.prototype.call.bind(Array.prototype.includes);
@@ -580,6 +583,35 @@ function answer(nonce, status) {
 	return lib.turn_send(message, encoder.encode('\0'));
 }
 
+// What a run has of its own: its directory, in which we are already, but for what Bun makes of that, and variables.
+// Return: what puts back what was there before.
+function enter() {
+	const place = new Uint8Array(Number(lib.turn_place_size()));
+	lib.turn_copy_place(place);
+	const [directory, ...words] = new TextDecoder().decode(place).split('\0').slice(0, -1);
+	const env = process.env, before = [];
+	for (const word of words) {
+		const at = word.indexOf('='), name = word.slice(0, at);
+		before.push([name, env[name]]);
+		env[name] = word.slice(at + 1);
+	}
+	const home = cwd(); // as Bun has it still
+	if (directory)
+		chdir(directory);
+	return () => {
+		for (const [name, value] of before)
+			if (value === undefined)
+				delete env[name];
+			else
+				env[name] = value;
+		try {
+			if (directory)
+				chdir(home);
+		} catch { // it is gone; turn.c goes back by its descriptor
+		}
+	};
+}
+
 let hasRun = false; // code that nobody knows
 
 // The machine was copied: what has been drawn ahead must not be used in each copy. turn.c has done the rest.
@@ -601,7 +633,9 @@ async function handle(type) {
 		const code = new Uint8Array(fields.getUint32(24, little) + 1);
 		lib.turn_copy_code(code);
 		const text = new TextDecoder().decode(code.subarray(0, -1));
+		const leave = how & RUN_PLACE ? enter() : null;
 		status = await (how & RUN_IMPORT ? importPackages(text) : run(number, text));
+		leave?.();
 		current = null;
 	} else if (type === WARM) {
 		await warm();
@@ -639,7 +673,7 @@ async function main() {
 		define(globalThis, name, { value, configurable: true, enumerable: false, writable: true });
 	setUp(0);
 	fields.setUint32(0, READY, little);
-	fields.setInt32(28, CAN_SEED | CAN_PROVE | CAN_IMPORT, little);
+	fields.setInt32(28, CAN_SEED | CAN_PROVE | CAN_IMPORT | CAN_PLACE, little);
 	lib.turn_send(message, encoder.encode(`Bun ${Bun.version}\0`));
 	for (;;) {
 		const { done } = await reader.read();

@@ -33,7 +33,7 @@ from _signal import (SIG_IGN, SIG_UNBLOCK, SIGINT, default_int_handler, pthread_
                      signal)
 from _thread import _count as count_threads
 from atexit import _run_exitfuncs as run_exit_functions
-from os import F_OK, _exit, access, environ, fstat, getcwd, getpid, register_at_fork, unlink, urandom
+from os import F_OK, _exit, access, environ, fsdecode, fstat, getcwd, getpid, register_at_fork, unlink, urandom
 from os.path import dirname, isdir
 from sys import getprofile, gettrace, setprofile, settrace
 
@@ -472,7 +472,29 @@ def execute(code, name, space):
 own_modules = ()  # names of the modules that were there before any user code
 
 
-def run(turn, code):
+def enter(place):
+    """Set the variables that this run has of its own. Return: what they were before."""
+    before = []
+    for word in place.split(b'\0')[1:-1]:
+        name, _, value = fsdecode(word).partition('=')
+        before.append((name, environ.get(name)))
+        environ[name] = value
+    return before
+
+
+def leave(before):
+    """They are again what they were."""
+    for name, value in before:
+        try:
+            if value is None:
+                environ.pop(name, None)
+            else:
+                environ[name] = value
+        except Exception:  # whatever user code has made of it
+            pass
+
+
+def run(turn, code, place=b''):
     global current_code, is_tidy, own_modules
     if not is_tidy:  # the next run was there at once
         tidy_up()
@@ -491,9 +513,11 @@ def run(turn, code):
     if not are_bound():
         bind_outputs()
     bind_input()
+    before = enter(place)
     status = execute(code, name, space)
     if getpid() != PID:
         end_child(status)
+    leave(before)
     flush_all()
     if not are_bound():
         bind_outputs()  # which may end what user code made, and so write more
@@ -654,14 +678,14 @@ def become_copy():
     is_copy, warmed = True, False
 
 
-def handle(kind, turn, code, data):
+def handle(kind, turn, code, data, place):
     """Do what is asked for. Return: the status to answer with."""
     global has_run
     if data:
         seed(data)
     if kind == RUN or kind == TRIAL:
         has_run = has_run or kind == RUN
-        return run(turn, code)
+        return run(turn, code, place)
     if kind == IMPORT:
         return import_packages(code)
     if kind == WARM:

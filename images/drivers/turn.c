@@ -56,6 +56,9 @@ static uint8_t key[DRIVER_KEY_SIZE];
 static uint8_t copy_key[DRIVER_KEY_SIZE];
 static char *code; /* of the turn, terminated by NUL */
 static size_t code_len;
+static char *place; /* of the turn: words, see driver.h; or NULL */
+static size_t place_len;
+static int former = -1; /* the directory that it was entered from */
 static volatile sig_atomic_t interrupted;
 static bool executed; /* code that may have drawn random numbers */
 static int last_out;  /* the output that was written last in this turn, or 0 */
@@ -173,29 +176,89 @@ static void close_all(const int *fds, int n)
 		close(fds[i]);
 }
 
-/* Read the code and close its descriptor. Return: 0 or -errno */
-static int read_code(int fd, size_t len)
+/* Return: @len bytes, or as many as there are, with a NUL behind them; NULL if out of memory. */
+static char *read_bytes(int fd, size_t len, off_t offset, size_t *ret_len)
 {
+	char *buf = malloc(len + 1);
 	ssize_t n;
 
-	free(code);
-	code_len = 0;
-	code = malloc(len + 1);
-	if (!code) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (code_len < len) {
-		n = pread(fd, code + code_len, len - code_len, (off_t)code_len);
+	*ret_len = 0;
+	while (buf && *ret_len < len) {
+		n = pread(fd, buf + *ret_len, len - *ret_len, offset + (off_t)*ret_len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
-		code_len += (size_t)n;
+		*ret_len += (size_t)n;
 	}
-	code[code_len] = '\0';
-	close(fd);
+	if (buf)
+		buf[*ret_len] = '\0';
+	return buf;
+}
+
+static void forget_place(void)
+{
+	free(place);
+	place = NULL;
+	place_len = 0;
+}
+
+/* Reads the words before the code. Return: 0 or -errno. */
+static int read_place(int fd, size_t len)
+{
+	struct stat st;
+	size_t n;
+
+	if (fstat(fd, &st) < 0 || (size_t)st.st_size < len + 2)
+		return -EBADMSG;
+	place = read_bytes(fd, (size_t)st.st_size - len, 0, &n);
+	if (!place)
+		return -ENOMEM;
+	place_len = n - 1; /* the empty word */
 	return 0;
+}
+
+/* Read the code, and what comes before it, and close the descriptor. Return: 0 or -errno */
+static int read_code(int fd, size_t len, bool has_place)
+{
+	int r;
+
+	free(code);
+	forget_place();
+	r = has_place ? read_place(fd, len) : 0;
+	code = read_bytes(fd, len, (off_t)(place ? place_len + 1 : 0), &code_len);
+	close(fd);
+	return r < 0 ? r : code ? 0 : -ENOMEM;
+}
+
+/* Back to where the turn has come from. */
+static void leave_place(void)
+{
+	if (former < 0)
+		return;
+	(void)!fchdir(former);
+	close(former);
+	former = -1;
+}
+
+static int enter_place(void)
+{
+	int here, r = 0;
+
+	if (!place || !*place)
+		return 0;
+	here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (here < 0)
+		return -errno;
+	/* User code closes low ones. */
+	former = fcntl(here, F_DUPFD_CLOEXEC, records_fd() + 1);
+	if (former < 0 || chdir(place) < 0)
+		r = -errno;
+	close(here);
+	if (r < 0 && former >= 0)
+		close(former);
+	former = r < 0 ? -1 : former;
+	return r;
 }
 
 /* Does this request say that the machine was copied? And what code does it bring? */
@@ -227,7 +290,7 @@ static void place_records(int fd)
 }
 
 /* Put the three streams of a turn in place, and before them the pipe for records if there is one. */
-static void place(int *fds, int n)
+static void place_all(int *fds, int n)
 {
 	/* User code may have closed low descriptors, so that new ones got their numbers. */
 	for (int i = 0; i < n; i++) {
@@ -374,8 +437,10 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 		close_all(fds, n);
 		return refuse(ret_msg, -EMFILE);
 	}
-	place(fds, n);
-	r = read_code(fds[DRIVER_FD_CODE], ret_msg->code_len);
+	place_all(fds, n);
+	r = read_code(fds[DRIVER_FD_CODE], ret_msg->code_len, ret_msg->status & DRIVER_RUN_PLACE);
+	if (r == 0)
+		r = enter_place();
 	(void)reserve(ctl_fd + 1, ctl_fd);
 	return r < 0 ? refuse(ret_msg, r) : DRIVER_RUN;
 }
@@ -391,6 +456,22 @@ void turn_copy_code(char *buf)
 	memcpy(buf, code, code_len);
 }
 
+char *turn_place(size_t *ret_len)
+{
+	*ret_len = place_len;
+	return place;
+}
+
+size_t turn_place_size(void)
+{
+	return place_len;
+}
+
+void turn_copy_place(char *buf)
+{
+	memcpy(buf, place, place_len);
+}
+
 int turn_send(const struct driver_msg *msg, const char *text)
 {
 	struct driver_msg m = *msg;
@@ -401,8 +482,10 @@ int turn_send(const struct driver_msg *msg, const char *text)
 	struct msghdr hdr = {.msg_iov = iov, .msg_iovlen = 2};
 	ssize_t n;
 
-	if (m.type == DRIVER_DONE)
+	if (m.type == DRIVER_DONE) {
+		leave_place();
 		token_make(key, m.nonce, m.nonce);
+	}
 	do {
 		n = sendmsg(ctl_fd, &hdr, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);

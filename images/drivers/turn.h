@@ -61,6 +61,23 @@ char *turn_code(size_t *ret_len);
 void turn_copy_code(char *buf);
 
 /**
+ * turn_place() - Get what the turn has of its own: its directory and variables
+ * @ret_len: length of all words
+ *
+ * The process is in that directory already, and leaves it when the answer is sent.
+ *
+ * Return: the directory, or an empty word, and NAME=VALUE of each variable, with a NUL behind each; NULL if it has
+ * nothing of its own. Valid until the next turn.
+ */
+char *turn_place(size_t *ret_len);
+
+/** turn_place_size() - Get the length of all words, or 0 */
+size_t turn_place_size(void);
+
+/** turn_copy_place() - Copy them to a buffer of that size */
+void turn_copy_place(char *buf);
+
+/**
  * turn_send() - Send an answer; DRIVER_DONE gets its token here
  * @msg: the answer, with the nonce of the request
  * @text: text to follow it

@@ -77,7 +77,14 @@ struct builtin {
 struct shell_var { /* the beginning of it */
 	char *name;
 	char *value;
+	char *exported;
+	void *dynamic_value, *assign;
+	int attributes;
 };
+
+#define VAR_EXPORTED  0x01
+#define VAR_READONLY  0x02
+#define VAR_NO_STRING 0x84c /* an array of either kind, a function, a reference */
 
 struct array;
 
@@ -116,6 +123,12 @@ BASH void termsig_handler(int sig);
 BASH int signal_is_trapped(int sig);
 BASH struct builtin *builtin_address_internal(const char *name, int disabled_okay);
 BASH struct shell_var *find_variable(const char *name);
+BASH struct shell_var *bind_variable(const char *name, char *value, int flags);
+BASH int unbind_variable(const char *name);
+BASH void set_working_directory(char *name);
+BASH void
+stupidly_hack_special_variables(char *name); /* of which the shell keeps something, as of PATH */
+BASH int array_needs_making;		     /* the environment of commands */
 BASH void array_flush(struct array *array);
 BASH void sbrand(unsigned long seed);
 
@@ -290,6 +303,99 @@ static int run_script(const char *text, size_t len)
 	return status;
 }
 
+/* A variable that a turn has of its own, and what it was before. */
+struct own_var {
+	char *name, *value; /* of the turn, in its words */
+	char *before;	    /* NULL: it was not set */
+	int attributes;
+};
+
+static struct own_var *own_vars;
+static size_t nown;
+
+static void leave(void)
+{
+	if (!own_vars)
+		return;
+	for (size_t i = nown; i-- > 0;) {
+		struct own_var *v = &own_vars[i];
+		struct shell_var *var;
+
+		(void)unbind_variable(v->name);
+		var = v->before ? bind_variable(v->name, v->before, 0) : NULL;
+		if (var)
+			var->attributes = v->attributes;
+		if (var && !strcmp(v->name, "PWD"))
+			set_working_directory(v->before);
+		stupidly_hack_special_variables(v->name);
+		free(v->before);
+	}
+	free(own_vars);
+	own_vars = NULL;
+	nown = 0;
+	array_needs_making = 1;
+}
+
+/* Return: 0 or -errno. */
+static int enter_var(struct own_var *v)
+{
+	struct shell_var *var = find_variable(v->name);
+
+	if (var && (var->attributes & (VAR_READONLY | VAR_NO_STRING)))
+		return -EPERM;
+	if (var && var->value) {
+		v->before = strdup(var->value);
+		v->attributes = var->attributes;
+		if (!v->before)
+			return -ENOMEM;
+	}
+	(void)unbind_variable(v->name); /* also whether it is a number */
+	var = bind_variable(v->name, v->value, 0);
+	if (!var)
+		return -ENOMEM;
+	var->attributes |= VAR_EXPORTED;
+	stupidly_hack_special_variables(v->name);
+	array_needs_making = 1;
+	return 0;
+}
+
+static struct own_var own_word(char *word)
+{
+	char *equals = strchr(word, '=');
+
+	*equals = '\0';
+	return (struct own_var){.name = word, .value = equals + 1};
+}
+
+/* Sets what the turn has of its own. Return: 0; or -errno, and nothing is different. */
+static int enter(void)
+{
+	static char pwd[] = "PWD";
+	size_t len, at, n = 1;
+	char *place = turn_place(&len);
+	int r = 0;
+
+	for (at = 0; at < len; at += strlen(place + at) + 1)
+		n++;
+	own_vars = place ? calloc(n, sizeof(*own_vars)) : NULL;
+	if (!own_vars)
+		return place ? -ENOMEM : 0;
+	if (*place)
+		own_vars[nown++] = (struct own_var){.name = pwd, .value = place};
+	for (at = strlen(place) + 1; at < len; at += n) {
+		n = strlen(place + at) + 1;
+		own_vars[nown++] = own_word(place + at);
+	}
+	n = nown;
+	for (nown = 0; r == 0 && nown < n; nown += r == 0)
+		r = enter_var(&own_vars[nown]);
+	if (r < 0)
+		leave();
+	else if (*place)
+		set_working_directory(place);
+	return r;
+}
+
 static int run_turn(void)
 {
 	static const char mark[] = "\xef\xbb\xbf";
@@ -303,6 +409,9 @@ static int run_turn(void)
 	}
 	__fpurge(stdout);
 	__fpurge(stderr);
+	status = enter();
+	if (status < 0)
+		return status;
 	arm_interrupt();
 	if (strncmp(text, "#!", 2) == 0)
 		status = run_script(text, len);
@@ -313,6 +422,7 @@ static int run_turn(void)
 	(void)fflush(stderr);
 	clearerr(stdout);
 	clearerr(stderr);
+	leave();
 	return status;
 }
 
@@ -341,7 +451,8 @@ static void seed(const uint8_t *bytes)
 static void send_ready(void)
 {
 	struct driver_msg ready = {.type = DRIVER_READY,
-				   .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED | DRIVER_CAN_PROVE};
+				   .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED | DRIVER_CAN_PROVE |
+					     DRIVER_CAN_PLACE};
 	const struct shell_var *var = find_variable("BASH_VERSION");
 	char version[DRIVER_VERSION];
 
@@ -432,7 +543,8 @@ static bool serve(void)
 			last_command_exit_value = 1;
 		return false;
 	}
-	last_command_exit_value = msg.status;
+	if (msg.status >= 0)
+		last_command_exit_value = msg.status;
 	msg.type = DRIVER_DONE;
 	memset(msg.seed, 0, sizeof(msg.seed));
 	return turn_send(&msg, "") == 0;

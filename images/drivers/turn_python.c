@@ -22,7 +22,7 @@
  *
  * For each request it calls repl.py with
  *
- *	(type, number of the turn, code, seed)		seed is empty if there is none
+ *	(type, number of the turn, code, seed, place)	both are empty if there is none
  *
  * and gets the status; of a copy, which is made here, it hears afterwards, as (DRIVER_COPY, 0, ...).
  * An exception that comes out of there ends the interpreter. One that a signal's handler raises where no
@@ -263,7 +263,7 @@ static void send_ready(void)
 	const struct driver_msg ready = {.type = DRIVER_READY,
 					 .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED |
 						   DRIVER_CAN_PROVE | DRIVER_CAN_ORDER |
-						   DRIVER_CAN_IMPORT};
+						   DRIVER_CAN_IMPORT | DRIVER_CAN_PLACE};
 
 	(void)turn_send(&ready, version);
 }
@@ -273,28 +273,31 @@ static int handle(uint32_t type, const struct driver_msg *msg)
 {
 	bool seeded =
 		type == DRIVER_SEED || (type == DRIVER_RUN && (msg->status & DRIVER_RUN_SEED));
-	const char *code = NULL;
-	PyObject *result, *text, *seed;
-	size_t len = 0;
+	const char *code = NULL, *words = NULL;
+	PyObject *result, *text, *seed, *place;
+	size_t len = 0, words_len = 0;
 	long status;
 
 	if (type == DRIVER_RUN) {
 		code = turn_code(&len);
+		words = turn_place(&words_len);
 		step_back(&detours[0]);
 		step_back(&detours[1]);
 	}
 	text = PyBytes_FromStringAndSize(code, (ssize_t)len);
 	seed = PyBytes_FromStringAndSize((const char *)msg->seed,
 					 seeded ? (ssize_t)sizeof(msg->seed) : 0);
-	if (!text || !seed)
+	place = PyBytes_FromStringAndSize(words, (ssize_t)words_len);
+	if (!text || !seed || !place)
 		return -1;
 	if (type == DRIVER_RUN && (msg->status & DRIVER_RUN_IMPORT))
 		type = TYPE_IMPORT;
 	else if (type == DRIVER_RUN && (msg->status & DRIVER_RUN_TRIAL))
 		type = TYPE_TRIAL;
-	result = PyObject_CallFunction(handler, "IIOO", type, msg->turn, text, seed);
+	result = PyObject_CallFunction(handler, "IIOOO", type, msg->turn, text, seed, place);
 	Py_DecRef(text);
 	Py_DecRef(seed);
+	Py_DecRef(place);
 	if (!result)
 		return -1;
 	status = PyLong_AsLong(result);

@@ -302,8 +302,9 @@
 	  "The interpreter ended before it began; the next run has a fresh one.", \
 	  "Run again what had set the variables.") \
 	X(RUNS, NOT_TAKEN, "not-taken", LATER, \
-	  "The interpreter could not take it.", \
-	  "`reset` gives one that can.") \
+	  "The interpreter could not take it; or a named run's directory is not there, or the shell can't change a " \
+	  "variable of its own.", \
+	  "`reset` gives one that can; or change the run's `config`.") \
 	X(RUNS, NO_INTERPRETER, "no-interpreter", YES, \
 	  "There was no interpreter, and none could be started.", \
 	  "Try again; look at `console`.") \

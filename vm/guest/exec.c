@@ -183,6 +183,20 @@ void exec_explain_memory(const struct guest *g, struct vm_result *r)
 			    "the sandbox's %u MiB of memory were not enough", g->spec.memory_mb);
 }
 
+static void explain_not_taken(const struct exec *x, int error, struct problem *p)
+{
+	if (!x->place || error == EMFILE || error == ENOMEM)
+		problem_set(p, PROBLEM_NOT_TAKEN,
+			    "echo reset > ctl gives the session an interpreter that can.",
+			    "the interpreter could not take the run: %s", strerror(error));
+	else if (error == EPERM)
+		problem_set(p, PROBLEM_NOT_TAKEN, "Take another name.",
+			    "a variable of the run is one that the shell can't change");
+	else
+		problem_set(p, PROBLEM_NOT_TAKEN, "Name a directory that is there.",
+			    "the run could not begin in its cwd: %s", strerror(error));
+}
+
 int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	struct vm_result r;
@@ -204,9 +218,7 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 	if (e.how == PROTO_HOW_GONE)
 		explain_gone(g, &e, &r.problem);
 	else if (e.how == PROTO_HOW_NOT_TAKEN)
-		problem_set(&r.problem, PROBLEM_NOT_TAKEN,
-			    "echo reset > ctl gives the session an interpreter that can.",
-			    "the interpreter could not take the run: %s", strerror((int)e.status));
+		explain_not_taken(&g->exec, (int)e.status, &r.problem);
 	else if (r.outcome == VM_REFUSED)
 		problem_set(&r.problem, PROBLEM_NO_INTERPRETER,
 			    "Try again; see the session's console.",
@@ -286,6 +298,7 @@ static void exec_init(struct exec *x, const struct sandbox_run *run)
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
 		.credit = EXEC_WINDOW,
 		.stdin_open = run->input,
+		.place = run->cwd || run->env.len,
 	};
 }
 
@@ -299,6 +312,8 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 		.limit = {run->limit[VM_STDOUT], run->limit[VM_STDERR]},
 		.credit = EXEC_WINDOW,
 		.code = {run->code, (uint32_t)run->code_len},
+		.cwd = proto_cstr(run->cwd ? run->cwd : ""),
+		.env = run->env,
 	};
 	struct channel_frame *f;
 
@@ -307,7 +322,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
-	f = channel_frame_new(PROTO_RUN, run->id, run->code_len + 64);
+	f = channel_frame_new(PROTO_RUN, run->id, run->code_len + r.cwd.len + r.env.len + 72);
 	if (!f)
 		return -ENOMEM;
 	exec_init(&g->exec, run);

@@ -40,6 +40,7 @@ struct exec {
 	uint32_t id;
 	bool sent;    /* a byte of RUN was sent: the code may run */
 	bool killing; /* SIGNAL(KILL) was sent */
+	bool place;   /* it has a directory or variables of its own */
 	unsigned timeout_ms;
 	uint32_t sequence; /* expected of the next OUTPUT */
 	uint64_t limit[VM_NSTREAMS], got[VM_NSTREAMS];

@@ -16,10 +16,12 @@ struct sandbox_run {
 	uint32_t id;	/* number of the run, from 1 */
 	uint64_t began; /* log_now() when it was received, for the log; or 0 */
 	const void *code;
-	size_t code_len;	     /* copied during the call */
-	bool input;		     /* there will be some: sandbox_write() */
-	unsigned timeout_ms;	     /* 0: none */
-	unsigned grace_ms;	     /* between SIGTERM at the timeout and SIGKILL */
+	size_t code_len;      /* copied during the call */
+	const char *cwd;      /* for it alone: absolute or below the working directory; or NULL */
+	struct proto_str env; /* likewise: NAME=VALUE, a NUL behind each */
+	bool input;	      /* there will be some: sandbox_write() */
+	unsigned timeout_ms;  /* 0: none */
+	unsigned grace_ms;    /* between SIGTERM at the timeout and SIGKILL */
 	uint64_t limit[VM_NSTREAMS]; /* of bytes of output; the rest is dropped and counted */
 };
 

@@ -119,6 +119,34 @@ def named_runs():
     same("a time limit of its own", read(f"{r}/exit_code"), b"124\n")
 
 
+def places_of_runs():
+    """A directory and variables for one run."""
+    codes = {
+        "raw": 'echo "$PWD|${A-none}|${OWN-none}"; OWN=x\n',
+        "python": 'import os; print(os.getcwd(), os.environ.get("A", "none"), globals().get("own", "none"), sep="|"); own = "x"\n',
+        "javascript": 'console.log([process.cwd(), process.env.A ?? "none", globalThis.own ?? "none"].join("|")); var own = "x"\n',
+    }
+    for template, code in codes.items():
+        if not has_language(template):
+            print(f"{template}: not here")
+            continue
+        s = Session(f"place-{template}", template)
+        home = s.run(code).out.split("|")[0]
+        os.mkdir(s / "files/sub")
+        os.mkdir(s / "runs/a")
+        write(s / "runs/a/config", "cwd = sub\nenv.A = 'x y'\n")
+        write(s / "runs/a/in", code)
+        same(f"{template}: its own, in the same interpreter", read(s / "runs/a/stdout"), f"{home}/sub|x y|x\n".encode())
+        same("and nobody else's", s.run(code).out, f"{home}|none|x\n")
+        os.mkdir(s / "runs/b")
+        write(s / "runs/b/config", "cwd = none\n")
+        write(s / "runs/b/in", code)
+        wait_for(lambda: read(s / "runs/b/state") == b"refused\n", 20)
+        same("where there is none, it is refused", read(s / "runs/b/state"), b"refused\n")
+        has("with the reason", read(s / "runs/b/error", "r"), "cwd: No such file")
+        same("and the session goes on", s.run(code).out, f"{home}|none|x\n")
+
+
 def at_once():
     """63 beside one run."""
     s = Session("many", config="processes = 500\n")
@@ -243,4 +271,4 @@ def ranks():
         write(s / "runs/mine/config", "nice = 1\n")
 
 
-main(one, many_writers, named_runs, at_once, argv_and_place, ends, with_the_session, ranks)
+main(one, many_writers, named_runs, places_of_runs, at_once, argv_and_place, ends, with_the_session, ranks)

@@ -313,9 +313,9 @@ class Protocol(Case):
     def test_ids_of_runs(self):
         """Those of what no user has written are the highest."""
         for id in 1, JOB_ID - 1, 0xf0000000, 0xfffffffd, 0xffffffff:
-            self.agent.send(RUN, integers('IIIQQI', 0, 0, 0, 99, 99, 99) + text('echo'), id=id)
+            self.agent.send(RUN, integers('IIIQQI', 0, 0, 0, 99, 99, 99) + text('echo') + text('') * 2, id=id)
             self.assertEqual(self.agent.finish(id).out, b'\n')
-        self.agent.send(RUN, integers('IIIQQI', 0, 0, 0, 99, 99, 99) + text('echo'), id=0xefffffff)
+        self.agent.send(RUN, integers('IIIQQI', 0, 0, 0, 99, 99, 99) + text('echo') + text('') * 2, id=0xefffffff)
         self.assert_closed(self.agent)
 
     def test_id_twice(self):

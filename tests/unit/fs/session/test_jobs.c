@@ -658,8 +658,8 @@ static void test_named_run_is_refused(void **state)
 
 	fx_run(fx, "x");
 	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
-	assert_int_equal(fx_put(fx, TOP "runs/a/config", "cwd = x\n"), -EINVAL);
-	assert_int_equal(fx_put(fx, TOP "runs/a/config", "env.A = x\n"), -EINVAL);
+	assert_int_equal(fx_put(fx, TOP "runs/a/config", "argv = x\n"), -EINVAL);
+	assert_int_equal(fx_put(fx, TOP "runs/a/config", "tty = yes\n"), -EINVAL);
 	fx_expect_error(fx, TOP "runs/a", "invalid");
 	assert_int_equal(fx_put(fx, TOP "runs/a/config", "timeout_s = 7\n"), 0);
 	assert_int_equal(fx_put(fx, TOP "runs/a/in", "y"), 0);
