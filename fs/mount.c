@@ -10,6 +10,7 @@
 #include "fs/files/files.h"
 #include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
+#include "fs/session/intake.h"
 #include "fs/session/session.h"
 #include "fs/tree/nodes.h"
 #include "fs/tree/report.h"
@@ -86,7 +87,7 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	nodelock_init(&fs->locks);
 	events_init(&fs->events);
 	depot_init(&fs->depot, loop, spool);
-	fs->depot.relieved = binding_relieved;
+	fs->depot.relieved = intake_relieved;
 	fs->depot.data = fs;
 	fetch_init(&fs->fetch, &fs->depot);
 	fs->watch = &files_watch;

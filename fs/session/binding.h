@@ -28,7 +28,4 @@ void binding_feed(struct front *f);
 /* Updates s->info, if there is a sandbox. */
 void binding_info(struct session *s);
 
-/* Callback of the depot: less data waits for the disk now. */
-void binding_relieved(void *data);
-
 #endif
