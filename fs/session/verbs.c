@@ -302,9 +302,9 @@ void session_destroy(struct session *s)
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->front.wait, -ESTALE);
 	wait_wake(&s->file_events.wait);
-	wait_wake(&s->events_wait);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
+	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
 	fs->slot[s->slot] = NULL;
 	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & NODE_GENERATIONS;
