@@ -289,16 +289,17 @@ static void move_dir(struct watch *w, struct watchdir *to, const char *name)
 {
 	struct watchdir *over = watchdir_child(&w->dirs, to, name), *from, *d;
 
-	/* It was replaced; or exchanged, which is told by half. */
-	if (over && over->wd >= 0) {
-		w->missed = true;
-		return;
-	}
-	if (over)
+	/* It was not looked at yet: nothing is known of it. */
+	if (over && over->wd < 0)
 		watchdir_drop(&w->dirs, over, w->notify.fd);
+	over = watchdir_child(&w->dirs, to, name);
 	from = watchdir_find(&w->dirs, w->half.wd);
 	d = from ? watchdir_child(&w->dirs, from, w->half.name) : NULL;
-	if (!d)
+	if (over && d && d->wd < 0)
+		watchdir_drop(&w->dirs, d, w->notify.fd); /* it was found there before */
+	else if (over)
+		w->missed = true; /* it was replaced; or exchanged, which is told by half */
+	else if (!d)
 		look_later(w, to, name);
 	else if (watchdir_move(&w->dirs, d, to, name) < 0)
 		w->missed = true;
