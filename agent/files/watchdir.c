@@ -11,11 +11,12 @@
 
 static struct watchdir *new (const char *name)
 {
-	struct watchdir *d = calloc(1, sizeof(*d) + strlen(name) + 1);
+	const size_t size = strlen(name) + 1;
+	struct watchdir *d = calloc(1, sizeof(*d) + size);
 
 	if (!d)
 		return NULL;
-	strcpy(d->name, name);
+	memcpy(d->name, name, size);
 	d->wd = -1;
 	LIST_INIT(&d->children);
 	return d;
