@@ -27,6 +27,14 @@ class Screen:
     def type(self, *keys):
         self.tmux("send-keys", *keys)
 
+    def press(self, what, key, text):
+        """Until it has worked: a shell has a moment between showing a command and letting signals through to it."""
+        def pressed():
+            self.type(key)
+            return wait_for(lambda: text in self.text(), 1)
+
+        ok(what, wait_for(pressed, SECONDS), f"{text!r} is not in:\n{self.text()}")
+
     def text(self):
         return self.tmux("capture-pane", "-p").rstrip("\n")
 
@@ -71,12 +79,10 @@ def shell():
     screen.shows("a shell", "a1b\n30 100")
     screen.type("sleep 1000", "Enter")
     screen.shows("the command", "> sleep 1000")
-    screen.type("C-c")
-    screen.shows("is interrupted", "^C\n>")
+    screen.press("is interrupted", "C-c", "^C\n>")
     screen.type("sleep 1000", "Enter")
     wait_for(lambda: screen.text().count("> sleep 1000") == 2, SECONDS)
-    screen.type("C-z")
-    screen.shows("is stopped", "Stopped")
+    screen.press("is stopped", "C-z", "Stopped")
     screen.type("kill %1; fg", "Enter")
     screen.shows("and goes on", "Terminated")
     screen.tmux("resize-window", "-x", "120", "-y", "40")
