@@ -33,6 +33,7 @@ def killed():
     os.close(fd)
     os.close(out)
     same("what had ended stays", (read(s / "jobs/ends/stdout"), read(s / "jobs/ends/exit_code")), (b"ended\n", b"0\n"))
+    s.wait_state("closed", 60)
     os.mkdir(s / "jobs/later")
     with raises("nothing starts", errno.ESTALE):
         write(s / "jobs/later/in", "true\n")

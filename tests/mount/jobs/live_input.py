@@ -109,6 +109,7 @@ def back_pressure():
 def interrupted():
     s = Session("interrupted")
     j, fd = new_job(s, "full", "sleep 1000\n", "timeout_s = 0\n")
+    wait_for(lambda: read(f"{j}/state") == b"running\n", 60)
     for how in (signal.SIGINT, signal.SIGKILL):
         # A writer that waits can be stopped, and others are not kept waiting for it.
         writer = subprocess.Popen(["head", "-c", str(64 * MIB), "/dev/zero"], stdout=open(f"{j}/stdin", "wb"),
