@@ -246,6 +246,7 @@ class Jobs(Case):
         """Then nobody can know how it ends, and that is said."""
         job = self.agent.start_job('echo up; sleep 1000')
         self.assertEqual(self.first_output(job), b'up\n')
+        wait_until(lambda: self.names().count('sleep') == 1, 10)  # the shell above it goes with its holder
         holder, = self.children('xsbx-job')
         os.kill(holder, signal.SIGKILL)
         self.assertEqual(self.agent.finish_rest(job).how, LOST)
