@@ -243,7 +243,7 @@ static void on_gone(void *data, uint32_t id)
 	struct job *j = s ? job_by_id(s, id) : NULL;
 
 	if (j && !job_going(j))
-		j->inside = false;
+		job_gone(j);
 	if (s)
 		binding_pump(s); /* one may have waited for its place */
 }

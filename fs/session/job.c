@@ -44,29 +44,49 @@ static bool is_history(const struct job *j)
 	return j->front.latest && run_ended(j->front.latest) && !j->inside;
 }
 
-/* The history's limit: the one that ended first goes, until there are not more. Return: how many are left. */
-static unsigned trim(struct session *s)
+/* What is kept of a job alone: a named run's is the session's. */
+static uint64_t bytes_of(const struct job *j)
 {
-	const unsigned kept = MAX(s->fs->conf->history_runs, 1u);
-	struct job *j, *first = NULL;
-	unsigned ended = 0;
-	char words[128];
+	return j->of_session ? 0 : run_bytes(j->front.latest);
+}
 
+/* Of those that have ended: @ret_n of them, of so many bytes. Return: the one that has ended first, or NULL. */
+static struct job *oldest(struct session *s, unsigned *ret_n, uint64_t *ret_bytes)
+{
+	struct job *j, *first = NULL;
+
+	*ret_n = 0;
+	*ret_bytes = 0;
 	TAILQ_FOREACH(j, &s->jobs, link) {
 		if (!is_history(j))
 			continue;
-		ended++;
+		(*ret_n)++;
+		*ret_bytes += bytes_of(j);
 		if (!first ||
 		    time_compare(&j->front.latest->ended, &first->front.latest->ended) < 0)
 			first = j;
 	}
-	if (ended <= kept)
-		return ended;
-	snprintf(words, sizeof(words), "%s %s removed from the history",
-		 first->of_session ? "run" : "job", first->name);
-	events_add(&s->fs->events, s, "history", words);
-	job_unlink(first);
-	return trim(s);
+	return first;
+}
+
+/* The history's limits: the one that ended first goes, until there are not more; the last one never. Return: how many are
+ * left. */
+static unsigned trim(struct session *s)
+{
+	const struct conf *c = s->fs->conf;
+	uint64_t bytes;
+	unsigned n;
+	struct job *j;
+	char words[128];
+
+	while ((j = oldest(s, &n, &bytes)) && n > 1 &&
+	       (n > c->history_runs || bytes > c->history_bytes)) {
+		snprintf(words, sizeof(words), "%s %s removed from the history",
+			 j->of_session ? "run" : "job", j->name);
+		events_add(&s->fs->events, s, "history", words);
+		job_unlink(j);
+	}
+	return n;
 }
 
 /* Return: 0 or -EDQUOT. */
@@ -224,4 +244,10 @@ void job_over(struct job *j)
 	session_touch(s);
 	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));
 	wait_wake(&j->front.wait);
+}
+
+void job_gone(struct job *j)
+{
+	j->inside = false;
+	(void)trim(j->s);
 }

@@ -83,6 +83,9 @@ const char *job_state_str(const struct job *j);
 /* Its run has ended: counts, and tells whoever waits. */
 void job_over(struct job *j);
 
+/* Nothing is left of it in the sandbox, so it is history; of which there may be too much: it may be freed. */
+void job_gone(struct job *j);
+
 /* Takes it out of its session's list. Its run has ended, or there is none, or it is the session's. */
 void job_unlink(struct job *j);
 

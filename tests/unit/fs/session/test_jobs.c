@@ -317,6 +317,30 @@ static void test_history(void **state)
 	assert_string_equal(fx_ls(fx, TOP "jobs"), "left c d new ");
 }
 
+/* So do those with more output than is to be kept; but the last never. */
+static void test_history_of_bytes(void **state)
+{
+	struct fixture *fx = *state;
+	static char text[601];
+	struct fake_job *j;
+
+	memset(text, 'x', sizeof(text) - 1);
+	fx->conf.history_bytes = 1000;
+	for (int i = 0; i < 3; i++) {
+		char name[8] = {(char)('a' + i)};
+
+		j = started(fx, name);
+		fake_job_output(fake_sandbox(), j, VM_STDOUT, text);
+		fake_job_exit(fake_sandbox(), j, VM_DONE, 0);
+		fake_job_gone(fake_sandbox(), j);
+		clock_advance(1);
+		if (i == 1)
+			assert_string_equal(fx_ls(fx, TOP "jobs"), "b ");
+	}
+	assert_string_equal(fx_ls(fx, TOP "jobs"), "c ");
+	assert_int_equal(fx_size(fx, JOBS "c/stdout"), sizeof(text) - 1);
+}
+
 static void test_keeps_the_session(void **state)
 {
 	struct fixture *fx = *state;
@@ -687,6 +711,7 @@ int main(void)
 		fx_test(test_waits_for_the_sandbox),
 		fx_test(test_names_and_limits),
 		fx_test(test_history),
+		fx_test(test_history_of_bytes),
 		fx_test(test_keeps_the_session),
 		fx_test(test_rm_r_of_the_session),
 		fx_test(test_input_before_the_start),
