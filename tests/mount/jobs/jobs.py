@@ -149,7 +149,7 @@ def places_of_runs():
 
 def at_once():
     """63 beside one run."""
-    s = Session("many", config="processes = 500\n")
+    s = Session("many", config="processes = 500\ntimeout_s = 0\n")
     s.submit("read -r x < <(sleep 600)\n")
     s.wait_state("running", 60)
     jobs = [Job(s, f"j{i}").start(f"echo {i}; sleep 1000\n") for i in range(63)]
