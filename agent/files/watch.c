@@ -297,12 +297,10 @@ static void move_dir(struct watch *w, struct watchdir *to, const char *name)
 	d = from ? watchdir_child(&w->dirs, from, w->half.name) : NULL;
 	if (over && d && d->wd < 0)
 		watchdir_drop(&w->dirs, d, w->notify.fd); /* it was found there before */
-	else if (over)
-		w->missed = true; /* it was replaced; or exchanged, which is told by half */
-	else if (!d)
+	else if (!over && !d)
 		look_later(w, to, name);
-	else if (watchdir_move(&w->dirs, d, to, name) < 0)
-		w->missed = true;
+	else if (over || watchdir_move(&w->dirs, d, to, name) < 0)
+		w->missed = true; /* or it was replaced; or exchanged, which is told by half */
 }
 
 /* The other half. */

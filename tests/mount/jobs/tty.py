@@ -117,8 +117,9 @@ def editor_and_pager():
         screen.type("top", "Enter")
         screen.shows("top", "PID USER")
         screen.type("q")
-    screen.type("exit", "Enter")
-    screen.shows("the end", "ended: ")
+        screen.type("", "Enter")
+    # What is typed while one of them still ends is thrown away.
+    screen.press("the end", "exit\n", "ended: ")
     screen.close()
 
 
