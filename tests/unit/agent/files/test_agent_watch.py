@@ -13,6 +13,7 @@ import struct
 import time
 
 from agent_fixture import CHANGED, RENAME, WATCH, Case, integers, main, text
+from patience import wait_until
 
 (CREATED, MODIFIED, WRITTEN, ATTRIBUTES, DELETED, RENAMED, OVERFLOW, WATCHING, FAILED_) = range(9)
 EXCHANGE = 2
@@ -229,8 +230,12 @@ class Lost(Watch):
         time.sleep(1)  # nobody reads
         self.agent.finish(id)
         self.agent.run('touch last')
-        self.gather()
-        self.assertIn((CREATED, 0, 'last', ''), self.found + self.take())
+
+        def told():
+            self.agent.ping()
+            return (CREATED, 0, 'last', '') in self.gather()
+
+        self.assertTrue(wait_until(told, 20))
 
 
 class Ends(Watch):
