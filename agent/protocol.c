@@ -325,7 +325,7 @@ int proto_job_unpack(struct proto_in *in, struct proto_job *ret_j)
 	ret_j->code = get_str(in, PROTO_CODE_MAX);
 	if (!get_end(in) || !env_ok(ret_j->env) || !words_ok(ret_j->argv) || !cwd_ok(ret_j->cwd) ||
 	    (!ret_j->argv.len && !ret_j->code.len) || ret_j->nice > PROTO_NICE_MAX ||
-	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE | PROTO_JOB_TTY)))
+	    (ret_j->flags & ~(PROTO_RUN_STDIN | PROTO_RUN_TRACE | PROTO_JOB_TTY | PROTO_JOB_ROOT)))
 		return -EPROTO;
 	return 0;
 }

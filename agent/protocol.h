@@ -225,7 +225,9 @@ struct proto_setup {
  * PROTO_HOW_NOT_TAKEN with ENOSYS: its driver can't. */
 #define PROTO_RUN_IMPORT 0x08u
 #define PROTO_JOB_TTY	 0x40u /* a terminal: what it shows is stdout, what it is sent is typed */
-#define PROTO_IMPORT_AT	 1     /* a byte before the name, which a line feed ends */
+#define PROTO_JOB_ROOT \
+	0x80u /* as root, in a guest that is started for this; elsewhere FAILED with EPERM */
+#define PROTO_IMPORT_AT 1 /* a byte before the name, which a line feed ends */
 
 struct proto_run {
 	uint32_t flags;
@@ -248,7 +250,7 @@ struct proto_run {
 /* Lists of words have a NUL behind each. The program is `argv`, looked up in PATH; or, without, `code`, which is given to
  * the interpreter of `language` as a file; without that to a shell, unless it begins with "#!" or is a binary. */
 struct proto_job {
-	uint32_t flags; /* PROTO_RUN_STDIN, PROTO_RUN_TRACE, PROTO_JOB_TTY */
+	uint32_t flags; /* PROTO_RUN_STDIN, PROTO_RUN_TRACE, PROTO_JOB_TTY, PROTO_JOB_ROOT */
 	uint32_t timeout_ms, grace_ms;
 	uint64_t limit[2];
 	uint32_t credit;

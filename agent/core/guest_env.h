@@ -37,6 +37,7 @@ struct guest_env {
 	const char *write[GUEST_ENV_WRITE_MAX];
 	size_t nwrite;
 	const char *store; /* tmpfs that receives changes to `work`, or NULL: `work` itself */
+	bool root;	   /* jobs may run as root, who may change the system; only in a guest */
 	bool drop;	   /* user code runs as uid and gid, without capabilities */
 	uid_t uid;
 	gid_t gid;

@@ -112,12 +112,20 @@ static int step_rank(const struct spawn *s)
 	return s->spare && !s->env->jail ? sched_setscheduler(0, SCHED_IDLE, &p) : 0;
 }
 
+/* What root keeps: rights over files and users of the machine, none over its kernel, devices and network, or over us. */
+#define CAP(name) (1ull << CAP_##name)
+#define ROOT_CAPS                                                                               \
+	(CAP(CHOWN) | CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(FSETID) | CAP(KILL) | CAP(SETGID) | \
+	 CAP(SETUID) | CAP(SETFCAP) | CAP(NET_BIND_SERVICE) | CAP(SYS_CHROOT))
+
 static int step_caps(const struct spawn *s)
 {
+	const uint64_t kept = s->root ? ROOT_CAPS : 0;
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -1;
 	for (int cap = 0; (s->env->drop || s->env->jail) && cap < 64; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+		if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return errno == EINVAL && cap > 0 ? 0 : -1; /* past the last one */
 	}
 	return 0;
@@ -125,9 +133,11 @@ static int step_caps(const struct spawn *s)
 
 static int step_ids(const struct spawn *s)
 {
-	if (s->env->drop &&
-	    (setgroups(0, NULL) < 0 || setresgid(s->env->gid, s->env->gid, s->env->gid) < 0 ||
-	     setresuid(s->env->uid, s->env->uid, s->env->uid) < 0))
+	const uid_t uid = s->root ? 0 : s->env->uid;
+	const gid_t gid = s->root ? 0 : s->env->gid;
+
+	if (s->env->drop && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+			     setresuid(uid, uid, uid) < 0))
 		return -1;
 	/* A --local agent that is killed takes its interpreter along. */
 	return s->env->guest ? 0 : prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);

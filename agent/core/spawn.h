@@ -17,6 +17,7 @@ struct spawn {
 	const struct guest_env *env;
 	bool spare;		 /* has lowest priority, see interp.h */
 	unsigned nice;		 /* it gives way to others: 0 to PROTO_NICE_MAX */
+	bool root;		 /* not as the user: as root, with few capabilities */
 	bool tty;		 /* in_fd is a terminal, which becomes its controlling one */
 	const char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;

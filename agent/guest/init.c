@@ -36,10 +36,14 @@
  * /sys, and tmpfs for writable directories. Then the initramfs is emptied, its mounts are detached,
  * and the new root takes its place: nothing is left that is merely hidden.
  *
+ * Where jobs may be root's, the root is an overlay: the image below, a tmpfs above.
+ *
  * All mounts visible to user code are nosuid, and nodev except for /dev.
  */
 
 #define NEW	   "/new"
+#define IMAGE	   "/image"
+#define UPPER	   "/upper"
 #define PORT_NAME  "xsbx.agent"
 #define WAIT_MS	   10000
 #define USER_ID	   1000
@@ -214,6 +218,44 @@ static int wait_for(const char *disk, const char **ret_step)
 	return 0;
 }
 
+/* And by another that its jobs may be root's, who changes the system as he likes. */
+static bool has_root(void)
+{
+	return getenv("XSBX_ROOT");
+}
+
+static int mount_image(const char *dir, const char **ret_step)
+{
+	if (mount("/dev/vda", dir, "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) <
+	    0)
+		return step_failed(ret_step, "mounting", "/dev/vda", errno);
+	return 0;
+}
+
+/* What root changes lies in memory, over the image. The overlay keeps both; nobody else needs their names. */
+static int mount_overlay(const char **ret_step)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV;
+	int r = load_module("overlay.ko");
+
+	if (r < 0 && r != -ENOENT) /* it may be built in */
+		return step_failed(ret_step, "loading", "overlay.ko", -r);
+	if (mkdir(IMAGE, 0755) < 0 || mkdir(UPPER, 0755) < 0)
+		return step_failed(ret_step, "making", IMAGE, errno);
+	r = mount_image(IMAGE, ret_step);
+	if (r == 0)
+		r = mount_at(ret_step, "tmpfs", UPPER, flags, "mode=755,size=50%");
+	if (r < 0)
+		return r;
+	if (mkdir(UPPER "/changes", 0755) < 0 || mkdir(UPPER "/work", 0755) < 0)
+		return step_failed(ret_step, "making", UPPER, errno);
+	r = mount_at(ret_step, "overlay", NEW, flags | MS_NOATIME,
+		     "lowerdir=" IMAGE ",upperdir=" UPPER "/changes,workdir=" UPPER "/work");
+	(void)umount2(IMAGE, MNT_DETACH);
+	(void)umount2(UPPER, MNT_DETACH);
+	return r;
+}
+
 static int mount_root(const char **ret_step)
 {
 	int r = wait_for("/dev/vda", ret_step);
@@ -222,10 +264,7 @@ static int mount_root(const char **ret_step)
 		r = wait_for("/dev/vdb", ret_step);
 	if (r < 0)
 		return r;
-	if (mount("/dev/vda", NEW, "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) <
-	    0)
-		return step_failed(ret_step, "mounting", "/dev/vda", errno);
-	return 0;
+	return has_root() ? mount_overlay(ret_step) : mount_image(NEW, ret_step);
 }
 
 /* Packages come as a file system of their own, on the disk behind the first. */
@@ -367,6 +406,7 @@ int init_guest(struct guest_env *ret_env, const char **ret_step)
 				      .lib = "/usr/lib/xsbx",
 				      .packages = has_packages() ? GUEST_ENV_PACKAGES : NULL,
 				      .guest = true,
+				      .root = has_root(),
 				      .drop = true,
 				      .uid = USER_ID,
 				      .gid = USER_ID,

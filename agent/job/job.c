@@ -290,6 +290,7 @@ static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job
 	j->deadline.fire = on_deadline;
 	j->began = now_us();
 	j->nice = req->nice;
+	j->root = req->flags & PROTO_JOB_ROOT;
 	j->result.read_bytes = j->result.written_bytes = PROTO_UNKNOWN;
 	j->output.loop = all->loop;
 	j->output.conn = all->conn;
@@ -307,6 +308,7 @@ static int start_holder(struct job *j, const struct program *p, const int fds[3]
 {
 	const struct spawn s = {.env = j->all->env,
 				.nice = j->nice,
+				.root = j->root,
 				.tty = has_tty(j),
 				.argv = p->argv,
 				.envp = p->envp,
@@ -364,6 +366,9 @@ static int job_start(struct job *j, const struct proto_job *req, const char **re
 	struct program p;
 	int r;
 
+	*ret_step = "root";
+	if (j->root && !j->all->env->root)
+		return -EPERM;
 	*ret_step = "what is to be executed";
 	r = program_make(j->all->env, j->all->config, req, &p);
 	if (r == 0) {

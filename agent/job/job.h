@@ -46,6 +46,7 @@ struct job {
 	struct killer killer;
 	struct loop_timer deadline;
 	uint32_t nice, timeout_ms, grace_ms;
+	bool root;
 	uint64_t began;	 /* now_us() */
 	uint64_t ending; /* likewise, when it was first to be killed; or 0 */
 	uint64_t early

@@ -13,6 +13,8 @@
 #include "agent/core/spawn.h"
 #include "agent/core/util.h"
 
+#define ROOT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 /* Where a program finds its code: nobody can change it, and no other name leads to it. */
 #define CODE_PATH "/proc/self/fd/" SPAWN_CTL_WORD
 
@@ -72,28 +74,42 @@ static void put_variable(char **envp, char *entry)
 	envp[n] = entry;
 }
 
+/* Those that its terminal and its user have. Return: how many. */
+static size_t extra_variables(const struct proto_job *req, const char *ret_extra[5])
+{
+	static const char *const of_root[] = {"HOME=/root", "USER=root", "LOGNAME=root",
+					      "PATH=" ROOT_PATH};
+	size_t n = 0;
+
+	if (req->flags & PROTO_JOB_TTY)
+		ret_extra[n++] = "TERM=xterm-256color";
+	for (size_t i = 0; (req->flags & PROTO_JOB_ROOT) && i < ARRAY_SIZE(of_root); i++)
+		ret_extra[n++] = of_root[i];
+	return n;
+}
+
 /* As the session's; what its interpreter is to find under another name (see interp_configure()) has its own. */
 static int make_envp(const struct interp_config *config, const struct proto_job *req,
 		     struct program *p)
 {
-	static const char terminal[] = "TERM=xterm-256color";
-	const size_t more = count_words(req->env), tty = req->flags & PROTO_JOB_TTY ? 1 : 0;
-	const char *word = req->env.data;
+	const size_t more = count_words(req->env);
+	const char *extra[5], *word = req->env.data;
+	const size_t nextra = extra_variables(req, extra);
 	size_t n = 0;
 
 	while (config->envp[n])
 		n++;
-	p->envp = calloc(n + more + 3, sizeof(*p->envp));
+	p->envp = calloc(n + more + nextra + 2, sizeof(*p->envp));
 	if (!p->envp)
 		return -ENOMEM;
-	for (size_t i = 0; i < n + tty + more; i++) {
-		const char *from = i < n ? config->envp[i] : i < n + tty ? terminal : word;
+	for (size_t i = 0; i < n + nextra + more; i++) {
+		const char *from = i < n ? config->envp[i] : i < n + nextra ? extra[i - n] : word;
 		char *entry = strdup(strncmp(from, "XSBX_PYTHON", 11) == 0 ? from + 5 : from);
 
 		if (!entry)
 			return -ENOMEM;
 		put_variable(p->envp, entry);
-		if (i >= n + tty)
+		if (i >= n + nextra)
 			word += strlen(word) + 1;
 	}
 	return 0;

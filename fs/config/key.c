@@ -167,6 +167,9 @@ static const struct key keys[] = {
 	 .words = {"host", "image"},
 	 .comment = "Whose programs processes see: the host's, or with image those of the "
 		    "image."},
+	{"root", CONF_SESSION, KEY_FLAG, SPEC(root), "no", .flags = KEY_FIXED,
+	 .words = {"no", "yes"},
+	 .comment = "May jobs run as root, in a system that can be changed? Set in xsbxfs.conf."},
 };
 
 const char *key_section(enum conf_section section)

@@ -300,6 +300,14 @@ static int check_room(const struct sandbox_spec *s, struct problem *why)
 			   s->limits.files_mb, s->memory_mb);
 }
 
+static int check_root(const struct sandbox_spec *s, struct problem *why)
+{
+	return !s->root || s->backend == VM_MICROVM
+		       ? 0
+		       : problem_set(why, PROBLEM_NOT_HERE, "Write backend = microvm.",
+				     "root: this is for a microvm, and not for processes");
+}
+
 static int check_warmup(const struct sandbox_spec *s, struct problem *why)
 {
 	const size_t len = s->warmup ? strlen(s->warmup) : 0;
@@ -324,6 +332,8 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 				"backend: processes of this host are not allowed here");
 	if (r == 0)
 		r = check_room(&s->spec, why);
+	if (r == 0)
+		r = check_root(&s->spec, why);
 	if (r == 0)
 		r = check_warmup(&s->spec, why);
 	if (r == 0)

@@ -100,6 +100,7 @@ static int hand_over(struct job *j)
 		.cwd = with->cwd ? with->cwd : "",
 		.env = {with->env.data, (uint32_t)with->env.len},
 		.tty = with->tty,
+		.root = with->root,
 		.rows = with->rows,
 		.cols = with->cols,
 		.nice = with->nice,

@@ -47,6 +47,7 @@ static const char *of_programs(const struct job_settings *with)
 	       : with->language		? "language"
 	       : with->tty		? "tty"
 	       : with->nice != JOB_NICE ? "nice"
+	       : with->root		? "user"
 					: NULL;
 }
 
@@ -55,8 +56,9 @@ static int suits(const struct job *j, const struct job_settings *with, struct pr
 {
 	const char *key = j->of_session ? of_programs(with) : NULL;
 
-	if (with->root)
-		return problem_set(why, PROBLEM_NOT_ALLOWED, "Write user = user.",
+	if (with->root && !j->s->settings.spec.root)
+		return problem_set(why, PROBLEM_NOT_ALLOWED,
+				   "Write user = user, or ask the administrator for root = yes.",
 				   "user: the template allows no root");
 	return key ? problem_set(why, PROBLEM_INVALID, "Make a job: mkdir jobs/NAME.",
 				 "%s: a run is code for the session's interpreter", key)

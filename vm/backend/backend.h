@@ -58,6 +58,7 @@ struct backend_spec {
 	/* Says what it sees of the host, or NULL; only with backend_ops.views. */
 	const struct sandbox_spec *view;
 	bool network;		   /* it has a network card */
+	bool root;		   /* its root file system can be changed, by root */
 	const struct layer *layer; /* its packages, or NULL */
 };
 

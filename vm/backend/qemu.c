@@ -296,17 +296,17 @@ static int open_again(int fd)
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct ends *e, int state)
 {
-	struct order order = {.program = ORDER_MACHINE,
-			      .machine = {
-				      .mode = spec->mode,
-				      .flags = (b->kvm ? ORDER_KVM : 0u) |
-					       (image->own ? ORDER_OWN_KERNEL : 0u) |
-					       (spec->network ? ORDER_NETWORK : 0u) |
-					       (spec->layer ? ORDER_PACKED : 0u),
-				      .memory_mb = spec->memory_mb,
-				      .cpus = spec->cpus,
-				      .tsc_khz = tsc_khz(&b->all->tsc),
-			      }};
+	struct order order = {
+		.program = ORDER_MACHINE,
+		.machine = {
+			.mode = spec->mode,
+			.flags = (b->kvm ? ORDER_KVM : 0u) | (image->own ? ORDER_OWN_KERNEL : 0u) |
+				 (spec->network ? ORDER_NETWORK : 0u) |
+				 (spec->layer ? ORDER_PACKED : 0u) | (spec->root ? ORDER_ROOT : 0u),
+			.memory_mb = spec->memory_mb,
+			.cpus = spec->cpus,
+			.tsc_khz = tsc_khz(&b->all->tsc),
+		}};
 	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1],  e->console[1],
 				  image->kernel, image->initrd, image->rootfs};
 	struct spawn_spec s = {&order, sizeof(order), fds, 7};

@@ -167,19 +167,20 @@ static void add_kernel(struct qemu_argv *a, const struct qemu_machine *m)
 	const char *const only = m->own_kernel ? "reboot=t" : "cryptomgr.notests";
 	/* QEMU's own constant; the time stamp counter does for KVM. */
 	const char *const timer = m->own_kernel ? "lapic_timer_khz=1000000 " : "";
-	/* Becomes a variable of the agent's. */
+	/* Become variables of the agent's. */
 	const char *const packages = m->packages ? " XSBX_PACKAGES=1" : "";
+	const char *const root = m->root ? " XSBX_ROOT=1" : "";
 
 	addf(a, "-kernel", "/proc/self/fd/%d", QEMU_FD_KERNEL);
 	addf(a, "-initrd", "/proc/self/fd/%d", QEMU_FD_INITRD);
 	/* On a busy host an emulated guest falls behind, takes its TSC for broken, and would be left
 	 * with a clock that goes in steps of 4 ms: tsc=reliable. */
 	if (m->kvm)
-		addf(a, "-append", "%s %s%s", always, only, packages);
+		addf(a, "-append", "%s %s%s%s", always, only, packages, root);
 	else
 		addf(a, "-append",
-		     "%s %s no_timer_check %smitigations=off tsc=reliable tsc_early_khz=%llu%s",
-		     always, only, timer, (unsigned long long)m->tsc_khz, packages);
+		     "%s %s no_timer_check %smitigations=off tsc=reliable tsc_early_khz=%llu%s%s",
+		     always, only, timer, (unsigned long long)m->tsc_khz, packages, root);
 }
 
 /* A disk that can only be read, and comes by descriptor. */

@@ -37,6 +37,7 @@ struct qemu_machine {
 	uint64_t tsc_khz; /* of the host; only used with emulation */
 	unsigned memory_mb, cpus;
 	bool network;
+	bool root; /* its root file system can be changed */
 };
 
 struct qemu_argv {

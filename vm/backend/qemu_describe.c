@@ -33,6 +33,7 @@ int qemu_describe(struct backends *all, const struct backend_spec *spec, struct 
 		.cpus = spec->cpus,
 		.network = spec->network,
 		.packages = spec->layer,
+		.root = spec->root,
 	};
 	char kernel[DIGEST_HEX], rootfs[DIGEST_HEX], packages[DIGEST_HEX] = "none";
 	struct qemu_argv argv;

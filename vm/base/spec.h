@@ -80,6 +80,7 @@ struct sandbox_spec {
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
 	bool image_view; /* programs are the image's, not the host's; only for VM_PROCESS */
+	bool root;	 /* its user may start programs as root; only for VM_MICROVM */
 	/* Or NULL; must outlive the sandbox; only for VM_PROCESS. */
 	const struct vm_install *install;
 	/* Directory of the host, the initial content of files/; or NULL; only for VM_PROCESS. */

@@ -529,6 +529,7 @@ void handshake_start(struct guest *g, int ram, int state)
 		.state = state,
 		.view = &g->spec,
 		.network = g->networked,
+		.root = g->spec.root,
 		.layer = g->layer,
 	};
 	struct problem p = {0};

@@ -185,7 +185,8 @@ static uint32_t window(unsigned rows, unsigned cols)
 static struct channel_frame *job_frame(const struct sandbox_job *job)
 {
 	const struct proto_job p = {
-		.flags = (job->input ? PROTO_RUN_STDIN : 0) | (job->tty ? PROTO_JOB_TTY : 0),
+		.flags = (job->input ? PROTO_RUN_STDIN : 0) | (job->tty ? PROTO_JOB_TTY : 0) |
+			 (job->root ? PROTO_JOB_ROOT : 0),
 		.window = window(job->rows, job->cols),
 		.nice = job->nice,
 		.timeout_ms = job->timeout_ms,

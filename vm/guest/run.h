@@ -42,6 +42,7 @@ struct sandbox_job {
 	const char *cwd;       /* absolute or below the working directory, or "" */
 	struct proto_str env;  /* NAME=VALUE */
 	bool input;	       /* there will be some: sandbox_write() */
+	bool root;	       /* as root, in a sandbox whose spec has `root` */
 	bool tty;	       /* on a terminal of this size: what it shows is stdout */
 	unsigned rows, cols;
 	unsigned nice;	     /* it gives way to others: 0 to PROTO_NICE_MAX */

@@ -198,6 +198,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 		.cpus = o->cpus,
 		.network = o->flags & ORDER_NETWORK,
 		.packages = o->flags & ORDER_PACKED,
+		.root = o->flags & ORDER_ROOT,
 	};
 	int r;
 

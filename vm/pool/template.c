@@ -300,6 +300,7 @@ static int describe(struct template *t, char ret_key[DIGEST_HEX], const char **r
 		.memory_mb = t->spec.memory_mb,
 		.cpus = t->spec.cpus,
 		.network = t->spec.network,
+		.root = t->spec.root,
 		.mode = MACHINE_RECORD,
 		.ram = -1,
 		.state = -1,

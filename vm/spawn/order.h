@@ -34,8 +34,9 @@ enum order_program {
 #define ORDER_KVM	 0x02u
 #define ORDER_OWN_KERNEL 0x04u
 #define ORDER_PACKED	 0x08u /* a second disk, with packages */
+#define ORDER_ROOT	 0x10u /* its root file system can be changed */
 #define ORDER_MACHINE_ALL \
-	(ORDER_NETWORK | ORDER_KVM | ORDER_OWN_KERNEL | ORDER_PACKED) /* valid flags */
+	(ORDER_NETWORK | ORDER_KVM | ORDER_OWN_KERNEL | ORDER_PACKED | ORDER_ROOT) /* valid flags */
 
 /* Where a machine's memory is, and how it starts. */
 enum machine_mode {
