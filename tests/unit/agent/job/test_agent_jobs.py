@@ -95,6 +95,11 @@ class Jobs(Case):
                 self.error(number, self.agent.job, **what)
         self.wait_alone()
 
+    def test_root(self):
+        """Where there is none."""
+        self.error(errno.EPERM, self.agent.job, 'id', root=True)
+        self.wait_alone()
+
     def test_many_at_once(self):
         jobs = {self.agent.start_job(f'for i in 1 2 3 4 5; do echo {n}; echo {n} >&2; done; exit {n}'): n for n in range(64)}
         for job, n in jobs.items():

@@ -111,6 +111,23 @@ static void test_refuses_bad_values(void **state)
 	assert_refused(f, "backend = process", "not-allowed", "backend");
 }
 
+static void test_root_is_the_template_s(void **state)
+{
+	struct fixture *f = *state;
+	struct settings_limits processes = {.allow_process = true};
+
+	assert_false(f->s.spec.root);
+	assert_refused(f, "root = yes", "not-allowed", "only the configuration file");
+	assert_int_equal(parse(f, "root = no"), 0);
+	f->s.spec.root = true;
+	assert_int_equal(parse(f, "root = yes\ncpus = 2"), 0);
+	assert_refused(f, "root = no", "not-allowed", "only the configuration file");
+	assert_int_equal(settings_parse(&f->s, "backend = process", 17, 0, &processes, &f->why),
+			 -EINVAL);
+	assert_string_equal(problem_code_str(f->why.code), "not-here");
+	assert_int_equal(f->s.spec.backend, VM_MICROVM);
+}
+
 static void test_refuses_bad_lines(void **state)
 {
 	struct fixture *f = *state;
@@ -368,6 +385,7 @@ int main(void)
 		TEST(test_takes_text),
 		TEST(test_last_line_wins),
 		TEST(test_refuses_bad_values),
+		TEST(test_root_is_the_template_s),
 		TEST(test_refuses_bad_lines),
 		TEST(test_refusal_changes_nothing),
 		TEST(test_limits),

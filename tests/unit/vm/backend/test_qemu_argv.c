@@ -124,6 +124,23 @@ static void own_kernel(void **state)
 	}
 }
 
+/* What a machine is to have reaches the agent in it as variables. */
+static void variables(void **state)
+{
+	struct qemu_machine m = machine;
+	struct qemu_argv a;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		m.kvm = i & 1;
+		m.root = i & 2;
+		m.packages = i & 4;
+		qemu_argv(&m, &a);
+		assert_int_equal(!!strstr(value(&a, "-append", 0), " XSBX_ROOT=1"), m.root);
+		assert_int_equal(!!strstr(value(&a, "-append", 0), " XSBX_PACKAGES=1"), m.packages);
+	}
+}
+
 /* Nothing has a path of the host, listens, or reaches a network; the sandbox is on. */
 static void closed_world(void **state)
 {
@@ -155,9 +172,9 @@ static void closed_world(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(emulated),	cmocka_unit_test(with_kvm),
-		cmocka_unit_test(mistakes),	cmocka_unit_test(own_kernel),
-		cmocka_unit_test(closed_world),
+		cmocka_unit_test(emulated),  cmocka_unit_test(with_kvm),
+		cmocka_unit_test(mistakes),  cmocka_unit_test(own_kernel),
+		cmocka_unit_test(variables), cmocka_unit_test(closed_world),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

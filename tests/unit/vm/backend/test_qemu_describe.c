@@ -31,7 +31,7 @@ int digest_jobs_ask(struct digest_jobs *j, int fd, char ret_hex[DIGEST_HEX])
 
 static char program[] = "qemu";
 static struct backends all = {.qemu = program, .probe = {.done = true, .qemu_ok = true}};
-static const struct backend_spec spec = {.image = "raw", .memory_mb = 192, .cpus = 1};
+static struct backend_spec spec = {.image = "raw", .memory_mb = 192, .cpus = 1};
 
 static char *describe(const char *version, const char *accel)
 {
@@ -80,9 +80,24 @@ static void processor(void **state)
 	free(kvm);
 }
 
+/* A snapshot whose system can be changed is not one for those whose can't. */
+static void root(void **state)
+{
+	char *without, *with;
+
+	(void)state;
+	without = describe("10.0.2", "kvm");
+	spec.root = true;
+	with = describe("10.0.2", "kvm");
+	spec.root = false;
+	assert_string_not_equal(without, with);
+	free(without);
+	free(with);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(processor)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(processor), cmocka_unit_test(root)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,15 @@ static bool has_arg(const char *const *list, const char *what)
 	return false;
 }
 
+static bool mentions(const char *const *list, const char *what)
+{
+	for (; *list; list++) {
+		if (strstr(*list, what))
+			return true;
+	}
+	return false;
+}
+
 static bool shows(const char *source)
 {
 	for (uint32_t i = 0; job.jail && i < job.jail->nmounts; i++) {
@@ -407,6 +416,18 @@ static void programs(void **state)
 	assert_true(has_arg(job.envp, "AWS_REGION=there"));
 }
 
+static void variables(void **state)
+{
+	struct order o = machine();
+
+	(void)state;
+	assert_int_equal(ask(alone, &o), 0);
+	assert_false(mentions(job.argv, "XSBX_"));
+	o.machine.flags = ORDER_ROOT;
+	assert_int_equal(ask(alone, &o), 0);
+	assert_true(mentions(job.argv, " XSBX_ROOT=1"));
+}
+
 static void views(void **state)
 {
 	struct order o = sandbox(PLAIN);
@@ -592,8 +613,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(shapes),  T(names),  T(sizes),   T(not_configured), T(programs), T(views),
-		T(planted), T(owners), T(commits), T(finds_views),    T(linked),
+		T(shapes), T(names),   T(sizes),  T(not_configured), T(programs),    T(variables),
+		T(views),  T(planted), T(owners), T(commits),	     T(finds_views), T(linked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
