@@ -46,15 +46,21 @@ class Session:
     def remove(self):
         os.rmdir(self.path)
 
-    def run(self, argv, stdin=None, cwd=None, env=None, timeout_s=0, limit=None, outputs=("stdout", "stderr")):
+    def has_root(self):
+        return b"\nroot = yes\n" in b"\n" + read(f"{self.path}/config")
+
+    def run(self, argv, stdin=None, cwd=None, env=None, user=None, timeout_s=0, limit=None, outputs=("stdout", "stderr")):
         """
-        Runs a program. @stdin: bytes, or None; @limit: bytes of each output beyond which nothing is kept; @outputs: which
+        Runs a program. @stdin: bytes, or None; @user: any but the sandbox's own needs a template with `root = yes`; @limit: bytes of each output beyond which nothing is kept; @outputs: which
         are wanted, "output" is both in one.
         Return: (outputs..., exit status, state); raises Refused.
         """
         job = tempfile.mkdtemp(prefix="j", dir=f"{self.path}/jobs")
         try:
+            if user not in (None, "user", "root"):
+                argv = ["runuser", "-u", user, "--", *argv]
             lines = [f"argv = {' '.join(map(quote, argv))}", f"timeout_s = {timeout_s}"]
+            lines += ["user = root"] if user not in (None, "user") else []
             lines += [f"cwd = {cwd}"] if cwd else []
             lines += [f"env.{name} = {quote(value)}" for name, value in (env or {}).items()]
             write(f"{job}/config", "\n".join(lines).encode(errors="surrogateescape") + b"\n")

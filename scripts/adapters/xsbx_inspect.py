@@ -40,12 +40,13 @@ class XsbxSandboxEnvironment(SandboxEnvironment):
 
     async def exec(self, cmd, input=None, cwd=None, env=None, user=None, timeout=None, timeout_retry=True,
                    concurrency=True):
-        if user not in (None, "user", "1000"):
-            raise SandboxUserUnsupportedError(f"there is no user {user!r} for programs in this sandbox")
+        if user not in (None, "user") and not self.session.has_root():
+            raise SandboxUserUnsupportedError(f"there is no user {user!r}: the template has no root = yes")
         limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         stdin = input.encode() if isinstance(input, str) else input
         try:
-            out, err, code, state = await self.run(cmd, stdin=stdin, cwd=cwd, env=env, timeout_s=timeout or 0, limit=limit)
+            out, err, code, state = await self.run(cmd, stdin=stdin, cwd=cwd, env=env, user=user, timeout_s=timeout or 0,
+                                                   limit=limit)
         except xsbx.Refused as refused:
             error = error_of(str(refused), cmd[0])
             if isinstance(error, FileNotFoundError):
