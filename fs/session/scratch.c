@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch files: temporary files of editors and copying tools next to `in` or net/allow. */
+/* Scratch files: temporary files of editors and copying tools next to `in`, also of a job, or net/allow. */
 #include "scratch.h"
 
 #include <errno.h>
@@ -20,20 +20,25 @@ static void drop(struct scratch *sc, struct scratch_file *f)
 
 bool scratch_takes(enum node_kind dir)
 {
-	return dir == NODE_SESSION || dir == NODE_NET;
+	return dir == NODE_SESSION || dir == NODE_NET || dir == NODE_JOB;
 }
 
-void scratch_touch(struct session *s, enum node_kind dir)
+/* A file was added to a directory, or removed from it; a job's has the time of its run. */
+static void touch(struct session *s, uint64_t dir)
 {
-	*(dir == NODE_NET ? &s->net_changed : &s->changed) = clock_now();
+	switch ((int)node_kind_of(dir)) {
+	case NODE_NET: s->net_changed = clock_now(); break;
+	case NODE_SESSION: s->changed = clock_now(); break;
+	default: break;
+	}
 }
 
-struct scratch_file *scratch_find(const struct session *s, enum node_kind dir, const char *name)
+struct scratch_file *scratch_find(const struct node *dir, const char *name)
 {
 	struct scratch_file *f;
 
-	TAILQ_FOREACH(f, &s->scratch.files, link)
-		if (!f->unlinked && f->dir == dir && !strcmp(f->name, name))
+	TAILQ_FOREACH(f, &dir->s->scratch.files, link)
+		if (!f->unlinked && f->dir == dir->ino && !strcmp(f->name, name))
 			return f;
 	return NULL;
 }
@@ -53,17 +58,18 @@ bool scratch_goes(const struct scratch_file *f)
 	return f && !f->opens;
 }
 
-int scratch_create(struct session *s, enum node_kind dir, const char *name, mode_t mode,
+int scratch_create(const struct node *dir, const char *name, mode_t mode,
 		   const struct scratch_file *old, struct scratch_file **ret_f)
 {
+	struct session *s = dir->s;
 	struct scratch_file *f;
 
 	if (strlen(name) >= sizeof(f->name))
 		return -ENAMETOOLONG;
 	if (s->scratch.n - scratch_goes(old) >= SCRATCH_FILES_MAX) {
-		session_problemf(s, PROBLEM_TOO_MANY_FILES, "Keep files below files/.",
-				 "a session's directory takes at most %u files of other names",
-				 SCRATCH_FILES_MAX);
+		front_problemf(dir->front, PROBLEM_TOO_MANY_FILES, "Keep files below files/.",
+			       "a session's directories take at most %u files of other names",
+			       SCRATCH_FILES_MAX);
 		return -EDQUOT;
 	}
 	f = calloc(1, sizeof(*f));
@@ -72,9 +78,10 @@ int scratch_create(struct session *s, enum node_kind dir, const char *name, mode
 	f->id = ++s->scratch.last_id;
 	f->mode = mode & 0777;
 	f->data.limit = SCRATCH_SIZE_MAX;
-	f->dir = dir;
+	f->dir = dir->ino;
+	f->front = dir->front;
 	f->mtime = clock_now();
-	scratch_touch(s, dir);
+	touch(s, f->dir);
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	TAILQ_INSERT_TAIL(&s->scratch.files, f, link);
 	s->scratch.n++;
@@ -90,19 +97,32 @@ void scratch_close(struct session *s, struct scratch_file *f)
 
 void scratch_unlink(struct session *s, struct scratch_file *f)
 {
-	scratch_touch(s, f->dir);
+	touch(s, f->dir);
 	f->unlinked = true;
+	f->front = &s->front;
 	if (!f->opens)
 		drop(&s->scratch, f);
 }
 
-void scratch_unlink_all(struct session *s)
+int scratch_rename(struct scratch_file *f, const struct node *to_dir, const char *to)
+{
+	if (strlen(to) >= sizeof(f->name))
+		return -ENAMETOOLONG;
+	snprintf(f->name, sizeof(f->name), "%s", to);
+	touch(to_dir->s, f->dir);
+	touch(to_dir->s, to_dir->ino);
+	f->dir = to_dir->ino;
+	f->front = to_dir->front;
+	return 0;
+}
+
+void scratch_unlink_all(struct session *s, uint64_t dir)
 {
 	struct scratch_file *f, *next;
 
 	for (f = TAILQ_FIRST(&s->scratch.files); f; f = next) {
 		next = TAILQ_NEXT(f, link);
-		if (!f->unlinked)
+		if (!f->unlinked && (!dir || f->dir == dir))
 			scratch_unlink(s, f);
 	}
 }
@@ -113,8 +133,8 @@ int scratch_may_grow(struct session *s, const struct scratch_file *f, uint64_t s
 		return -ESTALE;
 	if (size <= f->data.limit)
 		return quota_take(s, f->data.len, (size_t)size);
-	session_problemf(s, PROBLEM_TOO_LONG, "Put it into files/.",
-			 "a file beside the nodes may be at most %u bytes long", SCRATCH_SIZE_MAX);
+	front_problemf(f->front, PROBLEM_TOO_LONG, "Put it into files/.",
+		       "a file beside the nodes may be at most %u bytes long", SCRATCH_SIZE_MAX);
 	return -EFBIG;
 }
 

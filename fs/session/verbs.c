@@ -282,7 +282,7 @@ static void let_go(struct session *s)
 	}
 	s->nruns = 0;
 	changes_drop(s);
-	scratch_unlink_all(s);
+	scratch_unlink_all(s, 0);
 	settings_clear(&s->settings);
 	netlog_fini(&s->netlog);
 	front_clear(&s->front);

@@ -113,7 +113,7 @@ void jobs_list(const struct node *dir, node_put_fn put, void *data)
 
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
-	const struct scratch_file *f = scratch_find(dir->s, dir->kind, name);
+	const struct scratch_file *f = scratch_find(dir, name);
 
 	if (!f)
 		return -ENOENT;
@@ -126,7 +126,7 @@ void beside_list(const struct node *dir, node_put_fn put, void *data)
 	const struct scratch_file *f;
 
 	TAILQ_FOREACH(f, &dir->s->scratch.files, link)
-		if (!f->unlinked && f->dir == dir->kind)
+		if (!f->unlinked && f->dir == dir->ino)
 			put(data, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG, f->name);
 }
 

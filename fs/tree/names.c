@@ -84,30 +84,34 @@ int names_unlink(const struct node *dir, const char *name)
 	return 0;
 }
 
+static bool is_in(enum node_kind kind)
+{
+	return kind == NODE_IN || kind == NODE_JOB_IN;
+}
+
+static int can_submit(const struct node *dir)
+{
+	return dir->job ? job_can_start(dir->job, true) : session_can_submit(dir->s);
+}
+
 int names_create(const struct node *dir, const char *name, mode_t mode, struct node *ret_n)
 {
+	const enum node_kind node = node_child(dir->kind, name);
 	struct scratch_file *f;
 	int e;
 
-	if (dir->kind == NODE_JOB && !strcmp(name, "in")) {
-		e = job_can_start(dir->job, true);
+	if (!scratch_takes(dir->kind))
+		return -EPERM;
+	if (is_in(node)) {
+		e = can_submit(dir);
 		if (e < 0)
 			return e;
 		dir->front->in_absent = false;
-		return node_resolve(dir->fs, node_sibling(dir, NODE_JOB_IN, dir->sub), ret_n);
+		return node_resolve(dir->fs, node_sibling(dir, node, dir->sub), ret_n);
 	}
-	if (!scratch_takes(dir->kind))
-		return -EPERM;
-	if (dir->kind == NODE_SESSION && !strcmp(name, "in")) {
-		e = session_can_submit(dir->s);
-		if (e < 0)
-			return e;
-		dir->s->front.in_absent = false;
-		return node_resolve(dir->fs, node_of_session(dir->s, NODE_IN, 0), ret_n);
-	}
-	if (node_child(dir->kind, name) != NODE_NONE)
+	if (node != NODE_NONE)
 		return -EPERM; /* exit_code, before there is one */
-	e = scratch_create(dir->s, dir->kind, name, mode, NULL, &f);
+	e = scratch_create(dir, name, mode, NULL, &f);
 	if (e < 0)
 		return e;
 	return node_resolve(dir->fs, node_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
@@ -115,97 +119,110 @@ int names_create(const struct node *dir, const char *name, mode_t mode, struct n
 
 /* ---- rename ---- */
 
-/* Writes the content of @f to the node @to. */
-static int take(struct session *s, struct scratch_file *f, enum node_kind to)
+static int take_stdin(const struct node *dir, const struct scratch_file *f)
+{
+	struct front *front = dir->front;
+
+	if (dir->job && front->latest)
+		return -EBUSY; /* what it reads is what is written to it now */
+	buf_clear(&front->next_stdin);
+	front->stdin_taken++;
+	front->stdin_mtime = f->mtime;
+	return buf_append(&front->next_stdin, f->data.data, f->data.len);
+}
+
+static int take_code(const struct node *dir, const struct scratch_file *f)
 {
 	struct buf code = {0};
 	int e;
 
-	if (to == NODE_CONFIG)
-		return config_replace(s, f->data.data, f->data.len);
-	if (to == NODE_NET_ALLOW)
-		return config_allow(s, f->data.data, f->data.len);
-	if (to == NODE_STDIN) {
-		buf_clear(&s->front.next_stdin);
-		s->front.stdin_taken++;
-		s->front.stdin_mtime = f->mtime;
-		return buf_append(&s->front.next_stdin, f->data.data, f->data.len);
+	if (!f->data.len) { /* as with `> in`: no program, no run */
+		e = dir->job ? can_submit(dir) : 0;
+		if (e == 0)
+			dir->front->in_absent = false;
+		return e;
 	}
-	if (to != NODE_IN)
-		return -EPERM;
-	if (!f->data.len) {
-		s->front.in_absent = false;
-		return 0; /* as with `> in`: no program, no run */
-	}
-	e = input_check(&s->front, f->data.data, f->data.len, 0);
+	e = input_check(dir->front, f->data.data, f->data.len, 0);
 	if (e == 0)
 		e = buf_append(&code, f->data.data, f->data.len);
 	if (e == 0)
-		e = session_submit(s, &code, &f->mtime);
+		e = dir->job ? job_start(dir->job, &code, &f->mtime)
+			     : session_submit(dir->s, &code, &f->mtime);
 	buf_clear(&code);
 	return e;
 }
 
-/* Editors that keep a backup move `in` away before they write it anew. */
-static int move_in_away(struct session *s, enum node_kind to_dir, const char *to)
+/* Writes the content of @f to the node @to of @dir. */
+static int take(const struct node *dir, const struct scratch_file *f, enum node_kind to)
 {
-	struct scratch_file *old = scratch_find(s, to_dir, to), *f = NULL;
+	switch ((int)to) {
+	case NODE_CONFIG: return config_replace(dir->s, f->data.data, f->data.len);
+	case NODE_JOB_CONFIG: return job_config_apply(dir->job, false, f->data.data, f->data.len);
+	case NODE_NET_ALLOW: return config_allow(dir->s, f->data.data, f->data.len);
+	case NODE_STDIN:
+	case NODE_JOB_STDIN: return take_stdin(dir, f);
+	case NODE_IN:
+	case NODE_JOB_IN: return take_code(dir, f);
+	default: return -EPERM;
+	}
+}
+
+/* Editors that keep a backup move `in` away before they write it anew. */
+static int move_in_away(const struct node *dir, const struct node *to_dir, const char *to)
+{
+	struct scratch_file *old = scratch_find(to_dir, to), *f = NULL;
+	const struct buf *code = &dir->front->last_code;
+	struct session *s = dir->s;
 	int e;
 
-	if (s->front.in_absent)
+	if (dir->front->in_absent)
 		return -ENOENT;
-	if (node_child(to_dir, to) != NODE_NONE)
+	if (node_child(to_dir->kind, to) != NODE_NONE)
 		return -EPERM;
-	e = quota_take(s, scratch_goes(old) ? old->data.len : 0, s->front.last_code.len);
+	e = quota_take(s, scratch_goes(old) ? old->data.len : 0, code->len);
 	if (e == 0)
-		e = scratch_create(s, to_dir, to, 0600, old, &f);
+		e = scratch_create(to_dir, to, 0600, old, &f);
 	if (e < 0)
 		return e;
 	assert(f);
-	if (buf_append(&f->data, s->front.last_code.data, s->front.last_code.len) < 0) {
+	if (buf_append(&f->data, code->data, code->len) < 0) {
 		scratch_unlink(s, f);
 		return -ENOMEM;
 	}
 	if (old)
 		scratch_unlink(s, old);
-	s->front.in_absent = true;
+	dir->front->in_absent = true;
 	return 0;
 }
 
-static int rename_scratch(struct session *s, enum node_kind from_dir, const char *from,
-			  enum node_kind to_dir, const char *to, unsigned flags)
+static int rename_scratch(const struct node *dir, const char *from, const struct node *to_dir,
+			  const char *to, unsigned flags)
 {
-	struct scratch_file *f = scratch_find(s, from_dir, from), *old;
-	enum node_kind node = node_child(to_dir, to), moved = node_child(from_dir, from);
-	bool in_is_free = node == NODE_IN && s->front.in_absent;
+	struct scratch_file *f = scratch_find(dir, from), *old = scratch_find(to_dir, to);
+	enum node_kind node = node_child(to_dir->kind, to), moved = node_child(dir->kind, from);
+	const bool in_is_free = is_in(node) && to_dir->front->in_absent;
 	int e;
 
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		return -EINVAL;
-	old = scratch_find(s, to_dir, to);
 	if ((flags & RENAME_NOREPLACE) && (old || (node != NODE_NONE && !in_is_free)))
 		return -EEXIST;
-	if (!f && moved == NODE_IN)
-		return move_in_away(s, to_dir, to);
+	if (!f && is_in(moved))
+		return move_in_away(dir, to_dir, to);
 	if (!f)
 		return moved == NODE_NONE ? -ENOENT : -EPERM;
-	if (strlen(to) >= sizeof(f->name))
-		return -ENAMETOOLONG;
 	if (node != NODE_NONE) {
-		e = take(s, f, node);
+		e = take(to_dir, f, node);
 		if (e == 0)
-			scratch_unlink(s, f);
+			scratch_unlink(dir->s, f);
 		return e;
 	}
 	if (old == f)
 		return 0;
-	if (old)
-		scratch_unlink(s, old);
-	snprintf(f->name, sizeof(f->name), "%s", to);
-	scratch_touch(s, f->dir);
-	f->dir = to_dir;
-	scratch_touch(s, f->dir);
-	return 0;
+	e = scratch_rename(f, to_dir, to);
+	if (e == 0 && old)
+		scratch_unlink(dir->s, old);
+	return e;
 }
 
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
@@ -215,5 +232,5 @@ int names_rename(const struct node *dir, const char *name, const struct node *ne
 		return dir->kind == newdir->kind ? -EPERM : -EXDEV;
 	if (dir->s != newdir->s)
 		return -EXDEV;
-	return rename_scratch(dir->s, dir->kind, name, newdir->kind, newname, flags);
+	return rename_scratch(dir, name, newdir, newname, flags);
 }

@@ -75,6 +75,26 @@ def one():
     same("exits by signals", Job(s, "k").run("kill -KILL $$\n").code, 137)
 
 
+def editors():
+    """Who writes a file beside `config` or `in`, and renames it over that."""
+    s = Session("editors")
+    j = Job(s, "a", "cwd = /tmp\nenv.A = 1\n")
+    same("sed -i", shell(f"sed -i 's/A = .*/A = 2/' {j / 'config'}")[0], 0)
+    has("changes settings", j.text("config"), "env.A = '2'")
+    write(j / ".in.tmp", "echo $A; pwd\n")
+    has("a file beside", os.listdir(j.dir), ".in.tmp")
+    os.replace(j / ".in.tmp", j / "in")
+    same("is its code then", j.result().out, "2\n/tmp\n")
+    same("and its name is gone", ".in.tmp" in os.listdir(j.dir), False)
+    j = Job(s, "b")
+    write(f"{SCRATCH}/code", "cat\n")
+    write(f"{SCRATCH}/input", "given\n")
+    same("cp", shell(f"cp {SCRATCH}/input {j / 'stdin'}; cp {SCRATCH}/code {j / 'in'}")[0], 0)
+    same("its result", j.result().out, "given\n")
+    shell(f"rm -r {j.dir}")
+    same("rm -r", os.path.exists(j.dir), False)
+
+
 def many_writers():
     """Two who write at once never see each other's results."""
     s = Session("writers")
@@ -271,4 +291,4 @@ def ranks():
         write(s / "runs/mine/config", "nice = 1\n")
 
 
-main(one, many_writers, named_runs, places_of_runs, at_once, argv_and_place, ends, with_the_session, ranks)
+main(one, editors, many_writers, named_runs, places_of_runs, at_once, argv_and_place, ends, with_the_session, ranks)

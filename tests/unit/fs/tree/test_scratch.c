@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "fs/session/job.h"
 #include "tests/unit/fixture/fixture.h"
 
 #define TOP "python/demo/"
@@ -33,6 +34,49 @@ static void test_backup_and_new_file(void **state)
 	assert_int_equal(fx_rename(fx, TOP "in", TOP "x", 0), 0);
 	assert_int_equal(fx_rename(fx, TOP "x", TOP "in", 0), 0);
 	assert_int_equal(fx_demo(fx)->last_number, 4);
+}
+
+/* The same in a job's directory, which is what its files beside the nodes go with. */
+static void test_jobs(void **state)
+{
+	struct fixture *fx = *state;
+	struct job *j;
+
+	fx_put(fx, TOP "in", "x"); /* there is a sandbox */
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/a"), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/b"), 0);
+	assert_int_equal(fx_put(fx, TOP "jobs/a/t", "cwd = sub\n"), 0);
+	assert_non_null(strstr(fx_ls(fx, TOP "jobs/a"), " t "));
+	assert_null(strstr(fx_ls(fx, TOP "jobs/b"), " t "));
+	assert_false(fx_exists(fx, TOP "t"));
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/a/config", 0), 0);
+	j = job_find(fx_demo(fx), "a", false);
+	assert_string_equal(j->settings.cwd, "sub");
+	assert_int_equal(fx_put(fx, TOP "jobs/a/t", "argv = '\n"), 0);
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/a/config", 0), -EINVAL);
+	fx_expect_error(fx, TOP "jobs/a", "invalid");
+	assert_int_equal(fx_put(fx, TOP "jobs/a/t", "for stdin"), 0);
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/a/stdin", 0), 0);
+	assert_int_equal(fx_put(fx, TOP "jobs/a/t", "code"), 0);
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/a/stdout", 0), -EPERM);
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/b/t", 0), 0);
+	assert_int_equal(fx_rename(fx, TOP "jobs/b/t", TOP "jobs/a/in", 0), 0);
+	assert_true(job_going(j));
+	fx_expect(fx, TOP "jobs/a/in", "code");
+	/* What was started stays what it is. */
+	assert_int_equal(fx_put(fx, TOP "jobs/a/t", "more"), 0);
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/a/in", 0), -EBUSY);
+	assert_int_equal(fx_rename(fx, TOP "jobs/a/t", TOP "jobs/a/stdin", 0), -EBUSY);
+	/* A backup, and `in` anew. */
+	assert_int_equal(fx_rename(fx, TOP "jobs/b/in", TOP "jobs/b/in~", 0), 0);
+	assert_false(fx_exists(fx, TOP "jobs/b/in"));
+	assert_int_equal(fx_put(fx, TOP "jobs/b/in", "anew"), 0);
+	assert_true(job_going(job_find(fx_demo(fx), "b", false)));
+	assert_int_equal(fx_unlink(fx, TOP "jobs/b/in~"), 0);
+	/* They go with their directory. */
+	assert_int_equal(fx_demo(fx)->scratch.n, 1);
+	assert_int_equal(fx_rmdir(fx, TOP "jobs/a"), 0);
+	assert_int_equal(fx_demo(fx)->scratch.n, 0);
 }
 
 static void test_rename_onto_others(void **state)
@@ -207,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_backup_and_new_file),
+		fx_test(test_jobs),
 		fx_test(test_rename_onto_others),
 		fx_test(test_rename_among_themselves),
 		fx_test(test_refused_renames_keep_the_file),
