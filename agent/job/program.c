@@ -13,7 +13,7 @@
 #include "agent/core/spawn.h"
 #include "agent/core/util.h"
 
-#define ROOT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define ROOT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* Where a program finds its code: nobody can change it, and no other name leads to it. */
 #define CODE_PATH "/proc/self/fd/" SPAWN_CTL_WORD
@@ -77,8 +77,7 @@ static void put_variable(char **envp, char *entry)
 /* Those that its terminal and its user have. Return: how many. */
 static size_t extra_variables(const struct proto_job *req, const char *ret_extra[5])
 {
-	static const char *const of_root[] = {"HOME=/root", "USER=root", "LOGNAME=root",
-					      "PATH=" ROOT_PATH};
+	static const char *const of_root[] = {"HOME=/root", "USER=root", "LOGNAME=root", ROOT_PATH};
 	size_t n = 0;
 
 	if (req->flags & PROTO_JOB_TTY)

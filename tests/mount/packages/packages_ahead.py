@@ -4,6 +4,7 @@
 else; packages that can't be imported so, whatever they do instead, are done without."""
 # mount: none
 # backends: vm
+# night: vm
 # timeout: 300
 # log-allow: importing .* ahead
 from layers import *
