@@ -225,9 +225,8 @@ struct proto_setup {
  * PROTO_HOW_NOT_TAKEN with ENOSYS: its driver can't. */
 #define PROTO_RUN_IMPORT 0x08u
 #define PROTO_JOB_TTY	 0x40u /* a terminal: what it shows is stdout, what it is sent is typed */
-#define PROTO_JOB_ROOT \
-	0x80u /* as root, in a guest that is started for this; elsewhere FAILED with EPERM */
-#define PROTO_IMPORT_AT 1 /* a byte before the name, which a line feed ends */
+#define PROTO_JOB_ROOT	 0x80u /* as root; FAILED with EPERM in a guest that is not for this */
+#define PROTO_IMPORT_AT	 1     /* a byte before the name, which a line feed ends */
 
 struct proto_run {
 	uint32_t flags;

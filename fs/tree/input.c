@@ -102,7 +102,7 @@ int input_check(struct front *f, const void *data, size_t len, uint64_t offset)
 	return 0;
 }
 
-static int can_submit(struct front *f)
+int input_can_submit(struct front *f)
 {
 	return f->job ? job_can_start(f->job, true) : session_can_submit(f->s);
 }
@@ -136,7 +136,7 @@ static int input_open(struct handle *h)
 
 	if (!handle_writes(h))
 		return 0; /* its text is rendered */
-	e = can_submit(f);
+	e = input_can_submit(f);
 	if (e < 0)
 		return e;
 	/* An open without O_TRUNC and O_APPEND edits the last code; appended code is a program of its own. */
@@ -166,7 +166,7 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 			       "a gap in the code would be NUL bytes");
 		return -EINVAL;
 	}
-	e = can_submit(h->front);
+	e = input_can_submit(h->front);
 	if (e == 0)
 		e = quota_take(h->s, h->text.len, (size_t)offset + size);
 	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
@@ -222,7 +222,7 @@ int input_truncate_path(const struct node *n, uint64_t size)
 	struct buf *b = h ? &h->text : &f->last_code;
 
 	if (f->latest && f->job)
-		return can_submit(f); /* it stays what was started */
+		return input_can_submit(f); /* it stays what was started */
 	if (size > b->len)
 		return -EINVAL;
 	if (h)

@@ -89,11 +89,6 @@ static bool is_in(enum node_kind kind)
 	return kind == NODE_IN || kind == NODE_JOB_IN;
 }
 
-static int can_submit(const struct node *dir)
-{
-	return dir->job ? job_can_start(dir->job, true) : session_can_submit(dir->s);
-}
-
 int names_create(const struct node *dir, const char *name, mode_t mode, struct node *ret_n)
 {
 	const enum node_kind node = node_child(dir->kind, name);
@@ -103,7 +98,7 @@ int names_create(const struct node *dir, const char *name, mode_t mode, struct n
 	if (!scratch_takes(dir->kind))
 		return -EPERM;
 	if (is_in(node)) {
-		e = can_submit(dir);
+		e = input_can_submit(dir->front);
 		if (e < 0)
 			return e;
 		dir->front->in_absent = false;
@@ -137,7 +132,7 @@ static int take_code(const struct node *dir, const struct scratch_file *f)
 	int e;
 
 	if (!f->data.len) { /* as with `> in`: no program, no run */
-		e = dir->job ? can_submit(dir) : 0;
+		e = dir->job ? input_can_submit(dir->front) : 0;
 		if (e == 0)
 			dir->front->in_absent = false;
 		return e;

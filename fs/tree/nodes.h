@@ -68,6 +68,9 @@ int truncate_handle(struct handle *h, uint64_t size);
 /* Can these bytes be (part of) a program? Return: 0, -EFBIG, -EINVAL (a NUL byte); `error` says why. */
 int input_check(struct front *f, const void *data, size_t len, uint64_t offset);
 
+/* May a program be written to `in`? Return: 0, or an error as from opening it; `error` says why. */
+int input_can_submit(struct front *f);
+
 /* The writer of `in` whose buffer `in` shows now, or NULL: it shows the last code. */
 struct handle *input_writer(const struct front *f);
 

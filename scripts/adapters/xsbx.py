@@ -6,6 +6,9 @@ import tempfile
 import threading
 
 
+OWN = None, "user", "1000"  # the names of a sandbox's own user
+
+
 class Refused(Exception):
     """A program was not started, or how it ended is not known; .args[0] says why."""
 
@@ -51,16 +54,16 @@ class Session:
 
     def run(self, argv, stdin=None, cwd=None, env=None, user=None, timeout_s=0, limit=None, outputs=("stdout", "stderr")):
         """
-        Runs a program. @stdin: bytes, or None; @user: any but the sandbox's own needs a template with `root = yes`; @limit: bytes of each output beyond which nothing is kept; @outputs: which
-        are wanted, "output" is both in one.
+        Runs a program. @stdin: bytes, or None; @user: any but the sandbox's own needs a template with `root = yes`;
+        @limit: bytes of each output beyond which nothing is kept; @outputs: which are wanted, "output" is both in one.
         Return: (outputs..., exit status, state); raises Refused.
         """
         job = tempfile.mkdtemp(prefix="j", dir=f"{self.path}/jobs")
         try:
-            if user not in (None, "user", "root"):
+            if user not in (*OWN, "root"):
                 argv = ["runuser", "-u", user, "--", *argv]
             lines = [f"argv = {' '.join(map(quote, argv))}", f"timeout_s = {timeout_s}"]
-            lines += ["user = root"] if user not in (None, "user") else []
+            lines += ["user = root"] if user not in OWN else []
             lines += [f"cwd = {cwd}"] if cwd else []
             lines += [f"env.{name} = {quote(value)}" for name, value in (env or {}).items()]
             write(f"{job}/config", "\n".join(lines).encode(errors="surrogateescape") + b"\n")

@@ -40,7 +40,7 @@ class XsbxSandboxEnvironment(SandboxEnvironment):
 
     async def exec(self, cmd, input=None, cwd=None, env=None, user=None, timeout=None, timeout_retry=True,
                    concurrency=True):
-        if user not in (None, "user") and not self.session.has_root():
+        if user not in xsbx.OWN and not self.session.has_root():
             raise SandboxUserUnsupportedError(f"there is no user {user!r}: the template has no root = yes")
         limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         stdin = input.encode() if isinstance(input, str) else input
