@@ -153,7 +153,7 @@ static blksize_t block_size(const struct vm_attr *a)
 
 static uint64_t shown_ino(const struct session *s, uint64_t guest_ino)
 {
-	return node_ino(NODE_FILE, s->slot, 0, 0) | (guest_ino & ((1ull << 44) - 1));
+	return ino_make(NODE_FILE, s->slot, 0, 0) | (guest_ino & ((1ull << 44) - 1));
 }
 
 /* A pipe is shown as a socket, which open(2) refuses: the kernel would open a pipe without asking here, and
@@ -187,7 +187,7 @@ int files_access(mode_t mode, uint32_t mask)
 void files_root_stat(const struct session *s, struct stat *st)
 {
 	*st = (struct stat){
-		.st_ino = node_of_session(s, NODE_FILES, 0),
+		.st_ino = ino_of_session(s, NODE_FILES, 0),
 		.st_mode = S_IFDIR | 0700,
 		.st_nlink = 2,
 		.st_uid = s->uid,
@@ -242,7 +242,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 		return;
 	}
 	attr_stat(op->s, &reply->attr, false, &e.st);
-	e.ino = node_of_session(op->s, NODE_FILE, fn->index);
+	e.ino = ino_of_session(op->s, NODE_FILE, fn->index);
 	/* Of one that it meets for the first time it could not be told yet to drop them. */
 	if (fn->lookups > 1)
 		e.keep = files_keep(op->s->files, fn, reply->leased);

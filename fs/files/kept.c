@@ -55,7 +55,7 @@ enum reply_keep files_keep_root(struct files *f, bool leased)
 static void drop_kept_root(struct files *f)
 {
 	if (f->root_kept_until > uv_now(f->s->fs->loop))
-		kernel_drop_attr(f->s->fs->kernel, node_of_session(f->s, NODE_FILES, 0));
+		kernel_drop_attr(f->s->fs->kernel, ino_of_session(f->s, NODE_FILES, 0));
 	f->root_kept_until = 0;
 }
 
@@ -67,7 +67,7 @@ void files_drop_kept(struct files *f)
 	while ((fn = TAILQ_FIRST(&f->kept))) {
 		if (f->s->fs->kernel)
 			kernel_drop_attr(f->s->fs->kernel,
-					 node_of_session(f->s, NODE_FILE, fn->index));
+					 ino_of_session(f->s, NODE_FILE, fn->index));
 		files_unkeep(f, fn);
 	}
 }

@@ -28,7 +28,7 @@ static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
 /* Is it one below files/? */
 static bool is_agents(const struct handle *h)
 {
-	const struct node n = {.kind = node_kind_of(h->ino)};
+	const struct node n = {.kind = ino_kind(h->ino)};
 
 	return ops_in_files(&n);
 }

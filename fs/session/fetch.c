@@ -16,7 +16,7 @@ static void next(struct fetch *f);
 
 const struct spool *fetch_spool(const struct handle *h)
 {
-	return h->r ? run_spool(h->r, node_output(node_kind_of(h->ino))) : NULL;
+	return h->r ? run_spool(h->r, node_output(ino_kind(h->ino))) : NULL;
 }
 
 static void unreadable(struct handle *h, struct req *req, int err)

@@ -200,7 +200,7 @@ void job_unlink(struct job *j)
 	j->inside = false;
 	wait_wake(&j->front.wait); /* its run has ended, so that most waiters get an answer */
 	wait_flush(&j->front.wait, -ESTALE);
-	scratch_unlink_all(s, node_of_session(s, NODE_JOB, j->number));
+	scratch_unlink_all(s, ino_of_session(s, NODE_JOB, j->number));
 	front_clear(&j->front);
 	job_unref(j);
 }

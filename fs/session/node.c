@@ -2,7 +2,6 @@
 /* Nodes: what an inode number stands for, and handles on them. See node.h. */
 #include "node.h"
 
-#include <assert.h>
 #include <errno.h>
 
 #include "fs.h"
@@ -10,40 +9,15 @@
 #include "quota.h"
 #include "session.h"
 
-#define ROOT_INO 1u /* FUSE_ROOT_ID */
-
-static_assert(NODE_NKINDS <= 128, "seven bits");
-static_assert(FS_SESSIONS_MAX <= 1u << 13, "thirteen bits");
-static_assert(CONF_TEMPLATES_MAX <= 1u << 13, "thirteen bits");
-
-uint64_t node_ino(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub)
-{
-	if (kind == NODE_ROOT)
-		return ROOT_INO;
-	return (uint64_t)kind << 56 | (uint64_t)slot << 43 |
-	       (uint64_t)(generation & NODE_GENERATIONS) << 32 | sub;
-}
-
-enum node_kind node_kind_of(uint64_t ino)
-{
-	return ino == ROOT_INO ? NODE_ROOT : (enum node_kind)(ino >> 56);
-}
-
-uint64_t node_of_session(const struct session *s, enum node_kind kind, uint32_t sub)
-{
-	return node_ino(kind, s->slot, s->generation, sub);
-}
-
 uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub)
 {
-	return n->s ? node_of_session(n->s, kind, sub) : node_ino(kind, n->template_index, 0, sub);
+	return n->s ? ino_of_session(n->s, kind, sub) : ino_make(kind, n->template_index, 0, sub);
 }
 
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 {
-	struct node n = {.fs = fs, .kind = node_kind_of(ino), .ino = ino, .sub = (uint32_t)ino};
-	unsigned slot = (unsigned)(ino >> 43) & 0x1fff;
-	unsigned generation = (unsigned)(ino >> 32) & NODE_GENERATIONS;
+	struct node n = {.fs = fs, .kind = ino_kind(ino), .ino = ino, .sub = (uint32_t)ino};
+	const unsigned slot = ino_slot(ino);
 
 	if (n.kind <= NODE_NONE || n.kind >= NODE_NKINDS)
 		return -ESTALE;
@@ -53,7 +27,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		n.template_index = slot;
 		n.t = &fs->conf->template[slot];
 	} else if (n.kind >= NODE_SESSION) {
-		n.s = session_by_slot(fs, slot, generation);
+		n.s = session_by_slot(fs, slot, ino_generation(ino));
 		if (!n.s)
 			return -ESTALE;
 		n.t = n.s->t;
@@ -78,7 +52,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 
 uint64_t node_fresh(struct fs *fs, uint64_t ino)
 {
-	const enum node_kind kind = node_kind_of(ino);
+	const enum node_kind kind = ino_kind(ino);
 
 	if (kind == NODE_STDIN)
 		return (ino & ~(uint64_t)UINT32_MAX) | ++fs->fresh;

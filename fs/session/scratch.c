@@ -26,7 +26,7 @@ bool scratch_takes(enum node_kind dir)
 /* A file was added to a directory, or removed from it; a job's has the time of its run. */
 static void touch(struct session *s, uint64_t dir)
 {
-	switch ((int)node_kind_of(dir)) {
+	switch ((int)ino_kind(dir)) {
 	case NODE_NET: s->net_changed = clock_now(); break;
 	case NODE_SESSION: s->changed = clock_now(); break;
 	default: break;

@@ -307,6 +307,6 @@ void session_destroy(struct session *s)
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
 	fs->slot[s->slot] = NULL;
-	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & NODE_GENERATIONS;
+	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & INO_GENERATIONS;
 	session_unref(s);
 }

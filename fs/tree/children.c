@@ -18,7 +18,7 @@ int templates_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 
 	if (!t)
 		return -ENOENT;
-	*ret_ino = node_ino(NODE_TEMPLATE, (unsigned)(t - dir->fs->conf->template), 0, 0);
+	*ret_ino = ino_make(NODE_TEMPLATE, (unsigned)(t - dir->fs->conf->template), 0, 0);
 	return 0;
 }
 
@@ -27,7 +27,7 @@ void templates_list(const struct node *dir, node_put_fn put, void *data)
 	const struct conf *c = dir->fs->conf;
 
 	for (unsigned i = 0; i < c->ntemplates; i++)
-		put(data, node_ino(NODE_TEMPLATE, i, 0, 0), S_IFDIR, c->template[i].name);
+		put(data, ino_make(NODE_TEMPLATE, i, 0, 0), S_IFDIR, c->template[i].name);
 }
 
 int sessions_find(const struct node *dir, const char *name, uint64_t *ret_ino)
@@ -36,7 +36,7 @@ int sessions_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 
 	if (!s)
 		return -ENOENT;
-	*ret_ino = node_of_session(s, NODE_SESSION, 0);
+	*ret_ino = ino_of_session(s, NODE_SESSION, 0);
 	return 0;
 }
 
@@ -46,7 +46,7 @@ void sessions_list(const struct node *dir, node_put_fn put, void *data)
 		const struct session *s = dir->fs->slot[i];
 
 		if (s && session_template(s) == dir->template_index)
-			put(data, node_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
+			put(data, ino_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
 	}
 }
 
@@ -69,7 +69,7 @@ static void put_jobs(const struct session *s, bool of_session, node_put_fn put, 
 
 	TAILQ_FOREACH(j, &s->jobs, link)
 		if (j->of_session == of_session)
-			put(data, node_of_session(s, NODE_JOB, j->number), S_IFDIR, j->name);
+			put(data, ino_of_session(s, NODE_JOB, j->number), S_IFDIR, j->name);
 }
 
 int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
@@ -77,10 +77,10 @@ int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 	const struct job *j = job_find(dir->s, name, true);
 
 	if (j) {
-		*ret_ino = node_of_session(dir->s, NODE_JOB, j->number);
+		*ret_ino = ino_of_session(dir->s, NODE_JOB, j->number);
 		return 0;
 	}
-	*ret_ino = node_of_session(dir->s, NODE_RUN, run_number(name));
+	*ret_ino = ino_of_session(dir->s, NODE_RUN, run_number(name));
 	return 0;
 }
 
@@ -91,7 +91,7 @@ void runs_list(const struct node *dir, node_put_fn put, void *data)
 
 	TAILQ_FOREACH(r, &dir->s->runs, link) {
 		snprintf(number, sizeof(number), "%u", r->number);
-		put(data, node_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
+		put(data, ino_of_session(dir->s, NODE_RUN, r->number), S_IFDIR, number);
 	}
 	put_jobs(dir->s, true, put, data);
 }
@@ -102,7 +102,7 @@ int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 
 	if (!j)
 		return -ENOENT;
-	*ret_ino = node_of_session(dir->s, NODE_JOB, j->number);
+	*ret_ino = ino_of_session(dir->s, NODE_JOB, j->number);
 	return 0;
 }
 
@@ -117,7 +117,7 @@ int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 
 	if (!f)
 		return -ENOENT;
-	*ret_ino = node_of_session(dir->s, NODE_SCRATCH, f->id);
+	*ret_ino = ino_of_session(dir->s, NODE_SCRATCH, f->id);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ void beside_list(const struct node *dir, node_put_fn put, void *data)
 
 	TAILQ_FOREACH(f, &dir->s->scratch.files, link)
 		if (!f->unlinked && f->dir == dir->ino)
-			put(data, node_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG, f->name);
+			put(data, ino_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG, f->name);
 }
 
 void latest_target(const struct node *n, char target[16])

@@ -31,14 +31,14 @@ int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *
 		e = job_create(dir->s, name, dir->kind == NODE_RUNS, &j);
 		if (e < 0)
 			return e;
-		return node_resolve(dir->fs, node_of_session(dir->s, NODE_JOB, j->number), ret_n);
+		return node_resolve(dir->fs, ino_of_session(dir->s, NODE_JOB, j->number), ret_n);
 	}
 	if (dir->kind != NODE_TEMPLATE)
 		return -EPERM;
 	e = session_create(dir->fs, dir->template_index, name, ctx->uid, ctx->gid, &s);
 	if (e < 0)
 		return e;
-	return node_resolve(dir->fs, node_of_session(s, NODE_SESSION, 0), ret_n);
+	return node_resolve(dir->fs, ino_of_session(s, NODE_SESSION, 0), ret_n);
 }
 
 int names_rmdir(const struct node *dir, const char *name)
@@ -109,7 +109,7 @@ int names_create(const struct node *dir, const char *name, mode_t mode, struct n
 	e = scratch_create(dir, name, mode, NULL, &f);
 	if (e < 0)
 		return e;
-	return node_resolve(dir->fs, node_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
+	return node_resolve(dir->fs, ino_of_session(dir->s, NODE_SCRATCH, f->id), ret_n);
 }
 
 /* ---- rename ---- */

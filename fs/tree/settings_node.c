@@ -200,7 +200,7 @@ static int add_to_list(struct session *s, const char *text, size_t len)
 
 static bool is_list(const struct handle *h)
 {
-	return node_kind_of(h->ino) == NODE_NET_ALLOW;
+	return ino_kind(h->ino) == NODE_NET_ALLOW;
 }
 
 static bool appends(const struct handle *h)
