@@ -16,16 +16,19 @@
 #include "agent/core/log.h"
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
+#include "agent/core/spawn.h"
 
 #define USER_ID 1000
 
 static struct agent agent;
 
-static int serve(const struct guest_env *env, int fd, bool local)
+static int serve(struct guest_env *env, int fd, bool local)
 {
-	const char *step = "";
-	int r = agent_init(&agent, env, fd, local, &step);
+	const char *step = "preparing to start programs";
+	int r = spawn_prepare(env);
 
+	if (r == 0)
+		r = agent_init(&agent, env, fd, local, &step);
 	if (r < 0) {
 		log_fatal(step, r);
 		return r;

@@ -36,6 +36,7 @@ struct guest_env {
 	/* In a jail: host paths that user code may change. */
 	const char *write[GUEST_ENV_WRITE_MAX];
 	size_t nwrite;
+	int ruleset;	   /* what Landlock lets user code do, or -1 */
 	const char *store; /* tmpfs that receives changes to `work`, or NULL: `work` itself */
 	bool root;	   /* jobs may run as root, who may change the system; only in a guest */
 	bool drop;	   /* user code runs as uid and gid, without capabilities */

@@ -32,7 +32,9 @@
  * process of an earlier run has used the limit up; PDEATHSIG is lost at setresuid().
  */
 
-#define SPAWN_ERR 5 /* the report pipe, in the child, from its first step on */
+/* In the child, from its first step on: the report pipe, and what confines it */
+#define SPAWN_ERR     5
+#define SPAWN_RULESET 6
 
 struct spawn_report {
 	int step, error;
@@ -41,11 +43,11 @@ struct spawn_report {
 static int step_fds(const struct spawn *s, int err_fd)
 {
 	const int in_fd = s->in_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->in_fd;
-	int from[] = {in_fd, s->out_fd, s->err_fd, s->ctl_fd, s->bell_fd, err_fd};
+	int from[] = {in_fd, s->out_fd, s->err_fd, s->ctl_fd, s->bell_fd, err_fd, s->env->ruleset};
 
 	/* First out of the way of the numbers they are to have. */
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
-		if (from[i] < 0 && i > STDERR_FILENO && i < SPAWN_ERR)
+		if (from[i] < 0 && i > STDERR_FILENO && i != SPAWN_ERR)
 			continue;
 		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 16);
 		if (from[i] < 0)
@@ -54,10 +56,10 @@ static int step_fds(const struct spawn *s, int err_fd)
 	for (int i = 0; i < (int)ARRAY_SIZE(from); i++) {
 		if (from[i] < 0)
 			close(i);
-		else if (dup3(from[i], i, i == SPAWN_ERR ? O_CLOEXEC : 0) < 0)
+		else if (dup3(from[i], i, i >= SPAWN_ERR ? O_CLOEXEC : 0) < 0)
 			return -1;
 	}
-	return (int)syscall(SYS_close_range, SPAWN_ERR + 1, ~0u, 0);
+	return (int)syscall(SYS_close_range, SPAWN_RULESET + 1, ~0u, 0);
 }
 
 static int step_session(const struct spawn *s)
@@ -67,16 +69,16 @@ static int step_session(const struct spawn *s)
 	return s->tty ? ioctl(0, TIOCSCTTY, 0) : 0;
 }
 
+static const int ignored[] = {SIGPIPE, SIGXFSZ};
+
 static int step_signals(const struct spawn *s)
 {
-	struct sigaction sa = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
 	(void)s;
-	for (int sig = 1; sig < NSIG; sig++) {
-		if (sig != SIGKILL && sig != SIGSTOP)
-			(void)sigaction(sig, &sa, NULL); /* the C library keeps two for itself */
-	}
+	/* Handlers end with the program, what is ignored would not. */
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		(void)signal(ignored[i], SIG_DFL);
 	sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -97,10 +99,11 @@ static int step_oom(const struct spawn *s)
 static int step_rank(const struct spawn *s)
 {
 	const struct sched_param p = {0};
-
 	char text[12];
 
-	if (s->nice && setpriority(PRIO_PROCESS, 0, (int)s->nice) < 0)
+	/* By so much less than we are, who may have been started with nice(1) ourselves. */
+	errno = 0;
+	if (s->nice && (nice((int)s->nice) == -1 && errno))
 		return -1;
 	if (s->nice) {
 		/* Where the kernel shares out by sessions, that counts. It can't be had twice in a tenth of a second, and may be
@@ -118,17 +121,22 @@ static int step_rank(const struct spawn *s)
 	(CAP(CHOWN) | CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(FSETID) | CAP(KILL) | CAP(SETGID) | \
 	 CAP(SETUID) | CAP(SETFCAP) | CAP(NET_BIND_SERVICE) | CAP(SYS_CHROOT))
 
-static int step_caps(const struct spawn *s)
+/* The last bits of a set of all capabilities that there are and may be. */
+static int drop_bounds(uint64_t kept)
 {
-	const uint64_t kept = s->root ? ROOT_CAPS : 0;
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -1;
-	for (int cap = 0; (s->env->drop || s->env->jail) && cap < 64; cap++) {
+	for (int cap = 0; cap < 64; cap++) {
 		if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return errno == EINVAL && cap > 0 ? 0 : -1; /* past the last one */
 	}
 	return 0;
+}
+
+/* What nobody is to have went before, see spawn_prepare(). */
+static int step_caps(const struct spawn *s)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return s->env->root && !s->root ? drop_bounds(0) : 0;
 }
 
 static int step_ids(const struct spawn *s)
@@ -136,8 +144,10 @@ static int step_ids(const struct spawn *s)
 	const uid_t uid = s->root ? 0 : s->env->uid;
 	const gid_t gid = s->root ? 0 : s->env->gid;
 
-	if (s->env->drop && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-			     setresuid(uid, uid, uid) < 0))
+	/* Those of the C library are for all threads. */
+	if (s->env->drop &&
+	    (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+	     syscall(SYS_setresuid, uid, uid, uid) < 0))
 		return -1;
 	/* A --local agent that is killed takes its interpreter along. */
 	return s->env->guest ? 0 : prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -181,26 +191,15 @@ static int step_chdir(const struct spawn *s)
  * system calls were filtered before the agent was started. */
 static int step_confine(const struct spawn *s)
 {
-	struct landlock_rule rules[5 + GUEST_ENV_WRITE_MAX] = {
-		{"/home/user", true}, {"/tmp", true},	{"/dev/shm", true},
-		{"/dev", false},      {"/proc", false},
-	};
-	size_t n = 5;
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {0};
-	int r;
 
 	if (!s->env->jail)
 		return 0;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
 	    syscall(SYS_capset, &h, none) < 0)
 		return -1;
-	for (size_t i = 0; i < s->env->nwrite; i++)
-		rules[n++] = (struct landlock_rule){s->env->write[i], true};
-	r = landlock_confine(rules, n, LANDLOCK_READ_ALL);
-	if (r < 0)
-		errno = -r;
-	return r < 0 ? -1 : 0;
+	return s->env->ruleset < 0 ? 0 : landlock_enter(SPAWN_RULESET);
 }
 
 /* A jail's own filter was there before the agent; what is missing there is what the agent needs for this
@@ -258,6 +257,35 @@ static void spawn_child(const struct spawn *s, int err_fd)
 	}
 }
 
+/* Return: the set of rules for step_confine(), or -errno. */
+static int make_rules(const struct guest_env *env)
+{
+	struct landlock_rule rules[5 + GUEST_ENV_WRITE_MAX] = {
+		{"/home/user", true}, {"/tmp", true},	{"/dev/shm", true},
+		{"/dev", false},      {"/proc", false},
+	};
+	size_t n = 5;
+
+	for (size_t i = 0; i < env->nwrite; i++)
+		rules[n++] = (struct landlock_rule){env->write[i], true};
+	return landlock_make(rules, n, LANDLOCK_READ_ALL);
+}
+
+int spawn_prepare(struct guest_env *env)
+{
+	const struct sigaction sa = {.sa_handler = SIG_DFL};
+
+	/* The C library keeps two signals for itself. */
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &sa, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		(void)signal(ignored[i], SIG_IGN);
+	env->ruleset = env->jail ? make_rules(env) : -1;
+	if (env->jail && env->ruleset < 0 && env->ruleset != -EOPNOTSUPP)
+		return env->ruleset;
+	return (env->drop || env->jail) && drop_bounds(env->root ? ROOT_CAPS : 0) < 0 ? -errno : 0;
+}
+
 int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 {
 	struct spawn_report report;
@@ -269,9 +297,10 @@ int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	*ret_step = "fork";
-	pid = fork();
+	/* The child makes system calls only, so that it needs no memory of its own. */
+	pid = s->stands ? vfork() : fork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
 	if (pid == 0)
-		spawn_child(s, fds[1]);
+		spawn_child(s, fds[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
 	close(fds[1]);
 	if (pid < 0) {
 		int r = -errno;

@@ -15,10 +15,11 @@ struct guest_env;
 
 struct spawn {
 	const struct guest_env *env;
-	bool spare;		 /* has lowest priority, see interp.h */
-	unsigned nice;		 /* it gives way to others: 0 to PROTO_NICE_MAX */
-	bool root;		 /* not as the user: as root, with few capabilities */
-	bool tty;		 /* in_fd is a terminal, which becomes its controlling one */
+	bool spare;    /* has lowest priority, see interp.h */
+	bool stands;   /* who starts it may stand still until it is executed, see spawn_run() */
+	unsigned nice; /* it gives way to others: 0 to PROTO_NICE_MAX */
+	bool root;     /* not as the user: as root, with few capabilities */
+	bool tty;      /* in_fd is a terminal, which becomes its controlling one */
 	const char *const *argv; /* argv[0] is looked up in the agent's PATH */
 	char *const *envp;
 	const char *cwd; /* or NULL: the working directory */
@@ -33,10 +34,24 @@ struct spawn {
 };
 
 /**
+ * spawn_prepare() - Once, before anything is started
+ * @env: Complete but for `ruleset`, which is set
+ *
+ * Signals that our parent ignored are not ignored any more, capabilities that no program is to have can't be had by
+ * executing one, and the rules for files of a jail are made.
+ *
+ * Return: 0 or -errno.
+ */
+int spawn_prepare(struct guest_env *env);
+
+/**
  * spawn_run() - Start it
  * @s: What to start
  * @ret_pid: The child
  * @ret_step: On failure, the step that failed, as a static string
+ *
+ * User code may stop the child as soon as it has the user's id. Who @stands goes on when it does, and spares the copying
+ * of memory.
  *
  * Return: 0 when the program was executed, or -errno; no child is left then.
  */

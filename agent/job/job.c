@@ -307,6 +307,7 @@ static struct job *job_new(struct jobs *all, uint32_t id, const struct proto_job
 static int start_holder(struct job *j, const struct program *p, const int fds[3])
 {
 	const struct spawn s = {.env = j->all->env,
+				.stands = true,
 				.nice = j->nice,
 				.root = j->root,
 				.tty = has_tty(j),

@@ -87,7 +87,7 @@ static int open_fixed(const struct node *n, int flags, struct reply_open *ret_o)
 	}
 	*ret_o = (struct reply_open){.fh = handle_id(h),
 				     .direct_io = true,
-				     .noflush = !write || hops->write_late,
+				     .noflush = !write || hops->write_late || !hops->flush,
 				     .stream = h->stream,
 				     .duplex = h->duplex};
 	return 0;

@@ -38,17 +38,22 @@ void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), 
 	fuse_req_interrupt_func(native(req), u.theirs, data);
 }
 
+/* How long the kernel may take names and attributes for true, in seconds. */
+static const struct {
+	double name, attr;
+} keeps[] = {
+	[REPLY_KEEP_NOTHING] = {VOLATILE, VOLATILE}, [REPLY_KEEP_NAME] = {STABLE, VOLATILE},
+	[REPLY_KEEP_ATTR] = {VOLATILE, BRIEF},	     [REPLY_KEEP_WALK] = {BRIEF, BRIEF},
+	[REPLY_KEEP_ALL] = {STABLE, STABLE},
+};
+
 static struct fuse_entry_param entry_param(const struct reply_entry *e)
 {
 	struct fuse_entry_param p = {
 		.ino = e->ino,
 		.attr = e->st,
-		.attr_timeout = e->keep == REPLY_KEEP_ALL    ? STABLE
-				: e->keep == REPLY_KEEP_ATTR ? BRIEF
-							     : VOLATILE,
-		.entry_timeout = e->keep == REPLY_KEEP_NOTHING || e->keep == REPLY_KEEP_ATTR
-					 ? VOLATILE
-					 : STABLE,
+		.attr_timeout = keeps[e->keep].attr,
+		.entry_timeout = keeps[e->keep].name,
 	};
 
 	if (!p.attr.st_ino)
@@ -73,12 +78,7 @@ void reply_err(struct req *req, int err)
 
 void reply_attr(struct req *req, const struct stat *st, enum reply_keep keep)
 {
-	const double timeouts[] = {[REPLY_KEEP_NOTHING] = VOLATILE,
-				   [REPLY_KEEP_NAME] = VOLATILE,
-				   [REPLY_KEEP_ATTR] = BRIEF,
-				   [REPLY_KEEP_ALL] = STABLE};
-
-	(void)fuse_reply_attr(native(req), st, timeouts[keep]);
+	(void)fuse_reply_attr(native(req), st, keeps[keep].attr);
 }
 
 void reply_entry(struct req *req, const struct reply_entry *e)

@@ -34,6 +34,7 @@ enum reply_keep {
 	REPLY_KEEP_NOTHING,
 	REPLY_KEEP_NAME,
 	REPLY_KEEP_ATTR, /* the attributes, for as long as a path walk takes, or until kernel_drop_attr() */
+	REPLY_KEEP_WALK, /* name and attributes, likewise */
 	REPLY_KEEP_ALL,
 };
 

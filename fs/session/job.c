@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fs.h"
+#include "fs/request/reply.h"
 #include "vm/base/problem.h"
 
 /* ---- the session's list ---- */
@@ -69,6 +70,20 @@ static struct job *oldest(struct session *s, unsigned *ret_n, uint64_t *ret_byte
 	return first;
 }
 
+static void drop_kept(const struct job *j, enum node_kind kind)
+{
+	struct kernel *kernel = j->s->fs->kernel;
+
+	if (kernel)
+		kernel_drop_attr(kernel, ino_of_session(j->s, kind, j->number));
+}
+
+void job_changed(const struct job *j)
+{
+	drop_kept(j, NODE_JOB);
+	drop_kept(j, NODE_JOB_EXIT_CODE);
+}
+
 /* The history's limits: the one that ended first goes, until there are not more; the last one never. Return: how many are
  * left. */
 static unsigned trim(struct session *s)
@@ -85,6 +100,8 @@ static unsigned trim(struct session *s)
 			 j->of_session ? "run" : "job", j->name);
 		events_add(&s->fs->events, s, "history", words);
 		job_unlink(j);
+		if (s->fs->kernel) /* which did not ask for that */
+			kernel_drop_attr(s->fs->kernel, ino_of_session(s, NODE_JOBS, 0));
 	}
 	return n;
 }
@@ -196,6 +213,7 @@ void job_unlink(struct job *j)
 	TAILQ_REMOVE(&s->jobs, j, link);
 	s->njobs--;
 	touch(j);
+	job_changed(j);
 	j->removed = true;
 	j->inside = false;
 	wait_wake(&j->front.wait); /* its run has ended, so that most waiters get an answer */
@@ -226,6 +244,7 @@ void job_run_over(struct session *s, struct run *r)
 			continue;
 		if (r->result.problem.code)
 			front_problem(&j->front, &r->result.problem);
+		job_changed(j);
 		return;
 	}
 }
@@ -243,6 +262,7 @@ void job_over(struct job *j)
 	s->fs->stats.jobs[r->state]++;
 	events_add_run(&s->fs->events, s, r);
 	session_touch(s);
+	job_changed(j);
 	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));
 	wait_wake(&j->front.wait);
 }

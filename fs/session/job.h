@@ -80,6 +80,9 @@ void job_run_over(struct session *s, struct run *r);
 /* Its state, as text in the node: "new", or that of its run. */
 const char *job_state_str(const struct job *j);
 
+/* What the kernel may have kept of its attributes is not true any more. */
+void job_changed(const struct job *j);
+
 /* Its run has ended: counts, and tells whoever waits. */
 void job_over(struct job *j);
 

@@ -89,7 +89,7 @@ static int add_run(struct job *j, struct buf *code, const struct timespec *mtime
 	run_unref(r); /* the front has one */
 	j->waits = true;
 	s->jobs_going++;
-	s->jobs_mtime = r->submitted;
+	job_changed(j);
 	front_problem(&j->front, &(struct problem){0});
 	log_trace(job_label(j), "fs", "received, %zu bytes of code", r->code.len);
 	events_add_run(&s->fs->events, s, r);

@@ -69,13 +69,13 @@ static int add_rule(int ruleset, const char *path, uint64_t access)
 	return (int)r;
 }
 
-int landlock_confine(const struct landlock_rule *rules, size_t n, unsigned flags)
+int landlock_make(const struct landlock_rule *rules, size_t n, unsigned flags)
 {
 	struct ruleset_attr attr = {0};
 	int abi = landlock_abi(), fd, r = 0;
 
 	if (abi < ABI_REFER)
-		return 0;
+		return -EOPNOTSUPP;
 	attr.handled_access_fs = handled(abi);
 	if ((flags & LANDLOCK_SCOPED) && abi >= ABI_SCOPED)
 		attr.scoped = SCOPE_ABSTRACT | SCOPE_SIGNAL;
@@ -94,8 +94,25 @@ int landlock_confine(const struct landlock_rule *rules, size_t n, unsigned flags
 						       : rules[i].tree ? ~FS_DEVICES
 								       : write));
 	}
-	if (r == 0 && syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-		r = -errno;
+	if (r == 0)
+		return fd;
 	close(fd);
-	return r < 0 ? r : abi;
+	return r;
+}
+
+int landlock_enter(int ruleset)
+{
+	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+int landlock_confine(const struct landlock_rule *rules, size_t n, unsigned flags)
+{
+	const int fd = landlock_make(rules, n, flags);
+	int r;
+
+	if (fd < 0)
+		return fd == -EOPNOTSUPP ? 0 : fd;
+	r = landlock_enter(fd) < 0 ? -errno : landlock_abi();
+	close(fd);
+	return r;
 }

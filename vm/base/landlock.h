@@ -20,13 +20,29 @@ struct landlock_rule {
 int landlock_abi(void);
 
 /**
+ * landlock_make() - Make a set of rules, for landlock_enter()
+ * @rules: Exceptions
+ * @n: How many
+ * @flags: LANDLOCK_*
+ *
+ * The paths are those of now, whatever has their names later. ABI 1 is not used: it forbids moving files from one
+ * directory to another.
+ *
+ * Return: a descriptor, -EOPNOTSUPP if the kernel has no usable Landlock, or -errno.
+ */
+int landlock_make(const struct landlock_rule *rules, size_t n, unsigned flags);
+
+/* Restricts this thread for good by such a set. Needs no_new_privs. Nothing can be mounted afterwards. Return: 0, or -1 with
+ * errno. */
+int landlock_enter(int ruleset);
+
+/**
  * landlock_confine() - Restrict this thread for good
  * @rules: Exceptions
  * @n: How many
  * @flags: LANDLOCK_*
  *
- * Needs no_new_privs. Nothing can be mounted afterwards. ABI 1 is not used: it forbids moving files
- * from one directory to another.
+ * Both at once.
  *
  * Return: the ABI version, 0 if the kernel has no usable one, or -errno.
  */
