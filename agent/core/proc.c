@@ -24,7 +24,10 @@
  */
 
 #define PID_LIMIT 4194304 /* the kernel's own, where it does not say */
-#define PROC_MAX  65536u  /* more cannot be: pid_max is 32768 in a guest */
+#define PROC_MAX \
+	65536u /* more cannot be: pid_max is 32768 in a guest, in a jail there is a limit of processes */
+#define SLOW_US \
+	20000u /* trying all numbers takes long: it is not done more than half of the time */
 
 static pid_t exempt[2];
 static pid_t holders[PROC_HOLDERS_MAX];
@@ -367,19 +370,60 @@ static void find_parents(struct proc_set *set)
 	}
 }
 
-static int add_hidden(struct proc_set *set)
+/* Those that were found when all numbers were tried last. */
+static struct {
+	struct proc_set set;
+	uint64_t began, ended; /* now_us() */
+} tried;
+
+/* Jails of kernels before 6.14 have the numbers of the host, which may be millions. */
+static bool is_tried(void)
 {
-	const size_t listed = set->n;
+	const uint64_t took = tried.ended - tried.began;
+
+	return took > SLOW_US && now_us() - tried.ended < took;
+}
+
+static int try_all(struct proc_set *set, size_t listed)
+{
 	const pid_t end = highest();
 	size_t at = 0;
 	int r = 0;
 
+	tried.began = now_us();
+	tried.set.n = 0;
 	for (pid_t pid = 2; r == 0 && pid <= end; pid++) {
 		while (at < listed && set->v[at].pid < pid)
 			at++;
 		if (at == listed || set->v[at].pid != pid)
 			r = add_unlisted(set, pid);
 	}
+	for (size_t i = listed; r == 0 && i < set->n; i++)
+		r = set_add(&tried.set, &set->v[i]);
+	tried.ended = r == 0 ? now_us() : 0;
+	return r;
+}
+
+static int try_again(struct proc_set *set, size_t listed)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < tried.set.n; i++) {
+		const pid_t pid = tried.set.v[i].pid;
+
+		if (!listed ||
+		    !bsearch(&(struct proc){.pid = pid}, set->v, listed, sizeof(*set->v), by_pid))
+			r = add_unlisted(set, pid);
+	}
+	return r;
+}
+
+static int add_hidden(struct proc_set *set, bool lately)
+{
+	const size_t listed = set->n;
+	const int r = lately && is_tried() ? try_again(set, listed) : try_all(set, listed);
+
+	set->as_of = tried.began;
 	if (set->n > listed) {
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
 		find_parents(set);
@@ -387,7 +431,7 @@ static int add_hidden(struct proc_set *set)
 	return r;
 }
 
-int proc_scan(struct proc_set *set)
+static int scan(struct proc_set *set, bool lately)
 {
 	_cleanup_dir_ DIR *d = opendir("/proc");
 	pid_t pid;
@@ -407,12 +451,23 @@ int proc_scan(struct proc_set *set)
 		return r;
 	if (set->n)
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
-	r = jailed ? add_hidden(set) : 0;
+	set->as_of = now_us();
+	r = jailed ? add_hidden(set, lately) : 0;
 	if (r < 0)
 		return r;
 	mark_ours(set);
 	set_filter(set);
 	return 0;
+}
+
+int proc_scan(struct proc_set *set)
+{
+	return scan(set, false);
+}
+
+int proc_scan_lately(struct proc_set *set)
+{
+	return scan(set, true);
 }
 
 /* Adds the children of one thread. @holder: They are below this one, or 0. */

@@ -39,6 +39,7 @@ struct proc_stat {
 struct proc_set {
 	struct proc *v;
 	size_t n, cap;
+	uint64_t as_of; /* now_us(), as old as this it may be of those that /proc hides */
 };
 
 /* Which processes of user code are meant; NULL: all. */
@@ -96,6 +97,13 @@ void proc_exempt(pid_t one, pid_t two);
  * Return: 0 or -errno.
  */
 int proc_scan(struct proc_set *set);
+
+/**
+ * proc_scan_lately() - As proc_scan(), for several who scan at the same time
+ *
+ * Of those that /proc hides it may tell what was true at @set->as_of, where finding them takes long.
+ */
+int proc_scan_lately(struct proc_set *set);
 
 /**
  * proc_children() - As proc_scan(), but faster, and may miss children of a process that is losing

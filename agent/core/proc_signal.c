@@ -64,7 +64,7 @@ static bool is_in_scope(struct proc_set *all, const struct proc *p, const struct
 static int proc_victims(struct proc_set *all, const struct proc_scope *scope)
 {
 	int victims = 0;
-	int r = proc_scan(all);
+	int r = proc_scan_lately(all);
 
 	if (r < 0) {
 		proc_set_clear(all);
@@ -79,11 +79,12 @@ static int proc_victims(struct proc_set *all, const struct proc_scope *scope)
 	return victims;
 }
 
-int proc_kill(const struct proc_scope *scope)
+int proc_kill(const struct proc_scope *scope, uint64_t *ret_as_of)
 {
 	struct proc_set all = {0};
 	int victims = proc_victims(&all, scope);
 
+	*ret_as_of = all.as_of;
 	for (size_t i = 0; i < all.n; i++)
 		all.v[i].fd = all.v[i].live ? proc_signal(&all.v[i], SIGSTOP) : -1;
 	for (size_t i = 0; i < all.n; i++)

@@ -13,13 +13,14 @@ struct proc_set;
 /**
  * proc_kill() - Stop, then kill, user code
  * @scope: Which; NULL: all
+ * @ret_as_of: now_us(); whoever came into being later may not have been found
  *
  * Everything is stopped before anything is killed, so that nothing escapes by forking. Processes
  * forked in the meantime are found by the next call: repeat until it returns 0.
  *
  * Return: number of live processes in the scope, or -errno.
  */
-int proc_kill(const struct proc_scope *scope);
+int proc_kill(const struct proc_scope *scope, uint64_t *ret_as_of);
 
 /** proc_ask() - Send SIGTERM to user code. Return: number of processes that were signalled, or -errno. */
 int proc_ask(const struct proc_scope *scope);

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -33,8 +33,11 @@
  */
 
 /* In the child, from its first step on: the report pipe, and what confines it */
-#define SPAWN_ERR     5
-#define SPAWN_RULESET 6
+#define SPAWN_ERR	5
+#define SPAWN_RULESET	6
+
+#define STOPPED_LOOK_MS 100
+#define STOPPED_US	2000000u
 
 struct spawn_report {
 	int step, error;
@@ -286,6 +289,22 @@ int spawn_prepare(struct guest_env *env)
 	return (env->drop || env->jail) && drop_bounds(env->root ? ROOT_CAPS : 0) < 0 ? -errno : 0;
 }
 
+/* User code may stop the child as soon as that has the user's id, and again whenever we let it go on. Return: the length of
+ * what the child reports; 0 when it was executed, or killed for taking too long. */
+static ssize_t await(const struct spawn *s, pid_t pid, int fd, struct spawn_report *ret)
+{
+	const uint64_t until = now_us() + STOPPED_US;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	ssize_t n;
+
+	while (!s->stands && poll(&p, 1, STOPPED_LOOK_MS) <= 0)
+		(void)kill(pid, now_us() < until ? SIGCONT : SIGKILL);
+	do
+		n = read(fd, ret, sizeof(*ret));
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
 int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 {
 	struct spawn_report report;
@@ -308,10 +327,7 @@ int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 		close(fds[0]);
 		return r;
 	}
-	/* Short: the child only execs or reports. */
-	do
-		n = read(fds[0], &report, sizeof(report));
-	while (n < 0 && errno == EINTR);
+	n = await(s, pid, fds[0], &report);
 	close(fds[0]);
 	if (n == 0) {
 		*ret_pid = pid;

@@ -55,6 +55,7 @@
 #define SEED_US	    10000000u
 #define COPY_US	    20000000u
 #define DEAF_US	    500000u /* from the end of its socket to that of its process */
+#define AWAKE_US    1000000u
 
 /* A driver has answered and is on its way to its place: that takes it some microseconds. */
 #define YIELDS	    8u
@@ -83,11 +84,31 @@ static void interp_gone(struct interp *i, int wait_status, const struct rusage *
 	i->on_death(i, i->was, wait_status, ru);
 }
 
+/* A program beside it may have stopped it, which nobody has asked for. */
+static void interp_awake(const struct interp *i)
+{
+	if (i->pid > 0)
+		(void)kill(i->pid, SIGCONT);
+}
+
+/* Waits for an answer, and sees to it that one can come. */
+static void interp_wait(struct interp *i, uint64_t us)
+{
+	i->until = now_us() + us;
+	loop_arm(i->loop, &i->deadline, us < AWAKE_US ? us : AWAKE_US);
+}
+
 static void on_interp_deadline(struct loop_timer *t)
 {
 	struct interp *i = container_of(t, struct interp, deadline);
 	const struct rusage none = {0};
+	const uint64_t now = now_us();
 
+	if (i->state != INTERP_ENDING && now < i->until) {
+		interp_awake(i);
+		interp_wait(i, i->until - now);
+		return;
+	}
 	if (i->state == INTERP_ENDING && i->killed) {
 		interp_gone(i, 0, &none);
 		return;
@@ -350,7 +371,7 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 	i->look.fire = on_look;
 	i->version[0] = '\0';
 	i->deadline.fire = on_interp_deadline;
-	loop_arm(i->loop, &i->deadline, deadline_us);
+	interp_wait(i, deadline_us);
 	if (loop_watch(i->loop, &i->ctl, EPOLLIN | EPOLLRDHUP) < 0 ||
 	    loop_watch(i->loop, &i->out, EPOLLIN) < 0)
 		interp_kill(i);
@@ -446,8 +467,9 @@ static int interp_send(struct interp *i, struct driver_msg *m, const int *fds, s
 	i->state = INTERP_BUSY;
 	i->doing = (enum driver_type)m->type;
 	i->answered = false;
+	interp_awake(i);
 	if (deadline_us)
-		loop_arm(i->loop, &i->deadline, deadline_us);
+		interp_wait(i, deadline_us);
 	return 0;
 }
 

@@ -67,6 +67,7 @@ struct interp {
 	uint8_t key[DRIVER_KEY_SIZE];
 	uint8_t nonce[DRIVER_NONCE]; /* expected in the answer */
 	struct loop_timer deadline;
+	uint64_t until; /* now_us() until which it may answer, if that is not the run's time */
 
 	struct rest rest; /* where it waits for requests */
 	bool answered;	  /* it has reported completion, but is not at rest yet */

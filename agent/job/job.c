@@ -169,7 +169,7 @@ static void on_deadline(struct loop_timer *t)
 {
 	struct job *j = container_of(t, struct job, deadline);
 
-	if (j->state == JOB_ACTIVE)
+	if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
 		job_kill(j, PROTO_HOW_TIMEOUT, PROTO_STATUS_TIMEOUT, j->grace_ms * 1000ull);
 	else if (j->state == JOB_CLEARING && j->holder)
 		kill(j->holder, SIGKILL);
@@ -401,6 +401,8 @@ int jobs_start(struct jobs *all, uint32_t id, const struct proto_job *req)
 	r = job_start(j, req, &step);
 	if (r < 0)
 		job_fail(j, -r, step);
+	else if (j->timeout_ms) /* user code may stop it before it is executed */
+		loop_arm(all->loop, &j->deadline, j->timeout_ms * 1000ull);
 	return 0;
 }
 

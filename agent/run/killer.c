@@ -52,6 +52,7 @@ static bool is_patient(struct killer *k)
 static int kill_round(struct killer *k)
 {
 	int fds[PROC_CHASED];
+	uint64_t as_of;
 	pid_t newest;
 	bool forked;
 	int n;
@@ -59,12 +60,17 @@ static int kill_round(struct killer *k)
 	if (k->chases)
 		proc_chase(fds);
 	newest = proc_last_pid();
-	n = proc_kill(scope_of(k));
+	n = proc_kill(scope_of(k), &as_of);
 	forked = proc_forked_since(newest);
 	if (k->chases)
 		proc_chase_over(fds);
 	k->chases = n == 0 && forked;
-	k->clean = n != 0 ? 0 : k->clean + (forked ? 1 : SURE);
+	if (n != 0)
+		k->clean = 0;
+	else if (as_of > k->looked) /* since the last round */
+		k->clean += forked ? 1 : SURE;
+	if (n != 0 || as_of > k->looked)
+		k->looked = now_us();
 	return n;
 }
 
@@ -121,6 +127,7 @@ void killer_start(struct killer *k, const struct proc_scope *scope, uint64_t gra
 	k->since = now_us();
 	k->until = grace_us ? k->since + grace_us : 0;
 	k->clean = 0;
+	k->looked = k->since;
 	k->chases = k->hard = false;
 	k->all = !scope;
 	k->scope = scope ? *scope : (struct proc_scope){0};
@@ -132,9 +139,10 @@ void killer_all(void)
 {
 	const struct timespec pause = {0, 1000000};
 	unsigned clean = 0;
+	uint64_t as_of;
 
 	for (unsigned round = 0; clean < 2 && round < 5000; round++) {
-		clean = proc_kill(NULL) == 0 ? clean + 1 : 0;
+		clean = proc_kill(NULL, &as_of) == 0 ? clean + 1 : 0;
 		nanosleep(&pause, NULL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

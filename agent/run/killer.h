@@ -15,12 +15,13 @@ struct killer {
 	struct loop_timer timer;
 	bool active;
 	uint64_t since;
-	unsigned clean; /* consecutive scans that found nothing, see CLEAN */
-	bool chases;	/* a forking process was not found by scans */
-	bool hard;	/* SIGKILL from now on */
-	bool asked;	/* SIGTERM was sent */
-	uint64_t until; /* now_us() until which SIGTERM may take effect, or 0 */
-	pid_t over;	/* process whose end need not be waited for */
+	unsigned clean;	 /* consecutive scans that found nothing, see CLEAN */
+	uint64_t looked; /* now_us() when the last of them was over */
+	bool chases;	 /* a forking process was not found by scans */
+	bool hard;	 /* SIGKILL from now on */
+	bool asked;	 /* SIGTERM was sent */
+	uint64_t until;	 /* now_us() until which SIGTERM may take effect, or 0 */
+	pid_t over;	 /* process whose end need not be waited for */
 	struct proc_scope scope;
 	bool all; /* whatever `scope` says */
 	void (*done)(struct killer *k);

@@ -2,8 +2,11 @@
 /* Limits a jail's use of kernel resources that are counted per host, or for the jail's creator. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -53,6 +56,9 @@ static const struct setting of_net[] = {
 	{"/proc/sys/net/ipv4/tcp_fin_timeout", "10"},
 };
 
+/* Numbers of processes: who is to find them all has fewer to try. Before Linux 6.14 they are the host's. */
+static const struct setting numbers = {"/proc/sys/kernel/pid_max", JAIL_PID_MAX};
+
 static const struct setting no_ipv6 = {"/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1"};
 
 /* A kernel without the thing to be counted has no setting for it. */
@@ -74,10 +80,22 @@ static int set_all(const struct setting *list, size_t n)
 	return r;
 }
 
+static bool has_own_numbers(void)
+{
+	struct utsname name;
+	unsigned major, minor;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 14));
+}
+
 int jail_budget_set(const struct jail_spec *spec)
 {
 	int r = set_all(of_user, ARRAY_SIZE(of_user));
 
+	/* Where that can't be had, it takes longer. */
+	if (r == 0 && has_own_numbers())
+		(void)set(&numbers);
 	/* Without an interface there is nothing to hold. */
 	if (r == 0 && (spec->flags & (JAIL_LOOPBACK | JAIL_CARD)))
 		r = set_all(of_net, ARRAY_SIZE(of_net));

@@ -74,6 +74,7 @@ int jail_card_set_up(int card, int socket);
 
 #define JAIL_INOTIFY_INSTANCES "16" /* of 128 that a user of the host usually has */
 #define JAIL_INOTIFY_WATCHES   "8192"
+#define JAIL_PID_MAX	       "32768"
 #define JAIL_TCP_RECEIVE       "1048576"
 #define JAIL_TCP_SEND	       "262144"
 

@@ -62,6 +62,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+	uint64_t as_of;
+
 	(void)state;
 	freezer_thaw(&freezer);
 	/* One that forks away may be overlooked once, where numbers of processes begin anew. */
@@ -71,7 +73,7 @@ static int tear_down(void **state)
 		if (pid < 0)
 			break;
 		if (pid == 0)
-			proc_kill(NULL);
+			proc_kill(NULL, &as_of);
 	}
 	signal(SIGCHLD, SIG_DFL);
 	loop_fini(&loop);
