@@ -117,6 +117,35 @@ def full():
         same("and the next is whole", s.run(COUNT.format(2 * MIB)).stdout, pattern(2 * MIB))
 
 
+def full_with_jobs():
+    """Of several at once, those that the disk has no room for say so; the others lack nothing."""
+    with disk("jobs", "1m") as spool, daemon("jobs", spool) as (mnt, _):
+        s = Session("a", mnt=mnt)
+        for name, code in ("long", COUNT.format(8 * MIB)), ("short", "echo fine\n"), ("input", "exec wc -c\n"):
+            os.mkdir(s / f"jobs/{name}")
+            if name == "input":
+                write(s / "jobs/input/stdin", b"x" * MIB)
+            write(s / f"jobs/{name}/in", code + "exit 3\n" * (name != "input"))
+        codes = [read(s / f"jobs/{name}/exit_code") for name in ("long", "short", "input")]
+        same("the statuses are right", codes, [b"3\n", b"3\n", b"0\n"])
+        want = pattern(8 * MIB)
+        for node in "stdout", "output":
+            got, error = read_on(s / f"jobs/long/{node}")
+            same(f"{node} of the long one ends with an error", error, "EIO")
+            ok(f"and {node} is right up to there", want.startswith(got) and len(got) >= 2 * MIB, len(got))
+        has("its error says so", s.text("jobs/long/error"), f"code: {PROBLEM}")
+        status = s.json("jobs/long/status.json")
+        same("and its status", (status["problem"]["code"], status["stdout"]["lost_bytes"] > 0), (PROBLEM, True))
+        same("the short one is whole", read(s / "jobs/short/stdout"), b"fine\n")
+        same("and so is what was read", read(s / "jobs/input/stdout"), f"{MIB}\n".encode())
+        same("neither has a problem", [s.text(f"jobs/{n}/error") for n in ("short", "input")], ["", ""])
+        same("nor has the session", s.text("error"), "")
+        os.rmdir(s / "jobs/long")
+        os.mkdir(s / "jobs/again")
+        write(s / "jobs/again/in", COUNT.format(MIB))
+        same("the next one finds room", read(s / "jobs/again/stdout"), pattern(MIB))
+
+
 def read_only_daemon(spool):
     shell(f"mount -o remount,ro {spool}")
     return daemon("ro", spool)
@@ -183,4 +212,4 @@ def descriptors():
         same("the first one lives on", victim.run("echo $x\n").stdout, b"precious\n")
 
 
-main(full, read_only, deleted, descriptors)
+main(full, full_with_jobs, read_only, deleted, descriptors)
