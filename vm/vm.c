@@ -80,6 +80,17 @@ static void on_probe_closed(struct probe *p)
 	context_release(&vm->ctx);
 }
 
+/* For the next start: after a crash, in which our guard ends as well. */
+static void note_processes(const char *runtime_dir, pid_t spawner)
+{
+	const int r = registry_write(runtime_dir, spawner);
+
+	if (r < 0)
+		log_warn("%s: what runs for this mount can't be noted there (%s), so that nobody "
+			 "ends it after a crash",
+			 runtime_dir, strerror(-r));
+}
+
 static void on_spawner_lost(void *data)
 {
 	struct vm *vm = data;
@@ -254,7 +265,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	if (r == 0)
 		r = configure(vm, cfg);
 	if (r == 0 && spawner) {
-		registry_write(vm->ctx.runtime_dir, spawner_pid(spawner));
+		note_processes(vm->ctx.runtime_dir, spawner_pid(spawner));
 		r = spawner_attach(spawner, loop);
 	}
 	if (r < 0) {

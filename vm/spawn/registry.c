@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <unistd.h>
 
 #include "vm/base/util.h"
 
@@ -75,9 +76,11 @@ int registry_write(const char *runtime_dir, pid_t pid)
 	snprintf(temporary, sizeof(temporary), "%s" FILE_NEW, runtime_dir);
 	fprintf(f, "%s\nspawner %d %llu\ndaemon %d %llu\n", boot, spawner.pid, spawner.start,
 		daemon.pid, daemon.start);
-	if (fflush(f) != 0 || rename(temporary, path) < 0)
-		return -errno;
-	return 0;
+	if (fflush(f) == 0 && rename(temporary, path) == 0)
+		return 0;
+	r = -errno;
+	(void)unlink(temporary);
+	return r;
 }
 
 /* Return: a descriptor of exactly this process, or -ESRCH if it is gone. */

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -40,6 +42,23 @@ static void alive(void **state)
 	(void)state;
 	assert_int_equal(registry_write(dir, getpid()), 0);
 	assert_int_equal(registry_reap(dir), -EBUSY);
+}
+
+/* Where it can't be written, the one who asks is told, and no half of it stays. */
+static void full_disk(void **state)
+{
+	const struct rlimit none = {0, RLIM_INFINITY};
+	struct rlimit was;
+	char path[96];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(registry_write(dir, getpid()), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	snprintf(path, sizeof(path), "%s/processes.new", dir);
+	assert_int_equal(access(path, F_OK), -1);
 }
 
 /* A process that writes the registry for @other, as a daemon does, and is gone. */
@@ -132,7 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(nothing_noted), T(alive), T(survivor), T(foreign), T(nonsense),
+		T(nothing_noted), T(alive), T(full_disk), T(survivor), T(foreign), T(nonsense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
