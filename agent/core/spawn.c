@@ -317,7 +317,8 @@ int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 		return -errno;
 	*ret_step = "fork";
 	/* The child makes system calls only, so that it needs no memory of its own. */
-	pid = s->stands ? vfork() : fork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+	/* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
+	pid = s->stands ? vfork() : fork();
 	if (pid == 0)
 		spawn_child(s, fds[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
 	close(fds[1]);
