@@ -133,6 +133,14 @@ static json_t *io_json(const struct vm_result *r)
 		     : json_null();
 }
 
+/* Of one that nobody watched to its end, nobody knows. */
+static json_t *left_json(const struct job *j)
+{
+	const struct run *r = j->front.latest;
+
+	return r && r->state == RUN_LOST ? json_null() : json_boolean(j->inside && !job_going(j));
+}
+
 int status_job(const struct node *n, struct buf *out)
 {
 	const struct job *j = n->job;
@@ -143,7 +151,7 @@ int status_job(const struct node *n, struct buf *out)
 		json_object_set_new(o, "io", io_json(&j->front.latest->result));
 	json_object_set_new(o, "name", json_string(j->name));
 	json_object_set_new(o, "session", json_string(j->s->path));
-	json_object_set_new(o, "processes_left", json_boolean(j->inside && !job_going(j)));
+	json_object_set_new(o, "processes_left", left_json(j));
 	json_object_set_new(o, "waiting_reads", json_integer(j->front.waits->nwaiters));
 	json_object_set_new(o, "settings", job_settings_json(&j->settings));
 	json_object_set_new(o, "error", problem_json(&j->front.error));
