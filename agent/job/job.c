@@ -107,7 +107,7 @@ static bool has_tty(const struct job *j)
 
 static void job_drain(struct job *j)
 {
-	if (!(has_tty(j) ? tty_read(&j->tty) : output_drain(&j->output)))
+	if (!(has_tty(j) ? tty_drain(&j->tty) : output_drain(&j->output)))
 		return;
 	watch_drain(&j->all->files->watch);
 	output_send_exit(&j->output, files_full(j->all->files), &j->result);
@@ -122,7 +122,9 @@ static void job_settle(struct job *j, enum proto_how how, uint32_t status)
 	j->result.status = status;
 	if (!j->result.wall_us)
 		j->result.wall_us = now_us() - j->began;
-	if (!has_tty(j))
+	if (has_tty(j))
+		tty_settle(&j->tty);
+	else
 		output_settle(&j->output);
 	job_set(j, JOB_DRAINING);
 	job_drain(j);
@@ -441,15 +443,20 @@ void job_resize(struct job *j, uint32_t window)
 	tty_resize(&j->tty, window);
 }
 
-void job_credit(struct job *j, uint32_t bytes)
+static void job_resume(struct job *j)
 {
-	j->output.credit += bytes;
 	if (j->state == JOB_DRAINING)
 		job_drain(j);
 	else if (has_tty(j))
-		(void)tty_read(&j->tty);
+		tty_resume(&j->tty);
 	else if (j->state < JOB_DRAINING)
 		output_resume(&j->output);
+}
+
+void job_credit(struct job *j, uint32_t bytes)
+{
+	j->output.credit += bytes;
+	job_resume(j);
 }
 
 void job_forget(struct job *j)
@@ -522,7 +529,7 @@ void jobs_resume(struct jobs *all)
 	struct job *j;
 
 	TAILQ_FOREACH(j, &all->list, link)
-		job_credit(j, 0);
+		job_resume(j);
 }
 
 void jobs_ending(struct jobs *all, enum proto_how how)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/types.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -26,14 +27,63 @@
  *
  * A read first waits for what the kernel has still to move from the slave. So what a program has written before its end
  * can be read when we know of that, and all of it has been read when there is nothing.
+ *
+ * Somebody may write faster than we read, for ever: then there never is nothing. So we read for a while only, and go on
+ * after all else had its turn; and of what is read after the program's end no more is its own than the kernel can have kept.
  */
 
 #define READ_MAX 16384u
+#define TURN_MAX 65536u
+#define KEPT_MAX 65536u /* the kernel keeps some 20 KiB at most */
+
+/* Takes a piece of what it shows, of at most @most bytes. Return: its size, 0 if there is nothing, -EAGAIN if that has to wait
+ * for credit or room, or -ENOMEM: the loop ends. */
+static ssize_t take(struct tty *t, size_t most)
+{
+	struct stream *shown = &t->output->out[0];
+	char bytes[READ_MAX];
+	ssize_t n;
+
+	most = MIN(most, sizeof(bytes));
+	/* What is beyond the limit needs neither. */
+	if (shown->limit_left) {
+		most = (size_t)MIN(t->output->credit, (uint64_t)most);
+		if (!most || conn_full(t->output->conn))
+			return -EAGAIN;
+	}
+	do {
+		n = read(t->master.fd, bytes, most);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return 0; /* EIO: nobody has it open */
+	if (stream_put(shown, bytes, (size_t)n) < 0) {
+		loop_stop(t->output->loop, -ENOMEM);
+		return -ENOMEM;
+	}
+	return n;
+}
+
+static void show(struct tty *t)
+{
+	size_t left = TURN_MAX;
+	ssize_t n = 0;
+
+	while (left && (n = take(t, left)) > 0)
+		left -= (size_t)n;
+	t->paused = n == -EAGAIN;
+	if (n > 0)
+		loop_arm(t->output->loop, &t->again, 0);
+}
 
 static void on_ready(struct loop_source *src, uint32_t events)
 {
 	(void)events;
-	(void)tty_read(container_of(src, struct tty, master));
+	show(container_of(src, struct tty, master));
+}
+
+static void on_again(struct loop_timer *timer)
+{
+	show(container_of(timer, struct tty, again));
 }
 
 void tty_resize(struct tty *t, uint32_t window)
@@ -54,6 +104,7 @@ static int open_pair(struct tty *t, const struct guest_env *env, int *ret_slave)
 	if (master < 0)
 		return -errno;
 	t->master = (struct loop_source){.fd = master, .ready = on_ready};
+	t->again.fire = on_again;
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return -errno;
 	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -89,33 +140,30 @@ int tty_signal(struct tty *t, int sig)
 	return ioctl(t->master.fd, TIOCSIG, sig) < 0 ? -errno : 0;
 }
 
-bool tty_read(struct tty *t)
+void tty_resume(struct tty *t)
 {
-	struct stream *shown = &t->output->out[0];
-	char bytes[READ_MAX];
-	ssize_t n;
+	if (t->paused)
+		show(t);
+}
 
-	while (t->master.fd >= 0) {
-		/* What is beyond the limit needs no credit. */
-		const size_t most =
-			shown->limit_left ? (size_t)MIN(t->output->credit, READ_MAX) : READ_MAX;
+void tty_settle(struct tty *t)
+{
+	(void)loop_watch(t->output->loop, &t->master, 0);
+	loop_disarm(t->output->loop, &t->again);
+	t->drain_left = KEPT_MAX;
+}
 
-		if (!most || conn_full(t->output->conn))
-			return false;
-		n = read(t->master.fd, bytes, most);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break; /* EIO: nobody has it open */
-		if (stream_put(shown, bytes, (size_t)n) < 0) {
-			loop_stop(t->output->loop, -ENOMEM);
-			return false;
-		}
-	}
-	return true;
+bool tty_drain(struct tty *t)
+{
+	ssize_t n = 0;
+
+	while (t->drain_left && (n = take(t, t->drain_left)) > 0)
+		t->drain_left -= (size_t)n;
+	return n >= 0;
 }
 
 void tty_close(struct tty *t)
 {
+	loop_disarm(t->output->loop, &t->again);
 	loop_close(t->output->loop, &t->master);
 }

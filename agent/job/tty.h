@@ -4,6 +4,7 @@
 #define XSBX_AGENT_JOB_TTY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "agent/core/loop.h"
@@ -14,6 +15,9 @@ struct guest_env;
 struct tty {
 	struct loop_source master; /* -1: there is none */
 	struct output *output;	   /* what it shows is sent as this one's stdout */
+	struct loop_timer again;   /* there may be more than was taken at once */
+	size_t drain_left;	   /* the program has ended: so much at most is its own */
+	bool paused;		   /* credit or room was lacking */
 };
 
 /**
@@ -36,8 +40,14 @@ void tty_resize(struct tty *t, uint32_t window);
 /** tty_signal() - Send a signal to who runs in the foreground. Return: 0 or -errno. */
 int tty_signal(struct tty *t, int sig);
 
-/** tty_read() - Send what it shows, as much as there is credit and room for. Return: true if that is all. */
-bool tty_read(struct tty *t);
+/** tty_resume() - There is more credit, or room in the connection: go on if it was paused. */
+void tty_resume(struct tty *t);
+
+/** tty_settle() - The program has ended: what it has shown by now is all. */
+void tty_settle(struct tty *t);
+
+/** tty_drain() - After tty_settle(): send that. Return: true when all was sent; else after more credit. */
+bool tty_drain(struct tty *t);
 
 /** tty_close() - It is gone; who still has it open is told (SIGHUP). */
 void tty_close(struct tty *t);

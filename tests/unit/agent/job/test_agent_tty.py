@@ -145,6 +145,25 @@ class Terminals(Case):
         r = t.end()
         self.assertEqual((len(t.shown), r.dropped[0]), (3000, 57000))
 
+    def test_limit_without_end(self):
+        """Who writes for ever, past the limit, keeps nobody else from his turn."""
+        t = Terminal(self.agent, 'stty raw; cat /dev/zero', limits=(3000, 0), credit=5000, timeout_ms=1000)
+        t.until(b'\0' * 1000)
+        other = Terminal(self.agent, 'echo other')
+        other.end()
+        self.assertEqual(other.shown, b'other\r\n')
+        r = t.end()
+        self.assertEqual((r.how, len(t.shown)), (TIMEOUT, 3000))
+        self.assertGreater(r.dropped[0], 0)
+
+    def test_goes_on_after_its_end(self):
+        """What others write after the end is not waited for, however fast they are."""
+        for limit, credit in (3000, 5000), (1 << 30, 1 << 30):
+            with self.subTest(limit=limit):
+                t = Terminal(self.agent, 'trap "" HUP; stty raw; cat /dev/zero & cat /dev/zero & sleep 0.2; exit 5',
+                             limits=(limit, 0), credit=credit)
+                self.assertEqual(t.end().status, 5)
+
     def test_children_go_on(self):
         """Its end does not wait for who has the terminal still open, and they are hung up."""
         t = Terminal(self.agent, 'trap "" HUP; (sleep 100; echo late) & echo now')
