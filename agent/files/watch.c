@@ -179,7 +179,7 @@ static void end(struct watch *w)
 	loop_disarm(w->loop, &w->alone);
 	loop_disarm(w->loop, &w->rest);
 	watchdirs_clear(&w->dirs);
-	w->half.is_there = w->paused = w->many = false;
+	w->half.is_there = w->paused = w->many = w->anew = false;
 }
 
 static void fail(struct watch *w, int err)
@@ -197,6 +197,7 @@ static void begin(struct watch *w)
 {
 	int r;
 
+	w->missed = w->missed || w->anew;
 	end(w);
 	w->notify = (struct loop_source){.ready = on_notify};
 	w->notify.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -207,6 +208,18 @@ static void begin(struct watch *w)
 		fail(w, -r);
 	else
 		loop_arm(w->loop, &w->look, 0);
+}
+
+/* All directories were looked at. */
+static void looked(struct watch *w)
+{
+	if (w->missed || w->anew)
+		tell(w, PROTO_CHANGE_OVERFLOW, true, "", "");
+	if (w->beginning)
+		tell(w, PROTO_CHANGE_WATCHING, true, "", "");
+	w->beginning = w->missed = false;
+	if (w->anew)
+		begin(w);
 }
 
 static void on_look(struct loop_timer *t)
@@ -224,15 +237,10 @@ static void on_look(struct loop_timer *t)
 		fail(w, ENOENT);
 		return;
 	}
-	if (!TAILQ_EMPTY(&w->dirs.todo)) {
+	if (!TAILQ_EMPTY(&w->dirs.todo))
 		loop_arm(w->loop, &w->look, 0);
-	} else {
-		if (w->missed)
-			tell(w, PROTO_CHANGE_OVERFLOW, true, "", "");
-		if (w->beginning)
-			tell(w, PROTO_CHANGE_WATCHING, true, "", "");
-		w->beginning = w->missed = false;
-	}
+	else
+		looked(w);
 	flush(w);
 }
 
@@ -300,7 +308,7 @@ static void move_dir(struct watch *w, struct watchdir *to, const char *name)
 	else if (!over && !d)
 		look_later(w, to, name);
 	else if (over || watchdir_move(&w->dirs, d, to, name) < 0)
-		w->missed = true; /* or it was replaced; or exchanged, which is told by half */
+		w->anew = true; /* or it was replaced; or exchanged, which is told by half */
 }
 
 /* The other half. */
@@ -311,12 +319,15 @@ static void on_renamed(struct watch *w, const struct inotify_event *e, struct wa
 
 	w->half.is_there = false;
 	loop_disarm(w->loop, &w->alone);
-	if (!from || watchdir_path(from, w->half.name, old, sizeof(old)) < 0 ||
-	    watchdir_path(to, e->name, path, sizeof(path)) < 0) {
-		w->missed = true;
+	if (!from) {
+		w->anew = true;
 		return;
 	}
-	tell(w, PROTO_CHANGE_RENAMED, w->half.dir, path, old);
+	if (watchdir_path(from, w->half.name, old, sizeof(old)) < 0 ||
+	    watchdir_path(to, e->name, path, sizeof(path)) < 0)
+		w->missed = true;
+	else
+		tell(w, PROTO_CHANGE_RENAMED, w->half.dir, path, old);
 	if (w->half.dir)
 		move_dir(w, to, e->name);
 }
@@ -353,7 +364,7 @@ static void on_event(struct watch *w, const struct inotify_event *e)
 		drop_half(w);
 	d = watchdir_find(&w->dirs, e->wd);
 	if (e->mask & IN_Q_OVERFLOW)
-		w->missed = true;
+		w->anew = true;
 	if (d && (e->mask & IN_IGNORED))
 		watchdir_drop(&w->dirs, d, w->notify.fd);
 	if (!d || !e->len)
@@ -393,8 +404,12 @@ static void settle(struct watch *w)
 	flush(w);
 	if (!w->dirs.root)
 		fail(w, ENOENT);
-	else if (w->missed && !w->beginning && TAILQ_EMPTY(&w->dirs.todo))
+	else if (w->beginning || !TAILQ_EMPTY(&w->dirs.todo))
+		return; /* on_look() goes on */
+	else if (w->anew)
 		begin(w);
+	else if (w->missed && !w->look.armed)
+		loop_arm(w->loop, &w->look, 0);
 }
 
 static void on_notify(struct loop_source *s, uint32_t events)
@@ -467,6 +482,6 @@ void watch_resume(struct watch *w)
 		return;
 	w->paused = false;
 	loop_arm(w->loop, &w->rest, 0);
-	if (!TAILQ_EMPTY(&w->dirs.todo))
+	if (!TAILQ_EMPTY(&w->dirs.todo) || w->beginning || w->missed)
 		loop_arm(w->loop, &w->look, 0);
 }

@@ -30,6 +30,10 @@ struct frame;
  *
  * Nothing is read while the connection is full. Then the kernel's queue may overflow. What was made of it is lost, also
  * directories; so all is begun anew, and OVERFLOW is told when that is done: who looks then, and not before, has seen all.
+ * If it overflows while directories are still looked at, those come first, or it might never come to an end; OVERFLOW and
+ * WATCHING are told then, for who waits, and OVERFLOW once more when all was begun anew.
+ *
+ * What cannot be told, for its path is too long, is OVERFLOW alone: to begin anew would find the same.
  */
 struct watch {
 	struct loop *loop;
@@ -42,6 +46,7 @@ struct watch {
 	struct watchdirs dirs;
 	bool beginning; /* WATCHING is told when all was looked at */
 	bool missed;	/* OVERFLOW is; or both, and that first */
+	bool anew;	/* some directories are not known, or not where they are */
 	bool paused;	/* the connection was full */
 	bool many;	/* more directories than can be watched; that was told */
 	struct {

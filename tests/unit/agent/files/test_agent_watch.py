@@ -6,9 +6,11 @@
 Usage: see agent_fixture.py."""
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
+import signal
 import struct
 import time
 
@@ -73,6 +75,14 @@ def entries(data):
         found.append((kind, is_dir, os.fsdecode(path), os.fsdecode(data[4:4 + length])))
         data = data[4 + length:]
     return found
+
+
+def exchange(one, other):
+    """As renameat2(2)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    at_fdcwd = -100
+    if libc.renameat2(at_fdcwd, os.fsencode(one), at_fdcwd, os.fsencode(other), EXCHANGE) < 0:
+        raise OSError(ctypes.get_errno(), 'renameat2')
 
 
 class Told(Watch):
@@ -182,6 +192,17 @@ class Told(Watch):
 
 
 class Lost(Watch):
+    def until_watched(self, where):
+        """After OVERFLOW, which may have been the first of two."""
+        made = []
+
+        def watched():
+            made.append(f'{where}/x{len(made)}')
+            open(self.path(made[-1]), 'w').close()
+            return set(made) & {each[2] for each in self.take() if each[0] == CREATED}
+
+        self.assertTrue(wait_until(watched, 20))
+
     def test_overflow(self):
         self.begin()
         # The agent stands still meanwhile, as far as the kernel knows.
@@ -195,6 +216,35 @@ class Lost(Watch):
         self.until(OVERFLOW)
         open(self.path('made', 'meanwhile', 'x'), 'w').close()
         self.assertIn((CREATED, 0, 'made/meanwhile/x', ''), self.take())
+
+    def test_overflow_while_looking(self):
+        """There is still something to be looked at when the kernel says that it has lost events."""
+        self.begin()
+        new = 2000
+        self.agent.process.send_signal(signal.SIGSTOP)
+        for i in range((QUEUE - new) // 3):
+            path = self.path(f'{i}')
+            open(path, 'w').close()
+            os.unlink(path)
+        for i in range(new + 100):
+            os.mkdir(self.path(f'd{i}'))
+        os.makedirs(self.path('made', 'meanwhile'))
+        self.agent.process.send_signal(signal.SIGCONT)
+        self.until(OVERFLOW)
+        self.until_watched('made/meanwhile')
+
+    def test_exchanged_while_looking(self):
+        for name in 'ab':
+            os.mkdir(self.path(name))
+            os.mkdir(self.path(name, 'sub' + name))
+        self.begin()
+        self.agent.process.send_signal(signal.SIGSTOP)
+        for i in range(500):
+            os.mkdir(self.path(f'd{i}'))
+        exchange(self.path('a'), self.path('b'))
+        self.agent.process.send_signal(signal.SIGCONT)
+        self.until(OVERFLOW)
+        self.until_watched('a/subb')
 
     def test_exchanged_directories(self):
         for name in 'ab':
@@ -223,6 +273,25 @@ class Lost(Watch):
         os.close(fd)
         open(self.path('x'), 'w').close()
         self.assertIn((CREATED, 0, 'x', ''), self.take())
+
+    def test_moved_too_deep_and_back(self):
+        """A name that is too long to be told is OVERFLOW, once; and what was moved is known where it is."""
+        os.makedirs(self.path('m', 'sub'))
+        fd = os.open(self.dir, os.O_RDONLY)
+        for _ in range((4090 - len('m')) // 251):
+            os.mkdir('d' * 250, dir_fd=fd)
+            below = os.open('d' * 250, os.O_RDONLY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        self.begin()
+        os.rename(self.path('m'), 'e' * 200, dst_dir_fd=fd)
+        self.until(OVERFLOW)
+        time.sleep(0.2)
+        self.assertNotIn((OVERFLOW, 1, '', ''), self.take())
+        os.rename('e' * 200, self.path('n'), src_dir_fd=fd)
+        os.close(fd)
+        self.until(OVERFLOW)
+        self.until_watched('n/sub')
 
     def test_full_connection(self):
         self.begin()
