@@ -47,6 +47,8 @@
 #define GONE_US \
 	1000000u /* from its last child to its end a holder needs no time; stopped by somebody, it is killed */
 
+#define LOOK_US	 5000000u /* what the kernel has killed twice as long ago says nothing of a job */
+
 #define START_US 2000000u /* a holder that has not started its program by then is ended with it */
 
 static const char *const state_names[] = {
@@ -183,6 +185,7 @@ static void on_deadline(struct loop_timer *t)
  * something before its holder can say so: the signal is for it, too. */
 static void send_signal(struct job *j, int sig, bool group)
 {
+	j->shot = j->shot || sig == SIGKILL;
 	if (j->state == JOB_STARTING)
 		j->early[group] |= 1ull << (sig - 1);
 	if (j->pidfd < 0 || syscall(SYS_pidfd_send_signal, j->pidfd, group ? 0 : sig, NULL, 0) < 0)
@@ -208,6 +211,36 @@ static void job_fail(struct job *j, int error, const char *what)
 	job_set(j, JOB_ENDED);
 }
 
+/* It runs from now on. */
+static void note_oom(struct job *j)
+{
+	struct jobs *all = j->all;
+
+	oom_renew(&all->oom);
+	j->oom_kills = all->oom.kills;
+	if (!all->env->guest || all->look.armed)
+		return;
+	all->looked = all->oom.kills;
+	loop_arm(all->loop, &all->look, LOOK_US);
+}
+
+/* A job may go on for days, in which the kernel has killed others. */
+static void on_look(struct loop_timer *t)
+{
+	struct jobs *all = container_of(t, struct jobs, look);
+	bool any = false;
+	struct job *j;
+
+	TAILQ_FOREACH(j, &all->list, link) {
+		j->oom_kills = MAX(j->oom_kills, all->looked);
+		any = any || j->state == JOB_ACTIVE;
+	}
+	oom_note(&all->oom);
+	all->looked = all->oom.kills;
+	if (any)
+		loop_arm(all->loop, t, LOOK_US);
+}
+
 static void on_started(struct job *j, const struct holder_report *r)
 {
 	j->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
@@ -218,6 +251,7 @@ static void on_started(struct job *j, const struct holder_report *r)
 	if (j->state != JOB_STARTING)
 		return; /* it is being killed already */
 	job_set(j, JOB_ACTIVE);
+	note_oom(j);
 	send_early(j);
 	if (j->timeout_ms)
 		loop_arm(j->all->loop, &j->deadline, j->timeout_ms * 1000ull);
@@ -235,7 +269,9 @@ static void on_ended(struct job *j, const struct holder_report *r)
 	j->result.read_bytes = r->read_bytes;
 	j->result.written_bytes = r->written_bytes;
 	if (j->state == JOB_ACTIVE)
-		job_settle(j, PROTO_HOW_DONE, status);
+		job_settle(j,
+			   j->shot ? PROTO_HOW_DONE : oom_how(&j->all->oom, j->oom_kills, status),
+			   status);
 }
 
 /* The holder says no more. It is ending, for nothing is left; or was killed. */
@@ -477,6 +513,8 @@ void jobs_init(struct jobs *all)
 {
 	TAILQ_INIT(&all->list);
 	drain_init(&all->drains, all->loop);
+	all->oom.env = all->env;
+	all->look.fire = on_look;
 }
 
 bool jobs_active(const struct jobs *all)
@@ -556,5 +594,6 @@ void jobs_fini(struct jobs *all)
 {
 	while (!TAILQ_EMPTY(&all->list))
 		job_free(TAILQ_FIRST(&all->list));
+	loop_disarm(all->loop, &all->look);
 	drain_clear(&all->drains);
 }

@@ -12,6 +12,7 @@
 #include "agent/output/output.h"
 #include "agent/protocol.h"
 #include "agent/run/killer.h"
+#include "agent/run/oom.h"
 #include "agent/run/stdin.h"
 #include "tty.h"
 
@@ -47,13 +48,15 @@ struct job {
 	struct loop_timer deadline;
 	uint32_t nice, timeout_ms, grace_ms;
 	bool root;
-	uint64_t began;	 /* now_us() */
-	uint64_t ending; /* likewise, when it was first to be killed; or 0 */
+	uint64_t began;	    /* now_us() */
+	uint64_t ending;    /* likewise, when it was first to be killed; or 0 */
+	uint64_t oom_kills; /* by the kernel, before it or some seconds ago */
 	uint64_t early
 		[2]; /* signals that came before it was known to have started: a bit each; to its group */
 	bool open;  /* its pipes are */
 	bool heard; /* of its start */
 	bool mute;  /* the host has dropped it: no JOB_GONE */
+	bool shot;  /* the host has sent it SIGKILL */
 	struct proto_exit result;
 };
 
@@ -69,6 +72,9 @@ struct jobs {
 	TAILQ_HEAD(job_list, job) list;
 	unsigned n;
 	struct drains drains;
+	struct oom oom;
+	struct loop_timer look; /* while one runs, at what the kernel has killed */
+	uint64_t looked;	/* oom.kills at that time */
 };
 
 /** jobs_init() - Prepare; what is set once is set. */

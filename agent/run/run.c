@@ -57,8 +57,6 @@
 #define INTERRUPT_STEP_US 5000u
 #define DEAF_US		  2000000u /* who ignores an interrupt for longer is not about to stop doing so */
 
-#define OOM_US		  1000000u /* how old what was noted after the last run may be */
-
 static void run_close_child_fds(struct run *r)
 {
 	for (int i = 0; i < DRIVER_NFDS; i++)
@@ -163,13 +161,6 @@ static void run_look_around(struct run *r)
 	r->background_at = last;
 }
 
-/* What the kernel has killed so far says nothing about the run to come. */
-static void run_note_oom(struct run *r)
-{
-	r->oom_kills = proc_oom_kills();
-	r->oom_at = now_us();
-}
-
 /* After a run, when nobody waits: get ready for the next. In a run that takes its time: look after
  * the pipes of earlier ones. */
 static void on_settle(struct loop_timer *t)
@@ -181,7 +172,8 @@ static void on_settle(struct loop_timer *t)
 		return;
 	interp_tidy(r->interp);
 	run_look_around(r);
-	run_note_oom(r);
+	/* What the kernel has killed so far says nothing about the run to come. */
+	oom_note(&r->oom);
 	output_prepare(&r->output, r->interp->can_order);
 	if (r->code_fd < 0)
 		r->code_fd = code_new();
@@ -262,20 +254,12 @@ void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
 
 bool run_saw_oom(struct run *r)
 {
-	uint64_t before = r->oom_kills;
-
-	/* Outside a guest the kernel counts for everybody, and the host finds out by itself. */
-	if (!r->env->guest)
-		return false;
-	run_note_oom(r);
-	return r->oom_kills > before;
+	return oom_rose(&r->oom, r->oom.kills);
 }
 
-/* A status of 137 that was not our doing: was it the kernel's? */
 static enum proto_how how_ended(struct run *r, uint32_t status)
 {
-	return status == PROTO_STATUS_SIGNAL + SIGKILL && run_saw_oom(r) ? PROTO_HOW_OOM
-									 : PROTO_HOW_DONE;
+	return oom_how(&r->oom, r->oom.kills, status);
 }
 
 void run_on_done(struct run *r, int status)
@@ -363,8 +347,7 @@ void run_begin(struct run *r, const uint8_t *seed)
 	run_look_around(r);
 	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
-	if (r->began - r->oom_at > OOM_US)
-		run_note_oom(r);
+	oom_renew(&r->oom);
 	if (r->interp->can_order &&
 	    !r->import) /* of which nothing is kept but what the driver says */
 		r->child_fds[DRIVER_FD_RECORDS] = output_ordered(&r->output);
@@ -506,6 +489,7 @@ void run_init(struct run *r)
 	r->output.signals = r->signals;
 	r->output.drains = &r->drains;
 	output_init(&r->output);
+	r->oom.env = r->env;
 	r->in.loop = r->killer.loop = r->loop;
 	r->in.conn = r->conn;
 	r->in.src.fd = -1;

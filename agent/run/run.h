@@ -11,6 +11,7 @@
 #include "agent/interp/driver.h"
 #include "stdin.h"
 #include "killer.h"
+#include "oom.h"
 #include "agent/core/loop.h"
 #include "agent/core/proc.h"
 #include "agent/protocol.h"
@@ -67,8 +68,7 @@ struct run {
 	struct drains drains;
 	struct proc_set background; /* user code that existed before the run */
 	pid_t background_at;	    /* proc_last_pid() at that time */
-	uint64_t oom_kills;	    /* proc_oom_kills() before the run */
-	uint64_t oom_at;	    /* now_us() at that time */
+	struct oom oom;		    /* before the run */
 	struct loop_timer settle;
 };
 

@@ -100,8 +100,7 @@ void exec_out_of_memory(struct guest *g)
 	g->exec.outcome = VM_OOM;
 }
 
-/* Number of its processes killed by the OOM killer so far; 0 where that is not counted. */
-static uint64_t oom_kills(const struct guest *g)
+uint64_t exec_oom_kills(const struct guest *g)
 {
 	struct backend_info b = {0};
 
@@ -112,7 +111,9 @@ static uint64_t oom_kills(const struct guest *g)
 
 void exec_look(struct guest *g)
 {
-	(void)oom_kills(g);
+	/* Who was killed just before the last heartbeat may still be ending. */
+	jobs_note_oom(g, g->oom_look);
+	g->oom_look = exec_oom_kills(g);
 }
 
 /* Explains why the interpreter has ended between two runs. */
@@ -175,6 +176,16 @@ int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_resu
 	return 0;
 }
 
+/* The agent of a jail is not told of the OOM killer; the control group's counter is. */
+uint64_t exec_see_oom(const struct guest *g, const struct exec *x, struct vm_result *r)
+{
+	const uint64_t kills = exec_oom_kills(g);
+
+	if (r->outcome == VM_DONE && r->status == STATUS_KILLED && kills > x->oom_kills)
+		r->outcome = VM_OOM;
+	return kills;
+}
+
 void exec_explain_memory(const struct guest *g, struct vm_result *r)
 {
 	if (r->outcome == VM_OOM)
@@ -207,10 +218,7 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 	    r.outcome == VM_LOST) /* is of jobs */
 		return -EPROTO;
 	note_full(g, h->flags);
-	/* The agent of a jail is not told of the OOM killer; the control group's counter is. */
-	kills = oom_kills(g);
-	if (r.outcome == VM_DONE && e.status == STATUS_KILLED && kills > g->exec.oom_kills)
-		r.outcome = VM_OOM;
+	kills = exec_see_oom(g, &g->exec, &r);
 	if (r.outcome == VM_TIMEOUT || r.outcome == VM_KILLED || r.outcome == VM_OOM)
 		outcome_known(&r, r.outcome);
 	r.fresh = e.fresh; /* not if it was killed before it began: the interpreter is as it was */
@@ -331,7 +339,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	g->trace.run = run->id;
 	g->trace.asked = log_now();
 	log_trace(&g->label, "guest", "sends the code, %zu bytes", run->code_len);
-	g->exec.oom_kills = oom_kills(g);
+	g->exec.oom_kills = exec_oom_kills(g);
 	proto_run_pack(&f->out, &r);
 	f->started = &g->exec.sent;
 	channel_push(&g->channel, f, CHANNEL_CONTROL);

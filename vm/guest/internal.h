@@ -51,7 +51,7 @@ struct exec {
 	bool stdin_open;   /* the last STDIN was not sent yet, and it is read */
 	bool stdin_waits;  /* for room in the channel */
 	uint64_t stdin_credit;
-	uint64_t oom_kills; /* in its jail, before the run */
+	uint64_t oom_kills; /* in its jail, before it; or, of a job, some seconds ago */
 	unsigned reached;   /* VM_REACHED_*, seen during the run */
 	bool settled;	    /* the outcome is known although the agent is silent: */
 	enum vm_outcome outcome;
@@ -63,6 +63,7 @@ struct guest_job {
 	struct exec exec;
 	bool ended;	  /* `exit` was told */
 	bool forgotten;	  /* JOB_FORGET was sent */
+	bool shot;	  /* it was sent SIGKILL, by its user */
 	uint64_t overdue; /* beat at which it is, or 0 */
 };
 
@@ -104,6 +105,7 @@ struct guest {
 	struct guest_jobs jobs;
 	unsigned njobs;
 	uint64_t oom_kills; /* in its jail, when the last run ended */
+	uint64_t oom_look;  /* likewise, at the last heartbeat */
 	struct guest_clock clock;
 	uint32_t generation; /* of HELLO */
 	bool warming, warmed_up;
@@ -205,6 +207,12 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 /* Unpacks EXIT, and fills in all of the result that it tells. Return: 0 or -EPROTO. */
 int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r);
 
+/* Return: how many processes of its jail the OOM killer has killed so far; 0 where that is not counted. */
+uint64_t exec_oom_kills(const struct guest *g);
+
+/* By how it has ended and by that number, has it for lack of memory? Then that is its outcome. Return: the number. */
+uint64_t exec_see_oom(const struct guest *g, const struct exec *x, struct vm_result *r);
+
 /* If it has ended for lack of memory: says so in words. */
 void exec_explain_memory(const struct guest *g, struct vm_result *r);
 
@@ -252,6 +260,9 @@ int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *
 
 /* Every few seconds: has one not ended that should have? Return: false if the guest ends because of that. */
 bool jobs_check(struct guest *g);
+
+/* What the OOM killer has killed up to now, so many, says nothing of those that go on. */
+void jobs_note_oom(struct guest *g, uint64_t kills);
 
 /* Ends all of them, because the guest ends. */
 void jobs_abandon(struct guest *g);

@@ -62,6 +62,8 @@ int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *
 
 	if (!j || j->ended || exec_take_exit(in, &e, &r) < 0 || r.outcome == VM_REFUSED)
 		return -EPROTO;
+	if (!j->shot)
+		(void)exec_see_oom(g, &j->exec, &r);
 	exec_explain_memory(g, &r);
 	if (r.outcome == VM_LOST)
 		problem_set(&r.problem, PROBLEM_AGENT_LOST, "",
@@ -123,6 +125,14 @@ bool jobs_check(struct guest *g)
 		return false;
 	}
 	return true;
+}
+
+void jobs_note_oom(struct guest *g, uint64_t kills)
+{
+	struct guest_job *j;
+
+	TAILQ_FOREACH(j, &g->jobs, link)
+		j->exec.oom_kills = MAX(j->exec.oom_kills, kills);
 }
 
 void jobs_abandon(struct guest *g)
@@ -240,6 +250,7 @@ int guest_job(struct guest *g, const struct sandbox_job *job)
 		.limit = {job->limit[VM_STDOUT], job->limit[VM_STDERR]},
 		.credit = EXEC_WINDOW,
 		.stdin_open = job->input,
+		.oom_kills = exec_oom_kills(g),
 	};
 	j->overdue = overdue_at(g, job);
 	TAILQ_INSERT_TAIL(&g->jobs, j, link);
@@ -269,6 +280,7 @@ int guest_job_signal(struct guest *g, uint32_t id, unsigned sig)
 		return -EINVAL;
 	if (channel_send_u32(&g->channel, PROTO_SIGNAL, id, wire_signal(sig)) < 0)
 		return -ENOMEM;
+	j->shot = j->shot || sig == SANDBOX_SIGNAL + SIGKILL;
 	if (sig != SANDBOX_KILL)
 		return 0;
 	exec_hold(g, &j->exec, false);

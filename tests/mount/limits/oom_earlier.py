@@ -4,6 +4,8 @@
 # backends: process vm
 # timeout: 90
 # night: vm
+import json
+
 from xsbx import *
 
 # What is taken can't be compressed, or an emulated machine is at it for minutes.
@@ -41,4 +43,26 @@ def background():
     same("and the next run", s.run("echo fine\n").out, "fine\n")
 
 
-main(sandbox, *(() if VM else (background,)))
+def job():
+    """A program of its own beside the interpreter, which goes on."""
+    s = Session("job", config=CONFIG)
+    s.run("x=7\n")
+
+    def ended(name, code):
+        j = s / f"jobs/{name}"
+        os.mkdir(j)
+        write(f"{j}/in", code)
+        status = read(f"{j}/exit_code").decode().strip()
+        return status, json.loads(read(f"{j}/status.json"))
+
+    for name, code in ("greedy", TAKE + "\n"), ("itself", "#!/usr/bin/env python3\nimport os\nkeep = []\n"
+                                                            "while True: keep.append(os.urandom(1 << 20))\n"):
+        status, told = ended(name, code)
+        same(f"{name}: how it has ended", (status, told["state"]), ("137", "oom"))
+        same(f"{name}: why", (told["error"] or {}).get("code"), "out-of-memory")
+    status, told = ended("kills", "kill -9 $$\n")
+    same("what was killed by somebody", (status, told["state"], told["error"]), ("137", "done", None))
+    same("the interpreter has gone on", s.run("echo $x\n").out, "7\n")
+
+
+main(sandbox, job, *(() if VM else (background,)))

@@ -179,6 +179,25 @@ static void signals(void **state)
 	close_it(&seen[0]);
 }
 
+/* As the agent says. Another status of 137 is not explained. */
+static void out_of_memory(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	start_job(&seen[0], 1);
+	start_job(&seen[0], 2);
+	send_exit(JOB(1), PROTO_HOW_OOM, 137);
+	until_exit_of(&seen[0], 1);
+	assert_int_equal(seen[0].result.outcome, VM_OOM);
+	assert_int_equal(seen[0].result.status, 137);
+	assert_string_equal(problem_code_str(seen[0].result.problem.code), "out-of-memory");
+	send_exit(JOB(2), PROTO_HOW_DONE, 137);
+	until_exit_of(&seen[0], 2);
+	assert_int_equal(seen[0].result.outcome, VM_DONE);
+	assert_int_equal(seen[0].result.problem.code, PROBLEM_NONE);
+	close_it(&seen[0]);
+}
+
 static void not_started(void **state)
 {
 	(void)state;
@@ -429,10 +448,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
-		T(request),	T(beside_a_run),       T(signals),
-		T(not_started), T(forgotten_early),    T(input),
-		T(held_output), T(overdue_while_held), T(most),
-		T(not_up),	T(processors),	       T(hostile),
+		T(request),	  T(beside_a_run), T(signals),
+		T(out_of_memory), T(not_started),  T(forgotten_early),
+		T(input),	  T(held_output),  T(overdue_while_held),
+		T(most),	  T(not_up),	   T(processors),
+		T(hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
