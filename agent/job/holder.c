@@ -152,30 +152,32 @@ static void holder_main(const struct spawn *s, int fd, pid_t agent)
 	holder_wait(r.pid);
 }
 
-int holder_start(const struct spawn *s, pid_t *ret_pid, int *ret_fd)
+int holder_pipe(int *ret_ours, int *ret_its)
 {
-	const pid_t agent = getpid();
-	int fds[2];
-	pid_t pid;
-	int e;
+	int fds[2], e;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	pid = fork();
-	if (pid == 0)
-		holder_main(s, fds[1], agent);
-	e = pid < 0 ? -errno : 0;
-	close(fds[1]);
-	if (e == 0 && fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
+	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
 		e = -errno;
-		kill(pid, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
-	}
-	if (e < 0) {
 		close(fds[0]);
+		close(fds[1]);
 		return e;
 	}
+	*ret_ours = fds[0];
+	*ret_its = fds[1];
+	return 0;
+}
+
+int holder_start(const struct spawn *s, int fd, pid_t *ret_pid)
+{
+	const pid_t agent = getpid();
+	const pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		holder_main(s, fd, agent);
 	*ret_pid = pid;
-	*ret_fd = fds[0];
 	return 0;
 }

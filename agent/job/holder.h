@@ -25,13 +25,22 @@ struct holder_report {
 };
 
 /**
- * holder_start() - Start a holder, which starts the program
- * @s: The program; may be given up when this returns
- * @ret_pid: The holder, a child of ours; it ends when nothing is left below it
- * @ret_fd: Where its reports come from, non-blocking; at its end the holder is ending
+ * holder_pipe() - Make the way of its reports, so that it can be watched before there is a holder
+ * @ret_ours: Where they come from, non-blocking; at its end the holder is ending
+ * @ret_its: For holder_start(), and to be closed then
  *
  * Return: 0 or -errno.
  */
-int holder_start(const struct spawn *s, pid_t *ret_pid, int *ret_fd);
+int holder_pipe(int *ret_ours, int *ret_its);
+
+/**
+ * holder_start() - Start a holder, which starts the program
+ * @s: The program; may be given up when this returns
+ * @fd: Where it reports to
+ * @ret_pid: The holder, a child of ours; it ends when nothing is left below it
+ *
+ * Return: 0 or -errno.
+ */
+int holder_start(const struct spawn *s, int fd, pid_t *ret_pid);
 
 #endif

@@ -360,12 +360,19 @@ static int start_holder(struct job *j, const struct program *p, const int fds[3]
 				.nproc = j->all->config->nproc,
 				.nofile = j->all->config->nofile,
 				.fsize = j->all->config->fsize};
-	int r = holder_start(&s, &j->holder, &j->report.fd);
+	_cleanup_close_ int its = -1;
+	int r = holder_pipe(&j->report.fd, &its);
 
+	/* Last comes what can't be undone. */
+	if (r == 0)
+		r = loop_watch(j->all->loop, &j->report, EPOLLIN);
+	if (r == 0)
+		r = holder_start(&s, its, &j->holder);
 	if (r < 0)
-		return r;
-	proc_hold(j->holder);
-	return loop_watch(j->all->loop, &j->report, EPOLLIN);
+		loop_close(j->all->loop, &j->report);
+	else
+		proc_hold(j->holder);
+	return r;
 }
 
 /* @ret_fds: what become 0, 1 and 2 of the program; those that were made also on failure */
