@@ -44,7 +44,7 @@ def background():
 
 
 def job():
-    """A program of its own beside the interpreter, which goes on."""
+    """A program of its own beside the interpreter."""
     s = Session("job", config=CONFIG)
     s.run("x=7\n")
 
@@ -62,7 +62,8 @@ def job():
         same(f"{name}: why", (told["error"] or {}).get("code"), "out-of-memory")
     status, told = ended("kills", "kill -9 $$\n")
     same("what was killed by somebody", (status, told["state"], told["error"]), ("137", "done", None))
-    same("the interpreter has gone on", s.run("echo $x\n").out, "7\n")
+    if not VM:  # a machine ends what earlier runs left as well
+        same("the interpreter has gone on", s.run("echo $x\n").out, "7\n")
 
 
 main(sandbox, job, *(() if VM else (background,)))
