@@ -79,7 +79,7 @@ struct handle {
 	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
 	bool asked;	 /* the list of changes was requested */
 	/* Output: offset after the last byte read. files.changes: why there is no list. events: number of the first
-	 * event of this open. */
+	 * event of this open. files.events: see file_events.h, as for the next two. */
 	uint64_t cursor;
 	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for writes; `expected`
 	 * is the value of `stdin_taken` they refer to. */

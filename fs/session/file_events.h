@@ -3,10 +3,12 @@
 #ifndef XSBX_FS_SESSION_FILE_EVENTS_H
 #define XSBX_FS_SESSION_FILE_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fs/request/handle.h"
 #include "fs/request/waitlist.h"
+#include "vm/base/buf.h"
 
 struct sandbox_change;
 struct session;
@@ -14,19 +16,27 @@ struct session;
 /*
  * Theory of operation
  * -------------------
- * The agent watches while somebody has the node open, and not otherwise. Each open has lines of its own, in `text`, from
- * the one that says it is watching (`bound`): without a sandbox, or with one that is not up yet, that is at once,
- * for the agent is asked to watch before anything else is asked of it.
+ * The agent watches while somebody has the node open, and not otherwise. Each open begins with the line that says it is
+ * watching (then it is `bound`): without a sandbox, or with one that is not up yet, that is at once, for the agent is
+ * asked to watch before anything else is asked of it.
  *
- * The text is what was told from offset `base` on. What was read stays for a while, for shells read more than a line, and go
- * back; `expected` is the end of what was. Who reads at another offset, because that was dropped, or because he takes
- * the size of another open for his own (as tail(1)), gets what is nearest.
+ * There can be many readers, who read or do not, and a program can make a great many changes. So what happens is written
+ * once, to the `log` of the session. An open has bytes of its own in `text`, from its offset `base` on: that line, and
+ * what was said to it alone. Behind these it goes on with the log from `cursor` on, which is a position in all that was
+ * ever written to the log; the log has what is from `start` on. `expected` is the offset of the end of what was read. Who
+ * reads at another offset, because that was dropped, or because he takes the size of another open for his own (as
+ * tail(1)), gets what is nearest. What was read stays for a while, for shells read more than a line, and go back.
  *
- * Lines that nobody reads are dropped beyond FILE_EVENTS_KEPT, all together, and one says so; but a line of which the
- * beginning was read stays. So does that the sandbox is gone, for another one has other files.
+ * From time to time the log is cut. Who is behind by more than FILE_EVENTS_KEPT then loses all that he has not read, and a
+ * line of his own says so; but a line of which the beginning was read stays, as one of his own. So does that the sandbox
+ * is gone, for another one has other files.
+ *
+ * Of what the agent can't watch, it tells before it is watching. That is `blind`, for those who wait for it.
  */
-#define FILE_EVENTS_KEPT (256u << 10) /* bytes that were not read */
-#define FILE_EVENTS_READ (64u << 10)  /* bytes that were */
+#define FILE_EVENTS_KEPT  (256u << 10) /* bytes of the log after it was cut */
+#define FILE_EVENTS_MORE  (192u << 10) /* and it is cut when it has so many more */
+#define FILE_EVENTS_BLIND (64u << 10)  /* with more, all is unseen */
+#define FILE_EVENTS_OWN	  (4u << 20)   /* bytes of their own, of all readers of a session */
 
 enum file_events_state {
 	FILE_EVENTS_OFF,
@@ -38,7 +48,14 @@ enum file_events_state {
 struct file_events {
 	enum file_events_state state;
 	TAILQ_HEAD(, handle) readers;
-	uint64_t seq; /* of the next line */
+	unsigned nnew, nbound; /* of these: who wait to be watching, and who are */
+	uint64_t seq;	       /* of the next line */
+	struct buf log;
+	uint64_t start;	  /* position of its first byte */
+	size_t granted;	  /* by quota_check() */
+	struct buf blind; /* what those will not see who are not watching yet */
+	bool blind_lost;  /* that is too much, or was not kept */
+	size_t own;	  /* bytes of all their texts */
 	struct waitlist wait;
 };
 
@@ -48,6 +65,9 @@ void file_events_close(struct handle *h);
 
 /* What was told at this offset: @ret_n bytes, at most @size. NULL: nothing yet. */
 const char *file_events_text(struct handle *h, uint64_t offset, size_t size, size_t *ret_n);
+
+/* Is there more than what was read? */
+bool file_events_unread(const struct handle *h);
 
 /* The size to show: that of the oldest open, or 0. */
 uint64_t file_events_size(const struct session *s);

@@ -20,7 +20,8 @@ static uint64_t front_bytes(const struct front *f)
 static uint64_t session_bytes(const struct session *s)
 {
 	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + front_bytes(&s->front) +
-		     s->changes.reviewed.len + s->changes.asked.len;
+		     s->changes.reviewed.len + s->changes.asked.len + s->file_events.log.len +
+		     s->file_events.blind.len;
 	const struct scratch_file *f;
 	const struct run *r;
 	const struct job *j;

@@ -47,9 +47,7 @@ static void file_events_read(struct handle *h, struct req *req, size_t size, uin
 
 static unsigned file_events_poll(struct handle *h)
 {
-	const bool unread = h->expected < h->base + h->text.len;
-
-	return unread || h->failed || h->s->dead ? POLLIN | POLLRDNORM : 0;
+	return file_events_unread(h) || h->failed || h->s->dead ? POLLIN | POLLRDNORM : 0;
 }
 
 const struct handle_ops file_events_ops = {

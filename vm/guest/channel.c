@@ -27,10 +27,12 @@
  * the same error on its own, and reports it from there.
  *
  * Nothing here is bounded by trust: a length over CHANNEL_PAYLOAD_MAX ends the connection before
- * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop.
+ * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or READ_MS where what was read
+ * takes long, as a great many small frames do.
  */
 
 #define READ_ROUNDS 4
+#define READ_MS	    5
 #define WRITE_IOV   32
 
 static void poll_again(struct channel *ch);
@@ -358,9 +360,10 @@ static int read_once(struct channel *ch)
 
 static void on_readable(struct channel *ch)
 {
-	int r = 1;
+	const uint64_t until = uv_hrtime() + READ_MS * 1000000ull;
+	int r = read_once(ch);
 
-	for (unsigned i = 0; i < READ_ROUNDS && r > 0; i++)
+	for (unsigned i = 1; i < READ_ROUNDS && r > 0 && uv_hrtime() < until; i++)
 		r = read_once(ch);
 	if (r < 0)
 		on_lost(ch, r);
