@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "fs/request/clock.h"
+#include "job.h"
 
 void front_init(struct front *f, struct session *s, struct job *job)
 {
@@ -23,6 +24,11 @@ void front_clear(struct front *f)
 	f->latest = NULL;
 	buf_clear(&f->next_stdin);
 	buf_clear(&f->last_code);
+}
+
+bool front_is_gone(const struct front *f)
+{
+	return f->s->dead || (f->job && f->job->removed);
 }
 
 bool front_input_pending(const struct front *f)

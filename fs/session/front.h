@@ -51,6 +51,9 @@ void front_init(struct front *f, struct session *s, struct job *job);
 /* Frees what can no longer be reached by name. Open handles keep references to what they need. */
 void front_clear(struct front *f);
 
+/* Was it removed? Handles on its nodes outlive it, and mostly answer ESTALE then. */
+bool front_is_gone(const struct front *f);
+
 /* Does an open `in` have code, so that it may become a run any moment? */
 bool front_input_pending(const struct front *f);
 

@@ -63,7 +63,7 @@ static int ctl_write(struct handle *h, const void *data, size_t size, uint64_t o
 	int e;
 
 	(void)offset;
-	if (h->s->dead || (h->job && h->job->removed))
+	if (front_is_gone(h->front))
 		return -ESTALE;
 	e = ctl_parse(data, size, h->job ? CTL_JOB : CTL_SESSION, orders, &n, &why);
 	if (e < 0) {

@@ -113,12 +113,6 @@ static int submit_late(struct front *f, struct buf *code, const struct timespec 
 		      : session_submit_late(f->s, code, mtime);
 }
 
-/* Was it removed, so that nothing will become a run any more? */
-static bool is_gone(const struct front *f)
-{
-	return f->s->dead || (f->job && f->job->removed);
-}
-
 struct handle *input_writer(const struct front *f)
 {
 	struct handle *h, *newest = NULL;
@@ -268,8 +262,8 @@ static void input_release(struct handle *h)
 	if (!handle_writes(h))
 		return;
 	TAILQ_REMOVE(&f->inputs, h, input_link);
-	if (is_gone(f))
-		return;
+	if (front_is_gone(f))
+		return; /* nothing will become a run any more */
 	/* Most errors were returned by open and write. Empty code does not run. */
 	if (h->dirty && !h->killed && !h->failed && h->text.len) {
 		e = submit_late(f, &h->text, &h->mtime);

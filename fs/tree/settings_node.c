@@ -256,7 +256,7 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	size_t len;
 	int e;
 
-	if (h->s->dead || (h->job && h->job->removed))
+	if (front_is_gone(h->front))
 		return -ESTALE;
 	if (!appends(h) && offset < h->text.len) { /* it starts over */
 		buf_truncate(&h->text, (size_t)offset);
@@ -299,7 +299,7 @@ static int config_truncate(struct handle *h, uint64_t size)
 static int config_flush(struct handle *h, bool killed)
 {
 	h->killed = killed;
-	if (!handle_writes(h) || !h->dirty || killed || h->s->dead || (h->job && h->job->removed))
+	if (!handle_writes(h) || !h->dirty || killed || front_is_gone(h->front))
 		return 0;
 	h->dirty = false;
 	h->failed = commit(h);

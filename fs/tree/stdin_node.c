@@ -79,7 +79,7 @@ static int write_ahead(struct handle *h, const void *data, size_t size, uint64_t
 	struct front *f = h->front;
 	int e;
 
-	if (h->s->dead || (f->job && f->job->removed))
+	if (front_is_gone(f))
 		return -ESTALE;
 	if (f->job && f->latest) {
 		front_problemf(

@@ -91,7 +91,7 @@ uint64_t status_wait_size(const struct node *n)
 /* The session, or the job, was removed before it was decided which run this handle belongs to: now it never will be. */
 static bool is_stale(const struct handle *h)
 {
-	return (h->s->dead || (h->job && h->job->removed)) && !h->bound && !h->r;
+	return front_is_gone(h->front) && !h->bound && !h->r;
 }
 
 static unsigned timeout_of(const struct handle *h)

@@ -30,7 +30,7 @@ static void tty_read(struct handle *h, struct req *req, size_t size, uint64_t of
 {
 	if (!is_users(h) || h->r)
 		stream_ops.read(h, req, size, is_users(h) ? h->cursor : offset, nonblock);
-	else if (h->s->dead || h->job->removed)
+	else if (front_is_gone(h->front))
 		reply_err(req, -ESTALE);
 	else if (nonblock)
 		reply_err(req, -EAGAIN);
