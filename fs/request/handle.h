@@ -78,6 +78,7 @@ struct handle {
 	bool cached;	 /* the current read fills the page cache, see op_read() */
 	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
 	bool asked;	 /* the list of changes was requested */
+	bool feeds;	 /* stdin, tty: it is one of the writers of `r` */
 	/* Output: offset after the last byte read. files.changes: why there is no list. events: number of the first
 	 * event of this open. files.events: see file_events.h, as for the next two. */
 	uint64_t cursor;

@@ -95,9 +95,10 @@ void front_join(struct front *f, struct run *r)
 	struct handle *h;
 
 	TAILQ_FOREACH(h, &f->feeders, input_link) {
-		if (h->r && feed_is_open(&h->r->feed))
+		if (h->feeds && feed_is_open(&h->r->feed))
 			continue; /* an earlier run is still reading from it */
 		front_bind(h, r);
+		h->feeds = true;
 		feed_join(&r->feed);
 	}
 }

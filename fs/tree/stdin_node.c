@@ -18,7 +18,8 @@
  * come; or it is a writer of `r`, to which it was bound when that was submitted, or when it was opened while there were
  * others. When that run has ended, it is the next one's, if it is still open then; until then there is nobody to write to.
  *
- * A job has no next run. So where its input was at an end, a later open is refused at the first write.
+ * A job has no next run. So where its input was at an end, a later open is refused at the first write. One of `tty` then has
+ * the run for reading, and is no writer of it (`feeds`).
  */
 
 #define SMALL (16u << 10) /* bytes that nobody counts */
@@ -32,6 +33,7 @@ static int stdin_open(struct handle *h)
 	h->stream = r != NULL;
 	if (r) {
 		front_bind(h, r);
+		h->feeds = true;
 		feed_join(&r->feed);
 	} else if (h->flags & O_TRUNC) {
 		f->stdin_taken++;
@@ -48,7 +50,7 @@ static void stdin_release(struct handle *h)
 	struct front *f = h->front;
 
 	TAILQ_REMOVE(&f->feeders, h, input_link);
-	if (!h->r)
+	if (!h->feeds)
 		return;
 	feed_leave(&h->r->feed);
 	binding_feed(f);
@@ -137,7 +139,7 @@ void stdin_write(struct handle *h, struct req *req, const void *data, size_t siz
 {
 	int e;
 
-	if (h->r) {
+	if (h->feeds) {
 		write_live(h, req, data, size, nonblock);
 		return;
 	}
@@ -169,7 +171,7 @@ static int stdin_truncate(struct handle *h, uint64_t size)
 	const bool in_step = h->expected == f->stdin_taken;
 	int e;
 
-	if (h->r)
+	if (h->feeds)
 		return 0; /* what was written is on its way */
 	e = empty(f, size);
 	if (in_step) /* an open that empties it itself keeps its base */
@@ -179,7 +181,7 @@ static int stdin_truncate(struct handle *h, uint64_t size)
 
 static unsigned stdin_poll(struct handle *h)
 {
-	const struct feed *feed = h->r ? &h->r->feed : NULL;
+	const struct feed *feed = h->feeds ? &h->r->feed : NULL;
 
 	if (!feed || (feed_is_open(feed) && !feed_is_full(feed)))
 		return POLLOUT | POLLWRNORM;

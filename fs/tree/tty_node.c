@@ -13,6 +13,9 @@
  * Reading gives what the terminal shows, which is the job's `stdout`; writing types, as to `stdin`. A descriptor that is
  * open for writing is one of a user at the terminal: it has no position, so that a read that waits keeps no write
  * from typing, and it waits for the job to be started. Who only looks on reads a file like `stdout`.
+ *
+ * Who types is bound to the run as its writer. Where that takes no input any more, because it has ended or was refused, he is
+ * shown it all the same, and the end.
  */
 
 static bool is_users(const struct handle *h)
@@ -26,9 +29,17 @@ static int tty_open(struct handle *h)
 	return is_users(h) ? stdin_ops.open(h) : stream_ops.open(h);
 }
 
+/* Is there something that he is shown, or will be? */
+static bool bind_user(struct handle *h)
+{
+	if (!h->r && h->front->latest)
+		front_bind(h, h->front->latest);
+	return h->r != NULL;
+}
+
 static void tty_read(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock)
 {
-	if (!is_users(h) || h->r)
+	if (!is_users(h) || bind_user(h))
 		stream_ops.read(h, req, size, is_users(h) ? h->cursor : offset, nonblock);
 	else if (front_is_gone(h->front))
 		reply_err(req, -ESTALE);
@@ -46,9 +57,15 @@ static void tty_release(struct handle *h)
 
 static unsigned tty_poll(struct handle *h)
 {
-	const unsigned in = !is_users(h) || h->r ? stream_ops.poll(h) : 0;
+	unsigned in = 0;
 
-	return in | (is_users(h) ? stdin_ops.poll(h) : 0);
+	if (!is_users(h))
+		return stream_ops.poll(h);
+	if (bind_user(h))
+		in = stream_ops.poll(h);
+	else if (front_is_gone(h->front))
+		in = POLLIN | POLLRDNORM;
+	return in | stdin_ops.poll(h);
 }
 
 const struct handle_ops tty_ops = {

@@ -66,6 +66,10 @@ def by_files():
     write(f"{j}/ctl", "eof\n")
     same("the end", read(f"{j}/exit_code"), b"0\n")
     os.close(user)
+    late = os.open(f"{j}/tty", os.O_RDWR)
+    ok("who opens it after the end can read", select.select([late], [], [], SECONDS * 4)[0] == [late])
+    same("what was shown, and the end", (os.read(late, 100), os.read(late, 100)), (b"hello\r\nhello\r\nmore\r\nmore\r\n", b""))
+    os.close(late)
     same("all of it", (read(f"{j}/tty"), read(f"{j}/stdout"), read(f"{j}/stderr")),
          (b"hello\r\nhello\r\nmore\r\nmore\r\n",) * 2 + (b"",))
 

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Named runs beside the session's own: whose input is whose, and what becomes of those who wait for one. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <poll.h>
+
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP "python/demo/"
+#define A   TOP "runs/a/"
+
+static void queue_a(struct fixture *fx)
+{
+	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
+	assert_int_equal(fx_put(fx, A "stdin", "of a"), 0);
+	assert_int_equal(fx_put(fx, A "in", "a()"), 0);
+}
+
+static void expect_input(struct sandbox *s, const char *text, bool eof)
+{
+	assert_int_equal(s->in.got.len, strlen(text));
+	assert_memory_equal(s->in.got.data, text, strlen(text));
+	assert_int_equal(s->in.eof, eof);
+}
+
+/* Who writes to the session's stdin is the next writer of the session's next run, whatever is queued between. */
+static void test_writers_of_the_session(void **state)
+{
+	struct fixture *fx = *state;
+	struct file in = fx_opened(fx, TOP "stdin", O_WRONLY);
+	struct sandbox *s = fx_run(fx, "1");
+
+	assert_true(s->in.open);
+	queue_a(fx);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "a()");
+	expect_input(s, "of a", true);
+	assert_int_equal(fx_write(fx, &in, "x"), -EPIPE);
+	assert_int_equal(fx_put(fx, TOP "in", "2"), 0);
+	assert_int_equal(fx_write(fx, &in, "of 2"), 0);
+	expect_input(s, "of a", true);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "2");
+	expect_input(s, "of 2", false);
+	fx_close(fx, &in);
+	expect_input(s, "of 2", true);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* One that is queued behind a named run has them as soon as the one before has ended. */
+static void test_behind_a_named_run(void **state)
+{
+	struct fixture *fx = *state;
+	struct file in = fx_opened(fx, TOP "stdin", O_WRONLY);
+	struct sandbox *s = fx_run(fx, "1");
+
+	queue_a(fx);
+	assert_int_equal(fx_put(fx, TOP "in", "2"), 0);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "a()");
+	assert_int_equal(fx_write(fx, &in, "of 2"), 0);
+	expect_input(s, "of a", true);
+	fake_exit(s, VM_DONE, 0);
+	expect_input(s, "of 2", false);
+	fx_close(fx, &in);
+	expect_input(s, "of 2", true);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* A later open of the session's stdin is for the session's run that goes on, not for the named one, which is newer. */
+static void test_opened_later(void **state)
+{
+	struct fixture *fx = *state;
+	struct file first = fx_opened(fx, TOP "stdin", O_WRONLY), later;
+	struct sandbox *s = fx_run(fx, "1");
+
+	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
+	assert_int_equal(fx_put(fx, A "config", "stdin = open\n"), 0);
+	assert_int_equal(fx_put(fx, A "in", "a()"), 0);
+	later = fx_opened(fx, TOP "stdin", O_WRONLY);
+	assert_int_equal(fx_write(fx, &later, "of 1"), 0);
+	expect_input(s, "of 1", false);
+	fx_close(fx, &first);
+	expect_input(s, "of 1", false);
+	assert_int_equal(fx_put(fx, TOP "ctl", "eof"), 0);
+	expect_input(s, "of 1", true);
+	fx_close(fx, &later);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "a()");
+	assert_int_equal(fx_put(fx, TOP "ctl", "eof"), -ESRCH);
+	expect_input(s, "", false);
+	assert_int_equal(fx_put(fx, A "ctl", "eof"), 0);
+	expect_input(s, "", true);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* The input of a run that waits has ended by `eof`: that stays so when the run before it ends. */
+static void test_eof_while_it_waits(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file in = fx_opened(fx, TOP "stdin", O_WRONLY);
+
+	assert_int_equal(fx_write(fx, &in, "of 2"), 0);
+	in.offset = 0;
+	assert_int_equal(fx_put(fx, TOP "in", "2"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "eof"), 0);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "2");
+	expect_input(s, "of 2", true);
+	assert_int_equal(fx_write(fx, &in, "x"), -EPIPE);
+	fx_close(fx, &in);
+	fake_exit(s, VM_DONE, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_writers_of_the_session),
+		fx_test(test_behind_a_named_run),
+		fx_test(test_opened_later),
+		fx_test(test_eof_while_it_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
