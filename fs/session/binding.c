@@ -70,15 +70,27 @@ static void end_run(struct run *r, const struct vm_result *result)
 		timed_out(r);
 }
 
+/* Those who wrote to a run that has ended write to the next one; but the input of a named run is its own. */
+static void join_next(struct session *s)
+{
+	struct run *r;
+
+	TAILQ_FOREACH(r, &s->queue, queue) {
+		if (r->own_input)
+			continue;
+		front_join(&s->front, r);
+		return;
+	}
+}
+
 /* The active run has ended. */
 static void finish(struct session *s, const struct vm_result *result)
 {
-	struct run *r = s->active, *next = TAILQ_FIRST(&s->queue);
+	struct run *r = s->active;
 
 	s->active = NULL;
 	end_run(r, result);
-	if (next)
-		front_join(&s->front, next);
+	join_next(s);
 	if (r->result.problem.code)
 		session_problem(s, &r->result.problem);
 	run_over(s, r);

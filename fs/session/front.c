@@ -83,9 +83,20 @@ void front_bind(struct handle *h, struct run *r)
 
 /* ---- standard input ---- */
 
+/* The session's newest run that is not a named one, and has not ended. */
+static struct run *newest(const struct session *s)
+{
+	struct run *r;
+
+	TAILQ_FOREACH_REVERSE(r, &s->queue, run_list, queue)
+		if (!r->own_input)
+			return r;
+	return s->active && !s->active->own_input ? s->active : NULL;
+}
+
 struct run *front_fed(const struct front *f)
 {
-	struct run *r = f->latest;
+	struct run *r = f->job ? f->latest : newest(f->s);
 
 	return r && feed_is_open(&r->feed) ? r : NULL;
 }
@@ -95,8 +106,8 @@ void front_join(struct front *f, struct run *r)
 	struct handle *h;
 
 	TAILQ_FOREACH(h, &f->feeders, input_link) {
-		if (h->feeds && feed_is_open(&h->r->feed))
-			continue; /* an earlier run is still reading from it */
+		if (h->feeds && (h->r == r || feed_is_open(&h->r->feed)))
+			continue; /* an earlier run is still reading from it, or its input was ended by `eof` */
 		front_bind(h, r);
 		h->feeds = true;
 		feed_join(&r->feed);

@@ -74,7 +74,7 @@ void front_feed(struct front *f, struct run *r);
 /* Only the latter: those who write to no run, or to one that does not read any more. */
 void front_join(struct front *f, struct run *r);
 
-/* The run that is fed by those who write, if it still takes anything; or NULL. */
+/* The run that is fed by those who write, if it still takes anything; or NULL. A named run is not its session's. */
 struct run *front_fed(const struct front *f);
 
 #endif

@@ -46,6 +46,7 @@ struct run {
 	enum run_state state;
 	unsigned timeout_s; /* as it was started with */
 	bool own_timeout;   /* that was known before */
+	bool own_input;	    /* that of a named run, not of its session */
 	struct buf code;
 	char *cwd;	     /* of its own, or NULL; of a named run */
 	struct buf env;	     /* likewise: NAME=VALUE, a NUL behind each */

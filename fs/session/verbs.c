@@ -81,7 +81,7 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 	}
 	if (set_place(r, &j->settings) < 0)
 		binding_refuse(s, r, &why);
-	r->own_timeout = true;
+	r->own_timeout = r->own_input = true;
 	r->timeout_s = j->settings.timeout_s;
 	front_show(&j->front, r, &copy, mtime);
 	front_feed(&j->front, r);
