@@ -218,6 +218,8 @@ void job_unlink(struct job *j)
 	j->inside = false;
 	wait_wake(&j->front.wait); /* its run has ended, so that most waiters get an answer */
 	wait_flush(&j->front.wait, -ESTALE);
+	if (j->of_session)
+		wait_wake(j->front.waits); /* among them those who wait for it to be started */
 	scratch_unlink_all(s, ino_of_session(s, NODE_JOB, j->number));
 	front_clear(&j->front);
 	job_unref(j);

@@ -113,6 +113,37 @@ static void test_eof_while_it_waits(void **state)
 	fake_exit(s, VM_DONE, 0);
 }
 
+/* Who waits for what is written to become a run is told at once that it never will. */
+static void test_removed(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file in, out, code, other = fx_opened(fx, TOP "exit_code", O_RDONLY);
+	struct pollwait *pw = pollwait_new();
+	struct req *of_out, *of_code, *of_other;
+
+	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
+	in = fx_opened(fx, A "in", O_WRONLY | O_TRUNC);
+	assert_int_equal(fx_write(fx, &in, "a()"), 0);
+	out = fx_opened(fx, A "stdout", O_RDONLY);
+	code = fx_opened(fx, A "exit_code", O_RDONLY);
+	of_out = fx_read(fx, &out, 100, 0);
+	of_code = fx_read(fx, &code, 100, 0);
+	of_other = fx_read(fx, &other, 100, 0);
+	assert_int_equal(fx_poll(fx, &out, pw)->number, 0);
+	assert_int_equal(fx_rmdir(fx, TOP "runs/a"), 0);
+	assert_error(of_out, -ESTALE);
+	assert_error(of_code, -ESTALE);
+	assert_true(pw->notified);
+	assert_waits(of_other);
+	fx_close(fx, &in);
+	fx_close(fx, &out);
+	fx_close(fx, &code);
+	fake_exit(s, VM_DONE, 0);
+	assert_bytes(of_other, "0\n");
+	fx_close(fx, &other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +151,7 @@ int main(void)
 		fx_test(test_behind_a_named_run),
 		fx_test(test_opened_later),
 		fx_test(test_eof_while_it_waits),
+		fx_test(test_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
