@@ -21,11 +21,11 @@ const struct spool *fetch_spool(const struct handle *h)
 
 static void unreadable(struct handle *h, struct req *req, int err)
 {
-	if (!h->s->dead)
-		session_problemf(h->s, PROBLEM_OUTPUT_UNREADABLE,
-				 "See the disk of spool_dir; run it again.",
-				 "output of run %u that was kept on disk can't be read: %s",
-				 h->r->number, strerror(-err));
+	if (!front_is_gone(h->front))
+		front_problemf(h->front, PROBLEM_OUTPUT_UNREADABLE,
+			       "See the disk of spool_dir; run it again.",
+			       "output of %s that was kept on disk can't be read: %s",
+			       run_words(h->r).text, strerror(-err));
 	reply_err(req, -EIO);
 }
 

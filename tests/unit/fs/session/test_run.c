@@ -233,6 +233,51 @@ static void test_unreadable(void **state)
 	fx_close(fx, &f);
 }
 
+/* Likewise of a job and of a named run, where who reads it looks. */
+static void expect_unreadable(struct fixture *fx, const char *dir, const char *words)
+{
+	char path[64];
+	struct file f;
+
+	snprintf(path, sizeof(path), "%s/stdout", dir);
+	f = fx_opened(fx, path, O_RDONLY);
+	f.offset = 65000;
+	fx_read(fx, &f, 1000, 0);
+	clock_work();
+	fx_expect_error(fx, dir, "output-unreadable");
+	snprintf(path, sizeof(path), "%s/error", dir);
+	assert_non_null(strstr(fx_cat(fx, path), words));
+	fx_close(fx, &f);
+}
+
+static void test_unreadable_of_others(void **state)
+{
+	struct fixture *fx = *state;
+	char text[4096 + 1] = {0};
+	struct fake_job *j;
+	struct sandbox *s;
+
+	memset(text, 'x', sizeof(text) - 1);
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/a"), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "runs/b"), 0);
+	assert_int_equal(fx_put(fx, TOP "jobs/a/in", "a"), 0);
+	assert_int_equal(fx_put(fx, TOP "runs/b/in", "b"), 0);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	j = fake_job(s, 0);
+	for (int i = 0; i < 3 * 16; i++) {
+		fake_job_output(s, j, VM_STDOUT, text);
+		fake_output(s, VM_STDOUT, text);
+	}
+	fake_job_exit(s, j, VM_DONE, 0);
+	fake_exit(s, VM_DONE, 0);
+	clock_work();
+	assert_int_equal(ftruncate(fx->fs->depot.fd, 0), 0);
+	expect_unreadable(fx, TOP "jobs/a", "output of job a that was kept");
+	expect_unreadable(fx, TOP "runs/b", "output of run");
+	fx_expect(fx, TOP "error", "");
+}
+
 static void test_summaries(void **state)
 {
 	struct fixture *fx = *state;
@@ -252,9 +297,15 @@ static void test_summaries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_merged),	      fx_test(test_only_stderr), fx_test(test_disk_full),
-		fx_test(test_summaries),      fx_test(test_hole_of_one), fx_test(test_disk_hangs),
-		fx_test(test_read_from_disk), fx_test(test_unreadable),
+		fx_test(test_merged),
+		fx_test(test_only_stderr),
+		fx_test(test_disk_full),
+		fx_test(test_summaries),
+		fx_test(test_hole_of_one),
+		fx_test(test_disk_hangs),
+		fx_test(test_read_from_disk),
+		fx_test(test_unreadable),
+		fx_test(test_unreadable_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
