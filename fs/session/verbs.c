@@ -55,35 +55,45 @@ int session_submit(struct session *s, struct buf *code, const struct timespec *m
 	return 0;
 }
 
-/* What a named run has of its own. Return: 0 or -ENOMEM. */
-static int set_place(struct run *r, const struct job_settings *with)
+/* What a named run has of its own: copies, so that there is no run without them. */
+struct place {
+	char *cwd;
+	struct buf env, code; /* the code for its `in` */
+};
+
+static void place_clear(struct place *p)
 {
-	r->cwd = with->cwd ? strdup(with->cwd) : NULL;
-	if (with->cwd && !r->cwd)
+	free(p->cwd);
+	buf_clear(&p->env);
+	buf_clear(&p->code);
+}
+
+/* Return: 0 or -ENOMEM. */
+static int place_copy(struct place *p, const struct job_settings *with, const struct buf *code)
+{
+	p->cwd = with->cwd ? strdup(with->cwd) : NULL;
+	if ((with->cwd && !p->cwd) || buf_append(&p->env, with->env.data, with->env.len) < 0)
 		return -ENOMEM;
-	return buf_append(&r->env, with->env.data, with->env.len);
+	return buf_append(&p->code, code->data, code->len);
 }
 
 int session_submit_named(struct session *s, struct buf *code, const struct timespec *mtime,
 			 struct job *j)
 {
-	static const struct problem why = {.code = PROBLEM_NOT_SENT,
-					   .cause = "there was no memory for its settings"};
-	struct buf copy = {0};
-	struct run *r;
+	struct place place = {0};
+	struct run *r = NULL;
 
-	if (buf_append(&copy, code->data, code->len) < 0)
-		return -ENOMEM;
-	r = session_add_run(s, code, mtime);
+	if (place_copy(&place, &j->settings, code) == 0)
+		r = session_add_run(s, code, mtime);
 	if (!r) {
-		buf_clear(&copy);
+		place_clear(&place);
 		return -ENOMEM;
 	}
-	if (set_place(r, &j->settings) < 0)
-		binding_refuse(s, r, &why);
+	r->cwd = place.cwd;
+	r->env = place.env;
 	r->own_timeout = r->own_input = true;
 	r->timeout_s = j->settings.timeout_s;
-	front_show(&j->front, r, &copy, mtime);
+	front_show(&j->front, r, &place.code, mtime);
 	front_feed(&j->front, r);
 	if (j->settings.input)
 		feed_keep_open(&r->feed, false);

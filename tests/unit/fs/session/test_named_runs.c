@@ -9,6 +9,17 @@
 #define TOP "python/demo/"
 #define A   TOP "runs/a/"
 
+/* In place of the C library's. */
+static bool no_memory;
+
+char *strdup(const char *text) /* NOLINT(readability-inconsistent-declaration-parameter-name) */
+{
+	const size_t size = strlen(text) + 1;
+	char *copy = no_memory ? NULL : malloc(size);
+
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+
 static void queue_a(struct fixture *fx)
 {
 	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
@@ -144,6 +155,26 @@ static void test_removed(void **state)
 	fx_close(fx, &other);
 }
 
+/* Without memory for its settings there is no run at all, and it can be written again. */
+static void test_no_memory(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+
+	assert_int_equal(fx_mkdir(fx, TOP "runs/a"), 0);
+	assert_int_equal(fx_put(fx, A "config", "cwd = there\n"), 0);
+	no_memory = true;
+	fx_put(fx, A "in", "a()");
+	no_memory = false;
+	fx_expect(fx, A "state", "new\n");
+	fx_expect_error(fx, TOP "runs/a", "dropped");
+	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 a ");
+	assert_int_equal(fx_put(fx, A "in", "a()"), 0);
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "a()");
+	fake_exit(s, VM_DONE, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +183,7 @@ int main(void)
 		fx_test(test_opened_later),
 		fx_test(test_eof_while_it_waits),
 		fx_test(test_removed),
+		fx_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
