@@ -142,4 +142,40 @@ def interpreter():
     screen.close()
 
 
-main(by_files, shell, editor_and_pager, interpreter)
+def not_started():
+    """One that was made, and not started: it is waited for, and can be left."""
+    need("tmux")
+    s = Session("later")
+    j = s / "jobs/later"
+    os.mkdir(j)
+    write(f"{j}/config", "tty = yes\nargv = cat\n")
+    screen = Screen(XSBX_TTY, j)
+    screen.shows("what it waits for", "xsbx-tty: not started yet: echo start >")
+    screen.press("can be left", "C-c", "ended: 130")
+    same("the job is still there", read(f"{j}/state"), b"new\n")
+    screen.close()
+    screen = Screen(XSBX_TTY, j)
+    screen.shows("waits again", "not started yet")
+    screen.type("typed before", "Enter")
+    write(f"{j}/ctl", "start\n")
+    screen.shows("what was typed is kept", "typed before\ntyped before")
+    screen.type("after", "Enter")
+    screen.shows("and what is typed then", "after\nafter")
+    screen.press("the end", "C-d", "ended: 0")
+    screen.close()
+
+
+def closed():
+    need("tmux")
+    s = Session("closed")
+    s.run("true\n")
+    s.ctl("close")
+    screen = Screen(XSBX_TTY, s / "", "true")
+    screen.shows("the status", "ended: 125")
+    has("why", screen.text(), "xsbx-tty: the session was closed by ctl")
+    ok("and nothing else", "line" not in screen.text() and "Stale" not in screen.text(), screen.text())
+    same("nothing is left", os.listdir(s / "jobs"), [])
+    screen.close()
+
+
+main(by_files, shell, editor_and_pager, interpreter, not_started, closed)
