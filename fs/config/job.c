@@ -12,27 +12,26 @@
 #include "words.h"
 
 #define AT(member) offsetof(struct job_settings, member)
-#define WEEK_S	   (7u * 24 * 3600)
 
-/* Beside argv and env.NAME. */
+/* Beside argv and env.NAME. Numbers have a standard for what is said of wrong ones; that of timeout_s is the session's. */
 static const struct key keys[] = {
 	{"language", CONF_SESSION, KEY_TEXT, AT(language),
 	 .comment = "What executes `in`: empty, a shell, or as its first line (#!) says; or the "
 		    "template's language."},
 	{"cwd", CONF_SESSION, KEY_TEXT, AT(cwd),
 	 .comment = "Working directory: absolute, or below files/."},
-	{"timeout_s", CONF_SESSION, KEY_NUMBER, AT(timeout_s), NULL, 0, WEEK_S, KEY_ENDLESS,
-	 offsetof(struct settings_limits, max_timeout_s),
+	{"timeout_s", CONF_SESSION, KEY_NUMBER, AT(timeout_s), "60", 0, JOB_TIMEOUT_MAX,
+	 KEY_ENDLESS, offsetof(struct settings_limits, max_timeout_s),
 	 .comment = "Longest time it may take, in seconds; 0 is no limit."},
 	{"stdin", CONF_SESSION, KEY_SWITCH, AT(input), .words = {"file", "open"},
 	 .comment = "open: standard input ends when the first who writes it has closed it, or by "
 		    "`eof`."},
 	{"tty", CONF_SESSION, KEY_FLAG, AT(tty), .words = {"no", "yes"},
 	 .comment = "Run it on a terminal."},
-	{"rows", CONF_SESSION, KEY_NUMBER, AT(rows), NULL, 1, 1000, KEY_LIVE,
+	{"rows", CONF_SESSION, KEY_NUMBER, AT(rows), "24", 1, 1000, KEY_LIVE,
 	 .comment = "Size of the terminal."},
-	{"cols", CONF_SESSION, KEY_NUMBER, AT(cols), NULL, 1, 1000, KEY_LIVE},
-	{"nice", CONF_SESSION, KEY_NUMBER, AT(nice), NULL, 0, PROTO_NICE_MAX,
+	{"cols", CONF_SESSION, KEY_NUMBER, AT(cols), "80", 1, 1000, KEY_LIVE},
+	{"nice", CONF_SESSION, KEY_NUMBER, AT(nice), "5", 0, PROTO_NICE_MAX,
 	 .comment = "How much it gives way to the interpreter and to other jobs: 0 to 19."},
 	{"user", CONF_SESSION, KEY_SWITCH, AT(root), .words = {"user", "root"},
 	 .comment = "root, where the template allows it."},
@@ -153,10 +152,18 @@ static int env_set_quoted(struct buf *env, const char *name, const struct buf *w
 
 static int set_argv(struct buf *argv, const struct buf *words, struct problem *why)
 {
-	size_t n = 0;
+	size_t n = 0, longest = 0;
 
-	for (size_t at = 0; at < words->len; at += strlen(words->data + at) + 1)
+	for (size_t at = 0, len; at < words->len; at += len) {
+		len = strlen(words->data + at) + 1;
+		longest = MAX(longest, len);
 		n++;
+	}
+	if (longest > JOB_WORD_MAX)
+		return problem_set(why, PROBLEM_TOO_LONG, "Pass data through stdin or files/.",
+				   "argv: a word of %zu bytes is longer than the %u that a program "
+				   "can be given",
+				   longest - 1, JOB_WORD_MAX - 1);
 	if (words->len > JOB_ARGV_MAX || n > JOB_WORDS_MAX)
 		return problem_set(why, PROBLEM_TOO_LONG, "Pass data through stdin or files/.",
 				   "argv: %zu words of %zu bytes are more than %u of %u", n,
@@ -203,9 +210,12 @@ static int check_language(const char *language, const char *const *languages, st
 	for (size_t i = 0; languages[i]; i++)
 		if (strcmp(language, languages[i]) == 0)
 			return 0;
-	return problem_set(why, PROBLEM_INVALID,
-			   "Write shell, or the template's language; or begin `in` with #!.",
-			   "language: there is no %s here", problem_quote(language).text);
+	problem_set(why, PROBLEM_INVALID, "Write language = shell", "language: there is no %s here",
+		    problem_quote(language).text);
+	for (size_t i = 0; languages[i]; i++)
+		problem_add_fix(why, " or %s", languages[i]);
+	problem_add_fix(why, "; or leave it empty and begin `in` with #! and a program.");
+	return -EINVAL;
 }
 
 static int refuse_key(const char *key, struct problem *why)

@@ -56,6 +56,12 @@ static int suits(const struct job *j, const struct job_settings *with, struct pr
 {
 	const char *key = j->of_session ? of_programs(with) : NULL;
 
+	if (with->root && j->s->settings.spec.backend != VM_MICROVM)
+		return problem_set(
+			why, PROBLEM_NOT_ALLOWED,
+			"Write user = user, or use a template with backend = microvm and "
+			"root = yes.",
+			"user: root is there in machines only, and this sandbox is none");
 	if (with->root && !j->s->settings.spec.root)
 		return problem_set(why, PROBLEM_NOT_ALLOWED,
 				   "Write user = user, or ask the administrator for root = yes.",

@@ -153,6 +153,12 @@ static void test_keys_refused(void **state)
 	assert_int_equal(parse("timeout_s = 0"), -EINVAL);
 	assert_int_equal(parse("timeout_s = 61"), -EINVAL);
 	assert_int_equal(parse("timeout_s = 60"), 0);
+	assert_int_equal(parse("timeout_s = 1h"), -EINVAL);
+	assert_non_null(strstr(why.fix, "e.g. timeout_s = 60."));
+	assert_int_equal(parse("nice = 20"), -EINVAL);
+	assert_non_null(strstr(why.fix, "e.g. nice = 5."));
+	assert_int_equal(parse("language = bash"), -EINVAL);
+	assert_non_null(strstr(why.fix, "language = shell or python;"));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(parse(cases[i]), -EINVAL);
 		assert_true(why.code && *why.cause && *why.fix);
@@ -182,10 +188,18 @@ static void test_limits(void **state)
 	(void)state;
 	memcpy(text, "argv = ", sizeof("argv = "));
 	memset(text + 7, 'x', fits);
+	for (size_t i = JOB_WORD_MAX; i < fits; i += JOB_WORD_MAX)
+		text[7 + i - 1] = ' ';
 	assert_int_equal(job_settings_parse(&js, text, 7 + fits, 0, &limits, languages, &why), 0);
 	assert_int_equal(js.argv.len, JOB_ARGV_MAX);
 	expect_round_trip();
-	memset(text + 7, 'x', fits + 1);
+	text[7 + JOB_WORD_MAX - 1] = 'x';
+	assert_int_equal(job_settings_parse(&js, text, 7 + fits, 0, &limits, languages, &why),
+			 -EINVAL);
+	assert_non_null(
+		strstr(why.cause, "argv: a word of 262143 bytes is longer than the 131071"));
+	text[7 + JOB_WORD_MAX - 1] = ' ';
+	text[7 + fits] = 'x';
 	assert_int_equal(job_settings_parse(&js, text, 7 + fits + 1, 0, &limits, languages, &why),
 			 -EINVAL);
 	for (size_t i = 0; i < 2 * (JOB_WORDS_MAX + 1); i++)

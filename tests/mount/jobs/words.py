@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `error` says in the directories of jobs and named runs: what it is about, and what can be done."""
+# backends: local process
+from xsbx import *
+
+
+def make(s, name, config=None):
+    d = s / name
+    os.mkdir(d)
+    if config:
+        write(f"{d}/config", config)
+    return d
+
+
+def told(d, *parts):
+    """The parts are in its error, and nothing of another noun."""
+    text = read(f"{d}/error", "r")
+    for part in parts:
+        has(os.path.basename(d), text, part)
+    return text
+
+
+def refused(what, path, data, d, *parts):
+    with raises(what, errno.EINVAL, errno.EBUSY, errno.ESRCH, errno.EPIPE, errno.EOPNOTSUPP, errno.EPERM):
+        write(path, data)
+    return told(d, *parts)
+
+
+def settings():
+    s = Session("settings")
+    a = make(s, "jobs/a")
+    for key, example in (("timeout_s", 60), ("rows", 24), ("cols", 80), ("nice", 5)):
+        refused(key, f"{a}/config", f"{key} = 1h\n", a, f"e.g. {key} = {example}.")
+    refused("language", f"{a}/config", "language = perl\n", a, "there is no perl here", "language = shell or raw;")
+    if BACKEND == "process":
+        refused("root", f"{a}/config", "user = root\n", a, "machines only", "backend = microvm")
+    refused("a long word", f"{a}/config", f"argv = printf {'x' * 131072}\n", a, "a word of 131072 bytes")
+    write(f"{a}/config", f"argv = printf %s {'x' * 131071}\n")
+    write(f"{a}/ctl", "start\n")
+    same("the longest word", len(read(f"{a}/stdout")), 131071)
+
+
+main(settings)
