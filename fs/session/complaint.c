@@ -7,6 +7,7 @@
 
 #include "fs.h"
 #include "node.h"
+#include "session.h"
 
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid)
 {
@@ -67,16 +68,28 @@ static void explain_place(const struct fs *fs, const struct node *dir, const cha
 		    "\"%s\" is no template; there are: %s", problem_quote(name).text, names);
 }
 
+/* What its session says of a job or a named run, with the session in front. Return: whether that was it. */
+static bool explain_job(const struct node *dir, int err, struct problem *p)
+{
+	const struct problem *e;
+
+	if ((dir->kind != NODE_JOBS && dir->kind != NODE_RUNS) || err == -ENOMEM)
+		return false;
+	e = &dir->s->front.error;
+	problem_set(p, e->code, e->fix, "%s: %s", dir->s->path, e->cause);
+	return true;
+}
+
 static void explain(const struct fs *fs, const struct node *dir, const char *name, int err,
 		    struct problem *p)
 {
+	if (explain_job(dir, err, p))
+		return;
 	switch (err) {
 	case -EPERM: explain_place(fs, dir, name, p); break;
 	case -EINVAL:
 	case -ENAMETOOLONG:
-		problem_set(p, PROBLEM_BAD_NAME,
-			    "Use 1 to 64 of the characters A-Z a-z 0-9 . _ - and begin with "
-			    "neither a dot nor a dash.",
+		problem_set(p, PROBLEM_BAD_NAME, PLAIN_NAME_FIX,
 			    "\"%s\" can't be the name of a session", problem_quote(name).text);
 		break;
 	case -EDQUOT:

@@ -96,8 +96,8 @@ static unsigned trim(struct session *s)
 
 	while ((j = oldest(s, &n, &bytes)) && n > 1 &&
 	       (n > c->history_runs || bytes > c->history_bytes)) {
-		snprintf(words, sizeof(words), "%s %s removed from the history",
-			 j->of_session ? "run" : "job", j->name);
+		snprintf(words, sizeof(words), "%s %s removed from the history", job_noun(j),
+			 j->name);
 		events_add(&s->fs->events, s, "history", words);
 		job_unlink(j);
 		if (s->fs->kernel) /* which did not ask for that */
@@ -113,9 +113,9 @@ static int make_room(struct session *s)
 
 	if (s->njobs - ended < JOBS_MORE)
 		return 0;
-	session_problemf(s, PROBLEM_TOO_MANY, "Remove some: rmdir jobs/NAME.",
-			 "there are %u jobs that were not started, go on, or have left processes "
-			 "behind",
+	session_problemf(s, PROBLEM_TOO_MANY, "Remove some: rmdir jobs/NAME, rmdir runs/NAME.",
+			 "there are %u jobs and named runs that were not started, go on, or have "
+			 "left processes behind",
 			 s->njobs - ended);
 	return -EDQUOT;
 }
@@ -138,14 +138,17 @@ static uint32_t next_number(struct session *s)
 static int check(struct session *s, const char *name, bool of_session)
 {
 	if (of_session && name[strspn(name, "0123456789")] == '\0') {
-		session_problemf(s, PROBLEM_INVALID, "mkdir runs/a_name",
-				 "runs without a name have a number, so a name is none");
+		session_problemf(s, PROBLEM_BAD_NAME,
+				 "Take a name with a letter in it: mkdir runs/NAME.",
+				 "\"%s\" can't be the name of a run: numbers are those that the "
+				 "session gives to its runs",
+				 problem_quote(name).text);
 		return -EINVAL;
 	}
 	if (!plain_name_ok(name)) {
-		session_problemf(s, PROBLEM_INVALID, "",
-				 "the name of a job has 1 to 64 of A-Z a-z 0-9 . _ - and begins "
-				 "with none of the last two");
+		session_problemf(s, PROBLEM_BAD_NAME, PLAIN_NAME_FIX,
+				 "\"%s\" can't be the name of a %s", problem_quote(name).text,
+				 of_session ? "run" : "job");
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	}
 	if (job_find(s, name, of_session))

@@ -71,6 +71,12 @@ struct job *job_by_number(const struct session *s, uint32_t number);
 /* The job whose run has this id in the sandbox, or NULL. */
 struct job *job_by_id(const struct session *s, uint32_t id);
 
+/* What users call it; the directory that it is in is the same with an s. */
+static inline const char *job_noun(const struct job *j)
+{
+	return j->of_session ? "run" : "job";
+}
+
 /* Was it started, and has it not ended? */
 bool job_going(const struct job *j);
 

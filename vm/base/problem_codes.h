@@ -36,7 +36,7 @@
 	  "There is no template of that name.", \
 	  "Take one of those that it names.") \
 	X(MKDIR, BAD_NAME, "bad-name", NO, \
-	  "A session can't have that name.", \
+	  "A session, a job or a run can't have that name.", \
 	  "Take 1 to 64 letters, digits, dots, underscores and dashes, and neither a dot nor a dash first.") \
 	X(MKDIR, TOO_MANY_SESSIONS, "too-many-sessions", LATER, \
 	  "The user, or the mount, has as many sessions as may be.", \

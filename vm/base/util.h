@@ -88,6 +88,10 @@ static inline char *copy_text(const char *text, bool *bad)
 
 /* Is this a valid name for a session, a template or an image? It becomes part of paths on the host. */
 #define PLAIN_NAME_MAX 64u
+#define PLAIN_NAME_FIX                                                    \
+	"Use 1 to 64 of the characters A-Z a-z 0-9 . _ - and begin with " \
+	"neither a dot nor a dash."
+
 static inline bool plain_name_ok(const char *name)
 {
 	const size_t len = strlen(name);

@@ -41,4 +41,22 @@ def settings():
     same("the longest word", len(read(f"{a}/stdout")), 131071)
 
 
-main(settings)
+def names():
+    s = Session("names")
+    for where, noun in ("jobs", "job"), ("runs", "run"):
+        with raises(f"{where}/.x", errno.EINVAL):
+            os.mkdir(s / f"{where}/.x")
+        for error in s.text("error"), read(f"{MNT}/error", "r"):
+            has(where, error, f'".x" can\'t be the name of a {noun}')
+            has(where, error, "code: bad-name")
+            has(where, error, "begin with neither a dot nor a dash")
+        os.mkdir(s / f"{where}/_x")
+    with raises("a number", errno.EINVAL):
+        os.mkdir(s / "runs/5")
+    for error in s.text("error"), read(f"{MNT}/error", "r"):
+        has("a number", error, "numbers are those that the session gives to its runs")
+        has("a number", error, "mkdir runs/NAME")
+    has("the root names the session", read(f"{MNT}/error", "r"), "cause: raw/names: ")
+
+
+main(settings, names)
