@@ -248,6 +248,18 @@ static int input_flush(struct handle *h, bool killed)
 /* Reports code that could not be queued in the log and in `error`: its writer has closed the file. */
 static void drop(struct front *f, int err)
 {
+	const char *first = "another writer of `in` was first, so this program was dropped";
+
+	/* Nothing that its administrator could mend. */
+	if (f->job && f->latest) {
+		front_problemf(f, PROBLEM_DROPPED,
+			       f->job->of_session ? "Make another one: mkdir runs/NAME."
+						  : "Make another one: mkdir jobs/NAME.",
+			       f->job->of_session ? "a named run takes code once, and %s"
+						  : "a job is started once, and %s",
+			       first);
+		return;
+	}
 	log_warn("%s: code was dropped: %s", f->job ? f->job->path : f->s->path, strerror(-err));
 	if (!f->error.code)
 		front_problemf(f, PROBLEM_DROPPED, "Write it again.",

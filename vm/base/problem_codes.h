@@ -113,8 +113,8 @@
 	  "A program that has written to `in` keeps it open.", \
 	  "Close it; `runs/` has the runs there are.") \
 	X(INPUT, DROPPED, "dropped", YES, \
-	  "There was no memory to make a run of the code.", \
-	  "Write it again.") \
+	  "There was no memory to make a run of the code; or a job, or a named run, had its code already, from another writer.", \
+	  "Write it again; make another job.") \
 	X(INPUT, TOO_MANY_FILES, "too-many-files", NO, \
 	  "There are 64 files beside the nodes.", \
 	  "Keep files below `files/`.") \

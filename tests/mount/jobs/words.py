@@ -59,4 +59,18 @@ def names():
     has("the root names the session", read(f"{MNT}/error", "r"), "cause: raw/names: ")
 
 
-main(settings, names)
+def two_writers():
+    s = Session("two")
+    for name, words in ("jobs/a", "a job is started once"), ("runs/a", "a named run takes code once"):
+        d = make(s, name)
+        first, second = (open(f"{d}/in", "w", encoding="ascii") for _ in range(2))
+        for file, code in (second, "echo second\n"), (first, "echo first\n"):
+            file.write(code)
+            file.flush()
+        first.close()
+        second.close()
+        same("who closes first", (read(f"{d}/stdout"), read(f"{d}/exit_code")), (b"first\n", b"0\n"))
+        told(d, "code: dropped", words, "another writer of `in` was first", "Make another one: mkdir " + name[:4])
+
+
+main(settings, names, two_writers)
