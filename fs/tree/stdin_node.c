@@ -76,6 +76,25 @@ static uint64_t stdin_place(struct handle *h, uint64_t offset)
 	return offset - h->base;
 }
 
+/* Nobody will read what is written to this job. Return: -EPIPE. */
+static int at_end(struct front *f)
+{
+	const char *noun = job_noun(f->job);
+
+	if (run_ended(f->latest))
+		front_problemf(f, PROBLEM_NOT_RUNNING, "", "the %s has ended", noun);
+	else if (f->job->settings.tty || f->job->settings.input)
+		front_problemf(f, PROBLEM_NOT_RUNNING, "",
+			       "the %s goes on, but its standard input has ended", noun);
+	else
+		front_problemf(
+			f, PROBLEM_NOT_RUNNING,
+			"Open it before the start; or stdin = open in the `config` of the next one "
+			"keeps it open.",
+			"the %s goes on, but its standard input has ended", noun);
+	return -EPIPE;
+}
+
 static int write_ahead(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	struct front *f = h->front;
@@ -83,13 +102,8 @@ static int write_ahead(struct handle *h, const void *data, size_t size, uint64_t
 
 	if (front_is_gone(f))
 		return -ESTALE;
-	if (f->job && f->latest) {
-		front_problemf(
-			f, PROBLEM_NOT_RUNNING,
-			"Open it before the start; or stdin = open in `config` keeps it open.",
-			"standard input of this job has ended");
-		return -EPIPE;
-	}
+	if (f->job && f->latest)
+		return at_end(f);
 	offset = stdin_place(h, offset);
 	if (offset > SESSION_STDIN_MAX || size > SESSION_STDIN_MAX - offset) {
 		front_problemf(

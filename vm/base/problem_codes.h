@@ -132,7 +132,7 @@
 	  "The verb is for a later version.", \
 	  "") \
 	X(VERBS, NOT_RUNNING, "not-running", NO, \
-	  "There is no run to interrupt or to kill.", \
+	  "There is no run to interrupt, to kill or to feed.", \
 	  "") \
 	X(VERBS, BUSY, "busy", LATER, \
 	  "A run, or a commit, is on its way, what runs can't be stopped, or there is no " \
