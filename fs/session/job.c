@@ -228,6 +228,93 @@ void job_unlink(struct job *j)
 	job_unref(j);
 }
 
+/* ---- why its run ended ---- */
+
+/* @p says that it took too long. The `config` beside this `error` is one that can't change any more. */
+static void explain_timeout(const struct job *j, const struct run *r, struct problem *p)
+{
+	const unsigned most = j->s->fs->conf->limits.max_timeout_s;
+	unsigned more = MIN(r->timeout_s * 4, JOB_TIMEOUT_MAX);
+
+	p->fix[0] = '\0';
+	if (most && r->timeout_s >= most) {
+		problem_add_fix(p, "The administrator allows no more: max_timeout_s = %u.", most);
+		return;
+	}
+	if (most)
+		more = MIN(more, most);
+	problem_add_fix(p,
+			"Make another %s, and echo 'timeout_s = %u' >> its config before you %s%s.",
+			job_noun(j), more, j->of_session ? "write code to it" : "start it",
+			most ? "" : "; 0 is no limit");
+}
+
+/* Return: what follows on @step in the agent's words for what has failed; NULL if that was another one. */
+static const char *reason_behind(const struct problem *p, const char *step)
+{
+	const char *at = strstr(p->cause, step);
+
+	return at ? at + strlen(step) : NULL;
+}
+
+/* What is executed, as its `config` or `in` names it. */
+static struct problem_quoted program_of(const struct job *j)
+{
+	const struct buf *code = &j->front.last_code;
+	const char *end;
+
+	if (j->settings.argv.len)
+		return problem_quote(j->settings.argv.data);
+	if (j->settings.language)
+		return problem_quote(j->settings.language);
+	if (code->len < 2 || memcmp(code->data, "#!", 2) != 0)
+		return problem_quote("in");
+	end = memchr(code->data, '\n', code->len);
+	return problem_quote_bytes(code->data, end ? (size_t)(end - code->data) : code->len);
+}
+
+/* @p says that it could not be started, in words of the agent, which knows steps. */
+static void explain_start(const struct job *j, struct problem *p)
+{
+	const char *of_cwd = reason_behind(p, "working directory: ");
+	const char *of_program = reason_behind(p, "starting the program: ");
+	const struct problem old = *p;
+
+	if (of_cwd)
+		problem_wrap(p, PROBLEM_NOT_STARTED,
+			     "Make another one, mkdir jobs/NAME, with a cwd that is there.",
+			     "the job could not be started: cwd = %s: %s",
+			     problem_quote(j->settings.cwd ? j->settings.cwd : "").text,
+			     old.cause + (of_cwd - p->cause));
+	else if (of_program)
+		problem_wrap(
+			p, PROBLEM_NOT_STARTED,
+			j->settings.argv.len
+				? "Make another one, mkdir jobs/NAME, whose argv begins with a "
+				  "program of the sandbox: its path, or a name in PATH."
+				: "Make another one, mkdir jobs/NAME, with a program that the "
+				  "sandbox can execute; a first line #! names one by its path.",
+			"the job could not be started: \"%s\": %s", program_of(j).text,
+			old.cause + (of_program - p->cause));
+	else
+		problem_wrap(p, PROBLEM_NOT_STARTED, "Make another one: mkdir jobs/NAME.", "%s",
+			     old.cause);
+}
+
+/* What its owner can do about how it ended, and what the sandbox does not know of it. */
+static void explain(const struct job *j, struct run *r)
+{
+	struct problem *p = &r->result.problem;
+
+	if (p->code == PROBLEM_TIMEOUT)
+		explain_timeout(j, r, p);
+	else if (p->code == PROBLEM_NOT_TAKEN)
+		explain_start(j, p);
+	else if (!p->code && j->reset && r->state == RUN_KILLED)
+		problem_set(p, PROBLEM_RESET, "Make another one: mkdir jobs/NAME.",
+			    "the session was reset, which kills its jobs");
+}
+
 /* ---- its run ---- */
 
 bool job_going(const struct job *j)
@@ -242,13 +329,19 @@ const char *job_state_str(const struct job *j)
 
 void job_run_over(struct session *s, struct run *r)
 {
+	struct problem p = r->result.problem;
 	struct job *j;
 
 	TAILQ_FOREACH(j, &s->jobs, link) {
 		if (!j->of_session || j->front.latest != r)
 			continue;
-		if (r->result.problem.code)
-			front_problem(&j->front, &r->result.problem);
+		if (p.code == PROBLEM_TIMEOUT)
+			explain_timeout(j, r, &p);
+		if (!p.code && s->reset_asked && r->state == RUN_KILLED)
+			problem_set(&p, PROBLEM_RESET, "Make another one: mkdir runs/NAME.",
+				    "the session was reset, which kills its run");
+		if (p.code)
+			front_problem(&j->front, &p);
 		job_changed(j);
 		return;
 	}
@@ -262,6 +355,7 @@ void job_over(struct job *j)
 	assert(run_ended(r) && s->jobs_going > 0);
 	s->jobs_going--;
 	j->waits = false;
+	explain(j, r);
 	if (r->result.problem.code)
 		front_problem(&j->front, &r->result.problem);
 	s->fs->stats.jobs[r->state]++;

@@ -39,6 +39,7 @@ struct job {
 	bool of_session; /* a named run */
 	bool removed;
 	bool waits, inside; /* not of a named run */
+	bool reset;	    /* its sandbox is being reset */
 	uint32_t number;
 	char name[65];
 	char path[208]; /* "python/demo/jobs/build", for the log */
@@ -108,6 +109,8 @@ void launch_pump(struct session *s);
 void launch_refuse(struct session *s, const struct problem *why);
 /* The sandbox is going, and will be heard of no more: ends those that go as well. */
 void launch_cut(struct session *s, const struct problem *why);
+/* The sandbox is being reset, which ends those that were sent. */
+void launch_reset(struct session *s);
 /* The sandbox is gone, with what ended jobs had left in it. */
 void launch_unbind(struct session *s);
 /* Hands over input of a run that was sent, the session's or a job's. Return: as feed_send(). */

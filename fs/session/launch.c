@@ -50,6 +50,14 @@ void launch_cut(struct session *s, const struct problem *why)
 	}
 }
 
+void launch_reset(struct session *s)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &s->jobs, link)
+		j->reset = j->inside && job_going(j);
+}
+
 void launch_unbind(struct session *s)
 {
 	struct job *j;

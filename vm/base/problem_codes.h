@@ -164,7 +164,7 @@
 	  "By `kill` in `ctl`, before it began.", \
 	  "") \
 	X(CLOSED, RESET, "reset", YES, \
-	  "By `reset` in `ctl`, before it began.", \
+	  "By `reset` in `ctl`: a run before it began; a named run, or a job, also later.", \
 	  "") \
 	X(CLOSED, REMOVED, "removed", NO, \
 	  "The session was removed.", \
@@ -305,6 +305,9 @@
 	  "The interpreter could not take it; or a named run's directory is not there, or the shell can't change a " \
 	  "variable of its own.", \
 	  "`reset` gives one that can; or change the run's `config`.") \
+	X(RUNS, NOT_STARTED, "not-started", NO, \
+	  "The program of a job, or its working directory, is not there, or can't be used.", \
+	  "Make another job.") \
 	X(RUNS, NO_INTERPRETER, "no-interpreter", YES, \
 	  "There was no interpreter, and none could be started.", \
 	  "Try again; look at `console`.") \

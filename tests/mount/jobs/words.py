@@ -73,4 +73,19 @@ def two_writers():
         told(d, "code: dropped", words, "another writer of `in` was first", "Make another one: mkdir " + name[:4])
 
 
-main(settings, names, two_writers)
+def not_started():
+    s = Session("refused")
+    for name, config, code, *words in (
+            ("argv", "argv = nosuchprog x\n", None, '"nosuchprog": No such file', "whose argv begins with a program"),
+            ("cwd", "cwd = nosuch\n", "true\n", "cwd = nosuch: No such file", "with a cwd that is there"),
+            ("line", None, "#!/no/such\ntrue\n", '"#!/no/such": No such file', "a first line #! names one"),
+            ("file", "argv = /etc/passwd\n", None, '"/etc/passwd": Permission denied', "whose argv")):
+        d = make(s, f"jobs/{name}", config)
+        write(f"{d}/{'in' if code else 'ctl'}", code or "start\n")
+        with raises(name, errno.EIO):
+            read(f"{d}/exit_code")
+        told(d, "code: not-started", "the job could not be started: ", "mkdir jobs/NAME", *words)
+        has("its summary", read(f"{d}/summary", "r"), words[0])
+
+
+main(settings, names, two_writers, not_started)
