@@ -12,6 +12,16 @@
 
 /* ---- start ---- */
 
+/* It has its program, and takes no other. */
+static void was_started(const struct job *j, struct problem *why)
+{
+	problem_set(why, PROBLEM_BUSY,
+		    j->of_session ? "Make another one: mkdir runs/NAME."
+				  : "Make another one: mkdir jobs/NAME.",
+		    j->of_session ? "a named run takes code once, and this one has it"
+				  : "a job is started once, and this one was");
+}
+
 static int may_start(const struct job *j, bool with_code, struct problem *why)
 {
 	const struct session *s = j->s;
@@ -19,8 +29,7 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 	if (j->removed || s->dead)
 		return -ESTALE;
 	if (j->front.latest) {
-		problem_set(why, PROBLEM_BUSY, "Make another one: mkdir jobs/NAME.",
-			    "a job is started once, and this one was");
+		was_started(j, why);
 		return -EBUSY;
 	}
 	if (j->of_session && !with_code)
@@ -133,10 +142,30 @@ int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime
 
 /* ---- while it runs ---- */
 
+/* Return: why there is nothing to signal, and in @ret_fix what can be done instead. */
+static const char *why_not_running(const struct job *j, const char **ret_fix)
+{
+	*ret_fix = "";
+	if (!j->front.latest) {
+		*ret_fix = j->of_session	  ? "Write code to `in`."
+			   : j->settings.argv.len ? "echo start > ctl starts it."
+						  : "Write a program to `in`.";
+		return j->of_session ? "the run has no code yet" : "the job was not started";
+	}
+	if (job_going(j)) {
+		*ret_fix = "Wait, or echo kill > ctl, so that it never begins.";
+		return j->of_session ? "the run is queued" : "the job waits for its sandbox";
+	}
+	if (j->inside)
+		*ret_fix = "rmdir of its directory kills the processes that it has left.";
+	return j->of_session ? "the run has ended" : "the job has ended";
+}
+
 static int not_running(struct job *j)
 {
-	front_problemf(&j->front, PROBLEM_NOT_RUNNING, "",
-		       j->front.latest ? "the job has ended" : "the job was not started");
+	const char *fix, *cause = why_not_running(j, &fix);
+
+	front_problemf(&j->front, PROBLEM_NOT_RUNNING, fix, "%s", cause);
 	return -ESRCH;
 }
 
@@ -147,7 +176,8 @@ static int signal_run(struct job *j, unsigned sig)
 
 	if (sig != SANDBOX_KILL && sig != SANDBOX_INTERRUPT) {
 		front_problemf(&j->front, PROBLEM_UNSUPPORTED, "",
-			       "an interpreter that goes on takes interrupt and kill only");
+			       "a run of an interpreter, which goes on, takes interrupt and kill "
+			       "only");
 		return -EOPNOTSUPP;
 	}
 	if (!s->active || s->active != j->front.latest)

@@ -11,30 +11,36 @@
 #include "vm/base/util.h"
 #include "vm/base/problem.h"
 
+#define CTL_ALL (CTL_SESSION | CTL_JOB | CTL_RUN)
+
 static const struct {
 	const char *word;
 	unsigned owners; /* enum ctl_owner */
 } verbs[] = {
-	[CTL_INTERRUPT] = {"interrupt", CTL_SESSION | CTL_JOB},
-	[CTL_KILL] = {"kill", CTL_SESSION | CTL_JOB},
+	[CTL_INTERRUPT] = {"interrupt", CTL_ALL},
+	[CTL_KILL] = {"kill", CTL_ALL},
 	[CTL_RESET] = {"reset", CTL_SESSION},
 	[CTL_CLOSE] = {"close", CTL_SESSION},
 	[CTL_COMMIT] = {"commit", CTL_SESSION},
 	[CTL_DISCARD] = {"discard", CTL_SESSION},
 	[CTL_PAUSE] = {"pause", CTL_SESSION},
 	[CTL_RESUME] = {"resume", CTL_SESSION},
-	[CTL_START] = {"start", CTL_JOB},
-	[CTL_SIGNAL] = {"signal", CTL_JOB},
-	[CTL_EOF] = {"eof", CTL_SESSION | CTL_JOB},
+	[CTL_START] = {"start", CTL_JOB | CTL_RUN},
+	[CTL_SIGNAL] = {"signal", CTL_JOB | CTL_RUN},
+	[CTL_EOF] = {"eof", CTL_ALL},
 };
 static_assert(ARRAY_SIZE(verbs) == CTL_NVERBS, "a word for each verb");
 
 static const char *verbs_known(enum ctl_owner owner)
 {
-	return owner == CTL_JOB
-		       ? "The verbs are start, interrupt, kill, signal NAME and eof, one a line."
-		       : "The verbs are interrupt, kill, reset, close, commit, discard, pause, "
-			 "resume and eof, one a line.";
+	switch (owner) {
+	case CTL_JOB:
+		return "The verbs are start, interrupt, kill, signal NAME and eof, one a line.";
+	case CTL_RUN: return "The verbs are interrupt, kill and eof, one a line.";
+	case CTL_SESSION: break;
+	}
+	return "The verbs are interrupt, kill, reset, close, commit, discard, pause, resume and "
+	       "eof, one a line.";
 }
 
 /* Verbs of later versions: they get an answer of their own, so that nobody hunts for a typing error. */
@@ -112,7 +118,7 @@ static int parse_verb(const char *text, size_t len, enum ctl_owner owner,
 {
 	const size_t first = first_word(text, len);
 
-	if (owner == CTL_JOB && is_word(text, first, verbs[CTL_SIGNAL].word))
+	if (owner != CTL_SESSION && is_word(text, first, verbs[CTL_SIGNAL].word))
 		return parse_signal(text + first, len - first, ret_order, why);
 	for (int v = 0; v < CTL_NVERBS; v++) {
 		if ((verbs[v].owners & owner) && is_word(text, len, verbs[v].word)) {

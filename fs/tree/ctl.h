@@ -25,8 +25,8 @@ enum ctl_verb {
 	CTL_NVERBS
 };
 
-/* Whose they are. */
-enum ctl_owner { CTL_SESSION = 1, CTL_JOB = 2 };
+/* Whose they are. A named run knows a job's verbs, but those of programs only to say that they are not its. */
+enum ctl_owner { CTL_SESSION = 1, CTL_JOB = 2, CTL_RUN = 4 };
 
 struct ctl_order {
 	enum ctl_verb verb;

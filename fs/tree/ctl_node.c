@@ -64,6 +64,13 @@ static int do_job(struct job *j, const struct ctl_order *o)
 	}
 }
 
+static enum ctl_owner owner_of(const struct handle *h)
+{
+	if (!h->job)
+		return CTL_SESSION;
+	return h->job->of_session ? CTL_RUN : CTL_JOB;
+}
+
 static int ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	struct ctl_order orders[CTL_VERBS_MAX];
@@ -74,7 +81,7 @@ static int ctl_write(struct handle *h, const void *data, size_t size, uint64_t o
 	(void)offset;
 	if (front_is_gone(h->front))
 		return -ESTALE;
-	e = ctl_parse(data, size, h->job ? CTL_JOB : CTL_SESSION, orders, &n, &why);
+	e = ctl_parse(data, size, owner_of(h), orders, &n, &why);
 	if (e < 0) {
 		front_problem(h->front, &why);
 		return e;

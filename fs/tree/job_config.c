@@ -3,6 +3,7 @@
 #include "nodes.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
@@ -36,8 +37,12 @@ static int read_settings(struct job *j, bool add, const char *text, size_t len,
 
 	if (e < 0)
 		return e;
-	return job_settings_parse(with, text, len, add ? lines_shown(j) : 0,
-				  &j->s->fs->conf->limits, languages, why);
+	e = job_settings_parse(with, text, len, add ? lines_shown(j) : 0, &j->s->fs->conf->limits,
+			       languages, why);
+	if (e < 0 && j->of_session && why->code == PROBLEM_UNKNOWN_KEY)
+		snprintf(why->fix, sizeof(why->fix),
+			 "The keys of a named run are timeout_s, stdin, cwd and env.NAME.");
+	return e;
 }
 
 /* The first setting that only a program of its own has, which a run of the session's interpreter is not; or NULL. */
@@ -78,8 +83,12 @@ static int may_change(const struct job *j, const struct job_settings *with, stru
 
 	if (!j->front.latest || !job_settings_frozen_change(&j->settings, with, &key))
 		return 0;
-	problem_set(why, PROBLEM_FROZEN, "Make another job: mkdir jobs/NAME.",
-		    "%s cannot change after the start", key);
+	problem_set(why, PROBLEM_FROZEN,
+		    j->of_session ? "Make another one: mkdir runs/NAME."
+				  : "Make another job: mkdir jobs/NAME.",
+		    j->of_session ? "%s cannot change once the run has its code"
+				  : "%s cannot change after the start",
+		    key);
 	return -EBUSY;
 }
 

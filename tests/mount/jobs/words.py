@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `error` says in the directories of jobs and named runs: what it is about, and what can be done."""
 # backends: local process
+import json
+
 from xsbx import *
 
 
@@ -41,6 +43,37 @@ def settings():
     same("the longest word", len(read(f"{a}/stdout")), 131071)
 
 
+def named_runs():
+    """They are runs, and take what a run takes."""
+    s = Session("named")
+    s.submit("sleep 1000\n")
+    s.wait_run(1, "running", 20)
+    a = make(s, "runs/a")
+    refused("no code", f"{a}/ctl", "kill\n", a, "the run has no code yet", "`in`")
+    refused("no such verb", f"{a}/ctl", "nonsense\n", a, "The verbs are interrupt, kill and eof")
+    refused("start", f"{a}/ctl", "start\n", a, "Write code to `in`")
+    refused("signal", f"{a}/ctl", "signal TERM\n", a, "interrupt and kill only")
+    refused("no such key", f"{a}/config", "nonsense = 1\n", a, "The keys of a named run are timeout_s, stdin, cwd and env.NAME.")
+    write(f"{a}/in", "echo x\n")
+    refused("queued", f"{a}/ctl", "interrupt\n", a, "the run is queued", "kill > ctl")
+    refused("code, again", f"{a}/in", "echo y\n", a, "a named run takes code once", "mkdir runs/NAME")
+    refused("frozen", f"{a}/config", "timeout_s = 5\n", a, "once the run has its code", "mkdir runs/NAME")
+    s.ctl("kill")
+    same("its turn", read(f"{a}/stdout"), b"x\n")
+    refused("ended", f"{a}/ctl", "kill\n", a, "the run has ended")
+    refused("nobody reads", f"{a}/stdin", "x\n", a, "the run has ended")
+    r = make(s, "runs/r")
+    write(f"{r}/in", "sleep 1000\n")
+    wait_for(lambda: read(f"{r}/state") == b"running\n", 20)
+    s.ctl("reset")
+    same("a reset ends it", read(f"{r}/exit_code"), b"137\n")
+    told(r, "code: reset", "the session was reset", "mkdir runs/NAME")
+    t = make(s, "runs/t", "timeout_s = 1\n")
+    write(f"{t}/in", "sleep 100\n")
+    same("too long", read(f"{t}/exit_code"), b"124\n")
+    told(t, "Make another run", "'timeout_s = 4' >> its config before you write code to it")
+
+
 def names():
     s = Session("names")
     for where, noun in ("jobs", "job"), ("runs", "run"):
@@ -73,6 +106,39 @@ def two_writers():
         told(d, "code: dropped", words, "another writer of `in` was first", "Make another one: mkdir " + name[:4])
 
 
+def jobs():
+    s = Session("jobs")
+    a = make(s, "jobs/a")
+    refused("not started", f"{a}/ctl", "interrupt\n", a, "the job was not started", "Write a program to `in`")
+    write(f"{a}/config", "argv = true\ntty = yes\n")
+    refused("not started", f"{a}/ctl", "kill\n", a, "echo start > ctl")
+    write(f"{a}/ctl", "start\n")
+    read(f"{a}/exit_code")
+    for node in "stdin", "tty":
+        text = refused(node, f"{a}/{node}", "x", a, "the job has ended")
+        ok("and is told nothing of what could have been", "fix" not in text, text)
+    b = make(s, "jobs/b")
+    write(f"{b}/in", "sleep 1000\n")
+    refused("goes on", f"{b}/stdin", "x", b, "the job goes on, but its standard input has ended", "`config` of the next one")
+    left = make(s, "jobs/left")
+    write(f"{left}/in", "sleep 1000 >/dev/null 2>&1 &\n")
+    read(f"{left}/exit_code")
+    refused("has left something", f"{left}/ctl", "kill\n", left, "the job has ended", "rmdir of its directory kills")
+    s.ctl("reset")
+    same("a reset ends the others", (read(f"{b}/exit_code"), read(f"{b}/state")), (b"137\n", b"killed\n"))
+    told(b, "code: reset", "the session was reset", "mkdir jobs/NAME")
+    same("in its status as well", json.loads(read(f"{b}/status.json"))["problem"]["code"], "reset")
+    t = make(s, "jobs/t", "timeout_s = 1\n")
+    write(f"{t}/in", "sleep 100\n")
+    same("too long", read(f"{t}/exit_code"), b"124\n")
+    told(t, "Make another job", "'timeout_s = 4' >> its config before you start it")
+    k = make(s, "jobs/k")
+    write(f"{k}/in", "sleep 1000\n")
+    wait_for(lambda: read(f"{k}/state") == b"running\n", 20)
+    write(f"{k}/ctl", "kill\n")
+    same("killed without a reset", (read(f"{k}/exit_code"), read(f"{k}/error")), (b"137\n", b""))
+
+
 def not_started():
     s = Session("refused")
     for name, config, code, *words in (
@@ -88,4 +154,4 @@ def not_started():
         has("its summary", read(f"{d}/summary", "r"), words[0])
 
 
-main(settings, names, two_writers, not_started)
+main(settings, named_runs, names, two_writers, jobs, not_started)

@@ -60,6 +60,10 @@ static void test_jobs(void **state)
 	assert_int_equal(nverbs, 4);
 	assert_int_equal(job("reset"), -EINVAL);
 	assert_non_null(strstr(why.fix, "signal NAME"));
+	assert_int_equal(ctl_parse("start\nsignal TERM\neof", 21, CTL_RUN, verbs, &nverbs, &why),
+			 0); /* known, so that they are refused in words of their own */
+	assert_int_equal(ctl_parse("reset", 5, CTL_RUN, verbs, &nverbs, &why), -EINVAL);
+	assert_string_equal(why.fix, "The verbs are interrupt, kill and eof, one a line.");
 }
 
 static void test_lines(void **state)
