@@ -130,9 +130,22 @@ void beside_list(const struct node *dir, node_put_fn put, void *data)
 			put(data, ino_of_session(dir->s, NODE_SCRATCH, f->id), S_IFREG, f->name);
 }
 
+/* Of those that were not removed. */
+static const struct run *newest_kept(const struct session *s)
+{
+	return TAILQ_LAST(&s->runs, run_list);
+}
+
+bool latest_is_there(const struct node *n)
+{
+	return newest_kept(n->s);
+}
+
 void latest_target(const struct node *n, char target[16])
 {
-	snprintf(target, 16, "%u", n->s->front.latest ? n->s->front.latest->number : 0);
+	const struct run *r = newest_kept(n->s);
+
+	snprintf(target, 16, "%u", r ? r->number : 0);
 }
 
 uint64_t latest_size(const struct node *n)

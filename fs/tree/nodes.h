@@ -135,7 +135,8 @@ void jobs_list(const struct node *dir, node_put_fn put, void *data);
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void beside_list(const struct node *dir, node_put_fn put, void *data);
 
-/* The target of runs/latest, and its length. */
+/* runs/latest, the newest that is kept: is there one; the target, and its length. */
+bool latest_is_there(const struct node *n);
 void latest_target(const struct node *n, char target[16]);
 uint64_t latest_size(const struct node *n);
 

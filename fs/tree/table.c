@@ -115,11 +115,6 @@ static bool has_latest(const struct node *n)
 	return n->front->latest || front_input_pending(n->front);
 }
 
-static bool keeps_latest(const struct node *n)
-{
-	return n->s->front.latest && session_run(n->s, n->s->front.latest->number);
-}
-
 static bool run_has_code(const struct node *n)
 {
 	return run_has_status(n->r);
@@ -237,7 +232,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops,
 			  .truncate = truncate_scratch},
 	[NODE_LATEST] = {"latest", NODE_RUNS, S_IFLNK | 0777, NULL, NULL, runs_time,
-			 .size = latest_size, .is_there = keeps_latest},
+			 .size = latest_size, .is_there = latest_is_there},
 	[NODE_RUN] = {NULL, NODE_RUNS, DIR_ | 0700, NULL, NULL, run_time},
 	[NODE_RUN_IN] = {TEXT("in", NODE_RUN, 0400, text_run_code, submit_time)},
 	[NODE_RUN_STDOUT] = {"stdout", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,

@@ -61,6 +61,23 @@ def retention():
     ok("and differ", len(set(times)) == 5)
 
 
+def latest():
+    """Of those that are kept."""
+    s = Session("latest")
+    for i in 1, 2, 3:
+        s.run(f"echo {i}\n")
+    for newest in 2, 1:
+        os.rmdir(s / f"runs/{newest + 1}")
+        same("the newest is", (os.path.basename(os.readlink(s / "runs/latest")), s.text("runs/latest/stdout")),
+             (f"{newest}", f"{newest}\n"))
+        same("its length", os.lstat(s / "runs/latest").st_size, 1)
+    same("what was read stays", s.text("stdout"), "3\n")
+    os.rmdir(s / "runs/1")
+    same("none", os.listdir(s / "runs"), [])
+    s.run("echo 4\n")
+    same("and again", os.path.basename(os.readlink(s / "runs/latest")), "4")
+
+
 def bytes_limit():
     s = Session("bytes")
     for i in range(4):
@@ -82,4 +99,4 @@ def bytes_limit():
     os.close(fd)
 
 
-main(nodes, nothing_waits, retention, bytes_limit)
+main(nodes, nothing_waits, retention, latest, bytes_limit)
