@@ -180,8 +180,10 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	thaw(a);
 	/* One that is being set up has had nothing to do yet: no fresher one could be had, and the READY that
 	 * is due says so. Whoever took a clone need not wait for that before he asks. */
-	if (a->run.state == RUN_NONE && a->ready.due && !a->warm.due)
+	if (a->run.state == RUN_NONE && a->ready.due && !a->warm.due) {
+		jobs_ending(&a->jobs, PROTO_HOW_KILLED); /* these may have begun already */
 		return 0;
+	}
 	if (a->run.state != RUN_NONE || a->warm.due) {
 		conn_send_failed(&a->conn, h->id, EBUSY, "RESET while something is under way");
 		return 0;

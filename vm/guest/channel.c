@@ -83,13 +83,12 @@ static void frames_sent(struct channel *ch, size_t n)
 		begin_frame(ch);
 		f = ch->current;
 		assert(f);
-		if (f->started)
-			*f->started = true;
 		part = MIN(n, f->len - f->sent);
 		f->sent += part;
 		n -= part;
 		if (f->sent == f->len) {
 			ch->current = NULL;
+			ch->sent[f->ticket % CHANNEL_NCLASSES]++; /* each class keeps its order */
 			free(f);
 		}
 	}
@@ -144,13 +143,14 @@ static void seal_frame(struct channel *ch, struct channel_frame *f)
 	f->len = PROTO_HEADER + f->out.len;
 }
 
-void channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl)
+uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl)
 {
+	uint64_t ticket;
 	bool idle;
 
 	if (!ch->open || ch->lost) {
 		free(f);
-		return;
+		return 0;
 	}
 	if (!proto_keeps_lease(f->header.type)) {
 		if (ch->events->stirs)
@@ -159,12 +159,20 @@ void channel_push(struct channel *ch, struct channel_frame *f, enum channel_clas
 	}
 	idle = !next_frame(ch);
 	seal_frame(ch, f);
+	ticket = ++ch->tickets[cl] * CHANNEL_NCLASSES + cl;
+	f->ticket = ticket;
 	STAILQ_INSERT_TAIL(&ch->queue[cl], f, link);
 	ch->queued[cl] += f->len;
 	if (cl == CHANNEL_BULK)
 		ch->high = MAX(ch->high, ch->queued[cl]);
 	if (idle && flush(ch) < 0)
 		poll_again(ch);
+	return ticket;
+}
+
+bool channel_has_sent(const struct channel *ch, uint64_t ticket)
+{
+	return ticket && ticket / CHANNEL_NCLASSES <= ch->sent[ticket % CHANNEL_NCLASSES];
 }
 
 int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const void *payload,

@@ -18,7 +18,7 @@
 struct channel_frame {
 	STAILQ_ENTRY(channel_frame) link;
 	size_t len, sent; /* bytes of `wire` */
-	bool *started;	  /* if not NULL: set once any byte was sent */
+	uint64_t ticket;  /* of its class */
 	struct proto_header header;
 	struct proto_out out; /* the payload is written here */
 	uint8_t wire[];
@@ -63,8 +63,10 @@ struct channel {
 	size_t partial_len, partial_cap;
 	struct channel_frame *current; /* partly sent */
 	struct channel_queue queue[CHANNEL_NCLASSES];
-	size_t queued[CHANNEL_NCLASSES]; /* bytes, without `current` */
-	size_t high;			 /* most bytes of bulk since it was empty or `drained` */
+	size_t queued[CHANNEL_NCLASSES];    /* bytes, without `current` */
+	size_t high;			    /* most bytes of bulk since it was empty or `drained` */
+	uint64_t tickets[CHANNEL_NCLASSES]; /* frames so far */
+	uint64_t sent[CHANNEL_NCLASSES];    /* those of which all was sent */
 	uint32_t commands; /* frames that were pushed and end leases: proto_keeps_lease() */
 	void (*closed)(void *data);
 };
@@ -89,8 +91,12 @@ void channel_close(struct channel *ch, void (*closed)(void *data));
  */
 struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_t payload_max);
 
-/* Queues a frame for sending; the channel owns it from now on. */
-void channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl);
+/* Queues a frame for sending; the channel owns it from now on. Return: a ticket for channel_has_sent(), 0 if it was
+ * dropped. */
+uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl);
+
+/* Was all of this frame sent? Only then can the agent answer it. */
+bool channel_has_sent(const struct channel *ch, uint64_t ticket);
 
 /* Sends a frame with @len bytes of payload. Return: 0 or -ENOMEM. */
 int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const void *payload,

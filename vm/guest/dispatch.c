@@ -74,7 +74,7 @@ static int on_usage(struct guest *g, struct proto_in *in)
 		.processes = u.processes,
 	};
 	g->usage.reached = reached(g, &g->usage);
-	g->exec.reached |= g->exec.sent ? g->usage.reached : 0;
+	g->exec.reached |= exec_sent(g, &g->exec) ? g->usage.reached : 0;
 	g->usage_known = true;
 	return 0;
 }

@@ -52,15 +52,21 @@ static void outcome_known(struct vm_result *r, enum vm_outcome outcome)
 	r->status = outcome == VM_TIMEOUT ? 124 : STATUS_KILLED;
 }
 
+bool exec_sent(const struct guest *g, const struct exec *x)
+{
+	return channel_has_sent(&g->channel, x->ticket);
+}
+
 void exec_abandon(struct guest *g)
 {
-	struct vm_result r = {.outcome = g->exec.sent ? VM_LOST : VM_REFUSED, .fresh = true};
+	const bool sent = exec_sent(g, &g->exec);
+	struct vm_result r = {.outcome = sent ? VM_LOST : VM_REFUSED, .fresh = true};
 
 	if (!g->exec.id)
 		return;
 	if (g->asked)
 		problem_set(&r.problem, PROBLEM_CLOSED, "", "the sandbox was closed %s",
-			    g->exec.sent ? "during the run" : "before the run began");
+			    sent ? "during the run" : "before the run began");
 	else
 		r.problem = g->problem;
 	if (g->exec.settled)
@@ -94,7 +100,7 @@ void exec_overdue(struct guest *g)
 
 void exec_out_of_memory(struct guest *g)
 {
-	if (!g->exec.sent)
+	if (!exec_sent(g, &g->exec))
 		return; /* it never ran */
 	g->exec.settled = true;
 	g->exec.outcome = VM_OOM;
@@ -214,8 +220,8 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 	struct proto_exit e;
 	uint64_t kills;
 
-	if (!g->exec.id || h->id != g->exec.id || exec_take_exit(in, &e, &r) < 0 ||
-	    r.outcome == VM_LOST) /* is of jobs */
+	if (!g->exec.id || h->id != g->exec.id || !exec_sent(g, &g->exec) ||
+	    exec_take_exit(in, &e, &r) < 0 || r.outcome == VM_LOST) /* is of jobs */
 		return -EPROTO;
 	note_full(g, h->flags);
 	kills = exec_see_oom(g, &g->exec, &r);
@@ -252,6 +258,12 @@ static void grant(struct guest *g, struct exec *x, uint32_t n)
 	x->consumed = 0;
 }
 
+void exec_beat(struct guest *g, struct exec *x)
+{
+	if (x->id)
+		grant(g, x, 0);
+}
+
 void exec_hold(struct guest *g, struct exec *x, bool hold)
 {
 	if (!x->id || x->held == hold || x->late)
@@ -278,7 +290,7 @@ int exec_take_output(struct guest *g, struct exec *x, const struct proto_header 
 	const struct proto_str bytes = get_rest(in);
 	enum vm_stream stream;
 
-	if (in->bad || !x->id || h->id != x->id || sequence != x->sequence ||
+	if (in->bad || !x->id || h->id != x->id || !exec_sent(g, x) || sequence != x->sequence ||
 	    (h->flags != PROTO_STDOUT && h->flags != PROTO_STDERR))
 		return -EPROTO;
 	stream = h->flags == PROTO_STDOUT ? VM_STDOUT : VM_STDERR;
@@ -291,7 +303,8 @@ int exec_take_output(struct guest *g, struct exec *x, const struct proto_header 
 	x->got[stream] += bytes.len;
 	if (bytes.len)
 		tell_owner(g, output, x->id, stream, bytes.data, bytes.len);
-	if (g->phase == GUEST_UP)
+	if (g->phase !=
+	    GUEST_ENDING) /* also while a reset ends jobs: their end is behind their output */
 		grant(g, x, bytes.len);
 	return 0;
 }
@@ -341,8 +354,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	log_trace(&g->label, "guest", "sends the code, %zu bytes", run->code_len);
 	g->exec.oom_kills = exec_oom_kills(g);
 	proto_run_pack(&f->out, &r);
-	f->started = &g->exec.sent;
-	channel_push(&g->channel, f, CHANNEL_CONTROL);
+	g->exec.ticket = channel_push(&g->channel, f, CHANNEL_CONTROL);
 	guest_deadline(g,
 		       run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + LATE_MS : 0);
 	return 0;

@@ -159,18 +159,22 @@ static void pump(struct file_calls *calls)
 	struct file_piece *p;
 
 	while ((p = STAILQ_FIRST(&calls->waiting)) && has_slot(calls, p)) {
+		unsigned i = 0;
+		uint64_t ticket;
+
 		STAILQ_REMOVE_HEAD(&calls->waiting, link);
 		calls->held -= p->frame->out.len;
 		if (p->call) {
-			unsigned i = calls->free[--calls->nfree];
-
+			i = calls->free[--calls->nfree];
 			calls->slot[i].call = p->call;
 			calls->slot[i].piece = p->number;
 			calls->slot[i].round = (calls->slot[i].round + 1) & 0xffffff;
 			p->frame->header.id = calls->slot[i].round << SLOT_BITS | i;
 		}
-		channel_push(calls->channel, p->frame,
-			     p->call && p->call->urgent ? CHANNEL_CONTROL : CHANNEL_BULK);
+		ticket = channel_push(calls->channel, p->frame,
+				      p->call && p->call->urgent ? CHANNEL_CONTROL : CHANNEL_BULK);
+		if (p->call)
+			calls->slot[i].ticket = ticket;
 		free(p);
 	}
 }
@@ -372,7 +376,9 @@ int file_calls_on_reply(struct file_calls *calls, uint32_t id, struct proto_in *
 	struct file_call *call = calls->slot[i].call;
 	int r;
 
-	if (!call || calls->slot[i].round != id >> SLOT_BITS)
+	/* Who could answer what waits in the channel would have ever more of it wait there. */
+	if (!call || calls->slot[i].round != id >> SLOT_BITS ||
+	    !channel_has_sent(calls->channel, calls->slot[i].ticket))
 		return -EPROTO;
 	call->unanswered--;
 	r = reply_call(call, calls->slot[i].piece, in);

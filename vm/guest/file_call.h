@@ -55,6 +55,7 @@ struct file_calls {
 		struct file_call *call;
 		unsigned piece;
 		uint32_t round;
+		uint64_t ticket; /* of its frame */
 	} slot[PROTO_FILES_INFLIGHT];
 	uint8_t free[PROTO_FILES_INFLIGHT]; /* stack of free slots */
 	unsigned nfree;

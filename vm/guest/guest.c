@@ -214,6 +214,8 @@ static void heartbeat(struct guest *g)
 	}
 	if (!jobs_check(g))
 		return;
+	exec_beat(g, &g->exec);
+	input_drained(g);
 	exec_look(g);
 	if (busy || g->usage_stale)
 		guest_ask_usage(g);
@@ -368,6 +370,7 @@ int guest_reset(struct guest *g)
 		return -EBUSY;
 	if (channel_send(&g->channel, PROTO_RESET, 0, NULL, 0) < 0)
 		return -ENOMEM;
+	jobs_ending(g);
 	g->phase = GUEST_RESET;
 	/* The answer to a greeting, if that is still to come, comes first. */
 	if (g->due != DUE_HELLO)

@@ -164,7 +164,7 @@ void guest_job_hold(struct guest *g, uint32_t id, bool hold);
 /* Its terminal has another size. Return: 0, -ESRCH, -ENOMEM. */
 int guest_job_resize(struct guest *g, uint32_t id, unsigned rows, unsigned cols);
 
-/* Ends all that is left of it; `gone` follows. Return: 0, -ESRCH, -ENOMEM. */
+/* Ends all that is left of it, even if the agent can only be told later; `gone` follows. Return: 0, -ESRCH. */
 int guest_job_forget(struct guest *g, uint32_t id);
 
 /* Restarts the interpreter; all jobs are killed, and `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */

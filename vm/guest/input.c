@@ -27,7 +27,7 @@ int input_on_credit(struct guest *g, const struct proto_header *h, struct proto_
 	/* It may have ended meanwhile. */
 	if (!x || !x->stdin_open)
 		return 0;
-	if (n > EXEC_WINDOW || x->stdin_credit + n > EXEC_WINDOW)
+	if (!exec_sent(g, x) || n > EXEC_WINDOW || x->stdin_credit + n > EXEC_WINDOW)
 		return -EPROTO;
 	x->stdin_credit += n;
 	tell_owner(g, room, h->id);
@@ -38,7 +38,7 @@ int input_on_closed(struct guest *g, const struct proto_header *h, struct proto_
 {
 	struct exec *x = find(g, h->id);
 
-	if (!get_end(in))
+	if (!get_end(in) || (x && !exec_sent(g, x)))
 		return -EPROTO;
 	if (!x || !x->stdin_open)
 		return 0;

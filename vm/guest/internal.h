@@ -38,9 +38,9 @@ enum guest_due {
 /* The run of a guest, `id` is 0 if there is none; or one of its jobs. */
 struct exec {
 	uint32_t id;
-	bool sent;    /* a byte of RUN was sent: the code may run */
-	bool killing; /* SIGNAL(KILL) was sent */
-	bool place;   /* it has a directory or variables of its own */
+	uint64_t ticket; /* of RUN or JOB: see exec_sent() */
+	bool killing;	 /* SIGNAL(KILL) was sent */
+	bool place;	 /* it has a directory or variables of its own */
 	unsigned timeout_ms;
 	uint32_t sequence; /* expected of the next OUTPUT */
 	uint64_t limit[VM_NSTREAMS], got[VM_NSTREAMS];
@@ -62,7 +62,8 @@ struct guest_job {
 	TAILQ_ENTRY(guest_job) link;
 	struct exec exec;
 	bool ended;	  /* `exit` was told */
-	bool forgotten;	  /* JOB_FORGET was sent */
+	bool forgotten;	  /* guest_job_forget() */
+	bool untold;	  /* ... and there was no memory for JOB_FORGET */
 	bool shot;	  /* it was sent SIGKILL, by its user */
 	uint64_t overdue; /* beat at which it is, or 0 */
 };
@@ -216,10 +217,16 @@ uint64_t exec_see_oom(const struct guest *g, const struct exec *x, struct vm_res
 /* If it has ended for lack of memory: says so in words. */
 void exec_explain_memory(const struct guest *g, struct vm_result *r);
 
+/* Does the agent know of it? Else it never ran, and what the agent says of it makes no sense. */
+bool exec_sent(const struct guest *g, const struct exec *x);
+
 /* Takes OUTPUT of @x. Return: 0 or -EPROTO. */
 int exec_take_output(struct guest *g, struct exec *x, const struct proto_header *h,
 		     struct proto_in *in);
 void exec_hold(struct guest *g, struct exec *x, bool hold);
+
+/* Every few seconds: grants what there was no memory for when it was due. */
+void exec_beat(struct guest *g, struct exec *x);
 
 /* The agent has not ended the run in time; or, without a run, it was idle for a moment. */
 void exec_overdue(struct guest *g);
@@ -239,7 +246,7 @@ void exec_out_of_memory(struct guest *g);
 int input_on_credit(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int input_on_closed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
-/* The channel has room again. */
+/* The channel has room again; or there may be memory again, every few seconds. */
 void input_drained(struct guest *g);
 
 /* ---- watch.c ---- */
@@ -263,6 +270,9 @@ bool jobs_check(struct guest *g);
 
 /* What the OOM killer has killed up to now, so many, says nothing of those that go on. */
 void jobs_note_oom(struct guest *g, uint64_t kills);
+
+/* The agent was told to end all of them. */
+void jobs_ending(struct guest *g);
 
 /* Ends all of them, because the guest ends. */
 void jobs_abandon(struct guest *g);

@@ -34,6 +34,14 @@ struct guest_job *guest_job_find(struct guest *g, uint32_t id)
 	return NULL;
 }
 
+/* The job that a frame of the agent is about, or NULL if it can't know of one. */
+static struct guest_job *job_meant(struct guest *g, const struct proto_header *h)
+{
+	struct guest_job *j = guest_job_find(g, h->id);
+
+	return j && exec_sent(g, &j->exec) ? j : NULL;
+}
+
 static void job_free(struct guest *g, struct guest_job *j)
 {
 	TAILQ_REMOVE(&g->jobs, j, link);
@@ -56,7 +64,7 @@ static void finish(struct guest *g, struct guest_job *j, const struct vm_result 
 
 int job_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct guest_job *j = guest_job_find(g, h->id);
+	struct guest_job *j = job_meant(g, h);
 	struct proto_exit e;
 	struct vm_result r;
 
@@ -79,7 +87,7 @@ int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in
 	const uint32_t err = get_u32(in);
 	const struct proto_str words = get_str(in, 256);
 	struct vm_result r = {.outcome = VM_REFUSED};
-	struct guest_job *j = guest_job_find(g, h->id);
+	struct guest_job *j = job_meant(g, h);
 	char text[64];
 
 	if (!get_end(in) || !j || j->ended || err > 4095)
@@ -97,7 +105,7 @@ int job_on_failed(struct guest *g, const struct proto_header *h, struct proto_in
 
 int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct guest_job *j = guest_job_find(g, h->id);
+	struct guest_job *j = job_meant(g, h);
 
 	if (!get_end(in) || !j || !(j->forgotten || j->ended))
 		return -EPROTO;
@@ -106,11 +114,41 @@ int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *
 	return 0;
 }
 
+/* The agent was told to end it. */
+static void ending(struct guest *g, struct guest_job *j)
+{
+	exec_hold(g, &j->exec, false);
+	j->exec.late = true; /* unread output must not keep it from ending */
+	j->overdue = g->all->beats + 1 + LATE_BEATS;
+}
+
+void jobs_ending(struct guest *g)
+{
+	struct guest_job *j;
+
+	TAILQ_FOREACH(j, &g->jobs, link) {
+		if (!j->ended && !j->forgotten)
+			ending(g, j);
+	}
+}
+
+/* Tells the agent to end all that is left of it. Without memory for that, the next heartbeat does. */
+static void forget(struct guest *g, struct guest_job *j)
+{
+	j->untold = channel_send(&g->channel, PROTO_JOB_FORGET, j->exec.id, NULL, 0) < 0;
+	if (!j->untold)
+		j->overdue = g->all->beats + 1 + LATE_BEATS;
+}
+
 bool jobs_check(struct guest *g)
 {
 	struct guest_job *j;
 
 	TAILQ_FOREACH(j, &g->jobs, link) {
+		if (j->untold)
+			forget(g, j);
+		if (!j->ended)
+			exec_beat(g, &j->exec);
 		if (!j->overdue || g->all->beats < j->overdue)
 			continue;
 		if (j->exec.held && !j->exec.late) { /* held output may have kept it from ending */
@@ -140,7 +178,7 @@ void jobs_abandon(struct guest *g)
 	struct guest_job *j;
 
 	while ((j = TAILQ_FIRST(&g->jobs))) {
-		struct vm_result r = {.outcome = j->exec.sent ? VM_LOST : VM_REFUSED};
+		struct vm_result r = {.outcome = exec_sent(g, &j->exec) ? VM_LOST : VM_REFUSED};
 
 		if (g->asked)
 			problem_set(&r.problem, PROBLEM_CLOSED, "", "the sandbox was closed");
@@ -156,7 +194,7 @@ void jobs_abandon(struct guest *g)
 
 int job_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
-	struct guest_job *j = guest_job_find(g, h->id);
+	struct guest_job *j = job_meant(g, h);
 
 	return !j || j->ended ? -EPROTO : exec_take_output(g, &j->exec, h, in);
 }
@@ -255,8 +293,7 @@ int guest_job(struct guest *g, const struct sandbox_job *job)
 	j->overdue = overdue_at(g, job);
 	TAILQ_INSERT_TAIL(&g->jobs, j, link);
 	g->njobs++;
-	f->started = &j->exec.sent;
-	channel_push(&g->channel, f, CHANNEL_CONTROL);
+	j->exec.ticket = channel_push(&g->channel, f, CHANNEL_CONTROL);
 	log_trace(&g->label, "guest", "sends job %x", job->id & ~SANDBOX_JOB_ID);
 	return 0;
 }
@@ -281,11 +318,8 @@ int guest_job_signal(struct guest *g, uint32_t id, unsigned sig)
 	if (channel_send_u32(&g->channel, PROTO_SIGNAL, id, wire_signal(sig)) < 0)
 		return -ENOMEM;
 	j->shot = j->shot || sig == SANDBOX_SIGNAL + SIGKILL;
-	if (sig != SANDBOX_KILL)
-		return 0;
-	exec_hold(g, &j->exec, false);
-	j->exec.late = true; /* unread output must not keep it from ending */
-	j->overdue = g->all->beats + 1 + LATE_BEATS;
+	if (sig == SANDBOX_KILL)
+		ending(g, j);
 	return 0;
 }
 
@@ -304,9 +338,8 @@ int guest_job_forget(struct guest *g, uint32_t id)
 
 	if (!j || j->forgotten || g->phase == GUEST_ENDING)
 		return -ESRCH;
-	if (channel_send(&g->channel, PROTO_JOB_FORGET, id, NULL, 0) < 0)
-		return -ENOMEM;
 	j->forgotten = true;
 	j->overdue = g->all->beats + 1 + LATE_BEATS;
+	forget(g, j);
 	return 0;
 }

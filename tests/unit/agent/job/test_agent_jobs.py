@@ -12,7 +12,8 @@ import time
 import unittest
 
 from agent_fixture import (CREDIT, DONE, FAILED, FREEZE, INTERRUPT, JOB, JOB_FORGET, JOB_GONE, JOB_ID, KILL, KILLED, LOST,
-                           RUN, SIGNAL, SIGNAL_NUMBER, STDIN, TIMEOUT, Case, integers, is_running, main, processes_with, text)
+                           RESET, RUN, SETUP, SIGNAL, SIGNAL_NUMBER, STDIN, TIMEOUT, Case, integers, is_running, main,
+                           processes_with, text)
 from patience import wait_until
 
 
@@ -264,6 +265,16 @@ class Jobs(Case):
         wait_until(lambda: self.names().count('sleep') == 2, 10)  # that of the first is nobody's now
         self.agent.forget_job(other)
         self.assertEqual(self.names().count('sleep'), 1)
+
+    def test_reset_while_it_is_set_up(self):
+        """The interpreter that is being made stays, the jobs that came meanwhile go."""
+        self.agent.send(SETUP, text('raw') + integers('QQIIIIQI', 0, 0, 0, 0, 0, 0, 0, 1) + text('A') + text('own'))
+        id = self.agent.start_job('sleep 1000')
+        self.agent.send(RESET)
+        r = self.agent.finish_job(id)
+        self.assertEqual((r.how, r.status), (KILLED, 137))
+        self.agent.forget_job(id)
+        self.assertEqual(self.run_code('echo $A').out, b'own\n')
 
     def test_reset(self):
         """It ends all user code."""

@@ -267,15 +267,14 @@ static void cancelled_frame(void **state)
 	assert_int_equal(seen.nlost, 0);
 }
 
-static void push(uint32_t id, size_t len, enum channel_class cl, bool *started)
+static uint64_t push(uint32_t id, size_t len, enum channel_class cl)
 {
 	struct channel_frame *f = channel_frame_new(PROTO_F_WRITE, id, len);
 
 	assert_non_null(f);
 	memset(f->out.data, (int)id, len);
 	f->out.len = len;
-	f->started = started;
-	channel_push(&ch, f, cl);
+	return channel_push(&ch, f, cl);
 }
 
 /* Reads everything that comes. Return: the ids, in order. */
@@ -311,18 +310,18 @@ static size_t drain(uint32_t *ids, size_t max)
 /* What is begun is finished, then control frames, then the rest; each class keeps its order. */
 static void order(void **state)
 {
-	bool began[2] = {false, false};
+	uint64_t tickets[4];
 	uint32_t ids[64];
 	size_t n;
 
 	(void)state;
-	push(1, 1 << 20, CHANNEL_BULK, &began[0]);
-	push(2, 100000, CHANNEL_BULK, &began[1]);
-	push(3, 100000, CHANNEL_BULK, NULL);
-	push(10, 5, CHANNEL_CONTROL, NULL);
-	push(11, 200000, CHANNEL_CONTROL, NULL);
-	assert_true(began[0]);
-	assert_false(began[1]);
+	tickets[2] = push(1, 1 << 20, CHANNEL_BULK);
+	tickets[3] = push(2, 100000, CHANNEL_BULK);
+	push(3, 100000, CHANNEL_BULK);
+	tickets[0] = push(10, 5, CHANNEL_CONTROL);
+	tickets[1] = push(11, 200000, CHANNEL_CONTROL);
+	for (unsigned i = 0; i < ARRAY_SIZE(tickets); i++)
+		assert_false(channel_has_sent(&ch, tickets[i]));
 	n = drain(ids, ARRAY_SIZE(ids));
 	assert_int_equal(n, 5);
 	assert_int_equal(ids[0], 1);
@@ -330,7 +329,10 @@ static void order(void **state)
 	assert_int_equal(ids[2], 11);
 	assert_int_equal(ids[3], 2);
 	assert_int_equal(ids[4], 3);
-	assert_true(began[1]);
+	for (unsigned i = 0; i < ARRAY_SIZE(tickets); i++)
+		assert_true(channel_has_sent(&ch, tickets[i]));
+	assert_false(channel_has_sent(&ch, tickets[1] + CHANNEL_NCLASSES));
+	assert_false(channel_has_sent(&ch, 0));
 	assert_true(seen.ndrained > 0);
 	assert_int_equal(ch.queued[CHANNEL_BULK], 0);
 	assert_int_equal(ch.queued[CHANNEL_CONTROL], 0);
@@ -343,24 +345,37 @@ static void many_frames(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 1000; i++)
-		push(i, i * 3, CHANNEL_BULK, NULL);
+		push(i, i * 3, CHANNEL_BULK);
 	n = drain(ids, ARRAY_SIZE(ids));
 	assert_int_equal(n, 1000);
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(ids[i], i);
 }
 
-/* Frames that never left were never begun, and closing drops them. */
-static void closed_with_frames(void **state)
+/* A frame of which a part was sent was not sent yet. */
+static void half_sent(void **state)
 {
-	bool began = false;
+	const uint64_t ticket = push(1, 1 << 20, CHANNEL_CONTROL);
+	uint32_t id;
 
 	(void)state;
-	push(1, 4 << 20, CHANNEL_BULK, NULL);
-	push(2, 10, CHANNEL_CONTROL, &began);
+	assert_non_null(ch.current);
+	assert_false(channel_has_sent(&ch, ticket));
+	assert_int_equal(drain(&id, 1), 1);
+	assert_true(channel_has_sent(&ch, ticket));
+}
+
+/* Closing drops frames that never left. */
+static void closed_with_frames(void **state)
+{
+	uint64_t ticket;
+
+	(void)state;
+	push(1, 4 << 20, CHANNEL_BULK);
+	ticket = push(2, 10, CHANNEL_CONTROL);
 	channel_close(&ch, on_closed);
 	uv_run(&loop, UV_RUN_DEFAULT);
-	assert_false(began);
+	assert_false(channel_has_sent(&ch, ticket));
 	assert_int_equal(uv_loop_close(&loop), 0);
 	close(far);
 	free(scratch);
@@ -371,17 +386,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(cut_anywhere),
-		T(generations),
-		T(too_long),
-		T(through_the_socket),
-		T(ends),
-		T(refused_frame),
-		T(cancelled_frame),
-		T(order),
-		T(dies_with_something_unread),
-		T(many_frames),
-		T(closed_with_frames),
+		T(cut_anywhere),       T(generations), T(too_long),
+		T(through_the_socket), T(ends),	       T(refused_frame),
+		T(cancelled_frame),    T(order),       T(dies_with_something_unread),
+		T(many_frames),	       T(half_sent),   T(closed_with_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,36 @@ static void long_directory(void **state)
 	violation(&req, 0, zeroes, sizeof(zeroes));
 }
 
+/* An agent that reads nothing knows the id of what is on its way: its answer makes no sense. */
+static void answer_unread(void **state)
+{
+	static const uint8_t zeroes[MIB];
+	const struct vm_file little = {.op = VM_STATFS, .node = 1};
+	const struct vm_file much = {
+		.op = VM_WRITE, .handle = 1, .data = zeroes, .size = sizeof(zeroes)};
+	struct answer a, b, c;
+	struct fake_frame *f;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(ask(&little, &a), 0);
+	f = fake_expect(PROTO_F_STATFS);
+	id = f->h.id;
+	fake_free(f);
+	answer(id, EACCES, NULL, 0);
+	until(&a);
+	assert_int_equal(ask(&much, &b), 0); /* more than the socket takes */
+	assert_int_equal(ask(&little, &c), 0);
+	answer(id + MIB / PROTO_DATA_MAX, EACCES, NULL,
+	       0); /* the slot behind those of its pieces */
+	for (unsigned turn = 0; turn < 4; turn++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_true(fake_spin(is_true, &closed));
+	assert_string_equal(problem_code_str(problem.code), "agent-protocol");
+	assert_int_equal(b.err, -ESTALE);
+	assert_int_equal(c.err, -ESTALE);
+}
+
 /* In flight and waiting alike, each is answered once when the sandbox goes. */
 static void all_answered(void **state)
 {
@@ -249,9 +279,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) \
 	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
-		T(attr_is_tamed),  T(odd_entries),  T(directory),	    T(read_too_much),
-		T(wrote_too_much), T(wrong_id),	    T(cut_entry),	    T(cut_directory),
-		T(long_directory), T(all_answered), T(other_than_was_made),
+		T(attr_is_tamed),  T(odd_entries),  T(directory),     T(read_too_much),
+		T(wrote_too_much), T(wrong_id),	    T(cut_entry),     T(cut_directory),
+		T(long_directory), T(all_answered), T(answer_unread), T(other_than_was_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,7 +260,7 @@ static void ignore_reply(void *data, int err, const struct vm_file_reply *reply)
 	*(int *)data = err;
 }
 
-/* Code of which no byte has left never ran. The socket is full here, and nobody empties it. */
+/* Code that has not left never ran. The socket is full here, and nobody empties it. */
 static void refused_if_unsent(void **state)
 {
 	static uint8_t zeroes[1 << 20];
@@ -282,6 +282,28 @@ static void refused_if_unsent(void **state)
 	assert_int_equal(err, -ESTALE);
 	assert_int_equal(seen[0].nexits, 1);
 	assert_int_equal(seen[0].result.outcome, VM_REFUSED);
+}
+
+/* Nor has it all left here: an agent that says how it ended lies. */
+static void refused_if_partly_sent(void **state)
+{
+	static char code[PROTO_CODE_MAX];
+	struct sandbox_run run = a_run(1);
+
+	(void)state;
+	memset(code, '#', sizeof(code));
+	run.code = code;
+	run.code_len = sizeof(code);
+	open_ready(&seen[0], 0);
+	assert_int_equal(call_run(&seen[0], &run), 0);
+	send_output(1, PROTO_STDOUT, 0, "x");
+	send_exit(1, PROTO_HOW_DONE, 0);
+	while (!seen[0].nclosed)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_string_equal(problem_code_str(seen[0].problem.code), "agent-protocol");
+	assert_int_equal(seen[0].nexits, 1);
+	assert_int_equal(seen[0].result.outcome, VM_REFUSED);
+	assert_null(seen[0].output[VM_STDOUT].data);
 }
 
 static void lost_if_sent(void **state)
@@ -436,6 +458,7 @@ int main(void)
 		T(next_run_in_exit),
 		T(fixed_statuses),
 		T(refused_if_unsent),
+		T(refused_if_partly_sent),
 		T(lost_if_sent),
 		T(out_of_memory),
 		T(panic_is_named),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/sandbox_fixture.h"
+#include "vm/guest/internal.h"
 #include "vm/sandbox/internal.h"
 
 #define JOB(n) (SANDBOX_JOB_ID + (n))
@@ -228,6 +229,29 @@ static void forgotten_early(void **state)
 	close_it(&seen[0]);
 }
 
+/* As after a call for which there was no memory: the agent is told at the next heartbeat, and has its time from then. */
+static void forgotten_without_memory(void **state)
+{
+	struct guest_job *j;
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	start_job(&seen[0], 1);
+	j = guest_job_find(seen[0].s->guest, JOB(1));
+	j->forgotten = j->untold = true;
+	j->overdue = vm->guests.beats + 1;
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	fake_free(fake_expect(PROTO_JOB_FORGET));
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	fake_settle();
+	assert_false(fake_got(PROTO_JOB_FORGET)); /* once */
+	assert_int_equal(seen[0].nclosed, 0);
+	send_gone(1);
+	assert_true(fake_spin(has_gone, &seen[0]));
+	close_it(&seen[0]);
+	assert_int_equal(seen[0].nexits, 0);
+}
+
 static size_t write_to(uint32_t n, const void *data, size_t len, bool last)
 {
 	size_t taken;
@@ -271,9 +295,19 @@ static void input(void **state)
 	close_it(&seen[0]);
 }
 
-static void held_output(void **state)
+/* A megabyte, which is all that it may send without further credit. */
+static void send_window(uint8_t sequence)
 {
 	static uint8_t piece[4 + (128 << 10)];
+
+	for (uint8_t i = 0; i < 8; i++) {
+		piece[0] = (uint8_t)(sequence + i);
+		fake_send(PROTO_OUTPUT, PROTO_STDOUT, JOB(1), piece, sizeof(piece));
+	}
+}
+
+static void held_output(void **state)
+{
 	struct sandbox_job job = a_job(1);
 
 	(void)state;
@@ -282,14 +316,97 @@ static void held_output(void **state)
 	assert_int_equal(call_job(&seen[0], &job), 0);
 	fake_free(fake_expect(PROTO_JOB));
 	sandbox_job_hold(seen[0].s, JOB(1), true);
-	for (uint8_t i = 0; i < 8; i++) {
-		piece[0] = i;
-		fake_send(PROTO_OUTPUT, PROTO_STDOUT, JOB(1), piece, sizeof(piece));
-	}
+	send_window(0);
 	fake_settle();
 	assert_false(fake_got(PROTO_CREDIT));
 	sandbox_job_hold(seen[0].s, JOB(1), false);
 	fake_free(fake_expect(PROTO_CREDIT));
+	close_it(&seen[0]);
+}
+
+static void reset_with_a_job(bool held)
+{
+	struct sandbox_job job = a_job(1);
+
+	job.limit[VM_STDOUT] = 64 << 20;
+	open_ready(&seen[0], 0);
+	assert_int_equal(call_job(&seen[0], &job), 0);
+	fake_free(fake_expect(PROTO_JOB));
+	if (held) {
+		sandbox_job_hold(seen[0].s, JOB(1), true);
+		send_window(0);
+		fake_settle();
+		assert_false(fake_got(PROTO_CREDIT));
+	}
+	in_call = true;
+	assert_int_equal(sandbox_reset(seen[0].s), 0);
+	in_call = false;
+	fake_free(fake_expect(PROTO_RESET));
+}
+
+/* What a job has still to say when it is killed by a reset is asked for: its end is behind that. */
+static void output_during_reset(void **state)
+{
+	(void)state;
+	reset_with_a_job(false);
+	send_window(0);
+	fake_settle();
+	assert_true(fake_got(PROTO_CREDIT));
+	send_window(8);
+	send_exit(JOB(1), PROTO_HOW_KILLED, 137);
+	until_exit_of(&seen[0], 1);
+	assert_int_equal(seen[0].output[VM_STDOUT].len, 2 << 20);
+	send_ready("Fake 1.1");
+	until(&seen[0], SANDBOX_READY);
+	close_it(&seen[0]);
+}
+
+static void held_at_reset(void **state)
+{
+	(void)state;
+	reset_with_a_job(true);
+	fake_settle();
+	assert_true(fake_got(PROTO_CREDIT));
+	fake_free(fake_expect(PROTO_CREDIT));
+	sandbox_job_hold(seen[0].s, JOB(1), true); /* no more */
+	send_window(8);
+	fake_settle();
+	assert_true(fake_got(PROTO_CREDIT));
+	send_ready("Fake 1.1");
+	until(&seen[0], SANDBOX_READY);
+	vm->guests.beats += 20;
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	until_closed(&seen[0]);
+	assert_int_equal(seen[0].problem.code, PROBLEM_AGENT_SILENT);
+}
+
+/* As after calls for which there was no memory: neither credit nor input is forgotten. */
+static void beats_without_memory(void **state)
+{
+	struct sandbox_job job = a_job(1);
+	struct guest *g;
+
+	(void)state;
+	job.input = true;
+	open_ready(&seen[0], 0);
+	g = seen[0].s->guest;
+	assert_int_equal(call_job(&seen[0], &job), 0);
+	run_one(&seen[0], 1);
+	fake_free(fake_expect(PROTO_RUN));
+	g->exec.consumed = EXEC_WINDOW;
+	guest_job_find(g, JOB(1))->exec.consumed = EXEC_WINDOW;
+	guest_job_find(g, JOB(1))->exec.stdin_waits = true;
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	for (unsigned i = 0; i < 2; i++) {
+		fake_settle();
+		assert_true(fake_got(PROTO_CREDIT));
+		fake_free(fake_expect(PROTO_CREDIT));
+	}
+	assert_int_equal(seen[0].nrooms, 1);
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+	fake_settle();
+	assert_false(fake_got(PROTO_CREDIT));
+	assert_int_equal(seen[0].nrooms, 1);
 	close_it(&seen[0]);
 }
 
@@ -444,15 +561,115 @@ static void hostile(void **state)
 	}
 }
 
+/* ---- an agent that reads nothing, and knows what is on its way ---- */
+
+#define UNREAD 4 /* so many turns of the loop are enough for all that the agent says */
+
+static void say_exit(uint32_t n)
+{
+	send_exit(JOB(n), PROTO_HOW_DONE, 0);
+}
+
+static void say_output(uint32_t n)
+{
+	send_output(JOB(n), PROTO_STDOUT, 0, "x");
+}
+
+static void say_failed_and_gone(uint32_t n)
+{
+	send_failed(n, ENOENT, "starting the program");
+	send_gone(n);
+}
+
+static void say_exit_and_gone(uint32_t n)
+{
+	say_exit(n);
+	send_gone(n);
+}
+
+static void say_gone_forgotten(uint32_t n)
+{
+	assert_int_equal(sandbox_job_forget(seen[0].s, JOB(n)), 0);
+	send_gone(n);
+}
+
+static void say_credit(uint32_t n)
+{
+	send_credit(n, 1000);
+}
+
+static void say_deaf(uint32_t n)
+{
+	fake_send(PROTO_STDIN_CLOSED, 0, JOB(n), "", 0);
+}
+
+/* Two jobs, of which the first is partly sent, the second not at all. */
+static void open_unread(void)
+{
+	static char code[PROTO_CODE_MAX / 2];
+	struct sandbox_job job = a_job(1);
+
+	memset(code, '#', sizeof(code));
+	job.input = true;
+	job.code = (struct proto_str){code, sizeof(code)};
+	memset(&seen[0], 0, sizeof(seen[0]));
+	open_ready(&seen[0], 0);
+	assert_int_equal(call_job(&seen[0], &job), 0);
+	job = a_job(2);
+	job.input = true;
+	assert_int_equal(call_job(&seen[0], &job), 0);
+}
+
+/* Whatever the agent says of a job that it was not sent makes no sense, and the job never ran; then it reads on. */
+static void answers_unread(void **state)
+{
+	static void (*const says[])(uint32_t n) = {
+		say_failed_and_gone, say_exit_and_gone, say_exit, say_output,
+		say_gone_forgotten,  say_credit,	say_deaf,
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(says); i++) {
+		const bool forgets = says[i / 2] == say_gone_forgotten;
+
+		open_unread();
+		says[i / 2](1 + i % 2);
+		for (unsigned turn = 0; turn < UNREAD; turn++)
+			uv_run(&loop, UV_RUN_NOWAIT);
+		fake_settle();
+		until_closed(&seen[0]);
+		assert_string_equal(problem_code_str(seen[0].problem.code), "agent-protocol");
+		assert_int_equal(seen[0].nexits, forgets ? 1 : 2);
+		assert_int_equal(seen[0].result.outcome, VM_REFUSED);
+		assert_null(seen[0].output[VM_STDOUT].data);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
-		T(request),	  T(beside_a_run), T(signals),
-		T(out_of_memory), T(not_started),  T(forgotten_early),
-		T(input),	  T(held_output),  T(overdue_while_held),
-		T(most),	  T(not_up),	   T(processors),
+		T(request),
+		T(beside_a_run),
+		T(signals),
+		T(out_of_memory),
+		T(not_started),
+		T(forgotten_early),
+		T(input),
+		T(held_output),
+		T(overdue_while_held),
+		T(most),
+		T(not_up),
+		T(processors),
 		T(hostile),
+		T(beats_without_memory),
+		T(forgotten_without_memory),
+		T(output_during_reset),
+		T(held_at_reset),
+		T(answers_unread),
+		T(output_during_reset),
+		T(forgotten_without_memory),
+		T(held_at_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
