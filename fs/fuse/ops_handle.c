@@ -291,7 +291,7 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 	}
 	if (h->ops && h->ops->poll)
 		revents = h->ops->poll(h);
-	if (pw && h->waits)
+	if (pw && h->waitlist)
 		wait_poll(h, pw);
 	else if (pw)
 		pollwait_free(pw);

@@ -51,7 +51,7 @@ struct handle {
 	TAILQ_ENTRY(handle) link;      /* all open handles, newest first */
 	LIST_ENTRY(handle) opened;     /* those of the same opener */
 	LIST_ENTRY(handle) near;       /* those of the same bucket, by inode */
-	TAILQ_ENTRY(handle) poll_link; /* on the `polled` of `waits` while `poll` is set */
+	TAILQ_ENTRY(handle) poll_link; /* on the `polled` of `waitlist` while `poll` is set */
 	TAILQ_ENTRY(handle)
 	input_link; /* writers of `in` and `stdin`: on the front's list of them; likewise readers of files.events */
 	uint32_t index, generation;
@@ -67,7 +67,8 @@ struct handle {
 	struct run *r;
 	void (*disown)(struct handle *h);
 	struct pollwait *poll;
-	struct waitlist *waits; /* where its readers wait; set by its `open`. NULL: they never do */
+	struct waitlist
+		*waitlist; /* where its readers wait; set by its `open`. NULL: they never do */
 
 	struct buf text; /* rendered text; data written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */

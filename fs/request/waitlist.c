@@ -61,7 +61,7 @@ void wait_park_on(struct waitlist *wl, struct handle *h, struct req *req, size_t
 
 void wait_park(struct handle *h, struct req *req, size_t size, uint64_t offset)
 {
-	wait_park_on(h->waits, h, req, size, offset);
+	wait_park_on(h->waitlist, h, req, size, offset);
 }
 
 static void wake_pollers(struct waitlist *wl)
@@ -129,7 +129,7 @@ void wait_poll(struct handle *h, struct pollwait *pw)
 	if (h->poll)
 		pollwait_free(h->poll);
 	else
-		TAILQ_INSERT_TAIL(&h->waits->polled, h, poll_link);
+		TAILQ_INSERT_TAIL(&h->waitlist->polled, h, poll_link);
 	h->poll = pw;
 }
 
@@ -137,7 +137,7 @@ void wait_unpoll(struct handle *h)
 {
 	if (!h->poll)
 		return;
-	TAILQ_REMOVE(&h->waits->polled, h, poll_link);
+	TAILQ_REMOVE(&h->waitlist->polled, h, poll_link);
 	pollwait_free(h->poll);
 	h->poll = NULL;
 }

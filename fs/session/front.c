@@ -14,7 +14,7 @@ void front_init(struct front *f, struct session *s, struct job *job)
 	TAILQ_INIT(&f->inputs);
 	TAILQ_INIT(&f->feeders);
 	waitlist_init(&f->wait);
-	f->waits = &f->wait;
+	f->waitlist = &f->wait;
 }
 
 void front_clear(struct front *f)

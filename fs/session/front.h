@@ -38,8 +38,8 @@ struct front {
 
 	struct run *latest; /* reference */
 	struct waitlist wait;
-	struct waitlist *
-		waits; /* where who reads its nodes waits: `wait`, or that of the front whose run it is as well */
+	/* Where who reads its nodes waits: `wait`, or that of the front whose run it is as well */
+	struct waitlist *waitlist;
 
 	struct problem error;
 	bool config_error; /* `error` is about settings */

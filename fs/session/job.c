@@ -183,7 +183,7 @@ int job_create(struct session *s, const char *name, bool of_session, struct job 
 	snprintf(j->path, sizeof(j->path), "%s/%s/%s", s->path, of_session ? "runs" : "jobs", name);
 	front_init(&j->front, s, j);
 	if (of_session)
-		j->front.waits = &s->front.wait;
+		j->front.waitlist = &s->front.wait;
 	j->config_mtime = j->front.created;
 	touch(j);
 	TAILQ_INSERT_TAIL(&s->jobs, j, link);
@@ -222,7 +222,7 @@ void job_unlink(struct job *j)
 	wait_wake(&j->front.wait); /* its run has ended, so that most waiters get an answer */
 	wait_flush(&j->front.wait, -ESTALE);
 	if (j->of_session)
-		wait_wake(j->front.waits); /* among them those who wait for it to be started */
+		wait_wake(j->front.waitlist); /* among them those who wait for it to be started */
 	scratch_unlink_all(s, ino_of_session(s, NODE_JOB, j->number));
 	front_clear(&j->front);
 	job_unref(j);
@@ -354,7 +354,7 @@ void job_over(struct job *j)
 
 	assert(run_ended(r) && s->jobs_going > 0);
 	s->jobs_going--;
-	j->waits = false;
+	j->unsent = false;
 	explain(j, r);
 	if (r->result.problem.code)
 		front_problem(&j->front, &r->result.problem);

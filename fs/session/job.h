@@ -30,7 +30,7 @@
  * nothing is left of it, and removing it ends them.
  *
  * - In its session's list until it is removed, then `removed`; freed with the last reference (open handles have one).
- * - `waits`: to be sent; its run is QUEUED.
+ * - `unsent`: its run is QUEUED.
  */
 struct job {
 	TAILQ_ENTRY(job) link;
@@ -38,8 +38,8 @@ struct job {
 	unsigned refs;
 	bool of_session; /* a named run */
 	bool removed;
-	bool waits, inside; /* not of a named run */
-	bool reset;	    /* its sandbox is being reset */
+	bool unsent, inside; /* not of a named run */
+	bool reset;	     /* its sandbox is being reset */
 	uint32_t number;
 	char name[65];
 	char path[208]; /* "python/demo/jobs/build", for the log */

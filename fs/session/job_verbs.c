@@ -96,7 +96,7 @@ static int add_run(struct job *j, struct buf *code, const struct timespec *mtime
 	r->began = log_now();
 	front_show(&j->front, r, &copy, mtime);
 	run_unref(r); /* the front has one */
-	j->waits = true;
+	j->unsent = true;
 	s->jobs_going++;
 	job_changed(j);
 	front_problem(&j->front, &(struct problem){0});
@@ -204,7 +204,7 @@ int job_kill(struct job *j)
 		wait_wake(&j->s->front.wait);
 		return 0;
 	}
-	if (!j->waits)
+	if (!j->unsent)
 		return job_signal(j, SANDBOX_KILL);
 	run_refuse(j->front.latest, &killed);
 	job_over(j);
@@ -244,7 +244,7 @@ void job_remove(struct job *j)
 	if (j->inside)
 		(void)sandbox_job_forget(j->s->sandbox, j->front.latest->id);
 	if (job_going(j) && !j->of_session) {
-		if (j->waits)
+		if (j->unsent)
 			run_refuse(j->front.latest, &removed);
 		else
 			run_ended_with(j->front.latest, &killed);

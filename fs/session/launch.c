@@ -15,14 +15,14 @@ bool launch_pending(const struct session *s)
 	if (s->jobs_going == 0)
 		return false;
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (j->waits)
+		if (j->unsent)
 			return true;
 	return false;
 }
 
 static void refuse(struct job *j, const struct problem *why)
 {
-	assert(j->waits);
+	assert(j->unsent);
 	run_refuse(j->front.latest, why);
 	job_over(j);
 }
@@ -32,7 +32,7 @@ void launch_refuse(struct session *s, const struct problem *why)
 	struct job *j;
 
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (j->waits)
+		if (j->unsent)
 			refuse(j, why);
 }
 
@@ -144,7 +144,7 @@ static bool launch(struct job *j)
 	}
 	if (j->front.error.code == PROBLEM_TOO_MANY)
 		front_problem(&j->front, &(struct problem){0});
-	j->waits = false;
+	j->unsent = false;
 	j->inside = true;
 	run_started(j->front.latest, j->settings.timeout_s);
 	feed_started(&j->front.latest->feed);
@@ -161,6 +161,6 @@ void launch_pump(struct session *s)
 	if (s->jobs_going == 0)
 		return;
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (j->waits && !launch(j))
+		if (j->unsent && !launch(j))
 			return;
 }

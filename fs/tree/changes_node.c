@@ -135,7 +135,7 @@ static unsigned changes_poll(struct handle *h)
 
 static int changes_open(struct handle *h)
 {
-	h->waits = &h->s->front.wait;
+	h->waitlist = &h->s->front.wait;
 	h->stream = true;
 	return 0;
 }

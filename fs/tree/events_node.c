@@ -24,7 +24,7 @@ static int events_open(struct handle *h)
 {
 	struct events *ev = &h->fs->events;
 
-	h->waits = h->s ? &h->s->events_wait : &ev->wait;
+	h->waitlist = h->s ? &h->s->events_wait : &ev->wait;
 	ev->readers++;
 	events_write(ev);
 	h->cursor = events_first(ev);

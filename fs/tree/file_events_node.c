@@ -11,7 +11,7 @@
 
 static int file_events_node_open(struct handle *h)
 {
-	h->waits = &h->s->file_events.wait;
+	h->waitlist = &h->s->file_events.wait;
 	file_events_open(h);
 	return 0;
 }

@@ -187,7 +187,7 @@ static int input_write(struct handle *h, const void *data, size_t size, uint64_t
 	e = input_append(h, data, size, offset);
 	if (e < 0) {
 		h->failed = e;
-		wait_wake(h->front->waits); /* it will not become a run */
+		wait_wake(h->front->waitlist); /* it will not become a run */
 		return e;
 	}
 	h->dirty = true;
@@ -205,7 +205,7 @@ static int input_truncate(struct handle *h, uint64_t size)
 		h->failed = 0; /* it starts over */
 	h->mtime = clock_now();
 	(void)buf_truncate(&h->text, (size_t)size); /* shrinking can't fail */
-	wait_wake(h->front->waits);
+	wait_wake(h->front->waitlist);
 	return 0;
 }
 
@@ -222,7 +222,7 @@ int input_truncate_path(const struct node *n, uint64_t size)
 	if (h)
 		h->mtime = clock_now();
 	(void)buf_truncate(b, (size_t)size);
-	wait_wake(f->waits);
+	wait_wake(f->waitlist);
 	return 0;
 }
 
@@ -239,7 +239,7 @@ static int input_flush(struct handle *h, bool killed)
 		return 0;
 	h->killed = killed;
 	if (killed) {
-		wait_wake(h->front->waits); /* it will not become a run */
+		wait_wake(h->front->waitlist); /* it will not become a run */
 		input_changed(h);
 	}
 	return 0;
@@ -284,7 +284,7 @@ static void input_release(struct handle *h)
 	}
 	if (h->dirty && (e < 0 || input_writer(f)))
 		input_changed(h); /* it is not what this one has written */
-	wait_wake(f->waits);
+	wait_wake(f->waitlist);
 }
 
 const struct handle_ops input_ops = {

@@ -152,7 +152,7 @@ int status_job(const struct node *n, struct buf *out)
 	json_object_set_new(o, "name", json_string(j->name));
 	json_object_set_new(o, "session", json_string(j->s->path));
 	json_object_set_new(o, "processes_left", left_json(j));
-	json_object_set_new(o, "waiting_reads", json_integer(j->front.waits->nwaiters));
+	json_object_set_new(o, "waiting_reads", json_integer(j->front.waitlist->nwaiters));
 	json_object_set_new(o, "settings", job_settings_json(&j->settings));
 	json_object_set_new(o, "error", problem_json(&j->front.error));
 	return put_json(out, o);

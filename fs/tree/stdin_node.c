@@ -29,7 +29,7 @@ static int stdin_open(struct handle *h)
 	struct front *f = h->front;
 	struct run *r = front_fed(f);
 
-	h->waits = f->waits;
+	h->waitlist = f->waitlist;
 	h->stream = r != NULL;
 	if (r) {
 		front_bind(h, r);

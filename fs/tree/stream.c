@@ -149,7 +149,7 @@ static bool bind_run(struct handle *h)
 
 static int stream_open(struct handle *h)
 {
-	h->waits = h->front->waits;
+	h->waitlist = h->front->waitlist;
 	h->stream = !bind_run(h) || (h->r && !run_ended(h->r));
 	return 0;
 }
