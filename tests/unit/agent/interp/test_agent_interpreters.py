@@ -6,6 +6,7 @@
 Usage: see agent_fixture.py."""
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -15,6 +16,8 @@ import unittest
 from agent_fixture import (BUN, FAILED, GONE, GONE_EXITED, GONE_SIGNAL, GONE_SILENT, HELLO_OK, READY, RESET,
                        SANITIZED, SETUP, TIMEOUT, Case, integers, is_running, main, session_processes, text)
 from patience import wait_until
+
+WALL = 0x40000000  # wait(2) for whom we trace, whose parent is another
 
 
 class Interpreters(Case):
@@ -231,17 +234,34 @@ class Interpreters(Case):
                     return
             time.sleep(0.01)
 
+    @staticmethod
+    def trace(request, pid):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(ctypes.c_long(request), ctypes.c_long(pid), ctypes.c_void_p(), ctypes.c_void_p()) < 0:
+            raise OSError(ctypes.get_errno(), 'ptrace')
+
+    def hold(self, pid):
+        """Stop a process in a way that no SIGCONT undoes."""
+        self.trace(0x4206, pid)  # PTRACE_SEIZE
+        self.trace(0x4207, pid)  # PTRACE_INTERRUPT
+        os.waitpid(pid, WALL)
+
     def test_end_before_the_code_was_taken(self):
         for holder in '', 'import time\nif os.fork() == 0: time.sleep(60)':
             pid = int(self.run_code(f'import os; print(os.getpid(), flush=True)\n{holder}').out)
-            os.kill(pid, signal.SIGSTOP)
-            self.wait_stopped(pid)
+            self.hold(pid)
             id = self.agent.start('print("ran")')
             self.agent.ping()
             os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, WALL)
             r = self.agent.finish(id)
             self.assertEqual((r.how, r.gone, r.status, r.fresh, r.out), (GONE, GONE_SIGNAL, 9, 1, b''))
             self.run_code('print(1)')
+
+    def test_stopped_before_the_code_comes(self):
+        pid = int(self.run_code('import os; x = 5; print(os.getpid())').out)
+        os.kill(pid, signal.SIGSTOP)
+        self.assertEqual(self.run_code('print(x)').out, b'5\n')
 
     def test_ends_that_are_known(self):
         self.run_code('import os; os._exit(3)', status=3)
