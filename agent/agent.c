@@ -447,6 +447,8 @@ static int signals_init(struct agent *a)
 	static const int handled[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
 	sigset_t set;
 
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(&set);
 	for (size_t n = 0; n < ARRAY_SIZE(handled); n++)
 		sigaddset(&set, handled[n]);

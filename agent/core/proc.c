@@ -370,60 +370,19 @@ static void find_parents(struct proc_set *set)
 	}
 }
 
-/* Those that were found when all numbers were tried last. */
-static struct {
-	struct proc_set set;
-	uint64_t began, ended; /* now_us() */
-} tried;
-
-/* Jails of kernels before 6.14 have the numbers of the host, which may be millions. */
-static bool is_tried(void)
+static int add_hidden(struct proc_set *set)
 {
-	const uint64_t took = tried.ended - tried.began;
-
-	return took > SLOW_US && now_us() - tried.ended < took;
-}
-
-static int try_all(struct proc_set *set, size_t listed)
-{
+	const size_t listed = set->n;
 	const pid_t end = highest();
 	size_t at = 0;
 	int r = 0;
 
-	tried.began = now_us();
-	tried.set.n = 0;
 	for (pid_t pid = 2; r == 0 && pid <= end; pid++) {
 		while (at < listed && set->v[at].pid < pid)
 			at++;
 		if (at == listed || set->v[at].pid != pid)
 			r = add_unlisted(set, pid);
 	}
-	for (size_t i = listed; r == 0 && i < set->n; i++)
-		r = set_add(&tried.set, &set->v[i]);
-	tried.ended = r == 0 ? now_us() : 0;
-	return r;
-}
-
-static int try_again(struct proc_set *set, size_t listed)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < tried.set.n; i++) {
-		const pid_t pid = tried.set.v[i].pid;
-
-		if (!listed ||
-		    !bsearch(&(struct proc){.pid = pid}, set->v, listed, sizeof(*set->v), by_pid))
-			r = add_unlisted(set, pid);
-	}
-	return r;
-}
-
-static int add_hidden(struct proc_set *set, bool lately)
-{
-	const size_t listed = set->n;
-	const int r = lately && is_tried() ? try_again(set, listed) : try_all(set, listed);
-
-	set->as_of = tried.began;
 	if (set->n > listed) {
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
 		find_parents(set);
@@ -431,7 +390,7 @@ static int add_hidden(struct proc_set *set, bool lately)
 	return r;
 }
 
-static int scan(struct proc_set *set, bool lately)
+int proc_scan(struct proc_set *set)
 {
 	_cleanup_dir_ DIR *d = opendir("/proc");
 	pid_t pid;
@@ -440,6 +399,7 @@ static int scan(struct proc_set *set, bool lately)
 	if (!d)
 		return -errno;
 	set->n = 0;
+	set->as_of = now_us();
 	while (r == 0 && (pid = proc_next(d))) {
 		struct proc p;
 
@@ -451,8 +411,7 @@ static int scan(struct proc_set *set, bool lately)
 		return r;
 	if (set->n)
 		qsort(set->v, set->n, sizeof(*set->v), by_pid);
-	set->as_of = now_us();
-	r = jailed ? add_hidden(set, lately) : 0;
+	r = jailed ? add_hidden(set) : 0;
 	if (r < 0)
 		return r;
 	mark_ours(set);
@@ -460,14 +419,24 @@ static int scan(struct proc_set *set, bool lately)
 	return 0;
 }
 
-int proc_scan(struct proc_set *set)
-{
-	return scan(set, false);
-}
-
+/* Where many ask at the same time, as those who end many jobs, one scan is for all; and emulated, or in a jail whose
+ * numbers are the host's, there is time for something else between two. */
 int proc_scan_lately(struct proc_set *set)
 {
-	return scan(set, true);
+	static struct proc_set last;
+	static uint64_t ended;
+	const uint64_t took = ended - last.as_of;
+	int r = 0;
+
+	if (took < SLOW_US || now_us() - ended > took) {
+		r = proc_scan(&last);
+		ended = r == 0 ? now_us() : last.as_of;
+	}
+	set->n = 0;
+	set->as_of = last.as_of;
+	for (size_t i = 0; r == 0 && i < last.n; i++)
+		r = set_add(set, &last.v[i]);
+	return r;
 }
 
 /* Adds the children of one thread. @holder: They are below this one, or 0. */

@@ -39,7 +39,7 @@ struct proc_stat {
 struct proc_set {
 	struct proc *v;
 	size_t n, cap;
-	uint64_t as_of; /* now_us(), as old as this it may be of those that /proc hides */
+	uint64_t as_of; /* now_us() when the scan began: who came later may not be in it */
 };
 
 /* Which processes of user code are meant; NULL: all. */
@@ -98,11 +98,7 @@ void proc_exempt(pid_t one, pid_t two);
  */
 int proc_scan(struct proc_set *set);
 
-/**
- * proc_scan_lately() - As proc_scan(), for several who scan at the same time
- *
- * Of those that /proc hides it may tell what was true at @set->as_of, where finding them takes long.
- */
+/** proc_scan_lately() - As proc_scan(), but it may be one that another got a moment ago, see @set->as_of. */
 int proc_scan_lately(struct proc_set *set);
 
 /**

@@ -61,10 +61,10 @@ static bool is_in_scope(struct proc_set *all, const struct proc *p, const struct
 }
 
 /* Lists user code; what is out of the scope does not count as live. Return: how many do, or -errno. */
-static int proc_victims(struct proc_set *all, const struct proc_scope *scope)
+static int proc_victims(struct proc_set *all, const struct proc_scope *scope, bool lately)
 {
 	int victims = 0;
-	int r = proc_scan_lately(all);
+	int r = lately ? proc_scan_lately(all) : proc_scan(all);
 
 	if (r < 0) {
 		proc_set_clear(all);
@@ -82,7 +82,7 @@ static int proc_victims(struct proc_set *all, const struct proc_scope *scope)
 int proc_kill(const struct proc_scope *scope, uint64_t *ret_as_of)
 {
 	struct proc_set all = {0};
-	int victims = proc_victims(&all, scope);
+	int victims = proc_victims(&all, scope, true);
 
 	*ret_as_of = all.as_of;
 	for (size_t i = 0; i < all.n; i++)
@@ -123,7 +123,7 @@ void proc_chase_over(int fds[PROC_CHASED])
 int proc_ask(const struct proc_scope *scope)
 {
 	struct proc_set all = {0};
-	int victims = proc_victims(&all, scope);
+	int victims = proc_victims(&all, scope, false);
 
 	for (size_t i = 0; i < all.n; i++) {
 		int fd = all.v[i].live ? proc_signal(&all.v[i], SIGTERM) : -1;
@@ -139,7 +139,7 @@ int proc_ask(const struct proc_scope *scope)
 int proc_count(const struct proc_scope *scope, pid_t one)
 {
 	struct proc_set all = {0};
-	int victims = proc_victims(&all, scope);
+	int victims = proc_victims(&all, scope, true);
 
 	for (size_t i = 0; i < all.n; i++)
 		victims -= all.v[i].live && all.v[i].pid == one;

@@ -79,7 +79,7 @@ static int step_signals(const struct spawn *s)
 	sigset_t none;
 
 	(void)s;
-	/* Handlers end with the program, what is ignored would not. */
+	/* Handlers end with the program, what we ignore would not. */
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		(void)signal(ignored[i], SIG_DFL);
 	sigemptyset(&none);
@@ -281,8 +281,6 @@ int spawn_prepare(struct guest_env *env)
 	/* The C library keeps two signals for itself. */
 	for (int sig = 1; sig < NSIG; sig++)
 		(void)sigaction(sig, &sa, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		(void)signal(ignored[i], SIG_IGN);
 	env->ruleset = env->jail ? make_rules(env) : -1;
 	if (env->jail && env->ruleset < 0 && env->ruleset != -EOPNOTSUPP)
 		return env->ruleset;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/watch.c agent/files/watchdir.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
+/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/watch.c agent/files/watchdir.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/oom.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -242,30 +242,36 @@ static pid_t holder_pid(unsigned n)
 	return (pid_t)(INT32_MAX - (int)n);
 }
 
-int holder_start(const struct spawn *s, pid_t *ret_pid, int *ret_fd)
+int holder_pipe(int *ret_ours, int *ret_its)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		abort();
+	*ret_ours = fds[0];
+	*ret_its = fds[1];
+	return 0;
+}
+
+int holder_start(const struct spawn *s, int fd, pid_t *ret_pid)
 {
 	struct holder_report r = {.news = HOLDER_STARTED, .pid = holder_pid(1000)};
 	char code[4096] = "";
-	int fds[2];
 	ssize_t n = s->ctl_fd < 0 ? 0 : pread(s->ctl_fd, code, sizeof(code), 0);
 
 	if (code[0] == 'n' || fuzz.nholders == ARRAY_SIZE(fuzz.dying))
 		return -EAGAIN;
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		abort();
 	if (n > 0 &&
 	    (write(s->out_fd, code, (size_t)n) < 0 || write(s->err_fd, code, (size_t)n) < 0))
 		abort();
 	r.news = code[0] == 'f' ? HOLDER_FAILED : HOLDER_STARTED;
 	if (code[0] != 's')
-		report(fds[1], &r);
+		report(fd, &r);
 	r.news = HOLDER_ENDED;
 	r.status = (unsigned char)code[0] << 8;
 	if (code[0] != 'h' && code[0] != 'f' && code[0] != 's')
-		report(fds[1], &r);
-	close(fds[1]);
+		report(fd, &r);
 	*ret_pid = holder_pid(++fuzz.nholders);
-	*ret_fd = fds[0];
 	return 0;
 }
 
