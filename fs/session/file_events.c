@@ -189,6 +189,9 @@ const char *file_events_text(struct handle *h, uint64_t offset, size_t size, siz
 	const struct buf *b = &h->text;
 	uint64_t at;
 
+	if (offset == 1 && !h->expected &&
+	    !h->base) /* who was told of one byte, see file_events_size() */
+		h->expected = h->base = 1;
 	if (offset < h->base) { /* dropped */
 		h->expected -= MIN(h->expected, h->base - offset);
 		h->base = offset;
@@ -213,14 +216,16 @@ bool file_events_unread(const struct handle *h)
 	return h->expected < end_of(h);
 }
 
-uint64_t file_events_size(const struct session *s)
+uint64_t file_events_size(const struct session *s, uint64_t ino)
 {
-	const struct handle *h = TAILQ_FIRST(&s->file_events.readers);
+	const struct handle *h;
 
-	if (!h)
-		return 0;
-	/* With 0 tail(1) reads to an end before it shows anything; the first line is on its way. */
-	return MAX(end_of(h), (uint64_t)1);
+	TAILQ_FOREACH(h, &s->file_events.readers, input_link) {
+		/* With 0 tail(1) reads to an end before it shows anything; the first line is on its way. */
+		if (h->ino == ino)
+			return MAX(end_of(h), (uint64_t)1);
+	}
+	return 0;
 }
 
 /* ---- telling ---- */

@@ -69,8 +69,8 @@ const char *file_events_text(struct handle *h, uint64_t offset, size_t size, siz
 /* Is there more than what was read? */
 bool file_events_unread(const struct handle *h);
 
-/* The size to show: that of the oldest open, or 0. */
-uint64_t file_events_size(const struct session *s);
+/* The size to show of this inode number: that of what was opened by it, or 0. */
+uint64_t file_events_size(const struct session *s, uint64_t ino);
 
 /* The session's sandbox is up, and was sent nothing yet; is gone; has told something. */
 void file_events_ready(struct session *s);

@@ -50,11 +50,22 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 	return 0;
 }
 
+uint64_t node_shown(uint64_t ino)
+{
+	const enum node_kind kind = ino_kind(ino);
+
+	if (kind == NODE_STDIN || kind == NODE_FILE_EVENTS)
+		return ino & ~(uint64_t)UINT32_MAX;
+	if (kind == NODE_JOB_STDIN || kind == NODE_JOB_TTY)
+		return ino & ~(uint64_t)(UINT32_MAX & ~JOB_NUMBER_MAX);
+	return ino;
+}
+
 uint64_t node_fresh(struct fs *fs, uint64_t ino)
 {
 	const enum node_kind kind = ino_kind(ino);
 
-	if (kind == NODE_STDIN)
+	if (kind == NODE_STDIN || kind == NODE_FILE_EVENTS)
 		return (ino & ~(uint64_t)UINT32_MAX) | ++fs->fresh;
 	if (kind == NODE_JOB_STDIN || kind == NODE_JOB_TTY)
 		return (ino & ~(uint64_t)(UINT32_MAX & ~JOB_NUMBER_MAX)) |

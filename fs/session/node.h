@@ -35,11 +35,15 @@ uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub);
  * @ino: Number of a node
  *
  * The kernel locks an inode while it is written to. Where writes may wait, each lookup answers with a number of its own, so
- * that nobody waits for the lock of another, in which he could not be interrupted.
+ * that nobody waits for the lock of another, in which he could not be interrupted. Likewise where each open has a size of
+ * its own: the kernel asks for it by number.
  *
- * Return: the number; @ino itself if writes to the node do not wait.
+ * Return: the number; @ino itself if the node has one.
  */
 uint64_t node_fresh(struct fs *fs, uint64_t ino);
+
+/* The one of these numbers that stat(2) shows. */
+uint64_t node_shown(uint64_t ino);
 
 /* Return: 0, or -ESTALE if the node is gone. */
 int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);

@@ -94,6 +94,7 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 	r->own_timeout = r->own_input = true;
 	r->timeout_s = j->settings.timeout_s;
 	front_show(&j->front, r, &place.code, mtime);
+	front_problem(&j->front, &(struct problem){0});
 	front_feed(&j->front, r);
 	if (j->settings.input)
 		feed_keep_open(&r->feed, false);

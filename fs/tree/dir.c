@@ -71,7 +71,7 @@ static int scratch_stat(const struct node *n, struct stat *st)
 int dir_stat(const struct node *n, struct stat *ret_st)
 {
 	struct stat st = {
-		.st_ino = n->ino,
+		.st_ino = node_shown(n->ino),
 		.st_mode = node_defs[n->kind].mode,
 		.st_nlink = 1,
 		.st_uid = n->s ? n->s->uid : n->fs->uid,

@@ -59,5 +59,5 @@ const struct handle_ops file_events_ops = {
 
 uint64_t file_events_node_size(const struct node *n)
 {
-	return file_events_size(n->s);
+	return file_events_size(n->s, n->ino);
 }

@@ -83,7 +83,7 @@ bool input_killed(pid_t pid)
 /* A job may be any program, a session's code is text for its interpreter. */
 static bool may_be_binary(const struct front *f)
 {
-	return f->job && !f->job->settings.language;
+	return f->job && !f->job->of_session && !f->job->settings.language;
 }
 
 int input_check(struct front *f, const void *data, size_t len, uint64_t offset)

@@ -25,8 +25,14 @@ int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *
 	struct job *j;
 	int e;
 
-	if (dir_lookup(dir, name, &old) == 0 || node_child(dir->kind, name) != NODE_NONE)
+	if (dir_lookup(dir, name, &old) == 0)
 		return -EEXIST;
+	if (node_child(dir->kind, name) != NODE_NONE) {
+		if (dir->s)
+			session_problemf(dir->s, PROBLEM_BAD_NAME, "Take another name.",
+					 "\"%s\" is kept for a file of the session's", name);
+		return -EEXIST;
+	}
 	if (dir->kind == NODE_JOBS || dir->kind == NODE_RUNS) {
 		e = job_create(dir->s, name, dir->kind == NODE_RUNS, &j);
 		if (e < 0)

@@ -135,7 +135,7 @@
 	  "There is no run to interrupt, to kill or to feed.", \
 	  "") \
 	X(VERBS, BUSY, "busy", LATER, \
-	  "A run, or a commit, is on its way, what runs can't be stopped, or there is no " \
+	  "A run, a job, or a commit, is on its way, what runs can't be stopped, or there is no " \
 	  "sandbox to pause.", \
 	  "Do what the fix says, and try again.") \
 	X(VERBS, NOT_PAUSED, "not-paused", YES, \

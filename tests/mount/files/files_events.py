@@ -189,17 +189,28 @@ def tools():
     s.run("true\n")
     tail = subprocess.Popen(["tail", "-f", "files.events"], cwd=s.path, stdout=subprocess.PIPE, text=True)
     has("tail begins", tail.stdout.readline(), "watching")
-    late = subprocess.Popen(["tail", "-f", "files.events"], cwd=s.path, stdout=subprocess.PIPE, text=True)
-    s.run("echo x > one\n")
-    has("tail follows", tail.stdout.readline(), '"one"')
+    s.run("for i in {1..9}; do echo x > $i; done; echo x > one\n")
+    while '"one"' not in (line := tail.stdout.readline()):
+        has("tail follows", line, '"path"')
+    late = subprocess.Popen(["tail", "-n", "0", "-f", "files.events"], cwd=s.path, stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     seen = threading.Event()
-    threading.Thread(target=lambda: [seen.set() for line in late.stdout if '"two"' in line], daemon=True).start()
+    torn = []
+
+    def look():
+        for line in late.stdout:
+            if not line.startswith("{"):
+                torn.append(line)
+            if '"two"' in line:
+                seen.set()
+
+    threading.Thread(target=look, daemon=True).start()
     for _ in range(100):
         s.run("echo x > two\n")
         if seen.wait(0.2):
             break
     ok("a second one, too", seen.is_set())
+    same("from the beginning of a line", torn, [])
     for each in tail, late:
         each.kill()
         each.wait()

@@ -242,6 +242,7 @@ static void test_the_end_of_a_sandbox(void **state)
 	struct sandbox *s = fx_run(fx, "1");
 	struct file f = fx_opened(fx, NODE, O_RDONLY);
 	struct file unbound = fx_opened(fx, NODE, O_RDONLY);
+	struct stat st;
 	const char *text;
 
 	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
@@ -251,11 +252,55 @@ static void test_the_end_of_a_sandbox(void **state)
 	assert_null(strstr(text, "watching")); /* it was watching before */
 	expect_line(fx, &unbound, "watching", "");
 	expect_line(fx, &unbound, "overflow", "");
-	assert_int_equal(fx_size(fx, NODE), f.offset);
+	assert_int_equal(fx_stat_ino(fx, f.ino, &st), 0);
+	assert_int_equal(st.st_size, f.offset);
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	assert_bytes(fx_read(fx, &f, 100, 0), "");
 	fx_close(fx, &f);
 	fx_close(fx, &unbound);
+}
+
+/* tail(1) asks for the size, goes to the end, or reads a part before it. */
+static void test_sizes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file first = fx_opened(fx, NODE, O_RDONLY), second;
+	struct stat one, two;
+
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	fake_change(s, PROTO_CHANGE_CREATED, "a", "");
+	expect_line(fx, &first, "watching", "");
+	expect_line(fx, &first, "created", "a");
+	second = fx_opened(fx, NODE, O_RDONLY);
+	expect_line(fx, &second, "watching", "");
+	assert_int_equal(fx_stat_ino(fx, first.ino, &one), 0);
+	assert_int_equal(fx_stat_ino(fx, second.ino, &two), 0);
+	assert_int_equal(one.st_size, first.offset);
+	assert_int_equal(two.st_size, second.offset);
+	assert_int_equal(one.st_ino, two.st_ino);
+	assert_int_equal(fx_size(fx, NODE), 0);
+	fx_close(fx, &first);
+	fx_close(fx, &second);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+}
+
+/* Told of one byte, for there was no line yet, it goes on behind it. */
+static void test_before_the_first(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct stat st;
+
+	assert_int_equal(fx_stat_ino(fx, f.ino, &st), 0);
+	assert_int_equal(st.st_size, 1);
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	f.offset = 1;
+	expect_line(fx, &f, "watching", "");
+	fake_change(s, PROTO_CHANGE_CREATED, "a", "");
+	expect_line(fx, &f, "created", "a");
+	fx_close(fx, &f);
 }
 
 /* Shells read more than a line, and go back; tail(1) begins where another open ends. */
@@ -330,6 +375,8 @@ int main(void)
 		fx_test(test_the_end_of_a_sandbox),
 		fx_test(test_poll),
 		fx_test(test_offsets),
+		fx_test(test_sizes),
+		fx_test(test_before_the_first),
 		fx_test(test_names),
 	};
 
