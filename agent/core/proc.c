@@ -436,6 +436,7 @@ int proc_scan_lately(struct proc_set *set)
 	set->as_of = last.as_of;
 	for (size_t i = 0; r == 0 && i < last.n; i++)
 		r = set_add(set, &last.v[i]);
+	set_filter(set); /* a spare may have come meanwhile */
 	return r;
 }
 

@@ -303,6 +303,13 @@ static ssize_t await(const struct spawn *s, pid_t pid, int fd, struct spawn_repo
 	return n;
 }
 
+/* The child makes system calls only, so that it needs no memory of its own. But ours is not for the user, as whose child it
+ * gets its id: then it is its own, which others of that id may look at and change, or one that nobody may. */
+static bool shares_memory(const struct spawn *s)
+{
+	return s->stands && s->env->drop && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+}
+
 int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 {
 	struct spawn_report report;
@@ -314,9 +321,8 @@ int spawn_run(const struct spawn *s, pid_t *ret_pid, const char **ret_step)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	*ret_step = "fork";
-	/* The child makes system calls only, so that it needs no memory of its own. */
 	/* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
-	pid = s->stands ? vfork() : fork();
+	pid = shares_memory(s) ? vfork() : fork();
 	if (pid == 0)
 		spawn_child(s, fds[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
 	close(fds[1]);

@@ -50,8 +50,8 @@ int spawn_prepare(struct guest_env *env);
  * @ret_pid: The child
  * @ret_step: On failure, the step that failed, as a static string
  *
- * User code may stop the child as soon as it has the user's id. Who @stands goes on when it does, and spares the copying
- * of memory.
+ * User code may stop the child as soon as it has the user's id. Who @stands goes on when it does, spares the copying of
+ * memory, and can't be dumped or traced from now on.
  *
  * Return: 0 when the program was executed, or -errno; no child is left then.
  */

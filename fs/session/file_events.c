@@ -161,8 +161,10 @@ static int drop_shared(struct handle *h, uint64_t done)
 	own_cut(h, 0);
 	if (rest[-1] == '\n')
 		return 0;
+	/* With the byte before, by which it is known as the rest of a line that was begun. */
 	end = memchr(rest, '\n', log->len - at);
-	return own_add(h, rest, (size_t)(end - rest) + 1);
+	h->base--;
+	return own_add(h, rest - 1, (size_t)(end - rest) + 2);
 }
 
 /* What is in the log, and was not read, is lost to him: he goes on at its end, and @overflow tells him so. */

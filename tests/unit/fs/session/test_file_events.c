@@ -173,7 +173,7 @@ static void test_begun_lines(void **state)
 			n += fx_read(fx, &f[i], 1, 0)->data[0] == '\n';
 		f[i].offset += fx_read(fx, &f[i], 5, 0)->size;
 	}
-	for (int i = 0; i < 10000; i++)
+	for (int i = 0; i < 30000; i++)
 		fake_change(s, PROTO_CHANGE_MODIFIED, "one", "");
 	for (size_t i = 0; i < ARRAY_SIZE(f); i++) {
 		const struct req *req = fx_read(fx, &f[i], 1 << 20, 0);
