@@ -74,9 +74,8 @@ static int kill_round(struct killer *k)
 	return n;
 }
 
-static void on_killer_timer(struct loop_timer *t)
+static void advance(struct killer *k)
 {
-	struct killer *k = container_of(t, struct killer, timer);
 	uint64_t age;
 	int n;
 
@@ -103,6 +102,22 @@ static void on_killer_timer(struct loop_timer *t)
 		log_line("%d processes cannot be killed", n);
 	k->active = false;
 	k->done(k);
+}
+
+/* Many at once take turns, with pauses between them: what was killed needs the processor to die on, before us it does not
+ * get it. */
+static void on_killer_timer(struct loop_timer *t)
+{
+	static uint64_t next;
+	struct killer *k = container_of(t, struct killer, timer);
+	const uint64_t began = now_us();
+
+	if (began < next) {
+		loop_arm(k->loop, t, next - began);
+		return;
+	}
+	advance(k); /* which may be its end */
+	next = 2 * now_us() - began;
 }
 
 void killer_ignore(struct killer *k, pid_t pid)
