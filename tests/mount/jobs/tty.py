@@ -18,7 +18,7 @@ class Screen:
     def __init__(self, *command, size=(30, 100)):
         self.dir = tempfile.mkdtemp()
         self.tmux("new-session", "-d", "-x", str(size[1]), "-y", str(size[0]),
-                  shlex.join(command) + "; echo ended: $?; trap '' INT; exec sleep 10000")
+                  "trap : INT; " + shlex.join(command) + "; echo ended: $?; trap '' INT; exec sleep 10000")
 
     def tmux(self, *args):
         return subprocess.run(["tmux", "-f", "/dev/null", "-S", f"{self.dir}/socket", *args], check=True,
