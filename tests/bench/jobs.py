@@ -47,7 +47,11 @@ def container(runtime):
     subprocess.run([runtime, "spec"], cwd=bundle, check=True)
     with open(f"{bundle}/config.json") as file:
         spec = json.load(file)
-    spec["root"] = {"path": "/", "readonly": True}
+    os.mkdir(f"{bundle}/root")  # nobody can change to a root that is his own
+    if subprocess.run(["mount", "--bind", "/", f"{bundle}/root"], stderr=subprocess.DEVNULL).returncode:
+        return bundle, None
+    spec["root"] = {"path": "root", "readonly": True}
+    spec["mounts"] = [mount for mount in spec["mounts"] if mount["type"] != "cgroup"]  # which not every host has
     spec["process"].update({"terminal": False, "args": ["sleep", "1000"]})
     write(f"{bundle}/config.json", json.dumps(spec))
     done = subprocess.run([runtime, "run", "-d", "-b", bundle, name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -65,6 +69,10 @@ def exec_in_container(runtime, n):
             series.add(fork_exec([runtime, "exec", name, "true"]))
         show(series)
         subprocess.run([runtime, "delete", "-f", name], stderr=subprocess.DEVNULL)
+    subprocess.run(["umount", f"{bundle}/root"], stderr=subprocess.DEVNULL)
+    # Never what may still be mounted there.
+    if os.path.isdir(f"{bundle}/root"):
+        os.rmdir(f"{bundle}/root")
     shutil.rmtree(bundle)
 
 
