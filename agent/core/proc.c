@@ -26,8 +26,7 @@
 #define PID_LIMIT 4194304 /* the kernel's own, where it does not say */
 #define PROC_MAX \
 	65536u /* more cannot be: pid_max is 32768 in a guest, in a jail there is a limit of processes */
-#define SLOW_US \
-	20000u /* trying all numbers takes long: it is not done more than half of the time */
+#define SLOW_US 20000u /* a scan that takes longer is not made for each who wants one */
 
 static pid_t exempt[2];
 static pid_t holders[PROC_HOLDERS_MAX];

@@ -72,7 +72,7 @@ static int step_session(const struct spawn *s)
 	return s->tty ? ioctl(0, TIOCSCTTY, 0) : 0;
 }
 
-static const int ignored[] = {SIGPIPE, SIGXFSZ};
+static const int ignored[] = {SIGPIPE, SIGXFSZ}; /* by the agent, see signals_init() */
 
 static int step_signals(const struct spawn *s)
 {
@@ -106,7 +106,7 @@ static int step_rank(const struct spawn *s)
 
 	/* By so much less than we are, who may have been started with nice(1) ourselves. */
 	errno = 0;
-	if (s->nice && (nice((int)s->nice) == -1 && errno))
+	if (s->nice && nice((int)s->nice) == -1 && errno)
 		return -1;
 	if (s->nice) {
 		/* Where the kernel shares out by sessions, that counts. It can't be had twice in a tenth of a second, and may be
@@ -124,7 +124,7 @@ static int step_rank(const struct spawn *s)
 	(CAP(CHOWN) | CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(FSETID) | CAP(KILL) | CAP(SETGID) | \
 	 CAP(SETUID) | CAP(SETFCAP) | CAP(NET_BIND_SERVICE) | CAP(SYS_CHROOT))
 
-/* The last bits of a set of all capabilities that there are and may be. */
+/* By executing a program nobody will ever get others than these. */
 static int drop_bounds(uint64_t kept)
 {
 	for (int cap = 0; cap < 64; cap++) {

@@ -65,12 +65,10 @@ static int kill_round(struct killer *k)
 	if (k->chases)
 		proc_chase_over(fds);
 	k->chases = n == 0 && forked;
-	if (n != 0)
-		k->clean = 0;
-	else if (as_of > k->looked) /* since the last round */
-		k->clean += forked ? 1 : SURE;
-	if (n != 0 || as_of > k->looked)
-		k->looked = now_us();
+	if (n == 0 && as_of <= k->looked)
+		return n; /* what the last round saw already */
+	k->clean = n != 0 ? 0 : k->clean + (forked ? 1 : SURE);
+	k->looked = now_us();
 	return n;
 }
 

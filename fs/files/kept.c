@@ -65,9 +65,7 @@ void files_drop_kept(struct files *f)
 
 	drop_kept_root(f);
 	while ((fn = TAILQ_FIRST(&f->kept))) {
-		if (f->s->fs->kernel)
-			kernel_drop_attr(f->s->fs->kernel,
-					 ino_of_session(f->s, NODE_FILE, fn->index));
+		kernel_drop_attr(f->s->fs->kernel, ino_of_session(f->s, NODE_FILE, fn->index));
 		files_unkeep(f, fn);
 	}
 }

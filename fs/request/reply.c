@@ -183,7 +183,8 @@ void kernel_drop_attr(struct kernel *kernel, uint64_t ino)
 {
 	/* A range that begins below 0 is none: attributes alone are dropped, for which the kernel takes no lock that
 	 * a request which is not answered yet could hold. */
-	(void)fuse_lowlevel_notify_inval_inode((struct fuse_session *)kernel, ino, -1, 0);
+	if (kernel)
+		(void)fuse_lowlevel_notify_inval_inode((struct fuse_session *)kernel, ino, -1, 0);
 }
 
 void pollwait_notify(struct pollwait *pw)

@@ -88,7 +88,7 @@ bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const
 /* The kernel's end of the mount. */
 struct kernel;
 
-/* Attributes that the kernel may keep are not true any more. Safe while requests on the node are not answered yet. */
+/* Attributes that the kernel may keep are not true any more; nothing, if @kernel is NULL. Safe while requests on the node are not answered yet. */
 void kernel_drop_attr(struct kernel *kernel, uint64_t ino);
 
 /* poll(2): wakes up the pollers of the handle. */

@@ -76,7 +76,7 @@ static void join_next(struct session *s)
 	struct run *r;
 
 	TAILQ_FOREACH(r, &s->queue, queue) {
-		if (r->own_input)
+		if (r->named)
 			continue;
 		front_join(&s->front, r);
 		return;
@@ -435,7 +435,7 @@ int binding_start(struct session *s)
 
 static unsigned timeout_of(const struct session *s, const struct run *r)
 {
-	return r->own_timeout ? r->timeout_s : s->settings.timeout_s;
+	return r->named ? r->timeout_s : s->settings.timeout_s;
 }
 
 static int hand_over(struct session *s, struct run *r)

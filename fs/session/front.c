@@ -89,9 +89,9 @@ static struct run *newest(const struct session *s)
 	struct run *r;
 
 	TAILQ_FOREACH_REVERSE(r, &s->queue, run_list, queue)
-		if (!r->own_input)
+		if (!r->named)
 			return r;
-	return s->active && !s->active->own_input ? s->active : NULL;
+	return s->active && !s->active->named ? s->active : NULL;
 }
 
 struct run *front_fed(const struct front *f)

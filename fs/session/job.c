@@ -70,18 +70,12 @@ static struct job *oldest(struct session *s, unsigned *ret_n, uint64_t *ret_byte
 	return first;
 }
 
-static void drop_kept(const struct job *j, enum node_kind kind)
+void job_changed(const struct job *j)
 {
 	struct kernel *kernel = j->s->fs->kernel;
 
-	if (kernel)
-		kernel_drop_attr(kernel, ino_of_session(j->s, kind, j->number));
-}
-
-void job_changed(const struct job *j)
-{
-	drop_kept(j, NODE_JOB);
-	drop_kept(j, NODE_JOB_EXIT_CODE);
+	kernel_drop_attr(kernel, ino_of_session(j->s, NODE_JOB, j->number));
+	kernel_drop_attr(kernel, ino_of_session(j->s, NODE_JOB_EXIT_CODE, j->number));
 }
 
 /* The history's limits: the one that ended first goes, until there are not more; the last one never. Return: how many are
@@ -100,8 +94,8 @@ static unsigned trim(struct session *s)
 			 j->name);
 		events_add(&s->fs->events, s, "history", words);
 		job_unlink(j);
-		if (s->fs->kernel) /* which did not ask for that */
-			kernel_drop_attr(s->fs->kernel, ino_of_session(s, NODE_JOBS, 0));
+		/* The kernel did not ask for that. */
+		kernel_drop_attr(s->fs->kernel, ino_of_session(s, NODE_JOBS, 0));
 	}
 	return n;
 }
@@ -297,22 +291,20 @@ static void explain_start(const struct job *j, struct problem *p)
 			"the job could not be started: \"%s\": %s", program_of(j).text,
 			old.cause + (of_program - p->cause));
 	else
-		problem_wrap(p, PROBLEM_NOT_STARTED, "Make another one: mkdir jobs/NAME.", "%s",
-			     old.cause);
+		problem_wrap(p, PROBLEM_NOT_STARTED, job_another(j), "%s", old.cause);
 }
 
-/* What its owner can do about how it ended, and what the sandbox does not know of it. */
-static void explain(const struct job *j, struct run *r)
+/* What its owner can do about how it ended, and what the sandbox does not know of it. @reset: its session was */
+static void explain(const struct job *j, const struct run *r, bool reset, struct problem *p)
 {
-	struct problem *p = &r->result.problem;
-
 	if (p->code == PROBLEM_TIMEOUT)
 		explain_timeout(j, r, p);
-	else if (p->code == PROBLEM_NOT_TAKEN)
+	else if (p->code == PROBLEM_NOT_TAKEN && !j->of_session)
 		explain_start(j, p);
-	else if (!p->code && j->reset && r->state == RUN_KILLED)
-		problem_set(p, PROBLEM_RESET, "Make another one: mkdir jobs/NAME.",
-			    "the session was reset, which kills its jobs");
+	else if (!p->code && reset && r->state == RUN_KILLED)
+		problem_set(p, PROBLEM_RESET, job_another(j),
+			    "the session was reset, which kills its %s",
+			    j->of_session ? "run" : "jobs");
 }
 
 /* ---- its run ---- */
@@ -335,11 +327,7 @@ void job_run_over(struct session *s, struct run *r)
 	TAILQ_FOREACH(j, &s->jobs, link) {
 		if (!j->of_session || j->front.latest != r)
 			continue;
-		if (p.code == PROBLEM_TIMEOUT)
-			explain_timeout(j, r, &p);
-		if (!p.code && s->reset_asked && r->state == RUN_KILLED)
-			problem_set(&p, PROBLEM_RESET, "Make another one: mkdir runs/NAME.",
-				    "the session was reset, which kills its run");
+		explain(j, r, s->reset_asked, &p);
 		if (p.code)
 			front_problem(&j->front, &p);
 		job_changed(j);
@@ -355,7 +343,7 @@ void job_over(struct job *j)
 	assert(run_ended(r) && s->jobs_going > 0);
 	s->jobs_going--;
 	j->unsent = false;
-	explain(j, r);
+	explain(j, r, j->reset, &r->result.problem);
 	if (r->result.problem.code)
 		front_problem(&j->front, &r->result.problem);
 	s->fs->stats.jobs[r->state]++;

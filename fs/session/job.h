@@ -78,6 +78,13 @@ static inline const char *job_noun(const struct job *j)
 	return j->of_session ? "run" : "job";
 }
 
+/* What is left to do for one who wants what this one can't do any more: a fix. */
+static inline const char *job_another(const struct job *j)
+{
+	return j->of_session ? "Make another one: mkdir runs/NAME."
+			     : "Make another one: mkdir jobs/NAME.";
+}
+
 /* Was it started, and has it not ended? */
 bool job_going(const struct job *j);
 

@@ -15,9 +15,7 @@
 /* It has its program, and takes no other. */
 static void was_started(const struct job *j, struct problem *why)
 {
-	problem_set(why, PROBLEM_BUSY,
-		    j->of_session ? "Make another one: mkdir runs/NAME."
-				  : "Make another one: mkdir jobs/NAME.",
+	problem_set(why, PROBLEM_BUSY, job_another(j),
 		    j->of_session ? "a named run takes code once, and this one has it"
 				  : "a job is started once, and this one was");
 }

@@ -50,27 +50,29 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 	return 0;
 }
 
+/* The bits of a number by which several numbers of the same node differ. */
+static uint32_t fresh_bits(uint64_t ino)
+{
+	switch ((int)ino_kind(ino)) {
+	case NODE_STDIN:
+	case NODE_FILE_EVENTS: return UINT32_MAX;
+	case NODE_JOB_STDIN:
+	case NODE_JOB_TTY: return ~JOB_NUMBER_MAX;
+	default: return 0;
+	}
+}
+
 uint64_t node_shown(uint64_t ino)
 {
-	const enum node_kind kind = ino_kind(ino);
-
-	if (kind == NODE_STDIN || kind == NODE_FILE_EVENTS)
-		return ino & ~(uint64_t)UINT32_MAX;
-	if (kind == NODE_JOB_STDIN || kind == NODE_JOB_TTY)
-		return ino & ~(uint64_t)(UINT32_MAX & ~JOB_NUMBER_MAX);
-	return ino;
+	return ino & ~(uint64_t)fresh_bits(ino);
 }
 
 uint64_t node_fresh(struct fs *fs, uint64_t ino)
 {
-	const enum node_kind kind = ino_kind(ino);
+	const uint32_t bits = fresh_bits(ino);
 
-	if (kind == NODE_STDIN || kind == NODE_FILE_EVENTS)
-		return (ino & ~(uint64_t)UINT32_MAX) | ++fs->fresh;
-	if (kind == NODE_JOB_STDIN || kind == NODE_JOB_TTY)
-		return (ino & ~(uint64_t)(UINT32_MAX & ~JOB_NUMBER_MAX)) |
-		       (++fs->fresh * (JOB_NUMBER_MAX + 1) & UINT32_MAX);
-	return ino;
+	/* Counted in the lowest of them. */
+	return bits ? node_shown(ino) | (++fs->fresh * (bits & -bits) & bits) : ino;
 }
 
 enum run_output node_output(enum node_kind kind)

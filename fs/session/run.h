@@ -45,8 +45,7 @@ struct run {
 	char job[65];	 /* name of the job, or "" */
 	enum run_state state;
 	unsigned timeout_s; /* as it was started with */
-	bool own_timeout;   /* that was known before */
-	bool own_input;	    /* that of a named run, not of its session */
+	bool named; /* by runs/NAME: has a time limit and an input of its own, not its session's */
 	struct buf code;
 	char *cwd;	     /* of its own, or NULL; of a named run */
 	struct buf env;	     /* likewise: NAME=VALUE, a NUL behind each */

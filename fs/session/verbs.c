@@ -91,7 +91,7 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 	}
 	r->cwd = place.cwd;
 	r->env = place.env;
-	r->own_timeout = r->own_input = true;
+	r->named = true;
 	r->timeout_s = j->settings.timeout_s;
 	front_show(&j->front, r, &place.code, mtime);
 	front_problem(&j->front, &(struct problem){0});
@@ -155,7 +155,7 @@ int session_kill(struct session *s)
 	return 0;
 }
 
-int session_reset(struct session *s)
+static int reset_sandbox(struct session *s)
 {
 	static const struct problem reset = {
 		.code = PROBLEM_RESET, .cause = "the session was reset before this run began"};
@@ -190,6 +190,15 @@ int session_reset(struct session *s)
 	session_set_state(s, SESSION_NEW);
 	session_problem(s, NULL);
 	return 0;
+}
+
+int session_reset(struct session *s)
+{
+	const int e = reset_sandbox(s);
+
+	if (e == 0)
+		launch_reset(s);
+	return e;
 }
 
 int session_close(struct session *s)

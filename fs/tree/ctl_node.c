@@ -15,21 +15,12 @@
 #include "vm/base/log.h"
 #include "ctl.h"
 
-static int reset(struct session *s)
-{
-	const int e = session_reset(s);
-
-	if (e == 0)
-		launch_reset(s);
-	return e;
-}
-
 static int do_session(struct session *s, const struct ctl_order *o)
 {
 	switch (o->verb) {
 	case CTL_INTERRUPT: return session_interrupt(s);
 	case CTL_KILL: return session_kill(s);
-	case CTL_RESET: return reset(s);
+	case CTL_RESET: return session_reset(s);
 	case CTL_CLOSE: return session_close(s);
 	case CTL_COMMIT: return commit_begin(s);
 	case CTL_DISCARD: return commit_discard(s);

@@ -229,8 +229,7 @@ int input_truncate_path(const struct node *n, uint64_t size)
 /* Size and time of `in` are others now, without a request that has told the kernel. */
 static void input_changed(const struct handle *h)
 {
-	if (h->fs->kernel)
-		kernel_drop_attr(h->fs->kernel, h->ino);
+	kernel_drop_attr(h->fs->kernel, h->ino);
 }
 
 static int input_flush(struct handle *h, bool killed)
@@ -252,9 +251,7 @@ static void drop(struct front *f, int err)
 
 	/* Nothing that its administrator could mend. */
 	if (f->job && f->latest) {
-		front_problemf(f, PROBLEM_DROPPED,
-			       f->job->of_session ? "Make another one: mkdir runs/NAME."
-						  : "Make another one: mkdir jobs/NAME.",
+		front_problemf(f, PROBLEM_DROPPED, job_another(f->job),
 			       f->job->of_session ? "a named run takes code once, and %s"
 						  : "a job is started once, and %s",
 			       first);
