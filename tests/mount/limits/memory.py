@@ -83,16 +83,18 @@ def many_children():
 
 def from_a_run_before():
     s = Session("before", "python", config=CONF)
-    s.run("import os, time\npid = os.fork()\nif pid == 0:\n    time.sleep(1)\n"
-          + EAT.replace("\n", "\n    ").rstrip() + "\n")
+    eater = s.run("import os, time\npid = os.fork()\nif pid == 0:\n    time.sleep(1)\n"
+                  + EAT.replace("\n", "\n    ").rstrip() + "\nprint(pid)\n").out.strip()
 
+    # A run that is under way is ended first, and only then what still takes the memory: it may outlive several.
     def gone():
-        return s.run("""
+        return s.run(f"""
 try:
-    print(os.waitpid(pid, os.WNOHANG)[0] != 0)
-except (NameError, ChildProcessError):
-    print(True)
-""").out == "True\n"
+    with open("/proc/{eater}/stat") as file:
+        print(file.read().rsplit(")")[-1].split()[0])
+except OSError:
+    print("gone")
+""").out in ("gone\n", "Z\n")
 
     ok("what an earlier run left behind is ended", wait_for(gone, 60))
     fresh(s)
