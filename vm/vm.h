@@ -11,6 +11,7 @@
 #include "vm/base/config.h"
 #include "vm/base/log.h"
 #include "vm/build/offer.h"
+#include "vm/checkpoint/saved.h"
 #include "vm/sandbox/sandbox.h"
 #include "vm/sandbox/sandbox_net.h"
 #include "vm/base/spec.h"

@@ -55,6 +55,7 @@ struct backend_spec {
 	bool background; /* no user waits for it */
 	bool standby;	 /* a clone whose memory is not restored before backend_ops.restore */
 	int ram, state;	 /* descriptors; only used during the call */
+	bool point; /* a clone that goes on from a point, whose stream is `state`, on top of `ram` */
 	/* Says what it sees of the host, or NULL; only with backend_ops.views. */
 	const struct sandbox_spec *view;
 	bool network;		   /* it has a network card */
@@ -91,6 +92,7 @@ struct backend_ops {
 	bool needs_image;
 	bool views;	      /* can show paths of the host */
 	bool pools;	      /* has no snapshots: idle guests are started like any other */
+	bool point;	      /* machines that run can be copied */
 	unsigned overhead_mb; /* host memory in addition to the guest's */
 
 	/**

@@ -252,6 +252,9 @@
 	X(START, NOT_SAVED, "not-saved", YES, \
 	  "A machine could not be copied, so there is no snapshot, and sandboxes boot.", \
 	  "`events` has the cause.") \
+	X(START, NOT_RESTORED, "not-restored", YES, \
+	  "What was saved can't be gone on from.", \
+	  "The cause says what does not fit.") \
 	X(START, CLONE_FAILED, "clone-failed", YES, \
 	  "The snapshot could not be restored; the next sandbox boots.", \
 	  "") \

@@ -11,6 +11,8 @@
 
 #include "log.h"
 
+struct saved;
+
 enum vm_backend { VM_MICROVM, VM_PROCESS, VM_NBACKENDS };
 
 #define VM_BACKEND_NAMES                                           \
@@ -100,7 +102,9 @@ struct sandbox_spec {
 	bool trusted_names; /* the list is the administrator's: names may resolve to any address */
 	const char *allow;
 	const struct sandbox_port *ports;
-	size_t nports;	      /* at most SANDBOX_PORTS_MAX */
+	size_t nports; /* at most SANDBOX_PORTS_MAX */
+	struct saved *
+		from; /* what it begins from, or NULL; the sandbox takes a reference. Not copied by spec_copy() */
 	const char *packages; /* names with versions, sorted; NULL or "": none */
 	/* Code that is run in each sandbox that boots, once the interpreter is ready, and so is part of the
 	 * snapshot: if it fails, so does the sandbox. Or SPEC_WARMUP_AUTO: the snapshot is made after its packages

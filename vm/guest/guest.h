@@ -31,6 +31,8 @@
 
 struct guest;
 struct layer;
+struct pack;
+struct point;
 
 TAILQ_HEAD(guest_list, guest);
 
@@ -63,6 +65,10 @@ struct guest_events {
 	void (*gone)(void *data, uint32_t job);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
+	/* The answers to guest_pack(), guest_unpack() and guest_point(): 0, or -errno. Their reference is the callee's. */
+	void (*packed)(void *data, int err, struct pack *pack);
+	void (*unpacked)(void *data, int err);
+	void (*pointed)(void *data, int err, struct point *point);
 	/* See sandbox_watch(). */
 	void (*changed)(void *data, const struct sandbox_change *c);
 	/* A lease of its files has ended that nothing of ours has ended. */
@@ -82,7 +88,8 @@ struct guest_config {
 	const struct sandbox_spec *spec; /* copied */
 	struct layer *layer;		 /* its packages, or NULL; the guest takes a reference */
 	enum machine_mode mode;
-	int ram, state;	 /* as for backend_ops.start */
+	int ram, state;		   /* as for backend_ops.start */
+	const struct point *point; /* with MACHINE_CLONE: it goes on from this instead; or NULL */
 	bool background; /* no user waits for it; its interpreter is exercised before `up` */
 	bool brief;	 /* ... no more than is needed */
 	bool standby;	 /* a clone that does not go on before guest_restore() */
@@ -173,6 +180,20 @@ int guest_reset(struct guest *g);
 /* See sandbox_freeze(). */
 int guest_freeze(struct guest *g);
 void guest_thaw(struct guest *g);
+
+/* ---- saving ---- */
+
+/* Each only of a guest that is up, runs nothing and has no jobs, one of them at a time, and no run may be sent before its
+ * answer. Return: 0, -EBUSY, -EOPNOTSUPP, -ENOMEM. */
+
+/* Reads all files of the working directory; `packed` follows. */
+int guest_pack(struct guest *g);
+
+/* Puts the files of @p into the working directory, whose own are removed; `unpacked` follows. */
+int guest_unpack(struct guest *g, struct pack *p);
+
+/* Copies the machine, which then goes on; `pointed` follows. */
+int guest_point(struct guest *g);
 
 /* See sandbox_watch(). */
 int guest_watch(struct guest *g, bool on);

@@ -10,6 +10,7 @@ static const char *const start_str[] = {
 	[START_COLD] = "cold",
 	[START_SNAPSHOT] = "snapshot",
 	[START_WARM] = "warm",
+	[START_SAVED] = "saved",
 };
 static_assert(ARRAY_SIZE(start_str) == START_NKINDS, "a name for each way to start");
 
@@ -42,6 +43,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 		.start = start_str[s->start],
 		.accel = g.backend.accel,
 		.pid = g.backend.pid,
+		.kept = save_has_memory(s),
+		.lost = "",
 		.interpreter = g.interpreter,
 		.rss_kib = g.backend.pid ? rss_kib(g.backend.pid) : 0,
 	};

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "installer.h"
+#include "save.h"
 #include "vm/backend/backend.h"
 #include "vm/base/context.h"
 #include "vm/base/wait.h"
@@ -23,7 +24,7 @@
 #include "vm/pool/pool.h"
 #include "vm/vm.h"
 
-enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_NKINDS };
+enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_SAVED, START_NKINDS };
 
 TAILQ_HEAD(sandbox_list, sandbox);
 
@@ -100,12 +101,16 @@ struct sandbox {
 	bool took_early; /* its guest was begun for the pool, and is not up yet */
 	bool introduced; /* its start was noted on the console, if it did not boot */
 	bool awaits;	 /* its user is to be told what it waits for */
+	bool still;	 /* stopped by sandbox_freeze() */
+	bool filled;	 /* its files are those of `from`, or are being put in */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
 	struct deferred work; /* reports a new state, or tears everything down */
 
 	struct wait wait;
+	struct saved *from; /* reference, or NULL */
+	struct save save;
 	struct layer *layer;	   /* of its packages; or NULL */
 	struct template *template; /* holds a reference; or NULL */
 	struct ticket ticket;

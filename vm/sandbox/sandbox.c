@@ -182,7 +182,7 @@ static void begin(struct sandbox *s)
 		image_jobs_wait(images, s->spec.image, s->spec.image_view, &s->wait);
 	} else if (!find_layer(s, &need)) {
 		wait_for_packages(s, &need);
-	} else {
+	} else if (save_check(s)) {
 		wait_for_place(s);
 	}
 }
@@ -277,7 +277,9 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	if (r < 0)
 		return r;
 	*ret_sandbox = s;
-	s->template = spec->alone ? NULL : template_get(&vm->pool, spec);
+	s->from = spec->from ? saved_ref(spec->from) : NULL;
+	s->spec.from = NULL;
+	s->template = spec->alone || save_has_memory(s) ? NULL : template_get(&vm->pool, spec);
 	if (s->template) {
 		s->template->refs++;
 		s->template->uses++;
@@ -294,7 +296,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 {
 	int r;
 
-	if (s->state != SANDBOX_READY)
+	if (s->state != SANDBOX_READY || s->save.step != SAVE_NONE)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
@@ -322,7 +324,7 @@ int sandbox_job(struct sandbox *s, const struct sandbox_job *job)
 {
 	int r;
 
-	if (s->state != SANDBOX_READY && s->state != SANDBOX_RUNNING)
+	if ((s->state != SANDBOX_READY && s->state != SANDBOX_RUNNING) || s->save.step != SAVE_NONE)
 		return -EBUSY;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
 		context_wake(&s->vm->ctx);
@@ -382,12 +384,17 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
 
 int sandbox_freeze(struct sandbox *s)
 {
-	return s->state == SANDBOX_READY ? guest_freeze(s->guest) : -EBUSY;
+	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE ? guest_freeze(s->guest)
+								       : -EBUSY;
+
+	s->still = s->still || r == 0;
+	return r;
 }
 
 void sandbox_thaw(struct sandbox *s)
 {
-	if (s->state == SANDBOX_READY)
+	s->still = s->save.paused = false;
+	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
 		guest_thaw(s->guest);
 }
 
@@ -400,8 +407,11 @@ int sandbox_reset(struct sandbox *s)
 {
 	int r = s->state == SANDBOX_READY ? guest_reset(s->guest) : -EBUSY;
 
-	if (r == 0)
+	if (r == 0) {
+		save_cancel(&s->save);
+		s->still = false;
 		sandbox_set_state(s, SANDBOX_STARTING);
+	}
 	return r;
 }
 

@@ -15,6 +15,7 @@
 struct vm;
 struct sandbox;
 struct sandbox_spec;
+struct saved;
 
 enum sandbox_state {
 	SANDBOX_WAITING, /* for a place */
@@ -27,7 +28,9 @@ enum sandbox_state {
 struct sandbox_info {
 	enum sandbox_state state;
 	const char *backend; /* "microvm", "process" */
-	const char *start;   /* "cold", "snapshot", "warm" */
+	const char *start;   /* "cold", "snapshot", "warm", "saved" */
+	bool kept;	     /* it began from a saved one, and has its memory */
+	const char *lost;    /* ... or why it has not, "" without a reason: from files alone */
 	const char *accel;
 	pid_t pid; /* of the process on the host, or 0 */
 	/* Of the admission; to the agent's hello; to the interpreter being ready. */
@@ -67,6 +70,8 @@ struct sandbox_events {
 	void (*network_lost)(void *data, const struct problem *problem);
 	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
+	/* The answer to sandbox_save(): it goes on, and was saved; or was not, because of @why. The reference is the callee's. */
+	void (*saved)(void *data, struct saved *saved, const struct problem *why);
 	/* Only after sandbox_watch(). */
 	void (*changed)(void *data, const struct sandbox_change *c);
 	/* Its files may change from now on, although it was sent nothing: answers that were given before, as leased, count no
@@ -139,6 +144,17 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
  * remain accessible; no run may be sent. Return: 0, -EBUSY unless READY and no job runs, -ENOMEM. */
 int sandbox_freeze(struct sandbox *s);
 void sandbox_thaw(struct sandbox *s);
+
+/**
+ * sandbox_save() - Save what it is
+ * @s: Sandbox, READY, without jobs
+ * @memory: With its memory, where it is a machine; else its files alone
+ *
+ * It goes on behind that, and `saved` is called, unless it is reset or closed first. No run or job may be sent before.
+ *
+ * Return: 0, -EBUSY, -ENOMEM.
+ */
+int sandbox_save(struct sandbox *s, bool memory);
 
 /* From now on `changed` is called, with PROTO_CHANGE_WATCHING once nothing is missed any more; or no more. Nothing is missed
  * either of what comes from what is sent to the sandbox afterwards. Return: 0, -EBUSY unless it has been READY, -ENOMEM. */

@@ -3,6 +3,7 @@
 #include "internal.h"
 #include "vm/base/log.h"
 #include "network.h"
+#include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
 
 /* ---- its events ---- */
@@ -19,6 +20,8 @@ static void on_up(void *data)
 	context_wake(&s->vm->ctx);
 	context_work(&s->vm->ctx);
 	log_trace(&s->label, "sandbox", "is ready");
+	if (save_fill(s))
+		return;
 	network_start(s);
 	sandbox_set_state(s, SANDBOX_READY);
 }
@@ -102,9 +105,27 @@ static void on_gone(void *data, uint32_t job)
 
 static void on_frozen(void *data, int err)
 {
-	const struct sandbox *s = data;
+	struct sandbox *s = data;
 
+	if (save_on_frozen(s, err))
+		return;
+	s->still = s->still && err == 0;
 	tell_owner(s, frozen, err);
+}
+
+static void on_packed(void *data, int err, struct pack *pack)
+{
+	save_on_packed(data, err, pack);
+}
+
+static void on_unpacked(void *data, int err)
+{
+	save_on_unpacked(data, err);
+}
+
+static void on_pointed(void *data, int err, struct point *point)
+{
+	save_on_pointed(data, err, point);
 }
 
 static void on_changed(void *data, const struct sandbox_change *c)
@@ -177,6 +198,9 @@ static const struct guest_events guest_events = {
 	.deaf = on_deaf,
 	.gone = on_gone,
 	.frozen = on_frozen,
+	.packed = on_packed,
+	.unpacked = on_unpacked,
+	.pointed = on_pointed,
 	.changed = on_changed,
 	.stirs = on_stirs,
 	.asked = on_asked,
@@ -188,13 +212,19 @@ static const struct guest_events guest_events = {
 static void boot(struct sandbox *s)
 {
 	const bool clone = s->start == START_SNAPSHOT;
+	const struct point *point = s->start == START_SAVED ? s->from->point : NULL;
 	const struct guest_config cfg = {
 		.ops = s->ops,
 		.spec = &s->spec,
 		.layer = s->layer,
-		.mode = clone ? MACHINE_CLONE : MACHINE_COLD,
-		.ram = clone ? s->template->snapshot.ram : -1,
-		.state = clone ? s->template->snapshot.state : -1,
+		.mode = clone || point ? MACHINE_CLONE : MACHINE_COLD,
+		.ram = clone   ? s->template->snapshot.ram
+		       : point ? point->base
+			       : -1,
+		.state = clone	 ? s->template->snapshot.state
+			 : point ? point->stream
+				 : -1,
+		.point = point,
 	};
 	int r;
 
@@ -208,8 +238,9 @@ static void boot(struct sandbox *s)
 
 void sandbox_start(struct sandbox *s)
 {
-	s->start =
-		s->template && s->template->state == TEMPLATE_READY ? START_SNAPSHOT : START_COLD;
+	s->start = save_has_memory(s)					 ? START_SAVED
+		   : s->template && s->template->state == TEMPLATE_READY ? START_SNAPSHOT
+									 : START_COLD;
 	s->vm->starts[s->start]++;
 	boot(s);
 }
@@ -228,12 +259,14 @@ static void receive(struct sandbox *s, enum sandbox_start start, enum sandbox_st
 	s->start = start;
 	s->was_up = state == SANDBOX_READY;
 	s->admitted_at = s->asked_at;
-	s->state = state;
+	s->state = s->from ? SANDBOX_STARTING : state;
 	s->vm->started++;
 	s->vm->starts[start]++;
 	sandbox_defer(s);
 	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0)
 		sandbox_no_memory(s);
+	else if (state == SANDBOX_READY)
+		(void)save_fill(s);
 }
 
 bool sandbox_take(struct sandbox *s)

@@ -61,6 +61,7 @@ static void end(struct sandbox *s, const struct problem *problem)
 		s->vm->failed++;
 	}
 	s->state = SANDBOX_CLOSING;
+	save_cancel(&s->save);
 	network_let_go(s);
 	if (s->guest && problem)
 		guest_fail(s->guest, problem); /* which its run is to be told */
@@ -103,6 +104,7 @@ static void sandbox_free(struct sandbox *s)
 	if (s->template)
 		s->template->refs--;
 	layer_put(s->layer);
+	saved_unref(s->from);
 	spec_free(&s->spec);
 	free(s);
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packs: the files of a sandbox as they were at a moment, to be looked at without it, and to be put into others. */
+#ifndef XSBX_VM_CHECKPOINT_PACK_H
+#define XSBX_VM_CHECKPOINT_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct pack; /* immutable */
+
+#define PACK_ROOT 0u /* entry of the working directory */
+
+struct pack_attr {
+	mode_t mode; /* S_IFMT and permissions, no set-id bits */
+	uint32_t nlink;
+	uint64_t size, blocks; /* `blocks` of 512 bytes, without holes */
+	struct timespec mtime;
+	uint32_t file; /* the same for all names of a file, and for nothing else */
+};
+
+struct pack *pack_ref(struct pack *p);
+
+/* Drops a reference; @p may be NULL. Return: NULL. */
+struct pack *pack_unref(struct pack *p);
+
+/* Number of entries, and bytes that it takes. */
+uint32_t pack_entries(const struct pack *p);
+uint64_t pack_bytes(const struct pack *p);
+
+/* Looks up a name in directory @dir. Return: 0, -ENOENT, -ENOTDIR. */
+int pack_lookup(const struct pack *p, uint32_t dir, const char *name, uint32_t *ret_entry);
+
+/* The directory that an entry is in; PACK_ROOT of the root. */
+uint32_t pack_parent(const struct pack *p, uint32_t entry);
+
+void pack_attr(const struct pack *p, uint32_t entry, struct pack_attr *ret_attr);
+
+/**
+ * pack_list() - Go through a directory
+ * @p: Pack
+ * @dir: Directory
+ * @offset: 0, or as given with the entry to go on behind
+ * @put: Called for each entry until it returns false
+ * @data: Its first argument
+ */
+void pack_list(const struct pack *p, uint32_t dir, uint64_t offset,
+	       bool (*put)(void *data, const char *name, uint32_t entry, uint64_t offset),
+	       void *data);
+
+/* Target of a link, which is as the sandbox wrote it: not to be trusted. Return: it, or NULL if it is none. */
+const char *pack_target(const struct pack *p, uint32_t entry);
+
+/* Reads a regular file; holes read as zeroes. Return: bytes, fewer than @len only at its end; -EINVAL if it is no file, -EIO. */
+ssize_t pack_pread(const struct pack *p, uint32_t entry, void *buf, size_t len, uint64_t offset);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Points: a machine as it was at a moment, to go on from, any number of times. */
+#ifndef XSBX_VM_CHECKPOINT_POINT_H
+#define XSBX_VM_CHECKPOINT_POINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct layer;
+
+/* What a machine must be like to go on from a point. */
+struct point_fit {
+	unsigned memory_mb, cpus;
+	bool network, root;
+	const struct layer *layer; /* of its packages, or NULL */
+};
+
+/*
+ * A machine's memory is that of the snapshot it was cloned from, its base, and what it has written since. The point has
+ * the latter, within a whole migration stream, which QEMU reads on top of the base. Immutable; both files are sealed.
+ */
+struct point {
+	unsigned refs;
+	int base;	     /* memory of the base: sparse, as large as the machine's */
+	int stream;	     /* header, configuration, RAM that differs from the base, devices */
+	uint64_t bytes;	     /* of `stream` */
+	uint32_t generation; /* of HELLO, that its agent has seen last */
+	uint64_t tsc_khz;    /* that its kernel assumes */
+	struct point_fit fit;
+	struct layer *layer; /* reference, or NULL */
+};
+
+struct point *point_ref(struct point *p);
+
+/* Drops a reference; @p may be NULL. Return: NULL. */
+struct point *point_unref(struct point *p);
+
+#endif

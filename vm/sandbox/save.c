@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saving a sandbox, and beginning from what was saved. */
+#include "save.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "network.h"
+#include "vm/base/log.h"
+#include "vm/checkpoint/point.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ *	READY -> FREEZE -> PACK [-> POINT] -> `saved`
+ *
+ * All user code stands still meanwhile, also what runs in the background, so that files and memory are of one moment, and
+ * goes on behind it, unless its user has paused it before.
+ *
+ * What is saved with its memory goes on as a clone of it does: no interpreter starts, and its files are in its memory. What has
+ * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
+ */
+
+static void tell(struct sandbox *s, struct saved *saved, const struct problem *why)
+{
+	const bool paused = s->save.paused;
+
+	s->save = (struct save){.step = SAVE_NONE};
+	if (!paused)
+		guest_thaw(s->guest);
+	if (s->events->saved)
+		s->events->saved(s->data, saved, why);
+	else
+		saved_unref(saved);
+}
+
+static void failed(struct sandbox *s, const char *what, int err)
+{
+	struct problem p;
+
+	s->save.pack = pack_unref(s->save.pack);
+	problem_set(&p, PROBLEM_NOT_SAVED, "Try it again.", "%s: %s", what, strerror(-err));
+	tell(s, NULL, &p);
+}
+
+static void whole(struct sandbox *s, struct point *point)
+{
+	struct saved *saved = saved_new(s->save.pack, point);
+
+	s->save.pack = NULL;
+	if (saved)
+		tell(s, saved, NULL);
+	else
+		failed(s, "the sandbox was not saved", -ENOMEM);
+}
+
+int sandbox_save(struct sandbox *s, bool memory)
+{
+	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE ? guest_freeze(s->guest)
+								       : -EBUSY;
+
+	if (r == 0)
+		s->save = (struct save){
+			.step = SAVE_FREEZE, .memory = memory && s->ops->point, .paused = s->still};
+	return r;
+}
+
+bool save_on_frozen(struct sandbox *s, int err)
+{
+	if (s->save.step != SAVE_FREEZE)
+		return false;
+	if (err == 0)
+		err = guest_pack(s->guest);
+	if (err < 0)
+		failed(s, "what runs in the sandbox could not be stopped", err);
+	else
+		s->save.step = SAVE_PACK;
+	return true;
+}
+
+void save_on_packed(struct sandbox *s, int err, struct pack *pack)
+{
+	if (s->save.step != SAVE_PACK) {
+		pack_unref(pack);
+		return;
+	}
+	if (err < 0) {
+		failed(s, "its files could not be read", err);
+		return;
+	}
+	s->save.pack = pack;
+	if (!s->save.memory) {
+		whole(s, NULL);
+		return;
+	}
+	s->save.step = SAVE_POINT;
+	err = guest_point(s->guest);
+	if (err < 0)
+		failed(s, "its memory could not be copied", err);
+}
+
+void save_on_pointed(struct sandbox *s, int err, struct point *point)
+{
+	if (s->save.step != SAVE_POINT)
+		point_unref(point);
+	else if (err < 0)
+		failed(s, "its memory could not be copied", err);
+	else
+		whole(s, point);
+}
+
+/* ---- beginning ---- */
+
+bool save_has_memory(const struct sandbox *s)
+{
+	return s->from && s->from->point;
+}
+
+bool save_check(struct sandbox *s)
+{
+	const struct point_fit *f = save_has_memory(s) ? &s->from->point->fit : NULL;
+
+	if (!f ||
+	    (s->ops->point && f->memory_mb == s->spec.memory_mb && f->cpus == s->spec.cpus &&
+	     f->network == s->spec.network && f->root == s->spec.root && f->layer == s->layer))
+		return true;
+	sandbox_failf(s, PROBLEM_NOT_RESTORED,
+		      "Leave memory_mb, cpus, network, packages and backend as they were.",
+		      "what was saved is of another kind of sandbox");
+	return false;
+}
+
+bool save_fill(struct sandbox *s)
+{
+	int r;
+
+	if (!s->from || s->filled || save_has_memory(s) || !s->from->pack)
+		return false;
+	s->filled = true;
+	r = guest_unpack(s->guest, s->from->pack);
+	if (r < 0)
+		save_on_unpacked(s, r);
+	return true;
+}
+
+void save_on_unpacked(struct sandbox *s, int err)
+{
+	if (s->state != SANDBOX_STARTING)
+		return;
+	if (err < 0) {
+		sandbox_failf(s, PROBLEM_NOT_RESTORED, "", "its files could not be put back: %s",
+			      strerror(-err));
+		return;
+	}
+	network_start(s);
+	sandbox_set_state(s, SANDBOX_READY);
+}
