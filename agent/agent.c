@@ -425,9 +425,12 @@ static bool before_wait(struct loop *l)
 {
 	struct agent *a = container_of(l, struct agent, loop);
 	int r = conn_receive(&a->conn);
+	bool more = false;
 
 	if (r == 0) {
 		agent_advance(a);
+		more = packer_advance(&a->packer);
+		more = unpacker_advance(&a->unpacker) || more;
 		send_log(a);
 		r = conn_transmit(&a->conn);
 	}
@@ -439,7 +442,7 @@ static bool before_wait(struct loop *l)
 		jobs_resume(&a->jobs);
 		watch_resume(&a->files.watch);
 	}
-	return conn_more(&a->conn);
+	return conn_more(&a->conn) || more;
 }
 
 static int signals_init(struct agent *a)
@@ -547,6 +550,8 @@ int agent_init(struct agent *a, const struct guest_env *env, int fd, bool local,
 		return r;
 	swap_guard_init(&a->guard);
 	*ret_step = "working directory";
+	packer_init(&a->packer, &a->files, &a->conn);
+	unpacker_init(&a->unpacker, &a->files, &a->conn);
 	r = files_init(&a->files, env, &a->loop, &a->conn);
 	if (r < 0)
 		return r;
@@ -564,6 +569,8 @@ void agent_fini(struct agent *a)
 	interp_config_fini(&a->config);
 	run_fini(&a->run);
 	jobs_fini(&a->jobs);
+	packer_stop(&a->packer);
+	unpacker_stop(&a->unpacker);
 	files_fini(&a->files);
 	conn_fini(&a->conn);
 	swap_guard_fini(&a->guard);

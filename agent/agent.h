@@ -8,6 +8,8 @@
 
 #include "agent/core/conn.h"
 #include "agent/files/files.h"
+#include "agent/files/pack.h"
+#include "agent/files/unpack.h"
 #include "agent/run/freezer.h"
 #include "agent/core/loop.h"
 #include "agent/interp/loss.h"
@@ -29,6 +31,8 @@ struct agent {
 	struct loop loop;
 	struct conn conn;
 	struct files files;
+	struct packer packer;
+	struct unpacker unpacker;
 	struct interp_config config;
 	struct spares spares; /* the interpreters; the active one executes runs */
 	struct run run;

@@ -26,7 +26,7 @@ static bool is_settled(const struct agent *a)
 	/* What is done once a run has ended makes its interpreter move once more. */
 	if (a->freezer.state != FREEZER_THAWED || a->run.state != RUN_NONE || a->run.settle.armed ||
 	    jobs_active(&a->jobs) || a->sweeper.active || a->hello.due || a->ready.due ||
-	    a->warm.due || a->seeding || a->restart)
+	    a->warm.due || a->seeding || a->restart || a->unpacker.state != UNPACK_NONE)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(a->spares.slots); i++) {
 		const enum interp_state state = a->spares.slots[i].state;

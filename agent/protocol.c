@@ -158,7 +158,8 @@ static const char *const type_names[] = {
 	NAME(FROZEN),	  NAME(TRACED),	     NAME(LEASE),	 NAME(LEASED),
 	NAME(UNLEASED),	  NAME(NOTED),	     NAME(CONTENT),	 NAME(F_TOUCH),
 	NAME(JOB),	  NAME(JOB_FORGET),  NAME(JOB_GONE),	 NAME(STDIN_CLOSED),
-	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED)};
+	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED),	 NAME(PACK),
+	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED)};
 
 const char *proto_type_name(unsigned type)
 {

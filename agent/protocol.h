@@ -45,7 +45,8 @@
 #define PROTO_ENTROPY	     32u
 #define PROTO_ENV_MAX	     128u
 #define PROTO_TRACED_MAX     200u
-#define PROTO_CONTENT_MAX    (32u << 10) /* bytes of a file that are sent along with its handle */
+#define PROTO_UNPACK_WINDOW  (512u << 10) /* bytes of UNPACK that are granted at most */
+#define PROTO_CONTENT_MAX    (32u << 10)  /* bytes of a file that are sent along with its handle */
 
 enum proto_type {
 	/* host to agent */
@@ -82,6 +83,11 @@ enum proto_type {
 			   * EXIT comes. JOB_GONE follows, or was on its way */
 	PROTO_JOB_WINDOW, /* u32 rows << 16 | columns: size of the terminal of job `id` */
 	PROTO_WATCH, /* u32 1: CHANGED tells what changes in the working directory from now on; 0: no more */
+	PROTO_PACK, /* u64 most bytes of files, u32 most entries: reads all of the working directory. Answered by PACKED
+		      * ..., unless RESET comes before the last one. One at a time */
+	PROTO_UNPACK, /* replaces what is in the working directory. First without a payload, and with PROTO_F_FIRST; then
+		       * the bytes of a pack, as many as are granted, with PROTO_F_EOF on the last. Answered by UNPACKED
+		       * ..., unless RESET comes before the last one. One at a time; not while anything else changes files */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -147,9 +153,13 @@ enum proto_type {
 	PROTO_STDIN_CLOSED, /* nobody reads the input of run or job `id` any more; before its end, at most once */
 	PROTO_CHANGED, /* n x change. In the order of FILE_REPLYs and EXITs: what has happened before one of these was sent
 			* was told before it, unless the connection is full */
+	PROTO_PACKED, /* whole records, see pack_record.h. The last has PROTO_F_EOF, and instead of them: u32 errno, u32 number
+		       * of files that changed meanwhile, u32 of what was left out (but for its kind), str path that failed */
+	PROTO_UNPACKED, /* u32 bytes granted; or, with PROTO_F_EOF, the end: u32 errno, str path that failed */
 };
 
-#define PROTO_F_EOF   0x01u /* on STDIN */
+#define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
+#define PROTO_F_FIRST 0x02u /* on UNPACK */
 #define PROTO_F_TRACE 0x01u /* on HELLO */
 
 /* The low eight bits of `flags` of OUTPUT. */

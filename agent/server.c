@@ -69,6 +69,8 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
 	jobs_abandon(&a->jobs);
+	packer_stop(&a->packer);
+	unpacker_stop(&a->unpacker);
 	locks_clear(&a->files.locks);
 	a->seed_due = a->spares.active->state != INTERP_NONE &&
 		      a->spares.active->state != INTERP_ENDING && a->run.state != RUN_KILLING;
@@ -178,6 +180,8 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 	if (!get_end(in))
 		return -EPROTO;
 	thaw(a);
+	packer_stop(&a->packer);
+	unpacker_stop(&a->unpacker);
 	/* One that is being set up has had nothing to do yet: no fresher one could be had, and the READY that
 	 * is due says so. Whoever took a clone need not wait for that before he asks. */
 	if (a->run.state == RUN_NONE && a->ready.due && !a->warm.due) {
@@ -467,6 +471,32 @@ static int on_watch(struct agent *a, const struct proto_header *h, struct proto_
 	return 0;
 }
 
+static int on_pack(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint64_t bytes = get_u64(in);
+	const uint32_t entries = get_u32(in);
+
+	if (!get_end(in))
+		return -EPROTO;
+	packer_start(&a->packer, h->id, bytes, entries);
+	return 0;
+}
+
+static int on_unpack(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const struct proto_str data = get_rest(in);
+
+	if (h->flags & PROTO_F_FIRST) {
+		if (data.len || h->flags != PROTO_F_FIRST)
+			return -EPROTO;
+		unpacker_start(&a->unpacker, h->id);
+		return 0;
+	}
+	if (h->flags & ~PROTO_F_EOF)
+		return -EPROTO;
+	return unpacker_data(&a->unpacker, h->id, data, h->flags & PROTO_F_EOF);
+}
+
 typedef int (*frame_fn)(struct agent *a, const struct proto_header *h, struct proto_in *in);
 
 static const frame_fn handlers[] = {
@@ -489,6 +519,8 @@ static const frame_fn handlers[] = {
 	[PROTO_JOB_FORGET] = on_job_forget,
 	[PROTO_JOB_WINDOW] = on_job_window,
 	[PROTO_WATCH] = on_watch,
+	[PROTO_PACK] = on_pack,
+	[PROTO_UNPACK] = on_unpack,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -142,7 +142,8 @@ struct frame *frame_trim(struct frame *f)
 static bool is_prompt(uint16_t type)
 {
 	return type == PROTO_EXIT || type == PROTO_FILE_REPLY || type == PROTO_LOCKED ||
-	       (type >= PROTO_LEASED && type <= PROTO_JOB_GONE);
+	       (type >= PROTO_LEASED && type <= PROTO_JOB_GONE) || type == PROTO_PACKED ||
+	       type == PROTO_UNPACKED;
 }
 
 static bool is_bulk(uint16_t type)

@@ -15,11 +15,11 @@
  * Invariants
  * 1. A frame that was partly sent is completed before any other.
  * 2. Urgent frames (cheap answers: PONG, READY ...) overtake bulk frames (OUTPUT,
- *    EXIT, FILE_REPLY, LOCKED, JOB_GONE, LOG, TRACED, CHANGED); frames of the same kind keep their order.
+ *    EXIT, FILE_REPLY, LOCKED, JOB_GONE, LOG, TRACED, CHANGED, PACKED, UNPACKED); frames of the same kind keep their order.
  * 3. Nothing is sent before the first HELLO, and frames of an older generation that were not started
  *    are dropped when a new one starts.
  * 4. Bulk frames in quick succession are held for CONN_HOLD_US, to be sent together, unless one of them
- *    ends something (EXIT, FILE_REPLY, LOCKED, JOB_GONE) or CONN_HOLD bytes are queued. The first one after a pause, or
+ *    ends something (EXIT, FILE_REPLY, LOCKED, JOB_GONE, PACKED, UNPACKED) or CONN_HOLD bytes are queued. The first one after a pause, or
  *    after standard input, is never held.
  * 5. Producers that can wait check conn_full() first; input is not read while more than
  *    CONN_STALL bytes are queued, so the queues are bounded by what one more frame can add.

@@ -115,8 +115,7 @@ uint8_t files_full(const struct files *f)
 	return (uint8_t)full;
 }
 
-/* Until files_leave(), the file system sees the user and not root. */
-static void files_enter(const struct files *f)
+void files_enter(const struct files *f)
 {
 	if (!f->env->drop)
 		return;
@@ -124,7 +123,7 @@ static void files_enter(const struct files *f)
 	setfsuid(f->env->uid);
 }
 
-static void files_leave(const struct files *f)
+void files_leave(const struct files *f)
 {
 	if (!f->env->drop)
 		return;

@@ -41,6 +41,10 @@ int files_test_lock(struct files *f, struct proto_in *in, struct proto_out *out)
 int files_drop_locks(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_cancel_lock(struct files *f, struct proto_in *in, struct proto_out *out);
 
+/* Until files_leave(), the file system sees the user and not root. */
+void files_enter(const struct files *f);
+void files_leave(const struct files *f);
+
 /* Added to every open: it must not block, become a controlling terminal, or be inherited. */
 #define FILES_OPEN_ADD	(O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 

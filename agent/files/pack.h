@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads all of the working directory for the host, as PACKED frames. */
+#ifndef XSBX_AGENT_FILES_PACK_H
+#define XSBX_AGENT_FILES_PACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "walk.h"
+#include "agent/pack_record.h"
+
+struct conn;
+struct files;
+struct frame;
+
+/* A file that has more than one name, by which it is known again. */
+struct pack_file {
+	dev_t dev;
+	ino_t ino;
+	uint32_t entry;
+};
+
+struct packer {
+	struct files *files;
+	struct conn *conn;
+	bool active;
+	uint32_t id;	/* of PACK */
+	uint64_t bytes; /* that may still come */
+	uint32_t entries_max, entries;
+	uint32_t changed;  /* files and directories that were changed while they were read */
+	uint32_t left_out; /* sockets, FIFOs, devices, what is mounted, extended attributes */
+	struct walk walk;
+	struct walk_list list;
+	struct frame *frame;	      /* being filled, or NULL */
+	struct pack_file *files_seen; /* hash table; `entry` 0: free */
+	size_t nseen, seen_cap;
+	/* The file that is being read. */
+	int fd; /* or -1 */
+	bool sparse;
+	char name[PROTO_NAME_MAX + 1];
+	struct stat st;
+	uint64_t at;
+};
+
+/** packer_init() - Prepare. @p: zeroed */
+void packer_init(struct packer *p, struct files *files, struct conn *conn);
+
+/**
+ * packer_start() - PACK was received
+ * @p: Packer
+ * @id: Of the frame
+ * @bytes: Most bytes of files
+ * @entries: Most entries
+ *
+ * One that was under way is given up.
+ */
+void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries);
+
+/** packer_advance() - Go on for a moment. Return: true if it could go on at once. */
+bool packer_advance(struct packer *p);
+
+/** packer_stop() - Give up, without an answer. */
+void packer_stop(struct packer *p);
+
+#endif
