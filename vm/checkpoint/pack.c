@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs. See pack.h. */
+/* Packs, looked at. See pack.h; pack_maker.c makes them. */
 #include "pack.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-struct pack {
-	unsigned refs;
-};
+#include "pack_internal.h"
+#include "vm/base/io.h"
+#include "vm/base/util.h"
+
+#define BLOCK 512u
 
 struct pack *pack_ref(struct pack *p)
 {
@@ -21,70 +26,219 @@ struct pack *pack_unref(struct pack *p)
 	if (!p)
 		return NULL;
 	assert(p->refs > 0);
-	if (--p->refs == 0)
-		free(p);
+	if (--p->refs)
+		return NULL;
+	if (p->map)
+		munmap((void *)p->map, p->size);
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p->entries);
+	free(p->extents);
+	free(p->slots);
+	free(p);
 	return NULL;
 }
 
 uint32_t pack_entries(const struct pack *p)
 {
-	(void)p;
-	return 1;
+	return p->n;
 }
 
 uint64_t pack_bytes(const struct pack *p)
 {
-	(void)p;
+	return p->size + p->entries_cap * sizeof(*p->entries) +
+	       p->extents_cap * sizeof(*p->extents) + p->nslots * sizeof(*p->slots);
+}
+
+struct pack_flaws pack_flaws(const struct pack *p)
+{
+	return p->flaws;
+}
+
+/* ---- names ---- */
+
+/* A polynomial over a prime field, in a point that nobody outside knows: two names are the same with a chance of
+ * their length in 2^61. */
+uint32_t pack_hash(const struct pack *p, uint32_t dir, const char *name, size_t len)
+{
+	const uint64_t prime = (1ull << 61) - 1;
+	uint64_t h = dir + 1ull;
+
+	for (size_t i = 0; i < len; i++) {
+		const unsigned __int128 product =
+			(unsigned __int128)h * p->key + (unsigned char)name[i] + 1;
+
+		h = (uint64_t)(product & prime) + (uint64_t)(product >> 61);
+		h = h >= prime ? h - prime : h;
+	}
+	h = (uint64_t)((unsigned __int128)h * p->key % prime);
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static int name_is(const struct pack *p, const struct pack_entry *e, const char *name, size_t len)
+{
+	char text[PROTO_NAME_MAX];
+
+	if (e->name_len != len)
+		return false;
+	if (p->map)
+		return memcmp(p->map + e->name_at, name, len) == 0;
+	if (fileio_read_at(p->fd, text, len, (off_t)e->name_at) < 0)
+		return -EIO;
+	return memcmp(text, name, len) == 0;
+}
+
+int pack_find(const struct pack *p, uint32_t dir, const char *name, size_t len, uint32_t hash,
+	      uint32_t *ret_slot)
+{
+	uint32_t slot = hash & (p->nslots - 1);
+
+	for (; p->slots[slot] != PACK_NONE; slot = (slot + 1) & (p->nslots - 1)) {
+		const struct pack_entry *e = &p->entries[p->slots[slot]];
+		int r;
+
+		if (e->hash != hash || e->parent != dir)
+			continue;
+		r = name_is(p, e, name, len);
+		if (r < 0)
+			return r;
+		if (r)
+			break;
+	}
+	*ret_slot = slot;
 	return 0;
 }
 
 int pack_lookup(const struct pack *p, uint32_t dir, const char *name, uint32_t *ret_entry)
 {
-	(void)p;
-	(void)dir;
-	(void)name;
-	(void)ret_entry;
-	return -ENOENT;
+	const size_t len = strlen(name);
+	uint32_t slot;
+	int r;
+
+	assert(dir < p->n);
+	if (!S_ISDIR(p->entries[dir].mode))
+		return -ENOTDIR;
+	if (!len || len > PROTO_NAME_MAX)
+		return -ENOENT;
+	r = pack_find(p, dir, name, len, pack_hash(p, dir, name, len), &slot);
+	if (r < 0 || p->slots[slot] == PACK_NONE)
+		return -ENOENT;
+	*ret_entry = p->slots[slot];
+	return 0;
 }
 
 uint32_t pack_parent(const struct pack *p, uint32_t entry)
 {
-	(void)p;
-	(void)entry;
-	return PACK_ROOT;
+	assert(entry < p->n);
+	return p->entries[entry].parent;
+}
+
+/* The entry that has the file, of which @entry may be another name. */
+static const struct pack_entry *file_of(const struct pack *p, uint32_t entry)
+{
+	const struct pack_entry *e = &p->entries[entry];
+
+	assert(entry < p->n);
+	return S_ISREG(e->mode) ? &p->entries[e->first] : e;
 }
 
 void pack_attr(const struct pack *p, uint32_t entry, struct pack_attr *ret_attr)
 {
-	(void)p;
-	(void)entry;
-	*ret_attr = (struct pack_attr){.mode = S_IFDIR | 0755, .nlink = 2};
+	const struct pack_entry *e = file_of(p, entry);
+
+	*ret_attr = (struct pack_attr){
+		.mode = e->mode,
+		.nlink = e->nlink,
+		.size = e->size,
+		.blocks = S_ISREG(e->mode) ? (e->stored + BLOCK - 1) / BLOCK : 0,
+		.mtime = {.tv_sec = e->mtime, .tv_nsec = e->mtime_ns},
+		.file = (uint32_t)(e - p->entries),
+	};
 }
 
+/* An offset is the number of the entry before, and one more. */
 void pack_list(const struct pack *p, uint32_t dir, uint64_t offset,
 	       bool (*put)(void *data, const char *name, uint32_t entry, uint64_t offset),
 	       void *data)
 {
-	(void)p;
-	(void)dir;
-	(void)offset;
-	(void)put;
-	(void)data;
+	uint32_t at;
+
+	assert(dir < p->n);
+	if (!S_ISDIR(p->entries[dir].mode))
+		return;
+	at = p->entries[dir].first;
+	if (offset) {
+		if (offset > p->n || offset == 1 || p->entries[offset - 1].parent != dir)
+			return;
+		at = p->entries[offset - 1].next;
+	}
+	for (; at != PACK_NONE; at = p->entries[at].next) {
+		if (!put(data, p->map + p->entries[at].name_at, at, at + 1ull))
+			return;
+	}
 }
 
 const char *pack_target(const struct pack *p, uint32_t entry)
 {
-	(void)p;
-	(void)entry;
-	return NULL;
+	assert(entry < p->n);
+	return S_ISLNK(p->entries[entry].mode) ? p->map + p->entries[entry].target_at : NULL;
+}
+
+/* ---- content ---- */
+
+/* The first extent of @e that ends behind @offset; all that follow do, too. */
+static uint32_t extent_at(const struct pack *p, const struct pack_entry *e, uint64_t offset)
+{
+	uint32_t low = e->extent, high = e->extent + e->nextents;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		if (p->extents[middle].offset + p->extents[middle].len <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 ssize_t pack_pread(const struct pack *p, uint32_t entry, void *buf, size_t len, uint64_t offset)
 {
-	(void)p;
-	(void)entry;
-	(void)buf;
-	(void)len;
-	(void)offset;
-	return -EINVAL;
+	const struct pack_entry *e = file_of(p, entry);
+	size_t done = 0;
+
+	if (!S_ISREG(e->mode))
+		return -EINVAL;
+	len = (size_t)MIN(len, offset < e->size ? e->size - offset : 0);
+	for (uint32_t i = extent_at(p, e, offset); done < len; i++) {
+		const struct pack_extent *x = i < e->extent + e->nextents ? &p->extents[i] : NULL;
+		const uint64_t at = offset + done, from = x ? x->offset : e->size;
+		const size_t hole = at < from ? (size_t)MIN(from - at, (uint64_t)(len - done)) : 0;
+		size_t n;
+
+		memset((char *)buf + done, 0, hole);
+		done += hole;
+		if (!x || done == len)
+			break;
+		n = (size_t)MIN(x->offset + x->len - (at + hole), (uint64_t)(len - done));
+		if (fileio_read_at(p->fd, (char *)buf + done, n,
+				   (off_t)(x->at + (at + hole - x->offset))) < 0)
+			return -EIO;
+		done += n;
+	}
+	return (ssize_t)done;
+}
+
+uint64_t pack_records_size(const struct pack *p)
+{
+	return p->size;
+}
+
+ssize_t pack_read_records(const struct pack *p, void *buf, size_t len, uint64_t offset)
+{
+	int r;
+
+	len = (size_t)MIN(len, offset < p->size ? p->size - offset : 0);
+	r = fileio_read_at(p->fd, buf, len, (off_t)offset);
+	return r < 0 ? r : (ssize_t)len;
 }

@@ -27,16 +27,27 @@ struct pack *pack_ref(struct pack *p);
 /* Drops a reference; @p may be NULL. Return: NULL. */
 struct pack *pack_unref(struct pack *p);
 
-/* Number of entries, and bytes that it takes. */
+/* Number of entries, and bytes of memory that it takes. */
 uint32_t pack_entries(const struct pack *p);
 uint64_t pack_bytes(const struct pack *p);
 
-/* Looks up a name in directory @dir. Return: 0, -ENOENT, -ENOTDIR. */
-int pack_lookup(const struct pack *p, uint32_t dir, const char *name, uint32_t *ret_entry);
+/* What it lacks to be the files of one moment, all of them. */
+struct pack_flaws {
+	uint32_t changed; /* files and directories that were changed while they were read */
+	uint32_t
+		left_out; /* sockets, FIFOs and devices, of which it only has that they were there; what was mounted; and
+			    * files whose extended attributes it has not */
+};
+
+struct pack_flaws pack_flaws(const struct pack *p);
 
 /* The directory that an entry is in; PACK_ROOT of the root. */
 uint32_t pack_parent(const struct pack *p, uint32_t entry);
 
+/* Looks up a name in directory @dir. Return: 0, -ENOENT, -ENOTDIR. */
+int pack_lookup(const struct pack *p, uint32_t dir, const char *name, uint32_t *ret_entry);
+
+/* @entry: of this pack. */
 void pack_attr(const struct pack *p, uint32_t entry, struct pack_attr *ret_attr);
 
 /**
@@ -56,5 +67,9 @@ const char *pack_target(const struct pack *p, uint32_t entry);
 
 /* Reads a regular file; holes read as zeroes. Return: bytes, fewer than @len only at its end; -EINVAL if it is no file, -EIO. */
 ssize_t pack_pread(const struct pack *p, uint32_t entry, void *buf, size_t len, uint64_t offset);
+
+/* Reads the stream of its records, see agent/pack_record.h. Return: bytes, fewer than @len only at its end, or -errno. */
+ssize_t pack_read_records(const struct pack *p, void *buf, size_t len, uint64_t offset);
+uint64_t pack_records_size(const struct pack *p);
 
 #endif

@@ -146,6 +146,8 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_NOTED: return lease_on_noted(&g->files.lease, in);
 	case PROTO_CONTENT: return lease_on_content(&g->files.lease, in);
 	case PROTO_FROZEN: return on_frozen(g, in);
+	case PROTO_PACKED: return pack_on_packed(g, h, in);
+	case PROTO_UNPACKED: return pack_on_unpacked(g, h, in);
 	case PROTO_TRACED: return on_traced(g, h->id, in);
 	default: return -EPROTO;
 	}

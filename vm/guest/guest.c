@@ -127,6 +127,7 @@ static void on_work(struct deferred *d)
 	g->torn_down = true;
 	exec_abandon(g);
 	jobs_abandon(g);
+	guest_pack_cancel(g);
 	guest_file_fail(&g->files, -ESTALE);
 	if (g->backend)
 		g->ops->destroy(g->backend);
@@ -212,7 +213,7 @@ static void heartbeat(struct guest *g)
 		agent_silent(g);
 		return;
 	}
-	if (!jobs_check(g))
+	if (!jobs_check(g) || !pack_check(g))
 		return;
 	exec_beat(g, &g->exec);
 	input_drained(g);
@@ -371,6 +372,7 @@ int guest_reset(struct guest *g)
 	if (channel_send(&g->channel, PROTO_RESET, 0, NULL, 0) < 0)
 		return -ENOMEM;
 	jobs_ending(g);
+	guest_pack_cancel(g);
 	g->phase = GUEST_RESET;
 	/* The answer to a greeting, if that is still to come, comes first. */
 	if (g->due != DUE_HELLO)

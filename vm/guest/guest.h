@@ -65,9 +65,10 @@ struct guest_events {
 	void (*gone)(void *data, uint32_t job);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
-	/* The answers to guest_pack(), guest_unpack() and guest_point(): 0, or -errno. Their reference is the callee's. */
-	void (*packed)(void *data, int err, struct pack *pack);
-	void (*unpacked)(void *data, int err);
+	/* The answers to guest_pack(), guest_unpack() and guest_point(): 0, or -errno; @path: of the file that failed, printable,
+	 * or "". Their reference is the callee's. */
+	void (*packed)(void *data, int err, struct pack *pack, const char *path);
+	void (*unpacked)(void *data, int err, const char *path);
 	void (*pointed)(void *data, int err, struct point *point);
 	/* See sandbox_watch(). */
 	void (*changed)(void *data, const struct sandbox_change *c);
@@ -186,10 +187,11 @@ void guest_thaw(struct guest *g);
 /* Each only of a guest that is up, runs nothing and has no jobs, one of them at a time, and no run may be sent before its
  * answer. Return: 0, -EBUSY, -EOPNOTSUPP, -ENOMEM. */
 
-/* Reads all files of the working directory; `packed` follows. */
+/* Reads all files of the working directory; `packed` follows, unless it is reset or ends first. */
 int guest_pack(struct guest *g);
 
-/* Puts the files of @p into the working directory, whose own are removed; `unpacked` follows. */
+/* Puts the files of @p into the working directory, whose own are removed; `unpacked` follows, unless it is reset or ends
+ * first. */
 int guest_unpack(struct guest *g, struct pack *p);
 
 /* Copies the machine, which then goes on; `pointed` follows. */

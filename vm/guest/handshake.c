@@ -123,16 +123,23 @@ void handshake_hello(struct guest *g)
 		guest_clock_ask(g);
 }
 
+void guest_files_limits(const struct guest *g, uint64_t *ret_bytes, uint32_t *ret_inodes)
+{
+	const struct sandbox_limits *l = &g->spec.limits;
+
+	*ret_bytes = (uint64_t)(l->files_mb ? l->files_mb : g->spec.memory_mb) << 20;
+	if (!l->files_mb)
+		*ret_bytes = *ret_bytes * 2 / 5;
+	*ret_inodes = l->files_inodes ? l->files_inodes : g->spec.memory_mb * INODES_PER_MIB;
+}
+
 static void send_setup(struct guest *g)
 {
 	const uint64_t memory = (uint64_t)g->spec.memory_mb << 20;
 	const struct sandbox_limits *l = &g->spec.limits;
 	struct proto_setup setup = {
 		.language = proto_cstr(g->spec.language),
-		.files_bytes = l->files_mb ? (uint64_t)l->files_mb << 20 : memory * 2 / 5,
 		.tmp_bytes = memory * 3 / 10,
-		.files_inodes =
-			l->files_inodes ? l->files_inodes : g->spec.memory_mb * INODES_PER_MIB,
 		.tmp_inodes = g->spec.memory_mb * INODES_PER_MIB,
 		.nproc = l->processes,
 		.nofile = l->open_files,
@@ -147,6 +154,7 @@ static void send_setup(struct guest *g)
 		setup.env[i].value = proto_cstr(g->spec.env[i].value);
 		size += 8 + setup.env[i].name.len + setup.env[i].value.len;
 	}
+	guest_files_limits(g, &setup.files_bytes, &setup.files_inodes);
 	log_trace(&g->label, "guest", "asks for an interpreter: %s", g->spec.language);
 	f = channel_frame_new(PROTO_SETUP, 0, size);
 	if (f)

@@ -9,6 +9,7 @@
 #include "guest.h"
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
+#include "vm/checkpoint/pack_maker.h"
 
 /* The phase of a guest. Each phase except STANDBY and UP has a deadline. */
 enum guest_phase {
@@ -70,6 +71,16 @@ struct guest_job {
 
 TAILQ_HEAD(guest_jobs, guest_job);
 
+/* All its files are being read, into `maker`, or put back, out of `from`; if both are NULL, neither. */
+struct guest_pack {
+	uint32_t id; /* of the frames, never used again */
+	struct pack_maker *maker;
+	struct pack *from; /* reference */
+	uint64_t sent;	   /* of its records */
+	uint32_t credit;   /* bytes that may be sent */
+	unsigned quiet;	   /* heartbeats since the agent's last frame about it */
+};
+
 /* A machine that is to be copied gives way to all others, and may take so many times as long as another. */
 #define RECORD_TIMES 5u
 
@@ -120,7 +131,8 @@ struct guest {
 	unsigned exercises; /* number of remaining ones */
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
-	bool watched;	    /* CHANGED is wanted */
+	struct guest_pack pack;
+	bool watched; /* CHANGED is wanted */
 
 	uv_timer_t deadline; /* of the phase, or of the run */
 	uint64_t allowed_ms; /* duration of `deadline` */
@@ -156,6 +168,9 @@ void guest_hangup(struct guest *g);
 /* Starts the backend and opens the channel; a failure ends the guest. @ram, @state: as for backend_ops.start. */
 void handshake_start(struct guest *g, int ram, int state);
 void handshake_restore(struct guest *g);
+
+/* What may be stored in its working directory. */
+void guest_files_limits(const struct guest *g, uint64_t *ret_bytes, uint32_t *ret_inodes);
 
 /* A pending answer has arrived: enters the next phase, if nothing else is due. */
 void guest_advance(struct guest *g);
@@ -253,6 +268,18 @@ void input_drained(struct guest *g);
 
 /* Handles CHANGED. Return: 0 or -EPROTO. */
 int watch_on_changed(struct guest *g, struct proto_in *in);
+
+/* ---- pack.c ---- */
+
+/* Handle its frames. Return: 0 or -EPROTO. */
+int pack_on_packed(struct guest *g, const struct proto_header *h, struct proto_in *in);
+int pack_on_unpacked(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* Every few seconds: does it go on? Return: false if the guest ends because it does not. */
+bool pack_check(struct guest *g);
+
+/* Nothing comes of it, and nobody is told. */
+void guest_pack_cancel(struct guest *g);
 
 /* ---- job.c ---- */
 

@@ -35,12 +35,14 @@ static void tell(struct sandbox *s, struct saved *saved, const struct problem *w
 		saved_unref(saved);
 }
 
-static void failed(struct sandbox *s, const char *what, int err)
+/* @path: of a file in the sandbox, or "". */
+static void failed(struct sandbox *s, const char *what, int err, const char *path)
 {
 	struct problem p;
 
 	s->save.pack = pack_unref(s->save.pack);
-	problem_set(&p, PROBLEM_NOT_SAVED, "Try it again.", "%s: %s", what, strerror(-err));
+	problem_set(&p, PROBLEM_NOT_SAVED, "Try it again.", "%s: %s%s%s", what, path,
+		    *path ? ": " : "", strerror(-err));
 	tell(s, NULL, &p);
 }
 
@@ -52,7 +54,7 @@ static void whole(struct sandbox *s, struct point *point)
 	if (saved)
 		tell(s, saved, NULL);
 	else
-		failed(s, "the sandbox was not saved", -ENOMEM);
+		failed(s, "the sandbox was not saved", -ENOMEM, "");
 }
 
 int sandbox_save(struct sandbox *s, bool memory)
@@ -70,23 +72,25 @@ bool save_on_frozen(struct sandbox *s, int err)
 {
 	if (s->save.step != SAVE_FREEZE)
 		return false;
-	if (err == 0)
-		err = guest_pack(s->guest);
+	if (err < 0) {
+		failed(s, "what runs in the sandbox could not be stopped", err, "");
+		return true;
+	}
+	s->save.step = SAVE_PACK;
+	err = guest_pack(s->guest);
 	if (err < 0)
-		failed(s, "what runs in the sandbox could not be stopped", err);
-	else
-		s->save.step = SAVE_PACK;
+		failed(s, "its files could not be read", err, "");
 	return true;
 }
 
-void save_on_packed(struct sandbox *s, int err, struct pack *pack)
+void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *path)
 {
 	if (s->save.step != SAVE_PACK) {
 		pack_unref(pack);
 		return;
 	}
 	if (err < 0) {
-		failed(s, "its files could not be read", err);
+		failed(s, "its files could not be read", err, path);
 		return;
 	}
 	s->save.pack = pack;
@@ -97,7 +101,7 @@ void save_on_packed(struct sandbox *s, int err, struct pack *pack)
 	s->save.step = SAVE_POINT;
 	err = guest_point(s->guest);
 	if (err < 0)
-		failed(s, "its memory could not be copied", err);
+		failed(s, "its memory could not be copied", err, "");
 }
 
 void save_on_pointed(struct sandbox *s, int err, struct point *point)
@@ -105,7 +109,7 @@ void save_on_pointed(struct sandbox *s, int err, struct point *point)
 	if (s->save.step != SAVE_POINT)
 		point_unref(point);
 	else if (err < 0)
-		failed(s, "its memory could not be copied", err);
+		failed(s, "its memory could not be copied", err, "");
 	else
 		whole(s, point);
 }
@@ -140,16 +144,17 @@ bool save_fill(struct sandbox *s)
 	s->filled = true;
 	r = guest_unpack(s->guest, s->from->pack);
 	if (r < 0)
-		save_on_unpacked(s, r);
+		save_on_unpacked(s, r, "");
 	return true;
 }
 
-void save_on_unpacked(struct sandbox *s, int err)
+void save_on_unpacked(struct sandbox *s, int err, const char *path)
 {
 	if (s->state != SANDBOX_STARTING)
 		return;
 	if (err < 0) {
-		sandbox_failf(s, PROBLEM_NOT_RESTORED, "", "its files could not be put back: %s",
+		sandbox_failf(s, PROBLEM_NOT_RESTORED, "",
+			      "its files could not be put back: %s%s%s", path, *path ? ": " : "",
 			      strerror(-err));
 		return;
 	}

@@ -28,9 +28,9 @@ struct save {
 
 /* Handle events of the guest. The first says whether it was waited for here. */
 bool save_on_frozen(struct sandbox *s, int err);
-void save_on_packed(struct sandbox *s, int err, struct pack *pack);
+void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *path);
 void save_on_pointed(struct sandbox *s, int err, struct point *point);
-void save_on_unpacked(struct sandbox *s, int err);
+void save_on_unpacked(struct sandbox *s, int err, const char *path);
 
 /* Nothing comes of it any more: the sandbox is reset or ends. */
 static inline void save_cancel(struct save *save)

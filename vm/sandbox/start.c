@@ -113,14 +113,14 @@ static void on_frozen(void *data, int err)
 	tell_owner(s, frozen, err);
 }
 
-static void on_packed(void *data, int err, struct pack *pack)
+static void on_packed(void *data, int err, struct pack *pack, const char *path)
 {
-	save_on_packed(data, err, pack);
+	save_on_packed(data, err, pack, path);
 }
 
-static void on_unpacked(void *data, int err)
+static void on_unpacked(void *data, int err, const char *path)
 {
-	save_on_unpacked(data, err);
+	save_on_unpacked(data, err, path);
 }
 
 static void on_pointed(void *data, int err, struct point *point)
@@ -265,8 +265,8 @@ static void receive(struct sandbox *s, enum sandbox_start start, enum sandbox_st
 	sandbox_defer(s);
 	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0)
 		sandbox_no_memory(s);
-	else if (state == SANDBOX_READY)
-		(void)save_fill(s);
+	else if (state == SANDBOX_READY && !save_fill(s))
+		sandbox_set_state(s, SANDBOX_READY);
 }
 
 bool sandbox_take(struct sandbox *s)
