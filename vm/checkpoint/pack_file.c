@@ -14,7 +14,8 @@
 /*
  * A header, then the records as one zstd frame, to the end of the file:
  *
- *	u8[8] "xsbxpack", u32 version, u32 changed, u32 left_out, u32 0, u64 bytes of the records, their SHA-256 in hex
+ *	u8[8] "xsbxpack", u32 version, u32 changed, u32 left_out, u32 0, u64 bytes of the records, SHA-256 in hex, of all that
+ *	comes before it, and the records
  *
  * What the digest says is only that the disk has kept what was written. That it is a pack, pack_maker.c finds out, as of
  * what comes from a sandbox.
@@ -22,7 +23,8 @@
 
 #define MAGIC	 "xsbxpack"
 #define VERSION	 1u
-#define HEADER	 (8u + 4 * 4 + 8 + DIGEST_HEX - 1)
+#define SUMMED	 (8u + 4 * 4 + 8)
+#define HEADER	 (SUMMED + DIGEST_HEX - 1)
 #define LEVEL	 1 /* zstd */
 #define BUF_SIZE (1u << 20)
 
@@ -30,19 +32,23 @@ static int put_header(const struct pack *p, int fd)
 {
 	uint8_t bytes[HEADER];
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+	struct digest *d = digest_new();
 	char sum[DIGEST_HEX];
-	int r = digest_of(p->map, p->size, sum);
+	int r;
 
-	if (r < 0)
-		return r;
 	put_bytes(&o, MAGIC, 8);
 	put_u32(&o, VERSION);
 	put_u32(&o, p->flaws.changed);
 	put_u32(&o, p->flaws.left_out);
 	put_u32(&o, 0);
 	put_u64(&o, p->size);
+	if (d) {
+		digest_add(d, bytes, SUMMED);
+		digest_add(d, p->map, p->size);
+	}
+	r = digest_end(d, sum);
 	put_bytes(&o, sum, DIGEST_HEX - 1);
-	return fileio_write(fd, bytes, o.len);
+	return r < 0 ? r : fileio_write(fd, bytes, o.len);
 }
 
 static int compress(ZSTD_CCtx *z, const struct pack *p, int fd, void *buf)
@@ -82,7 +88,7 @@ struct header {
 	char sum[DIGEST_HEX];
 };
 
-static int get_header(int fd, struct header *ret)
+static int get_header(int fd, struct digest *d, struct header *ret)
 {
 	uint8_t bytes[HEADER];
 	struct proto_in in = {bytes, bytes + sizeof(bytes), false};
@@ -101,6 +107,7 @@ static int get_header(int fd, struct header *ret)
 		return -EBADMSG;
 	ret->size = get_u64(&in);
 	get_bytes(&in, ret->sum, DIGEST_HEX - 1);
+	digest_add(d, bytes, SUMMED);
 	return 0;
 }
 
@@ -184,7 +191,7 @@ int pack_load(int fd, const struct pack_limits *limits, struct pack **ret_pack)
 
 	l.raw = malloc(BUF_SIZE);
 	l.buf = malloc(BUF_SIZE);
-	r = l.z && l.digest && l.raw && l.buf ? get_header(fd, &h) : -ENOMEM;
+	r = l.z && l.digest && l.raw && l.buf ? get_header(fd, l.digest, &h) : -ENOMEM;
 	if (r == 0)
 		r = pack_maker_new(limits, &l.maker);
 	if (r == 0)
