@@ -425,12 +425,11 @@ static bool before_wait(struct loop *l)
 {
 	struct agent *a = container_of(l, struct agent, loop);
 	int r = conn_receive(&a->conn);
-	bool more = false;
 
 	if (r == 0) {
 		agent_advance(a);
-		more = packer_advance(&a->packer);
-		more = unpacker_advance(&a->unpacker) || more;
+		packer_advance(&a->packer);
+		unpacker_advance(&a->unpacker);
 		send_log(a);
 		r = conn_transmit(&a->conn);
 	}
@@ -442,7 +441,7 @@ static bool before_wait(struct loop *l)
 		jobs_resume(&a->jobs);
 		watch_resume(&a->files.watch);
 	}
-	return conn_more(&a->conn) || more;
+	return conn_more(&a->conn) || packer_can(&a->packer) || unpacker_can(&a->unpacker);
 }
 
 static int signals_init(struct agent *a)

@@ -438,11 +438,16 @@ void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entrie
 		finish(p, r, "");
 }
 
-bool packer_advance(struct packer *p)
+bool packer_can(const struct packer *p)
+{
+	return p->active && !conn_full(p->conn);
+}
+
+void packer_advance(struct packer *p)
 {
 	const uint64_t until = p->active ? now_us() + TURN_US : 0;
 
-	while (p->active && !conn_full(p->conn)) {
+	while (packer_can(p)) {
 		const char *name;
 		int r = step(p, &name);
 
@@ -451,7 +456,6 @@ bool packer_advance(struct packer *p)
 		else if (!p->walk.n)
 			finish(p, 0, "");
 		else if (now_us() >= until)
-			return true;
+			break;
 	}
-	return false;
 }

@@ -56,8 +56,11 @@ void packer_init(struct packer *p, struct files *files, struct conn *conn);
  */
 void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries);
 
-/** packer_advance() - Go on for a moment. Return: true if it could go on at once. */
-bool packer_advance(struct packer *p);
+/** packer_advance() - Go on for a moment. */
+void packer_advance(struct packer *p);
+
+/** packer_can() - Could it go on at once? Not while it waits for room in the connection. */
+bool packer_can(const struct packer *p);
 
 /** packer_stop() - Give up, without an answer. */
 void packer_stop(struct packer *p);

@@ -419,7 +419,7 @@ static void grant_used(struct unpacker *u)
 	u->used = 0;
 }
 
-static bool fill(struct unpacker *u, uint64_t until)
+static void fill(struct unpacker *u, uint64_t until)
 {
 	int r = 1;
 
@@ -433,10 +433,9 @@ static bool fill(struct unpacker *u, uint64_t until)
 		finish(u, 0, &u->walk, "");
 	else
 		grant_used(u);
-	return u->state != UNPACK_NONE && !u->starved;
 }
 
-static bool remove_all(struct unpacker *u, uint64_t until)
+static void remove_all(struct unpacker *u, uint64_t until)
 {
 	int r = 1;
 
@@ -449,15 +448,19 @@ static bool remove_all(struct unpacker *u, uint64_t until)
 		u->starved = true;
 		grant(u, PROTO_UNPACK_WINDOW);
 	}
-	return r > 0;
 }
 
-bool unpacker_advance(struct unpacker *u)
+bool unpacker_can(const struct unpacker *u)
 {
-	switch (u->state) {
-	case UNPACK_NONE: break;
-	case UNPACK_CLEAR: return remove_all(u, now_us() + TURN_US);
-	case UNPACK_FILL: return !u->starved && fill(u, now_us() + TURN_US);
-	}
-	return false;
+	return u->state == UNPACK_CLEAR || (u->state == UNPACK_FILL && !u->starved);
+}
+
+void unpacker_advance(struct unpacker *u)
+{
+	if (!unpacker_can(u))
+		return;
+	if (u->state == UNPACK_CLEAR)
+		remove_all(u, now_us() + TURN_US);
+	else
+		fill(u, now_us() + TURN_US);
 }

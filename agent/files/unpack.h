@@ -67,8 +67,11 @@ void unpacker_start(struct unpacker *u, uint32_t id);
  */
 int unpacker_data(struct unpacker *u, uint32_t id, struct proto_str data, bool last);
 
-/** unpacker_advance() - Go on for a moment. Return: true if it could go on at once. */
-bool unpacker_advance(struct unpacker *u);
+/** unpacker_advance() - Go on for a moment. */
+void unpacker_advance(struct unpacker *u);
+
+/** unpacker_can() - Could it go on at once? */
+bool unpacker_can(const struct unpacker *u);
 
 /** unpacker_stop() - Give up, without an answer; what is there by then stays. */
 void unpacker_stop(struct unpacker *u);
