@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the host's end of the agent protocol: a sandbox with a run and file requests under way. */
 /* modules: tests/unit/fixture/fake_agent.c vm */
-/* libs: uv crypto jansson seccomp */
+/* libs: uv crypto jansson seccomp zstd */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what stands in the cache beside snapshots and images: their manifests. */
 /* modules: vm */
-/* libs: uv crypto jansson seccomp */
+/* libs: uv crypto jansson seccomp zstd */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
