@@ -162,18 +162,21 @@ static int unpack(struct load *l, ZSTD_inBuffer *in, bool *done)
 
 static int read_frame(struct load *l, uint64_t size)
 {
+	ZSTD_inBuffer in = {l->raw, 0, 0};
 	bool done = false;
 	ssize_t n = 1;
 	int r = 0;
 
 	while (r == 0 && n > 0) {
 		n = read(l->fd, l->raw, BUF_SIZE);
-		if (n < 0 && errno == EINTR)
-			n = 1;
-		else if (n < 0)
+		if (n < 0 && errno != EINTR)
 			r = -errno;
-		else if (n > 0)
-			r = unpack(l, &(ZSTD_inBuffer){l->raw, (size_t)n, 0}, &done);
+		in.size = n > 0 ? (size_t)n : 0;
+		in.pos = 0;
+		if (n > 0)
+			r = unpack(l, &in, &done);
+		else if (n < 0)
+			n = 1;
 		if (r == 0 && l->size > size)
 			r = -EBADMSG;
 	}

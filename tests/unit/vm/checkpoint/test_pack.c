@@ -85,6 +85,7 @@ static int make_of(const uint8_t *p, size_t len, size_t piece, const struct pack
 	struct pack_maker *m;
 	size_t at = 0, end = 0, used;
 
+	*ret = NULL;
 	assert_int_equal(pack_maker_new(limits, &m), 0);
 	while (end < len) {
 		int r;
@@ -163,7 +164,7 @@ static bool on_entry(void *to, const char *name, uint32_t entry, uint64_t offset
 	if (l->n == l->most)
 		return false;
 	l->n++;
-	strcat(strcat(l->names, name), " ");
+	snprintf(l->names + strlen(l->names), sizeof(l->names) - strlen(l->names), "%s ", name);
 	l->last = offset;
 	assert_true(entry > 0);
 	return true;
