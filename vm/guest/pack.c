@@ -19,7 +19,8 @@
  * An agent that answers everything else, but this not, has a deadline like any other: QUIET_BEATS without a frame of it.
  */
 
-#define QUIET_BEATS 24u /* heartbeats, of five seconds */
+#define QUIET_BEATS  24u  /* heartbeats, of five seconds */
+#define SHORT_TARGET 128u /* bytes of a link's target that a tmpfs does not count */
 
 void guest_pack_cancel(struct guest *g)
 {
@@ -70,6 +71,7 @@ int guest_pack(struct guest *g)
 	if (!is_free(g))
 		return -EBUSY;
 	guest_files_limits(g, &limits.bytes, &limits.entries);
+	limits.bytes += (uint64_t)limits.entries * SHORT_TARGET;
 	limits.entries++; /* the working directory itself */
 	r = pack_maker_new(&limits, &g->pack.maker);
 	if (r < 0)

@@ -35,14 +35,24 @@ static void tell(struct sandbox *s, struct saved *saved, const struct problem *w
 		saved_unref(saved);
 }
 
+/* What its user can do about a save that has failed. */
+static const char *fix_of(int err)
+{
+	switch (-err) {
+	case EFBIG: return "Remove some of its files, or raise files_mb or files_inodes.";
+	case ENAMETOOLONG: return "Remove what is more than 1023 directories deep.";
+	default: return "Try it again.";
+	}
+}
+
 /* @path: of a file in the sandbox, or "". */
 static void failed(struct sandbox *s, const char *what, int err, const char *path)
 {
 	struct problem p;
 
 	s->save.pack = pack_unref(s->save.pack);
-	problem_set(&p, PROBLEM_NOT_SAVED, "Try it again.", "%s: %s%s%s", what, path,
-		    *path ? ": " : "", strerror(-err));
+	problem_set(&p, PROBLEM_NOT_SAVED, fix_of(err), "%s: %s%s%s", what, path, *path ? ": " : "",
+		    strerror(-err));
 	tell(s, NULL, &p);
 }
 

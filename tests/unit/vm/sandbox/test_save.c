@@ -484,6 +484,26 @@ static void says_what_does_not_fit(void **state)
 	saved_unref(saved);
 }
 
+/* What it could store can be saved, and put into as much room. */
+static void counts_as_the_sandbox_does(void **state)
+{
+	struct heard h;
+	struct saved *saved;
+
+	(void)state;
+	start_with(&h, NULL, 1);
+	await_ready(&h);
+	run(&h, "t=$(printf 'x%.0s' {1..120}); for i in {1..3000}; do ln -s $t $i; done; "
+		"head -c 2000000 /dev/zero | tr '\\0' x >big; ls | wc -l >&2; true");
+	saved = save(&h);
+	finish(&h);
+	start_with(&h, saved, 1);
+	await_ready(&h);
+	assert_string_equal(run(&h, "wc -c <big; ls | wc -l"), "1048576\n3001\n");
+	finish(&h);
+	saved_unref(saved);
+}
+
 static double seconds(void)
 {
 	return (double)uv_hrtime() / 1e9;
@@ -543,6 +563,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(goes_round_of_an_idle_one, begin_process, end),
 		cmocka_unit_test_setup_teardown(is_no_run_meanwhile, begin_process, end),
 		cmocka_unit_test_setup_teardown(says_what_does_not_fit, begin_process, end),
+		cmocka_unit_test_setup_teardown(counts_as_the_sandbox_does, begin_process, end),
 		cmocka_unit_test_setup_teardown(is_fast, begin_process, end),
 	};
 	const struct CMUnitTest machine[] = {
