@@ -43,15 +43,19 @@ struct conf {
 	struct vm_config vm;
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */
-	char *spool_dir;	 /* for long outputs; default `spool` in the cache directory */
-	enum vm_backend backend; /* default of templates */
-	char *prepare;		 /* yes, no, or names of templates */
-	unsigned max_sessions;	 /* of one user; 0: no limit */
-	uint64_t output_bytes;	 /* limit of stdout and of stderr of a run, each */
-	uint64_t history_bytes;	 /* of outputs kept by a session */
-	unsigned history_runs;	 /* number of runs kept by a session */
-	bool allow_network;	 /* of [limits] */
-	char *ca_certificates;	 /* "host", "none", or a path */
+	char *spool_dir;	   /* for long outputs; default `spool` in the cache directory */
+	enum vm_backend backend;   /* default of templates */
+	char *prepare;		   /* yes, no, or names of templates */
+	unsigned max_sessions;	   /* of one user; 0: no limit */
+	uint64_t output_bytes;	   /* limit of stdout and of stderr of a run, each */
+	uint64_t history_bytes;	   /* of outputs kept by a session */
+	unsigned history_runs;	   /* number of runs kept by a session */
+	uint64_t checkpoint_bytes; /* of the checkpoints of a session */
+	unsigned max_checkpoints;  /* number of them */
+	uint64_t
+		saved_bytes; /* of [limits]: of all that is saved of a user's sessions; 0: no limit */
+	bool allow_network;    /* of [limits] */
+	char *ca_certificates; /* "host", "none", or a path */
 	bool pass_proxy;
 	struct settings_limits limits;
 	char *python_list, *npm_list; /* files with names, or "any"; default beside the installer */

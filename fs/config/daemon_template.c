@@ -102,6 +102,8 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 
 	if (!k)
 		k = key_find(CONF_SESSION, key);
+	if (k && (k->flags & KEY_OWN))
+		k = NULL;
 	if (k)
 		r = key_set(k, &t->settings, value, &ctx, &why);
 	else if (strncmp(key, "env.", 4) == 0)

@@ -32,6 +32,7 @@
 #define MIB	     (1u << 20)
 #define YES_NO	     .words = {"no", "yes"}
 #define BACKENDS     .words = VM_BACKEND_NAMES
+#define IDLE_WORDS   .words = {"auto", "hibernate", "close"}
 
 /* Those of sessions in the order in which they are shown. */
 static const struct key keys[] = {
@@ -62,6 +63,9 @@ static const struct key keys[] = {
 	{"output_limit", CONF_GLOBAL, KEY_SIZE, CONF(output_bytes), "64M", 0, MIB},
 	{"history_limit", CONF_GLOBAL, KEY_SIZE, CONF(history_bytes), "256M", 0, 16 * MIB},
 	{"history_runs", CONF_GLOBAL, KEY_NUMBER, CONF(history_runs), "100", 1, 100000},
+	{"checkpoint_limit", CONF_GLOBAL, KEY_SIZE, CONF(checkpoint_bytes), "4G", 0, 16 * MIB},
+	{"max_checkpoints", CONF_GLOBAL, KEY_NUMBER, CONF(max_checkpoints), "32", 1,
+	 CHECKPOINTS_MAX},
 	{"log_level", CONF_GLOBAL, KEY_CHOICE, CONF(log_level), .words = LOG_LEVEL_NAMES},
 	{"log_format", CONF_GLOBAL, KEY_CHOICE, CONF(log_format), "text",
 	 .words = LOG_FORMAT_NAMES},
@@ -75,6 +79,7 @@ static const struct key keys[] = {
 	{"max_processes", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_processes), "0", 64, 16384},
 	{"max_open_files", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_open_files), "0", 64, 65536},
 	{"max_file_size_mb", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_file_size_mb), "0", 0, MIB},
+	{"max_saved", CONF_LIMITS, KEY_SIZE, CONF(saved_bytes), "16G", 0, 16 * MIB},
 	{"allow_process", CONF_LIMITS, KEY_FLAG, CONF(limits.allow_process), "no", YES_NO},
 	{"allow_network", CONF_LIMITS, KEY_FLAG, CONF(allow_network), "yes", YES_NO},
 	{"max_allow", CONF_LIMITS, KEY_MAX_ALLOW, CONF(limits.max_allow), "*"},
@@ -111,6 +116,8 @@ static const struct key keys[] = {
 	{"pool_low", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.low), "1", 0, 1000},
 	{"pool_age_s", CONF_TEMPLATE, KEY_NUMBER, SPEC(pool.age_s), "600", 0, WEEK_S},
 
+	{"from", CONF_SESSION, KEY_TEXT, SET(from), "", .flags = KEY_OWN,
+	 .comment = "What it begins as a copy of: SESSION, or SESSION@CHECKPOINT."},
 	{"backend", CONF_SESSION, KEY_CHOICE, SPEC(backend), "microvm", BACKENDS,
 	 .comment = "Where code runs: microvm, or process (where the administrator allows it)."},
 	{"memory_mb", CONF_SESSION, KEY_NUMBER, SPEC(memory_mb), "192", 128, MIB,
@@ -125,7 +132,17 @@ static const struct key keys[] = {
 	 .comment = "Seconds between SIGTERM and SIGKILL at that time, 0 to 60."},
 	{"idle_timeout_s", CONF_SESSION, KEY_NUMBER, SET(idle_timeout_s), "300", 0, WEEK_S,
 	 KEY_LIVE | KEY_ENDLESS, LIMIT(max_idle_timeout_s),
-	 .comment = "Close the sandbox after so many seconds without a run; 0 is never."},
+	 .comment = "Seconds without a run until it goes to sleep, or is closed; 0 is never."},
+	{"idle", CONF_SESSION, KEY_CHOICE, SET(idle), "auto", .flags = KEY_LIVE, IDLE_WORDS,
+	 .comment = "What happens then: hibernate, close; auto is hibernate for a microvm, close "
+		    "for a process."},
+	{"checkpoint_runs", CONF_SESSION, KEY_NUMBER, SET(checkpoint_runs), "0", 0, CHECKPOINTS_MAX,
+	 KEY_LIVE,
+	 .comment = "Keep the states after so many of the last runs, as checkpoints/run-N."},
+	{"when", CONF_SESSION, KEY_CHOICE, SET(when), "now", .flags = KEY_LIVE,
+	 .words = {"now", "idle"},
+	 .comment = "When it is saved: now, unless it runs; idle waits for a moment between two "
+		    "runs."},
 	{"fresh", CONF_SESSION, KEY_FLAG, SET(fresh), "no", .flags = KEY_LIVE, YES_NO,
 	 .comment = "yes: every run gets a new sandbox, which is destroyed after it."},
 	{"processes", CONF_SESSION, KEY_NUMBER, SPEC(limits.processes), "512", 64, 16384,

@@ -51,6 +51,7 @@ enum key_type {
 #define KEY_LIVE    1u /* may be changed while a sandbox runs */
 #define KEY_ENDLESS 2u /* 0 means "unlimited", which no limit allows */
 #define KEY_FIXED   4u /* set by the configuration file; sessions only show it */
+#define KEY_OWN	    8u /* of a session alone: no template has it */
 
 struct key {
 	const char *name;

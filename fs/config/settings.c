@@ -212,6 +212,7 @@ int settings_init(struct settings *s)
 void settings_clear(struct settings *s)
 {
 	spec_free(&s->spec);
+	free(s->from);
 	*s = (struct settings){0};
 }
 
@@ -220,9 +221,20 @@ int settings_copy(struct settings *dst, const struct settings *src)
 	struct settings copy = *src;
 	int r = spec_copy(&copy.spec, &src->spec);
 
-	if (r == 0)
-		*dst = copy;
-	return r;
+	if (r < 0)
+		return r;
+	copy.from = strdup(src->from ? src->from : "");
+	if (!copy.from) {
+		spec_free(&copy.spec);
+		return -ENOMEM;
+	}
+	*dst = copy;
+	return 0;
+}
+
+bool settings_hibernate(const struct settings *s)
+{
+	return s->idle == IDLE_HIBERNATE || (s->idle == IDLE_AUTO && s->spec.backend == VM_MICROVM);
 }
 
 size_t settings_bytes(const struct settings *s)
@@ -249,7 +261,7 @@ int settings_refuse_key(const char *key, bool template, struct problem *ret_why)
 	}
 	for_each_key(k, CONF_SESSION)
 	{
-		if (template || !(k->flags & KEY_FIXED))
+		if (!(k->flags & (template ? KEY_OWN : KEY_FIXED)))
 			problem_add_fix(ret_why, "%s, ", k->name);
 	}
 	problem_add_fix(ret_why, "and env.NAME.");

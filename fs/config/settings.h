@@ -16,6 +16,21 @@
 #define SETTINGS_WARMUP_MAX 4096   /* bytes of code */
 #define SETTINGS_TEXT_MAX   131072 /* bytes of a write to `config` */
 
+/* What becomes of a session that nobody has used for long. */
+enum idle_action {
+	IDLE_AUTO, /* what is usual for its backend */
+	IDLE_HIBERNATE,
+	IDLE_CLOSE,
+};
+
+/* When a session is saved that can't be saved now: runs or jobs of it go on. */
+enum save_when {
+	SAVE_NOW,  /* never: it is refused */
+	SAVE_IDLE, /* when they have ended */
+};
+
+#define CHECKPOINTS_MAX 1000u /* of one session, whatever the configuration says */
+
 /*
  * Owns everything that its spec points to; an all-zero struct may be passed to settings_clear().
  *
@@ -29,6 +44,10 @@ struct settings {
 	unsigned grace_s;	 /* between SIGTERM at the timeout and SIGKILL */
 	unsigned idle_timeout_s; /* 0: never */
 	bool fresh;
+	enum idle_action idle;
+	unsigned checkpoint_runs; /* automatic checkpoints that are kept */
+	enum save_when when;
+	char *from; /* "demo@x": as a copy of what it began; "" */
 };
 
 /* The administrator's limits; 0: no limit. */
@@ -39,6 +58,9 @@ struct settings_limits {
 	char *max_allow; /* sessions' allow lists must be within it; NULL: no limit */
 	struct vm_host_ports host_ports; /* ports of this machine reachable as host.internal */
 };
+
+/* Is it put to sleep when it is idle? */
+bool settings_hibernate(const struct settings *s);
 
 /* The built-in defaults, which xsbxfs.conf(5) has. Return: 0 or -ENOMEM. */
 int settings_init(struct settings *s);

@@ -73,7 +73,7 @@ void files_node_gone(void *data, struct filenode *fn)
 	struct session *s = data;
 
 	files_unkeep(s->files, fn);
-	if (fn->epoch == s->epoch)
+	if (fn->epoch == s->epoch && s->ready)
 		tell_forget(s, fn->remote, fn->told);
 }
 
@@ -151,23 +151,26 @@ static blksize_t block_size(const struct vm_attr *a)
 	return (blksize_t)size;
 }
 
-static uint64_t shown_ino(const struct session *s, uint64_t guest_ino)
+uint64_t files_shown_ino(const struct file_op *op, uint64_t ino)
 {
-	return ino_make(NODE_FILE, s->slot, 0, 0) | (guest_ino & ((1ull << 44) - 1));
+	const uint64_t place = (uint64_t)op->place << 32;
+
+	return ino_make(op->kind, op->s->slot, 0, 0) | ((place | ino) & ((1ull << 44) - 1));
 }
 
 /* A pipe is shown as a socket, which open(2) refuses: the kernel would open a pipe without asking here, and
  * its reader would hang. */
-static uint32_t shown_mode(uint32_t mode)
+uint32_t files_shown_mode(uint32_t mode)
 {
 	return S_ISFIFO(mode) ? (mode & ~(uint32_t)S_IFMT) | S_IFSOCK : mode;
 }
 
-static void attr_stat(const struct session *s, const struct vm_attr *a, bool asked, struct stat *st)
+static void attr_stat(const struct file_op *op, const struct vm_attr *a, bool asked,
+		      struct stat *st)
 {
 	*st = (struct stat){
-		.st_ino = shown_ino(s, a->ino),
-		.st_mode = shown_mode(a->mode),
+		.st_ino = files_shown_ino(op, a->ino),
+		.st_mode = files_shown_mode(a->mode),
 		.st_nlink = a->nlink,
 		.st_size = (off_t)MIN(a->size, (uint64_t)INT64_MAX),
 		.st_blocks = (blkcnt_t)MIN(a->blocks, (uint64_t)INT64_MAX),
@@ -176,7 +179,7 @@ static void attr_stat(const struct session *s, const struct vm_attr *a, bool ask
 		.st_mtim = a->mtime,
 		.st_ctim = a->ctime,
 	};
-	owner_show(s, asked, st);
+	owner_show(op->s, asked, st);
 }
 
 int files_access(mode_t mode, uint32_t mask)
@@ -198,9 +201,11 @@ void files_root_stat(const struct session *s, struct stat *st)
 	};
 }
 
-void files_forget(struct session *s, uint32_t index, uint64_t lookups)
+void files_forget(const struct node *n, uint64_t lookups)
 {
-	filenode_forget(&s->files->nodes, index, lookups);
+	struct files *f = n->s->files;
+
+	filenode_forget(n->kind == NODE_FILE ? &f->nodes : &f->saved, n->sub, lookups);
 }
 
 /* Makes the handle that an OPEN or CREATE ends with. Return: 0 or -errno. */
@@ -211,11 +216,13 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 	struct handle *h = node_open(&n, NULL, op->open_flags);
 
 	if (!h) {
-		files_tell_release(op->s, reply->handle);
+		if (!op->packed)
+			files_tell_release(op->s, reply->handle);
 		return -ENOMEM;
 	}
 	h->remote = reply->handle;
 	h->epoch = op->epoch;
+	h->packed = op->packed;
 	/* FLUSH tells when a process gives up its locks, for reading too. */
 	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true};
 	return 0;
@@ -231,18 +238,19 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 		.parent = link ? op->newparent : op->index,
 		.name = link ? op->newname : op->name,
 	};
-	struct filenode *fn = filenode_look(&op->s->files->nodes, &found);
+	struct filenode *fn = filenode_look(op->nodes, &found);
 	struct reply_entry e = {0};
 	struct reply_open o;
 	int err;
 
 	if (!fn) {
-		files_undo(op, reply);
+		if (!op->packed)
+			files_undo(op, reply);
 		reply_err(files_op_req(op), -ENOMEM);
 		return;
 	}
-	attr_stat(op->s, &reply->attr, false, &e.st);
-	e.ino = ino_of_session(op->s, NODE_FILE, fn->index);
+	attr_stat(op, &reply->attr, false, &e.st);
+	e.ino = ino_of_session(op->s, op->kind, fn->index);
 	/* Of one that it meets for the first time it could not be told yet to drop them. */
 	if (fn->lookups > 1)
 		e.keep = files_keep(op->s->files, fn, reply->leased);
@@ -252,7 +260,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 	}
 	err = make_handle(op, e.ino, reply, &o);
 	if (err < 0) {
-		files_forget(op->s, fn->index, 1);
+		filenode_forget(op->nodes, fn->index, 1);
 		reply_err(files_op_req(op), err);
 	} else {
 		reply_create(files_op_req(op), &e, &o);
@@ -264,7 +272,7 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 	struct files *f = op->s->files;
 	struct stat st;
 
-	attr_stat(op->s, &reply->attr, op->rq.op == VM_GETATTR, &st);
+	attr_stat(op, &reply->attr, op->rq.op == VM_GETATTR, &st);
 	if (op->index == 0) { /* the session's, whatever the guest makes of it */
 		st.st_ino = op->ino;
 		st.st_mode = S_IFDIR | 0700;
@@ -276,7 +284,7 @@ static void answer_attr(struct file_op *op, const struct vm_file_reply *reply)
 		return;
 	}
 	reply_attr(files_op_req(op), &st,
-		   op->index ? files_keep(f, filenode_get(&f->nodes, op->index), reply->leased)
+		   op->index ? files_keep(f, filenode_get(op->nodes, op->index), reply->leased)
 			     : files_keep_root(f, reply->leased));
 }
 
@@ -301,13 +309,13 @@ static void answer_rename(struct file_op *op)
 
 /* The agent's offsets are shifted past those: they depend on its file system, and an overlay's start at 1, with
  * "." and ".." anywhere among the others. The largest, which marks the end in some, is not shifted. */
-static uint64_t offset_shown(uint64_t agents)
+uint64_t files_shown_offset(uint64_t agents)
 {
 	return agents < INT64_MAX - OFFSET_DOTDOT ? agents + OFFSET_DOTDOT : INT64_MAX;
 }
 
 /* "." and "..", which the agent leaves out. Return: bytes put at the head of fs->io. */
-static size_t put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t offset)
+size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t offset)
 {
 	char *buf = op->s->fs->io;
 	size_t len = 0;
@@ -324,13 +332,13 @@ void files_answer_readdir(struct file_op *op, const struct vm_file_reply *reply,
 	struct req *req = files_op_req(op);
 	struct fs *fs = op->s->fs;
 	size_t cap = MIN(op->rq.size + DOTS_SIZE, sizeof(fs->io)),
-	       len = put_dots(op, req, cap, offset);
+	       len = files_put_dots(op, req, cap, offset);
 
 	for (size_t i = 0; i < (reply ? reply->nentries : 0); i++) {
 		const struct vm_dirent *d = &reply->entries[i];
 
-		if (!reply_dirent(req, fs->io, cap, &len, d->name, shown_ino(op->s, d->ino),
-				  shown_mode(d->type), offset_shown(d->next)))
+		if (!reply_dirent(req, fs->io, cap, &len, d->name, files_shown_ino(op, d->ino),
+				  files_shown_mode(d->type), files_shown_offset(d->next)))
 			break;
 	}
 	reply_buf(req, fs->io, len);
@@ -364,7 +372,7 @@ void files_answer_statfs(struct file_op *op, const struct vm_statfs *a)
 /* Where the link lies that @op is about. */
 static uint32_t link_depth(const struct file_op *op, bool *ret_exact)
 {
-	const struct filenodes *nodes = &op->s->files->nodes;
+	const struct filenodes *nodes = op->nodes;
 
 	switch ((int)op->rq.op) {
 	case VM_GETATTR:
@@ -377,7 +385,7 @@ static uint32_t link_depth(const struct file_op *op, bool *ret_exact)
 
 static void answer_readlink(struct file_op *op, const struct vm_file_reply *reply)
 {
-	const struct filenode *fn = filenode_get(&op->s->files->nodes, op->index);
+	const struct filenode *fn = filenode_get(op->nodes, op->index);
 	char target[PATH_MAX];
 	uint32_t depth, up;
 	bool exact = false;
@@ -391,7 +399,7 @@ static void answer_readlink(struct file_op *op, const struct vm_file_reply *repl
 		reply_err(files_op_req(op), e);
 		return;
 	}
-	filenode_count_on(&op->s->files->nodes, op->index, up);
+	filenode_count_on(op->nodes, op->index, up);
 	reply_readlink(files_op_req(op), target);
 }
 

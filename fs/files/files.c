@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "packed.h"
 #include "fs/session/fs.h"
 #include "fs/request/reply.h"
 #include "fs/session/pause.h"
@@ -124,11 +125,21 @@ void files_renew(struct files *f, uint64_t before)
 			op_leave(op, -EAGAIN);
 }
 
+/* Is it about files/ itself, and no node that only a certain sandbox has? */
+static bool is_of_any(const struct file_op *op)
+{
+	return !op->index && !op->newparent && !op->rq.handle;
+}
+
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
 	int e;
 
+	if (op->epoch != s->epoch && !is_of_any(op)) {
+		op_fail(op, -ESTALE);
+		return;
+	}
 	op->epoch = s->epoch;
 	files_op_list(op, &s->files->sent);
 	e = sandbox_file(s->sandbox, &op->rq, on_answer, op);
@@ -173,7 +184,7 @@ static int resolve(const struct session *s, const struct node *n, uint64_t *ret_
 		return 0;
 	}
 	fn = filenode_get(&s->files->nodes, n->sub);
-	if (!fn || fn->epoch != s->epoch || !s->ready)
+	if (!fn || fn->epoch != s->epoch || (!s->ready && !s->asleep.saved))
 		return -ESTALE;
 	*ret_remote = fn->remote;
 	return 0;
@@ -194,6 +205,8 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 	op->rq.newname = op->newname;
 	op->ino = n->ino;
 	op->epoch = n->s->epoch;
+	op->nodes = &n->s->files->nodes;
+	op->kind = NODE_FILE;
 	op->index = n->kind == NODE_FILE ? n->sub : 0;
 	op->open_flags = open_flags;
 	op->since = uv_now(n->s->fs->loop);
@@ -222,9 +235,34 @@ static void translate_offset(struct vm_file *rq)
 	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
 }
 
+/* It waits until the sandbox is up, or was saved. */
+static void op_hold(struct file_op *op)
+{
+	if (op->give_up)
+		op_fail(op, -EINTR);
+	else
+		files_op_list(op, &op->s->files->pending);
+}
+
+static void op_answer_packed(struct file_op *op, const struct pack *pack)
+{
+	packed_answer(op, pack);
+	files_op_free(op);
+}
+
+/* It needs a sandbox, which is asked for. */
+static void op_wake(struct file_op *op, struct session *s)
+{
+	const int e = session_start(s);
+
+	if (e < 0)
+		op_fail(op, e == -ESTALE ? e : -EIO);
+	else
+		op_hold(op);
+}
+
 static void op_route(struct file_op *op, struct session *s)
 {
-	int e;
 
 	/* Handle 0: a directory that was opened while there was no sandbox. */
 	if (op->rq.op == VM_READDIR && !op->rq.handle) {
@@ -232,26 +270,24 @@ static void op_route(struct file_op *op, struct session *s)
 		return;
 	}
 	if (s->ready) {
-		op_send(op);
+		if (s->saving.going && pause_changes(&op->rq))
+			op_hold(op);
+		else
+			op_send(op);
 		return;
 	}
 	if (s->dead || s->state == SESSION_CLOSED) {
 		op_fail(op, -ESTALE);
 		return;
 	}
-	if (!starts_sandbox(op->rq.op) && TAILQ_EMPTY(&s->files->pending)) {
+	if (s->saving.of && !starts_sandbox(op->rq.op))
+		op_hold(op);
+	else if (s->asleep.saved && packed_reads(&op->rq) && TAILQ_EMPTY(&s->files->pending))
+		op_answer_packed(op, s->asleep.saved->pack);
+	else if (!s->asleep.saved && !starts_sandbox(op->rq.op) && TAILQ_EMPTY(&s->files->pending))
 		answer_empty(op);
-		return;
-	}
-	e = session_start(s);
-	if (e < 0) {
-		op_fail(op, e == -ESTALE ? e : -EIO);
-		return;
-	}
-	if (op->give_up)
-		op_fail(op, -EINTR);
 	else
-		files_op_list(op, &s->files->pending);
+		op_wake(op, s);
 }
 
 /* What the table of nodes has to know before a rename. Return: 0 or -errno. */
@@ -265,13 +301,74 @@ static int prepare_rename(struct file_op *op)
 	return e == 0 && (op->rq.flags & RENAME_EXCHANGE) ? filenode_may_move(nodes, &back) : e;
 }
 
+/* ---- of checkpoints ---- */
+
+static bool is_saved(const struct node *n)
+{
+	return n->kind == NODE_CHECKPOINT_FILES || n->kind == NODE_CHECKPOINT_FILE;
+}
+
+/* The checkpoint that a node is of, or NULL: it was removed. */
+static const struct checkpoint *checkpoint_of(const struct node *n)
+{
+	const struct filenode *fn;
+
+	if (n->kind == NODE_CHECKPOINT_FILES)
+		return n->checkpoint;
+	fn = filenode_get(&n->s->files->saved, n->sub);
+	return fn ? checkpoint_by_number(n->s, fn->epoch) : NULL;
+}
+
+static int may_change(const struct checkpoint *cp, const struct vm_file *rq)
+{
+	const bool removes = rq->op == VM_UNLINK || rq->op == VM_RMDIR;
+
+	return removes && cp->leaving ? 0 : -EROFS; /* see names_unlink() */
+}
+
+static void request_saved(const struct node *n, const struct handle *h, struct req *req,
+			  struct vm_file *rq, int open_flags)
+{
+	const struct checkpoint *cp = checkpoint_of(n);
+	struct file_op *op;
+
+	if (!cp || !cp->saved || (h && h->epoch != cp->number)) {
+		reply_err(req, -ESTALE);
+		return;
+	}
+	if (!packed_reads(rq)) {
+		reply_err(req, may_change(cp, rq));
+		return;
+	}
+	if (rq->op == VM_READDIR)
+		translate_offset(rq);
+	op = op_new(n, req, rq, open_flags);
+	if (!op) {
+		reply_err(req, -ENOMEM);
+		return;
+	}
+	op->epoch = cp->number;
+	op->nodes = &n->s->files->saved;
+	op->kind = NODE_CHECKPOINT_FILE;
+	op->place = cp->place;
+	op->index = n->kind == NODE_CHECKPOINT_FILE ? n->sub : 0;
+	op_answer_packed(op, cp->saved->pack);
+}
+
+/* ---- all of them ---- */
+
 void files_request(const struct node *n, struct handle *h, struct req *req, struct vm_file *rq,
 		   const struct node *newparent, int open_flags)
 {
 	struct session *s = n->s;
 	struct file_op *op;
-	int e = resolve(s, n, &rq->node);
+	int e;
 
+	if (is_saved(n)) {
+		request_saved(n, h, req, rq, open_flags);
+		return;
+	}
+	e = newparent && is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
 	if (e == 0 && newparent)
 		e = resolve(s, newparent, &rq->newparent);
 	if (e == 0 && h && h->epoch != s->epoch)
@@ -311,7 +408,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 
 void files_release(struct handle *h)
 {
-	if (h->epoch == h->s->epoch && h->s->ready && h->remote)
+	if (!h->packed && h->epoch == h->s->epoch && h->s->ready && h->remote)
 		files_tell_release(h->s, h->remote);
 }
 
@@ -371,6 +468,13 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 
 /* ---- what becomes of the session ---- */
 
+/* Nobody has to be told. */
+static void saved_gone(void *data, struct filenode *fn)
+{
+	(void)data;
+	(void)fn;
+}
+
 static int on_made(struct session *s)
 {
 	struct files *f = calloc(1, sizeof(*f));
@@ -379,6 +483,7 @@ static int on_made(struct session *s)
 		return -ENOMEM;
 	f->s = s;
 	filenodes_init(&f->nodes, files_node_gone, s);
+	filenodes_init(&f->saved, saved_gone, s);
 	TAILQ_INIT(&f->pending);
 	TAILQ_INIT(&f->sent);
 	TAILQ_INIT(&f->kept);
@@ -402,8 +507,27 @@ static void on_gone(struct session *s, int err)
 
 	files_drop_kept(f);
 	/* Those that were sent are answered by vm/, with ESTALE. */
-	while ((op = TAILQ_FIRST(&f->pending)))
+	while (err && (op = TAILQ_FIRST(&f->pending)))
 		op_fail(op, err);
+}
+
+/* What was held back goes its way. */
+static void on_settled(struct session *s)
+{
+	struct file_ops held = TAILQ_HEAD_INITIALIZER(held);
+	struct file_op *op;
+
+	while ((op = TAILQ_FIRST(&s->files->pending)))
+		files_op_list(op, &held);
+	while ((op = TAILQ_FIRST(&held))) {
+		files_op_list(op, NULL);
+		op_route(op, s);
+	}
+}
+
+static bool has_waiting(const struct session *s)
+{
+	return !TAILQ_EMPTY(&s->files->pending);
 }
 
 static void on_stirs(struct session *s)
@@ -416,6 +540,7 @@ static void on_freed(struct session *s)
 {
 	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->sent));
 	filenodes_fini(&s->files->nodes);
+	filenodes_fini(&s->files->saved);
 	free(s->files);
 	s->files = NULL;
 }
@@ -425,5 +550,7 @@ const struct session_watch files_watch = {
 	.ready = on_ready,
 	.gone = on_gone,
 	.stirs = on_stirs,
+	.settled = on_settled,
+	.waits = has_waiting,
 	.freed = on_freed,
 };

@@ -19,6 +19,11 @@
  * are in flight. Nothing is kept here: changes made in the sandbox are visible at once. What vm/
  * knows while nothing in the sandbox can change files (vm/guest/known.h), it answers before sandbox_file() returns.
  *
+ * Of a session that is asleep, or whose sandbox is not up yet that begins from what was saved, it is answered from that
+ * what only reads (packed.h); what would write, or lock, waits for the sandbox. The nodes are others then, so that what is
+ * about one of them ends with ESTALE: the kernel looks up such a path again, and finds the sandbox's. While a sandbox is being
+ * saved, what would change its files is held back. The files of checkpoints are read like that as well.
+ *
  * While a session has no sandbox, its `files/` is an empty directory, and reading it starts nothing. The
  * first request that would write requests a sandbox and waits for it in `pending`, and later
  * requests wait behind it. When the sandbox ends, requests and nodes of its epoch fail with ESTALE.
@@ -45,6 +50,7 @@ struct file_op;
 struct files {
 	struct session *s;
 	struct filenodes nodes;
+	struct filenodes saved; /* of its checkpoints; the epoch is a checkpoint's number */
 	TAILQ_HEAD(file_ops, file_op) pending, sent;
 	TAILQ_HEAD(file_kept, filenode)
 	kept; /* the kernel may keep their attributes; oldest first */
@@ -61,7 +67,7 @@ uint64_t files_tick(struct files *f, uint64_t now);
 
 /**
  * files_request() - Carry out a request of the kernel
- * @n: NODE_FILES or NODE_FILE: the node, or the parent directory of the name
+ * @n: NODE_FILES or NODE_FILE, or those of checkpoints: the node, or the parent directory of the name
  * @h: Open handle, or NULL
  * @req: Answered now or later
  * @rq: Operation, names, flags, offset, data; node and handle are filled in here
@@ -71,7 +77,8 @@ uint64_t files_tick(struct files *f, uint64_t now);
 void files_request(const struct node *n, struct handle *h, struct req *req, struct vm_file *rq,
 		   const struct node *newparent, int open_flags);
 
-void files_forget(struct session *s, uint32_t index, uint64_t lookups);
+/* @n: NODE_FILE or NODE_CHECKPOINT_FILE. */
+void files_forget(const struct node *n, uint64_t lookups);
 /* Releases the handle in the agent, after it was closed. */
 void files_release(struct handle *h);
 

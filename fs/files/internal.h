@@ -21,6 +21,10 @@ struct file_op {
 	struct vm_file rq;
 	char *name, *newname;
 	uint32_t epoch;
+	struct filenodes *nodes; /* that it is about; and their kind */
+	enum node_kind kind;
+	unsigned place; /* of the checkpoint, see struct checkpoint; 0: of none */
+	bool packed;	/* it is answered from what was saved */
 	uint64_t ino;
 	uint32_t index;	    /* of the node or directory; 0: the root */
 	uint32_t newparent; /* of the other directory of a LINK or RENAME */
@@ -38,6 +42,13 @@ void files_op_free(struct file_op *op);
 
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);
+
+/* Inode numbers, modes and offsets as they are shown, of those that the agent, or a pack, has. */
+uint64_t files_shown_ino(const struct file_op *op, uint64_t ino);
+uint32_t files_shown_mode(uint32_t mode);
+uint64_t files_shown_offset(uint64_t offset);
+/* "." and "..", at the head of fs->io, as far as they are behind the kernel's @offset. Return: their bytes. */
+size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t offset);
 
 /* Answers a request, unless its process has given up. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);

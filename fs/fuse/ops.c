@@ -62,8 +62,9 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t lookups)
 {
 	struct node n;
 
-	if (node_resolve(fs, ino, &n) == 0 && n.kind == NODE_FILE)
-		files_forget(n.s, n.sub, lookups);
+	if (node_resolve(fs, ino, &n) == 0 &&
+	    (n.kind == NODE_FILE || n.kind == NODE_CHECKPOINT_FILE))
+		files_forget(&n, lookups);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
@@ -98,7 +99,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 	if (!ops_resolve(req, ino, &n))
 		return;
-	if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
+	if (ops_asks_files(&n)) {
 		if (fi)
 			h = handle_get(&fs->handles, fi->fh);
 		files_request(&n, h, core(req), &rq, NULL, 0);
@@ -189,7 +190,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 		reply_err(core(req), -EPERM);
 		return;
 	}
-	if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
+	if (ops_asks_files(&n) || n.kind == NODE_CHECKPOINT_FILES) {
 		files_setattr(req, &n, attr, valid, h);
 		return;
 	}
@@ -214,7 +215,7 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 		return;
 	if (!rq.flags || n.fs->caller == 0) {
 		reply_err(core(req), 0);
-	} else if (n.kind == NODE_FILE || (n.kind == NODE_FILES && n.s->ready)) {
+	} else if (ops_asks_files(&n)) {
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
 	} else {
 		e = dir_stat(&n, &st);
@@ -230,7 +231,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 	if (!ops_resolve(req, ino, &n))
 		return;
-	if (n.kind == NODE_FILE) {
+	if (n.kind == NODE_FILE || n.kind == NODE_CHECKPOINT_FILE) {
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
 	} else if (n.kind == NODE_LATEST) {
 		latest_target(&n, target);
@@ -308,7 +309,9 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const 
 
 	if (!ops_resolve(req, ino, &n) || !ops_resolve(req, newparent, &dir))
 		return;
-	if (n.kind != NODE_FILE || !ops_in_files(&dir))
+	if (n.kind == NODE_CHECKPOINT_FILE)
+		reply_err(core(req), -EROFS);
+	else if (n.kind != NODE_FILE || !ops_in_files(&dir))
 		reply_err(core(req), -EPERM);
 	else if (n.s != dir.s)
 		reply_err(core(req), -EXDEV);
@@ -349,7 +352,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	if (!ops_resolve(req, ino, &n))
 		return;
-	if (ops_in_files(&n) && n.s->ready)
+	if (ops_asks_files(&n) || n.kind == NODE_CHECKPOINT_FILES)
 		files_request(&n, NULL, core(req), &rq, NULL, 0);
 	else
 		reply_statfs(core(req), &st);

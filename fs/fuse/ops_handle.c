@@ -115,7 +115,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!resolve_open(req, ino, &n))
 		return;
-	if (n.kind == NODE_FILE) {
+	if (n.kind == NODE_FILE || n.kind == NODE_CHECKPOINT_FILE) {
 		rq.flags = (uint32_t)fi->flags & (O_ACCMODE | O_APPEND | O_TRUNC);
 		files_request(&n, NULL, core(req), &rq, NULL, fi->flags);
 		return;
@@ -211,7 +211,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!h)
 		return;
-	if (!h->ops && node_resolve(h->fs, ino, &n) == 0) {
+	if (!h->ops && !h->packed && node_resolve(h->fs, ino, &n) == 0) {
 		files_flush(&n, h, core(req), fi->lock_owner);
 		return;
 	}
@@ -241,7 +241,7 @@ void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 	(void)datasync;
 	if (!h)
 		return;
-	if (h->ops || !h->remote)
+	if (h->ops || h->packed || !h->remote)
 		reply_err(core(req), 0); /* nothing here outlives the daemon */
 	else
 		to_agent(req, ino, h, &rq);
@@ -387,9 +387,9 @@ static void lock(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi
 
 	if (!h)
 		return;
-	if (h->ops && op == VM_TEST_LOCK)
+	if ((h->ops || h->packed) && op == VM_TEST_LOCK)
 		nodelock_test(&h->fs->locks, h, core(req), ask);
-	else if (h->ops)
+	else if (h->ops || h->packed)
 		nodelock_set(&h->fs->locks, h, core(req), ask, wait);
 	else if (ops_resolve(req, ino, &n))
 		files_lock(&n, h, core(req), ask, op, wait);

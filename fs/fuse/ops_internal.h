@@ -20,8 +20,10 @@ struct fs *ops_fs(fuse_req_t req);
 /* Resolves an inode number, or answers with an error. Return: false if it was answered. */
 bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 
-/* Is this node served by the agent? */
+/* Is this node served by the agent, or read from what was saved of its files? */
 bool ops_in_files(const struct node *n);
+/* ... and are its attributes? Those of files/ are not where there is neither. */
+bool ops_asks_files(const struct node *n);
 
 /* Answers a lookup with what there is at @n, or with @err if that is one. */
 void ops_reply_node(fuse_req_t req, int err, const struct node *n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first steps of every request: the mount, and the node of its inode number. */
+#include "fs/session/session.h"
 #include "fs/tree/dir.h"
 #include "fs/tree/table.h"
 #include "ops_internal.h"
@@ -25,7 +26,15 @@ bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 
 bool ops_in_files(const struct node *n)
 {
-	return n->kind == NODE_FILE || n->kind == NODE_FILES;
+	return n->kind == NODE_FILE || n->kind == NODE_FILES || n->kind == NODE_CHECKPOINT_FILE ||
+	       n->kind == NODE_CHECKPOINT_FILES;
+}
+
+bool ops_asks_files(const struct node *n)
+{
+	if (n->kind == NODE_FILES)
+		return n->s->ready || n->s->asleep.saved;
+	return n->kind == NODE_FILE || n->kind == NODE_CHECKPOINT_FILE;
 }
 
 void ops_reply_node(fuse_req_t req, int err, const struct node *n)

@@ -88,7 +88,8 @@ struct handle {
 	uint64_t base, expected;
 	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
 	uint64_t remote;   /* files/: the agent's handle */
-	uint32_t epoch;	   /* files/: the sandbox it belongs to */
+	uint32_t epoch;	   /* files/: the sandbox it belongs to, or the checkpoint */
+	bool packed;	   /* files/: of what was saved, and not the agent's */
 	struct timespec mtime; /* writers: of the last write */
 };
 

@@ -12,6 +12,7 @@
 #include "intake.h"
 #include "job.h"
 #include "network.h"
+#include "quota.h"
 #include "spec.h"
 
 /* ---- ends of runs ---- */
@@ -89,6 +90,7 @@ static void finish(struct session *s, const struct vm_result *result)
 	struct run *r = s->active;
 
 	s->active = NULL;
+	s->last_ran = r->number;
 	end_run(r, result);
 	join_next(s);
 	if (r->result.problem.code)
@@ -110,9 +112,47 @@ static void unbind(struct session *s, int err)
 	s->fs->watch->gone(s, err);
 }
 
+/* ---- what was saved, and what was not ---- */
+
+/* It will not begin as a copy of anything. */
+static void drop_copy(struct session *copy, const struct problem *why)
+{
+	asleep_end(copy);
+	session_set_origin(copy, NULL);
+	refuse_all(copy, why);
+	session_set_closed(copy, why);
+	copy->fs->watch->gone(copy, -ESTALE);
+	wait_wake(&copy->front.wait);
+}
+
+static void drop_copies(struct session *s, const struct problem *why)
+{
+	struct session *copy;
+	struct problem p;
+
+	problem_set(&p, PROBLEM_NOT_SAVED,
+		    "echo reset > ctl gives the session a sandbox of its own; or write from = ... "
+		    "into config again.",
+		    "%s, which it was to be a copy of, was not saved: %s", s->path, why->cause);
+	while ((copy = saving_next(s)))
+		drop_copy(copy, &p);
+}
+
+void binding_unsave(struct session *s, const struct problem *why)
+{
+	struct problem p;
+
+	if (!saving_wanted(s))
+		return;
+	problem_set(&p, PROBLEM_NOT_SAVED, "", "the sandbox was not saved: %s", why->cause);
+	saving_failed(s, &p);
+	drop_copies(s, &p);
+}
+
 void binding_cut(struct session *s, const struct problem *why)
 {
 	if (s->sandbox) {
+		binding_unsave(s, why);
 		binding_info(s);
 		sandbox_close(s->sandbox);
 		s->binding->s = NULL;
@@ -161,6 +201,8 @@ static void on_state(void *data, enum sandbox_state state)
 		    s->front.error.code == PROBLEM_PACKAGES_INSTALLING)
 			session_problem(s, NULL); /* it waits no longer */
 		binding_info(s);
+		if (s->asleep.saved)
+			asleep_woken(s);
 		changes_begin(s);
 		s->files_mtime = clock_now();
 		file_events_ready(s);
@@ -273,9 +315,14 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 		TAILQ_CONCAT(&keep, &s->queue, queue);
 		binding_cut(s, &fresh);
 		TAILQ_CONCAT(&s->queue, &keep, queue);
-		session_set_state(s, SESSION_NEW);
+		if (s->asleep.saved)
+			asleep_begin(s, saved_ref(s->asleep.saved));
+		else
+			session_set_state(s, SESSION_NEW);
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
+		if (result->outcome != VM_LOST)
+			checkpoint_after_run(s);
 	}
 	wait_wake(&s->front.wait);
 	binding_pump(s);
@@ -333,6 +380,96 @@ static void on_frozen(void *data, int err)
 	binding_pump(s);
 }
 
+/* It could not be put to sleep when nobody used it. */
+static void not_asleep(struct session *s, const struct problem *why)
+{
+	struct problem p;
+
+	if (s->settings.idle != IDLE_AUTO) {
+		session_touch(s); /* tries it again */
+		return;
+	}
+	problem_set(&p, PROBLEM_IDLE_TIMEOUT,
+		    "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps it "
+		    "for ever.",
+		    "the session was closed after %u s without use, for it could not be put to "
+		    "sleep: %s",
+		    s->settings.idle_timeout_s, why->cause);
+	binding_cut(s, &p);
+	session_set_closed(s, &p);
+}
+
+static void not_saved(struct session *s, const struct problem *why)
+{
+	const bool by_idle = s->saving.by_idle;
+
+	saving_failed(s, why);
+	drop_copies(s, why);
+	if (by_idle)
+		not_asleep(s, why);
+}
+
+static void begin_copy(struct session *copy, struct saved *saved)
+{
+	struct problem why;
+
+	if (quota_saved(copy->fs, copy, saved, &why) < 0) {
+		drop_copy(copy, &why);
+		return;
+	}
+	asleep_begin(copy, saved_ref(saved));
+	copy->fs->watch->settled(copy);
+	if (copy->asleep.wake && !copy->sandbox)
+		(void)binding_start(copy); /* its `error` says why not */
+	else
+		binding_pump(copy);
+	wait_wake(&copy->front.wait);
+}
+
+/* The sandbox goes, unless it has been asked for something meanwhile. */
+static void fall_asleep(struct session *s, struct saved *saved)
+{
+	static const struct problem gone = {.code = PROBLEM_CLOSED,
+					    .cause = "the session fell asleep"};
+	const bool by_idle = s->saving.by_idle;
+	struct problem why;
+
+	s->saving.sleep = s->saving.by_idle = false;
+	if (s->nqueued || launch_pending(s) || s->fs->watch->waits(s))
+		return;
+	if (quota_saved(s->fs, s, saved, &why) < 0) {
+		session_problem(s, &why);
+		if (by_idle)
+			not_asleep(s, &why);
+		return;
+	}
+	binding_cut(s, &gone);
+	asleep_begin(s, saved_ref(saved));
+}
+
+static void on_saved(void *data, struct saved *saved, const struct problem *why)
+{
+	struct session *s = reported(data), *copy;
+
+	if (!s || !s->saving.going) {
+		saved_unref(saved);
+		return;
+	}
+	if (saved) {
+		saving_done(s, saved);
+		while ((copy = saving_next(s)))
+			begin_copy(copy, saved);
+		if (s->saving.sleep)
+			fall_asleep(s, saved);
+		saved_unref(saved);
+	} else {
+		not_saved(s, why);
+	}
+	s->fs->watch->settled(s);
+	wait_wake(&s->front.wait);
+	binding_pump(s);
+}
+
 static void on_stirs(void *data)
 {
 	struct session *s = reported(data);
@@ -356,7 +493,7 @@ static void on_closed(void *data, const struct problem *problem)
 		.code = PROBLEM_CLOSED, .cause = "the sandbox was closed because xsbxfs is ending"};
 	struct binding *b = data;
 	struct session *s = b->s;
-	bool was_up, anew;
+	bool was_up, anew, again;
 
 	free(b);
 	if (!s)
@@ -365,20 +502,26 @@ static void on_closed(void *data, const struct problem *problem)
 	pause_void(s);
 	/* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
-	unbind(s, problem ? -EIO : -ESTALE);
+	again = !was_up && problem && asleep_again(s, problem);
+	unbind(s, again ? 0 : problem ? -EIO : -ESTALE);
 	if (!problem)
 		problem = &silent;
-	if (!anew)
+	binding_unsave(s, problem);
+	if (!anew && !again)
 		refuse_all(s, problem);
 	if (was_up && !anew) {
 		session_set_closed(s, problem);
 	} else {
 		session_problem(s, problem);
-		session_set_state(s, anew ? SESSION_NEW : SESSION_FAILED);
+		session_set_state(s, s->asleep.saved ? SESSION_ASLEEP
+				     : anew	     ? SESSION_NEW
+						     : SESSION_FAILED);
 	}
 	log_end(s, problem);
 	wait_wake(&s->front.wait);
-	if (anew)
+	if (again)
+		(void)binding_start(s); /* its `error` says why not */
+	else if (anew)
 		binding_pump(s);
 }
 static const struct sandbox_events binding_events = {.state = on_state,
@@ -393,6 +536,7 @@ static const struct sandbox_events binding_events = {.state = on_state,
 						     .ports = on_ports,
 						     .network_lost = on_network_lost,
 						     .frozen = on_frozen,
+						     .saved = on_saved,
 						     .changed = on_changed,
 						     .stirs = on_stirs,
 						     .closed = on_closed};
@@ -403,7 +547,7 @@ static int no_sandbox(struct session *s, int err)
 {
 	session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s", strerror(-err));
 	log_end(s, &s->front.error);
-	session_set_state(s, SESSION_FAILED);
+	session_set_state(s, s->asleep.saved ? SESSION_ASLEEP : SESSION_FAILED);
 	return err;
 }
 
@@ -411,17 +555,23 @@ int binding_start(struct session *s)
 {
 	struct spec spec;
 	int e = spec_of_session(&spec, s);
+	struct saved *from = NULL;
 
-	assert(!s->sandbox && !s->dead);
+	assert(!s->sandbox && !s->dead && !s->saving.of);
+	if (e == 0)
+		from = asleep_wake(s, &e);
 	s->binding = e < 0 ? NULL : calloc(1, sizeof(*s->binding));
 	if (!s->binding) {
 		spec_clear(&spec);
+		saved_unref(from);
 		return no_sandbox(s, -ENOMEM);
 	}
 	s->binding->s = s;
+	spec.sandbox.from = from;
 	log_trace(&spec.sandbox.label, "fs", "asks for a sandbox");
 	e = sandbox_new(s->fs->vm, &spec.sandbox, &binding_events, s->binding, &s->sandbox);
 	spec_clear(&spec);
+	saved_unref(from);
 	if (e < 0) {
 		free(s->binding);
 		s->binding = NULL;
@@ -492,9 +642,24 @@ static void pump_run(struct session *s)
 	feed_run(s);
 }
 
+/* Saves the sandbox, if that is wanted. Return: whether nothing may be sent to it now. */
+static bool pump_save(struct session *s)
+{
+	struct problem why;
+	const int e = saving_step(s);
+
+	if (e >= 0)
+		return e > 0;
+	problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.", "the sandbox was not saved: %s",
+		    strerror(-e));
+	not_saved(s, &why);
+	return false;
+}
+
 void binding_pump(struct session *s)
 {
-	if (s->dead || s->changes.committing || s->pause.state != PAUSE_NONE)
+	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
+	    s->pause.state != PAUSE_NONE)
 		return;
 	if (s->reset_asked && s->sandbox && !s->active) {
 		s->fs->watch->stirs(s);

@@ -19,6 +19,9 @@ void binding_pump(struct session *s);
  */
 void binding_cut(struct session *s, const struct problem *why);
 
+/* What is being saved of the sandbox is not wanted any more, because of @why: whoever waits for it is told. */
+void binding_unsave(struct session *s, const struct problem *why);
+
 /* Removes a queued run from the queue and ends it unstarted. */
 void binding_refuse(struct session *s, struct run *r, const struct problem *why);
 

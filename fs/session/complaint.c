@@ -68,12 +68,13 @@ static void explain_place(const struct fs *fs, const struct node *dir, const cha
 		    "\"%s\" is no template; there are: %s", problem_quote(name).text, names);
 }
 
-/* What its session says of a job or a named run, with the session in front. Return: whether that was it. */
+/* What its session says of a job, a named run or a checkpoint, with the session in front. Return: whether that was it. */
 static bool explain_job(const struct node *dir, int err, struct problem *p)
 {
 	const struct problem *e;
 
-	if ((dir->kind != NODE_JOBS && dir->kind != NODE_RUNS) || err == -ENOMEM)
+	if ((dir->kind != NODE_JOBS && dir->kind != NODE_RUNS && dir->kind != NODE_CHECKPOINTS) ||
+	    err == -ENOMEM)
 		return false;
 	e = &dir->s->front.error;
 	problem_set(p, e->code, e->fix, "%s: %s", dir->s->path, e->cause);

@@ -36,6 +36,7 @@ struct fs_stats {
 	uint64_t output_bytes;
 	uint64_t denied; /* by networks */
 	uint64_t requests;
+	uint64_t saved, saves_failed, wakes; /* sandboxes */
 };
 
 /* Callbacks for files/, which is layered above sessions. Set once. */
@@ -44,10 +45,14 @@ struct session_watch {
 	int (*made)(struct session *s);
 	/* Its sandbox is up. */
 	void (*ready)(struct session *s);
-	/* Its sandbox is gone: ends what waits for it, with @err. */
+	/* Its sandbox is gone: ends what waits for it, with @err; 0: another one is asked for. */
 	void (*gone)(struct session *s, int err);
 	/* It is about to be sent something that makes code run, or has begun by itself. */
 	void (*stirs)(struct session *s);
+	/* It was being saved, and is no more; or it is asleep, and there is something to read. */
+	void (*settled)(struct session *s);
+	/* Do requests wait until it has been saved? */
+	bool (*waits)(const struct session *s);
 	/* The last reference is gone. */
 	void (*freed)(struct session *s);
 };

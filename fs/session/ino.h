@@ -91,6 +91,12 @@ enum node_kind {
 	NODE_JOB_TTY,
 	NODE_JOB_CTL,
 	NODE_FILE,
+	NODE_CHECKPOINTS,
+	NODE_CHECKPOINT, /* `sub` of these is its number */
+	NODE_CHECKPOINT_STATUS,
+	NODE_CHECKPOINT_WAIT,
+	NODE_CHECKPOINT_FILES,
+	NODE_CHECKPOINT_FILE, /* below that: an index, as of NODE_FILE, but into another table */
 	NODE_NKINDS,
 };
 

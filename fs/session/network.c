@@ -121,7 +121,8 @@ void network_ports_changed(struct session *s)
 /* A port that was added while the sandbox runs. When the answer comes, the sandbox may be another one. */
 struct asked {
 	struct session *s; /* reference */
-	uint32_t epoch;	   /* of the sandbox that was asked */
+	const struct sandbox
+		*sandbox; /* that was asked: until it has answered, no other is at its address */
 	struct sandbox_port port;
 };
 
@@ -171,7 +172,7 @@ static void on_forwarded(void *data, int err, const struct sandbox_port *port, c
 	struct session *s = a->s;
 
 	(void)port; /* sandbox_ports() has it */
-	if (err < 0 && err != -ESTALE && !s->dead && s->sandbox && s->epoch == a->epoch) {
+	if (err < 0 && err != -ESTALE && !s->dead && s->sandbox && s->sandbox == a->sandbox) {
 		refuse_port(s, &a->port, err, why);
 		forget_port(s, &a->port);
 		events_add(&s->fs->events, s, "port", s->front.error.cause);
@@ -188,7 +189,7 @@ static int forward(struct session *s, const struct sandbox_port *p)
 
 	if (!a)
 		return -ENOMEM;
-	*a = (struct asked){session_ref(s), s->epoch, *p};
+	*a = (struct asked){session_ref(s), s->sandbox, *p};
 	e = sandbox_forward(s->sandbox, p->guest, p->host, on_forwarded, a, why);
 	if (e == 0)
 		return 0;

@@ -21,10 +21,11 @@ struct node {
 	uint32_t sub;
 	const struct conf_template *t; /* of a template's or session's node */
 	unsigned template_index;
-	struct session *s;   /* of a session's node */
-	struct run *r;	     /* of a run's node */
-	struct job *job;     /* of a job's node */
-	struct front *front; /* of a job's or else a session's node */
+	struct session *s;	       /* of a session's node */
+	struct run *r;		       /* of a run's node */
+	struct job *job;	       /* of a job's node */
+	struct checkpoint *checkpoint; /* of a checkpoint's node, but not below its files/ */
+	struct front *front;	       /* of a job's or else a session's node */
 };
 
 /* The inode number of another node of the same session as @n, or of one of its runs. */

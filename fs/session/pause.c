@@ -26,15 +26,16 @@ static void thaw(struct session *s)
 }
 
 /* Waiting helps only where there is a sandbox, or will be. */
-static const char *fix_of(enum session_state state)
+const char *pause_fix(const struct session *s)
 {
-	switch (state) {
+	switch (s->state) {
 	case SESSION_NEW: return "It has no sandbox yet: run something first.";
 	case SESSION_FAILED:
 		return "It has no sandbox: run again, which tries to start one; `console` says how "
 		       "the last try ended.";
 	case SESSION_CLOSED:
 		return "It has no sandbox: echo reset > ctl gives it a new one with its next run.";
+	case SESSION_ASLEEP: return "It is asleep: echo wake > ctl wakes it.";
 	case SESSION_STARTING:
 	case SESSION_IDLE:
 	case SESSION_RUNNING:
@@ -52,8 +53,13 @@ int pause_begin(struct session *s)
 	if (p->asked)
 		return 0;
 	if (s->state != SESSION_IDLE || s->active || s->nqueued || s->changes.committing) {
-		session_problemf(s, PROBLEM_BUSY, fix_of(s->state),
+		session_problemf(s, PROBLEM_BUSY, pause_fix(s),
 				 "only an idle session can be paused");
+		return -EBUSY;
+	}
+	if (s->saving.going) {
+		session_problemf(s, PROBLEM_BUSY, "Try it again in a moment.",
+				 "the session is being saved");
 		return -EBUSY;
 	}
 	if (s->jobs_going) {
@@ -154,13 +160,16 @@ void pause_void(struct session *s)
 #define OP(op) (1ull << (op))
 static_assert(VM_NFILEOPS <= 64, "a bit for each");
 
-int pause_may(const struct session *s, const struct vm_file *rq)
+bool pause_changes(const struct vm_file *rq)
 {
 	const uint64_t changing = OP(VM_SETATTR) | OP(VM_MKDIR) | OP(VM_SYMLINK) | OP(VM_LINK) |
 				  OP(VM_UNLINK) | OP(VM_RMDIR) | OP(VM_RENAME) | OP(VM_CREATE) |
 				  OP(VM_WRITE) | OP(VM_FALLOCATE);
 
-	if (!s->changes.committing)
-		return 0;
-	return (changing & OP(rq->op)) || (rq->op == VM_OPEN && (rq->flags & O_TRUNC)) ? -EBUSY : 0;
+	return (changing & OP(rq->op)) || (rq->op == VM_OPEN && (rq->flags & O_TRUNC));
+}
+
+int pause_may(const struct session *s, const struct vm_file *rq)
+{
+	return s->changes.committing && pause_changes(rq) ? -EBUSY : 0;
 }

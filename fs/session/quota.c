@@ -3,6 +3,8 @@
 #include "quota.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 
 #include "vm/base/util.h"
 #include "complaint.h"
@@ -23,9 +25,12 @@ static uint64_t session_bytes(const struct session *s)
 		     s->changes.reviewed.len + s->changes.asked.len + s->file_events.log.len +
 		     s->file_events.blind.len;
 	const struct scratch_file *f;
+	const struct checkpoint *cp;
 	const struct run *r;
 	const struct job *j;
 
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		n += sizeof(*cp) + settings_bytes(&cp->settings);
 	TAILQ_FOREACH(f, &s->scratch.files, link)
 		n += f->data.len;
 	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
@@ -103,6 +108,78 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 int quota_take(struct session *s, size_t from, size_t to)
 {
 	return to > from ? quota_check(s->fs, s, to - from) : 0;
+}
+
+/* ---- what is saved ---- */
+
+/* What several checkpoints and copies share is there once. So all are collected, and each is counted once. */
+static int by_address(const void *a, const void *b)
+{
+	const uintptr_t x = (uintptr_t) * (struct saved *const *)a,
+			y = (uintptr_t) * (struct saved *const *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void add_saved(struct buf *all, const struct saved *saved)
+{
+	if (saved)
+		(void)buf_append(all, &saved, sizeof(saved));
+}
+
+static void add_saved_of(struct buf *all, const struct session *s)
+{
+	const struct checkpoint *cp;
+
+	add_saved(all, s->asleep.saved);
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		add_saved(all, cp->saved);
+}
+
+uint64_t quota_saved_bytes(const struct fs *fs, uid_t uid, const struct saved *more)
+{
+	const struct saved *last = NULL, *const * each;
+	struct buf all = {0};
+	const struct session *s;
+	uint64_t n = 0;
+
+	add_saved(&all, more);
+	LIST_FOREACH(s, &fs->sessions, kept)
+		if (s->uid == uid)
+			add_saved_of(&all, s);
+	if (all.failed) {
+		buf_clear(&all);
+		return UINT64_MAX;
+	}
+	if (all.len)
+		qsort(all.data, all.len / sizeof(*each), sizeof(*each), by_address);
+	each = (const void *)all.data;
+	for (size_t i = 0; i < all.len / sizeof(*each); i++) {
+		if (each[i] != last)
+			n += saved_files_bytes(each[i]) + saved_memory_bytes(each[i]);
+		last = each[i];
+	}
+	buf_clear(&all);
+	return n;
+}
+
+int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		struct problem *why)
+{
+	const uint64_t limit = fs->conf->saved_bytes;
+	uint64_t n;
+
+	if (!limit)
+		return 0;
+	n = quota_saved_bytes(fs, s->uid, saved);
+	if (n <= limit)
+		return 0;
+	problem_set(why, PROBLEM_TOO_MUCH_SAVED,
+		    "Remove checkpoints (rmdir checkpoints/NAME), or sessions that are asleep.",
+		    "what is saved of this user's sessions would take %" PRIu64
+		    " MiB, and may take %" PRIu64,
+		    n >> 20, limit >> 20);
+	return -EDQUOT;
 }
 
 bool quota_disk_full(const struct fs *fs, uid_t uid)

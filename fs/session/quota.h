@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -29,6 +30,8 @@
 
 struct fs;
 struct node;
+struct problem;
+struct saved;
 struct session;
 
 /**
@@ -51,6 +54,14 @@ int quota_open(struct fs *fs, const struct node *n);
 /* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of the request that is
  * being served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
+
+/* May @s's owner have @saved as well, beside all that is saved of his sessions? Return: 0, -EDQUOT with @why, also if there is
+ * no memory to know. */
+int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		struct problem *why);
+
+/* Bytes of all that is saved of a user's sessions, @more included (or NULL); UINT64_MAX: out of memory. */
+uint64_t quota_saved_bytes(const struct fs *fs, uid_t uid, const struct saved *more);
 
 /* Has a user so much output on the disk that no more of it is kept? */
 bool quota_disk_full(const struct fs *fs, uid_t uid);

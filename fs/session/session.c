@@ -14,7 +14,7 @@
 static const char *const session_state_names[] = {
 	[SESSION_NEW] = "new",	       [SESSION_STARTING] = "starting", [SESSION_IDLE] = "idle",
 	[SESSION_RUNNING] = "running", [SESSION_PAUSED] = "paused",	[SESSION_CLOSED] = "closed",
-	[SESSION_FAILED] = "failed",
+	[SESSION_FAILED] = "failed",   [SESSION_ASLEEP] = "asleep",
 };
 static_assert(ARRAY_SIZE(session_state_names) == SESSION_NSTATES, "a name for each state");
 
@@ -107,7 +107,8 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	snprintf(s->path, sizeof(s->path), "%s/%s", t->name, name);
 	front_init(&s->front, s, NULL);
 	s->changed = s->net_changed = s->ports_mtime = s->state_mtime = s->config_mtime =
-		s->files_mtime = s->runs_mtime = s->jobs_mtime = s->console_mtime = s->created;
+		s->files_mtime = s->runs_mtime = s->jobs_mtime = s->checkpoints.mtime =
+			s->console_mtime = s->created;
 	if (fs->watch->made(s) < 0) {
 		settings_clear(&s->settings);
 		free(s);
@@ -121,6 +122,8 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->jobs);
 	TAILQ_INIT(&s->scratch.files);
+	TAILQ_INIT(&s->checkpoints.list);
+	LIST_INIT(&s->saving.copies);
 	return s;
 }
 
@@ -169,6 +172,7 @@ static void session_free(struct session *s)
 	assert(s->dead && !s->binding && !s->active && TAILQ_EMPTY(&s->front.inputs) &&
 	       TAILQ_EMPTY(&s->front.feeders) && TAILQ_EMPTY(&s->jobs));
 	assert(LIST_EMPTY(&s->kept_runs) && TAILQ_EMPTY(&s->scratch.files));
+	assert(!s->asleep.saved && !s->saving.of && LIST_EMPTY(&s->saving.copies));
 	LIST_REMOVE(s, kept);
 	s->fs->watch->freed(s);
 	free(s);
@@ -221,6 +225,13 @@ void session_set_state(struct session *s, enum session_state state)
 		session_touch(s);
 	if (!s->dead)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
+}
+
+void session_set_origin(struct session *s, const struct origin *origin)
+{
+	s->origin = origin ? *origin : (struct origin){0};
+	if (!origin)
+		*s->settings.from = '\0';
 }
 
 void session_set_closed(struct session *s, const struct problem *why)

@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "vm/vm.h"
+#include "asleep.h"
 #include "changes.h"
+#include "checkpoint.h"
 #include "file_events.h"
 #include "front.h"
 #include "pause.h"
@@ -18,6 +20,7 @@
 #include "fs/request/waitlist.h"
 #include "network.h"
 #include "run.h"
+#include "saving.h"
 #include "scratch.h"
 
 #define SESSION_QUEUE_MAX   64u		 /* queued runs */
@@ -35,9 +38,18 @@ enum session_state {
 	SESSION_IDLE,
 	SESSION_RUNNING,
 	SESSION_PAUSED,
+	SESSION_ASLEEP, /* what was saved of a sandbox, instead of one; whatever needs one wakes it */
 	SESSION_CLOSED, /* the sandbox is gone; results stay; `in` fails until `reset` */
 	SESSION_FAILED, /* no sandbox could be started; the next run retries */
 	SESSION_NSTATES,
+};
+
+/* Whose copy a session is. What it was a copy of may be gone. */
+struct origin {
+	char session[136],
+		checkpoint[65];	   /* "python/demo"; empty: of none, and not of a checkpoint */
+	unsigned slot, generation; /* of that session */
+	struct timespec time;
 };
 
 /* What a sandbox has of its session, see below. */
@@ -56,7 +68,8 @@ TAILQ_HEAD(job_list, job);
  * reports through callbacks whose argument is a binding, not the session: when a session drops its sandbox
  * (reset, fresh = yes, rmdir) the binding is cut, the sandbox ends in the background, and
  * its further reports are ignored. `epoch` counts sandboxes, so that handles and nodes below files/
- * can tell whether theirs still exists.
+ * can tell whether theirs still exists. What was
+ * saved counts as well, for its files can be read: see asleep.h.
  *
  * - `active` is the run in the sandbox; the state is then RUNNING.
  * - `sandbox` is set only in STARTING, IDLE, RUNNING, PAUSED.
@@ -92,6 +105,7 @@ struct session {
 	struct run_list runs, queue;
 	unsigned nruns, nqueued;
 	uint32_t last_number;	     /* of the newest run, 0: none yet */
+	uint32_t last_ran;	     /* ... of the last that was executed */
 	uint32_t removed_runs;	     /* by the history's limits, or by rmdir */
 	uint64_t first_event;	     /* number of the first that may be its */
 	struct waitlist events_wait; /* readers of its `events` */
@@ -119,6 +133,10 @@ struct session {
 	struct changes changes;
 	struct file_events file_events;
 	struct pause pause;
+	struct saving saving;
+	struct asleep asleep;
+	struct checkpoints checkpoints;
+	struct origin origin;
 	struct netlog netlog;
 };
 
@@ -189,6 +207,21 @@ int session_close(struct session *s);
 int session_end_input(struct session *s);
 /* Undoes pause_begin(). Return: as pause_end(). */
 int session_resume(struct session *s);
+/* Its sandbox goes, and it sleeps, now or soon. Return: 0; -EBUSY, -EOPNOTSUPP if it can't be saved. */
+int session_sleep(struct session *s);
+/* Return: 0, also if it is awake; -EBUSY if there is nothing to wake, -errno. */
+int session_wake(struct session *s);
+/* Likewise of mkdir: makes a checkpoint, which is saved now or soon. @when_idle: waits for runs and jobs. Return: as
+ * checkpoint_new() and session_sleep(). */
+int session_checkpoint(struct session *s, const char *name, bool when_idle,
+		       struct checkpoint **ret_cp);
+/* For rmdir. What waits for it waits no longer. */
+void session_remove_checkpoint(struct session *s, struct checkpoint *cp);
+/* It is what it was at that checkpoint, asleep. Return: 0, -ENOENT, -EBUSY, -ENOMEM. */
+int session_restore(struct session *s, const char *name);
+
+/* It began as a copy of @origin; NULL: it is none any more. Its settings have said so. */
+void session_set_origin(struct session *s, const struct origin *origin);
 
 void session_set_state(struct session *s, enum session_state state);
 /* The session becomes CLOSED; new code is refused because of @why. */

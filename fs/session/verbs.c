@@ -124,6 +124,10 @@ int session_start(struct session *s)
 {
 	if (s->dead || s->state == SESSION_CLOSED)
 		return -ESTALE;
+	if (s->saving.of) { /* there is nothing to begin from yet */
+		s->asleep.wake = true;
+		return 0;
+	}
 	return s->sandbox ? 0 : binding_start(s);
 }
 
@@ -155,6 +159,22 @@ int session_kill(struct session *s)
 	return 0;
 }
 
+/* Files outlast a reset, the interpreter does not. */
+static int reset_asleep(struct session *s)
+{
+	int e;
+
+	if (!s->asleep.saved) {
+		session_problemf(s, PROBLEM_BUSY, "Try it again in a moment.",
+				 "what it is to be a copy of is being saved");
+		return -EBUSY;
+	}
+	e = asleep_reset(s);
+	if (e == 0)
+		events_add(&s->fs->events, s, "session", "interpreter reset");
+	return e;
+}
+
 static int reset_sandbox(struct session *s)
 {
 	static const struct problem reset = {
@@ -171,8 +191,12 @@ static int reset_sandbox(struct session *s)
 		e = session_kill(s);
 		return e == -ESRCH ? 0 : e; /* it has just ended */
 	}
+	if (s->state == SESSION_ASLEEP)
+		return reset_asleep(s);
 	if (s->state == SESSION_IDLE || s->state == SESSION_PAUSED) {
 		pause_void(s);
+		if (s->saving.going)
+			binding_unsave(s, &reset);
 		s->fs->watch->stirs(s);
 		e = sandbox_reset(s->sandbox);
 		if (e == -EBUSY) /* not READY yet, maybe from another reset */
@@ -183,11 +207,15 @@ static int reset_sandbox(struct session *s)
 		events_add(&s->fs->events, s, "session", "interpreter reset");
 		return 0;
 	}
-	if (s->state == SESSION_STARTING)
-		return 0; /* its interpreter will be a new one anyway */
+	if (s->state == SESSION_STARTING) { /* its interpreter will be a new one anyway */
+		s->reset_asked = s->asleep.saved && s->asleep.saved->point;
+		return 0;
+	}
 	binding_cut(s, &reset);
 	changes_drop(s);
-	session_set_state(s, SESSION_NEW);
+	if (!s->asleep.saved)
+		session_set_origin(s, NULL); /* it begins with nothing */
+	session_set_state(s, s->asleep.saved ? SESSION_ASLEEP : SESSION_NEW);
 	session_problem(s, NULL);
 	return 0;
 }
@@ -208,6 +236,9 @@ int session_close(struct session *s)
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
+	saving_leave(s);
+	asleep_end(s);
+	session_set_origin(s, NULL);
 	binding_cut(s, &closed);
 	session_set_closed(s, &closed);
 	wait_wake(&s->front.wait);
@@ -241,18 +272,55 @@ int session_resume(struct session *s)
 
 /* ---- time ---- */
 
-/* Closes a sandbox that was not used for idle_timeout_s. */
+/* Is something of it open that would not survive its sleep, or does somebody wait for its output? */
+static bool is_in_use(const struct session *s)
+{
+	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
+	const struct handle *h;
+	const struct job *j;
+
+	if (o)
+		LIST_FOREACH(h, &o->handles, opened)
+			if (h->s == s && !h->ops && !h->packed && h->remote && h->epoch == s->epoch)
+				return true;
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->front.wait.nwaiters)
+			return true;
+	return s->front.wait.nwaiters;
+}
+
+static bool may_hibernate(const struct session *s)
+{
+	return settings_hibernate(&s->settings) && !s->settings.fresh && !s->settings.spec.work;
+}
+
+/* Puts a session to sleep that was not used. Return: when to look again. */
+static uint64_t hibernate(struct session *s, uint64_t now)
+{
+	if (is_in_use(s)) {
+		s->idle_since = now;
+		return now + s->settings.idle_timeout_s * 1000ull;
+	}
+	s->saving.sleep = s->saving.by_idle = true;
+	binding_pump(s);
+	return UINT64_MAX;
+}
+
+/* A sandbox that was not used for idle_timeout_s is saved, or closed. */
 static uint64_t check_idle(struct session *s, uint64_t now)
 {
 	struct problem idle;
 	uint64_t due;
 
 	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
-	    s->jobs_going || s->changes.committing || !s->settings.idle_timeout_s)
+	    s->jobs_going || s->changes.committing || s->saving.going || s->saving.sleep ||
+	    !s->settings.idle_timeout_s)
 		return UINT64_MAX;
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
 		return due;
+	if (may_hibernate(s))
+		return hibernate(s, now);
 	problem_set(&idle, PROBLEM_IDLE_TIMEOUT,
 		    "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps it "
 		    "for ever.",
@@ -291,6 +359,7 @@ void session_flush(struct session *s, int err)
 /* Frees what can no longer be reached by name. Open handles keep references to what they need. */
 static void let_go(struct session *s)
 {
+	struct checkpoint *cp;
 	struct job *j;
 	struct run *r;
 
@@ -301,6 +370,9 @@ static void let_go(struct session *s)
 		run_unref(r);
 	}
 	s->nruns = 0;
+	while ((cp = TAILQ_FIRST(&s->checkpoints.list)))
+		checkpoint_remove(s, cp);
+	asleep_end(s);
 	changes_drop(s);
 	scratch_unlink_all(s, 0);
 	settings_clear(&s->settings);
@@ -317,6 +389,7 @@ void session_destroy(struct session *s)
 
 	assert(!s->dead);
 	s->dead = true;
+	saving_leave(s);
 	binding_cut(s, &gone);
 	s->state = SESSION_CLOSED;
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variable names in the fixed tree: templates, sessions, runs, jobs, scratch files. */
+/* Variable names in the fixed tree: templates, sessions, runs, jobs, checkpoints, scratch files. */
 #include "nodes.h"
 
 #include <errno.h>
@@ -109,6 +109,24 @@ int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 void jobs_list(const struct node *dir, node_put_fn put, void *data)
 {
 	put_jobs(dir->s, false, put, data);
+}
+
+int checkpoints_find(const struct node *dir, const char *name, uint64_t *ret_ino)
+{
+	const struct checkpoint *cp = checkpoint_find(dir->s, name);
+
+	if (!cp)
+		return -ENOENT;
+	*ret_ino = ino_of_session(dir->s, NODE_CHECKPOINT, cp->number);
+	return 0;
+}
+
+void checkpoints_list(const struct node *dir, node_put_fn put, void *data)
+{
+	const struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &dir->s->checkpoints.list, link)
+		put(data, ino_of_session(dir->s, NODE_CHECKPOINT, cp->number), S_IFDIR, cp->name);
 }
 
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino)

@@ -28,6 +28,10 @@ static const struct {
 	[CTL_START] = {"start", CTL_JOB | CTL_RUN},
 	[CTL_SIGNAL] = {"signal", CTL_JOB | CTL_RUN},
 	[CTL_EOF] = {"eof", CTL_ALL},
+	[CTL_SLEEP] = {"sleep", CTL_SESSION},
+	[CTL_WAKE] = {"wake", CTL_SESSION},
+	[CTL_CHECKPOINT] = {"checkpoint", CTL_SESSION},
+	[CTL_RESTORE] = {"restore", CTL_SESSION},
 };
 static_assert(ARRAY_SIZE(verbs) == CTL_NVERBS, "a word for each verb");
 
@@ -39,12 +43,9 @@ static const char *verbs_known(enum ctl_owner owner)
 	case CTL_RUN: return "The verbs are interrupt, kill and eof, one a line.";
 	case CTL_SESSION: break;
 	}
-	return "The verbs are interrupt, kill, reset, close, commit, discard, pause, resume and "
-	       "eof, one a line.";
+	return "The verbs are interrupt, kill, reset, close, commit, discard, pause, resume, "
+	       "sleep, wake, checkpoint NAME, restore NAME and eof, one a line.";
 }
-
-/* Verbs of later versions: they get an answer of their own, so that nobody hunts for a typing error. */
-static const char *const later[] = {"checkpoint", "fork"};
 
 const char *ctl_verb_str(enum ctl_verb verb)
 {
@@ -65,14 +66,29 @@ static size_t first_word(const char *text, size_t len)
 	return n;
 }
 
-/* The first word decides, so that `fork NAME` is answered as well as `fork`. */
-static bool is_later(const char *text, size_t len)
+static bool is_blank(char c)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(later); i++) {
-		if (is_word(text, first_word(text, len), later[i]))
-			return true;
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Takes the first word off a text, with the blanks around it. Return: its length; @ret_word is where it begins. */
+static size_t next_word(const char **text, size_t *len, const char **ret_word)
+{
+	size_t n;
+
+	while (*len && is_blank(**text)) {
+		(*text)++;
+		(*len)--;
 	}
-	return false;
+	n = first_word(*text, *len);
+	*ret_word = *text;
+	*text += n;
+	*len -= n;
+	while (*len && is_blank(**text)) {
+		(*text)++;
+		(*len)--;
+	}
+	return n;
 }
 
 /* "TERM", "SIGTERM", "term" or "15". Return: the signal, or 0. */
@@ -113,6 +129,33 @@ static int parse_signal(const char *text, size_t len, struct ctl_order *ret_orde
 			   "\"%s\" is no signal", problem_quote_bytes(text, len).text);
 }
 
+/* "NAME", and of a checkpoint "NAME when idle". */
+static int parse_name(enum ctl_verb verb, const char *text, size_t len, struct ctl_order *ret_order,
+		      struct problem *why)
+{
+	const char *word;
+	size_t n = next_word(&text, &len, &word);
+
+	*ret_order = (struct ctl_order){.verb = verb};
+	if (n == 0 || n >= sizeof(ret_order->name))
+		return problem_set(why, PROBLEM_INVALID, verbs_known(CTL_SESSION),
+				   n ? "%s: the name of a checkpoint has at most 64 bytes"
+				     : "%s: of which checkpoint?",
+				   verbs[verb].word);
+	memcpy(ret_order->name, word, n);
+	if (len == 0)
+		return 0;
+	n = next_word(&text, &len, &word);
+	ret_order->when_idle =
+		verb == CTL_CHECKPOINT && is_word(word, n, "when") && is_word(text, len, "idle");
+	if (ret_order->when_idle)
+		return 0;
+	return problem_set(why, PROBLEM_INVALID,
+			   verb == CTL_CHECKPOINT ? "checkpoint NAME, or checkpoint NAME when idle"
+						  : "restore NAME",
+			   "%s: there are words behind the name", verbs[verb].word);
+}
+
 static int parse_verb(const char *text, size_t len, enum ctl_owner owner,
 		      struct ctl_order *ret_order, struct problem *why)
 {
@@ -120,23 +163,22 @@ static int parse_verb(const char *text, size_t len, enum ctl_owner owner,
 
 	if (owner != CTL_SESSION && is_word(text, first, verbs[CTL_SIGNAL].word))
 		return parse_signal(text + first, len - first, ret_order, why);
+	for (enum ctl_verb v = CTL_CHECKPOINT; owner == CTL_SESSION && v <= CTL_RESTORE; v++)
+		if (is_word(text, first, verbs[v].word))
+			return parse_name(v, text + first, len - first, ret_order, why);
 	for (int v = 0; v < CTL_NVERBS; v++) {
 		if ((verbs[v].owners & owner) && is_word(text, len, verbs[v].word)) {
 			*ret_order = (struct ctl_order){.verb = (enum ctl_verb)v};
 			return 0;
 		}
 	}
-	if (is_later(text, len))
-		return problem_set(why, PROBLEM_UNSUPPORTED, verbs_known(owner),
-				   "\"%s\" is not available in this version",
-				   problem_quote_bytes(text, len).text);
+	if (owner == CTL_SESSION && is_word(text, first, "fork"))
+		return problem_set(why, PROBLEM_UNKNOWN_VERB,
+				   "mkdir another session, and write from = NAME of this one into "
+				   "its config. interrupt, kill and so on are verbs.",
+				   "there is no verb \"%s\"", problem_quote_bytes(text, len).text);
 	return problem_set(why, PROBLEM_UNKNOWN_VERB, verbs_known(owner), "there is no verb \"%s\"",
 			   problem_quote_bytes(text, len).text);
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
 }
 
 int ctl_parse(const char *text, size_t len, enum ctl_owner owner, struct ctl_order *ret_orders,

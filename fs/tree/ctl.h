@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_TREE_CTL_H
 #define XSBX_FS_TREE_CTL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "vm/vm.h"
@@ -22,6 +23,10 @@ enum ctl_verb {
 	CTL_START,
 	CTL_SIGNAL,
 	CTL_EOF,
+	CTL_SLEEP,
+	CTL_WAKE,
+	CTL_CHECKPOINT,
+	CTL_RESTORE,
 	CTL_NVERBS
 };
 
@@ -30,7 +35,9 @@ enum ctl_owner { CTL_SESSION = 1, CTL_JOB = 2, CTL_RUN = 4 };
 
 struct ctl_order {
 	enum ctl_verb verb;
-	int sig; /* of CTL_SIGNAL */
+	int sig;	/* of CTL_SIGNAL */
+	char name[65];	/* of CTL_CHECKPOINT and CTL_RESTORE */
+	bool when_idle; /* of CTL_CHECKPOINT */
 };
 
 const char *ctl_verb_str(enum ctl_verb verb);

@@ -15,6 +15,13 @@
 #include "vm/base/log.h"
 #include "ctl.h"
 
+static int checkpoint(struct session *s, const struct ctl_order *o)
+{
+	struct checkpoint *cp;
+
+	return session_checkpoint(s, o->name, o->when_idle || s->settings.when == SAVE_IDLE, &cp);
+}
+
 static int do_session(struct session *s, const struct ctl_order *o)
 {
 	switch (o->verb) {
@@ -27,6 +34,10 @@ static int do_session(struct session *s, const struct ctl_order *o)
 	case CTL_PAUSE: return pause_begin(s);
 	case CTL_RESUME: return session_resume(s);
 	case CTL_EOF: return session_end_input(s);
+	case CTL_SLEEP: return session_sleep(s);
+	case CTL_WAKE: return session_wake(s);
+	case CTL_CHECKPOINT: return checkpoint(s, o);
+	case CTL_RESTORE: return session_restore(s, o->name);
 	case CTL_START:
 	case CTL_SIGNAL:
 	case CTL_NVERBS: break;

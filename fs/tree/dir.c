@@ -93,6 +93,8 @@ int dir_stat(const struct node *n, struct stat *ret_st)
 	} else if (S_ISDIR(st.st_mode)) {
 		st.st_nlink = 2;
 		st.st_mtim = node_mtime(n);
+		if (n->kind == NODE_CHECKPOINT)
+			st.st_size = (off_t)checkpoint_bytes(n->checkpoint);
 		e = 0;
 	} else {
 		e = node_size(n, &size);
@@ -117,8 +119,8 @@ static bool absent(const struct node *n)
 /* The number of a directory's fixed child. */
 static uint64_t child_ino(const struct node *dir, enum node_kind kind)
 {
-	bool epoch =
-		kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET || kind == NODE_JOBS;
+	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET ||
+		     kind == NODE_JOBS || kind == NODE_CHECKPOINTS;
 
 	if (kind == NODE_ROOT_ERROR)
 		return node_sibling(dir, kind, dir->fs->caller);

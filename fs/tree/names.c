@@ -20,6 +20,7 @@
 int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *ctx,
 		struct node *ret_n)
 {
+	struct checkpoint *cp;
 	struct session *s;
 	struct node old;
 	struct job *j;
@@ -38,6 +39,13 @@ int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *
 		if (e < 0)
 			return e;
 		return node_resolve(dir->fs, ino_of_session(dir->s, NODE_JOB, j->number), ret_n);
+	}
+	if (dir->kind == NODE_CHECKPOINTS) {
+		e = session_checkpoint(dir->s, name, dir->s->settings.when == SAVE_IDLE, &cp);
+		if (e < 0)
+			return e;
+		return node_resolve(dir->fs, ino_of_session(dir->s, NODE_CHECKPOINT, cp->number),
+				    ret_n);
 	}
 	if (dir->kind != NODE_TEMPLATE)
 		return -EPERM;
@@ -60,6 +68,9 @@ int names_rmdir(const struct node *dir, const char *name)
 	case NODE_SESSION: session_destroy(n.s); return 0;
 	case NODE_RUN: return session_remove_run(n.s, n.sub);
 	case NODE_JOB: job_remove(n.job); return 0;
+	case NODE_CHECKPOINT: session_remove_checkpoint(n.s, n.checkpoint); return 0;
+	case NODE_CHECKPOINT_FILES: return n.checkpoint->leaving ? 0 : -EROFS;
+	case NODE_CHECKPOINTS:
 	case NODE_FILES:
 	case NODE_JOBS:
 	case NODE_NET:
@@ -84,6 +95,10 @@ int names_unlink(const struct node *dir, const char *name)
 		f = scratch_by_id(n.s, n.sub);
 		if (f)
 			scratch_unlink(n.s, f);
+	} else if (n.kind == NODE_CHECKPOINT_STATUS) {
+		/* rm -r of it, or of all above it, goes on below files/, where nothing can be removed. It ends with
+		 * what removes all of it: then, and only then, it is as if that could. */
+		n.checkpoint->leaving = true;
 	} else if (n.kind == NODE_IN || n.kind == NODE_JOB_IN) {
 		n.front->in_absent = true;
 	}

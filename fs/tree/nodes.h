@@ -34,6 +34,7 @@ int status_root(const struct node *n, struct buf *out);
 int status_template(const struct node *n, struct buf *out);
 int status_session(const struct node *n, struct buf *out);
 int status_run(const struct node *n, struct buf *out);
+int status_checkpoint(const struct node *n, struct buf *out);
 int status_job(const struct node *n, struct buf *out);
 
 /* All metrics, in the text exposition format 0.0.4. */
@@ -119,6 +120,9 @@ uint64_t events_size(struct fs *fs, const struct handle *h);
 extern const struct handle_ops file_events_ops; /* files.events */
 uint64_t file_events_node_size(const struct node *n);
 
+extern const struct handle_ops checkpoint_wait_ops; /* checkpoints/NAME/wait */
+uint64_t checkpoint_wait_size(const struct node *n);
+
 extern const struct handle_ops changes_ops; /* files.changes */
 uint64_t changes_size(const struct node *n);
 
@@ -132,6 +136,8 @@ int runs_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void runs_list(const struct node *dir, node_put_fn put, void *data);
 int jobs_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void jobs_list(const struct node *dir, node_put_fn put, void *data);
+int checkpoints_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void checkpoints_list(const struct node *dir, node_put_fn put, void *data);
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void beside_list(const struct node *dir, node_put_fn put, void *data);
 

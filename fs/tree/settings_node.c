@@ -9,7 +9,9 @@
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
 #include "fs/session/network.h"
+#include "fs/config/from.h"
 #include "fs/config/network.h"
+#include "fs/session/fork.h"
 #include "fs/session/offer.h"
 #include "vm/base/problem.h"
 #include "fs/session/quota.h"
@@ -34,17 +36,25 @@
 
 /* ---- settings ---- */
 
+/* Is there something that was made by these settings, and goes on? */
+static bool is_bound(const struct session *s)
+{
+	return s->sandbox || s->asleep.saved || s->saving.of;
+}
+
 /* Applies @with to the sandbox, if there is one. Return: 0, -EBUSY for what can't change while it runs, -errno. */
 static int take_effect(struct session *s, const struct settings *with)
 {
 	struct settings_key frozen;
 
-	if (!s->sandbox)
+	if (!is_bound(s))
 		return 0;
 	if (!settings_frozen_change(&s->settings, with, &frozen))
-		return network_apply(s, with);
+		return s->sandbox ? network_apply(s, with) : 0;
 	session_problemf(s, PROBLEM_FROZEN, "echo close > ctl; echo reset > ctl; then change it.",
-			 "%s cannot change while the sandbox runs", frozen.name);
+			 s->sandbox ? "%s cannot change while the sandbox runs"
+				    : "%s cannot change while the session is asleep",
+			 frozen.name);
 	return -EBUSY;
 }
 
@@ -108,7 +118,7 @@ static bool could_be_added(struct session *s, const char *text, size_t len)
 	struct problem why;
 	bool packages;
 	const bool could = read_settings(s, &s->settings, text, len, &with, &packages, &why) == 0 &&
-			   !(s->sandbox && settings_frozen_change(&s->settings, &with, &frozen));
+			   !(is_bound(s) && settings_frozen_change(&s->settings, &with, &frozen));
 
 	settings_clear(&with);
 	return could;
@@ -121,7 +131,7 @@ static int explain_replacing(struct session *s, const char *text, size_t len,
 {
 	struct settings_key frozen;
 	const bool stuck =
-		e == 0 && s->sandbox && settings_frozen_change(&s->settings, with, &frozen);
+		e == 0 && is_bound(s) && settings_frozen_change(&s->settings, with, &frozen);
 
 	if ((e != -EINVAL && !stuck) || !could_be_added(s, text, len))
 		return e;
@@ -129,11 +139,14 @@ static int explain_replacing(struct session *s, const char *text, size_t len,
 		    "Use >> to add a line to what is set: echo 'KEY = VALUE' >> config.",
 		    "> starts again from the settings of the template: %s%s",
 		    stuck ? frozen.name : why->cause,
-		    stuck ? " would change with that, and cannot while the sandbox runs" : "");
+		    !stuck ? ""
+		    : s->sandbox
+			    ? " would change with that, and cannot while the sandbox runs"
+			    : " would change with that, and cannot while the session is asleep");
 	return stuck ? -EBUSY : e;
 }
 
-static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
+static int apply_text(struct session *s, const struct settings *base, const char *text, size_t len)
 {
 	struct settings with = {0};
 	struct problem why = {0};
@@ -145,6 +158,71 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 	if (base != &s->settings)
 		e = explain_replacing(s, text, len, &with, e, &why);
 	return settle(s, &with, e, &why);
+}
+
+/* ---- copies ---- */
+
+/*
+ * A text with a line `from = VALUE` makes the session a copy, and begins from the settings of what it is a copy of; the
+ * other lines may change what a sandbox's settings may be changed to. Where it is that copy already, the line says
+ * nothing new, so that `config` can be written back as it was read.
+ */
+
+static int refuse_copy(const struct session *s, const char *value, struct problem *why)
+{
+	problem_set(why, PROBLEM_FROZEN, "Make another session: mkdir, and write it there.",
+		    s->sandbox ? "it can't become a copy of \"%s\" while its sandbox runs"
+			       : "it can't become a copy of \"%s\": it is asleep, with files and "
+				 "variables of its own",
+		    problem_quote(value).text);
+	return -EBUSY;
+}
+
+/* Reads the settings of a copy. Return: 0 or -errno, with @why. */
+static int read_copy(struct session *s, const struct fork *f, const char *value, const char *text,
+		     size_t len, struct settings *with, struct problem *why)
+{
+	struct settings base = {0};
+	struct settings_key frozen;
+	bool packages;
+	int e = fork_settings(f, value, &base);
+
+	if (e == 0)
+		e = read_settings(s, &base, text, len, with, &packages, why);
+	if (e == 0 && settings_frozen_change(&base, with, &frozen)) {
+		problem_set(why, PROBLEM_FROZEN, "Leave it out.",
+			    "%s is that of what is copied, and cannot differ", frozen.name);
+		e = -EINVAL;
+	}
+	settings_clear(&base);
+	return e;
+}
+
+static int apply_copy(struct session *s, const char *value, const char *text, size_t len)
+{
+	struct settings with = {0};
+	struct problem why = {0};
+	struct fork f;
+	int e = is_bound(s) ? refuse_copy(s, value, &why) : fork_find(s, value, &f, &why);
+
+	if (e == 0)
+		e = read_copy(s, &f, value, text, len, &with, &why);
+	if (e == 0)
+		e = fork_may(&f, with.when == SAVE_IDLE, &why);
+	e = settle(s, &with, e, &why);
+	if (e == 0)
+		fork_begin(s, &f);
+	return e;
+}
+
+static int apply(struct session *s, const struct settings *base, const char *text, size_t len)
+{
+	char value[FROM_MAX] = "";
+	const bool named = from_find(text, len, value);
+
+	if (named && strcmp(value, s->settings.from) == 0)
+		return apply_text(s, *value ? &s->settings : base, text, len);
+	return *value ? apply_copy(s, value, text, len) : apply_text(s, base, text, len);
 }
 
 int config_replace(struct session *s, const char *text, size_t len)

@@ -11,48 +11,11 @@
 #include "fs/session/binding.h"
 #include "fs/session/job.h"
 #include "fs/session/session.h"
-
-/* Takes over @o. */
-static int put_json(struct buf *out, json_t *o)
-{
-	char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
-					       JSON_REAL_PRECISION(REAL_DIGITS))
-		       : NULL;
-	int e;
-
-	json_decref(o);
-	if (!text)
-		return -ENOMEM;
-	e = buf_printf(out, "%s\n", text);
-	free(text);
-	return e;
-}
-
-static json_t *seconds(const struct timespec *t)
-{
-	return t->tv_sec ? json_real((double)t->tv_sec + (double)(t->tv_nsec / 1000) / 1e6)
-			 : json_null();
-}
+#include "json.h"
 
 static json_t *ms(uint64_t us)
 {
 	return json_real((double)us / 1000);
-}
-
-/* A string of text that may hold any bytes, such as an interpreter's version. */
-static json_t *any_string(const char *s)
-{
-	json_t *j = json_string(s ? s : "");
-
-	return j ? j : json_string("(not UTF-8)");
-}
-
-static json_t *problem_json(const struct problem *p)
-{
-	if (!p->code)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "code", any_string(problem_code_str(p->code)), "cause",
-			 any_string(p->cause), "fix", any_string(p->fix));
 }
 
 static json_t *reached_json(unsigned reached)
@@ -96,18 +59,18 @@ static json_t *run_json(const struct run *r)
 		run_has_status(r) ? json_integer(r->result.status) : json_null(), "stdout",
 		stream_json(r, VM_STDOUT), "stderr", stream_json(r, VM_STDERR), "truncated",
 		run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR), "code_bytes",
-		(json_int_t)r->code.len, "submitted", seconds(&r->submitted), "started",
-		seconds(&r->started), "ended", seconds(&r->ended));
+		(json_int_t)r->code.len, "submitted", status_seconds(&r->submitted), "started",
+		status_seconds(&r->started), "ended", status_seconds(&r->ended));
 
 	if (run_ended(r) && r->started.tv_sec)
 		json_object_update_new(o, usage_of_run(&r->result));
-	json_object_set_new(o, "problem", problem_json(&r->result.problem));
+	json_object_set_new(o, "problem", status_problem(&r->result.problem));
 	return o;
 }
 
 int status_run(const struct node *n, struct buf *out)
 {
-	return put_json(out, run_json(n->r));
+	return status_put(out, run_json(n->r));
 }
 
 static json_t *job_settings_json(const struct job_settings *js)
@@ -115,11 +78,11 @@ static json_t *job_settings_json(const struct job_settings *js)
 	json_t *argv = json_array(), *env = json_array();
 
 	for (size_t i = 0; i < js->argv.len; i += strlen(js->argv.data + i) + 1)
-		json_array_append_new(argv, any_string(js->argv.data + i));
+		json_array_append_new(argv, status_string(js->argv.data + i));
 	for (size_t i = 0; i < js->env.len; i += strlen(js->env.data + i) + 1)
-		json_array_append_new(env, any_string(js->env.data + i));
+		json_array_append_new(env, status_string(js->env.data + i));
 	return json_pack("{s:s?, s:o, s:o, s:o, s:i, s:b, s:i}", "language", js->language, "argv",
-			 argv, "cwd", js->cwd ? any_string(js->cwd) : json_null(), "env", env,
+			 argv, "cwd", js->cwd ? status_string(js->cwd) : json_null(), "env", env,
 			 "timeout_s", (int)js->timeout_s, "tty", js->tty, "nice", (int)js->nice);
 }
 
@@ -154,8 +117,8 @@ int status_job(const struct node *n, struct buf *out)
 	json_object_set_new(o, "processes_left", left_json(j));
 	json_object_set_new(o, "waiting_reads", json_integer(j->front.waitlist->nwaiters));
 	json_object_set_new(o, "settings", job_settings_json(&j->settings));
-	json_object_set_new(o, "error", problem_json(&j->front.error));
-	return put_json(out, o);
+	json_object_set_new(o, "error", status_problem(&j->front.error));
+	return status_put(out, o);
 }
 
 static json_t *jobs_json(const struct session *s)
@@ -172,7 +135,7 @@ static json_t *settings_json(const struct settings *st)
 	json_t *o;
 
 	for (size_t i = 0; i < spec->nenv; i++)
-		json_object_set_new(env, spec->env[i].name, any_string(spec->env[i].value));
+		json_object_set_new(env, spec->env[i].name, status_string(spec->env[i].value));
 	(void)netset_print_ports(spec, &ports);
 	o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
 		      "s:o, s:s%, s:o}",
@@ -182,9 +145,9 @@ static json_t *settings_json(const struct settings *st)
 		      (int)l->processes, "open_files", (int)l->open_files, "file_size_mb",
 		      (int)l->file_size_mb, "files_mb", (int)l->files_mb, "files_inodes",
 		      (int)l->files_inodes, "fresh", st->fresh, "network", spec->network,
-		      "packages", any_string(spec->packages), "warmup", any_string(spec->warmup),
-		      "allow", any_string(spec->allow), "ports", ports.len ? ports.data : "",
-		      ports.len, "env", env);
+		      "packages", status_string(spec->packages), "warmup",
+		      status_string(spec->warmup), "allow", status_string(spec->allow), "ports",
+		      ports.len ? ports.data : "", ports.len, "env", env);
 	buf_clear(&ports);
 	return o;
 }
@@ -210,8 +173,8 @@ static json_t *sandbox_json(struct session *s)
 	if (!i->backend)
 		return json_null();
 	o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:b}", "backend", i->backend,
-		      "accelerator", any_string(i->accel), "start", any_string(i->start),
-		      "interpreter", any_string(i->interpreter), "waited_ms",
+		      "accelerator", status_string(i->accel), "start", status_string(i->start),
+		      "interpreter", status_string(i->interpreter), "waited_ms",
 		      (json_int_t)i->waited_ms, "boot_ms", (json_int_t)i->boot_ms, "setup_ms",
 		      (json_int_t)i->setup_ms, "running", s->sandbox != NULL);
 	if (s->sandbox)
@@ -242,7 +205,7 @@ static json_t *waiting_json(const struct session *s)
 
 	if (!s->sandbox || !sandbox_waits(s->sandbox, &w))
 		return json_null();
-	return json_pack("{s:s, s:o, s:i, s:i, s:I}", "for", w.what, "reason", any_string(w.why),
+	return json_pack("{s:s, s:o, s:i, s:i, s:I}", "for", w.what, "reason", status_string(w.why),
 			 "turn", (int)w.turn, "of", (int)w.of, "ms", (json_int_t)w.ms);
 }
 
@@ -270,22 +233,23 @@ static json_t *network_json(const struct session *s)
 int status_session(const struct node *n, struct buf *out)
 {
 	struct session *s = n->s;
-	json_t *runs;
+	json_t *runs, *o;
 
 	binding_info(s);
 	runs = json_pack("{s:I, s:I, s:I, s:I, s:I}", "submitted", (json_int_t)s->last_number,
 			 "queued", (json_int_t)s->nqueued, "kept", (json_int_t)s->nruns, "removed",
 			 (json_int_t)s->removed_runs, "waiting_reads",
 			 (json_int_t)s->front.wait.nwaiters);
-	return put_json(
-		out, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			       "session", s->name, "template", s->t->name, "state",
-			       session_state_str(s->state), "created", seconds(&s->created),
-			       "settings", settings_json(&s->settings), "sandbox", sandbox_json(s),
-			       "waiting", waiting_json(s), "usage", usage_json(s), "network",
-			       network_json(s), "runs", runs, "jobs", jobs_json(s), "latest",
-			       s->front.latest ? run_json(s->front.latest) : json_null(), "error",
-			       problem_json(&s->front.error)));
+	o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		      "session", s->name, "template", s->t->name, "state",
+		      session_state_str(s->state), "created", status_seconds(&s->created),
+		      "settings", settings_json(&s->settings), "sandbox", sandbox_json(s),
+		      "waiting", waiting_json(s), "usage", usage_json(s), "network",
+		      network_json(s), "runs", runs, "jobs", jobs_json(s), "latest",
+		      s->front.latest ? run_json(s->front.latest) : json_null(), "error",
+		      status_problem(&s->front.error));
+	status_lasting(s, o);
+	return status_put(out, o);
 }
 
 /* Programs of processes are the host's as a rule. */
@@ -302,11 +266,11 @@ int status_template(const struct node *n, struct buf *out)
 	json_t *problem = NULL;
 
 	if (!image && needs_image(&st->spec))
-		problem = any_string(manifest ? "the image's manifest is not JSON" : why);
-	return put_json(out, json_pack("{s:s, s:s, s:s, s:o, s:o*, s:o}", "template", n->t->name,
-				       "language", st->spec.language, "image_name", st->spec.image,
-				       "image", image ? image : json_null(), "problem", problem,
-				       "settings", settings_json(st)));
+		problem = status_string(manifest ? "the image's manifest is not JSON" : why);
+	return status_put(out, json_pack("{s:s, s:s, s:s, s:o, s:o*, s:o}", "template", n->t->name,
+					 "language", st->spec.language, "image_name",
+					 st->spec.image, "image", image ? image : json_null(),
+					 "problem", problem, "settings", settings_json(st)));
 }
 
 static json_t *sessions_json(const struct fs *fs)
@@ -335,14 +299,15 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 	json_t *kind = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o, s:o}", "image", st->image,
 				 "language", st->language, "backend", spec_backend_str(st->backend),
 				 "memory_mb", (int)st->memory_mb, "cpus", (int)st->cpus, "network",
-				 st->network, "packages", any_string(st->packages), "warmup",
-				 *st->warmup ? any_string(st->warmup) : json_null());
+				 st->network, "packages", status_string(st->packages), "warmup",
+				 *st->warmup ? status_string(st->warmup) : json_null());
 
-	json_object_update_new(kind, json_pack("{s:b, s:s, s:o, s:I, s:I, s:o}", "prepared",
-					       st->prepared, "state", st->state, "problem",
-					       *st->problem ? any_string(st->problem) : json_null(),
-					       "bytes", (json_int_t)st->bytes, "built_ms",
-					       (json_int_t)st->built_ms, "pool", pool));
+	json_object_update_new(kind,
+			       json_pack("{s:b, s:s, s:o, s:I, s:I, s:o}", "prepared", st->prepared,
+					 "state", st->state, "problem",
+					 *st->problem ? status_string(st->problem) : json_null(),
+					 "bytes", (json_int_t)st->bytes, "built_ms",
+					 (json_int_t)st->built_ms, "pool", pool));
 	json_array_append_new(data, kind);
 }
 
@@ -354,11 +319,12 @@ static json_t *store_json(struct fs *fs)
 	if (!st.url)
 		return json_null();
 	return json_pack("{s:o, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "url",
-			 any_string(st.url), "state", st.state, "read", st.read, "write", st.write,
-			 "fetched", (json_int_t)st.fetched, "absent", (json_int_t)st.absent,
-			 "damaged", (json_int_t)st.damaged, "put", (json_int_t)st.put, "failed",
-			 (json_int_t)st.failed, "again_s", (json_int_t)st.again_s, "problem",
-			 *st.problem ? any_string(st.problem) : json_null());
+			 status_string(st.url), "state", st.state, "read", st.read, "write",
+			 st.write, "fetched", (json_int_t)st.fetched, "absent",
+			 (json_int_t)st.absent, "damaged", (json_int_t)st.damaged, "put",
+			 (json_int_t)st.put, "failed", (json_int_t)st.failed, "again_s",
+			 (json_int_t)st.again_s, "problem",
+			 *st.problem ? status_string(st.problem) : json_null());
 }
 
 static json_t *hundredths(unsigned n)
@@ -405,11 +371,11 @@ static json_t *template_json(struct fs *fs, const struct conf_template *t)
 	vm_image_status(fs->vm, spec->image, &st);
 	problem = needed ? st.problem : "";
 	image = json_pack("{s:s, s:s, s:o, s:I}", "name", spec->image, "state", st.state, "step",
-			  *st.step ? any_string(st.step) : json_null(), "elapsed_ms",
+			  *st.step ? status_string(st.step) : json_null(), "elapsed_ms",
 			  (json_int_t)st.elapsed_ms);
 	return json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", t->name, "language", spec->language,
 			 "ready", !needed || strcmp(st.state, "ready") == 0, "problem",
-			 *problem ? any_string(problem) : json_null(), "image", image);
+			 *problem ? status_string(problem) : json_null(), "image", image);
 }
 
 int status_root(const struct node *n, struct buf *out)
@@ -425,13 +391,13 @@ int status_root(const struct node *n, struct buf *out)
 	sandboxes = json_pack("{s:I, s:I, s:I, s:I, s:I}", "started", (json_int_t)st.started,
 			      "failed", (json_int_t)st.failed, "warm", (json_int_t)st.warm,
 			      "snapshot", (json_int_t)st.snapshot, "cold", (json_int_t)st.cold);
-	return put_json(
+	return status_put(
 		out,
 		json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
 			  "version", XSBX_VERSION, "log_level", log_level_str(log_level()),
 			  "uptime_s", (json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000),
-			  "accelerator", any_string(st.accel), "accelerator_why",
-			  any_string(st.accel_why), "qemu", any_string(st.qemu), "templates",
+			  "accelerator", status_string(st.accel), "accelerator_why",
+			  status_string(st.accel_why), "qemu", status_string(st.qemu), "templates",
 			  templates, "sessions", sessions_json(fs), "admission",
 			  admission_json(fs, &st), "sandboxes", sandboxes, "pooled",
 			  (json_int_t)st.pooled, "snapshots", snapshots, "store", store_json(fs)));

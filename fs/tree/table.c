@@ -45,6 +45,21 @@ TIME(run_output_time, n->r->last_output)
 TIME(output_time, n->front->latest ? n->front->latest->last_output : n->front->created)
 TIME(denied_time, n->s->netlog.mtime.tv_sec ? n->s->netlog.mtime : n->s->created)
 
+TIME(checkpoints_time, n->s->checkpoints.mtime)
+TIME(checkpoint_time, n->checkpoint->time)
+
+/* That of the directory as it was saved. */
+static struct timespec saved_time(const struct node *n)
+{
+	const struct saved *saved = n->checkpoint->saved;
+	struct pack_attr a;
+
+	if (!saved || !saved->pack)
+		return n->checkpoint->time;
+	pack_attr(saved->pack, PACK_ROOT, &a);
+	return a.mtime;
+}
+
 static struct timespec time_of_run(const struct run *r)
 {
 	if (run_ended(r))
@@ -113,6 +128,11 @@ static bool has_tty(const struct node *n)
 static bool has_latest(const struct node *n)
 {
 	return n->front->latest || front_input_pending(n->front);
+}
+
+static bool is_whole(const struct node *n)
+{
+	return n->checkpoint->state == CHECKPOINT_WHOLE;
 }
 
 static bool run_has_code(const struct node *n)
@@ -280,6 +300,17 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_JOB_CTL] = {"ctl", NODE_JOB, FILE_ | 0200, &ctl_ops, NULL, latest_time,
 			  .truncate = truncate_nothing, .keep = REPLY_KEEP_WALK},
 	[NODE_FILE] = {NULL, NODE_FILES, FILE_ | 0600, NULL},
+	[NODE_CHECKPOINTS] = {"checkpoints", NODE_SESSION, DIR_ | 0700, NULL, NULL,
+			      checkpoints_time, .find = checkpoints_find, .list = checkpoints_list},
+	[NODE_CHECKPOINT] = {NULL, NODE_CHECKPOINTS, DIR_ | 0700, NULL, NULL, checkpoint_time},
+	/* The first, for who removes all of it: see names_unlink(). */
+	[NODE_CHECKPOINT_STATUS] = {TEXT("status.json", NODE_CHECKPOINT, 0400, status_checkpoint,
+					 checkpoint_time)},
+	[NODE_CHECKPOINT_WAIT] = {"wait", NODE_CHECKPOINT, FILE_ | 0400, &checkpoint_wait_ops, NULL,
+				  checkpoint_time, .size = checkpoint_wait_size},
+	[NODE_CHECKPOINT_FILES] = {"files", NODE_CHECKPOINT, DIR_ | 0700, NULL, NULL, saved_time,
+				   .is_there = is_whole},
+	[NODE_CHECKPOINT_FILE] = {NULL, NODE_CHECKPOINT_FILES, FILE_ | 0600, NULL},
 };
 
 enum node_kind node_child(enum node_kind parent, const char *name)

@@ -83,6 +83,9 @@
 	X(SETTINGS, FROZEN, "frozen", LATER, \
 	  "It can't change while there is a sandbox.", \
 	  "Close the session, reset it, then change it.") \
+	X(SETTINGS, NO_SOURCE, "no-such-session", NO, \
+	  "There is nothing of that name to begin from.", \
+	  "Write `from = SESSION` or `from = SESSION@CHECKPOINT`, of the same template.") \
 	X(SETTINGS, PORT, "port", LATER, \
 	  "A port can't be forwarded, for the reason that is named. (A port of this machine " \
 	  "below 1024 is `invalid`.)", \
@@ -141,6 +144,12 @@
 	X(VERBS, NOT_PAUSED, "not-paused", YES, \
 	  "The session is not paused, or could not be.", \
 	  "Try again, or reset it.") \
+	X(VERBS, NO_CHECKPOINT, "no-such-checkpoint", NO, \
+	  "There is no checkpoint of that name, or it was not saved.", \
+	  "Take one of those in `checkpoints/` that are whole.") \
+	X(VERBS, TOO_MUCH_SAVED, "too-much-saved", LATER, \
+	  "What is saved of the session, or of its owner's, takes all that it may.", \
+	  "Remove checkpoints, or sessions that are asleep.") \
 	X(VERBS, NO_WORK, "no-work", NO, \
 	  "`files/` is no copy of a directory of the host.", \
 	  "Use a template with `work`.") \
@@ -250,11 +259,15 @@
 	  "Its interpreter failed at its first program.", \
 	  "") \
 	X(START, NOT_SAVED, "not-saved", YES, \
-	  "A machine could not be copied, so there is no snapshot, and sandboxes boot.", \
-	  "`events` has the cause.") \
+	  "A sandbox could not be copied: there is no snapshot, and sandboxes boot; or no checkpoint, " \
+	  "and the session goes on.", \
+	  "The cause, or `events`, says why.") \
 	X(START, NOT_RESTORED, "not-restored", YES, \
 	  "What was saved can't be gone on from.", \
 	  "The cause says what does not fit.") \
+	X(START, STATE_LOST, "state-lost", NO, \
+	  "Its files are as they were saved, but the interpreter is a fresh one.", \
+	  "Run again what made its variables.") \
 	X(START, CLONE_FAILED, "clone-failed", YES, \
 	  "The snapshot could not be restored; the next sandbox boots.", \
 	  "") \

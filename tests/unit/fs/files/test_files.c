@@ -654,7 +654,7 @@ static void test_closed_by_an_idle_timeout_but_not_in_use(void **state)
 	uint64_t root = fx_ino(fx, FILES);
 	struct sandbox *s;
 
-	fx_put(fx, "python/demo/config", "idle_timeout_s = 10\n");
+	fx_put(fx, "python/demo/config", "idle = close\nidle_timeout_s = 10\n");
 	s = fx_ready(fx);
 	for (int i = 0; i < 5; i++) {
 		clock_advance(9000);

@@ -347,7 +347,7 @@ static void test_keeps_the_session(void **state)
 	struct fake_job *j;
 	struct session *s = fx_demo(fx);
 
-	assert_int_equal(fx_put(fx, TOP "config", "idle_timeout_s = 10\n"), 0);
+	assert_int_equal(fx_put(fx, TOP "config", "idle = close\nidle_timeout_s = 10\n"), 0);
 	j = started(fx, "a");
 	assert_int_equal(session_tick(s, uv_now(&fx->loop) + 1000000), UINT64_MAX);
 	fx_expect(fx, TOP "state", "idle\n");

@@ -176,7 +176,7 @@ static void test_idle_timeout(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	fx_put(fx, TOP "config", "idle = close\nidle_timeout_s = 10\n");
 	clock_advance(60000);
 	fx_expect(fx, TOP "state", "new\n");
 	s = fx_run(fx, "x");
@@ -222,7 +222,7 @@ static void test_idle_timeout_while_code_is_written(void **state)
 	struct fixture *fx = *state;
 	struct file f;
 
-	fx_put(fx, TOP "config", "idle_timeout_s = 5\n");
+	fx_put(fx, TOP "config", "idle = close\nidle_timeout_s = 5\n");
 	fx_ready(fx);
 	f = fx_opened(fx, TOP "in", O_WRONLY | O_TRUNC);
 	for (int i = 0; i < 3; i++) {
@@ -257,11 +257,11 @@ static void test_idle_timeout_off_and_live(void **state)
 {
 	struct fixture *fx = *state;
 
-	fx_put(fx, TOP "config", "idle_timeout_s = 0\n");
+	fx_put(fx, TOP "config", "idle = close\nidle_timeout_s = 0\n");
 	fx_ready(fx);
 	clock_advance(100000000);
 	fx_expect(fx, TOP "state", "idle\n");
-	fx_put(fx, TOP "config", "idle_timeout_s = 5\n");
+	fx_put(fx, TOP "config", "idle = close\nidle_timeout_s = 5\n");
 	clock_advance(4999);
 	fx_expect(fx, TOP "state", "idle\n");
 	clock_advance(1);
@@ -273,7 +273,7 @@ static void test_reset_outlasts_idle_timeout(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	fx_put(fx, TOP "config", "idle_timeout_s = 5\n");
+	fx_put(fx, TOP "config", "idle = close\nidle_timeout_s = 5\n");
 	s = fx_ready(fx);
 	assert_int_equal(ctl(fx, "reset"), 0);
 	fx_put(fx, TOP "in", "x"); /* waits for the new interpreter */

@@ -25,8 +25,11 @@ static void test_each_verb(void **state)
 	for (int v = 0; v < CTL_NVERBS; v++) {
 		const bool jobs = v == CTL_START || v == CTL_SIGNAL;
 
-		assert_int_equal(parse(ctl_verb_str((enum ctl_verb)v)), jobs ? -EINVAL : 0);
-		if (jobs)
+		const bool named = v == CTL_CHECKPOINT || v == CTL_RESTORE;
+
+		assert_int_equal(parse(ctl_verb_str((enum ctl_verb)v)),
+				 jobs || named ? -EINVAL : 0);
+		if (jobs || named)
 			continue;
 		assert_int_equal(nverbs, 1);
 		assert_int_equal(verbs[0].verb, v);
@@ -98,16 +101,32 @@ static void test_refusals(void **state)
 	assert_int_equal(ctl_parse("kill\0", 5, CTL_SESSION, verbs, &nverbs, &why), -EINVAL);
 }
 
-static void test_later_versions(void **state)
+static void test_names(void **state)
 {
-	static const char *const later[] = {"checkpoint", "fork", "fork other"};
+	static const char *const wrong[] = {"checkpoint",
+					    "restore",
+					    "checkpoint a b",
+					    "checkpoint a when",
+					    "checkpoint a when it rains",
+					    "restore a when idle"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(later) / sizeof(*later); i++) {
-		assert_int_equal(parse(later[i]), -EINVAL);
-		assert_string_equal(problem_code_str(why.code), "unsupported");
-		assert_non_null(strstr(why.cause, "not available in this version"));
+	assert_int_equal(parse("checkpoint before\n restore\tbefore \ncheckpoint b when  idle\n"),
+			 0);
+	assert_int_equal(nverbs, 3);
+	assert_int_equal(verbs[0].verb, CTL_CHECKPOINT);
+	assert_string_equal(verbs[0].name, "before");
+	assert_false(verbs[0].when_idle);
+	assert_int_equal(verbs[1].verb, CTL_RESTORE);
+	assert_string_equal(verbs[1].name, "before");
+	assert_string_equal(verbs[2].name, "b");
+	assert_true(verbs[2].when_idle);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(parse(wrong[i]), -EINVAL);
+		assert_string_equal(problem_code_str(why.code), "invalid");
 	}
+	assert_int_equal(parse("fork other"), -EINVAL);
+	assert_non_null(strstr(why.fix, "from ="));
 }
 
 static void test_bounds(void **state)
@@ -133,7 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_verb), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_later_versions),
+		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_names),
 		cmocka_unit_test(test_bounds),	  cmocka_unit_test(test_jobs),
 	};
 

@@ -20,13 +20,14 @@ static void test_listings(void **state)
 	assert_string_equal(fx_ls(fx, "raw"), "template.json README.md ");
 	assert_string_equal(fx_ls(fx, "python/demo"),
 			    "in stdin stdout stderr output summary state status.json error config "
-			    "ctl console files.events files runs README.md net ports events jobs ");
+			    "ctl console files.events files runs README.md net ports events jobs "
+			    "checkpoints ");
 	fx_put(fx, TOP "temp", "x");
 	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
 	assert_string_equal(fx_ls(fx, "python/demo"),
 			    "in stdin stdout stderr output exit_code summary state status.json "
 			    "error config ctl console files.events files runs README.md net ports "
-			    "events jobs temp ");
+			    "events jobs checkpoints temp ");
 	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 ");
 	assert_string_equal(fx_ls(fx, TOP "runs/1"),
 			    "in stdout stderr output exit_code state status.json summary wait ");

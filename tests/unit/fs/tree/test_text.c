@@ -76,16 +76,20 @@ static void test_what_is_sized_is_what_is_read(void **state)
 /* Where there is no memory for all of a text or a listing, it is an error, and never a part of it. */
 static void test_all_or_nothing(void **state)
 {
-	static const char *const dirs[] = {"",		 "python",   "python/demo", TOP "runs",
-					   TOP "runs/1", TOP "jobs", TOP "jobs/x"};
+	static const char *const dirs[] = {"",		 "python",	     "python/demo",
+					   TOP "runs",	 TOP "runs/1",	     TOP "jobs",
+					   TOP "jobs/x", TOP "checkpoints/x"};
 	struct fixture *fx = *state;
+	struct checkpoint *cp;
 	unsigned cut = 0;
 
 	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, TOP "jobs/x"), 0);
+	assert_int_equal(session_checkpoint(fx_demo(fx), "x", false, &cp), 0);
 	for (int k = 0; k < NODE_NKINDS; k++) {
 		const enum node_kind kind = (enum node_kind)k;
-		struct node n = {.fs = fx->fs, .kind = kind, .t = &fx->conf.template[0]};
+		struct node n = {
+			.fs = fx->fs, .kind = kind, .t = &fx->conf.template[0], .checkpoint = cp};
 		struct buf whole = {0};
 
 		if (!node_defs[k].render)

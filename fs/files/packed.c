@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests on files that were saved. See packed.h. */
+#include "packed.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/request/reply.h"
+#include "fs/session/fs.h"
+#include "fs/session/session.h"
+#include "internal.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * The answers are those that an agent would give, and go the same way to the kernel (answer.c), so that links and names
+ * are shown by the same rules. The number that a node has at the agent is that of the pack's entry here. Two names of one
+ * file are two entries, and two nodes; that they are one file, its inode number says.
+ */
+
+bool packed_reads(const struct vm_file *rq)
+{
+	switch ((int)rq->op) {
+	case VM_LOOKUP:
+	case VM_GETATTR:
+	case VM_READLINK:
+	case VM_OPENDIR:
+	case VM_READDIR:
+	case VM_READ:
+	case VM_SEEK:
+	case VM_FSYNC:
+	case VM_STATFS: return true;
+	case VM_OPEN: return (rq->flags & O_ACCMODE) == O_RDONLY && !(rq->flags & O_TRUNC);
+	default: return false;
+	}
+}
+
+static struct vm_attr attr_of(const struct pack *pack, uint32_t entry)
+{
+	struct pack_attr a;
+
+	pack_attr(pack, entry, &a);
+	return (struct vm_attr){
+		.ino = a.file,
+		.mode = a.mode & ~(uint32_t)(S_ISUID | S_ISGID),
+		.nlink = a.nlink,
+		.size = a.size,
+		.blocks = a.blocks,
+		.atime = a.mtime,
+		.mtime = a.mtime,
+		.ctime = a.mtime,
+	};
+}
+
+/* An answer that describes an entry. */
+static void describe(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	const struct vm_file_reply r = {.node = entry, .attr = attr_of(pack, entry)};
+	const char *target = S_ISLNK(r.attr.mode) ? pack_target(pack, entry) : NULL;
+	struct vm_file_reply link = {.data = target, .size = target ? strlen(target) : 0};
+
+	op->linked = r;
+	files_answer(op, target ? files_link_measured(op, 0, &link) : &r);
+}
+
+static int look_up(struct file_op *op, const struct pack *pack, uint32_t dir)
+{
+	uint32_t entry;
+	const int e = pack_lookup(pack, dir, op->name, &entry);
+
+	if (e == 0)
+		describe(op, pack, entry);
+	return e;
+}
+
+static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	const char *target = pack_target(pack, entry);
+	const struct vm_file_reply r = {.data = target, .size = target ? strlen(target) : 0};
+
+	if (!target)
+		return -EINVAL;
+	files_answer(op, &r);
+	return 0;
+}
+
+/* The handle is never 0, which stands for a directory of no sandbox. */
+static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	const struct vm_file_reply r = {.handle = (uint64_t)entry + 1};
+	const struct vm_attr a = attr_of(pack, entry);
+
+	if (op->rq.op == VM_OPENDIR && !S_ISDIR(a.mode))
+		return -ENOTDIR;
+	if (op->rq.op == VM_OPEN && !S_ISREG(a.mode))
+		return S_ISDIR(a.mode) ? -EISDIR : -ENXIO;
+	files_answer_open(op, &r);
+	return 0;
+}
+
+static int read_file(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	char *io = op->s->fs->io;
+	const ssize_t n =
+		pack_pread(pack, entry, io, MIN(op->rq.size, (size_t)FS_IO_MAX), op->rq.offset);
+
+	if (n < 0)
+		return (int)n;
+	reply_buf(files_op_req(op), io, (size_t)n);
+	return 0;
+}
+
+/* Where its holes are, nobody is told: all of it is data, up to its end. */
+static int seek(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	const struct vm_attr a = attr_of(pack, entry);
+
+	if (op->rq.flags != SEEK_DATA && op->rq.flags != SEEK_HOLE)
+		return -EINVAL;
+	if (op->rq.offset >= a.size)
+		return -ENXIO;
+	reply_lseek(files_op_req(op), op->rq.flags == SEEK_DATA ? op->rq.offset : a.size);
+	return 0;
+}
+
+static int stat_fs(struct file_op *op, const struct pack *pack)
+{
+	const struct vm_statfs st = {
+		.bsize = 4096,
+		.blocks = (pack_bytes(pack) + 4095) / 4096,
+		.files = pack_entries(pack),
+	};
+
+	files_answer_statfs(op, &st);
+	return 0;
+}
+
+struct listing {
+	struct file_op *op;
+	const struct pack *pack;
+	struct req *req;
+	size_t len, cap;
+};
+
+static bool put(void *data, const char *name, uint32_t entry, uint64_t offset)
+{
+	struct listing *l = data;
+	const struct vm_attr a = attr_of(l->pack, entry);
+
+	return reply_dirent(l->req, l->op->s->fs->io, l->cap, &l->len, name,
+			    files_shown_ino(l->op, a.ino), files_shown_mode(a.mode) & S_IFMT,
+			    files_shown_offset(offset));
+}
+
+static int list(struct file_op *op, const struct pack *pack, uint32_t dir)
+{
+	struct fs *fs = op->s->fs;
+	struct listing l = {.op = op,
+			    .pack = pack,
+			    .req = files_op_req(op),
+			    .cap = MIN(op->rq.size + DOTS_SIZE, sizeof(fs->io))};
+
+	l.len = files_put_dots(op, l.req, l.cap, op->rq.lookups);
+	pack_list(pack, dir, op->rq.offset, put, &l);
+	reply_buf(l.req, fs->io, l.len);
+	return 0;
+}
+
+static int answer(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	switch ((int)op->rq.op) {
+	case VM_LOOKUP: return look_up(op, pack, entry);
+	case VM_GETATTR: describe(op, pack, entry); return 0;
+	case VM_READLINK: return read_link(op, pack, entry);
+	case VM_OPEN:
+	case VM_OPENDIR: return open_entry(op, pack, entry);
+	case VM_READDIR: return list(op, pack, entry);
+	case VM_READ: return read_file(op, pack, entry);
+	case VM_SEEK: return seek(op, pack, entry);
+	case VM_FSYNC: reply_err(files_op_req(op), 0); return 0;
+	case VM_STATFS: return stat_fs(op, pack);
+	default: assert(0); return -EROFS;
+	}
+}
+
+void packed_answer(struct file_op *op, const struct pack *pack)
+{
+	const struct filenode *fn = op->index ? filenode_get(op->nodes, op->index) : NULL;
+	int e;
+
+	op->packed = true;
+	if (!op->req)
+		return;
+	e = !pack ? -EIO : answer(op, pack, fn ? (uint32_t)fn->remote : PACK_ROOT);
+	if (e < 0)
+		reply_err(files_op_req(op), e);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions that have what was saved of a sandbox instead of one. */
+#ifndef XSBX_FS_SESSION_ASLEEP_H
+#define XSBX_FS_SESSION_ASLEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "vm/base/problem.h"
+
+struct saved;
+struct session;
+
+/*
+ * Theory of operation
+ * -------------------
+ * A session that is ASLEEP has `saved`, and its next sandbox begins from that. It keeps it until that sandbox is up: one
+ * that does not start leaves the session asleep, and nothing is lost. With fresh = yes it keeps it for good, and each run
+ * begins from there.
+ *
+ * The only one without `saved` is a copy of a session that is being saved (saving.of): what is asked of it waits.
+ *
+ * How a session came to be asleep makes no difference: it fell asleep, went back to a checkpoint, or began as a copy.
+ */
+struct asleep {
+	struct saved *saved;  /* reference */
+	bool files_only;      /* its memory did not fit: the next sandbox has its files alone */
+	struct problem unfit; /* ... because of that */
+	bool wake;	      /* asked for before there is anything to wake */
+	struct timespec since;
+	uint64_t since_ms, asked_ms; /* uv_now() of that, and of when its sandbox was asked for */
+	/* Of the sandbox that was the last to begin from something saved: */
+	bool woken, kept; /* was there one; has its interpreter the state that it had */
+	uint64_t slept_ms, took_ms;
+};
+
+/* It sleeps, with @saved, a reference which it takes; NULL: that is still to come. */
+void asleep_begin(struct session *s, struct saved *saved);
+
+/* Forgets what was saved: the session is to be closed, or to go. */
+void asleep_end(struct session *s);
+
+/* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL: nothing was saved, or, with
+ * *@ret_err -ENOMEM, there is no memory. */
+struct saved *asleep_wake(struct session *s, int *ret_err);
+
+/* That is up. */
+void asleep_woken(struct session *s);
+
+/* That did not start, because of @why. Return: whether another one should be tried, with the files alone. */
+bool asleep_again(struct session *s, const struct problem *why);
+
+/* Its interpreter is to be a fresh one. Return: 0 or -ENOMEM. */
+int asleep_reset(struct session *s);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: states of a session that were saved under a name. See checkpoint.h. */
+#include "checkpoint.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs.h"
+#include "session.h"
+#include "vm/base/problem.h"
+
+static const char *const state_names[] = {
+	[CHECKPOINT_SAVING] = "saving",
+	[CHECKPOINT_WHOLE] = "whole",
+	[CHECKPOINT_FAILED] = "failed",
+};
+static_assert(ARRAY_SIZE(state_names) == CHECKPOINT_NSTATES, "a name for each state");
+
+const char *checkpoint_state_str(enum checkpoint_state state)
+{
+	return state_names[state];
+}
+
+struct checkpoint *checkpoint_find(const struct session *s, const char *name)
+{
+	struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (strcmp(cp->name, name) == 0)
+			return cp;
+	return NULL;
+}
+
+struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number)
+{
+	struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (cp->number == number)
+			return cp;
+	return NULL;
+}
+
+/* ---- limits ---- */
+
+uint64_t checkpoint_bytes(const struct checkpoint *cp)
+{
+	return cp->saved ? saved_files_bytes(cp->saved) + saved_memory_bytes(cp->saved) : 0;
+}
+
+/* Several of one moment share what was saved. Return: whether @cp is the first of those that have @saved. */
+static bool is_first_with(const struct session *s, const struct checkpoint *cp)
+{
+	const struct checkpoint *other;
+
+	TAILQ_FOREACH(other, &s->checkpoints.list, link)
+		if (other->saved == cp->saved)
+			return other == cp;
+	return true;
+}
+
+int checkpoint_room(const struct session *s, const struct saved *more, struct problem *why)
+{
+	const uint64_t limit = s->fs->conf->checkpoint_bytes;
+	const struct checkpoint *cp;
+	uint64_t n = more ? saved_files_bytes(more) + saved_memory_bytes(more) : 1;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (cp->saved && cp->saved != more && is_first_with(s, cp))
+			n += checkpoint_bytes(cp);
+	if (n <= limit)
+		return 0;
+	problem_set(why, PROBLEM_TOO_MUCH_SAVED, "Remove some: rmdir checkpoints/NAME.",
+		    "the checkpoints of this session would take %" PRIu64
+		    " MiB, and may take %" PRIu64,
+		    n >> 20, limit >> 20);
+	return -EDQUOT;
+}
+
+static int check_new(const struct session *s, const char *name, struct problem *why)
+{
+	const unsigned most = s->fs->conf->max_checkpoints;
+
+	if (!plain_name_ok(name)) {
+		problem_set(why, PROBLEM_BAD_NAME, PLAIN_NAME_FIX,
+			    "\"%s\" can't be the name of a checkpoint", problem_quote(name).text);
+		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
+	}
+	if (checkpoint_find(s, name)) {
+		problem_set(why, PROBLEM_BAD_NAME,
+			    "Take another name, or remove it: rmdir checkpoints/NAME.",
+			    "there is a checkpoint \"%s\" already", name);
+		return -EEXIST;
+	}
+	if (s->checkpoints.n >= most) {
+		problem_set(why, PROBLEM_TOO_MANY, "Remove some: rmdir checkpoints/NAME.",
+			    "there are %u checkpoints already, which is the most", most);
+		return -EDQUOT;
+	}
+	return checkpoint_room(s, NULL, why);
+}
+
+/* ---- one of them ---- */
+
+static bool is_taken(const struct session *s, unsigned place)
+{
+	const struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (cp->place == place)
+			return true;
+	return false;
+}
+
+static unsigned free_place(const struct session *s)
+{
+	unsigned place = 1;
+
+	while (is_taken(s, place))
+		place++;
+	assert(place <= CHECKPOINT_PLACES);
+	return place;
+}
+
+int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_cp,
+		   struct problem *why)
+{
+	const int e = check_new(s, name, why);
+	struct checkpoint *cp;
+
+	if (e < 0)
+		return e;
+	cp = calloc(1, sizeof(*cp));
+	if (!cp || settings_copy(&cp->settings, &s->settings) < 0) {
+		free(cp);
+		return -ENOMEM;
+	}
+	cp->number = ++s->checkpoints.last;
+	cp->place = free_place(s);
+	snprintf(cp->name, sizeof(cp->name), "%s", name);
+	cp->time = s->checkpoints.mtime = clock_now();
+	cp->run = s->last_ran;
+	TAILQ_INSERT_TAIL(&s->checkpoints.list, cp, link);
+	s->checkpoints.n++;
+	*ret_cp = cp;
+	return 0;
+}
+
+void checkpoint_remove(struct session *s, struct checkpoint *cp)
+{
+	TAILQ_REMOVE(&s->checkpoints.list, cp, link);
+	s->checkpoints.n--;
+	s->checkpoints.mtime = clock_now();
+	saved_unref(cp->saved);
+	settings_clear(&cp->settings);
+	free(cp);
+}
+
+static void tell(struct session *s, const struct checkpoint *cp, const char *what)
+{
+	char words[128];
+
+	snprintf(words, sizeof(words), "%s %s", cp->name, what);
+	events_add(&s->fs->events, s, "checkpoint", words);
+}
+
+/* Those that checkpoint_runs has made are as many as it says: the oldest go. */
+static void trim(struct session *s)
+{
+	struct checkpoint *cp, *next;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		n += cp->automatic && cp->state == CHECKPOINT_WHOLE;
+	for (cp = TAILQ_FIRST(&s->checkpoints.list); cp && n > s->settings.checkpoint_runs;
+	     cp = next) {
+		next = TAILQ_NEXT(cp, link);
+		if (!cp->automatic || cp->state != CHECKPOINT_WHOLE)
+			continue;
+		tell(s, cp, "removed");
+		checkpoint_remove(s, cp);
+		n--;
+	}
+}
+
+void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *saved)
+{
+	assert(cp->state == CHECKPOINT_SAVING);
+	cp->state = CHECKPOINT_WHOLE;
+	cp->saved = saved_ref(saved);
+	cp->time = s->checkpoints.mtime = clock_now();
+	cp->run = s->last_ran;
+	tell(s, cp, "whole");
+	if (cp->automatic)
+		trim(s);
+}
+
+void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why)
+{
+	assert(cp->state == CHECKPOINT_SAVING);
+	cp->state = CHECKPOINT_FAILED;
+	cp->problem = *why;
+	cp->time = s->checkpoints.mtime = clock_now();
+	tell(s, cp, "failed");
+}
+
+/* ---- after each run ---- */
+
+/* Makes room for one more: also one that was never saved goes. */
+static void drop_oldest(struct session *s)
+{
+	struct checkpoint *cp, *next, *oldest = NULL;
+	unsigned n = 0;
+
+	for (cp = TAILQ_FIRST(&s->checkpoints.list); cp; cp = next) {
+		next = TAILQ_NEXT(cp, link);
+		if (cp->automatic && cp->state == CHECKPOINT_FAILED)
+			checkpoint_remove(s, cp);
+	}
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link) {
+		n += cp->automatic;
+		oldest = !oldest && cp->automatic && cp->state == CHECKPOINT_WHOLE ? cp : oldest;
+	}
+	if (!oldest || n < s->settings.checkpoint_runs)
+		return;
+	tell(s, oldest, "removed");
+	checkpoint_remove(s, oldest);
+}
+
+void checkpoint_after_run(struct session *s)
+{
+	struct problem why = {0};
+	struct checkpoint *cp;
+	char name[32];
+	int e;
+
+	if (!s->settings.checkpoint_runs || !s->sandbox || s->settings.fresh)
+		return;
+	snprintf(name, sizeof(name), "run-%u", s->last_ran);
+	if (s->jobs_going) {
+		session_problemf(s, PROBLEM_BUSY, "Wait for jobs before the next run.",
+				 "checkpoints/%s was not made: jobs go on", name);
+		return;
+	}
+	drop_oldest(s);
+	e = checkpoint_new(s, name, &cp, &why);
+	if (e == 0)
+		cp->automatic = true;
+	else if (why.code)
+		session_problemf(s, why.code, why.fix, "checkpoints/%s was not made: %s", name,
+				 why.cause);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: states of a session that were saved under a name. */
+#ifndef XSBX_FS_SESSION_CHECKPOINT_H
+#define XSBX_FS_SESSION_CHECKPOINT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "fs/config/settings.h"
+#include "vm/vm.h"
+
+struct session;
+
+#define CHECKPOINT_PLACES 4095u /* of one session: twelve bits, without 0 */
+static_assert(CHECKPOINTS_MAX < CHECKPOINT_PLACES, "there is always a free one");
+
+/* As text in its status.json: checkpoint_state_str(). */
+enum checkpoint_state {
+	CHECKPOINT_SAVING, /* it is wanted; see saving.h */
+	CHECKPOINT_WHOLE,
+	CHECKPOINT_FAILED,
+	CHECKPOINT_NSTATES,
+};
+
+/*
+ * In its session's list, oldest first, until rmdir. What began from it keeps what it needs.
+ * - `saved` is set when it is WHOLE, `problem` when it has FAILED.
+ */
+struct checkpoint {
+	TAILQ_ENTRY(checkpoint) link;
+	uint32_t number; /* no other of its session has ever had it; not 0 */
+	unsigned place; /* a small one, that no other has now: for the inode numbers of its files */
+	char name[65];
+	enum checkpoint_state state;
+	bool automatic;	      /* by checkpoint_runs */
+	bool leaving;	      /* somebody removes it with all that is in it, see names_unlink() */
+	struct timespec time; /* when it was asked for, later: when it was saved */
+	uint32_t run;	      /* the last before it; 0: none */
+	struct saved *saved;  /* reference */
+	struct settings settings; /* what the session had then */
+	struct problem problem;
+};
+
+TAILQ_HEAD(checkpoint_list, checkpoint);
+
+/* Embedded in a session. */
+struct checkpoints {
+	struct checkpoint_list list;
+	unsigned n;
+	uint32_t last; /* number of the newest */
+	struct timespec mtime;
+};
+
+const char *checkpoint_state_str(enum checkpoint_state state);
+
+/**
+ * checkpoint_new() - Make one, which is SAVING
+ * @s: Session
+ * @name: Name, validated here
+ * @ret_cp: Result, its session's
+ * @why: Filled in if it fails, but for -ENOMEM
+ *
+ * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many, or too much is saved already), -ENOMEM.
+ */
+int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_cp,
+		   struct problem *why);
+
+/* Removes it from its session, and frees it. */
+void checkpoint_remove(struct session *s, struct checkpoint *cp);
+
+struct checkpoint *checkpoint_find(const struct session *s, const char *name);
+struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number);
+
+/* It is WHOLE, with another reference to @saved. */
+void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *saved);
+void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why);
+
+/* May the session's checkpoints take so much more? Return: 0 or -EDQUOT with @why. */
+int checkpoint_room(const struct session *s, const struct saved *more, struct problem *why);
+
+/* Bytes that it takes, 0 unless it is WHOLE. */
+uint64_t checkpoint_bytes(const struct checkpoint *cp);
+
+/* After a run: makes the automatic one, where the settings want it. */
+void checkpoint_after_run(struct session *s);
+
+#endif

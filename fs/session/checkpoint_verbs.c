@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a session that lasts: to sleep, to wake, to be saved under a name, to go back. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "binding.h"
+#include "fs.h"
+#include "session.h"
+
+static int refuse(struct session *s, int e, const struct problem *why)
+{
+	if (e < 0 && why->code)
+		session_problem(s, why);
+	return e;
+}
+
+int session_sleep(struct session *s)
+{
+	struct problem why = {0};
+	int e;
+
+	if (s->state == SESSION_ASLEEP)
+		return 0;
+	e = saving_may(s, s->settings.when == SAVE_IDLE, &why);
+	if (e < 0)
+		return refuse(s, e, &why);
+	s->saving.sleep = true;
+	s->saving.by_idle = false;
+	binding_pump(s);
+	return 0;
+}
+
+int session_wake(struct session *s)
+{
+	if (s->sandbox)
+		return 0;
+	if (s->state != SESSION_ASLEEP) {
+		session_problemf(s, PROBLEM_BUSY, pause_fix(s),
+				 "there is nothing to wake: the session is %s",
+				 session_state_str(s->state));
+		return -EBUSY;
+	}
+	return session_start(s);
+}
+
+int session_checkpoint(struct session *s, const char *name, bool when_idle,
+		       struct checkpoint **ret_cp)
+{
+	struct problem why = {0};
+	struct checkpoint *cp;
+	int e = 0;
+
+	if (!s->asleep.saved || s->sandbox)
+		e = saving_may(s, when_idle, &why);
+	if (e == 0)
+		e = checkpoint_new(s, name, &cp, &why);
+	if (e < 0)
+		return refuse(s, e, &why);
+	if (s->asleep.saved && !s->sandbox) { /* that is what it is */
+		e = checkpoint_room(s, s->asleep.saved, &why);
+		if (e < 0) {
+			checkpoint_remove(s, cp);
+			return refuse(s, e, &why);
+		}
+		checkpoint_whole(s, cp, s->asleep.saved);
+	}
+	*ret_cp = cp;
+	binding_pump(s);
+	return 0;
+}
+
+void session_remove_checkpoint(struct session *s, struct checkpoint *cp)
+{
+	checkpoint_remove(s, cp);
+	wait_wake(&s->front.wait);
+}
+
+/* ---- going back ---- */
+
+static int check_restore(const struct session *s, const struct checkpoint *cp, const char *name,
+			 struct problem *why)
+{
+	if (!cp || cp->state == CHECKPOINT_FAILED) {
+		problem_set(why, PROBLEM_NO_CHECKPOINT,
+			    cp ? "Its status.json says why."
+			       : "ls checkpoints says which there are.",
+			    cp ? "the checkpoint \"%s\" was not saved"
+			       : "there is no checkpoint \"%s\"",
+			    problem_quote(name).text);
+		return -ENOENT;
+	}
+	if (cp->state == CHECKPOINT_SAVING) {
+		problem_set(why, PROBLEM_BUSY, "cat checkpoints/NAME/wait waits until it is there.",
+			    "the checkpoint \"%s\" is being saved", name);
+		return -EBUSY;
+	}
+	if (s->active || s->nqueued || s->jobs_going || s->saving.going) {
+		problem_set(why, PROBLEM_BUSY, "Wait until the state is idle, or end them first.",
+			    s->saving.going ? "the session is being saved"
+					    : "runs or jobs of the session go on or wait");
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/* Its memory fits no other machine than it was in: then settings go back as well. Return: 0 or -ENOMEM. */
+static int take_settings(struct session *s, const struct checkpoint *cp)
+{
+	struct settings with = {0};
+	struct settings_key frozen;
+	char *from;
+
+	if (!settings_frozen_change(&s->settings, &cp->settings, &frozen))
+		return 0;
+	from = strdup(s->settings.from);
+	if (!from || settings_copy(&with, &cp->settings) < 0) {
+		free(from);
+		return -ENOMEM;
+	}
+	free(with.from);
+	with.from = from;
+	settings_clear(&s->settings);
+	s->settings = with;
+	s->config_mtime = clock_now();
+	return 0;
+}
+
+int session_restore(struct session *s, const char *name)
+{
+	static const struct problem back = {.code = PROBLEM_RESET,
+					    .cause = "the session went back to a checkpoint"};
+	struct checkpoint *cp = checkpoint_find(s, name);
+	struct problem why = {0};
+	char words[128];
+	int e = check_restore(s, cp, name, &why);
+
+	if (e == 0)
+		e = take_settings(s, cp);
+	if (e < 0)
+		return refuse(s, e, &why);
+	saving_leave(s);
+	binding_cut(s, &back);
+	asleep_begin(s, saved_ref(cp->saved));
+	session_problem(s, NULL);
+	snprintf(words, sizeof(words), "%s restored", cp->name);
+	events_add(&s->fs->events, s, "checkpoint", words);
+	s->fs->watch->settled(s);
+	wait_wake(&s->front.wait);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's sandbox is being saved: who wants that, for what, and what comes of it. */
+#ifndef XSBX_FS_SESSION_SAVING_H
+#define XSBX_FS_SESSION_SAVING_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+struct problem;
+struct saved;
+struct session;
+
+/*
+ * Theory of operation
+ * -------------------
+ * What was saved serves all who want it at that moment: each checkpoint that is SAVING, the sessions in `copies`, which
+ * are to begin as a copy of this one, and `sleep`. They wait for the moment between two runs at which no job goes on;
+ * binding_pump() looks for it with saving_step(), before it starts the next run. Until the sandbox has answered no run
+ * and no job is sent to it, and requests that would change its files are held back (see files.c): what was saved is all
+ * that was ever answered.
+ *
+ * Whoever asks for it when the session is busy is refused, unless he says that he would wait (`when = idle`).
+ *
+ * Nobody waits for a session without a sandbox: one that is asleep has been saved, and of the others there is nothing.
+ */
+struct saving {
+	bool going;			   /* sandbox_save() was called, and not answered yet */
+	bool sleep;			   /* behind it the session goes to sleep, */
+	bool by_idle;			   /* ... because nobody has used it */
+	LIST_HEAD(copies, session) copies; /* linked by `copy` */
+	struct session *of;		   /* of a copy: whose save it waits for; NULL: none */
+	LIST_ENTRY(session) copy;	   /* ... and on whose `copies` it is then */
+};
+
+/**
+ * saving_may() - Can the session be saved?
+ * @s: Session
+ * @when_idle: If it is busy, later
+ * @why: Filled in if not
+ *
+ * Return: 0, -EBUSY, -EOPNOTSUPP.
+ */
+int saving_may(const struct session *s, bool when_idle, struct problem *why);
+
+/* Does anybody want it saved? */
+bool saving_wanted(const struct session *s);
+
+/* Begins, if it is wanted and this is the moment. Return: 1 if nothing may be sent to the sandbox now, else 0; -errno if it
+ * could not begin. */
+int saving_step(struct session *s);
+
+/* It was saved: serves the checkpoints. Copies are served by saving_next(). */
+void saving_done(struct session *s, struct saved *saved);
+
+/* It was not, or will not be, because of @why: tells all but the copies. */
+void saving_failed(struct session *s, const struct problem *why);
+
+/* Takes the next copy off the list. Return: it, or NULL if there is none. */
+struct session *saving_next(struct session *s);
+
+/* @copy waits for @s; waits no longer. */
+void saving_join(struct session *copy, struct session *s);
+void saving_leave(struct session *copy);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the JSON nodes are made of. */
+#ifndef XSBX_FS_TREE_JSON_H
+#define XSBX_FS_TREE_JSON_H
+
+#include <jansson.h>
+#include <time.h>
+
+struct buf;
+struct problem;
+struct session;
+
+/* Appends an object and a newline; takes it over. Return: 0 or -ENOMEM. */
+int status_put(struct buf *out, json_t *o);
+
+/* Seconds since 1970, or null. */
+json_t *status_seconds(const struct timespec *t);
+
+/* A string of text that may hold any bytes, such as an interpreter's version. @text: or NULL */
+json_t *status_string(const char *text);
+
+/* A problem, or null. */
+json_t *status_problem(const struct problem *p);
+
+/* Of a session that lasts: what is saved, and whose copy it is. Adds to @o. */
+void status_lasting(const struct session *s, json_t *o);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status.json of a session, as far as it lasts: what is saved of it, whose copy it is, and who its copies are. */
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "fs/session/session.h"
+#include "json.h"
+
+static json_t *asleep_json(const struct session *s)
+{
+	const struct saved *saved = s->asleep.saved;
+
+	if (s->state != SESSION_ASLEEP)
+		return json_null();
+	return json_pack("{s:o, s:b, s:I, s:I, s:b}", "since", status_seconds(&s->asleep.since),
+			 "saved", saved != NULL, "files_bytes",
+			 (json_int_t)(saved ? saved_files_bytes(saved) : 0), "memory_bytes",
+			 (json_int_t)(saved ? saved_memory_bytes(saved) : 0), "memory",
+			 saved && saved->point);
+}
+
+/* How the last sandbox went on that began from something saved. */
+static json_t *woken_json(const struct asleep *a)
+{
+	if (!a->woken)
+		return json_null();
+	return json_pack("{s:b, s:I, s:I}", "state_kept", a->kept, "asleep_ms",
+			 (json_int_t)a->slept_ms, "took_ms", (json_int_t)a->took_ms);
+}
+
+static json_t *parent_json(const struct origin *o)
+{
+	if (!*o->session)
+		return json_null();
+	return json_pack("{s:s, s:o, s:o}", "session", o->session, "checkpoint",
+			 *o->checkpoint ? json_string(o->checkpoint) : json_null(), "time",
+			 status_seconds(&o->time));
+}
+
+static bool is_copy_of(const struct session *copy, const struct session *s)
+{
+	const struct origin *o = &copy->origin;
+
+	return *o->session && o->slot == s->slot && o->generation == s->generation;
+}
+
+static json_t *children_json(const struct session *s)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < s->fs->nslots; i++) {
+		const struct session *copy = s->fs->slot[i];
+
+		if (copy && is_copy_of(copy, s))
+			json_array_append_new(list, json_string(copy->path));
+	}
+	return list;
+}
+
+static json_t *checkpoints_json(const struct session *s)
+{
+	const struct checkpoint *cp;
+	json_t *names = json_array();
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		json_array_append_new(names, json_string(cp->name));
+	return names;
+}
+
+void status_lasting(const struct session *s, json_t *o)
+{
+	const struct asleep *a = &s->asleep;
+
+	json_object_set_new(o, "saving", json_boolean(saving_wanted(s)));
+	json_object_set_new(o, "asleep", asleep_json(s));
+	json_object_set_new(o, "woken", woken_json(a));
+	json_object_set_new(o, "state_kept", a->woken ? json_boolean(a->kept) : json_null());
+	json_object_set_new(o, "checkpoints", checkpoints_json(s));
+	json_object_set_new(o, "parent", parent_json(&s->origin));
+	json_object_set_new(o, "children", children_json(s));
+}

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions that last: saved, asleep, awake, back at a checkpoint. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "tests/unit/fixture/fixture.h"
+#include "fs/files/files.h"
+
+#define TOP "python/demo/"
+
+static const struct problem full = {.code = PROBLEM_NOT_SAVED, .cause = "the disk is full"};
+
+/* The sandbox has been saved. */
+static void saves(struct sandbox *s)
+{
+	assert_true(s->saving);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+}
+
+static struct sandbox *idle(struct fixture *fx)
+{
+	struct sandbox *s = fx_run(fx, "x");
+
+	fake_exit(s, VM_DONE, 0);
+	return s;
+}
+
+/* python/demo is asleep. */
+static void asleep(struct fixture *fx)
+{
+	struct sandbox *s = idle(fx);
+
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_expect(fx, TOP "state", "idle\n");
+	saves(s);
+	fake_settle();
+	fx_expect(fx, TOP "state", "asleep\n");
+	assert_int_equal(fake_alive(), 0);
+}
+
+/* It is awake: its sandbox began from what was saved. */
+static struct sandbox *woken(struct fixture *fx)
+{
+	struct sandbox *s = fake_sandbox();
+
+	fx_expect(fx, TOP "state", "starting\n");
+	assert_non_null(s->from);
+	assert_ptr_equal(s->from, fx_demo(fx)->asleep.saved);
+	fake_state(s, SANDBOX_READY);
+	return s;
+}
+
+static void checkpoint(struct fixture *fx, struct sandbox *s, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TOP "checkpoints/%s", name);
+	assert_int_equal(fx_mkdir(fx, path), 0);
+	saves(s);
+}
+
+static void expect_in(struct fixture *fx, const char *path, const char *words)
+{
+	const char *text = fx_cat(fx, path);
+
+	if (!strstr(text, words))
+		fail_msg("%s: \"%s\" is not in \"%s\"", path, words, text);
+}
+
+/* ---- asleep, awake ---- */
+
+static void test_sleep_and_wake(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	asleep(fx);
+	expect_in(fx, TOP "status.json", "\"memory_bytes\": 1000");
+	clock_advance(3 * 3600000 + 5);
+	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
+	clock_advance(240);
+	s = woken(fx);
+	assert_true(s->from_memory);
+	fx_expect(fx, TOP "state", "idle\n");
+	fx_expect(fx, TOP "error", "");
+	expect_in(fx, TOP "status.json", "\"state_kept\": true");
+	assert_int_equal(fake_packs(), 0); /* it is not kept for nothing */
+	assert_int_equal(fx_put(fx, TOP "ctl", "wake\nwake\n"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_string_equal(s->code, "y");
+	fx_expect(fx, TOP "runs/2/state", "running\n");
+}
+
+/* How long it slept, and how long waking took. */
+static void test_words_of_a_wake(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f;
+	struct req *r;
+
+	asleep(fx);
+	clock_advance(3 * 3600000 + 5);
+	fx_put(fx, TOP "in", "y");
+	clock_advance(240);
+	woken(fx);
+	f = fx_opened(fx, TOP "events", O_RDONLY);
+	r = fx_read(fx, &f, 65536, 0);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_non_null(strstr(r->data, "asleep 3 h, awake in 240 ms"));
+	assert_non_null(strstr(r->data, "\"state\":\"asleep\""));
+	fx_close(fx, &f);
+}
+
+static void test_code_wakes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	asleep(fx);
+	assert_int_equal(fx_put(fx, TOP "in", "y"), 0);
+	fx_expect(fx, TOP "runs/2/state", "queued\n");
+	s = woken(fx);
+	assert_string_equal(s->code, "y");
+	fx_expect(fx, TOP "state", "running\n");
+}
+
+static void test_a_job_wakes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	asleep(fx);
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/j"), 0);
+	assert_int_equal(fake_alive(), 0);
+	assert_int_equal(fx_put(fx, TOP "jobs/j/in", "z"), 0);
+	s = woken(fx);
+	assert_non_null(fake_job(s, 0));
+}
+
+/* Everything that can be read, is, and nothing wakes it. */
+static void test_reading_wakes_nothing(void **state)
+{
+	static const char *const names[] = {"in",      "stdout",      "exit_code", "summary",
+					    "state",   "status.json", "error",	   "config",
+					    "console", "ports"};
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), TOP "%s", names[i]);
+		(void)fx_cat(fx, path);
+	}
+	(void)fx_ls(fx, "python/demo");
+	(void)fx_ls(fx, TOP "checkpoints");
+	assert_int_equal(fake_alive(), 0);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+/* It is slept on with what it has if it can't be woken. */
+static void test_a_wake_that_fails(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	fx_put(fx, TOP "in", "y");
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
+	fx_expect(fx, TOP "runs/2/state", "refused\n");
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_expect_error(fx, "python/demo", "no-place");
+	fake_faults.new_err = -ENOMEM;
+	fx_put(fx, TOP "in", "z");
+	fx_expect(fx, TOP "state", "asleep\n");
+	fake_faults.new_err = 0;
+	fx_put(fx, TOP "in", "z");
+	assert_string_equal(woken(fx)->code, "z");
+}
+
+/* Its memory fits no machine any more: its files are there, and that is said. */
+static void test_memory_that_does_not_fit(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	asleep(fx);
+	fx_put(fx, TOP "in", "y");
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	s = fake_sandbox();
+	assert_false(s->closing);
+	assert_non_null(s->from);
+	assert_false(s->from_memory);
+	fake_state(s, SANDBOX_READY);
+	assert_string_equal(s->code, "y"); /* it was not refused */
+	fx_expect_error(fx, "python/demo", "state-lost");
+	expect_in(fx, TOP "status.json", "\"state_kept\": false");
+}
+
+static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	asleep(fx);
+	assert_int_equal(fx_put(fx, TOP "ctl", "kill\n"), -ESRCH);
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
+	expect_in(fx, TOP "error", "echo wake > ctl");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_put(fx, TOP "in", "y");
+	s = woken(fx);
+	assert_false(s->from_memory); /* files outlast a reset, the interpreter does not */
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	saves(s);
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
+	fx_expect(fx, TOP "state", "closed\n");
+	assert_int_equal(fake_packs(), 0);
+	assert_int_equal(fx_put(fx, TOP "in", "y"), -ESTALE);
+	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), -EBUSY);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_null(fake_sandbox()->from);
+}
+
+/* A reset that comes while it wakes with its memory is done when it is up. */
+static void test_reset_while_waking(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	asleep(fx);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+	s = woken(fx);
+	assert_int_equal(s->nresets, 1);
+	assert_int_equal(s->nruns, 0);
+	fake_state(s, SANDBOX_READY);
+	assert_int_equal(s->nruns, 1);
+}
+
+static void test_removed_while_asleep(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	assert_int_equal(fake_packs(), 0);
+}
+
+/* Settings of what is saved are those of what will be woken. */
+static void test_settings_of_a_sleeper(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	assert_int_equal(fx_add(fx, TOP "config", "memory_mb = 256\n"), -EBUSY);
+	fx_expect_error(fx, "python/demo", "frozen");
+	assert_int_equal(fx_add(fx, TOP "config", "timeout_s = 7\n"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(woken(fx)->timeout_ms, 7000);
+}
+
+/* ---- when it can't be saved ---- */
+
+static void test_busy(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EBUSY); /* there is nothing */
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EBUSY);
+	s = fx_run(fx, "x");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EBUSY);
+	expect_in(fx, TOP "error", "when = idle");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EBUSY);
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), -EBUSY);
+	expect_in(fx, "error", "python/demo: ");
+	fake_exit(s, VM_DONE, 0);
+	fx_mkdir(fx, TOP "jobs/j");
+	fx_put(fx, TOP "jobs/j/in", "j");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EBUSY);
+	expect_in(fx, TOP "error", "job");
+	assert_false(s->saving);
+	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	assert_true(s->saving);
+}
+
+static void test_fresh_is_not_saved(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	fx_add(fx, TOP "config", "fresh = yes\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EOPNOTSUPP);
+	fx_expect_error(fx, "python/demo", "unsupported");
+	assert_false(s->saving);
+}
+
+/* It is saved between two runs, and what comes meanwhile waits. */
+static void test_when_idle(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a when idle\n"), 0);
+	fx_put(fx, TOP "in", "y");
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"saving\"");
+	assert_false(s->saving);
+	fake_exit(s, VM_DONE, 0);
+	assert_true(s->saving);
+	fx_expect(fx, TOP "runs/2/state", "queued\n");
+	fx_mkdir(fx, TOP "jobs/j");
+	fx_put(fx, TOP "jobs/j/in", "j");
+	assert_null(fake_job(s, 0));
+	saves(s);
+	fx_expect(fx, TOP "runs/2/state", "running\n");
+	assert_non_null(fake_job(s, 0));
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 1,");
+	fake_exit(s, VM_DONE, 0);
+	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
+
+	assert_int_equal(fx_add(fx, TOP "config", "when = idle\n"), 0);
+	fx_run(fx, "z");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fake_exit(s, VM_DONE, 0);
+	saves(s); /* both by one */
+	assert_int_equal(s->nsaves, 2);
+	fx_expect(fx, TOP "state", "asleep\n");
+	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
+}
+
+/* What was asked for while it was being saved keeps it awake. */
+static void test_used_while_it_falls_asleep(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(s->nruns, 1);
+	saves(s);
+	fx_expect(fx, TOP "state", "running\n");
+	assert_false(s->closing);
+	assert_int_equal(fake_packs(), 0);
+}
+
+static void test_a_save_that_fails(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+	struct file f;
+	struct req *r;
+
+	fx_put(fx, TOP "ctl", "sleep\n");
+	fx_mkdir(fx, TOP "checkpoints/a");
+	f = fx_opened(fx, TOP "checkpoints/a/wait", O_RDONLY);
+	r = fx_read(fx, &f, 10, 0);
+	assert_waits(r);
+	assert_error(fx_read(fx, &f, 10, O_NONBLOCK), -EAGAIN);
+	fx_put(fx, TOP "in", "y");
+	fake_saved(s, NULL, &full);
+	assert_error(r, -EIO);
+	fx_close(fx, &f);
+	fx_expect(fx, TOP "state", "running\n"); /* it goes on */
+	fx_expect_error(fx, "python/demo", "not-saved");
+	expect_in(fx, TOP "checkpoints/a/status.json", "the disk is full");
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
+	assert_false(fx_exists(fx, TOP "checkpoints/a/files"));
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -ENOENT);
+	fake_exit(s, VM_DONE, 0);
+	fake_faults.save_err = -EOPNOTSUPP;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
+	fx_expect(fx, TOP "state", "idle\n");
+	fx_put(fx, TOP "in", "z");
+	assert_string_equal(s->code, "z");
+}
+
+/* Its sandbox goes while it is being saved, in every way there is. */
+static void test_no_sandbox_to_save_any_more(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	fx_mkdir(fx, TOP "checkpoints/a");
+	fx_put(fx, TOP "ctl", "reset\n");
+	assert_int_equal(s->nresets, 1);
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
+	fake_state(s, SANDBOX_READY);
+	fx_mkdir(fx, TOP "checkpoints/b");
+	fake_die(s, PROBLEM_OUT_OF_MEMORY);
+	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_put(fx, TOP "ctl", "reset\n");
+	s = idle(fx);
+	fx_put(fx, TOP "ctl", "sleep\n");
+	fx_put(fx, TOP "ctl", "close\n");
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_put(fx, TOP "ctl", "reset\n");
+	fake_settle();
+	s = idle(fx);
+	fx_put(fx, TOP "ctl", "sleep\n");
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	saves(s); /* nobody wants it */
+	assert_int_equal(fake_packs(), 0);
+}
+
+static void test_pause(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	fx_mkdir(fx, TOP "checkpoints/a");
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
+	saves(s);
+}
+
+/* ---- idle ---- */
+
+static void test_idle_hibernates(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	s = idle(fx);
+	clock_advance(9999);
+	assert_false(s->saving);
+	clock_advance(1);
+	saves(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+	clock_advance(3600000);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+/* By default, what can't be saved is closed; who wants it saved is told, and it goes on. */
+static void test_idle_but_not_saved(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	s = idle(fx);
+	clock_advance(10000);
+	fake_saved(s, NULL, &full);
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_expect_error(fx, "python/demo", "idle-timeout");
+	expect_in(fx, TOP "error", "the disk is full");
+	fake_settle();
+	fx_put(fx, TOP "ctl", "reset\n");
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\nidle = hibernate\n");
+	s = idle(fx);
+	clock_advance(10000);
+	fake_saved(s, NULL, &full);
+	fx_expect(fx, TOP "state", "idle\n");
+	fx_expect_error(fx, "python/demo", "not-saved");
+	clock_advance(10000);
+	saves(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+static void test_idle_of_processes_closes(void **state)
+{
+	struct fixture *fx = *state;
+
+	fx->conf.limits.allow_process = true;
+	assert_int_equal(fx_put(fx, TOP "config", "backend = process\nidle_timeout_s = 10\n"), 0);
+	idle(fx);
+	clock_advance(10000);
+	fx_expect(fx, TOP "state", "closed\n");
+}
+
+/* ---- checkpoints ---- */
+
+static void test_checkpoints(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+	struct stat st;
+
+	checkpoint(fx, s, "a");
+	fx_expect(fx, TOP "checkpoints/a/wait", "whole\n");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a ");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints/a"), "status.json wait files ");
+	assert_int_equal(fx_stat(fx, TOP "checkpoints/a", &st), 0);
+	assert_int_equal(st.st_size, 1100);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EEXIST);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/.a"), -EINVAL);
+	expect_in(fx, TOP "status.json", "\"checkpoints\": [");
+	fx_expect(fx, TOP "state", "idle\n");
+	assert_false(s->closing);
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fake_packs(), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/b"), 0); /* it is being saved */
+	saves(s);
+	assert_int_equal(fake_packs(), 0);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
+}
+
+/* Of a sleeper, it is what it has. */
+static void test_checkpoint_of_a_sleeper(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	assert_int_equal(fake_alive(), 0);
+	fx_put(fx, TOP "ctl", "wake\n");
+	woken(fx);
+	assert_int_equal(fake_packs(), 2);
+}
+
+static void test_restore(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	checkpoint(fx, s, "a");
+	fx_run(fx, "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -EBUSY);
+	fake_exit(s, VM_DONE, 3);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore b\n"), -ENOENT);
+	fx_expect_error(fx, "python/demo", "no-such-checkpoint");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	assert_true(s->closing);
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_expect(fx, TOP "error", "");
+	fx_expect(fx, TOP "exit_code", "3\n"); /* what has happened, has */
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	fx_put(fx, TOP "in", "z");
+	s = woken(fx);
+	assert_string_equal(s->code, "z");
+	fx_expect(fx, TOP "runs/3/state", "running\n");
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY); /* it is being saved */
+	saves(s);
+}
+
+/* Also of one that has died; and it is again what it was made with. */
+static void test_restore_of_a_closed_one(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	checkpoint(fx, s, "a");
+	fake_die(s, PROBLEM_OUT_OF_MEMORY);
+	fx_put(fx, TOP "ctl", "reset\n");
+	fx_put(fx, TOP "config", "memory_mb = 512\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	fx_put(fx, TOP "in", "z");
+	assert_int_equal(woken(fx)->memory_mb, 192);
+}
+
+static void test_limits(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	for (unsigned i = 0; i < 4; i++)
+		checkpoint(fx, s, names[i]);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), -EDQUOT);
+	fx_expect_error(fx, "python/demo", "too-many");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/d"), 0);
+	fx->conf.checkpoint_bytes = 4000;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), 0);
+	saves(s); /* four of 1100 */
+	expect_in(fx, TOP "checkpoints/e/status.json", "too-much-saved");
+	fx_expect_error(fx, "python/demo", "too-much-saved");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/e"), 0);
+	fx->conf.checkpoint_bytes = 3300;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), -EDQUOT); /* it is full */
+	fx->conf.checkpoint_bytes = 1 << 20;
+	fx->conf.saved_bytes = 4000; /* of all of the user's sessions */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	saves(s);
+	fx_expect(fx, TOP "state", "idle\n");
+	fx_expect_error(fx, "python/demo", "too-much-saved");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	saves(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+static void test_automatic_ones(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 2\n");
+	s = fx_run(fx, "x");
+	for (int i = 0; i < 3; i++) {
+		fx_put(fx, TOP "in", "y");
+		fake_exit(s, VM_DONE, 0);
+		saves(s); /* before the next run begins */
+		assert_int_equal(s->nruns, i + 2);
+	}
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-2 run-3 ");
+	expect_in(fx, TOP "checkpoints/run-3/status.json", "\"run\": 3,");
+	expect_in(fx, TOP "checkpoints/run-3/status.json", "\"automatic\": true");
+	fake_exit(s, VM_DONE, 0);
+	fake_saved(s, NULL, &full);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-4 ");
+	fx_run(fx, "z");
+	fake_exit(s, VM_DONE, 0);
+	saves(s);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-5 ");
+}
+
+/* A run that ended with its sandbox leaves no state. */
+static void test_no_automatic_one_without_a_sandbox(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 2\n");
+	s = fx_run(fx, "x");
+	fake_die(s, PROBLEM_AGENT_LOST);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_sleep_and_wake),
+		fx_test(test_words_of_a_wake),
+		fx_test(test_code_wakes),
+		fx_test(test_a_job_wakes),
+		fx_test(test_reading_wakes_nothing),
+		fx_test(test_a_wake_that_fails),
+		fx_test(test_memory_that_does_not_fit),
+		fx_test(test_kill_and_close_and_reset_of_a_sleeper),
+		fx_test(test_reset_while_waking),
+		fx_test(test_removed_while_asleep),
+		fx_test(test_settings_of_a_sleeper),
+		fx_test(test_busy),
+		fx_test(test_fresh_is_not_saved),
+		fx_test(test_when_idle),
+		fx_test(test_used_while_it_falls_asleep),
+		fx_test(test_a_save_that_fails),
+		fx_test(test_no_sandbox_to_save_any_more),
+		fx_test(test_pause),
+		fx_test(test_idle_hibernates),
+		fx_test(test_idle_but_not_saved),
+		fx_test(test_idle_of_processes_closes),
+		fx_test(test_checkpoints),
+		fx_test(test_checkpoint_of_a_sleeper),
+		fx_test(test_restore),
+		fx_test(test_restore_of_a_closed_one),
+		fx_test(test_limits),
+		fx_test(test_automatic_ones),
+		fx_test(test_no_automatic_one_without_a_sandbox),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
