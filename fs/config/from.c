@@ -48,7 +48,7 @@ bool from_find(const char *text, size_t len, char ret_value[static FROM_MAX])
 		const char *stop = newline ? newline : end;
 
 		found = read_line(text, stop, ret_value) || found;
-		text = stop + 1;
+		text = newline ? newline + 1 : end;
 	}
 	return found;
 }

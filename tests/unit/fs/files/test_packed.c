@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that were saved: of checkpoints, and of sessions that are asleep. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <stdio.h>
+
+#include "tests/unit/fixture/fixture.h"
+#include "fs/files/files.h"
+#include "fs/fuse/ops.h"
+
+#define TOP   "python/demo/"
+#define FILES TOP "files"
+#define SAVED TOP "checkpoints/a/files"
+
+static const struct vm_file_reply a_file = {
+	.node = 7,
+	.handle = 70,
+	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
+
+static fuse_req_t native(struct req *req)
+{
+	return (fuse_req_t)req;
+}
+
+static void saves(struct sandbox *s)
+{
+	assert_true(s->saving);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+}
+
+static struct sandbox *with_checkpoint(struct fixture *fx)
+{
+	struct sandbox *s = fx_run(fx, "x");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	saves(s);
+	return s;
+}
+
+static void asleep(struct fixture *fx)
+{
+	struct sandbox *s = fx_run(fx, "x");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	saves(s);
+	fake_settle();
+}
+
+static const char *ls(uint64_t ino)
+{
+	static char names[256];
+	struct fuse_file_info fi = {.flags = O_RDONLY};
+	struct req *req = req_new(0);
+	const char *name;
+	uint64_t next;
+	size_t pos = 0;
+
+	ops.opendir(native(req), ino, &fi);
+	assert_int_equal(req->kind, ANSWER_OPEN);
+	fi.fh = req->fh;
+	req = req_new(0);
+	ops.readdir(native(req), ino, 65536, 0, &fi);
+	assert_int_equal(req->kind, ANSWER_BUF);
+	names[0] = '\0';
+	while ((name = req_dirent(req, &pos, &next)))
+		sprintf(names + strlen(names), "%s ", name);
+	req = req_new(0);
+	ops.releasedir(native(req), ino, &fi);
+	assert_error(req, 0);
+	return names;
+}
+
+static const char *readlink_of(uint64_t ino)
+{
+	struct req *req = req_new(0);
+
+	ops.readlink(native(req), ino);
+	assert_int_equal(req->kind, ANSWER_READLINK);
+	return req->data;
+}
+
+static struct req *setattr(uint64_t ino)
+{
+	struct stat st = {.st_mode = 0600};
+	struct req *req = req_new(0);
+
+	ops.setattr(native(req), ino, &st, FUSE_SET_ATTR_MODE, NULL);
+	return req;
+}
+
+static struct req *create(uint64_t dir, const char *name)
+{
+	struct fuse_file_info fi = {.flags = O_WRONLY};
+	struct req *req = req_new(0);
+
+	ops.create(native(req), dir, name, 0644, &fi);
+	return req;
+}
+
+static struct req *open_for(uint64_t ino, int flags)
+{
+	struct fuse_file_info fi = {.flags = flags};
+	struct req *req = req_new(0);
+
+	ops.open(native(req), ino, &fi);
+	return req;
+}
+
+static void forget(uint64_t ino, uint64_t n)
+{
+	struct req *req = req_new(0);
+
+	ops.forget(native(req), ino, n);
+	assert_int_equal(req->kind, ANSWER_NOTHING);
+}
+
+/* All of the tree at @top, of which fake_saved_new() says what is in it. */
+static void check_tree(struct fixture *fx, const char *top)
+{
+	char path[128];
+	struct stat st, hard;
+
+	assert_string_equal(ls(fx_ino(fx, top)), ". .. a.txt d out sock ");
+	snprintf(path, sizeof(path), "%s/d", top);
+	assert_string_equal(ls(fx_ino(fx, path)), ". .. b up ");
+	snprintf(path, sizeof(path), "%s/a.txt", top);
+	fx_expect(fx, path, "hello");
+	assert_int_equal(fx_stat(fx, path, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0640);
+	assert_int_equal(st.st_size, 5);
+	assert_int_equal(st.st_nlink, 2);
+	assert_int_equal(st.st_mtim.tv_sec, 1700000001);
+	assert_int_equal(st.st_uid, 1000);
+	snprintf(path, sizeof(path), "%s/d/b", top);
+	assert_int_equal(fx_stat(fx, path, &hard), 0);
+	assert_int_equal(hard.st_ino, st.st_ino); /* one file, for tar(1) and cp(1) */
+	snprintf(path, sizeof(path), "%s/d/up", top);
+	assert_string_equal(readlink_of(fx_ino(fx, path)), "../a.txt");
+	assert_int_equal(fx_stat(fx, path, &st), 0);
+	assert_int_equal(st.st_size, strlen("../a.txt"));
+	snprintf(path, sizeof(path), "%s/out", top);
+	assert_string_equal(readlink_of(fx_ino(fx, path)), ".outside-files/etc/passwd");
+	assert_int_equal(fx_stat(fx, path, &st), 0);
+	assert_int_equal(st.st_size, strlen(".outside-files/etc/passwd"));
+	snprintf(path, sizeof(path), "%s/none", top);
+	assert_false(fx_exists(fx, path));
+}
+
+/* ---- of a checkpoint ---- */
+
+static void test_tree_of_a_checkpoint(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = with_checkpoint(fx);
+
+	check_tree(fx, SAVED);
+	assert_int_equal(s->nfiles, 0); /* the sandbox is asked nothing */
+	fx_put(fx, TOP "ctl", "close\n");
+	check_tree(fx, SAVED);
+}
+
+static void test_nothing_can_be_written(void **state)
+{
+	struct fixture *fx = *state;
+	uint64_t dir, file;
+
+	with_checkpoint(fx);
+	dir = fx_ino(fx, SAVED);
+	file = fx_ino(fx, SAVED "/a.txt");
+	assert_error(create(dir, "new"), -EROFS);
+	assert_error(open_for(file, O_WRONLY), -EROFS);
+	assert_error(open_for(file, O_RDONLY | O_TRUNC), -EROFS);
+	assert_error(setattr(file), -EROFS);
+	assert_error(setattr(dir), -EROFS);
+	assert_int_equal(fx_mkdir(fx, SAVED "/new"), -EROFS);
+	assert_int_equal(fx_unlink(fx, SAVED "/a.txt"), -EROFS);
+	assert_int_equal(fx_rmdir(fx, SAVED "/d"), -EROFS);
+	assert_int_equal(fx_rmdir(fx, SAVED), -EROFS);
+	assert_int_equal(fx_rename(fx, SAVED "/a.txt", SAVED "/b", 0), -EROFS);
+	assert_int_equal(fx_rename(fx, FILES "/a.txt", SAVED "/b", 0), -EROFS);
+	assert_error(open_for(fx_ino(fx, SAVED "/sock"), O_RDONLY), -ENXIO);
+	assert_true(fx_exists(fx, SAVED "/a.txt"));
+}
+
+/* rm -r, of it or of all above it, begins with its status.json; then what can't be removed is in nobody's way. */
+static void test_rm_r(void **state)
+{
+	struct fixture *fx = *state;
+
+	with_checkpoint(fx);
+	assert_int_equal(fx_unlink(fx, TOP "checkpoints/a/status.json"), 0);
+	assert_int_equal(fx_unlink(fx, SAVED "/d/b"), 0);
+	assert_int_equal(fx_rmdir(fx, SAVED "/d"), 0);
+	assert_int_equal(fx_rmdir(fx, SAVED), 0);
+	fx_expect(fx, SAVED "/a.txt", "hello"); /* until it goes */
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints"), 0);
+	assert_true(fx_exists(fx, TOP "checkpoints"));
+	assert_false(fx_exists(fx, TOP "checkpoints/a"));
+}
+
+/* Two of them are not the same files, and what is open of one that is removed is stale. */
+static void test_two_checkpoints(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = with_checkpoint(fx);
+	struct stat a, b;
+	struct file f;
+	uint64_t ino;
+
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	saves(s);
+	fx_stat(fx, SAVED "/a.txt", &a);
+	fx_stat(fx, TOP "checkpoints/b/files/a.txt", &b);
+	assert_int_not_equal(a.st_ino, b.st_ino);
+	f = fx_opened(fx, SAVED "/a.txt", O_RDONLY);
+	ino = fx_ino(fx, SAVED "/a.txt");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
+	fx_close(fx, &f);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	saves(s);
+	assert_int_equal(fx_stat_ino(fx, ino, &a), -ESTALE);
+	forget(ino, 3);
+}
+
+/* ---- of a session that is asleep ---- */
+
+static void test_tree_of_a_sleeper(void **state)
+{
+	struct fixture *fx = *state;
+	struct stat st;
+
+	asleep(fx);
+	check_tree(fx, FILES);
+	assert_int_equal(fx_stat(fx, FILES, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(fake_alive(), 0);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+static void test_creating_wakes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *req;
+
+	asleep(fx);
+	req = create(fx_ino(fx, FILES), "new");
+	assert_waits(req);
+	s = fake_sandbox();
+	assert_non_null(s->from);
+	assert_waits(fx_lookup(fx, fx_ino(fx, FILES), "a.txt")); /* behind it */
+	fake_state(s, SANDBOX_READY);
+	assert_int_equal(s->nfiles, 2);
+	assert_int_equal(s->file[0].rq.op, VM_CREATE);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(req->kind, ANSWER_CREATE);
+	fake_answer(s, -ENOENT, NULL);
+	{
+		struct fuse_file_info fi = {.fh = req->fh};
+		const uint64_t ino = req->ino;
+
+		req = req_new(0);
+		ops.release(native(req), ino, &fi);
+	}
+}
+
+/* What is about one of the files that were read is asked for again by the kernel: it is told that it is stale when the
+ * sandbox is up. */
+static void test_writing_a_file_wakes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct stat st;
+	struct req *req, *dir;
+	uint64_t file;
+
+	asleep(fx);
+	file = fx_ino(fx, FILES "/a.txt");
+	dir = create(fx_ino(fx, FILES "/d"), "new");
+	req = open_for(file, O_WRONLY);
+	assert_waits(req);
+	assert_waits(dir);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	assert_error(req, -ESTALE);
+	assert_error(dir, -ESTALE);
+	assert_int_equal(s->nfiles, 0);
+	assert_int_equal(fx_stat_ino(fx, file, &st), -ESTALE);
+	forget(file, 1);
+	assert_int_equal(s->forgotten, 0); /* the sandbox knows nothing of it */
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+}
+
+/* What is open when it wakes belongs to what was saved. */
+static void test_open_when_it_wakes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct file f;
+
+	asleep(fx);
+	f = fx_opened(fx, FILES "/a.txt", O_RDONLY);
+	assert_bytes(fx_read(fx, &f, 10, 0), "hello");
+	fx_put(fx, TOP "in", "y");
+	assert_bytes(fx_read(fx, &f, 10, 0), "hello"); /* nothing has changed yet */
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
+	fx_close(fx, &f);
+	assert_int_equal(s->nreleases, 0);
+}
+
+/* One that sleeps with something else has other files. */
+static void test_other_files_after_a_restore(void **state)
+{
+	struct fixture *fx = *state;
+	struct stat st;
+	uint64_t file;
+
+	asleep(fx);
+	file = fx_ino(fx, FILES "/a.txt");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	assert_int_equal(fx_stat_ino(fx, file, &st), -ESTALE);
+	fx_expect(fx, FILES "/a.txt", "hello");
+}
+
+static void test_a_wake_that_fails(void **state)
+{
+	struct fixture *fx = *state;
+	struct req *req;
+
+	asleep(fx);
+	req = create(fx_ino(fx, FILES), "new");
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
+	assert_error(req, -EIO);
+	fx_expect(fx, FILES "/a.txt", "hello");
+	req = create(fx_ino(fx, FILES), "new"); /* its memory does not fit: another one is made */
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	assert_waits(req);
+	req_interrupt(req);
+	assert_error(req, -EINTR);
+}
+
+/* A copy of what is being saved has files that are not known yet. */
+static void test_of_a_copy_that_waits(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct req *req, *write;
+
+	fake_exit(s, VM_DONE, 0);
+	fx_mkdir(fx, "python/copy");
+	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\n"), 0);
+	req = fx_lookup(fx, fx_ino(fx, "python/copy/files"), "a.txt");
+	assert_waits(req);
+	saves(s);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	check_tree(fx, "python/copy/files");
+	assert_int_equal(fake_count(), 1);
+	fx_mkdir(fx, "python/third");
+	assert_int_equal(fx_put(fx, "python/third/config", "from = demo\n"), 0);
+	write = create(fx_ino(fx, "python/third/files"), "new");
+	assert_waits(write);
+	saves(s);
+	assert_int_equal(fake_count(), 2);
+	assert_waits(write);
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
+	assert_error(write, -EIO);
+}
+
+/* ---- while it is being saved ---- */
+
+/* What was saved is all that was ever answered. */
+static void test_writes_wait_for_a_save(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct req *write, *read;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	read = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(read, -ENOENT);
+	write = create(fx_ino(fx, FILES), "new");
+	assert_int_equal(s->nfiles, 0);
+	saves(s);
+	fx_expect(fx, TOP "state", "idle\n"); /* it was used */
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -ENOSPC, NULL);
+	assert_error(write, -ENOSPC);
+}
+
+/* Nobody is put to sleep whose files are open. */
+static void test_open_files_keep_it_awake(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct fuse_file_info fi = {.flags = O_RDONLY};
+	struct req *req;
+	uint64_t ino;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	fake_exit(s, VM_DONE, 0);
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	fake_answer(s, 0, &a_file);
+	ino = req->ino;
+	req = open_for(ino, O_RDONLY);
+	fake_answer(s, 0, &a_file);
+	fi.fh = req->fh;
+	clock_advance(35000);
+	assert_false(s->saving);
+	fx_expect(fx, TOP "state", "idle\n");
+	req = req_new(0);
+	ops.release(native(req), ino, &fi);
+	clock_advance(10000);
+	saves(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_tree_of_a_checkpoint),
+		fx_test(test_nothing_can_be_written),
+		fx_test(test_rm_r),
+		fx_test(test_two_checkpoints),
+		fx_test(test_tree_of_a_sleeper),
+		fx_test(test_creating_wakes),
+		fx_test(test_writing_a_file_wakes),
+		fx_test(test_open_when_it_wakes),
+		fx_test(test_other_files_after_a_restore),
+		fx_test(test_a_wake_that_fails),
+		fx_test(test_of_a_copy_that_waits),
+		fx_test(test_writes_wait_for_a_save),
+		fx_test(test_open_files_keep_it_awake),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
