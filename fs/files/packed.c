@@ -96,7 +96,7 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 	if (op->rq.op == VM_OPENDIR && !S_ISDIR(a.mode))
 		return -ENOTDIR;
 	if (op->rq.op == VM_OPEN && !S_ISREG(a.mode))
-		return S_ISDIR(a.mode) ? -EISDIR : -ENXIO;
+		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
 	files_answer_open(op, &r);
 	return 0;
 }

@@ -83,7 +83,7 @@ static int check_restore(const struct session *s, const struct checkpoint *cp, c
 			 struct problem *why)
 {
 	if (!cp || cp->state == CHECKPOINT_FAILED) {
-		problem_set(why, PROBLEM_NO_CHECKPOINT,
+		problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT,
 			    cp ? "Its status.json says why."
 			       : "ls checkpoints says which there are.",
 			    cp ? "the checkpoint \"%s\" was not saved"

@@ -17,7 +17,7 @@
 
 static int not_found(struct problem *why, const char *what, const char *name)
 {
-	problem_set(why, PROBLEM_NO_SOURCE,
+	problem_set(why, PROBLEM_NO_SUCH_SESSION,
 		    "Write from = SESSION or from = SESSION@CHECKPOINT, of the same template.",
 		    "from: there is no %s \"%s\"", what, problem_quote(name).text);
 	return -EINVAL;
@@ -30,7 +30,7 @@ static int find_checkpoint(struct fork *f, const char *name, struct problem *why
 		return not_found(why, "checkpoint", name);
 	if (f->cp->state != CHECKPOINT_FAILED)
 		return 0;
-	problem_set(why, PROBLEM_NO_CHECKPOINT, "Its status.json says why.",
+	problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT, "Its status.json says why.",
 		    "from: the checkpoint \"%s\" was not saved", name);
 	return -EINVAL;
 }
@@ -44,7 +44,7 @@ int fork_find(struct session *s, const char *value, struct fork *ret_fork, struc
 	if (e < 0)
 		return e;
 	if (*from.template && strcmp(from.template, s->t->name) != 0) {
-		problem_set(why, PROBLEM_NO_SOURCE, "Make the copy below the same template.",
+		problem_set(why, PROBLEM_NO_SUCH_SESSION, "Make the copy below the same template.",
 			    "from: %s is not below %s/", problem_quote(value).text, s->t->name);
 		return -EINVAL;
 	}
@@ -101,9 +101,8 @@ int fork_may(const struct fork *f, bool when_idle, struct problem *why)
 
 static void set_origin(struct session *s, const struct fork *f)
 {
-	struct origin o = {.slot = f->source->slot,
-			   .generation = f->source->generation,
-			   .time = clock_now()};
+	struct origin o = {
+		.slot = f->source->slot, .generation = f->source->generation, .time = clock_now()};
 
 	snprintf(o.session, sizeof(o.session), "%s", f->source->path);
 	snprintf(o.checkpoint, sizeof(o.checkpoint), "%s", f->cp ? f->cp->name : "");

@@ -196,11 +196,12 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"  again; neither has an `exit_code`.\n"
 		"- If a command fails, `cat error` in the session says why; if `mkdir` does, the "
 		"one here.\n"
-		"- Stop a run: `echo interrupt > ctl`, or `kill`. A session that is idle too long, "
-		"or whose\n"
-		"  sandbox died, is `closed`: what it held is gone, its results stay. `echo reset "
-		"> ctl` gives it\n"
-		"  a new sandbox.\n"
+		"- Stop a run: `echo interrupt > ctl`, or `kill`. If its sandbox died, a session "
+		"is `closed`:\n"
+		"  `echo reset > ctl` gives it a new one. Idle too long, it is `asleep` until it "
+		"is used, or `closed`.\n"
+		"- Go back: `mkdir checkpoints/a`, `echo restore a > ctl`. A copy: `from = demo` "
+		"in its `config`.\n"
 		"- `files/` is the working directory and `HOME` of the code, live in both "
 		"directions.\n"
 		"- Settings: `cat config`; `echo 'timeout_s = 60' >> config`. Only before the "
@@ -234,6 +235,12 @@ int help_root(const struct conf *c, struct buf *out)
 	return r | root_rules(c, out);
 }
 
+/* What becomes of one that nobody uses. */
+static const char *when_idle(const struct settings *s)
+{
+	return settings_hibernate(s) ? "asleep" : "closed";
+}
+
 int help_template(const struct conf *c, const struct conf_template *t, struct buf *out)
 {
 	const struct sample *s = sample_for(t->settings.spec.language);
@@ -255,12 +262,12 @@ int help_template(const struct conf *c, const struct conf_template *t, struct bu
 		"begins with "
 		"neither a\ndot nor a dash. If `mkdir` fails, `cat ../error` says why.\n"
 		"\nA session begins with %u MiB of memory%s, %u processor%s, %s a run,\n"
-		"and is closed when idle: %s. `template.json` shows the rest, and what the\n"
+		"and is %s when idle: %s. `template.json` shows the rest, and what the\n"
 		"image holds. A session's `config` changes its settings.\n",
 		PLAIN_NAME_MAX, t->settings.spec.memory_mb,
 		at_most(c->limits.max_memory_mb, " MiB").text, t->settings.spec.cpus,
 		t->settings.spec.cpus == 1 ? "" : "s",
-		seconds(t->settings.timeout_s, "no time limit for").text,
+		seconds(t->settings.timeout_s, "no time limit for").text, when_idle(&t->settings),
 		seconds(t->settings.idle_timeout_s, "never").text);
 }
 
@@ -299,10 +306,12 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `stdout` `stderr` `output` | of the latest run; a read waits for its end |\n"
 		"| `exit_code` | of the latest run; a read waits for its end |\n"
 		"| `summary` | the latest run in one line |\n"
-		"| `state` | new, starting, idle, running, paused, closed or failed |\n"
+		"| `state` | new, starting, idle, running, paused, asleep, closed or failed |\n"
 		"| `error` | what went wrong last, and what to do |\n"
 		"| `config` | settings; `>` replaces, `>>` adds |\n"
-		"| `ctl` | `interrupt`, `kill`, `reset`, `close`, `pause`, `resume`%s |\n"
+		"| `ctl` | `interrupt`, `kill`, `reset`, `close`, `pause`, `resume`, `sleep`, "
+		"`wake`, "
+		"`checkpoint NAME`, `restore NAME`%s |\n"
 		"| `net/allow` `net/denied` | names that may be reached, what was refused |\n"
 		"| `ports` | forwarded ports: `guest host url` |\n"
 		"| `files/` | the working directory of the code, live in both directions; where "
@@ -312,9 +321,12 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `runs/NAME/` | mkdir: a place for one run, whose results nobody else can get |\n"
 		"| `jobs/NAME/` | mkdir: a program beside the interpreter; its `config` says how "
 		"|\n"
+		"| `checkpoints/NAME/` | mkdir: saves the session as it is; its `files/` can be "
+		"read, "
+		"`wait` waits until it is saved |\n"
 		"| `console` | boot log |\n"
 		"| `status.json` | all there is to know |\n\n"
-		"Now: %u MiB of memory, %u processor%s, %s a run, closed when idle: %s%s.\n",
+		"Now: %u MiB of memory, %u processor%s, %s a run, %s when idle: %s%s.\n",
 		s->spec.work ? ", `commit`, `discard`" : "",
 		s->spec.work
 			? "| `files.changes` | how `files/` differs from the host's directory, "
@@ -322,7 +334,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 			  "`commit` changes |\n"
 			: "",
 		s->spec.memory_mb, s->spec.cpus, s->spec.cpus == 1 ? "" : "s",
-		seconds(s->timeout_s, "no time limit for").text,
+		seconds(s->timeout_s, "no time limit for").text, when_idle(s),
 		seconds(s->idle_timeout_s, "never").text,
 		s->fresh ? ",\nand a new sandbox for every run: nothing lasts" : "");
 }

@@ -83,7 +83,7 @@
 	X(SETTINGS, FROZEN, "frozen", LATER, \
 	  "It can't change while there is a sandbox.", \
 	  "Close the session, reset it, then change it.") \
-	X(SETTINGS, NO_SOURCE, "no-such-session", NO, \
+	X(SETTINGS, NO_SUCH_SESSION, "no-such-session", NO, \
 	  "There is nothing of that name to begin from.", \
 	  "Write `from = SESSION` or `from = SESSION@CHECKPOINT`, of the same template.") \
 	X(SETTINGS, PORT, "port", LATER, \
@@ -132,7 +132,7 @@
 	  "There is no such verb.", \
 	  "The fix names those there are.") \
 	X(VERBS, UNSUPPORTED, "unsupported", NO, \
-	  "The verb is for a later version.", \
+	  "It can't be done with a session like this one.", \
 	  "") \
 	X(VERBS, NOT_RUNNING, "not-running", NO, \
 	  "There is no run to interrupt, to kill or to feed.", \
@@ -144,7 +144,7 @@
 	X(VERBS, NOT_PAUSED, "not-paused", YES, \
 	  "The session is not paused, or could not be.", \
 	  "Try again, or reset it.") \
-	X(VERBS, NO_CHECKPOINT, "no-such-checkpoint", NO, \
+	X(VERBS, NO_SUCH_CHECKPOINT, "no-such-checkpoint", NO, \
 	  "There is no checkpoint of that name, or it was not saved.", \
 	  "Take one of those in `checkpoints/` that are whole.") \
 	X(VERBS, TOO_MUCH_SAVED, "too-much-saved", LATER, \
