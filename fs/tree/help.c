@@ -198,7 +198,7 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"one here.\n"
 		"- Stop a run: `echo interrupt > ctl`, or `kill`. If its sandbox died, a session "
 		"is `closed`:\n"
-		"  `echo reset > ctl` gives it a new one. Idle too long, it is `asleep` until it "
+		"  `echo reset > ctl` gives it a new one. Idle too long it is `asleep` till it "
 		"is used, or `closed`.\n"
 		"- Go back: `mkdir checkpoints/a`, `echo restore a > ctl`. A copy: `from = demo` "
 		"in its `config`.\n"

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/quota.h"
 #include "fs/session/run.h"
 #include "fs/session/session.h"
 
@@ -112,6 +113,32 @@ static void admission(const struct fs *fs, struct buf *out)
 		   a.pressure % 100);
 }
 
+/* What is saved of all users' sessions, each once. */
+static uint64_t saved_bytes(const struct fs *fs)
+{
+	const struct session *s, *earlier;
+	uint64_t n = 0;
+
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		LIST_FOREACH(earlier, &fs->sessions, kept)
+			if (earlier == s || earlier->uid == s->uid)
+				break;
+		if (earlier == s)
+			n += quota_saved_bytes(fs, s->uid, NULL);
+	}
+	return n;
+}
+
+static void lasting(const struct fs *fs, struct buf *out)
+{
+	single(out, "saves_total", "counter", "Sandboxes that were saved.", fs->stats.saved);
+	single(out, "saves_failed_total", "counter", "Sandboxes that could not be saved.",
+	       fs->stats.saves_failed);
+	single(out, "wakes_total", "counter", "Sandboxes that began from something saved.",
+	       fs->stats.wakes);
+	single(out, "saved_bytes", "gauge", "What is saved takes so much.", saved_bytes(fs));
+}
+
 static void store(const struct fs *fs, struct buf *out)
 {
 	struct vm_store_status st;
@@ -158,6 +185,7 @@ int metrics_render(const struct node *n, struct buf *out)
 	sample(out, "sandboxes_started_by_total", "start", "warm", st.warm);
 	sample(out, "sandboxes_started_by_total", "start", "snapshot", st.snapshot);
 	sample(out, "sandboxes_started_by_total", "start", "cold", st.cold);
+	lasting(fs, out);
 	admission(fs, out);
 	pools(fs, out);
 	store(fs, out);

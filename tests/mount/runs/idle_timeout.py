@@ -8,7 +8,7 @@ from xsbx import *
 
 
 def closes():
-    s = Session("closes", config="idle_timeout_s = 2\n")
+    s = Session("closes", config="idle = close\nidle_timeout_s = 2\n")
     s.run("x=1\n")
     pid = s.pid()
     s.submit("echo before\n")
@@ -55,7 +55,7 @@ def changed():
     s = Session("changed")
     s.run("true\n")
     with open(s / "config", "a") as file:
-        file.write("idle_timeout_s = 1\n")
+        file.write("idle = close\nidle_timeout_s = 1\n")
     ok("a shorter time counts at once", s.wait_state("closed", 6), s.word())
 
 
