@@ -56,7 +56,7 @@ def files():
     status, out, _ = shell(f"cp -a {saved} {SCRATCH}/copy && diff -r --no-dereference {saved} {SCRATCH}/copy")
     same("cp -a, diff -r", (status, out), (0, b""))
     same("modes, times and links of a copy", tree(f"{SCRATCH}/copy"), before)
-    status, _, err = shell(f"mkdir {SCRATCH}/tar && tar -C {saved} -cf - . | tar -C {SCRATCH}/tar -xf -")
+    status, _, err = shell(f"mkdir {SCRATCH}/tar && tar -C {saved} --format=posix -cf - . | tar -C {SCRATCH}/tar -xf -")
     same("tar", (status, err), (0, b""))
     same("what tar has packed", tree(f"{SCRATCH}/tar"), before)
     same("hard links are known as such", os.stat(f"{saved}/a.txt").st_ino, os.stat(f"{saved}/d/hard").st_ino)
